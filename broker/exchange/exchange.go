@@ -1,0 +1,72 @@
+package exchange
+
+import "curfew/broker/amqp"
+
+// Kind is the type of an exchange as named in exchange.declare.
+type Kind string
+
+// The kinds of AMQP 0-9-1 §3.1.3.
+const (
+	Direct  Kind = "direct"
+	Fanout  Kind = "fanout"
+	Topic   Kind = "topic"
+	Headers Kind = "headers"
+)
+
+// ParseKind tells whether name is a kind that New can build.
+func ParseKind(name string) (Kind, bool) {
+	switch k := Kind(name); k {
+	case Direct, Fanout, Topic, Headers:
+		return k, true
+	}
+	return "", false
+}
+
+// Binding is one binding as it was made.
+type Binding[D comparable] struct {
+	Destination D
+	Key         string
+	Args        amqp.Table
+}
+
+// Router holds the bindings of one exchange to destinations of type D.
+//
+// Changes need exclusive access; Route, Each and Len may run concurrently with one another.
+type Router[D comparable] interface {
+	// Bind adds a binding and keeps args, which must not be changed afterwards. It returns false,
+	// and changes nothing, if the same destination is bound with the same key and equal arguments.
+	Bind(d D, key string, args amqp.Table) (added bool)
+
+	// Unbind removes the binding that Bind with the same arguments added. It returns false if
+	// there is none.
+	Unbind(d D, key string, args amqp.Table) (removed bool)
+
+	// UnbindAll removes every binding of d and returns how many there were.
+	UnbindAll(d D) int
+
+	// Route appends each destination that a message with this routing key and these headers goes
+	// to, once each, to out and returns it. What out holds already is not looked at. headers is
+	// called at most once, and only when a binding depends on it; it may return nil.
+	Route(key []byte, headers func() amqp.Table, out []D) []D
+
+	// Each calls fn with every binding, in no particular order, until fn returns false.
+	Each(fn func(Binding[D]) bool)
+
+	// Len returns the number of bindings.
+	Len() int
+}
+
+// New returns an empty router. It panics if k is none of the constants of this package.
+func New[D comparable](k Kind) Router[D] {
+	switch k {
+	case Direct:
+		return newDirect[D]()
+	case Fanout:
+		return newFanout[D]()
+	case Topic:
+		return newTopic[D]()
+	case Headers:
+		return newHeaders[D]()
+	}
+	panic("exchange: unknown kind " + string(k))
+}

@@ -1,0 +1,135 @@
+package exchange
+
+import (
+	"slices"
+
+	"curfew/broker/amqp"
+)
+
+// topic routes by patterns over the dot-separated words of the key: '*' stands for exactly one
+// word, '#' for zero or more (AMQP 0-9-1 §3.1.3.3). As in RabbitMQ a word may be empty ("a." has
+// two words) and only the empty key has no word at all.
+//
+// The patterns stand in a trie of words. Two things can make one message meet a destination twice:
+// the destination has several patterns, or a pattern has several '#', so that the key can be split
+// in more than one way. Each such destination and each such '#' node has a number, its mark; a bit
+// per mark, on the stack of Route, remembers what was met.
+type topic[D comparable] struct {
+	book[D]
+	root  node[D]
+	dests map[D]*target[D]
+	marks marks
+}
+
+// target is a destination as the trie's nodes refer to it.
+type target[D comparable] struct {
+	d        D
+	patterns int // nodes that refer to it
+	mark     int // noMark while patterns == 1
+}
+
+func newTopic[D comparable]() *topic[D] {
+	return &topic[D]{book: newBook[D](), root: node[D]{mark: noMark}, dests: make(map[D]*target[D])}
+}
+
+func (r *topic[D]) Bind(d D, key string, args amqp.Table) bool {
+	added, first := r.add(d, key, args)
+	if !first {
+		return added
+	}
+	t := r.dests[d]
+	if t == nil {
+		t = &target[D]{d: d, mark: noMark}
+		r.dests[d] = t
+	}
+	t.patterns++
+	if t.patterns == 2 {
+		t.mark = r.marks.take()
+	}
+	r.root.insert(key, start(len(key)), t, &r.marks, false)
+	return added
+}
+
+func (r *topic[D]) Unbind(d D, key string, args amqp.Table) bool {
+	removed, last := r.remove(d, key, args)
+	if last {
+		r.drop(d, key)
+	}
+	return removed
+}
+
+func (r *topic[D]) UnbindAll(d D) int {
+	return r.removeAll(d, func(key string) { r.drop(d, key) })
+}
+
+func (r *topic[D]) drop(d D, key string) {
+	t := r.dests[d]
+	r.root.remove(key, start(len(key)), t, &r.marks)
+	t.patterns--
+	switch t.patterns {
+	case 1:
+		r.marks.give(t.mark)
+		t.mark = noMark
+	case 0:
+		delete(r.dests, d)
+	}
+}
+
+// stackMarks is how many marks one Route can remember without allocating.
+const stackMarks = 16384
+
+func (r *topic[D]) Route(key []byte, _ func() amqp.Table, out []D) []D {
+	switch n := r.marks.limit(); {
+	case n == 0:
+		return r.route(walk[D]{key: key, out: out})
+	case n <= stackMarks:
+		return r.routeMarked(key, out)
+	default:
+		return r.route(walk[D]{key: key, out: out, met: make([]uint64, (n+63)/64)})
+	}
+}
+
+// routeMarked has a frame of its own: clearing the bits costs more than many a walk.
+func (r *topic[D]) routeMarked(key []byte, out []D) []D {
+	var met [stackMarks / 64]uint64
+	return r.route(walk[D]{key: key, out: out, met: met[:]})
+}
+
+func (r *topic[D]) route(w walk[D]) []D {
+	w.visit(&r.root, start(len(w.key)))
+	return w.out
+}
+
+// noMark is the mark of what cannot be met twice.
+const noMark = -1
+
+// marks hands out small numbers, freed ones first.
+type marks struct {
+	free []int
+	next int
+}
+
+func (m *marks) take() int {
+	if n := len(m.free); n > 0 {
+		mark := m.free[n-1]
+		m.free = m.free[:n-1]
+		return mark
+	}
+	m.next++
+	return m.next - 1
+}
+
+// give takes a mark back. When all are back numbering starts anew, so that limit is 0 again.
+func (m *marks) give(mark int) {
+	if m.free = append(m.free, mark); len(m.free) == m.next {
+		*m = marks{}
+	}
+}
+
+// limit is one more than the highest mark in use.
+func (m *marks) limit() int { return m.next }
+
+func dropTarget[D comparable](list []*target[D], t *target[D]) []*target[D] {
+	i := slices.Index(list, t)
+	return slices.Delete(list, i, i+1)
+}

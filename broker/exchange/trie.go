@@ -1,0 +1,173 @@
+package exchange
+
+import (
+	"bytes"
+	"strings"
+)
+
+// node is one word of a pattern. Its children are what may follow; its targets are bound with the
+// pattern that ends here.
+type node[D comparable] struct {
+	words   map[string]*node[D]
+	star    *node[D] // child for '*'
+	hash    *node[D] // child for '#'
+	targets []*target[D]
+	mark    int // of a '#' below another '#'; else noMark
+}
+
+// A position in a key is the byte offset of its next word. The last word may be empty and stand at
+// offset len, so the end is len+1; the empty key starts at its end, having no words.
+
+func start(length int) int {
+	if length == 0 {
+		return 1
+	}
+	return 0
+}
+
+// insert adds t under the words of pattern from position at on. below: a '#' stands above.
+func (n *node[D]) insert(pattern string, at int, t *target[D], m *marks, below bool) {
+	if at > len(pattern) {
+		n.targets = append(n.targets, t)
+		return
+	}
+	word, next := cut(pattern, at)
+	slot := n.child(word)
+	if slot == nil {
+		slot = &node[D]{mark: noMark}
+		if word == "#" && below {
+			slot.mark = m.take()
+		}
+		n.link(word, slot)
+	}
+	slot.insert(pattern, next, t, m, below || word == "#")
+}
+
+// remove takes t away from under pattern and cuts off nodes that are left empty.
+func (n *node[D]) remove(pattern string, at int, t *target[D], m *marks) {
+	if at > len(pattern) {
+		n.targets = dropTarget(n.targets, t)
+		return
+	}
+	word, next := cut(pattern, at)
+	c := n.child(word)
+	c.remove(pattern, next, t, m)
+	if c.leaf() && len(c.targets) == 0 {
+		if c.mark != noMark {
+			m.give(c.mark)
+		}
+		n.link(word, nil)
+	}
+}
+
+func (n *node[D]) child(word string) *node[D] {
+	switch word {
+	case "*":
+		return n.star
+	case "#":
+		return n.hash
+	}
+	return n.words[word]
+}
+
+// link sets the child for word; nil removes it.
+func (n *node[D]) link(word string, c *node[D]) {
+	switch {
+	case word == "*":
+		n.star = c
+	case word == "#":
+		n.hash = c
+	case c == nil:
+		delete(n.words, word)
+	case n.words == nil:
+		n.words = map[string]*node[D]{word: c}
+	default:
+		n.words[word] = c
+	}
+}
+
+func (n *node[D]) leaf() bool { return n.star == nil && n.hash == nil && len(n.words) == 0 }
+
+// cut returns the word at position at and the position after it.
+func cut(pattern string, at int) (word string, next int) {
+	if i := strings.IndexByte(pattern[at:], '.'); i >= 0 {
+		return pattern[at : at+i], at + i + 1
+	}
+	return pattern[at:], len(pattern) + 1
+}
+
+// walk is one Route through the trie.
+type walk[D comparable] struct {
+	key []byte
+	out []D
+	met []uint64 // bit per mark
+}
+
+// visit goes on from n, whose pattern has consumed the key up to position at.
+//
+// Apart from what stands below a '#' a node is visited at most once, for it has one parent and one
+// distance from the root. A node below a '#' is visited once per word from which its part of the
+// pattern fits.
+func (w *walk[D]) visit(n *node[D], at int) {
+	if n.hash != nil {
+		w.visitHash(n.hash, at)
+	}
+	if at > len(w.key) {
+		w.emit(n.targets)
+		return
+	}
+	w.step(n, at)
+}
+
+// visitHash enters a '#' at position at: the rest of its pattern may begin here or at any later
+// word. A '#' below another may be reached from several words; the first visit, which is the one
+// at the earliest word, has covered all that a later one could find.
+func (w *walk[D]) visitHash(h *node[D], at int) {
+	if h.mark != noMark && !w.first(h.mark) {
+		return
+	}
+	w.emit(h.targets)
+	if h.leaf() {
+		return
+	}
+	if h.hash != nil {
+		w.visitHash(h.hash, at)
+	}
+	for at <= len(w.key) {
+		at = w.step(h, at)
+	}
+}
+
+// step takes the word at position at from n and returns the position after it.
+func (w *walk[D]) step(n *node[D], at int) (next int) {
+	word := w.key[at:]
+	next = len(w.key) + 1
+	if i := bytes.IndexByte(word, '.'); i >= 0 {
+		word, next = word[:i], at+i+1
+	}
+	if c := n.words[string(word)]; c != nil {
+		w.visit(c, next)
+	}
+	if n.star != nil {
+		w.visit(n.star, next)
+	}
+	return next
+}
+
+func (w *walk[D]) emit(targets []*target[D]) {
+	for _, t := range targets {
+		if t.mark == noMark || w.first(t.mark) {
+			w.out = append(w.out, t.d)
+		}
+	}
+}
+
+// first tells whether mark is met for the first time.
+func (w *walk[D]) first(mark int) bool {
+	word, bit := mark/64, uint64(1)<<(mark%64)
+	if w.met[word]&bit != 0 {
+		return false
+	}
+	w.met[word] |= bit
+	return true
+}
