@@ -1,0 +1,44 @@
+package amqp
+
+// The three methods that carry a message to a client. Each of these appends
+// the method frame alone, without allocating; AppendContent appends the rest.
+// A name of more than 255 octets panics.
+
+// AppendDeliver appends a basic.deliver frame.
+func AppendDeliver(b []byte, channel uint16, consumerTag string, tag uint64, redelivered bool, exchange, routingKey []byte) []byte {
+	size := 4 + 1 + len(consumerTag) + 8 + 1 + 1 + len(exchange) + 1 + len(routingKey)
+	b = appendFrameHeader(b, FrameMethod, channel, size)
+	b = appendLong(b, uint32(BasicDeliverID))
+	b = appendShortstr(b, consumerTag)
+	b = appendLonglong(b, tag)
+	b = append(b, bit(redelivered))
+	b = appendShortstr(b, exchange)
+	b = appendShortstr(b, routingKey)
+	return append(b, FrameEnd)
+}
+
+// AppendGetOk appends a basic.get-ok frame; messageCount is what is left ready.
+func AppendGetOk(b []byte, channel uint16, tag uint64, redelivered bool, exchange, routingKey []byte, messageCount uint32) []byte {
+	size := 4 + 8 + 1 + 1 + len(exchange) + 1 + len(routingKey) + 4
+	b = appendFrameHeader(b, FrameMethod, channel, size)
+	b = appendLong(b, uint32(BasicGetOkID))
+	b = appendLonglong(b, tag)
+	b = append(b, bit(redelivered))
+	b = appendShortstr(b, exchange)
+	b = appendShortstr(b, routingKey)
+	b = appendLong(b, messageCount)
+	return append(b, FrameEnd)
+}
+
+// AppendReturn appends a basic.return frame, its text cut to 255 octets.
+func AppendReturn(b []byte, channel uint16, code uint16, text string, exchange, routingKey []byte) []byte {
+	text = text[:min(len(text), maxShortString)]
+	size := 4 + 2 + 1 + len(text) + 1 + len(exchange) + 1 + len(routingKey)
+	b = appendFrameHeader(b, FrameMethod, channel, size)
+	b = appendLong(b, uint32(BasicReturnID))
+	b = appendShort(b, code)
+	b = appendShortstr(b, text)
+	b = appendShortstr(b, exchange)
+	b = appendShortstr(b, routingKey)
+	return append(b, FrameEnd)
+}

@@ -1,0 +1,131 @@
+package amqp
+
+// PropertySet tells which properties of class basic a list holds: the flags
+// that stand before their values (AMQP 0-9-1 §4.2.6.1).
+type PropertySet uint16
+
+const (
+	HasContentType PropertySet = 1 << (15 - iota)
+	HasContentEncoding
+	HasHeaders
+	HasDeliveryMode
+	HasPriority
+	HasCorrelationID
+	HasReplyTo
+	HasExpiration
+	HasMessageID
+	HasTimestamp
+	HasType
+	HasUserID
+	HasAppID
+	HasClusterID
+
+	// Beyond the fourteen there is a flag without a property, and one that
+	// announces more flags, which class basic does not have.
+	undefinedProperties PropertySet = 3
+)
+
+// Properties of a message. A property is written if Has names it or its value
+// is not zero; so Has is needed only for those that are present and zero.
+type Properties struct {
+	Has             PropertySet
+	ContentType     string
+	ContentEncoding string
+	Headers         Table
+	DeliveryMode    uint8 // 2 is persistent
+	Priority        uint8
+	CorrelationID   string
+	ReplyTo         string
+	Expiration      string // decimal milliseconds
+	MessageID       string
+	Timestamp       Timestamp
+	Type            string
+	UserID          string
+	AppID           string
+	ClusterID       string
+}
+
+// ParseProperties parses a raw property list, which must fill raw. Nothing in
+// the result aliases raw. The error is an *Exception 502 SYNTAX_ERROR.
+func ParseProperties(raw []byte, lim Limits) (Properties, error) {
+	v, err := ViewProperties(raw)
+	if err != nil {
+		return Properties{}, err
+	}
+	p := Properties{
+		Has:             v.Has,
+		ContentType:     string(v.ContentType),
+		ContentEncoding: string(v.ContentEncoding),
+		DeliveryMode:    v.DeliveryMode,
+		Priority:        v.Priority,
+		CorrelationID:   string(v.CorrelationID),
+		ReplyTo:         string(v.ReplyTo),
+		Expiration:      string(v.Expiration),
+		MessageID:       string(v.MessageID),
+		Timestamp:       v.Timestamp,
+		Type:            string(v.Type),
+		UserID:          string(v.UserID),
+		AppID:           string(v.AppID),
+		ClusterID:       string(v.ClusterID),
+	}
+	if v.Headers != nil {
+		p.Headers, _, err = ParseTable(v.Headers, lim)
+	}
+	if err != nil {
+		return Properties{}, err
+	}
+	return p, nil
+}
+
+// Append appends p as a raw property list. It panics as AppendTable does, and on
+// a short string of more than 255 octets.
+func (p *Properties) Append(b []byte) []byte {
+	start := len(b)
+	w := propertyWriter{b: append(b, 0, 0), forced: p.Has}
+	w.text(HasContentType, p.ContentType)
+	w.text(HasContentEncoding, p.ContentEncoding)
+	if w.has(HasHeaders, p.Headers != nil) {
+		w.b = AppendTable(w.b, p.Headers)
+	}
+	w.octet(HasDeliveryMode, p.DeliveryMode)
+	w.octet(HasPriority, p.Priority)
+	w.text(HasCorrelationID, p.CorrelationID)
+	w.text(HasReplyTo, p.ReplyTo)
+	w.text(HasExpiration, p.Expiration)
+	w.text(HasMessageID, p.MessageID)
+	if w.has(HasTimestamp, p.Timestamp != 0) {
+		w.b = appendLonglong(w.b, uint64(p.Timestamp))
+	}
+	w.text(HasType, p.Type)
+	w.text(HasUserID, p.UserID)
+	w.text(HasAppID, p.AppID)
+	w.text(HasClusterID, p.ClusterID)
+	w.b[start], w.b[start+1] = byte(w.written>>8), byte(w.written)
+	return w.b
+}
+
+// propertyWriter appends values in the order of their flags and notes which.
+type propertyWriter struct {
+	b               []byte
+	forced, written PropertySet
+}
+
+func (w *propertyWriter) has(flag PropertySet, set bool) bool {
+	if !set && w.forced&flag == 0 {
+		return false
+	}
+	w.written |= flag
+	return true
+}
+
+func (w *propertyWriter) text(flag PropertySet, s string) {
+	if w.has(flag, s != "") {
+		w.b = appendShortstr(w.b, s)
+	}
+}
+
+func (w *propertyWriter) octet(flag PropertySet, v uint8) {
+	if w.has(flag, v != 0) {
+		w.b = append(w.b, v)
+	}
+}

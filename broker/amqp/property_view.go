@@ -1,0 +1,97 @@
+package amqp
+
+// PropertyView is a raw property list taken apart in place: its slices alias the
+// list. A slice is nil where the property is absent, and not nil, if empty,
+// where it is present.
+type PropertyView struct {
+	Has PropertySet
+
+	DeliveryMode, Priority     uint8
+	HasPriority, HasExpiration bool
+	Timestamp                  Timestamp
+
+	Headers []byte // the raw table with its length; its entries are not checked
+
+	ContentType, ContentEncoding []byte
+	CorrelationID, ReplyTo       []byte
+	Expiration, MessageID        []byte
+	Type, UserID                 []byte
+	AppID, ClusterID             []byte
+}
+
+// ViewProperties takes a raw property list apart without allocating; the list
+// must fill raw. The error is an *Exception 502 SYNTAX_ERROR. What stands inside
+// the headers is ValidateTable's to check.
+func ViewProperties(raw []byte) (v PropertyView, err error) {
+	c := cursor{rest: raw}
+	v.Has = PropertySet(c.short())
+	if v.Has&undefinedProperties != 0 {
+		return PropertyView{}, badProperties()
+	}
+	v.viewCommon(&c)
+	v.viewRest(&c)
+	if c.failed || len(c.rest) != 0 {
+		return PropertyView{}, badProperties()
+	}
+	return v, nil
+}
+
+func badProperties() *Exception {
+	return NewException(SyntaxError, ClassBasic, BasicPublishID.Method(), "malformed content properties")
+}
+
+func (v *PropertyView) viewCommon(c *cursor) {
+	if v.Has&HasContentType != 0 {
+		v.ContentType = c.shortstr()
+	}
+	if v.Has&HasContentEncoding != 0 {
+		v.ContentEncoding = c.shortstr()
+	}
+	if v.Has&HasHeaders != 0 {
+		v.Headers = c.rawTable()
+	}
+	if v.Has&HasDeliveryMode != 0 {
+		v.DeliveryMode = c.octet()
+	}
+	if v.Has&HasPriority != 0 {
+		v.HasPriority, v.Priority = true, c.octet()
+	}
+}
+
+func (v *PropertyView) viewRest(c *cursor) {
+	const rest = HasPriority - 1
+	if v.Has&rest == 0 {
+		return
+	}
+	if v.Has&HasCorrelationID != 0 {
+		v.CorrelationID = c.shortstr()
+	}
+	if v.Has&HasReplyTo != 0 {
+		v.ReplyTo = c.shortstr()
+	}
+	if v.Has&HasExpiration != 0 {
+		v.HasExpiration, v.Expiration = true, c.shortstr()
+	}
+	if v.Has&HasMessageID != 0 {
+		v.MessageID = c.shortstr()
+	}
+	if v.Has&HasTimestamp != 0 {
+		v.Timestamp = Timestamp(c.longlong())
+	}
+	v.viewNames(c)
+}
+
+func (v *PropertyView) viewNames(c *cursor) {
+	if v.Has&HasType != 0 {
+		v.Type = c.shortstr()
+	}
+	if v.Has&HasUserID != 0 {
+		v.UserID = c.shortstr()
+	}
+	if v.Has&HasAppID != 0 {
+		v.AppID = c.shortstr()
+	}
+	if v.Has&HasClusterID != 0 {
+		v.ClusterID = c.shortstr()
+	}
+}

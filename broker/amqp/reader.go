@@ -1,0 +1,120 @@
+package amqp
+
+import "encoding/binary"
+
+// cursor takes fields off the front of a payload. The first failure sticks:
+// every later read returns a zero value, so that what reads a list of fields
+// looks like that list and asks for the error once, at its end.
+type cursor struct {
+	rest   []byte
+	failed bool
+}
+
+func (c *cursor) take(n int) []byte {
+	if c.failed || n > len(c.rest) {
+		c.failed = true
+		return nil
+	}
+	taken := c.rest[:n:n]
+	c.rest = c.rest[n:]
+	return taken
+}
+
+func (c *cursor) octet() uint8 {
+	if b := c.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (c *cursor) short() uint16 {
+	if b := c.take(2); b != nil {
+		return binary.BigEndian.Uint16(b)
+	}
+	return 0
+}
+
+func (c *cursor) long() uint32 {
+	if b := c.take(4); b != nil {
+		return binary.BigEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (c *cursor) longlong() uint64 {
+	if b := c.take(8); b != nil {
+		return binary.BigEndian.Uint64(b)
+	}
+	return 0
+}
+
+// shortstr and longstr alias the payload.
+func (c *cursor) shortstr() []byte { return c.take(int(c.octet())) }
+
+func (c *cursor) longstr() []byte {
+	n := c.long()
+	if uint64(n) > uint64(len(c.rest)) {
+		c.failed = true
+	}
+	return c.take(int(n))
+}
+
+// rawTable returns a table with its length, its entries unchecked.
+func (c *cursor) rawTable() []byte {
+	whole := c.rest
+	body := c.longstr()
+	if c.failed {
+		return nil
+	}
+	return whole[: 4+len(body) : 4+len(body)]
+}
+
+// reader is a cursor over a method's arguments; what it returns is a copy.
+type reader struct {
+	cursor
+	limits Limits
+	err    error // why it failed, when that is more than "too short"
+}
+
+func (r *reader) string() string { return string(r.shortstr()) }
+
+// bytes copies a long string; it is never nil, for an empty one is a value too.
+func (r *reader) bytes() []byte { return append([]byte{}, r.longstr()...) }
+
+// bits reads one octet of packed bits, lowest first (AMQP 0-9-1 §4.2.5.2).
+// Bits beyond the named ones are ignored.
+func (r *reader) bits(into ...*bool) {
+	octet := r.octet()
+	for i, bit := range into {
+		*bit = octet&(1<<i) != 0
+	}
+}
+
+func (r *reader) table() Table {
+	if r.failed {
+		return nil
+	}
+	t, rest, err := ParseTable(r.rest, r.limits)
+	if err != nil {
+		r.failed, r.err = true, err
+		return nil
+	}
+	r.rest = rest
+	return t
+}
+
+// done returns nil if all fields were there and nothing follows them.
+func (r *reader) done(id MethodID) error {
+	if !r.failed && len(r.rest) == 0 {
+		return nil
+	}
+	if e, ok := r.err.(*Exception); ok {
+		e.Class, e.Method = id.Class(), id.Method()
+		return e
+	}
+	return badMethod(id)
+}
+
+func badMethod(id MethodID) *Exception {
+	return NewException(SyntaxError, id.Class(), id.Method(), "cannot decode %s", id)
+}
