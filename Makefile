@@ -1,0 +1,61 @@
+GO          ?= go
+STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME    ?= 20s
+BENCHTIME   ?= 1s
+VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+
+# One binary, nothing to link against: it runs in an empty directory.
+BUILD = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+# Timing is measured in integration, so it has the machine for itself.
+UNIT  = $(shell $(GO) list ./... | grep -v '/integration$$')
+
+.DEFAULT_GOAL := help
+.PHONY: help build run demo test test-short deps lint fmt fuzz bench image clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/curfew, a static binary
+	$(BUILD) -o bin/curfew ./cmd/curfew
+
+run: build ## build and run Curfew on 127.0.0.1:5672 (needs only Go; no Redis)
+	./bin/curfew serve
+
+demo: build ## watch deadlines fire on a queue nobody reads
+	./bin/curfew demo
+
+test: deps ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients
+	$(GO) vet ./...
+	$(GO) test -race $(UNIT)
+	$(GO) test -race -timeout 15m ./integration
+
+test-short: ## the tests that need no server and no foreign client
+	$(GO) test -short $(UNIT)
+
+deps: ## install what the tests need (apt-get as root or through sudo; npm into .cache)
+	@.ci/deps
+
+lint: ## gofmt, go vet, staticcheck
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt needed:"; echo "$$files"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+
+fmt: ## gofmt every file
+	gofmt -w .
+
+fuzz: ## run each fuzz target for FUZZTIME (20s)
+	@for pkg in $(UNIT); do \
+		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+			echo "== $$pkg $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+		done; \
+	done
+
+bench: ## Go benchmarks with allocations
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(UNIT)
+
+image: ## container image curfew:VERSION (needs docker)
+	docker build --build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) -t curfew:$(VERSION) .
+
+clean: ## remove what the targets above made
+	rm -rf bin .cache

@@ -1,0 +1,164 @@
+package integration
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+)
+
+const (
+	startLimit = 30 * time.Second
+	stopLimit  = 30 * time.Second
+)
+
+// curfew is one running `curfew serve`.
+type curfew struct {
+	t         testing.TB
+	url       string // amqp://...
+	ops       string // http://host:port
+	pid       int
+	log       *logBuffer
+	cmd       *exec.Cmd
+	exited    chan struct{}
+	waitError error // after exited
+	stopped   bool
+}
+
+// startCurfew runs the release binary with the given settings ("REDIS_URL=redis://...") on top of free ports and an empty data folder, and
+// returns once it is ready. It is stopped at the end of the test, which fails unless it ends cleanly.
+func startCurfew(t testing.TB, settings ...string) *curfew {
+	t.Helper()
+	return startBinary(t, mustBinary(t, release), settings...)
+}
+
+func startBinary(t testing.TB, binary string, settings ...string) *curfew {
+	t.Helper()
+	amqpAddr, opsAddr := freeAddr(t), freeAddr(t)
+	defaults := []string{"AMQP_ADDR=" + amqpAddr, "OPS_ADDR=" + opsAddr, "DATA_DIR=" + t.TempDir(), "LOG_LEVEL=info"}
+	c := &curfew{
+		t:      t,
+		url:    "amqp://guest:guest@" + amqpAddr,
+		ops:    "http://" + opsAddr,
+		log:    new(logBuffer),
+		cmd:    exec.Command(binary, "serve"),
+		exited: make(chan struct{}),
+	}
+	c.cmd.Env = environment(append(defaults, settings...))
+	c.cmd.Dir = t.TempDir()
+	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.pid = c.cmd.Process.Pid
+	go func() {
+		c.waitError = c.cmd.Wait()
+		close(c.exited)
+	}()
+	t.Cleanup(c.stop)
+	eventually(t, startLimit, "curfew to be ready", func() bool { return c.alive() && c.ready() })
+	return c
+}
+
+// environment is this process's own without any CURFEW_ variable, and the given settings with that prefix.
+func environment(settings []string) []string {
+	var env []string
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "CURFEW_") {
+			env = append(env, variable)
+		}
+	}
+	for _, setting := range settings {
+		env = append(env, "CURFEW_"+setting)
+	}
+	return env
+}
+
+func (c *curfew) alive() bool {
+	select {
+	case <-c.exited:
+		c.t.Fatalf("curfew has ended: %v\n%s", c.waitError, c.log)
+		return false
+	default:
+		return true
+	}
+}
+
+// stop ends the process as an operator would and holds it to a clean end.
+func (c *curfew) stop() {
+	if c.stopped {
+		return
+	}
+	c.stopped = true
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		c.t.Errorf("stop curfew: %v", err)
+	}
+	select {
+	case <-c.exited:
+	case <-time.After(stopLimit):
+		c.t.Errorf("curfew did not stop within %v", stopLimit)
+		c.cmd.Process.Signal(syscall.SIGQUIT)
+		<-c.exited
+	}
+	if c.waitError != nil {
+		c.t.Errorf("curfew did not end cleanly: %v", c.waitError)
+	}
+	for _, bad := range []string{"DATA RACE", "panic:"} {
+		if strings.Contains(c.log.String(), bad) {
+			c.t.Errorf("curfew's log has a %q", bad)
+		}
+	}
+	if c.t.Failed() {
+		c.t.Logf("curfew's log:\n%s", c.log.tail(8000))
+	}
+}
+
+// dial connects with amqp091-go; the connection ends with the test.
+func dial(t testing.TB, url string) *amqp091.Connection {
+	t.Helper()
+	conn, err := amqp091.Dial(url)
+	if err != nil {
+		t.Fatalf("dial %s: %v", url, err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+func openChannel(t testing.TB, conn *amqp091.Connection) *amqp091.Channel {
+	t.Helper()
+	ch, err := conn.Channel()
+	if err != nil {
+		t.Fatalf("open channel: %v", err)
+	}
+	return ch
+}
+
+// logBuffer collects a process's output while the test reads it.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func (b *logBuffer) tail(n int) string {
+	s := b.String()
+	return s[max(0, len(s)-n):]
+}

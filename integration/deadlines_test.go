@@ -1,0 +1,128 @@
+package integration
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+const (
+	hourLong     = "hour"
+	shortCount   = 1000
+	attempts     = 3 // for the percentile alone: see judge
+	lateAllowed  = 10 * time.Millisecond
+	lateQuantile = 0.99
+)
+
+// TestDeadlines: 1,000 messages with TTLs of 50-3,000 ms in random order stand behind one of an hour in a queue nobody reads. Each client,
+// unchanged, finds all of them in the dead-letter queue, none early, 99% within 10 ms of their own deadline, and the hour-long one queued.
+func TestDeadlines(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		make func(testing.TB) client
+	}{
+		{"amqp091-go", func(testing.TB) client { return goClient{} }},
+		{"librabbitmq", librabbitmqClient},
+		{"pika", pikaClient},
+		{"amqplib", nodeClient},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			deadlineRuns(t, c.make(t), startCurfew(t))
+		})
+	}
+}
+
+// deadlineRuns repeats a run whose 99th percentile was late, since the machine's scheduler is part of it. What a broker must never do
+// (lose, duplicate, fire early, touch the hour-long one) fails the first time.
+func deadlineRuns(t *testing.T, c client, broker *curfew) {
+	t.Helper()
+	for attempt := 1; ; attempt++ {
+		lateness := deadlineRun(t, c, broker, fmt.Sprintf("orders-%d", attempt), nil)
+		p99 := quantile(lateness, lateQuantile)
+		t.Logf("lateness p50 %v, p99 %v, max %v", quantile(lateness, 0.5), p99, lateness[len(lateness)-1])
+		if p99 <= lateAllowed || t.Failed() {
+			return
+		}
+		if attempt == attempts {
+			t.Fatalf("p99 was over %v in each of %d runs", lateAllowed, attempts)
+		}
+	}
+}
+
+// deadlineRun publishes the plan, lets fault (if any) strike meanwhile, and returns the sorted lateness of the dead letters.
+func deadlineRun(t *testing.T, c client, broker *curfew, queue string, fault func()) []time.Duration {
+	t.Helper()
+	q := topology{queue: queue, dlx: queue + ".dlx", dlq: queue + ".dead"}
+	c.declare(t, broker.url, q)
+	dead := c.collect(t, broker.url, q.dlq, shortCount)
+	faultDone := inBackground(func() struct{} {
+		if fault != nil {
+			fault()
+		}
+		return struct{}{}
+	})
+	published := c.publish(t, broker.url, q.queue, randomPlan(t))
+	arrived := dead()
+	faultDone()
+	if head := c.head(t, broker.url, q.queue); head != hourLong {
+		t.Errorf("the head of the queue is %q, not the hour-long message", head)
+	}
+	if left := readyCount(t, broker.url, q.queue); left != 1 {
+		t.Errorf("the queue has %d messages left, not 1", left)
+	}
+	return judge(t, published[1:], arrived)
+}
+
+func randomPlan(t testing.TB) []planned {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	plan := []planned{{id: hourLong, ttlMillis: time.Hour.Milliseconds()}}
+	for i := range shortCount {
+		plan = append(plan, planned{id: fmt.Sprint(i), ttlMillis: 50 + random.Int64N(2951)})
+	}
+	return plan
+}
+
+// judge holds every message to: dead-lettered once, and not before its earliest possible deadline (the instant before publishing plus
+// its TTL). It returns how late each was against its latest possible one (the instant of the confirm plus its TTL), sorted.
+func judge(t testing.TB, published []sent, arrived []arrival) []time.Duration {
+	t.Helper()
+	waiting := make(map[string]sent, len(published))
+	for _, s := range published {
+		waiting[s.id] = s
+	}
+	var lateness []time.Duration
+	for _, a := range arrived {
+		s, known := waiting[a.id]
+		if !known {
+			t.Errorf("message %q arrived twice, or was never published with a short deadline", a.id)
+			continue
+		}
+		delete(waiting, a.id)
+		if early := s.before + s.ttlMillis*1000 - a.at; early > 0 {
+			t.Errorf("message %s (ttl %d ms) was dead-lettered %d us before its deadline", s.id, s.ttlMillis, early)
+		}
+		late := a.at - s.after - s.ttlMillis*1000
+		lateness = append(lateness, max(0, time.Duration(late)*time.Microsecond))
+	}
+	if len(waiting) > 0 {
+		t.Fatalf("%d of %d messages were not dead-lettered", len(waiting), len(published))
+	}
+	slices.SortFunc(lateness, cmp.Compare)
+	return lateness
+}
+
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
+}
+
+func readyCount(t testing.TB, url, queue string) int {
+	t.Helper()
+	q, err := openChannel(t, dial(t, url)).QueueDeclarePassive(queue, true, false, false, false, nil)
+	check(t, err)
+	return q.Messages
+}

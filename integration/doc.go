@@ -1,0 +1,18 @@
+// Package integration holds Curfew to its promises from outside: the built binary as a process, spoken to by clients that know nothing
+// of it, beside a real Redis and a real RabbitMQ that the tests start themselves on free ports.
+//
+//	curfew_test.go     starts and stops `curfew serve`; ops_test.go reads its health and metrics
+//	rabbitmq_test.go   starts RabbitMQ for comparisons; Redis comes from scheduler/storetest
+//	clients_test.go    amqp091-go, librabbitmq, python3-pika and Node's amqplib, doing the same work
+//	deadlines_test.go  every deadline kept, mid-queue, with nobody consuming; redis_test.go the same while Redis fails
+//	settle_test.go     ack, lazy expiry and eager fire racing for the same messages; million_test.go a million due within a minute
+//	conformance_test.go  the same question to Curfew and to RabbitMQ, and where they differ the reason
+//	story_test.go      testdata/*.txt played in virtual time through the real client
+//	input_test.go      malformed, oversized and wrong input; imports_test.go which package may import which; image_test.go the image
+//
+// What is missing on the machine fails a test with the command that installs it; `make test` installs it beforehand.
+//
+// Times. A run compares wall clocks of processes on one machine. "Never early" is checked against the instant just before publishing
+// and allows nothing; "late by" is counted from the instant the publisher had its confirm, and is judged by percentile, because the
+// machine's scheduler is part of what is measured.
+package integration

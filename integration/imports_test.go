@@ -1,0 +1,131 @@
+package integration
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "curfew"
+
+// rooms says which of our packages each package may import. Imports point downward: what the arrows of the reading order do not reach is
+// not in a list. Test files are not looked at; they may stand anywhere.
+var rooms = map[string][]string{
+	"broker/amqp":     {},
+	"broker/exchange": {"broker/amqp"},
+	"broker/queue":    {},
+	"broker/store":    {},
+	"broker":          {"broker/amqp", "broker/exchange", "broker/queue", "broker/store"},
+	"broker/server":   {"broker", "broker/amqp"},
+
+	"scheduler":             {},
+	"scheduler/memstore":    {"scheduler"},
+	"scheduler/redisstore":  {"scheduler"},
+	"scheduler/storetest":   {"scheduler"},
+	"monitor":               {"scheduler", "scheduler/memstore", "scheduler/redisstore", "monitor/alert"},
+	"monitor/alert":         {},
+	"monitor/embedded":      {"monitor", "scheduler", "broker"},
+	"integration":           {},
+	"cmd/curfew":            everyRoom,
+	"cmd/curfew/internal/*": everyRoom,
+}
+
+var everyRoom = []string{"*"}
+
+// bans are imports a package must not have, ours or another's, each with its reason. A ban covers the import's subfolders.
+var bans = []struct {
+	room    string
+	imports []string
+	reason  string
+}{
+	{"broker/queue", []string{"os", "net", "sync", "log", "time", "context", "go.uber.org/zap"},
+		"the queue is a pure state machine: time comes in as a parameter, consequences go out, so a model and a fuzzer can drive it"},
+	{"broker/exchange", []string{"os", "net", "sync", "log", "time", "context", "go.uber.org/zap"},
+		"routing is pure: the registry above holds the lock"},
+	{"broker/amqp", []string{"os", "net", "sync", "log", "io", "go.uber.org/zap"},
+		"the codec turns bytes into values and back: connections own the reading and writing"},
+	{"broker", []string{"curfew/monitor", "curfew/scheduler", "github.com/redis"},
+		"the broker is the truth and works alone: whatever watches deadlines sees it through a feed"},
+	{"broker/server", []string{"curfew/monitor", "curfew/scheduler", "github.com/redis"},
+		"the broker is the truth and works alone: whatever watches deadlines sees it through a feed"},
+	{"broker/store", []string{"curfew/monitor", "curfew/scheduler", "github.com/redis", "net"},
+		"what the journal promises may not depend on another machine"},
+	{"broker", []string{"github.com/kelseyhightower/envconfig"},
+		"only the command reads the environment; packages take an Options struct"},
+	{"scheduler", []string{"curfew/broker", "github.com/redis"},
+		"a schedule is deadlines and identities: it knows no message, and a Store is behind an interface"},
+	{"scheduler/memstore", []string{"github.com/redis", "net"},
+		"the in-process index is what fires while Redis is away"},
+	{"scheduler/redisstore", []string{"curfew/broker", "curfew/monitor"},
+		"a Store keeps shadows; what they mean is decided above"},
+	{"monitor", []string{"curfew/broker"},
+		"the monitor proposes to any Primary: our broker is one, an outside RabbitMQ may be another"},
+	{"monitor/alert", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},
+		"an alert is told from what the monitor hands over"},
+}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+}
+
+// TestImportDirections: the rooms import downward only, and the pure ones nothing that reads a clock, a lock or a socket.
+func TestImportDirections(t *testing.T) {
+	for _, pkg := range listPackages(t) {
+		name := strings.TrimPrefix(pkg.ImportPath, module+"/")
+		allowed, known := lookUp(name)
+		if !known {
+			t.Errorf("package %s is in no room: add it to the table with what it may import", name)
+			continue
+		}
+		for _, path := range pkg.Imports {
+			inner, ours := strings.CutPrefix(path, module+"/")
+			if ours && !slices.Contains(allowed, "*") && !slices.Contains(allowed, inner) {
+				t.Errorf("%s imports %s; it may import %v", name, inner, allowed)
+			}
+			for _, ban := range bans {
+				if ban.room == name && slices.ContainsFunc(ban.imports, func(b string) bool { return within(path, b) }) {
+					t.Errorf("%s imports %s: %s", name, path, ban.reason)
+				}
+			}
+		}
+	}
+}
+
+func lookUp(name string) ([]string, bool) {
+	if allowed, known := rooms[name]; known {
+		return allowed, true
+	}
+	for room, allowed := range rooms {
+		if prefix, isPattern := strings.CutSuffix(room, "*"); isPattern && strings.HasPrefix(name, prefix) {
+			return allowed, true
+		}
+	}
+	return nil, false
+}
+
+func within(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
+
+func listPackages(t *testing.T) (packages []goPackage) {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	if exit, failed := errors.AsType[*exec.ExitError](err); failed {
+		t.Fatalf("go list: %v\n%s", err, exit.Stderr)
+	}
+	check(t, err)
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var pkg goPackage
+		if err := decoder.Decode(&pkg); err == io.EOF {
+			return packages
+		} else {
+			check(t, err)
+		}
+		packages = append(packages, pkg)
+	}
+}

@@ -1,0 +1,136 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const rabbitmqServer = "/usr/lib/rabbitmq/bin/rabbitmq-server"
+
+// rabbitmq is a RabbitMQ node of the test run's own: own name, ports, port mapper and files.
+type rabbitmq struct {
+	url  string
+	node *exec.Cmd
+	epmd *exec.Cmd
+	log  *logBuffer
+}
+
+// One node serves the whole run, since starting it takes seconds; tests take queue names of their own.
+var (
+	sharedRabbitMQ  *rabbitmq
+	rabbitMQStarted = sync.OnceValue(func() (err error) {
+		sharedRabbitMQ, err = runRabbitMQ(filepath.Join(scratch, "rabbitmq"))
+		return err
+	})
+)
+
+// startRabbitMQ returns the URL of a running RabbitMQ.
+func startRabbitMQ(t testing.TB) string {
+	t.Helper()
+	if err := rabbitMQStarted(); err != nil {
+		t.Fatal(err)
+	}
+	return sharedRabbitMQ.url
+}
+
+func stopSharedRabbitMQ() {
+	if sharedRabbitMQ != nil {
+		sharedRabbitMQ.stop()
+	}
+}
+
+func runRabbitMQ(dir string) (*rabbitmq, error) {
+	if _, err := os.Stat(rabbitmqServer); err != nil {
+		return nil, errors.New("RabbitMQ is needed: apt-get install -y --no-install-recommends rabbitmq-server (or `make deps`)")
+	}
+	ports, err := freePorts(3)
+	if err != nil {
+		return nil, err
+	}
+	amqpPort, distPort, epmdPort := ports[0], ports[1], ports[2]
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	env := append(os.Environ(),
+		"HOME="+dir, // the Erlang cookie
+		"ERL_EPMD_PORT="+epmdPort,
+		"ERL_EPMD_ADDRESS=127.0.0.1",
+		"RABBITMQ_NODENAME=curfew-test-"+amqpPort+"@localhost",
+		"RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
+		"RABBITMQ_NODE_PORT="+amqpPort,
+		"RABBITMQ_DIST_PORT="+distPort,
+		"RABBITMQ_MNESIA_BASE="+filepath.Join(dir, "mnesia"),
+		"RABBITMQ_LOG_BASE="+filepath.Join(dir, "log"),
+		"RABBITMQ_LOGS=-",
+		"RABBITMQ_ENABLED_PLUGINS_FILE="+filepath.Join(dir, "plugins"),
+		"RABBITMQ_CONFIG_FILE="+filepath.Join(dir, "rabbitmq.conf"),
+		"RABBITMQ_CONF_ENV_FILE=/dev/null",
+	)
+	r := &rabbitmq{url: "amqp://guest:guest@127.0.0.1:" + amqpPort, log: new(logBuffer)}
+	r.epmd = r.command(env, "epmd", "-port", epmdPort)
+	r.node = r.command(env, rabbitmqServer)
+	for _, cmd := range []*exec.Cmd{r.epmd, r.node} {
+		if err := cmd.Start(); err != nil {
+			r.stop()
+			return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
+		}
+	}
+	if err := r.waitReady(60 * time.Second); err != nil {
+		r.stop()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *rabbitmq) command(env []string, name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Env = env
+	cmd.Stdout, cmd.Stderr = r.log, r.log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the node's helpers end with it
+	return cmd
+}
+
+func (r *rabbitmq) waitReady(limit time.Duration) error {
+	deadline := time.After(limit)
+	poll := time.NewTicker(50 * time.Millisecond)
+	defer poll.Stop()
+	for !strings.Contains(r.log.String(), "Server startup complete") {
+		select {
+		case <-poll.C:
+		case <-deadline:
+			return fmt.Errorf("RabbitMQ was not ready within %v:\n%s", limit, r.log.tail(4000))
+		}
+	}
+	return nil
+}
+
+func (r *rabbitmq) stop() {
+	for _, cmd := range []*exec.Cmd{r.node, r.epmd} {
+		if cmd.Process != nil {
+			syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			cmd.Wait()
+		}
+	}
+}
+
+func freePorts(n int) ([]string, error) {
+	ports := make([]string, n)
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // all are held until all are known, so they differ
+		_, ports[i], _ = net.SplitHostPort(l.Addr().String())
+	}
+	return ports, nil
+}

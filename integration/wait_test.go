@@ -1,0 +1,38 @@
+package integration
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+)
+
+// eventually polls until done says so, and fails the test with what it waited for when the limit has passed.
+func eventually(t testing.TB, limit time.Duration, what string, done func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for !done() {
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			t.Fatalf("waited %v for %s", limit, what)
+		}
+	}
+}
+
+// freeAddr is a loopback address nobody listens on at the moment.
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// at closes a channel the given time from now: the moment in a run when a fault strikes.
+func at(d time.Duration) <-chan time.Time { return time.After(d) }
