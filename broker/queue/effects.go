@@ -1,0 +1,74 @@
+package queue
+
+// Reason says why a message left its queue.
+type Reason uint8
+
+const (
+	// Acked by its consumer.
+	Acked Reason = iota
+	// Expired: its deadline passed while it was not held by a consumer.
+	Expired
+	// Rejected by its consumer and not requeued.
+	Rejected
+	// MaxLength: dropped from the head of a queue above its limits.
+	MaxLength
+	// Purged by an operator, or deleted together with its queue.
+	Purged
+	// DeliveryLimit: its deliveries failed more often than the queue allows.
+	DeliveryLimit
+
+	// Reasons is how many there are.
+	Reasons = int(DeliveryLimit) + 1
+)
+
+var reasonNames = [Reasons]string{"acked", "expired", "rejected", "maxlen", "purged", "delivery_limit"}
+
+// String is the reason as x-death writes it (RabbitMQ: Dead Letter Exchanges),
+// or a word of its own for those that are never dead-lettered.
+func (r Reason) String() string { return reasonNames[r] }
+
+// Outcome answers Queue.Expire.
+type Outcome uint8
+
+const (
+	// Fired: the message left the queue, and the effects say so.
+	Fired Outcome = iota
+	// Gone: no message with that number and deadline stands in the queue.
+	Gone
+	// Held: it is unacked, and its consumer keeps it. Requeue will expire it.
+	Held
+	// NotDue: its deadline lies ahead.
+	NotDue
+)
+
+func (o Outcome) String() string {
+	return [...]string{"fired", "gone", "held", "not due"}[o]
+}
+
+// Settled is a message that left its queue for good. Each message is settled
+// once.
+type Settled struct {
+	Seq Seq
+	Message
+	Reason     Reason
+	Tracked    bool   // Queue.Track asked to be told
+	Deliveries uint16 // that failed, counting the last one
+}
+
+// Effects collect what an operation did beyond its answer. Operations append;
+// the caller owns the buffer and resets it once it has acted on it.
+type Effects struct {
+	Settled []Settled
+}
+
+// maxKeptEffects bounds the memory an idle Effects holds (to 160 KiB). A mass
+// expiry may need more at one time and gives it back at the next Reset.
+const maxKeptEffects = 4096
+
+// Reset empties the buffer for reuse.
+func (fx *Effects) Reset() {
+	if cap(fx.Settled) > maxKeptEffects {
+		fx.Settled = nil
+	}
+	fx.Settled = fx.Settled[:0]
+}

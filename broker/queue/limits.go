@@ -1,0 +1,65 @@
+package queue
+
+// Overflow says what a queue at its limits does with a publish (RabbitMQ: Queue
+// Length Limit).
+type Overflow uint8
+
+const (
+	// DropHead makes room by dropping from the head.
+	DropHead Overflow = iota
+	// RejectPublish refuses the new message.
+	RejectPublish
+	// RejectPublishDLX refuses it and dead-letters it.
+	RejectPublishDLX
+)
+
+// Options are a queue's limits. A negative limit means none; mind that the zero
+// value therefore allows no ready message at all.
+type Options struct {
+	MaxLength int64 // ready messages
+	MaxBytes  int64 // bodies of the ready messages
+	Overflow  Overflow
+	// Priorities is the highest priority; 0: the queue has no priorities.
+	Priorities uint8
+	// DeliveryLimit is how many deliveries of a message may fail and it still
+	// be requeued. The count stops at 65535, so a higher limit is none.
+	DeliveryLimit int64
+}
+
+// overDelivered: the rule of RabbitMQ's quorum queues.
+func (o *Options) overDelivered(failed uint16) bool {
+	return o.DeliveryLimit >= 0 && int64(failed) > o.DeliveryLimit
+}
+
+func (o *Options) exceeded(ready, bytes int64) bool {
+	return o.MaxLength >= 0 && ready > o.MaxLength || o.MaxBytes >= 0 && bytes > o.MaxBytes
+}
+
+// SetOptions replaces the limits, as a policy does at run time. Nothing leaves
+// the queue by that; call Trim. Priorities stay as they were made.
+func (q *Queue) SetOptions(o Options) {
+	o.Priorities = q.opts.Priorities
+	q.opts = o
+}
+
+// Full says that the queue is to refuse a message with a body of that size: its
+// Overflow is one of the rejecting ones and the message would take it above a
+// limit.
+func (q *Queue) Full(bytes uint32) bool {
+	return q.opts.Overflow != DropHead &&
+		q.opts.exceeded(int64(q.readyCount)+1, q.readyBytes+int64(bytes))
+}
+
+// Trim drops ready messages from the head until the queue is within its limits,
+// if its Overflow is DropHead. The head is the message that would be delivered
+// next, so high priorities are dropped before low ones, as RabbitMQ's classic
+// queues do (RabbitMQ: Priority Queue, "Interaction with Other Features").
+func (q *Queue) Trim(fx *Effects) {
+	if q.opts.Overflow != DropHead {
+		return
+	}
+	for q.readyCount > 0 && q.opts.exceeded(int64(q.readyCount), q.readyBytes) {
+		s, e := q.first()
+		q.settle(s, e, MaxLength, fx)
+	}
+}

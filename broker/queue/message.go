@@ -1,0 +1,83 @@
+package queue
+
+import "fmt"
+
+// Seq is the identity of a message in its queue: its priority in the top eight
+// bits, its number within that priority below. Numbers start at 1, ascend in
+// the order of publishing and are never given twice. Zero names no message.
+type Seq uint64
+
+const (
+	numberBits = 56
+	numberMask = 1<<numberBits - 1
+)
+
+func makeSeq(priority uint8, number uint64) Seq {
+	return Seq(priority)<<numberBits | Seq(number)
+}
+
+// Priority is the priority the message stands under.
+func (s Seq) Priority() uint8 { return uint8(s >> numberBits) }
+
+// Next is where Queue.Each goes on after s. It need not name a message.
+func (s Seq) Next() Seq { return s + 1 }
+
+func (s Seq) number() uint64 { return uint64(s) & numberMask }
+
+// String prints the number, with the priority before it unless that is zero.
+func (s Seq) String() string {
+	if s.Priority() == 0 {
+		return fmt.Sprint(s.number())
+	}
+	return fmt.Sprintf("p%d/%d", s.Priority(), s.number())
+}
+
+// Flags are what a queue remembers of a message besides its numbers.
+type Flags uint8
+
+const (
+	// Immediate marks a time to live of zero: ExpiresAt is the instant of
+	// publishing, and within that millisecond the message may still be taken
+	// (RabbitMQ: Time-To-Live).
+	Immediate Flags = 1 << iota
+	// Durable is kept for the caller; the queue does not act on it.
+	Durable
+	// Redelivered: it was delivered before and came back.
+	Redelivered
+
+	tracked // its settlement is to be told
+
+	publicFlags = Immediate | Durable | Redelivered
+)
+
+// Message is what a queue knows of a message. The zero ExpiresAt means never.
+type Message struct {
+	Pos       uint64 // where the store keeps it; opaque here
+	ExpiresAt int64  // Unix ms; 0: never
+	Bytes     uint32 // of the body
+	Flags     Flags
+}
+
+// Delivery is a message that Take handed out. It is unacked until Ack, Reject
+// or Requeue.
+type Delivery struct {
+	Seq Seq
+	Message
+	Redelivered bool
+	Deliveries  uint16 // earlier deliveries that failed, see Queue.Requeue
+}
+
+// State says whether a queued message waits or has been handed out.
+type State uint8
+
+const (
+	gone State = iota // the zero entry: no message has this number any more
+	// Ready messages wait to be taken.
+	Ready
+	// Unacked messages were taken and not yet settled or requeued.
+	Unacked
+)
+
+func (s State) String() string {
+	return [...]string{"gone", "ready", "unacked"}[s]
+}

@@ -1,0 +1,227 @@
+package queue
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+)
+
+// Queue is one message queue: what stands in it, in which order and state. See
+// the package comment. It is not safe for concurrent use.
+type Queue struct {
+	opts  Options
+	lanes []lane // by priority
+
+	// ready marks the lanes that have a ready message.
+	ready [4]uint64
+
+	readyCount, unackedCount int
+	readyBytes, unackedBytes int64
+
+	spares spares
+}
+
+// New makes an empty queue.
+func New(o Options) *Queue {
+	q := &Queue{opts: o, lanes: make([]lane, int(o.Priorities)+1)}
+	for i := range q.lanes {
+		q.lanes[i] = lane{next: 1, head: 1}
+	}
+	return q
+}
+
+// Publish puts a message at the tail of its priority and returns its identity.
+// A priority above the queue's maximum counts as the maximum. It never refuses:
+// ask Full before, call Trim after.
+func (q *Queue) Publish(m Message, priority uint8) Seq {
+	p := min(priority, q.opts.Priorities)
+	n := q.lanes[p].next
+	q.add(p, n, m)
+	return makeSeq(p, n)
+}
+
+// Restore puts a message that outlived a restart back under its identity. Only
+// for a queue nothing was published to yet; the seqs of a priority ascend, with
+// holes as they come, and Publish goes on above the last. A priority the queue
+// does not have, or a seq out of order, panics: the caller mixed up two queues.
+func (q *Queue) Restore(s Seq, m Message) {
+	p, n := s.Priority(), s.number()
+	if int(p) >= len(q.lanes) || n < q.lanes[p].next {
+		panic(fmt.Sprintf("queue: restore of %v, which is out of order or of no known priority", s))
+	}
+	q.add(p, n, m)
+}
+
+func (q *Queue) add(priority uint8, number uint64, m Message) {
+	q.lanes[priority].add(number, m, &q.spares)
+	setBit(q.ready[:], uint(priority))
+	q.readyCount++
+	q.readyBytes += int64(m.Bytes)
+}
+
+// Take hands out the first ready message whose deadline has not come, of the
+// highest priority that has one; it is unacked from then on. Messages found
+// expired on the way are settled into fx. now is Unix ms. ok is false if no
+// message can be delivered.
+func (q *Queue) Take(now int64, fx *Effects) (d Delivery, ok bool) {
+	for {
+		s, e := q.first()
+		if e == nil {
+			return Delivery{}, false
+		}
+		if !e.takeable(now) {
+			q.settle(s, e, Expired, fx)
+			continue
+		}
+		q.unready(s, e)
+		e.state = Unacked
+		q.unackedCount++
+		q.unackedBytes += int64(e.bytes)
+		m := e.message()
+		return Delivery{s, m, m.Flags&Redelivered != 0, e.deliveries}, true
+	}
+}
+
+// first is the message at the head: the first ready one of the highest priority
+// that has one, expired or not. The entry is nil if none is ready.
+func (q *Queue) first() (Seq, *entry) {
+	for i := len(q.ready) - 1; i >= 0; i-- {
+		if w := q.ready[i]; w != 0 {
+			p := i*64 + bits.Len64(w) - 1
+			n := q.lanes[p].firstReady()
+			return makeSeq(uint8(p), n), q.lanes[p].entry(n)
+		}
+	}
+	return 0, nil
+}
+
+// Ack settles an unacked message. It returns false, and does nothing, if s is
+// not unacked.
+func (q *Queue) Ack(s Seq, fx *Effects) bool {
+	return q.settleUnacked(s, Acked, fx)
+}
+
+// Reject settles an unacked message that its consumer does not want back in the
+// queue. It returns false, and does nothing, if s is not unacked.
+func (q *Queue) Reject(s Seq, fx *Effects) bool {
+	return q.settleUnacked(s, Rejected, fx)
+}
+
+func (q *Queue) settleUnacked(s Seq, r Reason, fx *Effects) bool {
+	e := q.entry(s)
+	if e == nil || e.state != Unacked {
+		return false
+	}
+	q.settle(s, e, r, fx)
+	return true
+}
+
+// Requeue returns an unacked message to its old place, marked Redelivered, with
+// its deadline unchanged. If that deadline has come it is Expired at once; else,
+// if failed and its failed deliveries now exceed the limit, it leaves with
+// DeliveryLimit. failed says the delivery counts as a failed one: the consumer
+// gave it back or died, as opposed to a consumer that was merely cancelled. It
+// returns false, and does nothing, if s is not unacked.
+func (q *Queue) Requeue(now int64, s Seq, failed bool, fx *Effects) bool {
+	e := q.entry(s)
+	if e == nil || e.state != Unacked {
+		return false
+	}
+	if failed && e.deliveries < math.MaxUint16 {
+		e.deliveries++
+	}
+	switch {
+	case e.due(now):
+		q.settle(s, e, Expired, fx)
+	case failed && q.opts.overDelivered(e.deliveries):
+		q.settle(s, e, DeliveryLimit, fx)
+	default:
+		q.unackedCount--
+		q.unackedBytes -= int64(e.bytes)
+		e.flags |= Redelivered
+		q.lanes[s.Priority()].setReady(s.number())
+		setBit(q.ready[:], uint(s.Priority()))
+		q.readyCount++
+		q.readyBytes += int64(e.bytes)
+	}
+	return true
+}
+
+// Expire settles the message s if it has this deadline, the deadline has come
+// and no consumer holds it, wherever in the queue it stands. With NotDue it
+// also returns the deadline. Any number of callers may propose the same expiry:
+// one is told Fired, the others Gone.
+func (q *Queue) Expire(now int64, s Seq, deadline int64, fx *Effects) (Outcome, int64) {
+	e := q.entry(s)
+	switch {
+	case e == nil || deadline == 0 || e.expiresAt != deadline:
+		return Gone, 0
+	case !e.due(now):
+		return NotDue, deadline
+	case e.state == Unacked:
+		return Held, 0
+	}
+	q.settle(s, e, Expired, fx)
+	return Fired, 0
+}
+
+// Track marks the message s, if it is still queued with this deadline: its
+// Settled will say Tracked, however it comes to leave. False: it is gone.
+func (q *Queue) Track(s Seq, deadline int64) bool {
+	e := q.entry(s)
+	if e == nil || e.expiresAt != deadline {
+		return false
+	}
+	e.flags |= tracked
+	return true
+}
+
+// entry is nil if s is gone, was never given or is of no known priority.
+func (q *Queue) entry(s Seq) *entry {
+	if p := s.Priority(); int(p) < len(q.lanes) {
+		return q.lanes[p].entry(s.number())
+	}
+	return nil
+}
+
+// settle is the one way out of the queue.
+func (q *Queue) settle(s Seq, e *entry, r Reason, fx *Effects) {
+	fx.Settled = append(fx.Settled, Settled{
+		Seq: s, Message: e.message(), Reason: r,
+		Tracked: e.flags&tracked != 0, Deliveries: e.deliveries,
+	})
+	if e.state == Ready {
+		q.unready(s, e)
+	} else {
+		q.unackedCount--
+		q.unackedBytes -= int64(e.bytes)
+	}
+	e.state = gone
+	q.lanes[s.Priority()].release(s.number(), &q.spares)
+}
+
+// unready takes a message out of the ready ones; the caller gives it a state.
+func (q *Queue) unready(s Seq, e *entry) {
+	l := &q.lanes[s.Priority()]
+	l.unready(s.number())
+	if l.ready == 0 {
+		clearBit(q.ready[:], uint(s.Priority()))
+	}
+	q.readyCount--
+	q.readyBytes -= int64(e.bytes)
+}
+
+// Ready is how many messages wait, those that expired unnoticed included.
+func (q *Queue) Ready() int { return q.readyCount }
+
+// Unacked is how many messages consumers hold.
+func (q *Queue) Unacked() int { return q.unackedCount }
+
+// Len is Ready and Unacked together.
+func (q *Queue) Len() int { return q.readyCount + q.unackedCount }
+
+// ReadyBytes is the size of the bodies of the ready messages.
+func (q *Queue) ReadyBytes() int64 { return q.readyBytes }
+
+// UnackedBytes is the size of the bodies of the unacked messages.
+func (q *Queue) UnackedBytes() int64 { return q.unackedBytes }

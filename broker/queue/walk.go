@@ -1,0 +1,55 @@
+package queue
+
+// Purge settles every ready message and returns how many.
+func (q *Queue) Purge(fx *Effects) int {
+	n := q.readyCount
+	for {
+		s, e := q.first()
+		if e == nil {
+			return n
+		}
+		q.settle(s, e, Purged, fx)
+	}
+}
+
+// Drain settles every message, unacked ones too, and returns how many: the
+// queue is deleted. Seqs handed out before mean nothing to it afterwards.
+func (q *Queue) Drain(fx *Effects) int {
+	n := q.Len()
+	for p := len(q.lanes) - 1; p >= 0; p-- {
+		q.lanes[p].from(0, func(number uint64, e *entry) bool {
+			q.settle(makeSeq(uint8(p), number), e, Purged, fx)
+			return true
+		})
+	}
+	q.Shrink()
+	return n
+}
+
+// Each calls fn with every queued message in the order of delivery (the highest
+// priority first, then by number) until fn returns false. It begins at from, or
+// where from would stand if it is gone; 0 is the beginning. A walk in pages goes
+// on with last.Next(). fn must not change the queue.
+func (q *Queue) Each(from Seq, fn func(Seq, Message, State) bool) {
+	p, number := len(q.lanes)-1, uint64(0)
+	if from != 0 && int(from.Priority()) <= p {
+		p, number = int(from.Priority()), from.number()
+	}
+	for ; p >= 0; p-- {
+		if !q.lanes[p].from(number, func(number uint64, e *entry) bool {
+			return fn(makeSeq(uint8(p), number), e.message(), e.state)
+		}) {
+			return
+		}
+		number = 0
+	}
+}
+
+// Shrink gives back the memory kept for messages to come. For a queue that has
+// been empty for a while; on a busy one it only costs allocations.
+func (q *Queue) Shrink() {
+	for i := range q.lanes {
+		q.lanes[i].shrink(&q.spares)
+	}
+	q.spares = spares{}
+}
