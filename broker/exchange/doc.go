@@ -21,8 +21,8 @@
 //   - A destination is appended at most once by one Route, through however many bindings.
 //   - Bind and Unbind are symmetric: as many bindings as were added have to be removed, and after
 //     that nothing is left of them, not even an empty trie node.
-//   - Route of direct, fanout and topic does not allocate when out has room (a topic exchange with
-//     more than 16384 destinations that have several patterns each is the exception: one small bitmap).
+//   - Route of direct, fanout and topic does not allocate when out has room. The one exception is a
+//     topic exchange where more than 16384 destinations have several patterns each: a small bitmap.
 //   - Topic matching takes time in proportion to the trie nodes that can match at some word of the
 //     key, also for patterns with many '#'.
 //

@@ -81,24 +81,22 @@ const stackMarks = 16384
 func (r *topic[D]) Route(key []byte, _ func() amqp.Table, out []D) []D {
 	switch n := r.marks.limit(); {
 	case n == 0:
-		return r.route(walk[D]{key: key, out: out})
+		r.visit(walk[D]{key: key, out: &out})
 	case n <= stackMarks:
-		return r.routeMarked(key, out)
+		r.visitMarked(key, &out)
 	default:
-		return r.route(walk[D]{key: key, out: out, met: make([]uint64, (n+63)/64)})
+		r.visit(walk[D]{key: key, out: &out, met: make([]uint64, (n+63)/64)})
 	}
+	return out
 }
 
-// routeMarked has a frame of its own: clearing the bits costs more than many a walk.
-func (r *topic[D]) routeMarked(key []byte, out []D) []D {
+// visitMarked has a frame of its own: clearing the bits costs more than many a walk.
+func (r *topic[D]) visitMarked(key []byte, out *[]D) {
 	var met [stackMarks / 64]uint64
-	return r.route(walk[D]{key: key, out: out, met: met[:]})
+	r.visit(walk[D]{key: key, out: out, met: met[:]})
 }
 
-func (r *topic[D]) route(w walk[D]) []D {
-	w.visit(&r.root, start(len(w.key)))
-	return w.out
-}
+func (r *topic[D]) visit(w walk[D]) { w.visit(&r.root, start(len(w.key))) }
 
 // noMark is the mark of what cannot be met twice.
 const noMark = -1

@@ -96,10 +96,11 @@ func cut(pattern string, at int) (word string, next int) {
 	return pattern[at:], len(pattern) + 1
 }
 
-// walk is one Route through the trie.
+// walk is one Route through the trie. It points to out instead of holding it: what Route returns
+// must not seem to share its origin with met, or met would have to live on the heap.
 type walk[D comparable] struct {
 	key []byte
-	out []D
+	out *[]D
 	met []uint64 // bit per mark
 }
 
@@ -157,7 +158,7 @@ func (w *walk[D]) step(n *node[D], at int) (next int) {
 func (w *walk[D]) emit(targets []*target[D]) {
 	for _, t := range targets {
 		if t.mark == noMark || w.first(t.mark) {
-			w.out = append(w.out, t.d)
+			*w.out = append(*w.out, t.d)
 		}
 	}
 }
