@@ -1,0 +1,38 @@
+package monitor
+
+import "time"
+
+// ScheduleState says which schedule fires.
+type ScheduleState string
+
+const (
+	// ScheduleEmbedded: the in-process index; no Redis is configured.
+	ScheduleEmbedded ScheduleState = "embedded"
+	// ScheduleUp: Redis.
+	ScheduleUp ScheduleState = "up"
+	// ScheduleRebuilding: the index, while Redis is brought up to date.
+	ScheduleRebuilding ScheduleState = "rebuilding"
+	// ScheduleDown: the index; Redis is away, or fails.
+	ScheduleDown ScheduleState = "down"
+)
+
+// Health is the state of a monitor at one moment.
+type Health struct {
+	Schedule ScheduleState `json:"schedule"`
+	// Since is when that state began.
+	Since time.Time `json:"since"`
+	// Reasons says, in words for an operator, why the service is degraded; empty
+	// when it is not.
+	Reasons []string `json:"reasons,omitempty"`
+	// Pending deadlines are waiting for their time.
+	Pending int64 `json:"pending"`
+	// LastTick is when the loop that fires was last alive. It looks around at
+	// least once a second.
+	LastTick time.Time `json:"last_tick"`
+	// Lag is how far past its deadline the next one to fire is; 0 when none is due.
+	Lag time.Duration `json:"lag"`
+}
+
+// Degraded says that deadlines are still met but with less protection, or that
+// they are not met in time.
+func (h Health) Degraded() bool { return len(h.Reasons) > 0 }

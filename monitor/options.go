@@ -1,0 +1,75 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"curfew/monitor/alert"
+	"curfew/scheduler"
+	"curfew/scheduler/redisstore"
+)
+
+// Schedule is a schedule that outlives the process: a *redisstore.Store.
+type Schedule interface {
+	scheduler.Store
+	// Epoch says whether what is stored was begun by this owner and is whole.
+	Epoch(ctx context.Context) (ok bool, err error)
+	// Begin takes the schedule into possession, ahead of a rebuild.
+	Begin(ctx context.Context) error
+	// Scan names every stored shadow, each at least once, in pages.
+	Scan(ctx context.Context, fn func(page []scheduler.Shadow) error) error
+	// Check looks at the server and its settings.
+	Check(ctx context.Context) (redisstore.Status, error)
+}
+
+// Options of a Monitor. Primary is required.
+type Options struct {
+	Primary Primary
+	// Redis holds the schedule; nil (or a nil *redisstore.Store) keeps it in the
+	// process alone. The caller closes it after Run.
+	Redis Schedule
+	// Log; nil is silent.
+	Log *zap.Logger
+	// Registerer takes the metrics; nil keeps them private.
+	Registerer prometheus.Registerer
+	// Alerts is told of missed deadlines, and run by Run; nil for none.
+	Alerts *alert.Alerts
+	// WriteWindow is how long a shadow waits for its message to be settled before
+	// it is indexed and written; one whose deadline is nearer does not wait.
+	// 0 is 20 ms; below 0 none waits.
+	WriteWindow time.Duration
+	// MissThreshold is the lateness from which a deadline counts as fired late;
+	// 0 is 1 s.
+	MissThreshold time.Duration
+}
+
+const (
+	defaultWriteWindow   = 20 * time.Millisecond
+	defaultMissThreshold = time.Second
+)
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Primary == nil {
+		return o, errors.New("monitor: Options.Primary is missing")
+	}
+	if s, ok := o.Redis.(*redisstore.Store); ok && s == nil {
+		o.Redis = nil
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Registerer == nil {
+		o.Registerer = prometheus.NewRegistry()
+	}
+	if o.WriteWindow == 0 {
+		o.WriteWindow = defaultWriteWindow
+	}
+	if o.MissThreshold == 0 {
+		o.MissThreshold = defaultMissThreshold
+	}
+	return o, nil
+}
