@@ -44,10 +44,15 @@ const (
 	Durable
 	// Redelivered: it was delivered before and came back.
 	Redelivered
+	// Died: it is a dead letter, and the death headers in its bytes are the
+	// broker's own. Kept for the caller.
+	Died
+	// Hidden: its bytes hold a header no consumer may see. Kept for the caller.
+	Hidden
 
 	tracked // its settlement is to be told
 
-	publicFlags = Immediate | Durable | Redelivered
+	publicFlags = Immediate | Durable | Redelivered | Died | Hidden
 )
 
 // Message is what a queue knows of a message. The zero ExpiresAt means never.

@@ -1,0 +1,118 @@
+package queue
+
+import "fmt"
+
+// sums are the counts that a walk over all entries must find again.
+type sums struct {
+	ready, unacked           int
+	readyBytes, unackedBytes int64
+}
+
+func (s *sums) add(e *entry) {
+	if e.state == Ready {
+		s.ready++
+		s.readyBytes += int64(e.bytes)
+		return
+	}
+	s.unacked++
+	s.unackedBytes += int64(e.bytes)
+}
+
+// Check compares everything the queue keeps beside its entries with the entries
+// and returns the first difference. It visits all of them: for tests.
+func (q *Queue) Check() error {
+	var found sums
+	for p := range q.lanes {
+		l := &q.lanes[p]
+		if err := l.check(&found); err != nil {
+			return fmt.Errorf("queue: priority %d: %w", p, err)
+		}
+		if marked := bitSet(q.ready[:], p); marked != (l.ready > 0) {
+			return fmt.Errorf("queue: priority %d marked ready: %v, with %d ready", p, marked, l.ready)
+		}
+	}
+	if kept := (sums{q.readyCount, q.unackedCount, q.readyBytes, q.unackedBytes}); kept != found {
+		return fmt.Errorf("queue: counts %+v, entries %+v", kept, found)
+	}
+	return q.spares.check()
+}
+
+func (l *lane) check(found *sums) error {
+	if len(l.dir) > 0 && l.dir[0] == nil {
+		return fmt.Errorf("directory begins with an absent page")
+	}
+	before := found.ready
+	for i, pg := range l.dir {
+		if pg == nil {
+			continue
+		}
+		if err := l.checkPage(l.first+uint64(i), pg, found); err != nil {
+			return fmt.Errorf("page %d: %w", i, err)
+		}
+	}
+	if n := found.ready - before; n != l.ready {
+		return fmt.Errorf("counts %d ready, entries %d", l.ready, n)
+	}
+	return nil
+}
+
+func (l *lane) checkPage(index uint64, pg *page, found *sums) error {
+	used := 0
+	for s, c := range pg.chunks {
+		if bitSet(pg.ready[:], s) != (c != nil && c.anyReady()) {
+			return fmt.Errorf("ready bit of chunk %d", s)
+		}
+		if c == nil {
+			continue
+		}
+		used++
+		if err := l.checkChunk(index<<pageShift|uint64(s)<<chunkBits, c, found); err != nil {
+			return fmt.Errorf("chunk %d: %w", s, err)
+		}
+	}
+	if used != pg.used || used == 0 {
+		return fmt.Errorf("counts %d chunks, has %d", pg.used, used)
+	}
+	return nil
+}
+
+func (l *lane) checkChunk(start uint64, c *chunk, found *sums) error {
+	live := 0
+	for i := range c.entries {
+		e, number := &c.entries[i], start+uint64(i)
+		if bitSet(c.ready[:], i) != (e.state == Ready) {
+			return fmt.Errorf("ready bit of %d, which is %v", number, e.state)
+		}
+		if e.state == gone {
+			continue
+		}
+		live++
+		found.add(e)
+		if number == 0 || number >= l.next || e.state == Ready && number < l.head {
+			return fmt.Errorf("%d is %v, head %d, next %d", number, e.state, l.head, l.next)
+		}
+	}
+	if live != c.live || live == 0 && start>>chunkBits != l.next>>chunkBits {
+		return fmt.Errorf("counts %d entries, has %d", c.live, live)
+	}
+	return nil
+}
+
+func (sp *spares) check() error {
+	if len(sp.chunks) > maxSpares {
+		return fmt.Errorf("queue: %d spare chunks", len(sp.chunks))
+	}
+	for _, c := range sp.chunks {
+		for i := range c.entries {
+			if c.live != 0 || c.anyReady() || c.entries[i].state != gone {
+				return fmt.Errorf("queue: spare chunk in use")
+			}
+		}
+	}
+	if pg := sp.page; pg != nil && (pg.used != 0 || pg.ready != page{}.ready || pg.chunks != page{}.chunks) {
+		return fmt.Errorf("queue: spare page in use")
+	}
+	return nil
+}
+
+func bitSet(words []uint64, i int) bool { return words[i/64]>>(i%64)&1 != 0 }

@@ -1,0 +1,196 @@
+package queue
+
+import "slices"
+
+// failer is what testing.T and rapid.T have in common here.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// machine does the same to a queue and to the model and fails on the first
+// difference: in an answer, in the effects, in what is queued, in the counts,
+// or in the queue's own invariants.
+type machine struct {
+	t     failer
+	q     *Queue
+	m     *model
+	fx    Effects
+	now   int64
+	known []Seq // every seq there ever was
+}
+
+func newMachine(t failer, o Options) *machine {
+	return &machine{t: t, q: New(o), m: newModel(o), now: 1_000_000}
+}
+
+// some is a seq that was given once, or if there is none yet, one that was not.
+func (k *machine) some(i int) Seq {
+	if len(k.known) == 0 {
+		return Seq(i)
+	}
+	return k.known[i%len(k.known)]
+}
+
+// held is a message some consumer has, if there is one.
+func (k *machine) held(i int) Seq {
+	if held := k.m.in(Unacked); len(held) > 0 {
+		return held[i%len(held)].seq
+	}
+	return k.some(i)
+}
+
+func (k *machine) deadline(s Seq) int64 {
+	if x := k.m.msgs[s]; x != nil {
+		return x.ExpiresAt
+	}
+	return k.now
+}
+
+func (k *machine) message(ttl int64, bytes uint32) Message {
+	m := Message{Pos: uint64(len(k.known)) + 7, Bytes: bytes}
+	switch {
+	case ttl == 0:
+		m.ExpiresAt, m.Flags = k.now, Immediate
+	case ttl > 0:
+		m.ExpiresAt, m.Flags = k.now+ttl, Durable
+	}
+	return m
+}
+
+// restore leaves a hole of so many numbers before the message.
+func (k *machine) restore(priority uint8, hole uint64, ttl int64) {
+	p := min(priority, k.m.opts.Priorities)
+	s := makeSeq(p, k.m.next[p]+1+hole)
+	m := k.message(ttl, 3)
+	k.q.Restore(s, m)
+	k.m.restore(s, m)
+	k.known = append(k.known, s)
+	k.check("restore")
+}
+
+func (k *machine) publish(count int, priority uint8, ttl int64, bytes uint32) {
+	for range count {
+		m := k.message(ttl, bytes)
+		s := k.q.Publish(m, priority)
+		k.same("publish", s, k.m.publish(m, priority))
+		k.known = append(k.known, s)
+	}
+	k.check("publish")
+}
+
+func (k *machine) take(count int) {
+	for range count {
+		got, ok := k.q.Take(k.now, &k.fx)
+		want, wantOK := k.m.take(k.now)
+		k.same("take", got, want)
+		k.same("take", ok, wantOK)
+	}
+	k.check("take")
+}
+
+func (k *machine) ack(s Seq) {
+	k.same("ack", k.q.Ack(s, &k.fx), k.m.settleUnacked(s, Acked))
+	k.check("ack")
+}
+
+func (k *machine) reject(s Seq) {
+	k.same("reject", k.q.Reject(s, &k.fx), k.m.settleUnacked(s, Rejected))
+	k.check("reject")
+}
+
+func (k *machine) requeue(s Seq, failed bool) {
+	k.same("requeue", k.q.Requeue(k.now, s, failed, &k.fx), k.m.requeue(k.now, s, failed))
+	k.check("requeue")
+}
+
+func (k *machine) expire(s Seq, deadline int64) {
+	got, at := k.q.Expire(k.now, s, deadline, &k.fx)
+	want, wantAt := k.m.expire(k.now, s, deadline)
+	k.same("expire", got, want)
+	k.same("expire", at, wantAt)
+	k.check("expire")
+}
+
+func (k *machine) track(s Seq, deadline int64) {
+	k.same("track", k.q.Track(s, deadline), k.m.track(s, deadline))
+	k.check("track")
+}
+
+func (k *machine) setOptions(o Options) {
+	k.q.SetOptions(o)
+	o.Priorities = k.m.opts.Priorities
+	k.m.opts = o
+	k.check("options")
+}
+
+func (k *machine) trim() {
+	k.same("full", k.q.Full(5), k.m.full(5))
+	k.q.Trim(&k.fx)
+	k.m.trim()
+	k.check("trim")
+}
+
+func (k *machine) purge() {
+	k.same("purge", k.q.Purge(&k.fx), k.m.purge(Ready))
+	k.check("purge")
+}
+
+func (k *machine) drain() {
+	k.same("drain", k.q.Drain(&k.fx), k.m.purge(gone))
+	k.check("drain")
+}
+
+func (k *machine) shrink() {
+	k.q.Shrink()
+	k.check("shrink")
+}
+
+// walk compares Each from any place, stopping after a few.
+func (k *machine) walk(from Seq) {
+	all := k.m.in(gone)
+	if from != 0 {
+		all = slices.DeleteFunc(all, func(x *modelMessage) bool {
+			return x.seq>>56 > from>>56 || x.seq>>56 == from>>56 && x.seq < from
+		})
+	}
+	stop := 5
+	k.q.Each(from, func(s Seq, m Message, state State) bool {
+		if len(all) == 0 {
+			k.t.Fatalf("each from %v: %v is too many", from, s)
+		}
+		k.same("each", modelMessage{seq: s, Message: m, state: state},
+			modelMessage{seq: all[0].seq, Message: all[0].Message, state: all[0].state})
+		all = all[1:]
+		stop--
+		return stop != 0
+	})
+	if stop > 0 && len(all) > 0 {
+		k.t.Fatalf("each from %v: ends before %v", from, all[0].seq)
+	}
+}
+
+func (k *machine) same(op string, got, want any) {
+	k.t.Helper()
+	if got != want {
+		k.t.Fatalf("%s: %+v, want %+v", op, got, want)
+	}
+}
+
+func (k *machine) check(op string) {
+	k.t.Helper()
+	if !slices.Equal(k.fx.Settled, k.m.left) {
+		k.t.Fatalf("%s: let go %+v, want %+v", op, k.fx.Settled, k.m.left)
+	}
+	k.fx.Reset()
+	k.m.left = k.m.left[:0]
+	if err := k.q.Check(); err != nil {
+		k.t.Fatalf("%s: %v", op, err)
+	}
+	k.same(op+": ready", k.q.Ready(), len(k.m.in(Ready)))
+	k.same(op+": unacked", k.q.Unacked(), len(k.m.in(Unacked)))
+	k.same(op+": len", k.q.Len(), len(k.m.msgs))
+	k.same(op+": ready bytes", k.q.ReadyBytes(), k.m.bytes(Ready))
+	k.same(op+": unacked bytes", k.q.UnackedBytes(), k.m.bytes(Unacked))
+	k.walk(0)
+}

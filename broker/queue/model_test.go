@@ -1,0 +1,165 @@
+package queue
+
+import (
+	"cmp"
+	"slices"
+)
+
+// model is the queue as one would write it without a thought for speed: a map
+// of messages that is sorted whenever order matters.
+type model struct {
+	opts Options
+	msgs map[Seq]*modelMessage
+	next map[uint8]uint64
+	left []Settled
+}
+
+type modelMessage struct {
+	Message
+	seq     Seq
+	state   State
+	failed  uint16
+	tracked bool
+}
+
+func newModel(o Options) *model {
+	return &model{opts: o, msgs: map[Seq]*modelMessage{}, next: map[uint8]uint64{}}
+}
+
+func (m *model) publish(msg Message, priority uint8) Seq {
+	p := min(priority, m.opts.Priorities)
+	s := Seq(p)<<56 | Seq(m.next[p]+1)
+	m.restore(s, msg)
+	return s
+}
+
+func (m *model) restore(s Seq, msg Message) {
+	m.msgs[s] = &modelMessage{Message: msg, seq: s, state: Ready}
+	m.next[uint8(s>>56)] = uint64(s) & (1<<56 - 1)
+}
+
+// in lists the messages in a state (or in any, for gone) in order of delivery.
+func (m *model) in(state State) []*modelMessage {
+	var all []*modelMessage
+	for _, x := range m.msgs {
+		if state == gone || x.state == state {
+			all = append(all, x)
+		}
+	}
+	slices.SortFunc(all, func(a, b *modelMessage) int {
+		if c := cmp.Compare(b.seq>>56, a.seq>>56); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.seq, b.seq)
+	})
+	return all
+}
+
+func (m *model) bytes(state State) (n int64) {
+	for _, x := range m.in(state) {
+		n += int64(x.Bytes)
+	}
+	return n
+}
+
+func (m *model) settle(x *modelMessage, r Reason) {
+	delete(m.msgs, x.seq)
+	m.left = append(m.left, Settled{x.seq, x.Message, r, x.tracked, x.failed})
+}
+
+func (m *model) take(now int64) (Delivery, bool) {
+	for _, x := range m.in(Ready) {
+		late := x.ExpiresAt != 0 && now >= x.ExpiresAt
+		if late && (x.Flags&Immediate == 0 || now > x.ExpiresAt) {
+			m.settle(x, Expired)
+			continue
+		}
+		x.state = Unacked
+		return Delivery{x.seq, x.Message, x.Flags&Redelivered != 0, x.failed}, true
+	}
+	return Delivery{}, false
+}
+
+func (m *model) settleUnacked(s Seq, r Reason) bool {
+	x := m.msgs[s]
+	if x == nil || x.state != Unacked {
+		return false
+	}
+	m.settle(x, r)
+	return true
+}
+
+func (m *model) requeue(now int64, s Seq, failed bool) bool {
+	x := m.msgs[s]
+	if x == nil || x.state != Unacked {
+		return false
+	}
+	if failed {
+		x.failed++
+	}
+	if x.ExpiresAt != 0 && now >= x.ExpiresAt {
+		m.settle(x, Expired)
+	} else if limit := m.opts.DeliveryLimit; failed && limit >= 0 && int64(x.failed) > limit {
+		m.settle(x, DeliveryLimit)
+	} else {
+		x.state, x.Flags = Ready, x.Flags|Redelivered
+	}
+	return true
+}
+
+func (m *model) expire(now int64, s Seq, deadline int64) (Outcome, int64) {
+	x := m.msgs[s]
+	if x == nil || deadline == 0 || x.ExpiresAt != deadline {
+		return Gone, 0
+	}
+	if now < deadline {
+		return NotDue, deadline
+	}
+	if x.state == Unacked {
+		return Held, 0
+	}
+	m.settle(x, Expired)
+	return Fired, 0
+}
+
+func (m *model) track(s Seq, deadline int64) bool {
+	x := m.msgs[s]
+	if x != nil && x.ExpiresAt == deadline {
+		x.tracked = true
+		return true
+	}
+	return false
+}
+
+func (m *model) over(count, bytes int64) bool {
+	return m.opts.MaxLength >= 0 && count > m.opts.MaxLength ||
+		m.opts.MaxBytes >= 0 && bytes > m.opts.MaxBytes
+}
+
+func (m *model) full(bytes uint32) bool {
+	return m.opts.Overflow != DropHead &&
+		m.over(int64(len(m.in(Ready)))+1, m.bytes(Ready)+int64(bytes))
+}
+
+func (m *model) trim() {
+	if m.opts.Overflow != DropHead {
+		return
+	}
+	count, bytes := int64(len(m.in(Ready))), m.bytes(Ready)
+	for _, x := range m.in(Ready) {
+		if !m.over(count, bytes) {
+			return
+		}
+		count, bytes = count-1, bytes-int64(x.Bytes)
+		m.settle(x, MaxLength)
+	}
+}
+
+// purge settles the messages in a state, or all of them, for gone.
+func (m *model) purge(state State) int {
+	all := m.in(state)
+	for _, x := range all {
+		m.settle(x, Purged)
+	}
+	return len(all)
+}

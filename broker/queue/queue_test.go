@@ -1,0 +1,288 @@
+package queue
+
+import "testing"
+
+func TestStories(t *testing.T) {
+	for name, script := range map[string]string{
+		"first in, first out": `
+			publish a b c
+			take a
+			take b
+			holds a* b* c
+			ack b           => b acked
+			ack b -> no
+			take c
+			take nothing
+			ack a           => a acked
+			reject c        => c rejected
+			holds`,
+
+		"what is ready cannot be settled by a consumer": `
+			publish a
+			ack a -> no
+			reject a -> no
+			requeue a -> no
+			holds a`,
+
+		"requeue goes back to the old place, in whatever order": `
+			publish a b c d
+			take a
+			take b
+			take c
+			requeue c
+			requeue a
+			holds a b* c d
+			take a redelivered
+			take c redelivered
+			take d
+			requeue b
+			take b redelivered`,
+
+		"a deadline ends a message wherever it stands": `
+			publish a
+			publish b ttl=100
+			publish c
+			advance 99
+			expire b -> not due until 1100
+			advance 1
+			expire b -> fired   => b expired
+			expire b -> gone
+			holds a c`,
+
+		"nothing expired is delivered": `
+			publish a ttl=10
+			publish b ttl=20
+			publish c
+			publish d ttl=20
+			advance 20
+			take c              => a expired, b expired
+			take nothing        => d expired`,
+
+		"only the deadline it was given ends a message": `
+			publish a ttl=50
+			publish b
+			advance 100
+			expire a deadline=1049 -> gone
+			expire a deadline=0 -> gone
+			expire b deadline=0 -> gone
+			expire never deadline=1050 -> gone
+			expire a -> fired   => a expired`,
+
+		"unacked is shielded until it comes back": `
+			publish a b ttl=50
+			take a
+			take b
+			expire a -> not due until 1050
+			advance 50
+			expire a -> held
+			expire b -> held
+			take nothing
+			ack b               => b acked
+			requeue a           => a expired
+			expire a -> gone`,
+
+		"requeue keeps the deadline": `
+			publish a ttl=50
+			take a
+			advance 49
+			requeue a
+			expire a -> not due until 1050
+			advance 1
+			take nothing        => a expired`,
+
+		"time to live zero: now or never": `
+			publish a b ttl=0
+			take a
+			advance 1
+			take nothing        => b expired
+			ack a               => a acked`,
+
+		"time to live zero has one try, and can be ended within its millisecond": `
+			publish a b ttl=0
+			take a
+			requeue a           => a expired
+			expire b -> fired   => b expired`,
+
+		"higher priorities first, each in order": `
+			options priorities=5
+			publish low p=1
+			publish high1 high2 p=5
+			publish none
+			publish above p=9
+			holds high1 high2 above low none
+			take high1
+			take high2
+			take above
+			take low
+			requeue high2
+			take high2 redelivered
+			take none
+			take nothing`,
+
+		"without priorities a priority means nothing": `
+			publish a
+			publish b p=9
+			take a
+			take b`,
+
+		"a late priority expires behind the others": `
+			options priorities=1
+			publish low p=0 ttl=10
+			publish high p=1
+			advance 10
+			take high
+			expire low -> fired => low expired`,
+
+		"the length limit drops from the head and counts only what is ready": `
+			options max=2
+			publish a b c
+			take a
+			trim
+			publish d
+			trim                => b maxlen
+			holds a* c d
+			requeue a
+			trim                => a maxlen
+			holds c d`,
+
+		"the byte limit": `
+			options bytes=10
+			publish a b bytes=4
+			trim
+			publish c bytes=9
+			trim                => a maxlen, b maxlen
+			publish d bytes=11
+			trim                => c maxlen, d maxlen
+			holds`,
+
+		"a limit of zero holds nothing": `
+			options max=0
+			publish a b
+			trim                => a maxlen, b maxlen`,
+
+		"the head that is dropped is the one of the highest priority": `
+			options priorities=2 max=2
+			publish low p=0
+			publish high p=2
+			publish mid p=1
+			trim                => high maxlen
+			holds mid low`,
+
+		"a rejecting queue is full, and drops nothing": `
+			options max=2 bytes=100 overflow=reject
+			publish a bytes=60
+			full 40 -> false
+			full 41 -> true
+			publish b
+			full 0 -> true
+			take a
+			full 99 -> false
+			full 100 -> true
+			publish c d e
+			trim
+			holds a* b c d e`,
+
+		"a queue that drops its head is never full": `
+			options max=1
+			publish a b
+			full 1 -> false`,
+
+		"limits of a policy act on what is there": `
+			publish a b c
+			options max=1
+			trim                => a maxlen, b maxlen`,
+
+		"failed deliveries are counted and limited": `
+			options limit=2
+			publish a
+			take a
+			fail a
+			take a redelivered failed=1
+			requeue a
+			take a redelivered failed=1
+			fail a
+			take a redelivered failed=2
+			fail a              => a delivery_limit`,
+
+		"a limit of zero allows no failure": `
+			options limit=0
+			publish a b
+			take a
+			take b
+			requeue a
+			fail b              => b delivery_limit`,
+
+		"expiry comes before the delivery limit": `
+			options limit=0
+			publish a ttl=5
+			take a
+			advance 5
+			fail a              => a expired`,
+
+		"purge leaves what consumers hold": `
+			options priorities=1
+			publish a b c
+			publish d p=1
+			take d
+			take a
+			purge -> 2          => b purged, c purged
+			holds d* a*
+			purge -> 0
+			requeue a
+			holds d* a`,
+
+		"drain takes everything, in the order of delivery": `
+			options priorities=1
+			publish a b c
+			publish d p=1
+			take d
+			take a
+			drain -> 4          => d purged, a purged, b purged, c purged
+			ack a -> no
+			requeue d -> no
+			publish e
+			take e`,
+
+		"a tracked message tells however it leaves": `
+			options limit=0
+			publish a b c d e f ttl=10
+			track a
+			track b
+			track c
+			track d
+			track e
+			take a
+			ack a               => a acked tracked
+			take b
+			reject b            => b rejected tracked
+			take c
+			fail c              => c delivery_limit tracked
+			take d
+			requeue d
+			advance 10
+			expire d -> fired   => d expired tracked
+			purge -> 2          => e purged tracked, f purged`,
+
+		"what is gone or has another deadline cannot be tracked": `
+			publish a ttl=10
+			track a deadline=1011 -> no
+			take a
+			track a
+			ack a               => a acked tracked
+			track a deadline=1010 -> no`,
+
+		"a shrunk queue goes on": `
+			publish a b
+			take a
+			shrink
+			take b
+			ack a               => a acked
+			ack b               => b acked
+			shrink
+			publish c
+			holds c
+			take c`,
+	} {
+		t.Run(name, func(t *testing.T) { tell(t, script) })
+	}
+}

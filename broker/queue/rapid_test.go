@@ -1,0 +1,67 @@
+package queue
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func drawOptions(t *rapid.T) Options {
+	limit := rapid.Int64Range(-1, 12)
+	return Options{
+		MaxLength:     limit.Draw(t, "max length"),
+		MaxBytes:      limit.Draw(t, "max bytes"),
+		Overflow:      rapid.SampledFrom([]Overflow{DropHead, RejectPublish, RejectPublishDLX}).Draw(t, "overflow"),
+		Priorities:    rapid.SampledFrom([]uint8{0, 1, 9, 255}).Draw(t, "priorities"),
+		DeliveryLimit: rapid.Int64Range(-1, 3).Draw(t, "delivery limit"),
+	}
+}
+
+// TestModel drives queue and model with random operations, beginning with what
+// a restart may have left behind.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := newMachine(t, drawOptions(t))
+		priority := rapid.OneOf(rapid.Uint8Range(0, 2), rapid.Uint8())
+		ttl := rapid.OneOf(rapid.Int64Range(-1, 4), rapid.Int64Range(0, 40))
+		hole := rapid.OneOf(rapid.Just(uint64(0)), rapid.Uint64Range(0, 300), rapid.Uint64Range(0, 1<<20))
+		pick := rapid.IntRange(0, 1<<20)
+		for range rapid.IntRange(0, 4).Draw(t, "restored") {
+			k.restore(priority.Draw(t, "priority"), hole.Draw(t, "hole"), ttl.Draw(t, "ttl"))
+		}
+		some := func(t *rapid.T) Seq {
+			if rapid.Bool().Draw(t, "held") {
+				return k.held(pick.Draw(t, "which"))
+			}
+			return k.some(pick.Draw(t, "which"))
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"publish": func(t *rapid.T) {
+				count := rapid.OneOf(rapid.IntRange(1, 3), rapid.IntRange(1, 200)).Draw(t, "count")
+				k.publish(count, priority.Draw(t, "priority"), ttl.Draw(t, "ttl"), rapid.Uint32Range(0, 4).Draw(t, "bytes"))
+			},
+			"take": func(t *rapid.T) {
+				k.take(rapid.OneOf(rapid.IntRange(1, 3), rapid.IntRange(1, 200)).Draw(t, "count"))
+			},
+			"ack":     func(t *rapid.T) { k.ack(some(t)) },
+			"reject":  func(t *rapid.T) { k.reject(some(t)) },
+			"requeue": func(t *rapid.T) { k.requeue(some(t), rapid.Bool().Draw(t, "failed")) },
+			"advance": func(t *rapid.T) { k.now += rapid.Int64Range(0, 10).Draw(t, "millis") },
+			"expire": func(t *rapid.T) {
+				s := some(t)
+				k.expire(s, k.deadline(s))
+			},
+			"expire another": func(t *rapid.T) { k.expire(some(t), rapid.Int64Range(-1, 1).Draw(t, "deadline")) },
+			"track": func(t *rapid.T) {
+				s := some(t)
+				k.track(s, k.deadline(s))
+			},
+			"walk":    func(t *rapid.T) { k.walk(some(t).Next()) },
+			"options": func(t *rapid.T) { k.setOptions(drawOptions(t)) },
+			"trim":    func(*rapid.T) { k.trim() },
+			"purge":   func(*rapid.T) { k.purge() },
+			"drain":   func(*rapid.T) { k.drain() },
+			"shrink":  func(*rapid.T) { k.shrink() },
+		})
+	})
+}
