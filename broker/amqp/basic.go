@@ -116,8 +116,8 @@ func (*BasicPublish) ID() MethodID { return BasicPublishID }
 
 func (m *BasicPublish) parse(r *reader) {
 	r.short() // reserved
-	m.Exchange = r.string()
-	m.RoutingKey = r.string()
+	m.Exchange = r.text()
+	m.RoutingKey = r.text()
 	r.bits(&m.Mandatory, &m.Immediate)
 }
 
@@ -139,9 +139,9 @@ func (*BasicReturn) ID() MethodID { return BasicReturnID }
 
 func (m *BasicReturn) parse(r *reader) {
 	m.ReplyCode = r.short()
-	m.ReplyText = r.string()
-	m.Exchange = r.string()
-	m.RoutingKey = r.string()
+	m.ReplyText = r.text()
+	m.Exchange = r.text()
+	m.RoutingKey = r.text()
 }
 
 func (m *BasicReturn) append(b []byte) []byte {
@@ -164,8 +164,8 @@ func (m *BasicDeliver) parse(r *reader) {
 	m.ConsumerTag = r.string()
 	m.DeliveryTag = r.longlong()
 	r.bits(&m.Redelivered)
-	m.Exchange = r.string()
-	m.RoutingKey = r.string()
+	m.Exchange = r.text()
+	m.RoutingKey = r.text()
 }
 
 func (m *BasicDeliver) append(b []byte) []byte {

@@ -1,6 +1,9 @@
 package amqp
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
 // ContentHeader is the payload of a header frame. Properties is the raw
 // property list, flags and values, and aliases the payload.
@@ -14,24 +17,31 @@ type ContentHeader struct {
 const contentHeaderSize = 2 + 2 + 8
 
 // ParseContentHeader takes the payload of a header frame apart without
-// allocating. What is too short to be one is an *Exception 501 FRAME_ERROR, a
-// weight other than 0 one of 505 UNEXPECTED_FRAME as in RabbitMQ. The property
-// list is not looked at: see ViewProperties.
+// allocating. What is too short to be one is an *Exception 501 FRAME_ERROR; a
+// class other than basic, which alone has content, or a weight other than 0 is
+// one of 505 UNEXPECTED_FRAME. The property list is left to ViewProperties.
 func ParseContentHeader(payload []byte) (ContentHeader, error) {
 	if len(payload) < contentHeaderSize+2 {
-		return ContentHeader{}, NewException(FrameError, 0, 0, "content header of %d octets", len(payload))
+		return ContentHeader{}, frameError(FrameHeader, payload, "unknown_frame")
 	}
-	class := binary.BigEndian.Uint16(payload)
-	if payload[2]|payload[3] != 0 {
-		return ContentHeader{}, NewException(UnexpectedFrame, 0, 0,
-			"expected content header for class %d, got one of weight %d instead",
-			class, binary.BigEndian.Uint16(payload[2:]))
+	class, weight := binary.BigEndian.Uint16(payload), binary.BigEndian.Uint16(payload[2:])
+	if class != ClassBasic || weight != 0 {
+		return ContentHeader{}, unexpectedHeader(class, weight)
 	}
 	return ContentHeader{
 		Class:      class,
 		BodySize:   binary.BigEndian.Uint64(payload[4:]),
 		Properties: payload[contentHeaderSize:],
 	}, nil
+}
+
+func unexpectedHeader(class, weight uint16) *Exception {
+	got := "non content header frame"
+	if weight == 0 {
+		got = fmt.Sprintf("one for class %d", class)
+	}
+	return NewException(UnexpectedFrame, ClassBasic, BasicPublishID.Method(),
+		"expected content header for class %d, got %s instead", ClassBasic, got)
 }
 
 // AppendContent appends a header frame for class basic and the body in frames

@@ -32,7 +32,7 @@ func AppendGetOk(b []byte, channel uint16, tag uint64, redelivered bool, exchang
 
 // AppendReturn appends a basic.return frame, its text cut to 255 octets.
 func AppendReturn(b []byte, channel uint16, code uint16, text string, exchange, routingKey []byte) []byte {
-	text = text[:min(len(text), maxShortString)]
+	text = cutText(text)
 	size := 4 + 2 + 1 + len(text) + 1 + len(exchange) + 1 + len(routingKey)
 	b = appendFrameHeader(b, FrameMethod, channel, size)
 	b = appendLong(b, uint32(BasicReturnID))

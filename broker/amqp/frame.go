@@ -41,8 +41,9 @@ type Frame struct {
 // ParseFrame returns the first frame of buf and how many octets it took. n is 0
 // with a nil error when buf does not yet hold a whole frame.
 //
-// max is the largest frame allowed, in octets and with its overhead. A declared
-// size beyond it, an unknown type, and a heartbeat with a payload are found as
+// max is the largest frame allowed, in octets and with its overhead; 0 allows
+// none. (RabbitMQ forgives clients that count the overhead on top: a server that
+// does so too passes FrameOverhead more.) A declared size beyond max, an unknown type, and a heartbeat with a payload are found as
 // soon as the seven octets before the payload are there; they and a wrong
 // frame-end are an *Exception 501 FRAME_ERROR, after which the stream cannot be
 // read on (AMQP 0-9-1 §4.2.3). It does not allocate unless it fails.
@@ -60,7 +61,8 @@ func ParseFrame(buf []byte, max uint32) (f Frame, n int, err error) {
 	}
 	end := frameHeaderSize + int(size)
 	if buf[end] != FrameEnd {
-		return Frame{}, 0, frameEndError(kind, buf[frameHeaderSize:end], buf[end])
+		reason := fmt.Sprintf("{invalid_frame_end_marker,%d}", buf[end])
+		return Frame{}, 0, frameError(kind, buf[frameHeaderSize:end], reason)
 	}
 	return Frame{
 		Type:    kind,
@@ -73,26 +75,34 @@ func knownFrame(kind uint8, size uint64) bool {
 	return kind >= FrameMethod && kind <= FrameBody || kind == FrameHeartbeat && size == 0
 }
 
-// frameHeaderError words a refusal that needs no payload the way RabbitMQ does,
-// because operators search for these texts.
+// The texts below are worded as RabbitMQ's, because operators search for them.
+
 func frameHeaderError(kind uint8, size uint64, max uint32) *Exception {
-	if size+FrameOverhead > uint64(max) {
-		room := int64(max) - FrameOverhead
-		return NewException(FrameError, 0, 0,
-			"type %d, all octets = <<>>: {frame_too_large,%d,%d}", kind, size, room)
+	if size+FrameOverhead <= uint64(max) {
+		return frameError(kind, nil, "unknown_frame")
 	}
-	return NewException(FrameError, 0, 0, "type %d, all octets = <<>>: unknown_frame", kind)
+	room := int64(max) - FrameOverhead
+	return frameError(kind, nil, fmt.Sprintf("{frame_too_large,%d,%d}", size, room))
 }
 
-func frameEndError(kind uint8, payload []byte, end byte) *Exception {
-	const snippet = 16
+func frameError(kind uint8, payload []byte, reason string) *Exception {
+	return NewException(FrameError, 0, 0, "%s: %s", snippet(kind, payload), reason)
+}
+
+// Unexpected is the exception 505 UNEXPECTED_FRAME for a frame that cannot be
+// where it came, such as a heartbeat on a channel other than 0.
+func Unexpected(f Frame) *Exception {
+	return NewException(UnexpectedFrame, 0, 0, "%s", snippet(f.Type, f.Payload))
+}
+
+func snippet(kind uint8, payload []byte) string {
+	const most = 16
 	which := "all"
-	if len(payload) > snippet {
-		which, payload = "first 16", payload[:snippet]
+	if len(payload) > most {
+		which, payload = "first 16", payload[:most]
 	}
-	octets := strings.Trim(strings.ReplaceAll(fmt.Sprint(payload), " ", ","), "[]")
-	return NewException(FrameError, 0, 0,
-		"type %d, %s octets = <<%s>>: {invalid_frame_end_marker,%d}", kind, which, octets, end)
+	octets := strings.ReplaceAll(strings.Trim(fmt.Sprint(payload), "[]"), " ", ",")
+	return fmt.Sprintf("type %d, %s octets = <<%s>>", kind, which, octets)
 }
 
 // AppendHeartbeat appends a heartbeat frame.

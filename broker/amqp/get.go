@@ -32,8 +32,8 @@ func (*BasicGetOk) ID() MethodID { return BasicGetOkID }
 func (m *BasicGetOk) parse(r *reader) {
 	m.DeliveryTag = r.longlong()
 	r.bits(&m.Redelivered)
-	m.Exchange = r.string()
-	m.RoutingKey = r.string()
+	m.Exchange = r.text()
+	m.RoutingKey = r.text()
 	m.MessageCount = r.long()
 }
 

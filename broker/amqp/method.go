@@ -32,15 +32,16 @@ type Method interface {
 // payload too short to name one is an *Exception 501 FRAME_ERROR.
 func PeekMethod(payload []byte) (MethodID, error) {
 	if len(payload) < 4 {
-		return 0, NewException(FrameError, 0, 0, "method frame of %d octets", len(payload))
+		return 0, frameError(FrameMethod, payload, "unknown_frame")
 	}
 	return MethodID(binary.BigEndian.Uint32(payload)), nil
 }
 
 // ParseMethod returns the method in a method frame's payload, of either
 // direction. What it returns does not alias payload. The error is an
-// *Exception: 540 NOT_IMPLEMENTED for an unknown method, 502 SYNTAX_ERROR for
-// arguments that are cut short, are followed by anything, or exceed lim.
+// *Exception: 540 NOT_IMPLEMENTED for an unknown method; 502 SYNTAX_ERROR for
+// arguments that are cut short, are followed by anything, or exceed lim; and as
+// in RabbitMQ 501 FRAME_ERROR for a name that is not UTF-8.
 func ParseMethod(payload []byte, lim Limits) (Method, error) {
 	id, err := PeekMethod(payload)
 	if err != nil {

@@ -1,6 +1,10 @@
 package amqp
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"errors"
+	"unicode/utf8"
+)
 
 // cursor takes fields off the front of a payload. The first failure sticks:
 // every later read returns a zero value, so that what reads a list of fields
@@ -76,7 +80,17 @@ type reader struct {
 	err    error // why it failed, when that is more than "too short"
 }
 
-func (r *reader) string() string { return string(r.shortstr()) }
+// string reads a short string that must be UTF-8, as RabbitMQ demands of names.
+func (r *reader) string() string {
+	s := r.shortstr()
+	if !utf8.Valid(s) {
+		r.fail(NewException(FrameError, 0, 0, "Malformed UTF-8 in shortstr"))
+	}
+	return string(s)
+}
+
+// text reads a short string of any octets.
+func (r *reader) text() string { return string(r.shortstr()) }
 
 // bytes copies a long string; it is never nil, for an empty one is a value too.
 func (r *reader) bytes() []byte { return append([]byte{}, r.longstr()...) }
@@ -96,11 +110,16 @@ func (r *reader) table() Table {
 	}
 	t, rest, err := ParseTable(r.rest, r.limits)
 	if err != nil {
-		r.failed, r.err = true, err
-		return nil
+		r.fail(err)
 	}
 	r.rest = rest
 	return t
+}
+
+func (r *reader) fail(why error) {
+	if !r.failed {
+		r.failed, r.err = true, why
+	}
 }
 
 // done returns nil if all fields were there and nothing follows them.
@@ -108,11 +127,12 @@ func (r *reader) done(id MethodID) error {
 	if !r.failed && len(r.rest) == 0 {
 		return nil
 	}
-	if e, ok := r.err.(*Exception); ok {
-		e.Class, e.Method = id.Class(), id.Method()
-		return e
+	var e *Exception
+	if !errors.As(r.err, &e) {
+		return badMethod(id)
 	}
-	return badMethod(id)
+	e.Class, e.Method = id.Class(), id.Method()
+	return e
 }
 
 func badMethod(id MethodID) *Exception {

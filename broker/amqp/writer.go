@@ -3,11 +3,11 @@ package amqp
 import (
 	"encoding/binary"
 	"fmt"
+	"unicode/utf8"
 )
 
 const maxShortString = 255
 
-func appendOctet(b []byte, v uint8) []byte     { return append(b, v) }
 func appendShort(b []byte, v uint16) []byte    { return binary.BigEndian.AppendUint16(b, v) }
 func appendLong(b []byte, v uint32) []byte     { return binary.BigEndian.AppendUint32(b, v) }
 func appendLonglong(b []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(b, v) }
@@ -21,9 +21,19 @@ func appendShortstr[S string | []byte](b []byte, s S) []byte {
 	return append(append(b, byte(len(s))), s...)
 }
 
-// appendText appends a reply text, cut to what a short string holds.
-func appendText(b []byte, s string) []byte {
-	return appendShortstr(b, s[:min(len(s), maxShortString)])
+// appendText appends a text meant for people, cut to what a short string holds.
+func appendText(b []byte, s string) []byte { return appendShortstr(b, cutText(s)) }
+
+// cutText cuts between runes, because some clients refuse what is not UTF-8.
+func cutText(s string) string {
+	if len(s) <= maxShortString {
+		return s
+	}
+	end := maxShortString
+	for end > maxShortString-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
 }
 
 func appendLongstr[S string | []byte](b []byte, s S) []byte {
