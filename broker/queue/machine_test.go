@@ -34,10 +34,17 @@ func (k *machine) some(i int) Seq {
 
 // held is a message some consumer has, if there is one.
 func (k *machine) held(i int) Seq {
-	if held := k.m.in(Unacked); len(held) > 0 {
-		return held[i%len(held)].seq
+	if held := k.allHeld(); len(held) > 0 {
+		return held[i%len(held)]
 	}
 	return k.some(i)
+}
+
+func (k *machine) allHeld() (seqs []Seq) {
+	for _, x := range k.m.in(Unacked) {
+		seqs = append(seqs, x.seq)
+	}
+	return seqs
 }
 
 func (k *machine) deadline(s Seq) int64 {
@@ -89,8 +96,10 @@ func (k *machine) take(count int) {
 	k.check("take")
 }
 
-func (k *machine) ack(s Seq) {
-	k.same("ack", k.q.Ack(s, &k.fx), k.m.settleUnacked(s, Acked))
+func (k *machine) ack(seqs ...Seq) {
+	for _, s := range seqs {
+		k.same("ack", k.q.Ack(s, &k.fx), k.m.settleUnacked(s, Acked))
+	}
 	k.check("ack")
 }
 
@@ -99,8 +108,10 @@ func (k *machine) reject(s Seq) {
 	k.check("reject")
 }
 
-func (k *machine) requeue(s Seq, failed bool) {
-	k.same("requeue", k.q.Requeue(k.now, s, failed, &k.fx), k.m.requeue(k.now, s, failed))
+func (k *machine) requeue(failed bool, seqs ...Seq) {
+	for _, s := range seqs {
+		k.same("requeue", k.q.Requeue(k.now, s, failed, &k.fx), k.m.requeue(k.now, s, failed))
+	}
 	k.check("requeue")
 }
 
@@ -187,10 +198,9 @@ func (k *machine) check(op string) {
 	if err := k.q.Check(); err != nil {
 		k.t.Fatalf("%s: %v", op, err)
 	}
-	k.same(op+": ready", k.q.Ready(), len(k.m.in(Ready)))
-	k.same(op+": unacked", k.q.Unacked(), len(k.m.in(Unacked)))
-	k.same(op+": len", k.q.Len(), len(k.m.msgs))
-	k.same(op+": ready bytes", k.q.ReadyBytes(), k.m.bytes(Ready))
-	k.same(op+": unacked bytes", k.q.UnackedBytes(), k.m.bytes(Unacked))
+	ready, readyBytes := k.m.count(Ready)
+	unacked, unackedBytes := k.m.count(Unacked)
+	k.same(op+": counts", [3]int{k.q.Ready(), k.q.Unacked(), k.q.Len()}, [3]int{ready, unacked, ready + unacked})
+	k.same(op+": bytes", [2]int64{k.q.ReadyBytes(), k.q.UnackedBytes()}, [2]int64{readyBytes, unackedBytes})
 	k.walk(0)
 }

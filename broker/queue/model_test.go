@@ -1,12 +1,9 @@
 package queue
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // model is the queue as one would write it without a thought for speed: a map
-// of messages that is sorted whenever order matters.
+// of messages that is searched or sorted whenever order matters.
 type model struct {
 	opts Options
 	msgs map[Seq]*modelMessage
@@ -38,6 +35,14 @@ func (m *model) restore(s Seq, msg Message) {
 	m.next[uint8(s>>56)] = uint64(s) & (1<<56 - 1)
 }
 
+// before is the order of delivery.
+func (x *modelMessage) before(y *modelMessage) bool {
+	if x.seq>>56 != y.seq>>56 {
+		return x.seq>>56 > y.seq>>56
+	}
+	return x.seq < y.seq
+}
+
 // in lists the messages in a state (or in any, for gone) in order of delivery.
 func (m *model) in(state State) []*modelMessage {
 	var all []*modelMessage
@@ -47,19 +52,30 @@ func (m *model) in(state State) []*modelMessage {
 		}
 	}
 	slices.SortFunc(all, func(a, b *modelMessage) int {
-		if c := cmp.Compare(b.seq>>56, a.seq>>56); c != 0 {
-			return c
+		if a.before(b) {
+			return -1
 		}
-		return cmp.Compare(a.seq, b.seq)
+		return 1
 	})
 	return all
 }
 
-func (m *model) bytes(state State) (n int64) {
-	for _, x := range m.in(state) {
-		n += int64(x.Bytes)
+func (m *model) firstReady() (first *modelMessage) {
+	for _, x := range m.msgs {
+		if x.state == Ready && (first == nil || x.before(first)) {
+			first = x
+		}
 	}
-	return n
+	return first
+}
+
+func (m *model) count(state State) (n int, bytes int64) {
+	for _, x := range m.msgs {
+		if x.state == state {
+			n, bytes = n+1, bytes+int64(x.Bytes)
+		}
+	}
+	return n, bytes
 }
 
 func (m *model) settle(x *modelMessage, r Reason) {
@@ -68,7 +84,7 @@ func (m *model) settle(x *modelMessage, r Reason) {
 }
 
 func (m *model) take(now int64) (Delivery, bool) {
-	for _, x := range m.in(Ready) {
+	for x := m.firstReady(); x != nil; x = m.firstReady() {
 		late := x.ExpiresAt != 0 && now >= x.ExpiresAt
 		if late && (x.Flags&Immediate == 0 || now > x.ExpiresAt) {
 			m.settle(x, Expired)
@@ -131,25 +147,20 @@ func (m *model) track(s Seq, deadline int64) bool {
 	return false
 }
 
-func (m *model) over(count, bytes int64) bool {
-	return m.opts.MaxLength >= 0 && count > m.opts.MaxLength ||
+func (m *model) over(count int, bytes int64) bool {
+	return m.opts.MaxLength >= 0 && int64(count) > m.opts.MaxLength ||
 		m.opts.MaxBytes >= 0 && bytes > m.opts.MaxBytes
 }
 
-func (m *model) full(bytes uint32) bool {
-	return m.opts.Overflow != DropHead &&
-		m.over(int64(len(m.in(Ready)))+1, m.bytes(Ready)+int64(bytes))
+func (m *model) full(more uint32) bool {
+	count, bytes := m.count(Ready)
+	return m.opts.Overflow != DropHead && m.over(count+1, bytes+int64(more))
 }
 
 func (m *model) trim() {
-	if m.opts.Overflow != DropHead {
-		return
-	}
-	count, bytes := int64(len(m.in(Ready))), m.bytes(Ready)
-	for _, x := range m.in(Ready) {
-		if !m.over(count, bytes) {
-			return
-		}
+	count, bytes := m.count(Ready)
+	for count > 0 && m.opts.Overflow == DropHead && m.over(count, bytes) {
+		x := m.firstReady()
 		count, bytes = count-1, bytes-int64(x.Bytes)
 		m.settle(x, MaxLength)
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 func drawOptions(t *rapid.T) Options {
-	limit := rapid.Int64Range(-1, 12)
+	limit := rapid.OneOf(rapid.Int64Range(-1, 12), rapid.Int64Range(200, 400), rapid.Just(int64(-1)))
 	return Options{
 		MaxLength:     limit.Draw(t, "max length"),
 		MaxBytes:      limit.Draw(t, "max bytes"),
@@ -24,7 +24,7 @@ func TestModel(t *testing.T) {
 		k := newMachine(t, drawOptions(t))
 		priority := rapid.OneOf(rapid.Uint8Range(0, 2), rapid.Uint8())
 		ttl := rapid.OneOf(rapid.Int64Range(-1, 4), rapid.Int64Range(0, 40))
-		hole := rapid.OneOf(rapid.Just(uint64(0)), rapid.Uint64Range(0, 300), rapid.Uint64Range(0, 1<<20))
+		hole := rapid.OneOf(rapid.Uint64Range(0, 300), rapid.Uint64Range(1<<pageShift-300, 1<<pageShift), rapid.Uint64Range(0, 1<<24))
 		pick := rapid.IntRange(0, 1<<20)
 		for range rapid.IntRange(0, 4).Draw(t, "restored") {
 			k.restore(priority.Draw(t, "priority"), hole.Draw(t, "hole"), ttl.Draw(t, "ttl"))
@@ -45,7 +45,7 @@ func TestModel(t *testing.T) {
 			},
 			"ack":     func(t *rapid.T) { k.ack(some(t)) },
 			"reject":  func(t *rapid.T) { k.reject(some(t)) },
-			"requeue": func(t *rapid.T) { k.requeue(some(t), rapid.Bool().Draw(t, "failed")) },
+			"requeue": func(t *rapid.T) { k.requeue(rapid.Bool().Draw(t, "failed"), some(t)) },
 			"advance": func(t *rapid.T) { k.now += rapid.Int64Range(0, 10).Draw(t, "millis") },
 			"expire": func(t *rapid.T) {
 				s := some(t)
@@ -59,9 +59,16 @@ func TestModel(t *testing.T) {
 			"walk":    func(t *rapid.T) { k.walk(some(t).Next()) },
 			"options": func(t *rapid.T) { k.setOptions(drawOptions(t)) },
 			"trim":    func(*rapid.T) { k.trim() },
-			"purge":   func(*rapid.T) { k.purge() },
-			"drain":   func(*rapid.T) { k.drain() },
-			"shrink":  func(*rapid.T) { k.shrink() },
+			"rare": func(t *rapid.T) { // else no queue would grow
+				switch rapid.IntRange(0, 15).Draw(t, "rare") {
+				case 0:
+					k.purge()
+				case 1:
+					k.drain()
+				case 2:
+					k.shrink()
+				}
+			},
 		})
 	})
 }
