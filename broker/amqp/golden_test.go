@@ -34,10 +34,10 @@ func TestGoldenMethods(t *testing.T) {
 		"01 0001 00000004 0028 0033 ce":                              &ExchangeUnbindOk{},
 		"01 0001 0000000e 0032 000b 01 71 00000003 00000002 ce":      &QueueDeclareOk{Queue: "q", MessageCount: 3, ConsumerCount: 2},
 		"01 0001 00000020 0032 000a 0000 01 71 12 00000013" + xttl:   &QueueDeclare{Queue: "q", Durable: true, NoWait: true, Arguments: args},
-		"01 0001 00000010 003c 0014 0000 01 71 00 02 00000000 ce":    &BasicConsume{Queue: "q", NoAck: true, Arguments: Table{}},
+		"01 0001 0000000e 003c 0014 0000 01 71 00 02 00000000 ce":    &BasicConsume{Queue: "q", NoAck: true, Arguments: Table{}},
 		"01 0001 0000000d 0028 0014 0000 05 616c657274 00 ce":        &ExchangeDelete{Exchange: "alert"},
 		"01 0000 00000010 000a 003c 0b 6c6f77206f6e206469736b ce":    &ConnectionBlocked{Reason: "low on disk"},
-		"01 0001 0000000f 003c 0032 0138 00 01 65 04 61 2e 62 63 ce": &BasicReturn{ReplyCode: 312, Exchange: "e", RoutingKey: "a.bc"},
+		"01 0001 0000000e 003c 0032 0138 00 01 65 04 61 2e 62 63 ce": &BasicReturn{ReplyCode: 312, Exchange: "e", RoutingKey: "a.bc"},
 	} {
 		frame := octets(t, spaced)
 		channel := uint16(frame[2])
