@@ -1,0 +1,229 @@
+package broker
+
+import (
+	"fmt"
+	"strconv"
+
+	"curfew/broker/amqp"
+	"curfew/broker/exchange"
+	"curfew/broker/queue"
+)
+
+// MaxTTLMillis is the longest time to live, ten years (RabbitMQ: Time-To-Live).
+const MaxTTLMillis = 315_360_000_000
+
+// settings are a queue's arguments, understood.
+type settings struct {
+	ttlMillis     int64 // x-message-ttl; <0 none
+	expiresMillis int64 // x-expires; 0 none
+	deadLetter    bool  // x-dead-letter-exchange is set
+	dlx           string
+	dlk           string // x-dead-letter-routing-key
+	ownKey        bool   // dlk is set
+	core          queue.Options
+}
+
+// limited says whether each publish has to be followed by dispatch and trim of
+// its own, so that a batch meets the limits as its messages would one by one.
+func (s *settings) limited() bool { return s.core.MaxLength >= 0 || s.core.MaxBytes >= 0 }
+
+// parseSettings checks the arguments of queue.declare. label names the queue in
+// error texts, which are RabbitMQ's: 406 on the channel.
+func (vh *VHost) parseSettings(label string, args amqp.Table) (settings, error) {
+	p := argParser{vh: vh, label: label, args: args}
+	s := settings{
+		ttlMillis:     p.integer("x-message-ttl", -1, 0, MaxTTLMillis),
+		expiresMillis: p.integer("x-expires", 0, 1, MaxTTLMillis),
+		core: queue.Options{
+			MaxLength:     p.integer("x-max-length", -1, 0, 1<<62),
+			MaxBytes:      p.integer("x-max-length-bytes", -1, 0, 1<<62),
+			Priorities:    uint8(p.integer("x-max-priority", 0, 0, 255)),
+			DeliveryLimit: -1,
+		},
+	}
+	s.dlx, s.deadLetter = p.text("x-dead-letter-exchange")
+	s.dlk, s.ownKey = p.text("x-dead-letter-routing-key")
+	if s.ownKey && !s.deadLetter && p.err == nil {
+		p.fail("x-dead-letter-routing-key", "routing_key_but_no_dlx_defined")
+	}
+	s.core.Overflow = p.overflow()
+	p.queueType()
+	return s, p.err
+}
+
+// comparedArgs are the arguments a redeclare must repeat.
+var comparedArgs = []string{
+	"x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key",
+	"x-max-length", "x-max-length-bytes", "x-max-priority", "x-overflow", "x-queue-type",
+}
+
+// argParser reads arguments until the first that is wrong.
+type argParser struct {
+	vh    *VHost
+	label string
+	args  amqp.Table
+	err   error
+}
+
+func (p *argParser) fail(name, reason string) {
+	if p.err == nil {
+		p.err = p.vh.badArg(name, p.label, reason)
+	}
+}
+
+// integer reads an argument of any AMQP integer type within [low, high].
+func (p *argParser) integer(name string, absent, low, high int64) int64 {
+	v, ok := p.args[name]
+	if !ok {
+		return absent
+	}
+	n, isInt := integerValue(v)
+	switch {
+	case !isInt:
+		p.fail(name, `"expected integer, got `+typeName(v)+`"`)
+	case n < 0:
+		p.fail(name, fmt.Sprintf("{value_negative,%d}", n))
+	case n < low:
+		p.fail(name, fmt.Sprintf("{value_zero,%d}", n))
+	case n > high:
+		p.fail(name, fmt.Sprintf("{value_too_large,%d}", n))
+	default:
+		return n
+	}
+	return absent
+}
+
+func (p *argParser) text(name string) (string, bool) {
+	v, ok := p.args[name]
+	if !ok {
+		return "", false
+	}
+	s, isText := v.(string)
+	if !isText {
+		p.fail(name, "{unacceptable_type,"+typeName(v)+"}")
+	}
+	return s, isText
+}
+
+func (p *argParser) overflow() queue.Overflow {
+	mode, ok := p.text("x-overflow")
+	if !ok {
+		return queue.DropHead
+	}
+	switch mode {
+	case "drop-head":
+		return queue.DropHead
+	case "reject-publish":
+		return queue.RejectPublish
+	case "reject-publish-dlx":
+		return queue.RejectPublishDLX
+	}
+	p.fail("x-overflow", "invalid_overflow")
+	return queue.DropHead
+}
+
+// queueType accepts the types whose queues this broker can stand in for: its
+// queues keep order and place on requeue whatever the type is called.
+func (p *argParser) queueType() {
+	if t, ok := p.text("x-queue-type"); ok && t != "classic" && t != "quorum" {
+		p.fail("x-queue-type", "{unknown_queue_type,<<\""+t+"\">>}")
+	}
+}
+
+func (vh *VHost) badArg(name, label, reason string) error {
+	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "invalid arg '%s' for %s: %s", name, label, reason)
+}
+
+// equalArgs compares the named arguments of a redeclare as RabbitMQ does:
+// integers of any width are one type.
+func equalArgs(label string, received, current amqp.Table, names []string) error {
+	for _, name := range names {
+		r, hasR := received[name]
+		c, hasC := current[name]
+		if hasR == hasC && (!hasR || exchange.ArgsEqual(amqp.Table{name: r}, amqp.Table{name: c})) {
+			continue
+		}
+		if hasR && hasC {
+			return inequivalent(name, label, valueText(r), valueText(c))
+		}
+		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "inequivalent arg '%s' for %s: received %s but current is %s",
+			name, label, presenceText(r, hasR), presenceText(c, hasC))
+	}
+	return nil
+}
+
+func inequivalent(name, label, received, current string) error {
+	return amqp.NewException(amqp.PreconditionFailed, 0, 0,
+		"inequivalent arg '%s' for %s: received '%s' but current is '%s'", name, label, received, current)
+}
+
+func presenceText(v any, present bool) string {
+	if !present {
+		return "none"
+	}
+	return "the value '" + valueText(v) + "' of type '" + typeName(v) + "'"
+}
+
+func valueText(v any) string { return fmt.Sprint(v) }
+
+func boolText(b bool) string { return strconv.FormatBool(b) }
+
+// integerValue reads any AMQP integer type.
+func integerValue(v any) (int64, bool) {
+	switch n := v.(type) {
+	case int8:
+		return int64(n), true
+	case uint8:
+		return int64(n), true
+	case int16:
+		return int64(n), true
+	case uint16:
+		return int64(n), true
+	case int32:
+		return int64(n), true
+	case uint32:
+		return int64(n), true
+	case int64:
+		return n, true
+	}
+	return 0, false
+}
+
+// typeName is RabbitMQ's name of an AMQP field type, as its error texts print it.
+func typeName(v any) string {
+	switch v.(type) {
+	case bool:
+		return "bool"
+	case int8:
+		return "byte"
+	case uint8:
+		return "unsignedbyte"
+	case int16:
+		return "short"
+	case uint16:
+		return "unsignedshort"
+	case int32:
+		return "signedint"
+	case uint32:
+		return "unsignedint"
+	case int64:
+		return "long"
+	case float32:
+		return "float"
+	case float64:
+		return "double"
+	case amqp.Decimal:
+		return "decimal"
+	case string:
+		return "longstr"
+	case []byte:
+		return "binary"
+	case amqp.Timestamp:
+		return "timestamp"
+	case amqp.Table:
+		return "table"
+	case []any:
+		return "array"
+	}
+	return "void"
+}

@@ -1,0 +1,102 @@
+package broker
+
+import (
+	"curfew/broker/amqp"
+	"curfew/broker/exchange"
+)
+
+// Binding names one binding from an exchange to a queue or, with ToExchange, to
+// another exchange.
+type Binding struct {
+	Source, Destination, RoutingKey string
+	ToExchange                      bool
+	Args                            amqp.Table
+}
+
+// Bind adds the binding unless it is there (queue.bind, exchange.bind). Errors:
+// 404 for a missing end, 403 on the default exchange, 405 on another's exclusive
+// queue, 406 for arguments the exchange's type does not take.
+func (vh *VHost) Bind(owner Owner, b Binding) error {
+	vh.mu.Lock()
+	defer vh.mu.Unlock()
+	x, d, err := vh.ends(owner, b)
+	if err != nil {
+		return err
+	}
+	if err := exchange.CheckArgs(x.kind, b.Args); err != nil {
+		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s", err)
+	}
+	if !x.router.Bind(d, b.RoutingKey, b.Args) {
+		return nil
+	}
+	x.hadBound = true
+	if d.exchange != nil {
+		d.exchange.sources[x]++
+	}
+	vh.changed()
+	return nil
+}
+
+// Unbind removes the binding; one that is not there is removed already. Errors
+// are those of Bind.
+func (vh *VHost) Unbind(owner Owner, b Binding) error {
+	vh.mu.Lock()
+	defer vh.mu.Unlock()
+	x, d, err := vh.ends(owner, b)
+	if err != nil {
+		return err
+	}
+	if !x.router.Unbind(d, b.RoutingKey, b.Args) {
+		return nil
+	}
+	if d.exchange != nil {
+		if d.exchange.sources[x]--; d.exchange.sources[x] == 0 {
+			delete(d.exchange.sources, x)
+		}
+	}
+	vh.changed()
+	vh.autoDeleteExchange(x)
+	return nil
+}
+
+// ends finds both ends of a binding; called with mu held.
+func (vh *VHost) ends(owner Owner, b Binding) (*Exchange, destination, error) {
+	if err := checkDefaultExchange(b.Source); err != nil {
+		return nil, destination{}, err
+	}
+	d, err := vh.bindingEnd(owner, b)
+	if err != nil {
+		return nil, destination{}, err
+	}
+	x, ok := vh.exchanges[b.Source]
+	if !ok {
+		return nil, destination{}, vh.noExchange(b.Source)
+	}
+	return x, d, nil
+}
+
+func (vh *VHost) bindingEnd(owner Owner, b Binding) (destination, error) {
+	if b.ToExchange {
+		if err := checkDefaultExchange(b.Destination); err != nil {
+			return destination{}, err
+		}
+		if x, ok := vh.exchanges[b.Destination]; ok {
+			return destination{exchange: x}, nil
+		}
+		return destination{}, vh.noExchange(b.Destination)
+	}
+	q, ok := vh.queues[b.Destination]
+	if !ok {
+		return destination{}, vh.noQueue(b.Destination)
+	}
+	return destination{queue: q}, q.checkOwner(owner)
+}
+
+// unbindQueue removes every binding to q; called with mu held.
+func (vh *VHost) unbindQueue(q *Queue) {
+	for _, x := range vh.exchanges {
+		if x.router.UnbindAll(destination{queue: q}) > 0 {
+			vh.autoDeleteExchange(x)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package broker
+
+import (
+	"fmt"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"curfew/broker/store"
+)
+
+// Precedence says which time to live counts where queue and message both set one.
+type Precedence uint8
+
+const (
+	// Lower takes the lower of the two (RabbitMQ: Time-To-Live).
+	Lower Precedence = iota
+	// MessageFirst lets the message's own win, as OtterMQ does.
+	MessageFirst
+)
+
+// Unroutable says what becomes of a dead letter whose dead-letter exchange is
+// missing or routes it nowhere.
+type Unroutable uint8
+
+const (
+	// Park moves it into the virtual host's UndeliverableQueue.
+	Park Unroutable = iota
+	// Drop loses it, as RabbitMQ's at-most-once dead-lettering does.
+	Drop
+)
+
+// UndeliverableQueue is the queue in which dead letters without a destination
+// are parked; made in a virtual host when first needed.
+const UndeliverableQueue = "curfew.undeliverable"
+
+// DefaultMaxMessageBytes is RabbitMQ's max_message_size.
+const DefaultMaxMessageBytes = 16 << 20
+
+// Options configure a Broker. The zero value is a memory-only broker with
+// RabbitMQ's rules.
+type Options struct {
+	Store           *store.Store // nil: a memory-only store of the broker's own
+	Clock           Clock        // nil: NewClock()
+	TTLPrecedence   Precedence
+	Unroutable      Unroutable
+	MaxMessageBytes int // of one body; 0: DefaultMaxMessageBytes
+	Log             *zap.Logger
+}
+
+// Broker is an AMQP 0-9-1 broker without sockets: virtual hosts, exchanges,
+// queues, consumers, dead-lettering, and the view of its deadlines that a
+// monitor works with. Safe for concurrent use.
+type Broker struct {
+	opts     Options
+	store    *store.Store
+	ownStore bool
+	clock    Clock
+	log      *zap.Logger
+	feed     feed
+	counters counters
+	idle     idleTimer
+
+	mu     sync.RWMutex
+	vhosts map[string]*VHost
+	byID   map[uint64]*Queue // every live queue by its incarnation
+}
+
+// New makes a broker with the virtual host "/".
+func New(o Options) (*Broker, error) {
+	if o.Clock == nil {
+		o.Clock = NewClock()
+	}
+	if o.MaxMessageBytes == 0 {
+		o.MaxMessageBytes = DefaultMaxMessageBytes
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	b := &Broker{
+		opts: o, store: o.Store, clock: o.Clock, log: o.Log.Named("broker"),
+		vhosts: map[string]*VHost{}, byID: map[uint64]*Queue{},
+	}
+	b.feed.init()
+	if b.store == nil {
+		s, _, err := store.Open(store.Options{Log: o.Log})
+		if err != nil {
+			return nil, fmt.Errorf("broker: open store: %w", err)
+		}
+		b.store, b.ownStore = s, true
+	}
+	b.vhosts["/"] = newVHost(b, "/")
+	b.idle.init(b)
+	return b, nil
+}
+
+// Close stops the broker's own goroutine and, if the broker made it, the store.
+// Connections must have ended before.
+func (b *Broker) Close() error {
+	b.idle.stop()
+	if b.ownStore {
+		return b.store.Close()
+	}
+	return nil
+}
+
+// VHost returns the virtual host of that name.
+func (b *Broker) VHost(name string) (*VHost, bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	vh, ok := b.vhosts[name]
+	return vh, ok
+}
+
+// MaxMessageBytes is the largest body a publish may have.
+func (b *Broker) MaxMessageBytes() int { return b.opts.MaxMessageBytes }
+
+// Now is the present instant in Unix ms by the clock deadlines are stamped
+// with, rounded down.
+func (b *Broker) Now() int64 { return b.clock.nowAt() }
+
+// Commit runs fn once all that was published and settled before the call is as
+// durable as the store's mode promises; at once when nothing is pending.
+func (b *Broker) Commit(fn func(error)) { b.store.Commit(fn) }
+
+// QueueName names the queue of an incarnation, while it exists.
+func (b *Broker) QueueName(id uint64) (vhost, name string, ok bool) {
+	if q := b.queueByID(id); q != nil {
+		return q.vh.name, q.name, true
+	}
+	return "", "", false
+}
+
+func (b *Broker) queueByID(id uint64) *Queue {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.byID[id]
+}
+
+func (b *Broker) addQueueID(q *Queue) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.byID[q.id] = q
+}
+
+func (b *Broker) dropQueueID(q *Queue) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.byID, q.id)
+}

@@ -1,0 +1,27 @@
+package broker
+
+import "time"
+
+// Clock tells the time deadlines are stamped and judged with, in Unix
+// nanoseconds. It must not run backwards. It is called once per batch, from any
+// goroutine.
+type Clock func() int64
+
+// NewClock returns the clock of a running process: the wall clock read once, at
+// the call, and from then on carried by the time the machine has been up,
+// suspend included. Stepping the wall clock therefore neither expires a message
+// early nor keeps it alive; a process that outlives a large step shows Unix
+// times that are off by it until it restarts.
+func NewClock() Clock {
+	wall, up := time.Now().UnixNano(), uptime()
+	return func() int64 { return wall + int64(uptime()-up) }
+}
+
+// nowAt is the present instant in Unix ms, rounded down: what has passed.
+func (c Clock) nowAt() int64 { return c() / int64(time.Millisecond) }
+
+// stampAt is the present instant in Unix ms, rounded up, so that a deadline
+// counted from it is never early.
+func (c Clock) stampAt() int64 {
+	return (c() + int64(time.Millisecond) - 1) / int64(time.Millisecond)
+}

@@ -1,0 +1,16 @@
+package broker
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// uptime is the time since boot, suspend included (CLOCK_BOOTTIME).
+func uptime() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		panic("broker: clock_gettime(CLOCK_BOOTTIME): " + err.Error())
+	}
+	return time.Duration(ts.Nano())
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package broker
+
+import "time"
+
+var started = time.Now()
+
+// uptime is the monotonic time since the process started; where suspend does
+// not count in it, deadlines that pass during suspend fire late, never early.
+func uptime() time.Duration { return time.Since(started) }

@@ -1,0 +1,198 @@
+package broker
+
+import (
+	"slices"
+
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// Sink is where a consumer's messages go: the channel it was started on.
+type Sink interface {
+	// Pull takes up to most messages from src for c. It is called under the
+	// queue's lock, must not block and must not call the broker. more is false
+	// when c can take nothing further until Wake (no credit, a full outbox).
+	Pull(c *Consumer, src *Source, most int) (taken int, more bool)
+	// Cancelled tells that c's queue is gone. No lock is held.
+	Cancelled(c *Consumer)
+}
+
+// Consumer is one basic.consume. Its fields are set before Consume and then
+// left alone.
+type Consumer struct {
+	Tag       string
+	NoAck     bool // messages are settled as they are taken
+	Exclusive bool
+	Sink      Sink
+
+	queue   *Queue
+	waiting bool // guarded by queue.mu: not offered anything until Wake
+}
+
+// Queue is the queue the consumer is on.
+func (c *Consumer) Queue() *Queue { return c.queue }
+
+// Delivery is one message handed to a consumer or a get.
+type Delivery struct {
+	Seq         queue.Seq
+	Message     store.Message // valid during the call it is handed over in
+	Redelivered bool
+	Deliveries  uint16 // how often it was delivered before
+	Ready       int    // messages still ready behind it
+}
+
+// Source yields a queue's messages to a Sink, within one Pull.
+type Source struct {
+	q      *Queue
+	s      *step
+	settle bool
+}
+
+// Next takes the next ready message into d; false when there is none. What has
+// expired is skipped and expires.
+func (src *Source) Next(d *Delivery) bool {
+	t, ok := src.q.core.Take(src.s.now, &src.s.fx)
+	if !ok {
+		return false
+	}
+	if src.settle {
+		src.q.core.Ack(t.Seq, &src.s.fx)
+	}
+	src.s.b.counters.delivered.Add(1)
+	*d = Delivery{
+		Seq: t.Seq, Message: src.s.b.store.View(store.Pos(t.Pos)), Redelivered: t.Redelivered,
+		Deliveries: t.Deliveries, Ready: src.q.core.Ready(),
+	}
+	if t.Flags&queue.Hidden != 0 {
+		d.Message.Properties = withoutBCC(d.Message.Properties)
+	}
+	return true
+}
+
+// Consume puts c on the queue; it is offered nothing before its first Wake.
+// Errors: 403 when the queue has or would need an exclusive consumer, 404 when
+// it was deleted meanwhile.
+func (q *Queue) Consume(c *Consumer) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.deleted {
+		return q.vh.noQueue(q.name)
+	}
+	if len(q.consumers) > 0 && (c.Exclusive || q.consumers[0].Exclusive) {
+		return q.inExclusiveUse()
+	}
+	c.queue, c.waiting = q, true
+	q.consumers = append(q.consumers, c)
+	q.consumed, q.idleAt = true, 0
+	return nil
+}
+
+func (q *Queue) inExclusiveUse() error {
+	return amqp.NewException(amqp.AccessRefused, 0, 0, "%s in exclusive use", q.label())
+}
+
+// Wake says that c may take again: messages that wait are offered at once.
+func (c *Consumer) Wake() {
+	q := c.queue
+	s := q.vh.b.step()
+	q.mu.Lock()
+	c.waiting = false
+	q.dispatch(s)
+	q.finish(s, Lazy)
+	q.mu.Unlock()
+	s.done()
+}
+
+// Cancel takes c off its queue; an auto-delete queue goes with its last one.
+// Messages c holds unacked stay so.
+func (c *Consumer) Cancel() {
+	q := c.queue
+	q.mu.Lock()
+	i := slices.Index(q.consumers, c)
+	if i < 0 {
+		q.mu.Unlock()
+		return
+	}
+	q.consumers = slices.Delete(q.consumers, i, i+1)
+	if q.turn > i {
+		q.turn--
+	}
+	last := len(q.consumers) == 0
+	if last {
+		q.turn = 0
+		q.use()
+	}
+	q.mu.Unlock()
+	if last && q.declared.AutoDelete {
+		q.vh.remove(q, func() error {
+			if len(q.consumers) > 0 {
+				return errInUse
+			}
+			return nil
+		})
+	}
+}
+
+// Get takes the next ready message (basic.get) and shows it to fn under the
+// queue's lock; false when there is none. It counts as use for x-expires.
+func (q *Queue) Get(noAck bool, fn func(*Delivery)) (bool, error) {
+	s := q.vh.b.step()
+	defer s.done()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.deleted {
+		return false, q.vh.noQueue(q.name)
+	}
+	if len(q.consumers) > 0 && q.consumers[0].Exclusive {
+		return false, q.inExclusiveUse()
+	}
+	q.use()
+	s.source = Source{q: q, s: s, settle: noAck}
+	var d Delivery
+	ok := s.source.Next(&d)
+	if ok {
+		fn(&d)
+	}
+	q.finish(s, Lazy)
+	return ok, nil
+}
+
+// Settlement is what becomes of unacked messages.
+type Settlement uint8
+
+const (
+	// Ack: done with.
+	Ack Settlement = iota
+	// Reject: to the dead-letter exchange, if there is one, else dropped.
+	Reject
+	// Requeue: back to their places, as basic.nack and basic.reject do.
+	Requeue
+	// Return: back to their places, the consumer having gone.
+	Return
+)
+
+// Settle ends the deliveries of seqs, in order; those not unacked are passed
+// over. wake, if not nil, is a consumer of this queue that has credit again.
+func (q *Queue) Settle(how Settlement, seqs []queue.Seq, wake *Consumer) {
+	s := q.vh.b.step()
+	q.mu.Lock()
+	for _, seq := range seqs {
+		switch how {
+		case Ack:
+			q.core.Ack(seq, &s.fx)
+		case Reject:
+			q.core.Reject(seq, &s.fx)
+		default:
+			q.core.Requeue(s.now, seq, true, &s.fx)
+		}
+	}
+	if wake != nil && wake.queue == q {
+		wake.waiting = false
+	}
+	q.finish(s, Requeued)
+	q.dispatch(s)
+	q.finish(s, Lazy)
+	q.mu.Unlock()
+	s.done()
+}

@@ -1,0 +1,197 @@
+package broker
+
+import (
+	"sync"
+
+	"go.uber.org/zap"
+
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// deadLetter is a message that has left its queue and is on its way to the
+// queue's dead-letter exchange. Until it is there its source keeps its reference
+// to the store.
+type deadLetter struct {
+	from    *Queue
+	settled queue.Settled
+	path    Path // of an expiry
+	queued  bool // it stood in from; else a full queue refused it
+	result  int  // index of Expire's answer to fill in; <0 none
+	action  Action
+}
+
+// grave is the scratch for routing a batch of dead letters.
+type grave struct {
+	routes  routes
+	batch   batch
+	moves   []move
+	props   []byte
+	targets []*Queue
+	answers []ExpireResult // of the Expire call under way
+}
+
+// move is one dead letter's way: out of a queue, into others.
+type move struct {
+	into []store.Enqueue
+}
+
+// entered notes that the dead letter of a move stands in a queue.
+func (g *grave) entered(at int, e store.Enqueue) {
+	g.moves[at].into = append(g.moves[at].into, e)
+}
+
+// bury routes the dead letters collected so far: every one is published to the
+// queues its dead-letter exchange leads to, one lock per queue for the whole
+// batch, then its removal and arrival are journaled as one. What that expires or
+// overflows in turn is left in s.dead. No lock is held.
+func (s *step) bury() {
+	s.dead, s.burying = s.burying[:0], s.dead
+	g := &s.grave
+	for len(g.moves) < len(s.burying) {
+		g.moves = append(g.moves, move{})
+	}
+	for i := range s.burying {
+		s.inter(&s.burying[i], i)
+	}
+	g.batch.flush(s)
+	for i := range s.burying {
+		s.settleMove(&s.burying[i], &g.moves[i])
+	}
+	s.b.feed.push(s.events)
+	s.events, s.burying = s.events[:0], s.burying[:0]
+}
+
+// inter finds the queues of one dead letter and adds it to the batch.
+func (s *step) inter(d *deadLetter, at int) {
+	d.action = Dropped
+	q, counters := d.from, &s.b.counters
+	src := s.b.store.View(store.Pos(d.settled.Pos))
+	p, err := amqp.ParseProperties(src.Properties, stored)
+	if err != nil {
+		s.b.log.Error("dead letter with unreadable properties keeps them", zap.String("queue", q.name), zap.Error(err))
+		p = amqp.Properties{}
+	}
+	died := d.settled.Flags&queue.Died != 0
+	keys := deadLetterKeys(q, src.RoutingKey, &p)
+	deaths := recordDeath(&p, death{
+		queue: q.name, reason: reasonName(d.settled.Reason), at: s.now / 1000,
+		exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, p.Headers),
+	}, died)
+	targets, routed := s.targets(q, keys)
+	if cut := withoutCycles(targets, deaths); len(cut) < len(targets) {
+		counters.cycles.Add(uint64(len(targets) - len(cut)))
+		logCycle(s.b.log, q)
+		targets = cut
+	}
+	if !routed {
+		targets = s.park(d)
+	} else if len(targets) > 0 {
+		d.action = DeadLettered
+	}
+	if len(targets) == 0 {
+		counters.deadLettersLost.Add(1)
+		return
+	}
+	counters.deadLettered[d.settled.Reason].Add(1)
+	s.send(d, at, targets, keys[0], src.Body, &p)
+}
+
+// send copies the dead letter into the store and adds it to its queues' lanes.
+func (s *step) send(d *deadLetter, at int, targets []*Queue, key string, body []byte, p *amqp.Properties) {
+	g := &s.grave
+	durable := false
+	for _, t := range targets {
+		durable = durable || t.declared.Durable
+	}
+	persistent := d.settled.Flags & queue.Durable
+	if p.DeliveryMode == 2 {
+		persistent = queue.Durable
+	}
+	g.props = p.Append(g.props[:0])
+	pos, err := s.b.store.Put(store.Message{
+		Exchange: []byte(d.from.set.dlx), RoutingKey: []byte(key), Properties: g.props, Body: body,
+	}, durable && persistent != 0, len(targets))
+	if err != nil {
+		s.b.log.Error("dead letter could not be stored", zap.String("queue", d.from.name), zap.Error(err))
+		return
+	}
+	it := item{
+		message:  queue.Message{Pos: uint64(pos), Bytes: d.settled.Bytes, Flags: persistent | queue.Died | d.settled.Flags&queue.Hidden},
+		priority: p.Priority, ttlMillis: -1, move: at,
+	}
+	for _, t := range targets {
+		g.batch.add(t, it)
+	}
+}
+
+// settleMove journals a dead letter's move and reports it.
+func (s *step) settleMove(d *deadLetter, m *move) {
+	if d.queued {
+		s.b.store.Moved(d.from.settleRecord(&d.settled), m.into)
+	} else {
+		s.b.store.Enqueued(m.into)
+		s.b.store.Release(store.Pos(d.settled.Pos))
+	}
+	m.into = m.into[:0]
+	if d.result >= 0 {
+		s.grave.answers[d.result].Action = d.action
+	} else if d.settled.Reason == queue.Expired {
+		s.tellExpired(d.from, &d.settled, d.path, d.action)
+	}
+}
+
+// targets routes a dead letter by each of its keys. routed is false when the
+// exchange is missing or leads nowhere.
+func (s *step) targets(q *Queue, keys []string) (targets []*Queue, routed bool) {
+	g := &s.grave
+	g.targets = g.targets[:0]
+	for _, key := range keys {
+		found, err := g.routes.find(q.vh, []byte(q.set.dlx), []byte(key), true, nil)
+		if err != nil {
+			return nil, false
+		}
+		for _, t := range found {
+			g.targets = appendNew(g.targets, t)
+		}
+	}
+	return g.targets, len(g.targets) > 0
+}
+
+func appendNew(queues []*Queue, q *Queue) []*Queue {
+	for _, have := range queues {
+		if have == q {
+			return queues
+		}
+	}
+	return append(queues, q)
+}
+
+// park returns the queue for dead letters that cannot be routed, or none where
+// they are to be dropped.
+func (s *step) park(d *deadLetter) []*Queue {
+	if s.b.opts.Unroutable == Drop {
+		return nil
+	}
+	q, err := d.from.vh.DeclareQueue(nil, UndeliverableQueue, QueueDeclare{Durable: true})
+	if err != nil {
+		if q, err = d.from.vh.Queue(UndeliverableQueue); err != nil {
+			s.b.log.Error("dead letter could not be parked", zap.String("queue", d.from.name), zap.Error(err))
+			return nil
+		}
+	}
+	d.action = Parked
+	s.b.counters.parked.Add(1)
+	return append(s.grave.targets[:0], q)
+}
+
+// cyclesLogged remembers which queues' cycles were told, once each.
+var cyclesLogged sync.Map
+
+func logCycle(log *zap.Logger, q *Queue) {
+	if _, told := cyclesLogged.LoadOrStore(q.id, struct{}{}); !told {
+		log.Warn("dead-letter cycle without a rejection: messages that come back to a queue they died in are dropped",
+			zap.String("vhost", q.vh.name), zap.String("queue", q.name), zap.String("dead_letter_exchange", q.set.dlx))
+	}
+}

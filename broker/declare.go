@@ -1,0 +1,208 @@
+package broker
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"strings"
+
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+)
+
+// QueueDeclare is what queue.declare carries besides the name.
+type QueueDeclare struct {
+	Durable, Exclusive, AutoDelete bool
+	Args                           amqp.Table
+}
+
+// errInUse and errNotEmpty are why remove left a queue alone.
+var (
+	errInUse    = errors.New("in use")
+	errNotEmpty = errors.New("not empty")
+)
+
+// DeclareQueue returns the queue of that name, made if it is not there; an
+// empty name makes one up. An existing queue must have been declared alike.
+// Declaring counts as use for x-expires. Errors: 403 reserved name, 405
+// another's exclusive queue, 406 wrong or inequivalent argument.
+func (vh *VHost) DeclareQueue(owner Owner, name string, d QueueDeclare) (*Queue, error) {
+	if name == "" {
+		name = generatedName()
+	} else if q, err := vh.QueueFor(owner, name); err == nil {
+		return q, q.redeclare(d)
+	} else if code(err) != amqp.NotFound {
+		return nil, err
+	} else if strings.HasPrefix(name, "amq.") {
+		return nil, amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' contains reserved prefix 'amq.*'", name)
+	}
+	set, err := vh.parseSettings(vh.queueLabel(name), d.Args)
+	if err != nil {
+		return nil, err
+	}
+	q := &Queue{vh: vh, id: newIncarnation(), name: name, declared: d, set: set, core: queue.New(set.core)}
+	if d.Exclusive {
+		q.owner = owner
+	}
+	if !vh.addQueue(q) {
+		return vh.DeclareQueue(owner, name, d) // somebody was faster
+	}
+	q.mu.Lock()
+	q.use()
+	q.mu.Unlock()
+	return q, nil
+}
+
+func code(err error) uint16 {
+	var e *amqp.Exception
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return 0
+}
+
+// redeclare checks that d describes the queue as it is.
+func (q *Queue) redeclare(d QueueDeclare) error {
+	label, cur := q.label(), q.declared
+	for _, p := range []struct {
+		name          string
+		received, has bool
+	}{{"durable", d.Durable, cur.Durable}, {"exclusive", d.Exclusive, cur.Exclusive}, {"auto_delete", d.AutoDelete, cur.AutoDelete}} {
+		if p.received != p.has {
+			return inequivalent(p.name, label, boolText(p.received), boolText(p.has))
+		}
+	}
+	if err := equalArgs(label, d.Args, cur.Args, comparedArgs); err != nil {
+		return err
+	}
+	q.Touch()
+	return nil
+}
+
+// Touch counts as use for x-expires: a passive or repeated declare.
+func (q *Queue) Touch() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.use()
+}
+
+func (vh *VHost) addQueue(q *Queue) bool {
+	vh.mu.Lock()
+	defer vh.mu.Unlock()
+	if _, taken := vh.queues[q.name]; taken {
+		return false
+	}
+	vh.queues[q.name] = q
+	if q.owner != nil {
+		vh.owned[q.owner] = append(vh.owned[q.owner], q)
+	}
+	vh.b.addQueueID(q)
+	vh.changed()
+	return true
+}
+
+// DeleteQueue removes the queue with all it holds and returns how many messages
+// were ready; one that does not exist is deleted already. What it held is not
+// dead-lettered (RabbitMQ: Dead Letter Exchanges). Errors: 405 another's
+// exclusive queue, 406 in use or not empty, where that was asked.
+func (vh *VHost) DeleteQueue(owner Owner, name string, ifUnused, ifEmpty bool) (messages int, err error) {
+	q, err := vh.QueueFor(owner, name)
+	if err != nil {
+		if code(err) == amqp.NotFound {
+			return 0, nil
+		}
+		return 0, err
+	}
+	messages, err = vh.remove(q, func() error {
+		if ifUnused && len(q.consumers) > 0 {
+			return errInUse
+		}
+		if ifEmpty && q.core.Ready() > 0 {
+			return errNotEmpty
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s %s", q.label(), err)
+	}
+	return messages, nil
+}
+
+// remove deletes q unless veto, asked under q's lock, objects.
+func (vh *VHost) remove(q *Queue, veto func() error) (ready int, err error) {
+	s := vh.b.step()
+	defer s.done()
+	q.mu.Lock()
+	if q.deleted {
+		q.mu.Unlock()
+		return 0, nil
+	}
+	if err := veto(); err != nil {
+		q.mu.Unlock()
+		return 0, err
+	}
+	ready = q.core.Ready()
+	q.deleted = true
+	orphans := q.consumers
+	q.consumers = nil
+	q.core.Drain(&s.fx)
+	q.finish(s, Lazy)
+	q.mu.Unlock()
+	vh.forget(q)
+	for _, c := range orphans {
+		c.Sink.Cancelled(c)
+	}
+	return ready, nil
+}
+
+// forget takes a deleted queue out of the names and bindings.
+func (vh *VHost) forget(q *Queue) {
+	vh.mu.Lock()
+	defer vh.mu.Unlock()
+	if vh.queues[q.name] == q {
+		delete(vh.queues, q.name)
+	}
+	vh.unbindQueue(q)
+	vh.b.dropQueueID(q)
+	vh.changed()
+}
+
+// Release deletes the exclusive queues of a connection that has gone.
+func (vh *VHost) Release(owner Owner) {
+	vh.mu.Lock()
+	owned := vh.owned[owner]
+	delete(vh.owned, owner)
+	vh.mu.Unlock()
+	for _, q := range owned {
+		vh.remove(q, func() error { return nil })
+	}
+}
+
+// Purge drops the ready messages and returns how many there were; purged ones
+// are not dead-lettered.
+func (q *Queue) Purge() int {
+	s := q.vh.b.step()
+	defer s.done()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := q.core.Purge(&s.fx)
+	q.finish(s, Lazy)
+	return n
+}
+
+// generatedName is a server-named queue's name, as RabbitMQ's look.
+func generatedName() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return "amq.gen-" + base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// newIncarnation draws the identity of a declared queue. 64 random bits: among
+// a million queues over a broker's life the chance that two agree is below
+// 10^-7, and the deadline in every reference makes even that harmless.
+func newIncarnation() uint64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return binary.BigEndian.Uint64(b[:])
+}

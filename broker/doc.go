@@ -1,0 +1,48 @@
+// Package broker is an AMQP 0-9-1 broker without sockets: virtual hosts,
+// exchanges and bindings, queues with their consumers, dead-lettering, and the
+// API by which a monitor learns of deadlines and has them kept. It can be
+// embedded as it is; broker/server puts it on the wire.
+//
+// # One message
+//
+//	Publisher.Add ─► route ─► store.Put ─► batch per queue
+//	Publisher.Flush ─► Queue.publish, under the queue's lock:
+//	                     core.Publish ─► dispatch to consumers ─► effects ─► feed, store
+//	                   after unlock: step.bury routes the dead letters
+//
+// A message that expires is noticed lazily, when a delivery, a get or a requeue
+// meets it, or eagerly, when Expire names it. Either way the pure core (package
+// broker/queue) decides, under the queue's lock, and decides once: a message
+// leaves for one reason.
+//
+// # Dead letters
+//
+// What leaves for a reason that dead-letters is collected in the step under way
+// and routed after unlock, so that no two queue locks are ever held. Its source
+// keeps its reference to the store until it stands in its new queues; both are
+// journaled as one record. Where the dead-letter exchange is missing or routes
+// nowhere it is parked in UndeliverableQueue (RabbitMQ loses it); a cycle without
+// a rejection is cut as RabbitMQ cuts it. There is no ceiling on hops beyond
+// that: with a rejection in it, a consumer has decided each round.
+//
+// # Locks
+//
+// In this order, and never two of a kind:
+//
+//	VHost.mu, then Queue.mu, then a channel's, then an outbox's, feed's or the store's
+//
+// Broker.mu and idleTimer.mu are leaves. Under Queue.mu there is only memory: the
+// core, hand-over to outboxes, the feed and the store's buffers.
+//
+// # Time
+//
+// Deadlines are stamped with the present instant rounded up and judged against
+// it rounded down, by a Clock that does not follow steps of the wall clock. Late
+// is possible, early is not.
+//
+// # Left to others
+//
+// Waking up at deadlines (monitor, scheduler), bytes (broker/amqp), matching
+// (broker/exchange), the state of one queue (broker/queue), durability
+// (broker/store), clients (broker/server).
+package broker

@@ -1,0 +1,158 @@
+package broker
+
+import (
+	"strings"
+
+	"curfew/broker/amqp"
+	"curfew/broker/exchange"
+)
+
+// predeclared are the exchanges every virtual host has (AMQP 0-9-1 §3.1.3).
+// The default exchange "" is not among them: it has no bindings to hold.
+var predeclared = map[string]exchange.Kind{
+	"amq.direct":  "direct",
+	"amq.fanout":  "fanout",
+	"amq.topic":   "topic",
+	"amq.headers": "headers",
+	"amq.match":   "headers",
+}
+
+// destination is what a binding leads to: a queue or another exchange.
+type destination struct {
+	queue    *Queue
+	exchange *Exchange
+}
+
+// Exchange is a declared exchange. Its router is guarded by its virtual host's mu.
+type Exchange struct {
+	name      string
+	kind      exchange.Kind
+	declared  ExchangeDeclare
+	alternate string // exchange for what this one routes nowhere; "" none
+	router    exchange.Router[destination]
+	sources   map[*Exchange]int // exchanges bound to this one, with how often
+	hadBound  bool              // something was bound once: auto-delete may act
+}
+
+// ExchangeDeclare is what exchange.declare carries besides the name.
+type ExchangeDeclare struct {
+	Kind                          string
+	Durable, AutoDelete, Internal bool
+	Args                          amqp.Table
+}
+
+func newExchange(name string, kind exchange.Kind, d ExchangeDeclare) *Exchange {
+	d.Kind = string(kind)
+	x := &Exchange{
+		name: name, kind: kind, declared: d,
+		router: exchange.New[destination](kind), sources: map[*Exchange]int{},
+	}
+	x.alternate, _ = d.Args["alternate-exchange"].(string)
+	return x
+}
+
+// DeclareExchange makes the exchange unless an equal one is there
+// (AMQP 0-9-1 exchange.declare). Errors: 503 unknown type, 403 reserved name,
+// 406 inequivalent argument.
+func (vh *VHost) DeclareExchange(name string, d ExchangeDeclare) error {
+	if err := checkDefaultExchange(name); err != nil {
+		return err
+	}
+	kind, ok := exchange.ParseKind(d.Kind)
+	if !ok {
+		return amqp.NewException(amqp.CommandInvalid, 0, 0, "unknown exchange type '%s'", d.Kind)
+	}
+	if _, isString := d.Args["alternate-exchange"].(string); d.Args["alternate-exchange"] != nil && !isString {
+		return vh.badArg("alternate-exchange", vh.exchangeLabel(name), "{unacceptable_type,"+typeName(d.Args["alternate-exchange"])+"}")
+	}
+	vh.mu.Lock()
+	defer vh.mu.Unlock()
+	if x, ok := vh.exchanges[name]; ok {
+		return vh.exchangeEquivalent(x, d)
+	}
+	if strings.HasPrefix(name, "amq.") {
+		return amqp.NewException(amqp.AccessRefused, 0, 0, "exchange name '%s' contains reserved prefix 'amq.*'", name)
+	}
+	vh.exchanges[name] = newExchange(name, kind, d)
+	vh.changed()
+	return nil
+}
+
+// CheckExchange is the passive declare: nil if the exchange exists, else 404.
+func (vh *VHost) CheckExchange(name string) error {
+	vh.mu.RLock()
+	defer vh.mu.RUnlock()
+	if _, ok := vh.exchanges[name]; !ok && name != "" {
+		return vh.noExchange(name)
+	}
+	return nil
+}
+
+// DeleteExchange removes the exchange and its bindings; one that does not exist
+// is deleted already. Error: 406 in use, when ifUnused and something is bound.
+func (vh *VHost) DeleteExchange(name string, ifUnused bool) error {
+	if err := checkDefaultExchange(name); err != nil {
+		return err
+	}
+	if strings.HasPrefix(name, "amq.") {
+		return amqp.NewException(amqp.AccessRefused, 0, 0, "exchange name '%s' contains reserved prefix 'amq.*'", name)
+	}
+	vh.mu.Lock()
+	defer vh.mu.Unlock()
+	x, ok := vh.exchanges[name]
+	if !ok {
+		return nil
+	}
+	if ifUnused && x.router.Len() > 0 {
+		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s in use", vh.exchangeLabel(name))
+	}
+	vh.removeExchange(x)
+	return nil
+}
+
+// removeExchange forgets x and what was bound to or from it.
+func (vh *VHost) removeExchange(x *Exchange) {
+	delete(vh.exchanges, x.name)
+	vh.changed()
+	self := destination{exchange: x}
+	for src := range x.sources {
+		src.router.UnbindAll(self)
+		vh.autoDeleteExchange(src)
+	}
+	x.router.Each(func(b exchange.Binding[destination]) bool {
+		if to := b.Destination.exchange; to != nil {
+			delete(to.sources, x)
+		}
+		return true
+	})
+}
+
+// autoDeleteExchange removes an auto-delete exchange whose last binding went.
+func (vh *VHost) autoDeleteExchange(x *Exchange) {
+	if x.declared.AutoDelete && x.hadBound && x.router.Len() == 0 && vh.exchanges[x.name] == x {
+		vh.removeExchange(x)
+	}
+}
+
+func checkDefaultExchange(name string) error {
+	if name == "" {
+		return amqp.NewException(amqp.AccessRefused, 0, 0, "operation not permitted on the default exchange")
+	}
+	return nil
+}
+
+func (vh *VHost) exchangeEquivalent(x *Exchange, d ExchangeDeclare) error {
+	label, cur := vh.exchangeLabel(x.name), x.declared
+	if d.Kind != cur.Kind {
+		return inequivalent("type", label, d.Kind, cur.Kind)
+	}
+	for _, p := range []struct {
+		name          string
+		received, has bool
+	}{{"durable", d.Durable, cur.Durable}, {"auto_delete", d.AutoDelete, cur.AutoDelete}, {"internal", d.Internal, cur.Internal}} {
+		if p.received != p.has {
+			return inequivalent(p.name, label, boolText(p.received), boolText(p.has))
+		}
+	}
+	return equalArgs(label, d.Args, cur.Args, []string{"alternate-exchange"})
+}

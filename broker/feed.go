@@ -1,0 +1,144 @@
+package broker
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// EventKind says what happened to a message with a deadline.
+type EventKind uint8
+
+const (
+	// DeadlineEnqueued: it stands in a queue.
+	DeadlineEnqueued EventKind = iota
+	// DeadlineSettled: it left its queue otherwise than by expiry. Told only of
+	// messages named to TrackDeadlines or Deadlines before.
+	DeadlineSettled
+	// DeadlineExpired: the broker itself found it expired (path Lazy or Requeued).
+	// What Expire did is told to its caller alone.
+	DeadlineExpired
+)
+
+// Action is what became of an expired message.
+type Action uint8
+
+const (
+	// Dropped: its queue has no dead-letter exchange, or a cycle was cut.
+	Dropped Action = iota
+	// DeadLettered: it stands in the queues its dead-letter exchange routes to.
+	DeadLettered
+	// Parked: its dead-letter exchange is missing or routes nowhere.
+	Parked
+)
+
+// Path says who noticed an expiry.
+type Path uint8
+
+const (
+	// Lazy: a delivery or a get met the message.
+	Lazy Path = iota
+	// Requeued: it came back past its deadline.
+	Requeued
+	// Eager: Expire named it.
+	Eager
+)
+
+// MessageRef names one message in one queue, for ever: incarnations are not
+// used again, nor are sequence numbers within one.
+type MessageRef struct {
+	Deadline int64  // Unix ms
+	Queue    uint64 // incarnation of the queue
+	Seq      uint64 // sequence number in the queue
+}
+
+// DeadlineEvent is one entry of the feed.
+type DeadlineEvent struct {
+	Ref    MessageRef
+	At     int64 // Unix ms; when it expired
+	Kind   EventKind
+	Action Action
+	Path   Path
+}
+
+// feedEvents bounds the feed. A full feed drops events and says so once
+// (lagged); the subscriber then takes a new snapshot. 40 B each.
+const feedEvents = 1 << 18
+
+// feed carries deadline events to one subscriber. Leaf lock: pushed to under
+// queue locks so that the events of one message stay in order.
+type feed struct {
+	mu      sync.Mutex
+	on      atomic.Bool // somebody has subscribed
+	lagged  bool
+	events  []DeadlineEvent
+	reading []DeadlineEvent // what the subscriber takes from, from next on
+	next    int
+	signal  chan struct{}
+}
+
+// feedKeep is how many events' room an emptied buffer may keep.
+const feedKeep = 1 << 14
+
+func (f *feed) init() { f.signal = make(chan struct{}, 1) }
+
+// push appends events; never blocks.
+func (f *feed) push(events []DeadlineEvent) {
+	if len(events) == 0 {
+		return
+	}
+	f.mu.Lock()
+	first := len(f.events) == 0
+	switch {
+	case !f.on.Load():
+		first = false
+	case len(f.events)+len(events) > feedEvents:
+		f.lagged = true
+	default:
+		f.events = append(f.events, events...)
+	}
+	f.mu.Unlock()
+	if first {
+		select {
+		case f.signal <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// take moves up to len(buf) events into buf.
+func (f *feed) take(buf []DeadlineEvent) (n int, lagged bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.on.Store(true)
+	if f.next == len(f.reading) {
+		if cap(f.reading) > feedKeep {
+			f.reading = nil
+		}
+		f.reading, f.events, f.next = f.events, f.reading[:0], 0
+	}
+	n = copy(buf, f.reading[f.next:])
+	f.next += n
+	lagged, f.lagged = f.lagged, false
+	return n, lagged
+}
+
+// subscribe lets events in.
+func (f *feed) subscribe() { f.on.Store(true) }
+
+// DeadlineEvents waits for events of messages with finite deadlines and moves
+// them into buf, in order for each message. lagged says that events were lost
+// since the last call; Deadlines then gives the present state. The first call
+// (or the first of Deadlines) subscribes; there is one subscriber. Its error is that of ctx.
+func (b *Broker) DeadlineEvents(ctx context.Context, buf []DeadlineEvent) (n int, lagged bool, err error) {
+	for {
+		if n, lagged = b.feed.take(buf); n > 0 || lagged {
+			return n, lagged, nil
+		}
+		select {
+		case <-b.feed.signal:
+		case <-ctx.Done():
+			return 0, false, ctx.Err()
+		}
+	}
+}

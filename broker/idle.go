@@ -1,0 +1,139 @@
+package broker
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// use notes that q was used, for x-expires: it has the full period again, or
+// for as long as it has consumers no end at all. Called with q.mu held.
+func (q *Queue) use() {
+	if q.set.expiresMillis == 0 || q.deleted {
+		return
+	}
+	q.idleAt = 0
+	if len(q.consumers) > 0 {
+		return
+	}
+	q.idleAt = q.vh.b.clock.stampAt() + q.set.expiresMillis
+	if !q.timed {
+		q.timed = true
+		q.vh.b.idle.add(q, q.idleAt)
+	}
+}
+
+// idleTimer deletes queues whose x-expires has run out (RabbitMQ: Queue TTL):
+// one goroutine, one timer, each queue in the heap at most once. A queue used
+// since it was put there is put back for later when its old time comes.
+type idleTimer struct {
+	b    *Broker
+	mu   sync.Mutex // leaf
+	heap idleHeap
+	wake chan struct{}
+	quit chan struct{}
+	done chan struct{}
+}
+
+type idleQueue struct {
+	at int64 // Unix ms
+	q  *Queue
+}
+
+type idleHeap []idleQueue
+
+func (h idleHeap) Len() int           { return len(h) }
+func (h idleHeap) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h idleHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *idleHeap) Push(x any)        { *h = append(*h, x.(idleQueue)) }
+func (h *idleHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	old[len(old)-1] = idleQueue{}
+	*h = old[:len(old)-1]
+	return last
+}
+
+func (t *idleTimer) init(b *Broker) {
+	t.b = b
+	t.wake, t.quit, t.done = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	go t.run()
+}
+
+func (t *idleTimer) stop() {
+	close(t.quit)
+	<-t.done
+}
+
+func (t *idleTimer) add(q *Queue, at int64) {
+	t.mu.Lock()
+	heap.Push(&t.heap, idleQueue{at, q})
+	first := t.heap[0].q == q
+	t.mu.Unlock()
+	if first {
+		select {
+		case t.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// run waits for the earliest queue. A minute is the longest it sleeps, so that
+// a machine that was suspended is noticed.
+func (t *idleTimer) run() {
+	defer close(t.done)
+	timer := time.NewTimer(time.Minute)
+	defer timer.Stop()
+	for {
+		wait := time.Minute
+		for {
+			q, until := t.due(t.b.Now())
+			if q == nil {
+				wait = min(wait, time.Duration(until)*time.Millisecond)
+				break
+			}
+			t.expire(q)
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-t.wake:
+		case <-t.quit:
+			return
+		}
+	}
+}
+
+// due pops a queue whose time has come, or says in how many ms the next comes.
+func (t *idleTimer) due(now int64) (q *Queue, inMillis int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.heap) == 0 {
+		return nil, int64(time.Minute / time.Millisecond)
+	}
+	if at := t.heap[0].at; at > now {
+		return nil, at - now
+	}
+	return heap.Pop(&t.heap).(idleQueue).q, 0
+}
+
+// expire deletes q if it is still unused, or puts it back.
+func (t *idleTimer) expire(q *Queue) {
+	_, err := q.vh.remove(q, func() error {
+		q.timed = false
+		switch {
+		case q.idleAt == 0:
+			return errInUse
+		case q.idleAt > t.b.Now():
+			q.timed = true
+			t.add(q, q.idleAt)
+			return errInUse
+		}
+		return nil
+	})
+	if err == nil {
+		t.b.log.Info("queue expired: unused for its x-expires", zap.String("vhost", q.vh.name), zap.String("queue", q.name))
+	}
+}

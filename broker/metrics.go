@@ -1,0 +1,72 @@
+package broker
+
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"curfew/broker/queue"
+)
+
+// counters are the totals since the start.
+type counters struct {
+	published, unroutable, delivered, refused atomic.Uint64
+	deadLettered                              [queue.Reasons]atomic.Uint64
+	parked, cycles, deadLettersLost           atomic.Uint64
+	expiredDropped                            atomic.Uint64
+}
+
+func metric(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("curfew_"+name, help, labels, nil)
+}
+
+var (
+	publishedDesc  = metric("messages_published_total", "Messages published, unroutable ones included.")
+	unroutableDesc = metric("messages_unroutable_total", "Messages published that no queue was bound for.")
+	refusedDesc    = metric("messages_refused_total", "Publishes a full queue refused (x-overflow reject-publish).")
+	deliveredDesc  = metric("messages_delivered_total", "Messages delivered to consumers and gets, redeliveries included.")
+	droppedDesc    = metric("messages_expired_dropped_total", "Messages that expired in a queue without a dead-letter exchange.")
+	deadDesc       = metric("dead_letters_total", "Messages that left a queue with a dead-letter exchange, by reason.", "reason")
+	parkedDesc     = metric("dead_letters_unroutable_total", "Dead letters whose exchange was missing or routed nowhere, parked in "+UndeliverableQueue+".")
+	lostDesc       = metric("dead_letters_dropped_total", "Dead letters that no queue took: unroutable with CURFEW_UNROUTABLE=drop, or a cycle.")
+	cyclesDesc     = metric("dead_letter_cycles_total", "Deliveries of dead letters left out because they would go round in a cycle.")
+	readyDesc      = metric("messages_ready", "Messages waiting in queues.")
+	unackedDesc    = metric("messages_unacked", "Messages delivered and not yet settled.")
+	queuesDesc     = metric("queues", "Queues declared.")
+	consumersDesc  = metric("consumers", "Consumers on queues.")
+)
+
+// Describe implements prometheus.Collector.
+func (b *Broker) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(b, ch) }
+
+// Collect implements prometheus.Collector. It visits every queue.
+func (b *Broker) Collect(ch chan<- prometheus.Metric) {
+	counter := func(d *prometheus.Desc, v uint64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	gauge := func(d *prometheus.Desc, v int) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v))
+	}
+	c := &b.counters
+	counter(publishedDesc, c.published.Load())
+	counter(unroutableDesc, c.unroutable.Load())
+	counter(refusedDesc, c.refused.Load())
+	counter(deliveredDesc, c.delivered.Load())
+	counter(droppedDesc, c.expiredDropped.Load())
+	counter(parkedDesc, c.parked.Load())
+	counter(lostDesc, c.deadLettersLost.Load())
+	counter(cyclesDesc, c.cycles.Load())
+	for _, r := range []queue.Reason{queue.Expired, queue.Rejected, queue.MaxLength, queue.DeliveryLimit} {
+		counter(deadDesc, c.deadLettered[r].Load(), reasonName(r))
+	}
+	var ready, unacked, consumers int
+	all := b.allQueues()
+	for _, q := range all {
+		r, u, n := q.Counts()
+		ready, unacked, consumers = ready+r, unacked+u, consumers+n
+	}
+	gauge(readyDesc, ready)
+	gauge(unackedDesc, unacked)
+	gauge(queuesDesc, len(all))
+	gauge(consumersDesc, consumers)
+}

@@ -1,0 +1,206 @@
+package broker
+
+import (
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// Publication is one basic.publish with its content, as it came off the wire.
+// The slices may be reused after Add.
+type Publication struct {
+	Exchange, RoutingKey []byte
+	Properties           []byte // raw property list
+	Body                 []byte
+}
+
+// Publisher routes the publishes of one channel and enters them in batches: one
+// lock per queue and batch, however many messages. For one goroutine.
+type Publisher struct {
+	vh     *VHost
+	user   string
+	routes routes
+	batch  batch
+	count  int // publishes since the last Flush
+}
+
+// NewPublisher makes a publisher for a channel of the named user.
+func (vh *VHost) NewPublisher(user string) *Publisher {
+	return &Publisher{vh: vh, user: user}
+}
+
+// Add checks and routes a message and copies it into the store; it enters its
+// queues at the next Flush. routed is false when it has none, and the message is
+// gone. Errors are those of basic.publish: 404 no exchange, 403 internal
+// exchange, 406 bad expiration, user-id or CC; then nothing was added.
+func (p *Publisher) Add(m *Publication) (routed bool, err error) {
+	view, err := amqp.ViewProperties(m.Properties)
+	if err != nil {
+		return false, err
+	}
+	if err := p.check(m, &view); err != nil {
+		return false, err
+	}
+	queues, err := p.routes.find(p.vh, m.Exchange, m.RoutingKey, false, view.Headers)
+	if err != nil {
+		return false, named(err, amqp.BasicPublishID)
+	}
+	ttl := int64(-1)
+	if view.HasExpiration {
+		if ttl, err = parseExpiration(view.Expiration); err != nil {
+			return false, err
+		}
+	}
+	number := p.count
+	p.count++
+	counters := &p.vh.b.counters
+	counters.published.Add(1)
+	if len(queues) == 0 {
+		counters.unroutable.Add(1)
+		return false, nil
+	}
+	it := item{
+		message:   queue.Message{Bytes: uint32(len(m.Body))},
+		priority:  view.Priority,
+		ttlMillis: ttl, number: number, move: -1,
+	}
+	if view.DeliveryMode == 2 {
+		it.message.Flags |= queue.Durable
+	}
+	if carriesBCC(view.Headers) {
+		it.message.Flags |= queue.Hidden
+	}
+	return true, p.put(m, it, queues)
+}
+
+// check is what RabbitMQ asks of the properties before it routes.
+func (p *Publisher) check(m *Publication, view *amqp.PropertyView) error {
+	if view.UserID != nil && string(view.UserID) != p.user {
+		return amqp.NewException(amqp.PreconditionFailed, amqp.ClassBasic, amqp.BasicPublishID.Method(),
+			"user_id property set to '%s' but authenticated user was '%s'", view.UserID, p.user)
+	}
+	if view.Headers == nil {
+		return nil
+	}
+	if err := amqp.ValidateTable(view.Headers, amqp.Limits{}); err != nil {
+		return err
+	}
+	if carriesKeys(view.Headers) {
+		return checkKeys(lazyTable(view.Headers)())
+	}
+	return nil
+}
+
+func (p *Publisher) put(m *Publication, it item, queues []*Queue) error {
+	durable := false
+	for _, q := range queues {
+		durable = durable || q.declared.Durable
+	}
+	durable = durable && it.message.Flags&queue.Durable != 0
+	pos, err := p.vh.b.store.Put(store.Message{
+		Exchange: m.Exchange, RoutingKey: m.RoutingKey, Properties: m.Properties, Body: m.Body,
+	}, durable, len(queues))
+	if err != nil {
+		return err
+	}
+	it.message.Pos = uint64(pos)
+	for _, q := range queues {
+		p.batch.add(q, it)
+	}
+	return nil
+}
+
+// Pending is how many publishes wait for Flush.
+func (p *Publisher) Pending() int { return p.count }
+
+// Flush enters what was added. refused lists, by their place in the batch, the
+// publishes that a full queue refused (x-overflow: reject-publish); it is valid
+// until the next call.
+func (p *Publisher) Flush(refused []int) []int {
+	p.count = 0
+	if p.batch.empty() {
+		return refused[:0]
+	}
+	s := p.vh.b.step()
+	p.batch.flush(s)
+	refused = append(refused[:0], s.refused...)
+	s.done()
+	return refused
+}
+
+// named adds to an exception the method it answers.
+func named(err error, id amqp.MethodID) error {
+	if e, ok := err.(*amqp.Exception); ok && e.Class == 0 {
+		e.Class, e.Method = id.Class(), id.Method()
+	}
+	return err
+}
+
+// batch gathers items per queue, so that each queue is locked once.
+type batch struct {
+	lanes []lane
+	used  int
+	index map[*Queue]int // into lanes; only once there are many
+	last  int
+}
+
+type lane struct {
+	q     *Queue
+	items []item
+}
+
+// laneScan is how many queues are found by looking at each.
+const laneScan = 8
+
+func (b *batch) empty() bool { return b.used == 0 }
+
+func (b *batch) add(q *Queue, it item) {
+	if b.last < b.used && b.lanes[b.last].q == q {
+		b.lanes[b.last].items = append(b.lanes[b.last].items, it)
+		return
+	}
+	b.last = b.lane(q)
+	b.lanes[b.last].items = append(b.lanes[b.last].items, it)
+}
+
+func (b *batch) lane(q *Queue) int {
+	if b.used <= laneScan {
+		for i := range b.lanes[:b.used] {
+			if b.lanes[i].q == q {
+				return i
+			}
+		}
+	} else if i, ok := b.index[q]; ok {
+		return i
+	}
+	return b.newLane(q)
+}
+
+func (b *batch) newLane(q *Queue) int {
+	if b.used == len(b.lanes) {
+		b.lanes = append(b.lanes, lane{})
+	}
+	i := b.used
+	b.used++
+	b.lanes[i].q = q
+	if b.used > laneScan {
+		if b.index == nil {
+			b.index = map[*Queue]int{}
+		}
+		for j := len(b.index); j < b.used; j++ {
+			b.index[b.lanes[j].q] = j
+		}
+	}
+	return i
+}
+
+// flush publishes to each queue in the order the queues were first named.
+func (b *batch) flush(s *step) {
+	for i := range b.lanes[:b.used] {
+		l := &b.lanes[i]
+		l.q.publish(s, l.items)
+		l.q, l.items = nil, l.items[:0]
+	}
+	b.used, b.last = 0, 0
+	clear(b.index)
+}

@@ -1,0 +1,256 @@
+package broker
+
+import (
+	"sync"
+
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// Owner is the connection an exclusive queue belongs to: any comparable value,
+// nil for the broker itself.
+type Owner any
+
+// Queue is a declared queue: the pure state machine, its consumers, and the
+// lock that makes each transition one critical section. Safe for concurrent use.
+type Queue struct {
+	vh       *VHost
+	id       uint64 // incarnation: not used again when the name is
+	name     string
+	declared QueueDeclare
+	owner    Owner // of an exclusive queue
+	set      settings
+
+	mu        sync.Mutex
+	core      *queue.Queue
+	consumers []*Consumer
+	turn      int  // index in consumers of who is offered the next message
+	consumed  bool // had a consumer once: auto-delete may act
+	deleted   bool
+	idleAt    int64 // x-expires: when it expires unless used; 0 while it has consumers
+	timed     bool  // stands in the broker's idle timer
+}
+
+// ID is the incarnation of the queue, the name of its messages' schedule.
+func (q *Queue) ID() uint64 { return q.id }
+
+// Name is the queue's name in its virtual host.
+func (q *Queue) Name() string { return q.name }
+
+// Counts returns the ready and unacked messages and the consumers.
+func (q *Queue) Counts() (ready, unacked, consumers int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.core.Ready(), q.core.Unacked(), len(q.consumers)
+}
+
+func (q *Queue) label() string { return q.vh.queueLabel(q.name) }
+
+// checkOwner refuses a connection that is not the owner of an exclusive queue.
+func (q *Queue) checkOwner(owner Owner) error {
+	if !q.declared.Exclusive || q.owner == owner {
+		return nil
+	}
+	return amqp.NewException(amqp.ResourceLocked, 0, 0,
+		"cannot obtain exclusive access to locked %s. It could be originally declared on another connection or the exclusive property value does not match that of the original declaration.",
+		q.label())
+}
+
+// item is one message on its way into one queue.
+type item struct {
+	message   queue.Message
+	priority  uint8
+	ttlMillis int64 // of the message itself; <0 none
+	number    int   // of the publish within its batch
+	move      int   // index in the step's grave of the dead letter it is; <0 a publish
+}
+
+// publish enters items in order, then offers what is ready to the consumers.
+func (q *Queue) publish(s *step, items []item) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.deleted {
+		for i := range items {
+			s.b.store.Release(store.Pos(items[i].message.Pos))
+		}
+		return
+	}
+	limited := q.set.limited()
+	for i := range items {
+		if limited && q.refuse(s, &items[i]) {
+			continue
+		}
+		q.enter(s, &items[i])
+		if limited {
+			q.dispatch(s)
+			q.core.Trim(&s.fx)
+		}
+	}
+	if !limited {
+		q.dispatch(s)
+	}
+	q.expireInstant(s)
+	q.finish(s, Lazy)
+}
+
+// enter puts one message at the tail and stamps its deadline.
+func (q *Queue) enter(s *step, it *item) {
+	m := it.message
+	if !q.declared.Durable {
+		m.Flags &^= queue.Durable
+	}
+	ttl := s.b.opts.TTLPrecedence.effectiveTTL(q.set.ttlMillis, it.ttlMillis)
+	switch {
+	case ttl == 0:
+		m.ExpiresAt, m.Flags = s.now, m.Flags|queue.Immediate
+	case ttl > 0:
+		m.ExpiresAt = s.stamp + ttl
+	}
+	seq := q.core.Publish(m, it.priority)
+	if ttl == 0 {
+		s.instant = append(s.instant, seq)
+	} else if ttl > 0 {
+		s.tell(DeadlineEvent{Kind: DeadlineEnqueued, Ref: q.ref(seq, m.ExpiresAt)})
+	}
+	entered := store.Enqueue{Queue: q.id, Seq: uint64(seq), Pos: store.Pos(m.Pos), ExpiresAt: m.ExpiresAt, Durable: m.Flags&queue.Durable != 0}
+	if it.move >= 0 {
+		s.grave.entered(it.move, entered)
+	} else if entered.Durable {
+		s.entered = append(s.entered, entered)
+	}
+}
+
+// refuse turns a publish away that would overflow the queue, if that is its
+// overflow mode. A dead letter is never turned away: its source has let it go.
+func (q *Queue) refuse(s *step, it *item) bool {
+	mode := q.set.core.Overflow
+	if mode == queue.DropHead || it.move >= 0 || !q.core.Full(it.message.Bytes) {
+		return false
+	}
+	s.refused = append(s.refused, it.number)
+	s.b.counters.refused.Add(1)
+	if mode == queue.RejectPublishDLX && q.set.deadLetter {
+		s.dead = append(s.dead, deadLetter{from: q, settled: queue.Settled{Message: it.message, Reason: queue.MaxLength}, result: -1})
+	} else {
+		s.b.store.Release(store.Pos(it.message.Pos))
+	}
+	return true
+}
+
+// expireInstant expires the TTL 0 messages that no consumer took at once.
+func (q *Queue) expireInstant(s *step) {
+	for _, seq := range s.instant {
+		q.core.Expire(s.now+1, seq, s.now, &s.fx)
+	}
+	s.instant = s.instant[:0]
+}
+
+// dispatch offers ready messages to the consumers in turn until none is left or
+// none has credit. Called with mu held.
+func (q *Queue) dispatch(s *step) {
+	for len(q.consumers) > 0 && q.core.Ready() > 0 {
+		if !q.offer(s) {
+			return
+		}
+	}
+}
+
+// offer lets the next consumer with credit take: one message where several
+// share the queue, all it can where it is alone.
+func (q *Queue) offer(s *step) bool {
+	most := 1
+	if len(q.consumers) == 1 {
+		most = q.core.Ready()
+	}
+	for i := range q.consumers {
+		at := (q.turn + i) % len(q.consumers)
+		c := q.consumers[at]
+		if c.waiting {
+			continue
+		}
+		s.source = Source{q: q, s: s, settle: c.NoAck}
+		taken, more := c.Sink.Pull(c, &s.source, most)
+		c.waiting = !more
+		if taken > 0 {
+			q.turn = (at + 1) % len(q.consumers)
+			return true
+		}
+	}
+	return false
+}
+
+// finish hands the step's effects on while mu is held, so that the events and
+// records of one message keep their order. Dead letters stay in the step.
+func (q *Queue) finish(s *step, path Path) {
+	for i := range s.fx.Settled {
+		x := &s.fx.Settled[i]
+		if q.buries(x.Reason) {
+			d := deadLetter{from: q, settled: *x, path: path, queued: true, result: -1}
+			if path == Eager {
+				d.result = s.results[i]
+			}
+			s.dead = append(s.dead, d)
+			if x.Reason != queue.Expired {
+				s.tellSettled(q, x)
+			}
+			continue
+		}
+		s.left = append(s.left, q.settleRecord(x))
+		if x.Reason == queue.Expired {
+			s.b.counters.expiredDropped.Add(1)
+			s.tellExpired(q, x, path, Dropped)
+		} else {
+			s.tellSettled(q, x)
+		}
+	}
+	s.fx.Reset()
+	s.b.feed.push(s.events)
+	s.b.store.Enqueued(s.entered)
+	s.b.store.Settled(s.left)
+	s.events, s.entered, s.left = s.events[:0], s.entered[:0], s.left[:0]
+	if path == Eager {
+		s.results = s.results[:0]
+	}
+}
+
+// buries says whether a message that leaves for this reason is dead-lettered.
+func (q *Queue) buries(r queue.Reason) bool {
+	if !q.set.deadLetter {
+		return false
+	}
+	switch r {
+	case queue.Expired, queue.Rejected, queue.MaxLength, queue.DeliveryLimit:
+		return true
+	}
+	return false
+}
+
+func (q *Queue) settleRecord(x *queue.Settled) store.Settle {
+	return store.Settle{Queue: q.id, Seq: uint64(x.Seq), Pos: store.Pos(x.Pos), Durable: x.Flags&queue.Durable != 0}
+}
+
+func (q *Queue) ref(seq queue.Seq, deadline int64) MessageRef {
+	return MessageRef{Deadline: deadline, Queue: q.id, Seq: uint64(seq)}
+}
+
+// tell adds an event for the monitor, if there is one.
+func (s *step) tell(e DeadlineEvent) {
+	if s.b.feed.on.Load() {
+		s.events = append(s.events, e)
+	}
+}
+
+func (s *step) tellSettled(q *Queue, x *queue.Settled) {
+	if x.Tracked {
+		s.tell(DeadlineEvent{Kind: DeadlineSettled, Ref: q.ref(x.Seq, x.ExpiresAt)})
+	}
+}
+
+// tellExpired reports an expiry that the broker itself noticed; the caller of
+// Expire is answered instead.
+func (s *step) tellExpired(q *Queue, x *queue.Settled, path Path, a Action) {
+	if path != Eager {
+		s.tell(DeadlineEvent{Kind: DeadlineExpired, Ref: q.ref(x.Seq, x.ExpiresAt), At: s.now, Action: a, Path: path})
+	}
+}

@@ -1,0 +1,211 @@
+package server
+
+import (
+	"sync"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+)
+
+// channel is one channel of a connection. What stands above mu belongs to the
+// connection's reader; what stands below it is shared with whoever delivers.
+// Lock order: a queue's lock, then mu, then the outbox's.
+type channel struct {
+	conn *connection
+	id   uint16
+
+	publisher *broker.Publisher
+	content   content
+	queue     string // declared last: what an empty queue name means
+	prefetch  int    // of consumers started from now on; 0 none
+	confirm   bool
+	published uint64 // publishes since confirm.select: the tag of the last
+	confirmed uint64 // how far confirms were asked of the broker
+	refused   []int
+	tags      int // consumer tags made up so far
+	ending    []held // scratch of settle
+	dirty     bool // stands in conn.dirty
+	closing   bool // channel.close is sent; everything but close-ok is ignored
+
+	mu        sync.Mutex
+	consumers map[string]*consumer
+	unacked   unacked
+	limit     int // unacked deliveries over all consumers; 0 none (basic.qos global)
+	closed    bool
+}
+
+func newChannel(c *connection, id uint16) *channel {
+	return &channel{
+		conn: c, id: id, publisher: c.vhost.NewPublisher(c.user), consumers: map[string]*consumer{},
+	}
+}
+
+// frame handles one frame of this channel.
+func (ch *channel) frame(f amqp.Frame) error {
+	if ch.closing {
+		return ch.whileClosing(f)
+	}
+	if f.Type == amqp.FrameMethod && ch.content.stage == contentNone {
+		return ch.method(f.Payload)
+	}
+	return ch.contentFrame(f)
+}
+
+func (ch *channel) whileClosing(f amqp.Frame) error {
+	if f.Type != amqp.FrameMethod {
+		return nil
+	}
+	switch id, _ := amqp.PeekMethod(f.Payload); id {
+	case amqp.ChannelCloseOkID:
+		ch.conn.drop(ch)
+	case amqp.ChannelCloseID:
+		ch.send(&amqp.ChannelCloseOk{})
+		ch.conn.drop(ch)
+	}
+	return nil
+}
+
+// method handles a method frame. The methods that come once a message are parsed
+// in place; before any other, what was gathered takes effect, so that it sees
+// the queues as the client left them.
+func (ch *channel) method(payload []byte) error {
+	id, err := amqp.PeekMethod(payload)
+	if err != nil {
+		return err
+	}
+	switch id {
+	case amqp.BasicPublishID:
+		return ch.publishMethod(payload)
+	case amqp.BasicAckID:
+		tag, multiple, err := amqp.ParseAck(payload)
+		if err != nil {
+			return err
+		}
+		return ch.settle(broker.Ack, tag, multiple, id)
+	case amqp.BasicNackID:
+		tag, multiple, requeue, err := amqp.ParseNack(payload)
+		if err != nil {
+			return err
+		}
+		return ch.settle(backOrAway(requeue), tag, multiple, id)
+	case amqp.BasicRejectID:
+		tag, requeue, err := amqp.ParseReject(payload)
+		if err != nil {
+			return err
+		}
+		return ch.settle(backOrAway(requeue), tag, false, id)
+	}
+	ch.conn.flush()
+	m, err := amqp.ParseMethod(payload, ch.conn.tables)
+	if err != nil {
+		return err
+	}
+	return named(ch.handle(m), id)
+}
+
+func backOrAway(requeue bool) broker.Settlement {
+	if requeue {
+		return broker.Requeue
+	}
+	return broker.Reject
+}
+
+// handle carries out a method that is not once a message.
+func (ch *channel) handle(m amqp.Method) error {
+	switch m := m.(type) {
+	case *amqp.ChannelOpen:
+		return amqp.NewException(amqp.ChannelError, 0, 0, "second 'channel.open' seen")
+	case *amqp.ChannelClose:
+		ch.close()
+		ch.send(&amqp.ChannelCloseOk{})
+		ch.conn.drop(ch)
+		return nil
+	case *amqp.ChannelFlow:
+		return ch.flow(m)
+	case *amqp.ExchangeDeclare:
+		return ch.exchangeDeclare(m)
+	case *amqp.ExchangeDelete:
+		return ch.exchangeDelete(m)
+	case *amqp.ExchangeBind:
+		return ch.exchangeBind(m)
+	case *amqp.ExchangeUnbind:
+		return ch.exchangeUnbind(m)
+	case *amqp.QueueDeclare:
+		return ch.queueDeclare(m)
+	case *amqp.QueueBind:
+		return ch.queueBind(m)
+	case *amqp.QueueUnbind:
+		return ch.queueUnbind(m)
+	case *amqp.QueuePurge:
+		return ch.queuePurge(m)
+	case *amqp.QueueDelete:
+		return ch.queueDelete(m)
+	case *amqp.BasicQos:
+		return ch.qos(m)
+	case *amqp.BasicConsume:
+		return ch.consume(m)
+	case *amqp.BasicCancel:
+		return ch.cancel(m)
+	case *amqp.BasicGet:
+		return ch.get(m)
+	case *amqp.BasicRecover:
+		return ch.recover(m.Requeue, true)
+	case *amqp.BasicRecoverAsync:
+		return ch.recover(m.Requeue, false)
+	case *amqp.ConfirmSelect:
+		return ch.confirmSelect(m)
+	}
+	return amqp.NewException(amqp.NotImplemented, 0, 0, "method %s", m.ID())
+}
+
+// flow: a client cannot stop deliveries by channel.flow, as with RabbitMQ;
+// basic.qos and basic.cancel do that.
+func (ch *channel) flow(m *amqp.ChannelFlow) error {
+	if !m.Active {
+		return amqp.NewException(amqp.NotImplemented, 0, 0, "active=false")
+	}
+	ch.send(&amqp.ChannelFlowOk{Active: true})
+	return nil
+}
+
+// send appends a method to the connection's outbox.
+func (ch *channel) send(m amqp.Method) { ch.conn.out.send(ch.id, m) }
+
+// reply sends the answer unless the client asked for none.
+func (ch *channel) reply(noWait bool, m amqp.Method) error {
+	if !noWait {
+		ch.send(m)
+	}
+	return nil
+}
+
+// closeWith closes the channel because of e and waits for close-ok.
+func (ch *channel) closeWith(e *amqp.Exception) {
+	ch.close()
+	ch.closing = true
+	ch.send(&amqp.ChannelClose{Closing: amqp.Closing{ReplyCode: e.Code, ReplyText: e.Text, ClassID: e.Class, MethodID: e.Method}})
+}
+
+// close ends the channel's consumers and gives back what they hold. Safe to
+// repeat.
+func (ch *channel) close() {
+	ch.conn.flush()
+	ch.conn.assembling -= ch.content.drop()
+	ch.mu.Lock()
+	ch.closed = true
+	consumers := ch.consumers
+	ch.consumers = nil
+	ch.mu.Unlock()
+	for _, c := range consumers {
+		c.Cancel()
+	}
+	ch.returnUnacked(broker.Return)
+}
+
+// named adds to an exception the method it answers.
+func named(err error, id amqp.MethodID) error {
+	if e, ok := err.(*amqp.Exception); ok && e.Class == 0 {
+		e.Class, e.Method = id.Class(), id.Method()
+	}
+	return err
+}

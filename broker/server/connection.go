@@ -1,0 +1,356 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"go.uber.org/zap"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+)
+
+// phase is how far a connection has come (AMQP 0-9-1 §2.2.4).
+type phase uint8
+
+const (
+	awaitStartOk phase = iota
+	awaitTuneOk
+	awaitOpen
+	running
+	closing // connection.close is sent; everything but close-ok is ignored
+)
+
+// connection is one client's socket. Its fields belong to the reader goroutine;
+// others reach the client through out, and the channels through their locks.
+type connection struct {
+	srv *Server
+	nc  net.Conn
+	log *zap.Logger
+	out outbox
+
+	phase     phase
+	vhost     *broker.VHost
+	user      string
+	frameMax  uint32
+	chanMax   uint16
+	tables    amqp.Limits
+	heartbeat time.Duration
+	interval  chan time.Duration // tells the writer
+	readUntil time.Time          // when the read deadline was set last
+
+	cancelNotify bool // the client takes basic.cancel
+	authClose    bool // the client takes connection.close for a failed login
+
+	channels   map[uint16]*channel
+	last       *channel // the one of the last frame
+	assembling int      // octets of unfinished bodies on all channels
+	acks       settling // settlements read and not yet handed to their queues
+	dirty      []*channel
+	ended      bool
+}
+
+const (
+	handshakeTimeout = 10 * time.Second
+	preAuthFrameMax  = 8192
+	readBufferMin    = 4 << 10
+	readBufferMax    = 256 << 10
+	// closingTimeout is how long a client has to answer connection.close.
+	closingTimeout = closeGrace
+)
+
+// preAuthTables bound what an unknown client may have us parse.
+var preAuthTables = amqp.Limits{Depth: 4, Entries: 128, Values: 256}
+
+func newConnection(s *Server, nc net.Conn) *connection {
+	c := &connection{
+		srv: s, nc: nc, log: s.log.With(zap.Stringer("conn", nc.RemoteAddr())),
+		frameMax: preAuthFrameMax, tables: preAuthTables,
+		interval: make(chan time.Duration, 1), channels: map[uint16]*channel{},
+	}
+	c.out.init()
+	return c
+}
+
+// run serves the connection until it ends, and cleans up after it.
+func (c *connection) run() {
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		if err := c.out.write(c.nc, c.interval); err != nil {
+			c.log.Debug("write failed", zap.Error(err))
+		}
+		c.nc.Close()
+	}()
+	err := c.guard(c.read)
+	c.leave()
+	c.out.close()
+	<-written
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+		c.log.Info("connection ended", zap.Error(err))
+	}
+}
+
+// guard turns a panic, which would be a bug, into the end of one connection.
+func (c *connection) guard(fn func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.log.Error("panic while serving a connection; please report it", zap.Any("panic", r), zap.Stack("stack"))
+			c.out.send(0, closeMethod(amqp.NewException(amqp.InternalError, 0, 0, "broker error")))
+			err = errors.New("server: panic")
+		}
+	}()
+	return fn()
+}
+
+// read is the reader: it parses what has arrived frame by frame in place, then
+// enters the publishes and settlements gathered from it, then reads on.
+func (c *connection) read() error {
+	if err := c.protocolHeader(); err != nil {
+		return err
+	}
+	buf, from, to := make([]byte, readBufferMin), 0, 0
+	small := 0
+	for !c.ended {
+		if to == len(buf) {
+			buf, from, to = makeRoom(buf, from, to)
+		}
+		c.extendDeadline()
+		n, err := c.nc.Read(buf[to:])
+		if err != nil {
+			c.flush()
+			return c.readError(err)
+		}
+		if small++; n > len(buf)/8 {
+			small = 0
+		}
+		to += n
+		used, err := c.frames(buf[from:to])
+		c.flush()
+		if err != nil {
+			return err
+		}
+		from += used
+		if from == to {
+			from, to = 0, 0
+			if small > 64 && len(buf) > readBufferMin {
+				buf = make([]byte, readBufferMin)
+			}
+		}
+		c.out.waitRoom()
+	}
+	return nil
+}
+
+// makeRoom moves what is unparsed to the front, in a larger buffer if it takes
+// more than half. Frames are bounded, so the buffer is.
+func makeRoom(buf []byte, from, to int) ([]byte, int, int) {
+	size := len(buf)
+	if from < size/2 || size < readBufferMax && from == 0 {
+		size *= 2
+	}
+	if size == len(buf) {
+		return buf, 0, copy(buf, buf[from:to])
+	}
+	grown := make([]byte, size)
+	return grown, 0, copy(grown, buf[from:to])
+}
+
+// frames handles the whole frames in b and returns how many octets they took.
+func (c *connection) frames(b []byte) (used int, err error) {
+	for !c.ended {
+		f, n, err := amqp.ParseFrame(b[used:], c.frameMax)
+		if err == nil && n == 0 {
+			return used, nil
+		}
+		if err == nil {
+			err = c.frame(f)
+		}
+		if err != nil {
+			if err := c.fail(f.Channel, err); err != nil {
+				return used, err
+			}
+			if n == 0 { // the stream cannot be followed any further
+				return used, c.linger()
+			}
+		}
+		used += n
+	}
+	return used, nil
+}
+
+// frame handles one frame.
+func (c *connection) frame(f amqp.Frame) error {
+	switch {
+	case c.phase == closing:
+		return c.whileClosing(f)
+	case f.Type == amqp.FrameHeartbeat:
+		if f.Channel != 0 {
+			return amqp.NewException(amqp.UnexpectedFrame, 0, 0, "heartbeat on channel %d", f.Channel)
+		}
+		return nil
+	case f.Channel == 0:
+		return c.connectionMethod(f)
+	case c.phase != running:
+		return amqp.NewException(amqp.ChannelError, 0, 0, "frame on channel %d before connection.open", f.Channel)
+	}
+	ch, err := c.channel(f)
+	if ch == nil || err != nil {
+		return err
+	}
+	return ch.frame(f)
+}
+
+// whileClosing waits for close-ok.
+func (c *connection) whileClosing(f amqp.Frame) error {
+	if f.Type != amqp.FrameMethod || f.Channel != 0 {
+		return nil
+	}
+	switch id, _ := amqp.PeekMethod(f.Payload); id {
+	case amqp.ConnectionCloseOkID:
+		c.ended = true
+	case amqp.ConnectionCloseID: // both sides close at once
+		c.out.send(0, &amqp.ConnectionCloseOk{})
+		c.ended = true
+	}
+	return nil
+}
+
+// channel finds the channel of a frame; nil when the frame opened it or is to be
+// ignored.
+func (c *connection) channel(f amqp.Frame) (*channel, error) {
+	if c.last != nil && c.last.id == f.Channel {
+		return c.last, nil
+	}
+	ch, ok := c.channels[f.Channel]
+	if ok {
+		c.last = ch
+		return ch, nil
+	}
+	id, err := amqp.PeekMethod(f.Payload)
+	if f.Type != amqp.FrameMethod || err != nil || id != amqp.ChannelOpenID {
+		return nil, amqp.NewException(amqp.ChannelError, 0, 0, "expected 'channel.open'")
+	}
+	if f.Channel > c.chanMax {
+		return nil, amqp.NewException(amqp.NotAllowed, id.Class(), id.Method(),
+			"number of channels opened (%d) has reached the negotiated channel_max (%d)", len(c.channels), c.chanMax)
+	}
+	c.channels[f.Channel] = newChannel(c, f.Channel)
+	c.out.send(f.Channel, &amqp.ChannelOpenOk{})
+	return nil, nil
+}
+
+// drop forgets a closed channel.
+func (c *connection) drop(ch *channel) {
+	delete(c.channels, ch.id)
+	if c.last == ch {
+		c.last = nil
+	}
+}
+
+// flush hands the publishes and settlements gathered so far to their queues.
+func (c *connection) flush() {
+	for i, ch := range c.dirty {
+		c.dirty[i] = nil
+		ch.flushPublishes()
+	}
+	c.dirty = c.dirty[:0]
+	c.acks.flush()
+}
+
+// fail answers an error: a soft exception closes channel id, any other the
+// connection. What it returns ends the connection at once.
+func (c *connection) fail(id uint16, err error) error {
+	var e *amqp.Exception
+	if !errors.As(err, &e) {
+		if errors.Is(err, errEnd) {
+			return err
+		}
+		c.log.Error("internal error", zap.Error(err))
+		e = amqp.NewException(amqp.InternalError, 0, 0, "%s", err)
+	}
+	c.flush()
+	if c.phase < running {
+		c.log.Warn("handshake failed", zap.String("reason", e.Text))
+	}
+	if ch := c.channels[id]; id != 0 && ch != nil && !e.Hard() {
+		c.log.Info("channel closed", zap.Uint16("channel", id), zap.String("reason", e.Text))
+		ch.closeWith(e)
+		return nil
+	}
+	if c.phase == closing {
+		return nil
+	}
+	c.log.Warn("connection closed", zap.String("reason", e.Text))
+	c.out.send(0, closeMethod(e))
+	c.startClosing()
+	return nil
+}
+
+func closeMethod(e *amqp.Exception) *amqp.ConnectionClose {
+	return &amqp.ConnectionClose{Closing: amqp.Closing{ReplyCode: e.Code, ReplyText: e.Text, ClassID: e.Class, MethodID: e.Method}}
+}
+
+// startClosing gives back what the client holds at once and waits for close-ok.
+func (c *connection) startClosing() {
+	c.leave()
+	c.phase = closing
+	c.nc.SetReadDeadline(time.Now().Add(closingTimeout))
+}
+
+// errEnd ends a connection without a word.
+var errEnd = errors.New("server: connection ends")
+
+// linger reads and forgets, so that the client gets to see connection.close
+// before the socket goes.
+func (c *connection) linger() error {
+	_, err := io.Copy(io.Discard, io.LimitReader(c.nc, 1<<20))
+	return err
+}
+
+// leave closes the channels and gives up the exclusive queues. Safe to repeat.
+func (c *connection) leave() {
+	for _, ch := range c.channels {
+		ch.close()
+	}
+	clear(c.channels)
+	c.last = nil
+	if c.vhost != nil {
+		c.vhost.Release(c)
+	}
+}
+
+// forceClose closes the connection from outside its goroutines: the reader sees
+// it when the client answers, or when the socket is closed.
+func (c *connection) forceClose(e *amqp.Exception) {
+	c.out.send(0, closeMethod(e))
+	c.nc.SetReadDeadline(time.Now().Add(closingTimeout))
+}
+
+// extendDeadline ends a connection that was silent for two heartbeats. The
+// deadline is set anew only after a quarter of one, not at every read.
+func (c *connection) extendDeadline() {
+	if c.heartbeat == 0 || c.phase != running {
+		return
+	}
+	if now := time.Now(); now.Sub(c.readUntil) > c.heartbeat/4 {
+		c.readUntil = now
+		c.nc.SetReadDeadline(now.Add(2*c.heartbeat + c.heartbeat/4))
+	}
+}
+
+func (c *connection) readError(err error) error {
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		switch c.phase {
+		case running:
+			return errors.New("server: missed heartbeats from client")
+		case closing:
+			return nil
+		}
+		return errors.New("server: handshake timeout")
+	}
+	return err
+}

@@ -1,0 +1,210 @@
+package server
+
+import (
+	"fmt"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+)
+
+// consumer is one basic.consume on a channel. It implements broker.Sink.
+type consumer struct {
+	broker.Consumer
+	ch       *channel
+	prefetch int // its own limit of unacked deliveries; 0 none
+
+	// Guarded by ch.mu.
+	inFlight int
+	starved  bool // turned a message down for the channel's limit
+}
+
+// Pull delivers up to most messages, as far as prefetch and outbox allow.
+func (c *consumer) Pull(_ *broker.Consumer, src *broker.Source, most int) (taken int, more bool) {
+	ch := c.ch
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	o := &ch.conn.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var d broker.Delivery
+	for taken < most {
+		if !c.credit() {
+			return taken, false
+		}
+		if o.full() {
+			o.starved = append(o.starved, &c.Consumer)
+			return taken, false
+		}
+		if !src.Next(&d) {
+			break
+		}
+		taken++
+		o.buf = amqp.AppendDeliver(o.buf, ch.id, c.Tag, c.tag(&d), d.Redelivered, d.Message.Exchange, d.Message.RoutingKey)
+		o.buf = amqp.AppendContent(o.buf, ch.id, d.Message.Properties, d.Message.Body, ch.conn.frameMax)
+	}
+	if taken > 0 {
+		o.flush()
+	}
+	return taken, true
+}
+
+// credit says whether one more message may be delivered; called with ch.mu held.
+func (c *consumer) credit() bool {
+	switch {
+	case c.ch.closed:
+		return false
+	case c.NoAck:
+		return true
+	case c.prefetch > 0 && c.inFlight >= c.prefetch:
+		return false
+	case c.ch.limit > 0 && c.ch.unacked.count >= c.ch.limit:
+		c.starved = true
+		return false
+	}
+	return true
+}
+
+func (c *consumer) tag(d *broker.Delivery) uint64 {
+	if c.NoAck {
+		return c.ch.unacked.skip()
+	}
+	c.inFlight++
+	return c.ch.unacked.add(held{q: c.Queue(), seq: d.Seq, c: c})
+}
+
+// Cancelled tells a client that takes it that the queue is gone (RabbitMQ:
+// Consumer Cancel Notification).
+func (c *consumer) Cancelled(*broker.Consumer) {
+	ch := c.ch
+	ch.mu.Lock()
+	delete(ch.consumers, c.Tag)
+	closed := ch.closed
+	ch.mu.Unlock()
+	if ch.conn.cancelNotify && !closed {
+		ch.send(&amqp.BasicCancel{ConsumerTag: c.Tag, NoWait: true})
+	}
+}
+
+// starved lists the consumers that the channel's limit held back, if it has room
+// now. Called with mu held.
+func (ch *channel) starved() (waiting []*broker.Consumer) {
+	if ch.limit == 0 || ch.unacked.count >= ch.limit {
+		return nil
+	}
+	for _, c := range ch.consumers {
+		if c.starved {
+			c.starved = false
+			waiting = append(waiting, &c.Consumer)
+		}
+	}
+	return waiting
+}
+
+func wake(consumers []*broker.Consumer) {
+	for _, c := range consumers {
+		c.Wake()
+	}
+}
+
+// qos sets the limit of the channel (global) or of consumers yet to come
+// (RabbitMQ: Consumer Prefetch).
+func (ch *channel) qos(m *amqp.BasicQos) error {
+	if m.PrefetchSize != 0 {
+		return amqp.NewException(amqp.NotImplemented, 0, 0, "prefetch_size!=0 (%d)", m.PrefetchSize)
+	}
+	if !m.Global {
+		ch.prefetch = int(m.PrefetchCount)
+		return ch.reply(false, &amqp.BasicQosOk{})
+	}
+	ch.mu.Lock()
+	ch.limit = int(m.PrefetchCount)
+	var all []*broker.Consumer
+	for _, c := range ch.consumers {
+		c.starved = false
+		all = append(all, &c.Consumer)
+	}
+	ch.mu.Unlock()
+	ch.send(&amqp.BasicQosOk{})
+	wake(all)
+	return nil
+}
+
+func (ch *channel) consume(m *amqp.BasicConsume) error {
+	q, err := ch.queueNamed(m.Queue)
+	if err != nil {
+		return err
+	}
+	c := &consumer{ch: ch, prefetch: ch.prefetch}
+	c.Consumer = broker.Consumer{Tag: m.ConsumerTag, NoAck: m.NoAck, Exclusive: m.Exclusive, Sink: c}
+	ch.mu.Lock()
+	if c.Tag == "" {
+		c.Tag = ch.freeTag()
+	}
+	_, taken := ch.consumers[c.Tag]
+	if !taken {
+		ch.consumers[c.Tag] = c
+	}
+	ch.mu.Unlock()
+	if taken {
+		return amqp.NewException(amqp.NotAllowed, 0, 0, "attempt to reuse consumer tag '%s'", c.Tag)
+	}
+	if err := q.Consume(&c.Consumer); err != nil {
+		ch.mu.Lock()
+		delete(ch.consumers, c.Tag)
+		ch.mu.Unlock()
+		return err
+	}
+	ch.reply(m.NoWait, &amqp.BasicConsumeOk{ConsumerTag: c.Tag})
+	c.Wake()
+	return nil
+}
+
+// freeTag makes up a consumer tag that the channel does not use. Called with mu
+// held.
+func (ch *channel) freeTag() string {
+	for {
+		ch.tags++
+		tag := fmt.Sprintf("amq.ctag-%d.%d", ch.id, ch.tags)
+		if _, taken := ch.consumers[tag]; !taken {
+			return tag
+		}
+	}
+}
+
+func (ch *channel) cancel(m *amqp.BasicCancel) error {
+	ch.mu.Lock()
+	c := ch.consumers[m.ConsumerTag]
+	delete(ch.consumers, m.ConsumerTag)
+	ch.mu.Unlock()
+	if c != nil {
+		c.Cancel()
+	}
+	return ch.reply(m.NoWait, &amqp.BasicCancelOk{ConsumerTag: m.ConsumerTag})
+}
+
+func (ch *channel) get(m *amqp.BasicGet) error {
+	q, err := ch.queueNamed(m.Queue)
+	if err != nil {
+		return err
+	}
+	got, err := q.Get(m.NoAck, func(d *broker.Delivery) {
+		ch.mu.Lock()
+		defer ch.mu.Unlock()
+		var tag uint64
+		if m.NoAck {
+			tag = ch.unacked.skip()
+		} else {
+			tag = ch.unacked.add(held{q: q, seq: d.Seq})
+		}
+		o := &ch.conn.out
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.buf = amqp.AppendGetOk(o.buf, ch.id, tag, d.Redelivered, d.Message.Exchange, d.Message.RoutingKey, uint32(d.Ready))
+		o.buf = amqp.AppendContent(o.buf, ch.id, d.Message.Properties, d.Message.Body, ch.conn.frameMax)
+		o.flush()
+	})
+	if err == nil && !got {
+		ch.send(&amqp.BasicGetEmpty{})
+	}
+	return err
+}

@@ -1,0 +1,211 @@
+package server
+
+import (
+	"curfew/broker"
+	"curfew/broker/amqp"
+)
+
+// contentStage is what a channel's next frame has to be.
+type contentStage uint8
+
+const (
+	contentNone   contentStage = iota // a method
+	contentHeader                     // the header of a publish
+	contentBody                       // more of its body
+)
+
+// maxAssembling bounds the unfinished bodies of a connection, over all channels.
+const maxAssembling = 64 << 20
+
+// content is a publish being put together.
+type content struct {
+	stage      contentStage
+	mandatory  bool
+	exchange   []byte
+	routingKey []byte
+	properties []byte
+	size       uint64
+	body       []byte
+}
+
+// drop gives up an unfinished publish and says how many octets it held.
+func (p *content) drop() int {
+	held := len(p.body)
+	*p = content{}
+	return held
+}
+
+// publishMethod begins a publish. The names are copied: its header may arrive
+// with a later read.
+func (ch *channel) publishMethod(payload []byte) error {
+	m, err := amqp.ParsePublish(payload)
+	if err != nil {
+		return err
+	}
+	if m.Immediate {
+		return amqp.NewException(amqp.NotImplemented, amqp.ClassBasic, amqp.BasicPublishID.Method(), "immediate=true")
+	}
+	p := &ch.content
+	p.stage, p.mandatory = contentHeader, m.Mandatory
+	p.exchange = append(p.exchange[:0], m.Exchange...)
+	p.routingKey = append(p.routingKey[:0], m.RoutingKey...)
+	return nil
+}
+
+// contentFrame takes a header or body frame, or refuses what is out of order.
+func (ch *channel) contentFrame(f amqp.Frame) error {
+	switch ch.content.stage {
+	case contentHeader:
+		if f.Type != amqp.FrameHeader {
+			return unexpected("expected content header for class 60, got non content header frame instead")
+		}
+		return ch.header(f.Payload)
+	case contentBody:
+		if f.Type != amqp.FrameBody {
+			return unexpected("expected content body, got non content body frame instead")
+		}
+		return ch.body(f.Payload)
+	}
+	return unexpected("expected method frame, got non method frame instead")
+}
+
+func unexpected(text string) error {
+	return amqp.NewException(amqp.UnexpectedFrame, amqp.ClassBasic, amqp.BasicPublishID.Method(), "%s", text)
+}
+
+func (ch *channel) header(payload []byte) error {
+	h, err := amqp.ParseContentHeader(payload)
+	if err != nil {
+		return err
+	}
+	if h.Class != amqp.ClassBasic {
+		return amqp.NewException(amqp.UnexpectedFrame, amqp.ClassBasic, amqp.BasicPublishID.Method(),
+			"expected content header for class 60, got one for class %d instead", h.Class)
+	}
+	if most := ch.conn.srv.opts.Broker.MaxMessageBytes(); h.BodySize > uint64(most) {
+		return amqp.NewException(amqp.PreconditionFailed, amqp.ClassBasic, amqp.BasicPublishID.Method(),
+			"message size %d is larger than configured max size %d", h.BodySize, most)
+	}
+	if h.BodySize == 0 {
+		return ch.publish(h.Properties, nil)
+	}
+	p := &ch.content
+	p.stage, p.size = contentBody, h.BodySize
+	p.properties = append(p.properties[:0], h.Properties...)
+	return nil
+}
+
+// body takes one body frame. A body of one frame is published from the read
+// buffer; a longer one is gathered, in memory that grows as it arrives.
+func (ch *channel) body(b []byte) error {
+	p := &ch.content
+	left := p.size - uint64(len(p.body))
+	switch {
+	case len(b) == 0:
+		return unexpected("empty content body frame before the end of the body")
+	case uint64(len(b)) > left:
+		return unexpected("content body larger than its header says")
+	case uint64(len(b)) == p.size:
+		return ch.publish(p.properties, b)
+	}
+	if ch.conn.assembling += len(b); ch.conn.assembling > maxAssembling {
+		return amqp.NewException(amqp.ResourceError, amqp.ClassBasic, amqp.BasicPublishID.Method(),
+			"unfinished message bodies of this connection exceed %d bytes", maxAssembling)
+	}
+	p.body = append(p.body, b...)
+	if uint64(len(b)) < left {
+		return nil
+	}
+	ch.conn.assembling -= len(p.body)
+	err := ch.publish(p.properties, p.body)
+	if p.body = p.body[:0]; cap(p.body) > readBufferMax {
+		p.body = nil
+	}
+	return err
+}
+
+// publish adds a complete message to the batch, or returns it to the client.
+func (ch *channel) publish(properties, body []byte) error {
+	p := &ch.content
+	p.stage = contentNone
+	routed, err := ch.publisher.Add(&broker.Publication{
+		Exchange: p.exchange, RoutingKey: p.routingKey, Properties: properties, Body: body,
+	})
+	if err != nil {
+		return err
+	}
+	if ch.confirm {
+		ch.published++
+	}
+	if !ch.dirty {
+		ch.dirty = true
+		ch.conn.dirty = append(ch.conn.dirty, ch)
+	}
+	if !routed && p.mandatory {
+		ch.giveBack(properties, body)
+	}
+	return nil
+}
+
+// giveBack sends basic.return; a confirm comes after it.
+func (ch *channel) giveBack(properties, body []byte) {
+	o := &ch.conn.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.buf = amqp.AppendReturn(o.buf, ch.id, amqp.NoRoute, "NO_ROUTE", ch.content.exchange, ch.content.routingKey)
+	o.buf = amqp.AppendContent(o.buf, ch.id, properties, body, ch.conn.frameMax)
+	o.flush()
+}
+
+// flushPublishes enters the batch and has it confirmed once it is as durable as
+// the store promises.
+func (ch *channel) flushPublishes() {
+	ch.dirty = false
+	ch.refused = ch.publisher.Flush(ch.refused)
+	if !ch.confirm || ch.confirmed == ch.published {
+		return
+	}
+	first, last := ch.confirmed+1, ch.published
+	ch.confirmed = last
+	var refused []uint64
+	for _, n := range ch.refused {
+		refused = append(refused, first+uint64(n))
+	}
+	ch.conn.srv.opts.Broker.Commit(func(err error) {
+		if err == nil {
+			ch.confirmRange(first, last, refused)
+		}
+	})
+}
+
+// confirmRange acks the publishes first to last, save those that a full queue
+// refused, in as few frames as it takes (RabbitMQ: Publisher Confirms). Called
+// by any goroutine, for ascending ranges.
+func (ch *channel) confirmRange(first, last uint64, refused []uint64) {
+	o := &ch.conn.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.dead {
+		return
+	}
+	next := first
+	for i, tag := range refused {
+		if i > 0 && tag == refused[i-1] {
+			continue // refused by more than one queue
+		}
+		if tag > next {
+			o.buf = amqp.AppendAck(o.buf, ch.id, tag-1, tag-next > 1)
+		}
+		o.buf = amqp.AppendNack(o.buf, ch.id, tag, false, false)
+		next = tag + 1
+	}
+	if next <= last {
+		o.buf = amqp.AppendAck(o.buf, ch.id, last, last > next)
+	}
+	o.flush()
+}
+
+func (ch *channel) confirmSelect(m *amqp.ConfirmSelect) error {
+	ch.confirm = true
+	return ch.reply(m.NoWait, &amqp.ConfirmSelectOk{})
+}

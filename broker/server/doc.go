@@ -1,0 +1,42 @@
+// Package server speaks AMQP 0-9-1 with clients: listeners, connections,
+// channels. It turns methods into calls on package broker and its answers into
+// frames.
+//
+// # One connection
+//
+//	socket ─► reader: frames parsed in place ─► channel: method or content
+//	              │ end of what one read brought             │ publishes, acks gathered
+//	              └─────────────── flush ◄───────────────────┘
+//	                                 ▼ one lock per queue and batch
+//	                               broker ─► consumer.Pull ─► outbox ─► writer ─► socket
+//
+// The reader is the only one to touch a connection's and a channel's state; what
+// deliveries share with it (tags, unacked, credit) has the channel's lock.
+// Publishes and settlements gather until the read's end, or until another method
+// needs to see their effect. Deliveries, confirms and replies gather in the
+// outbox, which its writer swaps out and sends in one write.
+//
+// # States
+//
+//	await start-ok ─► await tune-ok ─► await open ─► running ─► closing ─► ended
+//
+// # Bounds
+//
+//   - Before a login: frames of 8 KiB, tables of depth 4, ten seconds.
+//   - A frame's size is refused before it is buffered; bodies take memory as they
+//     arrive, unfinished ones 64 MiB a connection.
+//   - A full outbox (512 KiB) stops deliveries to the connection, its consumers
+//     wait and are woken by the writer; at 4 MiB nothing more is read from it; a
+//     client that takes nothing for 30 s is cut off.
+//
+// # Errors
+//
+// An *amqp.Exception is answered on the level its code says, with RabbitMQ's text.
+// Anything else is a fault of the broker: logged, and 541 on the connection. A
+// panic ends its connection alone.
+//
+// # Left to others
+//
+// What the methods mean (broker), bytes (broker/amqp), durability (broker/store).
+// Users are one name and password for now; TLS and permissions do not exist.
+package server

@@ -1,0 +1,151 @@
+package server
+
+import (
+	"net"
+	"sync"
+	"time"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+)
+
+const (
+	// outboxFull stops deliveries to the connection: its consumers wait until
+	// the writer has swapped the buffer out.
+	outboxFull = 512 << 10
+	// outboxChoked stops reading from the connection: a client that does not
+	// take its confirms and replies gets no more of them.
+	outboxChoked = 4 << 20
+	// outboxKeep is how large a buffer the idle connection keeps.
+	outboxKeep = 64 << 10
+	// writeTimeout ends a connection whose client takes nothing for so long.
+	writeTimeout = 30 * time.Second
+)
+
+// outbox gathers the frames for one connection; its writer swaps the buffer out
+// and sends it in one write. mu is a leaf lock.
+type outbox struct {
+	mu      sync.Mutex
+	buf     []byte
+	woken   bool // wake was signalled since the last swap
+	closing bool // send what is there, then end
+	dead    bool // nothing is sent any more
+	starved []*broker.Consumer
+	drained sync.Cond
+	wake    chan struct{}
+}
+
+func (o *outbox) init() {
+	o.wake = make(chan struct{}, 1)
+	o.drained.L = &o.mu
+}
+
+// full says that deliveries have to wait; called with mu held.
+func (o *outbox) full() bool { return len(o.buf) >= outboxFull || o.dead }
+
+// flush wakes the writer; called with mu held after an append.
+func (o *outbox) flush() {
+	if o.woken {
+		return
+	}
+	o.woken = true
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// send appends one method.
+func (o *outbox) send(channel uint16, m amqp.Method) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.buf = amqp.AppendMethod(o.buf, channel, m)
+	o.flush()
+}
+
+// close lets the writer end once it has sent what is there.
+func (o *outbox) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closing = true
+	o.woken = false
+	o.flush()
+}
+
+// waitRoom blocks the reader while the client does not take what it is sent.
+func (o *outbox) waitRoom() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for len(o.buf) > outboxChoked && !o.dead {
+		o.drained.Wait()
+	}
+}
+
+// swap takes the buffer and leaves spare in its place.
+func (o *outbox) swap(spare []byte) (out []byte, starved []*broker.Consumer, last bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out, o.buf = o.buf, spare[:0]
+	starved, o.starved = o.starved, nil
+	o.woken = false
+	o.drained.Broadcast()
+	return out, starved, o.closing
+}
+
+func (o *outbox) kill() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.dead, o.buf = true, nil
+	o.drained.Broadcast()
+}
+
+// write is the connection's writer: it ends when the outbox was closed and is
+// sent, or the socket fails. A heartbeat goes out when nothing else did for half
+// its interval (AMQP 0-9-1 §4.2.7); interval comes when tuned, 0 for none.
+func (o *outbox) write(nc net.Conn, interval <-chan time.Duration) error {
+	defer o.kill()
+	var tick <-chan time.Time
+	var spare []byte
+	quiet := false
+	for {
+		select {
+		case <-o.wake:
+		case d := <-interval:
+			t := time.NewTicker(d / 2)
+			defer t.Stop()
+			tick = t.C
+			continue
+		case <-tick:
+			if !quiet {
+				quiet = true
+				continue
+			}
+			o.heartbeat()
+		}
+		out, starved, last := o.swap(spare)
+		for _, c := range starved {
+			c.Wake()
+		}
+		if len(out) > 0 {
+			quiet = false
+			nc.SetWriteDeadline(time.Now().Add(writeTimeout))
+			if _, err := nc.Write(out); err != nil {
+				return err
+			}
+		}
+		if last {
+			return nil
+		}
+		if spare = out; cap(out) > outboxKeep {
+			spare = nil
+		}
+	}
+}
+
+func (o *outbox) heartbeat() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.buf) == 0 {
+		o.buf = amqp.AppendHeartbeat(o.buf)
+	}
+}

@@ -1,0 +1,107 @@
+package server
+
+import (
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+)
+
+// settling gathers settlements so that a queue is locked once for a run of them.
+type settling struct {
+	how  broker.Settlement
+	q    *broker.Queue
+	wake *broker.Consumer
+	seqs []queue.Seq
+}
+
+// add joins one delivery to the run, or begins a new one.
+func (s *settling) add(how broker.Settlement, h held) {
+	var wake *broker.Consumer
+	if h.c != nil {
+		wake = &h.c.Consumer
+	}
+	if s.q != h.q || s.how != how || s.wake != wake {
+		s.flush()
+		s.q, s.how, s.wake = h.q, how, wake
+	}
+	s.seqs = append(s.seqs, h.seq)
+}
+
+func (s *settling) flush() {
+	if len(s.seqs) == 0 {
+		return
+	}
+	s.q.Settle(s.how, s.seqs, s.wake)
+	s.q, s.wake, s.seqs = nil, nil, s.seqs[:0]
+}
+
+// settle ends the delivery of a tag, or with multiple of all up to it (0: all).
+// It takes effect at the connection's next flush.
+func (ch *channel) settle(how broker.Settlement, tag uint64, multiple bool, id amqp.MethodID) error {
+	ch.mu.Lock()
+	if !ch.takeHeld(tag, multiple) {
+		ch.mu.Unlock()
+		return amqp.NewException(amqp.PreconditionFailed, id.Class(), id.Method(), "unknown delivery tag %d", tag)
+	}
+	waiting := ch.starved()
+	ch.mu.Unlock()
+	for _, h := range ch.ending {
+		ch.conn.acks.add(how, h)
+	}
+	if len(waiting) > 0 {
+		ch.conn.acks.flush()
+		wake(waiting)
+	}
+	return nil
+}
+
+// takeHeld moves the deliveries that a settlement names to ch.ending and gives
+// their consumers the credit back; false if it names none. Called with mu held.
+func (ch *channel) takeHeld(tag uint64, multiple bool) bool {
+	ch.ending = ch.ending[:0]
+	first, last := tag, tag
+	if multiple {
+		first = ch.unacked.first + 1
+		if tag == 0 {
+			last = ch.unacked.next
+		} else if tag > ch.unacked.next || tag < first {
+			return false
+		}
+	}
+	for t := first; t <= last; t++ {
+		h, ok := ch.unacked.take(t)
+		if !ok {
+			if multiple {
+				continue
+			}
+			return false
+		}
+		if h.c != nil {
+			h.c.inFlight--
+		}
+		ch.ending = append(ch.ending, h)
+	}
+	return true
+}
+
+// returnUnacked gives back all that the channel holds, in order.
+func (ch *channel) returnUnacked(how broker.Settlement) {
+	ch.mu.Lock()
+	ch.takeHeld(0, true)
+	waiting := ch.starved()
+	ch.mu.Unlock()
+	for _, h := range ch.ending {
+		ch.conn.acks.add(how, h)
+	}
+	ch.conn.acks.flush()
+	wake(waiting)
+}
+
+// recover gives back all unacked deliveries (basic.recover).
+func (ch *channel) recover(requeue, answer bool) error {
+	if !requeue {
+		return amqp.NewException(amqp.NotImplemented, 0, 0, "requeue=false")
+	}
+	ch.returnUnacked(broker.Return)
+	return ch.reply(!answer, &amqp.BasicRecoverOk{})
+}

@@ -1,0 +1,141 @@
+package server
+
+import (
+	"curfew/broker"
+	"curfew/broker/amqp"
+)
+
+// queueNamed finds a queue; an empty name means the one declared last on this
+// channel.
+func (ch *channel) queueNamed(name string) (*broker.Queue, error) {
+	name, err := ch.queueName(name)
+	if err != nil {
+		return nil, err
+	}
+	return ch.conn.vhost.QueueFor(ch.conn, name)
+}
+
+func (ch *channel) queueName(name string) (string, error) {
+	if name != "" {
+		return name, nil
+	}
+	if ch.queue == "" {
+		return "", amqp.NewException(amqp.NotFound, 0, 0, "no previously declared queue")
+	}
+	return ch.queue, nil
+}
+
+func (ch *channel) queueDeclare(m *amqp.QueueDeclare) error {
+	q, err := ch.declared(m)
+	if err != nil {
+		return err
+	}
+	ch.queue = q.Name()
+	ready, _, consumers := q.Counts()
+	return ch.reply(m.NoWait, &amqp.QueueDeclareOk{Queue: q.Name(), MessageCount: uint32(ready), ConsumerCount: uint32(consumers)})
+}
+
+func (ch *channel) declared(m *amqp.QueueDeclare) (*broker.Queue, error) {
+	if !m.Passive {
+		return ch.conn.vhost.DeclareQueue(ch.conn, m.Queue, broker.QueueDeclare{
+			Durable: m.Durable, Exclusive: m.Exclusive, AutoDelete: m.AutoDelete, Args: m.Arguments,
+		})
+	}
+	q, err := ch.queueNamed(m.Queue)
+	if err == nil {
+		q.Touch()
+	}
+	return q, err
+}
+
+func (ch *channel) queueBind(m *amqp.QueueBind) error {
+	b, err := ch.binding(m.Queue, m.Exchange, m.RoutingKey, m.Arguments)
+	if err == nil {
+		err = ch.conn.vhost.Bind(ch.conn, b)
+	}
+	if err != nil {
+		return err
+	}
+	return ch.reply(m.NoWait, &amqp.QueueBindOk{})
+}
+
+func (ch *channel) queueUnbind(m *amqp.QueueUnbind) error {
+	b, err := ch.binding(m.Queue, m.Exchange, m.RoutingKey, m.Arguments)
+	if err == nil {
+		err = ch.conn.vhost.Unbind(ch.conn, b)
+	}
+	if err != nil {
+		return err
+	}
+	return ch.reply(false, &amqp.QueueUnbindOk{})
+}
+
+// binding names a queue's binding. Where both queue and key are left out, the
+// key is the name of the queue declared last (AMQP 0-9-1 queue.bind).
+func (ch *channel) binding(queue, exchange, key string, args amqp.Table) (broker.Binding, error) {
+	name, err := ch.queueName(queue)
+	if queue == "" && key == "" {
+		key = name
+	}
+	return broker.Binding{Source: exchange, Destination: name, RoutingKey: key, Args: args}, err
+}
+
+func (ch *channel) queuePurge(m *amqp.QueuePurge) error {
+	q, err := ch.queueNamed(m.Queue)
+	if err != nil {
+		return err
+	}
+	return ch.reply(m.NoWait, &amqp.QueuePurgeOk{MessageCount: uint32(q.Purge())})
+}
+
+func (ch *channel) queueDelete(m *amqp.QueueDelete) error {
+	name, err := ch.queueName(m.Queue)
+	if err != nil {
+		return err
+	}
+	n, err := ch.conn.vhost.DeleteQueue(ch.conn, name, m.IfUnused, m.IfEmpty)
+	if err != nil {
+		return err
+	}
+	return ch.reply(m.NoWait, &amqp.QueueDeleteOk{MessageCount: uint32(n)})
+}
+
+func (ch *channel) exchangeDeclare(m *amqp.ExchangeDeclare) error {
+	var err error
+	if vh := ch.conn.vhost; m.Passive {
+		err = vh.CheckExchange(m.Exchange)
+	} else {
+		err = vh.DeclareExchange(m.Exchange, broker.ExchangeDeclare{
+			Kind: m.Type, Durable: m.Durable, AutoDelete: m.AutoDelete, Internal: m.Internal, Args: m.Arguments,
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return ch.reply(m.NoWait, &amqp.ExchangeDeclareOk{})
+}
+
+func (ch *channel) exchangeDelete(m *amqp.ExchangeDelete) error {
+	if err := ch.conn.vhost.DeleteExchange(m.Exchange, m.IfUnused); err != nil {
+		return err
+	}
+	return ch.reply(m.NoWait, &amqp.ExchangeDeleteOk{})
+}
+
+func (ch *channel) exchangeBind(m *amqp.ExchangeBind) error {
+	if err := ch.conn.vhost.Bind(ch.conn, exchangeBinding(&m.ExchangeBinding)); err != nil {
+		return err
+	}
+	return ch.reply(m.NoWait, &amqp.ExchangeBindOk{})
+}
+
+func (ch *channel) exchangeUnbind(m *amqp.ExchangeUnbind) error {
+	if err := ch.conn.vhost.Unbind(ch.conn, exchangeBinding(&m.ExchangeBinding)); err != nil {
+		return err
+	}
+	return ch.reply(m.NoWait, &amqp.ExchangeUnbindOk{})
+}
+
+func exchangeBinding(m *amqp.ExchangeBinding) broker.Binding {
+	return broker.Binding{Source: m.Source, Destination: m.Destination, RoutingKey: m.RoutingKey, ToExchange: true, Args: m.Arguments}
+}

@@ -1,0 +1,58 @@
+package broker
+
+import (
+	"sync"
+
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// step is the scratch of one call into the broker: what the queues it visits
+// give back under their locks, and what is left to do after unlock. Steps are
+// pooled; none outlives its call.
+type step struct {
+	b       *Broker
+	now     int64 // Unix ms, rounded down: deadlines up to it have passed
+	stamp   int64 // Unix ms, rounded up: times to live count from it
+	fx      queue.Effects
+	events  []DeadlineEvent
+	entered []store.Enqueue
+	left    []store.Settle
+	instant []queue.Seq // TTL 0: published and not yet judged
+	refused []int       // publishes refused by overflow, by their number
+	results []int       // results index of each message Expire took
+	source  Source
+
+	dead, burying []deadLetter // dead letters collected; those being routed now
+	grave         grave
+}
+
+// Effects of a million-message purge must not stay in the pool for ever.
+const stepKeep = 1 << 14
+
+var steps = sync.Pool{New: func() any { return new(step) }}
+
+// step takes a step from the pool, with the present instant in it.
+func (b *Broker) step() *step {
+	s := steps.Get().(*step)
+	s.b, s.now, s.stamp = b, b.clock.nowAt(), b.clock.stampAt()
+	return s
+}
+
+// done routes the dead letters the step collected, and those they cause, then
+// gives the step back. No lock may be held.
+func (s *step) done() {
+	for len(s.dead) > 0 {
+		s.bury()
+	}
+	s.recycle()
+}
+
+func (s *step) recycle() {
+	if cap(s.fx.Settled) > stepKeep || cap(s.dead) > stepKeep {
+		return
+	}
+	s.refused, s.results = s.refused[:0], s.results[:0]
+	s.b, s.source = nil, Source{}
+	steps.Put(s)
+}

@@ -1,0 +1,89 @@
+package broker
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"curfew/broker/amqp"
+)
+
+// VHost is a virtual host: a name space of exchanges and queues. Safe for
+// concurrent use.
+type VHost struct {
+	b    *Broker
+	name string
+
+	// topology is raised by each change of exchanges, queues or bindings, so
+	// that a cached route knows when it is stale.
+	topology atomic.Uint64
+
+	mu        sync.RWMutex
+	exchanges map[string]*Exchange
+	queues    map[string]*Queue
+	owned     map[Owner][]*Queue // exclusive queues, by connection
+}
+
+func newVHost(b *Broker, name string) *VHost {
+	vh := &VHost{b: b, name: name, exchanges: map[string]*Exchange{}, queues: map[string]*Queue{}, owned: map[Owner][]*Queue{}}
+	for name, kind := range predeclared {
+		vh.exchanges[name] = newExchange(name, kind, ExchangeDeclare{Durable: true})
+	}
+	return vh
+}
+
+// Name is the virtual host's name, "/" by default.
+func (vh *VHost) Name() string { return vh.name }
+
+// Broker is the broker it belongs to.
+func (vh *VHost) Broker() *Broker { return vh.b }
+
+// Queue returns the queue of that name, or a 404 exception.
+func (vh *VHost) Queue(name string) (*Queue, error) {
+	vh.mu.RLock()
+	defer vh.mu.RUnlock()
+	if q, ok := vh.queues[name]; ok {
+		return q, nil
+	}
+	return nil, vh.noQueue(name)
+}
+
+// QueueFor returns the queue of that name if the connection may use it: an
+// exclusive queue answers only to its owner (405 RESOURCE_LOCKED).
+func (vh *VHost) QueueFor(owner Owner, name string) (*Queue, error) {
+	q, err := vh.Queue(name)
+	if err != nil {
+		return nil, err
+	}
+	return q, q.checkOwner(owner)
+}
+
+// Queues lists the queues, in no order.
+func (vh *VHost) Queues() []*Queue {
+	vh.mu.RLock()
+	defer vh.mu.RUnlock()
+	all := make([]*Queue, 0, len(vh.queues))
+	for _, q := range vh.queues {
+		all = append(all, q)
+	}
+	return all
+}
+
+// changed marks the topology as changed; called with mu held for writing.
+func (vh *VHost) changed() { vh.topology.Add(1) }
+
+func (vh *VHost) noQueue(name string) error {
+	return amqp.NewException(amqp.NotFound, 0, 0, "no %s", vh.queueLabel(name))
+}
+
+func (vh *VHost) noExchange(name string) error {
+	return amqp.NewException(amqp.NotFound, 0, 0, "no %s", vh.exchangeLabel(name))
+}
+
+// queueLabel and exchangeLabel name a thing as RabbitMQ's error texts do.
+func (vh *VHost) queueLabel(name string) string {
+	return "queue '" + name + "' in vhost '" + vh.name + "'"
+}
+
+func (vh *VHost) exchangeLabel(name string) string {
+	return "exchange '" + name + "' in vhost '" + vh.name + "'"
+}
