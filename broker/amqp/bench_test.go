@@ -64,7 +64,7 @@ func BenchmarkHotPath(b *testing.B) {
 	}
 }
 
-// One message in and out: what P1's broker spends on octets for each.
+// One message in and out: all that is spent on its octets.
 func BenchmarkMessage(b *testing.B) {
 	raw := (&Properties{DeliveryMode: 2, Expiration: "60000"}).Append(nil)
 	in := AppendMethod(nil, 1, &BasicPublish{Exchange: "orders", RoutingKey: "orders.created.eu"})

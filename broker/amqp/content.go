@@ -3,6 +3,7 @@ package amqp
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 )
 
 // ContentHeader is the payload of a header frame. Properties is the raw
@@ -57,7 +58,7 @@ func AppendContent(b []byte, channel uint16, props, body []byte, frameMax uint32
 	b = append(b, FrameEnd)
 	room := len(body)
 	if frameMax > FrameOverhead {
-		room = int(frameMax) - FrameOverhead
+		room = int(min(frameMax, math.MaxInt32)) - FrameOverhead
 	}
 	for len(body) > 0 {
 		n := min(len(body), room)

@@ -72,8 +72,8 @@ func (*BasicRecoverOk) ID() MethodID { return BasicRecoverOkID }
 // payload of ack, nack and reject.
 const settlePayload = 4 + 8 + 1
 
-// ParseAck takes the payload of a basic.ack frame apart without allocating.
-// The error is an *Exception 502 SYNTAX_ERROR.
+// ParseAck takes a payload that PeekMethod told to be basic.ack apart without
+// allocating. The error is an *Exception 502 SYNTAX_ERROR.
 func ParseAck(payload []byte) (tag uint64, multiple bool, err error) {
 	tag, bits, err := parseSettle(payload, BasicAckID)
 	return tag, bits&1 != 0, err

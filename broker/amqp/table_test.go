@@ -178,7 +178,7 @@ func TestTableCountLimitsAreInAggregate(t *testing.T) {
 	requireCode(t, SyntaxError, ValidateTable(lengthed(entries(2)), Limits{Values: 1}))
 }
 
-// hostile tables are as large as a frame lets them be.
+// hostileTables are cheap to send and dear to build.
 func hostileTables() map[string][]byte {
 	return map[string][]byte{
 		"20,000 deep":   nested(20_000),
