@@ -1,0 +1,104 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Message is what a publisher sent, as raw AMQP bytes: two short strings, the
+// property list (flags and values) and the body. Slices that View returns alias
+// the store's memory and must not be written to.
+type Message struct {
+	Exchange, RoutingKey, Properties, Body []byte
+}
+
+// ErrTooLarge is Put's answer to a message that no record can hold: a short
+// string over 255 bytes, or more than 256 MiB in all.
+var ErrTooLarge = errors.New("store: message is too large")
+
+// A message record, its fields little-endian and its start a multiple of eight:
+//
+//	 0  uint32  CRC32C, in the journal only
+//	 4  uint32  kind in the top four bits, length of all that follows below
+//	 8  uint8   length of the exchange
+//	 9  uint8   length of the routing key
+//	10  uint16  number of slots
+//	12  uint32  length of the properties
+//	16          slots of 16 bytes, exchange, routing key, properties, body
+//
+// In the volatile log a slot is the entry of a queue that holds the message: that
+// is how the log is compacted without an index. A copy made by compaction in the
+// journal has one slot, naming where it was copied from.
+const (
+	recordHeader  = 8
+	messageHeader = recordHeader + 8
+	slotBytes     = 16
+	maxSlots      = 1<<16 - 1
+	maxRecord     = 1<<28 - 1
+	kindShift     = 28
+	kindMessage   = 1
+)
+
+func align(n int) int { return (n + 7) &^ 7 }
+
+// messageBytes is the length of m's record, before alignment.
+func messageBytes(m *Message, slots int) (int, error) {
+	n := messageHeader + slots*slotBytes + len(m.Exchange) + len(m.RoutingKey) + len(m.Properties) + len(m.Body)
+	if len(m.Exchange) > 255 || len(m.RoutingKey) > 255 || n-recordHeader > maxRecord || n < 0 {
+		return 0, ErrTooLarge
+	}
+	return n, nil
+}
+
+// putMessage writes m's record, all but the checksum, and clears its slots.
+func putMessage(b []byte, m *Message, slots int) {
+	binary.LittleEndian.PutUint32(b[4:], kindMessage<<kindShift|uint32(len(b)-recordHeader))
+	b[8], b[9] = uint8(len(m.Exchange)), uint8(len(m.RoutingKey))
+	binary.LittleEndian.PutUint16(b[10:], uint16(slots))
+	binary.LittleEndian.PutUint32(b[12:], uint32(len(m.Properties)))
+	b = b[messageHeader:]
+	clear(b[:slots*slotBytes])
+	b = b[slots*slotBytes:]
+	b = b[copy(b, m.Exchange):]
+	b = b[copy(b, m.RoutingKey):]
+	b = b[copy(b, m.Properties):]
+	copy(b, m.Body)
+}
+
+// viewMessage reads the message record at the start of b.
+func viewMessage(b []byte) Message {
+	end := recordHeader + int(binary.LittleEndian.Uint32(b[4:])&maxRecord)
+	exchange := messageHeader + int(binary.LittleEndian.Uint16(b[10:]))*slotBytes
+	key := exchange + int(b[8])
+	properties := key + int(b[9])
+	body := properties + int(binary.LittleEndian.Uint32(b[12:]))
+	return Message{
+		Exchange:   b[exchange:key:key],
+		RoutingKey: b[key:properties:properties],
+		Properties: b[properties:body:body],
+		Body:       b[body:end:end],
+	}
+}
+
+// slot is one queue entry that refers to a message: [queue, seq].
+type slot [2]uint64
+
+// slotsOf returns the slots of the message record at the start of b, aliased.
+func slotsOf(b []byte) []slot {
+	n := int(binary.LittleEndian.Uint16(b[10:]))
+	return unsafe.Slice((*slot)(unsafe.Pointer(&b[messageHeader])), n)
+}
+
+// claimSlot notes in the message's first free slot who holds it. When none is
+// free the message cannot be moved by compaction, which costs only memory.
+func claimSlot(b []byte, queue, seq uint64) {
+	for i := range slotsOf(b) {
+		s := &slotsOf(b)[i]
+		if atomic.CompareAndSwapUint64(&s[0], 0, queue) {
+			atomic.StoreUint64(&s[1], seq)
+			return
+		}
+	}
+}
