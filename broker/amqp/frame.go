@@ -43,10 +43,11 @@ type Frame struct {
 //
 // max is the largest frame allowed, in octets and with its overhead; 0 allows
 // none. (RabbitMQ forgives clients that count the overhead on top: a server that
-// does so too passes FrameOverhead more.) A declared size beyond max, an unknown type, and a heartbeat with a payload are found as
-// soon as the seven octets before the payload are there; they and a wrong
-// frame-end are an *Exception 501 FRAME_ERROR, after which the stream cannot be
-// read on (AMQP 0-9-1 §4.2.3). It does not allocate unless it fails.
+// does so too passes FrameOverhead more.) A declared size beyond max, an unknown
+// type, and a heartbeat with a payload are found as soon as the seven octets
+// before the payload are there. They and a wrong frame-end are an *Exception 501
+// FRAME_ERROR, after which the stream cannot be read on (AMQP 0-9-1 §4.2.3). It
+// does not allocate unless it fails.
 func ParseFrame(buf []byte, max uint32) (f Frame, n int, err error) {
 	if len(buf) < frameHeaderSize {
 		return Frame{}, 0, nil
