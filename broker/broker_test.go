@@ -1,0 +1,476 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+)
+
+// bench is a broker in a test, with one publisher.
+type bench struct {
+	t  *testing.T
+	b  *broker.Broker
+	vh *broker.VHost
+	p  *broker.Publisher
+}
+
+// wallClock follows the bubble's clock in a synctest.
+func wallClock() int64 { return time.Now().UnixNano() }
+
+func newBench(t *testing.T, o broker.Options) *bench {
+	if o.Clock == nil {
+		o.Clock = wallClock
+	}
+	b, err := broker.New(o)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, b.Close()) })
+	vh, ok := b.VHost("/")
+	require.True(t, ok)
+	return &bench{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
+}
+
+func (x *bench) queue(name string, args amqp.Table) *broker.Queue {
+	q, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Args: args})
+	require.NoError(x.t, err)
+	return q
+}
+
+// publish sends body to exchange with key; expiration "" is none.
+func (x *bench) publish(exchange, key, body, expiration string, headers amqp.Table) {
+	x.t.Helper()
+	p := amqp.Properties{Expiration: expiration, Headers: headers}
+	_, err := x.p.Add(&broker.Publication{
+		Exchange: []byte(exchange), RoutingKey: []byte(key), Properties: p.Append(nil), Body: []byte(body),
+	})
+	require.NoError(x.t, err)
+	x.p.Flush(nil)
+}
+
+// message is a delivery, copied out.
+type message struct {
+	seq        queue.Seq
+	body       string
+	exchange   string
+	key        string
+	redelivery bool
+	properties amqp.Properties
+}
+
+func (x *bench) get(q *broker.Queue, noAck bool) (m message, ok bool) {
+	ok, err := q.Get(noAck, func(d *broker.Delivery) { m = copied(x.t, d) })
+	require.NoError(x.t, err)
+	return m, ok
+}
+
+func copied(t testing.TB, d *broker.Delivery) message {
+	p, err := amqp.ParseProperties(d.Message.Properties, amqp.Limits{})
+	require.NoError(t, err)
+	return message{
+		seq: d.Seq, body: string(d.Message.Body), exchange: string(d.Message.Exchange),
+		key: string(d.Message.RoutingKey), redelivery: d.Redelivered, properties: p,
+	}
+}
+
+// drain gets all ready messages and settles them.
+func (x *bench) drain(q *broker.Queue) (bodies []string) {
+	for {
+		m, ok := x.get(q, true)
+		if !ok {
+			return bodies
+		}
+		bodies = append(bodies, m.body)
+	}
+}
+
+// deadlines lists what the broker would tell a monitor that starts now.
+func (x *bench) deadlines() (refs []broker.MessageRef) {
+	require.NoError(x.t, x.b.Deadlines(context.Background(), func(page []broker.MessageRef) error {
+		refs = append(refs, page...)
+		return nil
+	}))
+	return refs
+}
+
+func code(err error) uint16 {
+	var e *amqp.Exception
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return 0
+}
+
+// text is what an exception says on the wire.
+func text(err error) string {
+	var e *amqp.Exception
+	if errors.As(err, &e) {
+		return e.Text
+	}
+	return fmt.Sprint(err)
+}
+
+var deadLettersToDLQ = amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"}
+
+func TestExpireReachesTheMiddleOfAQueueNobodyReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		q, dlq := x.queue("q", deadLettersToDLQ), x.queue("dlq", nil)
+		x.publish("", "q", "hour", "3600000", nil)
+		x.publish("", "q", "short", "500", nil)
+		x.publish("", "q", "never", "", nil)
+		refs := x.deadlines()
+		require.Len(t, refs, 2)
+
+		results := x.b.Expire(refs, nil)
+		assert.Equal(t, broker.NotDue, results[0].Outcome)
+		assert.Equal(t, broker.ExpireResult{Outcome: broker.NotDue, At: refs[1].Deadline}, results[1])
+
+		time.Sleep(500 * time.Millisecond)
+		results = x.b.Expire(refs, nil)
+		assert.Equal(t, broker.NotDue, results[0].Outcome)
+		assert.Equal(t, broker.ExpireResult{Outcome: broker.Expired, Action: broker.DeadLettered, At: refs[1].Deadline}, results[1])
+		assert.Equal(t, broker.Gone, x.b.Expire(refs[1:], nil)[0].Outcome, "a message expires once")
+
+		m, ok := x.get(dlq, true)
+		require.True(t, ok)
+		assert.Equal(t, "short", m.body)
+		assert.Equal(t, []string{"hour", "never"}, x.drain(q))
+	})
+}
+
+func TestExpiredIsNeverHandedOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		q, dlq := x.queue("q", deadLettersToDLQ), x.queue("dlq", nil)
+		for i, ttl := range []string{"10", "20", "", "30"} {
+			x.publish("", "q", fmt.Sprint(i), ttl, nil)
+		}
+		time.Sleep(time.Second)
+		assert.Equal(t, []string{"2"}, x.drain(q), "a get passes over every expired message")
+		assert.Equal(t, []string{"0", "1", "3"}, x.drain(dlq))
+	})
+}
+
+func TestUnackedIsHeldAndExpiresWhenItComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		q, dlq := x.queue("q", deadLettersToDLQ), x.queue("dlq", nil)
+		x.publish("", "q", "m", "100", nil)
+		refs := x.deadlines()
+		m, ok := x.get(q, false)
+		require.True(t, ok)
+		time.Sleep(time.Minute)
+		assert.Equal(t, broker.Held, x.b.Expire(refs, nil)[0].Outcome)
+		q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
+		assert.Empty(t, x.drain(q))
+		dead, ok := x.get(dlq, true)
+		require.True(t, ok)
+		deaths := dead.properties.Headers["x-death"].([]any)
+		assert.Equal(t, "100", deaths[0].(amqp.Table)["original-expiration"])
+		assert.Zero(t, dead.properties.Expiration)
+	})
+}
+
+func TestTTLZeroIsDeliveredAtOnceOrExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		q, dlq := x.queue("q", deadLettersToDLQ), x.queue("dlq", nil)
+		x.publish("", "q", "behind", "", nil)
+		x.publish("", "q", "nobody", "0", nil)
+		assert.Equal(t, []string{"nobody"}, x.drain(dlq), "expired mid-queue, at once")
+		assert.Equal(t, []string{"behind"}, x.drain(q))
+
+		c := newSink(t, q, true)
+		x.publish("", "q", "taken", "0", nil)
+		assert.Equal(t, []string{"taken"}, c.bodies())
+		assert.Empty(t, x.drain(dlq))
+	})
+}
+
+func TestLowerTTLWinsUnlessMessageFirst(t *testing.T) {
+	for _, c := range []struct {
+		precedence broker.Precedence
+		want       time.Duration
+	}{{broker.Lower, 100 * time.Millisecond}, {broker.MessageFirst, 10 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			x := newBench(t, broker.Options{TTLPrecedence: c.precedence})
+			x.queue("q", amqp.Table{"x-message-ttl": int32(100)})
+			x.publish("", "q", "m", "10000", nil)
+			now := x.b.Now()
+			assert.Equal(t, c.want.Milliseconds(), x.deadlines()[0].Deadline-now)
+		})
+	}
+}
+
+func TestDeathsFoldByQueueAndReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		retry := x.queue("retry", amqp.Table{"x-message-ttl": int32(50), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "work"})
+		work := x.queue("work", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "retry"})
+		forged := amqp.Table{"x-death": []any{amqp.Table{"queue": "work", "reason": "rejected", "count": int64(40)}}}
+		x.publish("", "work", "m", "", forged)
+		started := time.Now().Unix()
+		for range 3 {
+			m, ok := x.get(work, false)
+			require.True(t, ok)
+			q := work
+			q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+			time.Sleep(2 * time.Second)
+			_, ok = x.get(retry, true)
+			require.False(t, ok, "expired in the retry queue")
+		}
+		m, ok := x.get(work, true)
+		require.True(t, ok)
+		h := m.properties.Headers
+		assert.Equal(t, []any{
+			amqp.Table{
+				"queue": "retry", "reason": "expired", "count": int64(3), "time": amqp.Timestamp(started + 2),
+				"exchange": "", "routing-keys": []any{"retry"},
+			},
+			amqp.Table{
+				"queue": "work", "reason": "rejected", "count": int64(3), "time": amqp.Timestamp(started),
+				"exchange": "", "routing-keys": []any{"work"},
+			},
+		}, h["x-death"], "a client's own x-death is not believed, repeats count up and keep their first time")
+		assert.Equal(t, []any{"work", "rejected", "retry", "expired"}, []any{
+			h["x-first-death-queue"], h["x-first-death-reason"], h["x-last-death-queue"], h["x-last-death-reason"],
+		})
+	})
+}
+
+func TestCycleWithoutRejectionIsCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		a := x.queue("a", amqp.Table{"x-message-ttl": int32(10), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "b"})
+		b := x.queue("b", amqp.Table{"x-message-ttl": int32(10), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "a"})
+		x.publish("", "a", "m", "", nil)
+		time.Sleep(time.Second)
+		assert.Empty(t, x.drain(a))
+		time.Sleep(time.Second)
+		assert.Empty(t, x.drain(b))
+		assert.Empty(t, x.drain(a), "it does not come round")
+	})
+}
+
+func TestUnroutableDeadLetterIsParkedOrDropped(t *testing.T) {
+	for _, c := range []struct {
+		unroutable broker.Unroutable
+		action     broker.Action
+		parked     []string
+	}{{broker.Park, broker.Parked, []string{"m"}}, {broker.Drop, broker.Dropped, nil}} {
+		synctest.Test(t, func(t *testing.T) {
+			x := newBench(t, broker.Options{Unroutable: c.unroutable})
+			x.queue("q", amqp.Table{"x-dead-letter-exchange": "missing"})
+			x.publish("", "q", "m", "10", nil)
+			time.Sleep(time.Second)
+			assert.Equal(t, c.action, x.b.Expire(x.deadlines(), nil)[0].Action)
+			park, err := x.vh.Queue(broker.UndeliverableQueue)
+			if c.parked == nil {
+				assert.EqualValues(t, amqp.NotFound, code(err))
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, c.parked, x.drain(park))
+		})
+	}
+}
+
+func TestMaxLengthDropsTheHead(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	args := amqp.Table{"x-max-length": int32(2), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"}
+	q, dlq := x.queue("q", args), x.queue("dlq", nil)
+	for i := range 4 {
+		x.publish("", "q", fmt.Sprint(i), "", nil)
+	}
+	m, ok := x.get(dlq, true)
+	require.True(t, ok)
+	assert.Equal(t, "maxlen", m.properties.Headers["x-first-death-reason"])
+	assert.Equal(t, []string{"1"}, x.drain(dlq))
+	assert.Equal(t, []string{"2", "3"}, x.drain(q))
+}
+
+func TestFullQueueRefusesInTheMiddleOfABatch(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	q := x.queue("q", amqp.Table{"x-max-length": int32(2), "x-overflow": "reject-publish"})
+	for range 4 {
+		_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: []byte{0, 0}, Body: []byte("m")})
+		require.NoError(t, err)
+	}
+	assert.Equal(t, []int{2, 3}, x.p.Flush(nil))
+	ready, _, _ := q.Counts()
+	assert.Equal(t, 2, ready)
+}
+
+func TestUnusedQueueExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		q := x.queue("q", amqp.Table{"x-expires": int32(1000), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
+		dlq := x.queue("dlq", nil)
+		there := func() bool { _, err := x.vh.Queue("q"); return err == nil }
+		time.Sleep(900 * time.Millisecond)
+		x.publish("", "q", "m", "", nil)
+		x.get(q, false) // renews; the publish did not
+		time.Sleep(900 * time.Millisecond)
+		require.True(t, there())
+		c := newSink(t, q, true)
+		time.Sleep(time.Hour)
+		require.True(t, there(), "a consumer is use")
+		c.c.Cancel()
+		time.Sleep(999 * time.Millisecond)
+		require.True(t, there())
+		time.Sleep(2 * time.Millisecond)
+		require.False(t, there())
+		assert.Empty(t, x.drain(dlq), "what a queue held when it expired is not dead-lettered")
+	})
+}
+
+func TestFeedTellsAndLags(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		q := x.queue("q", nil)
+		x.deadlines() // subscribes
+		x.publish("", "q", "a", "100", nil)
+		x.publish("", "q", "b", "200", nil)
+		x.publish("", "q", "never", "", nil)
+		buf := make([]broker.DeadlineEvent, 16)
+		n, lagged, err := x.b.DeadlineEvents(t.Context(), buf)
+		require.NoError(t, err)
+		require.False(t, lagged)
+		require.Equal(t, 2, n)
+		a, b := buf[0].Ref, buf[1].Ref
+
+		x.get(q, true) // a, untracked: leaves silently
+		assert.Equal(t, []broker.MessageRef{b}, x.b.TrackDeadlines([]broker.MessageRef{a, b}))
+		x.get(q, true)
+		n, _, err = x.b.DeadlineEvents(t.Context(), buf)
+		require.NoError(t, err)
+		assert.Equal(t, []broker.DeadlineEvent{{Kind: broker.DeadlineSettled, Ref: b}}, buf[:n])
+
+		x.drain(q)
+		x.publish("", "q", "c", "10", nil)
+		time.Sleep(time.Second)
+		x.drain(q)
+		n, _, err = x.b.DeadlineEvents(t.Context(), buf)
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		assert.Equal(t, broker.DeadlineExpired, buf[1].Kind)
+		assert.Equal(t, broker.Lazy, buf[1].Path)
+		assert.Equal(t, x.b.Now(), buf[1].At)
+	})
+}
+
+func TestQueueAndExchangeErrors(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	x.queue("q", amqp.Table{"x-message-ttl": int32(1000)})
+	declare := func(name string, args amqp.Table) func() error {
+		return func() error {
+			_, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Args: args})
+			return err
+		}
+	}
+	for _, c := range []struct {
+		do   func() error
+		text string
+	}{
+		{declare("n", amqp.Table{"x-message-ttl": int32(-1)}), "PRECONDITION_FAILED - invalid arg 'x-message-ttl' for queue 'n' in vhost '/': {value_negative,-1}"},
+		{declare("n", amqp.Table{"x-message-ttl": "1"}), `PRECONDITION_FAILED - invalid arg 'x-message-ttl' for queue 'n' in vhost '/': "expected integer, got longstr"`},
+		{declare("n", amqp.Table{"x-message-ttl": int64(broker.MaxTTLMillis + 1)}), "PRECONDITION_FAILED - invalid arg 'x-message-ttl' for queue 'n' in vhost '/': {value_too_large,315360000001}"},
+		{declare("n", amqp.Table{"x-expires": int32(0)}), "PRECONDITION_FAILED - invalid arg 'x-expires' for queue 'n' in vhost '/': {value_zero,0}"},
+		{declare("n", amqp.Table{"x-dead-letter-routing-key": "k"}), "PRECONDITION_FAILED - invalid arg 'x-dead-letter-routing-key' for queue 'n' in vhost '/': routing_key_but_no_dlx_defined"},
+		{declare("q", amqp.Table{"x-message-ttl": int64(2000)}), "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received '2000' but current is '1000'"},
+		{declare("q", nil), "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received none but current is the value '1000' of type 'signedint'"},
+		{declare("amq.mine", nil), "ACCESS_REFUSED - queue name 'amq.mine' contains reserved prefix 'amq.*'"},
+		{func() error { return x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "odd"}) }, "COMMAND_INVALID - unknown exchange type 'odd'"},
+		{func() error { return x.vh.DeclareExchange("amq.direct", broker.ExchangeDeclare{Kind: "fanout", Durable: true}) }, "PRECONDITION_FAILED - inequivalent arg 'type' for exchange 'amq.direct' in vhost '/': received 'fanout' but current is 'direct'"},
+		{func() error { return x.vh.DeleteExchange("", false) }, "ACCESS_REFUSED - operation not permitted on the default exchange"},
+		{func() error { return x.vh.Bind(nil, broker.Binding{Source: "none", Destination: "q"}) }, "NOT_FOUND - no exchange 'none' in vhost '/'"},
+		{func() error { return x.vh.Bind(nil, broker.Binding{Source: "amq.direct", Destination: "none"}) }, "NOT_FOUND - no queue 'none' in vhost '/'"},
+	} {
+		assert.Equal(t, c.text, text(c.do()))
+	}
+	assert.NoError(t, declare("q", amqp.Table{"x-message-ttl": int64(1000)})(), "the width of an integer does not matter")
+}
+
+func TestExpirationTexts(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	x.queue("q", nil)
+	for expiration, reason := range map[string]string{
+		"abc": "no_integer", "": "no_integer", "-": "no_integer", "-1": "{value_negative,-1}", "5.0": `{leftover_string,".0"}`,
+		"1000s": `{leftover_string,"s"}`, "1e3": `{leftover_string,"e3"}`, "315360000001": "{value_too_large,315360000001}",
+		"99999999999999999999": "{value_too_large,99999999999999999999}", "0": "", "007": "", "+5": "", "315360000000": "",
+	} {
+		p := amqp.Properties{Has: amqp.HasExpiration, Expiration: expiration}
+		_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil)})
+		if reason == "" {
+			assert.NoError(t, err, expiration)
+		} else {
+			assert.Equal(t, "PRECONDITION_FAILED - invalid expiration '"+expiration+"': "+reason, text(err))
+		}
+	}
+}
+
+func TestRoutesFollowTheTopology(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	a, b := x.queue("a", nil), x.queue("b", nil)
+	require.NoError(t, x.vh.DeclareExchange("in", broker.ExchangeDeclare{Kind: "topic", Args: amqp.Table{"alternate-exchange": "rest"}}))
+	require.NoError(t, x.vh.DeclareExchange("rest", broker.ExchangeDeclare{Kind: "fanout"}))
+	x.publish("in", "k", "nowhere", "", nil)
+	require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "in", Destination: "rest", ToExchange: true, RoutingKey: "k.#"}))
+	require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "rest", Destination: "a"}))
+	x.publish("in", "k", "through", "", nil)
+	x.publish("in", "other", "alternate", "", nil)
+	require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "in", Destination: "b", RoutingKey: "*"}))
+	x.publish("in", "k", "both", "", nil)
+	x.publish("", "a", "copies", "", amqp.Table{"CC": []any{"b"}, "BCC": []any{"b", "none"}})
+	assert.Equal(t, []string{"through", "alternate", "both", "copies"}, x.drain(a))
+	m, _ := x.get(b, true)
+	assert.Equal(t, "both", m.body)
+	m, _ = x.get(b, true)
+	assert.Contains(t, m.properties.Headers, "CC")
+	assert.NotContains(t, m.properties.Headers, "BCC", "no consumer sees it")
+	require.NoError(t, x.vh.DeleteExchange("rest", false))
+	x.publish("in", "k", "less", "", nil)
+	assert.Empty(t, x.drain(a))
+	assert.Equal(t, []string{"less"}, x.drain(b))
+}
+
+func TestExclusiveQueueGoesWithItsOwner(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	owner, other := new(int), new(int)
+	_, err := x.vh.DeclareQueue(owner, "q", broker.QueueDeclare{Exclusive: true})
+	require.NoError(t, err)
+	_, err = x.vh.QueueFor(other, "q")
+	assert.EqualValues(t, amqp.ResourceLocked, code(err))
+	_, err = x.vh.DeleteQueue(other, "q", false, false)
+	assert.EqualValues(t, amqp.ResourceLocked, code(err))
+	x.vh.Release(owner)
+	_, err = x.vh.Queue("q")
+	assert.EqualValues(t, amqp.NotFound, code(err))
+}
+
+func TestRedeclaredQueueIsNotExpiredByOldReferences(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		x.queue("q", nil)
+		x.publish("", "q", "old", "10", nil)
+		old := x.deadlines()
+		_, err := x.vh.DeleteQueue(nil, "q", false, false)
+		require.NoError(t, err)
+		x.queue("q", nil)
+		x.publish("", "q", "new", "10", nil)
+		fresh := x.deadlines()
+		require.Equal(t, old[0].Seq, fresh[0].Seq)
+		time.Sleep(time.Second)
+		assert.Equal(t, broker.Gone, x.b.Expire(old, nil)[0].Outcome)
+		assert.Equal(t, broker.Expired, x.b.Expire(fresh, nil)[0].Outcome)
+	})
+}
