@@ -1,0 +1,2 @@
+// Package scheduler says what a schedule of deadlines is.
+package scheduler

@@ -1,0 +1,2 @@
+// Package redisstore keeps a schedule in Redis.
+package redisstore

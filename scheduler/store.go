@@ -1,0 +1,39 @@
+package scheduler
+
+import "context"
+
+// Store keeps shadows in order of their scores. A shadow's score is the instant
+// (Unix ms) from which it may be claimed: its deadline at first, then where a claim
+// or Settle moves it.
+//
+// All methods are safe for concurrent use and keep none of the slices handed in.
+// After an error nothing, a part or all of the call may have been done; every call
+// may be repeated.
+type Store interface {
+	// Apply puts add at their deadlines, also those that stand elsewhere, and
+	// removes remove; a shadow in both is removed. Shadows present or absent
+	// already are no error.
+	Apply(ctx context.Context, add, remove []Shadow) error
+
+	// Claim leases at most max shadows whose score is <= until: it moves their
+	// score to leaseUntil, which must be greater, and appends them to out. Those of
+	// one queue come in order of score, then deadline, then seq; other queues may
+	// stand between them.
+	//
+	// next is when to claim again: no shadow left has a lower score. It counts
+	// claimed ones with their lease's end, may be <= until when there is more to
+	// claim, and is 0 when the store is empty. A store may name an earlier instant
+	// than its lowest score, never a later one.
+	Claim(ctx context.Context, until int64, max int, leaseUntil int64, out []Shadow) (claimed []Shadow, next int64, err error)
+
+	// Settle removes done, and moves later to their At; a shadow that is not
+	// present stays so.
+	Settle(ctx context.Context, done []Shadow, later []Later) error
+
+	// Len counts the shadows, claimed ones included.
+	Len(ctx context.Context) (int64, error)
+
+	// Close releases what the store holds in this process. It is not to be used
+	// afterwards.
+	Close() error
+}
