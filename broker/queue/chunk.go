@@ -57,6 +57,22 @@ type page struct {
 	chunks [pageChunks]*chunk
 }
 
+// firstReady is the lowest ready number from a number of this page on.
+func (pg *page) firstReady(from uint64) (uint64, bool) {
+	s := slot(from)
+	if c := pg.chunks[s]; c != nil {
+		if i, ok := nextBit(c.ready[:], uint(from%chunkEntries)); ok {
+			return from>>chunkBits<<chunkBits | uint64(i), true
+		}
+	}
+	s, ok := nextBit(pg.ready[:], s+1)
+	if !ok {
+		return 0, false
+	}
+	i, _ := nextBit(pg.chunks[s].ready[:], 0)
+	return from>>pageShift<<pageShift | uint64(s)<<chunkBits | uint64(i), true
+}
+
 // slot is the place of a number's chunk within its page.
 func slot(number uint64) uint { return uint(number >> chunkBits % pageChunks) }
 

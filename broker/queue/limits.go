@@ -59,7 +59,7 @@ func (q *Queue) Trim(fx *Effects) {
 		return
 	}
 	for q.readyCount > 0 && q.opts.exceeded(int64(q.readyCount), q.readyBytes) {
-		s, e := q.first()
-		q.settle(s, e, MaxLength, fx)
+		s, at, _ := q.first()
+		q.settle(s, at, MaxLength, fx)
 	}
 }

@@ -115,7 +115,7 @@ func (m *model) requeue(now int64, s Seq, failed bool) bool {
 	}
 	if x.ExpiresAt != 0 && now >= x.ExpiresAt {
 		m.settle(x, Expired)
-	} else if limit := m.opts.DeliveryLimit; failed && limit >= 0 && int64(x.failed) > limit {
+	} else if limit := m.opts.DeliveryLimit; limit >= 0 && int64(x.failed) > limit {
 		m.settle(x, DeliveryLimit)
 	} else {
 		x.state, x.Flags = Ready, x.Flags|Redelivered

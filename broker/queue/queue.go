@@ -54,9 +54,7 @@ func (q *Queue) Restore(s Seq, m Message) {
 
 func (q *Queue) add(priority uint8, number uint64, m Message) {
 	q.lanes[priority].add(number, m, &q.spares)
-	setBit(q.ready[:], uint(priority))
-	q.readyCount++
-	q.readyBytes += int64(m.Bytes)
+	q.countReady(priority, m.Bytes)
 }
 
 // Take hands out the first ready message whose deadline has not come, of the
@@ -65,15 +63,16 @@ func (q *Queue) add(priority uint8, number uint64, m Message) {
 // message can be delivered.
 func (q *Queue) Take(now int64, fx *Effects) (d Delivery, ok bool) {
 	for {
-		s, e := q.first()
-		if e == nil {
+		s, at, ok := q.first()
+		if !ok {
 			return Delivery{}, false
 		}
+		e := at.entry()
 		if !e.takeable(now) {
-			q.settle(s, e, Expired, fx)
+			q.settle(s, at, Expired, fx)
 			continue
 		}
-		q.unready(s, e)
+		q.unready(s, at)
 		e.state = Unacked
 		q.unackedCount++
 		q.unackedBytes += int64(e.bytes)
@@ -83,16 +82,16 @@ func (q *Queue) Take(now int64, fx *Effects) (d Delivery, ok bool) {
 }
 
 // first is the message at the head: the first ready one of the highest priority
-// that has one, expired or not. The entry is nil if none is ready.
-func (q *Queue) first() (Seq, *entry) {
+// that has one, expired or not.
+func (q *Queue) first() (Seq, place, bool) {
 	for i := len(q.ready) - 1; i >= 0; i-- {
 		if w := q.ready[i]; w != 0 {
 			p := i*64 + bits.Len64(w) - 1
-			n := q.lanes[p].firstReady()
-			return makeSeq(uint8(p), n), q.lanes[p].entry(n)
+			at := q.lanes[p].firstReady()
+			return makeSeq(uint8(p), at.number), at, true
 		}
 	}
-	return 0, nil
+	return 0, place{}, false
 }
 
 // Ack settles an unacked message. It returns false, and does nothing, if s is
@@ -108,41 +107,41 @@ func (q *Queue) Reject(s Seq, fx *Effects) bool {
 }
 
 func (q *Queue) settleUnacked(s Seq, r Reason, fx *Effects) bool {
-	e := q.entry(s)
-	if e == nil || e.state != Unacked {
+	at, ok := q.find(s)
+	if !ok || at.entry().state != Unacked {
 		return false
 	}
-	q.settle(s, e, r, fx)
+	q.settle(s, at, r, fx)
 	return true
 }
 
 // Requeue returns an unacked message to its old place, marked Redelivered, with
 // its deadline unchanged. If that deadline has come it is Expired at once; else,
-// if failed and its failed deliveries now exceed the limit, it leaves with
-// DeliveryLimit. failed says the delivery counts as a failed one: the consumer
-// gave it back or died, as opposed to a consumer that was merely cancelled. It
-// returns false, and does nothing, if s is not unacked.
+// if more of its deliveries failed than the limit allows, it leaves with
+// DeliveryLimit. failed counts this delivery as one: the consumer failed on the
+// message rather than merely gave it back; which is which, the caller knows
+// (RabbitMQ: Negative Acknowledgements). It returns false, and does nothing, if
+// s is not unacked.
 func (q *Queue) Requeue(now int64, s Seq, failed bool, fx *Effects) bool {
-	e := q.entry(s)
-	if e == nil || e.state != Unacked {
+	at, ok := q.find(s)
+	if !ok || at.entry().state != Unacked {
 		return false
 	}
+	e := at.entry()
 	if failed && e.deliveries < math.MaxUint16 {
 		e.deliveries++
 	}
 	switch {
 	case e.due(now):
-		q.settle(s, e, Expired, fx)
-	case failed && q.opts.overDelivered(e.deliveries):
-		q.settle(s, e, DeliveryLimit, fx)
+		q.settle(s, at, Expired, fx)
+	case q.opts.overDelivered(e.deliveries):
+		q.settle(s, at, DeliveryLimit, fx)
 	default:
 		q.unackedCount--
 		q.unackedBytes -= int64(e.bytes)
 		e.flags |= Redelivered
-		q.lanes[s.Priority()].setReady(s.number())
-		setBit(q.ready[:], uint(s.Priority()))
-		q.readyCount++
-		q.readyBytes += int64(e.bytes)
+		q.lanes[s.Priority()].setReady(at)
+		q.countReady(s.Priority(), e.bytes)
 	}
 	return true
 }
@@ -152,63 +151,72 @@ func (q *Queue) Requeue(now int64, s Seq, failed bool, fx *Effects) bool {
 // also returns the deadline. Any number of callers may propose the same expiry:
 // one is told Fired, the others Gone.
 func (q *Queue) Expire(now int64, s Seq, deadline int64, fx *Effects) (Outcome, int64) {
-	e := q.entry(s)
-	switch {
-	case e == nil || deadline == 0 || e.expiresAt != deadline:
+	at, ok := q.find(s)
+	if !ok || deadline == 0 || at.entry().expiresAt != deadline {
 		return Gone, 0
+	}
+	switch e := at.entry(); {
 	case !e.due(now):
 		return NotDue, deadline
 	case e.state == Unacked:
 		return Held, 0
 	}
-	q.settle(s, e, Expired, fx)
+	q.settle(s, at, Expired, fx)
 	return Fired, 0
 }
 
 // Track marks the message s, if it is still queued with this deadline: its
 // Settled will say Tracked, however it comes to leave. False: it is gone.
 func (q *Queue) Track(s Seq, deadline int64) bool {
-	e := q.entry(s)
-	if e == nil || e.expiresAt != deadline {
+	at, ok := q.find(s)
+	if !ok || at.entry().expiresAt != deadline {
 		return false
 	}
-	e.flags |= tracked
+	at.entry().flags |= tracked
 	return true
 }
 
-// entry is nil if s is gone, was never given or is of no known priority.
-func (q *Queue) entry(s Seq) *entry {
+// find returns ok false if s is gone, was never given or has a priority the
+// queue does not have.
+func (q *Queue) find(s Seq) (place, bool) {
 	if p := s.Priority(); int(p) < len(q.lanes) {
-		return q.lanes[p].entry(s.number())
+		return q.lanes[p].find(s.number())
 	}
-	return nil
+	return place{}, false
 }
 
 // settle is the one way out of the queue.
-func (q *Queue) settle(s Seq, e *entry, r Reason, fx *Effects) {
+func (q *Queue) settle(s Seq, at place, r Reason, fx *Effects) {
+	e := at.entry()
 	fx.Settled = append(fx.Settled, Settled{
 		Seq: s, Message: e.message(), Reason: r,
 		Tracked: e.flags&tracked != 0, Deliveries: e.deliveries,
 	})
 	if e.state == Ready {
-		q.unready(s, e)
+		q.unready(s, at)
 	} else {
 		q.unackedCount--
 		q.unackedBytes -= int64(e.bytes)
 	}
 	e.state = gone
-	q.lanes[s.Priority()].release(s.number(), &q.spares)
+	q.lanes[s.Priority()].release(at, &q.spares)
 }
 
 // unready takes a message out of the ready ones; the caller gives it a state.
-func (q *Queue) unready(s Seq, e *entry) {
+func (q *Queue) unready(s Seq, at place) {
 	l := &q.lanes[s.Priority()]
-	l.unready(s.number())
+	l.unready(at)
 	if l.ready == 0 {
 		clearBit(q.ready[:], uint(s.Priority()))
 	}
 	q.readyCount--
-	q.readyBytes -= int64(e.bytes)
+	q.readyBytes -= int64(at.entry().bytes)
+}
+
+func (q *Queue) countReady(priority uint8, bytes uint32) {
+	setBit(q.ready[:], uint(priority))
+	q.readyCount++
+	q.readyBytes += int64(bytes)
 }
 
 // Ready is how many messages wait, those that expired unnoticed included.

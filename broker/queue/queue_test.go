@@ -212,6 +212,18 @@ func TestStories(t *testing.T) {
 			requeue a
 			fail b              => b delivery_limit`,
 
+		"a lower limit catches the next one to come back": `
+			options limit=3
+			publish a b
+			take a
+			fail a
+			take a redelivered failed=1
+			take b
+			options limit=0
+			requeue a           => a delivery_limit
+			requeue b
+			holds b`,
+
 		"expiry comes before the delivery limit": `
 			options limit=0
 			publish a ttl=5

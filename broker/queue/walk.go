@@ -4,11 +4,11 @@ package queue
 func (q *Queue) Purge(fx *Effects) int {
 	n := q.readyCount
 	for {
-		s, e := q.first()
-		if e == nil {
+		s, at, ok := q.first()
+		if !ok {
 			return n
 		}
-		q.settle(s, e, Purged, fx)
+		q.settle(s, at, Purged, fx)
 	}
 }
 
@@ -17,8 +17,8 @@ func (q *Queue) Purge(fx *Effects) int {
 func (q *Queue) Drain(fx *Effects) int {
 	n := q.Len()
 	for p := len(q.lanes) - 1; p >= 0; p-- {
-		q.lanes[p].from(0, func(number uint64, e *entry) bool {
-			q.settle(makeSeq(uint8(p), number), e, Purged, fx)
+		q.lanes[p].from(0, func(at place) bool {
+			q.settle(makeSeq(uint8(p), at.number), at, Purged, fx)
 			return true
 		})
 	}
@@ -36,8 +36,9 @@ func (q *Queue) Each(from Seq, fn func(Seq, Message, State) bool) {
 		p, number = int(from.Priority()), from.number()
 	}
 	for ; p >= 0; p-- {
-		if !q.lanes[p].from(number, func(number uint64, e *entry) bool {
-			return fn(makeSeq(uint8(p), number), e.message(), e.state)
+		if !q.lanes[p].from(number, func(at place) bool {
+			e := at.entry()
+			return fn(makeSeq(uint8(p), at.number), e.message(), e.state)
 		}) {
 			return
 		}
