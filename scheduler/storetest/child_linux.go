@@ -1,0 +1,8 @@
+package storetest
+
+import "syscall"
+
+// endWithParent has a child killed when the test process ends, however it ends.
+func endWithParent() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}
