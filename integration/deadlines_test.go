@@ -17,21 +17,21 @@ const (
 	lateQuantile = 0.99
 )
 
+var clients = []struct {
+	name string
+	make func(testing.TB) client
+}{
+	{"amqp091-go", func(testing.TB) client { return goClient{} }},
+	{"librabbitmq", librabbitmqClient},
+	{"pika", pikaClient},
+	{"amqplib", nodeClient},
+}
+
 // TestDeadlines: 1,000 messages with TTLs of 50-3,000 ms in random order stand behind one of an hour in a queue nobody reads. Each client,
 // unchanged, finds all of them in the dead-letter queue, none early, 99% within 10 ms of their own deadline, and the hour-long one queued.
 func TestDeadlines(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		make func(testing.TB) client
-	}{
-		{"amqp091-go", func(testing.TB) client { return goClient{} }},
-		{"librabbitmq", librabbitmqClient},
-		{"pika", pikaClient},
-		{"amqplib", nodeClient},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			deadlineRuns(t, c.make(t), startCurfew(t))
-		})
+	for _, c := range clients {
+		t.Run(c.name, func(t *testing.T) { deadlineRuns(t, c.make(t), startCurfew(t)) })
 	}
 }
 
@@ -52,21 +52,26 @@ func deadlineRuns(t *testing.T, c client, broker *curfew) {
 	}
 }
 
-// deadlineRun publishes the plan, lets fault (if any) strike meanwhile, and returns the sorted lateness of the dead letters.
-func deadlineRun(t *testing.T, c client, broker *curfew, queue string, fault func()) []time.Duration {
+// fault strikes when half of a run is published, and heals when all is.
+type fault struct{ strike, heal func() }
+
+// deadlineRun publishes the plan, with a fault in the middle if there is one, and returns the sorted lateness of the dead letters.
+func deadlineRun(t *testing.T, c client, broker *curfew, queue string, f *fault) []time.Duration {
 	t.Helper()
 	q := topology{queue: queue, dlx: queue + ".dlx", dlq: queue + ".dead"}
 	c.declare(t, broker.url, q)
 	dead := c.collect(t, broker.url, q.dlq, shortCount)
-	faultDone := inBackground(func() struct{} {
-		if fault != nil {
-			fault()
-		}
-		return struct{}{}
-	})
-	published := c.publish(t, broker.url, q.queue, randomPlan(t))
+	plan := randomPlan(t)
+	var published []sent
+	if f == nil {
+		published = c.publish(t, broker.url, q.queue, plan)
+	} else {
+		published = c.publish(t, broker.url, q.queue, plan[:shortCount/2])
+		f.strike()
+		published = append(published, c.publish(t, broker.url, q.queue, plan[shortCount/2:])...)
+		f.heal()
+	}
 	arrived := dead()
-	faultDone()
 	if head := c.head(t, broker.url, q.queue); head != hourLong {
 		t.Errorf("the head of the queue is %q, not the hour-long message", head)
 	}

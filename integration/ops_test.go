@@ -32,10 +32,15 @@ func (c *curfew) ready() bool {
 	return status == http.StatusOK
 }
 
-// degraded: up and working, with part of it (the Redis schedule) away.
+// degraded: up and working, with the Redis schedule away. healthy: nothing to complain of.
 func (c *curfew) degraded() bool {
-	_, body := c.fetch("/healthz")
-	return strings.Contains(body, "degraded")
+	status, body := c.fetch("/healthz")
+	return status == http.StatusOK && strings.Contains(body, `"status":"degraded"`) && strings.Contains(body, "redis")
+}
+
+func (c *curfew) healthy() bool {
+	status, body := c.fetch("/healthz")
+	return status == http.StatusOK && strings.Contains(body, `"status":"ok"`)
 }
 
 // metric sums the samples of a metric whose label text contains each of the given parts.

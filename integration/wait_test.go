@@ -33,6 +33,3 @@ func freeAddr(t testing.TB) string {
 	defer l.Close()
 	return l.Addr().String()
 }
-
-// at closes a channel the given time from now: the moment in a run when a fault strikes.
-func at(d time.Duration) <-chan time.Time { return time.After(d) }

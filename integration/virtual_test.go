@@ -1,0 +1,105 @@
+package integration
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"go.uber.org/zap/zaptest"
+
+	"curfew/broker"
+	"curfew/broker/server"
+	"curfew/monitor"
+	"curfew/monitor/embedded"
+)
+
+// virtual is a whole Curfew, in memory, inside a synctest bubble: its clock is the bubble's and its connections are pipes, since a socket
+// would keep the bubble's time from passing.
+type virtual struct {
+	t        *testing.T
+	listener *pipeListener
+	stop     func()
+}
+
+func startVirtual(t *testing.T) *virtual {
+	t.Helper()
+	log := zaptest.NewLogger(t)
+	b, err := broker.New(broker.Options{Clock: func() int64 { return time.Now().UnixNano() }, Log: log})
+	check(t, err)
+	m, err := monitor.New(monitor.Options{Primary: embedded.New(b), Log: log})
+	check(t, err)
+	s := server.New(server.Options{Broker: b, Log: log, User: "virtual", Password: "virtual"})
+	v := &virtual{t: t, listener: newPipeListener()}
+
+	serving, stopServing := context.WithCancel(t.Context())
+	monitoring, stopMonitoring := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	ended.Go(func() { report(t, "serve", s.Serve(serving, v.listener)) })
+	ended.Go(func() { report(t, "monitor", m.Run(monitoring)) })
+	v.stop = func() {
+		stopServing()
+		synctest.Wait()
+		stopMonitoring()
+		ended.Wait()
+		report(t, "close", b.Close())
+	}
+	return v
+}
+
+func report(t *testing.T, what string, err error) {
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// dial connects the real client through a pipe.
+func (v *virtual) dial() *amqp091.Connection {
+	v.t.Helper()
+	conn, err := amqp091.DialConfig("amqp://virtual:virtual@virtual", amqp091.Config{
+		Dial: func(string, string) (net.Conn, error) { return v.listener.connect() },
+	})
+	check(v.t, err)
+	return conn
+}
+
+// pipeListener accepts what connect made.
+type pipeListener struct {
+	accepted chan net.Conn
+	closed   chan struct{}
+	close    func()
+}
+
+func newPipeListener() *pipeListener {
+	closed := make(chan struct{})
+	return &pipeListener{accepted: make(chan net.Conn), closed: closed, close: sync.OnceFunc(func() { close(closed) })}
+}
+
+func (l *pipeListener) connect() (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case l.accepted <- there:
+		return here, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.accepted:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	l.close()
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "pipe"} }
