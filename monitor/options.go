@@ -16,11 +16,15 @@ import (
 // Schedule is a schedule that outlives the process: a *redisstore.Store.
 type Schedule interface {
 	scheduler.Store
-	// Epoch says whether what is stored was begun by this owner and is whole.
+	// Epoch says whether what is stored is what Begin found, and renews the
+	// ownership.
 	Epoch(ctx context.Context) (ok bool, err error)
-	// Begin takes the schedule into possession, ahead of a rebuild.
+	// Refresh renews the ownership. It is due every redisstore.RefreshEvery.
+	Refresh(ctx context.Context) error
+	// Begin takes the schedule into possession. Another process's is refused.
 	Begin(ctx context.Context) error
-	// Scan names every stored shadow, each at least once, in pages.
+	// Scan names every stored shadow, each at least once, in pages that fn may
+	// change but not keep.
 	Scan(ctx context.Context, fn func(page []scheduler.Shadow) error) error
 	// Check looks at the server and its settings.
 	Check(ctx context.Context) (redisstore.Status, error)
@@ -39,8 +43,9 @@ type Options struct {
 	// Alerts is told of missed deadlines, and run by Run; nil for none.
 	Alerts *alert.Alerts
 	// WriteWindow is how long a shadow waits for its message to be settled before
-	// it is indexed and written; one whose deadline is nearer does not wait.
-	// 0 is 20 ms; below 0 none waits.
+	// it is indexed and written, so that one settled soon costs neither; a shadow
+	// whose deadline is within two windows does not wait. 0 is 20 ms; below 0 none
+	// waits.
 	WriteWindow time.Duration
 	// MissThreshold is the lateness from which a deadline counts as fired late;
 	// 0 is 1 s.

@@ -1,0 +1,161 @@
+// Package embedded makes a broker in this process a monitor's primary.
+//
+// It translates and does nothing else: whatever it promises, the broker promises.
+package embedded
+
+import (
+	"context"
+	"sync"
+
+	"curfew/broker"
+	"curfew/monitor"
+	"curfew/scheduler"
+)
+
+// Broker is what of a *broker.Broker is used.
+type Broker interface {
+	DeadlineEvents(ctx context.Context, buf []broker.DeadlineEvent) (n int, lagged bool, err error)
+	TrackDeadlines(refs []broker.MessageRef) []broker.MessageRef
+	Expire(refs []broker.MessageRef, out []broker.ExpireResult) []broker.ExpireResult
+	Deadlines(ctx context.Context, fn func([]broker.MessageRef) error) error
+	QueueName(id uint64) (vhost, name string, ok bool)
+	Now() int64
+}
+
+// Primary is a broker as a monitor sees it. Safe for concurrent use.
+type Primary struct {
+	broker  Broker
+	events  []broker.DeadlineEvent // of Events, which has one caller
+	scratch sync.Pool              // *scratch
+}
+
+var _ monitor.Primary = (*Primary)(nil)
+
+// scratch is what one call works with.
+type scratch struct {
+	refs    []broker.MessageRef
+	results []broker.ExpireResult
+	shadows []scheduler.Shadow
+}
+
+// New returns the primary that b is.
+func New(b Broker) *Primary {
+	return &Primary{broker: b, scratch: sync.Pool{New: func() any { return new(scratch) }}}
+}
+
+// Events implements monitor.Primary.
+func (p *Primary) Events(ctx context.Context, buf []monitor.Event) (n int, lagged bool, err error) {
+	if len(p.events) < len(buf) {
+		p.events = make([]broker.DeadlineEvent, len(buf))
+	}
+	n, lagged, err = p.broker.DeadlineEvents(ctx, p.events[:len(buf)])
+	for i := range p.events[:n] {
+		e := &p.events[i]
+		buf[i] = monitor.Event{
+			Shadow: scheduler.Shadow(e.Ref),
+			At:     e.At,
+			Kind:   eventKind(e.Kind),
+			Action: action(e.Action),
+			Path:   path(e.Path),
+		}
+	}
+	return n, lagged, err
+}
+
+// Track implements monitor.Primary.
+func (p *Primary) Track(shadows []scheduler.Shadow) []scheduler.Shadow {
+	s := p.scratch.Get().(*scratch)
+	defer p.scratch.Put(s)
+	s.ask(shadows)
+	kept := p.broker.TrackDeadlines(s.refs)
+	for i, r := range kept {
+		shadows[i] = scheduler.Shadow(r)
+	}
+	return shadows[:len(kept)]
+}
+
+// Expire implements monitor.Primary.
+func (p *Primary) Expire(shadows []scheduler.Shadow, out []monitor.Result) []monitor.Result {
+	s := p.scratch.Get().(*scratch)
+	defer p.scratch.Put(s)
+	s.ask(shadows)
+	s.results = p.broker.Expire(s.refs, s.results[:0])
+	for i := range s.results {
+		r := &s.results[i]
+		out = append(out, monitor.Result{At: r.At, Outcome: outcome(r.Outcome), Action: action(r.Action)})
+	}
+	return out
+}
+
+// Snapshot implements monitor.Primary.
+func (p *Primary) Snapshot(ctx context.Context, fn func(page []scheduler.Shadow) error) error {
+	s := p.scratch.Get().(*scratch)
+	defer p.scratch.Put(s)
+	return p.broker.Deadlines(ctx, func(refs []broker.MessageRef) error {
+		s.shadows = s.shadows[:0]
+		for _, r := range refs {
+			s.shadows = append(s.shadows, scheduler.Shadow(r))
+		}
+		return fn(s.shadows)
+	})
+}
+
+// QueueName implements monitor.Primary.
+func (p *Primary) QueueName(queue uint64) (vhost, name string, ok bool) {
+	return p.broker.QueueName(queue)
+}
+
+// Now implements monitor.Primary.
+func (p *Primary) Now() int64 { return p.broker.Now() }
+
+func (s *scratch) ask(shadows []scheduler.Shadow) {
+	s.refs = s.refs[:0]
+	for _, shadow := range shadows {
+		s.refs = append(s.refs, broker.MessageRef(shadow))
+	}
+}
+
+func eventKind(k broker.EventKind) monitor.EventKind {
+	switch k {
+	case broker.DeadlineEnqueued:
+		return monitor.Enqueued
+	case broker.DeadlineExpired:
+		return monitor.Lapsed
+	default:
+		return monitor.Settled
+	}
+}
+
+func action(a broker.Action) monitor.Action {
+	switch a {
+	case broker.DeadLettered:
+		return monitor.DeadLettered
+	case broker.Parked:
+		return monitor.Parked
+	default:
+		return monitor.Dropped
+	}
+}
+
+func path(p broker.Path) monitor.Path {
+	if p == broker.Lazy {
+		return monitor.Lazy
+	}
+	return monitor.Requeue
+}
+
+// outcome takes what it does not know for a failure: the message is asked about again.
+func outcome(o broker.ExpireOutcome) monitor.Outcome {
+	switch o {
+	case broker.Expired:
+		return monitor.Expired
+	case broker.Gone:
+		return monitor.Gone
+	case broker.Held:
+		return monitor.Held
+	case broker.NotDue:
+		return monitor.NotDue
+	default:
+		return monitor.Failed
+	}
+}

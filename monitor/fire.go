@@ -1,0 +1,209 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"curfew/scheduler"
+)
+
+const (
+	// fireBatch messages are put to the primary at a time, at most.
+	fireBatch = 1024
+	// rescueMillis is how far past its deadline a shadow must be for the index to
+	// fire in place of a Redis schedule that is up.
+	rescueMillis = 250
+	// retryMillis is when the index comes back to what the primary failed to
+	// answer for.
+	retryMillis = 1000
+	// heldMillis is when a message held at its deadline is looked at again. The
+	// primary expires it when it is requeued; this is for when that is not told.
+	heldMillis = 30_000
+)
+
+// firing is what the fire loop works with.
+type firing struct {
+	m       *Monitor
+	time    *timeline
+	batch   []scheduler.Shadow
+	results []Result
+	ledger  ledger
+
+	// What became of the batch.
+	done   []scheduler.Shadow // expired or gone
+	held   []scheduler.Later
+	notDue []scheduler.Later
+	failed []scheduler.Later
+}
+
+// fire sleeps until the earliest deadline and puts what is due to the primary.
+func (m *Monitor) fire(ctx context.Context, l *loop) error {
+	f := &firing{m: m, time: newTimeline(m.primary.Now), ledger: m.newLedger()}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		l.tick()
+		m.alarm.reset()
+		nextAt, err := f.round(ctx)
+		if err != nil {
+			return err
+		}
+		wait := heartbeat
+		if nextAt != 0 {
+			m.alarm.set(nextAt)
+			wait = min(wait, f.time.until(nextAt))
+		}
+		if wait <= 0 {
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-m.alarm.ring:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// round fires one batch of what is due, in order of deadline, and returns when the
+// next is, in Unix ms; 0 when none is known.
+func (f *firing) round(ctx context.Context) (nextAt int64, err error) {
+	nowAt := f.time.read()
+	var dueAt int64
+	if f.m.redis != nil {
+		f.ledger.stalled = false
+		if dueAt, err = f.from(ctx, f.m.due, nowAt, Eager); err != nil {
+			return 0, err
+		}
+		f.m.redis.drained()
+		if dueAt != 0 && dueAt <= nowAt {
+			return dueAt, nil // in order: the index has later ones, or the same
+		}
+	}
+	path, grace := f.m.indexFires()
+	f.ledger.stalled = grace > 0 && f.m.redis.stuck()
+	indexAt, err := f.from(ctx, f.m.index, nowAt-grace, path)
+	if indexAt != 0 {
+		indexAt += grace
+	}
+	nextAt = earlier(dueAt, indexAt)
+	f.m.nextAt.Store(nextAt)
+	return nextAt, err
+}
+
+// earlier of two instants, 0 being never.
+func earlier(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// indexFires says how long after a deadline the index fires, and under which name.
+func (m *Monitor) indexFires() (path Path, graceMillis int64) {
+	switch {
+	case m.redis == nil:
+		return Eager, 0
+	case m.redis.fires():
+		return Index, rescueMillis
+	default:
+		return Index, 0
+	}
+}
+
+// from fires a batch from one store and returns its next instant.
+func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt int64, path Path) (nextAt int64, err error) {
+	f.batch, nextAt, err = store.Claim(ctx, untilAt, fireBatch, untilAt+retryMillis, f.batch[:0])
+	if err != nil {
+		return 0, fmt.Errorf("monitor: claim: %w", err)
+	}
+	if len(f.batch) == 0 {
+		return nextAt, nil
+	}
+	f.results = f.m.primary.Expire(f.batch, f.results[:0])
+	if len(f.results) != len(f.batch) {
+		return 0, fmt.Errorf("monitor: the primary answered for %d of %d messages", len(f.results), len(f.batch))
+	}
+	if f.sort(path) > 0 && f.ledger.stalled {
+		f.m.redis.distrust()
+	}
+	if err := f.settle(ctx); err != nil {
+		return 0, err
+	}
+	for _, later := range [][]scheduler.Later{f.held, f.notDue, f.failed} {
+		for i := range later {
+			nextAt = earlier(nextAt, later[i].At)
+		}
+	}
+	return nextAt, nil
+}
+
+// sort splits the batch by its results, and returns how many expired.
+func (f *firing) sort(path Path) (expired int) {
+	f.done, f.held, f.notDue, f.failed = f.done[:0], f.held[:0], f.notDue[:0], f.failed[:0]
+	nowAt := f.time.read()
+	var count [outcomes]int
+	for i, r := range f.results {
+		s := f.batch[i]
+		count[r.Outcome]++
+		switch r.Outcome {
+		case Expired:
+			f.ledger.add(s, r.At, r.Action, path)
+			f.done = append(f.done, s)
+		case Gone:
+			f.done = append(f.done, s)
+		case Held:
+			f.held = append(f.held, scheduler.Later{Shadow: s, At: nowAt + heldMillis})
+		case NotDue:
+			f.notDue = append(f.notDue, scheduler.Later{Shadow: s, At: max(r.At, nowAt+1)})
+		case Failed:
+			f.failed = append(f.failed, scheduler.Later{Shadow: s, At: nowAt + retryMillis})
+		}
+	}
+	f.ledger.close()
+	f.m.metrics.countResults(&count)
+	return count[Expired]
+}
+
+// settle tells every store what became of the batch. Redis hears nothing of what is
+// not due, which stays claimed and on the due list, nor of what failed: that comes
+// back from the index, and from Redis when the lease has ended.
+func (f *firing) settle(ctx context.Context) error {
+	if f.m.redis != nil {
+		f.m.redis.settle(f.done, f.held)
+		if err := f.settleDue(ctx); err != nil {
+			return err
+		}
+	}
+	if err := f.m.index.Settle(ctx, f.done, f.held); err != nil {
+		return fmt.Errorf("monitor: index: %w", err)
+	}
+	if len(f.notDue)+len(f.failed) == 0 {
+		return nil
+	}
+	if err := f.m.index.Settle(ctx, nil, append(f.failed, f.notDue...)); err != nil {
+		return fmt.Errorf("monitor: index: %w", err)
+	}
+	return nil
+}
+
+// settleDue takes the batch off the due list, but for what is not due.
+func (f *firing) settleDue(ctx context.Context) error {
+	err := f.m.due.Settle(ctx, f.done, f.notDue)
+	for _, later := range [][]scheduler.Later{f.held, f.failed} {
+		if err != nil || len(later) == 0 {
+			continue
+		}
+		left := make([]scheduler.Shadow, len(later))
+		for i := range later {
+			left[i] = later[i].Shadow
+		}
+		err = f.m.due.Apply(ctx, nil, left)
+	}
+	if err != nil {
+		return fmt.Errorf("monitor: due list: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"curfew/scheduler"
+)
+
+const (
+	// feedBatch events are read from the primary at a time, at most.
+	feedBatch = 1024
+	// feedBuffers is how many such batches there are: one is read into while
+	// another is worked on.
+	feedBuffers = 2
+)
+
+// feedEvents is one batch on its way from read to ingest and back.
+type feedEvents struct {
+	events []Event
+	n      int
+}
+
+// read takes batches off the primary's feed. It waits there for as long as nothing
+// happens, which is why it is a loop of its own.
+func (m *Monitor) read(ctx context.Context, l *loop) error {
+	for ctx.Err() == nil {
+		l.tick()
+		if err := m.readBatch(ctx, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Monitor) readBatch(ctx context.Context, l *loop) error {
+	var b *feedEvents
+	l.idle.Store(true)
+	select {
+	case b = <-m.free:
+	case <-ctx.Done():
+		return nil
+	}
+	handedOn := false
+	defer func() {
+		if !handedOn {
+			m.free <- b
+		}
+	}()
+	n, lagged, err := m.primary.Events(ctx, b.events)
+	l.idle.Store(false)
+	if lagged {
+		m.metrics.lagged.Inc()
+		m.requestReconcile()
+	}
+	if err != nil {
+		return fmt.Errorf("monitor: read the feed: %w", err)
+	}
+	if n > 0 {
+		b.n, handedOn = n, true
+		m.arrived <- b // there is room for every buffer
+	}
+	return nil
+}
+
+// ingest keeps the index and the schedule in step with the primary.
+type ingest struct {
+	m      *Monitor
+	window window
+	urgent []scheduler.Shadow // of one batch: cannot wait
+	gone   []scheduler.Shadow // of one batch: left their queue
+	ledger ledger
+}
+
+func (m *Monitor) ingest(ctx context.Context, l *loop) error {
+	in := &ingest{
+		m:      m,
+		window: window{millis: m.options.WriteWindow.Milliseconds()},
+		ledger: m.newLedger(),
+	}
+	timer := time.NewTimer(heartbeat)
+	defer timer.Stop()
+	for {
+		l.tick()
+		select {
+		case b := <-m.arrived:
+			if err := in.batch(ctx, b); err != nil {
+				return err
+			}
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil
+		}
+		wait, err := in.open(ctx)
+		if err != nil {
+			return err
+		}
+		timer.Reset(wait)
+	}
+}
+
+// batch works through b and gives it back.
+func (in *ingest) batch(ctx context.Context, b *feedEvents) error {
+	defer func() { in.m.free <- b }()
+	in.urgent, in.gone = in.urgent[:0], in.gone[:0]
+	nowAt := in.m.primary.Now()
+	for i := range b.events[:b.n] {
+		e := &b.events[i]
+		switch {
+		case e.Kind == Enqueued && in.window.takes(e.Shadow.Deadline, nowAt):
+			in.window.push(e.Shadow, nowAt)
+		case e.Kind == Enqueued:
+			in.urgent = append(in.urgent, e.Shadow)
+		default:
+			if e.Kind == Lapsed {
+				in.ledger.add(e.Shadow, e.At, e.Action, e.Path)
+			}
+			in.gone = append(in.gone, e.Shadow)
+		}
+	}
+	in.ledger.close()
+	if err := in.m.admit(ctx, in.urgent); err != nil {
+		return err
+	}
+	// After admit: a removal is final.
+	return in.m.forget(ctx, in.gone)
+}
+
+// open admits what has waited long enough, and returns how long the next has to.
+func (in *ingest) open(ctx context.Context) (time.Duration, error) {
+	nowAt := in.m.primary.Now()
+	for {
+		waited := in.window.pop(nowAt, feedBatch)
+		if len(waited) == 0 {
+			break
+		}
+		if err := in.m.admit(ctx, waited); err != nil {
+			return 0, err
+		}
+	}
+	in.m.waiting.Store(int64(in.window.len()))
+	nextAt := in.window.nextAt()
+	if nextAt == 0 {
+		return heartbeat, nil
+	}
+	return time.Duration(max(nextAt-nowAt, 1)) * time.Millisecond, nil
+}
+
+// admit takes up those shadows whose message is still queued. It uses shadows as
+// scratch space.
+func (m *Monitor) admit(ctx context.Context, shadows []scheduler.Shadow) error {
+	if shadows = valid(shadows); len(shadows) == 0 {
+		return nil
+	}
+	kept := m.primary.Track(shadows)
+	m.metrics.spared.Add(float64(len(shadows) - len(kept)))
+	if len(kept) == 0 {
+		return nil
+	}
+	if m.redis != nil {
+		if err := m.redis.add(ctx, kept); err != nil {
+			return err
+		}
+	}
+	if err := m.index.Apply(ctx, kept, nil); err != nil {
+		return fmt.Errorf("monitor: index: %w", err)
+	}
+	m.alarm.before(earliest(kept))
+	return nil
+}
+
+// forget drops shadows whose message has left its queue.
+// It uses shadows as scratch space.
+func (m *Monitor) forget(ctx context.Context, shadows []scheduler.Shadow) error {
+	if shadows = valid(shadows); len(shadows) == 0 {
+		return nil
+	}
+	if m.redis != nil {
+		if err := m.redis.remove(ctx, shadows); err != nil {
+			return err
+		}
+	}
+	if err := m.index.Apply(ctx, nil, shadows); err != nil {
+		return fmt.Errorf("monitor: index: %w", err)
+	}
+	return nil
+}
+
+// earliest is the first deadline of a non-empty batch.
+func earliest(shadows []scheduler.Shadow) int64 {
+	at := shadows[0].Deadline
+	for i := range shadows {
+		at = min(at, shadows[i].Deadline)
+	}
+	return at
+}
+
+// valid keeps, in place, the deadlines a schedule can hold. The others are more than
+// two centuries away; the primary itself will find them.
+func valid(shadows []scheduler.Shadow) []scheduler.Shadow {
+	return slices.DeleteFunc(shadows, func(s scheduler.Shadow) bool {
+		return s.Deadline < 1 || s.Deadline > scheduler.MaxDeadline
+	})
+}

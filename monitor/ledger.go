@@ -1,0 +1,186 @@
+package monitor
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"curfew/monitor/alert"
+	"curfew/scheduler"
+)
+
+const (
+	// maxQueues bounds the queues that have metrics of their own; all others share
+	// the label "_other".
+	maxQueues   = 500
+	otherQueues = "_other"
+	// maxBooks bounds the queues whose counters are at hand. They are looked up
+	// anew when that many have been seen.
+	maxBooks = 4096
+)
+
+// missReason says why a deadline counts as missed by Curfew.
+type missReason uint8
+
+const (
+	missLate     missReason = iota // later than the threshold, for no reason below
+	missStalled                    // the schedule that was up did not fire
+	missUnrouted                   // the dead letter was parked
+
+	missReasons = int(iota)
+)
+
+func (r missReason) String() string {
+	return [missReasons]string{"late", "stalled", "dlx_failed"}[r]
+}
+
+// books holds the counters of queues. Safe for concurrent use.
+type books struct {
+	queueName func(uint64) (vhost, name string, ok bool)
+	fired     *prometheus.CounterVec // vhost, queue, action, path
+	missed    *prometheus.CounterVec // vhost, queue, reason
+
+	mu     sync.Mutex
+	byID   map[uint64]*book // by incarnation
+	labels map[[2]string]struct{}
+}
+
+// book holds what is counted for one queue. The counters are made when first used.
+type book struct {
+	vhost, queue string // its name
+	labels       [2]string
+
+	mu     sync.Mutex
+	fired  [actions][paths]prometheus.Counter
+	missed [missReasons]prometheus.Counter
+}
+
+// of finds the book of a queue.
+func (b *books) of(queue uint64) *book {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if k := b.byID[queue]; k != nil {
+		return k
+	}
+	if len(b.byID) >= maxBooks {
+		clear(b.byID)
+	}
+	k := b.open(queue)
+	b.byID[queue] = k
+	return k
+}
+
+func (b *books) open(queue uint64) *book {
+	vhost, name, ok := b.queueName(queue)
+	if !ok { // deleted meanwhile
+		return &book{vhost: otherQueues, queue: otherQueues, labels: [2]string{otherQueues, otherQueues}}
+	}
+	labels := [2]string{vhost, name}
+	if _, known := b.labels[labels]; !known {
+		if len(b.labels) >= maxQueues {
+			labels = [2]string{otherQueues, otherQueues}
+		} else {
+			b.labels[labels] = struct{}{}
+		}
+	}
+	return &book{vhost: vhost, queue: name, labels: labels}
+}
+
+func (b *books) countFired(k *book, a Action, p Path, n int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c := &k.fired[a][p]
+	if *c == nil {
+		*c = b.fired.WithLabelValues(k.labels[0], k.labels[1], a.String(), p.String())
+	}
+	(*c).Add(float64(n))
+}
+
+func (b *books) countMissed(k *book, r missReason, n int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c := &k.missed[r]
+	if *c == nil {
+		*c = b.missed.WithLabelValues(k.labels[0], k.labels[1], r.String())
+	}
+	(*c).Add(float64(n))
+}
+
+// ledger adds up expired messages, so that counters and alerts are touched once per
+// run of messages of the same queue and fate. Each loop has its own.
+type ledger struct {
+	books      *books
+	histogram  *latenessHistogram
+	alerts     *alert.Alerts
+	lateMillis int64 // from here on it is late
+	stalled    bool  // what is added was the schedule's to fire, and it did not
+
+	lateness latenessCount
+	queue    uint64
+	action   Action
+	path     Path
+	run      alert.Tally // of queue, action and path
+	late     alert.Tally // those of run that were late
+}
+
+func (m *Monitor) newLedger() ledger {
+	return ledger{
+		books:      m.books,
+		histogram:  m.metrics.lateness,
+		alerts:     m.options.Alerts,
+		lateMillis: m.options.MissThreshold.Milliseconds(),
+	}
+}
+
+// add counts one message that expired at the given instant.
+func (l *ledger) add(s scheduler.Shadow, at int64, a Action, p Path) {
+	if l.run.Count > 0 && (s.Queue != l.queue || a != l.action || p != l.path) {
+		l.flush()
+	}
+	l.queue, l.action, l.path = s.Queue, a, p
+	lateness := max(at-s.Deadline, 0)
+	l.lateness.add(lateness)
+	l.run.Add(s.Deadline, lateness)
+	if lateness >= l.lateMillis {
+		l.late.Add(s.Deadline, lateness)
+	}
+}
+
+// close hands on what was added since the last call.
+func (l *ledger) close() {
+	if l.run.Count == 0 {
+		return
+	}
+	l.flush()
+	l.histogram.merge(&l.lateness)
+	l.lateness = latenessCount{}
+}
+
+func (l *ledger) flush() {
+	k := l.books.of(l.queue)
+	l.books.countFired(k, l.action, l.path, l.run.Count)
+	event := alert.Event{
+		Kind:   alert.DeadlineMissed,
+		VHost:  k.vhost,
+		Queue:  k.queue,
+		Action: l.action.String(),
+		Tally:  l.run,
+	}
+	l.alerts.Record(event)
+	if l.action == Parked {
+		l.books.countMissed(k, missUnrouted, l.run.Count)
+		event.Kind = alert.DeadLetterUnroutable
+		l.alerts.Record(event)
+	}
+	if l.stalled {
+		l.books.countMissed(k, missStalled, l.run.Count)
+	}
+	if l.late.Count > 0 {
+		if !l.stalled {
+			l.books.countMissed(k, missLate, l.late.Count)
+		}
+		event.Kind, event.Tally = alert.DeadlineFiredLate, l.late
+		l.alerts.Record(event)
+	}
+	l.run, l.late = alert.Tally{}, alert.Tally{}
+}

@@ -1,0 +1,164 @@
+package monitor
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics of a monitor. Those that show a state are read when they are scraped.
+type metrics struct {
+	lateness *latenessHistogram
+	fired    *prometheus.CounterVec // vhost, queue, action, path
+	missed   *prometheus.CounterVec // vhost, queue, reason
+	restarts *prometheus.CounterVec // loop
+	lagged   prometheus.Counter
+	spared   prometheus.Counter // settled before they were indexed
+
+	results       [outcomes]prometheus.Counter
+	added         [2]prometheus.Counter // ok, error
+	removed       [2]prometheus.Counter // ok, error
+	writesDropped prometheus.Counter
+	writeTime     prometheus.Histogram
+	missing       prometheus.Counter
+	orphans       prometheus.Counter
+	up            prometheus.Gauge
+	skew          prometheus.Gauge
+}
+
+func newMetrics(r prometheus.Registerer, m *Monitor) (*metrics, error) {
+	reg := &registry{to: r}
+	x := &metrics{
+		lateness: newLatenessHistogram(),
+		fired: reg.counters("curfew_deadlines_fired_total",
+			"Messages that expired, by what became of them and by who noticed.", "vhost", "queue", "action", "path"),
+		missed: reg.counters("curfew_deadlines_missed_total",
+			"Messages that expired too late or could not be dead-lettered.", "vhost", "queue", "reason"),
+		restarts: reg.counters("curfew_loop_restarts_total",
+			"Loops of the monitor that ended and were started again.", "loop"),
+		lagged: reg.counter("curfew_feed_lagged_total",
+			"Times that events of the primary were lost, and a snapshot was taken."),
+		spared: reg.counter("curfew_shadows_spared_total",
+			"Messages settled before their shadow was indexed or written."),
+	}
+	reg.add(x.lateness)
+	results := reg.counters("curfew_fire_results_total",
+		"Answers of the primary to requests to expire a message.", "outcome")
+	for i := range x.results {
+		x.results[i] = results.WithLabelValues(Outcome(i).String())
+	}
+	reg.gauge("curfew_deadlines_pending", "Deadlines waiting for their time.",
+		func() float64 { return float64(m.pending()) })
+	reg.gauge("curfew_deadline_next_timestamp_seconds", "The next deadline; 0 when there is none.",
+		func() float64 { return float64(m.nextAt.Load()) / 1000 })
+	reg.add(&beats{loops: m.loops, desc: prometheus.NewDesc("curfew_scheduler_last_tick_timestamp_seconds",
+		"When a loop of the monitor was last alive.", []string{"loop"}, nil)})
+	if m.redis != nil {
+		x.addSchedule(reg)
+	}
+	return x, reg.err
+}
+
+// addSchedule adds what only a schedule in Redis has.
+func (x *metrics) addSchedule(reg *registry) {
+	writes := reg.counters("curfew_shadow_writes_total",
+		"Shadows by what was done with them in Redis; dropped are those given up when it failed.", "op", "result")
+	for i, result := range []string{"ok", "error"} {
+		x.added[i] = writes.WithLabelValues("add", result)
+		x.removed[i] = writes.WithLabelValues("remove", result)
+	}
+	x.writesDropped = writes.WithLabelValues("any", "dropped")
+	x.writeTime = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "curfew_shadow_write_duration_seconds",
+		Help:    "Time a batch of writes to Redis took.",
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
+	})
+	reg.add(x.writeTime)
+	repaired := reg.counters("curfew_reconcile_repaired_total",
+		"Differences between Redis and the primary that were repaired.", "kind")
+	x.missing, x.orphans = repaired.WithLabelValues("missing"), repaired.WithLabelValues("orphan")
+	x.up = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "curfew_schedule_up",
+		Help: "Whether the schedule in Redis fires; if not, the one in this process does.",
+	})
+	x.skew = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "curfew_clock_skew_seconds",
+		Help: "The clock of Redis less that of this process.",
+	})
+	reg.add(x.up)
+	reg.add(x.skew)
+}
+
+// countResults counts the answers to one batch.
+func (x *metrics) countResults(count *[outcomes]int) {
+	for i, n := range count {
+		if n > 0 {
+			x.results[i].Add(float64(n))
+		}
+	}
+}
+
+// wrote counts one batch written to Redis.
+func (x *metrics) wrote(added, removed int, took time.Duration, err error) {
+	result := 0
+	if err != nil {
+		result = 1
+	}
+	x.added[result].Add(float64(added))
+	x.removed[result].Add(float64(removed))
+	x.writeTime.Observe(took.Seconds())
+}
+
+func (x *metrics) setUp(up bool) {
+	if up {
+		x.up.Set(1)
+	} else {
+		x.up.Set(0)
+	}
+}
+
+// beats collects when each loop was last alive.
+type beats struct {
+	loops []*loop
+	desc  *prometheus.Desc
+}
+
+// Describe implements prometheus.Collector.
+func (b *beats) Describe(out chan<- *prometheus.Desc) { out <- b.desc }
+
+// Collect implements prometheus.Collector.
+func (b *beats) Collect(out chan<- prometheus.Metric) {
+	for _, l := range b.loops {
+		at := float64(l.lastTick().UnixMilli()) / 1000
+		out <- prometheus.MustNewConstMetric(b.desc, prometheus.GaugeValue, at, l.name)
+	}
+}
+
+// registry registers what it makes, and keeps the first error.
+type registry struct {
+	to  prometheus.Registerer
+	err error
+}
+
+func (g *registry) add(c prometheus.Collector) {
+	if err := g.to.Register(c); err != nil && g.err == nil {
+		g.err = fmt.Errorf("monitor: register metric: %w", err)
+	}
+}
+
+func (g *registry) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	g.add(c)
+	return c
+}
+
+func (g *registry) counter(name, help string) prometheus.Counter {
+	c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	g.add(c)
+	return c
+}
+
+func (g *registry) gauge(name, help string, value func() float64) {
+	g.add(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
+}

@@ -1,0 +1,191 @@
+package monitor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+
+	"curfew/scheduler"
+)
+
+const (
+	// syncRate is how many shadows a second a rebuild writes, at most. A server takes
+	// some 250,000 from one connection; the rest is for live traffic.
+	syncRate = 50_000
+	// reconcilePause is the least time between the end of one reconciliation of the
+	// index and the start of the next, so that a feed that lags for ever does not
+	// keep the primary busy with snapshots.
+	reconcilePause = time.Second
+)
+
+// requestReconcile has the index, and then the schedule, made whole.
+func (m *Monitor) requestReconcile() {
+	select {
+	case m.wanted <- struct{}{}:
+	default:
+	}
+}
+
+// reconcile makes the index whole at the start and whenever that is requested.
+func (m *Monitor) reconcile(ctx context.Context, l *loop) error {
+	for {
+		l.tick()
+		if err := m.fill(ctx); err != nil {
+			return err
+		}
+		if m.redis != nil {
+			m.redis.requestSync()
+		}
+		l.idle.Store(true)
+		if !sleep(ctx, reconcilePause) {
+			return nil
+		}
+		select {
+		case <-m.wanted:
+		case <-ctx.Done():
+			return nil
+		}
+		l.idle.Store(false)
+	}
+}
+
+// fill makes the index the same as the primary.
+func (m *Monitor) fill(ctx context.Context) error {
+	p := &pager{track: m.primary.Track, remove: m.forget}
+	p.add = func(ctx context.Context, shadows []scheduler.Shadow) error {
+		if err := m.index.Apply(ctx, shadows, nil); err != nil {
+			return fmt.Errorf("monitor: index: %w", err)
+		}
+		m.alarm.before(earliest(shadows))
+		return nil
+	}
+	queued, err := p.upsert(ctx, m.primary.Snapshot)
+	if err != nil {
+		return err
+	}
+	orphans, err := p.sweep(ctx, m.index.Scan)
+	if err != nil {
+		return err
+	}
+	m.log.Info("index filled", zap.Int("queued", queued), zap.Int("orphans", orphans))
+	return nil
+}
+
+// sync makes the schedule in Redis the same as the primary, and counts by how much it
+// differed. While messages come and go the count of what was missing is an estimate.
+func (m *Monitor) sync(ctx context.Context, r *redisSchedule) error {
+	limit := rate.NewLimiter(syncRate, pageSize)
+	p := &pager{track: m.primary.Track}
+	p.remove = func(ctx context.Context, shadows []scheduler.Shadow) error {
+		return r.apply(ctx, nil, shadows)
+	}
+	p.add = func(ctx context.Context, shadows []scheduler.Shadow) error {
+		if state, _ := r.current(); state == ScheduleDown {
+			return errLost
+		}
+		if err := limit.WaitN(ctx, len(shadows)); err != nil {
+			return err
+		}
+		return r.apply(ctx, shadows, nil)
+	}
+	orphans, err := p.sweep(ctx, r.store.Scan)
+	if err != nil {
+		return err
+	}
+	queued, err := p.upsert(ctx, m.primary.Snapshot)
+	if err != nil {
+		return err
+	}
+	missing := max(queued-p.known, 0)
+	m.metrics.missing.Add(float64(missing))
+	m.metrics.orphans.Add(float64(orphans))
+	r.claims.now()
+	m.log.Info("schedule reconciled",
+		zap.Int("queued", queued), zap.Int("missing", missing), zap.Int("orphans", orphans))
+	return nil
+}
+
+// pageSize is how many shadows are asked about or written at a time.
+const pageSize = 1024
+
+// pages names shadows page by page.
+type pages func(ctx context.Context, fn func(page []scheduler.Shadow) error) error
+
+// pager brings one store in line with the primary, a page at a time, while both go on
+// changing. See doc.go for why the order of its steps loses nothing.
+type pager struct {
+	track  func([]scheduler.Shadow) []scheduler.Shadow
+	add    func(context.Context, []scheduler.Shadow) error
+	remove func(context.Context, []scheduler.Shadow) error
+
+	known int // swept over and queued
+	asked []scheduler.Shadow
+	gone  []scheduler.Shadow
+}
+
+// sweep removes what the primary does not know and returns how many that were.
+func (p *pager) sweep(ctx context.Context, scan pages) (orphans int, err error) {
+	err = scan(ctx, func(page []scheduler.Shadow) error {
+		return chunks(page, func(some []scheduler.Shadow) error {
+			n, err := p.removeGone(ctx, some)
+			orphans += n
+			p.known += len(some) - n
+			return err
+		})
+	})
+	if err != nil {
+		return 0, fmt.Errorf("monitor: sweep: %w", err)
+	}
+	return orphans, nil
+}
+
+// upsert adds what the primary has and returns how many that are.
+func (p *pager) upsert(ctx context.Context, snapshot pages) (queued int, err error) {
+	err = snapshot(ctx, func(page []scheduler.Shadow) error {
+		return chunks(valid(page), func(some []scheduler.Shadow) error {
+			if err := p.add(ctx, some); err != nil {
+				return err
+			}
+			n, err := p.removeGone(ctx, some)
+			queued += len(some) - n
+			return err
+		})
+	})
+	if err != nil {
+		return 0, fmt.Errorf("monitor: snapshot: %w", err)
+	}
+	return queued, nil
+}
+
+// removeGone removes those that are not queued any more.
+func (p *pager) removeGone(ctx context.Context, some []scheduler.Shadow) (int, error) {
+	p.asked = append(p.asked[:0], some...)
+	kept := p.track(p.asked)
+	p.gone = p.gone[:0]
+	for _, s := range some {
+		if len(kept) > 0 && kept[0] == s {
+			kept = kept[1:]
+		} else {
+			p.gone = append(p.gone, s)
+		}
+	}
+	if len(p.gone) == 0 {
+		return 0, nil
+	}
+	return len(p.gone), p.remove(ctx, p.gone)
+}
+
+// chunks calls fn with at most pageSize of the shadows at a time.
+func chunks(shadows []scheduler.Shadow, fn func([]scheduler.Shadow) error) error {
+	for len(shadows) > 0 {
+		n := min(len(shadows), pageSize)
+		if err := fn(shadows[:n]); err != nil {
+			return err
+		}
+		shadows = shadows[n:]
+	}
+	return nil
+}

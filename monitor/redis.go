@@ -1,0 +1,279 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"curfew/monitor/alert"
+	"curfew/scheduler"
+	"curfew/scheduler/memstore"
+	"curfew/scheduler/redisstore"
+)
+
+const (
+	// lookaheadMillis is how far ahead of their time shadows are claimed, to wait
+	// on the due list, and how near a deadline must be for its shadow to go there
+	// without being written to Redis at all.
+	lookaheadMillis = 150
+	// leaseMillis is how long a claimed shadow stays claimed past the lookahead.
+	leaseMillis = 10_000
+	// claimBatch is claimed at a time, at most. A server runs a claim of 1,000 for
+	// 3 ms, and nothing else meanwhile.
+	claimBatch = 1024
+	// maxDue bounds the due list. A full one lets no claim through; shadows too near
+	// for Redis enter all the same, they are in the index anyhow.
+	maxDue = 1 << 16
+	// callTimeout bounds a call to Redis.
+	callTimeout = 2 * time.Second
+)
+
+// errLost says that the schedule went down while it was rebuilt.
+var errLost = errors.New("monitor: the schedule was lost while it was rebuilt")
+
+// redisSchedule is the schedule in Redis as the monitor sees it: whether it can be
+// relied on, what waits to be written to it, and what is claimed from it.
+//
+//	               rebuilt                    an error, an overflow,
+//	rebuilding ──────────────► up ──────────► another epoch
+//	    ▲                                          │
+//	    └───────────── it answers ──────── down ◄──┘
+//
+// Only while it is up does it fire, and what it fails to fire in time the index
+// does. An up schedule that let a deadline pass is distrusted: the index fires as if
+// it were down, until the keeper has looked at it.
+type redisSchedule struct {
+	store   Schedule
+	now     func() int64 // the primary's clock
+	log     *zap.Logger
+	alerts  *alert.Alerts
+	metrics *metrics
+	due     *memstore.Store
+	fire    *alarm // of the fire loop
+	claims  *alarm // of the claim loop
+	keeper  chan struct{}
+	writer  writer
+
+	distrusted atomic.Bool
+	answeredAt atomic.Int64 // Unix ms; the last claim that succeeded
+	behind     atomic.Bool  // that claim was full: there is more
+	full       atomic.Bool  // the claim loop waits for room on the due list
+	resync     atomic.Bool  // events were lost, or may have been
+
+	mu       sync.Mutex
+	state    ScheduleState
+	since    time.Time
+	reason   string   // why it is not up
+	told     string   // the last reason that was logged and alerted
+	warnings []string // what Check found
+}
+
+func newRedisSchedule(o Options, due *memstore.Store, fire *alarm) *redisSchedule {
+	return &redisSchedule{
+		store:  o.Redis,
+		now:    o.Primary.Now,
+		log:    o.Log.Named("schedule"),
+		alerts: o.Alerts,
+		due:    due,
+		fire:   fire,
+		claims: newAlarm(),
+		keeper: make(chan struct{}, 1),
+		writer: writer{arrived: make(chan struct{}, 1)},
+		state:  ScheduleDown,
+		since:  time.Now(),
+		reason: "not connected yet",
+	}
+}
+
+// current is the state and when it began.
+func (r *redisSchedule) current() (ScheduleState, time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state, r.since
+}
+
+// troubles says what is wrong, in words.
+func (r *redisSchedule) troubles() (reasons []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.state != ScheduleUp {
+		reasons = append(reasons, fmt.Sprintf("redis schedule %s: %s", r.state, r.reason))
+	} else if r.distrusted.Load() {
+		reasons = append(reasons, "redis schedule stuck: it let deadlines pass, the index fires")
+	}
+	return append(reasons, r.warnings...)
+}
+
+func (r *redisSchedule) up() bool {
+	state, _ := r.current()
+	return state == ScheduleUp
+}
+
+// fires says that the index need not fire at the deadline.
+func (r *redisSchedule) fires() bool { return r.up() && !r.distrusted.Load() }
+
+// stuck says that a schedule that is up has no excuse for a deadline it let pass:
+// it does not answer, or says that there is nothing more to claim.
+func (r *redisSchedule) stuck() bool {
+	return !r.behind.Load() || r.now()-r.answeredAt.Load() > rescueMillis
+}
+
+// distrust lets the index fire until the schedule has been looked at.
+func (r *redisSchedule) distrust() {
+	if !r.distrusted.Swap(true) {
+		r.log.Warn("schedule let deadlines pass, the index fires")
+		r.fire.now()
+		r.wakeKeeper()
+	}
+}
+
+// fail marks the schedule as down and drops what was to be written.
+func (r *redisSchedule) fail(operation string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.state == ScheduleDown {
+		return
+	}
+	r.writer.close(r.metrics)
+	r.enter(ScheduleDown, fmt.Sprintf("%s: %v", operation, err))
+	r.log.Warn("schedule down, the index fires at the deadline",
+		zap.String("operation", operation), zap.Error(err))
+	r.alerts.Degraded(r.reason)
+	r.told = r.reason
+	r.wakeKeeper()
+}
+
+// rebuilding lets writes in: what comes from now on reaches Redis.
+func (r *redisSchedule) rebuilding() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writer.open()
+	r.enter(ScheduleRebuilding, r.reason)
+}
+
+// rebuilt marks the schedule as up, unless it went down meanwhile.
+func (r *redisSchedule) rebuilt() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.state != ScheduleRebuilding {
+		return errLost
+	}
+	r.enter(ScheduleUp, "")
+	r.told = ""
+	r.answeredAt.Store(r.now())
+	r.distrusted.Store(false)
+	r.log.Info("schedule up")
+	r.alerts.Restored()
+	r.claims.now()
+	return nil
+}
+
+// enter changes the state. Callers hold mu.
+func (r *redisSchedule) enter(state ScheduleState, reason string) {
+	r.state, r.since, r.reason = state, time.Now(), reason
+	r.metrics.setUp(state == ScheduleUp)
+	r.fire.now()
+}
+
+// stillDown notes why the schedule could not be brought up.
+func (r *redisSchedule) stillDown(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	reason := err.Error()
+	if r.state == ScheduleRebuilding {
+		r.writer.close(r.metrics)
+		r.enter(ScheduleDown, reason)
+	}
+	if reason != r.told {
+		r.log.Warn("schedule cannot be brought up, the index fires at the deadline; trying on", zap.Error(err))
+		r.alerts.Degraded(reason)
+	}
+	r.reason, r.told = reason, reason
+}
+
+// inspected takes note of what was found at the server.
+func (r *redisSchedule) inspected(s redisstore.Status) {
+	r.metrics.skew.Set(float64(s.SkewMillis) / 1000)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.Equal(s.Warnings, r.warnings) {
+		for _, w := range s.Warnings {
+			r.log.Warn("schedule in danger", zap.String("warning", w))
+		}
+	}
+	r.warnings = s.Warnings
+}
+
+// requestSync has the schedule made whole.
+func (r *redisSchedule) requestSync() {
+	r.resync.Store(true)
+	r.wakeKeeper()
+}
+
+func (r *redisSchedule) wakeKeeper() {
+	select {
+	case r.keeper <- struct{}{}:
+	default:
+	}
+}
+
+// add takes shadows in: the near ones to the due list, all others to be written. It
+// reorders them.
+func (r *redisSchedule) add(ctx context.Context, shadows []scheduler.Shadow) error {
+	nearUntil := r.now() + lookaheadMillis
+	near := 0
+	for i, s := range shadows {
+		if s.Deadline <= nearUntil {
+			shadows[near], shadows[i] = s, shadows[near]
+			near++
+		}
+	}
+	r.put(shadows[near:], nil, nil)
+	if near == 0 {
+		return nil
+	}
+	if err := r.due.Apply(ctx, shadows[:near], nil); err != nil {
+		return fmt.Errorf("monitor: due list: %w", err)
+	}
+	return nil
+}
+
+// remove drops shadows from wherever add and claims put them.
+func (r *redisSchedule) remove(ctx context.Context, shadows []scheduler.Shadow) error {
+	r.put(nil, shadows, nil)
+	if err := r.due.Apply(ctx, nil, shadows); err != nil {
+		return fmt.Errorf("monitor: due list: %w", err)
+	}
+	return nil
+}
+
+// settle has done removed from Redis and held written with a later score.
+func (r *redisSchedule) settle(done []scheduler.Shadow, held []scheduler.Later) {
+	r.put(nil, done, held)
+}
+
+func (r *redisSchedule) put(add, remove []scheduler.Shadow, later []scheduler.Later) {
+	if !r.writer.put(add, remove, later) {
+		r.fail("write", errBacklog)
+	}
+}
+
+// trust lets an up schedule fire again.
+func (r *redisSchedule) trust() {
+	if r.distrusted.Swap(false) {
+		r.claims.now()
+	}
+}
+
+// drained lets the claim loop go on if it waits for room.
+func (r *redisSchedule) drained() {
+	if r.full.Load() {
+		r.claims.now()
+	}
+}

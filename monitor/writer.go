@@ -1,0 +1,197 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"curfew/scheduler"
+)
+
+const (
+	// writeBatch shadows are written per call, at most.
+	writeBatch = 1024
+	// flushEvery is how long a batch collects.
+	flushEvery = 5 * time.Millisecond
+	// maxBacklog bounds what waits to be written, 24 B each: a second or two of a
+	// server that does not answer. A full backlog is dropped and the schedule is
+	// down, to be rebuilt.
+	maxBacklog = 1 << 18
+	// keepBacklog is how large an emptied buffer may stay.
+	keepBacklog = 1 << 14
+)
+
+var errBacklog = errors.New("the backlog of writes is full")
+
+// pending is what is to be written. Additions go first: a removal is final.
+type pending struct {
+	add    []scheduler.Shadow
+	remove []scheduler.Shadow
+	later  []scheduler.Later
+}
+
+func (p *pending) len() int { return len(p.add) + len(p.remove) + len(p.later) }
+
+// reset empties p, and gives back what a burst made large.
+func (p *pending) reset() {
+	if cap(p.add)+cap(p.remove)+cap(p.later) > keepBacklog {
+		*p = pending{}
+		return
+	}
+	p.add, p.remove, p.later = p.add[:0], p.remove[:0], p.later[:0]
+}
+
+// writer is the backlog of writes to Redis. Safe for concurrent use; leaf lock.
+type writer struct {
+	mu      sync.Mutex
+	on      bool // else what is put is dropped
+	waiting pending
+	taken   uint64 // shadows put, ever
+	written uint64 // of them, those written or dropped
+	arrived chan struct{}
+}
+
+// put appends to the backlog; false says that there is no room. A later shadow is
+// added, too, in case Redis does not have it.
+func (w *writer) put(add, remove []scheduler.Shadow, later []scheduler.Later) bool {
+	n := len(add) + len(remove) + len(later)
+	if n == 0 {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.on {
+		return true
+	}
+	if w.waiting.len()+n > maxBacklog {
+		return false
+	}
+	w.taken += uint64(n)
+	w.waiting.add = append(w.waiting.add, add...)
+	w.waiting.remove = append(w.waiting.remove, remove...)
+	w.waiting.later = append(w.waiting.later, later...)
+	select {
+	case w.arrived <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+func (w *writer) open() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.on = true
+}
+
+// close drops the backlog and whatever is put from now on.
+func (w *writer) close(m *metrics) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.on = false
+	m.writesDropped.Add(float64(w.waiting.len()))
+	w.waiting.reset()
+	w.written = w.taken
+}
+
+// swap takes the backlog into p, which is empty.
+func (w *writer) swap(p *pending) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting, *p = *p, w.waiting
+}
+
+// wrote counts n shadows as written.
+func (w *writer) wrote(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.written = min(w.written+uint64(n), w.taken)
+}
+
+// progress is how many shadows were put and how many of them are written.
+func (w *writer) progress() (taken, written uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.taken, w.written
+}
+
+// write takes the backlog to Redis. An error marks the schedule as down; it does
+// not end the loop.
+func (r *redisSchedule) write(ctx context.Context, l *loop) error {
+	var p pending
+	timer := time.NewTimer(heartbeat)
+	defer timer.Stop()
+	for {
+		l.tick()
+		timer.Reset(heartbeat)
+		select {
+		case <-r.writer.arrived:
+		case <-timer.C:
+			continue
+		case <-ctx.Done():
+			return nil
+		}
+		if !sleep(ctx, flushEvery) {
+			return nil
+		}
+		r.writer.swap(&p)
+		n, nearest := p.len(), int64(0)
+		if len(p.add) > 0 {
+			nearest = earliest(p.add)
+		}
+		if err := r.flush(ctx, &p); err != nil {
+			r.fail("write", err)
+		}
+		r.writer.wrote(n)
+		p.reset()
+		if nearest != 0 {
+			r.claims.before(nearest - lookaheadMillis/2)
+		}
+	}
+}
+
+// flush writes p in bounded calls.
+func (r *redisSchedule) flush(ctx context.Context, p *pending) error {
+	for _, l := range p.later {
+		p.add = append(p.add, l.Shadow)
+	}
+	for add := p.add; len(add) > 0; {
+		n := min(len(add), writeBatch)
+		if err := r.apply(ctx, add[:n], nil); err != nil {
+			return err
+		}
+		add = add[n:]
+	}
+	for later := p.later; len(later) > 0; {
+		n := min(len(later), writeBatch)
+		if err := r.rescore(ctx, later[:n]); err != nil {
+			return err
+		}
+		later = later[n:]
+	}
+	for remove := p.remove; len(remove) > 0; {
+		n := min(len(remove), writeBatch)
+		if err := r.apply(ctx, nil, remove[:n]); err != nil {
+			return err
+		}
+		remove = remove[n:]
+	}
+	return nil
+}
+
+// apply writes one batch, timed and counted.
+func (r *redisSchedule) apply(ctx context.Context, add, remove []scheduler.Shadow) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	started := time.Now()
+	err := r.store.Apply(ctx, add, remove)
+	r.metrics.wrote(len(add), len(remove), time.Since(started), err)
+	return err
+}
+
+// rescore gives shadows another instant to be claimed at.
+func (r *redisSchedule) rescore(ctx context.Context, later []scheduler.Later) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return r.store.Settle(ctx, nil, later)
+}
