@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+)
+
+// printBanner tells a person what to point a client to. Its last line is what container test suites
+// wait for (Testcontainers: RabbitMQ module).
+func printBanner(w io.Writer, c *config, recovered int, amqpAddr, opsAddr net.Addr) {
+	ops := "http://" + reachable(opsAddr.String())
+	lines := []string{
+		"Curfew " + versionText(),
+		"  AMQP      " + clientURL(c, amqpAddr),
+		"  Metrics   " + ops + "/metrics",
+		"  Health    " + ops + "/healthz, " + ops + "/readyz",
+		"  Schedule  " + scheduleText(c),
+		"  Store     " + storeText(c, recovered),
+		"  Monitor   " + monitorText(c),
+		"  Try       curfew demo",
+		"Server startup complete",
+	}
+	fmt.Fprintln(w, strings.Join(lines, "\n"))
+}
+
+// clientURL shows the password only if everybody knows it.
+func clientURL(c *config, addr net.Addr) string {
+	u := url.URL{Scheme: "amqp", Host: reachable(addr.String()), Path: "/", User: url.UserPassword(c.User, c.Password)}
+	if c.User != "guest" || c.Password != "guest" {
+		u.User = url.UserPassword(c.User, "PASSWORD")
+	}
+	return u.String()
+}
+
+func scheduleText(c *config) string {
+	switch {
+	case !c.Monitor:
+		return "none"
+	case c.RedisURL == "":
+		return "embedded (CURFEW_REDIS_URL is empty)"
+	}
+	return c.RedisURL.redacted()
+}
+
+func storeText(c *config, recovered int) string {
+	if c.DataDir == "" {
+		return "memory only: messages are lost when Curfew stops"
+	}
+	dir, err := filepath.Abs(c.DataDir)
+	if err != nil {
+		dir = c.DataDir
+	}
+	return fmt.Sprintf("%s (sync: %s), %d messages recovered", dir, c.StoreSync, recovered)
+}
+
+func monitorText(c *config) string {
+	if !c.Monitor {
+		return "off: messages expire only at the head of a queue"
+	}
+	return "on: deadlines fire when they come"
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/kelseyhightower/envconfig"
+)
+
+const prefix = "CURFEW"
+
+// config is every variable there is. The name of a field is the name of its variable, CURFEW_
+// before it.
+//
+// There is no envconfig tag on purpose: envconfig falls back from such a name to the same without
+// prefix, and a stray USER or PORT of the surroundings would count. Tags:
+//
+//	default  the value when the variable is not set; a variable set to nothing is nothing
+//	allow    what it takes: "a|b" one of these, "a..b" between these, else words for what the field's
+//	         type checks by itself; no tag: any text
+//	desc     what it means, for people
+//	secret   never shown; may come from the file that <variable>_FILE names
+//	alias    a variable that is used when this one is not set
+type config struct {
+	AMQPAddr        address       `split_words:"true" default:"127.0.0.1:5672" allow:"host:port" desc:"where AMQP clients connect"`
+	OpsAddr         address       `split_words:"true" default:"127.0.0.1:15692" allow:"host:port" desc:"where /metrics, /healthz and /readyz are; no credentials, no message data"`
+	DataDir         string        `split_words:"true" default:"./curfew-data" desc:"folder of the message store; empty: memory only"`
+	StoreSync       string        `split_words:"true" default:"group" allow:"group|interval|never" desc:"when durable messages are synced to disk: before each confirm (in groups), now and then, or when the system likes"`
+	RedisURL        redisURL      `split_words:"true" default:"" allow:"redis://, rediss://, unix://, redis-cluster:// or redis-sentinel://, or nothing" secret:"true" desc:"where the schedule of deadlines lives; empty: in the process"`
+	RedisShards     int           `split_words:"true" default:"4" allow:"1..1024" desc:"sorted sets the schedule is spread over"`
+	Monitor         bool          `split_words:"true" default:"true" allow:"true|false" desc:"fire deadlines when they come; false: messages expire only at the head of a queue"`
+	MissThreshold   time.Duration `split_words:"true" default:"1s" allow:"1ms..24h" desc:"a deadline fired later than this is reported as fired late"`
+	TTLPrecedence   string        `split_words:"true" default:"min" allow:"min|message" desc:"when queue and message both set a time to live: the lower counts, or the message's own"`
+	Unroutable      string        `split_words:"true" default:"park" allow:"park|drop" desc:"what becomes of a dead letter that its exchange routes nowhere: kept in curfew.undeliverable, or lost"`
+	AlertWebhookURL webhookURL    `split_words:"true" default:"" allow:"an http:// or https:// URL, or nothing" secret:"true" desc:"alerts are posted here in Alertmanager's webhook format; empty: they are only logged"`
+	User            string        `split_words:"true" default:"guest" alias:"RABBITMQ_DEFAULT_USER" desc:"the one AMQP user; guest may log in from loopback only"`
+	Password        string        `split_words:"true" default:"guest" alias:"RABBITMQ_DEFAULT_PASS" secret:"true" desc:"its password"`
+	Instance        instance      `split_words:"true" default:"" allow:"letters, digits, '.', '_' and '-', 64 at most" desc:"name of this Curfew in Redis and in alerts; empty: the host name. No two may share one"`
+	FrameMax        int           `split_words:"true" default:"131072" allow:"4096..16777216" desc:"largest AMQP frame in bytes"`
+	ChannelMax      int           `split_words:"true" default:"2047" allow:"1..65535" desc:"channels per connection"`
+	Heartbeat       seconds       `split_words:"true" default:"60s" allow:"whole seconds from 0s to 18h" desc:"heartbeat offered to clients; 0s: none"`
+	MaxMessageSize  byteSize      `split_words:"true" default:"16MiB" allow:"1KiB..512MiB" desc:"largest message body"`
+	MaxConnections  int           `split_words:"true" default:"1024" allow:"1..1000000" desc:"AMQP connections open at once"`
+	LogLevel        string        `split_words:"true" default:"info" allow:"debug|info|warn|error" desc:"least severe level that is logged"`
+	LogFormat       string        `split_words:"true" default:"auto" allow:"auto|console|json" desc:"auto: console on a terminal, else json"`
+}
+
+// loadConfig reads the environment. The error is a usageError that says what is wrong.
+func loadConfig() (config, error) {
+	var c config
+	settings := settingsOf(&c)
+	errs := unknownVariables(settings, os.Environ())
+	errs = append(errs, readEnvironment(&c, settings)...)
+	if c.Instance == "" {
+		errs = append(errs, c.Instance.setHostName())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return config{}, usageError{err}
+	}
+	return c, nil
+}
+
+// readEnvironment fills c. Values that are there but not allowed are all reported, of values that
+// cannot be read at all the first.
+func readEnvironment(c *config, settings []setting) []error {
+	if err := envconfig.Process(prefix, c); err != nil {
+		return []error{explain(err, settings)}
+	}
+	var errs []error
+	for _, s := range settings {
+		if err := s.readElsewhere(); err != nil {
+			errs = append(errs, err)
+		} else if !s.allowed() {
+			errs = append(errs, s.refuse(fmt.Sprint(s.field), nil))
+		}
+	}
+	return errs
+}
+
+// explain turns envconfig's error into ours.
+func explain(err error, settings []setting) error {
+	parse, ok := errors.AsType[*envconfig.ParseError](err)
+	if !ok {
+		return err
+	}
+	i := slices.IndexFunc(settings, func(s setting) bool { return s.name == parse.KeyName })
+	return settings[i].refuse(parse.Value, parse.Err)
+}

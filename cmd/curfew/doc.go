@@ -1,0 +1,32 @@
+// Command curfew runs the broker and its deadline monitor in one process.
+//
+//	curfew [serve]      run until SIGTERM or SIGINT
+//	curfew demo         the story in ten seconds: deadlines that fire with nobody consuming
+//	curfew config       every variable, its default, its value and what it means
+//	curfew healthcheck  ask a running one whether it is ready
+//	curfew version
+//
+// It is wiring only: what it starts is broker/store, broker, broker/server, monitor and the ops
+// endpoints (/metrics, /healthz, /readyz), in that order, and it stops them in the opposite one.
+//
+//	starting ──recovered, listening──► ready ──signal, or a part failed──► stopping ──► ended
+//	 /readyz 503                        200          503
+//
+// # Configuration
+//
+// The environment alone, prefix CURFEW_: see type config. A value that is not allowed and a variable
+// that does not exist are both refused at the start.
+//
+// # Exit codes
+//
+//	0  it ended as asked
+//	1  it could not start, or a part failed, or (healthcheck, demo) the answer is no
+//	2  the command line or a variable is wrong
+//
+// A first SIGTERM or SIGINT stops gracefully within ten seconds; a second one at once.
+//
+// # Left to others
+//
+// Everything that is not a process's own business: the packages take Options structs and know
+// nothing of the environment, of signals or of flags.
+package main

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker for a release.
+var version = ""
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// usageError is a wrong command line or environment.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// run executes one command line and returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := rootCommand()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(stderr, "curfew:", err)
+	var usage usageError
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func rootCommand() *cobra.Command {
+	serve := serveCommand()
+	root := &cobra.Command{
+		Use:           "curfew",
+		Short:         "AMQP 0-9-1 broker whose message deadlines fire on time, with nobody consuming",
+		Args:          unknownCommand,
+		RunE:          serve.RunE,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(serve, demoCommand(), configCommand(), healthcheckCommand(), versionCommand())
+	for _, cmd := range root.Commands() {
+		cmd.Args = noArguments
+	}
+	return root
+}
+
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("unknown command %q; curfew help lists them", args[0])}
+	}
+	return nil
+}
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	if err := cobra.NoArgs(cmd, args); err != nil {
+		return usageError{fmt.Errorf("%s takes no arguments, got %q", cmd.Name(), args)}
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"curfew/broker"
+	"curfew/broker/server"
+	"curfew/broker/store"
+	"curfew/monitor"
+	"curfew/monitor/alert"
+	"curfew/monitor/embedded"
+	"curfew/scheduler/redisstore"
+)
+
+// node is a broker with its store, its AMQP server and its monitor, as serve and demo run it.
+type node struct {
+	store     *store.Store
+	recovered int // messages found in the store
+	broker    *broker.Broker
+	server    *server.Server
+	redis     *redisstore.Store // nil: no Redis
+	monitor   *monitor.Monitor  // nil: no monitor
+}
+
+// openNode recovers what is stored and makes the parts; nothing runs yet. close undoes it.
+func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *node, err error) {
+	n = &node{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.close())
+			n = nil
+		}
+	}()
+	if err := n.openBroker(c, log); err != nil {
+		return n, err
+	}
+	if err := metrics.Register(n.broker); err != nil {
+		return n, fmt.Errorf("register the broker's metrics: %w", err)
+	}
+	n.server = server.New(server.Options{
+		Broker: n.broker, Log: log, Version: versionText(),
+		User: c.User, Password: c.Password,
+		FrameMax: uint32(c.FrameMax), ChannelMax: uint16(c.ChannelMax), Heartbeat: c.Heartbeat.offered(),
+		MaxConnections: c.MaxConnections,
+	})
+	if c.Monitor {
+		err = n.openMonitor(c, metrics, log)
+	}
+	return n, err
+}
+
+func (n *node) openBroker(c *config, log *zap.Logger) error {
+	s, recovery, err := store.Open(store.Options{Dir: c.DataDir, Log: log})
+	if err != nil {
+		return fmt.Errorf("CURFEW_DATA_DIR: %w", err)
+	}
+	n.store = s
+	for _, q := range recovery.Queues {
+		n.recovered += len(q.Entries)
+	}
+	n.broker, err = broker.New(broker.Options{
+		Store: s, Log: log, MaxMessageBytes: int(c.MaxMessageSize),
+		TTLPrecedence: precedences[c.TTLPrecedence], Unroutable: unroutables[c.Unroutable],
+	})
+	return err
+}
+
+var (
+	precedences = map[string]broker.Precedence{"min": broker.Lower, "message": broker.MessageFirst}
+	unroutables = map[string]broker.Unroutable{"park": broker.Park, "drop": broker.Drop}
+)
+
+func (n *node) openMonitor(c *config, metrics prometheus.Registerer, log *zap.Logger) error {
+	alerts, err := alert.New(alert.Options{
+		WebhookURL: string(c.AlertWebhookURL), Instance: string(c.Instance), Log: log, Registerer: metrics,
+	})
+	if err != nil {
+		return fmt.Errorf("CURFEW_ALERT_WEBHOOK_URL: %w", err)
+	}
+	if c.RedisURL != "" {
+		n.redis, err = redisstore.Open(redisstore.Options{
+			URL: string(c.RedisURL), Instance: string(c.Instance), Shards: c.RedisShards, Now: n.broker.Now,
+		})
+		if err != nil {
+			return fmt.Errorf("CURFEW_REDIS_URL: %w", err)
+		}
+	}
+	n.monitor, err = monitor.New(monitor.Options{
+		Primary: embedded.New(n.broker), Redis: n.redis, Alerts: alerts, MissThreshold: c.MissThreshold, Log: log, Registerer: metrics,
+	})
+	return err
+}
+
+// run serves clients on l and fires deadlines until ctx ends or a part fails, then lets the
+// connections end before the monitor, so that it sees what they settled.
+func (n *node) run(ctx context.Context, l net.Listener) error {
+	serving, stopServing := context.WithCancel(ctx)
+	defer stopServing()
+	monitoring, stopMonitoring := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopMonitoring()
+	ended := make(chan error, 1)
+	go func() {
+		defer stopServing()
+		ended <- n.runMonitor(monitoring)
+	}()
+	err := n.server.Serve(serving, l)
+	stopMonitoring()
+	return errors.Join(err, <-ended)
+}
+
+func (n *node) runMonitor(ctx context.Context) error {
+	if n.monitor == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return n.monitor.Run(ctx)
+}
+
+// close flushes and frees what openNode made.
+func (n *node) close() error {
+	var errs []error
+	if n.redis != nil {
+		errs = append(errs, n.redis.Close())
+	}
+	if n.broker != nil {
+		errs = append(errs, n.broker.Close())
+	}
+	if n.store != nil {
+		errs = append(errs, n.store.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// tickLimit is how long the monitor's loop may be silent before only a restart helps. It is alive at
+// least once a second.
+const tickLimit = 20 * time.Second
+
+// monitorVitals judges the monitor's own account. since is when it was to begin: before its first tick
+// its silence counts from there.
+func monitorVitals(h monitor.Health, since, now time.Time) vitals {
+	v := vitals{Reasons: h.Reasons, Detail: h}
+	if h.LastTick.After(since) {
+		since = h.LastTick
+	}
+	if silent := now.Sub(since); silent > tickLimit {
+		v.Dead = true
+		v.Reasons = append(v.Reasons, fmt.Sprintf("the loop that fires deadlines has been silent for %s", silent.Round(time.Second)))
+	}
+	return v
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/zap"
+)
+
+// phase is where the process is in its life.
+type phase string
+
+const (
+	starting phase = "starting"
+	ready    phase = "ready"
+	stopping phase = "stopping"
+)
+
+// vitals is what one part says of itself.
+type vitals struct {
+	Dead    bool     // it will not recover without a restart
+	Reasons []string // why it is degraded or dead, for an operator
+	Detail  any      // shown as JSON; nil for nothing
+}
+
+// ops answers the questions of operators' machines over HTTP: /metrics, /healthz, /readyz. It needs no
+// credentials and shows no message data. Safe for concurrent use.
+type ops struct {
+	metrics prometheus.Gatherer
+
+	mu    sync.Mutex
+	phase phase
+	parts map[string]func() vitals
+}
+
+func newOps(metrics prometheus.Gatherer) *ops {
+	return &ops{metrics: metrics, phase: starting, parts: make(map[string]func() vitals)}
+}
+
+// watch makes a part's vitals count from now on. check is called from any goroutine.
+func (o *ops) watch(name string, check func() vitals) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.parts[name] = check
+}
+
+func (o *ops) enter(p phase) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.phase = p
+}
+
+const (
+	opsTimeout  = 10 * time.Second
+	opsShutdown = time.Second
+)
+
+// serve answers on l until ctx ends.
+func (o *ops) serve(ctx context.Context, l net.Listener) error {
+	s := &http.Server{
+		Handler:           o.handler(),
+		ReadHeaderTimeout: opsTimeout,
+		ReadTimeout:       opsTimeout,
+		WriteTimeout:      3 * opsTimeout,
+		IdleTimeout:       6 * opsTimeout,
+	}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), opsShutdown)
+		defer cancel()
+		if s.Shutdown(grace) != nil {
+			s.Close()
+		}
+	})
+	err := s.Serve(l)
+	if !stop() {
+		<-ended
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("ops endpoints: %w", err)
+}
+
+// start serves in the background; stop ends that and waits for it.
+func (o *ops) start(ctx context.Context, l net.Listener, log *zap.Logger) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := o.serve(ctx, l); err != nil {
+			log.Error("metrics and health are not served any more", zap.Error(err))
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+func (o *ops) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(o.metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	mux.HandleFunc("GET /healthz", o.healthz)
+	mux.HandleFunc("GET /readyz", o.readyz)
+	return mux
+}
+
+// health is the body of /healthz.
+type health struct {
+	Status  string         `json:"status"` // ok, degraded, dead
+	Phase   phase          `json:"phase"`
+	Reasons []string       `json:"reasons,omitempty"`
+	Parts   map[string]any `json:"parts,omitempty"`
+}
+
+// healthz is 503 only when a restart is the cure; degraded service is still service.
+func (o *ops) healthz(w http.ResponseWriter, _ *http.Request) {
+	h := o.health()
+	code := http.StatusOK
+	if h.Status == "dead" {
+		code = http.StatusServiceUnavailable
+	}
+	answer(w, code, h)
+}
+
+func (o *ops) health() health {
+	o.mu.Lock()
+	h := health{Status: "ok", Phase: o.phase, Parts: make(map[string]any)}
+	checks := maps.Clone(o.parts)
+	o.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(checks)) {
+		h.add(name, checks[name]())
+	}
+	return h
+}
+
+func (h *health) add(name string, v vitals) {
+	if v.Detail != nil {
+		h.Parts[name] = v.Detail
+	}
+	for _, reason := range v.Reasons {
+		h.Reasons = append(h.Reasons, name+": "+reason)
+	}
+	switch {
+	case v.Dead:
+		h.Status = "dead"
+	case len(v.Reasons) > 0 && h.Status == "ok":
+		h.Status = "degraded"
+	}
+}
+
+// readyz is 200 while clients are welcome: after recovery, until the stop begins.
+func (o *ops) readyz(w http.ResponseWriter, _ *http.Request) {
+	o.mu.Lock()
+	p := o.phase
+	o.mu.Unlock()
+	code := http.StatusOK
+	if p != ready {
+		code = http.StatusServiceUnavailable
+	}
+	answer(w, code, map[string]phase{"status": p})
+}
+
+func answer(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body) // a peer that is gone needs no answer
+}

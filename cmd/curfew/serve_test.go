@@ -1,0 +1,185 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/monitor"
+)
+
+func TestServeSaysWhereItIs(t *testing.T) {
+	p := startServe(t)
+	assert.Less(t, len(p.banner), 15)
+	assert.Equal(t, "Curfew v1.2.3", p.banner[0])
+	assert.Contains(t, p.banner[len(p.banner)-1], "Server startup complete")
+	assert.Regexp(t, `^amqp://guest:guest@127\.0\.0\.1:\d+/$`, p.line(t, "AMQP"))
+	assert.Contains(t, p.line(t, "Schedule"), "embedded")
+	assert.Contains(t, p.line(t, "Store"), "memory only")
+	assert.Contains(t, p.line(t, "Monitor"), "on")
+	assert.Equal(t, "curfew demo", p.line(t, "Try"))
+
+	conn, err := amqp091.Dial(p.line(t, "AMQP"))
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+
+	metrics := p.line(t, "Metrics")
+	assert.Contains(t, fetch(t, metrics), `curfew_build_info{`)
+	var h health
+	require.NoError(t, json.Unmarshal([]byte(fetch(t, strings.Replace(metrics, "/metrics", "/healthz", 1))), &h))
+	assert.Equal(t, "ok", h.Status)
+	assert.Equal(t, ready, h.Phase)
+
+	code, _, errOut := runBinary(t, []string{"healthcheck"}, "OPS_ADDR="+strings.TrimSuffix(strings.TrimPrefix(metrics, "http://"), "/metrics"))
+	assert.Zero(t, code, errOut)
+}
+
+func fetch(t *testing.T, url string) string {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+	resp, err := client.Get(url)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return string(body)
+}
+
+func TestServeStopsGracefully(t *testing.T) {
+	for _, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
+		p := startServe(t)
+		conn, err := amqp091.Dial(p.line(t, "AMQP"))
+		require.NoError(t, err)
+		closed := conn.NotifyClose(make(chan *amqp091.Error, 1))
+		require.NoError(t, p.Process.Signal(sig))
+		reason := <-closed
+		require.NotNil(t, reason)
+		assert.Equal(t, amqp091.ConnectionForced, reason.Code)
+		assert.Contains(t, reason.Reason, "CONNECTION_FORCED - broker forced connection closure")
+		assert.Zero(t, p.wait(t), "after %v: %s", sig, p.stderr)
+	}
+}
+
+// deafConn is a client that stops reading, so that it does not answer connection.close.
+type deafConn struct {
+	net.Conn
+	deaf   atomic.Bool
+	closed chan struct{}
+}
+
+func (c *deafConn) Read(b []byte) (int, error) {
+	if c.deaf.Load() {
+		<-c.closed
+		return 0, net.ErrClosed
+	}
+	n, err := c.Conn.Read(b)
+	if c.deaf.Load() {
+		<-c.closed
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+func TestServeSecondSignalEndsAtOnce(t *testing.T) {
+	p := startServe(t)
+	deaf := &deafConn{closed: make(chan struct{})}
+	conn, err := amqp091.DialConfig(p.line(t, "AMQP"), amqp091.Config{Dial: func(network, addr string) (nc net.Conn, err error) {
+		deaf.Conn, err = net.Dial(network, addr)
+		return deaf, err
+	}})
+	require.NoError(t, err)
+	deaf.deaf.Store(true)
+	closed := conn.NotifyClose(make(chan *amqp091.Error, 1))
+	t.Cleanup(func() {
+		close(deaf.closed)
+		deaf.Conn.Close()
+		<-closed
+	})
+
+	readyz := strings.Replace(p.line(t, "Metrics"), "/metrics", "/readyz", 1)
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.Eventually(t, func() bool { return strings.Contains(fetch(t, readyz), "stopping") }, 3*time.Second, 5*time.Millisecond)
+	second := time.Now()
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, -1, p.wait(t))
+	assert.Equal(t, syscall.SIGTERM, p.ProcessState.Sys().(syscall.WaitStatus).Signal())
+	assert.Less(t, time.Since(second), 4*time.Second, "the deaf client would have held it for longer")
+}
+
+func TestServeBusyPort(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	for _, c := range []struct{ variable, other string }{{"AMQP_ADDR", "OPS_ADDR"}, {"OPS_ADDR", "AMQP_ADDR"}} {
+		code, out, errOut := runBinary(t, []string{"serve"}, "DATA_DIR=", c.other+"=127.0.0.1:0", c.variable+"="+taken.Addr().String())
+		assert.Equal(t, exitFailed, code)
+		assert.Contains(t, errOut, "CURFEW_"+c.variable+": "+taken.Addr().String()+" is in use by another process")
+		assert.NotContains(t, out, "Server startup complete")
+	}
+}
+
+func TestServeRefusesWrongEnvironment(t *testing.T) {
+	code, out, errOut := runBinary(t, nil, "TTL_PRECEDENCE=max", "AMQP_ADRESS=:1")
+	assert.Equal(t, exitUsage, code)
+	assert.Empty(t, out)
+	assert.Contains(t, errOut, `CURFEW_TTL_PRECEDENCE: "max" is not allowed; it takes min or message`)
+	assert.Contains(t, errOut, "CURFEW_AMQP_ADRESS: there is no such variable; did you mean CURFEW_AMQP_ADDR?")
+}
+
+func TestServeNeverShowsSecrets(t *testing.T) {
+	p := startServe(t, "USER=ann", "PASSWORD=s3cret", "REDIS_URL=redis://:s3cret@127.0.0.1:1/3",
+		"ALERT_WEBHOOK_URL=http://127.0.0.1:1/s3cret", "LOG_LEVEL=debug")
+	assert.Contains(t, p.line(t, "AMQP"), "amqp://ann:PASSWORD@127.0.0.1:")
+	assert.Contains(t, p.line(t, "Schedule"), "redis://127.0.0.1:1/3")
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	assert.Zero(t, p.wait(t), p.stderr)
+	assert.NotContains(t, strings.Join(p.banner, "\n")+p.stderr.String(), "s3cret")
+}
+
+func TestServeWithoutMonitor(t *testing.T) {
+	p := startServe(t, "MONITOR=false", "DATA_DIR=data")
+	assert.Contains(t, p.line(t, "Monitor"), "off")
+	assert.Equal(t, "none", p.line(t, "Schedule"))
+	assert.Contains(t, p.line(t, "Store"), p.Dir+"/data (sync: group)")
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	assert.Zero(t, p.wait(t), p.stderr)
+}
+
+func TestServeLogFormats(t *testing.T) {
+	for format, begin := range map[string]string{"json": "{", "console": "20", "auto": "{"} {
+		p := startServe(t, "LOG_FORMAT="+format)
+		require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+		require.Zero(t, p.wait(t), p.stderr)
+		for line := range strings.Lines(p.stderr.String()) {
+			assert.True(t, strings.HasPrefix(line, begin), "%s: %s", format, line)
+		}
+		assert.Contains(t, p.stderr.String(), "stopped")
+	}
+}
+
+func TestMonitorVitals(t *testing.T) {
+	now := time.Now()
+	since := now.Add(-time.Hour)
+	fine := monitor.Health{LastTick: now.Add(-time.Second)}
+	assert.Equal(t, vitals{Detail: fine}, monitorVitals(fine, since, now))
+
+	degraded := monitor.Health{LastTick: now, Reasons: []string{"Redis is away"}}
+	assert.Equal(t, vitals{Reasons: []string{"Redis is away"}, Detail: degraded}, monitorVitals(degraded, since, now))
+
+	silent := monitorVitals(monitor.Health{LastTick: now.Add(-time.Minute)}, since, now)
+	assert.True(t, silent.Dead)
+	assert.Equal(t, []string{"the loop that fires deadlines has been silent for 1m0s"}, silent.Reasons)
+
+	assert.False(t, monitorVitals(monitor.Health{}, now.Add(-time.Second), now).Dead, "about to begin")
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"curfew/scheduler/redisstore"
+)
+
+// errValue is all that most types say of a wrong text; what is right is said by the allow tag.
+var errValue = errors.New("not allowed")
+
+// reason is an error that says more, and holds no part of a secret.
+type reason struct{ error }
+
+// address is host:port to listen on; port 0 takes any free one, no host means every interface.
+type address string
+
+func (a *address) UnmarshalText(text []byte) error {
+	_, port, err := net.SplitHostPort(string(text))
+	if err != nil {
+		return err
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return err
+	}
+	*a = address(text)
+	return nil
+}
+
+// byteSize is a number of bytes, written as such or in KiB, MiB or GiB.
+type byteSize int64
+
+var byteUnits = []struct {
+	suffix string
+	size   byteSize
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"", 1}}
+
+func (b *byteSize) UnmarshalText(text []byte) error {
+	for _, u := range byteUnits {
+		digits, ok := strings.CutSuffix(string(text), u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseUint(digits, 10, 32)
+		*b = byteSize(n) * u.size
+		return err
+	}
+	return errValue
+}
+
+func (b byteSize) String() string {
+	for _, u := range byteUnits {
+		if b%u.size == 0 {
+			return fmt.Sprintf("%d%s", b/u.size, u.suffix)
+		}
+	}
+	return strconv.FormatInt(int64(b), 10)
+}
+
+// seconds is a duration of whole seconds that fits AMQP's 16 bits.
+type seconds time.Duration
+
+func (s *seconds) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	if err != nil || d%time.Second != 0 || d < 0 || d > 18*time.Hour {
+		return errValue
+	}
+	*s = seconds(d)
+	return nil
+}
+
+// offered is what the server calls it: there 0 is its default and less than 0 is none.
+func (s seconds) offered() time.Duration {
+	if s == 0 {
+		return -1
+	}
+	return time.Duration(s)
+}
+
+func (s seconds) String() string { return time.Duration(s).String() }
+
+// instance names this process among those that share a Redis.
+type instance string
+
+var instancePattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+func (i *instance) UnmarshalText(text []byte) error {
+	if len(text) > 0 && !instancePattern.Match(text) {
+		return errValue
+	}
+	*i = instance(text)
+	return nil
+}
+
+func (i *instance) setHostName() error {
+	name, err := os.Hostname()
+	if err == nil && name != "" {
+		err = i.UnmarshalText([]byte(name))
+	}
+	if err != nil || *i == "" {
+		return fmt.Errorf("CURFEW_INSTANCE is not set and the host name %q cannot stand in for it: set it", name)
+	}
+	return nil
+}
+
+// redisURL is what redisstore.Options takes as URL, or nothing.
+type redisURL string
+
+func (u *redisURL) UnmarshalText(text []byte) error {
+	*u = redisURL(text)
+	if *u == "" {
+		return nil
+	}
+	s, err := redisstore.Open(redisstore.Options{URL: string(text)}) // does not connect
+	if err != nil {
+		return reason{err}
+	}
+	return s.Close()
+}
+
+var credentials = regexp.MustCompile(`(^|//)[^/]*@`)
+
+// redacted keeps what tells which server it is: no user, no password, no options.
+func (u redisURL) redacted() string {
+	address, _, _ := strings.Cut(string(u), "?")
+	return credentials.ReplaceAllString(address, "$1")
+}
+
+// webhookURL is where alerts are posted to. Its path is often the secret.
+type webhookURL string
+
+func (u *webhookURL) UnmarshalText(text []byte) error {
+	*u = webhookURL(text)
+	if *u == "" {
+		return nil
+	}
+	parsed, err := url.Parse(string(text))
+	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+		return errValue
+	}
+	return nil
+}
+
+// redacted shows scheme and host.
+func (u webhookURL) redacted() string {
+	parsed, err := url.Parse(string(u))
+	if err != nil || u == "" {
+		return ""
+	}
+	return parsed.Scheme + "://" + parsed.Host + "/..."
+}
