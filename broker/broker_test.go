@@ -390,7 +390,9 @@ func TestQueueAndExchangeErrors(t *testing.T) {
 		{declare("q", nil), "PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received none but current is the value '1000' of type 'signedint'"},
 		{declare("amq.mine", nil), "ACCESS_REFUSED - queue name 'amq.mine' contains reserved prefix 'amq.*'"},
 		{func() error { return x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "odd"}) }, "COMMAND_INVALID - unknown exchange type 'odd'"},
-		{func() error { return x.vh.DeclareExchange("amq.direct", broker.ExchangeDeclare{Kind: "fanout", Durable: true}) }, "PRECONDITION_FAILED - inequivalent arg 'type' for exchange 'amq.direct' in vhost '/': received 'fanout' but current is 'direct'"},
+		{func() error {
+			return x.vh.DeclareExchange("amq.direct", broker.ExchangeDeclare{Kind: "fanout", Durable: true})
+		}, "PRECONDITION_FAILED - inequivalent arg 'type' for exchange 'amq.direct' in vhost '/': received 'fanout' but current is 'direct'"},
 		{func() error { return x.vh.DeleteExchange("", false) }, "ACCESS_REFUSED - operation not permitted on the default exchange"},
 		{func() error { return x.vh.Bind(nil, broker.Binding{Source: "none", Destination: "q"}) }, "NOT_FOUND - no exchange 'none' in vhost '/'"},
 		{func() error { return x.vh.Bind(nil, broker.Binding{Source: "amq.direct", Destination: "none"}) }, "NOT_FOUND - no queue 'none' in vhost '/'"},

@@ -22,10 +22,10 @@ type channel struct {
 	published uint64 // publishes since confirm.select: the tag of the last
 	confirmed uint64 // how far confirms were asked of the broker
 	refused   []int
-	tags      int // consumer tags made up so far
+	tags      int    // consumer tags made up so far
 	ending    []held // scratch of settle
-	dirty     bool // stands in conn.dirty
-	closing   bool // channel.close is sent; everything but close-ok is ignored
+	dirty     bool   // stands in conn.dirty
+	closing   bool   // channel.close is sent; everything but close-ok is ignored
 
 	mu        sync.Mutex
 	consumers map[string]*consumer

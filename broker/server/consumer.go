@@ -20,32 +20,45 @@ type consumer struct {
 
 // Pull delivers up to most messages, as far as prefetch and outbox allow.
 func (c *consumer) Pull(_ *broker.Consumer, src *broker.Source, most int) (taken int, more bool) {
-	ch := c.ch
-	ch.mu.Lock()
-	defer ch.mu.Unlock()
-	o := &ch.conn.out
+	c.ch.mu.Lock()
+	defer c.ch.mu.Unlock()
+	o := &c.ch.conn.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var d broker.Delivery
-	for taken < most {
-		if !c.credit() {
-			return taken, false
-		}
-		if o.full() {
-			o.starved = append(o.starved, &c.Consumer)
-			return taken, false
-		}
-		if !src.Next(&d) {
+	for taken < most && c.room(o) {
+		if !c.deliver(o, src) {
+			most = taken
 			break
 		}
 		taken++
-		o.buf = amqp.AppendDeliver(o.buf, ch.id, c.Tag, c.tag(&d), d.Redelivered, d.Message.Exchange, d.Message.RoutingKey)
-		o.buf = amqp.AppendContent(o.buf, ch.id, d.Message.Properties, d.Message.Body, ch.conn.frameMax)
 	}
 	if taken > 0 {
 		o.flush()
 	}
-	return taken, true
+	return taken, taken == most
+}
+
+// room says whether one more message may be delivered now; a full outbox keeps
+// the consumer in mind for when it has been swapped out.
+func (c *consumer) room(o *outbox) bool {
+	if !c.credit() {
+		return false
+	}
+	if o.full() {
+		o.starved = append(o.starved, &c.Consumer)
+		return false
+	}
+	return true
+}
+
+func (c *consumer) deliver(o *outbox, src *broker.Source) bool {
+	var d broker.Delivery
+	if !src.Next(&d) {
+		return false
+	}
+	o.buf = amqp.AppendDeliver(o.buf, c.ch.id, c.Tag, c.tag(&d), d.Redelivered, d.Message.Exchange, d.Message.RoutingKey)
+	o.buf = amqp.AppendContent(o.buf, c.ch.id, d.Message.Properties, d.Message.Body, c.ch.conn.frameMax)
+	return true
 }
 
 // credit says whether one more message may be delivered; called with ch.mu held.
