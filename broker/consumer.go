@@ -38,8 +38,7 @@ type Delivery struct {
 	Seq         queue.Seq
 	Message     store.Message // valid during the call it is handed over in
 	Redelivered bool
-	Deliveries  uint16 // how often it was delivered before
-	Ready       int    // messages still ready behind it
+	Ready       int // messages still ready behind it
 }
 
 // Source yields a queue's messages to a Sink, within one Pull.
@@ -62,7 +61,7 @@ func (src *Source) Next(d *Delivery) bool {
 	src.s.b.counters.delivered.Add(1)
 	*d = Delivery{
 		Seq: t.Seq, Message: src.s.b.store.View(store.Pos(t.Pos)), Redelivered: t.Redelivered,
-		Deliveries: t.Deliveries, Ready: src.q.core.Ready(),
+		Ready: src.q.core.Ready(),
 	}
 	if t.Flags&queue.Hidden != 0 {
 		d.Message.Properties = withoutBCC(d.Message.Properties)
@@ -166,10 +165,8 @@ const (
 	Ack Settlement = iota
 	// Reject: to the dead-letter exchange, if there is one, else dropped.
 	Reject
-	// Requeue: back to their places, as basic.nack and basic.reject do.
+	// Requeue: back to their places; expired ones expire.
 	Requeue
-	// Return: back to their places, the consumer having gone.
-	Return
 )
 
 // Settle ends the deliveries of seqs, in order; those not unacked are passed

@@ -199,7 +199,7 @@ func (ch *channel) close() {
 	for _, c := range consumers {
 		c.Cancel()
 	}
-	ch.returnUnacked(broker.Return)
+	ch.returnUnacked()
 }
 
 // named adds to an exception the method it answers.

@@ -85,13 +85,13 @@ func (ch *channel) takeHeld(tag uint64, multiple bool) bool {
 }
 
 // returnUnacked gives back all that the channel holds, in order.
-func (ch *channel) returnUnacked(how broker.Settlement) {
+func (ch *channel) returnUnacked() {
 	ch.mu.Lock()
 	ch.takeHeld(0, true)
 	waiting := ch.starved()
 	ch.mu.Unlock()
 	for _, h := range ch.ending {
-		ch.conn.acks.add(how, h)
+		ch.conn.acks.add(broker.Requeue, h)
 	}
 	ch.conn.acks.flush()
 	wake(waiting)
@@ -102,6 +102,6 @@ func (ch *channel) recover(requeue, answer bool) error {
 	if !requeue {
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "requeue=false")
 	}
-	ch.returnUnacked(broker.Return)
+	ch.returnUnacked()
 	return ch.reply(!answer, &amqp.BasicRecoverOk{})
 }

@@ -1,0 +1,185 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/server"
+)
+
+// pipes is a listener whose connections are in memory, so that a synctest
+// bubble's clock can move while they are idle.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (l *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipes) Close() error {
+	select {
+	case <-l.closed:
+	default:
+		close(l.closed)
+	}
+	return nil
+}
+
+func (l *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+
+func (l *pipes) dial() net.Conn {
+	client, srv := net.Pipe()
+	l.conns <- srv
+	return client
+}
+
+// site is a server in a bubble.
+type site struct {
+	t *testing.T
+	l *pipes
+	b *broker.Broker
+	s *server.Server
+}
+
+// run gives fn a running server in virtual time and stops it afterwards.
+func run(t *testing.T, o server.Options, fn func(*site)) {
+	synctest.Test(t, func(t *testing.T) {
+		b, err := broker.New(broker.Options{Clock: func() int64 { return time.Now().UnixNano() }})
+		require.NoError(t, err)
+		o.Broker = b
+		x := &site{t: t, b: b, s: server.New(o), l: &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}}
+		ctx, stop := context.WithCancel(context.Background())
+		ended := make(chan error)
+		go func() { ended <- x.s.Serve(ctx, x.l) }()
+		fn(x)
+		stop()
+		assert.NoError(t, <-ended)
+		assert.Zero(t, x.s.Connections())
+		assert.NoError(t, b.Close())
+	})
+}
+
+// connect opens a connection with the real client.
+func (x *site) connect() *amqp091.Connection {
+	x.t.Helper()
+	c, err := x.tryConnect(amqp091.Config{})
+	require.NoError(x.t, err)
+	return c
+}
+
+func (x *site) tryConnect(cfg amqp091.Config) (*amqp091.Connection, error) {
+	cfg.Dial = func(string, string) (net.Conn, error) { return x.l.dial(), nil }
+	return amqp091.DialConfig("amqp://guest:guest@pipe/", cfg)
+}
+
+func (x *site) channel(c *amqp091.Connection) *amqp091.Channel {
+	x.t.Helper()
+	ch, err := c.Channel()
+	require.NoError(x.t, err)
+	return ch
+}
+
+func (x *site) queue(ch *amqp091.Channel, name string, args amqp091.Table) {
+	x.t.Helper()
+	_, err := ch.QueueDeclare(name, false, false, false, false, args)
+	require.NoError(x.t, err)
+}
+
+func (x *site) publish(ch *amqp091.Channel, key string, bodies ...string) {
+	x.t.Helper()
+	for _, body := range bodies {
+		require.NoError(x.t, ch.Publish("", key, false, false, amqp091.Publishing{Body: []byte(body)}))
+	}
+}
+
+// settled returns what arrived on a consumer when nothing more moves.
+func (x *site) settled(deliveries <-chan amqp091.Delivery) (got []amqp091.Delivery) {
+	for {
+		synctest.Wait()
+		select {
+		case d, ok := <-deliveries:
+			if !ok {
+				return got
+			}
+			got = append(got, d)
+		default:
+			return got
+		}
+	}
+}
+
+// raw is a client that reads only what it is told to.
+type raw struct {
+	net.Conn
+	t *testing.T
+	r *bufio.Reader
+}
+
+// raw opens a connection with channel 1.
+func (x *site) raw() *raw {
+	nc := x.l.dial()
+	c := &raw{Conn: nc, t: x.t, r: bufio.NewReader(nc)}
+	c.write([]byte(amqp.ProtocolHeader))
+	c.expect(amqp.ConnectionStartID)
+	c.write(amqp.AppendMethod(nil, 0, &amqp.ConnectionStartOk{Mechanism: "PLAIN", Response: []byte("\x00guest\x00guest")}))
+	c.expect(amqp.ConnectionTuneID)
+	c.write(amqp.AppendMethod(nil, 0, &amqp.ConnectionTuneOk{}))
+	c.write(amqp.AppendMethod(nil, 0, &amqp.ConnectionOpen{VirtualHost: "/"}))
+	c.expect(amqp.ConnectionOpenOkID)
+	c.send(&amqp.ChannelOpen{})
+	c.expect(amqp.ChannelOpenOkID)
+	return c
+}
+
+func (c *raw) send(m amqp.Method) { c.write(amqp.AppendMethod(nil, 1, m)) }
+
+func (c *raw) write(b []byte) {
+	_, err := c.Write(b)
+	require.NoError(c.t, err)
+}
+
+// expect reads up to the next method, which is to be id.
+func (c *raw) expect(id amqp.MethodID) {
+	c.t.Helper()
+	for {
+		head := make([]byte, 7)
+		_, err := io.ReadFull(c.r, head)
+		require.NoError(c.t, err)
+		frame := append(head, make([]byte, binary.BigEndian.Uint32(head[3:])+1)...)
+		_, err = io.ReadFull(c.r, frame[7:])
+		require.NoError(c.t, err)
+		if f, _, err := amqp.ParseFrame(frame, 1<<20); f.Type == amqp.FrameMethod {
+			require.NoError(c.t, err)
+			got, err := amqp.PeekMethod(f.Payload)
+			require.NoError(c.t, err)
+			require.Equal(c.t, id, got)
+			return
+		}
+	}
+}
+
+func bodies(deliveries []amqp091.Delivery) (all []string) {
+	for _, d := range deliveries {
+		all = append(all, string(d.Body))
+	}
+	return all
+}
