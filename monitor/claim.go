@@ -66,6 +66,7 @@ func (r *redisSchedule) claimDue(ctx context.Context, buf []scheduler.Shadow) (w
 		return 0, fmt.Errorf("monitor: due list: %w", err)
 	}
 	if r.full.Store(waiting >= maxDue); waiting >= maxDue {
+		r.answeredAt.Store(nowAt)
 		return laterAt, nil
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)

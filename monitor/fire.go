@@ -52,10 +52,9 @@ func (m *Monitor) fire(ctx context.Context, l *loop) error {
 		wait := heartbeat
 		if nextAt != 0 {
 			m.alarm.set(nextAt)
-			wait = min(wait, f.time.until(nextAt))
-		}
-		if wait <= 0 {
-			continue
+			if wait = min(wait, f.time.until(nextAt)); wait <= 0 {
+				continue
+			}
 		}
 		timer.Reset(wait)
 		select {
@@ -67,30 +66,32 @@ func (m *Monitor) fire(ctx context.Context, l *loop) error {
 	return nil
 }
 
-// round fires one batch of what is due, in order of deadline, and returns when the
-// next is, in Unix ms; 0 when none is known.
+// round fires one batch of what is due and returns when to look again, in Unix ms:
+// at once if there was anything, since what was put off counts anew; 0 when no
+// deadline is known.
 func (f *firing) round(ctx context.Context) (nextAt int64, err error) {
 	nowAt := f.time.read()
 	var dueAt int64
 	if f.m.redis != nil {
 		f.ledger.stalled = false
-		if dueAt, err = f.from(ctx, f.m.due, nowAt, Eager); err != nil {
-			return 0, err
+		fired, next, err := f.from(ctx, f.m.due, nowAt, Eager)
+		if err != nil || fired {
+			return nowAt, err
 		}
 		f.m.redis.drained()
-		if dueAt != 0 && dueAt <= nowAt {
-			return dueAt, nil // in order: the index has later ones, or the same
-		}
+		dueAt = next
 	}
 	path, grace := f.m.indexFires()
 	f.ledger.stalled = grace > 0 && f.m.redis.stuck()
-	indexAt, err := f.from(ctx, f.m.index, nowAt-grace, path)
+	fired, indexAt, err := f.from(ctx, f.m.index, nowAt-grace, path)
+	if err != nil || fired {
+		return nowAt, err
+	}
+	f.m.nextAt.Store(earlier(dueAt, indexAt))
 	if indexAt != 0 {
 		indexAt += grace
 	}
-	nextAt = earlier(dueAt, indexAt)
-	f.m.nextAt.Store(nextAt)
-	return nextAt, err
+	return earlier(dueAt, indexAt), nil
 }
 
 // earlier of two instants, 0 being never.
@@ -113,31 +114,23 @@ func (m *Monitor) indexFires() (path Path, graceMillis int64) {
 	}
 }
 
-// from fires a batch from one store and returns its next instant.
-func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt int64, path Path) (nextAt int64, err error) {
+// from fires a batch from one store. If nothing was due, it returns when the next is.
+func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt int64, path Path) (fired bool, nextAt int64, err error) {
 	f.batch, nextAt, err = store.Claim(ctx, untilAt, fireBatch, untilAt+retryMillis, f.batch[:0])
 	if err != nil {
-		return 0, fmt.Errorf("monitor: claim: %w", err)
+		return false, 0, fmt.Errorf("monitor: claim: %w", err)
 	}
 	if len(f.batch) == 0 {
-		return nextAt, nil
+		return false, nextAt, nil
 	}
 	f.results = f.m.primary.Expire(f.batch, f.results[:0])
 	if len(f.results) != len(f.batch) {
-		return 0, fmt.Errorf("monitor: the primary answered for %d of %d messages", len(f.results), len(f.batch))
+		return false, 0, fmt.Errorf("monitor: the primary answered for %d of %d messages", len(f.results), len(f.batch))
 	}
 	if f.sort(path) > 0 && f.ledger.stalled {
 		f.m.redis.distrust()
 	}
-	if err := f.settle(ctx); err != nil {
-		return 0, err
-	}
-	for _, later := range [][]scheduler.Later{f.held, f.notDue, f.failed} {
-		for i := range later {
-			nextAt = earlier(nextAt, later[i].At)
-		}
-	}
-	return nextAt, nil
+	return true, 0, f.settle(ctx)
 }
 
 // sort splits the batch by its results, and returns how many expired.

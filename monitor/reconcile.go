@@ -27,6 +27,9 @@ func (m *Monitor) requestReconcile() {
 	case m.wanted <- struct{}{}:
 	default:
 	}
+	if m.redis != nil {
+		m.redis.requestSync()
+	}
 }
 
 // reconcile makes the index whole at the start and whenever that is requested.
@@ -35,9 +38,6 @@ func (m *Monitor) reconcile(ctx context.Context, l *loop) error {
 		l.tick()
 		if err := m.fill(ctx); err != nil {
 			return err
-		}
-		if m.redis != nil {
-			m.redis.requestSync()
 		}
 		l.idle.Store(true)
 		if !sleep(ctx, reconcilePause) {
@@ -108,7 +108,7 @@ func (m *Monitor) sync(ctx context.Context, r *redisSchedule) error {
 	return nil
 }
 
-// pageSize is how many shadows are asked about or written at a time.
+// pageSize is how many shadows are asked about or written in one call, at most.
 const pageSize = 1024
 
 // pages names shadows page by page.

@@ -185,6 +185,9 @@ func (r *redisSchedule) enter(state ScheduleState, reason string) {
 func (r *redisSchedule) stillDown(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if errors.Is(err, errLost) {
+		return // fail said why
+	}
 	reason := err.Error()
 	if r.state == ScheduleRebuilding {
 		r.writer.close(r.metrics)
@@ -259,7 +262,11 @@ func (r *redisSchedule) settle(done []scheduler.Shadow, held []scheduler.Later) 
 }
 
 func (r *redisSchedule) put(add, remove []scheduler.Shadow, later []scheduler.Later) {
-	if !r.writer.put(add, remove, later) {
+	dropped, full := r.writer.put(add, remove, later)
+	if dropped > 0 {
+		r.metrics.writesDropped.Add(float64(dropped))
+	}
+	if full {
 		r.fail("write", errBacklog)
 	}
 }

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// writeBatch shadows are written per call, at most.
-	writeBatch = 1024
 	// flushEvery is how long a batch collects.
 	flushEvery = 5 * time.Millisecond
 	// maxBacklog bounds what waits to be written, 24 B each: a second or two of a
-	// server that does not answer. A full backlog is dropped and the schedule is
+	// server that does not answer. What is to be removed finds room or stays in
+	// Redis, where it is claimed in its time, found gone, and removed then. When
+	// there is no room for additions, the backlog is dropped and the schedule is
 	// down, to be rebuilt.
 	maxBacklog = 1 << 18
 	// keepBacklog is how large an emptied buffer may stay.
@@ -52,20 +52,21 @@ type writer struct {
 	arrived chan struct{}
 }
 
-// put appends to the backlog; false says that there is no room. A later shadow is
-// added, too, in case Redis does not have it.
-func (w *writer) put(add, remove []scheduler.Shadow, later []scheduler.Later) bool {
+// put appends to the backlog and returns how many it dropped for want of room;
+// full says that there were additions among them. A later shadow is added, too, in
+// case Redis does not have it.
+func (w *writer) put(add, remove []scheduler.Shadow, later []scheduler.Later) (dropped int, full bool) {
 	n := len(add) + len(remove) + len(later)
 	if n == 0 {
-		return true
+		return 0, false
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.on {
-		return true
+		return 0, false
 	}
 	if w.waiting.len()+n > maxBacklog {
-		return false
+		return n, len(add) > 0
 	}
 	w.taken += uint64(n)
 	w.waiting.add = append(w.waiting.add, add...)
@@ -75,7 +76,7 @@ func (w *writer) put(add, remove []scheduler.Shadow, later []scheduler.Later) bo
 	case w.arrived <- struct{}{}:
 	default:
 	}
-	return true
+	return 0, false
 }
 
 func (w *writer) open() {
@@ -139,7 +140,7 @@ func (r *redisSchedule) write(ctx context.Context, l *loop) error {
 		if len(p.add) > 0 {
 			nearest = earliest(p.add)
 		}
-		if err := r.flush(ctx, &p); err != nil {
+		if err := r.flush(ctx, &p); err != nil && ctx.Err() == nil {
 			r.fail("write", err)
 		}
 		r.writer.wrote(n)
@@ -155,28 +156,17 @@ func (r *redisSchedule) flush(ctx context.Context, p *pending) error {
 	for _, l := range p.later {
 		p.add = append(p.add, l.Shadow)
 	}
-	for add := p.add; len(add) > 0; {
-		n := min(len(add), writeBatch)
-		if err := r.apply(ctx, add[:n], nil); err != nil {
-			return err
-		}
-		add = add[n:]
+	if err := chunks(p.add, func(some []scheduler.Shadow) error {
+		return r.apply(ctx, some, nil)
+	}); err != nil {
+		return err
 	}
-	for later := p.later; len(later) > 0; {
-		n := min(len(later), writeBatch)
-		if err := r.rescore(ctx, later[:n]); err != nil {
-			return err
-		}
-		later = later[n:]
+	if err := r.rescore(ctx, p.later); err != nil {
+		return err
 	}
-	for remove := p.remove; len(remove) > 0; {
-		n := min(len(remove), writeBatch)
-		if err := r.apply(ctx, nil, remove[:n]); err != nil {
-			return err
-		}
-		remove = remove[n:]
-	}
-	return nil
+	return chunks(p.remove, func(some []scheduler.Shadow) error {
+		return r.apply(ctx, nil, some)
+	})
 }
 
 // apply writes one batch, timed and counted.
@@ -191,6 +181,9 @@ func (r *redisSchedule) apply(ctx context.Context, add, remove []scheduler.Shado
 
 // rescore gives shadows another instant to be claimed at.
 func (r *redisSchedule) rescore(ctx context.Context, later []scheduler.Later) error {
+	if len(later) == 0 {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return r.store.Settle(ctx, nil, later)

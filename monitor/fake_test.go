@@ -1,0 +1,387 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"curfew/scheduler"
+	"curfew/scheduler/memstore"
+	"curfew/scheduler/redisstore"
+	"curfew/scheduler/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeBroker is a primary that remembers what was done to it. Each view of it is
+// one monitor's.
+type fakeBroker struct {
+	t testing.TB
+
+	mu       sync.Mutex
+	messages map[scheduler.Shadow]*fakeMessage
+	order    []scheduler.Shadow
+	left     map[scheduler.Shadow]departure
+	views    []*fakeView
+	nextSeq  uint64
+	slow     int64 // ms by which expiry judges later than Now says
+	failing  bool
+	panics   int // further calls to Expire that panic
+	asked    int // messages named to Expire
+	calls    int // of Expire
+	largest  int // batch named to Expire
+	action   Action
+}
+
+type fakeMessage struct{ held bool }
+
+// departure says when a message left, and how.
+type departure struct {
+	at      int64
+	expired bool
+}
+
+// fakeView is a monitor's view of a fakeBroker; it implements Primary.
+type fakeView struct {
+	*fakeBroker
+	tracked map[scheduler.Shadow]bool
+	events  []Event
+	lagged  bool
+	limit   int
+	arrived chan struct{}
+}
+
+func newFakeBroker(t testing.TB) *fakeBroker {
+	return &fakeBroker{
+		t:        t,
+		messages: make(map[scheduler.Shadow]*fakeMessage),
+		left:     make(map[scheduler.Shadow]departure),
+	}
+}
+
+func (b *fakeBroker) view() *fakeView {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	v := &fakeView{
+		fakeBroker: b,
+		tracked:    make(map[scheduler.Shadow]bool),
+		limit:      1 << 20,
+		arrived:    make(chan struct{}, 1),
+	}
+	b.views = append(b.views, v)
+	return v
+}
+
+func (b *fakeBroker) Now() int64 { return time.Now().UnixMilli() }
+
+// publish enqueues a message that expires after ttl.
+func (b *fakeBroker) publish(queue uint64, ttl time.Duration) scheduler.Shadow {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.enqueue(scheduler.Shadow{Deadline: b.Now() + ttl.Milliseconds(), Queue: queue})
+}
+
+func (b *fakeBroker) enqueue(s scheduler.Shadow) scheduler.Shadow {
+	b.nextSeq++
+	s.Seq = b.nextSeq
+	b.messages[s] = &fakeMessage{}
+	b.order = append(b.order, s)
+	for _, v := range b.views {
+		v.push(Event{Kind: Enqueued, Shadow: s})
+	}
+	return s
+}
+
+// ack removes a message as a consumer would.
+func (b *fakeBroker) ack(s scheduler.Shadow) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.messages[s] == nil {
+		return
+	}
+	b.leave(s, false)
+	for _, v := range b.views {
+		if v.tracked[s] {
+			v.push(Event{Kind: Settled, Shadow: s})
+		}
+	}
+}
+
+// hold delivers a message; requeue brings it back.
+func (b *fakeBroker) hold(s scheduler.Shadow) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.messages[s].held = true
+}
+
+func (b *fakeBroker) requeue(s scheduler.Shadow) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.messages[s].held = false
+	if b.Now() < s.Deadline {
+		return
+	}
+	b.leave(s, true)
+	for _, v := range b.views {
+		v.push(Event{Kind: Lapsed, Shadow: s, At: b.Now(), Path: Requeue, Action: b.action})
+	}
+}
+
+func (b *fakeBroker) leave(s scheduler.Shadow, expired bool) {
+	if _, twice := b.left[s]; twice {
+		b.t.Errorf("%v left twice", s)
+	}
+	if expired && b.Now() < s.Deadline {
+		b.t.Errorf("%v expired early, at %d", s, b.Now())
+	}
+	b.left[s] = departure{b.Now(), expired}
+	delete(b.messages, s)
+}
+
+// expiredAt is when s expired; 0 when it has not.
+func (b *fakeBroker) expiredAt(s scheduler.Shadow) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if d := b.left[s]; d.expired {
+		return d.at
+	}
+	return 0
+}
+
+// lateness of s, -1 when it has not expired.
+func (b *fakeBroker) lateness(s scheduler.Shadow) int64 {
+	if at := b.expiredAt(s); at != 0 {
+		return at - s.Deadline
+	}
+	return -1
+}
+
+func (b *fakeBroker) do(fn func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fn()
+}
+
+func (b *fakeBroker) queued() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.messages)
+}
+
+func (b *fakeBroker) Expire(shadows []scheduler.Shadow, out []Result) []Result {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls++
+	b.asked += len(shadows)
+	b.largest = max(b.largest, len(shadows))
+	if b.panics > 0 {
+		b.panics--
+		panic("as told")
+	}
+	for _, s := range shadows {
+		out = append(out, b.expire(s))
+	}
+	return out
+}
+
+func (b *fakeBroker) expire(s scheduler.Shadow) Result {
+	switch m := b.messages[s]; {
+	case b.failing:
+		return Result{Outcome: Failed}
+	case m == nil:
+		return Result{Outcome: Gone}
+	case m.held:
+		return Result{Outcome: Held}
+	case b.Now()-b.slow < s.Deadline:
+		return Result{Outcome: NotDue, At: s.Deadline}
+	}
+	b.leave(s, true)
+	return Result{Outcome: Expired, At: b.Now(), Action: b.action}
+}
+
+func (b *fakeBroker) QueueName(queue uint64) (vhost, name string, ok bool) {
+	return "/", "q" + strconv.FormatUint(queue, 10), queue != 0
+}
+
+// push appends an event. Callers hold mu.
+func (v *fakeView) push(e Event) {
+	if len(v.events) >= v.limit {
+		v.lagged = true
+	} else {
+		v.events = append(v.events, e)
+	}
+	select {
+	case v.arrived <- struct{}{}:
+	default:
+	}
+}
+
+func (v *fakeView) take(buf []Event) (n int, lagged bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	n = copy(buf, v.events)
+	v.events = slices.Delete(v.events, 0, n)
+	lagged, v.lagged = v.lagged, false
+	return n, lagged
+}
+
+func (v *fakeView) Events(ctx context.Context, buf []Event) (n int, lagged bool, err error) {
+	for {
+		if n, lagged = v.take(buf); n > 0 || lagged {
+			return n, lagged, nil
+		}
+		select {
+		case <-v.arrived:
+		case <-ctx.Done():
+			return 0, false, ctx.Err()
+		}
+	}
+}
+
+func (v *fakeView) Track(shadows []scheduler.Shadow) []scheduler.Shadow {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	kept := shadows[:0]
+	for _, s := range shadows {
+		if v.messages[s] != nil {
+			v.tracked[s] = true
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+func (v *fakeView) Snapshot(ctx context.Context, fn func([]scheduler.Shadow) error) error {
+	var all []scheduler.Shadow
+	v.do(func() {
+		for _, s := range v.order {
+			if v.messages[s] != nil {
+				v.tracked[s] = true
+				all = append(all, s)
+			}
+		}
+	})
+	for page := range slices.Chunk(all, 100) {
+		if err := fn(page); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// fakeRedis is a Schedule in memory that fails on command.
+type fakeRedis struct {
+	storetest.Faulty
+	mem *memstore.Store
+
+	mu     sync.Mutex
+	epoch  bool
+	added  map[scheduler.Shadow]bool // ever
+	owned  bool                      // by somebody else
+	status redisstore.Status
+}
+
+func newFakeRedis() *fakeRedis {
+	r := &fakeRedis{mem: memstore.New(), added: make(map[scheduler.Shadow]bool)}
+	r.Store = &recorder{Store: r.mem, r: r}
+	return r
+}
+
+// recorder remembers what was added.
+type recorder struct {
+	scheduler.Store
+	r *fakeRedis
+}
+
+func (s *recorder) Apply(ctx context.Context, add, remove []scheduler.Shadow) error {
+	s.r.mu.Lock()
+	for _, a := range add {
+		s.r.added[a] = true
+	}
+	s.r.mu.Unlock()
+	return s.Store.Apply(ctx, add, remove)
+}
+
+func (r *fakeRedis) wasAdded(s scheduler.Shadow) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.added[s]
+}
+
+// flush empties it, as FLUSHALL does.
+func (r *fakeRedis) flush() {
+	var all []scheduler.Shadow
+	_ = r.mem.Scan(context.Background(), func(page []scheduler.Shadow) error {
+		all = append(all, page...)
+		return nil
+	})
+	_ = r.mem.Apply(context.Background(), nil, all)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.epoch = false
+}
+
+func (r *fakeRedis) Epoch(ctx context.Context) (ok bool, err error) {
+	err = r.Do(ctx, func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		ok = r.epoch
+		return nil
+	})
+	return ok, err
+}
+
+func (r *fakeRedis) Begin(ctx context.Context) error {
+	return r.Do(ctx, func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.owned {
+			return redisstore.ErrOwned
+		}
+		r.epoch = true
+		return nil
+	})
+}
+
+func (r *fakeRedis) Refresh(ctx context.Context) error {
+	return r.Do(ctx, func() error { return nil })
+}
+
+func (r *fakeRedis) Scan(ctx context.Context, fn func([]scheduler.Shadow) error) error {
+	return r.Do(ctx, func() error { return r.mem.Scan(ctx, fn) })
+}
+
+func (r *fakeRedis) Check(ctx context.Context) (redisstore.Status, error) {
+	return r.status, r.Do(ctx, func() error { return nil })
+}
+
+var errRedis = errors.New("redis is away")
+
+// start runs a monitor until the test ends and returns it with what stops it.
+func start(t *testing.T, o Options) (*Monitor, func()) {
+	t.Helper()
+	m, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := m.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	}()
+	stop := func() {
+		cancel()
+		<-ended
+	}
+	t.Cleanup(stop)
+	return m, stop
+}

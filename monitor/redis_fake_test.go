@@ -1,0 +1,222 @@
+package monitor
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"curfew/scheduler"
+	"curfew/scheduler/redisstore"
+)
+
+// withRedis runs fn in a bubble with a monitor whose schedule is up.
+func withRedis(t *testing.T, fn func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b, r, reg := newFakeBroker(t), newFakeRedis(), prometheus.NewRegistry()
+		m, _ := start(t, Options{Primary: b.view(), Redis: r, Registerer: reg})
+		time.Sleep(time.Second)
+		require.Equal(t, ScheduleUp, m.Health().Schedule)
+		require.False(t, m.Health().Degraded())
+		fn(t, b, r, m, reg)
+	})
+}
+
+func TestIndexFiresWhileRedisFails(t *testing.T) {
+	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
+		before := b.publish(1, 10*time.Second)
+		orphan := b.publish(1, time.Hour)
+		time.Sleep(time.Second)
+		r.Fail(errRedis)
+		during := b.publish(1, 20*time.Second)
+		after := b.publish(1, 2*time.Minute)
+		time.Sleep(30 * time.Second)
+		require.Zero(t, b.lateness(before))
+		require.Zero(t, b.lateness(during))
+		h := m.Health()
+		require.Equal(t, ScheduleDown, h.Schedule)
+		require.ErrorContains(t, errorOf(h.Reasons), "redis is away")
+		require.Zero(t, gather(t, reg, "curfew_schedule_up"))
+		b.ack(orphan)
+
+		r.Heal()
+		time.Sleep(15 * time.Second)
+		require.Equal(t, ScheduleUp, m.Health().Schedule)
+		require.Equal(t, 1.0, gather(t, reg, "curfew_schedule_up"))
+		require.False(t, r.mem.Has(orphan))
+		require.False(t, r.mem.Has(before))
+		require.True(t, r.mem.Has(after))
+		require.Equal(t, 1.0, gather(t, reg, "curfew_reconcile_repaired_total", "kind", "missing"))
+		require.Equal(t, 2.0, gather(t, reg, "curfew_reconcile_repaired_total", "kind", "orphan"))
+		time.Sleep(2 * time.Minute)
+		require.Zero(t, b.lateness(after))
+		require.Positive(t, gather(t, reg, "curfew_deadlines_fired_total", "path", "index"))
+		require.Positive(t, gather(t, reg, "curfew_deadlines_fired_total", "path", "eager"))
+		require.Zero(t, gather(t, reg, "curfew_deadlines_missed_total"))
+	})
+}
+
+func TestRedisAwayFromTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r := newFakeBroker(t), newFakeRedis()
+		r.Fail(errRedis)
+		s := b.publish(1, time.Second)
+		m, _ := start(t, Options{Primary: b.view(), Redis: r})
+		time.Sleep(10 * time.Second)
+		require.Zero(t, b.lateness(s))
+		require.Equal(t, ScheduleDown, m.Health().Schedule)
+		calls := r.Calls()
+		time.Sleep(10 * time.Minute)
+		require.Less(t, r.Calls()-calls, 150, "it backs off")
+		require.True(t, m.Health().Degraded())
+	})
+}
+
+func TestStuckRedis(t *testing.T) {
+	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
+		first := b.publish(1, time.Second)
+		second := b.publish(1, 1500*time.Millisecond)
+		third := b.publish(1, time.Minute)
+		time.Sleep(500 * time.Millisecond)
+		r.Block()
+		time.Sleep(5 * time.Second)
+		require.Equal(t, int64(rescueMillis), b.lateness(first))
+		require.Zero(t, b.lateness(second), "the schedule is not waited for again")
+		require.Equal(t, ScheduleDown, m.Health().Schedule)
+		require.Equal(t, 1.0, gather(t, reg, "curfew_deadlines_missed_total", "reason", "stalled"))
+		r.Heal()
+		time.Sleep(time.Minute)
+		require.Zero(t, b.lateness(third))
+		require.False(t, m.Health().Degraded())
+	})
+}
+
+func TestEmptiedRedisIsFoundByTheFirstDeadline(t *testing.T) {
+	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
+		first, second := b.publish(1, 2*time.Second), b.publish(1, 10*time.Second)
+		time.Sleep(time.Second)
+		r.flush()
+		time.Sleep(3 * time.Second)
+		require.Equal(t, int64(rescueMillis), b.lateness(first))
+		require.True(t, r.mem.Has(second))
+		require.Equal(t, ScheduleUp, m.Health().Schedule)
+		require.Equal(t, 1.0, gather(t, reg, "curfew_reconcile_repaired_total", "kind", "missing"))
+		time.Sleep(10 * time.Second)
+		require.Zero(t, b.lateness(second))
+	})
+}
+
+func TestDriftIsFoundByCounting(t *testing.T) {
+	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
+		lost := b.publish(1, time.Hour)
+		time.Sleep(time.Second)
+		require.NoError(t, r.mem.Apply(t.Context(), nil, []scheduler.Shadow{lost}))
+		time.Sleep(checkEvery + time.Second)
+		require.True(t, r.mem.Has(lost))
+
+		stray := scheduler.Shadow{Deadline: b.Now() + 3_600_000, Queue: 9, Seq: 9}
+		require.NoError(t, r.mem.Apply(t.Context(), []scheduler.Shadow{stray}, nil))
+		time.Sleep(checkEvery + time.Second)
+		require.False(t, r.mem.Has(stray))
+		require.Equal(t, 1.0, gather(t, reg, "curfew_reconcile_repaired_total", "kind", "missing"))
+		require.Equal(t, 1.0, gather(t, reg, "curfew_reconcile_repaired_total", "kind", "orphan"))
+	})
+}
+
+func TestOrphanInRedisIsHarmless(t *testing.T) {
+	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
+		stray := scheduler.Shadow{Deadline: b.Now() + 1000, Queue: 9, Seq: 9}
+		require.NoError(t, r.mem.Apply(t.Context(), []scheduler.Shadow{stray}, nil))
+		time.Sleep(3 * time.Second)
+		require.False(t, r.mem.Has(stray))
+		require.Equal(t, 1.0, gather(t, reg, "curfew_fire_results_total", "outcome", "gone"))
+	})
+}
+
+func TestLostRepliesAreHarmless(t *testing.T) {
+	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, _ *prometheus.Registry) {
+		var all []scheduler.Shadow
+		for i := range 50 {
+			all = append(all, b.publish(1, time.Duration(i)*time.Second))
+		}
+		for range 10 {
+			r.FailAfter(errRedis)
+			time.Sleep(3 * time.Second)
+			r.Heal()
+			time.Sleep(3 * time.Second)
+		}
+		time.Sleep(time.Minute)
+		for _, s := range all {
+			require.LessOrEqual(t, b.lateness(s), int64(rescueMillis))
+			require.GreaterOrEqual(t, b.lateness(s), int64(0))
+		}
+		n, _ := r.mem.Len(t.Context())
+		require.Zero(t, n)
+		require.Zero(t, m.Health().Pending)
+	})
+}
+
+func TestTwoMonitorsOnOneSchedule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r := newFakeBroker(t), newFakeRedis()
+		one, _ := start(t, Options{Primary: b.view(), Redis: r})
+		two, stop := start(t, Options{Primary: b.view(), Redis: r})
+		time.Sleep(time.Second)
+		var all []scheduler.Shadow
+		for i := range 1000 {
+			all = append(all, b.publish(1, time.Duration(i)*20*time.Millisecond))
+		}
+		time.Sleep(10 * time.Second)
+		stop()
+		time.Sleep(20 * time.Second)
+		for _, s := range all {
+			require.LessOrEqual(t, b.lateness(s), int64(rescueMillis))
+			require.GreaterOrEqual(t, b.lateness(s), int64(0))
+		}
+		require.Zero(t, one.Health().Pending)
+		require.False(t, one.Health().Degraded())
+		_ = two
+	})
+}
+
+func TestScheduleOfAnotherOwnerIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r := newFakeBroker(t), newFakeRedis()
+		r.owned = true
+		m, _ := start(t, Options{Primary: b.view(), Redis: r})
+		s := b.publish(1, time.Minute)
+		time.Sleep(2 * time.Minute)
+		require.Zero(t, b.lateness(s))
+		require.False(t, r.wasAdded(s))
+		require.ErrorContains(t, errorOf(m.Health().Reasons), redisstore.ErrOwned.Error())
+	})
+}
+
+func TestWarningsOfTheServerAreReasons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r := newFakeBroker(t), newFakeRedis()
+		r.status = redisstore.Status{SkewMillis: 1500, Warnings: []string{"maxmemory-policy is allkeys-lru"}}
+		reg := prometheus.NewRegistry()
+		m, _ := start(t, Options{Primary: b.view(), Redis: r, Registerer: reg})
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"maxmemory-policy is allkeys-lru"}, m.Health().Reasons)
+		require.Equal(t, 1.5, gather(t, reg, "curfew_clock_skew_seconds"))
+	})
+}
+
+func TestFullBacklogBringsTheScheduleDown(t *testing.T) {
+	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
+		shadows := make([]scheduler.Shadow, maxBacklog)
+		m.redis.put(nil, shadows, nil)
+		m.redis.put(nil, shadows[:1], nil)
+		require.Equal(t, ScheduleUp, m.Health().Schedule, "removals may be dropped")
+		m.redis.put(shadows[:1], nil, nil)
+		require.Equal(t, ScheduleDown, m.Health().Schedule)
+		require.Equal(t, 2.0+maxBacklog, gather(t, reg, "curfew_shadow_writes_total", "result", "dropped"))
+		time.Sleep(10 * time.Second)
+		require.Equal(t, ScheduleUp, m.Health().Schedule)
+	})
+}
