@@ -78,6 +78,19 @@ func (r *receiver) got() []message {
 	return r.posts
 }
 
+func (r *receiver) tried() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tries
+}
+
+// answer has the next tries answered so.
+func (r *receiver) answer(a ...answer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answers = append(r.answers, a...)
+}
+
 type setup struct {
 	*Alerts
 	receiver *receiver
@@ -248,11 +261,10 @@ func TestGroupsAreBounded(t *testing.T) {
 func TestWebhookIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t)
-		s.receiver.answers = []answer{
-			{err: errors.New("connection refused")},
-			{code: 503, header: http.Header{"Retry-After": {"7"}}},
-			{code: 429},
-		}
+		s.receiver.answer(
+			answer{err: errors.New("connection refused")},
+			answer{code: 503, header: http.Header{"Retry-After": {"7"}}},
+			answer{code: 429})
 		s.Record(missed("a", 1))
 		time.Sleep(6 * time.Second)
 		require.Empty(t, s.receiver.got(), "it was asked to wait")
@@ -267,10 +279,10 @@ func TestWebhookIsNotTriedAgainInVain(t *testing.T) {
 	for _, code := range []int{301, 307, 400, 404} {
 		synctest.Test(t, func(t *testing.T) {
 			s := run(t)
-			s.receiver.answers = []answer{{code: code, header: http.Header{"Location": {"http://elsewhere.example"}}}}
+			s.receiver.answer(answer{code: code, header: http.Header{"Location": {"http://elsewhere.example"}}})
 			s.Record(missed("a", 1))
 			time.Sleep(30 * time.Second)
-			require.Equal(t, 1, s.receiver.tries, "%d", code)
+			require.Equal(t, 1, s.receiver.tried(), "%d", code)
 			require.Equal(t, 1.0, s.metric(t, "curfew_alert_notifications_total", "failed"))
 		})
 	}
@@ -280,11 +292,11 @@ func TestDeadWebhookIsGivenUpAndLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t)
 		for range 100 {
-			s.receiver.answers = append(s.receiver.answers, answer{err: errors.New("connection refused")})
+			s.receiver.answer(answer{err: errors.New("connection refused")})
 		}
 		s.Record(missed("a", 1))
 		time.Sleep(3 * time.Minute)
-		require.LessOrEqual(t, s.receiver.tries, 2*maxTries)
+		require.LessOrEqual(t, s.receiver.tried(), 2*maxTries)
 		require.Equal(t, 2.0, s.metric(t, "curfew_alert_notifications_total", "failed"), "fired and resolved")
 		failures := s.log.FilterMessage("alert not delivered").All()
 		require.Len(t, failures, 2)
