@@ -33,11 +33,12 @@ type fakeBroker struct {
 	slow     int64 // ms by which expiry judges later than Now says
 	failing  bool
 	panics   int // further calls to Expire that panic
-	asked    int // messages named to Expire
-	calls    int // of Expire
-	largest  int // batch named to Expire
+	expires  expireStats
 	action   Action
 }
+
+// expireStats counts what Expire was asked.
+type expireStats struct{ calls, asked, largest int }
 
 type fakeMessage struct{ held bool }
 
@@ -162,6 +163,12 @@ func (b *fakeBroker) lateness(s scheduler.Shadow) int64 {
 	return -1
 }
 
+func (b *fakeBroker) stats() expireStats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.expires
+}
+
 func (b *fakeBroker) do(fn func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -177,9 +184,9 @@ func (b *fakeBroker) queued() int {
 func (b *fakeBroker) Expire(shadows []scheduler.Shadow, out []Result) []Result {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.calls++
-	b.asked += len(shadows)
-	b.largest = max(b.largest, len(shadows))
+	b.expires.calls++
+	b.expires.asked += len(shadows)
+	b.expires.largest = max(b.expires.largest, len(shadows))
 	if b.panics > 0 {
 		b.panics--
 		panic("as told")

@@ -46,7 +46,7 @@ func TestEveryDeadlineFiresOnceAndOnTime(t *testing.T) {
 		for _, s := range all {
 			require.Zero(t, b.lateness(s), "%v", s)
 		}
-		require.Equal(t, len(all), b.asked, "each is asked about once")
+		require.Equal(t, len(all), b.stats().asked, "each is asked about once")
 		stop()
 	})
 }
@@ -118,7 +118,7 @@ func TestHeldMessageExpiresAtRequeue(t *testing.T) {
 		b.hold(requeued)
 		time.Sleep(70 * time.Second)
 		require.Equal(t, -1, int(b.lateness(acked)))
-		require.LessOrEqual(t, b.calls, 2*4, "looked at again every 30 s, not all the time")
+		require.LessOrEqual(t, b.stats().calls, 2*4, "looked at again every 30 s, not all the time")
 		b.ack(acked)
 		b.requeue(requeued)
 		time.Sleep(time.Second)
@@ -139,7 +139,7 @@ func TestFailedIsTriedAgain(t *testing.T) {
 		s := b.publish(1, time.Second)
 		time.Sleep(5 * time.Second)
 		b.do(func() { b.failing = false })
-		require.Less(t, b.calls, 12)
+		require.Less(t, b.stats().calls, 12)
 		time.Sleep(2 * time.Second)
 		require.Positive(t, b.lateness(s))
 	})
@@ -154,7 +154,7 @@ func TestNotDueWaitsForThePrimary(t *testing.T) {
 		s := b.publish(1, time.Minute)
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, int64(7), b.lateness(s))
-		require.LessOrEqual(t, b.calls, 20)
+		require.LessOrEqual(t, b.stats().calls, 20)
 	})
 }
 
@@ -200,7 +200,7 @@ func TestStormFiresInBoundedBatchesInOrder(t *testing.T) {
 		})
 		time.Sleep(time.Minute)
 		require.Zero(t, b.queued())
-		require.LessOrEqual(t, b.largest, fireBatch)
+		require.LessOrEqual(t, b.stats().largest, fireBatch)
 		for _, s := range b.order {
 			require.Less(t, b.lateness(s), int64(rescueMillis))
 		}
