@@ -10,8 +10,11 @@ import (
 // of 13 digits, in the year 2286.
 const MaxDeadline = 9_999_999_999_999
 
-// TextLen is the length of a Shadow's text form.
-const TextLen = 13 + 1 + 16 + 1 + 20
+// Lengths of the text forms of an instant and of a Shadow.
+const (
+	InstantLen = 13
+	TextLen    = InstantLen + 1 + 16 + 1 + 20
+)
 
 // ErrInstant is wrapped by a Store's refusal of a deadline, or another instant to
 // stand at, outside 1 ..= MaxDeadline.
@@ -71,14 +74,22 @@ func (s Shadow) String() string {
 //
 // Texts sort bytewise as Compare sorts shadows. The error wraps ErrInstant.
 func (s Shadow) AppendText(b []byte) ([]byte, error) {
-	if err := s.Check(); err != nil {
+	b, err := AppendInstant(b, s.Deadline)
+	if err != nil {
 		return b, err
 	}
-	b = appendDigits(b, uint64(s.Deadline), 10, 13)
 	b = append(b, '|')
 	b = appendDigits(b, s.Queue, 16, 16)
 	b = append(b, '|')
 	return appendDigits(b, s.Seq, 10, 20), nil
+}
+
+// AppendInstant appends an instant as InstantLen digits. The error wraps ErrInstant.
+func AppendInstant(b []byte, atMillis int64) ([]byte, error) {
+	if err := CheckInstant(atMillis); err != nil {
+		return b, err
+	}
+	return appendDigits(b, uint64(atMillis), 10, InstantLen), nil
 }
 
 const digits = "0123456789abcdef"

@@ -2,7 +2,7 @@ package memstore
 
 import (
 	"context"
-	"slices"
+	"fmt"
 	"sync"
 
 	"curfew/scheduler"
@@ -11,72 +11,149 @@ import (
 // Store is a schedule in memory. Create it with New.
 type Store struct {
 	mu sync.Mutex
-	m  map[scheduler.Shadow]int64
+	// A shadow is in waiting, where its score is its deadline, or in moved.
+	waiting tree
+	moved   moved
 }
 
 var _ scheduler.Store = (*Store)(nil)
 
 // New returns an empty store.
-func New() *Store { return &Store{m: map[scheduler.Shadow]int64{}} }
+func New() *Store { return &Store{} }
 
-// Apply implements scheduler.Store.
+// Apply implements scheduler.Store. It fails only for an invalid shadow, and then
+// does nothing.
 func (s *Store) Apply(_ context.Context, add, remove []scheduler.Shadow) error {
+	if err := checkAll(add, remove); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, a := range add {
-		if err := a.Check(); err != nil {
+	for _, shadow := range add {
+		if place, ok := s.moved.get(shadow); ok {
+			s.moved.remove(place)
+		}
+		s.waiting.insert(shadow)
+	}
+	s.drop(remove)
+	return nil
+}
+
+// Claim implements scheduler.Store. It fails only for an invalid lease.
+func (s *Store) Claim(_ context.Context, until int64, max int, leaseUntil int64, out []scheduler.Shadow) (claimed []scheduler.Shadow, next int64, err error) {
+	if leaseUntil <= until {
+		return out, 0, fmt.Errorf("memstore: claim until %d with a lease that ends at %d", until, leaseUntil)
+	}
+	if err := scheduler.CheckInstant(leaseUntil); err != nil {
+		return out, 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for left := max; left > 0; {
+		before := len(out)
+		if out = s.claimMoved(until, leaseUntil, out); len(out) == before {
+			out = s.claimWaiting(until, left, leaseUntil, out)
+		}
+		if len(out) == before {
+			break
+		}
+		left -= len(out) - before
+	}
+	return out, s.next(), nil
+}
+
+// claimMoved claims the first of those moved if it is due and before all that wait.
+func (s *Store) claimMoved(until, leaseUntil int64, out []scheduler.Shadow) []scheduler.Shadow {
+	first, ok := s.moved.first()
+	if !ok || first.At > until {
+		return out
+	}
+	if head, ok := s.waiting.first(); ok && (head.Deadline < first.At || head.Deadline == first.At && head.Compare(first.Shadow) < 0) {
+		return out
+	}
+	s.moved.rescore(s.moved.heap[0], leaseUntil)
+	return append(out, first.Shadow)
+}
+
+// claimWaiting claims those that wait, as far as none of those moved comes between.
+func (s *Store) claimWaiting(until int64, max int, leaseUntil int64, out []scheduler.Shadow) []scheduler.Shadow {
+	if first, ok := s.moved.first(); ok && first.At <= until {
+		until, max = first.At, 1
+	}
+	before := len(out)
+	out = s.waiting.pop(until, max, out)
+	for _, shadow := range out[before:] {
+		s.moved.add(scheduler.Later{Shadow: shadow, At: leaseUntil})
+	}
+	return out
+}
+
+// next is the lowest score, 0 when the store is empty.
+func (s *Store) next() (at int64) {
+	if head, ok := s.waiting.first(); ok {
+		at = head.Deadline
+	}
+	if first, ok := s.moved.first(); ok && (at == 0 || first.At < at) {
+		at = first.At
+	}
+	return at
+}
+
+// Settle implements scheduler.Store. It fails only for an invalid shadow or instant,
+// and then does nothing.
+func (s *Store) Settle(_ context.Context, done []scheduler.Shadow, later []scheduler.Later) error {
+	if err := checkAll(done); err != nil {
+		return err
+	}
+	for _, l := range later {
+		if err := scheduler.CheckInstant(l.At); err != nil {
 			return err
 		}
-		s.m[a] = a.Deadline
 	}
-	for _, r := range remove {
-		delete(s.m, r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop(done)
+	for _, l := range later {
+		if place, ok := s.moved.get(l.Shadow); ok {
+			s.moved.rescore(place, l.At)
+		} else if s.waiting.remove(l.Shadow) {
+			s.moved.add(l)
+		}
 	}
 	return nil
 }
 
-// Claim implements scheduler.Store.
-func (s *Store) Claim(_ context.Context, until int64, max int, leaseUntil int64, out []scheduler.Shadow) ([]scheduler.Shadow, int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var due []scheduler.Later
-	for sh, at := range s.m {
-		if at <= until {
-			due = append(due, scheduler.Later{Shadow: sh, At: at})
+func (s *Store) drop(shadows []scheduler.Shadow) {
+	for _, shadow := range shadows {
+		if place, ok := s.moved.get(shadow); ok {
+			s.moved.remove(place)
+		} else {
+			s.waiting.remove(shadow)
 		}
 	}
-	slices.SortFunc(due, func(a, b scheduler.Later) int {
-		if a.At != b.At {
-			return int(a.At - b.At)
-		}
-		return a.Compare(b.Shadow)
-	})
-	for i, d := range due {
-		if i == max {
-			break
-		}
-		s.m[d.Shadow] = leaseUntil
-		out = append(out, d.Shadow)
-	}
-	next := int64(0)
-	for _, at := range s.m {
-		if next == 0 || at < next {
-			next = at
-		}
-	}
-	return out, next, nil
 }
 
-// Settle implements scheduler.Store.
-func (s *Store) Settle(_ context.Context, done []scheduler.Shadow, later []scheduler.Later) error {
+// Len implements scheduler.Store. It never fails.
+func (s *Store) Len(context.Context) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, d := range done {
-		delete(s.m, d)
-	}
-	for _, l := range later {
-		if _, ok := s.m[l.Shadow]; ok {
-			s.m[l.Shadow] = l.At
+	return int64(s.waiting.length + s.moved.len()), nil
+}
+
+// Close drops everything. It never fails.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting, s.moved = tree{}, moved{}
+	return nil
+}
+
+func checkAll(lists ...[]scheduler.Shadow) error {
+	for _, list := range lists {
+		for _, shadow := range list {
+			if err := shadow.Check(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -86,29 +163,6 @@ func (s *Store) Settle(_ context.Context, done []scheduler.Shadow, later []sched
 func (s *Store) Has(shadow scheduler.Shadow) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.m[shadow]
-	return ok
+	_, ok := s.moved.get(shadow)
+	return ok || s.waiting.has(shadow)
 }
-
-// Scan names every shadow, each once, in pages that fn may change but not keep.
-// Shadows added or removed meanwhile may or may not be among them. It ends with
-// fn's first error, or that of ctx.
-func (s *Store) Scan(ctx context.Context, fn func(page []scheduler.Shadow) error) error {
-	s.mu.Lock()
-	var page []scheduler.Shadow
-	for sh := range s.m {
-		page = append(page, sh)
-	}
-	s.mu.Unlock()
-	return fn(page)
-}
-
-// Len implements scheduler.Store.
-func (s *Store) Len(context.Context) (int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return int64(len(s.m)), nil
-}
-
-// Close drops everything.
-func (s *Store) Close() error { return nil }

@@ -2,7 +2,8 @@ package redisstore
 
 import (
 	"context"
-	"errors"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -10,87 +11,68 @@ import (
 	"curfew/scheduler"
 )
 
-// ErrOwned is wrapped by Begin's and Epoch's refusal when another process owns the
-// instance's schedule.
-var ErrOwned = errors.New("schedule owned by another Curfew")
+// Store is a schedule in Redis. Create it with Open. All methods are safe for
+// concurrent use.
+type Store struct {
+	client   redis.UniversalClient
+	instance string
+	now      func() int64
+	due      []string // key of each shard's sorted set
+	ownerKey string
+	owner    string // names this Store in ownerKey
+	turn     atomic.Uint32
 
-// OwnerLease is how long an owner that stopped calling Epoch or Refresh keeps
-// others out; RefreshEvery is how often to call one of them.
-const (
-	OwnerLease   = 10 * time.Second
-	RefreshEvery = 3 * time.Second
-)
-
-// Options of a Store. URL is required.
-type Options struct {
-	// URL says where Redis is: redis://, rediss://, unix://, redis-sentinel://,
-	// redis-cluster:// (rediss-... for TLS), or a comma list.
-	URL string
-	// Instance names the schedule; "" is "default".
-	Instance string
-	// Shards is the number of sorted sets; 0 is 4.
-	Shards int
-	// Now is the clock the skew is measured against, Unix ms; nil is the wall clock.
-	Now func() int64
+	mu    sync.Mutex
+	epoch string   // member that marks the shards as begun by us; "" before Begin
+	runs  []string // server process each shard was begun on
 }
-
-// Store is a schedule in Redis. Create it with Open.
-type Store struct{ client redis.UniversalClient }
 
 var _ scheduler.Store = (*Store)(nil)
 
-// Status is what Check found.
-type Status struct {
-	// Version is that of the server, "7.0.15".
-	Version string `json:"version"`
-	// Role is "master", or "slave" by mistake.
-	Role string `json:"role"`
-	// MaxmemoryPolicy is anything else than "noeviction" by mistake.
-	MaxmemoryPolicy string `json:"maxmemory_policy"`
-	// Persistence is "aof", "rdb", "none", or "unknown".
-	Persistence string `json:"persistence"`
-	// SkewMillis is the server's clock less ours.
-	SkewMillis int64 `json:"skew_ms"`
-	// Warnings say, for an operator, what endangers the schedule.
-	Warnings []string `json:"warnings,omitempty"`
-}
-
-// Open reads the options. It does not connect: Redis may be away.
-func Open(o Options) (*Store, error) { return nil, errors.New("redisstore: not yet") }
-
-// Apply implements scheduler.Store.
-func (s *Store) Apply(ctx context.Context, add, remove []scheduler.Shadow) error { return nil }
-
-// Claim implements scheduler.Store.
-func (s *Store) Claim(ctx context.Context, until int64, max int, leaseUntil int64, out []scheduler.Shadow) (claimed []scheduler.Shadow, next int64, err error) {
-	return out, 0, nil
-}
-
-// Settle implements scheduler.Store.
-func (s *Store) Settle(ctx context.Context, done []scheduler.Shadow, later []scheduler.Later) error {
-	return nil
+// shardOf keeps a queue's shadows together and spreads queues. It must never
+// change: shadows are looked for where it says.
+func (s *Store) shardOf(queue uint64) int {
+	queue ^= queue >> 33
+	queue *= 0xff51afd7ed558ccd
+	queue ^= queue >> 33
+	return int(queue % uint64(len(s.due)))
 }
 
 // Len implements scheduler.Store.
-func (s *Store) Len(ctx context.Context) (int64, error) { return 0, nil }
+func (s *Store) Len(ctx context.Context) (int64, error) {
+	pipe := s.client.Pipeline()
+	for _, key := range s.due {
+		pipe.ZCount(ctx, key, "-inf", "(inf")
+	}
+	counts, err := pipe.Exec(ctx)
+	if err := s.firstError("count", counts, err); err != nil {
+		return 0, err
+	}
+	total := int64(0)
+	for _, count := range counts {
+		total += count.(*redis.IntCmd).Val()
+	}
+	return total, nil
+}
 
-// Begin takes the schedule into possession: it writes this process's epoch to each
-// shard. The error wraps ErrOwned when another process owns it.
-func (s *Store) Begin(ctx context.Context) error { return nil }
+// firstError is the first of a pipeline's errors, explained, for commands sent to
+// the shards in order; err is what the pipeline itself returned.
+func (s *Store) firstError(operation string, sent []redis.Cmder, err error) error {
+	if err == nil {
+		return nil
+	}
+	for shard, cmd := range sent {
+		if cmd.Err() != nil {
+			return explain(operation, s.due[shard], cmd.Err())
+		}
+	}
+	return explain(operation, "", err)
+}
 
-// Epoch says whether every shard is still the one Begin found, and renews the
-// ownership like Refresh.
-func (s *Store) Epoch(ctx context.Context) (ok bool, err error) { return true, nil }
-
-// Refresh renews the ownership.
-func (s *Store) Refresh(ctx context.Context) error { return nil }
-
-// Scan names every stored shadow, each at least once, in pages that fn may change
-// but not keep.
-func (s *Store) Scan(ctx context.Context, fn func(page []scheduler.Shadow) error) error { return nil }
-
-// Check looks at the server and its settings.
-func (s *Store) Check(ctx context.Context) (Status, error) { return Status{}, nil }
-
-// Close gives the ownership back and closes the connections.
-func (s *Store) Close() error { return nil }
+// Close gives the ownership back, if Redis is there, and closes the connections.
+func (s *Store) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = releaseScript.Run(ctx, s.client, []string{s.ownerKey}, s.owner).Err()
+	return s.client.Close()
+}

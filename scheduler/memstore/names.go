@@ -1,0 +1,60 @@
+package memstore
+
+// names gives each queue that has entries a small number in place of its id, which
+// halves what an entry takes. A number is free again when its last entry is gone.
+type names struct {
+	slots  []name
+	number map[uint64]uint32
+	free   []uint32
+
+	lastID uint64 // the queue retained last, which is mostly the next too
+	last   uint32
+	warm   bool // lastID and last are valid
+}
+
+type name struct {
+	id      uint64
+	entries int
+}
+
+func (q *names) id(number uint32) uint64 { return q.slots[number].id }
+
+// retain counts one more entry of a queue and returns its number.
+func (q *names) retain(id uint64) uint32 {
+	if !q.warm || q.lastID != id {
+		q.last, q.lastID, q.warm = q.look(id), id, true
+	}
+	q.slots[q.last].entries++
+	return q.last
+}
+
+func (q *names) look(id uint64) uint32 {
+	if number, known := q.number[id]; known {
+		return number
+	}
+	if q.number == nil {
+		q.number = map[uint64]uint32{}
+	}
+	var number uint32
+	if last := len(q.free) - 1; last >= 0 {
+		number, q.free = q.free[last], q.free[:last]
+	} else {
+		number, q.slots = uint32(len(q.slots)), append(q.slots, name{})
+	}
+	q.slots[number] = name{id: id}
+	q.number[id] = number
+	return number
+}
+
+// release counts one entry less.
+func (q *names) release(number uint32) {
+	slot := &q.slots[number]
+	if slot.entries--; slot.entries > 0 {
+		return
+	}
+	delete(q.number, slot.id)
+	q.free = append(q.free, number)
+	if q.warm && q.last == number {
+		q.warm = false
+	}
+}

@@ -1,0 +1,136 @@
+package memstore
+
+import (
+	"math"
+
+	"curfew/scheduler"
+)
+
+// pageCap makes a page 4096 bytes, a size the Go allocator serves without waste.
+const pageCap = 255
+
+// page holds up to pageCap shadows in order, 16 bytes each, without pointers, so
+// that the garbage collector passes them by.
+type page struct {
+	base  int64 // Unix ms; the earliest deadline the page can hold
+	n     int
+	at    [pageCap]uint32 // ascending; deadline less base
+	queue [pageCap]uint32 // place in names
+	seq   [pageCap]uint64
+}
+
+// span is how much later than base a page's last deadline may be: 49 days.
+const span = math.MaxUint32
+
+func (p *page) deadline(i int) int64 { return p.base + int64(p.at[i]) }
+
+func (p *page) shadow(i int, q *names) scheduler.Shadow {
+	return scheduler.Shadow{Deadline: p.deadline(i), Queue: q.id(p.queue[i]), Seq: p.seq[i]}
+}
+
+// search returns the place of s, or the one it would have.
+func (p *page) search(s scheduler.Shadow, q *names) (i int, found bool) {
+	if s.Deadline < p.base {
+		return 0, false
+	}
+	if s.Deadline > p.base+span {
+		return p.n, false
+	}
+	at := uint32(s.Deadline - p.base)
+	lo, hi := 0, p.n
+	for lo < hi {
+		mid := int(uint(lo+hi) / 2)
+		if p.at[mid] < at || p.at[mid] == at && p.before(mid, s, q) {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo, lo < p.n && p.at[lo] == at && p.seq[lo] == s.Seq && q.id(p.queue[lo]) == s.Queue
+}
+
+// before says that entry i, which has the deadline of s, comes before it.
+func (p *page) before(i int, s scheduler.Shadow, q *names) bool {
+	if id := q.id(p.queue[i]); id != s.Queue {
+		return id < s.Queue
+	}
+	return p.seq[i] < s.Seq
+}
+
+// due counts the entries whose deadline is <= until.
+func (p *page) due(until int64) int {
+	if until < p.base {
+		return 0
+	}
+	if until-p.base >= span {
+		return p.n
+	}
+	at := uint32(until - p.base)
+	lo, hi := 0, p.n
+	for lo < hi {
+		mid := int(uint(lo+hi) / 2)
+		if p.at[mid] <= at {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// reaches makes the page able to hold a deadline, by moving its base if need be;
+// false when that is too far from the others.
+func (p *page) reaches(deadline int64) bool {
+	if p.n == 0 {
+		p.base = deadline - span/2
+		return true
+	}
+	if deadline >= p.base && deadline <= p.base+span {
+		return true
+	}
+	first, last := min(deadline, p.deadline(0)), max(deadline, p.deadline(p.n-1))
+	if last-first > span {
+		return false
+	}
+	p.rebase(first - (span-(last-first))/2)
+	return true
+}
+
+func (p *page) rebase(base int64) {
+	shift := uint32(p.base - base) // modulo 2^32, as are the sums
+	for i := range p.at[:p.n] {
+		p.at[i] += shift
+	}
+	p.base = base
+}
+
+// insert puts an entry at i. The page reaches its deadline and is not full.
+func (p *page) insert(i int, deadline int64, queue uint32, seq uint64) {
+	n := p.n
+	copy(p.at[i+1:n+1], p.at[i:n])
+	copy(p.queue[i+1:n+1], p.queue[i:n])
+	copy(p.seq[i+1:n+1], p.seq[i:n])
+	p.at[i], p.queue[i], p.seq[i] = uint32(deadline-p.base), queue, seq
+	p.n++
+}
+
+// remove takes out the entries from ..< to.
+func (p *page) remove(from, to int) {
+	copy(p.at[from:], p.at[to:p.n])
+	copy(p.queue[from:], p.queue[to:p.n])
+	copy(p.seq[from:], p.seq[to:p.n])
+	p.n -= to - from
+}
+
+// moveTail appends the entries from i on to another page, which reaches them and
+// has room.
+func (p *page) moveTail(i int, to *page) {
+	shift := uint32(p.base - to.base)
+	for k, at := range p.at[i:p.n] {
+		to.at[to.n+k] = at + shift
+	}
+	copy(to.queue[to.n:], p.queue[i:p.n])
+	copy(to.seq[to.n:], p.seq[i:p.n])
+	to.n += p.n - i
+	p.n = i
+}

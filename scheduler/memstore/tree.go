@@ -1,0 +1,329 @@
+package memstore
+
+import (
+	"slices"
+
+	"curfew/scheduler"
+)
+
+// tree keeps shadows in order: a sorted list of nodes of pages of entries. Its depth
+// is fixed, which three levels make good for: 100 million entries take some 3000
+// nodes.
+//
+// Insertion splits a full page, but at its very end (or beginning) begins a new one
+// beside it instead: deadlines that come in order, as those of a queue with one TTL
+// do, leave full pages behind.
+type tree struct {
+	queues names
+	nodes  []*node
+	lows   []scheduler.Shadow // nodes[i].low[0]
+	spare  []*page            // emptied pages for reuse, at most spareMax
+	length int
+	added  place // where the last insertion and removal were: the next is
+	gone   place // mostly there too
+}
+
+const (
+	nodeCap  = 256
+	spareMax = 256 // 1 MiB
+)
+
+// node is a sorted list of pages. None of them is empty.
+type node struct {
+	n     int
+	low   [nodeCap]scheduler.Shadow // no entry of pages[i] is less; no earlier page's is not
+	pages [nodeCap]*page
+}
+
+// place names a page.
+type place struct{ node, page int }
+
+// find returns the page a shadow is in, if it is in the tree. The very first page is
+// that of all that is less too.
+func (t *tree) find(s scheduler.Shadow, hint place) place {
+	if t.holds(hint, s) {
+		return hint
+	}
+	i := lastNotAfter(t.lows, s)
+	n := t.nodes[i]
+	return place{i, lastNotAfter(n.low[:n.n], s)}
+}
+
+// holds says that find's answer would be this place, which may be none of the tree.
+func (t *tree) holds(at place, s scheduler.Shadow) bool {
+	if at.node >= len(t.nodes) || at.page >= t.nodes[at.node].n {
+		return false
+	}
+	n := t.nodes[at.node]
+	if n.low[at.page].Compare(s) > 0 {
+		return false
+	}
+	switch {
+	case at.page+1 < n.n:
+		return n.low[at.page+1].Compare(s) > 0
+	case at.node+1 < len(t.nodes):
+		return t.lows[at.node+1].Compare(s) > 0
+	}
+	return true
+}
+
+// lastNotAfter returns the index of the last of lows that is not after s, or 0.
+func lastNotAfter(lows []scheduler.Shadow, s scheduler.Shadow) int {
+	lo, hi := 1, len(lows) // all before lo are not after s, or 0 is the answer
+	for lo < hi {
+		mid := int(uint(lo+hi) / 2)
+		if lows[mid].Deadline < s.Deadline || lows[mid].Deadline == s.Deadline && lows[mid].Compare(s) <= 0 {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo - 1
+}
+
+// insert adds a shadow; false when it is there already.
+func (t *tree) insert(s scheduler.Shadow) bool {
+	if len(t.nodes) == 0 {
+		t.addPage(place{0, 0}, s, t.newPage())
+	}
+	at := t.find(s, t.added)
+	p := t.nodes[at.node].pages[at.page]
+	i, found := p.search(s, &t.queues)
+	if found {
+		return false
+	}
+	t.length++
+	if p.n == pageCap || !p.reaches(s.Deadline) {
+		at, p, i = t.split(at, p, i, s)
+		p.reaches(s.Deadline)
+	}
+	p.insert(i, s.Deadline, t.queues.retain(s.Queue), s.Seq)
+	t.added = at
+	return true
+}
+
+// split makes room for s, which belongs at i of a page, and returns where it
+// belongs then.
+func (t *tree) split(at place, p *page, i int, s scheduler.Shadow) (place, *page, int) {
+	fresh := t.newPage()
+	next := place{at.node, at.page + 1}
+	switch i {
+	case p.n:
+		return t.addPage(next, s, fresh), fresh, 0
+	case 0:
+		first := p.shadow(0, &t.queues)
+		t.nodes[at.node].pages[at.page] = fresh
+		next = t.addPage(next, first, p)
+		return t.before(next), fresh, 0
+	}
+	half := p.n / 2
+	fresh.base = p.base
+	p.moveTail(half, fresh)
+	next = t.addPage(next, fresh.shadow(0, &t.queues), fresh)
+	if i > half {
+		return next, fresh, i - half
+	}
+	return t.before(next), p, i
+}
+
+// before returns the place ahead of another, which is not the first.
+func (t *tree) before(at place) place {
+	if at.page > 0 {
+		return place{at.node, at.page - 1}
+	}
+	return place{at.node - 1, t.nodes[at.node-1].n - 1}
+}
+
+// addPage inserts a page at a place, splitting the node if it is full, and returns
+// the place it got.
+func (t *tree) addPage(at place, low scheduler.Shadow, p *page) place {
+	switch {
+	case at.node == len(t.nodes):
+		t.addNode(at.node, &node{}, low)
+	case t.nodes[at.node].n < nodeCap:
+	case at.page == nodeCap:
+		at = place{at.node + 1, 0}
+		t.addNode(at.node, &node{}, low)
+	default:
+		full, right := t.nodes[at.node], &node{}
+		const half = nodeCap / 2
+		full.move(half, right)
+		t.addNode(at.node+1, right, right.low[0])
+		if at.page > half {
+			at = place{at.node + 1, at.page - half}
+		}
+	}
+	n := t.nodes[at.node]
+	copy(n.low[at.page+1:n.n+1], n.low[at.page:n.n])
+	copy(n.pages[at.page+1:n.n+1], n.pages[at.page:n.n])
+	n.low[at.page], n.pages[at.page] = low, p
+	n.n++
+	t.lows[at.node] = n.low[0]
+	return at
+}
+
+func (t *tree) addNode(i int, n *node, low scheduler.Shadow) {
+	t.nodes = slices.Insert(t.nodes, i, n)
+	t.lows = slices.Insert(t.lows, i, low)
+}
+
+// move appends the pages from i on to another node.
+func (n *node) move(i int, to *node) {
+	copy(to.low[to.n:], n.low[i:n.n])
+	copy(to.pages[to.n:], n.pages[i:n.n])
+	to.n += n.n - i
+	clear(n.pages[i:n.n])
+	n.n = i
+}
+
+// remove takes a shadow out; false when it is not there.
+func (t *tree) remove(s scheduler.Shadow) bool {
+	if t.length == 0 {
+		return false
+	}
+	at := t.find(s, t.gone)
+	p := t.nodes[at.node].pages[at.page]
+	i, found := p.search(s, &t.queues)
+	if !found {
+		return false
+	}
+	t.cut(at, i, i+1)
+	t.gone = at
+	return true
+}
+
+// has says whether a shadow is there.
+func (t *tree) has(s scheduler.Shadow) bool {
+	if t.length == 0 {
+		return false
+	}
+	at := t.find(s, t.gone)
+	_, found := t.nodes[at.node].pages[at.page].search(s, &t.queues)
+	return found
+}
+
+// cut takes the entries from ..< to out of a page and tidies up after that.
+func (t *tree) cut(at place, from, to int) {
+	p := t.nodes[at.node].pages[at.page]
+	for _, number := range p.queue[from:to] {
+		t.queues.release(number)
+	}
+	p.remove(from, to)
+	t.length -= to - from
+	switch {
+	case p.n == 0:
+		t.dropPage(at)
+	case p.n < pageCap/4:
+		t.join(at)
+	}
+}
+
+// join merges a page that became small with the one behind it in its node, or else
+// ahead, unless the result would soon have to be split again.
+func (t *tree) join(at place) {
+	n := t.nodes[at.node]
+	if at.page+1 == n.n {
+		at.page--
+	}
+	if at.page < 0 {
+		return
+	}
+	left, right := n.pages[at.page], n.pages[at.page+1]
+	if left.n+right.n > pageCap*3/4 || !left.reaches(right.deadline(0)) || !left.reaches(right.deadline(right.n-1)) {
+		return
+	}
+	right.moveTail(0, left)
+	t.dropPage(place{at.node, at.page + 1})
+}
+
+// dropPage takes an empty page out, its node too if it was the last, and joins the
+// node with a neighbour if it became small.
+func (t *tree) dropPage(at place) {
+	n := t.nodes[at.node]
+	if len(t.spare) < spareMax {
+		t.spare = append(t.spare, n.pages[at.page])
+	}
+	copy(n.low[at.page:], n.low[at.page+1:n.n])
+	copy(n.pages[at.page:], n.pages[at.page+1:n.n])
+	n.n--
+	n.pages[n.n] = nil
+	if n.n == 0 {
+		t.dropNode(at.node)
+		return
+	}
+	t.lows[at.node] = n.low[0]
+	left := at.node
+	if left+1 == len(t.nodes) {
+		left--
+	}
+	if n.n < nodeCap/4 && left >= 0 && t.nodes[left].n+t.nodes[left+1].n <= nodeCap*3/4 {
+		t.nodes[left+1].move(0, t.nodes[left])
+		t.dropNode(left + 1)
+	}
+}
+
+func (t *tree) dropNode(i int) {
+	t.nodes = slices.Delete(t.nodes, i, i+1)
+	t.lows = slices.Delete(t.lows, i, i+1)
+}
+
+func (t *tree) newPage() *page {
+	last := len(t.spare) - 1
+	if last < 0 {
+		return &page{}
+	}
+	p := t.spare[last]
+	t.spare[last], t.spare = nil, t.spare[:last]
+	return p
+}
+
+// first returns the least shadow.
+func (t *tree) first() (s scheduler.Shadow, ok bool) {
+	if t.length == 0 {
+		return s, false
+	}
+	return t.nodes[0].pages[0].shadow(0, &t.queues), true
+}
+
+// pop takes out the least shadows whose deadline is <= until, at most max, and
+// appends them to out.
+func (t *tree) pop(until int64, max int, out []scheduler.Shadow) []scheduler.Shadow {
+	for max > 0 && t.length > 0 {
+		p := t.nodes[0].pages[0]
+		due := min(p.due(until), max)
+		if due == 0 {
+			break
+		}
+		for i := range due {
+			out = append(out, p.shadow(i, &t.queues))
+		}
+		t.cut(place{0, 0}, 0, due)
+		max -= due
+	}
+	return out
+}
+
+// after appends at most max of the shadows that come after s, in order.
+func (t *tree) after(s scheduler.Shadow, max int, out []scheduler.Shadow) []scheduler.Shadow {
+	if t.length == 0 {
+		return out
+	}
+	at := t.find(s, t.gone)
+	i, found := t.nodes[at.node].pages[at.page].search(s, &t.queues)
+	if found {
+		i++
+	}
+	for ; at.node < len(t.nodes); at = (place{at.node + 1, 0}) {
+		n := t.nodes[at.node]
+		for _, p := range n.pages[at.page:n.n] {
+			for ; i < p.n; i++ {
+				if len(out) == max {
+					return out
+				}
+				out = append(out, p.shadow(i, &t.queues))
+			}
+			i = 0
+		}
+	}
+	return out
+}

@@ -1,0 +1,136 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Status is what Check found; of a cluster, the worst of its masters.
+type Status struct {
+	// Version is the server's, such as "7.0.15".
+	Version string `json:"version"`
+	// Role is "master", or "slave" when writes would be refused.
+	Role string `json:"role"`
+	// MaxmemoryPolicy is "noeviction", or one that may evict the schedule.
+	MaxmemoryPolicy string `json:"maxmemory_policy"`
+	// Persistence is "aof", "rdb", "none", or "unknown" when the server does not say.
+	Persistence string `json:"persistence"`
+	// SkewMillis is the server's clock less ours. Nothing depends on it.
+	SkewMillis int64 `json:"skew_ms"`
+	// Warnings say, for an operator, what endangers the schedule.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Check looks at the server and its settings. It needs INFO and TIME; without
+// CONFIG GET it may not know the persistence.
+func (s *Store) Check(ctx context.Context) (Status, error) {
+	cluster, ok := s.client.(*redis.ClusterClient)
+	if !ok {
+		return s.checkNode(ctx, s.client)
+	}
+	var mu sync.Mutex
+	var worst Status
+	err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		status, err := s.checkNode(ctx, node)
+		mu.Lock()
+		defer mu.Unlock()
+		worst = worst.or(status)
+		return err
+	})
+	return worst, explain("check", "", err)
+}
+
+func (s *Store) checkNode(ctx context.Context, node redis.Cmdable) (Status, error) {
+	text, err := node.Info(ctx).Result()
+	if err != nil {
+		return Status{}, explain("check: INFO", "", err)
+	}
+	before := s.now()
+	clock, err := node.Time(ctx).Result()
+	if err != nil {
+		return Status{}, explain("check: TIME", "", err)
+	}
+	after := s.now()
+	info := parseInfo(text)
+	status := Status{
+		Version:         info["redis_version"],
+		Role:            info["role"],
+		MaxmemoryPolicy: info["maxmemory_policy"],
+		Persistence:     persistence(ctx, node, info),
+		SkewMillis:      clock.UnixMilli() - (before+after)/2,
+	}
+	status.Warnings = status.warn()
+	return status, nil
+}
+
+// parseInfo reads INFO's lines of name:value.
+func parseInfo(text string) map[string]string {
+	info := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[name] = value
+		}
+	}
+	return info
+}
+
+func persistence(ctx context.Context, node redis.Cmdable, info map[string]string) string {
+	if info["aof_enabled"] == "1" {
+		return "aof"
+	}
+	config, err := node.ConfigGet(ctx, "save").Result()
+	switch {
+	case err != nil:
+		return "unknown"
+	case config["save"] == "":
+		return "none"
+	}
+	return "rdb"
+}
+
+func (s Status) warn() (warnings []string) {
+	if s.Role != "" && s.Role != "master" {
+		warnings = append(warnings, "Redis is a replica, which refuses writes: connect to its master, or through Sentinel")
+	}
+	if s.MaxmemoryPolicy != "" && s.MaxmemoryPolicy != "noeviction" {
+		warnings = append(warnings, fmt.Sprintf("Redis may evict the whole schedule at once: its maxmemory-policy is %s, set it to noeviction", s.MaxmemoryPolicy))
+	}
+	if tooOld(s.Version) {
+		warnings = append(warnings, "Redis "+s.Version+" is too old: 6.2 is needed")
+	}
+	return warnings
+}
+
+// tooOld says that a server lacks ZRANGE BYSCORE, which came with 6.2.
+func tooOld(version string) bool {
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	m, err := strconv.Atoi(major)
+	n, _ := strconv.Atoi(minor)
+	return err == nil && (m < 6 || m == 6 && n < 2)
+}
+
+// or returns whichever of two nodes' states says more of interest, with the
+// warnings of both.
+func (s Status) or(o Status) Status {
+	worse := s
+	if worse.Version == "" || len(o.Warnings) > len(s.Warnings) {
+		worse = o
+	}
+	if max(s.SkewMillis, -s.SkewMillis) > max(o.SkewMillis, -o.SkewMillis) {
+		worse.SkewMillis = s.SkewMillis
+	} else {
+		worse.SkewMillis = o.SkewMillis
+	}
+	worse.Persistence = cmp.Or(worse.Persistence, o.Persistence)
+	if len(s.Warnings) > 0 && len(o.Warnings) > 0 && s.Warnings[0] != o.Warnings[0] {
+		worse.Warnings = append(s.Warnings[:len(s.Warnings):len(s.Warnings)], o.Warnings...)
+	}
+	return worse
+}

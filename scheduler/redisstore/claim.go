@@ -1,0 +1,157 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"curfew/scheduler"
+)
+
+// scriptMax is the most shadows one script call claims: it holds the server for
+// less than 3 ms.
+const scriptMax = 1000
+
+// claimScript leases what is due in one shard.
+//
+//	KEYS[1] the shard's sorted set
+//	ARGV[1] until: the highest score that is due; ARGV[2] how many at most
+//	ARGV[3] the score that ends the lease
+//	result  {lowest score afterwards or "", the claimed members joined}
+//
+// Members of another length than ours are removed on the way, so the joined text
+// can be cut without separators. ZREM of a member nobody has comes first because a
+// full Redis refuses ZADD, though it only changes scores here, unless the script
+// has written before. Lua's unpack ends at some 8000 values, hence the chunks.
+var claimScript = redis.NewScript(fmt.Sprintf(`
+local due = redis.call('ZRANGE', KEYS[1], '-inf', ARGV[1], 'BYSCORE', 'LIMIT', 0, ARGV[2])
+local ours = {}
+for _, member in ipairs(due) do
+	if #member == %d then
+		ours[#ours + 1] = member
+	else
+		redis.call('ZREM', KEYS[1], member)
+	end
+end
+if #ours > 0 then
+	redis.call('ZREM', KEYS[1], '')
+end
+for from = 1, #ours, 500 do
+	local args = {}
+	for i = from, math.min(from + 499, #ours) do
+		args[#args + 1] = ARGV[3]
+		args[#args + 1] = ours[i]
+	end
+	redis.call('ZADD', KEYS[1], 'XX', unpack(args))
+end
+local lowest = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+return {lowest[2] or '', table.concat(ours)}
+`, scheduler.TextLen))
+
+// Claim implements scheduler.Store. It asks all shards at once, each for its share
+// of max, and again those that have more due.
+func (s *Store) Claim(ctx context.Context, until int64, max int, leaseUntil int64, out []scheduler.Shadow) (claimed []scheduler.Shadow, next int64, err error) {
+	if leaseUntil <= until {
+		return out, 0, fmt.Errorf("redisstore: claim until %d with a lease that ends at %d", until, leaseUntil)
+	}
+	lease, err := scheduler.AppendInstant(nil, leaseUntil)
+	if err != nil {
+		return out, 0, err
+	}
+	c := claim{store: s, until: until, lease: string(lease), out: out, next: make([]int64, len(s.due))}
+	ask := make([]int, len(s.due)) // from another shard each time, so that none is always the last
+	for i, turn := 0, int(s.turn.Add(1)); i < len(ask); i++ {
+		ask[i] = (turn + i) % len(ask)
+	}
+	for left := max; len(ask) > 0 && err == nil; left = max - (len(c.out) - len(out)) {
+		err = c.round(ctx, ask, left)
+		ask = c.unfinished(ask, max-(len(c.out)-len(out)))
+	}
+	s.discard(ctx, c.alien)
+	return c.out, c.earliest(), err
+}
+
+// claim is the state of one call of Claim.
+type claim struct {
+	store *Store
+	until int64
+	lease string
+	out   []scheduler.Shadow
+	next  []int64 // lowest score left in each shard, 0 for none
+	alien []alien
+}
+
+// round claims left shadows, shared out among the shards to ask.
+func (c *claim) round(ctx context.Context, ask []int, left int) error {
+	until := strconv.FormatInt(c.until, 10)
+	quota := func(i int) int {
+		share := left / len(ask)
+		if i < left%len(ask) {
+			share++
+		}
+		return min(share, scriptMax)
+	}
+	replies, err := c.store.run(ctx, "claim", claimScript, ask, func(i int) []any {
+		return []any{until, quota(i), c.lease}
+	})
+	for i, reply := range replies {
+		if reply != nil {
+			err = cmp.Or(err, c.take(ask[i], reply))
+		}
+	}
+	return err
+}
+
+// take reads what a shard answered.
+func (c *claim) take(shard int, reply []string) (err error) {
+	lowest, members := reply[0], reply[1]
+	if c.next[shard], err = parseScore(lowest); err != nil {
+		return err
+	}
+	for ; members != ""; members = members[scheduler.TextLen:] {
+		member := members[:scheduler.TextLen]
+		shadow, err := scheduler.ParseShadow(member)
+		if err != nil || c.store.shardOf(shadow.Queue) != shard {
+			c.alien = append(c.alien, alien{shard, member})
+			continue
+		}
+		c.out = append(c.out, shadow)
+	}
+	return nil
+}
+
+// unfinished keeps, in place, the shards that have more due, at most left of them.
+func (c *claim) unfinished(asked []int, left int) []int {
+	more := asked[:0]
+	for _, shard := range asked {
+		if c.next[shard] != 0 && c.next[shard] <= c.until && len(more) < left {
+			more = append(more, shard)
+		}
+	}
+	return more
+}
+
+func (c *claim) earliest() (at int64) {
+	for _, next := range c.next {
+		if at == 0 || next != 0 && next < at {
+			at = next
+		}
+	}
+	return at
+}
+
+// parseScore reads a score as Redis writes it, in ms rounded down; 0 stands for
+// none, and for the infinite one of the epoch's member.
+func parseScore(text string) (int64, error) {
+	if text == "" || text == "inf" {
+		return 0, nil
+	}
+	score, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, fmt.Errorf("redisstore: score: %w", err)
+	}
+	return int64(min(max(score, 1), scheduler.MaxDeadline)), nil
+}

@@ -1,0 +1,42 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ErrOwned is wrapped by Begin's, Epoch's and Refresh's error when another process
+// owns the instance's schedule.
+var ErrOwned = errors.New("the schedule is owned by another Curfew")
+
+func (s *Store) errOwned(holder string) error {
+	return fmt.Errorf("redisstore: %w (%s): give each Curfew that uses this Redis a CURFEW_INSTANCE of its own; this one is %q",
+		ErrOwned, holder, s.instance)
+}
+
+// explain says what was done, and what an operator can do about the errors that
+// need one.
+func explain(operation, key string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case redis.HasErrorPrefix(err, "WRONGTYPE"):
+		return fmt.Errorf("redisstore: %s: key %s is not a sorted set: delete or rename it, or choose another CURFEW_INSTANCE: %w", operation, key, err)
+	case redis.IsOOMError(err):
+		return fmt.Errorf("redisstore: %s: Redis is full: raise its maxmemory: %w", operation, err)
+	case redis.IsPermissionError(err):
+		return fmt.Errorf("redisstore: %s: the Redis user lacks a right: %w", operation, err)
+	case redis.IsAuthError(err):
+		return fmt.Errorf("redisstore: %s: Redis refuses the credentials: %w", operation, err)
+	}
+	return fmt.Errorf("redisstore: %s: %w", operation, err)
+}
+
+// isReply tells an error the server answered with, for one command, from a failure
+// to reach it.
+func isReply(err error) bool {
+	_, ok := errors.AsType[redis.Error](err)
+	return ok
+}

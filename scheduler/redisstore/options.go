@@ -1,0 +1,82 @@
+package redisstore
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Options of a Store. URL is required.
+type Options struct {
+	// URL says where Redis is:
+	//
+	//	redis://user:password@host:6379/0     one server (rediss:// over TLS)
+	//	unix:///run/redis.sock?db=0           one server, local
+	//	redis-cluster://host1:6379,host2:6379 Redis Cluster (rediss-cluster://)
+	//	redis-sentinel://host1:26379,host2:26379?master_name=main
+	//	                                      Sentinel (rediss-sentinel://); user and
+	//	                                      password are the sentinels', those of
+	//	                                      Redis go in ?username= and ?password=
+	//	host1:6379,host2:6379                 Redis Cluster
+	//
+	// Further parameters are go-redis's (read_timeout=2s, pool_size=8).
+	URL string
+	// Instance names the schedule, so that several Curfews may share one Redis; ""
+	// is "default".
+	Instance string
+	// Shards is the number of sorted sets the schedule is spread over; 0 is 4. A
+	// change needs a rebuild, and leaves the keys of shards no longer used.
+	Shards int
+	// Now is the clock that the server's is compared with, Unix ms; nil is the
+	// clock of this machine.
+	Now func() int64
+}
+
+const defaultShards = 4
+
+// Open makes a Store. It does not connect, so Redis may be away; the error says
+// what is wrong with the options and never repeats a password.
+func Open(o Options) (*Store, error) {
+	client, err := newClient(o.URL)
+	if err != nil {
+		return nil, fmt.Errorf("redisstore: REDIS_URL: %w", err)
+	}
+	if o.Instance == "" {
+		o.Instance = "default"
+	}
+	if strings.ContainsAny(o.Instance, "{}") {
+		return nil, fmt.Errorf("redisstore: instance %q: braces have a meaning of their own in Redis keys", o.Instance)
+	}
+	if o.Shards == 0 {
+		o.Shards = defaultShards
+	}
+	if o.Shards < 0 {
+		return nil, fmt.Errorf("redisstore: %d shards", o.Shards)
+	}
+	if o.Now == nil {
+		o.Now = func() int64 { return time.Now().UnixMilli() }
+	}
+	return newStore(client, o), nil
+}
+
+func newStore(client redis.UniversalClient, o Options) *Store {
+	s := &Store{client: client, instance: o.Instance, now: o.Now, owner: ownerName()}
+	for shard := range o.Shards {
+		s.due = append(s.due, fmt.Sprintf("{curfew:%s:%d}:due", o.Instance, shard))
+	}
+	s.ownerKey = fmt.Sprintf("{curfew:%s:0}:owner", o.Instance)
+	return s
+}
+
+// ownerName is unique to this Store and says to an operator where it runs.
+func ownerName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return fmt.Sprintf("pid %d on %s, %s", os.Getpid(), host, rand.Text())
+}

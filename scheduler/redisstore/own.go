@@ -1,0 +1,142 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// OwnerLease is how long an owner that no longer calls Epoch or Refresh keeps
+// others out; RefreshEvery is how often to call one of them.
+const (
+	OwnerLease   = 10 * time.Second
+	RefreshEvery = 3 * time.Second
+)
+
+// epochPrefix begins the member that marks a shard as begun. Its score is
+// infinite, so that no claim takes it.
+const epochPrefix = "epoch|"
+
+// ownScript takes or renews the ownership. A full Redis lets it be renewed.
+//
+//	KEYS[1] the owner's key
+//	ARGV[1] who asks; ARGV[2] the lease in ms
+//	result  who owns it now
+var ownScript = redis.NewScript(`
+local owner = redis.call('GET', KEYS[1])
+if owner == ARGV[1] then
+	redis.call('PEXPIRE', KEYS[1], ARGV[2])
+elseif not owner then
+	redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+	owner = ARGV[1]
+end
+return owner
+`)
+
+// releaseScript ends the ownership, if it is ours.
+//
+//	KEYS[1] the owner's key
+//	ARGV[1] who gives it back
+//	result  1
+var releaseScript = redis.NewScript(`
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+	redis.call('PEXPIRE', KEYS[1], 0)
+end
+return 1
+`)
+
+// runID is the part of a script that finds out which server process runs it. A
+// user may be denied INFO; then it is "", always.
+const runID = `
+local info = redis.pcall('INFO', 'server')
+local run = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
+`
+
+// beginScript marks a shard with an epoch in place of any other.
+//
+//	KEYS[1] the shard's sorted set
+//	ARGV[1] the epoch's member
+//	result  {the server's run id}
+var beginScript = redis.NewScript(runID + `
+for _, old in ipairs(redis.call('ZRANGE', KEYS[1], 'inf', 'inf', 'BYSCORE')) do
+	redis.call('ZREM', KEYS[1], old)
+end
+redis.call('ZADD', KEYS[1], 'inf', ARGV[1])
+return {run}
+`)
+
+// epochScript looks for the mark.
+//
+//	KEYS[1] the shard's sorted set
+//	ARGV[1] the epoch's member
+//	result  {"1" if it is there, otherwise "0", the server's run id}
+var epochScript = redis.NewScript(runID + `
+return {redis.call('ZSCORE', KEYS[1], ARGV[1]) and '1' or '0', run}
+`)
+
+// Begin takes the schedule into possession and starts a new epoch in each shard,
+// ahead of a rebuild. What is stored stays. The error wraps ErrOwned when another
+// process owns the schedule; one that was killed does so for OwnerLease.
+func (s *Store) Begin(ctx context.Context) error {
+	if err := s.Refresh(ctx); err != nil {
+		return err
+	}
+	epoch, all := epochPrefix+rand.Text(), s.allShards()
+	replies, err := s.run(ctx, "begin", beginScript, all, func(int) []any { return []any{epoch} })
+	if err != nil {
+		return err
+	}
+	runs := make([]string, len(all))
+	for shard, reply := range replies {
+		runs[shard] = reply[0]
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epoch, s.runs = epoch, runs
+	return nil
+}
+
+// Epoch says whether every shard is still the one Begin left: neither deleted or
+// flushed, nor on a server that restarted, was restored or has been promoted since,
+// which may have lost the last writes. It also renews the ownership as Refresh
+// does; ok is false without Begin, and with any error.
+func (s *Store) Epoch(ctx context.Context) (ok bool, err error) {
+	s.mu.Lock()
+	epoch, runs := s.epoch, s.runs
+	s.mu.Unlock()
+	if epoch == "" {
+		return false, nil
+	}
+	if err := s.Refresh(ctx); err != nil {
+		return false, err
+	}
+	replies, err := s.run(ctx, "epoch", epochScript, s.allShards(), func(int) []any { return []any{epoch} })
+	if err != nil {
+		return false, err
+	}
+	for shard, reply := range replies {
+		if reply[0] != "1" || reply[1] != runs[shard] {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// Refresh renews the ownership for OwnerLease, or takes it if nobody has it. The
+// error wraps ErrOwned when another process has it.
+func (s *Store) Refresh(ctx context.Context) error {
+	owner, err := ownScript.Run(ctx, s.client, []string{s.ownerKey}, s.owner, OwnerLease.Milliseconds()).Text()
+	if redis.HasErrorPrefix(err, "WRONGTYPE") {
+		return errors.Join(errors.New("redisstore: own: key "+s.ownerKey+" is not a string: delete it"), err)
+	}
+	if err != nil {
+		return explain("own", s.ownerKey, err)
+	}
+	if owner != s.owner {
+		return s.errOwned(owner)
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package redisstore
+
+import (
+	"context"
+	"strings"
+
+	"curfew/scheduler"
+)
+
+// Scan names every stored shadow, each at least once, in pages that fn may change
+// but not keep; one stored or removed meanwhile may or may not be among them. It
+// removes members that are no shadows. It ends with fn's first error or its own.
+func (s *Store) Scan(ctx context.Context, fn func(page []scheduler.Shadow) error) error {
+	for shard := range s.due {
+		if err := s.scanShard(ctx, shard, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) scanShard(ctx context.Context, shard int, fn func([]scheduler.Shadow) error) error {
+	var page []scheduler.Shadow
+	for cursor := uint64(0); ; {
+		members, next, err := s.client.ZScan(ctx, s.due[shard], cursor, "", batchLen).Result()
+		if err != nil {
+			return explain("scan", s.due[shard], err)
+		}
+		var aliens []alien
+		page = page[:0]
+		for i := 0; i < len(members); i += 2 { // members[i+1] is its score
+			shadow, err := scheduler.ParseShadow(members[i])
+			switch {
+			case err == nil && s.shardOf(shadow.Queue) == shard:
+				page = append(page, shadow)
+			case !strings.HasPrefix(members[i], epochPrefix):
+				aliens = append(aliens, alien{shard, members[i]})
+			}
+		}
+		s.discard(ctx, aliens)
+		if len(page) > 0 {
+			if err := fn(page); err != nil {
+				return err
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
