@@ -17,46 +17,46 @@ type Binding struct {
 // 404 for a missing end, 403 on the default exchange, 405 on another's exclusive
 // queue, 406 for arguments the exchange's type does not take.
 func (vh *VHost) Bind(owner Owner, b Binding) error {
-	vh.mu.Lock()
-	defer vh.mu.Unlock()
-	x, d, err := vh.ends(owner, b)
-	if err != nil {
-		return err
-	}
-	if err := exchange.CheckArgs(x.kind, b.Args); err != nil {
-		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s", err)
-	}
-	if !x.router.Bind(d, b.RoutingKey, b.Args) {
+	return vh.mutate(func() error {
+		x, d, err := vh.ends(owner, b)
+		if err != nil {
+			return err
+		}
+		if err := exchange.CheckArgs(x.kind, b.Args); err != nil {
+			return amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s", err)
+		}
+		if !x.router.Bind(d, b.RoutingKey, b.Args) {
+			return nil
+		}
+		x.hadBound = true
+		if d.exchange != nil {
+			d.exchange.sources[x]++
+		}
+		vh.changed(x.declared.Durable && d.durable())
 		return nil
-	}
-	x.hadBound = true
-	if d.exchange != nil {
-		d.exchange.sources[x]++
-	}
-	vh.changed()
-	return nil
+	})
 }
 
 // Unbind removes the binding; one that is not there is removed already. Errors
 // are those of Bind.
 func (vh *VHost) Unbind(owner Owner, b Binding) error {
-	vh.mu.Lock()
-	defer vh.mu.Unlock()
-	x, d, err := vh.ends(owner, b)
-	if err != nil {
-		return err
-	}
-	if !x.router.Unbind(d, b.RoutingKey, b.Args) {
-		return nil
-	}
-	if d.exchange != nil {
-		if d.exchange.sources[x]--; d.exchange.sources[x] == 0 {
-			delete(d.exchange.sources, x)
+	return vh.mutate(func() error {
+		x, d, err := vh.ends(owner, b)
+		if err != nil {
+			return err
 		}
-	}
-	vh.changed()
-	vh.autoDeleteExchange(x)
-	return nil
+		if !x.router.Unbind(d, b.RoutingKey, b.Args) {
+			return nil
+		}
+		if d.exchange != nil {
+			if d.exchange.sources[x]--; d.exchange.sources[x] == 0 {
+				delete(d.exchange.sources, x)
+			}
+		}
+		vh.changed(x.declared.Durable && d.durable())
+		vh.autoDeleteExchange(x)
+		return nil
+	})
 }
 
 // ends finds both ends of a binding; called with mu held.

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"fmt"
 	"sync"
 
 	"go.uber.org/zap"
@@ -40,8 +39,8 @@ const DefaultMaxMessageBytes = 16 << 20
 // Options configure a Broker. The zero value is a memory-only broker with
 // RabbitMQ's rules.
 type Options struct {
-	Store           *store.Store // nil: a memory-only store of the broker's own
-	Clock           Clock        // nil: NewClock()
+	Store           store.Options // with Dir "": memory only. Relocate is the broker's
+	Clock           Clock         // nil: NewClock()
 	TTLPrecedence   Precedence
 	Unroutable      Unroutable
 	MaxMessageBytes int // of one body; 0: DefaultMaxMessageBytes
@@ -54,19 +53,24 @@ type Options struct {
 type Broker struct {
 	opts     Options
 	store    *store.Store
-	ownStore bool
+	durable  bool // the store has a directory
 	clock    Clock
 	log      *zap.Logger
 	feed     feed
 	counters counters
 	idle     idleTimer
+	saver    saver
+
+	recovered chan struct{} // closed when the queues of the last run are back
+	restored  int           // their messages
 
 	mu     sync.RWMutex
 	vhosts map[string]*VHost
 	byID   map[uint64]*Queue // every live queue by its incarnation
 }
 
-// New makes a broker with the virtual host "/".
+// New makes a broker with the virtual host "/" and what the store's directory
+// holds of the last run. It returns when all of that is back.
 func New(o Options) (*Broker, error) {
 	if o.Clock == nil {
 		o.Clock = NewClock()
@@ -78,30 +82,27 @@ func New(o Options) (*Broker, error) {
 		o.Log = zap.NewNop()
 	}
 	b := &Broker{
-		opts: o, store: o.Store, clock: o.Clock, log: o.Log.Named("broker"),
-		vhosts: map[string]*VHost{}, byID: map[uint64]*Queue{},
+		opts: o, durable: o.Store.Dir != "", clock: o.Clock, log: o.Log.Named("broker"),
+		vhosts: map[string]*VHost{}, byID: map[uint64]*Queue{}, recovered: make(chan struct{}),
 	}
 	b.feed.init()
-	if b.store == nil {
-		s, _, err := store.Open(store.Options{Log: o.Log})
-		if err != nil {
-			return nil, fmt.Errorf("broker: open store: %w", err)
-		}
-		b.store, b.ownStore = s, true
-	}
 	b.vhosts["/"] = newVHost(b, "/")
 	b.idle.init(b)
+	if o.Store.Log == nil {
+		o.Store.Log = o.Log
+	}
+	if err := b.openStore(o.Store); err != nil {
+		b.idle.stop()
+		return nil, err
+	}
 	return b, nil
 }
 
-// Close stops the broker's own goroutine and, if the broker made it, the store.
-// Connections must have ended before.
+// Close stops the broker's own goroutine and closes the store. Connections must
+// have ended before.
 func (b *Broker) Close() error {
 	b.idle.stop()
-	if b.ownStore {
-		return b.store.Close()
-	}
-	return nil
+	return b.store.Close()
 }
 
 // VHost returns the virtual host of that name.

@@ -103,14 +103,14 @@ func (s *step) send(d *deadLetter, at int, targets []*Queue, key string, body []
 	g := &s.grave
 	durable := false
 	for _, t := range targets {
-		durable = durable || t.declared.Durable
+		durable = durable || t.durable()
 	}
 	persistent := d.settled.Flags & queue.Durable
 	if p.DeliveryMode == 2 {
 		persistent = queue.Durable
 	}
 	g.props = p.Append(g.props[:0])
-	pos, err := s.b.store.Put(store.Message{
+	pos, err := s.b.store.PutMoved(store.Message{
 		Exchange: []byte(d.from.set.dlx), RoutingKey: []byte(key), Properties: g.props, Body: body,
 	}, durable && persistent != 0, len(targets))
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"strings"
 
+	"go.uber.org/zap"
+
 	"curfew/broker/amqp"
 	"curfew/broker/queue"
 )
@@ -37,20 +39,30 @@ func (vh *VHost) DeclareQueue(owner Owner, name string, d QueueDeclare) (*Queue,
 	} else if strings.HasPrefix(name, "amq.") {
 		return nil, amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' contains reserved prefix 'amq.*'", name)
 	}
+	q, err := vh.makeQueue(newIncarnation(), owner, name, d)
+	if err == errTaken {
+		return vh.DeclareQueue(owner, name, d) // somebody was faster
+	}
+	return q, err
+}
+
+// errTaken is what makeQueue says of a name that has a queue.
+var errTaken = errors.New("broker: queue exists")
+
+// makeQueue makes a queue that is not there yet.
+func (vh *VHost) makeQueue(id uint64, owner Owner, name string, d QueueDeclare) (*Queue, error) {
 	set, err := vh.parseSettings(vh.queueLabel(name), d.Args)
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{vh: vh, id: newIncarnation(), name: name, declared: d, set: set, core: queue.New(set.core)}
+	q := &Queue{vh: vh, id: id, name: name, declared: d, set: set, core: queue.New(set.core)}
 	if d.Exclusive {
 		q.owner = owner
 	}
-	if !vh.addQueue(q) {
-		return vh.DeclareQueue(owner, name, d) // somebody was faster
+	if err := vh.addQueue(q); err != nil {
+		return nil, err
 	}
-	q.mu.Lock()
-	q.use()
-	q.mu.Unlock()
+	q.Touch()
 	return q, nil
 }
 
@@ -87,19 +99,19 @@ func (q *Queue) Touch() {
 	q.use()
 }
 
-func (vh *VHost) addQueue(q *Queue) bool {
-	vh.mu.Lock()
-	defer vh.mu.Unlock()
-	if _, taken := vh.queues[q.name]; taken {
-		return false
-	}
-	vh.queues[q.name] = q
-	if q.owner != nil {
-		vh.owned[q.owner] = append(vh.owned[q.owner], q)
-	}
-	vh.b.addQueueID(q)
-	vh.changed()
-	return true
+func (vh *VHost) addQueue(q *Queue) error {
+	return vh.mutate(func() error {
+		if _, taken := vh.queues[q.name]; taken {
+			return errTaken
+		}
+		vh.queues[q.name] = q
+		if q.owner != nil {
+			vh.owned[q.owner] = append(vh.owned[q.owner], q)
+		}
+		vh.b.addQueueID(q)
+		vh.changed(q.durable())
+		return nil
+	})
 }
 
 // DeleteQueue removes the queue with all it holds and returns how many messages
@@ -158,14 +170,18 @@ func (vh *VHost) remove(q *Queue, veto func() error) (ready int, err error) {
 
 // forget takes a deleted queue out of the names and bindings.
 func (vh *VHost) forget(q *Queue) {
-	vh.mu.Lock()
-	defer vh.mu.Unlock()
-	if vh.queues[q.name] == q {
-		delete(vh.queues, q.name)
+	err := vh.mutate(func() error {
+		if vh.queues[q.name] == q {
+			delete(vh.queues, q.name)
+		}
+		vh.unbindQueue(q)
+		vh.b.dropQueueID(q)
+		vh.changed(q.durable())
+		return nil
+	})
+	if err != nil { // it will come back, empty, if no later save succeeds
+		vh.b.log.Error("deleted queue is still in the saved definitions", zap.String("queue", q.name), zap.Error(err))
 	}
-	vh.unbindQueue(q)
-	vh.b.dropQueueID(q)
-	vh.changed()
 }
 
 // Release deletes the exclusive queues of a connection that has gone.
@@ -198,11 +214,11 @@ func generatedName() string {
 	return "amq.gen-" + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// newIncarnation draws the identity of a declared queue. 64 random bits: among
+// newIncarnation draws the identity of a declared queue. 63 random bits: among
 // a million queues over a broker's life the chance that two agree is below
 // 10^-7, and the deadline in every reference makes even that harmless.
 func newIncarnation() uint64 {
 	var b [8]byte
 	rand.Read(b[:])
-	return binary.BigEndian.Uint64(b[:])
+	return binary.BigEndian.Uint64(b[:]) | 1 // the store takes no zero
 }

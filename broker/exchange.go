@@ -65,17 +65,17 @@ func (vh *VHost) DeclareExchange(name string, d ExchangeDeclare) error {
 	if _, isString := d.Args["alternate-exchange"].(string); d.Args["alternate-exchange"] != nil && !isString {
 		return vh.badArg("alternate-exchange", vh.exchangeLabel(name), "{unacceptable_type,"+typeName(d.Args["alternate-exchange"])+"}")
 	}
-	vh.mu.Lock()
-	defer vh.mu.Unlock()
-	if x, ok := vh.exchanges[name]; ok {
-		return vh.exchangeEquivalent(x, d)
-	}
-	if strings.HasPrefix(name, "amq.") {
-		return amqp.NewException(amqp.AccessRefused, 0, 0, "exchange name '%s' contains reserved prefix 'amq.*'", name)
-	}
-	vh.exchanges[name] = newExchange(name, kind, d)
-	vh.changed()
-	return nil
+	return vh.mutate(func() error {
+		if x, ok := vh.exchanges[name]; ok {
+			return vh.exchangeEquivalent(x, d)
+		}
+		if strings.HasPrefix(name, "amq.") {
+			return amqp.NewException(amqp.AccessRefused, 0, 0, "exchange name '%s' contains reserved prefix 'amq.*'", name)
+		}
+		vh.exchanges[name] = newExchange(name, kind, d)
+		vh.changed(d.Durable)
+		return nil
+	})
 }
 
 // CheckExchange is the passive declare: nil if the exchange exists, else 404.
@@ -97,23 +97,23 @@ func (vh *VHost) DeleteExchange(name string, ifUnused bool) error {
 	if strings.HasPrefix(name, "amq.") {
 		return amqp.NewException(amqp.AccessRefused, 0, 0, "exchange name '%s' contains reserved prefix 'amq.*'", name)
 	}
-	vh.mu.Lock()
-	defer vh.mu.Unlock()
-	x, ok := vh.exchanges[name]
-	if !ok {
+	return vh.mutate(func() error {
+		x, ok := vh.exchanges[name]
+		if !ok {
+			return nil
+		}
+		if ifUnused && x.router.Len() > 0 {
+			return amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s in use", vh.exchangeLabel(name))
+		}
+		vh.removeExchange(x)
 		return nil
-	}
-	if ifUnused && x.router.Len() > 0 {
-		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s in use", vh.exchangeLabel(name))
-	}
-	vh.removeExchange(x)
-	return nil
+	})
 }
 
 // removeExchange forgets x and what was bound to or from it.
 func (vh *VHost) removeExchange(x *Exchange) {
 	delete(vh.exchanges, x.name)
-	vh.changed()
+	vh.changed(x.declared.Durable)
 	self := destination{exchange: x}
 	for src := range x.sources {
 		src.router.UnbindAll(self)

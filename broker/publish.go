@@ -94,7 +94,7 @@ func (p *Publisher) check(m *Publication, view *amqp.PropertyView) error {
 func (p *Publisher) put(m *Publication, it item, queues []*Queue) error {
 	durable := false
 	for _, q := range queues {
-		durable = durable || q.declared.Durable
+		durable = durable || q.durable()
 	}
 	durable = durable && it.message.Flags&queue.Durable != 0
 	pos, err := p.vh.b.store.Put(store.Message{

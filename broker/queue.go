@@ -97,7 +97,7 @@ func (q *Queue) publish(s *step, items []item) {
 // enter puts one message at the tail and stamps its deadline.
 func (q *Queue) enter(s *step, it *item) {
 	m := it.message
-	if !q.declared.Durable {
+	if !q.durable() {
 		m.Flags &^= queue.Durable
 	}
 	ttl := s.b.opts.TTLPrecedence.effectiveTTL(q.set.ttlMillis, it.ttlMillis)
@@ -113,7 +113,7 @@ func (q *Queue) enter(s *step, it *item) {
 	} else if ttl > 0 {
 		s.tell(DeadlineEvent{Kind: DeadlineEnqueued, Ref: q.ref(seq, m.ExpiresAt)})
 	}
-	entered := store.Enqueue{Queue: q.id, Seq: uint64(seq), Pos: store.Pos(m.Pos), ExpiresAt: m.ExpiresAt, Durable: m.Flags&queue.Durable != 0}
+	entered := store.Enqueue{Queue: q.id, Seq: uint64(seq), Pos: store.Pos(m.Pos), ExpiresAt: m.ExpiresAt, Flags: uint8(m.Flags), Durable: m.Flags&queue.Durable != 0}
 	if it.move >= 0 {
 		s.grave.entered(it.move, entered)
 	} else if entered.Durable {

@@ -21,6 +21,7 @@ type VHost struct {
 	exchanges map[string]*Exchange
 	queues    map[string]*Queue
 	owned     map[Owner][]*Queue // exclusive queues, by connection
+	unsaved   bool               // durable definitions changed under the present lock
 }
 
 func newVHost(b *Broker, name string) *VHost {
@@ -68,8 +69,12 @@ func (vh *VHost) Queues() []*Queue {
 	return all
 }
 
-// changed marks the topology as changed; called with mu held for writing.
-func (vh *VHost) changed() { vh.topology.Add(1) }
+// changed marks the topology as changed, in something durable or not; called
+// with mu held by mutate.
+func (vh *VHost) changed(durable bool) {
+	vh.topology.Add(1)
+	vh.unsaved = vh.unsaved || durable
+}
 
 func (vh *VHost) noQueue(name string) error {
 	return amqp.NewException(amqp.NotFound, 0, 0, "no %s", vh.queueLabel(name))

@@ -176,6 +176,17 @@ func (q *Queue) Track(s Seq, deadline int64) bool {
 	return true
 }
 
+// Relocate notes that the store keeps the message s at another position. False:
+// it is gone, or does not stand at old.
+func (q *Queue) Relocate(s Seq, old, moved uint64) bool {
+	at, ok := q.find(s)
+	if !ok || at.entry().pos != old {
+		return false
+	}
+	at.entry().pos = moved
+	return true
+}
+
 // find returns ok false if s is gone, was never given or has a priority the
 // queue does not have.
 func (q *Queue) find(s Seq) (place, bool) {

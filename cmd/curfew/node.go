@@ -19,14 +19,12 @@ import (
 	"curfew/scheduler/redisstore"
 )
 
-// node is a broker with its store, its AMQP server and its monitor, as serve and demo run it.
+// node is a broker with its AMQP server and its monitor, as serve and demo run it.
 type node struct {
-	store     *store.Store
-	recovered int // messages found in the store
-	broker    *broker.Broker
-	server    *server.Server
-	redis     *redisstore.Store // nil: no Redis
-	monitor   *monitor.Monitor  // nil: no monitor
+	broker  *broker.Broker
+	server  *server.Server
+	redis   *redisstore.Store // nil: no Redis
+	monitor *monitor.Monitor  // nil: no monitor
 }
 
 // openNode recovers what is stored and makes the parts; nothing runs yet. close undoes it.
@@ -56,20 +54,15 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 	return n, err
 }
 
-func (n *node) openBroker(c *config, log *zap.Logger) error {
-	s, recovery, err := store.Open(store.Options{Dir: c.DataDir, Log: log})
+func (n *node) openBroker(c *config, log *zap.Logger) (err error) {
+	n.broker, err = broker.New(broker.Options{
+		Store: store.Options{Dir: c.DataDir}, Log: log, MaxMessageBytes: int(c.MaxMessageSize),
+		TTLPrecedence: precedences[c.TTLPrecedence], Unroutable: unroutables[c.Unroutable],
+	})
 	if err != nil {
 		return fmt.Errorf("CURFEW_DATA_DIR: %w", err)
 	}
-	n.store = s
-	for _, q := range recovery.Queues {
-		n.recovered += len(q.Entries)
-	}
-	n.broker, err = broker.New(broker.Options{
-		Store: s, Log: log, MaxMessageBytes: int(c.MaxMessageSize),
-		TTLPrecedence: precedences[c.TTLPrecedence], Unroutable: unroutables[c.Unroutable],
-	})
-	return err
+	return nil
 }
 
 var (
@@ -131,9 +124,6 @@ func (n *node) close() error {
 	}
 	if n.broker != nil {
 		errs = append(errs, n.broker.Close())
-	}
-	if n.store != nil {
-		errs = append(errs, n.store.Close())
 	}
 	return errors.Join(errs...)
 }

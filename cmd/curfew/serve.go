@@ -93,7 +93,7 @@ func serve(ctx context.Context, c *config, stdout io.Writer, log *zap.Logger) (e
 	if err != nil {
 		return err
 	}
-	printBanner(stdout, c, n.recovered, amqpListener.Addr(), opsListener.Addr())
+	printBanner(stdout, c, n.broker.Recovered(), amqpListener.Addr(), opsListener.Addr())
 	o.enter(ready)
 	defer context.AfterFunc(ctx, func() { o.enter(stopping) })()
 	return n.run(ctx, amqpListener)

@@ -1,0 +1,192 @@
+package broker
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"curfew/broker/amqp"
+	"curfew/broker/exchange"
+)
+
+// definitionsVersion is the version of the saved form; another is refused.
+const definitionsVersion = 1
+
+// definitions are what outlives a restart beside the messages: durable exchanges
+// and queues, save exclusive ones, and the bindings between them.
+type definitions struct {
+	Version   int                  `json:"version"`
+	Exchanges []exchangeDefinition `json:"exchanges"`
+	Queues    []queueDefinition    `json:"queues"`
+	Bindings  []bindingDefinition  `json:"bindings"`
+}
+
+type exchangeDefinition struct {
+	VHost      string    `json:"vhost"`
+	Name       string    `json:"name"`
+	Type       string    `json:"type"`
+	AutoDelete bool      `json:"auto_delete,omitempty"`
+	Internal   bool      `json:"internal,omitempty"`
+	Args       savedArgs `json:"arguments,omitempty"`
+}
+
+type queueDefinition struct {
+	VHost      string    `json:"vhost"`
+	Name       string    `json:"name"`
+	ID         uint64    `json:"id,string"` // incarnation: the journal names its messages by it
+	AutoDelete bool      `json:"auto_delete,omitempty"`
+	Args       savedArgs `json:"arguments,omitempty"`
+}
+
+type bindingDefinition struct {
+	VHost       string    `json:"vhost"`
+	Source      string    `json:"source"`
+	Destination string    `json:"destination"`
+	ToExchange  bool      `json:"to_exchange,omitempty"`
+	RoutingKey  string    `json:"routing_key"`
+	Args        savedArgs `json:"arguments,omitempty"`
+}
+
+// savedArgs are arguments as AMQP writes them, in base64, so that every type
+// comes back as it was.
+type savedArgs []byte
+
+func saveArgs(t amqp.Table) savedArgs {
+	if len(t) == 0 {
+		return nil
+	}
+	return amqp.AppendTable(nil, t)
+}
+
+func (a savedArgs) table() (amqp.Table, error) {
+	if a == nil {
+		return nil, nil
+	}
+	t, _, err := amqp.ParseTable(a, stored)
+	return t, err
+}
+
+// saver writes the definitions after each change. A change returns to its client
+// once a save that includes it is on disk; those that wait share one.
+type saver struct {
+	changes atomic.Uint64
+	mu      sync.Mutex // held while saving
+	saved   uint64     // changes up to this one are on disk
+}
+
+// saveDefinitions returns when the definitions as they stand are on disk.
+func (b *Broker) saveDefinitions() error {
+	if !b.durable {
+		return nil
+	}
+	want := b.saver.changes.Add(1)
+	b.saver.mu.Lock()
+	defer b.saver.mu.Unlock()
+	if b.saver.saved >= want {
+		return nil
+	}
+	upTo := b.saver.changes.Load()
+	data, err := json.MarshalIndent(b.definitions(), "", "\t")
+	if err == nil {
+		err = b.store.SaveDefinitions(data)
+	}
+	if err != nil {
+		return fmt.Errorf("broker: save definitions: %w", err)
+	}
+	b.saver.saved = upTo
+	return nil
+}
+
+// mutate runs fn with mu held, then saves the definitions if fn changed durable
+// ones.
+func (vh *VHost) mutate(fn func() error) error {
+	vh.mu.Lock()
+	err := fn()
+	unsaved := vh.unsaved
+	vh.unsaved = false
+	vh.mu.Unlock()
+	if unsaved {
+		if saveErr := vh.b.saveDefinitions(); err == nil {
+			err = saveErr
+		}
+	}
+	return err
+}
+
+// definitions lists what is to be saved, in a stable order.
+func (b *Broker) definitions() *definitions {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	d := &definitions{Version: definitionsVersion}
+	for _, vh := range b.vhosts {
+		vh.mu.RLock()
+		vh.define(d)
+		vh.mu.RUnlock()
+	}
+	return d
+}
+
+func (vh *VHost) define(d *definitions) {
+	for name, x := range vh.exchanges {
+		if _, always := predeclared[name]; x.declared.Durable && !always {
+			d.Exchanges = append(d.Exchanges, exchangeDefinition{
+				VHost: vh.name, Name: name, Type: string(x.kind), AutoDelete: x.declared.AutoDelete,
+				Internal: x.declared.Internal, Args: saveArgs(x.declared.Args),
+			})
+		}
+		if x.declared.Durable {
+			x.router.Each(func(b exchange.Binding[destination]) bool {
+				if b.Destination.durable() {
+					d.Bindings = append(d.Bindings, defineBinding(vh, x, b))
+				}
+				return true
+			})
+		}
+	}
+	for name, q := range vh.queues {
+		if q.durable() {
+			d.Queues = append(d.Queues, queueDefinition{
+				VHost: vh.name, Name: name, ID: q.id, AutoDelete: q.declared.AutoDelete, Args: saveArgs(q.declared.Args),
+			})
+		}
+	}
+	slices.SortFunc(d.Queues, func(a, b queueDefinition) int { return compareText(a.Name, b.Name) })
+	slices.SortFunc(d.Exchanges, func(a, b exchangeDefinition) int { return compareText(a.Name, b.Name) })
+}
+
+func compareText(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func defineBinding(vh *VHost, x *Exchange, b exchange.Binding[destination]) bindingDefinition {
+	return bindingDefinition{
+		VHost: vh.name, Source: x.name, Destination: b.Destination.name(), ToExchange: b.Destination.exchange != nil,
+		RoutingKey: b.Key, Args: saveArgs(b.Args),
+	}
+}
+
+// durable says whether the queue, by what it was declared as, outlives a
+// restart.
+func (q *Queue) durable() bool { return q.declared.Durable && !q.declared.Exclusive }
+
+func (d destination) durable() bool {
+	if d.queue != nil {
+		return d.queue.durable()
+	}
+	return d.exchange.declared.Durable
+}
+
+func (d destination) name() string {
+	if d.queue != nil {
+		return d.queue.name
+	}
+	return d.exchange.name
+}

@@ -1,0 +1,139 @@
+package broker
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// openStore opens the store and puts back what outlived the last run.
+func (b *Broker) openStore(o store.Options) error {
+	o.Relocate = b.relocate
+	s, recovery, err := store.Open(o)
+	if err != nil {
+		return fmt.Errorf("broker: open store: %w", err)
+	}
+	b.store = s
+	defer close(b.recovered)
+	if !b.durable {
+		return nil
+	}
+	if err := b.restore(recovery); err != nil {
+		s.Close()
+		return fmt.Errorf("broker: recover %s: %w", o.Dir, err)
+	}
+	return nil
+}
+
+func (b *Broker) restore(r *store.Recovery) error {
+	d, err := b.savedDefinitions()
+	if err != nil {
+		return err
+	}
+	if err := b.restoreTopology(d); err != nil {
+		return err
+	}
+	for i := range r.Queues {
+		b.restoreMessages(&r.Queues[i])
+	}
+	if b.restored > 0 || len(d.Queues) > 0 {
+		b.log.Info("recovered", zap.Int("queues", len(d.Queues)), zap.Int("messages", b.restored))
+	}
+	return nil
+}
+
+func (b *Broker) savedDefinitions() (*definitions, error) {
+	data, err := b.store.Definitions()
+	if err != nil {
+		return nil, err
+	}
+	d := &definitions{Version: definitionsVersion}
+	if len(data) == 0 {
+		return d, nil
+	}
+	if err := json.Unmarshal(data, d); err != nil {
+		return nil, fmt.Errorf("definitions: %w", err)
+	}
+	if d.Version != definitionsVersion {
+		return nil, fmt.Errorf("definitions have version %d, this program knows %d; use the version of Curfew that wrote them", d.Version, definitionsVersion)
+	}
+	return d, nil
+}
+
+func (b *Broker) restoreTopology(d *definitions) error {
+	for _, x := range d.Exchanges {
+		args, err := x.Args.table()
+		if err != nil {
+			return fmt.Errorf("exchange %q: %w", x.Name, err)
+		}
+		err = b.vhosts[x.VHost].DeclareExchange(x.Name, ExchangeDeclare{
+			Kind: x.Type, Durable: true, AutoDelete: x.AutoDelete, Internal: x.Internal, Args: args,
+		})
+		if err != nil {
+			return fmt.Errorf("exchange %q: %w", x.Name, err)
+		}
+	}
+	for _, q := range d.Queues {
+		args, err := q.Args.table()
+		if err == nil {
+			_, err = b.vhosts[q.VHost].makeQueue(q.ID, nil, q.Name, QueueDeclare{Durable: true, AutoDelete: q.AutoDelete, Args: args})
+		}
+		if err != nil {
+			return fmt.Errorf("queue %q: %w", q.Name, err)
+		}
+	}
+	for _, x := range d.Bindings {
+		args, err := x.Args.table()
+		if err == nil {
+			err = b.vhosts[x.VHost].Bind(nil, Binding{
+				Source: x.Source, Destination: x.Destination, ToExchange: x.ToExchange, RoutingKey: x.RoutingKey, Args: args,
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("binding of %q to %q: %w", x.Destination, x.Source, err)
+		}
+	}
+	return nil
+}
+
+// restoreMessages puts a queue's messages back in their places, with their old
+// deadlines. Whether they were delivered before is not recorded, so all are
+// marked redelivered. Those of a queue that is gone are settled.
+func (b *Broker) restoreMessages(r *store.RecoveredQueue) {
+	q := b.byID[r.Queue]
+	if q == nil {
+		for _, e := range r.Entries {
+			b.store.Settled([]store.Settle{{Queue: r.Queue, Seq: e.Seq, Pos: e.Pos, Durable: true}})
+		}
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, e := range r.Entries {
+		q.core.Restore(queue.Seq(e.Seq), queue.Message{
+			Pos: uint64(e.Pos), ExpiresAt: e.ExpiresAt, Flags: queue.Flags(e.Flags) | queue.Redelivered,
+			Bytes: uint32(len(b.store.View(e.Pos).Body)),
+		})
+	}
+	b.restored += len(r.Entries)
+}
+
+// Recovered is how many messages outlived the last run.
+func (b *Broker) Recovered() int { return b.restored }
+
+// relocate tells a queue that the store has moved a message. It waits until the
+// queues are back after a start.
+func (b *Broker) relocate(id, seq uint64, old, moved store.Pos) bool {
+	<-b.recovered
+	q := b.queueByID(id)
+	if q == nil {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.core.Relocate(queue.Seq(seq), uint64(old), uint64(moved))
+}

@@ -1,0 +1,134 @@
+package broker_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// publishPersistent publishes through the default exchange with delivery mode 2
+// and waits until it is durable.
+func (x *bench) publishPersistent(exchange, key, body, expiration string) {
+	x.t.Helper()
+	p := amqp.Properties{DeliveryMode: 2, Expiration: expiration}
+	_, err := x.p.Add(&broker.Publication{Exchange: []byte(exchange), RoutingKey: []byte(key), Properties: p.Append(nil), Body: []byte(body)})
+	require.NoError(x.t, err)
+	x.p.Flush(nil)
+	x.commit()
+}
+
+func (x *bench) commit() {
+	x.t.Helper()
+	done := make(chan error, 1)
+	x.b.Commit(func(err error) { done <- err })
+	require.NoError(x.t, <-done)
+}
+
+func (x *bench) durable(name string, args amqp.Table) *broker.Queue {
+	x.t.Helper()
+	q, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true, Args: args})
+	require.NoError(x.t, err)
+	return q
+}
+
+// restarted closes the broker and opens another on its directory.
+func restarted(t *testing.T, o broker.Options, b *broker.Broker) *bench {
+	require.NoError(t, b.Close())
+	return openBench(t, o)
+}
+
+func openBench(t *testing.T, o broker.Options) *bench {
+	o.Clock = wallClock
+	b, err := broker.New(o)
+	require.NoError(t, err)
+	vh, _ := b.VHost("/")
+	return &bench{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
+}
+
+func TestDurableThingsOutliveARestart(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openBench(t, o)
+	require.NoError(t, x.vh.DeclareExchange("dlx", broker.ExchangeDeclare{Kind: "topic", Durable: true}))
+	args := amqp.Table{"x-dead-letter-exchange": "dlx", "x-message-ttl": int64(3_600_000)}
+	q, dlq := x.durable("q", args), x.durable("dlq", nil)
+	x.queue("transient", nil)
+	require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "dlx", Destination: "dlq", RoutingKey: "#"}))
+	for _, body := range []string{"acked", "held", "kept", "rejected"} {
+		x.publishPersistent("", "q", body, "")
+	}
+	x.publish("", "q", "transient", "", nil)
+	x.publishPersistent("", "transient", "gone with its queue", "")
+	before := x.deadlines()
+	acked, _ := x.get(q, false)
+	q.Settle(broker.Ack, []queue.Seq{acked.seq}, nil)
+	x.get(q, false) // held
+	kept, _ := x.get(q, false)
+	rejected, _ := x.get(q, false)
+	q.Settle(broker.Requeue, []queue.Seq{kept.seq}, nil)
+	q.Settle(broker.Reject, []queue.Seq{rejected.seq}, nil)
+	x.commit()
+
+	x = restarted(t, o, x.b)
+	_, err := x.vh.Queue("transient")
+	assert.EqualValues(t, amqp.NotFound, code(err))
+	q, err = x.vh.Queue("q")
+	require.NoError(t, err)
+	assert.Equal(t, before[1:3], x.deadlines(), "held and kept, under their old names and deadlines")
+	require.NoError(t, declareAgain(x, "q", args), "arguments come back with their types")
+	m, ok := x.get(q, false)
+	require.True(t, ok)
+	assert.Equal(t, "held", m.body)
+	assert.True(t, m.redelivery)
+	q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+	dlq, err = x.vh.Queue("dlq")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"rejected", "held"}, x.drain(dlq), "the binding came back, the dead letter was not lost")
+	require.NoError(t, x.b.Close())
+}
+
+func declareAgain(x *bench, name string, args amqp.Table) error {
+	_, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true, Args: args})
+	return err
+}
+
+func TestDeadLetterKeepsItsHistoryOverARestart(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openBench(t, o)
+	loop := amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"}
+	q := x.durable("q", loop)
+	x.publishPersistent("", "q", "m", "")
+	for range 2 {
+		m, ok := x.get(q, false)
+		require.True(t, ok)
+		q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+		x.commit()
+		x = restarted(t, o, x.b)
+		var err error
+		q, err = x.vh.Queue("q")
+		require.NoError(t, err)
+	}
+	m, ok := x.get(q, true)
+	require.True(t, ok)
+	assert.EqualValues(t, 2, m.properties.Headers["x-death"].([]any)[0].(amqp.Table)["count"])
+	require.NoError(t, x.b.Close())
+}
+
+func TestDeletedQueueStaysDeleted(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openBench(t, o)
+	x.durable("q", nil)
+	x.publishPersistent("", "q", "m", "")
+	_, err := x.vh.DeleteQueue(nil, "q", false, false)
+	require.NoError(t, err)
+	x = restarted(t, o, x.b)
+	_, err = x.vh.Queue("q")
+	assert.EqualValues(t, amqp.NotFound, code(err))
+	assert.Zero(t, x.b.Recovered())
+	require.NoError(t, x.b.Close())
+}
