@@ -41,7 +41,7 @@ func (vh *VHost) parseSettings(label string, args amqp.Table) (settings, error) 
 			DeliveryLimit: -1,
 		},
 	}
-	s.dlx, s.deadLetter = p.text("x-dead-letter-exchange")
+	s.dlx, s.deadLetter = p.exchange("x-dead-letter-exchange")
 	s.dlk, s.ownKey = p.text("x-dead-letter-routing-key")
 	if s.ownKey && !s.deadLetter && p.err == nil {
 		p.fail("x-dead-letter-routing-key", "routing_key_but_no_dlx_defined")
@@ -77,10 +77,10 @@ func (p *argParser) integer(name string, absent, low, high int64) int64 {
 	if !ok {
 		return absent
 	}
-	n, isInt := integerValue(v)
+	n, isInt := amqp.Integer(v)
 	switch {
 	case !isInt:
-		p.fail(name, `"expected integer, got `+typeName(v)+`"`)
+		p.fail(name, `"expected integer, got `+amqp.TypeName(v)+`"`)
 	case n < 0:
 		p.fail(name, fmt.Sprintf("{value_negative,%d}", n))
 	case n < low:
@@ -100,9 +100,20 @@ func (p *argParser) text(name string) (string, bool) {
 	}
 	s, isText := v.(string)
 	if !isText {
-		p.fail(name, "{unacceptable_type,"+typeName(v)+"}")
+		p.fail(name, "{unacceptable_type,"+amqp.TypeName(v)+"}")
 	}
 	return s, isText
+}
+
+// exchange reads the name of an exchange, which RabbitMQ checks with a text of
+// its own.
+func (p *argParser) exchange(name string) (string, bool) {
+	v, ok := p.args[name]
+	s, isText := v.(string)
+	if ok && !isText && p.err == nil {
+		p.err = amqp.NewException(amqp.PreconditionFailed, 0, 0, "invalid type '%s' for arg '%s' in %s", amqp.TypeName(v), name, p.label)
+	}
+	return s, ok
 }
 
 func (p *argParser) overflow() queue.Overflow {
@@ -161,69 +172,9 @@ func presenceText(v any, present bool) string {
 	if !present {
 		return "none"
 	}
-	return "the value '" + valueText(v) + "' of type '" + typeName(v) + "'"
+	return "the value '" + valueText(v) + "' of type '" + amqp.TypeName(v) + "'"
 }
 
 func valueText(v any) string { return fmt.Sprint(v) }
 
 func boolText(b bool) string { return strconv.FormatBool(b) }
-
-// integerValue reads any AMQP integer type.
-func integerValue(v any) (int64, bool) {
-	switch n := v.(type) {
-	case int8:
-		return int64(n), true
-	case uint8:
-		return int64(n), true
-	case int16:
-		return int64(n), true
-	case uint16:
-		return int64(n), true
-	case int32:
-		return int64(n), true
-	case uint32:
-		return int64(n), true
-	case int64:
-		return n, true
-	}
-	return 0, false
-}
-
-// typeName is RabbitMQ's name of an AMQP field type, as its error texts print it.
-func typeName(v any) string {
-	switch v.(type) {
-	case bool:
-		return "bool"
-	case int8:
-		return "byte"
-	case uint8:
-		return "unsignedbyte"
-	case int16:
-		return "short"
-	case uint16:
-		return "unsignedshort"
-	case int32:
-		return "signedint"
-	case uint32:
-		return "unsignedint"
-	case int64:
-		return "long"
-	case float32:
-		return "float"
-	case float64:
-		return "double"
-	case amqp.Decimal:
-		return "decimal"
-	case string:
-		return "longstr"
-	case []byte:
-		return "binary"
-	case amqp.Timestamp:
-		return "timestamp"
-	case amqp.Table:
-		return "table"
-	case []any:
-		return "array"
-	}
-	return "void"
-}

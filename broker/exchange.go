@@ -63,7 +63,7 @@ func (vh *VHost) DeclareExchange(name string, d ExchangeDeclare) error {
 		return amqp.NewException(amqp.CommandInvalid, 0, 0, "unknown exchange type '%s'", d.Kind)
 	}
 	if _, isString := d.Args["alternate-exchange"].(string); d.Args["alternate-exchange"] != nil && !isString {
-		return vh.badArg("alternate-exchange", vh.exchangeLabel(name), "{unacceptable_type,"+typeName(d.Args["alternate-exchange"])+"}")
+		return vh.badArg("alternate-exchange", vh.exchangeLabel(name), "{unacceptable_type,"+amqp.TypeName(d.Args["alternate-exchange"])+"}")
 	}
 	return vh.mutate(func() error {
 		if x, ok := vh.exchanges[name]; ok {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"curfew/broker/amqp"
 )
@@ -22,14 +21,8 @@ func ArgsEqual(a, b amqp.Table) bool {
 }
 
 func valuesEqual(a, b any) bool {
-	if t, ok := a.(time.Time); ok {
-		a = amqp.Timestamp(t.Unix())
-	}
-	if t, ok := b.(time.Time); ok {
-		b = amqp.Timestamp(t.Unix())
-	}
-	if x, ok := integer(a); ok {
-		y, ok := integer(b)
+	if x, ok := amqp.Integer(a); ok {
+		y, ok := amqp.Integer(b)
 		return ok && x == y
 	}
 	if x, ok := float(a); ok {
@@ -63,30 +56,6 @@ func textEqual(x []byte, b any) bool {
 	return false
 }
 
-func integer(v any) (int64, bool) {
-	switch n := v.(type) {
-	case int8:
-		return int64(n), true
-	case uint8:
-		return int64(n), true
-	case int16:
-		return int64(n), true
-	case uint16:
-		return int64(n), true
-	case int32:
-		return int64(n), true
-	case uint32:
-		return int64(n), true
-	case int64:
-		return n, true
-	case int:
-		return int64(n), true
-	case uint64:
-		return int64(n), true
-	}
-	return 0, false
-}
-
 func float(v any) (float64, bool) {
 	switch n := v.(type) {
 	case float32:
@@ -95,43 +64,4 @@ func float(v any) (float64, bool) {
 		return n, true
 	}
 	return 0, false
-}
-
-// typeName is RabbitMQ's name for the AMQP type of v.
-func typeName(v any) string {
-	switch v.(type) {
-	case bool:
-		return "bool"
-	case int8:
-		return "byte"
-	case uint8:
-		return "unsignedbyte"
-	case int16:
-		return "short"
-	case uint16:
-		return "unsignedshort"
-	case int32:
-		return "signedint"
-	case uint32:
-		return "unsignedint"
-	case int64, int, uint64:
-		return "long"
-	case float32:
-		return "float"
-	case float64:
-		return "double"
-	case amqp.Decimal:
-		return "decimal"
-	case []byte:
-		return "binary"
-	case amqp.Timestamp, time.Time:
-		return "timestamp"
-	case amqp.Table:
-		return "table"
-	case []any:
-		return "array"
-	case nil:
-		return "void"
-	}
-	panic(fmt.Sprintf("exchange: %T is not an AMQP field value", v))
 }

@@ -3,7 +3,6 @@ package exchange
 import (
 	"math"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -12,7 +11,7 @@ import (
 
 // Values of one class are equal to one another and to nothing in any other class.
 var classes = [][]any{
-	{int8(1), uint8(1), int16(1), uint16(1), int32(1), uint32(1), int64(1), int(1), uint64(1)},
+	{int8(1), uint8(1), int16(1), uint16(1), int32(1), uint32(1), int64(1)},
 	{int8(-1), int64(-1)},
 	{float32(1), float64(1)},
 	{float32(0.5), 0.5},
@@ -22,7 +21,7 @@ var classes = [][]any{
 	{true},
 	{false},
 	{nil},
-	{amqp.Timestamp(1), time.Unix(1, 5)},
+	{amqp.Timestamp(1)},
 	{amqp.Decimal{Scale: 0, Value: 1}},
 	{amqp.Decimal{Scale: 1, Value: 10}},
 	{amqp.Table{}, amqp.Table(nil)},
@@ -51,19 +50,4 @@ func TestArgsEqualTables(t *testing.T) {
 	assert.False(t, ArgsEqual(nil, amqp.Table{"a": nil}))
 	assert.False(t, ArgsEqual(amqp.Table{"a": nil}, amqp.Table{"b": nil}), "absent is not void")
 	assert.Panics(t, func() { ArgsEqual(amqp.Table{"a": struct{}{}}, amqp.Table{"a": nil}) })
-}
-
-func TestTypeNames(t *testing.T) {
-	want := map[string][]any{
-		"bool": {true}, "byte": {int8(1)}, "unsignedbyte": {uint8(1)}, "short": {int16(1)}, "unsignedshort": {uint16(1)},
-		"signedint": {int32(1)}, "unsignedint": {uint32(1)}, "long": {int64(1), int(1), uint64(1)}, "float": {float32(1)},
-		"double": {1.5}, "decimal": {amqp.Decimal{}}, "binary": {[]byte{}}, "timestamp": {amqp.Timestamp(1), time.Now()},
-		"table": {amqp.Table{}}, "array": {[]any{}}, "void": {nil},
-	}
-	for name, values := range want {
-		for _, v := range values {
-			assert.Equal(t, name, typeName(v))
-		}
-	}
-	assert.Panics(t, func() { typeName(struct{}{}) })
 }

@@ -139,7 +139,7 @@ func CheckArgs(k Kind, args amqp.Table) error {
 	}
 	switch mode, text := value.(string); {
 	case !text:
-		return fmt.Errorf("Invalid x-match field type %s (value %v); expected longstr", typeName(value), value)
+		return fmt.Errorf("Invalid x-match field type %s (value %v); expected longstr", amqp.TypeName(value), value)
 	case mode != "all" && mode != "any" && mode != "all-with-x" && mode != "any-with-x":
 		return fmt.Errorf("Invalid x-match field value <<%q>>; expected all, any, all-with-x, or any-with-x", mode)
 	}
