@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"os"
 	"sync"
 	"unsafe"
 
@@ -16,20 +17,25 @@ const spareMappings = 4
 // mappings hands out anonymous memory outside the Go heap and takes it back.
 // Safe for concurrent use.
 type mappings struct {
-	size int // of the mappings worth keeping
+	size int // of the mappings worth keeping; a multiple of the page
 
 	mu    sync.Mutex
 	spare [][]byte
 }
 
-// get returns at least size bytes. Their content is whatever a former owner left.
+func pageAlign(n int) int {
+	page := os.Getpagesize()
+	return (n + page - 1) / page * page
+}
+
+// get returns size bytes. Their content is whatever a former owner left.
 func (m *mappings) get(size int) ([]byte, error) {
 	if size == m.size {
 		if mem := m.take(); mem != nil {
 			return mem, nil
 		}
 	}
-	mem, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	mem, err := mapAnonymous(size)
 	if err != nil {
 		return nil, fmt.Errorf("store: map %d bytes of memory: %w", size, err)
 	}
@@ -48,12 +54,12 @@ func (m *mappings) take() []byte {
 	return mem
 }
 
-// put takes back anonymous memory that nobody reads any more.
-func (m *mappings) put(mem []byte) {
-	if len(mem) == m.size && m.keep(mem) {
+// dispose takes back the memory of a segment that nobody reads any more; nil: none.
+func (m *mappings) dispose(s *segment) {
+	if s == nil || !s.paged && len(s.mem) == m.size && m.keep(s.mem) {
 		return
 	}
-	unmap(mem)
+	unmap(s.mem)
 }
 
 func (m *mappings) keep(mem []byte) bool {
@@ -70,6 +76,14 @@ func (m *mappings) close() {
 	for mem := m.take(); mem != nil; mem = m.take() {
 		unmap(mem)
 	}
+}
+
+func mapAnonymous(size int) ([]byte, error) {
+	at, err := unix.MmapPtr(-1, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, err
+	}
+	return unsafe.Slice((*byte)(at), size), nil
 }
 
 // unmap gives memory back to the system. It can only fail for an address that

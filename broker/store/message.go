@@ -18,30 +18,22 @@ type Message struct {
 // string over 255 bytes, or more than 256 MiB in all.
 var ErrTooLarge = errors.New("store: message is too large")
 
-// A message record, its fields little-endian and its start a multiple of eight:
+// A message record, after its header:
 //
-//	 0  uint32  CRC32C, in the journal only
-//	 4  uint32  kind in the top four bits, length of all that follows below
 //	 8  uint8   length of the exchange
 //	 9  uint8   length of the routing key
 //	10  uint16  number of slots
 //	12  uint32  length of the properties
 //	16          slots of 16 bytes, exchange, routing key, properties, body
 //
-// In the volatile log a slot is the entry of a queue that holds the message: that
-// is how the log is compacted without an index. A copy made by compaction in the
-// journal has one slot, naming where it was copied from.
+// In the volatile log a slot is an entry that holds the message, [queue, seq]:
+// that is how the log is compacted without an index. In the journal a copy made by
+// compaction has one slot, [position of the original, 0].
 const (
-	recordHeader  = 8
 	messageHeader = recordHeader + 8
 	slotBytes     = 16
 	maxSlots      = 1<<16 - 1
-	maxRecord     = 1<<28 - 1
-	kindShift     = 28
-	kindMessage   = 1
 )
-
-func align(n int) int { return (n + 7) &^ 7 }
 
 // messageBytes is the length of m's record, before alignment.
 func messageBytes(m *Message, slots int) (int, error) {
@@ -52,9 +44,9 @@ func messageBytes(m *Message, slots int) (int, error) {
 	return n, nil
 }
 
-// putMessage writes m's record, all but the checksum, and clears its slots.
-func putMessage(b []byte, m *Message, slots int) {
-	binary.LittleEndian.PutUint32(b[4:], kindMessage<<kindShift|uint32(len(b)-recordHeader))
+// putMessage writes m's record of n bytes, all but the checksum, with free slots.
+func putMessage(b []byte, n int, m *Message, slots int) {
+	putHeader(b, kindMessage, n-recordHeader)
 	b[8], b[9] = uint8(len(m.Exchange)), uint8(len(m.RoutingKey))
 	binary.LittleEndian.PutUint16(b[10:], uint16(slots))
 	binary.LittleEndian.PutUint32(b[12:], uint32(len(m.Properties)))
@@ -69,7 +61,7 @@ func putMessage(b []byte, m *Message, slots int) {
 
 // viewMessage reads the message record at the start of b.
 func viewMessage(b []byte) Message {
-	end := recordHeader + int(binary.LittleEndian.Uint32(b[4:])&maxRecord)
+	_, end := header(b)
 	exchange := messageHeader + int(binary.LittleEndian.Uint16(b[10:]))*slotBytes
 	key := exchange + int(b[8])
 	properties := key + int(b[9])

@@ -6,13 +6,26 @@ type Stats struct {
 	Segments       int
 	LiveBytes      int64 // estimate of what is referred to
 	MappedBytes    int64
+	ResidentBytes  int64 // of sealed segments in anonymous memory
 	PendingCommits int
+	UnsavedBytes   int   // of the journal, not written to a file yet
+	SpareBytes     int64 // of disk, allocated ahead
+	Full           bool
 }
 
-// Stats walks the table of segments.
+// Stats looks at every segment.
 func (s *Store) Stats() Stats {
 	var st Stats
 	s.volatile.stats(&st)
+	if j := s.journal; j != nil {
+		j.stats(&st)
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		st.PendingCommits = len(j.commit.waiters)
+		st.UnsavedBytes = j.unsaved
+		st.SpareBytes = j.spared()
+		st.Full = j.spare.full
+	}
 	return st
 }
 
@@ -21,6 +34,7 @@ func (a *appender) stats(st *Stats) {
 	defer a.mu.Unlock()
 	st.Segments += a.segments
 	st.MappedBytes += a.mapped
+	st.ResidentBytes += a.resident
 	a.table.each(func(s *segment) bool {
 		st.Messages += s.refs.Load()
 		st.LiveBytes += s.live()

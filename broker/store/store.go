@@ -2,8 +2,8 @@ package store
 
 import (
 	"errors"
-
-	"go.uber.org/zap"
+	"io"
+	"sync"
 )
 
 var (
@@ -13,19 +13,6 @@ var (
 	// takes messages away goes on.
 	ErrFull = errors.New("store: disk is full")
 )
-
-// Options configure a Store. The zero value is a store in memory only.
-type Options struct {
-	Dir          string // of the journal; "": memory only, nothing is durable
-	SegmentBytes int    // 0: DefaultSegmentBytes, less on a small disk
-	Log          *zap.Logger
-
-	// Relocate is asked by compaction to move the entry (queue, seq) from
-	// position old to new, under the queue's lock: false if the entry is gone or
-	// does not stand at old. With old == new it only answers. The reference goes
-	// with the position: old's is released by the store. nil: no compaction.
-	Relocate func(queue, seq uint64, old, new Pos) bool
-}
 
 // Enqueue says that the message at Pos stands in a queue under Seq. Queue is the
 // queue's incarnation: never zero and never given to a second queue.
@@ -48,84 +35,57 @@ type Settle struct {
 // Store holds the messages of all queues. See the package comment. Safe for
 // concurrent use, except that nothing may be called after Close.
 type Store struct {
-	log      *zap.Logger
 	memory   mappings
-	volatile appender
-}
+	volatile *volatileLog
+	journal  *journal // nil: memory only
+	keeper   *keeper  // nil: there is nothing to keep
 
-// Open opens the store in o.Dir, or an empty one in memory.
-func Open(o Options) (*Store, *Recovery, error) {
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
-	if o.SegmentBytes == 0 {
-		o.SegmentBytes = DefaultSegmentBytes
-	}
-	s := &Store{log: o.Log.Named("store")}
-	s.memory.size = o.SegmentBytes
-	s.volatile = appender{volatile: true, memory: &s.memory, next: 1}
-	return s, &Recovery{}, nil
-}
+	fs   fileSystem // nil: memory only
+	lock io.Closer
 
-// Recovery is what Open found in a directory.
-type Recovery struct {
-	Queues []RecoveredQueue // ascending by Queue
-}
-
-// RecoveredQueue holds the surviving entries of one queue, ascending by Seq. The
-// caller owns one reference per entry. An entry of a queue that is not known any
-// more is to be settled.
-type RecoveredQueue struct {
-	Queue   uint64
-	Entries []RecoveredEntry
-}
-
-// RecoveredEntry is what Enqueued was told of one entry.
-type RecoveredEntry struct {
-	Seq       uint64
-	Pos       Pos
-	ExpiresAt int64
-	Flags     uint8
+	definitionsMu sync.Mutex
+	definitions   []byte
 }
 
 // Put copies a message into the store and returns its position. The caller gets
 // refs references to give to queue entries, or one of his own when refs is 0;
-// each is given back with Settled, Moved or Release.
+// each is given back with Settled, Moved or Release. A durable message is written
+// to the journal; it waits while the disk is far behind, and is refused with
+// ErrFull while it is full. Must not be called under a queue's lock.
 func (s *Store) Put(m Message, durable bool, refs int) (Pos, error) {
-	return s.volatile.putVolatile(&m, refs)
+	if durable && s.journal != nil {
+		return s.journal.put(&m, refs, 0, publishing)
+	}
+	return s.volatile.put(&m, refs)
 }
 
 // PutMoved is Put for the copy of a message that Moved will take out of another
 // queue: it may use the space that is kept back when the disk is full.
 func (s *Store) PutMoved(m Message, durable bool, refs int) (Pos, error) {
-	return s.volatile.putVolatile(&m, refs)
+	if durable && s.journal != nil {
+		return s.journal.put(&m, refs, 0, moving)
+	}
+	return s.volatile.put(&m, refs)
 }
 
-func (a *appender) putVolatile(m *Message, refs int) (Pos, error) {
-	slots := min(refs, maxSlots)
-	n, err := messageBytes(m, slots)
-	if err != nil {
-		return 0, err
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.room(align(n)); err != nil {
-		return 0, err
-	}
-	s, at := a.take(align(n), max(refs, 1))
-	putMessage(s.mem[at:at+n], m, slots)
-	return makePos(true, s.number, at), nil
-}
-
-// View returns the message at p. It is valid while the caller holds a reference:
-// one taken with Retain, or that of a queue entry whose queue he has locked.
+// View returns the message at p, aliasing the store's memory. It is valid while
+// the caller holds a reference: one of his own, or that of a queue entry while he
+// holds the queue's lock. (Without the lock, compaction may move the entry's
+// reference to another position.) Takes no lock.
 func (s *Store) View(p Pos) Message {
 	return viewMessage(s.segment(p).mem[p.offset():])
 }
 
+func (s *Store) logOf(p Pos) *appender {
+	if p.Durable() {
+		return &s.journal.appender
+	}
+	return &s.volatile.appender
+}
+
 // segment returns the segment a referenced position stands in.
 func (s *Store) segment(p Pos) *segment {
-	seg := s.volatile.table.get(p.segment())
+	seg := s.logOf(p).table.get(p.segment())
 	if seg == nil {
 		panic("store: a message was used without a reference to it")
 	}
@@ -136,57 +96,114 @@ func (s *Store) segment(p Pos) *segment {
 func (s *Store) Retain(p Pos, n int) { s.segment(p).refs.Add(int64(n)) }
 
 // Release gives back one reference to the message at p.
-func (s *Store) Release(p Pos) { s.volatile.release(s.segment(p), 1) }
+func (s *Store) Release(p Pos) { s.logOf(p).release(s.segment(p), 1) }
 
 // Enqueued records that messages stand in queues. It only writes memory and is
 // meant to be called under the queue's lock.
 func (s *Store) Enqueued(entries []Enqueue) {
-	for i := range entries {
-		e := &entries[i]
-		claimSlot(s.segment(e.Pos).mem[e.Pos.offset():], e.Queue, e.Seq)
+	if s.enterVolatile(entries) == len(entries) {
+		return
 	}
+	s.journal.mu.Lock()
+	defer s.journal.mu.Unlock()
+	s.journal.enqueued(entries)
+}
+
+// enterVolatile records the entries that hold volatile messages and counts them.
+func (s *Store) enterVolatile(entries []Enqueue) (n int) {
+	for i := range entries {
+		if !entries[i].Pos.Durable() {
+			s.volatile.enqueued(&entries[i])
+			n++
+		}
+	}
+	return n
 }
 
 // Settled records that entries left their queues and releases a reference for
 // each. It only writes memory and is meant to be called under the queue's lock.
+// Purging or deleting a queue is settling all its entries: those with consecutive
+// sequence numbers take one small record per segment.
 func (s *Store) Settled(entries []Settle) {
+	if s.journal != nil {
+		s.journal.mu.Lock()
+		s.journal.settled(entries)
+		s.journal.mu.Unlock()
+	}
 	for i := 0; i < len(entries); {
-		seg, n := s.segment(entries[i].Pos), int64(1)
-		for i++; i < len(entries) && entries[i].Pos>>offsetBits == entries[i-1].Pos>>offsetBits; i++ {
+		p, n := entries[i].Pos, int64(1)
+		for i++; i < len(entries) && entries[i].Pos>>offsetBits == p>>offsetBits; i++ {
 			n++
 		}
-		s.volatile.release(seg, n)
+		s.logOf(p).release(s.segment(p), n)
 	}
 }
 
 // Moved records as one that src left its queue and dst stand in theirs: after a
 // crash both are true or neither is. It releases src's reference.
 func (s *Store) Moved(src Settle, dst []Enqueue) {
-	s.Enqueued(dst)
+	s.enterVolatile(dst)
+	if j := s.journal; j != nil {
+		j.mu.Lock()
+		if src.journaled() {
+			j.moved(&src, dst)
+		} else {
+			j.enqueued(dst)
+		}
+		j.mu.Unlock()
+	}
 	s.Release(src.Pos)
 }
 
-// Commit calls fn once all that was handed in before is as durable as the sync
-// mode promises, or with the error that prevents it; before it returns, if there
-// is nothing to wait for. Calls are made in the order of Commit and must not
-// block, nor call Put.
-func (s *Store) Commit(fn func(error)) { fn(nil) }
-
-// Close writes and syncs what is pending and gives all memory back.
-func (s *Store) Close() error {
-	s.volatile.close()
-	s.memory.close()
-	return nil
+// Commit calls fn once all that was handed in before is as safe as the sync mode
+// promises, or with the error that prevents it; before it returns, if there is
+// nothing to wait for. Calls are made in the order of Commit. They must not block
+// nor call Put.
+func (s *Store) Commit(fn func(error)) {
+	if s.journal == nil {
+		fn(nil)
+		return
+	}
+	s.journal.whenSafe(fn)
 }
 
-func (a *appender) close() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.closed = true
-	a.active = nil
-	a.table.each(func(s *segment) bool {
-		unmap(s.mem)
-		return true
-	})
-	a.table.dir.Store(nil)
+// Full reports whether the disk is full: durable messages are refused.
+func (s *Store) Full() bool { return s.journal != nil && s.journal.isFull() }
+
+// Failed delivers the error that ended the journal, if one ever does. The process
+// is to end then, and to recover by opening the store again.
+func (s *Store) Failed() <-chan error {
+	if s.journal == nil {
+		return nil
+	}
+	return s.journal.commit.failed
+}
+
+// Err returns the error that ended the journal, nil while it works.
+func (s *Store) Err() error {
+	if s.journal == nil {
+		return nil
+	}
+	s.journal.mu.Lock()
+	defer s.journal.mu.Unlock()
+	return s.journal.err
+}
+
+// Close writes and syncs what is pending and gives all memory back: no view and
+// no position may be used afterwards. It returns the error that ended the
+// journal, if one did.
+func (s *Store) Close() error {
+	if s.keeper != nil {
+		s.keeper.close()
+	}
+	var err error
+	if s.journal != nil {
+		err = s.journal.close()
+	}
+	s.volatile.close()
+	s.memory.close()
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+	}
+	return err
 }

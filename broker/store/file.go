@@ -1,0 +1,78 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"strings"
+)
+
+// version is that of the files' format. A store reads its own version only.
+const version = 1
+
+const (
+	journalMagic = "CURFEWJ\n"
+	lockName     = "lock"
+
+	// Files that are about to get another name, or none.
+	spareTemp = "spare.tmp"
+	spillTemp = "spill.tmp"
+)
+
+// A segment file starts with a header, little-endian:
+//
+//	 0  magic
+//	 8  uint32  version
+//	16  uint64  id of the store
+//	24  uint64  number of the segment
+//	60  uint32  CRC32C of the above
+//
+// A file whose header is zero is a spare one.
+func putFileHeader(b []byte, id, number uint64) {
+	clear(b[:fileHeader])
+	copy(b, journalMagic)
+	binary.LittleEndian.PutUint32(b[8:], version)
+	binary.LittleEndian.PutUint64(b[16:], id)
+	binary.LittleEndian.PutUint64(b[24:], number)
+	binary.LittleEndian.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
+}
+
+var (
+	errNoHeader = errors.New("no header")
+	// ErrVersion is wrapped by Open's error about a file of another version.
+	ErrVersion = errors.New("written by another version of Curfew")
+)
+
+// getFileHeader reads a header. Only its magic and version are looked at before
+// the checksum: a later version may place it elsewhere.
+func getFileHeader(b []byte) (id, number uint64, err error) {
+	if len(b) < fileHeader || string(b[:8]) != journalMagic {
+		return 0, 0, errNoHeader
+	}
+	if v := binary.LittleEndian.Uint32(b[8:]); v != version {
+		if v > version && v < 1<<16 {
+			return 0, 0, fmt.Errorf("format %d, this Curfew reads %d: %w", v, version, ErrVersion)
+		}
+		return 0, 0, errNoHeader
+	}
+	if binary.LittleEndian.Uint32(b[60:]) != crc32.Checksum(b[:60], castagnoli) {
+		return 0, 0, errNoHeader
+	}
+	return binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:]), nil
+}
+
+const journalSuffix = ".journal"
+
+func fileName(number uint64) string { return fmt.Sprintf("%010d%s", number, journalSuffix) }
+
+// fileNumber is the inverse of fileName.
+func fileNumber(name string) (uint64, bool) {
+	digits, ok := strings.CutSuffix(name, journalSuffix)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 31)
+	return n, err == nil && n > 0 && fileName(n) == name
+}

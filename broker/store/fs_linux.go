@@ -1,0 +1,34 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+func fallocate(f *os.File, size int64) error {
+	for {
+		err := unix.Fallocate(int(f.Fd()), 0, 0, size)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if errors.Is(err, unix.EOPNOTSUPP) {
+			return errors.ErrUnsupported
+		}
+		if err != nil {
+			return fmt.Errorf("allocate %s: %w", f.Name(), err)
+		}
+		return nil
+	}
+}
+
+// Sync leaves out what only matters to others, such as the time of the change.
+func (f *diskFile) Sync() error {
+	for {
+		if err := unix.Fdatasync(int(f.Fd())); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

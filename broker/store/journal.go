@@ -1,0 +1,347 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// journal is the log that survives. Appending writes to the memory of the active
+// segment only; the committer writes that memory to the segment's file.
+type journal struct {
+	appender
+	fs   fileSystem
+	opts tuning
+	id   uint64 // of the store; in every file and checksum
+	log  *zap.Logger
+
+	filesMu sync.Mutex // over making and removing spare files; taken before mu
+
+	// All that follows is guarded by mu.
+
+	space sync.Cond // of mu: something was written, or files were made, or the end
+
+	marked   bool       // the active segment's mark of the next write stands
+	from     int        // first byte of the active segment that was not handed over
+	tails    []part     // of sealed segments, not handed over
+	fresh    int        // bytes not handed over to the committer
+	unsaved  int        // bytes not written to a file
+	fact     Pos        // end of the last record that Commit has to wait for
+	existing spans      // sealed segments that are not dropped
+	buried   []*segment // sealed, without references, not dropped
+	runs     []run      // scratch
+	commit   committing
+	spare    spareFiles
+	err      error // why the journal failed
+}
+
+// journaled is what the journal keeps of a segment besides. Guarded by mu.
+type journaled struct {
+	file     file // open from the first write until paged
+	complete bool // ended, written and synced
+	dropped  bool // nothing may speak of it any more; the keeper's own
+
+	// The other segments that this one's records speak of. While such a segment
+	// exists, what is said of it must not be forgotten: see compact.go.
+	enters, settles, origins numbers
+	examined                 int // how many of them existed when last looked at
+}
+
+// part is a piece of a segment that one write takes to the file.
+type part struct {
+	seg      *segment
+	from, to int
+	ended    bool // the segment is complete with it
+}
+
+const (
+	fileHeader = 64
+	// endReserve is kept free in every segment, to end it.
+	endReserve = markBytes + endBytes
+)
+
+// tuning are the numbers that tests choose smaller.
+type tuning struct {
+	segmentBytes int
+	reserve      int64         // bytes of disk kept back from publishing
+	ahead        int64         // bytes of disk allocated ahead of that
+	resident     int64         // bytes of sealed segments kept in anonymous memory
+	slack        int64         // bytes of garbage not worth compacting
+	backlog      int           // unwritten bytes at which publishers wait
+	burst        int           // unwritten bytes that are written without lingering
+	linger       time.Duration // until what nobody waits for is written
+	lazy         time.Duration // until what nobody waits for is synced; 0: never
+	announce     time.Duration // until a last mark is written
+	retry        time.Duration // of allocation on a full disk
+	mode         SyncMode
+	onSync       func(time.Duration)
+	onFull       func(bool)
+}
+
+// usable is nil, or why nothing can be appended. The caller holds mu.
+func (j *journal) usable() error {
+	if j.err != nil {
+		return j.err
+	}
+	if j.closed {
+		return ErrClosed
+	}
+	return nil
+}
+
+// fail makes err the end of the journal: what was not yet confirmed never will
+// be. A failed write or sync is not tried again, since the system may have
+// dropped the data and would report success.
+func (j *journal) fail(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.failLocked(err)
+}
+
+func (j *journal) failLocked(err error) {
+	if j.err != nil {
+		return
+	}
+	j.err = fmt.Errorf("store: the journal has failed, restart to recover: %w", err)
+	j.commit.failed <- j.err
+	j.space.Broadcast()
+	j.ring()
+}
+
+// reserve takes n bytes for a record that fits, starting a segment if need be.
+// After a failure it returns nil. The caller holds mu.
+func (j *journal) reserve(k kind, payload, refs int) ([]byte, Pos) {
+	if j.usable() != nil {
+		return nil, 0
+	}
+	n := align(recordHeader + payload)
+	if !j.holds(n) {
+		if err := j.roll(n); err != nil {
+			j.failLocked(err)
+			return nil, 0
+		}
+	}
+	j.mark()
+	s, at := j.take(n, refs)
+	j.count(n)
+	if k != kindDropped && k != kindHold {
+		j.fact = makePos(false, s.number, s.used)
+	}
+	putHeader(s.mem[at:], k, payload)
+	return s.mem[at : at+n], makePos(false, s.number, at)
+}
+
+// holds reports whether a record of n bytes fits into the active segment.
+func (j *journal) holds(n int) bool { return j.fits(markBytes + n + endReserve) }
+
+// segmentFor is the size of the segment that is started for a record of n bytes.
+func (j *journal) segmentFor(n int) int {
+	list := align(recordHeader + 8*(len(j.existing)+1))
+	return max(j.memory.size, pageAlign(fileHeader+markBytes+list+markBytes+n+endReserve))
+}
+
+// mark starts the bytes of the next write, unless that has been done. The
+// committer fills it in.
+func (j *journal) mark() {
+	if j.marked {
+		return
+	}
+	j.marked = true
+	s, at := j.take(markBytes, 0)
+	putHeader(s.mem[at:], kindMark, markBytes-recordHeader)
+	j.count(markBytes)
+}
+
+func (j *journal) count(n int) {
+	j.fresh += n
+	j.unsaved += n
+	j.commit.appended(j)
+}
+
+// roll ends the active segment and starts one that a record of n bytes fits into.
+// Its first record names the segments that exist, so that recovery misses one
+// that was lost.
+func (j *journal) roll(n int) error {
+	mem, err := j.memory.get(j.segmentFor(n))
+	if err != nil {
+		return err
+	}
+	if s := j.active; s != nil {
+		j.mark()
+		_, at := j.take(endBytes, 0)
+		putHeader(s.mem[at:], kindEnd, 0)
+		j.count(endBytes)
+		j.tails = append(j.tails, part{seg: s, from: j.from, to: s.used, ended: true})
+		j.existing.add(s.number)
+		j.seal()
+	}
+	s := j.start(mem)
+	s.used, j.from, j.marked = fileHeader, 0, false
+	putFileHeader(mem, j.id, s.number)
+	j.spare.owed += int64(len(mem))
+	j.mark()
+	list := 8 * len(j.existing)
+	_, at := j.take(align(recordHeader+list), 0)
+	putHeader(mem[at:], kindSegments, list)
+	putSpans(mem[at+recordHeader:], j.existing)
+	j.count(fileHeader + align(recordHeader+list))
+	return nil
+}
+
+func putSpans(b []byte, s spans) {
+	for i, r := range s {
+		binary.LittleEndian.PutUint32(b[8*i:], r.first)
+		binary.LittleEndian.PutUint32(b[8*i+4:], r.count)
+	}
+}
+
+// put appends a message. origin is what it is a copy of, or 0.
+func (j *journal) put(m *Message, refs int, origin Pos, may permission) (Pos, error) {
+	slots := 0
+	if origin != 0 {
+		slots = 1
+	}
+	n, err := messageBytes(m, slots)
+	if err != nil {
+		return 0, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.admit(align(n), may); err != nil {
+		return 0, err
+	}
+	b, p := j.reserve(kindMessage, n-recordHeader, max(refs, 1))
+	if b == nil {
+		return 0, j.usable()
+	}
+	putMessage(b, n, m, slots)
+	if origin != 0 {
+		slotsOf(b)[0] = slot{uint64(origin), 0}
+		j.active.origins.add(origin.segment())
+	}
+	return p, nil
+}
+
+// perRecord bounds the entries and runs of one record.
+const perRecord = 1024
+
+// enqueued appends the journal's entries among those given. The caller holds mu.
+func (j *journal) enqueued(entries []Enqueue) {
+	j.enter(entries, kindEnqueue)
+	j.enter(entries, kindHold)
+}
+
+// enter appends the entries that belong into records of kind k.
+func (j *journal) enter(entries []Enqueue, k kind) {
+	for len(entries) > 0 {
+		chunk := entries[:min(len(entries), perRecord)]
+		entries = entries[len(chunk):]
+		n := 0
+		for i := range chunk {
+			if chunk[i].kind() == k {
+				n++
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		if b, _ := j.reserve(k, n*entryBytes, 0); b != nil {
+			j.putEntries(b[recordHeader:], chunk, k)
+		}
+	}
+}
+
+func (j *journal) putEntries(b []byte, entries []Enqueue, k kind) {
+	for i := range entries {
+		e := &entries[i]
+		if e.kind() != k {
+			continue
+		}
+		putEntry(b, e)
+		b = b[entryBytes:]
+		if n := e.Pos.segment(); n != j.active.number {
+			j.active.enters.add(n)
+		}
+	}
+}
+
+// kind is that of the record an entry is journaled with, 0 if it is not.
+func (e *Enqueue) kind() kind {
+	switch {
+	case !e.Pos.Durable():
+		return 0
+	case e.Durable:
+		return kindEnqueue
+	}
+	return kindHold
+}
+
+// journaled reports whether a settlement must be found again after a restart.
+func (s *Settle) journaled() bool { return s.Durable && s.Pos.Durable() }
+
+// settled appends the journal's settlements among those given. The caller holds mu.
+func (j *journal) settled(settles []Settle) {
+	j.runs = j.runs[:0]
+	for i := range settles {
+		s := &settles[i]
+		if !s.journaled() {
+			continue
+		}
+		if n := len(j.runs); n > 0 && j.runs[n-1].extends(s) {
+			j.runs[n-1].count++
+			continue
+		}
+		j.runs = append(j.runs, runOf(s))
+	}
+	for runs := j.runs; len(runs) > 0; {
+		n := min(len(runs), perRecord)
+		j.putRuns(runs[:n], 0)
+		runs = runs[n:]
+	}
+}
+
+// putRuns appends settlements that hold as of a position; 0: the record's own.
+func (j *journal) putRuns(runs []run, asOf Pos) {
+	b, p := j.reserve(kindSettle, 8+len(runs)*runBytes, 0)
+	if b == nil {
+		return
+	}
+	if asOf == 0 {
+		asOf = p
+	}
+	binary.LittleEndian.PutUint64(b[recordHeader:], uint64(asOf))
+	b = b[recordHeader+8:]
+	for i := range runs {
+		j.putRun(b[i*runBytes:], &runs[i])
+	}
+}
+
+func (j *journal) putRun(b []byte, r *run) {
+	putRun(b, r)
+	if n := uint64(r.segment); n != j.active.number {
+		j.active.settles.add(n)
+	}
+}
+
+// moved appends as one record that src is settled and that the durable ones of
+// dst stand in their queues.
+func (j *journal) moved(src *Settle, dst []Enqueue) {
+	n := 0
+	for i := range dst {
+		if dst[i].kind() == kindEnqueue {
+			n++
+		}
+	}
+	b, p := j.reserve(kindMove, 8+runBytes+n*entryBytes, 0)
+	if b == nil {
+		return
+	}
+	binary.LittleEndian.PutUint64(b[recordHeader:], uint64(p))
+	r := runOf(src)
+	j.putRun(b[recordHeader+8:], &r)
+	j.putEntries(b[recordHeader+8+runBytes:], dst, kindEnqueue)
+	j.enter(dst, kindHold)
+}

@@ -1,0 +1,252 @@
+package store
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Options configure a Store. The zero value is a store in memory only.
+type Options struct {
+	Dir          string   // of the journal; "": memory only, nothing is durable
+	SegmentBytes int      // 0: DefaultSegmentBytes, less on a small disk
+	Sync         SyncMode // what Commit waits for
+	Log          *zap.Logger
+
+	// Relocate is asked by compaction to let the entry (queue, seq) stand at new
+	// instead of old, under the queue's lock: false if the entry is gone or does
+	// not stand at old. With old == new it only answers. The reference goes with
+	// the position: the store releases the one to old. It is called from Open on,
+	// and false is a good answer until queues are restored. nil: no compaction.
+	Relocate func(queue, seq uint64, old, new Pos) bool
+
+	OnSync   func(time.Duration)     // each sync's duration
+	OnFull   func(full bool)         // when the disk gets full, and when it no longer is
+	Progress func(done, total int64) // each second of a recovery, in bytes
+}
+
+const (
+	mib = 1 << 20
+
+	minSegmentBytes = mib / 4
+	maxReserve      = 64 * mib
+)
+
+// tune derives the numbers from the options and the size of the disk (0: none).
+func (o *Options) tune(space int64) tuning {
+	t := tuning{
+		segmentBytes: o.SegmentBytes,
+		slack:        maxReserve,
+		resident:     32 * mib,
+		backlog:      64 * mib,
+		burst:        mib,
+		linger:       2 * time.Millisecond,
+		announce:     200 * time.Millisecond,
+		retry:        time.Second,
+		mode:         o.Sync,
+		onSync:       o.OnSync,
+		onFull:       o.OnFull,
+	}
+	switch o.Sync {
+	case SyncGroup:
+		t.lazy = 200 * time.Millisecond
+	case SyncInterval:
+		t.lazy = 100 * time.Millisecond
+	}
+	if t.onSync == nil {
+		t.onSync = func(time.Duration) {}
+	}
+	if t.onFull == nil {
+		t.onFull = func(bool) {}
+	}
+	if t.segmentBytes == 0 {
+		t.segmentBytes = DefaultSegmentBytes
+		if space > 0 {
+			t.segmentBytes = int(min(DefaultSegmentBytes, max(minSegmentBytes, 1<<bits.Len64(uint64(space)/128))))
+		}
+	}
+	t.segmentBytes = pageAlign(t.segmentBytes)
+	if space > 0 {
+		t.reserve = max(2*int64(t.segmentBytes), min(maxReserve, space/16))
+		t.ahead = 4 * int64(t.segmentBytes)
+		t.slack = t.reserve
+	}
+	return t
+}
+
+// Open opens the store in o.Dir, which no other process may have open, or an
+// empty one in memory. It reads all of the journal and returns what survives, or
+// refuses with a *CorruptError, without having changed anything, if something is
+// damaged that had been synced.
+func Open(o Options) (*Store, *Recovery, error) {
+	if o.Dir == "" {
+		s := &Store{}
+		s.start(o.tune(0), &o)
+		return s, &Recovery{}, nil
+	}
+	dir, err := openDir(o.Dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	space, err := dir.Space()
+	if err != nil {
+		return nil, nil, fmt.Errorf("store: size of the disk: %w", err)
+	}
+	return openOn(dir, o.tune(space), &o)
+}
+
+// openOn opens the store on a file system.
+func openOn(fs fileSystem, t tuning, o *Options) (*Store, *Recovery, error) {
+	lock, err := fs.Lock(lockName)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &Store{fs: fs, lock: lock}
+	r, err := s.recover(t, o)
+	if err != nil {
+		lock.Close()
+		return nil, nil, err
+	}
+	s.start(t, o)
+	return s, r, nil
+}
+
+// recover reads the directory and makes the journal from it.
+func (s *Store) recover(t tuning, o *Options) (*Recovery, error) {
+	r := newRecovery(s.fs, o.logger(), o.Progress)
+	err := r.read()
+	if err == nil {
+		s.definitions, err = readDefinitions(s.fs)
+	}
+	if err == nil {
+		err = r.repair(t.segmentBytes)
+	}
+	if err != nil {
+		r.unmap()
+		return nil, err
+	}
+	s.memory.size = t.segmentBytes
+	s.journal = newJournal(s.fs, t, &s.memory, r)
+	return &r.result, nil
+}
+
+// start starts the store's goroutines.
+func (s *Store) start(t tuning, o *Options) {
+	s.memory.size = t.segmentBytes
+	k := &keeper{
+		journal: s.journal, relocate: o.Relocate, log: o.logger(), opts: t,
+		bell: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
+	}
+	s.volatile = newVolatileLog(&s.memory, k.wake)
+	k.volatile = s.volatile
+	if s.journal != nil {
+		s.journal.wake = k.wake
+		go s.journal.runCommitter()
+	}
+	if s.journal != nil || o.Relocate != nil {
+		s.keeper = k
+		go k.run()
+	}
+}
+
+func (o *Options) logger() *zap.Logger {
+	if o.Log == nil {
+		return zap.NewNop()
+	}
+	return o.Log.Named("store")
+}
+
+// newJournal makes the journal of what was recovered, and counts the references
+// of the surviving entries.
+func newJournal(fs fileSystem, t tuning, memory *mappings, r *recovery) *journal {
+	j := &journal{appender: appender{memory: memory}, fs: fs, opts: t, id: r.id, log: r.log}
+	j.space.L = &j.mu
+	j.wake = func() {}
+	j.dead = func(s *segment) *segment {
+		j.buried = append(j.buried, s)
+		return nil
+	}
+	j.commit.init()
+	j.next = r.next()
+	j.paging = j.next
+	j.spare.next, j.spare.end = j.next, j.next+r.spared
+	j.commit.synced = makePos(false, j.next, 0)
+	for _, s := range r.files {
+		j.restore(s)
+	}
+	r.result.Queues = r.index.surviving(func(p Pos) bool {
+		s := j.table.get(p.segment())
+		return s != nil && messageAt(s.mem[:s.used], p.offset())
+	})
+	for _, q := range r.result.Queues {
+		for i := range q.Entries {
+			j.table.get(q.Entries[i].Pos.segment()).refs.Add(1)
+		}
+	}
+	j.table.each(func(s *segment) bool {
+		s.given = max(s.given, s.refs.Load())
+		if s.refs.Load() == 0 {
+			j.buried = append(j.buried, s)
+		}
+		return true
+	})
+	return j
+}
+
+// restore adds a segment that was read.
+func (j *journal) restore(s *scanned) {
+	j.existing.add(s.number)
+	j.add(&segment{
+		number: s.number, mem: s.mem, used: s.end, paged: true, given: int64(s.messages),
+		journaled: journaled{complete: true, enters: s.enters, settles: s.settles, origins: s.origins},
+	})
+}
+
+// close ends the committer, after it has synced all, and unmaps everything.
+func (j *journal) close() error {
+	j.mu.Lock()
+	j.closed = true
+	j.space.Broadcast()
+	j.ring()
+	j.mu.Unlock()
+	<-j.commit.ended
+	j.table.each(func(s *segment) bool {
+		if s.file != nil {
+			s.file.Close()
+		}
+		return true
+	})
+	j.appender.close()
+	return j.err
+}
+
+func newRecovery(fs fileSystem, log *zap.Logger, progress func(done, total int64)) *recovery {
+	return &recovery{
+		fs: fs, log: log, progress: progress, id: newID(),
+		spares: map[uint64]int64{}, index: index{queues: map[uint64]*queueIndex{}},
+	}
+}
+
+// read finds and checks all files without changing any.
+func (r *recovery) read() error {
+	if err := r.find(); err != nil {
+		return err
+	}
+	if err := r.scan(); err != nil {
+		return err
+	}
+	r.result.Segments = len(r.files)
+	return nil
+}
+
+// unmap undoes the mappings of a recovery that failed.
+func (r *recovery) unmap() {
+	for _, s := range slices.Concat(r.files, r.discarded) {
+		if s.mem != nil {
+			unmap(s.mem)
+		}
+	}
+}

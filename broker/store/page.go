@@ -1,0 +1,105 @@
+package store
+
+import (
+	"fmt"
+
+	"go.uber.org/zap"
+)
+
+// Young segments stay in anonymous memory, where most die and are used again.
+// When there are too many, the oldest get their file's pages in place of that
+// memory, at the same address and with the same bytes: nobody notices, and the
+// system may drop them from memory and read them again.
+
+// oldestResident returns the oldest sealed segment that is not paged, if the log
+// has more of them than it should. Only the keeper calls it.
+func (a *appender) oldestResident(limit int64) *segment {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.resident <= limit {
+		return nil
+	}
+	for ; a.paging < a.next; a.paging++ {
+		if s := a.table.get(a.paging); s == a.active {
+			return nil
+		} else if s != nil && !s.paged {
+			return s
+		}
+	}
+	return nil
+}
+
+// setPaged notes that the segment's memory is a file's.
+func (a *appender) setPaged(s *segment) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s.paged = true
+	a.resident -= int64(len(s.mem))
+}
+
+// pageOut moves old segments of the journal from memory to their files. Only the
+// keeper drops them, so they stay meanwhile.
+func (j *journal) pageOut() {
+	for {
+		s := j.oldestResident(j.opts.resident)
+		if s == nil || !j.isComplete(s) {
+			return
+		}
+		if err := s.file.MapOver(s.mem, false); err != nil {
+			j.log.Warn("segment stays in memory", zap.Uint64("segment", s.number), zap.Error(err))
+			return
+		}
+		s.file.Close()
+		s.file = nil
+		j.setPaged(s)
+	}
+}
+
+func (j *journal) isComplete(s *segment) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return s.complete
+}
+
+// spill moves old segments of the volatile log from memory to files without a
+// name, which are gone with the process.
+func (k *keeper) spill() {
+	v := &k.volatile.appender
+	for {
+		s := v.oldestResident(k.opts.resident)
+		if s == nil {
+			return
+		}
+		if !s.tryRetain() {
+			v.paging++ // it has died and is about to be forgotten
+			continue
+		}
+		err := k.spillSegment(s)
+		if err == nil {
+			v.setPaged(s)
+		}
+		v.release(s, 1)
+		if err != nil && !k.cramped {
+			k.log.Warn("transient messages stay in memory", zap.Error(err))
+		}
+		if k.cramped = err != nil; k.cramped {
+			return
+		}
+	}
+}
+
+func (k *keeper) spillSegment(s *segment) error {
+	fs := k.journal.fs
+	f, err := fs.Create(spillTemp, int64(len(s.mem)))
+	if err != nil {
+		return fmt.Errorf("spill: %w", err)
+	}
+	defer f.Close()
+	if err := fs.Remove(spillTemp); err != nil {
+		return fmt.Errorf("spill: %w", err)
+	}
+	if _, err := f.WriteAt(s.mem[:s.used], 0); err != nil {
+		return fmt.Errorf("spill: %w", err)
+	}
+	return f.MapOver(s.mem, true)
+}

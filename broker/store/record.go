@@ -1,0 +1,193 @@
+package store
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// Every record starts with a header of eight bytes, little-endian:
+//
+//	0  uint32  CRC32C of what follows it, starting from a value made of the
+//	           store's id and the record's position
+//	4  uint32  kind in the top four bits, length of the payload below
+//
+// and is padded to a multiple of eight. The position is the record's log sequence
+// number: since the checksum covers it, a record is valid in one place only. A
+// kind's payload is given with its constant.
+type kind uint8
+
+const (
+	// kindMessage: see message.go.
+	kindMessage kind = 1 + iota
+	// kindMark starts what one write appended to a segment: uint64 position up to
+	// which all was synced when it was written, uint32 bytes of this write that
+	// follow the mark, uint32 zero.
+	kindMark
+	// kindEnqueue: entries.
+	kindEnqueue
+	// kindHold: entries of queues that do not survive a restart but hold messages
+	// of the journal. Only compaction reads them.
+	kindHold
+	// kindSettle: uint64 position as of which it holds, runs.
+	kindSettle
+	// kindMove: uint64 position as of which it holds, one run, entries.
+	kindMove
+	// kindSegments starts a segment: pairs of uint32 first number and count, the
+	// older segments that exist.
+	kindSegments
+	// kindDropped: uint32 numbers of segments that are not needed any more.
+	kindDropped
+	// kindEnd ends a segment: nothing.
+	kindEnd
+)
+
+const (
+	recordHeader = 8
+	kindShift    = 28
+	maxRecord    = 1<<kindShift - 1
+
+	markBytes = recordHeader + 16
+	endBytes  = recordHeader
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func align(n int) int { return (n + 7) &^ 7 }
+
+// putHeader writes a record's header but for the checksum, and clears the padding.
+func putHeader(b []byte, k kind, payload int) {
+	end := align(recordHeader + payload)
+	clear(b[end-8 : end])
+	binary.LittleEndian.PutUint64(b, uint64(k)<<(kindShift+32)|uint64(payload)<<32)
+}
+
+// header reads a record's kind and length without padding.
+func header(b []byte) (kind, int) {
+	w := binary.LittleEndian.Uint32(b[4:])
+	return kind(w >> kindShift), recordHeader + int(w&maxRecord)
+}
+
+// checksum is that of the whole record rec at p in the store id.
+func checksum(id uint64, p Pos, rec []byte) uint32 {
+	seed := uint32((id ^ uint64(p)) * 0x9e3779b97f4a7c15 >> 32)
+	return crc32.Update(seed, castagnoli, rec[4:])
+}
+
+// validAt returns the record at an offset of mem, if there is one whose checksum
+// is right.
+func validAt(id, segment uint64, mem []byte, at int) (k kind, rec []byte, ok bool) {
+	if at+recordHeader > len(mem) {
+		return 0, nil, false
+	}
+	k, n := header(mem[at:])
+	if k < kindMessage || k > kindEnd || at+n > len(mem) {
+		return 0, nil, false
+	}
+	rec = mem[at : at+n]
+	sum := binary.LittleEndian.Uint32(rec)
+	return k, rec, sum == checksum(id, makePos(false, segment, at), rec)
+}
+
+// entryBytes is the length of an entry: uint64 queue, seq, position; flags in the
+// top byte of the last, expiry in Unix ms in the others.
+const (
+	entryBytes  = 32
+	expiryBits  = 56
+	maxExpiryAt = 1<<expiryBits - 1
+)
+
+func putEntry(b []byte, e *Enqueue) {
+	binary.LittleEndian.PutUint64(b[0:], e.Queue)
+	binary.LittleEndian.PutUint64(b[8:], e.Seq)
+	binary.LittleEndian.PutUint64(b[16:], uint64(e.Pos))
+	binary.LittleEndian.PutUint64(b[24:], uint64(e.Flags)<<expiryBits|uint64(min(e.ExpiresAt, maxExpiryAt)))
+}
+
+func getEntry(b []byte) Enqueue {
+	last := binary.LittleEndian.Uint64(b[24:])
+	return Enqueue{
+		Queue:     binary.LittleEndian.Uint64(b[0:]),
+		Seq:       binary.LittleEndian.Uint64(b[8:]),
+		Pos:       Pos(binary.LittleEndian.Uint64(b[16:])),
+		ExpiresAt: int64(last & maxExpiryAt),
+		Flags:     uint8(last >> expiryBits),
+		Durable:   true,
+	}
+}
+
+// run is a settlement of count entries with consecutive sequence numbers, whose
+// messages stand in one segment: uint64 queue, first seq, uint32 count, segment.
+type run struct {
+	queue, first uint64
+	count        uint32
+	segment      uint32
+}
+
+const runBytes = 24
+
+func putRun(b []byte, r *run) {
+	binary.LittleEndian.PutUint64(b[0:], r.queue)
+	binary.LittleEndian.PutUint64(b[8:], r.first)
+	binary.LittleEndian.PutUint32(b[16:], r.count)
+	binary.LittleEndian.PutUint32(b[20:], r.segment)
+}
+
+func getRun(b []byte) run {
+	return run{
+		queue:   binary.LittleEndian.Uint64(b[0:]),
+		first:   binary.LittleEndian.Uint64(b[8:]),
+		count:   binary.LittleEndian.Uint32(b[16:]),
+		segment: binary.LittleEndian.Uint32(b[20:]),
+	}
+}
+
+// runOf is the run of a single settlement.
+func runOf(s *Settle) run {
+	return run{queue: s.Queue, first: s.Seq, count: 1, segment: uint32(s.Pos.segment())}
+}
+
+// extends reports whether s continues r, so that one run says both.
+func (r *run) extends(s *Settle) bool {
+	next := runOf(s)
+	return next.queue == r.queue && next.segment == r.segment && next.first == r.first+uint64(r.count) && r.count < 1<<32-1
+}
+
+// facts are the parts of a record that say where messages stand; aliased.
+type facts struct {
+	kind    kind
+	asOf    Pos // of the runs
+	runs    []byte
+	entries []byte
+}
+
+// factsOf splits the payload of an enqueue, hold, settle or move record. A record
+// with a right checksum has the right lengths.
+func factsOf(k kind, payload []byte) facts {
+	f := facts{kind: k}
+	if k == kindSettle || k == kindMove {
+		f.asOf, payload = Pos(binary.LittleEndian.Uint64(payload)), payload[8:]
+	}
+	switch k {
+	case kindEnqueue, kindHold:
+		f.entries = payload
+	case kindSettle:
+		f.runs = payload
+	case kindMove:
+		f.runs, f.entries = payload[:runBytes], payload[runBytes:]
+	}
+	return f
+}
+
+func (f *facts) eachRun(fn func(run)) {
+	for b := f.runs; len(b) >= runBytes; b = b[runBytes:] {
+		fn(getRun(b))
+	}
+}
+
+func (f *facts) eachEntry(fn func(Enqueue)) {
+	for b := f.entries; len(b) >= entryBytes; b = b[entryBytes:] {
+		e := getEntry(b)
+		e.Durable = f.kind != kindHold
+		fn(e)
+	}
+}

@@ -1,0 +1,321 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Recovery is what Open found in a directory.
+type Recovery struct {
+	Queues   []RecoveredQueue // ascending by Queue
+	Segments int
+	Bytes    int64 // read
+
+	// The torn tail that was cut off, if any: the end of what was being written
+	// in a crash, which nobody was told is safe.
+	CutFile             string
+	CutOffset, CutBytes int64
+}
+
+// RecoveredQueue holds the surviving entries of one queue, ascending by Seq. The
+// caller owns one reference per entry. An entry of a queue that is not known any
+// more is to be settled.
+type RecoveredQueue struct {
+	Queue   uint64
+	Entries []RecoveredEntry
+}
+
+// RecoveredEntry is what Enqueued was told of one entry. Pos may be a later one,
+// if compaction has moved the message.
+type RecoveredEntry struct {
+	Seq       uint64
+	Pos       Pos
+	ExpiresAt int64 // Unix ms, 0 never
+	Flags     uint8
+}
+
+// recovery reads a directory. Up to repair it changes nothing.
+type recovery struct {
+	fs       fileSystem
+	log      *zap.Logger
+	progress func(done, total int64)
+
+	id        uint64
+	files     []*scanned       // with a right header, ascending
+	discarded []*scanned       // those among them that are not needed
+	spares    map[uint64]int64 // sizes of the files without one
+	spared    uint64           // how many of them follow the last segment and stay
+	total     int64
+	index     index
+	result    Recovery
+}
+
+// find lists the segment files and reads their headers.
+func (r *recovery) find() error {
+	names, err := r.fs.List()
+	if err != nil {
+		return fmt.Errorf("store: list data directory: %w", err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if number, ok := fileNumber(name); ok {
+			if err := r.open(name, number); err != nil {
+				return err
+			}
+		}
+	}
+	if len(r.files) == 0 && len(r.spares) == 0 && slices.Contains(names, definitionsName) {
+		return errors.New("store: there are definitions but no journal files: restore them, or move the definitions away to start empty")
+	}
+	return nil
+}
+
+func (r *recovery) open(name string, number uint64) error {
+	f, err := r.fs.Open(name)
+	if err != nil {
+		return fmt.Errorf("store: open %s: %w", name, err)
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return fmt.Errorf("store: size of %s: %w", name, err)
+	}
+	head := make([]byte, min(size, fileHeader))
+	if _, err := f.ReadAt(head, 0); err != nil {
+		return fmt.Errorf("store: read %s: %w", name, err)
+	}
+	if size < fileHeader || [fileHeader]byte(head) == [fileHeader]byte{} {
+		r.spares[number] = size
+		return nil
+	}
+	id, stated, err := getFileHeader(head)
+	switch {
+	case errors.Is(err, ErrVersion):
+		return fmt.Errorf("store: %s: %w", name, err)
+	case err != nil:
+		return &CorruptError{File: name, Reason: "its header is not valid"}
+	case stated != number:
+		return &CorruptError{File: name, Offset: 24, Reason: fmt.Sprintf("it is segment %d under another name", stated)}
+	case len(r.files) > 0 && id != r.id:
+		return &CorruptError{File: name, Offset: 16, Reason: "it belongs to another store"}
+	}
+	r.id = id
+	mem, err := f.Map()
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	r.total += size
+	r.files = append(r.files, &scanned{name: name, number: number, mem: mem})
+	return nil
+}
+
+// scan reads all files and decides which of them count. What follows a record
+// that is not valid was being written in a crash, and is cut, unless some mark
+// says that it had been synced.
+func (r *recovery) scan() error {
+	last := time.Now()
+	torn := -1
+	for i, s := range r.files {
+		if torn < 0 {
+			s.read(r.id, r.index.add)
+		} else {
+			s.read(r.id, nil)
+		}
+		if !s.ended && torn < 0 {
+			torn = i
+		}
+		r.result.Bytes += int64(len(s.mem))
+		if r.progress != nil && time.Since(last) >= time.Second {
+			last = time.Now()
+			r.progress(r.result.Bytes, r.total)
+		}
+	}
+	if torn >= 0 {
+		if err := r.cut(torn); err != nil {
+			return err
+		}
+	}
+	return r.checkPresent()
+}
+
+// cut cuts the log at the end of file i, if that was not synced.
+func (r *recovery) cut(i int) error {
+	s, keep := r.files[i], i+1
+	at := makePos(false, s.number, s.end)
+	if !s.listed {
+		at, keep = makePos(false, s.number, 0), i
+	}
+	for _, f := range r.files {
+		if f.synced > at {
+			return &CorruptError{File: s.name, Offset: int64(s.end), Reason: "the record there is not valid, but had been synced"}
+		}
+	}
+	cut := s.written() - s.end
+	for _, f := range r.files[i+1:] {
+		cut += f.written()
+	}
+	if cut > 0 {
+		r.result.CutFile, r.result.CutOffset, r.result.CutBytes = s.name, int64(s.end), int64(cut)
+		r.log.Warn("cut off what was being written in a crash",
+			zap.String("file", s.name), zap.Int("offset", s.end), zap.Int("bytes", cut))
+	}
+	r.files, r.discarded = r.files[:keep], r.files[keep:]
+	return nil
+}
+
+// checkPresent compares the files with what the newest segment says there are.
+// Files that it does not name are not needed any more.
+func (r *recovery) checkPresent() error {
+	if len(r.files) == 0 {
+		return nil
+	}
+	last := r.files[len(r.files)-1]
+	if last.ended && !r.present(last.number+1) {
+		return missing(last.number + 1)
+	}
+	there := map[uint64]bool{last.number: true}
+	for _, s := range r.files {
+		there[s.number] = true
+	}
+	needed := map[uint64]bool{last.number: true}
+	for _, run := range last.segments {
+		for n := uint64(run.first); n < uint64(run.first)+uint64(run.count); n++ {
+			if slices.Contains(last.dropped, n) {
+				continue
+			}
+			if !there[n] {
+				return missing(n)
+			}
+			needed[n] = true
+		}
+	}
+	kept := make([]*scanned, 0, len(needed))
+	for _, s := range r.files {
+		if needed[s.number] {
+			kept = append(kept, s)
+		} else {
+			r.discarded = append(r.discarded, s)
+		}
+	}
+	r.files = kept
+	return nil
+}
+
+func missing(number uint64) error {
+	return &CorruptError{File: fileName(number), Reason: "the file is missing"}
+}
+
+// present reports whether there is a file for the segment after the last.
+func (r *recovery) present(number uint64) bool {
+	_, spare := r.spares[number]
+	return spare || slices.ContainsFunc(r.discarded, func(s *scanned) bool { return s.number == number })
+}
+
+// next is the number of the first segment to come.
+func (r *recovery) next() uint64 {
+	if n := len(r.files); n > 0 {
+		return r.files[n-1].number + 1
+	}
+	return 1
+}
+
+// repair makes the directory such that appending can go on: nothing is left of
+// what was cut, the last segment is ended and synced, and the next one's file is
+// there. It may be interrupted anywhere.
+func (r *recovery) repair(segmentBytes int) error {
+	next := r.next()
+	for i := len(r.discarded) - 1; i >= 0; i-- {
+		s := r.discarded[i]
+		unmap(s.mem)
+		if s.number == next {
+			continue // replaced below
+		}
+		if err := r.fs.Remove(s.name); err != nil {
+			return fmt.Errorf("store: remove %s: %w", s.name, err)
+		}
+	}
+	if err := r.repairSpares(next, int64(segmentBytes)); err != nil {
+		return err
+	}
+	if err := r.fs.SyncDir(); err != nil {
+		return fmt.Errorf("store: sync the data directory: %w", err)
+	}
+	if len(r.files) == 0 {
+		return nil
+	}
+	return r.end(r.files[len(r.files)-1])
+}
+
+// repairSpares keeps the spare files that follow the last segment without a gap
+// and have the right size. The first of them is there afterwards, if only in
+// name: that the next file exists is how the loss of the last one is noticed.
+func (r *recovery) repairSpares(next uint64, size int64) error {
+	for r.spares[next+r.spared] == size {
+		r.spared++
+	}
+	for number := range r.spares {
+		if number == next || number > next && number < next+r.spared {
+			continue
+		}
+		if err := r.fs.Remove(fileName(number)); err != nil {
+			return fmt.Errorf("store: remove %s: %w", fileName(number), err)
+		}
+	}
+	if r.spared > 0 {
+		return nil
+	}
+	f, err := r.fs.Create(spareTemp, size)
+	if err == nil {
+		r.spared = 1
+	} else if noSpace(err) {
+		f, err = r.fs.Create(spareTemp, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("store: make %s: %w", fileName(next), err)
+	}
+	f.Close()
+	if err := r.fs.Rename(spareTemp, fileName(next)); err != nil {
+		return fmt.Errorf("store: make %s: %w", fileName(next), err)
+	}
+	return nil
+}
+
+// end ends the last segment where its last valid record does, and syncs it: its
+// end may have survived in the system's memory only.
+func (r *recovery) end(s *scanned) error {
+	f, err := r.fs.Open(s.name)
+	if err != nil {
+		return fmt.Errorf("store: open %s: %w", s.name, err)
+	}
+	defer f.Close()
+	if !s.ended {
+		b := make([]byte, endBytes)
+		putHeader(b, kindEnd, 0)
+		binary.LittleEndian.PutUint32(b, checksum(r.id, makePos(false, s.number, s.end), b))
+		if _, err := f.WriteAt(b, int64(s.end)); err != nil {
+			return fmt.Errorf("store: end %s: %w", s.name, err)
+		}
+		s.end += endBytes
+	}
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("store: sync %s: %w", s.name, err)
+	}
+	unmap(s.mem)
+	if s.mem, err = f.Map(); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	return nil
+}
+
+// newID makes the id of a new store.
+func newID() uint64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return binary.LittleEndian.Uint64(b[:])
+}

@@ -1,0 +1,249 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+)
+
+// spareFiles are the files of the segments to come. They are made ahead, with
+// their space allocated and their names durable, so that the committer neither
+// waits for the directory nor finds the disk full, and so that there is a reserve
+// for what has to be written on a full disk: settlements and moves. Guarded by
+// the journal's mu.
+type spareFiles struct {
+	next, end uint64 // numbers of the first one and of the one after the last
+	owed      int64  // bytes of segments that have no file yet
+	wanted    int64  // bytes that an oversized message waits for
+	full      bool   // the disk is, and the reserve is touched
+}
+
+// permission says how much of the spare space an append may use.
+type permission uint8
+
+const (
+	publishing permission = iota // none of the reserve
+	moving                       // most of the reserve
+	copying                      // half of the reserve, and never waits
+)
+
+func (j *journal) floor(may permission) int64 {
+	switch may {
+	case moving:
+		return j.opts.reserve / 4
+	case copying:
+		return j.opts.reserve / 2
+	}
+	return j.opts.reserve
+}
+
+// admit returns once a message record of n bytes may be appended. The caller
+// holds mu, which is released while waiting. Publishers wait while the disk does
+// not keep up; nothing else does.
+func (j *journal) admit(n int, may permission) error {
+	defer func() { j.spare.wanted = 0 }()
+	for {
+		if err := j.usable(); err != nil {
+			return err
+		}
+		if may == publishing && j.spare.full {
+			return ErrFull
+		}
+		if may != publishing || j.unsaved <= j.opts.backlog {
+			if j.holds(n) || j.spared()-int64(j.segmentFor(n)) >= j.floor(may) {
+				return nil
+			}
+			if j.spare.full || may == copying {
+				return ErrFull
+			}
+			j.spare.wanted = max(j.spare.wanted, int64(j.segmentFor(n)))
+			j.wake()
+		}
+		j.space.Wait()
+	}
+}
+
+// spared is how many bytes of spare files no segment claims yet. The caller holds mu.
+func (j *journal) spared() int64 {
+	return int64(j.spare.end-j.spare.next)*int64(j.memory.size) - j.spare.owed
+}
+
+func (j *journal) isFull() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.spare.full
+}
+
+// attach gives a segment its file. On a full disk it waits for one: what has been
+// appended by then are settlements, and nothing can go on without them.
+func (j *journal) attach(s *segment) error {
+	for s.file == nil {
+		ok, err := j.claim(s)
+		if err != nil {
+			return err
+		}
+		if ok {
+			return nil
+		}
+		if err := j.awaitSpace(s.number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitSpace returns when it is worth trying again to attach a segment. It is
+// the committer that calls it, so the bell is its to hear.
+func (j *journal) awaitSpace(number uint64) error {
+	j.mu.Lock()
+	closed := j.closed
+	j.mu.Unlock()
+	if closed {
+		return fmt.Errorf("closed before segment %d could be written: %w", number, ErrFull)
+	}
+	j.wake()
+	retry := time.NewTimer(j.opts.retry)
+	defer retry.Stop()
+	select {
+	case <-j.commit.bell:
+	case <-retry.C:
+	}
+	return nil
+}
+
+// claim opens the spare file with the segment's number and makes it long enough,
+// at the cost of other spare files if need be. false: there is no space now.
+func (j *journal) claim(s *segment) (bool, error) {
+	j.filesMu.Lock()
+	defer j.filesMu.Unlock()
+	j.mu.Lock()
+	made := s.number < j.spare.end
+	j.mu.Unlock()
+	if !made {
+		return false, nil
+	}
+	f, err := j.fs.Open(fileName(s.number))
+	if err == nil {
+		err = j.stretch(f, s)
+	}
+	if noSpace(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("open segment %d: %w", s.number, err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s.file = f
+	j.spare.next = s.number + 1
+	j.spare.owed -= int64(len(s.mem))
+	return true, nil
+}
+
+// stretch makes the file long enough for the segment, or closes it.
+func (j *journal) stretch(f file, s *segment) error {
+	err := f.Allocate(int64(len(s.mem)))
+	for noSpace(err) && j.shrink(s.number) {
+		err = f.Allocate(int64(len(s.mem)))
+	}
+	if err != nil {
+		f.Close()
+	}
+	return err
+}
+
+// shrink removes the last spare file, unless it is the one with that number. The
+// caller holds filesMu.
+func (j *journal) shrink(keep uint64) bool {
+	j.mu.Lock()
+	last := j.spare.end - 1
+	if last <= keep {
+		j.mu.Unlock()
+		return false
+	}
+	j.spare.end = last
+	j.mu.Unlock()
+	return j.fs.Remove(fileName(last)) == nil
+}
+
+// refill makes spare files until there are enough. It returns false when the disk
+// does not have the space.
+func (j *journal) refill() bool {
+	j.filesMu.Lock()
+	defer j.filesMu.Unlock()
+	j.mu.Lock()
+	end, missing := j.spare.end, j.missing()
+	j.mu.Unlock()
+	var err error
+	made := end
+	for ; missing > 0 && err == nil; missing -= int64(j.memory.size) {
+		if err = j.makeSpare(made); err == nil {
+			made++
+		}
+	}
+	if made > end {
+		if err := j.fs.SyncDir(); err != nil {
+			j.fail(fmt.Errorf("sync the data directory: %w", err))
+			return false
+		}
+	}
+	if err != nil && !noSpace(err) {
+		j.fail(fmt.Errorf("allocate segment %d: %w", made, err))
+		return false
+	}
+	j.refilled(made, err)
+	return err == nil
+}
+
+// missing is how many bytes of spare files there should be more. The caller holds mu.
+func (j *journal) missing() int64 {
+	return j.opts.reserve + j.opts.ahead + j.spare.wanted - j.spared()
+}
+
+func (j *journal) makeSpare(number uint64) error {
+	f, err := j.fs.Create(fileName(number), int64(j.memory.size))
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// refilled publishes new spare files and whether the disk is full. It stays full
+// until all is there again, so that it does not flap.
+func (j *journal) refilled(end uint64, err error) {
+	j.mu.Lock()
+	j.spare.end = end
+	was := j.spare.full
+	if err == nil && j.missing() <= 0 {
+		j.spare.full = false
+	} else if err != nil && j.missing() > j.opts.ahead-int64(j.memory.size) {
+		j.spare.full = true
+	}
+	full := j.spare.full
+	j.space.Broadcast()
+	j.ring()
+	j.mu.Unlock()
+	if full == was {
+		return
+	}
+	if full {
+		j.log.Error("disk is full, refusing persistent messages; free space or consume messages", zap.Error(err))
+	} else {
+		j.log.Info("disk has space again")
+	}
+	j.opts.onFull(full)
+}
+
+// noSpace reports whether err may pass by itself: a full disk, or no file
+// descriptors left.
+func noSpace(err error) bool {
+	for _, e := range []unix.Errno{unix.ENOSPC, unix.EDQUOT, unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
