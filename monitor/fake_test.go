@@ -32,7 +32,8 @@ type fakeBroker struct {
 	nextSeq  uint64
 	slow     int64 // ms by which expiry judges later than Now says
 	failing  bool
-	panics   int // further calls to Expire that panic
+	panics   int           // further calls to Expire that panic
+	hang     chan struct{} // Expire waits for it
 	expires  expireStats
 	action   Action
 }
@@ -182,6 +183,11 @@ func (b *fakeBroker) queued() int {
 }
 
 func (b *fakeBroker) Expire(shadows []scheduler.Shadow, out []Result) []Result {
+	var hang chan struct{}
+	b.do(func() { hang = b.hang })
+	if hang != nil {
+		<-hang
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.expires.calls++

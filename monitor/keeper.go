@@ -175,6 +175,6 @@ func (k *keeper) begin(ctx context.Context) error {
 	if err := k.r.store.Begin(call); err != nil {
 		return fmt.Errorf("take possession: %w", err)
 	}
-	k.r.log.Info("schedule was not ours or not whole, building it anew")
+	k.r.log.Info("schedule taken into possession, bringing it up to date")
 	return nil
 }

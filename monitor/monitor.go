@@ -65,6 +65,9 @@ func New(o Options) (*Monitor, error) {
 	if o.Redis != nil {
 		m.addRedis()
 	}
+	if o.Alerts != nil {
+		m.loops = append(m.loops, &loop{name: "alert", run: m.alert})
+	}
 	if m.metrics, err = newMetrics(o.Registerer, m); err != nil {
 		return nil, err
 	}
@@ -90,14 +93,17 @@ func (m *Monitor) addRedis() {
 		&loop{name: "keep", run: m.keep})
 }
 
+// alert tells what the other loops record.
+func (m *Monitor) alert(ctx context.Context, l *loop) error {
+	l.idle.Store(true)
+	return m.options.Alerts.Run(ctx)
+}
+
 // Run fires deadlines until ctx ends, and returns nil when all it started has ended.
 func (m *Monitor) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, l := range m.loops {
 		running.Go(func() { m.supervise(ctx, l) })
-	}
-	if m.options.Alerts != nil {
-		running.Go(func() { _ = m.options.Alerts.Run(ctx) })
 	}
 	running.Wait()
 	return nil

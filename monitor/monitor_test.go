@@ -1,13 +1,17 @@
 package monitor
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
+	"curfew/monitor/alert"
 	"curfew/scheduler"
 )
 
@@ -231,6 +235,62 @@ func TestDeadlinesBeyondTheCalendarAreLeftAlone(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.Zero(t, b.lateness(s))
 		require.Zero(t, m.Health().Pending)
+	})
+}
+
+func TestAlertsAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.InfoLevel)
+		alerts, err := alert.New(alert.Options{Log: zap.New(core)})
+		require.NoError(t, err)
+		b, r := newFakeBroker(t), newFakeRedis()
+		b.action = Parked
+		b.publish(1, time.Second)
+		time.Sleep(10 * time.Second)
+		r.Fail(errRedis)
+		start(t, Options{Primary: b.view(), Redis: r, Alerts: alerts})
+		b.publish(2, time.Second)
+		b.publish(2, time.Second)
+		time.Sleep(10 * time.Second)
+		r.Heal()
+		time.Sleep(30 * time.Second)
+
+		told := make(map[string]int64)
+		for _, line := range logs.All() {
+			fields := line.ContextMap()
+			name := fmt.Sprint(fields["event"], " ", fields["queue"], " ", fields["status"])
+			count, _ := fields["count"].(int64)
+			told[name] += count
+		}
+		require.Equal(t, map[string]int64{
+			"deadline_missed q1 firing":        1,
+			"deadline_missed q2 firing":        2,
+			"deadline_fired_late q1 firing":    1,
+			"dead_letter_unroutable q1 firing": 1,
+			"dead_letter_unroutable q2 firing": 2,
+			"schedule_degraded <nil> firing":   0,
+			"schedule_degraded <nil> resolved": 0,
+		}, told)
+	})
+}
+
+func TestHungLoopShows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFakeBroker(t)
+		m, _ := start(t, Options{Primary: b.view()})
+		b.publish(1, time.Second)
+		time.Sleep(500 * time.Millisecond)
+		require.False(t, m.Health().Degraded())
+		hang := make(chan struct{})
+		b.do(func() { b.hang = hang })
+		time.Sleep(staleAfter + 2*time.Second)
+		h := m.Health()
+		require.Len(t, h.Reasons, 1)
+		require.Contains(t, h.Reasons[0], "loop fire silent")
+		require.Less(t, h.LastTick, time.Now().Add(-staleAfter))
+		close(hang)
+		time.Sleep(time.Second)
+		require.False(t, m.Health().Degraded())
 	})
 }
 

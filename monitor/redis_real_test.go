@@ -93,6 +93,7 @@ func TestRealRedisTroubled(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			run := startReal(t)
 			all := run.publishMany(1000, 3*time.Second)
 			far := []scheduler.Shadow{run.publish(1, time.Hour)}

@@ -167,11 +167,13 @@ func (a *Alerts) wake() {
 // has ended.
 func (a *Alerts) Run(ctx context.Context) error {
 	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	for _, o := range a.outboxes {
 		running.Go(func() { o.run(ctx) })
 	}
 	a.tellUntil(ctx)
-	running.Wait()
 	return nil
 }
 

@@ -1,0 +1,75 @@
+package monitor
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/scheduler"
+)
+
+// TestWindowAgainstAModel pushes and pops at random and compares with a plain list.
+func TestWindowAgainstAModel(t *testing.T) {
+	type entry struct {
+		seq     uint64
+		untilAt int64
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	w := window{millis: 20}
+	var model []entry
+	seq, nowAt := uint64(0), int64(1000)
+	for range 20_000 {
+		switch random.IntN(4) {
+		case 0:
+			nowAt += random.Int64N(15)
+		case 1:
+			limit := 1 + random.IntN(60)
+			popped := w.pop(nowAt, limit)
+			for _, s := range popped {
+				require.Equal(t, model[0].seq, s.Seq)
+				require.LessOrEqual(t, model[0].untilAt, nowAt)
+				model = model[1:]
+			}
+			if len(popped) < limit && len(model) > 0 {
+				require.Greater(t, model[0].untilAt, nowAt)
+			}
+		default:
+			for range random.IntN(40) {
+				seq++
+				w.push(scheduler.Shadow{Deadline: 1, Seq: seq}, nowAt)
+				model = append(model, entry{seq, nowAt + 20})
+			}
+		}
+		require.Equal(t, len(model), w.len())
+		if len(model) == 0 {
+			require.Zero(t, w.nextAt())
+		} else {
+			require.Equal(t, model[0].untilAt, w.nextAt())
+		}
+	}
+}
+
+func TestFullWindowLetsTheOldestGo(t *testing.T) {
+	w := window{millis: 20}
+	for i := range maxWindow + 100 {
+		w.push(scheduler.Shadow{Seq: uint64(i)}, 1000)
+	}
+	popped := 0
+	for some := w.pop(1001, 64); len(some) > 0; some = w.pop(1001, 64) {
+		require.Equal(t, uint64(popped), some[0].Seq)
+		popped += len(some)
+	}
+	require.GreaterOrEqual(t, popped, 100)
+	require.Less(t, popped, 100+64)
+	require.LessOrEqual(t, w.len(), maxWindow)
+}
+
+func TestWindowTakesWhatCanWait(t *testing.T) {
+	w := window{millis: 20}
+	require.True(t, w.takes(1041, 1000))
+	require.False(t, w.takes(1040, 1000))
+	require.False(t, w.takes(0, 1000))
+	w.millis = -1
+	require.False(t, w.takes(1_000_000, 1000))
+}
