@@ -32,7 +32,7 @@ type fakeBroker struct {
 	nextSeq  uint64
 	slow     int64 // ms by which expiry judges later than Now says
 	failing  bool
-	panics   int           // further calls to Expire that panic
+	failures int           // further calls to Expire that panic
 	hang     chan struct{} // Expire waits for it
 	expires  expireStats
 	action   Action
@@ -57,6 +57,8 @@ type fakeView struct {
 	lagged  bool
 	limit   int
 	arrived chan struct{}
+	panics  int // further calls to Track that panic
+	broken  int // further calls to Events that lose what there is and fail
 }
 
 func newFakeBroker(t testing.TB) *fakeBroker {
@@ -193,8 +195,8 @@ func (b *fakeBroker) Expire(shadows []scheduler.Shadow, out []Result) []Result {
 	b.expires.calls++
 	b.expires.asked += len(shadows)
 	b.expires.largest = max(b.expires.largest, len(shadows))
-	if b.panics > 0 {
-		b.panics--
+	if b.failures > 0 {
+		b.failures--
 		panic("as told")
 	}
 	for _, s := range shadows {
@@ -244,8 +246,23 @@ func (v *fakeView) take(buf []Event) (n int, lagged bool) {
 	return n, lagged
 }
 
+// breaks says that the feed fails, and loses what is in it.
+func (v *fakeView) breaks() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.broken == 0 || len(v.events) == 0 {
+		return false
+	}
+	v.broken--
+	v.events = nil
+	return true
+}
+
 func (v *fakeView) Events(ctx context.Context, buf []Event) (n int, lagged bool, err error) {
 	for {
+		if v.breaks() {
+			return 0, false, errors.New("the feed broke")
+		}
 		if n, lagged = v.take(buf); n > 0 || lagged {
 			return n, lagged, nil
 		}
@@ -260,6 +277,10 @@ func (v *fakeView) Events(ctx context.Context, buf []Event) (n int, lagged bool,
 func (v *fakeView) Track(shadows []scheduler.Shadow) []scheduler.Shadow {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.panics > 0 {
+		v.panics--
+		panic("as told")
+	}
 	kept := shadows[:0]
 	for _, s := range shadows {
 		if v.messages[s] != nil {

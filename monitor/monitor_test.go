@@ -214,13 +214,32 @@ func TestStormFiresInBoundedBatchesInOrder(t *testing.T) {
 func TestPanickingLoopIsStartedAgain(t *testing.T) {
 	eachSchedule(t, func(t *testing.T, _ *fakeRedis, o Options) {
 		b := newFakeBroker(t)
-		b.panics = 2
+		b.failures = 2
 		o.Primary = b.view()
 		start(t, o)
 		first, second := b.publish(1, time.Second), b.publish(1, time.Minute)
 		time.Sleep(2 * time.Minute)
 		require.Positive(t, b.lateness(first))
 		require.Zero(t, b.lateness(second))
+	})
+}
+
+func TestWhatALoopHeldIsMadeUpFor(t *testing.T) {
+	eachSchedule(t, func(t *testing.T, _ *fakeRedis, o Options) {
+		b := newFakeBroker(t)
+		v := b.view()
+		o.Primary = v
+		m, _ := start(t, o)
+		time.Sleep(time.Second)
+		b.do(func() { v.panics = 1 })
+		first := b.publish(1, time.Minute) // in the window when ingest panics
+		time.Sleep(3 * time.Second)
+		b.do(func() { v.broken = 1 })
+		second := b.publish(1, time.Minute)
+		time.Sleep(2 * time.Minute)
+		require.Zero(t, b.lateness(first))
+		require.Zero(t, b.lateness(second))
+		require.Empty(t, m.Health().Reasons)
 	})
 }
 
