@@ -183,7 +183,7 @@ func TestConfigSecretsFromFiles(t *testing.T) {
 	_, err = loadConfig()
 	assert.ErrorContains(t, err, "CURFEW_PASSWORD_FILE: open")
 
-	setenv(t, "CURFEW_REDIS_URL_FILE="+password)
+	setenv(t, "CURFEW_REDIS_URL_FILE="+hook)
 	_, err = loadConfig()
 	assert.ErrorContains(t, err, "CURFEW_REDIS_URL_FILE: the value (a secret, not shown) is not allowed")
 }

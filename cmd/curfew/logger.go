@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"os"
 
 	"go.uber.org/zap"
@@ -30,4 +32,14 @@ func newLogger(level, format string) (*zap.Logger, error) {
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// redisLogger makes go-redis, which writes to stderr by itself, speak through log. It says the same of
+// each attempt to connect; the monitor says once that Redis is away, so this is for debugging.
+type redisLogger struct{ log *zap.Logger }
+
+func (l redisLogger) Printf(_ context.Context, format string, v ...any) {
+	if l.log.Core().Enabled(zap.DebugLevel) {
+		l.log.Debug(fmt.Sprintf(format, v...))
+	}
 }

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
 	"curfew/broker"
@@ -25,6 +28,8 @@ type node struct {
 	server  *server.Server
 	redis   *redisstore.Store // nil: no Redis
 	monitor *monitor.Monitor  // nil: no monitor
+
+	diskFull atomic.Bool
 }
 
 // openNode recovers what is stored and makes the parts; nothing runs yet. close undoes it.
@@ -36,8 +41,12 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 			n = nil
 		}
 	}()
-	if err := n.openBroker(c, log); err != nil {
-		return n, err
+	n.broker, err = broker.New(broker.Options{
+		Store: n.storeOptions(c, metrics, log), MaxMessageBytes: int(c.MaxMessageSize), Log: log,
+		TTLPrecedence: precedences[c.TTLPrecedence], Unroutable: unroutables[c.Unroutable],
+	})
+	if err != nil {
+		return n, fmt.Errorf("with CURFEW_DATA_DIR=%s: %w", c.DataDir, err)
 	}
 	if err := metrics.Register(n.broker); err != nil {
 		return n, fmt.Errorf("register the broker's metrics: %w", err)
@@ -54,18 +63,24 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 	return n, err
 }
 
-func (n *node) openBroker(c *config, log *zap.Logger) (err error) {
-	n.broker, err = broker.New(broker.Options{
-		Store: store.Options{Dir: c.DataDir}, Log: log, MaxMessageBytes: int(c.MaxMessageSize),
-		TTLPrecedence: precedences[c.TTLPrecedence], Unroutable: unroutables[c.Unroutable],
+func (n *node) storeOptions(c *config, metrics prometheus.Registerer, log *zap.Logger) store.Options {
+	syncs := promauto.With(metrics).NewHistogram(prometheus.HistogramOpts{
+		Name:    "curfew_journal_fsync_duration_seconds",
+		Help:    "How long syncs of the message store took.",
+		Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
 	})
-	if err != nil {
-		return fmt.Errorf("CURFEW_DATA_DIR: %w", err)
+	return store.Options{
+		Dir: c.DataDir, Sync: syncModes[c.StoreSync], Log: log,
+		OnSync: func(took time.Duration) { syncs.Observe(took.Seconds()) },
+		OnFull: n.diskFull.Store,
+		Progress: func(done, total int64) {
+			log.Info("recovering", zap.Int64("bytes", done), zap.Int64("of", total))
+		},
 	}
-	return nil
 }
 
 var (
+	syncModes   = map[string]store.SyncMode{"group": store.SyncGroup, "interval": store.SyncInterval, "never": store.SyncNever}
 	precedences = map[string]broker.Precedence{"min": broker.Lower, "message": broker.MessageFirst}
 	unroutables = map[string]broker.Unroutable{"park": broker.Park, "drop": broker.Drop}
 )
@@ -78,6 +93,7 @@ func (n *node) openMonitor(c *config, metrics prometheus.Registerer, log *zap.Lo
 		return fmt.Errorf("CURFEW_ALERT_WEBHOOK_URL: %w", err)
 	}
 	if c.RedisURL != "" {
+		redis.SetLogger(redisLogger{log.Named("redis")})
 		n.redis, err = redisstore.Open(redisstore.Options{
 			URL: string(c.RedisURL), Instance: string(c.Instance), Shards: c.RedisShards, Now: n.broker.Now,
 		})
@@ -131,6 +147,14 @@ func (n *node) close() error {
 // tickLimit is how long the monitor's loop may be silent before only a restart helps. It is alive at
 // least once a second.
 const tickLimit = 20 * time.Second
+
+// storeVitals: a full disk stops persistent publishes and nothing else.
+func (n *node) storeVitals() vitals {
+	if n.diskFull.Load() {
+		return vitals{Reasons: []string{"the disk is full: persistent messages are refused; free space or consume messages"}}
+	}
+	return vitals{}
+}
 
 // monitorVitals judges the monitor's own account. since is when it was to begin: before its first tick
 // its silence counts from there.

@@ -85,6 +85,7 @@ func serve(ctx context.Context, c *config, stdout io.Writer, log *zap.Logger) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
+	o.watch("store", n.storeVitals)
 	if n.monitor != nil {
 		since := time.Now()
 		o.watch("monitor", func() vitals { return monitorVitals(n.monitor.Health(), since, time.Now()) })

@@ -156,6 +156,30 @@ func TestServeWithoutMonitor(t *testing.T) {
 	assert.Zero(t, p.wait(t), p.stderr)
 }
 
+func TestServeKeepsWhatItConfirmed(t *testing.T) {
+	dir := "DATA_DIR=" + t.TempDir()
+	p := startServe(t, dir)
+	conn, err := amqp091.Dial(p.line(t, "AMQP"))
+	require.NoError(t, err)
+	ch, err := conn.Channel()
+	require.NoError(t, err)
+	_, err = ch.QueueDeclare("q", true, false, false, false, nil)
+	require.NoError(t, err)
+	require.NoError(t, ch.Confirm(false))
+	confirm, err := ch.PublishWithDeferredConfirm("", "q", false, false, amqp091.Publishing{DeliveryMode: amqp091.Persistent})
+	require.NoError(t, err)
+	require.True(t, confirm.Wait())
+	assert.Regexp(t, `curfew_journal_fsync_duration_seconds_count [1-9]`, fetch(t, p.line(t, "Metrics")))
+
+	code, _, errOut := runBinary(t, nil, dir, "AMQP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0")
+	assert.Equal(t, exitFailed, code, "the folder is in use")
+	assert.Contains(t, errOut, "CURFEW_DATA_DIR")
+
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.Zero(t, p.wait(t), p.stderr)
+	assert.Contains(t, startServe(t, dir).line(t, "Store"), ", 1 messages recovered")
+}
+
 func TestServeLogFormats(t *testing.T) {
 	for format, begin := range map[string]string{"json": "{", "console": "20", "auto": "{"} {
 		p := startServe(t, "LOG_FORMAT="+format)
@@ -166,6 +190,14 @@ func TestServeLogFormats(t *testing.T) {
 		}
 		assert.Contains(t, p.stderr.String(), "stopped")
 	}
+}
+
+func TestStoreVitals(t *testing.T) {
+	var n node
+	assert.Equal(t, vitals{}, n.storeVitals())
+	n.diskFull.Store(true)
+	assert.Len(t, n.storeVitals().Reasons, 1)
+	assert.False(t, n.storeVitals().Dead)
 }
 
 func TestMonitorVitals(t *testing.T) {
