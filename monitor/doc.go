@@ -14,6 +14,7 @@
 //	                           ▼                           ▼              ▲
 //	                        write ──► Redis ── claim ──► due list ────────┘
 //	reconcile: Snapshot ─► index      keep: looks after Redis, Snapshot ─► Redis
+//	alert: tells people what the others record
 //
 // Each is a goroutine of its own that ends with the context of Run only. One that
 // fails or panics is started again after a pause, and what it may have lost is made
@@ -45,7 +46,8 @@
 //   - Never early: instants are whole milliseconds of the primary's clock, rounded
 //     up, and the primary compares again.
 //   - Redis being slow, stuck, emptied, replaced or away delays no deadline by more
-//     than 250 ms once, and none after that has been noticed.
+//     than 250 ms. Once it is known to be away, or has let a deadline pass without
+//     having more to hand out, the index fires on time.
 //   - Every buffer is bounded. What does not fit is made up for by a
 //     reconciliation.
 //   - Nothing is kept across restarts but what Redis holds, and that is a copy: the

@@ -22,6 +22,7 @@ var errEpoch = errors.New("what Redis holds is not what was written: it was empt
 type keeper struct {
 	m         *Monitor
 	r         *redisSchedule
+	tick      func()                      // of the loop: rebuilding takes its time
 	pause     *backoff.ExponentialBackOff // between attempts to bring it up
 	notBefore time.Time                   // the next look
 }
@@ -29,7 +30,7 @@ type keeper struct {
 // keep looks after the schedule every minute, and whenever it fails, lets a deadline
 // pass, or may have missed something.
 func (m *Monitor) keep(ctx context.Context, l *loop) error {
-	k := &keeper{m: m, r: m.redis, pause: backoff.NewExponentialBackOff()}
+	k := &keeper{m: m, r: m.redis, tick: l.tick, pause: backoff.NewExponentialBackOff()}
 	k.pause.InitialInterval, k.pause.MaxInterval = 250*time.Millisecond, 10*time.Second
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -90,7 +91,7 @@ func (k *keeper) rebuild(ctx context.Context) error {
 	}
 	k.r.resync.Store(false)
 	k.r.rebuilding()
-	if err := k.m.sync(ctx, k.r); err != nil {
+	if err := k.m.sync(ctx, k.r, k.tick); err != nil {
 		return err
 	}
 	return k.r.rebuilt()
@@ -115,7 +116,7 @@ func (k *keeper) check(ctx context.Context) error {
 		return err
 	}
 	if differs || k.r.resync.Swap(false) {
-		if err := k.m.sync(ctx, k.r); err != nil {
+		if err := k.m.sync(ctx, k.r, k.tick); err != nil {
 			return err
 		}
 	}
@@ -124,17 +125,18 @@ func (k *keeper) check(ctx context.Context) error {
 }
 
 // differs compares the number of stored shadows with that in the index, allowing for
-// what is on its way: adding and removing count as on their way before the index
-// changes, and what is on the due list may or may not be stored.
+// what is on its way. The order of reading is the reverse of that of writing: the
+// backlog and the due list change before the index does. What is on the due list may
+// or may not be stored.
 func (k *keeper) differs(ctx context.Context) (bool, error) {
 	_, written := k.r.writer.progress()
-	due, err := k.r.due.Len(ctx)
-	if err != nil {
-		return false, fmt.Errorf("monitor: due list: %w", err)
-	}
 	indexed, err := k.m.index.Len(ctx)
 	if err != nil {
 		return false, fmt.Errorf("monitor: index: %w", err)
+	}
+	due, err := k.r.due.Len(ctx)
+	if err != nil {
+		return false, fmt.Errorf("monitor: due list: %w", err)
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

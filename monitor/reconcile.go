@@ -36,7 +36,7 @@ func (m *Monitor) requestReconcile() {
 func (m *Monitor) reconcile(ctx context.Context, l *loop) error {
 	for {
 		l.tick()
-		if err := m.fill(ctx); err != nil {
+		if err := m.fill(ctx, l.tick); err != nil {
 			return err
 		}
 		l.idle.Store(true)
@@ -53,8 +53,8 @@ func (m *Monitor) reconcile(ctx context.Context, l *loop) error {
 }
 
 // fill makes the index the same as the primary.
-func (m *Monitor) fill(ctx context.Context) error {
-	p := &pager{track: m.primary.Track, remove: m.forget}
+func (m *Monitor) fill(ctx context.Context, tick func()) error {
+	p := &pager{tick: tick, track: m.primary.Track, remove: m.forget}
 	p.add = func(ctx context.Context, shadows []scheduler.Shadow) error {
 		if err := m.index.Apply(ctx, shadows, nil); err != nil {
 			return fmt.Errorf("monitor: index: %w", err)
@@ -76,9 +76,9 @@ func (m *Monitor) fill(ctx context.Context) error {
 
 // sync makes the schedule in Redis the same as the primary, and counts by how much it
 // differed. While messages come and go the count of what was missing is an estimate.
-func (m *Monitor) sync(ctx context.Context, r *redisSchedule) error {
+func (m *Monitor) sync(ctx context.Context, r *redisSchedule, tick func()) error {
 	limit := rate.NewLimiter(syncRate, pageSize)
-	p := &pager{track: m.primary.Track}
+	p := &pager{tick: tick, track: m.primary.Track}
 	p.remove = func(ctx context.Context, shadows []scheduler.Shadow) error {
 		return r.apply(ctx, nil, shadows)
 	}
@@ -117,6 +117,7 @@ type pages func(ctx context.Context, fn func(page []scheduler.Shadow) error) err
 // pager brings one store in line with the primary, a page at a time, while both go on
 // changing. See doc.go for why the order of its steps loses nothing.
 type pager struct {
+	tick   func() // says that there is progress
 	track  func([]scheduler.Shadow) []scheduler.Shadow
 	add    func(context.Context, []scheduler.Shadow) error
 	remove func(context.Context, []scheduler.Shadow) error
@@ -162,6 +163,7 @@ func (p *pager) upsert(ctx context.Context, snapshot pages) (queued int, err err
 
 // removeGone removes those that are not queued any more.
 func (p *pager) removeGone(ctx context.Context, some []scheduler.Shadow) (int, error) {
+	p.tick()
 	p.asked = append(p.asked[:0], some...)
 	kept := p.track(p.asked)
 	p.gone = p.gone[:0]
