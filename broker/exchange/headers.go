@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -137,11 +138,14 @@ func CheckArgs(k Kind, args amqp.Table) error {
 	if k != Headers || !present {
 		return nil
 	}
-	switch mode, text := value.(string); {
-	case !text:
-		return fmt.Errorf("Invalid x-match field type %s (value %v); expected longstr", amqp.TypeName(value), value)
+	var text string
+	switch mode, isText := value.(string); {
+	case !isText:
+		text = fmt.Sprintf("Invalid x-match field type %s (value %v); expected longstr", amqp.TypeName(value), value)
 	case mode != "all" && mode != "any" && mode != "all-with-x" && mode != "any-with-x":
-		return fmt.Errorf("Invalid x-match field value <<%q>>; expected all, any, all-with-x, or any-with-x", mode)
+		text = fmt.Sprintf("Invalid x-match field value <<%q>>; expected all, any, all-with-x, or any-with-x", mode)
+	default:
+		return nil
 	}
-	return nil
+	return errors.New(text)
 }

@@ -112,16 +112,18 @@ func (n *node) openMonitor(c *config, metrics prometheus.Registerer, log *zap.Lo
 func (n *node) run(ctx context.Context, l net.Listener) error {
 	serving, stopServing := context.WithCancel(ctx)
 	defer stopServing()
-	monitoring, stopMonitoring := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopMonitoring()
-	ended := make(chan error, 1)
-	go func() {
-		defer stopServing()
-		ended <- n.runMonitor(monitoring)
-	}()
+	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBackground()
+	ended := make(chan error, 2)
+	for _, part := range []func(context.Context) error{n.runMonitor, n.watchStore} {
+		go func() {
+			defer stopServing()
+			ended <- part(background)
+		}()
+	}
 	err := n.server.Serve(serving, l)
-	stopMonitoring()
-	return errors.Join(err, <-ended)
+	stopBackground()
+	return errors.Join(err, <-ended, <-ended)
 }
 
 func (n *node) runMonitor(ctx context.Context) error {
@@ -130,6 +132,43 @@ func (n *node) runMonitor(ctx context.Context) error {
 		return nil
 	}
 	return n.monitor.Run(ctx)
+}
+
+// watchStore ends with the store's error soon after the store has failed: what a failed write or sync
+// left behind is known only to a new start.
+func (n *node) watchStore(ctx context.Context) error {
+	if err := commitError(ctx, n.broker.Commit); err != nil {
+		return fmt.Errorf("the message store failed, start again to recover what was confirmed: %w", err)
+	}
+	return nil
+}
+
+// commitEvery is how soon a failed store is noticed when nobody publishes.
+const commitEvery = time.Second
+
+// commitError waits for a commit to fail; nil after ctx.
+func commitError(ctx context.Context, commit func(func(error))) error {
+	ticks := time.NewTicker(commitEvery)
+	defer ticks.Stop()
+	failed := make(chan error, 1)
+	note := func(err error) {
+		if err != nil {
+			select {
+			case failed <- err:
+			default:
+			}
+		}
+	}
+	for {
+		select {
+		case <-ticks.C:
+			commit(note)
+		case err := <-failed:
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // close flushes and frees what openNode made.

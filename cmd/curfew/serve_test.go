@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -10,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -190,6 +193,26 @@ func TestServeLogFormats(t *testing.T) {
 		}
 		assert.Contains(t, p.stderr.String(), "stopped")
 	}
+}
+
+func TestAFailedStoreEndsTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("sync segment 7: input/output error")
+		begin := time.Now()
+		err := commitError(t.Context(), func(fn func(error)) {
+			if time.Since(begin) < 90*time.Minute {
+				fn(nil)
+			} else {
+				fn(broken)
+			}
+		})
+		assert.ErrorIs(t, err, broken)
+		assert.LessOrEqual(t, time.Since(begin), 90*time.Minute+commitEvery)
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		assert.NoError(t, commitError(ctx, func(fn func(error)) { fn(nil) }))
+	})
 }
 
 func TestStoreVitals(t *testing.T) {
