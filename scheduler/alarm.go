@@ -4,8 +4,7 @@ import "time"
 
 // Alarm is the one timer of a schedule: it rings once at the earliest instant
 // anything is to be done. It is not safe for concurrent use: the loop that waits
-// for it sets it. The zero value is an alarm that is not set and must not be
-// waited for before Set; use NewAlarm.
+// for it sets it. Create it with NewAlarm.
 type Alarm struct {
 	timer *time.Timer
 }
@@ -26,11 +25,12 @@ func (a *Alarm) Set(atMillis, nowMillis int64) {
 		a.timer.Stop()
 		return
 	}
-	wait := min(max(atMillis-nowMillis, 0), MaxDeadline)
-	a.timer.Reset(time.Duration(min(wait, maxWaitMillis)) * time.Millisecond)
+	wait := min(max(atMillis-nowMillis, 0), maxWaitMillis)
+	a.timer.Reset(time.Duration(wait) * time.Millisecond)
 }
 
-// maxWaitMillis keeps the span within a time.Duration, which ends at 292 years.
+// maxWaitMillis keeps the span within a time.Duration, which ends at 292 years. Who
+// hears the alarm then finds nothing due and sets it again.
 const maxWaitMillis = int64(1<<63-1) / int64(time.Millisecond)
 
 // C delivers once when the alarm rings. It is the same channel for the alarm's

@@ -6,14 +6,15 @@ import (
 	"curfew/scheduler"
 )
 
-// pageCap makes a page 4096 bytes, a size the Go allocator serves without waste.
-const pageCap = 255
+// pageCap makes a page 2048 bytes, a size the Go allocator serves without waste.
+const pageCap = 127
 
 // page holds up to pageCap shadows in order, 16 bytes each, without pointers, so
 // that the garbage collector passes them by.
 type page struct {
 	base  int64 // Unix ms; the earliest deadline the page can hold
-	n     int
+	n     int32
+	last  int32           // where the last insertion was
 	at    [pageCap]uint32 // ascending; deadline less base
 	queue [pageCap]uint32 // place in names
 	seq   [pageCap]uint64
@@ -21,6 +22,8 @@ type page struct {
 
 // span is how much later than base a page's last deadline may be: 49 days.
 const span = math.MaxUint32
+
+func (p *page) len() int { return int(p.n) }
 
 func (p *page) deadline(i int) int64 { return p.base + int64(p.at[i]) }
 
@@ -34,10 +37,10 @@ func (p *page) search(s scheduler.Shadow, q *names) (i int, found bool) {
 		return 0, false
 	}
 	if s.Deadline > p.base+span {
-		return p.n, false
+		return p.len(), false
 	}
 	at := uint32(s.Deadline - p.base)
-	lo, hi := 0, p.n
+	lo, hi := 0, p.len()
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
 		if p.at[mid] < at || p.at[mid] == at && p.before(mid, s, q) {
@@ -46,7 +49,7 @@ func (p *page) search(s scheduler.Shadow, q *names) (i int, found bool) {
 			hi = mid
 		}
 	}
-	return lo, lo < p.n && p.at[lo] == at && p.seq[lo] == s.Seq && q.id(p.queue[lo]) == s.Queue
+	return lo, lo < p.len() && p.at[lo] == at && p.seq[lo] == s.Seq && q.id(p.queue[lo]) == s.Queue
 }
 
 // before says that entry i, which has the deadline of s, comes before it.
@@ -63,10 +66,10 @@ func (p *page) due(until int64) int {
 		return 0
 	}
 	if until-p.base >= span {
-		return p.n
+		return p.len()
 	}
 	at := uint32(until - p.base)
-	lo, hi := 0, p.n
+	lo, hi := 0, p.len()
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
 		if p.at[mid] <= at {
@@ -88,7 +91,7 @@ func (p *page) reaches(deadline int64) bool {
 	if deadline >= p.base && deadline <= p.base+span {
 		return true
 	}
-	first, last := min(deadline, p.deadline(0)), max(deadline, p.deadline(p.n-1))
+	first, last := min(deadline, p.deadline(0)), max(deadline, p.deadline(p.len()-1))
 	if last-first > span {
 		return false
 	}
@@ -106,12 +109,12 @@ func (p *page) rebase(base int64) {
 
 // insert puts an entry at i. The page reaches its deadline and is not full.
 func (p *page) insert(i int, deadline int64, queue uint32, seq uint64) {
-	n := p.n
+	n := p.len()
 	copy(p.at[i+1:n+1], p.at[i:n])
 	copy(p.queue[i+1:n+1], p.queue[i:n])
 	copy(p.seq[i+1:n+1], p.seq[i:n])
 	p.at[i], p.queue[i], p.seq[i] = uint32(deadline-p.base), queue, seq
-	p.n++
+	p.n, p.last = p.n+1, int32(i)
 }
 
 // remove takes out the entries from ..< to.
@@ -119,7 +122,7 @@ func (p *page) remove(from, to int) {
 	copy(p.at[from:], p.at[to:p.n])
 	copy(p.queue[from:], p.queue[to:p.n])
 	copy(p.seq[from:], p.seq[to:p.n])
-	p.n -= to - from
+	p.n -= int32(to - from)
 }
 
 // moveTail appends the entries from i on to another page, which reaches them and
@@ -127,10 +130,10 @@ func (p *page) remove(from, to int) {
 func (p *page) moveTail(i int, to *page) {
 	shift := uint32(p.base - to.base)
 	for k, at := range p.at[i:p.n] {
-		to.at[to.n+k] = at + shift
+		to.at[to.len()+k] = at + shift
 	}
 	copy(to.queue[to.n:], p.queue[i:p.n])
 	copy(to.seq[to.n:], p.seq[i:p.n])
-	to.n += p.n - i
-	p.n = i
+	to.n += p.n - int32(i)
+	p.n = int32(i)
 }

@@ -10,8 +10,9 @@ import (
 // is fixed, which three levels make good for: 100 million entries take some 3000
 // nodes.
 //
-// Insertion splits a full page, but at its very end (or beginning) begins a new one
-// beside it instead: deadlines that come in order, as those of a queue with one TTL
+// Insertion splits a full page in halves. But where it comes right behind the page's
+// last insertion it splits there, and at the very end (or beginning) of a page begins
+// a new one beside it: deadlines that come in order, as those of a queue with one TTL
 // do, leave full pages behind.
 type tree struct {
 	queues names
@@ -25,7 +26,7 @@ type tree struct {
 
 const (
 	nodeCap  = 256
-	spareMax = 256 // 1 MiB
+	spareMax = 256 // half a MiB
 )
 
 // node is a sorted list of pages. None of them is empty.
@@ -108,7 +109,7 @@ func (t *tree) split(at place, p *page, i int, s scheduler.Shadow) (place, *page
 	fresh := t.newPage()
 	next := place{at.node, at.page + 1}
 	switch i {
-	case p.n:
+	case p.len():
 		return t.addPage(next, s, fresh), fresh, 0
 	case 0:
 		first := p.shadow(0, &t.queues)
@@ -116,12 +117,15 @@ func (t *tree) split(at place, p *page, i int, s scheduler.Shadow) (place, *page
 		next = t.addPage(next, first, p)
 		return t.before(next), fresh, 0
 	}
-	half := p.n / 2
+	cut := p.len() / 2
+	if i == int(p.last)+1 {
+		cut = i
+	}
 	fresh.base = p.base
-	p.moveTail(half, fresh)
+	p.moveTail(cut, fresh)
 	next = t.addPage(next, fresh.shadow(0, &t.queues), fresh)
-	if i > half {
-		return next, fresh, i - half
+	if i > cut {
+		return next, fresh, i - cut
 	}
 	return t.before(next), p, i
 }
@@ -229,7 +233,7 @@ func (t *tree) join(at place) {
 		return
 	}
 	left, right := n.pages[at.page], n.pages[at.page+1]
-	if left.n+right.n > pageCap*3/4 || !left.reaches(right.deadline(0)) || !left.reaches(right.deadline(right.n-1)) {
+	if left.n+right.n > pageCap*3/4 || !left.reaches(right.deadline(0)) || !left.reaches(right.deadline(right.len()-1)) {
 		return
 	}
 	right.moveTail(0, left)
@@ -316,7 +320,7 @@ func (t *tree) after(s scheduler.Shadow, max int, out []scheduler.Shadow) []sche
 	for ; at.node < len(t.nodes); at = (place{at.node + 1, 0}) {
 		n := t.nodes[at.node]
 		for _, p := range n.pages[at.page:n.n] {
-			for ; i < p.n; i++ {
+			for ; i < p.len(); i++ {
 				if len(out) == max {
 					return out
 				}

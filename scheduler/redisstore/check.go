@@ -1,9 +1,9 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,15 +35,18 @@ func (s *Store) Check(ctx context.Context) (Status, error) {
 		return s.checkNode(ctx, s.client)
 	}
 	var mu sync.Mutex
-	var worst Status
+	var all []Status
 	err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
 		status, err := s.checkNode(ctx, node)
 		mu.Lock()
 		defer mu.Unlock()
-		worst = worst.or(status)
+		all = append(all, status)
 		return err
 	})
-	return worst, explain("check", "", err)
+	if err != nil {
+		return Status{}, err
+	}
+	return worst(all), nil
 }
 
 func (s *Store) checkNode(ctx context.Context, node redis.Cmdable) (Status, error) {
@@ -116,21 +119,21 @@ func tooOld(version string) bool {
 	return err == nil && (m < 6 || m == 6 && n < 2)
 }
 
-// or returns whichever of two nodes' states says more of interest, with the
-// warnings of both.
-func (s Status) or(o Status) Status {
-	worse := s
-	if worse.Version == "" || len(o.Warnings) > len(s.Warnings) {
-		worse = o
+// worst returns the status with most warnings, with those of all others and the
+// greatest skew.
+func worst(all []Status) (status Status) {
+	for _, s := range all {
+		if status.Version == "" || len(s.Warnings) > len(status.Warnings) {
+			s, status = status, s
+		}
+		if max(s.SkewMillis, -s.SkewMillis) > max(status.SkewMillis, -status.SkewMillis) {
+			status.SkewMillis = s.SkewMillis
+		}
+		for _, w := range s.Warnings {
+			if !slices.Contains(status.Warnings, w) {
+				status.Warnings = append(status.Warnings, w)
+			}
+		}
 	}
-	if max(s.SkewMillis, -s.SkewMillis) > max(o.SkewMillis, -o.SkewMillis) {
-		worse.SkewMillis = s.SkewMillis
-	} else {
-		worse.SkewMillis = o.SkewMillis
-	}
-	worse.Persistence = cmp.Or(worse.Persistence, o.Persistence)
-	if len(s.Warnings) > 0 && len(o.Warnings) > 0 && s.Warnings[0] != o.Warnings[0] {
-		worse.Warnings = append(s.Warnings[:len(s.Warnings):len(s.Warnings)], o.Warnings...)
-	}
-	return worse
+	return status
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -19,14 +20,18 @@ const scriptMax = 1000
 //
 //	KEYS[1] the shard's sorted set
 //	ARGV[1] until: the highest score that is due; ARGV[2] how many at most
-//	ARGV[3] the score that ends the lease
-//	result  {lowest score afterwards or "", the claimed members joined}
+//	ARGV[3] the score that ends the lease; ARGV[4] the epoch's member, or ""
+//	result  {lowest score afterwards or "", the claimed members joined};
+//	        the error EPOCH when that member is not there
 //
 // Members of another length than ours are removed on the way, so the joined text
 // can be cut without separators. ZREM of a member nobody has comes first because a
 // full Redis refuses ZADD, though it only changes scores here, unless the script
 // has written before. Lua's unpack ends at some 8000 values, hence the chunks.
 var claimScript = redis.NewScript(fmt.Sprintf(`
+if ARGV[4] ~= '' and not redis.call('ZSCORE', KEYS[1], ARGV[4]) then
+	return redis.error_reply('EPOCH another one, or none')
+end
 local due = redis.call('ZRANGE', KEYS[1], '-inf', ARGV[1], 'BYSCORE', 'LIMIT', 0, ARGV[2])
 local ours = {}
 for _, member in ipairs(due) do
@@ -52,7 +57,8 @@ return {lowest[2] or '', table.concat(ours)}
 `, scheduler.TextLen))
 
 // Claim implements scheduler.Store. It asks all shards at once, each for its share
-// of max, and again those that have more due.
+// of max, and again those that have more due. After Begin it also renews the
+// ownership in time, and its error wraps ErrEpoch once a shard is not the one begun.
 func (s *Store) Claim(ctx context.Context, until int64, max int, leaseUntil int64, out []scheduler.Shadow) (claimed []scheduler.Shadow, next int64, err error) {
 	if leaseUntil <= until {
 		return out, 0, fmt.Errorf("redisstore: claim until %d with a lease that ends at %d", until, leaseUntil)
@@ -61,7 +67,11 @@ func (s *Store) Claim(ctx context.Context, until int64, max int, leaseUntil int6
 	if err != nil {
 		return out, 0, err
 	}
-	c := claim{store: s, until: until, lease: string(lease), out: out, next: make([]int64, len(s.due))}
+	epoch, err := s.keepOwnership(ctx)
+	if err != nil {
+		return out, 0, err
+	}
+	c := claim{store: s, until: until, lease: string(lease), epoch: epoch, out: out, next: make([]int64, len(s.due))}
 	ask := make([]int, len(s.due)) // from another shard each time, so that none is always the last
 	for i, turn := 0, int(s.turn.Add(1)); i < len(ask); i++ {
 		ask[i] = (turn + i) % len(ask)
@@ -79,6 +89,7 @@ type claim struct {
 	store *Store
 	until int64
 	lease string
+	epoch string
 	out   []scheduler.Shadow
 	next  []int64 // lowest score left in each shard, 0 for none
 	alien []alien
@@ -95,7 +106,7 @@ func (c *claim) round(ctx context.Context, ask []int, left int) error {
 		return min(share, scriptMax)
 	}
 	replies, err := c.store.run(ctx, "claim", claimScript, ask, func(i int) []any {
-		return []any{until, quota(i), c.lease}
+		return []any{until, quota(i), c.lease, c.epoch}
 	})
 	for i, reply := range replies {
 		if reply != nil {
@@ -143,8 +154,8 @@ func (c *claim) earliest() (at int64) {
 	return at
 }
 
-// parseScore reads a score as Redis writes it, in ms rounded down; 0 stands for
-// none, and for the infinite one of the epoch's member.
+// parseScore reads a score as Redis writes it, in ms rounded up: from then on it is
+// due. 0 stands for none, and for the infinite one of the epoch's member.
 func parseScore(text string) (int64, error) {
 	if text == "" || text == "inf" {
 		return 0, nil
@@ -153,5 +164,5 @@ func parseScore(text string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("redisstore: score: %w", err)
 	}
-	return int64(min(max(score, 1), scheduler.MaxDeadline)), nil
+	return int64(min(max(math.Ceil(score), 1), scheduler.MaxDeadline)), nil
 }

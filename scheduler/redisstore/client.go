@@ -3,6 +3,7 @@ package redisstore
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 
@@ -34,13 +35,22 @@ func newClient(text string) (redis.UniversalClient, error) {
 		text = "redis://" + text
 	}
 	scheme, rest, _ := strings.Cut(text, "://")
-	address, hosts, err := normalize(rest)
+	if scheme == "unix" {
+		path, query, err := withSettings(rest)
+		if err != nil {
+			return nil, err
+		}
+		return newSimpleClient("unix://" + path + "?" + query.Encode())
+	}
+	port := "6379"
+	if strings.HasSuffix(scheme, "-sentinel") {
+		port = "26379"
+	}
+	address, hosts, err := normalize(rest, port)
 	if err != nil {
 		return nil, err
 	}
 	switch scheme {
-	case "unix":
-		return newSimpleClient("unix://" + address)
 	case "redis", "rediss":
 		if hosts > 1 {
 			return newClusterClient(scheme + "://" + address)
@@ -54,30 +64,52 @@ func newClient(text string) (redis.UniversalClient, error) {
 	return nil, fmt.Errorf("scheme %q is none of redis, rediss, unix, redis-cluster, rediss-cluster, redis-sentinel, rediss-sentinel", scheme)
 }
 
-// normalize turns user:pw@host1,host2/path?query into the form go-redis reads,
-// user:pw@host1/path?query&addr=host2, with our settings among the query. It also
-// counts the hosts.
-func normalize(rest string) (address string, hosts int, err error) {
-	rest, query, _ := strings.Cut(rest, "?")
-	values, err := url.ParseQuery(query)
+// withSettings cuts off the query and completes it with our settings.
+func withSettings(rest string) (address string, query url.Values, err error) {
+	address, text, _ := strings.Cut(rest, "?")
+	query, err = url.ParseQuery(text)
 	if err != nil {
-		return "", 0, errURL
+		return "", nil, errURL
 	}
 	for name, value := range settings {
-		if !values.Has(name) {
-			values.Set(name, value)
+		if !query.Has(name) {
+			query.Set(name, value)
 		}
 	}
-	authority, path, hasPath := strings.Cut(rest, "/")
-	if hasPath {
-		path = "/" + path
+	return address, query, nil
+}
+
+// normalize turns user:pw@host1,host2/path?query into the form go-redis reads,
+// user:pw@host1:port/path?query&addr=host2:port, with our settings among the query.
+// It also counts the hosts.
+func normalize(rest, port string) (address string, hosts int, err error) {
+	rest, query, err := withSettings(rest)
+	if err != nil {
+		return "", 0, err
 	}
+	authority, path, _ := strings.Cut(rest, "/")
 	user := authority[:strings.LastIndexByte(authority, '@')+1]
 	list := strings.Split(authority[len(user):], ",")
-	for _, host := range list[1:] {
-		values.Add("addr", host)
+	for i, host := range list {
+		if list[i], err = withPort(host, port); err != nil {
+			return "", 0, err
+		}
 	}
-	return user + list[0] + path + "?" + values.Encode(), len(list), nil
+	for _, host := range list[1:] {
+		query.Add("addr", host)
+	}
+	return user + list[0] + "/" + path + "?" + query.Encode(), len(list), nil
+}
+
+// withPort adds the port to a host that names none.
+func withPort(host, port string) (string, error) {
+	if strings.Contains(host, ":") && !strings.HasSuffix(host, "]") {
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			return "", errURL
+		}
+		return host, nil
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), port), nil
 }
 
 func newSimpleClient(text string) (redis.UniversalClient, error) {

@@ -9,8 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// OwnerLease is how long an owner that no longer calls Epoch or Refresh keeps
-// others out; RefreshEvery is how often to call one of them.
+// OwnerLease is how long an owner that renews nothing keeps others out;
+// RefreshEvery is how often Claim renews, and how often to call Refresh where
+// nothing is claimed.
 const (
 	OwnerLease   = 10 * time.Second
 	RefreshEvery = 3 * time.Second
@@ -85,6 +86,9 @@ func (s *Store) Begin(ctx context.Context) error {
 		return err
 	}
 	epoch, all := epochPrefix+rand.Text(), s.allShards()
+	s.mu.Lock()
+	s.epoch = "" // claims meanwhile would miss the old one
+	s.mu.Unlock()
 	replies, err := s.run(ctx, "begin", beginScript, all, func(int) []any { return []any{epoch} })
 	if err != nil {
 		return err
@@ -138,5 +142,20 @@ func (s *Store) Refresh(ctx context.Context) error {
 	if owner != s.owner {
 		return s.errOwned(owner)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.renewed = time.Now()
 	return nil
+}
+
+// keepOwnership returns the epoch, "" before Begin, and renews the ownership if it
+// is time to.
+func (s *Store) keepOwnership(ctx context.Context) (epoch string, err error) {
+	s.mu.Lock()
+	epoch, renewed := s.epoch, s.renewed
+	s.mu.Unlock()
+	if epoch == "" || time.Since(renewed) < RefreshEvery {
+		return epoch, nil
+	}
+	return epoch, s.Refresh(ctx)
 }

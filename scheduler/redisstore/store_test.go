@@ -2,8 +2,12 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -11,21 +15,155 @@ import (
 	"curfew/scheduler/storetest"
 )
 
+// aclRule is the one doc.go names.
+const aclRule = "resetkeys ~{curfew:* -@all +hello +auth +ping +select +info +time +config|get " +
+	"+zadd +zrem +zrange +zcount +zscore +zscan +get +set +pexpire +eval +evalsha"
+
 func TestStore(t *testing.T) {
 	server := storetest.StartRedis(t)
-	n := 0
-	storetest.Run(t, func(t *testing.T) scheduler.Store {
-		n++
-		return openStore(t, Options{URL: server.URL, Instance: strconv.Itoa(n)})
-	})
+	acl := append([]any{"ACL", "SETUSER", "curfew", "on", ">secret"}, words(aclRule)...)
+	server.Do(acl...)
+	limited := strings.Replace(server.URL, "redis://", "redis://curfew:secret@", 1)
+	for name, o := range map[string]Options{
+		"four shards":   {URL: server.URL},
+		"one shard":     {URL: server.URL, Shards: 1},
+		"many shards":   {URL: server.URL, Shards: 13},
+		"least rights":  {URL: limited},
+		"a cluster":     {URL: startCluster(t)},
+		"by its socket": {URL: startOnSocket(t)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			storetest.Run(t, func(t *testing.T) scheduler.Store {
+				n++
+				o := o
+				o.Instance = name + strconv.Itoa(n)
+				return openStore(t, o)
+			})
+		})
+	}
+}
+
+func words(text string) (all []any) {
+	for _, word := range strings.Fields(text) {
+		all = append(all, word)
+	}
+	return all
+}
+
+// startCluster starts a Redis Cluster of one node, which refuses what would not work
+// on several.
+func startCluster(t *testing.T) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	_, bus, _ := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, l.Close())
+	server := storetest.StartRedis(t, "--cluster-enabled", "yes", "--cluster-port", bus)
+	server.Do("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+	require.Eventually(t, func() bool {
+		info, _ := server.Do("CLUSTER", "INFO").(string)
+		return strings.Contains(info, "cluster_state:ok")
+	}, 10*time.Second, 10*time.Millisecond)
+	return "redis-cluster://" + server.Addr
+}
+
+func startOnSocket(t *testing.T) (url string) {
+	t.Helper()
+	path := t.TempDir() + "/redis.sock"
+	storetest.StartRedis(t, "--unixsocket", path)
+	return "unix://" + path
 }
 
 // openStore returns a store that has begun.
-func openStore(t *testing.T, o Options) *Store {
+func openStore(t testing.TB, o Options) *Store {
+	t.Helper()
+	s := openOnly(t, o)
+	require.NoError(t, s.Begin(context.Background()))
+	return s
+}
+
+func openOnly(t testing.TB, o Options) *Store {
 	t.Helper()
 	s, err := Open(o)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
-	require.NoError(t, s.Begin(context.Background()))
 	return s
+}
+
+const startAt = 1_795_217_348_123
+
+// row returns n shadows, every ms one, of a few queues.
+func row(n int) []scheduler.Shadow {
+	shadows := make([]scheduler.Shadow, n)
+	for i := range shadows {
+		shadows[i] = scheduler.Shadow{Deadline: startAt + int64(i), Queue: uint64(i % 7), Seq: uint64(i)}
+	}
+	return shadows
+}
+
+func TestShapeInRedis(t *testing.T) {
+	server := storetest.StartRedis(t)
+	s := openStore(t, Options{URL: server.URL, Instance: "shop", Shards: 1})
+	shadow := scheduler.Shadow{Deadline: startAt, Queue: 0xabc, Seq: 1<<56 | 42}
+	require.NoError(t, s.Apply(context.Background(), []scheduler.Shadow{shadow}, nil))
+	const member = "1795217348123|0000000000000abc|00072057594037927978"
+	require.Equal(t, []any{member}, server.Do("ZRANGE", "{curfew:shop:0}:due", "-inf", "(inf", "BYSCORE"))
+	require.EqualValues(t, startAt, server.Do("ZSCORE", "{curfew:shop:0}:due", member))
+	_, _, err := s.Claim(context.Background(), startAt, 1, startAt+10_000, nil)
+	require.NoError(t, err)
+	require.EqualValues(t, startAt+10_000, server.Do("ZSCORE", "{curfew:shop:0}:due", member))
+	require.Contains(t, server.Do("GET", "{curfew:shop:0}:owner"), "pid ")
+}
+
+func TestShardsShareTheWork(t *testing.T) {
+	server := storetest.StartRedis(t)
+	s := openStore(t, Options{URL: server.URL})
+	var all []scheduler.Shadow
+	for queue := range uint64(400) {
+		all = append(all, scheduler.Shadow{Deadline: startAt, Queue: queue, Seq: queue})
+	}
+	require.NoError(t, s.Apply(context.Background(), all, nil))
+	for shard := range 4 {
+		n := server.Do("ZCARD", fmt.Sprintf("{curfew:default:%d}:due", shard)).(int64)
+		require.InDelta(t, 100, n, 40)
+	}
+}
+
+func TestHundredThousand(t *testing.T) {
+	s := openStore(t, Options{URL: storetest.StartRedis(t).URL})
+	ctx, all := context.Background(), row(100_000)
+	require.NoError(t, s.Apply(ctx, all, nil))
+	n, err := s.Len(ctx)
+	require.NoError(t, err)
+	require.EqualValues(t, len(all), n)
+	scanned := map[scheduler.Shadow]bool{}
+	require.NoError(t, s.Scan(ctx, func(page []scheduler.Shadow) error {
+		for _, shadow := range page {
+			scanned[shadow] = true
+		}
+		clear(page)
+		return nil
+	}))
+	require.Len(t, scanned, len(all))
+	var claimed []scheduler.Shadow
+	for next := int64(1); next <= startAt+1e6; {
+		before := len(claimed)
+		claimed, next, err = s.Claim(ctx, startAt+1e6, 5000, startAt+1e7, claimed)
+		require.NoError(t, err)
+		require.NoError(t, s.Settle(ctx, claimed[before:], nil))
+		if next == 0 {
+			break
+		}
+	}
+	require.Len(t, claimed, len(all))
+	n, err = s.Len(ctx)
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+func TestScanEndsWithTheCallersError(t *testing.T) {
+	s := openStore(t, Options{URL: storetest.StartRedis(t).URL})
+	require.NoError(t, s.Apply(context.Background(), row(100), nil))
+	require.ErrorIs(t, s.Scan(context.Background(), func([]scheduler.Shadow) error { return net.ErrClosed }), net.ErrClosed)
 }

@@ -1,0 +1,133 @@
+package memstore
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"curfew/scheduler"
+)
+
+const (
+	startAt  = 1_795_217_348_123
+	batchLen = 256
+)
+
+// streams are the orders deadlines come in.
+var streams = []struct {
+	name string
+	next func(i int, rng *rand.Rand) scheduler.Shadow
+}{
+	{"one-ttl", func(i int, _ *rand.Rand) scheduler.Shadow {
+		return scheduler.Shadow{Deadline: startAt + int64(i/100), Queue: 7, Seq: uint64(i)}
+	}},
+	{"ten-ttls", func(i int, _ *rand.Rand) scheduler.Shadow {
+		queue := uint64(i % 10)
+		return scheduler.Shadow{Deadline: startAt + int64(i/100) + int64(queue)*3_600_000, Queue: queue, Seq: uint64(i)}
+	}},
+	{"random", func(i int, rng *rand.Rand) scheduler.Shadow {
+		return scheduler.Shadow{Deadline: startAt + rng.Int64N(86_400_000), Queue: uint64(rng.IntN(100)), Seq: uint64(i)}
+	}},
+}
+
+// BenchmarkApply adds to what 10 million others are in, 256 at a time, and removes
+// what was added 100,000 before, so that the size stays.
+func BenchmarkApply(b *testing.B) {
+	for _, stream := range streams {
+		b.Run(stream.name, func(b *testing.B) {
+			s, rng := New(), rand.New(rand.NewPCG(1, 2))
+			fill(s, 10_000_000, rng, stream.next)
+			ring := make([]scheduler.Shadow, 100*1024)
+			add, remove := make([]scheduler.Shadow, batchLen), make([]scheduler.Shadow, batchLen)
+			i := 10_000_000
+			step := func() {
+				at := i % len(ring)
+				copy(remove, ring[at:at+batchLen])
+				for k := range add {
+					add[k] = stream.next(i, rng)
+					i++
+				}
+				copy(ring[at:], add)
+				if remove[0].Deadline == 0 {
+					remove = remove[:0]
+				}
+				_ = s.Apply(context.Background(), add, remove)
+				remove = remove[:batchLen]
+			}
+			i -= i % len(ring)
+			for range len(ring) / batchLen {
+				step()
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			for n := 0; n < b.N; n += batchLen {
+				step()
+			}
+		})
+	}
+}
+
+// BenchmarkFill builds up 10 million entries; it reports what they take, and the
+// longest call.
+func BenchmarkFill(b *testing.B) {
+	for _, stream := range streams {
+		b.Run(stream.name, func(b *testing.B) {
+			const n = 10_000_000
+			for range b.N {
+				before := heap()
+				s := New()
+				worst := fill(s, n, rand.New(rand.NewPCG(1, 2)), stream.next)
+				b.ReportMetric(float64(heap()-before)/n, "B/entry")
+				b.ReportMetric(float64(worst.Microseconds()), "us/worst-call")
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/entry")
+				runtime.KeepAlive(s)
+			}
+		})
+	}
+}
+
+// BenchmarkFire claims and settles, of 10 million, 1,000 at a time.
+func BenchmarkFire(b *testing.B) {
+	for _, stream := range streams {
+		b.Run(stream.name, func(b *testing.B) {
+			const n = 10_000_000
+			var s *Store
+			var claimed []scheduler.Shadow
+			b.ReportAllocs()
+			for i := 0; i < b.N; i += len(claimed) {
+				if i%n == 0 {
+					b.StopTimer()
+					s = New()
+					fill(s, n, rand.New(rand.NewPCG(1, 2)), stream.next)
+					b.StartTimer()
+				}
+				claimed, _, _ = s.Claim(context.Background(), startAt+1e9, 1000, startAt+2e9, claimed[:0])
+				_ = s.Settle(context.Background(), claimed, nil)
+			}
+		})
+	}
+}
+
+// fill adds n shadows, a batch at a time, and returns how long the longest took.
+func fill(s *Store, n int, rng *rand.Rand, next func(int, *rand.Rand) scheduler.Shadow) (worst time.Duration) {
+	batch := make([]scheduler.Shadow, 0, batchLen)
+	for i := range n {
+		batch = append(batch, next(i, rng))
+		if len(batch) == batchLen || i == n-1 {
+			began := time.Now()
+			_ = s.Apply(context.Background(), batch, nil)
+			worst = max(worst, time.Since(began))
+			batch = batch[:0]
+		}
+	}
+	return worst
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse
+}

@@ -1,0 +1,154 @@
+package redisstore
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/scheduler"
+	"curfew/scheduler/storetest"
+)
+
+func TestSecondOwnerIsRefused(t *testing.T) {
+	ctx, server := context.Background(), storetest.StartRedis(t)
+	first := openStore(t, Options{URL: server.URL})
+	second := openOnly(t, Options{URL: server.URL})
+	err := second.Begin(ctx)
+	require.ErrorIs(t, err, ErrOwned)
+	require.ErrorContains(t, err, "CURFEW_INSTANCE")
+	require.ErrorContains(t, err, first.owner)
+	requireEpoch(t, first, true)
+	openStore(t, Options{URL: server.URL, Instance: "another"})
+
+	require.NoError(t, first.Close())
+	require.NoError(t, second.Begin(ctx), "given back")
+	requireEpoch(t, second, true)
+}
+
+func TestOwnerThatSleptIsSucceeded(t *testing.T) {
+	ctx, server := context.Background(), storetest.StartRedis(t)
+	first := openStore(t, Options{URL: server.URL})
+	left := server.Do("PTTL", first.ownerKey).(int64)
+	require.Positive(t, left)
+	require.LessOrEqual(t, left, OwnerLease.Milliseconds())
+	server.Do("PEXPIRE", first.ownerKey, 0) // as when time has gone by
+	second := openStore(t, Options{URL: server.URL})
+	ok, err := first.Epoch(ctx)
+	require.ErrorIs(t, err, ErrOwned)
+	require.False(t, ok)
+	require.ErrorIs(t, first.Begin(ctx), ErrOwned)
+	require.ErrorIs(t, claimOne(first), ErrEpoch)
+	require.NoError(t, first.Close())
+	requireEpoch(t, second, true)
+}
+
+func TestClaimRenewsTheOwnership(t *testing.T) {
+	server := storetest.StartRedis(t)
+	s := openStore(t, Options{URL: server.URL})
+	server.Do("PEXPIRE", s.ownerKey, 5_000)
+	require.NoError(t, claimOne(s))
+	require.LessOrEqual(t, server.Do("PTTL", s.ownerKey), int64(5_000), "it is not time yet")
+	s.renewed = time.Now().Add(-RefreshEvery)
+	require.NoError(t, claimOne(s))
+	require.Greater(t, server.Do("PTTL", s.ownerKey), int64(5_000))
+}
+
+func claimOne(s *Store) error {
+	_, _, err := s.Claim(context.Background(), startAt, 1, startAt+1, nil)
+	return err
+}
+
+func TestEpochTellsALoss(t *testing.T) {
+	for name, lose := range map[string]func(r *storetest.Redis){
+		"FLUSHALL":       func(r *storetest.Redis) { r.Do("FLUSHALL") },
+		"DEL of a shard": func(r *storetest.Redis) { r.Do("DEL", "{curfew:default:2}:due") },
+		"renamed shard":  func(r *storetest.Redis) { r.Do("RENAME", "{curfew:default:1}:due", "old") },
+		"empty restart":  func(r *storetest.Redis) { r.Restart() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, server := context.Background(), storetest.StartRedis(t)
+			s := openOnly(t, Options{URL: server.URL})
+			requireEpoch(t, s, false)
+			require.NoError(t, s.Begin(ctx))
+			require.NoError(t, s.Apply(ctx, row(1000), nil))
+			requireEpoch(t, s, true)
+			lose(server)
+			require.ErrorIs(t, claimOne(s), ErrEpoch)
+			require.NoError(t, s.Apply(ctx, row(1000), nil), "writes do not hide it")
+			requireEpoch(t, s, false)
+			require.ErrorIs(t, claimOne(s), ErrEpoch)
+			require.NoError(t, s.Begin(ctx))
+			requireEpoch(t, s, true)
+			require.NoError(t, claimOne(s))
+		})
+	}
+}
+
+// A server that comes back with an append-only file may lack its last second.
+func TestEpochTellsARestart(t *testing.T) {
+	ctx, server := context.Background(), storetest.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
+	s := openStore(t, Options{URL: server.URL})
+	require.NoError(t, s.Apply(ctx, row(10), nil))
+	server.Restart()
+	n, err := s.Len(ctx)
+	require.NoError(t, err)
+	require.EqualValues(t, 10, n)
+	requireEpoch(t, s, false)
+	require.NoError(t, s.Begin(ctx))
+	requireEpoch(t, s, true)
+	n, err = s.Len(ctx)
+	require.NoError(t, err)
+	require.EqualValues(t, 10, n, "Begin keeps what is stored")
+}
+
+func TestEpochEndsWhenAnotherBegins(t *testing.T) {
+	ctx, server := context.Background(), storetest.StartRedis(t)
+	first := openStore(t, Options{URL: server.URL, Shards: 1})
+	second := openOnly(t, Options{URL: server.URL, Shards: 1})
+	second.owner = first.owner
+	require.NoError(t, second.Begin(ctx))
+	requireEpoch(t, first, false)
+	requireEpoch(t, second, true)
+	require.EqualValues(t, 1, server.Do("ZCARD", second.due[0]), "one mark, and no shadow")
+}
+
+// Without the right to INFO a restart is not told from the server having gone on, as
+// far as nothing was lost.
+func TestEpochWithoutInfo(t *testing.T) {
+	server := storetest.StartRedis(t)
+	s := openOnly(t, Options{URL: server.URL})
+	server.Do("ACL", "SETUSER", "default", "-info")
+	require.NoError(t, s.Begin(context.Background()))
+	requireEpoch(t, s, true)
+	server.Do("DEL", s.due[3])
+	requireEpoch(t, s, false)
+}
+
+func requireEpoch(t *testing.T, s *Store, want bool) {
+	t.Helper()
+	ok, err := s.Epoch(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, want, ok)
+}
+
+// Two processes claim from one schedule: each shadow goes to one of them.
+func TestTwoClaimers(t *testing.T) {
+	ctx, server := context.Background(), storetest.StartRedis(t)
+	stores := []*Store{openOnly(t, Options{URL: server.URL}), openOnly(t, Options{URL: server.URL})}
+	all := row(5000)
+	require.NoError(t, stores[0].Apply(ctx, all, nil))
+	claimed := make(chan []scheduler.Shadow, len(stores))
+	for _, s := range stores {
+		go func() {
+			var mine []scheduler.Shadow
+			for before := -1; len(mine) > before; {
+				before = len(mine)
+				mine, _, _ = s.Claim(ctx, startAt+1e6, 100, startAt+2e6, mine)
+			}
+			claimed <- mine
+		}()
+	}
+	require.ElementsMatch(t, all, append(<-claimed, <-claimed...))
+}

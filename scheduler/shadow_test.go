@@ -1,0 +1,92 @@
+package scheduler
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTextForm(t *testing.T) {
+	for want, s := range map[string]Shadow{
+		"1795217348123|00000000000000ff|00000000000000000042": {Deadline: 1_795_217_348_123, Queue: 255, Seq: 42},
+		"0000000000001|0000000000000000|00000000000000000000": {Deadline: 1},
+		"9999999999999|ffffffffffffffff|18446744073709551615": {Deadline: MaxDeadline, Queue: 1<<64 - 1, Seq: 1<<64 - 1},
+	} {
+		text, err := s.AppendText([]byte("x"))
+		require.NoError(t, err)
+		require.Equal(t, "x"+want, string(text))
+		require.Equal(t, want, s.String())
+		back, err := ParseShadow(text[1:])
+		require.NoError(t, err)
+		require.Equal(t, s, back)
+	}
+}
+
+func TestRefusedTexts(t *testing.T) {
+	for _, text := range []string{
+		"",
+		"1795217348123|00000000000000ff|0000000000000000004",
+		"1795217348123|00000000000000ff|000000000000000000042",
+		"1795217348123|00000000000000FF|00000000000000000042",
+		"1795217348123|00000000000000fg|00000000000000000042",
+		"1795217348123 00000000000000ff|00000000000000000042",
+		"1795217348123|00000000000000ff-00000000000000000042",
+		"179521734812a|00000000000000ff|00000000000000000042",
+		"-795217348123|00000000000000ff|00000000000000000042",
+		"1795217348123|00000000000000ff|18446744073709551616",
+		"1795217348123|00000000000000ff|99999999999999999999",
+		"0000000000000|00000000000000ff|00000000000000000042",
+	} {
+		_, err := ParseShadow(text)
+		require.ErrorIs(t, err, ErrText, text)
+	}
+}
+
+func TestRefusedInstants(t *testing.T) {
+	for _, at := range []int64{-1 << 63, -1, 0, MaxDeadline + 1, 1<<63 - 1} {
+		b, err := Shadow{Deadline: at}.AppendText([]byte("x"))
+		require.ErrorIs(t, err, ErrInstant)
+		require.Equal(t, "x", string(b))
+		require.Contains(t, Shadow{Deadline: at}.String(), "invalid")
+	}
+}
+
+func TestTextFormAllocatesNothing(t *testing.T) {
+	buf, s := make([]byte, 0, TextLen), Shadow{Deadline: 1_795_217_348_123, Queue: 1 << 63, Seq: 1 << 63}
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		text, err := s.AppendText(buf)
+		back, err2 := ParseShadow(text)
+		if err != nil || err2 != nil || back != s {
+			t.Error(err, err2, back)
+		}
+	}))
+}
+
+// FuzzParseShadow: what is accepted is the very text of its shadow.
+func FuzzParseShadow(f *testing.F) {
+	f.Add([]byte("1795217348123|00000000000000ff|00000000000000000042"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s, err := ParseShadow(text)
+		if err != nil {
+			return
+		}
+		if again, err := s.AppendText(nil); err != nil || !bytes.Equal(again, text) {
+			t.Fatalf("%q, %v", again, err)
+		}
+	})
+}
+
+// FuzzTextOrder: texts sort as shadows do.
+func FuzzTextOrder(f *testing.F) {
+	f.Add(int64(1), uint64(2), uint64(3), int64(1), uint64(2), uint64(4))
+	f.Add(int64(999), uint64(255), uint64(9), int64(1000), uint64(16), uint64(10))
+	f.Fuzz(func(t *testing.T, d1 int64, q1, s1 uint64, d2 int64, q2, s2 uint64) {
+		a, b := Shadow{d1, q1, s1}, Shadow{d2, q2, s2}
+		x, err1 := a.AppendText(nil)
+		y, err2 := b.AppendText(nil)
+		if err1 == nil && err2 == nil && bytes.Compare(x, y) != a.Compare(b) {
+			t.Fatalf("%s %s", x, y)
+		}
+	})
+}
