@@ -137,3 +137,13 @@ func (p *page) moveTail(i int, to *page) {
 	to.n += p.n - int32(i)
 	p.n = int32(i)
 }
+
+// takes moves all entries of the page behind this one here, and empties it; false
+// when that would leave little room.
+func (p *page) takes(behind *page) bool {
+	if p.n+behind.n > pageCap*3/4 || !p.reaches(behind.deadline(behind.len()-1)) {
+		return false
+	}
+	behind.moveTail(0, p)
+	return true
+}

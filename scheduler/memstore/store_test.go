@@ -1,7 +1,10 @@
 package memstore_test
 
 import (
+	"context"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"curfew/scheduler"
 	"curfew/scheduler/memstore"
@@ -10,4 +13,18 @@ import (
 
 func TestStore(t *testing.T) {
 	storetest.Run(t, func(*testing.T) scheduler.Store { return memstore.New() })
+}
+
+func TestHas(t *testing.T) {
+	s, ctx := memstore.New(), context.Background()
+	waiting, leased := scheduler.Shadow{Deadline: 20, Queue: 1, Seq: 1}, scheduler.Shadow{Deadline: 10, Queue: 1, Seq: 1}
+	require.False(t, s.Has(waiting))
+	require.NoError(t, s.Apply(ctx, []scheduler.Shadow{waiting, leased}, nil))
+	_, _, err := s.Claim(ctx, 10, 9, 30, nil)
+	require.NoError(t, err)
+	require.True(t, s.Has(waiting))
+	require.True(t, s.Has(leased))
+	require.False(t, s.Has(scheduler.Shadow{Deadline: 10, Queue: 1, Seq: 2}))
+	require.NoError(t, s.Close())
+	require.False(t, s.Has(leased))
 }

@@ -222,26 +222,18 @@ func (t *tree) cut(at place, from, to int) {
 	}
 }
 
-// join merges a page that became small with the one behind it in its node, or else
-// ahead, unless the result would soon have to be split again.
+// join merges a page that became small with one beside it in its node, unless the
+// result would soon have to be split again.
 func (t *tree) join(at place) {
 	n := t.nodes[at.node]
-	if at.page+1 == n.n {
-		at.page--
+	if at.page+1 < n.n && n.pages[at.page].takes(n.pages[at.page+1]) {
+		t.dropPage(place{at.node, at.page + 1})
+	} else if at.page > 0 && n.pages[at.page-1].takes(n.pages[at.page]) {
+		t.dropPage(at)
 	}
-	if at.page < 0 {
-		return
-	}
-	left, right := n.pages[at.page], n.pages[at.page+1]
-	if left.n+right.n > pageCap*3/4 || !left.reaches(right.deadline(0)) || !left.reaches(right.deadline(right.len()-1)) {
-		return
-	}
-	right.moveTail(0, left)
-	t.dropPage(place{at.node, at.page + 1})
 }
 
-// dropPage takes an empty page out, its node too if it was the last, and joins the
-// node with a neighbour if it became small.
+// dropPage takes an empty page out, and its node if it was the last there.
 func (t *tree) dropPage(at place) {
 	n := t.nodes[at.node]
 	if len(t.spare) < spareMax {
@@ -256,13 +248,20 @@ func (t *tree) dropPage(at place) {
 		return
 	}
 	t.lows[at.node] = n.low[0]
-	left := at.node
-	if left+1 == len(t.nodes) {
-		left--
+	if n.n < nodeCap/4 {
+		t.joinNode(at.node)
 	}
-	if n.n < nodeCap/4 && left >= 0 && t.nodes[left].n+t.nodes[left+1].n <= nodeCap*3/4 {
+}
+
+// joinNode merges a node that became small with one beside it, as join does pages.
+func (t *tree) joinNode(i int) {
+	for _, left := range []int{i, i - 1} {
+		if left < 0 || left+1 == len(t.nodes) || t.nodes[left].n+t.nodes[left+1].n > nodeCap*3/4 {
+			continue
+		}
 		t.nodes[left+1].move(0, t.nodes[left])
 		t.dropNode(left + 1)
+		return
 	}
 }
 
