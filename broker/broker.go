@@ -39,11 +39,13 @@ const DefaultMaxMessageBytes = 16 << 20
 // Options configure a Broker. The zero value is a memory-only broker with
 // RabbitMQ's rules.
 type Options struct {
-	Store           store.Options // with Dir "": memory only. Relocate is the broker's
+	Store           store.Options // with Dir "": memory only. Relocate and OnFull are the broker's
 	Clock           Clock         // nil: NewClock()
 	TTLPrecedence   Precedence
 	Unroutable      Unroutable
-	MaxMessageBytes int // of one body; 0: DefaultMaxMessageBytes
+	MaxMessageBytes int          // of one body; 0: DefaultMaxMessageBytes
+	MemoryLimit     int64        // bytes of memory above which publishers wait; 0: none
+	MemoryInUse     func() int64 // what is held against it; nil: resident memory, page cache not counted
 	Log             *zap.Logger
 }
 
@@ -60,6 +62,10 @@ type Broker struct {
 	counters counters
 	idle     idleTimer
 	saver    saver
+	gate     gate
+
+	quit  chan struct{} // closed by Close
+	ended sync.WaitGroup
 
 	recovered chan struct{} // closed when the queues of the last run are back
 	restored  int           // their messages
@@ -86,24 +92,41 @@ func New(o Options) (*Broker, error) {
 		vhosts: map[string]*VHost{}, byID: map[uint64]*Queue{}, recovered: make(chan struct{}),
 	}
 	b.feed.init()
+	b.gate.changed, b.quit = make(chan struct{}), make(chan struct{})
 	b.vhosts["/"] = newVHost(b, "/")
 	b.idle.init(b)
+	if o.MemoryInUse == nil {
+		o.MemoryInUse = memoryInUse
+	}
+	if o.MemoryLimit > 0 {
+		b.ended.Go(func() { b.watchMemory(o.MemoryLimit, o.MemoryInUse) })
+	}
 	if o.Store.Log == nil {
 		o.Store.Log = o.Log
 	}
 	if err := b.openStore(o.Store); err != nil {
-		b.idle.stop()
+		b.stop()
 		return nil, err
 	}
 	return b, nil
 }
 
-// Close stops the broker's own goroutine and closes the store. Connections must
+// Close stops the broker's own goroutines and closes the store. Connections must
 // have ended before.
 func (b *Broker) Close() error {
-	b.idle.stop()
+	b.stop()
 	return b.store.Close()
 }
+
+func (b *Broker) stop() {
+	b.idle.stop()
+	close(b.quit)
+	b.ended.Wait()
+}
+
+// Failed delivers the error that ended the store, if one ever does: nothing
+// durable can be confirmed any more, and only a new start knows what was written.
+func (b *Broker) Failed() <-chan error { return b.store.Failed() }
 
 // VHost returns the virtual host of that name.
 func (b *Broker) VHost(name string) (*VHost, bool) {

@@ -18,6 +18,7 @@ type deadLetter struct {
 	settled queue.Settled
 	path    Path // of an expiry
 	queued  bool // it stood in from; else a full queue refused it
+	unsaved bool // its new place is in memory only: the journal keeps the old one
 	result  int  // index of Expire's answer to fill in; <0 none
 	action  Action
 }
@@ -110,12 +111,16 @@ func (s *step) send(d *deadLetter, at int, targets []*Queue, key string, body []
 		persistent = queue.Durable
 	}
 	g.props = p.Append(g.props[:0])
-	pos, err := s.b.store.PutMoved(store.Message{
-		Exchange: []byte(d.from.set.dlx), RoutingKey: []byte(key), Properties: g.props, Body: body,
-	}, durable && persistent != 0, len(targets))
+	m := store.Message{Exchange: []byte(d.from.set.dlx), RoutingKey: []byte(key), Properties: g.props, Body: body}
+	pos, err := s.b.store.PutMoved(m, durable && persistent != 0, len(targets))
 	if err != nil {
-		s.b.log.Error("dead letter could not be stored", zap.String("queue", d.from.name), zap.Error(err))
-		return
+		// Not even the reserve has room. The dead letter goes on in memory, and its
+		// original stays in the journal: a restart would dead-letter it again.
+		s.b.log.Error("dead letter is kept in memory only", zap.String("queue", d.from.name), zap.Error(err))
+		d.unsaved, persistent = true, 0
+		if pos, err = s.b.store.PutMoved(m, false, len(targets)); err != nil {
+			panic("broker: no memory for a dead letter: " + err.Error())
+		}
 	}
 	it := item{
 		message:  queue.Message{Pos: uint64(pos), Bytes: d.settled.Bytes, Flags: persistent | queue.Died | d.settled.Flags&queue.Hidden},
@@ -128,10 +133,12 @@ func (s *step) send(d *deadLetter, at int, targets []*Queue, key string, body []
 
 // settleMove journals a dead letter's move and reports it.
 func (s *step) settleMove(d *deadLetter, m *move) {
-	if d.queued {
+	if d.queued && !d.unsaved {
 		s.b.store.Moved(d.from.settleRecord(&d.settled), m.into)
 	} else {
 		s.b.store.Enqueued(m.into)
+	}
+	if !d.queued {
 		s.b.store.Release(store.Pos(d.settled.Pos))
 	}
 	m.into = m.into[:0]

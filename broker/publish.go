@@ -6,6 +6,10 @@ import (
 	"curfew/broker/store"
 )
 
+// ErrFull is what Add says of a persistent message while the disk is full: wait
+// for Gate to open.
+var ErrFull = store.ErrFull
+
 // Publication is one basic.publish with its content, as it came off the wire.
 // The slices may be reused after Add.
 type Publication struct {
@@ -32,7 +36,8 @@ func (vh *VHost) NewPublisher(user string) *Publisher {
 // Add checks and routes a message and copies it into the store; it enters its
 // queues at the next Flush. routed is false when it has none, and the message is
 // gone. Errors are those of basic.publish: 404 no exchange, 403 internal
-// exchange, 406 bad expiration, user-id or CC; then nothing was added.
+// exchange, 406 bad expiration, user-id or CC; or ErrFull, after which it may be
+// tried again. With an error nothing was added.
 func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	view, err := amqp.ViewProperties(m.Properties)
 	if err != nil {
@@ -51,18 +56,17 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 			return false, err
 		}
 	}
-	number := p.count
-	p.count++
 	counters := &p.vh.b.counters
-	counters.published.Add(1)
 	if len(queues) == 0 {
+		p.count++
+		counters.published.Add(1)
 		counters.unroutable.Add(1)
 		return false, nil
 	}
 	it := item{
 		message:   queue.Message{Bytes: uint32(len(m.Body))},
 		priority:  view.Priority,
-		ttlMillis: ttl, number: number, move: -1,
+		ttlMillis: ttl, number: p.count, move: -1,
 	}
 	if view.DeliveryMode == 2 {
 		it.message.Flags |= queue.Durable
@@ -70,7 +74,12 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	if carriesBCC(view.Headers) {
 		it.message.Flags |= queue.Hidden
 	}
-	return true, p.put(m, it, queues)
+	if err := p.put(m, it, queues); err != nil {
+		return false, err
+	}
+	p.count++
+	counters.published.Add(1)
+	return true, nil
 }
 
 // check is what RabbitMQ asks of the properties before it routes.

@@ -116,7 +116,7 @@ func (q *Queue) enter(s *step, it *item) {
 	entered := store.Enqueue{Queue: q.id, Seq: uint64(seq), Pos: store.Pos(m.Pos), ExpiresAt: m.ExpiresAt, Flags: uint8(m.Flags), Durable: m.Flags&queue.Durable != 0}
 	if it.move >= 0 {
 		s.grave.entered(it.move, entered)
-	} else if entered.Durable {
+	} else {
 		s.entered = append(s.entered, entered)
 	}
 }

@@ -13,6 +13,7 @@ import (
 // openStore opens the store and puts back what outlived the last run.
 func (b *Broker) openStore(o store.Options) error {
 	o.Relocate = b.relocate
+	o.OnFull = func(full bool) { b.gate.set(b.log, &b.gate.disk, full) }
 	s, recovery, err := store.Open(o)
 	if err != nil {
 		return fmt.Errorf("broker: open store: %w", err)

@@ -42,6 +42,8 @@ type connection struct {
 	readUntil time.Time          // when the read deadline was set last
 
 	cancelNotify bool // the client takes basic.cancel
+	takesBlocked bool // the client takes connection.blocked
+	published    bool // since hold was asked last
 	authClose    bool // the client takes connection.close for a failed login
 
 	channels   map[uint16]*channel
@@ -140,6 +142,12 @@ func (c *connection) read() error {
 			}
 		}
 		c.out.waitRoom()
+		if c.published {
+			c.published = false
+			if err := c.hold(); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -265,7 +273,7 @@ func (c *connection) flush() {
 func (c *connection) fail(id uint16, err error) error {
 	var e *amqp.Exception
 	if !errors.As(err, &e) {
-		if errors.Is(err, errEnd) {
+		if errors.Is(err, errEnd) || errors.Is(err, errStopping) {
 			return err
 		}
 		c.log.Error("internal error", zap.Error(err))

@@ -128,7 +128,8 @@ func (ch *channel) body(b []byte) error {
 func (ch *channel) publish(properties, body []byte) error {
 	p := &ch.content
 	p.stage = contentNone
-	routed, err := ch.publisher.Add(&broker.Publication{
+	ch.conn.published = true
+	routed, err := ch.addWhenRoom(&broker.Publication{
 		Exchange: p.exchange, RoutingKey: p.routingKey, Properties: properties, Body: body,
 	})
 	if err != nil {

@@ -60,6 +60,7 @@ func (s *Server) properties() amqp.Table {
 			"exchange_exchange_bindings":   true,
 			"basic.nack":                   true,
 			"consumer_cancel_notify":       true,
+			"connection.blocked":           true,
 			"per_consumer_qos":             true,
 			"authentication_failure_close": true,
 		},
@@ -112,6 +113,7 @@ func (c *connection) connectionMethod(f amqp.Frame) error {
 func (c *connection) login(m *amqp.ConnectionStartOk) error {
 	announced, _ := m.ClientProperties["capabilities"].(amqp.Table)
 	c.cancelNotify, _ = announced["consumer_cancel_notify"].(bool)
+	c.takesBlocked, _ = announced["connection.blocked"].(bool)
 	c.authClose, _ = announced["authentication_failure_close"].(bool)
 	user, password, ok := "", "", false
 	switch m.Mechanism {

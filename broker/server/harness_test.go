@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,15 +59,32 @@ type site struct {
 	l *pipes
 	b *broker.Broker
 	s *server.Server
+
+	memory atomic.Int64 // what the broker believes is in use, of memoryLimit
+}
+
+const memoryLimit = 1000
+
+// closeGate has the broker hold publishers back, or lets them go.
+func (x *site) closeGate(closed bool) {
+	x.memory.Store(0)
+	if closed {
+		x.memory.Store(memoryLimit + 1)
+	}
+	time.Sleep(time.Second)
 }
 
 // run gives fn a running server in virtual time and stops it afterwards.
 func run(t *testing.T, o server.Options, fn func(*site)) {
 	synctest.Test(t, func(t *testing.T) {
-		b, err := broker.New(broker.Options{Clock: func() int64 { return time.Now().UnixNano() }})
+		x := &site{t: t, l: &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}}
+		b, err := broker.New(broker.Options{
+			Clock:       func() int64 { return time.Now().UnixNano() },
+			MemoryLimit: memoryLimit, MemoryInUse: x.memory.Load,
+		})
 		require.NoError(t, err)
 		o.Broker = b
-		x := &site{t: t, b: b, s: server.New(o), l: &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}}
+		x.b, x.s = b, server.New(o)
 		ctx, stop := context.WithCancel(context.Background())
 		ended := make(chan error)
 		go func() { ended <- x.s.Serve(ctx, x.l) }()

@@ -33,10 +33,11 @@ type outbox struct {
 	starved []*broker.Consumer
 	drained sync.Cond
 	wake    chan struct{}
+	gone    chan struct{} // closed when dead
 }
 
 func (o *outbox) init() {
-	o.wake = make(chan struct{}, 1)
+	o.wake, o.gone = make(chan struct{}, 1), make(chan struct{})
 	o.drained.L = &o.mu
 }
 
@@ -96,6 +97,7 @@ func (o *outbox) kill() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.dead, o.buf = true, nil
+	close(o.gone)
 	o.drained.Broadcast()
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"curfew/broker"
@@ -42,6 +43,8 @@ type Server struct {
 
 	accepted, refused atomic.Uint64
 
+	stop chan struct{} // closed when the server begins to stop
+
 	mu       sync.Mutex
 	conns    map[*connection]struct{}
 	stopping bool
@@ -68,7 +71,7 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	return &Server{opts: o, log: o.Log.Named("server"), conns: map[*connection]struct{}{}}
+	return &Server{opts: o, log: o.Log.Named("server"), stop: make(chan struct{}), conns: map[*connection]struct{}{}}
 }
 
 // closeGrace is how long clients have to answer connection.close when the
@@ -142,6 +145,7 @@ func (s *Server) start(nc net.Conn) {
 func (s *Server) shutdown() {
 	s.mu.Lock()
 	s.stopping = true
+	close(s.stop)
 	for c := range s.conns {
 		c.forceClose(amqp.NewException(amqp.ConnectionForced, 0, 0,
 			"broker forced connection closure with reason 'shutdown'"))
@@ -169,4 +173,20 @@ func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.conns)
+}
+
+var (
+	connectionsDesc = prometheus.NewDesc("curfew_connections", "AMQP connections open.", nil, nil)
+	acceptedDesc    = prometheus.NewDesc("curfew_connections_accepted_total", "AMQP connections accepted.", nil, nil)
+	refusedDesc     = prometheus.NewDesc("curfew_connections_refused_total", "Connections refused for the limit or while stopping.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (s *Server) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(s, ch) }
+
+// Collect implements prometheus.Collector.
+func (s *Server) Collect(ch chan<- prometheus.Metric) {
+	ch <- prometheus.MustNewConstMetric(connectionsDesc, prometheus.GaugeValue, float64(s.Connections()))
+	ch <- prometheus.MustNewConstMetric(acceptedDesc, prometheus.CounterValue, float64(s.accepted.Load()))
+	ch <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(s.refused.Load()))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,8 +27,6 @@ type node struct {
 	server  *server.Server
 	redis   *redisstore.Store // nil: no Redis
 	monitor *monitor.Monitor  // nil: no monitor
-
-	diskFull atomic.Bool
 }
 
 // openNode recovers what is stored and makes the parts; nothing runs yet. close undoes it.
@@ -57,6 +54,9 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 		FrameMax: uint32(c.FrameMax), ChannelMax: uint16(c.ChannelMax), Heartbeat: c.Heartbeat.offered(),
 		MaxConnections: c.MaxConnections,
 	})
+	if err := metrics.Register(n.server); err != nil {
+		return n, fmt.Errorf("register the server's metrics: %w", err)
+	}
 	if c.Monitor {
 		err = n.openMonitor(c, metrics, log)
 	}
@@ -72,7 +72,6 @@ func (n *node) storeOptions(c *config, metrics prometheus.Registerer, log *zap.L
 	return store.Options{
 		Dir: c.DataDir, Sync: syncModes[c.StoreSync], Log: log,
 		OnSync: func(took time.Duration) { syncs.Observe(took.Seconds()) },
-		OnFull: n.diskFull.Store,
 		Progress: func(done, total int64) {
 			log.Info("recovering", zap.Int64("bytes", done), zap.Int64("of", total))
 		},
@@ -137,37 +136,11 @@ func (n *node) runMonitor(ctx context.Context) error {
 // watchStore ends with the store's error soon after the store has failed: what a failed write or sync
 // left behind is known only to a new start.
 func (n *node) watchStore(ctx context.Context) error {
-	if err := commitError(ctx, n.broker.Commit); err != nil {
+	select {
+	case err := <-n.broker.Failed():
 		return fmt.Errorf("the message store failed, start again to recover what was confirmed: %w", err)
-	}
-	return nil
-}
-
-// commitEvery is how soon a failed store is noticed when nobody publishes.
-const commitEvery = time.Second
-
-// commitError waits for a commit to fail; nil after ctx.
-func commitError(ctx context.Context, commit func(func(error))) error {
-	ticks := time.NewTicker(commitEvery)
-	defer ticks.Stop()
-	failed := make(chan error, 1)
-	note := func(err error) {
-		if err != nil {
-			select {
-			case failed <- err:
-			default:
-			}
-		}
-	}
-	for {
-		select {
-		case <-ticks.C:
-			commit(note)
-		case err := <-failed:
-			return err
-		case <-ctx.Done():
-			return nil
-		}
+	case <-ctx.Done():
+		return nil
 	}
 }
 
@@ -187,10 +160,10 @@ func (n *node) close() error {
 // least once a second.
 const tickLimit = 20 * time.Second
 
-// storeVitals: a full disk stops persistent publishes and nothing else.
+// storeVitals: full disk or memory stops publishes and nothing else.
 func (n *node) storeVitals() vitals {
-	if n.diskFull.Load() {
-		return vitals{Reasons: []string{"the disk is full: persistent messages are refused; free space or consume messages"}}
+	if reason, _ := n.broker.Gate(); reason != "" {
+		return vitals{Reasons: []string{"publishers are blocked, " + reason + ": make room or consume messages"}}
 	}
 	return vitals{}
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -12,7 +10,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -193,34 +190,6 @@ func TestServeLogFormats(t *testing.T) {
 		}
 		assert.Contains(t, p.stderr.String(), "stopped")
 	}
-}
-
-func TestAFailedStoreEndsTheProcess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		broken := errors.New("sync segment 7: input/output error")
-		begin := time.Now()
-		err := commitError(t.Context(), func(fn func(error)) {
-			if time.Since(begin) < 90*time.Minute {
-				fn(nil)
-			} else {
-				fn(broken)
-			}
-		})
-		assert.ErrorIs(t, err, broken)
-		assert.LessOrEqual(t, time.Since(begin), 90*time.Minute+commitEvery)
-
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		assert.NoError(t, commitError(ctx, func(fn func(error)) { fn(nil) }))
-	})
-}
-
-func TestStoreVitals(t *testing.T) {
-	var n node
-	assert.Equal(t, vitals{}, n.storeVitals())
-	n.diskFull.Store(true)
-	assert.Len(t, n.storeVitals().Reasons, 1)
-	assert.False(t, n.storeVitals().Dead)
 }
 
 func TestMonitorVitals(t *testing.T) {

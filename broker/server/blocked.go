@@ -1,0 +1,84 @@
+package server
+
+import (
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+)
+
+// errStopping ends a connection that is held back while the server stops.
+var errStopping = errors.New("server: stopping")
+
+// hold keeps a connection that publishes from being read while the broker's gate
+// is closed (RabbitMQ: Blocked Connection Notifications). Deliveries, heartbeats
+// and confirms go out meanwhile. Its error ends the connection.
+func (c *connection) hold() error {
+	told := false
+	for {
+		reason, changed := c.srv.opts.Broker.Gate()
+		if reason == "" {
+			break
+		}
+		if !told {
+			told = true
+			c.tellBlocked(reason)
+		}
+		select {
+		case <-changed:
+		case <-c.out.gone:
+			return errEnd
+		case <-c.srv.stop:
+			return errStopping
+		}
+	}
+	if told {
+		c.tellUnblocked()
+	}
+	return nil
+}
+
+func (c *connection) tellBlocked(reason string) {
+	c.log.Info("publisher is blocked", zap.String("reason", reason))
+	if c.takesBlocked {
+		c.out.send(0, &amqp.ConnectionBlocked{Reason: reason})
+	}
+}
+
+// tellUnblocked lets the client's silence while nothing was read count for
+// nothing.
+func (c *connection) tellUnblocked() {
+	if c.takesBlocked {
+		c.out.send(0, &amqp.ConnectionUnblocked{})
+	}
+	c.readUntil = time.Time{}
+}
+
+// fullRetry is how soon a publish that found the disk full is tried again when
+// the gate does not say so itself.
+const fullRetry = 100 * time.Millisecond
+
+// addWhenRoom adds a publish, waiting for as long as the disk is full.
+func (ch *channel) addWhenRoom(m *broker.Publication) (routed bool, err error) {
+	for {
+		routed, err = ch.publisher.Add(m)
+		if !errors.Is(err, broker.ErrFull) {
+			return routed, err
+		}
+		ch.conn.flush()
+		if err := ch.conn.hold(); err != nil {
+			return false, err
+		}
+		pause := time.NewTimer(fullRetry)
+		select {
+		case <-pause.C:
+		case <-ch.conn.out.gone:
+			return false, errEnd
+		case <-ch.conn.srv.stop:
+			return false, errStopping
+		}
+	}
+}
