@@ -54,6 +54,7 @@ func startBinary(t testing.TB, binary string, settings ...string) *curfew {
 	c.cmd.Env = environment(append(defaults, settings...))
 	c.cmd.Dir = t.TempDir()
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // an aborted test leaves nothing behind
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

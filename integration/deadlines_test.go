@@ -12,9 +12,11 @@ import (
 const (
 	hourLong     = "hour"
 	shortCount   = 1000
-	attempts     = 3 // for the percentile alone: see judge
 	lateAllowed  = 10 * time.Millisecond
 	lateQuantile = 0.99
+	attempts     = 3                    // for that percentile alone: see timely
+	noiseAllowed = 5 * time.Millisecond // of the machine itself, for a run to say anything about it
+	noisyRuns    = 7
 )
 
 var clients = []struct {
@@ -35,21 +37,35 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// deadlineRuns repeats a run whose 99th percentile was late, since the machine's scheduler is part of it. What a broker must never do
-// (lose, duplicate, fire early, touch the hour-long one) fails the first time.
 func deadlineRuns(t *testing.T, c client, broker *curfew) {
 	t.Helper()
-	for attempt := 1; ; attempt++ {
-		lateness := deadlineRun(t, c, broker, fmt.Sprintf("orders-%d", attempt), nil)
+	timely(t, func(attempt int) []time.Duration {
+		return deadlineRun(t, c, broker, fmt.Sprintf("orders-%d", attempt), nil)
+	})
+}
+
+// timely holds runs, which return their sorted lateness, to the percentile. A run that misses it is repeated as a whole, up to 3 times,
+// since the machine's scheduler is part of what is measured; a run beside which a bare timer was late as well does not count. What a
+// broker must never do (lose, duplicate, fire early, touch the hour-long message) fails the first time.
+func timely(t *testing.T, run func(attempt int) []time.Duration) {
+	t.Helper()
+	failed, noisy := 0, 0
+	for failed < attempts && noisy < noisyRuns {
+		machine := watchMachine()
+		lateness := run(failed + noisy)
+		noise := quantile(machine(), lateQuantile)
 		p99 := quantile(lateness, lateQuantile)
-		t.Logf("lateness p50 %v, p99 %v, max %v", quantile(lateness, 0.5), p99, lateness[len(lateness)-1])
-		if p99 <= lateAllowed || t.Failed() {
+		t.Logf("lateness p50 %v, p99 %v, max %v; a bare timer's p99 %v", quantile(lateness, 0.5), p99, lateness[len(lateness)-1], noise)
+		switch {
+		case p99 <= lateAllowed || t.Failed():
 			return
-		}
-		if attempt == attempts {
-			t.Fatalf("p99 was over %v in each of %d runs", lateAllowed, attempts)
+		case noise > noiseAllowed:
+			noisy++
+		default:
+			failed++
 		}
 	}
+	t.Errorf("p99 was over %v in %d runs, and in %d more on a machine too busy to tell", lateAllowed, failed, noisy)
 }
 
 // fault strikes when half of a run is published, and heals when all is.

@@ -11,6 +11,7 @@
 //	input_test.go      malformed, oversized and wrong input; imports_test.go which package may import which; image_test.go the image
 //
 // What is missing on the machine fails a test with the command that installs it; `make test` installs it beforehand.
+// Linux only: memory is read from /proc, and children end with their parent.
 //
 // Times. A run compares wall clocks of processes on one machine. "Never early" is checked against the instant just before publishing
 // and allows nothing; "late by" is counted from the instant the publisher had its confirm, and is judged by percentile, because the

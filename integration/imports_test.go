@@ -20,7 +20,7 @@ var rooms = map[string][]string{
 	"broker/queue":    {},
 	"broker/store":    {},
 	"broker":          {"broker/amqp", "broker/exchange", "broker/queue", "broker/store"},
-	"broker/server":   {"broker", "broker/amqp"},
+	"broker/server":   {"broker", "broker/amqp", "broker/queue"}, // of the queue only the identity of a message
 
 	"scheduler":             {},
 	"scheduler/memstore":    {"scheduler"},

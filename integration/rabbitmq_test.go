@@ -95,7 +95,7 @@ func (r *rabbitmq) command(env []string, name string, args ...string) *exec.Cmd 
 	cmd := exec.Command(name, args...)
 	cmd.Env = env
 	cmd.Stdout, cmd.Stderr = r.log, r.log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the node's helpers end with it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL} // the node's helpers end with it, and it with us
 	return cmd
 }
 

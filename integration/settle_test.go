@@ -17,7 +17,7 @@ const (
 	racePrefetch  = 300
 )
 
-// TestSettledOnce: consumers ack, return and fetch 100,000 messages around the very instant they are due, so that acks, lazy expiry and
+// TestSettledOnce: consumers ack and return 100,000 messages around the very instant they are due, so that acks, lazy expiry and
 // eager fires meet on the same messages, in a binary built with the race detector. Each message ends exactly once: acked, or
 // dead-lettered. A held message is its consumer's: its ack counts though the deadline has passed.
 func TestSettledOnce(t *testing.T) {
@@ -119,8 +119,8 @@ func (l *ledger) publish(c *curfew, queue string) {
 	}
 }
 
-// contend holds each delivery until within 3 ms of its deadline, on either side, and then acks it, or gives it back. Between deliveries
-// it fetches: that meets expired messages at the head.
+// contend holds each delivery until within 3 ms of its deadline, on either side, and then acks it, or gives it back. Its prefetch is full
+// most of the time, so that what is behind expires in the queue, eagerly or met by the next delivery.
 func (l *ledger) contend(c *curfew, queue string, seed uint64) {
 	ch := openChannel(l.t, dial(l.t, c.url))
 	check(l.t, ch.Qos(racePrefetch, 0, false))
