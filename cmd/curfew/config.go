@@ -31,7 +31,7 @@ type config struct {
 	StoreSync       string        `split_words:"true" default:"group" allow:"group|interval|never" desc:"when durable messages are synced to disk: before their confirm, within 100 ms, or when the system likes"`
 	RedisURL        redisURL      `split_words:"true" default:"" allow:"redis://, rediss://, unix://, redis-cluster:// or redis-sentinel://, or nothing" secret:"true" desc:"where the schedule of deadlines lives; empty: in the process"`
 	RedisShards     int           `split_words:"true" default:"4" allow:"1..1024" desc:"sorted sets the schedule is spread over"`
-	Monitor         bool          `split_words:"true" default:"true" allow:"true|false" desc:"fire deadlines when they come; false: messages expire only at the head of a queue"`
+	Monitor         bool          `split_words:"true" default:"true" allow:"true|false" desc:"fire deadlines when they come; false: messages expire only when a delivery or a get meets them"`
 	MissThreshold   time.Duration `split_words:"true" default:"1s" allow:"1ms..24h" desc:"a deadline fired later than this is reported as fired late"`
 	TTLPrecedence   string        `split_words:"true" default:"min" allow:"min|message" desc:"when queue and message both set a time to live: the lower counts, or the message's own"`
 	Unroutable      string        `split_words:"true" default:"park" allow:"park|drop" desc:"what becomes of a dead letter that its exchange routes nowhere: kept in curfew.undeliverable, or lost"`
@@ -43,6 +43,7 @@ type config struct {
 	ChannelMax      int           `split_words:"true" default:"2047" allow:"1..65535" desc:"channels per connection"`
 	Heartbeat       seconds       `split_words:"true" default:"60s" allow:"whole seconds from 0s to 18h" desc:"heartbeat offered to clients; 0s: none"`
 	MaxMessageSize  byteSize      `split_words:"true" default:"16MiB" allow:"1KiB..512MiB" desc:"largest message body"`
+	MemoryLimit     memoryLimit   `split_words:"true" default:"60%" allow:"1% to 90%, or a size of 64MiB or more" desc:"memory above which publishers wait, page cache not counted; a share is of the container's or machine's memory"`
 	MaxConnections  int           `split_words:"true" default:"1024" allow:"1..1000000" desc:"AMQP connections open at once"`
 	LogLevel        string        `split_words:"true" default:"info" allow:"debug|info|warn|error" desc:"least severe level that is logged"`
 	LogFormat       string        `split_words:"true" default:"auto" allow:"auto|console|json" desc:"auto: console on a terminal, else json"`

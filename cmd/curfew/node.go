@@ -39,7 +39,7 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 		}
 	}()
 	n.broker, err = broker.New(broker.Options{
-		Store: n.storeOptions(c, metrics, log), MaxMessageBytes: int(c.MaxMessageSize), Log: log,
+		Store: n.storeOptions(c, metrics, log), MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.bytes(), Log: log,
 		TTLPrecedence: precedences[c.TTLPrecedence], Unroutable: unroutables[c.Unroutable],
 	})
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
 	"curfew/scheduler/redisstore"
 )
 
@@ -63,6 +65,50 @@ func (b byteSize) String() string {
 		}
 	}
 	return strconv.FormatInt(int64(b), 10)
+}
+
+// memoryLimit is an amount of memory, or a share of what there is.
+type memoryLimit struct {
+	percent uint64 // of the container's or the machine's; 0: size counts
+	size    byteSize
+}
+
+const minMemoryLimit = 64 << 20
+
+func (m *memoryLimit) UnmarshalText(text []byte) error {
+	*m = memoryLimit{}
+	if digits, ok := strings.CutSuffix(string(text), "%"); ok {
+		percent, err := strconv.ParseUint(digits, 10, 8)
+		if err != nil || percent < 1 || percent > 90 {
+			return errValue
+		}
+		m.percent = percent
+		return nil
+	}
+	if err := m.size.UnmarshalText(text); err != nil || m.size < minMemoryLimit {
+		return errValue
+	}
+	return nil
+}
+
+func (m memoryLimit) String() string {
+	if m.percent > 0 {
+		return fmt.Sprintf("%d%%", m.percent)
+	}
+	return m.size.String()
+}
+
+// bytes resolves a share; it is 0, no limit, where the amount of memory cannot be
+// found out.
+func (m memoryLimit) bytes() int64 {
+	if m.percent == 0 {
+		return int64(m.size)
+	}
+	all, err := memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)()
+	if err != nil {
+		return 0
+	}
+	return int64(all / 100 * m.percent)
 }
 
 // seconds is a duration of whole seconds that fits AMQP's 16 bits.
