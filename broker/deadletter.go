@@ -1,8 +1,6 @@
 package broker
 
 import (
-	"sync"
-
 	"go.uber.org/zap"
 
 	"curfew/broker/amqp"
@@ -83,7 +81,7 @@ func (s *step) inter(d *deadLetter, at int) {
 	targets, routed := s.targets(q, keys)
 	if cut := withoutCycles(targets, deaths); len(cut) < len(targets) {
 		counters.cycles.Add(uint64(len(targets) - len(cut)))
-		logCycle(s.b.log, q)
+		q.tellCycle()
 		targets = cut
 	}
 	if !routed {
@@ -193,12 +191,10 @@ func (s *step) park(d *deadLetter) []*Queue {
 	return append(s.grave.targets[:0], q)
 }
 
-// cyclesLogged remembers which queues' cycles were told, once each.
-var cyclesLogged sync.Map
-
-func logCycle(log *zap.Logger, q *Queue) {
-	if _, told := cyclesLogged.LoadOrStore(q.id, struct{}{}); !told {
-		log.Warn("dead-letter cycle without a rejection: messages that come back to a queue they died in are dropped",
+// tellCycle logs the queue's first cycle.
+func (q *Queue) tellCycle() {
+	if !q.cycleTold.Swap(true) {
+		q.vh.b.log.Warn("dead-letter cycle without a rejection: messages that come back to a queue they died in are dropped",
 			zap.String("vhost", q.vh.name), zap.String("queue", q.name), zap.String("dead_letter_exchange", q.set.dlx))
 	}
 }

@@ -106,7 +106,10 @@ func (vh *VHost) addQueue(q *Queue) error {
 		}
 		vh.queues[q.name] = q
 		if q.owner != nil {
-			vh.owned[q.owner] = append(vh.owned[q.owner], q)
+			if vh.owned[q.owner] == nil {
+				vh.owned[q.owner] = map[*Queue]struct{}{}
+			}
+			vh.owned[q.owner][q] = struct{}{}
 		}
 		vh.b.addQueueID(q)
 		vh.changed(q.durable())
@@ -174,6 +177,7 @@ func (vh *VHost) forget(q *Queue) {
 		if vh.queues[q.name] == q {
 			delete(vh.queues, q.name)
 		}
+		delete(vh.owned[q.owner], q)
 		vh.unbindQueue(q)
 		vh.b.dropQueueID(q)
 		vh.changed(q.durable())
@@ -190,7 +194,7 @@ func (vh *VHost) Release(owner Owner) {
 	owned := vh.owned[owner]
 	delete(vh.owned, owner)
 	vh.mu.Unlock()
-	for _, q := range owned {
+	for q := range owned {
 		vh.remove(q, func() error { return nil })
 	}
 }

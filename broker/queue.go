@@ -2,6 +2,7 @@ package broker
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"curfew/broker/amqp"
 	"curfew/broker/queue"
@@ -21,6 +22,8 @@ type Queue struct {
 	declared QueueDeclare
 	owner    Owner // of an exclusive queue
 	set      settings
+
+	cycleTold atomic.Bool
 
 	mu        sync.Mutex
 	core      *queue.Queue

@@ -20,12 +20,12 @@ type VHost struct {
 	mu        sync.RWMutex
 	exchanges map[string]*Exchange
 	queues    map[string]*Queue
-	owned     map[Owner][]*Queue // exclusive queues, by connection
-	unsaved   bool               // durable definitions changed under the present lock
+	owned     map[Owner]map[*Queue]struct{} // exclusive queues, by connection
+	unsaved   bool                          // durable definitions changed under the present lock
 }
 
 func newVHost(b *Broker, name string) *VHost {
-	vh := &VHost{b: b, name: name, exchanges: map[string]*Exchange{}, queues: map[string]*Queue{}, owned: map[Owner][]*Queue{}}
+	vh := &VHost{b: b, name: name, exchanges: map[string]*Exchange{}, queues: map[string]*Queue{}, owned: map[Owner]map[*Queue]struct{}{}}
 	for name, kind := range predeclared {
 		vh.exchanges[name] = newExchange(name, kind, ExchangeDeclare{Durable: true})
 	}
