@@ -8,7 +8,8 @@ import "context"
 //
 // All methods are safe for concurrent use and keep none of the slices handed in.
 // After an error nothing, a part or all of the call may have been done; every call
-// may be repeated.
+// may be repeated. An instant out of range is refused with an error that wraps
+// ErrInstant.
 type Store interface {
 	// Apply puts add at their deadlines, also those that stand elsewhere, and
 	// removes remove; a shadow in both is removed. Shadows present or absent
@@ -20,14 +21,14 @@ type Store interface {
 	// one queue come in order of score, then deadline, then seq; other queues may
 	// stand between them.
 	//
-	// next is when to claim again: no shadow left has a lower score. It counts
-	// claimed ones with their lease's end, may be <= until when there is more to
-	// claim, and is 0 when the store is empty. A store may name an earlier instant
-	// than its lowest score, never a later one.
+	// next is when to claim again: the lowest score in the store, which is <= until
+	// when there is more to claim, or where a lease ends; 0 when the store is empty.
+	//
+	// With an error, claimed holds what was leased for certain, and next is nothing.
 	Claim(ctx context.Context, until int64, max int, leaseUntil int64, out []Shadow) (claimed []Shadow, next int64, err error)
 
-	// Settle removes done, and moves later to their At; a shadow that is not
-	// present stays so.
+	// Settle removes done, and then moves later to their At, claimed or not; a shadow
+	// that is not present stays so.
 	Settle(ctx context.Context, done []Shadow, later []Later) error
 
 	// Len counts the shadows, claimed ones included.

@@ -57,8 +57,8 @@ return {lowest[2] or '', table.concat(ours)}
 `, scheduler.TextLen))
 
 // Claim implements scheduler.Store. It asks all shards at once, each for its share
-// of max, and again those that have more due. After Begin it also renews the
-// ownership in time, and its error wraps ErrEpoch once a shard is not the one begun.
+// of max, and again those that have more due. After Begin its error wraps ErrEpoch
+// once a shard is not the one begun.
 func (s *Store) Claim(ctx context.Context, until int64, max int, leaseUntil int64, out []scheduler.Shadow) (claimed []scheduler.Shadow, next int64, err error) {
 	if leaseUntil <= until {
 		return out, 0, fmt.Errorf("redisstore: claim until %d with a lease that ends at %d", until, leaseUntil)
@@ -67,18 +67,15 @@ func (s *Store) Claim(ctx context.Context, until int64, max int, leaseUntil int6
 	if err != nil {
 		return out, 0, err
 	}
-	epoch, err := s.keepOwnership(ctx)
-	if err != nil {
-		return out, 0, err
-	}
-	c := claim{store: s, until: until, lease: string(lease), epoch: epoch, out: out, next: make([]int64, len(s.due))}
+	epoch, _ := s.begun()
+	c := claim{store: s, until: until, lease: string(lease), epoch: epoch, left: max, out: out, next: make([]int64, len(s.due))}
 	ask := make([]int, len(s.due)) // from another shard each time, so that none is always the last
 	for i, turn := 0, int(s.turn.Add(1)); i < len(ask); i++ {
 		ask[i] = (turn + i) % len(ask)
 	}
-	for left := max; len(ask) > 0 && err == nil; left = max - (len(c.out) - len(out)) {
-		err = c.round(ctx, ask, left)
-		ask = c.unfinished(ask, max-(len(c.out)-len(out)))
+	for err == nil && len(ask) > 0 {
+		err = c.round(ctx, ask)
+		ask = c.unfinished(ask)
 	}
 	s.discard(ctx, c.alien)
 	return c.out, c.earliest(), err
@@ -90,23 +87,24 @@ type claim struct {
 	until int64
 	lease string
 	epoch string
+	left  int // how many more to claim
 	out   []scheduler.Shadow
 	next  []int64 // lowest score left in each shard, 0 for none
 	alien []alien
 }
 
-// round claims left shadows, shared out among the shards to ask.
-func (c *claim) round(ctx context.Context, ask []int, left int) error {
-	until := strconv.FormatInt(c.until, 10)
-	quota := func(i int) int {
-		share := left / len(ask)
+// round claims what is left to claim, shared out among the shards to ask.
+func (c *claim) round(ctx context.Context, ask []int) error {
+	until, left := strconv.FormatInt(c.until, 10), max(c.left, 0)
+	share := func(i int) int {
+		n := left / len(ask)
 		if i < left%len(ask) {
-			share++
+			n++
 		}
-		return min(share, scriptMax)
+		return min(n, scriptMax)
 	}
 	replies, err := c.store.run(ctx, "claim", claimScript, ask, func(i int) []any {
-		return []any{until, quota(i), c.lease, c.epoch}
+		return []any{until, share(i), c.lease, c.epoch}
 	})
 	for i, reply := range replies {
 		if reply != nil {
@@ -130,15 +128,17 @@ func (c *claim) take(shard int, reply []string) (err error) {
 			continue
 		}
 		c.out = append(c.out, shadow)
+		c.left--
 	}
 	return nil
 }
 
-// unfinished keeps, in place, the shards that have more due, at most left of them.
-func (c *claim) unfinished(asked []int, left int) []int {
+// unfinished keeps, in place, the shards that have more due, as many as there are
+// left to claim.
+func (c *claim) unfinished(asked []int) []int {
 	more := asked[:0]
 	for _, shard := range asked {
-		if c.next[shard] != 0 && c.next[shard] <= c.until && len(more) < left {
+		if c.next[shard] != 0 && c.next[shard] <= c.until && len(more) < c.left {
 			more = append(more, shard)
 		}
 	}

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 )
 
 // Options of a Store. URL is required.
@@ -40,14 +38,9 @@ type Options struct {
 
 const defaultShards = 4
 
-// silence keeps go-redis from writing to stderr, dial by dial, what its calls return
-// as errors as well. It has one logger for the whole process.
-var silence = sync.OnceFunc(logging.Disable)
-
 // Open makes a Store. It does not connect, so Redis may be away; the error says
 // what is wrong with the options and never repeats a password.
 func Open(o Options) (*Store, error) {
-	silence()
 	client, err := newClient(o.URL)
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: REDIS_URL: %w", err)

@@ -3,15 +3,14 @@ package redisstore
 import (
 	"context"
 	"crypto/rand"
-	"errors"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// OwnerLease is how long an owner that renews nothing keeps others out;
-// RefreshEvery is how often Claim renews, and how often to call Refresh where
-// nothing is claimed.
+// OwnerLease is how long an owner that calls neither Refresh nor Epoch any more keeps
+// others out; RefreshEvery is how often to call one of them.
 const (
 	OwnerLease   = 10 * time.Second
 	RefreshEvery = 3 * time.Second
@@ -86,9 +85,7 @@ func (s *Store) Begin(ctx context.Context) error {
 		return err
 	}
 	epoch, all := epochPrefix+rand.Text(), s.allShards()
-	s.mu.Lock()
-	s.epoch = "" // claims meanwhile would miss the old one
-	s.mu.Unlock()
+	s.setBegun("", nil) // claims meanwhile would miss the old one
 	replies, err := s.run(ctx, "begin", beginScript, all, func(int) []any { return []any{epoch} })
 	if err != nil {
 		return err
@@ -97,9 +94,7 @@ func (s *Store) Begin(ctx context.Context) error {
 	for shard, reply := range replies {
 		runs[shard] = reply[0]
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.epoch, s.runs = epoch, runs
+	s.setBegun(epoch, runs)
 	return nil
 }
 
@@ -108,9 +103,7 @@ func (s *Store) Begin(ctx context.Context) error {
 // which may have lost the last writes. It also renews the ownership as Refresh
 // does; ok is false without Begin, and with any error.
 func (s *Store) Epoch(ctx context.Context) (ok bool, err error) {
-	s.mu.Lock()
-	epoch, runs := s.epoch, s.runs
-	s.mu.Unlock()
+	epoch, runs := s.begun()
 	if epoch == "" {
 		return false, nil
 	}
@@ -129,12 +122,26 @@ func (s *Store) Epoch(ctx context.Context) (ok bool, err error) {
 	return true, nil
 }
 
+// begun returns the epoch of the last Begin, "" without one, and the server processes
+// it found.
+func (s *Store) begun() (epoch string, runs []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.epoch, s.runs
+}
+
+func (s *Store) setBegun(epoch string, runs []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epoch, s.runs = epoch, runs
+}
+
 // Refresh renews the ownership for OwnerLease, or takes it if nobody has it. The
 // error wraps ErrOwned when another process has it.
 func (s *Store) Refresh(ctx context.Context) error {
 	owner, err := ownScript.Run(ctx, s.client, []string{s.ownerKey}, s.owner, OwnerLease.Milliseconds()).Text()
 	if redis.HasErrorPrefix(err, "WRONGTYPE") {
-		return errors.Join(errors.New("redisstore: own: key "+s.ownerKey+" is not a string: delete it"), err)
+		return fmt.Errorf("redisstore: own: key %s is not a string: delete it: %w", s.ownerKey, err)
 	}
 	if err != nil {
 		return explain("own", s.ownerKey, err)
@@ -142,20 +149,5 @@ func (s *Store) Refresh(ctx context.Context) error {
 	if owner != s.owner {
 		return s.errOwned(owner)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.renewed = time.Now()
 	return nil
-}
-
-// keepOwnership returns the epoch, "" before Begin, and renews the ownership if it
-// is time to.
-func (s *Store) keepOwnership(ctx context.Context) (epoch string, err error) {
-	s.mu.Lock()
-	epoch, renewed := s.epoch, s.renewed
-	s.mu.Unlock()
-	if epoch == "" || time.Since(renewed) < RefreshEvery {
-		return epoch, nil
-	}
-	return epoch, s.Refresh(ctx)
 }

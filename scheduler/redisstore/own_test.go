@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,15 +43,19 @@ func TestOwnerThatSleptIsSucceeded(t *testing.T) {
 	requireEpoch(t, second, true)
 }
 
-func TestClaimRenewsTheOwnership(t *testing.T) {
-	server := storetest.StartRedis(t)
+func TestRefreshRenewsTheOwnership(t *testing.T) {
+	ctx, server := context.Background(), storetest.StartRedis(t)
 	s := openStore(t, Options{URL: server.URL})
+	left := func() int64 { return server.Do("PTTL", s.ownerKey).(int64) }
 	server.Do("PEXPIRE", s.ownerKey, 5_000)
-	require.NoError(t, claimOne(s))
-	require.LessOrEqual(t, server.Do("PTTL", s.ownerKey), int64(5_000), "it is not time yet")
-	s.renewed = time.Now().Add(-RefreshEvery)
-	require.NoError(t, claimOne(s))
-	require.Greater(t, server.Do("PTTL", s.ownerKey), int64(5_000))
+	require.NoError(t, s.Refresh(ctx))
+	require.Greater(t, left(), int64(5_000))
+	server.Do("PEXPIRE", s.ownerKey, 5_000)
+	requireEpoch(t, s, true)
+	require.Greater(t, left(), int64(5_000))
+	server.Do("DEL", s.ownerKey)
+	require.NoError(t, s.Refresh(ctx))
+	require.Greater(t, left(), int64(5_000), "nobody else took it")
 }
 
 func claimOne(s *Store) error {

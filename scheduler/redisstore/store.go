@@ -22,10 +22,9 @@ type Store struct {
 	owner    string // names this Store in ownerKey
 	turn     atomic.Uint32
 
-	mu      sync.Mutex
-	epoch   string    // member that marks the shards as begun by us; "" before Begin
-	runs    []string  // server process each shard was begun on
-	renewed time.Time // when the ownership was
+	mu    sync.Mutex
+	epoch string   // member that marks the shards as begun by us; "" before Begin
+	runs  []string // server process each shard was begun on
 }
 
 var _ scheduler.Store = (*Store)(nil)
