@@ -4,6 +4,7 @@
 //	curfew demo         the story in ten seconds: deadlines that fire with nobody consuming
 //	curfew config       every variable, its default, its value and what it means
 //	curfew healthcheck  ask a running one whether it is ready
+//	curfew store        inspect or verify a message store that is not in use
 //	curfew version
 //
 // It is wiring only: what it starts is broker/store, broker, broker/server, monitor and the ops

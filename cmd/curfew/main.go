@@ -60,6 +60,7 @@ func rootCommand() *cobra.Command {
 	for _, cmd := range root.Commands() {
 		cmd.Args = noArguments
 	}
+	root.AddCommand(storeCommand())
 	return root
 }
 

@@ -45,6 +45,8 @@ func TestWrongCommandLines(t *testing.T) {
 		`unknown command "srve"`:     {"srve"},
 		"unknown flag: --port":       {"serve", "--port", "1"},
 		`version takes no arguments`: {"version", "now"},
+		`unknown command "check"`:    {"store", "check"},
+		"store verify takes one":     {"store", "verify", "a", "b"},
 		"unknown flag: --json":       {"--json"},
 	} {
 		code, _, errOut := runCommand(t, args...)
