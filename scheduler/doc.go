@@ -44,8 +44,8 @@
 // A Store has no clock. The claimer says until when it claims, by the clock of the
 // primary, since that clock stamped the deadlines and will judge them: claimed by
 // another one that is ahead, shadows would only be turned away, and by one behind
-// they would fire late. Instants are whole ms; who sleeps until one rounds up, as
-// Alarm does. Late is allowed, early never.
+// they would fire late. Instants are whole ms; who sleeps until one rounds up: late is
+// allowed, early never.
 //
 // # Left to others
 //

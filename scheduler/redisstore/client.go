@@ -35,6 +35,22 @@ func newClient(text string) (redis.UniversalClient, error) {
 		text = "redis://" + text
 	}
 	scheme, rest, _ := strings.Cut(text, "://")
+	client, err := newClientOf(scheme, rest)
+	if err != nil && mayQuoteSecret(rest, err) {
+		return nil, errURL
+	}
+	return client, err
+}
+
+// mayQuoteSecret says that an error may repeat a part of a password: it quotes the
+// URL, or a separator in the password made the rest of it look like a path or query.
+func mayQuoteSecret(rest string, err error) bool {
+	_, quotes := errors.AsType[*url.Error](err)
+	separator := strings.IndexAny(rest, "/?#")
+	return quotes || separator >= 0 && strings.Contains(rest[separator:], "@")
+}
+
+func newClientOf(scheme, rest string) (redis.UniversalClient, error) {
 	if scheme == "unix" {
 		path, query, err := withSettings(rest)
 		if err != nil {
@@ -115,7 +131,7 @@ func withPort(host, port string) (string, error) {
 func newSimpleClient(text string) (redis.UniversalClient, error) {
 	o, err := redis.ParseURL(text)
 	if err != nil {
-		return nil, hideURL(err)
+		return nil, err
 	}
 	o.MaintNotificationsConfig = noNotices()
 	o.DialerRetries, o.ContextTimeoutEnabled = 1, true
@@ -125,7 +141,7 @@ func newSimpleClient(text string) (redis.UniversalClient, error) {
 func newClusterClient(text string) (redis.UniversalClient, error) {
 	o, err := redis.ParseClusterURL(text)
 	if err != nil {
-		return nil, hideURL(err)
+		return nil, err
 	}
 	o.MaintNotificationsConfig = noNotices()
 	o.DialerRetries, o.ContextTimeoutEnabled = 1, true
@@ -135,20 +151,13 @@ func newClusterClient(text string) (redis.UniversalClient, error) {
 func newFailoverClient(text string) (redis.UniversalClient, error) {
 	o, err := redis.ParseFailoverURL(text)
 	if err != nil {
-		return nil, hideURL(err)
+		return nil, err
 	}
 	if o.MasterName == "" {
 		return nil, errors.New("of Sentinel needs ?master_name=")
 	}
 	o.DialerRetries, o.ContextTimeoutEnabled = 1, true
 	return redis.NewFailoverClient(o), nil
-}
-
-func hideURL(err error) error {
-	if _, quotes := errors.AsType[*url.Error](err); quotes {
-		return errURL
-	}
-	return err
 }
 
 // noNotices keeps go-redis from asking each connection for Redis Enterprise's

@@ -47,13 +47,16 @@ func TestURLs(t *testing.T) {
 func TestBadURLs(t *testing.T) {
 	for _, text := range []string{
 		"", "http://host", "redis-cluster-x://host", "redis://host:port", "redis://u:secret#x@host", "redis://u:secret@host/x",
-		"redis://u:secret/x@host", "redis://host?unknown=1", "redis-sentinel://host", "redis://host?%zz=secret", "redis://a,b:secret:1",
+		"redis://u:secret/x@host", "redis://host?unknown=1", "redis-sentinel://host", "redis://host?%zz=secret", "redis://u:1/secret@host",
+		"redis://u:p?secret@host", "redis://u:1?max_retries=secret@host", "unix://u:p/secret@/run/x?y=z", "redis://a,b:secret:1",
 	} {
 		_, err := Open(Options{URL: text})
 		require.Error(t, err, text)
 		require.NotContains(t, err.Error(), "secret")
 	}
-	_, err := Open(Options{URL: "redis://host", Instance: "a}b"})
+	_, err := Open(Options{URL: "redis://host?unknown=1"})
+	require.ErrorContains(t, err, "unknown", "what cannot be a secret is said")
+	_, err = Open(Options{URL: "redis://host", Instance: "a}b"})
 	require.Error(t, err)
 	_, err = Open(Options{URL: "redis://host", Shards: -1})
 	require.Error(t, err)

@@ -2,8 +2,12 @@ package redisstore
 
 import (
 	"context"
+	"net"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"curfew/scheduler"
@@ -154,4 +158,31 @@ func TestTwoClaimers(t *testing.T) {
 		}()
 	}
 	require.ElementsMatch(t, all, append(<-claimed, <-claimed...))
+}
+
+// A replica that did not get the last writes is promoted: the mark is there, but the
+// server is another.
+func TestEpochTellsAFailover(t *testing.T) {
+	ctx := context.Background()
+	master, replica := storetest.StartRedis(t), storetest.StartRedis(t)
+	var addr atomic.Value
+	addr.Store(master.Addr)
+	client := redis.NewClient(&redis.Options{Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, addr.Load().(string))
+	}})
+	s := newStore(client, Options{Instance: "x", Shards: 1, Now: func() int64 { return startAt }})
+	t.Cleanup(func() { _ = s.Close() })
+	require.NoError(t, s.Begin(ctx))
+	replica.Do("REPLICAOF", "127.0.0.1", master.Port())
+	require.Eventually(t, func() bool { return replica.Do("ZCARD", s.due[0]) == int64(1) }, 10*time.Second, 10*time.Millisecond)
+	replica.Do("REPLICAOF", "NO", "ONE")
+	require.NoError(t, s.Apply(ctx, row(100), nil))
+	requireEpoch(t, s, true)
+
+	addr.Store(replica.Addr)
+	master.Kill()
+	require.Eventually(t, func() bool { _, err := s.Len(ctx); return err == nil }, 10*time.Second, 10*time.Millisecond)
+	requireEpoch(t, s, false)
+	require.NoError(t, s.Begin(ctx))
+	requireEpoch(t, s, true)
 }
