@@ -124,8 +124,7 @@ func TestFull(t *testing.T) {
 
 func TestRightsRevoked(t *testing.T) {
 	server := storetest.StartRedis(t)
-	server.Do(append([]any{"ACL", "SETUSER", "curfew", "on", ">secret"}, words(aclRule)...)...)
-	s := openStore(t, Options{URL: strings.Replace(server.URL, "redis://", "redis://curfew:secret@", 1)})
+	s := openStore(t, Options{URL: limit(server, aclRule)})
 	server.Do("ACL", "SETUSER", "curfew", "-zadd")
 	require.ErrorContains(t, s.Apply(context.Background(), row(1), nil), "lacks a right")
 	server.Do("ACL", "SETUSER", "curfew", "-evalsha", "-eval")
@@ -228,7 +227,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestCheckOfACluster(t *testing.T) {
-	s := openOnly(t, Options{URL: startCluster(t)})
+	s := openOnly(t, Options{URL: "redis-cluster://" + startCluster(t).Addr})
 	status, err := s.Check(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, "noeviction", status.MaxmemoryPolicy)

@@ -19,17 +19,28 @@ import (
 const aclRule = "resetkeys ~{curfew:* -@all +hello +auth +ping +select +info +time +config|get " +
 	"+zadd +zrem +zrange +zcount +zscore +zscan +get +set +pexpire +eval +evalsha"
 
+// aclCluster is what a cluster needs besides.
+const aclCluster = " +cluster|slots +cluster|shards +command"
+
+// limit adds a user of these rights only, and returns the URL for it.
+func limit(server *storetest.Redis, rule string) (url string) {
+	args := []any{"ACL", "SETUSER", "curfew", "on", ">secret"}
+	for _, word := range strings.Fields(rule) {
+		args = append(args, word)
+	}
+	server.Do(args...)
+	return strings.Replace(server.URL, "redis://", "redis://curfew:secret@", 1)
+}
+
 func TestStore(t *testing.T) {
 	server := storetest.StartRedis(t)
-	acl := append([]any{"ACL", "SETUSER", "curfew", "on", ">secret"}, words(aclRule)...)
-	server.Do(acl...)
-	limited := strings.Replace(server.URL, "redis://", "redis://curfew:secret@", 1)
+	cluster := limit(startCluster(t), aclRule+aclCluster)
 	for name, o := range map[string]Options{
 		"four shards":   {URL: server.URL},
 		"one shard":     {URL: server.URL, Shards: 1},
 		"many shards":   {URL: server.URL, Shards: 13},
-		"least rights":  {URL: limited},
-		"a cluster":     {URL: startCluster(t)},
+		"least rights":  {URL: limit(server, aclRule)},
+		"a cluster":     {URL: strings.Replace(cluster, "redis", "redis-cluster", 1)},
 		"by its socket": {URL: startOnSocket(t)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,16 +55,9 @@ func TestStore(t *testing.T) {
 	}
 }
 
-func words(text string) (all []any) {
-	for _, word := range strings.Fields(text) {
-		all = append(all, word)
-	}
-	return all
-}
-
 // startCluster starts a Redis Cluster of one node, which refuses what would not work
 // on several.
-func startCluster(t *testing.T) (url string) {
+func startCluster(t *testing.T) *storetest.Redis {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -65,7 +69,7 @@ func startCluster(t *testing.T) (url string) {
 		info, _ := server.Do("CLUSTER", "INFO").(string)
 		return strings.Contains(info, "cluster_state:ok")
 	}, 10*time.Second, 10*time.Millisecond)
-	return "redis-cluster://" + server.Addr
+	return server
 }
 
 func startOnSocket(t *testing.T) (url string) {
