@@ -2,6 +2,7 @@ package broker
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -40,7 +41,7 @@ const DefaultMaxMessageBytes = 16 << 20
 // RabbitMQ's rules.
 type Options struct {
 	Store           store.Options // with Dir "": memory only. Relocate and OnFull are the broker's
-	Clock           Clock         // nil: NewClock()
+	Clock           Clock         // nil: the clock of the last run, or NewClock()
 	TTLPrecedence   Precedence
 	Unroutable      Unroutable
 	MaxMessageBytes int          // of one body; 0: DefaultMaxMessageBytes
@@ -67,8 +68,8 @@ type Broker struct {
 	quit  chan struct{} // closed by Close
 	ended sync.WaitGroup
 
-	recovered chan struct{} // closed when the queues of the last run are back
-	restored  int           // their messages
+	recovered atomic.Bool // the queues of the last run are back
+	restored  int         // their messages
 
 	mu     sync.RWMutex
 	vhosts map[string]*VHost
@@ -78,7 +79,8 @@ type Broker struct {
 // New makes a broker with the virtual host "/" and what the store's directory
 // holds of the last run. It returns when all of that is back.
 func New(o Options) (*Broker, error) {
-	if o.Clock == nil {
+	ownClock := o.Clock == nil
+	if ownClock {
 		o.Clock = NewClock()
 	}
 	if o.MaxMessageBytes == 0 {
@@ -89,7 +91,7 @@ func New(o Options) (*Broker, error) {
 	}
 	b := &Broker{
 		opts: o, durable: o.Store.Dir != "", clock: o.Clock, log: o.Log.Named("broker"),
-		vhosts: map[string]*VHost{}, byID: map[uint64]*Queue{}, recovered: make(chan struct{}),
+		vhosts: map[string]*VHost{}, byID: map[uint64]*Queue{},
 	}
 	b.feed.init()
 	b.gate.changed, b.quit = make(chan struct{}), make(chan struct{})
@@ -104,10 +106,11 @@ func New(o Options) (*Broker, error) {
 	if o.Store.Log == nil {
 		o.Store.Log = o.Log
 	}
-	if err := b.openStore(o.Store); err != nil {
+	if err := b.openStore(o.Store, ownClock); err != nil {
 		b.stop()
 		return nil, err
 	}
+	b.ended.Go(b.idle.run)
 	return b, nil
 }
 
@@ -119,7 +122,6 @@ func (b *Broker) Close() error {
 }
 
 func (b *Broker) stop() {
-	b.idle.stop()
 	close(b.quit)
 	b.ended.Wait()
 }

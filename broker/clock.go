@@ -7,14 +7,17 @@ import "time"
 // goroutine.
 type Clock func() int64
 
-// NewClock returns the clock of a running process: the wall clock read once, at
-// the call, and from then on carried by the time the machine has been up,
-// suspend included. Stepping the wall clock therefore neither expires a message
-// early nor keeps it alive; a process that outlives a large step shows Unix
-// times that are off by it until it restarts.
-func NewClock() Clock {
-	wall, up := time.Now().UnixNano(), uptime()
-	return func() int64 { return wall + int64(uptime()-up) }
+// NewClock returns the clock of a process that keeps nothing: the wall clock read
+// once, at the call, and from then on carried by the time the machine has been
+// up, suspend included. Stepping the wall clock therefore neither expires a
+// message early nor keeps it alive; a process that outlives a large step shows
+// Unix times that are off by it until it restarts. A broker with a data directory
+// continues the clock of its last run instead, see timeline.
+func NewClock() Clock { return carried(time.Now().UnixNano() - uptime().Nanoseconds()) }
+
+// carried is the clock that shows the machine's uptime plus an offset.
+func carried(offset int64) Clock {
+	return func() int64 { return offset + uptime().Nanoseconds() }
 }
 
 // nowAt is the present instant in Unix ms, rounded down: what has passed.

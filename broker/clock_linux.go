@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,4 +15,13 @@ func uptime() time.Duration {
 		panic("broker: clock_gettime(CLOCK_BOOTTIME): " + err.Error())
 	}
 	return time.Duration(ts.Nano())
+}
+
+// bootID names the present boot of the machine, "" if it cannot be found out.
+func bootID() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(id))
 }

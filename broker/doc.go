@@ -37,8 +37,9 @@
 // # Time
 //
 // Deadlines are stamped with the present instant rounded up and judged against
-// it rounded down, by a Clock that does not follow steps of the wall clock. Late
-// is possible, early is not.
+// it rounded down, by a Clock that does not follow steps of the wall clock and, with
+// a data directory, goes on over restarts (timeline). Late is possible, early is
+// not.
 //
 // # Left to others
 //

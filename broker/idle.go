@@ -33,8 +33,6 @@ type idleTimer struct {
 	mu   sync.Mutex // leaf
 	heap idleHeap
 	wake chan struct{}
-	quit chan struct{}
-	done chan struct{}
 }
 
 type idleQueue struct {
@@ -57,14 +55,7 @@ func (h *idleHeap) Pop() any {
 }
 
 func (t *idleTimer) init(b *Broker) {
-	t.b = b
-	t.wake, t.quit, t.done = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
-	go t.run()
-}
-
-func (t *idleTimer) stop() {
-	close(t.quit)
-	<-t.done
+	t.b, t.wake = b, make(chan struct{}, 1)
 }
 
 func (t *idleTimer) add(q *Queue, at int64) {
@@ -81,9 +72,8 @@ func (t *idleTimer) add(q *Queue, at int64) {
 }
 
 // run waits for the earliest queue. A minute is the longest it sleeps, so that
-// a machine that was suspended is noticed.
+// a machine that was suspended is noticed. It ends with the broker.
 func (t *idleTimer) run() {
-	defer close(t.done)
 	timer := time.NewTimer(time.Minute)
 	defer timer.Stop()
 	for {
@@ -100,7 +90,7 @@ func (t *idleTimer) run() {
 		select {
 		case <-timer.C:
 		case <-t.wake:
-		case <-t.quit:
+		case <-t.b.quit:
 			return
 		}
 	}

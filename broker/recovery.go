@@ -10,8 +10,9 @@ import (
 	"curfew/broker/store"
 )
 
-// openStore opens the store and puts back what outlived the last run.
-func (b *Broker) openStore(o store.Options) error {
+// openStore opens the store and puts back what outlived the last run, its clock
+// with it unless the broker was given one.
+func (b *Broker) openStore(o store.Options, ownClock bool) error {
 	o.Relocate = b.relocate
 	o.OnFull = func(full bool) { b.gate.set(b.log, &b.gate.disk, full) }
 	s, recovery, err := store.Open(o)
@@ -19,11 +20,17 @@ func (b *Broker) openStore(o store.Options) error {
 		return fmt.Errorf("broker: open store: %w", err)
 	}
 	b.store = s
-	defer close(b.recovered)
+	defer b.recovered.Store(true)
 	if !b.durable {
 		return nil
 	}
-	if err := b.restore(recovery); err != nil {
+	if ownClock {
+		err = b.openTimeline(o.Dir)
+	}
+	if err == nil {
+		err = b.restore(recovery)
+	}
+	if err != nil {
 		s.Close()
 		return fmt.Errorf("broker: recover %s: %w", o.Dir, err)
 	}
@@ -126,12 +133,10 @@ func (b *Broker) restoreMessages(r *store.RecoveredQueue) {
 // Recovered is how many messages outlived the last run.
 func (b *Broker) Recovered() int { return b.restored }
 
-// relocate tells a queue that the store has moved a message. It waits until the
-// queues are back after a start.
+// relocate tells a queue that the store wants to move a message, or has.
 func (b *Broker) relocate(id, seq uint64, old, moved store.Pos) bool {
-	<-b.recovered
 	q := b.queueByID(id)
-	if q == nil {
+	if q == nil || !b.recovered.Load() {
 		return false
 	}
 	q.mu.Lock()
