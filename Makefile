@@ -29,8 +29,8 @@ test: deps ## everything, with the race detector, against real Redis, RabbitMQ a
 	$(GO) test -race $(UNIT)
 	$(GO) test -race -timeout 15m ./integration
 
-test-short: ## the tests that need no server and no foreign client
-	$(GO) test -short $(UNIT)
+test-short: ## the packages' own tests, without race detector and foreign clients
+	$(GO) test $(UNIT)
 
 deps: ## install what the tests need (apt-get as root or through sudo; npm into .cache)
 	@.ci/deps

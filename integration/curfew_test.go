@@ -121,6 +121,13 @@ func (c *curfew) stop() {
 	}
 }
 
+// kill ends the process as a crash would.
+func (c *curfew) kill() {
+	c.stopped = true
+	check(c.t, c.cmd.Process.Kill())
+	<-c.exited
+}
+
 // dial connects with amqp091-go; the connection ends with the test.
 func dial(t testing.TB, url string) *amqp091.Connection {
 	t.Helper()

@@ -5,6 +5,7 @@
 //	rabbitmq_test.go   starts RabbitMQ for comparisons; Redis comes from scheduler/storetest
 //	clients_test.go    amqp091-go, librabbitmq, python3-pika and Node's amqplib, doing the same work
 //	deadlines_test.go  every deadline kept, mid-queue, with nobody consuming; redis_test.go the same while Redis fails
+//	tools_test.go      the same through amqp-publish; restart_test.go the same through kill -9
 //	settle_test.go     ack, lazy expiry and eager fire racing for the same messages; million_test.go a million due within a minute
 //	conformance_test.go  the same question to Curfew and to RabbitMQ, and where they differ the reason
 //	story_test.go      testdata/*.txt played in virtual time through the real client

@@ -1,0 +1,147 @@
+package faults
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"curfew/integration/faults/ledger"
+)
+
+const (
+	prefetch  = 30
+	holdsMost = 10 // of the deliveries a worker keeps for later
+	syncEvery = 20 // deliveries
+)
+
+// worker consumes from one queue as a busy and moody client would: it acks, rejects,
+// gives back and holds, asks now and then whether all that has arrived, and comes back
+// on another channel.
+type worker struct {
+	log     *ledger.Log
+	conn    *amqp091.Connection
+	name    string
+	queue   string
+	random  *rand.Rand
+	session int
+}
+
+// run works until stop is closed or the connection is cut.
+func (w *worker) run(stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		s, err := w.open()
+		if err != nil || !s.work(stop, w.random) {
+			return
+		}
+	}
+}
+
+// session is a channel with a consumer.
+type session struct {
+	*worker
+	ch         *amqp091.Channel
+	by         string
+	deliveries <-chan amqp091.Delivery
+	held       []amqp091.Delivery
+}
+
+func (w *worker) open() (*session, error) {
+	ch, err := w.conn.Channel()
+	if err != nil {
+		return nil, err
+	}
+	w.session++
+	s := &session{worker: w, ch: ch, by: fmt.Sprintf("%s/%d", w.name, w.session)}
+	if err := ch.Qos(prefetch, 0, false); err != nil {
+		return nil, err
+	}
+	w.log.Append(ledger.Event{Kind: ledger.Opened, At: now(), By: s.by, Queue: w.queue})
+	s.deliveries, err = ch.Consume(w.queue, "", false, false, false, false, nil)
+	return s, err
+}
+
+// work takes some hundred deliveries and closes the channel; false when it was cut.
+func (s *session) work(stop <-chan struct{}, random *rand.Rand) bool {
+	for i := range 200 + random.IntN(400) {
+		select {
+		case <-stop:
+			return s.close()
+		case d, open := <-s.deliveries:
+			if !open {
+				return false
+			}
+			s.take(&d, random.IntN(100))
+		}
+		if i%syncEvery == syncEvery-1 && !s.sync() {
+			return false
+		}
+	}
+	return s.close()
+}
+
+func (s *session) take(d *amqp091.Delivery, mood int) {
+	seen(s.log, s.by, s.queue, d)
+	switch {
+	case mood < 60:
+		s.settle(d, ledger.Ack)
+	case mood < 75:
+		s.settle(d, ledger.Reject)
+	case mood < 83:
+		s.settle(d, ledger.Requeue)
+	default:
+		s.held = append(s.held, *d)
+	}
+	if len(s.held) > holdsMost {
+		s.settle(&s.held[0], ledger.Ack)
+		s.held = s.held[1:]
+	}
+}
+
+func (s *session) settle(d *amqp091.Delivery, how ledger.Kind) { settle(s.log, s.by, s.queue, d, how) }
+
+// sync is answered after all that was sent before has taken effect (AMQP 0-9-1 §4.7:
+// a channel's methods are worked on in order).
+func (s *session) sync() bool {
+	if s.ch.Qos(prefetch, 0, false) != nil {
+		return false
+	}
+	s.log.Append(ledger.Event{Kind: ledger.Synced, At: now(), By: s.by})
+	return true
+}
+
+func (s *session) close() bool {
+	s.log.Append(ledger.Event{Kind: ledger.Closed, At: now(), By: s.by})
+	s.held = nil
+	return s.ch.Close() == nil
+}
+
+// seen writes down a delivery.
+func seen(log *ledger.Log, by, queue string, d *amqp091.Delivery) {
+	from, _ := d.Headers["x-first-death-queue"].(string)
+	reason, _ := d.Headers["x-first-death-reason"].(string)
+	log.Append(ledger.Event{
+		Kind: ledger.Delivered, At: now(), By: by, ID: d.MessageId, Queue: queue, Redelivered: d.Redelivered, From: from, Reason: reason,
+		Sum: sum(d.MessageId, d.ContentType, d.Type, d.Headers, d.Body),
+	})
+}
+
+// settle writes down what it then does. An error is the end of the connection, which
+// the next read notices.
+func settle(log *ledger.Log, by, queue string, d *amqp091.Delivery, how ledger.Kind) {
+	from, _ := d.Headers["x-first-death-queue"].(string)
+	log.Append(ledger.Event{Kind: how, At: now(), By: by, ID: d.MessageId, Queue: queue, From: from})
+	switch how {
+	case ledger.Ack:
+		_ = d.Ack(false)
+	case ledger.Reject:
+		_ = d.Reject(false)
+	case ledger.Requeue:
+		_ = d.Nack(false, true)
+	}
+}

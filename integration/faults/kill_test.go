@@ -1,0 +1,106 @@
+package faults
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"curfew/integration/faults/ledger"
+)
+
+// TestKilled kills the process at random moments, some of them while it starts and
+// recovers, with publishers, consumers, dead-lettering and eager expiry at work, and
+// starts it again on what it left. Then all is taken out, and every message any client
+// ever saw is accounted for.
+func TestKilled(t *testing.T) {
+	kills := environment(t, "FAULTS_KILLS", usualKills())
+	tr := newTrial(t, t.TempDir())
+	tr.tell()
+	for range kills {
+		tr.liveAndDie()
+	}
+	report := tr.lastLife()
+	if report.Kills != int(kills) {
+		t.Errorf("%d kills, not %d", report.Kills, kills)
+	}
+	busy(t, report)
+}
+
+func usualKills() uint64 {
+	if testing.Short() {
+		return 4
+	}
+	return 20
+}
+
+// liveAndDie is one life that is killed.
+func (tr *trial) liveAndDie() {
+	tr.t.Helper()
+	tr.start()
+	if tr.random.IntN(6) == 0 {
+		pause(tr.random.Int64N(80))
+		tr.killed()
+		return
+	}
+	tr.process.ready()
+	tr.declare()
+	l := tr.load()
+	pause(100 + tr.random.Int64N(1700))
+	tr.process.kill()
+	l.cut()
+	tr.ended(ledger.Killed)
+}
+
+// pause lets the process do what it does for so many ms.
+func pause(millis int64) { <-time.After(time.Duration(millis) * time.Millisecond) }
+
+// lastLife takes out all there is, and looks once more, after an orderly stop, whether
+// anything comes back.
+func (tr *trial) lastLife() *ledger.Report {
+	tr.t.Helper()
+	for range 2 {
+		tr.start()
+		tr.process.ready()
+		tr.declare()
+		tr.drain()
+		tr.stopped()
+	}
+	return tr.judge()
+}
+
+// busy holds a history to having had something of everything, so that it proves
+// something.
+func busy(t *testing.T, r *ledger.Report) {
+	t.Helper()
+	for _, end := range []string{
+		"acked", "rejected", "dead-lettered (expired) and acked", "dead-lettered (rejected) and acked", "dead-lettered (maxlen) and acked",
+	} {
+		if r.Ends[end] == 0 {
+			t.Errorf("no message was %s", end)
+		}
+	}
+	if r.Durable == 0 || r.Redelivered == 0 || r.Confirmed < r.Published/2 {
+		t.Errorf("%d of %d confirmed, %d redelivered, %d ends durable: too little happened", r.Confirmed, r.Published, r.Redelivered, r.Durable)
+	}
+}
+
+// TestStoppedUnderLoad: SIGTERM in the middle of the same load ends the process with
+// code 0, and nothing that was confirmed or settled is undone.
+func TestStoppedUnderLoad(t *testing.T) {
+	tr := newTrial(t, t.TempDir())
+	tr.tell()
+	for range 3 {
+		tr.start()
+		tr.process.ready()
+		tr.declare()
+		l := tr.load()
+		pause(500 + tr.random.Int64N(700))
+		tr.process.signal(syscall.SIGTERM)
+		if code := tr.process.wait(); code != 0 {
+			t.Errorf("curfew ended with code %d after SIGTERM", code)
+		}
+		l.cut()
+		tr.ended(ledger.Stopped)
+	}
+	busy(t, tr.lastLife())
+}

@@ -1,0 +1,185 @@
+package faults
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	startLimit = 30 * time.Second
+	stopLimit  = 30 * time.Second
+)
+
+// process is one `curfew serve`.
+type process struct {
+	t      testing.TB
+	cmd    *exec.Cmd
+	out    output
+	exited chan struct{}
+}
+
+// launch starts the binary on a data folder and on ports of its own choice, and does
+// not wait for it. settings ("STORE_SYNC=group") come on top.
+func launch(t testing.TB, dir string, settings ...string) *process {
+	t.Helper()
+	path, err := binary()
+	check(t, err)
+	p := &process{t: t, cmd: exec.Command(path, "serve"), exited: make(chan struct{})}
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "CURFEW_") {
+			p.cmd.Env = append(p.cmd.Env, variable)
+		}
+	}
+	defaults := []string{"AMQP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0", "DATA_DIR=" + dir, "LOG_FORMAT=json"}
+	for _, setting := range append(defaults, settings...) {
+		p.cmd.Env = append(p.cmd.Env, "CURFEW_"+setting)
+	}
+	p.cmd.Dir = scratch
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // an aborted test leaves nothing behind
+	check(t, p.cmd.Start())
+	go func() {
+		defer close(p.exited)
+		_ = p.cmd.Wait() // the state tells
+	}()
+	t.Cleanup(p.kill)
+	return p
+}
+
+// ready waits until clients are served.
+func (p *process) ready() {
+	p.t.Helper()
+	eventually(p.t, startLimit, "curfew to be ready", func() bool {
+		select {
+		case <-p.exited:
+			p.t.Fatalf("curfew has ended with code %d:\n%s", p.cmd.ProcessState.ExitCode(), p.out.String())
+		default:
+		}
+		return strings.Contains(p.out.String(), "Server startup complete")
+	})
+}
+
+// word is what the start block says after a name.
+func (p *process) word(name string) string {
+	for line := range strings.Lines(p.out.String()) {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == name {
+			return strings.TrimSuffix(words[1], ",")
+		}
+	}
+	p.t.Fatalf("no %s in:\n%s", name, p.out.String())
+	return ""
+}
+
+func (p *process) url() string { return p.word("AMQP") }
+
+func (p *process) signal(s os.Signal) {
+	p.t.Helper()
+	check(p.t, p.cmd.Process.Signal(s))
+}
+
+// kill ends it in the middle of whatever it does.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended
+	<-p.exited
+}
+
+// stop ends it as an operator would, and returns its exit code.
+func (p *process) stop() int {
+	p.t.Helper()
+	p.signal(syscall.SIGTERM)
+	return p.wait()
+}
+
+// wait returns the exit code of a process that ends by itself.
+func (p *process) wait() int {
+	p.t.Helper()
+	select {
+	case <-p.exited:
+	case <-time.After(stopLimit):
+		p.t.Fatalf("curfew did not end within %v:\n%s", stopLimit, p.out.String())
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+var opsClient = &http.Client{Timeout: 10 * time.Second}
+
+// health is the body of /healthz.
+func (p *process) health() string { return p.fetch(p.word("Health")) }
+
+func (p *process) fetch(url string) string {
+	p.t.Helper()
+	resp, err := opsClient.Get(url)
+	check(p.t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	check(p.t, err)
+	return string(body)
+}
+
+// metric sums the samples of a metric.
+func (p *process) metric(name string) (sum float64) {
+	p.t.Helper()
+	found := false
+	for line := range strings.Lines(p.fetch(p.word("Metrics"))) {
+		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if metric, _, _ := strings.Cut(series, "{"); metric != name {
+			continue
+		}
+		v, err := strconv.ParseFloat(value, 64)
+		check(p.t, err)
+		sum, found = sum+v, true
+	}
+	if !found {
+		p.t.Fatalf("there is no metric %s", name)
+	}
+	return sum
+}
+
+// output collects what a process writes while the test reads it.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually polls until done says so, and fails the test with what it waited for.
+func eventually(t testing.TB, limit time.Duration, what string, done func() bool) {
+	t.Helper()
+	over := time.After(limit)
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for !done() {
+		select {
+		case <-poll.C:
+		case <-over:
+			t.Fatalf("waited %v for %s", limit, what)
+		}
+	}
+}
