@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"time"
 
 	"go.uber.org/zap"
@@ -53,7 +54,7 @@ func (k *keeper) round() bool {
 	enough := true
 	if j := k.journal; j != nil {
 		j.drop()
-		enough = j.refill()
+		enough = j.refill(math.MaxInt)
 		j.pageOut()
 		k.spill()
 	}

@@ -3,7 +3,6 @@ package store
 import (
 	"fmt"
 	"math/bits"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -117,7 +116,8 @@ func openOn(fs fileSystem, t tuning, o *Options) (*Store, *Recovery, error) {
 // recover reads the directory and makes the journal from it.
 func (s *Store) recover(t tuning, o *Options) (*Recovery, error) {
 	r := newRecovery(s.fs, o.logger(), o.Progress)
-	err := r.read()
+	queues, err := r.read()
+	r.result.Queues = queues
 	if err == nil {
 		s.definitions, err = readDefinitions(s.fs)
 	}
@@ -177,10 +177,6 @@ func newJournal(fs fileSystem, t tuning, memory *mappings, r *recovery) *journal
 	for _, s := range r.files {
 		j.restore(s)
 	}
-	r.result.Queues = r.index.surviving(func(p Pos) bool {
-		s := j.table.get(p.segment())
-		return s != nil && messageAt(s.mem[:s.used], p.offset())
-	})
 	for _, q := range r.result.Queues {
 		for i := range q.Entries {
 			j.table.get(q.Entries[i].Pos.segment()).refs.Add(1)
@@ -205,13 +201,17 @@ func (j *journal) restore(s *scanned) {
 	})
 }
 
-// close ends the committer, after it has synced all, and unmaps everything.
-func (j *journal) close() error {
+// shut ends appending, and the committer once it has synced all.
+func (j *journal) shut() {
 	j.mu.Lock()
+	defer j.mu.Unlock()
 	j.closed = true
 	j.space.Broadcast()
 	j.ring()
-	j.mu.Unlock()
+}
+
+// close waits for the committer and unmaps everything.
+func (j *journal) close() error {
 	<-j.commit.ended
 	j.table.each(func(s *segment) bool {
 		if s.file != nil {
@@ -221,32 +221,4 @@ func (j *journal) close() error {
 	})
 	j.appender.close()
 	return j.err
-}
-
-func newRecovery(fs fileSystem, log *zap.Logger, progress func(done, total int64)) *recovery {
-	return &recovery{
-		fs: fs, log: log, progress: progress, id: newID(),
-		spares: map[uint64]int64{}, index: index{queues: map[uint64]*queueIndex{}},
-	}
-}
-
-// read finds and checks all files without changing any.
-func (r *recovery) read() error {
-	if err := r.find(); err != nil {
-		return err
-	}
-	if err := r.scan(); err != nil {
-		return err
-	}
-	r.result.Segments = len(r.files)
-	return nil
-}
-
-// unmap undoes the mappings of a recovery that failed.
-func (r *recovery) unmap() {
-	for _, s := range slices.Concat(r.files, r.discarded) {
-		if s.mem != nil {
-			unmap(s.mem)
-		}
-	}
 }

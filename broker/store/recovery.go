@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -54,6 +55,57 @@ type recovery struct {
 	total     int64
 	index     index
 	result    Recovery
+}
+
+func newRecovery(fs fileSystem, log *zap.Logger, progress func(done, total int64)) *recovery {
+	return &recovery{
+		fs: fs, log: log, progress: progress, id: newID(),
+		spares: map[uint64]int64{}, index: index{queues: map[uint64]*queueIndex{}},
+	}
+}
+
+// read finds and checks all files, without changing any, and returns what
+// survives.
+func (r *recovery) read() ([]RecoveredQueue, error) {
+	if err := r.find(); err != nil {
+		return nil, err
+	}
+	if err := r.scan(); err != nil {
+		return nil, err
+	}
+	r.result.Segments = len(r.files)
+	var stray error
+	queues := r.index.surviving(func(p Pos) bool {
+		s := r.file(p.segment())
+		if s == nil {
+			return false
+		}
+		if !messageAt(s.mem[:s.end], p.offset()) {
+			stray = &CorruptError{File: s.name, Offset: int64(p.offset()), Reason: "an entry says there is a message"}
+		}
+		return true
+	})
+	return queues, stray
+}
+
+// file returns the segment with that number, nil if it is not needed any more.
+func (r *recovery) file(number uint64) *scanned {
+	at, found := slices.BinarySearchFunc(r.files, number, func(s *scanned, n uint64) int {
+		return cmp.Compare(s.number, n)
+	})
+	if !found {
+		return nil
+	}
+	return r.files[at]
+}
+
+// unmap undoes the mappings of a recovery that failed.
+func (r *recovery) unmap() {
+	for _, s := range slices.Concat(r.files, r.discarded) {
+		if s.mem != nil {
+			unmap(s.mem)
+		}
+	}
 }
 
 // find lists the segment files and reads their headers.
@@ -215,102 +267,6 @@ func missing(number uint64) error {
 func (r *recovery) present(number uint64) bool {
 	_, spare := r.spares[number]
 	return spare || slices.ContainsFunc(r.discarded, func(s *scanned) bool { return s.number == number })
-}
-
-// next is the number of the first segment to come.
-func (r *recovery) next() uint64 {
-	if n := len(r.files); n > 0 {
-		return r.files[n-1].number + 1
-	}
-	return 1
-}
-
-// repair makes the directory such that appending can go on: nothing is left of
-// what was cut, the last segment is ended and synced, and the next one's file is
-// there. It may be interrupted anywhere.
-func (r *recovery) repair(segmentBytes int) error {
-	next := r.next()
-	for i := len(r.discarded) - 1; i >= 0; i-- {
-		s := r.discarded[i]
-		unmap(s.mem)
-		if s.number == next {
-			continue // replaced below
-		}
-		if err := r.fs.Remove(s.name); err != nil {
-			return fmt.Errorf("store: remove %s: %w", s.name, err)
-		}
-	}
-	if err := r.repairSpares(next, int64(segmentBytes)); err != nil {
-		return err
-	}
-	if err := r.fs.SyncDir(); err != nil {
-		return fmt.Errorf("store: sync the data directory: %w", err)
-	}
-	if len(r.files) == 0 {
-		return nil
-	}
-	return r.end(r.files[len(r.files)-1])
-}
-
-// repairSpares keeps the spare files that follow the last segment without a gap
-// and have the right size. The first of them is there afterwards, if only in
-// name: that the next file exists is how the loss of the last one is noticed.
-func (r *recovery) repairSpares(next uint64, size int64) error {
-	for r.spares[next+r.spared] == size {
-		r.spared++
-	}
-	for number := range r.spares {
-		if number == next || number > next && number < next+r.spared {
-			continue
-		}
-		if err := r.fs.Remove(fileName(number)); err != nil {
-			return fmt.Errorf("store: remove %s: %w", fileName(number), err)
-		}
-	}
-	if r.spared > 0 {
-		return nil
-	}
-	f, err := r.fs.Create(spareTemp, size)
-	if err == nil {
-		r.spared = 1
-	} else if noSpace(err) {
-		f, err = r.fs.Create(spareTemp, 0)
-	}
-	if err != nil {
-		return fmt.Errorf("store: make %s: %w", fileName(next), err)
-	}
-	f.Close()
-	if err := r.fs.Rename(spareTemp, fileName(next)); err != nil {
-		return fmt.Errorf("store: make %s: %w", fileName(next), err)
-	}
-	return nil
-}
-
-// end ends the last segment where its last valid record does, and syncs it: its
-// end may have survived in the system's memory only.
-func (r *recovery) end(s *scanned) error {
-	f, err := r.fs.Open(s.name)
-	if err != nil {
-		return fmt.Errorf("store: open %s: %w", s.name, err)
-	}
-	defer f.Close()
-	if !s.ended {
-		b := make([]byte, endBytes)
-		putHeader(b, kindEnd, 0)
-		binary.LittleEndian.PutUint32(b, checksum(r.id, makePos(false, s.number, s.end), b))
-		if _, err := f.WriteAt(b, int64(s.end)); err != nil {
-			return fmt.Errorf("store: end %s: %w", s.name, err)
-		}
-		s.end += endBytes
-	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("store: sync %s: %w", s.name, err)
-	}
-	unmap(s.mem)
-	if s.mem, err = f.Map(); err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
-	return nil
 }
 
 // newID makes the id of a new store.

@@ -77,34 +77,42 @@ func (j *journal) isFull() bool {
 	return j.spare.full
 }
 
-// attach gives a segment its file. On a full disk it waits for one: what has been
-// appended by then are settlements, and nothing can go on without them.
+// attach gives a segment its file. If the keeper has none ready it makes one, and
+// waits for space on a full disk: what has been appended by then are settlements,
+// and nothing can go on without them. Only the committer calls it.
 func (j *journal) attach(s *segment) error {
 	for s.file == nil {
-		ok, err := j.claim(s)
-		if err != nil {
-			return err
-		}
+		ok, err := j.hasSpare(s.number) || j.refill(1), error(nil)
 		if ok {
-			return nil
+			ok, err = j.claim(s)
 		}
-		if err := j.awaitSpace(s.number); err != nil {
+		if !ok && err == nil {
+			err = j.awaitSpace(s.number)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// awaitSpace returns when it is worth trying again to attach a segment. It is
-// the committer that calls it, so the bell is its to hear.
+func (j *journal) hasSpare(number uint64) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return number < j.spare.end
+}
+
+// awaitSpace returns when it is worth trying again to attach a segment.
 func (j *journal) awaitSpace(number uint64) error {
 	j.mu.Lock()
-	closed := j.closed
+	closed, err := j.closed, j.err
 	j.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	if closed {
 		return fmt.Errorf("closed before segment %d could be written: %w", number, ErrFull)
 	}
-	j.wake()
 	retry := time.NewTimer(j.opts.retry)
 	defer retry.Stop()
 	select {
@@ -119,12 +127,6 @@ func (j *journal) awaitSpace(number uint64) error {
 func (j *journal) claim(s *segment) (bool, error) {
 	j.filesMu.Lock()
 	defer j.filesMu.Unlock()
-	j.mu.Lock()
-	made := s.number < j.spare.end
-	j.mu.Unlock()
-	if !made {
-		return false, nil
-	}
 	f, err := j.fs.Open(fileName(s.number))
 	if err == nil {
 		err = j.stretch(f, s)
@@ -169,19 +171,20 @@ func (j *journal) shrink(keep uint64) bool {
 	return j.fs.Remove(fileName(last)) == nil
 }
 
-// refill makes spare files until there are enough. It returns false when the disk
-// does not have the space.
-func (j *journal) refill() bool {
+// refill makes spare files until there are enough, or atMost. It returns false
+// when the disk does not have the space.
+func (j *journal) refill(atMost int) bool {
 	j.filesMu.Lock()
 	defer j.filesMu.Unlock()
 	j.mu.Lock()
 	end, missing := j.spare.end, j.missing()
 	j.mu.Unlock()
-	var err error
 	made := end
-	for ; missing > 0 && err == nil; missing -= int64(j.memory.size) {
+	var err error
+	for ; missing > 0 && atMost > 0 && err == nil; atMost-- {
 		if err = j.makeSpare(made); err == nil {
 			made++
+			missing -= int64(j.memory.size)
 		}
 	}
 	if made > end {
@@ -215,6 +218,9 @@ func (j *journal) makeSpare(number uint64) error {
 // until all is there again, so that it does not flap.
 func (j *journal) refilled(end uint64, err error) {
 	j.mu.Lock()
+	if end > j.spare.end {
+		j.ring()
+	}
 	j.spare.end = end
 	was := j.spare.full
 	if err == nil && j.missing() <= 0 {
@@ -224,7 +230,6 @@ func (j *journal) refilled(end uint64, err error) {
 	}
 	full := j.spare.full
 	j.space.Broadcast()
-	j.ring()
 	j.mu.Unlock()
 	if full == was {
 		return

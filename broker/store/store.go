@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -125,7 +126,7 @@ func (s *Store) enterVolatile(entries []Enqueue) (n int) {
 // Purging or deleting a queue is settling all its entries: those with consecutive
 // sequence numbers take one small record per segment.
 func (s *Store) Settled(entries []Settle) {
-	if s.journal != nil {
+	if slices.ContainsFunc(entries, Settle.journaled) {
 		s.journal.mu.Lock()
 		s.journal.settled(entries)
 		s.journal.mu.Unlock()
@@ -193,6 +194,9 @@ func (s *Store) Err() error {
 // no position may be used afterwards. It returns the error that ended the
 // journal, if one did.
 func (s *Store) Close() error {
+	if s.journal != nil {
+		s.journal.shut()
+	}
 	if s.keeper != nil {
 		s.keeper.close()
 	}

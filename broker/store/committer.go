@@ -1,0 +1,264 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+)
+
+// batch is what the committer takes over at once.
+type batch struct {
+	parts           []part
+	waiters, forced []func(error)
+	bytes           int
+	toDisk          bool
+	synced          Pos // for the mark
+	end             Pos
+}
+
+// committer is the state of the committer's goroutine.
+type committer struct {
+	*journal
+	batch
+	lingerUntil, syncAt time.Time
+	dirty               *segment // written to and not synced since
+	dirtySince          time.Time
+	announced           Pos // the last mark's
+}
+
+func (j *journal) runCommitter() {
+	defer close(j.commit.ended)
+	c := &committer{journal: j}
+	for c.gather() {
+		err := c.save()
+		if err != nil {
+			c.fail(err)
+		}
+		c.confirm(err)
+	}
+}
+
+// gather waits for work and takes it over. It returns false at the end.
+func (c *committer) gather() bool {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		wait, due := c.due()
+		if due {
+			more := c.takeOver()
+			c.mu.Unlock()
+			return more
+		}
+		c.mu.Unlock()
+		if wait == 0 {
+			<-c.commit.bell
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-c.commit.bell:
+		case <-timer.C:
+		}
+	}
+}
+
+// due reports whether to act now, else how long to sleep; 0: until the bell. The
+// caller holds mu.
+func (c *committer) due() (wait time.Duration, due bool) {
+	if len(c.commit.waiters) > 0 || len(c.commit.forced) > 0 || c.fresh >= c.opts.burst || c.closed || c.err != nil {
+		return 0, true
+	}
+	c.commit.sleep = idle
+	now := time.Now()
+	if c.fresh > 0 {
+		c.commit.sleep = lingering
+		if c.lingerUntil.IsZero() {
+			c.lingerUntil = now.Add(c.opts.linger)
+		}
+		if wait = c.lingerUntil.Sub(now); wait <= 0 {
+			return 0, true
+		}
+	}
+	if !c.syncAt.IsZero() {
+		left := c.syncAt.Sub(now)
+		if left <= 0 {
+			return 0, true
+		}
+		if wait == 0 || left < wait {
+			wait = left
+		}
+	}
+	return wait, false
+}
+
+// takeOver moves what is to be done into the batch. The caller holds mu.
+func (c *committer) takeOver() bool {
+	j := c.journal
+	if j.err != nil || j.closed && len(j.commit.waiters)+len(j.commit.forced)+j.fresh == 0 && c.dirty == nil {
+		c.abandon()
+		return false
+	}
+	lazy := !c.syncAt.IsZero() && !time.Now().Before(c.syncAt)
+	if lazy && c.dirty == nil && c.announced < j.commit.synced && j.active != nil && j.holds(0) {
+		j.mark()
+	}
+	c.lingerUntil = time.Time{}
+	if s := j.active; s != nil && s.used > j.from {
+		j.tails = append(j.tails, part{seg: s, from: j.from, to: s.used})
+		j.from, j.marked = s.used, false
+		c.end = makePos(false, s.number, s.used)
+	}
+	c.parts, j.tails = j.tails, c.parts[:0]
+	c.waiters, j.commit.waiters = j.commit.waiters, c.waiters[:0]
+	c.forced, j.commit.forced = j.commit.forced, c.forced[:0]
+	c.bytes, j.fresh = j.fresh, 0
+	c.synced = j.commit.synced
+	c.toDisk = len(c.forced) > 0 || lazy || j.closed || len(c.waiters) > 0 && j.opts.mode == SyncGroup
+	j.commit.calling = true
+	j.commit.sleep = awake
+	return true
+}
+
+// abandon tells those who wait that nothing more will be done. The caller holds
+// mu, which is released for that.
+func (c *committer) abandon() {
+	err := c.usable()
+	waiters := append(c.commit.waiters, c.commit.forced...)
+	c.commit.waiters, c.commit.forced = nil, nil
+	c.mu.Unlock()
+	for _, fn := range waiters {
+		fn(err)
+	}
+	c.mu.Lock()
+}
+
+// save writes the batch and syncs it if that is due.
+func (c *committer) save() error {
+	for i := range c.parts {
+		if err := c.attach(c.parts[i].seg); err != nil {
+			return err
+		}
+	}
+	quiet := c.bytes <= markBytes
+	for i := range c.parts {
+		if err := c.write(&c.parts[i]); err != nil {
+			return err
+		}
+		if !quiet {
+			c.soil(c.parts[i].seg)
+		}
+		if c.parts[i].ended {
+			if err := c.syncFile(); err != nil {
+				return err
+			}
+		}
+	}
+	if len(c.parts) > 0 {
+		c.announced = c.synced
+	}
+	if c.toDisk && c.dirty != nil {
+		if err := c.syncFile(); err != nil {
+			return err
+		}
+	}
+	c.plan()
+	return nil
+}
+
+// plan sets when to come back without being called: to sync, or else to write a
+// last mark.
+func (c *committer) plan() {
+	switch {
+	case c.dirty != nil && c.opts.lazy > 0:
+		c.syncAt = c.dirtySince.Add(c.opts.lazy)
+	case c.dirty == nil && c.bytes > markBytes:
+		c.syncAt = time.Now().Add(c.opts.announce)
+	default:
+		c.syncAt = time.Time{}
+	}
+}
+
+func (c *committer) soil(s *segment) {
+	if c.dirty == nil {
+		c.dirtySince = time.Now()
+	}
+	c.dirty = s
+}
+
+func (c *committer) write(p *part) error {
+	c.seal(p)
+	if _, err := p.seg.file.WriteAt(p.seg.mem[p.from:p.to], int64(p.from)); err != nil {
+		return fmt.Errorf("write segment %d: %w", p.seg.number, err)
+	}
+	c.mu.Lock()
+	c.unsaved -= p.to - p.from
+	c.space.Broadcast()
+	c.mu.Unlock()
+	return nil
+}
+
+// seal fills in the mark and the checksums. Views read the same records, but not
+// these fields.
+func (c *committer) seal(p *part) {
+	mem, at := p.seg.mem, max(p.from, fileHeader)
+	binary.LittleEndian.PutUint64(mem[at+recordHeader:], uint64(c.synced))
+	binary.LittleEndian.PutUint64(mem[at+recordHeader+8:], uint64(p.to-at-markBytes))
+	for at < p.to {
+		_, n := header(mem[at:])
+		rec := mem[at : at+n]
+		binary.LittleEndian.PutUint32(rec, checksum(c.id, makePos(false, p.seg.number, at), rec))
+		at += align(n)
+	}
+}
+
+// syncFile syncs the segment written to last.
+func (c *committer) syncFile() error {
+	s := c.dirty
+	began := time.Now()
+	if err := s.file.Sync(); err != nil {
+		return fmt.Errorf("sync segment %d: %w", s.number, err)
+	}
+	c.opts.onSync(time.Since(began))
+	c.dirty = nil
+	return nil
+}
+
+// confirm publishes the outcome of the batch and calls those who waited.
+func (c *committer) confirm(err error) {
+	c.mu.Lock()
+	if err == nil {
+		c.published()
+	}
+	c.mu.Unlock()
+	for _, fn := range c.waiters {
+		fn(err)
+	}
+	for _, fn := range c.forced {
+		fn(err)
+	}
+	clear(c.waiters)
+	clear(c.forced)
+	c.mu.Lock()
+	if err == nil && (c.dirty == nil || c.opts.mode != SyncGroup) {
+		c.commit.confirmed = c.end
+	}
+	c.commit.calling = false
+	c.mu.Unlock()
+}
+
+// published notes what is on the disk now. The caller holds mu.
+func (c *committer) published() {
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.ended {
+			p.seg.complete = true
+			c.commit.synced = makePos(false, p.seg.number+1, 0)
+			c.wake()
+		}
+	}
+	if c.dirty == nil && len(c.parts) > 0 {
+		c.commit.synced = max(c.commit.synced, c.end)
+	}
+	clear(c.parts)
+}

@@ -1,0 +1,335 @@
+package store
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var crashSeed = flag.Uint64("seed", 0, "run the crash test with this seed only")
+
+// tiny makes everything happen within a few hundred small messages.
+func tiny(mode SyncMode) tuning {
+	t := (&Options{Sync: mode, SegmentBytes: 1 << 12}).tune(1 << 20)
+	t.segmentBytes = pageAlign(1 << 12)
+	t.reserve, t.ahead = 4*int64(t.segmentBytes), 2*int64(t.segmentBytes)
+	t.slack, t.resident = int64(t.segmentBytes), 2*int64(t.segmentBytes)
+	t.backlog, t.burst = 1<<16, 1<<11
+	t.linger, t.announce, t.retry = 50*time.Microsecond, 100*time.Microsecond, time.Millisecond
+	if t.lazy > 0 {
+		t.lazy = 100 * time.Microsecond
+	}
+	return t
+}
+
+type place struct{ queue, seq uint64 }
+
+// fact is one call that changed what must survive.
+type fact struct {
+	leave place         // zero: none
+	enter map[place]int // message ids
+}
+
+// world drives a store and knows, call by call, what a restart may find: the
+// effect of all calls up to one that is not before the last confirmed.
+type world struct {
+	t   *testing.T
+	rng *rand.Rand
+
+	mu        sync.Mutex // a queue lock for all queues
+	pos       map[place]Pos
+	base      map[place]int // what the last recovery found
+	facts     []fact
+	confirmed int
+	next      map[uint64]uint64 // seq, by queue
+	ids       int
+	volatile  map[place]int
+	moved     int // entries relocated by compaction
+	mode      SyncMode
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	return &world{
+		t: t, rng: rand.New(rand.NewPCG(seed, 0)), pos: map[place]Pos{},
+		base: map[place]int{}, next: map[uint64]uint64{}, volatile: map[place]int{},
+	}
+}
+
+func (w *world) relocate(queue, seq uint64, old, now Pos) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := place{queue, seq}
+	if p, ok := w.pos[at]; !ok || p != old {
+		return false
+	}
+	w.pos[at] = now
+	if old != now {
+		w.moved++
+	}
+	return true
+}
+
+func message(id int) Message {
+	rng := rand.New(rand.NewPCG(uint64(id), 9))
+	return text(id, rng.IntN(600))
+}
+
+// number gives the next sequence number of a queue, as a queue would that only
+// knows what it holds.
+func (w *world) number(queue uint64) uint64 {
+	w.next[queue]++
+	return w.next[queue]
+}
+
+func (w *world) enter(s *Store, queue uint64, p Pos, durable bool) Enqueue {
+	e := Enqueue{Queue: queue, Seq: w.number(queue), Pos: p, ExpiresAt: int64(w.ids), Durable: durable}
+	w.pos[place{queue, e.Seq}] = p
+	return e
+}
+
+func (w *world) publish(s *Store) {
+	w.mu.Lock()
+	w.ids++
+	id := w.ids
+	w.mu.Unlock()
+	queues := 1 + w.rng.IntN(2)
+	persistent := w.rng.IntN(4) > 0
+	p, err := s.Put(message(id), persistent, queues)
+	if err != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f := fact{enter: map[place]int{}}
+	var entries []Enqueue
+	for range queues {
+		queue := uint64(1 + w.rng.IntN(3))
+		durable := w.rng.IntN(5) > 0
+		e := w.enter(s, queue, p, durable)
+		entries = append(entries, e)
+		if durable && persistent {
+			f.enter[place{queue, e.Seq}] = id
+		} else {
+			w.volatile[place{queue, e.Seq}] = id
+		}
+	}
+	w.facts = append(w.facts, f)
+	s.Enqueued(entries)
+}
+
+// any returns a random place, or false.
+func (w *world) any() (place, bool) {
+	if len(w.pos) == 0 {
+		return place{}, false
+	}
+	n := w.rng.IntN(len(w.pos))
+	for at := range w.pos {
+		if n == 0 {
+			return at, true
+		}
+		n--
+	}
+	panic("unreachable")
+}
+
+func (w *world) leave(at place) Settle {
+	_, volatile := w.volatile[at]
+	s := Settle{Queue: at.queue, Seq: at.seq, Pos: w.pos[at], Durable: !volatile}
+	delete(w.pos, at)
+	return s
+}
+
+func (w *world) settle(s *Store) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, ok := w.any()
+	if !ok {
+		return
+	}
+	settle := w.leave(at)
+	delete(w.volatile, at)
+	w.facts = append(w.facts, fact{leave: at})
+	s.Settled([]Settle{settle})
+}
+
+func (w *world) move(s *Store) {
+	w.mu.Lock()
+	at, ok := w.any()
+	if !ok {
+		w.mu.Unlock()
+		return
+	}
+	src := w.leave(at)
+	delete(w.volatile, at)
+	w.ids++
+	id := w.ids
+	w.mu.Unlock()
+	p, err := s.PutMoved(message(id), true, 1)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		w.facts = append(w.facts, fact{leave: at})
+		s.Settled([]Settle{src})
+		return
+	}
+	e := w.enter(s, uint64(1+w.rng.IntN(3)), p, true)
+	w.facts = append(w.facts, fact{leave: at, enter: map[place]int{{e.Queue, e.Seq}: id}})
+	s.Moved(src, []Enqueue{e})
+}
+
+func (w *world) commit(s *Store, wait bool) {
+	w.mu.Lock()
+	upTo := len(w.facts)
+	w.mu.Unlock()
+	done := make(chan struct{})
+	s.Commit(func(err error) {
+		if err == nil {
+			w.mu.Lock()
+			w.confirmed = max(w.confirmed, upTo)
+			w.mu.Unlock()
+		}
+		close(done)
+	})
+	if wait {
+		<-done
+	}
+}
+
+// run makes n random calls, fewer if the store fails. The number of messages
+// swells and shrinks.
+func (w *world) run(s *Store, n int) {
+	swell := true
+	for i := 0; i < n && s.Err() == nil; i++ {
+		if w.rng.IntN(100) == 0 {
+			swell = !swell
+		}
+		switch r := w.rng.IntN(10); {
+		case r < 4 && swell || r < 2:
+			w.publish(s)
+		case r < 6:
+			w.settle(s)
+		case r < 7:
+			w.move(s)
+		case r < 9:
+			w.commit(s, r == 8)
+		default:
+			w.check(s)
+		}
+	}
+}
+
+// check reads a few messages.
+func (w *world) check(s *Store) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for range 3 {
+		if at, ok := w.any(); ok {
+			s.View(w.pos[at])
+		}
+	}
+}
+
+// recovered checks what a restart found and goes on from it.
+func (w *world) recovered(s *Store, r *Recovery) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := map[place]int{}
+	w.pos, w.next, w.volatile = map[place]Pos{}, map[uint64]uint64{}, map[place]int{}
+	for _, q := range r.Queues {
+		for _, e := range q.Entries {
+			at := place{q.Queue, e.Seq}
+			m := s.View(e.Pos)
+			var id int
+			if len(m.Body) >= 8 {
+				fmt.Sscanf(string(m.Body[:8]), "%d", &id)
+				require.Equal(w.t, message(id), m, "a wrong body")
+			} else {
+				id = -int(e.ExpiresAt)
+			}
+			found[at] = id
+			w.pos[at] = e.Pos
+			w.next[q.Queue] = max(w.next[q.Queue], e.Seq)
+		}
+	}
+	state := maps.Clone(w.base)
+	ok := false
+	for i := 0; ; i++ {
+		if i >= w.confirmed && sameMessages(state, found) {
+			ok = true
+			break
+		}
+		if i == len(w.facts) {
+			break
+		}
+		delete(state, w.facts[i].leave)
+		maps.Copy(state, w.facts[i].enter)
+	}
+	require.True(w.t, ok, "no prefix of the %d calls explains what was found; %d were confirmed; %d messages instead of %d", len(w.facts), w.confirmed, len(found), len(state))
+	w.base, w.facts, w.confirmed = found, nil, 0
+}
+
+// sameMessages compares places and ids; a body too short to tell its id matches.
+func sameMessages(a, b map[place]int) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for at, id := range a {
+		if other, ok := b[at]; !ok || other > 0 && id > 0 && other != id {
+			return false
+		}
+	}
+	return true
+}
+
+// TestCrashes crashes at random operations of the disk, several times in a row,
+// with what was not synced lost, kept, or kept in part.
+func TestCrashes(t *testing.T) {
+	seeds := uint64(300)
+	if testing.Short() {
+		seeds = 50
+	}
+	first := uint64(1)
+	if *crashSeed != 0 {
+		first, seeds = *crashSeed, *crashSeed
+	}
+	var cut, moved, rounds int
+	for seed := first; seed <= seeds; seed++ {
+		w := newWorld(t, seed)
+		disk := newCrashDisk()
+		for range 4 {
+			c, m := w.life(seed, disk)
+			cut, moved, rounds = cut+c, moved+m, rounds+1
+			keep := []float64{0, 0.5, 0.9, 1}[w.rng.IntN(4)]
+			if keep < 1 && w.mode != SyncGroup {
+				w.confirmed = 0
+			}
+			disk = disk.afterCrash(w.rng, keep)
+		}
+	}
+	t.Logf("%d lives, %d with a torn tail, %d entries relocated", rounds, cut, moved)
+}
+
+// life opens the store, checks what is there, and uses it until it crashes.
+func (w *world) life(seed uint64, disk *crashDisk) (cut, moved int) {
+	disk.crashAt = 1 + w.rng.IntN(1500)
+	w.mode = []SyncMode{SyncGroup, SyncGroup, SyncGroup, SyncInterval, SyncNever}[w.rng.IntN(5)]
+	s, r, err := openOn(disk, tiny(w.mode), &Options{Relocate: w.relocate})
+	if err != nil {
+		require.ErrorIs(w.t, err, errCrashed, "seed %d", seed)
+		return 0, 0
+	}
+	w.recovered(s, r)
+	w.run(s, 1500)
+	s.Close()
+	if r.CutBytes > 0 {
+		cut = 1
+	}
+	moved, w.moved = w.moved, 0
+	return cut, moved
+}

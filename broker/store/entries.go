@@ -1,0 +1,124 @@
+package store
+
+import "encoding/binary"
+
+// perRecord bounds the entries and runs of one record.
+const perRecord = 1024
+
+// enqueued appends the journal's entries among those given. The caller holds mu.
+func (j *journal) enqueued(entries []Enqueue) {
+	j.enter(entries, kindEnqueue)
+	j.enter(entries, kindHold)
+}
+
+// enter appends the entries that belong into records of kind k.
+func (j *journal) enter(entries []Enqueue, k kind) {
+	for len(entries) > 0 {
+		chunk := entries[:min(len(entries), perRecord)]
+		entries = entries[len(chunk):]
+		n := 0
+		for i := range chunk {
+			if chunk[i].kind() == k {
+				n++
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		if b, _ := j.reserve(k, n*entryBytes, 0); b != nil {
+			j.putEntries(b[recordHeader:], chunk, k)
+		}
+	}
+}
+
+func (j *journal) putEntries(b []byte, entries []Enqueue, k kind) {
+	for i := range entries {
+		e := &entries[i]
+		if e.kind() != k {
+			continue
+		}
+		putEntry(b, e)
+		b = b[entryBytes:]
+		if n := e.Pos.segment(); n != j.active.number {
+			j.active.enters.add(n)
+		}
+	}
+}
+
+// kind is that of the record an entry is journaled with, 0 if it is not.
+func (e *Enqueue) kind() kind {
+	switch {
+	case !e.Pos.Durable():
+		return 0
+	case e.Durable:
+		return kindEnqueue
+	}
+	return kindHold
+}
+
+// journaled reports whether a settlement must be found again after a restart.
+func (s Settle) journaled() bool { return s.Durable && s.Pos.Durable() }
+
+// settled appends the journal's settlements among those given. The caller holds mu.
+func (j *journal) settled(settles []Settle) {
+	j.runs = j.runs[:0]
+	for i := range settles {
+		s := &settles[i]
+		if !s.journaled() {
+			continue
+		}
+		if n := len(j.runs); n > 0 && j.runs[n-1].extends(s) {
+			j.runs[n-1].count++
+			continue
+		}
+		j.runs = append(j.runs, runOf(s))
+	}
+	for runs := j.runs; len(runs) > 0; {
+		n := min(len(runs), perRecord)
+		j.putRuns(runs[:n], 0)
+		runs = runs[n:]
+	}
+}
+
+// putRuns appends settlements that hold as of a position; 0: the record's own.
+func (j *journal) putRuns(runs []run, asOf Pos) {
+	b, p := j.reserve(kindSettle, 8+len(runs)*runBytes, 0)
+	if b == nil {
+		return
+	}
+	if asOf == 0 {
+		asOf = p
+	}
+	binary.LittleEndian.PutUint64(b[recordHeader:], uint64(asOf))
+	b = b[recordHeader+8:]
+	for i := range runs {
+		j.putRun(b[i*runBytes:], &runs[i])
+	}
+}
+
+func (j *journal) putRun(b []byte, r *run) {
+	putRun(b, r)
+	if n := uint64(r.segment); n != j.active.number {
+		j.active.settles.add(n)
+	}
+}
+
+// moved appends as one record that src is settled and that the durable ones of
+// dst stand in their queues.
+func (j *journal) moved(src *Settle, dst []Enqueue) {
+	n := 0
+	for i := range dst {
+		if dst[i].kind() == kindEnqueue {
+			n++
+		}
+	}
+	b, p := j.reserve(kindMove, 8+runBytes+n*entryBytes, 0)
+	if b == nil {
+		return
+	}
+	binary.LittleEndian.PutUint64(b[recordHeader:], uint64(p))
+	r := runOf(src)
+	j.putRun(b[recordHeader+8:], &r)
+	j.putEntries(b[recordHeader+8+runBytes:], dst, kindEnqueue)
+	j.enter(dst, kindHold)
+}

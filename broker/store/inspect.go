@@ -1,0 +1,107 @@
+package store
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"go.uber.org/zap"
+)
+
+// Inspect writes what the files of a data directory hold, segment by segment and
+// queue by queue. It changes nothing. The directory must not be in use.
+func Inspect(dir string, w io.Writer) error {
+	r, queues, err := examine(dir)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	out := &printer{w: w}
+	out.printf("%-20s %10s %9s  %s\n", "segment", "bytes", "messages", "state")
+	for _, s := range r.files {
+		out.printf("%-20s %10d %9d  %s\n", s.name, s.end, s.messages, s.state())
+	}
+	for _, number := range slices.Sorted(maps.Keys(r.spares)) {
+		out.printf("%-20s %10d %9s  spare\n", fileName(number), r.spares[number], "-")
+	}
+	out.printf("\n%-20s %10s %20s %20s\n", "queue", "messages", "first", "last")
+	for _, q := range queues {
+		last := q.Entries[len(q.Entries)-1]
+		out.printf("%-20d %10d %20d %20d\n", q.Queue, len(q.Entries), q.Entries[0].Seq, last.Seq)
+	}
+	return out.err
+}
+
+// Verify reads everything in a data directory as Open does and returns the error
+// that Open would refuse with, a *CorruptError for damage. It changes nothing. The
+// directory must not be in use.
+func Verify(dir string, w io.Writer) error {
+	r, queues, err := examine(dir)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	if _, err := readDefinitions(r.fs); err != nil {
+		return err
+	}
+	messages := 0
+	for _, q := range queues {
+		messages += len(q.Entries)
+	}
+	out := &printer{w: w}
+	out.printf("%d segments, %d bytes read, %d messages in queues: ok\n", len(r.files), r.result.Bytes, messages)
+	if r.result.CutBytes > 0 {
+		out.printf("%d bytes at offset %d of %s are the end of an interrupted write and will be cut off\n",
+			r.result.CutBytes, r.result.CutOffset, r.result.CutFile)
+	}
+	return out.err
+}
+
+// examination is a recovery that stops before it changes anything.
+type examination struct {
+	*recovery
+	lock io.Closer
+}
+
+func examine(dir string) (*examination, []RecoveredQueue, error) {
+	d := &diskDir{path: dir}
+	if _, err := d.List(); err != nil {
+		return nil, nil, fmt.Errorf("store: read data directory: %w", err)
+	}
+	lock, err := d.Lock(lockName)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &examination{newRecovery(d, zap.NewNop(), nil), lock}
+	queues, err := r.read()
+	if err != nil {
+		r.close()
+		return nil, nil, err
+	}
+	return r, queues, nil
+}
+
+func (r *examination) close() {
+	r.unmap()
+	r.lock.Close()
+}
+
+func (s *scanned) state() string {
+	if s.ended {
+		return "complete"
+	}
+	return "open"
+}
+
+// printer keeps the first error of many writes.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
+}
