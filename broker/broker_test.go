@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/queue"
+	"curfew/broker/store"
 )
 
 // bench is a broker in a test, with one publisher.
@@ -475,4 +477,31 @@ func TestRedeclaredQueueIsNotExpiredByOldReferences(t *testing.T) {
 		assert.Equal(t, broker.Gone, x.b.Expire(old, nil)[0].Outcome)
 		assert.Equal(t, broker.Expired, x.b.Expire(fresh, nil)[0].Outcome)
 	})
+}
+
+// A consumer of the dead-letter queue may be done with dead letters while the move
+// that brought them is not journaled yet.
+func TestDeadLettersConsumedAtOnce(t *testing.T) {
+	for _, o := range []broker.Options{{}, {Store: store.Options{Dir: t.TempDir()}}} {
+		x := newBench(t, o)
+		q, dlq := x.durable("q", deadLettersToDLQ), x.durable("dlq", nil)
+		c := newSink(t, dlq, true)
+		body := strings.Repeat("x", 100_000) // a few fill a segment
+		const messages = 200
+		for range messages {
+			p := amqp.Properties{DeliveryMode: 2, Expiration: "1"}
+			_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil), Body: []byte(body)})
+			require.NoError(t, err)
+			x.p.Flush(nil)
+		}
+		refs := x.deadlines()
+		require.Eventually(t, func() bool { return x.b.Now() > refs[messages-1].Deadline }, time.Minute, time.Millisecond)
+		for _, r := range x.b.Expire(refs, nil) {
+			assert.Equal(t, broker.DeadLettered, r.Action)
+		}
+		assert.Len(t, c.take(), messages)
+		ready, unacked, _ := q.Counts()
+		assert.Zero(t, ready+unacked)
+		x.commit()
+	}
 }

@@ -31,8 +31,11 @@ type grave struct {
 	answers []ExpireResult // of the Expire call under way
 }
 
-// move is one dead letter's way: out of a queue, into others.
+// move is one dead letter's way: out of a queue, into others. It holds a
+// reference of its own to the new message: its consumers may be done with it
+// before the move is journaled.
 type move struct {
+	pos  store.Pos // 0: it goes nowhere
 	into []store.Enqueue
 }
 
@@ -110,16 +113,17 @@ func (s *step) send(d *deadLetter, at int, targets []*Queue, key string, body []
 	}
 	g.props = p.Append(g.props[:0])
 	m := store.Message{Exchange: []byte(d.from.set.dlx), RoutingKey: []byte(key), Properties: g.props, Body: body}
-	pos, err := s.b.store.PutMoved(m, durable && persistent != 0, len(targets))
+	pos, err := s.b.store.PutMoved(m, durable && persistent != 0, 1+len(targets))
 	if err != nil {
 		// Not even the reserve has room. The dead letter goes on in memory, and its
 		// original stays in the journal: a restart would dead-letter it again.
 		s.b.log.Error("dead letter is kept in memory only", zap.String("queue", d.from.name), zap.Error(err))
 		d.unsaved, persistent = true, 0
-		if pos, err = s.b.store.PutMoved(m, false, len(targets)); err != nil {
+		if pos, err = s.b.store.PutMoved(m, false, 1+len(targets)); err != nil {
 			panic("broker: no memory for a dead letter: " + err.Error())
 		}
 	}
+	g.moves[at].pos = pos
 	it := item{
 		message:  queue.Message{Pos: uint64(pos), Bytes: d.settled.Bytes, Flags: persistent | queue.Died | d.settled.Flags&queue.Hidden},
 		priority: p.Priority, ttlMillis: -1, move: at,
@@ -139,7 +143,10 @@ func (s *step) settleMove(d *deadLetter, m *move) {
 	if !d.queued {
 		s.b.store.Release(store.Pos(d.settled.Pos))
 	}
-	m.into = m.into[:0]
+	if m.pos != 0 {
+		s.b.store.Release(m.pos)
+	}
+	m.pos, m.into = 0, m.into[:0]
 	if d.result >= 0 {
 		s.grave.answers[d.result].Action = d.action
 	} else if d.settled.Reason == queue.Expired {
