@@ -33,7 +33,7 @@ func (k *keeper) compact() {
 	}
 	for _, s := range k.journal.sparse(k.opts.slack, k.journal.isFull()) {
 		if err := k.evacuate(s); err != nil {
-			if !errors.Is(err, ErrFull) {
+			if !errors.Is(err, ErrFull) && !errors.Is(err, ErrClosed) {
 				k.journal.fail(err)
 			}
 			return

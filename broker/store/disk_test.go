@@ -1,8 +1,6 @@
 package store
 
 import (
-	"fmt"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,6 +51,4 @@ func TestDiskRoundTrip(t *testing.T) {
 		require.Zero(t, r.CutBytes)
 		require.NoError(t, s.Close())
 	}
-	names, _ := os.ReadDir(o.Dir)
-	fmt.Println(len(names))
 }

@@ -145,8 +145,11 @@ func (j *journal) claim(s *segment) (bool, error) {
 	return true, nil
 }
 
-// stretch makes the file long enough for the segment, or closes it.
+// stretch makes the file long enough for the segment, or closes it. The space of
+// an oversized one has been waiting in the form of other spare files.
 func (j *journal) stretch(f file, s *segment) error {
+	for n := len(s.mem)/j.memory.size - 1; n > 0 && j.shrink(s.number); n-- {
+	}
 	err := f.Allocate(int64(len(s.mem)))
 	for noSpace(err) && j.shrink(s.number) {
 		err = f.Allocate(int64(len(s.mem)))

@@ -1,0 +1,206 @@
+package store
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// used is a disk on which a store was used and then closed, and what is on it.
+func usedDisk(t *testing.T, seed uint64) (*crashDisk, *world) {
+	w := newWorld(t, seed)
+	disk := newCrashDisk()
+	s, r, err := openOn(disk, tiny(SyncGroup), &Options{Relocate: w.relocate})
+	require.NoError(t, err)
+	w.recovered(s, r)
+	w.run(s, 400)
+	w.commit(s, true)
+	require.NoError(t, s.Close())
+	return disk, w
+}
+
+// clone copies a disk on which everything is synced.
+func (d *crashDisk) clone() *crashDisk {
+	return d.afterCrash(rand.New(rand.NewPCG(1, 1)), 1)
+}
+
+// journals lists the files of segments that hold something, in order.
+func (d *crashDisk) journals() (names []string) {
+	for name, n := range d.names {
+		if _, ok := fileNumber(name); ok && len(n.data) >= 8 && string(n.data[:8]) == journalMagic {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// end is where what was written to a file ends.
+func (n *inode) end() int {
+	end := len(n.data)
+	for end > 0 && n.data[end-1] == 0 {
+		end--
+	}
+	return end
+}
+
+func reopen(disk *crashDisk) (*Store, *Recovery, error) {
+	return openOn(disk, tiny(SyncGroup), &Options{})
+}
+
+// The last file, cut at every byte: what is left is a prefix, and the rest is
+// reported.
+func TestTornTailAtEveryByte(t *testing.T) {
+	disk, w := usedDisk(t, 3)
+	names := disk.journals()
+	last := names[len(names)-1]
+	w.confirmed = 0
+	end := disk.names[last].end()
+	whole, facts := w.base, w.facts
+	for cut := 0; cut < end; cut++ {
+		torn := disk.clone()
+		torn.names[last].data = torn.names[last].data[:cut]
+		s, r, err := reopen(torn)
+		require.NoError(t, err, "cut at %d", cut)
+		w.base, w.facts = whole, facts
+		w.recovered(s, r)
+		if r.CutBytes > 0 {
+			require.Equal(t, last, r.CutFile)
+			require.LessOrEqual(t, r.CutOffset+r.CutBytes, int64(cut))
+		}
+		require.NoError(t, s.Close())
+		s, again, err := reopen(torn)
+		require.NoError(t, err)
+		require.Equal(t, r.Queues, again.Queues)
+		require.Zero(t, again.CutBytes, "what was cut is gone")
+		require.NoError(t, s.Close())
+	}
+}
+
+// A flipped bit is noticed, or it was in what nobody was told is safe. It never
+// makes a wrong message, and never loses one silently that was followed by a mark.
+func TestFlippedBits(t *testing.T) {
+	disk, w := usedDisk(t, 4)
+	rng := rand.New(rand.NewPCG(4, 4))
+	names := disk.journals()
+	whole, facts, confirmed := w.base, w.facts, w.confirmed
+	refused := 0
+	for range 500 {
+		damaged := disk.clone()
+		name := names[rng.IntN(len(names))]
+		n := damaged.names[name]
+		at := rng.IntN(n.end())
+		n.data[at] ^= 1 << rng.IntN(8)
+		s, r, err := reopen(damaged)
+		if err != nil {
+			require.Contains(t, err.Error(), name)
+			refused++
+			continue
+		}
+		w.base, w.facts, w.confirmed = whole, facts, confirmed
+		if name == names[len(names)-1] {
+			w.confirmed = 0 // the last batch has no mark after it
+		}
+		w.recovered(s, r)
+		require.NoError(t, s.Close())
+	}
+	require.Greater(t, refused, 400)
+}
+
+func TestMissingFiles(t *testing.T) {
+	disk, _ := usedDisk(t, 5)
+	for _, name := range disk.journals() {
+		without := disk.clone()
+		delete(without.names, name)
+		_, _, err := reopen(without)
+		var corrupt *CorruptError
+		require.ErrorAs(t, err, &corrupt)
+		require.Equal(t, name, corrupt.File)
+		require.ErrorContains(t, err, "missing")
+	}
+	without := disk.clone()
+	require.NoError(t, writeDefinitions(without, []byte("x")))
+	for name := range without.names {
+		if name != definitionsName {
+			delete(without.names, name)
+		}
+	}
+	_, _, err := reopen(without)
+	require.ErrorContains(t, err, "no journal files")
+}
+
+func TestForeignFiles(t *testing.T) {
+	disk, _ := usedDisk(t, 6)
+	other, _ := usedDisk(t, 7)
+	name := disk.journals()[0]
+
+	mixed := disk.clone()
+	mixed.names[fileName(90)] = other.names[other.journals()[0]]
+	_, _, err := reopen(mixed)
+	require.Error(t, err)
+
+	renamed := disk.clone()
+	renamed.names[fileName(99)] = renamed.names[name]
+	_, _, err = reopen(renamed)
+	require.ErrorContains(t, err, "under another name")
+
+	stranger := disk.clone()
+	stranger.names["notes.txt"] = &inode{data: []byte("mine")}
+	s, _, err := reopen(stranger)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	require.Equal(t, "mine", string(stranger.names["notes.txt"].data))
+}
+
+func TestOtherVersionIsRefused(t *testing.T) {
+	disk, _ := usedDisk(t, 8)
+	name := disk.journals()[0]
+	disk.names[name].data[8] = version + 1
+	before := fmt.Sprint(disk.names[name].data)
+	_, _, err := reopen(disk)
+	require.ErrorIs(t, err, ErrVersion)
+	require.ErrorContains(t, err, name)
+	require.Equal(t, before, fmt.Sprint(disk.names[name].data))
+}
+
+// Damage is told from a torn tail by the marks: with the last mark written, even
+// the last batch is known to have been synced.
+func TestLastMarkIsWrittenWhenIdle(t *testing.T) {
+	disk := newCrashDisk()
+	s, _, err := reopen(disk)
+	require.NoError(t, err)
+	p, err := s.Put(text(1, 100), true, 1)
+	require.NoError(t, err)
+	s.Enqueued([]Enqueue{{Queue: 1, Seq: 1, Pos: p, Durable: true}})
+	commit(t, s)
+	require.Eventually(t, func() bool {
+		return disk.marks() >= 2
+	}, waitFor, tick)
+	require.NoError(t, s.Close())
+	n := disk.names[fileName(1)]
+	n.data[p.offset()+40] ^= 1
+	_, _, err = reopen(disk)
+	var corrupt *CorruptError
+	require.ErrorAs(t, err, &corrupt)
+	require.Equal(t, int64(p.offset()), corrupt.Offset)
+}
+
+// marks counts the marks written to the first segment.
+func (d *crashDisk) marks() (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	mem := d.names[fileName(1)].data
+	for at := fileHeader; ; {
+		k, length := header(mem[at:])
+		if k == 0 {
+			return n
+		}
+		if k == kindMark {
+			n++
+		}
+		at += align(length)
+	}
+}
