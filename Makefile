@@ -7,7 +7,7 @@ VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 
 # One binary, nothing to link against: it runs in an empty directory.
 BUILD = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 # Timing is measured in integration, so it has the machine for itself.
-UNIT  = $(shell $(GO) list ./... | grep -v '/integration$$')
+UNIT  = $(shell $(GO) list ./... | grep -v '/integration')
 
 .DEFAULT_GOAL := help
 .PHONY: help build run demo test test-short deps lint fmt fuzz bench image clean
@@ -27,7 +27,7 @@ demo: build ## watch deadlines fire on a queue nobody reads
 test: deps ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients
 	$(GO) vet ./...
 	$(GO) test -race $(UNIT)
-	$(GO) test -race -timeout 15m ./integration
+	$(GO) test -race -p 1 -timeout 15m ./integration/...
 
 test-short: ## the packages' own tests, without race detector and foreign clients
 	$(GO) test $(UNIT)
