@@ -3,7 +3,6 @@ package monitor
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"curfew/scheduler"
 )
@@ -40,7 +39,10 @@ type firing struct {
 // fire sleeps until the earliest deadline and puts what is due to the primary.
 func (m *Monitor) fire(ctx context.Context, l *loop) error {
 	f := &firing{m: m, time: newTimeline(m.primary.Now), ledger: m.newLedger()}
-	timer := time.NewTimer(0)
+	timer, err := m.options.NewTimer()
+	if err != nil {
+		return err
+	}
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		l.tick()
@@ -58,7 +60,7 @@ func (m *Monitor) fire(ctx context.Context, l *loop) error {
 		}
 		timer.Reset(wait)
 		select {
-		case <-timer.C:
+		case <-timer.C():
 		case <-m.alarm.ring:
 		case <-ctx.Done():
 		}

@@ -50,6 +50,9 @@ type Options struct {
 	// MissThreshold is the lateness from which a deadline counts as fired late;
 	// 0 is 1 s.
 	MissThreshold time.Duration
+	// NewTimer makes the timer that fires deadlines, such as PreciseTimer; nil is
+	// the runtime's, up to a millisecond late.
+	NewTimer func() (Timer, error)
 }
 
 const (
@@ -72,6 +75,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.WriteWindow == 0 {
 		o.WriteWindow = defaultWriteWindow
+	}
+	if o.NewTimer == nil {
+		o.NewTimer = func() (Timer, error) { return newRuntimeTimer(), nil }
 	}
 	if o.MissThreshold == 0 {
 		o.MissThreshold = defaultMissThreshold

@@ -101,7 +101,7 @@ func (n *node) openMonitor(c *config, metrics prometheus.Registerer, log *zap.Lo
 		}
 	}
 	n.monitor, err = monitor.New(monitor.Options{
-		Primary: embedded.New(n.broker), Redis: n.redis, Alerts: alerts, MissThreshold: c.MissThreshold, Log: log, Registerer: metrics,
+		Primary: embedded.New(n.broker), Redis: n.redis, Alerts: alerts, MissThreshold: c.MissThreshold, NewTimer: monitor.PreciseTimer, Log: log, Registerer: metrics,
 	})
 	return err
 }
