@@ -10,7 +10,7 @@ import (
 
 // preciseTimer ticks by a timer of the kernel, which the runtime waits for as for
 // a socket: late by some ten microseconds, where the runtime's own timers round
-// up to whole milliseconds.
+// up to whole milliseconds. Time asleep (suspend) counts.
 type preciseTimer struct {
 	file  *os.File
 	fd    int // of file: Fd would make it blocking
@@ -21,7 +21,7 @@ type preciseTimer struct {
 // PreciseTimer returns a Timer of the kernel's (timerfd_create(2)), for
 // Options.NewTimer. Real time only: it does not follow a testing/synctest bubble.
 func PreciseTimer() (Timer, error) {
-	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("monitor: timerfd_create: %w", err)
 	}
