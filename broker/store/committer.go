@@ -95,13 +95,13 @@ func (c *committer) due() (wait time.Duration, due bool) {
 // takeOver moves what is to be done into the batch. The caller holds mu.
 func (c *committer) takeOver() bool {
 	j := c.journal
+	lazy := !c.syncAt.IsZero() && !time.Now().Before(c.syncAt)
+	if (lazy || j.closed) && c.dirty == nil && c.announced < j.commit.synced && j.active != nil && j.holds(0) {
+		j.mark()
+	}
 	if j.err != nil || j.closed && len(j.commit.waiters)+len(j.commit.forced)+j.fresh == 0 && c.dirty == nil {
 		c.abandon()
 		return false
-	}
-	lazy := !c.syncAt.IsZero() && !time.Now().Before(c.syncAt)
-	if lazy && c.dirty == nil && c.announced < j.commit.synced && j.active != nil && j.holds(0) {
-		j.mark()
 	}
 	c.lingerUntil = time.Time{}
 	if s := j.active; s != nil && s.used > j.from {

@@ -80,7 +80,7 @@ func (r *recovery) read() ([]RecoveredQueue, error) {
 		if s == nil {
 			return false
 		}
-		if !messageAt(s.mem[:s.end], p.offset()) {
+		if !s.hasMessage(p.offset()) {
 			stray = &CorruptError{File: s.name, Offset: int64(p.offset()), Reason: "an entry says there is a message"}
 		}
 		return true

@@ -34,7 +34,7 @@ func (s *scanned) read(id uint64, fn func(s *scanned, k kind, rec []byte)) {
 		if fn != nil {
 			fn(s, k, rec)
 		}
-		s.end = min(s.end+align(len(rec)), len(s.mem))
+		s.end += align(len(rec)) // of which the padding may be missing from a cut file
 	}
 	if !s.ended {
 		s.searchMarks(id)
@@ -87,19 +87,19 @@ func (s *scanned) searchMarks(id uint64) {
 // written is where what was ever written to the file ends: files are made of
 // zeros.
 func (s *scanned) written() int {
-	n := len(s.mem)
+	n := max(len(s.mem), s.end)
 	for n > s.end && s.mem[n-1] == 0 {
 		n--
 	}
 	return n
 }
 
-// messageAt reports whether a message record starts at an offset.
-func messageAt(mem []byte, at int) bool {
-	if at < fileHeader || at+messageHeader > len(mem) {
+// hasMessage reports whether a message record starts at an offset.
+func (s *scanned) hasMessage(at int) bool {
+	if at < fileHeader || at >= s.end {
 		return false
 	}
-	k, _ := header(mem[at:])
+	k, _ := header(s.mem[at:])
 	return k == kindMessage
 }
 
