@@ -84,6 +84,33 @@ func busy(t *testing.T, r *ledger.Report) {
 	}
 }
 
+// TestKilledWhileStarting: a process killed at any moment of its start leaves what it
+// found, queues and bindings included.
+func TestKilledWhileStarting(t *testing.T) {
+	tr := newTrial(t, t.TempDir())
+	tr.tell()
+	tr.start()
+	tr.process.ready()
+	tr.declare()
+	p, err := newPublisher(tr.log, tr.dial(), "p")
+	check(t, err)
+	for range 20 {
+		for _, q := range queues[:5] {
+			check(t, p.send(&message{key: q.name, queues: []string{q.name}, persistent: true, body: noise[:100]}))
+		}
+	}
+	if !p.settled() {
+		t.Fatal("not all was confirmed")
+	}
+	tr.killed()
+	for i := range 25 {
+		tr.start()
+		pause(int64(2 * i))
+		tr.killed()
+	}
+	tr.lastLife()
+}
+
 // TestStoppedUnderLoad: SIGTERM in the middle of the same load ends the process with
 // code 0, and nothing that was confirmed or settled is undone.
 func TestStoppedUnderLoad(t *testing.T) {

@@ -31,9 +31,15 @@ type process struct {
 // not wait for it. settings ("STORE_SYNC=group") come on top.
 func launch(t testing.TB, dir string, settings ...string) *process {
 	t.Helper()
-	path, err := binary()
+	return launchUnder(t, "", dir, settings...)
+}
+
+// launchUnder does it in a shell that runs a command before ("ulimit -n 64").
+func launchUnder(t testing.TB, limits, dir string, settings ...string) *process {
+	t.Helper()
+	path, err := built()
 	check(t, err)
-	p := &process{t: t, cmd: exec.Command(path, "serve"), exited: make(chan struct{})}
+	p := &process{t: t, cmd: exec.Command("sh", "-c", limits+"\nexec \"$0\" serve", path), exited: make(chan struct{})}
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "CURFEW_") {
 			p.cmd.Env = append(p.cmd.Env, variable)
@@ -80,6 +86,12 @@ func (p *process) word(name string) string {
 }
 
 func (p *process) url() string { return p.word("AMQP") }
+
+// address is the host and port of its url.
+func (p *process) address() string {
+	address, _, _ := strings.Cut(p.url()[strings.LastIndex(p.url(), "@")+1:], "/")
+	return address
+}
 
 func (p *process) signal(s os.Signal) {
 	p.t.Helper()

@@ -100,6 +100,16 @@ func (p *publisher) send(m *message) error {
 	return p.ch.Publish(m.exchange, m.key, true, false, publishing)
 }
 
+// many sends n persistent messages of so many bytes to one queue.
+func (p *publisher) many(queue string, n, size int) error {
+	for i := range n {
+		if err := p.send(&message{key: queue, queues: []string{queue}, persistent: true, body: noise[i:][:size]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // settled waits until every publish is answered; false when that will not happen.
 func (p *publisher) settled() bool {
 	for range unconfirmed {

@@ -66,11 +66,16 @@ func (tr *trial) keep() {
 }
 
 // start begins a life and does not wait for it to be ready.
-func (tr *trial) start(settings ...string) {
+func (tr *trial) start() {
+	tr.t.Helper()
+	tr.startUnder("")
+}
+
+func (tr *trial) startUnder(limits string) {
 	tr.t.Helper()
 	tr.life++
 	tr.log.Append(ledger.Event{Kind: ledger.Started, At: now()})
-	tr.process = launch(tr.t, tr.dir, settings...)
+	tr.process = launchUnder(tr.t, limits, tr.dir)
 }
 
 // ended notes the end of a life that every client has noticed.

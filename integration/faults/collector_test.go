@@ -1,0 +1,74 @@
+package faults
+
+import (
+	"sync"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"curfew/integration/faults/ledger"
+)
+
+// collector consumes from one queue and does with each delivery what it is told to.
+type collector struct {
+	log   *ledger.Log
+	ch    *amqp091.Channel
+	by    string
+	queue string
+
+	mu    sync.Mutex
+	taken []amqp091.Delivery
+	gone  bool // the broker has ended the consumer
+}
+
+// collect starts a consumer that acks everything, or keeps everything.
+func (tr *trial) collect(conn *amqp091.Connection, by, queue string, ack bool) *collector {
+	tr.t.Helper()
+	ch, err := conn.Channel()
+	check(tr.t, err)
+	tr.log.Append(ledger.Event{Kind: ledger.Opened, At: now(), By: by, Queue: queue})
+	deliveries, err := ch.Consume(queue, "", false, false, false, false, nil)
+	check(tr.t, err)
+	c := &collector{log: tr.log, ch: ch, by: by, queue: queue}
+	go c.run(deliveries, ack)
+	return c
+}
+
+func (c *collector) run(deliveries <-chan amqp091.Delivery, ack bool) {
+	for d := range deliveries {
+		c.mu.Lock()
+		seen(c.log, c.by, c.queue, &d)
+		if ack {
+			settle(c.log, c.by, c.queue, &d, ledger.Ack)
+		}
+		c.taken = append(c.taken, d)
+		c.mu.Unlock()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = true
+}
+
+// count is how many deliveries there were; <0 when there will be no more.
+func (c *collector) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return -1
+	}
+	return len(c.taken)
+}
+
+// settle settles the delivery of that number.
+func (c *collector) settle(i int, how ledger.Kind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	settle(c.log, c.by, c.queue, &c.taken[i], how)
+}
+
+// close gives back what is held.
+func (c *collector) close() {
+	c.mu.Lock()
+	c.log.Append(ledger.Event{Kind: ledger.Closed, At: now(), By: c.by})
+	c.mu.Unlock()
+	_ = c.ch.Close() // the connection may have gone
+}

@@ -1,0 +1,91 @@
+package faults
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"curfew/integration/faults/ledger"
+)
+
+const answerLimit = 30 * time.Second
+
+// TestDiskFails breaks the disk under a load. The process ends by itself, with the
+// reason and a code other than 0, and what it had confirmed is there once the disk is.
+func TestDiskFails(t *testing.T) {
+	dir, breakIt, mend := failingDisk(t)
+	tr := newTrial(t, dir)
+	tr.tell()
+	tr.start()
+	tr.process.ready()
+	tr.declare()
+	l := tr.load()
+	pause(1500)
+	breakIt()
+	code, out := tr.process.wait(), &tr.process.out
+	if code == 0 {
+		t.Error("it ended with code 0")
+	}
+	if !strings.Contains(out.String(), "journal has failed") || !strings.Contains(strings.ToLower(out.String()), "segment") {
+		t.Errorf("no word of what failed:\n%s", out.String())
+	}
+	l.cut()
+	tr.ended(ledger.Killed)
+	mend()
+	busy(t, tr.lastLife())
+}
+
+const (
+	filesLimit = 128
+	filesCount = 800 // messages, of filesBytes: several files of the journal
+	filesBytes = 16 << 10
+)
+
+// TestFilesRunOut has more clients than the process may have files open. Those that got
+// in keep working, and publish more than fits into the files that were open then;
+// others come in when they go.
+func TestFilesRunOut(t *testing.T) {
+	tr := newTrial(t, t.TempDir())
+	tr.tell()
+	tr.startUnder(fmt.Sprint("ulimit -n ", filesLimit))
+	tr.process.ready()
+	tr.declare()
+	taking := tr.collect(tr.dial(), "taking", work, true)
+	conn := tr.dial()
+	p, err := newPublisher(tr.log, conn, "p")
+	check(t, err)
+	crowd := tr.crowd()
+
+	sent := make(chan error, 1)
+	go func() { sent <- p.many(work, filesCount, filesBytes) }()
+	eventually(t, answerLimit, "all that was published to be delivered and confirmed", func() bool {
+		return taking.count() == filesCount && len(p.slots) == 0
+	})
+	check(t, <-sent)
+	for _, c := range crowd {
+		c.Close()
+	}
+	taking.close()
+	check(t, conn.Close())
+	tr.drain()
+	tr.stopped()
+	tr.judge()
+}
+
+// crowd connects until there is no answer any more.
+func (tr *trial) crowd() (conns []*amqp091.Connection) {
+	tr.t.Helper()
+	for range filesLimit {
+		conn, err := amqp091.DialConfig(tr.process.url(), amqp091.Config{Dial: amqp091.DefaultDial(2 * time.Second)})
+		if err != nil {
+			return conns
+		}
+		tr.t.Cleanup(func() { conn.Close() })
+		conns = append(conns, conn)
+	}
+	tr.t.Fatal("there are more connections than files")
+	return nil
+}

@@ -1,0 +1,72 @@
+package faults
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"curfew/integration/faults/ledger"
+)
+
+const (
+	pausedMillis = 3000
+	pausedCount  = 400
+	pausedHeld   = 20
+	// resumeLimit is generous: what is judged is that what came due meanwhile fires by
+	// itself, not after some scan that comes around.
+	resumeLimit = 5 * time.Second
+)
+
+// TestPaused stops the process for some seconds, as a frozen container or a suspended
+// machine is, while deadlines pass. Once it goes on, all that is due fires at once,
+// none early and none twice; connections are still there; and what consumers held
+// stays theirs, but expires when it is given back.
+func TestPaused(t *testing.T) {
+	tr := newTrial(t, t.TempDir())
+	tr.tell()
+	tr.start()
+	tr.process.ready()
+	tr.declare()
+	conn := tr.dial()
+	dying := tr.collect(conn, "dying", dead, true)
+	holder := tr.collect(conn, "holder", work, false)
+	p, err := newPublisher(tr.log, conn, "p")
+	check(t, err)
+	check(t, p.send(&message{key: waiting, queues: []string{waiting}, ttlMillis: new(time.Hour.Milliseconds()), persistent: true}))
+	for range pausedCount {
+		check(t, p.send(&message{key: waiting, queues: []string{waiting}, ttlMillis: new(300 + tr.random.Int64N(pausedMillis-500)), persistent: true}))
+	}
+	for range pausedHeld {
+		check(t, p.send(&message{key: work, queues: []string{work}, ttlMillis: new(500 + tr.random.Int64N(500)), persistent: true}))
+	}
+	if !p.settled() {
+		t.Fatal("not all was confirmed")
+	}
+	eventually(t, startLimit, "the held messages", func() bool { return holder.count() == pausedHeld })
+
+	tr.process.signal(syscall.SIGSTOP)
+	pause(pausedMillis)
+	resumed := time.Now()
+	tr.process.signal(syscall.SIGCONT)
+	eventually(t, resumeLimit, "what came due to be dead-lettered", func() bool { return dying.count() == pausedCount })
+	t.Logf("all within %v of the end of the pause", time.Since(resumed))
+
+	for i := range pausedHeld / 2 {
+		holder.settle(i, ledger.Ack)
+	}
+	for i := pausedHeld / 2; i < pausedHeld; i++ {
+		holder.settle(i, ledger.Requeue)
+	}
+	eventually(t, resumeLimit, "what was given back to be dead-lettered", func() bool { return dying.count() == pausedCount+pausedHeld/2 })
+	if n := holder.count(); n != pausedHeld {
+		t.Errorf("the holder got %d deliveries, not %d", n, pausedHeld)
+	}
+	eventually(t, resumeLimit, "no deadline but the hour-long one to be pending", func() bool {
+		return tr.process.metric("curfew_deadlines_pending") == 1
+	})
+	holder.close()
+	dying.close()
+	tr.drain()
+	tr.stopped()
+	tr.judge()
+}
