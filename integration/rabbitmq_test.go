@@ -64,7 +64,8 @@ func runRabbitMQ(dir string) (*rabbitmq, error) {
 		"HOME="+dir, // the Erlang cookie
 		"ERL_EPMD_PORT="+epmdPort,
 		"ERL_EPMD_ADDRESS=127.0.0.1",
-		"RABBITMQ_NODENAME=curfew-test-"+amqpPort+"@localhost",
+		"RABBITMQ_NODENAME=curfew-test-"+amqpPort+"@127.0.0.1",
+		"RABBITMQ_USE_LONGNAME=true",
 		"RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
 		"RABBITMQ_NODE_PORT="+amqpPort,
 		"RABBITMQ_DIST_PORT="+distPort,
@@ -103,14 +104,20 @@ func (r *rabbitmq) waitReady(limit time.Duration) error {
 	deadline := time.After(limit)
 	poll := time.NewTicker(50 * time.Millisecond)
 	defer poll.Stop()
-	for !strings.Contains(r.log.String(), "Server startup complete") {
+	for {
+		log := r.log.String()
+		switch {
+		case strings.Contains(log, "Server startup complete"):
+			return nil
+		case strings.Contains(log, "BOOT FAILED"):
+			return fmt.Errorf("RabbitMQ did not start:\n%s", log)
+		}
 		select {
 		case <-poll.C:
 		case <-deadline:
-			return fmt.Errorf("RabbitMQ was not ready within %v:\n%s", limit, r.log.tail(4000))
+			return fmt.Errorf("RabbitMQ was not ready within %v:\n%s", limit, log)
 		}
 	}
-	return nil
 }
 
 func (r *rabbitmq) stop() {
