@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"curfew/integration/faults/ledger"
+	"curfew/scheduler/storetest"
 )
 
 const (
-	pausedMillis = 3000
-	pausedCount  = 400
-	pausedHeld   = 20
+	pausedCount = 400
+	pausedHeld  = 20
 	// resumeLimit is generous: what is judged is that what came due meanwhile fires by
 	// itself, not after some scan that comes around.
 	resumeLimit = 5 * time.Second
@@ -20,13 +20,23 @@ const (
 // TestPaused stops the process for some seconds, as a frozen container or a suspended
 // machine is, while deadlines pass. Once it goes on, all that is due fires at once,
 // none early and none twice; connections are still there; and what consumers held
-// stays theirs, but expires when it is given back.
+// stays theirs, but expires when it is given back. With Redis it is stopped for longer
+// than it has claimed deadlines for.
 func TestPaused(t *testing.T) {
+	t.Run("embedded", func(t *testing.T) { paused(t, 3000) })
+	t.Run("redis", func(t *testing.T) { paused(t, 11_000, "REDIS_URL="+storetest.StartRedis(t).URL) })
+}
+
+func paused(t *testing.T, millis int64, settings ...string) {
 	tr := newTrial(t, t.TempDir())
+	tr.settings = settings
 	tr.tell()
 	tr.start()
 	tr.process.ready()
 	tr.declare()
+	if settings != nil {
+		tr.scheduleUp()
+	}
 	conn := tr.dial()
 	dying := tr.collect(conn, "dying", dead, true)
 	holder := tr.collect(conn, "holder", work, false)
@@ -34,7 +44,7 @@ func TestPaused(t *testing.T) {
 	check(t, err)
 	check(t, p.send(&message{key: waiting, queues: []string{waiting}, ttlMillis: new(time.Hour.Milliseconds()), persistent: true}))
 	for range pausedCount {
-		check(t, p.send(&message{key: waiting, queues: []string{waiting}, ttlMillis: new(300 + tr.random.Int64N(pausedMillis-500)), persistent: true}))
+		check(t, p.send(&message{key: waiting, queues: []string{waiting}, ttlMillis: new(300 + tr.random.Int64N(millis-500)), persistent: true}))
 	}
 	for range pausedHeld {
 		check(t, p.send(&message{key: work, queues: []string{work}, ttlMillis: new(500 + tr.random.Int64N(500)), persistent: true}))
@@ -45,7 +55,7 @@ func TestPaused(t *testing.T) {
 	eventually(t, startLimit, "the held messages", func() bool { return holder.count() == pausedHeld })
 
 	tr.process.signal(syscall.SIGSTOP)
-	pause(pausedMillis)
+	pause(millis)
 	resumed := time.Now()
 	tr.process.signal(syscall.SIGCONT)
 	eventually(t, resumeLimit, "what came due to be dead-lettered", func() bool { return dying.count() == pausedCount })

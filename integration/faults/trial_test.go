@@ -15,14 +15,15 @@ import (
 
 // trial is one data folder over several lives of a process, with one log.
 type trial struct {
-	t       *testing.T
-	seed    uint64
-	random  *rand.Rand // of the plan; for the test's goroutine
-	dir     string
-	file    *os.File
-	log     *ledger.Log
-	process *process
-	life    int
+	t        *testing.T
+	seed     uint64
+	random   *rand.Rand // of the plan; for the test's goroutine
+	dir      string
+	settings []string // of the process, besides
+	file     *os.File
+	log      *ledger.Log
+	process  *process
+	life     int
 }
 
 func newTrial(t *testing.T, dir string) *trial {
@@ -75,7 +76,7 @@ func (tr *trial) startUnder(limits string) {
 	tr.t.Helper()
 	tr.life++
 	tr.log.Append(ledger.Event{Kind: ledger.Started, At: now()})
-	tr.process = launchUnder(tr.t, limits, tr.dir)
+	tr.process = launchUnder(tr.t, limits, tr.dir, tr.settings...)
 }
 
 // ended notes the end of a life that every client has noticed.
