@@ -23,7 +23,9 @@ type committer struct {
 	lingerUntil, syncAt time.Time
 	dirty               *segment // written to and not synced since
 	dirtySince          time.Time
-	announced           Pos // the last mark's
+	written             Pos // up to where the files are written
+	safe                Pos // up to where they are synced
+	announced           Pos // up to where the last mark says they are
 }
 
 func (j *journal) runCommitter() {
@@ -191,6 +193,10 @@ func (c *committer) write(p *part) error {
 	if _, err := p.seg.file.WriteAt(p.seg.mem[p.from:p.to], int64(p.from)); err != nil {
 		return fmt.Errorf("write segment %d: %w", p.seg.number, err)
 	}
+	c.written = makePos(false, p.seg.number, p.to)
+	if p.ended {
+		c.written = makePos(false, p.seg.number+1, 0)
+	}
 	c.mu.Lock()
 	c.unsaved -= p.to - p.from
 	c.space.Broadcast()
@@ -220,7 +226,7 @@ func (c *committer) syncFile() error {
 		return fmt.Errorf("sync segment %d: %w", s.number, err)
 	}
 	c.opts.onSync(time.Since(began))
-	c.dirty = nil
+	c.dirty, c.safe = nil, c.written
 	return nil
 }
 
@@ -250,15 +256,11 @@ func (c *committer) confirm(err error) {
 // published notes what is on the disk now. The caller holds mu.
 func (c *committer) published() {
 	for i := range c.parts {
-		p := &c.parts[i]
-		if p.ended {
+		if p := &c.parts[i]; p.ended {
 			p.seg.complete = true
-			c.commit.synced = makePos(false, p.seg.number+1, 0)
 			c.wake()
 		}
 	}
-	if c.dirty == nil && len(c.parts) > 0 {
-		c.commit.synced = max(c.commit.synced, c.end)
-	}
+	c.commit.synced = max(c.commit.synced, c.safe)
 	clear(c.parts)
 }

@@ -319,6 +319,7 @@ func TestCrashes(t *testing.T) {
 func (w *world) life(seed uint64, disk *crashDisk) (cut, moved int) {
 	disk.crashAt = 1 + w.rng.IntN(1500)
 	w.mode = []SyncMode{SyncGroup, SyncGroup, SyncGroup, SyncInterval, SyncNever}[w.rng.IntN(5)]
+	w.pos = map[place]Pos{} // the queues are not restored yet
 	s, r, err := openOn(disk, tiny(w.mode), &Options{Relocate: w.relocate})
 	if err != nil {
 		require.ErrorIs(w.t, err, errCrashed, "seed %d", seed)

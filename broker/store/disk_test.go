@@ -1,6 +1,11 @@
 package store
 
 import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,7 +27,7 @@ func commit(t testing.TB, s *Store) {
 }
 
 func TestDiskRoundTrip(t *testing.T) {
-	o := Options{Dir: t.TempDir(), SegmentBytes: 1 << 16}
+	o := Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}
 	s, r := openDisk(t, o)
 	require.Empty(t, r.Queues)
 	var entries []Enqueue
@@ -51,4 +56,226 @@ func TestDiskRoundTrip(t *testing.T) {
 		require.Zero(t, r.CutBytes)
 		require.NoError(t, s.Close())
 	}
+}
+
+func TestDirectoryIsLocked(t *testing.T) {
+	o := Options{Dir: filepath.Join(t.TempDir(), "made", "by", "open")}
+	s, _ := openDisk(t, o)
+	_, _, err := Open(o)
+	require.ErrorContains(t, err, "in use")
+	require.ErrorContains(t, Verify(o.Dir, &bytes.Buffer{}), "in use")
+	require.NoError(t, s.Close())
+	s, _ = openDisk(t, o)
+	require.NoError(t, s.Close())
+}
+
+// Old segments of both logs are moved to files, under readers' eyes.
+func TestPagingIsNotNoticed(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{Dir: dir, SegmentBytes: 1 << 16}
+	disk, err := openDir(dir)
+	require.NoError(t, err)
+	tune := o.tune(1 << 24)
+	tune.resident = 1 << 17
+	s, _, err := openOn(disk, tune, &o)
+	require.NoError(t, err)
+	var positions []Pos
+	for i := range 2000 {
+		p, err := s.Put(text(i, 1000), i%2 == 0, 0)
+		require.NoError(t, err)
+		positions = append(positions, p)
+		if i%100 == 0 {
+			for i, p := range positions {
+				require.Equal(t, text(i, 1000), s.View(p))
+			}
+		}
+	}
+	require.Eventually(t, func() bool { return s.Stats().ResidentBytes <= 2<<17 }, waitFor, tick)
+	for i, p := range positions {
+		require.Equal(t, text(i, 1000), s.View(p))
+		s.Release(p)
+	}
+	require.Zero(t, s.Stats().Messages)
+	_, err = os.Stat(filepath.Join(dir, spillTemp))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NoError(t, s.Close())
+}
+
+// shelf is a queue as the broker would have it.
+type shelf struct {
+	mu      sync.Mutex
+	id      uint64
+	next    uint64
+	entries map[uint64]shelved
+}
+
+type shelved struct {
+	pos     Pos
+	id      int
+	durable bool
+}
+
+// Everything at once: publishers, consumers, dead-lettering, commits, compaction
+// and paging.
+func TestConcurrentUse(t *testing.T) {
+	dir := t.TempDir()
+	shelves := map[uint64]*shelf{}
+	for id := uint64(1); id <= 3; id++ {
+		shelves[id] = &shelf{id: id, entries: map[uint64]shelved{}}
+	}
+	moved := 0
+	o := Options{Dir: dir, SegmentBytes: 1 << 14, Relocate: func(queue, seq uint64, old, now Pos) bool {
+		q := shelves[queue]
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		e, ok := q.entries[seq]
+		if !ok || e.pos != old {
+			return false
+		}
+		if old != now {
+			moved++
+		}
+		e.pos = now
+		q.entries[seq] = e
+		return true
+	}}
+	disk, err := openDir(dir)
+	require.NoError(t, err)
+	tune := o.tune(1 << 22)
+	tune.resident, tune.slack = 1<<15, 1<<15
+	s, _, err := openOn(disk, tune, &o)
+	require.NoError(t, err)
+
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() { useShelves(t, s, shelves, g) })
+	}
+	wg.Wait()
+	want := map[place]int{}
+	for id, q := range shelves {
+		for seq, e := range q.entries {
+			require.Equal(t, text(e.id, len(s.View(e.pos).Body)), s.View(e.pos))
+			if e.durable {
+				want[place{id, seq}] = e.id
+			}
+		}
+	}
+	require.NoError(t, s.Close())
+	t.Logf("%d messages left, %d relocated", len(want), moved)
+
+	for _, q := range shelves {
+		clear(q.entries)
+	}
+	s, r := openDisk(t, o)
+	found := 0
+	for _, q := range r.Queues {
+		for _, e := range q.Entries {
+			found++
+			id, ok := want[place{q.Queue, e.Seq}]
+			require.True(t, ok)
+			m := s.View(e.Pos)
+			require.Equal(t, text(id, len(m.Body)), m)
+		}
+	}
+	require.Len(t, want, found)
+	require.NoError(t, s.Close())
+	require.NoError(t, Verify(dir, &bytes.Buffer{}))
+}
+
+// useShelves publishes to, consumes from and moves between the queues.
+func useShelves(t *testing.T, s *Store, shelves map[uint64]*shelf, g int) {
+	rng := rand.New(rand.NewPCG(uint64(g), 2))
+	for i := range 3000 {
+		id := g*10000 + i
+		durable := rng.IntN(3) > 0
+		p, err := s.Put(text(id, 8+rng.IntN(800)), durable, 1)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		q := shelves[uint64(1+rng.IntN(2))]
+		q.mu.Lock()
+		q.add(s, p, id, durable)
+		e, seq, ok := q.takeAny(s, rng)
+		q.mu.Unlock()
+		if !ok {
+			continue
+		}
+		settle := Settle{Queue: q.id, Seq: seq, Pos: e.pos, Durable: e.durable}
+		m := s.View(e.pos)
+		if !bytes.Equal(m.Body, text(e.id, len(m.Body)).Body) {
+			t.Errorf("message %d reads as another", e.id)
+			return
+		}
+		if rng.IntN(4) == 0 {
+			moveTo(t, s, shelves[3], settle, e)
+		} else {
+			s.Settled([]Settle{settle})
+		}
+		if rng.IntN(20) == 0 {
+			s.Commit(func(err error) {
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+func (q *shelf) add(s *Store, p Pos, id int, durable bool) {
+	q.next++
+	q.entries[q.next] = shelved{p, id, durable}
+	s.Enqueued([]Enqueue{{Queue: q.id, Seq: q.next, Pos: p, Durable: durable}})
+}
+
+// takeAny takes most entries young and leaves some to grow old.
+func (q *shelf) takeAny(_ *Store, rng *rand.Rand) (shelved, uint64, bool) {
+	seq := q.next - uint64(rng.IntN(5))
+	e, ok := q.entries[seq]
+	delete(q.entries, seq)
+	return e, seq, ok
+}
+
+func moveTo(t *testing.T, s *Store, q *shelf, src Settle, e shelved) {
+	m := s.View(src.Pos)
+	p, err := s.PutMoved(m, e.durable, 1)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	q.mu.Lock()
+	q.next++
+	seq := q.next
+	q.entries[seq] = shelved{p, e.id, e.durable}
+	q.mu.Unlock()
+	s.Moved(src, []Enqueue{{Queue: q.id, Seq: seq, Pos: p, Durable: e.durable}})
+}
+
+func TestInspectAndVerify(t *testing.T) {
+	o := Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}
+	s, _ := openDisk(t, o)
+	for i := range 5 {
+		p, err := s.Put(text(i, 100), true, 1)
+		require.NoError(t, err)
+		s.Enqueued([]Enqueue{{Queue: 42, Seq: uint64(i + 10), Pos: p, Durable: true}})
+	}
+	require.NoError(t, s.Close())
+	var out bytes.Buffer
+	require.NoError(t, Inspect(o.Dir, &out))
+	require.Regexp(t, `(?m)^0000000001.journal +\d+ +5  open$`, out.String())
+	require.Regexp(t, `(?m)^0000000002.journal +262144 +-  spare$`, out.String())
+	require.Regexp(t, `(?m)^42 +5 +10 +14$`, out.String())
+	out.Reset()
+	require.NoError(t, Verify(o.Dir, &out))
+	require.Regexp(t, `^1 segments, 262144 bytes read, 5 messages in queues: ok\n$`, out.String())
+
+	name := filepath.Join(o.Dir, fileName(1))
+	b, err := os.ReadFile(name)
+	require.NoError(t, err)
+	b[300] ^= 1
+	require.NoError(t, os.WriteFile(name, b, 0o600))
+	var corrupt *CorruptError
+	require.ErrorAs(t, Verify(o.Dir, &out), &corrupt)
+	require.ErrorAs(t, Inspect(o.Dir, &out), &corrupt)
+	require.Error(t, Verify(filepath.Join(o.Dir, "missing"), &out))
 }

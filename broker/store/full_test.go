@@ -68,6 +68,7 @@ func TestDiskFull(t *testing.T) {
 	require.Len(t, r.Queues[0].Entries, len(held)-10)
 	for _, e := range r.Queues[0].Entries {
 		s.Settled([]Settle{{Queue: 1, Seq: e.Seq, Pos: e.Pos, Durable: true}})
+		require.Eventually(t, func() bool { return s.Stats().SpareBytes > 0 }, waitFor, tick)
 	}
 	commit(t, s)
 	require.Eventually(t, func() bool { return !s.Full() }, waitFor, tick)

@@ -1,0 +1,90 @@
+package store
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestNumbers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var s numbers
+	model := map[uint64]bool{}
+	for range 500 {
+		n := uint64(rng.IntN(100))
+		s.add(n)
+		model[n] = true
+	}
+	require.True(t, slices.IsSorted(s))
+	require.Len(t, s, len(model))
+	for n := range uint64(110) {
+		require.Equal(t, model[n], s.has(n))
+	}
+}
+
+func TestSpans(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	var s spans
+	model := map[uint64]bool{}
+	for n := uint64(1); n < 300; n++ {
+		if rng.IntN(3) > 0 {
+			s.add(n)
+			model[n] = true
+		}
+		gone := uint64(rng.IntN(int(n) + 1))
+		s.remove(gone)
+		delete(model, gone)
+		total := 0
+		for i, r := range s {
+			require.NotZero(t, r.count)
+			require.True(t, i == 0 || s[i-1].first+s[i-1].count < r.first, "runs do not touch")
+			for k := range r.count {
+				require.True(t, model[uint64(r.first+k)])
+				total++
+			}
+		}
+		require.Len(t, model, total)
+	}
+}
+
+func TestTable(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	var table table
+	model := map[uint64]*segment{}
+	require.Nil(t, table.get(5))
+	for n := uint64(1); n < 20000; n++ {
+		s := &segment{number: n}
+		table.set(s)
+		model[n] = s
+		for len(model) > 20 {
+			for gone := range model {
+				if rng.IntN(2) == 0 {
+					table.clear(gone)
+					delete(model, gone)
+				}
+				break
+			}
+		}
+	}
+	for n := range uint64(20100) {
+		require.Same(t, model[n], table.get(n))
+	}
+	var last uint64
+	table.each(func(s *segment) bool {
+		require.Greater(t, s.number, last)
+		require.Same(t, model[s.number], s)
+		last = s.number
+		delete(model, s.number)
+		return true
+	})
+	require.Empty(t, model)
+	chunks := 0
+	for _, c := range table.dir.Load().chunks {
+		if c != nil {
+			chunks++
+		}
+	}
+	require.LessOrEqual(t, chunks, 21)
+}
