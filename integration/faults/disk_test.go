@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -35,30 +36,55 @@ func fill(t *testing.T, dir string, n int) (free func()) {
 	return func() { check(t, os.Remove(path)) }
 }
 
-// failingDisk mounts an ext4 of its own, in a file. breakIt makes the kernel give up on
-// it, as it does after an error of the device: nothing can be written any more.
-// mend takes it off and puts it back.
-func failingDisk(t *testing.T) (dir string, breakIt, mend func()) {
+// ownDisk mounts an ext4 of its own, in a file.
+func ownDisk(t *testing.T) *disk {
 	t.Helper()
-	image := filepath.Join(t.TempDir(), "image")
-	check(t, os.WriteFile(image, nil, 0o600))
-	check(t, os.Truncate(image, 96<<20))
-	dir = t.TempDir()
-	command(t, "mkfs.ext4", "-q", "-F", image)
-	mount := func() { command(t, "mount", "-o", "loop", image, dir) }
-	mount()
-	t.Cleanup(func() { unmount(t, dir) })
-	breakIt = func() { command(t, "mount", "-o", "remount,abort", dir) }
-	mend = func() {
-		command(t, "umount", dir)
-		mount()
-	}
-	return dir, breakIt, mend
+	d := &disk{t: t, dir: t.TempDir(), image: filepath.Join(t.TempDir(), "image")}
+	check(t, os.WriteFile(d.image, nil, 0o600))
+	check(t, os.Truncate(d.image, 96<<20))
+	d.run("mkfs.ext4", "-q", "-F", d.image)
+	d.mount()
+	t.Cleanup(func() { unmount(t, d.dir) })
+	return d
 }
 
-func command(t *testing.T, name string, args ...string) {
-	t.Helper()
+type disk struct {
+	t          *testing.T
+	dir, image string
+}
+
+func (d *disk) run(name string, args ...string) {
+	d.t.Helper()
 	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
-		t.Fatalf("a disk that fails is needed, and %s %v says: %v, %s: run the tests as root, with loop devices and e2fsprogs", name, args, err, out)
+		d.t.Fatalf("a disk to break is needed, and %s %v says: %v, %s: run the tests as root, with loop devices and e2fsprogs", name, args, err, out)
 	}
+}
+
+func (d *disk) mount() {
+	d.t.Helper()
+	d.run("mount", "-o", "loop", d.image, d.dir)
+}
+
+// fail makes the kernel give up on it, as it does after an error of the device:
+// nothing can be written any more.
+func (d *disk) fail() {
+	d.t.Helper()
+	d.run("mount", "-o", "remount,abort", d.dir)
+}
+
+// mend takes it off and puts it back.
+func (d *disk) mend() {
+	d.t.Helper()
+	d.run("umount", d.dir)
+	d.mount()
+}
+
+// freeze has every write and sync wait until thaw, which is called at the end of the
+// test at the latest.
+func (d *disk) freeze() (thaw func()) {
+	d.t.Helper()
+	d.run("fsfreeze", "--freeze", d.dir)
+	thaw = sync.OnceFunc(func() { d.run("fsfreeze", "--unfreeze", d.dir) })
+	d.t.Cleanup(thaw)
+	return thaw
 }

@@ -16,26 +16,67 @@ const answerLimit = 30 * time.Second
 // TestDiskFails breaks the disk under a load. The process ends by itself, with the
 // reason and a code other than 0, and what it had confirmed is there once the disk is.
 func TestDiskFails(t *testing.T) {
-	dir, breakIt, mend := failingDisk(t)
-	tr := newTrial(t, dir)
+	d := ownDisk(t)
+	tr := newTrial(t, d.dir)
 	tr.tell()
 	tr.start()
 	tr.process.ready()
 	tr.declare()
 	l := tr.load()
 	pause(1500)
-	breakIt()
+	d.fail()
 	code, out := tr.process.wait(), &tr.process.out
 	if code == 0 {
 		t.Error("it ended with code 0")
 	}
-	if !strings.Contains(out.String(), "journal has failed") || !strings.Contains(strings.ToLower(out.String()), "segment") {
-		t.Errorf("no word of what failed:\n%s", out.String())
+	for _, text := range []string{"journal has failed", "start again to recover", d.dir} {
+		if !strings.Contains(out.String(), text) {
+			t.Errorf("the output does not name %q:\n%s", text, out.String())
+		}
 	}
 	l.cut()
 	tr.ended(ledger.Killed)
-	mend()
+	d.mend()
 	busy(t, tr.lastLife())
+}
+
+// TestDiskStandsStill has the disk answer nothing for a while. Confirms of persistent
+// messages wait; deliveries, deadlines and heartbeats do not; then all goes on.
+func TestDiskStandsStill(t *testing.T) {
+	d := ownDisk(t)
+	tr := newTrial(t, d.dir)
+	tr.tell()
+	tr.start()
+	tr.process.ready()
+	tr.declare()
+	conn := tr.dial()
+	dying, taking := tr.collect(conn, "dying", dead, true), tr.collect(conn, "taking", work, true)
+	p, err := newPublisher(tr.log, conn, "p")
+	check(t, err)
+	const count = 200
+	for range count {
+		check(t, p.send(&message{key: waiting, queues: []string{waiting}, ttlMillis: new(500 + tr.random.Int64N(1500)), persistent: true}))
+	}
+	if !p.settled() {
+		t.Fatal("not all was confirmed")
+	}
+
+	thaw := d.freeze()
+	check(t, p.many(work, count/2, 100))
+	eventually(t, answerLimit, "deliveries while the disk stands still", func() bool { return taking.count() == count/2 })
+	eventually(t, answerLimit, "deadlines to fire while the disk stands still", func() bool { return dying.count() == count })
+	if unanswered := len(p.slots); unanswered != count/2 {
+		t.Errorf("%d persistent messages were confirmed while the disk stood still", count/2-unanswered)
+	}
+	thaw()
+	if !p.settled() {
+		t.Fatal("not all was confirmed afterwards")
+	}
+	taking.close()
+	dying.close()
+	tr.drain()
+	tr.stopped()
+	tr.judge()
 }
 
 const (

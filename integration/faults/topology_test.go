@@ -36,7 +36,7 @@ var queues = []queueOf{
 	{brief, "", amqp091.Table{"x-message-ttl": int64(briefMillis)}},
 	{bounded, dead, amqp091.Table{"x-max-length": int64(boundedLength), "x-dead-letter-exchange": dlx}},
 	{astray, parked, amqp091.Table{"x-dead-letter-exchange": "nowhere"}},
-	{dead, "", nil},
+	{dead, "", amqp091.Table{"x-max-length": int64(10), "x-overflow": "reject-publish"}}, // which holds for publishes, not for dead letters
 	{parked, "", nil},
 }
 
