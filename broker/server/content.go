@@ -181,12 +181,15 @@ func (ch *channel) flushPublishes() {
 
 // confirmRange acks the publishes first to last, save those that a full queue
 // refused, in as few frames as it takes (RabbitMQ: Publisher Confirms). Called
-// by any goroutine, for ascending ranges.
+// by any goroutine, for ascending ranges. A channel that has closed meanwhile is
+// told nothing: its number may be another's by now.
 func (ch *channel) confirmRange(first, last uint64, refused []uint64) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
 	o := &ch.conn.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.dead {
+	if o.dead || ch.closed {
 		return
 	}
 	next := first
