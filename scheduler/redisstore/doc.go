@@ -7,6 +7,12 @@
 //	                                    score = the instant it is due, Unix ms
 //	{curfew:<instance>:0}:owner         string: the process that owns the schedule,
 //	                                    for 10 s at a time
+//	{curfew:<instance>:0}:queues        hash: queue as in the members -> its name,
+//	                                    vhost NUL queue
+//	{curfew:<instance>:0}:watcher       string: the process that speaks for the
+//	                                    instance while it is silent, for 30 s
+//	{curfew:instances}                  hash: instance -> heartbeat by the server's
+//	                                    clock, Unix ms | shards | process
 //
 // The text form sorts as shadows do, so equal scores are claimed in order of deadline,
 // queue and seq. A queue is in one shard, always the same, so its order holds; a
@@ -38,12 +44,24 @@
 // a restart and a failover even where the mark survived and the last second of writes
 // did not.
 //
+// # Registry
+//
+// Each instance beats in one registry, and may look which others do, count what is due
+// in the schedule of one that does not, and name the queues. Looking changes nothing
+// of another's: what is due there stays, for the instance to fire when it is back.
+// Which silence is too long is the caller's to say: a heartbeat is a value that
+// changes, so no clocks need be compared. Close takes the instance off the registry;
+// one that is gone for good is taken off by Forget, or by an operator:
+//
+//	HDEL {curfew:instances} <instance>
+//
 // # Time
 //
 // Claim's until and lease are the caller's. Scores are deadlines stamped by the
 // primary's clock and will be judged by it; the server's TIME would bring a second
 // clock in, and with it claims that come too soon, to be turned away, or too late. So
-// a skewed server does no harm; Check measures the skew for whoever wants to know.
+// a skewed server does no harm; Check measures the skew for whoever wants to know. Only
+// what is due in the schedule of another instance is counted by the server's clock.
 //
 // # Cost
 //
@@ -55,9 +73,11 @@
 //
 //	resetkeys ~{curfew:* -@all +hello +auth +ping +select +info +time +config|get
 //	+zadd +zrem +zrange +zcount +zscore +zscan +get +set +pexpire +eval +evalsha
+//	+hset +hget +hdel +hlen +hgetall +hmget +hscan
 //
 // Without INFO neither Check works nor is a restart noticed that lost nothing of the
-// marks; without CONFIG GET the persistence may be unknown. Cluster needs
+// marks; without CONFIG GET the persistence may be unknown; without the commands for
+// hashes no instance watches another. Cluster needs
 // +cluster|slots +cluster|shards +command besides.
 //
 // # Left to others

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -32,13 +33,24 @@ func explain(operation, key string, err error) error {
 		return fmt.Errorf("redisstore: %s: key %s is not a sorted set: delete or rename it, or choose another CURFEW_INSTANCE: %w", operation, key, err)
 	case redis.IsOOMError(err):
 		return fmt.Errorf("redisstore: %s: Redis is full: raise its maxmemory: %w", operation, err)
-	case redis.IsPermissionError(err):
+	case redis.IsPermissionError(err), inScript(err):
 		return fmt.Errorf("redisstore: %s: the Redis user lacks a right: %w", operation, err)
 	case redis.IsAuthError(err):
 		return fmt.Errorf("redisstore: %s: Redis refuses the credentials: %w", operation, err)
 	}
 	return fmt.Errorf("redisstore: %s: %w", operation, err)
 }
+
+// explainType is explain for a key that is to hold something else than a sorted set.
+func explainType(operation, key, want string, err error) error {
+	if redis.HasErrorPrefix(err, "WRONGTYPE") {
+		return fmt.Errorf("redisstore: %s: key %s is not a %s: delete it: %w", operation, key, want, err)
+	}
+	return explain(operation, key, err)
+}
+
+// inScript says that a command in a script was denied, which has no code of its own.
+func inScript(err error) bool { return strings.Contains(err.Error(), "user executing the script") }
 
 // isReply tells an error the server answered with, for one command, from a failure
 // to reach it.

@@ -69,6 +69,7 @@ func newStore(client redis.UniversalClient, o Options) *Store {
 		s.due = append(s.due, fmt.Sprintf("{curfew:%s:%d}:due", o.Instance, shard))
 	}
 	s.ownerKey = fmt.Sprintf("{curfew:%s:0}:owner", o.Instance)
+	s.queuesKey = fmt.Sprintf("{curfew:%s:0}:queues", o.Instance)
 	return s
 }
 

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -22,7 +21,7 @@ const epochPrefix = "epoch|"
 
 // ownScript takes or renews the ownership. A full Redis lets it be renewed.
 //
-//	KEYS[1] the owner's key
+//	KEYS[1] the owner's key, or a watcher's
 //	ARGV[1] who asks; ARGV[2] the lease in ms
 //	result  who owns it now
 var ownScript = redis.NewScript(`
@@ -140,11 +139,8 @@ func (s *Store) setBegun(epoch string, runs []string) {
 // error wraps ErrOwned when another process has it.
 func (s *Store) Refresh(ctx context.Context) error {
 	owner, err := ownScript.Run(ctx, s.client, []string{s.ownerKey}, s.owner, OwnerLease.Milliseconds()).Text()
-	if redis.HasErrorPrefix(err, "WRONGTYPE") {
-		return fmt.Errorf("redisstore: own: key %s is not a string: delete it: %w", s.ownerKey, err)
-	}
 	if err != nil {
-		return explain("own", s.ownerKey, err)
+		return explainType("own", s.ownerKey, "string", err)
 	}
 	if owner != s.owner {
 		return s.errOwned(owner)

@@ -17,7 +17,8 @@ import (
 
 // aclRule is the one doc.go names.
 const aclRule = "resetkeys ~{curfew:* -@all +hello +auth +ping +select +info +time +config|get " +
-	"+zadd +zrem +zrange +zcount +zscore +zscan +get +set +pexpire +eval +evalsha"
+	"+zadd +zrem +zrange +zcount +zscore +zscan +get +set +pexpire +eval +evalsha " +
+	"+hset +hget +hdel +hlen +hgetall +hmget +hscan"
 
 // aclCluster is what a cluster needs besides.
 const aclCluster = " +cluster|slots +cluster|shards +command"

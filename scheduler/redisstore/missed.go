@@ -1,0 +1,117 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"curfew/scheduler"
+)
+
+const (
+	// sampleLen is how many of the shadows that are due are told apart by queue; it
+	// holds a server for less than 1 ms.
+	sampleLen = 1000
+	// topQueues is how many queues are named.
+	topQueues = 10
+)
+
+// Missed is what a schedule holds that nobody looks after. Instants are compared with
+// the server's clock.
+type Missed struct {
+	Stored     int64 // shadows
+	Due        int64 // of them, those whose time has come
+	OldestAt   int64 // Unix ms, the earliest deadline among the first of these; 0 for none
+	LateMillis int64 // how long ago that was
+	// Queues are those with most due, the most first, 10 at most. They are counted
+	// over the first thousand.
+	Queues []QueueCount
+}
+
+// QueueCount says how many deadlines are due in a queue. Without its name (Name is
+// "") a queue is known by its incarnation.
+type QueueCount struct {
+	QueueName
+	Count int64
+}
+
+// missedScript counts what is due in one shard.
+//
+//	KEYS[1] the shard's sorted set
+//	ARGV[1] how many due members to tell apart
+//	result  {the server's time in ms, members but for the epoch's, those due,
+//	        the earliest deadline of those told apart or "", queue, count, queue,
+//	        count...}
+var missedScript = redis.NewScript(fmt.Sprintf(`
+local time = redis.call('TIME')
+local now = string.format('%%010d%%03d', time[1], math.floor(time[2] / 1000))
+local oldest, order, counts = '', {}, {}
+for _, member in ipairs(redis.call('ZRANGE', KEYS[1], '-inf', now, 'BYSCORE', 'LIMIT', 0, ARGV[1])) do
+	if #member == %d then
+		local deadline, queue = string.sub(member, 1, 13), string.sub(member, 15, 30)
+		if oldest == '' or deadline < oldest then
+			oldest = deadline
+		end
+		if not counts[queue] then
+			order[#order + 1] = queue
+		end
+		counts[queue] = (counts[queue] or 0) + 1
+	end
+end
+local stored = redis.call('ZCOUNT', KEYS[1], '-inf', '(inf')
+local due = redis.call('ZCOUNT', KEYS[1], '-inf', now)
+local result = {now, tostring(stored), tostring(due), oldest}
+for _, queue in ipairs(order) do
+	result[#result + 1] = queue
+	result[#result + 1] = tostring(counts[queue])
+end
+return result
+`, scheduler.TextLen))
+
+// Missed counts what is due in the schedule of p. It changes nothing there.
+func (s *Store) Missed(ctx context.Context, p Peer) (Missed, error) {
+	theirs := newStore(s.client, Options{Instance: p.Name, Shards: p.Shards, Now: s.now})
+	replies, err := theirs.run(ctx, "count missed", missedScript, theirs.allShards(), func(int) []any {
+		return []any{max(sampleLen/p.Shards, topQueues)}
+	})
+	if err != nil {
+		return Missed{}, err
+	}
+	var m Missed
+	for _, reply := range replies {
+		if err := m.add(reply); err != nil {
+			return Missed{}, fmt.Errorf("redisstore: count missed: %w", err)
+		}
+	}
+	slices.SortStableFunc(m.Queues, func(a, b QueueCount) int { return cmp.Compare(b.Count, a.Count) })
+	m.Queues = m.Queues[:min(len(m.Queues), topQueues)]
+	return m, theirs.name(ctx, m.Queues)
+}
+
+// add takes in what a shard answered. A queue is in one shard.
+func (m *Missed) add(reply []string) error {
+	var n [3]int64
+	for i := range n {
+		var err error
+		if n[i], err = strconv.ParseInt(reply[i], 10, 64); err != nil {
+			return err
+		}
+	}
+	m.Stored += n[1]
+	m.Due += n[2]
+	if at, err := strconv.ParseInt(reply[3], 10, 64); err == nil && (m.OldestAt == 0 || at < m.OldestAt) {
+		m.OldestAt, m.LateMillis = at, n[0]-at
+	}
+	for pair := range slices.Chunk(reply[4:], 2) {
+		queue, errQueue := strconv.ParseUint(pair[0], 16, 64)
+		count, errCount := strconv.ParseInt(pair[1], 10, 64)
+		if errQueue == nil && errCount == nil { // else no shadow's
+			m.Queues = append(m.Queues, QueueCount{QueueName{Queue: queue}, count})
+		}
+	}
+	return nil
+}

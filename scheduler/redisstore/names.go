@@ -1,0 +1,84 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// QueueName names a queue to whoever knows its incarnation only.
+type QueueName struct {
+	Queue       uint64
+	VHost, Name string
+}
+
+func (q QueueName) field() string { return fmt.Sprintf("%016x", q.Queue) }
+
+func (q QueueName) text() string { return q.VHost + "\x00" + q.Name }
+
+// NameQueues notes the names of queues beside the schedule, for other instances to
+// tell what this one misses.
+func (s *Store) NameQueues(ctx context.Context, queues []QueueName) error {
+	for some := range slices.Chunk(queues, batchLen) {
+		pairs := make([]any, 0, 2*len(some))
+		for _, q := range some {
+			pairs = append(pairs, q.field(), q.text())
+		}
+		if err := s.client.HSet(ctx, s.queuesKey, pairs...).Err(); err != nil {
+			return explainType("name queues", s.queuesKey, "hash", err)
+		}
+	}
+	return nil
+}
+
+// PruneQueues removes the names of queues that keep does not want, and returns the
+// others; one named meanwhile may be missing among them.
+func (s *Store) PruneQueues(ctx context.Context, keep func(queue uint64) bool) (kept []uint64, err error) {
+	for cursor := uint64(0); ; {
+		fields, next, err := s.client.HScan(ctx, s.queuesKey, cursor, "", batchLen).Result()
+		if err != nil {
+			return nil, explainType("prune queues", s.queuesKey, "hash", err)
+		}
+		var gone []string
+		for field := range slices.Chunk(fields, 2) {
+			queue, err := strconv.ParseUint(field[0], 16, 64)
+			if err == nil && keep(queue) {
+				kept = append(kept, queue)
+			} else {
+				gone = append(gone, field[0])
+			}
+		}
+		if len(gone) > 0 {
+			if err := s.client.HDel(ctx, s.queuesKey, gone...).Err(); err != nil {
+				return nil, explainType("prune queues", s.queuesKey, "hash", err)
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return kept, nil
+		}
+	}
+}
+
+// name fills in the names of queues, as far as they are noted.
+func (s *Store) name(ctx context.Context, queues []QueueCount) error {
+	if len(queues) == 0 {
+		return nil
+	}
+	fields := make([]string, len(queues))
+	for i := range queues {
+		fields[i] = queues[i].field()
+	}
+	texts, err := s.client.HMGet(ctx, s.queuesKey, fields...).Result()
+	if err != nil {
+		return explainType("read names", s.queuesKey, "hash", err)
+	}
+	for i, text := range texts {
+		text, _ := text.(string) // nil: not noted
+		if vhost, name, ok := strings.Cut(text, "\x00"); ok {
+			queues[i].VHost, queues[i].Name = vhost, name
+		}
+	}
+	return nil
+}

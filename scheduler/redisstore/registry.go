@@ -1,0 +1,159 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// MaxPeers is the most instances the registry may name for Peers to read it.
+	MaxPeers = 256
+	// maxShards is the most shards that are believed of a peer.
+	maxShards = 1024
+	// maxEntry is how long an entry may be, in bytes.
+	maxEntry = 512
+	// watchMillis is for how long Watch makes its caller the one that watches.
+	watchMillis = 30_000
+
+	registryKey = "{curfew:instances}"
+)
+
+// Peer is an instance as the registry names it. It says the same until the instance
+// beats again.
+type Peer struct {
+	Name   string
+	BeatAt int64  // Unix ms of its last heartbeat, by the server's clock
+	Shards int    // of its schedule
+	Owner  string // which process that was, and where
+}
+
+func (p Peer) text() string { return fmt.Sprintf("%013d|%d|%s", p.BeatAt, p.Shards, p.Owner) }
+
+// parsePeer refuses what Beat does not write. Whatever follows the shards is the owner.
+func parsePeer(name, text string) (p Peer, ok bool) {
+	parts := strings.SplitN(text, "|", 3)
+	if len(parts) < 3 || len(text) > maxEntry || !utf8.ValidString(text) || !validInstance(name) {
+		return Peer{}, false
+	}
+	beatAt, errBeat := strconv.ParseInt(parts[0], 10, 64)
+	shards, errShards := strconv.Atoi(parts[1])
+	p = Peer{Name: name, BeatAt: beatAt, Shards: shards, Owner: parts[2]}
+	return p, errBeat == nil && errShards == nil && shards >= 1 && shards <= maxShards && p.text() == text
+}
+
+func validInstance(name string) bool {
+	return name != "" && len(name) <= 255 && utf8.ValidString(name) && !strings.ContainsAny(name, "{}")
+}
+
+// beatScript notes a heartbeat. The field is removed first because a full Redis
+// refuses HSET, even of what is there, unless the script has written before.
+//
+//	KEYS[1] the registry
+//	ARGV[1] the instance; ARGV[2] its shards, a bar, and its owner
+//	result  1
+var beatScript = redis.NewScript(`
+local time = redis.call('TIME')
+local at = string.format('%010d%03d', time[1], math.floor(time[2] / 1000))
+redis.call('HDEL', KEYS[1], ARGV[1])
+redis.call('HSET', KEYS[1], ARGV[1], at .. '|' .. ARGV[2])
+return 1
+`)
+
+// leaveScript removes an instance from the registry, if the process that says so was
+// the last to write it.
+//
+//	KEYS[1] the registry
+//	ARGV[1] the instance; ARGV[2] the owner
+//	result  1
+var leaveScript = redis.NewScript(`
+local entry = redis.call('HGET', KEYS[1], ARGV[1])
+if entry and string.sub(entry, -#ARGV[2]) == ARGV[2] then
+	redis.call('HDEL', KEYS[1], ARGV[1])
+end
+return 1
+`)
+
+// peersScript reads the registry if it is not larger than anybody needs.
+//
+//	KEYS[1] the registry
+//	ARGV[1] how many instances at most
+//	result  instance, entry, instance, entry...; the error CROWD when there are more
+var peersScript = redis.NewScript(`
+if redis.call('HLEN', KEYS[1]) > tonumber(ARGV[1]) then
+	return redis.error_reply('CROWD too many instances')
+end
+return redis.call('HGETALL', KEYS[1])
+`)
+
+// forgetScript removes an entry that has not changed.
+//
+//	KEYS[1] the registry
+//	ARGV[1] the instance; ARGV[2] its entry
+//	result  1
+var forgetScript = redis.NewScript(`
+if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then
+	redis.call('HDEL', KEYS[1], ARGV[1])
+end
+return 1
+`)
+
+// Beat says to other instances that this one lives. It is due every RefreshEvery;
+// Close says that this one left.
+func (s *Store) Beat(ctx context.Context) error {
+	s.beaten.Store(true)
+	entry := fmt.Sprintf("%d|%s", len(s.due), s.owner)
+	err := beatScript.Run(ctx, s.client, []string{registryKey}, s.instance, entry).Err()
+	return explainType("beat", registryKey, "hash", err)
+}
+
+// leave takes this instance off the registry.
+func (s *Store) leave(ctx context.Context) {
+	if s.beaten.Load() {
+		_ = leaveScript.Run(ctx, s.client, []string{registryKey}, s.instance, s.owner).Err()
+	}
+}
+
+// Peers names the other instances, in order. What makes no sense in the registry is
+// left out; more than MaxPeers in it are an error.
+func (s *Store) Peers(ctx context.Context) ([]Peer, error) {
+	entries, err := peersScript.Run(ctx, s.client, []string{registryKey}, MaxPeers).StringSlice()
+	if redis.HasErrorPrefix(err, "CROWD") {
+		return nil, fmt.Errorf("redisstore: peers: key %s names more than %d instances: delete it, those that live come back within seconds",
+			registryKey, MaxPeers)
+	}
+	if err != nil {
+		return nil, explainType("peers", registryKey, "hash", err)
+	}
+	var peers []Peer
+	for entry := range slices.Chunk(entries, 2) {
+		if p, ok := parsePeer(entry[0], entry[1]); ok && p.Name != s.instance {
+			peers = append(peers, p)
+		}
+	}
+	slices.SortFunc(peers, func(a, b Peer) int { return strings.Compare(a.Name, b.Name) })
+	return peers, nil
+}
+
+// Watch says whether it is this instance's turn to speak for p, which is silent: one
+// has it, until it has not asked for half a minute. A full Redis lets everybody.
+func (s *Store) Watch(ctx context.Context, p Peer) (mine bool, err error) {
+	key := fmt.Sprintf("{curfew:%s:0}:watcher", p.Name)
+	watcher, err := ownScript.Run(ctx, s.client, []string{key}, s.owner, watchMillis).Text()
+	if redis.IsOOMError(err) {
+		return true, nil
+	}
+	return watcher == s.owner, explainType("watch", key, "string", err)
+}
+
+// Forget takes p off the registry unless it has beaten since. It comes back with its
+// next heartbeat.
+func (s *Store) Forget(ctx context.Context, p Peer) error {
+	err := forgetScript.Run(ctx, s.client, []string{registryKey}, p.Name, p.text()).Err()
+	return explainType("forget", registryKey, "hash", err)
+}
