@@ -15,6 +15,7 @@
 //	                        write ──► Redis ── claim ──► due list ────────┘
 //	reconcile: Snapshot ─► index      keep: looks after Redis, Snapshot ─► Redis
 //	alert: tells people what the others record
+//	watch: beats in Redis, and tells who does not and what is due there
 //
 // Each is a goroutine of its own that ends with the context of Run only. One that
 // fails or panics is started again after a pause, and what it may have lost is made
@@ -68,6 +69,16 @@
 //
 // The loop that fires is not coordinated with any of this: expiring twice is
 // harmless.
+//
+// # Watching each other
+//
+// Instances that share a Redis beat there, for as long as their deadlines fire. When one
+// has not for 15 s, and deadlines of its schedule have passed, another tells (alert
+// CurfewInstanceSilent): how many, since when, in which queues. That takes some 20 s
+// from the last heartbeat. Nothing is fired for it, since only its own primary has the
+// messages. What is told is the schedule's word: what never reached Redis is not in it,
+// and what left its queue in the last moments may still be. A graceful stop is no
+// silence.
 //
 // # Left to others
 //

@@ -404,6 +404,11 @@ func start(t *testing.T, o Options) (*Monitor, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m, run(t, m)
+}
+
+func run(t *testing.T, m *Monitor) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -412,10 +417,10 @@ func start(t *testing.T, o Options) (*Monitor, func()) {
 			t.Errorf("Run: %v", err)
 		}
 	}()
-	stop := func() {
+	stop = func() {
 		cancel()
 		<-ended
 	}
 	t.Cleanup(stop)
-	return m, stop
+	return stop
 }

@@ -35,7 +35,7 @@ type latenessHistogram struct {
 
 func newLatenessHistogram() *latenessHistogram {
 	return &latenessHistogram{desc: prometheus.NewDesc("curfew_deadline_lateness_seconds",
-		"How long after its deadline an expired message left its queue.", nil, nil)}
+		"How long after its deadline an expired message left its queue; without those a consumer gave back later than that.", nil, nil)}
 }
 
 func (h *latenessHistogram) merge(c *latenessCount) {

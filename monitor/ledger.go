@@ -132,15 +132,19 @@ func (m *Monitor) newLedger() ledger {
 	}
 }
 
-// add counts one message that expired at the given instant.
+// add counts one message that expired at the given instant. How late one came back to
+// its queue is its consumer's doing, and no lateness of ours.
 func (l *ledger) add(s scheduler.Shadow, at int64, a Action, p Path) {
 	if l.run.Count > 0 && (s.Queue != l.queue || a != l.action || p != l.path) {
 		l.flush()
 	}
 	l.queue, l.action, l.path = s.Queue, a, p
 	lateness := max(at-s.Deadline, 0)
-	l.lateness.add(lateness)
 	l.run.Add(s.Deadline, lateness)
+	if p == Requeue {
+		return
+	}
+	l.lateness.add(lateness)
 	if lateness >= l.lateMillis {
 		l.late.Add(s.Deadline, lateness)
 	}

@@ -57,6 +57,9 @@ func newMetrics(r prometheus.Registerer, m *Monitor) (*metrics, error) {
 	if m.redis != nil {
 		x.addSchedule(reg)
 	}
+	if m.watcher != nil {
+		reg.add(m.watcher)
+	}
 	return x, reg.err
 }
 

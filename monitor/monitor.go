@@ -31,8 +31,9 @@ type Monitor struct {
 	free    chan *feedEvents // to read into
 	arrived chan *feedEvents // to work on
 
-	redis *redisSchedule  // nil: the index is the schedule
-	due   *memstore.Store // with redis: what was claimed ahead of its time, or too near
+	redis   *redisSchedule  // nil: the index is the schedule
+	due     *memstore.Store // with redis: what was claimed ahead of its time, or too near
+	watcher *watcher        // nil: no other instances are known
 }
 
 // New returns a monitor that has not done anything yet. Its error says that o is
@@ -91,6 +92,11 @@ func (m *Monitor) addRedis() {
 		&loop{name: "write", run: m.redis.write},
 		&loop{name: "claim", run: m.redis.claim},
 		&loop{name: "keep", run: m.keep})
+	if registry, ok := m.options.Redis.(Registry); ok {
+		m.redis.names = newNames(registry, m.primary.QueueName, m.redis.log)
+		m.watcher = newWatcher(registry, m.options, m.log)
+		m.loops = append(m.loops, &loop{name: "watch", run: m.watch})
+	}
 }
 
 // alert tells what the other loops record.

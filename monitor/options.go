@@ -30,11 +30,31 @@ type Schedule interface {
 	Check(ctx context.Context) (redisstore.Status, error)
 }
 
+// Registry is where instances see of each other that they live. All methods are
+// called by one loop but NameQueues. A *redisstore.Store is one.
+type Registry interface {
+	// Beat says that this instance lives. It is due every redisstore.RefreshEvery.
+	Beat(ctx context.Context) error
+	// Peers names the other instances; an entry stays the same between two beats.
+	Peers(ctx context.Context) ([]redisstore.Peer, error)
+	// Watch says whether it is this instance's turn to speak for p.
+	Watch(ctx context.Context, p redisstore.Peer) (mine bool, err error)
+	// Missed counts what is due in the schedule of p.
+	Missed(ctx context.Context, p redisstore.Peer) (redisstore.Missed, error)
+	// Forget drops p until it beats again.
+	Forget(ctx context.Context, p redisstore.Peer) error
+	// NameQueues notes the names of queues for other instances.
+	NameQueues(ctx context.Context, queues []redisstore.QueueName) error
+	// PruneQueues removes the names of queues that keep does not want.
+	PruneQueues(ctx context.Context, keep func(queue uint64) bool) (kept []uint64, err error)
+}
+
 // Options of a Monitor. Primary is required.
 type Options struct {
 	Primary Primary
 	// Redis holds the schedule; nil (or a nil *redisstore.Store) keeps it in the
-	// process alone. The caller closes it after Run.
+	// process alone. One that is a Registry, too, has instances watch each other. The
+	// caller closes it after Run.
 	Redis Schedule
 	// Log; nil is silent.
 	Log *zap.Logger

@@ -59,6 +59,7 @@ type redisSchedule struct {
 	claims  *alarm // of the claim loop
 	keeper  chan struct{}
 	writer  writer
+	names   *names // nil: nobody would read them
 
 	distrusted atomic.Bool
 	answeredAt atomic.Int64 // Unix ms; the last claim that succeeded
@@ -154,6 +155,7 @@ func (r *redisSchedule) rebuilding() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.writer.open()
+	r.names.reset()
 	r.enter(ScheduleRebuilding, r.reason)
 }
 

@@ -176,6 +176,9 @@ func (r *redisSchedule) apply(ctx context.Context, add, remove []scheduler.Shado
 	started := time.Now()
 	err := r.store.Apply(ctx, add, remove)
 	r.metrics.wrote(len(add), len(remove), time.Since(started), err)
+	if err == nil {
+		r.names.note(ctx, add)
+	}
 	return err
 }
 

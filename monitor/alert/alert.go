@@ -54,7 +54,7 @@ type Alerts struct {
 
 // group is what is known of one key since it was first seen.
 type group struct {
-	Tally           // since it was last told
+	Tally           // since it was last told; of a state, at present
 	on       bool   // a state that lasts
 	detail   string // of the state
 	told     bool   // that it fires; so that it ends has to be told, too
@@ -110,32 +110,7 @@ func (a *Alerts) Record(e Event) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.group(key{e.Kind, e.VHost, e.Queue, e.Action}).merge(e.Tally)
-}
-
-// Degraded says that the schedule is degraded and why, until Restored.
-func (a *Alerts) Degraded(reason string) {
-	if a == nil {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	g := a.group(key{kind: ScheduleDegraded})
-	g.on, g.detail = true, reason
-}
-
-// Restored says that the schedule is whole. A degradation shorter than the group
-// wait is not told at all.
-func (a *Alerts) Restored() {
-	if a == nil {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if g := a.groups[key{kind: ScheduleDegraded}]; g != nil && g.on {
-		g.on, g.tellAt = false, time.Now()
-		a.wake()
-	}
+	a.group(key{kind: e.Kind, vhost: e.VHost, queue: e.Queue, action: e.Action}).merge(e.Tally)
 }
 
 // group finds the group of k or begins one. Callers hold mu.
@@ -225,6 +200,7 @@ func (a *Alerts) step(k key, g *group, now time.Time) (notification, bool) {
 	switch {
 	case g.on:
 		g.told, g.tellAt = true, now.Add(repeatInterval)
+		return n, true
 	case g.Count > 0:
 		g.told, g.tellAt = true, now.Add(a.interval)
 	default:
@@ -241,7 +217,7 @@ func (a *Alerts) untold(now time.Time) (rest []notification) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for k, g := range a.groups {
-		if g.Count > 0 {
+		if g.Count > 0 && !(g.on && g.told) {
 			n, _ := a.step(k, g, now)
 			rest = append(rest, n)
 		}

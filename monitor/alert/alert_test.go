@@ -347,6 +347,8 @@ func TestNilAlerts(t *testing.T) {
 	a.Record(missed("a", 1))
 	a.Degraded("x")
 	a.Restored()
+	a.Silent(silence("b", 1))
+	a.Heard("b")
 }
 
 func TestOptions(t *testing.T) {

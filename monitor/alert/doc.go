@@ -10,8 +10,8 @@
 //	    │   resolved is told                              ├── events came ┘
 //	    └─────────────────────────────────────────────────┘ none came
 //
-// A state (ScheduleDegraded) stays told until it ends, and is repeated every
-// four hours.
+// A state (ScheduleDegraded; InstanceSilent, one for each instance) stays told until it
+// ends, and is repeated every four hours with what is then known of it.
 //
 // # Sinks
 //

@@ -15,6 +15,9 @@ const (
 	DeadLetterUnroutable
 	// ScheduleDegraded: deadlines are met, but without the schedule in Redis.
 	ScheduleDegraded
+	// InstanceSilent: another instance gives no sign of life, and deadlines of it are
+	// due.
+	InstanceSilent
 	// NotificationsDropped: a sink was too slow to tell everything.
 	NotificationsDropped
 )
@@ -26,6 +29,7 @@ var kinds = [...]struct{ name, event, severity string }{
 	DeadlineFiredLate:    {"CurfewDeadlineFiredLate", "deadline_fired_late", "critical"},
 	DeadLetterUnroutable: {"CurfewDeadLetterUnroutable", "dead_letter_unroutable", "critical"},
 	ScheduleDegraded:     {"CurfewScheduleDegraded", "schedule_degraded", "warning"},
+	InstanceSilent:       {"CurfewInstanceSilent", "instance_silent", "critical"},
 	NotificationsDropped: {"CurfewNotificationsDropped", "notifications_dropped", "warning"},
 }
 
@@ -79,6 +83,7 @@ type notification struct {
 type key struct {
 	kind                 Kind
 	vhost, queue, action string
+	peer                 string // the silent instance
 }
 
 // otherQueues stands for every queue that found no room among the groups.

@@ -79,6 +79,9 @@ func (n notification) labels() map[string]string {
 	if n.action != "" {
 		l["action"] = n.action
 	}
+	if n.peer != "" {
+		l["peer"] = n.peer
+	}
 	return l
 }
 
@@ -104,10 +107,15 @@ func (n notification) annotations() map[string]string {
 		return a
 	}
 	a["count"] = strconv.FormatInt(n.Count, 10)
-	if n.kind != NotificationsDropped {
-		a["first_deadline"] = stamp(n.FirstDeadlineAt)
+	if n.kind == NotificationsDropped {
+		return a
+	}
+	a["first_deadline"] = stamp(n.FirstDeadlineAt)
+	a["worst_lateness"] = (time.Duration(n.WorstMillis) * time.Millisecond).String()
+	if n.kind == InstanceSilent {
+		a["queues"] = n.detail
+	} else {
 		a["last_deadline"] = stamp(n.LastDeadlineAt)
-		a["worst_lateness"] = (time.Duration(n.WorstMillis) * time.Millisecond).String()
 	}
 	return a
 }
@@ -124,6 +132,8 @@ func (n notification) summary() string {
 	switch n.kind {
 	case ScheduleDegraded:
 		return n.subject() + ": " + n.detail
+	case InstanceSilent:
+		return fmt.Sprintf("%s and %d of its deadlines have passed: %s", n.subject(), n.Count, n.detail)
 	case NotificationsDropped:
 		return fmt.Sprintf("%s: %d", n.subject(), n.Count)
 	default:
@@ -141,6 +151,8 @@ func (n notification) subject() string {
 		return "expired messages could not be dead-lettered"
 	case ScheduleDegraded:
 		return "the schedule in Redis is degraded"
+	case InstanceSilent:
+		return fmt.Sprintf("instance %q is silent", n.peer)
 	default:
 		return "notifications were dropped because the receiver is too slow"
 	}

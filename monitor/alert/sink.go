@@ -53,6 +53,16 @@ func (*logSink) name() string { return "log" }
 
 func (s *logSink) send(_ context.Context, n notification) error {
 	s.sent.Inc()
+	fields := n.fields()
+	if n.resolved {
+		s.log.Info(n.summary(), fields...)
+	} else {
+		s.log.Warn(n.summary(), fields...)
+	}
+	return nil
+}
+
+func (n notification) fields() []zap.Field {
 	fields := []zap.Field{
 		zap.String("event", kinds[n.kind].event),
 		zap.String("status", n.status()),
@@ -64,19 +74,20 @@ func (s *logSink) send(_ context.Context, n notification) error {
 	if n.action != "" {
 		fields = append(fields, zap.String("action", n.action))
 	}
-	if n.Count > 0 {
-		fields = append(fields,
-			zap.Int64("count", n.Count),
-			zap.Time("first_deadline", time.UnixMilli(n.FirstDeadlineAt)),
-			zap.Time("last_deadline", time.UnixMilli(n.LastDeadlineAt)),
-			zap.Duration("worst_lateness", time.Duration(n.WorstMillis)*time.Millisecond))
+	if n.peer != "" {
+		fields = append(fields, zap.String("peer", n.peer))
 	}
-	if n.resolved {
-		s.log.Info(n.summary(), fields...)
-	} else {
-		s.log.Warn(n.summary(), fields...)
+	if n.Count == 0 {
+		return fields
 	}
-	return nil
+	fields = append(fields,
+		zap.Int64("count", n.Count),
+		zap.Time("first_deadline", time.UnixMilli(n.FirstDeadlineAt)),
+		zap.Duration("worst_lateness", time.Duration(n.WorstMillis)*time.Millisecond))
+	if n.LastDeadlineAt != 0 {
+		fields = append(fields, zap.Time("last_deadline", time.UnixMilli(n.LastDeadlineAt)))
+	}
+	return fields
 }
 
 const (

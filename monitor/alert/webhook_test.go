@@ -22,7 +22,7 @@ func post(t *testing.T, handle http.HandlerFunc) error {
 	require.NoError(t, err)
 	w := newWebhook(u, Options{})
 	defer w.client.CloseIdleConnections()
-	return w.send(context.Background(), notification{key: key{DeadlineMissed, "/", "q\"\n", "dropped"}, Tally: Tally{Count: 1}, startsAt: time.Now()})
+	return w.send(context.Background(), notification{key: key{kind: DeadlineMissed, vhost: "/", queue: "q\"\n", action: "dropped"}, Tally: Tally{Count: 1}, startsAt: time.Now()})
 }
 
 func TestWebhookOverHTTP(t *testing.T) {

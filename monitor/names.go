@@ -1,0 +1,100 @@
+package monitor
+
+import (
+	"context"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"curfew/scheduler"
+	"curfew/scheduler/redisstore"
+)
+
+// maxNamed bounds the queues that are named beside the schedule; others are known
+// there by their number only.
+const maxNamed = 10_000
+
+// names has the queues with shadows in Redis named there, each once, so that another
+// instance can say what this one missed. Nothing depends on them: an error is logged,
+// and the names are written when the queues are used after the next prune. Safe for
+// concurrent use; a nil names names nothing.
+type names struct {
+	registry  Registry
+	queueName func(uint64) (vhost, name string, ok bool)
+	log       *zap.Logger
+
+	mu      sync.Mutex
+	named   map[uint64]struct{} // by incarnation
+	failing bool
+}
+
+func newNames(registry Registry, queueName func(uint64) (vhost, name string, ok bool), log *zap.Logger) *names {
+	return &names{registry: registry, queueName: queueName, log: log, named: make(map[uint64]struct{})}
+}
+
+// note names the queues of shadows that are not named yet.
+func (n *names) note(ctx context.Context, shadows []scheduler.Shadow) {
+	if n == nil {
+		return
+	}
+	if fresh := n.fresh(shadows); len(fresh) > 0 {
+		n.report(ctx, n.registry.NameQueues(ctx, fresh))
+	}
+}
+
+// fresh picks the queues that are not named, and counts them as such.
+func (n *names) fresh(shadows []scheduler.Shadow) (fresh []redisstore.QueueName) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i := range shadows {
+		queue := shadows[i].Queue
+		if i > 0 && queue == shadows[i-1].Queue || len(n.named) >= maxNamed {
+			continue
+		}
+		if _, known := n.named[queue]; known {
+			continue
+		}
+		if vhost, name, ok := n.queueName(queue); ok {
+			n.named[queue] = struct{}{}
+			fresh = append(fresh, redisstore.QueueName{Queue: queue, VHost: vhost, Name: name})
+		}
+	}
+	return fresh
+}
+
+// prune drops the names of deleted queues, and learns which are there.
+func (n *names) prune(ctx context.Context) {
+	var kept []uint64
+	err := within(ctx, func(ctx context.Context) (err error) {
+		kept, err = n.registry.PruneQueues(ctx, func(queue uint64) bool {
+			_, _, ok := n.queueName(queue)
+			return ok
+		})
+		return err
+	})
+	n.report(ctx, err)
+	n.reset(kept...)
+}
+
+// reset says that these queues are named, and no others.
+func (n *names) reset(kept ...uint64) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	clear(n.named)
+	for _, queue := range kept {
+		n.named[queue] = struct{}{}
+	}
+}
+
+// report logs the first of several errors.
+func (n *names) report(ctx context.Context, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err != nil && !n.failing && ctx.Err() == nil {
+		n.log.Warn("queues cannot be named in Redis; other instances would tell their numbers", zap.Error(err))
+	}
+	n.failing = err != nil
+}

@@ -1,0 +1,152 @@
+package monitor
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"curfew/scheduler"
+	"curfew/scheduler/redisstore"
+)
+
+// fakeRegistry is what several fakeInstances share.
+type fakeRegistry struct {
+	mu        sync.Mutex
+	instances map[string]*fakeInstance
+	entries   map[string]redisstore.Peer
+	turns     map[string]string
+}
+
+// fakeInstance is one instance's Schedule, which is a Registry, too.
+type fakeInstance struct {
+	*fakeRedis
+	shared *fakeRegistry
+	name   string
+	names  map[uint64]redisstore.QueueName
+}
+
+func newFakeRegistry() *fakeRegistry {
+	return &fakeRegistry{
+		instances: make(map[string]*fakeInstance),
+		entries:   make(map[string]redisstore.Peer),
+		turns:     make(map[string]string),
+	}
+}
+
+func (g *fakeRegistry) instance(name string) *fakeInstance {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i := &fakeInstance{fakeRedis: newFakeRedis(), shared: g, name: name, names: make(map[uint64]redisstore.QueueName)}
+	g.instances[name] = i
+	return i
+}
+
+// leave is what Close does after a graceful stop.
+func (i *fakeInstance) leave() { _ = i.Forget(context.Background(), redisstore.Peer{Name: i.name}) }
+
+func (i *fakeInstance) do(ctx context.Context, fn func()) error {
+	return i.Do(ctx, func() error {
+		i.shared.mu.Lock()
+		defer i.shared.mu.Unlock()
+		fn()
+		return nil
+	})
+}
+
+func (i *fakeInstance) Beat(ctx context.Context) error {
+	return i.do(ctx, func() {
+		i.shared.entries[i.name] = redisstore.Peer{Name: i.name, BeatAt: time.Now().UnixMilli(), Shards: 1}
+	})
+}
+
+func (i *fakeInstance) Peers(ctx context.Context) (peers []redisstore.Peer, err error) {
+	err = i.do(ctx, func() {
+		for _, name := range slices.Sorted(maps.Keys(i.shared.entries)) {
+			if name != i.name {
+				peers = append(peers, i.shared.entries[name])
+			}
+		}
+	})
+	return peers, err
+}
+
+func (i *fakeInstance) Watch(ctx context.Context, p redisstore.Peer) (mine bool, err error) {
+	err = i.do(ctx, func() {
+		turn := cmp.Or(i.shared.turns[p.Name], i.name)
+		i.shared.turns[p.Name] = turn
+		mine = turn == i.name
+	})
+	return mine, err
+}
+
+func (i *fakeInstance) Missed(ctx context.Context, p redisstore.Peer) (m redisstore.Missed, err error) {
+	err = i.do(ctx, func() {
+		theirs, now := i.shared.instances[p.Name], time.Now().UnixMilli()
+		counts := make(map[uint64]int64)
+		_ = theirs.mem.Scan(ctx, func(page []scheduler.Shadow) error {
+			for _, s := range page {
+				m.Stored++
+				if s.Deadline > now {
+					continue
+				}
+				m.Due++
+				counts[s.Queue]++
+				if m.OldestAt == 0 || s.Deadline < m.OldestAt {
+					m.OldestAt, m.LateMillis = s.Deadline, now-s.Deadline
+				}
+			}
+			return nil
+		})
+		for queue, n := range counts {
+			name := theirs.names[queue]
+			name.Queue = queue
+			m.Queues = append(m.Queues, redisstore.QueueCount{QueueName: name, Count: n})
+		}
+		slices.SortFunc(m.Queues, func(a, b redisstore.QueueCount) int { return cmp.Compare(b.Count, a.Count) })
+	})
+	return m, err
+}
+
+func (i *fakeInstance) Forget(ctx context.Context, p redisstore.Peer) error {
+	return i.do(ctx, func() { delete(i.shared.entries, p.Name) })
+}
+
+func (i *fakeInstance) NameQueues(ctx context.Context, queues []redisstore.QueueName) error {
+	return i.do(ctx, func() {
+		for _, q := range queues {
+			i.names[q.Queue] = q
+		}
+	})
+}
+
+func (i *fakeInstance) PruneQueues(ctx context.Context, keep func(uint64) bool) (kept []uint64, err error) {
+	err = i.do(ctx, func() {
+		maps.DeleteFunc(i.names, func(queue uint64, _ redisstore.QueueName) bool { return !keep(queue) })
+		kept = slices.Collect(maps.Keys(i.names))
+	})
+	return kept, err
+}
+
+// named is the name a queue has beside the schedule, "" for none.
+func (i *fakeInstance) named(queue uint64) string {
+	i.shared.mu.Lock()
+	defer i.shared.mu.Unlock()
+	return i.names[queue].Name
+}
+
+func (i *fakeInstance) registered(name string) bool {
+	i.shared.mu.Lock()
+	defer i.shared.mu.Unlock()
+	_, ok := i.shared.entries[name]
+	return ok
+}
+
+// pass gives the turn to speak for an instance away.
+func (g *fakeRegistry) pass(silent, to string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.turns[silent] = to
+}
