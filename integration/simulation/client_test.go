@@ -1,0 +1,80 @@
+package simulation
+
+import (
+	"slices"
+
+	"curfew/broker"
+	"curfew/broker/queue"
+)
+
+// client is one connection: its consumers, and what it holds unacked.
+type client struct {
+	name      string
+	consumers []*consumer
+	unacked   []*delivery
+}
+
+// delivery is what a client was handed and has not settled. Its queue may be gone.
+type delivery struct {
+	entry *entry
+	queue *broker.Queue
+	from  *consumer // nil: a get
+}
+
+// consumer is a basic.consume of a client. Its credit is 1 for ever with NoAck.
+type consumer struct {
+	broker.Consumer
+	w         *world
+	client    *client
+	queue     *modelQueue
+	credit    int
+	cancelled bool // by the broker: its queue was deleted
+}
+
+// seen is a delivery as the broker made it.
+type seen struct {
+	seq           queue.Seq
+	body          string
+	properties    string
+	exchange, key string
+	redelivered   bool
+	behind        int
+
+	client   *client
+	consumer *consumer // nil: a get
+	noAck    bool
+}
+
+func see(d *broker.Delivery) seen {
+	return seen{
+		seq: d.Seq, body: string(d.Message.Body), properties: string(d.Message.Properties),
+		exchange: string(d.Message.Exchange), key: string(d.Message.RoutingKey), redelivered: d.Redelivered, behind: d.Ready,
+	}
+}
+
+// Pull implements broker.Sink. The world's lock is held by whoever called the broker.
+func (c *consumer) Pull(_ *broker.Consumer, src *broker.Source, most int) (taken int, more bool) {
+	var d broker.Delivery
+	for taken < most && c.credit > 0 && src.Next(&d) {
+		taken++
+		if !c.NoAck {
+			c.credit--
+		}
+		s := see(&d)
+		s.client, s.consumer, s.noAck = c.client, c, c.NoAck
+		c.w.seen[c.queue] = append(c.w.seen[c.queue], s)
+	}
+	return taken, c.credit > 0
+}
+
+// Cancelled implements broker.Sink.
+func (c *consumer) Cancelled(*broker.Consumer) { c.cancelled = true }
+
+// settled takes deliveries out of what the client holds.
+func (c *client) settled(gone []*delivery) {
+	c.unacked = slices.DeleteFunc(c.unacked, func(d *delivery) bool { return slices.Contains(gone, d) })
+}
+
+func (c *client) drop(x *consumer) {
+	c.consumers = slices.DeleteFunc(c.consumers, func(have *consumer) bool { return have == x })
+}

@@ -1,0 +1,228 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"curfew/broker"
+)
+
+// compare holds what the call did against the prediction: deliveries, queues,
+// counts, events. Called with mu held.
+func (w *world) compare() {
+	for _, q := range w.model.from {
+		w.compareDeliveries(q, w.model.taken[q], w.seen[q])
+	}
+	for q, got := range w.seen {
+		if len(w.model.taken[q]) == 0 {
+			w.fail("%s delivered %d messages, none were expected, first %q", q.name, len(got), got[0].body)
+		}
+	}
+	w.meet()
+	w.compareQueues()
+	if w.pump == nil && w.model.subscribed {
+		w.readFeed()
+	}
+}
+
+// compareDeliveries checks order and content, and notes who holds what.
+func (w *world) compareDeliveries(q *modelQueue, predicted []taken, got []seen) {
+	for i, p := range predicted {
+		if i == len(got) {
+			w.fail("%s: %v was not delivered", q.name, p.entry)
+			return
+		}
+		w.compareDelivery(p, &got[i])
+		w.model.handed(p.entry, got[i].client, got[i].noAck)
+		if !got[i].noAck {
+			c := got[i].client
+			c.unacked = append(c.unacked, &delivery{entry: p.entry, queue: w.queues[q], from: got[i].consumer})
+		}
+	}
+	if len(got) > len(predicted) {
+		w.fail("%s: %q was delivered and should not have been", q.name, got[len(predicted)].body)
+	}
+}
+
+// compareDelivery checks that what was handed out is this very message: in its
+// turn, before its deadline, unchanged but for its deaths.
+func (w *world) compareDelivery(p taken, got *seen) {
+	e := p.entry
+	visible := clone(e.props)
+	if visible.Headers["BCC"] != nil {
+		delete(visible.Headers, "BCC")
+	} else if len(visible.Headers) == 0 {
+		visible.Headers = e.props.Headers
+	}
+	want := seen{
+		seq: e.seq, body: string(e.body), properties: string(visible.Append(nil)),
+		exchange: e.exchange, key: e.key, redelivered: e.redelivered, behind: p.behind,
+		client: got.client, consumer: got.consumer, noAck: got.noAck,
+	}
+	if *got != want {
+		w.fail("%v was delivered as\n%+v, should be\n%+v", e, *got, want)
+	}
+	if e.deadline != 0 && w.model.nowAt() >= e.deadline && !(e.instant && w.model.nowAt() == e.deadline) {
+		w.fail("%v was delivered %d ms past its deadline", e, w.model.nowAt()-e.deadline)
+	}
+	w.note("    %v delivered to %s", e, got.client.name)
+}
+
+// meet learns of the queue for undeliverable messages, which the broker makes
+// when it needs it.
+func (w *world) meet() {
+	m := w.model.queues[broker.UndeliverableQueue]
+	if m == nil || m.id != 0 {
+		return
+	}
+	q, err := w.vhost.Queue(broker.UndeliverableQueue)
+	if err != nil {
+		w.fail("nothing was parked: %v", err)
+		return
+	}
+	m.id, w.queues[m] = q.ID(), q
+	w.model.byID[m.id] = m
+}
+
+// compareQueues checks that there are the queues there should be, and how many
+// messages and consumers each has.
+func (w *world) compareQueues() {
+	if n := len(w.vhost.Queues()); n != len(w.model.queues) {
+		w.fail("there are %d queues, should be %d", n, len(w.model.queues))
+	}
+	for _, m := range w.model.sorted() {
+		q, err := w.vhost.Queue(m.name)
+		if err != nil || q.ID() != m.id {
+			w.fail("%s is not there as it was declared: %v", m.name, err)
+			continue
+		}
+		waiting, unacked, consumers := q.Counts()
+		if waiting != m.count(ready) || unacked != m.count(held) || consumers != len(m.consumers) {
+			w.fail("%s has %d ready, %d unacked, %d consumers; should have %d, %d, %d",
+				m.name, waiting, unacked, consumers, m.count(ready), m.count(held), len(m.consumers))
+		}
+	}
+}
+
+// readFeed takes what the broker tells of deadlines and holds it against the
+// prediction: everything is told, nothing else, the events of a message in order.
+func (w *world) readFeed() {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	var buf [64]broker.DeadlineEvent
+	for {
+		n, lagged, err := w.broker.DeadlineEvents(ended, buf[:])
+		if lagged {
+			w.fail("the feed lagged")
+		}
+		w.checkEvents(buf[:n])
+		if errors.Is(err, context.Canceled) {
+			break
+		}
+	}
+	w.allTold()
+}
+
+func (w *world) checkEvents(events []broker.DeadlineEvent) {
+	for _, e := range events {
+		expected := w.model.told[e.Ref]
+		if len(expected) == 0 || expected[0] != e {
+			w.fail("the feed told %+v, expected %+v", e, expected)
+			return
+		}
+		if w.model.told[e.Ref] = expected[1:]; len(expected) == 1 {
+			delete(w.model.told, e.Ref)
+		}
+	}
+}
+
+// allTold checks that no event is missing.
+func (w *world) allTold() {
+	for _, events := range w.model.told {
+		w.fail("the feed did not tell %+v", events[0])
+	}
+}
+
+// sorted lists the queues by name.
+func (m *model) sorted() []*modelQueue {
+	return slices.SortedFunc(maps.Values(m.queues), func(a, b *modelQueue) int { return strings.Compare(a.name, b.name) })
+}
+
+// live lists every queued message.
+func (m *model) live() (entries []*entry) {
+	for _, q := range m.sorted() {
+		entries = append(entries, q.entries...)
+	}
+	return entries
+}
+
+// compareDeadlines reads the broker's own list of deadlines.
+func (w *world) compareDeadlines() {
+	var got, want []broker.MessageRef
+	err := w.broker.Deadlines(context.Background(), func(page []broker.MessageRef) error {
+		got = append(got, page...)
+		return nil
+	})
+	if err != nil {
+		w.fail("Deadlines: %v", err)
+	}
+	for _, e := range w.model.live() {
+		if e.deadline != 0 {
+			e.tracked = true
+			want = append(want, e.ref())
+		}
+	}
+	w.model.subscribed = true
+	if only := missing(got, want); len(only) > 0 {
+		w.fail("the broker lists deadlines it should not have: %+v", only)
+	}
+	if only := missing(want, got); len(only) > 0 {
+		w.fail("the broker does not list the deadlines %+v", only)
+	}
+}
+
+// missing is what of a is not in b.
+func missing[T comparable](a, b []T) (only []T) {
+	for _, x := range a {
+		if !slices.Contains(b, x) {
+			only = append(only, x)
+		}
+	}
+	return only
+}
+
+// idleGrace is within which time of the bubble's clock a queue goes whose
+// x-expires has run out: its timer is set in whole ms, and after a suspend, in
+// which timers stand still, it looks within a minute.
+const idleGrace = 2 * time.Millisecond
+
+// noteIdle learns which queues were deleted for their x-expires: none too early,
+// each in its time.
+func (w *world) noteIdle() {
+	w.model.begin(w.now())
+	for _, m := range w.model.sorted() {
+		if m.idleAt == 0 {
+			continue
+		}
+		late := time.Duration(w.now() - m.idleAt*millisecond)
+		q, err := w.vhost.Queue(m.name)
+		switch there := err == nil && q.ID() == m.id; {
+		case !there && late < 0:
+			w.fail("%s was deleted %v before its x-expires", m.name, -late)
+		case !there:
+			w.note("%s is deleted, unused for its x-expires", m.name)
+			w.orphan(m)
+			w.model.remove(m)
+			w.remember()
+		case late > idleGrace && time.Since(w.jumpAt) > time.Minute:
+			w.fail("%s is still there %v after its x-expires", m.name, late)
+		}
+	}
+	if w.pump == nil && w.model.subscribed {
+		w.readFeed()
+	}
+}

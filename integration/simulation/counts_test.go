@@ -1,0 +1,47 @@
+package simulation
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"curfew/broker"
+)
+
+// counts are the totals the broker keeps of one run of its own.
+type counts struct {
+	published, unroutable, refused, delivered int
+	expiredDropped, parked, cycles            int
+	deadLettersLost                           int
+	dead                                      map[ending]int
+}
+
+func newCounts() counts { return counts{dead: map[ending]int{}} }
+
+// counted reads the same totals off the broker's metrics.
+func counted(b *broker.Broker) counts {
+	c := newCounts()
+	into := map[string]*int{
+		"curfew_messages_published_total": &c.published, "curfew_messages_unroutable_total": &c.unroutable,
+		"curfew_messages_refused_total": &c.refused, "curfew_messages_delivered_total": &c.delivered,
+		"curfew_messages_expired_dropped_total": &c.expiredDropped, "curfew_dead_letters_unroutable_total": &c.parked,
+		"curfew_dead_letter_cycles_total": &c.cycles, "curfew_dead_letters_dropped_total": &c.deadLettersLost,
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(b)
+	families, err := registry.Gather()
+	if err != nil {
+		panic(err)
+	}
+	for _, family := range families {
+		if to := into[family.GetName()]; to != nil {
+			*to = int(family.GetMetric()[0].GetCounter().GetValue())
+		}
+		if family.GetName() == "curfew_dead_letters_total" {
+			for _, m := range family.GetMetric() {
+				if n := int(m.GetCounter().GetValue()); n > 0 {
+					c.dead[ending(m.GetLabel()[0].GetValue())] = n
+				}
+			}
+		}
+	}
+	return c
+}

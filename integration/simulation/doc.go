@@ -1,0 +1,2 @@
+// Package simulation is tests only.
+package simulation

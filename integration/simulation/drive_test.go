@@ -1,0 +1,161 @@
+package simulation
+
+import (
+	"math/rand/v2"
+	"testing/synctest"
+	"time"
+)
+
+// action is one kind of step and how often it is drawn.
+type action struct {
+	weight int
+	do     func(*world)
+}
+
+// actions that every simulation draws from.
+var actions = []action{
+	{30, (*world).advance},
+	{30, (*world).publish},
+	{12, (*world).declareQueue},
+	{2, (*world).deleteQueue},
+	{4, (*world).bindQueue},
+	{8, (*world).consume},
+	{4, (*world).prefetch},
+	{4, (*world).cancelConsumer},
+	{10, (*world).get},
+	{20, (*world).settle},
+	{1, (*world).purge},
+	{2, (*world).loseConnection},
+	{1, (*world).list},
+	{4, (*world).track},
+	{2, (*world).jump},
+}
+
+// unmonitored simulations ask for expiries themselves.
+var unmonitored = []action{{15, (*world).propose}}
+
+var monitored = []action{
+	{2, (*world).propose},
+	{4, (*world).startMonitor},
+	{1, (*world).killMonitor},
+	{2, (*world).pauseMonitor},
+	{1, (*world).lag},
+}
+
+var withDisk = []action{{8, (*world).commit}, {3, (*world).restart}}
+
+var withRedis = []action{{6, (*world).redisFault}, {4, (*world).redisHeals}}
+
+func (w *world) run() {
+	all := actions
+	add := func(on bool, more []action) {
+		if on {
+			all = append(all[:len(all):len(all)], more...)
+		}
+	}
+	add(!w.plan.monitored, unmonitored)
+	add(w.plan.monitored, monitored)
+	add(w.plan.disk, withDisk)
+	add(w.redis != nil, withRedis)
+	for _, name := range w.plan.names {
+		w.declare(name, w.randomSettings())
+	}
+	w.startMonitor()
+	for range w.plan.steps {
+		draw(w.rng, all).do(w)
+		if w.failed() {
+			return
+		}
+		// With monitors, the driver may go on before they have done all they have
+		// to do at this instant: who comes first is up to the scheduler.
+		if !w.plan.monitored || chance(w.rng, 0.5) {
+			w.settleDown()
+			w.checkLateness()
+		}
+	}
+}
+
+func draw(rng *rand.Rand, from []action) action {
+	total := 0
+	for _, a := range from {
+		total += a.weight
+	}
+	n := rng.IntN(total)
+	for _, a := range from {
+		if n -= a.weight; n < 0 {
+			return a
+		}
+	}
+	panic("unreachable")
+}
+
+// advance lets time pass: a little, up to a deadline to the ms or about it, or much.
+func (w *world) advance() {
+	d := time.Duration(w.rng.Int64N(int64(3 * time.Millisecond)))
+	switch w.rng.IntN(6) {
+	case 0, 1:
+		d = time.Duration(w.rng.Int64N(int64(200 * time.Millisecond)))
+	case 2:
+		d = time.Duration(w.rng.Int64N(int64(5 * time.Second)))
+	case 3, 4:
+		if at := w.nextDeadline(); at > 0 {
+			d = time.Duration(at*millisecond - w.now() + pick(w.rng, []int64{-millisecond, -1, 0, 0, 1, millisecond}))
+		}
+	}
+	w.pass(d)
+}
+
+func (w *world) pass(d time.Duration) {
+	if d > 0 {
+		time.Sleep(d)
+	}
+}
+
+// nextDeadline is the earliest that is still ahead, in Unix ms; 0: none.
+func (w *world) nextDeadline() (at int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.model.live() {
+		if e.deadline*millisecond > w.now() && (at == 0 || e.deadline < at) {
+			at = e.deadline
+		}
+	}
+	return at
+}
+
+// jump moves the clock forward at once, as a suspend does: timers do not notice.
+func (w *world) jump() {
+	synctest.Wait()
+	d := w.rng.Int64N(int64(pick(w.rng, []time.Duration{time.Second, time.Minute, 2 * time.Hour})))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.jumped.Add(d)
+	w.jumpAt = time.Now()
+	w.note("the clock jumps forward by %v", time.Duration(d))
+}
+
+func (w *world) redisFault() {
+	r := w.redis
+	faults := []struct {
+		name string
+		do   func()
+	}{
+		{"is away", func() { r.with(func() { r.away = true }) }},
+		{"does not answer", func() { r.with(func() { r.silent = true }) }},
+		{"is slow", func() { r.with(func() { r.slow = time.Duration(w.rng.Int64N(int64(1500 * time.Millisecond))) }) }},
+		{"loses replies", func() { r.with(func() { r.deafFor = 1 + w.rng.IntN(4) }) }},
+		{"is flushed", r.flush},
+		{"evicts", func() { r.evict(func() bool { return chance(w.rng, 0.5) }) }},
+		{"fails over to a replica", r.failover},
+		{"replicates", r.replicate},
+		{"replicates", r.replicate},
+	}
+	f := pick(w.rng, faults)
+	w.say("redis %s", f.name)
+	f.do()
+}
+
+func (w *world) redisHeals() {
+	w.say("redis is well")
+	w.redis.heal()
+}

@@ -1,0 +1,119 @@
+package simulation
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	"curfew/scheduler"
+)
+
+// convergence is how long the schedule has to become what the queues are: it is
+// compared once a minute, and an earlier check may just have been made.
+const convergence = 130 * time.Second
+
+// finish lets the world come to rest, drains it, and checks what must be true then.
+func (w *world) finish() {
+	defer w.shutDown()
+	for _, c := range w.clients {
+		w.disconnect(c)
+	}
+	if w.failed() {
+		return
+	}
+	if w.plan.monitored {
+		w.converge()
+	}
+	w.list()
+	w.drain()
+	w.settleDown()
+	w.call(func() { w.balance() }, "the end")
+}
+
+// converge heals everything, waits, and compares the schedule with the queues (I8).
+func (w *world) converge() {
+	for _, x := range w.watchers {
+		w.resume(x)
+	}
+	if len(w.watchers) == 0 {
+		w.startMonitor()
+	}
+	if w.redis != nil {
+		w.redisHeals()
+	}
+	w.pass(convergence)
+	w.settleDown()
+	w.checkLateness()
+	if w.redis == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var want, got []scheduler.Shadow
+	for _, e := range w.model.live() {
+		if e.deadline != 0 {
+			want = append(want, scheduler.Shadow(e.ref()))
+		}
+	}
+	w.redis.with(func() {
+		for s := range w.redis.scores {
+			got = append(got, s)
+		}
+	})
+	if only := missing(want, got); len(only) > 0 {
+		w.fail("after %v redis does not have %+v", convergence, only)
+	}
+	if only := missing(got, want); len(only) > 0 {
+		w.fail("after %v redis still has %+v", convergence, only)
+	}
+}
+
+// drain takes everything out of every queue; what that expires may turn up in
+// another.
+func (w *world) drain() {
+	for more := true; more; {
+		more = false
+		w.mu.Lock()
+		all := w.model.sorted()
+		w.mu.Unlock()
+		for _, m := range all {
+			for !w.failed() && w.getFrom(m, w.clients[0], true) {
+				more = true
+			}
+		}
+	}
+}
+
+// balance checks that every message has come to exactly one end in every queue it
+// stood in, and that the broker's own counts agree.
+func (w *world) balance() {
+	for _, e := range w.model.all {
+		if e.end == "" || e.state != gone {
+			w.fail("%v has come to no end", e)
+		}
+	}
+	for q := range w.queues {
+		if n := len(q.entries); n != 0 {
+			w.fail("%s still holds %d", q.name, n)
+		}
+	}
+	if got, want := counted(w.broker), w.model.count; !reflect.DeepEqual(got, want) {
+		w.fail("the broker counted %+v, should have %+v", got, want)
+	}
+}
+
+// shutDown ends everything that was started.
+func (w *world) shutDown() {
+	for _, x := range slices.Clone(w.watchers) {
+		w.resume(x)
+		w.kill(x)
+	}
+	if w.pump != nil {
+		w.pump.end()
+	}
+	if err := w.broker.Close(); err != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.fail("close: %v", err)
+	}
+}

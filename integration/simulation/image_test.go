@@ -1,0 +1,58 @@
+package simulation
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// image copies the directory as it is. Nothing writes to it at the time, so this
+// is what a killed process would leave.
+func (w *world) image() string {
+	to := scratch(w.t)
+	files, err := os.ReadDir(w.dir)
+	for _, f := range files {
+		if err == nil {
+			err = copySparsely(filepath.Join(w.dir, f.Name()), filepath.Join(to, f.Name()))
+		}
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return to
+}
+
+// copySparsely leaves the zeros at the end a hole: most of a journal is space
+// allocated ahead.
+func copySparsely(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(to, bytes.TrimRight(data, "\x00"), 0o600); err != nil {
+		return err
+	}
+	return os.Truncate(to, int64(len(data)))
+}
+
+// scratchBytes is what the directories of a few simulations take.
+const scratchBytes = 1 << 30
+
+// scratch makes a directory, in memory where the system has room there: thousands
+// of syncs of a disk are not what is tested here.
+func scratch(t *testing.T) string {
+	const memory = "/dev/shm"
+	var st unix.Statfs_t
+	if err := unix.Statfs(memory, &st); err != nil || int64(st.Bavail)*int64(st.Bsize) < scratchBytes {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(memory, "curfew-simulation")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}

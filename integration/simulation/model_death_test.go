@@ -1,0 +1,215 @@
+package simulation
+
+import (
+	"slices"
+	"strconv"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+)
+
+// death is an entry of a message's history: how often it died in this queue for
+// this reason, and what it was like the first time.
+type death struct {
+	queue      string
+	reason     ending
+	count      int64
+	seconds    int64
+	exchange   string
+	keys       []any
+	expiration string
+	expires    bool
+}
+
+// burial is an entry on its way to its queue's dead-letter exchange.
+type burial struct {
+	entry  *entry
+	path   broker.Path
+	action broker.Action
+}
+
+// bury routes the dead letters of the call, and those they cause, generation by
+// generation: one of them in the order in which they died.
+func (m *model) bury() {
+	for len(m.dead) > 0 {
+		batch := m.dead
+		m.dead = nil
+		var a arrivals
+		for _, b := range batch {
+			for _, q := range m.graves(b) {
+				a.add(q, arrival{entry: b.entry.deadLetter(m.nowAt(), b), from: b})
+			}
+		}
+		m.arrive(&a)
+		for _, b := range batch {
+			if b.entry.end == expired {
+				m.tellExpired(b.entry, b.path, b.action)
+			}
+		}
+	}
+}
+
+// graves are the queues a dead letter goes to.
+func (m *model) graves(b *burial) []*modelQueue {
+	q := b.entry.queue
+	targets := m.route(q.dlx, b.keys())
+	if len(targets) == 0 {
+		if !m.rules.park {
+			m.count.deadLettersLost++
+			return nil
+		}
+		b.action = broker.Parked
+		m.count.parked++
+		m.count.dead[b.entry.end]++
+		return []*modelQueue{m.undeliverable()}
+	}
+	history := b.entry.history(m.nowAt())
+	kept := slices.DeleteFunc(targets, func(t *modelQueue) bool { return cycles(t.name, history) })
+	m.count.cycles += len(targets) - len(kept)
+	if len(kept) == 0 {
+		m.count.deadLettersLost++
+		return nil
+	}
+	b.action = broker.DeadLettered
+	m.count.dead[b.entry.end]++
+	return kept
+}
+
+// undeliverable is where dead letters without a destination are parked.
+func (m *model) undeliverable() *modelQueue {
+	if q := m.queues[broker.UndeliverableQueue]; q != nil {
+		return q
+	}
+	s := plain()
+	s.durable = true
+	return m.declare(broker.UndeliverableQueue, 0, s) // its incarnation is learned after the call
+}
+
+// route finds the queues of a message: each once, by the first key that leads there.
+func (m *model) route(exchange string, keys []string) (targets []*modelQueue) {
+	add := func(q *modelQueue) {
+		if q != nil && !slices.Contains(targets, q) {
+			targets = append(targets, q)
+		}
+	}
+	for _, key := range keys {
+		if exchange == "" {
+			add(m.queues[key])
+		}
+		for _, b := range m.bindings {
+			if b.exchange == exchange && (exchange == "amq.fanout" || b.key == key) {
+				add(b.to)
+			}
+		}
+	}
+	return targets
+}
+
+// keys of a dead letter: its queue's, or all that its message was published with.
+func (b *burial) keys() []string {
+	q := b.entry.queue
+	if q.ownKey {
+		return []string{q.dlk}
+	}
+	return b.entry.routingKeys(true)
+}
+
+func (e *entry) routingKeys(bcc bool) []string {
+	keys := append([]string{e.key}, keyList(e.props.Headers["CC"])...)
+	if bcc {
+		keys = append(keys, keyList(e.props.Headers["BCC"])...)
+	}
+	return keys
+}
+
+func keyList(v any) (keys []string) {
+	values, _ := v.([]any)
+	for _, v := range values {
+		keys = append(keys, v.(string))
+	}
+	return keys
+}
+
+// history is the entry's past with its present end in front: one item per queue
+// and reason, counting up (RabbitMQ: Dead Letter Exchanges, Effects on Messages).
+func (e *entry) history(nowAt int64) []death {
+	now := death{queue: e.queue.name, reason: e.end, seconds: nowAt / 1000, exchange: e.exchange}
+	for _, key := range e.routingKeys(false) {
+		now.keys = append(now.keys, key)
+	}
+	if _, has := e.expiration(); has {
+		now.expiration, now.expires = e.props.Expiration, true
+	}
+	var rest []death
+	for _, old := range e.deaths {
+		if old.queue == now.queue && old.reason == now.reason {
+			now = old
+		} else {
+			rest = append(rest, old)
+		}
+	}
+	now.count++
+	return append([]death{now}, rest...)
+}
+
+// cycles says whether a message with this history died in that queue before
+// without any rejection since.
+func cycles(name string, history []death) bool {
+	for _, d := range history {
+		if d.reason == rejected {
+			return false
+		}
+		if d.queue == name {
+			return true
+		}
+	}
+	return false
+}
+
+// deadLetter is the message as it stands in a queue it was dead-lettered to.
+func (e *entry) deadLetter(nowAt int64, b *burial) *entry {
+	d := &entry{id: e.id, body: e.body, exchange: e.queue.dlx, key: b.keys()[0], deaths: e.history(nowAt)}
+	d.props = clone(e.props)
+	d.props.Expiration, d.props.Has = "", d.props.Has&^amqp.HasExpiration
+	h := d.props.Headers
+	if len(e.deaths) == 0 {
+		h["x-first-death-queue"], h["x-first-death-reason"], h["x-first-death-exchange"] = e.queue.name, string(e.end), e.exchange
+	}
+	h["x-last-death-queue"], h["x-last-death-reason"], h["x-last-death-exchange"] = e.queue.name, string(e.end), e.exchange
+	var list []any
+	for _, past := range d.deaths {
+		list = append(list, past.table())
+	}
+	h["x-death"] = list
+	return d
+}
+
+func (d *death) table() amqp.Table {
+	t := amqp.Table{
+		"count": d.count, "reason": string(d.reason), "queue": d.queue, "time": amqp.Timestamp(d.seconds),
+		"exchange": d.exchange, "routing-keys": d.keys,
+	}
+	if d.expires {
+		t["original-expiration"] = d.expiration
+	}
+	return t
+}
+
+// clone copies properties so that the headers can be changed.
+func clone(p amqp.Properties) amqp.Properties {
+	headers := amqp.Table{}
+	for name, v := range p.Headers {
+		headers[name] = v
+	}
+	p.Headers = headers
+	return p
+}
+
+// expiration is the message's own time to live in ms.
+func (e *entry) expiration() (millis int64, has bool) {
+	if e.props.Expiration == "" {
+		return 0, false
+	}
+	millis, err := strconv.ParseInt(e.props.Expiration, 10, 64)
+	return millis, err == nil
+}

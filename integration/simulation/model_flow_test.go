@@ -1,0 +1,240 @@
+package simulation
+
+import (
+	"curfew/broker"
+)
+
+// arrival is an entry on its way into a queue.
+type arrival struct {
+	entry  *entry
+	number int     // of its publish within the batch
+	from   *burial // it is a dead letter
+}
+
+// arrivals groups entries by queue, in the order in which the queues are first named.
+type arrivals struct {
+	order []*modelQueue
+	of    map[*modelQueue][]arrival
+}
+
+func (a *arrivals) add(q *modelQueue, x arrival) {
+	if a.of == nil {
+		a.of = map[*modelQueue][]arrival{}
+	}
+	if _, known := a.of[q]; !known {
+		a.order = append(a.order, q)
+	}
+	x.entry.queue = q
+	a.of[q] = append(a.of[q], x)
+}
+
+// publish predicts a batch of publishes and returns the numbers of those that a
+// full queue refuses.
+func (m *model) publish(batch []publication) (refused []int) {
+	var a arrivals
+	for i := range batch {
+		p := &batch[i]
+		m.count.published++
+		targets := m.route(p.exchange, p.keys())
+		if len(targets) == 0 {
+			m.count.unroutable++
+		}
+		for _, q := range targets {
+			a.add(q, arrival{entry: p.entry(), number: i})
+		}
+	}
+	refused = m.arrive(&a)
+	m.bury()
+	return refused
+}
+
+// arrive puts entries into their queues and offers them to consumers.
+func (m *model) arrive(a *arrivals) (refused []int) {
+	for _, q := range a.order {
+		var entered []*entry
+		for _, x := range a.of[q] {
+			if m.refuses(q, x) {
+				refused = append(refused, x.number)
+				continue
+			}
+			m.enter(q, x.entry)
+			entered = append(entered, x.entry)
+			if q.limited() {
+				m.dispatch(q)
+				m.trim(q)
+			}
+		}
+		m.dispatch(q)
+		for _, e := range entered { // what is for this instant and was not taken
+			if e.instant && e.state == ready {
+				m.settle(e, expired, broker.Lazy)
+			}
+		}
+	}
+	return refused
+}
+
+// refuses turns a publish away that would overflow the queue. A dead letter is
+// never turned away.
+func (m *model) refuses(q *modelQueue, x arrival) bool {
+	overflows := q.exceeded(q.count(ready)+1, q.readyBytes()+int64(len(x.entry.body)))
+	if x.from != nil || q.overflow == "" || q.overflow == "drop-head" || !overflows {
+		return false
+	}
+	m.all = append(m.all, x.entry)
+	m.count.refused++
+	if q.overflow == "reject-publish-dlx" && q.deadLetters {
+		x.entry.state, x.entry.end = gone, maxlen
+		m.dead = append(m.dead, &burial{entry: x.entry})
+	} else {
+		x.entry.state, x.entry.end = gone, refused
+	}
+	return true
+}
+
+// enter stamps the deadline: late by rounding, never early.
+func (m *model) enter(q *modelQueue, e *entry) {
+	m.all = append(m.all, e)
+	ttl := q.ttlMillis
+	if own, has := e.expiration(); has && (ttl < 0 || own < ttl || m.rules.messageFirst) {
+		ttl = own
+	}
+	if ttl >= 0 {
+		e.dueNanos = m.now + ttl*millisecond
+		e.deadline = m.stampAt() + ttl
+	}
+	if e.instant = ttl == 0; e.instant {
+		e.dueNanos, e.deadline = m.now, m.nowAt()
+	}
+	q.put(e)
+	if ttl > 0 {
+		m.tell(e, broker.DeadlineEvent{Kind: broker.DeadlineEnqueued})
+	}
+}
+
+// trim drops from the head until the queue is within its limits.
+func (m *model) trim(q *modelQueue) {
+	if q.overflow != "" && q.overflow != "drop-head" {
+		return
+	}
+	for q.exceeded(q.count(ready), q.readyBytes()) && q.count(ready) > 0 {
+		m.settle(q.head(), maxlen, broker.Lazy)
+	}
+}
+
+// dispatch lets the consumers take while they have credit. Which of them takes
+// which message is the broker's choice.
+func (m *model) dispatch(q *modelQueue) {
+	for m.credit(q) > 0 && q.head() != nil {
+		if !m.take(q) {
+			return
+		}
+		m.spent[q]++
+	}
+}
+
+// take delivers the first entry that is not due; due ones before it expire.
+func (m *model) take(q *modelQueue) bool {
+	for e := q.head(); e != nil; e = q.head() {
+		if !m.deliverable(e) {
+			m.settle(e, expired, broker.Lazy)
+			continue
+		}
+		e.state = leaving
+		m.count.delivered++
+		if m.taken[q] == nil {
+			m.from = append(m.from, q)
+		}
+		m.taken[q] = append(m.taken[q], taken{e, q.count(ready)})
+		return true
+	}
+	return false
+}
+
+// get predicts a basic.get.
+func (m *model) get(q *modelQueue) bool {
+	m.use(q)
+	ok := m.take(q)
+	m.bury()
+	return ok
+}
+
+// handed notes who got a delivery.
+func (m *model) handed(e *entry, to *client, noAck bool) {
+	if noAck {
+		m.settle(e, acked, 0)
+		return
+	}
+	e.state, e.holder = held, to
+}
+
+// settles predicts the end of deliveries. Those that are not unacked are passed over.
+func (m *model) settles(q *modelQueue, how broker.Settlement, entries []*entry) {
+	for _, e := range entries {
+		if e.state != held {
+			continue
+		}
+		switch {
+		case how == broker.Ack:
+			m.settle(e, acked, 0)
+		case how == broker.Reject:
+			m.settle(e, rejected, broker.Requeued)
+		case m.due(e):
+			m.settle(e, expired, broker.Requeued)
+		default:
+			e.state, e.holder, e.redelivered = ready, nil, true
+		}
+	}
+	m.dispatch(q)
+	m.bury()
+}
+
+// expire predicts the answers to a request to expire messages.
+func (m *model) expire(refs []broker.MessageRef) []broker.ExpireResult {
+	out := make([]broker.ExpireResult, len(refs))
+	graves := map[int]*burial{}
+	for i, ref := range refs {
+		e := m.find(ref)
+		switch {
+		case e == nil || ref.Deadline == 0:
+			out[i].Outcome = broker.Gone
+		case !m.due(e):
+			out[i] = broker.ExpireResult{Outcome: broker.NotDue, At: e.deadline}
+		case e.state == held:
+			out[i].Outcome = broker.Held
+		default:
+			out[i] = broker.ExpireResult{Outcome: broker.Expired, At: m.nowAt()}
+			graves[i] = m.settle(e, expired, broker.Eager)
+		}
+	}
+	m.bury()
+	for i, b := range graves {
+		if b != nil {
+			out[i].Action = b.action
+		}
+	}
+	return out
+}
+
+// track predicts which of the messages are still queued, and marks those.
+func (m *model) track(refs []broker.MessageRef) (kept []broker.MessageRef) {
+	for _, ref := range refs {
+		if e := m.find(ref); e != nil {
+			e.tracked = true
+			kept = append(kept, ref)
+		}
+	}
+	return kept
+}
+
+// find returns the entry with that identity and deadline while it is queued.
+func (m *model) find(ref broker.MessageRef) *entry {
+	if q := m.byID[ref.Queue]; q != nil {
+		for _, e := range q.entries {
+			if uint64(e.seq) == ref.Seq && e.deadline == ref.Deadline {
+				return e
+			}
+		}
+	}
+	return nil
+}

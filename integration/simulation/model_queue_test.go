@@ -1,0 +1,194 @@
+package simulation
+
+import (
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+)
+
+// settings are what a queue is declared with.
+type settings struct {
+	durable, autoDelete, exclusive bool
+
+	ttlMillis, maxLength, maxBytes int64 // <0: none
+	expiresMillis                  int64 // x-expires; 0: none
+	overflow                       string
+	priorities                     uint8
+	deadLetters                    bool // has a dead-letter exchange
+	dlx                            string
+	ownKey                         bool // has a dead-letter routing key
+	dlk                            string
+}
+
+// plain is a queue without arguments.
+func plain() settings { return settings{ttlMillis: -1, maxLength: -1, maxBytes: -1} }
+
+func (s *settings) declare() broker.QueueDeclare {
+	args := amqp.Table{}
+	number := func(name string, v int64) {
+		if v >= 0 {
+			args[name] = v
+		}
+	}
+	number("x-message-ttl", s.ttlMillis)
+	number("x-max-length", s.maxLength)
+	number("x-max-length-bytes", s.maxBytes)
+	if s.expiresMillis > 0 {
+		args["x-expires"] = s.expiresMillis
+	}
+	if s.overflow != "" {
+		args["x-overflow"] = s.overflow
+	}
+	if s.priorities > 0 {
+		args["x-max-priority"] = int64(s.priorities)
+	}
+	if s.deadLetters {
+		args["x-dead-letter-exchange"] = s.dlx
+	}
+	if s.ownKey {
+		args["x-dead-letter-routing-key"] = s.dlk
+	}
+	return broker.QueueDeclare{Durable: s.durable, AutoDelete: s.autoDelete, Exclusive: s.exclusive, Args: args}
+}
+
+// outlives says whether the queue is there after a restart.
+func (s *settings) outlives() bool { return s.durable && !s.exclusive }
+
+func (s *settings) limited() bool { return s.maxLength >= 0 || s.maxBytes >= 0 }
+
+func (s *settings) exceeded(ready int, bytes int64) bool {
+	return s.maxLength >= 0 && int64(ready) > s.maxLength || s.maxBytes >= 0 && bytes > s.maxBytes
+}
+
+// modelQueue is one incarnation of a queue.
+type modelQueue struct {
+	settings
+	name      string
+	id        uint64
+	entries   []*entry // ready and held: by priority, then as published
+	last      []uint64 // number given last, by priority
+	consumers []*consumer
+	idleAt    int64 // Unix ms; when x-expires ends it; 0: not as it is
+	deleted   bool
+	owner     *client
+}
+
+func (m *model) declare(name string, id uint64, s settings) *modelQueue {
+	q := &modelQueue{settings: s, name: name, id: id, last: make([]uint64, int(s.priorities)+1)}
+	m.queues[name] = q
+	if id != 0 {
+		m.byID[id] = q
+	}
+	m.use(q)
+	return q
+}
+
+// use renews the time of a queue with x-expires.
+func (m *model) use(q *modelQueue) {
+	q.idleAt = 0
+	if q.expiresMillis > 0 && len(q.consumers) == 0 {
+		q.idleAt = m.stampAt() + q.expiresMillis
+	}
+}
+
+// remove deletes a queue with all it holds, which is not dead-lettered, and
+// returns how many were ready.
+func (m *model) remove(q *modelQueue) int {
+	n := q.count(ready)
+	for len(q.entries) > 0 {
+		m.settle(q.entries[0], purged, 0)
+	}
+	q.deleted, q.consumers, q.idleAt = true, nil, 0
+	m.unbind(q)
+	delete(m.queues, q.name)
+	delete(m.byID, q.id)
+	return n
+}
+
+// purge drops what is ready.
+func (m *model) purge(q *modelQueue) int {
+	n := 0
+	for e := q.head(); e != nil; e = q.head() {
+		m.settle(e, purged, 0)
+		n++
+	}
+	return n
+}
+
+func (m *model) unbind(q *modelQueue) {
+	kept := m.bindings[:0]
+	for _, b := range m.bindings {
+		if b.to != q {
+			kept = append(kept, b)
+		}
+	}
+	m.bindings = kept
+}
+
+// put gives an entry its number and its place: behind all of its priority.
+func (q *modelQueue) put(e *entry) {
+	p := min(e.props.Priority, q.priorities)
+	q.last[p]++
+	e.seq, e.queue = queue.Seq(uint64(p)<<56|q.last[p]), q
+	q.insert(e)
+}
+
+func (q *modelQueue) insert(e *entry) {
+	at := len(q.entries)
+	for at > 0 && q.entries[at-1].seq.Priority() < e.seq.Priority() {
+		at--
+	}
+	q.entries = append(q.entries, nil)
+	copy(q.entries[at+1:], q.entries[at:])
+	q.entries[at] = e
+}
+
+// head is the ready entry that comes first, due or not.
+func (q *modelQueue) head() *entry {
+	for _, e := range q.entries {
+		if e.state == ready {
+			return e
+		}
+	}
+	return nil
+}
+
+func (q *modelQueue) count(s state) (n int) {
+	for _, e := range q.entries {
+		if e.state == s {
+			n++
+		}
+	}
+	return n
+}
+
+func (q *modelQueue) readyBytes() (n int64) {
+	for _, e := range q.entries {
+		if e.state == ready {
+			n += int64(len(e.body))
+		}
+	}
+	return n
+}
+
+func (q *modelQueue) find(seq queue.Seq) *entry {
+	for _, e := range q.entries {
+		if e.seq == seq {
+			return e
+		}
+	}
+	return nil
+}
+
+// credit is how many more messages its consumers will take in this call; those
+// taken already are not counted in the consumers' own books yet.
+func (m *model) credit(q *modelQueue) int {
+	n := -m.spent[q]
+	for _, c := range q.consumers {
+		if c.NoAck {
+			return 1
+		}
+		n += c.credit
+	}
+	return n
+}

@@ -1,0 +1,182 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+)
+
+// model is what the broker should do, as plainly as it can be said: lists that are
+// searched from the front, one goroutine, no store. A call into the broker is
+// predicted here first and then compared with what the broker did.
+type model struct {
+	now        int64 // Unix ns; of the call under way
+	rules      rules
+	queues     map[string]*modelQueue
+	byID       map[uint64]*modelQueue
+	bindings   []binding
+	subscribed bool // somebody reads the broker's feed
+	all        []*entry
+	broken     func(format string, args ...any)
+
+	// What the call under way did.
+	taken map[*modelQueue][]taken // to consumers and gets, in order
+	from  []*modelQueue           // the queues in taken, as they come
+	spent map[*modelQueue]int     // of its consumers' credit
+	dead  []*burial
+	told  map[broker.MessageRef][]broker.DeadlineEvent // and not yet read from the feed
+	count counts
+}
+
+// rules are the options of the broker that decide about messages.
+type rules struct {
+	messageFirst bool // of two times to live, the message's
+	park         bool // dead letters that cannot be routed
+}
+
+// state says where an entry is.
+type state uint8
+
+const (
+	ready state = iota
+	leaving
+	held // by a consumer or a get, unacked
+	gone
+)
+
+// ending is the one reason for which a message left its queue.
+type ending string
+
+const (
+	acked    ending = "acked"
+	expired  ending = "expired"
+	rejected ending = "rejected"
+	maxlen   ending = "maxlen"
+	purged   ending = "purged"
+	refused  ending = "refused"
+	crashed  ending = "lost in a crash, unconfirmed or transient"
+)
+
+// entry is a message in one queue, from its arrival there to its one end. A dead
+// letter is a new entry.
+type entry struct {
+	id            int // of its publish
+	body          []byte
+	props         amqp.Properties // as a consumer is to see them, BCC aside
+	exchange, key string
+
+	queue       *modelQueue
+	seq         queue.Seq
+	deadline    int64 // Unix ms; 0: never
+	dueNanos    int64 // Unix ns, by exact reckoning: before it, nothing may expire
+	instant     bool  // a time to live of zero
+	redelivered bool
+	tracked     bool
+	deaths      []death // newest first
+	state       state
+	holder      *client
+	end         ending
+}
+
+// binding leads from amq.fanout or amq.direct to a queue.
+type binding struct {
+	exchange, key string
+	to            *modelQueue
+}
+
+// taken is a delivery: of which entry, and how many were ready behind it.
+type taken struct {
+	entry  *entry
+	behind int
+}
+
+func newModel(r rules, broken func(string, ...any)) *model {
+	m := &model{
+		rules: r, queues: map[string]*modelQueue{}, byID: map[uint64]*modelQueue{},
+		told: map[broker.MessageRef][]broker.DeadlineEvent{}, broken: broken,
+	}
+	m.begin(0)
+	return m
+}
+
+// begin clears what the last call did.
+func (m *model) begin(nowNanos int64) {
+	m.now = nowNanos
+	m.from = nil
+	m.taken, m.spent = map[*modelQueue][]taken{}, map[*modelQueue]int{}
+}
+
+const millisecond = int64(1e6)
+
+func (m *model) nowAt() int64   { return m.now / millisecond }
+func (m *model) stampAt() int64 { return (m.now + millisecond - 1) / millisecond }
+
+func (e *entry) String() string {
+	return fmt.Sprintf("m%d in %s (%v)", e.id, e.queue.name, e.seq)
+}
+
+func (e *entry) persistent() bool { return e.props.DeliveryMode == 2 }
+
+func (e *entry) ref() broker.MessageRef {
+	return broker.MessageRef{Deadline: e.deadline, Queue: e.queue.id, Seq: uint64(e.seq)}
+}
+
+// due: whoever looks at it, lets it expire.
+func (m *model) due(e *entry) bool { return e.deadline != 0 && m.nowAt() >= e.deadline }
+
+// deliverable: not due, or published for this very instant.
+func (m *model) deliverable(e *entry) bool {
+	return !m.due(e) || e.instant && m.nowAt() == e.deadline
+}
+
+// leave is the one way out of a queue: once for each entry, and never by expiry
+// before its time.
+func (m *model) leave(e *entry, end ending) {
+	if e.state == gone || e.end != "" {
+		m.broken("%v left as %s after it had left as %s", e, end, e.end)
+	}
+	if end == expired && m.now < e.dueNanos {
+		m.broken("%v expired %d ns early", e, e.dueNanos-m.now)
+	}
+	e.state, e.end, e.holder = gone, end, nil
+	q := e.queue
+	if i := slices.Index(q.entries, e); i >= 0 {
+		q.entries = slices.Delete(q.entries, i, i+1)
+	}
+}
+
+// settle lets an entry leave, for its grave if the queue has a dead-letter
+// exchange, and says what the feed will tell of it.
+func (m *model) settle(e *entry, end ending, path broker.Path) *burial {
+	m.leave(e, end)
+	if e.tracked && end != expired {
+		m.tell(e, broker.DeadlineEvent{Kind: broker.DeadlineSettled})
+	}
+	if e.queue.deadLetters && (end == expired || end == rejected || end == maxlen) {
+		b := &burial{entry: e, path: path}
+		m.dead = append(m.dead, b)
+		return b
+	}
+	if end == expired {
+		m.count.expiredDropped++
+		m.tellExpired(e, path, broker.Dropped)
+	}
+	return nil
+}
+
+func (m *model) tell(e *entry, event broker.DeadlineEvent) {
+	if m.subscribed {
+		event.Ref = e.ref()
+		m.told[event.Ref] = append(m.told[event.Ref], event)
+	}
+}
+
+// tellExpired: an eager expiry is answered to who asked for it.
+func (m *model) tellExpired(e *entry, path broker.Path, action broker.Action) {
+	if path != broker.Eager {
+		m.tell(e, broker.DeadlineEvent{Kind: broker.DeadlineExpired, At: m.nowAt(), Action: action, Path: path})
+	}
+}

@@ -1,0 +1,248 @@
+package simulation
+
+import (
+	"os"
+	"testing/synctest"
+	"time"
+
+	"curfew/broker"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// durable is what the journal says at some point in its history: the queued
+// persistent messages of durable queues.
+type durable []durableEntry
+
+// durableEntry is an entry as a restart may find it.
+type durableEntry struct {
+	key   durableKey
+	entry entry // a copy
+}
+
+// durableKey is what the journal says of an entry.
+type durableKey struct {
+	queue, seq uint64
+	deadline   int64
+	body       string
+}
+
+// remember adds the present state to what a restart may find. Everything since
+// the last commit may be found, up to some call: the journal is written in order.
+func (w *world) remember() {
+	if !w.plan.disk || w.failure != "" {
+		return
+	}
+	var d durable
+	for _, e := range w.model.live() {
+		if e.persistent() && e.queue.outlives() {
+			d = append(d, durableEntry{keyOf(e), *e})
+		}
+	}
+	w.durables = append(w.durables, d)
+}
+
+func keyOf(e *entry) durableKey {
+	return durableKey{e.queue.id, uint64(e.seq), e.deadline, string(e.body)}
+}
+
+// commit waits until all so far is confirmed.
+func (w *world) commit() {
+	if !w.plan.disk {
+		return
+	}
+	confirmed, asOf := false, 0
+	w.call(func() {
+		asOf = len(w.durables)
+		w.broker.Commit(func(err error) {
+			if err != nil {
+				w.fail("commit: %v", err)
+			}
+			confirmed = true
+		})
+	}, "commit")
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !confirmed {
+		w.fail("the commit was not confirmed")
+	}
+	if w.failure == "" {
+		w.durables = w.durables[asOf:]
+	}
+}
+
+// restart ends the broker and everything in its process, and starts another on
+// what is on the disk: all, after a clean end, or what was written so far.
+func (w *world) restart() {
+	if !w.plan.disk {
+		return
+	}
+	for len(w.watchers) > 0 {
+		w.kill(w.watchers[0])
+	}
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failure != "" {
+		return
+	}
+	clean := chance(w.rng, 0.4)
+	w.note("the broker ends, cleanly %v", clean)
+	if w.pump != nil {
+		w.mu.Unlock() // it may wait for the lock to hand out the last events
+		w.pump.end()
+		w.mu.Lock()
+	}
+	w.reopen(clean)
+}
+
+// reopen leaves the directory as the end of the process leaves it, and starts over.
+func (w *world) reopen(clean bool) {
+	w.restarts++
+	old := w.dir
+	if clean {
+		w.durables = w.durables[max(len(w.durables)-1, 0):]
+	} else {
+		w.dir = w.image()
+		defer os.RemoveAll(old)
+	}
+	clear(w.queues)
+	if err := w.broker.Close(); err != nil {
+		w.fail("close: %v", err)
+		return
+	}
+	kept, ok := w.recovered()
+	if !ok {
+		return
+	}
+	w.model.revive(kept, w.now())
+	for _, c := range w.clients {
+		c.consumers, c.unacked = nil, nil
+	}
+	if w.redis != nil {
+		w.redis.restarted()
+	}
+	w.open(w.dir)
+	w.reconnect()
+	w.durables = nil
+	w.remember()
+	if w.failure == "" {
+		w.compareQueues()
+	}
+}
+
+// recovered reads the journal on its own and finds the point in history that it
+// shows: one no older than the last commit, and nothing else.
+func (w *world) recovered() (durable, bool) {
+	s, r, err := store.Open(store.Options{Dir: w.dir, SegmentBytes: segmentBytes})
+	if err != nil {
+		w.fail("recovery: %v", err)
+		return nil, false
+	}
+	found := map[durableKey]queue.Flags{}
+	for _, q := range r.Queues {
+		if w.model.byID[q.Queue] == nil {
+			continue // deleted; the definitions are newer than the journal
+		}
+		for _, e := range q.Entries {
+			found[durableKey{q.Queue, e.Seq, e.ExpiresAt, string(s.View(e.Pos).Body)}] = queue.Flags(e.Flags)
+		}
+	}
+	if err := s.Close(); err != nil {
+		w.fail("recovery: %v", err)
+	}
+	for i := len(w.durables) - 1; i >= 0; i-- {
+		if kept := w.durables[i].existing(w.model); kept.is(found) {
+			w.note("recovered: %d messages, as after all but %d calls", len(kept), len(w.durables)-1-i)
+			return kept, true
+		}
+	}
+	w.explain(found)
+	return nil, false
+}
+
+// explain says by how much what was found differs from what was there last.
+func (w *world) explain(found map[durableKey]queue.Flags) {
+	var got, want []durableKey
+	for k := range found {
+		got = append(got, k)
+	}
+	for _, e := range w.durables[len(w.durables)-1].existing(w.model) {
+		want = append(want, e.key)
+	}
+	w.fail("recovered what never was since the last commit; against the last of %d states: missing %+v, too many %+v",
+		len(w.durables), missing(want, got), missing(got, want))
+}
+
+// existing leaves out what belongs to queues that are gone.
+func (d durable) existing(m *model) (kept durable) {
+	for _, e := range d {
+		if m.byID[e.key.queue] != nil {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+func (d durable) is(found map[durableKey]queue.Flags) bool {
+	for i := range d {
+		flags, there := found[d[i].key]
+		if !there || (flags&queue.Died != 0) != (len(d[i].entry.deaths) > 0) {
+			return false
+		}
+	}
+	return len(d) == len(found)
+}
+
+// revive sets the queues back to what outlived the process: durable queues with
+// what was recovered, all ready, marked as redelivered.
+func (m *model) revive(kept durable, nowNanos int64) {
+	m.begin(nowNanos)
+	for _, e := range m.live() {
+		e.state, e.end = gone, crashed
+	}
+	for _, q := range m.sorted() {
+		q.entries, q.consumers, q.owner = nil, nil, nil
+		q.last = make([]uint64, len(q.last))
+		if !q.outlives() {
+			m.unbind(q)
+			delete(m.queues, q.name)
+			delete(m.byID, q.id)
+			continue
+		}
+		m.use(q)
+	}
+	for i := range kept {
+		e := kept[i].entry
+		q := e.queue
+		e.state, e.end, e.holder, e.redelivered, e.tracked = ready, "", nil, true, false
+		q.insert(&e)
+		p := e.seq.Priority()
+		q.last[p] = max(q.last[p], uint64(e.seq)&(1<<56-1))
+		m.all = append(m.all, &e)
+	}
+}
+
+// reconnect finds the queues again and binds them in the old order, in which
+// dead letters reach several queues.
+func (w *world) reconnect() {
+	for _, m := range w.model.sorted() {
+		q, err := w.vhost.Queue(m.name)
+		if err != nil || q.ID() != m.id {
+			w.fail("%s did not outlive the restart: %v", m.name, err)
+			return
+		}
+		w.queues[m] = q
+	}
+	for _, b := range w.model.bindings {
+		wire := broker.Binding{Source: b.exchange, Destination: b.to.name, RoutingKey: b.key}
+		if err := w.vhost.Unbind(nil, wire); err != nil {
+			w.fail("%v", err)
+		}
+		if err := w.vhost.Bind(nil, wire); err != nil {
+			w.fail("%v", err)
+		}
+	}
+	w.jumpAt = time.Now() // deadlines that passed meanwhile are due now
+}

@@ -1,0 +1,107 @@
+package simulation
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// defaultSeeds take about 20 s with the race detector on two cores.
+const defaultSeeds = 200
+
+// regressions are seeds that once failed, each with what they had found.
+var regressions = map[string]uint64{}
+
+// TestSimulation runs seeds 1, 2, 3, ...; SIMULATION_SEEDS says how many, and
+// SIMULATION_SEED replays one and prints its whole history.
+func TestSimulation(t *testing.T) {
+	if seed := number(t, "SIMULATION_SEED", 0); seed > 0 {
+		w := simulate(t, seed)
+		t.Log(w.report(true))
+		return
+	}
+	for name, seed := range regressions {
+		t.Run(name, func(t *testing.T) { simulate(t, seed) })
+	}
+	var all totals
+	n := number(t, "SIMULATION_SEEDS", defaultSeeds)
+	t.Run("seeds", func(t *testing.T) {
+		for seed := uint64(1); seed <= n; seed++ {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				all.add(simulate(t, seed))
+			})
+		}
+	})
+	fmt.Printf("simulation: %d seeds, %s\n", n, &all)
+}
+
+func number(t *testing.T, name string, absent uint64) uint64 {
+	text := os.Getenv(name)
+	if text == "" {
+		return absent
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// totals say how much was simulated.
+type totals struct{ messages, expired, deadLettered, restarts, monitored atomic.Int64 }
+
+func (n *totals) add(w *world) {
+	for _, e := range w.model.all {
+		n.messages.Add(1)
+		if e.end == expired {
+			n.expired.Add(1)
+		}
+		if len(e.deaths) > 0 {
+			n.deadLettered.Add(1)
+		}
+	}
+	n.restarts.Add(int64(w.restarts))
+	if w.plan.monitored {
+		n.monitored.Add(1)
+	}
+}
+
+func (n *totals) String() string {
+	return fmt.Sprintf("%d of them monitored; %d messages in queues, %d expired, %d were dead letters; %d restarts",
+		n.monitored.Load(), n.messages.Load(), n.expired.Load(), n.deadLettered.Load(), n.restarts.Load())
+}
+
+// simulate runs one seed and fails t if anything is wrong.
+func simulate(t *testing.T, seed uint64) (w *world) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p, rng := newPlan(seed)
+		w = newWorld(t, p, rng)
+		w.run()
+		w.finish()
+		if w.failure != "" {
+			t.Error(w.report(false))
+		}
+	})
+	return w
+}
+
+// TestSeedsReplay: without monitors, whose goroutines the seed does not order, a
+// seed's history is the same each time.
+func TestSeedsReplay(t *testing.T) {
+	replayed := 0
+	for seed := uint64(1); replayed < 8; seed++ {
+		if p, _ := newPlan(seed); p.monitored {
+			continue
+		}
+		replayed++
+		first, again := simulate(t, seed), simulate(t, seed)
+		require.Equal(t, first.history, again.history, "seed %d", seed)
+	}
+}

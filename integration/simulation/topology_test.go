@@ -1,0 +1,172 @@
+package simulation
+
+import (
+	"fmt"
+
+	"curfew/broker"
+)
+
+// declareQueue makes a queue, or declares one again as it is.
+func (w *world) declareQueue() {
+	name := pick(w.rng, w.plan.names)
+	w.mu.Lock()
+	m := w.model.queues[name]
+	w.mu.Unlock()
+	if m != nil {
+		w.redeclare(m)
+		return
+	}
+	w.declare(name, w.randomSettings())
+}
+
+func (w *world) declare(name string, s settings) {
+	owner := pick(w.rng, w.clients)
+	w.call(func() {
+		q, err := w.vhost.DeclareQueue(owner, name, s.declare())
+		if err != nil {
+			w.fail("%v", err)
+			return
+		}
+		m := w.model.declare(name, q.ID(), s)
+		w.queues[m] = q
+		if s.exclusive {
+			m.owner = owner
+		}
+	}, "declare %s %+v", name, s)
+}
+
+func (w *world) redeclare(m *modelQueue) {
+	w.call(func() {
+		w.model.use(m)
+		q, err := w.vhost.DeclareQueue(m.declaredBy(w.clients[0]), m.name, m.declare())
+		if err != nil || q.ID() != m.id {
+			w.fail("declaring %s again: %v", m.name, err)
+		}
+	}, "declare %s again", m.name)
+}
+
+// declaredBy is who may use an exclusive queue; of another, anybody.
+func (q *modelQueue) declaredBy(anybody *client) *client {
+	if q.owner != nil {
+		return q.owner
+	}
+	return anybody
+}
+
+func (w *world) deleteQueue() {
+	m := w.anyQueue()
+	if m == nil {
+		return
+	}
+	w.call(func() {
+		w.orphan(m)
+		want := w.model.remove(m)
+		got, err := w.vhost.DeleteQueue(m.declaredBy(nil), m.name, false, false)
+		if err != nil || got != want {
+			w.fail("deleting %s: %d ready, should be %d: %v", m.name, got, want, err)
+		}
+	}, "delete %s", m.name)
+}
+
+// orphan takes the consumers of a queue that goes away from their clients.
+func (w *world) orphan(m *modelQueue) {
+	for _, c := range m.consumers {
+		c.client.drop(c)
+	}
+}
+
+// bindQueue binds a queue to the fanout or by a key, or undoes that.
+func (w *world) bindQueue() {
+	m := w.anyQueue()
+	if m == nil {
+		return
+	}
+	b := binding{exchange: pick(w.rng, []string{"amq.fanout", "amq.direct"}), key: pick(w.rng, w.plan.names), to: m}
+	if b.exchange == "amq.fanout" {
+		b.key = ""
+	}
+	w.bind(b, chance(w.rng, 0.3))
+}
+
+func (w *world) bind(b binding, undo bool) {
+	verb := "bind"
+	if undo {
+		verb = "unbind"
+	}
+	w.call(func() {
+		wire := broker.Binding{Source: b.exchange, Destination: b.to.name, RoutingKey: b.key}
+		do := w.vhost.Bind
+		if undo {
+			do = w.vhost.Unbind
+		}
+		if err := do(b.to.declaredBy(nil), wire); err != nil {
+			w.fail("%v", err)
+		}
+		w.model.bind(b, undo)
+	}, "%s %s to %s by %q", verb, b.to.name, b.exchange, b.key)
+}
+
+func (m *model) bind(b binding, undo bool) {
+	for i, have := range m.bindings {
+		if have == b {
+			if undo {
+				m.bindings = append(m.bindings[:i:i], m.bindings[i+1:]...)
+			}
+			return
+		}
+	}
+	if !undo {
+		m.bindings = append(m.bindings, b)
+	}
+}
+
+// anyQueue draws one that is there; nil if none is.
+func (w *world) anyQueue() *modelQueue {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if all := w.model.sorted(); len(all) > 0 {
+		return pick(w.rng, all)
+	}
+	return nil
+}
+
+func (w *world) randomSettings() settings {
+	rng, s := w.rng, plain()
+	s.durable = chance(rng, 0.7)
+	s.autoDelete = chance(rng, 0.08)
+	s.exclusive = chance(rng, 0.05)
+	if chance(rng, 0.4) {
+		s.ttlMillis = randomTTL(rng)
+	}
+	if chance(rng, 0.25) {
+		s.maxLength = rng.Int64N(8)
+	}
+	if chance(rng, 0.1) {
+		s.maxBytes = rng.Int64N(200)
+	}
+	if chance(rng, 0.4) {
+		s.overflow = pick(rng, []string{"drop-head", "reject-publish", "reject-publish-dlx"})
+	}
+	if chance(rng, 0.25) {
+		s.priorities = uint8(1 + rng.IntN(4))
+	}
+	if chance(rng, 0.15) && !w.plan.monitored {
+		s.expiresMillis = 1 + rng.Int64N(4000)
+	}
+	if chance(rng, 0.7) {
+		w.randomDeadLettering(&s)
+	}
+	return s
+}
+
+// randomDeadLettering draws where dead letters go: to a queue that may be missing,
+// back where they came from, to several, nowhere.
+func (w *world) randomDeadLettering(s *settings) {
+	s.deadLetters = true
+	s.dlx = pick(w.rng, []string{"", "", "", "amq.fanout", "amq.direct", "missing"})
+	if chance(w.rng, 0.75) {
+		s.ownKey, s.dlk = true, pick(w.rng, w.plan.names)
+	}
+}
+
+func (s settings) String() string { return fmt.Sprint(s.declare()) }

@@ -1,0 +1,153 @@
+package simulation
+
+import (
+	"context"
+	"time"
+
+	"curfew/monitor"
+)
+
+// watcher is a running monitor.
+type watcher struct {
+	name    string
+	monitor *monitor.Monitor
+	view    *view
+	gate    *gate
+	stop    context.CancelFunc
+	ended   chan struct{}
+
+	paused bool
+	since  time.Time // from when on it has had no reason to be late
+}
+
+// maxWatchers is how many monitors there are at a time, at most. With Redis, the
+// second shares the first's schedule as a thread of it would, or is refused it, as
+// another process is.
+const maxWatchers = 2
+
+// startMonitor starts one unless there are enough.
+func (w *world) startMonitor() {
+	if len(w.watchers) == maxWatchers || !w.plan.monitored {
+		return
+	}
+	x := &watcher{gate: &gate{}, ended: make(chan struct{}), since: time.Now()}
+	x.view = &view{w: w, gate: x.gate, arrived: make(chan struct{}, 1)}
+	o := monitor.Options{Primary: x.view}
+	if w.redis != nil {
+		o.Redis = w.redis.handle(x.gate, chance(w.rng, 0.5))
+	}
+	if chance(w.rng, 0.2) {
+		o.WriteWindow = -1
+	}
+	var err error
+	if x.monitor, err = monitor.New(o); err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	x.stop = cancel
+	w.mu.Lock()
+	w.note("a monitor starts")
+	w.watchers = append(w.watchers, x)
+	w.mu.Unlock()
+	go func() {
+		defer close(x.ended)
+		_ = x.monitor.Run(ctx)
+	}()
+}
+
+// kill ends a monitor where it stands: nothing it does from now on reaches the
+// broker or Redis.
+func (w *world) kill(x *watcher) {
+	w.mu.Lock()
+	w.note("a monitor is killed")
+	x.view.kill()
+	for i := range w.watchers {
+		if w.watchers[i] == x {
+			w.watchers = append(w.watchers[:i:i], w.watchers[i+1:]...)
+			break
+		}
+	}
+	w.mu.Unlock()
+	x.stop()
+	x.gate.open()
+	<-x.ended
+}
+
+func (w *world) killMonitor() {
+	if x := w.anyWatcher(); x != nil {
+		w.kill(x)
+	}
+}
+
+func (w *world) anyWatcher() *watcher {
+	if len(w.watchers) == 0 {
+		return nil
+	}
+	return pick(w.rng, w.watchers)
+}
+
+// pauseMonitor stops a monitor (SIGSTOP), or lets it go on.
+func (w *world) pauseMonitor() {
+	x := w.anyWatcher()
+	if x == nil {
+		return
+	}
+	if x.paused {
+		w.resume(x)
+		return
+	}
+	w.say("a monitor is stopped")
+	x.paused = true
+	x.gate.close()
+}
+
+func (w *world) resume(x *watcher) {
+	if x.paused {
+		w.say("a monitor goes on")
+		x.paused, x.since = false, time.Now()
+		x.gate.open()
+	}
+}
+
+// lag loses a part of a monitor's feed.
+func (w *world) lag() {
+	if x := w.anyWatcher(); x != nil {
+		w.say("a monitor's feed lags")
+		x.since = time.Now()
+		x.view.lag()
+	}
+}
+
+func (w *world) say(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.note(format, args...)
+}
+
+// lateBy is how late a monitor that works may be: it looks at its clock every
+// second, takes a new snapshot a second after the last, and leaves a Redis that is
+// up 250 ms.
+const lateBy = 3 * time.Second
+
+// checkLateness looks for messages that are ready though their time has come and
+// some monitor has had the time to notice. Nothing else is under way.
+func (w *world) checkLateness() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var watched time.Duration // for how long
+	for _, x := range w.watchers {
+		if !x.paused {
+			watched = max(watched, time.Since(x.since))
+		}
+	}
+	watched = min(watched, time.Since(w.jumpAt))
+	if watched < lateBy || w.failure != "" {
+		return
+	}
+	for _, e := range w.model.live() {
+		if late := time.Duration(w.now() - e.dueNanos); e.deadline != 0 && e.state == ready && late > lateBy {
+			w.fail("%v has been due for %v, and nobody let it expire", e, late)
+		}
+	}
+	w.allTold()
+}

@@ -1,0 +1,179 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"curfew/broker"
+	"curfew/broker/store"
+	"curfew/monitor/embedded"
+)
+
+// world is one simulation: the broker, the model beside it, clients, and whoever
+// watches the deadlines. The driver is one goroutine; monitors are others. Every
+// call into the broker is made with mu held, is predicted by the model first, and
+// is compared with the prediction before mu is given back.
+type world struct {
+	t    *testing.T
+	plan plan
+	rng  *rand.Rand // the driver's alone
+
+	jumped atomic.Int64 // ns the virtual clock is ahead of the bubble's
+	jumpAt time.Time    // the last jump forward, by the bubble's clock
+
+	mu        sync.Mutex
+	model     *model
+	broker    *broker.Broker
+	vhost     *broker.VHost
+	publisher *broker.Publisher
+	primary   *embedded.Primary
+	queues    map[*modelQueue]*broker.Queue
+	clients   []*client
+	seen      map[*modelQueue][]seen // deliveries of the call under way
+	nextID    int
+	history   []string
+	failure   string
+
+	dir      string
+	restarts int
+	durables []durable // possible contents of the journal, oldest first
+
+	redis    *redis
+	watchers []*watcher
+	pump     *pump
+}
+
+func newWorld(t *testing.T, p plan, rng *rand.Rand) *world {
+	w := &world{t: t, plan: p, rng: rng, queues: map[*modelQueue]*broker.Queue{}, seen: map[*modelQueue][]seen{}}
+	w.jumped.Store(rng.Int64N(int64(time.Second)))
+	w.model = newModel(p.rules, w.fail)
+	for i := range 3 {
+		w.clients = append(w.clients, &client{name: fmt.Sprint("client ", i)})
+	}
+	if p.disk {
+		w.dir = scratch(t)
+	}
+	if p.monitored && p.redis {
+		w.redis = newRedis()
+	}
+	w.open(w.dir)
+	return w
+}
+
+// now is the virtual clock. Only the driver moves it, never during a call.
+func (w *world) now() int64 { return time.Now().UnixNano() + w.jumped.Load() }
+
+// segmentBytes is small, so that segments end and go.
+const segmentBytes = 1 << 18
+
+// open starts a broker, on what dir holds.
+func (w *world) open(dir string) {
+	o := broker.Options{
+		Clock: w.now,
+		Store: store.Options{Dir: dir, Sync: w.plan.sync, SegmentBytes: segmentBytes},
+	}
+	if w.plan.rules.messageFirst {
+		o.TTLPrecedence = broker.MessageFirst
+	}
+	if !w.plan.rules.park {
+		o.Unroutable = broker.Drop
+	}
+	b, err := broker.New(o)
+	if err != nil {
+		w.t.Fatalf("%v: %v", &w.plan, err)
+	}
+	w.broker = b
+	w.vhost, _ = b.VHost("/")
+	w.publisher = w.vhost.NewPublisher("guest")
+	w.primary = embedded.New(b)
+	w.model.count = newCounts()
+	w.model.subscribed, w.model.told = false, map[broker.MessageRef][]broker.DeadlineEvent{}
+	if w.plan.monitored {
+		w.subscribe()
+		w.pump = startPump(w)
+	}
+}
+
+// subscribe opens the broker's feed.
+func (w *world) subscribe() {
+	if err := w.broker.Deadlines(context.Background(), func([]broker.MessageRef) error { return nil }); err != nil {
+		w.fail("Deadlines: %v", err)
+	}
+	w.model.subscribed = true
+	for _, e := range w.model.live() {
+		e.tracked = e.tracked || e.deadline != 0
+	}
+}
+
+// call is one call into the broker: it is noted, predicted, made, and compared.
+// It does nothing once something has failed.
+func (w *world) call(made func(), format string, args ...any) {
+	w.callIf(nil, made, format, args...)
+}
+
+// callIf is call, made by a monitor unless it has been killed.
+func (w *world) callIf(v *view, made func(), format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failure != "" || v != nil && v.killed() {
+		return
+	}
+	w.note(format, args...)
+	w.model.begin(w.now())
+	clear(w.seen)
+	made()
+	if w.failure == "" {
+		w.compare()
+	}
+	w.remember()
+}
+
+// note adds a line to the history.
+func (w *world) note(format string, args ...any) {
+	at := time.Unix(0, w.now()).UTC().Format("15:04:05.000000")
+	w.history = append(w.history, fmt.Sprintf("%s  %s", at, fmt.Sprintf(format, args...)))
+}
+
+// fail records the first thing that is wrong. Called with mu held.
+func (w *world) fail(format string, args ...any) {
+	if w.failure == "" {
+		w.failure = fmt.Sprintf(format, args...)
+		w.note("WRONG: %s", w.failure)
+	}
+}
+
+func (w *world) failed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failure != ""
+}
+
+// historyShown is how many lines of a failing history are printed, unless its
+// seed is replayed.
+const historyShown = 60
+
+func (w *world) report(whole bool) string {
+	lines := w.history
+	if n := len(lines) - historyShown; n > 0 && !whole {
+		lines = append([]string{fmt.Sprintf("... %d lines before", n)}, lines[n:]...)
+	}
+	return fmt.Sprintf("%v\n%s\nwrong: %s\nreplay: SIMULATION_SEED=%d go test ./integration/simulation -run TestSimulation",
+		&w.plan, strings.Join(lines, "\n"), w.failure, w.plan.seed)
+}
+
+// settleDown lets everybody else do what there is to do at this instant.
+func (w *world) settleDown() {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failure == "" {
+		w.noteIdle()
+	}
+}
