@@ -38,11 +38,11 @@ func (vh *VHost) parseSettings(label string, args amqp.Table) (settings, error) 
 			MaxLength:     p.integer("x-max-length", -1, 0, 1<<62),
 			MaxBytes:      p.integer("x-max-length-bytes", -1, 0, 1<<62),
 			Priorities:    uint8(p.integer("x-max-priority", 0, 0, 255)),
-			DeliveryLimit: -1,
+			DeliveryLimit: p.integer("x-delivery-limit", -1, 0, 1<<62),
 		},
 	}
 	s.dlx, s.deadLetter = p.exchange("x-dead-letter-exchange")
-	s.dlk, s.ownKey = p.text("x-dead-letter-routing-key")
+	s.dlk, s.ownKey = p.name("x-dead-letter-routing-key")
 	if s.ownKey && !s.deadLetter && p.err == nil {
 		p.fail("x-dead-letter-routing-key", "routing_key_but_no_dlx_defined")
 	}
@@ -54,7 +54,7 @@ func (vh *VHost) parseSettings(label string, args amqp.Table) (settings, error) 
 // comparedArgs are the arguments a redeclare must repeat.
 var comparedArgs = []string{
 	"x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key",
-	"x-max-length", "x-max-length-bytes", "x-max-priority", "x-overflow", "x-queue-type",
+	"x-max-length", "x-max-length-bytes", "x-max-priority", "x-overflow", "x-queue-type", "x-delivery-limit",
 }
 
 // argParser reads arguments until the first that is wrong.
@@ -105,6 +105,19 @@ func (p *argParser) text(name string) (string, bool) {
 	return s, isText
 }
 
+// name reads a text that has to fit AMQP's short string.
+func (p *argParser) name(arg string) (string, bool) {
+	s, ok := p.text(arg)
+	return p.fits(arg, s), ok
+}
+
+func (p *argParser) fits(arg, s string) string {
+	if len(s) > 255 {
+		p.fail(arg, fmt.Sprintf("{too_long,%d}", len(s)))
+	}
+	return s
+}
+
 // exchange reads the name of an exchange, which RabbitMQ checks with a text of
 // its own.
 func (p *argParser) exchange(name string) (string, bool) {
@@ -113,7 +126,7 @@ func (p *argParser) exchange(name string) (string, bool) {
 	if ok && !isText && p.err == nil {
 		p.err = amqp.NewException(amqp.PreconditionFailed, 0, 0, "invalid type '%s' for arg '%s' in %s", amqp.TypeName(v), name, p.label)
 	}
-	return s, ok
+	return p.fits(name, s), ok
 }
 
 func (p *argParser) overflow() queue.Overflow {

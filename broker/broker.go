@@ -115,7 +115,7 @@ func New(o Options) (*Broker, error) {
 }
 
 // Close stops the broker's own goroutines and closes the store. Connections must
-// have ended before.
+// have ended before. To be called once.
 func (b *Broker) Close() error {
 	b.stop()
 	return b.store.Close()

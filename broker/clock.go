@@ -20,11 +20,18 @@ func carried(offset int64) Clock {
 	return func() int64 { return offset + uptime().Nanoseconds() }
 }
 
+// read is nowAt and stampAt of one instant.
+func (c Clock) read() (nowAt, stampAt int64) {
+	now := c()
+	return now / int64(time.Millisecond), (now + int64(time.Millisecond) - 1) / int64(time.Millisecond)
+}
+
 // nowAt is the present instant in Unix ms, rounded down: what has passed.
 func (c Clock) nowAt() int64 { return c() / int64(time.Millisecond) }
 
 // stampAt is the present instant in Unix ms, rounded up, so that a deadline
 // counted from it is never early.
 func (c Clock) stampAt() int64 {
-	return (c() + int64(time.Millisecond) - 1) / int64(time.Millisecond)
+	_, stampAt := c.read()
+	return stampAt
 }

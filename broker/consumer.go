@@ -93,37 +93,24 @@ func (q *Queue) inExclusiveUse() error {
 
 // Wake says that c may take again: messages that wait are offered at once.
 func (c *Consumer) Wake() {
-	q := c.queue
-	s := q.vh.b.step()
-	q.mu.Lock()
+	s := c.queue.vh.b.step()
+	c.queue.resume(s, c)
+	s.done()
+}
+
+func (q *Queue) resume(s *step, c *Consumer) {
+	q.lock(s)
+	defer q.mu.Unlock()
 	c.waiting = false
 	q.dispatch(s)
 	q.finish(s, Lazy)
-	q.mu.Unlock()
-	s.done()
 }
 
 // Cancel takes c off its queue; an auto-delete queue goes with its last one.
 // Messages c holds unacked stay so.
 func (c *Consumer) Cancel() {
 	q := c.queue
-	q.mu.Lock()
-	i := slices.Index(q.consumers, c)
-	if i < 0 {
-		q.mu.Unlock()
-		return
-	}
-	q.consumers = slices.Delete(q.consumers, i, i+1)
-	if q.turn > i {
-		q.turn--
-	}
-	last := len(q.consumers) == 0
-	if last {
-		q.turn = 0
-		q.use()
-	}
-	q.mu.Unlock()
-	if last && q.declared.AutoDelete {
+	if last := q.takeOff(c); last && q.declared.AutoDelete {
 		q.vh.remove(q, func() error {
 			if len(q.consumers) > 0 {
 				return errInUse
@@ -133,12 +120,32 @@ func (c *Consumer) Cancel() {
 	}
 }
 
+// takeOff removes a consumer and says whether it was the last.
+func (q *Queue) takeOff(c *Consumer) (last bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.consumers, c)
+	if i < 0 {
+		return false
+	}
+	q.consumers = slices.Delete(q.consumers, i, i+1)
+	if q.turn > i {
+		q.turn--
+	}
+	if len(q.consumers) > 0 {
+		return false
+	}
+	q.turn = 0
+	q.use()
+	return true
+}
+
 // Get takes the next ready message (basic.get) and shows it to fn under the
 // queue's lock; false when there is none. It counts as use for x-expires.
 func (q *Queue) Get(noAck bool, fn func(*Delivery)) (bool, error) {
 	s := q.vh.b.step()
 	defer s.done()
-	q.mu.Lock()
+	q.lock(s)
 	defer q.mu.Unlock()
 	if q.deleted {
 		return false, q.vh.noQueue(q.name)
@@ -165,7 +172,8 @@ const (
 	Ack Settlement = iota
 	// Reject: to the dead-letter exchange, if there is one, else dropped.
 	Reject
-	// Requeue: back to their places; expired ones expire.
+	// Requeue: back to their places, which counts as a failed delivery; expired
+	// ones expire.
 	Requeue
 )
 
@@ -173,7 +181,13 @@ const (
 // over. wake, if not nil, is a consumer of this queue that has credit again.
 func (q *Queue) Settle(how Settlement, seqs []queue.Seq, wake *Consumer) {
 	s := q.vh.b.step()
-	q.mu.Lock()
+	q.settle(s, how, seqs, wake)
+	s.done()
+}
+
+func (q *Queue) settle(s *step, how Settlement, seqs []queue.Seq, wake *Consumer) {
+	q.lock(s)
+	defer q.mu.Unlock()
 	for _, seq := range seqs {
 		switch how {
 		case Ack:
@@ -189,7 +203,8 @@ func (q *Queue) Settle(how Settlement, seqs []queue.Seq, wake *Consumer) {
 	}
 	q.finish(s, Requeued)
 	q.dispatch(s)
+	if q.set.limited() {
+		q.core.Trim(&s.fx)
+	}
 	q.finish(s, Lazy)
-	q.mu.Unlock()
-	s.done()
 }

@@ -49,6 +49,7 @@ func (g *grave) entered(at int, e store.Enqueue) {
 // batch, then its removal and arrival are journaled as one. What that expires or
 // overflows in turn is left in s.dead. No lock is held.
 func (s *step) bury() {
+	s.readClock()
 	s.dead, s.burying = s.burying[:0], s.dead
 	g := &s.grave
 	for len(g.moves) < len(s.burying) {
@@ -72,7 +73,7 @@ func (s *step) inter(d *deadLetter, at int) {
 	src := s.b.store.View(store.Pos(d.settled.Pos))
 	p, err := amqp.ParseProperties(src.Properties, stored)
 	if err != nil {
-		s.b.log.Error("dead letter with unreadable properties keeps them", zap.String("queue", q.name), zap.Error(err))
+		s.b.log.Error("dead letter has unreadable properties and loses them", zap.String("queue", q.name), zap.Error(err))
 		p = amqp.Properties{}
 	}
 	died := d.settled.Flags&queue.Died != 0
@@ -87,7 +88,7 @@ func (s *step) inter(d *deadLetter, at int) {
 		q.tellCycle()
 		targets = cut
 	}
-	if !routed {
+	if !routed && !cycles(UndeliverableQueue, deaths) {
 		targets = s.park(d)
 	} else if len(targets) > 0 {
 		d.action = DeadLettered
@@ -119,9 +120,13 @@ func (s *step) send(d *deadLetter, at int, targets []*Queue, key string, body []
 		// original stays in the journal: a restart would dead-letter it again.
 		s.b.log.Error("dead letter is kept in memory only", zap.String("queue", d.from.name), zap.Error(err))
 		d.unsaved, persistent = true, 0
-		if pos, err = s.b.store.PutMoved(m, false, 1+len(targets)); err != nil {
-			panic("broker: no memory for a dead letter: " + err.Error())
-		}
+		pos, err = s.b.store.PutMoved(m, false, 1+len(targets))
+	}
+	if err != nil { // its death headers make it larger than a record can be
+		s.b.log.Error("dead letter is lost", zap.String("queue", d.from.name), zap.Error(err))
+		s.b.counters.deadLettersLost.Add(1)
+		d.action, d.unsaved = Dropped, false
+		return
 	}
 	g.moves[at].pos = pos
 	it := item{

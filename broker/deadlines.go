@@ -66,7 +66,7 @@ func (s *step) expireRun(refs []MessageRef, out []ExpireResult) []ExpireResult {
 		}
 		return out
 	}
-	q.mu.Lock()
+	q.lock(s)
 	defer q.mu.Unlock()
 	for _, ref := range refs {
 		outcome, deadline := q.core.Expire(s.now, queue.Seq(ref.Seq), ref.Deadline, &s.fx)

@@ -19,10 +19,11 @@ type QueueDeclare struct {
 	Args                           amqp.Table
 }
 
-// errInUse and errNotEmpty are why remove left a queue alone.
+// Why remove left a queue alone.
 var (
 	errInUse    = errors.New("in use")
 	errNotEmpty = errors.New("not empty")
+	errGone     = errors.New("deleted already")
 )
 
 // DeclareQueue returns the queue of that name, made if it is not there; an
@@ -33,7 +34,11 @@ func (vh *VHost) DeclareQueue(owner Owner, name string, d QueueDeclare) (*Queue,
 	if name == "" {
 		name = generatedName()
 	} else if q, err := vh.QueueFor(owner, name); err == nil {
-		return q, q.redeclare(d)
+		if err = q.redeclare(d); err == errGone {
+			vh.forget(q) // whoever deletes it is about to
+			return vh.DeclareQueue(owner, name, d)
+		}
+		return q, err
 	} else if code(err) != amqp.NotFound {
 		return nil, err
 	} else if strings.HasPrefix(name, "amq.") {
@@ -55,7 +60,7 @@ func (vh *VHost) makeQueue(id uint64, owner Owner, name string, d QueueDeclare) 
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{vh: vh, id: id, name: name, declared: d, set: set, core: queue.New(set.core)}
+	q := &Queue{vh: vh, id: id, name: name, declared: d, set: set, core: queue.New(set.core), idleIndex: notTimed}
 	if d.Exclusive {
 		q.owner = owner
 	}
@@ -88,15 +93,19 @@ func (q *Queue) redeclare(d QueueDeclare) error {
 	if err := equalArgs(label, d.Args, cur.Args, comparedArgs); err != nil {
 		return err
 	}
-	q.Touch()
-	return nil
+	if !q.Touch() {
+		return errGone
+	}
+	return q.vh.b.saveDefinitions()
 }
 
-// Touch counts as use for x-expires: a passive or repeated declare.
-func (q *Queue) Touch() {
+// Touch counts as use for x-expires: a passive or repeated declare. False: the
+// queue is deleted.
+func (q *Queue) Touch() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.use()
+	return !q.deleted
 }
 
 func (vh *VHost) addQueue(q *Queue) error {
@@ -138,37 +147,43 @@ func (vh *VHost) DeleteQueue(owner Owner, name string, ifUnused, ifEmpty bool) (
 		}
 		return nil
 	})
-	if err != nil {
+	if err != nil && err != errGone {
 		return 0, amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s %s", q.label(), err)
 	}
 	return messages, nil
 }
 
-// remove deletes q unless veto, asked under q's lock, objects.
+// remove deletes q unless veto, asked under q's lock, objects; errGone if
+// somebody has already.
 func (vh *VHost) remove(q *Queue, veto func() error) (ready int, err error) {
 	s := vh.b.step()
 	defer s.done()
-	q.mu.Lock()
-	if q.deleted {
-		q.mu.Unlock()
-		return 0, nil
-	}
-	if err := veto(); err != nil {
-		q.mu.Unlock()
+	ready, orphans, err := q.empty(s, veto)
+	if err != nil {
 		return 0, err
 	}
-	ready = q.core.Ready()
-	q.deleted = true
-	orphans := q.consumers
-	q.consumers = nil
-	q.core.Drain(&s.fx)
-	q.finish(s, Lazy)
-	q.mu.Unlock()
 	vh.forget(q)
 	for _, c := range orphans {
 		c.Sink.Cancelled(c)
 	}
 	return ready, nil
+}
+
+// empty marks the queue as deleted and takes out all it holds.
+func (q *Queue) empty(s *step, veto func() error) (ready int, orphans []*Consumer, err error) {
+	q.lock(s)
+	defer q.mu.Unlock()
+	if q.deleted {
+		return 0, nil, errGone
+	}
+	if err := veto(); err != nil {
+		return 0, nil, err
+	}
+	ready, orphans = q.core.Ready(), q.consumers
+	q.deleted, q.consumers = true, nil
+	q.core.Drain(&s.fx)
+	q.finish(s, Lazy)
+	return ready, orphans, nil
 }
 
 // forget takes a deleted queue out of the names and bindings.
@@ -180,6 +195,7 @@ func (vh *VHost) forget(q *Queue) {
 		delete(vh.owned[q.owner], q)
 		vh.unbindQueue(q)
 		vh.b.dropQueueID(q)
+		vh.b.idle.drop(q)
 		vh.changed(q.durable())
 		return nil
 	})
@@ -204,7 +220,7 @@ func (vh *VHost) Release(owner Owner) {
 func (q *Queue) Purge() int {
 	s := q.vh.b.step()
 	defer s.done()
-	q.mu.Lock()
+	q.lock(s)
 	defer q.mu.Unlock()
 	n := q.core.Purge(&s.fx)
 	q.finish(s, Lazy)

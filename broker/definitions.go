@@ -1,9 +1,13 @@
 package broker
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -68,26 +72,27 @@ func (a savedArgs) table() (amqp.Table, error) {
 	return t, err
 }
 
-// saver writes the definitions after each change. A change returns to its client
-// once a save that includes it is on disk; those that wait share one.
+// saver writes the definitions after changes. Whoever changed them, or found them
+// as he wanted them, is answered once they are on disk as they stand; those that
+// wait share a save, and one that failed is tried again by the next.
 type saver struct {
-	changes atomic.Uint64
-	mu      sync.Mutex // held while saving
-	saved   uint64     // changes up to this one are on disk
+	changes atomic.Uint64 // of durable definitions, counted under VHost.mu
+	saved   atomic.Uint64 // changes up to this one are on disk
+	mu      sync.Mutex    // held while saving
 }
 
 // saveDefinitions returns when the definitions as they stand are on disk.
 func (b *Broker) saveDefinitions() error {
-	if !b.durable {
+	s := &b.saver
+	if !b.durable || s.saved.Load() >= s.changes.Load() {
 		return nil
 	}
-	want := b.saver.changes.Add(1)
-	b.saver.mu.Lock()
-	defer b.saver.mu.Unlock()
-	if b.saver.saved >= want {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	upTo := s.changes.Load()
+	if s.saved.Load() >= upTo {
 		return nil
 	}
-	upTo := b.saver.changes.Load()
 	data, err := json.MarshalIndent(b.definitions(), "", "\t")
 	if err == nil {
 		err = b.store.SaveDefinitions(data)
@@ -95,37 +100,54 @@ func (b *Broker) saveDefinitions() error {
 	if err != nil {
 		return fmt.Errorf("broker: save definitions: %w", err)
 	}
-	b.saver.saved = upTo
+	s.saved.Store(upTo)
 	return nil
 }
 
-// mutate runs fn with mu held, then saves the definitions if fn changed durable
-// ones.
+// mutate runs fn with mu held and returns when what it did, or found done, is on
+// disk.
 func (vh *VHost) mutate(fn func() error) error {
-	vh.mu.Lock()
-	err := fn()
-	unsaved := vh.unsaved
-	vh.unsaved = false
-	vh.mu.Unlock()
-	if unsaved {
-		if saveErr := vh.b.saveDefinitions(); err == nil {
-			err = saveErr
-		}
+	if err := vh.locked(fn); err != nil {
+		return err
 	}
-	return err
+	return vh.b.saveDefinitions()
+}
+
+func (vh *VHost) locked(fn func() error) error {
+	vh.mu.Lock()
+	defer vh.mu.Unlock()
+	return fn()
 }
 
 // definitions lists what is to be saved, in a stable order.
 func (b *Broker) definitions() *definitions {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
 	d := &definitions{Version: definitionsVersion}
-	for _, vh := range b.vhosts {
+	for _, vh := range b.allVHosts() {
 		vh.mu.RLock()
 		vh.define(d)
 		vh.mu.RUnlock()
 	}
+	d.sort()
 	return d
+}
+
+func (b *Broker) allVHosts() []*VHost {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return slices.Collect(maps.Values(b.vhosts))
+}
+
+func (d *definitions) sort() {
+	slices.SortFunc(d.Exchanges, func(a, b exchangeDefinition) int {
+		return cmp.Or(strings.Compare(a.VHost, b.VHost), strings.Compare(a.Name, b.Name))
+	})
+	slices.SortFunc(d.Queues, func(a, b queueDefinition) int {
+		return cmp.Or(strings.Compare(a.VHost, b.VHost), strings.Compare(a.Name, b.Name))
+	})
+	slices.SortFunc(d.Bindings, func(a, b bindingDefinition) int {
+		return cmp.Or(strings.Compare(a.VHost, b.VHost), strings.Compare(a.Source, b.Source), strings.Compare(a.Destination, b.Destination),
+			strings.Compare(a.RoutingKey, b.RoutingKey), bytes.Compare(a.Args, b.Args))
+	})
 }
 
 func (vh *VHost) define(d *definitions) {
@@ -152,18 +174,6 @@ func (vh *VHost) define(d *definitions) {
 			})
 		}
 	}
-	slices.SortFunc(d.Queues, func(a, b queueDefinition) int { return compareText(a.Name, b.Name) })
-	slices.SortFunc(d.Exchanges, func(a, b exchangeDefinition) int { return compareText(a.Name, b.Name) })
-}
-
-func compareText(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func defineBinding(vh *VHost, x *Exchange, b exchange.Binding[destination]) bindingDefinition {

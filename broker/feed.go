@@ -44,8 +44,9 @@ const (
 	Eager
 )
 
-// MessageRef names one message in one queue, for ever: incarnations are not
-// used again, nor are sequence numbers within one.
+// MessageRef names one message in one queue. Incarnations are not used again, nor
+// are sequence numbers within one while the process lives; after a restart it is
+// the deadline that tells an old reference from a new message.
 type MessageRef struct {
 	Deadline int64  // Unix ms
 	Queue    uint64 // incarnation of the queue

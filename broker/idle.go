@@ -19,11 +19,11 @@ func (q *Queue) use() {
 		return
 	}
 	q.idleAt = q.vh.b.clock.stampAt() + q.set.expiresMillis
-	if !q.timed {
-		q.timed = true
-		q.vh.b.idle.add(q, q.idleAt)
-	}
+	q.vh.b.idle.add(q, q.idleAt)
 }
+
+// notTimed is the index of a queue that does not stand in the idle timer.
+const notTimed = -1
 
 // idleTimer deletes queues whose x-expires has run out (RabbitMQ: Queue TTL):
 // one goroutine, one timer, each queue in the heap at most once. A queue used
@@ -31,7 +31,7 @@ func (q *Queue) use() {
 type idleTimer struct {
 	b    *Broker
 	mu   sync.Mutex // leaf
-	heap idleHeap
+	heap idleHeap   // guards Queue.idleIndex too
 	wake chan struct{}
 }
 
@@ -44,11 +44,18 @@ type idleHeap []idleQueue
 
 func (h idleHeap) Len() int           { return len(h) }
 func (h idleHeap) Less(i, j int) bool { return h[i].at < h[j].at }
-func (h idleHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *idleHeap) Push(x any)        { *h = append(*h, x.(idleQueue)) }
+func (h idleHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].q.idleIndex, h[j].q.idleIndex = i, j
+}
+func (h *idleHeap) Push(x any) {
+	x.(idleQueue).q.idleIndex = len(*h)
+	*h = append(*h, x.(idleQueue))
+}
 func (h *idleHeap) Pop() any {
 	old := *h
 	last := old[len(old)-1]
+	last.q.idleIndex = notTimed
 	old[len(old)-1] = idleQueue{}
 	*h = old[:len(old)-1]
 	return last
@@ -58,16 +65,28 @@ func (t *idleTimer) init(b *Broker) {
 	t.b, t.wake = b, make(chan struct{}, 1)
 }
 
+// add puts q in unless it is there: then its old time will come first.
 func (t *idleTimer) add(q *Queue, at int64) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
+	if q.idleIndex != notTimed {
+		return
+	}
 	heap.Push(&t.heap, idleQueue{at, q})
-	first := t.heap[0].q == q
-	t.mu.Unlock()
-	if first {
+	if t.heap[0].q == q {
 		select {
 		case t.wake <- struct{}{}:
 		default:
 		}
+	}
+}
+
+// drop forgets a deleted queue.
+func (t *idleTimer) drop(q *Queue) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if q.idleIndex != notTimed {
+		heap.Remove(&t.heap, q.idleIndex)
 	}
 }
 
@@ -112,12 +131,10 @@ func (t *idleTimer) due(now int64) (q *Queue, inMillis int64) {
 // expire deletes q if it is still unused, or puts it back.
 func (t *idleTimer) expire(q *Queue) {
 	_, err := q.vh.remove(q, func() error {
-		q.timed = false
-		switch {
-		case q.idleAt == 0:
+		if q.idleAt == 0 {
 			return errInUse
-		case q.idleAt > t.b.Now():
-			q.timed = true
+		}
+		if q.idleAt > t.b.Now() {
 			t.add(q, q.idleAt)
 			return errInUse
 		}

@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"slices"
+
 	"curfew/broker/amqp"
 	"curfew/broker/queue"
 	"curfew/broker/store"
@@ -123,8 +125,8 @@ func (p *Publisher) put(m *Publication, it item, queues []*Queue) error {
 func (p *Publisher) Pending() int { return p.count }
 
 // Flush enters what was added. refused lists, by their place in the batch, the
-// publishes that a full queue refused (x-overflow: reject-publish); it is valid
-// until the next call.
+// publishes that a full queue refused (x-overflow: reject-publish), ascending and
+// each once; it is valid until the next call.
 func (p *Publisher) Flush(refused []int) []int {
 	p.count = 0
 	if p.batch.empty() {
@@ -134,7 +136,8 @@ func (p *Publisher) Flush(refused []int) []int {
 	p.batch.flush(s)
 	refused = append(refused[:0], s.refused...)
 	s.done()
-	return refused
+	slices.Sort(refused)
+	return slices.Compact(refused)
 }
 
 // named adds to an exception the method it answers.

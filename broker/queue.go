@@ -24,6 +24,7 @@ type Queue struct {
 	set      settings
 
 	cycleTold atomic.Bool
+	idleIndex int // in the broker's idle timer, by which it is guarded
 
 	mu        sync.Mutex
 	core      *queue.Queue
@@ -32,7 +33,6 @@ type Queue struct {
 	consumed  bool // had a consumer once: auto-delete may act
 	deleted   bool
 	idleAt    int64 // x-expires: when it expires unless used; 0 while it has consumers
-	timed     bool  // stands in the broker's idle timer
 }
 
 // ID is the incarnation of the queue, the name of its messages' schedule.
@@ -71,7 +71,7 @@ type item struct {
 
 // publish enters items in order, then offers what is ready to the consumers.
 func (q *Queue) publish(s *step, items []item) {
-	q.mu.Lock()
+	q.lock(s)
 	defer q.mu.Unlock()
 	if q.deleted {
 		for i := range items {

@@ -114,6 +114,7 @@ func (b *Broker) restoreTopology(d *definitions) error {
 func (b *Broker) restoreMessages(r *store.RecoveredQueue) {
 	q := b.byID[r.Queue]
 	if q == nil {
+		b.log.Warn("messages of a queue that is not declared any more are dropped", zap.Uint64("queue_id", r.Queue), zap.Int("messages", len(r.Entries)))
 		for _, e := range r.Entries {
 			b.store.Settled([]store.Settle{{Queue: r.Queue, Seq: e.Seq, Pos: e.Pos, Durable: true}})
 		}

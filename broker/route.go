@@ -75,7 +75,7 @@ func (r *routing) addQueue(q *Queue) {
 type routes struct {
 	vh       *VHost
 	topology uint64
-	known    map[string][]*Queue // exchange NUL key
+	known    map[string][]*Queue // length of the exchange's name, name, key
 	lastName []byte
 	last     []*Queue
 	name     []byte // scratch
@@ -89,7 +89,7 @@ const routesKept = 1024
 // properties are the message's, for CC, BCC and headers exchanges.
 func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers []byte) ([]*Queue, error) {
 	plain := !carriesKeys(headers)
-	rs.name = append(append(append(rs.name[:0], name...), 0), key...)
+	rs.name = append(append(append(rs.name[:0], byte(len(name))), name...), key...)
 	if topology := vh.topology.Load(); rs.vh != vh || rs.topology != topology || len(rs.known) >= routesKept {
 		rs.vh, rs.topology, rs.last, rs.lastName = vh, topology, nil, rs.lastName[:0]
 		clear(rs.known)

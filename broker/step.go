@@ -12,8 +12,8 @@ import (
 // pooled; none outlives its call.
 type step struct {
 	b       *Broker
-	now     int64 // Unix ms, rounded down: deadlines up to it have passed
-	stamp   int64 // Unix ms, rounded up: times to live count from it
+	now     int64 // Unix ms, rounded down: deadlines up to it have passed. Read under the lock
+	stamp   int64 // Unix ms, rounded up: times to live count from it. Likewise
 	fx      queue.Effects
 	events  []DeadlineEvent
 	entered []store.Enqueue
@@ -32,12 +32,21 @@ const stepKeep = 1 << 14
 
 var steps = sync.Pool{New: func() any { return new(step) }}
 
-// step takes a step from the pool, with the present instant in it.
+// step takes a step from the pool.
 func (b *Broker) step() *step {
 	s := steps.Get().(*step)
-	s.b, s.now, s.stamp = b, b.clock.nowAt(), b.clock.stampAt()
+	s.b = b
 	return s
 }
+
+// lock takes the queue's lock for a step, and reads the clock: not before, since
+// the lock may have been waited for.
+func (q *Queue) lock(s *step) {
+	q.mu.Lock()
+	s.readClock()
+}
+
+func (s *step) readClock() { s.now, s.stamp = s.b.clock.read() }
 
 // done routes the dead letters the step collected, and those they cause, then
 // gives the step back. No lock may be held.
@@ -49,10 +58,14 @@ func (s *step) done() {
 }
 
 func (s *step) recycle() {
-	if cap(s.fx.Settled) > stepKeep || cap(s.dead) > stepKeep {
+	largest := max(cap(s.fx.Settled), cap(s.events), cap(s.entered), cap(s.left), cap(s.dead), cap(s.burying), cap(s.grave.moves))
+	if largest > stepKeep {
 		return
 	}
+	clear(s.dead[:cap(s.dead)])
+	clear(s.burying[:cap(s.burying)])
 	s.refused, s.results = s.refused[:0], s.results[:0]
 	s.b, s.source = nil, Source{}
+	s.grave.answers, s.grave.targets, s.grave.routes = nil, nil, routes{}
 	steps.Put(s)
 }

@@ -21,7 +21,6 @@ type VHost struct {
 	exchanges map[string]*Exchange
 	queues    map[string]*Queue
 	owned     map[Owner]map[*Queue]struct{} // exclusive queues, by connection
-	unsaved   bool                          // durable definitions changed under the present lock
 }
 
 func newVHost(b *Broker, name string) *VHost {
@@ -58,22 +57,13 @@ func (vh *VHost) QueueFor(owner Owner, name string) (*Queue, error) {
 	return q, q.checkOwner(owner)
 }
 
-// Queues lists the queues, in no order.
-func (vh *VHost) Queues() []*Queue {
-	vh.mu.RLock()
-	defer vh.mu.RUnlock()
-	all := make([]*Queue, 0, len(vh.queues))
-	for _, q := range vh.queues {
-		all = append(all, q)
-	}
-	return all
-}
-
 // changed marks the topology as changed, in something durable or not; called
 // with mu held by mutate.
 func (vh *VHost) changed(durable bool) {
 	vh.topology.Add(1)
-	vh.unsaved = vh.unsaved || durable
+	if durable {
+		vh.b.saver.changes.Add(1)
+	}
 }
 
 func (vh *VHost) noQueue(name string) error {

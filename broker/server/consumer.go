@@ -196,6 +196,7 @@ func (ch *channel) cancel(m *amqp.BasicCancel) error {
 }
 
 func (ch *channel) get(m *amqp.BasicGet) error {
+	ch.conn.out.waitRoom() // gets sent ahead must not outrun what the client takes
 	q, err := ch.queueNamed(m.Queue)
 	if err != nil {
 		return err

@@ -78,10 +78,6 @@ func (ch *channel) header(payload []byte) error {
 	if err != nil {
 		return err
 	}
-	if h.Class != amqp.ClassBasic {
-		return amqp.NewException(amqp.UnexpectedFrame, amqp.ClassBasic, amqp.BasicPublishID.Method(),
-			"expected content header for class 60, got one for class %d instead", h.Class)
-	}
 	if most := ch.conn.srv.opts.Broker.MaxMessageBytes(); h.BodySize > uint64(most) {
 		return amqp.NewException(amqp.PreconditionFailed, amqp.ClassBasic, amqp.BasicPublishID.Method(),
 			"message size %d is larger than configured max size %d", h.BodySize, most)
@@ -180,7 +176,7 @@ func (ch *channel) flushPublishes() {
 }
 
 // confirmRange acks the publishes first to last, save those that a full queue
-// refused, in as few frames as it takes (RabbitMQ: Publisher Confirms). Called
+// refused (ascending), in as few frames as it takes (RabbitMQ: Publisher Confirms). Called
 // by any goroutine, for ascending ranges. A channel that has closed meanwhile is
 // told nothing: its number may be another's by now.
 func (ch *channel) confirmRange(first, last uint64, refused []uint64) {
@@ -193,10 +189,7 @@ func (ch *channel) confirmRange(first, last uint64, refused []uint64) {
 		return
 	}
 	next := first
-	for i, tag := range refused {
-		if i > 0 && tag == refused[i-1] {
-			continue // refused by more than one queue
-		}
+	for _, tag := range refused {
 		if tag > next {
 			o.buf = amqp.AppendAck(o.buf, ch.id, tag-1, tag-next > 1)
 		}

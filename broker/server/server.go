@@ -80,7 +80,7 @@ const closeGrace = 5 * time.Second
 
 // Serve accepts connections from l until ctx ends, then closes them with 320
 // CONNECTION_FORCED and returns when all have ended. It closes l. The error is
-// that of the listener, or nil after ctx.
+// that of the listener, or nil after ctx. To be called once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
