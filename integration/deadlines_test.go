@@ -15,8 +15,9 @@ const (
 	lateAllowed  = 10 * time.Millisecond
 	lateQuantile = 0.99
 	attempts     = 3                    // for that percentile alone: see timely
-	noiseAllowed = 5 * time.Millisecond // of the machine itself, for a run to say anything about it
-	noisyRuns    = 7
+	noiseAllowed = 3 * time.Millisecond // of the machine itself, for a run to say anything about it
+	noisyRuns    = 5
+	idleShare    = 4 // the broker must leave 3 of 4 parts of a core idle, or the noise is its own
 )
 
 var clients = []struct {
@@ -39,33 +40,38 @@ func TestDeadlines(t *testing.T) {
 
 func deadlineRuns(t *testing.T, c client, broker *curfew) {
 	t.Helper()
-	timely(t, func(attempt int) []time.Duration {
+	timely(t, broker, func(attempt int) []time.Duration {
 		return deadlineRun(t, c, broker, fmt.Sprintf("orders-%d", attempt), nil)
 	})
 }
 
 // timely holds runs, which return their sorted lateness, to the percentile. A run that misses it is repeated as a whole, up to 3 times,
-// since the machine's scheduler is part of what is measured; a run beside which a bare timer was late as well does not count. What a
-// broker must never do (lose, duplicate, fire early, touch the hour-long message) fails the first time.
-func timely(t *testing.T, run func(attempt int) []time.Duration) {
+// since the machine's scheduler is part of what is measured. A run beside which a bare timer was late as well says nothing, unless it
+// was the broker that kept the machine busy; after 5 of these the percentile stays open. What a broker must never do (lose, duplicate,
+// fire early, touch the hour-long message) fails the first time.
+func timely(t *testing.T, broker *curfew, run func(attempt int) []time.Duration) {
 	t.Helper()
 	failed, noisy := 0, 0
 	for failed < attempts && noisy < noisyRuns {
-		machine := watchMachine()
+		machine, start, used := watchMachine(), time.Now(), broker.cpuTime()
 		lateness := run(failed + noisy)
-		noise := quantile(machine(), lateQuantile)
-		p99 := quantile(lateness, lateQuantile)
+		busy := broker.cpuTime()-used > time.Since(start)/idleShare
+		noise, p99 := quantile(machine(), lateQuantile), quantile(lateness, lateQuantile)
 		t.Logf("lateness p50 %v, p99 %v, max %v; a bare timer's p99 %v", quantile(lateness, 0.5), p99, lateness[len(lateness)-1], noise)
 		switch {
 		case p99 <= lateAllowed || t.Failed():
 			return
-		case noise > noiseAllowed:
+		case noise > noiseAllowed && !busy:
 			noisy++
 		default:
 			failed++
 		}
 	}
-	t.Errorf("p99 was over %v in %d runs, and in %d more on a machine too busy to tell", lateAllowed, failed, noisy)
+	if failed == attempts {
+		t.Errorf("p99 was over %v in %d runs", lateAllowed, failed)
+	} else {
+		t.Logf("the machine is too busy to tell whether p99 is within %v: a bare timer's was over %v in %d runs", lateAllowed, noiseAllowed, noisy)
+	}
 }
 
 // fault strikes when half of a run is published, and heals when all is.

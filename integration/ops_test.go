@@ -94,3 +94,17 @@ func (c *curfew) residentBytes() int64 {
 	c.t.Fatal("no VmRSS in /proc/<pid>/status")
 	return 0
 }
+
+// cpuTime is what the process has used of the processor so far, in steps of 10 ms.
+func (c *curfew) cpuTime() time.Duration {
+	c.t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.pid))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest) // from the third of proc(5): user and system time are its 14th and 15th
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond
+}

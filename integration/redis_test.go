@@ -44,15 +44,15 @@ func TestRedisFails(t *testing.T) {
 			eventually(t, recoverLimit, "the schedule in Redis", func() bool { return broker.metric("curfew_schedule_up") == 1 })
 			repaired := broker.metric("curfew_reconcile_repaired_total")
 
-			failing := f.fault(redis)
+			failing, machine := f.fault(redis), watchMachine()
 			lateness := deadlineRun(t, goClient{}, broker, "orders", &fault{
 				strike: func() { failing.strike(); noticed(t, broker) },
 				heal:   failing.heal,
 			})
 
-			p99 := quantile(lateness, lateQuantile)
-			t.Logf("lateness p50 %v, p99 %v, max %v", quantile(lateness, 0.5), p99, lateness[len(lateness)-1])
-			if p99 > degradedWithin {
+			noise, p99 := quantile(machine(), lateQuantile), quantile(lateness, lateQuantile)
+			t.Logf("lateness p50 %v, p99 %v, max %v; a bare timer's p99 %v", quantile(lateness, 0.5), p99, lateness[len(lateness)-1], noise)
+			if p99 > degradedWithin+noise {
 				t.Errorf("p99 is over %v", degradedWithin)
 			}
 			eventually(t, recoverLimit, "health to be ok again", func() bool { return broker.healthy() && broker.metric("curfew_schedule_up") == 1 })

@@ -32,7 +32,9 @@ func TestAmqpTools(t *testing.T) {
 			broker := startCurfew(t, settings...)
 			tool(t, "amqp-declare-queue", "-u", broker.url, "-q", "plain", "-d")
 			tool(t, "amqp-publish", "-u", broker.url, "-r", "plain", "-b", "unlimited")
-			timely(t, func(attempt int) []time.Duration { return toolsRun(t, broker, fmt.Sprintf("tools-%d", attempt)) })
+			timely(t, broker, func(attempt int) []time.Duration {
+				return toolsRun(t, broker, fmt.Sprintf("tools-%d", attempt))
+			})
 			if got := tool(t, "amqp-get", "-u", broker.url, "-q", "plain"); got != "unlimited" {
 				t.Errorf("amqp-get got %q", got)
 			}
