@@ -17,6 +17,7 @@ type collector struct {
 
 	mu    sync.Mutex
 	taken []amqp091.Delivery
+	shut  bool // close was called: what still comes is given back
 	gone  bool // the broker has ended the consumer
 }
 
@@ -35,17 +36,24 @@ func (tr *trial) collect(conn *amqp091.Connection, by, queue string, ack bool) *
 
 func (c *collector) run(deliveries <-chan amqp091.Delivery, ack bool) {
 	for d := range deliveries {
-		c.mu.Lock()
-		seen(c.log, c.by, c.queue, &d)
-		if ack {
-			settle(c.log, c.by, c.queue, &d, ledger.Ack)
-		}
-		c.taken = append(c.taken, d)
-		c.mu.Unlock()
+		c.take(d, ack)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = true
+}
+
+func (c *collector) take(d amqp091.Delivery, ack bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.shut {
+		return
+	}
+	seen(c.log, c.by, c.queue, &d)
+	if ack {
+		settle(c.log, c.by, c.queue, &d, ledger.Ack)
+	}
+	c.taken = append(c.taken, d)
 }
 
 // count is how many deliveries there were; <0 when there will be no more.
@@ -68,6 +76,7 @@ func (c *collector) settle(i int, how ledger.Kind) {
 // close gives back what is held.
 func (c *collector) close() {
 	c.mu.Lock()
+	c.shut = true
 	c.log.Append(ledger.Event{Kind: ledger.Closed, At: now(), By: c.by})
 	c.mu.Unlock()
 	_ = c.ch.Close() // the connection may have gone

@@ -2,11 +2,13 @@
 // down what they see, and has package ledger judge what they saw: killed in the middle
 // of anything, stopped and continued, out of disk, with damaged files.
 //
-//	kill_test.go    kill -9 in a loop, and SIGTERM under the same load
-//	pause_test.go   SIGSTOP for a few seconds, past deadlines
-//	full_test.go    a disk that is really full
-//	damage_test.go  files that are missing, of another version, or have flipped bits
-//	table_test.go   every scenario of the list, and which test anywhere in the tree covers it
+//	kill_test.go       kill -9 in a loop, and SIGTERM under the same load
+//	pause_test.go      SIGSTOP for a few seconds, past deadlines
+//	full_test.go       a disk that is really full
+//	fails_test.go      a disk that fails or stands still, file descriptors used up
+//	damage_test.go     files that are missing, of another version, or have flipped bits
+//	network_test.go    a bad network before Redis
+//	scenarios_test.go  every fault there is to survive, and which test anywhere in the tree covers it
 //
 // A run prints its seed. FAULTS_SEED repeats its plan: what is published with which
 // deadlines, what consumers do, when the process is killed. It does not repeat the
@@ -18,5 +20,6 @@
 // A killed process leaves what it had written in the page cache. That what was not
 // synced may be gone, too, is tried by broker/store on a disk in memory.
 //
-// Linux only. The disk that is full is a tmpfs, which takes root to mount.
+// Linux only. Disks to fill and to break are mounted: a tmpfs and an ext4 in a file,
+// which takes root, loop devices and e2fsprogs. What is missing fails a test.
 package faults

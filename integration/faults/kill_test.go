@@ -6,19 +6,23 @@ import (
 	"time"
 
 	"curfew/integration/faults/ledger"
+	"curfew/scheduler/storetest"
 )
 
 // TestKilled kills the process at random moments, some of them while it starts and
 // recovers, with publishers, consumers, dead-lettering and eager expiry at work, and
-// starts it again on what it left. Then all is taken out, and every message any client
-// ever saw is accounted for.
+// starts it again on what it left, with a schedule of its own or in Redis. Then all is
+// taken out, and every message any client ever saw is accounted for.
 func TestKilled(t *testing.T) {
 	kills := environment(t, "FAULTS_KILLS", usualKills())
 	tr := newTrial(t, t.TempDir())
+	redis := "REDIS_URL=" + storetest.StartRedis(t).URL
 	tr.tell()
 	for range kills {
+		tr.settings = []string{tr.pick(syncModes), tr.pick([]string{redis, "REDIS_URL=", "REDIS_URL=", "MONITOR=false"})}
 		tr.liveAndDie()
 	}
+	tr.settings = nil
 	report := tr.lastLife()
 	if report.Kills != int(kills) {
 		t.Errorf("%d kills, not %d", report.Kills, kills)
@@ -26,9 +30,14 @@ func TestKilled(t *testing.T) {
 	busy(t, report)
 }
 
+// syncModes: where only the process dies, all of them keep what was confirmed.
+var syncModes = []string{"STORE_SYNC=group", "STORE_SYNC=group", "STORE_SYNC=interval", "STORE_SYNC=never"}
+
+func (tr *trial) pick(settings []string) string { return settings[tr.random.IntN(len(settings))] }
+
 func usualKills() uint64 {
 	if testing.Short() {
-		return 4
+		return 6
 	}
 	return 20
 }

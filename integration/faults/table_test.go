@@ -34,7 +34,9 @@ func TestTable(t *testing.T) {
 	if len(scenarios) != last+1 {
 		t.Errorf("%d scenarios, not %d", len(scenarios), last+1)
 	}
-	t.Logf("\n%s", markdown())
+	if testing.Verbose() {
+		t.Logf("\n%s", markdown())
+	}
 }
 
 var testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
