@@ -46,6 +46,9 @@ func (vh *VHost) parseSettings(label string, args amqp.Table) (settings, error) 
 	if s.ownKey && !s.deadLetter && p.err == nil {
 		p.fail("x-dead-letter-routing-key", "routing_key_but_no_dlx_defined")
 	}
+	if single, _ := args["x-single-active-consumer"].(bool); single {
+		p.fail("x-single-active-consumer", "not_implemented") // better than several at once
+	}
 	s.core.Overflow = p.overflow()
 	p.queueType()
 	return s, p.err

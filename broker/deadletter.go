@@ -192,9 +192,9 @@ func (s *step) park(d *deadLetter) []*Queue {
 		return nil
 	}
 	q, err := d.from.vh.DeclareQueue(nil, UndeliverableQueue, QueueDeclare{Durable: true})
-	if err != nil {
+	if err != nil { // not saved: it is there all the same
+		s.b.log.Error("the queue for undeliverable dead letters is not durable yet", zap.Error(err))
 		if q, err = d.from.vh.Queue(UndeliverableQueue); err != nil {
-			s.b.log.Error("dead letter could not be parked", zap.String("queue", d.from.name), zap.Error(err))
 			return nil
 		}
 	}

@@ -44,6 +44,9 @@ func (vh *VHost) DeclareQueue(owner Owner, name string, d QueueDeclare) (*Queue,
 	} else if strings.HasPrefix(name, "amq.") {
 		return nil, amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' contains reserved prefix 'amq.*'", name)
 	}
+	if name == UndeliverableQueue && (!d.Durable || d.Exclusive || d.AutoDelete || len(d.Args) > 0) {
+		return nil, amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' is kept for parked dead letters; declare it durable, without arguments", name)
+	}
 	q, err := vh.makeQueue(newIncarnation(), owner, name, d)
 	if err == errTaken {
 		return vh.DeclareQueue(owner, name, d) // somebody was faster

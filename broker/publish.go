@@ -50,7 +50,7 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	}
 	queues, err := p.routes.find(p.vh, m.Exchange, m.RoutingKey, false, view.Headers)
 	if err != nil {
-		return false, named(err, amqp.BasicPublishID)
+		return false, amqp.Answering(err, amqp.BasicPublishID)
 	}
 	ttl := int64(-1)
 	if view.HasExpiration {
@@ -138,14 +138,6 @@ func (p *Publisher) Flush(refused []int) []int {
 	s.done()
 	slices.Sort(refused)
 	return slices.Compact(refused)
-}
-
-// named adds to an exception the method it answers.
-func named(err error, id amqp.MethodID) error {
-	if e, ok := err.(*amqp.Exception); ok && e.Class == 0 {
-		e.Class, e.Method = id.Class(), id.Method()
-	}
-	return err
 }
 
 // batch gathers items per queue, so that each queue is locked once.

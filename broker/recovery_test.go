@@ -56,7 +56,8 @@ func TestDurableThingsOutliveARestart(t *testing.T) {
 	x := openBench(t, o)
 	require.NoError(t, x.vh.DeclareExchange("dlx", broker.ExchangeDeclare{Kind: "topic", Durable: true}))
 	args := amqp.Table{"x-dead-letter-exchange": "dlx", "x-message-ttl": int64(3_600_000)}
-	q, dlq := x.durable("q", args), x.durable("dlq", nil)
+	q := x.durable("q", args)
+	x.durable("dlq", nil)
 	x.queue("transient", nil)
 	require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "dlx", Destination: "dlq", RoutingKey: "#"}))
 	for _, body := range []string{"acked", "held", "kept", "rejected"} {
@@ -86,7 +87,7 @@ func TestDurableThingsOutliveARestart(t *testing.T) {
 	assert.Equal(t, "held", m.body)
 	assert.True(t, m.redelivery)
 	q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
-	dlq, err = x.vh.Queue("dlq")
+	dlq, err := x.vh.Queue("dlq")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"rejected", "held"}, x.drain(dlq), "the binding came back, the dead letter was not lost")
 	require.NoError(t, x.b.Close())

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker"
-	"curfew/broker/queue"
 )
 
 // sink is a consumer that keeps what it is given, up to credit unacked ones.
@@ -70,16 +69,4 @@ func (s *sink) bodies() (bodies []string) {
 		bodies = append(bodies, m.body)
 	}
 	return bodies
-}
-
-// settle ends deliveries and gives the credit back.
-func (s *sink) settle(how broker.Settlement, messages []message) {
-	seqs := make([]queue.Seq, len(messages))
-	for i, m := range messages {
-		seqs[i] = m.seq
-	}
-	s.mu.Lock()
-	s.credit += len(messages)
-	s.mu.Unlock()
-	s.c.Queue().Settle(how, seqs, s.c)
 }

@@ -82,3 +82,12 @@ func codeName(code uint16) string {
 	}
 	return fmt.Sprintf("ERROR_%d", code)
 }
+
+// Answering adds to an exception that names no method the one it answers. Other
+// errors, nil too, are returned as they are.
+func Answering(err error, id MethodID) error {
+	if e, ok := err.(*Exception); ok && e.Class == 0 {
+		e.Class, e.Method = id.Class(), id.Method()
+	}
+	return err
+}

@@ -31,6 +31,7 @@ type channel struct {
 	consumers map[string]*consumer
 	unacked   unacked
 	limit     int // unacked deliveries over all consumers; 0 none (basic.qos global)
+	inFlight  int // unacked deliveries of consumers; what get took does not count
 	closed    bool
 }
 
@@ -100,7 +101,7 @@ func (ch *channel) method(payload []byte) error {
 	if err != nil {
 		return err
 	}
-	return named(ch.handle(m), id)
+	return amqp.Answering(ch.handle(m), id)
 }
 
 func backOrAway(requeue bool) broker.Settlement {
@@ -200,12 +201,4 @@ func (ch *channel) close() {
 		c.Cancel()
 	}
 	ch.returnUnacked()
-}
-
-// named adds to an exception the method it answers.
-func named(err error, id amqp.MethodID) error {
-	if e, ok := err.(*amqp.Exception); ok && e.Class == 0 {
-		e.Class, e.Method = id.Class(), id.Method()
-	}
-	return err
 }

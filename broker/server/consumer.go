@@ -70,7 +70,7 @@ func (c *consumer) credit() bool {
 		return true
 	case c.prefetch > 0 && c.inFlight >= c.prefetch:
 		return false
-	case c.ch.limit > 0 && c.ch.unacked.count >= c.ch.limit:
+	case c.ch.limit > 0 && c.ch.inFlight >= c.ch.limit:
 		c.starved = true
 		return false
 	}
@@ -82,6 +82,7 @@ func (c *consumer) tag(d *broker.Delivery) uint64 {
 		return c.ch.unacked.skip()
 	}
 	c.inFlight++
+	c.ch.inFlight++
 	return c.ch.unacked.add(held{q: c.Queue(), seq: d.Seq, c: c})
 }
 
@@ -101,7 +102,7 @@ func (c *consumer) Cancelled(*broker.Consumer) {
 // starved lists the consumers that the channel's limit held back, if it has room
 // now. Called with mu held.
 func (ch *channel) starved() (waiting []*broker.Consumer) {
-	if ch.limit == 0 || ch.unacked.count >= ch.limit {
+	if ch.limit == 0 || ch.inFlight >= ch.limit {
 		return nil
 	}
 	for _, c := range ch.consumers {

@@ -14,7 +14,8 @@ const (
 	contentBody                       // more of its body
 )
 
-// maxAssembling bounds the unfinished bodies of a connection, over all channels.
+// maxAssembling bounds the unfinished bodies of a connection, over all channels,
+// beside one as large as may be.
 const maxAssembling = 64 << 20
 
 // content is a publish being put together.
@@ -98,15 +99,16 @@ func (ch *channel) body(b []byte) error {
 	left := p.size - uint64(len(p.body))
 	switch {
 	case len(b) == 0:
-		return unexpected("empty content body frame before the end of the body")
+		return nil // as RabbitMQ takes it
 	case uint64(len(b)) > left:
 		return unexpected("content body larger than its header says")
 	case uint64(len(b)) == p.size:
 		return ch.publish(p.properties, b)
 	}
-	if ch.conn.assembling += len(b); ch.conn.assembling > maxAssembling {
+	most := maxAssembling + ch.conn.srv.opts.Broker.MaxMessageBytes()
+	if ch.conn.assembling += len(b); ch.conn.assembling > most {
 		return amqp.NewException(amqp.ResourceError, amqp.ClassBasic, amqp.BasicPublishID.Method(),
-			"unfinished message bodies of this connection exceed %d bytes", maxAssembling)
+			"unfinished message bodies of this connection exceed %d bytes", most)
 	}
 	p.body = append(p.body, b...)
 	if uint64(len(b)) < left {

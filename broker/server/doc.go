@@ -24,7 +24,7 @@
 //
 //   - Before a login: frames of 8 KiB, tables of depth 4, ten seconds.
 //   - A frame's size is refused before it is buffered; bodies take memory as they
-//     arrive, unfinished ones 64 MiB a connection.
+//     arrive, unfinished ones 64 MiB a connection beside the largest.
 //   - A full outbox (512 KiB) stops deliveries to the connection, its consumers
 //     wait and are woken by the writer; at 4 MiB nothing more is read from it; a
 //     client that takes nothing for 30 s is cut off.

@@ -18,8 +18,9 @@ const (
 	outboxChoked = 4 << 20
 	// outboxKeep is how large a buffer the idle connection keeps.
 	outboxKeep = 64 << 10
-	// writeTimeout ends a connection whose client takes nothing for so long.
+	// writeTimeout ends a connection whose client does not take a slice for so long.
 	writeTimeout = 30 * time.Second
+	writeSlice   = 256 << 10
 )
 
 // outbox gathers the frames for one connection; its writer swaps the buffer out
@@ -130,8 +131,7 @@ func (o *outbox) write(nc net.Conn, interval <-chan time.Duration) error {
 		}
 		if len(out) > 0 {
 			quiet = false
-			nc.SetWriteDeadline(time.Now().Add(writeTimeout))
-			if _, err := nc.Write(out); err != nil {
+			if err := writeAll(nc, out); err != nil {
 				return err
 			}
 		}
@@ -142,6 +142,20 @@ func (o *outbox) write(nc net.Conn, interval <-chan time.Duration) error {
 			spare = nil
 		}
 	}
+}
+
+// writeAll writes b in slices, so that a client that takes it slowly but steadily
+// is not taken for one that takes nothing.
+func writeAll(nc net.Conn, b []byte) error {
+	for len(b) > 0 {
+		n := min(len(b), writeSlice)
+		nc.SetWriteDeadline(time.Now().Add(writeTimeout))
+		if _, err := nc.Write(b[:n]); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
 }
 
 func (o *outbox) heartbeat() {

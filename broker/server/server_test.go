@@ -60,6 +60,19 @@ func TestPrefetchOfAChannelIsShared(t *testing.T) {
 	})
 }
 
+func TestWhatGetTookDoesNotCountAgainstPrefetch(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		ch := x.channel(x.connect())
+		x.queue(ch, "q", nil)
+		x.publish(ch, "q", "0", "1")
+		require.NoError(t, ch.Qos(1, 0, true))
+		_, ok, err := ch.Get("q", false)
+		require.NoError(t, err)
+		require.True(t, ok)
+		assert.Equal(t, []string{"1"}, bodies(x.settled(x.consume(ch, "q", false))))
+	})
+}
+
 func TestConsumersTakeTurns(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {
 		ch := x.channel(x.connect())

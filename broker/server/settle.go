@@ -59,29 +59,18 @@ func (ch *channel) settle(how broker.Settlement, tag uint64, multiple bool, id a
 // their consumers the credit back; false if it names none. Called with mu held.
 func (ch *channel) takeHeld(tag uint64, multiple bool) bool {
 	ch.ending = ch.ending[:0]
-	first, last := tag, tag
 	if multiple {
-		first = ch.unacked.first + 1
-		if tag == 0 {
-			last = ch.unacked.next
-		} else if tag > ch.unacked.next || tag < first {
-			return false
-		}
-	}
-	for t := first; t <= last; t++ {
-		h, ok := ch.unacked.take(t)
-		if !ok {
-			if multiple {
-				continue
-			}
-			return false
-		}
-		if h.c != nil {
-			h.c.inFlight--
-		}
+		ch.ending = ch.unacked.takeUpTo(tag, ch.ending)
+	} else if h, ok := ch.unacked.take(tag); ok {
 		ch.ending = append(ch.ending, h)
 	}
-	return true
+	for _, h := range ch.ending {
+		if h.c != nil {
+			h.c.inFlight--
+			ch.inFlight--
+		}
+	}
+	return len(ch.ending) > 0 || multiple && tag == 0
 }
 
 // returnUnacked gives back all that the channel holds, in order.

@@ -1,6 +1,9 @@
 package server
 
 import (
+	"maps"
+	"slices"
+
 	"curfew/broker"
 	"curfew/broker/queue"
 )
@@ -12,15 +15,24 @@ type held struct {
 	c   *consumer // nil: a get
 }
 
-// unacked holds a channel's deliveries by delivery tag: a ring, since tags
-// ascend by one and are mostly settled in order. The zero value is empty and its
-// first tag is 1.
+// unacked holds a channel's deliveries by delivery tag: a ring, since tags ascend
+// by one and are mostly settled in order. The few that are left far behind move to
+// a map, so that one message held for long does not make the ring as long as all
+// that was delivered since. The zero value is empty and its first tag is 1.
 type unacked struct {
 	ring  []held // length a power of two, or nil
-	first uint64 // tags up to it are settled
+	first uint64 // tags up to it are settled, or in old
 	next  uint64 // last tag given
 	count int    // not settled
+	old   map[uint64]held
 }
+
+const (
+	// ringLarge is the length from which a ring is worth emptying into old.
+	ringLarge = 1024
+	// ringSparse of a large ring's slots being in use, it is grown no further.
+	ringSparse = 8
+)
 
 // add gives out the next tag.
 func (u *unacked) add(h held) (tag uint64) {
@@ -28,7 +40,7 @@ func (u *unacked) add(h held) (tag uint64) {
 		u.grow()
 	}
 	u.next++
-	u.ring[u.next&uint64(len(u.ring)-1)] = h
+	*u.slot(u.next) = h
 	u.count++
 	return u.next
 }
@@ -45,28 +57,87 @@ func (u *unacked) skip() (tag uint64) {
 	return u.next
 }
 
+func (u *unacked) slot(tag uint64) *held { return &u.ring[tag&uint64(len(u.ring)-1)] }
+
+// grow makes room for one more tag: in a larger ring, or by moving the few that
+// are held out of a large one.
 func (u *unacked) grow() {
+	if len(u.ring) >= ringLarge && (u.count-len(u.old))*ringSparse < len(u.ring) {
+		u.retire()
+		return
+	}
 	ring := make([]held, max(16, 2*len(u.ring)))
 	for tag := u.first + 1; tag <= u.next; tag++ {
-		ring[tag&uint64(len(ring)-1)] = u.ring[tag&uint64(len(u.ring)-1)]
+		ring[tag&uint64(len(ring)-1)] = *u.slot(tag)
 	}
 	u.ring = ring
 }
 
+func (u *unacked) retire() {
+	if u.old == nil {
+		u.old = map[uint64]held{}
+	}
+	for ; u.first < u.next; u.first++ {
+		if s := u.slot(u.first + 1); s.q != nil {
+			u.old[u.first+1] = *s
+			*s = held{}
+		}
+	}
+}
+
 // take removes and returns the delivery of a tag; false if there is none.
 func (u *unacked) take(tag uint64) (held, bool) {
-	if tag <= u.first || tag > u.next {
+	if tag <= u.first {
+		h, ok := u.old[tag]
+		if ok {
+			delete(u.old, tag)
+			u.count--
+		}
+		return h, ok
+	}
+	if tag > u.next || u.slot(tag).q == nil {
 		return held{}, false
 	}
-	slot := &u.ring[tag&uint64(len(u.ring)-1)]
-	h := *slot
-	if h.q == nil {
-		return held{}, false
-	}
-	*slot = held{}
+	h := *u.slot(tag)
+	*u.slot(tag) = held{}
 	u.count--
-	for u.first < u.next && u.ring[(u.first+1)&uint64(len(u.ring)-1)].q == nil {
+	u.settle()
+	return h, true
+}
+
+// takeUpTo removes all deliveries up to a tag, in order, and appends them; 0
+// stands for all there are. A tag not given yet takes none.
+func (u *unacked) takeUpTo(tag uint64, out []held) []held {
+	if tag > u.next {
+		return out
+	}
+	if tag == 0 {
+		tag = u.next
+	}
+	for _, t := range slices.Sorted(maps.Keys(u.old)) {
+		if t <= tag {
+			out = append(out, u.old[t])
+			delete(u.old, t)
+			u.count--
+		}
+	}
+	for ; u.first < tag; u.first++ {
+		if s := u.slot(u.first + 1); s.q != nil {
+			out = append(out, *s)
+			*s = held{}
+			u.count--
+		}
+	}
+	u.settle()
+	return out
+}
+
+// settle moves first past what is settled, and lets a large empty ring go.
+func (u *unacked) settle() {
+	for u.first < u.next && u.slot(u.first+1).q == nil {
 		u.first++
 	}
-	return h, true
+	if u.first == u.next && len(u.ring) > ringLarge {
+		u.ring = nil
+	}
 }

@@ -1,0 +1,77 @@
+package server
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"pgregory.net/rapid"
+
+	"curfew/broker"
+	"curfew/broker/queue"
+)
+
+func TestUnackedIsAMapByTag(t *testing.T) {
+	q := new(broker.Queue)
+	rapid.Check(t, func(t *rapid.T) {
+		var u unacked
+		model, next := map[uint64]queue.Seq{}, uint64(0)
+		steps := rapid.SliceOfN(rapid.IntRange(0, 9), 1, 60).Draw(t, "steps")
+		for i, step := range steps {
+			switch {
+			case step < 4: // a run of deliveries
+				for n := range rapid.IntRange(1, 700).Draw(t, "deliveries") {
+					next++
+					if step == 0 && n > 0 {
+						assert.Equal(t, next, u.skip())
+						continue
+					}
+					seq := queue.Seq(i*1000 + n)
+					assert.Equal(t, next, u.add(held{q: q, seq: seq}))
+					model[next] = seq
+				}
+			case step < 7:
+				tag := rapid.Uint64Range(0, next+1).Draw(t, "tag")
+				h, ok := u.take(tag)
+				want, held := model[tag]
+				assert.Equal(t, held, ok)
+				assert.Equal(t, want, h.seq)
+				delete(model, tag)
+			default:
+				tag := rapid.Uint64Range(0, next+1).Draw(t, "up to")
+				var want []queue.Seq
+				for _, held := range slices.Sorted(maps.Keys(model)) {
+					if tag == 0 || tag <= next && held <= tag {
+						want = append(want, model[held])
+						delete(model, held)
+					}
+				}
+				var got []queue.Seq
+				for _, h := range u.takeUpTo(tag, nil) {
+					got = append(got, h.seq)
+				}
+				assert.Equal(t, want, got, "all of them, in order")
+			}
+			assert.Equal(t, len(model), u.count)
+		}
+	})
+}
+
+func TestOneHeldForLongCostsOnlyItself(t *testing.T) {
+	var u unacked
+	held := held{q: new(broker.Queue)}
+	u.add(held)
+	for range 1_000_000 {
+		tag := u.add(held)
+		u.take(tag)
+	}
+	assert.LessOrEqual(t, len(u.ring), ringLarge)
+	assert.Equal(t, 1, u.count)
+	_, ok := u.take(1)
+	assert.True(t, ok)
+	for range 1_000_000 {
+		u.skip()
+	}
+	assert.Zero(t, u.count)
+}
