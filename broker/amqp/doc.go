@@ -35,7 +35,7 @@
 //
 // Appending trusts its caller: a short string of more than 255 octets, or a
 // table value without an AMQP type, is a bug and panics. Names are checked where
-// they enter; CheckTable does it for tables.
+// they enter.
 //
 // # Where it follows RabbitMQ rather than the specification
 //

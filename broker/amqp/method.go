@@ -61,8 +61,7 @@ func ParseMethod(payload []byte, lim Limits) (Method, error) {
 }
 
 // AppendMethod appends the whole frame of m. It panics on a short string of
-// more than 255 octets and on a table value that has no AMQP type (see
-// CheckTable); the texts of close and return are cut instead.
+// more than 255 octets and on a table value that has no AMQP type; the texts of close and return are cut instead.
 func AppendMethod(b []byte, channel uint16, m Method) []byte {
 	start := len(b)
 	b = beginFrame(b, FrameMethod, channel)

@@ -13,7 +13,7 @@ import (
 // equal octets. Beside the types that Table names it takes int and uint64 (as
 // 'l') and time.Time (as 'T', in seconds). It panics on another type, a uint64
 // beyond an int64 and a key of more than 255 octets, which are bugs of the
-// caller: what comes from outside goes through CheckTable.
+// caller.
 func AppendTable(b []byte, t Table) []byte {
 	start := len(b)
 	b = append(b, 0, 0, 0, 0)

@@ -81,13 +81,15 @@ func (c *connection) run() {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		if err := c.out.write(c.nc, c.interval); err != nil {
+		defer c.nc.Close()
+		if err := c.guard(func() error { return c.out.write(c.nc, c.interval) }); err != nil {
 			c.log.Debug("write failed", zap.Error(err))
 		}
-		c.nc.Close()
 	}()
 	err := c.guard(c.read)
-	c.leave()
+	if left := c.guard(func() error { c.leave(); return nil }); err == nil {
+		err = left
+	}
 	c.out.close()
 	<-written
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
@@ -196,7 +198,7 @@ func (c *connection) frame(f amqp.Frame) error {
 		return c.whileClosing(f)
 	case f.Type == amqp.FrameHeartbeat:
 		if f.Channel != 0 {
-			return amqp.NewException(amqp.UnexpectedFrame, 0, 0, "heartbeat on channel %d", f.Channel)
+			return amqp.Unexpected(f)
 		}
 		return nil
 	case f.Channel == 0:

@@ -193,7 +193,10 @@ func (r *recovery) scan() error {
 			return err
 		}
 	}
-	return r.checkPresent()
+	if err := r.checkPresent(); err != nil {
+		return err
+	}
+	return r.checkNext()
 }
 
 // cut cuts the log at the end of file i, if that was not synced.
@@ -208,16 +211,55 @@ func (r *recovery) cut(i int) error {
 			return &CorruptError{File: s.name, Offset: int64(s.end), Reason: "the record there is not valid, but had been synced"}
 		}
 	}
-	cut := s.written() - s.end
+	r.reportCut(s.name, s.end, s.written()-s.end)
 	for _, f := range r.files[i+1:] {
-		cut += f.written()
-	}
-	if cut > 0 {
-		r.result.CutFile, r.result.CutOffset, r.result.CutBytes = s.name, int64(s.end), int64(cut)
-		r.log.Warn("cut off what was being written in a crash",
-			zap.String("file", s.name), zap.Int("offset", s.end), zap.Int("bytes", cut))
+		r.reportCut(f.name, 0, f.written())
 	}
 	r.files, r.discarded = r.files[:keep], r.files[keep:]
+	return nil
+}
+
+// reportCut adds to what was cut.
+func (r *recovery) reportCut(name string, at, bytes int) {
+	if bytes == 0 {
+		return
+	}
+	if r.result.CutBytes == 0 {
+		r.result.CutFile, r.result.CutOffset = name, int64(at)
+	}
+	r.result.CutBytes += int64(bytes)
+	r.log.Warn("cut off what was being written in a crash",
+		zap.String("file", name), zap.Int("offset", at), zap.Int("bytes", bytes))
+}
+
+// checkNext makes sure that the first spare file is one. In a crash a file may
+// lose its header but keep sectors behind it, and these would be valid again when
+// the file is used. (Later files were not written to: the committer goes to the
+// next file only when one is complete and synced.)
+func (r *recovery) checkNext() error {
+	next := r.next()
+	if r.spares[next] == 0 {
+		return nil
+	}
+	f, err := r.fs.Open(fileName(next))
+	if err != nil {
+		return fmt.Errorf("store: open %s: %w", fileName(next), err)
+	}
+	defer f.Close()
+	s := &scanned{name: fileName(next), number: next}
+	if s.mem, err = f.Map(); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	defer unmap(s.mem)
+	written := s.written()
+	if written == 0 {
+		return nil
+	}
+	if s.searchMarks(r.id); s.synced > makePos(false, next, 0) {
+		return &CorruptError{File: s.name, Reason: "its header is gone, but had been synced"}
+	}
+	r.reportCut(s.name, 0, written)
+	r.spares[next] = 0
 	return nil
 }
 

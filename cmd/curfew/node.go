@@ -38,8 +38,12 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 			n = nil
 		}
 	}()
+	storage, err := storeOptions(c, metrics, log)
+	if err != nil {
+		return n, err
+	}
 	n.broker, err = broker.New(broker.Options{
-		Store: n.storeOptions(c, metrics, log), MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.bytes(), Log: log,
+		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.bytes(), Log: log,
 		TTLPrecedence: precedences[c.TTLPrecedence], Unroutable: unroutables[c.Unroutable],
 	})
 	if err != nil {
@@ -63,23 +67,26 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 	return n, err
 }
 
-func (n *node) storeOptions(c *config, metrics prometheus.Registerer, log *zap.Logger) store.Options {
+func storeOptions(c *config, metrics prometheus.Registerer, log *zap.Logger) (store.Options, error) {
+	mode, err := store.ParseSyncMode(c.StoreSync)
+	if err != nil {
+		return store.Options{}, err
+	}
 	syncs := promauto.With(metrics).NewHistogram(prometheus.HistogramOpts{
 		Name:    "curfew_journal_fsync_duration_seconds",
 		Help:    "How long syncs of the message store took.",
 		Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
 	})
 	return store.Options{
-		Dir: c.DataDir, Sync: syncModes[c.StoreSync], Log: log,
+		Dir: c.DataDir, Sync: mode, Log: log,
 		OnSync: func(took time.Duration) { syncs.Observe(took.Seconds()) },
 		Progress: func(done, total int64) {
 			log.Info("recovering", zap.Int64("bytes", done), zap.Int64("of", total))
 		},
-	}
+	}, nil
 }
 
 var (
-	syncModes   = map[string]store.SyncMode{"group": store.SyncGroup, "interval": store.SyncInterval, "never": store.SyncNever}
 	precedences = map[string]broker.Precedence{"min": broker.Lower, "message": broker.MessageFirst}
 	unroutables = map[string]broker.Unroutable{"park": broker.Park, "drop": broker.Drop}
 )
