@@ -83,6 +83,25 @@ func BenchmarkView(b *testing.B) {
 	}
 }
 
+// BenchmarkBareSync is what the disk takes for a small write and its sync: the
+// floor of BenchmarkCommit/1.
+func BenchmarkBareSync(b *testing.B) {
+	disk, err := openDir(b.TempDir())
+	require.NoError(b, err)
+	f, err := disk.Create("bare", 64*mib)
+	require.NoError(b, err)
+	defer f.Close()
+	record := make([]byte, 200)
+	for at := int64(0); b.Loop(); at += int64(len(record)) {
+		if _, err := f.WriteAt(record, at%(63*mib)); err != nil {
+			b.Fatal(err)
+		}
+		if err := f.Sync(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkCommit is one durable message and its commit, by so many who each wait
 // for theirs.
 func BenchmarkCommit(b *testing.B) {

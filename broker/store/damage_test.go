@@ -134,6 +134,40 @@ func TestFlippedBits(t *testing.T) {
 	require.Greater(t, refused, 400)
 }
 
+// A file that has lost its header is not taken for a spare one: its records would
+// be valid again where it is used.
+func TestLostHeader(t *testing.T) {
+	disk, w := usedDisk(t, 9)
+	names := disk.journals()
+	last := names[len(names)-1]
+	clear(disk.names[last].data[:sector])
+	_, _, err := reopen(disk)
+	var corrupt *CorruptError
+	require.ErrorAs(t, err, &corrupt)
+	require.Equal(t, last, corrupt.File)
+
+	n := disk.names[last]
+	for at := sector; at+markBytes <= len(n.data); at += 8 {
+		if k, length := header(n.data[at:]); k == kindMark && length == markBytes {
+			clear(n.data[at : at+markBytes]) // nothing says that it was synced
+		}
+	}
+	w.confirmed = 0
+	s, r, err := reopen(disk)
+	if err != nil {
+		require.ErrorContains(t, err, "missing", "dropping a segment was synced")
+		return
+	}
+	require.Equal(t, last, r.CutFile)
+	w.recovered(s, r)
+	require.NoError(t, s.Close())
+	s, again, err := reopen(disk)
+	require.NoError(t, err)
+	require.Equal(t, r.Queues, again.Queues)
+	require.Zero(t, again.CutBytes)
+	require.NoError(t, s.Close())
+}
+
 func TestMissingFiles(t *testing.T) {
 	disk, _ := usedDisk(t, 5)
 	for _, name := range disk.journals() {

@@ -330,7 +330,7 @@ func farAndPast(f fixture) {
 	require.Equal(f, all[:3], claimed)
 	require.EqualValues(f, startAt+lease, next)
 	f.settle(claimed)
-	claimed, next = f.claim(startAt+tenYears, 10)
+	claimed, _ = f.claim(startAt+tenYears, 10)
 	require.Equal(f, all[3:6], claimed)
 	f.settle(claimed)
 	_, next = f.claim(startAt, 10)
