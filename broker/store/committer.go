@@ -20,6 +20,7 @@ type batch struct {
 type committer struct {
 	*journal
 	batch
+	alarm               *time.Timer
 	lingerUntil, syncAt time.Time
 	dirty               *segment // written to and not synced since
 	dirtySince          time.Time
@@ -30,7 +31,8 @@ type committer struct {
 
 func (j *journal) runCommitter() {
 	defer close(j.commit.ended)
-	c := &committer{journal: j}
+	c := &committer{journal: j, alarm: time.NewTimer(time.Hour)}
+	defer c.alarm.Stop()
 	for c.gather() {
 		err := c.save()
 		if err != nil {
@@ -42,8 +44,6 @@ func (j *journal) runCommitter() {
 
 // gather waits for work and takes it over. It returns false at the end.
 func (c *committer) gather() bool {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
 	for {
 		c.mu.Lock()
 		wait, due := c.due()
@@ -57,10 +57,11 @@ func (c *committer) gather() bool {
 			<-c.commit.bell
 			continue
 		}
-		timer.Reset(wait)
+		c.alarm.Reset(wait)
 		select {
 		case <-c.commit.bell:
-		case <-timer.C:
+			c.alarm.Stop()
+		case <-c.alarm.C:
 		}
 	}
 }

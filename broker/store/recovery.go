@@ -193,10 +193,10 @@ func (r *recovery) scan() error {
 			return err
 		}
 	}
-	if err := r.checkPresent(); err != nil {
+	if err := r.checkNext(); err != nil {
 		return err
 	}
-	return r.checkNext()
+	return r.checkPresent()
 }
 
 // cut cuts the log at the end of file i, if that was not synced.
