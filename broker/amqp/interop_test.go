@@ -88,7 +88,8 @@ func declareTopology(t *testing.T, ch *amqp091.Channel) {
 	require.Equal(t, 5, n)
 	require.NoError(t, ch.ExchangeDelete("e", true, false))
 	require.NoError(t, ch.Flow(true))
-	require.NoError(t, ch.Recover(true)) //nolint:staticcheck // deprecated, and still spoken
+	//lint:ignore SA1019 deprecated, and still spoken
+	require.NoError(t, ch.Recover(true))
 	require.NoError(t, ch.Tx())
 	require.NoError(t, ch.TxCommit())
 	require.NoError(t, ch.TxRollback())

@@ -98,7 +98,8 @@ func TestWhatComesBackKeepsItsPlace(t *testing.T) {
 		back := x.settled(d)
 		require.Equal(t, []string{"0", "1", "2", "3"}, bodies(back))
 		assert.Equal(t, []bool{true, true, true, false}, []bool{back[0].Redelivered, back[1].Redelivered, back[2].Redelivered, back[3].Redelivered})
-		require.NoError(t, ch.Recover(true)) //nolint:staticcheck // deprecated, and still spoken
+		//lint:ignore SA1019 deprecated, and still spoken
+		require.NoError(t, ch.Recover(true))
 		assert.Equal(t, []string{"0", "1", "2", "3"}, bodies(x.settled(d)))
 	})
 }
