@@ -130,6 +130,20 @@ func (i *fakeInstance) PruneQueues(ctx context.Context, keep func(uint64) bool) 
 	return kept, err
 }
 
+// meddle changes what is named behind the monitor's back.
+func (i *fakeInstance) meddle(with func(names map[uint64]redisstore.QueueName)) {
+	i.shared.mu.Lock()
+	defer i.shared.mu.Unlock()
+	with(i.names)
+}
+
+// namedCount counts the queues that are named.
+func (i *fakeInstance) namedCount() int {
+	i.shared.mu.Lock()
+	defer i.shared.mu.Unlock()
+	return len(i.names)
+}
+
 // named is the name a queue has beside the schedule, "" for none.
 func (i *fakeInstance) named(queue uint64) string {
 	i.shared.mu.Lock()

@@ -76,8 +76,7 @@ func (m *Monitor) watch(ctx context.Context, l *loop) error {
 	prunedAt := time.Now()
 	for {
 		l.tick()
-		alive := time.Since(m.loops[0].lastTick()) < staleAfter
-		m.watcher.report(ctx, m.watcher.round(ctx, alive, l.tick))
+		m.watcher.report(ctx, m.watcher.round(ctx, m.alive(), l.tick))
 		if m.redis.up() && time.Since(prunedAt) >= checkEvery {
 			prunedAt = time.Now()
 			m.redis.names.prune(ctx)
@@ -88,6 +87,12 @@ func (m *Monitor) watch(ctx context.Context, l *loop) error {
 		}
 		l.idle.Store(false)
 	}
+}
+
+// alive says that the loop that fires is alive, or has yet to begin.
+func (m *Monitor) alive() bool {
+	fire := m.loops[0]
+	return fire.beat.Load() == 0 || time.Since(fire.lastTick()) < staleAfter
 }
 
 // within bounds a call to Redis.

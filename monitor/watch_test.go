@@ -240,10 +240,10 @@ func TestQueuesAreNamedWhileTheyExist(t *testing.T) {
 		i.publish(2, time.Hour)
 		time.Sleep(time.Second)
 		require.Equal(t, "q2", store.named(2))
-		store.shared.mu.Lock()
-		store.names[0] = redisstore.QueueName{Name: "deleted meanwhile"}
-		delete(store.names, 2)
-		store.shared.mu.Unlock()
+		store.meddle(func(names map[uint64]redisstore.QueueName) {
+			names[0] = redisstore.QueueName{Name: "deleted meanwhile"}
+			delete(names, 2)
+		})
 		time.Sleep(2 * checkEvery)
 		require.Empty(t, store.named(0))
 		i.publish(2, time.Hour)
@@ -251,7 +251,7 @@ func TestQueuesAreNamedWhileTheyExist(t *testing.T) {
 		require.Equal(t, "q2", store.named(2), "named again")
 
 		store.flush()
-		clear(store.names)
+		store.meddle(func(names map[uint64]redisstore.QueueName) { clear(names) })
 		time.Sleep(2 * checkEvery)
 		require.Equal(t, "q1", store.named(1), "rebuilt")
 	})
@@ -266,7 +266,9 @@ func TestNamesAreBounded(t *testing.T) {
 			i.publish(1+queue, time.Hour)
 		}
 		time.Sleep(time.Second)
-		require.Len(t, store.names, maxNamed)
+		require.Equal(t, maxNamed, store.namedCount())
+		i.monitor.redis.names.mu.Lock()
+		defer i.monitor.redis.names.mu.Unlock()
 		require.Len(t, i.monitor.redis.names.named, maxNamed)
 	})
 }
