@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 )
 
 // used is a disk on which a store was used and then closed, and what is on it.
@@ -137,40 +138,53 @@ func TestFlippedBits(t *testing.T) {
 // A file that has lost its header is not taken for a spare one: its records would
 // be valid again where it is used.
 func TestLostHeader(t *testing.T) {
-	disk, w := usedDisk(t, 9)
-	names := disk.journals()
-	last := names[len(names)-1]
-	clear(disk.names[last].data[:sector])
-	_, _, err := reopen(disk)
+	b := newBench(t, Options{})
+	b.publish(1)
+	commit(t, b.Store)
+	b.fill()
+	for seq := uint64(2); seq < 8; seq++ {
+		b.publish(seq)
+		commit(t, b.Store)
+	}
+	b.shutdown()
+	n := b.disk.names[fileName(2)]
+	clear(n.data[:sector])
+	_, _, err := reopen(b.disk)
 	var corrupt *CorruptError
-	require.ErrorAs(t, err, &corrupt)
-	require.Equal(t, last, corrupt.File)
+	require.ErrorAs(t, err, &corrupt, "there are marks that say it was synced")
+	require.Equal(t, fileName(2), corrupt.File)
 
-	n := disk.names[last]
 	for at := sector; at+markBytes <= len(n.data); at += 8 {
 		if k, length := header(n.data[at:]); k == kindMark && length == markBytes {
-			clear(n.data[at : at+markBytes]) // nothing says that it was synced
+			clear(n.data[at : at+markBytes])
 		}
 	}
-	w.confirmed = 0
-	s, r, err := reopen(disk)
-	if err != nil {
-		require.ErrorContains(t, err, "missing", "dropping a segment was synced")
-		return
+	for range 2 {
+		s, r, err := reopen(b.disk)
+		require.NoError(t, err)
+		require.Equal(t, []uint64{1}, seqs(r))
+		p, err := s.Put(text(9, 64), true, 0)
+		require.NoError(t, err)
+		s.Release(p)
+		require.NoError(t, s.Close())
 	}
-	require.Equal(t, last, r.CutFile)
-	w.recovered(s, r)
-	require.NoError(t, s.Close())
-	s, again, err := reopen(disk)
+}
+
+// needed lists the files that the store cannot do without.
+func needed(t *testing.T, disk *crashDisk) (names []string) {
+	r := newRecovery(disk, zap.NewNop(), nil)
+	defer r.unmap()
+	_, err := r.read()
 	require.NoError(t, err)
-	require.Equal(t, r.Queues, again.Queues)
-	require.Zero(t, again.CutBytes)
-	require.NoError(t, s.Close())
+	for _, s := range r.files {
+		names = append(names, s.name)
+	}
+	return names
 }
 
 func TestMissingFiles(t *testing.T) {
 	disk, _ := usedDisk(t, 5)
-	for _, name := range disk.journals() {
+	for _, name := range needed(t, disk) {
 		without := disk.clone()
 		delete(without.names, name)
 		_, _, err := reopen(without)
@@ -179,6 +193,17 @@ func TestMissingFiles(t *testing.T) {
 		require.Equal(t, name, corrupt.File)
 		require.ErrorContains(t, err, "missing")
 	}
+	only := newBench(t, Options{})
+	only.fill()
+	only.fill()
+	only.keep()
+	commit(t, only.Store)
+	only.shutdown()
+	require.Equal(t, []string{fileName(3)}, needed(t, only.disk))
+	delete(only.disk.names, fileName(3))
+	_, _, err := reopen(only.disk)
+	require.ErrorContains(t, err, fileName(3)+" is damaged at offset 0: the file is missing")
+
 	without := disk.clone()
 	require.NoError(t, writeDefinitions(without, []byte("x")))
 	for name := range without.names {
@@ -186,7 +211,7 @@ func TestMissingFiles(t *testing.T) {
 			delete(without.names, name)
 		}
 	}
-	_, _, err := reopen(without)
+	_, _, err = reopen(without)
 	require.ErrorContains(t, err, "no journal files")
 }
 

@@ -267,7 +267,7 @@ func (r *recovery) checkNext() error {
 // Files that it does not name are not needed any more.
 func (r *recovery) checkPresent() error {
 	if len(r.files) == 0 {
-		return nil
+		return r.checkFirst()
 	}
 	last := r.files[len(r.files)-1]
 	if last.ended && !r.present(last.number+1) {
@@ -298,6 +298,21 @@ func (r *recovery) checkPresent() error {
 		}
 	}
 	r.files = kept
+	return nil
+}
+
+// checkFirst tells a store in which nothing was written yet from one whose only
+// file is gone.
+func (r *recovery) checkFirst() error {
+	first := uint64(0)
+	for number := range r.spares {
+		if first == 0 || number < first {
+			first = number
+		}
+	}
+	if first > 1 && !r.present(1) {
+		return missing(first - 1)
+	}
 	return nil
 }
 
