@@ -27,6 +27,7 @@ type node struct {
 	server  *server.Server
 	redis   *redisstore.Store // nil: no Redis
 	monitor *monitor.Monitor  // nil: no monitor
+	failed  bool              // run ended by an error
 }
 
 // openNode recovers what is stored and makes the parts; nothing runs yet. close undoes it.
@@ -129,7 +130,9 @@ func (n *node) run(ctx context.Context, l net.Listener) error {
 	}
 	err := n.server.Serve(serving, l)
 	stopBackground()
-	return errors.Join(err, <-ended, <-ended)
+	err = errors.Join(err, <-ended, <-ended)
+	n.failed = err != nil
+	return err
 }
 
 func (n *node) runMonitor(ctx context.Context) error {
@@ -154,7 +157,8 @@ func (n *node) watchStore(ctx context.Context) error {
 // close flushes and frees what openNode made.
 func (n *node) close() error {
 	var errs []error
-	if n.redis != nil {
+	// One that failed does not take its leave: other instances are to notice.
+	if n.redis != nil && !n.failed {
 		errs = append(errs, n.redis.Close())
 	}
 	if n.broker != nil {
