@@ -27,16 +27,11 @@ type worker struct {
 	session int
 }
 
-// run works until stop is closed or the connection is cut.
-func (w *worker) run(stop <-chan struct{}) {
+// run works until the connection is cut.
+func (w *worker) run() {
 	for {
-		select {
-		case <-stop:
-			return
-		default:
-		}
 		s, err := w.open()
-		if err != nil || !s.work(stop, w.random) {
+		if err != nil || !s.work() {
 			return
 		}
 	}
@@ -67,17 +62,13 @@ func (w *worker) open() (*session, error) {
 }
 
 // work takes some hundred deliveries and closes the channel; false when it was cut.
-func (s *session) work(stop <-chan struct{}, random *rand.Rand) bool {
-	for i := range 200 + random.IntN(400) {
-		select {
-		case <-stop:
-			return s.close()
-		case d, open := <-s.deliveries:
-			if !open {
-				return false
-			}
-			s.take(&d, random.IntN(100))
+func (s *session) work() bool {
+	for i := range 200 + s.random.IntN(400) {
+		d, open := <-s.deliveries
+		if !open {
+			return false
 		}
+		s.take(&d, s.random.IntN(100))
 		if i%syncEvery == syncEvery-1 && !s.sync() {
 			return false
 		}

@@ -22,13 +22,12 @@ var consumed = []string{work, work, brief, astray, dead}
 // load is publishers and workers at work in one life.
 type load struct {
 	tr   *trial
-	stop chan struct{}
 	done sync.WaitGroup
 }
 
-// load starts the clients. They end when the process does, or with quit.
+// load starts the clients. They end when the process does.
 func (tr *trial) load() *load {
-	l := &load{tr: tr, stop: make(chan struct{})}
+	l := &load{tr: tr}
 	for i := range publishers {
 		random := rand.New(rand.NewPCG(tr.random.Uint64(), 1))
 		l.client(func(conn *amqp091.Connection) { l.publish(conn, fmt.Sprintf("p%d.%d", tr.life, i), random) })
@@ -37,7 +36,7 @@ func (tr *trial) load() *load {
 		w := &worker{log: tr.log, name: fmt.Sprintf("w%d.%d", tr.life, i), queue: queue, random: rand.New(rand.NewPCG(tr.random.Uint64(), 2))}
 		l.client(func(conn *amqp091.Connection) {
 			w.conn = conn
-			w.run(l.stop)
+			w.run()
 		})
 	}
 	return l
@@ -57,12 +56,6 @@ func (l *load) client(fn func(*amqp091.Connection)) {
 	})
 }
 
-// quit has the clients leave, each after an orderly end.
-func (l *load) quit() {
-	close(l.stop)
-	l.done.Wait()
-}
-
 // cut waits for the clients of a process that has ended.
 func (l *load) cut() { l.done.Wait() }
 
@@ -77,9 +70,6 @@ func (l *load) publish(conn *amqp091.Connection, name string, random *rand.Rand)
 		select {
 		case <-pace.C:
 		case <-p.cut:
-			return
-		case <-l.stop:
-			p.settled()
 			return
 		}
 		for range 1 + random.IntN(publishBurst) {
