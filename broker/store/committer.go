@@ -11,8 +11,8 @@ type batch struct {
 	parts           []part
 	waiters, forced []func(error)
 	bytes           int
-	toDisk          bool
-	synced          Pos // for the mark
+	toDisk          bool // it is to be synced, not only written
+	synced          Pos  // what its mark says
 	end             Pos
 }
 
@@ -36,7 +36,7 @@ func (j *journal) runCommitter() {
 	for c.gather() {
 		err := c.save()
 		if err != nil {
-			c.fail(err)
+			err = c.fail(err)
 		}
 		c.confirm(err)
 	}
@@ -190,7 +190,7 @@ func (c *committer) soil(s *segment) {
 }
 
 func (c *committer) write(p *part) error {
-	c.seal(p)
+	c.stamp(p)
 	if _, err := p.seg.file.WriteAt(p.seg.mem[p.from:p.to], int64(p.from)); err != nil {
 		return fmt.Errorf("write segment %d: %w", p.seg.number, err)
 	}
@@ -205,9 +205,9 @@ func (c *committer) write(p *part) error {
 	return nil
 }
 
-// seal fills in the mark and the checksums. Views read the same records, but not
+// stamp fills in the mark and the checksums. Views read the same records, but not
 // these fields.
-func (c *committer) seal(p *part) {
+func (c *committer) stamp(p *part) {
 	mem, at := p.seg.mem, max(p.from, fileHeader)
 	binary.LittleEndian.PutUint64(mem[at+recordHeader:], uint64(c.synced))
 	binary.LittleEndian.PutUint64(mem[at+recordHeader+8:], uint64(p.to-at-markBytes))

@@ -38,6 +38,7 @@ func (k *keeper) compact() {
 			}
 			return
 		}
+		k.provide()
 	}
 }
 

@@ -6,9 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 )
 
 func openDisk(t testing.TB, o Options) (*Store, *Recovery) {
@@ -123,7 +125,7 @@ func TestConcurrentUse(t *testing.T) {
 	for id := uint64(1); id <= 3; id++ {
 		shelves[id] = &shelf{id: id, entries: map[uint64]shelved{}}
 	}
-	moved := 0
+	var moved atomic.Int64
 	o := Options{Dir: dir, SegmentBytes: 1 << 14, Relocate: func(queue, seq uint64, old, now Pos) bool {
 		q := shelves[queue]
 		q.mu.Lock()
@@ -133,7 +135,7 @@ func TestConcurrentUse(t *testing.T) {
 			return false
 		}
 		if old != now {
-			moved++
+			moved.Add(1)
 		}
 		e.pos = now
 		q.entries[seq] = e
@@ -153,15 +155,17 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 	want := map[place]int{}
 	for id, q := range shelves {
+		q.mu.Lock()
 		for seq, e := range q.entries {
 			require.Equal(t, text(e.id, len(s.View(e.pos).Body)), s.View(e.pos))
 			if e.durable {
 				want[place{id, seq}] = e.id
 			}
 		}
+		q.mu.Unlock()
 	}
 	require.NoError(t, s.Close())
-	t.Logf("%d messages left, %d relocated", len(want), moved)
+	t.Logf("%d messages left, %d relocated", len(want), moved.Load())
 
 	for _, q := range shelves {
 		clear(q.entries)
@@ -249,6 +253,21 @@ func moveTo(t *testing.T, s *Store, q *shelf, src Settle, e shelved) {
 	q.entries[seq] = shelved{p, e.id, e.durable}
 	q.mu.Unlock()
 	s.Moved(src, []Enqueue{{Queue: q.id, Seq: seq, Pos: p, Durable: e.durable}})
+}
+
+func TestProgress(t *testing.T) {
+	disk, _ := usedDisk(t, 12)
+	var last, total int64
+	r := newRecovery(disk, zap.NewNop(), func(done, of int64) {
+		require.Greater(t, done, last)
+		last, total = done, of
+	})
+	r.every = 0
+	defer r.unmap()
+	_, err := r.read()
+	require.NoError(t, err)
+	require.NotZero(t, total)
+	require.Equal(t, total, last)
 }
 
 func TestInspectAndVerify(t *testing.T) {

@@ -1,2 +1,64 @@
-// Package store holds the bytes of all queued messages, outside the Go heap.
+// Package store is the memory of all queues and their journal in one. A message's
+// bytes are copied once, into a segment outside the Go heap, and a queue keeps
+// their position. What is durable is written from that same memory to a file.
+//
+//	Put ──► Enqueued ──► Settled            one queue after another:
+//	 │         │           │                Moved = Settled + Enqueued in one record
+//	 ▼         ▼           ▼
+//	message   entry    settlement           records in the log's active segment
+//	                       │
+//	                     Commit ──► write, fdatasync ──► callback
+//
+// # Guarantees
+//
+// What was handed in before a Commit whose callback got nil is found again after
+// any crash, in the default mode after a power cut too (SyncMode says what the
+// others promise). Of what came later, a prefix in the order of the calls is
+// found: a message that was moved is in the one place or in the other.
+//
+// A settled message does not come back once its settlement was committed. A
+// message that was not settled is not lost, whatever compaction and dropping of
+// segments were doing.
+//
+// What is found is what was put: every record has a checksum that also covers its
+// place. What was being written in a crash is cut off and reported. Damage in what
+// had been synced, and the loss of a file, are refused with the name and offset
+// (CorruptError), and nothing is changed. After a failed write or sync nothing is
+// tried again: every callback gets the error, Failed delivers it, and the process
+// has to end and recover.
+//
+// On a full disk durable messages are refused (ErrFull) before anything is
+// written that would not fit; settlements, moves and compaction use a reserve,
+// and publishing resumes when there is space. Messages can be read throughout.
+//
+// # Two logs
+//
+// The journal holds durable messages and the records about them; its segments are
+// files. The volatile log holds all others and is gone after a restart. In a store
+// without a directory every message is volatile.
+//
+//	        full              written, synced         no references
+//	active ─────► sealed ────────► complete ───────────────► dead ──► dropped
+//	                │                  │ too many in memory           a record says so,
+//	                │ (volatile)       ▼                              then the file goes
+//	                └──────────────► paged: the file's pages in
+//	                                 place of memory, same address
+//
+// Segments count the references into them. One that is mostly garbage is emptied
+// by compaction (compact.go), which asks the owner to let each entry stand at a
+// copy; one without references is dropped when no other record depends on it
+// (drop.go). Files are allocated ahead (spare.go).
+//
+// # Concurrency
+//
+// View takes no lock. Put, Enqueued, Settled and Moved take the log's, for a copy
+// in memory; it is the innermost lock. Two goroutines work behind: the committer
+// writes and syncs (commit.go), the keeper does what nobody waits for (keeper.go).
+//
+// # Left to others
+//
+// Order, counts and deadlines are the queue's. A queue's incarnation is never
+// used again, which the owner sees to; sequence numbers may be, after a crash has
+// undone their first use. Entries of queues that are not known any more after a
+// restart are the owner's to settle.
 package store

@@ -26,25 +26,22 @@ import (
 
 // drop drops what can be dropped. Only the keeper calls it.
 func (j *journal) drop() {
-	dead := j.takeBuried()
-	for _, s := range dead {
-		if !j.speaksOfNone(s) && !j.carry(s) {
-			continue
+	var needless, waiting []*segment
+	for _, s := range j.takeBuried() {
+		if s.dropped = j.speaksOfNone(s) || j.carry(s); s.dropped {
+			needless = append(needless, s)
+		} else {
+			waiting = append(waiting, s)
 		}
-		s.dropped = true
 	}
-	waiting := slices.DeleteFunc(slices.Clone(dead), func(s *segment) bool { return s.dropped })
-	dead = slices.DeleteFunc(dead, func(s *segment) bool { return !s.dropped })
 	j.mu.Lock()
 	j.buried = append(j.buried, waiting...)
-	if len(dead) > 0 {
-		j.recordDropped(dead)
-	}
+	j.recordDropped(needless)
 	j.mu.Unlock()
-	if len(dead) == 0 || j.sync() != nil {
+	if len(needless) == 0 || j.sync() != nil {
 		return
 	}
-	for _, s := range dead {
+	for _, s := range needless {
 		j.remove(s)
 	}
 }
@@ -147,15 +144,18 @@ func (c *carried) bytes() int {
 }
 
 // recordDropped says that the segments are not needed. The caller holds mu.
-func (j *journal) recordDropped(dead []*segment) {
-	for _, s := range dead {
+func (j *journal) recordDropped(needless []*segment) {
+	if len(needless) == 0 {
+		return
+	}
+	for _, s := range needless {
 		j.existing.remove(s.number)
 	}
-	b, _ := j.reserve(kindDropped, 4*len(dead), 0)
+	b, _ := j.reserve(kindDropped, 4*len(needless), 0)
 	if b == nil {
 		return
 	}
-	for i, s := range dead {
+	for i, s := range needless {
 		binary.LittleEndian.PutUint32(b[recordHeader+4*i:], uint32(s.number))
 	}
 }

@@ -38,16 +38,17 @@ type journal struct {
 	err      error // why the journal failed
 }
 
-// journaled is what the journal keeps of a segment besides. Guarded by mu.
+// journaled is what the journal keeps of a segment besides. Guarded by mu, but
+// for what is one goroutine's own.
 type journaled struct {
-	file     file // open from the first write until paged
+	file     file // open from the first write until paged; the committer's until complete, then the keeper's
 	complete bool // ended, written and synced
 	dropped  bool // nothing may speak of it any more; the keeper's own
 
 	// The other segments that this one's records speak of. While such a segment
-	// exists, what is said of it must not be forgotten: see compact.go.
+	// exists, what is said of it must not be forgotten: see drop.go.
 	enters, settles, origins numbers
-	examined                 int // how many of them existed when last looked at
+	examined                 int // how many of them existed when last looked at; the keeper's own
 }
 
 // part is a piece of a segment that one write takes to the file.
@@ -94,11 +95,12 @@ func (j *journal) usable() error {
 
 // fail makes err the end of the journal: what was not yet confirmed never will
 // be. A failed write or sync is not tried again, since the system may have
-// dropped the data and would report success.
-func (j *journal) fail(err error) {
+// dropped the data and would report success. It returns what usable will.
+func (j *journal) fail(err error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.failLocked(err)
+	return j.err
 }
 
 func (j *journal) failLocked(err error) {

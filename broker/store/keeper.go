@@ -51,17 +51,25 @@ func (k *keeper) run() {
 
 // round does all there is to do. It returns false if the disk is full.
 func (k *keeper) round() bool {
-	enough := true
-	if j := k.journal; j != nil {
-		j.drop()
-		enough = j.refill(math.MaxInt)
-		j.pageOut()
+	enough := k.provide()
+	if k.journal != nil {
+		k.journal.pageOut()
 		k.spill()
 	}
 	if k.relocate != nil {
 		k.compact()
 	}
 	return enough
+}
+
+// provide does what publishers may be waiting for: it turns dead segments into
+// space and space into spare files.
+func (k *keeper) provide() bool {
+	if k.journal == nil {
+		return true
+	}
+	k.journal.drop()
+	return k.journal.refill(math.MaxInt)
 }
 
 func (k *keeper) close() {

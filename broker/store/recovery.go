@@ -46,6 +46,7 @@ type recovery struct {
 	fs       fileSystem
 	log      *zap.Logger
 	progress func(done, total int64)
+	every    time.Duration // between calls of progress
 
 	id        uint64
 	files     []*scanned       // with a right header, ascending
@@ -59,7 +60,7 @@ type recovery struct {
 
 func newRecovery(fs fileSystem, log *zap.Logger, progress func(done, total int64)) *recovery {
 	return &recovery{
-		fs: fs, log: log, progress: progress, id: newID(),
+		fs: fs, log: log, progress: progress, every: time.Second, id: newID(),
 		spares: map[uint64]int64{}, index: index{queues: map[uint64]*queueIndex{}},
 	}
 }
@@ -183,7 +184,7 @@ func (r *recovery) scan() error {
 			torn = i
 		}
 		r.result.Bytes += int64(len(s.mem))
-		if r.progress != nil && time.Since(last) >= time.Second {
+		if r.progress != nil && time.Since(last) >= r.every {
 			last = time.Now()
 			r.progress(r.result.Bytes, r.total)
 		}

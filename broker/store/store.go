@@ -61,7 +61,8 @@ func (s *Store) Put(m Message, durable bool, refs int) (Pos, error) {
 }
 
 // PutMoved is Put for the copy of a message that Moved will take out of another
-// queue: it may use the space that is kept back when the disk is full.
+// queue: it may use the space that is kept back when the disk is full. Must not be
+// called under a queue's lock either.
 func (s *Store) PutMoved(m Message, durable bool, refs int) (Pos, error) {
 	if durable && s.journal != nil {
 		return s.journal.put(&m, refs, 0, moving)
