@@ -21,6 +21,7 @@ const definitionsVersion = 1
 // definitions are what outlives a restart beside the messages: durable exchanges
 // and queues, save exclusive ones, and the bindings between them.
 type definitions struct {
+	found     bool                 // there was a file
 	Version   int                  `json:"version"`
 	Exchanges []exchangeDefinition `json:"exchanges"`
 	Queues    []queueDefinition    `json:"queues"`
@@ -81,10 +82,11 @@ type saver struct {
 	mu      sync.Mutex    // held while saving
 }
 
-// saveDefinitions returns when the definitions as they stand are on disk.
+// saveDefinitions returns when the definitions as they stand are on disk. While
+// they are being restored, what is on disk is more than what stands.
 func (b *Broker) saveDefinitions() error {
 	s := &b.saver
-	if !b.durable || s.saved.Load() >= s.changes.Load() {
+	if !b.durable || !b.recovered.Load() || s.saved.Load() >= s.changes.Load() {
 		return nil
 	}
 	s.mu.Lock()

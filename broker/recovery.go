@@ -20,8 +20,8 @@ func (b *Broker) openStore(o store.Options, ownClock bool) error {
 		return fmt.Errorf("broker: open store: %w", err)
 	}
 	b.store = s
-	defer b.recovered.Store(true)
 	if !b.durable {
+		b.recovered.Store(true)
 		return nil
 	}
 	if ownClock {
@@ -34,6 +34,8 @@ func (b *Broker) openStore(o store.Options, ownClock bool) error {
 		s.Close()
 		return fmt.Errorf("broker: recover %s: %w", o.Dir, err)
 	}
+	b.saver.saved.Store(b.saver.changes.Load())
+	b.recovered.Store(true)
 	return nil
 }
 
@@ -41,6 +43,9 @@ func (b *Broker) restore(r *store.Recovery) error {
 	d, err := b.savedDefinitions()
 	if err != nil {
 		return err
+	}
+	if len(d.Queues) == 0 && len(r.Queues) > 0 && !d.found {
+		return fmt.Errorf("there are messages of %d queues, but the file \"definitions\" that names the queues is missing: put it back, or empty the folder to start anew", len(r.Queues))
 	}
 	if err := b.restoreTopology(d); err != nil {
 		return err
@@ -66,6 +71,7 @@ func (b *Broker) savedDefinitions() (*definitions, error) {
 	if err := json.Unmarshal(data, d); err != nil {
 		return nil, fmt.Errorf("definitions: %w", err)
 	}
+	d.found = true
 	if d.Version != definitionsVersion {
 		return nil, fmt.Errorf("definitions have version %d, this program knows %d; use the version of Curfew that wrote them", d.Version, definitionsVersion)
 	}

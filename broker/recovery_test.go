@@ -1,6 +1,8 @@
 package broker_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -132,4 +134,45 @@ func TestDeletedQueueStaysDeleted(t *testing.T) {
 	assert.EqualValues(t, amqp.NotFound, code(err))
 	assert.Zero(t, x.b.Recovered())
 	require.NoError(t, x.b.Close())
+}
+
+func TestMessagesWithoutDefinitionsAreNotDropped(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openBench(t, o)
+	x.durable("q", nil)
+	x.publishPersistent("", "q", "m", "")
+	require.NoError(t, x.b.Close())
+	path := filepath.Join(o.Store.Dir, "definitions")
+	saved, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(path))
+	_, err = broker.New(o)
+	assert.ErrorContains(t, err, "definitions")
+	require.NoError(t, os.WriteFile(path, saved, 0o600))
+	assert.Equal(t, 1, openBenchAndClose(t, o))
+}
+
+// openBenchAndClose returns how many messages were recovered.
+func openBenchAndClose(t *testing.T, o broker.Options) int {
+	x := openBench(t, o)
+	defer func() { require.NoError(t, x.b.Close()) }()
+	return x.b.Recovered()
+}
+
+// What is restored is not saved meanwhile: a crash would leave a part of it.
+func TestDefinitionsAreNotTouchedByAStart(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openBench(t, o)
+	for _, name := range []string{"a", "b", "c"} {
+		x.durable(name, nil)
+		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: name}))
+	}
+	require.NoError(t, x.b.Close())
+	path := filepath.Join(o.Store.Dir, "definitions")
+	before, err := os.Stat(path)
+	require.NoError(t, err)
+	openBenchAndClose(t, o)
+	after, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.True(t, os.SameFile(before, after), "a save replaces the file")
 }

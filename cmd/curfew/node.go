@@ -57,7 +57,7 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 		Broker: n.broker, Log: log, Version: versionText(),
 		User: c.User, Password: c.Password,
 		FrameMax: uint32(c.FrameMax), ChannelMax: uint16(c.ChannelMax), Heartbeat: c.Heartbeat.offered(),
-		MaxConnections: c.MaxConnections,
+		MaxConnections: connectionLimit(c.MaxConnections, log),
 	})
 	if err := metrics.Register(n.server); err != nil {
 		return n, fmt.Errorf("register the server's metrics: %w", err)
@@ -162,7 +162,9 @@ func (n *node) close() error {
 		errs = append(errs, n.redis.Close())
 	}
 	if n.broker != nil {
-		errs = append(errs, n.broker.Close())
+		if err := n.broker.Close(); !n.failed { // else run has said it
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }
