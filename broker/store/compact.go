@@ -27,6 +27,7 @@ import (
 func (k *keeper) compact() {
 	for _, s := range k.volatile.sparse(k.opts.slack, false) {
 		k.evacuateVolatile(s)
+		k.provide()
 	}
 	if k.journal == nil {
 		return

@@ -21,6 +21,7 @@ func (r *recovery) repair(segmentBytes int) error {
 	for i := len(r.discarded) - 1; i >= 0; i-- {
 		s := r.discarded[i]
 		unmap(s.mem)
+		s.mem = nil
 		if s.number == next {
 			continue // replaced below
 		}
