@@ -79,17 +79,60 @@ func runRabbitMQ(dir string) (*rabbitmq, error) {
 	r := &rabbitmq{url: "amqp://guest:guest@127.0.0.1:" + amqpPort, log: new(logBuffer)}
 	r.epmd = r.command(env, "epmd", "-port", epmdPort)
 	r.node = r.command(env, rabbitmqServer)
-	for _, cmd := range []*exec.Cmd{r.epmd, r.node} {
-		if err := cmd.Start(); err != nil {
-			r.stop()
-			return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
-		}
-	}
-	if err := r.waitReady(60 * time.Second); err != nil {
+	if err := r.start("127.0.0.1:" + epmdPort); err != nil {
 		r.stop()
 		return nil, err
 	}
 	return r, nil
+}
+
+// start runs the port mapper first: a node that finds none leaves a daemon of its own behind.
+func (r *rabbitmq) start(epmdAddr string) error {
+	if err := r.epmd.Start(); err != nil {
+		return fmt.Errorf("start epmd: %w", err)
+	}
+	err := poll(10*time.Second, func() (bool, error) {
+		conn, err := net.Dial("tcp", epmdAddr)
+		if err != nil {
+			return false, nil
+		}
+		return true, conn.Close()
+	})
+	if err != nil {
+		return fmt.Errorf("epmd: %w", err)
+	}
+	if err := r.node.Start(); err != nil {
+		return fmt.Errorf("start RabbitMQ: %w", err)
+	}
+	if err := poll(time.Minute, r.booted); err != nil {
+		return fmt.Errorf("RabbitMQ: %w\n%s", err, r.log)
+	}
+	return nil
+}
+
+func (r *rabbitmq) booted() (bool, error) {
+	log := r.log.String()
+	if strings.Contains(log, "BOOT FAILED") {
+		return false, errors.New("it did not start")
+	}
+	return strings.Contains(log, "Server startup complete"), nil
+}
+
+// poll is eventually for what no single test owns.
+func poll(limit time.Duration, done func() (bool, error)) error {
+	deadline := time.After(limit)
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-deadline:
+			return fmt.Errorf("not ready within %v", limit)
+		}
+	}
 }
 
 func (r *rabbitmq) command(env []string, name string, args ...string) *exec.Cmd {
@@ -98,26 +141,6 @@ func (r *rabbitmq) command(env []string, name string, args ...string) *exec.Cmd 
 	cmd.Stdout, cmd.Stderr = r.log, r.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL} // the node's helpers end with it, and it with us
 	return cmd
-}
-
-func (r *rabbitmq) waitReady(limit time.Duration) error {
-	deadline := time.After(limit)
-	poll := time.NewTicker(50 * time.Millisecond)
-	defer poll.Stop()
-	for {
-		log := r.log.String()
-		switch {
-		case strings.Contains(log, "Server startup complete"):
-			return nil
-		case strings.Contains(log, "BOOT FAILED"):
-			return fmt.Errorf("RabbitMQ did not start:\n%s", log)
-		}
-		select {
-		case <-poll.C:
-		case <-deadline:
-			return fmt.Errorf("RabbitMQ was not ready within %v:\n%s", limit, log)
-		}
-	}
 }
 
 func (r *rabbitmq) stop() {
