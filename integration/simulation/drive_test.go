@@ -58,7 +58,7 @@ func (w *world) run() {
 	add(w.plan.disk, withDisk)
 	add(w.redis != nil, withRedis)
 	for _, name := range w.plan.names {
-		w.declare(name, w.randomSettings())
+		w.declare(name, w.randomSettings(name))
 	}
 	w.startMonitor()
 	for range w.plan.steps {

@@ -68,17 +68,20 @@ func (w *world) converge() {
 	}
 }
 
-// drain takes everything out of every queue; what that expires may turn up in
-// another.
+// drain takes everything out of every queue. A get that finds nothing may still
+// have expired something into a queue looked at before, and that into another: so
+// it goes on until nothing came for as many rounds as there are queues.
 func (w *world) drain() {
-	for more := true; more; {
-		more = false
+	for empty := 0; ; empty++ {
 		w.mu.Lock()
 		all := w.model.sorted()
 		w.mu.Unlock()
+		if empty > len(all) {
+			return
+		}
 		for _, m := range all {
 			for !w.failed() && w.getFrom(m, w.clients[0], true) {
-				more = true
+				empty = 0
 			}
 		}
 	}

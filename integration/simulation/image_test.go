@@ -25,18 +25,24 @@ func (w *world) image() string {
 	return to
 }
 
-// copySparsely leaves the zeros at the end a hole: most of a journal is space
-// allocated ahead.
+// copySparsely makes a file of zeros a hole: most of a journal is space allocated
+// ahead.
 func copySparsely(from, to string) error {
 	data, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(to, bytes.TrimRight(data, "\x00"), 0o600); err != nil {
+	size := int64(len(data))
+	if size <= segmentBytes && bytes.Equal(data, zeros[:size]) {
+		data = nil
+	}
+	if err := os.WriteFile(to, data, 0o600); err != nil {
 		return err
 	}
-	return os.Truncate(to, int64(len(data)))
+	return os.Truncate(to, size)
 }
+
+var zeros [segmentBytes]byte
 
 // scratchBytes is what the directories of a few simulations take.
 const scratchBytes = 1 << 30

@@ -51,8 +51,7 @@ func (m *model) bury() {
 
 // graves are the queues a dead letter goes to.
 func (m *model) graves(b *burial) []*modelQueue {
-	q := b.entry.queue
-	targets := m.route(q.dlx, b.keys())
+	targets := m.route(b.entry.queue.dlx, b.keys())
 	if len(targets) == 0 {
 		if !m.rules.park {
 			m.count.deadLettersLost++
@@ -80,9 +79,7 @@ func (m *model) undeliverable() *modelQueue {
 	if q := m.queues[broker.UndeliverableQueue]; q != nil {
 		return q
 	}
-	s := plain()
-	s.durable = true
-	return m.declare(broker.UndeliverableQueue, 0, s) // its incarnation is learned after the call
+	return m.declare(broker.UndeliverableQueue, 0, parking()) // its incarnation is learned after the call
 }
 
 // route finds the queues of a message: each once, by the first key that leads there.

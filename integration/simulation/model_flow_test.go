@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"slices"
+
 	"curfew/broker"
 )
 
@@ -45,7 +47,8 @@ func (m *model) publish(batch []publication) (refused []int) {
 	}
 	refused = m.arrive(&a)
 	m.bury()
-	return refused
+	slices.Sort(refused)
+	return slices.Compact(refused)
 }
 
 // arrive puts entries into their queues and offers them to consumers.
@@ -182,11 +185,22 @@ func (m *model) settles(q *modelQueue, how broker.Settlement, entries []*entry) 
 		case m.due(e):
 			m.settle(e, expired, broker.Requeued)
 		default:
-			e.state, e.holder, e.redelivered = ready, nil, true
+			m.requeue(e)
 		}
 	}
 	m.dispatch(q)
+	m.trim(q)
 	m.bury()
+}
+
+// requeue puts an entry back to its old place, unless it has failed too often.
+func (m *model) requeue(e *entry) {
+	e.failed++
+	if limit := e.queue.deliveryLimit; limit >= 0 && e.failed > limit {
+		m.settle(e, undelivered, broker.Requeued)
+		return
+	}
+	e.state, e.holder, e.redelivered = ready, nil, true
 }
 
 // expire predicts the answers to a request to expire messages.

@@ -11,6 +11,7 @@ type settings struct {
 	durable, autoDelete, exclusive bool
 
 	ttlMillis, maxLength, maxBytes int64 // <0: none
+	deliveryLimit                  int64 // <0: none
 	expiresMillis                  int64 // x-expires; 0: none
 	overflow                       string
 	priorities                     uint8
@@ -21,7 +22,14 @@ type settings struct {
 }
 
 // plain is a queue without arguments.
-func plain() settings { return settings{ttlMillis: -1, maxLength: -1, maxBytes: -1} }
+func plain() settings { return settings{ttlMillis: -1, maxLength: -1, maxBytes: -1, deliveryLimit: -1} }
+
+// parking is how the queue for undeliverable messages is declared.
+func parking() settings {
+	s := plain()
+	s.durable = true
+	return s
+}
 
 func (s *settings) declare() broker.QueueDeclare {
 	args := amqp.Table{}
@@ -33,6 +41,7 @@ func (s *settings) declare() broker.QueueDeclare {
 	number("x-message-ttl", s.ttlMillis)
 	number("x-max-length", s.maxLength)
 	number("x-max-length-bytes", s.maxBytes)
+	number("x-delivery-limit", s.deliveryLimit)
 	if s.expiresMillis > 0 {
 		args["x-expires"] = s.expiresMillis
 	}

@@ -57,7 +57,9 @@ const (
 	maxlen   ending = "maxlen"
 	purged   ending = "purged"
 	refused  ending = "refused"
-	crashed  ending = "lost in a crash, unconfirmed or transient"
+
+	undelivered ending = "delivery_limit"
+	crashed     ending = "lost in a crash, unconfirmed or transient"
 )
 
 // entry is a message in one queue, from its arrival there to its one end. A dead
@@ -75,6 +77,7 @@ type entry struct {
 	instant     bool  // a time to live of zero
 	redelivered bool
 	tracked     bool
+	failed      int64   // deliveries
 	deaths      []death // newest first
 	state       state
 	holder      *client
@@ -155,7 +158,7 @@ func (m *model) settle(e *entry, end ending, path broker.Path) *burial {
 	if e.tracked && end != expired {
 		m.tell(e, broker.DeadlineEvent{Kind: broker.DeadlineSettled})
 	}
-	if e.queue.deadLetters && (end == expired || end == rejected || end == maxlen) {
+	if e.queue.deadLetters && (end == expired || end == rejected || end == maxlen || end == undelivered) {
 		b := &burial{entry: e, path: path}
 		m.dead = append(m.dead, b)
 		return b

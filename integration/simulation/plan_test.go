@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"curfew/broker"
 	"curfew/broker/store"
 )
 
@@ -33,6 +34,9 @@ func newPlan(seed uint64) (plan, *rand.Rand) {
 	}
 	for i := range 3 + rng.IntN(4) {
 		p.names = append(p.names, fmt.Sprint("q", i))
+	}
+	if chance(rng, 0.2) {
+		p.names = append(p.names, broker.UndeliverableQueue)
 	}
 	return p, rng
 }

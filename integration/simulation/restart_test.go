@@ -216,7 +216,7 @@ func (m *model) revive(kept durable, nowNanos int64) {
 	for i := range kept {
 		e := kept[i].entry
 		q := e.queue
-		e.state, e.end, e.holder, e.redelivered, e.tracked = ready, "", nil, true, false
+		e.state, e.end, e.holder, e.redelivered, e.tracked, e.failed = ready, "", nil, true, false, 0
 		q.insert(&e)
 		p := e.seq.Priority()
 		q.last[p] = max(q.last[p], uint64(e.seq)&(1<<56-1))

@@ -16,7 +16,7 @@ func (w *world) declareQueue() {
 		w.redeclare(m)
 		return
 	}
-	w.declare(name, w.randomSettings())
+	w.declare(name, w.randomSettings(name))
 }
 
 func (w *world) declare(name string, s settings) {
@@ -130,7 +130,10 @@ func (w *world) anyQueue() *modelQueue {
 	return nil
 }
 
-func (w *world) randomSettings() settings {
+func (w *world) randomSettings(name string) settings {
+	if name == broker.UndeliverableQueue {
+		return parking()
+	}
 	rng, s := w.rng, plain()
 	s.durable = chance(rng, 0.7)
 	s.autoDelete = chance(rng, 0.08)
@@ -149,6 +152,9 @@ func (w *world) randomSettings() settings {
 	}
 	if chance(rng, 0.25) {
 		s.priorities = uint8(1 + rng.IntN(4))
+	}
+	if chance(rng, 0.2) {
+		s.deliveryLimit = rng.Int64N(3)
 	}
 	if chance(rng, 0.15) && !w.plan.monitored {
 		s.expiresMillis = 1 + rng.Int64N(4000)

@@ -1,0 +1,187 @@
+package simulation
+
+import (
+	"fmt"
+
+	"github.com/anishathalye/porcupine"
+
+	"curfew/broker"
+)
+
+// place is where one message is.
+//
+//	absent ──publish──► waiting ──take──► taken ──ack──► done
+//	                     │  ▲               │ ├──reject─► dead
+//	                     │  └───requeue─────┘ └──requeue, due──► dead
+//	                     ├──due: by whom ever──► dead
+//	                     └──purge──► done
+type place uint8
+
+const (
+	absent place = iota
+	waiting
+	taking // unacked
+	done   // acked or purged
+	dead   // in the dead-letter queue
+)
+
+// automaton is the state of one message and the clock it lives by. The broker is
+// linearizable, message by message, if each message's operations can be put in an
+// order that agrees with real time and that the automaton accepts.
+type automaton struct {
+	place    place
+	now      int64 // ms
+	deadline int64 // ms; 0: never
+	returned bool  // it was requeued
+}
+
+func (a automaton) due() bool { return a.deadline != 0 && a.now >= a.deadline }
+
+// operation is what a client called, and what it was answered.
+type operation struct {
+	kind    kind
+	message int   // -1: all of them
+	millis  int64 // publish: time to live, <0 none; tick: by how much; expire: which deadline
+}
+
+// answer is what the call returned, as far as its kind has an answer.
+type answer struct {
+	outcome  broker.ExpireOutcome // expire
+	returned bool                 // take: the redelivered flag
+	millis   int64                // tick: the time it then was
+	found    bool                 // dig: the message is in the dead-letter queue
+}
+
+type kind string
+
+const (
+	publishes kind = "publish"
+	takes     kind = "take"
+	finds     kind = "get-empty"
+	acks      kind = "ack"
+	rejects   kind = "reject"
+	requeues  kind = "requeue"
+	expires   kind = "expire"
+	purges    kind = "purge"
+	ticks     kind = "tick"
+	digs      kind = "look into the dead-letter queue"
+)
+
+// next returns the states an operation can lead to; none if it cannot have been
+// answered so.
+func (a automaton) next(op operation, out answer) (states []any) {
+	for _, from := range a.quietly() {
+		if to, ok := from.step(op, out); ok {
+			states = append(states, to)
+		}
+	}
+	return states
+}
+
+// quietly is what may have become of the message before anybody asks: once due,
+// whoever met it on the way to another may have let it expire.
+func (a automaton) quietly() []automaton {
+	if a.place == waiting && a.due() {
+		gone := a
+		gone.place = dead
+		return []automaton{a, gone}
+	}
+	return []automaton{a}
+}
+
+func (a automaton) step(op operation, out answer) (automaton, bool) {
+	switch op.kind {
+	case publishes:
+		return a.published(op.millis)
+	case takes:
+		ok := a.place == waiting && !a.due() && a.returned == out.returned
+		return a.to(taking), ok
+	case finds:
+		return a, a.place != waiting || a.due()
+	case acks:
+		return a.to(done), a.place == taking
+	case rejects:
+		return a.to(dead), a.place == taking
+	case requeues:
+		return a.requeued(), a.place == taking
+	case expires:
+		return a.expired(op.millis, out.outcome)
+	case purges:
+		if a.place == waiting {
+			return a.to(done), true
+		}
+		return a, true
+	case ticks:
+		a.now += op.millis
+		return a, a.now == out.millis
+	case digs:
+		return a, out.found == (a.place == dead)
+	}
+	panic("unknown operation " + op.kind)
+}
+
+func (a automaton) to(p place) automaton {
+	a.place = p
+	return a
+}
+
+func (a automaton) published(ttl int64) (automaton, bool) {
+	ok := a.place == absent
+	if a = a.to(waiting); ttl >= 0 {
+		a.deadline = a.now + ttl
+	}
+	return a, ok
+}
+
+func (a automaton) requeued() automaton {
+	if a.due() {
+		return a.to(dead)
+	}
+	a.returned = true
+	return a.to(waiting)
+}
+
+func (a automaton) expired(deadline int64, o broker.ExpireOutcome) (automaton, bool) {
+	there := (a.place == waiting || a.place == taking) && a.deadline == deadline
+	switch o {
+	case broker.Expired:
+		return a.to(dead), there && a.due() && a.place == waiting
+	case broker.Held:
+		return a, there && a.due() && a.place == taking
+	case broker.NotDue:
+		return a, there && !a.due()
+	default:
+		return a, !there
+	}
+}
+
+// perMessage checks a history one message at a time.
+func perMessage(startAt int64) porcupine.Model {
+	m := porcupine.NondeterministicModel{
+		Partition: byMessage,
+		Init:      func() []any { return []any{automaton{now: startAt}} },
+		Step: func(state, in, out any) []any {
+			return state.(automaton).next(in.(operation), out.(answer))
+		},
+		DescribeOperation: func(in, out any) string { return fmt.Sprintf("%+v: %+v", in, out) },
+		DescribeState:     func(state any) string { return fmt.Sprintf("%+v", state) },
+	}
+	return m.ToModel()
+}
+
+// byMessage gives every message its own operations and those that concern all.
+func byMessage(history []porcupine.Operation) [][]porcupine.Operation {
+	most := -1
+	for _, o := range history {
+		most = max(most, o.Input.(operation).message)
+	}
+	parts := make([][]porcupine.Operation, most+1)
+	for _, o := range history {
+		for i := range parts {
+			if m := o.Input.(operation).message; m == i || m < 0 {
+				parts[i] = append(parts[i], o)
+			}
+		}
+	}
+	return parts
+}
