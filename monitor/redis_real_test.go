@@ -2,7 +2,9 @@ package monitor
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,6 +82,16 @@ func TestRealRedisFires(t *testing.T) {
 	require.Equal(t, 2000.0, gather(t, run.registry, "curfew_deadlines_fired_total"))
 }
 
+// evict has the server drop the schedule to make room for somebody's cache.
+func evict(r *storetest.Redis) {
+	r.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+	r.Do("CONFIG", "SET", "maxmemory", "4mb")
+	value := strings.Repeat("x", 10_000)
+	for i := range 2000 {
+		r.Do("SET", fmt.Sprint("cache:", i), value)
+	}
+}
+
 // TestRealRedisTroubled does something to the server while deadlines come, and then
 // looks whether everything fired and the schedule is whole again.
 func TestRealRedisTroubled(t *testing.T) {
@@ -87,6 +99,10 @@ func TestRealRedisTroubled(t *testing.T) {
 		"killed and started empty": {(*storetest.Redis).Kill, (*storetest.Redis).Restart},
 		"stopped":                  {(*storetest.Redis).Pause, (*storetest.Redis).Resume},
 		"flushed":                  {func(r *storetest.Redis) { r.Do("FLUSHALL") }, func(*storetest.Redis) {}},
+		"evicted by a cache": {evict, func(r *storetest.Redis) {
+			r.Do("CONFIG", "SET", "maxmemory", "0")
+			r.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
+		}},
 		"out of memory": {
 			func(r *storetest.Redis) { r.Do("CONFIG", "SET", "maxmemory", "1") },
 			func(r *storetest.Redis) { r.Do("CONFIG", "SET", "maxmemory", "0") },
