@@ -1,9 +1,11 @@
 package simulation
 
 import (
+	"fmt"
 	"slices"
 
 	"curfew/broker"
+	"curfew/broker/amqp"
 	"curfew/broker/queue"
 )
 
@@ -50,6 +52,12 @@ func see(d *broker.Delivery) seen {
 		seq: d.Seq, body: string(d.Message.Body), properties: string(d.Message.Properties),
 		exchange: string(d.Message.Exchange), key: string(d.Message.RoutingKey), redelivered: d.Redelivered, behind: d.Ready,
 	}
+}
+
+func (s *seen) String() string {
+	p, err := amqp.ParseProperties([]byte(s.properties), amqp.Limits{Depth: 32})
+	return fmt.Sprintf("%v of %d bytes by %q %q, redelivered %v, %d ready behind it, %+v %v",
+		s.seq, len(s.body), s.exchange, s.key, s.redelivered, s.behind, p, err)
 }
 
 // Pull implements broker.Sink. The world's lock is held by whoever called the broker.

@@ -64,7 +64,7 @@ func (w *world) compareDelivery(p taken, got *seen) {
 		client: got.client, consumer: got.consumer, noAck: got.noAck,
 	}
 	if *got != want {
-		w.fail("%v was delivered as\n%+v, should be\n%+v", e, *got, want)
+		w.fail("%v was delivered as\n\t%v, should be\n\t%v", e, got, &want)
 	}
 	if e.deadline != 0 && w.model.nowAt() >= e.deadline && !(e.instant && w.model.nowAt() == e.deadline) {
 		w.fail("%v was delivered %d ms past its deadline", e, w.model.nowAt()-e.deadline)

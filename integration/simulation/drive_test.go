@@ -39,12 +39,13 @@ var monitored = []action{
 	{4, (*world).startMonitor},
 	{1, (*world).killMonitor},
 	{2, (*world).pauseMonitor},
-	{1, (*world).lag},
+	{3, (*world).lag},
+	{8, (*world).wait},
 }
 
 var withDisk = []action{{8, (*world).commit}, {3, (*world).restart}}
 
-var withRedis = []action{{6, (*world).redisFault}, {4, (*world).redisHeals}}
+var withRedis = []action{{8, (*world).redisFault}, {6, (*world).redisHeals}}
 
 func (w *world) run() {
 	all := actions
@@ -111,6 +112,9 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
+// wait gives the monitors time.
+func (w *world) wait() { w.pass(time.Duration(w.rng.Int64N(int64(10 * time.Second)))) }
+
 // nextDeadline is the earliest that is still ahead, in Unix ms; 0: none.
 func (w *world) nextDeadline() (at int64) {
 	w.mu.Lock()
@@ -134,22 +138,38 @@ func (w *world) jump() {
 	w.note("the clock jumps forward by %v", time.Duration(d))
 }
 
+// redisFault makes Redis fail for some time, or lose something once.
 func (w *world) redisFault() {
-	r := w.redis
-	faults := []struct {
-		name string
-		do   func()
-	}{
-		{"is away", func() { r.with(func() { r.away = true }) }},
-		{"does not answer", func() { r.with(func() { r.silent = true }) }},
-		{"is slow", func() { r.with(func() { r.slow = time.Duration(w.rng.Int64N(int64(1500 * time.Millisecond))) }) }},
-		{"loses replies", func() { r.with(func() { r.deafFor = 1 + w.rng.IntN(4) }) }},
-		{"is flushed", r.flush},
-		{"evicts", func() { r.evict(func() bool { return chance(w.rng, 0.5) }) }},
-		{"fails over to a replica", r.failover},
-		{"replicates", r.replicate},
-		{"replicates", r.replicate},
+	if chance(w.rng, 0.5) {
+		w.redisLoses()
+		return
 	}
+	r := w.redis
+	slow := time.Duration(w.rng.Int64N(int64(1500 * time.Millisecond)))
+	w.redisDoes(
+		fault{"is away", func() { r.with(func() { r.away = true }) }},
+		fault{"does not answer", func() { r.with(func() { r.silent = true }) }},
+		fault{"is slow", func() { r.with(func() { r.slow = slow }) }},
+		fault{"loses replies", func() { r.with(func() { r.deafFor = 1 + w.rng.IntN(4) }) }},
+		fault{"replicates", r.replicate},
+	)
+}
+
+// redisLoses makes Redis lose some of what it holds, of which nobody is told.
+func (w *world) redisLoses() {
+	w.redisDoes(
+		fault{"is flushed", w.redis.flush},
+		fault{"evicts", func() { w.redis.evict(func() bool { return chance(w.rng, 0.5) }) }},
+		fault{"fails over to a replica", w.redis.failover},
+	)
+}
+
+type fault struct {
+	name string
+	do   func()
+}
+
+func (w *world) redisDoes(faults ...fault) {
 	f := pick(w.rng, faults)
 	w.say("redis %s", f.name)
 	f.do()

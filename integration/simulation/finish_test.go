@@ -8,9 +8,14 @@ import (
 	"curfew/scheduler"
 )
 
-// convergence is how long the schedule has to become what the queues are: it is
-// compared once a minute, and an earlier check may just have been made.
-const convergence = 130 * time.Second
+const (
+	// recovery is how long monitors have to bring a schedule up that was away: the
+	// lease of an owner that was killed and the longest pause between attempts.
+	recovery = 25 * time.Second
+	// convergence is how long an up schedule has to become what the queues are: it
+	// is compared once a minute, and that may just have been done.
+	convergence = 65 * time.Second
+)
 
 // finish lets the world come to rest, drains it, and checks what must be true then.
 func (w *world) finish() {
@@ -41,12 +46,20 @@ func (w *world) converge() {
 	if w.redis != nil {
 		w.redisHeals()
 	}
+	w.pass(recovery)
+	if w.redis != nil {
+		w.redisLoses()
+	}
 	w.pass(convergence)
 	w.settleDown()
 	w.checkLateness()
-	if w.redis == nil {
-		return
+	if w.redis != nil {
+		w.compareSchedule()
 	}
+}
+
+// compareSchedule holds what is in Redis against the deadlines of the queues.
+func (w *world) compareSchedule() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var want, got []scheduler.Shadow
@@ -61,10 +74,10 @@ func (w *world) converge() {
 		}
 	})
 	if only := missing(want, got); len(only) > 0 {
-		w.fail("after %v redis does not have %+v", convergence, only)
+		w.fail("redis does not have %+v", only)
 	}
 	if only := missing(got, want); len(only) > 0 {
-		w.fail("after %v redis still has %+v", convergence, only)
+		w.fail("redis still has %+v", only)
 	}
 }
 
@@ -114,9 +127,7 @@ func (w *world) shutDown() {
 	if w.pump != nil {
 		w.pump.end()
 	}
-	if err := w.broker.Close(); err != nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.fail("close: %v", err)
-	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closeBroker()
 }

@@ -180,15 +180,6 @@ func (q *modelQueue) readyBytes() (n int64) {
 	return n
 }
 
-func (q *modelQueue) find(seq queue.Seq) *entry {
-	for _, e := range q.entries {
-		if e.seq == seq {
-			return e
-		}
-	}
-	return nil
-}
-
 // credit is how many more messages its consumers will take in this call; those
 // taken already are not counted in the consumers' own books yet.
 func (m *model) credit(q *modelQueue) int {

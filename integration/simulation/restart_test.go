@@ -93,6 +93,7 @@ func (w *world) restart() {
 		w.mu.Unlock() // it may wait for the lock to hand out the last events
 		w.pump.end()
 		w.mu.Lock()
+		w.pump = nil
 	}
 	w.reopen(clean)
 }
@@ -108,10 +109,7 @@ func (w *world) reopen(clean bool) {
 		defer os.RemoveAll(old)
 	}
 	clear(w.queues)
-	if err := w.broker.Close(); err != nil {
-		w.fail("close: %v", err)
-		return
-	}
+	w.closeBroker()
 	kept, ok := w.recovered()
 	if !ok {
 		return
@@ -130,6 +128,17 @@ func (w *world) reopen(clean bool) {
 	if w.failure == "" {
 		w.compareQueues()
 	}
+}
+
+// closeBroker ends the broker, if there is one.
+func (w *world) closeBroker() {
+	if w.broker == nil {
+		return
+	}
+	if err := w.broker.Close(); err != nil {
+		w.fail("close: %v", err)
+	}
+	w.broker = nil
 }
 
 // recovered reads the journal on its own and finds the point in history that it

@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"sync"
+	"time"
 
 	"curfew/broker"
 	"curfew/monitor"
@@ -89,13 +90,16 @@ func (g *gate) pass() {
 // view is the broker as one monitor sees it: with a feed of its own, which may
 // lag, and through a gate. It implements monitor.Primary.
 type view struct {
-	w    *world
-	gate *gate
+	w     *world
+	gate  *gate
+	ahead int64 // ms by which its clock is ahead of the broker's
 
 	mu      sync.Mutex
 	events  []monitor.Event
+	losing  int // so many more events are lost
 	lagged  bool
-	dead    bool // the monitor was killed: its calls reach nothing
+	whole   time.Time // since when none was
+	dead    bool      // the monitor was killed: its calls reach nothing
 	arrived chan struct{}
 }
 
@@ -104,6 +108,11 @@ func (v *view) push(events []broker.DeadlineEvent) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, e := range events {
+		if v.losing > 0 {
+			v.losing--
+			v.lagged, v.whole = true, time.Now()
+			continue
+		}
 		v.events = append(v.events, event(e))
 	}
 	v.ring()
@@ -124,12 +133,18 @@ func (v *view) ring() {
 	}
 }
 
-// lag loses what the monitor has not read yet and tells it so.
-func (v *view) lag() {
+// lag loses the next n events; the monitor is told.
+func (v *view) lag(n int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.events, v.lagged = nil, true
-	v.ring()
+	v.losing += n
+}
+
+// wholeSince is from when on the feed lost nothing.
+func (v *view) wholeSince() time.Time {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.whole
 }
 
 func (v *view) kill() {
@@ -238,4 +253,4 @@ func (v *view) QueueName(queue uint64) (vhost, name string, ok bool) {
 }
 
 // Now implements monitor.Primary.
-func (v *view) Now() int64 { return v.w.now() / millisecond }
+func (v *view) Now() int64 { return v.w.now()/millisecond + v.ahead }

@@ -9,7 +9,6 @@ import (
 
 // watcher is a running monitor.
 type watcher struct {
-	name    string
 	monitor *monitor.Monitor
 	view    *view
 	gate    *gate
@@ -17,7 +16,7 @@ type watcher struct {
 	ended   chan struct{}
 
 	paused bool
-	since  time.Time // from when on it has had no reason to be late
+	since  time.Time // from when on it has run
 }
 
 // maxWatchers is how many monitors there are at a time, at most. With Redis, the
@@ -32,6 +31,9 @@ func (w *world) startMonitor() {
 	}
 	x := &watcher{gate: &gate{}, ended: make(chan struct{}), since: time.Now()}
 	x.view = &view{w: w, gate: x.gate, arrived: make(chan struct{}, 1)}
+	if chance(w.rng, 0.2) {
+		x.view.ahead = 1 + w.rng.Int64N(5)
+	}
 	o := monitor.Options{Primary: x.view}
 	if w.redis != nil {
 		o.Redis = w.redis.handle(x.gate, chance(w.rng, 0.5))
@@ -112,9 +114,9 @@ func (w *world) resume(x *watcher) {
 // lag loses a part of a monitor's feed.
 func (w *world) lag() {
 	if x := w.anyWatcher(); x != nil {
-		w.say("a monitor's feed lags")
-		x.since = time.Now()
-		x.view.lag()
+		n := 1 + w.rng.IntN(8)
+		w.say("a monitor's feed loses the next %d events", n)
+		x.view.lag(n)
 	}
 }
 
@@ -124,10 +126,14 @@ func (w *world) say(format string, args ...any) {
 	w.note(format, args...)
 }
 
-// lateBy is how late a monitor that works may be: it looks at its clock every
-// second, takes a new snapshot a second after the last, and leaves a Redis that is
-// up 250 ms.
-const lateBy = 3 * time.Second
+const (
+	// lateBy is how late a monitor may be that had the time to learn of a message,
+	// whatever Redis does (package monitor, Guarantees), and a ms of rounding.
+	lateBy = 251 * time.Millisecond
+	// learnIn is that time: it looks at its clock every second, and makes up for a
+	// loss by a snapshot, a second after the last.
+	learnIn = 3 * time.Second
+)
 
 // checkLateness looks for messages that are ready though their time has come and
 // some monitor has had the time to notice. Nothing else is under way.
@@ -137,11 +143,10 @@ func (w *world) checkLateness() {
 	var watched time.Duration // for how long
 	for _, x := range w.watchers {
 		if !x.paused {
-			watched = max(watched, time.Since(x.since))
+			watched = max(watched, min(time.Since(x.since), time.Since(x.view.wholeSince())))
 		}
 	}
-	watched = min(watched, time.Since(w.jumpAt))
-	if watched < lateBy || w.failure != "" {
+	if min(watched, time.Since(w.jumpAt)) < learnIn || w.failure != "" {
 		return
 	}
 	for _, e := range w.model.live() {

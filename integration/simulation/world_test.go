@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -128,11 +130,21 @@ func (w *world) callIf(v *view, made func(), format string, args ...any) {
 	w.note(format, args...)
 	w.model.begin(w.now())
 	clear(w.seen)
+	defer w.survive()
 	made()
 	if w.failure == "" {
 		w.compare()
 	}
 	w.remember()
+}
+
+// survive makes a failure of a panic, which a monitor would take for its own and
+// go on. It is told at once, since what panicked may hold a lock for ever.
+func (w *world) survive() {
+	if p := recover(); p != nil {
+		w.fail("panic: %v\n%s", p, debug.Stack())
+		fmt.Fprintln(os.Stderr, w.report(false))
+	}
 }
 
 // note adds a line to the history.
