@@ -37,7 +37,7 @@ func (w *world) compareDeliveries(q *modelQueue, predicted []taken, got []seen) 
 			return
 		}
 		w.compareDelivery(p, &got[i])
-		w.model.handed(p.entry, got[i].client, got[i].noAck)
+		w.model.handed(p.entry, got[i].noAck)
 		if !got[i].noAck {
 			c := got[i].client
 			c.unacked = append(c.unacked, &delivery{entry: p.entry, queue: w.queues[q], from: got[i].consumer})

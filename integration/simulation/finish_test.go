@@ -53,21 +53,40 @@ func (w *world) converge() {
 	w.pass(convergence)
 	w.settleDown()
 	w.checkLateness()
+	w.compareIndexes()
 	if w.redis != nil {
 		w.compareSchedule()
 	}
+}
+
+// compareIndexes holds how many deadlines each monitor knows against the queues.
+func (w *world) compareIndexes() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	want := int64(len(w.deadlines()))
+	for _, x := range w.watchers {
+		if got := x.monitor.Health().Pending; got != want {
+			w.fail("a monitor holds %d deadlines, should hold %d", got, want)
+		}
+	}
+}
+
+// deadlines are the shadows of the messages that are queued.
+func (w *world) deadlines() (all []scheduler.Shadow) {
+	for _, e := range w.model.live() {
+		if e.deadline != 0 {
+			all = append(all, scheduler.Shadow(e.ref()))
+		}
+	}
+	return all
 }
 
 // compareSchedule holds what is in Redis against the deadlines of the queues.
 func (w *world) compareSchedule() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var want, got []scheduler.Shadow
-	for _, e := range w.model.live() {
-		if e.deadline != 0 {
-			want = append(want, scheduler.Shadow(e.ref()))
-		}
-	}
+	want := w.deadlines()
+	var got []scheduler.Shadow
 	w.redis.with(func() {
 		for s := range w.redis.scores {
 			got = append(got, s)

@@ -162,13 +162,13 @@ func (m *model) get(q *modelQueue) bool {
 	return ok
 }
 
-// handed notes who got a delivery.
-func (m *model) handed(e *entry, to *client, noAck bool) {
+// handed notes that a delivery has been made.
+func (m *model) handed(e *entry, noAck bool) {
 	if noAck {
 		m.settle(e, acked, 0)
 		return
 	}
-	e.state, e.holder = held, to
+	e.state = held
 }
 
 // settles predicts the end of deliveries. Those that are not unacked are passed over.
@@ -200,7 +200,7 @@ func (m *model) requeue(e *entry) {
 		m.settle(e, undelivered, broker.Requeued)
 		return
 	}
-	e.state, e.holder, e.redelivered = ready, nil, true
+	e.state, e.redelivered = ready, true
 }
 
 // expire predicts the answers to a request to expire messages.

@@ -80,7 +80,6 @@ type entry struct {
 	failed      int64   // deliveries
 	deaths      []death // newest first
 	state       state
-	holder      *client
 	end         ending
 }
 
@@ -144,7 +143,7 @@ func (m *model) leave(e *entry, end ending) {
 	if end == expired && m.now < e.dueNanos {
 		m.broken("%v expired %d ns early", e, e.dueNanos-m.now)
 	}
-	e.state, e.end, e.holder = gone, end, nil
+	e.state, e.end = gone, end
 	q := e.queue
 	if i := slices.Index(q.entries, e); i >= 0 {
 		q.entries = slices.Delete(q.entries, i, i+1)

@@ -114,6 +114,9 @@ func (w *world) reopen(clean bool) {
 	if !ok {
 		return
 	}
+	if chance(w.rng, 0.5) { // it is some time until it starts again
+		w.jumped.Add(w.rng.Int64N(int64(10 * time.Second)))
+	}
 	w.model.revive(kept, w.now())
 	for _, c := range w.clients {
 		c.consumers, c.unacked = nil, nil
@@ -225,7 +228,7 @@ func (m *model) revive(kept durable, nowNanos int64) {
 	for i := range kept {
 		e := kept[i].entry
 		q := e.queue
-		e.state, e.end, e.holder, e.redelivered, e.tracked, e.failed = ready, "", nil, true, false, 0
+		e.state, e.end, e.redelivered, e.tracked, e.failed = ready, "", true, false, 0
 		q.insert(&e)
 		p := e.seq.Priority()
 		q.last[p] = max(q.last[p], uint64(e.seq)&(1<<56-1))

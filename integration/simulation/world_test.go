@@ -176,8 +176,16 @@ func (w *world) report(whole bool) string {
 	if n := len(lines) - historyShown; n > 0 && !whole {
 		lines = append([]string{fmt.Sprintf("... %d lines before", n)}, lines[n:]...)
 	}
-	return fmt.Sprintf("%v\n%s\nwrong: %s\nreplay: SIMULATION_SEED=%d go test ./integration/simulation -run TestSimulation",
-		&w.plan, strings.Join(lines, "\n"), w.failure, w.plan.seed)
+	report := fmt.Sprintf("%v\n%s\n", &w.plan, strings.Join(lines, "\n"))
+	if w.failure == "" {
+		return report
+	}
+	again := ""
+	if w.plan.monitored {
+		again = " -count 50 (monitors are not ordered by the seed: it may take several tries)"
+	}
+	return fmt.Sprintf("%swrong: %s\nreplay: SIMULATION_SEED=%d go test ./integration/simulation -run TestSimulation%s",
+		report, w.failure, w.plan.seed, again)
 }
 
 // settleDown lets everybody else do what there is to do at this instant.
