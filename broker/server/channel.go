@@ -59,9 +59,8 @@ func (ch *channel) whileClosing(f amqp.Frame) error {
 	switch id, _ := amqp.PeekMethod(f.Payload); id {
 	case amqp.ChannelCloseOkID:
 		ch.conn.drop(ch)
-	case amqp.ChannelCloseID:
+	case amqp.ChannelCloseID: // both sides close at once; the client's close-ok is still to come
 		ch.send(&amqp.ChannelCloseOk{})
-		ch.conn.drop(ch)
 	}
 	return nil
 }
