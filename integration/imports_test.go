@@ -17,9 +17,11 @@ const module = "curfew"
 var rooms = map[string][]string{
 	"broker/amqp":     {},
 	"broker/exchange": {"broker/amqp"},
+	"broker/pattern":  {},
+	"broker/policy":   {"broker/pattern"},
 	"broker/queue":    {},
 	"broker/store":    {},
-	"broker":          {"broker/amqp", "broker/exchange", "broker/queue", "broker/store"},
+	"broker":          {"broker/amqp", "broker/exchange", "broker/policy", "broker/queue", "broker/store"},
 	"broker/server":   {"broker", "broker/amqp", "broker/queue"}, // of the queue only the identity of a message
 
 	"scheduler":            {},
