@@ -14,12 +14,17 @@ const MaxTTLMillis = 315_360_000_000
 
 // settings are a queue's arguments, understood.
 type settings struct {
+	kind          QueueType
 	ttlMillis     int64 // x-message-ttl; <0 none
 	expiresMillis int64 // x-expires; 0 none
 	deadLetter    bool  // x-dead-letter-exchange is set
 	dlx           string
 	dlk           string // x-dead-letter-routing-key
 	ownKey        bool   // dlk is set
+	atLeastOnce   bool   // a dead letter stays until all its targets have it
+	singleActive  bool   // x-single-active-consumer
+	timeoutMillis int64  // x-consumer-timeout; 0 not set
+	lockMillis    int64  // x-lock-duration; 0 none
 	core          queue.Options
 }
 
@@ -28,36 +33,39 @@ type settings struct {
 func (s *settings) limited() bool { return s.core.MaxLength >= 0 || s.core.MaxBytes >= 0 }
 
 // parseSettings checks the arguments of queue.declare. label names the queue in
-// error texts, which are RabbitMQ's: 406 on the channel.
+// error texts, which are RabbitMQ's: 406 on the channel. The first mistake counts,
+// in RabbitMQ's order.
 func (vh *VHost) parseSettings(label string, args amqp.Table) (settings, error) {
 	p := argParser{vh: vh, label: label, args: args}
-	s := settings{
-		ttlMillis:     p.integer("x-message-ttl", -1, 0, MaxTTLMillis),
-		expiresMillis: p.integer("x-expires", 0, 1, MaxTTLMillis),
-		core: queue.Options{
-			MaxLength:     p.integer("x-max-length", -1, 0, 1<<62),
-			MaxBytes:      p.integer("x-max-length-bytes", -1, 0, 1<<62),
-			Priorities:    uint8(p.integer("x-max-priority", 0, 0, 255)),
-			DeliveryLimit: p.integer("x-delivery-limit", -1, 0, 1<<62),
-		},
-	}
+	var s settings
 	s.dlx, s.deadLetter = p.exchange("x-dead-letter-exchange")
-	s.dlk, s.ownKey = p.name("x-dead-letter-routing-key")
-	if s.ownKey && !s.deadLetter && p.err == nil {
+	s.kind = p.queueType()
+	s.expiresMillis = p.integer("x-expires", 0, 1, MaxTTLMillis)
+	s.ttlMillis = p.integer("x-message-ttl", -1, 0, MaxTTLMillis)
+	if s.dlk, s.ownKey = p.name("x-dead-letter-routing-key"); s.ownKey && !s.deadLetter {
 		p.fail("x-dead-letter-routing-key", "routing_key_but_no_dlx_defined")
 	}
-	if single, _ := args["x-single-active-consumer"].(bool); single {
-		p.fail("x-single-active-consumer", "not_implemented") // better than several at once
+	if s.kind == Quorum {
+		s.atLeastOnce = p.strategy()
 	}
-	s.core.Overflow = p.overflow()
-	p.queueType()
+	s.core = queue.Options{
+		MaxLength:     p.integer("x-max-length", -1, 0, 1<<62),
+		MaxBytes:      p.integer("x-max-length-bytes", -1, 0, 1<<62),
+		DeliveryLimit: -1,
+	}
+	if s.kind == Classic {
+		s.core.Priorities = p.priorities()
+	} else {
+		s.core.DeliveryLimit = p.deliveryLimit()
+	}
+	s.core.Overflow = p.overflow(s.kind)
+	p.ignored(s.kind)
+	s.singleActive = p.bool("x-single-active-consumer")
+	s.timeoutMillis = p.integer("x-consumer-timeout", 0, 1, MaxTTLMillis)
+	s.lockMillis = p.integer("x-lock-duration", 0, 1, MaxTTLMillis)
+	p.onlyTaken(s.kind)
+	s.atLeastOnce = s.atLeastOnce && s.deadLetter && s.core.Overflow == queue.RejectPublish
 	return s, p.err
-}
-
-// comparedArgs are the arguments a redeclare must repeat.
-var comparedArgs = []string{
-	"x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key",
-	"x-max-length", "x-max-length-bytes", "x-max-priority", "x-overflow", "x-queue-type", "x-delivery-limit",
 }
 
 // argParser reads arguments until the first that is wrong.
@@ -132,29 +140,29 @@ func (p *argParser) exchange(name string) (string, bool) {
 	return p.fits(name, s), ok
 }
 
-func (p *argParser) overflow() queue.Overflow {
+// overflow reads x-overflow. A quorum queue takes reject-publish-dlx for the
+// default, as RabbitMQ does.
+func (p *argParser) overflow(t QueueType) queue.Overflow {
 	mode, ok := p.text("x-overflow")
-	if !ok {
+	switch {
+	case !ok || mode == "drop-head":
 		return queue.DropHead
-	}
-	switch mode {
-	case "drop-head":
-		return queue.DropHead
-	case "reject-publish":
+	case mode == "reject-publish":
 		return queue.RejectPublish
-	case "reject-publish-dlx":
+	case mode != "reject-publish-dlx":
+		p.fail("x-overflow", "invalid_overflow")
+	case t == Classic:
 		return queue.RejectPublishDLX
 	}
-	p.fail("x-overflow", "invalid_overflow")
 	return queue.DropHead
 }
 
-// queueType accepts the types whose queues this broker can stand in for: its
-// queues keep order and place on requeue whatever the type is called.
-func (p *argParser) queueType() {
-	if t, ok := p.text("x-queue-type"); ok && t != "classic" && t != "quorum" {
-		p.fail("x-queue-type", "{unknown_queue_type,<<\""+t+"\">>}")
+func (p *argParser) priorities() uint8 {
+	n := p.integer("x-max-priority", 0, 0, 1<<62)
+	if n > 255 {
+		p.fail("x-max-priority", fmt.Sprintf("{max_value_exceeded,%d}", n))
 	}
+	return uint8(n)
 }
 
 func (vh *VHost) badArg(name, label, reason string) error {
@@ -170,6 +178,9 @@ func equalArgs(label string, received, current amqp.Table, names []string) error
 		if hasR == hasC && (!hasR || exchange.ArgsEqual(amqp.Table{name: r}, amqp.Table{name: c})) {
 			continue
 		}
+		if name == "x-queue-type" && typeOrClassic(r) == typeOrClassic(c) {
+			continue
+		}
 		if hasR && hasC {
 			return inequivalent(name, label, valueText(r), valueText(c))
 		}
@@ -177,6 +188,14 @@ func equalArgs(label string, received, current amqp.Table, names []string) error
 			name, label, presenceText(r, hasR), presenceText(c, hasC))
 	}
 	return nil
+}
+
+// typeOrClassic: no type is the type classic.
+func typeOrClassic(v any) any {
+	if v == nil {
+		return Classic.String()
+	}
+	return v
 }
 
 func inequivalent(name, label, received, current string) error {

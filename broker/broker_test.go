@@ -47,6 +47,13 @@ func (x *bench) queue(name string, args amqp.Table) *broker.Queue {
 	return q
 }
 
+func (x *bench) quorum(name string, args amqp.Table) *broker.Queue {
+	args["x-queue-type"] = "quorum"
+	q, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true, Args: args})
+	require.NoError(x.t, err)
+	return q
+}
+
 // publish sends body to exchange with key; expiration "" is none.
 func (x *bench) publish(exchange, key, body, expiration string, headers amqp.Table) {
 	x.t.Helper()

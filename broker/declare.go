@@ -31,6 +31,9 @@ var (
 // Declaring counts as use for x-expires. Errors: 403 reserved name, 405
 // another's exclusive queue, 406 wrong or inequivalent argument.
 func (vh *VHost) DeclareQueue(owner Owner, name string, d QueueDeclare) (*Queue, error) {
+	if err := checkNamed(name, d.Args); err != nil {
+		return nil, err
+	}
 	if name == "" {
 		name = generatedName()
 	} else if q, err := vh.QueueFor(owner, name); err == nil {
@@ -60,6 +63,9 @@ var errTaken = errors.New("broker: queue exists")
 // makeQueue makes a queue that is not there yet.
 func (vh *VHost) makeQueue(id uint64, owner Owner, name string, d QueueDeclare) (*Queue, error) {
 	set, err := vh.parseSettings(vh.queueLabel(name), d.Args)
+	if err == nil {
+		err = set.kind.checkProperties(vh.queueLabel(name), d)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -85,15 +91,18 @@ func code(err error) uint16 {
 // redeclare checks that d describes the queue as it is.
 func (q *Queue) redeclare(d QueueDeclare) error {
 	label, cur := q.label(), q.declared
+	if d.Exclusive != cur.Exclusive {
+		return q.locked()
+	}
 	for _, p := range []struct {
 		name          string
 		received, has bool
-	}{{"durable", d.Durable, cur.Durable}, {"exclusive", d.Exclusive, cur.Exclusive}, {"auto_delete", d.AutoDelete, cur.AutoDelete}} {
+	}{{"durable", d.Durable && !d.Exclusive, q.durable()}, {"auto_delete", d.AutoDelete, cur.AutoDelete}} {
 		if p.received != p.has {
 			return inequivalent(p.name, label, boolText(p.received), boolText(p.has))
 		}
 	}
-	if err := equalArgs(label, d.Args, cur.Args, comparedArgs); err != nil {
+	if err := equalArgs(label, d.Args, cur.Args, q.set.kind.comparedArgs()); err != nil {
 		return err
 	}
 	if !q.Touch() {

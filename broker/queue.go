@@ -55,6 +55,11 @@ func (q *Queue) checkOwner(owner Owner) error {
 	if !q.declared.Exclusive || q.owner == owner {
 		return nil
 	}
+	return q.locked()
+}
+
+// locked is RabbitMQ's refusal to whom the queue does not belong.
+func (q *Queue) locked() error {
 	return amqp.NewException(amqp.ResourceLocked, 0, 0,
 		"cannot obtain exclusive access to locked %s. It could be originally declared on another connection or the exclusive property value does not match that of the original declaration.",
 		q.label())

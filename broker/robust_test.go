@@ -102,7 +102,7 @@ func TestDeadlineCountsFromEnteringTheQueue(t *testing.T) {
 
 func TestDeliveryLimit(t *testing.T) {
 	x := newBench(t, broker.Options{})
-	q := x.queue("q", amqp.Table{"x-delivery-limit": int32(1), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
+	q := x.quorum("q", amqp.Table{"x-delivery-limit": int32(1), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 	dlq := x.queue("dlq", nil)
 	x.publish("", "q", "poison", "", nil)
 	for range 2 {

@@ -31,14 +31,14 @@ func TestConformance(t *testing.T) {
 		{"curfew", startCurfew(t).url},
 		{"rabbitmq", startRabbitMQ(t)},
 	}
-	for _, v := range slices.Concat(ttlVectors, deadLetterVectors, errorVectors) {
+	for _, v := range slices.Concat(ttlVectors, deadLetterVectors, errorVectors, argumentVectors(), typeVectors) {
 		for _, b := range brokers {
 			t.Run(v.name+"/"+b.name, func(t *testing.T) {
 				want := v.want
 				if b.name == "rabbitmq" && v.rabbitmq != "" {
 					want = v.rabbitmq
 				}
-				s := &session{t: t, url: b.url, conn: dial(t, b.url), name: strings.ReplaceAll(v.name, " ", "-")}
+				s := &session{t: t, url: b.url, conn: dial(t, b.url), name: dashed(v.name)}
 				if got := v.ask(s); got != want {
 					t.Errorf("\n got %s\nwant %s", got, want)
 				}
@@ -46,6 +46,8 @@ func TestConformance(t *testing.T) {
 		}
 	}
 }
+
+func dashed(name string) string { return strings.ReplaceAll(name, " ", "-") }
 
 // session is one question's own connection and queue name; the name is the same on each broker, as error texts carry it.
 type session struct {

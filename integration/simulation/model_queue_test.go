@@ -9,6 +9,7 @@ import (
 // settings are what a queue is declared with.
 type settings struct {
 	durable, autoDelete, exclusive bool
+	quorum                         bool
 
 	ttlMillis, maxLength, maxBytes int64 // <0: none
 	deliveryLimit                  int64 // <0: none
@@ -41,7 +42,10 @@ func (s *settings) declare() broker.QueueDeclare {
 	number("x-message-ttl", s.ttlMillis)
 	number("x-max-length", s.maxLength)
 	number("x-max-length-bytes", s.maxBytes)
-	number("x-delivery-limit", s.deliveryLimit)
+	if s.quorum {
+		args["x-queue-type"] = "quorum"
+		args["x-delivery-limit"] = s.deliveryLimit
+	}
 	if s.expiresMillis > 0 {
 		args["x-expires"] = s.expiresMillis
 	}

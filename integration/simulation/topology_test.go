@@ -153,8 +153,8 @@ func (w *world) randomSettings(name string) settings {
 	if chance(rng, 0.25) {
 		s.priorities = uint8(1 + rng.IntN(4))
 	}
-	if chance(rng, 0.2) {
-		s.deliveryLimit = rng.Int64N(3)
+	if chance(rng, 0.25) {
+		w.randomQuorum(&s)
 	}
 	if chance(rng, 0.15) && !w.plan.monitored {
 		s.expiresMillis = 1 + rng.Int64N(4000)
@@ -163,6 +163,16 @@ func (w *world) randomSettings(name string) settings {
 		w.randomDeadLettering(&s)
 	}
 	return s
+}
+
+// randomQuorum makes it a quorum queue, which is durable, nobody's own, without
+// priorities, and has a limit of deliveries.
+func (w *world) randomQuorum(s *settings) {
+	s.quorum, s.durable, s.autoDelete, s.exclusive, s.priorities = true, true, false, false, 0
+	s.deliveryLimit = w.rng.Int64N(4) - 1
+	if s.overflow == "reject-publish-dlx" {
+		s.overflow = "drop-head"
+	}
 }
 
 // randomDeadLettering draws where dead letters go: to a queue that may be missing,
