@@ -140,6 +140,12 @@ func (p *Publisher) Flush(refused []int) []int {
 	return slices.Compact(refused)
 }
 
+// Discard gives up what was added since the last Flush.
+func (p *Publisher) Discard() {
+	p.count = 0
+	p.batch.discard(p.vh.b.store)
+}
+
 // batch gathers items per queue, so that each queue is locked once.
 type batch struct {
 	lanes []lane
@@ -203,7 +209,30 @@ func (b *batch) flush(s *step) {
 	for i := range b.lanes[:b.used] {
 		l := &b.lanes[i]
 		l.q.publish(s, l.items)
-		l.q, l.items = nil, l.items[:0]
+	}
+	b.reset()
+}
+
+// discard gives back the references that the items hold to the store.
+func (b *batch) discard(s *store.Store) {
+	for i := range b.lanes[:b.used] {
+		for j := range b.lanes[i].items {
+			s.Release(store.Pos(b.lanes[i].items[j].message.Pos))
+		}
+	}
+	b.reset()
+}
+
+// batchKeep bounds the room for items that an emptied lane keeps: a transaction
+// may have needed much.
+const batchKeep = 1 << 12
+
+func (b *batch) reset() {
+	for i := range b.lanes[:b.used] {
+		l := &b.lanes[i]
+		if l.q, l.items = nil, l.items[:0]; cap(l.items) > batchKeep {
+			l.items = nil
+		}
 	}
 	b.used, b.last = 0, 0
 	clear(b.index)

@@ -22,10 +22,11 @@ type channel struct {
 	published uint64 // publishes since confirm.select: the tag of the last
 	confirmed uint64 // how far confirms were asked of the broker
 	refused   []int
-	tags      int    // consumer tags made up so far
-	ending    []held // scratch of settle
-	dirty     bool   // stands in conn.dirty
-	closing   bool   // channel.close is sent; everything but close-ok is ignored
+	tags      int          // consumer tags made up so far
+	ending    []held       // scratch of settle
+	dirty     bool         // stands in conn.dirty
+	closing   bool         // channel.close is sent; everything but close-ok is ignored
+	tx        *transaction // nil: the channel is not transactional
 
 	mu        sync.Mutex
 	consumers map[string]*consumer
@@ -33,6 +34,8 @@ type channel struct {
 	limit     int // unacked deliveries over all consumers; 0 none (basic.qos global)
 	inFlight  int // unacked deliveries of consumers; what get took does not count
 	closed    bool
+
+	committing bool // tx.commit is not answered yet
 }
 
 func newChannel(c *connection, id uint16) *channel {
@@ -72,6 +75,11 @@ func (ch *channel) method(payload []byte) error {
 	id, err := amqp.PeekMethod(payload)
 	if err != nil {
 		return err
+	}
+	if ch.tx != nil && id != amqp.ChannelCloseID {
+		if err := ch.checkCommitted(); err != nil {
+			return amqp.Answering(err, id)
+		}
 	}
 	switch id {
 	case amqp.BasicPublishID:
@@ -154,6 +162,12 @@ func (ch *channel) handle(m amqp.Method) error {
 		return ch.recover(m.Requeue, false)
 	case *amqp.ConfirmSelect:
 		return ch.confirmSelect(m)
+	case *amqp.TxSelect:
+		return ch.txSelect()
+	case *amqp.TxCommit:
+		return ch.commit()
+	case *amqp.TxRollback:
+		return ch.txRollback()
 	}
 	return amqp.NewException(amqp.NotImplemented, 0, 0, "method %s", m.ID())
 }
@@ -190,6 +204,7 @@ func (ch *channel) closeWith(e *amqp.Exception) {
 // repeat.
 func (ch *channel) close() {
 	ch.conn.flush()
+	ch.rollback()
 	ch.conn.assembling -= ch.content.drop()
 	ch.mu.Lock()
 	ch.closed = true

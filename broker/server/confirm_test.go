@@ -35,3 +35,11 @@ func TestClosedChannelIsNotConfirmedAnything(t *testing.T) {
 	ch.confirmRange(1, 9, nil)
 	assert.Empty(t, ch.conn.out.buf, "its number may be in use again")
 }
+
+func TestNothingMayComeWhileCommitting(t *testing.T) {
+	ch := &channel{id: 7, tx: &transaction{}, committing: true}
+	payload := amqp.AppendMethod(nil, 7, &amqp.TxCommit{})
+	err := ch.method(payload[7 : len(payload)-1])
+	assert.EqualError(t, err, amqp.Answering(amqp.NewException(amqp.ChannelError, 0, 0,
+		"unexpected command while processing 'tx.commit'"), amqp.TxCommitID).Error())
+}

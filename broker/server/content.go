@@ -127,9 +127,11 @@ func (ch *channel) publish(properties, body []byte) error {
 	p := &ch.content
 	p.stage = contentNone
 	ch.conn.published = true
-	routed, err := ch.addWhenRoom(&broker.Publication{
-		Exchange: p.exchange, RoutingKey: p.routingKey, Properties: properties, Body: body,
-	})
+	m := broker.Publication{Exchange: p.exchange, RoutingKey: p.routingKey, Properties: properties, Body: body}
+	if ch.tx != nil {
+		return ch.publishLater(&m)
+	}
+	routed, err := ch.addWhenRoom(&m)
 	if err != nil {
 		return err
 	}
@@ -141,17 +143,17 @@ func (ch *channel) publish(properties, body []byte) error {
 		ch.conn.dirty = append(ch.conn.dirty, ch)
 	}
 	if !routed && p.mandatory {
-		ch.giveBack(properties, body)
+		ch.giveBack(p.exchange, p.routingKey, properties, body)
 	}
 	return nil
 }
 
 // giveBack sends basic.return; a confirm comes after it.
-func (ch *channel) giveBack(properties, body []byte) {
+func (ch *channel) giveBack(exchange, routingKey, properties, body []byte) {
 	o := &ch.conn.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.buf = amqp.AppendReturn(o.buf, ch.id, amqp.NoRoute, "NO_ROUTE", ch.content.exchange, ch.content.routingKey)
+	o.buf = amqp.AppendReturn(o.buf, ch.id, amqp.NoRoute, "NO_ROUTE", exchange, routingKey)
 	o.buf = amqp.AppendContent(o.buf, ch.id, properties, body, ch.conn.frameMax)
 	o.flush()
 }
@@ -205,6 +207,9 @@ func (ch *channel) confirmRange(first, last uint64, refused []uint64) {
 }
 
 func (ch *channel) confirmSelect(m *amqp.ConfirmSelect) error {
+	if ch.tx != nil {
+		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot switch from tx to confirm mode")
+	}
 	ch.confirm = true
 	return ch.reply(m.NoWait, &amqp.ConfirmSelectOk{})
 }

@@ -28,6 +28,8 @@
 //   - A full outbox (512 KiB) stops deliveries to the connection, its consumers
 //     wait and are woken by the writer; at 4 MiB nothing more is read from it; a
 //     client that takes nothing for 30 s is cut off.
+//   - An open transaction holds 65,536 publishes and 256 MiB at most; a publish above
+//     is answered with 406.
 //
 // # Errors
 //

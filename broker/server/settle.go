@@ -38,10 +38,13 @@ func (s *settling) flush() {
 // settle ends the delivery of a tag, or with multiple of all up to it (0: all).
 // It takes effect at the connection's next flush.
 func (ch *channel) settle(how broker.Settlement, tag uint64, multiple bool, id amqp.MethodID) error {
+	if ch.tx != nil {
+		return ch.settleLater(how, tag, multiple, id)
+	}
 	ch.mu.Lock()
 	if !ch.takeHeld(tag, multiple) {
 		ch.mu.Unlock()
-		return amqp.NewException(amqp.PreconditionFailed, id.Class(), id.Method(), "unknown delivery tag %d", tag)
+		return unknownTag(tag, id)
 	}
 	waiting := ch.starved()
 	ch.mu.Unlock()
@@ -55,6 +58,10 @@ func (ch *channel) settle(how broker.Settlement, tag uint64, multiple bool, id a
 	return nil
 }
 
+func unknownTag(tag uint64, id amqp.MethodID) error {
+	return amqp.NewException(amqp.PreconditionFailed, id.Class(), id.Method(), "unknown delivery tag %d", tag)
+}
+
 // takeHeld moves the deliveries that a settlement names to ch.ending and gives
 // their consumers the credit back; false if it names none. Called with mu held.
 func (ch *channel) takeHeld(tag uint64, multiple bool) bool {
@@ -65,12 +72,18 @@ func (ch *channel) takeHeld(tag uint64, multiple bool) bool {
 		ch.ending = append(ch.ending, h)
 	}
 	for _, h := range ch.ending {
-		if h.c != nil {
-			h.c.inFlight--
-			ch.inFlight--
-		}
+		ch.giveCredit(h)
 	}
 	return len(ch.ending) > 0 || multiple && tag == 0
+}
+
+// giveCredit counts a delivery that ends against no prefetch any more. Called
+// with mu held.
+func (ch *channel) giveCredit(h held) {
+	if h.c != nil {
+		h.c.inFlight--
+		ch.inFlight--
+	}
 }
 
 // returnUnacked gives back all that the channel holds, in order.

@@ -132,6 +132,41 @@ func (u *unacked) takeUpTo(tag uint64, out []held) []held {
 	return out
 }
 
+// tagsUpTo lists the tags of the deliveries up to a tag, in order; 0 stands for
+// all there are. A tag not given yet names none.
+func (u *unacked) tagsUpTo(tag uint64) (tags []uint64) {
+	if tag > u.next {
+		return nil
+	}
+	if tag == 0 {
+		tag = u.next
+	}
+	for _, t := range slices.Sorted(maps.Keys(u.old)) {
+		if t <= tag {
+			tags = append(tags, t)
+		}
+	}
+	for t := u.first + 1; t <= tag; t++ {
+		if u.slot(t).q != nil {
+			tags = append(tags, t)
+		}
+	}
+	return tags
+}
+
+// putBack holds a delivery again that take gave out, under its old tag.
+func (u *unacked) putBack(tag uint64, h held) {
+	u.count++
+	if tag > u.first {
+		*u.slot(tag) = h
+		return
+	}
+	if u.old == nil {
+		u.old = map[uint64]held{}
+	}
+	u.old[tag] = h
+}
+
 // settle moves first past what is settled, and lets a large empty ring go.
 func (u *unacked) settle() {
 	for u.first < u.next && u.slot(u.first+1).q == nil {

@@ -38,6 +38,10 @@ func TestUnackedIsAMapByTag(t *testing.T) {
 				assert.Equal(t, held, ok)
 				assert.Equal(t, want, h.seq)
 				delete(model, tag)
+				if ok && step == 6 { // a rollback
+					u.putBack(tag, h)
+					model[tag] = want
+				}
 			default:
 				tag := rapid.Uint64Range(0, next+1).Draw(t, "up to")
 				var want []queue.Seq
@@ -47,6 +51,7 @@ func TestUnackedIsAMapByTag(t *testing.T) {
 						delete(model, held)
 					}
 				}
+				assert.Len(t, u.tagsUpTo(tag), len(want))
 				var got []queue.Seq
 				for _, h := range u.takeUpTo(tag, nil) {
 					got = append(got, h.seq)

@@ -1,0 +1,191 @@
+package server
+
+import (
+	"curfew/broker"
+	"curfew/broker/amqp"
+)
+
+const (
+	// maxTxPublishes and maxTxBytes bound what one channel may publish before it
+	// commits: the store holds it, and nobody may consume it. A publish above is
+	// refused with 406, which closes the channel and so rolls back.
+	maxTxPublishes = 1 << 16
+	maxTxBytes     = 256 << 20
+)
+
+// transaction is what a channel in transaction mode has done since its last
+// commit (AMQP 0-9-1 tx; RabbitMQ: AMQP Semantics). Publishes are checked, routed
+// and copied into the store as they come, and wait in the channel's publisher;
+// settlements wait here, their deliveries still counting against prefetch. Its
+// bounds are those above and, for settlements, what the channel held unacked.
+//
+// A commit enters the publishes, one lock for each queue, then settles. As with
+// RabbitMQ it is not atomic over several queues, nor over a crash in the middle:
+// a prefix of it is found then.
+type transaction struct {
+	publishes int
+	bytes     int
+	returns   []unrouted
+	settled   []laterSettled
+}
+
+// unrouted is a mandatory publish without a queue, to be returned at the commit.
+type unrouted struct {
+	exchange, routingKey, properties, body []byte
+}
+
+// laterSettled is a delivery that ends at the commit, and its tag, under which it
+// stands again after a rollback.
+type laterSettled struct {
+	how broker.Settlement
+	tag uint64
+	h   held
+}
+
+func (ch *channel) txSelect() error {
+	if ch.confirm {
+		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot switch from confirm to tx mode")
+	}
+	if ch.tx == nil {
+		ch.tx = &transaction{}
+	}
+	ch.send(&amqp.TxSelectOk{})
+	return nil
+}
+
+// checkCommitted refuses a method that comes before the answer to tx.commit.
+func (ch *channel) checkCommitted() error {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	if ch.committing {
+		return amqp.NewException(amqp.ChannelError, 0, 0, "unexpected command while processing 'tx.commit'")
+	}
+	return nil
+}
+
+// publishLater adds a publish to the transaction.
+func (ch *channel) publishLater(m *broker.Publication) error {
+	tx := ch.tx
+	tx.publishes++
+	tx.bytes += len(m.Properties) + len(m.Body)
+	if tx.publishes > maxTxPublishes || tx.bytes > maxTxBytes {
+		return amqp.NewException(amqp.PreconditionFailed, amqp.ClassBasic, amqp.BasicPublishID.Method(),
+			"transaction is larger than %d messages or %d bytes; commit more often", maxTxPublishes, maxTxBytes)
+	}
+	routed, err := ch.addWhenRoom(m)
+	if err == nil && !routed && ch.content.mandatory {
+		tx.returns = append(tx.returns, unrouted{
+			exchange: clone(m.Exchange), routingKey: clone(m.RoutingKey), properties: clone(m.Properties), body: clone(m.Body),
+		})
+	}
+	return err
+}
+
+func clone(b []byte) []byte { return append([]byte(nil), b...) }
+
+// settleLater adds settlements to the transaction.
+func (ch *channel) settleLater(how broker.Settlement, tag uint64, multiple bool, id amqp.MethodID) error {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	tags := []uint64{tag}
+	if multiple {
+		tags = ch.unacked.tagsUpTo(tag)
+	}
+	found := multiple && tag == 0
+	for _, t := range tags {
+		if h, ok := ch.unacked.take(t); ok {
+			ch.tx.settled = append(ch.tx.settled, laterSettled{how, t, h})
+			found = true
+		}
+	}
+	if !found {
+		return unknownTag(tag, id)
+	}
+	return nil
+}
+
+// commit lets the transaction take effect and answers when that is as durable as
+// the store promises; with 406 when a full queue refused one of its publishes,
+// the others standing in theirs.
+func (ch *channel) commit() error {
+	tx := ch.tx
+	if tx == nil {
+		return notTransactional()
+	}
+	ch.tx = &transaction{}
+	for i := range tx.returns {
+		r := &tx.returns[i]
+		ch.giveBack(r.exchange, r.routingKey, r.properties, r.body)
+	}
+	ch.refused = ch.publisher.Flush(ch.refused)
+	ch.settleCommitted(tx)
+	if len(ch.refused) > 0 {
+		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "partial tx completion")
+	}
+	ch.mu.Lock()
+	ch.committing = true
+	ch.mu.Unlock()
+	ch.conn.srv.opts.Broker.Commit(func(err error) {
+		if err == nil {
+			ch.committed()
+		}
+	})
+	return nil
+}
+
+// settleCommitted ends the deliveries that the transaction settled.
+func (ch *channel) settleCommitted(tx *transaction) {
+	if len(tx.settled) == 0 {
+		return
+	}
+	ch.mu.Lock()
+	for i := range tx.settled {
+		ch.giveCredit(tx.settled[i].h)
+	}
+	waiting := ch.starved()
+	ch.mu.Unlock()
+	for i := range tx.settled {
+		ch.conn.acks.add(tx.settled[i].how, tx.settled[i].h)
+	}
+	ch.conn.acks.flush()
+	wake(waiting)
+}
+
+// committed answers tx.commit. Called by any goroutine.
+func (ch *channel) committed() {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	ch.committing = false
+	if !ch.closed {
+		ch.send(&amqp.TxCommitOk{})
+	}
+}
+
+// rollback forgets the publishes and holds what was settled as unacked again. It
+// is not delivered anew (AMQP 0-9-1 tx.rollback).
+func (ch *channel) rollback() {
+	tx := ch.tx
+	if tx == nil {
+		return
+	}
+	ch.tx = &transaction{}
+	ch.publisher.Discard()
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	for i := range tx.settled {
+		ch.unacked.putBack(tx.settled[i].tag, tx.settled[i].h)
+	}
+}
+
+func (ch *channel) txRollback() error {
+	if ch.tx == nil {
+		return notTransactional()
+	}
+	ch.rollback()
+	ch.send(&amqp.TxRollbackOk{})
+	return nil
+}
+
+func notTransactional() error {
+	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "channel is not transactional")
+}
