@@ -140,21 +140,12 @@ func (p *argParser) exchange(name string) (string, bool) {
 	return p.fits(name, s), ok
 }
 
-// overflow reads x-overflow. A quorum queue takes reject-publish-dlx for the
-// default, as RabbitMQ does.
 func (p *argParser) overflow(t QueueType) queue.Overflow {
 	mode, ok := p.text("x-overflow")
-	switch {
-	case !ok || mode == "drop-head":
-		return queue.DropHead
-	case mode == "reject-publish":
-		return queue.RejectPublish
-	case mode != "reject-publish-dlx":
+	if ok && mode != "drop-head" && mode != "reject-publish" && mode != "reject-publish-dlx" {
 		p.fail("x-overflow", "invalid_overflow")
-	case t == Classic:
-		return queue.RejectPublishDLX
 	}
-	return queue.DropHead
+	return t.overflow(mode)
 }
 
 func (p *argParser) priorities() uint8 {

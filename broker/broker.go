@@ -74,6 +74,7 @@ type Broker struct {
 	mu     sync.RWMutex
 	vhosts map[string]*VHost
 	byID   map[uint64]*Queue // every live queue by its incarnation
+	global map[string]any    // global parameters: JSON values, not changed in place
 }
 
 // New makes a broker with the virtual host "/" and what the store's directory

@@ -203,7 +203,7 @@ func (q *Queue) settle(s *step, how Settlement, seqs []queue.Seq, wake *Consumer
 	}
 	q.finish(s, Requeued)
 	q.dispatch(s)
-	if q.set.limited() {
+	if q.set().limited() {
 		q.core.Trim(&s.fx)
 	}
 	q.finish(s, Lazy)

@@ -13,6 +13,7 @@ import (
 // to the store.
 type deadLetter struct {
 	from    *Queue
+	set     *settings // of from when it left
 	settled queue.Settled
 	path    Path // of an expiry
 	queued  bool // it stood in from; else a full queue refused it
@@ -77,15 +78,15 @@ func (s *step) inter(d *deadLetter, at int) {
 		p = amqp.Properties{}
 	}
 	died := d.settled.Flags&queue.Died != 0
-	keys := deadLetterKeys(q, src.RoutingKey, &p)
+	keys := d.set.deadLetterKeys(src.RoutingKey, &p)
 	deaths := recordDeath(&p, death{
 		queue: q.name, reason: reasonName(d.settled.Reason), at: s.now / 1000,
 		exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, p.Headers),
 	}, died)
-	targets, routed := s.targets(q, keys)
+	targets, routed := s.targets(d, keys)
 	if cut := withoutCycles(targets, deaths); len(cut) < len(targets) {
 		counters.cycles.Add(uint64(len(targets) - len(cut)))
-		q.tellCycle()
+		q.tellCycle(d.set)
 		targets = cut
 	}
 	if !routed && !cycles(UndeliverableQueue, deaths) {
@@ -113,7 +114,7 @@ func (s *step) send(d *deadLetter, at int, targets []*Queue, key string, body []
 		persistent = queue.Durable
 	}
 	g.props = p.Append(g.props[:0])
-	m := store.Message{Exchange: []byte(d.from.set.dlx), RoutingKey: []byte(key), Properties: g.props, Body: body}
+	m := store.Message{Exchange: []byte(d.set.dlx), RoutingKey: []byte(key), Properties: g.props, Body: body}
 	pos, err := s.b.store.PutMoved(m, durable && persistent != 0, 1+len(targets))
 	if err != nil {
 		// Not even the reserve has room. The dead letter goes on in memory, and its
@@ -161,11 +162,11 @@ func (s *step) settleMove(d *deadLetter, m *move) {
 
 // targets routes a dead letter by each of its keys. routed is false when the
 // exchange is missing or leads nowhere.
-func (s *step) targets(q *Queue, keys []string) (targets []*Queue, routed bool) {
+func (s *step) targets(d *deadLetter, keys []string) (targets []*Queue, routed bool) {
 	g := &s.grave
 	g.targets = g.targets[:0]
 	for _, key := range keys {
-		found, err := g.routes.find(q.vh, []byte(q.set.dlx), []byte(key), true, nil)
+		found, err := g.routes.find(d.from.vh, []byte(d.set.dlx), []byte(key), true, nil)
 		if err != nil {
 			return nil, false
 		}
@@ -204,9 +205,9 @@ func (s *step) park(d *deadLetter) []*Queue {
 }
 
 // tellCycle logs the queue's first cycle.
-func (q *Queue) tellCycle() {
+func (q *Queue) tellCycle(set *settings) {
 	if !q.cycleTold.Swap(true) {
 		q.vh.b.log.Warn("dead-letter cycle without a rejection: messages that come back to a queue they died in are dropped",
-			zap.String("vhost", q.vh.name), zap.String("queue", q.name), zap.String("dead_letter_exchange", q.set.dlx))
+			zap.String("vhost", q.vh.name), zap.String("queue", q.name), zap.String("dead_letter_exchange", set.dlx))
 	}
 }

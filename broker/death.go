@@ -70,11 +70,11 @@ func (d *death) mark(headers amqp.Table, prefix string) {
 	headers[prefix+"queue"], headers[prefix+"reason"], headers[prefix+"exchange"] = d.queue, d.reason, d.exchange
 }
 
-// deadLetterKeys are the keys a dead letter of q is routed by: the queue's own,
-// or all the message was published with. Never empty.
-func deadLetterKeys(q *Queue, key []byte, p *amqp.Properties) []string {
-	if q.set.ownKey {
-		return []string{q.set.dlk}
+// deadLetterKeys are the keys a queue's dead letter is routed by: the queue's
+// own, or all the message was published with. Never empty.
+func (set *settings) deadLetterKeys(key []byte, p *amqp.Properties) []string {
+	if set.ownKey {
+		return []string{set.dlk}
 	}
 	keys := append([]string{string(key)}, keyList(p.Headers["CC"])...)
 	return append(keys, keyList(p.Headers["BCC"])...)

@@ -69,7 +69,8 @@ func (vh *VHost) makeQueue(id uint64, owner Owner, name string, d QueueDeclare) 
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{vh: vh, id: id, name: name, declared: d, set: set, core: queue.New(set.core), idleIndex: notTimed}
+	q := &Queue{vh: vh, id: id, name: name, declared: d, asked: set, core: queue.New(set.core), idleIndex: notTimed}
+	q.settings.Store(&q.asked)
 	if d.Exclusive {
 		q.owner = owner
 	}
@@ -102,7 +103,7 @@ func (q *Queue) redeclare(d QueueDeclare) error {
 			return inequivalent(p.name, label, boolText(p.received), boolText(p.has))
 		}
 	}
-	if err := equalArgs(label, d.Args, cur.Args, q.set.kind.comparedArgs()); err != nil {
+	if err := equalArgs(label, d.Args, cur.Args, q.asked.kind.comparedArgs()); err != nil {
 		return err
 	}
 	if !q.Touch() {
@@ -126,6 +127,7 @@ func (vh *VHost) addQueue(q *Queue) error {
 			return errTaken
 		}
 		vh.queues[q.name] = q
+		q.govern(vh.policiesFor(q.class(), q.name))
 		if q.owner != nil {
 			if vh.owned[q.owner] == nil {
 				vh.owned[q.owner] = map[*Queue]struct{}{}

@@ -13,6 +13,7 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/exchange"
+	"curfew/broker/policy"
 )
 
 // definitionsVersion is the version of the saved form; another is refused.
@@ -26,6 +27,8 @@ type definitions struct {
 	Exchanges []exchangeDefinition `json:"exchanges"`
 	Queues    []queueDefinition    `json:"queues"`
 	Bindings  []bindingDefinition  `json:"bindings"`
+	Policies  []policyDefinition   `json:"policies,omitempty"`
+	Global    policy.Definition    `json:"global_parameters,omitempty"`
 }
 
 type exchangeDefinition struct {
@@ -52,6 +55,19 @@ type bindingDefinition struct {
 	ToExchange  bool      `json:"to_exchange,omitempty"`
 	RoutingKey  string    `json:"routing_key"`
 	Args        savedArgs `json:"arguments,omitempty"`
+}
+
+type policyDefinition struct {
+	VHost    string `json:"vhost"`
+	Operator bool   `json:"operator,omitempty"`
+	policy.Policy
+}
+
+func (p *policyDefinition) kind() policy.Kind {
+	if p.Operator {
+		return policy.Operator
+	}
+	return policy.User
 }
 
 // savedArgs are arguments as AMQP writes them, in base64, so that every type
@@ -129,6 +145,7 @@ func (b *Broker) definitions() *definitions {
 		vh.define(d)
 		vh.mu.RUnlock()
 	}
+	d.Global = b.GlobalParameters()
 	d.sort()
 	return d
 }
@@ -150,6 +167,9 @@ func (d *definitions) sort() {
 		return cmp.Or(strings.Compare(a.VHost, b.VHost), strings.Compare(a.Source, b.Source), strings.Compare(a.Destination, b.Destination),
 			strings.Compare(a.RoutingKey, b.RoutingKey), bytes.Compare(a.Args, b.Args))
 	})
+	slices.SortFunc(d.Policies, func(a, b policyDefinition) int {
+		return cmp.Or(strings.Compare(a.VHost, b.VHost), strings.Compare(a.Name, b.Name), cmp.Compare(a.kind(), b.kind()))
+	})
 }
 
 func (vh *VHost) define(d *definitions) {
@@ -167,6 +187,11 @@ func (vh *VHost) define(d *definitions) {
 				}
 				return true
 			})
+		}
+	}
+	for k := range vh.policies {
+		for _, p := range vh.policies[k] {
+			d.Policies = append(d.Policies, policyDefinition{VHost: vh.name, Operator: policy.Kind(k) == policy.Operator, Policy: *p})
 		}
 	}
 	for name, q := range vh.queues {

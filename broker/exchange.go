@@ -5,6 +5,7 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/exchange"
+	"curfew/broker/policy"
 )
 
 // predeclared are the exchanges every virtual host has (AMQP 0-9-1 §3.1.3).
@@ -32,6 +33,7 @@ type Exchange struct {
 	router    exchange.Router[destination]
 	sources   map[*Exchange]int // exchanges bound to this one, with how often
 	hadBound  bool              // something was bound once: auto-delete may act
+	policies  applied
 }
 
 // ExchangeDeclare is what exchange.declare carries besides the name.
@@ -47,7 +49,7 @@ func newExchange(name string, kind exchange.Kind, d ExchangeDeclare) *Exchange {
 		name: name, kind: kind, declared: d,
 		router: exchange.New[destination](kind), sources: map[*Exchange]int{},
 	}
-	x.alternate, _ = d.Args["alternate-exchange"].(string)
+	x.govern(applied{})
 	return x
 }
 
@@ -73,6 +75,7 @@ func (vh *VHost) DeclareExchange(name string, d ExchangeDeclare) error {
 			return amqp.NewException(amqp.AccessRefused, 0, 0, "exchange name '%s' contains reserved prefix 'amq.*'", name)
 		}
 		vh.exchanges[name] = newExchange(name, kind, d)
+		vh.exchanges[name].govern(vh.policiesFor(policy.Exchange, name))
 		vh.changed(d.Durable)
 		return nil
 	})

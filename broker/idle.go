@@ -11,14 +11,11 @@ import (
 // use notes that q was used, for x-expires: it has the full period again, or
 // for as long as it has consumers no end at all. Called with q.mu held.
 func (q *Queue) use() {
-	if q.set.expiresMillis == 0 || q.deleted {
-		return
-	}
 	q.idleAt = 0
-	if len(q.consumers) > 0 {
+	if q.set().expiresMillis == 0 || q.deleted || len(q.consumers) > 0 {
 		return
 	}
-	q.idleAt = q.vh.b.clock.stampAt() + q.set.expiresMillis
+	q.idleAt = q.vh.b.clock.stampAt() + q.set().expiresMillis
 	q.vh.b.idle.add(q, q.idleAt)
 }
 
@@ -65,14 +62,17 @@ func (t *idleTimer) init(b *Broker) {
 	t.b, t.wake = b, make(chan struct{}, 1)
 }
 
-// add puts q in unless it is there: then its old time will come first.
+// add puts q in, unless it is there with a time that comes first: then q is put
+// back when it has.
 func (t *idleTimer) add(q *Queue, at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if q.idleIndex != notTimed {
-		return
+	if i := q.idleIndex; i == notTimed {
+		heap.Push(&t.heap, idleQueue{at, q})
+	} else if at < t.heap[i].at { // a policy made its period shorter
+		t.heap[i].at = at
+		heap.Fix(&t.heap, i)
 	}
-	heap.Push(&t.heap, idleQueue{at, q})
 	if t.heap[0].q == q {
 		select {
 		case t.wake <- struct{}{}:

@@ -20,8 +20,11 @@ type Queue struct {
 	id       uint64 // incarnation: not used again when the name is
 	name     string
 	declared QueueDeclare
-	owner    Owner // of an exclusive queue
-	set      settings
+	owner    Owner    // of an exclusive queue
+	asked    settings // by its arguments
+
+	settings atomic.Pointer[settings] // what holds: asked and policies; changed with mu held
+	policies applied                  // guarded by vh.mu
 
 	cycleTold atomic.Bool
 	idleIndex int // in the broker's idle timer, by which it is guarded
@@ -47,6 +50,10 @@ func (q *Queue) Counts() (ready, unacked, consumers int) {
 	defer q.mu.Unlock()
 	return q.core.Ready(), q.core.Unacked(), len(q.consumers)
 }
+
+// set is what holds for the queue now. Under mu it stays; else it may change
+// from one call to the next, so what belongs together is read from one.
+func (q *Queue) set() *settings { return q.settings.Load() }
 
 func (q *Queue) label() string { return q.vh.queueLabel(q.name) }
 
@@ -84,7 +91,7 @@ func (q *Queue) publish(s *step, items []item) {
 		}
 		return
 	}
-	limited := q.set.limited()
+	limited := q.set().limited()
 	for i := range items {
 		if limited && q.refuse(s, &items[i]) {
 			continue
@@ -108,7 +115,7 @@ func (q *Queue) enter(s *step, it *item) {
 	if !q.durable() {
 		m.Flags &^= queue.Durable
 	}
-	ttl := s.b.opts.TTLPrecedence.effectiveTTL(q.set.ttlMillis, it.ttlMillis)
+	ttl := s.b.opts.TTLPrecedence.effectiveTTL(q.set().ttlMillis, it.ttlMillis)
 	switch {
 	case ttl == 0:
 		m.ExpiresAt, m.Flags = s.now, m.Flags|queue.Immediate
@@ -132,14 +139,14 @@ func (q *Queue) enter(s *step, it *item) {
 // refuse turns a publish away that would overflow the queue, if that is its
 // overflow mode. A dead letter is never turned away: its source has let it go.
 func (q *Queue) refuse(s *step, it *item) bool {
-	mode := q.set.core.Overflow
+	mode := q.set().core.Overflow
 	if mode == queue.DropHead || it.move >= 0 || !q.core.Full(it.message.Bytes) {
 		return false
 	}
 	s.refused = append(s.refused, it.number)
 	s.b.counters.refused.Add(1)
-	if mode == queue.RejectPublishDLX && q.set.deadLetter {
-		s.dead = append(s.dead, deadLetter{from: q, settled: queue.Settled{Message: it.message, Reason: queue.MaxLength}, result: -1})
+	if mode == queue.RejectPublishDLX && q.set().deadLetter {
+		s.dead = append(s.dead, deadLetter{from: q, set: q.set(), settled: queue.Settled{Message: it.message, Reason: queue.MaxLength}, result: -1})
 	} else {
 		s.b.store.Release(store.Pos(it.message.Pos))
 	}
@@ -194,7 +201,7 @@ func (q *Queue) finish(s *step, path Path) {
 	for i := range s.fx.Settled {
 		x := &s.fx.Settled[i]
 		if q.buries(x.Reason) {
-			d := deadLetter{from: q, settled: *x, path: path, queued: true, result: -1}
+			d := deadLetter{from: q, set: q.set(), settled: *x, path: path, queued: true, result: -1}
 			if path == Eager {
 				d.result = s.results[i]
 			}
@@ -224,7 +231,7 @@ func (q *Queue) finish(s *step, path Path) {
 
 // buries says whether a message that leaves for this reason is dead-lettered.
 func (q *Queue) buries(r queue.Reason) bool {
-	if !q.set.deadLetter {
+	if !q.set().deadLetter {
 		return false
 	}
 	switch r {

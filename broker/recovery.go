@@ -79,6 +79,12 @@ func (b *Broker) savedDefinitions() (*definitions, error) {
 }
 
 func (b *Broker) restoreTopology(d *definitions) error {
+	for _, p := range d.Policies { // before what they govern
+		if _, err := b.vhosts[p.VHost].SetPolicy(p.kind(), p.Policy); err != nil {
+			return fmt.Errorf("policy %q: %w", p.Name, err)
+		}
+	}
+	b.global = d.Global
 	for _, x := range d.Exchanges {
 		args, err := x.Args.table()
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"curfew/broker/amqp"
+	"curfew/broker/policy"
 )
 
 // VHost is a virtual host: a name space of exchanges and queues. Safe for
@@ -21,6 +22,7 @@ type VHost struct {
 	exchanges map[string]*Exchange
 	queues    map[string]*Queue
 	owned     map[Owner]map[*Queue]struct{} // exclusive queues, by connection
+	policies  [2]policy.Set                 // by policy.Kind
 }
 
 func newVHost(b *Broker, name string) *VHost {

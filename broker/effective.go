@@ -1,0 +1,64 @@
+package broker
+
+import (
+	"curfew/broker/amqp"
+	"curfew/broker/policy"
+	"curfew/broker/queue"
+)
+
+// under is what holds where the arguments ask for s and policies for d: of two
+// limits the lower, else what was declared (RabbitMQ: Policies).
+func (s settings) under(d policy.Definition, args amqp.Table) settings {
+	lower(&s.ttlMillis, d, "message-ttl", -1)
+	lower(&s.expiresMillis, d, "expires", 0)
+	lower(&s.timeoutMillis, d, "consumer-timeout", 0)
+	lower(&s.core.MaxLength, d, "max-length", -1)
+	lower(&s.core.MaxBytes, d, "max-length-bytes", -1)
+	s.ttlMillis, s.expiresMillis = min(s.ttlMillis, MaxTTLMillis), min(s.expiresMillis, MaxTTLMillis)
+	if dlx, ok := d.Text("dead-letter-exchange"); ok && !s.deadLetter {
+		s.dlx, s.deadLetter = dlx, true
+	}
+	if dlk, ok := d.Text("dead-letter-routing-key"); ok && !s.ownKey {
+		s.dlk, s.ownKey = dlk, true
+	}
+	if mode, ok := d.Text("overflow"); ok && args["x-overflow"] == nil {
+		s.core.Overflow = s.kind.overflow(mode)
+	}
+	if s.kind == Quorum {
+		s.quorumUnder(d, args)
+	}
+	return s
+}
+
+// quorumUnder is the part of under that only quorum queues have.
+func (s *settings) quorumUnder(d policy.Definition, args amqp.Table) {
+	if n, ok := d.Integer("delivery-limit"); ok && args["x-delivery-limit"] == nil {
+		s.core.DeliveryLimit = max(n, -1) // in place of the default, be it higher
+	} else {
+		lower(&s.core.DeliveryLimit, d, "delivery-limit", -1)
+	}
+	strategy, declared := args["x-dead-letter-strategy"].(string)
+	if !declared {
+		strategy, _ = d.Text("dead-letter-strategy")
+	}
+	s.atLeastOnce = strategy == "at-least-once" && s.deadLetter && s.core.Overflow == queue.RejectPublish
+}
+
+// lower bounds a limit by a policy's. Up to none, a value sets no limit.
+func lower(value *int64, d policy.Definition, key string, none int64) {
+	if bound, ok := d.Integer(key); ok && bound > none && (*value <= none || bound < *value) {
+		*value = bound
+	}
+}
+
+// overflow is the mode of that name. A quorum queue takes reject-publish-dlx for
+// the default, as RabbitMQ does.
+func (t QueueType) overflow(mode string) queue.Overflow {
+	switch {
+	case mode == "reject-publish":
+		return queue.RejectPublish
+	case mode == "reject-publish-dlx" && t == Classic:
+		return queue.RejectPublishDLX
+	}
+	return queue.DropHead
+}

@@ -1,0 +1,109 @@
+package policy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Definition is what a policy sets: values as JSON has them, integers as int64.
+// Nobody changes one that a Policy holds.
+type Definition map[string]any
+
+// UnmarshalJSON keeps integers whole.
+func (d *Definition) UnmarshalJSON(b []byte) error {
+	v, err := ParseJSON(b)
+	if err != nil {
+		return err
+	}
+	fields, ok := v.(map[string]any)
+	if !ok {
+		return fmt.Errorf("definition must be a dictionary: %s", term(v))
+	}
+	*d = fields
+	return nil
+}
+
+// ParseJSON reads one JSON value with integers as int64, where they fit.
+func ParseJSON(b []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(b))
+	decoder.UseNumber()
+	var v any
+	if err := decoder.Decode(&v); err != nil {
+		return nil, err
+	}
+	return Whole(v), nil
+}
+
+// Whole replaces the json.Numbers, and Go's other integers, in a JSON value by
+// int64 or float64, in place where it can.
+func Whole(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64()
+		return f
+	case int:
+		return int64(v)
+	case []any:
+		for i := range v {
+			v[i] = Whole(v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = Whole(v[key])
+		}
+	}
+	return v
+}
+
+// Integer is the value of a key that holds an integer.
+func (d Definition) Integer(key string) (int64, bool) {
+	n, ok := d[key].(int64)
+	return n, ok
+}
+
+// Text is the value of a key that holds a string.
+func (d Definition) Text(key string) (string, bool) {
+	s, ok := d[key].(string)
+	return s, ok
+}
+
+// term writes a JSON value as Erlang prints it.
+func term(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case string:
+		if v == "" {
+			return "<<>>"
+		}
+		return `<<"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(v) + `">>`
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		if text := strconv.FormatFloat(v, 'g', -1, 64); strings.ContainsAny(text, ".e") {
+			return text
+		}
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	case []any:
+		items := make([]string, len(v))
+		for i := range v {
+			items[i] = term(v[i])
+		}
+		return "[" + strings.Join(items, ",") + "]"
+	case map[string]any:
+		var items []string
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			items = append(items, term(key)+" => "+term(v[key]))
+		}
+		return "#{" + strings.Join(items, ",") + "}"
+	}
+	return fmt.Sprint(v)
+}

@@ -1,0 +1,102 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A key is one setting of a definition.
+type key struct {
+	operator bool           // operator policies may set it too
+	valid    func(any) bool // nil: checked with its group, see mirroring
+	problem  string         // what RabbitMQ says after the value
+}
+
+var keys = map[string]key{
+	"alternate-exchange":            {false, text, " is not a valid alternate exchange name"},
+	"dead-letter-exchange":          {false, text, " is not a valid dead letter exchange name"},
+	"dead-letter-routing-key":       {false, text, " is not a valid dead letter routing key"},
+	"dead-letter-strategy":          {false, oneOf("at-most-once", "at-least-once"), " is not a valid dead letter strategy"},
+	"message-ttl":                   {true, atLeast(0), " is not a valid message TTL"},
+	"expires":                       {true, atLeast(1), " is not a valid queue expiry"},
+	"max-length":                    {true, atLeast(0), " is not a valid maximum length"},
+	"max-length-bytes":              {true, atLeast(0), " is not a valid maximum length in bytes"},
+	"max-in-memory-length":          {true, atLeast(0), " is not a valid maximum memory in bytes"},
+	"max-in-memory-bytes":           {true, atLeast(0), " is not a valid maximum memory in bytes"},
+	"overflow":                      {true, oneOf("drop-head", "reject-publish", "reject-publish-dlx"), " is not a valid overflow value"},
+	"delivery-limit":                {true, integer, " is not a valid delivery limit"},
+	"consumer-timeout":              {false, atLeast(0), " is not a valid consumer timeout"},
+	"queue-mode":                    {false, oneOf("default", "lazy"), " is not a valid queue-mode value"},
+	"queue-version":                 {true, oneOf(int64(1), int64(2)), " is not a valid queue-version value"},
+	"max-age":                       {false, age, " is not a valid max age"},
+	"stream-max-segment-size-bytes": {false, atLeast(0), " is not a valid segment size"},
+	"initial-cluster-size":          {false, atLeast(0), " is not a valid cluster size"},
+	"queue-leader-locator":          {false, oneOf("client-local", "balanced", "random", "least-leaders"), " is not a valid queue leader locator value"},
+	"queue-master-locator":          {false, oneOf("client-local", "min-masters", "random"), " invalid queue-master-locator value"},
+}
+
+// checkDefinition returns the first thing that is wrong with a definition, or "".
+func checkDefinition(k Kind, v any) string {
+	d, ok := v.(map[string]any)
+	if !ok {
+		return "definition must be a dictionary: " + term(v)
+	}
+	if len(d) == 0 {
+		return "no policy provided"
+	}
+	var unknown []string
+	for _, name := range slices.Sorted(maps.Keys(d)) {
+		known, ok := keys[name]
+		switch {
+		case k == User && slices.Contains(mirrorKeys, name):
+		case !ok || k == Operator && !known.operator:
+			unknown = append(unknown, "{"+term(name)+","+term(d[name])+"}")
+		case !known.valid(d[name]):
+			return term(d[name]) + known.problem
+		}
+	}
+	if k == User {
+		if problem := checkMirroring(d); problem != "" {
+			return problem
+		}
+	}
+	if unknown != nil {
+		return "[" + strings.Join(unknown, ",") + "] are not recognised policy settings"
+	}
+	return ""
+}
+
+func text(v any) bool {
+	_, ok := v.(string)
+	return ok
+}
+
+func integer(v any) bool {
+	_, ok := v.(int64)
+	return ok
+}
+
+func atLeast(low int64) func(any) bool {
+	return func(v any) bool {
+		n, ok := v.(int64)
+		return ok && n >= low
+	}
+}
+
+func oneOf(values ...any) func(any) bool {
+	return func(v any) bool {
+		switch v.(type) {
+		case string, int64:
+			return slices.Contains(values, v)
+		}
+		return false
+	}
+}
+
+// age is a stream's max-age: digits and a unit.
+func age(v any) bool {
+	s, _ := v.(string)
+	digits := strings.TrimRight(s, "YMDhms")
+	return len(s)-len(digits) == 1 && digits != "" && strings.Trim(digits, "0123456789") == ""
+}

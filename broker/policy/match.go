@@ -1,0 +1,95 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Class is what a policy tells apart among the things it may match.
+type Class uint8
+
+const (
+	ClassicQueue Class = iota
+	QuorumQueue
+	Stream
+	Exchange
+)
+
+// unsupported are the keys that keep a whole policy from matching a queue of
+// the class, as in RabbitMQ: the next policy that matches then counts.
+var unsupported = [...][]string{
+	ClassicQueue: {"max-age", "stream-max-segment-size-bytes", "queue-leader-locator", "initial-cluster-size", "delivery-limit", "dead-letter-strategy"},
+	QuorumQueue: {"queue-mode", "queue-master-locator", "max-age", "stream-max-segment-size-bytes", "initial-cluster-size",
+		"ha-mode", "ha-params", "ha-sync-mode", "ha-promote-on-shutdown", "ha-promote-on-failure"},
+	Stream: {"message-ttl", "max-length", "expires", "dead-letter-exchange", "dead-letter-routing-key", "dead-letter-strategy", "overflow",
+		"max-in-memory-length", "max-in-memory-bytes", "delivery-limit", "queue-mode", "queue-version",
+		"ha-mode", "ha-params", "ha-sync-mode", "ha-promote-on-shutdown", "ha-promote-on-failure", "queue-master-locator"},
+	Exchange: nil,
+}
+
+// Matches says whether the policy speaks of the queue or exchange. The policy
+// has to come from Check or Decode.
+func (p *Policy) Matches(c Class, name string) bool {
+	return p.speaksOf(c) && p.matcher.Match(name)
+}
+
+func (p *Policy) speaksOf(c Class) bool {
+	switch p.ApplyTo {
+	case All:
+	case Queues:
+		if c == Exchange {
+			return false
+		}
+	default:
+		if p.ApplyTo != [...]string{ClassicQueues, QuorumQueues, Streams, Exchanges}[c] {
+			return false
+		}
+	}
+	for _, key := range unsupported[c] {
+		if _, set := p.Definition[key]; set {
+			return false
+		}
+	}
+	return true
+}
+
+// Set holds the policies of one kind in a virtual host, the one that counts
+// first. The zero Set is empty. Sets are not changed: With and Without return
+// new ones, so that a change can be tried before it is made.
+type Set []*Policy
+
+// With adds the policy, in place of the one of its name. It has to come from
+// Check or Decode.
+func (s Set) With(p Policy) Set {
+	s = append(s.Without(p.Name), &p)
+	slices.SortFunc(s, func(a, b *Policy) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), strings.Compare(b.Name, a.Name)) // of equals RabbitMQ takes the last name
+	})
+	return s
+}
+
+// Without leaves the policy of that name out.
+func (s Set) Without(name string) Set {
+	return slices.DeleteFunc(slices.Clone(s), func(p *Policy) bool { return p.Name == name })
+}
+
+// Named returns the policy of that name, or nil.
+func (s Set) Named(name string) *Policy {
+	for _, p := range s {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Match returns the policy that counts for the queue or exchange, or nil.
+func (s Set) Match(c Class, name string) *Policy {
+	for _, p := range s {
+		if p.Matches(c, name) {
+			return p
+		}
+	}
+	return nil
+}
