@@ -5,6 +5,7 @@
 //	curfew config       every variable, its default, its value and what it means
 //	curfew healthcheck  ask a running one whether it is ready
 //	curfew store        inspect or verify a message store that is not in use
+//	curfew bench        put a broker under load: throughput, latency, lateness of deadlines
 //	curfew version
 //
 // It is wiring only: what it starts is broker/store, broker, broker/server, monitor and the ops

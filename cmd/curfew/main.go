@@ -60,7 +60,7 @@ func rootCommand() *cobra.Command {
 	for _, cmd := range root.Commands() {
 		cmd.Args = noArguments
 	}
-	root.AddCommand(storeCommand())
+	root.AddCommand(storeCommand(), benchCommand())
 	return root
 }
 

@@ -1,0 +1,273 @@
+package load
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"curfew/broker/amqp"
+)
+
+// Deadlines is a workload of messages that nobody consumes: one with a long time to live at the head of a queue, behind it
+// many with short ones in random order, and a consumer of their dead letters.
+type Deadlines struct {
+	URL       string        `json:"url"`
+	Rate      int           `json:"rate"` // deadlines a second
+	Duration  time.Duration `json:"duration"`
+	MinTTL    time.Duration `json:"minTTL"`
+	MaxTTL    time.Duration `json:"maxTTL"`
+	Head      time.Duration `json:"head"` // time to live of the message at the head of the queue; 0: none there
+	Size      int           `json:"size"` // octets of a body, 16 at least
+	Persist   bool          `json:"persistent,omitempty"`
+	QueueType string        `json:"queueType,omitempty"`
+	Patience  time.Duration `json:"patience"` // after the last deadline
+}
+
+// DeadlinesResult is what came of it. A publisher cannot know when its message entered the queue, which is when the time
+// to live begins; only that it was after the write and before the confirm. So each message's deadline has two bounds,
+// and its lateness two figures, which differ by the way to the broker and back. Early counts messages that came before
+// the first bound: there must be none.
+type DeadlinesResult struct {
+	Published   int      `json:"published"`
+	Arrived     int      `json:"arrived"`
+	Early       int      `json:"early"`
+	FromWrite   *Summary `json:"fromWrite"`
+	FromConfirm *Summary `json:"fromConfirm"`
+}
+
+const (
+	deadlineQueue = prefix + "deadlines"
+	deadQueue     = prefix + "dead-letters"
+	// minBody holds the number of a message and a stamp.
+	minBody = 16
+)
+
+// deadlineRun is a Deadlines under way. Times are ns since start.
+type deadlineRun struct {
+	Deadlines
+	start     time.Time
+	ttl       []int64        // ns, by message
+	written   []int64        // before its write
+	confirmed []atomic.Int64 // 0: not yet
+	arrived   []int64        // 0: not yet; written by the consumer alone
+	published atomic.Int64
+	count     atomic.Int64
+	all       chan struct{} // closed when as many have arrived as there are
+}
+
+// Run publishes for the Duration and waits for the dead letters. What it declares it removes.
+func (d Deadlines) Run(ctx context.Context) (DeadlinesResult, error) {
+	d.Size = max(d.Size, minBody)
+	d.Patience = cmp.Or(d.Patience, 10*time.Second)
+	total := int(float64(d.Rate) * d.Duration.Seconds())
+	if total <= 0 || d.MinTTL <= 0 || d.MaxTTL < d.MinTTL {
+		return DeadlinesResult{}, errors.New("load: rate, duration and times to live must be above 0, the longest not below the shortest")
+	}
+	r := &deadlineRun{
+		Deadlines: d, ttl: make([]int64, total), written: make([]int64, total),
+		confirmed: make([]atomic.Int64, total), arrived: make([]int64, total), all: make(chan struct{}),
+	}
+	return r.run(ctx)
+}
+
+func (r *deadlineRun) run(ctx context.Context) (result DeadlinesResult, err error) {
+	admin, err := Dial(r.URL)
+	if err != nil {
+		return result, err
+	}
+	defer admin.Close()
+	if err := r.declare(admin); err != nil {
+		return result, fmt.Errorf("load: declare: %w", err)
+	}
+	defer func() { err = errors.Join(err, removeQueues(admin, deadlineQueue, deadQueue)) }()
+	in, err := Dial(r.URL)
+	if err != nil {
+		return result, err
+	}
+	defer in.Close()
+	out, err := Dial(r.URL)
+	if err != nil {
+		return result, err
+	}
+	defer out.Close()
+	if _, err := out.Call(channel, &amqp.ConfirmSelect{}, amqp.ConfirmSelectOkID); err != nil {
+		return result, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var reading sync.WaitGroup
+	r.start = time.Now()
+	reading.Go(func() { cancel(r.collect(in)) })
+	reading.Go(func() { cancel(r.confirms(out)) })
+	if err := r.publish(ctx, out); err != nil {
+		cancel(err)
+	}
+	r.wait(ctx)
+	failed := context.Cause(ctx)
+	in.Close()
+	out.Close()
+	reading.Wait()
+	return r.result(), failed
+}
+
+// declare makes the queue and that of its dead letters.
+func (r *deadlineRun) declare(c *Conn) error {
+	return declareDeadlines(c, r.Persist, r.QueueType, true)
+}
+
+func declareDeadlines(c *Conn, persist bool, queueType string, deadLetter bool) error {
+	if err := removeQueues(c, deadlineQueue, deadQueue); err != nil {
+		return err
+	}
+	durable := persist || queueType == "quorum"
+	arguments := amqp.Table{}
+	for k, v := range QueueArguments(queueType) {
+		arguments[k] = v
+	}
+	dead := &amqp.QueueDeclare{Queue: deadQueue, Durable: durable, Arguments: arguments}
+	if _, err := c.Call(channel, dead, amqp.QueueDeclareOkID); err != nil {
+		return err
+	}
+	from := amqp.Table{}
+	if deadLetter {
+		from["x-dead-letter-exchange"], from["x-dead-letter-routing-key"] = "", deadQueue
+	}
+	for k, v := range arguments {
+		from[k] = v
+	}
+	_, err := c.Call(channel, &amqp.QueueDeclare{Queue: deadlineQueue, Durable: durable, Arguments: from}, amqp.QueueDeclareOkID)
+	return err
+}
+
+func removeQueues(c *Conn, names ...string) error {
+	for _, name := range names {
+		if _, err := c.Call(channel, &amqp.QueueDelete{Queue: name}, amqp.QueueDeleteOkID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *deadlineRun) now() int64 { return time.Since(r.start).Nanoseconds() + 1 }
+
+// publish sends the head and then, every millisecond, what has come due to be sent.
+func (r *deadlineRun) publish(ctx context.Context, c *Conn) error {
+	body := make([]byte, r.Size)
+	frames := appendPublish(nil, deadlineQueue, cmp.Or(r.Head, r.MaxTTL), r.Persist, body)
+	if r.Head == 0 {
+		frames = frames[:0]
+	}
+	span := int64(r.MaxTTL-r.MinTTL)/int64(time.Millisecond) + 1
+	if _, err := c.Write(frames); err != nil {
+		return err
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for sent := 0; sent < len(r.ttl) && ctx.Err() == nil; <-tick.C {
+		due := min(len(r.ttl), int(time.Since(r.start).Seconds()*float64(r.Rate)))
+		frames = frames[:0]
+		for i := sent; i < due; i++ {
+			ttl := r.MinTTL + time.Duration(rand.Int64N(span))*time.Millisecond
+			r.ttl[i] = int64(ttl)
+			binary.BigEndian.PutUint64(body[stampSize:], uint64(i))
+			frames = appendPublish(frames, deadlineQueue, ttl, r.Persist, body)
+		}
+		now := r.now()
+		for i := sent; i < due; i++ {
+			r.written[i] = now
+		}
+		if _, err := c.Write(frames); err != nil {
+			return err
+		}
+		sent = due
+		r.published.Store(int64(sent))
+	}
+	return nil
+}
+
+// appendPublish frames a message to a queue by the default exchange; ttl is rounded down to ms.
+func appendPublish(out []byte, queue string, ttl time.Duration, persist bool, body []byte) []byte {
+	properties := amqp.Properties{DeliveryMode: mode(persist), Expiration: expiration(&Spec{TTL: ttl})}
+	var raw [64]byte
+	out = amqp.AppendMethod(out, channel, &amqp.BasicPublish{RoutingKey: queue})
+	return amqp.AppendContent(out, channel, properties.Append(raw[:0]), body, frameMax)
+}
+
+// confirms notes when each publish was confirmed. Tag 1 is the head's, if there is one.
+func (r *deadlineRun) confirms(c *Conn) error {
+	low, own := uint64(0), uint64(1)
+	if r.Head > 0 {
+		own = 2
+	}
+	a := arrivals{onBody: func([]byte) {}, onConfirm: func(tag uint64, multiple, _ bool) {
+		now, first := r.now(), tag
+		if multiple {
+			first, low = low+1, tag
+		}
+		for t := max(first, own); t <= tag; t++ {
+			r.confirmed[t-own].CompareAndSwap(0, now)
+		}
+	}}
+	return untilClosed(c.each(a.walk))
+}
+
+// collect notes when each dead letter arrived.
+func (r *deadlineRun) collect(c *Conn) error {
+	var now int64
+	a := arrivals{onConfirm: func(uint64, bool, bool) {}, onBody: func(body []byte) {
+		i := binary.BigEndian.Uint64(body[stampSize:])
+		if r.arrived[i] == 0 {
+			r.arrived[i] = now
+			if r.count.Add(1) == int64(len(r.ttl)) {
+				close(r.all)
+			}
+		}
+	}}
+	c.queueMethod(channel, &amqp.BasicConsume{Queue: deadQueue, NoAck: true})
+	if err := c.flush(); err != nil {
+		return err
+	}
+	return untilClosed(c.each(func(b []byte) (int, error) {
+		now = r.now()
+		return a.walk(b)
+	}))
+}
+
+// wait returns when all have arrived, or patience after the last deadline.
+func (r *deadlineRun) wait(ctx context.Context) {
+	limit := time.NewTimer(r.MaxTTL + r.Patience)
+	defer limit.Stop()
+	select {
+	case <-r.all:
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+}
+
+func (r *deadlineRun) result() DeadlinesResult {
+	result := DeadlinesResult{Published: int(r.published.Load())}
+	var fromWrite, fromConfirm Histogram
+	for i := range result.Published {
+		at := r.arrived[i]
+		if at == 0 {
+			continue
+		}
+		result.Arrived++
+		late := at - r.written[i] - r.ttl[i]
+		if late < 0 {
+			result.Early++
+		}
+		fromWrite.Record(time.Duration(late))
+		if confirmed := r.confirmed[i].Load(); confirmed != 0 {
+			fromConfirm.Record(time.Duration(at - confirmed - r.ttl[i]))
+		}
+	}
+	result.FromWrite, result.FromConfirm = fromWrite.Summary(), fromConfirm.Summary()
+	return result
+}

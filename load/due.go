@@ -1,0 +1,185 @@
+package load
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"curfew/broker/amqp"
+)
+
+// Due is a workload of many messages that all come due in one instant, on a queue that nobody consumes.
+type Due struct {
+	URL        string        `json:"url"`
+	Count      int           `json:"count"`
+	Lead       time.Duration `json:"lead"` // from the first publish to the instant; publishing must be over before it
+	Size       int           `json:"size"`
+	DeadLetter bool          `json:"deadLetter,omitempty"` // to a queue that is consumed, else they are dropped
+	Persist    bool          `json:"persistent,omitempty"`
+	QueueType  string        `json:"queueType,omitempty"`
+	Queue      string        `json:"queue,omitempty"` // an existing one, left as it is; "": one of its own
+	Patience   time.Duration `json:"patience"`        // after the instant
+}
+
+// DueResult tells how long after the instant the last message had been dead-lettered to its consumer, or was gone. Gone is
+// seen by asking for the queue's length, in steps of about a millisecond.
+type DueResult struct {
+	Count   int     `json:"count"`
+	Gone    int     `json:"gone"` // before patience ran out
+	Seconds float64 `json:"seconds"`
+	Rate    float64 `json:"perSecond"`
+	Publish float64 `json:"publishedPerSecond"`
+}
+
+// Run publishes, waits for the instant, and measures. What it declares it removes.
+func (d Due) Run(ctx context.Context) (result DueResult, err error) {
+	d.Size = max(d.Size, minBody)
+	d.Patience = cmp.Or(d.Patience, time.Minute)
+	admin, err := Dial(d.URL)
+	if err != nil {
+		return result, err
+	}
+	defer admin.Close()
+	if d.Queue == "" {
+		d.Queue = deadlineQueue
+		if err := declareDeadlines(admin, d.Persist, d.QueueType, d.DeadLetter); err != nil {
+			return result, fmt.Errorf("load: declare: %w", err)
+		}
+		defer func() { err = errors.Join(err, removeQueues(admin, deadlineQueue, deadQueue)) }()
+	}
+	before, err := length(admin, d.Queue)
+	if err != nil {
+		return result, err
+	}
+	var dead *Conn
+	if d.DeadLetter {
+		if dead, err = consumeDead(d.URL); err != nil {
+			return result, err
+		}
+		defer dead.Close()
+	}
+	start := time.Now()
+	instant := start.Add(d.Lead)
+	if err := d.publish(ctx, instant); err != nil {
+		return result, err
+	}
+	result = DueResult{Count: d.Count, Publish: float64(d.Count) / time.Since(start).Seconds()}
+	if left := time.Until(instant); left < 20*time.Millisecond {
+		return result, fmt.Errorf("load: publishing %d messages took %v, longer than the lead", d.Count, d.Lead-left)
+	}
+	limit, cancel := context.WithDeadline(ctx, instant.Add(d.Patience))
+	defer cancel()
+	var last time.Time
+	if dead != nil {
+		result.Gone, last, err = countDead(limit, dead, d.Count)
+	} else {
+		result.Gone, last, err = d.watch(limit, admin, before, instant)
+	}
+	result.Seconds = last.Sub(instant).Seconds()
+	if result.Gone > 0 && result.Seconds > 0 {
+		result.Rate = float64(result.Gone) / result.Seconds
+	}
+	return result, err
+}
+
+// publish sends the messages, each batch with the time to live that is left, and waits for the last confirm.
+func (d *Due) publish(ctx context.Context, instant time.Time) error {
+	c, err := Dial(d.URL)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.Call(channel, &amqp.ConfirmSelect{}, amqp.ConfirmSelectOkID); err != nil {
+		return err
+	}
+	const batch, ahead = 500, 20_000
+	confirmed := 0
+	follow := newConfirms(ahead)
+	a := arrivals{onBody: func([]byte) {}, onConfirm: func(tag uint64, multiple, nack bool) {
+		confirmed += follow.confirm(tag, multiple, nack, 1)
+	}}
+	body := make([]byte, d.Size)
+	var out []byte
+	for sent := 0; confirmed < d.Count && ctx.Err() == nil; {
+		n := min(batch, d.Count-sent)
+		if n > 0 && sent-confirmed < ahead {
+			out = out[:0]
+			ttl := max(time.Millisecond, time.Until(instant))
+			for i := range n {
+				binary.BigEndian.PutUint64(body[stampSize:], uint64(sent+i))
+				out = appendPublish(out, d.Queue, ttl, d.Persist, body)
+			}
+			follow.add(n, 1)
+			if _, err := c.Write(out); err != nil {
+				return err
+			}
+			sent += n
+			continue
+		}
+		if err := c.fill(); err != nil {
+			return err
+		}
+		used, err := a.walk(c.buf[c.from:c.to])
+		if err != nil {
+			return err
+		}
+		c.from += used
+	}
+	return ctx.Err()
+}
+
+// consumeDead subscribes to the dead letters.
+func consumeDead(url string) (*Conn, error) {
+	c, err := Dial(url)
+	if err != nil {
+		return nil, err
+	}
+	_, err = c.Call(channel, &amqp.BasicConsume{Queue: deadQueue, NoAck: true}, amqp.BasicConsumeOkID)
+	return c, err
+}
+
+// countDead returns how many dead letters came, and when the last did.
+func countDead(ctx context.Context, c *Conn, count int) (n int, last time.Time, err error) {
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	a := arrivals{onBody: func([]byte) {}, onConfirm: func(uint64, bool, bool) {}}
+	err = c.each(func(b []byte) (int, error) {
+		used, err := a.walk(b)
+		if a.deliveries > n {
+			n, last = a.deliveries, time.Now()
+		}
+		if n == count {
+			c.Close()
+		}
+		return used, err
+	})
+	return n, last, untilClosed(err)
+}
+
+// watch asks for the queue's length until it is as before.
+func (d *Due) watch(ctx context.Context, c *Conn, before int, instant time.Time) (n int, last time.Time, err error) {
+	pause(ctx, time.Until(instant))
+	for ctx.Err() == nil {
+		left, err := length(c, d.Queue)
+		last = time.Now()
+		if n = d.Count - max(0, left-before); err != nil || left <= before {
+			return n, last, err
+		}
+		pause(ctx, time.Millisecond)
+	}
+	return n, last, nil
+}
+
+// length is how many messages are ready in a queue.
+func length(c *Conn, queue string) (int, error) {
+	m, err := c.Call(channel, &amqp.QueueDeclare{Queue: queue, Passive: true}, amqp.QueueDeclareOkID)
+	if err != nil {
+		return 0, err
+	}
+	return int(m.(*amqp.QueueDeclareOk).MessageCount), nil
+}
+
+// QueueName is the name of a Throughput's i-th queue.
+func QueueName(i int) string { return queueName(i) }

@@ -1,0 +1,138 @@
+package load
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/server"
+)
+
+// serve runs a broker without a monitor in memory and returns its URL.
+func serve(t *testing.T) string {
+	b, err := broker.New(broker.Options{})
+	require.NoError(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.New(server.Options{Broker: b}).Serve(ctx, l) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-ended)
+		require.NoError(t, b.Close())
+	})
+	return "amqp://guest:guest@" + l.Addr().String() + "/"
+}
+
+func TestThroughputCountsEveryMessage(t *testing.T) {
+	const count = 5000
+	for name, s := range map[string]Spec{
+		"raw, one by one":     {Ack: "each", Prefetch: 100},
+		"raw, multiple":       {Ack: "multiple", Prefetch: 1000, Backlog: 500},
+		"raw, auto":           {Ack: "auto"},
+		"large bodies":        {Ack: "each", Size: 200_000, Backlog: 50},
+		"empty bodies":        {Ack: "auto", Size: 1},
+		"confirms":            {Ack: "each", Window: 10, Persist: true},
+		"four and four":       {Ack: "multiple", Producers: 4, Consumers: 4, Window: 100},
+		"more queues":         {Ack: "each", Queues: 150, Consumers: 3, Prefetch: 10},
+		"topic":               {Ack: "each", Exchange: "topic", Queues: 7},
+		"direct":              {Ack: "each", Exchange: "direct", Queues: 7},
+		"library":             {Client: "amqp091", Ack: "each", Prefetch: 100},
+		"library, confirms":   {Client: "amqp091", Ack: "auto", Window: 10, Producers: 2},
+		"at a rate of 20,000": {Ack: "auto", Rate: 20_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.URL, s.Count, s.Duration = serve(t), count, time.Minute
+			s.Consumers, s.Producers = max(1, s.Consumers), max(1, s.Producers)
+			if s.Size > 1000 {
+				s.Count = 100
+			}
+			r, err := Throughput(t.Context(), s)
+			require.NoError(t, err)
+			require.EqualValues(t, s.Count, r.TotalPublished)
+			require.EqualValues(t, s.Count, r.TotalConsumed)
+			require.Zero(t, r.Nacked)
+			require.Positive(t, r.Consumed)
+			if s.Size >= stampSize {
+				require.EqualValues(t, s.Count, r.Latency.Count)
+			}
+			if s.Window > 0 && s.Client == "" {
+				require.EqualValues(t, s.Count, r.ConfirmLatency.Count)
+			}
+		})
+	}
+}
+
+func TestFanoutDeliversToEveryQueue(t *testing.T) {
+	r, err := Throughput(t.Context(), Spec{
+		URL: serve(t), Exchange: "fanout", Queues: 5, Consumers: 5, Ack: "auto", Window: 50, Count: 100, Duration: time.Minute,
+	})
+	require.NoError(t, err)
+	require.EqualValues(t, 100, r.TotalPublished)
+	require.GreaterOrEqual(t, r.TotalConsumed, int64(100))
+}
+
+func TestKeptQueueIsReused(t *testing.T) {
+	s := Spec{URL: serve(t), Window: 100, Count: 1000, Duration: time.Minute, Keep: true}
+	_, err := Throughput(t.Context(), s)
+	require.NoError(t, err)
+	admin, err := Dial(s.URL)
+	require.NoError(t, err)
+	defer admin.Close()
+	n, err := length(admin, QueueName(0))
+	require.NoError(t, err)
+	require.Equal(t, 1000, n)
+
+	s.Reuse, s.Consumers, s.Ack = true, 1, "auto"
+	r, err := Throughput(t.Context(), s)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, r.TotalConsumed, int64(1000))
+}
+
+func TestSpecIsRefused(t *testing.T) {
+	for _, s := range []Spec{
+		{Duration: time.Second, Client: "pika"}, {Duration: time.Second, Ack: "never"}, {Duration: time.Second, Exchange: "headers"},
+		{Duration: time.Second, QueueType: "stream"}, {Duration: time.Second, TTL: time.Microsecond}, {},
+	} {
+		_, err := Throughput(t.Context(), s)
+		require.ErrorContains(t, err, "load: ")
+	}
+	_, err := Throughput(t.Context(), Spec{URL: "http://127.0.0.1", Duration: time.Second})
+	require.ErrorContains(t, err, "no amqp://")
+}
+
+func TestErrorOfTheBrokerIsTold(t *testing.T) {
+	_, err := Throughput(t.Context(), Spec{URL: serve(t), Reuse: true, Consumers: 1, Duration: time.Minute})
+	require.ErrorContains(t, err, "404 NOT_FOUND")
+}
+
+// Without a monitor only a head expires, when something looks: so nothing comes from behind a long one, and a queue's
+// length does not change. What the results say of it is checked here; that deadlines are kept is for integration.
+func TestDeadlinesThatAreNotKept(t *testing.T) {
+	r, err := Deadlines{
+		URL: serve(t), Rate: 1000, Duration: 50 * time.Millisecond, MinTTL: time.Millisecond, MaxTTL: 20 * time.Millisecond,
+		Head: time.Hour, Patience: 10 * time.Millisecond,
+	}.Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 50, r.Published)
+	require.Zero(t, r.Arrived)
+	require.Nil(t, r.FromWrite)
+
+	d, err := Due{URL: serve(t), Count: 100, Lead: 200 * time.Millisecond, Patience: 20 * time.Millisecond}.Run(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, d.Gone)
+}
+
+func TestIdle(t *testing.T) {
+	conns, err := Idle{URL: serve(t), Connections: 3, Queues: 5, Used: 2}.Open()
+	require.NoError(t, err)
+	require.Len(t, conns, 4)
+	for _, c := range conns {
+		c.Close()
+	}
+}

@@ -1,0 +1,108 @@
+package load
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+
+	"curfew/broker/amqp"
+)
+
+// template is a ring of framed publishes, all of one length, written over and over.
+type template struct {
+	frames []byte
+	length int // of one publish
+	body   int // offset of the body in it
+	count  int
+	at     int // the next to be sent
+}
+
+const (
+	// writeSize is how many octets one write carries at most.
+	writeSize = 64 << 10
+	stampSize = 8
+)
+
+// newTemplate frames publishes to the keys in turn.
+func newTemplate(s *Spec, keys []string) *template {
+	t := new(template)
+	properties := (&amqp.Properties{DeliveryMode: mode(s.Persist), Expiration: expiration(s)}).Append(nil)
+	body := make([]byte, s.Size)
+	for i := range body {
+		body[i] = byte('a' + i%26)
+	}
+	for i := 0; i < len(keys) || len(t.frames) < writeSize; i++ {
+		start := len(t.frames)
+		t.frames = amqp.AppendMethod(t.frames, channel, &amqp.BasicPublish{Exchange: s.exchangeName(), RoutingKey: keys[i%len(keys)]})
+		header := len(t.frames) - start
+		t.frames = amqp.AppendContent(t.frames, channel, properties, body, frameMax)
+		t.length = len(t.frames) - start
+		t.body = header + amqp.FrameOverhead + 12 + len(properties) + 7
+		t.count++
+	}
+	return t
+}
+
+func mode(persistent bool) uint8 {
+	if persistent {
+		return 2
+	}
+	return 1
+}
+
+func expiration(s *Spec) string {
+	if s.TTL <= 0 {
+		return ""
+	}
+	return strconv.FormatInt(s.TTL.Milliseconds(), 10)
+}
+
+// most is how many publishes one write may carry now.
+func (t *template) most() int { return min(t.count-t.at, max(1, writeSize/t.length)) }
+
+// next returns the next n publishes, with the time of sending in their bodies. n is at most most().
+func (t *template) next(n int, now int64) []byte {
+	out := t.frames[t.at*t.length : (t.at+n)*t.length]
+	if t.length-t.body > stampSize {
+		for at := t.body; at < len(out); at += t.length {
+			binary.BigEndian.PutUint64(out[at:], uint64(now))
+		}
+	}
+	if t.at += n; t.at == t.count {
+		t.at = 0
+	}
+	return out
+}
+
+// exchangeName is the exchange published to.
+func (s *Spec) exchangeName() string {
+	if s.Exchange == "" {
+		return ""
+	}
+	return prefix + s.Exchange
+}
+
+// prefix of every name declared.
+const prefix = "curfew.bench."
+
+// queueName and key have one length for all i, so that all publishes have.
+func queueName(i int) string { return fmt.Sprintf("%s%05d", prefix, i) }
+
+// key routes to queue i.
+func (s *Spec) key(i int) string {
+	switch s.Exchange {
+	case "":
+		return queueName(i)
+	case "topic":
+		return fmt.Sprintf("orders.%05d.created", i)
+	}
+	return fmt.Sprintf("%05d", i)
+}
+
+// pattern binds queue i.
+func (s *Spec) pattern(i int) string {
+	if s.Exchange == "topic" {
+		return fmt.Sprintf("orders.%05d.#", i)
+	}
+	return s.key(i)
+}

@@ -1,0 +1,383 @@
+package load
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"curfew/broker/amqp"
+)
+
+// Result is what a throughput run measured. Rates and latencies are of the time after the warm-up; the Total counts are
+// of everything, for what the whole run cost the broker.
+type Result struct {
+	Published      float64  `json:"publishedPerSecond"`
+	Consumed       float64  `json:"consumedPerSecond"`
+	Seconds        float64  `json:"seconds"`
+	TotalPublished int64    `json:"totalPublished"`
+	TotalConsumed  int64    `json:"totalConsumed"`
+	Nacked         int      `json:"nacked,omitempty"` // publishes the broker refused
+	Latency        *Summary `json:"latency,omitempty"`
+	ConfirmLatency *Summary `json:"confirmLatency,omitempty"`
+	ClientCPU      float64  `json:"clientCPUus"` // of the load process, in us a message
+}
+
+// run is one workload under way.
+type run struct {
+	Spec
+	start     time.Time
+	backlog   *window
+	published atomic.Int64
+	confirmed atomic.Int64
+	consumed  atomic.Int64
+	measuring atomic.Bool
+	stopping  atomic.Bool
+	fail      func(error)
+
+	mu      sync.Mutex
+	latency Histogram
+	confirm Histogram
+	nacked  int
+}
+
+// Throughput runs a workload until its duration is over, ctx ends, or something fails. What it declares it removes.
+func Throughput(ctx context.Context, s Spec) (Result, error) {
+	s, err := s.settled()
+	if err != nil {
+		return Result{}, err
+	}
+	admin, err := Dial(s.URL)
+	if err != nil {
+		return Result{}, err
+	}
+	defer admin.Close()
+	if !s.Reuse {
+		if err := s.declare(admin); err != nil {
+			return Result{}, fmt.Errorf("load: declare: %w", err)
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r := &run{Spec: s, start: time.Now(), backlog: newWindow(s.Backlog), fail: func(err error) { cancel(err) }}
+	result, err := r.measure(ctx)
+	if s.Keep {
+		return result, err
+	}
+	return result, errors.Join(err, s.remove(admin))
+}
+
+// now is the time since the start in ns, never 0.
+func (r *run) now() int64 { return time.Since(r.start).Nanoseconds() + 1 }
+
+type party interface {
+	work(r *run)
+	stop()
+}
+
+func (r *run) measure(ctx context.Context) (Result, error) {
+	parties, err := r.gather()
+	defer func() {
+		for _, p := range parties {
+			p.stop()
+		}
+	}()
+	if err != nil {
+		return Result{}, err
+	}
+	var working sync.WaitGroup
+	for _, p := range parties {
+		working.Go(func() { p.work(r) })
+	}
+	cpu := ownCPU()
+	pause(ctx, r.Warmup)
+	r.measuring.Store(true)
+	published, consumed, from := r.published.Load(), r.consumed.Load(), time.Now()
+	r.last(ctx)
+	r.measuring.Store(false)
+	took := time.Since(from).Seconds()
+	result := Result{
+		Seconds:   took,
+		Published: float64(r.published.Load()-published) / took,
+		Consumed:  float64(r.consumed.Load()-consumed) / took,
+	}
+	r.stopping.Store(true)
+	r.backlog.close()
+	for _, p := range parties {
+		p.stop()
+	}
+	working.Wait()
+	result.TotalPublished, result.TotalConsumed = r.published.Load(), r.consumed.Load()
+	result.ClientCPU = (ownCPU() - cpu).Seconds() * 1e6 / float64(max(1, result.TotalPublished, result.TotalConsumed))
+	result.Latency, result.ConfirmLatency, result.Nacked = r.latency.Summary(), r.confirm.Summary(), r.nacked
+	return result, context.Cause(ctx)
+}
+
+// last returns when the duration is over or the count reached.
+func (r *run) last(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, r.Duration)
+	defer cancel()
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for ctx.Err() == nil && (r.Count == 0 || !r.complete()) {
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (r *run) complete() bool {
+	n := int64(r.Count)
+	return r.published.Load() >= n && (r.Window == 0 || r.confirmed.Load() >= n) && (r.Consumers == 0 || r.consumed.Load() >= n)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// gather connects the consumers, which are to be there first, and the producers.
+func (r *run) gather() (parties []party, err error) {
+	add := func(p party, failed error) {
+		if failed == nil {
+			parties = append(parties, p)
+		}
+		err = errors.Join(err, failed)
+	}
+	for i := 0; i < r.Consumers && err == nil; i++ {
+		if r.Client == "raw" {
+			add(newConsumer(&r.Spec, i))
+		} else {
+			add(newLibraryConsumer(&r.Spec, i))
+		}
+	}
+	for i := 0; i < r.Producers && err == nil; i++ {
+		if r.Client == "raw" {
+			add(newProducer(&r.Spec, i))
+		} else {
+			add(newLibraryProducer(&r.Spec, i))
+		}
+	}
+	return parties, err
+}
+
+// ended is what a party says when its connection failed, unless it was to end.
+func (r *run) ended(err error) {
+	if err = untilClosed(err); err != nil && !r.stopping.Load() {
+		r.fail(err)
+	}
+}
+
+// untilClosed is the error of a connection that did not end by our own closing it.
+func untilClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// allowed says how many messages a producer may send now at its share of the rate and the count, waiting for the next if
+// there is none; 0 at the end.
+func (r *run) allowed(sent int, most int) int {
+	if r.Count > 0 {
+		most = min(most, (r.Count+r.Producers-1)/r.Producers-sent)
+	}
+	if r.Rate == 0 {
+		return most
+	}
+	rate := float64(r.Rate) / float64(r.Producers)
+	for !r.stopping.Load() {
+		due := int(time.Since(r.start).Seconds()*rate) - sent
+		if due > 0 {
+			return min(due, most)
+		}
+		time.Sleep(max(100*time.Microsecond, min(time.Millisecond, time.Duration(float64(time.Second)/rate))))
+	}
+	return 0
+}
+
+func ownCPU() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// producer publishes on one connection.
+type producer struct {
+	conn     *Conn
+	template *template
+	window   *window
+	confirms *confirms // nil: no confirms
+}
+
+func newProducer(s *Spec, i int) (*producer, error) {
+	c, err := Dial(s.URL)
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	for _, q := range share(i, s.Producers, s.Queues) {
+		keys = append(keys, s.key(q))
+	}
+	p := &producer{conn: c, template: newTemplate(s, keys), window: newWindow(s.Window)}
+	if s.Window > 0 {
+		p.confirms = newConfirms(s.Window)
+		_, err = c.Call(channel, &amqp.ConfirmSelect{}, amqp.ConfirmSelectOkID)
+	}
+	return p, err
+}
+
+func (p *producer) work(r *run) {
+	var reading sync.WaitGroup
+	reading.Go(func() { r.ended(p.read(r)) })
+	r.ended(p.write(r))
+	reading.Wait()
+	if p.confirms != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.confirm.Merge(&p.confirms.late)
+		r.nacked += p.confirms.nacked
+	}
+}
+
+func (p *producer) stop() {
+	p.window.close()
+	p.conn.Close()
+}
+
+func (p *producer) write(r *run) error {
+	for sent := 0; !r.stopping.Load(); {
+		n := r.allowed(sent, p.template.most())
+		if n == 0 {
+			break
+		}
+		for p.confirms != nil && p.confirms.full() && !r.stopping.Load() {
+			time.Sleep(time.Millisecond)
+		}
+		n = p.window.take(n)
+		room := r.backlog.take(n)
+		if room == 0 {
+			break
+		}
+		if room < n {
+			p.window.give(n - room)
+		}
+		now := r.now()
+		if p.confirms != nil {
+			p.confirms.add(room, now)
+		}
+		if _, err := p.conn.Write(p.template.next(room, now)); err != nil {
+			return err
+		}
+		sent += room
+		r.published.Add(int64(room))
+	}
+	return nil
+}
+
+// read takes the confirms.
+func (p *producer) read(r *run) error {
+	var now int64
+	settled := 0
+	a := arrivals{onBody: func([]byte) {}, onConfirm: func(tag uint64, multiple, nack bool) {
+		settled += p.confirms.confirm(tag, multiple, nack, now)
+	}}
+	return p.conn.each(func(b []byte) (int, error) {
+		now = r.now()
+		used, err := a.walk(b)
+		if settled > 0 {
+			r.confirmed.Add(int64(settled))
+			p.window.give(settled)
+			settled = 0
+		}
+		return used, err
+	})
+}
+
+// each hands what arrives to take, which says how much of it it used, until reading or take fails.
+func (c *Conn) each(take func([]byte) (used int, err error)) error {
+	c.buf = append(c.buf, make([]byte, max(0, 2*frameMax-len(c.buf)))...)
+	for {
+		used, err := take(c.buf[c.from:c.to])
+		if err != nil {
+			return err
+		}
+		c.from += used
+		if err := c.fill(); err != nil {
+			return err
+		}
+	}
+}
+
+// consumer consumes on one connection.
+type consumer struct {
+	conn    *Conn
+	latency Histogram
+}
+
+func newConsumer(s *Spec, i int) (*consumer, error) {
+	c, err := Dial(s.URL)
+	if err != nil {
+		return nil, err
+	}
+	return &consumer{conn: c}, s.consume(c, i)
+}
+
+func (c *consumer) work(r *run) {
+	r.ended(c.read(r))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.latency.Merge(&c.latency)
+}
+
+func (c *consumer) stop() { c.conn.Close() }
+
+func (c *consumer) read(r *run) error {
+	var now int64
+	var out []byte
+	measured := r.Size >= stampSize
+	a := arrivals{onConfirm: func(uint64, bool, bool) {}, onBody: func(body []byte) {
+		if measured && r.measuring.Load() {
+			c.latency.Record(time.Duration(now - int64(binary.BigEndian.Uint64(body))))
+		}
+	}}
+	acked := uint64(0)
+	return c.conn.each(func(b []byte) (int, error) {
+		now = r.now()
+		a.deliveries = 0
+		used, err := a.walk(b)
+		if a.deliveries == 0 {
+			return used, err
+		}
+		r.consumed.Add(int64(a.deliveries))
+		r.backlog.give(a.deliveries)
+		out = appendAcks(out[:0], r.Ack, acked, a.lastTag)
+		if acked = a.lastTag; len(out) > 0 && err == nil {
+			_, err = c.conn.Write(out)
+		}
+		return used, err
+	})
+}
+
+// appendAcks acks the deliveries after one tag up to another.
+func appendAcks(out []byte, how string, after, last uint64) []byte {
+	switch how {
+	case "multiple":
+		return amqp.AppendAck(out, channel, last, true)
+	case "each":
+		for tag := after + 1; tag <= last; tag++ {
+			out = amqp.AppendAck(out, channel, tag, false)
+		}
+	}
+	return out
+}
