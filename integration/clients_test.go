@@ -8,10 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -145,45 +143,6 @@ func number(t testing.TB, s string) int64 {
 		t.Fatal(err)
 	}
 	return n
-}
-
-// The foreign clients, each failing the test with the command that installs it where it is missing.
-
-func pikaClient(t testing.TB) client {
-	needs(t, "python3-pika", "/usr/bin/python3", "-c", "import pika")
-	return script{command: []string{"/usr/bin/python3", "clients/pika/deadlines.py"}}
-}
-
-func nodeClient(t testing.TB) client {
-	modules, err := filepath.Abs("../.cache/node/node_modules")
-	if err != nil {
-		t.Fatal(err)
-	}
-	needs(t, "nodejs npm", "node", "--version")
-	if _, err := os.Stat(filepath.Join(modules, "amqplib")); err != nil {
-		t.Fatal("Node's amqplib is needed: make deps")
-	}
-	return script{command: []string{"node", "clients/node/deadlines.js"}, env: []string{"NODE_PATH=" + modules}}
-}
-
-var librabbitmqProgram = sync.OnceValues(func() (string, error) {
-	binary := filepath.Join(scratch, "librabbitmq-deadlines")
-	out, err := exec.Command("cc", "-O1", "-Wall", "-Werror", "-o", binary, "clients/librabbitmq/deadlines.c", "-lrabbitmq").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("librabbitmq is needed: apt-get install -y --no-install-recommends gcc libc6-dev librabbitmq-dev (or `make deps`): %w\n%s", err, out)
-	}
-	return binary, nil
-})
-
-func librabbitmqClient(t testing.TB) client {
-	return script{command: []string{mustBinary(t, librabbitmqProgram)}}
-}
-
-func needs(t testing.TB, packages string, probe ...string) {
-	t.Helper()
-	if out, err := exec.Command(probe[0], probe[1:]...).CombinedOutput(); err != nil {
-		t.Fatalf("%s is needed: apt-get install -y --no-install-recommends %s (or `make deps`): %v\n%s", packages, packages, err, out)
-	}
 }
 
 // goClient is amqp091-go, in this process.

@@ -28,6 +28,10 @@ var clients = []struct {
 	{"librabbitmq", librabbitmqClient},
 	{"pika", pikaClient},
 	{"amqplib", nodeClient},
+	{"aio-pika", aioPikaClient},
+	{"bunny", bunnyClient},
+	{"php-amqplib", phpClient},
+	{"java", javaClient},
 }
 
 // TestDeadlines: 1,000 messages with TTLs of 50-3,000 ms in random order stand behind one of an hour in a queue nobody reads. Each client,
