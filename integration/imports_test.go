@@ -31,7 +31,7 @@ var rooms = map[string][]string{
 	"monitor":              {"scheduler", "scheduler/memstore", "scheduler/redisstore", "monitor/alert"},
 	"monitor/alert":        {},
 	"monitor/embedded":     {"monitor", "scheduler", "broker"},
-	"load":                 {"broker/amqp"}, // a client of any broker: of ours it knows the codec alone
+	"cmd/curfew/load":      {"broker/amqp"}, // a client of any broker: of ours it knows the codec alone
 	"cmd/curfew":           everyRoom,
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
-	"curfew/load"
+	"curfew/cmd/curfew/load"
 )
 
 func benchCommand() *cobra.Command {

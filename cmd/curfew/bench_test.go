@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"curfew/load"
+	"curfew/cmd/curfew/load"
 )
 
 func TestBenchSpeaksTableAndJSON(t *testing.T) {
