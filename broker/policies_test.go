@@ -1,0 +1,282 @@
+package broker_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/policy"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+func (x *bench) policy(k policy.Kind, p policy.Policy) {
+	x.t.Helper()
+	_, err := x.vh.SetPolicy(k, p)
+	require.NoError(x.t, err)
+}
+
+// govern sets the policy "p" for all queues whose name starts with q.
+func (x *bench) govern(d policy.Definition) {
+	x.t.Helper()
+	x.policy(policy.User, policy.Policy{Name: "p", Pattern: "^q", ApplyTo: policy.Queues, Definition: d})
+}
+
+func (x *bench) ready(q *broker.Queue) int {
+	ready, _, _ := q.Counts()
+	return ready
+}
+
+func TestPolicyTTLHoldsForWhatIsPublishedAfterwards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		q := x.queue("q", nil)
+		x.publish("", "q", "before", "", nil)
+		x.govern(policy.Definition{"message-ttl": int64(500)})
+		x.publish("", "q", "after", "", nil)
+		x.publish("", "q", "shorter", "100", nil)
+		refs := x.deadlines()
+		require.Len(t, refs, 2)
+		require.Equal(t, int64(400), refs[0].Deadline-refs[1].Deadline)
+		_, err := x.vh.ClearPolicy(policy.User, "p")
+		require.NoError(t, err)
+		x.publish("", "q", "later", "", nil)
+		require.Equal(t, refs, x.deadlines(), "stamped deadlines stay, the next has none")
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"before", "later"}, x.drain(q))
+	})
+}
+
+func TestPolicyBoundsLengthAtOnce(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	q, dlq := x.queue("q", nil), x.queue("dlq", nil)
+	for _, body := range []string{"1", "2", "3", "4", "5"} {
+		x.publish("", "q", body, "", nil)
+	}
+	x.govern(policy.Definition{"max-length": int64(2), "dead-letter-exchange": "", "dead-letter-routing-key": "dlq"})
+	require.Equal(t, 2, x.ready(q))
+	require.Equal(t, []string{"1", "2", "3"}, x.drain(dlq), "dead-lettered by the policy that dropped them")
+	x.publish("", "q", "6", "", nil)
+	require.Equal(t, []string{"4"}, x.drain(dlq))
+	x.govern(policy.Definition{"max-length-bytes": int64(1)})
+	require.Equal(t, []string{"6"}, x.drain(q))
+	require.Empty(t, x.drain(dlq))
+	x.govern(policy.Definition{"max-length": int64(1), "overflow": "reject-publish"})
+	x.publish("", "q", "7", "", nil)
+	x.publish("", "q", "8", "", nil)
+	require.Equal(t, []string{"7"}, x.drain(q))
+}
+
+func TestArgumentsAndPolicies(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	x.policy(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{
+		"max-length": int64(3), "dead-letter-exchange": "", "dead-letter-routing-key": "of-policy", "overflow": "reject-publish"}})
+	low, high := x.queue("q.low", amqp.Table{"x-max-length": int32(2)}), x.queue("q.high", amqp.Table{"x-max-length": int32(9)})
+	own := x.queue("q.own", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "of-argument", "x-overflow": "drop-head"})
+	ofPolicy, ofArgument := x.queue("of-policy", nil), x.queue("of-argument", nil)
+	for range 5 {
+		for _, q := range []string{"q.low", "q.high", "q.own"} {
+			x.publish("", q, "m", "", nil)
+		}
+	}
+	assert.Equal(t, 2, x.ready(low), "the lower of two limits")
+	assert.Equal(t, 3, x.ready(high), "the lower of two limits")
+	assert.Equal(t, 3, x.ready(own))
+	assert.Equal(t, 2, x.ready(ofArgument), "what was declared wins")
+	assert.Zero(t, x.ready(ofPolicy))
+	_, err := x.vh.DeclareQueue(nil, "q.low", broker.QueueDeclare{Args: amqp.Table{"x-max-length": int32(3)}})
+	assert.Equal(t, "PRECONDITION_FAILED - inequivalent arg 'x-max-length' for queue 'q.low' in vhost '/': received '3' but current is '2'", text(err))
+}
+
+func TestQuorumDeliveryLimitOfAPolicy(t *testing.T) {
+	for name, c := range map[string]struct {
+		args   amqp.Table
+		policy int64
+		want   int // deliveries of a message that always fails, 0: no end
+	}{
+		"in place of the default":       {amqp.Table{}, 1, 2},
+		"above the default":             {amqp.Table{}, 30, 31},
+		"the argument is lower":         {amqp.Table{"x-delivery-limit": int32(2)}, 30, 3},
+		"the policy is lower":           {amqp.Table{"x-delivery-limit": int32(30)}, 2, 3},
+		"a policy without limit":        {amqp.Table{}, -1, 0},
+		"the argument and no limit":     {amqp.Table{"x-delivery-limit": int32(2)}, -1, 3},
+		"no limit asked, one by policy": {amqp.Table{"x-delivery-limit": int32(-1)}, 2, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newBench(t, broker.Options{})
+			q := x.quorum("q", c.args)
+			x.govern(policy.Definition{"delivery-limit": c.policy})
+			x.publish("", "q", "m", "", nil)
+			got := 0
+			for got < 50 {
+				m, ok := x.get(q, false)
+				if !ok {
+					break
+				}
+				got++
+				q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
+			}
+			if c.want == 0 {
+				require.Equal(t, 50, got)
+			} else {
+				require.Equal(t, c.want, got)
+			}
+		})
+	}
+}
+
+func TestOperatorPolicyBoundsTheOther(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	q := x.queue("q", nil)
+	x.govern(policy.Definition{"max-length": int64(9), "expires": int64(60000)})
+	x.policy(policy.Operator, policy.Policy{Name: "o", Pattern: ".*", Definition: policy.Definition{"max-length": int64(3), "message-ttl": int64(50000)}})
+	user, operator, effective := q.Policies()
+	require.Equal(t, "p", user)
+	require.Equal(t, "o", operator)
+	require.Equal(t, policy.Definition{"max-length": int64(3), "expires": int64(60000), "message-ttl": int64(50000)}, effective)
+	for range 5 {
+		x.publish("", "q", "m", "", nil)
+	}
+	require.Equal(t, 3, x.ready(q))
+	require.Len(t, x.deadlines(), 3)
+	existed, err := x.vh.ClearPolicy(policy.Operator, "o")
+	require.NoError(t, err)
+	require.True(t, existed)
+	existed, err = x.vh.ClearPolicy(policy.Operator, "o")
+	require.NoError(t, err)
+	require.False(t, existed)
+	_, operator, effective = q.Policies()
+	require.Empty(t, operator)
+	require.Equal(t, policy.Definition{"max-length": int64(9), "expires": int64(60000)}, effective)
+	_, err = x.vh.ClearPolicy(policy.User, "p")
+	require.NoError(t, err)
+	_, _, effective = q.Policies()
+	require.Nil(t, effective)
+}
+
+func TestPolicyExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		x.queue("q.long", amqp.Table{"x-expires": int32(3_600_000)})
+		x.queue("q.none", nil)
+		x.queue("q.kept", nil)
+		there := func(name string) bool {
+			_, err := x.vh.Queue(name)
+			return err == nil
+		}
+		x.govern(policy.Definition{"expires": int64(60_000)})
+		time.Sleep(30 * time.Second)
+		x.policy(policy.User, policy.Policy{Name: "kept", Pattern: "kept", Priority: 1, Definition: policy.Definition{"max-length": int64(1)}})
+		time.Sleep(29 * time.Second)
+		synctest.Wait()
+		require.True(t, there("q.long") && there("q.none") && there("q.kept"))
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.False(t, there("q.long"), "the lower of two periods")
+		require.False(t, there("q.none"))
+		require.True(t, there("q.kept"), "its policy was withdrawn in time")
+	})
+}
+
+func TestAlternateExchangeOfAPolicy(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	lost, found, other := x.queue("lost", nil), x.queue("found", nil), x.queue("other", nil)
+	for name, q := range map[string]string{"alt": "found", "declared": "other"} {
+		require.NoError(t, x.vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: "fanout"}))
+		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: name, Destination: q}))
+	}
+	require.NoError(t, x.vh.DeclareExchange("own", broker.ExchangeDeclare{Kind: "direct", Args: amqp.Table{"alternate-exchange": "declared"}}))
+	send := func() {
+		x.publish("amq.direct", "nowhere", "m", "", nil)
+		x.publish("own", "nowhere", "m", "", nil)
+	}
+	send()
+	require.Zero(t, x.ready(found))
+	x.policy(policy.User, policy.Policy{Name: "ae", Pattern: ".*", ApplyTo: policy.Exchanges, Definition: policy.Definition{"alternate-exchange": "alt"}})
+	send() // by the same publisher, whose routes were known
+	require.Equal(t, []string{"m"}, x.drain(found))
+	require.Equal(t, []string{"m", "m"}, x.drain(other), "what was declared wins")
+	user, _, _, ok := x.vh.ExchangePolicies("amq.direct")
+	require.True(t, ok)
+	require.Equal(t, "ae", user)
+	_, err := x.vh.ClearPolicy(policy.User, "ae")
+	require.NoError(t, err)
+	send()
+	require.Zero(t, x.ready(found))
+	require.Zero(t, x.ready(lost))
+}
+
+// TestPolicyWhileMessagesDie: a dead letter goes where the queue sent it when it left, whatever is changed meanwhile.
+func TestPolicyWhileMessagesDie(t *testing.T) {
+	x := newBench(t, broker.Options{Unroutable: broker.Drop})
+	q, dlq := x.queue("q", nil), x.queue("dlq", nil)
+	dead := policy.Definition{"max-length": int64(1), "dead-letter-exchange": "", "dead-letter-routing-key": "dlq"}
+	x.govern(dead)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 200 {
+			x.govern(policy.Definition{"max-length": int64(1), "message-ttl": int64(3_600_000)})
+			x.govern(dead)
+		}
+	}()
+	for range 2000 {
+		x.publish("", "q", "m", "", nil)
+	}
+	<-done
+	require.Equal(t, 1, x.ready(q))
+	require.LessOrEqual(t, x.ready(dlq), 1999)
+}
+
+func TestPoliciesOutliveARestart(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openBench(t, o)
+	x.durable("q", nil)
+	for _, body := range []string{"1", "2", "3"} {
+		x.publishPersistent("", "q", body, "")
+	}
+	x.govern(policy.Definition{"max-length": int64(2)})
+	x.policy(policy.Operator, policy.Policy{Name: "o", Pattern: "^(?!amq).*", Priority: 7, Definition: policy.Definition{"message-ttl": int64(5000)}})
+	_, err := x.b.SetGlobalParameter("cluster_name", "here")
+	require.NoError(t, err)
+
+	x = restarted(t, o, x.b)
+	q, err := x.vh.Queue("q")
+	require.NoError(t, err)
+	_, _, effective := q.Policies()
+	require.Equal(t, policy.Definition{"max-length": int64(2), "message-ttl": int64(5000)}, effective)
+	require.Equal(t, map[string]any{"cluster_name": "here"}, x.b.GlobalParameters())
+	operator, ok := x.vh.Policy(policy.Operator, "o")
+	require.True(t, ok)
+	require.Equal(t, int64(7), operator.Priority)
+	require.Len(t, x.vh.Policies(policy.User), 1)
+	require.Empty(t, x.deadlines(), "what was queued before the policy has no deadline after the restart either")
+	x.publishPersistent("", "q", "4", "")
+	require.Len(t, x.deadlines(), 1)
+	_, err = x.vh.ClearPolicy(policy.User, "p")
+	require.NoError(t, err)
+	_, err = x.b.ClearGlobalParameter("cluster_name")
+	require.NoError(t, err)
+
+	x = restarted(t, o, x.b)
+	require.Empty(t, x.vh.Policies(policy.User))
+	require.Empty(t, x.b.GlobalParameters())
+	q, err = x.vh.Queue("q")
+	require.NoError(t, err)
+	require.Equal(t, []string{"3", "4"}, x.drain(q))
+	require.NoError(t, x.b.Close())
+}
+
+func TestRefusedPolicyChangesNothing(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	x.govern(policy.Definition{"max-length": int64(2)})
+	_, err := x.vh.SetPolicy(policy.User, policy.Policy{Name: "p", Pattern: "(", Definition: policy.Definition{"max-length": int64(1)}})
+	require.EqualError(t, err, "Validation failed\n\npattern should be regular expression but is invalid: {\"missing )\",1}\n")
+	p, _ := x.vh.Policy(policy.User, "p")
+	require.Equal(t, "^q", p.Pattern)
+}
