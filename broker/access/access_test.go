@@ -1,0 +1,196 @@
+package access
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The hashes are what RabbitMQ 3.10.8 makes of the password "secret".
+func TestVerify(t *testing.T) {
+	for algorithm, hash := range map[string]string{
+		SHA256: "kI3GCqG+cq65rBQ9tiUUCREygKhmilKrZEWKSz+H0FJ1fk4/",
+		SHA512: "kI3GCsQumTxCJVLTejkIVfRZuZl3yfDkqms0Jb0+jaFpFJlTEHTb/NPoMa7RZHea1PGLSu+kWnrWrtxxy0HSg2V/daY=",
+		MD5:    "kI3GCjp/4GmDJUepnA1+aCzaba4=",
+		"":     "kI3GCjp/4GmDJUepnA1+aCzaba4=", // RabbitMQ takes a hash without algorithm for MD5
+	} {
+		octets, err := base64.StdEncoding.DecodeString(hash)
+		require.NoError(t, err)
+		u := &User{Name: "u", PasswordHash: octets, Algorithm: algorithm}
+		assert.True(t, Verify(u, "secret"), algorithm)
+		assert.False(t, Verify(u, "Secret"), algorithm)
+		assert.False(t, Verify(u, ""), algorithm)
+	}
+	assert.False(t, Verify(nil, "secret"))
+	assert.False(t, Verify(nil, "\x00"), "nor the password of the one who stands in for nobody")
+	assert.False(t, Verify(&User{Name: "u", Algorithm: SHA256}, ""), "no password, no login")
+	assert.False(t, Verify(&User{Name: "u", Algorithm: SHA256}, "\x00"))
+}
+
+func TestSetPassword(t *testing.T) {
+	var u, v User
+	u.SetPassword("secret")
+	v.SetPassword("secret")
+	assert.Equal(t, SHA256, u.Algorithm)
+	assert.Len(t, u.PasswordHash, 36)
+	assert.False(t, bytes.Equal(u.PasswordHash, v.PasswordHash), "salted")
+	assert.True(t, Verify(&u, "secret"))
+	u.SetPassword("")
+	assert.Empty(t, u.PasswordHash)
+}
+
+func TestUserAsDefinitionsHaveIt(t *testing.T) {
+	const text = `{"name":"app","password_hash":"kI3GCtTkLPrJ9N4yeyDyRY9IG7+JghJpVI/ObPnUCVVEJ1EK","hashing_algorithm":"rabbit_password_hashing_sha256","tags":["management"],"limits":{"max-connections":5}}`
+	var u User
+	require.NoError(t, json.Unmarshal([]byte(text), &u))
+	assert.Len(t, u.PasswordHash, 36)
+	assert.True(t, u.Has(Management))
+	assert.False(t, u.Has(Administrator))
+	back, err := json.Marshal(u)
+	require.NoError(t, err)
+	assert.JSONEq(t, text, string(back))
+	require.NoError(t, u.Check())
+}
+
+func TestCheck(t *testing.T) {
+	for _, u := range []User{{}, {Name: "u", Algorithm: "rot13"}, {Name: "u", Limits: Limits{"max-queues": 1}}} {
+		assert.ErrorIs(t, u.Check(), ErrInvalid)
+	}
+	assert.NoError(t, Limits{MaxConnections: -1, MaxQueues: 0}.CheckVHost())
+	assert.ErrorIs(t, Limits{MaxChannels: 1}.CheckVHost(), ErrInvalid)
+}
+
+func TestTags(t *testing.T) {
+	assert.Equal(t, []string{"administrator", "x"}, ParseTags(" administrator ,x,"))
+	assert.Empty(t, ParseTags(""))
+}
+
+func TestLimits(t *testing.T) {
+	l := Limits{MaxQueues: 2, MaxConnections: -1, MaxChannels: 0}
+	for _, c := range []struct {
+		name    string
+		count   int
+		reached bool
+	}{{MaxQueues, 1, false}, {MaxQueues, 2, true}, {MaxConnections, 1000, false}, {MaxChannels, 0, true}, {"none", 1000, false}} {
+		_, reached := l.Reached(c.name, c.count)
+		assert.Equal(t, c.reached, reached, "%s %d", c.name, c.count)
+	}
+	_, reached := Limits(nil).Reached(MaxQueues, 1)
+	assert.False(t, reached)
+}
+
+func TestGrant(t *testing.T) {
+	g, err := Compile(Permission{User: "u", VHost: "/", Configure: "", Write: "^app-", Read: "log"}, nil)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		op      Operation
+		name    string
+		allowed bool
+	}{
+		{Configure, "anything", false}, {Configure, "", true}, // the server-named one has its name by then
+		{Write, "app-1", true}, {Write, "my-app-1", false}, {Read, "catalogue", true}, {Read, "other", false},
+	} {
+		assert.Equal(t, c.allowed, g.Allows(c.op, c.name), "%v %s", c.op, c.name)
+	}
+	assert.False(t, (*Grant)(nil).Allows(Read, "x"))
+	assert.True(t, g.AllowsTopic(Write, "any", "key"), "no topic permission, no restriction")
+	assert.False(t, (*Grant)(nil).AllowsTopic(Write, "any", "key"))
+}
+
+func TestTopicPermissions(t *testing.T) {
+	g, err := Compile(Permission{User: "a.b", VHost: "v-z"}, []TopicPermission{
+		{Exchange: "x", Write: "^{username}\\.", Read: "^[{vhost}]$"},
+		{Exchange: "y", Write: "", Read: "{client_id}"},
+	})
+	require.NoError(t, err)
+	assert.True(t, g.RestrictsTopics([]byte("x")))
+	assert.False(t, g.RestrictsTopics([]byte("z")))
+	for _, c := range []struct {
+		op            Operation
+		exchange, key string
+		allowed       bool
+	}{
+		{Write, "x", "a.b.c", true}, {Write, "x", "a-b.c", false}, // the name is no expression
+		{Read, "x", "v", true}, {Read, "x", "-", true}, {Read, "x", "w", false}, // nor a range of a class
+		{Write, "y", "k", false}, {Write, "y", "", true}, {Read, "y", "{client_id}", true},
+	} {
+		assert.Equal(t, c.allowed, g.AllowsTopic(c.op, c.exchange, c.key), "%v %s %s", c.op, c.exchange, c.key)
+	}
+}
+
+func TestCompileRefuses(t *testing.T) {
+	for _, p := range []Permission{{Configure: "("}, {Write: "a(?=b)"}, {Read: strings.Repeat("a", 1025)}} {
+		_, err := Compile(p, nil)
+		assert.ErrorIs(t, err, ErrInvalid)
+	}
+	_, err := Compile(Permission{}, []TopicPermission{{Write: "["}})
+	assert.ErrorIs(t, err, ErrInvalid)
+}
+
+func TestThrottle(t *testing.T) {
+	var th Throttle
+	from := netip.MustParseAddr("192.0.2.1")
+	now := time.Unix(0, 0)
+	fail := func() time.Duration {
+		wait, ok := th.Begin("u", from, now)
+		require.True(t, ok)
+		now = now.Add(wait)
+		th.End("u", from, now, wait, false)
+		return wait / time.Second
+	}
+	for range 5 {
+		require.Zero(t, fail())
+	}
+	for _, seconds := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+		require.Equal(t, seconds, fail())
+	}
+	wait, _ := th.Begin("other", from, now)
+	assert.Zero(t, wait)
+	wait, _ = th.Begin("u", netip.MustParseAddr("192.0.2.2"), now)
+	assert.Zero(t, wait)
+
+	for range mostWaiting {
+		_, ok := th.Begin("u", from, now)
+		require.True(t, ok)
+	}
+	_, ok := th.Begin("u", from, now)
+	assert.False(t, ok, "more do not wait")
+	th.End("u", from, now, time.Second, true)
+	wait, ok = th.Begin("u", from, now)
+	assert.True(t, ok)
+	assert.Zero(t, wait, "a success clears the account")
+
+	fail()
+	now = now.Add(forgetAfter + 1)
+	assert.Zero(t, fail(), "a minute later it is forgotten")
+}
+
+func TestThrottleTakesAnIPv6NetworkForOne(t *testing.T) {
+	var th Throttle
+	now := time.Unix(0, 0)
+	for i := range 6 {
+		th.End("u", netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", i+1)), now, 0, false)
+	}
+	wait, _ := th.Begin("u", netip.MustParseAddr("2001:db8::ffff"), now)
+	assert.Positive(t, wait)
+	wait, _ = th.Begin("u", netip.MustParseAddr("2001:db8:0:1::1"), now)
+	assert.Zero(t, wait)
+	th.End("u", netip.Addr{}, now, 0, false) // a pipe has no address
+}
+
+func TestThrottleIsBounded(t *testing.T) {
+	var th Throttle
+	now := time.Unix(0, 0)
+	for i := range 3 * mostFailures {
+		th.End(fmt.Sprint(i), netip.IPv4Unspecified(), now, 0, false)
+	}
+	assert.LessOrEqual(t, len(th.failed), mostFailures)
+}

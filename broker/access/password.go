@@ -1,0 +1,62 @@
+package access
+
+import (
+	"crypto/md5"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/sha512"
+	"crypto/subtle"
+)
+
+// Hashing algorithms by the names RabbitMQ's definitions use.
+const (
+	SHA256 = "rabbit_password_hashing_sha256"
+	SHA512 = "rabbit_password_hashing_sha512"
+	MD5    = "rabbit_password_hashing_md5"
+)
+
+var digests = map[string]func([]byte) []byte{
+	SHA256: func(b []byte) []byte { h := sha256.Sum256(b); return h[:] },
+	SHA512: func(b []byte) []byte { h := sha512.Sum512(b); return h[:] },
+	MD5:    md5Digest,
+	"":     md5Digest,
+}
+
+func md5Digest(b []byte) []byte { h := md5.Sum(b); return h[:] }
+
+const saltLength = 4
+
+// Hash makes the password hash of a new password; its algorithm is SHA256.
+func Hash(password string) []byte {
+	salt := make([]byte, saltLength, saltLength+sha256.Size)
+	rand.Read(salt)
+	return append(salt, salted(SHA256, salt, password)...)
+}
+
+func salted(algorithm string, salt []byte, password string) []byte {
+	return digests[algorithm](append(append(make([]byte, 0, saltLength+len(password)), salt...), password...))
+}
+
+// SetPassword gives the user a new password; an empty one takes it away.
+func (u *User) SetPassword(password string) {
+	u.PasswordHash, u.Algorithm = nil, SHA256
+	if password != "" {
+		u.PasswordHash = Hash(password)
+	}
+}
+
+// nobody is who is asked in place of a user who does not exist, so that it takes
+// as long.
+var nobody = User{PasswordHash: Hash("\x00"), Algorithm: SHA256}
+
+// Verify says whether the password is the user's, in time that tells nothing; u
+// is nil for a user who does not exist. An empty password is nobody's.
+func Verify(u *User, password string) bool {
+	known := u != nil
+	if !known || len(u.PasswordHash) <= saltLength {
+		known, u = false, &nobody
+	}
+	salt, hash := u.PasswordHash[:saltLength], u.PasswordHash[saltLength:]
+	same := subtle.ConstantTimeCompare(salted(u.Algorithm, salt, password), hash) == 1
+	return same && known && password != ""
+}

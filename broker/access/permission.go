@@ -1,0 +1,120 @@
+package access
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Operation is what a permission is for.
+type Operation uint8
+
+const (
+	Configure Operation = iota
+	Write
+	Read
+	operations
+)
+
+var operationNames = [operations]string{"configure", "write", "read"}
+
+// Permission is what a user may do in a virtual host, as RabbitMQ's definitions
+// have it: a regular expression over names per operation.
+type Permission struct {
+	User      string `json:"user"`
+	VHost     string `json:"vhost"`
+	Configure string `json:"configure"`
+	Write     string `json:"write"`
+	Read      string `json:"read"`
+}
+
+// TopicPermission restricts the routing keys a user may publish to (Write) and
+// bind by (Read) on one topic exchange.
+type TopicPermission struct {
+	User     string `json:"user"`
+	VHost    string `json:"vhost"`
+	Exchange string `json:"exchange"`
+	Write    string `json:"write"`
+	Read     string `json:"read"`
+}
+
+// maxPattern bounds a regular expression, in octets.
+const maxPattern = 1024
+
+// Grant is the compiled form of what a user may do in a virtual host. It does not
+// change and is safe for concurrent use.
+type Grant struct {
+	names  [operations]*regexp.Regexp
+	topics map[string][operations]*regexp.Regexp // by exchange
+}
+
+// Compile makes a grant of a permission and the topic permissions of the same
+// user and virtual host. The error wraps ErrInvalid and names the expression.
+func Compile(p Permission, topics []TopicPermission) (*Grant, error) {
+	g := &Grant{topics: map[string][operations]*regexp.Regexp{}}
+	for op, text := range [operations]string{p.Configure, p.Write, p.Read} {
+		pattern, err := compile(text, Operation(op))
+		if err != nil {
+			return nil, err
+		}
+		g.names[op] = pattern
+	}
+	for _, t := range topics {
+		var patterns [operations]*regexp.Regexp
+		for op, text := range [operations]string{Write: t.Write, Read: t.Read} {
+			pattern, err := compile(expand(text, p.User, p.VHost), Operation(op))
+			if err != nil {
+				return nil, err
+			}
+			patterns[op] = pattern
+		}
+		g.topics[t.Exchange] = patterns
+	}
+	return g, nil
+}
+
+func compile(text string, op Operation) (*regexp.Regexp, error) {
+	if len(text) > maxPattern {
+		return nil, fmt.Errorf("%w: %s permission is longer than %d octets", ErrInvalid, operationNames[op], maxPattern)
+	}
+	if text == "" {
+		text = "^$"
+	}
+	pattern, err := regexp.Compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s permission: %w", ErrInvalid, operationNames[op], err)
+	}
+	return pattern, nil
+}
+
+// expand puts the user's name and virtual host into a topic permission, so that
+// they match nothing but themselves, inside a character class too.
+func expand(text, user, vhost string) string {
+	return strings.NewReplacer("{username}", quote(user), "{vhost}", quote(vhost)).Replace(text)
+}
+
+func quote(s string) string { return strings.ReplaceAll(regexp.QuoteMeta(s), "-", `\-`) }
+
+// Allows says whether the operation on that name is granted; nil grants nothing.
+func (g *Grant) Allows(op Operation, name string) bool {
+	return g != nil && g.names[op].MatchString(name)
+}
+
+// RestrictsTopics says whether there are topic permissions for the exchange.
+func (g *Grant) RestrictsTopics(exchange []byte) bool {
+	if g == nil {
+		return false
+	}
+	_, ok := g.topics[string(exchange)]
+	return ok
+}
+
+// AllowsTopic says whether the operation by that routing key is granted; on an
+// exchange without topic permissions every key is.
+func (g *Grant) AllowsTopic(op Operation, exchange, key string) bool {
+	if g == nil {
+		return false
+	}
+	patterns, restricted := g.topics[exchange]
+	return !restricted || patterns[op].MatchString(key)
+}
