@@ -40,14 +40,16 @@ const DefaultMaxMessageBytes = 16 << 20
 // Options configure a Broker. The zero value is a memory-only broker with
 // RabbitMQ's rules.
 type Options struct {
-	Store           store.Options // with Dir "": memory only. Relocate and OnFull are the broker's
-	Clock           Clock         // nil: the clock of the last run, or NewClock()
-	TTLPrecedence   Precedence
-	Unroutable      Unroutable
-	MaxMessageBytes int          // of one body; 0: DefaultMaxMessageBytes
-	MemoryLimit     int64        // bytes of memory above which publishers wait; 0: none
-	MemoryInUse     func() int64 // what is held against it; nil: resident memory, page cache not counted
-	Log             *zap.Logger
+	Store             store.Options // with Dir "": memory only. Relocate and OnFull are the broker's
+	Clock             Clock         // nil: the clock of the last run, or NewClock()
+	TTLPrecedence     Precedence
+	Unroutable        Unroutable
+	User, Password    string       // applied at the first start and when they are others than before; default guest, guest
+	GuestFromAnywhere bool         // the user guest may log in from other machines too
+	MaxMessageBytes   int          // of one body; 0: DefaultMaxMessageBytes
+	MemoryLimit       int64        // bytes of memory above which publishers wait; 0: none
+	MemoryInUse       func() int64 // what is held against it; nil: resident memory, page cache not counted
+	Log               *zap.Logger
 }
 
 // Broker is an AMQP 0-9-1 broker without sockets: virtual hosts, exchanges,
@@ -63,6 +65,8 @@ type Broker struct {
 	counters counters
 	idle     idleTimer
 	saver    saver
+	accounts accounts
+	sessions sessions
 	gate     gate
 
 	quit  chan struct{} // closed by Close
@@ -77,8 +81,8 @@ type Broker struct {
 	global map[string]any    // global parameters: JSON values, not changed in place
 }
 
-// New makes a broker with the virtual host "/" and what the store's directory
-// holds of the last run. It returns when all of that is back.
+// New makes a broker with what the store's directory holds of the last run; at
+// first that is the virtual host "/" and the configured user. It returns when all of that is back.
 func New(o Options) (*Broker, error) {
 	ownClock := o.Clock == nil
 	if ownClock {
@@ -86,6 +90,9 @@ func New(o Options) (*Broker, error) {
 	}
 	if o.MaxMessageBytes == 0 {
 		o.MaxMessageBytes = DefaultMaxMessageBytes
+	}
+	if o.User == "" {
+		o.User, o.Password = guest, guest
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -97,6 +104,8 @@ func New(o Options) (*Broker, error) {
 	b.feed.init()
 	b.gate.changed, b.quit = make(chan struct{}), make(chan struct{})
 	b.vhosts["/"] = newVHost(b, "/")
+	b.accounts.init()
+	b.sessions.init()
 	b.idle.init(b)
 	if o.MemoryInUse == nil {
 		o.MemoryInUse = memoryInUse

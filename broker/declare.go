@@ -31,6 +31,7 @@ var (
 // Declaring counts as use for x-expires. Errors: 403 reserved name, 405
 // another's exclusive queue, 406 wrong or inequivalent argument.
 func (vh *VHost) DeclareQueue(owner Owner, name string, d QueueDeclare) (*Queue, error) {
+	d = vh.withDefaultType(d)
 	if err := checkNamed(name, d.Args); err != nil {
 		return nil, err
 	}
@@ -126,6 +127,9 @@ func (vh *VHost) addQueue(q *Queue) error {
 		if _, taken := vh.queues[q.name]; taken {
 			return errTaken
 		}
+		if err := vh.checkQueueLimit(q.name); err != nil {
+			return err
+		}
 		vh.queues[q.name] = q
 		q.govern(vh.policiesFor(q.class(), q.name))
 		if q.owner != nil {
@@ -202,20 +206,27 @@ func (q *Queue) empty(s *step, veto func() error) (ready int, orphans []*Consume
 
 // forget takes a deleted queue out of the names and bindings.
 func (vh *VHost) forget(q *Queue) {
-	err := vh.mutate(func() error {
-		if vh.queues[q.name] == q {
-			delete(vh.queues, q.name)
-		}
-		delete(vh.owned[q.owner], q)
-		vh.unbindQueue(q)
-		vh.b.dropQueueID(q)
-		vh.b.idle.drop(q)
-		vh.changed(q.durable())
-		return nil
-	})
-	if err != nil { // it will come back, empty, if no later save succeeds
+	if vh.erase(q) {
+		return // out of the definitions with its virtual host
+	}
+	if err := vh.b.saveDefinitions(); err != nil { // it will come back, empty, if no later save succeeds
 		vh.b.log.Error("deleted queue is still in the saved definitions", zap.String("queue", q.name), zap.Error(err))
 	}
+}
+
+// erase says whether the virtual host is deleted too.
+func (vh *VHost) erase(q *Queue) (all bool) {
+	vh.mu.Lock()
+	defer vh.mu.Unlock()
+	if vh.queues[q.name] == q {
+		delete(vh.queues, q.name)
+	}
+	delete(vh.owned[q.owner], q)
+	vh.unbindQueue(q)
+	vh.b.dropQueueID(q)
+	vh.b.idle.drop(q)
+	vh.changed(q.durable() && !vh.deleted)
+	return vh.deleted
 }
 
 // Release deletes the exclusive queues of a connection that has gone.

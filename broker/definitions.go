@@ -5,12 +5,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	"curfew/broker/access"
 	"curfew/broker/amqp"
 	"curfew/broker/exchange"
 	"curfew/broker/policy"
@@ -19,16 +19,32 @@ import (
 // definitionsVersion is the version of the saved form; another is refused.
 const definitionsVersion = 1
 
-// definitions are what outlives a restart beside the messages: durable exchanges
-// and queues, save exclusive ones, and the bindings between them.
+// definitions are what outlives a restart beside the messages: virtual hosts,
+// users and permissions, durable exchanges and queues, save exclusive ones, and
+// the bindings between them.
 type definitions struct {
 	found     bool                 // there was a file
 	Version   int                  `json:"version"`
+	VHosts    []vhostDefinition    `json:"vhosts"`
+	Accounts  accountDefinitions   `json:"accounts"`
 	Exchanges []exchangeDefinition `json:"exchanges"`
 	Queues    []queueDefinition    `json:"queues"`
 	Bindings  []bindingDefinition  `json:"bindings"`
 	Policies  []policyDefinition   `json:"policies,omitempty"`
 	Global    policy.Definition    `json:"global_parameters,omitempty"`
+}
+
+type vhostDefinition struct {
+	Name     string        `json:"name"`
+	Metadata VHostMetadata `json:"metadata"`
+	Limits   access.Limits `json:"limits,omitempty"`
+}
+
+type accountDefinitions struct {
+	Configured       *access.User             `json:"configured,omitempty"` // name and hash of the configured user
+	Users            []access.User            `json:"users"`
+	Permissions      []access.Permission      `json:"permissions"`
+	TopicPermissions []access.TopicPermission `json:"topic_permissions"`
 }
 
 type exchangeDefinition struct {
@@ -134,13 +150,21 @@ func (vh *VHost) mutate(fn func() error) error {
 func (vh *VHost) locked(fn func() error) error {
 	vh.mu.Lock()
 	defer vh.mu.Unlock()
+	if vh.deleted {
+		return noVHost(vh.name)
+	}
 	return fn()
 }
 
 // definitions lists what is to be saved, in a stable order.
 func (b *Broker) definitions() *definitions {
-	d := &definitions{Version: definitionsVersion}
-	for _, vh := range b.allVHosts() {
+	d := &definitions{Version: definitionsVersion, Accounts: accountDefinitions{
+		Users: b.Users(), Permissions: b.Permissions(), TopicPermissions: b.TopicPermissions(),
+	}}
+	b.accounts.mu.RLock()
+	d.Accounts.Configured = b.accounts.configured
+	b.accounts.mu.RUnlock()
+	for _, vh := range b.VHosts() {
 		vh.mu.RLock()
 		vh.define(d)
 		vh.mu.RUnlock()
@@ -148,12 +172,6 @@ func (b *Broker) definitions() *definitions {
 	d.Global = b.GlobalParameters()
 	d.sort()
 	return d
-}
-
-func (b *Broker) allVHosts() []*VHost {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return slices.Collect(maps.Values(b.vhosts))
 }
 
 func (d *definitions) sort() {
@@ -173,6 +191,7 @@ func (d *definitions) sort() {
 }
 
 func (vh *VHost) define(d *definitions) {
+	d.VHosts = append(d.VHosts, vhostDefinition{Name: vh.name, Metadata: vh.about, Limits: vh.limits})
 	for name, x := range vh.exchanges {
 		if _, always := predeclared[name]; x.declared.Durable && !always {
 			d.Exchanges = append(d.Exchanges, exchangeDefinition{

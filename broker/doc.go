@@ -31,7 +31,8 @@
 //
 //	VHost.mu, then Queue.mu, then a channel's, then an outbox's, feed's or the store's
 //
-// Broker.mu and idleTimer.mu are leaves. Under Queue.mu there is only memory: the
+// Broker.mu, idleTimer.mu, and those of accounts and sessions are leaves, save that
+// accounts may ask Broker.mu for a virtual host. Under Queue.mu there is only memory: the
 // core, hand-over to outboxes, the feed and the store's buffers.
 //
 // # Time

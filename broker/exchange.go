@@ -98,7 +98,7 @@ func (vh *VHost) DeleteExchange(name string, ifUnused bool) error {
 		return err
 	}
 	if strings.HasPrefix(name, "amq.") {
-		return amqp.NewException(amqp.AccessRefused, 0, 0, "exchange name '%s' contains reserved prefix 'amq.*'", name)
+		return amqp.NewException(amqp.AccessRefused, 0, 0, "deletion of system %s not allowed", vh.exchangeLabel(name))
 	}
 	return vh.mutate(func() error {
 		x, ok := vh.exchanges[name]

@@ -3,6 +3,7 @@ package broker
 import (
 	"slices"
 
+	"curfew/broker/access"
 	"curfew/broker/amqp"
 	"curfew/broker/queue"
 	"curfew/broker/store"
@@ -24,31 +25,38 @@ type Publication struct {
 // lock per queue and batch, however many messages. For one goroutine.
 type Publisher struct {
 	vh     *VHost
-	user   string
+	rights *Rights
 	routes routes
 	batch  batch
 	count  int // publishes since the last Flush
 }
 
-// NewPublisher makes a publisher for a channel of the named user.
+// NewPublisher makes a publisher for a channel of the named user, with what that
+// user may do.
 func (vh *VHost) NewPublisher(user string) *Publisher {
-	return &Publisher{vh: vh, user: user}
+	return &Publisher{vh: vh, rights: vh.b.RightsOf(user, vh.name)}
 }
 
 // Add checks and routes a message and copies it into the store; it enters its
 // queues at the next Flush. routed is false when it has none, and the message is
-// gone. Errors are those of basic.publish: 404 no exchange, 403 internal
-// exchange, 406 bad expiration, user-id or CC; or ErrFull, after which it may be
+// gone. Errors are those of basic.publish: 403 not permitted or internal exchange,
+// 404 no exchange, 406 bad expiration, user-id or CC; or ErrFull, after which it may be
 // tried again. With an error nothing was added.
 func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	view, err := amqp.ViewProperties(m.Properties)
 	if err != nil {
 		return false, err
 	}
-	if err := p.check(m, &view); err != nil {
+	if err := p.rights.publish(m.Exchange); err != nil {
+		return false, amqp.Answering(err, amqp.BasicPublishID)
+	}
+	if err := checkHeaders(view.Headers); err != nil {
 		return false, err
 	}
 	queues, err := p.routes.find(p.vh, m.Exchange, m.RoutingKey, false, view.Headers)
+	if err == nil {
+		err = p.permit(m, &view)
+	}
 	if err != nil {
 		return false, amqp.Answering(err, amqp.BasicPublishID)
 	}
@@ -84,20 +92,27 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	return true, nil
 }
 
-// check is what RabbitMQ asks of the properties before it routes.
-func (p *Publisher) check(m *Publication, view *amqp.PropertyView) error {
-	if view.UserID != nil && string(view.UserID) != p.user {
-		return amqp.NewException(amqp.PreconditionFailed, amqp.ClassBasic, amqp.BasicPublishID.Method(),
-			"user_id property set to '%s' but authenticated user was '%s'", view.UserID, p.user)
-	}
-	if view.Headers == nil {
-		return nil
-	}
-	if err := amqp.ValidateTable(view.Headers, amqp.Limits{}); err != nil {
+// permit is what RabbitMQ asks once it has found the exchange.
+func (p *Publisher) permit(m *Publication, view *amqp.PropertyView) error {
+	if err := p.rights.topic(access.Write, p.vh, m.Exchange, m.RoutingKey); err != nil {
 		return err
 	}
-	if carriesKeys(view.Headers) {
-		return checkKeys(lazyTable(view.Headers)())
+	if view.UserID == nil {
+		return nil
+	}
+	return p.rights.speaksFor(view.UserID)
+}
+
+// checkHeaders refuses what routing could not read.
+func checkHeaders(headers []byte) error {
+	if headers == nil {
+		return nil
+	}
+	if err := amqp.ValidateTable(headers, amqp.Limits{}); err != nil {
+		return err
+	}
+	if carriesKeys(headers) {
+		return checkKeys(lazyTable(headers)())
 	}
 	return nil
 }

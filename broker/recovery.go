@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"curfew/broker/access"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -22,7 +23,7 @@ func (b *Broker) openStore(o store.Options, ownClock bool) error {
 	b.store = s
 	if !b.durable {
 		b.recovered.Store(true)
-		return nil
+		return b.seed()
 	}
 	if ownClock {
 		err = b.openTimeline(o.Dir)
@@ -46,6 +47,12 @@ func (b *Broker) restore(r *store.Recovery) error {
 	}
 	if len(d.Queues) == 0 && len(r.Queues) > 0 && !d.found {
 		return fmt.Errorf("there are messages of %d queues, but the file \"definitions\" that names the queues is missing: put it back, or empty the folder to start anew", len(r.Queues))
+	}
+	if err := b.restoreVHosts(d); err != nil {
+		return err
+	}
+	if err := b.restoreAccounts(&d.Accounts); err != nil {
+		return err
 	}
 	if err := b.restoreTopology(d); err != nil {
 		return err
@@ -76,6 +83,46 @@ func (b *Broker) savedDefinitions() (*definitions, error) {
 		return nil, fmt.Errorf("definitions have version %d, this program knows %d; use the version of Curfew that wrote them", d.Version, definitionsVersion)
 	}
 	return d, nil
+}
+
+// restoreVHosts puts the virtual hosts back; "/" is there already, and goes if it
+// was deleted.
+func (b *Broker) restoreVHosts(d *definitions) error {
+	if len(d.VHosts) == 0 {
+		return nil
+	}
+	clear(b.vhosts)
+	for _, x := range d.VHosts {
+		vh := newVHost(b, x.Name)
+		vh.about, vh.limits = x.Metadata, x.Limits
+		b.vhosts[x.Name] = vh
+	}
+	return nil
+}
+
+// restoreAccounts puts users and permissions back, then applies the configured
+// user.
+func (b *Broker) restoreAccounts(d *accountDefinitions) error {
+	a := &b.accounts
+	a.configured = d.Configured
+	for _, u := range d.Users {
+		a.users[u.Name] = &u
+	}
+	for _, p := range d.TopicPermissions {
+		k := inVHost{p.User, p.VHost}
+		if a.topics[k] == nil {
+			a.topics[k] = map[string]access.TopicPermission{}
+		}
+		a.topics[k][p.Exchange] = p
+	}
+	for _, p := range d.Permissions {
+		k := inVHost{p.User, p.VHost}
+		a.granted[k] = p
+		if err := a.compile(k); err != nil {
+			return fmt.Errorf("permissions of %q in %q: %w", p.User, p.VHost, err)
+		}
+	}
+	return b.seed()
 }
 
 func (b *Broker) restoreTopology(d *definitions) error {

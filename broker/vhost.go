@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"curfew/broker/access"
 	"curfew/broker/amqp"
 	"curfew/broker/policy"
 )
@@ -19,6 +20,9 @@ type VHost struct {
 	topology atomic.Uint64
 
 	mu        sync.RWMutex
+	about     VHostMetadata
+	limits    access.Limits
+	deleted   bool
 	exchanges map[string]*Exchange
 	queues    map[string]*Queue
 	owned     map[Owner]map[*Queue]struct{} // exclusive queues, by connection

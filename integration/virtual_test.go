@@ -28,11 +28,11 @@ type virtual struct {
 func startVirtual(t *testing.T) *virtual {
 	t.Helper()
 	log := zaptest.NewLogger(t)
-	b, err := broker.New(broker.Options{Clock: func() int64 { return time.Now().UnixNano() }, Log: log})
+	b, err := broker.New(broker.Options{Clock: func() int64 { return time.Now().UnixNano() }, User: "virtual", Password: "virtual", Log: log})
 	check(t, err)
 	m, err := monitor.New(monitor.Options{Primary: embedded.New(b), Log: log})
 	check(t, err)
-	s := server.New(server.Options{Broker: b, Log: log, User: "virtual", Password: "virtual"})
+	s := server.New(server.Options{Broker: b, Log: log})
 	v := &virtual{t: t, listener: newPipeListener()}
 
 	serving, stopServing := context.WithCancel(t.Context())

@@ -127,7 +127,7 @@ func TestTopicPermissions(t *testing.T) {
 }
 
 func TestCompileRefuses(t *testing.T) {
-	for _, p := range []Permission{{Configure: "("}, {Write: "a(?=b)"}, {Read: strings.Repeat("a", 1025)}} {
+	for _, p := range []Permission{{Configure: "("}, {Write: "[z-a]"}, {Read: strings.Repeat("a", 1025)}} {
 		_, err := Compile(p, nil)
 		assert.ErrorIs(t, err, ErrInvalid)
 	}

@@ -8,9 +8,8 @@
 // A user has in a virtual host three regular expressions: names he may configure
 // (declare, delete), write (publish, bind to) and read (consume, purge, bind from).
 // They match anywhere in a name unless anchored; the empty one matches nothing but
-// the empty name, as "^$" does (RabbitMQ: Access Control). They are RE2, so that
-// none takes more than linear time; of what RabbitMQ takes, look-around and
-// back-references are refused. The default exchange goes by the name amq.default.
+// the empty name, as "^$" does (RabbitMQ: Access Control); package broker/pattern
+// matches them. The default exchange goes by the name amq.default.
 //
 // On a topic exchange the routing key may be restricted as well. {username} and
 // {vhost} in such an expression stand for the user's own, taken literally.

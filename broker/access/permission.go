@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"curfew/broker/pattern"
 )
 
 // Operation is what a permission is for.
@@ -44,47 +46,47 @@ const maxPattern = 1024
 // Grant is the compiled form of what a user may do in a virtual host. It does not
 // change and is safe for concurrent use.
 type Grant struct {
-	names  [operations]*regexp.Regexp
-	topics map[string][operations]*regexp.Regexp // by exchange
+	names  [operations]*pattern.Pattern
+	topics map[string][operations]*pattern.Pattern // by exchange
 }
 
 // Compile makes a grant of a permission and the topic permissions of the same
 // user and virtual host. The error wraps ErrInvalid and names the expression.
 func Compile(p Permission, topics []TopicPermission) (*Grant, error) {
-	g := &Grant{topics: map[string][operations]*regexp.Regexp{}}
+	g := &Grant{topics: map[string][operations]*pattern.Pattern{}}
 	for op, text := range [operations]string{p.Configure, p.Write, p.Read} {
-		pattern, err := compile(text, Operation(op))
+		compiled, err := compile(text, Operation(op))
 		if err != nil {
 			return nil, err
 		}
-		g.names[op] = pattern
+		g.names[op] = compiled
 	}
 	for _, t := range topics {
-		var patterns [operations]*regexp.Regexp
+		var patterns [operations]*pattern.Pattern
 		for op, text := range [operations]string{Write: t.Write, Read: t.Read} {
-			pattern, err := compile(expand(text, p.User, p.VHost), Operation(op))
+			compiled, err := compile(expand(text, p.User, p.VHost), Operation(op))
 			if err != nil {
 				return nil, err
 			}
-			patterns[op] = pattern
+			patterns[op] = compiled
 		}
 		g.topics[t.Exchange] = patterns
 	}
 	return g, nil
 }
 
-func compile(text string, op Operation) (*regexp.Regexp, error) {
+func compile(text string, op Operation) (*pattern.Pattern, error) {
 	if len(text) > maxPattern {
 		return nil, fmt.Errorf("%w: %s permission is longer than %d octets", ErrInvalid, operationNames[op], maxPattern)
 	}
 	if text == "" {
 		text = "^$"
 	}
-	pattern, err := regexp.Compile(text)
+	compiled, err := pattern.Compile(text)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s permission: %w", ErrInvalid, operationNames[op], err)
 	}
-	return pattern, nil
+	return compiled, nil
 }
 
 // expand puts the user's name and virtual host into a topic permission, so that
@@ -97,7 +99,7 @@ func quote(s string) string { return strings.ReplaceAll(regexp.QuoteMeta(s), "-"
 
 // Allows says whether the operation on that name is granted; nil grants nothing.
 func (g *Grant) Allows(op Operation, name string) bool {
-	return g != nil && g.names[op].MatchString(name)
+	return g != nil && g.names[op].Match(name)
 }
 
 // RestrictsTopics says whether there are topic permissions for the exchange.
@@ -116,5 +118,5 @@ func (g *Grant) AllowsTopic(op Operation, exchange, key string) bool {
 		return false
 	}
 	patterns, restricted := g.topics[exchange]
-	return !restricted || patterns[op].MatchString(key)
+	return !restricted || patterns[op].Match(key)
 }

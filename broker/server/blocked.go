@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -9,9 +10,6 @@ import (
 	"curfew/broker"
 	"curfew/broker/amqp"
 )
-
-// errStopping ends a connection that is held back while the server stops.
-var errStopping = errors.New("server: stopping")
 
 // hold keeps a connection that publishes from being read while the broker's gate
 // is closed (RabbitMQ: Blocked Connection Notifications). Deliveries, heartbeats
@@ -31,8 +29,8 @@ func (c *connection) hold() error {
 		case <-changed:
 		case <-c.out.gone:
 			return errEnd
-		case <-c.srv.stop:
-			return errStopping
+		case <-c.ctx.Done():
+			return context.Cause(c.ctx)
 		}
 	}
 	if told {
@@ -77,8 +75,8 @@ func (ch *channel) addWhenRoom(m *broker.Publication) (routed bool, err error) {
 		case <-pause.C:
 		case <-ch.conn.out.gone:
 			return false, errEnd
-		case <-ch.conn.srv.stop:
-			return false, errStopping
+		case <-ch.conn.ctx.Done():
+			return false, context.Cause(ch.conn.ctx)
 		}
 	}
 }

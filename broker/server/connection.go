@@ -1,9 +1,11 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
+	"os"
 	"time"
 
 	"go.uber.org/zap"
@@ -31,7 +33,12 @@ type connection struct {
 	log *zap.Logger
 	out outbox
 
+	ctx    context.Context // ends, with the exception as its cause, when the connection is forced to close
+	cancel context.CancelCauseFunc
+
 	phase     phase
+	session   *broker.Session
+	rights    *broker.Rights
 	vhost     *broker.VHost
 	user      string
 	frameMax  uint32
@@ -40,6 +47,7 @@ type connection struct {
 	heartbeat time.Duration
 	interval  chan time.Duration // tells the writer
 	readUntil time.Time          // when the read deadline was set last
+	leaveBy   time.Time          // how long a client that closing was told may stay
 
 	cancelNotify bool // the client takes basic.cancel
 	takesBlocked bool // the client takes connection.blocked
@@ -72,12 +80,14 @@ func newConnection(s *Server, nc net.Conn) *connection {
 		frameMax: preAuthFrameMax, tables: preAuthTables,
 		interval: make(chan time.Duration, 1), channels: map[uint16]*channel{},
 	}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.out.init()
 	return c
 }
 
 // run serves the connection until it ends, and cleans up after it.
 func (c *connection) run() {
+	defer c.cancel(nil)
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
@@ -122,9 +132,15 @@ func (c *connection) read() error {
 			buf, from, to = makeRoom(buf, from, to)
 		}
 		c.extendDeadline()
+		if err := c.obey(); err != nil {
+			return err
+		}
 		n, err := c.nc.Read(buf[to:])
 		if err != nil {
 			c.flush()
+			if c.interrupted(err) {
+				continue
+			}
 			return c.readError(err)
 		}
 		if small++; n > len(buf)/8 {
@@ -147,7 +163,9 @@ func (c *connection) read() error {
 		if c.published {
 			c.published = false
 			if err := c.hold(); err != nil {
-				return err
+				if err := c.fail(0, err); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -247,6 +265,9 @@ func (c *connection) channel(f amqp.Frame) (*channel, error) {
 		return nil, amqp.NewException(amqp.NotAllowed, id.Class(), id.Method(),
 			"number of channels opened (%d) has reached the negotiated channel_max (%d)", len(c.channels), c.chanMax)
 	}
+	if err := c.session.OpenChannel(); err != nil {
+		return nil, amqp.Answering(err, id)
+	}
 	c.channels[f.Channel] = newChannel(c, f.Channel)
 	c.out.send(f.Channel, &amqp.ChannelOpenOk{})
 	return nil, nil
@@ -255,6 +276,7 @@ func (c *connection) channel(f amqp.Frame) (*channel, error) {
 // drop forgets a closed channel.
 func (c *connection) drop(ch *channel) {
 	delete(c.channels, ch.id)
+	c.session.CloseChannel()
 	if c.last == ch {
 		c.last = nil
 	}
@@ -275,7 +297,7 @@ func (c *connection) flush() {
 func (c *connection) fail(id uint16, err error) error {
 	var e *amqp.Exception
 	if !errors.As(err, &e) {
-		if errors.Is(err, errEnd) || errors.Is(err, errStopping) {
+		if errors.Is(err, errEnd) {
 			return err
 		}
 		c.log.Error("internal error", zap.Error(err))
@@ -306,8 +328,8 @@ func closeMethod(e *amqp.Exception) *amqp.ConnectionClose {
 // startClosing gives back what the client holds at once and waits for close-ok.
 func (c *connection) startClosing() {
 	c.leave()
-	c.phase = closing
-	c.nc.SetReadDeadline(time.Now().Add(closingTimeout))
+	c.phase, c.leaveBy = closing, time.Now().Add(closingTimeout)
+	c.nc.SetReadDeadline(c.leaveBy)
 }
 
 // errEnd ends a connection without a word.
@@ -327,16 +349,40 @@ func (c *connection) leave() {
 	}
 	clear(c.channels)
 	c.last = nil
-	if c.vhost != nil {
+	if c.session != nil {
 		c.vhost.Release(c)
+		c.session.Close()
 	}
 }
 
-// forceClose closes the connection from outside its goroutines: the reader sees
-// it when the client answers, or when the socket is closed.
+// forceClose has the reader close the connection, for e. Safe to repeat, by any
+// goroutine; it does not block.
 func (c *connection) forceClose(e *amqp.Exception) {
-	c.out.send(0, closeMethod(e))
-	c.nc.SetReadDeadline(time.Now().Add(closingTimeout))
+	c.cancel(e)
+	c.nc.SetReadDeadline(time.Unix(1, 0)) // the reader wakes
+}
+
+// obey closes a connection that is forced to.
+func (c *connection) obey() error {
+	if c.phase == closing || c.ctx.Err() == nil {
+		return nil
+	}
+	return c.fail(0, context.Cause(c.ctx))
+}
+
+// interrupted says whether a read ended only because of forceClose.
+func (c *connection) interrupted(err error) bool {
+	if c.ctx.Err() == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	if c.phase != closing {
+		return true
+	}
+	left := time.Now().Before(c.leaveBy)
+	if left {
+		c.nc.SetReadDeadline(c.leaveBy)
+	}
+	return left
 }
 
 // extendDeadline ends a connection that was silent for two heartbeats. The

@@ -1,10 +1,10 @@
 package server
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
+	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"runtime"
 	"strings"
 	"time"
@@ -124,13 +124,15 @@ func (c *connection) login(m *amqp.ConnectionStartOk) error {
 	default:
 		return amqp.NewException(amqp.CommandInvalid, 10, 11, "unknown authentication mechanism '%s'", m.Mechanism)
 	}
-	if !ok || !c.srv.authentic(user, password) {
-		return c.refuseLogin(m.Mechanism, user, "wrong user name or password")
+	if !ok {
+		return c.refuseLogin(m.Mechanism, errors.New("the response cannot be read"))
 	}
-	if user == "guest" && !loopback(c.nc.RemoteAddr()) {
-		return c.refuseLogin(m.Mechanism, user, "user 'guest' can only connect via localhost")
+	login, err := c.srv.opts.Broker.Authenticate(c.ctx, user, password, c.peer())
+	if err != nil {
+		return c.refuseLogin(m.Mechanism, err)
 	}
-	c.user = user
+	c.nc.SetDeadline(time.Now().Add(handshakeTimeout)) // guessing may have made it wait
+	c.user = login.Name
 	c.phase = awaitTuneOk
 	o := &c.srv.opts
 	c.out.send(0, &amqp.ConnectionTune{Tuning: amqp.Tuning{
@@ -159,34 +161,18 @@ func amqplain(response []byte) (user, password string, ok bool) {
 	return user, password, okUser && okPassword
 }
 
-// authentic compares in constant time, the lengths hidden too.
-func (s *Server) authentic(user, password string) bool {
-	return subtle.ConstantTimeCompare(hash(user), hash(s.opts.User))&
-		subtle.ConstantTimeCompare(hash(password), hash(s.opts.Password)) == 1
-}
-
-func hash(s string) []byte {
-	h := sha256.Sum256([]byte(s))
-	return h[:]
-}
-
-func loopback(a net.Addr) bool {
-	if tcp, ok := a.(*net.TCPAddr); ok {
-		return tcp.IP.IsLoopback()
+// peer is the client's address; the zero address is a pipe's or a Unix socket's.
+func (c *connection) peer() netip.Addr {
+	if tcp, ok := c.nc.RemoteAddr().(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap()
 	}
-	return true // a pipe or a Unix socket
+	return netip.Addr{}
 }
-
-// loginDelay slows down guessing.
-const loginDelay = time.Second
 
 // refuseLogin tells a client that understands it; another finds the socket
 // closed, as 0-9-1 has it (RabbitMQ: Authentication Failure Notifications).
-func (c *connection) refuseLogin(mechanism, user, why string) error {
-	c.log.Warn("login refused", zap.String("user", user), zap.String("reason", why))
-	wait := time.NewTimer(loginDelay)
-	defer wait.Stop()
-	<-wait.C
+func (c *connection) refuseLogin(mechanism string, why error) error {
+	c.log.Warn("login refused", zap.String("mechanism", mechanism), zap.Error(why))
 	if !c.authClose {
 		return errEnd
 	}
@@ -224,16 +210,16 @@ func negotiation(what string, got, low, high uint32) error {
 }
 
 func (c *connection) open(m *amqp.ConnectionOpen) error {
-	vh, ok := c.srv.opts.Broker.VHost(m.VirtualHost)
-	if !ok {
-		return amqp.NewException(amqp.NotAllowed, 10, 40, "vhost %s not found", m.VirtualHost)
+	session, err := c.srv.opts.Broker.OpenSession(c.user, m.VirtualHost, c.forceClose)
+	if err != nil {
+		return amqp.Answering(err, m.ID())
 	}
-	c.vhost, c.phase = vh, running
+	c.session, c.vhost, c.rights, c.phase = session, session.VHost(), session.Rights(), running
 	c.nc.SetDeadline(time.Time{})
 	if c.heartbeat > 0 {
 		c.interval <- c.heartbeat
 	}
 	c.out.send(0, &amqp.ConnectionOpenOk{})
-	c.log.Debug("connection open", zap.String("user", c.user), zap.String("vhost", vh.Name()))
+	c.log.Debug("connection open", zap.String("user", c.user), zap.String("vhost", m.VirtualHost))
 	return nil
 }

@@ -76,12 +76,15 @@ func (x *site) closeGate(closed bool) {
 
 // run gives fn a running server in virtual time and stops it afterwards.
 func run(t *testing.T, o server.Options, fn func(*site)) {
+	runWith(t, broker.Options{}, o, fn)
+}
+
+// runWith is run with options of the broker's too.
+func runWith(t *testing.T, bo broker.Options, o server.Options, fn func(*site)) {
 	synctest.Test(t, func(t *testing.T) {
 		x := &site{t: t, l: &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}}
-		b, err := broker.New(broker.Options{
-			Clock:       func() int64 { return time.Now().UnixNano() },
-			MemoryLimit: memoryLimit, MemoryInUse: x.memory.Load,
-		})
+		bo.Clock, bo.MemoryLimit, bo.MemoryInUse = func() int64 { return time.Now().UnixNano() }, memoryLimit, x.memory.Load
+		b, err := broker.New(bo)
 		require.NoError(t, err)
 		o.Broker = b
 		x.b, x.s = b, server.New(o)

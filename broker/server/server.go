@@ -20,7 +20,6 @@ import (
 // RabbitMQ's default.
 type Options struct {
 	Broker         *broker.Broker
-	User, Password string        // the one user; default guest, guest. A user named guest may log in from loopback only
 	FrameMax       uint32        // octets, with overhead; default 131072
 	ChannelMax     uint16        // channels per connection; default 2047
 	Heartbeat      time.Duration // offered, whole seconds; default 60 s, negative for none
@@ -43,8 +42,6 @@ type Server struct {
 
 	accepted, refused atomic.Uint64
 
-	stop chan struct{} // closed when the server begins to stop
-
 	mu       sync.Mutex
 	conns    map[*connection]struct{}
 	stopping bool
@@ -53,9 +50,6 @@ type Server struct {
 
 // New makes a server; Serve starts it.
 func New(o Options) *Server {
-	if o.User == "" {
-		o.User, o.Password = "guest", "guest"
-	}
 	if o.FrameMax == 0 {
 		o.FrameMax = defaultFrameMax
 	}
@@ -71,7 +65,7 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	return &Server{opts: o, log: o.Log.Named("server"), stop: make(chan struct{}), conns: map[*connection]struct{}{}}
+	return &Server{opts: o, log: o.Log.Named("server"), conns: map[*connection]struct{}{}}
 }
 
 // closeGrace is how long clients have to answer connection.close when the
@@ -145,7 +139,6 @@ func (s *Server) start(nc net.Conn) {
 func (s *Server) shutdown() {
 	s.mu.Lock()
 	s.stopping = true
-	close(s.stop)
 	for c := range s.conns {
 		c.forceClose(amqp.NewException(amqp.ConnectionForced, 0, 0,
 			"broker forced connection closure with reason 'shutdown'"))

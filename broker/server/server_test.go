@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/server"
 )
@@ -251,7 +252,7 @@ func TestExceptionsCloseTheChannelOrTheConnection(t *testing.T) {
 }
 
 func TestLogin(t *testing.T) {
-	run(t, server.Options{User: "app", Password: "secret"}, func(x *site) {
+	runWith(t, broker.Options{User: "app", Password: "secret"}, server.Options{}, func(x *site) {
 		_, err := x.tryConnect(amqp091.Config{SASL: []amqp091.Authentication{&amqp091.PlainAuth{Username: "app", Password: "wrong"}}})
 		assertException(t, err, 403, "username or password not allowed") // the client's own words for the 403
 		_, err = x.tryConnect(amqp091.Config{

@@ -36,8 +36,8 @@ type config struct {
 	TTLPrecedence   string        `split_words:"true" default:"min" allow:"min|message" desc:"when queue and message both set a time to live: the lower counts, or the message's own"`
 	Unroutable      string        `split_words:"true" default:"park" allow:"park|drop" desc:"what becomes of a dead letter that its exchange routes nowhere: kept in curfew.undeliverable, or lost"`
 	AlertWebhookURL webhookURL    `split_words:"true" default:"" allow:"an http:// or https:// URL, or nothing" secret:"true" desc:"alerts are posted here in Alertmanager's webhook format; empty: they are only logged"`
-	User            string        `split_words:"true" default:"guest" alias:"RABBITMQ_DEFAULT_USER" desc:"the one AMQP user; guest may log in from loopback only"`
-	Password        string        `split_words:"true" default:"guest" alias:"RABBITMQ_DEFAULT_PASS" secret:"true" desc:"its password"`
+	User            string        `split_words:"true" default:"guest" alias:"RABBITMQ_DEFAULT_USER" desc:"user made at the first start, an administrator, and when this is changed; guest may log in from loopback only"`
+	Password        string        `split_words:"true" default:"guest" alias:"RABBITMQ_DEFAULT_PASS" secret:"true" desc:"its password, set at the first start and when this is changed"`
 	Instance        instance      `split_words:"true" default:"" allow:"letters, digits, '.', '_' and '-', 64 at most" desc:"name of this Curfew in Redis and in alerts; empty: the host name. No two may share one"`
 	FrameMax        int           `split_words:"true" default:"131072" allow:"4096..16777216" desc:"largest AMQP frame in bytes"`
 	ChannelMax      int           `split_words:"true" default:"2047" allow:"1..65535" desc:"channels per connection"`

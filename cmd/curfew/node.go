@@ -45,6 +45,7 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 	}
 	n.broker, err = broker.New(broker.Options{
 		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.bytes(), Log: log,
+		User: c.User, Password: c.Password,
 		TTLPrecedence: precedences[c.TTLPrecedence], Unroutable: unroutables[c.Unroutable],
 	})
 	if err != nil {
@@ -55,7 +56,6 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 	}
 	n.server = server.New(server.Options{
 		Broker: n.broker, Log: log, Version: versionText(),
-		User: c.User, Password: c.Password,
 		FrameMax: uint32(c.FrameMax), ChannelMax: uint16(c.ChannelMax), Heartbeat: c.Heartbeat.offered(),
 		MaxConnections: connectionLimit(c.MaxConnections, log),
 	})

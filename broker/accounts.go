@@ -1,0 +1,264 @@
+package broker
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+)
+
+// What the calls on users, permissions and virtual hosts may say besides
+// access.ErrInvalid.
+var (
+	ErrNoUser  = errors.New("broker: no such user")
+	ErrNoVHost = errors.New("broker: no such virtual host")
+)
+
+// accounts are the users and what they may do. Its lock is a leaf.
+type accounts struct {
+	// version is raised by each change, so that a cached answer knows when it is
+	// stale.
+	version atomic.Uint64
+
+	mu         sync.RWMutex
+	users      map[string]*access.User // replaced, never changed
+	granted    map[inVHost]access.Permission
+	topics     map[inVHost]map[string]access.TopicPermission // by exchange
+	compiled   map[inVHost]*access.Grant
+	configured *access.User // the configured user as it was applied last
+	throttle   access.Throttle
+}
+
+// inVHost is a user in a virtual host.
+type inVHost struct{ user, vhost string }
+
+func (a *accounts) init() {
+	a.users, a.granted = map[string]*access.User{}, map[inVHost]access.Permission{}
+	a.topics, a.compiled = map[inVHost]map[string]access.TopicPermission{}, map[inVHost]*access.Grant{}
+}
+
+// changeAccounts runs fn with the accounts' lock held and returns when what it
+// did is on disk.
+func (b *Broker) changeAccounts(fn func(*accounts) error) error {
+	err := func() error {
+		b.accounts.mu.Lock()
+		defer b.accounts.mu.Unlock()
+		if err := fn(&b.accounts); err != nil {
+			return err
+		}
+		b.accounts.version.Add(1)
+		b.saver.changes.Add(1)
+		return nil
+	}()
+	if err != nil {
+		return err
+	}
+	return b.saveDefinitions()
+}
+
+// Users lists the users by name.
+func (b *Broker) Users() []access.User {
+	a := &b.accounts
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	list := make([]access.User, 0, len(a.users))
+	for _, name := range slices.Sorted(maps.Keys(a.users)) {
+		list = append(list, *a.users[name])
+	}
+	return list
+}
+
+// User returns the user of that name.
+func (b *Broker) User(name string) (access.User, bool) {
+	a := &b.accounts
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if u, ok := a.users[name]; ok {
+		return *u, true
+	}
+	return access.User{}, false
+}
+
+// PutUser makes the user, or replaces the one of that name. The connections of a
+// user whose password changes stay, as in RabbitMQ. The broker keeps the user's
+// slices and map. Error: access.ErrInvalid.
+func (b *Broker) PutUser(u access.User) error {
+	if err := u.Check(); err != nil {
+		return err
+	}
+	return b.changeAccounts(func(a *accounts) error {
+		a.users[u.Name] = &u
+		return nil
+	})
+}
+
+// DeleteUser removes a user with his permissions and closes his connections (320).
+// Error: ErrNoUser.
+func (b *Broker) DeleteUser(name string) error {
+	err := b.changeAccounts(func(a *accounts) error {
+		if a.users[name] == nil {
+			return ErrNoUser
+		}
+		delete(a.users, name)
+		a.drop(func(k inVHost) bool { return k.user == name })
+		return nil
+	})
+	if errors.Is(err, ErrNoUser) {
+		return err
+	}
+	b.sessions.end(func(s *Session) bool { return s.user == name }, fmt.Sprintf("user '%s' is deleted", name))
+	return err
+}
+
+// drop removes permissions; called with mu held.
+func (a *accounts) drop(gone func(inVHost) bool) {
+	maps.DeleteFunc(a.granted, func(k inVHost, _ access.Permission) bool { return gone(k) })
+	maps.DeleteFunc(a.topics, func(k inVHost, _ map[string]access.TopicPermission) bool { return gone(k) })
+	maps.DeleteFunc(a.compiled, func(k inVHost, _ *access.Grant) bool { return gone(k) })
+}
+
+// SetUserLimits replaces a user's limits. Errors: ErrNoUser, access.ErrInvalid.
+func (b *Broker) SetUserLimits(name string, limits access.Limits) error {
+	return b.changeAccounts(func(a *accounts) error {
+		u := a.users[name]
+		if u == nil {
+			return ErrNoUser
+		}
+		changed := *u
+		changed.Limits = limits
+		if err := changed.Check(); err != nil {
+			return err
+		}
+		a.users[name] = &changed
+		return nil
+	})
+}
+
+// Permissions lists the permissions by virtual host and user.
+func (b *Broker) Permissions() []access.Permission {
+	a := &b.accounts
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(a.granted), func(x, y access.Permission) int {
+		return cmp.Or(strings.Compare(x.VHost, y.VHost), strings.Compare(x.User, y.User))
+	})
+}
+
+// SetPermission gives a user access to a virtual host, or changes it; channels
+// that are open see it at their next method. Errors: ErrNoUser, ErrNoVHost,
+// access.ErrInvalid.
+func (b *Broker) SetPermission(p access.Permission) error {
+	return b.changePermission(inVHost{p.User, p.VHost}, func(a *accounts, k inVHost) { a.granted[k] = p })
+}
+
+// ClearPermission takes a user's access to a virtual host away. Errors: ErrNoUser,
+// ErrNoVHost.
+func (b *Broker) ClearPermission(user, vhost string) error {
+	return b.changePermission(inVHost{user, vhost}, func(a *accounts, k inVHost) { delete(a.granted, k) })
+}
+
+// TopicPermissions lists the topic permissions by virtual host, user and exchange.
+func (b *Broker) TopicPermissions() (list []access.TopicPermission) {
+	a := &b.accounts
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	for _, exchanges := range a.topics {
+		list = slices.AppendSeq(list, maps.Values(exchanges))
+	}
+	slices.SortFunc(list, func(x, y access.TopicPermission) int {
+		return cmp.Or(strings.Compare(x.VHost, y.VHost), strings.Compare(x.User, y.User), strings.Compare(x.Exchange, y.Exchange))
+	})
+	return list
+}
+
+// SetTopicPermission restricts a user's routing keys on a topic exchange, which
+// need not exist. Errors: ErrNoUser, ErrNoVHost, access.ErrInvalid.
+func (b *Broker) SetTopicPermission(p access.TopicPermission) error {
+	return b.changePermission(inVHost{p.User, p.VHost}, func(a *accounts, k inVHost) {
+		changed := maps.Clone(a.topics[k])
+		if changed == nil {
+			changed = map[string]access.TopicPermission{}
+		}
+		changed[p.Exchange] = p
+		a.topics[k] = changed
+	})
+}
+
+// ClearTopicPermissions lifts what restricts a user's routing keys on the
+// exchange, "" for all of the virtual host. Errors: ErrNoUser, ErrNoVHost.
+func (b *Broker) ClearTopicPermissions(user, vhost, exchange string) error {
+	return b.changePermission(inVHost{user, vhost}, func(a *accounts, k inVHost) {
+		left := maps.Clone(a.topics[k])
+		maps.DeleteFunc(left, func(name string, _ access.TopicPermission) bool { return exchange == "" || name == exchange })
+		if a.topics[k] = left; len(left) == 0 {
+			delete(a.topics, k)
+		}
+	})
+}
+
+// changePermission applies change and keeps the compiled form of what comes of
+// it; if that cannot be, nothing has changed.
+func (b *Broker) changePermission(k inVHost, change func(*accounts, inVHost)) error {
+	return b.changeAccounts(func(a *accounts) error {
+		if a.users[k.user] == nil {
+			return ErrNoUser
+		}
+		if _, ok := b.VHost(k.vhost); !ok {
+			return ErrNoVHost
+		}
+		granted, had := a.granted[k]
+		topics := a.topics[k]
+		change(a, k)
+		err := a.compile(k)
+		if err == nil {
+			return nil
+		}
+		if delete(a.granted, k); had {
+			a.granted[k] = granted
+		}
+		if a.topics[k] = topics; topics == nil {
+			delete(a.topics, k)
+		}
+		return err
+	})
+}
+
+// compile renews the grant of a user in a virtual host. Without a permission
+// there is none, whatever the topic permissions say; they are checked all the
+// same. Called with mu held.
+func (a *accounts) compile(k inVHost) error {
+	p, granted := a.granted[k]
+	p.User, p.VHost = k.user, k.vhost
+	g, err := access.Compile(p, slices.Collect(maps.Values(a.topics[k])))
+	if err != nil {
+		return err
+	}
+	if delete(a.compiled, k); granted {
+		a.compiled[k] = g
+	}
+	return nil
+}
+
+// grant returns what a user may do in a virtual host, nil for nothing, and
+// whether he may speak for others.
+func (a *accounts) grant(k inVHost) (g *access.Grant, impersonator bool, version uint64) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	u := a.users[k.user]
+	return a.compiled[k], u != nil && u.Has(access.Impersonator), a.version.Load()
+}
+
+// checkVHostAccess refuses a user who has no permission in the virtual host.
+func (b *Broker) checkVHostAccess(user, vhost string) error {
+	if g, _, _ := b.accounts.grant(inVHost{user, vhost}); g == nil {
+		return amqp.NewException(amqp.NotAllowed, 0, 0, "access to vhost '%s' refused for user '%s'", vhost, user)
+	}
+	return nil
+}

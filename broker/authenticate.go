@@ -1,0 +1,115 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"go.uber.org/zap"
+
+	"curfew/broker/access"
+)
+
+// ErrLogin is wrapped by every refusal of a login. Its text says why: it is for
+// the log, the client is told nothing.
+var ErrLogin = errors.New("login refused")
+
+// Authenticate says who logs in by name and password from an address; the zero
+// address is a client on this machine. It takes as long for a user who does not
+// exist, and waits before it looks at a password where too many were wrong
+// (access.Throttle). Errors: ErrLogin, or ctx's.
+func (b *Broker) Authenticate(ctx context.Context, name, password string, from netip.Addr) (access.User, error) {
+	a := &b.accounts
+	a.mu.Lock()
+	wait, ok := a.throttle.Begin(name, from, time.Now())
+	a.mu.Unlock()
+	if !ok {
+		return access.User{}, fmt.Errorf("%w: user '%s': too many attempts wait already", ErrLogin, name)
+	}
+	interrupted := pause(ctx, wait)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	u := a.users[name]
+	valid := interrupted == nil && access.Verify(u, password)
+	a.throttle.End(name, from, time.Now(), wait, valid)
+	switch {
+	case interrupted != nil:
+		return access.User{}, interrupted
+	case !valid:
+		return access.User{}, fmt.Errorf("%w: user '%s': invalid credentials", ErrLogin, name)
+	}
+	return *u, b.checkLoopback(u, from)
+}
+
+// Identify says who logs in where another has vouched for the name, as TLS does
+// for a client certificate (SASL EXTERNAL). Error: ErrLogin.
+func (b *Broker) Identify(name string, from netip.Addr) (access.User, error) {
+	u, ok := b.User(name)
+	if !ok {
+		return access.User{}, fmt.Errorf("%w: user '%s': not known", ErrLogin, name)
+	}
+	return u, b.checkLoopback(&u, from)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// guest is the user that everybody knows the password of.
+const guest = "guest"
+
+// checkLoopback keeps guest to clients on this machine (RabbitMQ: Access Control,
+// loopback_users).
+func (b *Broker) checkLoopback(u *access.User, from netip.Addr) error {
+	if u.Name != guest || b.opts.GuestFromAnywhere || !from.IsValid() || from.Unmap().IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("%w: user '%s' can only connect via localhost", ErrLogin, u.Name)
+}
+
+// seed applies the configured user where the configuration is new: at the first
+// start, and when name or password are others than were applied last. What was
+// changed by other means since stays otherwise. The user is an administrator with
+// all permissions in the virtual hosts there are.
+func (b *Broker) seed() error {
+	a, name, password := &b.accounts, b.opts.User, b.opts.Password
+	if last := a.configured; last != nil && last.Name == name && access.Verify(last, password) {
+		return nil
+	}
+	if last := a.configured; last != nil && last.Name != name && a.users[last.Name] != nil {
+		b.log.Warn("the user configured before is still there; delete it if it is not needed", zap.String("user", last.Name))
+	}
+	u := access.User{Name: name, Tags: []string{access.Administrator}}
+	if old := a.users[name]; old != nil {
+		u = *old
+	}
+	u.SetPassword(password)
+	if err := u.Check(); err != nil {
+		return err
+	}
+	a.users[name] = &u
+	a.configured = &access.User{Name: name, PasswordHash: u.PasswordHash, Algorithm: u.Algorithm}
+	for _, vh := range b.VHosts() {
+		k := inVHost{name, vh.name}
+		if _, has := a.granted[k]; has {
+			continue
+		}
+		a.granted[k] = access.Permission{User: name, VHost: vh.name, Configure: ".*", Write: ".*", Read: ".*"}
+		if err := a.compile(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package broker
+
+import (
+	"sync"
+
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+)
+
+// Session is a user's stay in a virtual host, for as long as a connection lasts.
+// It counts against the limits of both and ends with either. Safe for concurrent
+// use.
+type Session struct {
+	vh       *VHost
+	user     string
+	end      func(*amqp.Exception)
+	channels int // guarded by sessions.mu
+}
+
+// sessions are the open ones. Its lock is a leaf.
+type sessions struct {
+	mu       sync.Mutex
+	open     map[*Session]struct{}
+	ofUser   map[string]int
+	ofVHost  map[*VHost]int
+	channels map[string]int // of a user
+}
+
+func (t *sessions) init() {
+	t.open, t.ofUser, t.ofVHost, t.channels = map[*Session]struct{}{}, map[string]int{}, map[*VHost]int{}, map[string]int{}
+}
+
+// OpenSession lets a user who has logged in into a virtual host. end is called,
+// by any goroutine and perhaps more than once, when the connection has to be
+// closed because the user or the virtual host is deleted; it must not block. The
+// session is to be closed. Errors are those of connection.open: 530 for a virtual
+// host that does not exist or is not the user's, or a limit reached.
+func (b *Broker) OpenSession(user, vhost string, end func(*amqp.Exception)) (*Session, error) {
+	vh, ok := b.VHost(vhost)
+	if !ok {
+		return nil, noVHost(vhost)
+	}
+	s := &Session{vh: vh, user: user, end: end}
+	if err := b.sessions.add(s, b.userLimits(user), vh.Limits()); err != nil {
+		return nil, err
+	}
+	err := b.checkVHostAccess(user, vhost)
+	if again, _ := b.VHost(vhost); err == nil && again != vh { // deleted meanwhile
+		err = noVHost(vhost)
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func noVHost(name string) error {
+	return amqp.NewException(amqp.NotAllowed, 0, 0, "vhost %s not found", name)
+}
+
+func (b *Broker) userLimits(name string) access.Limits {
+	u, _ := b.User(name)
+	return u.Limits
+}
+
+func (t *sessions) add(s *Session, ofUser, ofVHost access.Limits) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if limit, reached := ofVHost.Reached(access.MaxConnections, t.ofVHost[s.vh]); reached {
+		return amqp.NewException(amqp.NotAllowed, 0, 0, "access to vhost '%s' refused for user '%s': connection limit (%d) is reached", s.vh.name, s.user, limit)
+	}
+	if limit, reached := ofUser.Reached(access.MaxConnections, t.ofUser[s.user]); reached {
+		return amqp.NewException(amqp.NotAllowed, 0, 0, "connection refused for user '%s': user connection limit (%d) is reached", s.user, limit)
+	}
+	t.open[s] = struct{}{}
+	t.ofUser[s.user]++
+	t.ofVHost[s.vh]++
+	return nil
+}
+
+// end tells the chosen sessions' connections to close.
+func (t *sessions) end(chosen func(*Session) bool, reason string) {
+	t.mu.Lock()
+	var ending []*Session
+	for s := range t.open {
+		if chosen(s) {
+			ending = append(ending, s)
+		}
+	}
+	t.mu.Unlock()
+	for _, s := range ending {
+		s.end(amqp.NewException(amqp.ConnectionForced, 0, 0, "%s", reason))
+	}
+}
+
+// VHost is the virtual host the session is in.
+func (s *Session) VHost() *VHost { return s.vh }
+
+// User is the name of the user.
+func (s *Session) User() string { return s.user }
+
+// Rights are what the user may do in the virtual host.
+func (s *Session) Rights() *Rights { return s.vh.b.RightsOf(s.user, s.vh.name) }
+
+// Close ends the session. Safe to repeat.
+func (s *Session) Close() {
+	t := &s.vh.b.sessions
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, open := t.open[s]; !open {
+		return
+	}
+	delete(t.open, s)
+	countDown(t.ofUser, s.user, 1)
+	countDown(t.ofVHost, s.vh, 1)
+	countDown(t.channels, s.user, s.channels)
+}
+
+// OpenChannel counts one more channel. Error: 530, the user has as many as he may.
+func (s *Session) OpenChannel() error {
+	limits := s.vh.b.userLimits(s.user)
+	t := &s.vh.b.sessions
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if limit, reached := limits.Reached(access.MaxChannels, t.channels[s.user]); reached {
+		return amqp.NewException(amqp.NotAllowed, 0, 0, "number of channels opened for user '%s' has reached the maximum allowed user limit of (%d)", s.user, limit)
+	}
+	s.channels++
+	t.channels[s.user]++
+	return nil
+}
+
+// CloseChannel counts one less.
+func (s *Session) CloseChannel() {
+	t := &s.vh.b.sessions
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, open := t.open[s]; !open {
+		return
+	}
+	s.channels--
+	countDown(t.channels, s.user, 1)
+}
+
+// countDown keeps no zeros, since names come and go.
+func countDown[K comparable](counts map[K]int, k K, n int) {
+	if counts[k] -= n; counts[k] <= 0 {
+		delete(counts, k)
+	}
+}

@@ -1,0 +1,149 @@
+package broker
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+)
+
+// VHostMetadata is what is said about a virtual host, as RabbitMQ's definitions
+// have it. A queue declared without x-queue-type has DefaultQueueType if it can
+// be of it; "" is none.
+type VHostMetadata struct {
+	Description      string   `json:"description"`
+	Tags             []string `json:"tags"`
+	DefaultQueueType string   `json:"default_queue_type,omitempty"`
+}
+
+// VHosts lists the virtual hosts by name.
+func (b *Broker) VHosts() []*VHost {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(b.vhosts), func(x, y *VHost) int { return strings.Compare(x.name, y.name) })
+}
+
+// PutVHost makes the virtual host, with the exchanges every one has, or changes
+// what is said about the one of that name. created says which. Nobody has
+// permissions in a new one. Error: access.ErrInvalid.
+func (b *Broker) PutVHost(name string, about VHostMetadata) (vh *VHost, created bool, err error) {
+	if name == "" || len(name) > 255 {
+		return nil, false, fmt.Errorf("%w: the name of a virtual host has 1 to 255 octets", access.ErrInvalid)
+	}
+	switch about.DefaultQueueType {
+	case "", Classic.String(), Quorum.String():
+	case "undefined": // as RabbitMQ exports none
+		about.DefaultQueueType = ""
+	default:
+		return nil, false, fmt.Errorf("%w: default queue type %q is not known", access.ErrInvalid, about.DefaultQueueType)
+	}
+	vh, created = b.addVHost(name)
+	err = vh.mutate(func() error {
+		vh.about = about
+		vh.changed(true)
+		return nil
+	})
+	return vh, created, err
+}
+
+func (b *Broker) addVHost(name string) (vh *VHost, created bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if vh, ok := b.vhosts[name]; ok {
+		return vh, false
+	}
+	vh = newVHost(b, name)
+	b.vhosts[name] = vh
+	return vh, true
+}
+
+// DeleteVHost removes a virtual host with all that is in it, messages and
+// permissions too, and closes its connections (320). What its queues held is not
+// dead-lettered. Error: ErrNoVHost.
+func (b *Broker) DeleteVHost(name string) error {
+	b.mu.Lock()
+	vh, ok := b.vhosts[name]
+	delete(b.vhosts, name)
+	b.mu.Unlock()
+	if !ok {
+		return ErrNoVHost
+	}
+	// One change: what follows writes nothing more.
+	err := b.changeAccounts(func(a *accounts) error {
+		a.drop(func(k inVHost) bool { return k.vhost == name })
+		return nil
+	})
+	b.sessions.end(func(s *Session) bool { return s.vh == vh }, fmt.Sprintf("vhost '%s' is deleted", name))
+	vh.clear()
+	return err
+}
+
+// clear removes the queues and lets no new ones in.
+func (vh *VHost) clear() {
+	vh.mu.Lock()
+	vh.deleted = true
+	queues := slices.Collect(maps.Values(vh.queues))
+	vh.mu.Unlock()
+	for _, q := range queues {
+		vh.remove(q, func() error { return nil })
+	}
+}
+
+// Metadata is what is said about the virtual host.
+func (vh *VHost) Metadata() VHostMetadata {
+	vh.mu.RLock()
+	defer vh.mu.RUnlock()
+	return vh.about
+}
+
+// Limits are the virtual host's, not to be changed.
+func (vh *VHost) Limits() access.Limits {
+	vh.mu.RLock()
+	defer vh.mu.RUnlock()
+	return vh.limits
+}
+
+// SetLimits replaces the limits (max-connections, max-queues); what is beyond
+// them already stays. Error: access.ErrInvalid.
+func (vh *VHost) SetLimits(l access.Limits) error {
+	if err := l.CheckVHost(); err != nil {
+		return err
+	}
+	return vh.mutate(func() error {
+		vh.limits = l
+		vh.changed(true)
+		return nil
+	})
+}
+
+// checkQueueLimit refuses one more queue than the virtual host may have; called
+// with mu held. What is restored is counted, not refused.
+func (vh *VHost) checkQueueLimit(name string) error {
+	limit, reached := vh.limits.Reached(access.MaxQueues, len(vh.queues))
+	if !reached || !vh.b.recovered.Load() {
+		return nil
+	}
+	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot declare queue '%s': queue limit in vhost '%s' (%d) is reached", name, vh.name, limit)
+}
+
+// withDefaultType adds the virtual host's queue type to the arguments of a queue
+// that names none and could be of it.
+func (vh *VHost) withDefaultType(d QueueDeclare) QueueDeclare {
+	kind := vh.Metadata().DefaultQueueType
+	if _, named := d.Args["x-queue-type"]; kind == "" || named {
+		return d
+	}
+	if kind == Quorum.String() && (!d.Durable || d.Exclusive || d.AutoDelete) {
+		return d
+	}
+	args := maps.Clone(d.Args)
+	if args == nil {
+		args = amqp.Table{}
+	}
+	args["x-queue-type"] = kind
+	d.Args = args
+	return d
+}
