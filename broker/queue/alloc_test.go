@@ -46,6 +46,13 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			}
 			q.Take(6, fx)
 		},
+		"reschedule": func(q *Queue, fx *Effects) {
+			for range 3 * chunkEntries {
+				s := q.Publish(Message{ExpiresAt: 5}, 0)
+				q.Reschedule(1, s, 5, 6, fx)
+				q.Reschedule(1, s, 6, 1, fx)
+			}
+		},
 		"requeue": func(q *Queue, fx *Effects) {
 			q.Publish(Message{}, 0)
 			for range 3 * chunkEntries {

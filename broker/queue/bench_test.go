@@ -76,6 +76,6 @@ func BenchmarkRestore(b *testing.B) {
 	q := New(unlimited)
 	b.ReportAllocs()
 	for i := 1; b.Loop(); i++ {
-		q.Restore(Seq(3*i), Message{Bytes: 100})
+		q.Restore(Seq(3*i), Message{Bytes: 100}, 0)
 	}
 }

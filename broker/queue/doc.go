@@ -8,7 +8,7 @@
 //	                      │  │             │ │
 //	                      │  └──Requeue────┘ └────Requeue─► Expired        deadline came meanwhile
 //	                      │                                 DeliveryLimit  failed too often
-//	                      ├──Take, Expire──► Expired        deadline came
+//	                      ├──Take, Expire──► Expired        deadline came (Reschedule: was made to come)
 //	                      ├──Trim──────────► MaxLength
 //	                      └──Purge─────────► Purged         (Drain: from unacked, too)
 //
@@ -21,7 +21,7 @@
 //     queue it stands.
 //   - An unacked message is its consumer's: it never expires. If its deadline
 //     came meanwhile, Requeue expires it and it is not offered again.
-//   - Requeue keeps the deadline and the place. Order is that of publishing
+//   - Requeue keeps the deadline and the place, Reschedule the place. Order is that of publishing
 //     within a priority, the higher priority first.
 //   - A message that Track marked never leaves untold.
 //

@@ -11,7 +11,7 @@ func TestRestore(t *testing.T) {
 	var fx Effects
 	far := uint64(1) << 33
 	for _, s := range []Seq{makeSeq(0, 7), makeSeq(2, 3), makeSeq(0, 8), makeSeq(0, far)} {
-		q.Restore(s, Message{Pos: s.number(), Flags: Durable | Redelivered})
+		q.Restore(s, Message{Pos: s.number(), Flags: Durable | Redelivered}, 0)
 	}
 	for _, want := range []Seq{makeSeq(2, 3), makeSeq(0, 7), makeSeq(0, 8), makeSeq(0, far)} {
 		d, ok := q.Take(1, &fx)
@@ -38,8 +38,8 @@ func TestRestoreOfAnotherQueuePanics(t *testing.T) {
 				}
 			}()
 			q := New(unlimited)
-			q.Restore(5, Message{})
-			q.Restore(s, Message{})
+			q.Restore(5, Message{}, 0)
+			q.Restore(s, Message{}, 0)
 		}()
 	}
 }

@@ -27,7 +27,7 @@ var reasonNames = [Reasons]string{"acked", "expired", "rejected", "maxlen", "pur
 // or a word of its own for those that are never dead-lettered.
 func (r Reason) String() string { return reasonNames[r] }
 
-// Outcome answers Queue.Expire.
+// Outcome answers Queue.Expire and Queue.Reschedule.
 type Outcome uint8
 
 const (
@@ -39,10 +39,12 @@ const (
 	Held
 	// NotDue: its deadline lies ahead.
 	NotDue
+	// Rescheduled: it has the new deadline.
+	Rescheduled
 )
 
 func (o Outcome) String() string {
-	return [...]string{"fired", "gone", "held", "not due"}[o]
+	return [...]string{"fired", "gone", "held", "not due", "rescheduled"}[o]
 }
 
 // Settled is a message that left its queue for good. Each message is settled

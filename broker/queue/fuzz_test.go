@@ -79,6 +79,14 @@ func (k *machine) operate(op, a, b byte) {
 		} else {
 			k.track(s, k.deadline(s))
 		}
+	case 'M':
+		s := k.some(int(a))
+		k.reschedule(s, k.deadline(s), k.now+int64(int8(b)))
+	case 'm':
+		k.reschedule(k.some(int(a)), k.now-int64(b), k.now)
+	case 'J':
+		s := k.held(int(a))
+		k.reschedule(s, k.deadline(s), 0)
 	case 'e':
 		k.expire(k.some(int(a)), k.now-int64(b))
 	default:

@@ -70,8 +70,8 @@ func (k *machine) restore(priority uint8, hole uint64, ttl int64) {
 	p := min(priority, k.m.opts.Priorities)
 	s := makeSeq(p, k.m.next[p]+1+hole)
 	m := k.message(ttl, 3)
-	k.q.Restore(s, m)
-	k.m.restore(s, m)
+	k.q.Restore(s, m, uint16(hole%3))
+	k.m.restore(s, m, uint16(hole%3))
 	k.known = append(k.known, s)
 	k.check("restore")
 }
@@ -121,6 +121,21 @@ func (k *machine) expire(s Seq, deadline int64) {
 	k.same("expire", got, want)
 	k.same("expire", at, wantAt)
 	k.check("expire")
+}
+
+func (k *machine) reschedule(s Seq, deadline, next int64) {
+	got, was := k.q.Reschedule(k.now, s, deadline, next, &k.fx)
+	want, wanted := k.m.reschedule(k.now, s, deadline, next)
+	k.same("reschedule", got, want)
+	k.same("reschedule: tracked", was, wanted)
+	m, failed, ok := k.q.Find(s)
+	x := k.m.msgs[s]
+	k.same("find", ok, x != nil)
+	if ok {
+		k.same("find", m, x.Message)
+		k.same("find", failed, x.failed)
+	}
+	k.check("reschedule")
 }
 
 func (k *machine) track(s Seq, deadline int64) {

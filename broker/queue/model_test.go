@@ -26,12 +26,12 @@ func newModel(o Options) *model {
 func (m *model) publish(msg Message, priority uint8) Seq {
 	p := min(priority, m.opts.Priorities)
 	s := Seq(p)<<56 | Seq(m.next[p]+1)
-	m.restore(s, msg)
+	m.restore(s, msg, 0)
 	return s
 }
 
-func (m *model) restore(s Seq, msg Message) {
-	m.msgs[s] = &modelMessage{Message: msg, seq: s, state: Ready}
+func (m *model) restore(s Seq, msg Message, failed uint16) {
+	m.msgs[s] = &modelMessage{Message: msg, seq: s, state: Ready, failed: failed}
 	m.next[uint8(s>>56)] = uint64(s) & (1<<56 - 1)
 }
 
@@ -136,6 +136,24 @@ func (m *model) expire(now int64, s Seq, deadline int64) (Outcome, int64) {
 	}
 	m.settle(x, Expired)
 	return Fired, 0
+}
+
+func (m *model) reschedule(now int64, s Seq, deadline, next int64) (Outcome, bool) {
+	x := m.msgs[s]
+	if x == nil || x.ExpiresAt != deadline {
+		return Gone, false
+	}
+	was := x.tracked
+	switch {
+	case next == 0 || now < next:
+		x.ExpiresAt, x.tracked, x.Flags = next, false, x.Flags&^Immediate
+		return Rescheduled, was
+	case x.state == Unacked:
+		x.ExpiresAt, x.tracked, x.Flags = next, false, x.Flags&^Immediate
+		return Held, was
+	}
+	m.settle(x, Expired)
+	return Fired, was
 }
 
 func (m *model) track(s Seq, deadline int64) bool {

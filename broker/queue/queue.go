@@ -44,12 +44,15 @@ func (q *Queue) Publish(m Message, priority uint8) Seq {
 // for a queue nothing was published to yet; the seqs of a priority ascend, with
 // holes as they come, and Publish goes on above the last. A priority the queue
 // does not have, or a seq out of order, panics: the caller mixed up two queues.
-func (q *Queue) Restore(s Seq, m Message) {
+// deliveries are those that failed before.
+func (q *Queue) Restore(s Seq, m Message, deliveries uint16) {
 	p, n := s.Priority(), s.number()
 	if int(p) >= len(q.lanes) || n < q.lanes[p].next {
 		panic(fmt.Sprintf("queue: restore of %v, which is out of order or of no known priority", s))
 	}
 	q.add(p, n, m)
+	at, _ := q.find(s)
+	at.entry().deliveries = deliveries
 }
 
 func (q *Queue) add(priority uint8, number uint64, m Message) {
@@ -163,6 +166,42 @@ func (q *Queue) Expire(now int64, s Seq, deadline int64, fx *Effects) (Outcome, 
 	}
 	q.settle(s, at, Expired, fx)
 	return Fired, 0
+}
+
+// Reschedule gives the message s another deadline in place of the one it has, in
+// Unix ms, 0 meaning none in both. Its place in the queue stays. If the new deadline
+// has come, a ready message is settled as Expired (Fired), still with the deadline it
+// had; an unacked one stays its consumer's and will expire if it is requeued (Held).
+// Whoever named the old deadline before is told Gone afterwards. wasTracked: Track
+// had asked to be told of the old one, and is to be asked anew.
+func (q *Queue) Reschedule(now int64, s Seq, deadline, newDeadline int64, fx *Effects) (_ Outcome, wasTracked bool) {
+	at, ok := q.find(s)
+	if !ok || at.entry().expiresAt != deadline {
+		return Gone, false
+	}
+	e := at.entry()
+	wasTracked = e.flags&tracked != 0
+	due := newDeadline != 0 && now >= newDeadline
+	if due && e.state == Ready {
+		q.settle(s, at, Expired, fx)
+		return Fired, wasTracked
+	}
+	e.expiresAt = newDeadline
+	e.flags &^= Immediate | tracked
+	if due {
+		return Held, wasTracked
+	}
+	return Rescheduled, wasTracked
+}
+
+// Find describes the message s and how many of its deliveries failed; ok is false
+// if it is gone.
+func (q *Queue) Find(s Seq) (m Message, deliveries uint16, ok bool) {
+	at, ok := q.find(s)
+	if !ok {
+		return Message{}, 0, false
+	}
+	return at.entry().message(), at.entry().deliveries, true
 }
 
 // Track marks the message s, if it is still queued with this deadline: its

@@ -90,6 +90,46 @@ func TestStories(t *testing.T) {
 			advance 1
 			take nothing        => a expired`,
 
+		"another deadline": `
+			publish a b c ttl=50
+			publish d
+			track a
+			reschedule a in=100 -> rescheduled tracked
+			expire a deadline=1050 -> gone
+			track a deadline=1050 -> no
+			reschedule b        -> rescheduled
+			reschedule d in=20  -> rescheduled
+			reschedule c deadline=1051 in=9 -> gone
+			holds a b c d
+			advance 20
+			expire d -> fired   => d expired
+			advance 1000
+			expire b -> gone
+			take b              => a expired
+			take nothing        => c expired`,
+
+		"a deadline that is made to come": `
+			publish a b ttl=50
+			track a
+			reschedule a in=0 -> fired tracked  => a expired tracked
+			reschedule b in=1 -> rescheduled
+			take b
+			reschedule b in=0 -> held
+			expire b -> held
+			take nothing
+			requeue b           => b expired`,
+
+		"time to live zero, held, with a new deadline": `
+			publish a ttl=0
+			take a
+			reschedule a in=10 -> rescheduled
+			requeue a
+			advance 9
+			take a redelivered
+			requeue a
+			advance 1
+			take nothing        => a expired`,
+
 		"time to live zero: now or never": `
 			publish a b ttl=0
 			take a

@@ -62,6 +62,18 @@ func runModel(t *rapid.T, priorities uint8) {
 			k.expire(s, k.deadline(s))
 		},
 		"expire another": func(t *rapid.T) { k.expire(some(t), rapid.Int64Range(-1, 1).Draw(t, "deadline")) },
+		"reschedule": func(t *rapid.T) {
+			s := some(t)
+			deadline := k.deadline(s)
+			if rapid.IntRange(0, 4).Draw(t, "stale") == 0 {
+				deadline++
+			}
+			next := k.now + rapid.Int64Range(-3, 10).Draw(t, "millis")
+			if rapid.IntRange(0, 4).Draw(t, "never") == 0 {
+				next = 0
+			}
+			k.reschedule(s, deadline, next)
+		},
 		"track": func(t *rapid.T) {
 			s := some(t)
 			k.track(s, k.deadline(s))

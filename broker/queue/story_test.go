@@ -17,6 +17,7 @@ import (
 //	take NAME [redelivered] [failed=N]   or: take nothing
 //	ack | reject | requeue | fail NAME   (fail: requeue, counted as failed)
 //	expire NAME [deadline=N]
+//	reschedule NAME [deadline=N] [in=N]  (without in: never)
 //	track NAME [deadline=N]
 //	trim | purge | drain | shrink
 //	full N
@@ -77,6 +78,12 @@ func (s *story) do(op string, args []string) string {
 		o, at := s.q.Expire(s.now, s.seqs[args[0]], s.deadline(args), &s.fx)
 		if o == NotDue {
 			return fmt.Sprintf("not due until %d", at)
+		}
+		return o.String()
+	case "reschedule":
+		o, was := s.q.Reschedule(s.now, s.seqs[args[0]], s.deadline(args), s.until(args), &s.fx)
+		if was {
+			return o.String() + " tracked"
 		}
 		return o.String()
 	case "track":
@@ -174,6 +181,14 @@ func (s *story) deadline(args []string) int64 {
 		return false
 	})
 	return value(args, "deadline", deadline)
+}
+
+// until is so long from now, or never.
+func (s *story) until(args []string) int64 {
+	if in := value(args, "in", -1); in >= 0 {
+		return s.now + in
+	}
+	return 0
 }
 
 func (s *story) left() string {
