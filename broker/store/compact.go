@@ -19,6 +19,8 @@ import (
 // is journaled. An entry that leaves its queue before is not moved; one that
 // leaves after is settled at the copy, whose record stands before the settlement.
 // After a crash in between both positions may be on record: the later one counts.
+// The entry at the copy is recorded with the terms of that moment, so that what
+// amended the one at the original need not be kept.
 //
 // In the volatile log a message's slots tell who holds it, in the journal the
 // entries on record do. Whoever is not found there (an entry not yet recorded, a
@@ -113,7 +115,10 @@ func (k *keeper) evacuateVolatile(s *segment) {
 
 // hold notes an entry that is still at its position.
 func (k *keeper) hold(e *Enqueue) {
-	if e.Queue != 0 && k.relocate(e.Queue, e.Seq, e.Pos, e.Pos) {
+	if e.Queue == 0 {
+		return
+	}
+	if _, ok := k.relocate(e.Queue, e.Seq, e.Pos, e.Pos); ok {
 		k.held = append(k.held, *e)
 	}
 }
@@ -135,7 +140,7 @@ func (k *keeper) moveVolatile(s *segment, rec []byte) error {
 	}
 	for i := range k.held {
 		e := &k.held[i]
-		if k.relocate(e.Queue, e.Seq, e.Pos, p) {
+		if _, ok := k.relocate(e.Queue, e.Seq, e.Pos, p); ok {
 			k.volatile.release(s, 1)
 		} else {
 			k.volatile.release(copied, 1)
@@ -221,15 +226,25 @@ func (k *keeper) move(s *segment) error {
 	}
 	copied := j.table.get(p.segment())
 	moved := k.held[:0]
+	k.amends = k.amends[:0]
 	for _, e := range k.held {
-		if !k.relocate(e.Queue, e.Seq, old, p) {
+		now, ok := k.relocate(e.Queue, e.Seq, old, p)
+		if !ok {
 			j.release(copied, 1)
 			continue
 		}
-		e.Pos = p
+		e.Pos, e.ExpiresAt, e.Flags = p, now.ExpiresAt, now.Flags
 		moved = append(moved, e)
+		if now.Deliveries > 0 && e.Durable {
+			k.amends = append(k.amends, amendment{e.Queue, e.Seq, uint32(p.segment()), now})
+		}
 	}
 	j.mu.Lock()
+	if len(k.amends) > 0 {
+		// As of the copy: an amendment recorded meanwhile is later. Before the
+		// entries: without them it holds of the original, too.
+		j.putAmends(k.amends, p+1)
+	}
 	j.enqueued(moved)
 	j.mu.Unlock()
 	j.release(s, int64(len(moved)))

@@ -30,10 +30,17 @@ func tiny(mode SyncMode) tuning {
 
 type place struct{ queue, seq uint64 }
 
+// standing is what must be found of a message in a queue.
+type standing struct {
+	id    int // 0: its body is too short to tell
+	terms Terms
+}
+
 // fact is one call that changed what must survive.
 type fact struct {
-	leave place         // zero: none
-	enter map[place]int // message ids
+	leave place // zero: none
+	enter map[place]standing
+	amend map[place]Terms
 }
 
 // world drives a store and knows, call by call, what a restart may find: the
@@ -44,7 +51,8 @@ type world struct {
 
 	mu        sync.Mutex // a queue lock for all queues
 	pos       map[place]Pos
-	base      map[place]int // what the last recovery found
+	terms     map[place]Terms
+	base      map[place]standing // what the last recovery found
 	facts     []fact
 	confirmed int
 	next      map[uint64]uint64 // seq, by queue
@@ -57,22 +65,22 @@ type world struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	return &world{
 		t: t, rng: rand.New(rand.NewPCG(seed, 0)), pos: map[place]Pos{},
-		base: map[place]int{}, next: map[uint64]uint64{}, volatile: map[place]int{},
+		terms: map[place]Terms{}, base: map[place]standing{}, next: map[uint64]uint64{}, volatile: map[place]int{},
 	}
 }
 
-func (w *world) relocate(queue, seq uint64, old, now Pos) bool {
+func (w *world) relocate(queue, seq uint64, old, now Pos) (Terms, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := place{queue, seq}
 	if p, ok := w.pos[at]; !ok || p != old {
-		return false
+		return Terms{}, false
 	}
 	w.pos[at] = now
 	if old != now {
 		w.moved++
 	}
-	return true
+	return w.terms[at], true
 }
 
 func message(id int) Message {
@@ -90,6 +98,7 @@ func (w *world) number(queue uint64) uint64 {
 func (w *world) enter(s *Store, queue uint64, p Pos, durable bool) Enqueue {
 	e := Enqueue{Queue: queue, Seq: w.number(queue), Pos: p, ExpiresAt: int64(w.ids), Durable: durable}
 	w.pos[place{queue, e.Seq}] = p
+	w.terms[place{queue, e.Seq}] = Terms{ExpiresAt: e.ExpiresAt}
 	return e
 }
 
@@ -106,7 +115,7 @@ func (w *world) publish(s *Store) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	f := fact{enter: map[place]int{}}
+	f := fact{enter: map[place]standing{}}
 	var entries []Enqueue
 	for range queues {
 		queue := uint64(1 + w.rng.IntN(3))
@@ -114,7 +123,7 @@ func (w *world) publish(s *Store) {
 		e := w.enter(s, queue, p, durable)
 		entries = append(entries, e)
 		if durable && persistent {
-			f.enter[place{queue, e.Seq}] = id
+			f.enter[place{queue, e.Seq}] = standing{id, Terms{ExpiresAt: e.ExpiresAt}}
 		} else {
 			w.volatile[place{queue, e.Seq}] = id
 		}
@@ -142,7 +151,26 @@ func (w *world) leave(at place) Settle {
 	_, volatile := w.volatile[at]
 	s := Settle{Queue: at.queue, Seq: at.seq, Pos: w.pos[at], Durable: !volatile}
 	delete(w.pos, at)
+	delete(w.terms, at)
 	return s
+}
+
+// amend changes what an entry says, as a new deadline or a failed delivery does.
+func (w *world) amend(s *Store) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, ok := w.any()
+	if !ok {
+		return
+	}
+	terms := w.terms[at]
+	terms.ExpiresAt = w.rng.Int64N(1 << 40)
+	terms.Deliveries += uint16(w.rng.IntN(2))
+	terms.Flags = uint8(w.rng.IntN(256))
+	w.terms[at] = terms
+	_, volatile := w.volatile[at]
+	w.facts = append(w.facts, fact{amend: map[place]Terms{at: terms}})
+	s.Amended([]Amend{{Queue: at.queue, Seq: at.seq, Pos: w.pos[at], Durable: !volatile, Terms: terms}})
 }
 
 func (w *world) settle(s *Store) {
@@ -179,7 +207,7 @@ func (w *world) move(s *Store) {
 		return
 	}
 	e := w.enter(s, uint64(1+w.rng.IntN(3)), p, true)
-	w.facts = append(w.facts, fact{leave: at, enter: map[place]int{{e.Queue, e.Seq}: id}})
+	w.facts = append(w.facts, fact{leave: at, enter: map[place]standing{{e.Queue, e.Seq}: {id, Terms{ExpiresAt: e.ExpiresAt}}}})
 	s.Moved(src, []Enqueue{e})
 }
 
@@ -214,8 +242,10 @@ func (w *world) run(s *Store, n int) {
 			w.publish(s)
 		case r < 6:
 			w.settle(s)
-		case r < 7:
+		case r < 7 && i%2 == 0:
 			w.move(s)
+		case r < 7:
+			w.amend(s)
 		case r < 9:
 			w.commit(s, r == 8)
 		default:
@@ -239,8 +269,9 @@ func (w *world) check(s *Store) {
 func (w *world) recovered(s *Store, r *Recovery) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	found := map[place]int{}
-	w.pos, w.next, w.volatile = map[place]Pos{}, map[uint64]uint64{}, map[place]int{}
+	found := map[place]standing{}
+	w.pos, w.terms = map[place]Pos{}, map[place]Terms{}
+	w.next, w.volatile = map[uint64]uint64{}, map[place]int{}
 	for _, q := range r.Queues {
 		for _, e := range q.Entries {
 			at := place{q.Queue, e.Seq}
@@ -249,11 +280,9 @@ func (w *world) recovered(s *Store, r *Recovery) {
 			if len(m.Body) >= 8 {
 				fmt.Sscanf(string(m.Body[:8]), "%d", &id)
 				require.Equal(w.t, message(id), m, "a wrong body")
-			} else {
-				id = -int(e.ExpiresAt)
 			}
-			found[at] = id
-			w.pos[at] = e.Pos
+			found[at] = standing{id, e.Terms}
+			w.pos[at], w.terms[at] = e.Pos, e.Terms
 			w.next[q.Queue] = max(w.next[q.Queue], e.Seq)
 		}
 	}
@@ -267,20 +296,30 @@ func (w *world) recovered(s *Store, r *Recovery) {
 		if i == len(w.facts) {
 			break
 		}
-		delete(state, w.facts[i].leave)
-		maps.Copy(state, w.facts[i].enter)
+		w.facts[i].apply(state)
 	}
 	require.True(w.t, ok, "no prefix of the %d calls explains what was found; %d were confirmed; %d messages instead of %d", len(w.facts), w.confirmed, len(found), len(state))
 	w.base, w.facts, w.confirmed = found, nil, 0
 }
 
-// sameMessages compares places and ids; a body too short to tell its id matches.
-func sameMessages(a, b map[place]int) bool {
+func (f *fact) apply(state map[place]standing) {
+	delete(state, f.leave)
+	maps.Copy(state, f.enter)
+	for at, terms := range f.amend {
+		if x, ok := state[at]; ok {
+			state[at] = standing{x.id, terms}
+		}
+	}
+}
+
+// sameMessages compares places, ids and terms.
+func sameMessages(a, b map[place]standing) bool {
 	if len(a) != len(b) {
 		return false
 	}
-	for at, id := range a {
-		if other, ok := b[at]; !ok || other > 0 && id > 0 && other != id {
+	for at, x := range a {
+		y, ok := b[at]
+		if !ok || x.terms != y.terms || x.id != y.id && x.id != 0 && y.id != 0 {
 			return false
 		}
 	}

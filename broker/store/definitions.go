@@ -10,6 +10,8 @@ import (
 )
 
 const (
+	definitionsVersion = 1
+
 	definitionsName  = "definitions"
 	definitionsTemp  = "definitions.tmp"
 	definitionsMagic = "CURFEWD\n"
@@ -49,7 +51,7 @@ func (s *Store) Definitions() ([]byte, error) {
 func writeDefinitions(dir fileSystem, b []byte) error {
 	whole := make([]byte, definitionsHeader+len(b))
 	copy(whole, definitionsMagic)
-	binary.LittleEndian.PutUint32(whole[8:], version)
+	binary.LittleEndian.PutUint32(whole[8:], definitionsVersion)
 	binary.LittleEndian.PutUint32(whole[12:], crc32.Checksum(b, castagnoli))
 	copy(whole[definitionsHeader:], b)
 	if err := writeFile(dir, definitionsTemp, whole); err != nil {
@@ -94,8 +96,8 @@ func readDefinitions(dir fileSystem) ([]byte, error) {
 	if len(b) < definitionsHeader || string(b[:8]) != definitionsMagic {
 		return nil, &CorruptError{File: definitionsName, Reason: "its header is not valid"}
 	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v != version {
-		return nil, fmt.Errorf("store: definitions: format %d, this Curfew reads %d: %w", v, version, ErrVersion)
+	if v := binary.LittleEndian.Uint32(b[8:]); v != definitionsVersion {
+		return nil, fmt.Errorf("store: definitions: format %d, this Curfew reads %d: %w", v, definitionsVersion, ErrVersion)
 	}
 	if binary.LittleEndian.Uint32(b[12:]) != crc32.Checksum(b[definitionsHeader:], castagnoli) {
 		return nil, &CorruptError{File: definitionsName, Offset: definitionsHeader, Reason: "the checksum is wrong"}

@@ -52,7 +52,7 @@ func TestDiskRoundTrip(t *testing.T) {
 		require.Len(t, r.Queues[0].Entries, 500)
 		for i, e := range r.Queues[0].Entries {
 			want := entries[i*2+1]
-			require.Equal(t, RecoveredEntry{Seq: want.Seq, Pos: want.Pos, ExpiresAt: want.ExpiresAt, Flags: want.Flags}, e)
+			require.Equal(t, RecoveredEntry{want.Seq, want.Pos, Terms{ExpiresAt: want.ExpiresAt, Flags: want.Flags}}, e)
 			require.Equal(t, text(i*2+1, 1000), s.View(e.Pos))
 		}
 		require.Zero(t, r.CutBytes)
@@ -126,20 +126,20 @@ func TestConcurrentUse(t *testing.T) {
 		shelves[id] = &shelf{id: id, entries: map[uint64]shelved{}}
 	}
 	var moved atomic.Int64
-	o := Options{Dir: dir, SegmentBytes: 1 << 14, Relocate: func(queue, seq uint64, old, now Pos) bool {
+	o := Options{Dir: dir, SegmentBytes: 1 << 14, Relocate: func(queue, seq uint64, old, now Pos) (Terms, bool) {
 		q := shelves[queue]
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		e, ok := q.entries[seq]
 		if !ok || e.pos != old {
-			return false
+			return Terms{}, false
 		}
 		if old != now {
 			moved.Add(1)
 		}
 		e.pos = now
 		q.entries[seq] = e
-		return true
+		return Terms{}, true
 	}}
 	disk, err := openDir(dir)
 	require.NoError(t, err)

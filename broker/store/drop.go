@@ -12,14 +12,16 @@ import (
 //
 //   - A settlement is needed while the settled message exists, since the record
 //     that entered it into the queue may exist too.
-//   - An entry is needed while its message exists and may be referred to.
+//   - An entry is needed while its message exists and may be referred to, and
+//     with it what amends it.
 //   - A copy that compaction made is needed while its original exists: a later
 //     settlement names the copy, and must be kept for the original's sake.
 //
 // The first two can be carried, that is appended again, and are when it frees at
 // least half of the segment; else the segment waits until what they speak of is
-// dropped. Messages stand before all records that speak of them, and the carried
-// settlement says as of when it held, so order among the rest never matters.
+// dropped. Messages stand before all records that speak of them, and a carried
+// settlement or amendment says as of when it held, so order among the rest never
+// matters.
 //
 // A segment is dropped by a record that says so. Only when that is on the disk,
 // and with it all that was carried before, the file is removed.
@@ -80,13 +82,13 @@ func (j *journal) existingOf(s numbers) (n int) {
 }
 
 func (j *journal) speaksOfNone(s *segment) bool {
-	return j.existingOf(s.enters)+j.existingOf(s.settles)+j.existingOf(s.origins) == 0
+	return j.existingOf(s.enters)+j.existingOf(s.alters)+j.existingOf(s.origins) == 0
 }
 
 // carry appends again what s says of existing segments, if that frees at least
 // half of it. It looks again only when half of those segments have gone.
 func (j *journal) carry(s *segment) bool {
-	others := j.existingOf(s.enters) + j.existingOf(s.settles)
+	others := j.existingOf(s.enters) + j.existingOf(s.alters)
 	if j.existingOf(s.origins) > 0 || s.examined > 0 && others > s.examined/2 {
 		return false
 	}
@@ -105,6 +107,9 @@ func (j *journal) carry(s *segment) bool {
 	for _, c := range needed.settles {
 		j.putRuns([]run{c.run}, c.asOf)
 	}
+	for i := range needed.amends {
+		j.putAmends(needed.amends[i:i+1], needed.amended[i])
+	}
 	return j.err == nil
 }
 
@@ -119,6 +124,8 @@ func (j *journal) mayCarry(n int) bool {
 type carried struct {
 	entries []Enqueue
 	settles []carriedRun
+	amends  []amendment
+	amended []Pos // as of when each of amends held
 }
 
 type carriedRun struct {
@@ -137,10 +144,16 @@ func (c *carried) collect(j *journal, s *segment, f *facts) {
 			c.settles = append(c.settles, carriedRun{r, f.asOf})
 		}
 	})
+	f.eachAmend(func(a amendment) {
+		if uint64(a.segment) != s.number && j.exists(a.segment) {
+			c.amends, c.amended = append(c.amends, a), append(c.amended, f.asOf)
+		}
+	})
 }
 
 func (c *carried) bytes() int {
-	return len(c.entries)*entryBytes + len(c.settles)*align(recordHeader+8+runBytes)
+	return len(c.entries)*entryBytes + len(c.settles)*align(recordHeader+8+runBytes) +
+		len(c.amends)*align(recordHeader+8+amendBytes)
 }
 
 // recordDropped says that the segments are not needed. The caller holds mu.
@@ -179,8 +192,7 @@ func (j *journal) remove(s *segment) {
 // stand.
 func (s *segment) eachFact(fn func(*facts)) {
 	s.eachRecord(func(at int, k kind, rec []byte) bool {
-		switch k {
-		case kindEnqueue, kindHold, kindSettle, kindMove:
+		if k.statesFacts() {
 			f := factsOf(k, rec[recordHeader:])
 			fn(&f)
 		}

@@ -59,6 +59,9 @@ func (e *Enqueue) kind() kind {
 // journaled reports whether a settlement must be found again after a restart.
 func (s Settle) journaled() bool { return s.Durable && s.Pos.Durable() }
 
+// journaled reports whether an amendment must be found again after a restart.
+func (a Amend) journaled() bool { return a.Durable && a.Pos.Durable() }
+
 // settled appends the journal's settlements among those given. The caller holds mu.
 func (j *journal) settled(settles []Settle) {
 	j.runs = j.runs[:0]
@@ -99,7 +102,7 @@ func (j *journal) putRuns(runs []run, asOf Pos) {
 func (j *journal) putRun(b []byte, r *run) {
 	putRun(b, r)
 	if n := uint64(r.segment); n != j.active.number {
-		j.active.settles.add(n)
+		j.active.alters.add(n)
 	}
 }
 
@@ -121,4 +124,39 @@ func (j *journal) moved(src *Settle, dst []Enqueue) {
 	j.putRun(b[recordHeader+8:], &r)
 	j.putEntries(b[recordHeader+8+runBytes:], dst, kindEnqueue)
 	j.enter(dst, kindHold)
+}
+
+// amended appends the journal's amendments among those given. The caller holds mu.
+func (j *journal) amended(changes []Amend) {
+	j.amends = j.amends[:0]
+	for i := range changes {
+		if a := &changes[i]; a.journaled() {
+			j.amends = append(j.amends, a.amendment())
+		}
+	}
+	for rest := j.amends; len(rest) > 0; {
+		n := min(len(rest), perRecord)
+		j.putAmends(rest[:n], 0)
+		rest = rest[n:]
+	}
+}
+
+// putAmends appends amendments that hold as of a position; 0: the record's own.
+func (j *journal) putAmends(amends []amendment, asOf Pos) {
+	b, p := j.reserve(kindAmend, 8+len(amends)*amendBytes, 0)
+	if b == nil {
+		return
+	}
+	if asOf == 0 {
+		asOf = p
+	}
+	binary.LittleEndian.PutUint64(b[recordHeader:], uint64(asOf))
+	b = b[recordHeader+8:]
+	for i := range amends {
+		a := &amends[i]
+		putAmend(b[i*amendBytes:], a)
+		if n := uint64(a.segment); n != j.active.number {
+			j.active.alters.add(n)
+		}
+	}
 }

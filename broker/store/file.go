@@ -9,8 +9,16 @@ import (
 	"strings"
 )
 
-// version is that of the files' format. A store reads its own version only.
-const version = 1
+// version is that of the segments that are written. Those of older versions are
+// read, down to oldestVersion; in a later one are records that this Curfew would
+// take for the end of the log.
+//
+//	1  the first
+//	2  records that amend entries
+const (
+	version       = 2
+	oldestVersion = 1
+)
 
 const (
 	journalMagic = "CURFEWJ\n"
@@ -51,9 +59,9 @@ func getFileHeader(b []byte) (id, number uint64, err error) {
 	if len(b) < fileHeader || string(b[:8]) != journalMagic {
 		return 0, 0, errNoHeader
 	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v != version {
+	if v := binary.LittleEndian.Uint32(b[8:]); v < oldestVersion || v > version {
 		if v > version && v < 1<<16 {
-			return 0, 0, fmt.Errorf("format %d, this Curfew reads %d: %w", v, version, ErrVersion)
+			return 0, 0, fmt.Errorf("format %d, this Curfew reads %d to %d: %w", v, oldestVersion, version, ErrVersion)
 		}
 		return 0, 0, errNoHeader
 	}

@@ -16,6 +16,14 @@ type queueIndex struct {
 	queue   uint64
 	entries []RecoveredEntry
 	runs    []settledRun
+	amends  []amended
+}
+
+// amended are the terms of an entry as of a position.
+type amended struct {
+	seq  uint64
+	asOf Pos
+	Terms
 }
 
 type settledRun struct {
@@ -38,9 +46,7 @@ func (x *index) queue(id uint64) *queueIndex {
 
 // add takes in a record of segment s.
 func (x *index) add(s *scanned, k kind, rec []byte) {
-	switch k {
-	case kindEnqueue, kindHold, kindSettle, kindMove:
-	default:
+	if !k.statesFacts() {
 		return
 	}
 	f := factsOf(k, rec[recordHeader:])
@@ -50,15 +56,22 @@ func (x *index) add(s *scanned, k kind, rec []byte) {
 		}
 		if e.Durable {
 			q := x.queue(e.Queue)
-			q.entries = append(q.entries, RecoveredEntry{Seq: e.Seq, Pos: e.Pos, ExpiresAt: e.ExpiresAt, Flags: e.Flags})
+			q.entries = append(q.entries, RecoveredEntry{e.Seq, e.Pos, Terms{ExpiresAt: e.ExpiresAt, Flags: e.Flags}})
 		}
 	})
 	f.eachRun(func(r run) {
 		if n := uint64(r.segment); n != s.number {
-			s.settles.add(n)
+			s.alters.add(n)
 		}
 		q := x.queue(r.queue)
 		q.runs = append(q.runs, settledRun{r.first, r.first + uint64(r.count) - 1, f.asOf})
+	})
+	f.eachAmend(func(a amendment) {
+		if n := uint64(a.segment); n != s.number {
+			s.alters.add(n)
+		}
+		q := x.queue(a.queue)
+		q.amends = append(q.amends, amended{a.seq, f.asOf, a.Terms})
 	})
 }
 
@@ -68,6 +81,7 @@ func (x *index) surviving(exists func(Pos) bool) []RecoveredQueue {
 	var queues []RecoveredQueue
 	for id, q := range x.queues {
 		if entries := q.surviving(exists); len(entries) > 0 {
+			q.amend(entries)
 			queues = append(queues, RecoveredQueue{Queue: id, Entries: entries})
 		}
 	}
@@ -109,4 +123,25 @@ func (q *queueIndex) surviving(exists func(Pos) bool) []RecoveredEntry {
 		kept = append(kept, e)
 	}
 	return slices.Clip(kept)
+}
+
+// amend gives the entries the latest terms recorded for them. What was recorded
+// before a message stood at its position is not of that message, or is in the
+// entry that compaction wrote.
+func (q *queueIndex) amend(entries []RecoveredEntry) {
+	slices.SortFunc(q.amends, func(a, b amended) int {
+		return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.asOf, b.asOf))
+	})
+	amends := q.amends
+	for i := range entries {
+		e := &entries[i]
+		for len(amends) > 0 && amends[0].seq < e.Seq {
+			amends = amends[1:]
+		}
+		for ; len(amends) > 0 && amends[0].seq == e.Seq; amends = amends[1:] {
+			if amends[0].asOf > e.Pos {
+				e.Terms = amends[0].Terms
+			}
+		}
+	}
 }

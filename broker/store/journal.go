@@ -33,6 +33,7 @@ type journal struct {
 	existing spans      // sealed segments that are not dropped
 	buried   []*segment // sealed, without references, not dropped
 	runs     []run      // scratch
+	amends   []amendment
 	commit   committing
 	spare    spareFiles
 	err      error // why the journal failed
@@ -47,8 +48,8 @@ type journaled struct {
 
 	// The other segments that this one's records speak of. While such a segment
 	// exists, what is said of it must not be forgotten: see drop.go.
-	enters, settles, origins numbers
-	examined                 int // how many of them existed when last looked at; the keeper's own
+	enters, alters, origins numbers
+	examined                int // how many of them existed when last looked at; the keeper's own
 }
 
 // part is a piece of a segment that one write takes to the file.

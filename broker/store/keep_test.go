@@ -168,14 +168,17 @@ func TestSettlementsWaitForTheirMessages(t *testing.T) {
 }
 
 // relocator is one queue for the store to move messages of.
-type relocator struct{ entries map[uint64]Pos }
+type relocator struct {
+	entries map[uint64]Pos
+	terms   map[uint64]Terms
+}
 
-func (r *relocator) relocate(_, seq uint64, old, now Pos) bool {
+func (r *relocator) relocate(_, seq uint64, old, now Pos) (Terms, bool) {
 	if p, ok := r.entries[seq]; !ok || p != old {
-		return false
+		return Terms{}, false
 	}
 	r.entries[seq] = now
-	return true
+	return r.terms[seq], true
 }
 
 // A copy ties the settlements that name it to the original.
@@ -267,6 +270,46 @@ func TestCompactionOfTheVolatileLog(t *testing.T) {
 		b.Release(p)
 	}
 	require.Zero(t, b.Stats().Messages)
+	b.shutdown()
+}
+
+// Terms come along with a copy, and what amends them while the copy is made counts.
+func TestTermsOutliveCompaction(t *testing.T) {
+	r := &relocator{entries: map[uint64]Pos{}, terms: map[uint64]Terms{}}
+	var b *bench
+	amend := func(seq uint64, terms Terms) {
+		r.terms[seq] = terms
+		b.Amended([]Amend{{Queue: 1, Seq: seq, Pos: r.entries[seq], Durable: true, Terms: terms}})
+	}
+	meanwhile := Terms{ExpiresAt: 9, Deliveries: 2}
+	relocate := func(queue, seq uint64, old, now Pos) (Terms, bool) {
+		terms, ok := r.relocate(queue, seq, old, now)
+		if ok && old != now && seq == 2 {
+			amend(1, meanwhile)
+		}
+		return terms, ok
+	}
+	b = newBench(t, Options{Relocate: relocate})
+	p, err := b.Put(text(1, 64), true, 2)
+	require.NoError(t, err)
+	b.Enqueued([]Enqueue{{Queue: 1, Seq: 1, Pos: p, Durable: true}, {Queue: 1, Seq: 2, Pos: p, Durable: true}})
+	r.entries[1], r.entries[2] = p, p
+	amend(1, Terms{ExpiresAt: 5, Deliveries: 1})
+	amend(2, Terms{ExpiresAt: 7, Deliveries: 3, Flags: 4})
+	for b.active() < 6 {
+		b.fill()
+	}
+	b.keep()
+	require.NotEqual(t, p, r.entries[1])
+	b.fill()
+	b.keep()
+	b.fill()
+	b.keep()
+	require.False(t, b.has(1), "the original is gone, and what amended it")
+	copied := r.entries[1]
+	require.Equal(t, []RecoveredEntry{
+		{1, copied, meanwhile}, {2, copied, Terms{ExpiresAt: 7, Deliveries: 3, Flags: 4}},
+	}, b.restart().Queues[0].Entries)
 	b.shutdown()
 }
 

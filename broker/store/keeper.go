@@ -14,7 +14,7 @@ import (
 type keeper struct {
 	volatile *volatileLog
 	journal  *journal // nil: memory only
-	relocate func(queue, seq uint64, old, new Pos) bool
+	relocate func(queue, seq uint64, old, new Pos) (Terms, bool)
 	log      *zap.Logger
 	opts     tuning
 
@@ -24,6 +24,7 @@ type keeper struct {
 
 	// Scratch of compaction.
 	found, held []Enqueue
+	amends      []amendment
 }
 
 func (k *keeper) wake() {

@@ -17,10 +17,12 @@ type Options struct {
 
 	// Relocate is asked by compaction to let the entry (queue, seq) stand at new
 	// instead of old, under the queue's lock: false if the entry is gone or does
-	// not stand at old. With old == new it only answers. The reference goes with
-	// the position: the store releases the one to old. It is called from Open on,
-	// and false is a good answer until queues are restored. nil: no compaction.
-	Relocate func(queue, seq uint64, old, new Pos) bool
+	// not stand at old. With old == new it only answers. It returns the present terms
+	// of the entry, which from then on count in place of those recorded before. The
+	// reference goes with the position: the store releases the one to old. It is
+	// called from Open on, and false is a good answer until queues are restored. nil:
+	// no compaction.
+	Relocate func(queue, seq uint64, old, new Pos) (Terms, bool)
 
 	OnSync   func(time.Duration)     // each sync's duration
 	OnFull   func(full bool)         // when the disk gets full, and when it no longer is
@@ -197,7 +199,7 @@ func (j *journal) restore(s *scanned) {
 	j.existing.add(s.number)
 	j.add(&segment{
 		number: s.number, mem: s.mem, used: s.end, paged: true, given: int64(s.messages),
-		journaled: journaled{complete: true, enters: s.enters, settles: s.settles, origins: s.origins},
+		journaled: journaled{complete: true, enters: s.enters, alters: s.alters, origins: s.origins},
 	})
 }
 

@@ -39,6 +39,10 @@ const (
 	kindDropped
 	// kindEnd ends a segment: nothing.
 	kindEnd
+	// kindAmend: uint64 position as of which it holds, amendments. Since version 2.
+	kindAmend
+
+	lastKind = kindAmend
 )
 
 const (
@@ -80,7 +84,7 @@ func validAt(id, segment uint64, mem []byte, at int) (k kind, rec []byte, ok boo
 		return 0, nil, false
 	}
 	k, n := header(mem[at:])
-	if k < kindMessage || k > kindEnd || at+n > len(mem) {
+	if k < kindMessage || k > lastKind || at+n > len(mem) {
 		return 0, nil, false
 	}
 	rec = mem[at : at+n]
@@ -112,6 +116,35 @@ func getEntry(b []byte) Enqueue {
 		ExpiresAt: int64(last & maxExpiryAt),
 		Flags:     uint8(last >> expiryBits),
 		Durable:   true,
+	}
+}
+
+// amendBytes is the length of an amendment: uint64 queue, seq, uint32 segment of
+// the message, uint16 deliveries, uint8 flags, zero, uint64 expiry in Unix ms.
+const amendBytes = 32
+
+// amendment is what an entry says from some time on.
+type amendment struct {
+	queue, seq uint64
+	segment    uint32
+	Terms
+}
+
+func putAmend(b []byte, a *amendment) {
+	binary.LittleEndian.PutUint64(b[0:], a.queue)
+	binary.LittleEndian.PutUint64(b[8:], a.seq)
+	binary.LittleEndian.PutUint32(b[16:], a.segment)
+	binary.LittleEndian.PutUint32(b[20:], uint32(a.Deliveries)|uint32(a.Flags)<<16)
+	binary.LittleEndian.PutUint64(b[24:], uint64(a.ExpiresAt))
+}
+
+func getAmend(b []byte) amendment {
+	counts := binary.LittleEndian.Uint32(b[20:])
+	return amendment{
+		queue:   binary.LittleEndian.Uint64(b[0:]),
+		seq:     binary.LittleEndian.Uint64(b[8:]),
+		segment: binary.LittleEndian.Uint32(b[16:]),
+		Terms:   Terms{int64(binary.LittleEndian.Uint64(b[24:])), uint16(counts), uint8(counts >> 16)},
 	}
 }
 
@@ -155,16 +188,26 @@ func (r *run) extends(s *Settle) bool {
 // facts are the parts of a record that say where messages stand; aliased.
 type facts struct {
 	kind    kind
-	asOf    Pos // of the runs
+	asOf    Pos // of the runs and amendments
 	runs    []byte
 	entries []byte
+	amends  []byte
 }
 
-// factsOf splits the payload of an enqueue, hold, settle or move record. A record
-// with a right checksum has the right lengths.
+// statesFacts reports whether a record says where messages stand.
+func (k kind) statesFacts() bool {
+	switch k {
+	case kindEnqueue, kindHold, kindSettle, kindMove, kindAmend:
+		return true
+	}
+	return false
+}
+
+// factsOf splits the payload of a record that states facts. A record with a right
+// checksum has the right lengths.
 func factsOf(k kind, payload []byte) facts {
 	f := facts{kind: k}
-	if k == kindSettle || k == kindMove {
+	if k == kindSettle || k == kindMove || k == kindAmend {
 		f.asOf, payload = Pos(binary.LittleEndian.Uint64(payload)), payload[8:]
 	}
 	switch k {
@@ -174,6 +217,8 @@ func factsOf(k kind, payload []byte) facts {
 		f.runs = payload
 	case kindMove:
 		f.runs, f.entries = payload[:runBytes], payload[runBytes:]
+	case kindAmend:
+		f.amends = payload
 	}
 	return f
 }
@@ -189,5 +234,11 @@ func (f *facts) eachEntry(fn func(Enqueue)) {
 		e := getEntry(b)
 		e.Durable = f.kind != kindHold
 		fn(e)
+	}
+}
+
+func (f *facts) eachAmend(fn func(amendment)) {
+	for b := f.amends; len(b) >= amendBytes; b = b[amendBytes:] {
+		fn(getAmend(b))
 	}
 }

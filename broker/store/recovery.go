@@ -32,13 +32,12 @@ type RecoveredQueue struct {
 	Entries []RecoveredEntry
 }
 
-// RecoveredEntry is what Enqueued was told of one entry. Pos may be a later one,
-// if compaction has moved the message.
+// RecoveredEntry is what Enqueued was told of one entry, or Amended later. Pos may
+// be another one, if compaction has moved the message.
 type RecoveredEntry struct {
-	Seq       uint64
-	Pos       Pos
-	ExpiresAt int64 // Unix ms, 0 never
-	Flags     uint8
+	Seq uint64
+	Pos Pos
+	Terms
 }
 
 // recovery reads a directory. Up to repair it changes nothing.

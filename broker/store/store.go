@@ -33,6 +33,26 @@ type Settle struct {
 	Durable    bool
 }
 
+// Terms are what may change of an entry while its message stays in its queue.
+type Terms struct {
+	ExpiresAt  int64  // Unix ms, 0 never
+	Deliveries uint16 // that failed
+	Flags      uint8  // the caller's own
+}
+
+// Amend says that the entry (Queue, Seq), which refers to Pos, has other terms than
+// it was entered with. Durable as the entry was.
+type Amend struct {
+	Queue, Seq uint64
+	Pos        Pos
+	Durable    bool
+	Terms
+}
+
+func (a *Amend) amendment() amendment {
+	return amendment{a.Queue, a.Seq, uint32(a.Pos.segment()), a.Terms}
+}
+
 // Store holds the messages of all queues. See the package comment. Safe for
 // concurrent use, except that nothing may be called after Close.
 type Store struct {
@@ -139,6 +159,18 @@ func (s *Store) Settled(entries []Settle) {
 		}
 		s.logOf(p).release(s.segment(p), n)
 	}
+}
+
+// Amended records that entries have other terms from now on: of several records for
+// one entry the latest counts. It only writes memory and is meant to be called under
+// the queue's lock.
+func (s *Store) Amended(changes []Amend) {
+	if s.journal == nil || !slices.ContainsFunc(changes, Amend.journaled) {
+		return
+	}
+	s.journal.mu.Lock()
+	defer s.journal.mu.Unlock()
+	s.journal.amended(changes)
 }
 
 // Moved records as one that src left its queue and dst stand in theirs: after a
