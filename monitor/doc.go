@@ -28,7 +28,7 @@
 //	Enqueued ──► window, 20 ms ──► Track ──gone──► forgotten, the most of them
 //	                                 │
 //	                                 ▼
-//	                       index (+ Redis) ──Settled, Lapsed──► removed
+//	                       index (+ Redis) ──Settled, Lapsed──► removed ──Rescheduled──► index
 //	                                 │ due
 //	                                 ▼
 //	     ┌──────────────────────► Expire ──expired, gone──► removed
@@ -64,8 +64,14 @@
 // on after the addition, and so its removal follows, too. Messages enqueued after the
 // snapshot began are in the feed, since the feed is open before; for Redis, writes
 // are let in before the snapshot begins. Sequence numbers are never used again, so a
-// removal is always final, and a shadow wrongly left behind costs one request that is
+// removal is final, and a shadow wrongly left behind costs one request that is
 // answered "gone".
+//
+// But for messages that are rescheduled, and then again to the deadline they had: their
+// shadow comes back. So such additions (Rescheduled) are worked on after the removals
+// they arrived with, and what a reconciliation has removed it asks about once more: if
+// the shadow came back before that answer it is added again here, if after, its event
+// is worked on after the removal.
 //
 // The loop that fires is not coordinated with any of this: expiring twice is
 // harmless.

@@ -70,7 +70,8 @@ type ingest struct {
 	m      *Monitor
 	window window
 	urgent []scheduler.Shadow // of one batch: cannot wait
-	gone   []scheduler.Shadow // of one batch: left their queue
+	gone   []scheduler.Shadow // of one batch: left their queue, or that deadline
+	again  []scheduler.Shadow // of one batch: have another deadline
 	ledger ledger
 }
 
@@ -104,7 +105,7 @@ func (m *Monitor) ingest(ctx context.Context, l *loop) error {
 // batch works through b and gives it back.
 func (in *ingest) batch(ctx context.Context, b *feedEvents) error {
 	defer func() { in.m.free <- b }()
-	in.urgent, in.gone = in.urgent[:0], in.gone[:0]
+	in.urgent, in.gone, in.again = in.urgent[:0], in.gone[:0], in.again[:0]
 	nowAt := in.m.primary.Now()
 	for i := range b.events[:b.n] {
 		e := &b.events[i]
@@ -113,6 +114,8 @@ func (in *ingest) batch(ctx context.Context, b *feedEvents) error {
 			in.window.push(e.Shadow, nowAt)
 		case e.Kind == Enqueued:
 			in.urgent = append(in.urgent, e.Shadow)
+		case e.Kind == Rescheduled:
+			in.again = append(in.again, e.Shadow)
 		default:
 			if e.Kind == Lapsed {
 				in.ledger.add(e.Shadow, e.At, e.Action, e.Path)
@@ -121,11 +124,15 @@ func (in *ingest) batch(ctx context.Context, b *feedEvents) error {
 		}
 	}
 	in.ledger.close()
-	if err := in.m.admit(ctx, in.urgent); err != nil {
+	if err := in.m.admit(ctx, in.urgent, false); err != nil {
 		return err
 	}
-	// After admit: a removal is final.
-	return in.m.forget(ctx, in.gone)
+	// After admit: a removal is final, but for messages that came back to a deadline
+	// they had.
+	if err := in.m.forget(ctx, in.gone); err != nil {
+		return err
+	}
+	return in.m.admit(ctx, in.again, true)
 }
 
 // open admits what has waited long enough, and returns how long the next has to.
@@ -136,7 +143,7 @@ func (in *ingest) open(ctx context.Context) (time.Duration, error) {
 		if len(waited) == 0 {
 			break
 		}
-		if err := in.m.admit(ctx, waited); err != nil {
+		if err := in.m.admit(ctx, waited, false); err != nil {
 			return 0, err
 		}
 	}
@@ -148,9 +155,9 @@ func (in *ingest) open(ctx context.Context) (time.Duration, error) {
 	return time.Duration(max(nextAt-nowAt, 1)) * time.Millisecond, nil
 }
 
-// admit takes up those shadows whose message is still queued. It uses shadows as
-// scratch space.
-func (m *Monitor) admit(ctx context.Context, shadows []scheduler.Shadow) error {
+// admit takes up those shadows whose message is still queued with that deadline. It
+// uses shadows as scratch space. again: they may have been there and removed.
+func (m *Monitor) admit(ctx context.Context, shadows []scheduler.Shadow, again bool) error {
 	if shadows = valid(shadows); len(shadows) == 0 {
 		return nil
 	}
@@ -160,7 +167,7 @@ func (m *Monitor) admit(ctx context.Context, shadows []scheduler.Shadow) error {
 		return nil
 	}
 	if m.redis != nil {
-		if err := m.redis.add(ctx, kept); err != nil {
+		if err := m.redis.add(ctx, kept, again); err != nil {
 			return err
 		}
 	}
@@ -188,11 +195,10 @@ func (m *Monitor) forget(ctx context.Context, shadows []scheduler.Shadow) error 
 	return nil
 }
 
-// earliest is the first deadline of a non-empty batch.
-func earliest(shadows []scheduler.Shadow) int64 {
-	at := shadows[0].Deadline
+// earliest is the first deadline of a batch, 0 if there is none.
+func earliest(shadows []scheduler.Shadow) (at int64) {
 	for i := range shadows {
-		at = min(at, shadows[i].Deadline)
+		at = earlier(at, shadows[i].Deadline)
 	}
 	return at
 }

@@ -133,7 +133,8 @@ func (m *Monitor) newLedger() ledger {
 }
 
 // add counts one message that expired at the given instant. How late one came back to
-// its queue is its consumer's doing, and no lateness of ours.
+// its queue is its consumer's doing, and no lateness of ours, nor is how early somebody
+// wanted one gone.
 func (l *ledger) add(s scheduler.Shadow, at int64, a Action, p Path) {
 	if l.run.Count > 0 && (s.Queue != l.queue || a != l.action || p != l.path) {
 		l.flush()
@@ -141,7 +142,7 @@ func (l *ledger) add(s scheduler.Shadow, at int64, a Action, p Path) {
 	l.queue, l.action, l.path = s.Queue, a, p
 	lateness := max(at-s.Deadline, 0)
 	l.run.Add(s.Deadline, lateness)
-	if p == Requeue {
+	if p == Requeue || p == Manual {
 		return
 	}
 	l.lateness.add(lateness)

@@ -12,12 +12,15 @@ type EventKind uint8
 const (
 	// Enqueued: it stands in a queue.
 	Enqueued EventKind = iota
-	// Settled: it left its queue otherwise than by expiry. Told only of messages
-	// that Track or Snapshot named before.
+	// Settled: it left its queue otherwise than by expiry, or has another deadline,
+	// of which Rescheduled tells next. Told only of messages that Track or Snapshot named
+	// before.
 	Settled
 	// Lapsed: the primary itself found it expired and removed it (Path Lazy or
-	// Requeue).
+	// Requeue), or somebody had it removed (Manual).
 	Lapsed
+	// Rescheduled: it has this deadline now, maybe one it had before.
+	Rescheduled
 )
 
 // Action is what became of an expired message.
@@ -52,13 +55,15 @@ const (
 	// Index: the in-process index fired in place of a Redis schedule that was
 	// away or stuck.
 	Index
+	// Manual: somebody made its deadline come.
+	Manual
 
 	paths = int(iota)
 )
 
-// String is the label value: "lazy", "requeue", "eager", "index".
+// String is the label value: "lazy", "requeue", "eager", "index", "manual".
 func (p Path) String() string {
-	return [paths]string{"lazy", "requeue", "eager", "index"}[p]
+	return [paths]string{"lazy", "requeue", "eager", "index", "manual"}[p]
 }
 
 // Event is one entry of a primary's feed.

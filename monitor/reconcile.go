@@ -55,6 +55,9 @@ func (m *Monitor) reconcile(ctx context.Context, l *loop) error {
 // fill makes the index the same as the primary.
 func (m *Monitor) fill(ctx context.Context, tick func()) error {
 	p := &pager{tick: tick, track: m.primary.Track, remove: m.forget}
+	p.restore = func(ctx context.Context, shadows []scheduler.Shadow) error {
+		return m.admit(ctx, shadows, true)
+	}
 	p.add = func(ctx context.Context, shadows []scheduler.Shadow) error {
 		if err := m.index.Apply(ctx, shadows, nil); err != nil {
 			return fmt.Errorf("monitor: index: %w", err)
@@ -91,6 +94,7 @@ func (m *Monitor) sync(ctx context.Context, r *redisSchedule, tick func()) error
 		}
 		return r.apply(ctx, shadows, nil)
 	}
+	p.restore = p.add
 	orphans, err := p.sweep(ctx, r.store.Scan)
 	if err != nil {
 		return err
@@ -121,6 +125,9 @@ type pager struct {
 	track  func([]scheduler.Shadow) []scheduler.Shadow
 	add    func(context.Context, []scheduler.Shadow) error
 	remove func(context.Context, []scheduler.Shadow) error
+	// restore adds what was removed and is there again: its message was rescheduled
+	// and back meanwhile.
+	restore func(context.Context, []scheduler.Shadow) error
 
 	known int // swept over and queued
 	asked []scheduler.Shadow
@@ -177,7 +184,14 @@ func (p *pager) removeGone(ctx context.Context, some []scheduler.Shadow) (int, e
 	if len(p.gone) == 0 {
 		return 0, nil
 	}
-	return len(p.gone), p.remove(ctx, p.gone)
+	p.asked = append(p.asked[:0], p.gone...)
+	if err := p.remove(ctx, p.gone); err != nil {
+		return 0, err
+	}
+	if back := p.track(p.asked); len(back) > 0 {
+		return len(p.gone), p.restore(ctx, back)
+	}
+	return len(p.gone), nil
 }
 
 // chunks calls fn with at most pageSize of the shadows at a time.

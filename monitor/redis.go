@@ -230,7 +230,7 @@ func (r *redisSchedule) wakeKeeper() {
 
 // add takes shadows in: the near ones to the due list, all others to be written. It
 // reorders them.
-func (r *redisSchedule) add(ctx context.Context, shadows []scheduler.Shadow) error {
+func (r *redisSchedule) add(ctx context.Context, shadows []scheduler.Shadow, again bool) error {
 	nearUntil := r.now() + lookaheadMillis
 	near := 0
 	for i, s := range shadows {
@@ -239,7 +239,11 @@ func (r *redisSchedule) add(ctx context.Context, shadows []scheduler.Shadow) err
 			near++
 		}
 	}
-	r.put(shadows[near:], nil, nil)
+	if again {
+		r.put(pending{again: shadows[near:]})
+	} else {
+		r.put(pending{add: shadows[near:]})
+	}
 	if near == 0 {
 		return nil
 	}
@@ -251,7 +255,7 @@ func (r *redisSchedule) add(ctx context.Context, shadows []scheduler.Shadow) err
 
 // remove drops shadows from wherever add and claims put them.
 func (r *redisSchedule) remove(ctx context.Context, shadows []scheduler.Shadow) error {
-	r.put(nil, shadows, nil)
+	r.put(pending{remove: shadows})
 	if err := r.due.Apply(ctx, nil, shadows); err != nil {
 		return fmt.Errorf("monitor: due list: %w", err)
 	}
@@ -260,11 +264,11 @@ func (r *redisSchedule) remove(ctx context.Context, shadows []scheduler.Shadow) 
 
 // settle has done removed from Redis and held written with a later score.
 func (r *redisSchedule) settle(done []scheduler.Shadow, held []scheduler.Later) {
-	r.put(nil, done, held)
+	r.put(pending{remove: done, later: held})
 }
 
-func (r *redisSchedule) put(add, remove []scheduler.Shadow, later []scheduler.Later) {
-	dropped, full := r.writer.put(add, remove, later)
+func (r *redisSchedule) put(more pending) {
+	dropped, full := r.writer.put(more)
 	if dropped > 0 {
 		r.metrics.writesDropped.Add(float64(dropped))
 	}

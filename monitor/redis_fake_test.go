@@ -210,10 +210,10 @@ func TestWarningsOfTheServerAreReasons(t *testing.T) {
 func TestFullBacklogBringsTheScheduleDown(t *testing.T) {
 	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
 		shadows := make([]scheduler.Shadow, maxBacklog)
-		m.redis.put(nil, shadows, nil)
-		m.redis.put(nil, shadows[:1], nil)
+		m.redis.put(pending{remove: shadows})
+		m.redis.put(pending{remove: shadows[:1]})
 		require.Equal(t, ScheduleUp, m.Health().Schedule, "removals may be dropped")
-		m.redis.put(shadows[:1], nil, nil)
+		m.redis.put(pending{add: shadows[:1]})
 		require.Equal(t, ScheduleDown, m.Health().Schedule)
 		require.Equal(t, 2.0+maxBacklog, gather(t, reg, "curfew_shadow_writes_total", "result", "dropped"))
 		time.Sleep(10 * time.Second)

@@ -24,22 +24,31 @@ const (
 
 var errBacklog = errors.New("the backlog of writes is full")
 
-// pending is what is to be written. Additions go first: a removal is final.
+// pending is what is to be written. Additions go first: a removal is final, but for
+// rescheduled messages, which may come back to a deadline they had.
 type pending struct {
 	add    []scheduler.Shadow
 	remove []scheduler.Shadow
 	later  []scheduler.Later
+	again  []scheduler.Shadow // added after the removals
 }
 
-func (p *pending) len() int { return len(p.add) + len(p.remove) + len(p.later) }
+func (p *pending) len() int { return len(p.add) + len(p.remove) + len(p.later) + len(p.again) }
+
+func (p *pending) append(more *pending) {
+	p.add = append(p.add, more.add...)
+	p.remove = append(p.remove, more.remove...)
+	p.later = append(p.later, more.later...)
+	p.again = append(p.again, more.again...)
+}
 
 // reset empties p, and gives back what a burst made large.
 func (p *pending) reset() {
-	if cap(p.add)+cap(p.remove)+cap(p.later) > keepBacklog {
+	if cap(p.add)+cap(p.remove)+cap(p.later)+cap(p.again) > keepBacklog {
 		*p = pending{}
 		return
 	}
-	p.add, p.remove, p.later = p.add[:0], p.remove[:0], p.later[:0]
+	p.add, p.remove, p.later, p.again = p.add[:0], p.remove[:0], p.later[:0], p.again[:0]
 }
 
 // writer is the backlog of writes to Redis. Safe for concurrent use; leaf lock.
@@ -55,8 +64,8 @@ type writer struct {
 // put appends to the backlog and returns how many it dropped for want of room;
 // full says that there were additions among them. A later shadow is added, too, in
 // case Redis does not have it.
-func (w *writer) put(add, remove []scheduler.Shadow, later []scheduler.Later) (dropped int, full bool) {
-	n := len(add) + len(remove) + len(later)
+func (w *writer) put(more pending) (dropped int, full bool) {
+	n := more.len()
 	if n == 0 {
 		return 0, false
 	}
@@ -66,12 +75,10 @@ func (w *writer) put(add, remove []scheduler.Shadow, later []scheduler.Later) (d
 		return 0, false
 	}
 	if w.waiting.len()+n > maxBacklog {
-		return n, len(add) > 0
+		return n, len(more.add)+len(more.again) > 0
 	}
 	w.taken += uint64(n)
-	w.waiting.add = append(w.waiting.add, add...)
-	w.waiting.remove = append(w.waiting.remove, remove...)
-	w.waiting.later = append(w.waiting.later, later...)
+	w.waiting.append(&more)
 	select {
 	case w.arrived <- struct{}{}:
 	default:
@@ -136,10 +143,7 @@ func (r *redisSchedule) write(ctx context.Context, l *loop) error {
 			return nil
 		}
 		r.writer.swap(&p)
-		n, nearest := p.len(), int64(0)
-		if len(p.add) > 0 {
-			nearest = earliest(p.add)
-		}
+		n, nearest := p.len(), earlier(earliest(p.add), earliest(p.again))
 		if err := r.flush(ctx, &p); err != nil && ctx.Err() == nil {
 			r.fail("write", err)
 		}
@@ -164,8 +168,13 @@ func (r *redisSchedule) flush(ctx context.Context, p *pending) error {
 	if err := r.rescore(ctx, p.later); err != nil {
 		return err
 	}
-	return chunks(p.remove, func(some []scheduler.Shadow) error {
+	if err := chunks(p.remove, func(some []scheduler.Shadow) error {
 		return r.apply(ctx, nil, some)
+	}); err != nil {
+		return err
+	}
+	return chunks(p.again, func(some []scheduler.Shadow) error {
+		return r.apply(ctx, some, nil)
 	})
 }
 

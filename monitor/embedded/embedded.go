@@ -121,6 +121,8 @@ func eventKind(k broker.EventKind) monitor.EventKind {
 		return monitor.Enqueued
 	case broker.DeadlineExpired:
 		return monitor.Lapsed
+	case broker.DeadlineRescheduled:
+		return monitor.Rescheduled
 	default:
 		return monitor.Settled
 	}
@@ -138,10 +140,14 @@ func action(a broker.Action) monitor.Action {
 }
 
 func path(p broker.Path) monitor.Path {
-	if p == broker.Lazy {
+	switch p {
+	case broker.Lazy:
 		return monitor.Lazy
+	case broker.Manual:
+		return monitor.Manual
+	default:
+		return monitor.Requeue
 	}
-	return monitor.Requeue
 }
 
 // outcome takes what it does not know for a failure: the message is asked about again.

@@ -1,0 +1,87 @@
+package monitor
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"curfew/scheduler"
+)
+
+// reschedule gives a message another deadline, so long from now.
+func (b *fakeBroker) reschedule(s scheduler.Shadow, in time.Duration) scheduler.Shadow {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	next := s
+	next.Deadline = b.Now() + in.Milliseconds()
+	b.messages[next] = b.messages[s]
+	delete(b.messages, s)
+	b.order = append(b.order, next)
+	for _, v := range b.views {
+		if v.tracked[s] {
+			v.tracked[s] = false
+			v.push(Event{Kind: Settled, Shadow: s})
+		}
+		v.push(Event{Kind: Rescheduled, Shadow: next})
+	}
+	return next
+}
+
+func TestRescheduledFireAtTheirNewDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFakeBroker(t)
+		m, _ := start(t, Options{Primary: b.view()})
+		later, sooner := b.publish(1, time.Minute), b.publish(1, time.Hour)
+		time.Sleep(time.Second)
+		later, sooner = b.reschedule(later, 2*time.Minute), b.reschedule(sooner, time.Second)
+		time.Sleep(10 * time.Millisecond)
+		require.Equal(t, int64(2), m.Health().Pending)
+		time.Sleep(time.Hour)
+		require.Zero(t, b.lateness(later))
+		require.Zero(t, b.lateness(sooner))
+		require.Zero(t, m.Health().Pending)
+	})
+}
+
+// A message that comes back to a deadline it had has its shadow removed and added
+// under one name, in one batch or in several.
+func TestRescheduledThereAndBack(t *testing.T) {
+	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
+		one, other := b.publish(1, 10*time.Second), b.publish(1, 10*time.Second)
+		time.Sleep(time.Second)
+		back := b.reschedule(b.reschedule(one, time.Hour), 9*time.Second)
+		away := b.reschedule(other, time.Hour)
+		time.Sleep(time.Second)
+		again := b.reschedule(away, 8*time.Second)
+		require.Equal(t, []scheduler.Shadow{one, other}, []scheduler.Shadow{back, again})
+		time.Sleep(10 * time.Minute)
+		require.Zero(t, b.lateness(one))
+		require.Zero(t, b.lateness(other))
+		require.Zero(t, gather(t, reg, "curfew_deadlines_fired_total", "path", "index"), "both were in Redis")
+	})
+}
+
+// What a reconciliation found gone, and removed, may be there again.
+func TestReconciliationAsksTwice(t *testing.T) {
+	s := scheduler.Shadow{Deadline: 1, Queue: 2, Seq: 3}
+	var did []string
+	p := &pager{
+		tick: func() {},
+		track: func(shadows []scheduler.Shadow) []scheduler.Shadow {
+			did = append(did, "track")
+			if len(did) == 1 {
+				return nil // on its way to another deadline
+			}
+			return shadows
+		},
+		remove:  func(context.Context, []scheduler.Shadow) error { did = append(did, "remove"); return nil },
+		restore: func(context.Context, []scheduler.Shadow) error { did = append(did, "restore"); return nil },
+	}
+	_, err := p.removeGone(t.Context(), []scheduler.Shadow{s})
+	require.NoError(t, err)
+	require.Equal(t, []string{"track", "remove", "track", "restore"}, did)
+}
