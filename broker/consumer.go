@@ -196,6 +196,9 @@ func (q *Queue) settle(s *step, how Settlement, seqs []queue.Seq, wake *Consumer
 			q.core.Reject(seq, &s.fx)
 		default:
 			q.core.Requeue(s.now, seq, true, &s.fx)
+			if q.set().core.DeliveryLimit >= 0 {
+				q.amend(s, seq) // the count outlives a restart
+			}
 		}
 	}
 	if wake != nil && wake.queue == q {

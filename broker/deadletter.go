@@ -18,7 +18,7 @@ type deadLetter struct {
 	path    Path // of an expiry
 	queued  bool // it stood in from; else a full queue refused it
 	unsaved bool // its new place is in memory only: the journal keeps the old one
-	result  int  // index of Expire's answer to fill in; <0 none
+	result  int  // index of the answer to fill in, of Expire or Reschedule; <0 none
 	action  Action
 }
 
@@ -29,7 +29,7 @@ type grave struct {
 	moves   []move
 	props   []byte
 	targets []*Queue
-	answers []ExpireResult // of the Expire call under way
+	answers []ExpireResult // of the Expire or Reschedule under way
 }
 
 // move is one dead letter's way: out of a queue, into others. It holds a
@@ -155,7 +155,8 @@ func (s *step) settleMove(d *deadLetter, m *move) {
 	m.pos, m.into = 0, m.into[:0]
 	if d.result >= 0 {
 		s.grave.answers[d.result].Action = d.action
-	} else if d.settled.Reason == queue.Expired {
+	}
+	if d.settled.Reason == queue.Expired {
 		s.tellExpired(d.from, &d.settled, d.path, d.action)
 	}
 }

@@ -18,6 +18,8 @@ const (
 	Held
 	// NotDue: its deadline is still ahead.
 	NotDue
+	// Rescheduled: it has the new deadline (Reschedule).
+	Rescheduled
 )
 
 // ExpireResult says what Expire did about one message.

@@ -10,14 +10,17 @@ import (
 type EventKind uint8
 
 const (
-	// DeadlineEnqueued: it stands in a queue.
+	// DeadlineEnqueued: it has come into a queue, with this deadline.
 	DeadlineEnqueued EventKind = iota
-	// DeadlineSettled: it left its queue otherwise than by expiry. Told only of
+	// DeadlineSettled: it left its queue otherwise than by expiry, or has another
+	// deadline, of which DeadlineRescheduled tells next unless it is none. Told only of
 	// messages named to TrackDeadlines or Deadlines before.
 	DeadlineSettled
-	// DeadlineExpired: the broker itself found it expired (path Lazy or Requeued).
-	// What Expire did is told to its caller alone.
+	// DeadlineExpired: the broker itself found it expired (path Lazy or Requeued) or
+	// was told to expire it (Manual). What Expire did is told to its caller alone.
 	DeadlineExpired
+	// DeadlineRescheduled: it has this deadline now (Reschedule), maybe one it had before.
+	DeadlineRescheduled
 )
 
 // Action is what became of an expired message.
@@ -42,6 +45,8 @@ const (
 	Requeued
 	// Eager: Expire named it.
 	Eager
+	// Manual: Reschedule or FireNow made its deadline come, before its time as a rule.
+	Manual
 )
 
 // MessageRef names one message in one queue. Incarnations are not used again, nor

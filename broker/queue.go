@@ -200,9 +200,9 @@ func (q *Queue) offer(s *step) bool {
 func (q *Queue) finish(s *step, path Path) {
 	for i := range s.fx.Settled {
 		x := &s.fx.Settled[i]
-		if q.buries(x.Reason) {
+		if q.buries(x.Reason) && !s.dropping {
 			d := deadLetter{from: q, set: q.set(), settled: *x, path: path, queued: true, result: -1}
-			if path == Eager {
+			if len(s.results) > 0 {
 				d.result = s.results[i]
 			}
 			s.dead = append(s.dead, d)
@@ -222,11 +222,10 @@ func (q *Queue) finish(s *step, path Path) {
 	s.fx.Reset()
 	s.b.feed.push(s.events)
 	s.b.store.Enqueued(s.entered)
+	s.b.store.Amended(s.amended)
 	s.b.store.Settled(s.left)
 	s.events, s.entered, s.left = s.events[:0], s.entered[:0], s.left[:0]
-	if path == Eager {
-		s.results = s.results[:0]
-	}
+	s.amended, s.results, s.dropping = s.amended[:0], s.results[:0], false
 }
 
 // buries says whether a message that leaves for this reason is dead-lettered.

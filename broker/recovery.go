@@ -185,7 +185,7 @@ func (b *Broker) restoreMessages(r *store.RecoveredQueue) {
 		q.core.Restore(queue.Seq(e.Seq), queue.Message{
 			Pos: uint64(e.Pos), ExpiresAt: e.ExpiresAt, Flags: queue.Flags(e.Flags) | queue.Redelivered,
 			Bytes: uint32(len(b.store.View(e.Pos).Body)),
-		})
+		}, e.Deliveries)
 	}
 	b.restored += len(r.Entries)
 }
@@ -194,12 +194,16 @@ func (b *Broker) restoreMessages(r *store.RecoveredQueue) {
 func (b *Broker) Recovered() int { return b.restored }
 
 // relocate tells a queue that the store wants to move a message, or has.
-func (b *Broker) relocate(id, seq uint64, old, moved store.Pos) bool {
+func (b *Broker) relocate(id, seq uint64, old, moved store.Pos) (store.Terms, bool) {
 	q := b.queueByID(id)
 	if q == nil || !b.recovered.Load() {
-		return false
+		return store.Terms{}, false
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.core.Relocate(queue.Seq(seq), uint64(old), uint64(moved))
+	if !q.core.Relocate(queue.Seq(seq), uint64(old), uint64(moved)) {
+		return store.Terms{}, false
+	}
+	_, terms, _ := q.terms(queue.Seq(seq))
+	return terms, true
 }

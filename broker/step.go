@@ -11,17 +11,19 @@ import (
 // give back under their locks, and what is left to do after unlock. Steps are
 // pooled; none outlives its call.
 type step struct {
-	b       *Broker
-	now     int64 // Unix ms, rounded down: deadlines up to it have passed. Read under the lock
-	stamp   int64 // Unix ms, rounded up: times to live count from it. Likewise
-	fx      queue.Effects
-	events  []DeadlineEvent
-	entered []store.Enqueue
-	left    []store.Settle
-	instant []queue.Seq // TTL 0: published and not yet judged
-	refused []int       // publishes refused by overflow, by their number
-	results []int       // results index of each message Expire took
-	source  Source
+	b        *Broker
+	now      int64 // Unix ms, rounded down: deadlines up to it have passed. Read under the lock
+	stamp    int64 // Unix ms, rounded up: times to live count from it. Likewise
+	fx       queue.Effects
+	events   []DeadlineEvent
+	entered  []store.Enqueue
+	left     []store.Settle
+	amended  []store.Amend
+	instant  []queue.Seq // TTL 0: published and not yet judged
+	refused  []int       // publishes refused by overflow, by their number
+	results  []int       // index of the answer for each message that Expire or Reschedule took
+	dropping bool        // what expires is not dead-lettered
+	source   Source
 
 	dead, burying []deadLetter // dead letters collected; those being routed now
 	grave         grave
@@ -58,7 +60,7 @@ func (s *step) done() {
 }
 
 func (s *step) recycle() {
-	largest := max(cap(s.fx.Settled), cap(s.events), cap(s.entered), cap(s.left), cap(s.dead), cap(s.burying), cap(s.grave.moves))
+	largest := max(cap(s.fx.Settled), cap(s.events), cap(s.entered), cap(s.left), cap(s.amended), cap(s.dead), cap(s.burying), cap(s.grave.moves))
 	if largest > stepKeep {
 		return
 	}

@@ -1,0 +1,101 @@
+package broker
+
+import (
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// Reschedule gives the message that ref names another deadline: deadline in Unix ms,
+// 0 for none (ref.Deadline is 0, too, of a message that had none). The message keeps
+// its place. Outcomes:
+//
+//	Rescheduled  the returned ref names it from now on; the old one names nothing
+//	Expired      deadline has come: it expired there and then, see FireNow
+//	Held         deadline has come, but a consumer holds it: it will expire if it comes
+//	             back; the returned ref names it
+//	Gone         it has left its queue, or has another deadline than ref says
+//
+// An unacked message is rescheduled like one that waits. The monitor hears of the
+// change by the feed. It is journaled for a durable message, and as safe as the
+// store's mode promises when a Commit that follows has called back; until then a crash
+// may bring the old deadline back. To be called without any lock; safe for concurrent
+// use: of two who name the same ref, one is told Gone.
+func (b *Broker) Reschedule(ref MessageRef, deadline int64) (ExpireOutcome, MessageRef) {
+	r := b.reschedule(ref, deadline, false)
+	return r.Outcome, r.ref
+}
+
+// FireNow makes the deadline of the message that ref names come now, whatever it was:
+// a message that waits leaves its queue at once, dead-lettered as expired if the queue
+// has a dead-letter exchange and drop is false, else dropped. It is told to the feed
+// with Path Manual, and dead letters carry the reason "expired". The outcome is
+// Expired, Held (it will expire, and dead-letter, if it comes back) or Gone. Durable
+// and concurrent as Reschedule is.
+func (b *Broker) FireNow(ref MessageRef, drop bool) ExpireResult {
+	return b.reschedule(ref, 1, drop).ExpireResult
+}
+
+// rescheduled answers a reschedule.
+type rescheduled struct {
+	ExpireResult
+	ref MessageRef
+}
+
+func (b *Broker) reschedule(ref MessageRef, deadline int64, drop bool) rescheduled {
+	q := b.queueByID(ref.Queue)
+	if q == nil {
+		return rescheduled{ExpireResult{Outcome: Gone}, ref}
+	}
+	s := b.step()
+	r := q.reschedule(s, ref, deadline, drop)
+	s.grave.answers = []ExpireResult{r.ExpireResult}
+	answers := s.grave.answers
+	s.done()
+	r.ExpireResult = answers[0]
+	return r
+}
+
+func (q *Queue) reschedule(s *step, ref MessageRef, deadline int64, drop bool) rescheduled {
+	q.lock(s)
+	defer q.mu.Unlock()
+	if deadline != 0 {
+		deadline = max(deadline, s.now)
+	}
+	seq := queue.Seq(ref.Seq)
+	outcome, tracked := q.core.Reschedule(s.now, seq, ref.Deadline, deadline, &s.fx)
+	switch outcome {
+	case queue.Gone:
+		return rescheduled{ExpireResult{Outcome: Gone}, ref}
+	case queue.Fired:
+		s.results, s.dropping = append(s.results, 0), drop
+		q.finish(s, Manual)
+		return rescheduled{ExpireResult{Outcome: Expired, At: s.now}, ref}
+	}
+	if tracked {
+		s.tell(DeadlineEvent{Kind: DeadlineSettled, Ref: ref})
+	}
+	ref.Deadline = deadline
+	if deadline != 0 {
+		s.tell(DeadlineEvent{Kind: DeadlineRescheduled, Ref: ref})
+	}
+	q.amend(s, seq)
+	q.finish(s, Manual)
+	if outcome == queue.Held {
+		return rescheduled{ExpireResult{Outcome: Held}, ref}
+	}
+	return rescheduled{ExpireResult{Outcome: Rescheduled}, ref}
+}
+
+// amend has the present terms of a message journaled with the step's records.
+func (q *Queue) amend(s *step, seq queue.Seq) {
+	m, terms, ok := q.terms(seq)
+	if ok && m.Flags&queue.Durable != 0 {
+		s.amended = append(s.amended, store.Amend{Queue: q.id, Seq: uint64(seq), Pos: store.Pos(m.Pos), Durable: true, Terms: terms})
+	}
+}
+
+// terms are what the journal has to know of a message besides where it stands.
+func (q *Queue) terms(seq queue.Seq) (queue.Message, store.Terms, bool) {
+	m, deliveries, ok := q.core.Find(seq)
+	return m, store.Terms{ExpiresAt: m.ExpiresAt, Deliveries: deliveries, Flags: uint8(m.Flags)}, ok
+}
