@@ -44,11 +44,13 @@ type Options struct {
 	Clock             Clock         // nil: the clock of the last run, or NewClock()
 	TTLPrecedence     Precedence
 	Unroutable        Unroutable
-	User, Password    string       // applied at the first start and when they are others than before; default guest, guest
-	GuestFromAnywhere bool         // the user guest may log in from other machines too
-	MaxMessageBytes   int          // of one body; 0: DefaultMaxMessageBytes
-	MemoryLimit       int64        // bytes of memory above which publishers wait; 0: none
-	MemoryInUse       func() int64 // what is held against it; nil: resident memory, page cache not counted
+	User, Password    string                                        // applied at the first start and when they are others than before; default guest, guest
+	GuestFromAnywhere bool                                          // the user guest may log in from other machines too
+	MaxMessageBytes   int                                           // of one body; 0: DefaultMaxMessageBytes
+	MemoryLimit       int64                                         // bytes of memory above which publishers wait; 0: none
+	MemoryInUse       func() int64                                  // what is held against it; nil: resident memory, page cache not counted
+	DiskFreeLimit     int64                                         // bytes of free disk below which publishers wait, a sixteenth of the disk at most; 0: none
+	DiskSpace         func(dir string) (free, all int64, err error) // in bytes; nil: of the file system dir is in
 	Log               *zap.Logger
 }
 
@@ -97,6 +99,12 @@ func New(o Options) (*Broker, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
+	if o.MemoryInUse == nil {
+		o.MemoryInUse = memoryInUse
+	}
+	if o.DiskSpace == nil {
+		o.DiskSpace = diskSpace
+	}
 	b := &Broker{
 		opts: o, durable: o.Store.Dir != "", clock: o.Clock, log: o.Log.Named("broker"),
 		vhosts: map[string]*VHost{}, byID: map[uint64]*Queue{},
@@ -107,12 +115,6 @@ func New(o Options) (*Broker, error) {
 	b.accounts.init()
 	b.sessions.init()
 	b.idle.init(b)
-	if o.MemoryInUse == nil {
-		o.MemoryInUse = memoryInUse
-	}
-	if o.MemoryLimit > 0 {
-		b.ended.Go(func() { b.watchMemory(o.MemoryLimit, o.MemoryInUse) })
-	}
 	if o.Store.Log == nil {
 		o.Store.Log = o.Log
 	}
@@ -121,6 +123,7 @@ func New(o Options) (*Broker, error) {
 		return nil, err
 	}
 	b.ended.Go(b.idle.run)
+	b.ended.Go(b.watchLevels)
 	return b, nil
 }
 

@@ -13,7 +13,8 @@ import (
 // never held back.
 type gate struct {
 	mu      sync.Mutex
-	disk    bool
+	full    bool // the store has no room for messages
+	low     bool // the disk has less room than it should
 	memory  bool
 	changed chan struct{} // closed, and made anew, at each change
 }
@@ -32,7 +33,7 @@ func (g *gate) reason() string {
 	if g.memory {
 		low = append(low, "memory")
 	}
-	if g.disk {
+	if g.full || g.low {
 		low = append(low, "disk")
 	}
 	if len(low) == 0 {
@@ -59,28 +60,49 @@ func (g *gate) set(log *zap.Logger, reason *bool, to bool) {
 }
 
 const (
-	// memoryEvery is how often memory is measured.
-	memoryEvery = 250 * time.Millisecond
+	// levelsEvery is how often memory and disk are measured.
+	levelsEvery = 250 * time.Millisecond
 	// memoryResume is the share of the limit below which publishers go on.
 	memoryResume = 0.9
+	// diskShare bounds the limit on small disks, which are never as empty as that.
+	diskShare = 16
 )
 
-// watchMemory closes the gate while the process holds more memory than limit,
-// in bytes. It ends with the broker.
-func (b *Broker) watchMemory(limit int64, inUse func() int64) {
-	ticks := time.NewTicker(memoryEvery)
+// watchLevels closes the gate while the process holds more memory than it may,
+// or the disk has less room than it should. It ends with the broker.
+func (b *Broker) watchLevels() {
+	ticks := time.NewTicker(levelsEvery)
 	defer ticks.Stop()
 	for {
 		select {
 		case <-ticks.C:
+			b.checkMemory()
+			b.checkDisk()
 		case <-b.quit:
 			return
 		}
-		switch used := inUse(); {
-		case used > limit:
-			b.gate.set(b.log, &b.gate.memory, true)
-		case float64(used) < memoryResume*float64(limit):
-			b.gate.set(b.log, &b.gate.memory, false)
-		}
 	}
+}
+
+func (b *Broker) checkMemory() {
+	if b.opts.MemoryLimit == 0 {
+		return
+	}
+	switch used := b.opts.MemoryInUse(); {
+	case used > b.opts.MemoryLimit:
+		b.gate.set(b.log, &b.gate.memory, true)
+	case float64(used) < memoryResume*float64(b.opts.MemoryLimit):
+		b.gate.set(b.log, &b.gate.memory, false)
+	}
+}
+
+func (b *Broker) checkDisk() {
+	if b.opts.DiskFreeLimit == 0 || !b.durable {
+		return
+	}
+	free, all, err := b.opts.DiskSpace(b.opts.Store.Dir)
+	if err != nil {
+		return // the store's own writes will say
+	}
+	b.gate.set(b.log, &b.gate.low, free < min(b.opts.DiskFreeLimit, all/diskShare))
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"curfew/broker/store"
 )
 
 func TestMemoryHoldsPublishersBackAndLetsThemGo(t *testing.T) {
@@ -21,7 +23,7 @@ func TestMemoryHoldsPublishersBackAndLetsThemGo(t *testing.T) {
 		defer b.Close()
 		after := func(bytes int64) string {
 			used.Store(bytes)
-			time.Sleep(2 * memoryEvery)
+			time.Sleep(2 * levelsEvery)
 			reason, _ := b.Gate()
 			return reason
 		}
@@ -35,9 +37,40 @@ func TestMemoryHoldsPublishersBackAndLetsThemGo(t *testing.T) {
 		default:
 			t.Error("those that wait were not told")
 		}
-		b.gate.set(b.log, &b.gate.disk, true)
+		b.gate.set(b.log, &b.gate.full, true)
 		assert.Equal(t, "low on memory & disk", after(2000))
 	})
+}
+
+func TestLowDiskHoldsPublishersBackAndLetsThemGo(t *testing.T) {
+	for _, c := range []struct{ all, limit int64 }{{1 << 30, 1000}, {16_000, 1_000_000}} { // the second: a sixteenth of a small disk
+		synctest.Test(t, func(t *testing.T) {
+			var free atomic.Int64
+			free.Store(5000)
+			b, err := New(Options{
+				Store: store.Options{Dir: t.TempDir()}, DiskFreeLimit: c.limit,
+				DiskSpace: func(string) (int64, int64, error) { return free.Load(), c.all, nil },
+			})
+			require.NoError(t, err)
+			defer b.Close()
+			for _, want := range []struct {
+				free   int64
+				reason string
+			}{{1000, ""}, {999, "low on disk"}, {1000, ""}} {
+				free.Store(want.free)
+				time.Sleep(2 * levelsEvery)
+				reason, _ := b.Gate()
+				assert.Equal(t, want.reason, reason, "%d free", want.free)
+			}
+		})
+	}
+}
+
+func TestDiskSpaceIsMeasured(t *testing.T) {
+	free, all, err := diskSpace(t.TempDir())
+	require.NoError(t, err)
+	assert.Positive(t, free)
+	assert.Less(t, free, all)
 }
 
 func TestMemoryInUseIsMeasured(t *testing.T) {

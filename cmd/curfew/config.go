@@ -44,6 +44,7 @@ type config struct {
 	Heartbeat       seconds       `split_words:"true" default:"60s" allow:"whole seconds from 0s to 18h" desc:"heartbeat offered to clients; 0s: none"`
 	MaxMessageSize  byteSize      `split_words:"true" default:"16MiB" allow:"1KiB..128MiB" desc:"largest message body"`
 	MemoryLimit     memoryLimit   `split_words:"true" default:"60%" allow:"1% to 90%, or a size of 64MiB or more" desc:"memory above which publishers wait, page cache not counted; a share is of the container's or machine's memory"`
+	DiskFreeLimit   byteSize      `split_words:"true" default:"50MiB" allow:"a size" desc:"free disk below which publishers wait; a sixteenth of the disk where that is less; 0: none"`
 	MaxConnections  int           `split_words:"true" default:"1024" allow:"1..1000000" desc:"AMQP connections open at once"`
 	LogLevel        string        `split_words:"true" default:"info" allow:"debug|info|warn|error" desc:"least severe level that is logged"`
 	LogFormat       string        `split_words:"true" default:"auto" allow:"auto|console|json" desc:"auto: console on a terminal, else json"`

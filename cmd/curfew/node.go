@@ -44,7 +44,7 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 		return n, err
 	}
 	n.broker, err = broker.New(broker.Options{
-		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.bytes(), Log: log,
+		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.bytes(), DiskFreeLimit: int64(c.DiskFreeLimit), Log: log,
 		User: c.User, Password: c.Password,
 		TTLPrecedence: precedences[c.TTLPrecedence], Unroutable: unroutables[c.Unroutable],
 	})

@@ -60,7 +60,7 @@ func (b *byteSize) UnmarshalText(text []byte) error {
 
 func (b byteSize) String() string {
 	for _, u := range byteUnits {
-		if b%u.size == 0 {
+		if b != 0 && b%u.size == 0 {
 			return fmt.Sprintf("%d%s", b/u.size, u.suffix)
 		}
 	}
