@@ -81,6 +81,8 @@ type Broker struct {
 	vhosts map[string]*VHost
 	byID   map[uint64]*Queue // every live queue by its incarnation
 	global map[string]any    // global parameters: JSON values, not changed in place
+	// retired is what deleted queues have counted.
+	retired QueueCounts
 }
 
 // New makes a broker with what the store's directory holds of the last run; at
@@ -182,8 +184,15 @@ func (b *Broker) addQueueID(q *Queue) {
 	b.byID[q.id] = q
 }
 
+// dropQueueID forgets a deleted queue, but not what it has counted.
 func (b *Broker) dropQueueID(q *Queue) {
+	counts := q.Counters()
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.byID[q.id] != q {
+		return
+	}
+	b.counters.queuesDeleted.Add(1)
+	b.retired.add(&counts)
 	delete(b.byID, q.id)
 }

@@ -46,6 +46,7 @@ type Source struct {
 	q      *Queue
 	s      *step
 	settle bool
+	mode   deliveryMode
 }
 
 // Next takes the next ready message into d; false when there is none. What has
@@ -58,7 +59,10 @@ func (src *Source) Next(d *Delivery) bool {
 	if src.settle {
 		src.q.core.Ack(t.Seq, &src.s.fx)
 	}
-	src.s.b.counters.delivered.Add(1)
+	src.q.tally.out[src.mode]++
+	if t.Redelivered {
+		src.q.tally.redelivered++
+	}
 	*d = Delivery{
 		Seq: t.Seq, Message: src.s.b.store.View(store.Pos(t.Pos)), Redelivered: t.Redelivered,
 		Ready: src.q.core.Ready(),
@@ -154,11 +158,13 @@ func (q *Queue) Get(noAck bool, fn func(*Delivery)) (bool, error) {
 		return false, q.inExclusiveUse()
 	}
 	q.use()
-	s.source = Source{q: q, s: s, settle: noAck}
+	s.source = Source{q: q, s: s, settle: noAck, mode: modeOf(true, noAck)}
 	var d Delivery
 	ok := s.source.Next(&d)
 	if ok {
 		fn(&d)
+	} else {
+		q.tally.getEmpty++
 	}
 	q.finish(s, Lazy)
 	return ok, nil
@@ -191,7 +197,9 @@ func (q *Queue) settle(s *step, how Settlement, seqs []queue.Seq, wake *Consumer
 	for _, seq := range seqs {
 		switch how {
 		case Ack:
-			q.core.Ack(seq, &s.fx)
+			if q.core.Ack(seq, &s.fx) {
+				q.tally.acked++
+			}
 		case Reject:
 			q.core.Reject(seq, &s.fx)
 		default:

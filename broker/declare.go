@@ -35,6 +35,9 @@ func (vh *VHost) DeclareQueue(owner Owner, name string, d QueueDeclare) (*Queue,
 	if err := checkNamed(name, d.Args); err != nil {
 		return nil, err
 	}
+	if name != UndeliverableQueue { // which parking declares for each dead letter
+		vh.b.counters.queuesDeclared.Add(1)
+	}
 	if name == "" {
 		name = generatedName()
 	} else if q, err := vh.QueueFor(owner, name); err == nil {
@@ -139,6 +142,7 @@ func (vh *VHost) addQueue(q *Queue) error {
 			vh.owned[q.owner][q] = struct{}{}
 		}
 		vh.b.addQueueID(q)
+		vh.b.counters.queuesCreated.Add(1)
 		vh.changed(q.durable())
 		return nil
 	})

@@ -34,6 +34,7 @@ type Exchange struct {
 	sources   map[*Exchange]int // exchanges bound to this one, with how often
 	hadBound  bool              // something was bound once: auto-delete may act
 	policies  applied
+	tally     exchangeTally
 }
 
 // ExchangeDeclare is what exchange.declare carries besides the name.

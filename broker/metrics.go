@@ -8,12 +8,15 @@ import (
 	"curfew/broker/queue"
 )
 
-// counters are the totals since the start.
+// counters are the totals since the start, beside what each queue counts under its
+// lock.
 type counters struct {
-	published, unroutable, delivered, refused atomic.Uint64
-	deadLettered                              [queue.Reasons]atomic.Uint64
-	parked, cycles, deadLettersLost           atomic.Uint64
-	expiredDropped                            atomic.Uint64
+	published, unroutable, refused               atomic.Uint64
+	sizes                                        sizeTally
+	queuesDeclared, queuesCreated, queuesDeleted atomic.Uint64
+	deadLettered                                 [queue.Reasons]atomic.Uint64
+	parked, cycles, deadLettersLost              atomic.Uint64
+	expiredDropped                               atomic.Uint64
 }
 
 func metric(name, help string, labels ...string) *prometheus.Desc {
@@ -51,7 +54,8 @@ func (b *Broker) Collect(ch chan<- prometheus.Metric) {
 	counter(publishedDesc, c.published.Load())
 	counter(unroutableDesc, c.unroutable.Load())
 	counter(refusedDesc, c.refused.Load())
-	counter(deliveredDesc, c.delivered.Load())
+	delivered := b.queueCounts()
+	counter(deliveredDesc, delivered.AllDelivered())
 	counter(droppedDesc, c.expiredDropped.Load())
 	counter(parkedDesc, c.parked.Load())
 	counter(lostDesc, c.deadLettersLost.Load())

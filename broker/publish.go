@@ -29,6 +29,7 @@ type Publisher struct {
 	routes routes
 	batch  batch
 	count  int // publishes since the last Flush
+	tally  publisherTally
 }
 
 // NewPublisher makes a publisher for a channel of the named user, with what that
@@ -66,11 +67,9 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 			return false, err
 		}
 	}
-	counters := &p.vh.b.counters
 	if len(queues) == 0 {
 		p.count++
-		counters.published.Add(1)
-		counters.unroutable.Add(1)
+		p.tally.add(p, m, 0)
 		return false, nil
 	}
 	it := item{
@@ -88,7 +87,7 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 		return false, err
 	}
 	p.count++
-	counters.published.Add(1)
+	p.tally.add(p, m, len(queues))
 	return true, nil
 }
 
@@ -144,6 +143,7 @@ func (p *Publisher) Pending() int { return p.count }
 // each once; it is valid until the next call.
 func (p *Publisher) Flush(refused []int) []int {
 	p.count = 0
+	p.tally.flush(p.vh.b)
 	if p.batch.empty() {
 		return refused[:0]
 	}
@@ -158,6 +158,7 @@ func (p *Publisher) Flush(refused []int) []int {
 // Discard gives up what was added since the last Flush.
 func (p *Publisher) Discard() {
 	p.count = 0
+	p.tally.forget()
 	p.batch.discard(p.vh.b.store)
 }
 

@@ -35,6 +35,8 @@ type Queue struct {
 	turn      int  // index in consumers of who is offered the next message
 	consumed  bool // had a consumer once: auto-delete may act
 	deleted   bool
+	tally     queueTally
+	usedAt    int64 // Unix ms of the last thing that happened in it
 	idleAt    int64 // x-expires: when it expires unless used; 0 while it has consumers
 }
 
@@ -122,6 +124,7 @@ func (q *Queue) enter(s *step, it *item) {
 	case ttl > 0:
 		m.ExpiresAt = s.stamp + ttl
 	}
+	q.tally.entered(&m, it.move)
 	seq := q.core.Publish(m, it.priority)
 	if ttl == 0 {
 		s.instant = append(s.instant, seq)
@@ -184,7 +187,7 @@ func (q *Queue) offer(s *step) bool {
 		if c.waiting {
 			continue
 		}
-		s.source = Source{q: q, s: s, settle: c.NoAck}
+		s.source = Source{q: q, s: s, settle: c.NoAck, mode: modeOf(false, c.NoAck)}
 		taken, more := c.Sink.Pull(c, &s.source, most)
 		c.waiting = !more
 		if taken > 0 {

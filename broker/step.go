@@ -46,6 +46,7 @@ func (b *Broker) step() *step {
 func (q *Queue) lock(s *step) {
 	q.mu.Lock()
 	s.readClock()
+	q.usedAt = s.now
 }
 
 func (s *step) readClock() { s.now, s.stamp = s.b.clock.read() }

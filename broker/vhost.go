@@ -19,6 +19,8 @@ type VHost struct {
 	// that a cached route knows when it is stale.
 	topology atomic.Uint64
 
+	defaultExchange exchangeTally
+
 	mu        sync.RWMutex
 	about     VHostMetadata
 	limits    access.Limits

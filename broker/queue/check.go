@@ -4,11 +4,15 @@ import "fmt"
 
 // sums are the counts that a walk over all entries must find again.
 type sums struct {
-	ready, unacked           int
-	readyBytes, unackedBytes int64
+	ready, unacked, durable                int
+	readyBytes, unackedBytes, durableBytes int64
 }
 
 func (s *sums) add(e *entry) {
+	if e.flags&Durable != 0 {
+		s.durable++
+		s.durableBytes += int64(e.bytes)
+	}
 	if e.state == Ready {
 		s.ready++
 		s.readyBytes += int64(e.bytes)
@@ -31,7 +35,7 @@ func (q *Queue) Check() error {
 			return fmt.Errorf("queue: priority %d marked ready: %v, with %d ready", p, marked, l.ready)
 		}
 	}
-	if kept := (sums{q.readyCount, q.unackedCount, q.readyBytes, q.unackedBytes}); kept != found {
+	if kept := (sums{q.readyCount, q.unackedCount, q.durableCount, q.readyBytes, q.unackedBytes, q.durableBytes}); kept != found {
 		return fmt.Errorf("queue: counts %+v, entries %+v", kept, found)
 	}
 	return q.spares.check()

@@ -35,7 +35,7 @@
 // comes back again and again. A chunk goes as soon as its entries are all gone;
 // up to eight are kept for reuse, so a steady flow allocates nothing.
 //
-// A full queue takes 25.1 bytes a message, an empty one 224 once it was told to
+// A full queue takes 25.1 bytes a message, an empty one 240 once it was told to
 // Shrink (and 56 for each further priority). The price of having no pointers: a
 // chunk (3.2 KB) stays while one of its 128 messages does. What is gone between
 // an old message and the newer ones costs 8 bytes for 32768 messages.

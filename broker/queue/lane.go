@@ -179,3 +179,32 @@ func fromChunk(at place, end uint64, fn func(at place) bool) bool {
 	}
 	return true
 }
+
+// back is from in the other direction: it begins at number and goes down.
+func (l *lane) back(number uint64, fn func(at place) bool) bool {
+	number = min(number, l.next-1)
+	for lowest := max(1, l.first<<pageShift); number >= lowest; {
+		pg := l.pageOf(number)
+		start := number >> pageShift << pageShift
+		if pg != nil {
+			start = number >> chunkBits << chunkBits
+			if c := pg.chunks[slot(number)]; c != nil && !backChunk(place{number, pg, c}, max(start, 1), fn) {
+				return false
+			}
+		}
+		if start == 0 {
+			return true
+		}
+		number = start - 1
+	}
+	return true
+}
+
+func backChunk(at place, lowest uint64, fn func(at place) bool) bool {
+	for ; at.number >= lowest; at.number-- {
+		if at.entry().state != gone && !fn(at) {
+			return false
+		}
+	}
+	return true
+}

@@ -172,16 +172,24 @@ func (k *machine) shrink() {
 	k.check("shrink")
 }
 
-// walk compares Each from any place, stopping after a few.
+// walk compares Each and EachBack from any place, stopping after a few.
 func (k *machine) walk(from Seq) {
-	all := k.m.in(gone)
-	if from != 0 {
-		all = slices.DeleteFunc(all, func(x *modelMessage) bool {
-			return x.seq>>56 > from>>56 || x.seq>>56 == from>>56 && x.seq < from
-		})
+	earlier := func(x *modelMessage) bool {
+		return x.seq>>56 > from>>56 || x.seq>>56 == from>>56 && x.seq < from
 	}
+	ahead, back := k.m.in(gone), k.m.in(gone)
+	if from != 0 {
+		ahead = slices.DeleteFunc(ahead, earlier)
+		back = slices.DeleteFunc(back, func(x *modelMessage) bool { return !earlier(x) })
+	}
+	slices.Reverse(back)
+	k.walkOne(from, ahead, k.q.Each)
+	k.walkOne(from, back, k.q.EachBack)
+}
+
+func (k *machine) walkOne(from Seq, all []*modelMessage, each func(Seq, func(Seq, Message, State) bool)) {
 	stop := 5
-	k.q.Each(from, func(s Seq, m Message, state State) bool {
+	each(from, func(s Seq, m Message, state State) bool {
 		if len(all) == 0 {
 			k.t.Fatalf("each from %v: %v is too many", from, s)
 		}
@@ -217,5 +225,10 @@ func (k *machine) check(op string) {
 	unacked, unackedBytes := k.m.count(Unacked)
 	k.same(op+": counts", [3]int{k.q.Ready(), k.q.Unacked(), k.q.Len()}, [3]int{ready, unacked, ready + unacked})
 	k.same(op+": bytes", [2]int64{k.q.ReadyBytes(), k.q.UnackedBytes()}, [2]int64{readyBytes, unackedBytes})
+	if head := k.m.firstReady(); head != nil {
+		s, m, ok := k.q.Head()
+		k.same(op+": head", modelMessage{seq: s, Message: m, state: Ready}, modelMessage{seq: head.seq, Message: head.Message, state: Ready})
+		k.same(op+": head", ok, true)
+	}
 	k.walk(0)
 }

@@ -17,6 +17,8 @@ type Queue struct {
 
 	readyCount, unackedCount int
 	readyBytes, unackedBytes int64
+	durableCount             int // of all that is queued, those flagged Durable
+	durableBytes             int64
 
 	spares spares
 }
@@ -58,6 +60,10 @@ func (q *Queue) Restore(s Seq, m Message, deliveries uint16) {
 func (q *Queue) add(priority uint8, number uint64, m Message) {
 	q.lanes[priority].add(number, m, &q.spares)
 	q.countReady(priority, m.Bytes)
+	if m.Flags&Durable != 0 {
+		q.durableCount++
+		q.durableBytes += int64(m.Bytes)
+	}
 }
 
 // Take hands out the first ready message whose deadline has not come, of the
@@ -248,6 +254,10 @@ func (q *Queue) settle(s Seq, at place, r Reason, fx *Effects) {
 		q.unackedCount--
 		q.unackedBytes -= int64(e.bytes)
 	}
+	if e.flags&Durable != 0 {
+		q.durableCount--
+		q.durableBytes -= int64(e.bytes)
+	}
 	e.state = gone
 	q.lanes[s.Priority()].release(at, &q.spares)
 }
@@ -277,6 +287,20 @@ func (q *Queue) Unacked() int { return q.unackedCount }
 
 // Len is Ready and Unacked together.
 func (q *Queue) Len() int { return q.readyCount + q.unackedCount }
+
+// Persistent is how many messages are flagged Durable, and the size of their
+// bodies.
+func (q *Queue) Persistent() (messages int, bytes int64) { return q.durableCount, q.durableBytes }
+
+// Head is the message that Take would look at first; ok is false if none is
+// ready.
+func (q *Queue) Head() (s Seq, m Message, ok bool) {
+	s, at, ok := q.first()
+	if !ok {
+		return 0, Message{}, false
+	}
+	return s, at.entry().message(), true
+}
 
 // ReadyBytes is the size of the bodies of the ready messages.
 func (q *Queue) ReadyBytes() int64 { return q.readyBytes }

@@ -46,6 +46,25 @@ func (q *Queue) Each(from Seq, fn func(Seq, Message, State) bool) {
 	}
 }
 
+// EachBack is Each from the other end: the order of delivery reversed, beginning
+// with what stands before the message before, or would if that is gone; 0 is behind
+// the tail. A walk in pages goes on with the last one seen.
+func (q *Queue) EachBack(before Seq, fn func(Seq, Message, State) bool) {
+	p, number := 0, uint64(numberMask)
+	if before != 0 {
+		p, number = int(before.Priority()), max(before.number(), 1)-1
+	}
+	for ; p < len(q.lanes); p++ {
+		if !q.lanes[p].back(number, func(at place) bool {
+			e := at.entry()
+			return fn(makeSeq(uint8(p), at.number), e.message(), e.state)
+		}) {
+			return
+		}
+		number = numberMask
+	}
+}
+
 // Shrink gives back the memory kept for messages to come. For a queue that has
 // been empty for a while; on a busy one it only costs allocations.
 func (q *Queue) Shrink() {

@@ -16,6 +16,7 @@ import (
 // and confirms go out meanwhile. Its error ends the connection.
 func (c *connection) hold() error {
 	told := false
+	defer c.held.Store(false)
 	for {
 		reason, changed := c.srv.opts.Broker.Gate()
 		if reason == "" {
@@ -23,6 +24,7 @@ func (c *connection) hold() error {
 		}
 		if !told {
 			told = true
+			c.held.Store(true)
 			c.tellBlocked(reason)
 		}
 		select {

@@ -22,8 +22,9 @@ type channel struct {
 	published uint64 // publishes since confirm.select: the tag of the last
 	confirmed uint64 // how far confirms were asked of the broker
 	refused   []int
-	tags      int          // consumer tags made up so far
-	ending    []held       // scratch of settle
+	tags      int    // consumer tags made up so far
+	ending    []held // scratch of settle
+	tally     publishTally
 	dirty     bool         // stands in conn.dirty
 	closing   bool         // channel.close is sent; everything but close-ok is ignored
 	tx        *transaction // nil: the channel is not transactional
@@ -35,7 +36,11 @@ type channel struct {
 	inFlight  int // unacked deliveries of consumers; what get took does not count
 	closed    bool
 
-	committing bool // tx.commit is not answered yet
+	committing    bool // tx.commit is not answered yet
+	transactional bool // tx is not nil
+	counts        ChannelCounts
+	asked         uint64 // publishes whose confirm is due
+	answered      uint64 // publishes confirmed, or refused
 }
 
 func newChannel(c *connection, id uint16) *channel {

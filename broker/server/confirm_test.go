@@ -22,7 +22,7 @@ func TestConfirmsInAsFewFramesAsItTakes(t *testing.T) {
 		{1, 6, []uint64{3}, ack(nack(ack(nil, 2, true), 3), 6, true)},
 		{1, 3, []uint64{2}, ack(nack(ack(nil, 1, false), 2), 3, false)},
 	} {
-		ch := &channel{id: 7, conn: &connection{}}
+		ch := &channel{id: 7, conn: &connection{srv: new(Server)}}
 		ch.conn.out.init()
 		ch.confirmRange(c.first, c.last, c.refused)
 		assert.Equal(t, c.want, ch.conn.out.buf)

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -49,11 +51,18 @@ type connection struct {
 	readUntil time.Time          // when the read deadline was set last
 	leaveBy   time.Time          // how long a client that closing was told may stay
 
+	mechanism  string // of the login
+	properties amqp.Table
+	shown      atomic.Pointer[identity] // nil unless open
+	traffic    traffic
+	held       atomic.Bool // by the broker's gate
+
 	cancelNotify bool // the client takes basic.cancel
 	takesBlocked bool // the client takes connection.blocked
 	published    bool // since hold was asked last
 	authClose    bool // the client takes connection.close for a failed login
 
+	listing    sync.Mutex // held by the reader to change channels, by others to read them
 	channels   map[uint16]*channel
 	last       *channel // the one of the last frame
 	assembling int      // octets of unfinished bodies on all channels
@@ -92,7 +101,7 @@ func (c *connection) run() {
 	go func() {
 		defer close(written)
 		defer c.nc.Close()
-		if err := c.guard(func() error { return c.out.write(c.nc, c.interval) }); err != nil {
+		if err := c.guard(func() error { return c.out.write(c.nc, c.interval, &c.traffic) }); err != nil {
 			c.log.Debug("write failed", zap.Error(err))
 		}
 	}()
@@ -143,6 +152,7 @@ func (c *connection) read() error {
 			}
 			return c.readError(err)
 		}
+		c.traffic.read(n)
 		if small++; n > len(buf)/8 {
 			small = 0
 		}
@@ -268,14 +278,24 @@ func (c *connection) channel(f amqp.Frame) (*channel, error) {
 	if err := c.session.OpenChannel(); err != nil {
 		return nil, amqp.Answering(err, id)
 	}
-	c.channels[f.Channel] = newChannel(c, f.Channel)
+	c.addChannel(newChannel(c, f.Channel))
 	c.out.send(f.Channel, &amqp.ChannelOpenOk{})
 	return nil, nil
 }
 
+func (c *connection) addChannel(ch *channel) {
+	c.listing.Lock()
+	c.channels[ch.id] = ch
+	c.listing.Unlock()
+	c.srv.totals.channelsOpened.Add(1)
+}
+
 // drop forgets a closed channel.
 func (c *connection) drop(ch *channel) {
+	c.listing.Lock()
 	delete(c.channels, ch.id)
+	c.listing.Unlock()
+	c.srv.totals.channelsClosed.Add(1)
 	c.session.CloseChannel()
 	if c.last == ch {
 		c.last = nil
@@ -347,8 +367,12 @@ func (c *connection) leave() {
 	for _, ch := range c.channels {
 		ch.close()
 	}
+	c.srv.totals.channelsClosed.Add(uint64(len(c.channels)))
+	c.listing.Lock()
 	clear(c.channels)
+	c.listing.Unlock()
 	c.last = nil
+	c.hide()
 	if c.session != nil {
 		c.vhost.Release(c)
 		c.session.Close()

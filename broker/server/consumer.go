@@ -13,6 +13,9 @@ type consumer struct {
 	ch       *channel
 	prefetch int // its own limit of unacked deliveries; 0 none
 
+	on        *broker.Queue
+	arguments amqp.Table
+
 	// Guarded by ch.mu.
 	inFlight int
 	starved  bool // turned a message down for the channel's limit
@@ -56,6 +59,7 @@ func (c *consumer) deliver(o *outbox, src *broker.Source) bool {
 	if !src.Next(&d) {
 		return false
 	}
+	c.ch.counts.out(false, c.NoAck, d.Redelivered)
 	o.buf = amqp.AppendDeliver(o.buf, c.ch.id, c.Tag, c.tag(&d), d.Redelivered, d.Message.Exchange, d.Message.RoutingKey)
 	o.buf = amqp.AppendContent(o.buf, c.ch.id, d.Message.Properties, d.Message.Body, c.ch.conn.frameMax)
 	return true
@@ -127,7 +131,9 @@ func (ch *channel) qos(m *amqp.BasicQos) error {
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "prefetch_size!=0 (%d)", m.PrefetchSize)
 	}
 	if !m.Global {
+		ch.mu.Lock()
 		ch.prefetch = int(m.PrefetchCount)
+		ch.mu.Unlock()
 		return ch.reply(false, &amqp.BasicQosOk{})
 	}
 	ch.mu.Lock()
@@ -148,7 +154,7 @@ func (ch *channel) consume(m *amqp.BasicConsume) error {
 	if err != nil {
 		return err
 	}
-	c := &consumer{ch: ch, prefetch: ch.prefetch}
+	c := &consumer{ch: ch, prefetch: ch.prefetch, on: q, arguments: m.Arguments}
 	c.Consumer = broker.Consumer{Tag: m.ConsumerTag, NoAck: m.NoAck, Exclusive: m.Exclusive, Sink: c}
 	ch.mu.Lock()
 	if c.Tag == "" {
@@ -205,6 +211,7 @@ func (ch *channel) get(m *amqp.BasicGet) error {
 	got, err := q.Get(m.NoAck, func(d *broker.Delivery) {
 		ch.mu.Lock()
 		defer ch.mu.Unlock()
+		ch.counts.out(true, m.NoAck, d.Redelivered)
 		var tag uint64
 		if m.NoAck {
 			tag = ch.unacked.skip()
@@ -219,6 +226,9 @@ func (ch *channel) get(m *amqp.BasicGet) error {
 		o.flush()
 	})
 	if err == nil && !got {
+		ch.mu.Lock()
+		ch.counts.GetEmpty++
+		ch.mu.Unlock()
 		ch.send(&amqp.BasicGetEmpty{})
 	}
 	return err

@@ -142,8 +142,14 @@ func (ch *channel) publish(properties, body []byte) error {
 		ch.dirty = true
 		ch.conn.dirty = append(ch.conn.dirty, ch)
 	}
-	if !routed && p.mandatory {
+	ch.tally.published++
+	switch {
+	case routed:
+	case p.mandatory:
+		ch.tally.returned++
 		ch.giveBack(p.exchange, p.routingKey, properties, body)
+	default:
+		ch.tally.dropped++
 	}
 	return nil
 }
@@ -163,10 +169,12 @@ func (ch *channel) giveBack(exchange, routingKey, properties, body []byte) {
 func (ch *channel) flushPublishes() {
 	ch.dirty = false
 	ch.refused = ch.publisher.Flush(ch.refused)
+	ch.fold()
 	if !ch.confirm || ch.confirmed == ch.published {
 		return
 	}
 	first, last := ch.confirmed+1, ch.published
+	ch.ask(last - ch.confirmed)
 	ch.confirmed = last
 	var refused []uint64
 	for _, n := range ch.refused {
@@ -192,6 +200,9 @@ func (ch *channel) confirmRange(first, last uint64, refused []uint64) {
 	if o.dead || ch.closed {
 		return
 	}
+	ch.answered += last - first + 1
+	ch.counts.Confirmed += last - first + 1 - uint64(len(refused))
+	ch.conn.srv.totals.confirmed.Add(last - first + 1 - uint64(len(refused)))
 	next := first
 	for _, tag := range refused {
 		if tag > next {
@@ -210,6 +221,8 @@ func (ch *channel) confirmSelect(m *amqp.ConfirmSelect) error {
 	if ch.tx != nil {
 		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot switch from tx to confirm mode")
 	}
+	ch.mu.Lock()
 	ch.confirm = true
+	ch.mu.Unlock()
 	return ch.reply(m.NoWait, &amqp.ConfirmSelectOk{})
 }

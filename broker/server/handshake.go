@@ -111,6 +111,8 @@ func (c *connection) connectionMethod(f amqp.Frame) error {
 
 // login checks SASL's answer; both mechanisms carry name and password in clear.
 func (c *connection) login(m *amqp.ConnectionStartOk) error {
+	c.properties, c.mechanism = m.ClientProperties, m.Mechanism
+	c.srv.totals.logins.Add(1)
 	announced, _ := m.ClientProperties["capabilities"].(amqp.Table)
 	c.cancelNotify, _ = announced["consumer_cancel_notify"].(bool)
 	c.takesBlocked, _ = announced["connection.blocked"].(bool)
@@ -173,6 +175,7 @@ func (c *connection) peer() netip.Addr {
 // closed, as 0-9-1 has it (RabbitMQ: Authentication Failure Notifications).
 func (c *connection) refuseLogin(mechanism string, why error) error {
 	c.log.Warn("login refused", zap.String("mechanism", mechanism), zap.Error(why))
+	c.srv.totals.loginsFailed.Add(1)
 	if !c.authClose {
 		return errEnd
 	}
@@ -219,6 +222,7 @@ func (c *connection) open(m *amqp.ConnectionOpen) error {
 	if c.heartbeat > 0 {
 		c.interval <- c.heartbeat
 	}
+	c.show()
 	c.out.send(0, &amqp.ConnectionOpenOk{})
 	c.log.Debug("connection open", zap.String("user", c.user), zap.String("vhost", m.VirtualHost))
 	return nil

@@ -105,7 +105,7 @@ func (o *outbox) kill() {
 // write is the connection's writer: it ends when the outbox was closed and is
 // sent, or the socket fails. A heartbeat goes out when nothing else did for half
 // its interval (AMQP 0-9-1 §4.2.7); interval comes when tuned, 0 for none.
-func (o *outbox) write(nc net.Conn, interval <-chan time.Duration) error {
+func (o *outbox) write(nc net.Conn, interval <-chan time.Duration, count *traffic) error {
 	defer o.kill()
 	var tick <-chan time.Time
 	var spare []byte
@@ -131,7 +131,7 @@ func (o *outbox) write(nc net.Conn, interval <-chan time.Duration) error {
 		}
 		if len(out) > 0 {
 			quiet = false
-			if err := writeAll(nc, out); err != nil {
+			if err := writeAll(nc, out, count); err != nil {
 				return err
 			}
 		}
@@ -146,13 +146,14 @@ func (o *outbox) write(nc net.Conn, interval <-chan time.Duration) error {
 
 // writeAll writes b in slices, so that a client that takes it slowly but steadily
 // is not taken for one that takes nothing.
-func writeAll(nc net.Conn, b []byte) error {
+func writeAll(nc net.Conn, b []byte, count *traffic) error {
 	for len(b) > 0 {
 		n := min(len(b), writeSlice)
 		nc.SetWriteDeadline(time.Now().Add(writeTimeout))
 		if _, err := nc.Write(b[:n]); err != nil {
 			return err
 		}
+		count.written(n)
 		b = b[n:]
 	}
 	return nil

@@ -41,6 +41,7 @@ type Server struct {
 	log  *zap.Logger
 
 	accepted, refused atomic.Uint64
+	totals            totals
 
 	mu       sync.Mutex
 	conns    map[*connection]struct{}

@@ -46,6 +46,7 @@ func (ch *channel) settle(how broker.Settlement, tag uint64, multiple bool, id a
 		ch.mu.Unlock()
 		return unknownTag(tag, id)
 	}
+	ch.countSettled(how)
 	waiting := ch.starved()
 	ch.mu.Unlock()
 	for _, h := range ch.ending {

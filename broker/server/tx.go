@@ -25,6 +25,7 @@ const (
 type transaction struct {
 	publishes int
 	bytes     int
+	dropped   int // unroutable and not mandatory
 	returns   []unrouted
 	settled   []laterSettled
 }
@@ -48,6 +49,9 @@ func (ch *channel) txSelect() error {
 	}
 	if ch.tx == nil {
 		ch.tx = &transaction{}
+		ch.mu.Lock()
+		ch.transactional = true
+		ch.mu.Unlock()
 	}
 	ch.send(&amqp.TxSelectOk{})
 	return nil
@@ -73,12 +77,17 @@ func (ch *channel) publishLater(m *broker.Publication) error {
 			"transaction is larger than %d messages or %d bytes; commit more often", maxTxPublishes, maxTxBytes)
 	}
 	routed, err := ch.addWhenRoom(m)
-	if err == nil && !routed && ch.content.mandatory {
+	if err != nil || routed {
+		return err
+	}
+	if !ch.content.mandatory {
+		tx.dropped++
+	} else {
 		tx.returns = append(tx.returns, unrouted{
 			exchange: clone(m.Exchange), routingKey: clone(m.RoutingKey), properties: clone(m.Properties), body: clone(m.Body),
 		})
 	}
-	return err
+	return nil
 }
 
 func clone(b []byte) []byte { return append([]byte(nil), b...) }
@@ -118,6 +127,8 @@ func (ch *channel) commit() error {
 		ch.giveBack(r.exchange, r.routingKey, r.properties, r.body)
 	}
 	ch.refused = ch.publisher.Flush(ch.refused)
+	ch.tally = publishTally{uint64(tx.publishes), uint64(len(tx.returns)), uint64(tx.dropped)}
+	ch.fold()
 	ch.settleCommitted(tx)
 	if len(ch.refused) > 0 {
 		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "partial tx completion")
@@ -141,6 +152,9 @@ func (ch *channel) settleCommitted(tx *transaction) {
 	ch.mu.Lock()
 	for i := range tx.settled {
 		ch.giveCredit(tx.settled[i].h)
+		if tx.settled[i].how == broker.Ack {
+			ch.counts.Acked++
+		}
 	}
 	waiting := ch.starved()
 	ch.mu.Unlock()

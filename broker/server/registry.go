@@ -1,0 +1,219 @@
+package server
+
+import (
+	"cmp"
+	"net"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+)
+
+// identity is what a connection shows of itself, known once it is open and not
+// changed after that.
+type identity struct {
+	name        string
+	user, vhost string
+	mechanism   string
+	properties  amqp.Table
+	since       time.Time
+	frameMax    uint32
+	channelMax  uint16
+	heartbeat   time.Duration
+}
+
+// traffic counts a connection's socket calls.
+type traffic struct{ reads, received, writes, sent atomic.Uint64 }
+
+func (t *traffic) read(n int)    { t.reads.Add(1); t.received.Add(uint64(n)) }
+func (t *traffic) written(n int) { t.writes.Add(1); t.sent.Add(uint64(n)) }
+
+// ConnectionInfo is what an open connection shows of itself.
+type ConnectionInfo struct {
+	Name               string // "peer -> host", as RabbitMQ names connections
+	User, VHost        string
+	Mechanism          string
+	ClientProperties   amqp.Table // not to be changed
+	Since              time.Time
+	PeerHost, Host     string
+	PeerPort, Port     int
+	FrameMax           uint32
+	ChannelMax         uint16
+	Heartbeat          time.Duration // 0: none
+	Blocked            bool          // it publishes, and the broker's gate is closed
+	Reads, Received    uint64        // socket calls, bytes
+	Writes, Sent       uint64
+	Pending            int // bytes not yet written
+	Channels           []ChannelInfo
+	identityOfLifetime *identity
+}
+
+// ChannelInfo is what a channel shows of itself.
+type ChannelInfo struct {
+	Number             uint16
+	Connection         string
+	User, VHost        string
+	PeerHost           string
+	PeerPort           int
+	Confirm            bool
+	Transactional      bool
+	Prefetch           int // of consumers started from now on; 0: none
+	GlobalPrefetch     int // over all consumers; 0: none
+	Unacked            int
+	Unconfirmed        uint64
+	Consumers          []ConsumerInfo
+	Counts             ChannelCounts
+	identityOfLifetime *channel
+}
+
+// Name is the channel's name, as RabbitMQ names channels.
+func (c *ChannelInfo) Name() string {
+	return c.Connection + " (" + strconv.Itoa(int(c.Number)) + ")"
+}
+
+// Identity tells this channel from every other, past and to come, of its
+// process.
+func (c *ChannelInfo) Identity() any { return c.identityOfLifetime }
+
+// Identity tells this connection from every other, past and to come, of its
+// process.
+func (c *ConnectionInfo) Identity() any { return c.identityOfLifetime }
+
+// ConsumerInfo is what a consumer shows of itself.
+type ConsumerInfo struct {
+	Tag              string
+	Queue            *broker.Queue
+	NoAck, Exclusive bool
+	Prefetch         int // 0: none
+	Arguments        amqp.Table
+	Channel          uint16
+	Connection       string
+	User             string
+	PeerHost         string
+	PeerPort         int
+}
+
+// List returns the open connections with their channels and consumers, by name.
+func (s *Server) List() []ConnectionInfo {
+	var all []ConnectionInfo
+	for _, c := range s.open() {
+		if i := c.shown.Load(); i != nil {
+			all = append(all, c.info(i))
+		}
+	}
+	slices.SortFunc(all, func(x, y ConnectionInfo) int { return cmp.Compare(x.Name, y.Name) })
+	return all
+}
+
+func (s *Server) open() []*connection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*connection, 0, len(s.conns))
+	for c := range s.conns {
+		all = append(all, c)
+	}
+	return all
+}
+
+// CloseConnections closes the open connections for which match is true with 320
+// CONNECTION_FORCED and the reason, and returns how many those were. It does not wait
+// for the clients' answer.
+func (s *Server) CloseConnections(reason string, match func(name, user, vhost string) bool) (n int) {
+	for _, c := range s.open() {
+		if i := c.shown.Load(); i != nil && match(i.name, i.user, i.vhost) {
+			c.forceClose(amqp.NewException(amqp.ConnectionForced, 0, 0, "%s", reason))
+			n++
+		}
+	}
+	return n
+}
+
+// show makes the connection known to List.
+func (c *connection) show() {
+	c.shown.Store(&identity{
+		name: addrText(c.nc.RemoteAddr()) + " -> " + addrText(c.nc.LocalAddr()),
+		user: c.user, vhost: c.vhost.Name(), mechanism: c.mechanism, properties: c.properties,
+		since: time.Now(), frameMax: c.frameMax, channelMax: c.chanMax, heartbeat: c.heartbeat,
+	})
+	c.srv.totals.connectionsOpened.Add(1)
+}
+
+func addrText(a net.Addr) string {
+	if a == nil {
+		return "unknown"
+	}
+	return a.String()
+}
+
+// hide takes the connection off the list.
+func (c *connection) hide() {
+	if c.shown.Swap(nil) != nil {
+		c.srv.totals.connectionsClosed.Add(1)
+	}
+}
+
+func (c *connection) info(i *identity) ConnectionInfo {
+	info := ConnectionInfo{
+		Name: i.name, User: i.user, VHost: i.vhost, Mechanism: i.mechanism, ClientProperties: i.properties, Since: i.since,
+		FrameMax: i.frameMax, ChannelMax: i.channelMax, Heartbeat: i.heartbeat, Blocked: c.held.Load(),
+		Reads: c.traffic.reads.Load(), Received: c.traffic.received.Load(),
+		Writes: c.traffic.writes.Load(), Sent: c.traffic.sent.Load(), Pending: c.out.pending(),
+		identityOfLifetime: i,
+	}
+	info.PeerHost, info.PeerPort = hostPort(c.nc.RemoteAddr())
+	info.Host, info.Port = hostPort(c.nc.LocalAddr())
+	for _, ch := range c.listChannels() {
+		info.Channels = append(info.Channels, ch.info(&info))
+	}
+	return info
+}
+
+func hostPort(a net.Addr) (host string, port int) {
+	host, text, err := net.SplitHostPort(addrText(a))
+	if err != nil {
+		return addrText(a), 0
+	}
+	port, _ = strconv.Atoi(text)
+	return host, port
+}
+
+// listChannels lists the channels by number, from any goroutine.
+func (c *connection) listChannels() []*channel {
+	c.listing.Lock()
+	defer c.listing.Unlock()
+	all := make([]*channel, 0, len(c.channels))
+	for _, ch := range c.channels {
+		all = append(all, ch)
+	}
+	slices.SortFunc(all, func(x, y *channel) int { return cmp.Compare(x.id, y.id) })
+	return all
+}
+
+func (ch *channel) info(of *ConnectionInfo) ChannelInfo {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	info := ChannelInfo{
+		Number: ch.id, Connection: of.Name, User: of.User, VHost: of.VHost, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
+		Confirm: ch.confirm, Transactional: ch.transactional, Prefetch: ch.prefetch, GlobalPrefetch: ch.limit, Unacked: ch.unacked.count,
+		Unconfirmed: ch.asked - ch.answered, Counts: ch.counts,
+		identityOfLifetime: ch,
+	}
+	for _, c := range ch.consumers {
+		info.Consumers = append(info.Consumers, ConsumerInfo{
+			Tag: c.Tag, Queue: c.on, NoAck: c.NoAck, Exclusive: c.Exclusive, Prefetch: c.prefetch, Arguments: c.arguments,
+			Channel: ch.id, Connection: of.Name, User: of.User, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
+		})
+	}
+	slices.SortFunc(info.Consumers, func(x, y ConsumerInfo) int { return cmp.Compare(x.Tag, y.Tag) })
+	return info
+}
+
+// pending is how many bytes wait to be written.
+func (o *outbox) pending() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.buf)
+}
