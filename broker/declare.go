@@ -31,19 +31,31 @@ var (
 // Declaring counts as use for x-expires. Errors: 403 reserved name, 405
 // another's exclusive queue, 406 wrong or inequivalent argument.
 func (vh *VHost) DeclareQueue(owner Owner, name string, d QueueDeclare) (*Queue, error) {
-	d = vh.withDefaultType(d)
+	return vh.declareQueue(nil, owner, name, d)
+}
+
+// declareQueue is DeclareQueue for a user with rights r, nil for all.
+func (vh *VHost) declareQueue(r *Rights, owner Owner, name string, d QueueDeclare) (*Queue, error) {
+	d = vh.withDefaultType(name, d)
 	if err := checkNamed(name, d.Args); err != nil {
+		return nil, err
+	}
+	serverNamed := name == ""
+	if serverNamed {
+		name = generatedName()
+	}
+	if err := r.mayDeclareQueue(name); err != nil {
 		return nil, err
 	}
 	if name != UndeliverableQueue { // which parking declares for each dead letter
 		vh.b.counters.queuesDeclared.Add(1)
 	}
-	if name == "" {
-		name = generatedName()
+	if serverNamed {
+		// nobody has it
 	} else if q, err := vh.QueueFor(owner, name); err == nil {
 		if err = q.redeclare(d); err == errGone {
 			vh.forget(q) // whoever deletes it is about to
-			return vh.DeclareQueue(owner, name, d)
+			return vh.declareQueue(r, owner, name, d)
 		}
 		return q, err
 	} else if code(err) != amqp.NotFound {
@@ -54,9 +66,12 @@ func (vh *VHost) DeclareQueue(owner Owner, name string, d QueueDeclare) (*Queue,
 	if name == UndeliverableQueue && (!d.Durable || d.Exclusive || d.AutoDelete || len(d.Args) > 0) {
 		return nil, amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' is kept for parked dead letters; declare it durable, without arguments", name)
 	}
+	if err := r.mayMakeQueue(name, &d); err != nil {
+		return nil, err
+	}
 	q, err := vh.makeQueue(newIncarnation(), owner, name, d)
 	if err == errTaken {
-		return vh.DeclareQueue(owner, name, d) // somebody was faster
+		return vh.declareQueue(r, owner, name, d) // somebody was faster
 	}
 	return q, err
 }

@@ -58,12 +58,9 @@ func newExchange(name string, kind exchange.Kind, d ExchangeDeclare) *Exchange {
 // (AMQP 0-9-1 exchange.declare). Errors: 503 unknown type, 403 reserved name,
 // 406 inequivalent argument.
 func (vh *VHost) DeclareExchange(name string, d ExchangeDeclare) error {
-	if err := checkDefaultExchange(name); err != nil {
+	kind, err := checkExchange(name, d.Kind)
+	if err != nil {
 		return err
-	}
-	kind, ok := exchange.ParseKind(d.Kind)
-	if !ok {
-		return amqp.NewException(amqp.CommandInvalid, 0, 0, "unknown exchange type '%s'", d.Kind)
 	}
 	if _, isString := d.Args["alternate-exchange"].(string); d.Args["alternate-exchange"] != nil && !isString {
 		return vh.badArg("alternate-exchange", vh.exchangeLabel(name), "{unacceptable_type,"+amqp.TypeName(d.Args["alternate-exchange"])+"}")
@@ -95,11 +92,8 @@ func (vh *VHost) CheckExchange(name string) error {
 // DeleteExchange removes the exchange and its bindings; one that does not exist
 // is deleted already. Error: 406 in use, when ifUnused and something is bound.
 func (vh *VHost) DeleteExchange(name string, ifUnused bool) error {
-	if err := checkDefaultExchange(name); err != nil {
+	if err := vh.checkDeletable(name); err != nil {
 		return err
-	}
-	if strings.HasPrefix(name, "amq.") {
-		return amqp.NewException(amqp.AccessRefused, 0, 0, "deletion of system %s not allowed", vh.exchangeLabel(name))
 	}
 	return vh.mutate(func() error {
 		x, ok := vh.exchanges[name]
@@ -112,6 +106,13 @@ func (vh *VHost) DeleteExchange(name string, ifUnused bool) error {
 		vh.removeExchange(x)
 		return nil
 	})
+}
+
+func (vh *VHost) checkDeletable(name string) error {
+	if strings.HasPrefix(name, "amq.") {
+		return amqp.NewException(amqp.AccessRefused, 0, 0, "deletion of system %s not allowed", vh.exchangeLabel(name))
+	}
+	return checkDefaultExchange(name)
 }
 
 // removeExchange forgets x and what was bound to or from it.
@@ -136,6 +137,15 @@ func (vh *VHost) autoDeleteExchange(x *Exchange) {
 	if x.declared.AutoDelete && x.hadBound && x.router.Len() == 0 && vh.exchanges[x.name] == x {
 		vh.removeExchange(x)
 	}
+}
+
+// checkExchange is what is asked of a declare before anything else.
+func checkExchange(name, kind string) (exchange.Kind, error) {
+	k, ok := exchange.ParseKind(kind)
+	if !ok {
+		return "", amqp.NewException(amqp.CommandInvalid, 0, 0, "unknown exchange type '%s'", kind)
+	}
+	return k, checkDefaultExchange(name)
 }
 
 func checkDefaultExchange(name string) error {

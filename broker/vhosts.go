@@ -131,9 +131,9 @@ func (vh *VHost) checkQueueLimit(name string) error {
 
 // withDefaultType adds the virtual host's queue type to the arguments of a queue
 // that names none and could be of it.
-func (vh *VHost) withDefaultType(d QueueDeclare) QueueDeclare {
+func (vh *VHost) withDefaultType(name string, d QueueDeclare) QueueDeclare {
 	kind := vh.Metadata().DefaultQueueType
-	if _, named := d.Args["x-queue-type"]; kind == "" || named {
+	if _, named := d.Args["x-queue-type"]; kind == "" || named || name == UndeliverableQueue {
 		return d
 	}
 	if kind == Quorum.String() && (!d.Durable || d.Exclusive || d.AutoDelete) {

@@ -150,7 +150,7 @@ func (ch *channel) qos(m *amqp.BasicQos) error {
 }
 
 func (ch *channel) consume(m *amqp.BasicConsume) error {
-	q, err := ch.queueNamed(m.Queue)
+	q, err := ch.queueToRead(m.Queue)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (ch *channel) cancel(m *amqp.BasicCancel) error {
 
 func (ch *channel) get(m *amqp.BasicGet) error {
 	ch.conn.out.waitRoom() // gets sent ahead must not outrun what the client takes
-	q, err := ch.queueNamed(m.Queue)
+	q, err := ch.queueToRead(m.Queue)
 	if err != nil {
 		return err
 	}

@@ -2,19 +2,24 @@ package server
 
 import (
 	"curfew/broker"
+	"curfew/broker/access"
 	"curfew/broker/amqp"
 )
 
-// queueNamed finds a queue; an empty name means the one declared last on this
-// channel.
-func (ch *channel) queueNamed(name string) (*broker.Queue, error) {
+// queueToRead finds a queue that the user may read.
+func (ch *channel) queueToRead(name string) (*broker.Queue, error) {
 	name, err := ch.queueName(name)
+	if err == nil {
+		err = ch.conn.rights.Queue(access.Read, name)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return ch.conn.vhost.QueueFor(ch.conn, name)
 }
 
+// queueName is the name of a queue; an empty one means the queue declared last on
+// this channel.
 func (ch *channel) queueName(name string) (string, error) {
 	if name != "" {
 		return name, nil
@@ -37,11 +42,18 @@ func (ch *channel) queueDeclare(m *amqp.QueueDeclare) error {
 
 func (ch *channel) declared(m *amqp.QueueDeclare) (*broker.Queue, error) {
 	if !m.Passive {
-		return ch.conn.vhost.DeclareQueue(ch.conn, m.Queue, broker.QueueDeclare{
+		return ch.conn.rights.DeclareQueue(ch.conn.vhost, ch.conn, m.Queue, broker.QueueDeclare{
 			Durable: m.Durable, Exclusive: m.Exclusive, AutoDelete: m.AutoDelete, Args: m.Arguments,
 		})
 	}
-	q, err := ch.queueNamed(m.Queue)
+	name, err := ch.queueName(m.Queue)
+	if err == nil {
+		err = ch.conn.rights.CheckQueue(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	q, err := ch.conn.vhost.QueueFor(ch.conn, name)
 	if err == nil {
 		q.Touch()
 	}
@@ -51,7 +63,7 @@ func (ch *channel) declared(m *amqp.QueueDeclare) (*broker.Queue, error) {
 func (ch *channel) queueBind(m *amqp.QueueBind) error {
 	b, err := ch.binding(m.Queue, m.Exchange, m.RoutingKey, m.Arguments)
 	if err == nil {
-		err = ch.conn.vhost.Bind(ch.conn, b)
+		err = ch.conn.rights.Bind(ch.conn.vhost, ch.conn, b)
 	}
 	if err != nil {
 		return err
@@ -62,7 +74,7 @@ func (ch *channel) queueBind(m *amqp.QueueBind) error {
 func (ch *channel) queueUnbind(m *amqp.QueueUnbind) error {
 	b, err := ch.binding(m.Queue, m.Exchange, m.RoutingKey, m.Arguments)
 	if err == nil {
-		err = ch.conn.vhost.Unbind(ch.conn, b)
+		err = ch.conn.rights.Unbind(ch.conn.vhost, ch.conn, b)
 	}
 	if err != nil {
 		return err
@@ -81,7 +93,7 @@ func (ch *channel) binding(queue, exchange, key string, args amqp.Table) (broker
 }
 
 func (ch *channel) queuePurge(m *amqp.QueuePurge) error {
-	q, err := ch.queueNamed(m.Queue)
+	q, err := ch.queueToRead(m.Queue)
 	if err != nil {
 		return err
 	}
@@ -93,7 +105,7 @@ func (ch *channel) queueDelete(m *amqp.QueueDelete) error {
 	if err != nil {
 		return err
 	}
-	n, err := ch.conn.vhost.DeleteQueue(ch.conn, name, m.IfUnused, m.IfEmpty)
+	n, err := ch.conn.rights.DeleteQueue(ch.conn.vhost, ch.conn, name, m.IfUnused, m.IfEmpty)
 	if err != nil {
 		return err
 	}
@@ -102,12 +114,13 @@ func (ch *channel) queueDelete(m *amqp.QueueDelete) error {
 
 func (ch *channel) exchangeDeclare(m *amqp.ExchangeDeclare) error {
 	var err error
-	if vh := ch.conn.vhost; m.Passive {
-		err = vh.CheckExchange(m.Exchange)
-	} else {
-		err = vh.DeclareExchange(m.Exchange, broker.ExchangeDeclare{
+	vh, rights := ch.conn.vhost, ch.conn.rights
+	if !m.Passive {
+		err = rights.DeclareExchange(vh, m.Exchange, broker.ExchangeDeclare{
 			Kind: m.Type, Durable: m.Durable, AutoDelete: m.AutoDelete, Internal: m.Internal, Args: m.Arguments,
 		})
+	} else if err = rights.CheckExchange(m.Exchange); err == nil {
+		err = vh.CheckExchange(m.Exchange)
 	}
 	if err != nil {
 		return err
@@ -116,21 +129,21 @@ func (ch *channel) exchangeDeclare(m *amqp.ExchangeDeclare) error {
 }
 
 func (ch *channel) exchangeDelete(m *amqp.ExchangeDelete) error {
-	if err := ch.conn.vhost.DeleteExchange(m.Exchange, m.IfUnused); err != nil {
+	if err := ch.conn.rights.DeleteExchange(ch.conn.vhost, m.Exchange, m.IfUnused); err != nil {
 		return err
 	}
 	return ch.reply(m.NoWait, &amqp.ExchangeDeleteOk{})
 }
 
 func (ch *channel) exchangeBind(m *amqp.ExchangeBind) error {
-	if err := ch.conn.vhost.Bind(ch.conn, exchangeBinding(&m.ExchangeBinding)); err != nil {
+	if err := ch.conn.rights.Bind(ch.conn.vhost, ch.conn, exchangeBinding(&m.ExchangeBinding)); err != nil {
 		return err
 	}
 	return ch.reply(m.NoWait, &amqp.ExchangeBindOk{})
 }
 
 func (ch *channel) exchangeUnbind(m *amqp.ExchangeUnbind) error {
-	if err := ch.conn.vhost.Unbind(ch.conn, exchangeBinding(&m.ExchangeBinding)); err != nil {
+	if err := ch.conn.rights.Unbind(ch.conn.vhost, ch.conn, exchangeBinding(&m.ExchangeBinding)); err != nil {
 		return err
 	}
 	return ch.reply(m.NoWait, &amqp.ExchangeUnbindOk{})

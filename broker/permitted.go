@@ -1,0 +1,138 @@
+package broker
+
+import (
+	"strings"
+
+	"curfew/broker/access"
+)
+
+// What a client asks of a virtual host's topology needs permissions as RabbitMQ
+// wants them (RabbitMQ: Access Control, "How Permissions Work"). These are the
+// virtual host's calls of the same names with that check before them.
+
+// DeclareQueue needs configure on the queue; to make one with a dead-letter
+// exchange also read on the queue and write on that exchange.
+func (r *Rights) DeclareQueue(vh *VHost, owner Owner, name string, d QueueDeclare) (*Queue, error) {
+	return vh.declareQueue(r, owner, name, d)
+}
+
+// mayMakeQueue is asked before a queue that does not exist is made; nil may all.
+func (r *Rights) mayMakeQueue(name string, d *QueueDeclare) error {
+	dlx, dies := d.Args["x-dead-letter-exchange"].(string)
+	if r == nil || !dies {
+		return nil
+	}
+	if err := r.Queue(access.Read, name); err != nil {
+		return err
+	}
+	return r.Exchange(access.Write, dlx)
+}
+
+// mayDeclareQueue is asked before anything is said about a queue; nil may all.
+func (r *Rights) mayDeclareQueue(name string) error {
+	if r == nil {
+		return nil
+	}
+	return r.Queue(access.Configure, name)
+}
+
+// CheckQueue is the passive declare's: any permission on the name will do. It
+// keeps names from being found out by trying (RabbitMQ since 4.2.7; before, anybody
+// may).
+func (r *Rights) CheckQueue(name string) error {
+	return anyOf(func(op access.Operation) error { return r.Queue(op, name) })
+}
+
+// CheckExchange is the passive declare's for an exchange.
+func (r *Rights) CheckExchange(name string) error {
+	if err := checkDefaultExchange(name); err != nil {
+		return err
+	}
+	return anyOf(func(op access.Operation) error { return r.Exchange(op, name) })
+}
+
+func anyOf(check func(access.Operation) error) (err error) {
+	for _, op := range []access.Operation{access.Configure, access.Write, access.Read} {
+		if err = check(op); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// DeleteQueue needs configure on the queue.
+func (r *Rights) DeleteQueue(vh *VHost, owner Owner, name string, ifUnused, ifEmpty bool) (messages int, err error) {
+	if err := r.Queue(access.Configure, name); err != nil {
+		return 0, err
+	}
+	return vh.DeleteQueue(owner, name, ifUnused, ifEmpty)
+}
+
+// DeclareExchange needs configure on the exchange; to make one with an alternate
+// exchange also read on it and write on the alternate.
+func (r *Rights) DeclareExchange(vh *VHost, name string, d ExchangeDeclare) error {
+	if _, err := checkExchange(name, d.Kind); err != nil {
+		return err
+	}
+	if err := r.Exchange(access.Configure, name); err != nil {
+		return err
+	}
+	alternate, ok := d.Args["alternate-exchange"].(string)
+	if ok && !strings.HasPrefix(name, "amq.") && vh.CheckExchange(name) != nil {
+		if err := r.Exchange(access.Read, name); err != nil {
+			return err
+		}
+		if err := r.Exchange(access.Write, alternate); err != nil {
+			return err
+		}
+	}
+	return vh.DeclareExchange(name, d)
+}
+
+// DeleteExchange needs configure on the exchange.
+func (r *Rights) DeleteExchange(vh *VHost, name string, ifUnused bool) error {
+	if err := vh.checkDeletable(name); err != nil {
+		return err
+	}
+	if err := r.Exchange(access.Configure, name); err != nil {
+		return err
+	}
+	return vh.DeleteExchange(name, ifUnused)
+}
+
+// Bind needs write on the destination, read on the source, and on a topic
+// exchange read by the routing key.
+func (r *Rights) Bind(vh *VHost, owner Owner, b Binding) error {
+	if err := r.mayBind(vh, &b); err != nil {
+		return err
+	}
+	return vh.Bind(owner, b)
+}
+
+// Unbind needs what Bind does.
+func (r *Rights) Unbind(vh *VHost, owner Owner, b Binding) error {
+	if err := r.mayBind(vh, &b); err != nil {
+		return err
+	}
+	return vh.Unbind(owner, b)
+}
+
+func (r *Rights) mayBind(vh *VHost, b *Binding) error {
+	check := r.Queue
+	if b.ToExchange {
+		check = r.Exchange
+	}
+	if err := check(access.Write, b.Destination); err != nil {
+		return err
+	}
+	if err := checkDefaultExchange(b.Source); err != nil {
+		return err
+	}
+	if b.ToExchange && b.Destination == "" {
+		return checkDefaultExchange(b.Destination)
+	}
+	if err := r.Exchange(access.Read, b.Source); err != nil {
+		return err
+	}
+	return r.Topic(access.Read, vh, b.Source, b.RoutingKey)
+}
