@@ -1,0 +1,393 @@
+package broker
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+	"curfew/broker/store"
+)
+
+func newUser(name, password string, tags ...string) access.User {
+	u := access.User{Name: name, Tags: tags}
+	u.SetPassword(password)
+	return u
+}
+
+// openBroker opens a broker that is closed with the test, unless close was called.
+func openBroker(t *testing.T, o Options) (b *Broker, closeIt func()) {
+	t.Helper()
+	b, err := New(o)
+	require.NoError(t, err)
+	closed := false
+	closeIt = func() {
+		if !closed {
+			closed = true
+			require.NoError(t, b.Close())
+		}
+	}
+	t.Cleanup(closeIt)
+	return b, closeIt
+}
+
+func all(user, vhost string) access.Permission {
+	return access.Permission{User: user, VHost: vhost, Configure: ".*", Write: ".*", Read: ".*"}
+}
+
+func assertCode(t *testing.T, err error, code uint16, text string) {
+	t.Helper()
+	var e *amqp.Exception
+	if assert.ErrorAs(t, err, &e) {
+		assert.Equal(t, code, e.Code)
+		assert.Equal(t, text, e.Text)
+	}
+}
+
+func TestTheConfiguredUser(t *testing.T) {
+	b, _ := openBroker(t, Options{})
+	u, err := b.Authenticate(t.Context(), "guest", "guest", netip.Addr{})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"administrator"}, u.Tags)
+	assert.Equal(t, []access.Permission{all("guest", "/")}, b.Permissions())
+	require.NoError(t, b.RightsOf("guest", "/").Queue(access.Configure, "q"))
+}
+
+// logsIn says whether name and password let somebody on this machine in.
+func logsIn(b *Broker, name, password string) bool {
+	_, err := b.Authenticate(context.Background(), name, password, netip.Addr{})
+	return err == nil
+}
+
+func TestTheConfiguredUserOverRestarts(t *testing.T) {
+	dir := t.TempDir()
+	open := func(user, password string) (*Broker, func()) {
+		return openBroker(t, Options{Store: store.Options{Dir: dir}, User: user, Password: password})
+	}
+	b, shut := open("app", "one")
+	require.True(t, logsIn(b, "app", "one"))
+	require.NoError(t, b.PutUser(newUser("app", "changed")))
+	shut()
+
+	b, shut = open("app", "one")
+	assert.True(t, logsIn(b, "app", "changed"), "the same configuration leaves what was changed since")
+	shut()
+
+	b, shut = open("app", "two")
+	assert.True(t, logsIn(b, "app", "two"), "another password is applied")
+	u, _ := b.User("app")
+	assert.Empty(t, u.Tags, "and nothing else of the user")
+	require.NoError(t, b.DeleteUser("app"))
+	shut()
+
+	b, shut = open("app", "two")
+	assert.False(t, logsIn(b, "app", "two"), "a deleted user stays so")
+	shut()
+
+	b, shut = open("other", "three")
+	assert.True(t, logsIn(b, "other", "three"))
+	shut()
+	b, _ = open("other", "three")
+	assert.True(t, logsIn(b, "other", "three"), "with no change that was saved, it is applied again")
+}
+
+func TestAccountsOutliveARestart(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{Store: store.Options{Dir: dir}}
+	b, shut := openBroker(t, o)
+	u := newUser("u", "secret", "monitoring")
+	require.NoError(t, b.PutUser(u))
+	require.NoError(t, b.SetUserLimits("u", access.Limits{access.MaxChannels: 3}))
+	vh, created, err := b.PutVHost("v", VHostMetadata{Description: "d", Tags: []string{"t"}, DefaultQueueType: "quorum"})
+	require.NoError(t, err)
+	assert.True(t, created)
+	require.NoError(t, vh.SetLimits(access.Limits{access.MaxQueues: 1}))
+	_, err = vh.DeclareQueue(nil, "q", QueueDeclare{Durable: true})
+	require.NoError(t, err)
+	require.NoError(t, b.SetPermission(access.Permission{User: "u", VHost: "v", Write: "^w"}))
+	topic := access.TopicPermission{User: "u", VHost: "v", Exchange: "amq.topic", Write: "^k"}
+	require.NoError(t, b.SetTopicPermission(topic))
+	require.NoError(t, b.DeleteVHost("/"))
+	shut()
+
+	b, _ = openBroker(t, o)
+	assert.True(t, logsIn(b, "u", "secret"))
+	u.Limits = access.Limits{access.MaxChannels: 3}
+	got, _ := b.User("u")
+	assert.Equal(t, u, got)
+	_, ok := b.VHost("/")
+	assert.False(t, ok, "a deleted virtual host stays so")
+	vh, ok = b.VHost("v")
+	require.True(t, ok)
+	assert.Equal(t, VHostMetadata{Description: "d", Tags: []string{"t"}, DefaultQueueType: "quorum"}, vh.Metadata())
+	_, err = vh.DeclareQueue(nil, "q", QueueDeclare{Durable: true})
+	require.NoError(t, err)
+	_, err = vh.DeclareQueue(nil, "second", QueueDeclare{})
+	assertCode(t, err, 406, "PRECONDITION_FAILED - cannot declare queue 'second': queue limit in vhost 'v' (1) is reached")
+	assert.Equal(t, []access.Permission{{User: "u", VHost: "v", Write: "^w"}}, b.Permissions())
+	assert.Equal(t, []access.TopicPermission{topic}, b.TopicPermissions())
+	r := b.RightsOf("u", "v")
+	assert.NoError(t, r.Topic(access.Write, vh, "amq.topic", "key"))
+	assertCode(t, r.Topic(access.Write, vh, "amq.topic", "other"), 403, "ACCESS_REFUSED - access to topic 'other' in exchange topic 'amq.topic' in vhost 'v' refused for user 'u'")
+}
+
+func TestGuestStaysAtHome(t *testing.T) {
+	away, home := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("::ffff:127.0.0.1")
+	b, _ := openBroker(t, Options{})
+	_, err := b.Authenticate(t.Context(), "guest", "guest", away)
+	assert.ErrorIs(t, err, ErrLogin)
+	assert.ErrorContains(t, err, "user 'guest' can only connect via localhost")
+	_, err = b.Identify("guest", away)
+	assert.ErrorIs(t, err, ErrLogin, "with a certificate neither")
+	_, err = b.Authenticate(t.Context(), "guest", "guest", home)
+	assert.NoError(t, err)
+
+	b, _ = openBroker(t, Options{GuestFromAnywhere: true})
+	_, err = b.Authenticate(t.Context(), "guest", "guest", away)
+	assert.NoError(t, err)
+}
+
+func TestGuessingIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, shut := openBroker(t, Options{Clock: func() int64 { return time.Now().UnixNano() }})
+		defer shut()
+		from := netip.MustParseAddr("127.0.0.1")
+		start := time.Now()
+		try := func(ctx context.Context, name string) error {
+			_, err := b.Authenticate(ctx, name, "wrong", from)
+			require.Error(t, err)
+			return err
+		}
+		for _, name := range []string{"guest", "nobody"} {
+			for range 5 {
+				assert.ErrorContains(t, try(t.Context(), name), "invalid credentials", "the same for who is there and who is not")
+			}
+		}
+		assert.Zero(t, time.Since(start))
+		for _, name := range []string{"guest", "nobody"} {
+			try(t.Context(), name)
+		}
+		assert.Equal(t, 2*time.Second, time.Since(start))
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		assert.ErrorIs(t, try(ctx, "guest"), context.DeadlineExceeded)
+		start = time.Now()
+		assert.True(t, func() bool { _, err := b.Authenticate(t.Context(), "guest", "guest", from); return err == nil }())
+		assert.Positive(t, time.Since(start), "the right password waits as long")
+		start = time.Now()
+		try(t.Context(), "guest")
+		assert.Zero(t, time.Since(start), "and clears the account")
+	})
+}
+
+func TestPermissionsChangeAtOnce(t *testing.T) {
+	b, _ := openBroker(t, Options{})
+	vh, _ := b.VHost("/")
+	require.NoError(t, b.PutUser(newUser("u", "p")))
+	r, p := b.RightsOf("u", "/"), vh.NewPublisher("u")
+	const refused = "ACCESS_REFUSED - access to exchange 'amq.default' in vhost '/' refused for user 'u'"
+	publish := func() error {
+		_, err := p.Add(&Publication{RoutingKey: []byte("q"), Properties: (&amqp.Properties{}).Append(nil)})
+		return err
+	}
+	assertCode(t, publish(), 403, refused)
+	require.NoError(t, b.SetPermission(all("u", "/")))
+	assert.NoError(t, publish())
+	assert.NoError(t, publish())
+	assert.NoError(t, r.Queue(access.Read, "q"))
+	require.NoError(t, b.SetPermission(access.Permission{User: "u", VHost: "/", Write: "^amq\\.default$"}))
+	assert.NoError(t, publish())
+	assertCode(t, r.Queue(access.Read, "q"), 403, "ACCESS_REFUSED - access to queue 'q' in vhost '/' refused for user 'u'")
+	require.NoError(t, b.ClearPermission("u", "/"))
+	assertCode(t, publish(), 403, refused)
+}
+
+func TestANameIsNoTopic(t *testing.T) {
+	b, _ := openBroker(t, Options{})
+	vh, _ := b.VHost("/")
+	require.NoError(t, vh.DeclareExchange("x", ExchangeDeclare{Kind: "topic"}))
+	require.NoError(t, b.PutUser(newUser("u", "p")))
+	require.NoError(t, b.SetPermission(all("u", "/")))
+	require.NoError(t, b.SetTopicPermission(access.TopicPermission{User: "u", VHost: "/", Exchange: "x"}))
+	r := b.RightsOf("u", "/")
+	for prefix := range 256 { // whatever a topic is remembered by
+		require.NoError(t, r.Queue(access.Write, string([]byte{byte(prefix), 1, 'x', 'k'})))
+		require.NoError(t, r.Queue(access.Write, string([]byte{1, 'x', 'k'})))
+	}
+	assert.Error(t, r.Topic(access.Write, vh, "x", "k"))
+}
+
+func TestWhoMaySpeakForOthers(t *testing.T) {
+	b, _ := openBroker(t, Options{})
+	vh, _ := b.VHost("/")
+	props := amqp.Properties{UserID: "guest"}
+	m := &Publication{RoutingKey: []byte("q"), Properties: props.Append(nil)}
+	require.NoError(t, b.PutUser(newUser("u", "p")))
+	require.NoError(t, b.SetPermission(all("u", "/")))
+	p := vh.NewPublisher("u")
+	_, err := p.Add(m)
+	assertCode(t, err, 406, "PRECONDITION_FAILED - user_id property set to 'guest' but authenticated user was 'u'")
+	require.NoError(t, b.PutUser(newUser("u", "p", access.Impersonator)))
+	_, err = p.Add(m)
+	assert.NoError(t, err)
+}
+
+func TestWhatIsNotThere(t *testing.T) {
+	b, _ := openBroker(t, Options{})
+	assert.ErrorIs(t, b.DeleteUser("u"), ErrNoUser)
+	assert.ErrorIs(t, b.SetUserLimits("u", nil), ErrNoUser)
+	assert.ErrorIs(t, b.SetPermission(all("u", "/")), ErrNoUser)
+	assert.ErrorIs(t, b.SetPermission(all("guest", "v")), ErrNoVHost)
+	assert.ErrorIs(t, b.DeleteVHost("v"), ErrNoVHost)
+	assert.ErrorIs(t, b.ClearTopicPermissions("u", "/", ""), ErrNoUser)
+	_, _, err := b.PutVHost("", VHostMetadata{})
+	assert.ErrorIs(t, err, access.ErrInvalid)
+	_, _, err = b.PutVHost("v", VHostMetadata{DefaultQueueType: "x"})
+	assert.ErrorIs(t, err, access.ErrInvalid)
+	assert.ErrorIs(t, b.PutUser(access.User{}), access.ErrInvalid)
+	assert.Len(t, b.VHosts(), 1)
+}
+
+func TestAPermissionThatCannotBeChangesNothing(t *testing.T) {
+	b, _ := openBroker(t, Options{})
+	bad := access.Permission{User: "guest", VHost: "/", Write: "("}
+	assert.ErrorIs(t, b.SetPermission(bad), access.ErrInvalid)
+	assert.Equal(t, []access.Permission{all("guest", "/")}, b.Permissions())
+	assert.ErrorIs(t, b.SetTopicPermission(access.TopicPermission{User: "guest", VHost: "/", Exchange: "x", Read: "("}), access.ErrInvalid)
+	assert.Empty(t, b.TopicPermissions())
+	require.NoError(t, b.SetTopicPermission(access.TopicPermission{User: "guest", VHost: "/", Exchange: "x"}))
+	require.NoError(t, b.SetTopicPermission(access.TopicPermission{User: "guest", VHost: "/", Exchange: "y"}))
+	require.NoError(t, b.ClearTopicPermissions("guest", "/", "x"))
+	assert.Len(t, b.TopicPermissions(), 1)
+	require.NoError(t, b.ClearTopicPermissions("guest", "/", ""))
+	assert.Empty(t, b.TopicPermissions())
+}
+
+func TestDeletedVHost(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{Store: store.Options{Dir: dir}}
+	b, shut := openBroker(t, o)
+	vh, _, err := b.PutVHost("v", VHostMetadata{})
+	require.NoError(t, err)
+	require.NoError(t, b.SetPermission(all("guest", "v")))
+	q, err := vh.DeclareQueue(nil, "q", QueueDeclare{Durable: true})
+	require.NoError(t, err)
+	p := vh.NewPublisher("guest")
+	props := amqp.Properties{DeliveryMode: 2}
+	_, err = p.Add(&Publication{RoutingKey: []byte("q"), Properties: props.Append(nil)})
+	require.NoError(t, err)
+	p.Flush(nil)
+	ended := make(chan *amqp.Exception, 1)
+	s, err := b.OpenSession("guest", "v", func(e *amqp.Exception) { ended <- e })
+	require.NoError(t, err)
+
+	require.NoError(t, b.DeleteVHost("v"))
+	assertCode(t, <-ended, 320, "CONNECTION_FORCED - vhost 'v' is deleted")
+	s.Close()
+	ready, _, _ := q.Counts()
+	assert.Zero(t, ready)
+	_, _, ok := b.QueueName(q.ID())
+	assert.False(t, ok)
+	assert.Len(t, b.Permissions(), 1, "guest's in /")
+	_, err = vh.DeclareQueue(nil, "late", QueueDeclare{})
+	assertCode(t, err, 530, "NOT_ALLOWED - vhost v not found")
+	_, err = b.OpenSession("guest", "v", nil)
+	assertCode(t, err, 530, "NOT_ALLOWED - vhost v not found")
+	shut()
+
+	b, _ = openBroker(t, o)
+	_, ok = b.VHost("v")
+	assert.False(t, ok)
+	assert.Zero(t, b.Recovered())
+}
+
+func TestSessionsAreLimited(t *testing.T) {
+	b, _ := openBroker(t, Options{})
+	require.NoError(t, b.PutUser(newUser("u", "p")))
+	_, err := b.OpenSession("u", "/", nil)
+	assertCode(t, err, 530, "NOT_ALLOWED - access to vhost '/' refused for user 'u'")
+	require.NoError(t, b.SetPermission(all("u", "/")))
+	require.NoError(t, b.SetUserLimits("u", access.Limits{access.MaxConnections: 1, access.MaxChannels: 1}))
+	first, err := b.OpenSession("u", "/", nil)
+	require.NoError(t, err, "the one that was refused does not count")
+	_, err = b.OpenSession("u", "/", nil)
+	assertCode(t, err, 530, "NOT_ALLOWED - connection refused for user 'u': user connection limit (1) is reached")
+	require.NoError(t, first.OpenChannel())
+	assertCode(t, first.OpenChannel(), 530, "NOT_ALLOWED - number of channels opened for user 'u' has reached the maximum allowed user limit of (1)")
+	first.CloseChannel()
+	require.NoError(t, first.OpenChannel())
+	first.Close()
+	first.Close()
+	first.CloseChannel()
+
+	vh, _ := b.VHost("/")
+	require.NoError(t, vh.SetLimits(access.Limits{access.MaxConnections: 1}))
+	second, err := b.OpenSession("u", "/", nil)
+	require.NoError(t, err)
+	require.NoError(t, second.OpenChannel())
+	_, err = b.OpenSession("guest", "/", nil)
+	assertCode(t, err, 530, "NOT_ALLOWED - access to vhost '/' refused for user 'guest': connection limit (1) is reached")
+	second.Close()
+	assert.Empty(t, b.sessions.ofUser)
+	assert.Empty(t, b.sessions.ofVHost)
+	assert.Empty(t, b.sessions.channels)
+}
+
+func TestDeletedUser(t *testing.T) {
+	b, _ := openBroker(t, Options{})
+	require.NoError(t, b.PutUser(newUser("u", "p")))
+	require.NoError(t, b.SetPermission(all("u", "/")))
+	var ends []string
+	for _, name := range []string{"u", "guest", "u"} {
+		_, err := b.OpenSession(name, "/", func(e *amqp.Exception) { ends = append(ends, name+": "+e.Text) })
+		require.NoError(t, err)
+	}
+	require.NoError(t, b.DeleteUser("u"))
+	assert.Equal(t, []string{"u: CONNECTION_FORCED - user 'u' is deleted", "u: CONNECTION_FORCED - user 'u' is deleted"}, ends)
+	assert.Len(t, b.Permissions(), 1)
+	assert.Error(t, b.RightsOf("u", "/").Queue(access.Read, "q"))
+}
+
+func TestDefaultQueueType(t *testing.T) {
+	b, _ := openBroker(t, Options{})
+	vh, _, err := b.PutVHost("/", VHostMetadata{DefaultQueueType: "quorum"})
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		declare QueueDeclare
+		kind    any
+	}{
+		"durable":   {QueueDeclare{Durable: true}, "quorum"},
+		"transient": {QueueDeclare{}, nil},
+		"named":     {QueueDeclare{Durable: true, Args: amqp.Table{"x-queue-type": "classic"}}, "classic"},
+	} {
+		q, err := vh.DeclareQueue(nil, name, c.declare)
+		require.NoError(t, err)
+		assert.Equal(t, c.kind, q.declared.Args["x-queue-type"], name)
+		_, err = vh.DeclareQueue(nil, name, c.declare)
+		assert.NoError(t, err, "as it was declared")
+	}
+	_, err = vh.DeclareQueue(nil, UndeliverableQueue, QueueDeclare{Durable: true})
+	assert.NoError(t, err)
+}
+
+func TestPermittedPublishDoesNotAllocate(t *testing.T) {
+	b, _ := openBroker(t, Options{})
+	require.NoError(t, b.SetTopicPermission(access.TopicPermission{User: "guest", VHost: "/", Exchange: "amq.topic", Write: "^k"}))
+	vh, _ := b.VHost("/")
+	r := b.RightsOf("guest", "/")
+	exchanges, key := [][]byte{[]byte("amq.direct"), []byte("amq.topic")}, []byte("key")
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		for _, x := range exchanges {
+			if r.publish(x) != nil || r.topic(access.Write, vh, x, key) != nil {
+				t.Fatal("refused")
+			}
+		}
+	}))
+}
