@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker"
+	"curfew/broker/amqp"
 )
 
 // discard is a consumer that takes everything.
@@ -46,4 +47,60 @@ func BenchmarkPublishDeliver(b *testing.B) {
 		}
 	}
 	p.Flush(nil)
+}
+
+// BenchmarkPublishDeliverAck is one message's way through a queue: published in
+// batches of 64, handed to one of the consumers, acked in batches.
+func BenchmarkPublishDeliverAck(b *testing.B) {
+	for _, x := range []struct {
+		name      string
+		consumers int
+		durable   bool
+		args      amqp.Table
+	}{
+		{"one consumer", 1, false, nil},
+		{"eight consumers", 8, false, nil},
+		{"quorum", 1, true, amqp.Table{"x-queue-type": "quorum"}},
+	} {
+		b.Run(x.name, func(b *testing.B) {
+			br, err := broker.New(broker.Options{})
+			require.NoError(b, err)
+			defer br.Close()
+			vh, _ := br.VHost("/")
+			q, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: x.durable, Args: x.args})
+			require.NoError(b, err)
+			takers := make([]*taker, x.consumers)
+			for i := range takers {
+				k := &taker{prefetch: 16, silent: true}
+				k.c.Sink, takers[i] = k, k
+				require.NoError(b, q.Consume(&k.c))
+				k.c.Wake()
+			}
+			p := vh.NewPublisher("guest")
+			m := &broker.Publication{RoutingKey: []byte("q"), Properties: (&amqp.Properties{}).Append(nil), Body: make([]byte, 100)}
+			// ackAll returns how many messages were delivered so far.
+			ackAll := func() (total int) {
+				for _, k := range takers {
+					held := k.held
+					k.held = k.held[:0]
+					q.Settle(broker.Ack, held, &k.c)
+				}
+				for _, k := range takers {
+					total += k.total
+				}
+				return total
+			}
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				if _, err := p.Add(m); err != nil {
+					b.Fatal(err)
+				}
+				if n%64 == 63 {
+					p.Flush(nil)
+					for ackAll() < n+1 {
+					}
+				}
+			}
+		})
+	}
 }

@@ -1,7 +1,7 @@
 package broker
 
 import (
-	"slices"
+	"sync/atomic"
 
 	"curfew/broker/amqp"
 	"curfew/broker/queue"
@@ -18,17 +18,44 @@ type Sink interface {
 	Cancelled(c *Consumer)
 }
 
-// Consumer is one basic.consume. Its fields are set before Consume and then
-// left alone.
+// Consumer is one basic.consume. Its exported fields are set before Consume and
+// then left alone.
 type Consumer struct {
 	Tag       string
-	NoAck     bool // messages are settled as they are taken
-	Exclusive bool
+	NoAck     bool       // messages are settled as they are taken
+	Exclusive bool       // of no meaning on a quorum queue, as in RabbitMQ
+	Args      amqp.Table // of basic.consume; Consume reads them
 	Sink      Sink
 
+	Priority int64 // x-priority: the highest is served first while it can take. Set by Consume
+
 	queue   *Queue
+	status  atomic.Pointer[Status]
 	waiting bool // guarded by queue.mu: not offered anything until Wake
+	unacked int  // guarded by queue.mu: messages taken and not settled
 }
+
+// Status is what a consumer gets of its queue, in RabbitMQ's words.
+type Status string
+
+const (
+	// Up: it is served in its turn.
+	Up Status = "up"
+	// SingleActive: it is the one that x-single-active-consumer serves.
+	SingleActive Status = "single_active"
+	// Waiting: another one is.
+	Waiting Status = "waiting"
+)
+
+// Status may be asked at any time.
+func (c *Consumer) Status() Status {
+	if s := c.status.Load(); s != nil {
+		return *s
+	}
+	return Up
+}
+
+func (c *Consumer) become(s Status) { c.status.Store(&s) }
 
 // Queue is the queue the consumer is on.
 func (c *Consumer) Queue() *Queue { return c.queue }
@@ -45,6 +72,7 @@ type Delivery struct {
 type Source struct {
 	q      *Queue
 	s      *step
+	c      *Consumer // nil: a get
 	settle bool
 	mode   deliveryMode
 }
@@ -58,6 +86,8 @@ func (src *Source) Next(d *Delivery) bool {
 	}
 	if src.settle {
 		src.q.core.Ack(t.Seq, &src.s.fx)
+	} else if src.c != nil {
+		src.c.unacked++
 	}
 	src.q.tally.out[src.mode]++
 	if t.Redelivered {
@@ -70,29 +100,40 @@ func (src *Source) Next(d *Delivery) bool {
 	if t.Flags&queue.Hidden != 0 {
 		d.Message.Properties = withoutBCC(d.Message.Properties)
 	}
+	if src.q.asked.kind == Quorum {
+		src.s.props = countDeliveries(src.s.props, d.Message.Properties, t.Deliveries)
+		d.Message.Properties = src.s.props
+	}
 	return true
 }
 
 // Consume puts c on the queue; it is offered nothing before its first Wake.
-// Errors: 403 when the queue has or would need an exclusive consumer, 404 when
-// it was deleted meanwhile.
+// Errors: 403 when the queue has or would need an exclusive consumer, or serves
+// one at a time, 404 when it was deleted meanwhile, 406 for a wrong argument.
 func (q *Queue) Consume(c *Consumer) error {
+	if err := q.parseConsume(c); err != nil {
+		return err
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.deleted {
 		return q.vh.noQueue(q.name)
 	}
-	if len(q.consumers) > 0 && (c.Exclusive || q.consumers[0].Exclusive) {
+	if q.asked.kind == Classic && (q.consumers.exclusive() || c.Exclusive && (q.asked.singleActive || q.consumers.count > 0)) {
 		return q.inExclusiveUse()
 	}
 	c.queue, c.waiting = q, true
-	q.consumers = append(q.consumers, c)
+	if q.asked.singleActive {
+		c.become(Waiting)
+	}
+	q.consumers.add(c)
+	q.choose()
 	q.consumed, q.idleAt = true, 0
 	return nil
 }
 
 func (q *Queue) inExclusiveUse() error {
-	return amqp.NewException(amqp.AccessRefused, 0, 0, "%s in exclusive use", q.label())
+	return amqp.NewException(amqp.AccessRefused, 0, 0, "%s in exclusive use", q.Label())
 }
 
 // Wake says that c may take again: messages that wait are offered at once.
@@ -114,9 +155,12 @@ func (q *Queue) resume(s *step, c *Consumer) {
 // Messages c holds unacked stay so.
 func (c *Consumer) Cancel() {
 	q := c.queue
-	if last := q.takeOff(c); last && q.declared.AutoDelete {
+	s := q.vh.b.step()
+	last := q.takeOff(s, c)
+	s.done()
+	if last && q.declared.AutoDelete {
 		q.vh.remove(q, func() error {
-			if len(q.consumers) > 0 {
+			if q.consumers.count > 0 {
 				return errInUse
 			}
 			return nil
@@ -124,28 +168,33 @@ func (c *Consumer) Cancel() {
 	}
 }
 
-// takeOff removes a consumer and says whether it was the last.
-func (q *Queue) takeOff(c *Consumer) (last bool) {
-	q.mu.Lock()
+// takeOff removes a consumer and says whether it was the last. If it was the
+// active one, the next takes what waits.
+func (q *Queue) takeOff(s *step, c *Consumer) (last bool) {
+	q.lock(s)
 	defer q.mu.Unlock()
-	i := slices.Index(q.consumers, c)
-	if i < 0 {
+	if !q.consumers.remove(c) {
 		return false
 	}
-	q.consumers = slices.Delete(q.consumers, i, i+1)
-	if q.turn > i {
-		q.turn--
+	if q.consumers.count == 0 {
+		q.active = nil
+		q.use()
+		return true
 	}
-	if len(q.consumers) > 0 {
-		return false
+	if q.active == c {
+		q.active = nil
+		q.choose()
 	}
-	q.turn = 0
-	q.use()
-	return true
+	q.dispatch(s)
+	q.finish(s, Lazy)
+	return false
 }
 
 // Get takes the next ready message (basic.get) and shows it to fn under the
-// queue's lock; false when there is none. It counts as use for x-expires.
+// queue's lock; false when there is none. It counts as use for x-expires. An
+// exclusive consumer does not stand in its way, as in RabbitMQ. Errors: 404 when
+// the queue was deleted meanwhile, 405 on a quorum queue that serves one consumer
+// at a time.
 func (q *Queue) Get(noAck bool, fn func(*Delivery)) (bool, error) {
 	s := q.vh.b.step()
 	defer s.done()
@@ -154,8 +203,9 @@ func (q *Queue) Get(noAck bool, fn func(*Delivery)) (bool, error) {
 	if q.deleted {
 		return false, q.vh.noQueue(q.name)
 	}
-	if len(q.consumers) > 0 && q.consumers[0].Exclusive {
-		return false, q.inExclusiveUse()
+	if q.asked.singleActive && q.asked.kind == Quorum {
+		return false, amqp.NewException(amqp.ResourceLocked, 0, 0,
+			"cannot obtain access to locked %s. basic.get operations are not supported by quorum queues with single active consumer", q.Label())
 	}
 	q.use()
 	s.source = Source{q: q, s: s, settle: noAck, mode: modeOf(true, noAck)}
@@ -184,33 +234,27 @@ const (
 )
 
 // Settle ends the deliveries of seqs, in order; those not unacked are passed
-// over. wake, if not nil, is a consumer of this queue that has credit again.
-func (q *Queue) Settle(how Settlement, seqs []queue.Seq, wake *Consumer) {
+// over. c, if not nil, is the consumer of this queue that they were made to, and
+// has credit again.
+func (q *Queue) Settle(how Settlement, seqs []queue.Seq, c *Consumer) {
 	s := q.vh.b.step()
-	q.settle(s, how, seqs, wake)
+	q.settle(s, how, seqs, c)
 	s.done()
 }
 
-func (q *Queue) settle(s *step, how Settlement, seqs []queue.Seq, wake *Consumer) {
+func (q *Queue) settle(s *step, how Settlement, seqs []queue.Seq, c *Consumer) {
 	q.lock(s)
 	defer q.mu.Unlock()
+	settled := 0
 	for _, seq := range seqs {
-		switch how {
-		case Ack:
-			if q.core.Ack(seq, &s.fx) {
-				q.tally.acked++
-			}
-		case Reject:
-			q.core.Reject(seq, &s.fx)
-		default:
-			q.core.Requeue(s.now, seq, true, &s.fx)
-			if q.set().core.DeliveryLimit >= 0 {
-				q.amend(s, seq) // the count outlives a restart
-			}
+		if q.settleOne(s, how, seq) {
+			settled++
 		}
 	}
-	if wake != nil && wake.queue == q {
-		wake.waiting = false
+	if c != nil && c.queue == q {
+		c.waiting = false
+		c.unacked -= settled
+		q.choose()
 	}
 	q.finish(s, Requeued)
 	q.dispatch(s)
@@ -218,4 +262,22 @@ func (q *Queue) settle(s *step, how Settlement, seqs []queue.Seq, wake *Consumer
 		q.core.Trim(&s.fx)
 	}
 	q.finish(s, Lazy)
+}
+
+func (q *Queue) settleOne(s *step, how Settlement, seq queue.Seq) bool {
+	switch how {
+	case Ack:
+		ok := q.core.Ack(seq, &s.fx)
+		if ok {
+			q.tally.acked++
+		}
+		return ok
+	case Reject:
+		return q.core.Reject(seq, &s.fx)
+	}
+	ok := q.core.Requeue(s.now, seq, true, &s.fx)
+	if ok && q.asked.kind == Quorum {
+		q.amend(s, seq) // the count outlives a restart
+	}
+	return ok
 }

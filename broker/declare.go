@@ -110,7 +110,7 @@ func code(err error) uint16 {
 
 // redeclare checks that d describes the queue as it is.
 func (q *Queue) redeclare(d QueueDeclare) error {
-	label, cur := q.label(), q.declared
+	label, cur := q.Label(), q.declared
 	if d.Exclusive != cur.Exclusive {
 		return q.locked()
 	}
@@ -176,7 +176,7 @@ func (vh *VHost) DeleteQueue(owner Owner, name string, ifUnused, ifEmpty bool) (
 		return 0, err
 	}
 	messages, err = vh.remove(q, func() error {
-		if ifUnused && len(q.consumers) > 0 {
+		if ifUnused && q.consumers.count > 0 {
 			return errInUse
 		}
 		if ifEmpty && q.core.Ready() > 0 {
@@ -185,7 +185,7 @@ func (vh *VHost) DeleteQueue(owner Owner, name string, ifUnused, ifEmpty bool) (
 		return nil
 	})
 	if err != nil && err != errGone {
-		return 0, amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s %s", q.label(), err)
+		return 0, amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s %s", q.Label(), err)
 	}
 	return messages, nil
 }
@@ -216,8 +216,8 @@ func (q *Queue) empty(s *step, veto func() error) (ready int, orphans []*Consume
 	if err := veto(); err != nil {
 		return 0, nil, err
 	}
-	ready, orphans = q.core.Ready(), q.consumers
-	q.deleted, q.consumers = true, nil
+	ready, orphans = q.core.Ready(), q.consumers.all()
+	q.deleted, q.consumers, q.active = true, lineup{}, nil
 	q.core.Drain(&s.fx)
 	q.finish(s, Lazy)
 	return ready, orphans, nil

@@ -70,3 +70,19 @@ func withoutBCC(properties []byte) []byte {
 	delete(p.Headers, "BCC")
 	return p.Append(nil)
 }
+
+const deliveryCount = "x-delivery-count"
+
+// countDeliveries writes a property list with the header that tells how many
+// deliveries of a quorum queue's message have failed (RabbitMQ: Quorum Queues,
+// Poison Message Handling) into scratch. A header of that name that the publisher
+// set is replaced.
+func countDeliveries(scratch, properties []byte, failed uint16) []byte {
+	if bytes.Contains(properties, []byte(deliveryCount)) {
+		if p, err := amqp.ParseProperties(properties, stored); err == nil {
+			delete(p.Headers, deliveryCount)
+			properties = p.Append(nil)
+		}
+	}
+	return amqp.AppendWithLong(scratch[:0], properties, deliveryCount, int64(failed))
+}

@@ -12,7 +12,7 @@ import (
 // for as long as it has consumers no end at all. Called with q.mu held.
 func (q *Queue) use() {
 	q.idleAt = 0
-	if q.set().expiresMillis == 0 || q.deleted || len(q.consumers) > 0 {
+	if q.set().expiresMillis == 0 || q.deleted || q.consumers.count > 0 {
 		return
 	}
 	q.idleAt = q.vh.b.clock.stampAt() + q.set().expiresMillis

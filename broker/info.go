@@ -21,6 +21,7 @@ type QueueInfo struct {
 	PersistentBytes          int64
 	Consumers                int
 	ExclusiveConsumer        string    // tag; "" none
+	ActiveConsumer           string    // tag of the one that x-single-active-consumer serves; "" none
 	HeadTimestamp            time.Time // of the first ready message; zero: none
 	UsedAt                   int64     // Unix ms of the last thing that happened in it
 	Counts                   QueueCounts
@@ -33,11 +34,14 @@ func (q *Queue) Info() QueueInfo {
 	i := QueueInfo{
 		QueueDeclare: q.declared, ID: q.id, VHost: q.vh.name, Name: q.name, Owner: q.owner,
 		Ready: q.core.Ready(), Unacked: q.core.Unacked(), ReadyBytes: q.core.ReadyBytes(), UnackedBytes: q.core.UnackedBytes(),
-		Consumers: len(q.consumers), HeadTimestamp: q.headTimestamp(), UsedAt: q.usedAt, Counts: q.tally.counts(),
+		Consumers: q.consumers.count, HeadTimestamp: q.headTimestamp(), UsedAt: q.usedAt, Counts: q.tally.counts(),
 	}
 	i.Persistent, i.PersistentBytes = q.core.Persistent()
-	if len(q.consumers) > 0 && q.consumers[0].Exclusive {
-		i.ExclusiveConsumer = q.consumers[0].Tag
+	if q.consumers.exclusive() {
+		i.ExclusiveConsumer = q.consumers.first().Tag
+	}
+	if q.active != nil {
+		i.ActiveConsumer = q.active.Tag
 	}
 	return i
 }

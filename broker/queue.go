@@ -31,9 +31,9 @@ type Queue struct {
 
 	mu        sync.Mutex
 	core      *queue.Queue
-	consumers []*Consumer
-	turn      int  // index in consumers of who is offered the next message
-	consumed  bool // had a consumer once: auto-delete may act
+	consumers lineup
+	active    *Consumer // of a queue with x-single-active-consumer; nil only while it has no consumers
+	consumed  bool      // had a consumer once: auto-delete may act
 	deleted   bool
 	tally     queueTally
 	usedAt    int64 // Unix ms of the last thing that happened in it
@@ -50,14 +50,18 @@ func (q *Queue) Name() string { return q.name }
 func (q *Queue) Counts() (ready, unacked, consumers int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.core.Ready(), q.core.Unacked(), len(q.consumers)
+	return q.core.Ready(), q.core.Unacked(), q.consumers.count
 }
 
 // set is what holds for the queue now. Under mu it stays; else it may change
 // from one call to the next, so what belongs together is read from one.
 func (q *Queue) set() *settings { return q.settings.Load() }
 
-func (q *Queue) label() string { return q.vh.queueLabel(q.name) }
+// Type is what the queue was declared as.
+func (q *Queue) Type() QueueType { return q.asked.kind }
+
+// Label names the queue as RabbitMQ's error texts do.
+func (q *Queue) Label() string { return q.vh.queueLabel(q.name) }
 
 // checkOwner refuses a connection that is not the owner of an exclusive queue.
 func (q *Queue) checkOwner(owner Owner) error {
@@ -71,7 +75,7 @@ func (q *Queue) checkOwner(owner Owner) error {
 func (q *Queue) locked() error {
 	return amqp.NewException(amqp.ResourceLocked, 0, 0,
 		"cannot obtain exclusive access to locked %s. It could be originally declared on another connection or the exclusive property value does not match that of the original declaration.",
-		q.label())
+		q.Label())
 }
 
 // item is one message on its way into one queue.
@@ -162,40 +166,6 @@ func (q *Queue) expireInstant(s *step) {
 		q.core.Expire(s.now+1, seq, s.now, &s.fx)
 	}
 	s.instant = s.instant[:0]
-}
-
-// dispatch offers ready messages to the consumers in turn until none is left or
-// none has credit. Called with mu held.
-func (q *Queue) dispatch(s *step) {
-	for len(q.consumers) > 0 && q.core.Ready() > 0 {
-		if !q.offer(s) {
-			return
-		}
-	}
-}
-
-// offer lets the next consumer with credit take: one message where several
-// share the queue, all it can where it is alone.
-func (q *Queue) offer(s *step) bool {
-	most := 1
-	if len(q.consumers) == 1 {
-		most = q.core.Ready()
-	}
-	for i := range q.consumers {
-		at := (q.turn + i) % len(q.consumers)
-		c := q.consumers[at]
-		if c.waiting {
-			continue
-		}
-		s.source = Source{q: q, s: s, settle: c.NoAck, mode: modeOf(false, c.NoAck)}
-		taken, more := c.Sink.Pull(c, &s.source, most)
-		c.waiting = !more
-		if taken > 0 {
-			q.turn = (at + 1) % len(q.consumers)
-			return true
-		}
-	}
-	return false
 }
 
 // finish hands the step's effects on while mu is held, so that the events and

@@ -72,9 +72,15 @@ func (p *argParser) queueType() QueueType {
 func (p *argParser) onlyTaken(t QueueType) {
 	foreign := slices.Concat(streamArgs, typeArgs[Quorum], typeArgs[Classic])
 	for _, arg := range foreign {
-		if _, given := p.args[arg]; given && !t.takes(arg) && p.err == nil {
-			p.err = amqp.NewException(amqp.PreconditionFailed, 0, 0, "invalid arg '%s' for %s of queue type %s", arg, p.label, t.module())
+		if _, given := p.args[arg]; given && !t.takes(arg) {
+			p.foreign(arg, t)
 		}
+	}
+}
+
+func (p *argParser) foreign(arg string, t QueueType) {
+	if p.err == nil {
+		p.err = amqp.NewException(amqp.PreconditionFailed, 0, 0, "invalid arg '%s' for %s of queue type %s", arg, p.label, t.module())
 	}
 }
 
@@ -146,13 +152,8 @@ func (p *argParser) bool(name string) bool {
 
 // deliveryLimit reads x-delivery-limit; <0 is none (RabbitMQ 4.0: -1).
 func (p *argParser) deliveryLimit() int64 {
-	v, ok := p.args["x-delivery-limit"]
-	if !ok {
+	if _, ok := p.args["x-delivery-limit"]; !ok {
 		return defaultDeliveryLimit
 	}
-	n, isInt := amqp.Integer(v)
-	if !isInt {
-		p.fail("x-delivery-limit", `"expected integer, got `+amqp.TypeName(v)+`"`)
-	}
-	return max(n, -1)
+	return max(p.anyInteger("x-delivery-limit"), -1)
 }

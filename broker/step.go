@@ -24,6 +24,7 @@ type step struct {
 	results  []int       // index of the answer for each message that Expire or Reschedule took
 	dropping bool        // what expires is not dead-lettered
 	source   Source
+	props    []byte // scratch of the delivery being made
 
 	dead, burying []deadLetter // dead letters collected; those being routed now
 	grave         grave

@@ -205,8 +205,8 @@ func (ch *channel) closeWith(e *amqp.Exception) {
 	ch.send(&amqp.ChannelClose{Closing: amqp.Closing{ReplyCode: e.Code, ReplyText: e.Text, ClassID: e.Class, MethodID: e.Method}})
 }
 
-// close ends the channel's consumers and gives back what they hold. Safe to
-// repeat.
+// close gives back what the channel holds and ends its consumers, in that order:
+// whoever is next on a queue gets its messages in order. Safe to repeat.
 func (ch *channel) close() {
 	ch.conn.flush()
 	ch.rollback()
@@ -216,8 +216,8 @@ func (ch *channel) close() {
 	consumers := ch.consumers
 	ch.consumers = nil
 	ch.mu.Unlock()
+	ch.returnUnacked()
 	for _, c := range consumers {
 		c.Cancel()
 	}
-	ch.returnUnacked()
 }

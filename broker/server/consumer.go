@@ -13,8 +13,7 @@ type consumer struct {
 	ch       *channel
 	prefetch int // its own limit of unacked deliveries; 0 none
 
-	on        *broker.Queue
-	arguments amqp.Table
+	on *broker.Queue
 
 	// Guarded by ch.mu.
 	inFlight int
@@ -154,8 +153,11 @@ func (ch *channel) consume(m *amqp.BasicConsume) error {
 	if err != nil {
 		return err
 	}
-	c := &consumer{ch: ch, prefetch: ch.prefetch, on: q, arguments: m.Arguments}
-	c.Consumer = broker.Consumer{Tag: m.ConsumerTag, NoAck: m.NoAck, Exclusive: m.Exclusive, Sink: c}
+	if ch.limit > 0 && q.Type() == broker.Quorum {
+		return amqp.NewException(amqp.NotImplemented, 0, 0, "%s does not support global qos", q.Label())
+	}
+	c := &consumer{ch: ch, prefetch: ch.prefetch, on: q}
+	c.Consumer = broker.Consumer{Tag: m.ConsumerTag, NoAck: m.NoAck, Exclusive: m.Exclusive, Args: m.Arguments, Sink: c}
 	ch.mu.Lock()
 	if c.Tag == "" {
 		c.Tag = ch.freeTag()

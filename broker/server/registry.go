@@ -89,6 +89,7 @@ type ConsumerInfo struct {
 	NoAck, Exclusive bool
 	Prefetch         int // 0: none
 	Arguments        amqp.Table
+	Status           broker.Status
 	Channel          uint16
 	Connection       string
 	User             string
@@ -203,7 +204,7 @@ func (ch *channel) info(of *ConnectionInfo) ChannelInfo {
 	}
 	for _, c := range ch.consumers {
 		info.Consumers = append(info.Consumers, ConsumerInfo{
-			Tag: c.Tag, Queue: c.on, NoAck: c.NoAck, Exclusive: c.Exclusive, Prefetch: c.prefetch, Arguments: c.arguments,
+			Tag: c.Tag, Queue: c.on, NoAck: c.NoAck, Exclusive: c.Exclusive, Prefetch: c.prefetch, Arguments: c.Args, Status: c.Status(),
 			Channel: ch.id, Connection: of.Name, User: of.User, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"curfew/broker"
+	"curfew/broker/amqp"
 )
 
 // compare holds what the call did against the prediction: deliveries, queues,
@@ -58,8 +59,12 @@ func (w *world) compareDelivery(p taken, got *seen) {
 	} else if len(visible.Headers) == 0 {
 		visible.Headers = e.props.Headers
 	}
+	properties := visible.Append(nil)
+	if e.queue.quorum {
+		properties = amqp.AppendWithLong(nil, properties, "x-delivery-count", e.failed)
+	}
 	want := seen{
-		seq: e.seq, body: string(e.body), properties: string(visible.Append(nil)),
+		seq: e.seq, body: string(e.body), properties: string(properties),
 		exchange: e.exchange, key: e.key, redelivered: e.redelivered, behind: p.behind,
 		client: got.client, consumer: got.consumer, noAck: got.noAck,
 	}

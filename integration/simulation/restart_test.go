@@ -152,13 +152,13 @@ func (w *world) recovered() (durable, bool) {
 		w.fail("recovery: %v", err)
 		return nil, false
 	}
-	found := map[durableKey]queue.Flags{}
+	found := map[durableKey]store.Terms{}
 	for _, q := range r.Queues {
 		if w.model.byID[q.Queue] == nil {
 			continue // deleted; the definitions are newer than the journal
 		}
 		for _, e := range q.Entries {
-			found[durableKey{q.Queue, e.Seq, e.ExpiresAt, string(s.View(e.Pos).Body)}] = queue.Flags(e.Flags)
+			found[durableKey{q.Queue, e.Seq, e.ExpiresAt, string(s.View(e.Pos).Body)}] = e.Terms
 		}
 	}
 	if err := s.Close(); err != nil {
@@ -175,7 +175,7 @@ func (w *world) recovered() (durable, bool) {
 }
 
 // explain says by how much what was found differs from what was there last.
-func (w *world) explain(found map[durableKey]queue.Flags) {
+func (w *world) explain(found map[durableKey]store.Terms) {
 	var got, want []durableKey
 	for k := range found {
 		got = append(got, k)
@@ -197,10 +197,14 @@ func (d durable) existing(m *model) (kept durable) {
 	return kept
 }
 
-func (d durable) is(found map[durableKey]queue.Flags) bool {
+func (d durable) is(found map[durableKey]store.Terms) bool {
 	for i := range d {
-		flags, there := found[d[i].key]
-		if !there || (flags&queue.Died != 0) != (len(d[i].entry.deaths) > 0) {
+		terms, there := found[d[i].key]
+		e := &d[i].entry
+		if !there || (queue.Flags(terms.Flags)&queue.Died != 0) != (len(e.deaths) > 0) {
+			return false
+		}
+		if e.queue.quorum && int64(terms.Deliveries) != e.failed {
 			return false
 		}
 	}
@@ -228,7 +232,7 @@ func (m *model) revive(kept durable, nowNanos int64) {
 	for i := range kept {
 		e := kept[i].entry
 		q := e.queue
-		e.state, e.end, e.redelivered, e.tracked, e.failed = ready, "", true, false, 0
+		e.state, e.end, e.redelivered, e.tracked = ready, "", true, false
 		q.insert(&e)
 		p := e.seq.Priority()
 		q.last[p] = max(q.last[p], uint64(e.seq)&(1<<56-1))
