@@ -32,7 +32,7 @@ func dialRaw(t testing.TB, url string) *raw {
 	conn, err := net.DialTimeout("tcp", addr, rawLimit)
 	check(t, err)
 	t.Cleanup(func() { conn.Close() })
-	return &raw{t: t, conn: conn, in: bufio.NewReaderSize(conn, 1<<16)}
+	return &raw{t: t, conn: conn, in: bufio.NewReader(conn)}
 }
 
 func (r *raw) write(b ...byte) {
