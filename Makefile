@@ -10,7 +10,7 @@ BUILD = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VE
 UNIT  = $(shell $(GO) list ./... | grep -v '/integration')
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test test-short deps lint fmt fuzz bench image clean
+.PHONY: help build run demo test test-short deps lint fmt fuzz bench bench-readme microbench image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,7 +51,13 @@ fuzz: ## run each fuzz target for FUZZTIME (20s)
 		done; \
 	done
 
-bench: ## Go benchmarks with allocations
+bench: deps ## Curfew beside RabbitMQ, and its goals: 15 minutes (BENCH=quick: 2; BENCH_ONLY=P1,P6: single ones)
+	$(GO) run ./integration/bench
+
+bench-readme: ## put the results of the last `make bench` into README
+	$(GO) run ./integration/bench -readme README.md
+
+microbench: ## Go benchmarks with allocations, for benchstat (BENCHTIME=1s)
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(UNIT)
 
 image: ## container image curfew:VERSION (needs docker)

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/cmd/curfew/load"
+)
+
+// TestMain is the load process when the program under test starts one.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		spec := ""
+		if len(os.Args) > 2 {
+			spec = os.Args[2]
+		}
+		exit(runChild(os.Args[1], spec))
+	}
+	os.Exit(m.Run())
+}
+
+// TestRelayBoundsTheClient: the ceiling delivers every message, so that it is one.
+func TestRelayBoundsTheClient(t *testing.T) {
+	b := &bench{dir: t.TempDir()}
+	defer b.close()
+	side, err := b.relay()
+	require.NoError(t, err)
+	for _, s := range []load.Spec{
+		{Size: 100, Producers: 2, Consumers: 2, Ack: "each"},
+		{Size: 70_000, Producers: 1, Consumers: 1, Ack: "auto"},
+		{Size: 16, Producers: 1, Consumers: 1, Ack: "multiple", Window: 10},
+	} {
+		s.URL, s.Count, s.Duration = side.broker.url, 1000, 60e9
+		r, err := inProcess[load.Result]("throughput", s)
+		require.NoError(t, err)
+		require.EqualValues(t, 1000, r.TotalConsumed)
+	}
+}
+
+func TestReportIsWrittenAndIncluded(t *testing.T) {
+	dir := t.TempDir()
+	var r report
+	r.begin(true)
+	for pass := range 3 {
+		r.row("P1", "100 B", "Curfew").add(load.Result{Consumed: float64(1000 * pass), TotalConsumed: 10}, 20e3, true)
+	}
+	r.goal(goal{Goal: "P1", What: "100 B", Want: ">= 12x", Got: "3x", Met: false})
+	line := r.curve("queues", "queues, 1P1C", "Curfew")
+	line.add(1, 1000)
+	line.add(10_000, 0)
+	r.finish()
+	require.NoError(t, r.save(dir))
+
+	readme := filepath.Join(dir, "README.md")
+	require.NoError(t, os.WriteFile(readme, []byte("before\n"+markBegin+"old"+markEnd+"\nafter\n"), 0o644))
+	require.NoError(t, include(readme, dir))
+	require.NoError(t, include(readme, dir), "again")
+	text, err := os.ReadFile(readme)
+	require.NoError(t, err)
+	require.Regexp(t, `(?s)^before\n<!-- bench -->\n.*\| P1 \| 100 B \| >= 12x \| 3x \|  \| \*\*NOT met\*\* \|\n<!-- /bench -->\nafter\n$`, string(text))
+	require.ErrorContains(t, include(filepath.Join(dir, "goals.md"), dir), markBegin)
+
+	data, err := os.ReadFile(filepath.Join(dir, "results.json"))
+	require.NoError(t, err)
+	require.True(t, json.Valid(data))
+	svg, err := os.Open(filepath.Join(dir, "curves.svg"))
+	require.NoError(t, err)
+	defer svg.Close()
+	for d := xml.NewDecoder(svg); ; {
+		if _, err := d.Token(); err == io.EOF {
+			break
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}
+
+func TestMedianAndSpread(t *testing.T) {
+	var s stat
+	require.Zero(t, s.median())
+	for _, v := range []float64{5, 1, 9} {
+		s.add(v)
+	}
+	least, most := s.spread()
+	require.Equal(t, []float64{5, 1, 9}, []float64{s.median(), least, most})
+	s.add(7)
+	require.EqualValues(t, 6, s.median())
+}
+
+func TestItemsAreChosen(t *testing.T) {
+	all, err := choose("")
+	require.NoError(t, err)
+	require.Len(t, all, len(items))
+	some, err := choose("p6, curves")
+	require.NoError(t, err)
+	require.Equal(t, []string{"P6", "curves"}, []string{some[0].name, some[1].name})
+	_, err = choose("P13")
+	require.ErrorContains(t, err, `no item "P13"`)
+}
+
+func TestOwnProcessIsRead(t *testing.T) {
+	own, _ := memory(os.Getpid())
+	require.Positive(t, own)
+	for sum := 0; preciseCPU(os.Getpid()) < 30e6; {
+		sum++
+	}
+	require.Positive(t, treeCPU(os.Getpid()))
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+
+	"curfew/cmd/curfew/load"
+)
+
+// curve is how a rate goes with the size of something.
+type curve struct {
+	Chart  string  `json:"chart"`  // "queues"
+	X      string  `json:"x"`      // what grows
+	Series string  `json:"series"` // whose
+	Points []point `json:"points"`
+}
+
+type point struct {
+	X float64 `json:"x"`
+	Y float64 `json:"perSecond"`
+}
+
+// curve adds an empty one.
+func (r *report) curve(chart, x, series string) *curve {
+	added := &curve{Chart: chart, X: x, Series: series}
+	r.Curves = append(r.Curves, added)
+	return added
+}
+
+func (c *curve) add(x, y float64) { c.Points = append(c.Points, point{x, y}) }
+
+// at is the rate at x, 0 if it was not measured.
+func (c *curve) at(x float64) float64 {
+	for _, p := range c.Points {
+		if p.X == x {
+			return p.Y
+		}
+	}
+	return 0
+}
+
+// curves sets Curfew beside RabbitMQ's classic queues while one thing grows, one pass each: shapes, no goals.
+func (b *bench) curves() error {
+	c, err := b.curfew()
+	if err != nil {
+		return err
+	}
+	peers, err := b.rabbitMQ()
+	if err != nil {
+		return err
+	}
+	sides := []*side{c, peers[0]}
+	passes := b.passes
+	b.passes = 1
+	defer func() { b.passes = passes }()
+	for _, g := range growths {
+		if b.quick {
+			g.values = g.values[:3]
+		}
+		if err := b.grow(g, sides); err != nil {
+			return err
+		}
+	}
+	return b.shapes(sides)
+}
+
+// growth is a workload in which one number grows.
+type growth struct {
+	chart, x string
+	values   []int
+	peerMost int // RabbitMQ is asked for no more: it takes minutes to declare and delete ten thousand queues
+	spec     func(n int) load.Spec
+}
+
+var growths = []growth{
+	{"size", "octets of a body", []int{16, 128, 1024, 8192, 65536}, 65536, func(n int) load.Spec {
+		return load.Spec{Size: n, Producers: 1, Consumers: 1, Ack: "each"}
+	}},
+	{"queues", "queues, 1P1C", []int{1, 10, 100, 1000, 10_000}, 1000, func(n int) load.Spec {
+		return load.Spec{Size: 100, Producers: 1, Consumers: 1, Queues: n, Ack: "each"}
+	}},
+	{"connections", "connections that publish, and as many that consume", []int{1, 8, 64, 512}, 512, func(n int) load.Spec {
+		return load.Spec{Size: 100, Producers: n, Consumers: n, Ack: "each"}
+	}},
+}
+
+func (b *bench) grow(g growth, sides []*side) error {
+	lines := make([]*curve, len(sides))
+	for i, s := range sides {
+		lines[i] = b.report.curve(g.chart, g.x, s.name)
+	}
+	for _, n := range g.values {
+		if n > g.peerMost {
+			sides = sides[:1]
+		}
+		rows, err := b.throughput("curves", fmt.Sprintf("%s %s", short(float64(n)), g.x), b.spec(g.spec(n)), sides)
+		if err != nil {
+			return err
+		}
+		for i, r := range rows {
+			lines[i].add(float64(n), r.Rate.median())
+		}
+	}
+	return nil
+}
+
+// shapes are workloads that differ in kind.
+func (b *bench) shapes(sides []*side) error {
+	for _, w := range []struct {
+		work string
+		spec load.Spec
+	}{
+		{"100 B, publish only", load.Spec{Producers: 1}},
+		{"100 B, auto ack", load.Spec{Producers: 1, Consumers: 1, Ack: "auto"}},
+		{"100 B, acks of many", load.Spec{Producers: 1, Consumers: 1, Ack: "multiple"}},
+		{"100 B, fan-out to 10 queues", load.Spec{Producers: 1, Consumers: 10, Queues: 10, Ack: "each", Exchange: "fanout"}},
+		{"100 B, topic, 100 patterns", load.Spec{Producers: 1, Consumers: 1, Queues: 100, Ack: "each", Exchange: "topic"}},
+		{"100 B, at 1,000/s: latency", load.Spec{Producers: 1, Consumers: 1, Ack: "each", Rate: 1000}},
+		{"100 B, at 10,000/s: latency", load.Spec{Producers: 1, Consumers: 1, Ack: "each", Rate: 10_000}},
+	} {
+		w.spec.Size = 100
+		if _, err := b.throughput("shapes", w.work, b.spec(w.spec), sides); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"curfew/cmd/curfew/load"
+)
+
+// dueWork is one way for many messages to come due at once.
+type dueWork struct {
+	text string
+	due  load.Due
+	want float64 // a second
+	peer bool    // to be set beside RabbitMQ
+}
+
+func (b *bench) dueTogether() error {
+	const many, million = 50_000, 1_000_000
+	works := []dueWork{
+		{"50,000 to a DLX, transient", load.Due{Count: many, Lead: 3 * time.Second, DeadLetter: true}, 150_000, true},
+		{"50,000 to a DLX, persistent", load.Due{Count: many, Lead: 4 * time.Second, DeadLetter: true, Persist: true}, 150_000, true},
+		{"50,000 dropped", load.Due{Count: many, Lead: 3 * time.Second}, 1_000_000, false},
+		{"1,000,000 to a DLX, transient", load.Due{Count: million, Lead: 6 * time.Second, DeadLetter: true}, 150_000, false},
+		{"1,000,000 to a DLX, persistent", load.Due{Count: million, Lead: 8 * time.Second, DeadLetter: true, Persist: true}, 150_000, false},
+		{"1,000,000 dropped", load.Due{Count: million, Lead: 6 * time.Second}, 1_000_000, false},
+	}
+	c, err := b.curfew()
+	if err != nil {
+		return err
+	}
+	peers, err := b.rabbitMQ()
+	if err != nil {
+		return err
+	}
+	for _, w := range works {
+		if b.quick && w.due.Count == million {
+			continue
+		}
+		sides := []*side{c}
+		if w.peer {
+			sides = append(sides, peers...)
+		}
+		if err := b.due(w, sides); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) due(w dueWork, sides []*side) error {
+	w.due.Size, w.due.Patience = 100, 30*time.Second
+	rows := make([]*row, len(sides))
+	for i, side := range sides {
+		rows[i] = b.report.row("P7", w.text, side.name)
+	}
+	gone := 0
+	for range b.passes {
+		for i, side := range sides {
+			r, err := b.dueOnce(w.due, side, rows[i])
+			if err != nil {
+				return err
+			}
+			if i == 0 {
+				gone += r.Gone
+			}
+		}
+	}
+	for _, r := range rows {
+		fmt.Println(r)
+	}
+	own := rows[0].Rate.median()
+	g := goal{Goal: "P7", What: w.text, Want: ">= " + short(w.want) + "/s", Got: short(own) + "/s", Met: own >= w.want && gone == b.passes*w.due.Count}
+	if len(sides) > 1 {
+		_, peer := against(rows, sides, "classic", "classic-v2")
+		g.Want += ", >= 8x RabbitMQ"
+		g.Ratio = fmt.Sprintf("%.1fx %s", ratio(rows[0], peer), peer.Side)
+		g.Met = g.Met && ratio(rows[0], peer) >= 8
+	}
+	b.report.goal(g)
+	return nil
+}
+
+func (b *bench) dueOnce(d load.Due, s *side, into *row) (load.DueResult, error) {
+	d.URL, d.QueueType = s.broker.url, s.queueType
+	pid := s.broker.cmd.Process.Pid
+	before := treeCPU(pid)
+	r, err := inProcess[load.DueResult]("due", d)
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", s.name, err)
+	}
+	into.Rate.add(r.Rate)
+	into.CPU.add((treeCPU(pid) - before).Seconds() * 1e6 / float64(r.Count))
+	if r.Gone < r.Count {
+		into.Note = fmt.Sprintf("only %d of %d within %v", r.Gone, r.Count, d.Patience)
+	}
+	return r, nil
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"curfew/cmd/curfew/load"
+)
+
+// idleBroker looks at a Curfew that nobody uses, started with an empty data folder.
+func (b *bench) idleBroker() error {
+	starts, rss, busy := stat{}, stat{}, stat{}
+	watch := 5 * time.Second
+	for range b.passes {
+		c, took, err := b.startCurfew(b.dataDir())
+		if err != nil {
+			return err
+		}
+		starts.add(float64(took.Microseconds()))
+		pid := c.cmd.Process.Pid
+		<-time.After(time.Second) // what a start leaves to do afterwards
+		before := preciseCPU(pid)
+		<-time.After(watch)
+		busy.add((preciseCPU(pid) - before).Seconds() / watch.Seconds() * 100)
+		own, mapped := memory(pid)
+		rss.add(float64(own + mapped))
+		c.stop()
+	}
+	file, err := os.Stat(b.binary)
+	if err != nil {
+		return err
+	}
+	mb := func(v float64) string { return fmt.Sprintf("%.1f MB", v/1e6) }
+	for _, g := range []goal{
+		{What: "resident memory, idle", Want: "<= 25 MB", Got: mb(rss.median()), Met: rss.median() <= 25e6},
+		{What: "start to readyz", Want: "<= 100 ms", Got: micros(starts.median()), Met: starts.median() <= 100e3},
+		{What: "binary", Want: "<= 25 MB", Got: mb(float64(file.Size())), Met: file.Size() <= 25e6},
+		{What: "processor, idle", Want: "< 0.2% of a core", Got: fmt.Sprintf("%.3f%%", busy.median()), Met: busy.median() < 0.2},
+	} {
+		g.Goal = "P11"
+		b.report.goal(g)
+	}
+	return nil
+}
+
+// idleMany opens ten thousand connections, and declares as many queues, and sees what each takes: fresh, and after
+// messages have gone through.
+func (b *bench) idleMany() error {
+	const many = 10_000
+	for _, w := range []struct {
+		what  string
+		idle  load.Idle
+		limit float64
+	}{
+		{"connections, fresh", load.Idle{Connections: many}, 20_000},
+		{"connections, after 20 messages of 1 KiB", load.Idle{Connections: many, Used: 20}, 20_000},
+		{"queues, fresh", load.Idle{Queues: many}, 2_000},
+		{"queues, after 20 messages of 1 KiB", load.Idle{Queues: many, Used: 20}, 2_000},
+	} {
+		each, err := b.idleOnce(w.idle, many)
+		if err != nil {
+			return err
+		}
+		b.report.goal(goal{
+			Goal: "P12", What: "10,000 idle " + w.what, Want: fmt.Sprintf("<= %g KB each", w.limit/1000),
+			Got: fmt.Sprintf("%.2f KB", each/1000), Met: each <= w.limit,
+		})
+	}
+	return nil
+}
+
+// idleOnce returns the resident bytes for each of many, in a Curfew of their own, page cache not counted: the least seen
+// within five seconds, which is after a collection of garbage or not.
+func (b *bench) idleOnce(d load.Idle, many int) (each float64, err error) {
+	c, _, err := b.startCurfew(b.dataDir())
+	if err != nil {
+		return 0, err
+	}
+	defer c.stop()
+	pid := c.cmd.Process.Pid
+	before, _ := memory(pid)
+	d.URL = c.url
+	release, err := hold(d)
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	least := int64(1 << 62)
+	for range 20 {
+		<-time.After(250 * time.Millisecond)
+		own, _ := memory(pid)
+		least = min(least, own)
+	}
+	return float64(least-before) / float64(many), nil
+}
+
+// hold runs an idle load until release.
+func hold(d load.Idle) (release func(), err error) {
+	text, err := json.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	cmd, err := childCommand("idle", string(text))
+	if err != nil {
+		return nil, err
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	release = func() {
+		in.Close()
+		cmd.Wait() //nolint:errcheck // what it said stands on our own stderr
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		release()
+		return nil, fmt.Errorf("idle load: %w, after %q", err, line)
+	}
+	return release, nil
+}

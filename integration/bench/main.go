@@ -1,0 +1,112 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	runtime.LockOSThread() // servers end with the thread that started them
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		spec := ""
+		if len(os.Args) > 2 {
+			spec = os.Args[2]
+		}
+		exit(runChild(os.Args[1], spec))
+	}
+	quick := flag.Bool("quick", os.Getenv("BENCH") == "quick", "less of everything, some two minutes (BENCH=quick)")
+	only := flag.String("only", os.Getenv("BENCH_ONLY"), "items to run, with commas between (BENCH_ONLY)")
+	out := flag.String("out", "integration/bench/results", "folder of the results")
+	readme := flag.String("readme", "", "put the goals of the results in -out between the marks in this file, and measure nothing")
+	flag.Parse()
+	if *readme != "" {
+		exit(include(*readme, *out))
+	}
+	exit(measure(*quick, *only, *out))
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// measure runs the items chosen and reports. An item that cannot be run is reported as such; the others go on.
+func measure(quick bool, only, out string) error {
+	b, err := newBench(quick)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-interrupted
+		b.removeFiles()
+		os.Exit(1) // what was started ends with us
+	}()
+	chosen, err := choose(only)
+	if err != nil {
+		return err
+	}
+	for _, it := range chosen {
+		start := time.Now()
+		fmt.Printf("\n== %s: %s\n", it.name, it.title)
+		if err := it.run(b); err != nil {
+			fmt.Printf("FAILED: %v\n", err)
+			b.report.Failed = append(b.report.Failed, fmt.Sprintf("%s: %v", it.name, err))
+		}
+		fmt.Printf("(%v)\n", time.Since(start).Round(time.Second))
+	}
+	b.report.finish()
+	fmt.Printf("\n%s", b.report.goalsMarkdown())
+	return b.report.save(out)
+}
+
+// item is one thing measured, most of them a goal.
+type item struct {
+	name, title string
+	run         func(*bench) error
+}
+
+var items = []item{
+	{"P1", "transient messages of 100 B", (*bench).transientSmall},
+	{"P2", "transient messages of 1 KiB", (*bench).transientLarge},
+	{"P3", "persistent messages, confirm window 1000", (*bench).persistent},
+	{"P4", "persistent messages, each confirmed before the next", (*bench).confirmEach},
+	{"P5", "amqp091-go as the client", (*bench).library},
+	{"P6", "lateness of deadlines behind a long head", (*bench).deadlinesBehindHead},
+	{"P7", "messages due in one instant", (*bench).dueTogether},
+	{"P8", "what the monitor costs", (*bench).shadows},
+	{"P9", "ten million queued messages", (*bench).depth},
+	{"P10", "recovery of a million messages", (*bench).recovery},
+	{"P11", "an idle Curfew", (*bench).idleBroker},
+	{"P12", "idle connections and queues", (*bench).idleMany},
+	{"curves", "sizes, acks, queues, connections, exchanges", (*bench).curves},
+}
+
+func choose(only string) (chosen []item, err error) {
+	if only == "" {
+		return items, nil
+	}
+	for name := range strings.SplitSeq(only, ",") {
+		found := false
+		for _, it := range items {
+			if strings.EqualFold(it.name, strings.TrimSpace(name)) {
+				chosen, found = append(chosen, it), true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("bench: no item %q; there are P1 to P12 and curves", name)
+		}
+	}
+	return chosen, nil
+}

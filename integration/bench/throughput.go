@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"curfew/cmd/curfew/load"
+)
+
+// against finds Curfew's row and the best of the named peer's.
+func against(rows []*row, sides []*side, queueTypes ...string) (own, peer *row) {
+	own = rows[0]
+	for i, s := range sides {
+		for _, t := range queueTypes {
+			if s.queueType == t && (peer == nil || rows[i].Rate.median() > peer.Rate.median()) {
+				peer = rows[i]
+			}
+		}
+	}
+	return own, peer
+}
+
+// faster judges a workload by its ratio to the faster of RabbitMQ's classic queues and by the broker's CPU a message.
+func (b *bench) faster(name, work string, s load.Spec, wantRatio, wantCPU float64) error {
+	sides, err := b.all()
+	if err != nil {
+		return err
+	}
+	if s.Client == "amqp091" {
+		sides = sides[:len(sides)-1]
+	}
+	rows, err := b.throughput(name, work, b.spec(s), sides)
+	if err != nil {
+		return err
+	}
+	own, peer := against(rows, sides, "classic", "classic-v2")
+	g := goal{
+		Goal: name, What: work, Want: fmt.Sprintf(">= %gx RabbitMQ", wantRatio),
+		Got:   short(own.Rate.median()) + "/s",
+		Ratio: fmt.Sprintf("%.1fx %s", ratio(own, peer), peer.Side),
+		Met:   ratio(own, peer) >= wantRatio,
+	}
+	if wantCPU > 0 {
+		g.Want += fmt.Sprintf(", CPU <= %g us", wantCPU)
+		g.Got += fmt.Sprintf(", %.2f us", own.CPU.median())
+		g.Met = g.Met && own.CPU.median() <= wantCPU
+	}
+	b.report.goal(g)
+	return nil
+}
+
+func (b *bench) transientSmall() error {
+	one := load.Spec{Size: 100, Producers: 1, Consumers: 1, Ack: "each"}
+	if err := b.faster("P1", "100 B, 1P1C", one, 12, 1.5); err != nil {
+		return err
+	}
+	four := load.Spec{Size: 100, Producers: 4, Consumers: 4, Ack: "each"}
+	return b.faster("P1", "100 B, 4P4C", four, 12, 1.5)
+}
+
+func (b *bench) transientLarge() error {
+	return b.faster("P2", "1 KiB, 1P1C", load.Spec{Size: 1024, Producers: 1, Consumers: 1, Ack: "each"}, 8, 3.5)
+}
+
+func (b *bench) persistent() error {
+	s := load.Spec{Size: 100, Producers: 4, Consumers: 4, Ack: "each", Persist: true, Window: 1000}
+	if err := b.faster("P3", "100 B, 4P4C, synced", s, 8, 2.3); err != nil {
+		return err
+	}
+	sides, err := b.all()
+	if err != nil {
+		return err
+	}
+	s.Producers, s.Consumers = 1, 1
+	_, err = b.throughput("P3", "100 B, 1P1C, synced", b.spec(s), sides)
+	return err
+}
+
+func (b *bench) library() error {
+	return b.faster("P5", "100 B, 1P1C, amqp091-go", load.Spec{Client: "amqp091", Size: 100, Producers: 1, Consumers: 1, Ack: "each"}, 3, 0)
+}
+
+// confirmEach sets the wait for a confirm beside a bare write and sync of the same disk, in turn.
+func (b *bench) confirmEach() error {
+	sides, err := b.all()
+	if err != nil {
+		return err
+	}
+	sides = sides[:len(sides)-1]
+	bare := b.report.row("P4", "write of 4 KiB and fdatasync", "bare disk")
+	s := b.spec(load.Spec{Size: 100, Producers: 1, Consumers: 1, Ack: "each", Persist: true, Window: 1})
+	rows := []*row{bare}
+	for _, side := range sides {
+		rows = append(rows, b.report.row("P4", "100 B, confirm each", side.name))
+	}
+	for range b.passes {
+		if err := bareSync(filepath.Join(b.dir, "bare"), s.Duration, bare); err != nil {
+			return err
+		}
+		for i, side := range sides {
+			if err := pass(s, side, rows[1+i]); err != nil {
+				return err
+			}
+		}
+	}
+	for _, r := range rows {
+		fmt.Println(r)
+	}
+	got, floor := rows[1].Confirm.median(), bare.P50.median()
+	b.report.goal(goal{
+		Goal: "P4", What: "confirm of a persistent message, p50", Want: "<= 1.5x a bare fdatasync",
+		Got: fmt.Sprintf("%s, bare %s", micros(got), micros(floor)), Ratio: fmt.Sprintf("%.2fx bare", got/floor), Met: got <= 1.5*floor,
+	})
+	return nil
+}
+
+// bareSync appends and syncs for a while, each time after the one before.
+func bareSync(path string, d time.Duration, into *row) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(path)
+	defer f.Close()
+	if err := f.Truncate(64 << 20); err != nil {
+		return err
+	}
+	var h load.Histogram
+	block := make([]byte, 4096)
+	n := 0
+	for start := time.Now(); time.Since(start) < d; n++ {
+		before := time.Now()
+		if _, err := f.WriteAt(block, int64(n%(16<<10))*4096); err != nil {
+			return err
+		}
+		if err := unix.Fdatasync(int(f.Fd())); err != nil {
+			return err
+		}
+		h.Record(time.Since(before))
+	}
+	into.Rate.add(float64(n) / d.Seconds())
+	sum := h.Summary()
+	into.P50.add(sum.P50)
+	into.P99.add(sum.P99)
+	return nil
+}
