@@ -1,10 +1,89 @@
 package broker
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 
+	"curfew/broker/access"
 	"curfew/broker/policy"
 )
+
+// Components of a virtual host's parameters (RabbitMQ: Parameters and Policies).
+const (
+	operatorPolicies = "operator_policy"
+	vhostLimits      = "vhost-limits"
+)
+
+// Parameter is one parameter of a virtual host. Curfew has those of operator
+// policies and of the virtual host's limits.
+type Parameter struct {
+	Value     any    `json:"value"` // JSON
+	VHost     string `json:"vhost"`
+	Component string `json:"component"`
+	Name      string `json:"name"`
+}
+
+// Parameters lists the parameters by component and name.
+func (vh *VHost) Parameters() []Parameter {
+	list := []Parameter{}
+	for _, p := range vh.Policies(policy.Operator) {
+		list = append(list, Parameter{VHost: vh.name, Component: operatorPolicies, Name: p.Name, Value: map[string]any{
+			"pattern": p.Pattern, "apply-to": p.ApplyTo, "priority": p.Priority, "definition": p.Definition,
+		}})
+	}
+	if limits := vh.Limits(); len(limits) > 0 {
+		list = append(list, Parameter{VHost: vh.name, Component: vhostLimits, Name: "limits", Value: limits})
+	}
+	return list
+}
+
+// SetParameter makes or replaces a parameter; value is as policy.ParseJSON returns
+// it. Errors: *policy.Invalid, access.ErrInvalid.
+func (vh *VHost) SetParameter(component, name string, value any) (created bool, err error) {
+	switch component {
+	case policy.User.String():
+		return false, errors.New("policies may not be set using this method")
+	case operatorPolicies:
+		fields, _ := value.(map[string]any)
+		p, err := policy.Decode(policy.Operator, name, fields)
+		if err != nil {
+			return false, err
+		}
+		return vh.SetPolicy(policy.Operator, p)
+	case vhostLimits:
+		created = len(vh.Limits()) == 0
+		return created, vh.setLimitsParameter(name, value)
+	}
+	return false, &policy.Invalid{Problems: []string{"component " + component + " not found"}}
+}
+
+func (vh *VHost) setLimitsParameter(name string, value any) error {
+	if name != "limits" {
+		return fmt.Errorf("%w: a virtual host's limits are named limits, not %q", access.ErrInvalid, name)
+	}
+	text, err := json.Marshal(value)
+	var limits access.Limits
+	if err == nil {
+		err = json.Unmarshal(text, &limits)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: limits of virtual host '%s': %w", access.ErrInvalid, vh.name, err)
+	}
+	return vh.SetLimits(limits)
+}
+
+// ClearParameter removes a parameter; false: there is none.
+func (vh *VHost) ClearParameter(component, name string) (existed bool, err error) {
+	switch {
+	case component == operatorPolicies:
+		return vh.ClearPolicy(policy.Operator, name)
+	case component == vhostLimits && name == "limits" && len(vh.Limits()) > 0:
+		return true, vh.SetLimits(nil)
+	}
+	return false, nil
+}
 
 // SetGlobalParameter stores a JSON value, as policy.ParseJSON returns it, under a
 // name; to the broker it means nothing (RabbitMQ: Global Parameters). The value is

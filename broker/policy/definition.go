@@ -39,8 +39,7 @@ func ParseJSON(b []byte) (any, error) {
 	return Whole(v), nil
 }
 
-// Whole replaces the json.Numbers, and Go's other integers, in a JSON value by
-// int64 or float64, in place where it can.
+// Whole is a copy of a JSON value with int64 or float64 for each number.
 func Whole(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -52,13 +51,19 @@ func Whole(v any) any {
 	case int:
 		return int64(v)
 	case []any:
+		list := make([]any, len(v))
 		for i := range v {
-			v[i] = Whole(v[i])
+			list[i] = Whole(v[i])
 		}
+		return list
+	case Definition:
+		return Whole(map[string]any(v))
 	case map[string]any:
+		fields := make(map[string]any, len(v))
 		for key := range v {
-			v[key] = Whole(v[key])
+			fields[key] = Whole(v[key])
 		}
+		return fields
 	}
 	return v
 }

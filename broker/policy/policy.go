@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -85,7 +84,7 @@ func Check(k Kind, p Policy) (Policy, error) {
 	if p.matcher != nil {
 		return p, nil
 	}
-	fields := map[string]any{"pattern": p.Pattern, "priority": p.Priority, "definition": map[string]any(maps.Clone(p.Definition))}
+	fields := map[string]any{"pattern": p.Pattern, "priority": p.Priority, "definition": p.Definition}
 	if p.ApplyTo != "" {
 		fields["apply-to"] = p.ApplyTo
 	}
@@ -94,7 +93,7 @@ func Check(k Kind, p Policy) (Policy, error) {
 
 // decode collects the problems in RabbitMQ's order, the definition's first.
 func decode(k Kind, fields map[string]any) (p Policy, problems []string) {
-	fields = Whole(maps.Clone(fields)).(map[string]any)
+	fields = Whole(fields).(map[string]any)
 	p.ApplyTo = All
 	note := func(problem string) {
 		if problem != "" {

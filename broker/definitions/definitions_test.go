@@ -1,0 +1,237 @@
+package definitions
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+	"curfew/broker/policy"
+	"curfew/broker/store"
+)
+
+func newBroker(t *testing.T, o broker.Options) *broker.Broker {
+	t.Helper()
+	b, err := broker.New(o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	return b
+}
+
+func parse(t *testing.T, text string) *Document {
+	t.Helper()
+	d, err := Parse([]byte(text))
+	require.NoError(t, err)
+	return d
+}
+
+func exported(t *testing.T, b *broker.Broker) string {
+	t.Helper()
+	text, err := Export(b, Version{"4.1.0", "Curfew", "1"}).Marshal()
+	require.NoError(t, err)
+	return string(text)
+}
+
+// TestImportOfRabbitMQsExports reads what RabbitMQ 3.10.8 wrote, by management API and by rabbitmqctl.
+func TestImportOfRabbitMQsExports(t *testing.T) {
+	for _, name := range []string{"management.json", "rabbitmqctl.json"} {
+		t.Run(name, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join("testdata", name))
+			require.NoError(t, err)
+			b := newBroker(t, broker.Options{})
+			report, err := Import(b, parse(t, string(text)))
+			require.NoError(t, err)
+			require.Empty(t, report.Kept)
+
+			v2, ok := b.VHost("v2")
+			require.True(t, ok)
+			require.Equal(t, access.Limits{"max-connections": 5}, v2.Limits())
+			vh, _ := b.VHost("/")
+			q, err := vh.Queue("orders")
+			require.NoError(t, err)
+			require.Equal(t, amqp.Table{"x-max-length": int64(5), "x-dead-letter-exchange": "dx", "x-queue-type": "quorum"}, q.Info().Args)
+			user, operator, effective := q.Policies()
+			require.Equal(t, "ttl", user)
+			require.Equal(t, "op", operator)
+			require.Equal(t, policy.Definition{"message-ttl": int64(60000), "max-length": int64(1000)}, effective)
+			x, err := vh.Exchange("dx")
+			require.NoError(t, err)
+			require.Equal(t, "headers", x.Kind)
+			u, ok := b.User("u")
+			require.True(t, ok)
+			require.True(t, access.Verify(&u, "x"), "the password hash works")
+			require.Equal(t, []string{"monitoring"}, u.Tags)
+			require.Equal(t, access.Limits{"max-connections": 5}, u.Limits)
+			require.Len(t, b.TopicPermissions(), 1)
+
+			again := exported(t, b)
+			other := newBroker(t, broker.Options{})
+			_, err = Import(other, parse(t, again))
+			require.NoError(t, err)
+			require.JSONEq(t, again, exported(t, other), "an export imported exports the same")
+			report, err = Import(other, parse(t, again))
+			require.NoError(t, err)
+			require.Empty(t, report, "and can be imported again")
+		})
+	}
+}
+
+func TestRefusedImportChangesNothing(t *testing.T) {
+	const queue = `"vhost":"/","durable":true,"auto_delete":false,"arguments":`
+	for text, want := range map[string]string{
+		`{"queues":[{"name":"n",` + queue + `{"x-max-length":-6}}]}`:                                  "invalid arg 'x-max-length' for queue 'n' in vhost '/': {value_negative,-6}",
+		`{"queues":[{"name":"n",` + queue + `{"x-queue-type":"foo"}}]}`:                               `invalid arg 'x-queue-type' for queue 'n' in vhost '/': "unsupported queue type 'foo'"`,
+		`{"queues":[{"name":"n","vhost":"nope"}]}`:                                                    "queue 'n' is in virtual host 'nope', which does not exist",
+		`{"queues":[{"name":"n"}]}`:                                                                   "queue 'n' names no virtual host",
+		`{"exchanges":[{"name":"x","vhost":"/","type":"foo"}]}`:                                       "unknown exchange type 'foo'",
+		`{"bindings":[{"source":"amq.direct","vhost":"/","destination":"x","destination_type":"y"}]}`: "binding of 'x' to 'amq.direct': destination type 'y' is neither queue nor exchange",
+		`{"policies":[{"vhost":"/","name":"p","pattern":"(","definition":{"expires":1}}]}`:            "Validation failed\n\npattern should be regular expression but is invalid: {\"missing )\",1}\n (//p)",
+		`{"policies":[{"vhost":"/","pattern":"a","definition":{"expires":1}}]}`:                       "policy in virtual host '/' has undefined name",
+		`{"parameters":[{"vhost":"/","component":"foo","name":"p","value":1}]}`:                       "Validation failed\n\ncomponent foo not found\n (//foo/p)",
+		`{"parameters":[{"vhost":"/","component":"policy","name":"p","value":{}}]}`:                   "policies may not be set using this method (//policy/p)",
+		`{"users":[{"name":"u","hashing_algorithm":"nope"}]}`:                                         `user 'u': invalid: hashing algorithm "nope" of user "u" is not known`,
+		`{"permissions":[{"user":"nouser","vhost":"/"}]}`:                                             "permissions of user 'nouser' in virtual host '/': broker: no such user",
+		`{"vhosts":[{"name":""}]}`:                                                                    "virtual host '': invalid: the name of a virtual host has 1 to 255 octets",
+	} {
+		b := newBroker(t, broker.Options{})
+		before := exported(t, b)
+		d := parse(t, text)
+		d.Queues = append([]Queue{{Name: "fine", VHost: "/"}}, d.Queues...)
+		d.VHosts = append([]VHost{{Name: "fine"}}, d.VHosts...)
+		_, err := Import(b, d)
+		require.EqualError(t, err, want, text)
+		require.JSONEq(t, before, exported(t, b))
+	}
+	for text, want := range map[string]string{
+		`{"queues":5}`:                      "definitions: queues cannot be a number",
+		`{"queues":[{"arguments":[1]}]}`:    "definitions: arguments have to be an object, not [1]",
+		`{"users":[{"password_hash":"z"}]}`: "definitions: illegal base64 data at input byte 0",
+		`[]`:                                "definitions:  cannot be a array",
+		`{"queues"`:                         "definitions: not JSON",
+	} {
+		_, err := Parse([]byte(text))
+		require.EqualError(t, err, want, text)
+	}
+}
+
+// TestLimitsCountInAnImport: queues that are there already count, and what is refused is refused before.
+func TestLimitsCountInAnImport(t *testing.T) {
+	b := newBroker(t, broker.Options{})
+	vh, _ := b.VHost("/")
+	_, err := vh.DeclareQueue(nil, "there", broker.QueueDeclare{Durable: true})
+	require.NoError(t, err)
+	require.NoError(t, vh.SetLimits(access.Limits{"max-queues": 2}))
+	d := parse(t, `{"queues":[{"name":"there","vhost":"/","durable":true},{"name":"two","vhost":"/"}]}`)
+	_, err = Import(b, d)
+	require.NoError(t, err)
+	d.Queues = append(d.Queues, Queue{Name: "three", VHost: "/"})
+	_, err = Import(b, d)
+	require.ErrorContains(t, err, "queue limit in vhost '/' (2) is reached")
+	require.Len(t, vh.Queues(), 2)
+}
+
+func TestWhatStaysAsItIs(t *testing.T) {
+	b := newBroker(t, broker.Options{})
+	vh, _ := b.VHost("/")
+	owner := new(int)
+	_, err := vh.DeclareQueue(owner, "mine", broker.QueueDeclare{Exclusive: true})
+	require.NoError(t, err)
+	_, err = vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: true})
+	require.NoError(t, err)
+	require.NoError(t, vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "topic", Durable: true}))
+	report, err := Import(b, parse(t, `{
+		"queues":[{"name":"q","vhost":"/","durable":true,"arguments":{"x-max-length":6}},{"name":"mine","vhost":"/"},{"name":"amq.x","vhost":"/"}],
+		"exchanges":[{"name":"x","vhost":"/","type":"fanout","durable":true},{"name":"","vhost":"/","type":"direct"}],
+		"bindings":[{"source":"x","vhost":"/","destination":"no","destination_type":"queue"},{"source":"","vhost":"/","destination":"q","destination_type":"queue"}]}`))
+	require.NoError(t, err)
+	require.Equal(t, Report{
+		Kept: []string{
+			"cannot obtain exclusive access to locked queue 'mine' in vhost '/'. It could be originally declared on another connection or the exclusive property value does not match that of the original declaration.",
+			"inequivalent arg 'type' for exchange 'x' in vhost '/': received 'fanout' but current is 'topic'",
+			"inequivalent arg 'x-max-length' for queue 'q' in vhost '/': received the value '6' of type 'long' but current is none",
+		},
+		Skipped: []string{
+			"binding of 'no' to 'x' in vhost '/': no queue 'no' in vhost '/'",
+			"binding of 'q' to '' in vhost '/': operation not permitted on the default exchange",
+			"exchange '' in vhost '/'", "queue 'amq.x' in vhost '/'",
+		},
+	}, report)
+	require.NotContains(t, exported(t, b), `"mine"`)
+}
+
+func TestOneVirtualHost(t *testing.T) {
+	b := newBroker(t, broker.Options{})
+	_, err := ImportVHost(b, "v2", new(Document))
+	require.ErrorIs(t, err, broker.ErrNoVHost)
+	vh, _, err := b.PutVHost("v2", broker.VHostMetadata{})
+	require.NoError(t, err)
+	_, err = ImportVHost(b, "v2", parse(t, `{"users":[{"name":"ignored","tags":""}],
+		"queues":[{"name":"q","vhost":"elsewhere","durable":true}],"policies":[{"name":"p","pattern":"q","definition":{"max-length":1}}],
+		"exchanges":[{"name":"x","type":"fanout"}],"bindings":[{"source":"x","destination":"q","destination_type":"queue","routing_key":"k"}]}`))
+	require.NoError(t, err)
+	_, there := b.User("ignored")
+	require.False(t, there)
+	text, err := json.Marshal(ExportVHost(vh, Version{RabbitMQ: "4.1.0"}))
+	require.NoError(t, err)
+	require.JSONEq(t, `{"rabbit_version":"4.1.0","parameters":[],
+		"policies":[{"vhost":"v2","name":"p","pattern":"q","apply-to":"all","priority":0,"definition":{"max-length":1}}],
+		"queues":[{"name":"q","durable":true,"auto_delete":false,"arguments":{}}],
+		"exchanges":[{"name":"x","type":"fanout","durable":false,"auto_delete":false,"internal":false,"arguments":{}}],
+		"bindings":[{"source":"x","destination":"q","destination_type":"queue","routing_key":"k","arguments":{}}]}`, string(text))
+}
+
+func TestArguments(t *testing.T) {
+	in := amqp.Table{"i": int32(5), "b": true, "s": "x", "f": 1.0, "g": 1.5, "n": nil, "t": amqp.Table{"a": []any{int8(1), "y"}}, "time": amqp.Timestamp(7), "d": amqp.Decimal{Scale: 1, Value: 15}}
+	text, err := json.Marshal(Arguments(in))
+	require.NoError(t, err)
+	var out Arguments
+	require.NoError(t, json.Unmarshal(text, &out))
+	require.Equal(t, Arguments{"i": int64(5), "b": true, "s": "x", "f": 1.0, "g": 1.5, "n": nil, "t": amqp.Table{"a": []any{int64(1), "y"}}, "time": int64(7), "d": 1.5}, out)
+	require.NoError(t, json.Unmarshal([]byte("[]"), &out))
+	require.Nil(t, out)
+}
+
+// TestImportIsKept: what was imported outlives a restart.
+func TestImportIsKept(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	b, err := broker.New(o)
+	require.NoError(t, err)
+	d := new(Document)
+	for i := range 300 {
+		d.Queues = append(d.Queues, Queue{Name: fmt.Sprint("q", i), VHost: "/", Durable: true})
+		d.Bindings = append(d.Bindings, Binding{Source: "amq.topic", VHost: "/", Destination: fmt.Sprint("q", i), DestinationType: "queue", RoutingKey: "k"})
+	}
+	_, err = Import(b, d)
+	require.NoError(t, err)
+	before := exported(t, b)
+	require.NoError(t, b.Close())
+	b, err = broker.New(o)
+	require.NoError(t, err)
+	require.JSONEq(t, before, exported(t, b))
+	require.NoError(t, b.Close())
+}
+
+func FuzzImport(f *testing.F) {
+	for _, name := range []string{"management.json", "rabbitmqctl.json"} {
+		text, err := os.ReadFile(filepath.Join("testdata", name))
+		require.NoError(f, err)
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		d, err := Parse(text)
+		if err != nil {
+			return
+		}
+		b := newBroker(t, broker.Options{})
+		before := exported(t, b)
+		if _, err := Import(b, d); err != nil {
+			require.JSONEq(t, before, exported(t, b))
+		}
+	})
+}

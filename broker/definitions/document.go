@@ -1,0 +1,177 @@
+package definitions
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"curfew/broker"
+	"curfew/broker/access"
+	"curfew/broker/policy"
+)
+
+// Document is RabbitMQ's definitions document. Of one virtual host it has no
+// users, permissions, virtual hosts and global parameters.
+type Document struct {
+	RabbitVersion    string                   `json:"rabbit_version,omitempty"`
+	RabbitMQVersion  string                   `json:"rabbitmq_version,omitempty"`
+	ProductName      string                   `json:"product_name,omitempty"`
+	ProductVersion   string                   `json:"product_version,omitempty"`
+	Users            []User                   `json:"users,omitempty"`
+	VHosts           []VHost                  `json:"vhosts,omitempty"`
+	Permissions      []access.Permission      `json:"permissions,omitempty"`
+	TopicPermissions []access.TopicPermission `json:"topic_permissions,omitempty"`
+	Parameters       []Parameter              `json:"parameters"`
+	GlobalParameters []GlobalParameter        `json:"global_parameters,omitempty"`
+	Policies         []Policy                 `json:"policies"`
+	Queues           []Queue                  `json:"queues"`
+	Exchanges        []Exchange               `json:"exchanges"`
+	Bindings         []Binding                `json:"bindings"`
+}
+
+// User is an account; Password, if it is there, counts before PasswordHash.
+type User struct {
+	Name         string        `json:"name"`
+	PasswordHash []byte        `json:"password_hash"`
+	Algorithm    string        `json:"hashing_algorithm,omitempty"`
+	Tags         words         `json:"tags"`
+	Limits       access.Limits `json:"limits"`
+	Password     string        `json:"password,omitempty"`
+}
+
+// VHost is a virtual host; what Metadata says counts where the rest is silent.
+type VHost struct {
+	Name             string        `json:"name"`
+	Description      string        `json:"description,omitempty"`
+	Tags             words         `json:"tags,omitempty"`
+	DefaultQueueType string        `json:"default_queue_type,omitempty"`
+	Metadata         vhostMetadata `json:"metadata,omitzero"`
+}
+
+type vhostMetadata struct {
+	Description      string `json:"description"`
+	Tags             words  `json:"tags"`
+	DefaultQueueType string `json:"default_queue_type,omitempty"`
+}
+
+// Parameter is a parameter of a virtual host.
+type Parameter = broker.Parameter
+
+// GlobalParameter is a JSON value by name.
+type GlobalParameter struct {
+	Name  string `json:"name"`
+	Value any    `json:"value"`
+}
+
+// Policy is a policy of a virtual host: fields, checked when it is imported.
+type Policy struct {
+	VHost, Name string
+	fields      map[string]any
+}
+
+// Queue is a queue that belongs to no connection.
+type Queue struct {
+	Name       string    `json:"name"`
+	VHost      string    `json:"vhost,omitempty"`
+	Durable    bool      `json:"durable"`
+	AutoDelete bool      `json:"auto_delete"`
+	Arguments  Arguments `json:"arguments"`
+}
+
+// Exchange is an exchange other than the predeclared.
+type Exchange struct {
+	Name       string    `json:"name"`
+	VHost      string    `json:"vhost,omitempty"`
+	Type       string    `json:"type"`
+	Durable    bool      `json:"durable"`
+	AutoDelete bool      `json:"auto_delete"`
+	Internal   bool      `json:"internal"`
+	Arguments  Arguments `json:"arguments"`
+}
+
+// Binding binds a queue or an exchange to an exchange.
+type Binding struct {
+	Source          string    `json:"source"`
+	VHost           string    `json:"vhost,omitempty"`
+	Destination     string    `json:"destination"`
+	DestinationType string    `json:"destination_type"` // queue or exchange
+	RoutingKey      string    `json:"routing_key"`
+	Arguments       Arguments `json:"arguments"`
+}
+
+// Parse reads a document. Nothing at all is an empty one.
+func Parse(b []byte) (*Document, error) {
+	d := new(Document)
+	if len(bytes.TrimSpace(b)) == 0 {
+		return d, nil
+	}
+	if !json.Valid(b) {
+		return nil, errors.New("definitions: not JSON")
+	}
+	decoder := json.NewDecoder(bytes.NewReader(b))
+	decoder.UseNumber() // the values of parameters keep their integers
+	err := decoder.Decode(d)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return nil, fmt.Errorf("definitions: %s cannot be a %s", wrong.Field, wrong.Value)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("definitions: %w", err)
+	}
+	return d, nil
+}
+
+// UnmarshalJSON takes what cannot be a policy too: importing it says why.
+func (p *Policy) UnmarshalJSON(b []byte) error {
+	v, err := policy.ParseJSON(b)
+	if err != nil {
+		return err
+	}
+	fields, ok := v.(map[string]any)
+	if !ok {
+		return errors.New("a policy has to be an object")
+	}
+	p.VHost, _ = fields["vhost"].(string)
+	p.Name, _ = fields["name"].(string)
+	p.fields = fields
+	return nil
+}
+
+// MarshalJSON writes the policy with the fields RabbitMQ gives one.
+func (p Policy) MarshalJSON() ([]byte, error) { return json.Marshal(p.fields) }
+
+func makePolicy(vhost string, p *policy.Policy) Policy {
+	return Policy{VHost: vhost, Name: p.Name, fields: map[string]any{
+		"vhost": vhost, "name": p.Name, "pattern": p.Pattern, "apply-to": p.ApplyTo, "priority": p.Priority, "definition": p.Definition,
+	}}
+}
+
+// words are written as a list, or as one text with commas, as older versions do.
+type words []string
+
+func (w *words) UnmarshalJSON(b []byte) error {
+	var text string
+	if json.Unmarshal(b, &text) == nil {
+		*w = access.ParseTags(text)
+		return nil
+	}
+	return json.Unmarshal(b, (*[]string)(w))
+}
+
+func (w words) MarshalJSON() ([]byte, error) { return json.Marshal(append([]string{}, w...)) }
+
+// UnmarshalJSON takes the empty list that Erlang writes for no limits.
+func (u *User) UnmarshalJSON(b []byte) error {
+	type plain User
+	raw := struct {
+		*plain
+		Limits json.RawMessage `json:"limits"`
+	}{plain: (*plain)(u)}
+	if err := json.Unmarshal(b, &raw); err != nil {
+		return err
+	}
+	if len(raw.Limits) == 0 || string(raw.Limits) == "[]" {
+		return nil
+	}
+	return json.Unmarshal(raw.Limits, &u.Limits)
+}

@@ -1,0 +1,346 @@
+package definitions
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"curfew/broker"
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+	"curfew/broker/policy"
+)
+
+// Report says what of a document was left out.
+type Report struct {
+	// Kept are queues and exchanges that were there already, declared otherwise.
+	Kept []string
+	// Skipped are names that only the broker gives, and bindings without an end.
+	Skipped []string
+}
+
+// Import adds what the document holds to the broker. An error says what cannot
+// be; then nothing was changed.
+func Import(b *broker.Broker, d *Document) (Report, error) {
+	return importInto(b, d, "")
+}
+
+// ImportVHost adds what the document holds for one virtual host, whatever virtual
+// hosts the document names; users, permissions and global parameters are left
+// out. Error: that of Import, broker.ErrNoVHost.
+func ImportVHost(b *broker.Broker, vhost string, d *Document) (Report, error) {
+	if _, ok := b.VHost(vhost); !ok {
+		return Report{}, broker.ErrNoVHost
+	}
+	return importInto(b, &Document{
+		Parameters: d.Parameters, Policies: d.Policies, Queues: d.Queues, Exchanges: d.Exchanges, Bindings: d.Bindings,
+	}, vhost)
+}
+
+func importInto(b *broker.Broker, d *Document, vhost string) (Report, error) {
+	if err := try(b, d, vhost); err != nil {
+		return Report{}, err
+	}
+	w := writer{b: b, only: vhost, atOnce: 64}
+	err := w.write(d)
+	slices.Sort(w.report.Kept)
+	slices.Sort(w.report.Skipped)
+	return w.report, err
+}
+
+// try imports the document into a copy of the broker's definitions, which is then
+// thrown away.
+func try(b *broker.Broker, d *Document, vhost string) error {
+	scratch, err := broker.New(broker.Options{})
+	if err != nil {
+		return err
+	}
+	defer scratch.Close()
+	there := writer{b: scratch}
+	if err := there.write(Export(b, Version{})); err != nil {
+		return fmt.Errorf("definitions: copy of what is there: %w", err)
+	}
+	if err := there.forgetOthers(b); err != nil {
+		return err
+	}
+	w := writer{b: scratch, only: vhost}
+	return w.write(d)
+}
+
+// forgetOthers removes what every new broker has and this one does not.
+func (w *writer) forgetOthers(b *broker.Broker) error {
+	for _, u := range w.b.Users() {
+		if _, there := b.User(u.Name); !there {
+			if err := w.b.DeleteUser(u.Name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, vh := range w.b.VHosts() {
+		if _, there := b.VHost(vh.Name()); !there {
+			if err := w.b.DeleteVHost(vh.Name()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// writer writes documents into a broker, in RabbitMQ's order.
+type writer struct {
+	b      *broker.Broker
+	only   string // the virtual host all goes into; "": the one each thing names
+	atOnce int    // how much of one kind is written at the same time
+
+	mu     sync.Mutex
+	report Report
+}
+
+func (w *writer) write(d *Document) error {
+	for _, part := range []func() error{
+		func() error { return each(w, d.Users, func(u *User) error { return w.user(u, d.RabbitVersion) }) },
+		func() error { return each(w, d.VHosts, w.vhost) },
+		func() error { return each(w, d.Permissions, w.permission) },
+		func() error { return each(w, d.TopicPermissions, w.topicPermission) },
+		func() error { return each(w, d.Exchanges, w.exchange) },
+		func() error { return each(w, d.GlobalParameters, w.globalParameter) },
+		func() error { return each(w, d.Policies, w.policy) },
+		func() error { return each(w, d.Parameters, w.parameter) },
+		func() error { return each(w, d.Queues, w.queue) },
+		func() error { return each(w, d.Bindings, w.binding) },
+	} {
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each writes a list, several at a time where the writer may: they share the saves
+// of the broker's definitions that each of them waits for.
+func each[T any](w *writer, list []T, write func(*T) error) error {
+	errs := make([]error, len(list))
+	var next atomic.Int64
+	var writers sync.WaitGroup
+	for range min(max(w.atOnce, 1), len(list)) {
+		writers.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(list)); i = next.Add(1) - 1 {
+				errs[i] = write(&list[i])
+			}
+		})
+	}
+	writers.Wait()
+	return cmp.Or(errs...)
+}
+
+// in is the virtual host a thing goes into.
+func (w *writer) in(what, name, vhost string) (*broker.VHost, error) {
+	if w.only != "" {
+		vhost = w.only
+	}
+	vh, ok := w.b.VHost(vhost)
+	if !ok && vhost == "" {
+		return nil, fmt.Errorf("%s '%s' names no virtual host", what, name)
+	}
+	if !ok {
+		return nil, fmt.Errorf("%s '%s' is in virtual host '%s', which does not exist", what, name, vhost)
+	}
+	return vh, nil
+}
+
+// user has the hash algorithm of its time where the document names none.
+func (w *writer) user(u *User, version string) error {
+	made := access.User{Name: u.Name, PasswordHash: u.PasswordHash, Algorithm: u.Algorithm, Tags: u.Tags, Limits: u.Limits}
+	if made.Algorithm == "" && !strings.HasPrefix(version, "3.5.") {
+		made.Algorithm = access.SHA256
+	}
+	if u.Password != "" {
+		made.SetPassword(u.Password)
+	}
+	if err := w.b.PutUser(made); err != nil {
+		return fmt.Errorf("user '%s': %w", u.Name, err)
+	}
+	return nil
+}
+
+func (w *writer) vhost(v *VHost) error {
+	about := broker.VHostMetadata{Description: v.Description, Tags: v.Tags, DefaultQueueType: v.DefaultQueueType}
+	if about.Description == "" {
+		about.Description = v.Metadata.Description
+	}
+	if about.Tags == nil {
+		about.Tags = v.Metadata.Tags
+	}
+	if about.DefaultQueueType == "" {
+		about.DefaultQueueType = v.Metadata.DefaultQueueType
+	}
+	if _, _, err := w.b.PutVHost(v.Name, about); err != nil {
+		return fmt.Errorf("virtual host '%s': %w", v.Name, err)
+	}
+	return nil
+}
+
+func (w *writer) permission(p *access.Permission) error {
+	if err := w.b.SetPermission(*p); err != nil {
+		return fmt.Errorf("permissions of user '%s' in virtual host '%s': %w", p.User, p.VHost, err)
+	}
+	return nil
+}
+
+func (w *writer) topicPermission(p *access.TopicPermission) error {
+	if err := w.b.SetTopicPermission(*p); err != nil {
+		return fmt.Errorf("topic permissions of user '%s' in virtual host '%s': %w", p.User, p.VHost, err)
+	}
+	return nil
+}
+
+func (w *writer) globalParameter(p *GlobalParameter) error {
+	if p.Name == "" {
+		return errors.New("a global parameter has no name")
+	}
+	_, err := w.b.SetGlobalParameter(p.Name, p.Value)
+	return err
+}
+
+func (w *writer) parameter(p *Parameter) error {
+	vh, err := w.in("parameter", p.Name, p.VHost)
+	if err != nil {
+		return err
+	}
+	if _, err := vh.SetParameter(p.Component, p.Name, withoutPairs(policy.Whole(p.Value))); err != nil {
+		return fmt.Errorf("%w (%s/%s/%s)", err, vh.Name(), p.Component, p.Name)
+	}
+	return nil
+}
+
+// withoutPairs undoes what rabbitmqctl makes of an operator policy's definition:
+// a list of pairs.
+func withoutPairs(value any) any {
+	fields, _ := value.(map[string]any)
+	pairs, ok := fields["definition"].([]any)
+	if !ok {
+		return value
+	}
+	definition := map[string]any{}
+	for _, item := range pairs {
+		pair, _ := item.([]any)
+		if len(pair) != 2 {
+			return value
+		}
+		key, isText := pair[0].(string)
+		if !isText {
+			return value
+		}
+		definition[key] = pair[1]
+	}
+	fields["definition"] = definition
+	return fields
+}
+
+func (w *writer) policy(p *Policy) error {
+	vh, err := w.in("policy", p.Name, p.VHost)
+	if err != nil {
+		return err
+	}
+	if p.Name == "" {
+		return fmt.Errorf("policy in virtual host '%s' has undefined name", vh.Name())
+	}
+	decoded, err := policy.Decode(policy.User, p.Name, p.fields)
+	if err == nil {
+		_, err = vh.SetPolicy(policy.User, decoded)
+	}
+	if err != nil {
+		return fmt.Errorf("%w (%s/%s)", err, vh.Name(), p.Name)
+	}
+	return nil
+}
+
+func (w *writer) exchange(x *Exchange) error {
+	vh, err := w.in("exchange", x.Name, x.VHost)
+	if err != nil {
+		return err
+	}
+	if predeclared(x.Name) {
+		w.skip("exchange '%s' in vhost '%s'", x.Name, vh.Name())
+		return nil
+	}
+	err = vh.DeclareExchange(x.Name, broker.ExchangeDeclare{
+		Kind: x.Type, Durable: x.Durable, AutoDelete: x.AutoDelete, Internal: x.Internal, Args: amqp.Table(x.Arguments),
+	})
+	if err != nil && vh.CheckExchange(x.Name) == nil {
+		w.keep(err)
+		return nil
+	}
+	return plain(err)
+}
+
+func (w *writer) queue(q *Queue) error {
+	vh, err := w.in("queue", q.Name, q.VHost)
+	if err != nil {
+		return err
+	}
+	if predeclared(q.Name) {
+		w.skip("queue '%s' in vhost '%s'", q.Name, vh.Name())
+		return nil
+	}
+	_, err = vh.DeclareQueue(nil, q.Name, broker.QueueDeclare{Durable: q.Durable, AutoDelete: q.AutoDelete, Args: amqp.Table(q.Arguments)})
+	if err != nil {
+		if _, missing := vh.Queue(q.Name); missing == nil {
+			w.keep(err)
+			return nil
+		}
+	}
+	return plain(err)
+}
+
+func (w *writer) binding(x *Binding) error {
+	vh, err := w.in("binding of", x.Destination, x.VHost)
+	if err != nil {
+		return err
+	}
+	if x.DestinationType != "queue" && x.DestinationType != "exchange" {
+		return fmt.Errorf("binding of '%s' to '%s': destination type '%s' is neither queue nor exchange", x.Destination, x.Source, x.DestinationType)
+	}
+	err = vh.Bind(nil, broker.Binding{
+		Source: x.Source, Destination: x.Destination, ToExchange: x.DestinationType == "exchange", RoutingKey: x.RoutingKey, Args: amqp.Table(x.Arguments),
+	})
+	if e, refused := errors.AsType[*amqp.Exception](err); refused && (e.Code == amqp.NotFound || e.Code == amqp.ResourceLocked || x.Source == "") {
+		w.skip("binding of '%s' to '%s' in vhost '%s': %s", x.Destination, x.Source, vh.Name(), text(err))
+		return nil
+	}
+	return plain(err)
+}
+
+func (w *writer) keep(why error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.report.Kept = append(w.report.Kept, text(why))
+}
+
+func (w *writer) skip(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.report.Skipped = append(w.report.Skipped, fmt.Sprintf(format, args...))
+}
+
+// plain is an error as one reads it away from the wire.
+func plain(err error) error {
+	if e, ok := errors.AsType[*amqp.Exception](err); ok {
+		_, what, _ := strings.Cut(e.Text, " - ")
+		return errors.New(what)
+	}
+	return err
+}
+
+func text(err error) string { return plain(err).Error() }
+
+// Marshal writes a document for people: indented, with a line end.
+func (d *Document) Marshal() ([]byte, error) {
+	b, err := json.MarshalIndent(d, "", "  ")
+	return append(b, '\n'), err
+}
