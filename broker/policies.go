@@ -97,7 +97,11 @@ func (a *applied) equals(b *applied) bool { return a.user == b.user && a.operato
 
 // policiesFor finds what applies; called with mu held.
 func (vh *VHost) policiesFor(c policy.Class, name string) applied {
-	a := applied{user: vh.policies[policy.User].Match(c, name), operator: vh.policies[policy.Operator].Match(c, name)}
+	return appliedOf(vh.policies, c, name)
+}
+
+func appliedOf(sets [2]policy.Set, c policy.Class, name string) applied {
+	a := applied{user: sets[policy.User].Match(c, name), operator: sets[policy.Operator].Match(c, name)}
 	a.definition = policy.Effective(a.user, a.operator)
 	return a
 }

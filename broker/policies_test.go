@@ -280,3 +280,101 @@ func TestRefusedPolicyChangesNothing(t *testing.T) {
 	p, _ := x.vh.Policy(policy.User, "p")
 	require.Equal(t, "^q", p.Pattern)
 }
+
+func TestRetroactivePolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		q, other := x.queue("q", deadLettersToDLQ), x.queue("other", nil)
+		dlq := x.queue("dlq", nil)
+		x.publish("", "q", "none", "", nil)
+		x.publish("", "q", "later", "3600000", nil)
+		x.publish("", "q", "earlier", "1000", nil)
+		x.publish("", "q", "held", "", nil)
+		x.publish("", "other", "none", "", nil)
+		p := policy.Policy{Name: "p", Pattern: "^q", Definition: policy.Definition{"message-ttl": int64(60_000)}}
+		before := x.deadlines()
+
+		would, err := x.vh.TryPolicyRetroactively(policy.User, p)
+		require.NoError(t, err)
+		require.Equal(t, broker.Retroaction{Queues: 1, Earlier: 3}, would)
+		require.Equal(t, before, x.deadlines(), "nothing has changed")
+		require.Empty(t, x.vh.Policies(policy.User))
+
+		created, done, err := x.vh.SetPolicyRetroactively(policy.User, p)
+		require.NoError(t, err)
+		require.True(t, created)
+		require.Equal(t, would, done)
+		refs := x.deadlines()
+		require.Len(t, refs, 4)
+		require.Equal(t, refs[0].Deadline, refs[1].Deadline)
+		require.Equal(t, int64(59_000), refs[0].Deadline-refs[2].Deadline, "from now on; an earlier deadline stays")
+		_, again, err := x.vh.SetPolicyRetroactively(policy.User, p)
+		require.NoError(t, err)
+		require.Equal(t, broker.Retroaction{Queues: 1}, again)
+
+		p.Definition = policy.Definition{"message-ttl": int64(0)}
+		would, err = x.vh.TryPolicyRetroactively(policy.User, p)
+		require.NoError(t, err)
+		require.Equal(t, broker.Retroaction{Queues: 1, Earlier: 4, Expired: 4}, would)
+		_, done, err = x.vh.SetPolicyRetroactively(policy.User, p)
+		require.NoError(t, err)
+		require.Equal(t, would, done)
+		require.Equal(t, []string{"none", "later", "earlier", "held"}, x.drain(dlq))
+		require.Zero(t, x.ready(q))
+		require.Equal(t, 1, x.ready(other))
+	})
+}
+
+// TestRetroactionByWhatHolds: of policy, operator policy and argument the lowest time to live is applied, and only where the policy counts.
+func TestRetroactionByWhatHolds(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	for name, args := range map[string]amqp.Table{"q.argument": {"x-message-ttl": int32(10_000)}, "q.plain": nil, "q.other": nil} {
+		x.queue(name, args)
+		x.publish("", name, "m", "20000", nil)
+	}
+	x.policy(policy.User, policy.Policy{Name: "higher", Pattern: "other", Priority: 1, Definition: policy.Definition{"max-length": int64(5)}})
+	would, err := x.vh.TryPolicyRetroactively(policy.User, policy.Policy{Name: "p", Pattern: "^q", Definition: policy.Definition{"message-ttl": int64(15_000)}})
+	require.NoError(t, err)
+	require.Equal(t, broker.Retroaction{Queues: 2, Earlier: 1}, would, "not q.other; q.argument's message has a deadline within 10 s")
+	would, err = x.vh.TryPolicyRetroactively(policy.Operator, policy.Policy{Name: "o", Pattern: "^q", Definition: policy.Definition{"message-ttl": int64(5_000)}})
+	require.NoError(t, err)
+	require.Equal(t, broker.Retroaction{Queues: 3, Earlier: 3}, would)
+	_, err = x.vh.TryPolicyRetroactively(policy.User, policy.Policy{Name: "p", Pattern: "("})
+	require.ErrorContains(t, err, "no policy provided")
+}
+
+func TestRetroactionOutlivesARestart(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openBench(t, o)
+	x.durable("q", nil)
+	x.publishPersistent("", "q", "m", "")
+	_, done, err := x.vh.SetPolicyRetroactively(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"message-ttl": int64(600_000)}})
+	require.NoError(t, err)
+	require.Equal(t, 1, done.Earlier)
+	before := x.deadlines()
+	x = restarted(t, o, x.b)
+	require.Equal(t, before, x.deadlines())
+	require.NoError(t, x.b.Close())
+}
+
+func TestRetroactionLeavesTheMessagesOwnWhereItGoesFirst(t *testing.T) {
+	x := newBench(t, broker.Options{TTLPrecedence: broker.MessageFirst})
+	x.queue("q", nil)
+	x.publish("", "q", "own", "3600000", nil)
+	x.publish("", "q", "none", "", nil)
+	would, err := x.vh.TryPolicyRetroactively(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"message-ttl": int64(5)}})
+	require.NoError(t, err)
+	require.Equal(t, 1, would.Earlier)
+}
+
+func TestRetroactionOverManyPages(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	x.queue("q", nil)
+	for range 3000 {
+		x.publish("", "q", "m", "", nil)
+	}
+	_, done, err := x.vh.SetPolicyRetroactively(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"message-ttl": int64(600_000)}})
+	require.NoError(t, err)
+	require.Equal(t, broker.Retroaction{Queues: 1, Earlier: 3000}, done)
+	require.Len(t, x.deadlines(), 3000)
+}

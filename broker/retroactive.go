@@ -1,0 +1,121 @@
+package broker
+
+import (
+	"curfew/broker/policy"
+	"curfew/broker/queue"
+)
+
+// Retroaction says what becomes of messages that are queued already when a
+// policy's time to live is applied to them too.
+type Retroaction struct {
+	Queues  int // governed by the policy, and with a time to live
+	Earlier int // messages whose deadline comes, or is now, earlier than it was; those without one among them
+	Expired int // messages that expire at once: the time to live is 0
+}
+
+// SetPolicyRetroactively is SetPolicy, and then holds the messages that are queued
+// already to the time to live too: it counts from now, since when a message came
+// is not known, and no deadline becomes a later one. Where a message's own time to
+// live goes before its queue's (MessageFirst), only messages without a deadline
+// are given one. A crash on the way leaves some messages as they were; it may be
+// repeated. It returns when what it did is as durable as the store's mode promises.
+func (vh *VHost) SetPolicyRetroactively(k policy.Kind, p policy.Policy) (created bool, done Retroaction, err error) {
+	if created, err = vh.SetPolicy(k, p); err != nil {
+		return false, Retroaction{}, err
+	}
+	for _, q := range vh.governedBy(k, p.Name, vh.setsNow()) {
+		done.add(q.q, q.ttlMillis, false)
+	}
+	committed := make(chan error, 1)
+	vh.b.Commit(func(err error) { committed <- err })
+	return created, done, <-committed
+}
+
+// TryPolicyRetroactively says what SetPolicyRetroactively would do, as things
+// stand, and does nothing. Error: *policy.Invalid.
+func (vh *VHost) TryPolicyRetroactively(k policy.Kind, p policy.Policy) (would Retroaction, err error) {
+	if p, err = policy.Check(k, p); err != nil {
+		return Retroaction{}, err
+	}
+	sets := vh.setsNow()
+	sets[k] = sets[k].With(p)
+	for _, q := range vh.governedBy(k, p.Name, sets) {
+		would.add(q.q, q.ttlMillis, true)
+	}
+	return would, nil
+}
+
+func (vh *VHost) setsNow() [2]policy.Set {
+	vh.mu.RLock()
+	defer vh.mu.RUnlock()
+	return vh.policies
+}
+
+type governedQueue struct {
+	q         *Queue
+	ttlMillis int64
+}
+
+// governedBy lists the queues that the named policy would govern if these were the
+// policies, with their time to live then.
+func (vh *VHost) governedBy(k policy.Kind, name string, sets [2]policy.Set) (list []governedQueue) {
+	for _, q := range vh.Queues() {
+		a := appliedOf(sets, q.class(), q.name)
+		of := a.user
+		if k == policy.Operator {
+			of = a.operator
+		}
+		if of == nil || of.Name != name {
+			continue
+		}
+		if set := q.asked.under(a.definition, q.declared.Args); set.ttlMillis >= 0 {
+			list = append(list, governedQueue{q, set.ttlMillis})
+		}
+	}
+	return list
+}
+
+// add applies a time to live to what stands in the queue, or only counts.
+func (r *Retroaction) add(q *Queue, ttlMillis int64, dry bool) {
+	r.Queues++
+	page := make([]MessageRef, 0, deadlinesPage)
+	for from, more := queue.Seq(0), true; more; {
+		var deadline int64
+		page, deadline, from, more = q.laterThan(ttlMillis, from, page[:0])
+		for _, ref := range page {
+			outcome := Rescheduled
+			if !dry {
+				outcome, _ = q.vh.b.Reschedule(ref, deadline)
+			}
+			if outcome == Gone {
+				continue
+			}
+			r.Earlier++
+			if outcome == Expired || dry && ttlMillis == 0 {
+				r.Expired++
+			}
+		}
+	}
+}
+
+// laterThan reads a page of the messages whose deadline is none, or later than one
+// that comes in ttlMillis.
+func (q *Queue) laterThan(ttlMillis int64, from queue.Seq, page []MessageRef) (_ []MessageRef, deadline int64, next queue.Seq, more bool) {
+	messageFirst := q.vh.b.opts.TTLPrecedence == MessageFirst
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	deadline = q.vh.b.clock.stampAt() + ttlMillis
+	seen := 0
+	q.core.Each(from, func(seq queue.Seq, m queue.Message, _ queue.State) bool {
+		if seen == deadlinesPage {
+			next, more = seq, true
+			return false
+		}
+		seen++
+		if m.ExpiresAt == 0 || m.ExpiresAt > deadline && !messageFirst {
+			page = append(page, q.ref(seq, m.ExpiresAt))
+		}
+		return true
+	})
+	return page, deadline, next, more
+}
