@@ -260,7 +260,7 @@ func TestDeadlinesBeyondTheCalendarAreLeftAlone(t *testing.T) {
 func TestAlertsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.InfoLevel)
-		alerts, err := alert.New(alert.Options{Log: zap.New(core)})
+		alerts, err := alert.New(alert.Options{Log: zap.New(core), GroupWait: time.Second, GroupBy: "queue"})
 		require.NoError(t, err)
 		b, r := newFakeBroker(t), newFakeRedis()
 		b.action = Parked

@@ -46,7 +46,7 @@ func joinWith(t *testing.T, b *fakeBroker, store *fakeInstance) *member {
 func watchOptions(t *testing.T, b *fakeBroker) (o Options, logs *observer.ObservedLogs, reg *prometheus.Registry) {
 	t.Helper()
 	core, logs := observer.New(zap.InfoLevel)
-	alerts, err := alert.New(alert.Options{Log: zap.New(core)})
+	alerts, err := alert.New(alert.Options{Log: zap.New(core), GroupWait: time.Second})
 	require.NoError(t, err)
 	reg = prometheus.NewRegistry()
 	return Options{Primary: b.view(), Log: zap.New(core), Alerts: alerts, Registerer: reg}, logs, reg

@@ -1,33 +1,57 @@
-// Package alert tells people that deadlines were missed.
+// Package alert tells people and programs of missed deadlines.
 //
-// What happens per message is added up per group (what happened, to which queue,
-// with which action), and only groups are told of: a storm of a million expiries
-// in one queue is a few notifications with counts.
+// What happens per message is added up per incident (what happened, to which queue,
+// with which action), incidents are told in groups, and a group is one notification: a
+// storm of a million expiries is a few readable messages with counts, first and last
+// deadline, worst lateness and the queues with most of them.
 //
-//	            first event            group wait, 1 s         notified
-//	(no group) ─────────────► waiting ─────────────────► told ◄──────────┐
-//	    ▲                                                 │ group interval, 60 s
-//	    │   resolved is told                              ├── events came ┘
-//	    └─────────────────────────────────────────────────┘ none came
+//	Record ─► incident ─► rule ─► group ─┬─► log
+//	                                     ├─► outbox ─► webhook, Slack, PagerDuty, CloudEvents, AMQP
+//	                                     └─► manager ─► Alertmanager
 //
-// A state (ScheduleDegraded; InstanceSilent, one for each instance) stays told until it
-// ends, and is repeated every four hours with what is then known of it.
+// An incident is over when nothing happened for the group interval; a state
+// (ScheduleDegraded; InstanceSilent, AtRisk) when that is said. A group is told when it
+// has waited, then no more often than the interval and only when there is news: another
+// incident, ten times as many messages as were told before, one over; and without news
+// after the repeat interval. Counts are since the incident began.
 //
-// # Sinks
+// # Rules
 //
-// Log is always on: one line per notification. The webhook is posted to in the
-// format of Alertmanager's webhook receiver, version 4, so that what receives
-// Alertmanager's notifications receives these. It has a goroutine and a bounded
-// queue of its own: a slow receiver delays neither the log nor whoever records.
-// A sink is a name and a send function; another one is added to New.
+// The first rule that matches an event takes it: its sinks, severity, grouping, the
+// number of messages and the lateness from which it is told. What no rule takes goes to
+// every sink there is. With group none, every message is told for itself within the
+// rate limit, and what is beyond that as a digest; nothing tells that such a message is
+// "over". The log is told whatever is told. A file of rules that changes is put in
+// force; one with mistakes is not, and shows in Health.
+//
+// # Where sinks may connect to
+//
+// An address is judged when it is connected to, after the name was resolved, so a name
+// that changes its address gains nothing. What the operator wrote decides what is meant:
+//
+//   - Public addresses: with https. With http only if the host is listed in Allow.
+//   - Addresses inside (loopback, RFC 1918, RFC 6598, RFC 4193): with http or https,
+//     if the host of the URL is an address, has no dot (alertmanager), or ends so that it
+//     cannot be public (.local, .internal, .svc, .svc.cluster.local, .lan,
+//     .home.arpa, .localhost). So an Alertmanager beside this process or in its cluster
+//     needs no further setting, and hooks.example.com that resolves to 10.0.0.1 is
+//     refused until it is listed.
+//   - Link-local (a cloud's metadata), multicast and unspecified addresses: only if the
+//     address is listed.
+//
+// No redirect is followed, an answer is read up to 64 KiB and waited for 5 s. A proxy of
+// the environment (HTTPS_PROXY) is used, and is judged in place of what is behind it.
 //
 // # Guarantees
 //
-// Record never waits for I/O and does not allocate for a known group. There are
-// at most 1,000 groups, beyond which events are added up in one group for all
-// other queues; at most 1,000 notifications wait for a sink, beyond which they are
-// counted and the count is sent as soon as there is room. Nothing survives a
-// restart; what was not told yet is logged at the end of Run.
+// Recording never waits for I/O and does not allocate for a known incident. There are
+// at most 1,000 incidents, beyond which events are added up under the queue "_other"
+// (and a state is not told). At most 1,000 notifications wait for a sink, of a group the
+// newest only, beyond which they are counted and the count is sent when there is room. A
+// notification is tried for half an hour, with pauses that grow to a minute, random by
+// half; Retry-After is obeyed. Silences survive a restart, if there is a directory;
+// nothing else does, and what was not told yet is logged at the end of Run. A sink that
+// fails for a minute shows in Health.
 //
-// Silences, inhibition and routing are left to whatever receives.
+// Finding out what happens is the monitor's; inhibition is Alertmanager's.
 package alert

@@ -1,6 +1,9 @@
 package alert
 
-import "time"
+import (
+	"slices"
+	"strings"
+)
 
 // Kind says what happened.
 type Kind uint8
@@ -8,10 +11,14 @@ type Kind uint8
 const (
 	// DeadlineMissed: messages expired before anybody consumed them.
 	DeadlineMissed Kind = iota
-	// DeadlineFiredLate: they left their queue later than the threshold allows.
+	// AtRisk: by what is known now, messages of a queue will miss their deadlines.
+	AtRisk
+	// HeldPastDeadline: consumers hold messages, unacked, past their deadlines.
+	HeldPastDeadline
+	// DeadlineFiredLate: messages left their queue later than the threshold allows.
 	DeadlineFiredLate
-	// DeadLetterUnroutable: they expired and their dead-letter exchange is missing
-	// or routes them nowhere.
+	// DeadLetterUnroutable: messages expired and their dead-letter exchange is missing
+	// or routes them nowhere; they are parked.
 	DeadLetterUnroutable
 	// ScheduleDegraded: deadlines are met, but without the schedule in Redis.
 	ScheduleDegraded
@@ -20,28 +27,57 @@ const (
 	InstanceSilent
 	// NotificationsDropped: a sink was too slow to tell everything.
 	NotificationsDropped
+	// Watchdog fires for as long as this process is well; that it stops is the news.
+	Watchdog
+	// Test: somebody tries whether a sink works.
+	Test
 )
 
-// kinds holds the name (label alertname), the event in the log, and the severity
-// of each Kind.
-var kinds = [...]struct{ name, event, severity string }{
-	DeadlineMissed:       {"CurfewDeadlineMissed", "deadline_missed", "warning"},
-	DeadlineFiredLate:    {"CurfewDeadlineFiredLate", "deadline_fired_late", "critical"},
-	DeadLetterUnroutable: {"CurfewDeadLetterUnroutable", "dead_letter_unroutable", "critical"},
-	ScheduleDegraded:     {"CurfewScheduleDegraded", "schedule_degraded", "warning"},
-	InstanceSilent:       {"CurfewInstanceSilent", "instance_silent", "critical"},
-	NotificationsDropped: {"CurfewNotificationsDropped", "notifications_dropped", "warning"},
+// kinds holds the name (label alertname), the event in rules and logs, the severity
+// and the CloudEvents type of each Kind.
+var kinds = [...]struct{ name, event, severity, cloudEvent string }{
+	DeadlineMissed:       {"CurfewDeadlineMissed", "deadline_missed", "warning", "deadline.missed"},
+	AtRisk:               {"CurfewDeadlineAtRisk", "at_risk", "warning", "deadline.at_risk"},
+	HeldPastDeadline:     {"CurfewHeldPastDeadline", "held_past_deadline", "warning", "deadline.held"},
+	DeadlineFiredLate:    {"CurfewDeadlineFiredLate", "deadline_fired_late", "critical", "deadline.fired_late"},
+	DeadLetterUnroutable: {"CurfewDeadLetterUnroutable", "dead_letter_unroutable", "critical", "deadletter.unroutable"},
+	ScheduleDegraded:     {"CurfewScheduleDegraded", "schedule_degraded", "warning", "schedule.degraded"},
+	InstanceSilent:       {"CurfewInstanceSilent", "instance_silent", "critical", "instance.silent"},
+	NotificationsDropped: {"CurfewNotificationsDropped", "notifications_dropped", "warning", "notifications.dropped"},
+	Watchdog:             {"CurfewWatchdog", "watchdog", "none", "watchdog"},
+	Test:                 {"CurfewTest", "test", "info", "test"},
 }
+
+// ruled is how many kinds, from the first, rules are about; the others go everywhere.
+const ruled = int(NotificationsDropped)
 
 // String is the name of the alert, as in the label alertname.
 func (k Kind) String() string { return kinds[k].name }
+
+// kindOf finds the kind that rules call event.
+func kindOf(event string) (Kind, bool) {
+	i := slices.IndexFunc(kinds[:ruled], func(k struct{ name, event, severity, cloudEvent string }) bool { return k.event == event })
+	return Kind(max(i, 0)), i >= 0
+}
+
+// eventNames lists what rules may name.
+func eventNames() string {
+	names := make([]string, ruled)
+	for i := range names {
+		names[i] = kinds[i].event
+	}
+	return strings.Join(names, ", ")
+}
 
 // Event says that something happened to messages of one queue.
 type Event struct {
 	Kind   Kind
 	VHost  string
 	Queue  string
-	Action string // what became of them: "dropped", "dead_lettered", "parked"
+	Action string // what became of them: "dropped", "dead_lettered", "parked"; may be empty
+	// Again: what is told lasts since it was told before, so its messages count only
+	// if that has been forgotten.
+	Again bool
 	Tally
 }
 
@@ -68,23 +104,3 @@ func (t *Tally) merge(o Tally) {
 	t.LastDeadlineAt = max(t.LastDeadlineAt, o.LastDeadlineAt)
 	t.WorstMillis = max(t.WorstMillis, o.WorstMillis)
 }
-
-// notification is one thing to tell through a sink.
-type notification struct {
-	key
-	Tally
-	detail   string // words, for a state
-	resolved bool
-	startsAt time.Time
-	endsAt   time.Time // zero while firing
-}
-
-// key identifies a group.
-type key struct {
-	kind                 Kind
-	vhost, queue, action string
-	peer                 string // the silent instance
-}
-
-// otherQueues stands for every queue that found no room among the groups.
-const otherQueues = "_other"

@@ -15,6 +15,26 @@ func (a *Alerts) Degraded(reason string) {
 // wait is not told at all.
 func (a *Alerts) Restored() { a.end(key{kind: ScheduleDegraded}) }
 
+// Risk is what is expected of a queue whose messages are about to miss their deadlines.
+type Risk struct {
+	VHost, Queue string
+	// Count messages will miss, the first and the last of them at these Unix ms.
+	Count                           int64
+	FirstDeadlineAt, LastDeadlineAt int64
+	// Reason says what that is concluded from, for a person; may be empty.
+	Reason string
+}
+
+// AtRisk says that messages of a queue will miss their deadlines, until Safe; saying it
+// again brings the counts up to date for when it is told again.
+func (a *Alerts) AtRisk(r Risk) {
+	a.begin(key{kind: AtRisk, vhost: r.VHost, queue: r.Queue}, r.Reason,
+		Tally{Count: r.Count, FirstDeadlineAt: r.FirstDeadlineAt, LastDeadlineAt: r.LastDeadlineAt})
+}
+
+// Safe says that no message of the queue is at risk any more.
+func (a *Alerts) Safe(vhost, queue string) { a.end(key{kind: AtRisk, vhost: vhost, queue: queue}) }
+
 // Silence is what is known of another instance that gives no sign of life.
 type Silence struct {
 	Peer string // its name
@@ -58,19 +78,32 @@ func (a *Alerts) begin(k key, detail string, t Tally) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	g := a.group(k)
-	g.on, g.detail, g.Tally = true, detail, t
+	if a.incidents[k] == nil && len(a.incidents) >= maxIncidents && k.queue != "" {
+		a.metrics.suppressed.WithLabelValues("overflow").Inc() // its end could not be told apart
+		return
+	}
+	i, _ := a.incident(k)
+	i.state, i.lasts, i.detail, i.Tally, i.lastAt = true, true, detail, t, time.Now()
 }
 
-// end says that it is over.
+// end says that it is over. That is told at once, but no sooner after what was told
+// before than the group waits: a state that comes and goes is not told each time.
 func (a *Alerts) end(k key) {
 	if a == nil {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if g := a.groups[k]; g != nil && g.on {
-		g.on, g.Tally, g.tellAt = false, Tally{}, time.Now()
-		a.wake()
+	i := a.incidents[k]
+	if i == nil || !i.lasts {
+		return
 	}
+	i.lasts, i.lastAt, i.detail, i.Tally = false, time.Now(), "", Tally{}
+	g := i.group
+	if at := g.toldAt.Add(g.rule.wait); i.told && at.After(i.lastAt) {
+		g.tellAt = at
+	} else {
+		g.tellAt = i.lastAt
+	}
+	a.wake()
 }

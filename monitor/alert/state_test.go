@@ -20,7 +20,7 @@ func silence(peer string, due int64) Silence {
 
 func TestSilentIsToldUntilHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := run(t)
+		s := run(t, nil)
 		for due := range int64(3600) { // every ten seconds, ten hours
 			s.Silent(silence("b", 100+due))
 			time.Sleep(10 * time.Second)

@@ -1,92 +1,121 @@
 package alert
 
 import (
-	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 )
 
-const (
-	webhookTimeout = 5 * time.Second
-	maxAnswer      = 64 << 10
-)
+// maxMessageAlerts is how many alerts a webhook is posted at a time; how many more
+// there are is said.
+const maxMessageAlerts = 50
 
 // webhook posts notifications in the format of Alertmanager's webhook receiver,
 // version 4 (Alertmanager: Configuration, webhook_config).
 type webhook struct {
-	url         string
-	instance    string
-	externalURL string
-	client      *http.Client
+	*poster
+	source source
+	secret string
 }
 
-func newWebhook(u *url.URL, o Options) *webhook {
-	return &webhook{
-		url:         u.String(),
-		instance:    o.Instance,
-		externalURL: o.ExternalURL,
-		client: &http.Client{
-			Timeout: webhookTimeout,
-			// A redirect could lead into a network the operator did not name.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}
+// message is what a webhook of Alertmanager carries, version 4.
+type message struct {
+	Version           string            `json:"version"`
+	GroupKey          string            `json:"groupKey"`
+	TruncatedAlerts   int               `json:"truncatedAlerts"`
+	Status            string            `json:"status"`
+	Receiver          string            `json:"receiver"`
+	GroupLabels       map[string]string `json:"groupLabels"`
+	CommonLabels      map[string]string `json:"commonLabels"`
+	CommonAnnotations map[string]string `json:"commonAnnotations"`
+	ExternalURL       string            `json:"externalURL"`
+	Alerts            []messageAlert    `json:"alerts"`
 }
 
-func (*webhook) name() string { return "webhook" }
+type messageAlert struct {
+	Status       string            `json:"status"`
+	Labels       map[string]string `json:"labels"`
+	Annotations  map[string]string `json:"annotations"`
+	StartsAt     time.Time         `json:"startsAt"`
+	EndsAt       time.Time         `json:"endsAt"`
+	GeneratorURL string            `json:"generatorURL"`
+	Fingerprint  string            `json:"fingerprint"`
+}
 
-// send posts n once. An answer other than 2xx is an error, and permanent unless
-// it is 429 or 5xx; Retry-After in seconds is obeyed.
-func (w *webhook) send(ctx context.Context, n notification) error {
+// Headers that sign a webhook's body.
+const (
+	timestampHeader = "X-Curfew-Timestamp"
+	signatureHeader = "X-Curfew-Signature"
+)
+
+// send posts n once, signed if there is a secret.
+func (w *webhook) send(ctx context.Context, n *notification) error {
 	body, err := json.Marshal(w.message(n))
 	if err != nil {
 		return backoff.Permanent(fmt.Errorf("alert: encode: %w", err))
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
-	if err != nil {
-		return backoff.Permanent(fmt.Errorf("alert: post: %w", withoutURL(err)))
+	header := http.Header{"Content-Type": {"application/json"}}
+	if w.secret != "" {
+		stamp := strconv.FormatInt(time.Now().Unix(), 10)
+		header.Set(timestampHeader, stamp)
+		header.Set(signatureHeader, "sha256="+sign(w.secret, stamp, body))
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", "curfew")
-	answer, err := w.client.Do(req)
-	if err != nil {
-		return fmt.Errorf("alert: post: %w", withoutURL(err))
-	}
-	defer answer.Body.Close()
-	// Read so that the connection can be used again; a longer answer costs it.
-	_, _ = io.CopyN(io.Discard, answer.Body, maxAnswer)
-	return judge(answer)
+	return w.post(ctx, body, header)
 }
 
-func judge(answer *http.Response) error {
-	code := answer.StatusCode
-	err := fmt.Errorf("alert: post: the receiver answers %d", code)
-	switch {
-	case code/100 == 2:
-		return nil
-	case code != http.StatusTooManyRequests && code/100 != 5:
-		return backoff.Permanent(err)
-	}
-	if seconds, bad := strconv.Atoi(answer.Header.Get("Retry-After")); bad == nil && seconds >= 0 {
-		return errors.Join(err, backoff.RetryAfter(seconds))
-	}
-	return err
+// sign is the HMAC-SHA256 over timestamp, a dot and body, in hexadecimal.
+func sign(secret, timestamp string, body []byte) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(timestamp + "."))
+	mac.Write(body)
+	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// withoutURL drops the address from err: it may hold a secret, and errors are logged.
-func withoutURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
+func (w *webhook) message(n *notification) message {
+	shown := n.alerts[:min(len(n.alerts), maxMessageAlerts)]
+	m := message{
+		Version:           "4",
+		GroupKey:          "{}/{rule=" + strconv.Quote(n.key.rule) + "}:" + format(n.labels()),
+		TruncatedAlerts:   len(n.alerts) - len(shown),
+		Status:            n.status(),
+		Receiver:          "curfew",
+		GroupLabels:       n.labels(),
+		CommonAnnotations: w.source.annotations(n.key.kind, n.annotations()),
+		ExternalURL:       w.source.externalURL,
 	}
-	return err
+	for i := range shown {
+		m.Alerts = append(m.Alerts, w.alert(&shown[i]))
+	}
+	m.CommonLabels = common(m.Alerts)
+	return m
+}
+
+func (w *webhook) alert(a *alert) messageAlert {
+	return messageAlert{
+		Status:       a.status(),
+		Labels:       w.source.labels(a.labels(), a.severity),
+		Annotations:  w.source.annotations(a.kind, a.annotations()),
+		StartsAt:     a.startsAt.UTC(),
+		EndsAt:       a.endsAt.UTC(),
+		GeneratorURL: w.source.externalURL,
+		Fingerprint:  a.fingerprint(),
+	}
+}
+
+// common are the labels that all of them have.
+func common(alerts []messageAlert) map[string]string {
+	labels := maps.Clone(alerts[0].Labels)
+	for _, a := range alerts[1:] {
+		maps.DeleteFunc(labels, func(name, value string) bool { return a.Labels[name] != value })
+	}
+	return labels
 }

@@ -1,11 +1,14 @@
 package alert
 
 import (
-	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
+	"strconv"
 	"testing"
 	"time"
 
@@ -13,16 +16,31 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// hookAt is a webhook as New makes it.
+func hookAt(t *testing.T, address, secret string) *webhook {
+	t.Helper()
+	a, err := New(Options{WebhookURL: address, WebhookSecret: secret})
+	require.NoError(t, err)
+	w := a.channels[0].(*outbox).sink.(*webhook)
+	t.Cleanup(w.client.CloseIdleConnections)
+	return w
+}
+
+// one is a notification of one alert.
+func one(k key, t Tally) *notification {
+	n := newNotification(&rule{name: "default", everywhere: true}, groupKey{rule: "default", kind: k.kind}, time.Now())
+	n.add(alert{key: k, Tally: t, severity: kinds[k.kind].severity, startsAt: time.Now(), fresh: true})
+	return n
+}
+
+var quoted = key{kind: DeadlineMissed, vhost: "/", queue: "q\"\n", action: "dropped"}
+
 // post sends one notification to a server that answers with handle.
 func post(t *testing.T, handle http.HandlerFunc) error {
 	t.Helper()
 	server := httptest.NewServer(handle)
-	defer server.Close()
-	u, err := url.Parse(server.URL + "/hook?token=secret")
-	require.NoError(t, err)
-	w := newWebhook(u, Options{})
-	defer w.client.CloseIdleConnections()
-	return w.send(context.Background(), notification{key: key{kind: DeadlineMissed, vhost: "/", queue: "q\"\n", action: "dropped"}, Tally: Tally{Count: 1}, startsAt: time.Now()})
+	t.Cleanup(server.Close)
+	return hookAt(t, server.URL+"/hook?token=secret", "").send(t.Context(), one(quoted, Tally{Count: 1}))
 }
 
 func TestWebhookOverHTTP(t *testing.T) {
@@ -64,10 +82,27 @@ func TestWebhookReadsALongAnswerInPart(t *testing.T) {
 
 func TestWebhookDoesNotTellItsURL(t *testing.T) {
 	server := httptest.NewServer(nil)
-	u, err := url.Parse(server.URL + "/hook?token=secret")
-	require.NoError(t, err)
 	server.Close()
-	err = newWebhook(u, Options{}).send(context.Background(), notification{})
+	err := hookAt(t, server.URL+"/hook?token=secret", "").send(t.Context(), one(quoted, Tally{Count: 1}))
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "secret")
+}
+
+// TestWebhookIsSigned: the receiver computes the signature over timestamp and body and
+// finds it in the header.
+func TestWebhookIsSigned(t *testing.T) {
+	var header http.Header
+	var body []byte
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		header = r.Header
+		body, _ = io.ReadAll(r.Body)
+	}))
+	t.Cleanup(server.Close)
+	require.NoError(t, hookAt(t, server.URL, "shared secret").send(t.Context(), one(quoted, Tally{Count: 1})))
+	mac := hmac.New(sha256.New, []byte("shared secret"))
+	fmt.Fprintf(mac, "%s.%s", header.Get("X-Curfew-Timestamp"), body)
+	require.Equal(t, "sha256="+hex.EncodeToString(mac.Sum(nil)), header.Get("X-Curfew-Signature"))
+	at, err := strconv.ParseInt(header.Get("X-Curfew-Timestamp"), 10, 64)
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), time.Unix(at, 0), 5*time.Second)
 }

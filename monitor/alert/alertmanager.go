@@ -1,0 +1,194 @@
+package alert
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"go.uber.org/zap"
+)
+
+const (
+	// resendEvery is how often what fires is sent again.
+	resendEvery = time.Minute
+	// expireAfter is when an Alertmanager takes an alert for resolved that is not sent
+	// again: this process is gone, or cannot reach it.
+	expireAfter = 4 * resendEvery
+	// resolveFor is how long an alert that is over is sent as such.
+	resolveFor = 5 * time.Minute
+)
+
+// manager keeps one Alertmanager in the picture (Alertmanager: API v2, postAlerts): it
+// is sent what fires, again and again, and what is over, for a while. It groups,
+// silences and repeats by itself, so every alert is sent for itself, not in groups.
+type manager struct {
+	*poster
+	source  source
+	stalled func() []string // nil: no watchdog
+	firing  func() []alert
+	log     *zap.Logger
+	counts  counts
+	state   condition
+	signal  chan struct{}
+	known   map[string]*posted // by fingerprint; used by run alone
+}
+
+// posted is an alert the Alertmanager knows of.
+type posted struct {
+	postedAlert
+	endedAt time.Time // zero while it fires
+}
+
+// postedAlert is one of the alerts of POST /api/v2/alerts.
+type postedAlert struct {
+	Labels       map[string]string `json:"labels"`
+	Annotations  map[string]string `json:"annotations"`
+	StartsAt     time.Time         `json:"startsAt"`
+	EndsAt       time.Time         `json:"endsAt"`
+	GeneratorURL string            `json:"generatorURL,omitempty"`
+}
+
+// alertmanagers makes a channel for each.
+func (a *Alerts) alertmanagers() (list []channel, err error) {
+	for _, address := range a.options.AlertmanagerURLs {
+		u, err := url.Parse(strings.TrimRight(strings.TrimSpace(address), "/"))
+		if err != nil {
+			return nil, fmt.Errorf("alert: the URL of alertmanager must be http://... or https://")
+		}
+		if !strings.HasSuffix(u.Path, "/api/v2/alerts") {
+			u.Path += "/api/v2/alerts"
+		}
+		p, err := a.options.poster("alertmanager", u.String())
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, &manager{
+			poster: p, source: a.options.source(), stalled: a.options.Stalled, log: a.zap,
+			firing: func() []alert { return a.firing("alertmanager") },
+			counts: a.metrics.of("alertmanager"), signal: make(chan struct{}, 1), known: make(map[string]*posted),
+		})
+	}
+	return list, nil
+}
+
+func (m *manager) trouble() *trouble { return m.state.trouble() }
+func (m *manager) queued() int       { return len(m.signal) }
+
+// put says that there is news; what it is is looked up when it is sent.
+func (m *manager) put(*notification) {
+	select {
+	case m.signal <- struct{}{}:
+	default:
+	}
+}
+
+// run sends until ctx ends.
+func (m *manager) run(ctx context.Context) {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = firstWait, resendEvery
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-m.signal:
+		case <-ctx.Done():
+			return
+		}
+		if m.round(ctx) {
+			pause.Reset()
+			timer.Reset(resendEvery)
+		} else if !rest(ctx, pause.NextBackOff()) {
+			return
+		} else {
+			timer.Reset(0)
+		}
+	}
+}
+
+// rest waits for d, whatever comes; false when ctx ended before.
+func rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// round sends the present picture once; false if that failed and is to be tried again.
+func (m *manager) round(ctx context.Context) bool {
+	list := m.picture(m.firing(), time.Now())
+	if len(list) == 0 {
+		return true
+	}
+	err := m.postJSON(ctx, list)
+	first := m.state.trouble() == nil
+	m.state.note(err)
+	if err == nil {
+		m.counts.sent.Inc()
+		return true
+	}
+	m.counts.failed.Inc()
+	if first && ctx.Err() == nil {
+		m.log.Error("alerts not delivered, going on to try", zap.String("sink", m.name()), zap.Error(err))
+	}
+	return false
+}
+
+// picture is what fires and what was over a short time ago.
+func (m *manager) picture(firing []alert, now time.Time) (list []postedAlert) {
+	fires := make(map[string]struct{}, len(firing)+1)
+	note := func(a alert) {
+		p := m.posted(a)
+		id := format(p.Labels)
+		fires[id] = struct{}{}
+		m.known[id] = &posted{postedAlert: p}
+	}
+	for _, a := range firing {
+		note(a)
+	}
+	if m.stalled != nil && len(m.stalled()) == 0 {
+		note(alert{key: key{kind: Watchdog}, detail: "that this alert stops is the alert", severity: kinds[Watchdog].severity, startsAt: now})
+	}
+	for id, p := range m.known {
+		if _, on := fires[id]; on {
+			p.EndsAt = now.Add(expireAfter).UTC()
+		} else if p.endedAt.IsZero() {
+			p.endedAt, p.EndsAt = now, now.UTC()
+		} else if now.Sub(p.endedAt) > resolveFor {
+			delete(m.known, id)
+			continue
+		}
+		list = append(list, p.postedAlert)
+	}
+	return list
+}
+
+func (m *manager) posted(a alert) postedAlert {
+	return postedAlert{
+		Labels:       m.source.labels(a.labels(), a.severity),
+		Annotations:  m.source.annotations(a.kind, a.annotations()),
+		StartsAt:     a.startsAt.UTC(),
+		GeneratorURL: m.source.externalURL,
+	}
+}
+
+// send posts n once; what is over is sent as such.
+func (m *manager) send(ctx context.Context, n *notification) error {
+	var list []postedAlert
+	for _, a := range n.alerts {
+		p := m.posted(a)
+		p.EndsAt = n.at.Add(expireAfter).UTC()
+		if !a.endsAt.IsZero() {
+			p.EndsAt = a.endsAt.UTC()
+		}
+		list = append(list, p)
+	}
+	return m.postJSON(ctx, list)
+}

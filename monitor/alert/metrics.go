@@ -1,0 +1,67 @@
+package alert
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics of alerting itself.
+type metrics struct {
+	notifications *prometheus.CounterVec // sink, result: sent, failed, dropped
+	queued        *prometheus.GaugeVec   // sink
+	suppressed    *prometheus.CounterVec // reason: silence, rate_limit, overflow
+}
+
+func newMetrics(r prometheus.Registerer, a *Alerts) (*metrics, error) {
+	m := &metrics{
+		notifications: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "curfew_alert_notifications_total",
+			Help: "Notifications by sink and what became of them.",
+		}, []string{"sink", "result"}),
+		queued: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "curfew_alert_queue_length",
+			Help: "Notifications waiting for a sink.",
+		}, []string{"sink"}),
+		suppressed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "curfew_alert_suppressed_total",
+			Help: "Alerts that were silenced, told in a digest only, or found no room.",
+		}, []string{"reason"}),
+	}
+	for _, c := range []prometheus.Collector{m.notifications, m.queued, m.suppressed, firingCollector{a}} {
+		if err := r.Register(c); err != nil {
+			return nil, fmt.Errorf("alert: register metric: %w", err)
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) of(sink string) counts {
+	return counts{
+		sent:    m.notifications.WithLabelValues(sink, "sent"),
+		failed:  m.notifications.WithLabelValues(sink, "failed"),
+		dropped: m.notifications.WithLabelValues(sink, "dropped"),
+		length:  m.queued.WithLabelValues(sink),
+	}
+}
+
+var firingDesc = prometheus.NewDesc("curfew_alerts_firing", "Alerts that have been told and are not over.", []string{"alertname"}, nil)
+
+// firingCollector counts what fires when somebody asks.
+type firingCollector struct{ a *Alerts }
+
+func (c firingCollector) Describe(out chan<- *prometheus.Desc) { out <- firingDesc }
+
+func (c firingCollector) Collect(out chan<- prometheus.Metric) {
+	var count [len(kinds)]int
+	c.a.mu.Lock()
+	for _, i := range c.a.incidents {
+		if i.told {
+			count[i.kind]++
+		}
+	}
+	c.a.mu.Unlock()
+	for k, n := range count[:ruled] {
+		out <- prometheus.MustNewConstMetric(firingDesc, prometheus.GaugeValue, float64(n), Kind(k).String())
+	}
+}

@@ -1,0 +1,304 @@
+package alert
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// alert is one incident as it is told.
+type alert struct {
+	key
+	Tally
+	detail   string // words, for a state
+	severity string
+	startsAt time.Time
+	endsAt   time.Time // zero while firing
+	fresh    bool      // there is news of it
+}
+
+// notification is one thing to tell through the sinks: a group as it stands.
+type notification struct {
+	key      groupKey
+	rule     *rule
+	at       time.Time
+	alerts   []alert // those firing first, then by messages, most first
+	firing   int     // how many of them do
+	total    Tally   // of those firing, or of all if none is
+	startsAt time.Time
+	single   uint64 // a number of its own, of a message told for itself; else 0
+}
+
+func newNotification(r *rule, k groupKey, at time.Time) *notification {
+	return &notification{key: k, rule: r, at: at}
+}
+
+// add appends an alert. The total is that of the firing ones as soon as there is one.
+func (n *notification) add(a alert) {
+	if a.endsAt.IsZero() && n.firing == 0 {
+		n.total = Tally{}
+	}
+	if a.endsAt.IsZero() {
+		n.firing++
+	}
+	if a.endsAt.IsZero() || n.firing == 0 {
+		n.total.merge(a.Tally)
+	}
+	if n.startsAt.IsZero() || a.startsAt.Before(n.startsAt) {
+		n.startsAt = a.startsAt
+	}
+	n.alerts = append(n.alerts, a)
+}
+
+// close puts the alerts in order.
+func (n *notification) close() {
+	slices.SortFunc(n.alerts, func(a, b alert) int {
+		return cmp.Or(strings.Compare(a.status(), b.status()), cmp.Compare(b.Count, a.Count),
+			strings.Compare(a.vhost, b.vhost), strings.Compare(a.queue, b.queue))
+	})
+}
+
+func (n *notification) resolved() bool { return n.firing == 0 }
+
+func (n *notification) status() string {
+	if n.resolved() {
+		return "resolved"
+	}
+	return "firing"
+}
+
+func (a *alert) status() string {
+	if a.endsAt.IsZero() {
+		return "firing"
+	}
+	return "resolved"
+}
+
+// severity is that of the group: its alerts are of one rule and kind.
+func (n *notification) severity() string { return n.rule.severityOf(n.key.kind) }
+
+// queues counts the queues the alerts are about.
+func (n *notification) queues() int {
+	seen := make(map[[2]string]struct{}, len(n.alerts))
+	for i := range n.alerts {
+		if a := &n.alerts[i]; a.queue != "" && (a.status() == n.status()) {
+			seen[[2]string{a.vhost, a.queue}] = struct{}{}
+		}
+	}
+	return len(seen)
+}
+
+// labels are what tells the alert from others.
+func (a *alert) labels() map[string]string {
+	l := map[string]string{"alertname": a.kind.String()}
+	if a.queue != "" {
+		l["vhost"], l["queue"] = a.vhost, a.queue
+	}
+	if a.action != "" {
+		l["action"] = a.action
+	}
+	if a.peer != "" {
+		l["peer"] = a.peer
+	}
+	return l
+}
+
+// labels are those of the group.
+func (n *notification) labels() map[string]string {
+	l := map[string]string{"alertname": n.key.kind.String()}
+	for name, value := range map[string]string{"vhost": n.key.vhost, "queue": n.key.queue, "peer": n.key.peer} {
+		if value != "" {
+			l[name] = value
+		}
+	}
+	return l
+}
+
+// groupName is the same for every notification of a group.
+func (n *notification) groupName() string {
+	name := n.key.rule + "/" + format(n.labels())
+	if n.single != 0 {
+		name += fmt.Sprintf("/%x.%d", n.at.UnixNano(), n.single)
+	}
+	return name
+}
+
+func (n *notification) fingerprint() string { return fingerprint(n.groupName()) }
+
+func (a *alert) fingerprint() string { return fingerprint(format(a.labels())) }
+
+func fingerprint(text string) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text))
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+// format writes labels the way Alertmanager writes a group key.
+func format(labels map[string]string) string {
+	parts := make([]string, 0, len(labels))
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		parts = append(parts, name+"="+strconv.Quote(labels[name]))
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+func (a *alert) annotations() map[string]string {
+	m := map[string]string{"summary": a.summary()}
+	addTally(m, a.kind, a.Tally)
+	if a.kind == InstanceSilent && a.detail != "" {
+		m["queues"] = a.detail
+	}
+	return m
+}
+
+// addTally puts what is counted of a kind into annotations.
+func addTally(m map[string]string, k Kind, t Tally) {
+	if t.Count == 0 {
+		return
+	}
+	m["count"] = strconv.FormatInt(t.Count, 10)
+	if t.FirstDeadlineAt != 0 {
+		m["first_deadline"] = stamp(t.FirstDeadlineAt)
+	}
+	if t.LastDeadlineAt != 0 {
+		m["last_deadline"] = stamp(t.LastDeadlineAt)
+	}
+	if k != AtRisk && k != NotificationsDropped {
+		m["worst_lateness"] = lateness(t.WorstMillis).String()
+	}
+}
+
+func lateness(millis int64) time.Duration { return time.Duration(millis) * time.Millisecond }
+
+func stamp(unixMillis int64) string {
+	return time.UnixMilli(unixMillis).UTC().Format("2006-01-02T15:04:05.000Z07:00")
+}
+
+// annotations are those of the whole group.
+func (n *notification) annotations() map[string]string {
+	m := map[string]string{"summary": n.summary()}
+	addTally(m, n.key.kind, n.total)
+	if top := n.top(); top != "" && n.key.queue == "" {
+		m["top_queues"] = top
+	}
+	if n.key.kind == InstanceSilent && !n.resolved() {
+		m["queues"] = n.alerts[0].detail
+	}
+	return m
+}
+
+// topQueues is how many queues a summary names.
+const topQueues = 5
+
+// offender is one of the queues with most messages.
+type offender struct {
+	vhost, queue string
+	Tally
+}
+
+// offenders are the queues with most messages, the most first.
+func (n *notification) offenders() (list []offender) {
+	at := make(map[[2]string]int)
+	for i := range n.alerts {
+		a := &n.alerts[i]
+		if a.queue == "" || a.status() != n.status() {
+			continue
+		}
+		k, known := at[[2]string{a.vhost, a.queue}]
+		if !known {
+			k, at[[2]string{a.vhost, a.queue}] = len(list), len(list)
+			list = append(list, offender{vhost: a.vhost, queue: a.queue})
+		}
+		list[k].merge(a.Tally)
+	}
+	slices.SortStableFunc(list, func(a, b offender) int { return cmp.Compare(b.Count, a.Count) })
+	return list[:min(len(list), topQueues)]
+}
+
+// top names the queues with most messages.
+func (n *notification) top() string {
+	var parts []string
+	for _, o := range n.offenders() {
+		parts = append(parts, fmt.Sprintf("%d in queue %q of vhost %q", o.Count, o.queue, o.vhost))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// summary is one sentence for a person.
+func (n *notification) summary() string {
+	if len(n.alerts) == 1 {
+		return n.alerts[0].summary()
+	}
+	text := fmt.Sprintf("%s: %d in %d queues", subject(n.key.kind), n.total.Count, n.queues())
+	if n.resolved() {
+		text = fmt.Sprintf("%s: over, %d in %d queues", subject(n.key.kind), n.total.Count, n.queues())
+	}
+	if n.queues() > topQueues {
+		text += ", most of them " + n.top()
+	} else {
+		text += ", " + n.top()
+	}
+	return text
+}
+
+func (a *alert) summary() string {
+	text := subject(a.kind)
+	if a.kind == InstanceSilent {
+		text = fmt.Sprintf("instance %q is silent", a.peer)
+	}
+	if !a.endsAt.IsZero() {
+		text += ": over"
+		if a.queue != "" && !(a.kind == AtRisk) {
+			text += fmt.Sprintf(", %d in queue %q of vhost %q", a.Count, a.queue, a.vhost)
+		} else if a.queue != "" {
+			text += fmt.Sprintf(", in queue %q of vhost %q", a.queue, a.vhost)
+		}
+		return text
+	}
+	switch a.kind {
+	case ScheduleDegraded, Test, Watchdog:
+		return text + ": " + a.detail
+	case InstanceSilent:
+		return fmt.Sprintf("%s and %d of its deadlines have passed: %s", text, a.Count, a.detail)
+	case NotificationsDropped:
+		return fmt.Sprintf("%s: %d", text, a.Count)
+	case AtRisk:
+		text = fmt.Sprintf("%s: %d in queue %q of vhost %q", text, a.Count, a.queue, a.vhost)
+		if a.detail != "" {
+			text += ": " + a.detail
+		}
+		return text
+	default:
+		return fmt.Sprintf("%s: %d in queue %q of vhost %q", text, a.Count, a.queue, a.vhost)
+	}
+}
+
+func subject(k Kind) string {
+	switch k {
+	case DeadlineMissed:
+		return "messages expired before they were consumed"
+	case AtRisk:
+		return "messages will miss their deadlines"
+	case HeldPastDeadline:
+		return "consumers hold messages past their deadlines"
+	case DeadlineFiredLate:
+		return "messages left their queue late after their deadline"
+	case DeadLetterUnroutable:
+		return "expired messages could not be dead-lettered"
+	case ScheduleDegraded:
+		return "the schedule in Redis is degraded"
+	case InstanceSilent:
+		return "an instance is silent"
+	case Watchdog:
+		return "deadlines are watched"
+	case Test:
+		return "test of an alert"
+	default:
+		return "notifications were dropped because the receiver is too slow"
+	}
+}

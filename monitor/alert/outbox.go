@@ -1,0 +1,200 @@
+package alert
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+)
+
+// sink tells one notification.
+type sink interface {
+	name() string
+	// send returns a backoff.PermanentError when trying again is useless.
+	send(ctx context.Context, n *notification) error
+}
+
+// channel is a sink with what waits for it.
+type channel interface {
+	sink
+	put(n *notification)
+	run(ctx context.Context)
+	// trouble says since when nothing gets through, and why; nil for none.
+	trouble() *trouble
+	queued() int
+}
+
+const (
+	// maxQueued bounds an outbox; what finds no room is counted, and the count is
+	// the next thing sent.
+	maxQueued = 1000
+	// A notification is tried for so long. What follows waits; of each group only
+	// the newest does.
+	tryFor    = 30 * time.Minute
+	firstWait = 500 * time.Millisecond
+	longWait  = time.Minute
+	// burst notifications are sent at once before the rate limit counts.
+	burst = 10
+)
+
+// outbox holds what waits for a sink that may be slow.
+type outbox struct {
+	sink   sink
+	log    *zap.Logger
+	counts counts
+	limit  *rate.Limiter
+	state  condition
+
+	mu      sync.Mutex
+	queue   []*notification
+	lost    int64     // dropped since that was last told
+	lostAt  time.Time // when the first of them was
+	arrived chan struct{}
+}
+
+// counts are the metrics of one sink.
+type counts struct {
+	sent, failed, dropped prometheus.Counter
+	length                prometheus.Gauge
+}
+
+func newOutbox(s sink, limit rate.Limit, m *metrics, log *zap.Logger) *outbox {
+	return &outbox{
+		sink: s, log: log, counts: m.of(s.name()), limit: rate.NewLimiter(limit, burst),
+		arrived: make(chan struct{}, 1),
+	}
+}
+
+func (o *outbox) name() string { return o.sink.name() }
+
+// send sends n once, past what waits.
+func (o *outbox) send(ctx context.Context, n *notification) error { return o.sink.send(ctx, n) }
+
+func (o *outbox) trouble() *trouble { return o.state.trouble() }
+
+func (o *outbox) queued() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.queue)
+}
+
+// put appends n, in place of an older one of its group that still waits; or counts it
+// when there is no room.
+func (o *outbox) put(n *notification) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i, waiting := range o.queue {
+		if n.single == 0 && waiting.single == 0 && waiting.key == n.key {
+			o.queue[i] = n
+			return
+		}
+	}
+	if len(o.queue) >= maxQueued {
+		if o.lost == 0 {
+			o.lostAt = time.Now()
+		}
+		o.lost++
+		o.counts.dropped.Inc()
+		return
+	}
+	o.queue = append(o.queue, n)
+	o.counts.length.Set(float64(len(o.queue)))
+	select {
+	case o.arrived <- struct{}{}:
+	default:
+	}
+}
+
+// take removes the next thing to send; nil if there is none.
+func (o *outbox) take() *notification {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.lost > 0 {
+		n := newNotification(everything, groupKey{kind: NotificationsDropped}, time.Now())
+		n.add(alert{
+			key: key{kind: NotificationsDropped}, Tally: Tally{Count: o.lost}, startsAt: o.lostAt,
+			severity: kinds[NotificationsDropped].severity, fresh: true,
+		})
+		o.lost = 0
+		return n
+	}
+	if len(o.queue) == 0 {
+		o.queue = nil
+		return nil
+	}
+	n := o.queue[0]
+	o.queue = o.queue[1:]
+	o.counts.length.Set(float64(len(o.queue)))
+	return n
+}
+
+// run sends until ctx ends.
+func (o *outbox) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if n := o.take(); n != nil {
+			o.deliver(ctx, n)
+			continue
+		}
+		select {
+		case <-o.arrived:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (o *outbox) deliver(ctx context.Context, n *notification) {
+	if o.limit.Wait(ctx) != nil {
+		return
+	}
+	wait := backoff.NewExponentialBackOff() // its pauses are random by half
+	wait.InitialInterval, wait.MaxInterval = firstWait, longWait
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		err := o.sink.send(ctx, n)
+		o.state.note(err)
+		return struct{}{}, err
+	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(tryFor))
+	if err == nil {
+		o.counts.sent.Inc()
+		return
+	}
+	o.counts.failed.Inc()
+	if ctx.Err() == nil {
+		o.log.Error("alert not delivered", zap.String("sink", o.sink.name()),
+			zap.String("alert_fingerprint", n.fingerprint()), zap.Error(err))
+	}
+}
+
+// trouble says since when a sink fails, and how it last did.
+type trouble struct {
+	Since time.Time `json:"since"`
+	Error string    `json:"error"`
+}
+
+// condition keeps whether a sink works.
+type condition struct {
+	mu   sync.Mutex
+	fail *trouble
+}
+
+func (c *condition) note(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err == nil:
+		c.fail = nil
+	case c.fail == nil:
+		c.fail = &trouble{Since: time.Now(), Error: err.Error()}
+	default:
+		c.fail = &trouble{Since: c.fail.Since, Error: err.Error()}
+	}
+}
+
+func (c *condition) trouble() *trouble {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.fail
+}
