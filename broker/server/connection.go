@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -37,6 +38,9 @@ type connection struct {
 
 	ctx    context.Context // ends, with the exception as its cause, when the connection is forced to close
 	cancel context.CancelCauseFunc
+
+	accepted time.Time
+	tls      *tls.ConnectionState // nil: none
 
 	phase     phase
 	session   *broker.Session
@@ -85,7 +89,7 @@ var preAuthTables = amqp.Limits{Depth: 4, Entries: 128, Values: 256}
 
 func newConnection(s *Server, nc net.Conn) *connection {
 	c := &connection{
-		srv: s, nc: nc, log: s.log.With(zap.Stringer("conn", nc.RemoteAddr())),
+		srv: s, nc: nc, accepted: time.Now(), log: s.log.With(zap.Stringer("conn", nc.RemoteAddr())),
 		frameMax: preAuthFrameMax, tables: preAuthTables,
 		interval: make(chan time.Duration, 1), channels: map[uint16]*channel{},
 	}
@@ -131,6 +135,9 @@ func (c *connection) guard(fn func() error) (err error) {
 // read is the reader: it parses what has arrived frame by frame in place, then
 // enters the publishes and settlements gathered from it, then reads on.
 func (c *connection) read() error {
+	if err := c.secure(); err != nil {
+		return err
+	}
 	if err := c.protocolHeader(); err != nil {
 		return err
 	}
@@ -384,6 +391,15 @@ func (c *connection) leave() {
 func (c *connection) forceClose(e *amqp.Exception) {
 	c.cancel(e)
 	c.nc.SetReadDeadline(time.Unix(1, 0)) // the reader wakes
+}
+
+// cutOff ends the connection without a word, TLS's neither: that could block.
+func (c *connection) cutOff() {
+	if t, ok := c.nc.(*tls.Conn); ok {
+		t.NetConn().Close()
+		return
+	}
+	c.nc.Close()
 }
 
 // obey closes a connection that is forced to.

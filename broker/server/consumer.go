@@ -163,12 +163,17 @@ func (ch *channel) consume(m *amqp.BasicConsume) error {
 		c.Tag = ch.freeTag()
 	}
 	_, taken := ch.consumers[c.Tag]
-	if !taken {
+	most := ch.conn.srv.opts.MaxConsumers
+	full := len(ch.consumers) >= most
+	if !taken && !full {
 		ch.consumers[c.Tag] = c
 	}
 	ch.mu.Unlock()
 	if taken {
 		return amqp.NewException(amqp.NotAllowed, 0, 0, "attempt to reuse consumer tag '%s'", c.Tag)
+	}
+	if full {
+		return amqp.NewException(amqp.NotAllowed, 0, 0, "reached maximum (%d) of consumers per channel", most)
 	}
 	if err := q.Consume(&c.Consumer); err != nil {
 		ch.mu.Lock()

@@ -18,11 +18,12 @@
 //
 // # States
 //
-//	await start-ok ─► await tune-ok ─► await open ─► running ─► closing ─► ended
+//	(TLS) ─► await start-ok ─► await tune-ok ─► await open ─► running ─► closing ─► ended
 //
 // # Bounds
 //
-//   - Before a login: frames of 8 KiB, tables of depth 4, ten seconds.
+//   - Before a login: frames of 8 KiB, tables of depth 4, ten seconds. Of connections
+//     in their handshake the oldest gives way when there are too many (admission).
 //   - A frame's size is refused before it is buffered; bodies take memory as they
 //     arrive, unfinished ones 64 MiB a connection beside the largest.
 //   - A full outbox (512 KiB) stops deliveries to the connection, its consumers
@@ -39,6 +40,6 @@
 //
 // # Left to others
 //
-// What the methods mean (broker), bytes (broker/amqp), durability (broker/store).
-// Users are one name and password for now; TLS and permissions do not exist.
+// What the methods mean, who may log in and do what (broker), bytes (broker/amqp),
+// durability (broker/store), certificates (broker/certs).
 package server

@@ -1,10 +1,7 @@
 package server
 
 import (
-	"errors"
 	"io"
-	"net"
-	"net/netip"
 	"runtime"
 	"strings"
 	"time"
@@ -32,7 +29,7 @@ func (c *connection) protocolHeader() error {
 	}
 	c.out.send(0, &amqp.ConnectionStart{
 		VersionMajor: 0, VersionMinor: 9, ServerProperties: c.srv.properties(),
-		Mechanisms: "PLAIN AMQPLAIN", Locales: "en_US",
+		Mechanisms: c.mechanisms(), Locales: "en_US",
 	})
 	return nil
 }
@@ -42,7 +39,7 @@ func headerHint(h []byte) string {
 	case strings.HasPrefix(string(h), "AMQP\x00\x01\x00\x00"), strings.HasPrefix(string(h), "AMQP\x03\x01\x00\x00"):
 		return "the client speaks AMQP 1.0; use an AMQP 0-9-1 client"
 	case h[0] == 0x16 && h[1] == 3:
-		return "the client speaks TLS; use amqp:// on this port"
+		return "the client speaks TLS; use amqp:// on this port, or amqps:// on the one for TLS"
 	case strings.HasPrefix(string(h), "GET ") || strings.HasPrefix(string(h), "POST "):
 		return "the client speaks HTTP; this is the AMQP port"
 	}
@@ -96,6 +93,10 @@ func (c *connection) connectionMethod(f amqp.Frame) error {
 		if c.phase == awaitOpen {
 			return c.open(m)
 		}
+	case *amqp.ConnectionUpdateSecret:
+		if c.phase == running {
+			return c.updateSecret(m)
+		}
 	case *amqp.ConnectionClose:
 		c.flush()
 		c.leave()
@@ -107,80 +108,6 @@ func (c *connection) connectionMethod(f amqp.Frame) error {
 		return nil
 	}
 	return amqp.NewException(amqp.CommandInvalid, id.Class(), id.Method(), "unexpected method %s", id)
-}
-
-// login checks SASL's answer; both mechanisms carry name and password in clear.
-func (c *connection) login(m *amqp.ConnectionStartOk) error {
-	c.properties, c.mechanism = m.ClientProperties, m.Mechanism
-	c.srv.totals.logins.Add(1)
-	announced, _ := m.ClientProperties["capabilities"].(amqp.Table)
-	c.cancelNotify, _ = announced["consumer_cancel_notify"].(bool)
-	c.takesBlocked, _ = announced["connection.blocked"].(bool)
-	c.authClose, _ = announced["authentication_failure_close"].(bool)
-	user, password, ok := "", "", false
-	switch m.Mechanism {
-	case "PLAIN":
-		user, password, ok = plain(m.Response)
-	case "AMQPLAIN":
-		user, password, ok = amqplain(m.Response)
-	default:
-		return amqp.NewException(amqp.CommandInvalid, 10, 11, "unknown authentication mechanism '%s'", m.Mechanism)
-	}
-	if !ok {
-		return c.refuseLogin(m.Mechanism, errors.New("the response cannot be read"))
-	}
-	login, err := c.srv.opts.Broker.Authenticate(c.ctx, user, password, c.peer())
-	if err != nil {
-		return c.refuseLogin(m.Mechanism, err)
-	}
-	c.nc.SetDeadline(time.Now().Add(handshakeTimeout)) // guessing may have made it wait
-	c.user = login.Name
-	c.phase = awaitTuneOk
-	o := &c.srv.opts
-	c.out.send(0, &amqp.ConnectionTune{Tuning: amqp.Tuning{
-		ChannelMax: o.ChannelMax, FrameMax: o.FrameMax, Heartbeat: uint16(max(o.Heartbeat, 0) / time.Second),
-	}})
-	return nil
-}
-
-// plain parses RFC 4616: authorization id NUL name NUL password.
-func plain(response []byte) (user, password string, ok bool) {
-	parts := strings.Split(string(response), "\x00")
-	if len(parts) != 3 {
-		return "", "", false
-	}
-	return parts[1], parts[2], true
-}
-
-// amqplain parses the table LOGIN, PASSWORD without its length.
-func amqplain(response []byte) (user, password string, ok bool) {
-	t, err := amqp.ParseTableEntries(response, preAuthTables)
-	if err != nil {
-		return "", "", false
-	}
-	user, okUser := t["LOGIN"].(string)
-	password, okPassword := t["PASSWORD"].(string)
-	return user, password, okUser && okPassword
-}
-
-// peer is the client's address; the zero address is a pipe's or a Unix socket's.
-func (c *connection) peer() netip.Addr {
-	if tcp, ok := c.nc.RemoteAddr().(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap()
-	}
-	return netip.Addr{}
-}
-
-// refuseLogin tells a client that understands it; another finds the socket
-// closed, as 0-9-1 has it (RabbitMQ: Authentication Failure Notifications).
-func (c *connection) refuseLogin(mechanism string, why error) error {
-	c.log.Warn("login refused", zap.String("mechanism", mechanism), zap.Error(why))
-	c.srv.totals.loginsFailed.Add(1)
-	if !c.authClose {
-		return errEnd
-	}
-	return amqp.NewException(amqp.AccessRefused, 0, 0,
-		"Login was refused using authentication mechanism %s. For details see the broker logfile.", mechanism)
 }
 
 // tune settles the limits: ours unless the client asks for less.
@@ -222,6 +149,7 @@ func (c *connection) open(m *amqp.ConnectionOpen) error {
 	if c.heartbeat > 0 {
 		c.interval <- c.heartbeat
 	}
+	c.srv.opened(c)
 	c.show()
 	c.out.send(0, &amqp.ConnectionOpenOk{})
 	c.log.Debug("connection open", zap.String("user", c.user), zap.String("vhost", m.VirtualHost))

@@ -157,10 +157,7 @@ type raw struct {
 
 // raw opens a connection with channel 1.
 func (x *site) raw() *raw {
-	nc := x.l.dial()
-	c := &raw{Conn: nc, t: x.t, r: bufio.NewReader(nc)}
-	c.write([]byte(amqp.ProtocolHeader))
-	c.expect(amqp.ConnectionStartID)
+	c := x.greeted()
 	c.write(amqp.AppendMethod(nil, 0, &amqp.ConnectionStartOk{Mechanism: "PLAIN", Response: []byte("\x00guest\x00guest")}))
 	c.expect(amqp.ConnectionTuneID)
 	c.write(amqp.AppendMethod(nil, 0, &amqp.ConnectionTuneOk{}))
@@ -168,6 +165,15 @@ func (x *site) raw() *raw {
 	c.expect(amqp.ConnectionOpenOkID)
 	c.send(&amqp.ChannelOpen{})
 	c.expect(amqp.ChannelOpenOkID)
+	return c
+}
+
+// greeted opens a connection as far as the server's connection.start.
+func (x *site) greeted() *raw {
+	nc := x.l.dial()
+	c := &raw{Conn: nc, t: x.t, r: bufio.NewReader(nc)}
+	c.write([]byte(amqp.ProtocolHeader))
+	c.expect(amqp.ConnectionStartID)
 	return c
 }
 

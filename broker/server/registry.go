@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"crypto/tls"
 	"net"
 	"slices"
 	"strconv"
@@ -23,6 +24,7 @@ type identity struct {
 	frameMax    uint32
 	channelMax  uint16
 	heartbeat   time.Duration
+	tls         *tls.ConnectionState
 }
 
 // traffic counts a connection's socket calls.
@@ -42,9 +44,10 @@ type ConnectionInfo struct {
 	PeerPort, Port     int
 	FrameMax           uint32
 	ChannelMax         uint16
-	Heartbeat          time.Duration // 0: none
-	Blocked            bool          // it publishes, and the broker's gate is closed
-	Reads, Received    uint64        // socket calls, bytes
+	Heartbeat          time.Duration        // 0: none
+	TLS                *tls.ConnectionState // nil: none
+	Blocked            bool                 // it publishes, and the broker's gate is closed
+	Reads, Received    uint64               // socket calls, bytes
 	Writes, Sent       uint64
 	Pending            int // bytes not yet written
 	Channels           []ChannelInfo
@@ -137,7 +140,7 @@ func (c *connection) show() {
 	c.shown.Store(&identity{
 		name: addrText(c.nc.RemoteAddr()) + " -> " + addrText(c.nc.LocalAddr()),
 		user: c.user, vhost: c.vhost.Name(), mechanism: c.mechanism, properties: c.properties,
-		since: time.Now(), frameMax: c.frameMax, channelMax: c.chanMax, heartbeat: c.heartbeat,
+		since: time.Now(), frameMax: c.frameMax, channelMax: c.chanMax, heartbeat: c.heartbeat, tls: c.tls,
 	})
 	c.srv.totals.connectionsOpened.Add(1)
 }
@@ -159,7 +162,7 @@ func (c *connection) hide() {
 func (c *connection) info(i *identity) ConnectionInfo {
 	info := ConnectionInfo{
 		Name: i.name, User: i.user, VHost: i.vhost, Mechanism: i.mechanism, ClientProperties: i.properties, Since: i.since,
-		FrameMax: i.frameMax, ChannelMax: i.channelMax, Heartbeat: i.heartbeat, Blocked: c.held.Load(),
+		FrameMax: i.frameMax, ChannelMax: i.channelMax, Heartbeat: i.heartbeat, TLS: i.tls, Blocked: c.held.Load(),
 		Reads: c.traffic.reads.Load(), Received: c.traffic.received.Load(),
 		Writes: c.traffic.writes.Load(), Sent: c.traffic.sent.Load(), Pending: c.out.pending(),
 		identityOfLifetime: i,

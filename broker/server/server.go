@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,25 +15,33 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/certs"
 )
 
 // Options configure a Server. Broker is required; the zero value of the rest is
 // RabbitMQ's default.
 type Options struct {
-	Broker         *broker.Broker
-	FrameMax       uint32        // octets, with overhead; default 131072
-	ChannelMax     uint16        // channels per connection; default 2047
-	Heartbeat      time.Duration // offered, whole seconds; default 60 s, negative for none
-	MaxConnections int           // open at once, those still logging in included; default 1024
-	Version        string        // shown to clients
-	Log            *zap.Logger
+	Broker            *broker.Broker
+	FrameMax          uint32         // octets, with overhead; default 131072
+	ChannelMax        uint16         // channels per connection; default 2047
+	Heartbeat         time.Duration  // offered, whole seconds; default 60 s, negative for none
+	MaxConnections    int            // open at once, those still logging in included; default 1024
+	MaxHandshakes     int            // connections not open yet; default 512
+	MaxPeerHandshakes int            // of them from one address, this machine's aside; default 64
+	MaxConsumers      int            // of a channel; default 1024
+	NameFrom          certs.NameFrom // what of a client certificate is the user's name (SASL EXTERNAL); default the distinguished name
+	Version           string         // shown to clients
+	Log               *zap.Logger
 }
 
 const (
-	defaultFrameMax       = 131072
-	defaultChannelMax     = 2047
-	defaultHeartbeat      = 60 * time.Second
-	defaultMaxConnections = 1024
+	defaultFrameMax          = 131072
+	defaultChannelMax        = 2047
+	defaultHeartbeat         = 60 * time.Second
+	defaultMaxConnections    = 1024
+	defaultMaxHandshakes     = 512
+	defaultMaxPeerHandshakes = 64
+	defaultMaxConsumers      = 1024
 )
 
 // Server speaks AMQP 0-9-1 with clients. Safe for concurrent use.
@@ -43,10 +52,13 @@ type Server struct {
 	accepted, refused atomic.Uint64
 	totals            totals
 
-	mu       sync.Mutex
-	conns    map[*connection]struct{}
-	stopping bool
-	ended    sync.WaitGroup
+	clearText sync.Once // a password has crossed the network in clear
+
+	mu        sync.Mutex
+	admission admission
+	conns     map[*connection]struct{}
+	stopping  bool
+	ended     sync.WaitGroup
 }
 
 // New makes a server; Serve starts it.
@@ -63,29 +75,51 @@ func New(o Options) *Server {
 	if o.MaxConnections == 0 {
 		o.MaxConnections = defaultMaxConnections
 	}
+	if o.MaxHandshakes == 0 {
+		o.MaxHandshakes = defaultMaxHandshakes
+	}
+	if o.MaxPeerHandshakes == 0 {
+		o.MaxPeerHandshakes = defaultMaxPeerHandshakes
+	}
+	if o.MaxConsumers == 0 {
+		o.MaxConsumers = defaultMaxConsumers
+	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	return &Server{opts: o, log: o.Log.Named("server"), conns: map[*connection]struct{}{}}
+	s := &Server{opts: o, log: o.Log.Named("server"), conns: map[*connection]struct{}{}}
+	s.admission.handshakes, s.admission.ofPeer = map[*connection]struct{}{}, map[netip.Addr]int{}
+	return s
 }
 
 // closeGrace is how long clients have to answer connection.close when the
 // server stops.
 const closeGrace = 5 * time.Second
 
-// Serve accepts connections from l until ctx ends, then closes them with 320
-// CONNECTION_FORCED and returns when all have ended. It closes l. The error is
-// that of the listener, or nil after ctx. To be called once.
-func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	stop := context.AfterFunc(ctx, func() { l.Close() })
+// Serve accepts connections from the listeners until ctx ends or one of them fails,
+// then closes the connections with 320 CONNECTION_FORCED and returns when all have
+// ended. It closes the listeners. The error is a listener's, or nil after ctx. To
+// be called once.
+func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
+	accepting, stop := context.WithCancel(ctx)
 	defer stop()
-	err := s.accept(ctx, l)
-	l.Close()
+	failed := make(chan error, len(listeners))
+	for _, l := range listeners {
+		defer context.AfterFunc(accepting, func() { l.Close() })()
+		go func() {
+			defer stop()
+			failed <- fmt.Errorf("server: accept on %s: %w", l.Addr(), s.accept(accepting, l))
+		}()
+	}
+	first := <-failed
+	for range len(listeners) - 1 {
+		<-failed
+	}
 	s.shutdown()
 	if ctx.Err() != nil {
 		return nil
 	}
-	return fmt.Errorf("server: accept on %s: %w", l.Addr(), err)
+	return first
 }
 
 func (s *Server) accept(ctx context.Context, l net.Listener) error {
@@ -114,25 +148,22 @@ func (s *Server) accept(ctx context.Context, l net.Listener) error {
 func (s *Server) start(nc net.Conn) {
 	c := newConnection(s, nc)
 	s.mu.Lock()
-	full, stopping := len(s.conns) >= s.opts.MaxConnections, s.stopping
-	if !full && !stopping {
-		s.conns[c] = struct{}{}
+	why := s.admit(c)
+	if why == "" {
 		s.ended.Add(1)
 	}
 	s.mu.Unlock()
-	if full || stopping {
+	if why != "" {
 		s.refused.Add(1)
-		s.log.Warn("connection refused", zap.Stringer("peer", nc.RemoteAddr()), zap.Bool("limit_reached", full), zap.Int("max_connections", s.opts.MaxConnections))
-		nc.Close()
+		s.log.Warn("connection refused", zap.Stringer("peer", nc.RemoteAddr()), zap.String("reason", why))
+		c.cutOff()
 		return
 	}
 	s.accepted.Add(1)
 	go func() {
 		defer s.ended.Done()
 		c.run()
-		s.mu.Lock()
-		delete(s.conns, c)
-		s.mu.Unlock()
+		s.left(c)
 	}()
 }
 
@@ -156,7 +187,7 @@ func (s *Server) shutdown() {
 	}
 	s.mu.Lock()
 	for c := range s.conns {
-		c.nc.Close()
+		c.cutOff()
 	}
 	s.mu.Unlock()
 	<-ended
