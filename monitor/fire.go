@@ -150,6 +150,7 @@ func (f *firing) sort(path Path) (expired int) {
 		case Gone:
 			f.done = append(f.done, s)
 		case Held:
+			f.ledger.hold(s, nowAt)
 			f.held = append(f.held, scheduler.Later{Shadow: s, At: nowAt + heldMillis})
 		case NotDue:
 			f.notDue = append(f.notDue, scheduler.Later{Shadow: s, At: max(r.At, nowAt+1)})

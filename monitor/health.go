@@ -24,6 +24,8 @@ type Health struct {
 	// Reasons says, in words for an operator, why the service is degraded; empty
 	// when it is not.
 	Reasons []string `json:"reasons,omitempty"`
+	// Stalled names the loops that give no sign of life.
+	Stalled []string `json:"stalled,omitempty"`
 	// Pending deadlines are waiting for their time.
 	Pending int64 `json:"pending"`
 	// LastTick is when the loop that fires was last alive. It looks around at

@@ -121,6 +121,12 @@ type ledger struct {
 	path     Path
 	run      alert.Tally // of queue, action and path
 	late     alert.Tally // those of run that were late
+	book     *book       // of queue
+	each     bool        // messages of queue are told one by one
+
+	holding   uint64      // the queue of those below
+	held      alert.Tally // seen past their deadline for the first time, unacked
+	heldAgain alert.Tally // seen so before
 }
 
 func (m *Monitor) newLedger() ledger {
@@ -139,30 +145,73 @@ func (l *ledger) add(s scheduler.Shadow, at int64, a Action, p Path) {
 	if l.run.Count > 0 && (s.Queue != l.queue || a != l.action || p != l.path) {
 		l.flush()
 	}
-	l.queue, l.action, l.path = s.Queue, a, p
+	if l.run.Count == 0 {
+		l.open(s.Queue, a, p)
+	}
 	lateness := max(at-s.Deadline, 0)
 	l.run.Add(s.Deadline, lateness)
-	if p == Requeue || p == Manual {
+	if p != Requeue && p != Manual {
+		l.lateness.add(lateness)
+		if lateness >= l.lateMillis {
+			l.late.Add(s.Deadline, lateness)
+		}
+	}
+	if l.each {
+		l.flush()
+		l.merge()
+	}
+}
+
+// open begins a run.
+func (l *ledger) open(queue uint64, a Action, p Path) {
+	l.queue, l.action, l.path = queue, a, p
+	l.book = l.books.of(queue)
+	l.each = l.alerts.Each(l.book.vhost, l.book.queue)
+}
+
+// hold counts one message that a consumer holds at the given instant, past its
+// deadline. It is looked at again every heldMillis; the first time counts.
+func (l *ledger) hold(s scheduler.Shadow, at int64) {
+	if l.holding != s.Queue {
+		l.flushHeld()
+	}
+	l.holding = s.Queue
+	if late := at - s.Deadline; late < heldMillis {
+		l.held.Add(s.Deadline, late)
+	} else {
+		l.heldAgain.Add(s.Deadline, late)
+	}
+}
+
+func (l *ledger) flushHeld() {
+	if l.held.Count+l.heldAgain.Count == 0 {
 		return
 	}
-	l.lateness.add(lateness)
-	if lateness >= l.lateMillis {
-		l.late.Add(s.Deadline, lateness)
-	}
+	k := l.books.of(l.holding)
+	event := alert.Event{Kind: alert.HeldPastDeadline, VHost: k.vhost, Queue: k.queue, Tally: l.held}
+	l.alerts.Record(event)
+	event.Again, event.Tally = true, l.heldAgain
+	l.alerts.Record(event)
+	l.held, l.heldAgain = alert.Tally{}, alert.Tally{}
 }
 
 // close hands on what was added since the last call.
 func (l *ledger) close() {
+	l.flushHeld()
 	if l.run.Count == 0 {
 		return
 	}
 	l.flush()
+	l.merge()
+}
+
+func (l *ledger) merge() {
 	l.histogram.merge(&l.lateness)
 	l.lateness = latenessCount{}
 }
 
 func (l *ledger) flush() {
-	k := l.books.of(l.queue)
+	k := l.book
 	l.books.countFired(k, l.action, l.path, l.run.Count)
 	event := alert.Event{
 		Kind:   alert.DeadlineMissed,
@@ -171,7 +220,9 @@ func (l *ledger) flush() {
 		Action: l.action.String(),
 		Tally:  l.run,
 	}
-	l.alerts.Record(event)
+	if l.path != Manual { // else somebody wanted that
+		l.alerts.Record(event)
+	}
 	if l.action == Parked {
 		l.books.countMissed(k, missUnrouted, l.run.Count)
 		event.Kind = alert.DeadLetterUnroutable

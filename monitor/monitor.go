@@ -132,6 +132,7 @@ func (m *Monitor) Health() Health {
 	}
 	for _, l := range m.loops {
 		if silent := time.Since(l.lastTick()); l.beat.Load() != 0 && silent > staleAfter {
+			h.Stalled = append(h.Stalled, l.name)
 			h.Reasons = append(h.Reasons, fmt.Sprintf("loop %s silent for %s", l.name, silent.Round(time.Second)))
 		}
 	}

@@ -293,6 +293,51 @@ func TestAlertsAreTold(t *testing.T) {
 	})
 }
 
+// TestHeldIsTold: a message unacked at its deadline is told and counted once, however
+// often it is looked at, and is over when it has been acked.
+func TestHeldIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.InfoLevel)
+		alerts, err := alert.New(alert.Options{Log: zap.New(core)})
+		require.NoError(t, err)
+		b := newFakeBroker(t)
+		start(t, Options{Primary: b.view(), Alerts: alerts})
+		held, other := b.publish(1, time.Second), b.publish(1, time.Second)
+		b.hold(held)
+		b.hold(other)
+		time.Sleep(5 * time.Minute)
+		told := logs.FilterField(zap.String("event", "held_past_deadline"))
+		require.Equal(t, 1, told.Len())
+		require.Equal(t, int64(2), told.All()[0].ContextMap()["count"])
+		b.ack(held)
+		b.ack(other)
+		time.Sleep(5 * time.Minute)
+		told = logs.FilterField(zap.String("event", "held_past_deadline"))
+		require.Equal(t, 2, told.Len())
+		require.Equal(t, "resolved", told.All()[1].ContextMap()["status"])
+		require.Equal(t, 4*time.Minute+30*time.Second, told.All()[1].ContextMap()["worst_lateness"])
+	})
+}
+
+// TestEachMissIsTold: by a rule every message is told for itself, though many expire at
+// once.
+func TestEachMissIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.InfoLevel)
+		alerts, err := alert.New(alert.Options{Log: zap.New(core), GroupBy: "none"})
+		require.NoError(t, err)
+		b := newFakeBroker(t)
+		start(t, Options{Primary: b.view(), Alerts: alerts})
+		for range 5 {
+			b.publish(1, time.Minute)
+		}
+		time.Sleep(2 * time.Minute)
+		told := logs.FilterField(zap.String("event", "deadline_missed"))
+		require.Equal(t, 5, told.Len())
+		require.Equal(t, int64(1), told.All()[0].ContextMap()["count"])
+	})
+}
+
 func TestHungLoopShows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFakeBroker(t)
@@ -306,6 +351,7 @@ func TestHungLoopShows(t *testing.T) {
 		h := m.Health()
 		require.Len(t, h.Reasons, 1)
 		require.Contains(t, h.Reasons[0], "loop fire silent")
+		require.Equal(t, []string{"fire"}, h.Stalled)
 		require.Less(t, h.LastTick, time.Now().Add(-staleAfter))
 		close(hang)
 		time.Sleep(time.Second)
