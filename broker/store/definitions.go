@@ -77,21 +77,12 @@ func writeFile(dir fileSystem, name string, b []byte) error {
 
 // readDefinitions returns nil if there are none.
 func readDefinitions(dir fileSystem) ([]byte, error) {
-	f, err := dir.Open(definitionsName)
+	b, err := readWhole(dir, definitionsName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("store: open definitions: %w", err)
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		return nil, fmt.Errorf("store: size of definitions: %w", err)
-	}
-	b := make([]byte, size)
-	if _, err := f.ReadAt(b, 0); err != nil {
-		return nil, fmt.Errorf("store: read definitions: %w", err)
+		return nil, err
 	}
 	if len(b) < definitionsHeader || string(b[:8]) != definitionsMagic {
 		return nil, &CorruptError{File: definitionsName, Reason: "its header is not valid"}
@@ -103,4 +94,21 @@ func readDefinitions(dir fileSystem) ([]byte, error) {
 		return nil, &CorruptError{File: definitionsName, Offset: definitionsHeader, Reason: "the checksum is wrong"}
 	}
 	return b[definitionsHeader:], nil
+}
+
+func readWhole(dir fileSystem, name string) ([]byte, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("store: open %s: %w", name, err)
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, fmt.Errorf("store: size of %s: %w", name, err)
+	}
+	b := make([]byte, size)
+	if _, err := f.ReadAt(b, 0); err != nil {
+		return nil, fmt.Errorf("store: read %s: %w", name, err)
+	}
+	return b, nil
 }

@@ -52,7 +52,7 @@ func TestDiskRoundTrip(t *testing.T) {
 		require.Len(t, r.Queues[0].Entries, 500)
 		for i, e := range r.Queues[0].Entries {
 			want := entries[i*2+1]
-			require.Equal(t, RecoveredEntry{want.Seq, want.Pos, Terms{ExpiresAt: want.ExpiresAt, Flags: want.Flags}}, e)
+			require.Equal(t, RecoveredEntry{Seq: want.Seq, Pos: want.Pos, Terms: Terms{ExpiresAt: want.ExpiresAt, Flags: want.Flags}}, e)
 			require.Equal(t, text(i*2+1, 1000), s.View(e.Pos))
 		}
 		require.Zero(t, r.CutBytes)

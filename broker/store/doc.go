@@ -3,7 +3,7 @@
 // their position. What is durable is written from that same memory to a file.
 //
 //	Put ──► Enqueued ──► Settled            one queue after another:
-//	 │         │           │                Moved = Settled + Enqueued in one record
+//	 │         │ Amended   │                Moved = Settled + Enqueued in one record
 //	 ▼         ▼           ▼
 //	message   entry    settlement           records in the log's active segment
 //	                       │
@@ -19,6 +19,8 @@
 // A settled message does not come back once its settlement was committed. A
 // message that was not settled is not lost, whatever compaction and dropping of
 // segments were doing.
+//
+// Which entries had been delivered is found after a clean stop only (stopped.go).
 //
 // What is found is what was put: every record has a checksum that also covers its
 // place. What was being written in a crash is cut off and reported. Damage in what

@@ -56,7 +56,7 @@ func (x *index) add(s *scanned, k kind, rec []byte) {
 		}
 		if e.Durable {
 			q := x.queue(e.Queue)
-			q.entries = append(q.entries, RecoveredEntry{e.Seq, e.Pos, Terms{ExpiresAt: e.ExpiresAt, Flags: e.Flags}})
+			q.entries = append(q.entries, RecoveredEntry{Seq: e.Seq, Pos: e.Pos, Terms: Terms{ExpiresAt: e.ExpiresAt, Flags: e.Flags}})
 		}
 	})
 	f.eachRun(func(r run) {

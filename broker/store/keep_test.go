@@ -308,7 +308,7 @@ func TestTermsOutliveCompaction(t *testing.T) {
 	require.False(t, b.has(1), "the original is gone, and what amended it")
 	copied := r.entries[1]
 	require.Equal(t, []RecoveredEntry{
-		{1, copied, meanwhile}, {2, copied, Terms{ExpiresAt: 7, Deliveries: 3, Flags: 4}},
+		{Seq: 1, Pos: copied, Terms: meanwhile}, {Seq: 2, Pos: copied, Terms: Terms{ExpiresAt: 7, Deliveries: 3, Flags: 4}},
 	}, b.restart().Queues[0].Entries)
 	b.shutdown()
 }

@@ -212,9 +212,15 @@ func (j *journal) shut() {
 	j.ring()
 }
 
-// close waits for the committer and unmaps everything.
-func (j *journal) close() error {
+// finish waits until the committer has synced all, and returns the error that ended
+// the journal, if one did.
+func (j *journal) finish() error {
 	<-j.commit.ended
+	return j.err
+}
+
+// close closes the files and unmaps everything.
+func (j *journal) close() {
 	j.table.each(func(s *segment) bool {
 		if s.file != nil {
 			s.file.Close()
@@ -222,5 +228,4 @@ func (j *journal) close() error {
 		return true
 	})
 	j.appender.close()
-	return j.err
 }

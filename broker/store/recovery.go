@@ -17,6 +17,7 @@ type Recovery struct {
 	Queues   []RecoveredQueue // ascending by Queue
 	Segments int
 	Bytes    int64 // read
+	Clean    bool  // the last run stopped cleanly
 
 	// The torn tail that was cut off, if any: the end of what was being written
 	// in a crash, which nobody was told is safe.
@@ -30,6 +31,9 @@ type Recovery struct {
 type RecoveredQueue struct {
 	Queue   uint64
 	Entries []RecoveredEntry
+
+	clean     bool        // the last run stopped cleanly, and
+	delivered []Delivered // these had been delivered; ascending
 }
 
 // RecoveredEntry is what Enqueued was told of one entry, or Amended later. Pos may
@@ -53,6 +57,7 @@ type recovery struct {
 	spares    map[uint64]int64 // sizes of the files without one
 	spared    uint64           // how many of them follow the last segment and stay
 	total     int64
+	delivered []Delivered
 	index     index
 	result    Recovery
 }
@@ -74,6 +79,9 @@ func (r *recovery) read() ([]RecoveredQueue, error) {
 		return nil, err
 	}
 	r.result.Segments = len(r.files)
+	if err := r.readStopped(); err != nil {
+		return nil, err
+	}
 	var stray error
 	queues := r.index.surviving(func(p Pos) bool {
 		s := r.file(p.segment())
@@ -85,6 +93,7 @@ func (r *recovery) read() ([]RecoveredQueue, error) {
 		}
 		return true
 	})
+	r.markDelivered(queues)
 	return queues, stray
 }
 

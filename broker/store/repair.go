@@ -14,8 +14,8 @@ func (r *recovery) next() uint64 {
 }
 
 // repair makes the directory such that appending can go on: nothing is left of
-// what was cut, the last segment is ended and synced, and the next one's file is
-// there. It may be interrupted anywhere.
+// what was cut, nor of a clean stop, the last segment is ended and synced, and the
+// next one's file is there. It may be interrupted anywhere.
 func (r *recovery) repair(segmentBytes int) error {
 	next := r.next()
 	for i := len(r.discarded) - 1; i >= 0; i-- {
@@ -30,6 +30,9 @@ func (r *recovery) repair(segmentBytes int) error {
 		}
 	}
 	if err := r.repairSpares(next, int64(segmentBytes)); err != nil {
+		return err
+	}
+	if err := r.forgetStopped(); err != nil {
 		return err
 	}
 	if err := r.fs.SyncDir(); err != nil {

@@ -226,7 +226,10 @@ func (s *Store) Err() error {
 // Close writes and syncs what is pending and gives all memory back: no view and
 // no position may be used afterwards. It returns the error that ended the
 // journal, if one did.
-func (s *Store) Close() error {
+func (s *Store) Close() error { return s.close(func() error { return nil }) }
+
+// close calls last when everything is on the disk.
+func (s *Store) close(last func() error) error {
 	if s.journal != nil {
 		s.journal.shut()
 	}
@@ -235,7 +238,11 @@ func (s *Store) Close() error {
 	}
 	var err error
 	if s.journal != nil {
-		err = s.journal.close()
+		err = s.journal.finish()
+		if err == nil {
+			err = last()
+		}
+		s.journal.close()
 	}
 	s.volatile.close()
 	s.memory.close()
