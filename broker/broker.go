@@ -133,7 +133,7 @@ func New(o Options) (*Broker, error) {
 // have ended before. To be called once.
 func (b *Broker) Close() error {
 	b.stop()
-	return b.store.Close()
+	return b.store.CloseClean(b.delivered())
 }
 
 func (b *Broker) stop() {

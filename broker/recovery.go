@@ -168,8 +168,7 @@ func (b *Broker) restoreTopology(d *definitions) error {
 }
 
 // restoreMessages puts a queue's messages back in their places, with their old
-// deadlines. Whether they were delivered before is not recorded, so all are
-// marked redelivered. Those of a queue that is gone are settled.
+// deadlines. Those of a queue that is gone are settled.
 func (b *Broker) restoreMessages(r *store.RecoveredQueue) {
 	q := b.byID[r.Queue]
 	if q == nil {
@@ -182,8 +181,12 @@ func (b *Broker) restoreMessages(r *store.RecoveredQueue) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, e := range r.Entries {
+		flags := queue.Flags(e.Flags)
+		if r.WasDelivered(e.Seq) {
+			flags |= queue.Redelivered
+		}
 		q.core.Restore(queue.Seq(e.Seq), queue.Message{
-			Pos: uint64(e.Pos), ExpiresAt: e.ExpiresAt, Flags: queue.Flags(e.Flags) | queue.Redelivered,
+			Pos: uint64(e.Pos), ExpiresAt: e.ExpiresAt, Flags: flags,
 			Bytes: uint32(len(b.store.View(e.Pos).Body)),
 		}, e.Deliveries)
 	}

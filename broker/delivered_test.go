@@ -1,0 +1,84 @@
+package broker_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// redelivered lists what is ready, a star at those marked redelivered, and leaves it
+// there.
+func (x *bench) redelivered(name string) (all []string) {
+	q, err := x.vh.Queue(name)
+	require.NoError(x.t, err)
+	for {
+		m, ok := x.get(q, true)
+		if !ok {
+			return all
+		}
+		if m.redelivery {
+			m.body += "*"
+		}
+		all = append(all, m.body)
+	}
+}
+
+func TestRedeliveredAfterAStop(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openBench(t, o)
+	q := x.durable("q", amqp.Table{"x-max-priority": int32(2)})
+	x.durable("untouched", nil)
+	for i := range 6 {
+		x.publishPersistent("", "q", fmt.Sprint(i), "")
+	}
+	x.publishPersistent("", "untouched", "m", "")
+	var seqs []queue.Seq
+	for range 4 {
+		m, ok := x.get(q, false)
+		require.True(t, ok)
+		seqs = append(seqs, m.seq)
+	}
+	q.Settle(broker.Ack, seqs[1:2], nil)
+	q.Settle(broker.Requeue, seqs[2:3], nil)
+	urgent := amqp.Properties{DeliveryMode: 2, Priority: 2}
+	_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: urgent.Append(nil), Body: []byte("urgent")})
+	require.NoError(t, err)
+	x.p.Flush(nil)
+
+	for range 3 { // the marks are handed on from stop to stop
+		x = restarted(t, o, x.b)
+	}
+	assert.Equal(t, []string{"urgent", "0*", "2*", "3*", "4", "5"}, x.redelivered("q"))
+	assert.Equal(t, []string{"m"}, x.redelivered("untouched"))
+	require.NoError(t, x.b.Close())
+}
+
+// Nothing tells then what was delivered, and a message without the mark must not have
+// been.
+func TestRedeliveredAfterACrash(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openBench(t, o)
+	q := x.durable("q", nil)
+	for i := range 3 {
+		x.publishPersistent("", "q", fmt.Sprint(i), "")
+	}
+	x.get(q, false)
+	for range 2 {
+		crashed := broker.Options{Store: store.Options{Dir: filepath.Join(t.TempDir(), "crashed")}}
+		require.NoError(t, os.CopyFS(crashed.Store.Dir, os.DirFS(o.Store.Dir)))
+		y := openBench(t, crashed)
+		assert.Equal(t, []string{"0*", "1*", "2*"}, y.redelivered("q"))
+		require.NoError(t, y.b.Close())
+		x = restarted(t, o, x.b) // cleanly, but it is the crash after it that counts
+	}
+	require.NoError(t, x.b.Close())
+}
