@@ -7,6 +7,7 @@ import "curfew/broker/amqp"
 func (q *Queue) parseConsume(c *Consumer) error {
 	p := argParser{vh: q.vh, label: q.Label(), args: c.Args}
 	c.Priority = p.anyInteger("x-priority")
+	c.TimeoutMillis = p.integer("x-consumer-timeout", 0, 1, MaxTTLMillis)
 	foreign := "x-stream-offset"
 	if q.asked.kind == Classic {
 		p.bool("x-cancel-on-ha-failover")

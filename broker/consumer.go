@@ -27,7 +27,9 @@ type Consumer struct {
 	Args      amqp.Table // of basic.consume; Consume reads them
 	Sink      Sink
 
-	Priority int64 // x-priority: the highest is served first while it can take. Set by Consume
+	// Set by Consume:
+	Priority      int64 // x-priority: the highest is served first while it can take
+	TimeoutMillis int64 // x-consumer-timeout; 0 not set
 
 	queue   *Queue
 	status  atomic.Pointer[Status]
@@ -65,7 +67,8 @@ type Delivery struct {
 	Seq         queue.Seq
 	Message     store.Message // valid during the call it is handed over in
 	Redelivered bool
-	Ready       int // messages still ready behind it
+	Ready       int   // messages still ready behind it
+	At          int64 // Unix ms by the broker's clock: now
 }
 
 // Source yields a queue's messages to a Sink, within one Pull.
@@ -95,7 +98,7 @@ func (src *Source) Next(d *Delivery) bool {
 	}
 	*d = Delivery{
 		Seq: t.Seq, Message: src.s.b.store.View(store.Pos(t.Pos)), Redelivered: t.Redelivered,
-		Ready: src.q.core.Ready(),
+		Ready: src.q.core.Ready(), At: src.s.now,
 	}
 	if t.Flags&queue.Hidden != 0 {
 		d.Message.Properties = withoutBCC(d.Message.Properties)

@@ -60,6 +60,11 @@ func (q *Queue) set() *settings { return q.settings.Load() }
 // Type is what the queue was declared as.
 func (q *Queue) Type() QueueType { return q.asked.kind }
 
+// ConsumerTimeoutMillis is how long its deliveries may stay unacknowledged by the
+// queue's argument or policy (RabbitMQ 3.12: Delivery Acknowledgement Timeout); 0
+// where it says nothing.
+func (q *Queue) ConsumerTimeoutMillis() int64 { return q.set().timeoutMillis }
+
 // Label names the queue as RabbitMQ's error texts do.
 func (q *Queue) Label() string { return q.vh.queueLabel(q.name) }
 

@@ -66,6 +66,9 @@ type connection struct {
 	published    bool // since hold was asked last
 	authClose    bool // the client takes connection.close for a failed login
 
+	reminding sync.Mutex
+	reminded  bool // look for overdue deliveries
+
 	listing    sync.Mutex // held by the reader to change channels, by others to read them
 	channels   map[uint16]*channel
 	last       *channel // the one of the last frame
@@ -149,6 +152,9 @@ func (c *connection) read() error {
 		}
 		c.extendDeadline()
 		if err := c.obey(); err != nil {
+			return err
+		}
+		if err := c.closeOverdue(); err != nil {
 			return err
 		}
 		n, err := c.nc.Read(buf[to:])
@@ -410,10 +416,13 @@ func (c *connection) obey() error {
 	return c.fail(0, context.Cause(c.ctx))
 }
 
-// interrupted says whether a read ended only because of forceClose.
+// interrupted says whether a read ended only because of forceClose or remind.
 func (c *connection) interrupted(err error) bool {
-	if c.ctx.Err() == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
+	}
+	if c.ctx.Err() == nil {
+		return c.isReminded()
 	}
 	if c.phase != closing {
 		return true

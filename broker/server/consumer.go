@@ -86,7 +86,7 @@ func (c *consumer) tag(d *broker.Delivery) uint64 {
 	}
 	c.inFlight++
 	c.ch.inFlight++
-	return c.ch.unacked.add(held{q: c.Queue(), seq: d.Seq, c: c})
+	return c.ch.unacked.add(held{q: c.Queue(), seq: d.Seq, c: c, at: d.At})
 }
 
 // Cancelled tells a client that takes it that the queue is gone (RabbitMQ:
@@ -223,7 +223,7 @@ func (ch *channel) get(m *amqp.BasicGet) error {
 		if m.NoAck {
 			tag = ch.unacked.skip()
 		} else {
-			tag = ch.unacked.add(held{q: q, seq: d.Seq})
+			tag = ch.unacked.add(held{q: q, seq: d.Seq, at: d.At})
 		}
 		o := &ch.conn.out
 		o.mu.Lock()

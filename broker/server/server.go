@@ -29,6 +29,7 @@ type Options struct {
 	MaxHandshakes     int            // connections not open yet; default 512
 	MaxPeerHandshakes int            // of them from one address, this machine's aside; default 64
 	MaxConsumers      int            // of a channel; default 1024
+	ConsumerTimeout   time.Duration  // a delivery may stay unacknowledged where neither consumer nor queue says it; default 30 min, negative for ever
 	NameFrom          certs.NameFrom // what of a client certificate is the user's name (SASL EXTERNAL); default the distinguished name
 	Version           string         // shown to clients
 	Log               *zap.Logger
@@ -42,6 +43,7 @@ const (
 	defaultMaxHandshakes     = 512
 	defaultMaxPeerHandshakes = 64
 	defaultMaxConsumers      = 1024
+	defaultConsumerTimeout   = 30 * time.Minute
 )
 
 // Server speaks AMQP 0-9-1 with clients. Safe for concurrent use.
@@ -71,6 +73,9 @@ func New(o Options) *Server {
 	}
 	if o.Heartbeat == 0 {
 		o.Heartbeat = defaultHeartbeat
+	}
+	if o.ConsumerTimeout == 0 {
+		o.ConsumerTimeout = defaultConsumerTimeout
 	}
 	if o.MaxConnections == 0 {
 		o.MaxConnections = defaultMaxConnections
@@ -111,6 +116,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 			failed <- fmt.Errorf("server: accept on %s: %w", l.Addr(), s.accept(accepting, l))
 		}()
 	}
+	s.ended.Go(func() { s.watchAcks(accepting) })
 	first := <-failed
 	for range len(listeners) - 1 {
 		<-failed

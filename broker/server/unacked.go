@@ -13,6 +13,7 @@ type held struct {
 	q   *broker.Queue // nil: settled
 	seq queue.Seq
 	c   *consumer // nil: a get
+	at  int64     // Unix ms of the broker's clock: when it was delivered
 }
 
 // unacked holds a channel's deliveries by delivery tag: a ring, since tags ascend
@@ -152,6 +153,19 @@ func (u *unacked) tagsUpTo(tag uint64) (tags []uint64) {
 		}
 	}
 	return tags
+}
+
+// each calls fn with the deliveries held: those of a map, then the others by age
+// until fn returns false.
+func (u *unacked) each(fn func(*held) bool) {
+	for _, h := range u.old {
+		fn(&h)
+	}
+	for t := u.first + 1; t <= u.next; t++ {
+		if h := u.slot(t); h.q != nil && !fn(h) {
+			return
+		}
+	}
 }
 
 // putBack holds a delivery again that take gave out, under its old tag.

@@ -46,6 +46,7 @@ type config struct {
 	MemoryLimit     memoryLimit   `split_words:"true" default:"60%" allow:"1% to 90%, or a size of 64MiB or more" desc:"memory above which publishers wait, page cache not counted; a share is of the container's or machine's memory"`
 	DiskFreeLimit   byteSize      `split_words:"true" default:"50MiB" allow:"a size" desc:"free disk below which publishers wait; a sixteenth of the disk where that is less; 0: none"`
 	MaxConnections  int           `split_words:"true" default:"1024" allow:"1..1000000" desc:"AMQP connections open at once"`
+	ConsumerTimeout ackTimeout    `split_words:"true" default:"30m" allow:"0s for never, or from 1m to 10 years" desc:"how long a delivery may stay unacknowledged before its channel is closed and it goes back to its queue"`
 	LogLevel        string        `split_words:"true" default:"info" allow:"debug|info|warn|error" desc:"least severe level that is logged"`
 	LogFormat       string        `split_words:"true" default:"auto" allow:"auto|console|json" desc:"auto: console on a terminal, else json"`
 }

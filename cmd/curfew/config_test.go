@@ -38,7 +38,7 @@ func TestConfigDefaults(t *testing.T) {
 		AMQPAddr: "127.0.0.1:5672", OpsAddr: "127.0.0.1:15692", DataDir: "./curfew-data", StoreSync: "group",
 		RedisShards: 4, Monitor: true, MissThreshold: time.Second, TTLPrecedence: "min", Unroutable: "park",
 		User: "guest", Password: "guest", Instance: instance(host), FrameMax: 131072, ChannelMax: 2047,
-		Heartbeat: seconds(time.Minute), MaxMessageSize: 16 << 20, MaxConnections: 1024, MemoryLimit: memoryLimit{percent: 60}, DiskFreeLimit: 50 << 20, LogLevel: "info", LogFormat: "auto",
+		Heartbeat: seconds(time.Minute), MaxMessageSize: 16 << 20, MaxConnections: 1024, ConsumerTimeout: ackTimeout(30 * time.Minute), MemoryLimit: memoryLimit{percent: 60}, DiskFreeLimit: 50 << 20, LogLevel: "info", LogFormat: "auto",
 	}, c)
 }
 
@@ -47,7 +47,7 @@ func TestConfigReadsEveryVariable(t *testing.T) {
 		"CURFEW_REDIS_URL=redis://h", "CURFEW_REDIS_SHARDS=3", "CURFEW_MONITOR=false", "CURFEW_MISS_THRESHOLD=250ms",
 		"CURFEW_TTL_PRECEDENCE=message", "CURFEW_UNROUTABLE=drop", "CURFEW_ALERT_WEBHOOK_URL=https://h/x", "CURFEW_USER=u",
 		"CURFEW_PASSWORD=p", "CURFEW_INSTANCE=i-1", "CURFEW_FRAME_MAX=4096", "CURFEW_CHANNEL_MAX=9", "CURFEW_HEARTBEAT=0s",
-		"CURFEW_MAX_MESSAGE_SIZE=1MiB", "CURFEW_MAX_CONNECTIONS=7", "CURFEW_MEMORY_LIMIT=1GiB", "CURFEW_DISK_FREE_LIMIT=1MiB", "CURFEW_LOG_LEVEL=debug", "CURFEW_LOG_FORMAT=json")
+		"CURFEW_MAX_MESSAGE_SIZE=1MiB", "CURFEW_MAX_CONNECTIONS=7", "CURFEW_MEMORY_LIMIT=1GiB", "CURFEW_DISK_FREE_LIMIT=1MiB", "CURFEW_CONSUMER_TIMEOUT=0s", "CURFEW_LOG_LEVEL=debug", "CURFEW_LOG_FORMAT=json")
 	c, err := loadConfig()
 	require.NoError(t, err)
 	assert.Equal(t, config{
@@ -73,6 +73,7 @@ func TestConfigWrongValues(t *testing.T) {
 		"CURFEW_TTL_PRECEDENCE=max":                "min or message",
 		"CURFEW_TTL_PRECEDENCE=":                   "min or message",
 		"CURFEW_UNROUTABLE=keep":                   "park or drop",
+		"CURFEW_CONSUMER_TIMEOUT=59s":              "0s for never, or from 1m to 10 years",
 		"CURFEW_INSTANCE=a b":                      "letters, digits",
 		"CURFEW_INSTANCE={x}":                      "letters, digits",
 		"CURFEW_FRAME_MAX=4095":                    "4096 to 16777216",

@@ -57,7 +57,7 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 	n.server = server.New(server.Options{
 		Broker: n.broker, Log: log, Version: versionText(),
 		FrameMax: uint32(c.FrameMax), ChannelMax: uint16(c.ChannelMax), Heartbeat: c.Heartbeat.offered(),
-		MaxConnections: connectionLimit(c.MaxConnections, log),
+		MaxConnections: connectionLimit(c.MaxConnections, log), ConsumerTimeout: c.ConsumerTimeout.limit(),
 	})
 	if err := metrics.Register(n.server); err != nil {
 		return n, fmt.Errorf("register the server's metrics: %w", err)

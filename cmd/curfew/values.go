@@ -13,6 +13,7 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
+	"curfew/broker"
 	"curfew/scheduler/redisstore"
 )
 
@@ -132,6 +133,28 @@ func (s seconds) offered() time.Duration {
 }
 
 func (s seconds) String() string { return time.Duration(s).String() }
+
+// ackTimeout is a time from a minute up, as RabbitMQ supports it, or 0 for ever.
+type ackTimeout time.Duration
+
+func (a *ackTimeout) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	if err != nil || d != 0 && (d < time.Minute || d > broker.MaxTTLMillis*time.Millisecond) {
+		return errValue
+	}
+	*a = ackTimeout(d)
+	return nil
+}
+
+// limit is what the server calls it: there 0 is its default and less than 0 is none.
+func (a ackTimeout) limit() time.Duration {
+	if a == 0 {
+		return -1
+	}
+	return time.Duration(a)
+}
+
+func (a ackTimeout) String() string { return time.Duration(a).String() }
 
 // instance names this process among those that share a Redis.
 type instance string

@@ -1,0 +1,111 @@
+package server_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker/server"
+)
+
+// closed is why the channel was closed; "open" if it was not.
+func closed(closes <-chan *amqp091.Error) string {
+	synctest.Wait()
+	select {
+	case e := <-closes:
+		return fmt.Sprint(e.Code, " ", e.Reason)
+	default:
+		return "open"
+	}
+}
+
+const timedOut = "406 PRECONDITION_FAILED - delivery acknowledgement on channel %d timed out. Timeout value used: %d ms. " +
+	"This timeout value can be configured, see consumers doc guide to learn more"
+
+func TestChannelClosesWhenADeliveryIsNotAcknowledged(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		c := x.connect()
+		ch, other := x.channel(c), x.channel(c)
+		x.queue(ch, "q", nil)
+		require.NoError(t, ch.Qos(2, 0, false))
+		deliveries, err := ch.Consume("q", "", false, false, false, false, nil)
+		require.NoError(t, err)
+		closes := ch.NotifyClose(make(chan *amqp091.Error, 1))
+		x.publish(other, "q", "0", "1")
+		got := x.settled(deliveries)
+		require.Equal(t, []string{"0", "1"}, bodies(got))
+
+		time.Sleep(29 * time.Minute)
+		require.NoError(t, got[0].Ack(false))
+		x.publish(other, "q", "2")
+		time.Sleep(time.Minute)
+		assert.Equal(t, "open", closed(closes), "not before its time")
+		time.Sleep(20 * time.Second)
+		assert.Equal(t, fmt.Sprintf(timedOut, 1, 1800000), closed(closes))
+		for _, body := range []string{"1", "2"} {
+			d, ok, err := other.Get("q", true)
+			require.NoError(t, err)
+			require.True(t, ok, "it came back")
+			assert.Equal(t, body, string(d.Body))
+			assert.True(t, d.Redelivered)
+		}
+		assert.NoError(t, c.Close(), "the connection lives")
+	})
+}
+
+func TestTimeoutsOfQueueConsumerAndServer(t *testing.T) {
+	run(t, server.Options{ConsumerTimeout: -1}, func(x *site) {
+		c := x.connect()
+		channels, closes := []*amqp091.Channel{}, []chan *amqp091.Error{}
+		for range 4 {
+			ch := x.channel(c)
+			channels, closes = append(channels, ch), append(closes, ch.NotifyClose(make(chan *amqp091.Error, 1)))
+		}
+		x.queue(channels[0], "patient", nil)
+		x.queue(channels[0], "brief", amqp091.Table{"x-consumer-timeout": int32(60_000)})
+		for i, args := range []amqp091.Table{nil, {"x-consumer-timeout": int64(600_000)}} {
+			_, err := channels[i].Consume("patient", "", false, false, false, false, args)
+			require.NoError(t, err)
+		}
+		_, err := channels[2].Consume("brief", "", false, false, false, false, amqp091.Table{"x-consumer-timeout": int64(300_000)})
+		require.NoError(t, err)
+		synctest.Wait()
+		x.publish(channels[0], "patient", "one each", "of the consumers")
+		x.publish(channels[0], "brief", "m")
+		time.Sleep(time.Second)
+
+		all := func() (reasons []string) {
+			for _, c := range closes {
+				reasons = append(reasons, closed(c))
+			}
+			return reasons
+		}
+		time.Sleep(90 * time.Second)
+		assert.Equal(t, []string{"open", "open", "open", "open"}, all(), "a consumer's own goes before its queue's")
+		time.Sleep(4 * time.Minute)
+		assert.Equal(t, []string{"open", "open", fmt.Sprintf(timedOut, 3, 300_000), "open"}, all())
+		_, ok, err := channels[3].Get("brief", false)
+		require.NoError(t, err)
+		require.True(t, ok)
+		time.Sleep(80 * time.Second)
+		assert.Equal(t, fmt.Sprintf(timedOut, 4, 60_000), closed(closes[3]), "gets count, too")
+		time.Sleep(5 * time.Minute)
+		assert.Equal(t, fmt.Sprintf(timedOut, 2, 600_000), closed(closes[1]))
+		time.Sleep(24 * time.Hour)
+		assert.Equal(t, "open", closed(closes[0]), "no timeout: for ever")
+	})
+}
+
+func TestTimeoutValueIsChecked(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		ch := x.channel(x.connect())
+		x.queue(ch, "q", nil)
+		_, err := ch.Consume("q", "", false, false, false, false, amqp091.Table{"x-consumer-timeout": "soon"})
+		assertException(t, err, 406, `PRECONDITION_FAILED - invalid arg 'x-consumer-timeout' for queue 'q' in vhost '/': "expected integer, got longstr"`)
+	})
+}
