@@ -144,8 +144,8 @@ func (c *connection) read() error {
 	if err := c.protocolHeader(); err != nil {
 		return err
 	}
-	buf, from, to := make([]byte, readBufferMin), 0, 0
-	small := 0
+	own := make([]byte, readBufferMin)
+	buf, from, to := own, 0, 0
 	for !c.ended {
 		if to == len(buf) {
 			buf, from, to = makeRoom(buf, from, to)
@@ -166,9 +166,6 @@ func (c *connection) read() error {
 			return c.readError(err)
 		}
 		c.traffic.read(n)
-		if small++; n > len(buf)/8 {
-			small = 0
-		}
 		to += n
 		used, err := c.frames(buf[from:to])
 		c.flush()
@@ -178,8 +175,9 @@ func (c *connection) read() error {
 		from += used
 		if from == to {
 			from, to = 0, 0
-			if small > 64 && len(buf) > readBufferMin {
-				buf = make([]byte, readBufferMin)
+			if len(buf) > readBufferMin { // the next read may be long in coming
+				recycle(buf)
+				buf = own
 			}
 		}
 		c.out.waitRoom()
@@ -196,7 +194,8 @@ func (c *connection) read() error {
 }
 
 // makeRoom moves what is unparsed to the front, in a larger buffer if it takes
-// more than half. Frames are bounded, so the buffer is.
+// more than half. Frames are bounded, so the buffer is. The buffer it was in is
+// given back.
 func makeRoom(buf []byte, from, to int) ([]byte, int, int) {
 	size := len(buf)
 	if from < size/2 || size < readBufferMax && from == 0 {
@@ -205,8 +204,13 @@ func makeRoom(buf []byte, from, to int) ([]byte, int, int) {
 	if size == len(buf) {
 		return buf, 0, copy(buf, buf[from:to])
 	}
-	grown := make([]byte, size)
-	return grown, 0, copy(grown, buf[from:to])
+	grown := newBuffer(size)
+	grown = grown[:cap(grown)]
+	n := copy(grown, buf[from:to])
+	if len(buf) > readBufferMin {
+		recycle(buf)
+	}
+	return grown, 0, n
 }
 
 // frames handles the whole frames in b and returns how many octets they took.

@@ -59,9 +59,17 @@ func (c *consumer) deliver(o *outbox, src *broker.Source) bool {
 		return false
 	}
 	c.ch.counts.out(false, c.NoAck, d.Redelivered)
+	o.reserve(contentSize(&d))
 	o.buf = amqp.AppendDeliver(o.buf, c.ch.id, c.Tag, c.tag(&d), d.Redelivered, d.Message.Exchange, d.Message.RoutingKey)
 	o.buf = amqp.AppendContent(o.buf, c.ch.id, d.Message.Properties, d.Message.Body, c.ch.conn.frameMax)
 	return true
+}
+
+// contentSize is what most deliveries of a message fit in, with three names of
+// usual length.
+func contentSize(d *broker.Delivery) int {
+	m := &d.Message
+	return 256 + len(m.Exchange) + len(m.RoutingKey) + len(m.Properties) + len(m.Body)
 }
 
 // credit says whether one more message may be delivered; called with ch.mu held.
@@ -228,6 +236,7 @@ func (ch *channel) get(m *amqp.BasicGet) error {
 		o := &ch.conn.out
 		o.mu.Lock()
 		defer o.mu.Unlock()
+		o.reserve(contentSize(d))
 		o.buf = amqp.AppendGetOk(o.buf, ch.id, tag, d.Redelivered, d.Message.Exchange, d.Message.RoutingKey, uint32(d.Ready))
 		o.buf = amqp.AppendContent(o.buf, ch.id, d.Message.Properties, d.Message.Body, ch.conn.frameMax)
 		o.flush()

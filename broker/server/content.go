@@ -203,6 +203,7 @@ func (ch *channel) confirmRange(first, last uint64, refused []uint64) {
 	ch.answered += last - first + 1
 	ch.counts.Confirmed += last - first + 1 - uint64(len(refused))
 	ch.conn.srv.totals.confirmed.Add(last - first + 1 - uint64(len(refused)))
+	o.reserve(settleSize * (1 + 2*len(refused)))
 	next := first
 	for _, tag := range refused {
 		if tag > next {

@@ -16,21 +16,23 @@ const (
 	// outboxChoked stops reading from the connection: a client that does not
 	// take its confirms and replies gets no more of them.
 	outboxChoked = 4 << 20
-	// outboxKeep is how large a buffer the idle connection keeps.
-	outboxKeep = 64 << 10
 	// writeTimeout ends a connection whose client does not take a slice for so long.
 	writeTimeout = 30 * time.Second
 	writeSlice   = 256 << 10
+	// replySize is what most methods fit in, and settleSize what each ack does.
+	replySize  = 512
+	settleSize = 32
 )
 
 // outbox gathers the frames for one connection; its writer swaps the buffer out
 // and sends it in one write. mu is a leaf lock.
 type outbox struct {
 	mu      sync.Mutex
-	buf     []byte
-	woken   bool // wake was signalled since the last swap
-	closing bool // send what is there, then end
-	dead    bool // nothing is sent any more
+	buf     []byte // nil while there is nothing to send
+	usual   int    // octets of the last buffer sent
+	woken   bool   // wake was signalled since the last swap
+	closing bool   // send what is there, then end
+	dead    bool   // nothing is sent any more
 	starved []*broker.Consumer
 	drained sync.Cond
 	wake    chan struct{}
@@ -44,6 +46,18 @@ func (o *outbox) init() {
 
 // full says that deliveries have to wait; called with mu held.
 func (o *outbox) full() bool { return len(o.buf) >= outboxFull || o.dead }
+
+// reserve makes room for n octets without the allocator; called with mu held
+// before an append. What takes more is right as well.
+func (o *outbox) reserve(n int) {
+	switch {
+	case cap(o.buf)-len(o.buf) >= n:
+	case o.buf == nil:
+		o.buf = newBuffer(max(n, o.usual))
+	default:
+		o.buf = roomier(o.buf, n)
+	}
+}
 
 // flush wakes the writer; called with mu held after an append.
 func (o *outbox) flush() {
@@ -61,6 +75,7 @@ func (o *outbox) flush() {
 func (o *outbox) send(channel uint16, m amqp.Method) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.reserve(replySize)
 	o.buf = amqp.AppendMethod(o.buf, channel, m)
 	o.flush()
 }
@@ -83,11 +98,11 @@ func (o *outbox) waitRoom() {
 	}
 }
 
-// swap takes the buffer and leaves spare in its place.
-func (o *outbox) swap(spare []byte) (out []byte, starved []*broker.Consumer, last bool) {
+// swap takes the buffer out.
+func (o *outbox) swap() (out []byte, starved []*broker.Consumer, last bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	out, o.buf = o.buf, spare[:0]
+	out, o.buf, o.usual = o.buf, nil, len(o.buf)
 	starved, o.starved = o.starved, nil
 	o.woken = false
 	o.drained.Broadcast()
@@ -108,7 +123,6 @@ func (o *outbox) kill() {
 func (o *outbox) write(nc net.Conn, interval <-chan time.Duration, count *traffic) error {
 	defer o.kill()
 	var tick <-chan time.Time
-	var spare []byte
 	quiet := false
 	for {
 		select {
@@ -125,7 +139,7 @@ func (o *outbox) write(nc net.Conn, interval <-chan time.Duration, count *traffi
 			}
 			o.heartbeat()
 		}
-		out, starved, last := o.swap(spare)
+		out, starved, last := o.swap()
 		for _, c := range starved {
 			c.Wake()
 		}
@@ -138,9 +152,7 @@ func (o *outbox) write(nc net.Conn, interval <-chan time.Duration, count *traffi
 		if last {
 			return nil
 		}
-		if spare = out; cap(out) > outboxKeep {
-			spare = nil
-		}
+		recycle(out)
 	}
 }
 

@@ -1,0 +1,59 @@
+package server
+
+import "sync"
+
+// Connections that work take their buffers from pools by size and give them back
+// when they have sent or parsed what is in them: an idle one holds next to
+// nothing, and a busy one allocates nothing. The collector empties the pools.
+const (
+	buffer4K   = 4 << 10
+	buffer32K  = 32 << 10
+	buffer256K = 256 << 10
+	buffer1M   = 1 << 20
+)
+
+var (
+	buffers4K   = sync.Pool{New: func() any { return new([buffer4K]byte) }}
+	buffers32K  = sync.Pool{New: func() any { return new([buffer32K]byte) }}
+	buffers256K = sync.Pool{New: func() any { return new([buffer256K]byte) }}
+	buffers1M   = sync.Pool{New: func() any { return new([buffer1M]byte) }}
+)
+
+// newBuffer returns an empty buffer of at least that capacity; beyond 1 MiB it
+// comes from no pool.
+func newBuffer(capacity int) []byte {
+	switch {
+	case capacity <= buffer4K:
+		return buffers4K.Get().(*[buffer4K]byte)[:0]
+	case capacity <= buffer32K:
+		return buffers32K.Get().(*[buffer32K]byte)[:0]
+	case capacity <= buffer256K:
+		return buffers256K.Get().(*[buffer256K]byte)[:0]
+	case capacity <= buffer1M:
+		return buffers1M.Get().(*[buffer1M]byte)[:0]
+	}
+	return make([]byte, 0, capacity)
+}
+
+// recycle gives a buffer back; nobody may use it any more. What came from no pool
+// is left to the collector.
+func recycle(b []byte) {
+	switch cap(b) {
+	case buffer4K:
+		buffers4K.Put((*[buffer4K]byte)(b[:buffer4K]))
+	case buffer32K:
+		buffers32K.Put((*[buffer32K]byte)(b[:buffer32K]))
+	case buffer256K:
+		buffers256K.Put((*[buffer256K]byte)(b[:buffer256K]))
+	case buffer1M:
+		buffers1M.Put((*[buffer1M]byte)(b[:buffer1M]))
+	}
+}
+
+// roomier returns a buffer with the content of b and room for n octets more; b is
+// not to be used any more.
+func roomier(b []byte, n int) []byte {
+	grown := append(newBuffer(len(b)+n), b...)
+	recycle(b)
+	return grown
+}

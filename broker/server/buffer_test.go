@@ -1,0 +1,71 @@
+package server
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestBuffersGrowWithTheirContent(t *testing.T) {
+	for _, n := range []int{0, 1, buffer4K, buffer4K + 1, buffer32K, buffer256K, buffer1M, buffer1M + 1} {
+		b := newBuffer(n)
+		require.GreaterOrEqual(t, cap(b), n)
+		require.Empty(t, b)
+		b = append(b, "content"...)
+		b = roomier(b, 2*n+1)
+		assert.Equal(t, "content", string(b))
+		assert.GreaterOrEqual(t, cap(b)-len(b), 2*n+1)
+		recycle(b)
+	}
+	recycle(nil)
+	recycle(make([]byte, 10)) // not from a pool
+}
+
+func TestOutboxIsEmptyOnceSent(t *testing.T) {
+	var o outbox
+	o.init()
+	o.reserve(10)
+	o.buf = append(o.buf, "first"...)
+	o.reserve(buffer32K)
+	o.buf = append(o.buf, bytes.Repeat([]byte("x"), buffer32K)...)
+	out, _, _ := o.swap()
+	assert.Equal(t, "first", string(out[:5]))
+	assert.Len(t, out, 5+buffer32K)
+	assert.Nil(t, o.buf, "an idle connection holds no buffer")
+	o.reserve(1)
+	assert.Equal(t, buffer256K, cap(o.buf), "as large as was needed last")
+}
+
+func TestUnparsedOctetsMoveToTheFront(t *testing.T) {
+	own := make([]byte, readBufferMin)
+	for i := range own {
+		own[i] = byte(i)
+	}
+	want := append([]byte(nil), own...)
+	buf, from, to := makeRoom(own, 0, len(own))
+	assert.Equal(t, []int{0, len(want)}, []int{from, to})
+	assert.Equal(t, want, buf[:to])
+	assert.Greater(t, len(buf), to)
+
+	copy(buf[len(buf)-len(want):], want)
+	buf, from, to = makeRoom(buf, len(buf)-len(want), len(buf))
+	assert.Equal(t, want, buf[from:to])
+}
+
+func TestOutboxDoesNotAllocate(t *testing.T) {
+	var o outbox
+	o.init()
+	message := make([]byte, 1000)
+	round := func() {
+		for range 100 {
+			o.reserve(len(message))
+			o.buf = append(o.buf, message...)
+		}
+		out, _, _ := o.swap()
+		recycle(out)
+	}
+	round()
+	assert.Less(t, testing.AllocsPerRun(200, round), 1.0)
+}
