@@ -22,6 +22,7 @@ type settings struct {
 	dlk           string // x-dead-letter-routing-key
 	ownKey        bool   // dlk is set
 	atLeastOnce   bool   // a dead letter stays until all its targets have it
+	keeps         bool   // nothing expires in it
 	singleActive  bool   // x-single-active-consumer
 	timeoutMillis int64  // x-consumer-timeout; 0 not set
 	lockMillis    int64  // x-lock-duration; 0 none

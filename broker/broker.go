@@ -66,6 +66,7 @@ type Broker struct {
 	feed     feed
 	counters counters
 	idle     idleTimer
+	delayed  delayTimer
 	saver    saver
 	accounts accounts
 	sessions sessions
@@ -117,6 +118,7 @@ func New(o Options) (*Broker, error) {
 	b.accounts.init()
 	b.sessions.init()
 	b.idle.init(b)
+	b.delayed.init(b)
 	if o.Store.Log == nil {
 		o.Store.Log = o.Log
 	}
@@ -126,6 +128,7 @@ func New(o Options) (*Broker, error) {
 	}
 	b.ended.Go(b.idle.run)
 	b.ended.Go(b.watchLevels)
+	b.ended.Go(b.delayed.run)
 	return b, nil
 }
 
@@ -192,7 +195,9 @@ func (b *Broker) dropQueueID(q *Queue) {
 	if b.byID[q.id] != q {
 		return
 	}
-	b.counters.queuesDeleted.Add(1)
-	b.retired.add(&counts)
 	delete(b.byID, q.id)
+	if q.delays == nil {
+		b.counters.queuesDeleted.Add(1)
+		b.retired.add(&counts)
+	}
 }

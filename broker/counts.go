@@ -75,9 +75,9 @@ func (t *queueTally) counts() QueueCounts {
 	}
 }
 
-// entered counts a message that came in; move is that of its item.
-func (t *queueTally) entered(m *queue.Message, move int) {
-	if move < 0 {
+// entered counts a message that came in.
+func (t *queueTally) entered(m *queue.Message) {
+	if m.Flags&queue.Died == 0 {
 		t.published++
 	}
 	if m.Flags&queue.Durable != 0 {
@@ -240,7 +240,9 @@ func (b *Broker) queueCounts() QueueCounts {
 	sum := b.retired
 	all := make([]*Queue, 0, len(b.byID))
 	for _, q := range b.byID {
-		all = append(all, q)
+		if q.delays == nil {
+			all = append(all, q)
+		}
 	}
 	b.mu.RUnlock()
 	for _, q := range all {

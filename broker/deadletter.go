@@ -28,7 +28,7 @@ type grave struct {
 	batch   batch
 	moves   []move
 	props   []byte
-	targets []*Queue
+	targets []target
 	answers []ExpireResult // of the Expire or Reschedule under way
 }
 
@@ -57,7 +57,11 @@ func (s *step) bury() {
 		g.moves = append(g.moves, move{})
 	}
 	for i := range s.burying {
-		s.inter(&s.burying[i], i)
+		if d := &s.burying[i]; d.from.delays != nil {
+			s.activate(d, i)
+		} else {
+			s.inter(d, i)
+		}
 	}
 	g.batch.flush(s)
 	for i := range s.burying {
@@ -83,7 +87,7 @@ func (s *step) inter(d *deadLetter, at int) {
 		queue: q.name, reason: reasonName(d.settled.Reason), at: s.now / 1000,
 		exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, p.Headers),
 	}, died)
-	targets, routed := s.targets(d, keys)
+	targets, routed := s.targets(d, keys, src.Properties)
 	if cut := withoutCycles(targets, deaths); len(cut) < len(targets) {
 		counters.cycles.Add(uint64(len(targets) - len(cut)))
 		q.tellCycle(d.set)
@@ -99,22 +103,26 @@ func (s *step) inter(d *deadLetter, at int) {
 		return
 	}
 	counters.deadLettered[d.settled.Reason].Add(1)
-	s.send(d, at, targets, keys[0], src.Body, &p)
+	it := item{priority: p.Priority, ttlMillis: -1}
+	it.message.Flags = queue.Died | d.settled.Flags&(queue.Durable|queue.Hidden)
+	if p.DeliveryMode == 2 {
+		it.message.Flags |= queue.Durable
+	}
+	s.grave.props = p.Append(s.grave.props[:0])
+	s.send(d, at, targets, &it, store.Message{
+		Exchange: []byte(d.set.dlx), RoutingKey: []byte(keys[0]), Properties: s.grave.props, Body: src.Body,
+	})
 }
 
-// send copies the dead letter into the store and adds it to its queues' lanes.
-func (s *step) send(d *deadLetter, at int, targets []*Queue, key string, body []byte, p *amqp.Properties) {
+// send copies a message that moves into the store and adds it to its queues'
+// lanes; it is what is known of it so far.
+func (s *step) send(d *deadLetter, at int, targets []target, it *item, m store.Message) {
 	g := &s.grave
 	durable := false
 	for _, t := range targets {
-		durable = durable || t.durable()
+		durable = durable || t.queue.durable()
 	}
-	persistent := d.settled.Flags & queue.Durable
-	if p.DeliveryMode == 2 {
-		persistent = queue.Durable
-	}
-	g.props = p.Append(g.props[:0])
-	m := store.Message{Exchange: []byte(d.set.dlx), RoutingKey: []byte(key), Properties: g.props, Body: body}
+	persistent := it.message.Flags & queue.Durable
 	pos, err := s.b.store.PutMoved(m, durable && persistent != 0, 1+len(targets))
 	if err != nil {
 		// Not even the reserve has room. The dead letter goes on in memory, and its
@@ -130,10 +138,8 @@ func (s *step) send(d *deadLetter, at int, targets []*Queue, key string, body []
 		return
 	}
 	g.moves[at].pos = pos
-	it := item{
-		message:  queue.Message{Pos: uint64(pos), Bytes: d.settled.Bytes, Flags: persistent | queue.Died | d.settled.Flags&queue.Hidden},
-		priority: p.Priority, ttlMillis: -1, move: at,
-	}
+	it.message.Pos, it.message.Bytes, it.move = uint64(pos), d.settled.Bytes, at
+	it.message.Flags = it.message.Flags&^queue.Durable | persistent
 	for _, t := range targets {
 		g.batch.add(t, it)
 	}
@@ -156,40 +162,32 @@ func (s *step) settleMove(d *deadLetter, m *move) {
 	if d.result >= 0 {
 		s.grave.answers[d.result].Action = d.action
 	}
-	if d.settled.Reason == queue.Expired {
+	if d.settled.Reason == queue.Expired && d.from.delays == nil {
 		s.tellExpired(d.from, &d.settled, d.path, d.action)
 	}
 }
 
 // targets routes a dead letter by each of its keys. routed is false when the
 // exchange is missing or leads nowhere.
-func (s *step) targets(d *deadLetter, keys []string) (targets []*Queue, routed bool) {
+func (s *step) targets(d *deadLetter, keys []string, properties []byte) (targets []target, routed bool) {
 	g := &s.grave
+	view, _ := amqp.ViewProperties(properties)
 	g.targets = g.targets[:0]
 	for _, key := range keys {
-		found, err := g.routes.find(d.from.vh, []byte(d.set.dlx), []byte(key), true, nil)
+		found, err := g.routes.find(d.from.vh, []byte(d.set.dlx), []byte(key), true, view.Headers, false)
 		if err != nil {
 			return nil, false
 		}
 		for _, t := range found {
-			g.targets = appendNew(g.targets, t)
+			g.targets = addTarget(g.targets, t)
 		}
 	}
 	return g.targets, len(g.targets) > 0
 }
 
-func appendNew(queues []*Queue, q *Queue) []*Queue {
-	for _, have := range queues {
-		if have == q {
-			return queues
-		}
-	}
-	return append(queues, q)
-}
-
 // park returns the queue for dead letters that cannot be routed, or none where
 // they are to be dropped.
-func (s *step) park(d *deadLetter) []*Queue {
+func (s *step) park(d *deadLetter) []target {
 	if s.b.opts.Unroutable == Drop {
 		return nil
 	}
@@ -202,7 +200,7 @@ func (s *step) park(d *deadLetter) []*Queue {
 	}
 	d.action = Parked
 	s.b.counters.parked.Add(1)
-	return append(s.grave.targets[:0], q)
+	return append(s.grave.targets[:0], target{q, -1})
 }
 
 // tellCycle logs the queue's first cycle.

@@ -144,12 +144,15 @@ func (b *Broker) Deadlines(ctx context.Context, fn func([]MessageRef) error) err
 	return nil
 }
 
+// allQueues are those that were declared.
 func (b *Broker) allQueues() []*Queue {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	all := make([]*Queue, 0, len(b.byID))
 	for _, q := range b.byID {
-		all = append(all, q)
+		if q.delays == nil {
+			all = append(all, q)
+		}
 	}
 	return all
 }

@@ -29,9 +29,9 @@ func reasonName(r queue.Reason) string {
 }
 
 // recordDeath writes d into the headers, newest first: one entry per queue and
-// reason, counting up. It removes the expiration property and keeps it in the
-// entry. The history of a message that has not died here before is a client's
-// and is not believed (RabbitMQ 4.0). Returns the history.
+// reason, counting up. It removes the expiration property and the absolute deadline
+// and keeps them in the entry. The history of a message that has not died here
+// before is a client's and is not believed (RabbitMQ 4.0). Returns the history.
 func recordDeath(p *amqp.Properties, d death, died bool) []any {
 	if p.Headers == nil {
 		p.Headers = amqp.Table{}
@@ -47,6 +47,10 @@ func recordDeath(p *amqp.Properties, d death, died bool) []any {
 	if p.Has&amqp.HasExpiration != 0 {
 		entry["original-expiration"] = p.Expiration
 		p.Expiration, p.Has = "", p.Has&^amqp.HasExpiration
+	}
+	if at, ok := p.Headers[expiresAtHeader]; ok {
+		entry["original-expires-at"] = at
+		delete(p.Headers, expiresAtHeader)
 	}
 	deaths := []any{entry}
 	for _, e := range history {
@@ -91,12 +95,12 @@ func originalKeys(key []byte, headers amqp.Table) []any {
 // withoutCycles leaves out the queues that the message has died in before with
 // no rejection since: it would go round for ever. A message just rejected may
 // go anywhere: its consumer decided so.
-func withoutCycles(targets []*Queue, deaths []any) []*Queue {
-	var kept []*Queue
+func withoutCycles(targets []target, deaths []any) []target {
+	var kept []target
 	for i, t := range targets {
-		if cycles(t.name, deaths) {
+		if cycles(t.queue.name, deaths) {
 			if kept == nil {
-				kept = append(make([]*Queue, 0, len(targets)), targets[:i]...)
+				kept = append(make([]target, 0, len(targets)), targets[:i]...)
 			}
 		} else if kept != nil {
 			kept = append(kept, t)

@@ -61,6 +61,7 @@ type queueDefinition struct {
 	Name       string    `json:"name"`
 	ID         uint64    `json:"id,string"` // incarnation: the journal names its messages by it
 	AutoDelete bool      `json:"auto_delete,omitempty"`
+	Delayed    bool      `json:"delayed,omitempty"` // it is the virtual host's queue of delayed messages
 	Args       savedArgs `json:"arguments,omitempty"`
 }
 
@@ -195,7 +196,7 @@ func (vh *VHost) define(d *definitions) {
 	for name, x := range vh.exchanges {
 		if _, always := predeclared[name]; x.declared.Durable && !always {
 			d.Exchanges = append(d.Exchanges, exchangeDefinition{
-				VHost: vh.name, Name: name, Type: string(x.kind), AutoDelete: x.declared.AutoDelete,
+				VHost: vh.name, Name: name, Type: x.declared.Kind, AutoDelete: x.declared.AutoDelete,
 				Internal: x.declared.Internal, Args: saveArgs(x.declared.Args),
 			})
 		}
@@ -212,6 +213,9 @@ func (vh *VHost) define(d *definitions) {
 		for _, p := range vh.policies[k] {
 			d.Policies = append(d.Policies, policyDefinition{VHost: vh.name, Operator: policy.Kind(k) == policy.Operator, Policy: *p})
 		}
+	}
+	if q := vh.waiting.Load(); q != nil {
+		d.Queues = append(d.Queues, queueDefinition{VHost: vh.name, Name: q.name, ID: q.id, Delayed: true})
 	}
 	for name, q := range vh.queues {
 		if q.durable() {

@@ -25,6 +25,19 @@
 // a rejection is cut as RabbitMQ cuts it. There is no ceiling on hops beyond
 // that: with a rejection in it, a consumer has decided each round.
 //
+// # Delayed messages
+//
+// A publish with x-delay or x-scheduled-enqueue-time is checked as any other and
+// then waits in a queue of its virtual host that nobody sees (delays). When it is due
+// it is routed as if published then, also with the monitor off; leaving and entering
+// are one record, and its time to live counts from there. Why a queue: then the store,
+// recovery and the move are those that messages and dead letters have anyway.
+//
+// # Direct replies
+//
+// A publish to a name that OpenReply made up goes to the channel that waits for it, is
+// stored nowhere and lost if nobody waits.
+//
 // # Locks
 //
 // In this order, and never two of a kind:

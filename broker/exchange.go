@@ -30,6 +30,7 @@ type Exchange struct {
 	kind      exchange.Kind
 	declared  ExchangeDeclare
 	alternate string // exchange for what this one routes nowhere; "" none
+	ttlMillis int64  // most that what it routes may live; <0 none
 	router    exchange.Router[destination]
 	sources   map[*Exchange]int // exchanges bound to this one, with how often
 	hadBound  bool              // something was bound once: auto-delete may act
@@ -45,10 +46,15 @@ type ExchangeDeclare struct {
 }
 
 func newExchange(name string, kind exchange.Kind, d ExchangeDeclare) *Exchange {
-	d.Kind = string(kind)
+	if d.Kind == "" {
+		d.Kind = string(kind)
+	}
 	x := &Exchange{
-		name: name, kind: kind, declared: d,
+		name: name, kind: kind, declared: d, ttlMillis: -1,
 		router: exchange.New[destination](kind), sources: map[*Exchange]int{},
+	}
+	if ttl, ok := amqp.Integer(d.Args["x-message-ttl"]); ok {
+		x.ttlMillis = ttl
 	}
 	x.govern(applied{})
 	return x
@@ -58,12 +64,12 @@ func newExchange(name string, kind exchange.Kind, d ExchangeDeclare) *Exchange {
 // (AMQP 0-9-1 exchange.declare). Errors: 503 unknown type, 403 reserved name,
 // 406 inequivalent argument.
 func (vh *VHost) DeclareExchange(name string, d ExchangeDeclare) error {
-	kind, err := checkExchange(name, d.Kind)
+	kind, err := checkExchange(name, d)
 	if err != nil {
 		return err
 	}
-	if _, isString := d.Args["alternate-exchange"].(string); d.Args["alternate-exchange"] != nil && !isString {
-		return vh.badArg("alternate-exchange", vh.exchangeLabel(name), "{unacceptable_type,"+amqp.TypeName(d.Args["alternate-exchange"])+"}")
+	if err := vh.checkExchangeArgs(name, d.Args); err != nil {
+		return err
 	}
 	return vh.mutate(func() error {
 		if x, ok := vh.exchanges[name]; ok {
@@ -77,6 +83,18 @@ func (vh *VHost) DeclareExchange(name string, d ExchangeDeclare) error {
 		vh.changed(d.Durable)
 		return nil
 	})
+}
+
+// DelayedMessageKind is the type of exchanges for delayed messages; how they route
+// the argument x-delayed-type says (RabbitMQ: Delayed Message Plugin). Any exchange
+// delays by x-delay here, so that is all it means.
+const DelayedMessageKind = "x-delayed-message"
+
+func (vh *VHost) checkExchangeArgs(name string, args amqp.Table) error {
+	p := argParser{vh: vh, label: vh.exchangeLabel(name), args: args}
+	p.text("alternate-exchange")
+	p.integer("x-message-ttl", -1, 0, MaxTTLMillis)
+	return p.err
 }
 
 // CheckExchange is the passive declare: nil if the exchange exists, else 404.
@@ -139,13 +157,21 @@ func (vh *VHost) autoDeleteExchange(x *Exchange) {
 	}
 }
 
-// checkExchange is what is asked of a declare before anything else.
-func checkExchange(name, kind string) (exchange.Kind, error) {
-	k, ok := exchange.ParseKind(kind)
-	if !ok {
-		return "", amqp.NewException(amqp.CommandInvalid, 0, 0, "unknown exchange type '%s'", kind)
+// checkExchange is what is asked of a declare before anything else. It returns how
+// the exchange routes.
+func checkExchange(name string, d ExchangeDeclare) (exchange.Kind, error) {
+	routes := d.Kind
+	if routes == DelayedMessageKind {
+		var ok bool
+		if routes, ok = d.Args["x-delayed-type"].(string); !ok || routes == DelayedMessageKind {
+			return "", amqp.NewException(amqp.PreconditionFailed, 0, 0, "Invalid argument, 'x-delayed-type' must be an existing exchange type")
+		}
 	}
-	return k, checkDefaultExchange(name)
+	kind, ok := exchange.ParseKind(routes)
+	if !ok {
+		return "", amqp.NewException(amqp.CommandInvalid, 0, 0, "unknown exchange type '%s'", routes)
+	}
+	return kind, checkDefaultExchange(name)
 }
 
 func checkDefaultExchange(name string) error {
@@ -168,5 +194,5 @@ func (vh *VHost) exchangeEquivalent(x *Exchange, d ExchangeDeclare) error {
 			return inequivalent(p.name, label, boolText(p.received), boolText(p.has))
 		}
 	}
-	return equalArgs(label, d.Args, cur.Args, []string{"alternate-exchange"})
+	return equalArgs(label, d.Args, cur.Args, []string{"alternate-exchange", "x-delayed-type", "x-message-ttl"})
 }

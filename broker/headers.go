@@ -10,14 +10,46 @@ import (
 // have grown by death headers since.
 var stored = amqp.Limits{Depth: 32, Entries: 1 << 20, Values: 1 << 20}
 
-// carriesKeys says whether a raw headers table may name further routing keys
-// (RabbitMQ: Sender-selected Distribution). True is not certain; false is.
-func carriesKeys(headers []byte) bool {
-	return bytes.Contains(headers, []byte("\x02CC")) || carriesBCC(headers)
-}
+// Headers by which a publisher says when a message is enqueued and until when it
+// is good.
+const (
+	delayHeader     = "x-delay"                  // ms from now (RabbitMQ: Delayed Message Plugin)
+	scheduledHeader = "x-scheduled-enqueue-time" // an instant (Service Bus: Scheduled messages)
+	expiresAtHeader = "x-expires-at"             // an instant
+)
 
-// carriesBCC says whether a raw headers table may hold a BCC header.
-func carriesBCC(headers []byte) bool { return bytes.Contains(headers, []byte("\x03BCC")) }
+// marks are the headers of a message that mean something to the broker.
+type marks uint8
+
+const (
+	ccMark marks = 1 << iota
+	bccMark
+	delayMark
+	scheduledMark
+	expiresAtMark
+
+	keyMarks  = ccMark | bccMark // further routing keys (RabbitMQ: Sender-selected Distribution)
+	timeMarks = delayMark | scheduledMark | expiresAtMark
+)
+
+// marksOf looks for them in a raw table, which was checked.
+func marksOf(headers []byte) (m marks) {
+	for f := amqp.WalkTable(headers); f.Next(); {
+		switch string(f.Name) {
+		case "CC":
+			m |= ccMark
+		case "BCC":
+			m |= bccMark
+		case delayHeader:
+			m |= delayMark
+		case scheduledHeader:
+			m |= scheduledMark
+		case expiresAtHeader:
+			m |= expiresAtMark
+		}
+	}
+	return m
+}
 
 // lazyTable returns a function that parses a raw headers table when first asked.
 func lazyTable(raw []byte) func() amqp.Table {
@@ -53,11 +85,15 @@ func checkKeys(headers amqp.Table) error {
 			continue
 		}
 		if values, isArray := v.([]any); !isArray || len(keyList(v)) != len(values) {
-			return amqp.NewException(amqp.PreconditionFailed, amqp.ClassBasic, amqp.BasicPublishID.Method(),
-				"invalid %s header type; expected array of strings", name)
+			return badPublish("invalid %s header type; expected array of strings", name)
 		}
 	}
 	return nil
+}
+
+// badPublish is a 406 for basic.publish.
+func badPublish(format string, args ...any) error {
+	return amqp.NewException(amqp.PreconditionFailed, amqp.ClassBasic, amqp.BasicPublishID.Method(), format, args...)
 }
 
 // withoutBCC returns a property list without its BCC header, which no consumer

@@ -35,6 +35,7 @@ var (
 	cyclesDesc     = metric("dead_letter_cycles_total", "Deliveries of dead letters left out because they would go round in a cycle.")
 	readyDesc      = metric("messages_ready", "Messages waiting in queues.")
 	unackedDesc    = metric("messages_unacked", "Messages delivered and not yet settled.")
+	delayedDesc    = metric("messages_delayed", "Messages waiting for the time they are to be enqueued.")
 	queuesDesc     = metric("queues", "Queues declared.")
 	consumersDesc  = metric("consumers", "Consumers on queues.")
 )
@@ -71,6 +72,7 @@ func (b *Broker) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(readyDesc, ready)
 	gauge(unackedDesc, unacked)
+	gauge(delayedDesc, b.delayedMessages())
 	gauge(queuesDesc, len(all))
 	gauge(consumersDesc, consumers)
 }

@@ -71,7 +71,7 @@ func (r *Rights) DeleteQueue(vh *VHost, owner Owner, name string, ifUnused, ifEm
 // DeclareExchange needs configure on the exchange; to make one with an alternate
 // exchange also read on it and write on the alternate.
 func (r *Rights) DeclareExchange(vh *VHost, name string, d ExchangeDeclare) error {
-	if _, err := checkExchange(name, d.Kind); err != nil {
+	if _, err := checkExchange(name, d); err != nil {
 		return err
 	}
 	if err := r.Exchange(access.Configure, name); err != nil {

@@ -24,12 +24,17 @@ type Publication struct {
 // Publisher routes the publishes of one channel and enters them in batches: one
 // lock per queue and batch, however many messages. For one goroutine.
 type Publisher struct {
-	vh     *VHost
-	rights *Rights
-	routes routes
-	batch  batch
-	count  int // publishes since the last Flush
-	tally  publisherTally
+	// ReplyTo is the name that stands for ReplyQueue in the messages' reply-to
+	// property; "": nobody waits for replies.
+	ReplyTo string
+
+	vh         *VHost
+	rights     *Rights
+	routes     routes
+	batch      batch
+	count      int    // publishes since the last Flush
+	properties []byte // scratch
+	tally      publisherTally
 }
 
 // NewPublisher makes a publisher for a channel of the named user, with what that
@@ -40,9 +45,11 @@ func (vh *VHost) NewPublisher(user string) *Publisher {
 
 // Add checks and routes a message and copies it into the store; it enters its
 // queues at the next Flush. routed is false when it has none, and the message is
-// gone. Errors are those of basic.publish: 403 not permitted or internal exchange,
-// 404 no exchange, 406 bad expiration, user-id or CC; or ErrFull, after which it may be
-// tried again. With an error nothing was added.
+// gone. A direct reply is handed over at once and counts as not routed. One that
+// is to be delayed waits for its time, and is routed then. Errors are those of
+// basic.publish: 403 not permitted or internal exchange, 404 no exchange, 406 a
+// property or header that means something and is wrong; or ErrFull, after which it
+// may be tried again. With an error nothing was added.
 func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	view, err := amqp.ViewProperties(m.Properties)
 	if err != nil {
@@ -51,86 +58,98 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	if err := p.rights.publish(m.Exchange); err != nil {
 		return false, amqp.Answering(err, amqp.BasicPublishID)
 	}
-	if err := checkHeaders(view.Headers); err != nil {
-		return false, err
+	if view.Headers != nil {
+		if err := amqp.ValidateTable(view.Headers, amqp.Limits{}); err != nil {
+			return false, err
+		}
 	}
-	queues, err := p.routes.find(p.vh, m.Exchange, m.RoutingKey, false, view.Headers)
+	has := marksOf(view.Headers)
+	targets, err := p.routes.find(p.vh, m.Exchange, m.RoutingKey, false, view.Headers, has&keyMarks != 0)
 	if err == nil {
 		err = p.permit(m, &view)
 	}
 	if err != nil {
 		return false, amqp.Answering(err, amqp.BasicPublishID)
 	}
-	ttl := int64(-1)
-	if view.HasExpiration {
-		if ttl, err = parseExpiration(view.Expiration); err != nil {
-			return false, err
-		}
-	}
-	if len(queues) == 0 {
-		p.count++
-		p.tally.add(p, m, 0)
-		return false, nil
-	}
-	it := item{
-		message:   queue.Message{Bytes: uint32(len(m.Body))},
-		priority:  view.Priority,
-		ttlMillis: ttl, number: p.count, move: -1,
-	}
-	if view.DeliveryMode == 2 {
-		it.message.Flags |= queue.Durable
-	}
-	if carriesBCC(view.Headers) {
-		it.message.Flags |= queue.Hidden
-	}
-	if err := p.put(m, it, queues); err != nil {
+	it := item{ttlMillis: -1, number: p.count, move: -1}
+	due, err := p.check(m, &view, has, &it)
+	if err != nil {
 		return false, err
 	}
+	if due != 0 {
+		it.message.ExpiresAt = due
+		targets, err = p.vh.delayed()
+	}
+	if err == nil && len(targets) > 0 {
+		err = p.put(m, &it, targets)
+	}
+	if err != nil {
+		return false, err
+	}
+	if isReply(m) {
+		p.vh.reply(m)
+	}
 	p.count++
-	p.tally.add(p, m, len(queues))
-	return true, nil
+	p.tally.add(p, m, len(targets))
+	return len(targets) > 0, nil
 }
 
-// permit is what RabbitMQ asks once it has found the exchange.
+// permit is what RabbitMQ asks once it has found the exchange, in its order. It
+// names the consumer of replies in m.
 func (p *Publisher) permit(m *Publication, view *amqp.PropertyView) error {
 	if err := p.rights.topic(access.Write, p.vh, m.Exchange, m.RoutingKey); err != nil {
 		return err
 	}
-	if view.UserID == nil {
-		return nil
+	if err := p.nameReplies(m, view); err != nil || view.UserID == nil {
+		return err
 	}
 	return p.rights.speaksFor(view.UserID)
 }
 
-// checkHeaders refuses what routing could not read.
-func checkHeaders(headers []byte) error {
-	if headers == nil {
-		return nil
+// check reads into it what of the properties means something, and when it is to be
+// entered (Unix ms; 0 now).
+func (p *Publisher) check(m *Publication, view *amqp.PropertyView, has marks, it *item) (due int64, err error) {
+	if err := it.read(view, has, len(m.Body)); err != nil || has == 0 {
+		return 0, err
 	}
-	if err := amqp.ValidateTable(headers, amqp.Limits{}); err != nil {
-		return err
+	headers := lazyTable(view.Headers)()
+	if err := checkKeys(headers); err != nil {
+		return 0, err
 	}
-	if carriesKeys(headers) {
-		return checkKeys(lazyTable(headers)())
-	}
-	return nil
+	it.message.ExpiresAt, due, err = readTimes(headers, p.vh.b.clock)
+	return due, err
 }
 
-func (p *Publisher) put(m *Publication, it item, queues []*Queue) error {
+// read takes from the properties what a queue has to know of the message.
+func (it *item) read(view *amqp.PropertyView, has marks, body int) (err error) {
+	it.message.Bytes, it.priority = uint32(body), view.Priority
+	if view.DeliveryMode == 2 {
+		it.message.Flags |= queue.Durable
+	}
+	if has&bccMark != 0 {
+		it.message.Flags |= queue.Hidden
+	}
+	if view.HasExpiration {
+		it.ttlMillis, err = parseExpiration(view.Expiration)
+	}
+	return err
+}
+
+func (p *Publisher) put(m *Publication, it *item, targets []target) error {
 	durable := false
-	for _, q := range queues {
-		durable = durable || q.durable()
+	for _, t := range targets {
+		durable = durable || t.queue.durable()
 	}
 	durable = durable && it.message.Flags&queue.Durable != 0
 	pos, err := p.vh.b.store.Put(store.Message{
 		Exchange: m.Exchange, RoutingKey: m.RoutingKey, Properties: m.Properties, Body: m.Body,
-	}, durable, len(queues))
+	}, durable, len(targets))
 	if err != nil {
 		return err
 	}
 	it.message.Pos = uint64(pos)
-	for _, q := range queues {
-		p.batch.add(q, it)
+	for _, t := range targets {
+		p.batch.add(t, it)
 	}
 	return nil
 }
@@ -180,13 +199,13 @@ const laneScan = 8
 
 func (b *batch) empty() bool { return b.used == 0 }
 
-func (b *batch) add(q *Queue, it item) {
-	if b.last < b.used && b.lanes[b.last].q == q {
-		b.lanes[b.last].items = append(b.lanes[b.last].items, it)
-		return
+func (b *batch) add(t target, it *item) {
+	if b.last >= b.used || b.lanes[b.last].q != t.queue {
+		b.last = b.lane(t.queue)
 	}
-	b.last = b.lane(q)
-	b.lanes[b.last].items = append(b.lanes[b.last].items, it)
+	it.ceilingMillis = t.ceilingMillis
+	l := &b.lanes[b.last]
+	l.items = append(l.items, *it)
 }
 
 func (b *batch) lane(q *Queue) int {

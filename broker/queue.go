@@ -36,8 +36,9 @@ type Queue struct {
 	consumed  bool      // had a consumer once: auto-delete may act
 	deleted   bool
 	tally     queueTally
-	usedAt    int64 // Unix ms of the last thing that happened in it
-	idleAt    int64 // x-expires: when it expires unless used; 0 while it has consumers
+	usedAt    int64   // Unix ms of the last thing that happened in it
+	idleAt    int64   // x-expires: when it expires unless used; 0 while it has consumers
+	delays    *delays // nil, but for the queue of a virtual host's delayed messages
 }
 
 // ID is the incarnation of the queue, the name of its messages' schedule.
@@ -85,11 +86,12 @@ func (q *Queue) locked() error {
 
 // item is one message on its way into one queue.
 type item struct {
-	message   queue.Message
-	priority  uint8
-	ttlMillis int64 // of the message itself; <0 none
-	number    int   // of the publish within its batch
-	move      int   // index in the step's grave of the dead letter it is; <0 a publish
+	message       queue.Message // ExpiresAt: its absolute deadline, 0 none; or when a delayed one is due
+	priority      uint8
+	ttlMillis     int64 // of the message itself; <0 none
+	ceilingMillis int64 // of the exchange it came by; <0 none
+	number        int   // of the publish within its batch
+	move          int   // index in the step's grave of the dead letter it is; <0 a publish
 }
 
 // publish enters items in order, then offers what is ready to the consumers.
@@ -126,18 +128,21 @@ func (q *Queue) enter(s *step, it *item) {
 	if !q.durable() {
 		m.Flags &^= queue.Durable
 	}
-	ttl := s.b.opts.TTLPrecedence.effectiveTTL(q.set().ttlMillis, it.ttlMillis)
-	switch {
-	case ttl == 0:
-		m.ExpiresAt, m.Flags = s.now, m.Flags|queue.Immediate
-	case ttl > 0:
-		m.ExpiresAt = s.stamp + ttl
+	if q.delays == nil {
+		at, immediate := q.deadline(s, it)
+		if m.ExpiresAt = at; immediate {
+			m.Flags |= queue.Immediate
+		}
 	}
-	q.tally.entered(&m, it.move)
+	q.tally.entered(&m)
 	seq := q.core.Publish(m, it.priority)
-	if ttl == 0 {
+	switch {
+	case q.delays != nil:
+		q.delays.add(q, due{m.ExpiresAt, seq}, store.Pos(m.Pos))
+	case m.ExpiresAt == 0:
+	case m.ExpiresAt <= s.now:
 		s.instant = append(s.instant, seq)
-	} else if ttl > 0 {
+	default:
 		s.tell(DeadlineEvent{Kind: DeadlineEnqueued, Ref: q.ref(seq, m.ExpiresAt)})
 	}
 	entered := store.Enqueue{Queue: q.id, Seq: uint64(seq), Pos: store.Pos(m.Pos), ExpiresAt: m.ExpiresAt, Flags: uint8(m.Flags), Durable: m.Flags&queue.Durable != 0}
@@ -165,7 +170,8 @@ func (q *Queue) refuse(s *step, it *item) bool {
 	return true
 }
 
-// expireInstant expires the TTL 0 messages that no consumer took at once.
+// expireInstant expires what was past its deadline when it came, and the TTL 0
+// messages that no consumer took at once.
 func (q *Queue) expireInstant(s *step) {
 	for _, seq := range s.instant {
 		q.core.Expire(s.now+1, seq, s.now, &s.fx)
@@ -178,6 +184,10 @@ func (q *Queue) expireInstant(s *step) {
 func (q *Queue) finish(s *step, path Path) {
 	for i := range s.fx.Settled {
 		x := &s.fx.Settled[i]
+		if q.delays != nil {
+			q.settleDelayed(s, x)
+			continue
+		}
 		if q.buries(x.Reason) && !s.dropping {
 			d := deadLetter{from: q, set: q.set(), settled: *x, path: path, queued: true, result: -1}
 			if len(s.results) > 0 {

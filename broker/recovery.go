@@ -146,7 +146,9 @@ func (b *Broker) restoreTopology(d *definitions) error {
 	}
 	for _, q := range d.Queues {
 		args, err := q.Args.table()
-		if err == nil {
+		if q.Delayed {
+			_, err = b.vhosts[q.VHost].makeDelayed(q.ID)
+		} else if err == nil {
 			_, err = b.vhosts[q.VHost].makeQueue(q.ID, nil, q.Name, QueueDeclare{Durable: true, AutoDelete: q.AutoDelete, Args: args})
 		}
 		if err != nil {
@@ -189,6 +191,9 @@ func (b *Broker) restoreMessages(r *store.RecoveredQueue) {
 			Pos: uint64(e.Pos), ExpiresAt: e.ExpiresAt, Flags: flags,
 			Bytes: uint32(len(b.store.View(e.Pos).Body)),
 		}, e.Deliveries)
+		if q.delays != nil {
+			q.delays.add(q, due{e.ExpiresAt, queue.Seq(e.Seq)}, e.Pos)
+		}
 	}
 	b.restored += len(r.Entries)
 }

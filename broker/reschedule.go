@@ -43,7 +43,7 @@ type rescheduled struct {
 
 func (b *Broker) reschedule(ref MessageRef, deadline int64, drop bool) rescheduled {
 	q := b.queueByID(ref.Queue)
-	if q == nil {
+	if q == nil || q.delays != nil {
 		return rescheduled{ExpireResult{Outcome: Gone}, ref}
 	}
 	s := b.step()

@@ -7,15 +7,22 @@ import (
 	"curfew/broker/exchange"
 )
 
+// target is a queue that a message goes to.
+type target struct {
+	queue         *Queue
+	ceilingMillis int64 // most it may live there, by the exchanges on its way; <0 none
+}
+
 // routing is the work of finding one message's queues.
 type routing struct {
 	vh      *VHost
 	key     []byte
 	headers func() amqp.Table
-	out     []*Queue
+	out     []target
 	through []*Exchange // exchanges passed already
 	found   []destination
-	byTable bool // a headers exchange was asked: the key alone does not decide
+	byTable bool  // a headers exchange was asked: the key alone does not decide
+	ceiling int64 // of the exchanges passed on the way here, ms; <0 none
 }
 
 // route appends the queues that exchange name sends the message to, each once.
@@ -45,6 +52,8 @@ func (r *routing) pass(x *Exchange) {
 		}
 	}
 	r.through = append(r.through, x)
+	before := r.ceiling
+	r.ceiling = lowerTTL(r.ceiling, x.ttlMillis)
 	r.byTable = r.byTable || x.kind == exchange.Headers
 	from := len(r.found)
 	r.found = x.router.Route(r.key, r.headers, r.found)
@@ -59,15 +68,20 @@ func (r *routing) pass(x *Exchange) {
 	if from == to && x.alternate != "" {
 		r.route(x.alternate) // one that is missing routes nowhere
 	}
+	r.ceiling = before
 }
 
-func (r *routing) addQueue(q *Queue) {
-	for _, have := range r.out {
-		if have == q {
-			return
+func (r *routing) addQueue(q *Queue) { r.out = addTarget(r.out, target{q, r.ceiling}) }
+
+// addTarget adds t unless its queue is there: then the lower ceiling counts.
+func addTarget(targets []target, t target) []target {
+	for i := range targets {
+		if have := &targets[i]; have.queue == t.queue {
+			have.ceilingMillis = lowerTTL(have.ceilingMillis, t.ceilingMillis)
+			return targets
 		}
 	}
-	r.out = append(r.out, q)
+	return append(targets, t)
 }
 
 // routes finds queues and remembers them per exchange and key until the
@@ -75,9 +89,9 @@ func (r *routing) addQueue(q *Queue) {
 type routes struct {
 	vh       *VHost
 	topology uint64
-	known    map[string][]*Queue // length of the exchange's name, name, key
+	known    map[string][]target // length of the exchange's name, name, key
 	lastName []byte
-	last     []*Queue
+	last     []target
 	name     []byte // scratch
 	work     routing
 }
@@ -86,14 +100,14 @@ type routes struct {
 const routesKept = 1024
 
 // find returns the queues of a message; the slice is valid until the next call.
-// properties are the message's, for CC, BCC and headers exchanges.
-func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers []byte) ([]*Queue, error) {
-	plain := !carriesKeys(headers)
+// headers are the message's, for headers exchanges, and with keys for the routing
+// keys in CC and BCC. internal lets it through internal exchanges.
+func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers []byte, keys bool) ([]target, error) {
 	rs.name = append(append(append(rs.name[:0], byte(len(name))), name...), key...)
 	if topology := vh.topology.Load(); rs.vh != vh || rs.topology != topology || len(rs.known) >= routesKept {
 		rs.vh, rs.topology, rs.last, rs.lastName = vh, topology, nil, rs.lastName[:0]
 		clear(rs.known)
-	} else if plain {
+	} else if !keys {
 		if bytes.Equal(rs.name, rs.lastName) {
 			return rs.last, nil
 		}
@@ -102,23 +116,23 @@ func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers []byt
 			return known, nil
 		}
 	}
-	queues, byTable, err := rs.search(string(name), key, internal, headers, plain)
-	if err == nil && plain && !byTable {
+	targets, byTable, err := rs.search(string(name), key, internal, headers, keys)
+	if err == nil && !keys && !byTable {
 		if rs.known == nil {
-			rs.known = map[string][]*Queue{}
+			rs.known = map[string][]target{}
 		}
-		kept := append([]*Queue(nil), queues...)
+		kept := append([]target(nil), targets...)
 		rs.known[string(rs.name)] = kept
 		rs.remember(kept)
 	}
-	return queues, err
+	return targets, err
 }
 
-func (rs *routes) remember(queues []*Queue) {
-	rs.last, rs.lastName = queues, append(rs.lastName[:0], rs.name...)
+func (rs *routes) remember(targets []target) {
+	rs.last, rs.lastName = targets, append(rs.lastName[:0], rs.name...)
 }
 
-func (rs *routes) search(name string, key []byte, internal bool, rawHeaders []byte, plain bool) ([]*Queue, bool, error) {
+func (rs *routes) search(name string, key []byte, internal bool, rawHeaders []byte, keys bool) ([]target, bool, error) {
 	rs.vh.mu.RLock()
 	defer rs.vh.mu.RUnlock()
 	if x, ok := rs.vh.exchanges[name]; ok && x.declared.Internal && !internal {
@@ -126,11 +140,11 @@ func (rs *routes) search(name string, key []byte, internal bool, rawHeaders []by
 	}
 	table := lazyTable(rawHeaders)
 	r := &rs.work
-	*r = routing{vh: rs.vh, key: key, headers: table, out: r.out[:0], through: r.through[:0], found: r.found[:0]}
+	*r = routing{vh: rs.vh, key: key, headers: table, out: r.out[:0], through: r.through[:0], found: r.found[:0], ceiling: -1}
 	if err := r.route(name); err != nil {
 		return nil, false, err
 	}
-	if !plain {
+	if keys {
 		for _, header := range []string{"CC", "BCC"} {
 			for _, more := range keyList(table()[header]) {
 				r.key, r.through = []byte(more), r.through[:0]

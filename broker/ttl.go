@@ -46,3 +46,38 @@ func (p Precedence) effectiveTTL(queueMillis, messageMillis int64) int64 {
 	}
 	return min(queueMillis, messageMillis)
 }
+
+// lowerTTL is the lower of two times to live, each <0 for none.
+func lowerTTL(a, b int64) int64 {
+	if a < 0 || b >= 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// deadline is when a message that enters q now expires: by the queue's time to
+// live and the message's own and its absolute deadline, as the precedence says, but
+// no later than the ceiling of the exchange it came by. 0: never; the present
+// instant: it has come. immediate: even so a consumer may take it in this step.
+func (q *Queue) deadline(s *step, it *item) (at int64, immediate bool) {
+	set, precedence := q.set(), s.b.opts.TTLPrecedence
+	if set.keeps {
+		return 0, false
+	}
+	ttl, own := set.ttlMillis, it.message.ExpiresAt
+	if own != 0 && precedence == MessageFirst {
+		ttl = -1
+	}
+	ttl = lowerTTL(precedence.effectiveTTL(ttl, it.ttlMillis), it.ceilingMillis)
+	switch {
+	case own != 0 && own <= s.now:
+		return s.now, false
+	case ttl == 0:
+		return s.now, true
+	case ttl > 0 && own != 0:
+		return min(s.stamp+ttl, own), false
+	case ttl > 0:
+		return s.stamp + ttl, false
+	}
+	return own, false
+}

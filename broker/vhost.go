@@ -20,6 +20,8 @@ type VHost struct {
 	topology atomic.Uint64
 
 	defaultExchange exchangeTally
+	replies         replies
+	waiting         atomic.Pointer[Queue] // of the delayed messages; nil until there are
 
 	mu        sync.RWMutex
 	about     VHostMetadata

@@ -86,6 +86,9 @@ func (vh *VHost) clear() {
 	vh.mu.Lock()
 	vh.deleted = true
 	queues := slices.Collect(maps.Values(vh.queues))
+	if q := vh.waiting.Swap(nil); q != nil {
+		queues = append(queues, q)
+	}
 	vh.mu.Unlock()
 	for _, q := range queues {
 		vh.remove(q, func() error { return nil })

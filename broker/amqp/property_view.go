@@ -95,3 +95,28 @@ func (v *PropertyView) viewNames(c *cursor) {
 		v.ClusterID = c.shortstr()
 	}
 }
+
+// WithReplyTo appends raw, the property list that v is a view of, with another
+// reply-to property in the place of the one it has.
+func (v *PropertyView) WithReplyTo(b, raw []byte, replyTo string) []byte {
+	at := v.beforeReplyTo()
+	b = appendShortstr(append(b, raw[:at]...), replyTo)
+	return append(b, raw[at+1+len(v.ReplyTo):]...)
+}
+
+// beforeReplyTo is how many octets of the list stand before the reply-to property.
+func (v *PropertyView) beforeReplyTo() int {
+	n := 2 + len(v.Headers)
+	for _, name := range []struct {
+		has  PropertySet
+		size int
+	}{
+		{HasContentType, 1 + len(v.ContentType)}, {HasContentEncoding, 1 + len(v.ContentEncoding)},
+		{HasDeliveryMode, 1}, {HasPriority, 1}, {HasCorrelationID, 1 + len(v.CorrelationID)},
+	} {
+		if v.Has&name.has != 0 {
+			n += name.size
+		}
+	}
+	return n
+}

@@ -210,6 +210,17 @@ func (q *Queue) Find(s Seq) (m Message, deliveries uint16, ok bool) {
 	return at.entry().message(), at.entry().deliveries, true
 }
 
+// Remove settles the ready message s as Purged, if it has this deadline. False: it
+// is gone, or held by a consumer.
+func (q *Queue) Remove(s Seq, deadline int64, fx *Effects) bool {
+	at, ok := q.find(s)
+	if !ok || at.entry().expiresAt != deadline || at.entry().state != Ready {
+		return false
+	}
+	q.settle(s, at, Purged, fx)
+	return true
+}
+
 // Track marks the message s, if it is still queued with this deadline: its
 // Settled will say Tracked, however it comes to leave. False: it is gone.
 func (q *Queue) Track(s Seq, deadline int64) bool {

@@ -25,9 +25,10 @@ type channel struct {
 	tags      int    // consumer tags made up so far
 	ending    []held // scratch of settle
 	tally     publishTally
-	dirty     bool         // stands in conn.dirty
-	closing   bool         // channel.close is sent; everything but close-ok is ignored
-	tx        *transaction // nil: the channel is not transactional
+	dirty     bool          // stands in conn.dirty
+	closing   bool          // channel.close is sent; everything but close-ok is ignored
+	replies   replyConsumer // zero: none
+	tx        *transaction  // nil: the channel is not transactional
 
 	mu        sync.Mutex
 	consumers map[string]*consumer
@@ -210,6 +211,7 @@ func (ch *channel) closeWith(e *amqp.Exception) {
 func (ch *channel) close() {
 	ch.conn.flush()
 	ch.rollback()
+	ch.closeReplies()
 	ch.conn.assembling -= ch.content.drop()
 	ch.mu.Lock()
 	ch.closed = true

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"curfew/broker"
 	"curfew/broker/amqp"
 )
 
@@ -42,4 +43,14 @@ func TestNothingMayComeWhileCommitting(t *testing.T) {
 	err := ch.method(payload[7 : len(payload)-1])
 	assert.EqualError(t, err, amqp.Answering(amqp.NewException(amqp.ChannelError, 0, 0,
 		"unexpected command while processing 'tx.commit'"), amqp.TxCommitID).Error())
+}
+
+func TestRepliesAreLostWhereTooManyWait(t *testing.T) {
+	ch := &channel{id: 7, conn: &connection{frameMax: 4096}}
+	ch.conn.out.init()
+	ch.deliverReply("tag", &broker.Publication{Properties: []byte{0, 0}, Body: []byte("x")})
+	assert.NotEmpty(t, ch.conn.out.buf)
+	ch.conn.out.buf = make([]byte, replyBacklog+1)
+	ch.deliverReply("tag", &broker.Publication{Properties: []byte{0, 0}, Body: []byte("x")})
+	assert.Len(t, ch.conn.out.buf, replyBacklog+1)
 }

@@ -157,6 +157,9 @@ func (ch *channel) qos(m *amqp.BasicQos) error {
 }
 
 func (ch *channel) consume(m *amqp.BasicConsume) error {
+	if m.Queue == broker.ReplyQueue {
+		return ch.consumeReplies(m)
+	}
 	q, err := ch.queueToRead(m.Queue)
 	if err != nil {
 		return err
@@ -207,6 +210,9 @@ func (ch *channel) freeTag() string {
 }
 
 func (ch *channel) cancel(m *amqp.BasicCancel) error {
+	if ch.cancelReplies(m.ConsumerTag) {
+		return ch.reply(m.NoWait, &amqp.BasicCancelOk{ConsumerTag: m.ConsumerTag})
+	}
 	ch.mu.Lock()
 	c := ch.consumers[m.ConsumerTag]
 	delete(ch.consumers, m.ConsumerTag)

@@ -31,6 +31,9 @@ func (ch *channel) queueName(name string) (string, error) {
 }
 
 func (ch *channel) queueDeclare(m *amqp.QueueDeclare) error {
+	if broker.IsReply(m.Queue) {
+		return ch.declareReply(m)
+	}
 	q, err := ch.declared(m)
 	if err != nil {
 		return err

@@ -1,0 +1,47 @@
+package amqp
+
+import "encoding/binary"
+
+// Fields walks the entries of a raw table without decoding their values or
+// allocating:
+//
+//	for f := amqp.WalkTable(raw); f.Next(); {
+//		use(f.Name)
+//	}
+//
+// Name aliases the table. A table that ValidateTable refuses ends the walk early.
+type Fields struct {
+	Name []byte
+	rest []byte
+}
+
+// WalkTable begins a walk of the table in raw, which begins with its length.
+func WalkTable(raw []byte) Fields {
+	if len(raw) < 4 {
+		return Fields{}
+	}
+	return Fields{rest: raw[4:]}
+}
+
+// Next moves to the next entry; false when there is none.
+func (f *Fields) Next() bool {
+	if len(f.rest) == 0 {
+		return false
+	}
+	name := 1 + int(f.rest[0])
+	if name >= len(f.rest) {
+		f.rest = nil
+		return false
+	}
+	f.Name = f.rest[1:name]
+	value := f.rest[name:]
+	n := 1 + int(fixedSize[value[0]])
+	if fixedSize[value[0]] == variable && len(value) >= 5 {
+		n = 5 + int(binary.BigEndian.Uint32(value[1:]))
+	}
+	if n < 1 || n > len(value) {
+		n = len(value)
+	}
+	f.rest = value[n:]
+	return true
+}

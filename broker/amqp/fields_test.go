@@ -1,0 +1,63 @@
+package amqp
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWalkTableNamesEveryEntry(t *testing.T) {
+	table := everyType()
+	raw := AppendTable(nil, table)
+	var names []string
+	for f := WalkTable(raw); f.Next(); {
+		names = append(names, string(f.Name))
+	}
+	var want []string
+	for name := range table {
+		want = append(want, name)
+	}
+	slices.Sort(want)
+	require.Equal(t, want, names)
+	for cut := range raw { // as it ends, whatever it is
+		for f := WalkTable(raw[:cut]); f.Next(); {
+		}
+	}
+}
+
+func FuzzWalkTable(f *testing.F) {
+	f.Add(AppendTable(nil, everyType()))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var names []string
+		for f := WalkTable(raw); f.Next(); {
+			names = append(names, string(f.Name))
+		}
+		if ValidateTable(raw, Limits{}) != nil {
+			return
+		}
+		table, _, err := ParseTable(raw, Limits{})
+		require.NoError(t, err)
+		slices.Sort(names)
+		require.Len(t, table, len(slices.Compact(names)))
+	})
+}
+
+func TestWithReplyTo(t *testing.T) {
+	p := everyProperty()
+	for _, has := range []PropertySet{^undefinedProperties, HasReplyTo, HasReplyTo | HasHeaders | HasPriority} {
+		if has != ^undefinedProperties {
+			q := Properties{Has: has, ReplyTo: p.ReplyTo}
+			if has&HasHeaders != 0 {
+				q.Headers, q.Priority = p.Headers, p.Priority
+			}
+			p = q
+		}
+		raw := p.Append(nil)
+		v, err := ViewProperties(raw)
+		require.NoError(t, err)
+		want := p
+		want.ReplyTo = "amq.rabbitmq.reply-to.x"
+		require.Equal(t, want.Append(nil), v.WithReplyTo(nil, raw, want.ReplyTo))
+	}
+}

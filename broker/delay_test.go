@@ -1,0 +1,246 @@
+package broker_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"curfew/broker"
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+	"curfew/broker/store"
+)
+
+// inBubble runs fn with a broker in virtual time.
+func inBubble(t *testing.T, o broker.Options, fn func(x *bench)) {
+	synctest.Test(t, func(t *testing.T) {
+		o.Clock = wallClock
+		b, err := broker.New(o)
+		require.NoError(t, err)
+		vh, _ := b.VHost("/")
+		fn(&bench{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")})
+		require.NoError(t, b.Close())
+	})
+}
+
+// after lets time pass and what it brings happen.
+func after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func TestDelayedMessageIsRoutedWhenDue(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		require.NoError(t, x.vh.DeclareExchange("x", broker.ExchangeDeclare{
+			Kind: "x-delayed-message", Args: amqp.Table{"x-delayed-type": "topic"},
+		}))
+		q := x.queue("q", nil)
+		x.publish("x", "a.b", "late", "", amqp.Table{"x-delay": int32(500)})
+		x.publish("x", "a.b", "soon", "", amqp.Table{"x-delay": "200"})
+		x.publish("x", "a.b", "later", "", amqp.Table{"x-scheduled-enqueue-time": time.Now().Add(700 * time.Millisecond).UnixMilli()})
+		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "x", Destination: "q", RoutingKey: "a.*"})) // routed when due, not now
+		x.publish("x", "a.b", "now", "", nil)
+		assert.Equal(t, []string{"now"}, x.drain(q))
+		assert.Equal(t, 3, x.vh.DelayedFor("x"))
+		after(199 * time.Millisecond)
+		assert.Empty(t, x.drain(q))
+		after(time.Millisecond)
+		assert.Equal(t, []string{"soon"}, x.drain(q))
+		after(300 * time.Millisecond)
+		m, ok := x.get(q, true)
+		require.True(t, ok)
+		assert.Equal(t, "late", m.body)
+		assert.Equal(t, "x", m.exchange)
+		assert.Equal(t, "a.b", m.key)
+		assert.False(t, m.redelivery)
+		assert.Equal(t, amqp.Table{"x-delay": int32(-500)}, m.properties.Headers, "negated, so that a consumer who publishes it again does not delay it")
+		after(200 * time.Millisecond)
+		assert.Equal(t, []string{"later"}, x.drain(q))
+		assert.Zero(t, x.vh.DelayedFor("x"))
+	})
+}
+
+func TestDelaysThatAreNone(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		q := x.queue("q", nil)
+		for i, headers := range []amqp.Table{
+			{"x-delay": int32(0)}, {"x-delay": int32(-500)}, {"x-delay": "-1"}, {"x-delay": 0.9},
+			{"x-scheduled-enqueue-time": amqp.Timestamp(time.Now().Unix() - 1)}, {"x-scheduled-enqueue-time": time.Now().UnixMilli()},
+		} {
+			x.publish("", "q", fmt.Sprint(i), "", headers)
+		}
+		assert.Len(t, x.drain(q), 6)
+	})
+}
+
+func TestTimesThatAreRefused(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	x.queue("q", nil)
+	tooFar := time.Now().Add(11 * 365 * 24 * time.Hour)
+	for _, c := range []struct {
+		headers amqp.Table
+		text    string
+	}{
+		{amqp.Table{"x-delay": amqp.Table{}}, "invalid header 'x-delay': expected integer, got table"},
+		{amqp.Table{"x-delay": "soon"}, "invalid header 'x-delay': expected integer, got longstr"},
+		{amqp.Table{"x-delay": int64(315360000001)}, "invalid header 'x-delay': {value_too_large,315360000001}"},
+		{amqp.Table{"x-scheduled-enqueue-time": "noon"}, "invalid header 'x-scheduled-enqueue-time': expected timestamp or integer of milliseconds, got longstr"},
+		{amqp.Table{"x-expires-at": true}, "invalid header 'x-expires-at': expected timestamp or integer of milliseconds, got bool"},
+		{amqp.Table{"x-expires-at": int64(-1)}, "invalid header 'x-expires-at': {value_negative,-1}"},
+		{amqp.Table{"x-expires-at": amqp.Timestamp(tooFar.Unix())}, fmt.Sprintf("invalid header 'x-expires-at': {value_too_large,%d}", tooFar.Unix()*1000)},
+		{amqp.Table{"x-expires-at": amqp.Timestamp(1 << 63)}, "invalid header 'x-expires-at': {value_too_large,9223372036854775000}"},
+	} {
+		p := amqp.Properties{Headers: c.headers}
+		_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil)})
+		assert.EqualValues(t, 406, code(err))
+		assert.Equal(t, "PRECONDITION_FAILED - "+c.text, text(err))
+	}
+	assert.Zero(t, x.p.Pending())
+}
+
+func TestTimeToLiveOfADelayedMessageCountsFromItsTime(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		q := x.queue("q", amqp.Table{"x-message-ttl": int32(400)})
+		x.publish("", "q", "a", "600000", amqp.Table{"x-delay": int32(1000)})
+		x.publish("", "q", "b", "100", amqp.Table{"x-delay": int32(1000)})
+		x.publish("", "q", "c", "", amqp.Table{"x-delay": int32(1000), "x-expires-at": time.Now().UnixMilli() + 1050})
+		x.publish("", "q", "d", "", amqp.Table{"x-delay": int32(1000), "x-expires-at": time.Now().UnixMilli() + 900})
+		assert.Empty(t, x.deadlines(), "waiting is no deadline")
+		at := time.Now().UnixMilli()
+		after(time.Second)
+		var deadlines []int64
+		for _, ref := range x.deadlines() {
+			deadlines = append(deadlines, ref.Deadline-at)
+		}
+		assert.Equal(t, []int64{1400, 1100, 1050}, deadlines, "d expired when it came")
+		after(100 * time.Millisecond)
+		assert.Equal(t, []string{"a"}, x.drain(q))
+	})
+}
+
+func TestDelayedMessageThatIsMandatoryIsNotReturned(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		p := amqp.Properties{Headers: amqp.Table{"x-delay": int32(10)}}
+		m := broker.Publication{RoutingKey: []byte("nowhere"), Properties: p.Append(nil)}
+		routed, err := x.p.Add(&m)
+		require.NoError(t, err)
+		assert.True(t, routed, "whether it will be is not known")
+		x.p.Flush(nil)
+		after(10 * time.Millisecond)
+		page, _ := x.vh.Delayed(0, 10)
+		assert.Empty(t, page)
+		m.Exchange = []byte("missing")
+		_, err = x.p.Add(&m)
+		assert.EqualValues(t, 404, code(err))
+	})
+}
+
+func TestCancelDelayed(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		q := x.queue("q", nil)
+		for i := range 5000 {
+			x.publish("", "q", fmt.Sprint(i), "", amqp.Table{"x-delay": int32(1000 + i%7)})
+		}
+		first, next := x.vh.Delayed(0, 3000)
+		rest, end := x.vh.Delayed(next, 3000)
+		require.Len(t, first, 3000)
+		require.Len(t, rest, 2000)
+		require.Zero(t, end)
+		assert.Equal(t, "q", first[0].RoutingKey)
+		for _, m := range append(first[1:], rest...) {
+			require.True(t, x.vh.CancelDelayed(m.Ref))
+			require.False(t, x.vh.CancelDelayed(m.Ref), "once")
+		}
+		assert.Equal(t, 1, x.vh.DelayedFor(""))
+		after(2 * time.Second)
+		assert.Equal(t, []string{"0"}, x.drain(q))
+		assert.False(t, x.vh.CancelDelayed(first[0].Ref), "it is enqueued")
+	})
+}
+
+func TestDelayedMessagesOutliveARestart(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openBench(t, o)
+	x.durable("q", nil)
+	send := func(body string, mode uint8, delay int32) {
+		p := amqp.Properties{DeliveryMode: mode, Headers: amqp.Table{"x-delay": delay}}
+		_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil), Body: []byte(body)})
+		require.NoError(t, err)
+		x.p.Flush(nil)
+		x.commit()
+	}
+	send("soon", 2, 50)
+	send("transient", 1, 3_600_000)
+	send("late", 2, 3_600_000)
+	x = restarted(t, o, x.b)
+	q, err := x.vh.Queue("q")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { ready, _, _ := q.Counts(); return ready == 1 }, 10*time.Second, time.Millisecond)
+	page, _ := x.vh.Delayed(0, 10)
+	require.Len(t, page, 1)
+	assert.Equal(t, 1, x.vh.DelayedFor(""))
+	require.True(t, x.vh.CancelDelayed(page[0].Ref))
+	x.commit()
+
+	x = restarted(t, o, x.b)
+	page, _ = x.vh.Delayed(0, 10)
+	assert.Empty(t, page, "cancelled is cancelled")
+	q, err = x.vh.Queue("q")
+	require.NoError(t, err)
+	m, ok := x.get(q, true)
+	require.True(t, ok)
+	assert.Equal(t, "soon", m.body)
+	require.NoError(t, x.b.Close())
+}
+
+func TestDelayedMessagesGoWithTheirVirtualHost(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		vh, _, err := x.b.PutVHost("v", broker.VHostMetadata{})
+		require.NoError(t, err)
+		require.NoError(t, x.b.SetPermission(access.Permission{VHost: "v", User: "guest", Configure: ".*", Write: ".*", Read: ".*"}))
+		p := vh.NewPublisher("guest")
+		properties := amqp.Properties{Headers: amqp.Table{"x-delay": int32(10)}}
+		_, err = p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: properties.Append(nil)})
+		require.NoError(t, err)
+		p.Flush(nil)
+		require.NoError(t, x.b.DeleteVHost("v"))
+		after(time.Minute)
+		page, _ := vh.Delayed(0, 10)
+		assert.Empty(t, page)
+	})
+}
+
+func TestDelayedMessagesComeInTheOrderOfTheirTimes(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		delays := rapid.SliceOfN(rapid.Int32Range(1, 50), 1, 600).Draw(rt, "delays")
+		inBubble(t, broker.Options{}, func(x *bench) {
+			q := x.queue("q", nil)
+			type sent struct {
+				at   int32
+				body string
+			}
+			var want []sent
+			for i, d := range delays {
+				body := fmt.Sprint(i)
+				p := amqp.Properties{Headers: amqp.Table{"x-delay": d}}
+				_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil), Body: []byte(body)})
+				require.NoError(t, err)
+				want = append(want, sent{d, body})
+			}
+			x.p.Flush(nil)
+			slices.SortStableFunc(want, func(a, b sent) int { return int(a.at - b.at) })
+			after(time.Second)
+			got := x.drain(q)
+			require.Len(t, got, len(want))
+			for i := range want {
+				require.Equal(t, want[i].body, got[i])
+			}
+		})
+	})
+}

@@ -1,0 +1,92 @@
+package broker
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"strings"
+	"sync"
+
+	"curfew/broker/amqp"
+)
+
+// ReplyQueue is the pseudo-queue by which a client asks for replies without a
+// queue (RabbitMQ: Direct Reply-to). Names made up for it begin with it and a dot.
+const ReplyQueue = "amq.rabbitmq.reply-to"
+
+// replies are the channels of a virtual host that wait for direct replies. A
+// reply goes straight from the publisher to the channel: it is not stored, has no
+// time to live and is confirmed at once.
+type replies struct {
+	mu sync.RWMutex
+	to map[string]func(*Publication)
+}
+
+// OpenReply makes up a name for replies. Publishes to it, by the default exchange,
+// are handed to fn by any goroutine, without a lock held; the message is valid
+// during the call.
+func (vh *VHost) OpenReply(fn func(*Publication)) (name string) {
+	var b [16]byte
+	rand.Read(b[:])
+	name = ReplyQueue + "." + base64.RawURLEncoding.EncodeToString(b[:])
+	r := &vh.replies
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.to == nil {
+		r.to = map[string]func(*Publication){}
+	}
+	r.to[name] = fn
+	return name
+}
+
+// CloseReply forgets a name; a call of its function may be under way.
+func (vh *VHost) CloseReply(name string) {
+	vh.replies.mu.Lock()
+	defer vh.replies.mu.Unlock()
+	delete(vh.replies.to, name)
+}
+
+// CheckReply answers a declare of a name that begins with ReplyQueue: nil if
+// somebody waits there, else 404.
+func (vh *VHost) CheckReply(name string) error {
+	vh.replies.mu.RLock()
+	defer vh.replies.mu.RUnlock()
+	if _, ok := vh.replies.to[name]; !ok && name != ReplyQueue {
+		return vh.noQueue(name)
+	}
+	return nil
+}
+
+// IsReply says whether a queue's name is kept for direct replies.
+func IsReply(name string) bool { return strings.HasPrefix(name, ReplyQueue) }
+
+var replyPrefix = []byte(ReplyQueue + ".")
+
+// isReply says whether a publish is a direct reply. It is never routed to a queue,
+// whoever waits for it, and so returned if mandatory, as RabbitMQ has it.
+func isReply(m *Publication) bool {
+	return len(m.Exchange) == 0 && len(m.RoutingKey) > len(replyPrefix) && bytes.HasPrefix(m.RoutingKey, replyPrefix)
+}
+
+// reply hands a direct reply to who waits for it, or loses it.
+func (vh *VHost) reply(m *Publication) {
+	vh.replies.mu.RLock()
+	fn := vh.replies.to[string(m.RoutingKey)]
+	vh.replies.mu.RUnlock()
+	if fn != nil {
+		fn(m)
+	}
+}
+
+// nameReplies writes the publisher's reply name where the message says ReplyQueue.
+func (p *Publisher) nameReplies(m *Publication, view *amqp.PropertyView) error {
+	if view.ReplyTo == nil || string(view.ReplyTo) != ReplyQueue {
+		return nil
+	}
+	if p.ReplyTo == "" {
+		return badPublish("fast reply consumer does not exist")
+	}
+	p.properties = view.WithReplyTo(p.properties[:0], m.Properties, p.ReplyTo)
+	m.Properties = p.properties
+	return nil
+}

@@ -1,0 +1,152 @@
+package broker_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+)
+
+func TestDeadlineIsTheLowest(t *testing.T) {
+	for _, c := range []struct {
+		precedence          broker.Precedence
+		queue, own, ceiling int64 // <0 none
+		absolute            int64 // from now; 0 none
+		want                int64 // from now; 0 never
+	}{
+		{broker.Lower, -1, -1, -1, 300, 300},
+		{broker.Lower, 200, -1, -1, 300, 200},
+		{broker.Lower, 200, 100, -1, 300, 100},
+		{broker.Lower, 400, 500, -1, 300, 300},
+		{broker.Lower, -1, -1, 250, 300, 250},
+		{broker.Lower, 400, 500, 250, 0, 250},
+		{broker.Lower, 100, -1, 250, 0, 100},
+		{broker.Lower, -1, -1, 250, 0, 250},
+		{broker.MessageFirst, 100, -1, -1, 300, 300},
+		{broker.MessageFirst, 100, 200, -1, 300, 200},
+		{broker.MessageFirst, 100, -1, 250, 0, 100},
+		{broker.MessageFirst, 100, 300, 250, 0, 250},
+	} {
+		inBubble(t, broker.Options{TTLPrecedence: c.precedence}, func(x *bench) {
+			args := func(name string, ttl int64) amqp.Table {
+				if ttl < 0 {
+					return nil
+				}
+				return amqp.Table{name: ttl}
+			}
+			x.queue("q", args("x-message-ttl", c.queue))
+			require.NoError(t, x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "fanout", Args: args("x-message-ttl", c.ceiling)}))
+			require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "x", Destination: "q"}))
+			now, expiration, headers := time.Now().UnixMilli(), "", amqp.Table(nil)
+			if c.own >= 0 {
+				expiration = time.Duration(c.own).String()
+				expiration = expiration[:len(expiration)-2]
+			}
+			if c.absolute != 0 {
+				headers = amqp.Table{"x-expires-at": now + c.absolute}
+			}
+			x.publish("x", "", "m", expiration, headers)
+			refs := x.deadlines()
+			require.Len(t, refs, 1, "%+v", c)
+			assert.Equal(t, c.want, refs[0].Deadline-now, "%+v", c)
+		})
+	}
+}
+
+func TestDeadlineInThePastExpiresAtOnce(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		dead := x.queue("dead", nil)
+		q := x.queue("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+		c := newSink(t, q, true)
+		at := amqp.Timestamp(time.Now().Unix() - 3600)
+		x.publish("", "q", "m", "", amqp.Table{"x-expires-at": at})
+		assert.Empty(t, c.take(), "though a consumer waits")
+		m, ok := x.get(dead, true)
+		require.True(t, ok)
+		assert.NotContains(t, m.properties.Headers, "x-expires-at", "or it would expire again where it is published next")
+		entry := m.properties.Headers["x-death"].([]any)[0].(amqp.Table)
+		assert.Equal(t, at, entry["original-expires-at"])
+		assert.Equal(t, "expired", entry["reason"])
+	})
+}
+
+func TestCeilingsAddUpAlongTheWay(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		far, near := x.queue("far", nil), x.queue("near", nil)
+		declare := func(name string, ttl any) {
+			args := amqp.Table{}
+			if ttl != nil {
+				args["x-message-ttl"] = ttl
+			}
+			require.NoError(t, x.vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: "fanout", Args: args}))
+		}
+		declare("a", int32(1000))
+		declare("b", int32(100))
+		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "a", Destination: "near"}))
+		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "a", Destination: "b", ToExchange: true}))
+		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "b", Destination: "far"}))
+		now := time.Now().UnixMilli()
+		x.publish("a", "", "m", "", nil)
+		deadlines := map[uint64]int64{}
+		for _, ref := range x.deadlines() {
+			deadlines[ref.Queue] = ref.Deadline - now
+		}
+		assert.Equal(t, map[uint64]int64{near.ID(): 1000, far.ID(): 100}, deadlines)
+		err := x.vh.DeclareExchange("c", broker.ExchangeDeclare{Kind: "fanout", Args: amqp.Table{"x-message-ttl": "soon"}})
+		assert.Equal(t, `PRECONDITION_FAILED - invalid arg 'x-message-ttl' for exchange 'c' in vhost '/': "expected integer, got longstr"`, text(err))
+		synctest.Wait()
+	})
+}
+
+// What is published a message at a time takes no memory of its own.
+func TestPublishAllocatesNothing(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	x.queue("q", amqp.Table{"x-max-length": int32(10)})
+	p := amqp.Properties{DeliveryMode: 1, Headers: amqp.Table{"trace": "0123456789", "attempt": int32(1)}}
+	m := broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil), Body: []byte("body")}
+	batch := func() {
+		for range 64 {
+			_, err := x.p.Add(&m)
+			require.NoError(t, err)
+		}
+		x.p.Flush(nil)
+	}
+	for range 100 {
+		batch()
+	}
+	assert.Less(t, testing.AllocsPerRun(100, batch), 8.0, "for 64: the race detector has the pool of steps forget some")
+}
+
+func BenchmarkPublish(b *testing.B) {
+	br, err := broker.New(broker.Options{})
+	require.NoError(b, err)
+	vh, _ := br.VHost("/")
+	_, err = vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-max-length": int32(1000)}})
+	require.NoError(b, err)
+	for _, c := range []struct {
+		name string
+		p    amqp.Properties
+	}{
+		{"bare", amqp.Properties{DeliveryMode: 1}},
+		{"headers", amqp.Properties{DeliveryMode: 1, Headers: amqp.Table{"trace": "0123456789", "attempt": int32(1), "kind": "order"}}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			publisher := vh.NewPublisher("guest")
+			m := broker.Publication{RoutingKey: []byte("q"), Properties: c.p.Append(nil), Body: make([]byte, 100)}
+			b.ReportAllocs()
+			for i := range b.N {
+				publisher.Add(&m)
+				if i%64 == 63 {
+					publisher.Flush(nil)
+				}
+			}
+			publisher.Flush(nil)
+		})
+	}
+	require.NoError(b, br.Close())
+}
