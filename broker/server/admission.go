@@ -6,8 +6,9 @@ import (
 )
 
 // admission bounds the connections that are not open yet, so that clients that
-// never finish keep nobody else out. Where there are too many, the oldest goes if
-// it had its time, or else the new one. Guarded by Server.mu.
+// never finish keep nobody else out. Where there are too many, the oldest of the
+// address that has most goes: for a client from another one at once, for one of
+// the same if it had its time. Else the new one goes. Guarded by Server.mu.
 type admission struct {
 	handshakes map[*connection]struct{}
 	ofPeer     map[netip.Addr]int
@@ -24,9 +25,9 @@ func (s *Server) admit(c *connection) (why string) {
 		return "stopping"
 	case len(s.conns) >= s.opts.MaxConnections:
 		return "too many connections"
-	case c.remote() && a.ofPeer[peer] >= s.opts.MaxPeerHandshakes && !a.evict(func(o *connection) bool { return o.peer() == peer }):
+	case c.remote() && a.ofPeer[peer] >= s.opts.MaxPeerHandshakes && !a.evict(peer, handshakeDue):
 		return "too many handshakes of this address"
-	case len(a.handshakes) >= s.opts.MaxHandshakes && !a.evict(func(*connection) bool { return true }):
+	case len(a.handshakes) >= s.opts.MaxHandshakes && !a.makeRoom(peer):
 		return "too many handshakes"
 	}
 	s.conns[c] = struct{}{}
@@ -35,15 +36,29 @@ func (s *Server) admit(c *connection) (why string) {
 	return ""
 }
 
-// evict cuts off the oldest of the chosen connections, if it has dawdled.
-func (a *admission) evict(chosen func(*connection) bool) bool {
+// makeRoom cuts off one connection for a new one of the peer, if that is fair.
+func (a *admission) makeRoom(peer netip.Addr) bool {
+	most := peer
+	for other, n := range a.ofPeer {
+		if n > a.ofPeer[most] {
+			most = other
+		}
+	}
+	if most != peer {
+		return a.evict(most, 0)
+	}
+	return a.evict(peer, handshakeDue)
+}
+
+// evict cuts off the peer's oldest connection, if it is at least that old.
+func (a *admission) evict(peer netip.Addr, age time.Duration) bool {
 	var oldest *connection
 	for c := range a.handshakes {
-		if chosen(c) && (oldest == nil || c.accepted.Before(oldest.accepted)) {
+		if c.peer() == peer && (oldest == nil || c.accepted.Before(oldest.accepted)) {
 			oldest = c
 		}
 	}
-	if oldest == nil || time.Since(oldest.accepted) < handshakeDue {
+	if oldest == nil || time.Since(oldest.accepted) < age {
 		return false
 	}
 	oldest.cutOff()
