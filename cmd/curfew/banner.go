@@ -6,16 +6,17 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // printBanner tells a person what to point a client to. Its last line is what container test suites
 // wait for (Testcontainers: RabbitMQ module).
-func printBanner(w io.Writer, c *config, recovered int, amqpAddr, opsAddr net.Addr) {
+func printBanner(w io.Writer, c *config, recovered int, amqp []net.Listener, opsAddr net.Addr) {
 	ops := "http://" + reachable(opsAddr.String())
 	lines := []string{
 		"Curfew " + versionText(),
-		"  AMQP      " + clientURL(c, amqpAddr),
+		"  AMQP      " + clientURL(c, amqp[0].Addr()),
 		"  Metrics   " + ops + "/metrics",
 		"  Health    " + ops + "/healthz, " + ops + "/readyz",
 		"  Schedule  " + scheduleText(c),
@@ -23,6 +24,9 @@ func printBanner(w io.Writer, c *config, recovered int, amqpAddr, opsAddr net.Ad
 		"  Monitor   " + monitorText(c),
 		"  Try       curfew demo",
 		"Server startup complete",
+	}
+	if len(amqp) > 1 {
+		lines = slices.Insert(lines, 2, "  AMQPS     amqps://"+reachable(amqp[1].Addr().String())+"/")
 	}
 	fmt.Fprintln(w, strings.Join(lines, "\n"))
 }

@@ -36,7 +36,7 @@ type config struct {
 	TTLPrecedence   string        `split_words:"true" default:"min" allow:"min|message" desc:"when queue and message both set a time to live: the lower counts, or the message's own"`
 	Unroutable      string        `split_words:"true" default:"park" allow:"park|drop" desc:"what becomes of a dead letter that its exchange routes nowhere: kept in curfew.undeliverable, or lost"`
 	AlertWebhookURL webhookURL    `split_words:"true" default:"" allow:"an http:// or https:// URL, or nothing" secret:"true" desc:"alerts are posted here in Alertmanager's webhook format; empty: they are only logged"`
-	User            string        `split_words:"true" default:"guest" alias:"RABBITMQ_DEFAULT_USER" desc:"user made at the first start, an administrator, and when this is changed; guest may log in from loopback only"`
+	User            string        `split_words:"true" default:"guest" alias:"RABBITMQ_DEFAULT_USER" desc:"user made at the first start, an administrator, and when this is changed"`
 	Password        string        `split_words:"true" default:"guest" alias:"RABBITMQ_DEFAULT_PASS" secret:"true" desc:"its password, set at the first start and when this is changed"`
 	Instance        instance      `split_words:"true" default:"" allow:"letters, digits, '.', '_' and '-', 64 at most" desc:"name of this Curfew in Redis and in alerts; empty: the host name. No two may share one"`
 	FrameMax        int           `split_words:"true" default:"131072" allow:"4096..16777216" desc:"largest AMQP frame in bytes"`
@@ -49,6 +49,14 @@ type config struct {
 	ConsumerTimeout ackTimeout    `split_words:"true" default:"30m" allow:"0s for never, or from 1m to 10 years" desc:"how long a delivery may stay unacknowledged before its channel is closed and it goes back to its queue"`
 	LogLevel        string        `split_words:"true" default:"info" allow:"debug|info|warn|error" desc:"least severe level that is logged"`
 	LogFormat       string        `split_words:"true" default:"auto" allow:"auto|console|json" desc:"auto: console on a terminal, else json"`
+
+	AMQPSAddr         optionalAddress `split_words:"true" default:"" allow:"host:port, or nothing" desc:"where AMQP clients connect with TLS; empty: nowhere"`
+	GuestLoopbackOnly bool            `split_words:"true" default:"true" allow:"true|false" desc:"the user guest may log in from this machine only; false where a container's own network keeps others out"`
+	TLSCert           string          `split_words:"true" default:"" desc:"file with the certificate of the TLS listeners, its chain behind it (PEM); read anew when it changes"`
+	TLSKey            string          `split_words:"true" default:"" desc:"file with its private key (PEM)"`
+	TLSClientCA       string          `split_words:"true" default:"" desc:"file with the authorities whose certificates clients may have (PEM)"`
+	TLSClientAuth     string          `split_words:"true" default:"none" allow:"none|request|require" desc:"certificates of clients: not asked for, verified if there is one, or needed"`
+	TLSLoginFrom      string          `split_words:"true" default:"distinguished_name" allow:"distinguished_name|common_name|subject_alternative_name" desc:"what of a client's certificate is the user's name, for clients that log in by it (EXTERNAL)"`
 }
 
 // loadConfig reads the environment. The error is a usageError that says what is wrong.

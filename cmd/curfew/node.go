@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker"
+	"curfew/broker/certs"
 	"curfew/broker/server"
 	"curfew/broker/store"
 	"curfew/monitor"
@@ -45,7 +46,7 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 	}
 	n.broker, err = broker.New(broker.Options{
 		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.bytes(), DiskFreeLimit: int64(c.DiskFreeLimit), Log: log,
-		User: c.User, Password: c.Password,
+		User: c.User, Password: c.Password, GuestFromAnywhere: !c.GuestLoopbackOnly,
 		TTLPrecedence: precedences[c.TTLPrecedence], Unroutable: unroutables[c.Unroutable],
 	})
 	if err != nil {
@@ -58,6 +59,7 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 		Broker: n.broker, Log: log, Version: versionText(),
 		FrameMax: uint32(c.FrameMax), ChannelMax: uint16(c.ChannelMax), Heartbeat: c.Heartbeat.offered(),
 		MaxConnections: connectionLimit(c.MaxConnections, log), ConsumerTimeout: c.ConsumerTimeout.limit(),
+		NameFrom: certs.NameFrom(c.TLSLoginFrom),
 	})
 	if err := metrics.Register(n.server); err != nil {
 		return n, fmt.Errorf("register the server's metrics: %w", err)
@@ -114,9 +116,9 @@ func (n *node) openMonitor(c *config, metrics prometheus.Registerer, log *zap.Lo
 	return err
 }
 
-// run serves clients on l and fires deadlines until ctx ends or a part fails, then lets the
+// run serves clients on the listeners and fires deadlines until ctx ends or a part fails, then lets the
 // connections end before the monitor, so that it sees what they settled.
-func (n *node) run(ctx context.Context, l net.Listener) error {
+func (n *node) run(ctx context.Context, listeners ...net.Listener) error {
 	serving, stopServing := context.WithCancel(ctx)
 	defer stopServing()
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
@@ -128,7 +130,7 @@ func (n *node) run(ctx context.Context, l net.Listener) error {
 			ended <- part(background)
 		}()
 	}
-	err := n.server.Serve(serving, l)
+	err := n.server.Serve(serving, listeners...)
 	stopBackground()
 	err = errors.Join(err, <-ended, <-ended)
 	n.failed = err != nil

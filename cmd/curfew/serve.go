@@ -90,14 +90,14 @@ func serve(ctx context.Context, c *config, stdout io.Writer, log *zap.Logger) (e
 		since := time.Now()
 		o.watch("monitor", func() vitals { return monitorVitals(n.monitor.Health(), since, time.Now()) })
 	}
-	amqpListener, err := listen(ctx, "CURFEW_AMQP_ADDR", c.AMQPAddr)
+	listeners, err := amqpListeners(ctx, c, log)
 	if err != nil {
 		return err
 	}
-	printBanner(stdout, c, n.broker.Recovered(), amqpListener.Addr(), opsListener.Addr())
+	printBanner(stdout, c, n.broker.Recovered(), listeners, opsListener.Addr())
 	o.enter(ready)
 	defer context.AfterFunc(ctx, func() { o.enter(stopping) })()
-	return n.run(ctx, amqpListener)
+	return n.run(ctx, listeners...)
 }
 
 // listen explains what an operator can do about a busy port.

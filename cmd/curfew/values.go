@@ -38,6 +38,20 @@ func (a *address) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// optionalAddress is an address, or nothing.
+type optionalAddress string
+
+func (a *optionalAddress) UnmarshalText(text []byte) error {
+	var given address
+	if len(text) > 0 {
+		if err := given.UnmarshalText(text); err != nil {
+			return err
+		}
+	}
+	*a = optionalAddress(given)
+	return nil
+}
+
 // byteSize is a number of bytes, written as such or in KiB, MiB or GiB.
 type byteSize int64
 
