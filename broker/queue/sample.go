@@ -1,0 +1,69 @@
+package queue
+
+import "math/bits"
+
+// Sampling is a walk over the ready messages in the order of delivery that stops
+// at every Step-th. The zero value begins at the head and stops at each.
+type Sampling struct {
+	Step int // 1 or more; 0 is 1
+
+	passed int    // ready messages behind the walk
+	lane   int    // lanes done, highest priority first
+	number uint64 // where the walk is in the lane
+}
+
+// Passed is how many ready messages the walk has behind it: at its end, all.
+func (s *Sampling) Passed() int { return s.passed }
+
+// Sample goes on with a walk for at most chunks chunks of 128 messages, and calls
+// fn with each message it stops at and how many ready ones stand before it. It costs
+// a step for each chunk and message called with, however many messages that is. more
+// is false at the end. Between two calls the queue may change: what stands before is
+// then as of when the walk passed it.
+func (q *Queue) Sample(s *Sampling, chunks int, fn func(ahead int, seq Seq, m Message)) (more bool) {
+	step := max(s.Step, 1)
+	for ; s.lane < len(q.lanes); s.lane, s.number = s.lane+1, 0 {
+		priority := len(q.lanes) - 1 - s.lane
+		l := &q.lanes[priority]
+		for s.number = max(s.number, l.first<<pageShift); s.number < l.next; {
+			pg := l.pageOf(s.number)
+			if pg == nil || !pg.anyReady() {
+				s.number = (s.number>>pageShift + 1) << pageShift
+				continue
+			}
+			if chunks == 0 {
+				return true
+			}
+			chunks--
+			if c := pg.chunks[slot(s.number)]; c != nil {
+				s.chunk(c, step, func(ahead, i int) {
+					fn(ahead, makeSeq(uint8(priority), s.number&^(chunkEntries-1)|uint64(i)), c.entries[i].message())
+				})
+			}
+			s.number = (s.number>>chunkBits + 1) << chunkBits
+		}
+	}
+	return false
+}
+
+// chunk calls fn with the index of each entry to stop at.
+func (s *Sampling) chunk(c *chunk, step int, fn func(ahead, i int)) {
+	next := (s.passed + step - 1) / step * step
+	for i, w := range c.ready {
+		count := bits.OnesCount64(w)
+		for ; next < s.passed+count; next += step {
+			fn(next, i*64+nthBit(w, next-s.passed))
+		}
+		s.passed += count
+	}
+}
+
+// nthBit is the index of the set bit of w that has n set ones below it.
+func nthBit(w uint64, n int) int {
+	for ; n > 0; n-- {
+		w &= w - 1
+	}
+	return bits.TrailingZeros64(w)
+}
+
+func (pg *page) anyReady() bool { return pg.ready != [pageChunks / 64]uint64{} }
