@@ -15,13 +15,13 @@ type Standing struct {
 // Survey is how a queue stands: every Step-th of its ready messages, in the order
 // of delivery.
 type Survey struct {
-	Queue             uint64 // incarnation
-	VHost, Name       string
-	Ready, Consumers  int
-	Delivered         uint64 // messages handed out so far, each counted once however often it came back
-	Step              int
-	Standings         []Standing
-	DeadlinesSurveyed int // standings that have a deadline
+	Queue            uint64 // incarnation
+	VHost, Name      string
+	Ready, Consumers int
+	Delivered        uint64 // messages handed out so far, each counted once however often it came back
+	Polled           uint64 // deliveries by basic.get so far
+	Step             int
+	Standings        []Standing
 }
 
 // surveyChunks is how many chunks of messages are walked under one lock.

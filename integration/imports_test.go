@@ -32,9 +32,10 @@ var rooms = map[string][]string{
 	"scheduler/memstore":   {"scheduler"},
 	"scheduler/redisstore": {"scheduler"},
 	"scheduler/storetest":  {"scheduler"},
-	"monitor":              {"scheduler", "scheduler/memstore", "scheduler/redisstore", "monitor/alert"},
+	"monitor":              {"scheduler", "scheduler/memstore", "scheduler/redisstore", "monitor/alert", "monitor/forecast"},
 	"monitor/alert":        {},
-	"monitor/embedded":     {"monitor", "scheduler", "broker"},
+	"monitor/forecast":     {},
+	"monitor/embedded":     {"monitor", "monitor/forecast", "scheduler", "broker"},
 	"cmd/curfew/load":      {"broker/amqp"}, // a client of any broker: of ours it knows the codec alone
 	"cmd/curfew":           everyRoom,
 }
@@ -73,6 +74,8 @@ var bans = []struct {
 		"the monitor proposes to any Primary: our broker is one, an outside RabbitMQ may be another"},
 	{"cmd/curfew", []string{"curfew/integration", "curfew/scheduler/storetest", "curfew/broker/certs/certstest"},
 		"what tests are made of stays out of the binary"},
+	{"monitor/forecast", []string{"os", "net", "sync", "log", "time", "context", "go.uber.org/zap"},
+		"a forecast is arithmetic: what it says can be held against a simulated queue"},
 	{"monitor/alert", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},
 		"an alert is told from what the monitor hands over"},
 }

@@ -15,6 +15,7 @@
 //	                        write ──► Redis ── claim ──► due list ────────┘
 //	reconcile: Snapshot ─► index      keep: looks after Redis, Snapshot ─► Redis
 //	alert: tells people what the others record
+//	forecast: how queues stand and are served ─► what will miss its deadline (alert: at risk)
 //	watch: beats in Redis, and tells who does not and what is due there
 //
 // Each is a goroutine of its own that ends with the context of Run only. One that

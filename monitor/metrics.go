@@ -57,6 +57,9 @@ func newMetrics(r prometheus.Registerer, m *Monitor) (*metrics, error) {
 	if m.redis != nil {
 		x.addSchedule(reg)
 	}
+	if m.forecaster != nil {
+		reg.add(forecastMetrics{m})
+	}
 	if m.watcher != nil {
 		reg.add(m.watcher)
 	}

@@ -34,6 +34,9 @@ type Monitor struct {
 	redis   *redisSchedule  // nil: the index is the schedule
 	due     *memstore.Store // with redis: what was claimed ahead of its time, or too near
 	watcher *watcher        // nil: no other instances are known
+
+	forecaster *forecaster // nil: the primary cannot say how its queues stand
+	forecasts  atomic.Pointer[[]Forecast]
 }
 
 // New returns a monitor that has not done anything yet. Its error says that o is
@@ -65,6 +68,10 @@ func New(o Options) (*Monitor, error) {
 	}
 	if o.Redis != nil {
 		m.addRedis()
+	}
+	if surveyor, ok := o.Primary.(Surveyor); ok {
+		m.forecaster = &forecaster{from: surveyor, alerts: o.Alerts, share: o.RiskShare, meters: make(map[uint64]*metered)}
+		m.loops = append(m.loops, &loop{name: "forecast", run: m.forecast})
 	}
 	if o.Alerts != nil {
 		m.loops = append(m.loops, &loop{name: "alert", run: m.alert})

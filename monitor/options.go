@@ -70,6 +70,10 @@ type Options struct {
 	// MissThreshold is the lateness from which a deadline counts as fired late;
 	// 0 is 1 s.
 	MissThreshold time.Duration
+	// RiskShare is the part of its time to live, 0 to 1, that the first message that will
+	// miss its deadline must have used up before its queue is told to be at risk; 0 is
+	// 0.5.
+	RiskShare float64
 	// NewTimer makes the timer that fires deadlines, such as PreciseTimer; nil is
 	// the runtime's, up to a millisecond late.
 	NewTimer func() (Timer, error)
@@ -98,6 +102,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.NewTimer == nil {
 		o.NewTimer = func() (Timer, error) { return newRuntimeTimer(), nil }
+	}
+	if o.RiskShare == 0 {
+		o.RiskShare = defaultRiskShare
 	}
 	if o.MissThreshold == 0 {
 		o.MissThreshold = defaultMissThreshold

@@ -19,6 +19,8 @@ type Broker interface {
 	Expire(refs []broker.MessageRef, out []broker.ExpireResult) []broker.ExpireResult
 	Deadlines(ctx context.Context, fn func([]broker.MessageRef) error) error
 	QueueName(id uint64) (vhost, name string, ok bool)
+	Survey(samples int, fn func(*broker.Survey))
+	TimeToLive(ref broker.MessageRef) (ttlMillis int64, ok bool)
 	Now() int64
 }
 

@@ -14,6 +14,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/queue"
 	"curfew/monitor"
+	"curfew/monitor/alert"
 	"curfew/monitor/embedded"
 	"curfew/scheduler"
 )
@@ -29,13 +30,15 @@ type bench struct {
 	monitor   *monitor.Monitor
 }
 
-func newBench(t *testing.T) *bench {
+func newBench(t *testing.T) *bench { return newBenchWith(t, nil) }
+
+func newBenchWith(t *testing.T, alerts *alert.Alerts) *bench {
 	b, err := broker.New(broker.Options{Clock: func() int64 { return time.Now().UnixNano() }})
 	require.NoError(t, err)
 	vh, ok := b.VHost("/")
 	require.True(t, ok)
 	x := &bench{t: t, vh: vh, publisher: vh.NewPublisher("guest"), primary: embedded.New(b)}
-	x.monitor, err = monitor.New(monitor.Options{Primary: x.primary})
+	x.monitor, err = monitor.New(monitor.Options{Primary: x.primary, Alerts: alerts})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

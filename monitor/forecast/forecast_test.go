@@ -184,12 +184,12 @@ func standings(pairs ...int64) (all []Standing) {
 
 func TestPredictExactly(t *testing.T) {
 	l := Line{Now: 1000, Ready: 4, Step: 1, Rate: 1, Standings: standings(0, 9000, 1, 2000, 2, 0, 3, 3000)}
-	assert.Equal(t, Prediction{Deadlines: 3, Miss: 2, First: 1, Drained: 3000}, Predict(l), "the second is due as it is reached")
+	assert.Equal(t, Prediction{Deadlines: 3, Miss: 2, First: 1, Last: 3000, Drained: 3000}, Predict(l), "the second is due as it is reached")
 	l.Rate = 0
-	assert.Equal(t, Prediction{Deadlines: 3, Miss: 3, First: 1}, Predict(l), "nobody serves")
+	assert.Equal(t, Prediction{Deadlines: 3, Miss: 3, First: 1, Last: 9000}, Predict(l), "nobody serves")
 	assert.Equal(t, Prediction{First: -1, Drained: 1000}, Predict(Line{Now: 1000, Rate: 5}))
 	l = Line{Now: 0, Ready: 10, Step: 4, Rate: 1000, Standings: standings(0, 1, 4, 1, 8, 9000)}
-	assert.Equal(t, Prediction{Deadlines: 10, Miss: 4, First: 1, Drained: 6}, Predict(l), "the last standing speaks for two")
+	assert.Equal(t, Prediction{Deadlines: 10, Miss: 4, First: 1, Last: 1, Drained: 6}, Predict(l), "the last standing speaks for two")
 }
 
 func TestMeterSeesTheRateOnlyWhileMessagesWait(t *testing.T) {

@@ -24,8 +24,9 @@ type Prediction struct {
 	Deadlines int // messages that have a deadline
 	Miss      int // of these, how many will not be served before it
 	// First is the index of the standing whose deadline is the first to be missed;
-	// -1: none.
+	// -1: none. Last is the last such deadline, Unix ms.
 	First int
+	Last  int64
 	// Drained is when the last message that is served will have been, Unix ms;
 	// 0: never at this rate.
 	Drained int64
@@ -52,6 +53,7 @@ func Predict(l Line) Prediction {
 			continue
 		}
 		p.Miss += weight
+		p.Last = max(p.Last, s.Deadline)
 		if p.First < 0 || s.Deadline < l.Standings[p.First].Deadline {
 			p.First = i
 		}

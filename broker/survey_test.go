@@ -1,0 +1,61 @@
+package broker_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+)
+
+// surveyOf returns one queue's survey, copied.
+func (x *bench) surveyOf(name string, samples int) (found broker.Survey) {
+	x.b.Survey(samples, func(s *broker.Survey) {
+		if s.Name == name {
+			found = *s
+			found.Standings = append([]broker.Standing(nil), s.Standings...)
+		}
+	})
+	return found
+}
+
+func TestSurveySaysHowAQueueStands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		q := x.queue("q", amqp.Table{"x-max-priority": 1})
+		x.queue("other", nil)
+		for range 10 {
+			x.publish("", "q", "m", "", nil)
+		}
+		x.publish("", "q", "due", "5000", nil)
+		x.get(q, true)
+		_, err := q.Get(false, func(*broker.Delivery) {})
+		require.NoError(t, err)
+
+		s := x.surveyOf("q", 100)
+		assert.Equal(t, 9, s.Ready)
+		assert.Equal(t, uint64(2), s.Delivered)
+		assert.Equal(t, uint64(2), s.Polled)
+		require.Len(t, s.Standings, 9)
+		last := s.Standings[8]
+		assert.Equal(t, 8, last.Ahead)
+		assert.Equal(t, time.Now().Add(5*time.Second).UnixMilli(), last.Ref.Deadline)
+		assert.Zero(t, s.Standings[7].Ref.Deadline)
+		ttl, ok := x.b.TimeToLive(last.Ref)
+		assert.True(t, ok)
+		assert.Equal(t, int64(5000), ttl)
+		_, ok = x.b.TimeToLive(s.Standings[0].Ref)
+		assert.False(t, ok, "it has no deadline")
+
+		s = x.surveyOf("q", 3)
+		assert.Equal(t, 3, s.Step)
+		require.Len(t, s.Standings, 3)
+		assert.Equal(t, 6, s.Standings[2].Ahead)
+		assert.Zero(t, x.surveyOf("other", 3).Ready)
+		assert.Equal(t, 9, s.Ready, "nothing was taken")
+	})
+}
