@@ -33,6 +33,7 @@ type config struct {
 	RedisShards     int           `split_words:"true" default:"4" allow:"1..1024" desc:"sorted sets the schedule is spread over"`
 	Monitor         bool          `split_words:"true" default:"true" allow:"true|false" desc:"fire deadlines when they come; false: messages expire only when a delivery or a get meets them"`
 	MissThreshold   time.Duration `split_words:"true" default:"1s" allow:"1ms..24h" desc:"a deadline fired later than this is reported as fired late"`
+	RiskPercent     int           `split_words:"true" default:"50" allow:"1..100" desc:"part of its time to live that the first message which will miss its deadline has used up when its queue is told to be at risk"`
 	TTLPrecedence   string        `split_words:"true" default:"min" allow:"min|message" desc:"when queue and message both set a time to live: the lower counts, or the message's own"`
 	Unroutable      string        `split_words:"true" default:"park" allow:"park|drop" desc:"what becomes of a dead letter that its exchange routes nowhere: kept in curfew.undeliverable, or lost"`
 	AlertWebhookURL webhookURL    `split_words:"true" default:"" allow:"an http:// or https:// URL, or nothing" secret:"true" desc:"alerts are posted here in Alertmanager's webhook format; empty: they are only logged"`

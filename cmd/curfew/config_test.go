@@ -36,7 +36,7 @@ func TestConfigDefaults(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, config{
 		AMQPAddr: "127.0.0.1:5672", OpsAddr: "127.0.0.1:15692", DataDir: "./curfew-data", StoreSync: "group",
-		RedisShards: 4, Monitor: true, MissThreshold: time.Second, TTLPrecedence: "min", Unroutable: "park",
+		RedisShards: 4, Monitor: true, MissThreshold: time.Second, RiskPercent: 50, TTLPrecedence: "min", Unroutable: "park",
 		User: "guest", Password: "guest", GuestLoopbackOnly: true, TLSClientAuth: "none", TLSLoginFrom: "distinguished_name", Instance: instance(host), FrameMax: 131072, ChannelMax: 2047,
 		Heartbeat: seconds(time.Minute), MaxMessageSize: 16 << 20, MaxConnections: 1024, ConsumerTimeout: ackTimeout(30 * time.Minute), MemoryLimit: memoryLimit{percent: 60}, DiskFreeLimit: 50 << 20, LogLevel: "info", LogFormat: "auto",
 	}, c)
@@ -46,7 +46,7 @@ func TestConfigReadsEveryVariable(t *testing.T) {
 	setenv(t, "CURFEW_AMQP_ADDR=:0", "CURFEW_AMQPS_ADDR=:1", "CURFEW_GUEST_LOOPBACK_ONLY=false",
 		"CURFEW_TLS_CERT=c", "CURFEW_TLS_KEY=k", "CURFEW_TLS_CLIENT_CA=ca", "CURFEW_TLS_CLIENT_AUTH=require", "CURFEW_TLS_LOGIN_FROM=common_name",
 		"CURFEW_OPS_ADDR=[::1]:99", "CURFEW_DATA_DIR=", "CURFEW_STORE_SYNC=never",
-		"CURFEW_REDIS_URL=redis://h", "CURFEW_REDIS_SHARDS=3", "CURFEW_MONITOR=false", "CURFEW_MISS_THRESHOLD=250ms",
+		"CURFEW_REDIS_URL=redis://h", "CURFEW_REDIS_SHARDS=3", "CURFEW_MONITOR=false", "CURFEW_MISS_THRESHOLD=250ms", "CURFEW_RISK_PERCENT=80",
 		"CURFEW_TTL_PRECEDENCE=message", "CURFEW_UNROUTABLE=drop", "CURFEW_ALERT_WEBHOOK_URL=https://h/x", "CURFEW_USER=u",
 		"CURFEW_PASSWORD=p", "CURFEW_INSTANCE=i-1", "CURFEW_FRAME_MAX=4096", "CURFEW_CHANNEL_MAX=9", "CURFEW_HEARTBEAT=0s",
 		"CURFEW_MAX_MESSAGE_SIZE=1MiB", "CURFEW_MAX_CONNECTIONS=7", "CURFEW_MEMORY_LIMIT=1GiB", "CURFEW_DISK_FREE_LIMIT=1MiB", "CURFEW_CONSUMER_TIMEOUT=0s", "CURFEW_LOG_LEVEL=debug", "CURFEW_LOG_FORMAT=json")
@@ -55,7 +55,7 @@ func TestConfigReadsEveryVariable(t *testing.T) {
 	assert.Equal(t, config{
 		AMQPAddr: ":0", AMQPSAddr: ":1", TLSCert: "c", TLSKey: "k", TLSClientCA: "ca", TLSClientAuth: "require", TLSLoginFrom: "common_name",
 		OpsAddr: "[::1]:99", StoreSync: "never", RedisURL: "redis://h", RedisShards: 3,
-		MissThreshold: 250 * time.Millisecond, TTLPrecedence: "message", Unroutable: "drop", AlertWebhookURL: "https://h/x",
+		MissThreshold: 250 * time.Millisecond, RiskPercent: 80, TTLPrecedence: "message", Unroutable: "drop", AlertWebhookURL: "https://h/x",
 		User: "u", Password: "p", Instance: "i-1", FrameMax: 4096, ChannelMax: 9, MaxMessageSize: 1 << 20, MaxConnections: 7, MemoryLimit: memoryLimit{size: 1 << 30}, DiskFreeLimit: 1 << 20,
 		LogLevel: "debug", LogFormat: "json",
 	}, c)

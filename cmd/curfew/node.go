@@ -111,7 +111,7 @@ func (n *node) openMonitor(c *config, metrics prometheus.Registerer, log *zap.Lo
 		}
 	}
 	n.monitor, err = monitor.New(monitor.Options{
-		Primary: embedded.New(n.broker), Redis: n.redis, Alerts: alerts, MissThreshold: c.MissThreshold, NewTimer: monitor.PreciseTimer, Log: log, Registerer: metrics,
+		Primary: embedded.New(n.broker), Redis: n.redis, Alerts: alerts, MissThreshold: c.MissThreshold, RiskShare: float64(c.RiskPercent) / 100, NewTimer: monitor.PreciseTimer, Log: log, Registerer: metrics,
 	})
 	return err
 }
