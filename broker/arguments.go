@@ -22,6 +22,9 @@ type settings struct {
 	dlk           string // x-dead-letter-routing-key
 	ownKey        bool   // dlk is set
 	atLeastOnce   bool   // a dead letter stays until all its targets have it
+	hasSubqueue   bool   // x-dead-letter-queue
+	subqueue      string // its name
+	idleMillis    int64  // x-auto-delete-on-idle; 0 none
 	keeps         bool   // nothing expires in it
 	singleActive  bool   // x-single-active-consumer
 	timeoutMillis int64  // x-consumer-timeout; 0 not set
@@ -64,6 +67,8 @@ func (vh *VHost) parseSettings(label string, args amqp.Table) (settings, error) 
 	s.singleActive = p.bool("x-single-active-consumer")
 	s.timeoutMillis = p.integer("x-consumer-timeout", 0, 1, MaxTTLMillis)
 	s.lockMillis = p.integer("x-lock-duration", 0, 1, MaxTTLMillis)
+	s.hasSubqueue = p.bool("x-dead-letter-queue")
+	s.idleMillis = p.idle()
 	p.onlyTaken(s.kind)
 	s.atLeastOnce = s.atLeastOnce && s.deadLetter && s.core.Overflow == queue.RejectPublish
 	return s, p.err

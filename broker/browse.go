@@ -74,6 +74,7 @@ func (at *browser) page(found []Browsed) (_ []Browsed, more bool, err error) {
 		return nil, false, q.vh.noQueue(q.name)
 	}
 	seen, copied, now := 0, 0, q.vh.b.Now()
+	q.stir(now)
 	look := func(s queue.Seq, m queue.Message, state queue.State) bool {
 		if seen >= browseScan || copied >= browseCopy || len(found) == at.want.Count {
 			more = true

@@ -248,6 +248,7 @@ func (q *Queue) Settle(how Settlement, seqs []queue.Seq, c *Consumer) {
 func (q *Queue) settle(s *step, how Settlement, seqs []queue.Seq, c *Consumer) {
 	q.lock(s)
 	defer q.mu.Unlock()
+	q.stir(s.now)
 	settled := 0
 	for _, seq := range seqs {
 		if q.settleOne(s, how, seq) {

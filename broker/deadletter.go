@@ -87,6 +87,9 @@ func (s *step) inter(d *deadLetter, at int) {
 		queue: q.name, reason: reasonName(d.settled.Reason), at: s.now / 1000,
 		exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, p.Headers),
 	}, died)
+	if d.set.hasSubqueue {
+		explain(p.Headers, &d.settled)
+	}
 	targets, routed := s.targets(d, keys, src.Properties)
 	if cut := withoutCycles(targets, deaths); len(cut) < len(targets) {
 		counters.cycles.Add(uint64(len(targets) - len(cut)))

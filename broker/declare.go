@@ -66,10 +66,13 @@ func (vh *VHost) declareQueue(r *Rights, owner Owner, name string, d QueueDeclar
 	if name == UndeliverableQueue && (!d.Durable || d.Exclusive || d.AutoDelete || len(d.Args) > 0) {
 		return nil, amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' is kept for parked dead letters; declare it durable, without arguments", name)
 	}
+	if err := checkSubqueue(name); err != nil {
+		return nil, err
+	}
 	if err := r.mayMakeQueue(name, &d); err != nil {
 		return nil, err
 	}
-	q, err := vh.makeQueue(newIncarnation(), owner, name, d)
+	q, err := vh.makeWithSubqueue(owner, name, d)
 	if err == errTaken {
 		return vh.declareQueue(r, owner, name, d) // somebody was faster
 	}
@@ -84,6 +87,9 @@ func (vh *VHost) makeQueue(id uint64, owner Owner, name string, d QueueDeclare) 
 	set, err := vh.parseSettings(vh.queueLabel(name), d.Args)
 	if err == nil {
 		err = set.kind.checkProperties(vh.queueLabel(name), d)
+	}
+	if err == nil {
+		err = vh.nameSubqueue(&set, name)
 	}
 	if err != nil {
 		return nil, err
@@ -175,6 +181,9 @@ func (vh *VHost) DeleteQueue(owner Owner, name string, ifUnused, ifEmpty bool) (
 		}
 		return 0, err
 	}
+	if err := vh.checkGoes(name); err != nil {
+		return 0, err
+	}
 	messages, err = vh.remove(q, func() error {
 		if ifUnused && q.consumers.count > 0 {
 			return errInUse
@@ -200,6 +209,7 @@ func (vh *VHost) remove(q *Queue, veto func() error) (ready int, err error) {
 		return 0, err
 	}
 	vh.forget(q)
+	vh.removeSubqueue(q)
 	for _, c := range orphans {
 		c.Sink.Cancelled(c)
 	}

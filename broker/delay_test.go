@@ -23,9 +23,9 @@ func inBubble(t *testing.T, o broker.Options, fn func(x *bench)) {
 		o.Clock = wallClock
 		b, err := broker.New(o)
 		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, b.Close()) })
 		vh, _ := b.VHost("/")
 		fn(&bench{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")})
-		require.NoError(t, b.Close())
 	})
 }
 

@@ -27,6 +27,7 @@ func (s settings) under(d policy.Definition, args amqp.Table) settings {
 	if s.kind == Quorum {
 		s.quorumUnder(d, args)
 	}
+	s.useSubqueue()
 	return s
 }
 

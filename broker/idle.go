@@ -2,27 +2,66 @@ package broker
 
 import (
 	"container/heap"
+	"fmt"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 )
 
+// minIdleMillis is the least x-auto-delete-on-idle may be (Service Bus: five
+// minutes).
+const minIdleMillis = 300_000
+
+// idle reads x-auto-delete-on-idle; 0 is none.
+func (p *argParser) idle() int64 {
+	n := p.integer("x-auto-delete-on-idle", 0, 1, MaxTTLMillis)
+	if n != 0 && n < minIdleMillis {
+		p.fail("x-auto-delete-on-idle", fmt.Sprintf("{value_too_small,%d}", n))
+	}
+	return n
+}
+
 // use notes that q was used, for x-expires: it has the full period again, or
-// for as long as it has consumers no end at all. Called with q.mu held.
+// for as long as it has consumers no end at all. It also counts for
+// x-auto-delete-on-idle, for which publishing, settling and browsing do, too
+// (stir). Called with q.mu held.
 func (q *Queue) use() {
 	q.idleAt = 0
-	if q.set().expiresMillis == 0 || q.deleted || q.consumers.count > 0 {
+	if q.deleted || q.consumers.count > 0 {
 		return
 	}
-	q.idleAt = q.vh.b.clock.stampAt() + q.set().expiresMillis
-	q.vh.b.idle.add(q, q.idleAt)
+	stamp := q.vh.b.clock.stampAt()
+	q.stir(stamp)
+	if expires := q.set().expiresMillis; expires != 0 {
+		q.idleAt = stamp + expires
+	}
+	if at := q.lapsesAt(); at != 0 {
+		q.vh.b.idle.add(q, at)
+	}
+}
+
+// stir notes that something was done with q that does not count for x-expires. The
+// timer finds that out when the old time comes. Called with q.mu held.
+func (q *Queue) stir(now int64) { q.stirredAt = now }
+
+// lapsesAt is when q is deleted unless it is used before; 0: not for that reason.
+// Called with q.mu held.
+func (q *Queue) lapsesAt() int64 {
+	at := q.idleAt
+	if idle := q.set().idleMillis; idle != 0 && q.consumers.count == 0 {
+		if lapse := q.stirredAt + idle; at == 0 || lapse < at {
+			at = lapse
+		}
+	}
+	return at
 }
 
 // notTimed is the index of a queue that does not stand in the idle timer.
 const notTimed = -1
 
-// idleTimer deletes queues whose x-expires has run out (RabbitMQ: Queue TTL):
+// idleTimer deletes queues whose x-expires (RabbitMQ: Queue TTL) or
+// x-auto-delete-on-idle (Service Bus: AutoDeleteOnIdle) has run out:
 // one goroutine, one timer, each queue in the heap at most once. A queue used
 // since it was put there is put back for later when its old time comes.
 type idleTimer struct {
@@ -131,16 +170,17 @@ func (t *idleTimer) due(now int64) (q *Queue, inMillis int64) {
 // expire deletes q if it is still unused, or puts it back.
 func (t *idleTimer) expire(q *Queue) {
 	_, err := q.vh.remove(q, func() error {
-		if q.idleAt == 0 {
+		at := q.lapsesAt()
+		if at == 0 {
 			return errInUse
 		}
-		if q.idleAt > t.b.Now() {
-			t.add(q, q.idleAt)
+		if at > t.b.Now() {
+			t.add(q, at)
 			return errInUse
 		}
 		return nil
 	})
 	if err == nil {
-		t.b.log.Info("queue expired: unused for its x-expires", zap.String("vhost", q.vh.name), zap.String("queue", q.name))
+		t.b.log.Info("queue expired: unused for its x-expires or x-auto-delete-on-idle", zap.String("vhost", q.vh.name), zap.String("queue", q.name))
 	}
 }

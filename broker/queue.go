@@ -37,6 +37,7 @@ type Queue struct {
 	deleted   bool
 	tally     queueTally
 	usedAt    int64   // Unix ms of the last thing that happened in it
+	stirredAt int64   // Unix ms: x-auto-delete-on-idle counts from it
 	idleAt    int64   // x-expires: when it expires unless used; 0 while it has consumers
 	delays    *delays // nil, but for the queue of a virtual host's delayed messages
 }
@@ -104,6 +105,7 @@ func (q *Queue) publish(s *step, items []item) {
 		}
 		return
 	}
+	q.stir(s.now)
 	limited := q.set().limited()
 	for i := range items {
 		if limited && q.refuse(s, &items[i]) {

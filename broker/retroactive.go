@@ -68,7 +68,7 @@ func (vh *VHost) governedBy(k policy.Kind, name string, sets [2]policy.Set) (lis
 		if of == nil || of.Name != name {
 			continue
 		}
-		if set := q.asked.under(a.definition, q.declared.Args); set.ttlMillis >= 0 {
+		if set := q.asked.under(a.definition, q.declared.Args); set.ttlMillis >= 0 && !set.keeps {
 			list = append(list, governedQueue{q, set.ttlMillis})
 		}
 	}

@@ -1,0 +1,103 @@
+package broker
+
+import (
+	"fmt"
+	"strings"
+
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+)
+
+// subqueueSuffix ends the name of the queue that x-dead-letter-queue makes beside
+// its queue (Service Bus: Overview of dead-letter queues). That queue is as durable
+// and exclusive as its queue, is deleted with it, and nothing expires in it; dead
+// letters go there when no dead-letter exchange is set, neither by argument nor by
+// policy.
+const subqueueSuffix = "/$deadletterqueue"
+
+func isSubqueue(name string) bool { return strings.HasSuffix(name, subqueueSuffix) }
+
+// nameSubqueue settles what the name of the queue means for it.
+func (vh *VHost) nameSubqueue(s *settings, name string) error {
+	s.keeps = isSubqueue(name)
+	if !s.hasSubqueue {
+		return nil
+	}
+	s.subqueue = name + subqueueSuffix
+	if n := len(s.subqueue); n > 255 {
+		return vh.badArg("x-dead-letter-queue", vh.queueLabel(name), fmt.Sprintf("{too_long,%d}", n))
+	}
+	s.useSubqueue()
+	return nil
+}
+
+// useSubqueue has dead letters go to the queue beside, if nothing else was said.
+func (s *settings) useSubqueue() {
+	if s.hasSubqueue && !s.deadLetter {
+		s.deadLetter, s.dlx, s.dlk, s.ownKey = true, "", s.subqueue, true
+	}
+}
+
+// makeWithSubqueue makes the queue and before it the one beside it, so that a
+// crash leaves no queue without its own. One that is there is taken.
+func (vh *VHost) makeWithSubqueue(owner Owner, name string, d QueueDeclare) (*Queue, error) {
+	if asked, _ := d.Args["x-dead-letter-queue"].(bool); !asked {
+		return vh.makeQueue(newIncarnation(), owner, name, d)
+	}
+	if _, err := vh.parseSettings(vh.queueLabel(name), d.Args); err != nil {
+		return nil, err
+	}
+	beside, err := vh.makeQueue(newIncarnation(), owner, name+subqueueSuffix, QueueDeclare{Durable: d.Durable, Exclusive: d.Exclusive})
+	if err != nil && err != errTaken {
+		return nil, err
+	}
+	q, err := vh.makeQueue(newIncarnation(), owner, name, d)
+	if err != nil && err != errTaken && beside != nil {
+		vh.remove(beside, func() error { return nil })
+	}
+	return q, err
+}
+
+// removeSubqueue deletes the queue beside one that is deleted.
+func (vh *VHost) removeSubqueue(q *Queue) {
+	if !q.asked.hasSubqueue {
+		return
+	}
+	if beside, err := vh.Queue(q.asked.subqueue); err == nil {
+		vh.remove(beside, func() error { return nil })
+	}
+}
+
+// checkSubqueue refuses a client who would make a queue of a name that is kept.
+func checkSubqueue(name string) error {
+	if !isSubqueue(name) {
+		return nil
+	}
+	return amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' is kept; declare '%s' with x-dead-letter-queue",
+		name, strings.TrimSuffix(name, subqueueSuffix))
+}
+
+// checkGoes refuses to delete the queue beside one that is there.
+func (vh *VHost) checkGoes(name string) error {
+	beside, ok := strings.CutSuffix(name, subqueueSuffix)
+	if !ok {
+		return nil
+	}
+	if q, err := vh.Queue(beside); err != nil || !q.asked.hasSubqueue {
+		return nil
+	}
+	return amqp.NewException(amqp.AccessRefused, 0, 0, "%s is deleted with queue '%s'", vh.queueLabel(name), beside)
+}
+
+// explain writes on a dead letter why it is one, in Service Bus's words; a consumer
+// that rejects gives no reason there either.
+func explain(headers amqp.Table, x *queue.Settled) {
+	switch x.Reason {
+	case queue.Expired:
+		headers["DeadLetterReason"] = "TTLExpiredException"
+		headers["DeadLetterErrorDescription"] = "The message expired and was dead lettered."
+	case queue.DeliveryLimit:
+		headers["DeadLetterReason"] = "MaxDeliveryCountExceeded"
+		headers["DeadLetterErrorDescription"] = fmt.Sprintf("Message could not be consumed after %d delivery attempts.", x.Deliveries)
+	}
+}

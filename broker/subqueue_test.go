@@ -1,0 +1,179 @@
+package broker_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+const beside = "q/$deadletterqueue"
+
+func TestDeadLetterQueueBesideItsQueue(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		q := x.queue("q", amqp.Table{"x-dead-letter-queue": true, "x-message-ttl": int32(100)})
+		dead, err := x.vh.Queue(beside)
+		require.NoError(t, err)
+		x.publish("", "q", "expired", "", nil)
+		x.publish("", "q", "rejected", "", nil)
+		m, _ := x.get(q, false)
+		q.Settle(broker.Ack, []queue.Seq{m.seq}, nil)
+		x.publish("", "q", "expired", "", nil)
+		m, _ = x.get(q, false)
+		q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+		after(time.Second)
+		_, ok := x.get(q, true) // the monitor is not there
+		require.False(t, ok)
+
+		m, ok = x.get(dead, false)
+		require.True(t, ok)
+		assert.Equal(t, "rejected", m.body)
+		assert.NotContains(t, m.properties.Headers, "DeadLetterReason", "a consumer gives none")
+		assert.Equal(t, "rejected", m.properties.Headers["x-first-death-reason"])
+		q2 := m
+		m, ok = x.get(dead, true)
+		require.True(t, ok)
+		assert.Equal(t, "TTLExpiredException", m.properties.Headers["DeadLetterReason"])
+		assert.Equal(t, "The message expired and was dead lettered.", m.properties.Headers["DeadLetterErrorDescription"])
+
+		dead.Settle(broker.Reject, []queue.Seq{q2.seq}, nil)
+		x.publish("", beside, "sent", "50", amqp.Table{"x-expires-at": time.Now().UnixMilli() + 50})
+		assert.Empty(t, x.deadlines())
+		after(time.Hour)
+		assert.Equal(t, []string{"sent"}, x.drain(dead), "nothing expires there, and what is rejected there is gone")
+	})
+}
+
+func TestDeadLetterQueueIsPassedOverForAnExchange(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	other := x.queue("other", nil)
+	q := x.queue("q", amqp.Table{"x-dead-letter-queue": true, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "other"})
+	x.publish("", "q", "m", "", nil)
+	m, _ := x.get(q, false)
+	q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+	assert.Equal(t, []string{"m"}, x.drain(other))
+}
+
+func TestDeliveriesRunOutInServiceBusWords(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	q := x.durable("q", amqp.Table{"x-dead-letter-queue": true, "x-queue-type": "quorum", "x-delivery-limit": int32(2)})
+	x.publish("", "q", "m", "", nil)
+	for range 3 {
+		m, ok := x.get(q, false)
+		require.True(t, ok)
+		q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
+	}
+	dead, err := x.vh.Queue(beside)
+	require.NoError(t, err)
+	m, ok := x.get(dead, true)
+	require.True(t, ok)
+	assert.Equal(t, "MaxDeliveryCountExceeded", m.properties.Headers["DeadLetterReason"])
+	assert.Equal(t, "Message could not be consumed after 3 delivery attempts.", m.properties.Headers["DeadLetterErrorDescription"])
+}
+
+func TestDeadLetterQueueGoesWithItsQueue(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	x.queue("q", amqp.Table{"x-dead-letter-queue": true})
+	_, err := x.vh.DeleteQueue(nil, beside, false, false)
+	assert.Equal(t, "ACCESS_REFUSED - queue '"+beside+"' in vhost '/' is deleted with queue 'q'", text(err))
+	_, err = x.vh.DeleteQueue(nil, "q", false, false)
+	require.NoError(t, err)
+	_, err = x.vh.Queue(beside)
+	assert.EqualValues(t, 404, code(err))
+	_, err = x.vh.DeclareQueue(nil, beside, broker.QueueDeclare{})
+	assert.Equal(t, "ACCESS_REFUSED - queue name '"+beside+"' is kept; declare 'q' with x-dead-letter-queue", text(err))
+}
+
+func TestDeadLetterQueueArguments(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	_, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-dead-letter-queue": "yes"}})
+	assert.Equal(t, "PRECONDITION_FAILED - invalid arg 'x-dead-letter-queue' for queue 'q' in vhost '/': {unacceptable_type,longstr}", text(err))
+	long := strings.Repeat("q", 250)
+	_, err = x.vh.DeclareQueue(nil, long, broker.QueueDeclare{Args: amqp.Table{"x-dead-letter-queue": true}})
+	assert.EqualValues(t, 406, code(err))
+	_, err = x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-dead-letter-queue": true, "x-message-ttl": int32(-1)}})
+	assert.EqualValues(t, 406, code(err))
+	_, err = x.vh.Queue(beside)
+	assert.EqualValues(t, 404, code(err), "nothing is left of it")
+	x.queue("q", amqp.Table{"x-dead-letter-queue": true})
+	x.queue("q", amqp.Table{"x-dead-letter-queue": true})
+	_, err = x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{})
+	assert.EqualValues(t, 406, code(err), "a redeclare repeats it")
+}
+
+func TestDeadLetterQueueOutlivesARestart(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openBench(t, o)
+	q := x.durable("q", amqp.Table{"x-dead-letter-queue": true})
+	x.publishPersistent("", "q", "m", "")
+	m, _ := x.get(q, false)
+	q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+	x.commit()
+	x = restarted(t, o, x.b)
+	dead, err := x.vh.Queue(beside)
+	require.NoError(t, err)
+	x.publish("", beside, "sent", "50", nil)
+	assert.Empty(t, x.deadlines())
+	assert.Equal(t, []string{"m", "sent"}, x.drain(dead))
+	_, err = x.vh.DeleteQueue(nil, "q", false, false)
+	require.NoError(t, err)
+	_, err = x.vh.Queue(beside)
+	assert.EqualValues(t, 404, code(err))
+	require.NoError(t, x.b.Close())
+}
+
+func TestAutoDeleteOnIdle(t *testing.T) {
+	const period = 5 * time.Minute
+	inBubble(t, broker.Options{}, func(x *bench) {
+		there := func(name string) bool {
+			_, err := x.vh.Queue(name)
+			return err == nil
+		}
+		args := amqp.Table{"x-auto-delete-on-idle": period.Milliseconds(), "x-dead-letter-queue": true}
+		q := x.queue("q", args)
+		for name, use := range map[string]func(){
+			"send":    func() { x.publish("", "q", "m", "", nil) },
+			"receive": func() { x.get(q, true) },
+			"update":  func() { x.queue("q", args) },
+			"peek": func() {
+				_, err := q.Browse(broker.Browse{Count: 1})
+				require.NoError(t, err)
+			},
+		} {
+			after(period - 3*time.Second)
+			use()
+			after(2 * time.Second)
+			require.True(t, there("q"), name)
+		}
+		c := newSink(t, q, true)
+		after(time.Hour)
+		require.True(t, there("q"), "a receiver is there")
+		c.c.Cancel()
+		x.publish("", "q", "protects nothing", "", nil)
+		after(period - time.Second)
+		require.True(t, there("q"))
+		after(2 * time.Second)
+		assert.False(t, there("q"))
+		assert.False(t, there(beside))
+		_, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-auto-delete-on-idle": int32(299_999)}})
+		assert.Equal(t, "PRECONDITION_FAILED - invalid arg 'x-auto-delete-on-idle' for queue 'q' in vhost '/': {value_too_small,299999}", text(err))
+	})
+}
+
+func TestSendsDoNotRenewExpires(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		x.queue("q", amqp.Table{"x-expires": int32(1000), "x-auto-delete-on-idle": int32(600_000)})
+		after(900 * time.Millisecond)
+		x.publish("", "q", "m", "", nil)
+		after(101 * time.Millisecond)
+		_, err := x.vh.Queue("q")
+		assert.EqualValues(t, 404, code(err), "whichever comes first")
+	})
+}
