@@ -81,9 +81,22 @@ func (s *step) inter(d *deadLetter, at int) {
 		s.b.log.Error("dead letter has unreadable properties and loses them", zap.String("queue", q.name), zap.Error(err))
 		p = amqp.Properties{}
 	}
+	if d.set.deadLetter {
+		s.lay(d, at, src, &p)
+	} else {
+		counters.expiredDropped.Add(1)
+	}
+	if owesReceipt(&d.settled) {
+		s.owe(d, &p)
+	}
+}
+
+// lay adds a dead letter to the queues its exchange leads to.
+func (s *step) lay(d *deadLetter, at int, src store.Message, p *amqp.Properties) {
+	q, counters := d.from, &s.b.counters
 	died := d.settled.Flags&queue.Died != 0
-	keys := d.set.deadLetterKeys(src.RoutingKey, &p)
-	deaths := recordDeath(&p, death{
+	keys := d.set.deadLetterKeys(src.RoutingKey, p)
+	deaths := recordDeath(p, death{
 		queue: q.name, reason: reasonName(d.settled.Reason), at: s.now / 1000,
 		exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, p.Headers),
 	}, died)

@@ -38,6 +38,12 @@
 // A publish to a name that OpenReply made up goes to the channel that waits for it, is
 // stored nowhere and lost if nobody waits.
 //
+// # Receipts
+//
+// A publisher that sets the header x-expiry-receipt to true, and reply-to, is told
+// when the message expires (receipt), with or without a dead-letter exchange: the
+// same worklist makes the receipts, and they are published when it is empty.
+//
 // # Locks
 //
 // In this order, and never two of a kind:

@@ -10,12 +10,13 @@ import (
 // have grown by death headers since.
 var stored = amqp.Limits{Depth: 32, Entries: 1 << 20, Values: 1 << 20}
 
-// Headers by which a publisher says when a message is enqueued and until when it
-// is good.
+// Headers by which a publisher says when a message is enqueued, until when it is
+// good, and whether it wants to know that it was not.
 const (
 	delayHeader     = "x-delay"                  // ms from now (RabbitMQ: Delayed Message Plugin)
 	scheduledHeader = "x-scheduled-enqueue-time" // an instant (Service Bus: Scheduled messages)
 	expiresAtHeader = "x-expires-at"             // an instant
+	receiptHeader   = "x-expiry-receipt"         // true: tell reply-to when it expires
 )
 
 // marks are the headers of a message that mean something to the broker.
@@ -27,6 +28,7 @@ const (
 	delayMark
 	scheduledMark
 	expiresAtMark
+	receiptMark
 
 	keyMarks  = ccMark | bccMark // further routing keys (RabbitMQ: Sender-selected Distribution)
 	timeMarks = delayMark | scheduledMark | expiresAtMark
@@ -46,6 +48,8 @@ func marksOf(headers []byte) (m marks) {
 			m |= scheduledMark
 		case expiresAtHeader:
 			m |= expiresAtMark
+		case receiptHeader:
+			m |= receiptMark
 		}
 	}
 	return m

@@ -17,6 +17,7 @@ type counters struct {
 	deadLettered                                 [queue.Reasons]atomic.Uint64
 	parked, cycles, deadLettersLost              atomic.Uint64
 	expiredDropped                               atomic.Uint64
+	receipts                                     [receiptResults]atomic.Uint64
 }
 
 func metric(name, help string, labels ...string) *prometheus.Desc {
@@ -33,6 +34,7 @@ var (
 	parkedDesc     = metric("dead_letters_unroutable_total", "Dead letters whose exchange was missing or routed nowhere, parked in "+UndeliverableQueue+".")
 	lostDesc       = metric("dead_letters_dropped_total", "Dead letters that no queue took: unroutable with CURFEW_UNROUTABLE=drop, or a cycle.")
 	cyclesDesc     = metric("dead_letter_cycles_total", "Deliveries of dead letters left out because they would go round in a cycle.")
+	receiptsDesc   = metric("expiry_receipts_total", "Receipts for expired messages, by what became of them.", "result")
 	readyDesc      = metric("messages_ready", "Messages waiting in queues.")
 	unackedDesc    = metric("messages_unacked", "Messages delivered and not yet settled.")
 	delayedDesc    = metric("messages_delayed", "Messages waiting for the time they are to be enqueued.")
@@ -61,6 +63,9 @@ func (b *Broker) Collect(ch chan<- prometheus.Metric) {
 	counter(parkedDesc, c.parked.Load())
 	counter(lostDesc, c.deadLettersLost.Load())
 	counter(cyclesDesc, c.cycles.Load())
+	for i := range c.receipts {
+		counter(receiptsDesc, c.receipts[i].Load(), receiptResult(i).String())
+	}
 	for _, r := range []queue.Reason{queue.Expired, queue.Rejected, queue.MaxLength, queue.DeliveryLimit} {
 		counter(deadDesc, c.deadLettered[r].Load(), reasonName(r))
 	}

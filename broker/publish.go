@@ -43,6 +43,10 @@ func (vh *VHost) NewPublisher(user string) *Publisher {
 	return &Publisher{vh: vh, rights: vh.b.RightsOf(user, vh.name)}
 }
 
+// OwnPublisher makes a publisher of the broker's own messages, or of the program's it
+// is embedded in: nobody's rights are asked for.
+func (vh *VHost) OwnPublisher() *Publisher { return &Publisher{vh: vh} }
+
 // Add checks and routes a message and copies it into the store; it enters its
 // queues at the next Flush. routed is false when it has none, and the message is
 // gone. A direct reply is handed over at once and counts as not routed. One that
@@ -116,6 +120,11 @@ func (p *Publisher) check(m *Publication, view *amqp.PropertyView, has marks, it
 	if err := checkKeys(headers); err != nil {
 		return 0, err
 	}
+	if has&receiptMark != 0 {
+		if err := p.checkReceipt(headers, view); err != nil {
+			return 0, err
+		}
+	}
 	it.message.ExpiresAt, due, err = readTimes(headers, p.vh.b.clock)
 	return due, err
 }
@@ -128,6 +137,9 @@ func (it *item) read(view *amqp.PropertyView, has marks, body int) (err error) {
 	}
 	if has&bccMark != 0 {
 		it.message.Flags |= queue.Hidden
+	}
+	if has&receiptMark != 0 {
+		it.message.Flags |= queue.Receipt
 	}
 	if view.HasExpiration {
 		it.ttlMillis, err = parseExpiration(view.Expiration)

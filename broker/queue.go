@@ -26,8 +26,9 @@ type Queue struct {
 	settings atomic.Pointer[settings] // what holds: asked and policies; changed with mu held
 	policies applied                  // guarded by vh.mu
 
-	cycleTold atomic.Bool
-	idleIndex int // in the broker's idle timer, by which it is guarded
+	cycleTold   atomic.Bool
+	receiptTold atomic.Bool
+	idleIndex   int // in the broker's idle timer, by which it is guarded
 
 	mu        sync.Mutex
 	core      *queue.Queue
@@ -190,7 +191,7 @@ func (q *Queue) finish(s *step, path Path) {
 			q.settleDelayed(s, x)
 			continue
 		}
-		if q.buries(x.Reason) && !s.dropping {
+		if (q.buries(x.Reason) || owesReceipt(x)) && !s.dropping {
 			d := deadLetter{from: q, set: q.set(), settled: *x, path: path, queued: true, result: -1}
 			if len(s.results) > 0 {
 				d.result = s.results[i]

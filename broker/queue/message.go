@@ -49,10 +49,12 @@ const (
 	Died
 	// Hidden: its bytes hold a header no consumer may see. Kept for the caller.
 	Hidden
+	// Receipt: its publisher may want to be told that it expired. Kept for the caller.
+	Receipt
 
 	tracked // its settlement is to be told
 
-	publicFlags = Immediate | Durable | Redelivered | Died | Hidden
+	publicFlags = Immediate | Durable | Redelivered | Died | Hidden | Receipt
 )
 
 // Message is what a queue knows of a message. The zero ExpiresAt means never.
