@@ -66,6 +66,7 @@ type Broker struct {
 	feed     feed
 	counters counters
 	idle     idleTimer
+	tidier   tidier
 	delayed  delayTimer
 	saver    saver
 	accounts accounts
@@ -140,6 +141,7 @@ func (b *Broker) Close() error {
 }
 
 func (b *Broker) stop() {
+	b.tidier.stop()
 	close(b.quit)
 	b.ended.Wait()
 }

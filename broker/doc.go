@@ -50,7 +50,7 @@
 //
 //	VHost.mu, then Queue.mu, then a channel's, then an outbox's, feed's or the store's
 //
-// Broker.mu, idleTimer.mu, and those of accounts and sessions are leaves, save that
+// Broker.mu, idleTimer.mu, tidier.mu, and those of accounts and sessions are leaves, save that
 // accounts may ask Broker.mu for a virtual host. Under Queue.mu there is only memory: the
 // core, hand-over to outboxes, the feed and the store's buffers.
 //

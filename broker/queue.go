@@ -36,6 +36,7 @@ type Queue struct {
 	active    *Consumer // of a queue with x-single-active-consumer; nil only while it has no consumers
 	consumed  bool      // had a consumer once: auto-delete may act
 	deleted   bool
+	untidy    bool // the tidier has it in mind
 	tally     queueTally
 	usedAt    int64   // Unix ms of the last thing that happened in it
 	stirredAt int64   // Unix ms: x-auto-delete-on-idle counts from it
@@ -185,6 +186,9 @@ func (q *Queue) expireInstant(s *step) {
 // finish hands the step's effects on while mu is held, so that the events and
 // records of one message keep their order. Dead letters stay in the step.
 func (q *Queue) finish(s *step, path Path) {
+	if len(s.fx.Settled) > 0 {
+		q.emptied()
+	}
 	for i := range s.fx.Settled {
 		x := &s.fx.Settled[i]
 		if q.delays != nil {

@@ -81,7 +81,7 @@ type connection struct {
 const (
 	handshakeTimeout = 10 * time.Second
 	preAuthFrameMax  = 8192
-	readBufferMin    = 4 << 10
+	readBufferMin    = 1 << 10
 	readBufferMax    = 256 << 10
 	// closingTimeout is how long a client has to answer connection.close.
 	closingTimeout = closeGrace
@@ -92,7 +92,7 @@ var preAuthTables = amqp.Limits{Depth: 4, Entries: 128, Values: 256}
 
 func newConnection(s *Server, nc net.Conn) *connection {
 	c := &connection{
-		srv: s, nc: nc, accepted: time.Now(), log: s.log.With(zap.Stringer("conn", nc.RemoteAddr())),
+		srv: s, nc: nc, accepted: time.Now(), log: s.log.WithLazy(zap.Stringer("conn", nc.RemoteAddr())),
 		frameMax: preAuthFrameMax, tables: preAuthTables,
 		interval: make(chan time.Duration, 1), channels: map[uint16]*channel{},
 	}

@@ -17,8 +17,8 @@ type Idle struct {
 // idleBody is the size of a message that has gone through.
 const idleBody = 1024
 
-// Open makes the queues and connections; closing the connections is left to the caller, removing the queues to the
-// broker's end.
+// Open makes the queues and connections, one more for the first's sake; closing them is left to the caller, removing the
+// queues to the broker's end. Without connections none is left.
 func (d Idle) Open() (conns []*Conn, err error) {
 	admin, err := Dial(d.URL)
 	if err != nil {
@@ -35,7 +35,7 @@ func (d Idle) Open() (conns []*Conn, err error) {
 		}
 	}
 	if d.Connections == 0 {
-		return conns, nil
+		return nil, admin.Close()
 	}
 	if _, err := admin.Call(channel, &amqp.QueueDeclare{Queue: deadQueue}, amqp.QueueDeclareOkID); err != nil {
 		return conns, err
