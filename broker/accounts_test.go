@@ -134,7 +134,7 @@ func TestAccountsOutliveARestart(t *testing.T) {
 	assert.Equal(t, []access.TopicPermission{topic}, b.TopicPermissions())
 	r := b.RightsOf("u", "v")
 	assert.NoError(t, r.Topic(access.Write, vh, "amq.topic", "key"))
-	assertCode(t, r.Topic(access.Write, vh, "amq.topic", "other"), 403, "ACCESS_REFUSED - access to topic 'other' in exchange topic 'amq.topic' in vhost 'v' refused for user 'u'")
+	assertCode(t, r.Topic(access.Write, vh, "amq.topic", "other"), 403, "ACCESS_REFUSED - access to topic 'other' in exchange 'amq.topic' in vhost 'v' refused for user 'u'")
 }
 
 func TestGuestStaysAtHome(t *testing.T) {

@@ -82,7 +82,7 @@ func (r *Rights) topic(op access.Operation, vh *VHost, name, key []byte) error {
 		return nil
 	}
 	if !r.grant.AllowsTopic(op, string(name), string(key)) {
-		return amqp.NewException(amqp.AccessRefused, 0, 0, "access to topic '%s' in exchange topic '%s' in vhost '%s' refused for user '%s'", key, name, r.who.vhost, r.who.user)
+		return amqp.NewException(amqp.AccessRefused, 0, 0, "access to topic '%s' in exchange '%s' in vhost '%s' refused for user '%s'", key, name, r.who.vhost, r.who.user)
 	}
 	r.remember()
 	return nil

@@ -22,6 +22,7 @@ type rabbitmq struct {
 	node *exec.Cmd
 	epmd *exec.Cmd
 	log  *logBuffer
+	env  []string
 }
 
 // One node serves the whole run, since starting it takes seconds; tests take queue names of their own.
@@ -76,7 +77,7 @@ func runRabbitMQ(dir string) (*rabbitmq, error) {
 		"RABBITMQ_CONFIG_FILE="+filepath.Join(dir, "rabbitmq.conf"),
 		"RABBITMQ_CONF_ENV_FILE=/dev/null",
 	)
-	r := &rabbitmq{url: "amqp://guest:guest@127.0.0.1:" + amqpPort, log: new(logBuffer)}
+	r := &rabbitmq{url: "amqp://guest:guest@127.0.0.1:" + amqpPort, log: new(logBuffer), env: env}
 	r.epmd = r.command(env, "epmd", "-port", epmdPort)
 	r.node = r.command(env, rabbitmqServer)
 	if err := r.start("127.0.0.1:" + epmdPort); err != nil {
@@ -141,6 +142,16 @@ func (r *rabbitmq) command(env []string, name string, args ...string) *exec.Cmd 
 	cmd.Stdout, cmd.Stderr = r.log, r.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL} // the node's helpers end with it, and it with us
 	return cmd
+}
+
+// ctl runs rabbitmqctl on the node; each call takes a second or two.
+func (r *rabbitmq) ctl(t testing.TB, args ...string) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(filepath.Dir(rabbitmqServer), "rabbitmqctl"), args...)
+	cmd.Env = r.env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("rabbitmqctl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
 }
 
 func (r *rabbitmq) stop() {
