@@ -32,7 +32,7 @@ func startVirtual(t *testing.T) *virtual {
 	check(t, err)
 	m, err := monitor.New(monitor.Options{Primary: embedded.New(b), Log: log})
 	check(t, err)
-	s := server.New(server.Options{Broker: b, Log: log})
+	s := server.New(server.Options{Broker: b, Log: log, ConsumerTimeout: -1})
 	v := &virtual{t: t, listener: newPipeListener()}
 
 	serving, stopServing := context.WithCancel(t.Context())
