@@ -26,9 +26,10 @@ COPY --from=build /out/curfew /curfew
 # On loopback the ports would be unreachable from outside the container. The guest account stays limited to loopback: set CURFEW_USER
 # and CURFEW_PASSWORD.
 ENV CURFEW_AMQP_ADDR=0.0.0.0:5672 \
+    CURFEW_HTTP_ADDR=0.0.0.0:15672 \
     CURFEW_OPS_ADDR=0.0.0.0:15692 \
     CURFEW_DATA_DIR=/var/lib/curfew
-EXPOSE 5672 15692
+EXPOSE 5672 15672 15692
 VOLUME /var/lib/curfew
 USER 65532:65532
 STOPSIGNAL SIGTERM

@@ -47,6 +47,9 @@ type Queue struct {
 // ID is the incarnation of the queue, the name of its messages' schedule.
 func (q *Queue) ID() uint64 { return q.id }
 
+// VHost is the virtual host the queue is in.
+func (q *Queue) VHost() *VHost { return q.vh }
+
 // Name is the queue's name in its virtual host.
 func (q *Queue) Name() string { return q.name }
 

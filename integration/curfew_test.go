@@ -23,6 +23,7 @@ const (
 type curfew struct {
 	t         testing.TB
 	url       string // amqp://...
+	http      string // http://host:port
 	ops       string // http://host:port
 	pid       int
 	log       *logBuffer
@@ -41,11 +42,12 @@ func startCurfew(t testing.TB, settings ...string) *curfew {
 
 func startBinary(t testing.TB, binary string, settings ...string) *curfew {
 	t.Helper()
-	amqpAddr, opsAddr := freeAddr(t), freeAddr(t)
-	defaults := []string{"AMQP_ADDR=" + amqpAddr, "OPS_ADDR=" + opsAddr, "DATA_DIR=" + t.TempDir(), "LOG_LEVEL=info"}
+	amqpAddr, httpAddr, opsAddr := freeAddr(t), freeAddr(t), freeAddr(t)
+	defaults := []string{"AMQP_ADDR=" + amqpAddr, "HTTP_ADDR=" + httpAddr, "OPS_ADDR=" + opsAddr, "DATA_DIR=" + t.TempDir(), "LOG_LEVEL=info"}
 	c := &curfew{
 		t:      t,
 		url:    "amqp://guest:guest@" + amqpAddr,
+		http:   "http://" + httpAddr,
 		ops:    "http://" + opsAddr,
 		log:    new(logBuffer),
 		cmd:    exec.Command(binary, "serve"),

@@ -26,6 +26,7 @@ var rooms = map[string][]string{
 	"broker/store":           {},
 	"broker":                 {"broker/access", "broker/amqp", "broker/exchange", "broker/policy", "broker/queue", "broker/store"},
 	"broker/definitions":     {"broker", "broker/access", "broker/amqp", "broker/policy"},
+	"broker/management":      {"broker", "broker/access", "broker/amqp", "broker/definitions", "broker/policy", "broker/queue", "broker/server"},
 	"broker/server":          {"broker", "broker/access", "broker/amqp", "broker/certs", "broker/queue"}, // of the queue only the identity of a message
 
 	"scheduler":            {},
@@ -60,6 +61,8 @@ var bans = []struct {
 		"the broker is the truth and works alone: whatever watches deadlines sees it through a feed"},
 	{"broker/server", []string{"curfew/monitor", "curfew/scheduler", "github.com/redis"},
 		"the broker is the truth and works alone: whatever watches deadlines sees it through a feed"},
+	{"broker/management", []string{"curfew/monitor", "curfew/scheduler", "github.com/redis", "curfew/broker/store"},
+		"the API is a view on the broker and its clients: whatever watches deadlines has paths of its own"},
 	{"broker/store", []string{"curfew/monitor", "curfew/scheduler", "github.com/redis", "net"},
 		"what the journal promises may not depend on another machine"},
 	{"broker", []string{"github.com/kelseyhightower/envconfig"},

@@ -97,7 +97,7 @@ func runToEnd(t *testing.T, command string, settings ...string) (int, string) {
 	defer cancel()
 	var output bytes.Buffer
 	cmd := exec.CommandContext(ctx, mustBinary(t, release), command)
-	defaults := []string{"AMQP_ADDR=" + freeAddr(t), "OPS_ADDR=" + freeAddr(t), "DATA_DIR=" + t.TempDir()}
+	defaults := []string{"AMQP_ADDR=" + freeAddr(t), "HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=" + freeAddr(t), "DATA_DIR=" + t.TempDir()}
 	if command != "serve" {
 		defaults = nil
 	}

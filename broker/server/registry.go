@@ -100,6 +100,22 @@ type ConsumerInfo struct {
 	PeerPort         int
 }
 
+// Peer is who is at the other end of a connection.
+type Peer struct {
+	Name string // of the connection
+	Host string
+	Port int
+}
+
+// Peer says whose an exclusive queue is: its owner is a connection.
+func (c *connection) Peer() Peer {
+	host, port := hostPort(c.nc.RemoteAddr())
+	if i := c.shown.Load(); i != nil {
+		return Peer{i.name, host, port}
+	}
+	return Peer{Host: host, Port: port}
+}
+
 // List returns the open connections with their channels and consumers, by name.
 func (s *Server) List() []ConnectionInfo {
 	var all []ConnectionInfo

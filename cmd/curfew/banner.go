@@ -12,11 +12,12 @@ import (
 
 // printBanner tells a person what to point a client to. Its last line is what container test suites
 // wait for (Testcontainers: RabbitMQ module).
-func printBanner(w io.Writer, c *config, recovered int, amqp []net.Listener, opsAddr net.Addr) {
+func printBanner(w io.Writer, c *config, recovered int, amqp []net.Listener, httpAddr, opsAddr net.Addr) {
 	ops := "http://" + reachable(opsAddr.String())
 	lines := []string{
 		"Curfew " + versionText(),
 		"  AMQP      " + clientURL(c, amqp[0].Addr()),
+		"  API       http://" + reachable(httpAddr.String()) + "/api",
 		"  Metrics   " + ops + "/metrics",
 		"  Health    " + ops + "/healthz, " + ops + "/readyz",
 		"  Schedule  " + scheduleText(c),

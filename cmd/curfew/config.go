@@ -51,13 +51,15 @@ type config struct {
 	LogLevel        string        `split_words:"true" default:"info" allow:"debug|info|warn|error" desc:"least severe level that is logged"`
 	LogFormat       string        `split_words:"true" default:"auto" allow:"auto|console|json" desc:"auto: console on a terminal, else json"`
 
-	AMQPSAddr         optionalAddress `split_words:"true" default:"" allow:"host:port, or nothing" desc:"where AMQP clients connect with TLS; empty: nowhere"`
-	GuestLoopbackOnly bool            `split_words:"true" default:"true" allow:"true|false" desc:"the user guest may log in from this machine only; false where a container's own network keeps others out"`
-	TLSCert           string          `split_words:"true" default:"" desc:"file with the certificate of the TLS listeners, its chain behind it (PEM); read anew when it changes"`
-	TLSKey            string          `split_words:"true" default:"" desc:"file with its private key (PEM)"`
-	TLSClientCA       string          `split_words:"true" default:"" desc:"file with the authorities whose certificates clients may have (PEM)"`
-	TLSClientAuth     string          `split_words:"true" default:"none" allow:"none|request|require" desc:"certificates of clients: not asked for, verified if there is one, or needed"`
-	TLSLoginFrom      string          `split_words:"true" default:"distinguished_name" allow:"distinguished_name|common_name|subject_alternative_name" desc:"what of a client's certificate is the user's name, for clients that log in by it (EXTERNAL)"`
+	HTTPAddr              address         `split_words:"true" default:"127.0.0.1:15672" allow:"host:port" desc:"where RabbitMQ's management API is, under /api"`
+	CompatRabbitmqVersion rabbitmqVersion `split_words:"true" default:"4.1.0" allow:"a version such as 4.1.0" desc:"version of RabbitMQ that management tools are told: they decide by it what to ask"`
+	AMQPSAddr             optionalAddress `split_words:"true" default:"" allow:"host:port, or nothing" desc:"where AMQP clients connect with TLS; empty: nowhere"`
+	GuestLoopbackOnly     bool            `split_words:"true" default:"true" allow:"true|false" desc:"the user guest may log in from this machine only; false where a container's own network keeps others out"`
+	TLSCert               string          `split_words:"true" default:"" desc:"file with the certificate of the TLS listeners, its chain behind it (PEM); read anew when it changes"`
+	TLSKey                string          `split_words:"true" default:"" desc:"file with its private key (PEM)"`
+	TLSClientCA           string          `split_words:"true" default:"" desc:"file with the authorities whose certificates clients may have (PEM)"`
+	TLSClientAuth         string          `split_words:"true" default:"none" allow:"none|request|require" desc:"certificates of clients: not asked for, verified if there is one, or needed"`
+	TLSLoginFrom          string          `split_words:"true" default:"distinguished_name" allow:"distinguished_name|common_name|subject_alternative_name" desc:"what of a client's certificate is the user's name, for clients that log in by it (EXTERNAL)"`
 }
 
 // loadConfig reads the environment. The error is a usageError that says what is wrong.

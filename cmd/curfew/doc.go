@@ -8,8 +8,8 @@
 //	curfew bench        put a broker under load: throughput, latency, lateness of deadlines
 //	curfew version
 //
-// It is wiring only: what it starts is broker/store, broker, broker/server, monitor and the ops
-// endpoints (/metrics, /healthz, /readyz), in that order, and it stops them in the opposite one.
+// It is wiring only: what it starts is broker/store, broker, broker/server, monitor, the ops
+// endpoints (/metrics, /healthz, /readyz) and broker/management, in that order, and it stops them in the opposite one.
 //
 //	starting ──recovered, listening──► ready ──signal, or a part failed──► stopping ──► ended
 //	 /readyz 503                        200          503

@@ -17,7 +17,7 @@ func startOps(t *testing.T, o *ops) string {
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- o.serve(ctx, l) }()
+	go func() { ended <- serveHTTP(ctx, o.server(), l) }()
 	t.Cleanup(func() {
 		stop()
 		assert.NoError(t, <-ended)

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"maps"
 	"net"
 	"net/http"
@@ -36,15 +34,16 @@ type vitals struct {
 // ops answers the questions of operators' machines over HTTP: /metrics, /healthz, /readyz. It needs no
 // credentials and shows no message data. Safe for concurrent use.
 type ops struct {
-	metrics prometheus.Gatherer
-
-	mu    sync.Mutex
-	phase phase
-	parts map[string]func() vitals
+	mu      sync.Mutex
+	scraped http.Handler // answers on /metrics
+	phase   phase
+	parts   map[string]func() vitals
 }
 
 func newOps(metrics prometheus.Gatherer) *ops {
-	return &ops{metrics: metrics, phase: starting, parts: make(map[string]func() vitals)}
+	own := http.NewServeMux()
+	own.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	return &ops{scraped: own, phase: starting, parts: make(map[string]func() vitals)}
 }
 
 // watch makes a part's vitals count from now on. check is called from any goroutine.
@@ -60,61 +59,47 @@ func (o *ops) enter(p phase) {
 	o.phase = p
 }
 
-const (
-	opsTimeout  = 10 * time.Second
-	opsShutdown = time.Second
-)
+const opsTimeout = 10 * time.Second
 
-// serve answers on l until ctx ends.
-func (o *ops) serve(ctx context.Context, l net.Listener) error {
-	s := &http.Server{
+func (o *ops) server() *http.Server {
+	return &http.Server{
 		Handler:           o.handler(),
 		ReadHeaderTimeout: opsTimeout,
 		ReadTimeout:       opsTimeout,
 		WriteTimeout:      3 * opsTimeout,
 		IdleTimeout:       6 * opsTimeout,
 	}
-	ended := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(ended)
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), opsShutdown)
-		defer cancel()
-		if s.Shutdown(grace) != nil {
-			s.Close()
-		}
-	})
-	err := s.Serve(l)
-	if !stop() {
-		<-ended
-	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return fmt.Errorf("ops endpoints: %w", err)
 }
 
 // start serves in the background; stop ends that and waits for it.
 func (o *ops) start(ctx context.Context, l net.Listener, log *zap.Logger) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := o.serve(ctx, l); err != nil {
-			log.Error("metrics and health are not served any more", zap.Error(err))
-		}
-	}()
-	return func() {
-		cancel()
-		<-ended
-	}
+	return background(ctx, o.server(), l, func(err error) {
+		log.Error("metrics and health are not served any more", zap.Error(err))
+	})
 }
 
 func (o *ops) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(o.metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	mux.HandleFunc("GET /metrics", o.scrape)
+	mux.HandleFunc("GET /metrics/", o.scrape)
 	mux.HandleFunc("GET /healthz", o.healthz)
 	mux.HandleFunc("GET /readyz", o.readyz)
 	return mux
+}
+
+// showMetrics has handler answer on /metrics and below from now on; before, there are only the
+// process's own metrics.
+func (o *ops) showMetrics(handler http.Handler) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.scraped = handler
+}
+
+func (o *ops) scrape(w http.ResponseWriter, r *http.Request) {
+	o.mu.Lock()
+	handler := o.scraped
+	o.mu.Unlock()
+	handler.ServeHTTP(w, r)
 }
 
 // health is the body of /healthz.

@@ -70,7 +70,7 @@ type process struct {
 // startServe runs serve on free ports, in memory unless the settings say otherwise.
 func startServe(t *testing.T, settings ...string) *process {
 	t.Helper()
-	defaults := []string{"AMQP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0", "DATA_DIR="}
+	defaults := []string{"AMQP_ADDR=127.0.0.1:0", "HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0", "DATA_DIR="}
 	p := &process{Cmd: command(t, []string{"serve"}, append(defaults, settings...)...), stderr: new(bytes.Buffer), ended: make(chan struct{})}
 	p.Stderr = p.stderr
 	stdout, err := p.StdoutPipe()

@@ -94,7 +94,22 @@ func serve(ctx context.Context, c *config, stdout io.Writer, log *zap.Logger) (e
 	if err != nil {
 		return err
 	}
-	printBanner(stdout, c, n.broker.Recovered(), listeners, opsListener.Addr())
+	httpListener, err := listen(ctx, "CURFEW_HTTP_ADDR", c.HTTPAddr)
+	if err != nil {
+		for _, l := range listeners {
+			l.Close()
+		}
+		return err
+	}
+	api := newManagement(c, n, socketsOf(listeners, httpListener, opsListener), log)
+	o.showMetrics(api.Metrics(registry))
+	pages := newWeb()
+	pages.mount("/api", api.Handler())
+	stopPages := background(ctx, pages.server(), httpListener, func(err error) {
+		log.Error("the management API is not served any more", zap.Error(err))
+	})
+	defer stopPages()
+	printBanner(stdout, c, n.broker.Recovered(), listeners, httpListener.Addr(), opsListener.Addr())
 	o.enter(ready)
 	defer context.AfterFunc(ctx, func() { o.enter(stopping) })()
 	return n.run(ctx, listeners...)

@@ -121,7 +121,7 @@ func TestServeBusyPort(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
-	for _, c := range []struct{ variable, other string }{{"AMQP_ADDR", "OPS_ADDR"}, {"OPS_ADDR", "AMQP_ADDR"}} {
+	for _, c := range []struct{ variable, other string }{{"AMQP_ADDR", "OPS_ADDR"}, {"OPS_ADDR", "AMQP_ADDR"}, {"HTTP_ADDR", "AMQP_ADDR"}} {
 		code, out, errOut := runBinary(t, []string{"serve"}, "DATA_DIR=", c.other+"=127.0.0.1:0", c.variable+"="+taken.Addr().String())
 		assert.Equal(t, exitFailed, code)
 		assert.Contains(t, errOut, "CURFEW_"+c.variable+": "+taken.Addr().String()+" is in use by another process")
@@ -171,7 +171,7 @@ func TestServeKeepsWhatItConfirmed(t *testing.T) {
 	require.True(t, confirm.Wait())
 	assert.Regexp(t, `curfew_journal_fsync_duration_seconds_count [1-9]`, fetch(t, p.line(t, "Metrics")))
 
-	code, _, errOut := runBinary(t, nil, dir, "AMQP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0")
+	code, _, errOut := runBinary(t, nil, dir, "AMQP_ADDR=127.0.0.1:0", "HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0")
 	assert.Equal(t, exitFailed, code, "the folder is in use")
 	assert.Contains(t, errOut, "CURFEW_DATA_DIR")
 

@@ -38,6 +38,19 @@ func (a *address) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// rabbitmqVersion is three numbers: what tools make of anything else they do not agree on.
+type rabbitmqVersion string
+
+var versionPattern = regexp.MustCompile(`^[0-9]{1,4}(\.[0-9]{1,4}){2}$`)
+
+func (v *rabbitmqVersion) UnmarshalText(text []byte) error {
+	if !versionPattern.Match(text) {
+		return errValue
+	}
+	*v = rabbitmqVersion(text)
+	return nil
+}
+
 // optionalAddress is an address, or nothing.
 type optionalAddress string
 

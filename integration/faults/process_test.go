@@ -45,7 +45,7 @@ func launchUnder(t testing.TB, limits, dir string, settings ...string) *process 
 			p.cmd.Env = append(p.cmd.Env, variable)
 		}
 	}
-	defaults := []string{"AMQP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0", "DATA_DIR=" + dir, "LOG_FORMAT=json"}
+	defaults := []string{"AMQP_ADDR=127.0.0.1:0", "HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0", "DATA_DIR=" + dir, "LOG_FORMAT=json"}
 	for _, setting := range append(defaults, settings...) {
 		p.cmd.Env = append(p.cmd.Env, "CURFEW_"+setting)
 	}

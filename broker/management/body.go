@@ -1,0 +1,218 @@
+package management
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"curfew/broker/amqp"
+	"curfew/broker/policy"
+)
+
+// fields is the JSON object a client sent. Values come as several clients spell
+// them: rabbitmqadmin sends every boolean and number as a string.
+type fields map[string]any
+
+// fields reads the body; none at all is an empty object.
+func (q *request) fields() (fields, error) {
+	b, err := io.ReadAll(q.Body)
+	if err != nil {
+		return nil, err
+	}
+	if len(strings.TrimSpace(string(b))) == 0 {
+		return fields{}, nil
+	}
+	v, err := policy.ParseJSON(b)
+	if err != nil {
+		return nil, errNotJSON
+	}
+	f, ok := v.(map[string]any)
+	if !ok {
+		return nil, errNotJSON
+	}
+	return f, nil
+}
+
+// need says which of the keys are not there.
+func (f fields) need(keys ...string) error {
+	var missing policy.MissingKeys
+	for _, key := range keys {
+		if _, ok := f[key]; !ok {
+			missing = append(missing, key)
+		}
+	}
+	if missing == nil {
+		return nil
+	}
+	text := missing.Error()
+	if len(text) > 80 { // RabbitMQ's lines end there
+		text = strings.ReplaceAll(text, "},{", "},\n {")
+	}
+	return bad(text)
+}
+
+func (f fields) boolean(key string, absent bool) (bool, error) {
+	switch v := f[key].(type) {
+	case nil:
+		return absent, nil
+	case bool:
+		return v, nil
+	case string:
+		switch v {
+		case "true":
+			return true, nil
+		case "false":
+			return false, nil
+		}
+	}
+	return false, bad([]any{"not_boolean", f[key]})
+}
+
+func (f fields) integer(key string, absent int64) (int64, error) {
+	switch v := f[key].(type) {
+	case nil:
+		return absent, nil
+	case int64:
+		return v, nil
+	case float64:
+		if v == math.Trunc(v) {
+			return int64(v), nil
+		}
+	case string:
+		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
+			return n, nil
+		}
+	}
+	return 0, bad([]any{"not_integer", f[key]})
+}
+
+func (f fields) text(key, absent string) (string, error) {
+	switch v := f[key].(type) {
+	case nil:
+		return absent, nil
+	case string:
+		return v, nil
+	}
+	return "", bad([]any{"not_string", key})
+}
+
+// tags reads tags as a list or as one text with commas.
+func (f fields) tags(key string) ([]string, error) {
+	switch v := f[key].(type) {
+	case nil:
+		return []string{}, nil
+	case string:
+		return splitTags(v), nil
+	case []any:
+		tags := []string{}
+		for _, one := range v {
+			tag, ok := one.(string)
+			if !ok {
+				return nil, bad([]any{"not_string", key})
+			}
+			tags = append(tags, tag)
+		}
+		return tags, nil
+	}
+	return nil, bad([]any{"not_string", key})
+}
+
+func splitTags(text string) []string {
+	tags := []string{}
+	for tag := range strings.SplitSeq(text, ",") {
+		if tag = strings.TrimSpace(tag); tag != "" {
+			tags = append(tags, tag)
+		}
+	}
+	return tags
+}
+
+// table reads arguments or headers. rabbitmqadmin may send an empty list for no
+// arguments.
+func (f fields) table(key string) (amqp.Table, error) {
+	switch v := f[key].(type) {
+	case nil:
+		return nil, nil
+	case []any:
+		if len(v) == 0 {
+			return nil, nil
+		}
+	case map[string]any:
+		return tableOf(v)
+	}
+	return nil, bad([]any{"not_table", key})
+}
+
+func tableOf(v map[string]any) (amqp.Table, error) {
+	t := amqp.Table{}
+	for key, one := range v {
+		if len(key) > 255 {
+			return nil, bad(fmt.Sprintf("key of %d octets is too long", len(key)))
+		}
+		value, err := fieldOf(one)
+		if err != nil {
+			return nil, err
+		}
+		t[key] = value
+	}
+	return t, nil
+}
+
+// fieldOf turns a JSON value into a field value (AMQP 0-9-1 §4.2.5.5).
+func fieldOf(v any) (any, error) {
+	switch v := v.(type) {
+	case nil:
+		return nil, bad("null_not_allowed")
+	case map[string]any:
+		return tableOf(v)
+	case []any:
+		list := make([]any, len(v))
+		for i := range v {
+			var err error
+			if list[i], err = fieldOf(v[i]); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	}
+	return v, nil // bool, string, int64, float64
+}
+
+// jsonOf turns a table into a JSON object.
+func jsonOf(t amqp.Table) object {
+	o := object{}
+	for key, v := range t {
+		o[key] = jsonValue(v)
+	}
+	return o
+}
+
+// jsonValue turns a field value into a JSON value; what JSON cannot say becomes
+// text.
+func jsonValue(v any) any {
+	switch v := v.(type) {
+	case amqp.Table:
+		return jsonOf(v)
+	case []any:
+		list := make([]any, len(v))
+		for i := range v {
+			list[i] = jsonValue(v[i])
+		}
+		return list
+	case []byte:
+		return string(v)
+	case amqp.Timestamp:
+		return uint64(v)
+	case amqp.Decimal:
+		return float64(v.Value) / math.Pow10(int(v.Scale))
+	case float32:
+		return jsonValue(float64(v))
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Sprint(v)
+		}
+	}
+	return v
+}

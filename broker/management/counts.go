@@ -1,0 +1,84 @@
+package management
+
+import (
+	"curfew/broker"
+	"curfew/broker/server"
+)
+
+// queueCounts are a queue's message_stats.
+func queueCounts(c *broker.QueueCounts) counts {
+	return counts{
+		"publish": c.Published, "deliver": c.Delivered, "deliver_no_ack": c.DeliveredNoAck,
+		"get": c.Got, "get_no_ack": c.GotNoAck, "get_empty": c.GetEmpty, "deliver_get": c.AllDelivered(),
+		"ack": c.Acked, "redeliver": c.Redelivered, "disk_writes": c.Journaled, "disk_reads": 0,
+	}
+}
+
+// exchangeCounts are an exchange's message_stats.
+func exchangeCounts(x *broker.ExchangeInfo) counts {
+	return counts{"publish_in": x.PublishedIn, "publish_out": x.PublishedOut}
+}
+
+// channelCounts are a channel's message_stats.
+func channelCounts(c *server.ChannelCounts) counts {
+	return counts{
+		"publish": c.Published, "confirm": c.Confirmed, "return_unroutable": c.Returned, "drop_unroutable": c.Dropped,
+		"deliver": c.Delivered, "deliver_no_ack": c.DeliveredNoAck, "get": c.Got, "get_no_ack": c.GotNoAck, "get_empty": c.GetEmpty,
+		"deliver_get": c.Delivered + c.DeliveredNoAck + c.Got + c.GotNoAck, "ack": c.Acked, "redeliver": c.Redelivered,
+	}
+}
+
+// totals are the broker's message_stats.
+func (a *API) totals() counts {
+	t, s := a.b.Totals(), a.Server.Totals()
+	c := queueCounts(&t.Queues)
+	c["publish"], c["confirm"] = t.Published, s.Confirmed
+	c["return_unroutable"], c["drop_unroutable"] = s.Returned, t.Unroutable-min(s.Returned, t.Unroutable)
+	ready, unacked := a.depth()
+	c["messages"], c["messages_ready"], c["messages_unacknowledged"] = uint64(ready+unacked), uint64(ready), uint64(unacked)
+	return c
+}
+
+// depth sums up what is queued.
+func (a *API) depth() (ready, unacked int) {
+	for _, vh := range a.b.VHosts() {
+		r, u := depthOf(vh)
+		ready, unacked = ready+r, unacked+u
+	}
+	return ready, unacked
+}
+
+func depthOf(vh *broker.VHost) (ready, unacked int) {
+	for _, q := range vh.Queues() {
+		r, u, _ := q.Counts()
+		ready, unacked = ready+r, unacked+u
+	}
+	return ready, unacked
+}
+
+// churn is how often things came and went.
+func (a *API) churn() counts {
+	t, s := a.b.Totals(), a.Server.Totals()
+	return counts{
+		"connection_created": s.ConnectionsOpened, "connection_closed": s.ConnectionsClosed,
+		"channel_created": s.ChannelsOpened, "channel_closed": s.ChannelsClosed,
+		"queue_declared": t.QueuesDeclared, "queue_created": t.QueuesCreated, "queue_deleted": t.QueuesDeleted,
+	}
+}
+
+// messageStats are totals with rates, without what is a gauge.
+func (a *API) messageStats(key any, c counts) object {
+	o := a.rates.stats(key, c)
+	for _, gauge := range []string{"messages", "messages_ready", "messages_unacknowledged"} {
+		delete(o, gauge)
+		delete(o, gauge+"_details")
+	}
+	return o
+}
+
+// messages adds how many there are.
+func (a *API) messages(o object, key any, ready, unacked int) {
+	a.rates.gauge(o, key, "messages", ready+unacked)
+	a.rates.gauge(o, key, "messages_ready", ready)
+	a.rates.gauge(o, key, "messages_unacknowledged", unacked)
+}

@@ -1,0 +1,83 @@
+package management
+
+import (
+	"io"
+
+	"curfew/broker/definitions"
+)
+
+func (a *API) definitionsVersion() definitions.Version {
+	return definitions.Version{RabbitMQ: a.Compat, Product: "Curfew", ProductVersion: a.Version}
+}
+
+// exportDefinitions is everything, in RabbitMQ's format.
+func (q *request) exportDefinitions() error {
+	return q.answerDefinitions(definitions.Export(q.api.b, q.api.definitionsVersion()))
+}
+
+func (q *request) exportVHost() error {
+	vh, err := q.vhost()
+	if err != nil {
+		return err
+	}
+	return q.answerDefinitions(definitions.ExportVHost(vh, q.api.definitionsVersion()))
+}
+
+func (q *request) answerDefinitions(d *definitions.Document) error {
+	if name := q.URL.Query().Get("download"); name != "" {
+		q.w.Header().Set("Content-Disposition", "attachment")
+	}
+	return q.answer(d)
+}
+
+func (q *request) importDefinitions() error {
+	d, err := q.definitions()
+	if err == nil {
+		_, err = definitions.Import(q.api.b, d)
+	}
+	if err != nil {
+		return invalidDefinitions(err)
+	}
+	return q.done()
+}
+
+func (q *request) importVHost() error {
+	vh, err := q.vhost()
+	if err != nil {
+		return err
+	}
+	d, err := q.definitions()
+	if err == nil {
+		_, err = definitions.ImportVHost(q.api.b, vh.Name(), d)
+	}
+	if err != nil {
+		return invalidDefinitions(err)
+	}
+	return q.done()
+}
+
+// definitions reads the body, or the file of the form that web pages send.
+func (q *request) definitions() (*definitions.Document, error) {
+	if file, _, err := q.FormFile("file"); err == nil {
+		defer file.Close()
+		b, err := io.ReadAll(file)
+		if err != nil {
+			return nil, err
+		}
+		return definitions.Parse(b)
+	}
+	b, err := io.ReadAll(q.Body)
+	if err != nil {
+		return nil, err
+	}
+	return definitions.Parse(b)
+}
+
+// invalidDefinitions: what cannot be imported is the document's fault, unless
+// something else is said.
+func invalidDefinitions(err error) error {
+	if p := asProblem(err); p.kind != "internal_error" {
+		return p
+	}
+	return bad(err.Error())
+}

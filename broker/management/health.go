@@ -1,0 +1,127 @@
+package management
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+)
+
+// healthy is the answer of a check that found nothing.
+func (q *request) healthy() error { return q.answer(object{"status": "ok"}) }
+
+// failed is the answer of a check that did.
+func (q *request) failed(reason string, more object) error {
+	o := object{"status": "failed", "reason": reason}
+	for key, v := range more {
+		o[key] = v
+	}
+	answerJSON(q.w, http.StatusServiceUnavailable, o)
+	return nil
+}
+
+// checkAlarms is for alarms and local-alarms: one node is the cluster.
+func (q *request) checkAlarms() error {
+	memory, disk := q.api.b.Alarms()
+	alarms := []object{}
+	for _, one := range []struct {
+		on       bool
+		resource string
+	}{{memory, "memory"}, {disk, "disk"}} {
+		if one.on {
+			alarms = append(alarms, object{"node": q.api.Node, "resource": one.resource})
+		}
+	}
+	if len(alarms) == 0 {
+		return q.healthy()
+	}
+	return q.failed("There are alarms in effect in the cluster", object{"alarms": alarms})
+}
+
+func (q *request) checkCritical() error {
+	return q.answer(object{"status": "ok", "reason": "single node cluster"})
+}
+
+func (q *request) checkPort() error {
+	port, err := strconv.Atoi(q.param("port"))
+	if err != nil {
+		return bad("Invalid port")
+	}
+	ports := []int{}
+	for _, l := range q.api.Listeners {
+		ports = append(ports, l.Port)
+	}
+	if slices.Contains(ports, port) {
+		return q.answer(object{"status": "ok", "port": port})
+	}
+	return q.failed("No active listener", object{"missing": port, "ports": ports})
+}
+
+// protocolNames are other words for a listener's protocol.
+var protocolNames = map[string]string{
+	"amqp091": "amqp", "amqp0.9.1": "amqp", "amqp0-9-1": "amqp", "amqps": "amqp/ssl", "amqp-tls": "amqp/ssl", "prometheus": "http/prometheus",
+}
+
+func (q *request) checkProtocol() error {
+	asked := q.param("protocol")
+	wanted := asked
+	if name, ok := protocolNames[strings.ToLower(asked)]; ok {
+		wanted = name
+	}
+	protocols := []string{}
+	for _, l := range q.api.Listeners {
+		protocols = append(protocols, l.Protocol)
+	}
+	if slices.Contains(protocols, wanted) {
+		return q.answer(object{"status": "ok", "protocol": asked})
+	}
+	return q.failed("No active listener", object{"missing": asked, "protocols": protocols})
+}
+
+// checkService: AMQP clients are served.
+func (q *request) checkService() error {
+	for _, l := range q.api.Listeners {
+		if strings.HasPrefix(l.Protocol, "amqp") {
+			return q.healthy()
+		}
+	}
+	return q.failed("There are no active AMQP listeners", nil)
+}
+
+// checkCertificates: only the shape of the question is checked; there is no TLS
+// here to look at.
+func (q *request) checkCertificates() error {
+	if !slices.Contains([]string{"days", "weeks", "months", "years"}, q.param("unit")) {
+		return bad("Time unit not recognised. Supported units: days, weeks, months, years.")
+	}
+	if n, err := strconv.Atoi(q.param("within")); err != nil || n < 1 {
+		return bad("Invalid expiration value.")
+	}
+	return q.healthy()
+}
+
+// alivenessQueue is declared by the aliveness test, as in RabbitMQ.
+const alivenessQueue = "aliveness-test"
+
+// aliveness sends one message through a queue.
+func (q *request) aliveness() error {
+	vh, err := q.vhost()
+	if err != nil {
+		return err
+	}
+	declare := broker.QueueDeclare{}
+	queue, err := q.declare(vh, alivenessQueue, declare)
+	if err != nil {
+		return err
+	}
+	if _, err := q.publishTo(vh, &broker.Publication{RoutingKey: []byte(alivenessQueue), Properties: new(amqp.Properties).Append(nil), Body: []byte("test_message")}); err != nil {
+		return err
+	}
+	if got, err := queue.Get(true, func(*broker.Delivery) {}); err != nil || !got {
+		return q.failed("aliveness-test failed: the message did not arrive", nil)
+	}
+	return q.healthy()
+}

@@ -1,0 +1,228 @@
+package management
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"regexp"
+	"runtime"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// The scrape paths of RabbitMQ's Prometheus plugin, by the endpoint they name in
+// rabbitmq_identity_info.
+const (
+	aggregated = "aggregated"
+	perObject  = "per-object"
+	detailed   = "detailed"
+)
+
+// Metrics answers on /metrics, beside what own gathers, and on /metrics/per-object
+// and /metrics/detailed, with the names that RabbitMQ's dashboards and alerts use
+// (RabbitMQ: Monitoring with Prometheus and Grafana). It asks for no credentials
+// and shows no message data.
+func (a *API) Metrics(own prometheus.Gatherer) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		scrape(w, r, own, a.gatherer(&view{endpoint: aggregated}))
+	})
+	mux.HandleFunc("GET /metrics/per-object", func(w http.ResponseWriter, r *http.Request) {
+		scrape(w, r, a.gatherer(&view{endpoint: perObject}))
+	})
+	mux.HandleFunc("GET /metrics/detailed", func(w http.ResponseWriter, r *http.Request) {
+		v, err := detailedView(r)
+		if err != nil {
+			http.Error(w, "queue: "+err.Error(), http.StatusBadRequest)
+			return
+		}
+		scrape(w, r, a.gatherer(v))
+	})
+	return mux
+}
+
+func scrape(w http.ResponseWriter, r *http.Request, gatherers ...prometheus.Gatherer) {
+	promhttp.HandlerFor(prometheus.Gatherers(gatherers), promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, r)
+}
+
+func (a *API) gatherer(v *view) prometheus.Gatherer {
+	r := prometheus.NewRegistry()
+	r.MustRegister(&collector{a, v})
+	return r
+}
+
+// view is what one scrape asks for.
+type view struct {
+	endpoint string
+	families []string       // of detailed; the others show all
+	vhosts   []string       // none: all
+	queue    *regexp.Regexp // nil: all
+}
+
+// detailedView reads family=, vhost= and queue=, of which the first two may come
+// more than once.
+func detailedView(r *http.Request) (*view, error) {
+	q := r.URL.Query()
+	v := &view{endpoint: detailed, families: q["family"], vhosts: q["vhost"]}
+	if text := q.Get("queue"); text != "" {
+		if len(text) > maxNameFilter {
+			text = text[:maxNameFilter]
+		}
+		pattern, err := regexp.Compile(text)
+		if err != nil {
+			return nil, err
+		}
+		v.queue = pattern
+	}
+	return v, nil
+}
+
+func (v *view) shows(family string) bool {
+	return v.endpoint != detailed || slices.Contains(v.families, family)
+}
+
+func (v *view) prefix() string {
+	if v.endpoint == detailed {
+		return "rabbitmq_detailed_"
+	}
+	return "rabbitmq_"
+}
+
+// collector makes the metrics of one view, anew for each scrape.
+type collector struct {
+	api *API
+	*view
+}
+
+// Describe implements prometheus.Collector; what there will be depends on what
+// there is.
+func (c *collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	s := sink{ch: ch, prefix: "rabbitmq_"}
+	c.identity(&s)
+	if c.endpoint != detailed {
+		c.node(&s)
+		c.global(&s)
+	}
+	s.prefix = c.prefix()
+	c.queues(&s)
+	c.connections(&s)
+	c.churn(&s)
+	s.prefix = "rabbitmq_cluster_"
+	c.exchanges(&s)
+}
+
+// sink takes metrics.
+type sink struct {
+	ch     chan<- prometheus.Metric
+	prefix string
+}
+
+func (s *sink) add(kind prometheus.ValueType, name, help string, v float64, labels ...label) {
+	var names, values []string
+	for _, l := range labels {
+		names, values = append(names, l.name), append(values, l.value)
+	}
+	s.ch <- prometheus.MustNewConstMetric(prometheus.NewDesc(s.prefix+name, help, names, nil), kind, v, values...)
+}
+
+func (s *sink) gauge(name, help string, v float64, labels ...label) {
+	s.add(prometheus.GaugeValue, name, help, v, labels...)
+}
+
+func (s *sink) counter(name, help string, v uint64, labels ...label) {
+	s.add(prometheus.CounterValue, name, help, float64(v), labels...)
+}
+
+type label struct{ name, value string }
+
+// identity is what dashboards join everything else to.
+func (c *collector) identity(s *sink) {
+	a := c.api
+	s.gauge("identity_info", "RabbitMQ node & cluster identity info", 1,
+		label{"rabbitmq_node", a.Node}, label{"rabbitmq_cluster", a.clusterName()},
+		label{"rabbitmq_cluster_permanent_id", permanentID(a.Node)}, label{"rabbitmq_endpoint", c.endpoint})
+	s.gauge("build_info", "RabbitMQ & Erlang/OTP version info", 1,
+		label{"rabbitmq_version", a.Compat}, label{"erlang_version", runtime.Version()}, label{"prometheus_plugin_version", a.Compat},
+		label{"prometheus_client_version", "client_golang"}, label{"product_name", "Curfew"}, label{"product_version", a.Version})
+}
+
+// permanentID looks like RabbitMQ's and stays while the node's name does.
+func permanentID(node string) string {
+	sum := sha256.Sum256([]byte(node))
+	return "rabbitmq-cluster-id-" + base64.RawURLEncoding.EncodeToString(sum[:16])
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// node is what the process uses and may use.
+func (c *collector) node(s *sink) {
+	a := c.api
+	memory, disk := a.b.Alarms()
+	used, most := descriptors()
+	free, limit := a.disk()
+	s.gauge("alarms_memory_used_watermark", "is 1 if VM memory watermark alarm is in effect", truth(memory))
+	s.gauge("alarms_free_disk_space_watermark", "is 1 if free disk space watermark alarm is in effect", truth(disk))
+	s.gauge("alarms_file_descriptor_limit", "is 1 if file descriptor limit alarm is in effect", 0)
+	s.gauge("erlang_uptime_seconds", "Node uptime", a.Now().Sub(a.Started).Seconds())
+	s.gauge("process_open_fds", "Open file descriptors", float64(used))
+	s.gauge("process_max_fds", "Open file descriptors limit", float64(most))
+	s.gauge("process_open_tcp_sockets", "Open TCP sockets", float64(a.Server.Connections()))
+	s.gauge("process_max_tcp_sockets", "Open TCP sockets limit", float64(most))
+	s.gauge("process_resident_memory_bytes", "Memory used in bytes", float64(a.b.MemoryInUse()))
+	s.gauge("resident_memory_limit_bytes", "Memory high watermark in bytes", float64(a.memoryLimit()))
+	s.gauge("disk_space_available_bytes", "Disk space available in bytes", float64(free))
+	s.gauge("disk_space_available_limit_bytes", "Free disk space low watermark in bytes", float64(limit))
+}
+
+// churn is how often things came and went.
+func (c *collector) churn(s *sink) {
+	if !c.shows("connection_churn_metrics") {
+		return
+	}
+	t := c.api.churn()
+	for _, m := range []struct{ name, key, help string }{
+		{"connections_opened_total", "connection_created", "Total number of connections opened"},
+		{"connections_closed_total", "connection_closed", "Total number of connections closed or terminated"},
+		{"channels_opened_total", "channel_created", "Total number of channels opened"},
+		{"channels_closed_total", "channel_closed", "Total number of channels closed"},
+		{"queues_declared_total", "queue_declared", "Total number of queues declared"},
+		{"queues_created_total", "queue_created", "Total number of queues created"},
+		{"queues_deleted_total", "queue_deleted", "Total number of queues deleted"},
+	} {
+		s.counter(m.name, m.help, t[m.key])
+	}
+}
+
+// exchanges are shown where they are asked for.
+func (c *collector) exchanges(s *sink) {
+	if c.endpoint != detailed {
+		return
+	}
+	for _, vh := range c.api.b.VHosts() {
+		if len(c.vhosts) > 0 && !slices.Contains(c.vhosts, vh.Name()) {
+			continue
+		}
+		if c.shows("vhost_status") {
+			s.gauge("vhost_status", "Whether a given vhost is running", 1, label{"vhost", vh.Name()})
+		}
+		for _, x := range vh.Exchanges() {
+			labels := []label{{"vhost", vh.Name()}, {"exchange", x.Name}, {"type", x.Kind}}
+			if c.shows("exchange_bindings") {
+				s.gauge("exchange_bindings", "Number of bindings for an exchange. This value is cluster-wide.", float64(x.Bindings), labels...)
+			}
+			if c.shows("exchange_names") {
+				s.gauge("exchange_name", "Enumerates exchanges without any additional info. This value is cluster-wide.", 1, labels...)
+			}
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package management
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"curfew/broker"
+	"curfew/broker/server"
+)
+
+// metric is one metric of a kind of object.
+type metric[T any] struct {
+	family, name, help string
+	kind               prometheus.ValueType
+	value              func(*T) float64
+	alone              bool // has no meaning summed up
+}
+
+const (
+	isGauge   = prometheus.GaugeValue
+	isCounter = prometheus.CounterValue
+)
+
+var queueMetrics = []metric[broker.QueueInfo]{
+	{"queue_coarse_metrics", "queue_messages_ready", "Messages ready to be delivered to consumers", isGauge, func(i *broker.QueueInfo) float64 { return float64(i.Ready) }, false},
+	{"queue_coarse_metrics", "queue_messages_unacked", "Messages delivered to consumers but not yet acknowledged", isGauge, func(i *broker.QueueInfo) float64 { return float64(i.Unacked) }, false},
+	{"queue_coarse_metrics", "queue_messages", "Sum of ready and unacknowledged messages - total queue depth", isGauge, func(i *broker.QueueInfo) float64 { return float64(i.Ready + i.Unacked) }, false},
+	{"queue_consumer_count", "queue_consumers", "Consumers on a queue", isGauge, func(i *broker.QueueInfo) float64 { return float64(i.Consumers) }, false},
+	{"queue_metrics", "queue_messages_persistent", "Persistent messages", isGauge, func(i *broker.QueueInfo) float64 { return float64(i.Persistent) }, false},
+	{"queue_metrics", "queue_messages_persistent_bytes", "Size in bytes of persistent messages", isGauge, func(i *broker.QueueInfo) float64 { return float64(i.PersistentBytes) }, false},
+	{"queue_metrics", "queue_messages_bytes", "Size in bytes of ready and unacknowledged messages", isGauge, func(i *broker.QueueInfo) float64 { return float64(i.ReadyBytes + i.UnackedBytes) }, false},
+	{"queue_metrics", "queue_messages_ready_bytes", "Size in bytes of ready messages", isGauge, func(i *broker.QueueInfo) float64 { return float64(i.ReadyBytes) }, false},
+	{"queue_metrics", "queue_messages_unacked_bytes", "Size in bytes of all unacknowledged messages", isGauge, func(i *broker.QueueInfo) float64 { return float64(i.UnackedBytes) }, false},
+	{"queue_metrics", "queue_head_message_timestamp", "Timestamp of the first message in the queue, if any", isGauge, headTimestamp, true},
+	{"queue_metrics", "queue_disk_writes_total", "Total number of times queue wrote messages to disk", isCounter, func(i *broker.QueueInfo) float64 { return float64(i.Counts.Journaled) }, false},
+	{"queue_delivery_metrics", "queue_messages_published_total", "Total number of messages published to queues", isCounter, func(i *broker.QueueInfo) float64 { return float64(i.Counts.Published) }, false},
+	{"queue_delivery_metrics", "queue_messages_delivered_total", "Total number of messages delivered from a queue to consumers in automatic acknowledgement mode", isCounter, func(i *broker.QueueInfo) float64 { return float64(i.Counts.DeliveredNoAck) }, false},
+	{"queue_delivery_metrics", "queue_messages_delivered_ack_total", "Total number of messages delivered from a queue to consumers in manual acknowledgement mode", isCounter, func(i *broker.QueueInfo) float64 { return float64(i.Counts.Delivered) }, false},
+	{"queue_delivery_metrics", "queue_get_total", "Total number of messages fetched from a queue with basic.get in automatic acknowledgement mode", isCounter, func(i *broker.QueueInfo) float64 { return float64(i.Counts.GotNoAck) }, false},
+	{"queue_delivery_metrics", "queue_get_ack_total", "Total number of messages fetched from a queue with basic.get in manual acknowledgement mode", isCounter, func(i *broker.QueueInfo) float64 { return float64(i.Counts.Got) }, false},
+	{"queue_delivery_metrics", "queue_get_empty_total", "Total number of times basic.get operations fetched no message on a queue", isCounter, func(i *broker.QueueInfo) float64 { return float64(i.Counts.GetEmpty) }, false},
+	{"queue_delivery_metrics", "queue_messages_redelivered_total", "Total number of messages redelivered from a queue to consumers", isCounter, func(i *broker.QueueInfo) float64 { return float64(i.Counts.Redelivered) }, false},
+	{"queue_delivery_metrics", "queue_messages_acked_total", "Total number of messages acknowledged by consumers on a queue", isCounter, func(i *broker.QueueInfo) float64 { return float64(i.Counts.Acked) }, false},
+}
+
+func headTimestamp(i *broker.QueueInfo) float64 {
+	if i.HeadTimestamp.IsZero() {
+		return math.NaN()
+	}
+	return float64(i.HeadTimestamp.Unix())
+}
+
+// queues shows each queue, or their sum.
+func (c *collector) queues(s *sink) {
+	var infos []broker.QueueInfo
+	for _, vh := range c.api.b.VHosts() {
+		if len(c.vhosts) > 0 && !slices.Contains(c.vhosts, vh.Name()) {
+			continue
+		}
+		for _, q := range vh.Queues() {
+			if c.queue == nil || c.queue.MatchString(q.Name()) {
+				infos = append(infos, q.Info())
+			}
+		}
+	}
+	for _, m := range queueMetrics {
+		if c.shows(m.family) || m.name == "queue_consumers" && c.shows("queue_metrics") {
+			show(s, c.view, &m, infos, func(i *broker.QueueInfo) []label { return []label{{"vhost", i.VHost}, {"queue", i.Name}} })
+		}
+	}
+	if c.endpoint != detailed {
+		s.gauge("queues", "Queues available", float64(len(infos)))
+	}
+}
+
+// show adds a metric for each object, or for all together.
+func show[T any](s *sink, v *view, m *metric[T], objects []T, labels func(*T) []label) {
+	if v.endpoint == aggregated {
+		if m.alone {
+			return
+		}
+		sum := 0.0
+		for i := range objects {
+			sum += m.value(&objects[i])
+		}
+		s.add(m.kind, m.name, m.help, sum)
+		return
+	}
+	for i := range objects {
+		s.add(m.kind, m.name, m.help, m.value(&objects[i]), labels(&objects[i])...)
+	}
+}
+
+var channelMetrics = []metric[server.ChannelInfo]{
+	{"channel_metrics", "channel_consumers", "Consumers on a channel", isGauge, func(c *server.ChannelInfo) float64 { return float64(len(c.Consumers)) }, false},
+	{"channel_metrics", "channel_messages_unacked", "Delivered but not yet acknowledged messages", isGauge, func(c *server.ChannelInfo) float64 { return float64(c.Unacked) }, false},
+	{"channel_metrics", "channel_messages_unconfirmed", "Published but not yet confirmed messages", isGauge, func(c *server.ChannelInfo) float64 { return float64(c.Unconfirmed) }, false},
+	{"channel_metrics", "consumer_prefetch", "Limit of unacknowledged messages for each consumer", isGauge, func(c *server.ChannelInfo) float64 { return float64(c.Prefetch) }, false},
+	{"channel_metrics", "channel_prefetch", "Total limit of unacknowledged messages for all consumers on a channel", isGauge, func(c *server.ChannelInfo) float64 { return float64(c.GlobalPrefetch) }, false},
+	{"channel_exchange_metrics", "channel_messages_published_total", "Total number of messages published into an exchange on a channel", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.Published) }, true},
+	{"channel_exchange_metrics", "channel_messages_confirmed_total", "Total number of messages published into an exchange and confirmed on the channel", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.Confirmed) }, true},
+	{"channel_exchange_metrics", "channel_messages_unroutable_returned_total", "Total number of messages published as mandatory into an exchange and returned to the publisher as unroutable", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.Returned) }, true},
+	{"channel_exchange_metrics", "channel_messages_unroutable_dropped_total", "Total number of messages published as non-mandatory into an exchange and dropped as unroutable", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.Dropped) }, true},
+	{"channel_queue_metrics", "channel_get_ack_total", "Total number of messages fetched with basic.get in manual acknowledgement mode", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.Got) }, true},
+	{"channel_queue_metrics", "channel_get_total", "Total number of messages fetched with basic.get in automatic acknowledgement mode", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.GotNoAck) }, true},
+	{"channel_queue_metrics", "channel_get_empty_total", "Total number of times basic.get operations fetched no message", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.GetEmpty) }, true},
+	{"channel_queue_metrics", "channel_messages_delivered_ack_total", "Total number of messages delivered to consumers in manual acknowledgement mode", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.Delivered) }, true},
+	{"channel_queue_metrics", "channel_messages_delivered_total", "Total number of messages delivered to consumers in automatic acknowledgement mode", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.DeliveredNoAck) }, true},
+	{"channel_queue_metrics", "channel_messages_redelivered_total", "Total number of messages redelivered to consumers", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.Redelivered) }, true},
+	{"channel_queue_metrics", "channel_messages_acked_total", "Total number of messages acknowledged by consumers", isCounter, func(c *server.ChannelInfo) float64 { return float64(c.Counts.Acked) }, true},
+}
+
+var connectionMetrics = []metric[server.ConnectionInfo]{
+	{"connection_coarse_metrics", "connection_incoming_bytes_total", "Total number of bytes received on a connection", isCounter, func(c *server.ConnectionInfo) float64 { return float64(c.Received) }, true},
+	{"connection_coarse_metrics", "connection_outgoing_bytes_total", "Total number of bytes sent on a connection", isCounter, func(c *server.ConnectionInfo) float64 { return float64(c.Sent) }, true},
+	{"connection_metrics", "connection_incoming_packets_total", "Total number of packets received on a connection", isCounter, func(c *server.ConnectionInfo) float64 { return float64(c.Reads) }, true},
+	{"connection_metrics", "connection_outgoing_packets_total", "Total number of packets sent on a connection", isCounter, func(c *server.ConnectionInfo) float64 { return float64(c.Writes) }, true},
+	{"connection_metrics", "connection_channels", "Channels on a connection", isGauge, func(c *server.ConnectionInfo) float64 { return float64(len(c.Channels)) }, false},
+}
+
+// connections shows connections and channels, or what of them can be summed up:
+// not their counters, which would fall when one closes.
+func (c *collector) connections(s *sink) {
+	conns := c.api.Server.List()
+	var channels []server.ChannelInfo
+	consumers := 0
+	for _, conn := range conns {
+		channels = append(channels, conn.Channels...)
+		for _, ch := range conn.Channels {
+			consumers += len(ch.Consumers)
+		}
+	}
+	for _, m := range connectionMetrics {
+		if c.shows(m.family) {
+			show(s, c.view, &m, conns, func(i *server.ConnectionInfo) []label { return []label{{"channel", i.Name}} })
+		}
+	}
+	for _, m := range channelMetrics {
+		if c.shows(m.family) {
+			show(s, c.view, &m, channels, func(i *server.ChannelInfo) []label {
+				return []label{{"channel", i.Connection + " (" + strconv.Itoa(int(i.Number)) + ")"}}
+			})
+		}
+	}
+	if c.endpoint != detailed {
+		s.gauge("connections", "Connections currently open", float64(len(conns)))
+		s.gauge("channels", "Channels currently open", float64(len(channels)))
+		s.gauge("consumers", "Consumers currently connected", float64(consumers))
+	}
+}

@@ -1,0 +1,163 @@
+package management
+
+import (
+	"math"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+func (q *request) listNodes() error {
+	q.api.rates.refresh()
+	return q.list([]object{q.api.node()})
+}
+
+func (q *request) getNode() error {
+	if q.param("node") != q.api.Node {
+		return errNotFound
+	}
+	q.api.rates.refresh()
+	return q.one(q.api.node())
+}
+
+// nodeMemory is the breakdown that a Go process can give; the rest of RabbitMQ's
+// categories is another runtime's.
+func (q *request) nodeMemory() error {
+	if q.param("node") != q.api.Node {
+		return errNotFound
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	rss := q.api.b.MemoryInUse()
+	o := object{}
+	for _, name := range []string{
+		"connection_readers", "connection_writers", "connection_channels", "connection_other", "queue_procs", "queue_slave_procs",
+		"quorum_queue_procs", "quorum_queue_dlx_procs", "stream_queue_procs", "stream_queue_replica_reader_procs", "stream_queue_coordinator_procs",
+		"plugins", "metrics", "mgmt_db", "mnesia", "quorum_ets", "other_ets", "binary", "msg_index", "code", "atom", "metadata_store",
+		"metadata_store_ets",
+	} {
+		o[name] = 0
+	}
+	o["other_proc"], o["other_system"] = m.HeapInuse, m.StackInuse+m.MSpanInuse+m.MCacheInuse+m.GCSys
+	o["allocated_unused"], o["reserved_unallocated"] = m.HeapIdle-m.HeapReleased, 0
+	o["strategy"] = "rss"
+	o["total"] = object{"erlang": m.HeapInuse, "rss": rss, "allocated": m.Sys - m.HeapReleased}
+	return q.one(object{"memory": o})
+}
+
+// node is this process, as RabbitMQ describes one.
+func (a *API) node() object {
+	memory, disk := a.b.Alarms()
+	free, limit := a.disk()
+	used, most := descriptors()
+	conns := a.Server.Connections()
+	o := object{
+		"name": a.Node, "type": "disc", "running": true, "being_drained": false, "rates_mode": "basic",
+		"os_pid": strconv.Itoa(os.Getpid()), "uptime": a.uptimeMillis(), "processors": runtime.NumCPU(), "run_queue": 0,
+		"mem_used": a.b.MemoryInUse(), "mem_limit": a.memoryLimit(), "mem_alarm": memory, "mem_calculation_strategy": "rss",
+		"disk_free": free, "disk_free_limit": limit, "disk_free_alarm": disk,
+		"fd_used": used, "fd_total": most, "sockets_used": conns, "sockets_total": most,
+		"proc_used": runtime.NumGoroutine(), "proc_total": 1048576,
+		"exchange_types": exchangeTypes(), "auth_mechanisms": authMechanisms(), "applications": a.applications(), "contexts": a.contexts(),
+		"enabled_plugins": []string{"rabbitmq_management", "rabbitmq_prometheus"}, "partitions": []any{}, "cluster_links": []any{},
+		"log_files": []string{"<stderr>"}, "config_files": []any{}, "db_dir": a.DataDir, "net_ticktime": 60,
+		"metrics_gc_queue_length": object{}, "ra_open_file_metrics": object{},
+	}
+	for name, n := range a.churn() {
+		o[name] = n
+		o[name+"_details"] = object{"rate": rate(0)}
+	}
+	for name, v := range a.rates.stats(churnKey{}, a.churn()) {
+		o[name] = v
+	}
+	a.quiet(o)
+	return o
+}
+
+// quiet adds the numbers that this broker does not keep, or that never move.
+func (a *API) quiet(o object) {
+	for _, name := range []string{
+		"gc_num", "gc_bytes_reclaimed", "context_switches", "io_read_count", "io_read_bytes", "io_read_avg_time", "io_write_count", "io_write_bytes",
+		"io_write_avg_time", "io_sync_count", "io_sync_avg_time", "io_seek_count", "io_seek_avg_time", "io_reopen_count", "mnesia_ram_tx_count",
+		"mnesia_disk_tx_count", "msg_store_read_count", "msg_store_write_count", "queue_index_write_count", "queue_index_read_count",
+	} {
+		o[name] = 0
+	}
+	for _, name := range []string{"mem_used", "fd_used", "sockets_used", "proc_used", "disk_free", "gc_num", "gc_bytes_reclaimed", "context_switches",
+		"io_read_count", "io_read_bytes", "io_read_avg_time", "io_write_count", "io_write_bytes", "io_write_avg_time", "io_sync_count",
+		"io_sync_avg_time", "io_seek_count", "io_seek_avg_time", "io_reopen_count", "mnesia_ram_tx_count", "mnesia_disk_tx_count",
+		"msg_store_read_count", "msg_store_write_count", "queue_index_write_count", "queue_index_read_count"} {
+		o[name+"_details"] = object{"rate": rate(0)}
+	}
+}
+
+func authMechanisms() []object {
+	return []object{
+		{"name": "PLAIN", "description": "SASL PLAIN authentication mechanism", "enabled": true},
+		{"name": "AMQPLAIN", "description": "QPid AMQPLAIN mechanism", "enabled": true},
+	}
+}
+
+func (a *API) applications() []object {
+	return []object{{"name": "curfew", "description": "Curfew", "version": a.Version}, {"name": "rabbit", "description": "RabbitMQ, as which Curfew answers", "version": a.Compat}}
+}
+
+// uptimeMillis fits the 32 bits that strict clients have for it: a process older
+// than 49 days stays at the most there can be.
+func (a *API) uptimeMillis() int64 {
+	return min(a.Now().Sub(a.Started).Milliseconds(), math.MaxUint32)
+}
+
+// memoryLimit is what the memory alarm counts against; without one, what there
+// could be.
+func (a *API) memoryLimit() int64 {
+	if n := a.b.MemoryLimit(); n > 0 {
+		return n
+	}
+	return 1 << 40
+}
+
+// disk is the room where messages are kept, in bytes.
+func (a *API) disk() (free, limit int64) {
+	dir := a.DataDir
+	if dir == "" {
+		dir = "."
+	}
+	var fs syscall.Statfs_t
+	if syscall.Statfs(dir, &fs) != nil {
+		return 0, a.DiskFreeLimit
+	}
+	return int64(fs.Bavail) * int64(fs.Bsize), a.DiskFreeLimit
+}
+
+// descriptors counts open files and how many there may be.
+func descriptors() (used, most int) {
+	var l syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) == nil {
+		most = int(min(l.Cur, math.MaxInt32))
+	}
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return 0, most
+	}
+	return len(open), most
+}
+
+// isoTime is how RabbitMQ writes idle_since.
+func isoTime(unixMillis int64) string {
+	return time.UnixMilli(unixMillis).UTC().Format("2006-01-02T15:04:05.000+00:00")
+}
+
+// nodeAuthAttempts is who tried to log in.
+func (q *request) nodeAuthAttempts() error {
+	if q.param("node") != q.api.Node {
+		return errNotFound
+	}
+	t := q.api.Server.Totals()
+	return q.list([]object{{
+		"protocol": "amqp091", "auth_attempts": t.Logins, "auth_attempts_failed": t.LoginsFailed,
+		"auth_attempts_succeeded": t.Logins - min(t.LoginsFailed, t.Logins),
+	}})
+}

@@ -1,0 +1,116 @@
+package management
+
+import (
+	"sync"
+	"time"
+)
+
+// sampleEvery is how old the baseline of a rate is at least, once there is one.
+const sampleEvery = 5 * time.Second
+
+// counts are totals of one thing by their names in message_stats.
+type counts map[string]uint64
+
+// sample is what everything had counted at one instant.
+type sample struct {
+	at   time.Time
+	seen map[any]counts
+}
+
+// rates keeps two samples: the older, to which what is counted now is compared,
+// and the newer, which takes its place when it is sampleEvery old.
+type rates struct {
+	api *API
+
+	mu           sync.Mutex
+	older, newer *sample
+}
+
+func (r *rates) init(a *API) { r.api = a }
+
+// refresh takes a sample if it is time. Whoever is about to show rates calls it.
+func (r *rates) refresh() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.api.Now()
+	if r.newer != nil && now.Sub(r.newer.at) < sampleEvery {
+		return
+	}
+	r.older, r.newer = r.newer, &sample{at: now, seen: r.api.countAll()}
+}
+
+// stats are the totals with the rate of each beside it. A thing that was not
+// there at the older sample counts from nothing.
+func (r *rates) stats(key any, c counts) object {
+	r.mu.Lock()
+	base, elapsed := r.baseline(key)
+	r.mu.Unlock()
+	o := object{}
+	for name, n := range c {
+		o[name] = n
+		o[name+"_details"] = details(n, base[name], elapsed)
+	}
+	return o
+}
+
+// baseline is what a thing had counted at the older sample, and how many seconds
+// ago that was; 0: there is none yet. Called with mu held.
+func (r *rates) baseline(key any) (counts, float64) {
+	if r.older == nil {
+		return nil, 0
+	}
+	return r.older.seen[key], r.api.Now().Sub(r.older.at).Seconds()
+}
+
+// details is the rate in units a second.
+func details(now, before uint64, seconds float64) object {
+	if seconds <= 0 || now < before {
+		return object{"rate": rate(0)}
+	}
+	return object{"rate": rate(float64(now-before) / seconds)}
+}
+
+// gauge is a number that goes up and down, with its change a second.
+func (r *rates) gauge(o object, key any, name string, now int) {
+	r.mu.Lock()
+	base, elapsed := r.baseline(key)
+	r.mu.Unlock()
+	o[name] = now
+	change := rate(0)
+	if before, known := base[name]; known && elapsed > 0 {
+		change = rate((float64(now) - float64(before)) / elapsed)
+	}
+	o[name+"_details"] = object{"rate": change}
+}
+
+// Keys of what is one of a kind.
+type (
+	churnKey struct{}
+	totalKey struct{}
+	queueKey uint64 // incarnation
+	exchKey  struct{ vhost, name string }
+)
+
+// countAll counts everything that has rates.
+func (a *API) countAll() map[any]counts {
+	seen := map[any]counts{churnKey{}: a.churn(), totalKey{}: a.totals()}
+	for _, vh := range a.b.VHosts() {
+		for _, q := range vh.Queues() {
+			i := q.Info()
+			c := queueCounts(&i.Counts)
+			c["messages_ready"], c["messages_unacknowledged"] = uint64(i.Ready), uint64(i.Unacked)
+			c["messages"] = uint64(i.Ready + i.Unacked)
+			seen[queueKey(i.ID)] = c
+		}
+		for _, x := range vh.Exchanges() {
+			seen[exchKey{x.VHost, x.Name}] = exchangeCounts(&x)
+		}
+	}
+	for _, c := range a.Server.List() {
+		seen[c.Identity()] = counts{"recv_oct": c.Received, "send_oct": c.Sent}
+		for _, ch := range c.Channels {
+			seen[ch.Identity()] = channelCounts(&ch.Counts)
+		}
+	}
+	return seen
+}

@@ -1,0 +1,131 @@
+package management
+
+import (
+	"curfew/broker"
+)
+
+func (q *request) vhostObject(vh *broker.VHost) object {
+	about := vh.Metadata()
+	tags := about.Tags
+	if tags == nil {
+		tags = []string{}
+	}
+	kind := about.DefaultQueueType
+	if kind == "" {
+		kind = "classic"
+	}
+	o := object{
+		"name": vh.Name(), "description": about.Description, "tags": tags, "default_queue_type": kind,
+		"metadata": object{"description": about.Description, "tags": tags, "default_queue_type": kind},
+		"tracing":  false, "protected_from_deletion": false, "cluster_state": object{q.api.Node: "running"},
+	}
+	var c counts
+	var ready, unacked int
+	for _, queue := range vh.Queues() {
+		r, u, _ := queue.Counts()
+		ready, unacked = ready+r, unacked+u
+		c = sum(c, queue)
+	}
+	o["messages"], o["messages_ready"], o["messages_unacknowledged"] = ready+unacked, ready, unacked
+	o["message_stats"] = q.api.rates.vhost(vh, c)
+	return o
+}
+
+// sum adds a queue's counts.
+func sum(c counts, queue *broker.Queue) counts {
+	of := queue.Counters()
+	one := queueCounts(&of)
+	if c == nil {
+		return one
+	}
+	for name := range one {
+		c[name] += one[name]
+	}
+	return c
+}
+
+// vhost is the message_stats of a virtual host: the sum over the queues it has,
+// with the rates of those that had been there at the older sample.
+func (r *rates) vhost(vh *broker.VHost, c counts) object {
+	if c == nil {
+		c = queueCounts(&broker.QueueCounts{})
+	}
+	r.mu.Lock()
+	base, elapsed := counts{}, 0.0
+	for _, queue := range vh.Queues() {
+		var one counts
+		one, elapsed = r.baseline(queueKey(queue.ID()))
+		for name := range one {
+			base[name] += one[name]
+		}
+	}
+	r.mu.Unlock()
+	o := object{}
+	for name, n := range c {
+		o[name], o[name+"_details"] = n, details(n, base[name], elapsed)
+	}
+	return o
+}
+
+func (q *request) listVHosts() error {
+	q.api.rates.refresh()
+	list := []object{}
+	for _, vh := range q.vhosts() {
+		list = append(list, q.vhostObject(vh))
+	}
+	return q.list(list)
+}
+
+func (q *request) getVHost() error {
+	vh, err := q.vhost()
+	if err != nil {
+		return err
+	}
+	q.api.rates.refresh()
+	return q.one(q.vhostObject(vh))
+}
+
+func (q *request) putVHost() error {
+	f, err := q.fields()
+	if err != nil {
+		return err
+	}
+	about := broker.VHostMetadata{}
+	if vh, ok := q.api.b.VHost(q.param("vhost")); ok {
+		about = vh.Metadata()
+	}
+	if about.Description, err = f.text("description", about.Description); err != nil {
+		return err
+	}
+	if _, given := f["tags"]; given {
+		if about.Tags, err = f.tags("tags"); err != nil {
+			return err
+		}
+	}
+	if about.DefaultQueueType, err = f.text("default_queue_type", about.DefaultQueueType); err != nil {
+		return err
+	}
+	_, created, err := q.api.b.PutVHost(q.param("vhost"), about)
+	if err != nil {
+		return err
+	}
+	return q.put(created)
+}
+
+func (q *request) deleteVHost() error {
+	if _, ok := q.api.b.VHost(q.param("vhost")); !ok {
+		return errNotFound
+	}
+	if err := q.api.b.DeleteVHost(q.param("vhost")); err != nil {
+		return err
+	}
+	return q.done()
+}
+
+// startVHost: they all run.
+func (q *request) startVHost() error {
+	if _, err := q.vhost(); err != nil || q.param("node") != q.api.Node {
+		return errNotFound
+	}
+	return q.done()
+}
