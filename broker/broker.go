@@ -65,7 +65,7 @@ type Broker struct {
 	log      *zap.Logger
 	feed     feed
 	counters counters
-	idle     idleTimer
+	alarms   alarms
 	tidier   tidier
 	delayed  delayTimer
 	saver    saver
@@ -118,7 +118,7 @@ func New(o Options) (*Broker, error) {
 	b.vhosts["/"] = newVHost(b, "/")
 	b.accounts.init()
 	b.sessions.init()
-	b.idle.init(b)
+	b.alarms.init(b)
 	b.delayed.init(b)
 	if o.Store.Log == nil {
 		o.Store.Log = o.Log
@@ -127,7 +127,7 @@ func New(o Options) (*Broker, error) {
 		b.stop()
 		return nil, err
 	}
-	b.ended.Go(b.idle.run)
+	b.ended.Go(b.alarms.run)
 	b.ended.Go(b.watchLevels)
 	b.ended.Go(b.delayed.run)
 	return b, nil

@@ -69,6 +69,10 @@ type Delivery struct {
 	Redelivered bool
 	Ready       int   // messages still ready behind it
 	At          int64 // Unix ms by the broker's clock: now
+
+	// Holder is set by the function that a get shows the message to: who holds it
+	// from now on, to be asked when its lock lapses. A consumer's is its Sink.
+	Holder Holder
 }
 
 // Source yields a queue's messages to a Sink, within one Pull.
@@ -91,6 +95,10 @@ func (src *Source) Next(d *Delivery) bool {
 		src.q.core.Ack(t.Seq, &src.s.fx)
 	} else if src.c != nil {
 		src.c.unacked++
+		if src.q.asked.lockMillis > 0 {
+			holder, _ := src.c.Sink.(Holder)
+			src.q.lockDelivery(src.s, t.Seq, src.c, holder)
+		}
 	}
 	src.q.tally.out[src.mode]++
 	if t.Redelivered {
@@ -216,6 +224,9 @@ func (q *Queue) Get(noAck bool, fn func(*Delivery)) (bool, error) {
 	ok := s.source.Next(&d)
 	if ok {
 		fn(&d)
+		if !noAck && q.asked.lockMillis > 0 {
+			q.lockDelivery(s, d.Seq, nil, d.Holder)
+		}
 	} else {
 		q.tally.getEmpty++
 	}
@@ -253,6 +264,9 @@ func (q *Queue) settle(s *step, how Settlement, seqs []queue.Seq, c *Consumer) {
 	for _, seq := range seqs {
 		if q.settleOne(s, how, seq) {
 			settled++
+			if q.asked.lockMillis > 0 {
+				q.locks.release(seq)
+			}
 		}
 	}
 	if c != nil && c.queue == q {

@@ -94,7 +94,7 @@ func (vh *VHost) makeQueue(id uint64, owner Owner, name string, d QueueDeclare) 
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{vh: vh, id: id, name: name, declared: d, asked: set, core: queue.New(set.core), idleIndex: notTimed}
+	q := &Queue{vh: vh, id: id, name: name, declared: d, asked: set, core: queue.New(set.core), alarmIndex: notTimed}
 	q.settings.Store(&q.asked)
 	if d.Exclusive {
 		q.owner = owner
@@ -227,7 +227,7 @@ func (q *Queue) empty(s *step, veto func() error) (ready int, orphans []*Consume
 		return 0, nil, err
 	}
 	ready, orphans = q.core.Ready(), q.consumers.all()
-	q.deleted, q.consumers, q.active = true, lineup{}, nil
+	q.deleted, q.consumers, q.active, q.locks = true, lineup{}, nil, locks{}
 	q.core.Drain(&s.fx)
 	q.finish(s, Lazy)
 	return ready, orphans, nil
@@ -253,7 +253,7 @@ func (vh *VHost) erase(q *Queue) (all bool) {
 	delete(vh.owned[q.owner], q)
 	vh.unbindQueue(q)
 	vh.b.dropQueueID(q)
-	vh.b.idle.drop(q)
+	vh.b.alarms.drop(q)
 	vh.changed(q.durable() && !vh.deleted)
 	return vh.deleted
 }

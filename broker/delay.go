@@ -66,7 +66,7 @@ func (vh *VHost) makeDelayed(id uint64) (q *Queue, err error) {
 			return nil
 		}
 		q = &Queue{
-			vh: vh, id: id, name: DelayedQueue, declared: QueueDeclare{Durable: true}, idleIndex: notTimed,
+			vh: vh, id: id, name: DelayedQueue, declared: QueueDeclare{Durable: true}, alarmIndex: notTimed,
 			core: queue.New(queue.Options{MaxLength: -1, MaxBytes: -1, DeliveryLimit: -1}), delays: &delays{waiting: map[string]int{}},
 		}
 		q.settings.Store(&settings{ttlMillis: -1})

@@ -61,7 +61,7 @@ func (q *Queue) serve(s *step, c *Consumer, most int) (taken int) {
 // over once the active one has settled what it holds, and until then nobody is
 // served (RabbitMQ 4.0; 3.10 lets it wait on both). Called with mu held.
 func (q *Queue) choose() {
-	if !q.asked.singleActive || q.active != nil && (!q.fading() || q.active.unacked > 0) {
+	if !q.asked.singleActive || q.consumers.count == 0 || q.active != nil && (!q.fading() || q.active.unacked > 0) {
 		return
 	}
 	if q.active != nil {

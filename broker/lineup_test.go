@@ -2,6 +2,8 @@ package broker_test
 
 import (
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,6 +16,7 @@ import (
 
 // taker is a client that holds up to prefetch messages.
 type taker struct {
+	mu        sync.Mutex // a queue's alarm may come at any time
 	c         broker.Consumer
 	prefetch  int
 	held      []queue.Seq
@@ -24,6 +27,8 @@ type taker struct {
 }
 
 func (k *taker) Pull(_ *broker.Consumer, src *broker.Source, most int) (taken int, more bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	for ; taken < most && len(k.held) < k.prefetch; taken++ {
 		var d broker.Delivery
 		if !src.Next(&d) {
@@ -40,10 +45,25 @@ func (k *taker) Pull(_ *broker.Consumer, src *broker.Source, most int) (taken in
 
 func (k *taker) Cancelled(*broker.Consumer) { k.cancelled = true }
 
-// settle ends all that k holds.
-func (k *taker) settle(how broker.Settlement) {
+// bodies are those of all that k was given.
+func (k *taker) bodies() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.got)
+}
+
+// take strikes what k holds off its books.
+func (k *taker) take() []queue.Seq {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	held := k.held
 	k.held = nil
+	return held
+}
+
+// settle ends all that k holds.
+func (k *taker) settle(how broker.Settlement) {
+	held := k.take()
 	k.c.Queue().Settle(how, held, &k.c)
 }
 
@@ -122,6 +142,9 @@ func TestSingleActiveConsumerOfAClassicQueue(t *testing.T) {
 	third.c.Cancel()
 	first.settle(broker.Requeue)
 	assert.Equal(t, []string{"2", "3"}, second.got)
+	second.c.Cancel()
+	second.settle(broker.Ack)
+	assert.Empty(t, q.Info().ActiveConsumer, "nobody is left")
 }
 
 func TestSingleActiveConsumerOfAQuorumQueue(t *testing.T) {

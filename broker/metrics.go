@@ -16,7 +16,7 @@ type counters struct {
 	queuesDeclared, queuesCreated, queuesDeleted atomic.Uint64
 	deadLettered                                 [queue.Reasons]atomic.Uint64
 	parked, cycles, deadLettersLost              atomic.Uint64
-	expiredDropped                               atomic.Uint64
+	expiredDropped, lapsed                       atomic.Uint64
 	receipts                                     [receiptResults]atomic.Uint64
 }
 
@@ -30,6 +30,7 @@ var (
 	refusedDesc    = metric("messages_refused_total", "Publishes a full queue refused (x-overflow reject-publish).")
 	deliveredDesc  = metric("messages_delivered_total", "Messages delivered to consumers and gets, redeliveries included.")
 	droppedDesc    = metric("messages_expired_dropped_total", "Messages that expired in a queue without a dead-letter exchange.")
+	lapsedDesc     = metric("locks_lapsed_total", "Deliveries taken back because they were held for longer than x-lock-duration.")
 	deadDesc       = metric("dead_letters_total", "Messages that left a queue with a dead-letter exchange, by reason.", "reason")
 	parkedDesc     = metric("dead_letters_unroutable_total", "Dead letters whose exchange was missing or routed nowhere, parked in "+UndeliverableQueue+".")
 	lostDesc       = metric("dead_letters_dropped_total", "Dead letters that no queue took: unroutable with CURFEW_UNROUTABLE=drop, or a cycle.")
@@ -60,6 +61,7 @@ func (b *Broker) Collect(ch chan<- prometheus.Metric) {
 	delivered := b.queueCounts()
 	counter(deliveredDesc, delivered.AllDelivered())
 	counter(droppedDesc, c.expiredDropped.Load())
+	counter(lapsedDesc, c.lapsed.Load())
 	counter(parkedDesc, c.parked.Load())
 	counter(lostDesc, c.deadLettersLost.Load())
 	counter(cyclesDesc, c.cycles.Load())

@@ -28,13 +28,14 @@ type Queue struct {
 
 	cycleTold   atomic.Bool
 	receiptTold atomic.Bool
-	idleIndex   int // in the broker's idle timer, by which it is guarded
+	alarmIndex  int // in the broker's alarms, by which it is guarded
 
 	mu        sync.Mutex
 	core      *queue.Queue
 	consumers lineup
 	active    *Consumer // of a queue with x-single-active-consumer; nil only while it has no consumers
-	consumed  bool      // had a consumer once: auto-delete may act
+	locks     locks
+	consumed  bool // had a consumer once: auto-delete may act
 	deleted   bool
 	untidy    bool // the tidier has it in mind
 	tally     queueTally

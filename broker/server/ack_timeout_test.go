@@ -109,3 +109,43 @@ func TestTimeoutValueIsChecked(t *testing.T) {
 		assertException(t, err, 406, `PRECONDITION_FAILED - invalid arg 'x-consumer-timeout' for queue 'q' in vhost '/': "expected integer, got longstr"`)
 	})
 }
+
+func TestLapsedLockIsAnsweredClearly(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		c := x.connect()
+		slow, other := x.channel(c), x.channel(c)
+		x.queue(slow, "q", amqp091.Table{"x-lock-duration": int32(30_000)})
+		require.NoError(t, slow.Qos(2, 0, false))
+		deliveries, err := slow.Consume("q", "", false, false, false, false, nil)
+		require.NoError(t, err)
+		x.publish(other, "q", "0", "1", "2")
+		late := x.settled(deliveries)
+		require.Equal(t, []string{"0", "1"}, bodies(late))
+		time.Sleep(20 * time.Second)
+		got, ok, err := other.Get("q", false)
+		require.NoError(t, err)
+		require.True(t, ok)
+		assert.Equal(t, "2", string(got.Body))
+
+		time.Sleep(10*time.Second + time.Millisecond)
+		synctest.Wait()
+		for _, body := range []string{"0", "1"} {
+			d, ok, err := other.Get("q", true)
+			require.NoError(t, err)
+			require.True(t, ok)
+			assert.Equal(t, body, string(d.Body))
+			assert.True(t, d.Redelivered)
+		}
+		assert.Empty(t, x.settled(deliveries), "its prefetch is still full")
+
+		closes := slow.NotifyClose(make(chan *amqp091.Error, 1))
+		require.NoError(t, late[1].Ack(true))
+		assert.Equal(t, "406 PRECONDITION_FAILED - the lock on delivery tag 2 has lapsed: the message went back to queue 'q' in vhost '/' after its x-lock-duration", closed(closes))
+		time.Sleep(9 * time.Second)
+		require.NoError(t, got.Ack(false), "in time")
+		time.Sleep(time.Hour)
+		_, ok, err = other.Get("q", true)
+		require.NoError(t, err)
+		assert.False(t, ok)
+	})
+}

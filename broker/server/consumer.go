@@ -233,6 +233,7 @@ func (ch *channel) get(m *amqp.BasicGet) error {
 		ch.mu.Lock()
 		defer ch.mu.Unlock()
 		ch.counts.out(true, m.NoAck, d.Redelivered)
+		d.Holder = ch
 		var tag uint64
 		if m.NoAck {
 			tag = ch.unacked.skip()

@@ -49,15 +49,37 @@ func (ch *channel) settle(how broker.Settlement, tag uint64, multiple bool, id a
 	ch.countSettled(how)
 	waiting := ch.starved()
 	ch.mu.Unlock()
+	var err error
 	for _, h := range ch.ending {
+		if h.seq == 0 {
+			err = lapsedLock(tag, h.q, id)
+			continue
+		}
 		ch.conn.acks.add(how, h)
 	}
 	if len(waiting) > 0 {
 		ch.conn.acks.flush()
 		wake(waiting)
 	}
-	return nil
+	return err
 }
+
+// lapsedLock refuses to settle what is not the client's any more. What a multiple
+// settlement names besides is settled.
+func lapsedLock(tag uint64, q *broker.Queue, id amqp.MethodID) error {
+	return amqp.NewException(amqp.PreconditionFailed, id.Class(), id.Method(),
+		"the lock on delivery tag %d has lapsed: the message went back to %s after its x-lock-duration", tag, q.Label())
+}
+
+// Lapsed implements broker.Holder.
+func (ch *channel) Lapsed(q *broker.Queue, seq queue.Seq) bool {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	return ch.unacked.lapse(q, seq)
+}
+
+// Lapsed implements broker.Holder.
+func (c *consumer) Lapsed(q *broker.Queue, seq queue.Seq) bool { return c.ch.Lapsed(q, seq) }
 
 func unknownTag(tag uint64, id amqp.MethodID) error {
 	return amqp.NewException(amqp.PreconditionFailed, id.Class(), id.Method(), "unknown delivery tag %d", tag)
@@ -94,7 +116,9 @@ func (ch *channel) returnUnacked() {
 	waiting := ch.starved()
 	ch.mu.Unlock()
 	for _, h := range ch.ending {
-		ch.conn.acks.add(broker.Requeue, h)
+		if h.seq != 0 {
+			ch.conn.acks.add(broker.Requeue, h)
+		}
 	}
 	ch.conn.acks.flush()
 	wake(waiting)

@@ -103,6 +103,9 @@ func (ch *channel) settleLater(how broker.Settlement, tag uint64, multiple bool,
 	found := multiple && tag == 0
 	for _, t := range tags {
 		if h, ok := ch.unacked.take(t); ok {
+			if h.seq == 0 {
+				return lapsedLock(t, h.q, id)
+			}
 			ch.tx.settled = append(ch.tx.settled, laterSettled{how, t, h})
 			found = true
 		}

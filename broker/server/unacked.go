@@ -11,9 +11,9 @@ import (
 // held is one delivery that the client has not settled.
 type held struct {
 	q   *broker.Queue // nil: settled
-	seq queue.Seq
-	c   *consumer // nil: a get
-	at  int64     // Unix ms of the broker's clock: when it was delivered
+	seq queue.Seq     // 0: its lock lapsed, and it went back
+	c   *consumer     // nil: a get
+	at  int64         // Unix ms of the broker's clock: when it was delivered
 }
 
 // unacked holds a channel's deliveries by delivery tag: a ring, since tags ascend
@@ -21,11 +21,12 @@ type held struct {
 // a map, so that one message held for long does not make the ring as long as all
 // that was delivered since. The zero value is empty and its first tag is 1.
 type unacked struct {
-	ring  []held // length a power of two, or nil
-	first uint64 // tags up to it are settled, or in old
-	next  uint64 // last tag given
-	count int    // not settled
-	old   map[uint64]held
+	ring   []held // length a power of two, or nil
+	first  uint64 // tags up to it are settled, or in old
+	next   uint64 // last tag given
+	count  int    // not settled
+	old    map[uint64]held
+	looked uint64 // tag after which the next lapsed delivery is likely to stand
 }
 
 const (
@@ -166,6 +167,30 @@ func (u *unacked) each(fn func(*held) bool) {
 			return
 		}
 	}
+}
+
+// lapse marks the delivery of a message as lost and returns false if it is not
+// held. Locks lapse in the order of delivery, so it stands behind the last one.
+func (u *unacked) lapse(q *broker.Queue, seq queue.Seq) bool {
+	for t, h := range u.old {
+		if h.q == q && h.seq == seq {
+			h.seq = 0
+			u.old[t] = h
+			return true
+		}
+	}
+	from := max(u.looked, u.first) + 1
+	return u.lapseIn(from, u.next, q, seq) || u.lapseIn(u.first+1, min(from-1, u.next), q, seq)
+}
+
+func (u *unacked) lapseIn(from, to uint64, q *broker.Queue, seq queue.Seq) bool {
+	for t := from; t <= to; t++ {
+		if h := u.slot(t); h.q == q && h.seq == seq {
+			h.seq, u.looked = 0, t
+			return true
+		}
+	}
+	return false
 }
 
 // putBack holds a delivery again that take gave out, under its old tag.

@@ -1,0 +1,154 @@
+package broker
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// notTimed is the index of a queue that has no alarm.
+const notTimed = -1
+
+// alarms wake queues at the instants they have something to do though nobody
+// asks: x-expires (RabbitMQ: Queue TTL) or
+// x-auto-delete-on-idle (Service Bus: AutoDeleteOnIdle) runs out, a lock lapses, a dead letter is tried again. One
+// goroutine, one timer, each queue in the heap at most once, at the earliest
+// instant it named; what it finds to be later then, it names again.
+type alarms struct {
+	b    *Broker
+	mu   sync.Mutex // leaf
+	heap alarmHeap  // guards Queue.alarmIndex too
+	wake chan struct{}
+}
+
+type alarm struct {
+	at int64 // Unix ms
+	q  *Queue
+}
+
+type alarmHeap []alarm
+
+func (h alarmHeap) Len() int           { return len(h) }
+func (h alarmHeap) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h alarmHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].q.alarmIndex, h[j].q.alarmIndex = i, j
+}
+func (h *alarmHeap) Push(x any) {
+	x.(alarm).q.alarmIndex = len(*h)
+	*h = append(*h, x.(alarm))
+}
+func (h *alarmHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	last.q.alarmIndex = notTimed
+	old[len(old)-1] = alarm{}
+	*h = old[:len(old)-1]
+	return last
+}
+
+func (t *alarms) init(b *Broker) {
+	t.b, t.wake = b, make(chan struct{}, 1)
+}
+
+// add puts q in, unless it is there with a time that comes first: then q is put
+// back when it has.
+func (t *alarms) add(q *Queue, at int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := q.alarmIndex; i == notTimed {
+		heap.Push(&t.heap, alarm{at, q})
+	} else if at < t.heap[i].at { // a policy made its period shorter
+		t.heap[i].at = at
+		heap.Fix(&t.heap, i)
+	}
+	if t.heap[0].q == q {
+		select {
+		case t.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// drop forgets a deleted queue.
+func (t *alarms) drop(q *Queue) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if q.alarmIndex != notTimed {
+		heap.Remove(&t.heap, q.alarmIndex)
+	}
+}
+
+// run waits for the earliest queue. A minute is the longest it sleeps, so that
+// a machine that was suspended is noticed. It ends with the broker.
+func (t *alarms) run() {
+	timer := time.NewTimer(time.Minute)
+	defer timer.Stop()
+	for {
+		wait := time.Minute
+		for {
+			q, until := t.due(t.b.Now())
+			if q == nil {
+				wait = min(wait, time.Duration(until)*time.Millisecond)
+				break
+			}
+			t.ring(q)
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-t.wake:
+		case <-t.b.quit:
+			return
+		}
+	}
+}
+
+// due pops a queue whose time has come, or says in how many ms the next comes.
+func (t *alarms) due(now int64) (q *Queue, inMillis int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.heap) == 0 {
+		return nil, int64(time.Minute / time.Millisecond)
+	}
+	if at := t.heap[0].at; at > now {
+		return nil, at - now
+	}
+	return heap.Pop(&t.heap).(alarm).q, 0
+}
+
+// ring has q do what is due.
+func (t *alarms) ring(q *Queue) {
+	if q.expireIdle() {
+		t.b.log.Info("queue expired: unused for its x-expires or x-auto-delete-on-idle", zap.String("vhost", q.vh.name), zap.String("queue", q.name))
+		return
+	}
+	s := t.b.step()
+	q.attend(s)
+	s.done()
+}
+
+// attend does what is due in the queue and names its next alarm.
+func (q *Queue) attend(s *step) {
+	q.lock(s)
+	defer q.mu.Unlock()
+	if q.deleted {
+		return
+	}
+	q.lapse(s)
+	q.finish(s, Requeued)
+	q.choose()
+	q.dispatch(s)
+	if q.set().limited() {
+		q.core.Trim(&s.fx)
+	}
+	q.finish(s, Lazy)
+	if at := q.lapsesAt(); at != 0 {
+		q.vh.b.alarms.add(q, at)
+	}
+	if k := q.locks.oldest(); k != nil {
+		q.vh.b.alarms.add(q, k.until)
+	}
+}
