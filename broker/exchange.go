@@ -92,7 +92,7 @@ const DelayedMessageKind = "x-delayed-message"
 
 func (vh *VHost) checkExchangeArgs(name string, args amqp.Table) error {
 	p := argParser{vh: vh, label: vh.exchangeLabel(name), args: args}
-	p.text("alternate-exchange")
+	p.exchange("alternate-exchange")
 	p.integer("x-message-ttl", -1, 0, MaxTTLMillis)
 	return p.err
 }

@@ -68,7 +68,7 @@ func lazyTable(raw []byte) func() amqp.Table {
 	}
 }
 
-// keyList reads the value of a CC or BCC header: an array of long strings.
+// keyList reads the value of a CC or BCC header, an array: the long strings in it.
 func keyList(v any) []string {
 	values, _ := v.([]any)
 	var keys []string
@@ -80,16 +80,12 @@ func keyList(v any) []string {
 	return keys
 }
 
-// checkKeys refuses a CC or BCC header that is no array of strings, with
-// RabbitMQ's text.
+// checkKeys refuses a CC or BCC header that is no array, with RabbitMQ's text.
 func checkKeys(headers amqp.Table) error {
 	for _, name := range []string{"CC", "BCC"} {
 		v, ok := headers[name]
-		if !ok {
-			continue
-		}
-		if values, isArray := v.([]any); !isArray || len(keyList(v)) != len(values) {
-			return badPublish("invalid %s header type; expected array of strings", name)
+		if _, isArray := v.([]any); ok && !isArray {
+			return badPublish(`invalid message: {unacceptable_type_in_header,"%s",%s}`, name, amqp.TypeName(v))
 		}
 	}
 	return nil

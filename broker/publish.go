@@ -90,9 +90,7 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if isReply(m) {
-		p.vh.reply(m)
-	}
+	p.answer(m, &view, has)
 	p.count++
 	p.tally.add(p, m, len(targets))
 	return len(targets) > 0, nil

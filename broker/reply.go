@@ -62,20 +62,40 @@ func IsReply(name string) bool { return strings.HasPrefix(name, ReplyQueue) }
 
 var replyPrefix = []byte(ReplyQueue + ".")
 
-// isReply says whether a publish is a direct reply. It is never routed to a queue,
-// whoever waits for it, and so returned if mandatory, as RabbitMQ has it.
-func isReply(m *Publication) bool {
-	return len(m.Exchange) == 0 && len(m.RoutingKey) > len(replyPrefix) && bytes.HasPrefix(m.RoutingKey, replyPrefix)
+// answer hands a publish to those of its routing keys that are names for replies.
+// It is not routed there, whoever waits, and so returned if mandatory and for nobody
+// else; a transaction does not hold it back. So has RabbitMQ it.
+func (p *Publisher) answer(m *Publication, view *amqp.PropertyView, has marks) {
+	if len(m.Exchange) != 0 {
+		return
+	}
+	if len(m.RoutingKey) > len(replyPrefix) && bytes.HasPrefix(m.RoutingKey, replyPrefix) {
+		p.vh.reply(m.RoutingKey, m, has)
+	}
+	if has&keyMarks == 0 {
+		return
+	}
+	headers := lazyTable(view.Headers)()
+	for _, key := range append(keyList(headers["CC"]), keyList(headers["BCC"])...) {
+		if strings.HasPrefix(key, ReplyQueue+".") {
+			p.vh.reply([]byte(key), m, has)
+		}
+	}
 }
 
-// reply hands a direct reply to who waits for it, or loses it.
-func (vh *VHost) reply(m *Publication) {
+// reply hands a direct reply to who waits for it under the name, or loses it.
+func (vh *VHost) reply(name []byte, m *Publication, has marks) {
 	vh.replies.mu.RLock()
-	fn := vh.replies.to[string(m.RoutingKey)]
+	fn := vh.replies.to[string(name)]
 	vh.replies.mu.RUnlock()
-	if fn != nil {
-		fn(m)
+	if fn == nil {
+		return
 	}
+	shown := *m // else every publish would be moved to the heap
+	if has&bccMark != 0 {
+		shown.Properties = withoutBCC(m.Properties)
+	}
+	fn(&shown)
 }
 
 // nameReplies writes the publisher's reply name where the message says ReplyQueue.
