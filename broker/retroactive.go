@@ -8,9 +8,9 @@ import (
 // Retroaction says what becomes of messages that are queued already when a
 // policy's time to live is applied to them too.
 type Retroaction struct {
-	Queues  int // governed by the policy, and with a time to live
-	Earlier int // messages whose deadline comes, or is now, earlier than it was; those without one among them
-	Expired int // messages that expire at once: the time to live is 0
+	Queues  int `json:"queues"`  // governed by the policy, and with a time to live
+	Earlier int `json:"earlier"` // messages whose deadline comes, or is now, earlier than it was; those without one among them
+	Expired int `json:"expired"` // messages that expire at once: the time to live is 0
 }
 
 // SetPolicyRetroactively is SetPolicy, and then holds the messages that are queued

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"curfew/broker"
+	"curfew/broker/access"
 	"curfew/broker/policy"
 )
 
@@ -19,6 +20,9 @@ func Export(b *broker.Broker, v Version) *Document {
 		Permissions: b.Permissions(), TopicPermissions: b.TopicPermissions(),
 	}
 	for _, u := range b.Users() {
+		if u.Limits == nil {
+			u.Limits = access.Limits{} // RabbitMQ takes no null
+		}
 		d.Users = append(d.Users, User{Name: u.Name, PasswordHash: append([]byte{}, u.PasswordHash...), Algorithm: u.Algorithm, Tags: u.Tags, Limits: u.Limits})
 	}
 	global := b.GlobalParameters()

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"go.uber.org/zap"
+
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
@@ -22,6 +24,16 @@ type Report struct {
 	Kept []string
 	// Skipped are names that only the broker gives, and bindings without an end.
 	Skipped []string
+}
+
+// Tell logs what was left out.
+func (r *Report) Tell(log *zap.Logger) {
+	for _, what := range r.Kept {
+		log.Warn("definitions: it is there already, declared otherwise, and stays as it is", zap.String("reason", what))
+	}
+	for _, what := range r.Skipped {
+		log.Warn("definitions: left out", zap.String("what", what))
+	}
 }
 
 // Import adds what the document holds to the broker. An error says what cannot
@@ -169,20 +181,22 @@ func (w *writer) user(u *User, version string) error {
 }
 
 func (w *writer) vhost(v *VHost) error {
-	about := broker.VHostMetadata{Description: v.Description, Tags: v.Tags, DefaultQueueType: v.DefaultQueueType}
-	if about.Description == "" {
-		about.Description = v.Metadata.Description
-	}
-	if about.Tags == nil {
-		about.Tags = v.Metadata.Tags
-	}
-	if about.DefaultQueueType == "" {
-		about.DefaultQueueType = v.Metadata.DefaultQueueType
-	}
-	if _, _, err := w.b.PutVHost(v.Name, about); err != nil {
+	if _, _, err := w.b.PutVHost(v.Name, v.about()); err != nil {
 		return fmt.Errorf("virtual host '%s': %w", v.Name, err)
 	}
 	return nil
+}
+
+// about is what the document says of a virtual host, in whichever place.
+func (v *VHost) about() broker.VHostMetadata {
+	tags := v.Tags
+	if tags == nil {
+		tags = v.Metadata.Tags
+	}
+	return broker.VHostMetadata{
+		Description: cmp.Or(v.Description, v.Metadata.Description), Tags: append([]string{}, tags...),
+		DefaultQueueType: cmp.Or(v.DefaultQueueType, v.Metadata.DefaultQueueType),
+	}
 }
 
 func (w *writer) permission(p *access.Permission) error {

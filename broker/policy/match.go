@@ -64,7 +64,7 @@ type Set []*Policy
 func (s Set) With(p Policy) Set {
 	s = append(s.Without(p.Name), &p)
 	slices.SortFunc(s, func(a, b *Policy) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), strings.Compare(b.Name, a.Name)) // of equals RabbitMQ takes the last name
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), strings.Compare(b.Name, a.Name)) // of equals RabbitMQ takes any
 	})
 	return s
 }

@@ -60,7 +60,7 @@ func TestSet(t *testing.T) {
 	} {
 		s = s.With(checked(t, p))
 	}
-	require.Equal(t, "z", s.Match(ClassicQueue, "q").Name, "of equals the last name, and not one that a classic queue passes over")
+	require.Equal(t, "z", s.Match(ClassicQueue, "q").Name, "of equals the last name (RabbitMQ: any), and not one that a classic queue passes over")
 	require.Equal(t, "limited", s.Match(QuorumQueue, "q").Name)
 	require.Equal(t, "exchanges", s.Match(Exchange, "q").Name)
 	less := s.Without("z")

@@ -28,6 +28,7 @@ type config struct {
 	AMQPAddr        address       `split_words:"true" default:"127.0.0.1:5672" allow:"host:port" desc:"where AMQP clients connect"`
 	OpsAddr         address       `split_words:"true" default:"127.0.0.1:15692" allow:"host:port" desc:"where /metrics, /healthz and /readyz are; no credentials, no message data"`
 	DataDir         string        `split_words:"true" default:"./curfew-data" desc:"folder of the message store; empty: memory only"`
+	Definitions     string        `split_words:"true" default:"" desc:"file of definitions in RabbitMQ's format, imported at each start; empty: none"`
 	StoreSync       string        `split_words:"true" default:"group" allow:"group|interval|never" desc:"when durable messages are synced to disk: before their confirm, within 100 ms, or when the system likes"`
 	RedisURL        redisURL      `split_words:"true" default:"" allow:"redis://, rediss://, unix://, redis-cluster:// or redis-sentinel://, or nothing" secret:"true" desc:"where the schedule of deadlines lives; empty: in the process"`
 	RedisShards     int           `split_words:"true" default:"4" allow:"1..1024" desc:"sorted sets the schedule is spread over"`

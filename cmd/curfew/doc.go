@@ -5,6 +5,8 @@
 //	curfew config       every variable, its default, its value and what it means
 //	curfew healthcheck  ask a running one whether it is ready
 //	curfew store        inspect or verify a message store that is not in use
+//	curfew policy       set, clear and list policies of a running one
+//	curfew definitions  export, import and compare its definitions, in RabbitMQ's format
 //	curfew bench        put a broker under load: throughput, latency, lateness of deadlines
 //	curfew version
 //

@@ -52,6 +52,9 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 	if err != nil {
 		return n, fmt.Errorf("with CURFEW_DATA_DIR=%s: %w", c.DataDir, err)
 	}
+	if err := importDefinitions(n.broker, c.Definitions, log); err != nil {
+		return n, fmt.Errorf("with CURFEW_DEFINITIONS=%s: %w", c.Definitions, err)
+	}
 	if err := metrics.Register(n.broker); err != nil {
 		return n, fmt.Errorf("register the broker's metrics: %w", err)
 	}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// apiTimeout is for one request to a running Curfew; an import of many queues is the slowest.
+const apiTimeout = 2 * time.Minute
+
+// api is the management API of a running Curfew, as commands ask it, and the form of what they print.
+type api struct {
+	url, user, passwordFile string
+	output                  string
+	client                  http.Client
+}
+
+// withAPI gives a command and those below it the flags of an api.
+func withAPI(cmd *cobra.Command) *api {
+	a := &api{client: http.Client{Timeout: apiTimeout}}
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&a.url, "url", "http://127.0.0.1:15672", "management API of the running Curfew")
+	flags.StringVar(&a.user, "user", "", "its user (default CURFEW_USER)")
+	flags.StringVar(&a.passwordFile, "password-file", "", "file with the user's password (default CURFEW_PASSWORD)")
+	flags.StringVarP(&a.output, "output", "o", "table", "table or json")
+	cmd.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if a.output != "table" && a.output != "json" {
+			return usageError{fmt.Errorf("-o takes table or json, not %q", a.output)}
+		}
+		return nil
+	}
+	return a
+}
+
+// credentials are those of the flags, else the environment's.
+func (a *api) credentials() (user, password string, err error) {
+	if a.passwordFile == "" || a.user == "" {
+		c, err := loadConfig()
+		if err != nil {
+			return "", "", err
+		}
+		user, password = c.User, c.Password
+	}
+	if a.passwordFile != "" {
+		text, err := os.ReadFile(a.passwordFile)
+		if err != nil {
+			return "", "", fmt.Errorf("read the password: %w", err)
+		}
+		password = strings.TrimRight(string(text), "\r\n")
+	}
+	return cmp.Or(a.user, user), password, nil
+}
+
+// refusal is an answer that says no.
+type refusal struct {
+	status int
+	reason string
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("%s (HTTP %d)", strings.TrimSpace(r.reason), r.status)
+}
+
+// call makes a request: path is escaped already, send is its body as JSON, nil for none; the answer is
+// read into receive unless that is nil. Error: *refusal for an answer that is none of 2xx.
+func (a *api) call(ctx context.Context, method, path string, send, receive any) error {
+	var body io.Reader = http.NoBody
+	if send != nil {
+		text, err := json.Marshal(send)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(text)
+	}
+	answer, err := a.do(ctx, method, path, body)
+	if err != nil || receive == nil {
+		return err
+	}
+	if err := json.Unmarshal(answer, receive); err != nil {
+		return fmt.Errorf("%s %s: the answer is not what it should be: %w", method, path, err)
+	}
+	return nil
+}
+
+func (a *api) do(ctx context.Context, method, path string, body io.Reader) ([]byte, error) {
+	user, password, err := a.credentials()
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(a.url, "/")+path, body)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--url %q: %w", a.url, err)}
+	}
+	req.SetBasicAuth(user, password)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := a.client.Do(req)
+	if err != nil {
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			err = failed.Err // it repeats the URL, which may hold a password
+		}
+		return nil, fmt.Errorf("no answer from %s: %w; is Curfew running there?", req.URL.Redacted(), err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of %s: %w", req.URL.Redacted(), err)
+	}
+	if resp.StatusCode/100 != 2 {
+		return nil, refused(resp, answer)
+	}
+	return answer, nil
+}
+
+func refused(resp *http.Response, answer []byte) error {
+	var said struct {
+		Error  string `json:"error"`
+		Reason any    `json:"reason"`
+	}
+	if json.Unmarshal(answer, &said) != nil || said.Reason == nil {
+		return &refusal{resp.StatusCode, resp.Status}
+	}
+	return &refusal{resp.StatusCode, fmt.Sprint(said.Reason)}
+}
+
+// path joins parts of a path, each escaped: a virtual host's name may be a slash.
+func path(parts ...string) string {
+	escaped := make([]string, len(parts))
+	for i, part := range parts {
+		escaped[i] = url.PathEscape(part)
+	}
+	return "/api/" + strings.Join(escaped, "/")
+}
+
+// print writes v as JSON, or as a table: its head, then rows.
+func (a *api) print(w io.Writer, v any, head []string, rows [][]string) error {
+	if a.output == "json" {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(v)
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, strings.Join(head, "\t"))
+	for _, row := range rows {
+		fmt.Fprintln(table, strings.Join(row, "\t"))
+	}
+	return table.Flush()
+}

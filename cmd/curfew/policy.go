@@ -1,0 +1,133 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"curfew/broker"
+	"curfew/broker/policy"
+)
+
+func policyCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "policy",
+		Short: "Set, clear and list policies of a running Curfew",
+		RunE:  group("policy", "set, clear or list"),
+	}
+	p := policyCommands{api: withAPI(c)}
+	c.PersistentFlags().StringVar(&p.vhost, "vhost", "/", "virtual host")
+	c.PersistentFlags().BoolVar(&p.operator, "operator", false, "operator policies")
+	c.AddCommand(p.set(), p.clear(), p.list())
+	return c
+}
+
+// group answers a command that is there for those below it.
+func group(name, has string) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usageError{fmt.Errorf("unknown command %q; curfew %s %s", args[0], name, has)}
+		}
+		return cmd.Help()
+	}
+}
+
+// exactly is the check of a command that takes n arguments.
+func exactly(n int, names string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usageError{fmt.Errorf("%s takes %s, got %q", cmd.CommandPath(), names, args)}
+		}
+		return nil
+	}
+}
+
+type policyCommands struct {
+	*api
+	vhost    string
+	operator bool
+}
+
+func (p *policyCommands) kind() string {
+	if p.operator {
+		return "operator-policies"
+	}
+	return "policies"
+}
+
+func (p *policyCommands) set() *cobra.Command {
+	var applyTo string
+	var priority int64
+	var dryRun, retroactive bool
+	c := &cobra.Command{
+		Use:   "set <name> <pattern> <definition>",
+		Short: "Make or replace a policy",
+		Example: `  curfew policy set ttl '^orders\.' '{"message-ttl":60000}' --apply-to queues
+  curfew policy set ttl '^orders\.' '{"message-ttl":60000}' --retroactive --dry-run`,
+		Args: exactly(3, "a name, a pattern and a definition"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var definition policy.Definition
+			if err := json.Unmarshal([]byte(args[2]), &definition); err != nil {
+				return usageError{fmt.Errorf("the definition has to be a JSON object: %w", err)}
+			}
+			body := policy.Policy{Name: args[0], Pattern: args[1], ApplyTo: applyTo, Priority: priority, Definition: definition}
+			if !dryRun && !retroactive {
+				return p.call(cmd.Context(), http.MethodPut, path(p.kind(), p.vhost, args[0]), body, nil)
+			}
+			var done broker.Retroaction
+			err := p.call(cmd.Context(), http.MethodPut, path("curfew", p.kind(), p.vhost, args[0])+"?dry_run="+strconv.FormatBool(dryRun), body, &done)
+			if err != nil {
+				return err
+			}
+			return p.printRetroaction(cmd.OutOrStdout(), done)
+		},
+	}
+	c.Flags().StringVar(&applyTo, "apply-to", policy.All, "all, queues, classic_queues, quorum_queues, streams or exchanges")
+	c.Flags().Int64Var(&priority, "priority", 0, "of the policies that match, the highest counts")
+	c.Flags().BoolVar(&retroactive, "retroactive", false, "its message-ttl counts for what is queued already too, from now on")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing; print what --retroactive would do")
+	return c
+}
+
+func (p *policyCommands) printRetroaction(w io.Writer, done broker.Retroaction) error {
+	return p.print(w, done, []string{"QUEUES", "EARLIER", "EXPIRED"},
+		[][]string{{strconv.Itoa(done.Queues), strconv.Itoa(done.Earlier), strconv.Itoa(done.Expired)}})
+}
+
+func (p *policyCommands) clear() *cobra.Command {
+	return &cobra.Command{
+		Use:   "clear <name>",
+		Short: "Remove a policy",
+		Args:  exactly(1, "a name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.call(cmd.Context(), http.MethodDelete, path(p.kind(), p.vhost, args[0]), nil, nil)
+		},
+	}
+}
+
+func (p *policyCommands) list() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the policies",
+		Args:  exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list := []policy.Policy{}
+			if err := p.call(cmd.Context(), http.MethodGet, path(p.kind(), p.vhost), nil, &list); err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, one := range list {
+				definition, err := json.Marshal(one.Definition)
+				if err != nil {
+					return err
+				}
+				rows = append(rows, []string{one.Name, one.Pattern, one.ApplyTo, strconv.FormatInt(one.Priority, 10), string(definition)})
+			}
+			return p.print(cmd.OutOrStdout(), list, []string{"NAME", "PATTERN", "APPLY TO", "PRIORITY", "DEFINITION"}, rows)
+		},
+	}
+}
