@@ -284,6 +284,9 @@ func TestDeletedVHost(t *testing.T) {
 	_, err = p.Add(&Publication{RoutingKey: []byte("q"), Properties: props.Append(nil)})
 	require.NoError(t, err)
 	p.Flush(nil)
+	_, err = vh.delayed()
+	require.NoError(t, err)
+	waiting := vh.waiting.Load()
 	ended := make(chan *amqp.Exception, 1)
 	s, err := b.OpenSession("guest", "v", func(e *amqp.Exception) { ended <- e })
 	require.NoError(t, err)
@@ -293,8 +296,10 @@ func TestDeletedVHost(t *testing.T) {
 	s.Close()
 	ready, _, _ := q.Counts()
 	assert.Zero(t, ready)
-	_, _, ok := b.QueueName(q.ID())
-	assert.False(t, ok)
+	for _, gone := range []*Queue{q, waiting} {
+		_, _, ok := b.QueueName(gone.ID())
+		assert.False(t, ok, gone.Name())
+	}
 	assert.Len(t, b.Permissions(), 1, "guest's in /")
 	_, err = vh.DeclareQueue(nil, "late", QueueDeclare{})
 	assertCode(t, err, 530, "NOT_ALLOWED - vhost v not found")
@@ -303,7 +308,7 @@ func TestDeletedVHost(t *testing.T) {
 	shut()
 
 	b, _ = openBroker(t, o)
-	_, ok = b.VHost("v")
+	_, ok := b.VHost("v")
 	assert.False(t, ok)
 	assert.Zero(t, b.Recovered())
 }
@@ -390,4 +395,33 @@ func TestPermittedPublishDoesNotAllocate(t *testing.T) {
 			}
 		}
 	}))
+}
+
+func TestCeilings(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{Store: store.Options{Dir: dir}}
+	b, shut := openBroker(t, o)
+	vh, _ := b.VHost("/")
+	for _, name := range []string{"a", "b"} {
+		_, err := vh.DeclareQueue(nil, name, QueueDeclare{Durable: true})
+		require.NoError(t, err)
+		require.NoError(t, vh.DeclareExchange(name, ExchangeDeclare{Kind: "direct", Durable: true}))
+		require.NoError(t, vh.Bind(nil, Binding{Source: "a", Destination: name}))
+	}
+	shut()
+	o.Ceilings = Ceilings{Queues: 1, Exchanges: 1, Bindings: 1}
+	b, _ = openBroker(t, o) // what is there stays
+	vh, _ = b.VHost("/")
+	_, err := vh.DeclareQueue(nil, "c", QueueDeclare{})
+	assertCode(t, err, 406, "PRECONDITION_FAILED - cannot declare queue 'c': queue limit in vhost '/' (1) is reached")
+	_, err = vh.DeclareQueue(nil, "b", QueueDeclare{Durable: true})
+	assert.NoError(t, err)
+	assertCode(t, vh.DeclareExchange("c", ExchangeDeclare{Kind: "direct"}), 406, "PRECONDITION_FAILED - cannot declare exchange 'c': exchange limit in vhost '/' (1) is reached")
+	more := Binding{Source: "a", Destination: "b", RoutingKey: "more"}
+	assertCode(t, vh.Bind(nil, more), 406, "PRECONDITION_FAILED - cannot bind to exchange 'a' in vhost '/': binding limit (1) is reached")
+	assert.Equal(t, 2, vh.exchanges["a"].router.Len())
+	assert.NoError(t, vh.Bind(nil, Binding{Source: "a", Destination: "b"}), "it is there")
+	require.NoError(t, vh.SetLimits(access.Limits{access.MaxQueues: 0}))
+	_, err = vh.DeclareQueue(nil, "c", QueueDeclare{})
+	assertCode(t, err, 406, "PRECONDITION_FAILED - cannot declare queue 'c': queue limit in vhost '/' (0) is reached")
 }

@@ -28,6 +28,10 @@ func (vh *VHost) Bind(owner Owner, b Binding) error {
 		if !x.router.Bind(d, b.RoutingKey, b.Args) {
 			return nil
 		}
+		if err := vh.overBound(x); err != nil {
+			x.router.Unbind(d, b.RoutingKey, b.Args)
+			return err
+		}
 		x.hadBound = true
 		if d.exchange != nil {
 			d.exchange.sources[x]++

@@ -44,7 +44,8 @@ type Options struct {
 	Clock             Clock         // nil: the clock of the last run, or NewClock()
 	TTLPrecedence     Precedence
 	Unroutable        Unroutable
-	User, Password    string                                        // applied at the first start and when they are others than before; default guest, guest
+	User, Password    string // applied at the first start and when they are others than before; default guest, guest
+	Ceilings          Ceilings
 	GuestFromAnywhere bool                                          // the user guest may log in from other machines too
 	MaxMessageBytes   int                                           // of one body; 0: DefaultMaxMessageBytes
 	MemoryLimit       int64                                         // bytes of memory above which publishers wait; 0: none
@@ -94,6 +95,7 @@ func New(o Options) (*Broker, error) {
 	if ownClock {
 		o.Clock = NewClock()
 	}
+	o.Ceilings.setDefaults()
 	if o.MaxMessageBytes == 0 {
 		o.MaxMessageBytes = DefaultMaxMessageBytes
 	}

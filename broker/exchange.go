@@ -78,6 +78,9 @@ func (vh *VHost) DeclareExchange(name string, d ExchangeDeclare) error {
 		if strings.HasPrefix(name, "amq.") {
 			return amqp.NewException(amqp.AccessRefused, 0, 0, "exchange name '%s' contains reserved prefix 'amq.*'", name)
 		}
+		if err := vh.checkExchangeLimit(name); err != nil {
+			return err
+		}
 		vh.exchanges[name] = newExchange(name, kind, d)
 		vh.exchanges[name].govern(vh.policiesFor(policy.Exchange, name))
 		vh.changed(d.Durable)

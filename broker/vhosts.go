@@ -122,16 +122,6 @@ func (vh *VHost) SetLimits(l access.Limits) error {
 	})
 }
 
-// checkQueueLimit refuses one more queue than the virtual host may have; called
-// with mu held. What is restored is counted, not refused.
-func (vh *VHost) checkQueueLimit(name string) error {
-	limit, reached := vh.limits.Reached(access.MaxQueues, len(vh.queues))
-	if !reached || !vh.b.recovered.Load() {
-		return nil
-	}
-	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot declare queue '%s': queue limit in vhost '%s' (%d) is reached", name, vh.name, limit)
-}
-
 // withDefaultType adds the virtual host's queue type to the arguments of a queue
 // that names none and could be of it.
 func (vh *VHost) withDefaultType(name string, d QueueDeclare) QueueDeclare {

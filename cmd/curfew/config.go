@@ -61,6 +61,9 @@ type config struct {
 	TLSClientCA           string          `split_words:"true" default:"" desc:"file with the authorities whose certificates clients may have (PEM)"`
 	TLSClientAuth         string          `split_words:"true" default:"none" allow:"none|request|require" desc:"certificates of clients: not asked for, verified if there is one, or needed"`
 	TLSLoginFrom          string          `split_words:"true" default:"distinguished_name" allow:"distinguished_name|common_name|subject_alternative_name" desc:"what of a client's certificate is the user's name, for clients that log in by it (EXTERNAL)"`
+	MaxQueues             int             `split_words:"true" default:"50000" allow:"1..10000000" desc:"queues of a virtual host"`
+	MaxExchanges          int             `split_words:"true" default:"10000" allow:"1..10000000" desc:"exchanges of a virtual host"`
+	MaxBindings           int             `split_words:"true" default:"200000" allow:"1..10000000" desc:"bindings of an exchange"`
 }
 
 // loadConfig reads the environment. The error is a usageError that says what is wrong.
