@@ -36,6 +36,8 @@ func TestConfigDefaults(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, config{
 		AMQPAddr: "127.0.0.1:5672", HTTPAddr: "127.0.0.1:15672", OpsAddr: "127.0.0.1:15692", DataDir: "./curfew-data", StoreSync: "group",
+		AlertPagerdutyURL: "https://events.pagerduty.com/v2/enqueue", AlertCloudeventsMode: "structured", AlertGroupBy: "event", AlertGroupWait: 10 * time.Second,
+		AlertGroupInterval: time.Minute, AlertRepeatInterval: 4 * time.Hour, AlertRateLimit: 60, HeartbeatInterval: 30 * time.Second,
 		RedisShards: 4, Monitor: true, MissThreshold: time.Second, RiskPercent: 50, TTLPrecedence: "min", Unroutable: "park",
 		User: "guest", Password: "guest", GuestLoopbackOnly: true, MaxQueues: 50000, MaxExchanges: 10000, MaxBindings: 200000, TLSClientAuth: "none", TLSLoginFrom: "distinguished_name", Instance: instance(host), FrameMax: 131072, ChannelMax: 2047,
 		Heartbeat: seconds(time.Minute), MaxMessageSize: 16 << 20, MaxConnections: 1024, ConsumerTimeout: ackTimeout(30 * time.Minute), MemoryLimit: memoryLimit{percent: 60}, DiskFreeLimit: 50 << 20, CompatRabbitmqVersion: "4.1.0", LogLevel: "info", LogFormat: "auto",
@@ -48,6 +50,11 @@ func TestConfigReadsEveryVariable(t *testing.T) {
 		"CURFEW_OPS_ADDR=[::1]:99", "CURFEW_DATA_DIR=", "CURFEW_STORE_SYNC=never",
 		"CURFEW_REDIS_URL=redis://h", "CURFEW_REDIS_SHARDS=3", "CURFEW_MONITOR=false", "CURFEW_MISS_THRESHOLD=250ms", "CURFEW_RISK_PERCENT=80",
 		"CURFEW_TTL_PRECEDENCE=message", "CURFEW_UNROUTABLE=drop", "CURFEW_ALERT_WEBHOOK_URL=https://h/x", "CURFEW_USER=u",
+		"CURFEW_ALERT_RULES=r.yaml", "CURFEW_ALERT_WEBHOOK_SECRET=s", "CURFEW_ALERT_ALERTMANAGER_URL=http://a:9093, http://b:9093", "CURFEW_ALERT_SLACK_URL=https://s/x",
+		"CURFEW_ALERT_PAGERDUTY_ROUTING_KEY=k", "CURFEW_ALERT_PAGERDUTY_URL=https://p/x", "CURFEW_ALERT_CLOUDEVENTS_URL=https://c/x", "CURFEW_ALERT_CLOUDEVENTS_MODE=binary",
+		"CURFEW_ALERT_AMQP=json", "CURFEW_ALERT_ALLOW=h, 10.0.0.0/8", "CURFEW_ALERT_GROUP_BY=queue", "CURFEW_ALERT_GROUP_WAIT=1s", "CURFEW_ALERT_GROUP_INTERVAL=2s",
+		"CURFEW_ALERT_REPEAT_INTERVAL=3s", "CURFEW_ALERT_RATE_LIMIT=5", "CURFEW_ALERT_EXTERNAL_URL=https://e", "CURFEW_ALERT_RUNBOOK_BASE=https://r/",
+		"CURFEW_HEARTBEAT_URL=https://b/x", "CURFEW_HEARTBEAT_INTERVAL=1m",
 		"CURFEW_PASSWORD=p", "CURFEW_INSTANCE=i-1", "CURFEW_FRAME_MAX=4096", "CURFEW_CHANNEL_MAX=9", "CURFEW_HEARTBEAT=0s",
 		"CURFEW_MAX_MESSAGE_SIZE=1MiB", "CURFEW_MAX_CONNECTIONS=7", "CURFEW_MEMORY_LIMIT=1GiB", "CURFEW_DISK_FREE_LIMIT=1MiB", "CURFEW_CONSUMER_TIMEOUT=0s", "CURFEW_LOG_LEVEL=debug", "CURFEW_LOG_FORMAT=json")
 	c, err := loadConfig()
@@ -56,6 +63,11 @@ func TestConfigReadsEveryVariable(t *testing.T) {
 		AMQPAddr: ":0", HTTPAddr: ":1", CompatRabbitmqVersion: "3.13.7", AMQPSAddr: ":1", MaxQueues: 2, MaxExchanges: 3, MaxBindings: 4, TLSCert: "c", TLSKey: "k", TLSClientCA: "ca", TLSClientAuth: "require", TLSLoginFrom: "common_name",
 		OpsAddr: "[::1]:99", StoreSync: "never", RedisURL: "redis://h", RedisShards: 3,
 		MissThreshold: 250 * time.Millisecond, RiskPercent: 80, TTLPrecedence: "message", Unroutable: "drop", AlertWebhookURL: "https://h/x",
+		AlertRules: "r.yaml", AlertWebhookSecret: "s", AlertAlertmanagerURL: "http://a:9093, http://b:9093", AlertSlackURL: "https://s/x",
+		AlertPagerdutyRoutingKey: "k", AlertPagerdutyURL: "https://p/x", AlertCloudeventsURL: "https://c/x", AlertCloudeventsMode: "binary",
+		AlertAMQP: "json", AlertAllow: "h, 10.0.0.0/8", AlertGroupBy: "queue", AlertGroupWait: time.Second, AlertGroupInterval: 2 * time.Second,
+		AlertRepeatInterval: 3 * time.Second, AlertRateLimit: 5, AlertExternalURL: "https://e", AlertRunbookBase: "https://r/",
+		HeartbeatURL: "https://b/x", HeartbeatInterval: time.Minute,
 		User: "u", Password: "p", Instance: "i-1", FrameMax: 4096, ChannelMax: 9, MaxMessageSize: 1 << 20, MaxConnections: 7, MemoryLimit: memoryLimit{size: 1 << 30}, DiskFreeLimit: 1 << 20,
 		LogLevel: "debug", LogFormat: "json",
 	}, c)
@@ -101,6 +113,11 @@ func TestConfigWrongValues(t *testing.T) {
 		"CURFEW_REDIS_URL=http://h:1":              `scheme "http"`,
 		"CURFEW_ALERT_WEBHOOK_URL=hooks.example/x": "http:// or https://",
 		"CURFEW_ALERT_WEBHOOK_URL=ftp://h/x":       "http:// or https://",
+		"CURFEW_ALERT_ALERTMANAGER_URL=http://a,b": "with commas between",
+		"CURFEW_ALERT_AMQP=xml":                    "json or cloudevents",
+		"CURFEW_ALERT_ALLOW=http://h":              "hosts, addresses and networks",
+		"CURFEW_ALERT_GROUP_BY=rule":               "event or vhost or queue or none",
+		"CURFEW_ALERT_RATE_LIMIT=0":                "1 to 6000",
 	} {
 		t.Run(setting, func(t *testing.T) {
 			setenv(t, setting)
@@ -110,7 +127,7 @@ func TestConfigWrongValues(t *testing.T) {
 			name, value, _ := strings.Cut(setting, "=")
 			assert.ErrorContains(t, err, name+": ")
 			assert.ErrorContains(t, err, allowed)
-			if name == "CURFEW_REDIS_URL" || name == "CURFEW_ALERT_WEBHOOK_URL" {
+			if name == "CURFEW_REDIS_URL" || name == "CURFEW_ALERT_WEBHOOK_URL" || name == "CURFEW_ALERT_ALERTMANAGER_URL" {
 				assert.NotContains(t, err.Error(), value, "a secret")
 			} else {
 				assert.ErrorContains(t, err, `"`+value+`"`)

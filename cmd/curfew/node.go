@@ -24,11 +24,14 @@ import (
 
 // node is a broker with its AMQP server and its monitor, as serve and demo run it.
 type node struct {
-	broker  *broker.Broker
-	server  *server.Server
-	redis   *redisstore.Store // nil: no Redis
-	monitor *monitor.Monitor  // nil: no monitor
-	failed  bool              // run ended by an error
+	broker    *broker.Broker
+	server    *server.Server
+	redis     *redisstore.Store // nil: no Redis
+	monitor   *monitor.Monitor  // nil: no monitor
+	alerts    *alert.Alerts     // likewise
+	heartbeat *alert.Heartbeat  // nil: none
+	probes    []*probe
+	failed    bool // run ended by an error
 }
 
 // openNode recovers what is stored and makes the parts; nothing runs yet. close undoes it.
@@ -68,10 +71,13 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 	if err := metrics.Register(n.server); err != nil {
 		return n, fmt.Errorf("register the server's metrics: %w", err)
 	}
+	n.probes = n.newProbes()
 	if c.Monitor {
-		err = n.openMonitor(c, metrics, log)
+		if err = n.openMonitor(c, metrics, log); err != nil {
+			return n, err
+		}
 	}
-	return n, err
+	return n, n.openHeartbeat(c, metrics, log)
 }
 
 func storeOptions(c *config, metrics prometheus.Registerer, log *zap.Logger) (store.Options, error) {
@@ -99,11 +105,9 @@ var (
 )
 
 func (n *node) openMonitor(c *config, metrics prometheus.Registerer, log *zap.Logger) error {
-	alerts, err := alert.New(alert.Options{
-		WebhookURL: string(c.AlertWebhookURL), Instance: string(c.Instance), Log: log, Registerer: metrics,
-	})
+	err := n.openAlerts(c, metrics, log)
 	if err != nil {
-		return fmt.Errorf("CURFEW_ALERT_WEBHOOK_URL: %w", err)
+		return err
 	}
 	if c.RedisURL != "" {
 		redis.SetLogger(redisLogger{log.Named("redis")})
@@ -115,7 +119,7 @@ func (n *node) openMonitor(c *config, metrics prometheus.Registerer, log *zap.Lo
 		}
 	}
 	n.monitor, err = monitor.New(monitor.Options{
-		Primary: embedded.New(n.broker), Redis: n.redis, Alerts: alerts, MissThreshold: c.MissThreshold, RiskShare: float64(c.RiskPercent) / 100, NewTimer: monitor.PreciseTimer, Log: log, Registerer: metrics,
+		Primary: embedded.New(n.broker), Redis: n.redis, Alerts: n.alerts, MissThreshold: c.MissThreshold, RiskShare: float64(c.RiskPercent) / 100, NewTimer: monitor.PreciseTimer, Log: log, Registerer: metrics,
 	})
 	return err
 }
@@ -127,8 +131,9 @@ func (n *node) run(ctx context.Context, listeners ...net.Listener) error {
 	defer stopServing()
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
-	ended := make(chan error, 2)
-	for _, part := range []func(context.Context) error{n.runMonitor, n.watchStore} {
+	parts := []func(context.Context) error{n.runMonitor, n.watchStore, n.runHeartbeat}
+	ended := make(chan error, len(parts))
+	for _, part := range parts {
 		go func() {
 			defer stopServing()
 			ended <- part(background)
@@ -136,7 +141,9 @@ func (n *node) run(ctx context.Context, listeners ...net.Listener) error {
 	}
 	err := n.server.Serve(serving, listeners...)
 	stopBackground()
-	err = errors.Join(err, <-ended, <-ended)
+	for range parts {
+		err = errors.Join(err, <-ended)
+	}
 	n.failed = err != nil
 	return err
 }

@@ -88,6 +88,7 @@ func serve(ctx context.Context, c *config, stdout io.Writer, log *zap.Logger) (e
 	o.watch("store", n.storeVitals)
 	if n.monitor != nil {
 		since := time.Now()
+		o.watch("alerts", n.alertVitals)
 		o.watch("monitor", func() vitals { return monitorVitals(n.monitor.Health(), since, time.Now()) })
 	}
 	listeners, err := amqpListeners(ctx, c, log)
@@ -105,6 +106,7 @@ func serve(ctx context.Context, c *config, stdout io.Writer, log *zap.Logger) (e
 	o.showMetrics(api.Metrics(registry))
 	pages := newWeb()
 	pages.mount("/api", api.Handler())
+	pages.mount("/api/curfew", n.curfewAPI())
 	stopPages := background(ctx, pages.server(), httpListener, func(err error) {
 		log.Error("the management API is not served any more", zap.Error(err))
 	})

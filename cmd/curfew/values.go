@@ -14,6 +14,7 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
 	"curfew/broker"
+	"curfew/monitor/alert"
 	"curfew/scheduler/redisstore"
 )
 
@@ -252,4 +253,65 @@ func (u webhookURL) redacted() string {
 		return ""
 	}
 	return parsed.Scheme + "://" + parsed.Host + "/..."
+}
+
+// webhookURLs are several, with commas between.
+type webhookURLs string
+
+func (u *webhookURLs) UnmarshalText(text []byte) error {
+	*u = webhookURLs(text)
+	for _, one := range u.list() {
+		var parsed webhookURL
+		if err := parsed.UnmarshalText([]byte(one)); err != nil || one == "" {
+			return errValue
+		}
+	}
+	return nil
+}
+
+func (u webhookURLs) list() []string { return commaList(string(u)) }
+
+// redacted shows scheme and host of each.
+func (u webhookURLs) redacted() string {
+	var shown []string
+	for _, one := range u.list() {
+		shown = append(shown, webhookURL(one).redacted())
+	}
+	return strings.Join(shown, ",")
+}
+
+// commaList splits text at its commas; nothing for the empty one.
+func commaList(text string) (list []string) {
+	if text == "" {
+		return nil
+	}
+	for one := range strings.SplitSeq(text, ",") {
+		list = append(list, strings.TrimSpace(one))
+	}
+	return list
+}
+
+// allowList is what alert.Options.Allow takes.
+type allowList string
+
+func (l *allowList) UnmarshalText(text []byte) error {
+	*l = allowList(text)
+	if err := alert.CheckAllow(l.list()); err != nil {
+		return reason{err}
+	}
+	return nil
+}
+
+func (l allowList) list() []string { return commaList(string(l)) }
+
+// optionalFormat is how alerts are written into messages, or nothing.
+type optionalFormat string
+
+func (f *optionalFormat) UnmarshalText(text []byte) error {
+	*f = optionalFormat(text)
+	switch *f {
+	case "", "json", "cloudevents":
+		return nil
+	}
+	return errValue
 }

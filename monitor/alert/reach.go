@@ -37,6 +37,12 @@ func newReach(allow []string) (r reach, err error) {
 	return r, nil
 }
 
+// CheckAllow says what in the list of Options.Allow is neither host, address nor network.
+func CheckAllow(allow []string) error {
+	_, err := newReach(allow)
+	return err
+}
+
 // Errors of a connection that is not made.
 var (
 	errInside = errors.New("the name leads to an address inside this machine or its network; if that is meant, list the host in CURFEW_ALERT_ALLOW")

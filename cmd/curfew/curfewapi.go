@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/netip"
+
+	"curfew/broker"
+	"curfew/broker/access"
+)
+
+// curfewAPI is Curfew's own API, for /api/curfew: below it the alerts are. It takes a user with the
+// tag administrator, or to look only monitoring.
+func (n *node) curfewAPI() http.Handler {
+	handler := http.NotFoundHandler()
+	if n.alerts != nil {
+		handler = http.StripPrefix("/api/curfew", n.alerts.Handler())
+	}
+	return http.NewCrossOriginProtection().Handler(guarded(n.broker, handler))
+}
+
+// guarded asks for credentials and the tag that a request takes, with RabbitMQ's answers.
+func guarded(b *broker.Broker, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, password, given := r.BasicAuth()
+		if !given {
+			w.Header().Set("WWW-Authenticate", `Basic realm="RabbitMQ Management"`)
+			forbid(w, "Not_Authorized")
+			return
+		}
+		user, err := b.Authenticate(r.Context(), name, password, peerOf(r))
+		if err != nil {
+			forbid(w, "Not_Authorized")
+			return
+		}
+		looks := r.Method == http.MethodGet || r.Method == http.MethodHead
+		switch {
+		case user.Has(access.Administrator), looks && user.Has(access.Monitoring):
+			next.ServeHTTP(w, r)
+		case looks:
+			forbid(w, "Not monitor user")
+		default:
+			forbid(w, "Not administrator user")
+		}
+	})
+}
+
+// peerOf is the client's address.
+func peerOf(r *http.Request) netip.Addr {
+	addr, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.IPv4Unspecified() // not this machine
+	}
+	return addr.Addr().Unmap()
+}
+
+func forbid(w http.ResponseWriter, reason string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusUnauthorized)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": "not_authorized", "reason": reason}) // a peer that is gone needs no answer
+}
