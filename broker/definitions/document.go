@@ -21,9 +21,9 @@ type Document struct {
 	Users            []User                   `json:"users,omitempty"`
 	VHosts           []VHost                  `json:"vhosts,omitempty"`
 	Permissions      []access.Permission      `json:"permissions,omitempty"`
-	TopicPermissions []access.TopicPermission `json:"topic_permissions,omitempty"`
+	TopicPermissions []access.TopicPermission `json:"topic_permissions,omitzero"`
 	Parameters       []Parameter              `json:"parameters"`
-	GlobalParameters []GlobalParameter        `json:"global_parameters,omitempty"`
+	GlobalParameters []GlobalParameter        `json:"global_parameters,omitzero"`
 	Policies         []Policy                 `json:"policies"`
 	Queues           []Queue                  `json:"queues"`
 	Exchanges        []Exchange               `json:"exchanges"`

@@ -17,7 +17,7 @@ type Version struct{ RabbitMQ, Product, ProductVersion string }
 func Export(b *broker.Broker, v Version) *Document {
 	d := &Document{
 		RabbitVersion: v.RabbitMQ, RabbitMQVersion: v.RabbitMQ, ProductName: v.Product, ProductVersion: v.ProductVersion,
-		Permissions: b.Permissions(), TopicPermissions: b.TopicPermissions(),
+		Permissions: b.Permissions(), TopicPermissions: append([]access.TopicPermission{}, b.TopicPermissions()...), GlobalParameters: []GlobalParameter{},
 	}
 	for _, u := range b.Users() {
 		if u.Limits == nil {
