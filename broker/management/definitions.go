@@ -32,13 +32,10 @@ func (q *request) answerDefinitions(d *definitions.Document) error {
 
 func (q *request) importDefinitions() error {
 	d, err := q.definitions()
-	if err == nil {
-		_, err = definitions.Import(q.api.b, d)
-	}
 	if err != nil {
 		return invalidDefinitions(err)
 	}
-	return q.done()
+	return q.imported(definitions.Import(q.api.b, d))
 }
 
 func (q *request) importVHost() error {
@@ -47,12 +44,18 @@ func (q *request) importVHost() error {
 		return err
 	}
 	d, err := q.definitions()
-	if err == nil {
-		_, err = definitions.ImportVHost(q.api.b, vh.Name(), d)
-	}
 	if err != nil {
 		return invalidDefinitions(err)
 	}
+	return q.imported(definitions.ImportVHost(q.api.b, vh.Name(), d))
+}
+
+// imported answers an import; what it left out is in the log.
+func (q *request) imported(left definitions.Report, err error) error {
+	if err != nil {
+		return invalidDefinitions(err)
+	}
+	left.Tell(q.api.log)
 	return q.done()
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
@@ -32,7 +33,7 @@ type api struct {
 func withAPI(cmd *cobra.Command) *api {
 	a := &api{client: http.Client{Timeout: apiTimeout}}
 	flags := cmd.PersistentFlags()
-	flags.StringVar(&a.url, "url", "http://127.0.0.1:15672", "management API of the running Curfew")
+	flags.StringVar(&a.url, "url", "", "management API of the running Curfew (default: on CURFEW_HTTP_ADDR)")
 	flags.StringVar(&a.user, "user", "", "its user (default CURFEW_USER)")
 	flags.StringVar(&a.passwordFile, "password-file", "", "file with the user's password (default CURFEW_PASSWORD)")
 	flags.StringVarP(&a.output, "output", "o", "table", "table or json")
@@ -45,23 +46,26 @@ func withAPI(cmd *cobra.Command) *api {
 	return a
 }
 
-// credentials are those of the flags, else the environment's.
-func (a *api) credentials() (user, password string, err error) {
-	if a.passwordFile == "" || a.user == "" {
+// site is where the API is and who asks: by the flags, else by the environment.
+type site struct{ url, user, password string }
+
+func (a *api) site() (s site, err error) {
+	if a.url == "" || a.user == "" || a.passwordFile == "" {
 		c, err := loadConfig()
 		if err != nil {
-			return "", "", err
+			return s, err
 		}
-		user, password = c.User, c.Password
+		s = site{"http://" + reachable(string(c.HTTPAddr)), c.User, c.Password}
 	}
 	if a.passwordFile != "" {
 		text, err := os.ReadFile(a.passwordFile)
 		if err != nil {
-			return "", "", fmt.Errorf("read the password: %w", err)
+			return s, fmt.Errorf("read the password: %w", err)
 		}
-		password = strings.TrimRight(string(text), "\r\n")
+		s.password = strings.TrimRight(string(text), "\r\n")
 	}
-	return cmp.Or(a.user, user), password, nil
+	s.url, s.user = strings.TrimRight(cmp.Or(a.url, s.url), "/"), cmp.Or(a.user, s.user)
+	return s, nil
 }
 
 // refusal is an answer that says no.
@@ -96,15 +100,15 @@ func (a *api) call(ctx context.Context, method, path string, send, receive any) 
 }
 
 func (a *api) do(ctx context.Context, method, path string, body io.Reader) ([]byte, error) {
-	user, password, err := a.credentials()
+	s, err := a.site()
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(a.url, "/")+path, body)
+	req, err := http.NewRequestWithContext(ctx, method, s.url+path, body)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--url %q: %w", a.url, err)}
 	}
-	req.SetBasicAuth(user, password)
+	req.SetBasicAuth(s.user, s.password)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := a.client.Do(req)
 	if err != nil {
@@ -133,7 +137,7 @@ func refused(resp *http.Response, answer []byte) error {
 	if json.Unmarshal(answer, &said) != nil || said.Reason == nil {
 		return &refusal{resp.StatusCode, resp.Status}
 	}
-	return &refusal{resp.StatusCode, fmt.Sprint(said.Reason)}
+	return &refusal{resp.StatusCode, html.UnescapeString(fmt.Sprint(said.Reason))}
 }
 
 // path joins parts of a path, each escaped: a virtual host's name may be a slash.
