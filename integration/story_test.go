@@ -19,7 +19,8 @@ import (
 //
 //	queue NAME [ttl=MS] [dlx=EXCHANGE] [key=KEY] [expires=MS] [maxlen=N]   dlx=dlx leads to the dead letters the story expects
 //	exchange NAME KIND · bind QUEUE EXCHANGE KEY · delete QUEUE
-//	publish QUEUE ID [ttl=MS] · advance DURATION
+//	publish QUEUE ID [ttl=MS] [delay=MS] [until=MS] · advance DURATION         until: an absolute deadline, from now
+//	begin · commit · rollback                                                 a transaction, of publishes without a deadline
 //	get QUEUE ID|nothing · ack ID · reject ID · requeue ID · consume QUEUE [prefetch=N] · cancel QUEUE
 //	expect dead-letter ID [late<=DURATION] [reason=R] [from=QUEUE] [original-expiration=MS] · expect parked ID [...]
 //	expect delivered ID · expect deaths ID QUEUE:REASON:COUNT... · expect ready QUEUE N
@@ -119,7 +120,13 @@ func (s *story) step(words []string) error {
 		_, err := s.ch.QueueDelete(args[0], false, false, false)
 		return err
 	case "publish":
-		return s.publish(args[0], args[1], options["ttl"])
+		return s.publish(args[0], args[1], options)
+	case "begin":
+		return s.ch.Tx()
+	case "commit":
+		return s.ch.TxCommit()
+	case "rollback":
+		return s.ch.TxRollback()
 	case "advance":
 		return s.advance(args[0])
 	case "get":
@@ -159,15 +166,31 @@ func (s *story) declareQueue(name string, options map[string]string) error {
 	return err
 }
 
-func (s *story) publish(queue, id, ttl string) error {
-	millis, limited := s.queueTTL[queue]
-	if n, err := strconv.ParseInt(ttl, 10, 64); err == nil && (!limited || n < millis) {
-		millis, limited = n, true
+func (s *story) publish(queue, id string, options map[string]string) error {
+	const never = time.Duration(1<<63 - 1)
+	millis := func(option string, absent time.Duration) time.Duration {
+		if n, err := strconv.ParseInt(options[option], 10, 64); err == nil {
+			return time.Duration(n) * time.Millisecond
+		}
+		return absent
 	}
-	if limited {
-		s.deadline[id] = time.Now().Add(time.Duration(millis) * time.Millisecond)
+	delay, live, until := millis("delay", 0), millis("ttl", never), millis("until", never)
+	if ttl, limited := s.queueTTL[queue]; limited {
+		live = min(live, time.Duration(ttl)*time.Millisecond)
 	}
-	message := amqp091.Publishing{Body: []byte(id), Expiration: ttl}
+	if live != never {
+		until = min(until, delay+live)
+	}
+	if until != never {
+		s.deadline[id] = time.Now().Add(until)
+	}
+	message := amqp091.Publishing{Body: []byte(id), Expiration: options["ttl"], Headers: amqp091.Table{}}
+	if delay != 0 {
+		message.Headers["x-delay"] = delay.Milliseconds()
+	}
+	if at := millis("until", never); at != never {
+		message.Headers["x-expires-at"] = time.Now().Add(at).UnixMilli()
+	}
 	return s.ch.PublishWithContext(s.t.Context(), "", queue, true, false, message)
 }
 

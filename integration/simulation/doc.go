@@ -21,8 +21,8 @@
 // What the seed draws from: declaring (TTL, dead-letter exchanges that lead to other
 // queues, back, to several or nowhere, lengths with each overflow mode, x-expires,
 // priorities, delivery limits, exclusive, auto-delete), deleting and declaring anew;
-// publishing in batches with expiration, CC, BCC, priority, persistence, forged
-// death headers; consumers with credit, gets, ack, reject, requeue, the same twice;
+// publishing in batches with expiration, absolute deadlines, CC, BCC, priority,
+// persistence, forged death headers, some of them rolled back; consumers with credit, gets, ack, reject, requeue, the same twice;
 // purge; lost connections; the clock stepped to the ns around deadlines, and forward
 // in jumps that timers do not notice; references to messages of any age, some of
 // them wrong, put to Expire and Track.
@@ -73,7 +73,8 @@
 // and failing or full disks (package store crashes at each of its disk operations;
 // integration/faults). The real Redis and its scripts (scheduler/storetest,
 // integration/faults). Queues with x-expires beside monitors, since their timer
-// asks nobody for the lock. Exchanges between exchanges, exclusive consumers.
+// asks nobody for the lock, and delayed messages for the same reason (package broker
+// has them in virtual time). Exchanges between exchanges, exclusive consumers.
 //
 // # Replay
 //

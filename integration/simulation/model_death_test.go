@@ -19,6 +19,7 @@ type death struct {
 	keys       []any
 	expiration string
 	expires    bool
+	until      any // the absolute deadline it had
 }
 
 // burial is an entry on its way to its queue's dead-letter exchange.
@@ -134,6 +135,7 @@ func (e *entry) history(nowAt int64) []death {
 	for _, key := range e.routingKeys(false) {
 		now.keys = append(now.keys, key)
 	}
+	now.until = e.props.Headers["x-expires-at"]
 	if _, has := e.expiration(); has {
 		now.expiration, now.expires = e.props.Expiration, true
 	}
@@ -169,6 +171,7 @@ func (e *entry) deadLetter(nowAt int64, b *burial) *entry {
 	d.props = clone(e.props)
 	d.props.Expiration, d.props.Has = "", d.props.Has&^amqp.HasExpiration
 	h := d.props.Headers
+	delete(h, "x-expires-at")
 	if len(e.deaths) == 0 {
 		h["x-first-death-queue"], h["x-first-death-reason"], h["x-first-death-exchange"] = e.queue.name, string(e.end), e.exchange
 	}
@@ -189,6 +192,9 @@ func (d *death) table() amqp.Table {
 	if d.expires {
 		t["original-expiration"] = d.expiration
 	}
+	if d.until != nil {
+		t["original-expires-at"] = d.until
+	}
 	return t
 }
 
@@ -200,6 +206,12 @@ func clone(p amqp.Properties) amqp.Properties {
 	}
 	p.Headers = headers
 	return p
+}
+
+// expiresAt is the message's absolute deadline in Unix ms; 0: none.
+func (e *entry) expiresAt() int64 {
+	at, _ := e.props.Headers["x-expires-at"].(int64)
+	return at
 }
 
 // expiration is the message's own time to live in ms.

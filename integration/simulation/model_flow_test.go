@@ -98,7 +98,10 @@ func (m *model) refuses(q *modelQueue, x arrival) bool {
 // enter stamps the deadline: late by rounding, never early.
 func (m *model) enter(q *modelQueue, e *entry) {
 	m.all = append(m.all, e)
-	ttl := q.ttlMillis
+	ttl, until := q.ttlMillis, e.expiresAt()
+	if until != 0 && m.rules.messageFirst {
+		ttl = -1
+	}
 	if own, has := e.expiration(); has && (ttl < 0 || own < ttl || m.rules.messageFirst) {
 		ttl = own
 	}
@@ -109,8 +112,13 @@ func (m *model) enter(q *modelQueue, e *entry) {
 	if e.instant = ttl == 0; e.instant {
 		e.dueNanos, e.deadline = m.now, m.nowAt()
 	}
+	if until != 0 && until <= m.nowAt() {
+		e.dueNanos, e.deadline, e.instant, e.stale = m.now, m.nowAt(), true, true
+	} else if until != 0 && (ttl < 0 || until < e.deadline) {
+		e.dueNanos, e.deadline = until*millisecond, until
+	}
 	q.put(e)
-	if ttl > 0 {
+	if e.deadline != 0 && !e.instant {
 		m.tell(e, broker.DeadlineEvent{Kind: broker.DeadlineEnqueued})
 	}
 }

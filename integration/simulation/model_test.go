@@ -74,7 +74,8 @@ type entry struct {
 	seq         queue.Seq
 	deadline    int64 // Unix ms; 0: never
 	dueNanos    int64 // Unix ns, by exact reckoning: before it, nothing may expire
-	instant     bool  // a time to live of zero
+	instant     bool  // a time to live of zero, or a deadline that had passed
+	stale       bool  // the latter: nobody may take it
 	redelivered bool
 	tracked     bool
 	failed      int64   // deliveries
@@ -131,7 +132,7 @@ func (m *model) due(e *entry) bool { return e.deadline != 0 && m.nowAt() >= e.de
 
 // deliverable: not due, or published for this very instant.
 func (m *model) deliverable(e *entry) bool {
-	return !m.due(e) || e.instant && m.nowAt() == e.deadline
+	return !m.due(e) || e.instant && !e.stale && m.nowAt() == e.deadline
 }
 
 // leave is the one way out of a queue: once for each entry, and never by expiry

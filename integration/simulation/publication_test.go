@@ -43,6 +43,9 @@ func (p *publication) String() string {
 	if p.props.Expiration != "" {
 		mode += " expiration=" + p.props.Expiration
 	}
+	if at, ok := p.props.Headers["x-expires-at"]; ok {
+		mode += fmt.Sprint(" x-expires-at=", at)
+	}
 	if p.props.Priority > 0 {
 		mode += fmt.Sprint(" priority=", p.props.Priority)
 	}
@@ -58,8 +61,9 @@ func (p *publication) String() string {
 }
 
 // randomPublication draws a publish to one of the named queues or a fanout, with a
-// body of some ten bytes or, rarely, one nearly as large as the largest.
-func randomPublication(rng *rand.Rand, id int, names []string, largest int) publication {
+// body of some ten bytes or, rarely, one nearly as large as the largest. nowAt is the
+// present in Unix ms, around which absolute deadlines are.
+func randomPublication(rng *rand.Rand, id int, names []string, largest int, nowAt int64) publication {
 	p := publication{id: id, key: pick(rng, names), props: amqp.Properties{MessageID: fmt.Sprint("m", id)}}
 	if chance(rng, 0.2) {
 		p.exchange = pick(rng, []string{"amq.fanout", "amq.direct"})
@@ -79,6 +83,12 @@ func randomPublication(rng *rand.Rand, id int, names []string, largest int) publ
 		p.props.Expiration = strconv.FormatInt(randomTTL(rng), 10)
 	}
 	p.props.Headers = randomHeaders(rng, names)
+	if chance(rng, 0.15) {
+		if p.props.Headers == nil {
+			p.props.Headers = amqp.Table{}
+		}
+		p.props.Headers["x-expires-at"] = nowAt + randomTTL(rng) - 20
+	}
 	return p
 }
 

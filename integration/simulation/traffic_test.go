@@ -12,14 +12,20 @@ func (w *world) publish() {
 	batch := make([]publication, 1+w.rng.IntN(6))
 	for i := range batch {
 		w.nextID++
-		batch[i] = randomPublication(w.rng, w.nextID, w.plan.names, w.plan.largest)
+		batch[i] = randomPublication(w.rng, w.nextID, w.plan.names, w.plan.largest, w.model.nowAt())
 	}
+	rolledBack := chance(w.rng, 0.05)
 	w.call(func() {
 		for i := range batch {
 			w.note("    %v", &batch[i])
 			if _, err := w.publisher.Add(batch[i].wire()); err != nil {
 				w.fail("publish: %v", err)
 			}
+		}
+		if rolledBack {
+			w.publisher.Discard()
+			w.note("    rolled back")
+			return
 		}
 		want := w.model.publish(batch)
 		if got := w.publisher.Flush(nil); !slices.Equal(got, want) {
