@@ -151,7 +151,8 @@ func (b *bench) all() ([]*side, error) {
 
 // spec is a throughput workload with what all have in common.
 func (b *bench) spec(s load.Spec) load.Spec {
-	s.Duration, s.Warmup, s.Backlog, s.Prefetch = 2*time.Second, 500*time.Millisecond, 10_000, 1000
+	s.Duration, s.Warmup, s.Prefetch = 2*time.Second, 500*time.Millisecond, 1000
+	s.Backlog = min(10_000, max(100, 16<<20/max(1, s.Size))) // what is under way, not what is kept
 	if b.quick {
 		s.Duration = time.Second
 	}

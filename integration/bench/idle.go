@@ -81,6 +81,11 @@ func (b *bench) idleOnce(d load.Idle, many int) (each float64, err error) {
 	}
 	defer c.stop()
 	pid := c.cmd.Process.Pid
+	// Memory that the first messages take for all that follow is no queue's and no connection's.
+	warm := load.Spec{URL: c.url, Size: 1024, Producers: 1, Consumers: 1, Count: 50_000, Backlog: 20_000, Duration: time.Minute}
+	if _, err := inProcess[load.Result]("throughput", warm); err != nil {
+		return 0, err
+	}
 	before, _ := memory(pid)
 	d.URL = c.url
 	release, err := hold(d)
