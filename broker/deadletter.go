@@ -27,9 +27,10 @@ type grave struct {
 	routes  routes
 	batch   batch
 	moves   []move
-	props   []byte
 	targets []target
 	answers []ExpireResult // of the Expire or Reschedule under way
+
+	props, headers, exchange, key []byte // of the dead letter under way
 }
 
 // move is one dead letter's way: out of a queue, into others. It holds a
@@ -68,6 +69,7 @@ func (s *step) bury() {
 		s.settleMove(&s.burying[i], &g.moves[i])
 	}
 	s.b.feed.push(s.events)
+	clear(s.burying)
 	s.events, s.burying = s.events[:0], s.burying[:0]
 }
 
@@ -76,6 +78,9 @@ func (s *step) inter(d *deadLetter, at int) {
 	d.action = Dropped
 	q, counters := d.from, &s.b.counters
 	src := s.b.store.View(store.Pos(d.settled.Pos))
+	if s.layFresh(d, at, src) {
+		return
+	}
 	p, err := amqp.ParseProperties(src.Properties, stored)
 	if err != nil {
 		s.b.log.Error("dead letter has unreadable properties and loses them", zap.String("queue", q.name), zap.Error(err))

@@ -70,8 +70,6 @@ func (s *step) recycle() {
 	if largest > stepKeep {
 		return
 	}
-	clear(s.dead[:cap(s.dead)])
-	clear(s.burying[:cap(s.burying)])
 	clear(s.owed)
 	s.owed = s.owed[:0]
 	s.refused, s.results = s.refused[:0], s.results[:0]

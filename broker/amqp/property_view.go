@@ -106,17 +106,46 @@ func (v *PropertyView) WithReplyTo(b, raw []byte, replyTo string) []byte {
 
 // beforeReplyTo is how many octets of the list stand before the reply-to property.
 func (v *PropertyView) beforeReplyTo() int {
-	n := 2 + len(v.Headers)
-	for _, name := range []struct {
+	n := v.beforeHeaders() + len(v.Headers)
+	for _, name := range [...]struct {
 		has  PropertySet
 		size int
 	}{
-		{HasContentType, 1 + len(v.ContentType)}, {HasContentEncoding, 1 + len(v.ContentEncoding)},
 		{HasDeliveryMode, 1}, {HasPriority, 1}, {HasCorrelationID, 1 + len(v.CorrelationID)},
 	} {
 		if v.Has&name.has != 0 {
 			n += name.size
 		}
+	}
+	return n
+}
+
+// WithHeaders appends raw, the property list that v is a view of and that has no
+// headers, with a raw table of them, and without its expiration.
+func (v *PropertyView) WithHeaders(b, raw, headers []byte) []byte {
+	has := (v.Has | HasHeaders) &^ HasExpiration
+	b = appendShort(b, uint16(has))
+	before := v.beforeHeaders()
+	b = append(append(b, raw[2:before]...), headers...)
+	after := v.beforeReplyTo()
+	if v.Has&HasReplyTo != 0 {
+		after += 1 + len(v.ReplyTo)
+	}
+	b = append(b, raw[before:after]...)
+	if v.HasExpiration {
+		after += 1 + len(v.Expiration)
+	}
+	return append(b, raw[after:]...)
+}
+
+// beforeHeaders is how many octets of the list stand before the headers.
+func (v *PropertyView) beforeHeaders() int {
+	n := 2
+	if v.Has&HasContentType != 0 {
+		n += 1 + len(v.ContentType)
+	}
+	if v.Has&HasContentEncoding != 0 {
+		n += 1 + len(v.ContentEncoding)
 	}
 	return n
 }

@@ -15,27 +15,37 @@ import (
 // beyond an int64 and a key of more than 255 octets, which are bugs of the
 // caller.
 func AppendTable(b []byte, t Table) []byte {
-	start := len(b)
-	b = append(b, 0, 0, 0, 0)
-	for _, key := range slices.Sorted(maps.Keys(t)) {
+	b, start := OpenTable(b)
+	var few [16]string // of most tables, so that sorting takes no memory
+	keys := slices.AppendSeq(few[:0], maps.Keys(t))
+	slices.Sort(keys)
+	for _, key := range keys {
 		b = appendValue(appendShortstr(b, key), t[key])
 	}
-	return setLength(b, start)
+	return CloseTable(b, start)
 }
 
 func appendArray(b []byte, array []any) []byte {
-	start := len(b)
-	b = append(b, 0, 0, 0, 0)
+	b, start := OpenTable(b)
 	for _, value := range array {
 		b = appendValue(b, value)
 	}
-	return setLength(b, start)
+	return CloseTable(b, start)
 }
 
-func setLength(b []byte, start int) []byte {
+// OpenTable begins a table, or an array, that the caller writes entry by entry
+// instead of having it in a map; CloseTable is told where it began.
+func OpenTable(b []byte) (out []byte, start int) { return append(b, 0, 0, 0, 0), len(b) }
+
+// CloseTable ends the table that OpenTable began.
+func CloseTable(b []byte, start int) []byte {
 	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start-4))
 	return b
 }
+
+// AppendKey begins an entry of an open table; its value, of the type that kind
+// stands for, is the caller's to append. It panics on a key of more than 255 octets.
+func AppendKey(b []byte, key string, kind byte) []byte { return append(appendShortstr(b, key), kind) }
 
 func appendValue(b []byte, value any) []byte {
 	switch v := value.(type) {

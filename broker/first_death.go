@@ -1,0 +1,92 @@
+package broker
+
+import (
+	"encoding/binary"
+
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// layFresh is lay for the dead letter that is most frequent: it has no headers, so
+// it has not died before, and is routed to other queues than its own. The record of
+// its death is written straight into its property list, as recordDeath would have
+// it, without an allocation. false: it is another's case, and nothing was done.
+func (s *step) layFresh(d *deadLetter, at int, src store.Message) bool {
+	g, set := &s.grave, d.set
+	view, err := amqp.ViewProperties(src.Properties)
+	if err != nil || view.Headers != nil || !set.deadLetter || set.hasSubqueue || d.settled.Flags&queue.Died != 0 || owesReceipt(&d.settled) {
+		return false
+	}
+	key := src.RoutingKey
+	if set.ownKey {
+		g.key = append(g.key[:0], set.dlk...)
+		key = g.key
+	}
+	g.exchange = append(g.exchange[:0], set.dlx...)
+	targets, err := g.routes.find(d.from.vh, g.exchange, key, true, nil, false)
+	if err != nil || len(targets) == 0 || returns(targets, d.from) {
+		return false
+	}
+	d.action = DeadLettered
+	s.b.counters.deadLettered[d.settled.Reason].Add(1)
+	it := item{priority: view.Priority, ttlMillis: -1}
+	it.message.Flags = queue.Died | d.settled.Flags&(queue.Durable|queue.Hidden)
+	if view.DeliveryMode == 2 {
+		it.message.Flags |= queue.Durable
+	}
+	g.headers = appendFirstDeath(g.headers[:0], d, src, &view, s.now/1000)
+	g.props = view.WithHeaders(g.props[:0], src.Properties, g.headers)
+	s.send(d, at, targets, &it, store.Message{Exchange: g.exchange, RoutingKey: key, Properties: g.props, Body: src.Body})
+	return true
+}
+
+// returns says whether a dead letter would come back to its queue, which may be a
+// cycle.
+func returns(targets []target, q *Queue) bool {
+	for i := range targets {
+		if targets[i].queue.name == q.name {
+			return true
+		}
+	}
+	return false
+}
+
+// appendFirstDeath appends the headers of a message that died for the first time
+// and had none, in the order in which AppendTable writes them.
+func appendFirstDeath(b []byte, d *deadLetter, src store.Message, view *amqp.PropertyView, at int64) []byte {
+	reason := reasonName(d.settled.Reason)
+	b, headers := amqp.OpenTable(b)
+	b = amqp.AppendKey(b, "x-death", 'A')
+	b, deaths := amqp.OpenTable(b)
+	b, entry := amqp.OpenTable(append(b, 'F'))
+	b = binary.BigEndian.AppendUint64(amqp.AppendKey(b, "count", 'l'), 1)
+	b = appendText(b, "exchange", src.Exchange)
+	if view.HasExpiration {
+		b = appendText(b, "original-expiration", view.Expiration)
+	}
+	b = appendText(b, "queue", d.from.name)
+	b = appendText(b, "reason", reason)
+	b = amqp.AppendKey(b, "routing-keys", 'A')
+	b, keys := amqp.OpenTable(b)
+	b = appendLong(append(b, 'S'), src.RoutingKey)
+	b = amqp.CloseTable(b, keys)
+	b = binary.BigEndian.AppendUint64(amqp.AppendKey(b, "time", 'T'), uint64(at))
+	b = amqp.CloseTable(b, entry)
+	b = amqp.CloseTable(b, deaths)
+	b = appendText(b, "x-first-death-exchange", src.Exchange)
+	b = appendText(b, "x-first-death-queue", d.from.name)
+	b = appendText(b, "x-first-death-reason", reason)
+	b = appendText(b, "x-last-death-exchange", src.Exchange)
+	b = appendText(b, "x-last-death-queue", d.from.name)
+	b = appendText(b, "x-last-death-reason", reason)
+	return amqp.CloseTable(b, headers)
+}
+
+func appendText[S string | []byte](b []byte, key string, value S) []byte {
+	return appendLong(amqp.AppendKey(b, key, 'S'), value)
+}
+
+func appendLong[S string | []byte](b []byte, value S) []byte {
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(value))), value...)
+}

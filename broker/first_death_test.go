@@ -1,0 +1,43 @@
+package broker
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// TestFirstDeathIsWrittenAsRecorded: the short way gives the octets of the general one.
+func TestFirstDeathIsWrittenAsRecorded(t *testing.T) {
+	text := rapid.StringN(0, 20, 60)
+	rapid.Check(t, func(t *rapid.T) {
+		p := amqp.Properties{
+			Has:         amqp.PropertySet(rapid.Uint16().Draw(t, "has")) &^ 3 &^ amqp.HasHeaders,
+			ContentType: text.Draw(t, "type"), ContentEncoding: text.Draw(t, "encoding"),
+			DeliveryMode: rapid.Uint8Range(0, 2).Draw(t, "mode"), Priority: rapid.Uint8Range(0, 9).Draw(t, "priority"),
+			CorrelationID: text.Draw(t, "correlation"), ReplyTo: text.Draw(t, "reply"), Expiration: text.Draw(t, "expiration"),
+			MessageID: text.Draw(t, "id"), Timestamp: amqp.Timestamp(rapid.Uint32().Draw(t, "time")), Type: text.Draw(t, "kind"),
+			UserID: text.Draw(t, "user"), AppID: text.Draw(t, "app"), ClusterID: text.Draw(t, "cluster"),
+		}
+		raw := p.Append(nil)
+		view, err := amqp.ViewProperties(raw)
+		require.NoError(t, err)
+		src := store.Message{Exchange: []byte(text.Draw(t, "exchange")), RoutingKey: []byte(text.Draw(t, "key")), Properties: raw}
+		d := deadLetter{from: &Queue{name: text.Draw(t, "queue")}, settled: queue.Settled{
+			Reason: rapid.SampledFrom([]queue.Reason{queue.Expired, queue.Rejected, queue.MaxLength, queue.DeliveryLimit}).Draw(t, "reason"),
+		}}
+
+		parsed, err := amqp.ParseProperties(raw, stored)
+		require.NoError(t, err)
+		recordDeath(&parsed, death{
+			queue: d.from.name, reason: reasonName(d.settled.Reason), at: 1_700_000_000,
+			exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, parsed.Headers),
+		}, false)
+		headers := appendFirstDeath(nil, &d, src, &view, 1_700_000_000)
+		require.Equal(t, parsed.Append(nil), view.WithHeaders(nil, raw, headers))
+	})
+}
