@@ -60,7 +60,7 @@ func rootCommand() *cobra.Command {
 	for _, cmd := range root.Commands() {
 		cmd.Args = noArguments
 	}
-	root.AddCommand(alertCommand(), storeCommand(), benchCommand(), policyCommand(), definitionsCommand())
+	root.AddCommand(alertCommand(), storeCommand(), benchCommand(), policyCommand(), definitionsCommand(), userCommand())
 	return root
 }
 

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"curfew/broker/access"
+)
+
+func userCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "user",
+		Short: "Add, change, delete and list the users of a running Curfew and what they may do",
+		RunE:  group("user", "add, passwd, delete, list or permissions"),
+	}
+	u := userCommands{api: withAPI(c)}
+	c.AddCommand(u.add(), u.passwd(), u.delete(), u.list(), u.permissions())
+	return c
+}
+
+type userCommands struct{ *api }
+
+// userBody is what the API takes for a user. The password is hashed here: only the hash is sent.
+type userBody struct {
+	Tags         string `json:"tags"`
+	PasswordHash []byte `json:"password_hash"`
+	Algorithm    string `json:"hashing_algorithm,omitempty"`
+}
+
+func (u *userCommands) add() *cobra.Command {
+	var tags, file string
+	var none bool
+	c := &cobra.Command{
+		Use:   "add <name>",
+		Short: "Make a user, or replace one; the password is read from standard input or a file",
+		Args:  exactly(1, "a name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body := userBody{Tags: tags}
+			if !none {
+				if err := body.readPassword(cmd.InOrStdin(), file); err != nil {
+					return err
+				}
+			}
+			return u.call(cmd.Context(), http.MethodPut, path("users", args[0]), body, nil)
+		},
+	}
+	c.Flags().StringVar(&tags, "tags", "", "management, policymaker, monitoring, administrator, impersonator or others, separated by commas")
+	c.Flags().StringVar(&file, "new-password-file", "", "file with the user's password (default standard input)")
+	c.Flags().BoolVar(&none, "no-password", false, "no login by password, only by certificate")
+	return c
+}
+
+func (u *userCommands) passwd() *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use:   "passwd <name>",
+		Short: "Change a user's password; it is read from standard input or a file",
+		Args:  exactly(1, "a name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var is access.User
+			if err := u.call(cmd.Context(), http.MethodGet, path("users", args[0]), nil, &is); err != nil {
+				return err
+			}
+			body := userBody{Tags: strings.Join(is.Tags, ",")}
+			if err := body.readPassword(cmd.InOrStdin(), file); err != nil {
+				return err
+			}
+			return u.call(cmd.Context(), http.MethodPut, path("users", args[0]), body, nil)
+		},
+	}
+	c.Flags().StringVar(&file, "new-password-file", "", "file with the new password (default standard input)")
+	return c
+}
+
+// readPassword reads the first line of the file or, with no name, of stdin.
+func (b *userBody) readPassword(stdin io.Reader, file string) error {
+	if file != "" {
+		f, err := os.Open(file)
+		if err != nil {
+			return fmt.Errorf("read the password: %w", err)
+		}
+		defer f.Close()
+		stdin = f
+	}
+	line, err := bufio.NewReader(stdin).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the password: %w", err)
+	}
+	password := strings.TrimRight(line, "\r\n")
+	if password == "" {
+		return usageError{errors.New("the password is empty")}
+	}
+	b.PasswordHash, b.Algorithm = access.Hash(password), access.SHA256
+	return nil
+}
+
+func (u *userCommands) delete() *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete <name>",
+		Short: "Delete a user and close the user's connections",
+		Args:  exactly(1, "a name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return u.call(cmd.Context(), http.MethodDelete, path("users", args[0]), nil, nil)
+		},
+	}
+}
+
+// shownUser is a user without the password's hash.
+type shownUser struct {
+	Name   string        `json:"name"`
+	Tags   []string      `json:"tags"`
+	Limits access.Limits `json:"limits"`
+}
+
+func (u *userCommands) list() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the users",
+		Args:  exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list := []shownUser{}
+			if err := u.call(cmd.Context(), http.MethodGet, path("users"), nil, &list); err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, one := range list {
+				rows = append(rows, []string{one.Name, strings.Join(one.Tags, ",")})
+			}
+			return u.print(cmd.OutOrStdout(), list, []string{"NAME", "TAGS"}, rows)
+		},
+	}
+}
+
+func (u *userCommands) permissions() *cobra.Command {
+	var vhost string
+	c := &cobra.Command{
+		Use:   "permissions",
+		Short: "Set, clear and list what users may do in a virtual host",
+		RunE:  group("user permissions", "set, clear or list"),
+	}
+	c.PersistentFlags().StringVar(&vhost, "vhost", "/", "virtual host")
+	c.AddCommand(&cobra.Command{
+		Use:     "set <name> <configure> <write> <read>",
+		Short:   "Give a user access to the virtual host: regular expressions over the names of exchanges and queues",
+		Example: `  curfew user permissions set app '^app\.' '^(app\.|amq\.default$)' '^app\.'`,
+		Args:    exactly(4, "a name and three regular expressions"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p := access.Permission{User: args[0], VHost: vhost, Configure: args[1], Write: args[2], Read: args[3]}
+			return u.call(cmd.Context(), http.MethodPut, path("permissions", vhost, p.User), p, nil)
+		},
+	}, &cobra.Command{
+		Use:   "clear <name>",
+		Short: "Take a user's access to the virtual host away",
+		Args:  exactly(1, "a name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return u.call(cmd.Context(), http.MethodDelete, path("permissions", vhost, args[0]), nil, nil)
+		},
+	}, u.listPermissions())
+	return c
+}
+
+func (u *userCommands) listPermissions() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the permissions in all virtual hosts",
+		Args:  exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list := []access.Permission{}
+			if err := u.call(cmd.Context(), http.MethodGet, path("permissions"), nil, &list); err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, p := range list {
+				rows = append(rows, []string{p.VHost, p.User, p.Configure, p.Write, p.Read})
+			}
+			return u.print(cmd.OutOrStdout(), list, []string{"VHOST", "USER", "CONFIGURE", "WRITE", "READ"}, rows)
+		},
+	}
+}
