@@ -9,6 +9,7 @@ require (
 	github.com/dlclark/regexp2/v2 v2.12.0
 	github.com/go-chi/chi/v5 v5.5.0
 	github.com/kelseyhightower/envconfig v1.4.0
+	github.com/michaelklishin/rabbit-hole/v3 v3.2.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/rabbitmq/amqp091-go v1.16.0
 	github.com/redis/go-redis/v9 v9.23.0

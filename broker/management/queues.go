@@ -21,7 +21,7 @@ func (q *request) queueObject(queue *broker.Queue) object {
 		"message_bytes": i.ReadyBytes + i.UnackedBytes, "message_bytes_ready": i.ReadyBytes, "message_bytes_unacknowledged": i.UnackedBytes,
 		"message_bytes_persistent": i.PersistentBytes, "message_bytes_ram": 0, "message_bytes_paged_out": i.ReadyBytes + i.UnackedBytes,
 		"messages_persistent": i.Persistent, "messages_ram": 0, "messages_ready_ram": 0, "messages_unacknowledged_ram": 0, "messages_paged_out": i.Ready + i.Unacked,
-		"reductions": 0, "reductions_details": object{"rate": rate(0)}, "recoverable_slaves": nil, "garbage_collection": noGarbage,
+		"reductions": 0, "reductions_details": object{"rate": rate(0)}, "recoverable_slaves": nil, "slave_nodes": []any{}, "synchronised_slave_nodes": []any{}, "garbage_collection": noGarbage,
 		"backing_queue_status": object{"mode": "default", "len": i.Ready, "version": 1}, "storage_version": 1,
 		"message_stats": q.api.messageStats(key, queueCounts(&i.Counts)), "delivery_limit": deliveryLimit(&i),
 	}

@@ -1,0 +1,111 @@
+package management_test
+
+import (
+	"testing"
+
+	rabbithole "github.com/michaelklishin/rabbit-hole/v3"
+	"github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestRabbitHole drives the library that Terraform's provider and the messaging topology operator are
+// made of.
+func TestRabbitHole(t *testing.T) {
+	x := start(t)
+	c, err := rabbithole.NewClient(x.http.URL, "guest", "guest")
+	require.NoError(t, err)
+	ok := func(_ any, err error) { t.Helper(); require.NoError(t, err) }
+
+	o, err := c.Overview()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"4.1.0", "curfew@test"}, []string{o.RabbitMQVersion, o.Node})
+	nodes, err := c.ListNodes()
+	require.NoError(t, err)
+	assert.True(t, nodes[0].IsRunning)
+	assert.NotEmpty(t, nodes[0].OsPid)
+	_, err = c.GetNode("curfew@test")
+	require.NoError(t, err)
+	who, err := c.Whoami()
+	require.NoError(t, err)
+	assert.Equal(t, "guest", who.Name)
+	_, err = c.ListFeatureFlags()
+	require.NoError(t, err)
+	name, err := c.GetClusterName()
+	require.NoError(t, err)
+	assert.Equal(t, "curfew@test", name.Name)
+
+	ok(c.PutVhost("v", rabbithole.VhostSettings{Description: "d", Tags: []string{"a"}}))
+	ok(c.PutVhostLimits("v", rabbithole.VhostLimitsValues{"max-queues": 9}))
+	limits, err := c.GetVhostLimits("v")
+	require.NoError(t, err)
+	assert.Equal(t, 9, limits[0].Value["max-queues"])
+	ok(c.PutUser("app", rabbithole.UserSettings{Password: "p", Tags: rabbithole.UserTags{"management"}}))
+	ok(c.UpdatePermissionsIn("v", "app", rabbithole.Permissions{Configure: ".*", Write: ".*", Read: ".*"}))
+	ok(c.UpdateTopicPermissionsIn("v", "app", rabbithole.TopicPermissions{Exchange: "amq.topic", Write: ".*", Read: ".*"}))
+	permission, err := c.GetPermissionsIn("v", "app")
+	require.NoError(t, err)
+	assert.Equal(t, ".*", permission.Write)
+
+	ok(c.DeclareExchange("/", "x", rabbithole.ExchangeSettings{Type: "topic", Durable: true}))
+	ok(c.DeclareQueue("/", "q", rabbithole.QueueSettings{Durable: true, Arguments: map[string]interface{}{"x-message-ttl": 60000}}))
+	res, err := c.DeclareBinding("/", rabbithole.BindingInfo{Source: "x", Destination: "q", DestinationType: "queue", RoutingKey: "a.#"})
+	require.NoError(t, err)
+	assert.Equal(t, "q/a.%2523", res.Header.Get("Location"))
+	bindings, err := c.ListQueueBindings("/", "q")
+	require.NoError(t, err)
+	require.Len(t, bindings, 2)
+	assert.Equal(t, "a.%23", bindings[1].PropertiesKey)
+	between, err := c.ListQueueBindingsBetween("/", "x", "q")
+	require.NoError(t, err)
+	require.Len(t, between, 1)
+
+	ok(c.PutPolicy("/", "p", rabbithole.Policy{Pattern: "^q$", ApplyTo: "queues", Definition: rabbithole.PolicyDefinition{"max-length": 5}}))
+	ok(c.PutOperatorPolicy("/", "o", rabbithole.OperatorPolicy{Pattern: "^q$", ApplyTo: "queues", Definition: rabbithole.PolicyDefinition{"max-length": 4}}))
+	policy, err := c.GetPolicy("/", "p")
+	require.NoError(t, err)
+	assert.EqualValues(t, 5, policy.Definition["max-length"])
+
+	ch := x.dial()
+	require.NoError(t, ch.Publish("x", "a.b", false, false, amqp091.Publishing{Body: []byte("m")}))
+	_, err = ch.Consume("q", "tag", false, false, false, false, nil)
+	require.NoError(t, err)
+	q, err := c.GetQueue("/", "q")
+	require.NoError(t, err)
+	assert.Equal(t, "p", q.Policy)
+	assert.Equal(t, "running", q.Status)
+	_, err = c.ListQueues()
+	require.NoError(t, err)
+	paged, err := c.PagedListQueuesWithParameters(map[string][]string{"page": {"1"}})
+	require.NoError(t, err)
+	assert.Equal(t, 1, paged.TotalCount)
+	exchange, err := c.GetExchange("/", "x")
+	require.NoError(t, err)
+	assert.Equal(t, "topic", exchange.Type)
+	conns, err := c.ListConnections()
+	require.NoError(t, err)
+	require.Len(t, conns, 1)
+	channels, err := c.ListChannels()
+	require.NoError(t, err)
+	require.Len(t, channels, 1)
+	_, err = c.GetChannel(channels[0].Name)
+	require.NoError(t, err)
+	consumers, err := c.ListConsumers()
+	require.NoError(t, err)
+	assert.Equal(t, "tag", consumers[0].ConsumerTag)
+	definitions, err := c.ListDefinitions()
+	require.NoError(t, err)
+	assert.NotEmpty(t, *definitions.Queues)
+
+	ok(c.CloseConnection(conns[0].Name))
+	ok(c.DeleteBinding("/", rabbithole.BindingInfo{Source: "x", Destination: "q", DestinationType: "queue", PropertiesKey: "a.%23"}))
+	ok(c.DeletePolicy("/", "p"))
+	ok(c.DeleteQueue("/", "q"))
+	ok(c.DeleteExchange("/", "x"))
+	ok(c.ClearPermissionsIn("v", "app"))
+	ok(c.DeleteUser("app"))
+	ok(c.DeleteVhost("v"))
+	_, err = c.GetQueue("/", "q")
+	require.Error(t, err)
+	assert.Equal(t, 404, err.(rabbithole.ErrorResponse).StatusCode)
+}
