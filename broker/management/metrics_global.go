@@ -42,6 +42,10 @@ func (c *collector) global(s *sink) {
 	} {
 		s.counter("global_"+m.name, m.help, m.n, protocol)
 	}
+	if c.endpoint == aggregated { // a sum over the queues there are would fall when one goes
+		s.counter("queue_messages_published_total", "Total number of messages published to queues", t.Queues.Published)
+		s.counter("queue_disk_writes_total", "Total number of times queue wrote messages to disk", t.Queues.Journaled)
+	}
 	c.delivered(s, &t.Queues)
 	c.deadLettered(s, &t)
 	c.sizes(s, &t)
