@@ -115,7 +115,7 @@ func run(t *testing.T, change func(*Options)) setup {
 	var err error
 	s.Alerts, err = New(o)
 	require.NoError(t, err)
-	if len(s.channels) > 0 {
+	if o.WebhookURL != "" {
 		s.channels[0].(*outbox).sink.(*webhook).client.Transport = s.receiver
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -185,9 +185,9 @@ func (s source) wrap(k Kind, at time.Time, d eventData) *cloudEvent {
 	}
 	switch {
 	case d.Queue != "":
-		e.Subject = url.PathEscape(d.VHost) + "/" + url.PathEscape(d.Queue)
+		e.Subject = d.VHost + "/" + d.Queue
 	case d.VHost != "":
-		e.Subject = url.PathEscape(d.VHost)
+		e.Subject = d.VHost
 	case d.Peer != "":
 		e.Subject = d.Peer
 	}
