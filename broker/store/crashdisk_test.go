@@ -27,8 +27,9 @@ type crashDisk struct {
 	crashAt int // the operation that does not return; 0: none
 	crashed bool
 
-	space     int64 // bytes of all files together; 0: any
-	failSyncs int   // the next so many syncs of a file fail
+	space     int64  // bytes of all files together; 0: any
+	last      *inode // written to last
+	failSyncs int    // the next so many syncs of a file fail
 	syncs     int
 	locked    bool
 }
@@ -269,6 +270,7 @@ func (f *crashFile) WriteAt(b []byte, at int64) (int, error) {
 	}
 	copy(f.n.data[at:], b)
 	f.n.pending = append(f.n.pending, write{int(at), slices.Clone(b)})
+	f.d.last = f.n
 	if err := f.d.op(); err != nil {
 		return 0, err
 	}

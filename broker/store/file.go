@@ -37,7 +37,7 @@ const (
 //	24  uint64  number of the segment
 //	60  uint32  CRC32C of the above
 //
-// A file whose header is zero is a spare one.
+// A file whose header is not there is a spare one.
 func putFileHeader(b []byte, id, number uint64) {
 	clear(b[:fileHeader])
 	copy(b, journalMagic)
@@ -70,6 +70,10 @@ func getFileHeader(b []byte) (id, number uint64, err error) {
 	}
 	return binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:]), nil
 }
+
+// unwritten reports whether a crash came before the header was whole: its checksum,
+// the end of it, is not there. Such a file is as one without a header.
+func unwritten(b []byte) bool { return binary.LittleEndian.Uint32(b[60:]) == 0 }
 
 const journalSuffix = ".journal"
 

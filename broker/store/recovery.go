@@ -151,7 +151,7 @@ func (r *recovery) open(name string, number uint64) error {
 	if _, err := f.ReadAt(head, 0); err != nil {
 		return fmt.Errorf("store: read %s: %w", name, err)
 	}
-	if size < fileHeader || [fileHeader]byte(head) == [fileHeader]byte{} {
+	if size < fileHeader || unwritten(head) {
 		r.spares[number] = size
 		return nil
 	}

@@ -1,0 +1,422 @@
+package store
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// script is one life of a store, in steps that each do the same operations of the
+// disk whenever they are run.
+type script struct {
+	name  string
+	steps []func(*trial)
+}
+
+// scripts together do everything that the store does to a disk.
+var scripts = []script{
+	{"publish and ack", []func(*trial){publish(3), commit1, ack(1), publish(2), commit1, ack(2), commit1, synced, publish(1)}},
+	{"dead-letter", []func(*trial){publish(4), commit1, move(2), commit1, move(1), ack(1), commit1}},
+	{"purge", []func(*trial){publish(12), commit1, ack(12), commit1, publish(2), commit1}},
+	{"amend", []func(*trial){publish(3), amend, commit1, amend, amend, commit1, roll, amend, keep, commit1, synced}},
+	{"roll and drop", []func(*trial){publish(3), roll, ack(2), roll, publish(1), commit1, keep, roll, keep, ack(1), commit1, keep}},
+	{"compact", []func(*trial){
+		publish(12), amend, roll, ack(10), amend, roll, roll, roll, keep, commit1, amend, ack(1), roll, keep, keep, commit1,
+	}},
+	{"definitions", []func(*trial){define, publish(1), commit1, define, define}},
+	{"stop and start", []func(*trial){publish(4), commit1, restart, ack(1), amend, commit1, restart, restart, publish(1), roll, commit1}},
+}
+
+// aftermath says what a crash leaves of what was not synced.
+type aftermath struct {
+	name string
+	of   func(*crashDisk) *crashDisk
+}
+
+var aftermaths = []aftermath{
+	{"nothing unsynced is left", func(d *crashDisk) *crashDisk { return d.left(none, nil) }},
+	{"names, but no data", func(d *crashDisk) *crashDisk { return d.left(all, nil) }},
+	{"everything is left", func(d *crashDisk) *crashDisk { return d.left(all, whole) }},
+	{"the last write is torn", func(d *crashDisk) *crashDisk { return d.left(all, torn) }},
+	{"later writes without earlier ones", func(d *crashDisk) *crashDisk { return d.left(all, laterHalf) }},
+}
+
+// whole, torn and laterHalf say which bytes of the writes to a file that were not
+// synced are there after a crash; last says that the file was written to last.
+func whole(writes []write, last bool) []write { return writes }
+
+func torn(writes []write, last bool) []write {
+	if !last || len(writes) == 0 {
+		return writes
+	}
+	end := writes[len(writes)-1]
+	return append(slices.Clone(writes[:len(writes)-1]), write{end.at, end.b[:len(end.b)/2]})
+}
+
+// laterHalf is what a disk leaves that had begun with the end.
+func laterHalf(writes []write, _ bool) (kept []write) {
+	var sectors []write
+	for _, w := range writes {
+		for from := 0; from < len(w.b); {
+			to := min(len(w.b), from+sector-(w.at+from)%sector)
+			sectors = append(sectors, write{w.at + from, w.b[from:to]})
+			from = to
+		}
+	}
+	return sectors[(len(sectors)+1)/2:]
+}
+
+func none(int) int  { return 0 }
+func all(n int) int { return n }
+
+// left is the disk after a crash, with so many of the changes of names, and what
+// data lets through of the writes.
+func (d *crashDisk) left(names func(changes int) int, data func(writes []write, last bool) []write) *crashDisk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	kept := map[string]*inode{}
+	for name, n := range d.durable {
+		kept[name] = n
+	}
+	for _, change := range d.changes[:names(len(d.changes))] {
+		change(kept)
+	}
+	next := newCrashDisk()
+	for name, n := range kept {
+		image := slices.Clone(n.synced)
+		if grown := len(n.data) - len(image); grown > 0 && data != nil {
+			image = append(image, make([]byte, grown)...)
+		}
+		if data != nil {
+			for _, w := range data(n.pending, n == d.last) {
+				copy(image[w.at:], w.b)
+			}
+		}
+		n := &inode{data: image, synced: slices.Clone(image)}
+		next.names[name], next.durable[name] = n, n
+	}
+	return next
+}
+
+// trial is a script on its way.
+type trial struct {
+	*world
+	t    *testing.T
+	mode SyncMode
+	disk *crashDisk
+	s    *Store
+
+	queued  []place // in order
+	defined int     // the last definitions that were saved
+	trying  int     // those that may have been
+	stopped bool    // it was closed cleanly, or on its way to that
+	closed  bool    // nothing was done since it was
+	seen    []Delivered
+}
+
+func newTrial(t *testing.T, mode SyncMode, disk *crashDisk) *trial {
+	return &trial{world: newWorld(t, 1), t: t, mode: mode, disk: disk}
+}
+
+// still makes the committer act only when somebody waits.
+func still(mode SyncMode) tuning {
+	t := tiny(mode)
+	t.linger, t.announce, t.burst = time.Hour, time.Hour, 1<<30
+	if t.lazy > 0 {
+		t.lazy = time.Hour
+	}
+	t.slack = 0
+	return t
+}
+
+// open opens the store and checks what it finds; false if the disk crashed.
+func (r *trial) open() bool {
+	r.pos = map[place]Pos{}
+	s, found, err := openOn(r.disk, still(r.mode), &Options{Relocate: r.relocate})
+	if err != nil {
+		require.ErrorIs(r.t, err, errCrashed, "%v", err)
+		r.closed = false // it may have got as far as removing the note
+		return false
+	}
+	s.keeper.close()
+	s.journal.refill(math.MaxInt)
+	r.s = s
+	r.check(found)
+	return true
+}
+
+// check compares what was found with what was done.
+func (r *trial) check(found *Recovery) {
+	r.recovered(r.s, found)
+	r.queued = r.queued[:0]
+	for _, q := range found.Queues {
+		for _, e := range q.Entries {
+			r.queued = append(r.queued, place{q.Queue, e.Seq})
+			if found.Clean {
+				require.Equal(r.t, r.wasSeen(e.Seq), q.WasDelivered(e.Seq))
+			} else {
+				require.True(r.t, q.WasDelivered(e.Seq))
+			}
+		}
+	}
+	require.False(r.t, found.Clean && !r.stopped, "it was not stopped")
+	require.False(r.t, !found.Clean && r.closed, "it was stopped")
+	r.stopped, r.closed = false, false
+	if !r.disk.crashed {
+		require.NotContains(r.t, r.disk.durable, stoppedName, "a crash would be taken for a stop")
+	}
+	saved, err := r.s.Definitions()
+	require.NoError(r.t, err)
+	n := 0
+	fmt.Sscanf(string(saved), "definitions %d", &n)
+	require.True(r.t, n == r.defined || n == r.trying, "definitions %d, not %d or %d", n, r.defined, r.trying)
+	r.defined, r.trying = n, n
+}
+
+func (r *trial) wasSeen(seq uint64) bool {
+	return slices.ContainsFunc(r.seen, func(d Delivered) bool { return seq-d.First < d.Count })
+}
+
+// play runs the script until the disk crashes, and closes the store.
+func (r *trial) play(steps []func(*trial)) {
+	if !r.open() {
+		return
+	}
+	for _, step := range steps {
+		if r.disk.crashed || r.s == nil {
+			break
+		}
+		step(r)
+	}
+	r.end()
+}
+
+// end closes the store as a process does that dies.
+func (r *trial) end() {
+	if r.s != nil {
+		r.s.keeper = nil // it has ended
+		_ = r.s.Close()
+		r.s = nil
+	}
+}
+
+func publish(n int) func(*trial) {
+	return func(r *trial) {
+		for range n {
+			r.put(1, message(r.ids+1))
+		}
+	}
+}
+
+// put enters a message under the next number of a queue.
+func (r *trial) put(queue uint64, m Message) {
+	p, err := r.s.Put(m, true, 1)
+	if err != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ids++
+	e := r.enter(r.s, queue, p, true)
+	at := place{queue, e.Seq}
+	r.facts = append(r.facts, fact{enter: map[place]standing{at: {r.ids, Terms{ExpiresAt: e.ExpiresAt}}}})
+	r.queued = append(r.queued, at)
+	r.s.Enqueued([]Enqueue{e})
+}
+
+// first takes the message that is queued longest.
+func (r *trial) first() (place, bool) {
+	if len(r.queued) == 0 {
+		return place{}, false
+	}
+	at := r.queued[0]
+	r.queued = r.queued[1:]
+	return at, true
+}
+
+func ack(n int) func(*trial) {
+	return func(r *trial) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for range n {
+			if at, ok := r.first(); ok {
+				settle := r.leave(at)
+				r.facts = append(r.facts, fact{leave: at})
+				r.s.Settled([]Settle{settle})
+			}
+		}
+	}
+}
+
+// move dead-letters n messages into queue 2.
+func move(n int) func(*trial) {
+	return func(r *trial) {
+		for range n {
+			at, ok := r.first()
+			if !ok {
+				return
+			}
+			p, err := r.s.PutMoved(message(r.ids+1), true, 1)
+			if err != nil {
+				return
+			}
+			r.mu.Lock()
+			r.ids++
+			src, e := r.leave(at), r.enter(r.s, 2, p, true)
+			r.facts = append(r.facts, fact{leave: at, enter: map[place]standing{{2, e.Seq}: {r.ids, Terms{ExpiresAt: e.ExpiresAt}}}})
+			r.s.Moved(src, []Enqueue{e})
+			r.mu.Unlock()
+		}
+	}
+}
+
+// amend gives every queued message other terms.
+func amend(r *trial) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, at := range r.queued {
+		terms := r.terms[at]
+		terms.ExpiresAt += int64(1000 + i)
+		terms.Deliveries++
+		terms.Flags++
+		r.terms[at] = terms
+		r.facts = append(r.facts, fact{amend: map[place]Terms{at: terms}})
+		r.s.Amended([]Amend{{Queue: at.queue, Seq: at.seq, Pos: r.pos[at], Durable: true, Terms: terms}})
+	}
+}
+
+func commit1(r *trial) { r.commit(r.s, true) }
+
+// synced waits for the disk, whatever the mode.
+func synced(r *trial) { _ = r.s.journal.sync() }
+
+// roll ends the segment, with messages that are gone.
+func roll(r *trial) {
+	until := r.s.journal.next + 1
+	for r.s.journal.next < until && r.s.Err() == nil {
+		if r.s.journal.refill(math.MaxInt); r.disk.crashed {
+			return
+		}
+		p, err := r.s.Put(text(0, 500), true, 1)
+		if err != nil {
+			return
+		}
+		r.s.Release(p)
+	}
+	commit1(r)
+}
+
+func keep(r *trial) { r.s.keeper.round() }
+
+func define(r *trial) {
+	r.trying = r.defined + 1
+	if r.s.SaveDefinitions(fmt.Appendf(nil, "definitions %d", r.trying)) == nil {
+		r.defined = r.trying
+	}
+}
+
+// restart stops cleanly, all but the last message having been delivered, and starts.
+func restart(r *trial) {
+	r.seen = nil
+	if n := len(r.queued); n > 0 {
+		r.seen = []Delivered{{Queue: 1, First: r.queued[0].seq, Count: r.queued[n-1].seq - r.queued[0].seq}}
+	}
+	r.stopped = true
+	r.s.keeper = nil
+	upTo := len(r.facts)
+	if err := r.s.CloseClean(r.seen); err == nil {
+		r.closed, r.confirmed = true, upTo
+	}
+	r.s = nil
+	if !r.disk.crashed {
+		r.open()
+	}
+}
+
+// TestCrashAtEveryOperation runs each script once to count the operations that change
+// the disk, and then once for each of them, crashing there. What is left is recovered
+// and used, and crashes again at each operation of the recovery if CRASH_POINTS is
+// "all".
+func TestCrashAtEveryOperation(t *testing.T) {
+	nested := os.Getenv("CRASH_POINTS") == "all"
+	total := 0
+	for _, sc := range scripts {
+		for _, mode := range []SyncMode{SyncGroup, SyncInterval, SyncNever} {
+			t.Run(fmt.Sprint(sc.name, "/", [...]string{"group", "interval", "never"}[mode]), func(t *testing.T) {
+				counted := newTrial(t, mode, newCrashDisk())
+				counted.play(sc.steps)
+				require.False(t, counted.disk.crashed)
+				for at := 1; at <= counted.disk.ops; at++ {
+					for _, after := range aftermaths {
+						total += crashAt(t, sc, mode, at, after, nested)
+					}
+				}
+			})
+		}
+	}
+	t.Logf("%d crashes", total)
+}
+
+// crashAt crashes a script at one operation and recovers. It returns how many crashes
+// that were.
+func crashAt(t *testing.T, sc script, mode SyncMode, at int, after aftermath, nested bool) (crashes int) {
+	failed, what := true, new(string)
+	defer func() {
+		if failed {
+			t.Logf("crash at operation %d; %s; %s", at, after.name, *what)
+		}
+	}()
+	r := newTrial(t, mode, newCrashDisk())
+	r.disk.crashAt = at
+	r.play(sc.steps)
+	image := after.of(r.disk)
+	if after.name != "everything is left" && mode != SyncGroup && !r.closed {
+		r.confirmed = 0
+	}
+	for again := 1; nested; again++ {
+		second := r.fork(image.left(all, whole))
+		second.disk.crashAt = again
+		second.play(nil)
+		if !second.disk.crashed {
+			break
+		}
+		crashes++
+		for _, then := range aftermaths {
+			third := r.fork(then.of(second.disk))
+			third.closed = false // the first start may have removed the note
+			*what = fmt.Sprintf("again at operation %d; %s", again, then.name)
+			third.goOn()
+		}
+	}
+	r.disk = image
+	r.goOn()
+	failed = t.Failed()
+	return crashes + 1
+}
+
+// fork is the trial as it stands, on another disk.
+func (r *trial) fork(disk *crashDisk) *trial {
+	w := newWorld(r.t, 1)
+	w.base, w.facts, w.confirmed, w.ids = r.base, r.facts, r.confirmed, r.ids
+	return &trial{
+		world: w, t: r.t, mode: r.mode, disk: disk,
+		defined: r.defined, trying: r.trying, stopped: r.stopped, closed: r.closed, seen: r.seen,
+	}
+}
+
+// goOn recovers, uses the store, and recovers once more.
+func (r *trial) goOn() {
+	require.True(r.t, r.open())
+	for _, step := range []func(*trial){publish(2), amend, ack(1), define, commit1} {
+		step(r)
+	}
+	require.NoError(r.t, r.s.Err())
+	r.end()
+	require.True(r.t, r.open())
+	r.end()
+}
