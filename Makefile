@@ -2,6 +2,9 @@ GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME    ?= 20s
 BENCHTIME   ?= 1s
+KILLS       ?= 200
+SEEDS       ?= 500
+SOAKFUZZ    ?= 5m
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 
 # One binary, nothing to link against: it runs in an empty directory.
@@ -10,7 +13,7 @@ BUILD = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VE
 UNIT  = $(shell $(GO) list ./... | grep -v '/integration')
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo test test-short deps lint fmt fuzz bench bench-readme microbench image clean
+.PHONY: help build run demo test test-short deps lint fmt fuzz soak bench bench-readme microbench image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +53,12 @@ fuzz: ## run each fuzz target for FUZZTIME (20s)
 			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
 		done; \
 	done
+
+soak: deps ## the long run: 200 kills, 500 seeds, every crash point and those of its recovery, recovery fuzzed: half an hour
+	CRASH_POINTS=all $(GO) test -v -timeout 60m -run 'TestCrashAtEveryOperation$$|TestCrashes$$' ./broker/store
+	$(GO) test -run '^$$' -fuzz '^FuzzRecovery$$' -fuzztime $(SOAKFUZZ) ./broker/store
+	SIMULATION_SEEDS=$(SEEDS) $(GO) test -v -timeout 60m -run 'TestSimulation$$' ./integration/simulation
+	FAULTS_KILLS=$(KILLS) $(GO) test -v -timeout 60m -run 'TestKilled$$' ./integration/faults
 
 bench: deps ## Curfew beside RabbitMQ, and its goals: 15 minutes (BENCH=quick: 2; BENCH_ONLY=P1,P6: single ones)
 	$(GO) run ./integration/bench

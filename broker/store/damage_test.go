@@ -1,7 +1,9 @@
 package store
 
 import (
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -247,6 +249,23 @@ func TestOtherVersionIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrVersion)
 	require.ErrorContains(t, err, name)
 	require.Equal(t, before, fmt.Sprint(disk.names[name].data))
+}
+
+func TestFirstVersionIsRead(t *testing.T) {
+	disk, _ := usedDisk(t, 8)
+	s, want, err := reopen(disk.clone())
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	for _, name := range disk.journals() {
+		head := disk.names[name].data
+		head[8] = 1
+		binary.LittleEndian.PutUint32(head[60:], crc32.Checksum(head[:60], castagnoli))
+	}
+	s, found, err := reopen(disk)
+	require.NoError(t, err)
+	require.NotEmpty(t, found.Queues)
+	require.Equal(t, want.Queues, found.Queues)
+	require.NoError(t, s.Close())
 }
 
 // Damage is told from a torn tail by the marks: with the last mark written, even

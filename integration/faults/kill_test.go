@@ -18,7 +18,10 @@ func TestKilled(t *testing.T) {
 	tr := newTrial(t, t.TempDir())
 	redis := "REDIS_URL=" + storetest.StartRedis(t).URL
 	tr.tell()
-	for range kills {
+	for i := range kills {
+		if i%20 == 0 {
+			t.Logf("%d of %d kills", i, kills)
+		}
 		tr.settings = []string{tr.pick(syncModes), tr.pick([]string{redis, "REDIS_URL=", "REDIS_URL=", "MONITOR=false"})}
 		tr.liveAndDie()
 	}

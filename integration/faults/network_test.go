@@ -9,11 +9,7 @@ import (
 	"curfew/scheduler/storetest"
 )
 
-const (
-	networkDelay = 100 * time.Millisecond
-	networkCount = 300 // messages of each part
-	networkDue   = 2000
-)
+const networkDelay = 100 * time.Millisecond
 
 // TestRedisBehindABadNetwork puts a network between Curfew and its Redis that is slow,
 // then swallows everything without a word, then resets connections all the time, then
@@ -27,38 +23,19 @@ func TestRedisBehindABadNetwork(t *testing.T) {
 	tr.process.ready()
 	tr.declare()
 	tr.scheduleUp()
-	conn := tr.dial()
-	dying := tr.collect(conn, "dying", dead, true)
-	p, err := newPublisher(tr.log, conn, "p")
-	check(t, err)
-	sent := 0
-	round := func(what string) {
-		for range networkCount {
-			check(t, p.send(&message{key: waiting, queues: []string{waiting}, ttlMillis: new(100 + tr.random.Int64N(networkDue)), persistent: true}))
-		}
-		if !p.settled() {
-			t.Fatalf("%s: not all was confirmed", what)
-		}
-		sent += networkCount
-		eventually(t, answerLimit, what+": all to be dead-lettered", func() bool { return dying.count() == sent })
-	}
-
-	round("as it should be")
+	r := tr.rounds()
+	r.run("as it should be")
 	link.slow(networkDelay)
-	round("slow")
+	r.run("slow")
 	link.swallow()
-	round("swallowing")
+	r.run("swallowing")
 	link.reset(true)
-	round("resetting")
+	r.run("resetting")
 	link.reset(false)
 	link.slow(0)
 	tr.scheduleUp()
-	round("healed")
-
-	dying.close()
-	tr.drain()
-	tr.stopped()
-	tr.judge()
+	r.run("healed")
+	r.end()
 }
 
 // scheduleUp waits for the schedule in Redis to be the one that fires.
