@@ -26,6 +26,9 @@ func (q *request) exchangeObject(vh *broker.VHost, x *broker.ExchangeInfo) objec
 		"arguments": jsonOf(x.Args), "user_who_performed_action": by, "policy": nil, "operator_policy": nil,
 		"message_stats": q.api.messageStats(exchKey{x.VHost, x.Name}, exchangeCounts(x)),
 	}
+	if n := vh.DelayedFor(x.Name); n > 0 || x.Kind == broker.DelayedMessageKind {
+		o["messages_delayed"] = n
+	}
 	if user, _, _, ok := vh.ExchangePolicies(x.Name); ok && user != "" {
 		o["policy"] = user
 	}

@@ -157,6 +157,8 @@ var policyRoutes = []route{
 	{method: get, path: "/api/operator-policies/{vhost}/{policy}", need: management, handle: getPolicy(policy.Operator)},
 	{method: put, path: "/api/operator-policies/{vhost}/{policy}", need: administrator, handle: putPolicy(policy.Operator)},
 	{method: remove, path: "/api/operator-policies/{vhost}/{policy}", need: administrator, handle: deletePolicy(policy.Operator)},
+	{method: get, path: "/api/curfew/delayed/{vhost}", need: administrator, handle: (*request).listDelayed},
+	{method: remove, path: "/api/curfew/delayed/{vhost}/{id}", need: administrator, handle: (*request).cancelDelayed},
 	{method: put, path: "/api/curfew/policies/{vhost}/{policy}", need: policymaker, handle: putPolicyRetroactively(policy.User)},
 	{method: put, path: "/api/curfew/operator-policies/{vhost}/{policy}", need: administrator, handle: putPolicyRetroactively(policy.Operator)},
 	{method: get, path: "/api/parameters", need: policymaker, handle: (*request).listParameters},

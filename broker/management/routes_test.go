@@ -91,7 +91,7 @@ func TestEveryRouteRefusesEveryLowerRole(t *testing.T) {
 // TestChangesTakeTheRoleRabbitMQAsksFor pins which role changes what.
 func TestChangesTakeTheRoleRabbitMQAsksFor(t *testing.T) {
 	forAnyManager := []string{"/api/exchanges/", "/api/queues/", "/api/bindings/", "/api/connections/"}
-	forPolicymakers := []string{"/api/policies/", "/api/parameters/"}
+	forPolicymakers := []string{"/api/policies/", "/api/parameters/", "/api/curfew/policies/"}
 	begins := func(path string, with []string) bool {
 		for _, prefix := range with {
 			if strings.HasPrefix(path, prefix) {
