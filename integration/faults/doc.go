@@ -8,6 +8,8 @@
 //	fails_test.go      a disk that fails or stands still, file descriptors used up
 //	damage_test.go     files that are missing, of another version, or have flipped bits
 //	network_test.go    a bad network before Redis
+//	failover_test.go   Sentinels that promote another master, a cluster whose slots move
+//	clock_test.go      a machine that slept between two lives, time zones
 //	scenarios_test.go  every fault there is to survive, and which test anywhere in the tree covers it
 //
 // A run prints its seed. FAULTS_SEED repeats its plan: what is published with which
