@@ -19,6 +19,7 @@ const rabbitmqServer = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 // rabbitmq is a RabbitMQ node of the test run's own: own name, ports, port mapper and files.
 type rabbitmq struct {
 	url  string
+	http string // of the management plugin
 	node *exec.Cmd
 	epmd *exec.Cmd
 	log  *logBuffer
@@ -53,13 +54,21 @@ func runRabbitMQ(dir string) (*rabbitmq, error) {
 	if _, err := os.Stat(rabbitmqServer); err != nil {
 		return nil, errors.New("RabbitMQ is needed: apt-get install -y --no-install-recommends rabbitmq-server (or `make deps`)")
 	}
-	ports, err := freePorts(3)
+	ports, err := freePorts(4)
 	if err != nil {
 		return nil, err
 	}
-	amqpPort, distPort, epmdPort := ports[0], ports[1], ports[2]
+	amqpPort, distPort, epmdPort, httpPort := ports[0], ports[1], ports[2], ports[3]
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
+	}
+	for name, text := range map[string]string{
+		"plugins":       "[rabbitmq_management].\n",
+		"rabbitmq.conf": "management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = " + httpPort + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return nil, err
+		}
 	}
 	env := append(os.Environ(),
 		"HOME="+dir, // the Erlang cookie
@@ -77,7 +86,7 @@ func runRabbitMQ(dir string) (*rabbitmq, error) {
 		"RABBITMQ_CONFIG_FILE="+filepath.Join(dir, "rabbitmq.conf"),
 		"RABBITMQ_CONF_ENV_FILE=/dev/null",
 	)
-	r := &rabbitmq{url: "amqp://guest:guest@127.0.0.1:" + amqpPort, log: new(logBuffer), env: env}
+	r := &rabbitmq{url: "amqp://guest:guest@127.0.0.1:" + amqpPort, http: "http://127.0.0.1:" + httpPort, log: new(logBuffer), env: env}
 	r.epmd = r.command(env, "epmd", "-port", epmdPort)
 	r.node = r.command(env, rabbitmqServer)
 	if err := r.start("127.0.0.1:" + epmdPort); err != nil {

@@ -63,11 +63,9 @@ func (a *API) node() object {
 		"exchange_types": exchangeTypes(), "auth_mechanisms": authMechanisms(), "applications": a.applications(), "contexts": a.contexts(),
 		"enabled_plugins": []string{"rabbitmq_management", "rabbitmq_prometheus"}, "partitions": []any{}, "cluster_links": []any{},
 		"log_files": []string{"<stderr>"}, "config_files": []any{}, "db_dir": a.DataDir, "net_ticktime": 60,
-		"metrics_gc_queue_length": object{}, "ra_open_file_metrics": object{},
-	}
-	for name, n := range a.churn() {
-		o[name] = n
-		o[name+"_details"] = object{"rate": rate(0)}
+		"metrics_gc_queue_length": zeros("connection_closed", "channel_closed", "consumer_deleted", "exchange_deleted", "queue_deleted", "vhost_deleted",
+			"node_node_deleted", "channel_consumer_deleted"),
+		"ra_open_file_metrics": zeros("ra_log_wal", "ra_log_segment_writer"),
 	}
 	for name, v := range a.rates.stats(churnKey{}, a.churn()) {
 		o[name] = v
@@ -91,6 +89,14 @@ func (a *API) quiet(o object) {
 		"msg_store_read_count", "msg_store_write_count", "queue_index_write_count", "queue_index_read_count"} {
 		o[name+"_details"] = object{"rate": rate(0)}
 	}
+}
+
+func zeros(names ...string) object {
+	o := object{}
+	for _, name := range names {
+		o[name] = 0
+	}
+	return o
 }
 
 func authMechanisms() []object {

@@ -76,11 +76,16 @@ func (r *rates) gauge(o object, key any, name string, now int) {
 	base, elapsed := r.baseline(key)
 	r.mu.Unlock()
 	o[name] = now
-	change := rate(0)
-	if before, known := base[name]; known && elapsed > 0 {
-		change = rate((float64(now) - float64(before)) / elapsed)
+	o[name+"_details"] = object{"rate": change(now, base, name, elapsed)}
+}
+
+// change is that of a gauge in a second; 0 if it was not known before.
+func change(now int, base counts, name string, seconds float64) rate {
+	before, known := base[name]
+	if !known || seconds <= 0 {
+		return 0
 	}
-	o[name+"_details"] = object{"rate": change}
+	return rate((float64(now) - float64(before)) / seconds)
 }
 
 // Keys of what is one of a kind.

@@ -26,9 +26,34 @@ func (q *request) vhostObject(vh *broker.VHost) object {
 		ready, unacked = ready+r, unacked+u
 		c = sum(c, queue)
 	}
-	o["messages"], o["messages_ready"], o["messages_unacknowledged"] = ready+unacked, ready, unacked
-	o["message_stats"] = q.api.rates.vhost(vh, c)
+	if c == nil {
+		c = queueCounts(&broker.QueueCounts{})
+	}
+	c["confirm"], c["return_unroutable"], c["drop_unroutable"] = 0, 0, 0 // counted by channel, which may go
+	base, elapsed := q.api.rates.vhost(vh)
+	stats := object{}
+	for name, n := range c {
+		stats[name], stats[name+"_details"] = n, details(n, base[name], elapsed)
+	}
+	o["message_stats"] = stats
+	for name, n := range map[string]int{"messages": ready + unacked, "messages_ready": ready, "messages_unacknowledged": unacked} {
+		o[name], o[name+"_details"] = n, object{"rate": change(n, base, name, elapsed)}
+	}
+	q.addTraffic(o, vh.Name())
 	return o
+}
+
+// addTraffic sums up what the virtual host's connections received and sent.
+func (q *request) addTraffic(o object, vhost string) {
+	var received, sent uint64
+	for _, c := range q.api.Server.List() {
+		if c.VHost == vhost {
+			received, sent = received+c.Received, sent+c.Sent
+		}
+	}
+	for name, n := range map[string]uint64{"recv_oct": received, "send_oct": sent} {
+		o[name], o[name+"_details"] = n, object{"rate": rate(0)}
+	}
 }
 
 // sum adds a queue's counts.
@@ -44,14 +69,12 @@ func sum(c counts, queue *broker.Queue) counts {
 	return c
 }
 
-// vhost is the message_stats of a virtual host: the sum over the queues it has,
-// with the rates of those that had been there at the older sample.
-func (r *rates) vhost(vh *broker.VHost, c counts) object {
-	if c == nil {
-		c = queueCounts(&broker.QueueCounts{})
-	}
+// vhost is what the queues of a virtual host had counted at the older sample, and
+// how many seconds ago that was.
+func (r *rates) vhost(vh *broker.VHost) (base counts, elapsed float64) {
 	r.mu.Lock()
-	base, elapsed := counts{}, 0.0
+	defer r.mu.Unlock()
+	base = counts{}
 	for _, queue := range vh.Queues() {
 		var one counts
 		one, elapsed = r.baseline(queueKey(queue.ID()))
@@ -59,12 +82,7 @@ func (r *rates) vhost(vh *broker.VHost, c counts) object {
 			base[name] += one[name]
 		}
 	}
-	r.mu.Unlock()
-	o := object{}
-	for name, n := range c {
-		o[name], o[name+"_details"] = n, details(n, base[name], elapsed)
-	}
-	return o
+	return base, elapsed
 }
 
 func (q *request) listVHosts() error {
