@@ -123,14 +123,19 @@ func TestSecretsAreNotTold(t *testing.T) {
 	}
 }
 
-// TestTLSWithPika: another language's client over TLS, with a password and with a certificate.
+// TestTLSWithPika: another language's client over TLS, with a password and with a certificate; the management API over TLS.
 func TestTLSWithPika(t *testing.T) {
 	needs(t, "python3-pika", "/usr/bin/python3", "-c", "import pika")
-	ca, addr := certstest.New(t), freeAddr(t)
+	ca, addr, httpsAddr := certstest.New(t), freeAddr(t), freeAddr(t)
 	cert, key := ca.Write(t, t.TempDir(), pkix.Name{CommonName: "server"})
-	c := startCurfew(t, "AMQPS_ADDR="+addr, "TLS_CERT="+cert, "TLS_KEY="+key, "TLS_CLIENT_CA="+ca.CA, "TLS_CLIENT_AUTH=request", "TLS_LOGIN_FROM=common_name")
+	c := startCurfew(t, "AMQPS_ADDR="+addr, "HTTPS_ADDR="+httpsAddr, "TLS_CERT="+cert, "TLS_KEY="+key, "TLS_CLIENT_CA="+ca.CA, "TLS_CLIENT_AUTH=request", "TLS_LOGIN_FROM=common_name")
 	c.user("", "add", "app", "--no-password")
 	c.user("", "permissions", "set", "app", ".*", ".*", ".*")
+	cmd := exec.Command(mustBinary(t, release), "user", "list", "--url", "https://"+httpsAddr)
+	cmd.Env = append(environment(nil), "SSL_CERT_FILE="+ca.CA)
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "app") {
+		t.Errorf("curfew user list over TLS: %v\n%s", err, out)
+	}
 	own := t.TempDir()
 	clientCert, clientKey := ca.Write(t, own, pkix.Name{CommonName: "app"})
 	host, port, err := net.SplitHostPort(addr)

@@ -74,6 +74,7 @@ type config struct {
 	HTTPAddr              address         `split_words:"true" default:"127.0.0.1:15672" allow:"host:port" desc:"where RabbitMQ's management API is, under /api"`
 	CompatRabbitmqVersion rabbitmqVersion `split_words:"true" default:"4.1.0" allow:"a version such as 4.1.0" desc:"version of RabbitMQ that management tools are told: they decide by it what to ask"`
 	AMQPSAddr             optionalAddress `split_words:"true" default:"" allow:"host:port, or nothing" desc:"where AMQP clients connect with TLS; empty: nowhere"`
+	HTTPSAddr             optionalAddress `split_words:"true" default:"" allow:"host:port, or nothing" desc:"where the management API is with TLS as well, with the same certificate; empty: nowhere"`
 	GuestLoopbackOnly     bool            `split_words:"true" default:"true" allow:"true|false" desc:"the user guest may log in from this machine only; false where a container's own network keeps others out"`
 	TLSCert               string          `split_words:"true" default:"" desc:"file with the certificate of the TLS listeners, its chain behind it (PEM); read anew when it changes"`
 	TLSKey                string          `split_words:"true" default:"" desc:"file with its private key (PEM)"`

@@ -45,7 +45,7 @@ func TestConfigDefaults(t *testing.T) {
 }
 
 func TestConfigReadsEveryVariable(t *testing.T) {
-	setenv(t, "CURFEW_AMQP_ADDR=:0", "CURFEW_HTTP_ADDR=:1", "CURFEW_COMPAT_RABBITMQ_VERSION=3.13.7", "CURFEW_AMQPS_ADDR=:1", "CURFEW_GUEST_LOOPBACK_ONLY=false", "CURFEW_MAX_QUEUES=2", "CURFEW_MAX_EXCHANGES=3", "CURFEW_MAX_BINDINGS=4",
+	setenv(t, "CURFEW_AMQP_ADDR=:0", "CURFEW_HTTP_ADDR=:1", "CURFEW_COMPAT_RABBITMQ_VERSION=3.13.7", "CURFEW_AMQPS_ADDR=:1", "CURFEW_HTTPS_ADDR=:2", "CURFEW_GUEST_LOOPBACK_ONLY=false", "CURFEW_MAX_QUEUES=2", "CURFEW_MAX_EXCHANGES=3", "CURFEW_MAX_BINDINGS=4",
 		"CURFEW_TLS_CERT=c", "CURFEW_TLS_KEY=k", "CURFEW_TLS_CLIENT_CA=ca", "CURFEW_TLS_CLIENT_AUTH=require", "CURFEW_TLS_LOGIN_FROM=common_name",
 		"CURFEW_OPS_ADDR=[::1]:99", "CURFEW_DATA_DIR=", "CURFEW_STORE_SYNC=never",
 		"CURFEW_REDIS_URL=redis://h", "CURFEW_REDIS_SHARDS=3", "CURFEW_MONITOR=false", "CURFEW_MISS_THRESHOLD=250ms", "CURFEW_RISK_PERCENT=80",
@@ -60,7 +60,7 @@ func TestConfigReadsEveryVariable(t *testing.T) {
 	c, err := loadConfig()
 	require.NoError(t, err)
 	assert.Equal(t, config{
-		AMQPAddr: ":0", HTTPAddr: ":1", CompatRabbitmqVersion: "3.13.7", AMQPSAddr: ":1", MaxQueues: 2, MaxExchanges: 3, MaxBindings: 4, TLSCert: "c", TLSKey: "k", TLSClientCA: "ca", TLSClientAuth: "require", TLSLoginFrom: "common_name",
+		AMQPAddr: ":0", HTTPAddr: ":1", CompatRabbitmqVersion: "3.13.7", AMQPSAddr: ":1", HTTPSAddr: ":2", MaxQueues: 2, MaxExchanges: 3, MaxBindings: 4, TLSCert: "c", TLSKey: "k", TLSClientCA: "ca", TLSClientAuth: "require", TLSLoginFrom: "common_name",
 		OpsAddr: "[::1]:99", StoreSync: "never", RedisURL: "redis://h", RedisShards: 3,
 		MissThreshold: 250 * time.Millisecond, RiskPercent: 80, TTLPrecedence: "message", Unroutable: "drop", AlertWebhookURL: "https://h/x",
 		AlertRules: "r.yaml", AlertWebhookSecret: "s", AlertAlertmanagerURL: "http://a:9093, http://b:9093", AlertSlackURL: "https://s/x",

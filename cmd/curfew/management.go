@@ -17,18 +17,21 @@ func newManagement(c *config, n *node, sockets []management.Listener, log *zap.L
 }
 
 // socketsOf lists what is listened on. The AMQP listeners are the plain one and, where there is one,
-// the one with TLS.
-func socketsOf(amqp []net.Listener, web, ops net.Listener) (sockets []management.Listener) {
+// the one with TLS; secure, the web's with TLS, may be nil.
+func socketsOf(amqp []net.Listener, web, secure, ops net.Listener) (sockets []management.Listener) {
 	for i, protocol := range []string{"amqp", "amqp/ssl"} {
 		if i < len(amqp) {
 			sockets = append(sockets, listenerOf(protocol, amqp[i]))
 		}
 	}
+	if secure != nil {
+		sockets = append(sockets, listenerOf("https", secure))
+	}
 	return append(sockets, listenerOf("http", web), listenerOf("http/prometheus", ops))
 }
 
 func listenerOf(protocol string, l net.Listener) management.Listener {
-	as := management.Listener{Protocol: protocol, Address: l.Addr().String(), TLS: protocol == "amqp/ssl"}
+	as := management.Listener{Protocol: protocol, Address: l.Addr().String(), TLS: protocol == "amqp/ssl" || protocol == "https"}
 	if tcp, ok := l.Addr().(*net.TCPAddr); ok {
 		as.Address, as.Port = tcp.IP.String(), tcp.Port
 	}

@@ -102,15 +102,23 @@ func serve(ctx context.Context, c *config, stdout io.Writer, log *zap.Logger) (e
 		}
 		return err
 	}
-	api := newManagement(c, n, socketsOf(listeners, httpListener, opsListener), log)
+	secureListener, err := httpsListener(ctx, c, log)
+	if err != nil {
+		for _, l := range append(listeners, httpListener) {
+			l.Close()
+		}
+		return err
+	}
+	api := newManagement(c, n, socketsOf(listeners, httpListener, secureListener, opsListener), log)
 	o.showMetrics(api.Metrics(registry))
 	pages := newWeb()
 	pages.mount("/api", api.Handler())
 	pages.mount("/api/curfew", n.curfewAPI())
-	stopPages := background(ctx, pages.server(), httpListener, func(err error) {
-		log.Error("the management API is not served any more", zap.Error(err))
-	})
-	defer stopPages()
+	pagesEnded := func(err error) { log.Error("the management API is not served any more", zap.Error(err)) }
+	defer background(ctx, pages.server(), httpListener, pagesEnded)()
+	if secureListener != nil {
+		defer background(ctx, pages.server(), secureListener, pagesEnded)()
+	}
 	printBanner(stdout, c, n.broker.Recovered(), listeners, httpListener.Addr(), opsListener.Addr())
 	o.enter(ready)
 	defer context.AfterFunc(ctx, func() { o.enter(stopping) })()

@@ -12,12 +12,11 @@ import (
 	"curfew/broker/certs"
 )
 
-// tlsFiles opens the certificate files, or returns nil if none are named. Every TLS listener
-// shares them.
+// tlsFiles opens the certificate files, or returns nil if none are named.
 func tlsFiles(c *config, log *zap.Logger) (*certs.Files, error) {
 	if c.TLSCert == "" && c.TLSKey == "" {
-		if c.AMQPSAddr != "" {
-			return nil, usageError{errors.New("CURFEW_AMQPS_ADDR needs CURFEW_TLS_CERT and CURFEW_TLS_KEY")}
+		if c.AMQPSAddr != "" || c.HTTPSAddr != "" {
+			return nil, usageError{errors.New("CURFEW_AMQPS_ADDR and CURFEW_HTTPS_ADDR need CURFEW_TLS_CERT and CURFEW_TLS_KEY")}
 		}
 		return nil, nil
 	}
@@ -46,4 +45,23 @@ func amqpListeners(ctx context.Context, c *config, log *zap.Logger) (_ []net.Lis
 		return nil, err
 	}
 	return []net.Listener{plain, tls.NewListener(secure, files.Config())}, nil
+}
+
+// httpsListener opens the port for HTTP with TLS, or returns nil if there is to be none. Who asks
+// the API has a password: no certificate is asked for.
+func httpsListener(ctx context.Context, c *config, log *zap.Logger) (net.Listener, error) {
+	if c.HTTPSAddr == "" {
+		return nil, nil
+	}
+	bare := *c
+	bare.TLSClientAuth = string(certs.None)
+	files, err := tlsFiles(&bare, log)
+	if err != nil {
+		return nil, err
+	}
+	l, err := listen(ctx, "CURFEW_HTTPS_ADDR", address(c.HTTPSAddr))
+	if err != nil {
+		return nil, err
+	}
+	return tls.NewListener(l, files.Config()), nil
 }

@@ -44,7 +44,9 @@ func TestAMQPListeners(t *testing.T) {
 
 func TestTLSNeedsItsFiles(t *testing.T) {
 	_, err := amqpListeners(t.Context(), &config{AMQPAddr: "127.0.0.1:0", AMQPSAddr: "127.0.0.1:0"}, zap.NewNop())
-	assert.ErrorContains(t, err, "CURFEW_TLS_CERT and CURFEW_TLS_KEY")
+	assert.ErrorContains(t, err, "need CURFEW_TLS_CERT and CURFEW_TLS_KEY")
+	_, err = httpsListener(t.Context(), &config{HTTPSAddr: "127.0.0.1:0"}, zap.NewNop())
+	assert.ErrorContains(t, err, "need CURFEW_TLS_CERT and CURFEW_TLS_KEY")
 	_, err = amqpListeners(t.Context(), &config{AMQPAddr: "127.0.0.1:0", TLSCert: "none.pem", TLSKey: "none.pem"}, zap.NewNop())
 	assert.ErrorContains(t, err, "none.pem")
 }
