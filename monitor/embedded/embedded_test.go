@@ -24,6 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // bench is a broker under a monitor, in a bubble of virtual time.
 type bench struct {
 	t         *testing.T
+	broker    *broker.Broker
 	vh        *broker.VHost
 	publisher *broker.Publisher
 	primary   *embedded.Primary
@@ -37,7 +38,7 @@ func newBenchWith(t *testing.T, alerts *alert.Alerts) *bench {
 	require.NoError(t, err)
 	vh, ok := b.VHost("/")
 	require.True(t, ok)
-	x := &bench{t: t, vh: vh, publisher: vh.NewPublisher("guest"), primary: embedded.New(b)}
+	x := &bench{t: t, broker: b, vh: vh, publisher: vh.NewPublisher("guest"), primary: embedded.New(b)}
 	x.monitor, err = monitor.New(monitor.Options{Primary: x.primary, Alerts: alerts})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -128,6 +129,38 @@ func TestSettledAndHeld(t *testing.T) {
 		q.Settle(broker.Requeue, []queue.Seq{held.Seq}, nil)
 		time.Sleep(time.Second)
 		require.Zero(t, ready(q))
+		require.Zero(t, x.monitor.Health().Pending)
+	})
+}
+
+func TestRescheduledAndFiredByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t)
+		q := x.declare("q", nil)
+		for range 4 {
+			x.publish("q", time.Minute)
+		}
+		time.Sleep(time.Second)
+		var refs []broker.MessageRef
+		require.NoError(t, x.broker.Deadlines(t.Context(), func(page []broker.MessageRef) error {
+			refs = append(refs, page...)
+			return nil
+		}))
+		x.broker.Reschedule(refs[0], refs[0].Deadline+1000)
+		x.broker.Reschedule(refs[1], x.broker.Now()+1000)
+		x.broker.Reschedule(refs[2], 0)
+		x.broker.FireNow(refs[3], false)
+		synctest.Wait()
+		require.Equal(t, 3, ready(q))
+		require.Equal(t, int64(2), x.monitor.Health().Pending)
+		for _, left := range []struct {
+			after time.Duration
+			ready int
+		}{{999 * time.Millisecond, 3}, {2 * time.Millisecond, 2}, {58 * time.Second, 2}, {time.Second, 1}, {time.Hour, 1}} {
+			time.Sleep(left.after)
+			synctest.Wait()
+			require.Equal(t, left.ready, ready(q), "after %v more", left.after)
+		}
 		require.Zero(t, x.monitor.Health().Pending)
 	})
 }
