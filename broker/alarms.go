@@ -138,6 +138,7 @@ func (q *Queue) attend(s *step) {
 		return
 	}
 	q.lapse(s)
+	q.retry(s)
 	q.finish(s, Requeued)
 	q.choose()
 	q.dispatch(s)
@@ -146,6 +147,9 @@ func (q *Queue) attend(s *step) {
 	}
 	q.finish(s, Lazy)
 	if at := q.lapsesAt(); at != 0 {
+		q.vh.b.alarms.add(q, at)
+	}
+	if at := q.retained.retryAt; at != 0 {
 		q.vh.b.alarms.add(q, at)
 	}
 	if k := q.locks.oldest(); k != nil {

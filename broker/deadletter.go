@@ -20,7 +20,16 @@ type deadLetter struct {
 	unsaved bool // its new place is in memory only: the journal keeps the old one
 	result  int  // index of the answer to fill in, of Expire or Reschedule; <0 none
 	action  Action
+
+	// Of a queue that dead-letters at least once:
+	at      int64    // Unix ms: when it died
+	tried   bool     // before, and not every target took it
+	done    []uint64 // incarnations of the queues that have it
+	missing bool     // it has no target now
 }
+
+// firm says that it may not go on before all its targets take it.
+func (d *deadLetter) firm() bool { return d.set.atLeastOnce && d.queued && d.from.delays == nil }
 
 // grave is the scratch for routing a batch of dead letters.
 type grave struct {
@@ -37,8 +46,9 @@ type grave struct {
 // reference of its own to the new message: its consumers may be done with it
 // before the move is journaled.
 type move struct {
-	pos  store.Pos // 0: it goes nowhere
-	into []store.Enqueue
+	pos     store.Pos // 0: it goes nowhere
+	into    []store.Enqueue
+	refused bool // by a target
 }
 
 // entered notes that the dead letter of a move stands in a queue.
@@ -78,7 +88,7 @@ func (s *step) inter(d *deadLetter, at int) {
 	d.action = Dropped
 	q, counters := d.from, &s.b.counters
 	src := s.b.store.View(store.Pos(d.settled.Pos))
-	if s.layFresh(d, at, src) {
+	if !d.firm() && s.layFresh(d, at, src) {
 		return
 	}
 	p, err := amqp.ParseProperties(src.Properties, stored)
@@ -91,7 +101,7 @@ func (s *step) inter(d *deadLetter, at int) {
 	} else {
 		counters.expiredDropped.Add(1)
 	}
-	if owesReceipt(&d.settled) {
+	if owesReceipt(&d.settled) && !d.tried {
 		s.owe(d, &p)
 	}
 }
@@ -99,10 +109,13 @@ func (s *step) inter(d *deadLetter, at int) {
 // lay adds a dead letter to the queues its exchange leads to.
 func (s *step) lay(d *deadLetter, at int, src store.Message, p *amqp.Properties) {
 	q, counters := d.from, &s.b.counters
+	if d.at == 0 {
+		d.at = s.now
+	}
 	died := d.settled.Flags&queue.Died != 0
 	keys := d.set.deadLetterKeys(src.RoutingKey, p)
 	deaths := recordDeath(p, death{
-		queue: q.name, reason: reasonName(d.settled.Reason), at: s.now / 1000,
+		queue: q.name, reason: reasonName(d.settled.Reason), at: d.at / 1000,
 		exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, p.Headers),
 	}, died)
 	if d.set.hasSubqueue {
@@ -114,7 +127,10 @@ func (s *step) lay(d *deadLetter, at int, src store.Message, p *amqp.Properties)
 		q.tellCycle(d.set)
 		targets = cut
 	}
-	if !routed && !cycles(UndeliverableQueue, deaths) {
+	if !routed && d.firm() {
+		d.missing = true
+		return
+	} else if !routed && !cycles(UndeliverableQueue, deaths) {
 		targets = s.park(d)
 	} else if len(targets) > 0 {
 		d.action = DeadLettered
@@ -123,8 +139,11 @@ func (s *step) lay(d *deadLetter, at int, src store.Message, p *amqp.Properties)
 		counters.deadLettersLost.Add(1)
 		return
 	}
-	counters.deadLettered[d.settled.Reason].Add(1)
-	it := item{priority: p.Priority, ttlMillis: -1}
+	if !d.tried {
+		counters.deadLettered[d.settled.Reason].Add(1)
+	}
+	targets = d.untried(targets)
+	it := item{firm: d.firm(), priority: p.Priority, ttlMillis: -1}
 	it.message.Flags = queue.Died | d.settled.Flags&(queue.Durable|queue.Hidden)
 	if p.DeliveryMode == 2 {
 		it.message.Flags |= queue.Durable
@@ -168,7 +187,9 @@ func (s *step) send(d *deadLetter, at int, targets []target, it *item, m store.M
 
 // settleMove journals a dead letter's move and reports it.
 func (s *step) settleMove(d *deadLetter, m *move) {
-	if d.queued && !d.unsaved {
+	if m.refused || d.missing {
+		s.keep(d, m)
+	} else if d.queued && !d.unsaved {
 		s.b.store.Moved(d.from.settleRecord(&d.settled), m.into)
 	} else {
 		s.b.store.Enqueued(m.into)
@@ -176,14 +197,17 @@ func (s *step) settleMove(d *deadLetter, m *move) {
 	if !d.queued {
 		s.b.store.Release(store.Pos(d.settled.Pos))
 	}
+	if d.tried && d.action != Retained {
+		d.from.retrySoon(s)
+	}
 	if m.pos != 0 {
 		s.b.store.Release(m.pos)
 	}
-	m.pos, m.into = 0, m.into[:0]
+	m.pos, m.into, m.refused = 0, m.into[:0], false
 	if d.result >= 0 {
 		s.grave.answers[d.result].Action = d.action
 	}
-	if d.settled.Reason == queue.Expired && d.from.delays == nil {
+	if d.settled.Reason == queue.Expired && d.from.delays == nil && !d.tried {
 		s.tellExpired(d.from, &d.settled, d.path, d.action)
 	}
 }

@@ -228,6 +228,7 @@ func (q *Queue) empty(s *step, veto func() error) (ready int, orphans []*Consume
 	}
 	ready, orphans = q.core.Ready(), q.consumers.all()
 	q.deleted, q.consumers, q.active, q.locks = true, lineup{}, nil, locks{}
+	q.releaseRetained(s)
 	q.core.Drain(&s.fx)
 	q.finish(s, Lazy)
 	return ready, orphans, nil

@@ -33,6 +33,9 @@ const (
 	DeadLettered
 	// Parked: its dead-letter exchange is missing or routes nowhere.
 	Parked
+	// Retained: not all queues its dead-letter exchange routes to took it, and its
+	// own keeps it (x-dead-letter-strategy at-least-once) until they do.
+	Retained
 )
 
 // Path says who noticed an expiry.

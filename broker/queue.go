@@ -35,6 +35,7 @@ type Queue struct {
 	consumers lineup
 	active    *Consumer // of a queue with x-single-active-consumer; nil only while it has no consumers
 	locks     locks
+	retained  retained
 	consumed  bool // had a consumer once: auto-delete may act
 	deleted   bool
 	untidy    bool // the tidier has it in mind
@@ -98,6 +99,7 @@ type item struct {
 	ttlMillis     int64 // of the message itself; <0 none
 	ceilingMillis int64 // of the exchange it came by; <0 none
 	number        int   // of the publish within its batch
+	firm          bool  // a dead letter that a full queue refuses: its source keeps it
 	move          int   // index in the step's grave of the dead letter it is; <0 a publish
 }
 
@@ -108,6 +110,9 @@ func (q *Queue) publish(s *step, items []item) {
 	if q.deleted {
 		for i := range items {
 			s.b.store.Release(store.Pos(items[i].message.Pos))
+			if items[i].firm {
+				s.grave.moves[items[i].move].refused = true
+			}
 		}
 		return
 	}
@@ -165,8 +170,13 @@ func (q *Queue) enter(s *step, it *item) {
 // overflow mode. A dead letter is never turned away: its source has let it go.
 func (q *Queue) refuse(s *step, it *item) bool {
 	mode := q.set().core.Overflow
-	if mode == queue.DropHead || it.move >= 0 || !q.core.Full(it.message.Bytes) {
+	if mode == queue.DropHead || it.move >= 0 && !it.firm || !q.core.FullBeside(it.message.Bytes, len(q.retained.line), q.retained.bytes) {
 		return false
+	}
+	if it.firm {
+		s.grave.moves[it.move].refused = true
+		s.b.store.Release(store.Pos(it.message.Pos))
+		return true
 	}
 	s.refused = append(s.refused, it.number)
 	s.b.counters.refused.Add(1)

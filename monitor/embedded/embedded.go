@@ -132,7 +132,7 @@ func eventKind(k broker.EventKind) monitor.EventKind {
 
 func action(a broker.Action) monitor.Action {
 	switch a {
-	case broker.DeadLettered:
+	case broker.DeadLettered, broker.Retained: // it goes there as soon as it is taken
 		return monitor.DeadLettered
 	case broker.Parked:
 		return monitor.Parked

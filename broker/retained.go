@@ -1,0 +1,127 @@
+package broker
+
+import (
+	"slices"
+
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+const (
+	// retryEvery is how long dead letters that could not go on wait, in ms.
+	retryEvery = 1000
+	// retryAtOnce is how many of a queue are tried then. When one goes through, the
+	// next follow at once.
+	retryAtOnce = 256
+)
+
+// retained are the dead letters of a queue with x-dead-letter-strategy
+// at-least-once that not all of their targets took: a target was full and rejects
+// (x-overflow), was deleted meanwhile, or the exchange is missing or leads nowhere
+// (RabbitMQ: Quorum Queues, At-least-once dead lettering). They have left the
+// queue, count against its limits, and are tried again until all have them. In
+// the journal they are in their queue still: after a restart they are ready again,
+// and those that expired expire again. So a target may get one twice, and never
+// none. With the default strategy a full target takes a dead letter in, and one
+// without a target is parked.
+type retained struct {
+	line    []*deadLetter // in the order they are tried
+	bySeq   map[queue.Seq]*deadLetter
+	bytes   int64
+	retryAt int64 // Unix ms; 0 while there are none
+}
+
+// keep journals where a dead letter that not all targets took has arrived, and
+// has its source keep it.
+func (s *step) keep(d *deadLetter, m *move) {
+	s.b.store.Enqueued(m.into)
+	d.action = Retained
+	if !d.from.retain(s, d, m.into) {
+		d.action = Dropped
+		s.b.store.Settled([]store.Settle{d.from.settleRecord(&d.settled)})
+	}
+}
+
+// retain keeps a dead letter for another try; false if its queue is deleted.
+func (q *Queue) retain(s *step, d *deadLetter, into []store.Enqueue) bool {
+	q.lock(s)
+	defer q.mu.Unlock()
+	if q.deleted {
+		return false
+	}
+	kept := *d
+	kept.result, kept.tried, kept.missing, kept.unsaved = -1, true, false, false
+	for _, e := range into {
+		kept.done = append(slices.Clip(kept.done), e.Queue)
+	}
+	r := &q.retained
+	if r.bySeq == nil {
+		r.bySeq = map[queue.Seq]*deadLetter{}
+	}
+	r.line = append(r.line, &kept)
+	r.bySeq[kept.settled.Seq] = &kept
+	r.bytes += int64(kept.settled.Bytes)
+	r.retryAt = s.now + retryEvery
+	q.vh.b.alarms.add(q, r.retryAt)
+	return true
+}
+
+// retry has the step bury the first of them again, if it is time. Called with mu
+// held.
+func (q *Queue) retry(s *step) {
+	r := &q.retained
+	if len(r.line) == 0 || r.retryAt > s.now {
+		return
+	}
+	n := min(len(r.line), retryAtOnce)
+	for _, d := range r.line[:n] {
+		delete(r.bySeq, d.settled.Seq)
+		r.bytes -= int64(d.settled.Bytes)
+		s.dead = append(s.dead, *d)
+	}
+	r.line = slices.Delete(r.line, 0, n)
+	if r.retryAt = 0; len(r.line) > 0 {
+		r.retryAt = s.now + retryEvery
+	}
+}
+
+// retrySoon lets the others follow one that went through.
+func (q *Queue) retrySoon(s *step) {
+	q.lock(s)
+	defer q.mu.Unlock()
+	if len(q.retained.line) > 0 {
+		q.retained.retryAt = s.now
+		q.vh.b.alarms.add(q, s.now)
+	}
+}
+
+// releaseRetained settles them all: the queue is deleted. Called with mu held.
+func (q *Queue) releaseRetained(s *step) {
+	for _, d := range q.retained.line {
+		s.left = append(s.left, q.settleRecord(&d.settled))
+	}
+	q.retained = retained{}
+}
+
+// Retained is how many dead letters wait to be tried again.
+func (q *Queue) Retained() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.retained.line)
+}
+
+// relocate notes that the store keeps one of them at another position. Called
+// with mu held.
+func (r *retained) relocate(seq queue.Seq, old, moved uint64) (store.Terms, bool) {
+	d := r.bySeq[seq]
+	if d == nil || d.settled.Pos != old {
+		return store.Terms{}, false
+	}
+	d.settled.Pos = moved
+	return store.Terms{ExpiresAt: d.settled.ExpiresAt, Deliveries: d.settled.Deliveries, Flags: uint8(d.settled.Flags)}, true
+}
+
+// untried leaves out the targets that have the dead letter already.
+func (d *deadLetter) untried(targets []target) []target {
+	return slices.DeleteFunc(targets, func(t target) bool { return slices.Contains(d.done, t.queue.id) })
+}

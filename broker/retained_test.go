@@ -1,0 +1,175 @@
+package broker_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// atLeastOnce are the arguments of a queue that dead-letters to an exchange, and
+// keeps what is not taken there.
+func atLeastOnce(dlx string, more amqp.Table) amqp.Table {
+	args := amqp.Table{"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish", "x-dead-letter-exchange": dlx}
+	for k, v := range more {
+		args[k] = v
+	}
+	return args
+}
+
+func (x *bench) rejectAll(q *broker.Queue) {
+	for {
+		m, ok := x.get(q, false)
+		if !ok {
+			return
+		}
+		q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+	}
+}
+
+var oneMessage = amqp.Table{"x-max-length": int32(1), "x-overflow": "reject-publish"}
+
+func TestDeadLetterStaysUntilItsTargetTakesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		full := x.queue("full", oneMessage)
+		q := x.quorum("q", atLeastOnce("", amqp.Table{"x-dead-letter-routing-key": "full"}))
+		x.publish("", "full", "in the way", "", nil)
+		x.publishAll("q", 3)
+		x.rejectAll(q)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		assert.Equal(t, 3, q.Retained(), "refused, and kept")
+		ready, unacked, _ := q.Counts()
+		assert.Zero(t, ready+unacked)
+
+		var got []string
+		for range 4 {
+			m, ok := x.get(full, true)
+			require.True(t, ok)
+			got = append(got, m.body)
+			if m.body != "in the way" {
+				assert.Equal(t, "rejected", m.properties.Headers["x-first-death-reason"])
+				assert.Len(t, m.properties.Headers["x-death"], 1, "tries are no deaths")
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		assert.ElementsMatch(t, []string{"in the way", "0", "1", "2"}, got, "each once, none lost")
+		assert.Zero(t, q.Retained())
+	})
+}
+
+func TestDeadLetterGoesToEachTargetOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		full, free := x.queue("full", oneMessage), x.queue("free", nil)
+		for _, name := range []string{"full", "free"} {
+			require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: name}))
+		}
+		q := x.quorum("q", atLeastOnce("amq.fanout", nil))
+		x.publish("", "full", "in the way", "", nil)
+		x.publish("", "q", "m", "100", nil)
+		time.Sleep(time.Second)
+		results := x.b.Expire(x.deadlines(), nil)
+		assert.Equal(t, broker.Retained, results[0].Action)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		assert.Equal(t, []string{"m"}, x.drain(free), "at once, and once")
+		assert.Equal(t, []string{"in the way"}, x.drain(full))
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		assert.Equal(t, []string{"m"}, x.drain(full))
+		assert.Empty(t, x.drain(free))
+		assert.Zero(t, q.Retained())
+	})
+}
+
+func TestDeadLetterWaitsForItsExchange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		q := x.quorum("q", atLeastOnce("later", amqp.Table{"x-max-length": int32(2)}))
+		x.publishAll("q", 2)
+		x.rejectAll(q)
+		assert.Equal(t, 2, q.Retained())
+		x.publishAll("q", 1)
+		ready, _, _ := q.Counts()
+		assert.Zero(t, ready, "they count against the limit")
+		_, err := x.vh.Queue(broker.UndeliverableQueue)
+		assert.Error(t, err, "nothing is parked")
+
+		dlq := x.queue("dlq", nil)
+		require.NoError(t, x.vh.DeclareExchange("later", broker.ExchangeDeclare{Kind: "fanout"}))
+		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "later", Destination: "dlq"}))
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		assert.Equal(t, []string{"0", "1"}, x.drain(dlq))
+		x.publishAll("q", 1)
+		assert.Equal(t, []string{"0"}, x.drain(q))
+	})
+}
+
+// Twenty thousand dead letters do not wait a second for every few of them.
+func TestRetainedFollowAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		q := x.quorum("q", atLeastOnce("", amqp.Table{"x-dead-letter-routing-key": "later"}))
+		x.publishAll("q", 2000)
+		x.rejectAll(q)
+		assert.Equal(t, 2000, q.Retained())
+		later := x.queue("later", nil)
+		time.Sleep(1100 * time.Millisecond)
+		synctest.Wait()
+		assert.Len(t, x.drain(later), 2000)
+	})
+}
+
+func TestRetainedDeadLettersOutliveARestart(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 16}}
+	x := openBench(t, o)
+	x.durable("full", oneMessage)
+	busy := x.durable("busy", nil)
+	q := x.quorum("q", atLeastOnce("", amqp.Table{"x-dead-letter-routing-key": "full"}))
+	x.publishPersistent("", "full", "in the way", "")
+	x.publishPersistent("", "q", "m", "")
+	x.rejectAll(q)
+	assert.Equal(t, 1, q.Retained())
+	for range 300 { // so that the store moves what is left
+		x.drain(busy)
+		x.publishPersistent("", "busy", strings.Repeat("x", 1000), "")
+	}
+
+	x = restarted(t, o, x.b)
+	q, err := x.vh.Queue("q")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"m"}, x.drain(q), "it is ready in its queue again")
+	require.NoError(t, x.b.Close())
+}
+
+func TestRetainedDeadLettersGoWithTheirQueue(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	q := x.quorum("q", atLeastOnce("missing", nil))
+	x.publishAll("q", 3)
+	x.rejectAll(q)
+	_, err := x.vh.DeleteQueue(nil, "q", false, false)
+	require.NoError(t, err)
+	assert.Zero(t, q.Retained())
+}
+
+func TestDefaultStrategyForcesAFullTarget(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	full := x.queue("full", oneMessage)
+	q := x.queue("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "full"})
+	x.publish("", "full", "first", "", nil)
+	x.publishAll("q", 1)
+	x.rejectAll(q)
+	assert.Equal(t, []string{"first", "0"}, x.drain(full))
+}
