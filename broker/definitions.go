@@ -119,15 +119,16 @@ type saver struct {
 // they are being restored, what is on disk is more than what stands.
 func (b *Broker) saveDefinitions() error {
 	s := &b.saver
-	if !b.durable || !b.recovered.Load() || s.saved.Load() >= s.changes.Load() {
+	want := s.changes.Load() // what others change while this one waits is theirs to save
+	if !b.durable || !b.recovered.Load() || s.saved.Load() >= want {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	upTo := s.changes.Load()
-	if s.saved.Load() >= upTo {
+	if s.saved.Load() >= want {
 		return nil
 	}
+	upTo := s.changes.Load()
 	data, err := json.MarshalIndent(b.definitions(), "", "\t")
 	if err == nil {
 		err = b.store.SaveDefinitions(data)

@@ -15,11 +15,13 @@ import (
 // policy.
 const subqueueSuffix = "/$deadletterqueue"
 
-func isSubqueue(name string) bool { return strings.HasSuffix(name, subqueueSuffix) }
+// IsSubqueue says whether a queue of that name is one that x-dead-letter-queue
+// makes.
+func IsSubqueue(name string) bool { return strings.HasSuffix(name, subqueueSuffix) }
 
 // nameSubqueue settles what the name of the queue means for it.
 func (vh *VHost) nameSubqueue(s *settings, name string) error {
-	s.keeps = isSubqueue(name)
+	s.keeps = IsSubqueue(name)
 	if !s.hasSubqueue {
 		return nil
 	}
@@ -70,7 +72,7 @@ func (vh *VHost) removeSubqueue(q *Queue) {
 
 // checkSubqueue refuses a client who would make a queue of a name that is kept.
 func checkSubqueue(name string) error {
-	if !isSubqueue(name) {
+	if !IsSubqueue(name) {
 		return nil
 	}
 	return amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' is kept; declare '%s' with x-dead-letter-queue",

@@ -136,6 +136,38 @@ func TestLimitsCountInAnImport(t *testing.T) {
 	require.Len(t, vh.Queues(), 2)
 }
 
+// TestImportBesideMoreThanTheLimit: a limit set below what there is stops what is new only.
+func TestImportBesideMoreThanTheLimit(t *testing.T) {
+	b := newBroker(t, broker.Options{})
+	vh, _ := b.VHost("/")
+	for _, name := range []string{"one", "two"} {
+		_, err := vh.DeclareQueue(nil, name, broker.QueueDeclare{})
+		require.NoError(t, err)
+	}
+	require.NoError(t, vh.SetLimits(access.Limits{"max-queues": 1}))
+	_, err := Import(b, parse(t, `{"queues":[{"name":"one","vhost":"/"}],"exchanges":[{"name":"x","vhost":"/","type":"fanout"}]}`))
+	require.NoError(t, err)
+}
+
+// TestQueuesBesideTheirQueue: what x-dead-letter-queue makes comes with its queue, and not by itself.
+func TestQueuesBesideTheirQueue(t *testing.T) {
+	b, other := newBroker(t, broker.Options{}), newBroker(t, broker.Options{})
+	vh, _ := b.VHost("/")
+	_, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: true, Args: amqp.Table{"x-dead-letter-queue": true}})
+	require.NoError(t, err)
+	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "amq.topic", Destination: "q/$deadletterqueue", RoutingKey: "k"}))
+	report, err := Import(other, Export(b, Version{}))
+	require.NoError(t, err)
+	require.Empty(t, report)
+	require.JSONEq(t, exported(t, b), exported(t, other))
+	vh, _ = other.VHost("/")
+	_, err = vh.Queue("q/$deadletterqueue")
+	require.NoError(t, err)
+	report, err = Import(other, parse(t, `{"queues":[{"name":"z/$deadletterqueue","vhost":"/"}]}`))
+	require.NoError(t, err)
+	require.Equal(t, []string{"queue 'z/$deadletterqueue' in vhost '/'"}, report.Skipped)
+}
+
 func TestWhatStaysAsItIs(t *testing.T) {
 	b := newBroker(t, broker.Options{})
 	vh, _ := b.VHost("/")

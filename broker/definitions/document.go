@@ -46,7 +46,7 @@ type VHost struct {
 	Description      string        `json:"description,omitempty"`
 	Tags             words         `json:"tags,omitempty"`
 	DefaultQueueType string        `json:"default_queue_type,omitempty"`
-	Metadata         vhostMetadata `json:"metadata,omitzero"`
+	Metadata         vhostMetadata `json:"metadata"`
 }
 
 type vhostMetadata struct {

@@ -67,7 +67,7 @@ func (d *Document) add(vh *broker.VHost, label string) {
 	owned := map[string]bool{}
 	for _, q := range vh.Queues() {
 		i := q.Info()
-		if owned[i.Name] = i.Exclusive; !i.Exclusive {
+		if owned[i.Name] = i.Exclusive; !i.Exclusive && !broker.IsSubqueue(i.Name) { // its queue makes it
 			d.Queues = append(d.Queues, Queue{i.Name, label, i.Durable, i.AutoDelete, Arguments(i.Args)})
 		}
 	}

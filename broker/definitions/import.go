@@ -58,12 +58,16 @@ func importInto(b *broker.Broker, d *Document, vhost string) (Report, error) {
 	if err := try(b, d, vhost); err != nil {
 		return Report{}, err
 	}
-	w := writer{b: b, only: vhost, atOnce: 64}
+	w := writer{b: b, only: vhost, atOnce: writersAtOnce}
 	err := w.write(d)
 	slices.Sort(w.report.Kept)
 	slices.Sort(w.report.Skipped)
 	return w.report, err
 }
+
+// writersAtOnce is how many things share a save of the broker's definitions, which
+// writes all there is.
+const writersAtOnce = 1024
 
 // try imports the document into a copy of the broker's definitions, which is then
 // thrown away.
@@ -74,7 +78,10 @@ func try(b *broker.Broker, d *Document, vhost string) error {
 	}
 	defer scratch.Close()
 	there := writer{b: scratch}
-	if err := there.write(Export(b, Version{})); err != nil {
+	now := Export(b, Version{})
+	limits := &Document{Parameters: now.Parameters}
+	now.Parameters = nil // a limit below what is there would stop the copy
+	if err := cmp.Or(there.write(now), there.write(limits)); err != nil {
 		return fmt.Errorf("definitions: copy of what is there: %w", err)
 	}
 	if err := there.forgetOthers(b); err != nil {
@@ -298,7 +305,7 @@ func (w *writer) queue(q *Queue) error {
 	if err != nil {
 		return err
 	}
-	if predeclared(q.Name) {
+	if predeclared(q.Name) || broker.IsSubqueue(q.Name) {
 		w.skip("queue '%s' in vhost '%s'", q.Name, vh.Name())
 		return nil
 	}
