@@ -44,6 +44,14 @@
 // when the message expires (receipt), with or without a dead-letter exchange: the
 // same worklist makes the receipts, and they are published when it is empty.
 //
+// # Policies
+//
+// What holds for a queue is its arguments under the policies of its virtual host
+// (package broker/policy): one value, swapped under the queue's lock when a policy
+// changes and read with Queue.set. Limits act at once; stamped deadlines stay,
+// unless SetPolicyRetroactively is asked for. A dead letter keeps the settings
+// under which it left.
+//
 // # Locks
 //
 // In this order, and never two of a kind:
