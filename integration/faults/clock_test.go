@@ -39,6 +39,8 @@ func TestTimeZones(t *testing.T) {
 	tr := newTrial(t, t.TempDir())
 	tr.tell()
 	for _, zone := range []string{"Pacific/Kiritimati", "Pacific/Pago_Pago", "Europe/Stockholm"} {
+		_, err := time.LoadLocation(zone)
+		check(t, err)
 		tr.startUnder("export TZ=" + zone)
 		tr.process.ready()
 		tr.declare()
