@@ -24,7 +24,7 @@ type broker struct {
 // startCurfew runs the release binary with the given settings ("MONITOR=false") and returns when it is ready, and how
 // long that took. Its data are in dir.
 func (b *bench) startCurfew(dir string, settings ...string) (*broker, time.Duration, error) {
-	addrs, err := freeAddrs(2)
+	addrs, err := freeAddrs(3)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -34,7 +34,7 @@ func (b *bench) startCurfew(dir string, settings ...string) (*broker, time.Durat
 			env = append(env, v)
 		}
 	}
-	settings = append([]string{"AMQP_ADDR=" + addrs[0], "HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=" + addrs[1], "DATA_DIR=" + dir, "MAX_CONNECTIONS=20000", "LOG_LEVEL=warn"}, settings...)
+	settings = append([]string{"AMQP_ADDR=" + addrs[0], "HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=" + addrs[1], "HTTP_ADDR=" + addrs[2], "DATA_DIR=" + dir, "MAX_CONNECTIONS=20000", "LOG_LEVEL=warn"}, settings...)
 	for _, s := range settings {
 		env = append(env, "CURFEW_"+s)
 	}
