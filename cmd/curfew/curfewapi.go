@@ -9,7 +9,10 @@ import (
 	"curfew/broker/access"
 )
 
-// curfewAPI is Curfew's own API, for /api/curfew: below it the alerts are. It takes a user with the
+// curfewParts are the paths of curfewAPI; what else is below /api/curfew is broker/management's.
+var curfewParts = []string{"/api/curfew/alerts", "/api/curfew/silences"}
+
+// curfewAPI is what Curfew's own API says of alerts. It takes a user with the
 // tag administrator, or to look only monitoring.
 func (n *node) curfewAPI() http.Handler {
 	handler := http.NotFoundHandler()

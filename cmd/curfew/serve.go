@@ -113,7 +113,9 @@ func serve(ctx context.Context, c *config, stdout io.Writer, log *zap.Logger) (e
 	o.showMetrics(api.Metrics(registry))
 	pages := newWeb()
 	pages.mount("/api", api.Handler())
-	pages.mount("/api/curfew", n.curfewAPI())
+	for _, part := range curfewParts {
+		pages.mount(part, n.curfewAPI())
+	}
 	pagesEnded := func(err error) { log.Error("the management API is not served any more", zap.Error(err)) }
 	defer background(ctx, pages.server(), httpListener, pagesEnded)()
 	if secureListener != nil {
