@@ -23,6 +23,7 @@ type QueueInfo struct {
 	ExclusiveConsumer        string    // tag; "" none
 	ActiveConsumer           string    // tag of the one that x-single-active-consumer serves; "" none
 	HeadTimestamp            time.Time // of the first ready message; zero: none
+	DeliveryLimit            int64     // failed deliveries a message may have; <0: no limit
 	UsedAt                   int64     // Unix ms of the last thing that happened in it
 	Counts                   QueueCounts
 }
@@ -31,8 +32,10 @@ type QueueInfo struct {
 func (q *Queue) Info() QueueInfo {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	limit := q.set().core.DeliveryLimit
 	i := QueueInfo{
-		QueueDeclare: q.declared, ID: q.id, VHost: q.vh.name, Name: q.name, Owner: q.owner,
+		DeliveryLimit: limit,
+		QueueDeclare:  q.declared, ID: q.id, VHost: q.vh.name, Name: q.name, Owner: q.owner,
 		Ready: q.core.Ready(), Unacked: q.core.Unacked(), ReadyBytes: q.core.ReadyBytes(), UnackedBytes: q.core.UnackedBytes(),
 		Consumers: q.consumers.count, HeadTimestamp: q.headTimestamp(), UsedAt: q.usedAt, Counts: q.tally.counts(),
 	}

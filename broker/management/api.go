@@ -27,7 +27,9 @@ type Options struct {
 	// DataDir is where messages are kept; "" memory only.
 	DataDir       string
 	DiskFreeLimit int64 // bytes
-	Log           *zap.Logger
+	// CertificateFile is the PEM file of the TLS listeners; "" none.
+	CertificateFile string
+	Log             *zap.Logger
 	// Now is the clock for rates; nil: time.Now.
 	Now func() time.Time
 }

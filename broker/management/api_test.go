@@ -323,3 +323,25 @@ func TestNamesInPaths(t *testing.T) {
 	x.ask("PUT", "/api/queues/v/q%25x", `{}`).is(201, "")
 	assert.Equal(t, "q%x", x.ask("GET", "/api/queues/v/q%25x", nil).object()["name"])
 }
+
+func TestSingleActiveConsumersAndDeliveryLimits(t *testing.T) {
+	x := start(t)
+	ch := x.dial()
+	_, err := ch.QueueDeclare("q", true, false, false, false, amqp091.Table{"x-queue-type": "quorum", "x-single-active-consumer": true})
+	require.NoError(t, err)
+	for _, tag := range []string{"first", "second"} {
+		_, err = ch.Consume("q", tag, false, false, false, false, nil)
+		require.NoError(t, err)
+	}
+	q := x.ask("GET", "/api/queues/%2F/q", nil).object()
+	assert.Equal(t, "first", q["single_active_consumer_tag"])
+	assert.EqualValues(t, 20, q["delivery_limit"], "RabbitMQ 4's, unless given")
+	status := map[any]any{}
+	for _, c := range q["consumer_details"].([]any) {
+		o := c.(map[string]any)
+		status[o["consumer_tag"]] = [2]any{o["active"], o["activity_status"]}
+	}
+	assert.Equal(t, map[any]any{"first": [2]any{true, "single_active"}, "second": [2]any{false, "waiting"}}, status)
+	x.ask("PUT", "/api/queues/%2F/classic", `{}`).is(201, "")
+	x.ask("GET", "/api/queues/%2F/classic?columns=delivery_limit", nil).is(200, `{"delivery_limit":"unlimited"}`)
+}

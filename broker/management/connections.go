@@ -1,9 +1,11 @@
 package management
 
 import (
+	"crypto/tls"
 	"slices"
 	"time"
 
+	"curfew/broker"
 	"curfew/broker/server"
 )
 
@@ -104,10 +106,25 @@ func (q *request) connectionObject(c *server.ConnectionInfo) object {
 		"ssl": false, "ssl_protocol": nil, "ssl_cipher": nil, "ssl_hash": nil, "ssl_key_exchange": nil,
 		"peer_cert_issuer": nil, "peer_cert_subject": nil, "peer_cert_validity": nil, "garbage_collection": noGarbage,
 	}
+	if c.TLS != nil {
+		addTLS(o, c.TLS)
+	}
 	for name, v := range q.api.rates.stats(c.Identity(), counts{"recv_oct": c.Received, "send_oct": c.Sent}) {
 		o[name] = v
 	}
 	return o
+}
+
+// addTLS says how the connection is protected, and whose certificate the client
+// showed.
+func addTLS(o object, s *tls.ConnectionState) {
+	o["ssl"], o["ssl_protocol"], o["ssl_cipher"] = true, tls.VersionName(s.Version), tls.CipherSuiteName(s.CipherSuite)
+	if len(s.PeerCertificates) == 0 {
+		return
+	}
+	cert := s.PeerCertificates[0]
+	o["peer_cert_subject"], o["peer_cert_issuer"] = cert.Subject.String(), cert.Issuer.String()
+	o["peer_cert_validity"] = cert.NotBefore.UTC().Format(time.RFC3339) + " - " + cert.NotAfter.UTC().Format(time.RFC3339)
 }
 
 // noGarbage stands where RabbitMQ tells of its runtime.
@@ -212,8 +229,9 @@ func (q *request) consumerObject(c *server.ConsumerInfo) object {
 	channel := server.ChannelInfo{Number: c.Channel, Connection: c.Connection}
 	return object{
 		"consumer_tag": c.Tag, "ack_required": !c.NoAck, "exclusive": c.Exclusive, "prefetch_count": c.Prefetch,
-		"active": true, "activity_status": "up", "arguments": jsonOf(c.Arguments), "consumer_timeout": 0,
-		"queue": object{"name": c.Queue.Name(), "vhost": c.Queue.VHost().Name()},
+		"active": c.Status != broker.Waiting, "activity_status": c.Status, "arguments": jsonOf(c.Arguments),
+		"consumer_timeout": c.Queue.ConsumerTimeoutMillis(),
+		"queue":            object{"name": c.Queue.Name(), "vhost": c.Queue.VHost().Name()},
 		"channel_details": object{
 			"name": channel.Name(), "number": c.Channel, "connection_name": c.Connection, "node": q.api.Node,
 			"peer_host": c.PeerHost, "peer_port": c.PeerPort, "user": c.User,

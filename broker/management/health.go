@@ -1,10 +1,15 @@
 package management
 
 import (
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"curfew/broker"
 	"curfew/broker/amqp"
@@ -91,16 +96,53 @@ func (q *request) checkService() error {
 	return q.failed("There are no active AMQP listeners", nil)
 }
 
-// checkCertificates: only the shape of the question is checked; there is no TLS
-// here to look at.
+// certificateUnits are the lengths of time that can be asked about.
+var certificateUnits = map[string]time.Duration{"days": day, "weeks": 7 * day, "months": 30 * day, "years": 365 * day}
+
+const day = 24 * time.Hour
+
+// checkCertificates: the listeners' certificate is good for so long.
 func (q *request) checkCertificates() error {
-	if !slices.Contains([]string{"days", "weeks", "months", "years"}, q.param("unit")) {
+	unit, ok := certificateUnits[q.param("unit")]
+	if !ok {
 		return bad("Time unit not recognised. Supported units: days, weeks, months, years.")
 	}
-	if n, err := strconv.Atoi(q.param("within")); err != nil || n < 1 {
+	n, err := strconv.Atoi(q.param("within"))
+	if err != nil || n < 1 || n > 1000 {
 		return bad("Invalid expiration value.")
 	}
-	return q.healthy()
+	if q.api.CertificateFile == "" {
+		return q.healthy()
+	}
+	ends, err := certificateEnd(q.api.CertificateFile)
+	if err != nil {
+		return q.failed("The certificate cannot be read: "+err.Error(), nil)
+	}
+	if ends.After(q.api.Now().Add(time.Duration(n) * unit)) {
+		return q.healthy()
+	}
+	return q.failed("Certificates expiring", object{"expired": []object{{
+		"node": q.api.Node, "protocol": "amqp/ssl", "certfile": q.api.CertificateFile, "certfile_expires_on": []string{ends.UTC().Format(time.RFC3339)},
+	}}})
+}
+
+// certificateEnd is until when the first certificate of a PEM file is good.
+func certificateEnd(file string) (time.Time, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return time.Time{}, err
+		}
+		return cert.NotAfter, nil
+	}
+	return time.Time{}, errors.New("no certificate in it")
 }
 
 // alivenessQueue is declared by the aliveness test, as in RabbitMQ.

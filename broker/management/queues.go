@@ -66,10 +66,10 @@ func (q *request) addMoments(o object, i *broker.QueueInfo) {
 
 // deliveryLimit is a number or "unlimited", as NServiceBus reads it.
 func deliveryLimit(i *broker.QueueInfo) any {
-	if n, ok := i.Args["x-delivery-limit"]; ok {
-		return n
+	if i.DeliveryLimit < 0 {
+		return "unlimited"
 	}
-	return "unlimited"
+	return i.DeliveryLimit
 }
 
 func (q *request) listQueues() error {
@@ -104,7 +104,13 @@ func (q *request) getQueue() error {
 	q.api.rates.refresh()
 	o := q.queueObject(queue)
 	o["incoming"], o["deliveries"] = []any{}, []any{}
-	o["consumer_details"] = q.consumerObjects(q.consumersBy(vh.Name(), queue.Name()))
+	consumers := q.consumersBy(vh.Name(), queue.Name())
+	o["consumer_details"] = q.consumerObjects(consumers)
+	for _, c := range consumers {
+		if c.Status == broker.SingleActive {
+			o["single_active_consumer_tag"] = c.Tag
+		}
+	}
 	return q.one(o)
 }
 
