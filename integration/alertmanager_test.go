@@ -1,0 +1,242 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+)
+
+// TestAlertmanagerAndPrometheus: the real ones. Deadlines missed in three queues reach Alertmanager from Curfew, which groups them into one
+// notification, and resolves them when Curfew says that they are over. Prometheus scrapes Curfew and alerts on what it reads there. The
+// watchdog fires all the time.
+func TestAlertmanagerAndPrometheus(t *testing.T) {
+	hook := startManagerHook(t)
+	manager := startAlertmanager(t, hook.url)
+	c := startCurfew(t, "ALERT_ALERTMANAGER_URL="+manager, "ALERT_GROUP_WAIT=100ms", "ALERT_GROUP_INTERVAL=6s", "INSTANCE=here", "ALERT_AMQP=json")
+	startPrometheus(t, c.ops, manager)
+	events := subscribe(t, c.url, "deadline_missed./.orders-2")
+
+	for i := range 3 {
+		q := topology{queue: fmt.Sprintf("orders-%d", i), dlx: "dlx", dlq: fmt.Sprintf("dead-%d", i)}
+		goClient{}.declare(t, c.url, q)
+		goClient{}.publish(t, c.url, q.queue, slices.Repeat([]planned{{id: "x", ttlMillis: 50}}, 10*(i+1)))
+	}
+	eventually(t, startLimit, "the group to fire", func() bool { return hook.saw("curfew", "firing", "orders-0", "orders-1", "orders-2") })
+	eventually(t, startLimit, "the group to be resolved", func() bool { return hook.saw("curfew", "resolved", "orders-0", "orders-1", "orders-2") })
+	eventually(t, startLimit, "Prometheus's alert", func() bool { return hook.saw("prometheus", "firing") })
+	eventually(t, startLimit, "Prometheus's alert to be resolved", func() bool { return hook.saw("prometheus", "resolved") })
+	eventually(t, startLimit, "the watchdog", func() bool { return slices.Contains(firingIn(t, manager), "CurfewWatchdog") })
+	if firing := firingIn(t, manager); slices.Contains(firing, "CurfewDeadlineMissed") {
+		t.Errorf("%v still fire", firing)
+	}
+	for _, status := range []string{"firing", "resolved"} {
+		select {
+		case d := <-events:
+			var event struct {
+				Queue, Status string
+				Count         int
+			}
+			check(t, json.Unmarshal(d.Body, &event))
+			if event.Queue != "orders-2" || event.Status != status || event.Count != 30 {
+				t.Errorf("the exchange was given %s", d.Body)
+			}
+		case <-time.After(startLimit):
+			t.Fatalf("no event of %s", status)
+		}
+	}
+}
+
+// subscribe binds a queue to curfew.events, which is there from the first alert on or, here, before.
+func subscribe(t testing.TB, url, key string) <-chan amqp091.Delivery {
+	t.Helper()
+	conn, err := amqp091.Dial(url)
+	check(t, err)
+	t.Cleanup(func() { conn.Close() })
+	ch, err := conn.Channel()
+	check(t, err)
+	check(t, ch.ExchangeDeclare("curfew.events", "topic", true, false, false, false, nil))
+	q, err := ch.QueueDeclare("", false, true, true, false, nil)
+	check(t, err)
+	check(t, ch.QueueBind(q.Name, key, "curfew.events", false, nil))
+	deliveries, err := ch.Consume(q.Name, "", true, true, false, false, nil)
+	check(t, err)
+	return deliveries
+}
+
+const managerConfig = `
+route:
+  receiver: hook
+  group_by: [alertname]
+  group_wait: 1s
+  group_interval: 1s
+  repeat_interval: 1h
+receivers:
+  - name: hook
+    webhook_configs: [{url: %q, send_resolved: true}]
+`
+
+func startAlertmanager(t testing.TB, hook string) (url string) {
+	t.Helper()
+	dir, addr := t.TempDir(), freeAddr(t)
+	config := filepath.Join(dir, "alertmanager.yml")
+	check(t, os.WriteFile(config, fmt.Appendf(nil, managerConfig, hook), 0o600))
+	startTool(t, "prometheus-alertmanager", "--config.file="+config, "--storage.path="+dir, "--web.listen-address="+addr, "--cluster.listen-address=")
+	awaitReady(t, "http://"+addr+"/-/ready")
+	return "http://" + addr
+}
+
+const prometheusConfig = `
+global: {scrape_interval: 1s, evaluation_interval: 1s}
+scrape_configs:
+  - {job_name: curfew, static_configs: [{targets: [%q]}]}
+rule_files: [%q]
+alerting:
+  alertmanagers: [{static_configs: [{targets: [%q]}]}]
+`
+
+const prometheusRules = `
+groups:
+  - name: curfew
+    rules:
+      - alert: DeadlinesWereMissed
+        expr: curfew_alerts_firing{alertname="CurfewDeadlineMissed"} > 0
+`
+
+func startPrometheus(t testing.TB, ops, manager string) {
+	t.Helper()
+	dir, addr := t.TempDir(), freeAddr(t)
+	config, rules := filepath.Join(dir, "prometheus.yml"), filepath.Join(dir, "rules.yml")
+	check(t, os.WriteFile(rules, []byte(prometheusRules), 0o600))
+	check(t, os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, strings.TrimPrefix(ops, "http://"), rules, strings.TrimPrefix(manager, "http://")), 0o600))
+	startTool(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr)
+	awaitReady(t, "http://"+addr+"/-/ready")
+	// An alert that fires before it knows its Alertmanager is sent a minute later.
+	awaitText(t, "http://"+addr+"/api/v1/alertmanagers", manager)
+	awaitText(t, "http://"+addr+"/api/v1/targets", `"health":"up"`)
+}
+
+// startTool runs a program of a Debian package until the end of the test.
+func startTool(t testing.TB, name string, args ...string) {
+	t.Helper()
+	binary, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatalf("%v; run: apt-get install -y --no-install-recommends prometheus prometheus-alertmanager", err)
+	}
+	log := new(logBuffer)
+	cmd := exec.Command(binary, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	check(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s:\n%s", name, log)
+		}
+	})
+}
+
+func awaitReady(t testing.TB, url string) {
+	t.Helper()
+	eventually(t, startLimit, url, func() bool {
+		resp, err := http.Get(url)
+		if err != nil {
+			return false
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
+func awaitText(t testing.TB, url, want string) {
+	t.Helper()
+	eventually(t, startLimit, want+" in "+url, func() bool {
+		resp, err := http.Get(url)
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		return err == nil && strings.Contains(string(body), want)
+	})
+}
+
+// firingIn names the alerts that fire in an Alertmanager.
+func firingIn(t testing.TB, manager string) (names []string) {
+	t.Helper()
+	resp, err := http.Get(manager + "/api/v2/alerts")
+	check(t, err)
+	defer resp.Body.Close()
+	var alerts []struct{ Labels map[string]string }
+	check(t, json.NewDecoder(resp.Body).Decode(&alerts))
+	for _, a := range alerts {
+		names = append(names, a.Labels["alertname"])
+	}
+	return names
+}
+
+// managerHook is a receiver of Alertmanager's.
+type managerHook struct {
+	url   string
+	mu    sync.Mutex
+	posts []managerPost
+}
+
+type managerPost struct {
+	Status      string
+	GroupLabels map[string]string
+	Alerts      []struct {
+		Status string
+		Labels map[string]string
+	}
+}
+
+func startManagerHook(t testing.TB) *managerHook {
+	t.Helper()
+	h := &managerHook{}
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	h.url = server.URL
+	return h
+}
+
+func (h *managerHook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var post managerPost
+	if err := json.NewDecoder(r.Body).Decode(&post); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.posts = append(h.posts, post)
+}
+
+// saw says whether one notification told of all these queues, with that status, for Curfew's own alert or Prometheus's.
+func (h *managerHook) saw(from, status string, queues ...string) bool {
+	name := map[string]string{"curfew": "CurfewDeadlineMissed", "prometheus": "DeadlinesWereMissed"}[from]
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.posts, func(p managerPost) bool {
+		told := make(map[string]bool)
+		for _, a := range p.Alerts {
+			if a.Status == status && (from == "prometheus" || a.Labels["instance"] == "here") {
+				told[a.Labels["queue"]] = true
+			}
+		}
+		missing := slices.ContainsFunc(queues, func(q string) bool { return !told[q] })
+		return p.Status == status && p.GroupLabels["alertname"] == name && len(told) > 0 && !missing
+	})
+}

@@ -1,0 +1,94 @@
+package alert
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// stuck is a receiver that takes a connection and never answers.
+type stuck struct{}
+
+func (stuck) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// stormy runs alerts whose every sink hangs, telling as often as they can.
+func stormy(t testing.TB) *Alerts {
+	t.Helper()
+	a, err := New(Options{
+		WebhookURL: "http://a.example/", SlackURL: "http://b.example/", PagerDutyKey: "k", PagerDutyURL: "http://c.example/",
+		CloudEventsURL: "http://d.example/", AlertmanagerURLs: []string{"http://e.example"},
+		GroupBy: "queue", GroupWait: time.Millisecond, GroupInterval: time.Millisecond, RepeatInterval: time.Millisecond,
+	})
+	require.NoError(t, err)
+	for _, c := range a.channels {
+		switch c := c.(type) {
+		case *manager:
+			c.client.Transport = stuck{}
+		case *outbox:
+			c.sink.(interface{ transport(http.RoundTripper) }).transport(stuck{})
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = a.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return a
+}
+
+func (p *poster) transport(t http.RoundTripper) { p.client.Transport = t }
+
+// TestStormTakesLittleMemory: a million misses in ten thousand queues with every sink
+// hanging leave a bounded heap behind, and whoever records never waits for a sink.
+func TestStormTakesLittleMemory(t *testing.T) {
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	a := stormy(t)
+	before := heap()
+	names := make([]string, 10_000)
+	for i := range names {
+		names[i] = fmt.Sprintf("queue-%d", i)
+	}
+	for i := range 1_000_000 {
+		a.Record(Event{Kind: DeadlineMissed, VHost: "/", Queue: names[i%len(names)], Action: "dropped", Tally: Tally{Count: 1, FirstDeadlineAt: 1, LastDeadlineAt: 1}})
+	}
+	require.Less(t, int64(heap())-int64(before), int64(32<<20))
+	require.LessOrEqual(t, len(a.incidents), maxIncidents+1)
+	for _, c := range a.channels {
+		require.LessOrEqual(t, c.queued(), maxQueued)
+	}
+}
+
+// BenchmarkRecordInAStorm records while a thousand groups are told again and again to
+// sinks that hang.
+func BenchmarkRecordInAStorm(b *testing.B) {
+	a := stormy(b)
+	events := make([]Event, maxIncidents)
+	for i := range events {
+		events[i] = missed(fmt.Sprint(i), 1)
+		a.Record(events[i])
+	}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		a.Record(events[i%len(events)])
+		i++
+	}
+}
