@@ -52,7 +52,11 @@ type Options struct {
 	MemoryInUse       func() int64                                  // what is held against it; nil: resident memory, page cache not counted
 	DiskFreeLimit     int64                                         // bytes of free disk below which publishers wait, a sixteenth of the disk at most; 0: none
 	DiskSpace         func(dir string) (free, all int64, err error) // in bytes; nil: of the file system dir is in
-	Log               *zap.Logger
+	// OnExpired, if not nil, is told of every message that expired, in batches, when it is
+	// where it goes; what it is given is valid during the call. It is called from any
+	// goroutine, with no lock held, and must not block.
+	OnExpired func([]Expiry)
+	Log       *zap.Logger
 }
 
 // Broker is an AMQP 0-9-1 broker without sockets: virtual hosts, exchanges,

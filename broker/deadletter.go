@@ -26,6 +26,10 @@ type deadLetter struct {
 	tried   bool     // before, and not every target took it
 	done    []uint64 // incarnations of the queues that have it
 	missing bool     // it has no target now
+
+	id, key  []byte // what its record says of it (Options.OnExpired)
+	exchange string
+	to       []string
 }
 
 // firm says that it may not go on before all its targets take it.
@@ -100,6 +104,7 @@ func (s *step) inter(d *deadLetter, at int) {
 		s.lay(d, at, src, &p)
 	} else {
 		counters.expiredDropped.Add(1)
+		describe(s, d, p.MessageID, "", nil)
 	}
 	if owesReceipt(&d.settled) && !d.tried {
 		s.owe(d, &p)
@@ -135,6 +140,7 @@ func (s *step) lay(d *deadLetter, at int, src store.Message, p *amqp.Properties)
 	} else if len(targets) > 0 {
 		d.action = DeadLettered
 	}
+	describe(s, d, p.MessageID, keys[0], targets)
 	if len(targets) == 0 {
 		counters.deadLettersLost.Add(1)
 		return
@@ -209,6 +215,7 @@ func (s *step) settleMove(d *deadLetter, m *move) {
 	}
 	if d.settled.Reason == queue.Expired && d.from.delays == nil && !d.tried {
 		s.tellExpired(d.from, &d.settled, d.path, d.action)
+		s.noteBuried(d)
 	}
 }
 

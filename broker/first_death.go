@@ -29,6 +29,7 @@ func (s *step) layFresh(d *deadLetter, at int, src store.Message) bool {
 		return false
 	}
 	d.action = DeadLettered
+	describe(s, d, view.MessageID, key, targets)
 	s.b.counters.deadLettered[d.settled.Reason].Add(1)
 	it := item{priority: view.Priority, ttlMillis: -1}
 	it.message.Flags = queue.Died | d.settled.Flags&(queue.Durable|queue.Hidden)

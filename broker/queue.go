@@ -224,6 +224,7 @@ func (q *Queue) finish(s *step, path Path) {
 		if x.Reason == queue.Expired {
 			s.b.counters.expiredDropped.Add(1)
 			s.tellExpired(q, x, path, Dropped)
+			s.noteDropped(q, x, path)
 		} else {
 			s.tellSettled(q, x)
 		}

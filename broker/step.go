@@ -28,6 +28,7 @@ type step struct {
 
 	dead, burying []deadLetter // dead letters collected; those being routed now
 	grave         grave
+	expiries      expiries
 	owed          []receipt // of what was buried
 }
 
@@ -62,11 +63,14 @@ func (s *step) done() {
 	if len(s.owed) > 0 {
 		s.sendReceipts()
 	}
+	if len(s.expiries.records) > 0 {
+		s.report()
+	}
 	s.recycle()
 }
 
 func (s *step) recycle() {
-	largest := max(cap(s.fx.Settled), cap(s.events), cap(s.entered), cap(s.left), cap(s.amended), cap(s.dead), cap(s.burying), cap(s.grave.moves), cap(s.owed))
+	largest := max(cap(s.fx.Settled), cap(s.events), cap(s.entered), cap(s.left), cap(s.amended), cap(s.dead), cap(s.burying), cap(s.grave.moves), cap(s.owed), cap(s.expiries.records))
 	if largest > stepKeep {
 		return
 	}

@@ -36,7 +36,8 @@ var rooms = map[string][]string{
 	"monitor":              {"scheduler", "scheduler/memstore", "scheduler/redisstore", "monitor/alert", "monitor/forecast"},
 	"monitor/alert":        {},
 	"monitor/forecast":     {},
-	"monitor/embedded":     {"monitor", "monitor/forecast", "scheduler", "broker"},
+	"monitor/audit":        {},
+	"monitor/embedded":     {"monitor", "monitor/audit", "monitor/forecast", "scheduler", "broker"},
 	"cmd/curfew/load":      {"broker/amqp"}, // a client of any broker: of ours it knows the codec alone
 	"cmd/curfew":           everyRoom,
 }
@@ -79,6 +80,8 @@ var bans = []struct {
 		"what tests are made of stays out of the binary"},
 	{"monitor/forecast", []string{"os", "net", "sync", "log", "time", "context", "go.uber.org/zap"},
 		"a forecast is arithmetic: what it says can be held against a simulated queue"},
+	{"monitor/audit", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},
+		"a record of what others say has happened, readable without them"},
 	{"monitor/alert", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},
 		"an alert is told from what the monitor hands over"},
 }

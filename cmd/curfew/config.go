@@ -84,6 +84,8 @@ type config struct {
 	MaxQueues             int             `split_words:"true" default:"50000" allow:"1..10000000" desc:"queues of a virtual host"`
 	MaxExchanges          int             `split_words:"true" default:"10000" allow:"1..10000000" desc:"exchanges of a virtual host"`
 	MaxBindings           int             `split_words:"true" default:"200000" allow:"1..10000000" desc:"bindings of an exchange"`
+	Audit                 bool            `split_words:"true" default:"true" allow:"true|false" desc:"record every message that expires, in the folder audit of the data folder"`
+	AuditSize             byteSize        `split_words:"true" default:"512MiB" allow:"1MiB..1024GiB" desc:"disk that this may take; the oldest records go"`
 }
 
 // loadConfig reads the environment. The error is a usageError that says what is wrong.

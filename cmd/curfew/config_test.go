@@ -39,13 +39,13 @@ func TestConfigDefaults(t *testing.T) {
 		AlertPagerdutyURL: "https://events.pagerduty.com/v2/enqueue", AlertCloudeventsMode: "structured", AlertGroupBy: "event", AlertGroupWait: 10 * time.Second,
 		AlertGroupInterval: time.Minute, AlertRepeatInterval: 4 * time.Hour, AlertRateLimit: 60, HeartbeatInterval: 30 * time.Second,
 		RedisShards: 4, Monitor: true, MissThreshold: time.Second, RiskPercent: 50, TTLPrecedence: "min", Unroutable: "park",
-		User: "guest", Password: "guest", GuestLoopbackOnly: true, MaxQueues: 50000, MaxExchanges: 10000, MaxBindings: 200000, TLSClientAuth: "none", TLSLoginFrom: "distinguished_name", Instance: instance(host), FrameMax: 131072, ChannelMax: 2047,
+		User: "guest", Password: "guest", GuestLoopbackOnly: true, MaxQueues: 50000, MaxExchanges: 10000, MaxBindings: 200000, Audit: true, AuditSize: 512 << 20, TLSClientAuth: "none", TLSLoginFrom: "distinguished_name", Instance: instance(host), FrameMax: 131072, ChannelMax: 2047,
 		Heartbeat: seconds(time.Minute), MaxMessageSize: 16 << 20, MaxConnections: 1024, ConsumerTimeout: ackTimeout(30 * time.Minute), MemoryLimit: memoryLimit{percent: 60}, DiskFreeLimit: 50 << 20, CompatRabbitmqVersion: "4.1.0", LogLevel: "info", LogFormat: "auto",
 	}, c)
 }
 
 func TestConfigReadsEveryVariable(t *testing.T) {
-	setenv(t, "CURFEW_AMQP_ADDR=:0", "CURFEW_HTTP_ADDR=:1", "CURFEW_COMPAT_RABBITMQ_VERSION=3.13.7", "CURFEW_AMQPS_ADDR=:1", "CURFEW_HTTPS_ADDR=:2", "CURFEW_GUEST_LOOPBACK_ONLY=false", "CURFEW_MAX_QUEUES=2", "CURFEW_MAX_EXCHANGES=3", "CURFEW_MAX_BINDINGS=4",
+	setenv(t, "CURFEW_AMQP_ADDR=:0", "CURFEW_HTTP_ADDR=:1", "CURFEW_COMPAT_RABBITMQ_VERSION=3.13.7", "CURFEW_AMQPS_ADDR=:1", "CURFEW_HTTPS_ADDR=:2", "CURFEW_GUEST_LOOPBACK_ONLY=false", "CURFEW_MAX_QUEUES=2", "CURFEW_MAX_EXCHANGES=3", "CURFEW_MAX_BINDINGS=4", "CURFEW_AUDIT=false", "CURFEW_AUDIT_SIZE=1MiB",
 		"CURFEW_TLS_CERT=c", "CURFEW_TLS_KEY=k", "CURFEW_TLS_CLIENT_CA=ca", "CURFEW_TLS_CLIENT_AUTH=require", "CURFEW_TLS_LOGIN_FROM=common_name",
 		"CURFEW_OPS_ADDR=[::1]:99", "CURFEW_DATA_DIR=", "CURFEW_STORE_SYNC=never",
 		"CURFEW_REDIS_URL=redis://h", "CURFEW_REDIS_SHARDS=3", "CURFEW_MONITOR=false", "CURFEW_MISS_THRESHOLD=250ms", "CURFEW_RISK_PERCENT=80",
@@ -60,7 +60,7 @@ func TestConfigReadsEveryVariable(t *testing.T) {
 	c, err := loadConfig()
 	require.NoError(t, err)
 	assert.Equal(t, config{
-		AMQPAddr: ":0", HTTPAddr: ":1", CompatRabbitmqVersion: "3.13.7", AMQPSAddr: ":1", HTTPSAddr: ":2", MaxQueues: 2, MaxExchanges: 3, MaxBindings: 4, TLSCert: "c", TLSKey: "k", TLSClientCA: "ca", TLSClientAuth: "require", TLSLoginFrom: "common_name",
+		AMQPAddr: ":0", HTTPAddr: ":1", CompatRabbitmqVersion: "3.13.7", AMQPSAddr: ":1", HTTPSAddr: ":2", MaxQueues: 2, MaxExchanges: 3, MaxBindings: 4, AuditSize: 1 << 20, TLSCert: "c", TLSKey: "k", TLSClientCA: "ca", TLSClientAuth: "require", TLSLoginFrom: "common_name",
 		OpsAddr: "[::1]:99", StoreSync: "never", RedisURL: "redis://h", RedisShards: 3,
 		MissThreshold: 250 * time.Millisecond, RiskPercent: 80, TTLPrecedence: "message", Unroutable: "drop", AlertWebhookURL: "https://h/x",
 		AlertRules: "r.yaml", AlertWebhookSecret: "s", AlertAlertmanagerURL: "http://a:9093, http://b:9093", AlertSlackURL: "https://s/x",

@@ -7,19 +7,37 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/access"
+	"curfew/monitor"
 )
 
 // curfewParts are the paths of curfewAPI; what else is below /api/curfew is broker/management's.
-var curfewParts = []string{"/api/curfew/alerts", "/api/curfew/silences"}
+var curfewParts = []string{"/api/curfew/alerts", "/api/curfew/silences", "/api/curfew/forecasts", "/api/curfew/audit"}
 
-// curfewAPI is what Curfew's own API says of alerts. It takes a user with the
-// tag administrator, or to look only monitoring.
+// curfewAPI is what Curfew's own API says of alerts, forecasts and what expired. It takes a user with
+// the tag administrator, or to look only monitoring.
 func (n *node) curfewAPI() http.Handler {
-	handler := http.NotFoundHandler()
+	mux := http.NewServeMux()
 	if n.alerts != nil {
-		handler = http.StripPrefix("/api/curfew", n.alerts.Handler())
+		mux.Handle("/", n.alerts.Handler())
 	}
-	return http.NewCrossOriginProtection().Handler(guarded(n.broker, handler))
+	if n.monitor != nil {
+		mux.HandleFunc("GET /forecasts", n.forecasts)
+	}
+	if n.audit != nil {
+		mux.Handle("/audit", n.audit.Handler())
+	}
+	return http.NewCrossOriginProtection().Handler(guarded(n.broker, http.StripPrefix("/api/curfew", mux)))
+}
+
+// forecasts answers with what is expected of each queue in which deadlines wait, those with most to
+// miss first.
+func (n *node) forecasts(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	all := n.monitor.Forecasts()
+	if all == nil {
+		all = []monitor.Forecast{}
+	}
+	_ = json.NewEncoder(w).Encode(all) // a peer that is gone needs no answer
 }
 
 // guarded asks for credentials and the tag that a request takes, with RabbitMQ's answers.

@@ -18,6 +18,7 @@ import (
 	"curfew/broker/store"
 	"curfew/monitor"
 	"curfew/monitor/alert"
+	"curfew/monitor/audit"
 	"curfew/monitor/embedded"
 	"curfew/scheduler/redisstore"
 )
@@ -30,6 +31,7 @@ type node struct {
 	monitor   *monitor.Monitor  // nil: no monitor
 	alerts    *alert.Alerts     // likewise
 	heartbeat *alert.Heartbeat  // nil: none
+	audit     *audit.Log        // nil: none
 	probes    []*probe
 	failed    bool // run ended by an error
 }
@@ -47,11 +49,15 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 	if err != nil {
 		return n, err
 	}
+	if err := n.openAudit(c, metrics, log); err != nil {
+		return n, fmt.Errorf("with CURFEW_DATA_DIR=%s: %w", c.DataDir, err)
+	}
 	n.broker, err = broker.New(broker.Options{
 		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.bytes(), DiskFreeLimit: int64(c.DiskFreeLimit), Log: log,
 		User: c.User, Password: c.Password, GuestFromAnywhere: !c.GuestLoopbackOnly,
 		Ceilings:      broker.Ceilings{Queues: c.MaxQueues, Exchanges: c.MaxExchanges, Bindings: c.MaxBindings},
 		TTLPrecedence: precedences[c.TTLPrecedence], Unroutable: unroutables[c.Unroutable],
+		OnExpired: embedded.Audit(n.audit),
 	})
 	if err != nil {
 		return n, fmt.Errorf("with CURFEW_DATA_DIR=%s: %w", c.DataDir, err)
@@ -139,11 +145,13 @@ func (n *node) run(ctx context.Context, listeners ...net.Listener) error {
 			ended <- part(background)
 		}()
 	}
+	stopAudit := n.runAudit(ctx)
 	err := n.server.Serve(serving, listeners...)
 	stopBackground()
 	for range parts {
 		err = errors.Join(err, <-ended)
 	}
+	stopAudit() // when nothing expires any more
 	n.failed = err != nil
 	return err
 }

@@ -1,0 +1,84 @@
+package broker_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+)
+
+// recorded collects what OnExpired is told, copied.
+type recorded struct {
+	mu  sync.Mutex
+	all []broker.Expiry
+}
+
+func (r *recorded) take(batch []broker.Expiry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range batch {
+		e.MessageID, e.RoutingKey, e.To = slices.Clone(e.MessageID), slices.Clone(e.RoutingKey), slices.Clone(e.To)
+		r.all = append(r.all, e)
+	}
+}
+
+func (x *bench) publishNamed(to, id, expiration string) {
+	p := amqp.Properties{Expiration: expiration, MessageID: id}
+	_, err := x.p.Add(&broker.Publication{RoutingKey: []byte(to), Properties: p.Append(nil)})
+	require.NoError(x.t, err)
+	x.p.Flush(nil)
+}
+
+func TestEveryExpiryIsRecordedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r recorded
+		x := newBench(t, broker.Options{OnExpired: r.take})
+		dropping := x.queue("dropping", nil)
+		x.queue("dying", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+		x.queue("dead", nil)
+		x.queue("lost", amqp.Table{"x-dead-letter-exchange": "none"})
+		held := x.queue("held", nil)
+		x.publishNamed("dropping", "a", "1000")
+		x.publishNamed("dropping", "acked", "1000")
+		x.publishNamed("dying", "b", "1000")
+		x.publishNamed("lost", "", "1000")
+		x.publishNamed("held", "c", "1000")
+		x.publishNamed("dropping", "d", "0")
+		refs := x.deadlines()
+		var late broker.Delivery
+		_, err := held.Get(false, func(d *broker.Delivery) { late = *d })
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		_, err = dropping.Get(true, func(*broker.Delivery) {})
+		require.NoError(t, err)
+		x.b.Expire(refs, nil)
+		x.b.Expire(refs, nil)
+		held.Settle(broker.Requeue, []queue.Seq{late.Seq}, nil)
+
+		var got []string
+		for _, e := range r.all {
+			assert.Equal(t, "/", e.VHost)
+			assert.LessOrEqual(t, e.Ref.Deadline, e.At)
+			got = append(got, fmt.Sprint(e.Queue, " ", string(e.MessageID), " ", e.Path, " ", e.Action, " ", e.Exchange, " ", string(e.RoutingKey), " ", e.To))
+		}
+		slices.Sort(got)
+		lazy, requeued, eager := fmt.Sprint(broker.Lazy), fmt.Sprint(broker.Requeued), fmt.Sprint(broker.Eager)
+		assert.Equal(t, []string{
+			"dropping a " + lazy + " 0   []",
+			"dropping acked " + lazy + " 0   []",
+			"dropping d " + lazy + " 0   []",
+			"dying b " + eager + " 1  dead [dead]",
+			"held c " + requeued + " 0   []",
+			"lost  " + eager + " 2 none lost [curfew.undeliverable]",
+		}, got)
+	})
+}

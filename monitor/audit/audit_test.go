@@ -1,0 +1,259 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const noon = 1_700_000_000_000
+
+func record(id string, at int64) Record {
+	return Record{At: at, Deadline: at - 3, VHost: "/", Queue: "orders", MessageID: []byte(id), Path: "eager", Outcome: "dead_lettered",
+		RoutingKey: []byte("dead"), To: []string{"dead"}}
+}
+
+// written runs a log, lets fill add to it, and returns it ended.
+func written(t *testing.T, o Options, fill func(*Log)) *Log {
+	t.Helper()
+	l, err := Open(o)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- l.Run(ctx) }()
+	fill(l)
+	cancel()
+	require.NoError(t, <-ended)
+	return l
+}
+
+func found(t *testing.T, dir string, q Query) (ids []string) {
+	t.Helper()
+	for r, err := range Search(t.Context(), dir, q) {
+		require.NoError(t, err)
+		ids = append(ids, string(r.MessageID))
+	}
+	return ids
+}
+
+func TestRecordsComeBackAsTheyWere(t *testing.T) {
+	l := written(t, Options{Dir: t.TempDir()}, func(l *Log) {
+		id := []byte("m1")
+		l.Add([]Record{{At: noon, Deadline: noon - 250, VHost: "/", Queue: "q \"x\"\n ü \xff", MessageID: id, Path: "lazy", Outcome: "dropped"}, record("m2", noon+1)})
+		copy(id, "XX") // what it was given was copied
+	})
+	var got []Record
+	for r, err := range Search(t.Context(), l.Dir(), Query{}) {
+		require.NoError(t, err)
+		got = append(got, r)
+	}
+	want := record("m2", noon+1)
+	assert.Equal(t, []Record{
+		{At: noon, Deadline: noon - 250, VHost: "/", Queue: "q \"x\"\n ü \ufffd", MessageID: []byte("m1"), RoutingKey: []byte{}, Path: "lazy", Outcome: "dropped"}, want,
+	}, got)
+	assert.Equal(t, 250*time.Millisecond, got[0].Lateness())
+	assert.InDelta(t, 2, testutil.ToFloat64(l.kept), 0)
+}
+
+// FuzzJSON: whatever is in a record, its line is one that encoding/json reads, with the same in it.
+func FuzzJSON(f *testing.F) {
+	f.Add("q", []byte("id\x00\xff"), "to\u2028", int64(5))
+	f.Fuzz(func(t *testing.T, queue string, id []byte, to string, at int64) {
+		r := Record{At: at % (1 << 40), Queue: queue, MessageID: id, To: []string{to}}
+		encoded, err := json.Marshal(&r)
+		require.NoError(t, err)
+		require.NotContains(t, string(encoded), "\n")
+		var back Record
+		require.NoError(t, json.Unmarshal(encoded, &back))
+		require.Equal(t, strings.ToValidUTF8(queue, "\ufffd"), strings.ToValidUTF8(back.Queue, "\ufffd"))
+		require.Equal(t, r.At, back.At)
+		again, err := json.Marshal(&back)
+		require.NoError(t, err)
+		require.JSONEq(t, string(encoded), string(again))
+	})
+}
+
+func TestSearchFindsWhatIsWanted(t *testing.T) {
+	l := written(t, Options{Dir: t.TempDir()}, func(l *Log) {
+		for i := range 10 {
+			l.Add([]Record{record(fmt.Sprint("m", i), noon+int64(i)*1000)})
+		}
+		late := record("late", noon+20_000)
+		late.Deadline, late.Queue, late.Path, late.Outcome = noon, "invoices", "requeue", "parked"
+		l.Add([]Record{late})
+	})
+	at := func(second int64) time.Time { return time.UnixMilli(noon + second*1000) }
+	for _, c := range []struct {
+		q    Query
+		want []string
+	}{
+		{Query{Limit: 2}, []string{"m0", "m1"}},
+		{Query{Limit: 2, Newest: true}, []string{"late", "m9"}},
+		{Query{From: at(3), To: at(5)}, []string{"m3", "m4"}},
+		{Query{MessageID: "m7"}, []string{"m7"}},
+		{Query{Queue: "invoices"}, []string{"late"}},
+		{Query{MinLateness: time.Second}, []string{"late"}},
+		{Query{Path: "requeue"}, []string{"late"}},
+		{Query{Outcome: "parked", VHost: "/"}, []string{"late"}},
+		{Query{VHost: "other"}, nil},
+		{Query{Queue: "order"}, nil},
+		{Query{Newest: true, To: at(2)}, []string{"m1", "m0"}},
+	} {
+		assert.Equal(t, c.want, found(t, l.Dir(), c.q), "%+v", c.q)
+	}
+}
+
+// TestFilesAreBoundedAndGoOn: files are ended and the oldest removed; a start goes on with the newest, after a line that was cut.
+func TestFilesAreBoundedAndGoOn(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "audit-1.jsonl"), []byte(`{"at":"2001-`), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("not ours"), 0o600))
+	written(t, Options{Dir: dir}, func(l *Log) { l.Add([]Record{record("first", noon)}) })
+	assert.Equal(t, []string{"first"}, found(t, dir, Query{}))
+	all, err := list(dir)
+	require.NoError(t, err)
+	require.Len(t, all, 1, "it goes on with the file that is there")
+
+	f := files{dir: dir, fileBytes: 1000, maxBytes: 8000}
+	for i := range int64(200) {
+		r := record(fmt.Sprint(i), noon+i)
+		require.NoError(t, f.append(append(r.appendJSON(nil), '\n'), noon+i))
+	}
+	require.NoError(t, f.close())
+	all, err = list(dir)
+	require.NoError(t, err)
+	total := int64(0)
+	for _, x := range all {
+		total += x.bytes
+	}
+	assert.LessOrEqual(t, total, int64(8200))
+	assert.Greater(t, total, int64(6000))
+	ids := found(t, dir, Query{})
+	assert.Equal(t, "199", ids[len(ids)-1])
+	assert.NotContains(t, ids, "first")
+	assert.Equal(t, []string{"199", "198"}, found(t, dir, Query{Newest: true, Limit: 2}))
+	newest := Query{Newest: true, From: time.UnixMilli(noon + 190)}
+	assert.Len(t, found(t, dir, newest), 10)
+	assert.FileExists(t, filepath.Join(dir, "notes.txt"))
+}
+
+// TestGapsAreRecorded: what does not fit is counted where it is missing.
+func TestGapsAreRecorded(t *testing.T) {
+	dir := t.TempDir()
+	l, err := Open(Options{Dir: dir})
+	require.NoError(t, err)
+	l.Add(slices.Repeat([]Record{record("m", noon)}, bufferRecords+5)) // nobody writes yet
+	l.Add([]Record{record("m", noon)})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, l.Run(ctx))
+	lost, kept := int64(0), 0
+	for r, err := range Search(t.Context(), dir, Query{}) {
+		require.NoError(t, err)
+		if lost += r.Lost; r.Lost == 0 {
+			kept++
+		}
+	}
+	assert.Equal(t, bufferRecords, kept)
+	assert.Equal(t, int64(6), lost)
+	assert.InDelta(t, 6, testutil.ToFloat64(l.lostCount), 0)
+}
+
+// TestDiskThatFailsIsAGap: nothing waits for the disk, and what it refused is told when it is back.
+func TestDiskThatFailsIsAGap(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	l, err := Open(Options{Dir: dir})
+	require.NoError(t, err)
+	w := writer{Log: l}
+	require.NoError(t, os.Remove(dir))
+	l.Add([]Record{record("refused", noon)})
+	w.write()
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	l.Add([]Record{record("kept", noon)})
+	w.write()
+	w.end()
+	var lost int64
+	for r, err := range Search(t.Context(), dir, Query{}) {
+		require.NoError(t, err)
+		lost += r.Lost
+	}
+	assert.Equal(t, int64(1), lost)
+	assert.Equal(t, []string{"kept"}, found(t, dir, Query{MessageID: "kept"}))
+}
+
+func TestHandler(t *testing.T) {
+	l := written(t, Options{Dir: t.TempDir()}, func(l *Log) {
+		l.Add([]Record{record("m1", noon), record("=m2", noon+1)})
+	})
+	get := func(query string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		l.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/audit?"+query, nil))
+		return w
+	}
+	var all []Record
+	require.NoError(t, json.Unmarshal(get("").Body.Bytes(), &all))
+	require.Len(t, all, 2)
+	assert.Equal(t, "=m2", string(all[0].MessageID), "newest first")
+	require.NoError(t, json.Unmarshal(get("message_id=none").Body.Bytes(), &all))
+	assert.Empty(t, all)
+	assert.Equal(t, 2, bytes.Count(get("format=jsonl").Body.Bytes(), []byte("\n")))
+	assert.Equal(t, "at,vhost,queue,message_id,deadline,lateness_ms,path,outcome,exchange,routing_key,to,lost\n"+
+		"2023-11-14T22:13:20.000Z,/,orders,m1,2023-11-14T22:13:19.997Z,3,eager,dead_lettered,,dead,dead,\n"+
+		"2023-11-14T22:13:20.001Z,/,orders,'=m2,2023-11-14T22:13:19.998Z,3,eager,dead_lettered,,dead,dead,\n", get("format=csv").Body.String())
+	for query, reason := range map[string]string{
+		"limit=0": "limit", "limit=x": "limit", "from=noon": "from", "format=xml": "format", "order=up": "order", "min_lateness=1": "min_lateness", "que=q": "que",
+	} {
+		w := get(query)
+		assert.Equal(t, http.StatusBadRequest, w.Code, query)
+		assert.Contains(t, w.Body.String(), reason)
+	}
+	w := httptest.NewRecorder()
+	l.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/audit", nil))
+	assert.Equal(t, http.StatusMethodNotAllowed, w.Code)
+}
+
+func TestAddAllocatesNothing(t *testing.T) {
+	l, err := Open(Options{Dir: t.TempDir()})
+	require.NoError(t, err)
+	batch := slices.Repeat([]Record{record("message-17", noon)}, 64)
+	w := writer{Log: l}
+	defer w.end()
+	pass := func() {
+		l.Add(batch)
+		w.write()
+	}
+	for range 10 {
+		pass()
+	}
+	assert.LessOrEqual(t, testing.AllocsPerRun(100, pass), 1.0)
+}
+
+func BenchmarkAdd(b *testing.B) {
+	l, err := Open(Options{Dir: b.TempDir()})
+	require.NoError(b, err)
+	w := writer{Log: l}
+	defer w.end()
+	batch := slices.Repeat([]Record{record("message-17", noon)}, 256)
+	b.ReportAllocs()
+	for b.Loop() {
+		l.Add(batch)
+		w.write()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*256), "ns/record")
+}

@@ -1,0 +1,86 @@
+package audit
+
+import (
+	"bufio"
+	"encoding/csv"
+	"io"
+	"iter"
+	"strconv"
+	"strings"
+)
+
+// WriteJSONLines writes records as the files have them: an object a line.
+func WriteJSONLines(w io.Writer, records iter.Seq2[Record, error]) error {
+	var line []byte
+	for r, err := range records {
+		if err != nil {
+			return err
+		}
+		line = append(r.appendJSON(line[:0]), '\n')
+		if _, err := w.Write(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var csvHeader = []string{"at", "vhost", "queue", "message_id", "deadline", "lateness_ms", "path", "outcome", "exchange", "routing_key", "to", "lost"}
+
+// WriteCSV writes records as RFC 4180 has it, with a header. Names that a spreadsheet
+// would take for a formula begin with an apostrophe.
+func WriteCSV(w io.Writer, records iter.Seq2[Record, error]) error {
+	out := csv.NewWriter(w)
+	if err := out.Write(csvHeader); err != nil {
+		return err
+	}
+	for r, err := range records {
+		if err != nil {
+			return err
+		}
+		if err := out.Write(r.row()); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+func (r *Record) row() []string {
+	row := make([]string, len(csvHeader))
+	row[0] = string(instant(r.At).append(nil))
+	if r.Lost > 0 {
+		row[len(row)-1] = strconv.FormatInt(r.Lost, 10)
+		return row
+	}
+	copy(row[1:], []string{harmless(r.VHost), harmless(r.Queue), harmless(string(r.MessageID)), string(instant(r.Deadline).append(nil)),
+		strconv.FormatInt(r.Lateness().Milliseconds(), 10), r.Path, r.Outcome, harmless(r.Exchange), harmless(string(r.RoutingKey)), harmless(strings.Join(r.To, " "))})
+	return row
+}
+
+func harmless(cell string) string {
+	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+		return "'" + cell
+	}
+	return cell
+}
+
+// writeArray writes records as one JSON array.
+func writeArray(w io.Writer, records iter.Seq2[Record, error]) error {
+	out := bufio.NewWriter(w)
+	separator := "["
+	var object []byte
+	for r, err := range records {
+		if err != nil {
+			return err
+		}
+		out.WriteString(separator)
+		object = r.appendJSON(object[:0])
+		out.Write(object)
+		separator = ",\n"
+	}
+	if separator == "[" {
+		out.WriteString(separator)
+	}
+	out.WriteString("]\n")
+	return out.Flush() // with the first error of all writes
+}

@@ -1,0 +1,159 @@
+package audit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// files are what the writer writes to. For one goroutine.
+type files struct {
+	dir                 string
+	fileBytes, maxBytes int64
+	current             *os.File
+	written             int64 // to current
+}
+
+// append writes whole lines, the first of them of the instant at (Unix ms), to the
+// newest file while it is not full.
+func (f *files) append(lines []byte, at int64) error {
+	if err := f.ready(at); err != nil {
+		return err
+	}
+	n, err := f.current.Write(lines)
+	f.written += int64(n)
+	if err != nil && n > 0 { // a line may be cut; the next begins on one of its own
+		f.close()
+	}
+	return err
+}
+
+// ready has a file open that has room.
+func (f *files) ready(at int64) error {
+	if f.current != nil && f.written < f.fileBytes {
+		return nil
+	}
+	if f.current == nil {
+		if err := f.reopen(); err != nil || f.current != nil {
+			return err
+		}
+	}
+	if err := f.close(); err != nil {
+		return err
+	}
+	if err := f.begin(at); err != nil {
+		return err
+	}
+	return f.prune()
+}
+
+// reopen goes on with the newest file if there is one with room.
+func (f *files) reopen() error {
+	all, err := list(f.dir)
+	if err != nil || len(all) == 0 || all[len(all)-1].bytes >= f.fileBytes {
+		return err
+	}
+	newest := all[len(all)-1]
+	file, err := os.OpenFile(newest.path, os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	f.current, f.written = file, newest.bytes
+	return f.endLine()
+}
+
+// endLine ends a line that a crash cut.
+func (f *files) endLine() error {
+	last := []byte{'\n'}
+	if f.written > 0 {
+		if _, err := f.current.ReadAt(last, f.written-1); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+	}
+	if last[0] == '\n' {
+		return nil
+	}
+	n, err := f.current.Write([]byte{'\n'})
+	f.written += int64(n)
+	return err
+}
+
+func (f *files) begin(at int64) (err error) {
+	path := filepath.Join(f.dir, fmt.Sprintf("%s%d%s", prefix, at, suffix))
+	f.current, err = os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	f.written = 0
+	return err
+}
+
+// prune removes the oldest files while all together take too much.
+func (f *files) prune() error {
+	all, err := list(f.dir)
+	if err != nil {
+		return err
+	}
+	total := f.fileBytes // for the one just begun
+	for _, x := range all {
+		total += x.bytes
+	}
+	for len(all) > 1 && total > f.maxBytes {
+		if err := os.Remove(all[0].path); err != nil {
+			return err
+		}
+		total -= all[0].bytes
+		all = all[1:]
+	}
+	return nil
+}
+
+func (f *files) close() error {
+	if f.current == nil {
+		return nil
+	}
+	err := f.current.Close()
+	f.current, f.written = nil, 0
+	return err
+}
+
+const (
+	prefix = "audit-"
+	suffix = ".jsonl"
+)
+
+// file is one of the audit's files.
+type file struct {
+	path  string
+	start int64 // Unix ms
+	bytes int64
+}
+
+// list returns the audit's files, oldest first. What has another name is not of it.
+func list(dir string) (all []file, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	for _, e := range entries {
+		name, isOurs := strings.CutSuffix(e.Name(), suffix)
+		name, isToo := strings.CutPrefix(name, prefix)
+		start, err := strconv.ParseInt(name, 10, 64)
+		if !isOurs || !isToo || err != nil {
+			continue
+		}
+		info, err := e.Info()
+		if errors.Is(err, os.ErrNotExist) {
+			continue // pruned meanwhile
+		}
+		if err != nil {
+			return nil, fmt.Errorf("audit: %w", err)
+		}
+		all = append(all, file{filepath.Join(dir, e.Name()), start, info.Size()})
+	}
+	slices.SortFunc(all, func(a, b file) int { return cmp.Compare(a.start, b.start) })
+	return all, nil
+}

@@ -1,0 +1,139 @@
+package audit
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+const (
+	defaultLimit = 100
+	maxLimit     = 10_000
+)
+
+// Handler answers GET with the records that its query parameters want: vhost, queue,
+// message_id, path, outcome, from and to (RFC 3339), min_lateness (a duration such as
+// 250ms), order (newest, the default, or oldest), limit (100; with format csv or jsonl
+// all, oldest first) and format (json, jsonl, csv). JSON is an array. A parameter that is
+// none is answered with 400 and {"error","reason"}.
+func (l *Log) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", "only GET and HEAD")
+			return
+		}
+		q, format, err := parseQuery(r.URL.Query())
+		if err != nil {
+			refuse(w, http.StatusBadRequest, "bad_request", err.Error())
+			return
+		}
+		records := Search(r.Context(), l.Dir(), q)
+		switch format {
+		case "csv":
+			attach(w, "text/csv; charset=utf-8", "audit.csv")
+			err = WriteCSV(w, records)
+		case "jsonl":
+			attach(w, "application/jsonl", "audit.jsonl")
+			err = WriteJSONLines(w, records)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			err = writeArray(w, records)
+		}
+		if err != nil {
+			panic(http.ErrAbortHandler) // what was sent is not all there is
+		}
+	})
+}
+
+func attach(w http.ResponseWriter, kind, name string) {
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Disposition", "attachment; filename="+name)
+}
+
+func refuse(w http.ResponseWriter, status int, code, reason string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"error":%q,"reason":%s}`, code, appendString(nil, reason))
+}
+
+var knownParameters = map[string]bool{"vhost": true, "queue": true, "message_id": true, "path": true, "outcome": true, "from": true, "to": true,
+	"min_lateness": true, "order": true, "limit": true, "format": true}
+
+func parseQuery(v url.Values) (q Query, format string, err error) {
+	for name := range v {
+		if !knownParameters[name] {
+			return q, "", fmt.Errorf("unknown parameter %q", name)
+		}
+	}
+	q = Query{VHost: v.Get("vhost"), Queue: v.Get("queue"), MessageID: v.Get("message_id"), Path: v.Get("path"), Outcome: v.Get("outcome")}
+	if q.From, err = parseTime(v, "from"); err != nil {
+		return q, "", err
+	}
+	if q.To, err = parseTime(v, "to"); err != nil {
+		return q, "", err
+	}
+	if text := v.Get("min_lateness"); text != "" {
+		if q.MinLateness, err = time.ParseDuration(text); err != nil {
+			return q, "", fmt.Errorf("min_lateness: %q is no duration such as 250ms", text)
+		}
+	}
+	if format, err = oneOf(v, "format", "json", "jsonl", "csv"); err != nil {
+		return q, "", err
+	}
+	initial := "newest"
+	if format != "json" {
+		initial = "oldest"
+	}
+	order, err := oneOf(v, "order", initial, "newest", "oldest")
+	if err != nil {
+		return q, "", err
+	}
+	q.Newest = order == "newest"
+	q.Limit, err = parseLimit(v, format)
+	return q, format, err
+}
+
+func parseTime(v url.Values, name string) (time.Time, error) {
+	text := v.Get(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return t, fmt.Errorf("%s: %q is no instant such as 2006-01-02T15:04:05Z", name, text)
+	}
+	return t, nil
+}
+
+// oneOf returns the parameter, which must be one of those allowed; the first is its
+// default.
+func oneOf(v url.Values, name string, allowed ...string) (string, error) {
+	text := v.Get(name)
+	if text == "" {
+		return allowed[0], nil
+	}
+	for _, a := range allowed {
+		if text == a {
+			return text, nil
+		}
+	}
+	return "", fmt.Errorf("%s: %q is not one of %q", name, text, allowed)
+}
+
+func parseLimit(v url.Values, format string) (int, error) {
+	text := v.Get("limit")
+	if text == "" && format != "json" {
+		return 0, nil
+	}
+	if text == "" {
+		return defaultLimit, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxLimit {
+		return 0, fmt.Errorf("limit: %q is not between 1 and %d", text, maxLimit)
+	}
+	return n, nil
+}

@@ -1,0 +1,209 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+)
+
+const (
+	// bufferRecords and bufferBytes bound what waits to be written, a quarter of a second
+	// of the fastest storm.
+	bufferRecords = 1 << 16
+	bufferBytes   = 4 << 20 // of ids and keys
+	// writeEvery is how often what waits is written.
+	writeEvery = 100 * time.Millisecond
+	// DefaultMaxBytes is how much space the files may take.
+	DefaultMaxBytes = 512 << 20
+	minMaxBytes     = 1 << 20
+)
+
+// Options of a Log. Dir is required.
+type Options struct {
+	Dir        string // made if it is not there
+	MaxBytes   int64  // of all files; 0: DefaultMaxBytes
+	Log        *zap.Logger
+	Registerer prometheus.Registerer // nil keeps the metrics private
+}
+
+// Log is the audit of one process. All methods are safe for concurrent use.
+type Log struct {
+	files files
+	log   *zap.Logger
+	now   func() time.Time
+	wake  chan struct{} // half of the buffer is used
+
+	kept, lostCount prometheus.Counter
+
+	mu    sync.Mutex
+	queue batch
+	lost  int64 // since the last gap was recorded
+}
+
+// batch is records that wait, with what they refer to.
+type batch struct {
+	records []Record
+	texts   []byte
+	names   []string
+}
+
+// Open prepares the audit in o.Dir; nothing is written before Run.
+func Open(o Options) (*Log, error) {
+	if o.MaxBytes == 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	if o.MaxBytes < minMaxBytes {
+		return nil, fmt.Errorf("audit: %d bytes are not enough, %d are", o.MaxBytes, minMaxBytes)
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	l := &Log{
+		files: files{dir: o.Dir, fileBytes: o.MaxBytes / 8, maxBytes: o.MaxBytes}, log: o.Log.Named("audit"), now: time.Now,
+		wake: make(chan struct{}, 1),
+		kept: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "curfew_audit_records_total", Help: "Expiries recorded in the audit."}),
+		lostCount: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "curfew_audit_records_lost_total", Help: "Expiries that the audit has only as a gap: they came too fast, or the disk failed."}),
+	}
+	if o.Registerer == nil {
+		o.Registerer = prometheus.NewRegistry()
+	}
+	for _, c := range []prometheus.Collector{l.kept, l.lostCount} {
+		if err := o.Registerer.Register(c); err != nil {
+			return nil, fmt.Errorf("audit: %w", err)
+		}
+	}
+	return l, nil
+}
+
+// Dir is where the files are.
+func (l *Log) Dir() string { return l.files.dir }
+
+// Add records messages that expired, in the order in which they are given. It copies
+// what it keeps, and never waits for the disk.
+func (l *Log) Add(records []Record) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := &l.queue
+	for i := range records {
+		r := &records[i]
+		if len(b.records) >= bufferRecords || len(b.texts)+len(r.MessageID)+len(r.RoutingKey) > bufferBytes {
+			l.lost += int64(len(records) - i)
+			l.lostCount.Add(float64(len(records) - i))
+			break
+		}
+		b.add(r)
+	}
+	if len(b.records) >= bufferRecords/2 {
+		select {
+		case l.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (b *batch) add(r *Record) {
+	kept := *r
+	kept.MessageID, kept.RoutingKey = b.text(r.MessageID), b.text(r.RoutingKey)
+	from := len(b.names)
+	b.names = append(b.names, r.To...)
+	kept.To = b.names[from:len(b.names):len(b.names)]
+	b.records = append(b.records, kept)
+}
+
+func (b *batch) text(t []byte) []byte {
+	from := len(b.texts)
+	b.texts = append(b.texts, t...)
+	return b.texts[from:len(b.texts):len(b.texts)]
+}
+
+func (b *batch) reset() {
+	clear(b.records)
+	clear(b.names)
+	b.records, b.texts, b.names = b.records[:0], b.texts[:0], b.names[:0]
+}
+
+// Run writes what is added until ctx ends, then what is left, and returns nil.
+func (l *Log) Run(ctx context.Context) error {
+	ticks := time.NewTicker(writeEvery)
+	defer ticks.Stop()
+	w := writer{Log: l}
+	defer w.end()
+	for {
+		select {
+		case <-ticks.C:
+		case <-l.wake:
+		case <-ctx.Done():
+			w.write()
+			return nil
+		}
+		w.write()
+	}
+}
+
+// writer is what Run works with.
+type writer struct {
+	*Log
+	taken   batch
+	encoded []byte
+	failed  bool // the last write did
+}
+
+// write takes what waits and writes it.
+func (w *writer) write() {
+	w.mu.Lock()
+	w.taken, w.queue = w.queue, w.taken
+	lost := w.lost
+	w.lost = 0
+	w.mu.Unlock()
+	defer w.taken.reset()
+	if len(w.taken.records) == 0 && lost == 0 {
+		return
+	}
+	w.encoded = w.encoded[:0]
+	gap := Record{At: w.now().UnixMilli(), Lost: lost}
+	first := gap.At
+	if len(w.taken.records) > 0 {
+		first = w.taken.records[0].At
+	}
+	for i := range w.taken.records {
+		w.encoded = append(w.taken.records[i].appendJSON(w.encoded), '\n')
+	}
+	if lost > 0 {
+		w.encoded = append(gap.appendJSON(w.encoded), '\n')
+	}
+	w.store(first, len(w.taken.records), lost)
+}
+
+// store writes what is encoded; what cannot be written is a gap later.
+func (w *writer) store(first int64, records int, lost int64) {
+	err := w.files.append(w.encoded, first)
+	if err == nil {
+		w.failed = false
+		w.kept.Add(float64(records))
+		return
+	}
+	if !w.failed {
+		w.failed = true
+		w.log.Error("expiries are not recorded; make room on the disk, or turn the audit off", zap.Error(err))
+	}
+	w.lostCount.Add(float64(records))
+	w.mu.Lock()
+	w.lost += lost + int64(records)
+	w.mu.Unlock()
+}
+
+func (w *writer) end() {
+	if err := w.files.close(); err != nil {
+		w.log.Error("close", zap.Error(err))
+	}
+}

@@ -1,0 +1,174 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"slices"
+	"time"
+)
+
+// Query says which records are wanted; empty fields want all.
+type Query struct {
+	VHost, Queue, MessageID string
+	Path, Outcome           string
+	From, To                time.Time // when they left: From on, before To
+	MinLateness             time.Duration
+	// Limit is how many of them; 0: all. Newest wants the last ones, newest first; else
+	// the first ones, oldest first.
+	Limit  int
+	Newest bool
+}
+
+// Search reads the records of a directory that another process may be writing to. Gaps
+// are among them, unless a field of a message is wanted. Memory is bounded by Limit. The
+// error, if there is one, comes last: ctx ended, or a file could not be read.
+func Search(ctx context.Context, dir string, q Query) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		all, err := list(dir)
+		if err == nil {
+			s := search{ctx: ctx, q: q, yield: yield}
+			s.needles()
+			err = s.files(within(all, q))
+		}
+		if err != nil && !errors.Is(err, errStop) {
+			yield(Record{}, err)
+		}
+	}
+}
+
+// errStop ends a search that has enough.
+var errStop = errors.New("audit: enough")
+
+// disorder is how far a record may stand behind a later one: threads race for their
+// place.
+const disorder = time.Minute
+
+// within leaves out files that were ended before From or begun after To.
+func within(all []file, q Query) (some []file) {
+	for i, f := range all {
+		ended := i+1 < len(all) && !q.From.IsZero() && all[i+1].start < q.From.Add(-disorder).UnixMilli()
+		if !ended && (q.To.IsZero() || f.start < q.To.Add(disorder).UnixMilli()) {
+			some = append(some, f)
+		}
+	}
+	return some
+}
+
+type search struct {
+	ctx    context.Context
+	q      Query
+	yield  func(Record, error) bool
+	needle [][]byte // a line without these need not be parsed
+	found  int
+}
+
+func (s *search) needles() {
+	for _, text := range []string{s.q.Queue, s.q.MessageID} {
+		if text != "" {
+			s.needle = append(s.needle, appendString(nil, text))
+		}
+	}
+}
+
+func (s *search) files(all []file) error {
+	if s.q.Newest {
+		slices.Reverse(all)
+	}
+	for _, f := range all {
+		var err error
+		if s.q.Newest {
+			err = s.backward(f)
+		} else {
+			err = s.each(f, s.give)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *search) give(r Record) error {
+	s.found++
+	if !s.yield(r, nil) || s.found == s.q.Limit {
+		return errStop
+	}
+	return nil
+}
+
+// backward gives the last records of a file, the last one first.
+func (s *search) backward(f file) error {
+	var last []Record
+	err := s.each(f, func(r Record) error {
+		if last = append(last, r); s.q.Limit > 0 && len(last) >= 2*s.q.Limit {
+			last = slices.Delete(last, 0, len(last)-s.q.Limit)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range slices.Backward(last) {
+		if err := s.give(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each calls fn with the records of a file that are wanted.
+func (s *search) each(f file, fn func(Record) error) error {
+	r, err := os.Open(f.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // pruned meanwhile
+	}
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	defer r.Close()
+	lines := bufio.NewReaderSize(r, 256<<10)
+	for n := 0; ; n++ {
+		line, err := lines.ReadSlice('\n')
+		if errors.Is(err, io.EOF) {
+			return nil // what has no end yet is being written
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return fmt.Errorf("audit: %w", err)
+		}
+		if n%1024 == 0 && s.ctx.Err() != nil {
+			return s.ctx.Err()
+		}
+		if record, ok := s.parse(line); ok {
+			if err := fn(record); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// parse reads a line; ok is false if it is not wanted, or was cut.
+func (s *search) parse(line []byte) (r Record, ok bool) {
+	for _, needle := range s.needle {
+		if !bytes.Contains(line, needle) {
+			return r, false
+		}
+	}
+	if json.Unmarshal(line, &r) != nil {
+		return r, false
+	}
+	return r, s.q.wants(&r)
+}
+
+func (q *Query) wants(r *Record) bool {
+	is := func(want, value string) bool { return want == "" || want == value }
+	return is(q.VHost, r.VHost) && is(q.Queue, r.Queue) && is(q.MessageID, string(r.MessageID)) && is(q.Path, r.Path) && is(q.Outcome, r.Outcome) &&
+		r.Lateness() >= q.MinLateness &&
+		(q.From.IsZero() || r.At >= q.From.UnixMilli()) && (q.To.IsZero() || r.At < q.To.UnixMilli())
+}

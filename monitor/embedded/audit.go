@@ -1,0 +1,43 @@
+package embedded
+
+import (
+	"sync"
+
+	"curfew/broker"
+	"curfew/monitor"
+	"curfew/monitor/audit"
+)
+
+// Audit is what has a broker's expiries recorded in l (broker.Options.OnExpired); nil if
+// l is.
+func Audit(l *audit.Log) func([]broker.Expiry) {
+	if l == nil {
+		return nil
+	}
+	scratch := sync.Pool{New: func() any { return new([]audit.Record) }}
+	return func(expired []broker.Expiry) {
+		records := scratch.Get().(*[]audit.Record)
+		defer scratch.Put(records)
+		*records = (*records)[:0]
+		for i := range expired {
+			*records = append(*records, auditRecord(&expired[i]))
+		}
+		l.Add(*records)
+		clear(*records)
+	}
+}
+
+func auditRecord(e *broker.Expiry) audit.Record {
+	return audit.Record{
+		At: e.At, Deadline: e.Ref.Deadline, VHost: e.VHost, Queue: e.Queue, MessageID: e.MessageID,
+		Path: auditPath(e.Path).String(), Outcome: action(e.Action).String(), Exchange: e.Exchange, RoutingKey: e.RoutingKey, To: e.To,
+	}
+}
+
+// auditPath: the broker calls whatever is asked of it eager.
+func auditPath(p broker.Path) monitor.Path {
+	if p == broker.Eager {
+		return monitor.Eager
+	}
+	return path(p)
+}
