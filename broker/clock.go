@@ -17,7 +17,8 @@ func NewClock() Clock { return carried(time.Now().UnixNano() - uptime().Nanoseco
 
 // carried is the clock that shows the machine's uptime plus an offset.
 func carried(offset int64) Clock {
-	return func() int64 { return offset + uptime().Nanoseconds() }
+	up := newElapsed(processClocks(), func() int64 { return uptime().Nanoseconds() })
+	return func() int64 { return offset + up.now() }
 }
 
 // read is nowAt and stampAt of one instant.
