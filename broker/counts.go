@@ -116,7 +116,6 @@ type publisherTally struct {
 	published, unroutable uint64
 	sizes                 [sizeBuckets]uint64
 	bytes                 uint64
-	vh                    *VHost
 	topology              uint64
 	name                  []byte // of the exchange below
 	exchange              *exchangeTally
