@@ -14,7 +14,7 @@
 //	                           ▼                           ▼              ▲
 //	                        write ──► Redis ── claim ──► due list ────────┘
 //	reconcile: Snapshot ─► index      keep: looks after Redis, Snapshot ─► Redis
-//	alert: tells people what the others record
+//	alert: tells people what the others record (missed, late, held, parked, at risk)
 //	forecast: how queues stand and are served ─► what will miss its deadline (alert: at risk)
 //	watch: beats in Redis, and tells who does not and what is due there
 //

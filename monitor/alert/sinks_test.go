@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,8 +191,9 @@ func TestCloudEventsTakesIt(t *testing.T) {
 	for _, binaryMode := range []bool{false, true} {
 		k := startTaker(t)
 		send(t, Options{CloudEventsURL: k.url, CloudEventsBinary: binaryMode, Instance: "here-1"}, n)
-		k.requests[0].Body = io.NopCloser(strings.NewReader(string(k.bodies[0])))
-		m := cehttp.NewMessageFromHttpRequest(k.requests[0])
+		got := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(string(k.bodies[0])))
+		got.Header = k.requests[0].Header
+		m := cehttp.NewMessageFromHttpRequest(got)
 		require.Equal(t, binaryMode, m.ReadEncoding() == binding.EncodingBinary)
 		e, err := binding.ToEvent(context.Background(), m)
 		require.NoError(t, err)
@@ -256,11 +259,26 @@ type managerPost struct {
 
 // managed is an Alertmanager without a network.
 type managed struct {
+	mu    sync.Mutex
 	posts []managerPost
 	err   error
 }
 
+func (m *managed) fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err = err
+}
+
+func (m *managed) got() []managerPost {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.posts
+}
+
 func (m *managed) RoundTrip(r *http.Request) (*http.Response, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.err != nil {
 		return nil, m.err
 	}
@@ -274,7 +292,8 @@ func (m *managed) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // state says of each alert in the last post whether it fires then.
 func (m *managed) state() map[string]bool {
-	last := m.posts[len(m.posts)-1]
+	posts := m.got()
+	last := posts[len(posts)-1]
 	fires := make(map[string]bool)
 	for _, a := range last.alerts {
 		fires[a.Labels["alertname"]+" "+a.Labels["queue"]] = a.EndsAt.After(last.at)
@@ -286,10 +305,11 @@ func (m *managed) state() map[string]bool {
 // for five minutes; the watchdog, for as long as nothing hangs.
 func TestAlertmanagerIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, hangs := &managed{}, []string(nil)
+		var hangs atomic.Bool
+		m := &managed{}
 		s := run(t, func(o *Options) {
 			o.WebhookURL, o.AlertmanagerURLs = "", []string{"http://am.example/prefix/"}
-			o.Stalled = func() []string { return hangs }
+			o.Stalled = func() []string { return map[bool][]string{true: {"loop fire"}}[hangs.Load()] }
 		})
 		s.channels[0].(*manager).client.Transport = m
 		require.Equal(t, "http://am.example/prefix/api/v2/alerts", s.channels[0].(*manager).url)
@@ -300,9 +320,9 @@ func TestAlertmanagerIsSentAgain(t *testing.T) {
 			time.Sleep(30 * time.Second)
 			s.Record(missed("a", 1))
 		}
-		require.GreaterOrEqual(t, len(m.posts), 6, "every minute")
-		require.LessOrEqual(t, len(m.posts), 8)
-		for _, p := range m.posts {
+		require.GreaterOrEqual(t, len(m.got()), 6, "every minute")
+		require.LessOrEqual(t, len(m.got()), 8)
+		for _, p := range m.got() {
 			for _, a := range p.alerts {
 				require.Equal(t, p.at.Add(4*time.Minute).Unix(), a.EndsAt.Unix())
 				require.Equal(t, "here", a.Labels["instance"])
@@ -313,15 +333,15 @@ func TestAlertmanagerIsSentAgain(t *testing.T) {
 		time.Sleep(8 * time.Minute)
 		require.Equal(t, map[string]bool{"CurfewWatchdog ": true}, m.state(), "it has been told often enough")
 
-		m.err = errors.New("connection refused")
+		m.fail(errors.New("connection refused"))
 		s.Degraded("why")
 		time.Sleep(10 * time.Minute)
 		require.Len(t, s.Health(), 1)
-		m.err = nil
+		m.fail(nil)
 		time.Sleep(2 * time.Minute)
 		require.True(t, m.state()["CurfewScheduleDegraded "], "made up for")
 		require.Empty(t, s.Health())
-		hangs = []string{"loop fire"}
+		hangs.Store(true)
 		time.Sleep(2 * time.Minute)
 		require.False(t, m.state()["CurfewWatchdog "])
 	})

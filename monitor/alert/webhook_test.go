@@ -39,7 +39,7 @@ var quoted = key{kind: DeadlineMissed, vhost: "/", queue: "q\"\n", action: "drop
 func post(t *testing.T, handle http.HandlerFunc) error {
 	t.Helper()
 	server := httptest.NewServer(handle)
-	t.Cleanup(server.Close)
+	defer server.Close() // it waits for handle
 	return hookAt(t, server.URL+"/hook?token=secret", "").send(t.Context(), one(quoted, Tally{Count: 1}))
 }
 
