@@ -69,6 +69,12 @@
 // a data directory, goes on over restarts (timeline). Late is possible, early is
 // not.
 //
+// # Counting
+//
+// A queue counts under its lock, plain numbers; publishers add what concerns
+// exchanges and the whole broker once a batch (counts.go). What a deleted queue has
+// counted is kept, so that totals never fall. Browse and Info look without touching.
+//
 // # Left to others
 //
 // Waking up at deadlines (monitor, scheduler), bytes (broker/amqp), matching

@@ -38,6 +38,12 @@
 // Anything else is a fault of the broker: logged, and 541 on the connection. A
 // panic ends its connection alone.
 //
+// # What it shows
+//
+// List and Totals, for management: a channel counts under its own lock or, where
+// its reader has none, in numbers of its own that are handed over once a batch.
+// connection.listing is a leaf that lets others see which channels there are.
+//
 // # Left to others
 //
 // What the methods mean, who may log in and do what (broker), bytes (broker/amqp),
