@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"curfew/broker/amqp"
@@ -8,14 +9,15 @@ import (
 	"curfew/broker/store"
 )
 
-// layFresh is lay for the dead letter that is most frequent: it has no headers, so
-// it has not died before, and is routed to other queues than its own. The record of
-// its death is written straight into its property list, as recordDeath would have
-// it, without an allocation. false: it is another's case, and nothing was done.
+// layFresh is lay for the dead letter that is most frequent: it has not died before,
+// no header of it means anything to the broker, and it is routed to other queues than
+// its own. The record of its death is written straight into its property list, as
+// recordDeath would have it, without an allocation. false: it is another's case, and
+// nothing was done.
 func (s *step) layFresh(d *deadLetter, at int, src store.Message) bool {
 	g, set := &s.grave, d.set
 	view, err := amqp.ViewProperties(src.Properties)
-	if err != nil || view.Headers != nil || !set.deadLetter || set.hasSubqueue || d.settled.Flags&queue.Died != 0 || owesReceipt(&d.settled) {
+	if err != nil || meaningful(view.Headers) || !set.deadLetter || set.hasSubqueue || d.settled.Flags&queue.Died != 0 || owesReceipt(&d.settled) {
 		return false
 	}
 	key := src.RoutingKey
@@ -24,7 +26,7 @@ func (s *step) layFresh(d *deadLetter, at int, src store.Message) bool {
 		key = g.key
 	}
 	g.exchange = append(g.exchange[:0], set.dlx...)
-	targets, err := g.routes.find(d.from.vh, g.exchange, key, true, nil, false)
+	targets, err := g.routes.find(d.from.vh, g.exchange, key, true, view.Headers, false)
 	if err != nil || len(targets) == 0 || returns(targets, d.from) {
 		return false
 	}
@@ -42,6 +44,12 @@ func (s *step) layFresh(d *deadLetter, at int, src store.Message) bool {
 	return true
 }
 
+// meaningful says whether one of the headers may be for the broker: those it knows
+// are CC, BCC, and others that begin with x-.
+func meaningful(headers []byte) bool {
+	return bytes.Contains(headers, []byte("x-")) || bytes.Contains(headers, []byte("CC"))
+}
+
 // returns says whether a dead letter would come back to its queue, which may be a
 // cycle.
 func returns(targets []target, q *Queue) bool {
@@ -53,11 +61,14 @@ func returns(targets []target, q *Queue) bool {
 	return false
 }
 
-// appendFirstDeath appends the headers of a message that died for the first time
-// and had none, in the order in which AppendTable writes them.
+// appendFirstDeath appends the headers of a message that died for the first time:
+// those it had, and the new ones in the order in which AppendTable writes them.
 func appendFirstDeath(b []byte, d *deadLetter, src store.Message, view *amqp.PropertyView, at int64) []byte {
 	reason := reasonName(d.settled.Reason)
 	b, headers := amqp.OpenTable(b)
+	if view.Headers != nil {
+		b = append(b, view.Headers[4:]...) // the entries
+	}
 	b = amqp.AppendKey(b, "x-death", 'A')
 	b, deaths := amqp.OpenTable(b)
 	b, entry := amqp.OpenTable(append(b, 'F'))

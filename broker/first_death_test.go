@@ -21,7 +21,8 @@ func TestFirstDeathIsWrittenAsRecorded(t *testing.T) {
 			DeliveryMode: rapid.Uint8Range(0, 2).Draw(t, "mode"), Priority: rapid.Uint8Range(0, 9).Draw(t, "priority"),
 			CorrelationID: text.Draw(t, "correlation"), ReplyTo: text.Draw(t, "reply"), Expiration: text.Draw(t, "expiration"),
 			MessageID: text.Draw(t, "id"), Timestamp: amqp.Timestamp(rapid.Uint32().Draw(t, "time")), Type: text.Draw(t, "kind"),
-			UserID: text.Draw(t, "user"), AppID: text.Draw(t, "app"), ClusterID: text.Draw(t, "cluster"),
+			Headers: rapid.SampledFrom([]amqp.Table{nil, {}, {"traceparent": "00-4bf9", "retries": int32(3), "y": amqp.Table{"z": true}}}).Draw(t, "headers"),
+			UserID:  text.Draw(t, "user"), AppID: text.Draw(t, "app"), ClusterID: text.Draw(t, "cluster"),
 		}
 		raw := p.Append(nil)
 		view, err := amqp.ViewProperties(raw)
@@ -38,6 +39,23 @@ func TestFirstDeathIsWrittenAsRecorded(t *testing.T) {
 			exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, parsed.Headers),
 		}, false)
 		headers := appendFirstDeath(nil, &d, src, &view, 1_700_000_000)
-		require.Equal(t, parsed.Append(nil), view.WithHeaders(nil, raw, headers))
+		short := view.WithHeaders(nil, raw, headers)
+		if p.Headers == nil {
+			require.Equal(t, parsed.Append(nil), short)
+			return
+		}
+		again, err := amqp.ParseProperties(short, stored)
+		require.NoError(t, err)
+		require.Equal(t, parsed.Append(nil), again.Append(nil), "but for the order of headers")
 	})
+}
+
+func TestHeadersThatMeanSomething(t *testing.T) {
+	for key, want := range map[string]bool{
+		"traceparent": false, "retries": false, "CC": true, "BCC": true, "x-death": true, "x-first-death-queue": true,
+		receiptHeader: true, expiresAtHeader: true,
+	} {
+		require.Equal(t, want, meaningful(amqp.AppendTable(nil, amqp.Table{"a": int32(1), key: "v"})), key)
+	}
+	require.False(t, meaningful(nil))
 }

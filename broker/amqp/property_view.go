@@ -120,8 +120,8 @@ func (v *PropertyView) beforeReplyTo() int {
 	return n
 }
 
-// WithHeaders appends raw, the property list that v is a view of and that has no
-// headers, with a raw table of them, and without its expiration.
+// WithHeaders appends raw, the property list that v is a view of, with another raw
+// table of headers, and without its expiration.
 func (v *PropertyView) WithHeaders(b, raw, headers []byte) []byte {
 	has := (v.Has | HasHeaders) &^ HasExpiration
 	b = appendShort(b, uint16(has))
@@ -131,7 +131,7 @@ func (v *PropertyView) WithHeaders(b, raw, headers []byte) []byte {
 	if v.Has&HasReplyTo != 0 {
 		after += 1 + len(v.ReplyTo)
 	}
-	b = append(b, raw[before:after]...)
+	b = append(b, raw[before+len(v.Headers):after]...)
 	if v.HasExpiration {
 		after += 1 + len(v.Expiration)
 	}
