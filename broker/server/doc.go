@@ -31,6 +31,8 @@
 //     client that takes nothing for 30 s is cut off.
 //   - An open transaction holds 65,536 publishes and 256 MiB at most; a publish above
 //     is answered with 406.
+//   - Buffers come from pools and go back when what is in them is parsed or sent: an
+//     idle connection keeps 1 KiB.
 //
 // # Errors
 //
