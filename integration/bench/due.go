@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"curfew/cmd/curfew/load"
@@ -39,7 +40,7 @@ func (b *bench) dueTogether() error {
 		}
 		sides := []*side{c}
 		if w.peer {
-			sides = append(sides, peers...)
+			sides = append(sides, peers[:min(2, len(peers))]...) // quorum queues take half a minute to take them in
 		}
 		if err := b.due(w, sides); err != nil {
 			return err
@@ -54,12 +55,18 @@ func (b *bench) due(w dueWork, sides []*side) error {
 	for i, side := range sides {
 		rows[i] = b.report.row("P7", w.text, side.name)
 	}
-	gone := 0
-	for range b.passes {
+	gone, passes := 0, b.passes
+	if w.due.Count > 100_000 {
+		passes = 1
+	}
+	for range passes {
 		for i, side := range sides {
 			r, err := b.dueOnce(w.due, side, rows[i])
-			if err != nil {
+			if err != nil && i == 0 {
 				return err
+			}
+			if err != nil {
+				rows[i].Note = "failed: " + err.Error()
 			}
 			if i == 0 {
 				gone += r.Gone
@@ -70,7 +77,7 @@ func (b *bench) due(w dueWork, sides []*side) error {
 		fmt.Println(r)
 	}
 	own := rows[0].Rate.median()
-	g := goal{Goal: "P7", What: w.text, Want: ">= " + short(w.want) + "/s", Got: short(own) + "/s", Met: own >= w.want && gone == b.passes*w.due.Count}
+	g := goal{Goal: "P7", What: w.text, Want: ">= " + short(w.want) + "/s", Got: short(own) + "/s", Met: own >= w.want && gone == passes*w.due.Count}
 	if len(sides) > 1 {
 		_, peer := against(rows, sides, "classic", "classic-v2")
 		g.Want += ", >= 8x RabbitMQ"
@@ -81,11 +88,19 @@ func (b *bench) due(w dueWork, sides []*side) error {
 	return nil
 }
 
+// longestLead is what a slow broker gets to take the messages in.
+const longestLead = 30 * time.Second
+
 func (b *bench) dueOnce(d load.Due, s *side, into *row) (load.DueResult, error) {
 	d.URL, d.QueueType = s.broker.url, s.queueType
 	pid := s.broker.cmd.Process.Pid
 	before := treeCPU(pid)
 	r, err := inProcess[load.DueResult]("due", d)
+	for err != nil && strings.Contains(err.Error(), load.ErrLead.Error()) && d.Lead < longestLead {
+		d.Lead = min(3*d.Lead, longestLead)
+		before = treeCPU(pid)
+		r, err = inProcess[load.DueResult]("due", d)
+	}
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", s.name, err)
 	}

@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"sync"
+	"time"
 
 	"curfew/broker/amqp"
 )
@@ -50,7 +52,7 @@ type relayConn struct {
 const relayFrameMax = 131072
 
 func (r *relayServer) serve(c *relayConn) {
-	defer c.nc.Close()
+	defer r.drop(c)
 	header := make([]byte, len(amqp.ProtocolHeader))
 	if _, err := io.ReadFull(c.nc, header); err != nil {
 		return
@@ -69,6 +71,27 @@ func (r *relayServer) serve(c *relayConn) {
 		}
 		to = copy(buf, buf[from+used:to])
 		from = 0
+	}
+}
+
+// drop forgets a connection.
+func (r *relayServer) drop(c *relayConn) {
+	c.nc.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.consumers, func(_ string, consumer *relayConn) bool { return consumer == c })
+}
+
+// consumer waits for the queue's, since nothing is kept for it.
+func (r *relayServer) consumer(queue string) *relayConn {
+	for {
+		r.mu.Lock()
+		c := r.consumers[queue]
+		r.mu.Unlock()
+		if c != nil {
+			return c
+		}
+		<-time.After(time.Millisecond)
 	}
 }
 
@@ -151,17 +174,13 @@ func (c *relayConn) publish(payload []byte) bool {
 	if string(m.RoutingKey) != c.queue || c.to == nil {
 		c.flush() //nolint:errcheck // reading will tell
 		c.queue = string(m.RoutingKey)
-		c.relay.mu.Lock()
-		c.to = c.relay.consumers[c.queue]
-		c.relay.mu.Unlock()
+		c.to = c.relay.consumer(c.queue)
 	}
 	c.sent++
-	if c.to != nil {
-		c.to.mu.Lock()
-		c.to.tag++
-		c.to.out = amqp.AppendDeliver(c.to.out, 1, "0", c.to.tag, false, m.Exchange, m.RoutingKey)
-		c.to.mu.Unlock()
-	}
+	c.to.mu.Lock()
+	defer c.to.mu.Unlock()
+	c.to.tag++
+	c.to.out = amqp.AppendDeliver(c.to.out, 1, "0", c.to.tag, false, m.Exchange, m.RoutingKey)
 	return true
 }
 

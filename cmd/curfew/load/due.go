@@ -34,6 +34,9 @@ type DueResult struct {
 	Publish float64 `json:"publishedPerSecond"`
 }
 
+// ErrLead says that the broker did not take the messages in before the instant.
+var ErrLead = errors.New("longer than the lead")
+
 // Run publishes, waits for the instant, and measures. What it declares it removes.
 func (d Due) Run(ctx context.Context) (result DueResult, err error) {
 	d.Size = max(d.Size, minBody)
@@ -68,7 +71,7 @@ func (d Due) Run(ctx context.Context) (result DueResult, err error) {
 	}
 	result = DueResult{Count: d.Count, Publish: float64(d.Count) / time.Since(start).Seconds()}
 	if left := time.Until(instant); left < 20*time.Millisecond {
-		return result, fmt.Errorf("load: publishing %d messages took %v, longer than the lead", d.Count, d.Lead-left)
+		return result, fmt.Errorf("load: publishing %d messages took %v, %w", d.Count, d.Lead-left, ErrLead)
 	}
 	limit, cancel := context.WithDeadline(ctx, instant.Add(d.Patience))
 	defer cancel()
