@@ -24,32 +24,56 @@ const prefix = "CURFEW"
 //	desc     what it means, for people
 //	secret   never shown; may come from the file that <variable>_FILE names
 //	alias    a variable that is used when this one is not set
+//	group    on a blank field: the heading over the variables that follow it
 type config struct {
-	AMQPAddr                 address        `split_words:"true" default:"127.0.0.1:5672" allow:"host:port" desc:"where AMQP clients connect"`
-	OpsAddr                  address        `split_words:"true" default:"127.0.0.1:15692" allow:"host:port" desc:"where /metrics, /healthz and /readyz are; no credentials, no message data"`
-	DataDir                  string         `split_words:"true" default:"./curfew-data" desc:"folder of the message store; empty: memory only"`
-	Definitions              string         `split_words:"true" default:"" desc:"file of definitions in RabbitMQ's format, imported at each start; empty: none"`
-	StoreSync                string         `split_words:"true" default:"group" allow:"group|interval|never" desc:"when durable messages are synced to disk: before their confirm, within 100 ms, or when the system likes"`
-	RedisURL                 redisURL       `split_words:"true" default:"" allow:"redis://, rediss://, unix://, redis-cluster:// or redis-sentinel://, or nothing" secret:"true" desc:"where the schedule of deadlines lives; empty: in the process"`
-	RedisShards              int            `split_words:"true" default:"4" allow:"1..1024" desc:"sorted sets the schedule is spread over"`
-	Monitor                  bool           `split_words:"true" default:"true" allow:"true|false" desc:"fire deadlines when they come; false: messages expire only when a delivery or a get meets them"`
-	MissThreshold            time.Duration  `split_words:"true" default:"1s" allow:"1ms..24h" desc:"a deadline fired later than this is reported as fired late"`
-	RiskPercent              int            `split_words:"true" default:"50" allow:"1..100" desc:"part of its time to live that the first message which will miss its deadline has used up when its queue is told to be at risk"`
-	TTLPrecedence            string         `split_words:"true" default:"min" allow:"min|message" desc:"when queue and message both set a time to live: the lower counts, or the message's own"`
-	Unroutable               string         `split_words:"true" default:"park" allow:"park|drop" desc:"what becomes of a dead letter that its exchange routes nowhere: kept in curfew.undeliverable, or lost"`
-	User                     string         `split_words:"true" default:"guest" alias:"RABBITMQ_DEFAULT_USER" desc:"user made at the first start, an administrator, and when this is changed"`
-	Password                 string         `split_words:"true" default:"guest" alias:"RABBITMQ_DEFAULT_PASS" secret:"true" desc:"its password, set at the first start and when this is changed"`
-	Instance                 instance       `split_words:"true" default:"" allow:"letters, digits, '.', '_' and '-', 64 at most" desc:"name of this Curfew in Redis and in alerts; empty: the host name. No two may share one"`
-	FrameMax                 int            `split_words:"true" default:"131072" allow:"4096..16777216" desc:"largest AMQP frame in bytes"`
-	ChannelMax               int            `split_words:"true" default:"2047" allow:"1..65535" desc:"channels per connection"`
-	Heartbeat                seconds        `split_words:"true" default:"60s" allow:"whole seconds from 0s to 18h" desc:"heartbeat offered to clients; 0s: none"`
-	MaxMessageSize           byteSize       `split_words:"true" default:"16MiB" allow:"1KiB..128MiB" desc:"largest message body"`
-	MemoryLimit              memoryLimit    `split_words:"true" default:"60%" allow:"1% to 90%, or a size of 64MiB or more" desc:"memory above which publishers wait, page cache not counted; a share is of the container's or machine's memory"`
-	DiskFreeLimit            byteSize       `split_words:"true" default:"50MiB" allow:"a size" desc:"free disk below which publishers wait; a sixteenth of the disk where that is less; 0: none"`
-	MaxConnections           int            `split_words:"true" default:"1024" allow:"1..1000000" desc:"AMQP connections open at once"`
-	ConsumerTimeout          ackTimeout     `split_words:"true" default:"30m" allow:"0s for never, or from 1m to 10 years" desc:"how long a delivery may stay unacknowledged before its channel is closed and it goes back to its queue"`
-	LogLevel                 string         `split_words:"true" default:"info" allow:"debug|info|warn|error" desc:"least severe level that is logged"`
-	LogFormat                string         `split_words:"true" default:"auto" allow:"auto|console|json" desc:"auto: console on a terminal, else json"`
+	_         struct{}        `group:"Addresses"`
+	AMQPAddr  address         `split_words:"true" default:"127.0.0.1:5672" allow:"host:port" desc:"where AMQP clients connect"`
+	AMQPSAddr optionalAddress `split_words:"true" default:"" allow:"host:port, or nothing" desc:"where AMQP clients connect with TLS; empty: nowhere"`
+	HTTPAddr  address         `split_words:"true" default:"127.0.0.1:15672" allow:"host:port" desc:"where RabbitMQ's management API is, under /api"`
+	HTTPSAddr optionalAddress `split_words:"true" default:"" allow:"host:port, or nothing" desc:"where the management API is with TLS as well, with the same certificate; empty: nowhere"`
+	OpsAddr   address         `split_words:"true" default:"127.0.0.1:15692" allow:"host:port" desc:"where /metrics, /healthz and /readyz are; no credentials, no message data"`
+
+	_           struct{} `group:"Storage"`
+	DataDir     string   `split_words:"true" default:"./curfew-data" desc:"folder of the message store; empty: memory only"`
+	StoreSync   string   `split_words:"true" default:"group" allow:"group|interval|never" desc:"when durable messages are synced to disk: before their confirm, within 100 ms, or when the system likes"`
+	Definitions string   `split_words:"true" default:"" desc:"file of definitions in RabbitMQ's format, imported at each start; empty: none"`
+
+	_             struct{}      `group:"Deadlines"`
+	Monitor       bool          `split_words:"true" default:"true" allow:"true|false" desc:"fire deadlines when they come; false: messages expire only when a delivery or a get meets them"`
+	RedisURL      redisURL      `split_words:"true" default:"" allow:"redis://, rediss://, unix://, redis-cluster:// or redis-sentinel://, or nothing" secret:"true" desc:"where the schedule of deadlines lives; empty: in the process"`
+	RedisShards   int           `split_words:"true" default:"4" allow:"1..1024" desc:"sorted sets the schedule is spread over"`
+	Instance      instance      `split_words:"true" default:"" allow:"letters, digits, '.', '_' and '-', 64 at most" desc:"name of this Curfew in Redis and in alerts; empty: the host name. No two may share one"`
+	TTLPrecedence string        `split_words:"true" default:"min" allow:"min|message" desc:"when queue and message both set a time to live: the lower counts, or the message's own"`
+	Unroutable    string        `split_words:"true" default:"park" allow:"park|drop" desc:"what becomes of a dead letter that its exchange routes nowhere: kept in curfew.undeliverable, or lost"`
+	MissThreshold time.Duration `split_words:"true" default:"1s" allow:"1ms..24h" desc:"a deadline fired later than this is reported as fired late"`
+	RiskPercent   int           `split_words:"true" default:"50" allow:"1..100" desc:"part of its time to live that the first message which will miss its deadline has used up when its queue is told to be at risk"`
+	Audit         bool          `split_words:"true" default:"true" allow:"true|false" desc:"record every message that expires, in the folder audit of the data folder"`
+	AuditSize     byteSize      `split_words:"true" default:"512MiB" allow:"1MiB..1024GiB" desc:"disk that this may take; the oldest records go"`
+
+	_                 struct{} `group:"Users and TLS"`
+	User              string   `split_words:"true" default:"guest" alias:"RABBITMQ_DEFAULT_USER" desc:"user made at the first start, an administrator, and when this is changed"`
+	Password          string   `split_words:"true" default:"guest" alias:"RABBITMQ_DEFAULT_PASS" secret:"true" desc:"its password, set at the first start and when this is changed"`
+	GuestLoopbackOnly bool     `split_words:"true" default:"true" allow:"true|false" desc:"the user guest may log in from this machine only; false where a container's own network keeps others out"`
+	TLSCert           string   `split_words:"true" default:"" desc:"file with the certificate of the TLS listeners, its chain behind it (PEM); read anew when it changes"`
+	TLSKey            string   `split_words:"true" default:"" desc:"file with its private key (PEM)"`
+	TLSClientCA       string   `split_words:"true" default:"" desc:"file with the authorities whose certificates clients may have (PEM)"`
+	TLSClientAuth     string   `split_words:"true" default:"none" allow:"none|request|require" desc:"certificates of clients: not asked for, verified if there is one, or needed"`
+	TLSLoginFrom      string   `split_words:"true" default:"distinguished_name" allow:"distinguished_name|common_name|subject_alternative_name" desc:"what of a client's certificate is the user's name, for clients that log in by it (EXTERNAL)"`
+
+	_               struct{}    `group:"Limits"`
+	MemoryLimit     memoryLimit `split_words:"true" default:"60%" allow:"1% to 90%, or a size of 64MiB or more" desc:"memory above which publishers wait, page cache not counted; a share is of the container's or machine's memory"`
+	DiskFreeLimit   byteSize    `split_words:"true" default:"50MiB" allow:"a size" desc:"free disk below which publishers wait; a sixteenth of the disk where that is less; 0: none"`
+	MaxMessageSize  byteSize    `split_words:"true" default:"16MiB" allow:"1KiB..128MiB" desc:"largest message body"`
+	MaxConnections  int         `split_words:"true" default:"1024" allow:"1..1000000" desc:"AMQP connections open at once"`
+	ChannelMax      int         `split_words:"true" default:"2047" allow:"1..65535" desc:"channels per connection"`
+	FrameMax        int         `split_words:"true" default:"131072" allow:"4096..16777216" desc:"largest AMQP frame in bytes"`
+	Heartbeat       seconds     `split_words:"true" default:"60s" allow:"whole seconds from 0s to 18h" desc:"heartbeat offered to clients; 0s: none"`
+	ConsumerTimeout ackTimeout  `split_words:"true" default:"30m" allow:"0s for never, or from 1m to 10 years" desc:"how long a delivery may stay unacknowledged before its channel is closed and it goes back to its queue"`
+	MaxQueues       int         `split_words:"true" default:"50000" allow:"1..10000000" desc:"queues of a virtual host"`
+	MaxExchanges    int         `split_words:"true" default:"10000" allow:"1..10000000" desc:"exchanges of a virtual host"`
+	MaxBindings     int         `split_words:"true" default:"200000" allow:"1..10000000" desc:"bindings of an exchange"`
+
+	_                        struct{}       `group:"Alerts"`
 	AlertRules               string         `split_words:"true" default:"" desc:"file of alert rules, YAML or JSON, put in force when it changes; empty: every event goes to every sink"`
 	AlertWebhookURL          webhookURL     `split_words:"true" default:"" allow:"an http:// or https:// URL, or nothing" secret:"true" desc:"alerts are posted here in Alertmanager's webhook format"`
 	AlertWebhookSecret       string         `split_words:"true" default:"" secret:"true" desc:"signs what is posted there: X-Curfew-Signature is sha256= and the HMAC-SHA256 of X-Curfew-Timestamp, a dot and the body"`
@@ -71,21 +95,10 @@ type config struct {
 	HeartbeatURL             webhookURL     `split_words:"true" default:"" allow:"an http:// or https:// URL, or nothing" secret:"true" desc:"asked for with GET while every loop, the store and the server are alive: a dead man's switch"`
 	HeartbeatInterval        time.Duration  `split_words:"true" default:"30s" allow:"1s..24h" desc:"how often"`
 
-	HTTPAddr              address         `split_words:"true" default:"127.0.0.1:15672" allow:"host:port" desc:"where RabbitMQ's management API is, under /api"`
+	_                     struct{}        `group:"Logs and tools"`
+	LogLevel              string          `split_words:"true" default:"info" allow:"debug|info|warn|error" desc:"least severe level that is logged"`
+	LogFormat             string          `split_words:"true" default:"auto" allow:"auto|console|json" desc:"auto: console on a terminal, else json"`
 	CompatRabbitmqVersion rabbitmqVersion `split_words:"true" default:"4.1.0" allow:"a version such as 4.1.0" desc:"version of RabbitMQ that management tools are told: they decide by it what to ask"`
-	AMQPSAddr             optionalAddress `split_words:"true" default:"" allow:"host:port, or nothing" desc:"where AMQP clients connect with TLS; empty: nowhere"`
-	HTTPSAddr             optionalAddress `split_words:"true" default:"" allow:"host:port, or nothing" desc:"where the management API is with TLS as well, with the same certificate; empty: nowhere"`
-	GuestLoopbackOnly     bool            `split_words:"true" default:"true" allow:"true|false" desc:"the user guest may log in from this machine only; false where a container's own network keeps others out"`
-	TLSCert               string          `split_words:"true" default:"" desc:"file with the certificate of the TLS listeners, its chain behind it (PEM); read anew when it changes"`
-	TLSKey                string          `split_words:"true" default:"" desc:"file with its private key (PEM)"`
-	TLSClientCA           string          `split_words:"true" default:"" desc:"file with the authorities whose certificates clients may have (PEM)"`
-	TLSClientAuth         string          `split_words:"true" default:"none" allow:"none|request|require" desc:"certificates of clients: not asked for, verified if there is one, or needed"`
-	TLSLoginFrom          string          `split_words:"true" default:"distinguished_name" allow:"distinguished_name|common_name|subject_alternative_name" desc:"what of a client's certificate is the user's name, for clients that log in by it (EXTERNAL)"`
-	MaxQueues             int             `split_words:"true" default:"50000" allow:"1..10000000" desc:"queues of a virtual host"`
-	MaxExchanges          int             `split_words:"true" default:"10000" allow:"1..10000000" desc:"exchanges of a virtual host"`
-	MaxBindings           int             `split_words:"true" default:"200000" allow:"1..10000000" desc:"bindings of an exchange"`
-	Audit                 bool            `split_words:"true" default:"true" allow:"true|false" desc:"record every message that expires, in the folder audit of the data folder"`
-	AuditSize             byteSize        `split_words:"true" default:"512MiB" allow:"1MiB..1024GiB" desc:"disk that this may take; the oldest records go"`
 }
 
 // loadConfig reads the environment. The error is a usageError that says what is wrong.

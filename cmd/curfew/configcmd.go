@@ -25,7 +25,7 @@ func configCommand() *cobra.Command {
 			return printTable(cmd.OutOrStdout(), &c)
 		},
 	}
-	cmd.Flags().BoolVar(&markdown, "markdown", false, "print the table of the README instead: no present values")
+	cmd.Flags().BoolVar(&markdown, "markdown", false, "print the tables of the README instead: no present values")
 	return cmd
 }
 
@@ -43,21 +43,30 @@ func printTable(w io.Writer, c *config) error {
 }
 
 func printMarkdown(w io.Writer) error {
-	_, err := fmt.Fprintln(w, strings.Join(markdownTable(), "\n"))
+	_, err := fmt.Fprintln(w, strings.Join(markdownTables(), "\n"))
 	return err
 }
 
-// markdownTable is the README's table of variables, line by line.
-func markdownTable() []string {
-	lines := []string{"| Variable | Default | Meaning |", "|---|---|---|"}
+// markdownTables are the README's tables of variables, one a group, line by line.
+func markdownTables() (lines []string) {
+	var group string
 	for _, s := range settingsOf(new(config)) {
-		initial := "empty"
-		if s.initial != "" {
-			initial = "`" + s.initial + "`"
+		if s.group != group {
+			group = s.group
+			lines = append(lines, "", "### "+group, "", "| Variable | Default | Meaning |", "|---|---|---|")
 		}
-		lines = append(lines, fmt.Sprintf("| `%s` | %s | %s |", s.name, initial, s.meaning()))
+		lines = append(lines, s.markdown())
 	}
-	return lines
+	return lines[1:]
+}
+
+// markdown is a line of the table.
+func (s setting) markdown() string {
+	initial := "empty"
+	if s.initial != "" {
+		initial = "`" + s.initial + "`"
+	}
+	return fmt.Sprintf("| `%s` | %s | %s |", s.name, initial, s.meaning())
 }
 
 // meaning is the description with what the variable takes and where else it is read from.

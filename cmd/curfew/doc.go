@@ -7,6 +7,7 @@
 //	curfew store        inspect or verify a message store that is not in use
 //	curfew policy       set, clear and list policies of a running one
 //	curfew user         add, change, delete and list its users and their permissions
+//	curfew alert        test sinks, check rules, list what fires, silence it
 //	curfew definitions  export, import and compare its definitions, in RabbitMQ's format
 //	curfew bench        put a broker under load: throughput, latency, lateness of deadlines
 //	curfew version

@@ -16,6 +16,7 @@ import (
 
 // setting is one variable: a field of config with its tags.
 type setting struct {
+	group   string // the heading it stands under
 	name    string // CURFEW_AMQP_ADDR
 	initial string // the default, as text
 	allow   string
@@ -31,12 +32,19 @@ func settingsOf(c *config) []setting {
 	if err := envconfig.Usagef(prefix, c, &names, "{{range .}}{{usage_key .}} {{end}}"); err != nil {
 		panic(fmt.Sprintf("list the variables: %v", err))
 	}
+	named := strings.Fields(names.String())
 	v := reflect.ValueOf(c).Elem()
 	var list []setting
-	for i, name := range strings.Fields(names.String()) {
+	var group string
+	for i := range v.NumField() {
 		tag := v.Type().Field(i).Tag
+		if heading, ok := tag.Lookup("group"); ok {
+			group = heading
+			continue
+		}
 		list = append(list, setting{
-			name:    name,
+			group:   group,
+			name:    named[len(list)],
 			initial: tag.Get("default"),
 			allow:   tag.Get("allow"),
 			desc:    tag.Get("desc"),
