@@ -23,7 +23,7 @@ func (s *Server) watchAcks(ctx context.Context) {
 			return
 		}
 		now := s.opts.Broker.Now()
-		for _, c := range s.connections() {
+		for _, c := range s.open() {
 			for _, ch := range c.listChannels() {
 				if ch.overdue(now) > 0 {
 					c.remind()
@@ -32,16 +32,6 @@ func (s *Server) watchAcks(ctx context.Context) {
 			}
 		}
 	}
-}
-
-func (s *Server) connections() []*connection {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]*connection, 0, len(s.conns))
-	for c := range s.conns {
-		all = append(all, c)
-	}
-	return all
 }
 
 // remind has the reader close the channels with overdue deliveries. By any
