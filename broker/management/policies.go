@@ -52,19 +52,26 @@ func getPolicy(k policy.Kind) func(*request) error {
 	}
 }
 
+// newPolicy is the policy of the body, for the virtual host of the path.
+func (q *request) newPolicy(k policy.Kind) (vh *broker.VHost, p policy.Policy, err error) {
+	if vh, err = q.vhost(); err != nil {
+		return nil, p, err
+	}
+	f, err := q.fields()
+	if err != nil {
+		return nil, p, err
+	}
+	if p, err = policy.Decode(k, q.param("policy"), f); err != nil {
+		return nil, p, escaped(err)
+	}
+	return vh, p, nil
+}
+
 func putPolicy(k policy.Kind) func(*request) error {
 	return func(q *request) error {
-		vh, err := q.vhost()
+		vh, p, err := q.newPolicy(k)
 		if err != nil {
 			return err
-		}
-		f, err := q.fields()
-		if err != nil {
-			return err
-		}
-		p, err := policy.Decode(k, q.param("policy"), f)
-		if err != nil {
-			return escaped(err)
 		}
 		created, err := vh.SetPolicy(k, p)
 		if err != nil {

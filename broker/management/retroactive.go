@@ -10,17 +10,9 @@ import (
 // an earlier deadline. RabbitMQ has nothing like it.
 func putPolicyRetroactively(k policy.Kind) func(*request) error {
 	return func(q *request) error {
-		vh, err := q.vhost()
+		vh, p, err := q.newPolicy(k)
 		if err != nil {
 			return err
-		}
-		f, err := q.fields()
-		if err != nil {
-			return err
-		}
-		p, err := policy.Decode(k, q.param("policy"), f)
-		if err != nil {
-			return escaped(err)
 		}
 		var done broker.Retroaction
 		if q.flag("dry_run") {
