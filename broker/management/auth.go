@@ -60,13 +60,30 @@ func (q *request) authenticate() error {
 	return nil
 }
 
-// peer is the client's address; the zero address is on this machine.
+// peer is the client's address; one that cannot be read is not of this machine.
 func (q *request) peer() netip.Addr {
 	addr, err := netip.ParseAddrPort(q.RemoteAddr)
 	if err != nil {
-		return netip.Addr{}
+		return netip.IPv4Unspecified()
 	}
 	return addr.Addr().Unmap()
+}
+
+// Guard puts a handler of others behind what the API's own are behind: credentials,
+// headers, bounds, nothing on behalf of another site. To look takes the tag
+// monitoring, anything else administrator.
+func (a *API) Guard(next http.Handler) http.Handler {
+	handle := func(q *request) error {
+		next.ServeHTTP(q.w, q.Request)
+		return nil
+	}
+	return secured(http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		one := route{need: administrator, handle: handle}
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			one.need = monitor
+		}
+		a.carryOut(&one, w, r)
+	})))
 }
 
 // permit asks for the route's role, and where the path names a virtual host for

@@ -18,6 +18,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/access"
+	"curfew/broker/management"
 	"curfew/monitor/alert"
 )
 
@@ -113,7 +114,7 @@ func TestCurfewAPITakesRoles(t *testing.T) {
 	}
 	alerts, err := alert.New(alert.Options{})
 	require.NoError(t, err)
-	api := (&node{broker: b, alerts: alerts}).curfewAPI()
+	api := (&node{alerts: alerts}).curfewAPI(management.New(management.Options{Broker: b}))
 	for _, request := range [][2]string{{"GET", "/alerts"}, {"GET", "/alerts/rules"}, {"GET", "/silences"}, {"POST", "/alerts/test"}, {"POST", "/silences"}, {"DELETE", "/silences/x"}} {
 		for _, who := range []string{"", "nobody", access.Management, access.Monitoring, "admin"} {
 			r := httptest.NewRequest(request[0], "/api/curfew"+request[1], strings.NewReader("{}"))

@@ -114,7 +114,7 @@ func serve(ctx context.Context, c *config, stdout io.Writer, log *zap.Logger) (e
 	pages := newWeb()
 	pages.mount("/api", api.Handler())
 	for _, part := range curfewParts {
-		pages.mount(part, n.curfewAPI())
+		pages.mount(part, n.curfewAPI(api))
 	}
 	pagesEnded := func(err error) { log.Error("the management API is not served any more", zap.Error(err)) }
 	defer background(ctx, pages.server(), httpListener, pagesEnded)()
