@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -72,6 +73,23 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 }
 
 // FuzzJSON: whatever is in a record, its line is one that encoding/json reads, with the same in it.
+// A steady trickle does not put the writing off.
+func TestWhatWaitsIsWrittenSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		written(t, Options{Dir: t.TempDir()}, func(l *Log) {
+			for n := range 20 {
+				l.Add([]Record{record("m", noon+int64(n))})
+				time.Sleep(writeEvery / 10)
+			}
+			synctest.Wait()
+			assert.GreaterOrEqual(t, len(found(t, l.Dir(), Query{})), 8)
+			time.Sleep(writeEvery)
+			synctest.Wait()
+			assert.Len(t, found(t, l.Dir(), Query{}), 20)
+		})
+	})
+}
+
 func FuzzJSON(f *testing.F) {
 	f.Add("q", []byte("id\x00\xff"), "to\u2028", int64(5))
 	f.Fuzz(func(t *testing.T, queue string, id []byte, to string, at int64) {

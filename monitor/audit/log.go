@@ -16,7 +16,7 @@ const (
 	// of the fastest storm.
 	bufferRecords = 1 << 16
 	bufferBytes   = 4 << 20 // of ids and keys
-	// writeEvery is how often what waits is written.
+	// writeEvery is how long the first record that waits does, before all are written.
 	writeEvery = 100 * time.Millisecond
 	// DefaultMaxBytes is how much space the files may take.
 	DefaultMaxBytes = 512 << 20
@@ -36,6 +36,7 @@ type Log struct {
 	files files
 	log   *zap.Logger
 	now   func() time.Time
+	begun chan struct{} // something waits
 	wake  chan struct{} // half of the buffer is used
 
 	kept, lostCount prometheus.Counter
@@ -68,7 +69,7 @@ func Open(o Options) (*Log, error) {
 	}
 	l := &Log{
 		files: files{dir: o.Dir, fileBytes: o.MaxBytes / 8, maxBytes: o.MaxBytes}, log: o.Log.Named("audit"), now: time.Now,
-		wake: make(chan struct{}, 1),
+		begun: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		kept: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "curfew_audit_records_total", Help: "Expiries recorded in the audit."}),
 		lostCount: prometheus.NewCounter(prometheus.CounterOpts{
@@ -103,11 +104,18 @@ func (l *Log) Add(records []Record) {
 		}
 		b.add(r)
 	}
+	if len(b.records) > 0 {
+		signal(l.begun)
+	}
 	if len(b.records) >= bufferRecords/2 {
-		select {
-		case l.wake <- struct{}{}:
-		default:
-		}
+		signal(l.wake)
+	}
+}
+
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 
@@ -132,21 +140,31 @@ func (b *batch) reset() {
 	b.records, b.texts, b.names = b.records[:0], b.texts[:0], b.names[:0]
 }
 
-// Run writes what is added until ctx ends, then what is left, and returns nil.
+// Run writes what is added until ctx ends, then what is left, and returns nil. While
+// nothing is added it sleeps.
 func (l *Log) Run(ctx context.Context) error {
-	ticks := time.NewTicker(writeEvery)
-	defer ticks.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	w := writer{Log: l}
 	defer w.end()
-	for {
+	for armed := true; ; {
 		select {
-		case <-ticks.C:
+		case <-l.begun:
+			if !armed {
+				armed = true
+				timer.Reset(writeEvery)
+			}
+			continue
+		case <-timer.C:
 		case <-l.wake:
 		case <-ctx.Done():
 			w.write()
 			return nil
 		}
 		w.write()
+		if armed = w.failed; armed { // what was lost is to be recorded
+			timer.Reset(writeEvery)
+		}
 	}
 }
 
