@@ -75,8 +75,8 @@ var growths = []growth{
 	{"size", "octets of a body", []int{16, 128, 1024, 8192, 65536}, 65536, func(n int) load.Spec {
 		return load.Spec{Size: n, Producers: 1, Consumers: 1, Ack: "each"}
 	}},
-	{"queues", "queues, 1P1C", []int{1, 10, 100, 1000, 10_000}, 1000, func(n int) load.Spec {
-		return load.Spec{Size: 100, Producers: 1, Consumers: 1, Queues: n, Ack: "each"}
+	{"queues", "queues, one producer", []int{1, 10, 100, 1000, 10_000}, 1000, func(n int) load.Spec {
+		return load.Spec{Size: 100, Producers: 1, Consumers: (n + 999) / 1000, Queues: n, Ack: "each"}
 	}},
 	{"connections", "connections that publish, and as many that consume", []int{1, 8, 64, 512}, 512, func(n int) load.Spec {
 		return load.Spec{Size: 100, Producers: n, Consumers: n, Ack: "each"}
