@@ -97,8 +97,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// closeGrace is how long clients have to answer connection.close when the
-// server stops.
+// closeGrace is how long a client has to answer connection.close.
 const closeGrace = 5 * time.Second
 
 // Serve accepts connections from the listeners until ctx ends or one of them fails,

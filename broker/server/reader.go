@@ -1,0 +1,174 @@
+package server
+
+import (
+	"curfew/broker/amqp"
+	"errors"
+	"net"
+	"time"
+)
+
+const (
+	readBufferMin = 1 << 10
+	readBufferMax = 256 << 10
+)
+
+// read is the reader: it parses what has arrived frame by frame in place, then
+// enters the publishes and settlements gathered from it, then reads on.
+func (c *connection) read() error {
+	if err := c.secure(); err != nil {
+		return err
+	}
+	if err := c.protocolHeader(); err != nil {
+		return err
+	}
+	own := make([]byte, readBufferMin)
+	buf, from, to := own, 0, 0
+	for !c.ended {
+		if to == len(buf) {
+			buf, from, to = makeRoom(buf, from, to)
+		}
+		if err := c.beforeRead(); err != nil {
+			return err
+		}
+		n, err := c.nc.Read(buf[to:])
+		if err != nil {
+			c.flush()
+			if c.interrupted(err) {
+				continue
+			}
+			return c.readError(err)
+		}
+		c.traffic.read(n)
+		to += n
+		used, err := c.frames(buf[from:to])
+		c.flush()
+		if err != nil {
+			return err
+		}
+		from += used
+		if from == to {
+			from, to = 0, 0
+			if len(buf) > readBufferMin { // the next read may be long in coming
+				recycle(buf)
+				buf = own
+			}
+		}
+		c.out.waitRoom()
+		if err := c.holdPublishers(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// beforeRead does what has become due since the last read.
+func (c *connection) beforeRead() error {
+	c.extendDeadline()
+	if err := c.obey(); err != nil {
+		return err
+	}
+	return c.closeOverdue()
+}
+
+// holdPublishers waits while publishers have to, if anything was published.
+func (c *connection) holdPublishers() error {
+	if !c.published {
+		return nil
+	}
+	c.published = false
+	if err := c.hold(); err != nil {
+		return c.fail(0, err)
+	}
+	return nil
+}
+
+// makeRoom moves what is unparsed to the front, in a larger buffer if it takes
+// more than half. Frames are bounded, so the buffer is. The buffer it was in is
+// given back.
+func makeRoom(buf []byte, from, to int) ([]byte, int, int) {
+	size := len(buf)
+	if from < size/2 || size < readBufferMax && from == 0 {
+		size *= 2
+	}
+	if size == len(buf) {
+		return buf, 0, copy(buf, buf[from:to])
+	}
+	grown := newBuffer(size)
+	grown = grown[:cap(grown)]
+	n := copy(grown, buf[from:to])
+	if len(buf) > readBufferMin {
+		recycle(buf)
+	}
+	return grown, 0, n
+}
+
+// frames handles the whole frames in b and returns how many octets they took.
+func (c *connection) frames(b []byte) (used int, err error) {
+	for !c.ended {
+		f, n, err := amqp.ParseFrame(b[used:], c.frameMax)
+		if err == nil && n == 0 {
+			return used, nil
+		}
+		if err == nil {
+			err = c.frame(f)
+		}
+		if err != nil {
+			if err := c.fail(f.Channel, err); err != nil {
+				return used, err
+			}
+			if n == 0 { // the stream cannot be followed any further
+				return used, c.linger()
+			}
+		}
+		used += n
+	}
+	return used, nil
+}
+
+// frame handles one frame.
+func (c *connection) frame(f amqp.Frame) error {
+	switch {
+	case c.phase == closing:
+		return c.whileClosing(f)
+	case f.Type == amqp.FrameHeartbeat:
+		if f.Channel != 0 {
+			return amqp.Unexpected(f)
+		}
+		return nil
+	case f.Channel == 0:
+		return c.connectionMethod(f)
+	case c.phase != running:
+		return amqp.NewException(amqp.ChannelError, 0, 0, "frame on channel %d before connection.open", f.Channel)
+	}
+	ch, err := c.channel(f)
+	if ch == nil || err != nil {
+		return err
+	}
+	return ch.frame(f)
+}
+
+// extendDeadline ends a connection that was silent for two heartbeats. The
+// deadline is set anew only after a quarter of one, not at every read.
+func (c *connection) extendDeadline() {
+	if c.heartbeat == 0 || c.phase != running {
+		return
+	}
+	if now := time.Now(); now.Sub(c.readUntil) > c.heartbeat/4 {
+		c.readUntil = now
+		c.nc.SetReadDeadline(now.Add(2*c.heartbeat + c.heartbeat/4))
+	}
+}
+
+func (c *connection) readError(err error) error {
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		switch c.phase {
+		case running:
+			return errors.New("server: missed heartbeats from client")
+		case closing:
+			return nil
+		}
+		return errors.New("server: handshake timeout")
+	}
+	return err
+}
