@@ -10,10 +10,10 @@ import (
 	"curfew/broker/store"
 )
 
-// DelayedQueue is what the queue of a virtual host's delayed messages is called
+// delayedQueue is what the queue of a virtual host's delayed messages is called
 // where a name is needed. It is not among the queues: nothing can be bound to it,
 // published to it or consumed from it.
-const DelayedQueue = "curfew.delayed"
+const delayedQueue = "curfew.delayed"
 
 // delays is the schedule of a virtual host's delayed messages. They stand in a
 // queue of its own, in the order of publishing and with the instant they are due in
@@ -66,7 +66,7 @@ func (vh *VHost) makeDelayed(id uint64) (q *Queue, err error) {
 			return nil
 		}
 		q = &Queue{
-			vh: vh, id: id, name: DelayedQueue, declared: QueueDeclare{Durable: true}, alarmIndex: notTimed,
+			vh: vh, id: id, name: delayedQueue, declared: QueueDeclare{Durable: true}, alarmIndex: notTimed,
 			core: queue.New(queue.Options{MaxLength: -1, MaxBytes: -1, DeliveryLimit: -1}), delays: &delays{waiting: map[string]int{}},
 		}
 		q.settings.Store(&settings{ttlMillis: -1})

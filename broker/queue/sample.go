@@ -12,9 +12,6 @@ type Sampling struct {
 	number uint64 // where the walk is in the lane
 }
 
-// Passed is how many ready messages the walk has behind it: at its end, all.
-func (s *Sampling) Passed() int { return s.passed }
-
 // Sample goes on with a walk for at most chunks chunks of 128 messages, and calls
 // fn with each message it stops at and how many ready ones stand before it. It costs
 // a step for each chunk and message called with, however many messages that is. more

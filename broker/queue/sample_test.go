@@ -36,7 +36,7 @@ func TestSampleIsEveryNthInOrderOfDelivery(t *testing.T) {
 				got = append(got, stop{ahead, seq})
 			})
 		}
-		require.Equal(t, q.Ready(), s.Passed())
+		require.Equal(t, q.Ready(), s.passed)
 		for ahead := 0; ; ahead++ {
 			d, ok := q.Take(0, &fx)
 			if !ok {
