@@ -17,6 +17,9 @@ type Browse struct {
 	State    queue.State // queue.Ready or queue.Unacked; 0: both
 	// BodyBytes is how much of each body to copy; negative: all.
 	BodyBytes int
+	// Bytes ends the browse once so much was copied in all, so that fewer than Count
+	// are returned before the end; 0: no bound.
+	Bytes int
 }
 
 // Browsed is one message as it stands in its queue, copied: the slices are the
@@ -47,7 +50,7 @@ const (
 func (q *Queue) Browse(b Browse) ([]Browsed, error) {
 	var found []Browsed
 	at := browser{q: q, want: b, last: b.After}
-	for more := true; more && len(found) < b.Count; {
+	for more := true; more && len(found) < b.Count && (b.Bytes == 0 || at.copied < b.Bytes); {
 		var err error
 		if found, more, err = at.page(found); err != nil {
 			return nil, err
@@ -62,6 +65,7 @@ type browser struct {
 	want    Browse
 	last    queue.Seq // seen
 	matched int
+	copied  int // bytes
 }
 
 // page looks on until the browse is complete, the queue ends (more is false) or
@@ -76,7 +80,8 @@ func (at *browser) page(found []Browsed) (_ []Browsed, more bool, err error) {
 	seen, copied, now := 0, 0, q.vh.b.Now()
 	q.stir(now)
 	look := func(s queue.Seq, m queue.Message, state queue.State) bool {
-		if seen >= browseScan || copied >= browseCopy || len(found) == at.want.Count {
+		full := at.want.Bytes != 0 && at.copied+copied >= at.want.Bytes
+		if seen >= browseScan || copied >= browseCopy || full || len(found) == at.want.Count {
 			more = true
 			return false
 		}
@@ -99,6 +104,7 @@ func (at *browser) page(found []Browsed) (_ []Browsed, more bool, err error) {
 	} else {
 		q.core.Each(0, look)
 	}
+	at.copied += copied
 	return found, more, nil
 }
 

@@ -16,7 +16,7 @@ type counters struct {
 	queuesDeclared, queuesCreated, queuesDeleted atomic.Uint64
 	deadLettered                                 [queue.Reasons]atomic.Uint64
 	parked, cycles, deadLettersLost              atomic.Uint64
-	expiredDropped, lapsed                       atomic.Uint64
+	expiredDropped, lapsed, moved                atomic.Uint64
 	receipts                                     [receiptResults]atomic.Uint64
 }
 
@@ -35,6 +35,7 @@ var (
 	parkedDesc     = metric("dead_letters_unroutable_total", "Dead letters whose exchange was missing or routed nowhere, parked in "+UndeliverableQueue+".")
 	lostDesc       = metric("dead_letters_dropped_total", "Dead letters that no queue took: unroutable with CURFEW_UNROUTABLE=drop, or a cycle.")
 	cyclesDesc     = metric("dead_letter_cycles_total", "Deliveries of dead letters left out because they would go round in a cycle.")
+	movedDesc      = metric("messages_moved_total", "Messages moved to other queues by a replay.")
 	receiptsDesc   = metric("expiry_receipts_total", "Receipts for expired messages, by what became of them.", "result")
 	readyDesc      = metric("messages_ready", "Messages waiting in queues.")
 	unackedDesc    = metric("messages_unacked", "Messages delivered and not yet settled.")
@@ -62,6 +63,7 @@ func (b *Broker) Collect(ch chan<- prometheus.Metric) {
 	counter(deliveredDesc, delivered.AllDelivered())
 	counter(droppedDesc, c.expiredDropped.Load())
 	counter(lapsedDesc, c.lapsed.Load())
+	counter(movedDesc, c.moved.Load())
 	counter(parkedDesc, c.parked.Load())
 	counter(lostDesc, c.deadLettersLost.Load())
 	counter(cyclesDesc, c.cycles.Load())

@@ -221,6 +221,33 @@ func (q *Queue) Remove(s Seq, deadline int64, fx *Effects) bool {
 	return true
 }
 
+// Hold makes the ready message s, if it has this deadline, unacked, as Take does with
+// the first, wherever in the queue it stands. False: it is gone, held, or has another
+// deadline.
+func (q *Queue) Hold(s Seq, deadline int64) bool {
+	at, ok := q.find(s)
+	if !ok || at.entry().expiresAt != deadline || at.entry().state != Ready {
+		return false
+	}
+	q.unready(s, at)
+	e := at.entry()
+	e.state = Unacked
+	q.unackedCount++
+	q.unackedBytes += int64(e.bytes)
+	return true
+}
+
+// Tails returns, by priority, the last identity that was given: 0 none.
+func (q *Queue) Tails() []Seq {
+	tails := make([]Seq, len(q.lanes))
+	for p := range tails {
+		if last := q.lanes[p].next - 1; last != 0 {
+			tails[p] = makeSeq(uint8(p), last)
+		}
+	}
+	return tails
+}
+
 // Track marks the message s, if it is still queued with this deadline: its
 // Settled will say Tracked, however it comes to leave. False: it is gone.
 func (q *Queue) Track(s Seq, deadline int64) bool {

@@ -338,3 +338,31 @@ func TestStories(t *testing.T) {
 		t.Run(name, func(t *testing.T) { tell(t, script) })
 	}
 }
+
+func TestHoldTakesFromTheMiddle(t *testing.T) {
+	q := New(Options{MaxLength: -1, MaxBytes: -1, DeliveryLimit: -1, Priorities: 2})
+	var fx Effects
+	a, b := q.Publish(Message{Bytes: 1}, 0), q.Publish(Message{Bytes: 2, ExpiresAt: 50}, 0)
+	high := q.Publish(Message{Bytes: 4}, 2)
+	if q.Hold(b, 0) || q.Hold(b+1, 50) {
+		t.Error("held what is not there")
+	}
+	if !q.Hold(b, 50) || q.Hold(b, 50) {
+		t.Error("a message is held once")
+	}
+	if q.Ready() != 2 || q.Unacked() != 1 || q.UnackedBytes() != 2 {
+		t.Error("counts", q.Ready(), q.Unacked(), q.UnackedBytes())
+	}
+	if err := q.Check(); err != nil {
+		t.Error(err)
+	}
+	if !q.Requeue(49, b, false, &fx) || !q.Hold(a, 0) || !q.Ack(a, &fx) || len(fx.Settled) != 1 {
+		t.Error("a held one is settled or requeued as others are")
+	}
+	if err := q.Check(); err != nil {
+		t.Error(err)
+	}
+	if tails := q.Tails(); len(tails) != 3 || tails[0] != b || tails[1] != 0 || tails[2] != high {
+		t.Error("tails", tails)
+	}
+}

@@ -1,0 +1,223 @@
+package broker_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// standing are the messages of a queue as a browse shows them.
+func standing(t testing.TB, q *broker.Queue) []broker.Browsed {
+	t.Helper()
+	found, err := q.Browse(broker.Browse{Count: 1 << 20, BodyBytes: -1})
+	require.NoError(t, err)
+	return found
+}
+
+// moving is a message that goes to another queue as it is.
+func moving(x *broker.Browsed, key string) *broker.Publication {
+	return &broker.Publication{RoutingKey: []byte(key), Properties: x.Message.Properties, Body: x.Message.Body}
+}
+
+func TestMoveTakesFromTheMiddle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		from, to := x.queue("from", nil), x.queue("to", amqp.Table{"x-message-ttl": int32(500)})
+		for _, body := range []string{"a", "b", "c"} {
+			x.publish("", "from", body, "1000", nil)
+		}
+		tracked := x.deadlines()
+		found := standing(t, from)
+		outcome, err := x.p.CanMove(from.Ref(&found[1]), moving(&found[1], "to"))
+		require.NoError(t, err)
+		assert.Equal(t, broker.Moved, outcome)
+		assert.Len(t, standing(t, from), 3)
+		x.events()
+
+		outcome, err = x.p.Move(from.Ref(&found[1]), moving(&found[1], "to"), false)
+		require.NoError(t, err)
+		assert.Equal(t, broker.Moved, outcome)
+		assert.Equal(t, []string{"a", "c"}, bodiesOf(standing(t, from)))
+		arrived := standing(t, to)
+		assert.Equal(t, []string{"b"}, bodiesOf(arrived))
+		assert.Equal(t, x.b.Now()+500, arrived[0].Deadline, "its new queue's time to live counts")
+		assert.Equal(t, []broker.DeadlineEvent{
+			{Kind: broker.DeadlineEnqueued, Ref: to.Ref(&arrived[0])}, {Kind: broker.DeadlineSettled, Ref: tracked[1]},
+		}, x.events())
+
+		outcome, err = x.p.Move(from.Ref(&found[1]), moving(&found[1], "to"), false)
+		require.NoError(t, err)
+		assert.Equal(t, broker.MoveGone, outcome, "once")
+		assert.Len(t, standing(t, to), 1)
+	})
+}
+
+func TestMoveLeavesWhatCannotGo(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	from := x.queue("from", nil)
+	full, drops := x.queue("full", amqp.Table{"x-max-length": int32(1), "x-overflow": "reject-publish"}), x.queue("drops", amqp.Table{"x-max-length-bytes": int32(5)})
+	x.publish("", "full", "first", "", nil)
+	x.publish("", "drops", "first", "", nil)
+	x.publish("", "from", "m", "", nil)
+	m := standing(t, from)[0]
+	for _, c := range []struct {
+		exchange, key string
+		want          broker.MoveOutcome
+	}{
+		{"", "nobody", broker.MoveUnroutable}, {"nothing", "", broker.MoveUnroutable},
+		{"", "full", broker.MoveFull}, {"", "drops", broker.MoveFull}, {"", "from", broker.MoveBack},
+	} {
+		to := moving(&m, c.key)
+		to.Exchange = []byte(c.exchange)
+		outcome, err := x.p.Move(from.Ref(&m), to, false)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, outcome, "%+v", c)
+		outcome, err = x.p.CanMove(from.Ref(&m), to)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, outcome, "%+v", c)
+	}
+	bad := moving(&m, "full")
+	p := amqp.Properties{Expiration: "soon"}
+	bad.Properties = p.Append(nil)
+	_, err := x.p.Move(from.Ref(&m), bad, false)
+	assert.Equal(t, amqp.PreconditionFailed, code(err))
+	for _, q := range []*broker.Queue{from, full, drops} {
+		found := standing(t, q)
+		assert.Len(t, found, 1)
+		assert.Equal(t, queue.Ready, found[0].State)
+	}
+	held, _ := x.get(from, false)
+	outcome, err := x.p.Move(from.Ref(&m), moving(&m, "drops"), false)
+	require.NoError(t, err)
+	assert.NotEqual(t, broker.Moved, outcome)
+	x.drain(drops)
+	outcome, err = x.p.Move(from.Ref(&m), moving(&m, "drops"), false)
+	require.NoError(t, err)
+	assert.Equal(t, broker.MoveGone, outcome, "a consumer has it")
+	from.Settle(broker.Ack, []queue.Seq{held.seq}, nil)
+}
+
+func TestMoveAsksForRights(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	from := x.queue("from", nil)
+	x.queue("to", nil)
+	x.publish("", "from", "m", "", nil)
+	m := standing(t, from)[0]
+	_, err := x.vh.NewPublisher("nobody").Move(from.Ref(&m), moving(&m, "to"), false)
+	assert.Equal(t, amqp.AccessRefused, code(err))
+	assert.Len(t, standing(t, from), 1)
+}
+
+func TestMovedOutlivesARestartOnce(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openBench(t, o)
+	from := x.durable("from", nil)
+	x.durable("to", nil)
+	for i := range 10 {
+		x.publishPersistent("", "from", fmt.Sprint(i), "")
+	}
+	for i, m := range standing(t, from) {
+		if i%2 == 1 {
+			outcome, err := x.p.Move(from.Ref(&m), moving(&m, "to"), false)
+			require.NoError(t, err)
+			require.Equal(t, broker.Moved, outcome)
+		}
+	}
+	x = restarted(t, o, x.b)
+	defer x.b.Close()
+	from, err := x.vh.Queue("from")
+	require.NoError(t, err)
+	to, err := x.vh.Queue("to")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"0", "2", "4", "6", "8"}, x.drain(from))
+	assert.Equal(t, []string{"1", "3", "5", "7", "9"}, x.drain(to))
+}
+
+// TestMoveAmongOthers has movers, consumers and deleters at work: each message ends in
+// one place.
+func TestMoveAmongOthers(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	from, to := x.queue("from", nil), x.queue("to", nil)
+	const n = 2000
+	for i := range n {
+		x.publish("", "from", fmt.Sprint(i), "", nil)
+	}
+	found := standing(t, from)
+	var moved [2]int
+	done := make(chan struct{})
+	for w := range moved {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			p := x.vh.OwnPublisher()
+			for i := range found {
+				if outcome, err := p.Move(from.Ref(&found[i]), moving(&found[i], "to"), false); err == nil && outcome == broker.Moved {
+					moved[w]++
+				}
+			}
+		}()
+	}
+	taken := map[string]int{}
+	for range n / 4 {
+		if m, ok := x.get(from, true); ok {
+			taken[m.body]++
+		}
+	}
+	<-done
+	<-done
+	arrived := x.drain(to)
+	assert.Equal(t, moved[0]+moved[1], len(arrived))
+	for _, body := range arrived {
+		taken[body]++
+	}
+	assert.Empty(t, standing(t, from))
+	assert.Len(t, taken, n)
+	for body, times := range taken {
+		assert.Equal(t, 1, times, body)
+	}
+}
+
+func TestRemove(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	q, dlq := x.queue("q", deadLettersToDLQ), x.queue("dlq", nil)
+	for _, body := range []string{"a", "b", "c"} {
+		x.publish("", "q", body, "", nil)
+	}
+	found := standing(t, q)
+	refs := []broker.MessageRef{q.Ref(&found[1]), q.Ref(&found[2]), q.Ref(&found[1]), {Queue: 4711, Seq: 1}}
+	assert.Equal(t, 2, x.b.Remove(refs))
+	assert.Equal(t, []string{"a"}, x.drain(q))
+	assert.Empty(t, x.drain(dlq), "a purge dead-letters nothing")
+	assert.Equal(t, []queue.Seq{found[2].Seq}, q.Tails(), "also of those that are gone")
+}
+
+func TestBrowseStopsAtBytes(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	q := x.queue("q", nil)
+	for range 10 {
+		x.publish("", "q", "0123456789", "", nil)
+	}
+	var last queue.Seq
+	var pages []int
+	for {
+		found, err := q.Browse(broker.Browse{After: last, Count: 10, BodyBytes: -1, Bytes: 40})
+		require.NoError(t, err)
+		if len(found) == 0 {
+			break
+		}
+		pages, last = append(pages, len(found)), found[len(found)-1].Seq
+	}
+	assert.NotContains(t, pages, 10)
+	total := 0
+	for _, n := range pages {
+		total += n
+	}
+	assert.Equal(t, 10, total)
+}
