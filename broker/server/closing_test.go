@@ -1,7 +1,12 @@
 package server_test
 
 import (
+	"io"
+	"os"
 	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"curfew/broker/amqp"
 	"curfew/broker/server"
@@ -21,5 +26,22 @@ func TestBothSidesCloseAChannel(t *testing.T) {
 		c.send(&amqp.ChannelCloseOk{})
 		c.send(&amqp.ChannelOpen{})
 		c.expect(amqp.ChannelOpenOkID)
+	})
+}
+
+// TestClientHangsUpFirst: after close-ok the socket stays open until the client closes it, or takes too long to. amqp091-go, among
+// others, may take the end of the stream for an error if it comes before it has handled close-ok.
+func TestClientHangsUpFirst(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		c := x.raw()
+		defer c.Close()
+		c.write(amqp.AppendMethod(nil, 0, &amqp.ConnectionClose{}))
+		c.expect(amqp.ConnectionCloseOkID)
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Second)))
+		_, err := c.r.ReadByte()
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
+		_, err = c.r.ReadByte()
+		require.ErrorIs(t, err, io.EOF)
 	})
 }

@@ -99,9 +99,8 @@ func (c *connection) connectionMethod(f amqp.Frame) error {
 		}
 	case *amqp.ConnectionClose:
 		c.flush()
-		c.leave()
+		c.startClosing() // the client hangs up: many take an end of the stream before they have seen close-ok for an error
 		c.out.send(0, &amqp.ConnectionCloseOk{})
-		c.ended = true
 		return nil
 	case *amqp.ConnectionCloseOk:
 		c.ended = true

@@ -1,0 +1,64 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	ownTestsPassed = 384 // of amqp091-go 1.16.0 on RabbitMQ 3.10, subtests and examples counted
+	ownTestsLimit  = 8 * time.Minute
+
+	// Three of them look for a broker called RabbitMQ, and having found none return without closing their connection, which the suite
+	// itself reports at its end.
+	ownTestsLeak = "goleak: Errors on successful test run"
+)
+
+var ownTests = sync.OnceValues(func() (string, error) {
+	binary := filepath.Join(scratch, "amqp091-go.test")
+	out, err := exec.Command("go", "test", "-c", "-tags", "integration", "-o", binary, "github.com/rabbitmq/amqp091-go").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build amqp091-go's tests: %w\n%s", err, out)
+	}
+	return binary, nil
+})
+
+// TestAmqp091Own runs amqp091-go's own integration tests against Curfew. They want a broker on 127.0.0.1:5672 with its management API
+// on 15672: they get both in a network of their own. What they ask of rabbitmqctl, to raise an alarm and to clear it, is done
+// with the disk: the data folder is a small file system of its own that is filled and emptied.
+func TestAmqp091Own(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), ownTestsLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "clients/amqp091-go/run.sh",
+		mustBinary(t, release), mustBinary(t, ownTests), moduleFolder(t, "github.com/rabbitmq/amqp091-go"), t.TempDir())
+	cmd.Env = environment(nil)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.CombinedOutput()
+	for _, m := range regexp.MustCompile(`(?m)^ *--- (FAIL|SKIP): \S+`).FindAllString(string(out), -1) {
+		t.Error(m)
+	}
+	if passed := len(regexp.MustCompile(`(?m)^ *--- PASS`).FindAll(out, -1)); passed < ownTestsPassed {
+		t.Errorf("%d of amqp091-go's tests passed, not %d", passed, ownTestsPassed)
+	}
+	if err != nil && !strings.Contains(string(out), ownTestsLeak) {
+		t.Errorf("amqp091-go's tests: %v", err)
+	}
+	if t.Failed() {
+		t.Logf("%s", out)
+	}
+}
+
+func moduleFolder(t testing.TB, module string) string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	check(t, err)
+	return strings.TrimSpace(string(out))
+}
