@@ -50,8 +50,9 @@ func measure(quick bool, only, out string) error {
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-interrupted
+		endAll()
 		b.removeFiles()
-		os.Exit(1) // what was started ends with us
+		os.Exit(1) // load processes end with us
 	}()
 	chosen, err := choose(only)
 	if err != nil {

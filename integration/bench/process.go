@@ -22,6 +22,18 @@ type process struct {
 	gone chan struct{}
 }
 
+// running are the processes to be ended when this one is interrupted: those that they have started, as RabbitMQ's script
+// starts its node, would live on.
+var running sync.Map // *process
+
+// endAll kills what runs.
+func endAll() {
+	running.Range(func(p, _ any) bool {
+		p.(*process).stop()
+		return true
+	})
+}
+
 func startProcess(env []string, dir, name string, args ...string) (*process, error) {
 	p := &process{cmd: exec.Command(name, args...), gone: make(chan struct{})}
 	p.cmd.Env, p.cmd.Dir = env, dir
@@ -30,9 +42,11 @@ func startProcess(env []string, dir, name string, args ...string) (*process, err
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
+	running.Store(p, nil)
 	go func() {
 		defer close(p.gone)
 		p.cmd.Wait() //nolint:errcheck // a server that ended shows in what it is asked next
+		running.Delete(p)
 	}()
 	return p, nil
 }
