@@ -81,15 +81,20 @@ func (s *step) owe(d *deadLetter, p *amqp.Properties) {
 	if p.Headers[receiptHeader] != true || p.ReplyTo == "" {
 		return
 	}
+	action := d.action
+	if d.missing {
+		action = Retained
+	}
 	s.owed = append(s.owed, receipt{from: d.from, to: p.ReplyTo, correlationID: p.CorrelationID, body: receiptBody{
 		Event: "expired", MessageID: p.MessageID, CorrelationID: p.CorrelationID, VHost: d.from.vh.name, Queue: d.from.name,
 		Deadline:   time.UnixMilli(d.settled.ExpiresAt).UTC().Format("2006-01-02T15:04:05.000Z07:00"),
-		LatenessMS: max(s.now-d.settled.ExpiresAt, 0), Outcome: outcomeName(d.action),
+		LatenessMS: max(s.now-d.settled.ExpiresAt, 0), Outcome: outcomeName(action),
 	}})
 }
 
 func outcomeName(a Action) string {
-	return [...]string{Dropped: "dropped", DeadLettered: "dead_lettered", Parked: "parked"}[a]
+	// What is retained is dead-lettered as soon as it is taken.
+	return [...]string{Dropped: "dropped", DeadLettered: "dead_lettered", Parked: "parked", Retained: "dead_lettered"}[a]
 }
 
 // sendReceipts publishes what is owed. No lock is held.

@@ -101,6 +101,21 @@ func TestNoReceipt(t *testing.T) {
 }
 
 // TestReceiptWithNowhereToGo: it is counted, and nothing else suffers.
+// TestReceiptOfWhatIsRetained: a dead letter that waits for its exchange is not lost, and
+// its publisher is not told that it is.
+func TestReceiptOfWhatIsRetained(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		x.quorum("q", atLeastOnce("none", nil))
+		replies := x.queue("replies", nil)
+		require.NoError(t, x.ask("q", wantsReceipt, "replies"))
+		time.Sleep(100 * time.Millisecond)
+		x.b.Expire(x.deadlines(), nil)
+		m, ok := x.get(replies, true)
+		require.True(t, ok)
+		assert.Equal(t, "dead_lettered", receiptIn(t, m)["outcome"])
+	})
+}
+
 func TestReceiptWithNowhereToGo(t *testing.T) {
 	inBubble(t, broker.Options{}, func(x *bench) {
 		q := x.queue("q", nil)
