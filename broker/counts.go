@@ -237,12 +237,7 @@ func (b *Broker) Totals() Totals {
 func (b *Broker) queueCounts() QueueCounts {
 	b.mu.RLock()
 	sum := b.retired
-	all := make([]*Queue, 0, len(b.byID))
-	for _, q := range b.byID {
-		if q.delays == nil {
-			all = append(all, q)
-		}
-	}
+	all := b.declaredQueues()
 	b.mu.RUnlock()
 	for _, q := range all {
 		c := q.Counters()

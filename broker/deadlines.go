@@ -148,6 +148,11 @@ func (b *Broker) Deadlines(ctx context.Context, fn func([]MessageRef) error) err
 func (b *Broker) allQueues() []*Queue {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
+	return b.declaredQueues()
+}
+
+// declaredQueues is allQueues for callers who hold mu.
+func (b *Broker) declaredQueues() []*Queue {
 	all := make([]*Queue, 0, len(b.byID))
 	for _, q := range b.byID {
 		if q.delays == nil {

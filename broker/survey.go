@@ -32,14 +32,8 @@ const surveyChunks = 512
 // during the call. It costs a step for each sample and each 128 messages, and no
 // queue is locked for long; a large queue may change meanwhile.
 func (b *Broker) Survey(samples int, fn func(*Survey)) {
-	b.mu.RLock()
-	all := make([]*Queue, 0, len(b.byID))
-	for _, q := range b.byID {
-		all = append(all, q)
-	}
-	b.mu.RUnlock()
 	var s Survey
-	for _, q := range all {
+	for _, q := range b.allQueues() {
 		q.survey(samples, &s)
 		fn(&s)
 	}

@@ -59,3 +59,13 @@ func TestSurveySaysHowAQueueStands(t *testing.T) {
 		assert.Equal(t, 9, s.Ready, "nothing was taken")
 	})
 }
+
+func TestSurveyLeavesDelayedMessagesOut(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		x.queue("q", nil)
+		x.publish("", "q", "later", "", amqp.Table{"x-delay": int32(500)})
+		var names []string
+		x.b.Survey(3, func(s *broker.Survey) { names = append(names, s.Name) })
+		assert.Equal(t, []string{"q"}, names, "the instant a delayed message is due is no deadline that somebody could miss")
+	})
+}
