@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -26,6 +27,7 @@ const delayedQueue = "curfew.delayed"
 // on time without it. One timer of the broker waits for the earliest (delayTimer).
 // Guarded by the queue's mu.
 type delays struct {
+	saved   atomic.Bool // the definitions on disk name its queue; not guarded
 	heap    dueHeap
 	stale   int            // entries of the heap whose messages were cancelled
 	waiting map[string]int // by exchange
@@ -50,7 +52,7 @@ func (d *delays) forget(exchange string) {
 // delayed returns the target of messages to be delayed.
 func (vh *VHost) delayed() ([]target, error) {
 	q := vh.waiting.Load()
-	if q == nil {
+	if q == nil || !q.delays.saved.Load() {
 		var err error
 		if q, err = vh.makeDelayed(newIncarnation()); err != nil {
 			return nil, err
@@ -59,7 +61,8 @@ func (vh *VHost) delayed() ([]target, error) {
 	return []target{{q, -1}}, nil
 }
 
-// makeDelayed makes the queue of delayed messages unless it is there.
+// makeDelayed makes the queue of delayed messages unless it is there. With an error
+// it may be there and not be saved: nothing durable may wait in it before it is.
 func (vh *VHost) makeDelayed(id uint64) (q *Queue, err error) {
 	err = vh.mutate(func() error {
 		if q = vh.waiting.Load(); q != nil {
@@ -75,6 +78,9 @@ func (vh *VHost) makeDelayed(id uint64) (q *Queue, err error) {
 		vh.changed(true)
 		return nil
 	})
+	if err == nil {
+		q.delays.saved.Store(true)
+	}
 	return q, err
 }
 

@@ -2,6 +2,8 @@ package broker_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -196,6 +198,30 @@ func TestDelayedMessagesOutliveARestart(t *testing.T) {
 	m, ok := x.get(q, true)
 	require.True(t, ok)
 	assert.Equal(t, "soon", m.body)
+	require.NoError(t, x.b.Close())
+}
+
+// A publisher who was told that nothing can be saved is not told otherwise before it is.
+func TestDelayedMessageWaitsForItsQueueToBeSaved(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openBench(t, o)
+	x.durable("q", nil)
+	inTheWay := filepath.Join(o.Store.Dir, "definitions.tmp")
+	require.NoError(t, os.Mkdir(inTheWay, 0o700))
+	p := amqp.Properties{DeliveryMode: 2, Headers: amqp.Table{"x-delay": int64(3_600_000)}}
+	m := broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil)}
+	for range 2 {
+		_, err := x.p.Add(&m)
+		require.ErrorContains(t, err, "save definitions")
+	}
+	require.NoError(t, os.Remove(inTheWay))
+	_, err := x.p.Add(&m)
+	require.NoError(t, err)
+	x.p.Flush(nil)
+	x.commit()
+	x = restarted(t, o, x.b)
+	page, _ := x.vh.Delayed(0, 10)
+	assert.Len(t, page, 1)
 	require.NoError(t, x.b.Close())
 }
 
