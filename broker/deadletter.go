@@ -92,7 +92,7 @@ func (s *step) inter(d *deadLetter, at int) {
 	d.action = Dropped
 	q, counters := d.from, &s.b.counters
 	src := s.b.store.View(store.Pos(d.settled.Pos))
-	if !d.firm() && s.layFresh(d, at, src) {
+	if !d.firm() && !d.tried && s.layFresh(d, at, src) {
 		return
 	}
 	p, err := amqp.ParseProperties(src.Properties, stored)

@@ -50,7 +50,7 @@
 // (package broker/policy): one value, swapped under the queue's lock when a policy
 // changes and read with Queue.set. Limits act at once; stamped deadlines stay,
 // unless SetPolicyRetroactively is asked for. A dead letter keeps the settings
-// under which it left.
+// under which it left; one that is retained takes those of each try.
 //
 // # Locks
 //

@@ -23,7 +23,9 @@ const (
 // the journal they are in their queue still: after a restart they are ready again,
 // and those that expired expire again. So a target may get one twice, and never
 // none. With the default strategy a full target takes a dead letter in, and one
-// without a target is parked.
+// without a target is parked. They go where the queue's dead letters go when they
+// are tried: a policy that mends the exchange frees them, one that takes it away
+// leaves them where they were bound for.
 type retained struct {
 	line    []*deadLetter // in the order they are tried
 	bySeq   map[queue.Seq]*deadLetter
@@ -74,9 +76,13 @@ func (q *Queue) retry(s *step) {
 		return
 	}
 	n := min(len(r.line), retryAtOnce)
+	set := q.set()
 	for _, d := range r.line[:n] {
 		delete(r.bySeq, d.settled.Seq)
 		r.bytes -= int64(d.settled.Bytes)
+		if set.deadLetter {
+			d.set = set
+		}
 		s.dead = append(s.dead, *d)
 	}
 	r.line = slices.Delete(r.line, 0, n)

@@ -11,6 +11,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -114,6 +115,39 @@ func TestDeadLetterWaitsForItsExchange(t *testing.T) {
 		assert.Equal(t, []string{"0", "1"}, x.drain(dlq))
 		x.publishAll("q", 1)
 		assert.Equal(t, []string{"0"}, x.drain(q))
+	})
+}
+
+func TestRetainedDeadLettersFollowPolicies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		q, full, dlq := x.quorum("q", amqp.Table{}), x.queue("full", oneMessage), x.queue("dlq", nil)
+		for _, name := range []string{"full", "dlq"} {
+			require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: name}))
+		}
+		to := func(dlx, strategy string) {
+			x.govern(policy.Definition{"dead-letter-exchange": dlx, "dead-letter-strategy": strategy, "overflow": "reject-publish"})
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+		}
+		to("mistyped", "at-least-once")
+		x.publishAll("q", 2)
+		x.rejectAll(q)
+		assert.Equal(t, 2, q.Retained())
+		_, err := x.vh.ClearPolicy(policy.User, "p")
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		assert.Equal(t, 2, q.Retained(), "a queue that dead-letters no more loses none")
+
+		x.publish("", "full", "in the way", "", nil)
+		to("amq.fanout", "at-least-once")
+		assert.Equal(t, []string{"0", "1"}, x.drain(dlq))
+		assert.Equal(t, 2, q.Retained(), "one target has them, the other is full")
+		to("amq.fanout", "at-most-once")
+		assert.Zero(t, q.Retained())
+		assert.Equal(t, []string{"in the way", "0", "1"}, x.drain(full), "now a full queue takes them")
+		assert.Empty(t, x.drain(dlq), "where they are, they do not come again")
 	})
 }
 
