@@ -63,9 +63,10 @@ func (s *step) noteBuried(d *deadLetter) {
 	})
 }
 
-// recorded says whether a record is made of a dead letter.
+// recorded says whether a record is made of a dead letter: of one that is tried again
+// there is one.
 func (s *step) recorded(d *deadLetter) bool {
-	return s.b.opts.OnExpired != nil && d.settled.Reason == queue.Expired
+	return s.b.opts.OnExpired != nil && d.settled.Reason == queue.Expired && !d.tried
 }
 
 // describe keeps what the record of a dead letter will say of it: its id and where it

@@ -1,0 +1,43 @@
+package broker
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker/amqp"
+)
+
+// A dead letter that is tried for weeks leaves nothing behind but itself.
+func TestTriesAreNotRecorded(t *testing.T) {
+	records := 0
+	b, err := New(Options{Clock: func() int64 { return 1e9 }, OnExpired: func(e []Expiry) { records += len(e) }})
+	require.NoError(t, err)
+	defer b.Close()
+	vh, _ := b.VHost("/")
+	q, err := vh.DeclareQueue(nil, "q", QueueDeclare{Durable: true, Args: amqp.Table{
+		"x-queue-type": "quorum", "x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish", "x-dead-letter-exchange": "missing",
+	}})
+	require.NoError(t, err)
+	p := amqp.Properties{MessageID: "m-1", Expiration: "0"}
+	own := vh.OwnPublisher()
+	_, err = own.Add(&Publication{RoutingKey: []byte("q"), Properties: p.Append(nil)})
+	require.NoError(t, err)
+	own.Flush(nil)
+	require.Equal(t, 1, q.Retained())
+
+	s := b.step()
+	defer s.done()
+	for range 100 {
+		q.lock(s)
+		q.retained.retryAt = s.now
+		q.retry(s)
+		q.mu.Unlock()
+		s.bury()
+	}
+	assert.Equal(t, 1, q.Retained())
+	assert.Equal(t, 1, records)
+	assert.Empty(t, s.expiries.ids)
+	assert.Empty(t, s.expiries.names)
+}
