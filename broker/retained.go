@@ -52,10 +52,11 @@ func (q *Queue) retain(s *step, d *deadLetter, into []store.Enqueue) bool {
 		return false
 	}
 	kept := *d
-	kept.result, kept.tried, kept.missing, kept.unsaved = -1, true, false, false
+	kept.result, kept.tried, kept.missing = -1, true, false
 	for _, e := range into {
 		kept.done = append(slices.Clip(kept.done), e.Queue)
 	}
+	kept.unsaved = d.unsaved && len(kept.done) > 0 // then the journal keeps the original, whatever the next try does
 	r := &q.retained
 	if r.bySeq == nil {
 		r.bySeq = map[queue.Seq]*deadLetter{}
