@@ -188,7 +188,7 @@ func (vh *VHost) DeleteQueue(owner Owner, name string, ifUnused, ifEmpty bool) (
 		if ifUnused && q.consumers.count > 0 {
 			return errInUse
 		}
-		if ifEmpty && q.core.Ready() > 0 {
+		if ifEmpty && q.core.Ready()+len(q.retained.line) > 0 {
 			return errNotEmpty
 		}
 		return nil

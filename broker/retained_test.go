@@ -193,7 +193,9 @@ func TestRetainedDeadLettersGoWithTheirQueue(t *testing.T) {
 	q := x.quorum("q", atLeastOnce("missing", nil))
 	x.publishAll("q", 3)
 	x.rejectAll(q)
-	_, err := x.vh.DeleteQueue(nil, "q", false, false)
+	_, err := x.vh.DeleteQueue(nil, "q", false, true)
+	assert.Equal(t, "PRECONDITION_FAILED - queue 'q' in vhost '/' not empty", text(err))
+	_, err = x.vh.DeleteQueue(nil, "q", false, false)
 	require.NoError(t, err)
 	assert.Zero(t, q.Retained())
 }
