@@ -1,6 +1,9 @@
 package broker
 
 import (
+	"cmp"
+	"slices"
+
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -23,6 +26,7 @@ func (b *Broker) delivered() (runs []store.Delivered) {
 func (q *Queue) deliveredTo(runs []store.Delivered) []store.Delivered {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	from := len(runs)
 	var run *store.Delivered
 	q.core.Each(0, func(seq queue.Seq, m queue.Message, state queue.State) bool {
 		switch {
@@ -36,5 +40,31 @@ func (q *Queue) deliveredTo(runs []store.Delivered) []store.Delivered {
 		}
 		return true
 	})
+	if len(q.retained.line) == 0 {
+		return runs
+	}
+	return append(runs[:from], withoutCovered(q.retained.delivered(q.id, runs[from:]))...)
+}
+
+// delivered appends those of them that a consumer has seen: in the next run they are in
+// the queue again.
+func (r *retained) delivered(id uint64, runs []store.Delivered) []store.Delivered {
+	for _, d := range r.line {
+		if d.settled.Flags&queue.Redelivered != 0 || d.settled.Reason != queue.Expired {
+			runs = append(runs, store.Delivered{Queue: id, First: uint64(d.settled.Seq), Count: 1})
+		}
+	}
 	return runs
+}
+
+// withoutCovered drops runs of one message that stand within another run.
+func withoutCovered(runs []store.Delivered) []store.Delivered {
+	slices.SortFunc(runs, func(a, b store.Delivered) int { return cmp.Compare(a.First, b.First) })
+	kept := runs[:0]
+	for _, r := range runs {
+		if n := len(kept); n == 0 || r.First >= kept[n-1].First+kept[n-1].Count {
+			kept = append(kept, r)
+		}
+	}
+	return kept
 }

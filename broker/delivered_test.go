@@ -82,3 +82,28 @@ func TestRedeliveredAfterACrash(t *testing.T) {
 	}
 	require.NoError(t, x.b.Close())
 }
+
+// A rejected message that no target took was delivered once, and comes again.
+func TestRetainedDeadLettersAreMarkedRedelivered(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openBench(t, o)
+	q := x.quorum("q", atLeastOnce("missing", nil))
+	for range 6 {
+		x.publishPersistent("", "q", "m", "")
+	}
+	for i := range 5 { // 1 stands between others that were delivered, 4 after them
+		if m, _ := x.get(q, false); i == 1 || i == 4 {
+			q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+		}
+	}
+	require.Equal(t, 2, q.Retained())
+	x = restarted(t, o, x.b)
+	q, err := x.vh.Queue("q")
+	require.NoError(t, err)
+	for i := range 6 {
+		m, ok := x.get(q, false)
+		require.True(t, ok)
+		assert.Equal(t, i < 5, m.redelivery, i)
+	}
+	require.NoError(t, x.b.Close())
+}
