@@ -38,7 +38,8 @@ func (s *settings) limited() bool { return s.core.MaxLength >= 0 || s.core.MaxBy
 
 // parseSettings checks the arguments of queue.declare. label names the queue in
 // error texts, which are RabbitMQ's: 406 on the channel. The first mistake counts,
-// in RabbitMQ's order.
+// in RabbitMQ's order; the settings that come with it are those without what is
+// wrong.
 func (vh *VHost) parseSettings(label string, args amqp.Table) (settings, error) {
 	p := argParser{vh: vh, label: label, args: args}
 	var s settings
@@ -143,7 +144,7 @@ func (p *argParser) exchange(name string) (string, bool) {
 	if ok && !isText && p.err == nil {
 		p.err = amqp.NewException(amqp.PreconditionFailed, 0, 0, "invalid type '%s' for arg '%s' in %s", amqp.TypeName(v), name, p.label)
 	}
-	return p.fits(name, s), ok
+	return p.fits(name, s), isText
 }
 
 func (p *argParser) overflow(t QueueType) queue.Overflow {

@@ -84,16 +84,28 @@ var errTaken = errors.New("broker: queue exists")
 
 // makeQueue makes a queue that is not there yet.
 func (vh *VHost) makeQueue(id uint64, owner Owner, name string, d QueueDeclare) (*Queue, error) {
-	set, err := vh.parseSettings(vh.queueLabel(name), d.Args)
-	if err == nil {
-		err = set.kind.checkProperties(vh.queueLabel(name), d)
-	}
-	if err == nil {
-		err = vh.nameSubqueue(&set, name)
-	}
+	set, err := vh.settingsOf(name, d)
 	if err != nil {
 		return nil, err
 	}
+	return vh.enterQueue(id, owner, name, d, set)
+}
+
+// settingsOf reads a declaration; what it returns with an error is all that is right.
+func (vh *VHost) settingsOf(name string, d QueueDeclare) (settings, error) {
+	set, err := vh.parseSettings(vh.queueLabel(name), d.Args)
+	wrong := set.kind.checkProperties(vh.queueLabel(name), d)
+	if err == nil {
+		err = wrong
+	}
+	if wrong = vh.nameSubqueue(&set, name); err == nil {
+		err = wrong
+	}
+	return set, err
+}
+
+// enterQueue puts a queue of these settings among the others.
+func (vh *VHost) enterQueue(id uint64, owner Owner, name string, d QueueDeclare, set settings) (*Queue, error) {
 	q := &Queue{vh: vh, id: id, name: name, declared: d, asked: set, core: queue.New(set.core), alarmIndex: notTimed}
 	q.settings.Store(&q.asked)
 	if d.Exclusive {

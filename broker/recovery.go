@@ -144,15 +144,9 @@ func (b *Broker) restoreTopology(d *definitions) error {
 			return fmt.Errorf("exchange %q: %w", x.Name, err)
 		}
 	}
-	for _, q := range d.Queues {
-		args, err := q.Args.table()
-		if q.Delayed {
-			_, err = b.vhosts[q.VHost].makeDelayed(q.ID)
-		} else if err == nil {
-			_, err = b.vhosts[q.VHost].makeQueue(q.ID, nil, q.Name, QueueDeclare{Durable: true, AutoDelete: q.AutoDelete, Args: args})
-		}
-		if err != nil {
-			return fmt.Errorf("queue %q: %w", q.Name, err)
+	for i := range d.Queues {
+		if err := b.restoreQueue(&d.Queues[i]); err != nil {
+			return fmt.Errorf("queue %q: %w", d.Queues[i].Name, err)
 		}
 	}
 	for _, x := range d.Bindings {
@@ -167,6 +161,33 @@ func (b *Broker) restoreTopology(d *definitions) error {
 		}
 	}
 	return nil
+}
+
+// restoreQueue puts a queue back without its messages. One that was accepted once is
+// there again, whatever this version thinks of its arguments: those it would refuse
+// mean nothing now.
+func (b *Broker) restoreQueue(x *queueDefinition) error {
+	vh := b.vhosts[x.VHost]
+	if x.Delayed {
+		_, err := vh.makeDelayed(x.ID)
+		return err
+	}
+	args, err := x.Args.table()
+	if err != nil {
+		return err
+	}
+	d := QueueDeclare{Durable: true, AutoDelete: x.AutoDelete, Args: args}
+	set, refused := vh.settingsOf(x.Name, d)
+	if refused != nil {
+		b.log.Warn("a saved queue would be refused now, and is kept without what is wrong; delete it and declare it anew",
+			zap.String("vhost", x.VHost), zap.String("queue", x.Name), zap.Error(refused))
+	}
+	if _, ok := args["x-max-priority"]; ok && set.kind == Quorum {
+		lanes := argParser{vh: vh, args: args} // its messages stand in them
+		set.core.Priorities = lanes.priorities()
+	}
+	_, err = vh.enterQueue(x.ID, nil, x.Name, d, set)
+	return err
 }
 
 // restoreMessages puts a queue's messages back in their places, with their old

@@ -27,6 +27,7 @@ func (vh *VHost) nameSubqueue(s *settings, name string) error {
 	}
 	s.subqueue = name + subqueueSuffix
 	if n := len(s.subqueue); n > 255 {
+		s.hasSubqueue = false
 		return vh.badArg("x-dead-letter-queue", vh.queueLabel(name), fmt.Sprintf("{too_long,%d}", n))
 	}
 	s.useSubqueue()

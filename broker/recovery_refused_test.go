@@ -1,0 +1,62 @@
+package broker_test
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/store"
+)
+
+// resave has the definitions on disk say other arguments of a queue.
+func resave(t *testing.T, dir string, was, is amqp.Table) {
+	s, _, err := store.Open(store.Options{Dir: dir})
+	require.NoError(t, err)
+	saved, err := s.Definitions()
+	require.NoError(t, err)
+	text := func(args amqp.Table) string { return base64.StdEncoding.EncodeToString(amqp.AppendTable(nil, args)) }
+	require.Contains(t, string(saved), text(was))
+	require.NoError(t, s.SaveDefinitions([]byte(strings.ReplaceAll(string(saved), text(was), text(is)))))
+	require.NoError(t, s.Close())
+}
+
+// Versions before queue types took these; no start may fail, and no message be lost,
+// because of it.
+func TestQueueThatWouldBeRefusedNowIsRestored(t *testing.T) {
+	for name, c := range map[string]struct{ was, is amqp.Table }{
+		"classic with a delivery limit": {amqp.Table{"x-max-priority": int32(9)}, amqp.Table{"x-max-priority": int32(9), "x-delivery-limit": int32(3)}},
+		"quorum with priorities":        {amqp.Table{"x-max-priority": int32(9)}, amqp.Table{"x-max-priority": int32(9), "x-queue-type": "quorum"}},
+		"nonsense":                      {amqp.Table{"x-max-length": int32(100)}, amqp.Table{"x-message-ttl": "soon", "x-dead-letter-exchange": int32(1), "x-max-length": int64(-5)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+			x := openBench(t, o)
+			x.durable("q", c.was)
+			p := amqp.Properties{DeliveryMode: 2, Priority: 5}
+			_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil), Body: []byte("m")})
+			require.NoError(t, err)
+			x.p.Flush(nil)
+			x.commit()
+			require.NoError(t, x.b.Close())
+			resave(t, o.Store.Dir, c.was, c.is)
+
+			core, logs := observer.New(zap.WarnLevel)
+			o.Log = zap.New(core)
+			x = openBench(t, o)
+			require.Equal(t, 1, logs.FilterMessageSnippet("would be refused now").Len())
+			q, err := x.vh.Queue("q")
+			require.NoError(t, err)
+			x.publishPersistent("", "q", "n", "")
+			assert.ElementsMatch(t, []string{"m", "n"}, x.drain(q))
+			require.NoError(t, declareAgain(x, "q", c.is), "who declares it as ever goes on")
+			require.NoError(t, x.b.Close())
+		})
+	}
+}
