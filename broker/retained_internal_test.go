@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/amqp"
+	"curfew/broker/store"
 )
 
 // A dead letter that is tried for weeks leaves nothing behind but itself.
@@ -43,4 +44,25 @@ func TestTriesAreNotRecorded(t *testing.T) {
 	assert.Equal(t, 1, records)
 	assert.Empty(t, s.expiries.ids)
 	assert.Empty(t, s.expiries.names)
+}
+
+// A target has the dead letter in memory only, another refused it: whatever becomes of
+// later tries, the journal keeps the original.
+func TestUnsavedCopyKeepsTheOriginalInTheJournal(t *testing.T) {
+	b, err := New(Options{})
+	require.NoError(t, err)
+	defer b.Close()
+	vh, _ := b.VHost("/")
+	q, err := vh.DeclareQueue(nil, "q", QueueDeclare{})
+	require.NoError(t, err)
+	s := b.step()
+	defer s.done()
+	d := deadLetter{from: q, set: q.set(), queued: true, unsaved: true}
+	require.True(t, q.retain(s, &d, nil))
+	assert.False(t, q.retained.line[0].unsaved, "nobody has it: the next try counts")
+	require.True(t, q.retain(s, &d, []store.Enqueue{{Queue: 7}}))
+	assert.True(t, q.retained.line[1].unsaved)
+	q.mu.Lock()
+	q.retained = retained{}
+	q.mu.Unlock()
 }
