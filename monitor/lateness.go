@@ -62,3 +62,42 @@ func (h *latenessHistogram) Collect(out chan<- prometheus.Metric) {
 	}
 	out <- prometheus.MustNewConstHistogram(h.desc, count, float64(h.millis.Load())/1000, cumulative)
 }
+
+// Lateness is how late messages expired, since the monitor was made.
+type Lateness struct {
+	// UpTo are the upper bounds of the buckets in ms; Counts has one more, of what was
+	// later than all.
+	UpTo   []int64  `json:"up_to"`
+	Counts []uint64 `json:"counts"`
+	Millis int64    `json:"millis"` // the sum over all messages
+}
+
+// Total is how many messages were counted.
+func (l *Lateness) Total() (n uint64) {
+	for _, c := range l.Counts {
+		n += c
+	}
+	return n
+}
+
+// Within is the least upper bound in ms below which the share of messages, 0 to 1,
+// was; false when it has none, or nothing expired yet.
+func (l *Lateness) Within(share float64) (millis int64, ok bool) {
+	wanted, n := share*float64(l.Total()), uint64(0)
+	for i, c := range l.Counts {
+		if n += c; n > 0 && float64(n) >= wanted && i < len(l.UpTo) {
+			return l.UpTo[i], true
+		}
+	}
+	return 0, false
+}
+
+// Lateness returns how late messages expired. Safe for concurrent use.
+func (m *Monitor) Lateness() Lateness {
+	h := m.metrics.lateness
+	l := Lateness{UpTo: latenessMillis[:], Counts: make([]uint64, len(h.buckets)), Millis: h.millis.Load()}
+	for i := range h.buckets {
+		l.Counts[i] = h.buckets[i].Load()
+	}
+	return l
+}

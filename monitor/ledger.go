@@ -39,6 +39,7 @@ type books struct {
 	queueName func(uint64) (vhost, name string, ok bool)
 	fired     *prometheus.CounterVec // vhost, queue, action, path
 	missed    *prometheus.CounterVec // vhost, queue, reason
+	recent    recent
 
 	mu     sync.Mutex
 	byID   map[uint64]*book // by incarnation
@@ -121,6 +122,7 @@ type ledger struct {
 	path     Path
 	run      alert.Tally // of queue, action and path
 	late     alert.Tally // those of run that were late
+	began    int64       // when the first of run expired, Unix ms
 	book     *book       // of queue
 	each     bool        // messages of queue are told one by one
 
@@ -146,7 +148,7 @@ func (l *ledger) add(s scheduler.Shadow, at int64, a Action, p Path) {
 		l.flush()
 	}
 	if l.run.Count == 0 {
-		l.open(s.Queue, a, p)
+		l.open(s.Queue, at, a, p)
 	}
 	lateness := max(at-s.Deadline, 0)
 	l.run.Add(s.Deadline, lateness)
@@ -162,9 +164,9 @@ func (l *ledger) add(s scheduler.Shadow, at int64, a Action, p Path) {
 	}
 }
 
-// open begins a run.
-func (l *ledger) open(queue uint64, a Action, p Path) {
-	l.queue, l.action, l.path = queue, a, p
+// open begins a run at an instant.
+func (l *ledger) open(queue uint64, at int64, a Action, p Path) {
+	l.queue, l.action, l.path, l.began = queue, a, p, at
 	l.book = l.books.of(queue)
 	l.each = l.alerts.Each(l.book.vhost, l.book.queue)
 }
@@ -213,6 +215,10 @@ func (l *ledger) merge() {
 func (l *ledger) flush() {
 	k := l.book
 	l.books.countFired(k, l.action, l.path, l.run.Count)
+	l.books.recent.add(Miss{
+		At: l.began, VHost: k.vhost, Queue: k.queue, Action: l.action.String(), Path: l.path.String(),
+		Count: l.run.Count, WorstMillis: l.run.WorstMillis, Late: l.late.Count > 0,
+	})
 	event := alert.Event{
 		Kind:   alert.DeadlineMissed,
 		VHost:  k.vhost,

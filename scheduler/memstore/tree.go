@@ -32,6 +32,7 @@ const (
 // node is a sorted list of pages. None of them is empty.
 type node struct {
 	n     int
+	count int                       // entries of all pages
 	low   [nodeCap]scheduler.Shadow // no entry of pages[i] is less; no earlier page's is not
 	pages [nodeCap]*page
 }
@@ -99,6 +100,7 @@ func (t *tree) insert(s scheduler.Shadow) bool {
 		p.reaches(s.Deadline)
 	}
 	p.insert(i, s.Deadline, t.queues.retain(s.Queue), s.Seq)
+	t.nodes[at.node].count++
 	t.added = at
 	return true
 }
@@ -114,6 +116,7 @@ func (t *tree) split(at place, p *page, i int, s scheduler.Shadow) (place, *page
 	case 0:
 		first := p.shadow(0, &t.queues)
 		t.nodes[at.node].pages[at.page] = fresh
+		t.nodes[at.node].count -= p.len() // addPage counts them again
 		next = t.addPage(next, first, p)
 		return t.before(next), fresh, 0
 	}
@@ -123,6 +126,7 @@ func (t *tree) split(at place, p *page, i int, s scheduler.Shadow) (place, *page
 	}
 	fresh.base = p.base
 	p.moveTail(cut, fresh)
+	t.nodes[at.node].count -= fresh.len() // likewise
 	next = t.addPage(next, fresh.shadow(0, &t.queues), fresh)
 	if i > cut {
 		return next, fresh, i - cut
@@ -162,6 +166,7 @@ func (t *tree) addPage(at place, low scheduler.Shadow, p *page) place {
 	copy(n.pages[at.page+1:n.n+1], n.pages[at.page:n.n])
 	n.low[at.page], n.pages[at.page] = low, p
 	n.n++
+	n.count += p.len()
 	t.lows[at.node] = n.low[0]
 	return at
 }
@@ -173,6 +178,11 @@ func (t *tree) addNode(i int, n *node, low scheduler.Shadow) {
 
 // move appends the pages from i on to another node.
 func (n *node) move(i int, to *node) {
+	moved := 0
+	for _, p := range n.pages[i:n.n] {
+		moved += p.len()
+	}
+	n.count, to.count = n.count-moved, to.count+moved
 	copy(to.low[to.n:], n.low[i:n.n])
 	copy(to.pages[to.n:], n.pages[i:n.n])
 	to.n += n.n - i
@@ -214,6 +224,7 @@ func (t *tree) cut(at place, from, to int) {
 	}
 	p.remove(from, to)
 	t.length -= to - from
+	t.nodes[at.node].count -= to - from
 	switch {
 	case p.n == 0:
 		t.dropPage(at)

@@ -21,6 +21,7 @@ func (t *tree) check() error {
 		return fmt.Errorf("%d lows of %d nodes", len(t.lows), len(t.nodes))
 	}
 	for i, n := range t.nodes {
+		before := length
 		if n.n == 0 || t.lows[i] != n.low[0] {
 			return fmt.Errorf("node %d has %d pages, low %v, noted %v", i, n.n, n.low[0], t.lows[i])
 		}
@@ -41,6 +42,9 @@ func (t *tree) check() error {
 				entries[p.queue[k]]++
 			}
 			length += p.len()
+		}
+		if n.count != length-before {
+			return fmt.Errorf("node %d has %d entries, counted as %d", i, length-before, n.count)
 		}
 		for j, p := range n.pages[n.n:] {
 			if p != nil {

@@ -1,0 +1,32 @@
+package memstore
+
+import "curfew/scheduler"
+
+// Count appends for each of the instants, in Unix ms, how many shadows have their
+// deadline there or before. Those whose score is not their deadline count with all that
+// have come: they were claimed, or are held. It takes a step for each node of the tree
+// and a search for each instant, no look at every shadow.
+func (s *Store) Count(until []int64, out []int64) []int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, at := range until {
+		out = append(out, int64(s.waiting.upTo(at)+s.moved.len()))
+	}
+	return out
+}
+
+// upTo counts the shadows whose deadline is <= until.
+func (t *tree) upTo(until int64) (n int) {
+	if t.length == 0 {
+		return 0
+	}
+	// The greatest shadow of that deadline: all that is before its page counts whole.
+	at := t.find(scheduler.Shadow{Deadline: until, Queue: ^uint64(0), Seq: ^uint64(0)}, place{})
+	for _, before := range t.nodes[:at.node] {
+		n += before.count
+	}
+	for _, before := range t.nodes[at.node].pages[:at.page] {
+		n += before.len()
+	}
+	return n + t.nodes[at.node].pages[at.page].due(until)
+}
