@@ -23,6 +23,7 @@ type QueueInfo struct {
 	ExclusiveConsumer        string    // tag; "" none
 	ActiveConsumer           string    // tag of the one that x-single-active-consumer serves; "" none
 	HeadTimestamp            time.Time // of the first ready message; zero: none
+	TTLMillis                int64     // of messages, by arguments and policies; <0: none
 	DeliveryLimit            int64     // failed deliveries a message may have; <0: no limit
 	UsedAt                   int64     // Unix ms of the last thing that happened in it
 	Counts                   QueueCounts
@@ -34,8 +35,8 @@ func (q *Queue) Info() QueueInfo {
 	defer q.mu.Unlock()
 	limit := q.set().core.DeliveryLimit
 	i := QueueInfo{
-		DeliveryLimit: limit,
-		QueueDeclare:  q.declared, ID: q.id, VHost: q.vh.name, Name: q.name, Owner: q.owner,
+		DeliveryLimit: limit, TTLMillis: q.set().ttlMillis,
+		QueueDeclare: q.declared, ID: q.id, VHost: q.vh.name, Name: q.name, Owner: q.owner,
 		Ready: q.core.Ready(), Unacked: q.core.Unacked(), ReadyBytes: q.core.ReadyBytes(), UnackedBytes: q.core.UnackedBytes(),
 		Consumers: q.consumers.count, HeadTimestamp: q.headTimestamp(), UsedAt: q.usedAt, Counts: q.tally.counts(),
 	}

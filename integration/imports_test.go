@@ -37,6 +37,7 @@ var rooms = map[string][]string{
 	"monitor/alert":        {},
 	"monitor/forecast":     {},
 	"monitor/audit":        {},
+	"monitor/dashboard":    {"monitor", "monitor/alert", "monitor/audit"},
 	"monitor/embedded":     {"monitor", "monitor/audit", "monitor/forecast", "scheduler", "broker"},
 	"cmd/curfew/load":      {"broker/amqp"}, // a client of any broker: of ours it knows the codec alone
 	"cmd/curfew":           everyRoom,
@@ -80,6 +81,8 @@ var bans = []struct {
 		"what tests are made of stays out of the binary"},
 	{"monitor/forecast", []string{"os", "net", "sync", "log", "time", "context", "go.uber.org/zap"},
 		"a forecast is arithmetic: what it says can be held against a simulated queue"},
+	{"monitor/dashboard", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},
+		"pages show what they are handed, and of a broker through a narrow interface: the command makes it of the bundled one"},
 	{"monitor/audit", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},
 		"a record of what others say has happened, readable without them"},
 	{"monitor/alert", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},

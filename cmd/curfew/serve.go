@@ -91,6 +91,10 @@ func serve(ctx context.Context, c *config, stdout io.Writer, log *zap.Logger) (e
 		o.watch("alerts", n.alertVitals)
 		o.watch("monitor", func() vitals { return monitorVitals(n.monitor.Health(), since, time.Now()) })
 	}
+	shown, err := newDashboard(c, n, log)
+	if err != nil {
+		return err
+	}
 	listeners, err := amqpListeners(ctx, c, log)
 	if err != nil {
 		return err
@@ -116,11 +120,13 @@ func serve(ctx context.Context, c *config, stdout io.Writer, log *zap.Logger) (e
 	for _, part := range curfewParts {
 		pages.mount(part, n.curfewAPI(api))
 	}
+	pages.mount("/", shown.Handler())
 	pagesEnded := func(err error) { log.Error("the management API is not served any more", zap.Error(err)) }
 	defer background(ctx, pages.server(), httpListener, pagesEnded)()
 	if secureListener != nil {
 		defer background(ctx, pages.server(), secureListener, pagesEnded)()
 	}
+	defer shown.Close() // before the servers, which would wait for its streams
 	printBanner(stdout, c, n.broker.Recovered(), listeners, httpListener.Addr(), opsListener.Addr())
 	o.enter(ready)
 	defer context.AfterFunc(ctx, func() { o.enter(stopping) })()

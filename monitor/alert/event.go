@@ -60,14 +60,17 @@ func kindOf(event string) (Kind, bool) {
 	return Kind(max(i, 0)), i >= 0
 }
 
-// eventNames lists what rules may name.
-func eventNames() string {
+// Events lists the events that rules and silences may name.
+func Events() []string {
 	names := make([]string, ruled)
 	for i := range names {
 		names[i] = kinds[i].event
 	}
-	return strings.Join(names, ", ")
+	return names
 }
+
+// eventNames is Events as text.
+func eventNames() string { return strings.Join(Events(), ", ") }
 
 // Event says that something happened to messages of one queue.
 type Event struct {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+	"unicode/utf8"
 )
 
 const (
@@ -47,6 +48,9 @@ func (m *Muting) prepare(now time.Time) error {
 	for _, text := range []string{m.VHost, m.Queue, m.Peer, m.Author, m.Comment} {
 		if len(text) > maxText {
 			return fmt.Errorf("a text is longer than %d bytes", maxText)
+		}
+		if !utf8.ValidString(text) {
+			return fmt.Errorf("%q is no UTF-8", text)
 		}
 	}
 	switch life := m.ExpiresAt.Sub(now); {

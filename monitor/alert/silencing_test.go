@@ -194,3 +194,11 @@ func TestHeartbeat(t *testing.T) {
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestSilenceOfNoUTF8IsRefused(t *testing.T) {
+	a, err := New(Options{})
+	require.NoError(t, err)
+	_, err = a.Mute(Muting{Queue: "x\xff", ExpiresAt: time.Now().Add(time.Hour)})
+	require.ErrorContains(t, err, "UTF-8")
+	require.Empty(t, a.Mutings())
+}

@@ -1,0 +1,107 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"curfew/monitor/audit"
+)
+
+const (
+	// auditRows is how many records one page lists.
+	auditRows = 100
+	// auditTime bounds a search.
+	auditTime = 10 * time.Second
+)
+
+// auditPage is what the page of the audit shows.
+type auditPage struct {
+	On       bool
+	Form     auditForm
+	Records  []audit.Record
+	More     bool // there are older ones
+	TooLong  bool // the search was ended
+	Asked    bool // a field is filled in
+	CSV      string
+	JSONL    string
+	Outcomes []string
+	Paths    []string
+}
+
+// auditForm is the search as it was filled in.
+type auditForm struct{ VHost, Queue, MessageID, Outcome, Path, Within, Lateness string }
+
+// auditWithin are the spans that a search may be over.
+var auditWithin = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
+
+func (d *Dashboard) audit(r *http.Request, _ visitor) (any, error) {
+	v := r.URL.Query()
+	p := &auditPage{On: d.Audit != nil, Outcomes: []string{"dead_lettered", "dropped", "parked"}, Paths: []string{"eager", "lazy", "requeue", "manual"}}
+	p.Form = auditForm{v.Get("vhost"), v.Get("queue"), strings.TrimSpace(v.Get("message_id")), v.Get("outcome"), v.Get("path"), v.Get("within"), strings.TrimSpace(v.Get("min_lateness"))}
+	p.Asked = p.Form != auditForm{}
+	if !p.On {
+		return p, nil
+	}
+	q, err := p.Form.query(time.Now())
+	if err != nil {
+		return nil, err
+	}
+	p.export(q)
+	ctx, cancel := context.WithTimeout(r.Context(), auditTime)
+	defer cancel()
+	return p, p.search(ctx, d.Audit.Dir(), q)
+}
+
+func (f *auditForm) query(now time.Time) (q audit.Query, err error) {
+	q = audit.Query{
+		VHost: f.VHost, Queue: f.Queue, MessageID: f.MessageID, Outcome: f.Outcome, Path: f.Path, Limit: auditRows + 1, Newest: true,
+	}
+	if span, ok := auditWithin[f.Within]; ok {
+		q.From = now.Add(-span).Truncate(time.Second)
+	}
+	if f.Lateness != "" {
+		if q.MinLateness, err = time.ParseDuration(f.Lateness); err != nil {
+			return q, fmt.Errorf("Late by at least: %q is no duration; write for example 250ms or 2s", f.Lateness)
+		}
+	}
+	return q, nil
+}
+
+func (p *auditPage) search(ctx context.Context, dir string, q audit.Query) error {
+	for record, err := range audit.Search(ctx, dir, q) {
+		if err != nil && ctx.Err() != nil {
+			p.TooLong = true
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if len(p.Records) == auditRows {
+			p.More = true
+			break
+		}
+		p.Records = append(p.Records, record)
+	}
+	return nil
+}
+
+// export makes the links to all that was found.
+func (p *auditPage) export(q audit.Query) {
+	v := url.Values{}
+	for name, value := range map[string]string{"vhost": q.VHost, "queue": q.Queue, "message_id": q.MessageID, "outcome": q.Outcome, "path": q.Path} {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	if !q.From.IsZero() {
+		v.Set("from", q.From.UTC().Format(time.RFC3339))
+	}
+	if q.MinLateness > 0 {
+		v.Set("min_lateness", q.MinLateness.String())
+	}
+	p.CSV, p.JSONL = with("/audit/export", v, "format", "csv"), with("/audit/export", v, "format", "jsonl")
+}

@@ -1,0 +1,198 @@
+package dashboard
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/monitor"
+	"curfew/monitor/alert"
+)
+
+// fakeBroker has what a test puts in.
+type fakeBroker struct {
+	mu       sync.Mutex
+	users    map[string]User // the password is the name
+	state    State
+	queues   []QueueDetail
+	messages []Message
+}
+
+func (b *fakeBroker) Authenticate(_ context.Context, name, password string, _ netip.Addr) (User, error) {
+	u, ok := b.User(name)
+	switch {
+	case name == "nobody" && password == name:
+		return User{}, ErrForbidden
+	case !ok || password != name:
+		return User{}, ErrLogin
+	}
+	return u, nil
+}
+
+func (b *fakeBroker) User(name string) (User, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	u, ok := b.users[name]
+	return u, ok
+}
+
+func (b *fakeBroker) setUser(name string, u User) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.users[name] = u
+}
+
+func (b *fakeBroker) State() State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state
+}
+
+func (b *fakeBroker) Queues() (list []Queue) {
+	for _, q := range b.queues {
+		list = append(list, q.Queue)
+	}
+	return list
+}
+
+func (b *fakeBroker) Queue(vhost, name string) (QueueDetail, bool) {
+	for _, q := range b.queues {
+		if q.VHost == vhost && q.Name == name {
+			return q, true
+		}
+	}
+	return QueueDetail{}, false
+}
+
+func (b *fakeBroker) Peek(u User, _, _ string, p Peek) ([]Message, error) {
+	if !u.Admin {
+		return nil, ErrForbidden
+	}
+	list := append([]Message(nil), b.messages[min(p.Offset, len(b.messages)):]...)
+	list = list[:min(len(list), p.Count)]
+	for i := range list {
+		list[i].BodyBytes = len(list[i].Body)
+		list[i].Body = list[i].Body[:min(len(list[i].Body), p.BodyBytes)]
+	}
+	return list, nil
+}
+
+// fakeMonitor has what a test puts in.
+type fakeMonitor struct {
+	health    monitor.Health
+	forecasts []monitor.Forecast
+	deadlines []int64
+	lateness  monitor.Lateness
+	missed    []monitor.Miss
+}
+
+func (m *fakeMonitor) Health() monitor.Health        { return m.health }
+func (m *fakeMonitor) Forecasts() []monitor.Forecast { return m.forecasts }
+func (m *fakeMonitor) Lateness() monitor.Lateness    { return m.lateness }
+func (m *fakeMonitor) Missed() []monitor.Miss        { return m.missed }
+
+func (m *fakeMonitor) Ahead(until []int64, out []int64) []int64 {
+	for _, at := range until {
+		n := int64(0)
+		for _, d := range m.deadlines {
+			if d <= at {
+				n++
+			}
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// site is a dashboard that a test asks.
+type site struct {
+	*testing.T
+	broker  *fakeBroker
+	monitor *fakeMonitor
+	alerts  *alert.Alerts
+	d       *Dashboard
+	url     string
+	client  *http.Client
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	alerts, err := alert.New(alert.Options{})
+	require.NoError(t, err)
+	s := &site{
+		T: t, alerts: alerts, monitor: &fakeMonitor{health: monitor.Health{Schedule: monitor.ScheduleEmbedded, Since: time.Now()}},
+		broker: &fakeBroker{users: map[string]User{"root": {Name: "root", Admin: true, Stamp: "1"}, "eye": {Name: "eye", Stamp: "1"}}, state: State{Now: 1_000_000, Started: time.Now()}},
+	}
+	s.d, err = New(Options{Broker: s.broker, Monitor: s.monitor, Alerts: alerts, Instance: "test", Version: "1", Every: time.Millisecond})
+	require.NoError(t, err)
+	server := httptest.NewServer(s.d.Handler())
+	t.Cleanup(server.Close)
+	t.Cleanup(s.d.Close)
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	s.url, s.client = server.URL, &http.Client{Jar: jar}
+	return s
+}
+
+func (s *site) logIn(name string) *site {
+	s.Helper()
+	resp := s.post("/login", url.Values{"name": {name}, "password": {name}, "to": {"/"}})
+	require.Equal(s, http.StatusOK, resp.status, "after the redirect")
+	return s
+}
+
+type answer struct {
+	status int
+	header http.Header
+	path   string // after redirects
+	body   string
+}
+
+func (s *site) do(r *http.Request) answer {
+	s.Helper()
+	resp, err := s.client.Do(r)
+	require.NoError(s, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(s, err)
+	return answer{resp.StatusCode, resp.Header, resp.Request.URL.Path, string(body)}
+}
+
+func (s *site) get(path string) answer {
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.url+path, http.NoBody)
+	require.NoError(s, err)
+	return s.do(r)
+}
+
+func (s *site) post(path string, form url.Values, headers ...string) answer {
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.url+path, strings.NewReader(form.Encode()))
+	require.NoError(s, err)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return s.do(r)
+}
+
+var tokenPattern = regexp.MustCompile(`name="token" value="([^"]+)"`)
+
+// token is what a change takes, from a page.
+func (s *site) token(path string) string {
+	s.Helper()
+	found := tokenPattern.FindStringSubmatch(s.get(path).body)
+	require.NotNil(s, found, "no token in %s", path)
+	return found[1]
+}

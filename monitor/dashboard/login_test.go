@@ -1,0 +1,183 @@
+package dashboard
+
+import (
+	"bufio"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var everyPage = []string{"/", "/queues", "/queue?vhost=/&name=q", "/alerts", "/audit"}
+
+func TestNothingIsShownWithoutLogin(t *testing.T) {
+	s := newSite(t)
+	s.broker.queues = []QueueDetail{{Queue: Queue{VHost: "/", Name: "q"}}}
+	for _, path := range everyPage {
+		a := s.get(path)
+		require.Equal(t, "/login", a.path, path)
+		require.NotContains(t, a.body, "aria-current", "no menu")
+	}
+	require.Equal(t, http.StatusUnauthorized, s.get("/live/").status)
+	require.Equal(t, http.StatusUnauthorized, s.post("/silences", nil).status)
+	s.logIn("eye")
+	for _, path := range everyPage {
+		require.Equal(t, http.StatusOK, s.get(path).status, path)
+	}
+	require.Equal(t, http.StatusNotFound, s.get("/nowhere").status)
+	require.Equal(t, http.StatusNotFound, s.get("/queue?vhost=/&name=gone").status)
+}
+
+func TestLogin(t *testing.T) {
+	s := newSite(t)
+	a := s.post("/login", url.Values{"name": {"root"}, "password": {"wrong"}})
+	require.Equal(t, http.StatusUnauthorized, a.status)
+	require.Contains(t, a.body, "Name or password is wrong")
+	a = s.post("/login", url.Values{"name": {"nobody"}, "password": {"nobody"}})
+	require.Contains(t, a.body, "tag monitoring")
+
+	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	a = s.post("/login", url.Values{"name": {"root"}, "password": {"root"}, "to": {"/queues?q=a"}})
+	require.Equal(t, "/queues?q=a", a.header.Get("Location"))
+	cookie := a.header.Get("Set-Cookie")
+	require.Contains(t, cookie, "HttpOnly")
+	require.Contains(t, cookie, "SameSite=Strict")
+	require.NotContains(t, cookie, "Secure", "without TLS it would never come back")
+	for _, to := range []string{"//evil.example", "https://evil.example", `/\evil.example`, "javascript:alert(1)", "/a\r\nb"} {
+		a = s.post("/login", url.Values{"name": {"root"}, "password": {"root"}, "to": {to}})
+		require.Equal(t, "/", a.header.Get("Location"), to)
+	}
+}
+
+func TestSessionsEnd(t *testing.T) {
+	s := newSite(t).logIn("root")
+	require.Equal(t, "/", s.get("/").path)
+	s.post("/logout", nil)
+	require.Equal(t, "/login", s.get("/").path)
+
+	s.logIn("root")
+	s.broker.setUser("root", User{Name: "root", Admin: true, Stamp: "2"})
+	require.Equal(t, "/login", s.get("/").path, "the password is another")
+
+	s.logIn("root")
+	s.broker.mu.Lock()
+	delete(s.broker.users, "root")
+	s.broker.mu.Unlock()
+	require.Equal(t, "/login", s.get("/").path, "the user is gone")
+}
+
+func TestSessionsAreBounded(t *testing.T) {
+	var x sessions
+	x.init()
+	first := x.begin(User{Name: "first"})
+	for range maxSessions {
+		x.begin(User{Name: "other"})
+	}
+	require.Len(t, x.open, maxSessions)
+	_, ok := x.find(first)
+	require.False(t, ok)
+}
+
+func TestBasic(t *testing.T) {
+	s := newSite(t)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/queues", http.NoBody)
+	require.NoError(t, err)
+	r.SetBasicAuth("eye", "eye")
+	a := s.do(r)
+	require.Equal(t, http.StatusOK, a.status)
+	require.NotContains(t, a.body, "Log out")
+	require.Empty(t, a.header.Get("Set-Cookie"))
+}
+
+func TestHeaders(t *testing.T) {
+	s := newSite(t)
+	for _, path := range append([]string{"/login", "/nowhere", s.d.assets.urls["live.js"]}, everyPage...) {
+		h := s.get(path).header
+		require.Equal(t, policy, h.Get("Content-Security-Policy"), path)
+		require.Equal(t, "nosniff", h.Get("X-Content-Type-Options"))
+	}
+	for _, directive := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self';", "frame-ancestors 'none'", "base-uri 'none'"} {
+		require.Contains(t, policy, directive)
+	}
+	require.NotContains(t, policy, "unsafe")
+	a := s.get(s.d.assets.urls["style.css"])
+	require.Contains(t, a.header.Get("Cache-Control"), "immutable")
+	require.Contains(t, a.header.Get("Content-Type"), "text/css")
+	require.Equal(t, http.StatusNotFound, s.get("/assets/style.css").status, "only with its hash")
+}
+
+// TestChangesTakeAToken: neither another site nor a page of another session changes anything.
+func TestChangesTakeAToken(t *testing.T) {
+	s := newSite(t).logIn("root")
+	form := url.Values{"for": {"1h"}, "queue": {"q"}}
+	require.Equal(t, http.StatusForbidden, s.post("/silences", form).status, "no token")
+	form.Set("token", newSite(t).logIn("root").token("/alerts"))
+	require.Equal(t, http.StatusForbidden, s.post("/silences", form).status, "another session's")
+	form.Set("token", s.token("/alerts"))
+	require.Equal(t, http.StatusForbidden, s.post("/silences", form, "Sec-Fetch-Site", "cross-site").status)
+	require.Equal(t, http.StatusForbidden, s.post("/silences", form, "Origin", "https://evil.example").status)
+	require.Empty(t, s.alerts.Mutings())
+	require.Equal(t, http.StatusOK, s.post("/silences", form, "Sec-Fetch-Site", "same-origin").status)
+	require.Len(t, s.alerts.Mutings(), 1)
+	require.Equal(t, "root", s.alerts.Mutings()[0].Author)
+
+	a := s.post("/silences/end", url.Values{"token": form["token"], "id": {s.alerts.Mutings()[0].ID}})
+	require.Equal(t, http.StatusOK, a.status)
+	require.Empty(t, s.alerts.Mutings())
+}
+
+func TestChangesTakeAnAdministrator(t *testing.T) {
+	s := newSite(t).logIn("eye")
+	require.NotContains(t, s.get("/alerts").body, `action="/silences"`)
+	form := url.Values{"for": {"1h"}, "token": {s.d.sessions.tokenOf(s.secret())}}
+	require.Equal(t, http.StatusForbidden, s.post("/silences", form).status)
+	require.Empty(t, s.alerts.Mutings())
+}
+
+func (s *site) secret() string {
+	s.Helper()
+	u, err := url.Parse(s.url)
+	require.NoError(s, err)
+	return s.client.Jar.Cookies(u)[0].Value
+}
+
+// TestStream: a change comes without asking, and the stream ends with the session.
+func TestStream(t *testing.T) {
+	s := newSite(t).logIn("root")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/live/", http.NoBody)
+	require.NoError(t, err)
+	resp, err := s.client.Do(r)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	until := func(part string) {
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), part) {
+				return
+			}
+		}
+		t.Fatalf("the stream ended before %q", part)
+	}
+	until("none is late")
+	s.broker.mu.Lock()
+	s.broker.state.Blocked = "low on disk"
+	s.broker.mu.Unlock()
+	until("Publishers are blocked")
+	s.broker.setUser("root", User{Name: "root", Stamp: "2"})
+	until("event: over")
+	require.False(t, lines.Scan() && lines.Scan() && lines.Scan(), "it ends")
+}
+
+func TestStreamsAreBounded(t *testing.T) {
+	s := newSite(t).logIn("root")
+	for range maxStreams {
+		s.d.streams <- struct{}{}
+	}
+	a := s.get("/live/")
+	require.Equal(t, http.StatusServiceUnavailable, a.status)
+	require.NotEmpty(t, a.header.Get("Retry-After"))
+}
