@@ -15,6 +15,9 @@
 // broker/queue) decides, under the queue's lock, and decides once: a message
 // leaves for one reason.
 //
+// A transaction is a publisher that is not flushed before the commit: what it added is in
+// the store, and in no queue yet (broker/server).
+//
 // # Dead letters
 //
 // What leaves for a reason that dead-letters is collected in the step under way
@@ -23,7 +26,12 @@
 // journaled as one record. Where the dead-letter exchange is missing or routes
 // nowhere it is parked in UndeliverableQueue (RabbitMQ loses it); a cycle without
 // a rejection is cut as RabbitMQ cuts it. There is no ceiling on hops beyond
-// that: with a rejection in it, a consumer has decided each round.
+// that: with a rejection in it, a consumer has decided each round. The first death of
+// a message, the case of nearly all, has a way without allocations (first_death.go).
+//
+// With x-dead-letter-strategy at-least-once what a target does not take is retained by
+// its source and tried again (retained). Move takes a message from anywhere in its queue
+// to others in the same way, as one record.
 //
 // # Delayed messages
 //
@@ -38,11 +46,27 @@
 // A publish to a name that OpenReply made up goes to the channel that waits for it, is
 // stored nowhere and lost if nobody waits.
 //
-// # Receipts
+// # What expired
 //
-// A publisher that sets the header x-expiry-receipt to true, and reply-to, is told
-// when the message expires (receipt), with or without a dead-letter exchange: the
-// same worklist makes the receipts, and they are published when it is empty.
+// Who publishes with the header x-expiry-receipt true, and reply-to, is told when the
+// message expires (receipt), with or without a dead-letter exchange. Options.OnExpired
+// is told of every message that does (expiries). The same worklist makes both, and they
+// go out when it is empty.
+//
+// # Consumers
+//
+// Those of a queue stand in a lineup: the highest priority first, in turns within one,
+// and with x-single-active-consumer one of them alone. A delivery of a queue with
+// x-lock-duration lapses (locks); what is due for a queue though nobody asks (a lock, a
+// retry, x-expires, x-auto-delete-on-idle) is in one heap with one timer (alarms).
+//
+// # Users
+//
+// A connection logs in (Authenticate, Identify), opens a Session in a virtual host, and
+// asks its Rights for each thing it does; they remember what was granted until users or
+// permissions change. Package broker/access has the rules. The methods of Rights are
+// those of VHost with the permissions before them; VHost's own ask nobody, for programs
+// the broker is embedded in.
 //
 // # Policies
 //
@@ -50,34 +74,43 @@
 // (package broker/policy): one value, swapped under the queue's lock when a policy
 // changes and read with Queue.set. Limits act at once; stamped deadlines stay,
 // unless SetPolicyRetroactively is asked for. A dead letter keeps the settings
-// under which it left; one that is retained takes those of each try.
+// under which it left.
+//
+// # Definitions
+//
+// Users, virtual hosts, policies and what is durable of exchanges, queues and bindings
+// is one file of the store. Whoever changes something is answered when it is on disk;
+// those that wait share a write (saver).
 //
 // # Locks
 //
 // In this order, and never two of a kind:
 //
-//	VHost.mu, then Queue.mu, then a channel's, then an outbox's, feed's or the store's
+//	saver.mu ─► VHost.mu ─► Queue.mu ─► a channel's ─► an outbox's, the feed's, the store's
 //
-// Broker.mu, idleTimer.mu, tidier.mu, and those of accounts and sessions are leaves, save that
-// accounts may ask Broker.mu for a virtual host. Under Queue.mu there is only memory: the
-// core, hand-over to outboxes, the feed and the store's buffers.
+// The others are leaves: Broker.mu, accounts.mu (save that it may ask Broker.mu for a
+// virtual host), and those of alarms, tidier, sessions, replies and gate. Under Queue.mu
+// there is only memory: the core, hand-over to outboxes, the feed and the store's
+// buffers. A function that is called with a lock held says so.
 //
 // # Time
 //
 // Deadlines are stamped with the present instant rounded up and judged against
 // it rounded down, by a Clock that does not follow steps of the wall clock and, with
 // a data directory, goes on over restarts (timeline). Late is possible, early is
-// not.
+// not. Reschedule gives a queued message another deadline, and that is journaled.
 //
-// # Counting
+// # Counting and looking
 //
 // A queue counts under its lock, plain numbers; publishers add what concerns
 // exchanges and the whole broker once a batch (counts.go). What a deleted queue has
-// counted is kept, so that totals never fall. Browse and Info look without touching.
+// counted is kept, so that totals never fall. Browse and Info look without touching;
+// Survey samples how queues stand, for a forecast.
 //
 // # Left to others
 //
 // Waking up at deadlines (monitor, scheduler), bytes (broker/amqp), matching
 // (broker/exchange), the state of one queue (broker/queue), durability
-// (broker/store), clients (broker/server).
+// (broker/store), who may do what (broker/access), what a policy says (broker/policy),
+// clients (broker/server), tools (broker/management, broker/definitions).
 package broker

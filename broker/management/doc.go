@@ -26,8 +26,14 @@
 // which is at least sampleEvery old. Samples are taken when somebody asks, at most
 // that often: nobody asking costs nothing.
 //
+// # Beyond RabbitMQ's
+//
+// Below /api/curfew: delayed messages, and policies that count for what is queued. A
+// queue's peek looks without taking. Guard puts what other packages answer there behind
+// the same credentials and headers.
+//
 // # Left to others
 //
 // Counting and listing (broker, broker/server), who may do what (broker/access),
-// sockets (the command), pages for people.
+// alerts, forecasts and the audit (the command mounts them), sockets, pages for people.
 package management

@@ -20,10 +20,19 @@
 //
 //	(TLS) ─► await start-ok ─► await tune-ok ─► await open ─► running ─► closing ─► ended
 //
+// A channel is plain, or confirms publishes (confirm.select), or is in a transaction
+// (tx.select): then publishes stand in the store and in no queue, and settlements wait
+// here, until the commit (transaction).
+//
+// Whoever wants something of a connection from outside (it is forced to close, a delivery
+// was not acknowledged in time) sets its read deadline to the past: the reader wakes and
+// does it, so its state has one owner.
+//
 // # Bounds
 //
-//   - Before a login: frames of 8 KiB, tables of depth 4, ten seconds. Of connections
-//     in their handshake the oldest gives way when there are too many (admission).
+//   - Before a login: frames of 8 KiB, tables of depth 4, ten seconds, five of them for
+//     TLS. Of connections in their handshake the oldest of the address that has most
+//     gives way when there are too many (admission).
 //   - A frame's size is refused before it is buffered; bodies take memory as they
 //     arrive, unfinished ones 64 MiB a connection beside the largest.
 //   - A full outbox (512 KiB) stops deliveries to the connection, its consumers
@@ -31,6 +40,8 @@
 //     client that takes nothing for 30 s is cut off.
 //   - An open transaction holds 65,536 publishes and 256 MiB at most; a publish above
 //     is answered with 406.
+//   - Direct replies are lost beyond 16 MiB in the outbox: nobody waits for them.
+//   - A delivery that is not acknowledged in time closes its channel (ack_timeout.go).
 //   - Buffers come from pools and go back when what is in them is parsed or sent: an
 //     idle connection keeps 1 KiB.
 //
