@@ -28,7 +28,7 @@ type channel struct {
 	dirty     bool          // stands in conn.dirty
 	closing   bool          // channel.close is sent; everything but close-ok is ignored
 	replies   replyConsumer // zero: none
-	tx        *transaction  // nil: the channel is not transactional
+	tx        *transaction  // nil: the channel is not transactional; changed with mu held
 
 	mu        sync.Mutex
 	consumers map[string]*consumer
@@ -37,11 +37,10 @@ type channel struct {
 	inFlight  int // unacked deliveries of consumers; what get took does not count
 	closed    bool
 
-	committing    bool // tx.commit is not answered yet
-	transactional bool // tx is not nil
-	counts        ChannelCounts
-	asked         uint64 // publishes whose confirm is due
-	answered      uint64 // publishes confirmed, or refused
+	committing bool // tx.commit is not answered yet
+	counts     ChannelCounts
+	asked      uint64 // publishes whose confirm is due
+	answered   uint64 // publishes confirmed, or refused
 }
 
 func newChannel(c *connection, id uint16) *channel {

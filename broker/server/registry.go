@@ -217,7 +217,7 @@ func (ch *channel) info(of *ConnectionInfo) ChannelInfo {
 	defer ch.mu.Unlock()
 	info := ChannelInfo{
 		Number: ch.id, Connection: of.Name, User: of.User, VHost: of.VHost, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
-		Confirm: ch.confirm, Transactional: ch.transactional, Prefetch: ch.prefetch, GlobalPrefetch: ch.limit, Unacked: ch.unacked.count,
+		Confirm: ch.confirm, Transactional: ch.tx != nil, Prefetch: ch.prefetch, GlobalPrefetch: ch.limit, Unacked: ch.unacked.count,
 		Unconfirmed: ch.asked - ch.answered, Counts: ch.counts,
 		identityOfLifetime: ch,
 	}

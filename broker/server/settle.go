@@ -75,7 +75,7 @@ func lapsedLock(tag uint64, q *broker.Queue, id amqp.MethodID) error {
 func (ch *channel) Lapsed(q *broker.Queue, seq queue.Seq) bool {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	return ch.unacked.lapse(q, seq)
+	return ch.unacked.lapse(q, seq) || ch.tx.lapse(q, seq)
 }
 
 // Lapsed implements broker.Holder.

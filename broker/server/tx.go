@@ -3,6 +3,7 @@ package server
 import (
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/queue"
 )
 
 const (
@@ -19,6 +20,10 @@ const (
 // settlements wait here, their deliveries still counting against prefetch. Its
 // bounds are those above and, for settlements, what the channel held unacked.
 //
+// A message whose lock lapses before the commit goes back to its queue, and the
+// commit is refused: nothing of the transaction takes effect (Service Bus:
+// Transactions).
+//
 // A commit enters the publishes, one lock for each queue, then settles. As with
 // RabbitMQ it is not atomic over several queues, nor over a crash in the middle:
 // a prefix of it is found then.
@@ -27,7 +32,40 @@ type transaction struct {
 	bytes     int
 	dropped   int // unroutable and not mandatory
 	returns   []unrouted
-	settled   []laterSettled
+	settled   []laterSettled // guarded by ch.mu; h.seq is 0 when its lock has lapsed
+}
+
+// lapse marks a settlement as come too late; false if there is none of that message.
+// Called with ch.mu held.
+func (tx *transaction) lapse(q *broker.Queue, seq queue.Seq) bool {
+	if tx == nil {
+		return false
+	}
+	for i := range tx.settled {
+		if h := &tx.settled[i].h; h.q == q && h.seq == seq {
+			h.seq = 0
+			return true
+		}
+	}
+	return false
+}
+
+// endTransaction takes out what is to be committed and begins anew. From then on no lock
+// lapses any more; one that has is the error, and nothing is taken out.
+func (ch *channel) endTransaction() (*transaction, error) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	tx := ch.tx
+	if tx == nil {
+		return nil, notTransactional()
+	}
+	for _, x := range tx.settled {
+		if x.h.seq == 0 {
+			return nil, lapsedLock(x.tag, x.h.q, amqp.TxCommitID)
+		}
+	}
+	ch.tx = &transaction{}
+	return tx, nil
 }
 
 // unrouted is a mandatory publish without a queue, to be returned at the commit.
@@ -48,9 +86,8 @@ func (ch *channel) txSelect() error {
 		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot switch from confirm to tx mode")
 	}
 	if ch.tx == nil {
-		ch.tx = &transaction{}
 		ch.mu.Lock()
-		ch.transactional = true
+		ch.tx = &transaction{}
 		ch.mu.Unlock()
 	}
 	ch.send(&amqp.TxSelectOk{})
@@ -120,11 +157,10 @@ func (ch *channel) settleLater(how broker.Settlement, tag uint64, multiple bool,
 // the store promises; with 406 when a full queue refused one of its publishes,
 // the others standing in theirs.
 func (ch *channel) commit() error {
-	tx := ch.tx
-	if tx == nil {
-		return notTransactional()
+	tx, err := ch.endTransaction()
+	if err != nil {
+		return err
 	}
-	ch.tx = &transaction{}
 	for i := range tx.returns {
 		r := &tx.returns[i]
 		ch.giveBack(r.exchange, r.routingKey, r.properties, r.body)
@@ -181,14 +217,14 @@ func (ch *channel) committed() {
 // rollback forgets the publishes and holds what was settled as unacked again. It
 // is not delivered anew (AMQP 0-9-1 tx.rollback).
 func (ch *channel) rollback() {
-	tx := ch.tx
-	if tx == nil {
+	if ch.tx == nil {
 		return
 	}
-	ch.tx = &transaction{}
 	ch.publisher.Discard()
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
+	tx := ch.tx
+	ch.tx = &transaction{}
 	for i := range tx.settled {
 		ch.unacked.putBack(tx.settled[i].tag, tx.settled[i].h)
 	}

@@ -181,3 +181,55 @@ func TestRefusedPublishInATransaction(t *testing.T) {
 		assert.Equal(t, 1, x.ready("q"), "what was taken stays")
 	})
 }
+
+// lockedInTx delivers one message of a queue with x-lock-duration 1 s in a transaction.
+func (x *site) lockedInTx() (*amqp091.Channel, amqp091.Delivery) {
+	x.t.Helper()
+	ch := x.channel(x.connect())
+	x.queue(ch, "q", nil)
+	x.queue(ch, "locks", amqp091.Table{"x-lock-duration": int32(1000)})
+	x.publish(ch, "locks", "m")
+	require.NoError(x.t, ch.Tx())
+	d, ok, err := ch.Get("locks", false)
+	require.NoError(x.t, err)
+	require.True(x.t, ok)
+	return ch, d
+}
+
+func TestLockLapsesBeforeTheCommit(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		ch, d := x.lockedInTx()
+		x.publish(ch, "q", "answer")
+		require.NoError(t, d.Ack(false))
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, 1, x.ready("locks"), "an ack that is not committed does not hold it")
+		err := ch.TxCommit()
+		require.Error(t, err)
+		assert.Contains(t, err.Error(), "the lock on delivery tag 1 has lapsed")
+		assert.Zero(t, x.ready("q"), "nothing of the transaction")
+		assert.Equal(t, 1, x.ready("locks"))
+	})
+}
+
+func TestLockLapsesBeforeARollback(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		ch, d := x.lockedInTx()
+		closes := ch.NotifyClose(make(chan *amqp091.Error, 1))
+		require.NoError(t, d.Ack(false))
+		time.Sleep(2 * time.Second)
+		require.NoError(t, ch.TxRollback())
+		assert.Equal(t, 1, x.ready("locks"))
+		require.NoError(t, d.Ack(false))
+		assert.Contains(t, closed(closes), "the lock on delivery tag 1 has lapsed")
+	})
+}
+
+func TestLockHoldsUntilTheCommit(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		ch, d := x.lockedInTx()
+		require.NoError(t, d.Ack(false))
+		require.NoError(t, ch.TxCommit())
+		time.Sleep(2 * time.Second)
+		assert.Zero(t, x.ready("locks"))
+	})
+}
