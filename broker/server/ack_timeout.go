@@ -41,6 +41,10 @@ func (c *connection) remind() {
 	defer c.reminding.Unlock()
 	c.reminded = true
 	c.nc.SetReadDeadline(time.Unix(1, 0)) // the reader wakes
+	select {
+	case c.nudged <- struct{}{}: // or wakes in hold
+	default:
+	}
 }
 
 // wasReminded says whether remind was called since it was asked last, and gives
@@ -59,6 +63,9 @@ func (c *connection) wasReminded() bool {
 	c.nc.SetReadDeadline(time.Time{})
 	c.readUntil = time.Time{}
 	c.extendDeadline()
+	if c.ctx.Err() != nil { // that deadline may have been forceClose's
+		c.nc.SetReadDeadline(time.Unix(1, 0))
+	}
 	return true
 }
 

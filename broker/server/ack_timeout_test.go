@@ -149,3 +149,28 @@ func TestLapsedLockIsAnsweredClearly(t *testing.T) {
 		assert.False(t, ok)
 	})
 }
+
+// A connection whose publishes wait for room is not read, and holds no deliveries for
+// longer than others do.
+func TestTimeoutWhilePublishersAreBlocked(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		other := x.channel(x.connect())
+		x.queue(other, "brief", amqp091.Table{"x-consumer-timeout": int32(5000)})
+		x.publish(other, "brief", "m")
+		c, err := x.tryConnect(amqp091.Config{Heartbeat: time.Minute})
+		require.NoError(t, err)
+		in, out := x.channel(c), x.channel(c)
+		closes := out.NotifyClose(make(chan *amqp091.Error, 1))
+		_, ok, err := out.Get("brief", false)
+		require.NoError(t, err)
+		require.True(t, ok)
+		x.closeGate(true)
+		x.publish(in, "nowhere", "the last that is read")
+		time.Sleep(20 * time.Second)
+		assert.Equal(t, 1, x.ready("brief"))
+		x.closeGate(false) // over a pipe, the client's close-ok waits to be read
+		assert.Equal(t, fmt.Sprintf(timedOut, 2, 5000), closed(closes))
+		x.publish(in, "brief", "n")
+		assert.Equal(t, 2, x.ready("brief"), "the connection goes on")
+	})
+}

@@ -13,7 +13,8 @@ import (
 
 // hold keeps a connection that publishes from being read while the broker's gate
 // is closed (RabbitMQ: Blocked Connection Notifications). Deliveries, heartbeats
-// and confirms go out meanwhile. Its error ends the connection.
+// and confirms go out meanwhile, and channels that hold deliveries for too long are
+// closed. Its error ends the connection.
 func (c *connection) hold() error {
 	told := false
 	defer c.held.Store(false)
@@ -29,6 +30,10 @@ func (c *connection) hold() error {
 		}
 		select {
 		case <-changed:
+		case <-c.nudged:
+			if err := c.closeOverdue(); err != nil {
+				return err
+			}
 		case <-c.out.gone:
 			return errEnd
 		case <-c.ctx.Done():
@@ -61,6 +66,9 @@ func (c *connection) tellUnblocked() {
 // the gate does not say so itself.
 const fullRetry = 100 * time.Millisecond
 
+// errOverdue gives a publish up whose channel was closed while it waited.
+var errOverdue = errors.New("server: the channel was closed meanwhile")
+
 // addWhenRoom adds a publish, waiting for as long as the disk is full.
 func (ch *channel) addWhenRoom(m *broker.Publication) (routed bool, err error) {
 	for {
@@ -71,6 +79,9 @@ func (ch *channel) addWhenRoom(m *broker.Publication) (routed bool, err error) {
 		ch.conn.flush()
 		if err := ch.conn.hold(); err != nil {
 			return false, err
+		}
+		if ch.closing {
+			return false, errOverdue
 		}
 		pause := time.NewTimer(fullRetry)
 		select {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"sync"
 
 	"curfew/broker"
@@ -57,7 +58,10 @@ func (ch *channel) frame(f amqp.Frame) error {
 	if f.Type == amqp.FrameMethod && ch.content.stage == contentNone {
 		return ch.method(f.Payload)
 	}
-	return ch.contentFrame(f)
+	if err := ch.contentFrame(f); !errors.Is(err, errOverdue) {
+		return err
+	}
+	return nil
 }
 
 func (ch *channel) whileClosing(f amqp.Frame) error {

@@ -66,7 +66,8 @@ type connection struct {
 	authClose    bool // the client takes connection.close for a failed login
 
 	reminding sync.Mutex
-	reminded  bool // look for overdue deliveries
+	reminded  bool          // look for overdue deliveries
+	nudged    chan struct{} // tells hold of it
 
 	listing    sync.Mutex // held by the reader to change channels, by others to read them
 	channels   map[uint16]*channel
@@ -89,7 +90,7 @@ func newConnection(s *Server, nc net.Conn) *connection {
 	c := &connection{
 		srv: s, nc: nc, accepted: time.Now(), log: s.log.WithLazy(zap.Stringer("conn", nc.RemoteAddr())),
 		frameMax: preAuthFrameMax, tables: preAuthTables,
-		interval: make(chan time.Duration, 1), channels: map[uint16]*channel{},
+		interval: make(chan time.Duration, 1), nudged: make(chan struct{}, 1), channels: map[uint16]*channel{},
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.out.init()

@@ -29,9 +29,13 @@ type content struct {
 	body       []byte
 }
 
-// drop gives up an unfinished publish and says how many octets it held.
+// drop gives up an unfinished publish and says how many octets it held. One that is
+// whole and waits for room does not count any more.
 func (p *content) drop() int {
-	held := len(p.body)
+	held := 0
+	if p.stage == contentBody {
+		held = len(p.body)
+	}
 	*p = content{}
 	return held
 }
