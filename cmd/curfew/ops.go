@@ -131,6 +131,9 @@ func (o *ops) health() health {
 	return h
 }
 
+// alive is false when a restart is the cure.
+func (o *ops) alive() bool { return o.health().Status != "dead" }
+
 func (h *health) add(name string, v vitals) {
 	if v.Detail != nil {
 		h.Parts[name] = v.Detail
