@@ -39,6 +39,7 @@ var rooms = map[string][]string{
 	"monitor/audit":        {},
 	"monitor/dashboard":    {"monitor", "monitor/alert", "monitor/audit"},
 	"monitor/embedded":     {"monitor", "monitor/audit", "monitor/forecast", "scheduler", "broker"},
+	"cmd/curfew/inject":    {},
 	"cmd/curfew/load":      {"broker/amqp"}, // a client of any broker: of ours it knows the codec alone
 	"cmd/curfew":           everyRoom,
 }

@@ -9,6 +9,7 @@
 //	curfew user         add, change, delete and list its users and their permissions
 //	curfew alert        test sinks, check rules, list what fires, silence it
 //	curfew definitions  export, import and compare its definitions, in RabbitMQ's format
+//	curfew inject       add the sidecar to manifests of Kubernetes
 //	curfew bench        put a broker under load: throughput, latency, lateness of deadlines
 //	curfew version
 //

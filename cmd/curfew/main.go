@@ -60,7 +60,7 @@ func rootCommand() *cobra.Command {
 	for _, cmd := range root.Commands() {
 		cmd.Args = noArguments
 	}
-	root.AddCommand(alertCommand(), storeCommand(), benchCommand(), policyCommand(), definitionsCommand(), userCommand())
+	root.AddCommand(alertCommand(), storeCommand(), benchCommand(), policyCommand(), definitionsCommand(), userCommand(), injectCommand())
 	return root
 }
 

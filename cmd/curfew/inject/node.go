@@ -1,0 +1,126 @@
+package inject
+
+import (
+	"iter"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// at is what stands below n under the keys, nil if nothing does.
+func at(n *yaml.Node, keys ...string) *yaml.Node {
+	for _, key := range keys {
+		if n = valueOf(n, key); n == nil {
+			return nil
+		}
+	}
+	return n
+}
+
+func valueOf(n *yaml.Node, key string) *yaml.Node {
+	for k, v := range pairs(n) {
+		if k.Value == key {
+			return v
+		}
+	}
+	return nil
+}
+
+// textAt is a scalar below n, or empty.
+func textAt(n *yaml.Node, keys ...string) string {
+	if n = at(n, keys...); n == nil {
+		return ""
+	}
+	return n.Value
+}
+
+// pairs are those of a mapping; of anything else none. An alias is what it stands for.
+func pairs(n *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return func(yield func(*yaml.Node, *yaml.Node) bool) {
+		n = resolved(n)
+		if n == nil || n.Kind != yaml.MappingNode {
+			return
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if !yield(n.Content[i], resolved(n.Content[i+1])) {
+				return
+			}
+		}
+	}
+}
+
+func resolved(n *yaml.Node) *yaml.Node {
+	if n != nil && n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+// child is what a mapping holds under key, of the given kind; it is made where it is missing or null.
+// What is there as an alias becomes a copy: the original is not to change with it.
+func child(n *yaml.Node, key string, kind yaml.Kind) *yaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value != key {
+			continue
+		}
+		found := clone(n.Content[i+1])
+		if found.Kind != kind {
+			found = &yaml.Node{Kind: kind}
+		}
+		n.Content[i+1] = found
+		return found
+	}
+	made := &yaml.Node{Kind: kind}
+	n.Content = append(n.Content, text(key), made)
+	return made
+}
+
+// clone copies what an alias stands for; anything else is returned as it is.
+func clone(n *yaml.Node) *yaml.Node {
+	if n.Kind != yaml.AliasNode {
+		return n
+	}
+	return deepCopy(n.Alias)
+}
+
+func deepCopy(n *yaml.Node) *yaml.Node {
+	c := *n
+	c.Anchor = ""
+	c.Content = make([]*yaml.Node, len(n.Content))
+	for i, inner := range n.Content {
+		c.Content[i] = deepCopy(inner)
+	}
+	return &c
+}
+
+// set puts value under key of a mapping.
+func set(n *yaml.Node, key, value string) {
+	if found := valueOf(n, key); found != nil {
+		*found = *text(value)
+		return
+	}
+	n.Content = append(n.Content, text(key), text(value))
+}
+
+func text(value string) *yaml.Node {
+	n := new(yaml.Node)
+	n.SetString(value)
+	return n
+}
+
+// named finds the element of a sequence whose name is name; -1: none.
+func named(n *yaml.Node, name string) int {
+	if n == nil {
+		return -1
+	}
+	return slices.IndexFunc(n.Content, func(e *yaml.Node) bool { return textAt(e, "name") == name })
+}
+
+// mapping makes a mapping of text.
+func mapping(pairs ...string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	for i := 0; i < len(pairs); i += 2 {
+		set(n, pairs[i], pairs[i+1])
+	}
+	return n
+}
