@@ -23,6 +23,7 @@ import (
 // notification, and resolves them when Curfew says that they are over. Prometheus scrapes Curfew and alerts on what it reads there. The
 // watchdog fires all the time.
 func TestAlertmanagerAndPrometheus(t *testing.T) {
+	t.Parallel()
 	hook := startManagerHook(t)
 	manager := startAlertmanager(t, hook.url)
 	c := startCurfew(t, "ALERT_ALERTMANAGER_URL="+manager, "ALERT_GROUP_WAIT=100ms", "ALERT_GROUP_INTERVAL=6s", "INSTANCE=here", "ALERT_AMQP=json")

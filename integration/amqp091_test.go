@@ -35,6 +35,7 @@ var ownTests = sync.OnceValues(func() (string, error) {
 // on 15672: they get both in a network of their own. What they ask of rabbitmqctl, to raise an alarm and to clear it, is done
 // with the disk: the data folder is a small file system of its own that is filled and emptied.
 func TestAmqp091Own(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), ownTestsLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "clients/amqp091-go/run.sh",

@@ -65,6 +65,7 @@ func (a celeryApp) run(result any, args ...string) {
 
 // TestCelery: a Celery application works unchanged: results, retries, eta, tasks that are too late, remote control.
 func TestCelery(t *testing.T) {
+	t.Parallel()
 	app := newCeleryApp(t, startCurfew(t))
 	app.worker("celery")
 	var got struct {
@@ -91,6 +92,7 @@ func TestCelery(t *testing.T) {
 // TestCeleryDeadline: a task whose expiration passes while no worker is there leaves the queue at that moment, and the task behind it
 // is still there for the worker that comes.
 func TestCeleryDeadline(t *testing.T) {
+	t.Parallel()
 	broker := startCurfew(t)
 	app := newCeleryApp(t, broker)
 	var sent struct{ Kept string }
@@ -105,6 +107,7 @@ func TestCeleryDeadline(t *testing.T) {
 
 // TestCeleryWorkerDies: a worker that dies with a task unacked gives it to the next, marked redelivered.
 func TestCeleryWorkerDies(t *testing.T) {
+	t.Parallel()
 	app := newCeleryApp(t, startCurfew(t))
 	app.worker("celery")
 	app.worker("celery")

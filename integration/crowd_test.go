@@ -54,6 +54,7 @@ func TestTenThousandConnections(t *testing.T) {
 
 // TestSlowHandshakes: hundreds of sockets say a byte a second. Others log in as ever, and the slow ones are hung up on.
 func TestSlowHandshakes(t *testing.T) {
+	t.Parallel()
 	c := startCurfew(t)
 	addr := dialRaw(t, c.url).conn.RemoteAddr().String()
 	stranger := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}

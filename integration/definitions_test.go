@@ -16,6 +16,7 @@ import (
 
 // TestDefinitionsGoBothWays: RabbitMQ takes what Curfew exports and Curfew what RabbitMQ exports, and both then have the same.
 func TestDefinitionsGoBothWays(t *testing.T) {
+	t.Parallel()
 	url := startRabbitMQ(t)
 	ch := openChannel(t, dial(t, url))
 	check(t, ch.ExchangeDeclare("defs.x", "topic", true, false, false, false, amqp091.Table{"alternate-exchange": "amq.fanout"}))

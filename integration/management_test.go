@@ -31,6 +31,7 @@ func rabbitmqadmin(t *testing.T, c *curfew, args ...string) string {
 // TestRabbitmqadmin goes through what the tool can do. It sends booleans and numbers as strings, asks for columns by dots, and follows up
 // with definitions.
 func TestRabbitmqadmin(t *testing.T) {
+	t.Parallel()
 	c := startCurfew(t)
 	ch := openChannel(t, dial(t, c.url))
 	for _, step := range []struct{ args, want string }{

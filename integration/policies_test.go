@@ -201,6 +201,7 @@ var laws = []law{
 
 // TestPolicies puts each question to Curfew and to a RabbitMQ 3.10.
 func TestPolicies(t *testing.T) {
+	t.Parallel()
 	b, url := startEmbedded(t)
 	brokers := []struct {
 		name, url string

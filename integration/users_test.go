@@ -43,6 +43,7 @@ func (c *curfew) request(user, password, method, path, body string) (int, string
 // TestUsersOutliveAKill: users, passwords, permissions and virtual hosts are there again after kill -9, made by the command line and the
 // management API.
 func TestUsersOutliveAKill(t *testing.T) {
+	t.Parallel()
 	dir := "DATA_DIR=" + t.TempDir()
 	first := startCurfew(t, dir)
 	first.user("secret\n", "add", "app", "--tags", "monitoring")
@@ -79,6 +80,7 @@ func TestUsersOutliveAKill(t *testing.T) {
 // TestSecretsAreNotTold: passwords that were right, wrong, set or updated stand in no log at debug, in no metric, in no answer and not in
 // `curfew config`.
 func TestSecretsAreNotTold(t *testing.T) {
+	t.Parallel()
 	const canary = "canary-7d1f"
 	c := startCurfew(t, "LOG_LEVEL=debug", "USER=boss", "PASSWORD="+canary+"-configured")
 	c.request("boss", canary+"-configured", http.MethodPut, "/api/users/app", `{"password":"`+canary+`-set","tags":"administrator"}`)
@@ -125,6 +127,7 @@ func TestSecretsAreNotTold(t *testing.T) {
 
 // TestTLSWithPika: another language's client over TLS, with a password and with a certificate; the management API over TLS.
 func TestTLSWithPika(t *testing.T) {
+	t.Parallel()
 	needs(t, "python3-pika", "/usr/bin/python3", "-c", "import pika")
 	ca, addr, httpsAddr := certstest.New(t), freeAddr(t), freeAddr(t)
 	cert, key := ca.Write(t, t.TempDir(), pkix.Name{CommonName: "server"})

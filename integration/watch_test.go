@@ -23,6 +23,7 @@ const (
 // TestSilentInstance: of three processes on one Redis one is killed and one stopped, both with deadlines pending. The third alerts for the
 // killed one, once, with names and counts, and says that it is over when that one is back; it says nothing of the stopped one.
 func TestSilentInstance(t *testing.T) {
+	t.Parallel()
 	redis, hook := storetest.StartRedis(t), startHook(t)
 	start := func(name string, settings ...string) *curfew {
 		c := startCurfew(t, append(settings, "REDIS_URL="+redis.URL, "INSTANCE="+name)...)

@@ -24,6 +24,7 @@ const electionLimit = time.Minute
 // the other has been promoted, and goes on as a second master until it is told. Nothing
 // is lost, early or twice, and deadlines fire throughout.
 func TestSentinelFailsOver(t *testing.T) {
+	t.Parallel()
 	master := storetest.StartRedis(t)
 	host, port, err := net.SplitHostPort(master.Addr)
 	check(t, err)
@@ -139,6 +140,7 @@ func runServer(t *testing.T, name string, args ...string) {
 // TestSlotsMove: a Redis Cluster of three nodes, between which the slots of the
 // schedule's keys are moved again and again while deadlines are written and claimed.
 func TestSlotsMove(t *testing.T) {
+	t.Parallel()
 	var nodes []*storetest.Redis
 	create := []string{"--cluster", "create"}
 	for range 3 {
