@@ -138,19 +138,20 @@ func TestCurfewAPITakesRoles(t *testing.T) {
 // TestProbe: a part that does not answer is stalled until it does, and is asked once.
 func TestProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked, release := 0, make(chan struct{})
+		var asked atomic.Int32
+		release := make(chan struct{})
 		p := &probe{name: "store", ask: func(answer func()) {
-			asked++
+			asked.Add(1)
 			<-release
 			answer()
 		}}
 		n := &node{probes: []*probe{p}}
 		require.Equal(t, []string{"store"}, n.stalled())
 		require.Equal(t, []string{"store"}, n.stalled())
-		require.Equal(t, 1, asked)
+		require.Equal(t, int32(1), asked.Load())
 		close(release)
 		require.Empty(t, n.stalled())
 		require.Empty(t, n.stalled())
-		require.Equal(t, 2, asked)
+		require.Equal(t, int32(2), asked.Load())
 	})
 }
