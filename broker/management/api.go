@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker"
+	"curfew/broker/deadletters"
 	"curfew/broker/server"
 )
 
@@ -29,7 +30,9 @@ type Options struct {
 	DiskFreeLimit int64 // bytes
 	// CertificateFile is the PEM file of the TLS listeners; "" none.
 	CertificateFile string
-	Log             *zap.Logger
+	// Replays of dead letters; nil: there are none.
+	Replays *deadletters.Runs
+	Log     *zap.Logger
 	// Now is the clock for rates; nil: time.Now.
 	Now func() time.Time
 }

@@ -18,6 +18,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/access"
+	"curfew/broker/deadletters"
 	"curfew/broker/management"
 	"curfew/broker/server"
 )
@@ -44,13 +45,17 @@ func start(t *testing.T) *site {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
 	x := &site{t: t, b: b, amqp: "amqp://guest:guest@" + l.Addr().String(), now: time.Unix(1_800_000_000, 0)}
+	replays, err := deadletters.NewRuns(b, "", nil)
+	require.NoError(t, err)
 	x.api = management.New(management.Options{
-		Broker: b, Server: s, Node: "curfew@test", Version: "test", Now: func() time.Time { return x.now },
+		Replays: replays,
+		Broker:  b, Server: s, Node: "curfew@test", Version: "test", Now: func() time.Time { return x.now },
 		Listeners: []management.Listener{{Protocol: "amqp", Address: "127.0.0.1", Port: 5672}, {Protocol: "http", Address: "127.0.0.1", Port: 15672}},
 	})
 	x.http = httptest.NewServer(x.api.Handler())
 	t.Cleanup(func() {
 		x.http.Close()
+		replays.Close()
 		stop()
 		assert.NoError(t, <-ended)
 		assert.NoError(t, b.Close())

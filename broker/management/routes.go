@@ -15,7 +15,7 @@ const (
 
 // routes are all there is.
 func (a *API) routes() (table []route) {
-	for _, part := range [][]route{nodeRoutes, healthRoutes, connectionRoutes, exchangeRoutes, queueRoutes, bindingRoutes, userRoutes, limitRoutes, policyRoutes} {
+	for _, part := range [][]route{nodeRoutes, healthRoutes, connectionRoutes, exchangeRoutes, queueRoutes, bindingRoutes, userRoutes, limitRoutes, policyRoutes, deadLetterRoutes, deadlineRoutes} {
 		table = append(table, part...)
 	}
 	return table

@@ -12,7 +12,7 @@ import (
 func newManagement(c *config, n *node, sockets []management.Listener, log *zap.Logger) *management.API {
 	return management.New(management.Options{
 		Broker: n.broker, Server: n.server, Node: "curfew@" + string(c.Instance), Version: versionText(), Compat: string(c.CompatRabbitmqVersion),
-		DataDir: c.DataDir, DiskFreeLimit: int64(c.DiskFreeLimit), CertificateFile: c.TLSCert, Listeners: sockets, Log: log,
+		DataDir: c.DataDir, DiskFreeLimit: int64(c.DiskFreeLimit), CertificateFile: c.TLSCert, Listeners: sockets, Replays: n.replays, Log: log,
 	})
 }
 

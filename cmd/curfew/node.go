@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +15,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/certs"
+	"curfew/broker/deadletters"
 	"curfew/broker/server"
 	"curfew/broker/store"
 	"curfew/monitor"
@@ -32,6 +34,7 @@ type node struct {
 	alerts    *alert.Alerts     // likewise
 	heartbeat *alert.Heartbeat  // nil: none
 	audit     *audit.Log        // nil: none
+	replays   *deadletters.Runs // of dead letters
 	probes    []*probe
 	failed    bool // run ended by an error
 }
@@ -77,6 +80,9 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 	if err := metrics.Register(n.server); err != nil {
 		return n, fmt.Errorf("register the server's metrics: %w", err)
 	}
+	if err := n.openReplays(c, log); err != nil {
+		return n, err
+	}
 	n.probes = n.newProbes()
 	if c.Monitor {
 		if err = n.openMonitor(c, metrics, log); err != nil {
@@ -84,6 +90,18 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 		}
 	}
 	return n, n.openHeartbeat(c, metrics, log)
+}
+
+// openReplays goes on with the replays that the last process was at.
+func (n *node) openReplays(c *config, log *zap.Logger) (err error) {
+	dir := ""
+	if c.DataDir != "" {
+		dir = filepath.Join(c.DataDir, "replays")
+	}
+	if n.replays, err = deadletters.NewRuns(n.broker, dir, log); err != nil {
+		return fmt.Errorf("with CURFEW_DATA_DIR=%s: %w", c.DataDir, err)
+	}
+	return nil
 }
 
 func storeOptions(c *config, metrics prometheus.Registerer, log *zap.Logger) (store.Options, error) {
@@ -181,6 +199,9 @@ func (n *node) close() error {
 	// One that failed does not take its leave: other instances are to notice.
 	if n.redis != nil && !n.failed {
 		errs = append(errs, n.redis.Close())
+	}
+	if n.replays != nil {
+		n.replays.Close()
 	}
 	if n.broker != nil {
 		if err := n.broker.Close(); !n.failed { // else run has said it

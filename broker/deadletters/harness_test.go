@@ -1,0 +1,124 @@
+package deadletters_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/deadletters"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// desk is a broker whose queue "q" dead-letters to "dlq".
+type desk struct {
+	t      testing.TB
+	b      *broker.Broker
+	vh     *broker.VHost
+	p      *broker.Publisher
+	q, dlq *broker.Queue
+}
+
+func openDesk(t testing.TB, dir string) *desk {
+	b, err := broker.New(broker.Options{Store: store.Options{Dir: dir}})
+	require.NoError(t, err)
+	vh, _ := b.VHost("/")
+	d := &desk{t: t, b: b, vh: vh, p: vh.OwnPublisher()}
+	d.q = d.declare("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
+	d.dlq = d.declare("dlq", nil)
+	return d
+}
+
+func newDesk(t testing.TB) *desk {
+	d := openDesk(t, "")
+	t.Cleanup(func() { require.NoError(t, d.b.Close()) })
+	return d
+}
+
+func (d *desk) declare(name string, args amqp.Table) *broker.Queue {
+	q, err := d.vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true, Args: args})
+	require.NoError(d.t, err)
+	return q
+}
+
+func (d *desk) publish(exchange, key, body string, p amqp.Properties) {
+	d.t.Helper()
+	_, err := d.p.Add(&broker.Publication{Exchange: []byte(exchange), RoutingKey: []byte(key), Properties: p.Append(nil), Body: []byte(body)})
+	require.NoError(d.t, err)
+	d.p.Flush(nil)
+}
+
+// expire dead-letters what stands in q.
+func (d *desk) expire(q *broker.Queue) {
+	d.t.Helper()
+	for _, x := range d.standing(q) {
+		require.Equal(d.t, broker.Expired, d.b.FireNow(q.Ref(&x), false).Outcome)
+	}
+}
+
+// reject dead-letters the first message of q.
+func (d *desk) reject(q *broker.Queue) {
+	d.t.Helper()
+	var seq queue.Seq
+	ok, err := q.Get(false, func(x *broker.Delivery) { seq = x.Seq })
+	require.NoError(d.t, err)
+	require.True(d.t, ok)
+	q.Settle(broker.Reject, []queue.Seq{seq}, nil)
+}
+
+func (d *desk) standing(q *broker.Queue) []broker.Browsed {
+	d.t.Helper()
+	found, err := q.Browse(broker.Browse{Count: 1 << 20, BodyBytes: -1})
+	require.NoError(d.t, err)
+	return found
+}
+
+func (d *desk) bodies(q *broker.Queue) (bodies []string) {
+	for _, x := range d.standing(q) {
+		bodies = append(bodies, string(x.Message.Body))
+	}
+	return bodies
+}
+
+func (d *desk) runs(dir string) *deadletters.Runs {
+	d.t.Helper()
+	r, err := deadletters.NewRuns(d.b, dir, nil)
+	require.NoError(d.t, err)
+	d.t.Cleanup(r.Close)
+	return r
+}
+
+// replay carries an order about "dlq" out and returns how it ended.
+func (d *desk) replay(r *deadletters.Runs, o deadletters.Order) deadletters.Run {
+	d.t.Helper()
+	o.VHost, o.Queue = "/", "dlq"
+	run, err := r.Start(d.t.Context(), o)
+	require.NoError(d.t, err)
+	return d.wait(r, run.ID, o.DryRun, run)
+}
+
+func (d *desk) wait(r *deadletters.Runs, id string, dry bool, run deadletters.Run) deadletters.Run {
+	d.t.Helper()
+	if dry {
+		return run
+	}
+	require.Eventually(d.t, func() bool {
+		var err error
+		run, err = r.Get(id)
+		require.NoError(d.t, err)
+		return run.State != deadletters.Running
+	}, time.Minute, time.Millisecond)
+	return run
+}
+
+// dead makes n dead letters with the bodies 0, 1, ...
+func (d *desk) dead(n int) {
+	for i := range n {
+		d.publish("", "q", fmt.Sprint(i), amqp.Properties{DeliveryMode: 2, MessageID: fmt.Sprint("id-", i)})
+	}
+	d.expire(d.q)
+}

@@ -1,0 +1,128 @@
+package deadletters
+
+import (
+	"time"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+)
+
+// Headers that a replay writes.
+const (
+	// ReplaysHeader is how often the message was replayed.
+	ReplaysHeader = "x-curfew-replays"
+	// RunHeader is the ID of the run that replayed it last.
+	RunHeader = "x-curfew-replay-run"
+)
+
+// Death is one entry of x-death (RabbitMQ: Dead Letter Exchanges, Effects on Messages):
+// how often the message died in a queue for a reason.
+type Death struct {
+	Queue      string    `json:"queue"`
+	Reason     string    `json:"reason"`
+	Exchange   string    `json:"exchange"` // it was published to when it first died so
+	Keys       []string  `json:"routing_keys"`
+	Count      int64     `json:"count"`
+	Time       time.Time `json:"time"` // of the first such death, in whole seconds
+	Expiration string    `json:"original_expiration,omitempty"`
+	ExpiresAt  int64     `json:"original_expires_at,omitempty"` // Unix ms
+}
+
+// Letter is a message as it stands in its queue, with its history. The zero Seq is of
+// a message that stands in none, such as one from a file.
+type Letter struct {
+	Seq         queue.Seq
+	State       queue.State
+	Deadline    int64 // Unix ms; 0 none
+	Persistent  bool
+	Redelivered bool
+	Exchange    string // it came here by
+	RoutingKey  string
+	Properties  amqp.Properties
+	Body        []byte // all of it, or its beginning
+	BodyBytes   int    // the whole body's size
+	Deaths      []Death
+	Replays     int64
+	Run         string // that replayed it last; "" none
+}
+
+// letterOf reads a message; one whose properties cannot be read has none.
+func letterOf(x *broker.Browsed) Letter {
+	p, err := x.Decode()
+	if err != nil {
+		p = amqp.Properties{}
+	}
+	l := Letter{
+		Seq: x.Seq, State: x.State, Deadline: x.Deadline, Persistent: x.Persistent, Redelivered: x.Redelivered,
+		Exchange: string(x.Message.Exchange), RoutingKey: string(x.Message.RoutingKey),
+		Properties: p, Body: x.Message.Body, BodyBytes: x.BodyBytes,
+	}
+	l.readHeaders()
+	return l
+}
+
+func (l *Letter) readHeaders() {
+	h := l.Properties.Headers
+	l.Deaths = nil
+	entries, _ := h["x-death"].([]any)
+	for _, e := range entries {
+		if t, ok := e.(amqp.Table); ok {
+			l.Deaths = append(l.Deaths, deathOf(t))
+		}
+	}
+	l.Replays, _ = amqp.Integer(h[ReplaysHeader])
+	l.Run, _ = h[RunHeader].(string)
+}
+
+func deathOf(t amqp.Table) (d Death) {
+	d.Queue, _ = t["queue"].(string)
+	d.Reason, _ = t["reason"].(string)
+	d.Exchange, _ = t["exchange"].(string)
+	d.Expiration, _ = t["original-expiration"].(string)
+	d.Count, _ = amqp.Integer(t["count"])
+	if at, ok := t["time"].(amqp.Timestamp); ok {
+		d.Time = time.Unix(int64(at), 0).UTC()
+	}
+	keys, _ := t["routing-keys"].([]any)
+	for _, k := range keys {
+		if key, ok := k.(string); ok {
+			d.Keys = append(d.Keys, key)
+		}
+	}
+	d.ExpiresAt = instantOf(t["original-expires-at"])
+	return d
+}
+
+// instantOf is an AMQP timestamp or an integer of Unix ms, in Unix ms; 0 for neither.
+func instantOf(v any) int64 {
+	if at, ok := v.(amqp.Timestamp); ok {
+		return int64(min(at, 1<<50)) * 1000
+	}
+	n, _ := amqp.Integer(v)
+	return max(n, 0)
+}
+
+// Last is the latest death; false: it never died.
+func (l *Letter) Last() (Death, bool) {
+	if len(l.Deaths) == 0 {
+		return Death{}, false
+	}
+	return l.Deaths[0], true
+}
+
+// First is the first death: the one that x-first-death-queue and -reason name, else the
+// oldest entry. False: it never died.
+func (l *Letter) First() (Death, bool) {
+	if len(l.Deaths) == 0 {
+		return Death{}, false
+	}
+	from, _ := l.Properties.Headers["x-first-death-queue"].(string)
+	reason, _ := l.Properties.Headers["x-first-death-reason"].(string)
+	for _, d := range l.Deaths {
+		if d.Queue == from && d.Reason == reason {
+			return d, true
+		}
+	}
+	return l.Deaths[len(l.Deaths)-1], true
+}

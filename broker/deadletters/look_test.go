@@ -1,0 +1,162 @@
+package deadletters_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/deadletters"
+)
+
+func TestQueues(t *testing.T) {
+	d := newDesk(t)
+	d.declare("beside", amqp.Table{"x-dead-letter-queue": true})
+	require.NoError(t, d.vh.DeclareExchange("dlx", broker.ExchangeDeclare{Kind: "topic", Durable: true}))
+	d.declare("a", amqp.Table{"x-dead-letter-exchange": "dlx"})
+	d.declare("a.dead", nil)
+	require.NoError(t, d.vh.Bind(nil, broker.Binding{Source: "dlx", Destination: "a.dead", RoutingKey: "a.#"}))
+	d.declare("lost", amqp.Table{"x-dead-letter-exchange": "nothing"})
+	d.publish("", "lost", "m", amqp.Properties{})
+	lost, err := d.vh.Queue("lost")
+	require.NoError(t, err)
+	d.expire(lost)
+	d.dead(2)
+	assert.Equal(t, []deadletters.Holder{
+		{VHost: "/", Queue: "dlq", Ready: 2, Bytes: 2, From: []string{"q"}},
+		{VHost: "/", Queue: broker.UndeliverableQueue, Ready: 1, Bytes: 1, From: []string{}, Parked: true},
+		{VHost: "/", Queue: "a.dead", From: []string{"a"}},
+		{VHost: "/", Queue: "beside/$deadletterqueue", From: []string{"beside"}},
+	}, deadletters.Queues(d.vh))
+}
+
+func TestGroupsAndSearch(t *testing.T) {
+	d := newDesk(t)
+	d.publish("", "q", `{"order": 1}`, amqp.Properties{MessageID: "one", Headers: amqp.Table{"n": int32(1)}})
+	d.publish("", "q", `{"order": 2}`, amqp.Properties{})
+	d.expire(d.q)
+	d.publish("", "q", `{"order": 3}`, amqp.Properties{})
+	d.reject(d.q)
+	groups, err := deadletters.Groups(t.Context(), d.dlq, &deadletters.Filter{}, time.Now().Add(2*time.Hour))
+	require.NoError(t, err)
+	require.Len(t, groups, 2)
+	assert.Equal(t, "expired 2 rejected 1", fmt.Sprint(groups[0].Reason, " ", groups[0].Messages, " ", groups[1].Reason, " ", groups[1].Messages))
+	assert.Equal(t, [4]int{0, 0, 2, 0}, groups[0].Ages)
+
+	died := time.Now().Truncate(time.Second)
+	for _, c := range []struct {
+		f    deadletters.Filter
+		want int
+	}{
+		{deadletters.Filter{}, 3}, {deadletters.Filter{Reason: "rejected"}, 1}, {deadletters.Filter{Reason: "expired", Queue: "q"}, 2},
+		{deadletters.Filter{Queue: "other"}, 0}, {deadletters.Filter{Exchange: "other"}, 0}, {deadletters.Filter{MessageID: "one"}, 1},
+		{deadletters.Filter{Headers: map[string]string{"n": "1"}}, 1}, {deadletters.Filter{Headers: map[string]string{"n": "2"}}, 0},
+		{deadletters.Filter{Body: `"order": 2`}, 1}, {deadletters.Filter{Pattern: `order": [23]`}, 2},
+		{deadletters.Filter{Since: died.Add(time.Hour)}, 0}, {deadletters.Filter{Since: died.Add(-time.Hour), Before: died.Add(time.Hour)}, 3},
+		{deadletters.Filter{Before: died.Add(-time.Hour)}, 0},
+	} {
+		n, err := deadletters.Count(t.Context(), d.dlq, &c.f)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, n, "%+v", c.f)
+	}
+	found, next, err := deadletters.Search(t.Context(), d.dlq, &deadletters.Filter{}, 0, 2, 3)
+	require.NoError(t, err)
+	assert.Equal(t, `{"o`, string(found[0].Body))
+	assert.Equal(t, 12, found[0].BodyBytes)
+	found, next, err = deadletters.Search(t.Context(), d.dlq, &deadletters.Filter{}, next, 2, 0)
+	require.NoError(t, err)
+	assert.Len(t, found, 1)
+	assert.Zero(t, next)
+	for _, pattern := range []string{"(", strings.Repeat("a", deadletters.MaxPattern+1)} {
+		_, err = deadletters.Count(t.Context(), d.dlq, &deadletters.Filter{Pattern: pattern})
+		assert.ErrorContains(t, err, "pattern")
+	}
+}
+
+func TestPurgeNeedsTheCount(t *testing.T) {
+	d := newDesk(t)
+	d.dead(5)
+	f := &deadletters.Filter{Pattern: "[123]"}
+	_, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, 5)
+	var unconfirmed *deadletters.Unconfirmed
+	require.ErrorAs(t, err, &unconfirmed)
+	assert.Equal(t, 3, unconfirmed.Matched)
+	assert.Len(t, d.bodies(d.dlq), 5)
+	n, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, 3)
+	require.NoError(t, err)
+	assert.Equal(t, 3, n)
+	assert.Equal(t, []string{"0", "4"}, d.bodies(d.dlq))
+}
+
+func TestExportLosesNothing(t *testing.T) {
+	d := newDesk(t)
+	headers := amqp.Table{
+		"bool": true, "byte": int8(-1), "ubyte": uint8(200), "short": int16(-2), "ushort": uint16(3), "int": int32(-4), "uint": uint32(5),
+		"long": int64(math.MaxInt64), "float": float32(1.5), "double": math.Inf(1), "decimal": amqp.Decimal{Scale: 2, Value: -314}, "text": "é", "bytes": "\xff",
+		"binary": []byte{0, 255}, "time": amqp.Timestamp(1_700_000_000), "void": nil, "table": amqp.Table{"a": []any{int8(1), "x"}},
+	}
+	p := amqp.Properties{
+		Headers: headers, ContentType: "text/plain", DeliveryMode: 2, Priority: 0, Has: amqp.HasPriority | amqp.HasReplyTo, CorrelationID: "c\xff",
+		MessageID: "m", Timestamp: 5, Type: "t", AppID: "a",
+	}
+	d.publish("", "dlq", "\x00\xff body", p)
+	d.publish("", "dlq", "", amqp.Properties{Headers: amqp.Table{"\xff": int32(1)}})
+	var file bytes.Buffer
+	n, err := deadletters.Export(t.Context(), d.dlq, &deadletters.Filter{}, &file)
+	require.NoError(t, err)
+	assert.Equal(t, 2, n)
+	d.declare("other", nil)
+	n, err = deadletters.Import(t.Context(), d.b, d.p, "other", bytes.NewReader(file.Bytes()))
+	require.NoError(t, err)
+	assert.Equal(t, 2, n)
+	other, err := d.vh.Queue("other")
+	require.NoError(t, err)
+	for i, got := range d.standing(other) {
+		want := d.standing(d.dlq)[i]
+		assert.Equal(t, want.Message.Properties, got.Message.Properties)
+		assert.Equal(t, want.Message.Body, got.Message.Body)
+	}
+	for _, bad := range []string{"{}\nnot json", `{"properties":{"headers":{"a":{"long":"x"}}}}`, `{"properties":{"headers":{"a":{"odd":1}}}}`} {
+		_, err = deadletters.Import(t.Context(), d.b, d.p, "other", strings.NewReader(bad))
+		var at *deadletters.ImportError
+		assert.ErrorAs(t, err, &at, bad)
+	}
+	_, err = deadletters.Import(t.Context(), d.b, d.p, "nobody", strings.NewReader("{}"))
+	assert.ErrorContains(t, err, `there is no queue "nobody"`)
+}
+
+// TestMillion reads a queue of a million in bounded memory.
+func TestMillion(t *testing.T) {
+	d := newDesk(t)
+	p := amqp.Properties{Headers: amqp.Table{"x-death": []any{amqp.Table{"queue": "q", "reason": "expired"}}}}
+	m := broker.Publication{RoutingKey: []byte("dlq"), Properties: p.Append(nil), Body: []byte("0123456789")}
+	const n = 1_000_000
+	for i := range n {
+		_, err := d.p.Add(&m)
+		require.NoError(t, err)
+		if i%1000 == 999 {
+			d.p.Flush(nil)
+		}
+	}
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	groups, err := deadletters.Groups(t.Context(), d.dlq, &deadletters.Filter{}, time.Now())
+	require.NoError(t, err)
+	assert.Equal(t, n, groups[0].Messages)
+	count, err := deadletters.Count(t.Context(), d.dlq, &deadletters.Filter{Pattern: "^9"})
+	require.NoError(t, err)
+	assert.Zero(t, count)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	assert.Less(t, int64(after.HeapInuse)-int64(before.HeapInuse), int64(16<<20), "nothing of what was read is kept")
+	assert.Less(t, int64(after.HeapSys)-int64(before.HeapSys), int64(128<<20), "nor was it held at a time")
+}

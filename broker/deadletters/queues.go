@@ -1,0 +1,87 @@
+package deadletters
+
+import (
+	"cmp"
+	"slices"
+
+	"curfew/broker"
+	"curfew/broker/queue"
+)
+
+// Holder is a queue that dead letters go to or stand in.
+type Holder struct {
+	VHost string `json:"vhost"`
+	Queue string `json:"queue"`
+	Ready int    `json:"ready"`
+	Held  int    `json:"unacked"`
+	Bytes int64  `json:"bytes"`
+	// From are the queues whose dead letters go here, by name; at most maxFrom.
+	From []string `json:"from"`
+	// Parked: it is where dead letters end that no queue is bound for.
+	Parked bool `json:"parked"`
+}
+
+const (
+	maxFrom = 100
+	// sniffed is how many messages at a queue's head and tail are looked at to see
+	// whether dead letters stand in it though no queue's go there.
+	sniffed = 8
+)
+
+// Queues lists the queues of vh that dead letters go to, or that have some at their
+// head or tail, the fullest first.
+func Queues(vh *broker.VHost) []Holder {
+	all := vh.Queues()
+	from := map[string][]string{}
+	for _, q := range all {
+		exchange, key, ok := q.DeadLettersTo()
+		if !ok {
+			continue
+		}
+		for _, name := range destinations(vh, exchange, key) {
+			if len(from[name]) < maxFrom {
+				from[name] = append(from[name], q.Name())
+			}
+		}
+	}
+	holders := []Holder{}
+	for _, q := range all {
+		feeders, target := from[q.Name()]
+		parked := q.Name() == broker.UndeliverableQueue
+		if !target && !parked && !broker.IsSubqueue(q.Name()) && !holds(q) {
+			continue
+		}
+		i := q.Info()
+		holders = append(holders, Holder{vh.Name(), i.Name, i.Ready, i.Unacked, i.ReadyBytes + i.UnackedBytes, append([]string{}, feeders...), parked})
+	}
+	slices.SortStableFunc(holders, func(a, b Holder) int { return cmp.Compare(b.Ready+b.Held, a.Ready+a.Held) })
+	return holders
+}
+
+// destinations of dead letters. Where each goes by its own key, those of all keys that
+// something is bound with.
+func destinations(vh *broker.VHost, exchange, key string) []string {
+	if key != "" || exchange == "" {
+		return vh.Destinations(exchange, key)
+	}
+	found := vh.Destinations(exchange, "")
+	for _, b := range vh.Bindings() {
+		if b.Source == exchange && !b.ToExchange && !slices.Contains(found, b.Destination) {
+			found = append(found, b.Destination)
+		}
+	}
+	return found
+}
+
+// holds says whether dead letters stand at the queue's head or tail.
+func holds(q *broker.Queue) bool {
+	for _, tail := range []bool{false, true} {
+		page, _ := q.Browse(broker.Browse{FromTail: tail, Count: sniffed, State: queue.Ready}) // one that is deleted has none
+		for i := range page {
+			if l := letterOf(&page[i]); len(l.Deaths) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,182 @@
+package deadletters_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/deadletters"
+)
+
+func TestReplayToOrigin(t *testing.T) {
+	d := newDesk(t)
+	require.NoError(t, d.vh.DeclareExchange("orders", broker.ExchangeDeclare{Kind: "topic", Durable: true}))
+	require.NoError(t, d.vh.Bind(nil, broker.Binding{Source: "orders", Destination: "q", RoutingKey: "new.*"}))
+	d.publish("orders", "new.one", "m", amqp.Properties{Expiration: "60000", Headers: amqp.Table{"tenant": "a"}})
+	d.expire(d.q)
+	r := d.runs("")
+
+	run := d.replay(r, deadletters.Order{DryRun: true})
+	assert.Equal(t, 1, run.Replayed)
+	assert.Equal(t, []string{"m"}, d.bodies(d.dlq), "a dry run moves nothing")
+	assert.Empty(t, r.List(), "and is not kept")
+
+	run = d.replay(r, deadletters.Order{})
+	assert.Equal(t, deadletters.Done, run.State, run.Error)
+	assert.Equal(t, 1, run.Replayed)
+	assert.Empty(t, d.bodies(d.dlq))
+	back := d.standing(d.q)
+	require.Len(t, back, 1)
+	assert.Equal(t, "orders new.one", string(back[0].Message.Exchange)+" "+string(back[0].Message.RoutingKey))
+	p, err := back[0].Decode()
+	require.NoError(t, err)
+	assert.Equal(t, amqp.Table{"tenant": "a", deadletters.ReplaysHeader: int64(1), deadletters.RunHeader: run.ID}, p.Headers)
+	assert.Equal(t, "60000", p.Expiration, "it has the time it was published with")
+	assert.InDelta(t, d.b.Now()+60000, back[0].Deadline, 10000)
+}
+
+func TestReplayStopsRoundTrips(t *testing.T) {
+	d := newDesk(t)
+	d.dead(1)
+	r := d.runs("")
+	for range deadletters.DefaultMaxReplays {
+		assert.Equal(t, 1, d.replay(r, deadletters.Order{}).Replayed)
+		d.expire(d.q)
+	}
+	run := d.replay(r, deadletters.Order{})
+	assert.Equal(t, map[deadletters.Left]int{deadletters.LeftLoop: 1}, run.Left)
+	assert.Equal(t, 1, d.replay(r, deadletters.Order{Options: deadletters.Options{MaxReplays: 9, KeepDeaths: true}}).Replayed)
+	d.expire(d.q)
+	l, _, err := deadletters.Search(t.Context(), d.dlq, &deadletters.Filter{}, 0, 1, 0)
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, l[0].Deaths[0].Count, "with the deaths kept the broker counts on")
+}
+
+// TestReplayDoesNotReadWhatItBroughtBack replays into a queue that dead-letters at once.
+func TestReplayDoesNotReadWhatItBroughtBack(t *testing.T) {
+	d := newDesk(t)
+	d.declare("instant", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq", "x-message-ttl": int32(0)})
+	d.dead(600)
+	run := d.replay(d.runs(""), deadletters.Order{Options: deadletters.Options{To: deadletters.ToExchange, Key: "instant", MaxReplays: 1000}})
+	assert.Equal(t, deadletters.Done, run.State)
+	assert.Equal(t, 600, run.Replayed)
+	assert.Len(t, d.bodies(d.dlq), 600)
+}
+
+func TestReplayLeavesWhatCannotGo(t *testing.T) {
+	d := newDesk(t)
+	d.publish("", "dlq", "never died", amqp.Properties{})
+	d.dead(2)
+	d.declare("small", amqp.Table{"x-max-length": int32(1), "x-overflow": "reject-publish"})
+	r := d.runs("")
+	to := func(key string, o deadletters.Options) map[deadletters.Left]int {
+		o.To, o.Key = deadletters.ToExchange, key
+		return d.replay(r, deadletters.Order{Options: o}).Left
+	}
+	assert.Equal(t, map[deadletters.Left]int{deadletters.LeftUnroutable: 3}, to("nobody", deadletters.Options{}))
+	assert.Equal(t, map[deadletters.Left]int{deadletters.LeftBack: 3}, to("dlq", deadletters.Options{}))
+	assert.Len(t, d.bodies(d.dlq), 3)
+	assert.Equal(t, map[deadletters.Left]int{deadletters.LeftFull: 2}, to("small", deadletters.Options{}))
+	assert.Equal(t, map[deadletters.Left]int{}, d.replay(r, deadletters.Order{}).Left)
+
+	d.publish("", "dlq", "never died", amqp.Properties{})
+	assert.Equal(t, map[deadletters.Left]int{deadletters.LeftOrigin: 1}, d.replay(r, deadletters.Order{}).Left)
+	run := d.replay(r, deadletters.Order{User: "nobody", Options: deadletters.Options{To: deadletters.ToExchange, Key: "q"}})
+	assert.Equal(t, map[deadletters.Left]int{deadletters.LeftRefused: 1}, run.Left)
+}
+
+func TestReplayTimeToLive(t *testing.T) {
+	d := newDesk(t)
+	ahead, stamp := time.Now().Add(time.Hour).UnixMilli(), amqp.Timestamp(time.Now().Unix())
+	d.publish("", "q", "relative", amqp.Properties{Expiration: "7000000", Timestamp: stamp})
+	d.publish("", "q", "absolute", amqp.Properties{Headers: amqp.Table{"x-expires-at": ahead}})
+	d.publish("", "q", "unknown", amqp.Properties{Expiration: "7000000"})
+	d.publish("", "q", "past", amqp.Properties{Expiration: "1000", Timestamp: stamp - 10})
+	d.publish("", "q", "without", amqp.Properties{})
+	r := d.runs("")
+	for _, c := range []struct {
+		ttl  string
+		want map[string]int64 // Unix ms; 0 none
+	}{
+		{deadletters.TTLFresh, map[string]int64{"relative": 7_000_000 + d.b.Now(), "absolute": ahead, "unknown": 7_000_000 + d.b.Now(), "past": 1000 + d.b.Now(), "without": 0}},
+		{deadletters.TTLNone, map[string]int64{"relative": 0, "absolute": 0, "unknown": 0, "past": 0, "without": 0}},
+		{deadletters.TTLMillis, map[string]int64{"relative": 5_000_000 + d.b.Now(), "absolute": 5_000_000 + d.b.Now(), "unknown": 5_000_000 + d.b.Now(), "past": 5_000_000 + d.b.Now(), "without": 5_000_000 + d.b.Now()}},
+		{deadletters.TTLRemaining, map[string]int64{"relative": int64(stamp)*1000 + 7_000_000, "absolute": ahead, "without": 0}},
+	} {
+		kept := newDesk(t) // each choice on messages that were not touched
+		d := kept
+		d.publish("", "q", "relative", amqp.Properties{Expiration: "7000000", Timestamp: stamp})
+		d.publish("", "q", "absolute", amqp.Properties{Headers: amqp.Table{"x-expires-at": ahead}})
+		d.publish("", "q", "unknown", amqp.Properties{Expiration: "7000000"})
+		d.publish("", "q", "past", amqp.Properties{Expiration: "1000", Timestamp: stamp - 10})
+		d.publish("", "q", "without", amqp.Properties{})
+		d.expire(d.q)
+		run := d.replay(d.runs(""), deadletters.Order{Options: deadletters.Options{TTL: c.ttl, Millis: 5_000_000}})
+		got := map[string]int64{}
+		for _, x := range d.standing(d.q) {
+			got[string(x.Message.Body)] = x.Deadline
+		}
+		require.Len(t, got, len(c.want), c.ttl)
+		assert.Equal(t, 5-len(c.want), run.Left[deadletters.LeftNoTime], c.ttl)
+		for body, at := range c.want {
+			assert.InDelta(t, at, got[body], 900_000*b2f(at != 0), "%s %s", c.ttl, body)
+		}
+	}
+	_, err := r.Start(t.Context(), deadletters.Order{VHost: "/", Queue: "dlq", Options: deadletters.Options{TTL: "long"}})
+	assert.ErrorIs(t, err, deadletters.ErrOrder)
+}
+
+func b2f(b bool) float64 {
+	if b {
+		return 0.05
+	}
+	return 0
+}
+
+func TestReplayCancelAndResume(t *testing.T) {
+	d := newDesk(t)
+	d.dead(50)
+	dir := t.TempDir()
+	r := d.runs(dir)
+	run, err := r.Start(t.Context(), deadletters.Order{VHost: "/", Queue: "dlq", Options: deadletters.Options{Rate: 20}})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(d.bodies(d.q)) >= 2 }, time.Minute, time.Millisecond)
+	run, err = r.Cancel(run.ID)
+	require.NoError(t, err)
+	assert.Equal(t, deadletters.Cancelled, run.State)
+	moved := len(d.bodies(d.q))
+	assert.Equal(t, moved, run.Replayed)
+	assert.Less(t, moved, 50)
+	_, err = r.Cancel("nothing")
+	assert.ErrorIs(t, err, deadletters.ErrNoRun)
+
+	r.Close()
+	r = d.runs(dir) // the next life
+	run, err = r.Get(run.ID)
+	require.NoError(t, err)
+	assert.Equal(t, deadletters.Cancelled, run.State, "it was not under way")
+	_, err = r.Resume(run.ID)
+	require.NoError(t, err)
+	_, err = r.Resume(run.ID)
+	assert.ErrorIs(t, err, deadletters.ErrRunning)
+	r.Close()
+	r = d.runs(dir)
+	run, err = r.Get(run.ID)
+	require.NoError(t, err)
+	assert.Equal(t, deadletters.Running, run.State, "it was")
+	run, err = r.Cancel(run.ID)
+	require.NoError(t, err)
+	assert.Equal(t, len(d.bodies(d.q)), run.Replayed)
+}
+
+func TestReplayLimit(t *testing.T) {
+	d := newDesk(t)
+	d.dead(10)
+	run := d.replay(d.runs(""), deadletters.Order{Options: deadletters.Options{Limit: 3}})
+	assert.Equal(t, deadletters.Done, run.State)
+	assert.Equal(t, []string{"0", "1", "2"}, d.bodies(d.q))
+}

@@ -1,0 +1,216 @@
+package deadletters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+)
+
+// State is where a run is in its life; see the package comment.
+type State string
+
+const (
+	Running   State = "running"
+	Done      State = "done"
+	Cancelled State = "cancelled"
+	Failed    State = "failed"
+)
+
+// Order is what a run is to do. DryRun only counts.
+type Order struct {
+	VHost  string `json:"vhost"`
+	Queue  string `json:"queue"`
+	User   string `json:"user"` // whose rights count; "" all
+	Filter Filter `json:"filter"`
+	Options
+	DryRun bool `json:"dry_run"`
+}
+
+// Run is a replay as it stands: under way, or ended.
+type Run struct {
+	ID string `json:"id"`
+	Order
+	State    State        `json:"state"`
+	Error    string       `json:"error,omitempty"` // why it failed
+	Started  time.Time    `json:"started"`
+	Ended    time.Time    `json:"ended,omitzero"`
+	Total    int          `json:"total"`   // ready messages when it was made
+	Scanned  int          `json:"scanned"` // looked at
+	Matched  int          `json:"matched"` // by the filter
+	Replayed int          `json:"replayed"`
+	Left     map[Left]int `json:"left"`
+
+	// QueueID is the queue's incarnation, UpTo its last messages by priority when the run
+	// was made, At where the run is.
+	QueueID uint64      `json:"queue_id"`
+	UpTo    []queue.Seq `json:"up_to"`
+	At      queue.Seq   `json:"at"`
+}
+
+// work is a run that can be worked on. Its Run is guarded by mu.
+type work struct {
+	mu     sync.Mutex
+	run    Run
+	cancel context.CancelFunc // of one under way
+	ended  chan struct{}      // closed when it no longer is
+}
+
+func (w *work) snapshot() Run {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.run
+	r.Left = maps.Clone(r.Left)
+	return r
+}
+
+func (w *work) change(fn func(*Run)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fn(&w.run)
+}
+
+// errLimit ends a run that has moved as many as it was to.
+var errLimit = errors.New("limit reached")
+
+// replayer is a run at work, for one goroutine.
+type replayer struct {
+	*work
+	b       *broker.Broker
+	q       *broker.Queue
+	p       *broker.Publisher
+	order   Order
+	id      string
+	upTo    []queue.Seq
+	limiter *rate.Limiter
+	saved   func() error // after a page
+	err     error
+}
+
+// replay works until the end of the queue as it was, an error or ctx's end.
+func (r *replayer) replay(ctx context.Context) error {
+	m, err := r.order.Filter.compile()
+	if err != nil {
+		return err
+	}
+	r.limiter = rate.NewLimiter(rate.Inf, 0)
+	if r.order.Rate > 0 {
+		r.limiter = rate.NewLimiter(rate.Limit(r.order.Rate), 1)
+	}
+	err = walk(ctx, r.q, r.snapshot().At, m, -1, func(l *Letter) bool {
+		if !r.isOld(l.Seq) || l.Run == r.id {
+			return true
+		}
+		r.err = r.one(ctx, l)
+		return r.err == nil
+	}, r.page)
+	if err = errors.Join(err, r.err); errors.Is(err, errLimit) {
+		return nil
+	}
+	return err
+}
+
+// isOld says whether the message stood there when the run was made.
+func (r *replayer) isOld(s queue.Seq) bool {
+	p := int(s.Priority())
+	return p < len(r.upTo) && s <= r.upTo[p]
+}
+
+// page notes that a page is done.
+func (r *replayer) page(last queue.Seq, seen int) {
+	r.change(func(run *Run) {
+		run.At = last
+		run.Scanned = min(run.Scanned+seen, run.Total)
+	})
+	if err := r.saved(); err != nil && r.err == nil {
+		r.err = err
+	}
+}
+
+// one replays a message, or counts why not.
+func (r *replayer) one(ctx context.Context, l *Letter) error {
+	r.change(func(run *Run) { run.Matched++ })
+	m, left := r.order.rewrite(l, r.id, r.b.Now())
+	if left == "" {
+		var err error
+		if left, err = r.send(ctx, l, &m); err != nil {
+			return err
+		}
+	}
+	limited := false
+	r.change(func(run *Run) {
+		if left != "" {
+			run.Left[left]++
+			return
+		}
+		run.Replayed++
+		limited = run.Limit > 0 && run.Replayed >= run.Limit
+	})
+	if limited {
+		return errLimit
+	}
+	return nil
+}
+
+func (r *replayer) send(ctx context.Context, l *Letter, m *broker.Publication) (Left, error) {
+	ref := broker.MessageRef{Deadline: l.Deadline, Queue: r.q.ID(), Seq: uint64(l.Seq)}
+	if r.order.DryRun {
+		outcome, err := r.p.CanMove(ref, m)
+		return leftBy(outcome, err)
+	}
+	if err := r.limiter.Wait(ctx); err != nil {
+		return "", ctx.Err()
+	}
+	if err := r.passGate(ctx); err != nil {
+		return "", err
+	}
+	return leftBy(r.p.Move(ref, m, r.order.KeepDeaths && len(l.Deaths) > 0))
+}
+
+// leftBy tells what concerns one message from what ends the run.
+func leftBy(outcome broker.MoveOutcome, err error) (Left, error) {
+	var e *amqp.Exception
+	if errors.As(err, &e) {
+		return LeftRefused, nil
+	}
+	return leftFor[outcome], err
+}
+
+// passGate waits while publishers have to.
+func (r *replayer) passGate(ctx context.Context) error {
+	for {
+		reason, changed := r.b.Gate()
+		if reason == "" {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// find looks for the run's queue, which has to be the one it was made for.
+func (o *Order) find(b *broker.Broker) (*broker.VHost, *broker.Queue, error) {
+	vh, ok := b.VHost(o.VHost)
+	if !ok {
+		return nil, nil, fmt.Errorf("there is no virtual host %q", o.VHost)
+	}
+	q, err := vh.Queue(o.Queue)
+	return vh, q, err
+}
+
+// byAge orders them by age.
+func byAge(runs []Run) {
+	slices.SortFunc(runs, func(a, b Run) int { return a.Started.Compare(b.Started) })
+}

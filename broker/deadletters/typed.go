@@ -1,0 +1,190 @@
+package deadletters
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"curfew/broker/amqp"
+)
+
+// typed is a field value with its type: {"long": 5}, {"longstr": "x"}, as RabbitMQ names
+// types (amqp.TypeName). A longstr that is no UTF-8 is {"longstr_base64": "..."}.
+type typed struct{ value any }
+
+const longstrCoded = "longstr_base64"
+
+// typedTable is false if a name in it is no UTF-8, which JSON cannot say.
+func typedTable(t amqp.Table) (map[string]typed, bool) {
+	m := make(map[string]typed, len(t))
+	for name, v := range t {
+		if !utf8.ValidString(name) || !nameable(v) {
+			return nil, false
+		}
+		m[name] = typed{v}
+	}
+	return m, true
+}
+
+// nameable says whether the names of the tables in v are UTF-8.
+func nameable(v any) bool {
+	switch v := v.(type) {
+	case amqp.Table:
+		_, ok := typedTable(v)
+		return ok
+	case []any:
+		for _, one := range v {
+			if !nameable(one) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (t typed) MarshalJSON() ([]byte, error) {
+	name, v := amqp.TypeName(t.value), t.value
+	switch x := t.value.(type) {
+	case string:
+		if !utf8.ValidString(x) {
+			name, v = longstrCoded, []byte(x)
+		}
+	case float32:
+		v = number(float64(x), 32)
+	case float64:
+		v = number(x, 64)
+	case amqp.Decimal:
+		v = [2]int64{int64(x.Scale), int64(x.Value)}
+	case amqp.Table:
+		v, _ = typedTable(x)
+	case []any:
+		list := make([]typed, len(x))
+		for i := range x {
+			list[i] = typed{x[i]}
+		}
+		v = list
+	}
+	return json.Marshal(map[string]any{name: v})
+}
+
+// number is a float as JSON, or as text where JSON has none.
+func number(f float64, bits int) any {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return strconv.FormatFloat(f, 'g', -1, bits)
+	}
+	return json.RawMessage(strconv.FormatFloat(f, 'g', -1, bits))
+}
+
+// UnmarshalJSON also takes a plain string, for files written by hand.
+func (t *typed) UnmarshalJSON(b []byte) error {
+	var plain string
+	if json.Unmarshal(b, &plain) == nil && string(b) != "null" {
+		t.value = plain
+		return nil
+	}
+	var one map[string]json.RawMessage
+	if err := json.Unmarshal(b, &one); err != nil {
+		return err
+	}
+	for name, raw := range one {
+		if len(one) == 1 {
+			return t.read(name, raw)
+		}
+	}
+	return errors.New(`a header has to be {"type": value}, such as {"long": 5}`)
+}
+
+func (t *typed) read(name string, raw json.RawMessage) (err error) {
+	switch name {
+	case "bool":
+		err = into[bool](raw, &t.value)
+	case "byte":
+		err = into[int8](raw, &t.value)
+	case "unsignedbyte":
+		err = into[uint8](raw, &t.value)
+	case "short":
+		err = into[int16](raw, &t.value)
+	case "unsignedshort":
+		err = into[uint16](raw, &t.value)
+	case "signedint":
+		err = into[int32](raw, &t.value)
+	case "unsignedint":
+		err = into[uint32](raw, &t.value)
+	case "long":
+		err = into[int64](raw, &t.value)
+	case "float":
+		f, bad := float(raw, 32)
+		t.value, err = float32(f), bad
+	case "double":
+		t.value, err = float(raw, 64)
+	case "decimal":
+		var d [2]int64
+		err = json.Unmarshal(raw, &d)
+		t.value = amqp.Decimal{Scale: uint8(d[0]), Value: int32(d[1])}
+	case "longstr":
+		err = into[string](raw, &t.value)
+	case longstrCoded:
+		var b []byte
+		err = json.Unmarshal(raw, &b)
+		t.value = string(b)
+	case "binary":
+		err = into[[]byte](raw, &t.value)
+	case "timestamp":
+		err = into[amqp.Timestamp](raw, &t.value)
+	case "void":
+		t.value = nil
+	case "table":
+		var m map[string]typed
+		if err = json.Unmarshal(raw, &m); err == nil {
+			t.value, err = plainTable(m)
+		}
+	case "array":
+		err = t.readArray(raw)
+	default:
+		err = fmt.Errorf("there is no header type %q", name)
+	}
+	return err
+}
+
+func into[T any](raw json.RawMessage, out *any) error {
+	var v T
+	err := json.Unmarshal(raw, &v)
+	*out = v
+	return err
+}
+
+func float(raw json.RawMessage, bits int) (float64, error) {
+	text := string(raw)
+	if unquoted, err := strconv.Unquote(text); err == nil {
+		text = unquoted
+	}
+	return strconv.ParseFloat(text, bits)
+}
+
+func (t *typed) readArray(raw json.RawMessage) error {
+	var list []typed
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return err
+	}
+	values := make([]any, len(list))
+	for i := range list {
+		values[i] = list[i].value
+	}
+	t.value = values
+	return nil
+}
+
+// plainTable is typedTable's opposite.
+func plainTable(m map[string]typed) (amqp.Table, error) {
+	t := make(amqp.Table, len(m))
+	for name, v := range m {
+		if len(name) > 255 {
+			return nil, errors.New("a header's name is longer than 255 bytes")
+		}
+		t[name] = v.value
+	}
+	return t, nil
+}

@@ -1,0 +1,137 @@
+package management_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+)
+
+const dlq = "/api/curfew/deadletters/%2F/dlq"
+
+// deadLetters makes n of them, with the bodies 0, 1, ...
+func (x *site) deadLetters(n int) *broker.Queue {
+	vh, _ := x.b.VHost("/")
+	q, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"}})
+	require.NoError(x.t, err)
+	dlq, err := vh.DeclareQueue(nil, "dlq", broker.QueueDeclare{})
+	require.NoError(x.t, err)
+	p := vh.OwnPublisher()
+	for i := range n {
+		properties := amqp.Properties{MessageID: fmt.Sprint("id", i)}
+		_, err := p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: properties.Append(nil), Body: []byte(fmt.Sprint(i))})
+		require.NoError(x.t, err)
+	}
+	p.Flush(nil)
+	found, err := q.Browse(broker.Browse{Count: n})
+	require.NoError(x.t, err)
+	for i := range found {
+		x.b.FireNow(q.Ref(&found[i]), false)
+	}
+	return dlq
+}
+
+func TestDeadLettersOverHTTP(t *testing.T) {
+	x := start(t)
+	dead := x.deadLetters(4)
+	assert.JSONEq(t, `[{"vhost":"/","queue":"dlq","ready":4,"unacked":0,"bytes":4,"from":["q"],"parked":false}]`, x.ask("GET", "/api/curfew/deadletters", nil).body)
+	groups := x.ask("POST", dlq+"/groups", nil).body
+	assert.Contains(t, groups, `"reason":"expired","queue":"q","exchange":"","messages":4`)
+	found := x.ask("POST", dlq+"/search", map[string]any{"filter": map[string]any{"message_id": "id2"}}).body
+	assert.Contains(t, found, `"payload":"2"`)
+	assert.Contains(t, found, `"deaths":[{"queue":"q","reason":"expired"`)
+	assert.Contains(t, found, `"next":0`)
+	x.ask("POST", dlq+"/search", map[string]any{"filter": map[string]any{"pattern": "("}}).is(400, "")
+	x.ask("POST", dlq+"/search", map[string]any{"filtre": 1}).is(400, "")
+	x.ask("POST", "/api/curfew/deadletters/%2F/nothing/search", nil).is(404, "")
+
+	file := x.ask("POST", dlq+"/export", map[string]any{"filter": map[string]any{"body": "3"}}).body
+	assert.Equal(t, 1, strings.Count(file, "\n"))
+	assert.Contains(t, x.ask("POST", dlq+"/purge", map[string]any{"filter": map[string]any{"body": "3"}}).body, `"matched":1`)
+	x.ask("POST", dlq+"/purge", map[string]any{"filter": map[string]any{"body": "3"}, "confirm": 1}).is(200, "")
+	var line map[string]any
+	require.NoError(t, json.Unmarshal([]byte(file), &line))
+	assert.JSONEq(t, `{"imported":1}`, x.ask("POST", dlq+"/import", line).body)
+
+	assert.Contains(t, x.ask("POST", dlq+"/replay", map[string]any{"dry_run": true}).body, `"replayed":4`)
+	ready, _, _ := dead.Counts()
+	assert.Equal(t, 4, ready)
+	var run struct {
+		ID, State string
+		Replayed  int
+	}
+	require.NoError(t, json.Unmarshal([]byte(x.ask("POST", dlq+"/replay", map[string]any{"to": "queue"}).body), &run))
+	require.Eventually(t, func() bool {
+		require.NoError(t, json.Unmarshal([]byte(x.ask("GET", "/api/curfew/replays/"+run.ID, nil).body), &run))
+		return run.State == "done"
+	}, time.Minute, time.Millisecond)
+	assert.Equal(t, 4, run.Replayed)
+	assert.Contains(t, x.ask("GET", "/api/curfew/replays", nil).body, run.ID)
+	x.ask("DELETE", "/api/curfew/replays/"+run.ID, nil).is(200, "")
+	x.ask("POST", "/api/curfew/replays/"+run.ID+"/resume", nil).is(409, "")
+	x.ask("DELETE", "/api/curfew/replays/none", nil).is(404, "")
+	x.ask("POST", dlq+"/replay", map[string]any{"ttl": "long"}).is(400, "")
+}
+
+func TestDeadLettersTakePermissions(t *testing.T) {
+	x := start(t)
+	x.deadLetters(1)
+	require.NoError(t, x.b.SetPermission(access.Permission{User: "u-management", VHost: "/", Read: "^q$", Write: "dlq"}))
+	for _, what := range []string{"groups", "search", "replay", "purge", "export", "import"} {
+		assert.Equal(t, 401, x.askAs("u-management", "p", "POST", dlq+"/"+what, nil).status, what)
+	}
+	assert.JSONEq(t, `[]`, x.askAs("u-management", "p", "GET", "/api/curfew/deadletters", nil).body)
+}
+
+func TestDeadlinesOverHTTP(t *testing.T) {
+	x := start(t)
+	dead := x.deadLetters(0)
+	vh, _ := x.b.VHost("/")
+	p := vh.OwnPublisher()
+	for i := range 3 {
+		properties := amqp.Properties{Expiration: fmt.Sprint(60_000 * (3 - i)), MessageID: fmt.Sprint("id", i)}
+		_, err := p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: properties.Append(nil)})
+		require.NoError(t, err)
+	}
+	p.Flush(nil)
+	type listed struct {
+		Total int
+		Items []struct {
+			Seq, Deadline int64
+			MessageID     string `json:"message_id"`
+			Overdue       bool
+		}
+	}
+	list := func(query string) (l listed) {
+		require.NoError(t, json.Unmarshal([]byte(x.ask("GET", "/api/curfew/deadlines"+query, nil).body), &l))
+		return l
+	}
+	next := list("?count=2")
+	assert.Equal(t, 3, next.Total)
+	require.Len(t, next.Items, 2)
+	assert.Equal(t, "id2 id1", next.Items[0].MessageID+" "+next.Items[1].MessageID)
+	assert.Empty(t, list("/%2F/q?overdue=true").Items)
+
+	one := fmt.Sprint("/api/curfew/deadlines/%2F/q/", next.Items[0].Seq)
+	was := next.Items[0].Deadline
+	assert.JSONEq(t, fmt.Sprintf(`{"outcome":"rescheduled","deadline":%d}`, was+300_000), x.ask("POST", one, map[string]any{"by_millis": 300_000}).body)
+	assert.JSONEq(t, fmt.Sprintf(`{"outcome":"rescheduled","deadline":%d}`, was-1000), x.ask("POST", one, map[string]any{"by_millis": -301_000}).body)
+	assert.JSONEq(t, `{"outcome":"rescheduled","deadline":0}`, x.ask("POST", one, map[string]any{"cancel": true}).body)
+	assert.Equal(t, 2, list("").Total)
+	x.ask("POST", one, map[string]any{"by_millis": 1}).is(400, "")
+	x.ask("POST", one, map[string]any{}).is(400, "")
+	assert.JSONEq(t, `{"outcome":"expired","deadline":0}`, x.ask("POST", one, map[string]any{"fire": true}).body)
+	x.ask("POST", one, map[string]any{"fire": true}).is(404, "")
+	ready, _, _ := dead.Counts()
+	assert.Equal(t, 1, ready, "it is dead-lettered")
+	require.NoError(t, x.b.SetPermission(access.Permission{User: "u-management", VHost: "/", Read: ".*"}))
+	assert.Equal(t, 401, x.askAs("u-management", "p", "POST", fmt.Sprint("/api/curfew/deadlines/%2F/q/", next.Items[1].Seq), map[string]any{"cancel": true}).status)
+}
