@@ -97,7 +97,9 @@ type goPackage struct {
 }
 
 // TestImportDirections: the rooms import downward only, and the pure ones nothing that reads a clock, a lock or a socket.
+// A permission that no package uses is one too many.
 func TestImportDirections(t *testing.T) {
+	used := map[string]bool{}
 	for _, pkg := range listPackages(t) {
 		name := strings.TrimPrefix(pkg.ImportPath, module+"/")
 		allowed, known := rooms[name]
@@ -110,6 +112,7 @@ func TestImportDirections(t *testing.T) {
 		}
 		for _, path := range pkg.Imports {
 			inner, ours := strings.CutPrefix(path, module+"/")
+			used[name+" imports "+inner] = true
 			if ours && !slices.Contains(allowed, "*") && !slices.Contains(allowed, inner) {
 				t.Errorf("%s imports %s; it may import %v", name, inner, allowed)
 			}
@@ -117,6 +120,13 @@ func TestImportDirections(t *testing.T) {
 				if ban.room == name && slices.ContainsFunc(ban.imports, func(b string) bool { return within(path, b) }) {
 					t.Errorf("%s imports %s: %s", name, path, ban.reason)
 				}
+			}
+		}
+	}
+	for name, allowed := range rooms {
+		for _, inner := range allowed {
+			if inner != "*" && !used[name+" imports "+inner] {
+				t.Errorf("%s may import %s and does not: take it out of the table", name, inner)
 			}
 		}
 	}
