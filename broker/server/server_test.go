@@ -320,3 +320,24 @@ func TestSlowConsumerIsBounded(t *testing.T) {
 		require.NoError(t, slow.Close())
 	})
 }
+
+// The active consumer is cancelled, the last of its queue, and its connection goes with
+// what it still holds.
+func TestConnectionGoesAfterTheLastActiveConsumer(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		other := x.channel(x.connect())
+		x.queue(other, "q", amqp091.Table{"x-single-active-consumer": true})
+		x.publish(other, "q", "0", "1")
+		c := x.connect()
+		ch := x.channel(c)
+		d, err := ch.Consume("q", "tag", false, false, false, false, nil)
+		require.NoError(t, err)
+		require.Len(t, x.settled(d), 2)
+		require.NoError(t, ch.Cancel("tag", false))
+		require.NoError(t, c.Close())
+		assert.Equal(t, 2, x.ready("q"))
+		d, err = other.Consume("q", "", true, false, false, false, nil)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"0", "1"}, bodies(x.settled(d)))
+	})
+}
