@@ -25,7 +25,7 @@
 // persistence, forged death headers, some of them rolled back; consumers with credit, gets, ack, reject, requeue, the same twice;
 // purge; lost connections; the clock stepped to the ns around deadlines, and forward
 // in jumps that timers do not notice; references to messages of any age, some of
-// them wrong, put to Expire and Track.
+// them wrong, put to Expire, Track, Reschedule and FireNow.
 //
 // Two kinds of seeds:
 //
@@ -73,8 +73,8 @@
 // and failing or full disks (package store crashes at each of its disk operations;
 // integration/faults). The real Redis and its scripts (scheduler/storetest,
 // integration/faults). Queues with x-expires beside monitors, since their timer
-// asks nobody for the lock, and delayed messages for the same reason (package broker
-// has them in virtual time). Exchanges between exchanges, exclusive consumers.
+// asks nobody for the lock, and for the same reason delayed messages, locks and
+// dead-lettering at least once (package broker has them in virtual time). Exchanges between exchanges, exclusive consumers.
 //
 // # Replay
 //

@@ -28,6 +28,7 @@ var actions = []action{
 	{2, (*world).loseConnection},
 	{1, (*world).list},
 	{4, (*world).track},
+	{5, (*world).reschedule},
 	{2, (*world).jump},
 }
 
