@@ -1,6 +1,9 @@
 package queue
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+)
 
 // sums are the counts that a walk over all entries must find again.
 type sums struct {
@@ -66,6 +69,9 @@ func (l *lane) checkPage(index uint64, pg *page, found *sums) error {
 		if bitSet(pg.ready[:], s) != (c != nil && c.anyReady()) {
 			return fmt.Errorf("ready bit of chunk %d", s)
 		}
+		if n := int(pg.counts[s]); c == nil && n != 0 || c != nil && n != c.countReady() {
+			return fmt.Errorf("chunk %d counted as %d ready", s, n)
+		}
 		if c == nil {
 			continue
 		}
@@ -102,6 +108,13 @@ func (l *lane) checkChunk(start uint64, c *chunk, found *sums) error {
 	return nil
 }
 
+func (c *chunk) countReady() (n int) {
+	for _, w := range c.ready {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
 func (sp *spares) check() error {
 	if len(sp.chunks) > maxSpares {
 		return fmt.Errorf("queue: %d spare chunks", len(sp.chunks))
@@ -113,7 +126,7 @@ func (sp *spares) check() error {
 			}
 		}
 	}
-	if pg := sp.page; pg != nil && (pg.used != 0 || pg.ready != page{}.ready || pg.chunks != page{}.chunks) {
+	if pg := sp.page; pg != nil && (pg.used != 0 || pg.ready != page{}.ready || pg.counts != page{}.counts || pg.chunks != page{}.chunks) {
 		return fmt.Errorf("queue: spare page in use")
 	}
 	return nil

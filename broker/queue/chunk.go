@@ -54,6 +54,7 @@ func (c *chunk) anyReady() bool { return c.ready != [chunkEntries / 64]uint64{} 
 type page struct {
 	ready  [pageChunks / 64]uint64 // bit i: chunks[i] has a ready entry
 	used   int                     // chunks present
+	counts [pageChunks]uint8       // ready entries of chunks[i]: a walk past them reads no chunk
 	chunks [pageChunks]*chunk
 }
 

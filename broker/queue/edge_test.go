@@ -136,6 +136,7 @@ func TestCheckNotices(t *testing.T) {
 		"next below a number":    func(_ *Queue, l *lane, _ *page, _ *chunk) { l.next = 2 },
 		"directory not trimmed":  func(_ *Queue, l *lane, _ *page, _ *chunk) { l.dir = append([]*page{nil}, l.dir...) },
 		"ready bit of a chunk":   func(_ *Queue, _ *lane, pg *page, _ *chunk) { pg.ready[0] ^= 1 },
+		"count in a chunk":       func(_ *Queue, _ *lane, pg *page, _ *chunk) { pg.counts[0]-- },
 		"count of chunks":        func(_ *Queue, _ *lane, pg *page, _ *chunk) { pg.used++ },
 		"ready bit of an entry":  func(_ *Queue, _ *lane, _ *page, c *chunk) { c.ready[0] ^= 2 },
 		"count of entries":       func(_ *Queue, _ *lane, _ *page, c *chunk) { c.live++ },

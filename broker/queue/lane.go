@@ -78,6 +78,7 @@ func (l *lane) setReady(at place) {
 	at.entry().state = Ready
 	setBit(at.chunk.ready[:], uint(at.number%chunkEntries))
 	setBit(at.page.ready[:], slot(at.number))
+	at.page.counts[slot(at.number)]++
 	l.head = min(l.head, at.number)
 	l.ready++
 }
@@ -85,7 +86,7 @@ func (l *lane) setReady(at place) {
 // unready takes a ready entry out of the bitmaps; the caller gives it a state.
 func (l *lane) unready(at place) {
 	clearBit(at.chunk.ready[:], uint(at.number%chunkEntries))
-	if !at.chunk.anyReady() {
+	if at.page.counts[slot(at.number)]--; at.page.counts[slot(at.number)] == 0 {
 		clearBit(at.page.ready[:], slot(at.number))
 	}
 	l.ready--

@@ -8,15 +8,16 @@ type Sampling struct {
 	Step int // 1 or more; 0 is 1
 
 	passed int    // ready messages behind the walk
+	stop   int    // ready messages before the one to stop at next
 	lane   int    // lanes done, highest priority first
 	number uint64 // where the walk is in the lane
 }
 
 // Sample goes on with a walk for at most chunks chunks of 128 messages, and calls
-// fn with each message it stops at and how many ready ones stand before it. It costs
-// a step for each chunk and message called with, however many messages that is. more
-// is false at the end. Between two calls the queue may change: what stands before is
-// then as of when the walk passed it.
+// fn with each message it stops at and how many ready ones stand before it. It reads
+// the chunks it stops in, and of each other a count of one byte. more is false at the
+// end. Between two calls the queue may change: what stands before is then as of when
+// the walk passed it.
 func (q *Queue) Sample(s *Sampling, chunks int, fn func(ahead int, seq Seq, m Message)) (more bool) {
 	step := max(s.Step, 1)
 	for ; s.lane < len(q.lanes); s.lane, s.number = s.lane+1, 0 {
@@ -32,7 +33,10 @@ func (q *Queue) Sample(s *Sampling, chunks int, fn func(ahead int, seq Seq, m Me
 				return true
 			}
 			chunks--
-			if c := pg.chunks[slot(s.number)]; c != nil {
+			if ready := int(pg.counts[slot(s.number)]); s.stop >= s.passed+ready {
+				s.passed += ready
+			} else {
+				c := pg.chunks[slot(s.number)]
 				s.chunk(c, step, func(ahead, i int) {
 					fn(ahead, makeSeq(uint8(priority), s.number&^(chunkEntries-1)|uint64(i)), c.entries[i].message())
 				})
@@ -45,11 +49,10 @@ func (q *Queue) Sample(s *Sampling, chunks int, fn func(ahead int, seq Seq, m Me
 
 // chunk calls fn with the index of each entry to stop at.
 func (s *Sampling) chunk(c *chunk, step int, fn func(ahead, i int)) {
-	next := (s.passed + step - 1) / step * step
 	for i, w := range c.ready {
 		count := bits.OnesCount64(w)
-		for ; next < s.passed+count; next += step {
-			fn(next, i*64+nthBit(w, next-s.passed))
+		for ; s.stop < s.passed+count; s.stop += step {
+			fn(s.stop, i*64+nthBit(w, s.stop-s.passed))
 		}
 		s.passed += count
 	}

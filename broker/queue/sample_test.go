@@ -52,7 +52,7 @@ func TestSampleIsEveryNthInOrderOfDelivery(t *testing.T) {
 
 func BenchmarkSample(b *testing.B) {
 	q := New(Options{})
-	const messages = 1 << 20
+	const messages = 1 << 23
 	for range messages {
 		q.Publish(Message{Bytes: 1, ExpiresAt: 1}, 0)
 	}
