@@ -85,15 +85,10 @@ func (j *journal) settled(settles []Settle) {
 
 // putRuns appends settlements that hold as of a position; 0: the record's own.
 func (j *journal) putRuns(runs []run, asOf Pos) {
-	b, p := j.reserve(kindSettle, 8+len(runs)*runBytes, 0)
+	b := j.reserveAsOf(kindSettle, len(runs)*runBytes, asOf)
 	if b == nil {
 		return
 	}
-	if asOf == 0 {
-		asOf = p
-	}
-	binary.LittleEndian.PutUint64(b[recordHeader:], uint64(asOf))
-	b = b[recordHeader+8:]
 	for i := range runs {
 		j.putRun(b[i*runBytes:], &runs[i])
 	}
@@ -101,9 +96,28 @@ func (j *journal) putRuns(runs []run, asOf Pos) {
 
 func (j *journal) putRun(b []byte, r *run) {
 	putRun(b, r)
-	if n := uint64(r.segment); n != j.active.number {
-		j.active.alters.add(n)
+	j.alter(uint64(r.segment))
+}
+
+// alter notes that the active segment says something of another's entries.
+func (j *journal) alter(segment uint64) {
+	if segment != j.active.number {
+		j.active.alters.add(segment)
 	}
+}
+
+// reserveAsOf makes a record of size bytes that holds as of a position; 0: its own.
+// After a failure it returns nil. The caller holds mu.
+func (j *journal) reserveAsOf(k kind, size int, asOf Pos) []byte {
+	b, p := j.reserve(k, 8+size, 0)
+	if b == nil {
+		return nil
+	}
+	if asOf == 0 {
+		asOf = p
+	}
+	binary.LittleEndian.PutUint64(b[recordHeader:], uint64(asOf))
+	return b[recordHeader+8:]
 }
 
 // moved appends as one record that src is settled and that the durable ones of
@@ -143,20 +157,13 @@ func (j *journal) amended(changes []Amend) {
 
 // putAmends appends amendments that hold as of a position; 0: the record's own.
 func (j *journal) putAmends(amends []amendment, asOf Pos) {
-	b, p := j.reserve(kindAmend, 8+len(amends)*amendBytes, 0)
+	b := j.reserveAsOf(kindAmend, len(amends)*amendBytes, asOf)
 	if b == nil {
 		return
 	}
-	if asOf == 0 {
-		asOf = p
-	}
-	binary.LittleEndian.PutUint64(b[recordHeader:], uint64(asOf))
-	b = b[recordHeader+8:]
 	for i := range amends {
 		a := &amends[i]
 		putAmend(b[i*amendBytes:], a)
-		if n := uint64(a.segment); n != j.active.number {
-			j.active.alters.add(n)
-		}
+		j.alter(uint64(a.segment))
 	}
 }
