@@ -21,8 +21,7 @@ func alertCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "alert",
 		Short: "Test sinks, check rules, list what fires, silence it",
-		Args:  noArguments,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:  group("alert", "test, rules, ls, silence or unsilence"),
 	}
 	a := withAPI(cmd)
 	cmd.AddCommand(alertTestCommand(a), alertRulesCommand(a), alertListCommand(a), silenceCommand(a), unsilenceCommand(a))

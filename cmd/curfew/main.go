@@ -63,17 +63,3 @@ func rootCommand() *cobra.Command {
 	root.AddCommand(alertCommand(), storeCommand(), benchCommand(), policyCommand(), definitionsCommand(), userCommand(), injectCommand())
 	return root
 }
-
-func unknownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usageError{fmt.Errorf("unknown command %q; curfew help lists them", args[0])}
-	}
-	return nil
-}
-
-func noArguments(cmd *cobra.Command, args []string) error {
-	if err := cobra.NoArgs(cmd, args); err != nil {
-		return usageError{fmt.Errorf("%s takes no arguments, got %q", cmd.Name(), args)}
-	}
-	return nil
-}

@@ -26,26 +26,6 @@ func policyCommand() *cobra.Command {
 	return c
 }
 
-// group answers a command that is there for those below it.
-func group(name, has string) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return usageError{fmt.Errorf("unknown command %q; curfew %s %s", args[0], name, has)}
-		}
-		return cmd.Help()
-	}
-}
-
-// exactly is the check of a command that takes n arguments.
-func exactly(n int, names string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != n {
-			return usageError{fmt.Errorf("%s takes %s, got %q", cmd.CommandPath(), names, args)}
-		}
-		return nil
-	}
-}
-
 type policyCommands struct {
 	*api
 	vhost    string
@@ -113,7 +93,7 @@ func (p *policyCommands) list() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the policies",
-		Args:  exactly(0, "no arguments"),
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list := []policy.Policy{}
 			if err := p.call(cmd.Context(), http.MethodGet, path(p.kind(), p.vhost), nil, &list); err != nil {

@@ -123,7 +123,7 @@ func (u *userCommands) list() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the users",
-		Args:  exactly(0, "no arguments"),
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list := []shownUser{}
 			if err := u.call(cmd.Context(), http.MethodGet, path("users"), nil, &list); err != nil {
@@ -170,7 +170,7 @@ func (u *userCommands) listPermissions() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the permissions in all virtual hosts",
-		Args:  exactly(0, "no arguments"),
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list := []access.Permission{}
 			if err := u.call(cmd.Context(), http.MethodGet, path("permissions"), nil, &list); err != nil {
