@@ -1,8 +1,6 @@
 package broker_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -17,117 +15,6 @@ import (
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
-
-// bench is a broker in a test, with one publisher.
-type bench struct {
-	t  *testing.T
-	b  *broker.Broker
-	vh *broker.VHost
-	p  *broker.Publisher
-}
-
-// wallClock follows the bubble's clock in a synctest.
-func wallClock() int64 { return time.Now().UnixNano() }
-
-func newBench(t *testing.T, o broker.Options) *bench {
-	if o.Clock == nil {
-		o.Clock = wallClock
-	}
-	b, err := broker.New(o)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, b.Close()) })
-	vh, ok := b.VHost("/")
-	require.True(t, ok)
-	return &bench{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
-}
-
-func (x *bench) queue(name string, args amqp.Table) *broker.Queue {
-	q, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Args: args})
-	require.NoError(x.t, err)
-	return q
-}
-
-func (x *bench) quorum(name string, args amqp.Table) *broker.Queue {
-	args["x-queue-type"] = "quorum"
-	q, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true, Args: args})
-	require.NoError(x.t, err)
-	return q
-}
-
-// publish sends body to exchange with key; expiration "" is none.
-func (x *bench) publish(exchange, key, body, expiration string, headers amqp.Table) {
-	x.t.Helper()
-	p := amqp.Properties{Expiration: expiration, Headers: headers}
-	_, err := x.p.Add(&broker.Publication{
-		Exchange: []byte(exchange), RoutingKey: []byte(key), Properties: p.Append(nil), Body: []byte(body),
-	})
-	require.NoError(x.t, err)
-	x.p.Flush(nil)
-}
-
-// message is a delivery, copied out.
-type message struct {
-	seq        queue.Seq
-	body       string
-	exchange   string
-	key        string
-	redelivery bool
-	properties amqp.Properties
-}
-
-func (x *bench) get(q *broker.Queue, noAck bool) (m message, ok bool) {
-	ok, err := q.Get(noAck, func(d *broker.Delivery) { m = copied(x.t, d) })
-	require.NoError(x.t, err)
-	return m, ok
-}
-
-func copied(t testing.TB, d *broker.Delivery) message {
-	p, err := amqp.ParseProperties(d.Message.Properties, amqp.Limits{})
-	require.NoError(t, err)
-	return message{
-		seq: d.Seq, body: string(d.Message.Body), exchange: string(d.Message.Exchange),
-		key: string(d.Message.RoutingKey), redelivery: d.Redelivered, properties: p,
-	}
-}
-
-// drain gets all ready messages and settles them.
-func (x *bench) drain(q *broker.Queue) (bodies []string) {
-	for {
-		m, ok := x.get(q, true)
-		if !ok {
-			return bodies
-		}
-		bodies = append(bodies, m.body)
-	}
-}
-
-// deadlines lists what the broker would tell a monitor that starts now.
-func (x *bench) deadlines() (refs []broker.MessageRef) {
-	require.NoError(x.t, x.b.Deadlines(context.Background(), func(page []broker.MessageRef) error {
-		refs = append(refs, page...)
-		return nil
-	}))
-	return refs
-}
-
-func code(err error) uint16 {
-	var e *amqp.Exception
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return 0
-}
-
-// text is what an exception says on the wire.
-func text(err error) string {
-	var e *amqp.Exception
-	if errors.As(err, &e) {
-		return e.Text
-	}
-	return fmt.Sprint(err)
-}
-
-var deadLettersToDLQ = amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"}
 
 func TestExpireReachesTheMiddleOfAQueueNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
