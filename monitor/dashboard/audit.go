@@ -65,7 +65,7 @@ func (f *auditForm) query(now time.Time) (q audit.Query, err error) {
 	}
 	if f.Lateness != "" {
 		if q.MinLateness, err = time.ParseDuration(f.Lateness); err != nil {
-			return q, fmt.Errorf("Late by at least: %q is no duration; write for example 250ms or 2s", f.Lateness)
+			return q, fmt.Errorf("the least lateness %q is no duration; write for example 250ms or 2s", f.Lateness)
 		}
 	}
 	return q, nil
