@@ -16,10 +16,12 @@ import (
 
 // Options of a Dashboard. Broker is required.
 type Options struct {
-	Broker            Broker
-	Monitor           Monitor       // nil: deadlines are not watched
-	Alerts            *alert.Alerts // nil: none
-	Audit             *audit.Log    // nil: expiries are not recorded
+	Broker  Broker
+	Monitor Monitor       // nil: deadlines are not watched
+	Alerts  *alert.Alerts // nil: none
+	Audit   *audit.Log    // nil: expiries are not recorded
+	// DeadLetters; nil: there is no page of them.
+	DeadLetters       DeadLetters
 	Instance, Version string
 	Log               *zap.Logger
 	// Every is how often live parts are looked at; 0: 2 s.
@@ -91,6 +93,10 @@ func (d *Dashboard) Handler() http.Handler {
 	}
 	mux.Handle("POST /silences", d.changes(d.mute))
 	mux.Handle("POST /silences/end", d.changes(d.unmute))
+	if d.DeadLetters != nil {
+		mux.Handle("POST /dead-letters/replay", d.changes(d.replay))
+		mux.Handle("POST /dead-letters/cancel", d.changes(d.cancelReplay))
+	}
 	mux.Handle("/", d.known(func(w http.ResponseWriter, r *http.Request, _ visitor) {
 		d.fail(w, r, http.StatusNotFound, "There is no such page.")
 	}))

@@ -32,6 +32,7 @@ type shown struct {
 	User              User
 	Token             string
 	Basic             bool
+	DeadLetters       bool   // there is a page of them
 	Live              string // where events of the live part come from; "" nowhere
 	Here              string // path and query
 	Page              any
@@ -47,6 +48,11 @@ func (d *Dashboard) loadPages() (map[string]*page, error) {
 		"/audit":  {title: "Audit", tab: "/audit", build: d.audit},
 		"/login":  {title: "Log in"},
 		"/failed": {title: "That did not work"},
+	}
+	if d.DeadLetters != nil {
+		pages["/dead-letters"] = &page{title: "Dead letters", tab: "/dead-letters", live: true, build: d.deadLetters}
+		pages["/dead-letter"] = &page{title: "Dead letters", tab: "/dead-letters", build: d.letters}
+		pages["/replay"] = &page{title: "Replay", tab: "/dead-letters"}
 	}
 	for path, p := range pages {
 		name := path[1:]
@@ -94,6 +100,7 @@ func (p *page) render(part string, r *http.Request, v visitor, content any) ([]b
 	s := shown{
 		Title: p.title, Tab: p.tab, Instance: p.d.Instance, Version: p.d.Version,
 		User: v.User, Token: v.token, Basic: v.basic, Here: r.URL.RequestURI(), Page: content,
+		DeadLetters: p.d.DeadLetters != nil,
 	}
 	if p.live {
 		s.Live = "/live" + r.URL.RequestURI()

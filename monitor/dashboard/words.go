@@ -19,7 +19,7 @@ func (d *Dashboard) functions() template.FuncMap {
 		"since":  func(t time.Time) string { return span(time.Since(t)) },
 		"utc":    utc, "instant": func(t time.Time) string { return utc(t.UnixMilli()) }, "clock": clock, "until": until, "name": visible,
 		"text": func(b []byte) string { return string(b) }, "bytes64": func(n int) string { return byteCount(int64(n)) }, "messages": listOf,
-		"queueURL": queueURL, "query": url.QueryEscape,
+		"queueURL": queueURL, "lettersURL": lettersURL, "left": leftWords, "query": url.QueryEscape,
 	}
 }
 
@@ -35,7 +35,28 @@ func queueURL(vhost, name string) string {
 	return "/queue?" + url.Values{"vhost": {vhost}, "name": {name}}.Encode()
 }
 
-// number groups digits by thousands with narrow spaces.
+func lettersURL(vhost, name string) string {
+	return "/dead-letter?" + url.Values{"vhost": {vhost}, "name": {name}}.Encode()
+}
+
+// leftReasons say in words why a replay leaves a message where it is.
+var leftReasons = map[string]string{
+	"replayed_too_often": "replayed too often before", "no_origin": "never died: where from is not known",
+	"no_time_left": "have no time left: choose a fresh time to live", "unroutable": "would reach no queue", "target_full": "found their queue full",
+	"leads_back": "would come back here", "gone": "were taken or expired meanwhile", "refused": "were refused",
+}
+
+func leftWords(reason string) string {
+	if words, ok := leftReasons[reason]; ok {
+		return words
+	}
+	return visible(reason)
+}
+
+// thousands is a narrow space.
+const thousands = '\u202f'
+
+// number groups digits by thousands.
 func number(v any) string {
 	digits := fmt.Sprint(v)
 	sign := ""
@@ -45,7 +66,7 @@ func number(v any) string {
 	var b strings.Builder
 	for i, c := range digits {
 		if i > 0 && (len(digits)-i)%3 == 0 {
-			b.WriteRune('\u202f')
+			b.WriteRune(thousands)
 		}
 		b.WriteRune(c)
 	}
@@ -121,6 +142,9 @@ func clock(millis int64) string { return time.UnixMilli(millis).UTC().Format("15
 
 // until says when an instant is as seen from another.
 func until(at, now int64) string {
+	if at <= now && now-at < 2000 {
+		return "now"
+	}
 	if at <= now {
 		return span(time.Duration(now-at)*time.Millisecond) + " ago"
 	}
@@ -147,7 +171,7 @@ func visible(text string) string {
 				continue
 			}
 			b.WriteRune(c)
-		case c == ' ' || unicode.IsGraphic(c) && !unicode.Is(unicode.Zs, c):
+		case c == ' ' || c == thousands || unicode.IsGraphic(c) && !unicode.Is(unicode.Zs, c):
 			b.WriteRune(c)
 		default:
 			fmt.Fprintf(&b, `\u{%x}`, c)
