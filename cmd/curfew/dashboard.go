@@ -18,8 +18,9 @@ import (
 
 // newDashboard makes the pages of a node.
 func newDashboard(c *config, n *node, log *zap.Logger) (*dashboard.Dashboard, error) {
+	b := &shownBroker{node: n, dataDir: c.DataDir, started: time.Now()}
 	o := dashboard.Options{
-		Broker: &shownBroker{node: n, dataDir: c.DataDir, started: time.Now()}, Alerts: n.alerts, Audit: n.audit,
+		Broker: b, DeadLetters: shownLetters{b}, Alerts: n.alerts, Audit: n.audit,
 		Instance: string(c.Instance), Version: versionText(), Log: log,
 	}
 	if n.monitor != nil {
@@ -159,12 +160,9 @@ func (s *shownBroker) Queue(vhost, name string) (d dashboard.QueueDetail, ok boo
 
 // Peek implements dashboard.Broker.
 func (s *shownBroker) Peek(u dashboard.User, vhost, name string, p dashboard.Peek) ([]dashboard.Message, error) {
-	if s.broker.RightsOf(u.Name, vhost).Queue(access.Read, name) != nil {
-		return nil, dashboard.ErrForbidden
-	}
-	q, ok := s.find(vhost, name)
-	if !ok {
-		return nil, dashboard.ErrGone
+	q, err := s.readable(u, vhost, name)
+	if err != nil {
+		return nil, err
 	}
 	found, err := q.Browse(broker.Browse{FromTail: p.FromTail, Offset: p.Offset, Count: p.Count, BodyBytes: p.BodyBytes})
 	if err != nil {

@@ -84,7 +84,7 @@ func chooseWindow(m Monitor, now, pending int64, wanted string) int {
 		until[i] = now + w.span.Milliseconds()
 	}
 	for i, n := range m.Ahead(until, nil) {
-		if pending > 0 && n > 0 && n >= pending*9/10 {
+		if pending > 0 && n > 0 && 10*n >= 9*pending {
 			return i
 		}
 	}

@@ -115,11 +115,52 @@ func (m *fakeMonitor) Ahead(until []int64, out []int64) []int64 {
 	return out
 }
 
+// fakeLetters has what a test puts in, and keeps what it was told to do.
+type fakeLetters struct {
+	holders   []Holder
+	groups    []Group
+	letters   []Letter
+	replays   []Replay
+	orders    []ReplayOrder
+	filters   []LetterFilter
+	cancelled []string
+}
+
+func (l *fakeLetters) Holders() []Holder { return l.holders }
+func (l *fakeLetters) Replays() []Replay { return l.replays }
+
+func (l *fakeLetters) Groups(_ context.Context, u User, _, _ string, _ LetterFilter) ([]Group, error) {
+	if !u.Admin {
+		return nil, ErrForbidden
+	}
+	return l.groups, nil
+}
+
+func (l *fakeLetters) Search(_ context.Context, _ User, _, _ string, f LetterFilter, after uint64, count, _ int) ([]Letter, uint64, error) {
+	l.filters = append(l.filters, f)
+	list := l.letters[min(int(after), len(l.letters)):]
+	if len(list) > count {
+		return list[:count], after + uint64(count), nil
+	}
+	return list, 0, nil
+}
+
+func (l *fakeLetters) Replay(_ context.Context, u User, o ReplayOrder) (Replay, error) {
+	l.orders = append(l.orders, o)
+	return Replay{ID: "r1", User: u.Name, State: "done", Scanned: 5, Matched: 4, Replayed: 3, Left: []Pair{{"no_time_left", "1"}}}, nil
+}
+
+func (l *fakeLetters) CancelReplay(id string) error {
+	l.cancelled = append(l.cancelled, id)
+	return nil
+}
+
 // site is a dashboard that a test asks.
 type site struct {
 	*testing.T
 	broker  *fakeBroker
 	monitor *fakeMonitor
+	letters *fakeLetters
 	alerts  *alert.Alerts
 	d       *Dashboard
 	url     string
@@ -131,10 +172,10 @@ func newSite(t *testing.T) *site {
 	alerts, err := alert.New(alert.Options{})
 	require.NoError(t, err)
 	s := &site{
-		T: t, alerts: alerts, monitor: &fakeMonitor{health: monitor.Health{Schedule: monitor.ScheduleEmbedded, Since: time.Now()}},
+		T: t, alerts: alerts, letters: &fakeLetters{}, monitor: &fakeMonitor{health: monitor.Health{Schedule: monitor.ScheduleEmbedded, Since: time.Now()}},
 		broker: &fakeBroker{users: map[string]User{"root": {Name: "root", Admin: true, Stamp: "1"}, "eye": {Name: "eye", Stamp: "1"}}, state: State{Now: 1_000_000, Started: time.Now()}},
 	}
-	s.d, err = New(Options{Broker: s.broker, Monitor: s.monitor, Alerts: alerts, Instance: "test", Version: "1", Every: time.Millisecond})
+	s.d, err = New(Options{Broker: s.broker, Monitor: s.monitor, Alerts: alerts, DeadLetters: s.letters, Instance: "test", Version: "1", Every: time.Millisecond})
 	require.NoError(t, err)
 	server := httptest.NewServer(s.d.Handler())
 	t.Cleanup(server.Close)

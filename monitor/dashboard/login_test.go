@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var everyPage = []string{"/", "/queues", "/queue?vhost=/&name=q", "/alerts", "/audit"}
+var everyPage = []string{"/", "/queues", "/queue?vhost=/&name=q", "/alerts", "/audit", "/dead-letters", "/dead-letter?vhost=/&name=q"}
 
 func TestNothingIsShownWithoutLogin(t *testing.T) {
 	s := newSite(t)
@@ -22,6 +22,7 @@ func TestNothingIsShownWithoutLogin(t *testing.T) {
 	}
 	require.Equal(t, http.StatusUnauthorized, s.get("/live/").status)
 	require.Equal(t, http.StatusUnauthorized, s.post("/silences", nil).status)
+	require.Equal(t, http.StatusUnauthorized, s.post("/dead-letters/replay", nil).status)
 	s.logIn("eye")
 	for _, path := range everyPage {
 		require.Equal(t, http.StatusOK, s.get(path).status, path)

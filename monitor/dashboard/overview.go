@@ -35,7 +35,7 @@ type overview struct {
 	WillMiss, AtRisk int
 	Missed           []monitor.Miss
 	Alerts           []alert.Status
-	Firing           int
+	Firing, Critical int // alerts
 	Audited          bool
 }
 
@@ -61,6 +61,9 @@ func (d *Dashboard) overview(r *http.Request, _ visitor) (any, error) {
 		for _, a := range o.Alerts {
 			if a.State == "firing" {
 				o.Firing++
+			}
+			if a.State == "firing" && a.Severity == "critical" {
+				o.Critical++
 			}
 		}
 		o.Alerts = o.Alerts[:min(len(o.Alerts), overviewAlerts)]
@@ -107,6 +110,8 @@ func (o *overview) judge() {
 		*v = verdict{"bad", "Deadlines are fired late, by " + span(o.Health.Lag), o.Health.Reasons}
 	case o.Blocked != "":
 		*v = verdict{"bad", "Publishers are blocked: " + o.Blocked, []string{"Make room or consume messages. What is queued goes on expiring and being consumed."}}
+	case o.Critical > 0:
+		*v = verdict{"bad", plural(o.Critical, "critical alert") + " firing", []string{o.Alerts[0].Summary}}
 	case o.Health.Degraded():
 		*v = verdict{"warn", "Deadlines are met, with less protection than configured", o.Health.Reasons}
 	case o.AtRisk > 0:

@@ -17,7 +17,7 @@ func (d *Dashboard) functions() template.FuncMap {
 		"asset": d.assets.url, "n": number, "plural": plural, "bytes": byteCount, "rate": rateText, "span": span,
 		"millis": func(n int64) string { return span(time.Duration(n) * time.Millisecond) },
 		"since":  func(t time.Time) string { return span(time.Since(t)) },
-		"utc":    utc, "instant": func(t time.Time) string { return utc(t.UnixMilli()) }, "clock": clock, "until": until, "name": visible,
+		"utc":    utc, "instant": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }, "clock": clock, "until": until, "name": visible,
 		"text": func(b []byte) string { return string(b) }, "bytes64": func(n int) string { return byteCount(int64(n)) }, "messages": listOf,
 		"queueURL": queueURL, "lettersURL": lettersURL, "left": leftWords, "query": url.QueryEscape,
 	}

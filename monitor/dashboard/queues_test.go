@@ -1,0 +1,93 @@
+package dashboard
+
+import (
+	"fmt"
+	"html"
+	"net/http"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/monitor"
+)
+
+var (
+	hiddenPattern = regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)">`)
+	rowPattern    = regexp.MustCompile(`<a href="/queue\?name=([^&"]+)`)
+)
+
+func hiddenFields(page string) (fields [][2]string) {
+	for _, m := range hiddenPattern.FindAllStringSubmatch(page, -1) {
+		fields = append(fields, [2]string{m[1], html.UnescapeString(m[2])})
+	}
+	return fields
+}
+
+// linkTo is where the link of that relation leads; "" there is none.
+func linkTo(page, rel string) string {
+	m := regexp.MustCompile(`rel="` + rel + `" href="([^"]+)"`).FindStringSubmatch(page)
+	if m == nil {
+		return ""
+	}
+	return html.UnescapeString(m[1])
+}
+
+func rows(page string) (names []string) {
+	for _, m := range rowPattern.FindAllStringSubmatch(page, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+func TestQueuesAreSortedFilteredAndPaged(t *testing.T) {
+	s := newSite(t).logIn("eye")
+	for i := range 2*pageRows + 1 {
+		s.broker.queues = append(s.broker.queues, QueueDetail{Queue: Queue{VHost: "/", Name: fmt.Sprintf("q%03d", i), Ready: i}})
+	}
+	s.broker.queues[7].VHost = "other"
+	s.monitor.forecasts = []monitor.Forecast{{VHost: "/", Queue: "q003", WillMiss: 9, Deadlines: 12}}
+
+	var all []string
+	for path := "/queues"; path != ""; {
+		a := s.get(path)
+		all = append(all, rows(a.body)...)
+		path = linkTo(a.body, "next")
+	}
+	require.Len(t, all, 2*pageRows+1)
+	require.Equal(t, "q000", all[0])
+	require.IsIncreasing(t, all)
+
+	require.Equal(t, "q100", rows(s.get("/queues?sort=ready&desc=1").body)[0])
+	require.Equal(t, "q003", rows(s.get("/queues?sort=miss&desc=1").body)[0])
+	require.Equal(t, []string{"q070", "q071"}, rows(s.get("/queues?q=Q07&sort=name").body)[:2])
+	require.Equal(t, []string{"q007"}, rows(s.get("/queues?vhost=other").body))
+	require.Contains(t, s.get("/queues?q=nothing").body, "Show all")
+	require.Len(t, rows(s.get("/queues?page=99999&sort=nonsense").body), 1, "the last page")
+}
+
+func TestNoQueues(t *testing.T) {
+	require.Contains(t, newSite(t).logIn("eye").get("/queues").body, "curfew demo")
+}
+
+func TestPeek(t *testing.T) {
+	s := newSite(t).logIn("root")
+	s.broker.queues = []QueueDetail{{Queue: Queue{VHost: "/", Name: "q"}}}
+	for i := range peekRows + 1 {
+		s.broker.messages = append(s.broker.messages, Message{RoutingKey: "key", Body: fmt.Appendf(nil, "secret body %d", i), Deadline: 999_000, Expired: i == 0})
+	}
+	a := s.get("/queue?vhost=/&name=q")
+	require.NotContains(t, a.body, "secret body", "bodies only when asked for")
+	require.Contains(t, a.body, "past its deadline")
+	a = s.get("/queue?vhost=/&name=q&bodies=1")
+	require.Contains(t, a.body, "secret body 19")
+	require.NotContains(t, a.body, "secret body 20")
+	a = s.get(linkTo(a.body, "next"))
+	require.Contains(t, a.body, "secret body 20")
+	require.Empty(t, linkTo(a.body, "next"))
+
+	a = s.logIn("eye").get("/queue?vhost=/&name=q&bodies=1")
+	require.Equal(t, http.StatusOK, a.status)
+	require.NotContains(t, a.body, "secret body", "that takes the permission to read")
+	require.Contains(t, a.body, "may not read")
+}
