@@ -6,10 +6,22 @@ import (
 
 	"curfew/broker/management"
 	"curfew/monitor"
+	"curfew/monitor/dashboard"
 )
 
 // curfewParts are the paths of curfewAPI; what else is below /api/curfew is broker/management's.
 var curfewParts = []string{"/api/curfew/alerts", "/api/curfew/silences", "/api/curfew/forecasts", "/api/curfew/audit"}
+
+// pages are all that is answered on the web's sockets.
+func (n *node) pages(api *management.API, shown *dashboard.Dashboard) *web {
+	pages := newWeb()
+	pages.mount("/api", api.Handler())
+	for _, part := range curfewParts {
+		pages.mount(part, n.curfewAPI(api))
+	}
+	pages.mount("/", shown.Handler())
+	return pages
+}
 
 // curfewAPI is what Curfew's own API says of alerts, forecasts and what expired. It takes a user with
 // the tag administrator, or to look only monitoring.

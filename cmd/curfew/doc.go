@@ -14,7 +14,8 @@
 //	curfew version
 //
 // It is wiring only: what it starts is broker/store, broker, broker/server, monitor, the ops
-// endpoints (/metrics, /healthz, /readyz) and broker/management, in that order, and it stops them in the opposite one.
+// endpoints (/metrics, /healthz, /readyz) and, on the web's sockets, broker/management, /api/curfew and
+// monitor/dashboard, in that order, and it stops them in the opposite one.
 //
 //	starting ──recovered, listening──► ready ──signal, or a part failed──► stopping ──► ended
 //	 /readyz 503                        200          503

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/signal"
 	"runtime"
@@ -95,55 +94,19 @@ func serve(ctx context.Context, c *config, stdout io.Writer, log *zap.Logger) (e
 	if err != nil {
 		return err
 	}
-	listeners, err := amqpListeners(ctx, c, log)
+	s, err := openSockets(ctx, c, opsListener, log)
 	if err != nil {
 		return err
 	}
-	httpListener, err := listen(ctx, "CURFEW_HTTP_ADDR", c.HTTPAddr)
-	if err != nil {
-		for _, l := range listeners {
-			l.Close()
-		}
-		return err
-	}
-	secureListener, err := httpsListener(ctx, c, log)
-	if err != nil {
-		for _, l := range append(listeners, httpListener) {
-			l.Close()
-		}
-		return err
-	}
-	api := newManagement(c, n, socketsOf(listeners, httpListener, secureListener, opsListener), log)
+	api := newManagement(c, n, s.shown(), log)
 	o.showMetrics(api.Metrics(registry))
-	pages := newWeb()
-	pages.mount("/api", api.Handler())
-	for _, part := range curfewParts {
-		pages.mount(part, n.curfewAPI(api))
-	}
-	pages.mount("/", shown.Handler())
-	pagesEnded := func(err error) { log.Error("the management API is not served any more", zap.Error(err)) }
-	defer background(ctx, pages.server(), httpListener, pagesEnded)()
-	if secureListener != nil {
-		defer background(ctx, pages.server(), secureListener, pagesEnded)()
-	}
+	defer s.serveWeb(ctx, n.pages(api, shown), log)()
 	defer shown.Close() // before the servers, which would wait for its streams
-	printBanner(stdout, c, n.broker.Recovered(), listeners, httpListener.Addr(), opsListener.Addr())
+	printBanner(stdout, c, n.broker.Recovered(), s.amqp, s.web.Addr(), s.ops.Addr())
 	o.enter(ready)
 	defer context.AfterFunc(ctx, func() { o.enter(stopping) })()
 	defer tellSystemd(ctx, o.alive, log)()
-	return n.run(ctx, listeners...)
-}
-
-// listen explains what an operator can do about a busy port.
-func listen(ctx context.Context, variable string, addr address) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", string(addr))
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s: %s is in use by another process; stop that one or set %s to another address", variable, addr, variable)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", variable, err)
-	}
-	return l, nil
+	return n.run(ctx, s.amqp...)
 }
 
 func newRegistry() *prometheus.Registry {

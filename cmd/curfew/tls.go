@@ -36,8 +36,11 @@ func amqpListeners(ctx context.Context, c *config, log *zap.Logger) (_ []net.Lis
 		return nil, err
 	}
 	plain, err := listen(ctx, "CURFEW_AMQP_ADDR", c.AMQPAddr)
-	if err != nil || c.AMQPSAddr == "" {
-		return []net.Listener{plain}, err
+	if err != nil {
+		return nil, err
+	}
+	if c.AMQPSAddr == "" {
+		return []net.Listener{plain}, nil
 	}
 	secure, err := listen(ctx, "CURFEW_AMQPS_ADDR", address(c.AMQPSAddr))
 	if err != nil {
