@@ -103,6 +103,34 @@ func TestPagingIsNotNoticed(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// Whoever releases the last message of a segment that is paged does not wait for its file to go.
+func TestKeeperUnmapsWhatIsPaged(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{Dir: dir, SegmentBytes: 1 << 16}
+	disk, err := openDir(dir)
+	require.NoError(t, err)
+	tune := o.tune(1 << 24)
+	tune.resident = 1 << 17
+	s, _, err := openOn(disk, tune, &o)
+	require.NoError(t, err)
+	s.keeper.close()
+	var positions []Pos
+	for i := range 500 {
+		p, err := s.Put(text(i, 1000), false, 1)
+		require.NoError(t, err)
+		positions = append(positions, p)
+	}
+	s.keeper.round()
+	for _, p := range positions {
+		s.Release(p)
+	}
+	require.Greater(t, len(s.volatile.buried), 3)
+	s.keeper.round()
+	require.Empty(t, s.volatile.buried)
+	s.keeper = nil // it has ended
+	require.NoError(t, s.Close())
+}
+
 // shelf is a queue as the broker would have it.
 type shelf struct {
 	mu      sync.Mutex

@@ -60,6 +60,7 @@ func (k *keeper) round() bool {
 	if k.relocate != nil {
 		k.compact()
 	}
+	k.volatile.unmap()
 	return enough
 }
 
