@@ -5,15 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -136,6 +133,9 @@ func TestDashboardsAndRulesNameRealMetrics(t *testing.T) {
 			asked[name] = "the dashboard"
 		}
 	}
+	for _, name := range metricName.FindAllString(runbooks(t), -1) {
+		asked[name] = "a runbook"
+	}
 	if len(asked) < 50 {
 		t.Fatalf("only %d metrics were found", len(asked))
 	}
@@ -146,15 +146,43 @@ func TestDashboardsAndRulesNameRealMetrics(t *testing.T) {
 			t.Errorf("%s asks for %s, which there is not", by, name)
 		}
 	}
-	// And the other way round: a metric of Curfew's that nobody looks at is a mistake in the dashboard.
-	for _, match := range regexp.MustCompile(`(?m)^# TYPE (curfew_\w+) (\w+)`).FindAllStringSubmatch(shown, -1) {
-		name := match[1]
-		if match[2] == "histogram" {
-			name += "_bucket"
+}
+
+// runbooks is the text of all of them.
+func runbooks(t testing.TB) (text string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(deployFolder, "runbooks/*.md"))
+	check(t, err)
+	for _, file := range files {
+		page, err := os.ReadFile(file)
+		check(t, err)
+		text += string(page)
+	}
+	return text
+}
+
+// TestDeployNamesRealSettings: every variable that a file below deploy names is one of Curfew's, and those of the sidecar have values that it
+// takes.
+func TestDeployNamesRealSettings(t *testing.T) {
+	_, known := runToEnd(t, "config")
+	check(t, filepath.WalkDir(deployFolder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
 		}
-		if asked[name] == "" {
-			t.Errorf("%s is shown by Curfew, but in no panel and no rule", name)
+		text, err := os.ReadFile(path)
+		for _, name := range regexp.MustCompile(`CURFEW_[A-Z0-9][A-Z0-9_]*`).FindAllString(string(text), -1) {
+			if !strings.Contains(known, strings.TrimSuffix(name, "_FILE")+" ") {
+				t.Errorf("%s names %s, which is no variable of Curfew's", path, name)
+			}
 		}
+		return err
+	}))
+	var settings []string
+	for _, match := range regexp.MustCompile(`- name: CURFEW_(\w+)\n +value: (.+)`).FindAllStringSubmatch(deployed(t, "kubernetes/sidecar.yaml"), -1) {
+		settings = append(settings, match[1]+"="+match[2])
+	}
+	if code, out := runToEnd(t, "config", settings...); code != 0 || len(settings) < 6 {
+		t.Errorf("curfew refuses %v: %s", settings, out)
 	}
 }
 
@@ -204,170 +232,4 @@ func sources(t testing.TB) string {
 		}))
 	}
 	return all.String()
-}
-
-type composeFile struct {
-	Services map[string]struct {
-		Image       string
-		Command     yaml.Node
-		Environment map[string]string
-		Volumes     []string
-	}
-	Volumes map[string]any
-}
-
-func composed(t testing.TB) (file composeFile) {
-	t.Helper()
-	check(t, yaml.Unmarshal([]byte(deployed(t, "compose.yaml")), &file))
-	return file
-}
-
-// TestCompose: files that are mounted exist, images have a version, and the settings are Curfew's.
-func TestCompose(t *testing.T) {
-	file := composed(t)
-	for name, service := range file.Services {
-		if service.Image != "curfew" && !regexp.MustCompile(`:v?\d`).MatchString(service.Image) {
-			t.Errorf("%s: image %s has no version", name, service.Image)
-		}
-		for _, volume := range service.Volumes {
-			source, _, _ := strings.Cut(volume, ":")
-			if _, err := os.Stat(filepath.Join(deployFolder, source)); err != nil && file.Volumes != nil && !hasKey(file.Volumes, source) {
-				t.Errorf("%s mounts %s, which there is not", name, source)
-			}
-		}
-	}
-	if code, out := runToEnd(t, "config", composeSettings(file)...); code != 0 {
-		t.Errorf("curfew refuses the settings: %s", out)
-	}
-}
-
-func hasKey(m map[string]any, key string) bool { _, ok := m[key]; return ok }
-
-func composeSettings(file composeFile) (settings []string) {
-	for name, value := range file.Services["curfew"].Environment {
-		settings = append(settings, strings.TrimPrefix(name, "CURFEW_")+"="+filledIn(value))
-	}
-	return settings
-}
-
-// filledIn puts a password where compose does.
-func filledIn(text string) string {
-	return regexp.MustCompile(`\$\{CURFEW_PASSWORD[^}]*\}`).ReplaceAllString(text, "secret")
-}
-
-// TestComposeTellsOfMissedDeadlines: what compose.yaml starts, with its files, settings and the application's command, on this machine. The
-// alert of a missed deadline is in Alertmanager, from Curfew and from Prometheus.
-func TestComposeTellsOfMissedDeadlines(t *testing.T) {
-	file := composed(t)
-	redis := storetest.StartRedis(t)
-	managerAddr, prometheusAddr := freeAddr(t), freeAddr(t)
-	startTool(t, "prometheus-alertmanager", "--config.file="+filepath.Join(deployFolder, "prometheus/alertmanager.yml"), "--storage.path="+t.TempDir(),
-		"--web.listen-address="+managerAddr, "--cluster.listen-address=")
-	awaitReady(t, "http://"+managerAddr+"/-/ready")
-	hosts := strings.NewReplacer("redis://redis:6379", redis.URL, "alertmanager:9093", managerAddr)
-	settings := composeSettings(file)
-	for i := range settings {
-		settings[i] = hosts.Replace(settings[i])
-	}
-	c := startCurfew(t, settings...)
-
-	dir := t.TempDir()
-	config := strings.NewReplacer("curfew:15692", strings.TrimPrefix(c.ops, "http://"), "alertmanager:9093", managerAddr).Replace(deployed(t, "prometheus/prometheus.yml"))
-	check(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600))
-	check(t, os.WriteFile(filepath.Join(dir, "curfew.rules.yml"), []byte(deployed(t, "prometheus/curfew.rules.yml")), 0o600))
-	startTool(t, "prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+prometheusAddr)
-
-	var command []string
-	app := file.Services["app"].Command
-	check(t, app.Decode(&command))
-	for i := range command {
-		command[i] = strings.Replace(filledIn(command[i]), "curfew:5672", strings.TrimPrefix(c.url, "amqp://guest:guest@"), 1)
-	}
-	startTool(t, mustBinary(t, release), command...)
-	eventually(t, 2*time.Minute, "the alert from Curfew and from Prometheus", func() bool {
-		jobs := jobsOf(t, managerAddr, "CurfewDeadlineMissed")
-		return slices.Contains(jobs, "") && slices.Contains(jobs, "curfew")
-	})
-}
-
-// jobsOf lists the label job of the alerts of a name in an Alertmanager: Curfew's own have none.
-func jobsOf(t testing.TB, manager, name string) (jobs []string) {
-	t.Helper()
-	resp, err := http.Get("http://" + manager + "/api/v2/alerts")
-	check(t, err)
-	defer resp.Body.Close()
-	var alerts []struct{ Labels map[string]string }
-	check(t, json.NewDecoder(resp.Body).Decode(&alerts))
-	for _, a := range alerts {
-		if a.Labels["alertname"] == name {
-			jobs = append(jobs, a.Labels["job"])
-		}
-	}
-	return jobs
-}
-
-// TestSystemdUnit: systemd's own checker, with the binary in its place, and its judgement of the sandbox.
-func TestSystemdUnit(t *testing.T) {
-	unit := strings.ReplaceAll(deployed(t, "systemd/curfew.service"), "/usr/bin/curfew", mustBinary(t, release))
-	file := filepath.Join(t.TempDir(), "curfew.service")
-	check(t, os.WriteFile(file, []byte(unit), 0o644))
-	checked(t, "systemd", "systemd-analyze", "verify", "--man=no", file)
-	checked(t, "systemd", "systemd-analyze", "security", "--offline=true", "--threshold=20", file) // of 100, 0 is best
-	for _, match := range regexp.MustCompile(`(?m)^#? ?Environment=(CURFEW_\w+)=`).FindAllStringSubmatch(unit, -1) {
-		if _, known := runToEnd(t, "config"); !strings.Contains(known, strings.TrimSuffix(match[1], "_FILE")) {
-			t.Errorf("%s is not a variable of Curfew's", match[1])
-		}
-	}
-}
-
-// TestDockerfile: what hadolint would say, as far as it matters here.
-func TestDockerfile(t *testing.T) {
-	text, err := os.ReadFile("../Dockerfile")
-	check(t, err)
-	lines := strings.Split(strings.ReplaceAll(string(text), "\\\n", " "), "\n")
-	var last []string // instructions of the last stage
-	for _, line := range lines {
-		verb, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-		switch verb {
-		case "FROM":
-			last = nil
-			image := strings.Fields(strings.TrimPrefix(rest, "--platform=$BUILDPLATFORM "))[0]
-			if image != "scratch" && (!strings.Contains(image, ":") || strings.HasSuffix(image, ":latest")) {
-				t.Errorf("%s has no version", image)
-			}
-		case "ADD", "MAINTAINER":
-			t.Errorf("%s is not to be used", verb)
-		case "CMD", "ENTRYPOINT":
-			if !strings.HasPrefix(rest, "[") {
-				t.Errorf("%s %s wants a shell, and the image has none", verb, rest)
-			}
-		case "RUN":
-			if slices.Contains(strings.Fields(rest), "sudo") || strings.Contains(rest, "apt-get") {
-				t.Errorf("RUN %s", rest)
-			}
-		case "WORKDIR":
-			if !strings.HasPrefix(rest, "/") {
-				t.Errorf("WORKDIR %s is relative", rest)
-			}
-		}
-		last = append(last, strings.TrimSpace(line))
-	}
-	stage := strings.Join(last, "\n")
-	for _, want := range []string{"USER 65532:65532", "--chown=65532:65532 /out/var/lib/curfew", "HEALTHCHECK", "VOLUME /var/lib/curfew"} {
-		if !strings.Contains(stage, want) {
-			t.Errorf("the image lacks %s", want)
-		}
-	}
-	if user, volume := strings.Index(stage, "USER "), strings.Index(stage, "COPY --from=build --chown"); user < volume {
-		t.Error("files are copied after USER: they would be another's")
-	}
-}
-
-// TestInjectedExample: deploy/kubernetes/sidecar.yaml is app.yaml with the sidecar.
-func TestInjectedExample(t *testing.T) {
-	out := tool(t, mustBinary(t, release), "inject", "--image", "curfew:1.0.0", "-f", filepath.Join(deployFolder, "kubernetes/app.yaml"))
-	_, manifest, _ := strings.Cut(out, "\napiVersion")
-	if want := deployed(t, "kubernetes/sidecar.yaml"); strings.TrimSpace("apiVersion"+manifest) != strings.TrimSpace(want) {
-		t.Errorf("inject makes of app.yaml\n%s\nand sidecar.yaml is\n%s", manifest, want)
-	}
 }

@@ -1,0 +1,183 @@
+package integration
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"curfew/scheduler/storetest"
+)
+
+type composeFile struct {
+	Services map[string]struct {
+		Image       string
+		Command     yaml.Node
+		Environment map[string]string
+		Volumes     []string
+	}
+	Volumes map[string]any
+}
+
+func composed(t testing.TB) (file composeFile) {
+	t.Helper()
+	check(t, yaml.Unmarshal([]byte(deployed(t, "compose.yaml")), &file))
+	return file
+}
+
+// TestCompose: files that are mounted exist, images have a version, and the settings are Curfew's.
+func TestCompose(t *testing.T) {
+	file := composed(t)
+	for name, service := range file.Services {
+		if service.Image != "curfew" && !regexp.MustCompile(`:v?\d`).MatchString(service.Image) {
+			t.Errorf("%s: image %s has no version", name, service.Image)
+		}
+		for _, volume := range service.Volumes {
+			source, _, _ := strings.Cut(volume, ":")
+			if _, err := os.Stat(filepath.Join(deployFolder, source)); err != nil && file.Volumes != nil && !hasKey(file.Volumes, source) {
+				t.Errorf("%s mounts %s, which there is not", name, source)
+			}
+		}
+	}
+	if code, out := runToEnd(t, "config", composeSettings(file)...); code != 0 {
+		t.Errorf("curfew refuses the settings: %s", out)
+	}
+}
+
+func hasKey(m map[string]any, key string) bool { _, ok := m[key]; return ok }
+
+func composeSettings(file composeFile) (settings []string) {
+	for name, value := range file.Services["curfew"].Environment {
+		settings = append(settings, strings.TrimPrefix(name, "CURFEW_")+"="+filledIn(value))
+	}
+	return settings
+}
+
+// filledIn puts a password where compose does.
+func filledIn(text string) string {
+	return regexp.MustCompile(`\$\{CURFEW_PASSWORD[^}]*\}`).ReplaceAllString(text, "secret")
+}
+
+// TestComposeTellsOfMissedDeadlines: what compose.yaml starts, with its files, settings and the application's command, on this machine. The
+// alert of a missed deadline is in Alertmanager, from Curfew and from Prometheus.
+func TestComposeTellsOfMissedDeadlines(t *testing.T) {
+	file := composed(t)
+	redis := storetest.StartRedis(t)
+	managerAddr, prometheusAddr := freeAddr(t), freeAddr(t)
+	startTool(t, "prometheus-alertmanager", "--config.file="+filepath.Join(deployFolder, "prometheus/alertmanager.yml"), "--storage.path="+t.TempDir(),
+		"--web.listen-address="+managerAddr, "--cluster.listen-address=")
+	awaitReady(t, "http://"+managerAddr+"/-/ready")
+	hosts := strings.NewReplacer("redis://redis:6379", redis.URL, "alertmanager:9093", managerAddr)
+	settings := composeSettings(file)
+	for i := range settings {
+		settings[i] = hosts.Replace(settings[i])
+	}
+	c := startCurfew(t, settings...)
+
+	dir := t.TempDir()
+	config := strings.NewReplacer("curfew:15692", strings.TrimPrefix(c.ops, "http://"), "alertmanager:9093", managerAddr).Replace(deployed(t, "prometheus/prometheus.yml"))
+	check(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600))
+	check(t, os.WriteFile(filepath.Join(dir, "curfew.rules.yml"), []byte(deployed(t, "prometheus/curfew.rules.yml")), 0o600))
+	startTool(t, "prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+prometheusAddr)
+
+	var command []string
+	app := file.Services["app"].Command
+	check(t, app.Decode(&command))
+	for i := range command {
+		command[i] = strings.Replace(filledIn(command[i]), "curfew:5672", strings.TrimPrefix(c.url, "amqp://guest:guest@"), 1)
+	}
+	startTool(t, mustBinary(t, release), command...)
+	eventually(t, 2*time.Minute, "the alert from Curfew and from Prometheus", func() bool {
+		jobs := jobsOf(t, managerAddr, "CurfewDeadlineMissed")
+		return slices.Contains(jobs, "") && slices.Contains(jobs, "curfew")
+	})
+}
+
+// jobsOf lists the label job of the alerts of a name in an Alertmanager: Curfew's own have none.
+func jobsOf(t testing.TB, manager, name string) (jobs []string) {
+	t.Helper()
+	resp, err := http.Get("http://" + manager + "/api/v2/alerts")
+	check(t, err)
+	defer resp.Body.Close()
+	var alerts []struct{ Labels map[string]string }
+	check(t, json.NewDecoder(resp.Body).Decode(&alerts))
+	for _, a := range alerts {
+		if a.Labels["alertname"] == name {
+			jobs = append(jobs, a.Labels["job"])
+		}
+	}
+	return jobs
+}
+
+// TestSystemdUnit: systemd's own checker, with the binary in its place, and its judgement of the sandbox.
+func TestSystemdUnit(t *testing.T) {
+	unit := strings.ReplaceAll(deployed(t, "systemd/curfew.service"), "/usr/bin/curfew", mustBinary(t, release))
+	file := filepath.Join(t.TempDir(), "curfew.service")
+	check(t, os.WriteFile(file, []byte(unit), 0o644))
+	checked(t, "systemd", "systemd-analyze", "verify", "--man=no", file)
+	checked(t, "systemd", "systemd-analyze", "security", "--offline=true", "--threshold=20", file) // of 100, 0 is best
+	for _, match := range regexp.MustCompile(`(?m)^#? ?Environment=(CURFEW_\w+)=`).FindAllStringSubmatch(unit, -1) {
+		if _, known := runToEnd(t, "config"); !strings.Contains(known, strings.TrimSuffix(match[1], "_FILE")) {
+			t.Errorf("%s is not a variable of Curfew's", match[1])
+		}
+	}
+}
+
+// TestDockerfile: what hadolint would say, as far as it matters here.
+func TestDockerfile(t *testing.T) {
+	text, err := os.ReadFile("../Dockerfile")
+	check(t, err)
+	lines := strings.Split(strings.ReplaceAll(string(text), "\\\n", " "), "\n")
+	var last []string // instructions of the last stage
+	for _, line := range lines {
+		verb, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch verb {
+		case "FROM":
+			last = nil
+			image := strings.Fields(strings.TrimPrefix(rest, "--platform=$BUILDPLATFORM "))[0]
+			if image != "scratch" && (!strings.Contains(image, ":") || strings.HasSuffix(image, ":latest")) {
+				t.Errorf("%s has no version", image)
+			}
+		case "ADD", "MAINTAINER":
+			t.Errorf("%s is not to be used", verb)
+		case "CMD", "ENTRYPOINT":
+			if !strings.HasPrefix(rest, "[") {
+				t.Errorf("%s %s wants a shell, and the image has none", verb, rest)
+			}
+		case "RUN":
+			if slices.Contains(strings.Fields(rest), "sudo") || strings.Contains(rest, "apt-get") {
+				t.Errorf("RUN %s", rest)
+			}
+		case "WORKDIR":
+			if !strings.HasPrefix(rest, "/") {
+				t.Errorf("WORKDIR %s is relative", rest)
+			}
+		}
+		last = append(last, strings.TrimSpace(line))
+	}
+	stage := strings.Join(last, "\n")
+	for _, want := range []string{"USER 65532:65532", "--chown=65532:65532 /out/var/lib/curfew", "HEALTHCHECK", "VOLUME /var/lib/curfew"} {
+		if !strings.Contains(stage, want) {
+			t.Errorf("the image lacks %s", want)
+		}
+	}
+	if user, volume := strings.Index(stage, "USER "), strings.Index(stage, "COPY --from=build --chown"); user < volume {
+		t.Error("files are copied after USER: they would be another's")
+	}
+}
+
+// TestInjectedExample: deploy/kubernetes/sidecar.yaml is app.yaml with the sidecar.
+func TestInjectedExample(t *testing.T) {
+	out := tool(t, mustBinary(t, release), "inject", "--image", "curfew:1.0.0", "-f", filepath.Join(deployFolder, "kubernetes/app.yaml"))
+	_, manifest, _ := strings.Cut(out, "\napiVersion")
+	if want := deployed(t, "kubernetes/sidecar.yaml"); strings.TrimSpace("apiVersion"+manifest) != strings.TrimSpace(want) {
+		t.Errorf("inject makes of app.yaml\n%s\nand sidecar.yaml is\n%s", manifest, want)
+	}
+}
