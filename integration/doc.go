@@ -7,7 +7,11 @@
 //	deadlines_test.go  every deadline kept, mid-queue, with nobody consuming; redis_test.go the same while Redis fails
 //	tools_test.go      the same through amqp-publish; restart_test.go the same through kill -9
 //	settle_test.go     ack, lazy expiry and eager fire racing for the same messages; million_test.go a million due within a minute
-//	conformance_test.go  the same question to Curfew and to RabbitMQ, and where they differ the reason
+//	conformance*_test.go  the same question to Curfew and to RabbitMQ, and where they differ the reason; access_test.go, policies_test.go,
+//	                   definitions_test.go and management_test.go likewise
+//	clients_foreign_test.go  aio-pika, bunny, php-amqplib, the Java client; celery_test.go a Celery application
+//	alertmanager_test.go  alerts at a real Alertmanager and Prometheus; users_test.go users over a kill, secrets, TLS
+//	crowd_test.go      ten thousand connections, slow handshakes
 //	story_test.go      testdata/*.txt played in virtual time through the real client
 //	input_test.go      malformed, oversized and wrong input; imports_test.go which package may import which; image_test.go the image
 //
