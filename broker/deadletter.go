@@ -98,7 +98,9 @@ func (s *step) inter(d *deadLetter, at int) {
 	p, err := amqp.ParseProperties(src.Properties, stored)
 	if err != nil {
 		s.b.log.Error("dead letter has unreadable properties and loses them", zap.String("queue", q.name), zap.Error(err))
-		p = amqp.Properties{}
+		if p = (amqp.Properties{}); d.settled.Flags&queue.Durable != 0 {
+			p.DeliveryMode = 2
+		}
 	}
 	if d.set.deadLetter {
 		s.lay(d, at, src, &p)
@@ -150,7 +152,7 @@ func (s *step) lay(d *deadLetter, at int, src store.Message, p *amqp.Properties)
 	}
 	targets = d.untried(targets)
 	it := item{firm: d.firm(), priority: p.Priority, ttlMillis: -1}
-	it.message.Flags = queue.Died | d.settled.Flags&(queue.Durable|queue.Hidden)
+	it.message.Flags = queue.Died | d.settled.Flags&queue.Hidden
 	if p.DeliveryMode == 2 {
 		it.message.Flags |= queue.Durable
 	}
@@ -164,17 +166,13 @@ func (s *step) lay(d *deadLetter, at int, src store.Message, p *amqp.Properties)
 // lanes; it is what is known of it so far.
 func (s *step) send(d *deadLetter, at int, targets []target, it *item, m store.Message) {
 	g := &s.grave
-	durable := false
-	for _, t := range targets {
-		durable = durable || t.queue.durable()
-	}
-	persistent := it.message.Flags & queue.Durable
-	pos, err := s.b.store.PutMoved(m, durable && persistent != 0, 1+len(targets))
+	pos, err := s.b.store.PutMoved(m, anyPersists(targets, it.message.Flags), 1+len(targets))
+	inMemory := err != nil
 	if err != nil {
 		// Not even the reserve has room. The dead letter goes on in memory, and its
 		// original stays in the journal: a restart would dead-letter it again.
 		s.b.log.Error("dead letter is kept in memory only", zap.String("queue", d.from.name), zap.Error(err))
-		d.unsaved, persistent = true, 0
+		d.unsaved = true
 		pos, err = s.b.store.PutMoved(m, false, 1+len(targets))
 	}
 	if err != nil { // its death headers make it larger than a record can be
@@ -185,7 +183,11 @@ func (s *step) send(d *deadLetter, at int, targets []target, it *item, m store.M
 	}
 	g.moves[at].pos = pos
 	it.message.Pos, it.message.Bytes, it.move = uint64(pos), d.settled.Bytes, at
-	it.message.Flags = it.message.Flags&^queue.Durable | persistent
+	if !inMemory {
+		g.batch.addAll(targets, it)
+		return
+	}
+	it.message.Flags &^= queue.Durable
 	for _, t := range targets {
 		g.batch.add(t, it)
 	}

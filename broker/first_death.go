@@ -34,7 +34,7 @@ func (s *step) layFresh(d *deadLetter, at int, src store.Message) bool {
 	describe(s, d, view.MessageID, key, targets)
 	s.b.counters.deadLettered[d.settled.Reason].Add(1)
 	it := item{priority: view.Priority, ttlMillis: -1}
-	it.message.Flags = queue.Died | d.settled.Flags&(queue.Durable|queue.Hidden)
+	it.message.Flags = queue.Died | d.settled.Flags&queue.Hidden
 	if view.DeliveryMode == 2 {
 		it.message.Flags |= queue.Durable
 	}

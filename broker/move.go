@@ -126,13 +126,9 @@ func (q *Queue) atLimit(bytes uint32) bool {
 // all having been deleted since they were found, it goes back.
 func (p *Publisher) move(q *Queue, ref MessageRef, m *Publication, it *item, targets []target) (MoveOutcome, error) {
 	b := p.vh.b
-	durable := false
-	for _, t := range targets {
-		durable = durable || t.queue.durable()
-	}
 	pos, err := b.store.Put(store.Message{
 		Exchange: m.Exchange, RoutingKey: m.RoutingKey, Properties: m.Properties, Body: m.Body,
-	}, durable && it.message.Flags&queue.Durable != 0, 1+len(targets))
+	}, anyPersists(targets, it.message.Flags), 1+len(targets))
 	if err != nil {
 		return 0, err
 	}
@@ -150,9 +146,7 @@ func (p *Publisher) move(q *Queue, ref MessageRef, m *Publication, it *item, tar
 	}
 	into := &g.moves[0]
 	into.pos, it.message.Pos, it.move = pos, uint64(pos), 0
-	for _, t := range targets {
-		g.batch.add(t, it)
-	}
+	g.batch.addAll(targets, it)
 	g.batch.flush(s)
 	outcome := q.letGo(s, ref, into)
 	b.store.Release(pos)

@@ -146,22 +146,43 @@ func (it *item) read(view *amqp.PropertyView, has marks, body int) (err error) {
 }
 
 func (p *Publisher) put(m *Publication, it *item, targets []target) error {
-	durable := false
-	for _, t := range targets {
-		durable = durable || t.queue.durable()
-	}
-	durable = durable && it.message.Flags&queue.Durable != 0
 	pos, err := p.vh.b.store.Put(store.Message{
 		Exchange: m.Exchange, RoutingKey: m.RoutingKey, Properties: m.Properties, Body: m.Body,
-	}, durable, len(targets))
+	}, anyPersists(targets, it.message.Flags), len(targets))
 	if err != nil {
 		return err
 	}
 	it.message.Pos = uint64(pos)
-	for _, t := range targets {
-		p.batch.add(t, it)
-	}
+	p.batch.addAll(targets, it)
 	return nil
+}
+
+// persists says whether a message of these flags outlives a restart in the queue. In a
+// quorum queue all do, whatever their delivery mode (RabbitMQ: Quorum Queues, Feature
+// comparison).
+func (q *Queue) persists(f queue.Flags) bool {
+	return q.durable() && (f&queue.Durable != 0 || q.asked.kind == Quorum)
+}
+
+func anyPersists(targets []target, f queue.Flags) bool {
+	for _, t := range targets {
+		if t.queue.persists(f) {
+			return true
+		}
+	}
+	return false
+}
+
+// addAll adds a message that the store keeps as long as the most careful of its queues
+// wants.
+func (b *batch) addAll(targets []target, it *item) {
+	flags := it.message.Flags
+	for _, t := range targets {
+		if it.message.Flags = flags; t.queue.persists(flags) {
+			it.message.Flags |= queue.Durable
+		}
+		b.add(t, it)
+	}
 }
 
 // Pending is how many publishes wait for Flush.

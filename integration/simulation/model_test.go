@@ -121,7 +121,8 @@ func (e *entry) String() string {
 	return fmt.Sprintf("m%d in %s (%v)", e.id, e.queue.name, e.seq)
 }
 
-func (e *entry) persistent() bool { return e.props.DeliveryMode == 2 }
+// persistent: a quorum queue keeps what it is given.
+func (e *entry) persistent() bool { return e.props.DeliveryMode == 2 || e.queue.quorum }
 
 func (e *entry) ref() broker.MessageRef {
 	return broker.MessageRef{Deadline: e.deadline, Queue: e.queue.id, Seq: uint64(e.seq)}
