@@ -117,6 +117,9 @@ func (o *overview) judge() {
 	case o.AtRisk > 0:
 		*v = verdict{"warn", fmt.Sprintf("%s about to miss their deadlines in %s", plural(o.WillMiss, "message"), plural(o.AtRisk, "queue")),
 			[]string{"Add consumers or make them faster: the forecast below says where."}}
+	case o.WillMiss > 0:
+		*v = verdict{"warn", plural(o.WillMiss, "message") + " will miss their deadlines if consumers go on like this",
+			[]string{"There is time left: the forecast below says where and when."}}
 	case o.Firing > 0:
 		*v = verdict{"warn", plural(o.Firing, "alert") + " firing", nil}
 	default:

@@ -1,0 +1,145 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+const (
+	chromium = "/usr/bin/chromium"
+	// browserLimit is for one test; a busy machine takes long to start a browser.
+	browserLimit = 3 * time.Minute
+)
+
+// browser is a headless Chromium with one page of a Curfew.
+type browser struct {
+	*testing.T
+	ctx  context.Context
+	base string
+
+	mu       sync.Mutex
+	messages []string // of the console, among them what the Content-Security-Policy refused
+}
+
+// openBrowser starts Chromium; the test fails for anything that shows on the console.
+func openBrowser(t *testing.T, base string) *browser {
+	t.Helper()
+	if _, err := os.Stat(chromium); err != nil {
+		t.Fatalf("%v: apt-get install -y --no-install-recommends chromium", err)
+	}
+	limited, cancel := context.WithTimeout(t.Context(), browserLimit)
+	t.Cleanup(cancel)
+	options := append(append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...),
+		chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(time.Minute),
+		chromedp.Flag("disable-background-networking", true))
+	allocator, stop := chromedp.NewExecAllocator(limited, options...)
+	t.Cleanup(stop)
+	ctx, closePage := chromedp.NewContext(allocator)
+	t.Cleanup(closePage)
+	b := &browser{T: t, ctx: ctx, base: base}
+	messages := chromedp.Console(ctx)
+	go func() {
+		for m, err := range messages {
+			if err != nil {
+				return
+			}
+			b.mu.Lock()
+			b.messages = append(b.messages, fmt.Sprint(m))
+			b.mu.Unlock()
+		}
+	}()
+	return b
+}
+
+// quiet fails for what the console had to say.
+func (b *browser) quiet() {
+	b.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.messages) > 0 {
+		b.Errorf("the console says:\n%s", strings.Join(b.messages, "\n"))
+	}
+	b.messages = nil
+}
+
+func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// evaluate is the value of an expression in the page.
+func evaluate[T any](b *browser, expression string) T {
+	b.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		b.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// until waits for an expression in the page to be true; a page that is being left has none.
+func (b *browser) until(expression string) {
+	b.Helper()
+	eventually(b.T, startLimit, expression, func() bool {
+		is, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expression))
+		return err == nil && is
+	})
+}
+
+// shows waits for a text.
+func (b *browser) shows(text string) {
+	b.Helper()
+	b.until(fmt.Sprintf("document.body !== null && document.body.innerText.includes(%q)", text))
+}
+
+// open goes to a path.
+func (b *browser) open(path string) {
+	b.Helper()
+	b.do(chromedp.Navigate(b.base + path))
+}
+
+// follow clicks a link by its text and waits for the page it leads to.
+func (b *browser) follow(link, heading string) {
+	b.Helper()
+	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("[...document.links].find(a => a.innerText.trim() === %q).click()", link)))
+	b.until(fmt.Sprintf("document.readyState === 'complete' && document.querySelector('h1') !== null && document.querySelector('h1').innerText.includes(%q)", heading))
+}
+
+func (b *browser) logIn() {
+	b.Helper()
+	b.open("/")
+	b.do(chromedp.SendKeys("input[name=name]", "guest"), chromedp.SendKeys("input[name=password]", "guest\r"), chromedp.WaitVisible("header nav"))
+}
+
+// dark turns the dark scheme on or off.
+func (b *browser) dark(on bool) {
+	b.Helper()
+	scheme := map[bool]string{true: "dark", false: "light"}[on]
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+	check(b.T, err)
+}
+
+// screenshot keeps a picture of the page, where BROWSER_SCREENSHOTS names a folder.
+func (b *browser) screenshot(name string) {
+	b.Helper()
+	folder := os.Getenv("BROWSER_SCREENSHOTS")
+	if folder == "" {
+		return
+	}
+	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	check(b.T, err)
+	check(b.T, os.WriteFile(filepath.Join(folder, name+".png"), png, 0o600))
+}

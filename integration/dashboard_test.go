@@ -1,0 +1,192 @@
+package integration
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	amqp091 "github.com/rabbitmq/amqp091-go"
+)
+
+const hostileName = `"><img src=x onerror=alert(1)><script>alert(2)</script>`
+
+// fillDashboard gives a Curfew queues with deadlines ahead, dead letters, and names that mean ill.
+func fillDashboard(t *testing.T, c *curfew) {
+	t.Helper()
+	ch := openChannel(t, dial(t, c.url))
+	declare := func(name string, args amqp091.Table) {
+		_, err := ch.QueueDeclare(name, true, false, false, false, args)
+		check(t, err)
+	}
+	declare("orders.expired", nil)
+	declare("orders.payment", amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders.expired"})
+	declare(hostileName, amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders.expired"})
+	publish := func(queue, expiration, body string) {
+		check(t, ch.PublishWithContext(t.Context(), "", queue, false, false, amqp091.Publishing{
+			Expiration: expiration, Body: []byte(body), MessageId: "m-" + expiration, Headers: amqp091.Table{"evil": hostileName}, DeliveryMode: amqp091.Persistent,
+		}))
+	}
+	for i := range 60 {
+		publish("orders.payment", fmt.Sprint(120_000+i*10_000), fmt.Sprintf(`{"order": %d}`, i))
+	}
+	for range 25 {
+		publish(hostileName, "1", hostileName)
+	}
+	publish(hostileName, "600000", hostileName)
+	eventually(t, startLimit, "dead letters", func() bool {
+		q, err := ch.QueueDeclarePassive("orders.expired", true, false, false, false, nil)
+		return err == nil && q.Messages == 25
+	})
+}
+
+// TestDashboardInABrowser clicks through every page.
+func TestDashboardInABrowser(t *testing.T) {
+	c := startCurfew(t)
+	b := openBrowser(t, c.http)
+	b.do(chromedp.EmulateViewport(1280, 960))
+	b.logIn()
+	b.shows("No deadlines ahead")
+	b.shows("No message expired since")
+	b.screenshot("empty")
+	fillDashboard(t, c)
+	b.shows("61 within") // by itself
+	b.shows("orders.payment")
+	b.shows("<script>alert(2)</script>") // as text
+	b.screenshot("overview")
+	for _, span := range []string{"1 min", "7 d"} {
+		b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("[...document.links].find(a => a.innerText === %q).click()", span)))
+		b.until(fmt.Sprintf("document.querySelector('.choices b') !== null && document.querySelector('.choices b').innerText === %q", span))
+	}
+	b.follow("Queues", "Queues")
+	b.follow("orders.payment", "orders.payment")
+	b.shows("due in")
+	b.follow("Show bodies", "orders.payment")
+	b.shows(`{"order": 0}`)
+	b.screenshot("queue")
+	b.follow("Tail", "orders.payment")
+	b.shows(`{"order": 59}`)
+	b.follow("Queues", "Queues")
+	b.follow(hostileName, hostileName)
+	b.follow("Show bodies", hostileName)
+	b.shows(hostileName)
+	b.follow("Audit", "Audit")
+	b.shows("dead-lettered")
+	b.follow("Alerts", "Alerts")
+	b.shows("CurfewDeadlineMissed")
+	silenceAndEnd(b)
+	replayAll(b)
+	if n := evaluate[int](b, "document.scripts.length"); n != 1 {
+		t.Errorf("%d scripts in the page", n)
+	}
+	b.quiet()
+}
+
+// silenceAndEnd makes a silence and ends it.
+func silenceAndEnd(b *browser) {
+	b.Helper()
+	b.do(chromedp.SendKeys("form[action='/silences'] input[name=queue]", "orders.*"), chromedp.Click("form[action='/silences'] button"))
+	b.shows("orders.*")
+	b.do(chromedp.Click("form[action='/silences/end'] button"))
+	b.shows("No silences.")
+}
+
+// replayAll tries a replay and confirms it.
+func replayAll(b *browser) {
+	b.Helper()
+	b.follow("Dead letters", "Dead letters")
+	b.follow("orders.expired", "orders.expired")
+	b.shows("expired in")
+	b.screenshot("deadletters")
+	b.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('details').open = true"))
+	b.do(chromedp.SetValue("select[name=ttl]", "none"), chromedp.Click("form[action='/dead-letters/replay'] button"))
+	b.shows("Replay 25 messages?")
+	b.do(chromedp.Click("form[action='/dead-letters/replay'] button"))
+	b.shows("25 of 25")
+}
+
+// TestDashboardByKeyboard logs in, skips to the content, opens a page and pauses, without a mouse.
+func TestDashboardByKeyboard(t *testing.T) {
+	c := startCurfew(t)
+	fillDashboard(t, c)
+	b := openBrowser(t, c.http)
+	b.open("/queues")
+	b.do(chromedp.WaitVisible("input[name=name]"))
+	b.until("document.activeElement !== null && document.activeElement.name === 'name'")
+	b.do(chromedp.KeyEvent("guest"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("guest"), chromedp.KeyEvent(kb.Enter))
+	b.until("location.pathname === '/queues' && document.readyState === 'complete'") // where it was to go
+	var stops []string
+	for range 12 {
+		b.do(chromedp.KeyEvent(kb.Tab))
+		stops = append(stops, evaluate[string](b, "(document.activeElement.innerText || document.activeElement.name || '').trim()"))
+		if !evaluate[bool](b, "document.activeElement.matches(':focus-visible')") {
+			t.Errorf("the focus at %q cannot be seen", stops[len(stops)-1])
+		}
+	}
+	want := "Skip to content,Curfew,Overview,Queues,Dead letters,Alerts,Audit,Pause,Log out,q,Filter,Queue"
+	if got := strings.Join(stops, ","); got != want {
+		t.Errorf("tab stops %s, not %s", got, want)
+	}
+	b.do(chromedp.KeyEvent(kb.Enter)) // sorts by name, the other way round
+	b.until("document.querySelector('th[aria-sort=descending]') !== null")
+	b.do(chromedp.Focus("#pause"), chromedp.KeyEvent(" "))
+	b.until("document.getElementById('pause').innerText === 'Paused'")
+	b.quiet()
+}
+
+// TestDashboardOnAPhone: no page is wider than the screen, in both schemes.
+func TestDashboardOnAPhone(t *testing.T) {
+	c := startCurfew(t)
+	fillDashboard(t, c)
+	b := openBrowser(t, c.http)
+	b.do(chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile))
+	b.logIn()
+	backs := map[bool]string{}
+	for _, dark := range []bool{false, true} {
+		b.dark(dark)
+		for _, path := range []string{"/", "/queues", "/queue?vhost=/&name=orders.payment&bodies=1", "/dead-letters", "/dead-letter?vhost=/&name=orders.expired&bodies=1", "/alerts", "/audit"} {
+			b.open(path)
+			if wide := evaluate[int](b, "document.documentElement.scrollWidth"); wide > 390 {
+				t.Errorf("%s is %d wide", path, wide)
+			}
+		}
+		backs[dark] = evaluate[string](b, "getComputedStyle(document.body).backgroundColor")
+	}
+	if backs[true] == backs[false] {
+		t.Errorf("dark is %s as light is", backs[true])
+	}
+	b.open("/")
+	b.screenshot("phone")
+	b.quiet()
+}
+
+// TestDashboardLeavesPeopleAlone: what somebody types and marks stays while the page follows what happens.
+func TestDashboardLeavesPeopleAlone(t *testing.T) {
+	c := startCurfew(t)
+	b := openBrowser(t, c.http)
+	b.logIn()
+	b.open("/queues")
+	b.do(chromedp.SendKeys("input[name=q]", "half a wo"))
+	b.do(chromedp.Evaluate[chromedp.Void]("window.untouched = true"))
+	fillDashboard(t, c)
+	b.shows("orders.payment")
+	if got := evaluate[string](b, "document.activeElement.value + window.untouched"); got != "half a wotrue" {
+		t.Errorf("the field has %q now", got)
+	}
+	b.do(chromedp.Evaluate[chromedp.Void]("getSelection().selectAllChildren(document.querySelector('tbody tr'))"))
+	marked := evaluate[string](b, "getSelection().toString()")
+	b.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('tbody a').focus(); window.focused = document.activeElement"))
+	ch := openChannel(t, dial(t, c.url))
+	_, err := ch.QueueDeclare("zzz", false, false, false, false, nil)
+	check(t, err)
+	if got := evaluate[string](b, "getSelection().toString()"); got != marked {
+		t.Errorf("what was marked is %q now", got)
+	}
+	b.do(chromedp.Evaluate[chromedp.Void]("getSelection().removeAllRanges()"))
+	b.shows("zzz")
+	if !evaluate[bool](b, "document.activeElement === window.focused") {
+		t.Error("the focus is elsewhere")
+	}
+	b.quiet()
+}
