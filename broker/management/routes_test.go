@@ -90,7 +90,10 @@ func TestEveryRouteRefusesEveryLowerRole(t *testing.T) {
 
 // TestChangesTakeTheRoleRabbitMQAsksFor pins which role changes what.
 func TestChangesTakeTheRoleRabbitMQAsksFor(t *testing.T) {
-	forAnyManager := []string{"/api/exchanges/", "/api/queues/", "/api/bindings/", "/api/connections/"}
+	forAnyManager := []string{
+		"/api/exchanges/", "/api/queues/", "/api/bindings/", "/api/connections/",
+		"/api/curfew/deadletters/", "/api/curfew/replays/", "/api/curfew/deadlines/", // and the permissions on the queue
+	}
 	forPolicymakers := []string{"/api/policies/", "/api/parameters/", "/api/curfew/policies/"}
 	begins := func(path string, with []string) bool {
 		for _, prefix := range with {
