@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -114,7 +115,7 @@ func TestCurfewAPITakesRoles(t *testing.T) {
 	}
 	alerts, err := alert.New(alert.Options{})
 	require.NoError(t, err)
-	api := (&node{alerts: alerts}).curfewAPI(management.New(management.Options{Broker: b}))
+	api := (&node{alerts: alerts}).curfewAPI(management.New(management.Options{Broker: b}), newOps(prometheus.NewRegistry()), prometheus.NewRegistry())
 	for _, request := range [][2]string{{"GET", "/alerts"}, {"GET", "/alerts/rules"}, {"GET", "/silences"}, {"POST", "/alerts/test"}, {"POST", "/silences"}, {"DELETE", "/silences/x"}} {
 		for _, who := range []string{"", "nobody", access.Management, access.Monitoring, "admin"} {
 			r := httptest.NewRequest(request[0], "/api/curfew"+request[1], strings.NewReader("{}"))

@@ -70,8 +70,10 @@ func (a *api) site() (s site, err error) {
 
 // refusal is an answer that says no.
 type refusal struct {
-	status int
-	reason string
+	status  int
+	kind    string
+	reason  string
+	matched int // messages, where a number has to be confirmed
 }
 
 func (r *refusal) Error() string {
@@ -93,51 +95,85 @@ func (a *api) call(ctx context.Context, method, path string, send, receive any) 
 	if err != nil || receive == nil {
 		return err
 	}
+	if err := decode(answer, receive); err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+func decode(answer []byte, receive any) error {
 	if err := json.Unmarshal(answer, receive); err != nil {
-		return fmt.Errorf("%s %s: the answer is not what it should be: %w", method, path, err)
+		return fmt.Errorf("the answer is not what it should be: %w", err)
 	}
 	return nil
 }
 
 func (a *api) do(ctx context.Context, method, path string, body io.Reader) ([]byte, error) {
+	var answer bytes.Buffer
+	err := a.exchange(ctx, &a.client, method, path, body, &answer)
+	return answer.Bytes(), err
+}
+
+// stream posts send and copies the answer, which may be large and take long, to out.
+func (a *api) stream(ctx context.Context, path string, send any, out io.Writer) error {
+	text, err := json.Marshal(send)
+	if err != nil {
+		return err
+	}
+	return a.exchange(ctx, &http.Client{}, http.MethodPost, path, bytes.NewReader(text), out)
+}
+
+// download copies an answer, which may be large and take long, to out.
+func (a *api) download(ctx context.Context, path string, out io.Writer) error {
+	return a.exchange(ctx, &http.Client{}, http.MethodGet, path, http.NoBody, out)
+}
+
+// streamFrom posts what in has, which may be large.
+func (a *api) streamFrom(ctx context.Context, path string, in io.Reader, out io.Writer) error {
+	return a.exchange(ctx, &http.Client{}, http.MethodPost, path, in, out)
+}
+
+// exchange makes a request and copies an answer that says yes to out.
+func (a *api) exchange(ctx context.Context, client *http.Client, method, path string, body io.Reader, out io.Writer) error {
 	s, err := a.site()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	req, err := http.NewRequestWithContext(ctx, method, s.url+path, body)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--url %q: %w", a.url, err)}
+		return usageError{fmt.Errorf("--url %q: %w", a.url, err)}
 	}
 	req.SetBasicAuth(s.user, s.password)
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := a.client.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		var failed *url.Error
 		if errors.As(err, &failed) {
 			err = failed.Err // it repeats the URL, which may hold a password
 		}
-		return nil, fmt.Errorf("no answer from %s: %w; is Curfew running there?", req.URL.Redacted(), err)
+		return fmt.Errorf("no answer from %s: %w; is Curfew running there?", req.URL.Redacted(), err)
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, fmt.Errorf("read the answer of %s: %w", req.URL.Redacted(), err)
-	}
 	if resp.StatusCode/100 != 2 {
-		return nil, refused(resp, answer)
+		answer, _ := io.ReadAll(resp.Body) // what came of it is told with the status
+		return refused(resp, answer)
 	}
-	return answer, nil
+	if _, err := io.Copy(out, resp.Body); err != nil {
+		return fmt.Errorf("read the answer of %s: %w", req.URL.Redacted(), err)
+	}
+	return nil
 }
 
 func refused(resp *http.Response, answer []byte) error {
 	var said struct {
-		Error  string `json:"error"`
-		Reason any    `json:"reason"`
+		Error   string `json:"error"`
+		Reason  any    `json:"reason"`
+		Matched int    `json:"matched"`
 	}
 	if json.Unmarshal(answer, &said) != nil || said.Reason == nil {
-		return &refusal{resp.StatusCode, resp.Status}
+		return &refusal{status: resp.StatusCode, reason: resp.Status}
 	}
-	return &refusal{resp.StatusCode, html.UnescapeString(fmt.Sprint(said.Reason))}
+	return &refusal{resp.StatusCode, said.Error, html.UnescapeString(fmt.Sprint(said.Reason)), said.Matched}
 }
 
 // path joins parts of a path, each escaped: a virtual host's name may be a slash.

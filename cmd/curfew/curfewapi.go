@@ -4,29 +4,32 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"curfew/broker/management"
 	"curfew/monitor"
 	"curfew/monitor/dashboard"
 )
 
 // curfewParts are the paths of curfewAPI; what else is below /api/curfew is broker/management's.
-var curfewParts = []string{"/api/curfew/alerts", "/api/curfew/silences", "/api/curfew/forecasts", "/api/curfew/audit"}
+var curfewParts = []string{"/api/curfew/alerts", "/api/curfew/silences", "/api/curfew/forecasts", "/api/curfew/audit", "/api/curfew/status"}
 
 // pages are all that is answered on the web's sockets.
-func (n *node) pages(api *management.API, shown *dashboard.Dashboard) *web {
+func (n *node) pages(api *management.API, shown *dashboard.Dashboard, o *ops, metrics prometheus.Gatherer) *web {
 	pages := newWeb()
 	pages.mount("/api", api.Handler())
 	for _, part := range curfewParts {
-		pages.mount(part, n.curfewAPI(api))
+		pages.mount(part, n.curfewAPI(api, o, metrics))
 	}
 	pages.mount("/", shown.Handler())
 	return pages
 }
 
-// curfewAPI is what Curfew's own API says of alerts, forecasts and what expired. It takes a user with
+// curfewAPI is what Curfew's own API says of alerts, forecasts, what expired and how it is. It takes a user with
 // the tag administrator, or to look only monitoring.
-func (n *node) curfewAPI(api *management.API) http.Handler {
+func (n *node) curfewAPI(api *management.API, o *ops, metrics prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, n.status(o, metrics)) })
 	if n.alerts != nil {
 		mux.Handle("/", n.alerts.Handler())
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -18,9 +19,18 @@ func main() {
 }
 
 const (
-	exitFailed = 1
-	exitUsage  = 2
+	exitFailed      = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitUnhealthy   = 4
+	exitUnconfirmed = 5
 )
+
+// unhealthyError is the answer of a Curfew that does not do all it should.
+type unhealthyError struct{ error }
+
+// confirmationError is what has to be asked for with more words.
+type confirmationError struct{ error }
 
 // usageError is a wrong command line or environment.
 type usageError struct{ error }
@@ -38,9 +48,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	fmt.Fprintln(stderr, "curfew:", err)
-	var usage usageError
-	if errors.As(err, &usage) {
+	return exitCode(err)
+}
+
+func exitCode(err error) int {
+	if r, ok := errors.AsType[*refusal](err); ok && r.status == http.StatusNotFound {
+		return exitNotFound
+	}
+	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
+	}
+	if _, ok := errors.AsType[unhealthyError](err); ok {
+		return exitUnhealthy
+	}
+	if _, ok := errors.AsType[confirmationError](err); ok {
+		return exitUnconfirmed
 	}
 	return exitFailed
 }
@@ -60,6 +82,7 @@ func rootCommand() *cobra.Command {
 	for _, cmd := range root.Commands() {
 		cmd.Args = noArguments
 	}
-	root.AddCommand(alertCommand(), storeCommand(), benchCommand(), policyCommand(), definitionsCommand(), userCommand(), injectCommand())
+	root.AddCommand(alertCommand(), storeCommand(), benchCommand(), policyCommand(), definitionsCommand(), userCommand(), injectCommand(),
+		statusCommand(), deadlinesCommand(), queueCommand(), dlqCommand(), auditCommand())
 	return root
 }

@@ -100,7 +100,7 @@ func serve(ctx context.Context, c *config, stdout io.Writer, log *zap.Logger) (e
 	}
 	api := newManagement(c, n, s.shown(), log)
 	o.showMetrics(api.Metrics(registry))
-	defer s.serveWeb(ctx, n.pages(api, shown), log)()
+	defer s.serveWeb(ctx, n.pages(api, shown, o, registry), log)()
 	defer shown.Close() // before the servers, which would wait for its streams
 	printBanner(stdout, c, n.broker.Recovered(), s.amqp, s.web.Addr(), s.ops.Addr())
 	o.enter(ready)

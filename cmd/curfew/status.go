@@ -1,0 +1,115 @@
+package main
+
+import (
+	"cmp"
+	"math"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"curfew/monitor"
+)
+
+// status is how a Curfew is, on one screen.
+type status struct {
+	Version string   `json:"version"`
+	Health  string   `json:"health"` // ok, degraded, dead
+	Phase   phase    `json:"phase"`
+	Reasons []string `json:"reasons"`
+
+	Monitor      bool       `json:"monitor"` // false: deadlines are met only when a delivery meets them
+	Schedule     string     `json:"schedule,omitempty"`
+	Pending      int64      `json:"pending"`
+	Next         *time.Time `json:"next"` // deadline; null: none
+	Fired        uint64     `json:"fired"`
+	Missed       uint64     `json:"missed"`
+	LatenessP50  *float64   `json:"lateness_p50_seconds"` // since the start; null: none fired
+	LatenessP99  *float64   `json:"lateness_p99_seconds"`
+	Ready        uint64     `json:"ready"`
+	Unacked      uint64     `json:"unacked"`
+	Queues       uint64     `json:"queues"`
+	Blocked      string     `json:"blocked"` // why publishers wait; "" they do not
+	AlarmsFiring int        `json:"alarms"`
+
+	AtRisk []monitor.Forecast `json:"at_risk"` // at most maxAtRisk queues
+}
+
+const maxAtRisk = 10
+
+// status asks each part how it is.
+func (n *node) status(o *ops, metrics prometheus.Gatherer) status {
+	h := o.health()
+	s := status{Version: versionText(), Health: h.Status, Phase: h.Phase, Reasons: h.Reasons, Monitor: n.monitor != nil, AtRisk: []monitor.Forecast{}}
+	if s.Reasons == nil {
+		s.Reasons = []string{}
+	}
+	s.Blocked, _ = n.broker.Gate()
+	memory, disk := n.broker.Alarms()
+	for _, on := range []bool{memory, disk} {
+		if on {
+			s.AlarmsFiring++
+		}
+	}
+	if n.monitor != nil {
+		m := n.monitor.Health()
+		s.Schedule, s.Pending = string(m.Schedule), m.Pending
+		for _, f := range n.monitor.Forecasts() {
+			if (f.AtRisk || f.WillMiss > 0) && len(s.AtRisk) < maxAtRisk {
+				s.AtRisk = append(s.AtRisk, f)
+			}
+		}
+	}
+	s.measure(metrics)
+	return s
+}
+
+// measure reads what is counted for Prometheus anyway. A metric that fails to be gathered shows
+// nothing.
+func (s *status) measure(metrics prometheus.Gatherer) {
+	families, _ := metrics.Gather()
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			value := cmp.Or(m.GetCounter().GetValue(), m.GetGauge().GetValue())
+			switch family.GetName() {
+			case "curfew_deadlines_fired_total":
+				s.Fired += uint64(value)
+			case "curfew_deadlines_missed_total":
+				s.Missed += uint64(value)
+			case "curfew_messages_ready":
+				s.Ready = uint64(value)
+			case "curfew_messages_unacked":
+				s.Unacked = uint64(value)
+			case "curfew_queues":
+				s.Queues = uint64(value)
+			case "curfew_deadline_next_timestamp_seconds":
+				if value > 0 {
+					next := time.UnixMilli(int64(value * 1000)).UTC()
+					s.Next = &next
+				}
+			case "curfew_deadline_lateness_seconds":
+				var bounds []float64
+				var counts []uint64
+				for _, b := range m.GetHistogram().GetBucket() {
+					bounds, counts = append(bounds, b.GetUpperBound()), append(counts, b.GetCumulativeCount())
+				}
+				total := m.GetHistogram().GetSampleCount()
+				s.LatenessP50, s.LatenessP99 = quantile(0.50, bounds, counts, total), quantile(0.99, bounds, counts, total)
+			}
+		}
+	}
+}
+
+// quantile is at most that of the observations in a histogram: the bound of the bucket in which it
+// lies, as Prometheus counts, and above the last bound that bound. nil: there are none.
+func quantile(q float64, bounds []float64, cumulative []uint64, total uint64) *float64 {
+	if total == 0 || len(bounds) == 0 {
+		return nil
+	}
+	rank := uint64(math.Ceil(q * float64(total)))
+	for i, n := range cumulative {
+		if n >= rank && !math.IsInf(bounds[i], 1) {
+			return &bounds[i]
+		}
+	}
+	return &bounds[len(bounds)-1]
+}
