@@ -4,6 +4,12 @@
 //	curfew demo         the story in ten seconds: deadlines that fire with nobody consuming
 //	curfew config       every variable, its default, its value and what it means
 //	curfew healthcheck  ask a running one whether it is ready
+//	curfew status       one screen of a running one: deadlines, lateness, schedule, store, what is at risk
+//	curfew deadlines    list the next deadlines; extend, shorten, cancel or fire one
+//	curfew queue        list, show, peek into and purge queues
+//	curfew dlq          list, search, replay, purge, export and import dead letters
+//	curfew audit        search and export what expired, of a running one or of a data folder
+//	curfew completion   completion for bash, zsh, fish or PowerShell
 //	curfew store        inspect or verify a message store that is not in use
 //	curfew policy       set, clear and list policies of a running one
 //	curfew user         add, change, delete and list its users and their permissions
@@ -30,6 +36,9 @@
 //	0  it ended as asked
 //	1  it could not start, or a part failed, or (healthcheck, demo) the answer is no
 //	2  the command line or a variable is wrong
+//	3  what was asked for does not exist
+//	4  (status) the running one is degraded or dead
+//	5  a purge has to be confirmed with the number of messages it is about
 //
 // A first SIGTERM or SIGINT stops gracefully within ten seconds; a second one at once.
 //
