@@ -132,17 +132,22 @@ var shaped = []struct{ what, path, with string }{
 }
 
 // TestManagementShapes compares the answers' keys and JSON types with a RabbitMQ's about the same objects. The differences there are stand in
-// testdata/management_shapes.txt, with their reasons.
+// testdata/management/shapes.txt, with their reasons.
 func TestManagementShapes(t *testing.T) {
 	rabbitURL := startRabbitMQ(t)
 	c := startCurfew(t)
 	furnish(t, rabbitURL)
 	furnish(t, c.url)
 	counted := func(base string) bool {
-		channel, _ := ask(t, base, "/api/channels")
-		queue, _ := ask(t, base, "/api/queues/%2F/mgmt.q")
-		stats, _ := queue.(map[string]any)["message_stats"].(map[string]any)
-		return strings.Contains(fmt.Sprint(channel), "confirm_details") && stats["deliver_get"] != nil
+		for _, of := range [][2]string{
+			{"/api/channels", "confirm_details"}, {"/api/connections", "send_pend"}, {"/api/queues/%2F/mgmt.q", "deliver_get"},
+			{"/api/queues/%2F/mgmt.q", "reductions"}, {"/api/queues/%2F/mgmt.mine", "reductions"},
+		} {
+			if answer, _ := ask(t, base, of[0]); !strings.Contains(fmt.Sprint(answer), of[1]) {
+				return false
+			}
+		}
+		return true
 	}
 	eventually(t, 30*time.Second, "RabbitMQ's statistics", func() bool { return counted(sharedRabbitMQ.http) })
 	var differences []string
@@ -158,7 +163,7 @@ func TestManagementShapes(t *testing.T) {
 		shape(pick(got, s.with), "", ours)
 		differences = append(differences, compareShapes(s.what, rabbit, ours)...)
 	}
-	golden := filepath.Join("testdata", "management_shapes.txt")
+	golden := filepath.Join("testdata", "management", "shapes.txt")
 	text, err := os.ReadFile(golden)
 	check(t, err)
 	var known []string

@@ -26,7 +26,7 @@ async def publish(channel, queue):
         number, ttl = line.split()
         message = aio_pika.Message(
             number.encode(),
-            expiration=int(ttl) / 1000,
+            expiration=(int(ttl) + 0.5) / 1000,  # it is cut to whole ms
             delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
             message_id=number,
         )
