@@ -3,13 +3,14 @@ package server
 import (
 	"context"
 	"crypto/tls"
-	"curfew/broker/amqp"
 	"errors"
 	"io"
 	"os"
 	"time"
 
 	"go.uber.org/zap"
+
+	"curfew/broker/amqp"
 )
 
 // errEnd ends a connection without a word.

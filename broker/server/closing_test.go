@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/amqp"
@@ -44,4 +45,30 @@ func TestClientHangsUpFirst(t *testing.T) {
 		_, err = c.r.ReadByte()
 		require.ErrorIs(t, err, io.EOF)
 	})
+}
+
+// TestStopDeliversNothing: what the first connections to be closed give back stays in the queue, and is not delivered to those that are
+// closed next.
+func TestStopDeliversNothing(t *testing.T) {
+	held, delivered := 0, make(map[string]int)
+	run(t, server.Options{}, func(x *site) {
+		ch := x.channel(x.connect())
+		x.queue(ch, "q", nil)
+		var all []<-chan amqp091.Delivery
+		for range 5 {
+			ch := x.channel(x.connect())
+			all = append(all, x.consume(ch, "q", false))
+		}
+		x.publish(ch, "q", "0", "1", "2", "3", "4")
+		for _, d := range all {
+			held += len(x.settled(d))
+			go func() {
+				for m := range d {
+					delivered[string(m.Body)]++
+				}
+			}()
+		}
+	})
+	require.Equal(t, 5, held)
+	require.Empty(t, delivered)
 }

@@ -22,6 +22,9 @@ type consumer struct {
 
 // Pull delivers up to most messages, as far as prefetch and outbox allow.
 func (c *consumer) Pull(_ *broker.Consumer, src *broker.Source, most int) (taken int, more bool) {
+	if c.ch.conn.srv.draining.Load() {
+		return 0, false
+	}
 	c.ch.mu.Lock()
 	defer c.ch.mu.Unlock()
 	o := &c.ch.conn.out

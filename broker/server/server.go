@@ -61,6 +61,7 @@ type Server struct {
 	conns     map[*connection]struct{}
 	stopping  bool
 	ended     sync.WaitGroup
+	draining  atomic.Bool // nothing is delivered any more
 }
 
 // New makes a server; Serve starts it.
@@ -174,6 +175,7 @@ func (s *Server) start(nc net.Conn) {
 
 // shutdown asks every client to go, waits, and cuts off those that stay.
 func (s *Server) shutdown() {
+	s.draining.Store(true) // what a closed connection gives back is not given to one that is closed next
 	s.mu.Lock()
 	s.stopping = true
 	for c := range s.conns {
