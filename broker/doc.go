@@ -33,6 +33,13 @@
 // its source and tried again (retained). Move takes a message from anywhere in its queue
 // to others in the same way, as one record.
 //
+// # Moves
+//
+// Publisher.Move takes a ready message from anywhere in its queue to where another
+// publish would go: it is held as if by a consumer while its successor enters the
+// targets, then settled, both in one record. Replays of dead letters are made of it
+// (broker/deadletters).
+//
 // # Delayed messages
 //
 // A publish with x-delay or x-scheduled-enqueue-time is checked as any other and

@@ -57,12 +57,12 @@ type Run struct {
 	At      queue.Seq   `json:"at"`
 }
 
-// work is a run that can be worked on. Its Run is guarded by mu.
+// work is a run that can be worked on. Its Run is guarded by mu, the rest by Runs.mu.
 type work struct {
 	mu     sync.Mutex
 	run    Run
-	cancel context.CancelFunc // of one under way
-	ended  chan struct{}      // closed when it no longer is
+	cancel context.CancelFunc // nil: it was never under way in this process
+	ended  chan struct{}      // likewise; closed when it no longer is
 }
 
 func (w *work) snapshot() Run {
@@ -148,6 +148,7 @@ func (r *replayer) one(ctx context.Context, l *Letter) error {
 	}
 	limited := false
 	r.change(func(run *Run) {
+		run.At = l.Seq
 		if left != "" {
 			run.Left[left]++
 			return

@@ -115,6 +115,10 @@ func (r *Runs) begin(w *work) error {
 	ctx, cancel := context.WithCancel(r.ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if w.underway() {
+		cancel()
+		return fmt.Errorf("%w: it is under way", ErrRunning)
+	}
 	if r.underway() >= maxUnderway {
 		cancel()
 		return fmt.Errorf("%w: %d runs are under way; cancel one or wait", ErrRunning, maxUnderway)
@@ -132,11 +136,24 @@ func (r *Runs) begin(w *work) error {
 
 func (r *Runs) underway() (n int) {
 	for _, w := range r.works {
-		if w.snapshot().State == Running {
+		if w.underway() {
 			n++
 		}
 	}
 	return n
+}
+
+// underway says whether a goroutine is at it. Called with Runs.mu held.
+func (w *work) underway() bool {
+	if w.ended == nil {
+		return false
+	}
+	select {
+	case <-w.ended:
+		return false
+	default:
+		return true
+	}
 }
 
 // work carries a run out and notes how it ended. One that the process's end stops

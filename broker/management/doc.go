@@ -28,8 +28,9 @@
 //
 // # Beyond RabbitMQ's
 //
-// Below /api/curfew: delayed messages, and policies that count for what is queued. A
-// queue's peek looks without taking. Guard puts what other packages answer there behind
+// Below /api/curfew: delayed messages, policies that count for what is queued, dead
+// letters with their replays (broker/deadletters), and the deadlines of queued messages,
+// to be listed, moved and fired. What asks for much there may take long. A queue's peek looks without taking. Guard puts what other packages answer there behind
 // the same credentials and headers.
 //
 // # Left to others
