@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -24,11 +25,14 @@ const (
 )
 
 // TestMillionDeadlines: a million messages, all due within one minute, on a queue nobody reads. None is missing, none early; publishing
-// goes on while they fire; memory stays bounded. How late they were is reported, and by how much that changes when every expiry is
-// recorded and every sink is told: of a million misses each sink is told in a few notifications, with the right count.
+// goes on while they fire; memory stays bounded. Every expiry is recorded and every sink told: of a million misses each is told in a few
+// notifications, with the right count. How late they were is reported; MILLION=compare runs the same without audit and sinks before, and
+// reports by how much these change it.
 func TestMillionDeadlines(t *testing.T) {
 	var quiet, told time.Duration
-	t.Run("quiet", func(t *testing.T) { quiet = millionRun(t, startCurfew(t, "AUDIT=false")) })
+	if os.Getenv("MILLION") == "compare" {
+		t.Run("quiet", func(t *testing.T) { quiet = millionRun(t, startCurfew(t, "AUDIT=false")) })
+	}
 	t.Run("every sink", func(t *testing.T) {
 		sinks := startSinks(t)
 		dir := t.TempDir()
@@ -40,7 +44,9 @@ func TestMillionDeadlines(t *testing.T) {
 			t.Errorf("the audit has %d expiries, not %d", recorded, millionCount)
 		}
 	})
-	t.Logf("lateness p99 %v; %v with an audit and every sink, %+.0f%%", quiet, told, 100*(told.Seconds()/quiet.Seconds()-1))
+	if quiet > 0 {
+		t.Logf("lateness p99 %v; %v with an audit and every sink, %+.0f%%", quiet, told, 100*(told.Seconds()/quiet.Seconds()-1))
+	}
 }
 
 // millionRun returns the p99 of the lateness.
