@@ -17,6 +17,7 @@ func printBanner(w io.Writer, c *config, recovered int, amqp []net.Listener, htt
 	lines := []string{
 		"Curfew " + versionText(),
 		"  AMQP      " + clientURL(c, amqp[0].Addr()),
+		"  Dashboard http://" + reachable(httpAddr.String()) + "/",
 		"  API       http://" + reachable(httpAddr.String()) + "/api",
 		"  Metrics   " + ops + "/metrics",
 		"  Health    " + ops + "/healthz, " + ops + "/readyz",

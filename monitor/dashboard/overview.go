@@ -113,7 +113,8 @@ func (o *overview) judge() {
 	case o.Critical > 0:
 		*v = verdict{"bad", plural(o.Critical, "critical alert") + " firing", []string{o.Alerts[0].Summary}}
 	case o.Health.Degraded():
-		*v = verdict{"warn", "Deadlines are met, with less protection than configured", o.Health.Reasons}
+		*v = verdict{"warn", "Deadlines are met, with less protection than configured",
+			append(o.Health.Reasons, "This process fires them by its own index, and nothing is lost; the schedule is brought up to date when it is back.")}
 	case o.AtRisk > 0:
 		*v = verdict{"warn", fmt.Sprintf("%s about to miss their deadlines in %s", plural(o.WillMiss, "message"), plural(o.AtRisk, "queue")),
 			[]string{"Add consumers or make them faster: the forecast below says where."}}
