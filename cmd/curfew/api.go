@@ -77,6 +77,9 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string {
+	if r.status == http.StatusNotFound && r.reason == "Not Found" {
+		return "Not Found (HTTP 404); check the name and --vhost"
+	}
 	return fmt.Sprintf("%s (HTTP %d)", strings.TrimSpace(r.reason), r.status)
 }
 

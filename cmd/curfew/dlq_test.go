@@ -68,7 +68,7 @@ func TestDeadLetterCommands(t *testing.T) {
 	assert.Contains(t, found, "m2")
 	assert.Contains(t, r.exits(exitUsage, "dlq", "search", "orders.dead", "--pattern", "("), "RE2")
 	assert.Contains(t, r.exits(exitUsage, "dlq", "search", "orders.dead", "--since", "yesterday"), "takes an instant")
-	assert.Contains(t, r.exits(exitNotFound, "dlq", "groups", "nothing"), "HTTP 404")
+	assert.Contains(t, r.exits(exitNotFound, "dlq", "groups", "nothing"), "check the name and --vhost")
 
 	file := filepath.Join(t.TempDir(), "dead.jsonl")
 	r.ok("dlq", "export", "orders.dead", "--message-id", "m3", "-f", file)
