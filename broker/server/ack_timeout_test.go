@@ -157,6 +157,7 @@ func TestTimeoutWhilePublishersAreBlocked(t *testing.T) {
 		other := x.channel(x.connect())
 		x.queue(other, "brief", amqp091.Table{"x-consumer-timeout": int32(5000)})
 		x.publish(other, "brief", "m")
+		synctest.Wait() // it stands in the queue
 		c, err := x.tryConnect(amqp091.Config{Heartbeat: time.Minute})
 		require.NoError(t, err)
 		in, out := x.channel(c), x.channel(c)
