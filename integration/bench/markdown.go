@@ -4,8 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
+
+// options are those of a load process, as its errors name them.
+var options = regexp.MustCompile(` ?\{[^}]*\}`)
 
 // goalsMarkdown is the part of the report that README shows.
 func (r *report) goalsMarkdown() string {
@@ -20,7 +24,7 @@ func (r *report) goalsMarkdown() string {
 		b.WriteString("\n")
 	}
 	for _, failed := range r.Failed {
-		fmt.Fprintf(&b, "Not measured: %s\n\n", strings.ReplaceAll(failed, "\n", " "))
+		fmt.Fprintf(&b, "Not measured: %s\n\n", strings.ReplaceAll(options.ReplaceAllString(failed, ""), "\n", " "))
 	}
 	return b.String()
 }
