@@ -185,10 +185,14 @@ func TestWhatEndsConnections(t *testing.T) {
 			v.end(v.name)
 			select {
 			case e := <-closed:
-				if e != nil && b.name == "rabbitmq" { // it closes for two events at once, and names the faster
-					e.Reason = strings.Replace(e.Reason, "vhost 'leaving' is down", "vhost 'leaving' is deleted", 1)
+				reason := ""
+				if e != nil {
+					reason = e.Reason
 				}
-				if e == nil || e.Code != 320 || e.Reason != v.want {
+				if b.name == "rabbitmq" { // it closes for two events at once, and names the faster
+					reason = strings.Replace(reason, "vhost 'leaving' is down", "vhost 'leaving' is deleted", 1)
+				}
+				if e == nil || e.Code != 320 || reason != v.want {
 					t.Errorf("%s: got %v, want 320 %s", b.name, e, v.want)
 				}
 			case <-time.After(answerLimit):

@@ -50,14 +50,14 @@ func (s *sockets) close() {
 // serveWeb answers where the web is until stop is called, which waits for it.
 func (s *sockets) serveWeb(ctx context.Context, pages *web, log *zap.Logger) (stop func()) {
 	failed := func(err error) { log.Error("the management API is not served any more", zap.Error(err)) }
-	stop = background(ctx, pages.server(), s.web, failed)
+	stopPlain := background(ctx, pages.server(), s.web, failed)
 	if s.secure == nil {
-		return stop
+		return stopPlain
 	}
 	stopSecure := background(ctx, pages.server(), s.secure, failed)
 	return func() {
 		stopSecure()
-		stop()
+		stopPlain()
 	}
 }
 

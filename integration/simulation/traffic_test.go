@@ -12,7 +12,7 @@ func (w *world) publish() {
 	batch := make([]publication, 1+w.rng.IntN(6))
 	for i := range batch {
 		w.nextID++
-		batch[i] = randomPublication(w.rng, w.nextID, w.plan.names, w.plan.largest, w.model.nowAt())
+		batch[i] = randomPublication(w.rng, w.nextID, w.plan.names, w.plan.largest, w.now()/millisecond)
 	}
 	rolledBack := chance(w.rng, 0.05)
 	w.call(func() {
