@@ -124,6 +124,13 @@ func TestRulesDecide(t *testing.T) {
 	})
 }
 
+// replaceRules puts a file in the place of another at once: one that is being written
+// may be read half-way, and a mistake is found in it.
+func replaceRules(t *testing.T, path, rules string) {
+	t.Helper()
+	require.NoError(t, os.Rename(writeRules(t, rules), path))
+}
+
 // TestRulesAreReloaded: a changed file is put in force, and what it does not tell any
 // more is over; one with mistakes changes nothing.
 func TestRulesAreReloaded(t *testing.T) {
@@ -135,13 +142,13 @@ func TestRulesAreReloaded(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		require.Len(t, s.receiver.got(), 2)
 
-		require.NoError(t, os.WriteFile(path, []byte("rules: [{severity: fatal}]"), 0o600))
+		replaceRules(t, path, "rules: [{severity: fatal}]")
 		time.Sleep(20 * time.Second)
 		require.Len(t, s.receiver.got(), 2)
 		require.Contains(t, strings.Join(s.Health(), " "), "severity")
 		require.Equal(t, 1, s.log.FilterMessageSnippet("not in force").Len(), "it is logged once")
 
-		require.NoError(t, os.WriteFile(path, []byte("rules: [{events: [schedule_degraded], to: [], name: quiet}]"), 0o600))
+		replaceRules(t, path, "rules: [{events: [schedule_degraded], to: [], name: quiet}]")
 		time.Sleep(15 * time.Second)
 		require.Empty(t, s.Health())
 		posts := s.receiver.got()
