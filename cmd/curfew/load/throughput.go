@@ -64,7 +64,7 @@ func Throughput(ctx context.Context, s Spec) (Result, error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := &run{Spec: s, start: time.Now(), backlog: newWindow(s.Backlog), fail: func(err error) { cancel(err) }}
+	r := &run{Spec: s, start: time.Now(), backlog: newBacklog(s.Backlog), fail: func(err error) { cancel(err) }}
 	result, err := r.measure(ctx)
 	if s.Keep {
 		return result, err
