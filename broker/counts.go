@@ -141,10 +141,17 @@ func (t *publisherTally) add(p *Publisher, m *Publication, queues int) {
 // find turns to another exchange.
 func (t *publisherTally) find(p *Publisher, name []byte) {
 	t.leaveExchange()
-	if t.topology != p.routes.topology || t.known == nil {
-		t.topology, t.known = p.routes.topology, map[string]*exchangeTally{}
+	if t.topology != p.routes.topology {
+		t.topology, t.known = p.routes.topology, nil
 	}
 	t.name = append(t.name[:0], name...)
+	if len(name) == 0 {
+		t.exchange = &p.vh.defaultExchange
+		return
+	}
+	if t.known == nil {
+		t.known = map[string]*exchangeTally{}
+	}
 	x, ok := t.known[string(name)]
 	if !ok {
 		x = p.vh.tallyOf(string(name))

@@ -89,7 +89,7 @@ func addTarget(targets []target, t target) []target {
 type routes struct {
 	vh       *VHost
 	topology uint64
-	known    map[string][]target // length of the exchange's name, name, key
+	known    map[string][]target // length of the exchange's name, name, key; nil until there are two
 	lastName []byte
 	last     []target
 	name     []byte // scratch
@@ -105,8 +105,7 @@ const routesKept = 1024
 func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers []byte, keys bool) ([]target, error) {
 	rs.name = append(append(append(rs.name[:0], byte(len(name))), name...), key...)
 	if topology := vh.topology.Load(); rs.vh != vh || rs.topology != topology || len(rs.known) >= routesKept {
-		rs.vh, rs.topology, rs.last, rs.lastName = vh, topology, nil, rs.lastName[:0]
-		clear(rs.known)
+		rs.vh, rs.topology, rs.last, rs.lastName, rs.known = vh, topology, nil, rs.lastName[:0], nil
 	} else if !keys {
 		if bytes.Equal(rs.name, rs.lastName) {
 			return rs.last, nil
@@ -118,14 +117,21 @@ func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers []byt
 	}
 	targets, byTable, err := rs.search(string(name), key, internal, headers, keys)
 	if err == nil && !keys && !byTable {
-		if rs.known == nil {
-			rs.known = map[string][]target{}
-		}
-		kept := append([]target(nil), targets...)
-		rs.known[string(rs.name)] = kept
-		rs.remember(kept)
+		rs.keep(append([]target(nil), targets...))
 	}
 	return targets, err
+}
+
+// keep remembers where rs.name leads. Most publishers have a single key and need no
+// table, which comes with the second one.
+func (rs *routes) keep(targets []target) {
+	if len(rs.lastName) > 0 {
+		if rs.known == nil {
+			rs.known = map[string][]target{string(rs.lastName): rs.last}
+		}
+		rs.known[string(rs.name)] = targets
+	}
+	rs.remember(targets)
 }
 
 func (rs *routes) remember(targets []target) {
