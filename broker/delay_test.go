@@ -183,7 +183,7 @@ func TestDelayedMessagesOutliveARestart(t *testing.T) {
 	x = restarted(t, o, x.b)
 	q, err := x.vh.Queue("q")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { ready, _, _ := q.Counts(); return ready == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { ready, _, _ := q.Counts(); return ready == 1 }, time.Minute, time.Millisecond)
 	page, _ := x.vh.Delayed(0, 10)
 	require.Len(t, page, 1)
 	assert.Equal(t, 1, x.vh.DelayedFor(""))

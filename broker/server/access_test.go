@@ -251,7 +251,7 @@ func TestTLSReloadKeepsConnections(t *testing.T) {
 		require.NoError(t, err)
 		defer probe.Close()
 		return probe.ConnectionState().PeerCertificates[0].Subject.CommonName == "second"
-	}, 10*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 	ch, err := c.Channel()
 	require.NoError(t, err, "what was open stays open")
 	require.NoError(t, ch.ExchangeDeclarePassive("amq.direct", "direct", true, false, false, false, nil))

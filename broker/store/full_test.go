@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	waitFor = 10 * time.Second
+	waitFor = time.Minute
 	tick    = time.Millisecond
 )
 

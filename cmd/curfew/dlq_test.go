@@ -54,7 +54,7 @@ func (r *running) waits(queue string, n int) {
 		var list []standingMessage
 		require.NoError(r.t, json.Unmarshal([]byte(r.ok("queue", "peek", queue, "-n", "100", "-o", "json")), &list))
 		return len(list) == n
-	}, 20*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 }
 
 func TestDeadLetterCommands(t *testing.T) {
@@ -124,7 +124,7 @@ func TestStatusAndAuditCommands(t *testing.T) {
 	dir := t.TempDir()
 	r := startRunning(t, "DATA_DIR="+dir)
 	r.dead(2)
-	require.Eventually(t, func() bool { return strings.Count(r.ok("audit", "search"), "\n") == 3 }, 20*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Count(r.ok("audit", "search"), "\n") == 3 }, time.Minute, 20*time.Millisecond)
 	assert.Contains(t, r.ok("audit", "search", "--message-id", "m1"), "dead_lettered")
 	assert.Equal(t, 2, strings.Count(r.ok("audit", "export"), "\n"))
 	assert.Equal(t, 3, strings.Count(r.ok("audit", "export", "--format", "csv"), "\n"))
@@ -133,7 +133,7 @@ func TestStatusAndAuditCommands(t *testing.T) {
 	assert.Contains(t, r.exits(exitFailed, "audit", "search", "--dir", t.TempDir()), "--dir takes the data folder")
 	r.exits(exitUsage, "audit", "export", "--format", "xml")
 
-	require.Eventually(t, func() bool { return strings.Contains(r.ok("status"), "  2, missed 0") }, 20*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(r.ok("status"), "  2, missed 0") }, time.Minute, 20*time.Millisecond)
 	text := r.ok("status")
 	for _, line := range []string{`ok\n`, `messages +2 ready, 0 unacked in 2 queues\n`, `lateness +p50 <= .*, p99 <= `, `alarms +0\n`} {
 		assert.Regexp(t, line, text)

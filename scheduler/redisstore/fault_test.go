@@ -64,7 +64,7 @@ func TestAwayFromTheStart(t *testing.T) {
 // dial for up to a second.
 func begin(t *testing.T, s *Store) {
 	t.Helper()
-	require.Eventually(t, func() bool { return s.Begin(context.Background()) == nil }, 10*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return s.Begin(context.Background()) == nil }, time.Minute, 20*time.Millisecond)
 	requireEpoch(t, s, true)
 }
 

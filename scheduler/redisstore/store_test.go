@@ -69,7 +69,7 @@ func startCluster(t *testing.T) *storetest.Redis {
 	require.Eventually(t, func() bool {
 		info, _ := server.Do("CLUSTER", "INFO").(string)
 		return strings.Contains(info, "cluster_state:ok")
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	return server
 }
 
