@@ -12,6 +12,8 @@ import (
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"curfew/scheduler/storetest"
 )
 
 const (
@@ -42,7 +44,7 @@ func startCurfew(t testing.TB, settings ...string) *curfew {
 
 func startBinary(t testing.TB, binary string, settings ...string) *curfew {
 	t.Helper()
-	amqpAddr, httpAddr, opsAddr := freeAddr(t), freeAddr(t), freeAddr(t)
+	amqpAddr, httpAddr, opsAddr := storetest.FreeAddr(), storetest.FreeAddr(), storetest.FreeAddr()
 	defaults := []string{"AMQP_ADDR=" + amqpAddr, "HTTP_ADDR=" + httpAddr, "OPS_ADDR=" + opsAddr, "DATA_DIR=" + t.TempDir(), "LOG_LEVEL=info"}
 	c := &curfew{
 		t:      t,

@@ -70,7 +70,7 @@ func filledIn(text string) string {
 func TestComposeTellsOfMissedDeadlines(t *testing.T) {
 	file := composed(t)
 	redis := storetest.StartRedis(t)
-	managerAddr, prometheusAddr := freeAddr(t), freeAddr(t)
+	managerAddr, prometheusAddr := storetest.FreeAddr(), storetest.FreeAddr()
 	startTool(t, "prometheus-alertmanager", "--config.file="+filepath.Join(deployFolder, "prometheus/alertmanager.yml"), "--storage.path="+t.TempDir(),
 		"--web.listen-address="+managerAddr, "--cluster.listen-address=")
 	awaitReady(t, "http://"+managerAddr+"/-/ready")

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"curfew/scheduler/storetest"
 )
 
 const rabbitmqServer = "/usr/lib/rabbitmq/bin/rabbitmq-server"
@@ -54,11 +56,7 @@ func runRabbitMQ(dir string) (*rabbitmq, error) {
 	if _, err := os.Stat(rabbitmqServer); err != nil {
 		return nil, errors.New("RabbitMQ is needed: apt-get install -y --no-install-recommends rabbitmq-server (or `make deps`)")
 	}
-	ports, err := freePorts(4)
-	if err != nil {
-		return nil, err
-	}
-	amqpPort, distPort, epmdPort, httpPort := ports[0], ports[1], ports[2], ports[3]
+	amqpPort, distPort, epmdPort, httpPort := freePort(), freePort(), freePort(), freePort()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -101,7 +99,7 @@ func (r *rabbitmq) start(epmdAddr string) error {
 	if err := r.epmd.Start(); err != nil {
 		return fmt.Errorf("start epmd: %w", err)
 	}
-	err := poll(10*time.Second, func() (bool, error) {
+	err := poll(time.Minute, func() (bool, error) {
 		conn, err := net.Dial("tcp", epmdAddr)
 		if err != nil {
 			return false, nil
@@ -114,7 +112,7 @@ func (r *rabbitmq) start(epmdAddr string) error {
 	if err := r.node.Start(); err != nil {
 		return fmt.Errorf("start RabbitMQ: %w", err)
 	}
-	if err := poll(time.Minute, r.booted); err != nil {
+	if err := poll(3*time.Minute, r.booted); err != nil {
 		return fmt.Errorf("RabbitMQ: %w\n%s", err, r.log)
 	}
 	return nil
@@ -172,15 +170,7 @@ func (r *rabbitmq) stop() {
 	}
 }
 
-func freePorts(n int) ([]string, error) {
-	ports := make([]string, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close() // all are held until all are known, so they differ
-		_, ports[i], _ = net.SplitHostPort(l.Addr().String())
-	}
-	return ports, nil
+func freePort() string {
+	_, port, _ := net.SplitHostPort(storetest.FreeAddr())
+	return port
 }

@@ -2,7 +2,6 @@ package integration
 
 import (
 	"context"
-	"net"
 	"testing"
 	"time"
 )
@@ -21,15 +20,4 @@ func eventually(t testing.TB, limit time.Duration, what string, done func() bool
 			t.Fatalf("waited %v for %s", limit, what)
 		}
 	}
-}
-
-// freeAddr is a loopback address nobody listens on at the moment.
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

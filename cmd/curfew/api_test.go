@@ -12,6 +12,8 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"curfew/scheduler/storetest"
 )
 
 // running is `curfew serve` and the flags by which commands find it.
@@ -24,18 +26,11 @@ type running struct {
 func startRunning(t *testing.T, settings ...string) *running {
 	t.Helper()
 	setenv(t)
-	web := freePort(t)
+	web := storetest.FreeAddr()
 	p := startServe(t, append(settings, "HTTP_ADDR="+web, "PASSWORD=other")...)
 	password := filepath.Join(t.TempDir(), "password")
 	require.NoError(t, os.WriteFile(password, []byte("other\n"), 0o600))
 	return &running{t, strings.Replace(p.line(t, "AMQP"), "PASSWORD", "other", 1), []string{"--url", "http://" + web, "--user", "guest", "--password-file", password}}
-}
-
-func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // ok runs a command that has to succeed, and returns what it prints.
@@ -126,7 +121,7 @@ func TestWrongDefinitionsStopTheStart(t *testing.T) {
 }
 
 func TestAPICommandsWithoutAnAnswer(t *testing.T) {
-	setenv(t, "CURFEW_HTTP_ADDR="+freePort(t))
+	setenv(t, "CURFEW_HTTP_ADDR="+storetest.FreeAddr())
 	code, _, errOut := runCommand(t, "policy", "list")
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errOut, "is Curfew running there?")

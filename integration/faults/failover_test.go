@@ -84,7 +84,7 @@ func startSentinels(t *testing.T, master, replica *storetest.Redis) (url string)
 	dir := t.TempDir()
 	var addrs []string
 	for i := range 3 {
-		addr := freeAddress(t)
+		addr := storetest.FreeAddr()
 		_, own, err := net.SplitHostPort(addr)
 		check(t, err)
 		conf := filepath.Join(dir, fmt.Sprint("sentinel", i, ".conf"))
@@ -117,14 +117,6 @@ func word(words []string, name string) string {
 	return ""
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // runServer runs a program until the test ends.
 func runServer(t *testing.T, name string, args ...string) {
 	t.Helper()
@@ -144,7 +136,7 @@ func TestSlotsMove(t *testing.T) {
 	var nodes []*storetest.Redis
 	create := []string{"--cluster", "create"}
 	for range 3 {
-		_, bus, err := net.SplitHostPort(freeAddress(t))
+		_, bus, err := net.SplitHostPort(storetest.FreeAddr())
 		check(t, err)
 		node := storetest.StartRedis(t, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-config-file", filepath.Join(t.TempDir(), "nodes.conf"))
 		nodes = append(nodes, node)

@@ -60,10 +60,7 @@ func TestStore(t *testing.T) {
 // on several.
 func startCluster(t *testing.T) *storetest.Redis {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	_, bus, _ := net.SplitHostPort(l.Addr().String())
-	require.NoError(t, l.Close())
+	_, bus, _ := net.SplitHostPort(storetest.FreeAddr())
 	server := storetest.StartRedis(t, "--cluster-enabled", "yes", "--cluster-port", bus)
 	server.Do("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
 	require.Eventually(t, func() bool {

@@ -42,7 +42,7 @@ func StartRedis(t testing.TB, args ...string) *Redis {
 	r := &Redis{t: t, args: append([]string{"--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()}, args...)}
 	t.Cleanup(r.Kill)
 	for attempt := 1; ; attempt++ {
-		r.Addr = freeAddr(t)
+		r.Addr = FreeAddr()
 		err := r.start()
 		if err == nil {
 			break
@@ -58,16 +58,6 @@ func StartRedis(t testing.TB, args ...string) *Redis {
 	})
 	t.Cleanup(func() { _ = r.Client.Close() })
 	return r
-}
-
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func (r *Redis) start() error {
