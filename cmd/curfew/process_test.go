@@ -112,7 +112,7 @@ func (p *process) wait(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("serve did not end")
 	}
 	return p.ProcessState.ExitCode()

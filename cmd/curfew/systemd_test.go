@@ -24,7 +24,7 @@ func listenAsSystemd(t *testing.T) (heard func() string) {
 	t.Setenv("NOTIFY_SOCKET", path)
 	return func() string {
 		t.Helper()
-		require.NoError(t, socket.SetReadDeadline(time.Now().Add(10*time.Second)))
+		require.NoError(t, socket.SetReadDeadline(time.Now().Add(time.Minute)))
 		said := make([]byte, 256)
 		n, err := socket.Read(said)
 		require.NoError(t, err)

@@ -175,10 +175,12 @@ type arrivals struct {
 	lastTag    uint64 // of the last delivery
 	onBody     func(body []byte)
 	onConfirm  func(tag uint64, multiple, nack bool)
-	fresh      bool // the next body frame is a message's first
+	tag        uint64 // of the delivery that has begun
+	fresh      bool   // the next body frame is a message's first
 }
 
-// walk takes the whole frames at the front of b, counts deliveries and hands on bodies (their first frame) and confirms.
+// walk takes the whole frames at the front of b, counts deliveries whose body has begun or is empty, and hands on bodies (their
+// first frame) and confirms.
 func (a *arrivals) walk(b []byte) (used int, err error) {
 	for len(b)-used >= amqp.FrameOverhead {
 		f := b[used:]
@@ -190,10 +192,14 @@ func (a *arrivals) walk(b []byte) (used int, err error) {
 			return used, errFrame
 		}
 		switch f[0] {
+		case amqp.FrameHeader:
+			if a.fresh && binary.BigEndian.Uint64(f[7+4:]) == 0 {
+				a.arrived()
+			}
 		case amqp.FrameBody:
 			if a.fresh {
-				a.fresh = false
 				a.onBody(f[7:end])
+				a.arrived()
 			}
 		case amqp.FrameMethod:
 			if err := a.method(f[7:end]); err != nil {
@@ -205,12 +211,17 @@ func (a *arrivals) walk(b []byte) (used int, err error) {
 	return used, nil
 }
 
+func (a *arrivals) arrived() {
+	a.fresh = false
+	a.deliveries++
+	a.lastTag = a.tag
+}
+
 func (a *arrivals) method(p []byte) error {
 	id := amqp.MethodID(binary.BigEndian.Uint32(p))
 	switch id {
 	case amqp.BasicDeliverID:
-		a.deliveries++
-		a.lastTag = binary.BigEndian.Uint64(p[5+int(p[4]):])
+		a.tag = binary.BigEndian.Uint64(p[5+int(p[4]):])
 		a.fresh = true
 	case amqp.BasicAckID, amqp.BasicNackID:
 		a.onConfirm(binary.BigEndian.Uint64(p[4:]), p[12]&1 != 0, id == amqp.BasicNackID)

@@ -90,14 +90,18 @@ func (r *run) measure(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	r.measuring.Store(r.Warmup == 0) // then from the first message on
 	var working sync.WaitGroup
+	var published, consumed int64
+	cpu, from := ownCPU(), time.Now()
 	for _, p := range parties {
 		working.Go(func() { p.work(r) })
 	}
-	cpu := ownCPU()
-	pause(ctx, r.Warmup)
-	r.measuring.Store(true)
-	published, consumed, from := r.published.Load(), r.consumed.Load(), time.Now()
+	if r.Warmup > 0 {
+		pause(ctx, r.Warmup)
+		r.measuring.Store(true)
+		published, consumed, from = r.published.Load(), r.consumed.Load(), time.Now()
+	}
 	r.last(ctx)
 	r.measuring.Store(false)
 	took := time.Since(from).Seconds()
