@@ -44,7 +44,7 @@ type arrival struct {
 	at int64
 }
 
-const clientLimit = 60 * time.Second
+const clientLimit = 2 * time.Minute
 
 // script is a client library driven by a program of integration/clients, which speaks the lines its head comment describes.
 type script struct {

@@ -13,7 +13,7 @@ import (
 )
 
 // answerLimit is how long a broker may take over what it should do at once or at a deadline of some 100 ms.
-const answerLimit = 20 * time.Second
+const answerLimit = time.Minute
 
 // A vector asks a broker one question and has Curfew's answer. RabbitMQ's is the same unless rabbitmq says otherwise, and then why says
 // the reason.
@@ -77,12 +77,11 @@ func (s *session) deadLettered(ch *amqp091.Channel, args amqp091.Table) <-chan a
 	return deliveries
 }
 
-// marker sends a message that arrives in the dead-letter queue about 300 ms from now by way of a queue of its own. What should arrive
-// earlier has arrived before it.
-func (s *session) marker(ch *amqp091.Channel) {
+// marker sends a message that arrives in the dead-letter queue some milliseconds from now by way of a queue of its own.
+func (s *session) marker(ch *amqp091.Channel, expiration string) {
 	s.t.Helper()
 	s.queue(ch, s.name+".marker", amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": s.name + ".dead"})
-	s.publish(ch, s.name+".marker", amqp091.Publishing{Body: []byte("marker"), Expiration: "300"})
+	s.publish(ch, s.name+".marker", amqp091.Publishing{Body: []byte("marker"), Expiration: expiration})
 }
 
 func (s *session) publish(ch *amqp091.Channel, queue string, message amqp091.Publishing) {
@@ -104,17 +103,10 @@ func (s *session) next(deliveries <-chan amqp091.Delivery) amqp091.Delivery {
 	panic("unreachable")
 }
 
-// untilMarker lists the bodies that arrive up to the marker.
-func (s *session) untilMarker(deliveries <-chan amqp091.Delivery) string {
+// body is that of what arrives next.
+func (s *session) body(deliveries <-chan amqp091.Delivery) string {
 	s.t.Helper()
-	var bodies []string
-	for {
-		body := string(s.next(deliveries).Body)
-		bodies = append(bodies, body)
-		if body == "marker" {
-			return strings.Join(bodies, " ")
-		}
-	}
+	return string(s.next(deliveries).Body)
 }
 
 // get fetches from a queue until it has something, and leaves it unacked.

@@ -50,18 +50,18 @@ var ttlVectors = []vector{
 		return s.declaring(nil)
 	}, want: "channel 406 PRECONDITION_FAILED - inequivalent arg 'x-message-ttl' for queue 'ttl-left-out' in vhost '/': received none but current is the value '1000' of type 'signedint'"},
 
-	{name: "min of 10000 and 100", ask: func(s *session) string { return s.dies(amqp091.Table{"x-message-ttl": 10000}, "100") }, want: "message marker"},
-	{name: "min of 100 and 10000", ask: func(s *session) string { return s.dies(amqp091.Table{"x-message-ttl": 100}, "10000") }, want: "message marker"},
-	{name: "ttl 0 of the queue", ask: func(s *session) string { return s.dies(amqp091.Table{"x-message-ttl": 0}, "") }, want: "message marker"},
-	{name: "ttl 0 of the message", ask: func(s *session) string { return s.dies(nil, "0") }, want: "message marker"},
+	{name: "min of 10000 and 100", ask: func(s *session) string { return s.dies(amqp091.Table{"x-message-ttl": 10000}, "100") }, want: "message"},
+	{name: "min of 100 and 10000", ask: func(s *session) string { return s.dies(amqp091.Table{"x-message-ttl": 100}, "10000") }, want: "message"},
+	{name: "ttl 0 of the queue", ask: func(s *session) string { return s.dies(amqp091.Table{"x-message-ttl": 0}, "") }, want: "message"},
+	{name: "ttl 0 of the message", ask: func(s *session) string { return s.dies(nil, "0") }, want: "message"},
 	{name: "behind a longer one", ask: func(s *session) string {
 		ch := s.channel()
 		dead := s.deadLettered(ch, nil)
 		s.publish(ch, s.name, amqp091.Publishing{Body: []byte("long"), Expiration: "60000"})
 		s.publish(ch, s.name, amqp091.Publishing{Body: []byte("short"), Expiration: "100"})
-		s.marker(ch)
-		return s.untilMarker(dead)
-	}, want: "short marker", rabbitmq: "marker", why: "RabbitMQ expires at the head only: the short one waits behind the long one"},
+		s.marker(ch, "3000")
+		return s.body(dead)
+	}, want: "short", rabbitmq: "marker", why: "RabbitMQ expires at the head only: the short one waits behind the long one"},
 
 	{name: "expiration seen by the consumer", ask: func(s *session) string {
 		ch := s.channel()
@@ -94,14 +94,15 @@ var ttlVectors = []vector{
 	}, want: "channel 404 NOT_FOUND - no queue 'x-expires' in vhost '/'"},
 }
 
-// dies publishes one message to a queue with the given arguments and says what reached the dead-letter queue up to the marker.
+// dies publishes one message to a queue with the given arguments and says what reaches the dead-letter queue first: that, or a marker
+// some seconds later.
 func (s *session) dies(args amqp091.Table, expiration string) string {
 	s.t.Helper()
 	ch := s.channel()
 	dead := s.deadLettered(ch, args)
 	s.publish(ch, s.name, amqp091.Publishing{Body: []byte("message"), Expiration: expiration})
-	s.marker(ch)
-	return s.untilMarker(dead)
+	s.marker(ch, "3000")
+	return s.body(dead)
 }
 
 // gone looks for the queue once the time has passed (looking earlier would renew its lease) and says how the broker answers.

@@ -15,7 +15,7 @@ const (
 	crowdAtOnce  = 32       // handshakes
 	crowdMemory  = 32 << 10 // bytes of the broker's memory for each connection
 	slowSockets  = 600
-	slowLimit    = 30 * time.Second
+	slowLimit    = 2 * time.Minute
 	announced    = 2 << 30
 	announcers   = 20
 	announceCost = 64 << 20

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	startLimit = 30 * time.Second
-	stopLimit  = 30 * time.Second
+	startLimit = 2 * time.Minute
+	stopLimit  = time.Minute
 )
 
 // curfew is one running `curfew serve`.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-var opsClient = &http.Client{Timeout: 5 * time.Second}
+var opsClient = &http.Client{Timeout: 30 * time.Second}
 
 // fetch answers status and body of one of the ops endpoints; status 0 when nobody answers.
 func (c *curfew) fetch(path string) (int, string) {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	rawLimit = 10 * time.Second
+	rawLimit = 30 * time.Second
 	frameMax = 131072
 )
 

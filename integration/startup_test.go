@@ -95,7 +95,7 @@ func TestCommands(t *testing.T) {
 // runToEnd runs a command that should end by itself and returns its exit code and output.
 func runToEnd(t *testing.T, command string, settings ...string) (int, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var output bytes.Buffer
 	cmd := exec.CommandContext(ctx, mustBinary(t, release), command)

@@ -16,8 +16,8 @@ import (
 
 const (
 	silentCount = 20
-	silentTTL   = 10 * time.Second
-	silentLimit = 60 * time.Second
+	silentTTL   = 8 * time.Second // over before the silence is noticed, 10 s after the last heartbeat at the earliest
+	silentLimit = 2 * time.Minute
 )
 
 // TestSilentInstance: of three processes on one Redis one is killed and one stopped, both with deadlines pending. The third alerts for the

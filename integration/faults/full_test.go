@@ -13,7 +13,7 @@ const (
 	ballast   = 6 << 20
 	fullBody  = 8 << 10
 	dueOnFull = 300 // messages that expire while the disk is full
-	fullLimit = 30 * time.Second
+	fullLimit = 2 * time.Minute
 )
 
 // TestDiskFull fills a small disk by publishing. Publishers are told and are not read

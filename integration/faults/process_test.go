@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	startLimit = 30 * time.Second
-	stopLimit  = 30 * time.Second
+	startLimit = 2 * time.Minute
+	stopLimit  = time.Minute
 )
 
 // process is one `curfew serve`.
@@ -122,7 +122,7 @@ func (p *process) wait() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-var opsClient = &http.Client{Timeout: 10 * time.Second}
+var opsClient = &http.Client{Timeout: 30 * time.Second}
 
 // health is the body of /healthz.
 func (p *process) health() string { return p.fetch(p.word("Health")) }
