@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kelseyhightower/envconfig"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -226,6 +227,17 @@ func TestConfigAliases(t *testing.T) {
 	c, err = loadConfig()
 	require.NoError(t, err)
 	assert.Equal(t, []string{"bob", "own"}, []string{c.User, c.Password}, "our own name goes first")
+}
+
+// What a variable is called is envconfig's to say.
+func TestConfigVariablesAreNamedAsEnvconfigReadsThem(t *testing.T) {
+	var names strings.Builder
+	require.NoError(t, envconfig.Usagef(prefix, new(config), &names, "{{range .}}{{usage_key .}} {{end}}"))
+	var ours []string
+	for _, s := range settingsOf(new(config)) {
+		ours = append(ours, s.name)
+	}
+	assert.Equal(t, strings.Fields(names.String()), ours)
 }
 
 func TestConfigEveryFieldIsDescribed(t *testing.T) {

@@ -10,8 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/kelseyhightower/envconfig"
+	"unicode"
 )
 
 // setting is one variable: a field of config with its tags.
@@ -26,25 +25,21 @@ type setting struct {
 	field   reflect.Value
 }
 
-// settingsOf lists the variables of c in the order of its fields, named as envconfig names them.
+// settingsOf lists the variables of c in the order of its fields.
 func settingsOf(c *config) []setting {
-	var names strings.Builder
-	if err := envconfig.Usagef(prefix, c, &names, "{{range .}}{{usage_key .}} {{end}}"); err != nil {
-		panic(fmt.Sprintf("list the variables: %v", err))
-	}
-	named := strings.Fields(names.String())
 	v := reflect.ValueOf(c).Elem()
 	var list []setting
 	var group string
 	for i := range v.NumField() {
-		tag := v.Type().Field(i).Tag
+		field := v.Type().Field(i)
+		tag := field.Tag
 		if heading, ok := tag.Lookup("group"); ok {
 			group = heading
 			continue
 		}
 		list = append(list, setting{
 			group:   group,
-			name:    named[len(list)],
+			name:    variable(field.Name),
 			initial: tag.Get("default"),
 			allow:   tag.Get("allow"),
 			desc:    tag.Get("desc"),
@@ -54,6 +49,22 @@ func settingsOf(c *config) []setting {
 		})
 	}
 	return list
+}
+
+// variable is what envconfig calls the field of that name: its words with "_" between them, where
+// AMQPAddr has two. envconfig tells it through a template only, and a program that executes
+// templates is linked with every exported method of all it uses, eight megabytes of them.
+func variable(field string) string {
+	var name strings.Builder
+	letters := []rune(field)
+	for i, c := range letters {
+		begins := unicode.IsUpper(c) && i > 0 && (!unicode.IsUpper(letters[i-1]) || i+1 < len(letters) && !unicode.IsUpper(letters[i+1]))
+		if begins {
+			name.WriteByte('_')
+		}
+		name.WriteRune(unicode.ToUpper(c))
+	}
+	return prefix + "_" + name.String()
 }
 
 // fileName is the variable that may name a file with the value of a secret.

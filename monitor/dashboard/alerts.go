@@ -25,7 +25,7 @@ type alertPage struct {
 // silenceFor are how long a silence may last, as the form has it.
 var silenceFor = map[string]time.Duration{"15m": 15 * time.Minute, "1h": time.Hour, "4h": 4 * time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
 
-func (d *Dashboard) alerts(r *http.Request, _ visitor) (any, error) {
+func (d *Dashboard) alerts(r *http.Request, _ visitor) (view, error) {
 	v := r.URL.Query()
 	p := &alertPage{On: d.Alerts != nil, Event: v.Get("event"), VHost: v.Get("vhost"), Queue: v.Get("queue"), Now: time.Now().UnixMilli()}
 	if p.On {

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"fmt"
 	"mime"
 	"net/http"
 	"path"
@@ -36,15 +35,6 @@ func loadAssets() (a assets, err error) {
 		a.files[name], a.urls[e.Name()] = text, "/assets/"+name
 	}
 	return a, nil
-}
-
-// url is where a file is.
-func (a assets) url(name string) (string, error) {
-	u, ok := a.urls[name]
-	if !ok {
-		return "", fmt.Errorf("there is no asset %q", name)
-	}
-	return u, nil
 }
 
 // ServeHTTP implements http.Handler.

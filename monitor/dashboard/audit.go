@@ -38,7 +38,7 @@ type auditForm struct{ VHost, Queue, MessageID, Outcome, Path, Within, Lateness 
 // auditWithin are the spans that a search may be over.
 var auditWithin = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
 
-func (d *Dashboard) audit(r *http.Request, _ visitor) (any, error) {
+func (d *Dashboard) audit(r *http.Request, _ visitor) (view, error) {
 	v := r.URL.Query()
 	p := &auditPage{On: d.Audit != nil, Outcomes: []string{"dead_lettered", "dropped", "parked"}, Paths: []string{"eager", "lazy", "requeue", "manual"}}
 	p.Form = auditForm{v.Get("vhost"), v.Get("queue"), strings.TrimSpace(v.Get("message_id")), v.Get("outcome"), v.Get("path"), v.Get("within"), strings.TrimSpace(v.Get("min_lateness"))}

@@ -1,9 +1,7 @@
 package dashboard
 
 import (
-	"context"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,24 +11,11 @@ import (
 
 // TestAuditIsSearched: fields narrow the search, the files are of the same search, and names are text.
 func TestAuditIsSearched(t *testing.T) {
-	log, err := audit.Open(audit.Options{Dir: t.TempDir()})
-	require.NoError(t, err)
-	log.Add([]audit.Record{
-		{At: 2000, Deadline: 1000, VHost: "/", Queue: "<b>q1</b>", MessageID: []byte("m-1"), Path: "eager", Outcome: "dead_lettered", To: []string{"dlq"}},
-		{At: 3000, Deadline: 3000, VHost: "/", Queue: "q2", MessageID: []byte("m-2"), Path: "lazy", Outcome: "dropped"},
-	})
-	ended, end := context.WithCancel(t.Context())
-	end()
-	require.NoError(t, log.Run(ended)) // writes what waits
-
 	s := newSite(t)
-	o := s.d.Options
-	o.Audit = log
-	s.d, err = New(o)
-	require.NoError(t, err)
-	server := httptest.NewServer(s.d.Handler())
-	t.Cleanup(server.Close)
-	s.url = server.URL
+	s.audited(
+		audit.Record{At: 2000, Deadline: 1000, VHost: "/", Queue: "<b>q1</b>", MessageID: []byte("m-1"), Path: "eager", Outcome: "dead_lettered", To: []string{"dlq"}},
+		audit.Record{At: 3000, Deadline: 3000, VHost: "/", Queue: "q2", MessageID: []byte("m-2"), Path: "lazy", Outcome: "dropped"},
+	)
 	s.logIn("eye")
 
 	a := s.get("/audit")

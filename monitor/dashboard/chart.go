@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"math"
+	"net/url"
 	"time"
 
 	"curfew/monitor"
@@ -56,7 +57,7 @@ func newTimeline(m Monitor, now, pending int64, window string) *timeline {
 	for k, w := range windows {
 		c := choice{Name: w.name}
 		if k != i {
-			c.URL = "/?ahead=" + w.name
+			c.URL = "/?ahead=" + url.QueryEscape(w.name)
 		}
 		t.Choices = append(t.Choices, c)
 	}
@@ -66,7 +67,7 @@ func newTimeline(m Monitor, now, pending int64, window string) *timeline {
 		until[k] = now + int64(k)*step
 	}
 	counts := m.Ahead(until, nil)
-	t.draw(counts, step)
+	t.fill(counts, step)
 	t.Overdue, t.Inside = counts[0], counts[timelineBars]-counts[0]
 	t.Later = max(pending-counts[timelineBars], 0)
 	for k := range 5 {
@@ -94,8 +95,8 @@ func chooseWindow(m Monitor, now, pending int64, wanted string) int {
 	return len(windows) - 1
 }
 
-// draw makes the bars of cumulative counts.
-func (t *timeline) draw(counts []int64, stepMillis int64) {
+// fill makes the bars of cumulative counts.
+func (t *timeline) fill(counts []int64, stepMillis int64) {
 	for k := range timelineBars {
 		t.Most = max(t.Most, counts[k+1]-counts[k])
 	}

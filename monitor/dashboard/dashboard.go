@@ -61,9 +61,7 @@ func New(o Options) (*Dashboard, error) {
 	if d.assets, err = loadAssets(); err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
-	if d.pages, err = d.loadPages(); err != nil {
-		return nil, fmt.Errorf("dashboard: %w", err)
-	}
+	d.pages = d.makePages()
 	return d, nil
 }
 

@@ -108,7 +108,7 @@ type letterList struct {
 
 const maxReplays = 10 // that the page lists
 
-func (d *Dashboard) deadLetters(_ *http.Request, _ visitor) (any, error) {
+func (d *Dashboard) deadLetters(_ *http.Request, _ visitor) (view, error) {
 	l := &letterList{Holders: d.DeadLetters.Holders(), Replays: d.DeadLetters.Replays(), Now: time.Now().UnixMilli()}
 	for _, h := range l.Holders {
 		l.Total += h.Ready + h.Unacked

@@ -1,9 +1,13 @@
 // Package dashboard is the web page of a Curfew: what deadlines lie ahead, what was
 // missed, how every queue stands, the dead letters, alerts and the audit.
 //
-//	request ─► headers ─► same site? ─► session or Basic ─► page ─► template
-//	                                                          ▲
-//	          events (every 2 s, while something changed) ────┘ its live part
+//	request ─► headers ─► same site? ─► session or Basic ─► gather a view ─► draw it
+//	                                                             ▲
+//	          events (every 2 s, while something changed) ───────┘ its live part
+//
+// What a page gathers is in queue.go, how it looks in queue_page.go, and so for each page.
+// They are drawn in Go, by gomponents: package html/template would have the linker keep
+// every exported method of all that the program uses, eight megabytes of them.
 //
 // Pages are rendered here; a browser without scripts sees and does everything. With
 // scripts the live part of a page follows by server-sent events, and is merged into what
@@ -19,10 +23,10 @@
 //
 // # Hostile names
 //
-// Names, headers and bodies are whatever clients sent. They are text in templates, which
-// escape them, and never markup; the Content-Security-Policy allows the package's own
-// files and nothing inline. A change takes a token that only the session's pages have,
-// and is refused when another site sent it.
+// Names, headers and bodies are whatever clients sent. They are text and values of
+// attributes, which are escaped, and never markup; links lead nowhere but to this site; the
+// Content-Security-Policy allows the package's own files and nothing inline. A change takes
+// a token that only the session's pages have, and is refused when another site sent it.
 //
 // # Bounds
 //

@@ -18,6 +18,7 @@ import (
 
 	"curfew/monitor"
 	"curfew/monitor/alert"
+	"curfew/monitor/audit"
 )
 
 // fakeBroker has what a test puts in.
@@ -184,6 +185,25 @@ func newSite(t *testing.T) *site {
 	require.NoError(t, err)
 	s.url, s.client = server.URL, &http.Client{Jar: jar}
 	return s
+}
+
+// audited gives the site an audit with these records. To be called before logIn.
+func (s *site) audited(records ...audit.Record) {
+	s.Helper()
+	log, err := audit.Open(audit.Options{Dir: s.TempDir()})
+	require.NoError(s, err)
+	log.Add(records)
+	ended, end := context.WithCancel(s.Context())
+	end()
+	require.NoError(s, log.Run(ended)) // writes what waits
+	o := s.d.Options
+	o.Audit = log
+	s.d, err = New(o)
+	require.NoError(s, err)
+	server := httptest.NewServer(s.d.Handler())
+	s.Cleanup(server.Close)
+	s.Cleanup(s.d.Close)
+	s.url = server.URL
 }
 
 func (s *site) logIn(name string) *site {

@@ -57,7 +57,7 @@ func letterFilter(v url.Values) LetterFilter {
 	return LetterFilter{Reason: v.Get("reason"), Queue: v.Get("died_in"), Exchange: v.Get("exchange"), MessageID: v.Get("message_id"), Body: v.Get("body")}
 }
 
-func (d *Dashboard) letters(r *http.Request, v visitor) (any, error) {
+func (d *Dashboard) letters(r *http.Request, v visitor) (view, error) {
 	q := r.URL.Query()
 	p, err := d.letterPage(r.Context(), v.User, q)
 	if errors.Is(err, ErrForbidden) {

@@ -81,7 +81,7 @@ func (s *stream) tell(v visitor) (ok bool) {
 		s.send("event: over\ndata: {}\n\n")
 		return false
 	}
-	text, err := s.page.render("live", s.r, v, content)
+	text, err := markup(content.draw(s.page.shown(s.r, v)).live)
 	if err != nil {
 		s.page.d.log.Error("render", zap.String("page", s.page.title), zap.Error(err))
 		return false

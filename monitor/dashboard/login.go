@@ -8,9 +8,6 @@ import (
 	"go.uber.org/zap"
 )
 
-// loginForm is what the page to log in shows.
-type loginForm struct{ Name, To, Problem string }
-
 func (d *Dashboard) showLogin(w http.ResponseWriter, r *http.Request) {
 	d.pages["/login"].write(w, r, http.StatusOK, visitor{}, loginForm{To: local(r.FormValue("to"))})
 }

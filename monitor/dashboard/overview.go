@@ -46,7 +46,7 @@ type verdict struct {
 	More  []string // why, and what to do
 }
 
-func (d *Dashboard) overview(r *http.Request, _ visitor) (any, error) {
+func (d *Dashboard) overview(r *http.Request, _ visitor) (view, error) {
 	o := &overview{State: d.Broker.State(), Watched: d.Monitor != nil, Audited: d.Audit != nil}
 	o.Rates = d.rates.of(time.Now(), o.Totals)
 	for _, q := range d.Broker.Queues() {

@@ -2,30 +2,31 @@ package dashboard
 
 import (
 	"bytes"
-	"embed"
 	"errors"
-	"html/template"
 	"net/http"
 
 	"go.uber.org/zap"
+	g "maragu.dev/gomponents"
 )
 
-//go:embed pages/*.html
-var pageFiles embed.FS
-
-// page is one page: a template with the parts "top", which stays as it is, and "live",
-// which follows what happens.
+// page is one page.
 type page struct {
-	d        *Dashboard
-	title    string
-	tab      string // the entry of the menu it belongs to
-	live     bool
-	template *template.Template
-	// build gathers what the template shows; nil: others do.
-	build func(r *http.Request, v visitor) (any, error)
+	d     *Dashboard
+	title string
+	tab   string // the entry of the menu it belongs to
+	live  bool   // part of it follows what happens
+	// build gathers what the page shows; nil: others do.
+	build func(r *http.Request, v visitor) (view, error)
 }
 
-// shown is what templates get.
+// view is what a page shows, gathered and ready to be drawn.
+type view interface{ draw(s *shown) drawing }
+
+// drawing is what stands on a page: live follows what happens, what is above and below it
+// stays as it is. A part may be nil.
+type drawing struct{ top, live, bottom g.Node }
+
+// shown is what pages show besides what they are about.
 type shown struct {
 	Title, Tab        string
 	Instance, Version string
@@ -35,11 +36,10 @@ type shown struct {
 	DeadLetters       bool   // there is a page of them
 	Live              string // where events of the live part come from; "" nowhere
 	Here              string // path and query
-	Page              any
 }
 
-// loadPages makes all pages, by path.
-func (d *Dashboard) loadPages() (map[string]*page, error) {
+// makePages returns all pages, by path.
+func (d *Dashboard) makePages() map[string]*page {
 	pages := map[string]*page{
 		"/":       {title: "Overview", tab: "/", live: true, build: d.overview},
 		"/queues": {title: "Queues", tab: "/queues", live: true, build: d.queues},
@@ -54,18 +54,10 @@ func (d *Dashboard) loadPages() (map[string]*page, error) {
 		pages["/dead-letter"] = &page{title: "Dead letters", tab: "/dead-letters", build: d.letters}
 		pages["/replay"] = &page{title: "Replay", tab: "/dead-letters"}
 	}
-	for path, p := range pages {
-		name := path[1:]
-		if name == "" {
-			name = "overview"
-		}
-		t, err := template.New("layout.html").Funcs(d.functions()).ParseFS(pageFiles, "pages/layout.html", "pages/"+name+".html")
-		if err != nil {
-			return nil, err
-		}
-		p.d, p.template = d, t
+	for _, p := range pages {
+		p.d = d
 	}
-	return pages, nil
+	return pages
 }
 
 // serve answers with the page.
@@ -83,9 +75,10 @@ func (p *page) serve(w http.ResponseWriter, r *http.Request, v visitor) {
 	}
 }
 
-// write answers with the template filled in.
-func (p *page) write(w http.ResponseWriter, r *http.Request, status int, v visitor, content any) {
-	text, err := p.render("layout.html", r, v, content)
+// write answers with the whole page.
+func (p *page) write(w http.ResponseWriter, r *http.Request, status int, v visitor, content view) {
+	s := p.shown(r, v)
+	text, err := markup(p.d.layout(s, content.draw(s)))
 	if err != nil {
 		p.d.log.Error("render", zap.String("page", p.title), zap.Error(err))
 		http.Error(w, "the page could not be made; the log says why", http.StatusInternalServerError)
@@ -96,17 +89,25 @@ func (p *page) write(w http.ResponseWriter, r *http.Request, status int, v visit
 	_, _ = w.Write(text) // a peer that is gone needs no answer
 }
 
-func (p *page) render(part string, r *http.Request, v visitor, content any) ([]byte, error) {
-	s := shown{
+func (p *page) shown(r *http.Request, v visitor) *shown {
+	s := &shown{
 		Title: p.title, Tab: p.tab, Instance: p.d.Instance, Version: p.d.Version,
-		User: v.User, Token: v.token, Basic: v.basic, Here: r.URL.RequestURI(), Page: content,
+		User: v.User, Token: v.token, Basic: v.basic, Here: r.URL.RequestURI(),
 		DeadLetters: p.d.DeadLetters != nil,
 	}
 	if p.live {
 		s.Live = "/live" + r.URL.RequestURI()
 	}
+	return s
+}
+
+// markup is HTML of a node; of nil it is empty.
+func markup(n g.Node) ([]byte, error) {
+	if n == nil {
+		return nil, nil
+	}
 	var b bytes.Buffer
-	err := p.template.ExecuteTemplate(&b, part, &s)
+	err := n.Render(&b)
 	return b.Bytes(), err
 }
 
@@ -116,5 +117,5 @@ func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, status int, tex
 	if err != nil {
 		v = visitor{}
 	}
-	d.pages["/failed"].write(w, r, status, v, text)
+	d.pages["/failed"].write(w, r, status, v, failure(text))
 }

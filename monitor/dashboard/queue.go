@@ -31,7 +31,8 @@ type peek struct {
 	Messages      []shownMessage
 	Refused       bool // the user may not read the queue
 	Before, After string
-	Head, Tail    string // URLs of the ends
+	Start         string // URL of the end looked from
+	Head, Tail    string // URLs of the ends; "" for the one looked from
 	Toggle        string // URL with bodies, or without them
 }
 
@@ -44,7 +45,7 @@ type shownMessage struct {
 	Cut   bool // there is more of it
 }
 
-func (d *Dashboard) queue(r *http.Request, v visitor) (any, error) {
+func (d *Dashboard) queue(r *http.Request, v visitor) (view, error) {
 	q := r.URL.Query()
 	detail, ok := d.Broker.Queue(q.Get("vhost"), q.Get("name"))
 	if !ok {
@@ -82,7 +83,12 @@ func (p *peek) look(b Broker, u User, q url.Values) error {
 }
 
 func (p *peek) links(q url.Values, more bool) {
-	p.Head, p.Tail = with("/queue", q, "from", "", "offset", ""), with("/queue", q, "from", "tail", "offset", "")
+	p.Start = with("/queue", q, "offset", "")
+	if p.FromTail {
+		p.Head = with("/queue", q, "from", "", "offset", "")
+	} else {
+		p.Tail = with("/queue", q, "from", "tail", "offset", "")
+	}
 	p.Toggle = with("/queue", q, "bodies", "1")
 	if p.Bodies {
 		p.Toggle = with("/queue", q, "bodies", "")

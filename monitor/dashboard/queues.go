@@ -64,7 +64,7 @@ func (q *queueRow) willMiss() int {
 	return q.Forecast.WillMiss
 }
 
-func (d *Dashboard) queues(r *http.Request, _ visitor) (any, error) {
+func (d *Dashboard) queues(r *http.Request, _ visitor) (view, error) {
 	v := r.URL.Query()
 	l := &queueList{Filter: v.Get("q"), VHost: v.Get("vhost"), Sort: v.Get("sort"), Descending: v.Get("desc") == "1"}
 	if orders[l.Sort] == nil {

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"fmt"
-	"html/template"
 	"net/url"
 	"strconv"
 	"strings"
@@ -10,26 +9,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 )
-
-// functions are what templates call.
-func (d *Dashboard) functions() template.FuncMap {
-	return template.FuncMap{
-		"asset": d.assets.url, "n": number, "plural": plural, "bytes": byteCount, "rate": rateText, "span": span,
-		"millis": func(n int64) string { return span(time.Duration(n) * time.Millisecond) },
-		"since":  func(t time.Time) string { return span(time.Since(t)) },
-		"utc":    utc, "instant": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }, "clock": clock, "until": until, "name": visible,
-		"text": func(b []byte) string { return string(b) }, "bytes64": func(n int) string { return byteCount(int64(n)) }, "messages": listOf,
-		"queueURL": queueURL, "lettersURL": lettersURL, "left": leftWords, "query": url.QueryEscape,
-	}
-}
-
-// messageList is what the template "messages" gets.
-type messageList struct {
-	Messages []shownMessage
-	Now      int64
-}
-
-func listOf(m []shownMessage, now int64) messageList { return messageList{m, now} }
 
 func queueURL(vhost, name string) string {
 	return "/queue?" + url.Values{"vhost": {vhost}, "name": {name}}.Encode()
@@ -133,6 +112,12 @@ func span(d time.Duration) string {
 	}
 	return ""
 }
+
+func millis(n int64) string { return span(time.Duration(n) * time.Millisecond) }
+
+func since(t time.Time) string { return span(time.Since(t)) }
+
+func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 func utc(millis int64) string {
 	return time.UnixMilli(millis).UTC().Format("2006-01-02 15:04:05.000 UTC")

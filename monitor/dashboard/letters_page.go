@@ -1,0 +1,170 @@
+package dashboard
+
+import (
+	"time"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+)
+
+func (p *letterPage) draw(s *shown) drawing {
+	top := g.Group{crumbs("/dead-letters", "Dead letters", p.VHost), h.H1(name(p.Queue))}
+	if p.Refused {
+		return drawing{top: append(top, only(g.Text("This user may not read the queue: ask for the permission to read it.")))}
+	}
+	return drawing{top: append(top,
+		g.If(p.TooLong, h.P(h.Class("problem"), g.Text("Looking through the queue took too long and was ended: what is shown is not all. Use "), code("curfew dlq"), g.Text(", which takes its time."))),
+		g.If(len(p.Groups) > 0, p.groups()),
+		p.form(),
+		p.found(),
+		g.If(len(p.Letters) > 0, p.replay(s)))}
+}
+
+func (p *letterPage) groups() g.Node {
+	var all g.Node
+	if p.Filtered {
+		all = link(lettersURL(p.VHost, p.Queue), g.Text("Show all"))
+	}
+	return card("groups", "By cause", all, h.Div(h.Class("scroll"), h.Table(
+		h.THead(h.Tr(h.Th(g.Text("Why")), h.Th(g.Text("In queue")), h.Th(g.Text("Published to")), heading("#Messages"), h.Th(h.Class("share")), h.Th(g.Text("Oldest")), h.Th(g.Text("Newest")))),
+		h.TBody(g.Map(p.Groups, letterGroup.draw)))))
+}
+
+func (l letterGroup) draw() g.Node {
+	why, exchange := "never died", faint("default exchange")
+	if l.Reason != "" {
+		why = visible(l.Reason)
+	}
+	if l.Exchange != "" {
+		exchange = name(l.Exchange)
+	}
+	return h.Tr(
+		h.Td(link(l.URL, g.Text(why))), h.Td(g.If(l.Queue != "", name(l.Queue))), h.Td(exchange), amount(g.Text(number(l.Messages))),
+		h.Td(h.Class("share"), strip(l.Share)),
+		h.Td(ago(l.Oldest)), h.Td(ago(l.Newest)))
+}
+
+// ago says how long ago something was; the zero time is not known.
+func ago(t time.Time) g.Node {
+	if t.IsZero() {
+		return faint("–")
+	}
+	return h.Time(h.Title(instant(t)), g.Text(since(t)+" ago"))
+}
+
+func (p *letterPage) form() g.Node {
+	bodies := ""
+	if p.Bodies {
+		bodies = "1"
+	}
+	return search("/dead-letter",
+		hidden("vhost", p.VHost), hidden("name", p.Queue), hiddenIf("bodies", bodies),
+		choose("reason", "Why", "anything", p.Reasons, p.Filter.Reason),
+		field("Died in queue", "died_in", p.Filter.Queue, h.MaxLength("255")),
+		field("Published to", "exchange", p.Filter.Exchange, h.MaxLength("255"), h.Placeholder("any exchange")),
+		field("Message id", "message_id", p.Filter.MessageID, h.MaxLength("255")),
+		field("Body contains", "body", p.Filter.Body, h.MaxLength("256")),
+		button("Search"))
+}
+
+func (p *letterPage) found() g.Node {
+	title, toggle := "Messages", "Show bodies"
+	if p.Filtered {
+		title = "What fits"
+	}
+	if p.Bodies {
+		toggle = "Hide bodies"
+	}
+	return card("found", title, choices("View", nil, link(p.Toggle, g.Text(toggle))), p.list())
+}
+
+func (p *letterPage) list() g.Node {
+	switch {
+	case len(p.Letters) == 0 && p.Filtered:
+		return empty(g.Text("No message fits. "), link(lettersURL(p.VHost, p.Queue), g.Text("Show all")))
+	case len(p.Letters) == 0:
+		return empty(g.Text("The queue is empty: no dead letters."))
+	}
+	return g.Group{
+		h.P(h.Class("faint"), g.Text("A look that takes nothing. As of "+utc(p.Now)+".")),
+		h.Ol(h.Class("messages"), g.Map(p.Letters, shownLetter.draw)),
+		h.P(h.Class("pager"), spaced(follow("first", p.First, "← First"), follow("next", p.After, "After →"))),
+	}
+}
+
+func (l shownLetter) draw() g.Node {
+	return h.Li(
+		h.Div(h.Class("message"), spaced(
+			class("grow", l.died()),
+			class("tags", l.tags()),
+			class("when", l.when()),
+			class("size", g.Text(byteCount(int64(l.BodyBytes)))))),
+		details("Properties, headers and history",
+			fact("routing key", name(l.RoutingKey)), pairs(l.Properties), pairs(l.Headers), g.Map(l.Deaths, Death.draw)),
+		l.body("Body"))
+}
+
+func (l *shownLetter) died() g.Node {
+	if l.Last == nil {
+		return faint("never died")
+	}
+	to := "the default exchange"
+	if l.Last.Exchange != "" {
+		to = visible(l.Last.Exchange)
+	}
+	return g.Group{class("what", name(l.Last.Reason)), g.Text(" in "), name(l.Last.Queue), g.Text(" "), faint("published to " + to)}
+}
+
+func (l *shownLetter) when() g.Node {
+	if l.Last == nil || l.Last.Time.IsZero() {
+		return nil
+	}
+	return ago(l.Last.Time)
+}
+
+func (l *shownLetter) tags() g.Node {
+	var tags []g.Node
+	if l.Last != nil && l.Last.Count > 1 {
+		tags = append(tags, class("tag warn", g.Text(number(l.Last.Count)+" times")))
+	}
+	if l.Replays > 0 {
+		tags = append(tags, class("tag", g.Text("replayed "+number(l.Replays)+"×")))
+	}
+	if l.Unacked {
+		tags = append(tags, class("tag warn", g.Text("unacked")))
+	}
+	return spaced(tags...)
+}
+
+func (d Death) draw() g.Node {
+	first := ""
+	if !d.Time.IsZero() {
+		first = ", first " + instant(d.Time)
+	}
+	return fact("died", name(d.Reason), g.Text(" in "), name(d.Queue), g.Text(", "+number(d.Count)+"×"+first))
+}
+
+// fields are a filter in a form that nobody sees.
+func (f *LetterFilter) fields() g.Node {
+	return g.Group{hidden("reason", f.Reason), hidden("died_in", f.Queue), hidden("exchange", f.Exchange), hidden("message_id", f.MessageID), hidden("body", f.Body)}
+}
+
+func (p *letterPage) replay(s *shown) g.Node {
+	title := "Replay all"
+	if p.Filtered {
+		title = "Replay what fits"
+	}
+	if !s.User.Admin {
+		return card("replay", title, nil, empty(g.Text("Replaying takes a user with the tag administrator.")))
+	}
+	return card("replay", title, nil,
+		s.change("/dead-letters/replay", h.Class("filter"), hidden("vhost", p.VHost), hidden("name", p.Queue), p.Filter.fields(),
+			h.Label(g.Text("To"), h.Select(h.Name("to"), option("origin", "where it was published to", ""), option("queue", "the queue it died in", ""))),
+			h.Label(g.Text("Time to live"), h.Select(h.Name("ttl"),
+				option("fresh", "afresh, as published", ""), option("remaining", "what is left of it", ""), option("none", "its queue's only", ""))),
+			h.Label(g.Text("At most"), h.Input(h.Name("limit"), g.Attr("inputmode", "numeric"), g.Attr("size", "8"), h.Placeholder("all"))),
+			h.Label(g.Text("A second"), h.Input(h.Name("rate"), g.Attr("inputmode", "decimal"), g.Attr("size", "8"), h.Placeholder("no limit"))),
+			h.Label(h.Class("inline"), h.Input(h.Type("checkbox"), h.Name("keep_deaths"), h.Value("1")), g.Text(" Keep its history")),
+			button("Try it first…")),
+		h.P(h.Class("faint"), g.Text("Nothing moves before you have seen what it would do. A message leaves this queue only when another has it.")))
+}
