@@ -193,12 +193,9 @@ func (t *publisherTally) forget() {
 	t.published, t.unroutable, t.bytes, t.sizes = 0, 0, 0, [sizeBuckets]uint64{}
 }
 
-// tallyOf returns the tally of an exchange; one that has gone meanwhile gets one
+// tallyOf returns the tally of a declared exchange; one that has gone meanwhile gets one
 // that nobody reads.
 func (vh *VHost) tallyOf(name string) *exchangeTally {
-	if name == "" {
-		return &vh.defaultExchange
-	}
 	vh.mu.RLock()
 	defer vh.mu.RUnlock()
 	if x, ok := vh.exchanges[name]; ok {
