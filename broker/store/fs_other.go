@@ -8,3 +8,5 @@ import (
 )
 
 func fallocate(*os.File, int64) error { return errors.ErrUnsupported }
+
+func useHugePages([]byte) {}
