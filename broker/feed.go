@@ -86,7 +86,8 @@ type feed struct {
 	signal  chan struct{}
 }
 
-// feedKeep is how many events' room an emptied buffer may keep.
+// feedKeep is how many events' room an emptied buffer keeps when no more than an eighth
+// of it was needed.
 const feedKeep = 1 << 14
 
 func (f *feed) init() { f.signal = make(chan struct{}, 1) }
@@ -121,7 +122,7 @@ func (f *feed) take(buf []DeadlineEvent) (n int, lagged bool) {
 	defer f.mu.Unlock()
 	f.on.Store(true)
 	if f.next == len(f.reading) {
-		if cap(f.reading) > feedKeep {
+		if cap(f.reading) > feedKeep && len(f.events) < cap(f.reading)/8 {
 			f.reading = nil
 		}
 		f.reading, f.events, f.next = f.events, f.reading[:0], 0
