@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
@@ -166,37 +165,26 @@ func setUpAccess(t *testing.T, url string) {
 	}
 }
 
-// TestWhatEndsConnections: deleting a user or a virtual host closes their connections with the same words.
+// TestWhatEndsConnections: deleting a user or a virtual host closes their connections with the same words. They are read from the wire:
+// RabbitMQ hangs up without waiting for the answer, so that a library may have nothing to tell but a broken connection.
 func TestWhatEndsConnections(t *testing.T) {
 	for _, b := range accessBrokers(t) {
 		for _, v := range []struct {
-			user, vhost string
-			end         func(string)
-			name, want  string
+			user, password, vhost string
+			end                   func(string)
+			want                  string
 		}{
-			{"leaving", "/", b.deleteUser, "leaving", "CONNECTION_FORCED - user 'leaving' is deleted"},
-			{"guest", "leaving", b.deleteVHost, "leaving", "CONNECTION_FORCED - vhost 'leaving' is deleted"},
+			{"leaving", "secret", "/", b.deleteUser, "close 320 CONNECTION_FORCED - user 'leaving' is deleted"},
+			{"guest", "guest", "leaving", b.deleteVHost, "close 320 CONNECTION_FORCED - vhost 'leaving' is deleted"},
 		} {
-			url := b.as(v.user, v.vhost)
-			if v.user == "guest" {
-				url = b.url + "/" + v.vhost
+			r := dialRaw(t, b.url).loginAs(v.user, v.password, v.vhost)
+			v.end("leaving")
+			got := r.answer()
+			if b.name == "rabbitmq" { // it closes for two events at once, and names the faster
+				got = strings.Replace(got, "vhost 'leaving' is down", "vhost 'leaving' is deleted", 1)
 			}
-			closed := dial(t, url).NotifyClose(make(chan *amqp091.Error, 1))
-			v.end(v.name)
-			select {
-			case e := <-closed:
-				reason := ""
-				if e != nil {
-					reason = e.Reason
-				}
-				if b.name == "rabbitmq" { // it closes for two events at once, and names the faster
-					reason = strings.Replace(reason, "vhost 'leaving' is down", "vhost 'leaving' is deleted", 1)
-				}
-				if e == nil || e.Code != 320 || reason != v.want {
-					t.Errorf("%s: got %v, want 320 %s", b.name, e, v.want)
-				}
-			case <-time.After(answerLimit):
-				t.Errorf("%s: the connection of %s in %s is not closed", b.name, v.user, v.vhost)
+			if got != v.want {
+				t.Errorf("%s: got %s, want %s", b.name, got, v.want)
 			}
 		}
 	}

@@ -103,10 +103,15 @@ func (r *raw) greet() *raw {
 // login goes as far as an open connection and an open channel 1.
 func (r *raw) login() *raw {
 	r.t.Helper()
+	return r.loginAs("guest", "guest", "/")
+}
+
+func (r *raw) loginAs(user, password, vhost string) *raw {
+	r.t.Helper()
 	r.greet()
-	r.startOk("guest", nil)
+	r.send(0, &amqp.ConnectionStartOk{Mechanism: "PLAIN", Response: []byte("\x00" + user + "\x00" + password), Locale: "en_US"})
 	r.expectMethod("connection.tune")
-	r.send(0, &amqp.ConnectionTuneOk{Tuning: amqp.Tuning{ChannelMax: 10, FrameMax: frameMax}}, &amqp.ConnectionOpen{VirtualHost: "/"})
+	r.send(0, &amqp.ConnectionTuneOk{Tuning: amqp.Tuning{ChannelMax: 10, FrameMax: frameMax}}, &amqp.ConnectionOpen{VirtualHost: vhost})
 	r.expectMethod("connection.open-ok")
 	r.send(1, &amqp.ChannelOpen{})
 	r.expectMethod("channel.open-ok")

@@ -122,7 +122,7 @@ func TestDeadlineAndQueueCommands(t *testing.T) {
 
 func TestStatusAndAuditCommands(t *testing.T) {
 	dir := t.TempDir()
-	r := startRunning(t, "DATA_DIR="+dir)
+	r := startRunning(t, "DATA_DIR="+dir, "MISS_THRESHOLD=1h")
 	r.dead(2)
 	require.Eventually(t, func() bool { return strings.Count(r.ok("audit", "search"), "\n") == 3 }, time.Minute, 20*time.Millisecond)
 	assert.Contains(t, r.ok("audit", "search", "--message-id", "m1"), "dead_lettered")

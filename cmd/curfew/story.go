@@ -17,7 +17,7 @@ const (
 	storyDead  = "demo.dead-letters"
 	storyHour  = time.Hour
 	// storyPatience is how late a message may be before the story has failed.
-	storyPatience = time.Second
+	storyPatience = 5 * time.Second
 )
 
 // story is a client that publishes messages with deadlines to a queue without a consumer and watches

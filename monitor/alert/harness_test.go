@@ -98,6 +98,14 @@ type setup struct {
 // run starts alerts in the bubble of the test, which wait a second. change may be nil.
 func run(t *testing.T, change func(*Options)) setup {
 	t.Helper()
+	s := prepare(t, change)
+	s.start(t)
+	return s
+}
+
+// prepare makes what run starts.
+func prepare(t *testing.T, change func(*Options)) setup {
+	t.Helper()
 	core, logs := observer.New(zap.InfoLevel)
 	s := setup{receiver: &receiver{}, log: logs, registry: prometheus.NewRegistry()}
 	o := Options{
@@ -113,6 +121,10 @@ func run(t *testing.T, change func(*Options)) setup {
 	if o.WebhookURL != "" {
 		s.channels[0].(*outbox).sink.(*webhook).client.Transport = s.receiver
 	}
+	return s
+}
+
+func (s setup) start(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -123,7 +135,6 @@ func run(t *testing.T, change func(*Options)) setup {
 		cancel()
 		<-ended
 	})
-	return s
 }
 
 func (s setup) metric(t *testing.T, name, result string) (sum float64) {

@@ -307,11 +307,12 @@ func TestAlertmanagerIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var hangs atomic.Bool
 		m := &managed{}
-		s := run(t, func(o *Options) {
+		s := prepare(t, func(o *Options) {
 			o.WebhookURL, o.AlertmanagerURLs = "", []string{"http://am.example/prefix/"}
 			o.Stalled = func() []string { return map[bool][]string{true: {"loop fire"}}[hangs.Load()] }
 		})
 		s.channels[0].(*manager).client.Transport = m
+		s.start(t)
 		require.Equal(t, "http://am.example/prefix/api/v2/alerts", s.channels[0].(*manager).url)
 		s.Record(missed("a", 3))
 		time.Sleep(2 * time.Second)
