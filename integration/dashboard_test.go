@@ -77,6 +77,8 @@ func TestDashboardInABrowser(t *testing.T) {
 	b.shows("CurfewDeadlineMissed")
 	silenceAndEnd(b)
 	replayAll(b)
+	changeDeadline(b)
+	moveInFiles(b)
 	if n := evaluate[int](b, "document.scripts.length"); n != 1 {
 		t.Errorf("%d scripts in the page", n)
 	}
@@ -90,6 +92,51 @@ func silenceAndEnd(b *browser) {
 	b.shows("orders.*")
 	b.do(chromedp.Click("form[action='/silences/end'] button"))
 	b.shows("No silences.")
+}
+
+// changeDeadline gives the first message more time and has it expire then.
+func changeDeadline(b *browser) {
+	b.Helper()
+	b.open("/queue?vhost=/&name=orders.payment")
+	b.follow("Change…", "A message's deadline")
+	b.do(chromedp.SetValue("input[name=by]", "2h"), chromedp.Click("button[value=extend]"))
+	b.shows("Give this message the deadline")
+	b.screenshot("deadline")
+	b.do(chromedp.Click("form button.primary"))
+	b.shows("has its new deadline")
+	b.shows("due in 2 h")
+	b.follow("Change…", "A message's deadline")
+	b.do(chromedp.Click("button[value=fire]"))
+	b.shows("Have this message expire now?")
+	b.do(chromedp.Click("form button.primary"))
+	b.shows("The message has expired.")
+}
+
+// moveInFiles deletes what a search finds, by its number, and has it back from a file.
+func moveInFiles(b *browser) {
+	b.Helper()
+	b.open("/dead-letter?vhost=/&name=orders.expired&bodies=1")
+	b.shows("Download all")
+	b.screenshot("files")
+	// What the link downloads, as the file that somebody chooses.
+	b.do(chromedp.Evaluate[chromedp.Void](`(async () => {
+		const text = await (await fetch([...document.links].find(a => a.innerText === 'Download all').href)).text();
+		const files = new DataTransfer();
+		files.items.add(new File([text], 'letters.jsonl'));
+		document.querySelector('input[type=file]').files = files.files;
+		window.lines = text.trim().split('\n').length;
+	})()`))
+	b.until("window.lines === 1")
+	b.do(chromedp.Click("form[action='/dead-letters/import'] button"))
+	b.shows("1 message imported.")
+	b.do(chromedp.Click("form[action='/dead-letters/purge'] button"))
+	b.shows("Delete 2 messages for good?")
+	b.screenshot("purge")
+	b.do(chromedp.SendKeys("input[name=confirm]", "1\r"))
+	b.shows("Nothing was deleted")
+	b.do(chromedp.SendKeys("input[name=confirm]", "2\r"))
+	b.shows("2 messages deleted.")
+	b.shows("no dead letters")
 }
 
 // replayAll tries a replay and confirms it.
@@ -145,7 +192,7 @@ func TestDashboardOnAPhone(t *testing.T) {
 	backs := map[bool]string{}
 	for _, dark := range []bool{false, true} {
 		b.dark(dark)
-		for _, path := range []string{"/", "/queues", "/queue?vhost=/&name=orders.payment&bodies=1", "/dead-letters", "/dead-letter?vhost=/&name=orders.expired&bodies=1", "/alerts", "/audit"} {
+		for _, path := range []string{"/", "/queues", "/queue?vhost=/&name=orders.payment&bodies=1", "/deadline?vhost=/&name=orders.payment&seq=1", "/dead-letters", "/dead-letter?vhost=/&name=orders.expired&bodies=1", "/alerts", "/audit"} {
 			b.open(path)
 			if wide := evaluate[int](b, "document.documentElement.scrollWidth"); wide > 390 {
 				t.Errorf("%s is %d wide", path, wide)

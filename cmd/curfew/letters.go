@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,6 +89,43 @@ func shownLetter(l *deadletters.Letter) dashboard.Letter {
 		shown.Deaths = append(shown.Deaths, dashboard.Death{Queue: d.Queue, Reason: d.Reason, Exchange: d.Exchange, Count: d.Count, Time: d.Time})
 	}
 	return shown
+}
+
+// Purge implements dashboard.DeadLetters.
+func (s shownLetters) Purge(ctx context.Context, u dashboard.User, vhost, name string, f dashboard.LetterFilter, confirmed int) (int, bool, error) {
+	q, err := s.readable(u, vhost, name)
+	if err != nil {
+		return 0, false, err
+	}
+	filter := filterOf(f)
+	deleted, err := deadletters.Purge(ctx, s.broker, q, &filter, confirmed)
+	if unconfirmed, ok := errors.AsType[*deadletters.Unconfirmed](err); ok {
+		return unconfirmed.Matched, false, nil
+	}
+	if err == nil {
+		err = s.safe(ctx)
+	}
+	return deleted, true, err
+}
+
+// Export implements dashboard.DeadLetters.
+func (s shownLetters) Export(ctx context.Context, u dashboard.User, vhost, name string, f dashboard.LetterFilter, w io.Writer) error {
+	q, err := s.readable(u, vhost, name)
+	if err != nil {
+		return err
+	}
+	filter := filterOf(f)
+	_, err = deadletters.Export(ctx, q, &filter, w)
+	return err
+}
+
+// Import implements dashboard.DeadLetters.
+func (s shownLetters) Import(ctx context.Context, u dashboard.User, vhost, name string, r io.Reader) (int, error) {
+	q, err := s.readable(u, vhost, name)
+	if err != nil {
+		return 0, err
+	}
+	return deadletters.Import(ctx, s.broker, q.VHost().NewPublisher(u.Name), name, r)
 }
 
 // Replay implements dashboard.DeadLetters.

@@ -89,9 +89,13 @@ func (d *Dashboard) Handler() http.Handler {
 		export := d.Audit.Handler()
 		mux.Handle("GET /audit/export", d.known(func(w http.ResponseWriter, r *http.Request, _ visitor) { export.ServeHTTP(w, r) }))
 	}
+	mux.Handle("POST /deadline", d.changes(d.changeDeadline))
 	mux.Handle("POST /silences", d.changes(d.mute))
 	mux.Handle("POST /silences/end", d.changes(d.unmute))
 	if d.DeadLetters != nil {
+		mux.Handle("GET /dead-letters/export", d.known(d.exportLetters))
+		mux.Handle("POST "+importPath, d.known(d.importLetters))
+		mux.Handle("POST /dead-letters/purge", d.changes(d.purge))
 		mux.Handle("POST /dead-letters/replay", d.changes(d.replay))
 		mux.Handle("POST /dead-letters/cancel", d.changes(d.cancelReplay))
 	}

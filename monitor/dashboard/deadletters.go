@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"time"
 
@@ -19,6 +20,13 @@ type DeadLetters interface {
 	// Search looks behind a message (0: from the head); next is where to go on, 0: that
 	// was all.
 	Search(ctx context.Context, u User, vhost, queue string, f LetterFilter, after uint64, count, bodyBytes int) (list []Letter, next uint64, err error)
+	// Purge deletes those that f fits if they are as many as confirmed; else it only says
+	// how many they are.
+	Purge(ctx context.Context, u User, vhost, queue string, f LetterFilter, confirmed int) (n int, done bool, err error)
+	// Export writes them as lines of JSON; Import publishes such lines into the queue, and
+	// says how many it has, also when it fails.
+	Export(ctx context.Context, u User, vhost, queue string, f LetterFilter, w io.Writer) error
+	Import(ctx context.Context, u User, vhost, queue string, r io.Reader) (n int, err error)
 	// Replay begins a replay with the user's rights; one that is dry is over, and moved
 	// nothing.
 	Replay(ctx context.Context, u User, o ReplayOrder) (Replay, error)

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net/http"
@@ -28,6 +29,8 @@ type fakeBroker struct {
 	state    State
 	queues   []QueueDetail
 	messages []Message
+	changes  []DeadlineChange
+	lost     bool // messages are gone when it comes to changing them
 }
 
 func (b *fakeBroker) Authenticate(_ context.Context, name, password string, _ netip.Addr) (User, error) {
@@ -89,6 +92,26 @@ func (b *fakeBroker) Peek(u User, _, _ string, p Peek) ([]Message, error) {
 	return list, nil
 }
 
+func (b *fakeBroker) Look(u User, _, _ string, seq uint64) (Message, error) {
+	if !u.Admin {
+		return Message{}, ErrForbidden
+	}
+	for _, m := range b.messages {
+		if m.Seq == seq {
+			return m, nil
+		}
+	}
+	return Message{}, ErrGone
+}
+
+func (b *fakeBroker) ChangeDeadline(_ context.Context, _ User, _, _ string, _ uint64, c DeadlineChange) (string, error) {
+	b.changes = append(b.changes, c)
+	if b.lost {
+		return "", ErrGone
+	}
+	return "rescheduled", nil
+}
+
 // fakeMonitor has what a test puts in.
 type fakeMonitor struct {
 	health    monitor.Health
@@ -125,6 +148,9 @@ type fakeLetters struct {
 	orders    []ReplayOrder
 	filters   []LetterFilter
 	cancelled []string
+	deleted   int
+	imported  int
+	lines     string
 }
 
 func (l *fakeLetters) Holders() []Holder { return l.holders }
@@ -144,6 +170,41 @@ func (l *fakeLetters) Search(_ context.Context, _ User, _, _ string, f LetterFil
 		return list[:count], after + uint64(count), nil
 	}
 	return list, 0, nil
+}
+
+func (l *fakeLetters) Purge(_ context.Context, _ User, _, _ string, f LetterFilter, confirmed int) (int, bool, error) {
+	l.filters = append(l.filters, f)
+	if confirmed != len(l.letters) {
+		return len(l.letters), false, nil
+	}
+	l.deleted, l.letters = confirmed, nil
+	return confirmed, true, nil
+}
+
+func (l *fakeLetters) Export(_ context.Context, u User, _, _ string, f LetterFilter, w io.Writer) error {
+	if !u.Admin {
+		return ErrForbidden
+	}
+	l.filters = append(l.filters, f)
+	_, err := io.WriteString(w, l.lines)
+	return err
+}
+
+func (l *fakeLetters) Import(_ context.Context, _ User, _, _ string, r io.Reader) (int, error) {
+	n := 0
+	lines := bufio.NewReader(r)
+	for {
+		switch _, err := lines.ReadSlice('\n'); err {
+		case nil:
+			n++
+		case io.EOF:
+			l.imported += n
+			return n, nil
+		case bufio.ErrBufferFull:
+		default:
+			return n, err
+		}
+	}
 }
 
 func (l *fakeLetters) Replay(_ context.Context, u User, o ReplayOrder) (Replay, error) {

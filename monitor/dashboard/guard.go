@@ -9,8 +9,12 @@ import (
 	"strings"
 )
 
-// maxForm bounds the body of a request.
-const maxForm = 64 << 10
+const (
+	// maxForm bounds the body of a request.
+	maxForm = 64 << 10
+	// importPath is the only one that takes a file.
+	importPath = "/dead-letters/import"
+)
 
 // policy lets a page have the package's own files and talk to where it came from.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
@@ -26,9 +30,16 @@ func secured(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody(r.URL.Path))
 		next.ServeHTTP(w, r)
 	})
+}
+
+func maxBody(path string) int64 {
+	if path == importPath {
+		return maxUpload
+	}
+	return maxForm
 }
 
 // visitor is who asks, with the token his changes take.
@@ -60,15 +71,23 @@ func (d *Dashboard) known(next handler) http.Handler {
 // the token of his pages.
 func (d *Dashboard) changes(next handler) http.Handler {
 	return d.known(func(w http.ResponseWriter, r *http.Request, v visitor) {
-		switch given := r.PostFormValue("token"); {
-		case subtle.ConstantTimeCompare([]byte(given), []byte(v.token)) != 1:
-			d.fail(w, r, http.StatusForbidden, "This form is too old: go back, reload the page and try again.")
-		case !v.Admin:
-			d.fail(w, r, http.StatusForbidden, "That takes a user with the tag administrator.")
-		default:
+		if d.mayChange(w, r, v, r.PostFormValue("token")) {
 			next(w, r, v)
 		}
 	})
+}
+
+// mayChange answers a request that may change nothing.
+func (d *Dashboard) mayChange(w http.ResponseWriter, r *http.Request, v visitor, token string) bool {
+	switch {
+	case subtle.ConstantTimeCompare([]byte(token), []byte(v.token)) != 1:
+		d.fail(w, r, http.StatusForbidden, "This form is too old: go back, reload the page and try again.")
+	case !v.Admin:
+		d.fail(w, r, http.StatusForbidden, "That takes a user with the tag administrator.")
+	default:
+		return true
+	}
+	return false
 }
 
 // visitor finds out who asks.

@@ -73,6 +73,7 @@ func pagesOf(t *testing.T, name string) map[string]string {
 		"overview": "/", "queues": "/queues?q=&vhost=" + query, "none": "/queues?sort=ready&q=no" + query, "queue": queueURL(name, name) + "&bodies=1&offset=0&x=" + query,
 		"alerts": "/alerts?event=at_risk&vhost=" + query + "&queue=" + query, "dead letters": "/dead-letters",
 		"dead letter": lettersURL(name, name) + "&bodies=1&reason=x&after=1&died_in=" + query + "&exchange=" + query + "&message_id=" + query + "&body=" + query,
+		"deadline":    deadlineURL(name, name, 0),
 		"audit":       "/audit", "nothing audited": "/audit?queue=no" + query + "&vhost=" + query + "&message_id=" + query,
 	} {
 		a := s.get(path)
@@ -81,6 +82,11 @@ func pagesOf(t *testing.T, name string) map[string]string {
 	}
 	order := url.Values{"token": {token}, "vhost": {name}, "name": {name}, "reason": {name}, "died_in": {name}, "exchange": {name}, "message_id": {name}, "body": {name}, "to": {name}, "ttl": {name}}
 	pages["replay"] = s.post("/dead-letters/replay", order).body
+	pages["purge"] = s.post("/dead-letters/purge", order).body
+	order.Set("confirm", "9")
+	pages["purge again"] = s.post("/dead-letters/purge", order).body
+	change := url.Values{"token": {token}, "vhost": {name}, "name": {name}, "seq": {"0"}, "do": {"cancel"}}
+	pages["deadline plan"] = s.post("/deadline", change).body
 	pages["failed"] = s.get("/audit?min_lateness=" + query).body
 	return pages
 }

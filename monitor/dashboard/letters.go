@@ -30,6 +30,8 @@ type letterPage struct {
 	Toggle       string
 	Now          int64
 	Reasons      []string
+	Export       string // URL of what fits, as a file
+	Done         string // what was just done; "" nothing
 }
 
 // letterGroup is a group with the link that shows it alone.
@@ -73,6 +75,10 @@ func (d *Dashboard) letterPage(ctx context.Context, u User, q url.Values) (*lett
 		Now: d.Broker.State().Now, Reasons: []string{"expired", "rejected", "maxlen", "delivery_limit"},
 	}
 	p.Filtered = p.Filter != LetterFilter{}
+	p.Done = doneWords(q)
+	q.Del("deleted") // links need not say it again
+	q.Del("imported")
+	p.Export = with("/dead-letters/export", q, "after", "", "bodies", "")
 	ctx, cancel := context.WithTimeout(ctx, lettersTime)
 	defer cancel()
 	groups, err := d.DeadLetters.Groups(ctx, u, p.VHost, p.Queue, LetterFilter{})
@@ -85,6 +91,16 @@ func (d *Dashboard) letterPage(ctx context.Context, u User, q url.Values) (*lett
 		return p, nil
 	}
 	return p, err
+}
+
+// doneWords say what the redirect to this page comes from.
+func doneWords(q url.Values) string {
+	for _, did := range []string{"deleted", "imported"} {
+		if n, err := strconv.Atoi(q.Get(did)); err == nil {
+			return plural(n, "message") + " " + did + "."
+		}
+	}
+	return ""
 }
 
 // group links each group to its letters.

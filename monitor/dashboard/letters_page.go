@@ -13,11 +13,14 @@ func (p *letterPage) draw(s *shown) drawing {
 		return drawing{top: append(top, only(g.Text("This user may not read the queue: ask for the permission to read it.")))}
 	}
 	return drawing{top: append(top,
+		g.If(p.Done != "", h.P(h.Class("done"), h.Role("status"), g.Text(p.Done))),
 		g.If(p.TooLong, h.P(h.Class("problem"), g.Text("Looking through the queue took too long and was ended: what is shown is not all. Use "), code("curfew dlq"), g.Text(", which takes its time."))),
 		g.If(len(p.Groups) > 0, p.groups()),
 		p.form(),
 		p.found(),
-		g.If(len(p.Letters) > 0, p.replay(s)))}
+		g.If(len(p.Letters) > 0, p.replay(s)),
+		p.files(s),
+		g.If(len(p.Letters) > 0 && s.User.Admin, p.purge(s)))}
 }
 
 func (p *letterPage) groups() g.Node {
@@ -167,4 +170,30 @@ func (p *letterPage) replay(s *shown) g.Node {
 			h.Label(h.Class("inline"), h.Input(h.Type("checkbox"), h.Name("keep_deaths"), h.Value("1")), g.Text(" Keep its history")),
 			button("Try it first…")),
 		h.P(h.Class("faint"), g.Text("Nothing moves before you have seen what it would do. A message leaves this queue only when another has it.")))
+}
+
+func (p *letterPage) files(s *shown) g.Node {
+	if !s.User.Admin && len(p.Letters) == 0 {
+		return nil
+	}
+	what := "Download all"
+	if p.Filtered {
+		what = "Download what fits"
+	}
+	return card("files", "Files", nil,
+		g.If(len(p.Letters) > 0, h.P(h.A(href(p.Export), h.Download("dead-letters.jsonl"), g.Text(what)), g.Text(" as JSON lines, which a person can read and change. The messages stay here."))),
+		g.If(s.User.Admin, h.Form(h.Class("filter"), h.Method("post"), h.Action(importPath), h.EncType("multipart/form-data"),
+			hidden("token", s.Token), hidden("vhost", p.VHost), hidden("name", p.Queue), // before the file, which is read as it comes
+			h.Label(g.Text("A file that was exported, of "+byteCount(maxUpload)+" at most"), h.Input(h.Type("file"), h.Name("file"), h.Accept(".jsonl,.json,.txt"), h.Required())),
+			button("Import into this queue"))))
+}
+
+func (p *letterPage) purge(s *shown) g.Node {
+	title := "Delete all"
+	if p.Filtered {
+		title = "Delete what fits"
+	}
+	return card("purge", title, nil,
+		s.change("/dead-letters/purge", h.Class("filter"), hidden("vhost", p.VHost), hidden("name", p.Queue), p.Filter.fields(), button("Delete…")),
+		h.P(h.Class("faint"), g.Text("Nothing is deleted before you have typed in how many messages they are.")))
 }

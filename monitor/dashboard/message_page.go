@@ -14,7 +14,7 @@ func (m shownMessage) draw(now int64) g.Node {
 			class("place", g.Text("#"+number(m.Place))),
 			class("grow", m.routed()),
 			class("tags", m.tags()),
-			class("when", m.due(now)),
+			class("when", m.due(now), g.If(m.Change != "", g.Group{g.Text(" "), link(m.Change, g.Text("Change…"))})),
 			class("size", g.Text(byteCount(int64(m.BodyBytes)))))),
 		g.If(len(m.Properties)+len(m.Headers) > 0, details("Properties and headers", pairs(m.Properties), pairs(m.Headers))),
 		m.body("Body of message "+strconv.Itoa(m.Place)))

@@ -41,17 +41,20 @@ type shown struct {
 // makePages returns all pages, by path.
 func (d *Dashboard) makePages() map[string]*page {
 	pages := map[string]*page{
-		"/":       {title: "Overview", tab: "/", live: true, build: d.overview},
-		"/queues": {title: "Queues", tab: "/queues", live: true, build: d.queues},
-		"/queue":  {title: "Queue", tab: "/queues", live: true, build: d.queue},
-		"/alerts": {title: "Alerts", tab: "/alerts", live: true, build: d.alerts},
-		"/audit":  {title: "Audit", tab: "/audit", build: d.audit},
-		"/login":  {title: "Log in"},
-		"/failed": {title: "That did not work"},
+		"/":              {title: "Overview", tab: "/", live: true, build: d.overview},
+		"/queues":        {title: "Queues", tab: "/queues", live: true, build: d.queues},
+		"/queue":         {title: "Queue", tab: "/queues", live: true, build: d.queue},
+		"/alerts":        {title: "Alerts", tab: "/alerts", live: true, build: d.alerts},
+		"/audit":         {title: "Audit", tab: "/audit", build: d.audit},
+		"/login":         {title: "Log in"},
+		"/deadline":      {title: "Deadline", tab: "/queues", build: d.deadline},
+		"/deadline-plan": {title: "Deadline", tab: "/queues"},
+		"/failed":        {title: "That did not work"},
 	}
 	if d.DeadLetters != nil {
 		pages["/dead-letters"] = &page{title: "Dead letters", tab: "/dead-letters", live: true, build: d.deadLetters}
 		pages["/dead-letter"] = &page{title: "Dead letters", tab: "/dead-letters", build: d.letters}
+		pages["/purge"] = &page{title: "Delete", tab: "/dead-letters"}
 		pages["/replay"] = &page{title: "Replay", tab: "/dead-letters"}
 	}
 	for _, p := range pages {
@@ -63,15 +66,22 @@ func (d *Dashboard) makePages() map[string]*page {
 // serve answers with the page.
 func (p *page) serve(w http.ResponseWriter, r *http.Request, v visitor) {
 	content, err := p.build(r, v)
+	if err != nil {
+		p.d.refuse(w, r, err)
+		return
+	}
+	p.write(w, r, http.StatusOK, v, content)
+}
+
+// refuse answers with a page that says what was wrong.
+func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, ErrGone):
-		p.d.fail(w, r, http.StatusNotFound, "It is not there any more: it was deleted, or never was.")
+		d.fail(w, r, http.StatusNotFound, "It is not there any more, or was changed meanwhile: look again.")
 	case errors.Is(err, ErrForbidden):
-		p.d.fail(w, r, http.StatusForbidden, "This user may not read that queue: ask for the permission, or log in as another.")
-	case err != nil:
-		p.d.fail(w, r, http.StatusBadRequest, err.Error())
+		d.fail(w, r, http.StatusForbidden, "This user lacks the permission to do that with the queue: ask for it, or log in as another.")
 	default:
-		p.write(w, r, http.StatusOK, v, content)
+		d.fail(w, r, http.StatusBadRequest, err.Error())
 	}
 }
 

@@ -21,6 +21,7 @@ type queuePage struct {
 	Forecast *monitor.Forecast // nil: no deadlines wait there
 	Now      int64
 	Peek     peek
+	Changed  string // what came of a change just made; "" none was
 }
 
 // peek is some of a queue's messages.
@@ -43,6 +44,8 @@ type shownMessage struct {
 	Text  string
 	Hex   bool // Text is a dump, since the body is no text
 	Cut   bool // there is more of it
+	// Change is where its deadline can be changed; "": not by this user.
+	Change string
 }
 
 func (d *Dashboard) queue(r *http.Request, v visitor) (view, error) {
@@ -52,6 +55,7 @@ func (d *Dashboard) queue(r *http.Request, v visitor) (view, error) {
 		return nil, ErrGone
 	}
 	p := &queuePage{QueueDetail: detail, Now: d.Broker.State().Now, Forecast: d.forecasts()[[2]string{detail.VHost, detail.Name}]}
+	p.Changed = changed[q.Get("changed")]
 	if v.live { // messages stay as they were when somebody began to read
 		return p, nil
 	}
@@ -77,7 +81,11 @@ func (p *peek) look(b Broker, u User, q url.Values) error {
 	}
 	p.links(q, len(list) > peekRows)
 	for i, m := range list[:min(len(list), peekRows)] {
-		p.Messages = append(p.Messages, showMessage(m, p.Offset+i+1))
+		shown := showMessage(m, p.Offset+i+1)
+		if u.Admin {
+			shown.Change = deadlineURL(q.Get("vhost"), q.Get("name"), m.Seq)
+		}
+		p.Messages = append(p.Messages, shown)
 	}
 	return nil
 }

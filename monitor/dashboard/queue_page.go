@@ -7,7 +7,10 @@ import (
 
 func (p *queuePage) draw(s *shown) drawing {
 	return drawing{
-		top:    g.Group{crumbs("/queues", "Queues", p.VHost), h.H1(name(p.Name))},
+		top: g.Group{
+			crumbs("/queues", "Queues", p.VHost), h.H1(name(p.Name)),
+			g.If(p.Changed != "", h.P(h.Class("done"), h.Role("status"), g.Text(p.Changed))),
+		},
 		live:   g.Group{p.figures(), p.warning()},
 		bottom: g.Group{p.Peek.draw(s, p.Now), p.settings()},
 	}

@@ -41,6 +41,13 @@ type Broker interface {
 	Queue(vhost, name string) (QueueDetail, bool)
 	// Peek looks at messages without taking them. Errors: ErrForbidden, ErrGone.
 	Peek(u User, vhost, queue string, p Peek) ([]Message, error)
+	// Look shows one message with some of its body. Errors: ErrForbidden, ErrGone.
+	Look(u User, vhost, queue string, seq uint64) (Message, error)
+	// ChangeDeadline changes that of one message and says what came of it: rescheduled,
+	// expired, or held by a consumer. It takes the permissions to read and to write the
+	// queue. Errors: ErrForbidden, ErrGone where the message left or has another deadline,
+	// or one whose text says what is wrong with the change.
+	ChangeDeadline(ctx context.Context, u User, vhost, queue string, seq uint64, c DeadlineChange) (outcome string, err error)
 }
 
 // Monitor is what the dashboard shows of the monitor. *monitor.Monitor is one.
