@@ -41,19 +41,38 @@ func TestDeliveryAndAckAllocateNothing(t *testing.T) {
 	assert.Equal(t, 64*201, k.total)
 }
 
-// TestExpiryAllocatesNothing: 64 messages come due and are dead-lettered to a consumer, or dropped.
+// TestExpiryAllocatesNothing: 64 messages come due and are dead-lettered to a consumer, or dropped. Who asks is told of each, with its
+// trace context.
 func TestExpiryAllocatesNothing(t *testing.T) {
-	for name, args := range map[string]amqp.Table{"dead-lettered": deadLettersToDLQ, "dropped": nil} {
+	traced := amqp.Table{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "a=b"}
+	for name, c := range map[string]struct {
+		args, headers amqp.Table
+		told          int // of each
+	}{
+		"dead-lettered": {args: deadLettersToDLQ}, "dropped": {},
+		"dead-lettered, traced": {args: deadLettersToDLQ, headers: traced, told: 1}, "dropped, traced": {headers: traced, told: 1},
+	} {
 		t.Run(name, func(t *testing.T) {
 			var now atomic.Int64
 			now.Store(1_700_000_000_000_000_000)
-			x := newBench(t, broker.Options{Clock: now.Load})
-			q, dlq := x.queue("q", args), x.queue("dlq", nil)
+			o, told := broker.Options{Clock: now.Load}, 0
+			if c.told > 0 {
+				o.TraceExpired = true
+				o.OnExpired = func(batch []broker.Expiry) {
+					for i := range batch {
+						if len(batch[i].Trace.Parent) == 55 && len(batch[i].Trace.State) == 3 {
+							told++
+						}
+					}
+				}
+			}
+			x := newBench(t, o)
+			q, dlq := x.queue("q", c.args), x.queue("dlq", nil)
 			taken := &taker{prefetch: 1 << 30, silent: true}
 			taken.c.Sink, taken.c.NoAck = discard{}, true
 			require.NoError(t, dlq.Consume(&taken.c))
 			taken.c.Wake()
-			m := broker.Publication{RoutingKey: []byte("q"), Properties: (&amqp.Properties{Expiration: "1"}).Append(nil), Body: make([]byte, 100)}
+			m := broker.Publication{RoutingKey: []byte("q"), Properties: (&amqp.Properties{Expiration: "1", Headers: c.headers}).Append(nil), Body: make([]byte, 100)}
 			refs, results := make([]broker.MessageRef, 64), []broker.ExpireResult(nil)
 			seq, expired := uint64(0), 0
 			batch := func() {
@@ -79,6 +98,7 @@ func TestExpiryAllocatesNothing(t *testing.T) {
 			}
 			assert.Less(t, testing.AllocsPerRun(100, batch), fewAllocations)
 			assert.Equal(t, 64*202, expired)
+			assert.Equal(t, c.told*expired, told)
 		})
 	}
 }

@@ -55,8 +55,9 @@ type Options struct {
 	// OnExpired, if not nil, is told of every message that expired, in batches, when it is
 	// where it goes; what it is given is valid during the call. It is called from any
 	// goroutine, with no lock held, and must not block.
-	OnExpired func([]Expiry)
-	Log       *zap.Logger
+	OnExpired    func([]Expiry)
+	TraceExpired bool // what OnExpired is told has the trace context of the message
+	Log          *zap.Logger
 }
 
 // Broker is an AMQP 0-9-1 broker without sockets: virtual hosts, exchanges,

@@ -30,6 +30,7 @@ type deadLetter struct {
 	id, key  []byte // what its record says of it (Options.OnExpired)
 	exchange string
 	to       []string
+	trace    TraceContext
 }
 
 // firm says that it may not go on before all its targets take it.
@@ -92,6 +93,7 @@ func (s *step) inter(d *deadLetter, at int) {
 	d.action = Dropped
 	q, counters := d.from, &s.b.counters
 	src := s.b.store.View(store.Pos(d.settled.Pos))
+	s.trace(d, src)
 	if !d.firm() && !d.tried && s.layFresh(d, at, src) {
 		return
 	}

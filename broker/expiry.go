@@ -14,6 +14,7 @@ type Expiry struct {
 	Path         Path
 	Action       Action
 	MessageID    []byte // the property; nil: it has none
+	Trace        TraceContext
 	// Exchange, RoutingKey and To say where a dead letter went: to which exchange, with
 	// which key, into which queues.
 	Exchange   string
@@ -59,7 +60,7 @@ func (s *step) noteBuried(d *deadLetter) {
 	}
 	s.expiries.records = append(s.expiries.records, Expiry{
 		VHost: d.from.vh.name, Queue: d.from.name, Ref: d.from.ref(d.settled.Seq, d.settled.ExpiresAt), At: s.now, Path: d.path, Action: d.action,
-		MessageID: d.id, Exchange: d.exchange, RoutingKey: d.key, To: d.to,
+		MessageID: d.id, Trace: d.trace, Exchange: d.exchange, RoutingKey: d.key, To: d.to,
 	})
 }
 
@@ -99,8 +100,15 @@ func (s *step) report() {
 	e := &s.expiries
 	for _, h := range e.held {
 		view, err := amqp.ViewProperties(s.b.store.View(h.pos).Properties)
-		if err == nil && len(view.MessageID) > 0 {
-			e.records[h.record].MessageID = view.MessageID
+		if err != nil {
+			continue
+		}
+		r := &e.records[h.record]
+		if len(view.MessageID) > 0 {
+			r.MessageID = view.MessageID
+		}
+		if s.b.opts.TraceExpired {
+			r.Trace = traceContext(view.Headers)
 		}
 	}
 	s.b.opts.OnExpired(e.records)

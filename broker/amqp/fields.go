@@ -11,8 +11,9 @@ import "encoding/binary"
 //
 // Name aliases the table. A table that ValidateTable refuses ends the walk early.
 type Fields struct {
-	Name []byte
-	rest []byte
+	Name  []byte
+	value []byte // with its type letter
+	rest  []byte
 }
 
 // WalkTable begins a walk of the table in raw, which begins with its length.
@@ -42,6 +43,15 @@ func (f *Fields) Next() bool {
 	if n < 1 || n > len(value) {
 		n = len(value)
 	}
-	f.rest = value[n:]
+	f.value, f.rest = value[:n], value[n:]
 	return true
+}
+
+// Text is the value of the entry if that is text: a long string, or a byte array, which
+// is what some clients make of one. It aliases the table.
+func (f *Fields) Text() (text []byte, ok bool) {
+	if len(f.value) < 5 || f.value[0] != 'S' && f.value[0] != 'x' {
+		return nil, false
+	}
+	return f.value[5:], true
 }

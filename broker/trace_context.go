@@ -1,0 +1,42 @@
+package broker
+
+import (
+	"curfew/broker/amqp"
+	"curfew/broker/store"
+)
+
+// TraceContext is what a message says of the trace it was published in (W3C: Trace
+// Context), as its headers traceparent and tracestate have it: text that nobody checked.
+// A slice is nil where there is no such header.
+type TraceContext struct{ Parent, State []byte }
+
+// traceContext looks for it in a raw table; what it returns aliases the table. Of a
+// header that comes twice the first that is text counts.
+func traceContext(headers []byte) (c TraceContext) {
+	for f := amqp.WalkTable(headers); f.Next(); {
+		switch string(f.Name) {
+		case "traceparent":
+			if text, ok := f.Text(); ok && c.Parent == nil {
+				c.Parent = text
+			}
+		case "tracestate":
+			if text, ok := f.Text(); ok && c.State == nil {
+				c.State = text
+			}
+		}
+	}
+	return c
+}
+
+// trace keeps the trace context of a dead letter for its record.
+func (s *step) trace(d *deadLetter, src store.Message) {
+	if !s.b.opts.TraceExpired || !s.recorded(d) {
+		return
+	}
+	view, err := amqp.ViewProperties(src.Properties)
+	if err != nil {
+		return
+	}
+	c := traceContext(view.Headers)
+	d.trace = TraceContext{keep(&s.expiries, c.Parent), keep(&s.expiries, c.State)}
+}

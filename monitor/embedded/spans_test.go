@@ -1,0 +1,109 @@
+package embedded
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	tracecollector "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
+	tracepb "go.opentelemetry.io/proto/slim/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/monitor/telemetry"
+)
+
+const (
+	sampledParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	silentParent  = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+)
+
+// collected starts a collector, which hands over the spans of each request.
+func collected(t *testing.T) (url string, spans <-chan []*tracepb.Span) {
+	requests := make(chan []*tracepb.Span, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		var request tracecollector.ExportTraceServiceRequest
+		assert.NoError(t, proto.Unmarshal(body, &request))
+		requests <- request.ResourceSpans[0].ScopeSpans[0].Spans
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, requests
+}
+
+func TestSpansOfSampledMessages(t *testing.T) {
+	url, spans := collected(t)
+	x, err := telemetry.New(telemetry.Options{Spans: telemetry.Signal{URL: url}, Sampler: telemetry.Sampler{Sampled: 1}})
+	require.NoError(t, err)
+	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var now atomic.Int64
+	now.Store(began.UnixNano())
+	b, err := broker.New(broker.Options{Clock: now.Load, OnExpired: Spans(x), TraceExpired: true})
+	require.NoError(t, err)
+	defer b.Close()
+	vh, _ := b.VHost("/")
+	q, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}})
+	require.NoError(t, err)
+	_, err = vh.DeclareQueue(nil, "dead", broker.QueueDeclare{})
+	require.NoError(t, err)
+	p := vh.OwnPublisher()
+	for _, headers := range []amqp.Table{{"traceparent": sampledParent, "tracestate": []byte("a=b")}, {"traceparent": silentParent}, nil} {
+		m := amqp.Properties{Expiration: "1000", MessageID: "m", Headers: headers}
+		_, err := p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: m.Append(nil)})
+		require.NoError(t, err)
+	}
+	p.Flush(nil)
+	now.Store(began.Add(1007 * time.Millisecond).UnixNano())
+	_, err = q.Get(true, func(*broker.Delivery) { t.Error("expired messages are not delivered") })
+	require.NoError(t, err)
+
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- x.Run(ctx) }()
+	sent := <-spans
+	end()
+	require.NoError(t, <-ended)
+	require.Len(t, sent, 1, "of three messages one was published in a trace that is recorded")
+	assert.Equal(t, "dead_letter q", sent[0].Name)
+	assert.Equal(t, began.Add(time.Second).UnixNano(), int64(sent[0].StartTimeUnixNano), "the deadline")
+	assert.Equal(t, began.Add(1007*time.Millisecond).UnixNano(), int64(sent[0].EndTimeUnixNano), "when it was met")
+	require.Len(t, sent[0].Links, 1)
+	assert.Equal(t, "a=b", sent[0].Links[0].TraceState)
+	text := map[string]string{}
+	for _, a := range sent[0].Attributes {
+		text[a.Key] = a.Value.GetStringValue()
+	}
+	assert.Equal(t, []string{"lazy", "dead_lettered", "m", "dead"},
+		[]string{text["curfew.path"], text["curfew.outcome"], text["messaging.message.id"], text["curfew.dead_letter.routing_key"]})
+}
+
+func TestNoSpans(t *testing.T) {
+	assert.Nil(t, Spans(nil))
+	x, err := telemetry.New(telemetry.Options{Metrics: telemetry.Signal{URL: "http://c/"}})
+	require.NoError(t, err)
+	assert.Nil(t, Spans(x), "metrics alone are sent")
+}
+
+func TestSpansAllocateNothing(t *testing.T) {
+	x, err := telemetry.New(telemetry.Options{Spans: telemetry.Signal{URL: "http://c/"}, Sampler: telemetry.Sampler{Sampled: 1}})
+	require.NoError(t, err)
+	e := broker.Expiry{Queue: "q", VHost: "/", MessageID: []byte("m"), Action: broker.DeadLettered, To: []string{"dead"}}
+	told := Spans(x)
+	for name, parent := range map[string]string{"sampled": sampledParent, "not sampled": silentParent} {
+		e.Trace.Parent = []byte(parent)
+		batch := slices.Repeat([]broker.Expiry{e}, 64)
+		for range 100 { // what waits is full then
+			told(batch)
+		}
+		assert.Less(t, testing.AllocsPerRun(100, func() { told(batch) }), 20.0, name) // the race detector has the pool forget its slice
+	}
+}

@@ -1,0 +1,37 @@
+package telemetry
+
+import "math/rand/v2"
+
+// Sampler says which share of the expired messages get a span, 0 to 1, by what their
+// publisher's trace context says. The zero value: none.
+type Sampler struct {
+	Sampled    float64 // of those whose publisher's trace is recorded
+	NotSampled float64 // of those whose publisher's is not
+	Untraced   float64 // of those without a trace context
+}
+
+// Samplers are those that OTEL_TRACES_SAMPLER can name (OpenTelemetry: Environment
+// Variable Specification). The link to the publisher counts as the parent. ratio is for
+// those that have one.
+func Samplers(ratio float64) map[string]Sampler {
+	return map[string]Sampler{
+		"always_on":                {1, 1, 1},
+		"always_off":               {},
+		"traceidratio":             {ratio, ratio, ratio},
+		"parentbased_always_on":    {1, 0, 1},
+		"parentbased_always_off":   {1, 0, 0},
+		"parentbased_traceidratio": {1, 0, ratio},
+	}
+}
+
+// samples decides for one message.
+func (s *Sampler) samples(traceparent []byte) bool {
+	share := s.Untraced
+	if p, ok := parseParent(traceparent); ok {
+		share = s.NotSampled
+		if p.sampled() {
+			share = s.Sampled
+		}
+	}
+	return share > 0 && (share >= 1 || rand.Float64() < share)
+}
