@@ -170,7 +170,7 @@ func TestDeployNamesRealSettings(t *testing.T) {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		for _, name := range regexp.MustCompile(`CURFEW_[A-Z0-9][A-Z0-9_]*`).FindAllString(string(text), -1) {
+		for _, name := range regexp.MustCompile(`(CURFEW|OTEL)_[A-Z0-9][A-Z0-9_]*`).FindAllString(string(text), -1) {
 			if !strings.Contains(known, strings.TrimSuffix(name, "_FILE")+" ") {
 				t.Errorf("%s names %s, which is no variable of Curfew's", path, name)
 			}

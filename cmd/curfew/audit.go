@@ -26,14 +26,5 @@ func (n *node) runAudit(ctx context.Context) (stop func()) {
 	if n.audit == nil {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = n.audit.Run(ctx) // it has no error but nil
-	}()
-	return func() {
-		cancel()
-		<-ended
-	}
+	return beside(ctx, n.audit.Run)
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/kelseyhightower/envconfig"
+
+	"curfew/monitor/telemetry"
 )
 
 const prefix = "CURFEW"
@@ -99,6 +101,8 @@ type config struct {
 	LogLevel              string          `split_words:"true" default:"info" allow:"debug|info|warn|error" desc:"least severe level that is logged"`
 	LogFormat             string          `split_words:"true" default:"auto" allow:"auto|console|json" desc:"auto: console on a terminal, else json"`
 	CompatRabbitmqVersion rabbitmqVersion `split_words:"true" default:"4.1.0" allow:"a version such as 4.1.0" desc:"version of RabbitMQ that management tools are told: they decide by it what to ask"`
+
+	telemetry *telemetry.Options // of OpenTelemetry's variables; nil: nothing is sent
 }
 
 // loadConfig reads the environment. The error is a usageError that says what is wrong.
@@ -110,6 +114,9 @@ func loadConfig() (config, error) {
 	if c.Instance == "" {
 		errs = append(errs, c.Instance.setHostName())
 	}
+	var otelErrs []error
+	c.telemetry, otelErrs = readTelemetry(string(c.Instance))
+	errs = append(errs, otelErrs...)
 	if err := errors.Join(errs...); err != nil {
 		return config{}, usageError{err}
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// setenv clears every CURFEW_ variable and sets the given ones ("NAME=value") for the test.
+// setenv clears every CURFEW_ and OTEL_ variable and sets the given ones ("NAME=value") for the test.
 func setenv(t *testing.T, settings ...string) {
 	t.Helper()
 	for _, entry := range os.Environ() {
-		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "CURFEW_") || strings.HasPrefix(name, "RABBITMQ_DEFAULT_") {
+		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "CURFEW_") || strings.HasPrefix(name, "OTEL_") || strings.HasPrefix(name, "RABBITMQ_DEFAULT_") {
 			t.Setenv(name, "") // so that it is restored
 			os.Unsetenv(name)
 		}

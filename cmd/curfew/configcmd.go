@@ -35,10 +35,13 @@ func printTable(w io.Writer, c *config) error {
 	for _, s := range settingsOf(c) {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.name, orDash(s.initial), orDash(s.shown()), s.meaning())
 	}
+	for _, s := range append(otelSettings(), otelOwnSettings()...) {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.name, orDash(s.initial), orDash(shownTelemetry(s)), s.meaning())
+	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nA secret (%s) may also be read from the file that <variable>_FILE names.\n", strings.Join(secretNames(c), ", "))
+	_, err := fmt.Fprintf(w, "\nA secret of CURFEW_ (%s) may also be read from the file that <variable>_FILE names.\n", strings.Join(secretNames(c), ", "))
 	return err
 }
 
@@ -50,7 +53,7 @@ func printMarkdown(w io.Writer) error {
 // markdownTables are the README's tables of variables, one a group, line by line.
 func markdownTables() (lines []string) {
 	var group string
-	for _, s := range settingsOf(new(config)) {
+	for _, s := range append(settingsOf(new(config)), otelSettings()...) {
 		if s.group != group {
 			group = s.group
 			lines = append(lines, "", "### "+group, "", "| Variable | Default | Meaning |", "|---|---|---|")

@@ -29,7 +29,10 @@
 // # Configuration
 //
 // The environment alone, prefix CURFEW_: see type config. A value that is not allowed and a variable
-// that does not exist are both refused at the start.
+// that does not exist are both refused at the start. Beside it OpenTelemetry's own variables
+// (otelVariables), which count for nothing while none of them says that something is to be sent: they
+// may be there for the application beside. Then those with a value that cannot be obeyed are refused,
+// and those that Curfew does not know are named in the log.
 //
 // # Exit codes
 //

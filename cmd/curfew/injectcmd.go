@@ -67,7 +67,7 @@ func injectFile(cmd *cobra.Command, file string, o inject.Options) error {
 
 // knownVariable tells whether Curfew reads a variable.
 func knownVariable(name string) bool {
-	return slices.ContainsFunc(settingsOf(new(config)), func(s setting) bool {
+	return slices.Contains(otelNames(), name) || slices.ContainsFunc(settingsOf(new(config)), func(s setting) bool {
 		return s.name == name || s.secret && s.fileName() == name
 	})
 }

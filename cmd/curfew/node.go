@@ -22,6 +22,7 @@ import (
 	"curfew/monitor/alert"
 	"curfew/monitor/audit"
 	"curfew/monitor/embedded"
+	"curfew/monitor/telemetry"
 	"curfew/scheduler/redisstore"
 )
 
@@ -29,18 +30,19 @@ import (
 type node struct {
 	broker    *broker.Broker
 	server    *server.Server
-	redis     *redisstore.Store // nil: no Redis
-	monitor   *monitor.Monitor  // nil: no monitor
-	alerts    *alert.Alerts     // likewise
-	heartbeat *alert.Heartbeat  // nil: none
-	audit     *audit.Log        // nil: none
-	replays   *deadletters.Runs // of dead letters
+	redis     *redisstore.Store   // nil: no Redis
+	monitor   *monitor.Monitor    // nil: no monitor
+	alerts    *alert.Alerts       // likewise
+	heartbeat *alert.Heartbeat    // nil: none
+	audit     *audit.Log          // nil: none
+	telemetry *telemetry.Exporter // nil: none
+	replays   *deadletters.Runs   // of dead letters
 	probes    []*probe
 	failed    bool // run ended by an error
 }
 
 // openNode recovers what is stored and makes the parts; nothing runs yet. close undoes it.
-func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *node, err error) {
+func openNode(c *config, metrics *prometheus.Registry, log *zap.Logger) (n *node, err error) {
 	n = &node{}
 	defer func() {
 		if err != nil {
@@ -55,12 +57,15 @@ func openNode(c *config, metrics prometheus.Registerer, log *zap.Logger) (n *nod
 	if err := n.openAudit(c, metrics, log); err != nil {
 		return n, fmt.Errorf("with CURFEW_DATA_DIR=%s: %w", c.DataDir, err)
 	}
+	if err := n.openTelemetry(c, metrics, log); err != nil {
+		return n, err
+	}
 	n.broker, err = broker.New(broker.Options{
 		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.bytes(), DiskFreeLimit: int64(c.DiskFreeLimit), Log: log,
 		User: c.User, Password: c.Password, GuestFromAnywhere: !c.GuestLoopbackOnly,
 		Ceilings:      broker.Ceilings{Queues: c.MaxQueues, Exchanges: c.MaxExchanges, Bindings: c.MaxBindings},
 		TTLPrecedence: precedences[c.TTLPrecedence], Unroutable: unroutables[c.Unroutable],
-		OnExpired: embedded.Audit(n.audit),
+		OnExpired: n.onExpired(), TraceExpired: n.telemetry != nil && n.telemetry.Traces(),
 	})
 	if err != nil {
 		return n, fmt.Errorf("with CURFEW_DATA_DIR=%s: %w", c.DataDir, err)
@@ -163,15 +168,30 @@ func (n *node) run(ctx context.Context, listeners ...net.Listener) error {
 			ended <- part(background)
 		}()
 	}
-	stopAudit := n.runAudit(ctx)
+	stopAudit, stopTelemetry := n.runAudit(ctx), n.runTelemetry(ctx)
 	err := n.server.Serve(serving, listeners...)
 	stopBackground()
 	for range parts {
 		err = errors.Join(err, <-ended)
 	}
 	stopAudit() // when nothing expires any more
+	stopTelemetry()
 	n.failed = err != nil
 	return err
+}
+
+// beside runs run, which has no error, for longer than ctx: until stop is called, which waits for it.
+func beside(ctx context.Context, run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }
 
 func (n *node) runMonitor(ctx context.Context) error {

@@ -37,6 +37,9 @@ func settingsOf(c *config) []setting {
 			group = heading
 			continue
 		}
+		if !v.Type().Field(i).IsExported() {
+			continue
+		}
 		list = append(list, setting{
 			group:   group,
 			name:    variable(field.Name),

@@ -59,7 +59,7 @@ func TestChartWithEverything(t *testing.T) {
 	env := environmentOf(whole(t, objects))
 	for name, want := range map[string]string{
 		"CURFEW_MAX_CONNECTIONS": "1000000", "CURFEW_AUDIT": "false", "CURFEW_LOG_LEVEL": "debug", "CURFEW_AMQPS_ADDR": ":5671", "CURFEW_INSTANCE": "one",
-		"CURFEW_ALERT_RULES": "/etc/curfew/files/alerts.yaml",
+		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318", "CURFEW_ALERT_RULES": "/etc/curfew/files/alerts.yaml",
 	} {
 		if env[name] != want {
 			t.Errorf("%s is %q, want %q", name, env[name], want)

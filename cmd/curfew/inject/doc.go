@@ -10,7 +10,7 @@
 //
 //	curfew.dev/inject           "false": this one is passed on as it is
 //	curfew.dev/image            image of the sidecar
-//	curfew.dev/env              YAML mapping of CURFEW_ variables to values
+//	curfew.dev/env              YAML mapping of CURFEW_ and OTEL_ variables to values
 //	curfew.dev/env-from-secret  name of a Secret with such variables
 //	curfew.dev/volume           volume of the pod that keeps the messages, else an emptyDir
 //	curfew.dev/cpu-request, cpu-limit, memory-request, memory-limit
