@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -24,7 +25,9 @@ const (
 
 var ownTests = sync.OnceValues(func() (string, error) {
 	binary := filepath.Join(scratch, "amqp091-go.test")
-	out, err := exec.Command("go", "test", "-c", "-tags", "integration", "-o", binary, "github.com/rabbitmq/amqp091-go").CombinedOutput()
+	cmd := exec.Command("go", "test", "-c", "-trimpath", "-tags", "integration", "-o", binary, "github.com/rabbitmq/amqp091-go")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as the release: the go tool has compiled most of it
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build amqp091-go's tests: %w\n%s", err, out)
 	}

@@ -129,7 +129,7 @@ func TestReplayCancelAndResume(t *testing.T) {
 	d.dead(50)
 	dir := t.TempDir()
 	r := d.runs(dir)
-	run, err := r.Start(t.Context(), deadletters.Order{VHost: "/", Queue: "dlq", Options: deadletters.Options{Rate: 20}})
+	run, err := r.Start(t.Context(), deadletters.Order{VHost: "/", Queue: "dlq", Options: deadletters.Options{Rate: 5}})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return len(d.bodies(d.q)) >= 2 }, time.Minute, time.Millisecond)
 	run, err = r.Cancel(run.ID)

@@ -59,7 +59,7 @@ func TestBacktrackingIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	began := time.Now()
 	require.False(t, p.Match(strings.Repeat("a", 200)+"b"))
-	require.Less(t, time.Since(began), 5*time.Second)
+	require.Less(t, time.Since(began), time.Minute) // unbounded, it takes years
 }
 
 func FuzzCompile(f *testing.F) {

@@ -19,7 +19,9 @@ import (
 // binary is the command built once for all tests that run it as a process.
 var binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(scratch, "curfew")
-	out, err := exec.Command("go", "build", "-ldflags", "-X main.version=v1.2.3", "-o", path, ".").CombinedOutput()
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-X main.version=v1.2.3", "-o", path, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as the release: the go tool compiles it once for all tests
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}

@@ -31,7 +31,7 @@ var built = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(scratch, "curfew")
-	cmd := exec.Command("go", "build", "-o", path, "./cmd/curfew")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./cmd/curfew")
 	cmd.Dir = "../.."
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
