@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"curfew/scheduler/storetest"
 )
 
 // startOps serves o on a free port for the test and returns its address.
@@ -41,10 +43,7 @@ func TestHealthcheck(t *testing.T) {
 }
 
 func TestHealthcheckWithoutAnswer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	l.Close()
-	setenv(t, "CURFEW_OPS_ADDR="+l.Addr().String())
+	setenv(t, "CURFEW_OPS_ADDR="+storetest.FreeAddr())
 	code, _, errOut := runCommand(t, "healthcheck")
 	assert.Equal(t, 1, code)
 	assert.Contains(t, errOut, "no answer")
