@@ -315,7 +315,7 @@ func startWatching(t *testing.T, server *storetest.Redis, name string) (store *r
 	o.Redis = store
 	m, err := New(o)
 	require.NoError(t, err)
-	m.watcher.every, m.watcher.silentAfter, m.watcher.countEvery = 200*time.Millisecond, time.Second, 200*time.Millisecond
+	m.watcher.every, m.watcher.silentAfter, m.watcher.countEvery = 200*time.Millisecond, 4*time.Second, 200*time.Millisecond
 	stop = run(t, m)
 	require.Eventually(t, func() bool { return m.Health().Schedule == ScheduleUp }, time.Minute, 5*time.Millisecond)
 	return store, b, logs, stop
