@@ -301,3 +301,16 @@ func (d *crashDisk) marks() (n int) {
 	})
 	return n
 }
+
+// Nothing was ever written: only the note says that there was a store.
+func TestCleanStopOfAnEmptyStoreIsFound(t *testing.T) {
+	disk := newCrashDisk()
+	s, found, err := reopen(disk)
+	require.NoError(t, err)
+	require.False(t, found.Clean)
+	require.NoError(t, s.CloseClean(nil))
+	s, found, err = reopen(disk)
+	require.NoError(t, err)
+	require.True(t, found.Clean)
+	require.NoError(t, s.Close())
+}

@@ -105,7 +105,7 @@ func (r *recovery) readStopped() error {
 	valid := len(b) >= stoppedHeader && string(b[:8]) == stoppedMagic &&
 		binary.LittleEndian.Uint32(b[8:]) == stoppedVersion &&
 		binary.LittleEndian.Uint32(b[12:]) == crc32.Checksum(b[16:], castagnoli) &&
-		binary.LittleEndian.Uint64(b[16:]) == r.id &&
+		(binary.LittleEndian.Uint64(b[16:]) == r.id || len(r.files) == 0) && // an empty journal does not know its id
 		Pos(binary.LittleEndian.Uint64(b[24:])) == r.logEnd()
 	if !valid {
 		r.log.Warn("the note of the last stop is not of this journal: taken for a crash", zap.String("file", stoppedName))
