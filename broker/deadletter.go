@@ -48,10 +48,11 @@ type grave struct {
 }
 
 // move is one dead letter's way: out of a queue, into others. It holds a
-// reference of its own to the new message: its consumers may be done with it
-// before the move is journaled.
+// reference of its own to the new message, and to the receipt: their consumers may
+// be done with them before the move is journaled.
 type move struct {
 	pos     store.Pos // 0: it goes nowhere
+	receipt store.Pos // of its expiry, which goes with it; 0: none
 	into    []store.Enqueue
 	refused bool // by a target
 }
@@ -111,7 +112,7 @@ func (s *step) inter(d *deadLetter, at int) {
 		describe(s, d, p.MessageID, "", nil)
 	}
 	if owesReceipt(&d.settled) && !d.tried {
-		s.owe(d, &p)
+		s.giveReceipt(d, at, &p)
 	}
 }
 
@@ -213,7 +214,10 @@ func (s *step) settleMove(d *deadLetter, m *move) {
 	if m.pos != 0 {
 		s.b.store.Release(m.pos)
 	}
-	m.pos, m.into, m.refused = 0, m.into[:0], false
+	if m.receipt != 0 {
+		s.b.store.Release(m.receipt)
+	}
+	m.pos, m.receipt, m.into, m.refused = 0, 0, m.into[:0], false
 	if d.result >= 0 {
 		s.grave.answers[d.result].Action = d.action
 	}

@@ -56,9 +56,9 @@
 // # What expired
 //
 // Who publishes with the header x-expiry-receipt true, and reply-to, is told when the
-// message expires (receipt), with or without a dead-letter exchange. Options.OnExpired
-// is told of every message that does (expiries). The same worklist makes both, and they
-// go out when it is empty.
+// message expires, with or without a dead-letter exchange: by a message that is a part of
+// the expiry's record (receipt.go). Options.OnExpired is told of every message that does
+// (expiries), when the worklist of the dead letters is empty.
 //
 // # Consumers
 //

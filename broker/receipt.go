@@ -9,20 +9,19 @@ import (
 	"curfew/broker/access"
 	"curfew/broker/amqp"
 	"curfew/broker/queue"
+	"curfew/broker/store"
 )
 
-// receipt tells the publisher of a message that it expired: a small transient message,
-// by the default exchange, to the message's reply-to. It is made once, for the first
-// queue in which a copy of the message expires, however that was noticed and whether
-// the queue dead-letters or not; a dead letter that expires again owes none, nor does a
-// receipt. It is no part of the journal's record of the expiry: a process that ends
-// between the two sends none.
-type receipt struct {
-	from          *Queue
-	to            string
-	correlationID string
-	body          receiptBody
-}
+// A receipt tells the publisher of a message that it expired: a small message, by the
+// default exchange, to the message's reply-to. It is made once, for the first queue in
+// which a copy of the message expires, however that was noticed and whether the queue
+// dead-letters or not; a dead letter that expires again owes none, nor does a receipt.
+//
+// It is persistent if its message was, and then in the same record of the journal as
+// the expiry, beside the dead letter if there is one: after a crash the message is in
+// its queue and will expire, or is not and the receipt is there. What is retained
+// (x-dead-letter-strategy) is told of when it expires, and in its queue still after a
+// crash: then it is told of again. A direct reply is handed over and stored nowhere.
 
 // receiptBody is the JSON in a receipt.
 type receiptBody struct {
@@ -76,20 +75,42 @@ func owesReceipt(x *queue.Settled) bool {
 	return x.Reason == queue.Expired && x.Flags&queue.Receipt != 0
 }
 
-// owe notes the receipt of a message that was buried, or dropped.
-func (s *step) owe(d *deadLetter, p *amqp.Properties) {
+// giveReceipt adds the receipt of a message that was buried, or dropped, to the queue it
+// goes to, as a part of the message's move.
+func (s *step) giveReceipt(d *deadLetter, at int, p *amqp.Properties) {
 	if p.Headers[receiptHeader] != true || p.ReplyTo == "" {
 		return
 	}
+	result, why := s.sendReceipt(d, at, p.ReplyTo, s.receipt(d, p))
+	s.b.counters.receipts[result].Add(1)
+	if result != receiptSent {
+		d.from.tellReceipt(why, p.ReplyTo)
+	}
+}
+
+// receipt is the message; its properties are valid until the next is made.
+func (s *step) receipt(d *deadLetter, p *amqp.Properties) store.Message {
 	action := d.action
 	if d.missing {
 		action = Retained
 	}
-	s.owed = append(s.owed, receipt{from: d.from, to: p.ReplyTo, correlationID: p.CorrelationID, body: receiptBody{
+	body, err := json.Marshal(&receiptBody{
 		Event: "expired", MessageID: p.MessageID, CorrelationID: p.CorrelationID, VHost: d.from.vh.name, Queue: d.from.name,
 		Deadline:   time.UnixMilli(d.settled.ExpiresAt).UTC().Format("2006-01-02T15:04:05.000Z07:00"),
 		LatenessMS: max(s.now-d.settled.ExpiresAt, 0), Outcome: outcomeName(action),
-	}})
+	})
+	if err != nil { // strings and a number
+		panic("broker: receipt: " + err.Error())
+	}
+	properties := amqp.Properties{
+		ContentType: "application/json", DeliveryMode: 1, Timestamp: amqp.Timestamp(s.now / 1000), Type: receiptType, AppID: "curfew",
+		CorrelationID: p.CorrelationID,
+	}
+	if d.settled.Flags&queue.Durable != 0 {
+		properties.DeliveryMode = 2
+	}
+	s.grave.props = properties.Append(s.grave.props[:0])
+	return store.Message{RoutingKey: []byte(p.ReplyTo), Properties: s.grave.props, Body: body}
 }
 
 func outcomeName(a Action) string {
@@ -97,49 +118,35 @@ func outcomeName(a Action) string {
 	return [...]string{Dropped: "dropped", DeadLettered: "dead_lettered", Parked: "parked", Retained: "dead_lettered"}[a]
 }
 
-// sendReceipts publishes what is owed. No lock is held.
-func (s *step) sendReceipts() {
-	var p *Publisher
-	for i := range s.owed {
-		r := &s.owed[i]
-		if p != nil && p.vh != r.from.vh {
-			p.Flush(nil)
-			p = nil
+// sendReceipt hands a receipt over, or has it enter its queue with the batch. why says
+// what is wrong where it is not sent.
+func (s *step) sendReceipt(d *deadLetter, at int, to string, m store.Message) (_ receiptResult, why error) {
+	vh, g := d.from.vh, &s.grave
+	if IsReply(to) {
+		if err := vh.CheckReply(to); err != nil {
+			return receiptUnroutable, err
 		}
-		if p == nil {
-			p = r.from.vh.OwnPublisher()
-		}
-		result := r.send(p, s.now)
-		s.b.counters.receipts[result].Add(1)
+		vh.reply(m.RoutingKey, &Publication{RoutingKey: m.RoutingKey, Properties: m.Properties, Body: m.Body}, 0)
+		return receiptSent, nil
 	}
-	p.Flush(nil)
-}
-
-// send adds the receipt to the publisher. The first that goes nowhere is logged.
-func (r *receipt) send(p *Publisher, now int64) receiptResult {
-	body, err := json.Marshal(&r.body)
-	if err != nil { // strings and a number
-		panic("broker: receipt: " + err.Error())
+	targets, err := g.routes.find(vh, nil, m.RoutingKey, true, nil, false)
+	if err != nil || len(targets) == 0 {
+		return receiptUnroutable, vh.noQueue(to)
 	}
-	properties := amqp.Properties{
-		ContentType: "application/json", DeliveryMode: 1, Timestamp: amqp.Timestamp(now / 1000), Type: receiptType, AppID: "curfew",
-		CorrelationID: r.correlationID,
+	it := item{ttlMillis: -1, move: at}
+	it.message.Flags, it.message.Bytes = d.settled.Flags&queue.Durable, uint32(len(m.Body))
+	pos, err := s.b.store.PutMoved(m, anyPersists(targets, it.message.Flags), 1+len(targets))
+	if err != nil {
+		return receiptFailed, err
 	}
-	routed, err := p.Add(&Publication{RoutingKey: []byte(r.to), Properties: properties.Append(nil), Body: body})
-	switch {
-	case err != nil:
-		r.from.tellReceipt("a receipt could not be made", zap.Error(err))
-		return receiptFailed
-	case !routed && (!IsReply(r.to) || r.from.vh.CheckReply(r.to) != nil):
-		r.from.tellReceipt("a receipt has nowhere to go: the queue its message names in reply-to is gone", zap.String("reply_to", r.to))
-		return receiptUnroutable
-	}
-	return receiptSent
+	g.moves[at].receipt, it.message.Pos = pos, uint64(pos)
+	g.batch.addAll(targets, &it)
+	return receiptSent, nil
 }
 
 // tellReceipt logs the first receipt of the queue that is lost.
-func (q *Queue) tellReceipt(what string, why zap.Field) {
+func (q *Queue) tellReceipt(why error, to string) {
 	if !q.receiptTold.Swap(true) {
-		q.vh.b.log.Warn(what, zap.String("vhost", q.vh.name), zap.String("queue", q.name), why)
+		q.vh.b.log.Warn("a receipt is lost", zap.String("vhost", q.vh.name), zap.String("queue", q.name), zap.String("reply_to", to), zap.Error(why))
 	}
 }

@@ -100,7 +100,6 @@ func TestNoReceipt(t *testing.T) {
 	})
 }
 
-// TestReceiptWithNowhereToGo: it is counted, and nothing else suffers.
 // TestReceiptOfWhatIsRetained: a dead letter that waits for its exchange is not lost, and
 // its publisher is not told that it is.
 func TestReceiptOfWhatIsRetained(t *testing.T) {
@@ -116,6 +115,24 @@ func TestReceiptOfWhatIsRetained(t *testing.T) {
 	})
 }
 
+// TestReceiptIsNotTakenForTheDeadLetter: both go to one queue, the dead letter later.
+func TestReceiptIsNotTakenForTheDeadLetter(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		x.quorum("q", atLeastOnce("later", nil))
+		replies := x.queue("replies", nil)
+		require.NoError(t, x.ask("q", wantsReceipt, "replies"))
+		time.Sleep(100 * time.Millisecond)
+		x.b.Expire(x.deadlines(), nil)
+		require.NoError(t, x.vh.DeclareExchange("later", broker.ExchangeDeclare{Kind: "fanout"}))
+		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "later", Destination: "replies"}))
+		after(2 * time.Second)
+		bodies := x.drain(replies)
+		require.Len(t, bodies, 2)
+		require.Equal(t, "body", bodies[1])
+	})
+}
+
+// TestReceiptWithNowhereToGo: it is counted, and nothing else suffers.
 func TestReceiptWithNowhereToGo(t *testing.T) {
 	inBubble(t, broker.Options{}, func(x *bench) {
 		q := x.queue("q", nil)

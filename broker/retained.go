@@ -38,14 +38,14 @@ type retained struct {
 func (s *step) keep(d *deadLetter, m *move) {
 	s.b.store.Enqueued(m.into)
 	d.action = Retained
-	if !d.from.retain(s, d, m.into) {
+	if !d.from.retain(s, d, m) {
 		d.action = Dropped
 		s.b.store.Settled([]store.Settle{d.from.settleRecord(&d.settled)})
 	}
 }
 
 // retain keeps a dead letter for another try; false if its queue is deleted.
-func (q *Queue) retain(s *step, d *deadLetter, into []store.Enqueue) bool {
+func (q *Queue) retain(s *step, d *deadLetter, m *move) bool {
 	q.lock(s)
 	defer q.mu.Unlock()
 	if q.deleted {
@@ -53,8 +53,10 @@ func (q *Queue) retain(s *step, d *deadLetter, into []store.Enqueue) bool {
 	}
 	kept := *d
 	kept.result, kept.tried, kept.missing = -1, true, false
-	for _, e := range into {
-		kept.done = append(slices.Clip(kept.done), e.Queue)
+	for _, e := range m.into {
+		if e.Pos != m.receipt {
+			kept.done = append(slices.Clip(kept.done), e.Queue)
+		}
 	}
 	kept.unsaved = d.unsaved && len(kept.done) > 0 // then the journal keeps the original, whatever the next try does
 	r := &q.retained

@@ -58,9 +58,9 @@ func TestUnsavedCopyKeepsTheOriginalInTheJournal(t *testing.T) {
 	s := b.step()
 	defer s.done()
 	d := deadLetter{from: q, set: q.set(), queued: true, unsaved: true}
-	require.True(t, q.retain(s, &d, nil))
+	require.True(t, q.retain(s, &d, &move{}))
 	assert.False(t, q.retained.line[0].unsaved, "nobody has it: the next try counts")
-	require.True(t, q.retain(s, &d, []store.Enqueue{{Queue: 7}}))
+	require.True(t, q.retain(s, &d, &move{into: []store.Enqueue{{Queue: 7, Pos: 1}}}))
 	assert.True(t, q.retained.line[1].unsaved)
 	q.mu.Lock()
 	q.retained = retained{}

@@ -29,7 +29,6 @@ type step struct {
 	dead, burying []deadLetter // dead letters collected; those being routed now
 	grave         grave
 	expiries      expiries
-	owed          []receipt // of what was buried
 }
 
 // Effects of a million-message purge must not stay in the pool for ever.
@@ -60,9 +59,6 @@ func (s *step) done() {
 	for len(s.dead) > 0 {
 		s.bury()
 	}
-	if len(s.owed) > 0 {
-		s.sendReceipts()
-	}
 	if len(s.expiries.records) > 0 {
 		s.report()
 	}
@@ -70,12 +66,10 @@ func (s *step) done() {
 }
 
 func (s *step) recycle() {
-	largest := max(cap(s.fx.Settled), cap(s.events), cap(s.entered), cap(s.left), cap(s.amended), cap(s.dead), cap(s.burying), cap(s.grave.moves), cap(s.owed), cap(s.expiries.records))
+	largest := max(cap(s.fx.Settled), cap(s.events), cap(s.entered), cap(s.left), cap(s.amended), cap(s.dead), cap(s.burying), cap(s.grave.moves), cap(s.expiries.records))
 	if largest > stepKeep {
 		return
 	}
-	clear(s.owed)
-	s.owed = s.owed[:0]
 	s.refused, s.results = s.refused[:0], s.results[:0]
 	s.b, s.source = nil, Source{}
 	s.grave.answers, s.grave.targets, s.grave.routes = nil, nil, routes{}

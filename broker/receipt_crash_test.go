@@ -1,0 +1,124 @@
+package broker_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/store"
+)
+
+// TestReceiptAndExpiryAreOne: wherever in what an expiry writes the machine crashes, the
+// message is in its queue and nobody was told, or it is where it went and its publisher
+// is told. In the end, once.
+func TestReceiptAndExpiryAreOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		args  amqp.Table
+		going int // dead letters
+	}{
+		"dropped":       {nil, 0},
+		"dead-lettered": {amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			var before, after map[string][]byte
+			inBubble(t, broker.Options{Store: store.Options{Dir: dir}}, func(x *bench) {
+				for _, queue := range []string{"dead", "replies"} {
+					x.durable(queue, nil)
+				}
+				x.durable("q", c.args)
+				p := amqp.Properties{Expiration: "100", Headers: wantsReceipt, ReplyTo: "replies", DeliveryMode: 2}
+				_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil), Body: []byte("body")})
+				require.NoError(t, err)
+				x.p.Flush(nil)
+				x.commit()
+				before = written(t, dir)
+				time.Sleep(time.Second)
+				x.b.Expire(x.deadlines(), nil)
+				x.commit()
+				after = written(t, dir)
+			})
+			gone := fmt.Sprint(0, c.going, 1)
+			log, seen := journalOf(t, after), map[string]int{}
+			for cut := len(before[log]); ; cut = min(cut+64, len(after[log])) { // the records are longer
+				found, end := afterCrash(t, after, log, cut)
+				seen[found]++
+				assert.Equal(t, gone, end, "cut at %d", cut)
+				if cut == len(after[log]) {
+					break
+				}
+			}
+			waiting := fmt.Sprint(1, 0, 0)
+			assert.Len(t, seen, 2, "%v", seen)
+			assert.NotZero(t, seen[waiting])
+			assert.NotZero(t, seen[gone])
+		})
+	}
+}
+
+// written reads what is in the files of a store, without the zeros they are made of.
+func written(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	names, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		require.NoError(t, err)
+		if data = bytes.TrimRight(data, "\x00"); len(data) > 0 {
+			files[filepath.Base(name)] = data
+		}
+	}
+	return files
+}
+
+func journalOf(t *testing.T, files map[string][]byte) (name string) {
+	t.Helper()
+	for file := range files {
+		if filepath.Ext(file) == ".journal" {
+			require.Empty(t, name, "one segment")
+			name = file
+		}
+	}
+	return name
+}
+
+// afterCrash recovers with a file cut off and says how many messages are in q, dead and
+// replies: at first, and when what was left has expired.
+func afterCrash(t *testing.T, files map[string][]byte, log string, cut int) (found, end string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, data := range files {
+		if name == log {
+			data = data[:cut]
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
+	}
+	inBubble(t, broker.Options{Store: store.Options{Dir: dir}}, func(x *bench) {
+		found = x.depths("q", "dead", "replies")
+		time.Sleep(time.Hour)
+		x.b.Expire(x.deadlines(), nil)
+		end = x.depths("q", "dead", "replies")
+	})
+	return found, end
+}
+
+func (x *bench) depths(names ...string) string {
+	x.t.Helper()
+	var all []any
+	for _, name := range names {
+		q, err := x.vh.Queue(name)
+		require.NoError(x.t, err)
+		ready, _, _ := q.Counts()
+		all = append(all, ready)
+	}
+	return fmt.Sprint(all...)
+}
