@@ -23,7 +23,7 @@ const stopLimit = 10 * time.Second
 func serveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
-		Short: "Run the broker and its deadline monitor until SIGTERM or SIGINT (the default)",
+		Short: "Run the broker and its deadline monitor until SIGTERM or SIGINT (the default); SIGHUP reads the alert rules anew",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := loadConfig()
 			if err != nil {
@@ -84,6 +84,7 @@ func serve(ctx context.Context, c *config, stdout io.Writer, log *zap.Logger) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
+	defer onHangup(n.alerts.Reload)()
 	o.watch("store", n.storeVitals)
 	if n.monitor != nil {
 		since := time.Now()

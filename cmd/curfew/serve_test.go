@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -69,6 +71,34 @@ func TestServeStopsGracefully(t *testing.T) {
 		assert.Contains(t, reason.Reason, "CONNECTION_FORCED - broker forced connection closure")
 		assert.Zero(t, p.wait(t), "after %v: %s", sig, p.stderr)
 	}
+}
+
+// TestServeReloadsAlertRules: on SIGHUP, though the file is the same; it does not end.
+func TestServeReloadsAlertRules(t *testing.T) {
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	require.NoError(t, os.WriteFile(rules, []byte("rules: []"), 0o600))
+	cmd := command(t, []string{"serve"}, "AMQP_ADDR=127.0.0.1:0", "HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0", "DATA_DIR=", "ALERT_RULES="+rules)
+	said, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	cmd.Stderr = cmd.Stdout
+	require.NoError(t, cmd.Start())
+	defer time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }).Stop()
+	lines := bufio.NewScanner(said)
+	await := func(text string) {
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), text) {
+				return
+			}
+		}
+		assert.Fail(t, "it ended and did not say: "+text)
+	}
+	await("alert rules are in force")
+	await("Server startup complete")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
+	await("alert rules are in force")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	await("stopped")
+	require.NoError(t, cmd.Wait())
 }
 
 // deafConn is a client that stops reading, so that it does not answer connection.close.

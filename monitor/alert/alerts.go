@@ -49,6 +49,7 @@ type Alerts struct {
 	ruleErr    error           // why that is not in force
 
 	signal chan struct{} // a group is due sooner than Run knows
+	reload chan struct{} // the file of rules is to be read now
 }
 
 // New returns Alerts that tell through the log and what else o names. Its error
@@ -68,6 +69,7 @@ func New(o Options) (*Alerts, error) {
 		groups:     make(map[groupKey]*group),
 		silences:   silences{dir: o.Dir},
 		signal:     make(chan struct{}, 1),
+		reload:     make(chan struct{}, 1),
 	}
 	rest := a.initial
 	a.rest = &rest
@@ -163,6 +165,18 @@ func (a *Alerts) tell(n *notification) {
 	}
 }
 
+// Reload has Run read the file of rules now, whether it has changed or not, and log
+// what came of it.
+func (a *Alerts) Reload() {
+	if a == nil {
+		return
+	}
+	select {
+	case a.reload <- struct{}{}:
+	default:
+	}
+}
+
 // keepRules puts the file of rules in force when it changes. One with mistakes is
 // logged, shown in Health, and changes nothing.
 func (a *Alerts) keepRules(ctx context.Context) {
@@ -171,6 +185,8 @@ func (a *Alerts) keepRules(ctx context.Context) {
 	for {
 		select {
 		case <-tick.C:
+		case <-a.reload:
+			a.forgetRules()
 		case <-ctx.Done():
 			return
 		}
@@ -178,6 +194,13 @@ func (a *Alerts) keepRules(ctx context.Context) {
 			a.zap.Error("the new alert rules are not in force: correct them", zap.Error(err))
 		}
 	}
+}
+
+// forgetRules has the next loadRules take the file for a new one.
+func (a *Alerts) forgetRules() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ruleFile = ""
 }
 
 // loadRules reads the file of rules and puts it in force, if it is not what was read
@@ -199,6 +222,7 @@ func (a *Alerts) loadRules() error {
 	a.ruleFile, a.ruleErr = content, err
 	if err == nil {
 		a.useRules(rules)
+		a.zap.Info("alert rules are in force", zap.String("file", path), zap.Int("rules", len(rules)))
 	}
 	return err
 }

@@ -161,3 +161,24 @@ func TestRulesAreReloaded(t *testing.T) {
 		require.Equal(t, "resolved CurfewDeadlineMissed", posts[3].Status+" "+posts[3].GroupLabels["alertname"])
 	})
 }
+
+// TestRulesAreReloadedAtOnce: when that is asked for, and with an answer in the log though
+// the file is the same.
+func TestRulesAreReloadedAtOnce(t *testing.T) {
+	path := writeRules(t, "rules: []")
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, func(o *Options) { o.RulesFile = path })
+		inForce := func() int { return s.log.FilterMessage("alert rules are in force").Len() }
+		require.Equal(t, 1, inForce())
+		s.Reload()
+		synctest.Wait()
+		require.Equal(t, 2, inForce())
+		for told := range 2 {
+			replaceRules(t, path, "rules: [{severity: fatal}]")
+			s.Reload()
+			synctest.Wait()
+			require.Equal(t, told+1, s.log.FilterMessageSnippet("not in force").Len())
+		}
+	})
+	(*Alerts)(nil).Reload()
+}
