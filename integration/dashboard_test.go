@@ -59,6 +59,8 @@ func TestDashboardInABrowser(t *testing.T) {
 		b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("[...document.links].find(a => a.innerText === %q).click()", span)))
 		b.until(fmt.Sprintf("document.querySelector('.choices b') !== null && document.querySelector('.choices b').innerText === %q", span))
 	}
+	b.follow("5 min", "will miss")
+	b.shows("in the last 5 min")
 	b.follow("Queues", "Queues")
 	b.follow("orders.payment", "orders.payment")
 	b.shows("due in")

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -25,16 +26,24 @@ func (c *latenessCount) add(millis int64) {
 	c.millis += millis
 }
 
+func (c *latenessCount) addAll(o *latenessCount) {
+	for i, n := range o.buckets {
+		c.buckets[i] += n
+	}
+	c.millis += o.millis
+}
+
 // latenessHistogram is a Prometheus histogram that takes a batch at a time: one
 // Observe per message would cost more than firing it.
 type latenessHistogram struct {
 	desc    *prometheus.Desc
 	buckets [len(latenessMillis) + 1]atomic.Uint64
 	millis  atomic.Int64
+	lately  lately
 }
 
 func newLatenessHistogram() *latenessHistogram {
-	return &latenessHistogram{desc: prometheus.NewDesc("curfew_deadline_lateness_seconds",
+	return &latenessHistogram{lately: lately{started: time.Now()}, desc: prometheus.NewDesc("curfew_deadline_lateness_seconds",
 		"How long after its deadline an expired message left its queue; without those a consumer gave back later than that.", nil, nil)}
 }
 
@@ -45,6 +54,7 @@ func (h *latenessHistogram) merge(c *latenessCount) {
 		}
 	}
 	h.millis.Add(c.millis)
+	h.lately.add(time.Now(), c)
 }
 
 // Describe implements prometheus.Collector.

@@ -49,15 +49,15 @@ var windows = []struct {
 	{"1 min", time.Minute}, {"15 min", 15 * time.Minute}, {"1 h", time.Hour}, {"6 h", 6 * time.Hour}, {"24 h", 24 * time.Hour}, {"7 d", 7 * 24 * time.Hour},
 }
 
-// newTimeline draws what lies ahead of now within the window of that name; for none, the
-// least that has most of all deadlines.
-func newTimeline(m Monitor, now, pending int64, window string) *timeline {
-	i := chooseWindow(m, now, pending, window)
+// newTimeline draws what lies ahead of now within the window that the query names; if it
+// names none, the least that has most of all deadlines.
+func newTimeline(m Monitor, now, pending int64, q url.Values) *timeline {
+	i := chooseWindow(m, now, pending, q.Get("ahead"))
 	t := &timeline{Window: windows[i].name, Width: timelineBars * barStep, Height: timelineHeight}
 	for k, w := range windows {
 		c := choice{Name: w.name}
 		if k != i {
-			c.URL = "/?ahead=" + url.QueryEscape(w.name)
+			c.URL = with("/", q, "ahead", w.name)
 		}
 		t.Choices = append(t.Choices, c)
 	}
@@ -120,8 +120,38 @@ func tick(d time.Duration) string {
 	return "+" + span(d)
 }
 
+// spans are those that the histogram of lateness may be over; 0: all.
+var spans = []struct {
+	name, label string
+	span        time.Duration
+}{
+	{"5m", "5 min", 5 * time.Minute}, {"1h", "1 h", time.Hour}, {"", "since the start", 0},
+}
+
+// lateness is the histogram over the span that the query names.
+func lateness(m Monitor, q url.Values) *histogram {
+	var choices []choice
+	span := time.Duration(0)
+	for _, s := range spans {
+		c := choice{Name: s.label, URL: with("/", q, "late", s.name)}
+		if s.name == q.Get("late") {
+			c.URL, span = "", s.span
+		}
+		choices = append(choices, c)
+	}
+	l := m.Lateness()
+	if span > 0 {
+		l = m.LatenessWithin(span)
+	}
+	h := newHistogram(l)
+	h.Choices, h.Span = choices, span
+	return h
+}
+
 // histogram is how late messages were.
 type histogram struct {
+	Choices  []choice
+	Span     time.Duration // 0: since the start
 	Rows     []histogramRow
 	Total    uint64
 	Half     string // this share left within so much of their deadline

@@ -78,7 +78,8 @@ func (t *timeline) sums() g.Node {
 		g.If(t.Overdue > 0, g.Group{g.Text(" · "), class("warn", bold(number(t.Overdue)), g.Text(" past their deadline, held by consumers"))}))
 }
 
-func (l *histogram) draw() g.Node {
+// draw shows it; over says what span it is of.
+func (l *histogram) draw(over string) g.Node {
 	or := func(text string) g.Node {
 		if text == "" {
 			return bold("more than a minute")
@@ -86,7 +87,7 @@ func (l *histogram) draw() g.Node {
 		return bold(text)
 	}
 	return g.Group{
-		h.P(h.Class("note"), g.Text("Half left their queue "), or(l.Half), g.Text(" after their deadline, 99 in 100 "), or(l.Most), g.Text("."),
+		h.P(h.Class("note"), bold(plural(l.Total, "message")), g.Text(" "+over+". Half left their queue "), or(l.Half), g.Text(" after their deadline, 99 in 100 "), or(l.Most), g.Text("."),
 			g.If(l.Late > 0, g.Group{g.Text(" "), class("bad", g.Text(number(l.Late)+" were more than 1 s late."))})),
 		h.Table(h.Class("bars"), h.TBody(g.Map(l.Rows, histogramRow.draw))),
 		h.P(h.Class("faint"), g.Text("Lengths are logarithmic.")),

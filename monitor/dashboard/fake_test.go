@@ -118,13 +118,15 @@ type fakeMonitor struct {
 	forecasts []monitor.Forecast
 	deadlines []int64
 	lateness  monitor.Lateness
+	lately    monitor.Lateness
 	missed    []monitor.Miss
 }
 
-func (m *fakeMonitor) Health() monitor.Health        { return m.health }
-func (m *fakeMonitor) Forecasts() []monitor.Forecast { return m.forecasts }
-func (m *fakeMonitor) Lateness() monitor.Lateness    { return m.lateness }
-func (m *fakeMonitor) Missed() []monitor.Miss        { return m.missed }
+func (m *fakeMonitor) Health() monitor.Health                        { return m.health }
+func (m *fakeMonitor) Forecasts() []monitor.Forecast                 { return m.forecasts }
+func (m *fakeMonitor) Lateness() monitor.Lateness                    { return m.lateness }
+func (m *fakeMonitor) LatenessWithin(time.Duration) monitor.Lateness { return m.lately }
+func (m *fakeMonitor) Missed() []monitor.Miss                        { return m.missed }
 
 func (m *fakeMonitor) Ahead(until []int64, out []int64) []int64 {
 	for _, at := range until {

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -30,6 +31,7 @@ type overview struct {
 	Timeline         *timeline
 	Next             int64 // Unix ms of the next deadline that is known; 0 none
 	Histogram        *histogram
+	Late             string // 99 in 100 since the start were no later; "" not known
 	Forecasts        []monitor.Forecast
 	MoreForecasts    int
 	WillMiss, AtRisk int
@@ -54,7 +56,7 @@ func (d *Dashboard) overview(r *http.Request, _ visitor) (view, error) {
 		o.Ready, o.Unacked, o.Consumers = o.Ready+q.Ready, o.Unacked+q.Unacked, o.Consumers+q.Consumers
 	}
 	if d.Monitor != nil {
-		o.watch(d.Monitor, r.URL.Query().Get("ahead"))
+		o.watch(d.Monitor, r.URL.Query())
 	}
 	if d.Alerts != nil {
 		o.Alerts = d.Alerts.List()
@@ -73,10 +75,11 @@ func (d *Dashboard) overview(r *http.Request, _ visitor) (view, error) {
 }
 
 // watch adds what the monitor knows.
-func (o *overview) watch(m Monitor, window string) {
+func (o *overview) watch(m Monitor, q url.Values) {
 	o.Health = m.Health()
-	o.Timeline = newTimeline(m, o.Now, o.Health.Pending, window)
-	o.Histogram = newHistogram(m.Lateness())
+	o.Timeline = newTimeline(m, o.Now, o.Health.Pending, q)
+	o.Histogram = lateness(m, q)
+	o.Late = newHistogram(m.Lateness()).Most
 	o.Missed = m.Missed()
 	o.Missed = o.Missed[:min(len(o.Missed), overviewMisses)]
 	all := m.Forecasts()

@@ -30,8 +30,8 @@ func (o *overview) figures() g.Node {
 		return g.Text(rateText(rate))
 	}
 	late := "–"
-	if o.Histogram != nil && o.Histogram.Most != "" {
-		late = o.Histogram.Most
+	if o.Late != "" {
+		late = o.Late
 	}
 	return figures(
 		figure("Deadlines ahead", g.Text(number(o.Health.Pending))),
@@ -68,10 +68,17 @@ func (o *overview) forecast(f *monitor.Forecast) g.Node {
 
 func (o *overview) lateness() g.Node {
 	l := o.Histogram
-	if l.Total == 0 {
-		return card("lateness", "Lateness", nil, empty(g.Text("Nothing expired since Curfew started "+since(o.Started)+" ago.")))
+	views, over := choices("Span", l.Choices), "in "+since(o.Started)
+	if l.Span > 0 {
+		over = "in the last " + span(l.Span)
 	}
-	return card("lateness", "Lateness", faint(plural(l.Total, "message")+" in "+since(o.Started)), l.draw())
+	switch {
+	case l.Total > 0:
+		return card("lateness", "Lateness", views, l.draw(over))
+	case l.Span > 0:
+		return card("lateness", "Lateness", views, empty(g.Text("Nothing expired "+over+".")))
+	}
+	return card("lateness", "Lateness", nil, empty(g.Text("Nothing expired since Curfew started "+since(o.Started)+" ago.")))
 }
 
 func (o *overview) missed() g.Node {

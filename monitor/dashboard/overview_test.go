@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"net/url"
 	"testing"
 	"time"
 
@@ -37,7 +38,7 @@ func TestVerdict(t *testing.T) {
 func TestTimeline(t *testing.T) {
 	const now = 1_000_000
 	m := &fakeMonitor{deadlines: []int64{now - 5, now + 1, now + 500, now + 30_000, now + 59_999, now + 3_600_000}}
-	line := newTimeline(m, now, 6, "1 min")
+	line := newTimeline(m, now, 6, url.Values{"ahead": {"1 min"}})
 	require.Equal(t, "1 min", line.Window)
 	require.EqualValues(t, 1, line.Overdue)
 	require.EqualValues(t, 4, line.Inside)
@@ -50,9 +51,9 @@ func TestTimeline(t *testing.T) {
 	require.EqualValues(t, 1, line.Bars[59].Count)
 	require.Equal(t, []string{"now", "+15 s", "+30 s", "+45 s", "+1 min"}, []string{line.Ticks[0], line.Ticks[1], line.Ticks[2], line.Ticks[3], "+1 min"})
 
-	require.Equal(t, "1 h", newTimeline(m, now, 6, "").Window, "the least that has nine in ten")
-	require.Equal(t, "7 d", newTimeline(&fakeMonitor{}, now, 6, "").Window)
-	require.Equal(t, "15 min", newTimeline(&fakeMonitor{}, now, 0, "nonsense").Window)
+	require.Equal(t, "1 h", newTimeline(m, now, 6, nil).Window, "the least that has nine in ten")
+	require.Equal(t, "7 d", newTimeline(&fakeMonitor{}, now, 6, nil).Window)
+	require.Equal(t, "15 min", newTimeline(&fakeMonitor{}, now, 0, url.Values{"ahead": {"nonsense"}}).Window)
 }
 
 func TestHistogram(t *testing.T) {
@@ -65,6 +66,24 @@ func TestHistogram(t *testing.T) {
 	require.Zero(t, h.Rows[2].Width)
 	require.True(t, h.Rows[3].Late)
 	require.Equal(t, "later", h.Rows[4].Label)
+}
+
+// TestLatenessOfASpan: each choice keeps the other, and the number at the top is since the start.
+func TestLatenessOfASpan(t *testing.T) {
+	s := newSite(t).logIn("eye")
+	s.monitor.lateness = monitor.Lateness{UpTo: []int64{1, 1000}, Counts: []uint64{0, 7, 0}}
+	s.monitor.lately = monitor.Lateness{UpTo: []int64{1, 1000}, Counts: []uint64{3, 0, 0}}
+	a := s.get("/?ahead=1+h")
+	require.Contains(t, a.body, "7 messages</b> in ")
+	require.Contains(t, a.body, `href="/?ahead=1+h&amp;late=5m"`)
+	a = s.get("/?ahead=1+h&late=5m")
+	require.Contains(t, a.body, "3 messages</b> in the last 5 min")
+	require.Contains(t, a.body, `href="/?ahead=1+h&amp;late=1h"`)
+	require.Contains(t, a.body, `href="/?ahead=1+h"`)
+	require.Contains(t, a.body, `href="/?ahead=1+min&amp;late=5m"`)
+	require.Contains(t, a.body, "<b>≤ 1 s</b>", "at the top")
+	s.monitor.lately = monitor.Lateness{UpTo: []int64{1}, Counts: []uint64{0, 0}}
+	require.Contains(t, s.get("/?late=1h").body, "Nothing expired in the last 1 h.")
 }
 
 func TestRates(t *testing.T) {

@@ -56,6 +56,7 @@ type Monitor interface {
 	Forecasts() []monitor.Forecast
 	Ahead(until []int64, out []int64) []int64
 	Lateness() monitor.Lateness
+	LatenessWithin(span time.Duration) monitor.Lateness
 	Missed() []monitor.Miss
 }
 
