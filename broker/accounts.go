@@ -44,8 +44,8 @@ func (a *accounts) init() {
 	a.topics, a.compiled = map[inVHost]map[string]access.TopicPermission{}, map[inVHost]*access.Grant{}
 }
 
-// changeAccounts runs fn with the accounts' lock held and returns when what it
-// did is on disk.
+// changeAccounts runs fn, which tells the store what it does, with the accounts' lock
+// held and returns when that is on disk.
 func (b *Broker) changeAccounts(fn func(*accounts) error) error {
 	err := func() error {
 		b.accounts.mu.Lock()
@@ -54,7 +54,6 @@ func (b *Broker) changeAccounts(fn func(*accounts) error) error {
 			return err
 		}
 		b.accounts.version.Add(1)
-		b.saver.changes.Add(1)
 		return nil
 	}()
 	if err != nil {
@@ -95,6 +94,7 @@ func (b *Broker) PutUser(u access.User) error {
 	}
 	return b.changeAccounts(func(a *accounts) error {
 		a.users[u.Name] = &u
+		b.define(keyOf(userKind, u.Name), &u)
 		return nil
 	})
 }
@@ -107,7 +107,8 @@ func (b *Broker) DeleteUser(name string) error {
 			return ErrNoUser
 		}
 		delete(a.users, name)
-		a.drop(func(k inVHost) bool { return k.user == name })
+		dropped := a.drop(func(k inVHost) bool { return k.user == name })
+		b.undefine(append(dropped, keyOf(userKind, name))...)
 		return nil
 	})
 	if errors.Is(err, ErrNoUser) {
@@ -117,11 +118,23 @@ func (b *Broker) DeleteUser(name string) error {
 	return err
 }
 
-// drop removes permissions; called with mu held.
-func (a *accounts) drop(gone func(inVHost) bool) {
-	maps.DeleteFunc(a.granted, func(k inVHost, _ access.Permission) bool { return gone(k) })
-	maps.DeleteFunc(a.topics, func(k inVHost, _ map[string]access.TopicPermission) bool { return gone(k) })
+// drop removes permissions and returns the keys of their definitions; called with mu
+// held.
+func (a *accounts) drop(gone func(inVHost) bool) (keys []string) {
+	for k := range a.granted {
+		if gone(k) {
+			delete(a.granted, k)
+			keys = append(keys, keyOf(permissionKind, k.user, k.vhost))
+		}
+	}
+	for k := range a.topics {
+		if gone(k) {
+			delete(a.topics, k)
+			keys = append(keys, keyOf(topicsKind, k.user, k.vhost))
+		}
+	}
 	maps.DeleteFunc(a.compiled, func(k inVHost, _ *access.Grant) bool { return gone(k) })
+	return keys
 }
 
 // SetUserLimits replaces a user's limits. Errors: ErrNoUser, access.ErrInvalid.
@@ -137,6 +150,7 @@ func (b *Broker) SetUserLimits(name string, limits access.Limits) error {
 			return err
 		}
 		a.users[name] = &changed
+		b.define(keyOf(userKind, name), &changed)
 		return nil
 	})
 }
@@ -218,6 +232,7 @@ func (b *Broker) changePermission(k inVHost, change func(*accounts, inVHost)) er
 		change(a, k)
 		err := a.compile(k)
 		if err == nil {
+			b.definePermissions(k)
 			return nil
 		}
 		if delete(a.granted, k); had {
@@ -228,6 +243,22 @@ func (b *Broker) changePermission(k inVHost, change func(*accounts, inVHost)) er
 		}
 		return err
 	})
+}
+
+// definePermissions saves the permissions of a user in a virtual host as they are now;
+// called with mu held.
+func (b *Broker) definePermissions(k inVHost) {
+	permission, topics := keyOf(permissionKind, k.user, k.vhost), keyOf(topicsKind, k.user, k.vhost)
+	if p, ok := b.accounts.granted[k]; ok {
+		b.define(permission, &p)
+	} else {
+		b.undefine(permission)
+	}
+	if list := slices.Collect(maps.Values(b.accounts.topics[k])); len(list) > 0 {
+		b.define(topics, list)
+	} else {
+		b.undefine(topics)
+	}
 }
 
 // compile renews the grant of a user in a virtual host. Without a permission

@@ -110,6 +110,9 @@ func (b *Broker) seed() error {
 		if err := a.compile(k); err != nil {
 			return err
 		}
+		b.definePermissions(k)
 	}
+	b.define(keyOf(userKind, name), &u)
+	b.define(keyOf(configuredKind), a.configured)
 	return nil
 }

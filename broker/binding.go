@@ -1,6 +1,9 @@
 package broker
 
 import (
+	"maps"
+	"slices"
+
 	"curfew/broker/amqp"
 	"curfew/broker/exchange"
 )
@@ -32,11 +35,8 @@ func (vh *VHost) Bind(owner Owner, b Binding) error {
 			x.router.Unbind(d, b.RoutingKey, b.Args)
 			return err
 		}
-		x.hadBound = true
-		if d.exchange != nil {
-			d.exchange.sources[x]++
-		}
-		vh.changed(x.declared.Durable && d.durable())
+		vh.changed()
+		vh.bound(x, exchange.Binding[destination]{Destination: d, Key: b.RoutingKey, Args: b.Args})
 		return nil
 	})
 }
@@ -49,15 +49,12 @@ func (vh *VHost) Unbind(owner Owner, b Binding) error {
 		if err != nil {
 			return err
 		}
-		if !x.router.Unbind(d, b.RoutingKey, b.Args) {
+		args, removed := x.router.Unbind(d, b.RoutingKey, b.Args)
+		if !removed {
 			return nil
 		}
-		if d.exchange != nil {
-			if d.exchange.sources[x]--; d.exchange.sources[x] == 0 {
-				delete(d.exchange.sources, x)
-			}
-		}
-		vh.changed(x.declared.Durable && d.durable())
+		vh.changed()
+		vh.unbound(x, exchange.Binding[destination]{Destination: d, Key: b.RoutingKey, Args: args})
 		vh.autoDeleteExchange(x)
 		return nil
 	})
@@ -96,11 +93,48 @@ func (vh *VHost) bindingEnd(owner Owner, b Binding) (destination, error) {
 	return destination{queue: q}, q.checkOwner(owner)
 }
 
-// unbindQueue removes every binding to q; called with mu held.
-func (vh *VHost) unbindQueue(q *Queue) {
-	for _, x := range vh.exchanges {
-		if x.router.UnbindAll(destination{queue: q}) > 0 {
-			vh.autoDeleteExchange(x)
+// sources are the exchanges that something is bound to, with how often. Guarded by the
+// virtual host's mu.
+type sources map[*Exchange]int
+
+func (d destination) sources() *sources {
+	if d.queue != nil {
+		return &d.queue.sources
+	}
+	return &d.exchange.sources
+}
+
+// bound notes a binding that was made to x, and unbound one that was removed; called
+// with mu held.
+func (vh *VHost) bound(x *Exchange, b exchange.Binding[destination]) {
+	x.hadBound = true
+	s := b.Destination.sources()
+	if *s == nil {
+		*s = sources{}
+	}
+	(*s)[x]++
+	if x.declared.Durable && b.Destination.durable() {
+		saved := vh.bindingDefinition(x, b)
+		vh.define(saved.key(), saved)
+	}
+}
+
+func (vh *VHost) unbound(x *Exchange, b exchange.Binding[destination]) {
+	s := *b.Destination.sources()
+	if s[x]--; s[x] <= 0 {
+		delete(s, x)
+	}
+	if x.declared.Durable && b.Destination.durable() {
+		vh.undefine(vh.bindingDefinition(x, b).key())
+	}
+}
+
+// unbindEnd removes every binding to d; called with mu held.
+func (vh *VHost) unbindEnd(d destination) {
+	for _, x := range slices.Collect(maps.Keys(*d.sources())) {
+		for _, b := range x.router.UnbindAll(d) {
+			vh.unbound(x, b)
 		}
+		vh.autoDeleteExchange(x)
 	}
 }

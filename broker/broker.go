@@ -74,7 +74,6 @@ type Broker struct {
 	alarms   alarms
 	tidier   tidier
 	delayed  delayTimer
-	saver    saver
 	accounts accounts
 	sessions sessions
 	gate     gate

@@ -176,7 +176,11 @@ func (vh *VHost) addQueue(q *Queue) error {
 		}
 		vh.b.addQueueID(q)
 		vh.b.counters.queuesCreated.Add(1)
-		vh.changed(q.durable())
+		vh.changed()
+		if q.durable() {
+			saved := q.definition()
+			vh.define(saved.key(), saved)
+		}
 		return nil
 	})
 }
@@ -259,15 +263,18 @@ func (vh *VHost) forget(q *Queue) {
 // erase says whether the virtual host is deleted too.
 func (vh *VHost) erase(q *Queue) (all bool) {
 	vh.mu.Lock()
-	defer vh.mu.Unlock()
+	defer vh.unlock()
 	if vh.queues[q.name] == q {
 		delete(vh.queues, q.name)
+		if q.durable() {
+			vh.undefine(q.definition().key())
+		}
 	}
 	delete(vh.owned[q.owner], q)
-	vh.unbindQueue(q)
+	vh.unbindEnd(destination{queue: q})
 	vh.b.dropQueueID(q)
 	vh.b.alarms.drop(q)
-	vh.changed(q.durable() && !vh.deleted)
+	vh.changed()
 	return vh.deleted
 }
 

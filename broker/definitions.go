@@ -1,50 +1,29 @@
 package broker
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
+	"strconv"
 
 	"curfew/broker/access"
 	"curfew/broker/amqp"
 	"curfew/broker/exchange"
 	"curfew/broker/policy"
+	"curfew/broker/store"
 )
 
-// definitionsVersion is the version of the saved form; another is refused.
-const definitionsVersion = 1
-
-// definitions are what outlives a restart beside the messages: virtual hosts,
-// users and permissions, durable exchanges and queues, save exclusive ones, and
-// the bindings between them.
-type definitions struct {
-	found     bool                 // there was a file
-	Version   int                  `json:"version"`
-	VHosts    []vhostDefinition    `json:"vhosts"`
-	Accounts  accountDefinitions   `json:"accounts"`
-	Exchanges []exchangeDefinition `json:"exchanges"`
-	Queues    []queueDefinition    `json:"queues"`
-	Bindings  []bindingDefinition  `json:"bindings"`
-	Policies  []policyDefinition   `json:"policies,omitempty"`
-	Global    policy.Definition    `json:"global_parameters,omitempty"`
-}
+// What outlives a restart beside the messages: virtual hosts, users and permissions,
+// policies, durable exchanges and queues, save exclusive ones, and the bindings
+// between them. Each is a definition of the store, JSON under a key that begins with
+// its kind. Who changes something tells the store in the critical section of the change,
+// of all of it in one call: so the store hears of changes in the order in which they
+// happened, and what a crash leaves fits together. A form of a definition that an older
+// Curfew would misread needs a kind of its own.
 
 type vhostDefinition struct {
 	Name     string        `json:"name"`
 	Metadata VHostMetadata `json:"metadata"`
 	Limits   access.Limits `json:"limits,omitempty"`
-}
-
-type accountDefinitions struct {
-	Configured       *access.User             `json:"configured,omitempty"` // name and hash of the configured user
-	Users            []access.User            `json:"users"`
-	Permissions      []access.Permission      `json:"permissions"`
-	TopicPermissions []access.TopicPermission `json:"topic_permissions"`
 }
 
 type exchangeDefinition struct {
@@ -106,37 +85,85 @@ func (a savedArgs) table() (amqp.Table, error) {
 	return t, err
 }
 
-// saver writes the definitions after changes. Whoever changed them, or found them
-// as he wanted them, is answered once they are on disk as they stand; those that
-// wait share a save, and one that failed is tried again by the next.
-type saver struct {
-	changes atomic.Uint64 // of durable definitions, counted under VHost.mu
-	saved   atomic.Uint64 // changes up to this one are on disk
-	mu      sync.Mutex    // held while saving
+// The kinds of definitions, and what names one besides:
+const (
+	vhostKind      = "vhost"
+	exchangeKind   = "exchange"          // virtual host, name
+	queueKind      = "queue"             // virtual host, name
+	delayedKind    = "delayed"           // virtual host
+	bindingKind    = "binding"           // virtual host, source, kind of destination, destination, routing key, arguments
+	policyKind     = "policy"            // virtual host, kind of policy, name
+	globalKind     = "global_parameter"  // name; an object with the one parameter
+	userKind       = "user"              // name
+	configuredKind = "configured"        // nothing: name and hash of the configured user
+	permissionKind = "permission"        // user, virtual host
+	topicsKind     = "topic_permissions" // user, virtual host; those of all exchanges
+)
+
+func keyOf(kind string, names ...string) string {
+	key := []byte(kind)
+	for _, name := range names {
+		key = strconv.AppendQuote(append(key, ' '), name)
+	}
+	return string(key)
 }
 
-// saveDefinitions returns when the definitions as they stand are on disk. While
-// they are being restored, what is on disk is more than what stands.
-func (b *Broker) saveDefinitions() error {
-	s := &b.saver
-	want := s.changes.Load() // what others change while this one waits is theirs to save
-	if !b.durable || !b.recovered.Load() || s.saved.Load() >= want {
-		return nil
+func (q *queueDefinition) key() string {
+	if q.Delayed {
+		return keyOf(delayedKind, q.VHost)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.saved.Load() >= want {
-		return nil
+	return keyOf(queueKind, q.VHost, q.Name)
+}
+
+func (x *exchangeDefinition) key() string { return keyOf(exchangeKind, x.VHost, x.Name) }
+
+func (b *bindingDefinition) key() string {
+	to := queueKind
+	if b.ToExchange {
+		to = exchangeKind
 	}
-	upTo := s.changes.Load()
-	data, err := json.Marshal(b.definitions()) // indented, it would take nine times as long
-	if err == nil {
-		err = b.store.SaveDefinitions(data)
+	return keyOf(bindingKind, b.VHost, b.Source, to, b.Destination, b.RoutingKey, string(b.Args))
+}
+
+func (p *policyDefinition) key() string { return keyOf(policyKind, p.VHost, p.kind().String(), p.Name) }
+
+// saving says whether changes are told to the store: not while what it holds is being
+// restored.
+func (b *Broker) saving() bool { return b.durable && b.recovered.Load() }
+
+// define makes or replaces a definition that is in no virtual host. Called with the lock
+// held that guards what it describes.
+func (b *Broker) define(key string, value any) {
+	if b.saving() {
+		b.store.Define(definitionOf(key, value))
 	}
+}
+
+// undefine removes definitions, all at once, in the same way.
+func (b *Broker) undefine(keys ...string) {
+	if !b.saving() {
+		return
+	}
+	gone := make([]store.Definition, len(keys))
+	for i, key := range keys {
+		gone[i].Key = key
+	}
+	b.store.Define(gone...)
+}
+
+func definitionOf(key string, value any) store.Definition {
+	text, err := json.Marshal(value)
 	if err != nil {
+		panic(fmt.Sprintf("broker: definition %s is no JSON: %v", key, err))
+	}
+	return store.Definition{Key: key, Value: text}
+}
+
+// saveDefinitions returns when the definitions as they stand are on disk.
+func (b *Broker) saveDefinitions() error {
+	if err := b.store.SyncDefinitions(); err != nil {
 		return fmt.Errorf("broker: save definitions: %w", err)
 	}
-	s.saved.Store(upTo)
 	return nil
 }
 
@@ -151,87 +178,95 @@ func (vh *VHost) mutate(fn func() error) error {
 
 func (vh *VHost) locked(fn func() error) error {
 	vh.mu.Lock()
-	defer vh.mu.Unlock()
+	defer vh.unlock()
 	if vh.deleted {
 		return noVHost(vh.name)
 	}
 	return fn()
 }
 
-// definitions lists what is to be saved, in a stable order.
-func (b *Broker) definitions() *definitions {
-	d := &definitions{Version: definitionsVersion, Accounts: accountDefinitions{
-		Users: b.Users(), Permissions: b.Permissions(), TopicPermissions: b.TopicPermissions(),
-	}}
-	b.accounts.mu.RLock()
-	d.Accounts.Configured = b.accounts.configured
-	b.accounts.mu.RUnlock()
-	for _, vh := range b.VHosts() {
-		vh.mu.RLock()
-		vh.define(d)
-		vh.mu.RUnlock()
-	}
-	d.Global = b.GlobalParameters()
-	d.sort()
-	return d
-}
-
-func (d *definitions) sort() {
-	slices.SortFunc(d.Exchanges, func(a, b exchangeDefinition) int {
-		return cmp.Or(strings.Compare(a.VHost, b.VHost), strings.Compare(a.Name, b.Name))
-	})
-	slices.SortFunc(d.Queues, func(a, b queueDefinition) int {
-		return cmp.Or(strings.Compare(a.VHost, b.VHost), strings.Compare(a.Name, b.Name))
-	})
-	slices.SortFunc(d.Bindings, func(a, b bindingDefinition) int {
-		return cmp.Or(strings.Compare(a.VHost, b.VHost), strings.Compare(a.Source, b.Source), strings.Compare(a.Destination, b.Destination),
-			strings.Compare(a.RoutingKey, b.RoutingKey), bytes.Compare(a.Args, b.Args))
-	})
-	slices.SortFunc(d.Policies, func(a, b policyDefinition) int {
-		return cmp.Or(strings.Compare(a.VHost, b.VHost), strings.Compare(a.Name, b.Name), cmp.Compare(a.kind(), b.kind()))
-	})
-}
-
-func (vh *VHost) define(d *definitions) {
-	d.VHosts = append(d.VHosts, vhostDefinition{Name: vh.name, Metadata: vh.about, Limits: vh.limits})
-	for name, x := range vh.exchanges {
-		if _, always := predeclared[name]; x.declared.Durable && !always {
-			d.Exchanges = append(d.Exchanges, exchangeDefinition{
-				VHost: vh.name, Name: name, Type: x.declared.Kind, AutoDelete: x.declared.AutoDelete,
-				Internal: x.declared.Internal, Args: saveArgs(x.declared.Args),
-			})
-		}
-		if x.declared.Durable {
-			x.router.Each(func(b exchange.Binding[destination]) bool {
-				if b.Destination.durable() {
-					d.Bindings = append(d.Bindings, defineBinding(vh, x, b))
-				}
-				return true
-			})
-		}
-	}
-	for k := range vh.policies {
-		for _, p := range vh.policies[k] {
-			d.Policies = append(d.Policies, policyDefinition{VHost: vh.name, Operator: policy.Kind(k) == policy.Operator, Policy: *p})
-		}
-	}
-	if q := vh.waiting.Load(); q != nil {
-		d.Queues = append(d.Queues, queueDefinition{VHost: vh.name, Name: q.name, ID: q.id, Delayed: true})
-	}
-	for name, q := range vh.queues {
-		if q.durable() {
-			d.Queues = append(d.Queues, queueDefinition{
-				VHost: vh.name, Name: name, ID: q.id, AutoDelete: q.declared.AutoDelete, Args: saveArgs(q.declared.Args),
-			})
-		}
+// define and undefine note what is to be told the store when mu is unlocked; called with
+// mu held. Nothing is told of a virtual host that is deleted: there may be another of
+// its name.
+func (vh *VHost) define(key string, value any) {
+	if vh.b.saving() && !vh.deleted {
+		vh.changes = append(vh.changes, definitionOf(key, value))
 	}
 }
 
-func defineBinding(vh *VHost, x *Exchange, b exchange.Binding[destination]) bindingDefinition {
-	return bindingDefinition{
+func (vh *VHost) undefine(key string) {
+	if vh.b.saving() && !vh.deleted {
+		vh.changes = append(vh.changes, store.Definition{Key: key})
+	}
+}
+
+// unlock unlocks mu after changes.
+func (vh *VHost) unlock() {
+	if len(vh.changes) > 0 {
+		vh.b.store.Define(vh.changes...)
+		vh.changes = nil
+	}
+	vh.mu.Unlock()
+}
+
+func (vh *VHost) definition() *vhostDefinition {
+	return &vhostDefinition{Name: vh.name, Metadata: vh.about, Limits: vh.limits}
+}
+
+func (vh *VHost) exchangeDefinition(x *Exchange) *exchangeDefinition {
+	return &exchangeDefinition{
+		VHost: vh.name, Name: x.name, Type: x.declared.Kind, AutoDelete: x.declared.AutoDelete,
+		Internal: x.declared.Internal, Args: saveArgs(x.declared.Args),
+	}
+}
+
+func (q *Queue) definition() *queueDefinition {
+	return &queueDefinition{
+		VHost: q.vh.name, Name: q.name, ID: q.id, AutoDelete: q.declared.AutoDelete,
+		Delayed: q.delays != nil, Args: saveArgs(q.declared.Args),
+	}
+}
+
+func (vh *VHost) bindingDefinition(x *Exchange, b exchange.Binding[destination]) *bindingDefinition {
+	return &bindingDefinition{
 		VHost: vh.name, Source: x.name, Destination: b.Destination.name(), ToExchange: b.Destination.exchange != nil,
 		RoutingKey: b.Key, Args: saveArgs(b.Args),
 	}
+}
+
+func (vh *VHost) policyDefinition(k policy.Kind, p policy.Policy) *policyDefinition {
+	return &policyDefinition{VHost: vh.name, Operator: k == policy.Operator, Policy: p}
+}
+
+// definitionKeys lists the keys of the virtual host and all in it; called with mu held.
+func (vh *VHost) definitionKeys() []string {
+	keys := []string{keyOf(vhostKind, vh.name)}
+	for _, x := range vh.exchanges {
+		if !x.declared.Durable {
+			continue
+		}
+		keys = append(keys, vh.exchangeDefinition(x).key())
+		x.router.Each(func(b exchange.Binding[destination]) bool {
+			if b.Destination.durable() {
+				keys = append(keys, vh.bindingDefinition(x, b).key())
+			}
+			return true
+		})
+	}
+	for k := range vh.policies {
+		for _, p := range vh.policies[k] {
+			keys = append(keys, vh.policyDefinition(policy.Kind(k), *p).key())
+		}
+	}
+	if q := vh.waiting.Load(); q != nil {
+		keys = append(keys, q.definition().key())
+	}
+	for _, q := range vh.queues {
+		if q.durable() {
+			keys = append(keys, q.definition().key())
+		}
+	}
+	return keys
 }
 
 // durable says whether the queue, by what it was declared as, outlives a

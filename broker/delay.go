@@ -75,7 +75,7 @@ func (vh *VHost) makeDelayed(id uint64) (q *Queue, err error) {
 		q.settings.Store(&settings{ttlMillis: -1})
 		vh.b.addQueueID(q)
 		vh.waiting.Store(q)
-		vh.changed(true)
+		vh.define(keyOf(delayedKind, vh.name), q.definition())
 		return nil
 	})
 	if err == nil {

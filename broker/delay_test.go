@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -206,8 +207,10 @@ func TestDelayedMessageWaitsForItsQueueToBeSaved(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
 	x := openBench(t, o)
 	x.durable("q", nil)
-	inTheWay := filepath.Join(o.Store.Dir, "definitions.tmp")
+	inTheWay := filepath.Join(o.Store.Dir, "definitions.tmp") // where the file is made anew, for more than fits into it
 	require.NoError(t, os.Mkdir(inTheWay, 0o700))
+	_, err := x.b.SetGlobalParameter("large", strings.Repeat("x", 1<<17))
+	require.ErrorContains(t, err, "save definitions")
 	p := amqp.Properties{DeliveryMode: 2, Headers: amqp.Table{"x-delay": int64(3_600_000)}}
 	m := broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil)}
 	for range 2 {
@@ -215,7 +218,7 @@ func TestDelayedMessageWaitsForItsQueueToBeSaved(t *testing.T) {
 		require.ErrorContains(t, err, "save definitions")
 	}
 	require.NoError(t, os.Remove(inTheWay))
-	_, err := x.p.Add(&m)
+	_, err = x.p.Add(&m)
 	require.NoError(t, err)
 	x.p.Flush(nil)
 	x.commit()

@@ -86,17 +86,18 @@
 // # Definitions
 //
 // Users, virtual hosts, policies and what is durable of exchanges, queues and bindings
-// is one file of the store. Whoever changes something is answered when it is on disk;
-// those that wait share a write (saver).
+// the store keeps, each under a key of its own: a change costs the same however many
+// there are. The store is told in the critical section of the change, and whoever made
+// it is answered when it is on disk.
 //
 // # Locks
 //
 // In this order, and never two of a kind:
 //
-//	saver.mu ─► VHost.mu ─► Queue.mu ─► a channel's ─► an outbox's, the feed's, the store's
+//	VHost.mu ─► Queue.mu ─► a channel's ─► an outbox's, the feed's, the store's
 //
-// The others are leaves: Broker.mu, accounts.mu (save that it may ask Broker.mu for a
-// virtual host), and those of alarms, tidier, sessions, replies and gate. Under Queue.mu
+// The others are leaves, below VHost.mu and above the store's: accounts.mu, below it
+// Broker.mu, and those of alarms, tidier, sessions, replies and gate. Under Queue.mu
 // there is only memory: the core, hand-over to outboxes, the feed and the store's
 // buffers. A function that is called with a lock held says so.
 //

@@ -32,8 +32,8 @@ type Exchange struct {
 	alternate string // exchange for what this one routes nowhere; "" none
 	ttlMillis int64  // most that what it routes may live; <0 none
 	router    exchange.Router[destination]
-	sources   map[*Exchange]int // exchanges bound to this one, with how often
-	hadBound  bool              // something was bound once: auto-delete may act
+	sources   sources
+	hadBound  bool // something was bound once: auto-delete may act
 	policies  applied
 	tally     exchangeTally
 }
@@ -51,7 +51,7 @@ func newExchange(name string, kind exchange.Kind, d ExchangeDeclare) *Exchange {
 	}
 	x := &Exchange{
 		name: name, kind: kind, declared: d, ttlMillis: -1,
-		router: exchange.New[destination](kind), sources: map[*Exchange]int{},
+		router: exchange.New[destination](kind),
 	}
 	if ttl, ok := amqp.Integer(d.Args["x-message-ttl"]); ok {
 		x.ttlMillis = ttl
@@ -81,9 +81,14 @@ func (vh *VHost) DeclareExchange(name string, d ExchangeDeclare) error {
 		if err := vh.checkExchangeLimit(name); err != nil {
 			return err
 		}
-		vh.exchanges[name] = newExchange(name, kind, d)
-		vh.exchanges[name].govern(vh.policiesFor(policy.Exchange, name))
-		vh.changed(d.Durable)
+		x := newExchange(name, kind, d)
+		vh.exchanges[name] = x
+		x.govern(vh.policiesFor(policy.Exchange, name))
+		vh.changed()
+		if d.Durable {
+			saved := vh.exchangeDefinition(x)
+			vh.define(saved.key(), saved)
+		}
 		return nil
 	})
 }
@@ -139,16 +144,13 @@ func (vh *VHost) checkDeletable(name string) error {
 // removeExchange forgets x and what was bound to or from it.
 func (vh *VHost) removeExchange(x *Exchange) {
 	delete(vh.exchanges, x.name)
-	vh.changed(x.declared.Durable)
-	self := destination{exchange: x}
-	for src := range x.sources {
-		src.router.UnbindAll(self)
-		vh.autoDeleteExchange(src)
+	vh.changed()
+	if x.declared.Durable {
+		vh.undefine(vh.exchangeDefinition(x).key())
 	}
+	vh.unbindEnd(destination{exchange: x})
 	x.router.Each(func(b exchange.Binding[destination]) bool {
-		if to := b.Destination.exchange; to != nil {
-			delete(to.sources, x)
-		}
+		vh.unbound(x, b)
 		return true
 	})
 }

@@ -93,6 +93,7 @@ func (b *Broker) SetGlobalParameter(name string, value any) (created bool, err e
 		_, existed := b.global[name]
 		created = !existed
 		b.global[name] = policy.Whole(value)
+		b.define(keyOf(globalKind, name), map[string]any{name: b.global[name]})
 	})
 	return created, b.saveDefinitions()
 }
@@ -102,6 +103,7 @@ func (b *Broker) ClearGlobalParameter(name string) (existed bool, err error) {
 	b.changeGlobal(func() {
 		_, existed = b.global[name]
 		delete(b.global, name)
+		b.undefine(keyOf(globalKind, name))
 	})
 	return existed, b.saveDefinitions()
 }
@@ -120,5 +122,4 @@ func (b *Broker) changeGlobal(change func()) {
 		b.global = map[string]any{}
 	}
 	change()
-	b.saver.changes.Add(1)
 }

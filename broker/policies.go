@@ -24,6 +24,8 @@ func (vh *VHost) SetPolicy(k policy.Kind, p policy.Policy) (created bool, err er
 	err = vh.changePolicies(func() bool {
 		created = vh.policies[k].Named(p.Name) == nil
 		vh.policies[k] = vh.policies[k].With(p)
+		d := vh.policyDefinition(k, p)
+		vh.define(d.key(), d)
 		return true
 	})
 	return created, err
@@ -32,8 +34,10 @@ func (vh *VHost) SetPolicy(k policy.Kind, p policy.Policy) (created bool, err er
 // ClearPolicy removes a policy; false: there is none of that name.
 func (vh *VHost) ClearPolicy(k policy.Kind, name string) (existed bool, err error) {
 	err = vh.changePolicies(func() bool {
-		existed = vh.policies[k].Named(name) != nil
-		vh.policies[k] = vh.policies[k].Without(name)
+		if existed = vh.policies[k].Named(name) != nil; existed {
+			vh.policies[k] = vh.policies[k].Without(name)
+			vh.undefine(keyOf(policyKind, vh.name, k.String(), name))
+		}
 		return existed
 	})
 	return existed, err
@@ -69,7 +73,7 @@ func (vh *VHost) changePolicies(change func() bool) error {
 			return nil
 		}
 		governed = vh.governAll()
-		vh.changed(true)
+		vh.changed()
 		return nil
 	})
 	for _, q := range governed {

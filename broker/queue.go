@@ -25,6 +25,7 @@ type Queue struct {
 
 	settings atomic.Pointer[settings] // what holds: asked and policies; changed with mu held
 	policies applied                  // guarded by vh.mu
+	sources  sources
 
 	cycleTold   atomic.Bool
 	receiptTold atomic.Bool

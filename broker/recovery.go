@@ -1,7 +1,7 @@
 package broker
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 
 	"go.uber.org/zap"
@@ -21,11 +21,7 @@ func (b *Broker) openStore(o store.Options, ownClock bool) error {
 		return fmt.Errorf("broker: open store: %w", err)
 	}
 	b.store = s
-	if !b.durable {
-		b.recovered.Store(true)
-		return b.seed()
-	}
-	if ownClock {
+	if b.durable && ownClock {
 		err = b.openTimeline(o.Dir)
 	}
 	if err == nil {
@@ -35,13 +31,12 @@ func (b *Broker) openStore(o store.Options, ownClock bool) error {
 		s.Close()
 		return fmt.Errorf("broker: recover %s: %w", o.Dir, err)
 	}
-	b.saver.saved.Store(b.saver.changes.Load())
-	b.recovered.Store(true)
 	return nil
 }
 
+// restore puts back what was saved, and saves what a start adds to it.
 func (b *Broker) restore(r *store.Recovery) error {
-	d, err := b.savedDefinitions()
+	d, err := readSaved(r.Definitions)
 	if err != nil {
 		return err
 	}
@@ -57,38 +52,34 @@ func (b *Broker) restore(r *store.Recovery) error {
 	if err := b.restoreTopology(d); err != nil {
 		return err
 	}
+	if d.old {
+		b.store.Define(d.apart()...)
+	}
 	for i := range r.Queues {
 		b.restoreMessages(&r.Queues[i])
 	}
 	if b.restored > 0 || len(d.Queues) > 0 {
 		b.log.Info("recovered", zap.Int("queues", len(d.Queues)), zap.Int("messages", b.restored))
 	}
-	return nil
-}
-
-func (b *Broker) savedDefinitions() (*definitions, error) {
-	data, err := b.store.Definitions()
-	if err != nil {
-		return nil, err
+	b.recovered.Store(true)
+	if vh := b.vhosts["/"]; vh != nil && len(d.VHosts) == 0 {
+		b.define(keyOf(vhostKind, vh.name), vh.definition())
 	}
-	d := &definitions{Version: definitionsVersion}
-	if len(data) == 0 {
-		return d, nil
+	if err := b.seed(); err != nil {
+		return err
 	}
-	if err := json.Unmarshal(data, d); err != nil {
-		return nil, fmt.Errorf("definitions: %w", err)
+	err = b.saveDefinitions()
+	if errors.Is(err, store.ErrFull) { // the next change saves them
+		b.log.Warn("the disk is full: the configured user is not saved", zap.Error(err))
+		return nil
 	}
-	d.found = true
-	if d.Version != definitionsVersion {
-		return nil, fmt.Errorf("definitions have version %d, this program knows %d; use the version of Curfew that wrote them", d.Version, definitionsVersion)
-	}
-	return d, nil
+	return err
 }
 
 // restoreVHosts puts the virtual hosts back; "/" is there already, and goes if it
 // was deleted.
-func (b *Broker) restoreVHosts(d *definitions) error {
-	if len(d.VHosts) == 0 {
+func (b *Broker) restoreVHosts(d *saved) error {
+	if len(d.VHosts) == 0 && (d.old || !d.found) {
 		return nil
 	}
 	clear(b.vhosts)
@@ -100,8 +91,7 @@ func (b *Broker) restoreVHosts(d *definitions) error {
 	return nil
 }
 
-// restoreAccounts puts users and permissions back, then applies the configured
-// user.
+// restoreAccounts puts users and permissions back.
 func (b *Broker) restoreAccounts(d *accountDefinitions) error {
 	a := &b.accounts
 	a.configured = d.Configured
@@ -122,10 +112,10 @@ func (b *Broker) restoreAccounts(d *accountDefinitions) error {
 			return fmt.Errorf("permissions of %q in %q: %w", p.User, p.VHost, err)
 		}
 	}
-	return b.seed()
+	return nil
 }
 
-func (b *Broker) restoreTopology(d *definitions) error {
+func (b *Broker) restoreTopology(d *saved) error {
 	for _, p := range d.Policies { // before what they govern
 		if _, err := b.vhosts[p.VHost].SetPolicy(p.kind(), p.Policy); err != nil {
 			return fmt.Errorf("policy %q: %w", p.Name, err)

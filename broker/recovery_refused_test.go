@@ -17,13 +17,16 @@ import (
 
 // resave has the definitions on disk say other arguments of a queue.
 func resave(t *testing.T, dir string, was, is amqp.Table) {
-	s, _, err := store.Open(store.Options{Dir: dir})
-	require.NoError(t, err)
-	saved, err := s.Definitions()
+	s, found, err := store.Open(store.Options{Dir: dir})
 	require.NoError(t, err)
 	text := func(args amqp.Table) string { return base64.StdEncoding.EncodeToString(amqp.AppendTable(nil, args)) }
-	require.Contains(t, string(saved), text(was))
-	require.NoError(t, s.SaveDefinitions([]byte(strings.ReplaceAll(string(saved), text(was), text(is)))))
+	for _, d := range found.Definitions {
+		if strings.HasPrefix(d.Key, "queue ") {
+			require.Contains(t, string(d.Value), text(was))
+			s.Define(store.Definition{Key: d.Key, Value: []byte(strings.ReplaceAll(string(d.Value), text(was), text(is)))})
+		}
+	}
+	require.NoError(t, s.SyncDefinitions())
 	require.NoError(t, s.Close())
 }
 

@@ -7,6 +7,7 @@ import (
 	"curfew/broker/access"
 	"curfew/broker/amqp"
 	"curfew/broker/policy"
+	"curfew/broker/store"
 )
 
 // VHost is a virtual host: a name space of exchanges and queues. Safe for
@@ -31,6 +32,7 @@ type VHost struct {
 	queues    map[string]*Queue
 	owned     map[Owner]map[*Queue]struct{} // exclusive queues, by connection
 	policies  [2]policy.Set                 // by policy.Kind
+	changes   []store.Definition            // made since mu was locked
 }
 
 func newVHost(b *Broker, name string) *VHost {
@@ -67,14 +69,8 @@ func (vh *VHost) QueueFor(owner Owner, name string) (*Queue, error) {
 	return q, q.checkOwner(owner)
 }
 
-// changed marks the topology as changed, in something durable or not; called
-// with mu held by mutate.
-func (vh *VHost) changed(durable bool) {
-	vh.topology.Add(1)
-	if durable {
-		vh.b.saver.changes.Add(1)
-	}
-}
+// changed marks the topology as changed; called with mu held.
+func (vh *VHost) changed() { vh.topology.Add(1) }
 
 func (vh *VHost) noQueue(name string) error {
 	return amqp.NewException(amqp.NotFound, 0, 0, "no %s", vh.queueLabel(name))

@@ -43,7 +43,7 @@ func (b *Broker) PutVHost(name string, about VHostMetadata) (vh *VHost, created 
 	vh, created = b.addVHost(name)
 	err = vh.mutate(func() error {
 		vh.about = about
-		vh.changed(true)
+		vh.define(keyOf(vhostKind, vh.name), vh.definition())
 		return nil
 	})
 	return vh, created, err
@@ -56,6 +56,7 @@ func (b *Broker) addVHost(name string) (vh *VHost, created bool) {
 		return vh, false
 	}
 	vh = newVHost(b, name)
+	b.define(keyOf(vhostKind, name), vh.definition()) // before what others put into it
 	b.vhosts[name] = vh
 	return vh, true
 }
@@ -64,35 +65,50 @@ func (b *Broker) addVHost(name string) (vh *VHost, created bool) {
 // permissions too, and closes its connections (320). What its queues held is not
 // dead-lettered. Error: ErrNoVHost.
 func (b *Broker) DeleteVHost(name string) error {
-	b.mu.Lock()
-	vh, ok := b.vhosts[name]
-	delete(b.vhosts, name)
-	b.mu.Unlock()
+	vh, ok := b.VHost(name)
 	if !ok {
 		return ErrNoVHost
 	}
-	// One change: what follows writes nothing more.
-	err := b.changeAccounts(func(a *accounts) error {
-		a.drop(func(k inVHost) bool { return k.vhost == name })
-		return nil
-	})
+	queues, err := vh.end()
+	if err != nil {
+		return err
+	}
+	err = b.saveDefinitions()
 	b.sessions.end(func(s *Session) bool { return s.vh == vh }, fmt.Sprintf("vhost '%s' is deleted", name))
-	vh.clear()
+	for _, q := range queues {
+		vh.remove(q, func() error { return nil })
+	}
 	return err
 }
 
-// clear removes the queues and lets no new ones in.
-func (vh *VHost) clear() {
+// end takes the virtual host out of the broker and the definitions, with what is in it
+// and who may do what there. It lets nothing new in and returns the queues to remove.
+func (vh *VHost) end() ([]*Queue, error) {
 	vh.mu.Lock()
+	defer vh.mu.Unlock()
+	if vh.deleted {
+		return nil, ErrNoVHost
+	}
 	vh.deleted = true
+	keys, a := vh.definitionKeys(), &vh.b.accounts
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	dropped := a.drop(func(k inVHost) bool { return k.vhost == vh.name })
+	a.version.Add(1)
+	vh.b.undefine(append(keys, dropped...)...)
+	vh.b.dropVHost(vh)
 	queues := slices.Collect(maps.Values(vh.queues))
 	if q := vh.waiting.Swap(nil); q != nil {
 		queues = append(queues, q)
 	}
-	vh.mu.Unlock()
-	for _, q := range queues {
-		vh.remove(q, func() error { return nil })
-	}
+	return queues, nil
+}
+
+// dropVHost makes the name free for another.
+func (b *Broker) dropVHost(vh *VHost) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.vhosts, vh.name)
 }
 
 // Metadata is what is said about the virtual host.
@@ -117,7 +133,7 @@ func (vh *VHost) SetLimits(l access.Limits) error {
 	}
 	return vh.mutate(func() error {
 		vh.limits = l
-		vh.changed(true)
+		vh.define(keyOf(vhostKind, vh.name), vh.definition())
 		return nil
 	})
 }

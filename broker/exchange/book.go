@@ -34,36 +34,38 @@ func (b *book[D]) add(d D, key string, args amqp.Table) (added, first bool) {
 	return true, len(tables) == 0
 }
 
-// remove forgets a binding. last: d has none under this key any more.
-func (b *book[D]) remove(d D, key string, args amqp.Table) (removed, last bool) {
+// remove forgets a binding and returns its arguments. last: d has none under this key any more.
+func (b *book[D]) remove(d D, key string, args amqp.Table) (bound amqp.Table, removed, last bool) {
 	keys := b.bound[d]
 	tables := keys[key]
 	i := find(tables, args)
 	if i < 0 {
-		return false, false
+		return nil, false, false
 	}
 	b.n--
+	bound = tables[i]
 	if len(tables) > 1 {
 		keys[key] = slices.Delete(tables, i, i+1)
-		return true, false
+		return bound, true, false
 	}
 	delete(keys, key)
 	if len(keys) == 0 {
 		delete(b.bound, d)
 	}
-	return true, true
+	return bound, true, true
 }
 
-// removeAll forgets every binding of d, calls gone with each key once, and counts the bindings.
-func (b *book[D]) removeAll(d D, gone func(key string)) int {
-	n := 0
+// removeAll forgets every binding of d, calls gone with each key once, and returns the bindings.
+func (b *book[D]) removeAll(d D, gone func(key string)) (removed []Binding[D]) {
 	for key, tables := range b.bound[d] {
-		n += len(tables)
+		for _, args := range tables {
+			removed = append(removed, Binding[D]{d, key, args})
+		}
 		gone(key)
 	}
 	delete(b.bound, d)
-	b.n -= n
-	return n
+	b.n -= len(removed)
+	return removed
 }
 
 // Each implements Router.

@@ -20,15 +20,15 @@ func (r *direct[D]) Bind(d D, key string, args amqp.Table) bool {
 	return added
 }
 
-func (r *direct[D]) Unbind(d D, key string, args amqp.Table) bool {
-	removed, last := r.remove(d, key, args)
+func (r *direct[D]) Unbind(d D, key string, args amqp.Table) (amqp.Table, bool) {
+	bound, removed, last := r.remove(d, key, args)
 	if last {
 		r.drop(d, key)
 	}
-	return removed
+	return bound, removed
 }
 
-func (r *direct[D]) UnbindAll(d D) int {
+func (r *direct[D]) UnbindAll(d D) []Binding[D] {
 	return r.removeAll(d, func(key string) { r.drop(d, key) })
 }
 

@@ -37,12 +37,12 @@ type Router[D comparable] interface {
 	// and changes nothing, if the same destination is bound with the same key and equal arguments.
 	Bind(d D, key string, args amqp.Table) (added bool)
 
-	// Unbind removes the binding that Bind with the same arguments added. It returns false if
-	// there is none.
-	Unbind(d D, key string, args amqp.Table) (removed bool)
+	// Unbind removes the binding that Bind with equal arguments added, and returns those. removed is
+	// false if there is none.
+	Unbind(d D, key string, args amqp.Table) (bound amqp.Table, removed bool)
 
-	// UnbindAll removes every binding of d and returns how many there were.
-	UnbindAll(d D) int
+	// UnbindAll removes every binding of d and returns them, in no particular order.
+	UnbindAll(d D) []Binding[D]
 
 	// Route appends each destination that a message with this routing key and these headers goes
 	// to, once each, to out and returns it. What out holds already is not looked at. headers is

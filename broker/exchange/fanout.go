@@ -21,20 +21,20 @@ func (r *fanout[D]) Bind(d D, key string, args amqp.Table) bool {
 	return added
 }
 
-func (r *fanout[D]) Unbind(d D, key string, args amqp.Table) bool {
-	removed, _ := r.remove(d, key, args)
+func (r *fanout[D]) Unbind(d D, key string, args amqp.Table) (amqp.Table, bool) {
+	unbound, removed, _ := r.remove(d, key, args)
 	if _, bound := r.bound[d]; removed && !bound {
 		r.list = without(r.list, d)
 	}
-	return removed
+	return unbound, removed
 }
 
-func (r *fanout[D]) UnbindAll(d D) int {
-	n := r.removeAll(d, func(string) {})
-	if n > 0 {
+func (r *fanout[D]) UnbindAll(d D) []Binding[D] {
+	removed := r.removeAll(d, func(string) {})
+	if len(removed) > 0 {
 		r.list = without(r.list, d)
 	}
-	return n
+	return removed
 }
 
 func (r *fanout[D]) Route(_ []byte, _ func() amqp.Table, out []D) []D {

@@ -44,10 +44,10 @@ func (r *headers[D]) Bind(d D, key string, args amqp.Table) bool {
 	return true
 }
 
-func (r *headers[D]) Unbind(d D, key string, args amqp.Table) bool {
-	removed, _ := r.remove(d, key, args)
+func (r *headers[D]) Unbind(d D, key string, args amqp.Table) (amqp.Table, bool) {
+	bound, removed, _ := r.remove(d, key, args)
 	if !removed {
-		return false
+		return nil, false
 	}
 	t := r.index[d]
 	i := slices.IndexFunc(t.rules, func(u rule) bool { return u.key == key && ArgsEqual(u.args, args) })
@@ -55,15 +55,15 @@ func (r *headers[D]) Unbind(d D, key string, args amqp.Table) bool {
 	if len(t.rules) == 0 {
 		r.drop(t)
 	}
-	return true
+	return bound, true
 }
 
-func (r *headers[D]) UnbindAll(d D) int {
-	n := r.removeAll(d, func(string) {})
-	if n > 0 {
+func (r *headers[D]) UnbindAll(d D) []Binding[D] {
+	removed := r.removeAll(d, func(string) {})
+	if len(removed) > 0 {
 		r.drop(r.index[d])
 	}
-	return n
+	return removed
 }
 
 func (r *headers[D]) drop(t *headersTarget[D]) {

@@ -129,18 +129,26 @@ func checkModel(t *rapid.T, k Kind) {
 		},
 		"unbind": func(t *rapid.T) {
 			if len(m.bindings) == 0 {
-				require.False(t, r.Unbind(0, "", nil))
+				_, removed := r.Unbind(0, "", nil)
+				require.False(t, removed)
 				return
 			}
 			i := rapid.IntRange(0, len(m.bindings)-1).Draw(t, "i")
 			b := m.bindings[i]
-			require.True(t, r.Unbind(b.Destination, b.Key, b.Args))
+			bound, removed := r.Unbind(b.Destination, b.Key, b.Args)
+			require.True(t, removed)
+			require.Equal(t, b.Args, bound)
 			m.bindings = slices.Delete(m.bindings, i, i+1)
 		},
 		"unbind all": func(t *rapid.T) {
 			d, before := dest.Draw(t, "d"), len(m.bindings)
 			m.bindings = slices.DeleteFunc(m.bindings, func(b Binding[int]) bool { return b.Destination == d })
-			require.Equal(t, before-len(m.bindings), r.UnbindAll(d))
+			removed := r.UnbindAll(d)
+			require.Len(t, removed, before-len(m.bindings))
+			for _, b := range removed {
+				require.Equal(t, d, b.Destination)
+				require.Less(t, m.find(d, b.Key, b.Args), 0)
+			}
 		},
 		"route": func(t *rapid.T) {
 			key, h := routingKey.Draw(t, "key"), table.Draw(t, "headers")
@@ -160,7 +168,8 @@ func checkModel(t *rapid.T, k Kind) {
 		},
 	})
 	for _, b := range m.bindings {
-		require.True(t, r.Unbind(b.Destination, b.Key, b.Args))
+		_, removed := r.Unbind(b.Destination, b.Key, b.Args)
+		require.True(t, removed)
 	}
 	require.Zero(t, r.Len())
 	if trie, ok := r.(*topic[int]); ok {

@@ -50,15 +50,15 @@ func (r *topic[D]) Bind(d D, key string, args amqp.Table) bool {
 	return added
 }
 
-func (r *topic[D]) Unbind(d D, key string, args amqp.Table) bool {
-	removed, last := r.remove(d, key, args)
+func (r *topic[D]) Unbind(d D, key string, args amqp.Table) (amqp.Table, bool) {
+	bound, removed, last := r.remove(d, key, args)
 	if last {
 		r.drop(d, key)
 	}
-	return removed
+	return bound, removed
 }
 
-func (r *topic[D]) UnbindAll(d D) int {
+func (r *topic[D]) UnbindAll(d D) []Binding[D] {
 	return r.removeAll(d, func(key string) { r.drop(d, key) })
 }
 

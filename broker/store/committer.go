@@ -138,6 +138,11 @@ func (c *committer) abandon() {
 
 // save writes the batch and syncs it if that is due.
 func (c *committer) save() error {
+	if len(c.parts) > 0 {
+		if err := c.define(); err != nil {
+			return err
+		}
+	}
 	for i := range c.parts {
 		if err := c.attach(c.parts[i].seg); err != nil {
 			return err

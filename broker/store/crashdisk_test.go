@@ -27,6 +27,7 @@ type crashDisk struct {
 	crashAt int // the operation that does not return; 0: none
 	crashed bool
 
+	written   int64  // bytes, all told
 	space     int64  // bytes of all files together; 0: any
 	last      *inode // written to last
 	failSyncs int    // the next so many syncs of a file fail
@@ -116,6 +117,12 @@ func (d *crashDisk) used() (n int64) {
 func (d *crashDisk) change(fn func(map[string]*inode)) {
 	fn(d.names)
 	d.changes = append(d.changes, fn)
+}
+
+// write makes a file with some content, synced.
+func (d *crashDisk) write(name string, b []byte) {
+	n := &inode{data: b, synced: slices.Clone(b)}
+	d.names[name], d.durable[name] = n, n
 }
 
 func (d *crashDisk) List() ([]string, error) {
@@ -269,6 +276,7 @@ func (f *crashFile) WriteAt(b []byte, at int64) (int, error) {
 		f.n.data = append(f.n.data, make([]byte, missing)...)
 	}
 	copy(f.n.data[at:], b)
+	f.d.written += int64(len(b))
 	f.n.pending = append(f.n.pending, write{int(at), slices.Clone(b)})
 	f.d.last = f.n
 	if err := f.d.op(); err != nil {

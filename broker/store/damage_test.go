@@ -207,7 +207,7 @@ func TestMissingFiles(t *testing.T) {
 	require.ErrorContains(t, err, fileName(3)+" is damaged at offset 0: the file is missing")
 
 	without := disk.clone()
-	require.NoError(t, writeDefinitions(without, []byte("x")))
+	without.write(definitionsName, encodeDefinitions(1, nil))
 	for name := range without.names {
 		if name != definitionsName {
 			delete(without.names, name)

@@ -1,114 +1,269 @@
 package store
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io/fs"
+	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 )
 
-const (
-	definitionsVersion = 1
+// Definition is one of the small things that say what queues and the like there are.
+// For the store key and value are only bytes.
+type Definition struct {
+	Key   string
+	Value []byte // empty: there is none of that key
+}
 
-	definitionsName  = "definitions"
-	definitionsTemp  = "definitions.tmp"
-	definitionsMagic = "CURFEWD\n"
-)
-
-// The file of definitions, little-endian:
-//
-//	 0  magic
-//	 8  uint32  version
-//	12  uint32  CRC32C of what follows
-//	16          what SaveDefinitions was given
-const definitionsHeader = 16
-
-// SaveDefinitions replaces the small document that says what queues and the like
-// there are. Once it returns nil the new one survives any crash; after an error
-// the old one does, or the new one. For the store it is only bytes. Not on any
-// hot path: it writes and syncs a file. Safe for concurrent use.
-func (s *Store) SaveDefinitions(b []byte) error {
-	s.definitionsMu.Lock()
-	defer s.definitionsMu.Unlock()
-	if s.fs != nil {
-		if err := writeDefinitions(s.fs, b); err != nil {
-			return fmt.Errorf("store: save definitions: %w", err)
-		}
+// Define records that definitions have these values from now on: after a crash all of
+// one call do, or none. Of several values of a key the latest counts. It only writes
+// memory, keeps the values, and may be called with any lock held. SyncDefinitions says
+// when they are safe; a journal record that was handed in later never is before them,
+// unless the disk is full.
+func (s *Store) Define(changes ...Definition) {
+	if s.definitions != nil {
+		s.definitions.define(changes)
 	}
-	s.definitions = slices.Clone(b)
+}
+
+// SyncDefinitions returns when all that Define was told before is on the disk, in
+// every mode. Those who wait at a time share one write and one sync. If that could not
+// even begin, for want of space (ErrFull) or another reason, the next call tries again;
+// any other error ends the store.
+func (s *Store) SyncDefinitions() error {
+	if s.definitions == nil {
+		return nil
+	}
+	return s.definitions.sync()
+}
+
+// definitions are what is to be written to the file of definitions, and the file.
+type definitions struct {
+	fs   fileSystem
+	fail func(error) error // ends the store
+
+	told  atomic.Uint64 // calls of define; raised with mu held
+	saved atomic.Uint64 // so many of them are on the disk
+	stuck atomic.Bool   // writing could not begin the last time
+
+	mu      sync.Mutex // a leaf
+	pending map[string][]byte
+
+	writing sync.Mutex // held while writing; taken before mu. It guards what follows
+	err     error      // why nothing is written any more
+	file    file       // nil: there is none, or one of an older version
+	id      uint64     // of the file
+	synced  int64      // up to here the disk has it
+	end     int64      // of what was written
+	size    int64      // of the file
+}
+
+func (d *definitions) define(changes []Definition) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.pending == nil {
+		d.pending = map[string][]byte{}
+	}
+	for _, c := range changes {
+		d.pending[c.Key] = c.Value
+	}
+	d.told.Add(1)
+}
+
+// sync is SyncDefinitions. Who comes while another writes finds his own written, or
+// writes all that has gathered.
+func (d *definitions) sync() error {
+	want := d.told.Load() // what others define from now on is theirs to wait for
+	if d.saved.Load() >= want {
+		return nil
+	}
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if d.saved.Load() >= want {
+		return nil
+	}
+	if d.err != nil {
+		return d.err
+	}
+	changes, upTo := d.take()
+	err := d.write(changes)
+	var began *notBegun
+	d.stuck.Store(errors.As(err, &began))
+	switch {
+	case err == nil:
+		d.saved.Store(upTo)
+	case d.stuck.Load():
+		d.giveBack(changes)
+		err = fmt.Errorf("store: save definitions: %w", err)
+	default:
+		d.err = d.fail(fmt.Errorf("save definitions: %w", err))
+		err = d.err
+	}
+	return err
+}
+
+// before is sync for the committer, whose records may speak of what was defined before
+// them. While definitions cannot be written they go ahead: what takes messages away
+// must not wait.
+func (d *definitions) before() error {
+	if d.stuck.Load() {
+		return nil
+	}
+	if err := d.sync(); !d.stuck.Load() {
+		return err
+	}
 	return nil
 }
 
-// Definitions returns what was saved last, nil if nothing ever was.
-func (s *Store) Definitions() ([]byte, error) {
-	s.definitionsMu.Lock()
-	defer s.definitionsMu.Unlock()
-	return slices.Clone(s.definitions), nil
+// take returns what is to be written, by key.
+func (d *definitions) take() (changes []Definition, upTo uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(d.pending)) {
+		changes = append(changes, Definition{key, d.pending[key]})
+	}
+	d.pending = nil
+	return changes, d.told.Load()
 }
 
-func writeDefinitions(dir fileSystem, b []byte) error {
-	whole := make([]byte, definitionsHeader+len(b))
-	copy(whole, definitionsMagic)
-	binary.LittleEndian.PutUint32(whole[8:], definitionsVersion)
-	binary.LittleEndian.PutUint32(whole[12:], crc32.Checksum(b, castagnoli))
-	copy(whole[definitionsHeader:], b)
-	if err := writeFile(dir, definitionsTemp, whole); err != nil {
-		return err
+// giveBack undoes take, but for what was changed again since.
+func (d *definitions) giveBack(changes []Definition) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.pending == nil {
+		d.pending = map[string][]byte{}
 	}
-	if err := dir.Rename(definitionsTemp, definitionsName); err != nil {
-		return err
+	for _, c := range changes {
+		if _, changed := d.pending[c.Key]; !changed {
+			d.pending[c.Key] = c.Value
+		}
 	}
-	return dir.SyncDir()
 }
 
-func writeFile(dir fileSystem, name string, b []byte) error {
-	f, err := dir.Create(name, int64(len(b)))
+// notBegun is why nothing could be written: the disk is as it was.
+type notBegun struct{ error }
+
+func (e *notBegun) Unwrap() error {
+	if noSpace(e.error) {
+		return ErrFull
+	}
+	return e.error
+}
+
+// write appends one batch to the file, or writes the file anew with it.
+func (d *definitions) write(changes []Definition) error {
+	b := encodeBatch(d.id, d.end, d.synced, changes)
+	if d.file == nil || d.end+int64(len(b))+batchHeader > d.size {
+		return d.rewrite(changes)
+	}
+	if _, err := d.file.WriteAt(b, d.end); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	if err := d.file.Sync(); err != nil {
+		return fmt.Errorf("sync: %w", err)
+	}
+	d.end += int64(len(b))
+	d.synced = d.end
+	return d.mark()
+}
+
+// mark says in the file that all up to here is synced; that itself nobody syncs.
+func (d *definitions) mark() error {
+	b := encodeBatch(d.id, d.end, d.synced, nil)
+	if _, err := d.file.WriteAt(b, d.end); err != nil {
+		return fmt.Errorf("write mark: %w", err)
+	}
+	d.end += int64(len(b))
+	return nil
+}
+
+// rewrite puts a file in place of the present one that holds what is still true, and
+// the changes. It is as long again as that: so much can be appended before the next
+// time, and a change costs the same however many there are.
+func (d *definitions) rewrite(changes []Definition) error {
+	found, err := scanDefinitions(d.fs)
+	if noSpace(err) {
+		return &notBegun{err}
+	}
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	if _, err := f.WriteAt(b, 0); err != nil {
+	for _, c := range changes {
+		found.latest.put(c)
+	}
+	id := newID()
+	whole := encodeDefinitions(id, found.latest.all())
+	size := int64(2*len(whole) + definitionsRoom)
+	f, err := d.fs.Create(definitionsTemp, size)
+	if err != nil {
+		return &notBegun{err}
+	}
+	if err := d.replace(f, whole); err != nil {
+		f.Close()
 		return err
 	}
-	return f.Sync()
+	if d.file != nil {
+		d.file.Close()
+	}
+	d.file, d.id, d.size = f, id, size
+	d.end = int64(len(whole))
+	d.synced = d.end
+	return nil
 }
 
-// readDefinitions returns nil if there are none.
-func readDefinitions(dir fileSystem) ([]byte, error) {
-	b, err := readWhole(dir, definitionsName)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// replace writes the new file and gives it its name.
+func (d *definitions) replace(f file, whole []byte) error {
+	if _, err := f.WriteAt(whole, 0); err != nil {
+		return fmt.Errorf("write: %w", err)
 	}
-	if err != nil {
-		return nil, err
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("sync: %w", err)
 	}
-	if len(b) < definitionsHeader || string(b[:8]) != definitionsMagic {
-		return nil, &CorruptError{File: definitionsName, Reason: "its header is not valid"}
+	if err := d.fs.Rename(definitionsTemp, definitionsName); err != nil {
+		return err
 	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v != definitionsVersion {
-		return nil, fmt.Errorf("store: definitions: format %d, this Curfew reads %d: %w", v, definitionsVersion, ErrVersion)
-	}
-	if binary.LittleEndian.Uint32(b[12:]) != crc32.Checksum(b[definitionsHeader:], castagnoli) {
-		return nil, &CorruptError{File: definitionsName, Offset: definitionsHeader, Reason: "the checksum is wrong"}
-	}
-	return b[definitionsHeader:], nil
+	return d.fs.SyncDir()
 }
 
-func readWhole(dir fileSystem, name string) ([]byte, error) {
-	f, err := dir.Open(name)
+// repair makes the file such that appending can go on: nothing is left of what was
+// torn, and what was found is synced, as it may have survived in the system's memory
+// only. It may be interrupted anywhere.
+func (d *definitions) repair(found *foundDefinitions) error {
+	if found.version != definitionsVersion {
+		return nil
+	}
+	f, err := d.fs.Open(definitionsName)
 	if err != nil {
-		return nil, fmt.Errorf("store: open %s: %w", name, err)
+		return fmt.Errorf("store: open definitions: %w", err)
 	}
-	defer f.Close()
-	size, err := f.Size()
+	d.file, d.id, d.size = f, found.id, found.size
+	d.synced, d.end = found.end, found.end
+	if found.torn > 0 {
+		_, err = f.WriteAt(make([]byte, found.torn), found.end)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil && !found.marked && d.end+batchHeader <= d.size {
+		err = d.mark()
+	}
 	if err != nil {
-		return nil, fmt.Errorf("store: size of %s: %w", name, err)
+		f.Close()
+		return fmt.Errorf("store: repair definitions: %w", err)
 	}
-	b := make([]byte, size)
-	if _, err := f.ReadAt(b, 0); err != nil {
-		return nil, fmt.Errorf("store: read %s: %w", name, err)
+	return nil
+}
+
+// close closes the file, its last mark being synced.
+func (d *definitions) close() error {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if d.file == nil {
+		return nil
 	}
-	return b, nil
+	if d.err == nil {
+		d.err = d.file.Sync()
+	}
+	return errors.Join(d.err, d.file.Close())
 }

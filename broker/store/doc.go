@@ -29,6 +29,10 @@
 // tried again: every callback gets the error, Failed delivers it, and the process
 // has to end and recover.
 //
+// What Define was told before a SyncDefinitions that returned nil is found again after
+// any crash, in every mode, and of what it was told later all up to some call. No
+// message is found whose queue was defined before and is lost.
+//
 // On a full disk durable messages are refused (ErrFull) before anything is
 // written that would not fit; settlements, moves and compaction use a reserve,
 // and publishing resumes when there is space. Messages can be read throughout.
@@ -51,11 +55,35 @@
 // copy; one without references is dropped when no other record depends on it
 // (drop.go). Files are allocated ahead (spare.go).
 //
+// # Definitions
+//
+// What queues and the like there are is a file of keys and values of its own. It begins
+// with all there is, changes are appended, and when it has doubled it is made anew
+// (definitions.go, definitions_file.go): what a change costs does not grow with the file.
+//
+//	Define ──► pending ──► batch: write, fdatasync ──► mark
+//	                         │ it does not fit
+//	                         ▼
+//	                       new file: what is true, written, synced, renamed
+//
+// Before the committer writes records it has what is pending written, since they may
+// speak of it. It does not wait for that while there is no space for definitions.
+//
+// # Formats
+//
+// Each kind of file has a version in its header. A later one is refused (ErrVersion),
+// those before are read: of segments (file.go has the list), and of definitions, where
+// version 1 was one document, given to the owner as the definition without a key. What is
+// written is of the present version, so a folder that was used is not for the Curfew
+// before.
+//
 // # Concurrency
 //
 // View takes no lock. Put, Enqueued, Settled and Moved take the log's, for a copy
 // in memory; it is the innermost lock. Two goroutines work behind: the committer
 // writes and syncs (commit.go), the keeper does what nobody waits for (keeper.go).
+// Define may be called with any lock held; definitions are written by those who wait for
+// them.
 //
 // # Left to others
 //

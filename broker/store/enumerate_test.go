@@ -2,9 +2,11 @@ package store
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +30,8 @@ var scripts = []script{
 	{"compact", []func(*trial){
 		publish(12), amend, roll, ack(10), amend, roll, roll, roll, keep, commit1, amend, ack(1), roll, keep, keep, commit1,
 	}},
-	{"definitions", []func(*trial){define, publish(1), commit1, define, define}},
+	{"definitions", []func(*trial){define, publish(1), commit1, define, define, define, define, define}},
+	{"defined, not yet synced", []func(*trial){enterDefined, commit1, enterDefined, restart, enterDefined, enterDefined, commit1}},
 	{"stop and start", []func(*trial){publish(4), commit1, restart, ack(1), amend, commit1, restart, restart, publish(1), roll, commit1}},
 }
 
@@ -112,8 +115,9 @@ type trial struct {
 	s    *Store
 
 	queued  []place // in order
-	defined int     // the last definitions that were saved
+	defined int     // the last definitions that were saved: see definitionsAt
 	trying  int     // those that may have been
+	entered int     // messages in queues that were defined for them
 	stopped bool    // it was closed cleanly, or on its way to that
 	closed  bool    // nothing was done since it was
 	seen    []Delivered
@@ -170,12 +174,40 @@ func (r *trial) check(found *Recovery) {
 	if !r.disk.crashed {
 		require.NotContains(r.t, r.disk.durable, stoppedName, "a crash would be taken for a stop")
 	}
-	saved, err := r.s.Definitions()
-	require.NoError(r.t, err)
+	r.checkDefinitions(found)
+}
+
+// checkDefinitions: all that was synced is there, of the rest all up to some time, and
+// every queue that holds a message.
+func (r *trial) checkDefinitions(found *Recovery) {
+	saved := map[string]string{}
+	for _, d := range found.Definitions {
+		saved[d.Key] = string(d.Value)
+	}
+	for _, q := range found.Queues {
+		if q.Queue >= firstDefined {
+			require.Contains(r.t, saved, queueKey(q.Queue))
+		}
+	}
+	maps.DeleteFunc(saved, func(key, _ string) bool { return strings.HasPrefix(key, "queue") })
 	n := 0
-	fmt.Sscanf(string(saved), "definitions %d", &n)
-	require.True(r.t, n == r.defined || n == r.trying, "definitions %d, not %d or %d", n, r.defined, r.trying)
+	fmt.Sscanf(saved["count"], "%d", &n)
+	require.True(r.t, r.defined <= n && n <= r.trying, "definitions %d, not %d or %d", n, r.defined, r.trying)
+	require.Equal(r.t, definitionsAt(n), saved)
 	r.defined, r.trying = n, n
+}
+
+// definitionsAt is what is defined after n steps: the number of the step, and what the
+// last three steps but one have added. The file is soon written anew.
+func definitionsAt(n int) map[string]string {
+	saved := map[string]string{}
+	if n > 0 {
+		saved["count"] = fmt.Sprint(n)
+	}
+	for i := max(1, n-3); i <= n; i++ {
+		saved[fmt.Sprint("step ", i)] = strings.Repeat(string(rune('a'+i%26)), definitionsRoom/3)
+	}
+	return saved
 }
 
 func (r *trial) wasSeen(seq uint64) bool {
@@ -315,9 +347,32 @@ func keep(r *trial) { r.s.keeper.round() }
 
 func define(r *trial) {
 	r.trying = r.defined + 1
-	if r.s.SaveDefinitions(fmt.Appendf(nil, "definitions %d", r.trying)) == nil {
+	var changes []Definition
+	for key, value := range definitionsAt(r.trying) {
+		changes = append(changes, Definition{key, []byte(value)})
+	}
+	for key := range definitionsAt(r.defined) {
+		if definitionsAt(r.trying)[key] == "" {
+			changes = append(changes, Definition{Key: key})
+		}
+	}
+	r.s.Define(changes...)
+	if r.s.SyncDefinitions() == nil {
 		r.defined = r.trying
 	}
+}
+
+// firstDefined is the first of the queues that are defined when something enters them.
+const firstDefined = 100
+
+func queueKey(queue uint64) string { return fmt.Sprint("queue ", queue) }
+
+// enterDefined defines a queue and puts a message into it, and syncs neither.
+func enterDefined(r *trial) {
+	r.entered++
+	queue := firstDefined + uint64(r.entered)
+	r.s.Define(Definition{queueKey(queue), []byte("there")})
+	r.put(queue, message(r.ids+1))
 }
 
 // restart stops cleanly, all but the last message having been delivered, and starts.
@@ -405,7 +460,7 @@ func (r *trial) fork(disk *crashDisk) *trial {
 	w.base, w.facts, w.confirmed, w.ids = r.base, r.facts, r.confirmed, r.ids
 	return &trial{
 		world: w, t: r.t, mode: r.mode, disk: disk,
-		defined: r.defined, trying: r.trying, stopped: r.stopped, closed: r.closed, seen: r.seen,
+		defined: r.defined, trying: r.trying, entered: r.entered, stopped: r.stopped, closed: r.closed, seen: r.seen,
 	}
 }
 

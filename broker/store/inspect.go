@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Inspect writes what the files of a data directory hold, segment by segment and
-// queue by queue. It changes nothing. The directory must not be in use.
+// Inspect writes what the files of a data directory hold, segment by segment, the
+// definitions, and queue by queue. It changes nothing. The directory must not be in use.
 func Inspect(dir string, w io.Writer) error {
 	r, queues, err := examine(dir)
 	if err != nil {
@@ -24,6 +24,11 @@ func Inspect(dir string, w io.Writer) error {
 	}
 	for _, number := range slices.Sorted(maps.Keys(r.spares)) {
 		out.printf("%-20s %10d %9s  spare\n", fileName(number), r.spares[number], "-")
+	}
+	d := r.definitions
+	out.printf("\n%-20s %10s %9s  %s\n", "definitions", "bytes", "entries", "format")
+	if d.version > 0 {
+		out.printf("%-20s %10d %9d  %d\n", definitionsName, d.end, len(r.result.Definitions), d.version)
 	}
 	out.printf("\n%-20s %10s %20s %20s\n", "queue", "messages", "first", "last")
 	for _, q := range queues {
@@ -42,15 +47,13 @@ func Verify(dir string, w io.Writer) error {
 		return err
 	}
 	defer r.close()
-	if _, err := readDefinitions(r.fs); err != nil {
-		return err
-	}
 	messages := 0
 	for _, q := range queues {
 		messages += len(q.Entries)
 	}
 	out := &printer{w: w}
-	out.printf("%d segments, %d bytes read, %d messages in queues: ok\n", len(r.files), r.result.Bytes, messages)
+	out.printf("%d segments, %d bytes read, %d messages in queues, %d definitions: ok\n",
+		len(r.files), r.result.Bytes, messages, len(r.result.Definitions))
 	if r.result.CutBytes > 0 {
 		out.printf("%d bytes at offset %d of %s are the end of an interrupted write and will be cut off\n",
 			r.result.CutBytes, r.result.CutOffset, r.result.CutFile)

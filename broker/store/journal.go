@@ -18,6 +18,8 @@ type journal struct {
 	id   uint64 // of the store; in every file and checksum
 	log  *zap.Logger
 
+	define func() error // writes the definitions that records may speak of
+
 	filesMu sync.Mutex // over making and removing spare files; taken before mu
 
 	// All that follows is guarded by mu.

@@ -120,11 +120,12 @@ func (s *Store) recover(t tuning, o *Options) (*Recovery, error) {
 	r := newRecovery(s.fs, o.logger(), o.Progress)
 	queues, err := r.read()
 	r.result.Queues = queues
-	if err == nil {
-		s.definitions, err = readDefinitions(s.fs)
-	}
+	s.definitions = &definitions{fs: s.fs}
 	if err == nil {
 		err = r.repair(t.segmentBytes)
+	}
+	if err == nil {
+		err = s.definitions.repair(r.definitions)
 	}
 	if err != nil {
 		r.unmap()
@@ -132,6 +133,7 @@ func (s *Store) recover(t tuning, o *Options) (*Recovery, error) {
 	}
 	s.memory.size = t.segmentBytes
 	s.journal = newJournal(s.fs, t, &s.memory, r)
+	s.definitions.fail, s.journal.define = s.journal.fail, s.definitions.before
 	return &r.result, nil
 }
 

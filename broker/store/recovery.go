@@ -19,6 +19,10 @@ type Recovery struct {
 	Bytes    int64 // read
 	Clean    bool  // the last run stopped cleanly
 
+	// What Define was told last of each key, in the order in which it was. A folder
+	// of an older version has one definition, without a key: the document it kept.
+	Definitions []Definition
+
 	// The torn tail that was cut off, if any: the end of what was being written
 	// in a crash, which nobody was told is safe.
 	CutFile             string
@@ -60,6 +64,8 @@ type recovery struct {
 	delivered []Delivered
 	index     index
 	result    Recovery
+
+	definitions *foundDefinitions
 }
 
 func newRecovery(fs fileSystem, log *zap.Logger, progress func(done, total int64)) *recovery {
@@ -82,6 +88,9 @@ func (r *recovery) read() ([]RecoveredQueue, error) {
 	if err := r.readStopped(); err != nil {
 		return nil, err
 	}
+	if err := r.readDefinitions(); err != nil {
+		return nil, err
+	}
 	var stray error
 	queues := r.index.surviving(func(p Pos) bool {
 		s := r.file(p.segment())
@@ -95,6 +104,16 @@ func (r *recovery) read() ([]RecoveredQueue, error) {
 	})
 	r.markDelivered(queues)
 	return queues, stray
+}
+
+// readDefinitions takes in the file of definitions.
+func (r *recovery) readDefinitions() (err error) {
+	if r.definitions, err = scanDefinitions(r.fs); err != nil {
+		return err
+	}
+	r.result.Definitions = r.definitions.all()
+	r.reportCut(definitionsName, int(r.definitions.end), r.definitions.torn)
+	return nil
 }
 
 // file returns the segment with that number, nil if it is not needed any more.

@@ -153,3 +153,15 @@ func (r *recovery) forgetStopped() error {
 	}
 	return nil
 }
+
+func writeFile(dir fileSystem, name string, b []byte) error {
+	f, err := dir.Create(name, int64(len(b)))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(b, 0); err != nil {
+		return err
+	}
+	return f.Sync()
+}

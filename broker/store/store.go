@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"sync"
 )
 
 var (
@@ -64,8 +63,7 @@ type Store struct {
 	fs   fileSystem // nil: memory only
 	lock io.Closer
 
-	definitionsMu sync.Mutex
-	definitions   []byte
+	definitions *definitions // nil: memory only
 }
 
 // Put copies a message into the store and returns its position. The caller gets
@@ -238,7 +236,7 @@ func (s *Store) close(last func() error) error {
 	}
 	var err error
 	if s.journal != nil {
-		err = s.journal.finish()
+		err = errors.Join(s.journal.finish(), s.definitions.close())
 		if err == nil {
 			err = last()
 		}

@@ -1,0 +1,240 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+)
+
+// definitionsVersion is that of the file that is written. Version 1 was one document,
+// written anew with each change; it is read as the definition without a key.
+const definitionsVersion = 2
+
+const (
+	definitionsName  = "definitions"
+	definitionsTemp  = "definitions.tmp"
+	definitionsMagic = "CURFEWD\n"
+)
+
+// The file of definitions starts with a header, little-endian:
+//
+//	 0  magic
+//	 8  uint32  version
+//	12  uint32  CRC32C of what follows; in version 1 of the whole file
+//	16  uint64  id of the file
+//
+// Batches follow, each at a multiple of eight and written and synced at once:
+//
+//	 0  uint32  checksum of what follows, which covers its place and the file's id
+//	 4  uint32  length of the changes
+//	 8  uint64  up to where the file was synced when this was written
+//	16          per change: uint32 lengths of key and value, key, value
+//
+// The first has all there is when the file is made. One without changes is a mark: it
+// follows each sync, and tells damage of what had been synced from a torn tail. After
+// the last come zeros, whose space is allocated.
+const (
+	definitionsHeader = 24
+	batchHeader       = 16
+	changeHeader      = 8
+
+	// definitionsRoom is the least that can be appended to a new file.
+	definitionsRoom = 64 << 10
+)
+
+// encodeDefinitions makes a file of all definitions.
+func encodeDefinitions(id uint64, all []Definition) []byte {
+	b := make([]byte, definitionsHeader)
+	copy(b, definitionsMagic)
+	binary.LittleEndian.PutUint32(b[8:], definitionsVersion)
+	binary.LittleEndian.PutUint64(b[16:], id)
+	binary.LittleEndian.PutUint32(b[12:], crc32.Checksum(b[16:], castagnoli))
+	b = append(b, encodeBatch(id, definitionsHeader, definitionsHeader, all)...)
+	end := int64(len(b))
+	return append(b, encodeBatch(id, end, end, nil)...)
+}
+
+// encodeBatch makes the batch that stands at an offset, with its padding.
+func encodeBatch(id uint64, at, synced int64, changes []Definition) []byte {
+	n := batchHeader
+	for _, c := range changes {
+		n += changeHeader + len(c.Key) + len(c.Value)
+	}
+	b := make([]byte, batchHeader, align(n))
+	binary.LittleEndian.PutUint32(b[4:], uint32(n-batchHeader))
+	binary.LittleEndian.PutUint64(b[8:], uint64(synced))
+	for _, c := range changes {
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(c.Key)))
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(c.Value)))
+		b = append(b, c.Key...)
+		b = append(b, c.Value...)
+	}
+	binary.LittleEndian.PutUint32(b, checksum(id, Pos(at), b))
+	return b[:align(n)]
+}
+
+// latest is the last value of each key, in the order in which they were given.
+type latest struct {
+	list []Definition // without a value where a later one replaced it
+	at   map[string]int
+}
+
+func (l *latest) put(c Definition) {
+	if i, known := l.at[c.Key]; known {
+		l.list[i].Value = nil
+	}
+	if len(c.Value) == 0 {
+		delete(l.at, c.Key)
+		return
+	}
+	if l.at == nil {
+		l.at = map[string]int{}
+	}
+	l.at[c.Key] = len(l.list)
+	l.list = append(l.list, c)
+}
+
+func (l *latest) all() []Definition {
+	all := make([]Definition, 0, len(l.at))
+	for _, c := range l.list {
+		if len(c.Value) > 0 {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// foundDefinitions is what reading the file has found.
+type foundDefinitions struct {
+	latest
+	version uint32 // 0: there is no file
+	id      uint64
+	size    int64 // of the file
+	end     int64 // of the last valid batch
+	marked  bool  // which is a mark
+	torn    int   // bytes behind it that were being written in a crash
+}
+
+// scanDefinitions reads the file and changes nothing.
+func scanDefinitions(dir fileSystem) (*foundDefinitions, error) {
+	b, err := readWhole(dir, definitionsName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &foundDefinitions{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(b) < 16 || string(b[:8]) != definitionsMagic {
+		return nil, &CorruptError{File: definitionsName, Reason: "its header is not valid"}
+	}
+	f := &foundDefinitions{version: binary.LittleEndian.Uint32(b[8:]), size: int64(len(b))}
+	switch {
+	case f.version == 1:
+		return f, f.readDocument(b)
+	case f.version == definitionsVersion:
+		return f, f.read(b)
+	case f.version == 0 || f.version >= 1<<16:
+		return nil, &CorruptError{File: definitionsName, Offset: 8, Reason: "its version is not valid"}
+	}
+	return nil, fmt.Errorf("store: definitions: format %d, this Curfew reads 1 to %d: %w", f.version, definitionsVersion, ErrVersion)
+}
+
+// readDocument reads version 1.
+func (f *foundDefinitions) readDocument(b []byte) error {
+	f.end = f.size
+	if binary.LittleEndian.Uint32(b[12:]) != crc32.Checksum(b[16:], castagnoli) {
+		return &CorruptError{File: definitionsName, Offset: 16, Reason: "the checksum is wrong"}
+	}
+	f.latest.put(Definition{Value: b[16:]})
+	return nil
+}
+
+func (f *foundDefinitions) read(b []byte) error {
+	if len(b) < definitionsHeader || binary.LittleEndian.Uint32(b[12:]) != crc32.Checksum(b[16:definitionsHeader], castagnoli) {
+		return &CorruptError{File: definitionsName, Reason: "its header is not valid"}
+	}
+	f.id, f.end = binary.LittleEndian.Uint64(b[16:]), definitionsHeader
+	for {
+		batch, ok := batchAt(f.id, b, f.end)
+		if !ok {
+			break
+		}
+		if !f.take(batch[batchHeader:]) {
+			return &CorruptError{File: definitionsName, Offset: f.end, Reason: "the changes there are not valid"}
+		}
+		f.marked = len(batch) == batchHeader
+		f.end += int64(align(len(batch))) // of which the padding may be missing from a cut file
+	}
+	return f.checkTail(b)
+}
+
+// batchAt returns the batch at an offset without its padding, if there is one whose
+// checksum is right.
+func batchAt(id uint64, b []byte, at int64) (batch []byte, ok bool) {
+	left := int64(len(b)) - at
+	if left < batchHeader {
+		return nil, false
+	}
+	n := batchHeader + int64(binary.LittleEndian.Uint32(b[at+4:]))
+	synced := binary.LittleEndian.Uint64(b[at+8:])
+	if n > left || synced < definitionsHeader || synced > uint64(at) {
+		return nil, false
+	}
+	batch = b[at : at+n]
+	return batch, binary.LittleEndian.Uint32(batch) == checksum(id, Pos(at), batch)
+}
+
+// take takes in a batch's changes.
+func (f *foundDefinitions) take(b []byte) bool {
+	for len(b) > 0 {
+		if len(b) < changeHeader {
+			return false
+		}
+		key, value := uint64(binary.LittleEndian.Uint32(b)), uint64(binary.LittleEndian.Uint32(b[4:]))
+		b = b[changeHeader:]
+		if key+value > uint64(len(b)) {
+			return false
+		}
+		f.latest.put(Definition{Key: string(b[:key]), Value: b[key : key+value]})
+		b = b[key+value:]
+	}
+	return true
+}
+
+// checkTail looks at what follows the last valid batch. It was being written in a
+// crash, unless a later batch says that it had been synced.
+func (f *foundDefinitions) checkTail(b []byte) error {
+	for at := f.end + 8; at < f.size; at += 8 {
+		if _, ok := batchAt(f.id, b, at); ok && binary.LittleEndian.Uint64(b[at+8:]) > uint64(f.end) {
+			return &CorruptError{File: definitionsName, Offset: f.end, Reason: "the changes there are not valid, but had been synced"}
+		}
+	}
+	written := len(b)
+	for written > int(f.end) && b[written-1] == 0 {
+		written--
+	}
+	f.torn = max(0, written-int(f.end))
+	if f.end == definitionsHeader {
+		return &CorruptError{File: definitionsName, Offset: f.end, Reason: "the first changes are missing"}
+	}
+	return nil
+}
+
+func readWhole(dir fileSystem, name string) ([]byte, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("store: open %s: %w", name, err)
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, fmt.Errorf("store: size of %s: %w", name, err)
+	}
+	b := make([]byte, size)
+	if _, err := f.ReadAt(b, 0); err != nil {
+		return nil, fmt.Errorf("store: read %s: %w", name, err)
+	}
+	return b, nil
+}
