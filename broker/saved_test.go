@@ -262,7 +262,7 @@ const oldDocument = `{"version":1,
 "exchanges":[{"vhost":"v","name":"x","type":"topic"}],
 "queues":[{"vhost":"v","name":"q","id":"77","arguments":"AAAAEw14LW1lc3NhZ2UtdHRsSQAAA+g="},{"vhost":"v","name":"curfew.delayed","id":"99","delayed":true}],
 "bindings":[{"vhost":"v","source":"x","destination":"q","routing_key":"#"},{"vhost":"/","source":"amq.topic","destination":"amq.fanout","to_exchange":true,"routing_key":"a"}],
-"policies":[{"vhost":"v","operator":true,"name":"p","pattern":".*","apply-to":"queues","priority":1,"definition":{"expires":1000}}],
+"policies":[{"vhost":"v","operator":true,"name":"p","pattern":".*","apply-to":"queues","priority":1,"definition":{"max-length":1000}}],
 "global_parameters":{"g":{"n":1}}}`
 
 // A folder of a version before starts as ever, and is kept in the new form from then on.
@@ -283,7 +283,7 @@ func TestOldDefinitionsAreTaken(t *testing.T) {
 		"user {Name:u ", "permission {User:u VHost:v Configure:a Write:b Read:c}",
 		"topic permission {User:u VHost:v Exchange:x", "topic permission {User:u VHost:v Exchange:y", "exchange {Name:x VHost:v Type:topic",
 		"queue {Name:q VHost:v", "x-message-ttl:1000", "binding {Source:x VHost:v Destination:q", "binding {Source:amq.topic VHost:/ Destination:amq.fanout",
-		"parameter {Value:map[apply-to:queues definition:map[expires:1000]", "global {Name:g Value:map[n:1]}",
+		"parameter {Value:map[apply-to:queues definition:map[max-length:1000]", "global {Name:g Value:map[n:1]}",
 	} {
 		assert.Contains(t, text, part)
 	}
