@@ -6,21 +6,25 @@ import (
 )
 
 // TraceContext is what a message says of the trace it was published in (W3C: Trace
-// Context), as its headers traceparent and tracestate have it: text that nobody checked.
-// A slice is nil where there is no such header.
+// Context), as its headers traceparent and tracestate have it: text that nobody checked,
+// 512 octets at most. A slice is nil where there is no such header, or a longer one.
 type TraceContext struct{ Parent, State []byte }
 
+// maxTraceText is how much of a tracestate has to be passed on; a traceparent has a
+// tenth of it.
+const maxTraceText = 512
+
 // traceContext looks for it in a raw table; what it returns aliases the table. Of a
-// header that comes twice the first that is text counts.
+// header that comes twice the first that can be taken counts.
 func traceContext(headers []byte) (c TraceContext) {
 	for f := amqp.WalkTable(headers); f.Next(); {
 		switch string(f.Name) {
 		case "traceparent":
-			if text, ok := f.Text(); ok && c.Parent == nil {
+			if text, ok := f.Text(); ok && c.Parent == nil && len(text) <= maxTraceText {
 				c.Parent = text
 			}
 		case "tracestate":
-			if text, ok := f.Text(); ok && c.State == nil {
+			if text, ok := f.Text(); ok && c.State == nil && len(text) <= maxTraceText {
 				c.State = text
 			}
 		}

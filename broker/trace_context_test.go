@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,10 +49,11 @@ func TestExpiryHasTheTraceContextOfItsMessage(t *testing.T) {
 				{"traceparent": int64(7), "tracestate": amqp.Table{"a": "b"}},
 				nil,
 				{"traceparent": "00-copied", "x-own": true, "CC": []any{"nowhere"}}, // a dead letter that is not made the short way
+				{"traceparent": strings.Repeat("0", 513), "tracestate": strings.Repeat("s", 513)},
 			}
-			assert.Equal(t, []string{"a 00-parent a=b", "b 00-bytes c=d", "c  lonely", "d  ", "e  ", "f 00-copied "},
+			assert.Equal(t, []string{"a 00-parent a=b", "b 00-bytes c=d", "c  lonely", "d  ", "e  ", "f 00-copied ", "g  "},
 				expiredWith(t, broker.Options{TraceExpired: true}, args, headers...))
-			assert.Equal(t, []string{"a  ", "b  ", "c  ", "d  ", "e  ", "f  "}, expiredWith(t, broker.Options{}, args, headers...), "nobody asked")
+			assert.Equal(t, []string{"a  ", "b  ", "c  ", "d  ", "e  ", "f  ", "g  "}, expiredWith(t, broker.Options{}, args, headers...), "nobody asked")
 		})
 	}
 }

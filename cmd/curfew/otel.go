@@ -45,7 +45,7 @@ func readTelemetry(instance string) (*telemetry.Options, []error) {
 	if on {
 		r.whole()
 	}
-	if !on || len(r.errs) > 0 {
+	if len(r.errs) > 0 || o.Metrics.URL == "" && o.Spans.URL == "" {
 		return nil, r.errs
 	}
 	return o, nil
@@ -132,6 +132,9 @@ func (r *otelReader) whole() {
 
 // sampler reads which messages get a span; when none do, spans are not sent.
 func (r *otelReader) sampler() {
+	if r.options.Spans.URL == "" {
+		return
+	}
 	share := 1.0
 	if text := otelValue(samplerShare); text != "" {
 		var err error

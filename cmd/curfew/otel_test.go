@@ -40,6 +40,7 @@ func TestTelemetryIsOffByDefault(t *testing.T) {
 		{"OTEL_SERVICE_NAME=app", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_TRACES_SAMPLER=xray", "OTEL_LOGS_EXPORTER=otlp"}, // are another's
 		{"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318", "OTEL_SDK_DISABLED=TRUE", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"},
 		{"OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318", "OTEL_METRICS_EXPORTER=none", "OTEL_TRACES_EXPORTER=none"},
+		{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://c:4318", "OTEL_TRACES_SAMPLER=always_off"},
 	} {
 		assert.Nil(t, telemetryOf(t, settings...), "%v", settings)
 	}
@@ -67,6 +68,8 @@ func TestTelemetryGoesWhereItIsTold(t *testing.T) {
 	assert.Equal(t, []string{"", "http://c/v1/traces"}, []string{o.Metrics.URL, o.Spans.URL})
 	o = telemetryOf(t, "OTEL_EXPORTER_OTLP_ENDPOINT=http://c", "OTEL_TRACES_SAMPLER=always_off")
 	assert.Empty(t, o.Spans.URL, "there would be none")
+	o = telemetryOf(t, "OTEL_EXPORTER_OTLP_ENDPOINT=http://c", "OTEL_TRACES_EXPORTER=none", "OTEL_TRACES_SAMPLER=xray")
+	assert.Empty(t, o.Spans.URL, "how they are sampled is another's affair")
 }
 
 func TestTelemetryDefaults(t *testing.T) {

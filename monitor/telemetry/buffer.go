@@ -35,14 +35,19 @@ type buffer struct {
 func (b *buffer) add(e *Expiry) {
 	kept := *e
 	kept.MessageID, kept.RoutingKey = b.text(e.MessageID), b.text(e.RoutingKey)
-	kept.TraceParent, kept.TraceState = b.text(e.TraceParent), nil
-	if len(e.TraceState) <= maxState {
-		kept.TraceState = b.text(e.TraceState)
-	}
+	kept.TraceParent, kept.TraceState = b.header(e.TraceParent), b.header(e.TraceState)
 	from := len(b.names)
 	b.names = append(b.names, e.To[:min(len(e.To), maxTargets)]...)
 	kept.To = b.names[from:len(b.names):len(b.names)]
 	b.expiries = append(b.expiries, kept)
+}
+
+// header copies a header that is not longer than any that is of use.
+func (b *buffer) header(t []byte) []byte {
+	if len(t) > maxState {
+		return nil
+	}
+	return b.text(t)
 }
 
 func (b *buffer) text(t []byte) []byte {

@@ -46,8 +46,8 @@ func newSpan(e *Expiry) *tracepb.Span {
 	return span
 }
 
-// attributes are those of the semantic conventions for messaging (1.37, in development)
-// that a broker can tell, and Curfew's own.
+// attributes are those of the semantic conventions for messaging (in development) that
+// a broker can tell, and Curfew's own.
 func (e *Expiry) attributes(operation string) []*commonpb.KeyValue {
 	list := []*commonpb.KeyValue{
 		// What speaks AMQP 0-9-1 is rabbitmq to clients' spans, and so to those who look for both.
