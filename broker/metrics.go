@@ -42,12 +42,15 @@ var (
 	delayedDesc    = metric("messages_delayed", "Messages waiting for the time they are to be enqueued.")
 	queuesDesc     = metric("queues", "Queues declared.")
 	consumersDesc  = metric("consumers", "Consumers on queues.")
+	segmentsDesc   = metric("store_segments", "Segments of the message store, in which messages and the records about them stand.")
+	storeDesc      = metric("store_bytes", "Bytes of these segments.")
+	liveDesc       = metric("store_live_bytes", "Estimate of what of them messages still need; the rest is garbage that compaction takes or that goes with its segment.")
 )
 
 // Describe implements prometheus.Collector.
 func (b *Broker) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(b, ch) }
 
-// Collect implements prometheus.Collector. It visits every queue.
+// Collect implements prometheus.Collector. It visits every queue and segment.
 func (b *Broker) Collect(ch chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, v uint64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
@@ -84,4 +87,8 @@ func (b *Broker) Collect(ch chan<- prometheus.Metric) {
 	gauge(delayedDesc, b.delayedMessages())
 	gauge(queuesDesc, len(all))
 	gauge(consumersDesc, consumers)
+	store := b.store.Stats()
+	gauge(segmentsDesc, store.Segments)
+	gauge(storeDesc, int(store.MappedBytes))
+	gauge(liveDesc, int(store.LiveBytes))
 }

@@ -135,13 +135,17 @@ func TestStatusAndAuditCommands(t *testing.T) {
 
 	require.Eventually(t, func() bool { return strings.Contains(r.ok("status"), "  2, missed 0") }, time.Minute, 20*time.Millisecond)
 	text := r.ok("status")
-	for _, line := range []string{`ok\n`, `messages +2 ready, 0 unacked in 2 queues\n`, `lateness +p50 <= .*, p99 <= `, `alarms +0\n`} {
+	for _, line := range []string{`ok\n`, `messages +2 ready, 0 unacked in 2 queues\n`, `lateness +p50 <= .*, p99 <= `, `alarms +0\n`,
+		`clients +\d+ connections, 0 consumers\n`, `  \d+ segments, \d.* MiB, of which messages need \d`, `  syncs p50 <= .*, p99 <= `, `memory +\d+\.\d MiB of \d`} {
 		assert.Regexp(t, line, text)
 	}
 	var s status
 	require.NoError(t, json.Unmarshal([]byte(r.ok("status", "-o", "json")), &s))
 	assert.Equal(t, "ok", s.Health)
 	assert.NotNil(t, s.LatenessP99)
+	assert.NotNil(t, s.SyncP50)
+	assert.Positive(t, s.Live)
+	assert.Greater(t, s.Stored, s.Live)
 }
 
 func TestQuantile(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"curfew/monitor"
 )
@@ -28,7 +29,16 @@ type status struct {
 	Ready        uint64     `json:"ready"`
 	Unacked      uint64     `json:"unacked"`
 	Queues       uint64     `json:"queues"`
+	Connections  uint64     `json:"connections"`
+	Consumers    uint64     `json:"consumers"`
 	Blocked      string     `json:"blocked"` // why publishers wait; "" they do not
+	Memory       int64      `json:"memory_bytes"`
+	MemoryLimit  int64      `json:"memory_limit_bytes"` // 0: none
+	Segments     uint64     `json:"store_segments"`
+	Stored       int64      `json:"store_bytes"`
+	Live         int64      `json:"store_live_bytes"` // of which messages still need so much: an estimate
+	SyncP50      *float64   `json:"sync_p50_seconds"` // of the journal, since the start; null: none
+	SyncP99      *float64   `json:"sync_p99_seconds"`
 	AlarmsFiring int        `json:"alarms"`
 
 	AtRisk []monitor.Forecast `json:"at_risk"` // at most maxAtRisk queues
@@ -44,6 +54,7 @@ func (n *node) status(o *ops, metrics prometheus.Gatherer) status {
 		s.Reasons = []string{}
 	}
 	s.Blocked, _ = n.broker.Gate()
+	s.Memory, s.MemoryLimit = n.broker.MemoryInUse(), n.broker.MemoryLimit()
 	memory, disk := n.broker.Alarms()
 	for _, on := range []bool{memory, disk} {
 		if on {
@@ -81,22 +92,39 @@ func (s *status) measure(metrics prometheus.Gatherer) {
 				s.Unacked = uint64(value)
 			case "curfew_queues":
 				s.Queues = uint64(value)
+			case "curfew_connections":
+				s.Connections = uint64(value)
+			case "curfew_consumers":
+				s.Consumers = uint64(value)
+			case "curfew_store_segments":
+				s.Segments = uint64(value)
+			case "curfew_store_bytes":
+				s.Stored = int64(value)
+			case "curfew_store_live_bytes":
+				s.Live = int64(value)
 			case "curfew_deadline_next_timestamp_seconds":
 				if value > 0 {
 					next := time.UnixMilli(int64(value * 1000)).UTC()
 					s.Next = &next
 				}
 			case "curfew_deadline_lateness_seconds":
-				var bounds []float64
-				var counts []uint64
-				for _, b := range m.GetHistogram().GetBucket() {
-					bounds, counts = append(bounds, b.GetUpperBound()), append(counts, b.GetCumulativeCount())
-				}
-				total := m.GetHistogram().GetSampleCount()
-				s.LatenessP50, s.LatenessP99 = quantile(0.50, bounds, counts, total), quantile(0.99, bounds, counts, total)
+				s.LatenessP50, s.LatenessP99 = quantiles(m.GetHistogram())
+			case "curfew_journal_fsync_duration_seconds":
+				s.SyncP50, s.SyncP99 = quantiles(m.GetHistogram())
 			}
 		}
 	}
+}
+
+// quantiles are the median and the 99th percentile, as quantile has them.
+func quantiles(h *dto.Histogram) (p50, p99 *float64) {
+	var bounds []float64
+	var counts []uint64
+	for _, b := range h.GetBucket() {
+		bounds, counts = append(bounds, b.GetUpperBound()), append(counts, b.GetCumulativeCount())
+	}
+	total := h.GetSampleCount()
+	return quantile(0.50, bounds, counts, total), quantile(0.99, bounds, counts, total)
 }
 
 // quantile is at most that of the observations in a histogram: the bound of the bucket in which it

@@ -42,6 +42,7 @@ func statusRows(s *status) [][]string {
 		add("!", r)
 	}
 	add("messages", s.Ready, " ready, ", s.Unacked, " unacked in ", s.Queues, " queues")
+	add("clients", s.Connections, " connections, ", s.Consumers, " consumers")
 	if s.Monitor {
 		next := ""
 		if s.Next != nil {
@@ -59,6 +60,15 @@ func statusRows(s *status) [][]string {
 		publishers = "publishers wait: " + s.Blocked
 	}
 	add("store", publishers)
+	add("", s.Segments, " segments, ", about(s.Stored), ", of which messages need ", about(s.Live))
+	if s.SyncP99 != nil {
+		add("", "syncs p50 ", lateness(s.SyncP50), ", p99 ", lateness(s.SyncP99))
+	}
+	limit := ""
+	if s.MemoryLimit > 0 {
+		limit = " of " + about(s.MemoryLimit)
+	}
+	add("memory", about(s.Memory), limit)
 	add("alarms", strconv.Itoa(s.AlarmsFiring))
 	for _, f := range s.AtRisk {
 		first := ""
@@ -68,6 +78,16 @@ func statusRows(s *status) [][]string {
 		add("at risk", f.Queue, ": ", f.WillMiss, " of ", f.Deadlines, " deadlines will be missed", first)
 	}
 	return rows
+}
+
+// about is a number of bytes in the largest unit of which it has one.
+func about(n int64) string {
+	for _, u := range byteUnits {
+		if byteSize(n) >= u.size && u.size > 1 {
+			return fmt.Sprintf("%.1f %s", float64(n)/float64(u.size), u.suffix)
+		}
+	}
+	return fmt.Sprint(n, " B")
 }
 
 // lateness is an upper bound of a share of the lateness, in words.
