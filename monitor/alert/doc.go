@@ -53,5 +53,7 @@
 // nothing else does, and what was not told yet is logged at the end of Run. A sink that
 // fails for a minute shows in Health.
 //
-// Finding out what happens is the monitor's; inhibition is Alertmanager's.
+// Finding out what happens is the monitor's; inhibition, and sinks of the same kind for
+// several teams, are Alertmanager's: what it routes by are labels of every alert. Sinks
+// that came and went with the file of rules would each need an outbox of their own life.
 package alert

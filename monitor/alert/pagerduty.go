@@ -7,7 +7,9 @@ import (
 
 // pagerDuty sends events to PagerDuty (PagerDuty: Events API v2). A group is one
 // incident there: its notifications share a dedup_key. A message told for itself is an
-// incident of its own, and only a person resolves it.
+// incident of its own, which a person resolves, or PagerDuty after the service's
+// auto-resolve time: a missed deadline stays missed, and an incident that is resolved
+// at once may page nobody.
 type pagerDuty struct {
 	*poster
 	source source
