@@ -55,7 +55,7 @@ func (a *api) site() (s site, err error) {
 		if err != nil {
 			return s, err
 		}
-		s = site{"http://" + reachable(string(c.HTTPAddr)), c.User, c.Password}
+		s = site{"http://" + reachable(string(c.HTTPAddr)), string(c.User), string(c.Password)}
 	}
 	if a.passwordFile != "" {
 		text, err := os.ReadFile(a.passwordFile)

@@ -35,9 +35,9 @@ func printBanner(w io.Writer, c *config, recovered int, amqp []net.Listener, htt
 
 // clientURL shows the password only if everybody knows it.
 func clientURL(c *config, addr net.Addr) string {
-	u := url.URL{Scheme: "amqp", Host: reachable(addr.String()), Path: "/", User: url.UserPassword(c.User, c.Password)}
+	u := url.URL{Scheme: "amqp", Host: reachable(addr.String()), Path: "/", User: url.UserPassword(string(c.User), string(c.Password))}
 	if c.User != "guest" || c.Password != "guest" {
-		u.User = url.UserPassword(c.User, "PASSWORD")
+		u.User = url.UserPassword(string(c.User), "PASSWORD")
 	}
 	return u.String()
 }

@@ -53,8 +53,8 @@ type config struct {
 	AuditSize     byteSize      `split_words:"true" default:"512MiB" allow:"1MiB..1024GiB" desc:"disk that this may take; the oldest records go"`
 
 	_                 struct{} `group:"Users and TLS"`
-	User              string   `split_words:"true" default:"guest" alias:"RABBITMQ_DEFAULT_USER" desc:"user made at the first start, an administrator, and when this is changed"`
-	Password          string   `split_words:"true" default:"guest" alias:"RABBITMQ_DEFAULT_PASS" secret:"true" desc:"its password, set at the first start and when this is changed"`
+	User              given    `split_words:"true" default:"guest" allow:"any text but none" alias:"RABBITMQ_DEFAULT_USER" desc:"user made at the first start, an administrator, and when this is changed"`
+	Password          given    `split_words:"true" default:"guest" allow:"any text but none" alias:"RABBITMQ_DEFAULT_PASS" secret:"true" desc:"its password, set at the first start and when this is changed"`
 	GuestLoopbackOnly bool     `split_words:"true" default:"true" allow:"true|false" desc:"the user guest may log in from this machine only; false where a container's own network keeps others out"`
 	TLSCert           string   `split_words:"true" default:"" desc:"file with the certificate of the TLS listeners, its chain behind it (PEM); read anew when it changes"`
 	TLSKey            string   `split_words:"true" default:"" desc:"file with its private key (PEM)"`

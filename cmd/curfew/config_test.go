@@ -107,6 +107,7 @@ func TestConfigWrongValues(t *testing.T) {
 		"CURFEW_MEMORY_LIMIT=95%":                  "1% to 90%",
 		"CURFEW_MEMORY_LIMIT=1MiB":                 "64MiB or more",
 		"CURFEW_LOG_LEVEL=INFO":                    "debug or info or warn or error",
+		"CURFEW_USER=":                             "any text but none",
 		"CURFEW_LOG_FORMAT=text":                   "auto or console or json",
 		"CURFEW_REDIS_URL=redis-sentinel://h:1":    "master_name",
 		"CURFEW_REDIS_URL=redis://h?typo=1":        "redis://",
@@ -149,7 +150,7 @@ func TestConfigIgnoresNamesWithoutPrefix(t *testing.T) {
 	setenv(t, "USER=root", "PASSWORD=p", "INSTANCE=i", "MONITOR=maybe", "AMQP_ADDR=x", "LOG_LEVEL=loud", "DATA_DIR=/nowhere")
 	c, err := loadConfig()
 	require.NoError(t, err)
-	assert.Equal(t, "guest", c.User)
+	assert.EqualValues(t, "guest", c.User)
 	assert.Equal(t, "./curfew-data", c.DataDir)
 	assert.True(t, c.Monitor)
 }
@@ -199,7 +200,7 @@ func TestConfigSecretsFromFiles(t *testing.T) {
 	setenv(t, "CURFEW_PASSWORD_FILE="+password, "CURFEW_REDIS_URL_FILE="+redis, "CURFEW_ALERT_WEBHOOK_URL_FILE="+hook)
 	c, err := loadConfig()
 	require.NoError(t, err)
-	assert.Equal(t, "s3cret", c.Password)
+	assert.EqualValues(t, "s3cret", c.Password)
 	assert.EqualValues(t, "redis://:x@h:1", c.RedisURL)
 	assert.EqualValues(t, "https://h/t", c.AlertWebhookURL)
 
@@ -211,6 +212,10 @@ func TestConfigSecretsFromFiles(t *testing.T) {
 	_, err = loadConfig()
 	assert.ErrorContains(t, err, "CURFEW_PASSWORD_FILE: open")
 
+	setenv(t, "CURFEW_PASSWORD_FILE="+file("empty", "\n"))
+	_, err = loadConfig()
+	assert.ErrorContains(t, err, "CURFEW_PASSWORD_FILE: the value (a secret, not shown) is not allowed; it takes any text but none")
+
 	setenv(t, "CURFEW_REDIS_URL_FILE="+hook)
 	_, err = loadConfig()
 	assert.ErrorContains(t, err, "CURFEW_REDIS_URL_FILE: the value (a secret, not shown) is not allowed")
@@ -220,13 +225,13 @@ func TestConfigAliases(t *testing.T) {
 	setenv(t, "RABBITMQ_DEFAULT_USER=ann", "RABBITMQ_DEFAULT_PASS=pw", "RABBITMQ_DEFAULT_VHOST=/")
 	c, err := loadConfig()
 	require.NoError(t, err)
-	assert.Equal(t, []string{"ann", "pw"}, []string{c.User, c.Password})
+	assert.Equal(t, []string{"ann", "pw"}, []string{string(c.User), string(c.Password)})
 
 	t.Setenv("CURFEW_USER", "bob")
 	t.Setenv("CURFEW_PASSWORD", "own")
 	c, err = loadConfig()
 	require.NoError(t, err)
-	assert.Equal(t, []string{"bob", "own"}, []string{c.User, c.Password}, "our own name goes first")
+	assert.Equal(t, []string{"bob", "own"}, []string{string(c.User), string(c.Password)}, "our own name goes first")
 }
 
 // What a variable is called is envconfig's to say.

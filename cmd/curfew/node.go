@@ -62,7 +62,7 @@ func openNode(c *config, metrics *prometheus.Registry, log *zap.Logger) (n *node
 	}
 	n.broker, err = broker.New(broker.Options{
 		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.bytes(), DiskFreeLimit: int64(c.DiskFreeLimit), Log: log,
-		User: c.User, Password: c.Password, GuestFromAnywhere: !c.GuestLoopbackOnly,
+		User: string(c.User), Password: string(c.Password), GuestFromAnywhere: !c.GuestLoopbackOnly,
 		Ceilings:      broker.Ceilings{Queues: c.MaxQueues, Exchanges: c.MaxExchanges, Bindings: c.MaxBindings},
 		TTLPrecedence: precedences[c.TTLPrecedence], Unroutable: unroutables[c.Unroutable],
 		OnExpired: n.onExpired(), TraceExpired: n.telemetry != nil && n.telemetry.Traces(),

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,9 +73,18 @@ type process struct {
 // startServe runs serve on free ports, in memory unless the settings say otherwise.
 func startServe(t *testing.T, settings ...string) *process {
 	t.Helper()
+	log := new(bytes.Buffer)
+	p := startServeTo(t, log, settings...)
+	p.stderr = log
+	return p
+}
+
+// startServeTo is startServe with a place for the log.
+func startServeTo(t *testing.T, log io.Writer, settings ...string) *process {
+	t.Helper()
 	defaults := []string{"AMQP_ADDR=127.0.0.1:0", "HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0", "DATA_DIR="}
-	p := &process{Cmd: command(t, []string{"serve"}, append(defaults, settings...)...), stderr: new(bytes.Buffer), ended: make(chan struct{})}
-	p.Stderr = p.stderr
+	p := &process{Cmd: command(t, []string{"serve"}, append(defaults, settings...)...), ended: make(chan struct{})}
+	p.Stderr = log
 	stdout, err := p.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, p.Start())

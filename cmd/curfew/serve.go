@@ -33,7 +33,8 @@ func serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer log.Sync() //nolint:errcheck // stderr may be no file
+			defer log.Sync()               //nolint:errcheck // stderr may be no file
+			signal.Ignore(syscall.SIGPIPE) // clients are served also when nobody reads the log any more
 			return untilSignal(cmd.Context(), log, func(ctx context.Context) error {
 				return serve(ctx, &c, cmd.OutOrStdout(), log)
 			})

@@ -145,6 +145,18 @@ func TestServeSecondSignalEndsAtOnce(t *testing.T) {
 	assert.Equal(t, syscall.SIGTERM, p.ProcessState.Sys().(syscall.WaitStatus).Signal())
 }
 
+func TestServeOutlivesTheReaderOfItsLog(t *testing.T) {
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	p := startServeTo(t, write, "DATA_DIR="+dir)
+	write.Close()
+	read.Close()
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM)) // which is logged
+	assert.Zero(t, p.wait(t))
+	assert.FileExists(t, filepath.Join(dir, "stopped"))
+}
+
 func TestServeBusyPort(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

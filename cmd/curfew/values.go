@@ -184,6 +184,18 @@ func (a ackTimeout) limit() time.Duration {
 
 func (a ackTimeout) String() string { return time.Duration(a).String() }
 
+// given is text that cannot be empty: a variable of a deployment that nobody has filled in would
+// make a user who cannot log in.
+type given string
+
+func (g *given) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return errValue
+	}
+	*g = given(text)
+	return nil
+}
+
 // instance names this process among those that share a Redis.
 type instance string
 
