@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"curfew/broker/amqp"
@@ -40,14 +42,20 @@ type matcher struct {
 	pattern *regexp.Regexp
 }
 
-// Check says what is wrong with the filter: its pattern.
+// reasons are what RabbitMQ writes into x-death.
+var reasons = []string{"expired", "rejected", "maxlen", "delivery_limit"}
+
+// Check says what is wrong with the filter: its reason or its pattern.
 func (f *Filter) Check() error {
 	_, err := f.compile()
 	return err
 }
 
-// compile checks the filter. The error says what is wrong with the pattern.
+// compile checks the filter, as Check does.
 func (f *Filter) compile() (*matcher, error) {
+	if f.Reason != "" && !slices.Contains(reasons, f.Reason) {
+		return nil, fmt.Errorf("nothing dies of the reason %q; there are %s", f.Reason, strings.Join(reasons, ", "))
+	}
 	m := &matcher{Filter: *f, body: []byte(f.Body)}
 	if f.Seqs != nil {
 		m.seqs = map[queue.Seq]bool{}

@@ -50,6 +50,7 @@ func TestDeadLettersOverHTTP(t *testing.T) {
 	assert.Contains(t, found, `"deaths":[{"queue":"q","reason":"expired"`)
 	assert.Contains(t, found, `"next":0`)
 	x.ask("POST", dlq+"/search", map[string]any{"filter": map[string]any{"pattern": "("}}).is(400, "")
+	x.ask("POST", dlq+"/search", map[string]any{"filter": map[string]any{"reason": "expire"}}).is(400, "")
 	x.ask("POST", dlq+"/search", map[string]any{"filtre": 1}).is(400, "")
 	x.ask("POST", "/api/curfew/deadletters/%2F/nothing/search", nil).is(404, "")
 

@@ -199,6 +199,9 @@ func (a *api) print(w io.Writer, v any, head []string, rows [][]string) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, strings.Join(head, "\t"))
 	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = visible(cell, "")
+		}
 		fmt.Fprintln(table, strings.Join(row, "\t"))
 	}
 	return table.Flush()

@@ -55,8 +55,13 @@ func (a *auditCommands) complete() (err error) {
 	if a.query.From, err = instant("--since", a.since); err != nil {
 		return err
 	}
-	a.query.To, err = instant("--before", a.till)
-	return err
+	if a.query.To, err = instant("--before", a.till); err != nil {
+		return err
+	}
+	if err = a.query.Check(); err != nil {
+		return usageError{err}
+	}
+	return nil
 }
 
 // records reads the folder.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -134,6 +135,9 @@ func (d *deadlinesCommands) change(use, short string, body func() (map[string]an
 // find is the number of the message: the second argument, or of the one with that message-id.
 func (d *deadlinesCommands) find(cmd *cobra.Command, args []string, id string) (string, error) {
 	if len(args) == 2 {
+		if _, err := strconv.ParseUint(args[1], 10, 64); err != nil {
+			return "", usageError{fmt.Errorf("a message is named by its number in the queue (curfew deadlines list), not %q", args[1])}
+		}
 		return args[1], nil
 	}
 	var answer struct {
@@ -164,6 +168,9 @@ func (d *deadlinesCommands) shift(use, short string, sign int64) *cobra.Command 
 	var by time.Duration
 	var at string
 	c := d.change(use, short, func() (map[string]any, error) {
+		if at != "" && by != 0 {
+			return nil, usageError{errors.New("--by says by how much, --at until when: one of them")}
+		}
 		if at != "" {
 			when, err := time.Parse(time.RFC3339, at)
 			if err != nil {
@@ -176,8 +183,8 @@ func (d *deadlinesCommands) shift(use, short string, sign int64) *cobra.Command 
 		}
 		return map[string]any{"by_millis": sign * by.Milliseconds()}, nil
 	})
-	c.Flags().DurationVar(&by, "by", 0, "by how much")
-	c.Flags().StringVar(&at, "at", "", "the new deadline (RFC 3339)")
+	c.Flags().DurationVar(&by, "by", 0, "by how much, such as 90s or 10m")
+	c.Flags().StringVar(&at, "at", "", "the new deadline (RFC 3339, such as 2006-01-02T15:04:05Z)")
 	return c
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"time"
@@ -294,18 +295,24 @@ func (d *dlqCommands) importFile() *cobra.Command {
 
 // follow waits for a run's end. On a terminal it draws a bar there.
 func (d *dlqCommands) follow(ctx context.Context, errOut io.Writer, id string) (run deadletters.Run, err error) {
+	ctx, restore := signal.NotifyContext(ctx, os.Interrupt)
+	defer restore()
 	bar := onTerminal(errOut)
 	for {
-		if err = d.call(ctx, http.MethodGet, path("curfew", "replays", id), nil, &run); err != nil {
+		err = d.call(ctx, http.MethodGet, path("curfew", "replays", id), nil, &run)
+		if err != nil && ctx.Err() == nil {
 			return run, err
 		}
-		if bar {
+		if err == nil && bar {
 			fmt.Fprint(errOut, "\r", progress(&run))
 		}
-		if run.State != deadletters.Running {
+		if err == nil && run.State != deadletters.Running {
 			break
 		}
 		if !pause(ctx, 100*time.Millisecond) {
+			if bar {
+				fmt.Fprintln(errOut)
+			}
 			return run, fmt.Errorf("the run goes on; curfew dlq runs follows it, curfew dlq cancel %s ends it", id)
 		}
 	}
@@ -317,10 +324,16 @@ func (d *dlqCommands) follow(ctx context.Context, errOut io.Writer, id string) (
 
 const barWidth = 30
 
+// progress is the bar. What was looked at is told by the page, what matched at once; with a limit the
+// run may end long before the queue does.
 func progress(run *deadletters.Run) string {
 	share := 1.0
 	if run.State == deadletters.Running && run.Total > 0 {
-		share = float64(run.Scanned) / float64(run.Total)
+		share = float64(max(run.Scanned, run.Matched)) / float64(run.Total)
+		if run.Limit > 0 {
+			share = max(share, float64(run.Replayed)/float64(run.Limit))
+		}
+		share = min(share, 1)
 	}
 	full := int(share * barWidth)
 	return fmt.Sprintf("[%s%s] %3.0f%%  %d replayed", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), share*100, run.Replayed)

@@ -11,6 +11,8 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"curfew/scheduler/storetest"
 )
 
 // exits runs a command that has to end with a code, and returns what it says.
@@ -68,6 +70,7 @@ func TestDeadLetterCommands(t *testing.T) {
 	assert.Contains(t, found, "m2")
 	assert.Contains(t, r.exits(exitUsage, "dlq", "search", "orders.dead", "--pattern", "("), "RE2")
 	assert.Contains(t, r.exits(exitUsage, "dlq", "search", "orders.dead", "--since", "yesterday"), "takes an instant")
+	assert.Contains(t, r.exits(exitUsage, "dlq", "purge", "orders.dead", "--reason", "expire"), "there are expired, rejected, maxlen, delivery_limit")
 	assert.Contains(t, r.exits(exitNotFound, "dlq", "groups", "nothing"), "check the name and --vhost")
 
 	file := filepath.Join(t.TempDir(), "dead.jsonl")
@@ -112,9 +115,13 @@ func TestDeadlineAndQueueCommands(t *testing.T) {
 	assert.Contains(t, r.exits(exitNotFound, "deadlines", "fire", "orders", "--message-id", "a"), "no ready message")
 	r.exits(exitUsage, "deadlines", "extend", "orders", "2")
 	r.exits(exitUsage, "deadlines", "cancel", "orders")
+	assert.Contains(t, r.exits(exitUsage, "deadlines", "fire", "orders", "a"), `by its number in the queue (curfew deadlines list), not "a"`)
+	assert.Contains(t, r.exits(exitUsage, "deadlines", "extend", "orders", "2", "--by", "1h", "--at", "2030-01-01T00:00:00Z"), "one of them")
 
 	assert.Contains(t, r.ok("queue", "list"), "orders.dead  classic  1      0        0")
-	assert.Contains(t, r.ok("queue", "show", "orders"), "messages_ready               1")
+	shown := r.ok("queue", "show", "orders")
+	assert.Contains(t, shown, "messages_ready               1")
+	assert.Contains(t, shown, `{"x-dead-letter-exchange":"","x-dead-letter-routing-key":"orders.dead"}`)
 	assert.Contains(t, r.ok("queue", "peek", "orders", "--state", "ready", "--tail"), "orders")
 	assert.Contains(t, r.exits(exitUnconfirmed, "queue", "purge", "orders"), "1 messages are ready in \"orders\"; to delete them add --confirm 1")
 	assert.Equal(t, "DELETED\n1\n", r.ok("queue", "purge", "orders", "--confirm", "1"))
@@ -132,6 +139,8 @@ func TestStatusAndAuditCommands(t *testing.T) {
 	assert.Contains(t, r.ok("audit", "search", "--dir", dir, "--queue", "orders", "-n", "1"), "m1")
 	assert.Contains(t, r.exits(exitFailed, "audit", "search", "--dir", t.TempDir()), "--dir takes the data folder")
 	r.exits(exitUsage, "audit", "export", "--format", "xml")
+	assert.Contains(t, r.exits(exitUsage, "audit", "search", "--path", "late"), "it can be eager, lazy, requeue, manual")
+	assert.Contains(t, r.exits(exitUsage, "audit", "search", "--outcome", "lost"), "it can be dead_lettered, dropped, parked")
 
 	require.Eventually(t, func() bool { return strings.Contains(r.ok("status"), "  2, missed 0") }, time.Minute, 20*time.Millisecond)
 	text := r.ok("status")
@@ -146,6 +155,19 @@ func TestStatusAndAuditCommands(t *testing.T) {
 	assert.NotNil(t, s.SyncP50)
 	assert.Positive(t, s.Live)
 	assert.Greater(t, s.Stored, s.Live)
+}
+
+// TestStatusOfADegradedOne: the schedule's Redis is away.
+func TestStatusOfADegradedOne(t *testing.T) {
+	r := startRunning(t, "REDIS_URL=redis://"+storetest.FreeAddr())
+	var out, errOut string
+	require.Eventually(t, func() bool {
+		var code int
+		code, out, errOut = runCommand(t, append([]string{"status"}, r.flags...)...)
+		return code == exitUnhealthy
+	}, time.Minute, 20*time.Millisecond)
+	assert.Contains(t, out, "degraded\n!")
+	assert.Contains(t, errOut, "curfew: degraded: ")
 }
 
 func TestQuantile(t *testing.T) {

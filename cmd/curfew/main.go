@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(stderr, "curfew:", err)
+	fmt.Fprintln(stderr, "curfew:", visible(err.Error(), "\n\t"))
 	return exitCode(err)
 }
 
@@ -67,11 +67,17 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
+const introduction = `AMQP 0-9-1 broker whose message deadlines fire on time, with nobody consuming. Without a command it serves.
+
+Exit codes: 0 done; 1 failed, or the answer is no; 2 the command line or a variable is wrong; 3 what was asked for
+does not exist; 4 (status) the running one is degraded or dead; 5 a purge wants --confirm with the number of messages.`
+
 func rootCommand() *cobra.Command {
 	serve := serveCommand()
 	root := &cobra.Command{
 		Use:           "curfew",
 		Short:         "AMQP 0-9-1 broker whose message deadlines fire on time, with nobody consuming",
+		Long:          introduction,
 		Args:          unknownCommand,
 		RunE:          serve.RunE,
 		SilenceErrors: true,
@@ -84,5 +90,6 @@ func rootCommand() *cobra.Command {
 	}
 	root.AddCommand(alertCommand(), storeCommand(), benchCommand(), policyCommand(), definitionsCommand(), userCommand(), injectCommand(),
 		statusCommand(), deadlinesCommand(), queueCommand(), dlqCommand(), auditCommand())
+	addExamples(root)
 	return root
 }

@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"regexp"
 	"runtime"
+	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
 
@@ -53,4 +57,39 @@ func TestWrongCommandLines(t *testing.T) {
 		assert.Equal(t, exitUsage, code, "%v", args)
 		assert.Contains(t, errOut, text)
 	}
+}
+
+// TestEveryCommandHasAnExample: what takes an argument or a flag of its own shows how, with arguments
+// and flags that there are.
+func TestEveryCommandHasAnExample(t *testing.T) {
+	var visit func(*cobra.Command)
+	visit = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+		if !c.HasSubCommands() && (c.HasLocalFlags() || strings.Contains(c.Use, "<")) {
+			assert.Contains(t, c.Example, c.CommandPath())
+		}
+		for line := range strings.Lines(c.Example) {
+			holdExample(t, strings.TrimSpace(line))
+		}
+	}
+	visit(rootCommand())
+}
+
+var shellWord = regexp.MustCompile(`'[^']*'|\S+`)
+
+// holdExample lets a command line be parsed, up to where the shell has the word.
+func holdExample(t *testing.T, line string) {
+	t.Helper()
+	line, _, _ = strings.Cut(line, " > ")
+	line, _, _ = strings.Cut(line, " | ")
+	var args []string
+	for _, word := range shellWord.FindAllString(line, -1) {
+		args = append(args, strings.Trim(word, "'"))
+	}
+	c, rest, err := rootCommand().Find(args[1:])
+	require.NoError(t, err, line)
+	require.NoError(t, c.ParseFlags(rest), line)
+	assert.NoError(t, c.ValidateArgs(c.Flags().Args()), line)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -56,6 +57,10 @@ func textOf(v any) string {
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	case string:
 		return orDash(v)
+	case map[string]any, []any:
+		if b, err := json.Marshal(v); err == nil {
+			return string(b)
+		}
 	}
 	return fmt.Sprint(v)
 }

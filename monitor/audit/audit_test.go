@@ -235,7 +235,7 @@ func TestHandler(t *testing.T) {
 		"2023-11-14T22:13:20.000Z,/,orders,m1,2023-11-14T22:13:19.997Z,3,eager,dead_lettered,,dead,dead,\n"+
 		"2023-11-14T22:13:20.001Z,/,orders,'=m2,2023-11-14T22:13:19.998Z,3,eager,dead_lettered,,dead,dead,\n", get("format=csv").Body.String())
 	for query, reason := range map[string]string{
-		"limit=0": "limit", "limit=x": "limit", "from=noon": "from", "format=xml": "format", "order=up": "order", "min_lateness=1": "min_lateness", "que=q": "que",
+		"limit=0": "limit", "limit=x": "limit", "from=noon": "from", "format=xml": "format", "order=up": "order", "min_lateness=1": "min_lateness", "path=late": "eager", "outcome=lost": "parked", "que=q": "que",
 	} {
 		w := get(query)
 		assert.Equal(t, http.StatusBadRequest, w.Code, query)

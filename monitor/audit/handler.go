@@ -92,7 +92,9 @@ func parseQuery(v url.Values) (q Query, format string, err error) {
 		return q, "", err
 	}
 	q.Newest = order == "newest"
-	q.Limit, err = parseLimit(v, format)
+	if q.Limit, err = parseLimit(v, format); err == nil {
+		err = q.Check()
+	}
 	return q, format, err
 }
 

@@ -7,6 +7,12 @@ import (
 	"unicode/utf8"
 )
 
+// What Path and Outcome of a Record can be.
+var (
+	paths    = []string{"eager", "lazy", "requeue", "manual"}
+	outcomes = []string{"dead_lettered", "dropped", "parked"}
+)
+
 // Record is one message that expired, or with Lost a gap.
 type Record struct {
 	At         int64 // Unix ms: when it had left its queue
@@ -14,8 +20,8 @@ type Record struct {
 	VHost      string
 	Queue      string
 	MessageID  []byte   // the property; may be empty
-	Path       string   // who noticed: lazy, requeue, eager, manual
-	Outcome    string   // dropped, dead_lettered, parked
+	Path       string   // who noticed; one of paths
+	Outcome    string   // one of outcomes
 	Exchange   string   // the dead-letter exchange it went to
 	RoutingKey []byte   // with this key
 	To         []string // into these queues

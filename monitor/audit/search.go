@@ -11,6 +11,7 @@ import (
 	"iter"
 	"os"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -24,6 +25,19 @@ type Query struct {
 	// the first ones, oldest first.
 	Limit  int
 	Newest bool
+}
+
+// Check says what is wrong with the query: a path or an outcome that no record has.
+func (q *Query) Check() error {
+	for _, field := range []struct {
+		name, value string
+		known       []string
+	}{{"path", q.Path, paths}, {"outcome", q.Outcome, outcomes}} {
+		if field.value != "" && !slices.Contains(field.known, field.value) {
+			return fmt.Errorf("%s is %q; it can be %s", field.name, field.value, strings.Join(field.known, ", "))
+		}
+	}
+	return nil
 }
 
 // Search reads the records of a directory that another process may be writing to. Gaps
