@@ -45,19 +45,17 @@ type Exporter struct {
 	waiting buffer
 }
 
-// New returns an exporter that sends nothing before Run. Its error: a metric of its
-// own is registered already.
+// New returns an exporter that sends nothing before Run. It is to be made before what is
+// counted begins: counters that do not say since when they count do so from here. Its
+// error: a metric of its own is registered already.
 func New(o Options) (*Exporter, error) {
 	x := &Exporter{
-		sampler: o.Sampler, every: o.MetricInterval, began: o.Started, gatherer: o.Gatherer, log: o.Log,
+		sampler: o.Sampler, every: o.MetricInterval, began: time.Now(), gatherer: o.Gatherer, log: o.Log,
 		resource: &resourcepb.Resource{}, scope: &commonpb.InstrumentationScope{Name: "curfew", Version: o.Version},
 		begun: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 	}
 	if x.every == 0 {
 		x.every = DefaultMetricInterval
-	}
-	if x.began.IsZero() {
-		x.began = time.Now()
 	}
 	if x.log == nil {
 		x.log = zap.NewNop()

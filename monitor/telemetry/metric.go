@@ -21,7 +21,7 @@ type converter struct {
 	points int    // made
 }
 
-// request is the request that carries families.
+// metricRequest is the request that carries families, and how many points it has.
 func (x *Exporter) metricRequest(families []*dto.MetricFamily, now time.Time) (m proto.Message, points int) {
 	c := converter{began: nanos(x.began), now: nanos(now)}
 	var metrics []*metricspb.Metric

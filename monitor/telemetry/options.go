@@ -23,7 +23,6 @@ type Options struct {
 	Sampler        Sampler
 	Resource       map[string]string // attributes of this process, among them service.name
 	Version        string            // of Curfew
-	Started        time.Time         // since when what has no instant of its own is counted; zero: now
 	Gatherer       prometheus.Gatherer
 	Registerer     prometheus.Registerer // nil keeps the exporter's own metrics private
 	Log            *zap.Logger
