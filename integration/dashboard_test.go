@@ -114,7 +114,7 @@ func changeDeadline(b *browser) {
 	b.shows("The message has expired.")
 }
 
-// moveInFiles deletes what a search finds, by its number, and has it back from a file.
+// moveInFiles has a dead letter twice by a file, replays one of them with another body and deletes the other by its number.
 func moveInFiles(b *browser) {
 	b.Helper()
 	b.open("/dead-letter?vhost=/&name=orders.expired&bodies=1")
@@ -131,13 +131,21 @@ func moveInFiles(b *browser) {
 	b.until("window.lines === 1")
 	b.do(chromedp.Click("form[action='/dead-letters/import'] button"))
 	b.shows("1 message imported.")
+	b.follow("Change and replay…", "Change a dead letter")
+	b.do(chromedp.SetValue("textarea[name=body]", "put right"))
+	b.screenshot("edit")
+	b.do(chromedp.Click("form.edit button.primary"))
+	b.shows("1 message replayed.")
+	b.open("/queue?vhost=/&name=orders.payment&from=tail&bodies=1")
+	b.shows("put right")
+	b.open("/dead-letter?vhost=/&name=orders.expired")
 	b.do(chromedp.Click("form[action='/dead-letters/purge'] button"))
-	b.shows("Delete 2 messages for good?")
+	b.shows("Delete 1 message for good?")
 	b.screenshot("purge")
-	b.do(chromedp.SendKeys("input[name=confirm]", "1\r"))
-	b.shows("Nothing was deleted")
 	b.do(chromedp.SendKeys("input[name=confirm]", "2\r"))
-	b.shows("2 messages deleted.")
+	b.shows("Nothing was deleted")
+	b.do(chromedp.SendKeys("input[name=confirm]", "1\r"))
+	b.shows("1 message deleted.")
 	b.shows("no dead letters")
 }
 
@@ -194,7 +202,7 @@ func TestDashboardOnAPhone(t *testing.T) {
 	backs := map[bool]string{}
 	for _, dark := range []bool{false, true} {
 		b.dark(dark)
-		for _, path := range []string{"/", "/queues", "/queue?vhost=/&name=orders.payment&bodies=1", "/deadline?vhost=/&name=orders.payment&seq=1", "/dead-letters", "/dead-letter?vhost=/&name=orders.expired&bodies=1", "/alerts", "/audit"} {
+		for _, path := range []string{"/", "/queues", "/queue?vhost=/&name=orders.payment&bodies=1", "/deadline?vhost=/&name=orders.payment&seq=1", "/dead-letters", "/dead-letter?vhost=/&name=orders.expired&bodies=1", "/dead-letter/edit?vhost=/&name=orders.expired&seq=1", "/alerts", "/audit"} {
 			b.open(path)
 			if wide := evaluate[int](b, "document.documentElement.scrollWidth"); wide > 390 {
 				t.Errorf("%s is %d wide", path, wide)

@@ -100,6 +100,32 @@ func TestDashboardChangesDeadlines(t *testing.T) {
 	r.waits("orders.dead", 1)
 }
 
+// TestDashboardReplaysWithChanges: what a person wrote into the form is in the queue, and the dead letter is not.
+func TestDashboardReplaysWithChanges(t *testing.T) {
+	r := startRunning(t)
+	r.dead(1)
+	_, page := r.visit("/dead-letter/edit?vhost=/&name=orders.dead&seq=1", nil)
+	require.Contains(t, page, ">\norder\n0</textarea>")
+	form := fieldsOf(page)
+	form.Set("routing_key", "orders")
+	form.Set("properties", `{"message_id": "m-new", "expiration": "3600000"}`)
+	form.Set("body", "put\r\nright")
+	other := url.Values{"queue": {"99"}}
+	for name := range form {
+		if name != "queue" {
+			other.Set(name, form.Get(name))
+		}
+	}
+	status, _ := r.visit("/dead-letter/edit", other)
+	require.Equal(t, http.StatusNotFound, status, "a queue of that name that was made since")
+	_, page = r.visit("/dead-letter/edit", form)
+	require.Contains(t, page, "1 message replayed.")
+	require.Contains(t, page, "no dead letters")
+	_, page = r.visit("/queue?vhost=/&name=orders&bodies=1", nil)
+	require.Contains(t, page, "put\nright")
+	require.Contains(t, page, "m-new")
+}
+
 // TestDashboardMovesDeadLettersInFiles: what is exported and deleted comes back by import.
 func TestDashboardMovesDeadLettersInFiles(t *testing.T) {
 	r := startRunning(t)

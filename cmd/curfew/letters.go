@@ -128,6 +128,33 @@ func (s shownLetters) Import(ctx context.Context, u dashboard.User, vhost, name 
 	return deadletters.Import(ctx, s.broker, q.VHost().NewPublisher(u.Name), name, r)
 }
 
+// Draft implements dashboard.DeadLetters.
+func (s shownLetters) Draft(u dashboard.User, vhost, name string, seq uint64) (dashboard.Draft, error) {
+	q, err := s.readable(u, vhost, name)
+	if err != nil {
+		return dashboard.Draft{}, err
+	}
+	d, ok, err := deadletters.DraftOf(q, queue.Seq(seq), s.broker.Now())
+	if err == nil && !ok {
+		err = dashboard.ErrGone
+	}
+	return dashboard.Draft{Queue: q.ID(), Exchange: d.Exchange, RoutingKey: d.RoutingKey, Properties: string(d.Properties), Body: d.Body}, err
+}
+
+// Resend implements dashboard.DeadLetters.
+func (s shownLetters) Resend(ctx context.Context, u dashboard.User, vhost, name string, seq uint64, d dashboard.Draft) (string, error) {
+	q, err := s.readable(u, vhost, name)
+	if err == nil && q.ID() != d.Queue {
+		err = dashboard.ErrGone
+	}
+	if err != nil {
+		return "", err
+	}
+	draft := deadletters.Draft{Exchange: d.Exchange, RoutingKey: d.RoutingKey, Properties: []byte(d.Properties), Body: d.Body}
+	left, err := deadletters.Resend(ctx, s.broker, q.VHost().NewPublisher(u.Name), q, queue.Seq(seq), &draft)
+	return string(left), err
+}
+
 // Replay implements dashboard.DeadLetters.
 func (s shownLetters) Replay(ctx context.Context, u dashboard.User, o dashboard.ReplayOrder) (dashboard.Replay, error) {
 	if _, err := s.readable(u, o.VHost, o.Queue); err != nil {

@@ -95,6 +95,7 @@ func (d *Dashboard) Handler() http.Handler {
 	if d.DeadLetters != nil {
 		mux.Handle("GET /dead-letters/export", d.known(d.exportLetters))
 		mux.Handle("POST "+importPath, d.known(d.importLetters))
+		mux.Handle("POST "+editPath, d.changes(d.resend))
 		mux.Handle("POST /dead-letters/purge", d.changes(d.purge))
 		mux.Handle("POST /dead-letters/replay", d.changes(d.replay))
 		mux.Handle("POST /dead-letters/cancel", d.changes(d.cancelReplay))

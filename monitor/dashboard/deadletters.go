@@ -27,6 +27,11 @@ type DeadLetters interface {
 	// says how many it has, also when it fails.
 	Export(ctx context.Context, u User, vhost, queue string, f LetterFilter, w io.Writer) error
 	Import(ctx context.Context, u User, vhost, queue string, r io.Reader) (n int, err error)
+	// Draft is what a replay would publish of one dead letter; Resend publishes what
+	// became of it and takes it out of its queue, as one. It stays if left says why
+	// (Replay.Left), and for an error.
+	Draft(u User, vhost, queue string, seq uint64) (Draft, error)
+	Resend(ctx context.Context, u User, vhost, queue string, seq uint64, d Draft) (left string, err error)
 	// Replay begins a replay with the user's rights; one that is dry is over, and moved
 	// nothing.
 	Replay(ctx context.Context, u User, o ReplayOrder) (Replay, error)

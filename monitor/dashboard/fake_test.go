@@ -153,6 +153,8 @@ type fakeLetters struct {
 	deleted   int
 	imported  int
 	lines     string
+	draft     Draft
+	sent      []Draft
 }
 
 func (l *fakeLetters) Holders() []Holder { return l.holders }
@@ -207,6 +209,24 @@ func (l *fakeLetters) Import(_ context.Context, _ User, _, _ string, r io.Reader
 			return n, err
 		}
 	}
+}
+
+func (l *fakeLetters) Draft(u User, _, _ string, seq uint64) (Draft, error) {
+	switch {
+	case !u.Admin:
+		return Draft{}, ErrForbidden
+	case seq >= uint64(len(l.letters)):
+		return Draft{}, ErrGone
+	}
+	return l.draft, nil
+}
+
+func (l *fakeLetters) Resend(_ context.Context, _ User, _, _ string, _ uint64, d Draft) (string, error) {
+	if d.RoutingKey == "nowhere" {
+		return "unroutable", nil
+	}
+	l.sent = append(l.sent, d)
+	return "", nil
 }
 
 func (l *fakeLetters) Replay(_ context.Context, u User, o ReplayOrder) (Replay, error) {

@@ -36,8 +36,11 @@ func secured(next http.Handler) http.Handler {
 }
 
 func maxBody(path string) int64 {
-	if path == importPath {
+	switch path {
+	case importPath:
 		return maxUpload
+	case editPath:
+		return maxEditForm
 	}
 	return maxForm
 }

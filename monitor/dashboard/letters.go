@@ -46,6 +46,7 @@ type shownLetter struct {
 	shownMessage
 	Deaths  []Death
 	Last    *Death // nil: it never died
+	Edit    string // where it is changed and replayed; "" not by this user
 	Replays int64
 }
 
@@ -78,6 +79,7 @@ func (d *Dashboard) letterPage(ctx context.Context, u User, q url.Values) (*lett
 	p.Done = doneWords(q)
 	q.Del("deleted") // links need not say it again
 	q.Del("imported")
+	q.Del("replayed")
 	p.Export = with("/dead-letters/export", q, "after", "", "bodies", "")
 	ctx, cancel := context.WithTimeout(ctx, lettersTime)
 	defer cancel()
@@ -95,7 +97,7 @@ func (d *Dashboard) letterPage(ctx context.Context, u User, q url.Values) (*lett
 
 // doneWords say what the redirect to this page comes from.
 func doneWords(q url.Values) string {
-	for _, did := range []string{"deleted", "imported"} {
+	for _, did := range []string{"deleted", "imported", "replayed"} {
 		if n, err := strconv.Atoi(q.Get(did)); err == nil {
 			return plural(n, "message") + " " + did + "."
 		}
@@ -129,6 +131,9 @@ func (p *letterPage) search(ctx context.Context, from DeadLetters, u User, q url
 		l := shownLetter{shownMessage: showMessage(list[i].Message, i+1), Deaths: list[i].Deaths, Replays: list[i].Replays}
 		if len(l.Deaths) > 0 {
 			l.Last = &l.Deaths[0]
+		}
+		if u.Admin && !l.Unacked {
+			l.Edit = editURL(p.VHost, p.Queue, l.Seq)
 		}
 		p.Letters = append(p.Letters, l)
 	}

@@ -101,6 +101,7 @@ func (l shownLetter) draw() g.Node {
 			class("grow", l.died()),
 			class("tags", l.tags()),
 			class("when", l.when()),
+			g.If(l.Edit != "", link(l.Edit, g.Text("Change and replay…"))),
 			class("size", g.Text(byteCount(int64(l.BodyBytes)))))),
 		details("Properties, headers and history",
 			fact("routing key", name(l.RoutingKey)), pairs(l.Properties), pairs(l.Headers), g.Map(l.Deaths, Death.draw)),

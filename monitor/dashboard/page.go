@@ -54,6 +54,7 @@ func (d *Dashboard) makePages() map[string]*page {
 	if d.DeadLetters != nil {
 		pages["/dead-letters"] = &page{title: "Dead letters", tab: "/dead-letters", live: true, build: d.deadLetters}
 		pages["/dead-letter"] = &page{title: "Dead letters", tab: "/dead-letters", build: d.letters}
+		pages[editPath] = &page{title: "Change", tab: "/dead-letters", build: d.edit}
 		pages["/purge"] = &page{title: "Delete", tab: "/dead-letters"}
 		pages["/replay"] = &page{title: "Replay", tab: "/dead-letters"}
 	}
