@@ -22,6 +22,9 @@ const (
 	channel  = 1 // the only one of a connection
 )
 
+// properties ask for a word about a wrong password; a broker just hangs up otherwise.
+var properties = amqp.Table{"product": "curfew bench", "capabilities": amqp.Table{"authentication_failure_close": true}}
+
 // Conn is a connection with channel 1 open, below any client library. One goroutine may write and another read.
 type Conn struct {
 	net.Conn
@@ -73,7 +76,7 @@ func (c *Conn) login(u *url.URL) error {
 		vhost = strings.TrimPrefix(u.Path, "/")
 	}
 	c.out = append(c.out, amqp.ProtocolHeader...)
-	start := &amqp.ConnectionStartOk{Mechanism: "PLAIN", Response: []byte("\x00" + user + "\x00" + password), Locale: "en_US"}
+	start := &amqp.ConnectionStartOk{ClientProperties: properties, Mechanism: "PLAIN", Response: []byte("\x00" + user + "\x00" + password), Locale: "en_US"}
 	if _, err := c.Call(0, start, amqp.ConnectionStartID); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -131,6 +132,9 @@ func TestSpecIsRefused(t *testing.T) {
 func TestErrorOfTheBrokerIsTold(t *testing.T) {
 	_, err := Throughput(t.Context(), Spec{URL: serve(t), Reuse: true, Consumers: 1, Duration: time.Minute})
 	require.ErrorContains(t, err, "404 NOT_FOUND")
+
+	_, err = Throughput(t.Context(), Spec{URL: strings.Replace(serve(t), "guest:guest", "guest:wrong", 1), Duration: time.Minute})
+	require.ErrorContains(t, err, "403 ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN")
 }
 
 // Without a monitor only a head expires, when something looks: so nothing comes from behind a long one, and a queue's
