@@ -24,7 +24,7 @@ type alarms struct {
 }
 
 type alarm struct {
-	at int64 // Unix ms
+	at int64 // Unix µs
 	q  *Queue
 }
 
@@ -91,7 +91,7 @@ func (t *alarms) run() {
 		for {
 			q, until := t.due(t.b.Now())
 			if q == nil {
-				wait = min(wait, time.Duration(until)*time.Millisecond)
+				wait = min(wait, until)
 				break
 			}
 			t.ring(q)
@@ -106,15 +106,15 @@ func (t *alarms) run() {
 	}
 }
 
-// due pops a queue whose time has come, or says in how many ms the next comes.
-func (t *alarms) due(now int64) (q *Queue, inMillis int64) {
+// due pops a queue whose time has come, or says in how long the next comes.
+func (t *alarms) due(now int64) (q *Queue, in time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.heap) == 0 {
-		return nil, int64(time.Minute / time.Millisecond)
+		return nil, time.Minute
 	}
 	if at := t.heap[0].at; at > now {
-		return nil, at - now
+		return nil, time.Duration(at-now) * time.Microsecond
 	}
 	return heap.Pop(&t.heap).(alarm).q, 0
 }

@@ -80,7 +80,7 @@ func TestExpiryAllocatesNothing(t *testing.T) {
 					_, err := x.p.Add(&m)
 					require.NoError(t, err)
 					seq++
-					refs[i] = broker.MessageRef{Deadline: now.Load()/1e6 + 1, Queue: q.ID(), Seq: seq}
+					refs[i] = broker.MessageRef{Deadline: now.Load()/1e3 + 1000, Queue: q.ID(), Seq: seq}
 				}
 				x.p.Flush(nil)
 				now.Add(2e6)

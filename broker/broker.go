@@ -167,7 +167,7 @@ func (b *Broker) VHost(name string) (*VHost, bool) {
 // MaxMessageBytes is the largest body a publish may have.
 func (b *Broker) MaxMessageBytes() int { return b.opts.MaxMessageBytes }
 
-// Now is the present instant in Unix ms by the clock deadlines are stamped
+// Now is the present instant in Unix µs by the clock deadlines are stamped
 // with, rounded down.
 func (b *Broker) Now() int64 { return b.clock.nowAt() }
 

@@ -102,7 +102,7 @@ func TestLowerTTLWinsUnlessMessageFirst(t *testing.T) {
 			x.queue("q", amqp.Table{"x-message-ttl": int32(100)})
 			x.publish("", "q", "m", "10000", nil)
 			now := x.b.Now()
-			assert.Equal(t, c.want.Milliseconds(), x.deadlines()[0].Deadline-now)
+			assert.Equal(t, c.want.Microseconds(), x.deadlines()[0].Deadline-now)
 		})
 	}
 }

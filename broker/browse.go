@@ -28,7 +28,7 @@ type Browsed struct {
 	Seq         queue.Seq
 	State       queue.State
 	Position    int   // among those of the wanted state, from the end looked from or After
-	Deadline    int64 // Unix ms; 0: none
+	Deadline    int64 // Unix µs; 0: none
 	Expired     bool  // its deadline has come, and it is still here: nobody met it, or somebody holds it
 	Persistent  bool
 	Redelivered bool

@@ -24,15 +24,26 @@ func carried(offset int64) Clock {
 // read is nowAt and stampAt of one instant.
 func (c Clock) read() (nowAt, stampAt int64) {
 	now := c()
-	return now / int64(time.Millisecond), (now + int64(time.Millisecond) - 1) / int64(time.Millisecond)
+	return now / int64(time.Microsecond), (now + int64(time.Microsecond) - 1) / int64(time.Microsecond)
 }
 
-// nowAt is the present instant in Unix ms, rounded down: what has passed.
-func (c Clock) nowAt() int64 { return c() / int64(time.Millisecond) }
+// nowAt is the present instant in Unix µs, rounded down: what has passed.
+func (c Clock) nowAt() int64 { return c() / int64(time.Microsecond) }
 
-// stampAt is the present instant in Unix ms, rounded up, so that a deadline
+// stampAt is the present instant in Unix µs, rounded up, so that a deadline
 // counted from it is never early.
 func (c Clock) stampAt() int64 {
 	_, stampAt := c.read()
 	return stampAt
 }
+
+// Instants are Unix µs in here; times to live, and all that users give and are shown,
+// are ms.
+const (
+	milli  = 1000      // µs
+	second = 1_000_000 // µs
+)
+
+// UnixMillis is an instant or a span, in µs, as users are shown it: in ms, rounded up,
+// so that a deadline is not before the one that is shown. 0 stays 0.
+func UnixMillis(at int64) int64 { return (at + milli - 1) / milli }

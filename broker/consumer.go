@@ -68,7 +68,7 @@ type Delivery struct {
 	Message     store.Message // valid during the call it is handed over in
 	Redelivered bool
 	Ready       int   // messages still ready behind it
-	At          int64 // Unix ms by the broker's clock: now
+	At          int64 // Unix µs by the broker's clock: now
 
 	// Holder is set by the function that a get shows the message to: who holds it
 	// from now on, to be asked when its lock lapses. A consumer's is its Sink.

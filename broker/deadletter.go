@@ -22,7 +22,7 @@ type deadLetter struct {
 	action  Action
 
 	// Of a queue that dead-letters at least once:
-	at      int64    // Unix ms: when it died
+	at      int64    // Unix µs: when it died
 	tried   bool     // before, and not every target took it
 	done    []uint64 // incarnations of the queues that have it
 	missing bool     // it has no target now
@@ -125,7 +125,7 @@ func (s *step) lay(d *deadLetter, at int, src store.Message, p *amqp.Properties)
 	died := d.settled.Flags&queue.Died != 0
 	keys := d.set.deadLetterKeys(src.RoutingKey, p)
 	deaths := recordDeath(p, death{
-		queue: q.name, reason: reasonName(d.settled.Reason), at: d.at / 1000,
+		queue: q.name, reason: reasonName(d.settled.Reason), at: d.at / second,
 		exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, p.Headers),
 	}, died)
 	if d.set.hasSubqueue {

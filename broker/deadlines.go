@@ -26,7 +26,7 @@ const (
 type ExpireResult struct {
 	Outcome ExpireOutcome
 	Action  Action // of an Expired one
-	At      int64  // Unix ms: Expired: when it left; NotDue: its deadline
+	At      int64  // Unix µs: Expired: when it left; NotDue: its deadline
 }
 
 // expireAtOnce bounds how many messages of one queue expire under one lock, so

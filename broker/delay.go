@@ -167,14 +167,14 @@ func (t *delayTimer) release() time.Duration {
 		for next == 0 {
 			next = q.releaseDue()
 		}
-		wait = min(wait, time.Duration(next)*time.Millisecond)
+		wait = min(wait, next)
 	}
 	return wait
 }
 
 // releaseDue routes what is due, so much as is done under one lock, and says in how
-// many ms the next is.
-func (q *Queue) releaseDue() (inMillis int64) {
+// long the next is.
+func (q *Queue) releaseDue() time.Duration {
 	s := q.vh.b.step()
 	defer s.done()
 	q.lock(s)
@@ -192,9 +192,9 @@ func (q *Queue) releaseDue() (inMillis int64) {
 	}
 	q.finish(s, Lazy)
 	if len(*heap) == 0 {
-		return int64(time.Minute / time.Millisecond)
+		return time.Minute
 	}
-	return (*heap)[0].at - s.now
+	return time.Duration((*heap)[0].at-s.now) * time.Microsecond
 }
 
 // DelayedMessage is a message that waits to be enqueued.

@@ -115,11 +115,11 @@ func TestTimeToLiveOfADelayedMessageCountsFromItsTime(t *testing.T) {
 		x.publish("", "q", "c", "", amqp.Table{"x-delay": int32(1000), "x-expires-at": time.Now().UnixMilli() + 1050})
 		x.publish("", "q", "d", "", amqp.Table{"x-delay": int32(1000), "x-expires-at": time.Now().UnixMilli() + 900})
 		assert.Empty(t, x.deadlines(), "waiting is no deadline")
-		at := time.Now().UnixMilli()
+		at := time.Now().UnixMicro()
 		after(time.Second)
 		var deadlines []int64
 		for _, ref := range x.deadlines() {
-			deadlines = append(deadlines, ref.Deadline-at)
+			deadlines = append(deadlines, (ref.Deadline-at)/1000)
 		}
 		assert.Equal(t, []int64{1400, 1100, 1050}, deadlines, "d expired when it came")
 		after(100 * time.Millisecond)

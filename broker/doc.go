@@ -103,9 +103,10 @@
 //
 // # Time
 //
-// Deadlines are stamped with the present instant rounded up and judged against
-// it rounded down, by a Clock that does not follow steps of the wall clock and, with
-// a data directory, goes on over restarts (timeline). Late is possible, early is
+// Instants are Unix µs; times to live, and what users give and are shown, ms
+// (UnixMillis). Deadlines are stamped with the present instant rounded up and judged
+// against it rounded down, by a Clock that does not follow steps of the wall clock and,
+// with a data directory, goes on over restarts (timeline). Late is possible, early is
 // not. Reschedule gives a queued message another deadline, and that is journaled.
 //
 // # Counting and looking

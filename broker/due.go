@@ -4,7 +4,7 @@ import "curfew/broker/queue"
 
 // due is when a delayed message is to be enqueued.
 type due struct {
-	at  int64 // Unix ms
+	at  int64 // Unix µs
 	seq queue.Seq
 }
 

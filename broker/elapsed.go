@@ -18,9 +18,13 @@ type elapsed struct {
 	ahead  atomic.Int64              // ns: wall less monotonic time when the system was asked last
 }
 
-// elapsedSlack is how far the two clocks may drift before the system is asked. A
-// suspend takes longer.
-const elapsedSlack = int64(100 * time.Microsecond)
+const (
+	// elapsedSlack is how far the two clocks may drift before the system is asked, ns. A
+	// suspend takes longer.
+	elapsedSlack = int64(100 * time.Microsecond)
+	// elapsedError is how far it may be behind the system's answer, never ahead of it, ns.
+	elapsedError = elapsedSlack / 2
+)
 
 func newElapsed(read func() (wall, mono int64), uptime func() int64) *elapsed {
 	e := &elapsed{read: read, uptime: uptime}
@@ -54,7 +58,7 @@ func (e *elapsed) ask() (taken bool) {
 	_, before := e.read()
 	up := e.uptime()
 	wall, mono := e.read()
-	if mono-before > elapsedSlack/2 {
+	if mono-before > elapsedError {
 		return false
 	}
 	for asleep := e.asleep.Load(); up-mono > asleep+elapsedSlack; asleep = e.asleep.Load() {

@@ -38,7 +38,7 @@ func BenchmarkExpire(b *testing.B) {
 					if _, err := p.Add(m); err != nil {
 						b.Fatal(err)
 					}
-					refs = append(refs, broker.MessageRef{Deadline: now.Load()/1e6 + 1, Queue: q.ID(), Seq: seq})
+					refs = append(refs, broker.MessageRef{Deadline: now.Load()/1e3 + 1000, Queue: q.ID(), Seq: seq})
 					if len(refs) == cap(refs) {
 						p.Flush(nil)
 						now.Add(2e6)

@@ -10,7 +10,7 @@ import (
 type Expiry struct {
 	VHost, Queue string
 	Ref          MessageRef
-	At           int64 // Unix ms: when it had left its queue, and stood where it went
+	At           int64 // Unix µs: when it had left its queue, and stood where it went
 	Path         Path
 	Action       Action
 	MessageID    []byte // the property; nil: it has none

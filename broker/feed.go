@@ -56,7 +56,7 @@ const (
 // are sequence numbers within one while the process lives; after a restart it is
 // the deadline that tells an old reference from a new message.
 type MessageRef struct {
-	Deadline int64  // Unix ms
+	Deadline int64  // Unix µs
 	Queue    uint64 // incarnation of the queue
 	Seq      uint64 // sequence number in the queue
 }
@@ -64,7 +64,7 @@ type MessageRef struct {
 // DeadlineEvent is one entry of the feed.
 type DeadlineEvent struct {
 	Ref    MessageRef
-	At     int64 // Unix ms; when it expired
+	At     int64 // Unix µs; when it expired
 	Kind   EventKind
 	Action Action
 	Path   Path

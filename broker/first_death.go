@@ -38,7 +38,7 @@ func (s *step) layFresh(d *deadLetter, at int, src store.Message) bool {
 	if view.DeliveryMode == 2 {
 		it.message.Flags |= queue.Durable
 	}
-	g.headers = appendFirstDeath(g.headers[:0], d, src, &view, s.now/1000)
+	g.headers = appendFirstDeath(g.headers[:0], d, src, &view, s.now/second)
 	g.props = view.WithHeaders(g.props[:0], src.Properties, g.headers)
 	s.send(d, at, targets, &it, store.Message{Exchange: g.exchange, RoutingKey: key, Properties: g.props, Body: src.Body})
 	return true

@@ -27,7 +27,7 @@ func (q *Queue) use() {
 	stamp := q.vh.b.clock.stampAt()
 	q.stir(stamp)
 	if expires := q.set().expiresMillis; expires != 0 {
-		q.idleAt = stamp + expires
+		q.idleAt = stamp + expires*milli
 	}
 	if at := q.lapsesAt(); at != 0 {
 		q.vh.b.alarms.add(q, at)
@@ -43,7 +43,7 @@ func (q *Queue) stir(now int64) { q.stirredAt = now }
 func (q *Queue) lapsesAt() int64 {
 	at := q.idleAt
 	if idle := q.set().idleMillis; idle != 0 && q.consumers.count == 0 {
-		if lapse := q.stirredAt + idle; at == 0 || lapse < at {
+		if lapse := q.stirredAt + idle*milli; at == 0 || lapse < at {
 			at = lapse
 		}
 	}

@@ -25,7 +25,7 @@ type QueueInfo struct {
 	HeadTimestamp            time.Time // of the first ready message; zero: none
 	TTLMillis                int64     // of messages, by arguments and policies; <0: none
 	DeliveryLimit            int64     // failed deliveries a message may have; <0: no limit
-	UsedAt                   int64     // Unix ms of the last thing that happened in it
+	UsedAt                   int64     // Unix µs of the last thing that happened in it
 	Counts                   QueueCounts
 }
 

@@ -25,7 +25,7 @@ type locks struct {
 type lock struct {
 	number uint64
 	seq    queue.Seq
-	until  int64 // Unix ms
+	until  int64 // Unix µs
 	c      *Consumer
 	holder Holder // nil: nobody needs to be asked
 }
@@ -88,7 +88,7 @@ func (l *locks) drop() {
 
 // lock notes a delivery of a queue with x-lock-duration. Called with mu held.
 func (q *Queue) lockDelivery(s *step, seq queue.Seq, c *Consumer, holder Holder) {
-	until := s.stamp + q.asked.lockMillis
+	until := s.stamp + q.asked.lockMillis*milli
 	if q.locks.add(lock{seq: seq, until: until, c: c, holder: holder}) {
 		q.vh.b.alarms.add(q, until)
 	}

@@ -47,7 +47,7 @@ func TestMoveTakesFromTheMiddle(t *testing.T) {
 		assert.Equal(t, []string{"a", "c"}, bodiesOf(standing(t, from)))
 		arrived := standing(t, to)
 		assert.Equal(t, []string{"b"}, bodiesOf(arrived))
-		assert.Equal(t, x.b.Now()+500, arrived[0].Deadline, "its new queue's time to live counts")
+		assert.Equal(t, x.b.Now()+500_000, arrived[0].Deadline, "its new queue's time to live counts")
 		assert.Equal(t, []broker.DeadlineEvent{
 			{Kind: broker.DeadlineEnqueued, Ref: to.Ref(&arrived[0])}, {Kind: broker.DeadlineSettled, Ref: tracked[1]},
 		}, x.events())

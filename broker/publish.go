@@ -109,7 +109,7 @@ func (p *Publisher) permit(m *Publication, view *amqp.PropertyView) error {
 }
 
 // check reads into it what of the properties means something, and when it is to be
-// entered (Unix ms; 0 now).
+// entered (Unix µs; 0 now).
 func (p *Publisher) check(m *Publication, view *amqp.PropertyView, has marks, it *item) (due int64, err error) {
 	if err := it.read(view, has, len(m.Body)); err != nil || has == 0 {
 		return 0, err

@@ -41,8 +41,8 @@ type Queue struct {
 	deleted   bool
 	untidy    bool // the tidier has it in mind
 	tally     queueTally
-	usedAt    int64   // Unix ms of the last thing that happened in it
-	stirredAt int64   // Unix ms: x-auto-delete-on-idle counts from it
+	usedAt    int64   // Unix µs of the last thing that happened in it
+	stirredAt int64   // Unix µs: x-auto-delete-on-idle counts from it
 	idleAt    int64   // x-expires: when it expires unless used; 0 while it has consumers
 	delays    *delays // nil, but for the queue of a virtual host's delayed messages
 }

@@ -96,14 +96,14 @@ func (s *step) receipt(d *deadLetter, p *amqp.Properties) store.Message {
 	}
 	body, err := json.Marshal(&receiptBody{
 		Event: "expired", MessageID: p.MessageID, CorrelationID: p.CorrelationID, VHost: d.from.vh.name, Queue: d.from.name,
-		Deadline:   time.UnixMilli(d.settled.ExpiresAt).UTC().Format("2006-01-02T15:04:05.000Z07:00"),
-		LatenessMS: max(s.now-d.settled.ExpiresAt, 0), Outcome: outcomeName(action),
+		Deadline:   time.UnixMilli(UnixMillis(d.settled.ExpiresAt)).UTC().Format("2006-01-02T15:04:05.000Z07:00"),
+		LatenessMS: UnixMillis(max(s.now-d.settled.ExpiresAt, 0)), Outcome: outcomeName(action),
 	})
 	if err != nil { // strings and a number
 		panic("broker: receipt: " + err.Error())
 	}
 	properties := amqp.Properties{
-		ContentType: "application/json", DeliveryMode: 1, Timestamp: amqp.Timestamp(s.now / 1000), Type: receiptType, AppID: "curfew",
+		ContentType: "application/json", DeliveryMode: 1, Timestamp: amqp.Timestamp(s.now / second), Type: receiptType, AppID: "curfew",
 		CorrelationID: p.CorrelationID,
 	}
 	if d.settled.Flags&queue.Durable != 0 {

@@ -3,6 +3,7 @@ package broker_test
 import (
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -51,6 +52,53 @@ func openBench(t *testing.T, o broker.Options) *bench {
 	require.NoError(t, err)
 	vh, _ := b.VHost("/")
 	return &bench{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
+}
+
+// testdata/format2 is a data directory of a Curfew that counted in ms. It was stopped at 1,900,000,000,000 with five
+// messages in orders, one of them rescheduled and one redelivered, one delayed and a dead letter.
+func TestDataOfAnOlderVersion(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/format2")))
+	var now atomic.Int64
+	now.Store(1_900_000_000_000 * 1e6)
+	o := broker.Options{Clock: now.Load, Store: store.Options{Dir: dir}}
+	for range 2 { // as it was written, and with the older segment beside new ones
+		b, err := broker.New(o)
+		require.NoError(t, err)
+		vh, _ := b.VHost("/")
+		x := &bench{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
+		var deadlines []int64
+		for _, ref := range x.deadlines() {
+			deadlines = append(deadlines, ref.Deadline)
+		}
+		assert.Equal(t, []int64{1_900_000_001_000_000, 1_900_000_060_123_000, 1_900_000_120_456_000}, deadlines)
+		delayed, _ := vh.Delayed(0, 9)
+		require.Len(t, delayed, 1)
+		assert.EqualValues(t, 1_900_000_030_000_000, delayed[0].Ref.Deadline)
+		require.NoError(t, b.Close())
+	}
+	b, err := broker.New(o)
+	require.NoError(t, err)
+	defer b.Close()
+	vh, _ := b.VHost("/")
+	x := &bench{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
+	late, err := vh.Queue("late")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"dead"}, x.drain(late))
+	expire := func() (outcomes []broker.ExpireOutcome) {
+		for _, r := range b.Expire(x.deadlines(), nil) {
+			outcomes = append(outcomes, r.Outcome)
+		}
+		return outcomes
+	}
+	now.Store(1_900_000_060_123*1e6 - 1)
+	assert.Equal(t, []broker.ExpireOutcome{broker.Expired, broker.NotDue, broker.NotDue}, expire())
+	now.Add(1)
+	assert.Equal(t, []broker.ExpireOutcome{broker.Expired, broker.NotDue}, expire())
+	assert.Equal(t, []string{"due", "absolute"}, x.drain(late))
+	orders, err := vh.Queue("orders")
+	require.NoError(t, err)
+	assert.Contains(t, x.drain(orders), "for ever")
 }
 
 func TestDurableThingsOutliveARestart(t *testing.T) {

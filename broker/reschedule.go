@@ -5,7 +5,7 @@ import (
 	"curfew/broker/store"
 )
 
-// Reschedule gives the message that ref names another deadline: deadline in Unix ms,
+// Reschedule gives the message that ref names another deadline: deadline in Unix µs,
 // 0 for none (ref.Deadline is 0, too, of a message that had none). The message keeps
 // its place. Outcomes:
 //

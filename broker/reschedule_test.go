@@ -41,7 +41,7 @@ func TestReschedule(t *testing.T) {
 		x.events()
 
 		later := first
-		later.Deadline += 500
+		later.Deadline += 500_000
 		outcome, ref := x.b.Reschedule(first, later.Deadline)
 		assert.Equal(t, broker.Rescheduled, outcome)
 		assert.Equal(t, later, ref)
@@ -57,7 +57,7 @@ func TestReschedule(t *testing.T) {
 		assert.Equal(t, broker.Rescheduled, outcome)
 		assert.Zero(t, ref.Deadline)
 		assert.Empty(t, x.deadlines())
-		outcome, ref = x.b.Reschedule(ref, later.Deadline+1)
+		outcome, ref = x.b.Reschedule(ref, later.Deadline+1_000_000)
 		assert.Equal(t, broker.Rescheduled, outcome)
 		assert.Equal(t, ref, x.one(), "it has one again")
 		assert.Equal(t, []broker.DeadlineEvent{{Kind: broker.DeadlineRescheduled, Ref: ref}}, x.events(), "nobody tracked the one before")
@@ -114,7 +114,7 @@ func TestRescheduleOfAHeldMessage(t *testing.T) {
 		dlq := x.queue("dlq", nil)
 		x.publish("", "q", "m", "1000", nil)
 		held, _ := x.get(q, false)
-		outcome, ref := x.b.Reschedule(x.one(), x.b.Now()+2000)
+		outcome, ref := x.b.Reschedule(x.one(), x.b.Now()+2_000_000)
 		assert.Equal(t, broker.Rescheduled, outcome)
 		time.Sleep(1500 * time.Millisecond)
 		q.Settle(broker.Requeue, []queue.Seq{held.seq}, nil)
@@ -138,7 +138,7 @@ func TestNewDeadlinesOutliveARestart(t *testing.T) {
 		x.publishPersistent("", "q", body, "3600000")
 	}
 	refs := x.deadlines()
-	_, later := x.b.Reschedule(refs[0], refs[0].Deadline+3_600_000)
+	_, later := x.b.Reschedule(refs[0], refs[0].Deadline+3_600_000_000)
 	_, later = x.b.Reschedule(later, later.Deadline+1)
 	x.b.Reschedule(refs[1], 0)
 	x.b.FireNow(refs[2], false)

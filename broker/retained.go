@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// retryEvery is how long dead letters that could not go on wait, in ms.
-	retryEvery = 1000
+	// retryEvery is how long dead letters that could not go on wait, in µs.
+	retryEvery = second
 	// retryAtOnce is how many of a queue are tried then. When one goes through, the
 	// next follow at once.
 	retryAtOnce = 256
@@ -30,7 +30,7 @@ type retained struct {
 	line    []*deadLetter // in the order they are tried
 	bySeq   map[queue.Seq]*deadLetter
 	bytes   int64
-	retryAt int64 // Unix ms; 0 while there are none
+	retryAt int64 // Unix µs; 0 while there are none
 }
 
 // keep journals where a dead letter that not all targets took has arrived, and

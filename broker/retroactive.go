@@ -104,7 +104,7 @@ func (q *Queue) laterThan(ttlMillis int64, from queue.Seq, page []MessageRef) (_
 	messageFirst := q.vh.b.opts.TTLPrecedence == MessageFirst
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	deadline = q.vh.b.clock.stampAt() + ttlMillis
+	deadline = q.vh.b.clock.stampAt() + ttlMillis*milli
 	seen := 0
 	q.core.Each(from, func(seq queue.Seq, m queue.Message, _ queue.State) bool {
 		if seen == deadlinesPage {

@@ -96,7 +96,7 @@ func TestDeadlineCountsFromEnteringTheQueue(t *testing.T) {
 		x.publish("", "q", "m", "10", nil)
 		time.Sleep(5 * time.Second)
 		x.b.Expire(x.deadlines(), nil)
-		assert.Equal(t, x.b.Now()+1000, x.deadlines()[0].Deadline)
+		assert.Equal(t, x.b.Now()+1_000_000, x.deadlines()[0].Deadline)
 	})
 }
 

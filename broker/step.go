@@ -12,8 +12,8 @@ import (
 // pooled; none outlives its call.
 type step struct {
 	b        *Broker
-	now      int64 // Unix ms, rounded down: deadlines up to it have passed. Read under the lock
-	stamp    int64 // Unix ms, rounded up: times to live count from it. Likewise
+	now      int64 // Unix µs, rounded down: deadlines up to it have passed. Read under the lock
+	stamp    int64 // Unix µs, rounded up: times to live count from it. Likewise
 	fx       queue.Effects
 	events   []DeadlineEvent
 	entered  []store.Enqueue

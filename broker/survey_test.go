@@ -43,7 +43,7 @@ func TestSurveySaysHowAQueueStands(t *testing.T) {
 		require.Len(t, s.Standings, 9)
 		last := s.Standings[8]
 		assert.Equal(t, 8, last.Ahead)
-		assert.Equal(t, time.Now().Add(5*time.Second).UnixMilli(), last.Ref.Deadline)
+		assert.Equal(t, time.Now().Add(5*time.Second).UnixMicro(), last.Ref.Deadline)
 		assert.Zero(t, s.Standings[7].Ref.Deadline)
 		ttl, ok := x.b.TimeToLive(last.Ref)
 		assert.True(t, ok)

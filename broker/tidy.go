@@ -72,7 +72,7 @@ func (q *Queue) tidy() bool {
 	q.untidy = false
 	switch {
 	case q.deleted || q.core.Len() > 0: // it comes up when it is emptied
-	case q.vh.b.Now()-q.usedAt < tidyAfter.Milliseconds():
+	case q.vh.b.Now()-q.usedAt < tidyAfter.Microseconds():
 		q.emptied()
 	default:
 		q.core.Shrink()

@@ -16,7 +16,9 @@ import (
 // directory, so that deadlines mean the same before and after a restart:
 //
 //   - On the same boot of the machine the clock goes on by uptime, whatever the
-//     wall clock was set to meanwhile.
+//     wall clock was set to meanwhile, less what two processes may read that
+//     differently (50 µs, and a restart takes longer): a deadline that the last run
+//     stamped is not early in this one.
 //   - After a reboot it is the wall clock, but not less than when the last run
 //     was alive last: a wall clock that was set back makes deadlines late by no
 //     more than the time the machine was down. One that was set forward cannot be
@@ -37,6 +39,7 @@ const (
 // resumed is the timeline of a run that begins, given that of the last one.
 func (t timeline) resumed(boot string, wall, up int64) timeline {
 	if boot != "" && boot == t.Boot {
+		t.Offset -= elapsedError
 		return t
 	}
 	return timeline{Boot: boot, Offset: max(wall, t.Alive) - up}

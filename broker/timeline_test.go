@@ -22,9 +22,9 @@ func TestTimelineOverARestart(t *testing.T) {
 		wall, up int64
 		want     int64
 	}{
-		{"same boot", "a", 1011 * hour, 11 * hour, 1011 * hour},
-		{"same boot, wall an hour ahead: nothing is early", "a", 1012 * hour, 11 * hour, 1011 * hour},
-		{"same boot, wall an hour back: nothing is late", "a", 1010 * hour, 11 * hour, 1011 * hour},
+		{"same boot", "a", 1011 * hour, 11 * hour, 1011*hour - elapsedError},
+		{"same boot, wall an hour ahead: nothing is early", "a", 1012 * hour, 11 * hour, 1011*hour - elapsedError},
+		{"same boot, wall an hour back: nothing is late", "a", 1010 * hour, 11 * hour, 1011*hour - elapsedError},
 		{"rebooted", "b", 1011 * hour, hour / 2, 1011 * hour},
 		{"rebooted, wall a day back: goes on from when it was alive", "b", 987 * hour, hour / 2, 1010 * hour},
 		{"boot unknown", "", 1011 * hour, hour / 2, 1011 * hour},

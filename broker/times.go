@@ -9,7 +9,7 @@ import (
 
 // readTimes reads the headers by which a publisher names instants: until when the
 // message is good, and when it is due to be enqueued, by x-delay or x-scheduled-
-// enqueue-time, whichever is later (Unix ms; 0: never, now). An instant is an AMQP
+// enqueue-time, whichever is later (Unix µs; 0: never, now). An instant is an AMQP
 // timestamp or an integer of Unix ms. A delay or scheduled time that has passed is
 // none, so that a message published again is not delayed again. Errors: 406.
 func readTimes(headers amqp.Table, clock Clock) (expiresAt, due int64, err error) {
@@ -25,7 +25,7 @@ func readTimes(headers amqp.Table, clock Clock) (expiresAt, due int64, err error
 		return 0, 0, err
 	}
 	if delay > 0 {
-		due = max(due, stamp+delay)
+		due = max(due, stamp+delay*milli)
 	}
 	if due <= now {
 		due = 0
@@ -33,7 +33,8 @@ func readTimes(headers amqp.Table, clock Clock) (expiresAt, due int64, err error
 	return expiresAt, due, nil
 }
 
-// instantOf reads an instant in Unix ms, at least 1; 0 if the header is absent.
+// instantOf reads an instant, Unix ms in the header, in Unix µs, at least 1; 0 if the
+// header is absent.
 func instantOf(headers amqp.Table, name string, now int64) (int64, error) {
 	v, ok := headers[name]
 	if !ok {
@@ -48,10 +49,10 @@ func instantOf(headers amqp.Table, name string, now int64) (int64, error) {
 		return 0, badHeader(name, "expected timestamp or integer of milliseconds, got "+amqp.TypeName(v))
 	case n < 0:
 		return 0, badHeader(name, "{value_negative,"+strconv.FormatInt(n, 10)+"}")
-	case n > now+MaxTTLMillis:
+	case n > now/milli+MaxTTLMillis:
 		return 0, badHeader(name, "{value_too_large,"+strconv.FormatInt(n, 10)+"}")
 	}
-	return max(n, 1), nil
+	return max(n*milli, 1), nil
 }
 
 // delayOf reads x-delay, in ms: any number, or text that is one. One that is not

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,9 +54,25 @@ func TestDeadlineIsTheLowest(t *testing.T) {
 			x.publish("x", "", "m", expiration, headers)
 			refs := x.deadlines()
 			require.Len(t, refs, 1, "%+v", c)
-			assert.Equal(t, c.want, refs[0].Deadline-now, "%+v", c)
+			assert.Equal(t, (now+c.want)*1000, refs[0].Deadline, "%+v", c)
 		})
 	}
+}
+
+// TestDeadlinesAreWholeMicroseconds: they count from the next one, pass not before it, and are shown to users in whole ms.
+func TestDeadlinesAreWholeMicroseconds(t *testing.T) {
+	var now atomic.Int64
+	now.Store(1_700_000_000_000_123_001)
+	x := newBench(t, broker.Options{Clock: now.Load})
+	x.queue("q", nil)
+	x.publish("", "q", "m", "2", nil)
+	ref := x.one()
+	require.EqualValues(t, 1_700_000_000_002_124, ref.Deadline)
+	assert.EqualValues(t, 1_700_000_000_003, broker.UnixMillis(ref.Deadline))
+	now.Store(1_700_000_000_002_123_999)
+	assert.Equal(t, broker.NotDue, x.b.Expire([]broker.MessageRef{ref}, nil)[0].Outcome)
+	now.Add(1)
+	assert.Equal(t, broker.ExpireResult{Outcome: broker.Expired, At: 1_700_000_000_002_124}, x.b.Expire([]broker.MessageRef{ref}, nil)[0])
 }
 
 func TestDeadlineInThePastExpiresAtOnce(t *testing.T) {
@@ -90,13 +107,13 @@ func TestCeilingsAddUpAlongTheWay(t *testing.T) {
 		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "a", Destination: "near"}))
 		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "a", Destination: "b", ToExchange: true}))
 		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "b", Destination: "far"}))
-		now := time.Now().UnixMilli()
+		now := time.Now().UnixMicro()
 		x.publish("a", "", "m", "", nil)
 		deadlines := map[uint64]int64{}
 		for _, ref := range x.deadlines() {
 			deadlines[ref.Queue] = ref.Deadline - now
 		}
-		assert.Equal(t, map[uint64]int64{near.ID(): 1000, far.ID(): 100}, deadlines)
+		assert.Equal(t, map[uint64]int64{near.ID(): 1_000_000, far.ID(): 100_000}, deadlines)
 		err := x.vh.DeclareExchange("c", broker.ExchangeDeclare{Kind: "fanout", Args: amqp.Table{"x-message-ttl": "soon"}})
 		assert.Equal(t, `PRECONDITION_FAILED - invalid arg 'x-message-ttl' for exchange 'c' in vhost '/': "expected integer, got longstr"`, text(err))
 		synctest.Wait()

@@ -75,9 +75,9 @@ func (q *Queue) deadline(s *step, it *item) (at int64, immediate bool) {
 	case ttl == 0:
 		return s.now, true
 	case ttl > 0 && own != 0:
-		return min(s.stamp+ttl, own), false
+		return min(s.stamp+ttl*milli, own), false
 	case ttl > 0:
-		return s.stamp + ttl, false
+		return s.stamp + ttl*milli, false
 	}
 	return own, false
 }

@@ -96,7 +96,7 @@ func noticed(t *testing.T, broker *curfew) {
 func inRedis(t *testing.T, redis *storetest.Redis, broker *curfew) {
 	t.Helper()
 	schedule := func() (members int64) {
-		keys, err := redis.Client.Keys(t.Context(), "{curfew:*}:due").Result()
+		keys, err := redis.Client.Keys(t.Context(), "{curfew:*}:due:2").Result()
 		check(t, err)
 		for _, key := range keys {
 			n, err := redis.Client.ZCount(t.Context(), key, "-inf", "(+inf").Result() // the epoch's score is +inf

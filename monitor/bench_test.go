@@ -53,9 +53,9 @@ func benchMonitor(b *testing.B, p *benchPrimary) *Monitor {
 func BenchmarkIngest(b *testing.B) {
 	for name, queued := range map[string]bool{"settled-in-window": false, "indexed": true} {
 		b.Run(name, func(b *testing.B) {
-			p := &benchPrimary{nowAt: 1_800_000_000_000, queued: queued}
+			p := &benchPrimary{nowAt: 1_800_000_000_000_000, queued: queued}
 			m := benchMonitor(b, p)
-			in := &ingest{m: m, window: window{millis: 20}, ledger: m.newLedger()}
+			in := &ingest{m: m, window: window{span: 20_000}, ledger: m.newLedger()}
 			ctx, seq := context.Background(), uint64(0)
 			for n := 0; n < b.N; n += feedBatch {
 				batch := <-m.free
@@ -63,7 +63,7 @@ func BenchmarkIngest(b *testing.B) {
 				for i := range batch.events[:batch.n] {
 					seq++
 					batch.events[i] = Event{Kind: Enqueued, Shadow: scheduler.Shadow{
-						Deadline: p.nowAt + 60_000 + int64(seq%5000), Queue: 1, Seq: seq,
+						Deadline: p.nowAt + 60_000_000 + int64(seq%5000)*1000, Queue: 1, Seq: seq,
 					}}
 				}
 				if err := in.batch(ctx, batch); err != nil {
@@ -81,9 +81,9 @@ func BenchmarkIngest(b *testing.B) {
 // BenchmarkFire is one message of a million that are due at once.
 func BenchmarkFire(b *testing.B) {
 	const due = 1_000_000
-	p := &benchPrimary{nowAt: 1_800_000_000_000, queued: true}
+	p := &benchPrimary{nowAt: 1_800_000_000_000_000, queued: true}
 	m := benchMonitor(b, p)
-	f := &firing{m: m, time: newTimeline(p.Now), ledger: m.newLedger()}
+	f := &firing{m: m, ledger: m.newLedger()}
 	ctx, seq := context.Background(), uint64(0)
 	page := make([]scheduler.Shadow, pageSize)
 	for n := 0; n < b.N; {

@@ -31,7 +31,7 @@ func (r *redisSchedule) claim(ctx context.Context, l *loop) error {
 			return err
 		}
 		r.claims.set(wakeAt)
-		wait := time.Duration(wakeAt-r.now()) * time.Millisecond
+		wait := time.Duration(wakeAt-r.now()) * time.Microsecond
 		if wait <= 0 {
 			continue
 		}
@@ -54,10 +54,10 @@ func (r *redisSchedule) refresh(ctx context.Context) {
 	}
 }
 
-// claimDue claims one batch and returns when to claim again, in Unix ms.
+// claimDue claims one batch and returns when to claim again, in Unix µs.
 func (r *redisSchedule) claimDue(ctx context.Context, buf []scheduler.Shadow) (wakeAt int64, err error) {
 	nowAt := r.now()
-	laterAt := nowAt + heartbeat.Milliseconds()
+	laterAt := nowAt + heartbeat.Microseconds()
 	if !r.up() {
 		return laterAt, nil
 	}
@@ -71,8 +71,8 @@ func (r *redisSchedule) claimDue(ctx context.Context, buf []scheduler.Shadow) (w
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	untilAt := nowAt + lookaheadMillis
-	claimed, nextAt, err := r.store.Claim(call, untilAt, claimBatch, untilAt+leaseMillis, buf)
+	untilAt := nowAt + lookahead.Microseconds()
+	claimed, nextAt, err := r.store.Claim(call, untilAt, claimBatch, untilAt+lease.Microseconds(), buf)
 	if err != nil {
 		if ctx.Err() == nil {
 			r.fail("claim", err)
@@ -93,6 +93,6 @@ func (r *redisSchedule) claimDue(ctx context.Context, buf []scheduler.Shadow) (w
 	case nextAt == 0:
 		return laterAt, nil
 	default:
-		return min(max(nextAt-lookaheadMillis/2, nowAt+1), laterAt), nil
+		return min(max(nextAt-lookahead.Microseconds()/2, nowAt+1), laterAt), nil
 	}
 }

@@ -45,7 +45,7 @@
 //
 // # Guarantees
 //
-//   - Never early: instants are whole milliseconds of the primary's clock, rounded
+//   - Never early: instants are whole microseconds of the primary's clock, rounded
 //     up, and the primary compares again.
 //   - Redis being slow, stuck, emptied, replaced or away delays no deadline by more
 //     than 250 ms. Once it is known to be away, or has let a deadline pass without

@@ -82,13 +82,13 @@ func (b *fakeBroker) view() *fakeView {
 	return v
 }
 
-func (b *fakeBroker) Now() int64 { return time.Now().UnixMilli() }
+func (b *fakeBroker) Now() int64 { return time.Now().UnixMicro() }
 
 // publish enqueues a message that expires after ttl.
 func (b *fakeBroker) publish(queue uint64, ttl time.Duration) scheduler.Shadow {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.enqueue(scheduler.Shadow{Deadline: b.Now() + ttl.Milliseconds(), Queue: queue})
+	return b.enqueue(scheduler.Shadow{Deadline: b.Now() + ttl.Microseconds(), Queue: queue})
 }
 
 func (b *fakeBroker) enqueue(s scheduler.Shadow) scheduler.Shadow {

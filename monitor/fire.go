@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"curfew/scheduler"
 )
@@ -10,21 +11,20 @@ import (
 const (
 	// fireBatch messages are put to the primary at a time, at most.
 	fireBatch = 1024
-	// rescueMillis is how far past its deadline a shadow must be for the index to
+	// rescueAfter is how far past its deadline a shadow must be for the index to
 	// fire in place of a Redis schedule that is up.
-	rescueMillis = 250
-	// retryMillis is when the index comes back to what the primary failed to
+	rescueAfter = 250 * time.Millisecond
+	// retryAfter is when the index comes back to what the primary failed to
 	// answer for.
-	retryMillis = 1000
-	// heldMillis is when a message held at its deadline is looked at again. The
+	retryAfter = time.Second
+	// heldAfter is when a message held at its deadline is looked at again. The
 	// primary expires it when it is requeued; this is for when that is not told.
-	heldMillis = 30_000
+	heldAfter = 30 * time.Second
 )
 
 // firing is what the fire loop works with.
 type firing struct {
 	m       *Monitor
-	time    *timeline
 	batch   []scheduler.Shadow
 	results []Result
 	ledger  ledger
@@ -38,7 +38,7 @@ type firing struct {
 
 // fire sleeps until the earliest deadline and puts what is due to the primary.
 func (m *Monitor) fire(ctx context.Context, l *loop) error {
-	f := &firing{m: m, time: newTimeline(m.primary.Now), ledger: m.newLedger()}
+	f := &firing{m: m, ledger: m.newLedger()}
 	timer, err := m.options.NewTimer()
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (m *Monitor) fire(ctx context.Context, l *loop) error {
 		wait := heartbeat
 		if nextAt != 0 {
 			m.alarm.set(nextAt)
-			if wait = min(wait, f.time.until(nextAt)); wait <= 0 {
+			if wait = min(wait, m.until(nextAt)); wait <= 0 {
 				continue
 			}
 		}
@@ -68,11 +68,17 @@ func (m *Monitor) fire(ctx context.Context, l *loop) error {
 	return nil
 }
 
-// round fires one batch of what is due and returns when to look again, in Unix ms:
+// until is how long it takes until the primary's clock shows an instant, rounded up: that
+// clock rounds down.
+func (m *Monitor) until(at int64) time.Duration {
+	return time.Duration(at-m.primary.Now()) * time.Microsecond
+}
+
+// round fires one batch of what is due and returns when to look again, in Unix µs:
 // at once if there was anything, since what was put off counts anew; 0 when no
 // deadline is known.
 func (f *firing) round(ctx context.Context) (nextAt int64, err error) {
-	nowAt := f.time.read()
+	nowAt := f.m.primary.Now()
 	var dueAt int64
 	if f.m.redis != nil {
 		f.ledger.stalled = false
@@ -85,13 +91,13 @@ func (f *firing) round(ctx context.Context) (nextAt int64, err error) {
 	}
 	path, grace := f.m.indexFires()
 	f.ledger.stalled = grace > 0 && f.m.redis.stuck()
-	fired, indexAt, err := f.from(ctx, f.m.index, nowAt-grace, path)
+	fired, indexAt, err := f.from(ctx, f.m.index, nowAt-grace.Microseconds(), path)
 	if err != nil || fired {
 		return nowAt, err
 	}
 	f.m.nextAt.Store(earlier(dueAt, indexAt))
 	if indexAt != 0 {
-		indexAt += grace
+		indexAt += grace.Microseconds()
 	}
 	return earlier(dueAt, indexAt), nil
 }
@@ -105,12 +111,12 @@ func earlier(a, b int64) int64 {
 }
 
 // indexFires says how long after a deadline the index fires, and under which name.
-func (m *Monitor) indexFires() (path Path, graceMillis int64) {
+func (m *Monitor) indexFires() (path Path, grace time.Duration) {
 	switch {
 	case m.redis == nil:
 		return Eager, 0
 	case m.redis.fires():
-		return Index, rescueMillis
+		return Index, rescueAfter
 	default:
 		return Index, 0
 	}
@@ -118,7 +124,7 @@ func (m *Monitor) indexFires() (path Path, graceMillis int64) {
 
 // from fires a batch from one store. If nothing was due, it returns when the next is.
 func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt int64, path Path) (fired bool, nextAt int64, err error) {
-	f.batch, nextAt, err = store.Claim(ctx, untilAt, fireBatch, untilAt+retryMillis, f.batch[:0])
+	f.batch, nextAt, err = store.Claim(ctx, untilAt, fireBatch, untilAt+retryAfter.Microseconds(), f.batch[:0])
 	if err != nil {
 		return false, 0, fmt.Errorf("monitor: claim: %w", err)
 	}
@@ -138,7 +144,7 @@ func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt int64,
 // sort splits the batch by its results, and returns how many expired.
 func (f *firing) sort(path Path) (expired int) {
 	f.done, f.held, f.notDue, f.failed = f.done[:0], f.held[:0], f.notDue[:0], f.failed[:0]
-	nowAt := f.time.read()
+	nowAt := f.m.primary.Now()
 	var count [outcomes]int
 	for i, r := range f.results {
 		s := f.batch[i]
@@ -151,11 +157,11 @@ func (f *firing) sort(path Path) (expired int) {
 			f.done = append(f.done, s)
 		case Held:
 			f.ledger.hold(s, nowAt)
-			f.held = append(f.held, scheduler.Later{Shadow: s, At: nowAt + heldMillis})
+			f.held = append(f.held, scheduler.Later{Shadow: s, At: nowAt + heldAfter.Microseconds()})
 		case NotDue:
 			f.notDue = append(f.notDue, scheduler.Later{Shadow: s, At: max(r.At, nowAt+1)})
 		case Failed:
-			f.failed = append(f.failed, scheduler.Later{Shadow: s, At: nowAt + retryMillis})
+			f.failed = append(f.failed, scheduler.Later{Shadow: s, At: nowAt + retryAfter.Microseconds()})
 		}
 	}
 	f.ledger.close()

@@ -144,11 +144,12 @@ func (f *forecaster) predict(s *QueueSurvey, rate float64) (Forecast, int64) {
 	p := forecast.Predict(forecast.Line{Now: now, Ready: s.Observed.Ready, Step: s.Step, Standings: s.Standings, Rate: rate})
 	one := Forecast{
 		VHost: s.VHost, Queue: s.Name, Ready: s.Observed.Ready, Consumers: s.Observed.Consumers, Rate: rate,
-		Deadlines: p.Deadlines, WillMiss: p.Miss, Sampled: s.Step > 1, LastMiss: p.Last, DrainedAt: p.Drained,
+		Deadlines: p.Deadlines, WillMiss: p.Miss, Sampled: s.Step > 1,
+		LastMiss: scheduler.Millis(p.Last), DrainedAt: scheduler.Millis(p.Drained),
 	}
 	if p.First >= 0 {
 		first := s.Standings[p.First]
-		one.FirstMiss = first.Deadline
+		one.FirstMiss = scheduler.Millis(first.Deadline)
 		one.AtRisk = f.nearEnough(scheduler.Shadow{Deadline: first.Deadline, Queue: s.Queue, Seq: first.Seq}, now)
 	}
 	return one, now
@@ -158,7 +159,7 @@ func (f *forecaster) predict(s *QueueSurvey, rate float64) (Forecast, int64) {
 // can say that of is.
 func (f *forecaster) nearEnough(s scheduler.Shadow, now int64) bool {
 	ttl, ok := f.from.TimeToLive(s)
-	return !ok || float64(s.Deadline-now) <= (1-f.share)*float64(ttl)
+	return !ok || float64(s.Deadline-now) <= (1-f.share)*float64(ttl)*1000
 }
 
 // tell says what has changed, and what is at risk each time, so that counts are up to
@@ -197,7 +198,7 @@ func (one *Forecast) reason(now int64) string {
 	} else if one.Consumers > 0 {
 		served = fmt.Sprintf("its %d consumers take nothing", one.Consumers)
 	}
-	in := time.Duration(one.FirstMiss-now) * time.Millisecond
+	in := time.UnixMilli(one.FirstMiss).Sub(time.UnixMicro(now))
 	return fmt.Sprintf("%d messages wait and %s: %d of %d deadlines will be missed, the first in %s",
 		one.Ready, served, one.WillMiss, one.Deadlines, max(in, 0).Round(100*time.Millisecond))
 }

@@ -78,7 +78,7 @@ type ingest struct {
 func (m *Monitor) ingest(ctx context.Context, l *loop) error {
 	in := &ingest{
 		m:      m,
-		window: window{millis: m.options.WriteWindow.Milliseconds()},
+		window: window{span: m.options.WriteWindow.Microseconds()},
 		ledger: m.newLedger(),
 	}
 	timer := time.NewTimer(heartbeat)
@@ -152,7 +152,7 @@ func (in *ingest) open(ctx context.Context) (time.Duration, error) {
 	if nextAt == 0 {
 		return heartbeat, nil
 	}
-	return time.Duration(max(nextAt-nowAt, 1)) * time.Millisecond, nil
+	return time.Duration(max(nextAt-nowAt, 1)) * time.Microsecond, nil
 }
 
 // admit takes up those shadows whose message is still queued with that deadline. It

@@ -3,6 +3,8 @@ package monitor
 import (
 	"sync"
 	"time"
+
+	"curfew/scheduler"
 )
 
 // lately is how late messages expired in each minute of the last hour. Safe for concurrent
@@ -50,5 +52,5 @@ func (l *lately) last(at time.Time, within time.Duration) (sum latenessCount) {
 // up to an hour; it may reach back a minute more. Safe for concurrent use.
 func (m *Monitor) LatenessWithin(span time.Duration) Lateness {
 	c := m.metrics.lateness.lately.last(time.Now(), span)
-	return Lateness{UpTo: latenessMillis[:], Counts: c.buckets[:], Millis: c.millis}
+	return Lateness{UpTo: latenessMillis[:], Counts: c.buckets[:], Millis: scheduler.Millis(c.micros)}
 }

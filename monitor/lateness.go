@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"curfew/scheduler"
 )
 
 // latenessMillis are the upper bounds of the histogram's buckets.
@@ -14,23 +16,23 @@ var latenessMillis = [...]int64{1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 
 // bucket has no upper bound.
 type latenessCount struct {
 	buckets [len(latenessMillis) + 1]uint64
-	millis  int64
+	micros  int64
 }
 
-func (c *latenessCount) add(millis int64) {
+func (c *latenessCount) add(micros int64) {
 	i := 0
-	for i < len(latenessMillis) && millis > latenessMillis[i] {
+	for i < len(latenessMillis) && micros > latenessMillis[i]*1000 {
 		i++
 	}
 	c.buckets[i]++
-	c.millis += millis
+	c.micros += micros
 }
 
 func (c *latenessCount) addAll(o *latenessCount) {
 	for i, n := range o.buckets {
 		c.buckets[i] += n
 	}
-	c.millis += o.millis
+	c.micros += o.micros
 }
 
 // latenessHistogram is a Prometheus histogram that takes a batch at a time: one
@@ -38,7 +40,7 @@ func (c *latenessCount) addAll(o *latenessCount) {
 type latenessHistogram struct {
 	desc    *prometheus.Desc
 	buckets [len(latenessMillis) + 1]atomic.Uint64
-	millis  atomic.Int64
+	micros  atomic.Int64
 	lately  lately
 }
 
@@ -53,7 +55,7 @@ func (h *latenessHistogram) merge(c *latenessCount) {
 			h.buckets[i].Add(n)
 		}
 	}
-	h.millis.Add(c.millis)
+	h.micros.Add(c.micros)
 	h.lately.add(time.Now(), c)
 }
 
@@ -70,7 +72,7 @@ func (h *latenessHistogram) Collect(out chan<- prometheus.Metric) {
 			cumulative[float64(latenessMillis[i])/1000] = count
 		}
 	}
-	out <- prometheus.MustNewConstHistogram(h.desc, count, float64(h.millis.Load())/1000, cumulative)
+	out <- prometheus.MustNewConstHistogram(h.desc, count, float64(h.micros.Load())/1e6, cumulative)
 }
 
 // Lateness is how late messages expired, since the monitor was made.
@@ -79,7 +81,7 @@ type Lateness struct {
 	// later than all.
 	UpTo   []int64  `json:"up_to"`
 	Counts []uint64 `json:"counts"`
-	Millis int64    `json:"millis"` // the sum over all messages
+	Millis int64    `json:"millis"` // the sum over all messages, rounded up
 }
 
 // Total is how many messages were counted.
@@ -105,7 +107,7 @@ func (l *Lateness) Within(share float64) (millis int64, ok bool) {
 // Lateness returns how late messages expired. Safe for concurrent use.
 func (m *Monitor) Lateness() Lateness {
 	h := m.metrics.lateness
-	l := Lateness{UpTo: latenessMillis[:], Counts: make([]uint64, len(h.buckets)), Millis: h.millis.Load()}
+	l := Lateness{UpTo: latenessMillis[:], Counts: make([]uint64, len(h.buckets)), Millis: scheduler.Millis(h.micros.Load())}
 	for i := range h.buckets {
 		l.Counts[i] = h.buckets[i].Load()
 	}

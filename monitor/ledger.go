@@ -110,11 +110,11 @@ func (b *books) countMissed(k *book, r missReason, n int64) {
 // ledger adds up expired messages, so that counters and alerts are touched once per
 // run of messages of the same queue and fate. Each loop has its own.
 type ledger struct {
-	books      *books
-	histogram  *latenessHistogram
-	alerts     *alert.Alerts
-	lateMillis int64 // from here on it is late
-	stalled    bool  // what is added was the schedule's to fire, and it did not
+	books     *books
+	histogram *latenessHistogram
+	alerts    *alert.Alerts
+	lateFrom  int64 // µs; from here on it is late
+	stalled   bool  // what is added was the schedule's to fire, and it did not
 
 	lateness latenessCount
 	queue    uint64
@@ -122,7 +122,7 @@ type ledger struct {
 	path     Path
 	run      alert.Tally // of queue, action and path
 	late     alert.Tally // those of run that were late
-	began    int64       // when the first of run expired, Unix ms
+	began    int64       // when the first of run expired, Unix µs
 	book     *book       // of queue
 	each     bool        // messages of queue are told one by one
 
@@ -133,10 +133,10 @@ type ledger struct {
 
 func (m *Monitor) newLedger() ledger {
 	return ledger{
-		books:      m.books,
-		histogram:  m.metrics.lateness,
-		alerts:     m.options.Alerts,
-		lateMillis: m.options.MissThreshold.Milliseconds(),
+		books:     m.books,
+		histogram: m.metrics.lateness,
+		alerts:    m.options.Alerts,
+		lateFrom:  m.options.MissThreshold.Microseconds(),
 	}
 }
 
@@ -151,11 +151,11 @@ func (l *ledger) add(s scheduler.Shadow, at int64, a Action, p Path) {
 		l.open(s.Queue, at, a, p)
 	}
 	lateness := max(at-s.Deadline, 0)
-	l.run.Add(s.Deadline, lateness)
+	count(&l.run, s.Deadline, lateness)
 	if p != Requeue && p != Manual {
 		l.lateness.add(lateness)
-		if lateness >= l.lateMillis {
-			l.late.Add(s.Deadline, lateness)
+		if lateness >= l.lateFrom {
+			count(&l.late, s.Deadline, lateness)
 		}
 	}
 	if l.each {
@@ -172,17 +172,22 @@ func (l *ledger) open(queue uint64, at int64, a Action, p Path) {
 }
 
 // hold counts one message that a consumer holds at the given instant, past its
-// deadline. It is looked at again every heldMillis; the first time counts.
+// deadline. It is looked at again every heldAfter; the first time counts.
 func (l *ledger) hold(s scheduler.Shadow, at int64) {
 	if l.holding != s.Queue {
 		l.flushHeld()
 	}
 	l.holding = s.Queue
-	if late := at - s.Deadline; late < heldMillis {
-		l.held.Add(s.Deadline, late)
+	if late := at - s.Deadline; late < heldAfter.Microseconds() {
+		count(&l.held, s.Deadline, late)
 	} else {
-		l.heldAgain.Add(s.Deadline, late)
+		count(&l.heldAgain, s.Deadline, late)
 	}
+}
+
+// count adds a message to what people are told, in ms.
+func count(t *alert.Tally, deadline, lateness int64) {
+	t.Add(scheduler.Millis(deadline), scheduler.Millis(lateness))
 }
 
 func (l *ledger) flushHeld() {
@@ -216,7 +221,7 @@ func (l *ledger) flush() {
 	k := l.book
 	l.books.countFired(k, l.action, l.path, l.run.Count)
 	l.books.recent.add(Miss{
-		At: l.began, VHost: k.vhost, Queue: k.queue, Action: l.action.String(), Path: l.path.String(),
+		At: scheduler.Millis(l.began), VHost: k.vhost, Queue: k.queue, Action: l.action.String(), Path: l.path.String(),
 		Count: l.run.Count, WorstMillis: l.run.WorstMillis, Late: l.late.Count > 0,
 	})
 	event := alert.Event{

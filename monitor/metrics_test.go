@@ -58,7 +58,7 @@ func TestMetrics(t *testing.T) {
 		b.requeue(held)
 		time.Sleep(time.Second)
 
-		require.Equal(t, int64(3000), b.lateness(overdue))
+		require.Equal(t, int64(3_000_000), b.lateness(overdue))
 		require.Equal(t, 1.0, gather(t, reg, "curfew_deadlines_fired_total",
 			"vhost", "/", "queue", "q7", "action", "parked", "path", "eager"))
 		require.Equal(t, 1.0, gather(t, reg, "curfew_deadlines_fired_total", "queue", "q7", "path", "requeue"))
@@ -68,16 +68,16 @@ func TestMetrics(t *testing.T) {
 		require.Equal(t, 1.0, gather(t, reg, "curfew_fire_results_total", "outcome", "held"))
 		require.Equal(t, 1.0, gather(t, reg, "curfew_shadows_spared_total"))
 		require.Equal(t, 1.0, gather(t, reg, "curfew_deadlines_pending"))
-		require.Equal(t, float64(next.Deadline)/1000, gather(t, reg, "curfew_deadline_next_timestamp_seconds"))
-		require.InDelta(t, float64(b.Now())/1000,
+		require.Equal(t, float64(next.Deadline)/1e6, gather(t, reg, "curfew_deadline_next_timestamp_seconds"))
+		require.InDelta(t, float64(b.Now())/1e6,
 			gather(t, reg, "curfew_scheduler_last_tick_timestamp_seconds", "loop", "fire"), 1.1)
 	})
 }
 
 func TestLatenessHistogram(t *testing.T) {
 	h, c := newLatenessHistogram(), latenessCount{}
-	for _, millis := range []int64{0, 1, 2, 3, 999, 1000, 1001, 60_000, 60_001} {
-		c.add(millis)
+	for _, micros := range []int64{300, 1000, 1001, 3000, 999_000, 1_000_000, 1_000_001, 60_000_000, 60_000_001} {
+		c.add(micros)
 	}
 	h.merge(&c)
 	reg := prometheus.NewRegistry()
@@ -86,7 +86,7 @@ func TestLatenessHistogram(t *testing.T) {
 	require.NoError(t, err)
 	got := families[0].GetMetric()[0].GetHistogram()
 	require.Equal(t, uint64(9), got.GetSampleCount())
-	require.InDelta(t, 123.007, got.GetSampleSum(), 1e-6)
+	require.InDelta(t, 123.004303, got.GetSampleSum(), 1e-6)
 	want := map[float64]uint64{0.001: 2, 0.002: 3, 0.005: 4, 0.5: 4, 1: 6, 2.5: 7, 60: 8}
 	for _, bucket := range got.GetBucket() {
 		if n, ok := want[bucket.GetUpperBound()]; ok {
@@ -102,7 +102,7 @@ func TestQueueSeriesAreBounded(t *testing.T) {
 		const queues = maxBooks + 10
 		b.do(func() {
 			for q := range uint64(queues) {
-				b.enqueue(scheduler.Shadow{Deadline: b.Now() + 1000, Queue: q})
+				b.enqueue(scheduler.Shadow{Deadline: b.Now() + 1_000_000, Queue: q})
 			}
 		})
 		time.Sleep(2 * time.Second)

@@ -24,7 +24,7 @@ type Monitor struct {
 
 	index   *memstore.Store // every deadline that has been tracked
 	alarm   *alarm          // of the fire loop
-	nextAt  atomic.Int64    // Unix ms the fire loop waits for, 0 for none
+	nextAt  atomic.Int64    // Unix µs the fire loop waits for, 0 for none
 	waiting atomic.Int64    // shadows in the window
 	wanted  chan struct{}   // the index may not be whole
 
@@ -131,7 +131,7 @@ func (m *Monitor) Health() Health {
 		LastTick: m.loops[0].lastTick(),
 	}
 	if nextAt := m.nextAt.Load(); nextAt != 0 {
-		h.Lag = time.Duration(max(m.primary.Now()-nextAt, 0)) * time.Millisecond
+		h.Lag = time.Duration(max(m.primary.Now()-nextAt, 0)) * time.Microsecond
 	}
 	if m.redis != nil {
 		h.Schedule, h.Since = m.redis.current()

@@ -63,7 +63,7 @@ func TestStartWithOverdueMessages(t *testing.T) {
 		o.Primary = b.view()
 		start(t, o)
 		time.Sleep(time.Millisecond)
-		require.Equal(t, int64(59_000), b.lateness(overdue))
+		require.Equal(t, int64(59_000_000), b.lateness(overdue))
 		time.Sleep(time.Hour)
 		require.Zero(t, b.lateness(ahead))
 	})
@@ -199,14 +199,14 @@ func TestStormFiresInBoundedBatchesInOrder(t *testing.T) {
 		const n = 5 * fireBatch
 		b.do(func() {
 			for i := range n {
-				b.enqueue(scheduler.Shadow{Deadline: b.Now() + 5000 + int64(i/100), Queue: 1})
+				b.enqueue(scheduler.Shadow{Deadline: b.Now() + 5_000_000 + int64(i/100)*1000, Queue: 1})
 			}
 		})
 		time.Sleep(time.Minute)
 		require.Zero(t, b.queued())
 		require.LessOrEqual(t, b.stats().largest, fireBatch)
 		for _, s := range b.order {
-			require.Less(t, b.lateness(s), int64(rescueMillis))
+			require.Less(t, b.lateness(s), rescueAfter.Microseconds())
 		}
 	})
 }

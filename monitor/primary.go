@@ -69,7 +69,7 @@ func (p Path) String() string {
 // Event is one entry of a primary's feed.
 type Event struct {
 	Shadow scheduler.Shadow
-	At     int64 // Unix ms; when it left its queue (Lapsed)
+	At     int64 // Unix µs; when it left its queue (Lapsed)
 	Kind   EventKind
 	Action Action // Lapsed
 	Path   Path   // Lapsed
@@ -101,7 +101,7 @@ func (o Outcome) String() string {
 
 // Result answers for one message.
 type Result struct {
-	At      int64 // Unix ms; Expired: when it left; NotDue: its deadline
+	At      int64 // Unix µs; Expired: when it left; NotDue: its deadline
 	Outcome Outcome
 	Action  Action // Expired
 }
@@ -127,7 +127,7 @@ type Primary interface {
 	Snapshot(ctx context.Context, fn func(page []scheduler.Shadow) error) error
 	// QueueName names a queue by its incarnation; false when it is gone.
 	QueueName(queue uint64) (vhost, name string, ok bool)
-	// Now is the present instant in Unix ms, by the clock deadlines are stamped
+	// Now is the present instant in Unix µs, by the clock deadlines are stamped
 	// and judged with, rounded down.
 	Now() int64
 }

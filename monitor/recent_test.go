@@ -20,14 +20,14 @@ func TestMissedAndAhead(t *testing.T) {
 		}
 		b.publish(8, time.Hour)
 		time.Sleep(time.Second)
-		now := b.Now()
+		now := b.Now() / 1000
 		require.Equal(t, []int64{0, 3, 4}, m.Ahead([]int64{now, now + 60_000, now + 3_600_000}, nil))
 
 		time.Sleep(time.Minute)
 		missed := m.Missed()
 		require.Len(t, missed, 2)
 		require.Equal(t, Miss{At: missed[0].At, VHost: "/", Queue: "q8", Action: "dropped", Path: "eager", Count: 3}, missed[0])
-		require.Equal(t, Miss{At: overdue.Deadline + 3000, VHost: "/", Queue: "q7", Action: "dropped", Path: "eager",
+		require.Equal(t, Miss{At: overdue.Deadline/1000 + 3000, VHost: "/", Queue: "q7", Action: "dropped", Path: "eager",
 			Count: 1, WorstMillis: 3000, Late: true}, missed[1])
 
 		l := m.Lateness()

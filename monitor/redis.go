@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// lookaheadMillis is how far ahead of their time shadows are claimed, to wait
+	// lookahead is how far ahead of their time shadows are claimed, to wait
 	// on the due list, and how near a deadline must be for its shadow to go there
 	// without being written to Redis at all.
-	lookaheadMillis = 150
-	// leaseMillis is how long a claimed shadow stays claimed past the lookahead.
-	leaseMillis = 10_000
+	lookahead = 150 * time.Millisecond
+	// lease is how long a claimed shadow stays claimed past the lookahead.
+	lease = 10 * time.Second
 	// claimBatch is claimed at a time, at most. A server runs a claim of 1,000 for
 	// 3 ms, and nothing else meanwhile.
 	claimBatch = 1024
@@ -62,7 +62,7 @@ type redisSchedule struct {
 	names   *names // nil: nobody would read them
 
 	distrusted atomic.Bool
-	answeredAt atomic.Int64 // Unix ms; the last claim that succeeded
+	answeredAt atomic.Int64 // Unix µs; the last claim that succeeded
 	behind     atomic.Bool  // that claim was full: there is more
 	full       atomic.Bool  // the claim loop waits for room on the due list
 	resync     atomic.Bool  // events were lost, or may have been
@@ -122,7 +122,7 @@ func (r *redisSchedule) fires() bool { return r.up() && !r.distrusted.Load() }
 // stuck says that a schedule that is up has no excuse for a deadline it let pass:
 // it does not answer, or says that there is nothing more to claim.
 func (r *redisSchedule) stuck() bool {
-	return !r.behind.Load() || r.now()-r.answeredAt.Load() > rescueMillis
+	return !r.behind.Load() || r.now()-r.answeredAt.Load() > rescueAfter.Microseconds()
 }
 
 // distrust lets the index fire until the schedule has been looked at.
@@ -231,7 +231,7 @@ func (r *redisSchedule) wakeKeeper() {
 // add takes shadows in: the near ones to the due list, all others to be written. It
 // reorders them.
 func (r *redisSchedule) add(ctx context.Context, shadows []scheduler.Shadow, again bool) error {
-	nearUntil := r.now() + lookaheadMillis
+	nearUntil := r.now() + lookahead.Microseconds()
 	near := 0
 	for i, s := range shadows {
 		if s.Deadline <= nearUntil {

@@ -83,7 +83,7 @@ func TestStuckRedis(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
 		r.Block()
 		time.Sleep(5 * time.Second)
-		require.Equal(t, int64(rescueMillis), b.lateness(first))
+		require.Equal(t, rescueAfter.Microseconds(), b.lateness(first))
 		require.Zero(t, b.lateness(second), "the schedule is not waited for again")
 		require.Equal(t, ScheduleDown, m.Health().Schedule)
 		require.Equal(t, 1.0, gather(t, reg, "curfew_deadlines_missed_total", "reason", "stalled"))
@@ -100,7 +100,7 @@ func TestEmptiedRedisIsFoundByTheFirstDeadline(t *testing.T) {
 		time.Sleep(time.Second)
 		r.flush()
 		time.Sleep(3 * time.Second)
-		require.Equal(t, int64(rescueMillis), b.lateness(first))
+		require.Equal(t, rescueAfter.Microseconds(), b.lateness(first))
 		require.True(t, r.mem.Has(second))
 		require.Equal(t, ScheduleUp, m.Health().Schedule)
 		require.Equal(t, 1.0, gather(t, reg, "curfew_reconcile_repaired_total", "kind", "missing"))
@@ -117,7 +117,7 @@ func TestDriftIsFoundByCounting(t *testing.T) {
 		time.Sleep(checkEvery + time.Second)
 		require.True(t, r.mem.Has(lost))
 
-		stray := scheduler.Shadow{Deadline: b.Now() + 3_600_000, Queue: 9, Seq: 9}
+		stray := scheduler.Shadow{Deadline: b.Now() + 3_600_000_000, Queue: 9, Seq: 9}
 		require.NoError(t, r.mem.Apply(t.Context(), []scheduler.Shadow{stray}, nil))
 		time.Sleep(checkEvery + time.Second)
 		require.False(t, r.mem.Has(stray))
@@ -128,7 +128,7 @@ func TestDriftIsFoundByCounting(t *testing.T) {
 
 func TestOrphanInRedisIsHarmless(t *testing.T) {
 	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
-		stray := scheduler.Shadow{Deadline: b.Now() + 1000, Queue: 9, Seq: 9}
+		stray := scheduler.Shadow{Deadline: b.Now() + 1_000_000, Queue: 9, Seq: 9}
 		require.NoError(t, r.mem.Apply(t.Context(), []scheduler.Shadow{stray}, nil))
 		time.Sleep(3 * time.Second)
 		require.False(t, r.mem.Has(stray))
@@ -150,7 +150,7 @@ func TestLostRepliesAreHarmless(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		for _, s := range all {
-			require.LessOrEqual(t, b.lateness(s), int64(rescueMillis))
+			require.LessOrEqual(t, b.lateness(s), rescueAfter.Microseconds())
 			require.GreaterOrEqual(t, b.lateness(s), int64(0))
 		}
 		n, _ := r.mem.Len(t.Context())
@@ -173,7 +173,7 @@ func TestTwoMonitorsOnOneSchedule(t *testing.T) {
 		stop()
 		time.Sleep(20 * time.Second)
 		for _, s := range all {
-			require.LessOrEqual(t, b.lateness(s), int64(rescueMillis))
+			require.LessOrEqual(t, b.lateness(s), rescueAfter.Microseconds())
 			require.GreaterOrEqual(t, b.lateness(s), int64(0))
 		}
 		require.Zero(t, one.Health().Pending)

@@ -84,7 +84,7 @@ func (i *fakeInstance) Watch(ctx context.Context, p redisstore.Peer) (mine bool,
 
 func (i *fakeInstance) Missed(ctx context.Context, p redisstore.Peer) (m redisstore.Missed, err error) {
 	err = i.do(ctx, func() {
-		theirs, now := i.shared.instances[p.Name], time.Now().UnixMilli()
+		theirs, now := i.shared.instances[p.Name], time.Now().UnixMicro()
 		counts := make(map[uint64]int64)
 		_ = theirs.mem.Scan(ctx, func(page []scheduler.Shadow) error {
 			for _, s := range page {
@@ -94,8 +94,8 @@ func (i *fakeInstance) Missed(ctx context.Context, p redisstore.Peer) (m redisst
 				}
 				m.Due++
 				counts[s.Queue]++
-				if m.OldestAt == 0 || s.Deadline < m.OldestAt {
-					m.OldestAt, m.LateMillis = s.Deadline, now-s.Deadline
+				if at := scheduler.Millis(s.Deadline); m.OldestAt == 0 || at < m.OldestAt {
+					m.OldestAt, m.LateMillis = at, scheduler.Millis(now-s.Deadline)
 				}
 			}
 			return nil

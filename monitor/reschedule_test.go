@@ -17,7 +17,7 @@ func (b *fakeBroker) reschedule(s scheduler.Shadow, in time.Duration) scheduler.
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next := s
-	next.Deadline = b.Now() + in.Milliseconds()
+	next.Deadline = b.Now() + in.Microseconds()
 	b.messages[next] = b.messages[s]
 	delete(b.messages, s)
 	b.order = append(b.order, next)

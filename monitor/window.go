@@ -7,9 +7,9 @@ import "curfew/scheduler"
 const maxWindow = 1 << 17
 
 // window is where shadows wait for their message to be settled: first in, first
-// out, all for the same time.
+// out, all for the same time, up to markSpan less.
 type window struct {
-	millis  int64
+	span    int64              // µs
 	shadows []scheduler.Shadow // from head on
 	head    int
 	marks   []mark // from first on
@@ -18,16 +18,20 @@ type window struct {
 
 // mark says until when n shadows in a row wait.
 type mark struct {
-	untilAt int64 // Unix ms
+	untilAt int64 // Unix µs
 	n       int
 }
+
+// markSpan is how much later, in µs, a shadow may come and still have the mark of the one
+// before it: so they are let go together, and marks are few.
+const markSpan = 1000
 
 func (w *window) len() int { return len(w.shadows) - w.head }
 
 // takes says whether a message with this deadline can wait: whether as much time
 // as the window takes remains after it.
 func (w *window) takes(deadlineAt, nowAt int64) bool {
-	return w.millis > 0 && deadlineAt-nowAt > 2*w.millis
+	return w.span > 0 && deadlineAt-nowAt > 2*w.span
 }
 
 func (w *window) push(s scheduler.Shadow, nowAt int64) {
@@ -36,8 +40,8 @@ func (w *window) push(s scheduler.Shadow, nowAt int64) {
 		w.head = 0
 	}
 	w.shadows = append(w.shadows, s)
-	untilAt := nowAt + w.millis
-	if last := len(w.marks) - 1; last >= w.first && w.marks[last].untilAt >= untilAt {
+	untilAt := nowAt + w.span
+	if last := len(w.marks) - 1; last >= w.first && w.marks[last].untilAt+markSpan > untilAt {
 		w.marks[last].n++
 		return
 	}
@@ -48,7 +52,7 @@ func (w *window) push(s scheduler.Shadow, nowAt int64) {
 	w.marks = append(w.marks, mark{untilAt, 1})
 }
 
-// nextAt is until when the oldest waits, in Unix ms; 0 when none waits.
+// nextAt is until when the oldest waits, in Unix µs; 0 when none waits.
 func (w *window) nextAt() int64 {
 	if w.len() == 0 {
 		return 0

@@ -16,13 +16,13 @@ func TestWindowAgainstAModel(t *testing.T) {
 		untilAt int64
 	}
 	random := rand.New(rand.NewPCG(3, 4))
-	w := window{millis: 20}
+	w := window{span: 20_000}
 	var model []entry
-	seq, nowAt := uint64(0), int64(1000)
+	seq, nowAt := uint64(0), int64(1_000_000)
 	for range 20_000 {
 		switch random.IntN(4) {
 		case 0:
-			nowAt += random.Int64N(15)
+			nowAt += random.Int64N(15) * markSpan // within one of it the window may let go early
 		case 1:
 			limit := 1 + random.IntN(60)
 			popped := w.pop(nowAt, limit)
@@ -38,7 +38,7 @@ func TestWindowAgainstAModel(t *testing.T) {
 			for range random.IntN(40) {
 				seq++
 				w.push(scheduler.Shadow{Deadline: 1, Seq: seq}, nowAt)
-				model = append(model, entry{seq, nowAt + 20})
+				model = append(model, entry{seq, nowAt + 20_000})
 			}
 		}
 		require.Equal(t, len(model), w.len())
@@ -51,7 +51,7 @@ func TestWindowAgainstAModel(t *testing.T) {
 }
 
 func TestFullWindowLetsTheOldestGo(t *testing.T) {
-	w := window{millis: 20}
+	w := window{span: 20_000}
 	for i := range maxWindow + 100 {
 		w.push(scheduler.Shadow{Seq: uint64(i)}, 1000)
 	}
@@ -66,10 +66,28 @@ func TestFullWindowLetsTheOldestGo(t *testing.T) {
 }
 
 func TestWindowTakesWhatCanWait(t *testing.T) {
-	w := window{millis: 20}
-	require.True(t, w.takes(1041, 1000))
-	require.False(t, w.takes(1040, 1000))
+	w := window{span: 20_000}
+	require.True(t, w.takes(41_001, 1000))
+	require.False(t, w.takes(41_000, 1000))
 	require.False(t, w.takes(0, 1000))
-	w.millis = -1
+	w.span = -1
 	require.False(t, w.takes(1_000_000, 1000))
+}
+
+// TestWindowKeepsFewMarks: what comes within a millisecond is let go together, and none waits longer than the window.
+func TestWindowKeepsFewMarks(t *testing.T) {
+	w := window{span: 20_000}
+	const n = 10_000
+	for i := range int64(n) {
+		w.push(scheduler.Shadow{Seq: uint64(i)}, i) // one every µs
+	}
+	require.Len(t, w.marks, n/markSpan)
+	for nowAt := int64(20_000); w.len() > 0; nowAt += 100 {
+		for _, s := range w.pop(nowAt, n) {
+			require.Greater(t, nowAt, 20_000+int64(s.Seq)-markSpan)
+		}
+		if next := w.nextAt(); next != 0 {
+			require.LessOrEqual(t, next, 20_000+int64(n-w.len()), "the oldest has not waited too long")
+		}
+	}
 }

@@ -150,7 +150,7 @@ func (r *redisSchedule) write(ctx context.Context, l *loop) error {
 		r.writer.wrote(n)
 		p.reset()
 		if nearest != 0 {
-			r.claims.before(nearest - lookaheadMillis/2)
+			r.claims.before(nearest - lookahead.Microseconds()/2)
 		}
 	}
 }

@@ -44,7 +44,7 @@
 // A Store has no clock. The claimer says until when it claims, by the clock of the
 // primary, since that clock stamped the deadlines and will judge them: claimed by
 // another one that is ahead, shadows would only be turned away, and by one behind
-// they would fire late. Instants are whole ms; who sleeps until one rounds up: late is
+// they would fire late. Instants are whole µs; who sleeps until one rounds up: late is
 // allowed, early never.
 //
 // # Left to others

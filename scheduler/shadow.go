@@ -6,13 +6,16 @@ import (
 	"fmt"
 )
 
-// MaxDeadline is the last instant a Store takes, in Unix ms: the greatest number
-// of 13 digits, in the year 2286.
-const MaxDeadline = 9_999_999_999_999
+// MaxDeadline is the last instant a Store takes, in Unix µs: beyond it a score in Redis,
+// which is a float64, is not exact. It is in the year 2255.
+const MaxDeadline = 1<<53 - 1
+
+// Millis is an instant or a span, in µs, as people are told it: in ms, rounded up.
+func Millis(micros int64) int64 { return (micros + 999) / 1000 }
 
 // Lengths of the text forms of an instant and of a Shadow.
 const (
-	InstantLen = 13
+	InstantLen = 16
 	TextLen    = InstantLen + 1 + 16 + 1 + 20
 )
 
@@ -26,7 +29,7 @@ var ErrText = errors.New("not a shadow's text form")
 // Shadow is the scheduled copy of one queued message's deadline. It is its own
 // identity: a Store holds equal ones once. The zero value is no valid shadow.
 type Shadow struct {
-	Deadline int64  // Unix ms
+	Deadline int64  // Unix µs
 	Queue    uint64 // incarnation of the queue
 	Seq      uint64 // of the message in its queue
 }
@@ -34,7 +37,7 @@ type Shadow struct {
 // Later is a Shadow to be looked at again at another instant than its deadline.
 type Later struct {
 	Shadow
-	At int64 // Unix ms
+	At int64 // Unix µs
 }
 
 // Compare orders by deadline, then queue, then seq.
@@ -52,9 +55,9 @@ func (s Shadow) Compare(o Shadow) int {
 func (s Shadow) Check() error { return CheckInstant(s.Deadline) }
 
 // CheckInstant refuses an instant outside 1 ..= MaxDeadline, wrapping ErrInstant.
-func CheckInstant(atMillis int64) error {
-	if atMillis < 1 || atMillis > MaxDeadline {
-		return fmt.Errorf("scheduler: %w: %d ms", ErrInstant, atMillis)
+func CheckInstant(at int64) error {
+	if at < 1 || at > MaxDeadline {
+		return fmt.Errorf("scheduler: %w: %d µs", ErrInstant, at)
 	}
 	return nil
 }
@@ -70,7 +73,7 @@ func (s Shadow) String() string {
 
 // AppendText appends the text form, TextLen bytes:
 //
-//	<deadline, 13 digits>|<queue, 16 hex digits>|<seq, 20 digits>
+//	<deadline, 16 digits>|<queue, 16 hex digits>|<seq, 20 digits>
 //
 // Texts sort bytewise as Compare sorts shadows. The error wraps ErrInstant.
 func (s Shadow) AppendText(b []byte) ([]byte, error) {
@@ -85,11 +88,11 @@ func (s Shadow) AppendText(b []byte) ([]byte, error) {
 }
 
 // AppendInstant appends an instant as InstantLen digits. The error wraps ErrInstant.
-func AppendInstant(b []byte, atMillis int64) ([]byte, error) {
-	if err := CheckInstant(atMillis); err != nil {
+func AppendInstant(b []byte, at int64) ([]byte, error) {
+	if err := CheckInstant(at); err != nil {
 		return b, err
 	}
-	return appendDigits(b, uint64(atMillis), 10, InstantLen), nil
+	return appendDigits(b, uint64(at), 10, InstantLen), nil
 }
 
 const digits = "0123456789abcdef"
@@ -107,13 +110,13 @@ func appendDigits(b []byte, v, base uint64, n int) []byte {
 // ParseShadow is the inverse of AppendText. It accepts that form only; the error
 // wraps ErrText.
 func ParseShadow[T ~string | ~[]byte](text T) (Shadow, error) {
-	if len(text) != TextLen || text[13] != '|' || text[30] != '|' {
+	if len(text) != TextLen || text[16] != '|' || text[33] != '|' {
 		return Shadow{}, refuse(text)
 	}
-	deadline, ok1 := parseDigits(text[:13], 10)
-	queue, ok2 := parseDigits(text[14:30], 16)
-	seq, ok3 := parseDigits(text[31:], 10)
-	if !ok1 || !ok2 || !ok3 || deadline == 0 {
+	deadline, ok1 := parseDigits(text[:16], 10)
+	queue, ok2 := parseDigits(text[17:33], 16)
+	seq, ok3 := parseDigits(text[34:], 10)
+	if !ok1 || !ok2 || !ok3 || deadline == 0 || deadline > MaxDeadline {
 		return Shadow{}, refuse(text)
 	}
 	return Shadow{Deadline: int64(deadline), Queue: queue, Seq: seq}, nil

@@ -3,7 +3,7 @@ package scheduler
 import "context"
 
 // Store keeps shadows in order of their scores. A shadow's score is the instant
-// (Unix ms) from which it may be claimed: its deadline at first, then where a claim
+// (Unix µs) from which it may be claimed: its deadline at first, then where a claim
 // or Settle moves it.
 //
 // All methods are safe for concurrent use and keep none of the slices handed in.

@@ -34,7 +34,7 @@ type Death struct {
 type Letter struct {
 	Seq         queue.Seq
 	State       queue.State
-	Deadline    int64 // Unix ms; 0 none
+	Deadline    int64 // Unix µs; 0 none
 	Persistent  bool
 	Redelivered bool
 	Exchange    string // it came here by

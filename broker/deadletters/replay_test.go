@@ -36,7 +36,7 @@ func TestReplayToOrigin(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, amqp.Table{"tenant": "a", deadletters.ReplaysHeader: int64(1), deadletters.RunHeader: run.ID}, p.Headers)
 	assert.Equal(t, "60000", p.Expiration, "it has the time it was published with")
-	assert.InDelta(t, d.b.Now()+60000, back[0].Deadline, 10000)
+	assert.InDelta(t, d.b.Now()+60_000_000, back[0].Deadline, 10_000_000)
 }
 
 func TestReplayStopsRoundTrips(t *testing.T) {
@@ -91,15 +91,16 @@ func TestReplayLeavesWhatCannotGo(t *testing.T) {
 
 func TestReplayTimeToLive(t *testing.T) {
 	d := newDesk(t)
+	now := broker.UnixMillis(d.b.Now())
 	ahead, stamp := time.Now().Add(time.Hour).UnixMilli(), amqp.Timestamp(time.Now().Unix())
 	r := d.runs("")
 	for _, c := range []struct {
 		ttl  string
 		want map[string]int64 // Unix ms; 0 none
 	}{
-		{deadletters.TTLFresh, map[string]int64{"relative": 7_000_000 + d.b.Now(), "absolute": ahead, "unknown": 7_000_000 + d.b.Now(), "past": 1000 + d.b.Now(), "without": 0}},
+		{deadletters.TTLFresh, map[string]int64{"relative": 7_000_000 + now, "absolute": ahead, "unknown": 7_000_000 + now, "past": 1000 + now, "without": 0}},
 		{deadletters.TTLNone, map[string]int64{"relative": 0, "absolute": 0, "unknown": 0, "past": 0, "without": 0}},
-		{deadletters.TTLMillis, map[string]int64{"relative": 5_000_000 + d.b.Now(), "absolute": 5_000_000 + d.b.Now(), "unknown": 5_000_000 + d.b.Now(), "past": 5_000_000 + d.b.Now(), "without": 5_000_000 + d.b.Now()}},
+		{deadletters.TTLMillis, map[string]int64{"relative": 5_000_000 + now, "absolute": 5_000_000 + now, "unknown": 5_000_000 + now, "past": 5_000_000 + now, "without": 5_000_000 + now}},
 		{deadletters.TTLRemaining, map[string]int64{"relative": int64(stamp)*1000 + 7_000_000, "absolute": ahead, "without": 0}},
 	} {
 		d := newDesk(t) // each choice on messages that were not touched
@@ -112,7 +113,7 @@ func TestReplayTimeToLive(t *testing.T) {
 		run := d.replay(d.runs(""), deadletters.Order{Options: deadletters.Options{TTL: c.ttl, Millis: 5_000_000}})
 		got := map[string]int64{}
 		for _, x := range d.standing(d.q) {
-			got[string(x.Message.Body)] = x.Deadline
+			got[string(x.Message.Body)] = broker.UnixMillis(x.Deadline)
 		}
 		require.Len(t, got, len(c.want), c.ttl)
 		assert.Equal(t, 5-len(c.want), run.Left[deadletters.LeftNoTime], c.ttl)

@@ -139,7 +139,7 @@ func (r *replayer) page(last queue.Seq, seen int) {
 // one replays a message, or counts why not.
 func (r *replayer) one(ctx context.Context, l *Letter) error {
 	r.change(func(run *Run) { run.Matched++ })
-	m, left := r.order.rewrite(l, r.id, r.b.Now())
+	m, left := r.order.rewrite(l, r.id, r.b.Now()/1000)
 	if left == "" {
 		var err error
 		if left, err = r.send(ctx, l, &m); err != nil {

@@ -135,7 +135,7 @@ func letterObject(l *deadletters.Letter, encoding string) object {
 	o := messageObject(l.Exchange, l.RoutingKey, l.Redelivered, l.Properties.Append(nil), l.Body, l.BodyBytes, &fetch{encoding: encoding, truncate: -1})
 	o["seq"], o["state"], o["persistent"], o["deadline"] = uint64(l.Seq), l.State.String(), l.Persistent, nil
 	if l.Deadline != 0 {
-		o["deadline"] = l.Deadline // Unix ms
+		o["deadline"] = broker.UnixMillis(l.Deadline)
 	}
 	o["deaths"], o["replays"], o["replay_run"] = l.Deaths, l.Replays, l.Run
 	if l.Deaths == nil {

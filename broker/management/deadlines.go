@@ -3,6 +3,7 @@ package management
 import (
 	"container/heap"
 	"encoding/json"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -64,7 +65,7 @@ func (q *request) listDeadlines() error {
 	if query.Get("before") != "" && err != nil {
 		return bad([]any{"not_integer", "before"})
 	}
-	if q.flag("overdue") {
+	if before = min(before, math.MaxInt64/1000) * 1000; q.flag("overdue") { // µs
 		before = q.api.b.Now()
 	}
 	queues, err := q.queuesToRead()
@@ -120,7 +121,7 @@ func (q *request) dueObjects(list dues) []object {
 func dueObject(from *broker.Queue, x *broker.Browsed) object {
 	p, _ := x.Decode() // one that is unreadable shows none
 	return object{
-		"vhost": from.VHost().Name(), "queue": from.Name(), "seq": uint64(x.Seq), "deadline": x.Deadline, "state": x.State.String(),
+		"vhost": from.VHost().Name(), "queue": from.Name(), "seq": uint64(x.Seq), "deadline": broker.UnixMillis(x.Deadline), "state": x.State.String(),
 		"message_id": p.MessageID, "exchange": string(x.Message.Exchange), "routing_key": string(x.Message.RoutingKey), "payload_bytes": x.BodyBytes,
 	}
 }
@@ -175,22 +176,22 @@ func (q *request) apply(c *deadlineChange, from *broker.Queue, x *broker.Browsed
 		done := q.api.b.FireNow(ref, c.Drop)
 		return changed(done.Outcome, 0)
 	}
-	var deadline int64
+	var at, plus int64 // Unix ms, and µs
 	switch {
 	case c.Cancel:
 	case c.At != 0:
-		deadline = c.At
+		at = c.At
 	case c.By == 0:
 		return nil, bad("say by_millis, at, cancel or fire")
 	case x.Deadline == 0:
 		return nil, bad("the message has no deadline: give it one with at")
 	default:
-		deadline = x.Deadline + c.By
+		at, plus = x.Deadline/1000+c.By, x.Deadline%1000
 	}
-	if deadline < 0 || deadline > q.api.b.Now()+broker.MaxTTLMillis {
-		return nil, bad([]any{"out_of_range", "deadline", deadline})
+	if at < 0 || at > q.api.b.Now()/1000+broker.MaxTTLMillis {
+		return nil, bad([]any{"out_of_range", "deadline", at})
 	}
-	outcome, ref := q.api.b.Reschedule(ref, deadline)
+	outcome, ref := q.api.b.Reschedule(ref, at*1000+plus)
 	return changed(outcome, ref.Deadline)
 }
 
@@ -201,5 +202,5 @@ func changed(outcome broker.ExpireOutcome, deadline int64) (object, error) {
 	if !ok {
 		return nil, &problem{http.StatusConflict, "conflict", "the message left or changed meanwhile"}
 	}
-	return object{"outcome": word, "deadline": deadline}, nil
+	return object{"outcome": word, "deadline": broker.UnixMillis(deadline)}, nil
 }

@@ -249,7 +249,7 @@ func peekObject(x *broker.Browsed, encoding string) object {
 	o["seq"], o["position"], o["state"] = uint64(x.Seq), x.Position, x.State.String()
 	o["persistent"], o["expired"], o["deadline"] = x.Persistent, x.Expired, nil
 	if x.Deadline != 0 {
-		o["deadline"] = x.Deadline // Unix ms
+		o["deadline"] = broker.UnixMillis(x.Deadline)
 	}
 	return o
 }

@@ -1,5 +1,5 @@
 // Package queue is the state machine of one message queue. It computes only: no
-// I/O, lock, goroutine or clock. The present instant comes in as now (Unix ms),
+// I/O, lock, goroutine or clock. The present instant comes in as now (Unix µs),
 // consequences go out into the caller's Effects, bodies stay in the caller's
 // store and are known here by position.
 //
@@ -17,7 +17,7 @@
 //   - A message leaves once. Whoever settles second (an ack, a lazy expiry in
 //     Take, an eager one by Expire, a purge) is told that it is gone.
 //   - Nothing expires early, and nothing is delivered at or after its deadline
-//     (save a time to live of zero within its one millisecond), wherever in the
+//     (save a time to live of zero in the instant it comes), wherever in the
 //     queue it stands.
 //   - An unacked message is its consumer's: it never expires. If its deadline
 //     came meanwhile, Requeue expires it and it is not offered again.

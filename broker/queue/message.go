@@ -37,7 +37,7 @@ type Flags uint8
 
 const (
 	// Immediate marks a time to live of zero: ExpiresAt is the instant of
-	// publishing, and within that millisecond the message may still be taken
+	// publishing, and in that instant the message may still be taken
 	// (RabbitMQ: Time-To-Live).
 	Immediate Flags = 1 << iota
 	// Durable is kept for the caller; the queue does not act on it.
@@ -60,7 +60,7 @@ const (
 // Message is what a queue knows of a message. The zero ExpiresAt means never.
 type Message struct {
 	Pos       uint64 // where the store keeps it; opaque here
-	ExpiresAt int64  // Unix ms; 0: never
+	ExpiresAt int64  // Unix µs; 0: never
 	Bytes     uint32 // of the body
 	Flags     Flags
 }

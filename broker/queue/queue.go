@@ -68,7 +68,7 @@ func (q *Queue) add(priority uint8, number uint64, m Message) {
 
 // Take hands out the first ready message whose deadline has not come, of the
 // highest priority that has one; it is unacked from then on. Messages found
-// expired on the way are settled into fx. now is Unix ms. ok is false if no
+// expired on the way are settled into fx. now is Unix µs. ok is false if no
 // message can be delivered.
 func (q *Queue) Take(now int64, fx *Effects) (d Delivery, ok bool) {
 	for {
@@ -175,7 +175,7 @@ func (q *Queue) Expire(now int64, s Seq, deadline int64, fx *Effects) (Outcome, 
 }
 
 // Reschedule gives the message s another deadline in place of the one it has, in
-// Unix ms, 0 meaning none in both. Its place in the queue stays. If the new deadline
+// Unix µs, 0 meaning none in both. Its place in the queue stays. If the new deadline
 // has come, a ready message is settled as Expired (Fired), still with the deadline it
 // had; an unacked one stays its consumer's and will expire if it is requeued (Held).
 // Whoever named the old deadline before is told Gone afterwards. wasTracked: Track

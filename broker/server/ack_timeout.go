@@ -110,7 +110,7 @@ func (ch *channel) overdue(now int64) (timeoutMillis int64) {
 		shortest = shorter(shortest, ch.timeoutOf(held{q: c.on, c: c}))
 	}
 	ch.unacked.each(func(h *held) bool {
-		age := now - h.at
+		age := (now - h.at) / 1000 // ms
 		if t := ch.timeoutOf(*h); t > 0 && age > t {
 			timeoutMillis = t
 		}

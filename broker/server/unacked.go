@@ -13,7 +13,7 @@ type held struct {
 	q   *broker.Queue // nil: settled
 	seq queue.Seq     // 0: its lock lapsed, and it went back
 	c   *consumer     // nil: a get
-	at  int64         // Unix ms of the broker's clock: when it was delivered
+	at  int64         // Unix µs of the broker's clock: when it was delivered
 }
 
 // unacked holds a channel's deliveries by delivery tag: a ring, since tags ascend

@@ -251,21 +251,46 @@ func TestOtherVersionIsRefused(t *testing.T) {
 	require.Equal(t, before, fmt.Sprint(disk.names[name].data))
 }
 
-func TestFirstVersionIsRead(t *testing.T) {
-	disk, _ := usedDisk(t, 8)
-	s, want, err := reopen(disk.clone())
-	require.NoError(t, err)
-	require.NoError(t, s.Close())
-	for _, name := range disk.journals() {
-		head := disk.names[name].data
-		head[8] = 1
-		binary.LittleEndian.PutUint32(head[60:], crc32.Checksum(head[:60], castagnoli))
+// Segments of older versions have expiry in ms. They are read, compacted and dropped beside
+// new ones.
+func TestOlderVersionsAreRead(t *testing.T) {
+	moved := 0
+	for seed := range uint64(20) {
+		v := oldestVersion + byte(seed)%(version-oldestVersion)
+		disk, w := usedDisk(t, seed)
+		for _, name := range disk.journals() {
+			head := disk.names[name].data
+			head[8] = v
+			binary.LittleEndian.PutUint32(head[60:], crc32.Checksum(head[:60], castagnoli))
+		}
+		w.millisToMicros()
+		for range 3 {
+			w.pos = map[place]Pos{} // the queues are not restored yet
+			s, found, err := openOn(disk, tiny(SyncGroup), &Options{Relocate: w.relocate})
+			require.NoError(t, err)
+			w.recovered(s, found)
+			w.run(s, 400)
+			w.commit(s, true)
+			require.NoError(t, s.Close())
+		}
+		moved += w.moved
 	}
-	s, found, err := reopen(disk)
-	require.NoError(t, err)
-	require.NotEmpty(t, found.Queues)
-	require.Equal(t, want.Queues, found.Queues)
-	require.NoError(t, s.Close())
+	require.NotZero(t, moved, "compaction made no copies")
+}
+
+// millisToMicros makes of what is expected what a store reads that takes its journal for
+// one with expiry in ms.
+func (w *world) millisToMicros() {
+	for _, f := range w.facts {
+		for at, x := range f.enter {
+			x.terms.ExpiresAt *= 1000
+			f.enter[at] = x
+		}
+		for at, terms := range f.amend {
+			terms.ExpiresAt *= 1000
+			f.amend[at] = terms
+		}
+	}
 }
 
 // Damage is told from a torn tail by the marks: with the last mark written, even

@@ -15,8 +15,10 @@ import (
 //
 //	1  the first
 //	2  records that amend entries
+//	3  expiry in Unix µs; before, in Unix ms
 const (
-	version       = 2
+	version       = 3
+	microsVersion = 3
 	oldestVersion = 1
 )
 
@@ -55,20 +57,27 @@ var (
 
 // getFileHeader reads a header. Only its magic and version are looked at before
 // the checksum: a later version may place it elsewhere.
-func getFileHeader(b []byte) (id, number uint64, err error) {
+func getFileHeader(b []byte) (h segmentHeader, err error) {
 	if len(b) < fileHeader || string(b[:8]) != journalMagic {
-		return 0, 0, errNoHeader
+		return h, errNoHeader
 	}
-	if v := binary.LittleEndian.Uint32(b[8:]); v < oldestVersion || v > version {
+	v := binary.LittleEndian.Uint32(b[8:])
+	if v < oldestVersion || v > version {
 		if v > version && v < 1<<16 {
-			return 0, 0, fmt.Errorf("format %d, this Curfew reads %d to %d: %w", v, oldestVersion, version, ErrVersion)
+			return h, fmt.Errorf("format %d, this Curfew reads %d to %d: %w", v, oldestVersion, version, ErrVersion)
 		}
-		return 0, 0, errNoHeader
+		return h, errNoHeader
 	}
 	if binary.LittleEndian.Uint32(b[60:]) != crc32.Checksum(b[:60], castagnoli) {
-		return 0, 0, errNoHeader
+		return h, errNoHeader
 	}
-	return binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:]), nil
+	return segmentHeader{binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:]), v < microsVersion}, nil
+}
+
+// segmentHeader is what the header of a segment's file says.
+type segmentHeader struct {
+	id, number uint64
+	millis     bool // its records have expiry in Unix ms
 }
 
 // unwritten reports whether a crash came before the header was whole: its checksum,

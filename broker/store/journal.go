@@ -47,6 +47,7 @@ type journaled struct {
 	file     file // open from the first write until paged; the committer's until complete, then the keeper's
 	complete bool // ended, written and synced
 	dropped  bool // nothing may speak of it any more; the keeper's own
+	millis   bool // of an older version: expiry in Unix ms
 
 	// The other segments that this one's records speak of. While such a segment
 	// exists, what is said of it must not be forgotten: see drop.go.

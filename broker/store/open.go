@@ -201,7 +201,7 @@ func (j *journal) restore(s *scanned) {
 	j.existing.add(s.number)
 	j.add(&segment{
 		number: s.number, mem: s.mem, used: s.end, paged: true, given: int64(s.messages),
-		journaled: journaled{complete: true, enters: s.enters, alters: s.alters, origins: s.origins},
+		journaled: journaled{complete: true, enters: s.enters, alters: s.alters, origins: s.origins, millis: s.millis},
 	})
 }
 

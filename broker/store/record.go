@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"math"
 )
 
 // Every record starts with a header of eight bytes, little-endian:
@@ -93,7 +94,7 @@ func validAt(id, segment uint64, mem []byte, at int) (k kind, rec []byte, ok boo
 }
 
 // entryBytes is the length of an entry: uint64 queue, seq, position; flags in the
-// top byte of the last, expiry in Unix ms in the others.
+// top byte of the last, expiry in Unix µs in the others (in ms before version 3).
 const (
 	entryBytes  = 32
 	expiryBits  = 56
@@ -120,7 +121,7 @@ func getEntry(b []byte) Enqueue {
 }
 
 // amendBytes is the length of an amendment: uint64 queue, seq, uint32 segment of
-// the message, uint16 deliveries, uint8 flags, zero, uint64 expiry in Unix ms.
+// the message, uint16 deliveries, uint8 flags, zero, uint64 expiry as in an entry.
 const amendBytes = 32
 
 // amendment is what an entry says from some time on.
@@ -192,6 +193,7 @@ type facts struct {
 	runs    []byte
 	entries []byte
 	amends  []byte
+	millis  bool // expiry is in Unix ms
 }
 
 // statesFacts reports whether a record says where messages stand.
@@ -204,9 +206,9 @@ func (k kind) statesFacts() bool {
 }
 
 // factsOf splits the payload of a record that states facts. A record with a right
-// checksum has the right lengths.
-func factsOf(k kind, payload []byte) facts {
-	f := facts{kind: k}
+// checksum has the right lengths. millis: it is of a version before expiry was in µs.
+func factsOf(k kind, payload []byte, millis bool) facts {
+	f := facts{kind: k, millis: millis}
 	if k == kindSettle || k == kindMove || k == kindAmend {
 		f.asOf, payload = Pos(binary.LittleEndian.Uint64(payload)), payload[8:]
 	}
@@ -232,13 +234,23 @@ func (f *facts) eachRun(fn func(run)) {
 func (f *facts) eachEntry(fn func(Enqueue)) {
 	for b := f.entries; len(b) >= entryBytes; b = b[entryBytes:] {
 		e := getEntry(b)
-		e.Durable = f.kind != kindHold
+		e.Durable, e.ExpiresAt = f.kind != kindHold, f.micros(e.ExpiresAt)
 		fn(e)
 	}
 }
 
 func (f *facts) eachAmend(fn func(amendment)) {
 	for b := f.amends; len(b) >= amendBytes; b = b[amendBytes:] {
-		fn(getAmend(b))
+		a := getAmend(b)
+		a.ExpiresAt = f.micros(a.ExpiresAt)
+		fn(a)
 	}
+}
+
+// micros is an expiry of the record in Unix µs.
+func (f *facts) micros(at int64) int64 {
+	if f.millis {
+		return min(at, math.MaxInt64/1000) * 1000
+	}
+	return at
 }

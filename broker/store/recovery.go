@@ -166,32 +166,32 @@ func (r *recovery) open(name string, number uint64) error {
 	if err != nil {
 		return fmt.Errorf("store: size of %s: %w", name, err)
 	}
-	head := make([]byte, min(size, fileHeader))
-	if _, err := f.ReadAt(head, 0); err != nil {
+	start := make([]byte, min(size, fileHeader))
+	if _, err := f.ReadAt(start, 0); err != nil {
 		return fmt.Errorf("store: read %s: %w", name, err)
 	}
-	if size < fileHeader || unwritten(head) {
+	if size < fileHeader || unwritten(start) {
 		r.spares[number] = size
 		return nil
 	}
-	id, stated, err := getFileHeader(head)
+	head, err := getFileHeader(start)
 	switch {
 	case errors.Is(err, ErrVersion):
 		return fmt.Errorf("store: %s: %w", name, err)
 	case err != nil:
 		return &CorruptError{File: name, Reason: "its header is not valid"}
-	case stated != number:
-		return &CorruptError{File: name, Offset: 24, Reason: fmt.Sprintf("it is segment %d under another name", stated)}
-	case len(r.files) > 0 && id != r.id:
+	case head.number != number:
+		return &CorruptError{File: name, Offset: 24, Reason: fmt.Sprintf("it is segment %d under another name", head.number)}
+	case len(r.files) > 0 && head.id != r.id:
 		return &CorruptError{File: name, Offset: 16, Reason: "it belongs to another store"}
 	}
-	r.id = id
+	r.id = head.id
 	mem, err := f.Map()
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
 	r.total += size
-	r.files = append(r.files, &scanned{name: name, number: number, mem: mem})
+	r.files = append(r.files, &scanned{name: name, number: number, mem: mem, journaled: journaled{millis: head.millis}})
 	return nil
 }
 

@@ -19,7 +19,7 @@ var (
 type Enqueue struct {
 	Queue, Seq uint64
 	Pos        Pos
-	ExpiresAt  int64 // Unix ms, 0 never; kept for recovery, not looked at
+	ExpiresAt  int64 // Unix µs, 0 never; kept for recovery, not looked at
 	Flags      uint8 // the caller's own; kept for recovery, not looked at
 	Durable    bool  // the entry survives a restart, if the message was put durably
 }
@@ -34,7 +34,7 @@ type Settle struct {
 
 // Terms are what may change of an entry while its message stays in its queue.
 type Terms struct {
-	ExpiresAt  int64  // Unix ms, 0 never
+	ExpiresAt  int64  // Unix µs, 0 never
 	Deliveries uint16 // that failed
 	Flags      uint8  // the caller's own
 }

@@ -56,7 +56,7 @@ func (s *shownBroker) changeDeadline(ref broker.MessageRef, c dashboard.Deadline
 	if c.Fire {
 		return s.broker.FireNow(ref, c.Drop).Outcome
 	}
-	outcome, _ := s.broker.Reschedule(ref, c.To)
+	outcome, _ := s.broker.Reschedule(ref, c.To*1000)
 	return outcome
 }
 

@@ -79,7 +79,7 @@ func (s shownLetters) Search(ctx context.Context, u dashboard.User, vhost, name 
 func shownLetter(l *deadletters.Letter) dashboard.Letter {
 	shown := dashboard.Letter{
 		Message: dashboard.Message{
-			Seq: uint64(l.Seq), Unacked: l.State == queue.Unacked, Redelivered: l.Redelivered, Persistent: l.Persistent, Deadline: l.Deadline,
+			Seq: uint64(l.Seq), Unacked: l.State == queue.Unacked, Redelivered: l.Redelivered, Persistent: l.Persistent, Deadline: broker.UnixMillis(l.Deadline),
 			Exchange: l.Exchange, RoutingKey: l.RoutingKey, Properties: propertiesOf(&l.Properties), Headers: pairsOf(l.Properties.Headers),
 			BodyBytes: l.BodyBytes, Body: l.Body,
 		},

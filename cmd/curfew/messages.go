@@ -17,7 +17,7 @@ import (
 func shownMessage(b *broker.Browsed) dashboard.Message {
 	m := dashboard.Message{
 		Seq: uint64(b.Seq), Unacked: b.State == queue.Unacked, Redelivered: b.Redelivered, Persistent: b.Persistent,
-		Deadline: b.Deadline, Expired: b.Expired, Exchange: string(b.Message.Exchange), RoutingKey: string(b.Message.RoutingKey),
+		Deadline: broker.UnixMillis(b.Deadline), Expired: b.Expired, Exchange: string(b.Message.Exchange), RoutingKey: string(b.Message.RoutingKey),
 		BodyBytes: b.BodyBytes, Body: b.Message.Body,
 	}
 	if p, err := b.Decode(); err == nil {

@@ -30,8 +30,8 @@ const (
 // order that agrees with real time and that the automaton accepts.
 type automaton struct {
 	place    place
-	now      int64 // ms
-	deadline int64 // ms; 0: never
+	now      int64 // µs
+	deadline int64 // µs; 0: never
 	returned bool  // it was requeued
 }
 
@@ -41,14 +41,14 @@ func (a automaton) due() bool { return a.deadline != 0 && a.now >= a.deadline }
 type operation struct {
 	kind    kind
 	message int   // -1: all of them
-	millis  int64 // publish: time to live, <0 none; tick: by how much; expire: which deadline
+	micros  int64 // publish: time to live, <0 none; tick: by how much; expire: which deadline
 }
 
 // answer is what the call returned, as far as its kind has an answer.
 type answer struct {
 	outcome  broker.ExpireOutcome // expire
 	returned bool                 // take: the redelivered flag
-	millis   int64                // tick: the time it then was
+	micros   int64                // tick: the time it then was
 	found    bool                 // dig: the message is in the dead-letter queue
 }
 
@@ -92,7 +92,7 @@ func (a automaton) quietly() []automaton {
 func (a automaton) step(op operation, out answer) (automaton, bool) {
 	switch op.kind {
 	case publishes:
-		return a.published(op.millis)
+		return a.published(op.micros)
 	case takes:
 		ok := a.place == waiting && !a.due() && a.returned == out.returned
 		return a.to(taking), ok
@@ -105,15 +105,15 @@ func (a automaton) step(op operation, out answer) (automaton, bool) {
 	case requeues:
 		return a.requeued(), a.place == taking
 	case expires:
-		return a.expired(op.millis, out.outcome)
+		return a.expired(op.micros, out.outcome)
 	case purges:
 		if a.place == waiting {
 			return a.to(done), true
 		}
 		return a, true
 	case ticks:
-		a.now += op.millis
-		return a, a.now == out.millis
+		a.now += op.micros
+		return a, a.now == out.micros
 	case digs:
 		return a, out.found == (a.place == dead)
 	}

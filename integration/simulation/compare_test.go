@@ -72,7 +72,7 @@ func (w *world) compareDelivery(p taken, got *seen) {
 		w.fail("%v was delivered as\n\t%v, should be\n\t%v", e, got, &want)
 	}
 	if e.deadline != 0 && w.model.nowAt() >= e.deadline && !(e.instant && !e.stale && w.model.nowAt() == e.deadline) {
-		w.fail("%v was delivered %d ms past its deadline", e, w.model.nowAt()-e.deadline)
+		w.fail("%v was delivered %d µs past its deadline", e, w.model.nowAt()-e.deadline)
 	}
 	w.note("    %v delivered to %s", e, got.client.name)
 }
@@ -203,9 +203,9 @@ func missing[T comparable](a, b []T) (only []T) {
 }
 
 // idleGrace is within which time of the bubble's clock a queue goes whose
-// x-expires has run out: its timer is set in whole ms, and after a suspend, in
+// x-expires has run out: its timer is set in whole µs, and after a suspend, in
 // which timers stand still, it looks within a minute.
-const idleGrace = 2 * time.Millisecond
+const idleGrace = 2 * time.Microsecond
 
 // noteIdle learns which queues were deleted for their x-expires: none too early,
 // each in its time.
@@ -215,7 +215,7 @@ func (w *world) noteIdle() {
 		if m.idleAt == 0 {
 			continue
 		}
-		late := time.Duration(w.now() - m.idleAt*millisecond)
+		late := time.Duration(w.now() - m.idleAt*microsecond)
 		q, err := w.vhost.Queue(m.name)
 		switch there := err == nil && q.ID() == m.id; {
 		case !there && late < 0:

@@ -91,7 +91,7 @@ func draw(rng *rand.Rand, from []action) action {
 	panic("unreachable")
 }
 
-// advance lets time pass: a little, up to a deadline to the ms or about it, or much.
+// advance lets time pass: a little, up to a deadline to the µs or about it, or much.
 func (w *world) advance() {
 	d := time.Duration(w.rng.Int64N(int64(3 * time.Millisecond)))
 	switch w.rng.IntN(6) {
@@ -101,7 +101,7 @@ func (w *world) advance() {
 		d = time.Duration(w.rng.Int64N(int64(5 * time.Second)))
 	case 3, 4:
 		if at := w.nextDeadline(); at > 0 {
-			d = time.Duration(at*millisecond - w.now() + pick(w.rng, []int64{-millisecond, -1, 0, 0, 1, millisecond}))
+			d = time.Duration(at*microsecond - w.now() + pick(w.rng, []int64{-microsecond, -1, 0, 0, 1, microsecond}))
 		}
 	}
 	w.pass(d)
@@ -116,12 +116,12 @@ func (w *world) pass(d time.Duration) {
 // wait gives the monitors time.
 func (w *world) wait() { w.pass(time.Duration(w.rng.Int64N(int64(10 * time.Second)))) }
 
-// nextDeadline is the earliest that is still ahead, in Unix ms; 0: none.
+// nextDeadline is the earliest that is still ahead, in Unix µs; 0: none.
 func (w *world) nextDeadline() (at int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range w.model.live() {
-		if e.deadline*millisecond > w.now() && (at == 0 || e.deadline < at) {
+		if e.deadline*microsecond > w.now() && (at == 0 || e.deadline < at) {
 			at = e.deadline
 		}
 	}

@@ -47,7 +47,7 @@ type race struct {
 	broker      *broker.Broker
 	vhost       *broker.VHost
 	queue, dead *broker.Queue
-	nowMillis   atomic.Int64
+	nowMicros   atomic.Int64
 	ticker      atomic.Int64 // stamps calls and returns
 	published   atomic.Int64
 
@@ -60,9 +60,9 @@ type race struct {
 
 func newRace(t *testing.T) *race {
 	r := &race{t: t, read: make(chan struct{})}
-	r.nowMillis.Store(historyStarts)
+	r.nowMicros.Store(historyStarts)
 	var err error
-	r.broker, err = broker.New(broker.Options{Clock: func() int64 { return r.nowMillis.Load() * millisecond }})
+	r.broker, err = broker.New(broker.Options{Clock: func() int64 { return r.nowMicros.Load() * microsecond }})
 	require.NoError(t, err)
 	r.vhost, _ = r.broker.VHost("/")
 	r.dead, err = r.vhost.DeclareQueue(nil, "dead", broker.QueueDeclare{})

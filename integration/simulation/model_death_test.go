@@ -131,7 +131,7 @@ func keyList(v any) (keys []string) {
 // history is the entry's past with its present end in front: one item per queue
 // and reason, counting up (RabbitMQ: Dead Letter Exchanges, Effects on Messages).
 func (e *entry) history(nowAt int64) []death {
-	now := death{queue: e.queue.name, reason: e.end, seconds: nowAt / 1000, exchange: e.exchange}
+	now := death{queue: e.queue.name, reason: e.end, seconds: nowAt / 1e6, exchange: e.exchange}
 	for _, key := range e.routingKeys(false) {
 		now.keys = append(now.keys, key)
 	}
@@ -208,10 +208,10 @@ func clone(p amqp.Properties) amqp.Properties {
 	return p
 }
 
-// expiresAt is the message's absolute deadline in Unix ms; 0: none.
+// expiresAt is the message's absolute deadline in Unix µs; 0: none.
 func (e *entry) expiresAt() int64 {
 	at, _ := e.props.Headers["x-expires-at"].(int64)
-	return at
+	return at * 1000
 }
 
 // expiration is the message's own time to live in ms.

@@ -107,7 +107,7 @@ func (m *model) enter(q *modelQueue, e *entry) {
 	}
 	if ttl >= 0 {
 		e.dueNanos = m.now + ttl*millisecond
-		e.deadline = m.stampAt() + ttl
+		e.deadline = m.stampAt() + ttl*1000
 	}
 	if e.instant = ttl == 0; e.instant {
 		e.dueNanos, e.deadline = m.now, m.nowAt()
@@ -115,7 +115,7 @@ func (m *model) enter(q *modelQueue, e *entry) {
 	if until != 0 && until <= m.nowAt() {
 		e.dueNanos, e.deadline, e.instant, e.stale = m.now, m.nowAt(), true, true
 	} else if until != 0 && (ttl < 0 || until < e.deadline) {
-		e.dueNanos, e.deadline = until*millisecond, until
+		e.dueNanos, e.deadline = until*microsecond, until
 	}
 	q.put(e)
 	if e.deadline != 0 && !e.instant {

@@ -81,7 +81,7 @@ type modelQueue struct {
 	entries   []*entry // ready and held: by priority, then as published
 	last      []uint64 // number given last, by priority
 	consumers []*consumer
-	idleAt    int64 // Unix ms; when x-expires ends it; 0: not as it is
+	idleAt    int64 // Unix µs; when x-expires ends it; 0: not as it is
 	deleted   bool
 	owner     *client
 }
@@ -100,7 +100,7 @@ func (m *model) declare(name string, id uint64, s settings) *modelQueue {
 func (m *model) use(q *modelQueue) {
 	q.idleAt = 0
 	if q.expiresMillis > 0 && len(q.consumers) == 0 {
-		q.idleAt = m.stampAt() + q.expiresMillis
+		q.idleAt = m.stampAt() + q.expiresMillis*1000
 	}
 }
 

@@ -72,7 +72,7 @@ type entry struct {
 
 	queue       *modelQueue
 	seq         queue.Seq
-	deadline    int64 // Unix ms; 0: never
+	deadline    int64 // Unix µs; 0: never
 	dueNanos    int64 // Unix ns, by exact reckoning: before it, nothing may expire
 	instant     bool  // a time to live of zero, or a deadline that had passed
 	stale       bool  // the latter: nobody may take it
@@ -112,10 +112,13 @@ func (m *model) begin(nowNanos int64) {
 	m.taken, m.spent = map[*modelQueue][]taken{}, map[*modelQueue]int{}
 }
 
-const millisecond = int64(1e6)
+const (
+	millisecond = int64(1e6)
+	microsecond = int64(1e3)
+)
 
-func (m *model) nowAt() int64   { return m.now / millisecond }
-func (m *model) stampAt() int64 { return (m.now + millisecond - 1) / millisecond }
+func (m *model) nowAt() int64   { return m.now / microsecond }
+func (m *model) stampAt() int64 { return (m.now + microsecond - 1) / microsecond }
 
 func (e *entry) String() string {
 	return fmt.Sprintf("m%d in %s (%v)", e.id, e.queue.name, e.seq)

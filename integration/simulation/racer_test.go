@@ -70,7 +70,7 @@ func (c *racer) publish() {
 	_, err := c.publisher.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil), Body: []byte(strconv.Itoa(message))})
 	require.NoError(c.t, err)
 	c.publisher.Flush(nil)
-	c.record(began, operation{publishes, message, ttl}, answer{})
+	c.record(began, operation{publishes, message, ttl * 1000}, answer{})
 }
 
 // get takes a message; with noAck that is taking and acking at once.
@@ -137,10 +137,10 @@ func (c *racer) expire() {
 }
 
 func (c *racer) tick() {
-	by := 1 + c.rng.Int64N(3)
+	by := 1 + c.rng.Int64N(3000)
 	began := c.ticker.Add(1)
-	now := c.nowMillis.Add(by)
-	c.record(began, operation{ticks, -1, by}, answer{millis: now})
+	now := c.nowMicros.Add(by)
+	c.record(began, operation{ticks, -1, by}, answer{micros: now})
 }
 
 func (c *racer) purge() {

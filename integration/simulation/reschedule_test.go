@@ -15,7 +15,7 @@ func (w *world) reschedule() {
 		case 1:
 			w.rescheduleTo(ref, 0)
 		default:
-			w.rescheduleTo(ref, w.now()/millisecond+randomTTL(w.rng)-2)
+			w.rescheduleTo(ref, w.now()/microsecond+(randomTTL(w.rng)-2)*1000+w.rng.Int64N(1000))
 		}
 	}
 }
@@ -72,7 +72,7 @@ func (m *model) reschedule(ref broker.MessageRef, deadline int64, drop bool) (_ 
 	if e.tracked {
 		m.tell(e, broker.DeadlineEvent{Kind: broker.DeadlineSettled})
 	}
-	e.deadline, e.dueNanos = deadline, deadline*millisecond
+	e.deadline, e.dueNanos = deadline, deadline*microsecond
 	e.instant, e.stale, e.tracked = false, false, false
 	if deadline != 0 {
 		m.tell(e, broker.DeadlineEvent{Kind: broker.DeadlineRescheduled})

@@ -92,7 +92,7 @@ func (g *gate) pass() {
 type view struct {
 	w     *world
 	gate  *gate
-	ahead int64 // ms by which its clock is ahead of the broker's
+	ahead int64 // µs by which its clock is ahead of the broker's
 
 	mu      sync.Mutex
 	events  []monitor.Event
@@ -253,4 +253,4 @@ func (v *view) QueueName(queue uint64) (vhost, name string, ok bool) {
 }
 
 // Now implements monitor.Primary.
-func (v *view) Now() int64 { return v.w.now()/millisecond + v.ahead }
+func (v *view) Now() int64 { return v.w.now()/microsecond + v.ahead }

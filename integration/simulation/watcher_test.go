@@ -32,7 +32,7 @@ func (w *world) startMonitor() {
 	x := &watcher{gate: &gate{}, ended: make(chan struct{}), since: time.Now()}
 	x.view = &view{w: w, gate: x.gate, arrived: make(chan struct{}, 1)}
 	if chance(w.rng, 0.2) {
-		x.view.ahead = 1 + w.rng.Int64N(5)
+		x.view.ahead = 1 + w.rng.Int64N(5000)
 	}
 	o := monitor.Options{Primary: x.view}
 	if w.redis != nil {

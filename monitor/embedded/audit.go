@@ -29,7 +29,7 @@ func Audit(l *audit.Log) func([]broker.Expiry) {
 
 func auditRecord(e *broker.Expiry) audit.Record {
 	return audit.Record{
-		At: e.At, Deadline: e.Ref.Deadline, VHost: e.VHost, Queue: e.Queue, MessageID: e.MessageID,
+		At: broker.UnixMillis(e.At), Deadline: broker.UnixMillis(e.Ref.Deadline), VHost: e.VHost, Queue: e.Queue, MessageID: e.MessageID,
 		Path: auditPath(e.Path).String(), Outcome: action(e.Action).String(), Exchange: e.Exchange, RoutingKey: e.RoutingKey, To: e.To,
 	}
 }

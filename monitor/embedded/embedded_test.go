@@ -146,8 +146,8 @@ func TestRescheduledAndFiredByHand(t *testing.T) {
 			refs = append(refs, page...)
 			return nil
 		}))
-		x.broker.Reschedule(refs[0], refs[0].Deadline+1000)
-		x.broker.Reschedule(refs[1], x.broker.Now()+1000)
+		x.broker.Reschedule(refs[0], refs[0].Deadline+1_000_000)
+		x.broker.Reschedule(refs[1], x.broker.Now()+1_000_000)
 		x.broker.Reschedule(refs[2], 0)
 		x.broker.FireNow(refs[3], false)
 		synctest.Wait()

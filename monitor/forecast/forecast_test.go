@@ -13,8 +13,8 @@ import (
 
 // line is a queue that is really served, message by message, as a broker serves it: in order, and what is due leaves.
 type line struct {
-	now       int64
-	waiting   []Standing // by arrival
+	now       int64      // ms
+	waiting   []Standing // by arrival; deadlines in ms
 	delivered uint64
 	missed    int
 	serve     func(now int64) float64 // messages a second at that instant
@@ -47,7 +47,7 @@ func (l *line) millisecond() {
 	l.waiting = l.waiting[n:]
 	l.delivered += uint64(n)
 	if l.now%1000 == 0 {
-		l.meter.Observe(Observation{Now: l.now, Delivered: l.delivered, Ready: len(l.waiting), Consumers: 1})
+		l.meter.Observe(Observation{Now: l.now * 1000, Delivered: l.delivered, Ready: len(l.waiting), Consumers: 1})
 	}
 }
 
@@ -59,9 +59,9 @@ func (l *line) pass(millis int) {
 
 // survey samples the line as the broker does.
 func (l *line) survey(samples int) Line {
-	s := Line{Now: l.now, Ready: len(l.waiting), Step: max(1, len(l.waiting)/samples), Rate: l.meter.Rate()}
+	s := Line{Now: l.now * 1000, Ready: len(l.waiting), Step: max(1, len(l.waiting)/samples), Rate: l.meter.Rate()}
 	for i := 0; i < len(l.waiting); i += s.Step {
-		s.Standings = append(s.Standings, Standing{Ahead: i, Deadline: l.waiting[i].Deadline})
+		s.Standings = append(s.Standings, Standing{Ahead: i, Deadline: l.waiting[i].Deadline * 1000})
 	}
 	return s
 }
@@ -174,22 +174,22 @@ func (l *line) runOut() (missed int, firstAt int64) {
 	return l.missed, firstAt
 }
 
-// standings are pairs of how many stand before and the deadline.
+// standings are pairs of how many stand before and the deadline, in ms.
 func standings(pairs ...int64) (all []Standing) {
 	for p := range slices.Chunk(pairs, 2) {
-		all = append(all, Standing{Ahead: int(p[0]), Deadline: p[1]})
+		all = append(all, Standing{Ahead: int(p[0]), Deadline: p[1] * 1000})
 	}
 	return all
 }
 
 func TestPredictExactly(t *testing.T) {
-	l := Line{Now: 1000, Ready: 4, Step: 1, Rate: 1, Standings: standings(0, 9000, 1, 2000, 2, 0, 3, 3000)}
-	assert.Equal(t, Prediction{Deadlines: 3, Miss: 2, First: 1, Last: 3000, Drained: 3000}, Predict(l), "the second is due as it is reached")
+	l := Line{Now: 1_000_000, Ready: 4, Step: 1, Rate: 1, Standings: standings(0, 9000, 1, 2000, 2, 0, 3, 3000)}
+	assert.Equal(t, Prediction{Deadlines: 3, Miss: 2, First: 1, Last: 3_000_000, Drained: 3_000_000}, Predict(l), "the second is due as it is reached")
 	l.Rate = 0
-	assert.Equal(t, Prediction{Deadlines: 3, Miss: 3, First: 1, Last: 9000}, Predict(l), "nobody serves")
-	assert.Equal(t, Prediction{First: -1, Drained: 1000}, Predict(Line{Now: 1000, Rate: 5}))
+	assert.Equal(t, Prediction{Deadlines: 3, Miss: 3, First: 1, Last: 9_000_000}, Predict(l), "nobody serves")
+	assert.Equal(t, Prediction{First: -1, Drained: 1_000_000}, Predict(Line{Now: 1_000_000, Rate: 5}))
 	l = Line{Now: 0, Ready: 10, Step: 4, Rate: 1000, Standings: standings(0, 1, 4, 1, 8, 9000)}
-	assert.Equal(t, Prediction{Deadlines: 10, Miss: 4, First: 1, Last: 1, Drained: 6}, Predict(l), "the last standing speaks for two")
+	assert.Equal(t, Prediction{Deadlines: 10, Miss: 4, First: 1, Last: 1000, Drained: 6000}, Predict(l), "the last standing speaks for two")
 }
 
 func TestMeterSeesTheRateOnlyWhileMessagesWait(t *testing.T) {
@@ -198,7 +198,7 @@ func TestMeterSeesTheRateOnlyWhileMessagesWait(t *testing.T) {
 	delivered := uint64(0)
 	observe := func(second int64, n uint64, ready, consumers int) {
 		delivered += n
-		m.Observe(Observation{Now: second * 1000, Delivered: delivered, Ready: ready, Consumers: consumers})
+		m.Observe(Observation{Now: second * 1_000_000, Delivered: delivered, Ready: ready, Consumers: consumers})
 	}
 	observe(1, 5000, 0, 1)
 	assert.Zero(t, m.Rate(), "what was before the first look says nothing")
@@ -219,17 +219,17 @@ func TestMeterSeesTheRateOnlyWhileMessagesWait(t *testing.T) {
 func TestMeterKnowsPollers(t *testing.T) {
 	var m Meter
 	for s := range int64(100) {
-		m.Observe(Observation{Now: 1000 + s*1000, Delivered: uint64(s / 5), Polled: uint64(s / 5), Ready: 10})
+		m.Observe(Observation{Now: (1 + s) * 1_000_000, Delivered: uint64(s / 5), Polled: uint64(s / 5), Ready: 10})
 	}
 	assert.InDelta(t, 0.2, m.Rate(), 0.05)
-	m.Observe(Observation{Now: 200_000, Delivered: 19, Polled: 19, Ready: 10})
+	m.Observe(Observation{Now: 200_000_000, Delivered: 19, Polled: 19, Ready: 10})
 	assert.Zero(t, m.Rate(), "the poller has not come for long")
 }
 
 func BenchmarkPredict(b *testing.B) {
 	l := Line{Ready: 2048 * 100, Step: 100, Rate: 1000}
 	for i := range 2048 {
-		l.Standings = append(l.Standings, Standing{Ahead: i * 100, Deadline: int64(i * 37 % 1000 * 100)})
+		l.Standings = append(l.Standings, Standing{Ahead: i * 100, Deadline: int64(i * 37 % 1000 * 100_000)})
 	}
 	b.ReportAllocs()
 	for b.Loop() {

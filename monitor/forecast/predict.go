@@ -6,13 +6,13 @@ import "math"
 type Standing struct {
 	Seq      uint64 // its name in the queue, for the caller
 	Ahead    int    // messages that are delivered before it
-	Deadline int64  // Unix ms; 0: none
+	Deadline int64  // Unix µs; 0: none
 }
 
 // Line is a queue at an instant: every Step-th message that is ready, in the order
 // of delivery.
 type Line struct {
-	Now       int64 // Unix ms
+	Now       int64 // Unix µs
 	Ready     int   // messages in all
 	Step      int   // 1 or more
 	Standings []Standing
@@ -24,10 +24,10 @@ type Prediction struct {
 	Deadlines int // messages that have a deadline
 	Miss      int // of these, how many will not be served before it
 	// First is the index of the standing whose deadline is the first to be missed;
-	// -1: none. Last is the last such deadline, Unix ms.
+	// -1: none. Last is the last such deadline, Unix µs.
 	First int
 	Last  int64
-	// Drained is when the last message that is served will have been, Unix ms;
+	// Drained is when the last message that is served will have been, Unix µs;
 	// 0: never at this rate.
 	Drained int64
 }
@@ -37,11 +37,11 @@ type Prediction struct {
 func Predict(l Line) Prediction {
 	p := Prediction{First: -1}
 	served := 0.0
-	reached := func() float64 { // when the next message is, in Unix ms
+	reached := func() float64 { // when the next message is, in Unix µs
 		if l.Rate <= 0 {
 			return math.Inf(1)
 		}
-		return float64(l.Now) + served/l.Rate*1000
+		return float64(l.Now) + served/l.Rate*second
 	}
 	for i, s := range l.Standings {
 		weight := max(min(l.Step, l.Ready-s.Ahead), 1)

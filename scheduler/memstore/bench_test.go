@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	startAt  = 1_795_217_348_123
+	startAt  = 1_795_217_348_123_456
 	batchLen = 256
 )
 
@@ -21,14 +21,14 @@ var streams = []struct {
 	next func(i int, rng *rand.Rand) scheduler.Shadow
 }{
 	{"one-ttl", func(i int, _ *rand.Rand) scheduler.Shadow {
-		return scheduler.Shadow{Deadline: startAt + int64(i/100), Queue: 7, Seq: uint64(i)}
+		return scheduler.Shadow{Deadline: startAt + int64(i)*10, Queue: 7, Seq: uint64(i)}
 	}},
 	{"ten-ttls", func(i int, _ *rand.Rand) scheduler.Shadow {
 		queue := uint64(i % 10)
-		return scheduler.Shadow{Deadline: startAt + int64(i/100) + int64(queue)*3_600_000, Queue: queue, Seq: uint64(i)}
+		return scheduler.Shadow{Deadline: startAt + int64(i)*10 + int64(queue)*3_600_000_000, Queue: queue, Seq: uint64(i)}
 	}},
 	{"random", func(i int, rng *rand.Rand) scheduler.Shadow {
-		return scheduler.Shadow{Deadline: startAt + rng.Int64N(86_400_000), Queue: uint64(rng.IntN(100)), Seq: uint64(i)}
+		return scheduler.Shadow{Deadline: startAt + rng.Int64N(86_400_000_000), Queue: uint64(rng.IntN(100)), Seq: uint64(i)}
 	}},
 }
 

@@ -2,7 +2,7 @@ package memstore
 
 import "curfew/scheduler"
 
-// Count appends for each of the instants, in Unix ms, how many shadows have their
+// Count appends for each of the instants, in Unix µs, how many shadows have their
 // deadline there or before. Those whose score is not their deadline count with all that
 // have come: they were claimed, or are held. It takes a step for each node of the tree
 // and a search for each instant, no look at every shadow.

@@ -20,12 +20,14 @@
 //	                                                            └──► Settle, Apply(remove): gone
 //
 // A shadow is in exactly one of the two. Those that wait for their deadline, which
-// may be tens of millions, take 16 bytes in a page: the deadline as 4 bytes that
-// count from the page's base, the queue as a number of 4 bytes in place of its id, 8
+// may be tens of millions, take 16 bytes in a page: the deadline as 5 bytes that
+// count from the page's base, the queue as a number of 3 bytes in place of its id, 8
 // bytes of seq. Pages fill up whole when deadlines come in order and to some 70 %
 // when they come at random: 16 to 24 bytes resident for each. Pages have no pointers,
 // so the garbage collector does not read them, and are recycled, so a steady state
-// allocates nothing. Those leased or put off are few; they take some 100 bytes.
+// allocates nothing. Those leased or put off are few; they take some 100 bytes. Should
+// more than 16 million queues have deadlines at a time, those of further ones stand
+// with the moved too.
 //
 // What was thought of and dropped: a timing wheel, or a heap with unsorted buckets by
 // time before it. They insert faster where ten million random deadlines no longer fit

@@ -17,6 +17,18 @@ type name struct {
 	entries int
 }
 
+// maxNames is how many queues there are numbers for: what a page has room for.
+const maxNames = 1 << queueBits
+
+// fits says whether a queue has a number or may have one.
+func (q *names) fits(id uint64) bool {
+	if len(q.slots)-len(q.free) < maxNames {
+		return true
+	}
+	_, known := q.number[id]
+	return known
+}
+
 func (q *names) id(number uint32) uint64 { return q.slots[number].id }
 
 // retain counts one more entry of a queue and returns its number.

@@ -1,10 +1,6 @@
 package memstore
 
-import (
-	"math"
-
-	"curfew/scheduler"
-)
+import "curfew/scheduler"
 
 // pageCap makes a page 2048 bytes, a size the Go allocator serves without waste.
 const pageCap = 127
@@ -12,23 +8,31 @@ const pageCap = 127
 // page holds up to pageCap shadows in order, 16 bytes each, without pointers, so
 // that the garbage collector passes them by.
 type page struct {
-	base  int64 // Unix ms; the earliest deadline the page can hold
-	n     int32
-	last  int32           // where the last insertion was
-	at    [pageCap]uint32 // ascending; deadline less base
-	queue [pageCap]uint32 // place in names
-	seq   [pageCap]uint64
+	base int64 // Unix µs; the earliest deadline the page can hold
+	n    int32
+	last int32           // where the last insertion was
+	key  [pageCap]uint64 // deadline less base, ascending; below it queueBits of place in names
+	seq  [pageCap]uint64
 }
 
-// span is how much later than base a page's last deadline may be: 49 days.
-const span = math.MaxUint32
+const (
+	queueBits = 24
+	// span is how much later than base a page's last deadline may be: 12 days.
+	span = 1<<(64-queueBits) - 1
+)
 
 func (p *page) len() int { return int(p.n) }
 
-func (p *page) deadline(i int) int64 { return p.base + int64(p.at[i]) }
+// at is a deadline less base.
+func (p *page) at(i int) int64 { return int64(p.key[i] >> queueBits) }
+
+// queue is a place in names.
+func (p *page) queue(i int) uint32 { return uint32(p.key[i] & (1<<queueBits - 1)) }
+
+func (p *page) deadline(i int) int64 { return p.base + p.at(i) }
 
 func (p *page) shadow(i int, q *names) scheduler.Shadow {
-	return scheduler.Shadow{Deadline: p.deadline(i), Queue: q.id(p.queue[i]), Seq: p.seq[i]}
+	return scheduler.Shadow{Deadline: p.deadline(i), Queue: q.id(p.queue(i)), Seq: p.seq[i]}
 }
 
 // search returns the place of s, or the one it would have.
@@ -39,22 +43,22 @@ func (p *page) search(s scheduler.Shadow, q *names) (i int, found bool) {
 	if s.Deadline > p.base+span {
 		return p.len(), false
 	}
-	at := uint32(s.Deadline - p.base)
+	at := s.Deadline - p.base
 	lo, hi := 0, p.len()
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
-		if p.at[mid] < at || p.at[mid] == at && p.before(mid, s, q) {
+		if p.at(mid) < at || p.at(mid) == at && p.before(mid, s, q) {
 			lo = mid + 1
 		} else {
 			hi = mid
 		}
 	}
-	return lo, lo < p.len() && p.at[lo] == at && p.seq[lo] == s.Seq && q.id(p.queue[lo]) == s.Queue
+	return lo, lo < p.len() && p.at(lo) == at && p.seq[lo] == s.Seq && q.id(p.queue(lo)) == s.Queue
 }
 
 // before says that entry i, which has the deadline of s, comes before it.
 func (p *page) before(i int, s scheduler.Shadow, q *names) bool {
-	if id := q.id(p.queue[i]); id != s.Queue {
+	if id := q.id(p.queue(i)); id != s.Queue {
 		return id < s.Queue
 	}
 	return p.seq[i] < s.Seq
@@ -68,11 +72,11 @@ func (p *page) due(until int64) int {
 	if until-p.base >= span {
 		return p.len()
 	}
-	at := uint32(until - p.base)
+	at := until - p.base
 	lo, hi := 0, p.len()
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
-		if p.at[mid] <= at {
+		if p.at(mid) <= at {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -100,9 +104,9 @@ func (p *page) reaches(deadline int64) bool {
 }
 
 func (p *page) rebase(base int64) {
-	shift := uint32(p.base - base) // modulo 2^32, as are the sums
-	for i := range p.at[:p.n] {
-		p.at[i] += shift
+	shift := uint64(p.base-base) << queueBits // modulo 2^64, as are the sums
+	for i := range p.key[:p.n] {
+		p.key[i] += shift
 	}
 	p.base = base
 }
@@ -110,17 +114,15 @@ func (p *page) rebase(base int64) {
 // insert puts an entry at i. The page reaches its deadline and is not full.
 func (p *page) insert(i int, deadline int64, queue uint32, seq uint64) {
 	n := p.len()
-	copy(p.at[i+1:n+1], p.at[i:n])
-	copy(p.queue[i+1:n+1], p.queue[i:n])
+	copy(p.key[i+1:n+1], p.key[i:n])
 	copy(p.seq[i+1:n+1], p.seq[i:n])
-	p.at[i], p.queue[i], p.seq[i] = uint32(deadline-p.base), queue, seq
+	p.key[i], p.seq[i] = uint64(deadline-p.base)<<queueBits|uint64(queue), seq
 	p.n, p.last = p.n+1, int32(i)
 }
 
 // remove takes out the entries from ..< to.
 func (p *page) remove(from, to int) {
-	copy(p.at[from:], p.at[to:p.n])
-	copy(p.queue[from:], p.queue[to:p.n])
+	copy(p.key[from:], p.key[to:p.n])
 	copy(p.seq[from:], p.seq[to:p.n])
 	p.n -= int32(to - from)
 }
@@ -128,11 +130,10 @@ func (p *page) remove(from, to int) {
 // moveTail appends the entries from i on to another page, which reaches them and
 // has room.
 func (p *page) moveTail(i int, to *page) {
-	shift := uint32(p.base - to.base)
-	for k, at := range p.at[i:p.n] {
-		to.at[to.len()+k] = at + shift
+	shift := uint64(p.base-to.base) << queueBits
+	for k, key := range p.key[i:p.n] {
+		to.key[to.len()+k] = key + shift
 	}
-	copy(to.queue[to.n:], p.queue[i:p.n])
 	copy(to.seq[to.n:], p.seq[i:p.n])
 	to.n += p.n - int32(i)
 	p.n = int32(i)

@@ -11,7 +11,8 @@ import (
 // Store is a schedule in memory. Create it with New.
 type Store struct {
 	mu sync.Mutex
-	// A shadow is in waiting, where its score is its deadline, or in moved.
+	// A shadow is in waiting, where its score is its deadline, or in moved, where the
+	// score may be any.
 	waiting tree
 	moved   moved
 }
@@ -33,7 +34,11 @@ func (s *Store) Apply(_ context.Context, add, remove []scheduler.Shadow) error {
 		if place, ok := s.moved.get(shadow); ok {
 			s.moved.remove(place)
 		}
-		s.waiting.insert(shadow)
+		if s.waiting.takes(shadow.Queue) {
+			s.waiting.insert(shadow)
+		} else {
+			s.moved.add(scheduler.Later{Shadow: shadow, At: shadow.Deadline})
+		}
 	}
 	s.drop(remove)
 	return nil

@@ -83,7 +83,10 @@ func lastNotAfter(lows []scheduler.Shadow, s scheduler.Shadow) int {
 	return lo - 1
 }
 
-// insert adds a shadow; false when it is there already.
+// takes says whether the tree can hold shadows of a queue.
+func (t *tree) takes(queue uint64) bool { return t.queues.fits(queue) }
+
+// insert adds a shadow that takes let in; false when it is there already.
 func (t *tree) insert(s scheduler.Shadow) bool {
 	if len(t.nodes) == 0 {
 		t.addPage(place{0, 0}, s, t.newPage())
@@ -219,8 +222,8 @@ func (t *tree) has(s scheduler.Shadow) bool {
 // cut takes the entries from ..< to out of a page and tidies up after that.
 func (t *tree) cut(at place, from, to int) {
 	p := t.nodes[at.node].pages[at.page]
-	for _, number := range p.queue[from:to] {
-		t.queues.release(number)
+	for i := from; i < to; i++ {
+		t.queues.release(p.queue(i))
 	}
 	p.remove(from, to)
 	t.length -= to - from

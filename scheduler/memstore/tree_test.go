@@ -39,7 +39,7 @@ func (t *tree) check() error {
 					return fmt.Errorf("%v before %v", last, s)
 				}
 				last = s
-				entries[p.queue[k]]++
+				entries[p.queue(k)]++
 			}
 			length += p.len()
 		}
@@ -105,7 +105,7 @@ func TestTreeLikeASet(t *testing.T) {
 			return scheduler.Shadow{Deadline: 1 + rng.Int64N(scheduler.MaxDeadline), Queue: rng.Uint64(), Seq: 1}
 		},
 		"rising streams": func(_ *rand.Rand, i int) scheduler.Shadow {
-			return scheduler.Shadow{Deadline: startAt + int64(i) + int64(i%7)<<30, Queue: uint64(i % 7), Seq: uint64(i)}
+			return scheduler.Shadow{Deadline: startAt + int64(i) + int64(i%7)<<38, Queue: uint64(i % 7), Seq: uint64(i)}
 		},
 		"falling": func(_ *rand.Rand, i int) scheduler.Shadow {
 			return scheduler.Shadow{Deadline: startAt - int64(i), Queue: 1, Seq: uint64(i)}
@@ -286,4 +286,26 @@ func TestScanWhileTheStoreChanges(t *testing.T) {
 	ended, end := context.WithCancel(ctx)
 	end()
 	require.ErrorIs(t, s.Scan(ended, nil), context.Canceled)
+}
+
+// TestMoreQueuesThanNumbers: the shadows of queues that there are no numbers for are kept all the same.
+func TestMoreQueuesThanNumbers(t *testing.T) {
+	ctx, s := context.Background(), New()
+	all := []scheduler.Shadow{{Deadline: 3, Queue: 1, Seq: 1}, {Deadline: 2, Queue: 2, Seq: 1}, {Deadline: 1, Queue: 3, Seq: 1}, {Deadline: 4, Queue: 1, Seq: 2}}
+	require.NoError(t, s.Apply(ctx, all[:2], nil))
+	slots := make([]name, maxNames) // all given
+	copy(slots, s.waiting.queues.slots)
+	s.waiting.queues.slots = slots
+	require.NoError(t, s.Apply(ctx, all[2:], nil))
+	require.NoError(t, s.Apply(ctx, all, nil), "again")
+	n, err := s.Len(ctx)
+	require.NoError(t, err)
+	require.EqualValues(t, len(all), n)
+	require.True(t, s.Has(all[2]))
+	claimed, next, err := s.Claim(ctx, 3, 10, 9, nil)
+	require.NoError(t, err)
+	require.Equal(t, []scheduler.Shadow{all[2], all[1], all[0]}, claimed)
+	require.EqualValues(t, 4, next)
+	require.NoError(t, s.Settle(ctx, claimed, nil))
+	require.False(t, s.Has(all[2]))
 }

@@ -66,7 +66,7 @@ func (s *Store) checkNode(ctx context.Context, node redis.Cmdable) (Status, erro
 		Role:            info["role"],
 		MaxmemoryPolicy: info["maxmemory_policy"],
 		Persistence:     persistence(ctx, node, info),
-		SkewMillis:      clock.UnixMilli() - (before+after)/2,
+		SkewMillis:      (clock.UnixMicro() - (before+after)/2) / 1000,
 	}
 	status.Warnings = status.warn()
 	return status, nil

@@ -154,7 +154,7 @@ func (c *claim) earliest() (at int64) {
 	return at
 }
 
-// parseScore reads a score as Redis writes it, in ms rounded up: from then on it is
+// parseScore reads a score as Redis writes it, in µs rounded up: from then on it is
 // due. 0 stands for none, and for the infinite one of the epoch's member.
 func parseScore(text string) (int64, error) {
 	if text == "" || text == "inf" {

@@ -3,16 +3,20 @@
 //
 // # Keys
 //
-//	{curfew:<instance>:<shard>}:due     sorted set: member = the shadow's text form,
-//	                                    score = the instant it is due, Unix ms
+//	{curfew:<instance>:<shard>}:due:2   sorted set: member = the shadow's text form,
+//	                                    score = the instant it is due, Unix µs
 //	{curfew:<instance>:0}:owner         string: the process that owns the schedule,
 //	                                    for 10 s at a time
 //	{curfew:<instance>:0}:queues        hash: queue as in the members -> its name,
 //	                                    vhost NUL queue
 //	{curfew:<instance>:0}:watcher       string: the process that speaks for the
 //	                                    instance while it is silent, for 30 s
-//	{curfew:instances}                  hash: instance -> heartbeat by the server's
+//	{curfew:instances}:2                hash: instance -> heartbeat by the server's
 //	                                    clock, Unix ms | shards | process
+//
+// The 2 is the format's. An older Curfew, which counted in ms, has the same names
+// without it: the two see nothing of each other but the owner, so that one instance is
+// one process whichever version it is, and Begin drops what its older self left.
 //
 // The text form sorts as shadows do, so equal scores are claimed in order of deadline,
 // queue and seq. A queue is in one shard, always the same, so its order holds; a
@@ -53,7 +57,7 @@
 // changes, so no clocks need be compared. Close takes the instance off the registry;
 // one that is gone for good is taken off by Forget, or by an operator:
 //
-//	HDEL {curfew:instances} <instance>
+//	HDEL {curfew:instances}:2 <instance>
 //
 // # Time
 //
@@ -72,10 +76,10 @@
 // Rights the Redis user needs, and no more:
 //
 //	resetkeys ~{curfew:* -@all +hello +auth +ping +select +info +time +config|get
-//	+zadd +zrem +zrange +zcount +zscore +zscan +get +set +pexpire +eval +evalsha
+//	+zadd +zrem +zrange +zcount +zscore +zscan +get +set +pexpire +unlink +eval +evalsha
 //	+hset +hget +hdel +hlen +hgetall +hmget +hscan
 //
-// Without INFO neither Check works nor is a restart noticed that lost nothing of the
+// Without UNLINK what an older Curfew left stays. Without INFO neither Check works nor is a restart noticed that lost nothing of the
 // marks; without CONFIG GET the persistence may be unknown; without the commands for
 // hashes no instance watches another. Cluster needs
 // +cluster|slots +cluster|shards +command besides.

@@ -100,7 +100,7 @@ func TestWrongType(t *testing.T) {
 		s.Begin(ctx), s.Apply(ctx, row(1), nil), s.Apply(ctx, nil, row(1)), claimOne(s), lenErr,
 		s.Scan(ctx, func([]scheduler.Shadow) error { return nil }),
 	} {
-		require.ErrorContains(t, err, "{curfew:default:0}:due is not a sorted set")
+		require.ErrorContains(t, err, "{curfew:default:0}:due:2 is not a sorted set")
 		require.ErrorContains(t, err, "CURFEW_INSTANCE")
 	}
 	server.Do("DEL", s.due[0], s.ownerKey)
@@ -185,7 +185,7 @@ func TestScoresOfOthersDoNotStopAClaim(t *testing.T) {
 	ctx, server := context.Background(), storetest.StartRedis(t)
 	s := openStore(t, Options{URL: server.URL, Shards: 1})
 	require.NoError(t, s.Apply(ctx, row(3), nil))
-	for i, score := range []string{"-5", "1e300", "1795217348123.7"} {
+	for i, score := range []string{"-5", "1e300", "1795217348123456.5"} {
 		server.Do("ZADD", s.due[0], score, row(3)[i].String())
 	}
 	claimed, next, err := s.Claim(ctx, startAt, 10, startAt+10, nil)
@@ -204,7 +204,7 @@ func TestScoresOfOthersDoNotStopAClaim(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	ctx, server := context.Background(), storetest.StartRedis(t)
-	s := openOnly(t, Options{URL: server.URL, Now: func() int64 { return time.Now().UnixMilli() - 60_000 }})
+	s := openOnly(t, Options{URL: server.URL, Now: func() int64 { return time.Now().Add(-time.Minute).UnixMicro() }})
 	status, err := s.Check(ctx)
 	require.NoError(t, err)
 	require.Regexp(t, `^\d+\.\d+\.\d+$`, status.Version)

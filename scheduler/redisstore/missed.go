@@ -43,16 +43,16 @@ type QueueCount struct {
 //
 //	KEYS[1] the shard's sorted set
 //	ARGV[1] how many due members to tell apart
-//	result  {the server's time in ms, members but for the epoch's, those due,
+//	result  {the server's time in µs, members but for the epoch's, those due,
 //	        the earliest deadline of those told apart or "", queue, count, queue,
 //	        count...}
 var missedScript = redis.NewScript(fmt.Sprintf(`
 local time = redis.call('TIME')
-local now = string.format('%%010d%%03d', time[1], math.floor(time[2] / 1000))
+local now = string.format('%%010d%%06d', time[1], time[2])
 local oldest, order, counts = '', {}, {}
 for _, member in ipairs(redis.call('ZRANGE', KEYS[1], '-inf', now, 'BYSCORE', 'LIMIT', 0, ARGV[1])) do
 	if #member == %d then
-		local deadline, queue = string.sub(member, 1, 13), string.sub(member, 15, 30)
+		local deadline, queue = string.sub(member, 1, 16), string.sub(member, 18, 33)
 		if oldest == '' or deadline < oldest then
 			oldest = deadline
 		end
@@ -103,8 +103,8 @@ func (m *Missed) add(reply []string) error {
 	}
 	m.Stored += n[1]
 	m.Due += n[2]
-	if at, err := strconv.ParseInt(reply[3], 10, 64); err == nil && (m.OldestAt == 0 || at < m.OldestAt) {
-		m.OldestAt, m.LateMillis = at, n[0]-at
+	if at, err := strconv.ParseInt(reply[3], 10, 64); err == nil && (m.OldestAt == 0 || scheduler.Millis(at) < m.OldestAt) {
+		m.OldestAt, m.LateMillis = scheduler.Millis(at), scheduler.Millis(n[0]-at)
 	}
 	for pair := range slices.Chunk(reply[4:], 2) {
 		queue, errQueue := strconv.ParseUint(pair[0], 16, 64)

@@ -31,7 +31,7 @@ type Options struct {
 	// Shards is the number of sorted sets the schedule is spread over; 0 is 4. A
 	// change needs a rebuild, and leaves the keys of shards no longer used.
 	Shards int
-	// Now is the clock that the server's is compared with, Unix ms; nil is the
+	// Now is the clock that the server's is compared with, Unix µs; nil is the
 	// clock of this machine.
 	Now func() int64
 }
@@ -58,7 +58,7 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("redisstore: %d shards", o.Shards)
 	}
 	if o.Now == nil {
-		o.Now = func() int64 { return time.Now().UnixMilli() }
+		o.Now = func() int64 { return time.Now().UnixMicro() }
 	}
 	return newStore(client, o), nil
 }
@@ -66,11 +66,19 @@ func Open(o Options) (*Store, error) {
 func newStore(client redis.UniversalClient, o Options) *Store {
 	s := &Store{client: client, instance: o.Instance, now: o.Now, owner: ownerName()}
 	for shard := range o.Shards {
-		s.due = append(s.due, fmt.Sprintf("{curfew:%s:%d}:due", o.Instance, shard))
+		s.due = append(s.due, dueKey(o.Instance, shard))
 	}
 	s.ownerKey = fmt.Sprintf("{curfew:%s:0}:owner", o.Instance)
 	s.queuesKey = fmt.Sprintf("{curfew:%s:0}:queues", o.Instance)
 	return s
+}
+
+// dueKey names the sorted set of a shard. The 2 is the format's.
+func dueKey(instance string, shard int) string { return oldDueKey(instance, shard) + ":2" }
+
+// oldDueKey is where a Curfew kept it that counted in ms.
+func oldDueKey(instance string, shard int) string {
+	return fmt.Sprintf("{curfew:%s:%d}:due", instance, shard)
 }
 
 // ownerName is unique to this Store and says to an operator where it runs.

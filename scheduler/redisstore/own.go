@@ -94,7 +94,19 @@ func (s *Store) Begin(ctx context.Context) error {
 		runs[shard] = reply[0]
 	}
 	s.setBegun(epoch, runs)
+	s.dropOld(ctx)
 	return nil
+}
+
+// dropOld removes what an older Curfew left that counted in ms, as far as Redis lets
+// it. It was this instance's, which has one owner.
+func (s *Store) dropOld(ctx context.Context) {
+	pipe := s.client.Pipeline()
+	for shard := range s.due {
+		pipe.Unlink(ctx, oldDueKey(s.instance, shard))
+	}
+	pipe.HDel(ctx, oldRegistryKey, s.instance)
+	_, _ = pipe.Exec(ctx)
 }
 
 // Epoch says whether every shard is still the one Begin left: neither deleted or

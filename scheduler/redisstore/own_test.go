@@ -70,8 +70,8 @@ func claimOne(s *Store) error {
 func TestEpochTellsALoss(t *testing.T) {
 	for name, lose := range map[string]func(r *storetest.Redis){
 		"FLUSHALL":       func(r *storetest.Redis) { r.Do("FLUSHALL") },
-		"DEL of a shard": func(r *storetest.Redis) { r.Do("DEL", "{curfew:default:2}:due") },
-		"renamed shard":  func(r *storetest.Redis) { r.Do("RENAME", "{curfew:default:1}:due", "old") },
+		"DEL of a shard": func(r *storetest.Redis) { r.Do("DEL", "{curfew:default:2}:due:2") },
+		"renamed shard":  func(r *storetest.Redis) { r.Do("RENAME", "{curfew:default:1}:due:2", "old") },
 		"empty restart":  func(r *storetest.Redis) { r.Restart() },
 	} {
 		t.Run(name, func(t *testing.T) {

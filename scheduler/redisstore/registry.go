@@ -21,7 +21,8 @@ const (
 	// watchMillis is for how long Watch makes its caller the one that watches.
 	watchMillis = 30_000
 
-	registryKey = "{curfew:instances}"
+	oldRegistryKey = "{curfew:instances}" // of instances that count in ms
+	registryKey    = oldRegistryKey + ":2"
 )
 
 // Peer is an instance as the registry names it. It says the same until the instance

@@ -24,11 +24,11 @@ func watched(t *testing.T, o Options) (first, second *Store, peer Peer) {
 	first = openStore(t, o)
 	o.Instance, o.Shards = "second", 3
 	second = openStore(t, o)
-	now := time.Now().UnixMilli()
+	now := time.Now().UnixMicro()
 	shadow := func(deadline int64, queue, seq uint64) scheduler.Shadow {
 		return scheduler.Shadow{Deadline: deadline, Queue: queue, Seq: seq}
 	}
-	const hour = int64(time.Hour / time.Millisecond)
+	const hour = int64(time.Hour / time.Microsecond)
 	require.NoError(t, second.Apply(ctx, []scheduler.Shadow{
 		shadow(now-hour, 1, 1), shadow(now-hour+1, 2, 1), shadow(now-hour+2, 2, 2), shadow(now+hour, 1, 2),
 	}, nil))
@@ -54,7 +54,7 @@ func TestPeerIsWatched(t *testing.T) {
 		"a cluster":    {URL: cluster},
 		"a clock an hour behind": {
 			URL: storetest.StartRedis(t).URL,
-			Now: func() int64 { return time.Now().Add(-time.Hour).UnixMilli() },
+			Now: func() int64 { return time.Now().Add(-time.Hour).UnixMicro() },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestMissedIsBounded(t *testing.T) {
 	first, second, peer := watched(t, Options{URL: server.URL})
 	var many []scheduler.Shadow
 	for seq := range uint64(20_000) {
-		many = append(many, scheduler.Shadow{Deadline: 1_000_000_000_000 + int64(seq), Queue: 100 + seq%50, Seq: seq})
+		many = append(many, scheduler.Shadow{Deadline: 1_000_000_000_000_000 + int64(seq), Queue: 100 + seq%50, Seq: seq})
 	}
 	require.NoError(t, second.Apply(ctx, many, nil))
 	server.Do("ZADD", second.due[0], 1, "not a shadow", 2, strings.Repeat("x", scheduler.TextLen))

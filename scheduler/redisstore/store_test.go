@@ -17,7 +17,7 @@ import (
 
 // aclRule is the one doc.go names.
 const aclRule = "resetkeys ~{curfew:* -@all +hello +auth +ping +select +info +time +config|get " +
-	"+zadd +zrem +zrange +zcount +zscore +zscan +get +set +pexpire +eval +evalsha " +
+	"+zadd +zrem +zrange +zcount +zscore +zscan +get +set +pexpire +unlink +eval +evalsha " +
 	"+hset +hget +hdel +hlen +hgetall +hmget +hscan"
 
 // aclCluster is what a cluster needs besides.
@@ -93,9 +93,9 @@ func openOnly(t testing.TB, o Options) *Store {
 	return s
 }
 
-const startAt = 1_795_217_348_123
+const startAt = 1_795_217_348_123_456
 
-// row returns n shadows, every ms one, of a few queues.
+// row returns n shadows, every µs one, of a few queues.
 func row(n int) []scheduler.Shadow {
 	shadows := make([]scheduler.Shadow, n)
 	for i := range shadows {
@@ -109,13 +109,43 @@ func TestShapeInRedis(t *testing.T) {
 	s := openStore(t, Options{URL: server.URL, Instance: "shop", Shards: 1})
 	shadow := scheduler.Shadow{Deadline: startAt, Queue: 0xabc, Seq: 1<<56 | 42}
 	require.NoError(t, s.Apply(context.Background(), []scheduler.Shadow{shadow}, nil))
-	const member = "1795217348123|0000000000000abc|00072057594037927978"
-	require.Equal(t, []any{member}, server.Do("ZRANGE", "{curfew:shop:0}:due", "-inf", "(inf", "BYSCORE"))
-	require.EqualValues(t, startAt, server.Do("ZSCORE", "{curfew:shop:0}:due", member))
+	const member = "1795217348123456|0000000000000abc|00072057594037927978"
+	require.Equal(t, []any{member}, server.Do("ZRANGE", "{curfew:shop:0}:due:2", "-inf", "(inf", "BYSCORE"))
+	require.EqualValues(t, startAt, server.Do("ZSCORE", "{curfew:shop:0}:due:2", member))
 	_, _, err := s.Claim(context.Background(), startAt, 1, startAt+10_000, nil)
 	require.NoError(t, err)
-	require.EqualValues(t, startAt+10_000, server.Do("ZSCORE", "{curfew:shop:0}:due", member))
+	require.EqualValues(t, startAt+10_000, server.Do("ZSCORE", "{curfew:shop:0}:due:2", member))
 	require.Contains(t, server.Do("GET", "{curfew:shop:0}:owner"), "pid ")
+}
+
+// What an older Curfew kept, which counted in ms, is neither claimed nor left behind; of
+// another instance nothing is touched.
+func TestOlderSchedule(t *testing.T) {
+	ctx, server := context.Background(), storetest.StartRedis(t)
+	const old = "1795217348123|0000000000000abc|00000000000000000001"
+	for _, instance := range []string{"shop", "other"} {
+		server.Do("ZADD", oldDueKey(instance, 0), 1_795_217_348_123, old)
+		server.Do("HSET", oldRegistryKey, instance, "1795217348123|1|pid 1")
+	}
+	s := openStore(t, Options{URL: server.URL, Instance: "shop", Shards: 1})
+	n, err := s.Len(ctx)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.Zero(t, server.Do("EXISTS", oldDueKey("shop", 0)))
+	require.EqualValues(t, 1, server.Do("ZCARD", oldDueKey("other", 0)))
+	require.Equal(t, []any{"other"}, server.Do("HKEYS", oldRegistryKey))
+	peers, err := s.Peers(ctx)
+	require.NoError(t, err)
+	require.Empty(t, peers, "nobody speaks for an older Curfew")
+}
+
+// Without the right to UNLINK what it left stays, and does no harm.
+func TestOlderScheduleThatMayNotBeDropped(t *testing.T) {
+	server := storetest.StartRedis(t)
+	url := limit(server, aclRule+" -unlink")
+	server.Do("ZADD", oldDueKey("default", 0), 1, "old")
+	requireEpoch(t, openStore(t, Options{URL: url}), true)
+	require.EqualValues(t, 1, server.Do("EXISTS", oldDueKey("default", 0)))
 }
 
 func TestShardsShareTheWork(t *testing.T) {
@@ -127,7 +157,7 @@ func TestShardsShareTheWork(t *testing.T) {
 	}
 	require.NoError(t, s.Apply(context.Background(), all, nil))
 	for shard := range 4 {
-		n := server.Do("ZCARD", fmt.Sprintf("{curfew:default:%d}:due", shard)).(int64)
+		n := server.Do("ZCARD", fmt.Sprintf("{curfew:default:%d}:due:2", shard)).(int64)
 		require.InDelta(t, 100, n, 40)
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"curfew/scheduler"
 )
 
-// startAt is an instant of the kind deadlines have, Unix ms.
-const startAt = 1_795_217_348_123
+// startAt is an instant of the kind deadlines have, Unix µs.
+const startAt = 1_795_217_348_123_456
 
-// lease is the span claims in the suite lease for, ms.
+// lease is the span claims in the suite lease for, µs.
 const lease = 10_000
 
 // Run puts a kind of Store through the suite. open returns an empty one, and sees to
@@ -81,7 +81,7 @@ func (f fixture) len() int64 {
 	return n
 }
 
-// row returns n shadows of a queue, every ms one from startAt on.
+// row returns n shadows of a queue, every µs one from startAt on.
 func row(queue uint64, n int) []scheduler.Shadow {
 	shadows := make([]scheduler.Shadow, n)
 	for i := range shadows {
@@ -315,13 +315,13 @@ func removedMany(f fixture) {
 }
 
 func farAndPast(f fixture) {
-	const tenYears = 315_360_000_000
+	const tenYears = 315_360_000_000_000
 	all := []scheduler.Shadow{
 		{Deadline: 1, Queue: 1, Seq: 1},
 		{Deadline: startAt - tenYears, Queue: 1, Seq: 2},
 		{Deadline: startAt, Queue: 1, Seq: 3},
-		{Deadline: startAt + 1<<32 - 1, Queue: 1, Seq: 4},
-		{Deadline: startAt + 1<<32, Queue: 1, Seq: 5},
+		{Deadline: startAt + 1<<40 - 1, Queue: 1, Seq: 4},
+		{Deadline: startAt + 1<<40, Queue: 1, Seq: 5},
 		{Deadline: startAt + tenYears, Queue: 1, Seq: 6},
 		{Deadline: scheduler.MaxDeadline, Queue: 1, Seq: 7},
 	}
