@@ -15,12 +15,16 @@ import (
 var crashSeed = flag.Uint64("seed", 0, "run the crash test with this seed only")
 
 // tiny makes everything happen within a few hundred small messages.
+// tinyRoom is soon used up.
+const tinyRoom = 2 << 10
+
 func tiny(mode SyncMode) tuning {
 	t := (&Options{Sync: mode, SegmentBytes: 1 << 12}).tune(1 << 20)
 	t.segmentBytes = pageAlign(1 << 12)
 	t.reserve, t.ahead = 4*int64(t.segmentBytes), 2*int64(t.segmentBytes)
 	t.slack, t.resident = int64(t.segmentBytes), 2*int64(t.segmentBytes)
 	t.backlog, t.burst = 1<<16, 1<<11
+	t.room = tinyRoom
 	t.linger, t.announce, t.retry = 50*time.Microsecond, 100*time.Microsecond, time.Millisecond
 	if t.lazy > 0 {
 		t.lazy = 100 * time.Microsecond

@@ -41,6 +41,7 @@ func (s *Store) SyncDefinitions() error {
 // definitions are what is to be written to the file of definitions, and the file.
 type definitions struct {
 	fs   fileSystem
+	room int               // the least that can be appended to a new file
 	fail func(error) error // ends the store
 
 	told  atomic.Uint64 // calls of define; raised with mu held
@@ -194,7 +195,7 @@ func (d *definitions) rewrite(changes []Definition) error {
 	}
 	id := newID()
 	whole := encodeDefinitions(id, found.latest.all())
-	size := int64(2*len(whole) + definitionsRoom)
+	size := int64(2*len(whole) + d.room)
 	f, err := d.fs.Create(definitionsTemp, size)
 	if err != nil {
 		return &notBegun{err}

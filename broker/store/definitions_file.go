@@ -39,9 +39,6 @@ const (
 	definitionsHeader = 24
 	batchHeader       = 16
 	changeHeader      = 8
-
-	// definitionsRoom is the least that can be appended to a new file.
-	definitionsRoom = 64 << 10
 )
 
 // encodeDefinitions makes a file of all definitions.

@@ -205,7 +205,7 @@ func definitionsAt(n int) map[string]string {
 		saved["count"] = fmt.Sprint(n)
 	}
 	for i := max(1, n-3); i <= n; i++ {
-		saved[fmt.Sprint("step ", i)] = strings.Repeat(string(rune('a'+i%26)), definitionsRoom/3)
+		saved[fmt.Sprint("step ", i)] = strings.Repeat(string(rune('a'+i%26)), tinyRoom/3)
 	}
 	return saved
 }

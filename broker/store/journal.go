@@ -81,6 +81,7 @@ type tuning struct {
 	lazy         time.Duration // until what nobody waits for is synced; 0: never
 	announce     time.Duration // until a last mark is written
 	retry        time.Duration // of allocation on a full disk
+	room         int           // bytes that can at least be appended to a new file of definitions
 	mode         SyncMode
 	onSync       func(time.Duration)
 	onFull       func(bool)

@@ -33,6 +33,7 @@ const (
 	mib = 1 << 20
 
 	minSegmentBytes = mib / 4
+	definitionsRoom = 64 << 10
 	maxReserve      = 64 * mib
 )
 
@@ -47,6 +48,7 @@ func (o *Options) tune(space int64) tuning {
 		linger:       2 * time.Millisecond,
 		announce:     200 * time.Millisecond,
 		retry:        time.Second,
+		room:         definitionsRoom,
 		mode:         o.Sync,
 		onSync:       o.OnSync,
 		onFull:       o.OnFull,
@@ -120,7 +122,7 @@ func (s *Store) recover(t tuning, o *Options) (*Recovery, error) {
 	r := newRecovery(s.fs, o.logger(), o.Progress)
 	queues, err := r.read()
 	r.result.Queues = queues
-	s.definitions = &definitions{fs: s.fs}
+	s.definitions = &definitions{fs: s.fs, room: t.room}
 	if err == nil {
 		err = r.repair(t.segmentBytes)
 	}
