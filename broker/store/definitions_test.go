@@ -92,11 +92,11 @@ func TestDefinitionsGrowLinearly(t *testing.T) {
 	s, _, err := reopen(disk)
 	require.NoError(t, err)
 	value := strings.Repeat("x", 2000)
-	for i := range 600 {
+	for i := range 150 {
 		defineNow(t, s, def(fmt.Sprint("queue ", i), value))
 		require.Less(t, disk.written, int64(4*(i+1)*(len(value)+100)), "each is written about three times, all told")
 	}
-	for i := range 600 {
+	for i := range 150 {
 		s.Define(Definition{Key: fmt.Sprint("queue ", i)})
 	}
 	require.NoError(t, s.SyncDefinitions())
