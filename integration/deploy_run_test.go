@@ -68,6 +68,7 @@ func filledIn(text string) string {
 // TestComposeTellsOfMissedDeadlines: what compose.yaml starts, with its files, settings and the application's command, on this machine. The
 // alert of a missed deadline is in Alertmanager, from Curfew and from Prometheus.
 func TestComposeTellsOfMissedDeadlines(t *testing.T) {
+	t.Parallel()
 	file := composed(t)
 	redis := storetest.StartRedis(t)
 	managerAddr, prometheusAddr := storetest.FreeAddr(), storetest.FreeAddr()

@@ -29,6 +29,7 @@ const (
 // notifications, with the right count. How late they were is reported; MILLION=compare runs the same without audit and sinks before, and
 // reports by how much these change it.
 func TestMillionDeadlines(t *testing.T) {
+	t.Parallel()
 	var quiet, told time.Duration
 	if os.Getenv("MILLION") == "compare" {
 		t.Run("quiet", func(t *testing.T) { quiet = millionRun(t, startCurfew(t, "AUDIT=false")) })

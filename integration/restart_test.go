@@ -9,6 +9,7 @@ import (
 // TestKilled: the process is killed while deadlines fire. Started again on its data folder it keeps those that were left, also those that
 // came while it was away: each confirmed message is dead-lettered once, none early, and the hour-long one is still queued.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	redis := storetest.StartRedis(t)
 	for name, settings := range map[string][]string{"embedded": nil, "redis": {"REDIS_URL=" + redis.URL}} {
 		t.Run(name, func(t *testing.T) {
