@@ -17,6 +17,8 @@ import (
 // TestDefinitionsGoBothWays: RabbitMQ takes what Curfew exports and Curfew what RabbitMQ exports, and both then have the same.
 func TestDefinitionsGoBothWays(t *testing.T) {
 	t.Parallel()
+	rabbitMQDefinitions.Lock()
+	defer rabbitMQDefinitions.Unlock()
 	url := startRabbitMQ(t)
 	ch := openChannel(t, dial(t, url))
 	check(t, ch.ExchangeDeclare("defs.x", "topic", true, false, false, false, amqp091.Table{"alternate-exchange": "amq.fanout"}))

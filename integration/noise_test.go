@@ -1,33 +1,69 @@
 package integration
 
 import (
+	"runtime"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// watchMachine keeps one imaginary deadline per millisecond with a bare timer, beside a run, until stop: that tells how late the machine
-// lets anybody be. stop returns the sorted lateness of these deadlines. A stall of 100 ms makes a hundred of them late.
-func watchMachine() (stop func() []time.Duration) {
+// doze is one sleep of a millisecond: when it was over, in microseconds of the wall clock, and how much too late.
+type doze struct {
+	at   int64
+	late time.Duration
+}
+
+// watchMachine keeps one imaginary deadline per millisecond with bare sleeps on each processor, beside a run, until stop: that tells how
+// late the machine lets anybody be. stop returns the lateness of these deadlines between two instants, in microseconds, on the processor
+// where it was worst, sorted. A stall of 100 ms makes a hundred of them late. A processor of its own for each, since a virtual machine may
+// be given one and not the other; and the time of the run alone, since the start of a client takes longer than that.
+func watchMachine() (stop func(from, to int64) []time.Duration) {
 	over := make(chan struct{})
-	late := inBackground(func() (late []time.Duration) {
-		tick := time.NewTicker(time.Millisecond)
-		defer tick.Stop()
-		last := time.Now()
-		for {
-			select {
-			case <-over:
-				slices.Sort(late)
-				return late
-			case <-tick.C:
-				now := time.Now()
-				for ; last.Before(now); last = last.Add(time.Millisecond) {
-					late = append(late, now.Sub(last))
+	var watchers []func() []doze
+	var allowed unix.CPUSet
+	_ = unix.SchedGetaffinity(0, &allowed) // none on an error
+	for cpu := range 1024 {
+		if allowed.IsSet(cpu) {
+			watchers = append(watchers, inBackground(func() []doze { return dozeOn(cpu, over) }))
+		}
+	}
+	return func(from, to int64) (worst []time.Duration) {
+		close(over)
+		for _, watched := range watchers {
+			var late []time.Duration
+			for _, d := range watched() {
+				if from <= d.at && d.at <= to {
+					late = append(late, d.late)
 				}
 			}
+			slices.Sort(late)
+			if len(worst) == 0 || len(late) > 0 && quantile(late, lateQuantile) > quantile(worst, lateQuantile) {
+				worst = late
+			}
 		}
-	})
-	return func() []time.Duration {
-		close(over)
-		return late()
+		return worst
+	}
+}
+
+// dozeOn sleeps on one processor until over is closed. A stall is as many late deadlines as it had milliseconds.
+func dozeOn(cpu int, over <-chan struct{}) (dozes []doze) {
+	runtime.LockOSThread() // for good: the thread ends with the goroutine
+	var one unix.CPUSet
+	one.Set(cpu)
+	_ = unix.SchedSetaffinity(0, &one) // else it sleeps anywhere
+	millisecond := unix.NsecToTimespec(int64(time.Millisecond))
+	last := time.Now()
+	for {
+		select {
+		case <-over:
+			return dozes
+		default:
+		}
+		_ = unix.Nanosleep(&millisecond, nil)
+		now := time.Now()
+		for ; last.Before(now); last = last.Add(time.Millisecond) {
+			dozes = append(dozes, doze{last.UnixMicro(), max(0, now.Sub(last)-time.Millisecond)})
+		}
 	}
 }

@@ -202,6 +202,8 @@ var laws = []law{
 // TestPolicies puts each question to Curfew and to a RabbitMQ 3.10.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
+	rabbitMQDefinitions.Lock()
+	defer rabbitMQDefinitions.Unlock()
 	b, url := startEmbedded(t)
 	brokers := []struct {
 		name, url string

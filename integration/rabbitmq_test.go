@@ -37,6 +37,9 @@ var (
 	})
 )
 
+// rabbitMQDefinitions is held by a test that sets or reads policies, users or whole definitions of the shared node beside others.
+var rabbitMQDefinitions sync.Mutex
+
 // startRabbitMQ returns the URL of a running RabbitMQ.
 func startRabbitMQ(t testing.TB) string {
 	t.Helper()

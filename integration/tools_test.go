@@ -32,7 +32,7 @@ func TestAmqpTools(t *testing.T) {
 			broker := startCurfew(t, settings...)
 			tool(t, "amqp-declare-queue", "-u", broker.url, "-q", "plain", "-d")
 			tool(t, "amqp-publish", "-u", broker.url, "-r", "plain", "-b", "unlimited")
-			timely(t, broker, func(attempt int) []time.Duration {
+			timely(t, broker, func(attempt int) timing {
 				return toolsRun(t, broker, fmt.Sprintf("tools-%d", attempt))
 			})
 			if got := tool(t, "amqp-get", "-u", broker.url, "-q", "plain"); got != "unlimited" {
@@ -42,7 +42,7 @@ func TestAmqpTools(t *testing.T) {
 	}
 }
 
-func toolsRun(t *testing.T, broker *curfew, prefix string) []time.Duration {
+func toolsRun(t *testing.T, broker *curfew, prefix string) timing {
 	t.Helper()
 	ttls := toolsTopology(t, broker.url, prefix)
 	dead := librabbitmqClient(t).collect(t, broker.url, prefix+".dead", shortCount) // not from this process: forking delays its sockets
@@ -51,7 +51,7 @@ func toolsRun(t *testing.T, broker *curfew, prefix string) []time.Duration {
 	})
 	tool(t, "amqp-publish", "-u", broker.url, "-r", prefix+".hour", "-b", hourLong)
 	published := publishWithTools(t, broker.url, prefix, ttls)
-	lateness := judge(t, published, dead())
+	m := judge(t, published, dead())
 
 	if copies := strings.Fields(consumed()); len(copies) != shortCount || len(slices.Compact(slices.Sorted(slices.Values(copies)))) != shortCount {
 		t.Errorf("amqp-consume got %d messages, not each of %d once", len(copies), shortCount)
@@ -59,7 +59,7 @@ func toolsRun(t *testing.T, broker *curfew, prefix string) []time.Duration {
 	if got := tool(t, "amqp-get", "-u", broker.url, "-q", prefix+".hour"); got != hourLong {
 		t.Errorf("amqp-get got %q, not the hour-long message", got)
 	}
-	return lateness
+	return m
 }
 
 // toolsTopology makes the queues, each with a time to live, one of them of an hour, and returns those of the others in ms. Their dead
