@@ -112,8 +112,24 @@ func (b *browser) open(path string) {
 // follow clicks a link by its text and waits for the page it leads to.
 func (b *browser) follow(link, heading string) {
 	b.Helper()
-	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("[...document.links].find(a => a.innerText.trim() === %q).click()", link)))
+	b.press(link)
 	b.until(fmt.Sprintf("document.readyState === 'complete' && document.querySelector('h1') !== null && document.querySelector('h1').innerText.includes(%q)", heading))
+}
+
+// press clicks a link by its text.
+func (b *browser) press(link string) {
+	b.Helper()
+	found := fmt.Sprintf("[...document.links].find(a => a.innerText.trim() === %q)", link)
+	b.until("document.readyState === 'complete' && " + found + " !== undefined")
+	b.do(chromedp.Evaluate[chromedp.Void](found + ".click()"))
+}
+
+// click clicks what a selector finds, in the page: it may replace what it shows at any time, and then what was found from here is gone.
+func (b *browser) click(selector string) {
+	b.Helper()
+	found := fmt.Sprintf("document.querySelector(%q)", selector)
+	b.until("document.readyState === 'complete' && " + found + " !== null")
+	b.do(chromedp.Evaluate[chromedp.Void](found + ".click()"))
 }
 
 func (b *browser) logIn() {

@@ -56,7 +56,7 @@ func TestDashboardInABrowser(t *testing.T) {
 	b.shows("<script>alert(2)</script>") // as text
 	b.screenshot("overview")
 	for _, span := range []string{"1 min", "7 d"} {
-		b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("[...document.links].find(a => a.innerText === %q).click()", span)))
+		b.press(span)
 		b.until(fmt.Sprintf("document.querySelector('.choices b') !== null && document.querySelector('.choices b').innerText === %q", span))
 	}
 	b.follow("5 min", "will miss")
@@ -90,9 +90,10 @@ func TestDashboardInABrowser(t *testing.T) {
 // silenceAndEnd makes a silence and ends it.
 func silenceAndEnd(b *browser) {
 	b.Helper()
-	b.do(chromedp.SendKeys("form[action='/silences'] input[name=queue]", "orders.*"), chromedp.Click("form[action='/silences'] button"))
+	b.do(chromedp.SendKeys("form[action='/silences'] input[name=queue]", "orders.*"))
+	b.click("form[action='/silences'] button")
 	b.shows("orders.*")
-	b.do(chromedp.Click("form[action='/silences/end'] button"))
+	b.click("form[action='/silences/end'] button")
 	b.shows("No silences.")
 }
 
@@ -101,16 +102,17 @@ func changeDeadline(b *browser) {
 	b.Helper()
 	b.open("/queue?vhost=/&name=orders.payment")
 	b.follow("Change…", "A message's deadline")
-	b.do(chromedp.SetValue("input[name=by]", "2h"), chromedp.Click("button[value=extend]"))
+	b.do(chromedp.SetValue("input[name=by]", "2h"))
+	b.click("button[value=extend]")
 	b.shows("Give this message the deadline")
 	b.screenshot("deadline")
-	b.do(chromedp.Click("form button.primary"))
+	b.click("form button.primary")
 	b.shows("has its new deadline")
 	b.shows("due in 2 h")
 	b.follow("Change…", "A message's deadline")
-	b.do(chromedp.Click("button[value=fire]"))
+	b.click("button[value=fire]")
 	b.shows("Have this message expire now?")
-	b.do(chromedp.Click("form button.primary"))
+	b.click("form button.primary")
 	b.shows("The message has expired.")
 }
 
@@ -129,17 +131,17 @@ func moveInFiles(b *browser) {
 		window.lines = text.trim().split('\n').length;
 	})()`))
 	b.until("window.lines === 1")
-	b.do(chromedp.Click("form[action='/dead-letters/import'] button"))
+	b.click("form[action='/dead-letters/import'] button")
 	b.shows("1 message imported.")
 	b.follow("Change and replay…", "Change a dead letter")
 	b.do(chromedp.SetValue("textarea[name=body]", "put right"))
 	b.screenshot("edit")
-	b.do(chromedp.Click("form.edit button.primary"))
+	b.click("form.edit button.primary")
 	b.shows("1 message replayed.")
 	b.open("/queue?vhost=/&name=orders.payment&from=tail&bodies=1")
 	b.shows("put right")
 	b.open("/dead-letter?vhost=/&name=orders.expired")
-	b.do(chromedp.Click("form[action='/dead-letters/purge'] button"))
+	b.click("form[action='/dead-letters/purge'] button")
 	b.shows("Delete 1 message for good?")
 	b.screenshot("purge")
 	b.do(chromedp.SendKeys("input[name=confirm]", "2\r"))
@@ -157,9 +159,10 @@ func replayAll(b *browser) {
 	b.shows("expired in")
 	b.screenshot("deadletters")
 	b.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('details').open = true"))
-	b.do(chromedp.SetValue("select[name=ttl]", "none"), chromedp.Click("form[action='/dead-letters/replay'] button"))
+	b.do(chromedp.SetValue("select[name=ttl]", "none"))
+	b.click("form[action='/dead-letters/replay'] button")
 	b.shows("Replay 25 messages?")
-	b.do(chromedp.Click("form[action='/dead-letters/replay'] button"))
+	b.click("form[action='/dead-letters/replay'] button")
 	b.shows("25 of 25")
 }
 
@@ -186,7 +189,7 @@ func TestDashboardByKeyboard(t *testing.T) {
 		t.Errorf("tab stops %s, not %s", got, want)
 	}
 	b.do(chromedp.KeyEvent(kb.Enter)) // sorts by name, the other way round
-	b.until("document.querySelector('th[aria-sort=descending]') !== null")
+	b.until("document.readyState === 'complete' && document.querySelector('th[aria-sort=descending]') !== null")
 	b.do(chromedp.Focus("#pause"), chromedp.KeyEvent(" "))
 	b.until("document.getElementById('pause').innerText === 'Paused'")
 	b.quiet()
