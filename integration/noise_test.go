@@ -22,10 +22,10 @@ func watchMachine() (stop func(from, to int64) []time.Duration) {
 	over := make(chan struct{})
 	var watchers []func() []doze
 	var allowed unix.CPUSet
-	_ = unix.SchedGetaffinity(0, &allowed) // none on an error
+	_ = unix.SchedGetaffinity(0, &allowed)
 	for cpu := range 1024 {
 		if allowed.IsSet(cpu) {
-			watchers = append(watchers, inBackground(func() []doze { return dozeOn(cpu, over) }))
+			watchers = append(watchers, inBackground(func() []doze { return dozeOn(cpu, allowed, over) }))
 		}
 	}
 	return func(from, to int64) (worst []time.Duration) {
@@ -46,12 +46,15 @@ func watchMachine() (stop func(from, to int64) []time.Duration) {
 	}
 }
 
-// dozeOn sleeps on one processor until over is closed. A stall is as many late deadlines as it had milliseconds.
-func dozeOn(cpu int, over <-chan struct{}) (dozes []doze) {
-	runtime.LockOSThread() // for good: the thread ends with the goroutine
+// dozeOn sleeps on one of the allowed processors until over is closed. A stall is as many late deadlines as it had milliseconds. It gives
+// its thread back as it was: were that to end, the processes that were started on it would be killed (see Pdeathsig).
+func dozeOn(cpu int, allowed unix.CPUSet, over <-chan struct{}) (dozes []doze) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	var one unix.CPUSet
 	one.Set(cpu)
 	_ = unix.SchedSetaffinity(0, &one) // else it sleeps anywhere
+	defer func() { _ = unix.SchedSetaffinity(0, &allowed) }()
 	millisecond := unix.NsecToTimespec(int64(time.Millisecond))
 	last := time.Now()
 	for {
