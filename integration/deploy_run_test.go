@@ -95,7 +95,7 @@ func TestComposeTellsOfMissedDeadlines(t *testing.T) {
 		command[i] = strings.Replace(filledIn(command[i]), "curfew:5672", strings.TrimPrefix(c.url, "amqp://guest:guest@"), 1)
 	}
 	startTool(t, mustBinary(t, release), command...)
-	eventually(t, 2*time.Minute, "the alert from Curfew and from Prometheus", func() bool {
+	eventually(t, 4*time.Minute, "the alert from Curfew and from Prometheus", func() bool {
 		jobs := jobsOf(t, managerAddr, "CurfewDeadlineMissed")
 		return slices.Contains(jobs, "") && slices.Contains(jobs, "curfew")
 	})
