@@ -2,7 +2,8 @@
 // why, what is in them, and how they get back to where they were to go.
 //
 //	Queues ─► Groups, Search ─► Replay (a run) or Purge ─► the queue is empty
-//	                       └──► Export ─► a file ─► Import
+//	                       ├──► Export ─► a file ─► Import
+//	                       └──► DraftOf ─► a person changes it ─► Resend
 //
 // A dead letter is a message with an x-death header in any queue. What it died of,
 // where, and where it had been published is read from that header (Letter).
@@ -27,6 +28,9 @@
 // nowhere, is full or leads back, if it was replayed too often (x-curfew-replays), if a
 // consumer holds it, or if no time is left to it. What the run itself brought back,
 // x-curfew-replay-run on it, is passed over.
+//
+// One message may be changed on the way: DraftOf shows what a replay would publish of it,
+// Resend moves it as it has become. The loop guard does not count there.
 //
 // # After a crash
 //
