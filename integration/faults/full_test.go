@@ -22,6 +22,7 @@ const (
 // on a full disk, and starts on it. Nothing that was confirmed is lost.
 func TestDiskFull(t *testing.T) {
 	tr := newTrial(t, tinyDisk(t, diskSize))
+	tr.settings = []string{"DISK_FREE_LIMIT=0"} // by which publishers may be blocked on a disk that still takes what they have sent
 	free := fill(t, tr.dir, ballast)
 	tr.tell()
 	tr.start()
