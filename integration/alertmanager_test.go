@@ -26,6 +26,8 @@ import (
 // watchdog fires all the time.
 func TestAlertmanagerAndPrometheus(t *testing.T) {
 	t.Parallel()
+	oneAtATime.Lock()
+	defer oneAtATime.Unlock()
 	hook := startManagerHook(t)
 	manager := startAlertmanager(t, hook.url)
 	c := startCurfew(t, "ALERT_ALERTMANAGER_URL="+manager, "ALERT_GROUP_WAIT=100ms", "ALERT_GROUP_INTERVAL=6s", "INSTANCE=here", "ALERT_AMQP=json")

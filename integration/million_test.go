@@ -30,6 +30,8 @@ const (
 // reports by how much these change it.
 func TestMillionDeadlines(t *testing.T) {
 	t.Parallel()
+	oneAtATime.Lock()
+	defer oneAtATime.Unlock()
 	var quiet, told time.Duration
 	if os.Getenv("MILLION") == "compare" {
 		t.Run("quiet", func(t *testing.T) { quiet = millionRun(t, startCurfew(t, "AUDIT=false")) })
@@ -37,7 +39,7 @@ func TestMillionDeadlines(t *testing.T) {
 	t.Run("every sink", func(t *testing.T) {
 		sinks := startSinks(t)
 		dir := t.TempDir()
-		c := startCurfew(t, append(sinks.settings(), "DATA_DIR="+dir)...)
+		c := startCurfew(t, append(sinks.settings(t), "DATA_DIR="+dir)...)
 		events := subscribe(t, c.url, "deadline_missed.#")
 		told = millionRun(t, c)
 		sinks.judge(t, events)

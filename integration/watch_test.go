@@ -24,6 +24,8 @@ const (
 // killed one, once, with names and counts, and says that it is over when that one is back; it says nothing of the stopped one.
 func TestSilentInstance(t *testing.T) {
 	t.Parallel()
+	oneAtATime.Lock()
+	defer oneAtATime.Unlock()
 	redis, hook := storetest.StartRedis(t), startHook(t)
 	start := func(name string, settings ...string) *curfew {
 		c := startCurfew(t, append(settings, "REDIS_URL="+redis.URL, "INSTANCE="+name)...)
