@@ -29,7 +29,7 @@ func fillDashboard(t *testing.T, c *curfew) {
 		}))
 	}
 	for i := range 60 {
-		publish("orders.payment", fmt.Sprint(120_000+i*10_000), fmt.Sprintf(`{"order": %d}`, i))
+		publish("orders.payment", fmt.Sprint(1_200_000+i*10_000), fmt.Sprintf(`{"order": %d}`, i))
 	}
 	for range 25 {
 		publish(hostileName, "1", hostileName)
