@@ -16,9 +16,11 @@ const (
 	lateQuantile = 0.99
 	attempts     = 3                    // for that percentile alone: see timely
 	noiseAllowed = 3 * time.Millisecond // of the machine itself, for a run to say anything about it
-	noisyRuns    = 5
-	idleShare    = 4 // the broker must leave 3 of 4 parts of a core idle, or the noise is its own
+	idleShare    = 4                    // the broker must leave 3 of 4 parts of a core idle, or the noise is its own
 )
+
+// noisyRuns is how many runs a machine that is too busy may spoil, one after the other; once it has, two for those that come after it.
+var noisyRuns = 5
 
 var clients = []struct {
 	name string
@@ -66,7 +68,7 @@ func (m timing) p99(t *testing.T, sleeps []time.Duration) (p99, noise time.Durat
 
 // timely holds runs to the percentile. A run that misses it is repeated as a whole, up to 3 times,
 // since the machine's scheduler is part of what is measured. A run beside which a bare sleep was late as well says nothing, unless it
-// was the broker that kept the machine busy; after 5 of these the percentile stays open. What a broker must never do (lose, duplicate,
+// was the broker that kept the machine busy; after some of these the percentile stays open. What a broker must never do (lose, duplicate,
 // fire early, touch the hour-long message) fails the first time.
 func timely(t *testing.T, broker *curfew, run func(attempt int) timing) {
 	t.Helper()
@@ -89,6 +91,7 @@ func timely(t *testing.T, broker *curfew, run func(attempt int) timing) {
 		t.Errorf("p99 was over %v in %d runs", lateAllowed, failed)
 	} else {
 		t.Logf("the machine is too busy to tell whether p99 is within %v: a bare sleep's was over %v in %d runs", lateAllowed, noiseAllowed, noisy)
+		noisyRuns = 2
 	}
 }
 
