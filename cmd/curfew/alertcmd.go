@@ -192,6 +192,7 @@ func describe(m *alert.Muting) string {
 func silenceCommand(a *api) *cobra.Command {
 	var m alert.Muting
 	var life time.Duration
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "silence --for 2h [--event E] [--vhost V] [--queue Q]",
 		Short: "Keep alerts from being told for a time; prints the ID of the silence",
@@ -199,6 +200,9 @@ func silenceCommand(a *api) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if life <= 0 {
 				return usageError{errors.New("--for says how long, such as 30m or 8h")}
+			}
+			if m.Event+m.VHost+m.Queue+m.Peer == "" && !all {
+				return usageError{errors.New("--event, --vhost, --queue or --peer says what; --all silences everything")}
 			}
 			m.ExpiresAt = time.Now().Add(life)
 			var made alert.Muting
@@ -215,6 +219,7 @@ func silenceCommand(a *api) *cobra.Command {
 	f.StringVar(&m.VHost, "vhost", "", "only virtual hosts like this (* and ? stand for any text and character)")
 	f.StringVar(&m.Queue, "queue", "", "only queues like this")
 	f.StringVar(&m.Peer, "peer", "", "only silent instances like this")
+	f.BoolVar(&all, "all", false, "everything")
 	f.StringVar(&m.Comment, "comment", "", "why")
 	f.StringVar(&m.Author, "author", os.Getenv("USER"), "who")
 	return cmd

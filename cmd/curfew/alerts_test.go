@@ -58,6 +58,9 @@ func TestAlertCommands(t *testing.T) {
 	assert.NotContains(t, r.ok("alert", "ls"), id)
 	assert.Contains(t, r.fails("alert", "unsilence", id), "no such silence")
 	assert.Contains(t, r.fails("alert", "silence", "--event", "late", "--for", "1h"), "there is no event")
+	code, _, errOut := runCommand(t, append([]string{"alert", "silence", "--for", "1h"}, r.flags...)...)
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, errOut, "--all silences everything")
 	assert.Equal(t, "webhook: ok\n", r.ok("alert", "test", "--running"))
 	require.Eventually(t, func() bool { return beats.Load() > 0 }, time.Minute, 20*time.Millisecond)
 }
