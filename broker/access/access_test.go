@@ -189,7 +189,7 @@ func TestThrottleTakesAnIPv6NetworkForOne(t *testing.T) {
 func TestThrottleIsBounded(t *testing.T) {
 	var th Throttle
 	now := time.Unix(0, 0)
-	for i := range 3 * mostFailures {
+	for i := range mostFailures + 100 {
 		th.End(fmt.Sprint(i), netip.IPv4Unspecified(), now, 0, false)
 	}
 	assert.LessOrEqual(t, len(th.failed), mostFailures)
