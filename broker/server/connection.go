@@ -54,8 +54,8 @@ type connection struct {
 	readUntil time.Time          // when the read deadline was set last
 	leaveBy   time.Time          // how long a client that closing was told may stay
 
-	mechanism  string // of the login
-	properties amqp.Table
+	mechanism  string                   // of the login
+	properties []byte                   // of the client, encoded
 	shown      atomic.Pointer[identity] // nil unless open
 	traffic    traffic
 	held       atomic.Bool // by the broker's gate

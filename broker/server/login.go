@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,7 +56,7 @@ func (c *connection) mechanisms() string {
 
 // login checks SASL's answer.
 func (c *connection) login(m *amqp.ConnectionStartOk) error {
-	c.properties, c.mechanism = m.ClientProperties, m.Mechanism
+	c.properties, c.mechanism = slices.Clone(amqp.AppendTable(nil, m.ClientProperties)), m.Mechanism
 	c.srv.totals.logins.Add(1)
 	announced, _ := m.ClientProperties["capabilities"].(amqp.Table)
 	c.cancelNotify, _ = announced["consumer_cancel_notify"].(bool)

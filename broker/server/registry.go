@@ -19,7 +19,7 @@ type identity struct {
 	name        string
 	user, vhost string
 	mechanism   string
-	properties  amqp.Table
+	properties  []byte // of the client, encoded
 	since       time.Time
 	frameMax    uint32
 	channelMax  uint16
@@ -161,6 +161,12 @@ func (c *connection) show() {
 	c.srv.totals.connectionsOpened.Add(1)
 }
 
+// clientProperties decodes what few ask for: encoded it takes a fraction of the memory.
+func (i *identity) clientProperties() amqp.Table {
+	t, _, _ := amqp.ParseTable(i.properties, amqp.Limits{}) // it was encoded here
+	return t
+}
+
 func addrText(a net.Addr) string {
 	if a == nil {
 		return "unknown"
@@ -177,7 +183,7 @@ func (c *connection) hide() {
 
 func (c *connection) info(i *identity) ConnectionInfo {
 	info := ConnectionInfo{
-		Name: i.name, User: i.user, VHost: i.vhost, Mechanism: i.mechanism, ClientProperties: i.properties, Since: i.since,
+		Name: i.name, User: i.user, VHost: i.vhost, Mechanism: i.mechanism, ClientProperties: i.clientProperties(), Since: i.since,
 		FrameMax: i.frameMax, ChannelMax: i.channelMax, Heartbeat: i.heartbeat, TLS: i.tls, Blocked: c.held.Load(),
 		Reads: c.traffic.reads.Load(), Received: c.traffic.received.Load(),
 		Writes: c.traffic.writes.Load(), Sent: c.traffic.sent.Load(), Pending: c.out.pending(),
