@@ -14,10 +14,10 @@ import (
 
 var crashSeed = flag.Uint64("seed", 0, "run the crash test with this seed only")
 
-// tiny makes everything happen within a few hundred small messages.
 // tinyRoom is soon used up.
 const tinyRoom = 2 << 10
 
+// tiny makes everything happen within a few hundred small messages.
 func tiny(mode SyncMode) tuning {
 	t := (&Options{Sync: mode, SegmentBytes: 1 << 12}).tune(1 << 20)
 	t.segmentBytes = pageAlign(1 << 12)

@@ -28,16 +28,6 @@ func (r *report) curve(chart, x, series string) *curve {
 
 func (c *curve) add(x, y float64) { c.Points = append(c.Points, point{x, y}) }
 
-// at is the rate at x, 0 if it was not measured.
-func (c *curve) at(x float64) float64 {
-	for _, p := range c.Points {
-		if p.X == x {
-			return p.Y
-		}
-	}
-	return 0
-}
-
 // curves sets Curfew beside RabbitMQ's classic queues while one thing grows, one pass each: shapes, no goals.
 func (b *bench) curves() error {
 	c, err := b.curfew()
