@@ -7,14 +7,14 @@ import "sync"
 // nothing, and a busy one allocates nothing. The collector empties the pools.
 const (
 	buffer4K   = 4 << 10
-	buffer32K  = 32 << 10
+	buffer64K  = 64 << 10
 	buffer256K = 256 << 10
 	buffer1M   = 1 << 20
 )
 
 var (
 	buffers4K   = sync.Pool{New: func() any { return new([buffer4K]byte) }}
-	buffers32K  = sync.Pool{New: func() any { return new([buffer32K]byte) }}
+	buffers64K  = sync.Pool{New: func() any { return new([buffer64K]byte) }}
 	buffers256K = sync.Pool{New: func() any { return new([buffer256K]byte) }}
 	buffers1M   = sync.Pool{New: func() any { return new([buffer1M]byte) }}
 )
@@ -25,8 +25,8 @@ func newBuffer(capacity int) []byte {
 	switch {
 	case capacity <= buffer4K:
 		return buffers4K.Get().(*[buffer4K]byte)[:0]
-	case capacity <= buffer32K:
-		return buffers32K.Get().(*[buffer32K]byte)[:0]
+	case capacity <= buffer64K:
+		return buffers64K.Get().(*[buffer64K]byte)[:0]
 	case capacity <= buffer256K:
 		return buffers256K.Get().(*[buffer256K]byte)[:0]
 	case capacity <= buffer1M:
@@ -41,8 +41,8 @@ func recycle(b []byte) {
 	switch cap(b) {
 	case buffer4K:
 		buffers4K.Put((*[buffer4K]byte)(b[:buffer4K]))
-	case buffer32K:
-		buffers32K.Put((*[buffer32K]byte)(b[:buffer32K]))
+	case buffer64K:
+		buffers64K.Put((*[buffer64K]byte)(b[:buffer64K]))
 	case buffer256K:
 		buffers256K.Put((*[buffer256K]byte)(b[:buffer256K]))
 	case buffer1M:

@@ -9,7 +9,7 @@ import (
 )
 
 func TestBuffersGrowWithTheirContent(t *testing.T) {
-	for _, n := range []int{0, 1, buffer4K, buffer4K + 1, buffer32K, buffer256K, buffer1M, buffer1M + 1} {
+	for _, n := range []int{0, 1, buffer4K, buffer4K + 1, buffer64K, buffer256K, buffer1M, buffer1M + 1} {
 		b := newBuffer(n)
 		require.GreaterOrEqual(t, cap(b), n)
 		require.Empty(t, b)
@@ -28,11 +28,11 @@ func TestOutboxIsEmptyOnceSent(t *testing.T) {
 	o.init()
 	o.reserve(10)
 	o.buf = append(o.buf, "first"...)
-	o.reserve(buffer32K)
-	o.buf = append(o.buf, bytes.Repeat([]byte("x"), buffer32K)...)
+	o.reserve(buffer64K)
+	o.buf = append(o.buf, bytes.Repeat([]byte("x"), buffer64K)...)
 	out, _, _ := o.swap()
 	assert.Equal(t, "first", string(out[:5]))
-	assert.Len(t, out, 5+buffer32K)
+	assert.Len(t, out, 5+buffer64K)
 	assert.Nil(t, o.buf, "an idle connection holds no buffer")
 	o.reserve(1)
 	assert.Equal(t, buffer256K, cap(o.buf), "as large as was needed last")
@@ -44,7 +44,9 @@ func TestUnparsedOctetsMoveToTheFront(t *testing.T) {
 		own[i] = byte(i)
 	}
 	want := append([]byte(nil), own...)
-	buf, from, to := makeRoom(own, 0, len(own))
+	buf, from, to := makeRoom(own, len(own)/2, len(own))
+	assert.Len(t, buf, readBufferMore, "more is waiting than fits")
+	buf, from, to = makeRoom(own, 0, len(own))
 	assert.Equal(t, []int{0, len(want)}, []int{from, to})
 	assert.Equal(t, want, buf[:to])
 	assert.Greater(t, len(buf), to)
@@ -52,6 +54,15 @@ func TestUnparsedOctetsMoveToTheFront(t *testing.T) {
 	copy(buf[len(buf)-len(want):], want)
 	buf, from, to = makeRoom(buf, len(buf)-len(want), len(buf))
 	assert.Equal(t, want, buf[from:to])
+	assert.Len(t, buf, readBufferBusy)
+
+	buf, from, to = makeRoom(buf, len(buf)-10, len(buf))
+	assert.Len(t, buf, readBufferBusy, "all but a part of one frame was parsed")
+	assert.Equal(t, []int{0, 10}, []int{from, to})
+
+	buf, from, to = makeRoom(buf, 0, len(buf))
+	assert.Greater(t, len(buf), to, "a frame that is larger")
+	assert.Zero(t, from)
 }
 
 func TestOutboxDoesNotAllocate(t *testing.T) {

@@ -8,8 +8,10 @@ import (
 )
 
 const (
-	readBufferMin = 1 << 10
-	readBufferMax = 256 << 10
+	readBufferMin  = 1 << 10    // while idle
+	readBufferMore = buffer4K   // for more than that holds
+	readBufferBusy = buffer64K  // and more again: it comes in a stream
+	readBufferMax  = buffer256K // for the largest frames
 )
 
 // read is the reader: it parses what has arrived frame by frame in place, then
@@ -82,12 +84,18 @@ func (c *connection) holdPublishers() error {
 	return nil
 }
 
-// makeRoom moves what is unparsed to the front, in a larger buffer if it takes
-// more than half. Frames are bounded, so the buffer is. The buffer it was in is
-// given back.
+// makeRoom makes room to read into a buffer that was filled to its end: there is more
+// waiting than it holds, so it grows; beyond readBufferBusy only for a frame that
+// takes more than half of it. Frames are bounded, so the buffer is. The buffer
+// that the bytes were in is given back.
 func makeRoom(buf []byte, from, to int) ([]byte, int, int) {
 	size := len(buf)
-	if from < size/2 || size < readBufferMax && from == 0 {
+	switch {
+	case size < readBufferMore:
+		size = readBufferMore
+	case size < readBufferBusy:
+		size = readBufferBusy
+	case size < readBufferMax && from < size/2:
 		size *= 2
 	}
 	if size == len(buf) {
