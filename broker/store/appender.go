@@ -95,8 +95,8 @@ func (a *appender) release(s *segment, n int64) {
 	a.events++
 	s = a.dead(s)
 	a.mu.Unlock()
-	a.wake()
 	a.memory.dispose(s)
+	a.wake()
 }
 
 func (a *appender) close() {

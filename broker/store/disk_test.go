@@ -126,10 +126,9 @@ func TestKeeperUnmapsWhatIsPaged(t *testing.T) {
 	for _, p := range positions {
 		s.Release(p)
 	}
-	require.Greater(t, len(s.volatile.buried), 3)
+	require.Greater(t, len(s.memory.unwanted), 3)
 	s.keeper.round()
-	require.Empty(t, s.volatile.buried)
-	s.keeper = nil // it has ended
+	require.Empty(t, s.memory.unwanted)
 	require.NoError(t, s.Close())
 }
 

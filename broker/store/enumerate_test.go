@@ -231,7 +231,6 @@ func (r *trial) play(steps []func(*trial)) {
 // end closes the store as a process does that dies.
 func (r *trial) end() {
 	if r.s != nil {
-		r.s.keeper = nil // it has ended
 		_ = r.s.Close()
 		r.s = nil
 	}
@@ -382,7 +381,6 @@ func restart(r *trial) {
 		r.seen = []Delivered{{Queue: 1, First: r.queued[0].seq, Count: r.queued[n-1].seq - r.queued[0].seq}}
 	}
 	r.stopped = true
-	r.s.keeper = nil
 	upTo := len(r.facts)
 	if err := r.s.CloseClean(r.seen); err == nil {
 		r.closed, r.confirmed = true, upTo

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,7 +34,11 @@ func (f *diskFile) Sync() error {
 	}
 }
 
-// useHugePages asks for pages of 2 MiB; a system without them goes on with small ones.
+// useHugePages asks for pages of 2 MiB, and for the memory at once, piece by piece
+// because others wait to map meanwhile; a system without them goes on with small ones.
 func useHugePages(mem []byte) {
 	unix.Madvise(mem, unix.MADV_HUGEPAGE) //nolint:errcheck // as said
+	for piece := range slices.Chunk(mem, mib) {
+		unix.Madvise(piece, unix.MADV_POPULATE_WRITE) //nolint:errcheck // memory comes when it is touched
+	}
 }

@@ -36,7 +36,6 @@ func (b *bench) open() *Recovery {
 func (b *bench) keep() { b.keeper.round() }
 
 func (b *bench) shutdown() {
-	b.keeper = nil // it has ended
 	require.NoError(b.t, b.Close())
 }
 
@@ -326,6 +325,5 @@ func TestCompactionRefusesDamage(t *testing.T) {
 	b.keep()
 	require.ErrorContains(t, b.Err(), "damaged record")
 	require.ErrorContains(t, <-b.Failed(), fileName(1))
-	b.keeper = nil
 	require.Error(t, b.Close())
 }

@@ -2,16 +2,18 @@ package store
 
 import (
 	"math"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
 )
 
 // The keeper is one goroutine that does what nobody waits for: it drops segments
-// that nothing refers to, makes spare files, moves sealed segments from memory to
+// that nothing refers to, has memory and spare files ready, moves sealed segments from memory to
 // disk, and copies the last messages out of segments that are mostly garbage. It
 // sleeps until a segment is sealed or dies.
 type keeper struct {
+	memory   *mappings
 	volatile *volatileLog
 	journal  *journal // nil: memory only
 	relocate func(queue, seq uint64, old, new Pos) (Terms, bool)
@@ -19,6 +21,7 @@ type keeper struct {
 	opts     tuning
 
 	bell, stop, ended chan struct{}
+	stopping          sync.Once
 
 	cramped bool // the last spill failed
 
@@ -60,13 +63,14 @@ func (k *keeper) round() bool {
 	if k.relocate != nil {
 		k.compact()
 	}
-	k.volatile.unmap()
+	k.memory.tidy()
 	return enough
 }
 
-// provide does what publishers may be waiting for: it turns dead segments into
-// space and space into spare files.
+// provide does what publishers may be waiting for: it has memory ready, and turns
+// dead segments into space and space into spare files.
 func (k *keeper) provide() bool {
+	k.memory.provide()
 	if k.journal == nil {
 		return true
 	}
@@ -74,7 +78,8 @@ func (k *keeper) provide() bool {
 	return k.journal.refill(math.MaxInt)
 }
 
+// close ends the keeper, if it has not.
 func (k *keeper) close() {
-	close(k.stop)
+	k.stopping.Do(func() { close(k.stop) })
 	<-k.ended
 }

@@ -20,14 +20,20 @@ const spareMappings = 4
 // in faults for small ones.
 const smallMappings = 4
 
+// readyMappings is how many of those the keeper has ready, with their memory: the first
+// touch of a huge page can take milliseconds, and whoever adds a message may hold
+// up all deadlines.
+const readyMappings = 2
+
 // mappings hands out anonymous memory outside the Go heap and takes it back.
 // Safe for concurrent use.
 type mappings struct {
 	size int // of the mappings worth keeping; a multiple of the page
 
-	mu    sync.Mutex
-	spare [][]byte
-	made  int // mappings of size, up to smallMappings
+	mu       sync.Mutex
+	spare    [][]byte
+	made     int      // mappings of size in small pages, up to smallMappings
+	unwanted [][]byte // for the keeper to unmap
 }
 
 func pageAlign(n int) int {
@@ -46,28 +52,16 @@ func (m *mappings) get(size int) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: map %d bytes of memory: %w", size, err)
 	}
-	if size == m.size && m.many() {
-		useHugePages(mem)
-	}
 	return mem, nil
 }
 
-// many says whether this is more than the mappings in small pages.
-func (m *mappings) many() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.made == smallMappings {
-		return true
-	}
-	m.made++
-	return false
-}
-
+// take returns a spare mapping, or nil.
 func (m *mappings) take() []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := len(m.spare)
 	if n == 0 {
+		m.made = min(m.made+1, smallMappings)
 		return nil
 	}
 	mem := m.spare[n-1]
@@ -76,27 +70,59 @@ func (m *mappings) take() []byte {
 }
 
 // dispose takes back the memory of a segment that nobody reads any more; nil: none.
+// What is not worth keeping waits for the keeper: to unmap takes long, longest for
+// pages of a file without a name, which goes with its last mapping when the system
+// has written what it is writing of it.
 func (m *mappings) dispose(s *segment) {
-	if s == nil || !s.paged && len(s.mem) == m.size && m.keep(s.mem) {
+	if s == nil {
 		return
 	}
-	unmap(s.mem)
-}
-
-func (m *mappings) keep(mem []byte) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.spare) >= spareMappings {
-		return false
+	if !s.paged && len(s.mem) == m.size && len(m.spare) < spareMappings {
+		m.spare = append(m.spare, s.mem)
+		return
 	}
-	m.spare = append(m.spare, mem)
-	return true
+	m.unwanted = append(m.unwanted, s.mem)
 }
 
-func (m *mappings) close() {
-	for mem := m.take(); mem != nil; mem = m.take() {
+// tidy unmaps what is unwanted. Only the keeper calls it.
+func (m *mappings) tidy() {
+	m.mu.Lock()
+	unwanted := m.unwanted
+	m.unwanted = nil
+	m.mu.Unlock()
+	for _, mem := range unwanted {
 		unmap(mem)
 	}
+}
+
+// provide has mappings ready for a store with many. Only the keeper calls it.
+func (m *mappings) provide() {
+	for m.short() {
+		mem, err := mapAnonymous(m.size)
+		if err != nil {
+			return // who needs one will say
+		}
+		useHugePages(mem)
+		m.mu.Lock()
+		m.spare = append(m.spare, mem)
+		m.mu.Unlock()
+	}
+}
+
+func (m *mappings) short() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.made == smallMappings && len(m.spare) < readyMappings
+}
+
+// close unmaps everything that nobody uses.
+func (m *mappings) close() {
+	m.mu.Lock()
+	m.unwanted, m.spare = append(m.unwanted, m.spare...), nil
+	m.mu.Unlock()
+	m.tidy()
 }
 
 func mapAnonymous(size int) ([]byte, error) {

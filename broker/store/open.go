@@ -142,20 +142,17 @@ func (s *Store) recover(t tuning, o *Options) (*Recovery, error) {
 // start starts the store's goroutines.
 func (s *Store) start(t tuning, o *Options) {
 	s.memory.size = t.segmentBytes
-	k := &keeper{
-		journal: s.journal, relocate: o.Relocate, log: o.logger(), opts: t,
+	s.keeper = &keeper{
+		memory: &s.memory, journal: s.journal, relocate: o.Relocate, log: o.logger(), opts: t,
 		bell: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
-	s.volatile = newVolatileLog(&s.memory, k.wake)
-	k.volatile = s.volatile
+	s.volatile = newVolatileLog(&s.memory, s.keeper.wake)
+	s.keeper.volatile = s.volatile
 	if s.journal != nil {
-		s.journal.wake = k.wake
+		s.journal.wake = s.keeper.wake
 		go s.journal.runCommitter()
 	}
-	if s.journal != nil || o.Relocate != nil {
-		s.keeper = k
-		go k.run()
-	}
+	go s.keeper.run()
 }
 
 func (o *Options) logger() *zap.Logger {

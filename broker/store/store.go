@@ -58,7 +58,7 @@ type Store struct {
 	memory   mappings
 	volatile *volatileLog
 	journal  *journal // nil: memory only
-	keeper   *keeper  // nil: there is nothing to keep
+	keeper   *keeper
 
 	fs   fileSystem // nil: memory only
 	lock io.Closer
@@ -231,9 +231,7 @@ func (s *Store) close(last func() error) error {
 	if s.journal != nil {
 		s.journal.shut()
 	}
-	if s.keeper != nil {
-		s.keeper.close()
-	}
+	s.keeper.close()
 	var err error
 	if s.journal != nil {
 		err = errors.Join(s.journal.finish(), s.definitions.close())

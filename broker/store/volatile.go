@@ -3,39 +3,15 @@ package store
 // volatileLog holds the messages that no restart survives.
 type volatileLog struct {
 	appender
-	// buried are dead segments whose memory is a file's pages, for the keeper to
-	// unmap: a file without a name goes with its last mapping, and that waits for
-	// what the system is writing of it. Guarded by mu.
-	buried []*segment
 }
 
 func newVolatileLog(memory *mappings, wake func()) *volatileLog {
-	v := &volatileLog{appender: appender{memory: memory, next: 1, wake: wake}}
+	v := &volatileLog{appender{memory: memory, next: 1, wake: wake}}
 	v.dead = func(s *segment) *segment {
 		v.forget(s)
-		if s.paged {
-			v.buried = append(v.buried, s)
-			return nil
-		}
 		return s
 	}
 	return v
-}
-
-// unmap gives back the memory of the segments that are buried.
-func (v *volatileLog) unmap() {
-	v.mu.Lock()
-	buried := v.buried
-	v.buried = nil
-	v.mu.Unlock()
-	for _, s := range buried {
-		v.memory.dispose(s)
-	}
-}
-
-func (v *volatileLog) close() {
-	v.unmap()
-	v.appender.close()
 }
 
 func (v *volatileLog) put(m *Message, refs int) (Pos, error) {

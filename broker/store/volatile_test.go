@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -35,6 +36,26 @@ func TestViewReturnsWhatWasPut(t *testing.T) {
 		require.Equal(t, m.Properties, got.Properties)
 		require.True(t, bytes.Equal(m.Body, got.Body))
 	}
+}
+
+// Whoever puts a message into a store with many does not wait for memory.
+func TestMemoryIsReadyForWhoHasMuch(t *testing.T) {
+	s := openMemory(t, Options{SegmentBytes: 1 << 16})
+	ready := func() int {
+		s.memory.mu.Lock()
+		defer s.memory.mu.Unlock()
+		return len(s.memory.spare)
+	}
+	for i := 0; s.Stats().Segments < smallMappings; i++ {
+		_, err := s.Put(text(i, 1000), false, 1)
+		require.NoError(t, err)
+	}
+	for i := 0; s.Stats().Segments == smallMappings; i++ {
+		require.LessOrEqual(t, ready(), readyMappings)
+		_, err := s.Put(text(i, 1000), false, 1)
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool { return ready() == readyMappings }, time.Minute, time.Millisecond)
 }
 
 func TestSegmentsGoWithTheirLastReference(t *testing.T) {
