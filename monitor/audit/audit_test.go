@@ -72,7 +72,6 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 	assert.InDelta(t, 2, testutil.ToFloat64(l.kept), 0)
 }
 
-// FuzzJSON: whatever is in a record, its line is one that encoding/json reads, with the same in it.
 // A steady trickle does not put the writing off.
 func TestWhatWaitsIsWrittenSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -90,6 +89,19 @@ func TestWhatWaitsIsWrittenSoon(t *testing.T) {
 	})
 }
 
+// A storm is written in small pieces, not all at once when the time comes.
+func TestMuchIsWrittenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		written(t, Options{Dir: t.TempDir()}, func(l *Log) {
+			synctest.Wait()
+			l.Add(slices.Repeat([]Record{record("m", noon)}, writeRecords))
+			synctest.Wait()
+			assert.Len(t, found(t, l.Dir(), Query{}), writeRecords)
+		})
+	})
+}
+
+// FuzzJSON: whatever is in a record, its line is one that encoding/json reads, with the same in it.
 func FuzzJSON(f *testing.F) {
 	f.Add("q", []byte("id\x00\xff"), "to\u2028", int64(5))
 	f.Fuzz(func(t *testing.T, queue string, id []byte, to string, at int64) {

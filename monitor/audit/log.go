@@ -16,8 +16,10 @@ const (
 	// of the fastest storm.
 	bufferRecords = 1 << 16
 	bufferBytes   = 4 << 20 // of ids and keys
-	// writeEvery is how long the first record that waits does, before all are written.
-	writeEvery = 100 * time.Millisecond
+	// writeEvery is how long the first record that waits does, before all are written,
+	// unless there are writeRecords: more at a time would keep a processor from deadlines.
+	writeEvery   = 100 * time.Millisecond
+	writeRecords = 512
 	// DefaultMaxBytes is how much space the files may take.
 	DefaultMaxBytes = 512 << 20
 	minMaxBytes     = 1 << 20
@@ -37,7 +39,7 @@ type Log struct {
 	log   *zap.Logger
 	now   func() time.Time
 	begun chan struct{} // something waits
-	wake  chan struct{} // half of the buffer is used
+	wake  chan struct{} // writeRecords wait
 
 	kept, lostCount prometheus.Counter
 
@@ -95,6 +97,7 @@ func (l *Log) Add(records []Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := &l.queue
+	first := len(b.records) == 0
 	for i := range records {
 		r := &records[i]
 		if len(b.records) >= bufferRecords || len(b.texts)+len(r.MessageID)+len(r.RoutingKey) > bufferBytes {
@@ -104,10 +107,10 @@ func (l *Log) Add(records []Record) {
 		}
 		b.add(r)
 	}
-	if len(b.records) > 0 {
+	if first && len(b.records) > 0 {
 		signal(l.begun)
 	}
-	if len(b.records) >= bufferRecords/2 {
+	if len(b.records) >= writeRecords {
 		signal(l.wake)
 	}
 }
