@@ -47,6 +47,8 @@
 //
 //   - Never early: instants are whole microseconds of the primary's clock, rounded
 //     up, and the primary compares again.
+//   - Deadlines that follow one another within 250 µs may fire together, by so much
+//     late: on a busy queue most of what a deadline costs is to wake for it.
 //   - Redis being slow, stuck, emptied, replaced or away delays no deadline by more
 //     than 250 ms. Once it is known to be away, or has let a deadline pass without
 //     having more to hand out, the index fires on time.

@@ -11,6 +11,10 @@ import (
 const (
 	// fireBatch messages are put to the primary at a time, at most.
 	fireBatch = 1024
+	// fireEvery is the least time between two batches, unless more is due than fits in one.
+	// To wake for a deadline costs more than to fire it: those of a busy queue share
+	// a wake-up, and are late by that much at the most.
+	fireEvery = 250 * time.Microsecond
 	// rescueAfter is how far past its deadline a shadow must be for the index to
 	// fire in place of a Redis schedule that is up.
 	rescueAfter = 250 * time.Millisecond
@@ -28,6 +32,8 @@ type firing struct {
 	batch   []scheduler.Shadow
 	results []Result
 	ledger  ledger
+	most    int   // of a batch, 0 while the loop rests
+	restsAt int64 // Unix µs until which it does
 
 	// What became of the batch.
 	done   []scheduler.Shadow // expired or gone
@@ -74,11 +80,15 @@ func (m *Monitor) until(at int64) time.Duration {
 	return time.Duration(at-m.primary.Now()) * time.Microsecond
 }
 
-// round fires one batch of what is due and returns when to look again, in Unix µs:
-// at once if there was anything, since what was put off counts anew; 0 when no
-// deadline is known.
+// round fires one batch of what is due, unless it rests, and returns when to look again,
+// in Unix µs: at once if there was anything, since what was put off counts anew; 0
+// when no deadline is known.
 func (f *firing) round(ctx context.Context) (nextAt int64, err error) {
 	nowAt := f.m.primary.Now()
+	f.most = fireBatch
+	if nowAt < f.restsAt {
+		f.most = 0
+	}
 	var dueAt int64
 	if f.m.redis != nil {
 		f.ledger.stalled = false
@@ -99,7 +109,10 @@ func (f *firing) round(ctx context.Context) (nextAt int64, err error) {
 	if indexAt != 0 {
 		indexAt += grace.Microseconds()
 	}
-	return earlier(dueAt, indexAt), nil
+	if nextAt = earlier(dueAt, indexAt); nextAt != 0 {
+		nextAt = max(nextAt, f.restsAt)
+	}
+	return nextAt, nil
 }
 
 // earlier of two instants, 0 being never.
@@ -124,7 +137,8 @@ func (m *Monitor) indexFires() (path Path, grace time.Duration) {
 
 // from fires a batch from one store. If nothing was due, it returns when the next is.
 func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt int64, path Path) (fired bool, nextAt int64, err error) {
-	f.batch, nextAt, err = store.Claim(ctx, untilAt, fireBatch, untilAt+retryAfter.Microseconds(), f.batch[:0])
+	claimedAt := f.m.primary.Now()
+	f.batch, nextAt, err = store.Claim(ctx, untilAt, f.most, untilAt+retryAfter.Microseconds(), f.batch[:0])
 	if err != nil {
 		return false, 0, fmt.Errorf("monitor: claim: %w", err)
 	}
@@ -135,8 +149,12 @@ func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt int64,
 	if len(f.results) != len(f.batch) {
 		return false, 0, fmt.Errorf("monitor: the primary answered for %d of %d messages", len(f.results), len(f.batch))
 	}
-	if f.sort(path) > 0 && f.ledger.stalled {
+	expired := f.sort(path)
+	if expired > 0 && f.ledger.stalled {
 		f.m.redis.distrust()
+	}
+	if expired > 0 && len(f.batch) < fireBatch {
+		f.restsAt = claimedAt + fireEvery.Microseconds()
 	}
 	return true, 0, f.settle(ctx)
 }
