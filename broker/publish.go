@@ -2,6 +2,7 @@ package broker
 
 import (
 	"slices"
+	"sync"
 
 	"curfew/broker/access"
 	"curfew/broker/amqp"
@@ -31,17 +32,20 @@ type Publisher struct {
 	vh         *VHost
 	rights     *Rights
 	routes     routes
-	batch      batch
+	batch      *batch // nil: empty
 	count      int    // publishes since the last Flush
 	properties []byte // scratch
 	tally      publisherTally
 }
 
-// NewPublisher makes a publisher for a channel of the named user, with what that
-// user may do.
+// NewPublisher makes a publisher for the named user, with what that user may do.
 func (vh *VHost) NewPublisher(user string) *Publisher {
-	return &Publisher{vh: vh, rights: vh.b.RightsOf(user, vh.name)}
+	return vh.b.RightsOf(user, vh.name).NewPublisher(vh)
 }
+
+// NewPublisher makes a publisher that asks these rights, in the goroutine that they are
+// for. They are those of a user in vh.
+func (r *Rights) NewPublisher(vh *VHost) *Publisher { return &Publisher{vh: vh, rights: r} }
 
 // OwnPublisher makes a publisher of the broker's own messages, or of the program's it
 // is embedded in: nobody's rights are asked for.
@@ -153,6 +157,9 @@ func (p *Publisher) put(m *Publication, it *item, targets []target) error {
 		return err
 	}
 	it.message.Pos = uint64(pos)
+	if p.batch == nil {
+		p.batch = batches.Get().(*batch)
+	}
 	p.batch.addAll(targets, it)
 	return nil
 }
@@ -194,11 +201,12 @@ func (p *Publisher) Pending() int { return p.count }
 func (p *Publisher) Flush(refused []int) []int {
 	p.count = 0
 	p.tally.flush(p.vh.b)
-	if p.batch.empty() {
+	if p.batch == nil {
 		return refused[:0]
 	}
 	s := p.vh.b.step()
 	p.batch.flush(s)
+	p.endBatch()
 	refused = append(refused[:0], s.refused...)
 	s.done()
 	slices.Sort(refused)
@@ -209,8 +217,20 @@ func (p *Publisher) Flush(refused []int) []int {
 func (p *Publisher) Discard() {
 	p.count = 0
 	p.tally.forget()
-	p.batch.discard(p.vh.b.store)
+	if p.batch != nil {
+		p.batch.discard(p.vh.b.store)
+		p.endBatch()
+	}
 }
+
+func (p *Publisher) endBatch() {
+	batches.Put(p.batch)
+	p.batch = nil
+}
+
+// batches are those that no publisher uses: one that has published keeps no memory for
+// the next time.
+var batches = sync.Pool{New: func() any { return new(batch) }}
 
 // batch gathers items per queue, so that each queue is locked once.
 type batch struct {
@@ -227,8 +247,6 @@ type lane struct {
 
 // laneScan is how many queues are found by looking at each.
 const laneScan = 8
-
-func (b *batch) empty() bool { return b.used == 0 }
 
 func (b *batch) add(t target, it *item) {
 	if b.last >= b.used || b.lanes[b.last].q != t.queue {

@@ -46,7 +46,7 @@ type channel struct {
 
 func newChannel(c *connection, id uint16) *channel {
 	return &channel{
-		conn: c, id: id, publisher: c.vhost.NewPublisher(c.user), consumers: map[string]*consumer{},
+		conn: c, id: id, publisher: c.rights.NewPublisher(c.vhost), consumers: map[string]*consumer{},
 	}
 }
 

@@ -43,7 +43,7 @@
 //   - Direct replies are lost beyond 16 MiB in the outbox: nobody waits for them.
 //   - A delivery that is not acknowledged in time closes its channel (ack_timeout.go).
 //   - Buffers come from pools and go back when what is in them is parsed or sent: an
-//     idle connection keeps 1 KiB.
+//     idle connection keeps 512 octets.
 //
 // # Errors
 //

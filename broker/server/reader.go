@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	readBufferMin  = 1 << 10    // while idle
+	readBufferMin  = 512        // while idle
 	readBufferMore = buffer4K   // for more than that holds
 	readBufferBusy = buffer64K  // and more again: it comes in a stream
 	readBufferMax  = buffer256K // for the largest frames
