@@ -40,6 +40,9 @@ func configuredAlerts() (*alert.Alerts, error) {
 		o.Exchange = elsewhere{}
 	}
 	a, err := alert.New(o)
+	if err == nil {
+		err = a.RulesError()
+	}
 	if err != nil {
 		return nil, usageError{err}
 	}

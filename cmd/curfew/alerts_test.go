@@ -65,6 +65,24 @@ func TestAlertCommands(t *testing.T) {
 	require.Eventually(t, func() bool { return beats.Load() > 0 }, time.Minute, 20*time.Millisecond)
 }
 
+// TestAlertRulesWithAMistake do not keep a broker from serving: it is up, and says so.
+func TestAlertRulesWithAMistake(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("rules:\n  - severity: fatal\n"), 0o600))
+	r := startRunning(t, "ALERT_RULES="+file)
+	for _, args := range [][]string{{"status"}, {"status", "-o", "json"}} {
+		code, out, errOut := runCommand(t, append(args, r.flags...)...)
+		assert.Equal(t, exitUnhealthy, code, errOut)
+		assert.Contains(t, out, "every event goes to every sink")
+		assert.Contains(t, out, file+":2: rules[0].severity")
+	}
+	assert.Contains(t, r.ok("alert", "ls"), "every event goes to every sink")
+	setenv(t, "CURFEW_ALERT_RULES="+file)
+	code, _, errOut := runCommand(t, "alert", "rules")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, errOut, "takes critical or error or warning or info")
+}
+
 // TestAlertTestNeedsNoServer: the settings are enough; a sink that fails is named, and its secret not.
 func TestAlertTestNeedsNoServer(t *testing.T) {
 	posts := 0

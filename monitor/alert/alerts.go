@@ -47,14 +47,16 @@ type Alerts struct {
 	told       uint64          // messages told for themselves
 	ruleFile   string          // content that was last looked at
 	ruleErr    error           // why that is not in force
+	ruled      bool            // a file of rules has been put in force
 
 	signal chan struct{} // a group is due sooner than Run knows
 	reload chan struct{} // the file of rules is to be read now
 }
 
 // New returns Alerts that tell through the log and what else o names. Its error
-// says which of the options is none, what is wrong in the rules, or that a metric is
-// registered already. It holds no secret.
+// says which of the options is none, or that a metric is registered already. It holds no
+// secret. A file of rules that cannot be put in force is no error, but RulesError: until
+// it is corrected every event goes to every sink.
 func New(o Options) (*Alerts, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -80,14 +82,22 @@ func New(o Options) (*Alerts, error) {
 	if err := a.open(); err != nil {
 		return nil, err
 	}
-	if err := a.silences.load(); err != nil {
+	if err := a.silences.load(a.zap); err != nil {
 		return nil, err
 	}
+	a.useRules(nil)
 	if err := a.loadRules(); err != nil {
-		return nil, err
+		a.zap.Error("alert rules are not in force, every event goes to every sink: correct them", zap.String("file", o.RulesFile), zap.Error(err))
 	}
-	a.singles = a.singles || rest.group == single
 	return a, nil
+}
+
+// RulesError says why the file of rules is not in force, every mistake by line and field;
+// nil if it is or there is none.
+func (a *Alerts) RulesError() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ruleErr
 }
 
 // open makes the channels of the sinks that are configured.
@@ -221,6 +231,7 @@ func (a *Alerts) loadRules() error {
 	}
 	a.ruleFile, a.ruleErr = content, err
 	if err == nil {
+		a.ruled = true
 		a.useRules(rules)
 		a.zap.Info("alert rules are in force", zap.String("file", path), zap.Int("rules", len(rules)))
 	}
@@ -273,8 +284,11 @@ func (a *Alerts) Health() (reasons []string) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.ruleErr != nil {
-		reasons = append(reasons, "the rules that were in force before still are: "+a.ruleErr.Error())
+	switch {
+	case a.ruleErr != nil && a.ruled:
+		reasons = append(reasons, "the rules that were in force before still are, correct the file: "+a.ruleErr.Error())
+	case a.ruleErr != nil:
+		reasons = append(reasons, "no rules are in force and every event goes to every sink, correct the file: "+a.ruleErr.Error())
 	}
 	slices.SortFunc(reasons, cmp.Compare[string])
 	return reasons

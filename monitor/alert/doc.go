@@ -22,7 +22,9 @@
 // every sink there is. With group none, every message is told for itself within the
 // rate limit, and what is beyond that as a digest; nothing tells that such a message is
 // "over". The log is told whatever is told. A file of rules that changes is put in
-// force; one with mistakes is not, and shows in Health.
+// force; one with mistakes is not, and shows in Health: what was in force before still is,
+// and at a start everything goes to every sink. Deadlines are kept either way, and to be
+// told too much is better than to be told nothing.
 //
 // # Where sinks may connect to
 //

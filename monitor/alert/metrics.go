@@ -28,12 +28,25 @@ func newMetrics(r prometheus.Registerer, a *Alerts) (*metrics, error) {
 			Help: "Alerts that were silenced, told in a digest only, or found no room.",
 		}, []string{"reason"}),
 	}
-	for _, c := range []prometheus.Collector{m.notifications, m.queued, m.suppressed, firingCollector{a}} {
+	for _, c := range []prometheus.Collector{m.notifications, m.queued, m.suppressed, firingCollector{a}, rulesInForce(a)} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("alert: register metric: %w", err)
 		}
 	}
 	return m, nil
+}
+
+// rulesInForce is 1 unless the file of rules, as it is now, could not be put in force.
+func rulesInForce(a *Alerts) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "curfew_alert_rules_in_force",
+		Help: "1; 0: the file of alert rules has a mistake, and what was in force before it still is.",
+	}, func() float64 {
+		if a.RulesError() != nil {
+			return 0
+		}
+		return 1
+	})
 }
 
 func (m *metrics) of(sink string) counts {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 )
@@ -87,15 +88,60 @@ func TestRulesAreRefused(t *testing.T) {
 		"rules: [":                           "yaml",
 	} {
 		path := writeRules(t, text)
-		_, err := New(Options{RulesFile: path})
+		err := mistakeIn(t, path)
 		require.ErrorContains(t, err, want, text)
 		require.ErrorContains(t, err, path)
 	}
-	_, err := New(Options{RulesFile: filepath.Join(t.TempDir(), "none")})
-	require.ErrorIs(t, err, os.ErrNotExist)
-	_, err = New(Options{RulesFile: writeRules(t, "rules:\n - severity: x\n - count: y")})
+	require.ErrorIs(t, mistakeIn(t, filepath.Join(t.TempDir(), "none")), os.ErrNotExist)
+	err := mistakeIn(t, writeRules(t, "rules:\n - severity: x\n - count: y"))
 	require.ErrorContains(t, err, "severity")
 	require.ErrorContains(t, err, "count", "every mistake is named")
+}
+
+func mistakeIn(t *testing.T, path string) error {
+	t.Helper()
+	a, err := New(Options{RulesFile: path})
+	require.NoError(t, err)
+	return a.RulesError()
+}
+
+// TestRulesWithAMistakeAtTheStart: everything is told everywhere, that is said, and the
+// corrected file is put in force.
+func TestRulesWithAMistakeAtTheStart(t *testing.T) {
+	path := writeRules(t, "rules: [{queue: a, to: []}, {severity: fatal}]")
+	synctest.Test(t, func(t *testing.T) {
+		s := run(t, func(o *Options) { o.RulesFile = path })
+		require.Equal(t, 1, s.log.FilterMessageSnippet("every event goes to every sink").Len())
+		require.Contains(t, strings.Join(s.Health(), " "), "every event goes to every sink")
+		require.Contains(t, strings.Join(s.Health(), " "), path+":1: rules[1].severity")
+		require.Zero(t, inForce(t, s.registry))
+		s.Record(missed("a", 1))
+		time.Sleep(20 * time.Second)
+		require.Len(t, s.receiver.got(), 1)
+
+		replaceRules(t, path, "rules: [{queue: a, to: []}]")
+		time.Sleep(15 * time.Second)
+		require.Empty(t, s.Health())
+		require.Equal(t, 1., inForce(t, s.registry))
+		s.Record(missed("a", 1))
+		time.Sleep(20 * time.Minute)
+		require.Equal(t, "resolved", s.receiver.got()[1].Status)
+		require.Len(t, s.receiver.got(), 2, "nobody is to be told any more")
+	})
+}
+
+// inForce is the metric of that name.
+func inForce(t *testing.T, registry prometheus.Gatherer) float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if f.GetName() == "curfew_alert_rules_in_force" {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatal("there is no such metric")
+	return 0
 }
 
 // TestRulesDecide: muted, gated by count and lateness, grouped and told with the

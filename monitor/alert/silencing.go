@@ -12,6 +12,8 @@ import (
 	"slices"
 	"time"
 	"unicode/utf8"
+
+	"go.uber.org/zap"
 )
 
 const (
@@ -82,12 +84,14 @@ func (s *silences) cover(k key, now time.Time) bool {
 	return slices.ContainsFunc(s.list, func(m *Muting) bool { return now.Before(m.ExpiresAt) && m.covers(k) })
 }
 
-// load reads what save wrote, without what has expired.
-func (s *silences) load() error {
+// load reads what save wrote, without what has expired. A file that save cannot have
+// written is set aside and named in the log: there are no silences then.
+func (s *silences) load(log *zap.Logger) error {
 	if s.dir == "" {
 		return nil
 	}
-	data, err := os.ReadFile(filepath.Join(s.dir, silenceFile))
+	path := filepath.Join(s.dir, silenceFile)
+	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -96,7 +100,12 @@ func (s *silences) load() error {
 	}
 	var list []*Muting
 	if err := json.Unmarshal(data, &list); err != nil {
-		return fmt.Errorf("alert: silences in %s: %w; remove the file to begin without any", filepath.Join(s.dir, silenceFile), err)
+		log.Error("the file of silences is damaged and was set aside, no silence is in force: make them again",
+			zap.String("file", path+".damaged"), zap.Error(err))
+		if err := os.Rename(path, path+".damaged"); err != nil {
+			return fmt.Errorf("alert: silences: %w", err)
+		}
+		return nil
 	}
 	for _, m := range list {
 		if m.prepare(time.Now()) == nil {
