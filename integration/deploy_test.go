@@ -109,9 +109,10 @@ func TestRunbooks(t *testing.T) {
 
 var metricName = regexp.MustCompile(`\b(curfew|rabbitmq|process)_[a-z0-9_]+`)
 
-// TestDashboardsAndRulesNameRealMetrics: what they ask Prometheus for is what a running Curfew shows. Series that only a failure makes are
-// looked for in the source.
+// TestDashboardsAndRulesNameRealMetrics: what they ask Prometheus for is what a running Curfew shows, and of that they leave nothing out.
+// Series that only a failure makes are looked for in the source.
 func TestDashboardsAndRulesNameRealMetrics(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	redis := storetest.StartRedis(t)
 	c := startCurfew(t, "REDIS_URL="+redis.URL, "HEARTBEAT_URL=http://127.0.0.1:1/")
 	q := topology{queue: "orders", dlx: "dlx", dlq: "dead"}
@@ -131,6 +132,11 @@ func TestDashboardsAndRulesNameRealMetrics(t *testing.T) {
 	for _, expr := range dashboardQueries(t) {
 		for _, name := range metricName.FindAllString(expr, -1) {
 			asked[name] = "the dashboard"
+		}
+	}
+	for _, match := range regexp.MustCompile(`(?m)^# TYPE (curfew_\w+)`).FindAllStringSubmatch(shown, -1) {
+		if name := match[1]; asked[name] == "" && asked[name+"_bucket"] == "" {
+			t.Errorf("%s is in no panel and no rule", name)
 		}
 	}
 	for _, name := range metricName.FindAllString(runbooks(t), -1) {
