@@ -135,6 +135,7 @@ func (b *browser) click(selector string) {
 func (b *browser) logIn() {
 	b.Helper()
 	b.open("/")
+	b.until("document.activeElement !== null && document.activeElement.name === 'name'") // by itself; the console tells who is faster
 	b.do(chromedp.SendKeys("input[name=name]", "guest"), chromedp.SendKeys("input[name=password]", "guest\r"), chromedp.WaitVisible("header nav"))
 }
 
