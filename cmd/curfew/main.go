@@ -24,6 +24,7 @@ const (
 	exitNotFound    = 3
 	exitUnhealthy   = 4
 	exitUnconfirmed = 5
+	exitAborted     = 6
 )
 
 // unhealthyError is the answer of a Curfew that does not do all it should.
@@ -70,7 +71,8 @@ func exitCode(err error) int {
 const introduction = `AMQP 0-9-1 broker whose message deadlines fire on time, with nobody consuming. Without a command it serves.
 
 Exit codes: 0 done; 1 failed, or the answer is no; 2 the command line or a variable is wrong; 3 what was asked for
-does not exist; 4 (status) the running one is degraded or dead; 5 a purge wants --confirm with the number of messages.`
+does not exist; 4 (status) the running one is degraded or dead; 5 a purge wants --confirm with the number of messages;
+6 (serve) ended by SIGABRT, as systemd's watchdog does, or SIGQUIT, with the stacks of all goroutines on stderr.`
 
 func rootCommand() *cobra.Command {
 	serve := serveCommand()

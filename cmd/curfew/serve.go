@@ -35,6 +35,7 @@ func serveCommand() *cobra.Command {
 			}
 			defer log.Sync()               //nolint:errcheck // stderr may be no file
 			signal.Ignore(syscall.SIGPIPE) // clients are served also when nobody reads the log any more
+			defer onAbort(log)()
 			return untilSignal(cmd.Context(), log, func(ctx context.Context) error {
 				return serve(ctx, &c, cmd.OutOrStdout(), log)
 			})

@@ -145,6 +145,17 @@ func TestServeSecondSignalEndsAtOnce(t *testing.T) {
 	assert.Equal(t, syscall.SIGTERM, p.ProcessState.Sys().(syscall.WaitStatus).Signal())
 }
 
+// TestServeAborted: by systemd's watchdog, as it were; a wrong command line ends with another code.
+func TestServeAborted(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGABRT, syscall.SIGQUIT} {
+		p := startServe(t)
+		require.NoError(t, p.Process.Signal(s))
+		assert.Equal(t, exitAborted, p.wait(t))
+		assert.Contains(t, p.stderr.String(), "curfew/broker/server.(*Server).Serve(", "the stacks")
+		assert.Contains(t, p.stderr.String(), s.String())
+	}
+}
+
 func TestServeOutlivesTheReaderOfItsLog(t *testing.T) {
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
