@@ -93,7 +93,7 @@ type config struct {
 	AlertRepeatInterval      time.Duration  `split_words:"true" default:"4h" allow:"1s..720h" desc:"when what still fires is told again without news"`
 	AlertRateLimit           int            `split_words:"true" default:"60" allow:"1..6000" desc:"notifications a minute to each sink, above the first ten"`
 	AlertExternalURL         webhookURL     `split_words:"true" default:"" allow:"an http:// or https:// URL, or nothing" desc:"where people reach this Curfew; in alerts as a link"`
-	AlertRunbookBase         webhookURL     `split_words:"true" default:"" allow:"an http:// or https:// URL, or nothing" desc:"goes before the name of an alert to make its annotation runbook_url"`
+	AlertRunbookBase         webhookURL     `split_words:"true" default:"" allow:"an http:// or https:// URL, or nothing" desc:"where the folder deploy/runbooks can be read; makes the annotation runbook_url of each alert"`
 	HeartbeatURL             webhookURL     `split_words:"true" default:"" allow:"an http:// or https:// URL, or nothing" secret:"true" desc:"asked for with GET while every loop, the store and the server are alive: a dead man's switch"`
 	HeartbeatInterval        time.Duration  `split_words:"true" default:"30s" allow:"1s..24h" desc:"how often"`
 

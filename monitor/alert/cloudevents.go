@@ -157,14 +157,12 @@ func (s source) data(k Kind, t Tally) eventData {
 	if t.LastDeadlineAt != 0 {
 		d.LastAt = stamp(t.LastDeadlineAt)
 	}
-	if s.externalURL != "" || s.runbookBase != "" {
-		d.Links = make(map[string]string)
-	}
+	d.Links = make(map[string]string)
 	if s.externalURL != "" {
 		d.Links["curfew"] = s.externalURL
 	}
-	if s.runbookBase != "" {
-		d.Links["runbook"] = s.runbook(k)
+	if url := s.runbook(k); url != "" {
+		d.Links["runbook"] = url
 	}
 	return d
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -59,8 +60,8 @@ type Options struct {
 	Instance string
 	// ExternalURL is where this process can be looked at; may be empty.
 	ExternalURL string
-	// RunbookBase is put before the name of an alert to make its annotation runbook_url;
-	// empty: no such annotation.
+	// RunbookBase is where the folder deploy/runbooks can be read, for the annotation
+	// runbook_url of each alert; empty: no such annotation.
 	RunbookBase string
 	// Stalled says which parts of this process hang; empty: it is well. With it
 	// Alertmanager is sent CurfewWatchdog for as long as it is. nil: it is not.
@@ -179,10 +180,16 @@ func (s source) labels(labels map[string]string, severity string) map[string]str
 }
 
 func (s source) annotations(k Kind, annotations map[string]string) map[string]string {
-	if s.runbookBase != "" {
-		annotations["runbook_url"] = s.runbook(k)
+	if url := s.runbook(k); url != "" {
+		annotations["runbook_url"] = url
 	}
 	return annotations
 }
 
-func (s source) runbook(k Kind) string { return s.runbookBase + k.String() }
+// runbook is the address of the page about an alert; "" if there is none.
+func (s source) runbook(k Kind) string {
+	if s.runbookBase == "" || k == Test {
+		return ""
+	}
+	return strings.TrimSuffix(s.runbookBase, "/") + "/" + k.String() + ".md"
+}

@@ -60,8 +60,8 @@ func (p *pagerDuty) event(n *notification) dutyEvent {
 		return e
 	}
 	e.Client, e.ClientURL = "Curfew", p.source.externalURL
-	if p.source.runbookBase != "" {
-		e.Links = []dutyLink{{p.source.runbook(n.key.kind), "Runbook"}}
+	if url := p.source.runbook(n.key.kind); url != "" {
+		e.Links = []dutyLink{{url, "Runbook"}}
 	}
 	e.Payload = &dutyPayload{
 		Summary:   cut(n.summary(), maxDutySummary),

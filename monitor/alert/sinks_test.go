@@ -109,6 +109,16 @@ func TestSlackTakesIt(t *testing.T) {
 	require.Contains(t, string(k.bodies[1]), "RESOLVED CurfewDeadlineMissed")
 }
 
+// TestRunbookAddresses are those of the files in deploy/runbooks, as Prometheus's rules have them; a test of a sink
+// has no page.
+func TestRunbookAddresses(t *testing.T) {
+	for _, base := range []string{"https://wiki/runbooks", "https://wiki/runbooks/"} {
+		require.Equal(t, "https://wiki/runbooks/CurfewDeadlineMissed.md", source{runbookBase: base}.runbook(DeadlineMissed))
+		require.Empty(t, source{runbookBase: base}.runbook(Test))
+	}
+	require.Empty(t, source{}.runbook(DeadlineMissed))
+}
+
 func checkBlock(t *testing.T, b slackBlock) {
 	t.Helper()
 	length := func(x slackText, most int) {
@@ -178,6 +188,7 @@ func TestPagerDutyTakesIt(t *testing.T) {
 		require.Equal(t, "deadline_missed", e.Payload.Class)
 		require.Equal(t, "1830", e.Payload.CustomDetails["count"])
 		require.Len(t, e.Links, 1)
+		require.Equal(t, "https://runbooks.example/CurfewDeadlineMissed.md", e.Links[0].Href)
 		require.LessOrEqual(t, len(body), 512<<10)
 	}
 	require.Equal(t, dedup[0], dedup[1], "what is over resolves what was triggered")

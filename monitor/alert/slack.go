@@ -120,8 +120,8 @@ func (s *slack) footer(n *notification) string {
 	if s.source.externalURL != "" {
 		parts = append(parts, "<"+s.source.externalURL+"|Curfew>")
 	}
-	if s.source.runbookBase != "" {
-		parts = append(parts, "<"+s.source.runbook(n.key.kind)+"|runbook>")
+	if url := s.source.runbook(n.key.kind); url != "" {
+		parts = append(parts, "<"+url+"|runbook>")
 	}
 	return strings.Join(parts, " · ")
 }
