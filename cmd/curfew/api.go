@@ -80,7 +80,11 @@ func (r *refusal) Error() string {
 	if r.status == http.StatusNotFound && r.reason == "Not Found" {
 		return "Not Found (HTTP 404); check the name and --vhost"
 	}
-	return fmt.Sprintf("%s (HTTP %d)", strings.TrimSpace(r.reason), r.status)
+	said := fmt.Sprintf("%s (HTTP %d)", strings.TrimSpace(r.reason), r.status)
+	if r.status == http.StatusUnauthorized {
+		said += "; check --user and --password-file (else CURFEW_USER and CURFEW_PASSWORD), and what that user may do"
+	}
+	return said
 }
 
 // call makes a request: path is escaped already, send is its body as JSON, nil for none; the answer is

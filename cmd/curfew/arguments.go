@@ -23,7 +23,10 @@ func noArguments(cmd *cobra.Command, args []string) error {
 // exactly is the check of a command that takes n arguments.
 func exactly(n int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != n {
+		switch {
+		case len(args) == 0 && n > 0:
+			return usageError{fmt.Errorf("%s takes %s", cmd.CommandPath(), names)}
+		case len(args) != n:
 			return usageError{fmt.Errorf("%s takes %s, got %q", cmd.CommandPath(), names, args)}
 		}
 		return nil

@@ -160,6 +160,14 @@ func (d *dlqCommands) finder(use, short string, count int, filtered bool) *cobra
 	return c
 }
 
+// bodyCell is a body as the API has it, in a table.
+func bodyCell(payload, encoding string) string {
+	if encoding == "base64" {
+		return "(base64) " + payload
+	}
+	return payload
+}
+
 var letterHead = []string{"SEQ", "DIED", "REASON", "QUEUE", "EXCHANGE", "KEY", "REPLAYS", "MESSAGE-ID", "BODY"}
 
 func letterRows(items []letter) (rows [][]string) {
@@ -170,13 +178,8 @@ func letterRows(items []letter) (rows [][]string) {
 			key = strings.Join(died.Keys, " ")
 		}
 		id, _ := l.Properties["message_id"].(string)
-		body := l.Payload
-		if l.Encoding == "string" {
-			body = strconv.Quote(body)
-			body = body[1 : len(body)-1]
-		}
 		rows = append(rows, []string{strconv.FormatUint(l.Seq, 10), when(died.Time), orDash(died.Reason), orDash(died.Queue), orDash(died.Exchange), orDash(key),
-			strconv.FormatInt(l.Replays, 10), orDash(id), body})
+			strconv.FormatInt(l.Replays, 10), orDash(id), bodyCell(l.Payload, l.Encoding)})
 	}
 	return rows
 }
@@ -203,7 +206,7 @@ func (d *dlqCommands) purge() *cobra.Command {
 			}
 			err = d.call(cmd.Context(), http.MethodPost, letters(d.vhost, args[0], "purge"), body, &answer)
 			if refused, ok := conflict(err); ok {
-				return confirmationError{fmt.Errorf("%d messages match; to delete them add --confirm %d", refused.matched, refused.matched)}
+				return unconfirmed(refused.matched, "match")
 			}
 			if err != nil {
 				return err

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -92,7 +93,10 @@ func TestDeadLetterCommands(t *testing.T) {
 	r.waits("orders", 3)
 	assert.Contains(t, r.ok("dlq", "replay", "orders.dead", "--exchange", "nowhere"), "unroutable=1")
 	assert.Equal(t, 3, strings.Count(r.ok("dlq", "runs"), "\n"))
-	assert.Contains(t, r.exits(exitNotFound, "dlq", "cancel", "none"), "Not Found")
+	for _, what := range []string{"cancel", "resume"} {
+		assert.Contains(t, r.exits(exitNotFound, "dlq", what, "none"), `there is no replay "none"; curfew dlq runs lists them`)
+	}
+	assert.Contains(t, r.exits(exitUnconfirmed, "dlq", "purge", "orders.dead", "--message-id", "none"), "no messages match: there is nothing to delete")
 	assert.Contains(t, r.exits(exitUsage, "dlq", "replay", "orders.dead", "--ttl", "soon"), "--ttl takes")
 }
 
@@ -123,6 +127,7 @@ func TestDeadlineAndQueueCommands(t *testing.T) {
 	assert.Contains(t, shown, "messages_ready               1")
 	assert.Contains(t, shown, `{"x-dead-letter-exchange":"","x-dead-letter-routing-key":"orders.dead"}`)
 	assert.Contains(t, r.ok("queue", "peek", "orders", "--state", "ready", "--tail"), "orders")
+	assert.Contains(t, r.exits(exitUsage, "queue", "peek"), "curfew queue peek takes a queue\n")
 	assert.Contains(t, r.exits(exitUnconfirmed, "queue", "purge", "orders"), "1 messages are ready in \"orders\"; to delete them add --confirm 1")
 	assert.Equal(t, "DELETED\n1\n", r.ok("queue", "purge", "orders", "--confirm", "1"))
 }
@@ -139,6 +144,9 @@ func TestStatusAndAuditCommands(t *testing.T) {
 	assert.Contains(t, r.ok("audit", "search", "--dir", dir, "--queue", "orders", "-n", "1"), "m1")
 	assert.Contains(t, r.exits(exitFailed, "audit", "search", "--dir", t.TempDir()), "--dir takes the data folder")
 	r.exits(exitUsage, "audit", "export", "--format", "xml")
+	code, _, errOut := runCommand(t, append([]string{"status"}, append(r.flags, "--user", "nobody")...)...)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errOut, "(HTTP 401); check --user and --password-file")
 	assert.Contains(t, r.exits(exitUsage, "audit", "search", "--path", "late"), "it can be eager, lazy, requeue, manual")
 	assert.Contains(t, r.exits(exitUsage, "audit", "search", "--outcome", "lost"), "it can be dead_lettered, dropped, parked")
 
@@ -168,6 +176,27 @@ func TestStatusOfADegradedOne(t *testing.T) {
 	}, time.Minute, 20*time.Millisecond)
 	assert.Contains(t, out, "degraded\n!")
 	assert.Contains(t, errOut, "curfew: degraded: ")
+}
+
+// TestStatusShowsDeadlinesRoundedUp, as every list of them.
+func TestStatusShowsDeadlinesRoundedUp(t *testing.T) {
+	metrics := prometheus.NewRegistry()
+	next := prometheus.NewGauge(prometheus.GaugeOpts{Name: "curfew_deadline_next_timestamp_seconds"})
+	metrics.MustRegister(next)
+	for seconds, want := range map[float64]int64{1795291637.406001: 1795291637407, 1795291637.407: 1795291637407} {
+		next.Set(seconds)
+		var s status
+		s.measure(metrics)
+		assert.Equal(t, want, s.Next.UnixMilli())
+	}
+}
+
+// TestBodiesInTables are as they are, but for what a terminal would obey.
+func TestBodiesInTables(t *testing.T) {
+	var out strings.Builder
+	a := api{output: "table"}
+	require.NoError(t, a.print(&out, nil, []string{"BODY"}, [][]string{{bodyCell("{\"a\": \"\\\"\"}\n\x1b", "string")}, {bodyCell("AA==", "base64")}}))
+	assert.Equal(t, "BODY\n{\"a\": \"\\\"\"}\\n\\x1b\n(base64) AA==\n", out.String())
 }
 
 func TestQuantile(t *testing.T) {

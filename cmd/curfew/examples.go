@@ -5,6 +5,7 @@ import "github.com/spf13/cobra"
 // examples are those of the commands that are too short to show some where they are made. A test
 // holds each to its command's arguments and flags.
 var examples = map[string]string{
+	"curfew alert":                  "curfew alert test\n  curfew alert rules\n  curfew alert ls",
 	"curfew alert silence":          "curfew alert silence --for 2h --queue 'orders*' --comment 'migration of the shop'",
 	"curfew alert test":             "curfew alert test --sink slack",
 	"curfew audit export":           "curfew audit export --since 24h --format csv --file expired.csv",
@@ -30,6 +31,7 @@ var examples = map[string]string{
 	"curfew dlq search":             "curfew dlq search orders.dead --reason expired --since 2h --body '\"customer\": 7'",
 	"curfew inject":                 "curfew inject -f deploy.yaml",
 	"curfew policy clear":           "curfew policy clear ttl",
+	"curfew queue":                  "curfew queue list\n  curfew queue peek orders --count 3",
 	"curfew queue list":             "curfew queue list --vhost shop",
 	"curfew queue peek":             "curfew queue peek orders --state unacked --tail",
 	"curfew queue purge":            "curfew queue purge orders --confirm 118",

@@ -123,12 +123,7 @@ func (q *queueCommands) peek() *cobra.Command {
 					deadline = time.UnixMilli(*m.Deadline).UTC().Format("2006-01-02T15:04:05.000Z")
 				}
 				id, _ = m.Properties["message_id"].(string)
-				payload := m.Payload
-				if m.Encoding == "string" {
-					payload = strconv.Quote(payload)
-					payload = payload[1 : len(payload)-1]
-				}
-				rows = append(rows, []string{strconv.FormatUint(m.Seq, 10), m.State, orDash(m.Exchange), orDash(m.RoutingKey), deadline, strconv.Itoa(m.Bytes), orDash(id), payload})
+				rows = append(rows, []string{strconv.FormatUint(m.Seq, 10), m.State, orDash(m.Exchange), orDash(m.RoutingKey), deadline, strconv.Itoa(m.Bytes), orDash(id), bodyCell(m.Payload, m.Encoding)})
 			}
 			return q.print(cmd.OutOrStdout(), list, []string{"SEQ", "STATE", "EXCHANGE", "KEY", "DEADLINE", "BYTES", "MESSAGE-ID", "BODY"}, rows)
 		},
@@ -140,6 +135,14 @@ func (q *queueCommands) peek() *cobra.Command {
 	f.BoolVar(&tail, "tail", false, "the newest first")
 	f.StringVar(&state, "state", "", "ready or unacked (default both)")
 	return c
+}
+
+// unconfirmed is the answer to a purge without the number of messages, or with a wrong one.
+func unconfirmed(matched int, which string) error {
+	if matched == 0 {
+		return confirmationError{fmt.Errorf("no messages %s: there is nothing to delete", which)}
+	}
+	return confirmationError{fmt.Errorf("%d messages %s; to delete them add --confirm %d", matched, which, matched)}
 }
 
 func (q *queueCommands) purge() *cobra.Command {
@@ -158,7 +161,7 @@ func (q *queueCommands) purge() *cobra.Command {
 			}
 			err := q.call(cmd.Context(), http.MethodPost, letters(q.vhost, args[0], "purge"), body, &answer)
 			if refused, ok := conflict(err); ok {
-				return confirmationError{fmt.Errorf("%d messages are ready in %q; to delete them add --confirm %d", refused.matched, args[0], refused.matched)}
+				return unconfirmed(refused.matched, fmt.Sprintf("are ready in %q", args[0]))
 			}
 			if err != nil {
 				return err

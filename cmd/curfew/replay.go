@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -127,6 +128,14 @@ func (d *dlqCommands) runs() *cobra.Command {
 	}
 }
 
+// noRun says of an unknown replay where the known ones are.
+func noRun(err error, id string) error {
+	if r, ok := errors.AsType[*refusal](err); ok && r.status == http.StatusNotFound {
+		r.reason = fmt.Sprintf("there is no replay %q; curfew dlq runs lists them", id)
+	}
+	return err
+}
+
 func (d *dlqCommands) cancel() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel <run>",
@@ -135,7 +144,7 @@ func (d *dlqCommands) cancel() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var run deadletters.Run
 			if err := d.call(cmd.Context(), http.MethodDelete, path("curfew", "replays", args[0]), nil, &run); err != nil {
-				return err
+				return noRun(err, args[0])
 			}
 			return d.shows(cmd, run)
 		},
@@ -150,7 +159,7 @@ func (d *dlqCommands) resume() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var run deadletters.Run
 			if err := d.call(cmd.Context(), http.MethodPost, path("curfew", "replays", args[0], "resume"), nil, &run); err != nil {
-				return err
+				return noRun(err, args[0])
 			}
 			run, err := d.follow(cmd.Context(), cmd.ErrOrStderr(), run.ID)
 			if err != nil {

@@ -151,7 +151,7 @@ func TestServeAborted(t *testing.T) {
 		p := startServe(t)
 		require.NoError(t, p.Process.Signal(s))
 		assert.Equal(t, exitAborted, p.wait(t))
-		assert.Contains(t, p.stderr.String(), "curfew/broker/server.(*Server).Serve(", "the stacks")
+		assert.Contains(t, p.stderr.String(), "main.untilSignal(", "the stacks, from the first goroutine on")
 		assert.Contains(t, p.stderr.String(), s.String())
 	}
 }

@@ -104,7 +104,7 @@ func (s *status) measure(metrics prometheus.Gatherer) {
 				s.Live = int64(value)
 			case "curfew_deadline_next_timestamp_seconds":
 				if value > 0 {
-					next := time.UnixMilli(int64(value * 1000)).UTC()
+					next := time.UnixMilli(int64(math.Ceil(math.Round(value*1e6) / 1e3))).UTC() // as all deadlines are shown
 					s.Next = &next
 				}
 			case "curfew_deadline_lateness_seconds":

@@ -14,18 +14,23 @@ import (
 const watchEvery = 2 * time.Second
 
 // watched gives a command that shows something the flag --watch: it shows it again and again until it
-// is interrupted. On a terminal the screen is cleared before each.
+// is interrupted, also when what it asks was away in between. On a terminal the screen is cleared
+// before each.
 func watched(c *cobra.Command) *cobra.Command {
 	var again bool
 	c.Flags().BoolVarP(&again, "watch", "w", false, "show it every two seconds until interrupted")
 	show := c.RunE
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		for {
+		for first := true; ; first = false {
 			if again && onTerminal(cmd.OutOrStdout()) {
 				fmt.Fprint(cmd.OutOrStdout(), "\x1b[H\x1b[2J")
 			}
-			if err := show(cmd, args); err != nil || !again {
+			err := show(cmd, args)
+			if !again || first && err != nil {
 				return err
+			}
+			if err != nil {
+				fmt.Fprintln(cmd.ErrOrStderr(), "curfew:", visible(err.Error(), "\n\t"))
 			}
 			if !pause(cmd.Context(), watchEvery) {
 				return nil

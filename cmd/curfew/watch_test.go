@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+)
+
+// TestWatch: a Curfew that is away for a while is said to be, and looked at again; one that does not
+// answer the first time ends it.
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		away := errors.New("no answer")
+		for _, c := range []struct {
+			args    []string
+			answers []error
+			want    error
+		}{
+			{[]string{"-w"}, []error{nil, away, nil}, nil},
+			{[]string{"-w"}, []error{away}, away},
+			{nil, []error{nil}, nil},
+		} {
+			ctx, cancel := context.WithCancel(t.Context())
+			shown := 0
+			cmd := watched(&cobra.Command{SilenceErrors: true, SilenceUsage: true, RunE: func(*cobra.Command, []string) error {
+				shown++
+				if shown == len(c.answers) {
+					cancel()
+				}
+				return c.answers[shown-1]
+			}})
+			var said bytes.Buffer
+			cmd.SetErr(&said)
+			cmd.SetArgs(append([]string{}, c.args...))
+			assert.ErrorIs(t, cmd.ExecuteContext(ctx), c.want)
+			assert.Equal(t, len(c.answers), shown)
+			if len(c.answers) > 1 {
+				assert.Equal(t, "curfew: no answer\n", said.String())
+			}
+			cancel()
+		}
+	})
+}
