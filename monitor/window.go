@@ -24,7 +24,7 @@ type mark struct {
 
 // markSpan is how much later, in µs, a shadow may come and still have the mark of the one
 // before it: so they are let go together, and marks are few.
-const markSpan = 1000
+const markSpan = 5000
 
 func (w *window) len() int { return len(w.shadows) - w.head }
 
