@@ -217,6 +217,9 @@ func TestDashboardOnAPhone(t *testing.T) {
 		t.Errorf("dark is %s as light is", backs[true])
 	}
 	b.open("/")
+	if edge := evaluate[float64](b, "Math.max(...[...document.querySelectorAll('header nav a')].map(a => a.getBoundingClientRect().right))"); edge > 390 {
+		t.Errorf("the last page begins to be seen only when somebody scrolls to %v", edge)
+	}
 	b.screenshot("phone")
 	b.quiet()
 }

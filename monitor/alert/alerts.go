@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -284,11 +285,12 @@ func (a *Alerts) Health() (reasons []string) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	switch {
-	case a.ruleErr != nil && a.ruled:
-		reasons = append(reasons, "the rules that were in force before still are, correct the file: "+a.ruleErr.Error())
-	case a.ruleErr != nil:
-		reasons = append(reasons, "no rules are in force and every event goes to every sink, correct the file: "+a.ruleErr.Error())
+	if a.ruleErr != nil {
+		still := "no rules are in force and every event goes to every sink"
+		if a.ruled {
+			still = "the rules that were in force before still are"
+		}
+		reasons = append(reasons, still+", correct the file: "+strings.ReplaceAll(a.ruleErr.Error(), "\n", "; "))
 	}
 	slices.SortFunc(reasons, cmp.Compare[string])
 	return reasons

@@ -15,6 +15,7 @@ type alertPage struct {
 	List   []alert.Status
 	Mutes  []alert.Muting
 	Sinks  []alert.SinkStatus
+	Rules  error // why the file of rules is not in force
 	Events []string
 	Event  string // to fill in
 	VHost  string
@@ -30,6 +31,7 @@ func (d *Dashboard) alerts(r *http.Request, _ visitor) (view, error) {
 	p := &alertPage{On: d.Alerts != nil, Event: v.Get("event"), VHost: v.Get("vhost"), Queue: v.Get("queue"), Now: time.Now().UnixMilli()}
 	if p.On {
 		p.List, p.Mutes, p.Sinks, p.Events = d.Alerts.List(), d.Alerts.Mutings(), d.Alerts.Sinks(), alert.Events()
+		p.Rules = d.Alerts.RulesError()
 	}
 	return p, nil
 }

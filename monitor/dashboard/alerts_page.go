@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/url"
+	"strings"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -14,7 +15,18 @@ func (p *alertPage) draw(s *shown) drawing {
 	if !p.On {
 		return drawing{top: top, live: only(g.Text("The monitor is off, so nothing is told. Set CURFEW_MONITOR=true."))}
 	}
-	return drawing{top: top, live: g.Group{p.firing(), p.silences(s), p.receivers()}, bottom: p.silenceForm(s)}
+	return drawing{top: top, live: g.Group{p.mistakes(), p.firing(), p.silences(s), p.receivers()}, bottom: p.silenceForm(s)}
+}
+
+// mistakes are those in the file of rules.
+func (p *alertPage) mistakes() g.Node {
+	if p.Rules == nil {
+		return nil
+	}
+	lines := strings.Split(p.Rules.Error(), "\n")
+	return card("rules", "The file of rules is not in force", nil,
+		h.Ul(g.Map(lines, func(line string) g.Node { return h.Li(name(line)) })),
+		faint("What was in force before still is; after a start every event goes everywhere. It is read again when it changes."))
 }
 
 func (p *alertPage) firing() g.Node {

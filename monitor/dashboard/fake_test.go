@@ -279,8 +279,15 @@ func (s *site) audited(records ...audit.Record) {
 	ended, end := context.WithCancel(s.Context())
 	end()
 	require.NoError(s, log.Run(ended)) // writes what waits
+	s.with(func(o *Options) { o.Audit = log })
+}
+
+// with gives the site other options. To be called before logIn.
+func (s *site) with(change func(*Options)) {
+	s.Helper()
 	o := s.d.Options
-	o.Audit = log
+	change(&o)
+	var err error
 	s.d, err = New(o)
 	require.NoError(s, err)
 	server := httptest.NewServer(s.d.Handler())

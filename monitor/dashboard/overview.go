@@ -37,7 +37,8 @@ type overview struct {
 	WillMiss, AtRisk int
 	Missed           []monitor.Miss
 	Alerts           []alert.Status
-	Firing, Critical int // alerts
+	Firing, Critical int      // alerts
+	Untold           []string // why alerts do not go where they should
 	Audited          bool
 }
 
@@ -68,6 +69,7 @@ func (d *Dashboard) overview(r *http.Request, _ visitor) (view, error) {
 				o.Critical++
 			}
 		}
+		o.Untold = d.Alerts.Health()
 		o.Alerts = o.Alerts[:min(len(o.Alerts), overviewAlerts)]
 	}
 	o.judge()
@@ -118,6 +120,8 @@ func (o *overview) judge() {
 	case o.Health.Degraded():
 		*v = verdict{"warn", "Deadlines are met, with less protection than configured",
 			append(o.Health.Reasons, "This process fires them by its own index, and nothing is lost; the schedule is brought up to date when it is back.")}
+	case len(o.Untold) > 0:
+		*v = verdict{"warn", "Deadlines are met, but alerts do not go where they should", o.Untold}
 	case o.AtRisk > 0:
 		*v = verdict{"warn", fmt.Sprintf("%s about to miss their deadlines in %s", plural(o.WillMiss, "message"), plural(o.AtRisk, "queue")),
 			[]string{"Add consumers or make them faster: the forecast below says where."}}

@@ -22,6 +22,7 @@ func TestVerdict(t *testing.T) {
 		{"no monitor", func(o *overview) { o.Watched = false }, "warn", "not watched"},
 		{"at risk", func(o *overview) { o.AtRisk, o.WillMiss = 2, 1200 }, "warn", "1\u202f200 messages about to miss their deadlines in 2 queues"},
 		{"degraded", func(o *overview) { o.Health.Reasons = []string{"redis: away"}; o.AtRisk = 1 }, "warn", "less protection"},
+		{"untold", func(o *overview) { o.Untold = []string{"slack: 404"}; o.AtRisk = 1 }, "warn", "alerts do not go where they should"},
 		{"critical", func(o *overview) { o.Critical = 1; o.Alerts = []alert.Status{{Summary: "x"}} }, "bad", "1 critical alert"},
 		{"blocked", func(o *overview) { o.Blocked = "low on disk"; o.AtRisk = 1 }, "bad", "blocked: low on disk"},
 		{"late", func(o *overview) { o.Health.Lag = 3 * time.Second; o.Blocked = "low on disk" }, "bad", "late, by 3 s"},
