@@ -73,6 +73,7 @@ func alertTestCommand(a *api) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&sink, "sink", "", "only this one (webhook, alertmanager, slack, pagerduty, cloudevents, amqp, log)")
+	offers(cmd, "sink", "webhook", "alertmanager", "slack", "pagerduty", "cloudevents", "amqp", "log")
 	cmd.Flags().BoolVar(&running, "running", false, "have the running Curfew do it")
 	return cmd
 }
@@ -219,6 +220,7 @@ func silenceCommand(a *api) *cobra.Command {
 	f := cmd.Flags()
 	f.DurationVar(&life, "for", 0, "how long")
 	f.StringVar(&m.Event, "event", "", "only this event, such as deadline_missed")
+	offers(cmd, "event", alert.Events()...)
 	f.StringVar(&m.VHost, "vhost", "", "only virtual hosts like this (* and ? stand for any text and character)")
 	f.StringVar(&m.Queue, "queue", "", "only queues like this")
 	f.StringVar(&m.Peer, "peer", "", "only silent instances like this")

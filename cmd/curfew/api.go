@@ -37,6 +37,7 @@ func withAPI(cmd *cobra.Command) *api {
 	flags.StringVar(&a.user, "user", "", "its user (default CURFEW_USER)")
 	flags.StringVar(&a.passwordFile, "password-file", "", "file with the user's password (default CURFEW_PASSWORD)")
 	flags.StringVarP(&a.output, "output", "o", "table", "table or json")
+	offers(cmd, "output", "table", "json")
 	cmd.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if a.output != "table" && a.output != "json" {
 			return usageError{fmt.Errorf("-o takes table or json, not %q", a.output)}

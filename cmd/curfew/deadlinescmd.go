@@ -31,6 +31,7 @@ func deadlinesCommand() *cobra.Command {
 	d := &deadlinesCommands{api: withAPI(c)}
 	c.PersistentFlags().StringVar(&d.vhost, "vhost", "/", "virtual host")
 	c.AddCommand(watched(d.list()), d.extend(), d.shorten(), d.cancel(), d.fire())
+	d.offersQueues(c, &d.vhost)
 	return c
 }
 

@@ -23,6 +23,7 @@ type filterFlags struct {
 func (f *filterFlags) add(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.Reason, "reason", "", "died of: expired, rejected, maxlen or delivery_limit")
+	offers(c, "reason", "expired", "rejected", "maxlen", "delivery_limit")
 	flags.StringVar(&f.Queue, "from-queue", "", "died in this queue")
 	flags.StringVar(&f.Exchange, "from-exchange", "", "was published to this exchange")
 	flags.StringArrayVar(&f.headers, "header", nil, "has this header, as name=value; may be repeated")

@@ -25,6 +25,7 @@ func queueCommand() *cobra.Command {
 	q := &queueCommands{api: withAPI(c)}
 	c.PersistentFlags().StringVar(&q.vhost, "vhost", "/", "virtual host")
 	c.AddCommand(watched(q.list()), watched(q.show()), q.peek(), q.purge())
+	q.offersQueues(c, &q.vhost)
 	return c
 }
 
@@ -134,6 +135,7 @@ func (q *queueCommands) peek() *cobra.Command {
 	f.IntVar(&truncate, "truncate", 200, "how many bytes of each body")
 	f.BoolVar(&tail, "tail", false, "the newest first")
 	f.StringVar(&state, "state", "", "ready or unacked (default both)")
+	offers(c, "state", "ready", "unacked")
 	return c
 }
 

@@ -67,6 +67,8 @@ func (d *dlqCommands) replay() *cobra.Command {
 	flags.Float64Var(&o.Rate, "rate", 0, "messages a second (default as fast as it goes)")
 	flags.BoolVar(&dryRun, "dry-run", false, "move nothing; say what would happen")
 	flags.BoolVar(&background, "background", false, "do not wait for the end")
+	offers(c, "to", deadletters.ToOrigin, deadletters.ToQueue, deadletters.ToExchange)
+	offers(c, "ttl", deadletters.TTLFresh, deadletters.TTLRemaining, deadletters.TTLNone)
 	return c
 }
 
