@@ -187,7 +187,7 @@ func letterRows(items []letter) (rows [][]string) {
 
 func (d *dlqCommands) purge() *cobra.Command {
 	var f filterFlags
-	confirm := -1
+	confirm := 0
 	c := &cobra.Command{
 		Use:   "purge <queue>",
 		Short: "Delete the dead letters that the flags describe",
@@ -199,7 +199,7 @@ func (d *dlqCommands) purge() *cobra.Command {
 				return err
 			}
 			body := asked{Filter: filter}
-			if confirm >= 0 {
+			if cmd.Flags().Changed("confirm") {
 				body.Confirm = &confirm
 			}
 			var answer struct {
@@ -216,7 +216,7 @@ func (d *dlqCommands) purge() *cobra.Command {
 		},
 	}
 	f.add(c)
-	c.Flags().IntVar(&confirm, "confirm", -1, "how many messages you expect to be deleted")
+	c.Flags().IntVar(&confirm, "confirm", 0, "how many messages you expect to be deleted")
 	return c
 }
 

@@ -83,6 +83,11 @@ func TestDeadLetterCommands(t *testing.T) {
 	r.exits(exitFailed, "dlq", "export", "orders.dead", "-f", file)
 	assert.Contains(t, r.exits(exitUnconfirmed, "dlq", "purge", "orders.dead", "--message-id", "m3"), "1 messages match; to delete them add --confirm 1")
 	assert.Contains(t, r.exits(exitUnconfirmed, "dlq", "purge", "orders.dead", "--message-id", "m3", "--confirm", "2"), "--confirm 1")
+	assert.Contains(t, r.exits(exitUnconfirmed, "dlq", "purge", "orders.dead", "--message-id", "m3", "--confirm", "0"), "--confirm 1")
+	for _, c := range []string{"dlq", "queue"} {
+		_, help, _ := runCommand(t, c, "purge", "--help")
+		assert.NotContains(t, help, "default -1")
+	}
 	assert.Equal(t, "DELETED\n1\n", r.ok("dlq", "purge", "orders.dead", "--message-id", "m3", "--confirm", "1"))
 	assert.Equal(t, "IMPORTED\n1\n", r.ok("dlq", "import", "orders.dead", file))
 	assert.Contains(t, r.ok("dlq", "export", "orders.dead", "--message-id", "m3"), string(text)[strings.Index(string(text), `"properties"`):], "nothing of it is lost")

@@ -148,14 +148,14 @@ func unconfirmed(matched int, which string) error {
 }
 
 func (q *queueCommands) purge() *cobra.Command {
-	confirm := -1
+	confirm := 0
 	c := &cobra.Command{
 		Use:   "purge <queue>",
 		Short: "Delete the ready messages of a queue; without --confirm it only says how many they are",
 		Args:  exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body := asked{}
-			if confirm >= 0 {
+			if cmd.Flags().Changed("confirm") {
 				body.Confirm = &confirm
 			}
 			var answer struct {
@@ -171,6 +171,6 @@ func (q *queueCommands) purge() *cobra.Command {
 			return q.print(cmd.OutOrStdout(), answer, []string{"DELETED"}, [][]string{{strconv.Itoa(answer.Deleted)}})
 		},
 	}
-	c.Flags().IntVar(&confirm, "confirm", -1, "how many messages you expect to be deleted")
+	c.Flags().IntVar(&confirm, "confirm", 0, "how many messages you expect to be deleted")
 	return c
 }

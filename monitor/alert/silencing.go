@@ -56,6 +56,8 @@ func (m *Muting) prepare(now time.Time) error {
 		}
 	}
 	switch life := m.ExpiresAt.Sub(now); {
+	case m.ExpiresAt.IsZero():
+		return errors.New("expires_at: it says when the silence ends, such as 2006-01-02T15:04:05Z, and is missing")
 	case life <= 0:
 		return errors.New("expires_at: it lies in the past")
 	case life > maxSilence:

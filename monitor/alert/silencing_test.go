@@ -96,6 +96,7 @@ func TestSilencesThatAreRefused(t *testing.T) {
 	for want, m := range map[string]Muting{
 		"there is no event": {Event: "late", ExpiresAt: soon},
 		"in the past":       {ExpiresAt: time.Now()},
+		"and is missing":    {Queue: "orders"},
 		"366 days":          {ExpiresAt: time.Now().Add(2 * maxSilence)},
 		"longer than":       {Comment: strings.Repeat("x", maxText+1), ExpiresAt: soon},
 	} {
