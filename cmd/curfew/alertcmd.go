@@ -24,7 +24,7 @@ func alertCommand() *cobra.Command {
 		RunE:  group("alert", "test, rules, ls, silence or unsilence"),
 	}
 	a := withAPI(cmd)
-	cmd.AddCommand(alertTestCommand(a), alertRulesCommand(a), alertListCommand(a), silenceCommand(a), unsilenceCommand(a))
+	cmd.AddCommand(alertTestCommand(a), alertRulesCommand(a), watched(alertListCommand(a)), silenceCommand(a), unsilenceCommand(a))
 	return cmd
 }
 

@@ -37,7 +37,7 @@ func dlqCommand() *cobra.Command {
 	}
 	d := &dlqCommands{api: withAPI(c)}
 	c.PersistentFlags().StringVar(&d.vhost, "vhost", "/", "virtual host")
-	c.AddCommand(watched(d.list()), watched(d.groups()), d.peek(), d.search(), d.replay(), watched(d.runs()), d.cancel(), d.resume(), d.purge(), d.export(), d.importFile())
+	c.AddCommand(watched(d.list()), watched(d.groups()), watched(d.peek()), watched(d.search()), d.replay(), watched(d.runs()), d.cancel(), d.resume(), d.purge(), d.export(), d.importFile())
 	d.offersQueues(c, &d.vhost)
 	return c
 }

@@ -6,6 +6,7 @@ import "github.com/spf13/cobra"
 // holds each to its command's arguments and flags.
 var examples = map[string]string{
 	"curfew alert":                  "curfew alert test\n  curfew alert rules\n  curfew alert ls",
+	"curfew alert ls":               "curfew alert ls --watch",
 	"curfew alert silence":          "curfew alert silence --for 2h --queue 'orders*' --comment 'migration of the shop'",
 	"curfew alert test":             "curfew alert test --sink slack",
 	"curfew audit export":           "curfew audit export --since 24h --format csv --file expired.csv",

@@ -24,7 +24,7 @@ func queueCommand() *cobra.Command {
 	}
 	q := &queueCommands{api: withAPI(c)}
 	c.PersistentFlags().StringVar(&q.vhost, "vhost", "/", "virtual host")
-	c.AddCommand(watched(q.list()), watched(q.show()), q.peek(), q.purge())
+	c.AddCommand(watched(q.list()), watched(q.show()), watched(q.peek()), q.purge())
 	q.offersQueues(c, &q.vhost)
 	return c
 }

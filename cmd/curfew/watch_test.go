@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // TestWatch: a Curfew that is away for a while is said to be, and looked at again; one that does not
@@ -45,4 +47,14 @@ func TestWatch(t *testing.T) {
 			cancel()
 		}
 	})
+}
+
+// TestWhatCanBeWatched is everything that shows how things are.
+func TestWhatCanBeWatched(t *testing.T) {
+	root := rootCommand()
+	for _, line := range []string{"status", "alert ls", "audit search", "deadlines list", "dlq groups", "dlq list", "dlq peek", "dlq runs", "dlq search", "queue list", "queue peek", "queue show"} {
+		c, _, err := root.Find(strings.Fields(line))
+		require.NoError(t, err)
+		assert.NotNil(t, c.Flags().Lookup("watch"), line)
+	}
 }
