@@ -224,7 +224,11 @@ func (n *notification) offenders() (list []offender) {
 func (n *notification) top() string {
 	var parts []string
 	for _, o := range n.offenders() {
-		parts = append(parts, fmt.Sprintf("%d in queue %q of vhost %q", o.Count, o.queue, o.vhost))
+		text := fmt.Sprintf("queue %q of vhost %q", o.queue, o.vhost)
+		if o.Count > 0 {
+			text = fmt.Sprintf("%d in %s", o.Count, text)
+		}
+		parts = append(parts, text)
 	}
 	return strings.Join(parts, ", ")
 }
@@ -234,16 +238,22 @@ func (n *notification) summary() string {
 	if len(n.alerts) == 1 {
 		return n.alerts[0].summary()
 	}
-	text := fmt.Sprintf("%s: %d in %d queues", subject(n.key.kind), n.total.Count, n.queues())
+	text := subject(n.key.kind) + ": "
 	if n.resolved() {
-		text = fmt.Sprintf("%s: over, %d in %d queues", subject(n.key.kind), n.total.Count, n.queues())
+		text += "over, "
 	}
-	if n.queues() > topQueues {
-		text += ", most of them " + n.top()
-	} else {
-		text += ", " + n.top()
+	if n.total.Count > 0 { // else a state is over
+		text += fmt.Sprintf("%d ", n.total.Count)
 	}
-	return text
+	text += fmt.Sprintf("in %d queues, ", n.queues())
+	switch {
+	case n.queues() <= topQueues:
+	case n.total.Count > 0:
+		text += "most of them "
+	default:
+		text += "among them "
+	}
+	return text + n.top()
 }
 
 func (a *alert) summary() string {

@@ -57,7 +57,7 @@ func (m *Muting) prepare(now time.Time) error {
 	}
 	switch life := m.ExpiresAt.Sub(now); {
 	case m.ExpiresAt.IsZero():
-		return errors.New("expires_at: it says when the silence ends, such as 2006-01-02T15:04:05Z, and is missing")
+		return errors.New("say when it ends: expires_at takes an instant such as 2006-01-02T15:04:05Z, duration a time such as 2h")
 	case life <= 0:
 		return errors.New("expires_at: it lies in the past")
 	case life > maxSilence:

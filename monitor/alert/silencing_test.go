@@ -96,7 +96,7 @@ func TestSilencesThatAreRefused(t *testing.T) {
 	for want, m := range map[string]Muting{
 		"there is no event": {Event: "late", ExpiresAt: soon},
 		"in the past":       {ExpiresAt: time.Now()},
-		"and is missing":    {Queue: "orders"},
+		"say when it ends":  {Queue: "orders"},
 		"366 days":          {ExpiresAt: time.Now().Add(2 * maxSilence)},
 		"longer than":       {Comment: strings.Repeat("x", maxText+1), ExpiresAt: soon},
 	} {
@@ -145,7 +145,7 @@ func TestHandler(t *testing.T) {
 	ask(t, a, http.MethodDelete, "/silences/"+made["id"].(string), "", 404)
 	require.Empty(t, ask(t, a, http.MethodGet, "/silences", "", 200)["silences"])
 	for body, reason := range map[string]string{
-		`{"queue": "a"}`:                      "in the past",
+		`{"queue": "a"}`:                      "say when it ends",
 		`{"duration": "long"}`:                "it takes one such as",
 		`{"duration": "1h", "que": "a"}`:      "unknown field",
 		`{"duration": "1h", "event": "x"}`:    "there is no event",

@@ -358,3 +358,27 @@ func TestAlertmanagerIsSentAgain(t *testing.T) {
 		require.False(t, m.state()["CurfewWatchdog "])
 	})
 }
+
+// TestSummaries are what a person reads first.
+func TestSummaries(t *testing.T) {
+	made := func(kind Kind, queues int, count int64, ended bool) *notification {
+		n := newNotification(everything, groupKey{kind: kind}, time.Unix(1, 0))
+		for i := range queues {
+			a := alert{key: key{kind: kind, vhost: "/", queue: fmt.Sprint("q", i)}, Tally: Tally{Count: count}, fresh: true}
+			if ended {
+				a.endsAt = time.Unix(1, 0)
+			}
+			n.add(a)
+		}
+		n.close()
+		return n
+	}
+	of := func(kind Kind, queues int, count int64, ended bool) string { return made(kind, queues, count, ended).summary() }
+	require.Equal(t, `messages expired before they were consumed: 6 in 2 queues, 3 in queue "q0" of vhost "/", 3 in queue "q1" of vhost "/"`, of(DeadlineMissed, 2, 3, false))
+	require.Equal(t, `messages expired before they were consumed: over, 6 in 2 queues, 3 in queue "q0" of vhost "/", 3 in queue "q1" of vhost "/"`, of(DeadlineMissed, 2, 3, true))
+	require.Contains(t, of(DeadlineMissed, 6, 3, false), `: 18 in 6 queues, most of them 3 in queue "q0" of vhost "/", 3 in`)
+	require.Equal(t, `messages will miss their deadlines: over, in 2 queues, queue "q0" of vhost "/", queue "q1" of vhost "/"`, of(AtRisk, 2, 0, true))
+	require.Contains(t, of(AtRisk, 6, 0, true), `: over, in 6 queues, among them queue "q0" of vhost "/", queue "q1"`)
+	require.Equal(t, "• `q0` of `/`\n• `q1` of `/`", slackTop(made(AtRisk, 2, 0, true)))
+	require.Equal(t, "• 3 in `q0` of `/`\n• 3 in `q1` of `/`", slackTop(made(AtRisk, 2, 3, false)))
+}

@@ -103,8 +103,14 @@ func slackTop(n *notification) string {
 	}
 	lines := make([]string, 0, len(list)+1)
 	for _, o := range list {
-		lines = append(lines, fmt.Sprintf("• %d in `%s` of `%s`, worst %s", o.Count,
-			escapeSlack(cut(o.queue, 255)), escapeSlack(cut(o.vhost, 255)), lateness(o.WorstMillis)))
+		line := fmt.Sprintf("`%s` of `%s`", escapeSlack(cut(o.queue, 255)), escapeSlack(cut(o.vhost, 255)))
+		if o.Count > 0 {
+			line = fmt.Sprintf("%d in %s", o.Count, line)
+		}
+		if o.WorstMillis > 0 {
+			line += ", worst " + lateness(o.WorstMillis).String()
+		}
+		lines = append(lines, "• "+line)
 	}
 	if more := n.queues() - len(list); more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d queues more", more))
