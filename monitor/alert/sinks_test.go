@@ -373,7 +373,9 @@ func TestSummaries(t *testing.T) {
 		n.close()
 		return n
 	}
-	of := func(kind Kind, queues int, count int64, ended bool) string { return made(kind, queues, count, ended).summary() }
+	of := func(kind Kind, queues int, count int64, ended bool) string {
+		return made(kind, queues, count, ended).summary()
+	}
 	require.Equal(t, `messages expired before they were consumed: 6 in 2 queues, 3 in queue "q0" of vhost "/", 3 in queue "q1" of vhost "/"`, of(DeadlineMissed, 2, 3, false))
 	require.Equal(t, `messages expired before they were consumed: over, 6 in 2 queues, 3 in queue "q0" of vhost "/", 3 in queue "q1" of vhost "/"`, of(DeadlineMissed, 2, 3, true))
 	require.Contains(t, of(DeadlineMissed, 6, 3, false), `: 18 in 6 queues, most of them 3 in queue "q0" of vhost "/", 3 in`)
