@@ -159,6 +159,7 @@ func TestReplayCancelAndResume(t *testing.T) {
 	run, err = r.Cancel(run.ID)
 	require.NoError(t, err)
 	assert.Equal(t, len(d.bodies(d.q)), run.Replayed)
+	assert.Equal(t, run.Replayed, run.Matched, "one that was waiting is met again, and counted then")
 }
 
 func TestReplayLimit(t *testing.T) {

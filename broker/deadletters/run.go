@@ -136,9 +136,9 @@ func (r *replayer) page(last queue.Seq, seen int) {
 	}
 }
 
-// one replays a message, or counts why not.
+// one replays a message, or counts why not. Where the run ends before that is settled, the message is not
+// counted at all: a run that is resumed meets it again.
 func (r *replayer) one(ctx context.Context, l *Letter) error {
-	r.change(func(run *Run) { run.Matched++ })
 	m, left := r.order.rewrite(l, r.id, r.b.Now()/1000)
 	if left == "" {
 		var err error
@@ -149,6 +149,7 @@ func (r *replayer) one(ctx context.Context, l *Letter) error {
 	limited := false
 	r.change(func(run *Run) {
 		run.At = l.Seq
+		run.Matched++
 		if left != "" {
 			run.Left[left]++
 			return
