@@ -206,6 +206,24 @@ func TestFullQueueRefusesInTheMiddleOfABatch(t *testing.T) {
 	assert.Equal(t, 2, ready)
 }
 
+// Dead letters of one batch keep the order in which they died, whatever of.
+func TestDeadLettersOfABatchKeepTheirOrder(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	q := x.queue("q", amqp.Table{
+		"x-max-length-bytes": int32(10), "x-overflow": "reject-publish-dlx", "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
+	dlq := x.queue("dlq", nil)
+	newSink(t, q, true) // meets the message past its deadline before the next is refused
+	add := func(body string, headers amqp.Table) {
+		_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: (&amqp.Properties{Headers: headers}).Append(nil), Body: []byte(body)})
+		require.NoError(t, err)
+	}
+	add("too much for it", nil)
+	add("late", amqp.Table{"x-expires-at": int64(1000)})
+	add("too much again", nil)
+	assert.Equal(t, []int{0, 2}, x.p.Flush(nil))
+	assert.Equal(t, []string{"too much for it", "late", "too much again"}, x.drain(dlq))
+}
+
 func TestUnusedQueueExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newBench(t, broker.Options{})

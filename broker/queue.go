@@ -182,6 +182,7 @@ func (q *Queue) refuse(s *step, it *item) bool {
 	s.refused = append(s.refused, it.number)
 	s.b.counters.refused.Add(1)
 	if mode == queue.RejectPublishDLX && q.set().deadLetter {
+		q.finish(s, Lazy) // what has left before died before
 		s.dead = append(s.dead, deadLetter{from: q, set: q.set(), settled: queue.Settled{Message: it.message, Reason: queue.MaxLength}, result: -1})
 	} else {
 		s.b.store.Release(store.Pos(it.message.Pos))

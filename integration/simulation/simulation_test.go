@@ -18,7 +18,9 @@ const defaultSeeds = 50
 // SIMULATION_SEED replays one and prints its whole history.
 func TestSimulation(t *testing.T) {
 	if seed := number(t, "SIMULATION_SEED", 0); seed > 0 {
-		t.Log(simulate(t, seed).report(true))
+		if w := simulate(t, seed); w.failure == "" {
+			t.Log(w.report(true))
+		}
 		return
 	}
 	var all totals
@@ -79,7 +81,7 @@ func simulate(t *testing.T, seed uint64) (w *world) {
 		w.run()
 		w.finish()
 		if w.failure != "" {
-			t.Error(w.report(false))
+			t.Error(w.report(os.Getenv("SIMULATION_SEED") != ""))
 		}
 	})
 	return w
