@@ -82,27 +82,28 @@ func (m *Monitor) until(at int64) time.Duration {
 
 // round fires one batch of what is due, unless it rests, and returns when to look again,
 // in Unix µs: at once if there was anything, since what was put off counts anew; 0
-// when no deadline is known.
+// when no deadline is known. The index is looked at whenever nothing more is on the due
+// list, whether or not something was: on a busy queue there always is.
 func (f *firing) round(ctx context.Context) (nextAt int64, err error) {
 	nowAt := f.m.primary.Now()
 	f.most = fireBatch
 	if nowAt < f.restsAt {
 		f.most = 0
 	}
+	var fired bool
 	var dueAt int64
 	if f.m.redis != nil {
 		f.ledger.stalled = false
-		fired, next, err := f.from(ctx, f.m.due, nowAt, Eager)
-		if err != nil || fired {
+		fired, dueAt, err = f.from(ctx, f.m.due, nowAt, Eager)
+		if err != nil || len(f.batch) == fireBatch {
 			return nowAt, err
 		}
 		f.m.redis.drained()
-		dueAt = next
 	}
 	path, grace := f.m.indexFires()
 	f.ledger.stalled = grace > 0 && f.m.redis.stuck()
-	fired, indexAt, err := f.from(ctx, f.m.index, nowAt-grace.Microseconds(), path)
-	if err != nil || fired {
+	rescued, indexAt, err := f.from(ctx, f.m.index, nowAt-grace.Microseconds(), path)
+	if err != nil || fired || rescued {
 		return nowAt, err
 	}
 	f.m.nextAt.Store(earlier(dueAt, indexAt))

@@ -94,6 +94,21 @@ func TestStuckRedis(t *testing.T) {
 	})
 }
 
+// What Redis lost is missed in time, even if there is always something due that it did not lose.
+func TestIndexIsLookedAtWhileMuchIsDue(t *testing.T) {
+	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
+		lost := b.publish(1, 2*time.Second)
+		for i := range 30_000 {
+			b.publish(2, 1500*time.Millisecond+time.Duration(i)*100*time.Microsecond)
+		}
+		time.Sleep(time.Second)
+		require.NoError(t, r.mem.Apply(t.Context(), nil, []scheduler.Shadow{lost}))
+		time.Sleep(10 * time.Second)
+		require.GreaterOrEqual(t, b.lateness(lost), rescueAfter.Microseconds())
+		require.LessOrEqual(t, b.lateness(lost), (rescueAfter + fireEvery).Microseconds())
+	})
+}
+
 func TestEmptiedRedisIsFoundByTheFirstDeadline(t *testing.T) {
 	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
 		first, second := b.publish(1, 2*time.Second), b.publish(1, 10*time.Second)
