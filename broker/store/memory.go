@@ -3,13 +3,14 @@ package store
 import (
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// spareMappings bounds how many unused mappings of the common size are kept for
+// spareMappings is how many unused mappings of the common size the keeper leaves for
 // the next segments: enough that steady traffic maps nothing, few enough that
 // an idle broker holds no memory to speak of.
 const spareMappings = 4
@@ -31,9 +32,10 @@ type mappings struct {
 	size int // of the mappings worth keeping; a multiple of the page
 
 	mu       sync.Mutex
-	spare    [][]byte
+	spare    [][]byte // of size; the keeper unmaps those beyond spareMappings
 	made     int      // mappings of size in small pages, up to smallMappings
-	unwanted [][]byte // for the keeper to unmap
+	large    [][]byte // of other sizes, unused: for the keeper to unmap, or whoever maps more before he does
+	unwanted [][]byte // of files: for the keeper to unmap
 }
 
 func pageAlign(n int) int {
@@ -47,6 +49,9 @@ func (m *mappings) get(size int) ([]byte, error) {
 		if mem := m.take(); mem != nil {
 			return mem, nil
 		}
+	}
+	if size != m.size {
+		m.makeUp(size)
 	}
 	mem, err := mapAnonymous(size)
 	if err != nil {
@@ -69,6 +74,31 @@ func (m *mappings) take() []byte {
 	return mem
 }
 
+// makeUp unmaps large mappings of at least size bytes together, if there are so many:
+// the keeper may be waiting for the disk, and memory must not grow meanwhile.
+func (m *mappings) makeUp(size int) {
+	for size > 0 {
+		mem := m.takeLarge()
+		if mem == nil {
+			return
+		}
+		unmap(mem)
+		size -= len(mem)
+	}
+}
+
+func (m *mappings) takeLarge() []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := len(m.large)
+	if n == 0 {
+		return nil
+	}
+	mem := m.large[n-1]
+	m.large = m.large[:n-1]
+	return mem
+}
+
 // dispose takes back the memory of a segment that nobody reads any more; nil: none.
 // What is not worth keeping waits for the keeper: to unmap takes long, longest for
 // pages of a file without a name, which goes with its last mapping when the system
@@ -79,27 +109,35 @@ func (m *mappings) dispose(s *segment) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !s.paged && len(s.mem) == m.size && len(m.spare) < spareMappings {
+	switch {
+	case s.paged:
+		m.unwanted = append(m.unwanted, s.mem)
+	case len(s.mem) == m.size:
 		m.spare = append(m.spare, s.mem)
-		return
+	default:
+		m.large = append(m.large, s.mem)
 	}
-	m.unwanted = append(m.unwanted, s.mem)
 }
 
-// tidy unmaps what is unwanted. Only the keeper calls it.
+// tidy unmaps what is not worth keeping. Only the keeper calls it.
 func (m *mappings) tidy() {
 	m.mu.Lock()
-	unwanted := m.unwanted
-	m.unwanted = nil
+	keep := min(len(m.spare), spareMappings)
+	unwanted := slices.Concat(m.unwanted, m.large, m.spare[keep:])
+	m.spare, m.large, m.unwanted = slices.Clip(m.spare[:keep]), nil, nil
 	m.mu.Unlock()
 	for _, mem := range unwanted {
 		unmap(mem)
 	}
 }
 
-// provide has mappings ready for a store with many. Only the keeper calls it.
+// provide has mappings ready for a store with many; it does not go on for as long as
+// they are taken, since others wait for the keeper too. Only he calls it.
 func (m *mappings) provide() {
-	for m.short() {
+	for range readyMappings {
+		if !m.short() {
+			return
+		}
 		mem, err := mapAnonymous(m.size)
 		if err != nil {
 			return // who needs one will say

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -56,6 +57,33 @@ func TestMemoryIsReadyForWhoHasMuch(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Eventually(t, func() bool { return ready() == readyMappings }, time.Minute, time.Millisecond)
+}
+
+// While the keeper waits for the disk, as many bytes as before take no more memory.
+func TestMemoryIsUsedAgainWithoutTheKeeper(t *testing.T) {
+	for _, size := range []int{1000, 1 << 17} {
+		s := openMemory(t, Options{SegmentBytes: 1 << 16})
+		s.keeper.close()
+		for range 10 {
+			var positions []Pos
+			for i := range (1 << 20) / size {
+				p, err := s.Put(text(i, size), false, 1)
+				require.NoError(t, err)
+				positions = append(positions, p)
+			}
+			for _, p := range positions {
+				s.Release(p)
+			}
+			unused := 0
+			for _, mem := range slices.Concat(s.memory.spare, s.memory.large, s.memory.unwanted) {
+				unused += len(mem)
+			}
+			require.Less(t, unused, 1<<21)
+		}
+		s.keeper.round()
+		require.Empty(t, s.memory.large)
+		require.LessOrEqual(t, len(s.memory.spare), spareMappings)
+	}
 }
 
 func TestSegmentsGoWithTheirLastReference(t *testing.T) {
