@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"bytes"
 	"io"
+	"net"
 	"os"
 	"testing"
 	"time"
@@ -71,4 +73,38 @@ func TestStopDeliversNothing(t *testing.T) {
 	})
 	require.Equal(t, 5, held)
 	require.Empty(t, delivered)
+}
+
+// lastWords gives the octets that have these words in them together with the end of the stream, as TLS does when the client hangs up
+// right after it has written.
+type lastWords struct {
+	net.Conn
+	words []byte
+}
+
+func (c lastWords) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err == nil && bytes.Contains(b[:n], c.words) {
+		c.Close()
+		return n, io.EOF
+	}
+	return n, err
+}
+
+func TestWhatComesWithTheEndIsRead(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		ch := x.channel(x.connect())
+		x.queue(ch, "q", nil)
+		c, err := amqp091.DialConfig("amqp://guest:guest@pipe/", amqp091.Config{Dial: func(string, string) (net.Conn, error) {
+			client, srv := net.Pipe()
+			x.l.conns <- lastWords{srv, []byte("farewell")}
+			return client, nil
+		}})
+		require.NoError(t, err)
+		x.publish(x.channel(c), "q", "farewell")
+		time.Sleep(time.Second)
+		q, err := ch.QueueDeclarePassive("q", false, false, false, false, nil)
+		require.NoError(t, err)
+		require.Equal(t, 1, q.Messages)
+	})
 }

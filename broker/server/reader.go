@@ -33,7 +33,7 @@ func (c *connection) read() error {
 			return err
 		}
 		n, err := c.nc.Read(buf[to:])
-		if err != nil {
+		if n == 0 && err != nil { // TLS gives the last octets together with the end, which it repeats
 			c.flush()
 			if c.interrupted(err) {
 				continue
