@@ -44,9 +44,9 @@ func TestUnparsedOctetsMoveToTheFront(t *testing.T) {
 		own[i] = byte(i)
 	}
 	want := append([]byte(nil), own...)
-	buf, from, to := makeRoom(own, len(own)/2, len(own))
-	assert.Len(t, buf, readBufferMore, "more is waiting than fits")
-	buf, from, to = makeRoom(own, 0, len(own))
+	half, _, _ := makeRoom(own, len(own)/2, len(own))
+	assert.Len(t, half, readBufferMore, "more is waiting than fits")
+	buf, from, to := makeRoom(own, 0, len(own))
 	assert.Equal(t, []int{0, len(want)}, []int{from, to})
 	assert.Equal(t, want, buf[:to])
 	assert.Greater(t, len(buf), to)

@@ -100,6 +100,24 @@ func TestMuchIsWrittenAtOnce(t *testing.T) {
 	})
 }
 
+// What a storm took is given back when it is written.
+func TestAStormLeavesNoMemoryBehind(t *testing.T) {
+	l, err := Open(Options{Dir: t.TempDir()})
+	require.NoError(t, err)
+	w := writer{Log: l}
+	defer w.end()
+	for range 2 {
+		l.Add(slices.Repeat([]Record{record("m", noon)}, bufferRecords))
+		w.write()
+	}
+	l.Add([]Record{record("last", noon)})
+	w.write()
+	assert.LessOrEqual(t, cap(l.queue.records), keepRecords)
+	assert.LessOrEqual(t, cap(w.taken.records), keepRecords)
+	assert.Less(t, cap(w.encoded), 1<<20)
+	assert.Len(t, found(t, l.Dir(), Query{}), 2*bufferRecords+1)
+}
+
 // FuzzJSON: whatever is in a record, its line is one that encoding/json reads, with the same in it.
 func FuzzJSON(f *testing.F) {
 	f.Add("q", []byte("id\x00\xff"), "to\u2028", int64(5))

@@ -20,6 +20,8 @@ const (
 	// unless there are writeRecords: more at a time would keep a processor from deadlines.
 	writeEvery   = 100 * time.Millisecond
 	writeRecords = 512
+	// keepRecords is how many there is room for while none wait.
+	keepRecords = 16 * writeRecords
 	// DefaultMaxBytes is how much space the files may take.
 	DefaultMaxBytes = 512 << 20
 	minMaxBytes     = 1 << 20
@@ -137,7 +139,12 @@ func (b *batch) text(t []byte) []byte {
 	return b.texts[from:len(b.texts):len(b.texts)]
 }
 
+// reset empties the batch, and keeps its memory unless a storm made it large.
 func (b *batch) reset() {
+	if cap(b.records) > keepRecords {
+		*b = batch{}
+		return
+	}
 	clear(b.records)
 	clear(b.names)
 	b.records, b.texts, b.names = b.records[:0], b.texts[:0], b.names[:0]
@@ -203,6 +210,9 @@ func (w *writer) write() {
 		w.encoded = append(gap.appendJSON(w.encoded), '\n')
 	}
 	w.store(first, len(w.taken.records), lost)
+	if len(w.taken.records) > keepRecords {
+		w.encoded = nil
+	}
 }
 
 // store writes what is encoded; what cannot be written is a gap later.

@@ -25,9 +25,9 @@
 // bytes of seq. Pages fill up whole when deadlines come in order and to some 70 %
 // when they come at random: 16 to 24 bytes resident for each. Pages have no pointers,
 // so the garbage collector does not read them, and are recycled, so a steady state
-// allocates nothing. Those leased or put off are few; they take some 100 bytes. Should
-// more than 16 million queues have deadlines at a time, those of further ones stand
-// with the moved too.
+// allocates nothing. Those leased or put off are few; they take some 100 bytes, and when
+// there were many for once their room is given back. Should more than 16 million queues
+// have deadlines at a time, those of further ones stand with the moved too.
 //
 // What was thought of and dropped: a timing wheel, or a heap with unsorted buckets by
 // time before it. They insert faster where ten million random deadlines no longer fit

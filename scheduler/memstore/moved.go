@@ -14,6 +14,14 @@ type moved struct {
 	heap  []int32 // places in slots; 4-ary
 }
 
+const (
+	// movedKeep is how many there is always room for, once there were so many.
+	movedKeep = 1 << 12
+	// movedShrink is of how many one has to be left before room is given back: consumers
+	// may have held a multitude past its deadline, and few moves are not felt.
+	movedShrink = 64
+)
+
 type slot struct {
 	scheduler.Later
 	pos int32 // place in heap
@@ -63,8 +71,24 @@ func (m *moved) rescore(place int32, at int64) {
 	m.sink(int(m.slots[place].pos))
 }
 
-// remove takes out the shadow at a place.
+// remove takes out the shadow at a place. Others may stand elsewhere afterwards.
 func (m *moved) remove(place int32) {
+	m.cut(place)
+	if len(m.slots) > movedKeep && len(m.heap) < len(m.slots)/movedShrink {
+		m.shrink()
+	}
+}
+
+// shrink moves those that are left into memory of their size.
+func (m *moved) shrink() {
+	var small moved
+	for _, place := range m.heap {
+		small.add(m.slots[place].Later)
+	}
+	*m = small
+}
+
+func (m *moved) cut(place int32) {
 	delete(m.index, m.slots[place].Shadow)
 	m.free = append(m.free, place)
 	pos, last := int(m.slots[place].pos), len(m.heap)-1

@@ -1,0 +1,33 @@
+package memstore
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/scheduler"
+)
+
+// TestRoomOfAMultitudeIsGivenBack: when most of those that were claimed are gone their memory is too, and the others are all there, in order.
+func TestRoomOfAMultitudeIsGivenBack(t *testing.T) {
+	const n, left = 100_000, 50
+	s := New()
+	all := make([]scheduler.Shadow, n)
+	for i := range all {
+		all[i] = scheduler.Shadow{Deadline: startAt + int64(i), Queue: 1, Seq: uint64(i + 1)}
+	}
+	require.NoError(t, s.Apply(t.Context(), all, nil))
+	claimed, _, err := s.Claim(t.Context(), startAt+n, n, startAt+2*n, nil)
+	require.NoError(t, err)
+	require.Len(t, claimed, n)
+	require.NoError(t, s.Settle(t.Context(), all[left:], nil))
+	require.LessOrEqual(t, cap(s.moved.slots), movedKeep)
+	require.LessOrEqual(t, cap(s.moved.heap), movedKeep)
+	again, _, err := s.Claim(t.Context(), startAt+2*n, n, startAt+3*n, nil)
+	require.NoError(t, err)
+	require.Equal(t, all[:left], again)
+	require.NoError(t, s.Settle(t.Context(), again, nil))
+	length, err := s.Len(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, length)
+}
