@@ -42,8 +42,11 @@
 //	3  what was asked for does not exist
 //	4  (status) the running one is degraded or dead
 //	5  a purge has to be confirmed with the number of messages it is about
+//	6  (serve) SIGABRT, which systemd's watchdog sends, or SIGQUIT, after the stacks of all goroutines;
+//	   a panic ends with 2, which is the runtime's
 //
-// A first SIGTERM or SIGINT stops gracefully within ten seconds; a second one at once.
+// A first SIGTERM or SIGINT stops gracefully within ten seconds; a second one at once. SIGHUP reads the
+// alert rules anew; rules with a mistake end nothing, at a start neither (monitor/alert).
 //
 // # Left to others
 //
