@@ -178,7 +178,7 @@ func (f *firing) sort(path Path) (expired int) {
 			f.ledger.hold(s, nowAt)
 			f.held = append(f.held, scheduler.Later{Shadow: s, At: nowAt + heldAfter.Microseconds()})
 		case NotDue:
-			f.notDue = append(f.notDue, scheduler.Later{Shadow: s, At: max(r.At, nowAt+1)})
+			f.notDue = append(f.notDue, scheduler.Later{Shadow: s, At: askAgain(r.At, nowAt)})
 		case Failed:
 			f.failed = append(f.failed, scheduler.Later{Shadow: s, At: nowAt + retryAfter.Microseconds()})
 		}
@@ -186,6 +186,15 @@ func (f *firing) sort(path Path) (expired int) {
 	f.ledger.close()
 	f.m.metrics.countResults(&count)
 	return count[Expired]
+}
+
+// askAgain says when to put a message to the primary again that is due at an instant: then,
+// or, if the primary's clock is behind, after the time between two batches.
+func askAgain(dueAt, nowAt int64) int64 {
+	if dueAt > nowAt {
+		return dueAt
+	}
+	return nowAt + fireEvery.Microseconds()
 }
 
 // settle tells every store what became of the batch. Redis hears nothing of what is
