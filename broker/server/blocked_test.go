@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/amqp"
 	"curfew/broker/server"
 )
 
@@ -50,5 +51,38 @@ func TestStopWhilePublishersAreBlocked(t *testing.T) {
 		x.closeGate(true)
 		x.publish(ch, "q", "m")
 		synctest.Wait()
+	})
+}
+
+// What a body is gathered in counts as much as what is queued: while there is no memory, a body is not read on.
+func TestBlockedInTheMiddleOfABody(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		ch := x.channel(x.connect())
+		x.queue(ch, "q", nil)
+		c := x.raw()
+		defer c.Close()
+		const frame, frames = 1000, 3
+		content := amqp.AppendMethod(nil, 1, &amqp.BasicPublish{RoutingKey: "q"})
+		content = amqp.AppendContent(content, 1, []byte{0, 0}, make([]byte, frames*frame), frame+8)
+		begun := len(content) - (frames-1)*(frame+8)
+		x.closeGate(true)
+		c.write(content[:begun])
+		ended := make(chan struct{})
+		go func() { // over a pipe, a write waits to be read
+			defer close(ended)
+			c.write(content[begun:])
+		}()
+		synctest.Wait()
+		select {
+		case <-ended:
+			t.Error("the rest of the body was read while there was no memory for it")
+		default:
+		}
+		x.closeGate(false)
+		<-ended
+		synctest.Wait()
+		q, err := ch.QueueDeclarePassive("q", false, false, false, false, nil)
+		require.NoError(t, err)
+		assert.Equal(t, 1, q.Messages)
 	})
 }

@@ -62,7 +62,7 @@ type connection struct {
 
 	cancelNotify bool // the client takes basic.cancel
 	takesBlocked bool // the client takes connection.blocked
-	published    bool // since hold was asked last
+	published    bool // all or a part of a message, since hold was asked last
 	authClose    bool // the client takes connection.close for a failed login
 
 	reminding sync.Mutex

@@ -114,6 +114,7 @@ func (ch *channel) body(b []byte) error {
 		return amqp.NewException(amqp.ResourceError, amqp.ClassBasic, amqp.BasicPublishID.Method(),
 			"unfinished message bodies of this connection exceed %d bytes", most)
 	}
+	ch.conn.published = true // unfinished ones take memory, too
 	p.body = append(p.body, b...)
 	if uint64(len(b)) < left {
 		return nil
