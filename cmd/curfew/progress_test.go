@@ -55,8 +55,8 @@ func TestReplayOnATerminal(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	seen := readUntil(t, screen, "67%  1 replayed") // the second waits for its turn
-	assert.Contains(t, seen, "\r[####################..........]  67%  1 replayed")
+	seen := readUntil(t, screen, "33%  1 replayed") // the second waits for its turn
+	assert.Contains(t, seen, "\r[##########....................]  33%  1 replayed")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	assert.Error(t, <-ended)
 	assert.Equal(t, exitFailed, cmd.ProcessState.ExitCode())
