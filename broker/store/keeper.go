@@ -9,9 +9,9 @@ import (
 )
 
 // The keeper is one goroutine that does what nobody waits for: it drops segments
-// that nothing refers to, has memory and spare files ready, moves sealed segments from memory to
-// disk, and copies the last messages out of segments that are mostly garbage. It
-// sleeps until a segment is sealed or dies.
+// that nothing refers to, has memory and spare files ready, moves sealed segments
+// from memory to disk, and copies the last messages out of segments that are mostly
+// garbage. It sleeps until a segment is sealed or dies.
 type keeper struct {
 	memory   *mappings
 	volatile *volatileLog
