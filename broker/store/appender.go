@@ -13,8 +13,9 @@ type appender struct {
 	wake func() // the keeper; called when a segment is sealed
 
 	mu       sync.Mutex
-	active   *segment // nil before the first record
-	next     uint64   // number of the next segment
+	space    sync.Cond // of mu: there may be room for what publishers wait to add, or the end
+	active   *segment  // nil before the first record
+	next     uint64    // number of the next segment
 	segments int
 	mapped   int64  // bytes
 	resident int64  // bytes of sealed segments that are not paged
@@ -78,8 +79,14 @@ func (a *appender) forget(s *segment) {
 	a.segments--
 	a.mapped -= int64(len(s.mem))
 	if !s.paged {
-		a.resident -= int64(len(s.mem))
+		a.eased(s)
 	}
+}
+
+// eased notes that the segment no longer takes memory. The caller holds mu.
+func (a *appender) eased(s *segment) {
+	a.resident -= int64(len(s.mem))
+	a.space.Broadcast()
 }
 
 // release takes n references from the segment and lets it go with the last.
@@ -102,7 +109,6 @@ func (a *appender) release(s *segment, n int64) {
 func (a *appender) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.closed = true
 	a.active = nil
 	a.table.each(func(s *segment) bool {
 		unmap(s.mem)

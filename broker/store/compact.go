@@ -105,7 +105,9 @@ func (k *keeper) evacuateVolatile(s *segment) {
 			h := &slotsOf(rec)[i]
 			k.hold(&Enqueue{Queue: atomic.LoadUint64(&h[0]), Seq: atomic.LoadUint64(&h[1]), Pos: p})
 		}
-		if err := k.moveVolatile(s, rec); err != nil {
+		if err := k.moveVolatile(s, rec); errors.Is(err, ErrClosed) {
+			return
+		} else if err != nil {
 			k.log.Warn("compaction of transient messages stops", zap.Error(err))
 			return
 		}
@@ -129,7 +131,7 @@ func (k *keeper) moveVolatile(s *segment, rec []byte) error {
 		return nil
 	}
 	m := viewMessage(rec)
-	p, err := k.volatile.put(&m, len(k.held))
+	p, err := k.volatile.put(&m, len(k.held), copying)
 	if err != nil {
 		return err
 	}

@@ -24,8 +24,6 @@ type journal struct {
 
 	// All that follows is guarded by mu.
 
-	space sync.Cond // of mu: something was written, or files were made, or the end
-
 	marked   bool       // the active segment's mark of the next write stands
 	from     int        // first byte of the active segment that was not handed over
 	tails    []part     // of sealed segments, not handed over
@@ -75,6 +73,7 @@ type tuning struct {
 	ahead        int64         // bytes of disk allocated ahead of that
 	resident     int64         // bytes of sealed segments kept in anonymous memory
 	slack        int64         // bytes of garbage not worth compacting
+	overflow     int64         // bytes of sealed transient segments in anonymous memory at which publishers wait
 	backlog      int           // unwritten bytes at which publishers wait
 	burst        int           // unwritten bytes that are written without lingering
 	linger       time.Duration // until what nobody waits for is written

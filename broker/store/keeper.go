@@ -23,8 +23,6 @@ type keeper struct {
 	bell, stop, ended chan struct{}
 	stopping          sync.Once
 
-	cramped bool // the last spill failed
-
 	// Scratch of compaction.
 	found, held []Enqueue
 	amends      []amendment
@@ -58,7 +56,6 @@ func (k *keeper) round() bool {
 	enough := k.provide()
 	if k.journal != nil {
 		k.journal.pageOut()
-		k.spill()
 	}
 	if k.relocate != nil {
 		k.compact()
@@ -67,13 +64,14 @@ func (k *keeper) round() bool {
 	return enough
 }
 
-// provide does what publishers may be waiting for: it has memory ready, and turns
-// dead segments into space and space into spare files.
+// provide does what publishers may be waiting for: it has memory ready, moves transient
+// messages out of it, and turns dead segments into space and space into spare files.
 func (k *keeper) provide() bool {
 	k.memory.provide()
 	if k.journal == nil {
 		return true
 	}
+	k.spill()
 	k.journal.drop()
 	return k.journal.refill(math.MaxInt)
 }

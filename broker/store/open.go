@@ -43,6 +43,7 @@ func (o *Options) tune(space int64) tuning {
 		segmentBytes: o.SegmentBytes,
 		slack:        maxReserve,
 		resident:     32 * mib,
+		overflow:     256 * mib,
 		backlog:      64 * mib,
 		burst:        mib,
 		linger:       2 * time.Millisecond,
@@ -147,6 +148,9 @@ func (s *Store) start(t tuning, o *Options) {
 		bell: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	s.volatile = newVolatileLog(&s.memory, s.keeper.wake)
+	if s.journal != nil {
+		s.volatile.overflow = t.overflow
+	}
 	s.keeper.volatile = s.volatile
 	if s.journal != nil {
 		s.journal.wake = s.keeper.wake

@@ -34,7 +34,7 @@ func (a *appender) setPaged(s *segment) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s.paged = true
-	a.resident -= int64(len(s.mem))
+	a.eased(s)
 }
 
 // pageOut moves old segments of the journal from memory to their files. Only the
@@ -62,7 +62,7 @@ func (j *journal) isComplete(s *segment) bool {
 }
 
 // spill moves old segments of the volatile log from memory to files without a
-// name, which are gone with the process.
+// name, which are gone with the process. While it cannot, publishers do not wait for it.
 func (k *keeper) spill() {
 	v := &k.volatile.appender
 	for {
@@ -79,10 +79,10 @@ func (k *keeper) spill() {
 			v.setPaged(s)
 		}
 		v.release(s, 1)
-		if err != nil && !k.cramped {
+		if k.volatile.setCramped(err != nil) && err != nil {
 			k.log.Warn("transient messages stay in memory", zap.Error(err))
 		}
-		if k.cramped = err != nil; k.cramped {
+		if err != nil {
 			return
 		}
 	}

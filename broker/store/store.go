@@ -70,12 +70,13 @@ type Store struct {
 // refs references to give to queue entries, or one of his own when refs is 0;
 // each is given back with Settled, Moved or Release. A durable message is written
 // to the journal; it waits while the disk is far behind, and is refused with
-// ErrFull while it is full. Must not be called under a queue's lock.
+// ErrFull while it is full. So does any other while the disk is far behind in taking
+// what lies in memory, but not while it is full. Must not be called under a queue's lock.
 func (s *Store) Put(m Message, durable bool, refs int) (Pos, error) {
 	if durable && s.journal != nil {
 		return s.journal.put(&m, refs, 0, publishing)
 	}
-	return s.volatile.put(&m, refs)
+	return s.volatile.put(&m, refs, publishing)
 }
 
 // PutMoved is Put for the copy of a message that Moved will take out of another
@@ -85,7 +86,7 @@ func (s *Store) PutMoved(m Message, durable bool, refs int) (Pos, error) {
 	if durable && s.journal != nil {
 		return s.journal.put(&m, refs, 0, moving)
 	}
-	return s.volatile.put(&m, refs)
+	return s.volatile.put(&m, refs, moving)
 }
 
 // View returns the message at p, aliasing the store's memory. It is valid while
@@ -228,6 +229,7 @@ func (s *Store) Close() error { return s.close(func() error { return nil }) }
 
 // close calls last when everything is on the disk.
 func (s *Store) close(last func() error) error {
+	s.volatile.shut()
 	if s.journal != nil {
 		s.journal.shut()
 	}

@@ -3,10 +3,13 @@ package store
 // volatileLog holds the messages that no restart survives.
 type volatileLog struct {
 	appender
+	overflow int64 // bytes resident at which publishers wait for the keeper to spill; 0: there is no disk
+	cramped  bool  // the last spill failed
 }
 
 func newVolatileLog(memory *mappings, wake func()) *volatileLog {
-	v := &volatileLog{appender{memory: memory, next: 1, wake: wake}}
+	v := &volatileLog{appender: appender{memory: memory, next: 1, wake: wake}}
+	v.space.L = &v.mu
 	v.dead = func(s *segment) *segment {
 		v.forget(s)
 		return s
@@ -14,7 +17,8 @@ func newVolatileLog(memory *mappings, wake func()) *volatileLog {
 	return v
 }
 
-func (v *volatileLog) put(m *Message, refs int) (Pos, error) {
+// put appends a message. Publishers wait while the disk does not keep up; nothing else does.
+func (v *volatileLog) put(m *Message, refs int, may permission) (Pos, error) {
 	slots := min(refs, maxSlots)
 	n, err := messageBytes(m, slots)
 	if err != nil {
@@ -22,6 +26,9 @@ func (v *volatileLog) put(m *Message, refs int) (Pos, error) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	for may == publishing && !v.fits(align(n)) && v.overflows() {
+		v.space.Wait()
+	}
 	if !v.fits(align(n)) {
 		if err := v.roll(align(n)); err != nil {
 			return 0, err
@@ -30,6 +37,30 @@ func (v *volatileLog) put(m *Message, refs int) (Pos, error) {
 	s, at := v.take(align(n), max(refs, 1))
 	putMessage(s.mem[at:], n, m, slots)
 	return makePos(true, s.number, at), nil
+}
+
+// overflows reports whether more lies in memory than should, and the disk is taking it.
+// The caller holds mu.
+func (v *volatileLog) overflows() bool {
+	return v.overflow > 0 && v.resident > v.overflow && !v.cramped && !v.closed
+}
+
+// setCramped notes whether the disk takes what lies in memory. It returns whether that is new.
+func (v *volatileLog) setCramped(to bool) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	was := v.cramped
+	v.cramped = to
+	v.space.Broadcast()
+	return to != was
+}
+
+// shut ends appending.
+func (v *volatileLog) shut() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.closed = true
+	v.space.Broadcast()
 }
 
 // roll starts a segment of at least n bytes. The caller holds mu.

@@ -6,10 +6,12 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 func openMemory(t testing.TB, o Options) *Store {
@@ -105,6 +107,97 @@ func TestSegmentsGoWithTheirLastReference(t *testing.T) {
 	}
 	require.Equal(t, 1, s.Stats().Segments, "only the one that is appended to")
 	require.Zero(t, s.Stats().Messages)
+}
+
+// slowDisk does not take transient messages until it is told what to do with them.
+type slowDisk struct {
+	fileSystem
+	answers chan error
+}
+
+func (d *slowDisk) Create(name string, size int64) (file, error) {
+	if name == spillTemp {
+		if err := <-d.answers; err != nil {
+			return nil, err
+		}
+	}
+	return d.fileSystem.Create(name, size)
+}
+
+// While the disk does not take what lies in memory, who publishes transient messages waits
+// at some point; what is dead-lettered goes on, and so does everybody when the disk is full.
+func TestTransientPublishersWaitForTheDisk(t *testing.T) {
+	disk := &slowDisk{newCrashDisk(), make(chan error)}
+	tune := tiny(SyncGroup)
+	tune.overflow = 1 << 16
+	s, _, err := openOn(disk, tune, &Options{})
+	require.NoError(t, err)
+	put := func() {
+		if _, err := s.Put(text(1, 500), false, 1); err != nil {
+			t.Error(err)
+		}
+	}
+	var published atomic.Int64
+	fill := func(n int) <-chan struct{} {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range n {
+				put()
+				published.Add(1)
+			}
+		}()
+		return done
+	}
+	const many = 1000
+	done := fill(many)
+	waits := func() bool {
+		s.volatile.mu.Lock()
+		defer s.volatile.mu.Unlock()
+		return s.volatile.overflows()
+	}
+	require.Eventually(t, waits, waitFor, tick)
+	require.Never(t, func() bool { return published.Load() >= many/2 }, 50*time.Millisecond, tick)
+	for i := range 2 * many {
+		_, err := s.PutMoved(text(i, 500), false, 1)
+		require.NoError(t, err)
+	}
+	select {
+	case <-done:
+		t.Fatal("published while the disk took nothing")
+	case disk.answers <- unix.ENOSPC:
+	}
+	<-done // memory has its own limit
+	require.EqualValues(t, many, published.Load())
+
+	close(disk.answers) // it takes everything
+	put()
+	require.Eventually(t, func() bool { put(); return !waits() && s.Stats().ResidentBytes <= 1<<16 }, waitFor, tick)
+	require.NoError(t, s.Close())
+}
+
+// Close does not wait for a publisher that waits for the disk.
+func TestCloseWhileTransientPublishersWait(t *testing.T) {
+	disk := &slowDisk{newCrashDisk(), make(chan error)}
+	tune := tiny(SyncGroup)
+	tune.overflow = 1 << 16
+	s, _, err := openOn(disk, tune, &Options{})
+	require.NoError(t, err)
+	ended := make(chan error)
+	go func() {
+		for {
+			if _, err := s.Put(text(1, 500), false, 1); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	require.Eventually(t, func() bool { return s.Stats().ResidentBytes > 1<<16 }, waitFor, tick)
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	require.ErrorIs(t, <-ended, ErrClosed)
+	close(disk.answers)
+	require.NoError(t, <-closed)
 }
 
 func TestTooLarge(t *testing.T) {
