@@ -25,7 +25,7 @@ func TestBuffersGrowWithTheirContent(t *testing.T) {
 
 func TestOutboxIsEmptyOnceSent(t *testing.T) {
 	var o outbox
-	o.init()
+	o.init(func() {})
 	o.reserve(10)
 	o.buf = append(o.buf, "first"...)
 	o.reserve(buffer64K)
@@ -67,7 +67,7 @@ func TestUnparsedOctetsMoveToTheFront(t *testing.T) {
 
 func TestOutboxDoesNotAllocate(t *testing.T) {
 	var o outbox
-	o.init()
+	o.init(func() {})
 	message := make([]byte, 1000)
 	round := func() {
 		for range 100 {

@@ -24,7 +24,7 @@ func TestConfirmsInAsFewFramesAsItTakes(t *testing.T) {
 		{1, 3, []uint64{2}, ack(nack(ack(nil, 1, false), 2), 3, false)},
 	} {
 		ch := &channel{id: 7, conn: &connection{srv: new(Server)}}
-		ch.conn.out.init()
+		ch.conn.out.init(func() {})
 		ch.confirmRange(c.first, c.last, c.refused)
 		assert.Equal(t, c.want, ch.conn.out.buf)
 	}
@@ -32,7 +32,7 @@ func TestConfirmsInAsFewFramesAsItTakes(t *testing.T) {
 
 func TestClosedChannelIsNotConfirmedAnything(t *testing.T) {
 	ch := &channel{id: 7, conn: &connection{}, closed: true}
-	ch.conn.out.init()
+	ch.conn.out.init(func() {})
 	ch.confirmRange(1, 9, nil)
 	assert.Empty(t, ch.conn.out.buf, "its number may be in use again")
 }
@@ -47,7 +47,7 @@ func TestNothingMayComeWhileCommitting(t *testing.T) {
 
 func TestRepliesAreLostWhereTooManyWait(t *testing.T) {
 	ch := &channel{id: 7, conn: &connection{frameMax: 4096}}
-	ch.conn.out.init()
+	ch.conn.out.init(func() {})
 	ch.deliverReply("tag", &broker.Publication{Properties: []byte{0, 0}, Body: []byte("x")})
 	assert.NotEmpty(t, ch.conn.out.buf)
 	ch.conn.out.buf = make([]byte, replyBacklog+1)

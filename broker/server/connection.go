@@ -50,9 +50,8 @@ type connection struct {
 	chanMax   uint16
 	tables    amqp.Limits
 	heartbeat time.Duration
-	interval  chan time.Duration // tells the writer
-	readUntil time.Time          // when the read deadline was set last
-	leaveBy   time.Time          // how long a client that closing was told may stay
+	readUntil time.Time // when the read deadline was set last
+	leaveBy   time.Time // how long a client that closing was told may stay
 
 	mechanism  string                   // of the login
 	properties []byte                   // of the client, encoded
@@ -90,32 +89,36 @@ func newConnection(s *Server, nc net.Conn) *connection {
 	c := &connection{
 		srv: s, nc: nc, accepted: time.Now(), log: s.log.WithLazy(zap.Stringer("conn", nc.RemoteAddr())),
 		frameMax: preAuthFrameMax, tables: preAuthTables,
-		interval: make(chan time.Duration, 1), nudged: make(chan struct{}, 1), channels: map[uint16]*channel{},
+		nudged: make(chan struct{}, 1), channels: map[uint16]*channel{},
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
-	c.out.init()
+	c.out.init(c.write)
 	return c
 }
 
 // run serves the connection until it ends, and cleans up after it.
 func (c *connection) run() {
 	defer c.cancel(nil)
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		defer c.nc.Close()
-		if err := c.guard(func() error { return c.out.write(c.nc, c.interval, &c.traffic) }); err != nil {
-			c.log.Debug("write failed", zap.Error(err))
-		}
-	}()
 	err := c.guard(c.read)
 	if left := c.guard(func() error { c.leave(); return nil }); err == nil {
 		err = left
 	}
 	c.out.close()
-	<-written
+	<-c.out.gone
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
 		c.log.Info("connection ended", zap.Error(err))
+	}
+}
+
+// write runs the outbox's writer. What it sends last is followed by the end of the socket.
+func (c *connection) write() {
+	err := c.guard(func() error { return c.out.write(c.nc, &c.traffic) })
+	if err != nil {
+		c.log.Debug("write failed", zap.Error(err))
+	}
+	if err != nil || c.out.ended() {
+		c.out.kill()
+		c.nc.Close()
 	}
 }
 

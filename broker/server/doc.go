@@ -14,7 +14,9 @@
 // deliveries share with it (tags, unacked, credit) has the channel's lock.
 // Publishes and settlements gather until the read's end, or until another method
 // needs to see their effect. Deliveries, confirms and replies gather in the
-// outbox, which its writer swaps out and sends in one write.
+// outbox, which its writer swaps out and sends in one write. The reader is there for as
+// long as the connection is, the writer while there is something to send: starting it
+// costs no more than waking it.
 //
 // # States
 //

@@ -146,7 +146,7 @@ func (c *connection) open(m *amqp.ConnectionOpen) error {
 	c.session, c.vhost, c.rights, c.phase = session, session.VHost(), session.Rights(), running
 	c.nc.SetDeadline(time.Time{})
 	if c.heartbeat > 0 {
-		c.interval <- c.heartbeat
+		c.out.heartbeats(c.heartbeat)
 	}
 	c.srv.opened(c)
 	c.show()

@@ -1,0 +1,94 @@
+package server
+
+import (
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"curfew/broker/amqp"
+)
+
+// wired gives fn an outbox and the other end of its socket.
+func wired(t *testing.T, fn func(o *outbox, client net.Conn)) {
+	synctest.Test(t, func(t *testing.T) {
+		client, nc := net.Pipe()
+		c := newConnection(&Server{log: zap.NewNop()}, nc)
+		fn(&c.out, client)
+		c.out.close()
+		rest, err := io.ReadAll(client)
+		assert.NoError(t, err)
+		assert.Empty(t, rest, "all was read that was sent, and then it ended")
+		<-c.out.gone
+	})
+}
+
+func (o *outbox) idle() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.writing
+}
+
+// A connection that has nothing to send has no goroutine to send it.
+func TestWriterRunsWhileThereIsSomethingToSend(t *testing.T) {
+	wired(t, func(o *outbox, client net.Conn) {
+		assert.True(t, o.idle())
+		want := amqp.AppendMethod(nil, 1, &amqp.ChannelOpenOk{})
+		for range 3 {
+			o.send(1, &amqp.ChannelOpenOk{})
+			synctest.Wait()
+			assert.False(t, o.idle(), "nobody takes it")
+			got := make([]byte, len(want))
+			_, err := io.ReadFull(client, got)
+			require.NoError(t, err)
+			assert.Equal(t, want, got)
+			synctest.Wait()
+			assert.True(t, o.idle())
+		}
+	})
+}
+
+// What was sent before the end is, by whoever sends at that moment.
+func TestOutboxEndsAfterWhatIsThere(t *testing.T) {
+	wired(t, func(o *outbox, client net.Conn) {
+		want := amqp.AppendMethod(nil, 1, &amqp.ChannelOpenOk{})
+		o.send(1, &amqp.ChannelOpenOk{})
+		o.send(1, &amqp.ChannelOpenOk{})
+		synctest.Wait()
+		o.send(1, &amqp.ChannelOpenOk{})
+		o.close()
+		got := make([]byte, 3*len(want))
+		_, err := io.ReadFull(client, got)
+		require.NoError(t, err)
+	})
+}
+
+// A client hears something at least once in each interval, and nothing beside what it is sent anyway.
+func TestHeartbeatsAreSentInSilence(t *testing.T) {
+	const interval = 10 * time.Second
+	wired(t, func(o *outbox, client net.Conn) {
+		o.heartbeats(interval)
+		beat := make([]byte, len(amqp.AppendHeartbeat(nil)))
+		for range 20 {
+			last := time.Now()
+			_, err := io.ReadFull(client, beat)
+			require.NoError(t, err)
+			assert.Equal(t, amqp.AppendHeartbeat(nil), beat)
+			assert.LessOrEqual(t, time.Since(last), interval)
+			assert.GreaterOrEqual(t, time.Since(last), interval/2)
+		}
+		reply := make([]byte, len(amqp.AppendMethod(nil, 1, &amqp.ChannelOpenOk{})))
+		for range 20 {
+			time.Sleep(interval / 3)
+			o.send(1, &amqp.ChannelOpenOk{})
+			_, err := io.ReadFull(client, reply)
+			require.NoError(t, err)
+			assert.EqualValues(t, amqp.FrameMethod, reply[0])
+		}
+	})
+}
