@@ -40,7 +40,7 @@ const DefaultMaxMessageBytes = 16 << 20
 // Options configure a Broker. The zero value is a memory-only broker with
 // RabbitMQ's rules.
 type Options struct {
-	Store             store.Options // with Dir "": memory only. Relocate and OnFull are the broker's
+	Store             store.Options // with Dir "": memory only. Relocate, OnFull and MemoryLimit are the broker's
 	Clock             Clock         // nil: the clock of the last run, or NewClock()
 	TTLPrecedence     Precedence
 	Unroutable        Unroutable
@@ -120,7 +120,7 @@ func New(o Options) (*Broker, error) {
 		vhosts: map[string]*VHost{}, byID: map[uint64]*Queue{},
 	}
 	b.feed.init()
-	b.gate.changed, b.quit = make(chan struct{}), make(chan struct{})
+	b.gate.changed, b.gate.poke, b.quit = make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
 	b.vhosts["/"] = newVHost(b, "/")
 	b.accounts.init()
 	b.sessions.init()

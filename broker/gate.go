@@ -17,6 +17,8 @@ type gate struct {
 	low     bool // the disk has less room than it should
 	memory  bool
 	changed chan struct{} // closed, and made anew, at each change
+	asked   bool          // somebody publishes, since memory and disk were measured last
+	poke    chan struct{} // has them measured now, if that was to be a while
 }
 
 // Gate says why publishers have to wait, "" if they have not, and gives a
@@ -25,7 +27,23 @@ func (b *Broker) Gate() (reason string, changed <-chan struct{}) {
 	g := &b.gate
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if !g.asked {
+		g.asked = true
+		select {
+		case g.poke <- struct{}{}:
+		default:
+		}
+	}
 	return g.reason(), g.changed
+}
+
+// calm says whether nobody publishes and nobody is held back.
+func (g *gate) calm() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	calm := !g.asked && g.reason() == ""
+	g.asked = false
+	return calm
 }
 
 func (g *gate) reason() string {
@@ -60,8 +78,10 @@ func (g *gate) set(log *zap.Logger, reason *bool, to bool) {
 }
 
 const (
-	// levelsEvery is how often memory and disk are measured.
+	// levelsEvery is how often memory and disk are measured, levelsCalm while nobody
+	// publishes: these looks are most of what an idle process does.
 	levelsEvery = 250 * time.Millisecond
+	levelsCalm  = time.Second
 	// memoryResume is the share of the limit below which publishers go on.
 	memoryResume = 0.9
 	// diskShare bounds the limit on small disks, which are never as empty as that.
@@ -71,15 +91,19 @@ const (
 // watchLevels closes the gate while the process holds more memory than it may,
 // or the disk has less room than it should. It ends with the broker.
 func (b *Broker) watchLevels() {
-	ticks := time.NewTicker(levelsEvery)
-	defer ticks.Stop()
+	every, poke := levelsEvery, (<-chan struct{})(nil)
 	for {
 		select {
-		case <-ticks.C:
-			b.checkMemory()
-			b.checkDisk()
+		case <-time.After(every):
+		case <-poke:
 		case <-b.quit:
 			return
+		}
+		b.checkMemory()
+		b.checkDisk()
+		every, poke = levelsEvery, nil
+		if b.gate.calm() {
+			every, poke = levelsCalm, b.gate.poke
 		}
 	}
 }

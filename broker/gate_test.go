@@ -23,7 +23,7 @@ func TestMemoryHoldsPublishersBackAndLetsThemGo(t *testing.T) {
 		defer b.Close()
 		after := func(bytes int64) string {
 			used.Store(bytes)
-			time.Sleep(2 * levelsEvery)
+			time.Sleep(2 * levelsCalm)
 			reason, _ := b.Gate()
 			return reason
 		}
@@ -58,12 +58,42 @@ func TestLowDiskHoldsPublishersBackAndLetsThemGo(t *testing.T) {
 				reason string
 			}{{1000, ""}, {999, "low on disk"}, {1000, ""}} {
 				free.Store(want.free)
-				time.Sleep(2 * levelsEvery)
+				time.Sleep(2 * levelsCalm)
 				reason, _ := b.Gate()
 				assert.Equal(t, want.reason, reason, "%d free", want.free)
 			}
 		})
 	}
+}
+
+// While nobody publishes memory is looked at less often, and at once when somebody does.
+func TestMemoryIsMeasuredOftenWhileSomebodyPublishes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var looks atomic.Int64
+		b, err := New(Options{
+			Clock:       func() int64 { return time.Now().UnixNano() },
+			MemoryLimit: 1000, MemoryInUse: func() int64 { looks.Add(1); return 1 },
+		})
+		require.NoError(t, err)
+		defer b.Close()
+		within := func(d time.Duration) int64 {
+			before := looks.Load()
+			time.Sleep(d)
+			synctest.Wait()
+			return looks.Load() - before
+		}
+		time.Sleep(levelsCalm)
+		assert.EqualValues(t, 10, within(10*levelsCalm))
+		time.Sleep(levelsCalm / 2)
+		b.Gate()
+		assert.EqualValues(t, 1, within(0), "at once")
+		for range 10 {
+			b.Gate()
+			b.Gate()
+			assert.EqualValues(t, 1, within(levelsEvery))
+		}
+		assert.LessOrEqual(t, within(10*levelsCalm), int64(12))
+	})
 }
 
 func TestDiskSpaceIsMeasured(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 // with it unless the broker was given one.
 func (b *Broker) openStore(o store.Options, ownClock bool) error {
 	o.Relocate = b.relocate
+	o.MemoryLimit = b.opts.MemoryLimit
 	o.OnFull = func(full bool) { b.gate.set(b.log, &b.gate.full, full) }
 	s, recovery, err := store.Open(o)
 	if err != nil {

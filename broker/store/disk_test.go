@@ -73,6 +73,17 @@ func TestDirectoryIsLocked(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// In a small container less waits in memory for the disk; publishers never wait for what the keeper leaves there.
+func TestWhatWaitsInMemoryIsBoundedByItsLimit(t *testing.T) {
+	for _, c := range []struct{ limit, resident, overflow int64 }{
+		{0, 32 * mib, 256 * mib}, {64 * mib, 8 * mib, 16 * mib}, {400 * mib, 32 * mib, 100 * mib}, {1 << 40, 32 * mib, 256 * mib},
+	} {
+		tune := (&Options{MemoryLimit: c.limit}).tune(1 << 40)
+		require.Equal(t, []int64{c.resident, c.overflow}, []int64{tune.resident, tune.overflow}, "limit %d", c.limit)
+		require.Greater(t, tune.overflow, tune.resident)
+	}
+}
+
 // Old segments of both logs are moved to files, under readers' eyes.
 func TestPagingIsNotNoticed(t *testing.T) {
 	dir := t.TempDir()

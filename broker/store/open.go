@@ -13,6 +13,7 @@ type Options struct {
 	Dir          string   // of the journal; "": memory only, nothing is durable
 	SegmentBytes int      // 0: DefaultSegmentBytes, less on a small disk
 	Sync         SyncMode // what Commit waits for
+	MemoryLimit  int64    // bytes that the process should stay well below; 0: none
 	Log          *zap.Logger
 
 	// Relocate is asked by compaction to let the entry (queue, seq) stand at new
@@ -73,6 +74,10 @@ func (o *Options) tune(space int64) tuning {
 		}
 	}
 	t.segmentBytes = pageAlign(t.segmentBytes)
+	if o.MemoryLimit > 0 {
+		t.resident = min(t.resident, o.MemoryLimit/8)
+		t.overflow = min(t.overflow, o.MemoryLimit/4)
+	}
 	if space > 0 {
 		t.reserve = max(2*int64(t.segmentBytes), min(maxReserve, space/16))
 		t.ahead = 4 * int64(t.segmentBytes)
