@@ -36,6 +36,7 @@ func TestRelayBoundsTheClient(t *testing.T) {
 		{Size: 100, Producers: 2, Consumers: 2, Ack: "each"},
 		{Size: 70_000, Producers: 1, Consumers: 1, Ack: "auto"},
 		{Size: 16, Producers: 1, Consumers: 1, Ack: "multiple", Window: 10},
+		{Size: 100, Producers: 1, Consumers: 1, Ack: "each", Client: "amqp091"},
 	} {
 		s.URL, s.Count, s.Duration = side.broker.url, 1000, 60e9
 		r, err := inProcess[load.Result]("throughput", s)

@@ -36,11 +36,12 @@ type relayServer struct {
 }
 
 type relayConn struct {
-	nc    net.Conn
-	relay *relayServer
-	mu    sync.Mutex
-	out   []byte
-	tag   uint64
+	nc       net.Conn
+	relay    *relayServer
+	mu       sync.Mutex
+	out      []byte
+	tag      uint64
+	consumer string // its tag
 
 	queue string // of the last publish, and its consumer
 	to    *relayConn
@@ -105,10 +106,14 @@ func (c *relayConn) frames(b []byte) (used int) {
 		if n == 0 {
 			return used
 		}
-		if f.Type != amqp.FrameMethod {
+		switch f.Type {
+		case amqp.FrameMethod:
+			if !c.method(f) {
+				return -1
+			}
+		case amqp.FrameHeartbeat:
+		default:
 			c.forward(b[used : used+n])
-		} else if !c.method(f) {
-			return -1
 		}
 		used += n
 	}
@@ -152,8 +157,10 @@ func (c *relayConn) reply(m amqp.Method) amqp.Method {
 	case *amqp.BasicConsume:
 		c.relay.mu.Lock()
 		defer c.relay.mu.Unlock()
-		c.relay.consumers[m.Queue] = c
+		c.relay.consumers[m.Queue], c.consumer = c, m.ConsumerTag
 		return &amqp.BasicConsumeOk{ConsumerTag: m.ConsumerTag}
+	case *amqp.ConnectionClose:
+		return &amqp.ConnectionCloseOk{}
 	}
 	return nil
 }
@@ -180,7 +187,7 @@ func (c *relayConn) publish(payload []byte) bool {
 	c.to.mu.Lock()
 	defer c.to.mu.Unlock()
 	c.to.tag++
-	c.to.out = amqp.AppendDeliver(c.to.out, 1, "0", c.to.tag, false, m.Exchange, m.RoutingKey)
+	c.to.out = amqp.AppendDeliver(c.to.out, 1, c.to.consumer, c.to.tag, false, m.Exchange, m.RoutingKey)
 	return true
 }
 
