@@ -32,6 +32,7 @@ type Publisher struct {
 	vh         *VHost
 	rights     *Rights
 	routes     routes
+	store      store.Putter
 	batch      *batch // nil: empty
 	count      int    // publishes since the last Flush
 	properties []byte // scratch
@@ -45,11 +46,15 @@ func (vh *VHost) NewPublisher(user string) *Publisher {
 
 // NewPublisher makes a publisher that asks these rights, in the goroutine that they are
 // for. They are those of a user in vh.
-func (r *Rights) NewPublisher(vh *VHost) *Publisher { return &Publisher{vh: vh, rights: r} }
+func (r *Rights) NewPublisher(vh *VHost) *Publisher { return newPublisher(vh, r) }
 
 // OwnPublisher makes a publisher of the broker's own messages, or of the program's it
 // is embedded in: nobody's rights are asked for.
-func (vh *VHost) OwnPublisher() *Publisher { return &Publisher{vh: vh} }
+func (vh *VHost) OwnPublisher() *Publisher { return newPublisher(vh, nil) }
+
+func newPublisher(vh *VHost, r *Rights) *Publisher {
+	return &Publisher{vh: vh, rights: r, store: vh.b.store.NewPutter()}
+}
 
 // Add checks and routes a message and copies it into the store; it enters its
 // queues at the next Flush. routed is false when it has none, and the message is
@@ -150,7 +155,7 @@ func (it *item) read(view *amqp.PropertyView, has marks, body int) (err error) {
 }
 
 func (p *Publisher) put(m *Publication, it *item, targets []target) error {
-	pos, err := p.vh.b.store.Put(store.Message{
+	pos, err := p.store.Put(&store.Message{
 		Exchange: m.Exchange, RoutingKey: m.RoutingKey, Properties: m.Properties, Body: m.Body,
 	}, anyPersists(targets, it.message.Flags), len(targets))
 	if err != nil {
@@ -192,6 +197,10 @@ func (b *batch) addAll(targets []target, it *item) {
 	}
 }
 
+// Pause says that it may be a while until the next Add or Flush: nothing may wait with
+// what was added since the last Pause, Flush or Discard.
+func (p *Publisher) Pause() { p.store.End() }
+
 // Pending is how many publishes wait for Flush.
 func (p *Publisher) Pending() int { return p.count }
 
@@ -200,6 +209,7 @@ func (p *Publisher) Pending() int { return p.count }
 // each once; it is valid until the next call.
 func (p *Publisher) Flush(refused []int) []int {
 	p.count = 0
+	p.Pause()
 	p.tally.flush(p.vh.b)
 	if p.batch == nil {
 		return refused[:0]
@@ -216,6 +226,7 @@ func (p *Publisher) Flush(refused []int) []int {
 // Discard gives up what was added since the last Flush.
 func (p *Publisher) Discard() {
 	p.count = 0
+	p.Pause()
 	p.tally.forget()
 	if p.batch != nil {
 		p.batch.discard(p.vh.b.store)

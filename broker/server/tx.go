@@ -114,6 +114,7 @@ func (ch *channel) publishLater(m *broker.Publication) error {
 			"transaction is larger than %d messages or %d bytes; commit more often", maxTxPublishes, maxTxBytes)
 	}
 	routed, err := ch.addWhenRoom(m)
+	ch.publisher.Pause()
 	if err != nil || routed {
 		return err
 	}

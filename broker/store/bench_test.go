@@ -49,6 +49,32 @@ func BenchmarkPut(b *testing.B) {
 	})
 }
 
+// BenchmarkPutter puts batches of 100 from each of two publishers at once.
+func BenchmarkPutter(b *testing.B) {
+	benchSizes(b, func(b *testing.B, m Message) {
+		s := openMemory(b, Options{})
+		b.SetParallelism(1)
+		b.RunParallel(func(pb *testing.PB) {
+			putter := s.NewPutter()
+			batch := make([]Settle, 0, 100)
+			for pb.Next() {
+				p, err := putter.Put(&m, false, 1)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				if batch = append(batch, Settle{Queue: 1, Seq: 1, Pos: p}); len(batch) == cap(batch) {
+					putter.End()
+					s.Settled(batch)
+					batch = batch[:0]
+				}
+			}
+			putter.End()
+			s.Settled(batch)
+		})
+	})
+}
+
 func BenchmarkPutEnqueuedSettled(b *testing.B) {
 	for _, durable := range []bool{false, true} {
 		b.Run(fmt.Sprintf("durable=%v", durable), func(b *testing.B) {

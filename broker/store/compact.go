@@ -63,7 +63,7 @@ func (a *appender) sparse(slack int64, pressed bool) []*segment {
 	var live, mapped int64
 	var found []*segment
 	a.table.each(func(s *segment) bool {
-		if s == active || s.number >= next {
+		if s == active || s.number >= next || s.open() {
 			return true
 		}
 		l := s.live()
@@ -98,7 +98,11 @@ func (k *keeper) evacuateVolatile(s *segment) {
 	defer k.volatile.release(s, 1)
 	for at := 0; at < s.used; {
 		rec := s.mem[at:]
-		_, n := header(rec)
+		kind, n := header(rec)
+		if kind == unused {
+			at += align(n)
+			continue
+		}
 		p := makePos(true, s.number, at)
 		k.held = k.held[:0]
 		for i := range slotsOf(rec) {

@@ -229,19 +229,29 @@ func TestConcurrentUse(t *testing.T) {
 // useShelves publishes to, consumes from and moves between the queues.
 func useShelves(t *testing.T, s *Store, shelves map[uint64]*shelf, g int) {
 	rng := rand.New(rand.NewPCG(uint64(g), 2))
+	putter := s.NewPutter()
+	var batch []shelved
 	for i := range 3000 {
-		id := g*10000 + i
-		durable := rng.IntN(3) > 0
-		p, err := s.Put(text(id, 8+rng.IntN(800)), durable, 1)
-		if err != nil {
-			t.Error(err)
-			return
+		if len(batch) == 0 {
+			durable := rng.IntN(2) > 0
+			for n := range 1 + rng.IntN(30) {
+				id := g*1_000_000 + i*100 + n
+				m := text(id, 8+rng.IntN(800))
+				p, err := putter.Put(&m, durable, 1)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				batch = append(batch, shelved{p, id, durable})
+			}
+			putter.End()
 		}
 		q := shelves[uint64(1+rng.IntN(2))]
 		q.mu.Lock()
-		q.add(s, p, id, durable)
+		q.add(s, batch[0].pos, batch[0].id, batch[0].durable)
 		e, seq, ok := q.takeAny(s, rng)
 		q.mu.Unlock()
+		batch = batch[1:]
 		if !ok {
 			continue
 		}
@@ -263,6 +273,9 @@ func useShelves(t *testing.T, s *Store, shelves map[uint64]*shelf, g int) {
 				}
 			})
 		}
+	}
+	for _, e := range batch {
+		s.Release(e.pos)
 	}
 }
 

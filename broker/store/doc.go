@@ -50,6 +50,9 @@
 //	                └──────────────► paged: the file's pages in
 //	                                 place of memory, same address
 //
+// A publisher takes strips of the active segment of the volatile log to write a batch
+// into without its lock (putter.go); a segment stays as it is while one is open.
+//
 // Segments count the references into them. One that is mostly garbage is emptied
 // by compaction (compact.go), which asks the owner to let each entry stand at a
 // copy; one without references is dropped when no other record depends on it

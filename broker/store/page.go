@@ -19,11 +19,16 @@ func (a *appender) oldestResident(limit int64) *segment {
 	if a.resident <= limit {
 		return nil
 	}
-	for ; a.paging < a.next; a.paging++ {
-		if s := a.table.get(a.paging); s == a.active {
+	for at := a.paging; at < a.next; at++ {
+		s := a.table.get(at)
+		switch {
+		case s == a.active:
 			return nil
-		} else if s != nil && !s.paged {
+		case s != nil && s.open(): // its turn comes
+		case s != nil && !s.paged:
 			return s
+		case at == a.paging:
+			a.paging++
 		}
 	}
 	return nil
@@ -71,8 +76,7 @@ func (k *keeper) spill() {
 			return
 		}
 		if !s.tryRetain() {
-			v.paging++ // it has died and is about to be forgotten
-			continue
+			return // it has died: who released it wakes the keeper
 		}
 		err := k.spillSegment(s)
 		if err == nil {

@@ -16,15 +16,16 @@ type segment struct {
 	mem    []byte
 
 	// refs counts the references to messages in it, plus one while it is
-	// appended to, so that zero is reached once.
+	// appended to, so that zero is reached once, and stripRefs for each strip that
+	// a Putter has open.
 	refs atomic.Int64
 
 	// paged: mem is a file's pages, which the system can read again, and no
 	// anonymous memory. Written by the keeper while it holds a reference.
 	paged bool
 
-	// Guarded by the log's lock while the segment is appended to, constant
-	// afterwards.
+	// Guarded by the log's lock while the segment is appended to or a strip is open,
+	// constant afterwards.
 	used  int   // bytes appended
 	given int64 // references ever given
 
@@ -35,7 +36,11 @@ type segment struct {
 	journaled
 }
 
-// live estimates the bytes of messages still referred to.
+// open reports whether a Putter has a strip of it. Once sealed and not open it never
+// is again.
+func (s *segment) open() bool { return s.refs.Load() >= stripRefs }
+
+// live estimates the bytes of messages still referred to; not while a strip is open.
 func (s *segment) live() int64 {
 	refs := s.refs.Load()
 	if s.given == 0 || refs <= 0 {

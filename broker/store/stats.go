@@ -36,7 +36,7 @@ func (a *appender) stats(st *Stats) {
 	st.MappedBytes += a.mapped
 	st.ResidentBytes += a.resident
 	a.table.each(func(s *segment) bool {
-		st.Messages += s.refs.Load()
+		st.Messages += s.refs.Load() % stripRefs
 		st.LiveBytes += s.live()
 		if s == a.active {
 			st.Messages--

@@ -17,7 +17,7 @@ func newVolatileLog(memory *mappings, wake func()) *volatileLog {
 	return v
 }
 
-// put appends a message. Publishers wait while the disk does not keep up; nothing else does.
+// put appends a message.
 func (v *volatileLog) put(m *Message, refs int, may permission) (Pos, error) {
 	slots := min(refs, maxSlots)
 	n, err := messageBytes(m, slots)
@@ -26,17 +26,24 @@ func (v *volatileLog) put(m *Message, refs int, may permission) (Pos, error) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for may == publishing && !v.fits(align(n)) && v.overflows() {
-		v.space.Wait()
-	}
-	if !v.fits(align(n)) {
-		if err := v.roll(align(n)); err != nil {
-			return 0, err
-		}
+	if err := v.makeRoom(align(n), may); err != nil {
+		return 0, err
 	}
 	s, at := v.take(align(n), max(refs, 1))
 	putMessage(s.mem[at:], n, m, slots)
 	return makePos(true, s.number, at), nil
+}
+
+// makeRoom has n bytes fit into the active segment. Publishers wait while the disk does
+// not keep up; nothing else does. The caller holds mu.
+func (v *volatileLog) makeRoom(n int, may permission) error {
+	for may == publishing && !v.fits(n) && v.overflows() {
+		v.space.Wait()
+	}
+	if v.fits(n) {
+		return nil
+	}
+	return v.roll(n)
 }
 
 // overflows reports whether more lies in memory than should, and the disk is taking it.
