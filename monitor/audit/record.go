@@ -52,10 +52,13 @@ type line struct {
 // instant is a time in Unix ms, RFC 3339 with milliseconds in JSON.
 type instant int64
 
-const instantFormat = "2006-01-02T15:04:05.000Z"
-
+// append puts the milliseconds behind what time formats fast; a layout of its own takes
+// four times as long, and was a third of the processor time of a storm of expiries.
 func (i instant) append(b []byte) []byte {
-	return time.UnixMilli(int64(i)).UTC().AppendFormat(b, instantFormat)
+	t := time.UnixMilli(int64(i)).UTC()
+	ms := t.Nanosecond() / 1e6
+	b = t.AppendFormat(b, time.RFC3339)
+	return append(b[:len(b)-len("Z")], '.', '0'+byte(ms/100), '0'+byte(ms/10%10), '0'+byte(ms%10), 'Z')
 }
 
 func (i *instant) UnmarshalText(text []byte) error {
@@ -119,22 +122,26 @@ func field(b []byte, name, value string) []byte {
 // appendString appends s as a JSON string; what is not UTF-8 becomes U+FFFD.
 func appendString[T string | []byte](b []byte, s T) []byte {
 	b = append(b, '"')
+	plain := 0 // from here on nothing had to be changed
 	for i := 0; i < len(s); {
-		c := s[i]
+		c, size := s[i], 1
+		if c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		b = append(b, s[plain:i]...)
 		switch {
 		case c == '"' || c == '\\':
 			b = append(b, '\\', c)
 		case c < ' ':
 			b = append(b, '\\', 'u', '0', '0', "0123456789abcdef"[c>>4], "0123456789abcdef"[c&15])
-		case c < utf8.RuneSelf:
-			b = append(b, c)
 		default:
-			rune, size := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
-			b = utf8.AppendRune(b, rune)
-			i += size
-			continue
+			var r rune
+			r, size = utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
+			b = utf8.AppendRune(b, r)
 		}
-		i++
+		i += size
+		plain = i
 	}
-	return append(b, '"')
+	return append(append(b, s[plain:]...), '"')
 }

@@ -12,6 +12,7 @@ import (
 
 const (
 	startAt  = 1_795_217_348_123_456
+	endAt    = startAt + 100_000_000_000 // after all deadlines
 	batchLen = 256
 )
 
@@ -103,7 +104,10 @@ func BenchmarkFire(b *testing.B) {
 					fill(s, n, rand.New(rand.NewPCG(1, 2)), stream.next)
 					b.StartTimer()
 				}
-				claimed, _, _ = s.Claim(context.Background(), startAt+1e9, 1000, startAt+2e9, claimed[:0])
+				claimed, _, _ = s.Claim(context.Background(), endAt, 1000, endAt+1, claimed[:0])
+				if len(claimed) == 0 {
+					b.Fatal("nothing was due")
+				}
 				_ = s.Settle(context.Background(), claimed, nil)
 			}
 		})

@@ -3,6 +3,7 @@ package memstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"curfew/scheduler"
@@ -40,7 +41,9 @@ func (s *Store) Apply(_ context.Context, add, remove []scheduler.Shadow) error {
 			s.moved.add(scheduler.Later{Shadow: shadow, At: shadow.Deadline})
 		}
 	}
-	s.drop(remove)
+	for _, shadow := range remove {
+		s.drop(shadow)
+	}
 	return nil
 }
 
@@ -117,7 +120,9 @@ func (s *Store) Settle(_ context.Context, done []scheduler.Shadow, later []sched
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drop(done)
+	for _, shadow := range slices.Backward(done) { // what was claimed together stands at the end of the heap, in order
+		s.drop(shadow)
+	}
 	for _, l := range later {
 		if place, ok := s.moved.get(l.Shadow); ok {
 			s.moved.rescore(place, l.At)
@@ -128,13 +133,11 @@ func (s *Store) Settle(_ context.Context, done []scheduler.Shadow, later []sched
 	return nil
 }
 
-func (s *Store) drop(shadows []scheduler.Shadow) {
-	for _, shadow := range shadows {
-		if place, ok := s.moved.get(shadow); ok {
-			s.moved.remove(place)
-		} else {
-			s.waiting.remove(shadow)
-		}
+func (s *Store) drop(shadow scheduler.Shadow) {
+	if place, ok := s.moved.get(shadow); ok {
+		s.moved.remove(place)
+	} else {
+		s.waiting.remove(shadow)
 	}
 }
 
