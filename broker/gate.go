@@ -17,12 +17,13 @@ type gate struct {
 	low     bool // the disk has less room than it should
 	memory  bool
 	changed chan struct{} // closed, and made anew, at each change
-	asked   bool          // somebody publishes, since memory and disk were measured last
+	asked   bool          // somebody asked, as publishers do, since memory and disk were measured last
 	poke    chan struct{} // has them measured now, if that was to be a while
 }
 
 // Gate says why publishers have to wait, "" if they have not, and gives a
-// channel that is closed when that changes.
+// channel that is closed when that changes. It has memory and disk measured now, if that
+// was a while ago.
 func (b *Broker) Gate() (reason string, changed <-chan struct{}) {
 	g := &b.gate
 	g.mu.Lock()

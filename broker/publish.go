@@ -32,10 +32,10 @@ type Publisher struct {
 	vh         *VHost
 	rights     *Rights
 	routes     routes
-	store      store.Putter
-	batch      *batch // nil: empty
-	count      int    // publishes since the last Flush
-	properties []byte // scratch
+	putter     *store.Putter // of all publishers of the goroutine
+	batch      *batch        // nil: empty
+	count      int           // publishes since the last Flush
+	properties []byte        // scratch
 	tally      publisherTally
 }
 
@@ -46,14 +46,17 @@ func (vh *VHost) NewPublisher(user string) *Publisher {
 
 // NewPublisher makes a publisher that asks these rights, in the goroutine that they are
 // for. They are those of a user in vh.
-func (r *Rights) NewPublisher(vh *VHost) *Publisher { return newPublisher(vh, r) }
+func (r *Rights) NewPublisher(vh *VHost) *Publisher {
+	if r.putter == nil {
+		r.putter = vh.b.store.NewPutter()
+	}
+	return &Publisher{vh: vh, rights: r, putter: r.putter}
+}
 
 // OwnPublisher makes a publisher of the broker's own messages, or of the program's it
 // is embedded in: nobody's rights are asked for.
-func (vh *VHost) OwnPublisher() *Publisher { return newPublisher(vh, nil) }
-
-func newPublisher(vh *VHost, r *Rights) *Publisher {
-	return &Publisher{vh: vh, rights: r, store: vh.b.store.NewPutter()}
+func (vh *VHost) OwnPublisher() *Publisher {
+	return &Publisher{vh: vh, putter: vh.b.store.NewPutter()}
 }
 
 // Add checks and routes a message and copies it into the store; it enters its
@@ -155,7 +158,7 @@ func (it *item) read(view *amqp.PropertyView, has marks, body int) (err error) {
 }
 
 func (p *Publisher) put(m *Publication, it *item, targets []target) error {
-	pos, err := p.store.Put(&store.Message{
+	pos, err := p.putter.Put(&store.Message{
 		Exchange: m.Exchange, RoutingKey: m.RoutingKey, Properties: m.Properties, Body: m.Body,
 	}, anyPersists(targets, it.message.Flags), len(targets))
 	if err != nil {
@@ -197,9 +200,9 @@ func (b *batch) addAll(targets []target, it *item) {
 	}
 }
 
-// Pause says that it may be a while until the next Add or Flush: nothing may wait with
-// what was added since the last Pause, Flush or Discard.
-func (p *Publisher) Pause() { p.store.End() }
+// Pause is to follow Add where Flush or Discard will not soon: what was added holds a
+// part of the store open until then (store.Putter).
+func (p *Publisher) Pause() { p.putter.End() }
 
 // Pending is how many publishes wait for Flush.
 func (p *Publisher) Pending() int { return p.count }

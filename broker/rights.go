@@ -6,6 +6,7 @@ import (
 	"curfew/broker/access"
 	"curfew/broker/amqp"
 	"curfew/broker/exchange"
+	"curfew/broker/store"
 )
 
 // Rights are what a user may do in a virtual host. They remember what they have
@@ -22,6 +23,7 @@ type Rights struct {
 	key         []byte              // scratch
 	published   bool                // last is valid
 	last        []byte              // exchange of the publish before this one
+	putter      *store.Putter       // of all publishers with these rights: they are one goroutine's
 }
 
 // allowedKept bounds the memory of a user with ever new names.

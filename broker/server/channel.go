@@ -213,6 +213,7 @@ func (ch *channel) closeWith(e *amqp.Exception) {
 // whoever is next on a queue gets its messages in order. Safe to repeat.
 func (ch *channel) close() {
 	ch.conn.flush()
+	ch.publisher.Pause()
 	ch.rollback()
 	ch.closeReplies()
 	ch.conn.assembling -= ch.content.drop()

@@ -117,8 +117,8 @@ func (c *connection) write() {
 		c.log.Debug("write failed", zap.Error(err))
 	}
 	if err != nil || c.out.ended() {
-		c.out.kill()
 		c.nc.Close()
+		c.out.kill()
 	}
 }
 
@@ -183,6 +183,9 @@ func (c *connection) drop(ch *channel) {
 // flush hands the publishes and settlements gathered so far to their queues.
 func (c *connection) flush() {
 	for i, ch := range c.dirty {
+		if ch == nil {
+			continue // it was flushed when a panic ended that
+		}
 		c.dirty[i] = nil
 		ch.flushPublishes()
 	}

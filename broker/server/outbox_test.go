@@ -3,6 +3,7 @@ package server
 import (
 	"io"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +66,30 @@ func TestOutboxEndsAfterWhatIsThere(t *testing.T) {
 		got := make([]byte, 3*len(want))
 		_, err := io.ReadFull(client, got)
 		require.NoError(t, err)
+	})
+}
+
+// slowToClose is a socket whose end takes time, as that of TLS may.
+type slowToClose struct {
+	net.Conn
+	closed atomic.Bool
+}
+
+func (c *slowToClose) Close() error {
+	time.Sleep(time.Second)
+	c.closed.Store(true)
+	return c.Conn.Close()
+}
+
+// A connection counts until its socket is gone.
+func TestConnectionEndsAfterItsSocket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, nc := net.Pipe()
+		socket := &slowToClose{Conn: nc}
+		c := newConnection(&Server{log: zap.NewNop()}, socket)
+		c.out.close()
+		<-c.out.gone
+		assert.True(t, socket.closed.Load())
 	})
 }
 

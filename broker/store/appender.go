@@ -23,7 +23,7 @@ type appender struct {
 	closed   bool
 
 	look   uint64 // events at which compaction looks again; the keeper's own
-	paging uint64 // number of the oldest segment that may not be paged; the keeper's own
+	paging uint64 // all segments before this number are paged or gone; the keeper's own
 }
 
 // fits reports whether n bytes can be appended without a new segment. The caller

@@ -63,7 +63,7 @@ func (a *appender) sparse(slack int64, pressed bool) []*segment {
 	var live, mapped int64
 	var found []*segment
 	a.table.each(func(s *segment) bool {
-		if s == active || s.number >= next || s.open() {
+		if s == active || s.number >= next || s.hasStrip() {
 			return true
 		}
 		l := s.live()

@@ -36,6 +36,8 @@
 // On a full disk durable messages are refused (ErrFull) before anything is
 // written that would not fit; settlements, moves and compaction use a reserve,
 // and publishing resumes when there is space. Messages can be read throughout.
+// While the disk is far behind publishers wait, of durable messages and of others;
+// nothing else does.
 //
 // # Two logs
 //

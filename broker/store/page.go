@@ -24,7 +24,7 @@ func (a *appender) oldestResident(limit int64) *segment {
 		switch {
 		case s == a.active:
 			return nil
-		case s != nil && s.open(): // its turn comes
+		case s != nil && s.hasStrip(): // its turn comes
 		case s != nil && !s.paged:
 			return s
 		case at == a.paging:
@@ -69,10 +69,13 @@ func (j *journal) isComplete(s *segment) bool {
 // spill moves old segments of the volatile log from memory to files without a
 // name, which are gone with the process. While it cannot, publishers do not wait for it.
 func (k *keeper) spill() {
-	v := &k.volatile.appender
+	v := k.volatile
 	for {
 		s := v.oldestResident(k.opts.resident)
 		if s == nil {
+			// Where too much is left, all of it has open strips: nobody is to wait for
+			// those. The end of the next one wakes the keeper.
+			v.setCramped(v.over(k.opts.resident))
 			return
 		}
 		if !s.tryRetain() {
@@ -83,7 +86,7 @@ func (k *keeper) spill() {
 			v.setPaged(s)
 		}
 		v.release(s, 1)
-		if k.volatile.setCramped(err != nil) && err != nil {
+		if v.setCramped(err != nil) && err != nil {
 			k.log.Warn("transient messages stay in memory", zap.Error(err))
 		}
 		if err != nil {

@@ -4,12 +4,15 @@ package store
 // batch on it writes volatile ones into strips of the active segment that nobody else
 // writes to, so that a batch takes the log's lock a few times and not for each message:
 // with several publishers that lock was a sixth of the processor time of a transient
-// message. For one goroutine; what it put may be used by any after End.
+// message.
 //
-// A segment with an open strip is left alone by compaction and stays in memory.
+// A segment with an open strip is left alone by compaction and stays in memory, so one
+// goroutine has one Putter, which lets its strip go before it waits for anything, and
+// calls End before it waits for anything else. What was put may be used by anybody after
+// End. A batch has to have ended before the store is closed.
 type Putter struct {
 	store *Store
-	next  int // size of the next strip; 0: the batch has not begun
+	size  int // of the next strip; 0: the batch has not begun
 
 	// The open strip.
 	seg     *segment // nil: none
@@ -19,7 +22,7 @@ type Putter struct {
 
 const (
 	minStrip = 2 << 10
-	maxStrip = 16 << 10
+	maxStrip = 16 << 10 // larger messages are put into none
 
 	// stripRefs is what an open strip counts for among its segment's references:
 	// more than there can be of others.
@@ -30,10 +33,9 @@ const (
 )
 
 // NewPutter returns a Putter whose batch has not begun.
-func (s *Store) NewPutter() Putter { return Putter{store: s} }
+func (s *Store) NewPutter() *Putter { return &Putter{store: s} }
 
-// Put is Store.Put. End has to follow soon: with the batch, and before its publisher
-// waits for anything.
+// Put is Store.Put. End has to follow soon, with the end of the batch.
 func (p *Putter) Put(m *Message, durable bool, refs int) (Pos, error) {
 	if durable && p.store.journal != nil {
 		p.End()
@@ -48,8 +50,8 @@ func (p *Putter) Put(m *Message, durable bool, refs int) (Pos, error) {
 		p.End()
 		return p.store.volatile.put(m, refs, publishing)
 	}
-	if p.next == 0 {
-		p.next = minStrip
+	if p.size == 0 {
+		p.size = minStrip
 		return p.store.volatile.put(m, refs, publishing)
 	}
 	if err := p.reach(align(n)); err != nil {
@@ -64,7 +66,7 @@ func (p *Putter) Put(m *Message, durable bool, refs int) (Pos, error) {
 
 // End ends the batch.
 func (p *Putter) End() {
-	p.next = 0
+	p.size = 0
 	if p.seg != nil {
 		p.close()
 	}
@@ -84,14 +86,14 @@ func (p *Putter) reach(n int) error {
 	if err := v.makeRoom(n, publishing); err != nil {
 		return err
 	}
-	size := p.size(n, v)
+	size := p.stripFor(n, v)
 	s, at := v.take(size, 0)
 	s.refs.Add(stripRefs)
 	p.seg, p.at, p.end = s, at, at+size
 	return nil
 }
 
-// extend lengthens the strip if nobody has written behind it.
+// extend stripFors the strip if nobody has written behind it.
 func (p *Putter) extend(n int) bool {
 	v := p.store.volatile
 	v.mu.Lock()
@@ -100,17 +102,17 @@ func (p *Putter) extend(n int) bool {
 	if p.seg != v.active || p.seg.used != p.end || !v.fits(missing) {
 		return false
 	}
-	size := p.size(missing, v)
+	size := p.stripFor(missing, v)
 	v.take(size, 0)
 	p.end += size
 	return true
 }
 
-// size is how long a strip gets of which n bytes are needed, and fit. Each is twice as
+// stripFor is how long a strip gets of which n bytes are needed, and fit. Each is twice as
 // long as the last, so that a batch wastes no more than it uses. The caller holds v.mu.
-func (p *Putter) size(n int, v *volatileLog) int {
-	size := max(n, p.next)
-	p.next = min(2*p.next, maxStrip)
+func (p *Putter) stripFor(n int, v *volatileLog) int {
+	size := max(n, p.size)
+	p.size = min(2*p.size, maxStrip)
 	return min(size, len(v.active.mem)-v.active.used)
 }
 

@@ -31,7 +31,7 @@ func TestStripsWasteLittle(t *testing.T) {
 	for publishers := 1; publishers <= 3; publishers++ {
 		for _, batch := range []int{1, 2, 3, 10, 300} {
 			s := openMemory(t, Options{SegmentBytes: 1 << 20})
-			putters := make([]Putter, publishers)
+			putters := make([]*Putter, publishers)
 			for i := range putters {
 				putters[i] = s.NewPutter()
 			}
@@ -59,7 +59,7 @@ func TestStripsWasteLittle(t *testing.T) {
 func TestStripsStayApart(t *testing.T) {
 	s := openMemory(t, Options{SegmentBytes: 1 << 15})
 	rng := rand.New(rand.NewPCG(1, 1))
-	putters := []Putter{s.NewPutter(), s.NewPutter(), s.NewPutter()}
+	putters := []*Putter{s.NewPutter(), s.NewPutter(), s.NewPutter()}
 	want := map[Pos]Message{}
 	for i := range 5000 {
 		m := text(i, 8+rng.IntN(300))
@@ -118,13 +118,13 @@ func TestSegmentsWithOpenStripsAreLeftAlone(t *testing.T) {
 	for range 5 {
 		b.keep()
 	}
-	require.True(t, open.open())
+	require.True(t, open.hasStrip())
 	require.False(t, open.paged)
 	require.Less(t, b.Stats().Segments, 10, "the others were compacted")
 	third := putter.mustPut(t, text(3, 64))
 	require.Equal(t, second.segment(), third.segment(), "it goes on in its strip")
 	putter.End()
-	require.False(t, open.open())
+	require.False(t, open.hasStrip())
 	enter(first, false)
 	enter(second, true)
 	enter(third, false)
@@ -141,7 +141,34 @@ func TestSegmentsWithOpenStripsAreLeftAlone(t *testing.T) {
 	b.shutdown()
 }
 
-// Who waits for the disk holds no strip, and what the disk waits for is let go.
+// Nobody waits for the disk where all that it could take has open strips.
+func TestNobodyWaitsForOpenStrips(t *testing.T) {
+	tune := tiny(SyncGroup)
+	tune.overflow = 1 << 15
+	s, _, err := openOn(newCrashDisk(), tune, &Options{})
+	require.NoError(t, err)
+	var putters []*Putter
+	var held []Pos
+	for range 100 { // each fills the rest of a segment and leaves a strip open in the next
+		p := s.NewPutter()
+		putters = append(putters, p)
+		filler, err := s.Put(text(1, tune.segmentBytes*3/4), false, 1)
+		require.NoError(t, err)
+		held = append(held, filler, p.mustPut(t, text(2, 64)), p.mustPut(t, text(3, 64)))
+	}
+	require.Greater(t, s.Stats().ResidentBytes, tune.overflow)
+	for _, p := range putters {
+		p.End()
+	}
+	require.Eventually(t, func() bool { return s.Stats().ResidentBytes <= tune.resident }, waitFor, tick)
+	for _, p := range held {
+		s.Release(p)
+	}
+	require.Zero(t, s.Stats().Messages)
+	require.NoError(t, s.Close())
+}
+
+// Once a strip has ended, what it kept in memory goes.
 func TestOpenStripsHoldNobodyUp(t *testing.T) {
 	disk := &slowDisk{newCrashDisk(), make(chan error)}
 	close(disk.answers) // it takes everything
@@ -163,7 +190,7 @@ func TestOpenStripsHoldNobodyUp(t *testing.T) {
 	}
 	busy.End()
 	idle.End()
-	require.Eventually(t, func() bool { return s.Stats().ResidentBytes <= tune.resident }, waitFor, tick, "the last strip's end lets the keeper go on")
+	require.Eventually(t, func() bool { return s.Stats().ResidentBytes <= tune.resident }, waitFor, tick, "the end of a strip wakes the keeper")
 	for _, p := range held {
 		s.Release(p)
 	}

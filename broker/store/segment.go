@@ -36,9 +36,9 @@ type segment struct {
 	journaled
 }
 
-// open reports whether a Putter has a strip of it. Once sealed and not open it never
-// is again.
-func (s *segment) open() bool { return s.refs.Load() >= stripRefs }
+// hasStrip reports whether a Putter has a strip of it open. Once sealed and without one
+// it never has one again.
+func (s *segment) hasStrip() bool { return s.refs.Load() >= stripRefs }
 
 // live estimates the bytes of messages still referred to; not while a strip is open.
 func (s *segment) live() int64 {

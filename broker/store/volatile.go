@@ -4,7 +4,7 @@ package store
 type volatileLog struct {
 	appender
 	overflow int64 // bytes resident at which publishers wait for the keeper to spill; 0: there is no disk
-	cramped  bool  // the last spill failed
+	cramped  bool  // the disk takes nothing now
 }
 
 func newVolatileLog(memory *mappings, wake func()) *volatileLog {
@@ -35,7 +35,7 @@ func (v *volatileLog) put(m *Message, refs int, may permission) (Pos, error) {
 }
 
 // makeRoom has n bytes fit into the active segment. Publishers wait while the disk does
-// not keep up; nothing else does. The caller holds mu.
+// not keep up; nothing else does, nor anybody with an open strip. The caller holds mu.
 func (v *volatileLog) makeRoom(n int, may permission) error {
 	for may == publishing && !v.fits(n) && v.overflows() {
 		v.space.Wait()
@@ -50,6 +50,13 @@ func (v *volatileLog) makeRoom(n int, may permission) error {
 // The caller holds mu.
 func (v *volatileLog) overflows() bool {
 	return v.overflow > 0 && v.resident > v.overflow && !v.cramped && !v.closed
+}
+
+// over reports whether more than limit bytes lie in memory.
+func (v *volatileLog) over(limit int64) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.resident > limit
 }
 
 // setCramped notes whether the disk takes what lies in memory. It returns whether that is new.

@@ -251,18 +251,17 @@ func TestNoAllocationPerMessage(t *testing.T) {
 	s := openMemory(t, Options{})
 	putter := s.NewPutter()
 	m := text(1, 100)
-	settle := make([]Settle, 1)
-	enqueue := make([]Enqueue, 1)
-	n := 0
+	settle := make([]Settle, 50)
+	enqueue := make([]Enqueue, 50)
 	allocs := testing.AllocsPerRun(1000, func() {
-		p, _ := putter.Put(&m, false, 1)
-		if n++; n%50 == 0 {
-			putter.End()
+		for i := range enqueue {
+			p, _ := putter.Put(&m, false, 1)
+			enqueue[i] = Enqueue{Queue: 1, Seq: 1, Pos: p}
+			settle[i] = Settle{Queue: 1, Seq: 1, Pos: p}
 		}
-		enqueue[0] = Enqueue{Queue: 1, Seq: 1, Pos: p}
+		putter.End()
 		s.Enqueued(enqueue)
-		s.View(p)
-		settle[0] = Settle{Queue: 1, Seq: 1, Pos: p}
+		s.View(enqueue[0].Pos)
 		s.Settled(settle)
 	})
 	require.Zero(t, allocs)
