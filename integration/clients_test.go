@@ -225,12 +225,14 @@ func inBackground[R any](f func() R) func() R {
 
 func (goClient) head(t testing.TB, url, queue string) string {
 	t.Helper()
-	d, ok, err := openChannel(t, dial(t, url)).Get(queue, false)
+	ch := openChannel(t, dial(t, url))
+	d, ok, err := ch.Get(queue, false)
 	check(t, err)
 	if !ok {
 		return ""
 	}
 	check(t, d.Nack(false, true))
+	check(t, ch.Close()) // it is back once that is answered
 	return string(d.Body)
 }
 
