@@ -59,13 +59,13 @@ func measure(quick bool, only, out string) error {
 		return err
 	}
 	for _, it := range chosen {
-		start := time.Now()
+		start, before := time.Now(), processorsNow()
 		fmt.Printf("\n== %s: %s\n", it.name, it.title)
 		if err := it.run(b); err != nil {
 			fmt.Printf("FAILED: %v\n", err)
 			b.report.Failed = append(b.report.Failed, fmt.Sprintf("%s: %v", it.name, err))
 		}
-		fmt.Printf("(%v)\n", time.Since(start).Round(time.Second))
+		fmt.Printf("(%v; the host took %s of the processors)\n", time.Since(start).Round(time.Second), before.elsewhere())
 	}
 	b.report.finish()
 	fmt.Printf("\n%s", b.report.goalsMarkdown())

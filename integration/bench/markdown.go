@@ -14,8 +14,8 @@ var options = regexp.MustCompile(` ?\{[^}]*\}`)
 // goalsMarkdown is the part of the report that README shows.
 func (r *report) goalsMarkdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "`%s` at %s on %s, took %s: %s. Broker, load client and what else is measured share the processors.\n\n",
-		r.Command, r.Commit, r.Began.UTC().Format("2006-01-02 15:04 UTC"), r.Took, r.Machine)
+	fmt.Fprintf(&b, "`%s` at %s on %s, took %s: %s. Broker, load client and what else is measured share the processors, of which the machine's host took %s.\n\n",
+		r.Command, r.Commit, r.Began.UTC().Format("2006-01-02 15:04 UTC"), r.Took, r.Machine, r.Stolen)
 	if len(r.Goals) > 0 {
 		b.WriteString("| Goal | Work | Wanted | Measured | Ratio | |\n|---|---|---|---|---|---|\n")
 		for _, g := range r.Goals {

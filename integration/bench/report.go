@@ -20,11 +20,14 @@ type report struct {
 	Command string    `json:"command"`
 	Began   time.Time `json:"began"`
 	Took    string    `json:"took"`
+	Stolen  string    `json:"stolen"` // of the processors, by the machine's host
 	Quick   bool      `json:"quick,omitempty"`
 	Goals   []goal    `json:"goals"`
 	Rows    []*row    `json:"rows"`
 	Curves  []*curve  `json:"curves"`
 	Failed  []string  `json:"failed,omitempty"`
+
+	before processors
 }
 
 // goal is one that was tried: what was wanted, what came, and what it is to a peer or another setting.
@@ -38,7 +41,7 @@ type goal struct {
 }
 
 func (r *report) begin(quick bool) {
-	r.Began, r.Quick, r.Machine, r.Commit = time.Now(), quick, machine(), commit()
+	r.Began, r.Quick, r.Machine, r.Commit, r.before = time.Now(), quick, machine(), commit(), processorsNow()
 	r.Command = "make bench"
 	if quick {
 		r.Command = "BENCH=quick make bench"
@@ -48,7 +51,9 @@ func (r *report) begin(quick bool) {
 	}
 }
 
-func (r *report) finish() { r.Took = time.Since(r.Began).Round(time.Second).String() }
+func (r *report) finish() {
+	r.Took, r.Stolen = time.Since(r.Began).Round(time.Second).String(), r.before.elsewhere()
+}
 
 // row adds an empty row.
 func (r *report) row(item, work, side string) *row {
