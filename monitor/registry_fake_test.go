@@ -26,6 +26,8 @@ type fakeInstance struct {
 	shared *fakeRegistry
 	name   string
 	names  map[uint64]redisstore.QueueName
+
+	nameless int // shadows written before their queues were named
 }
 
 func newFakeRegistry() *fakeRegistry {
@@ -114,6 +116,17 @@ func (i *fakeInstance) Forget(ctx context.Context, p redisstore.Peer) error {
 	return i.do(ctx, func() { delete(i.shared.entries, p.Name) })
 }
 
+func (i *fakeInstance) Apply(ctx context.Context, add, remove []scheduler.Shadow) error {
+	i.shared.mu.Lock()
+	for _, s := range add {
+		if _, named := i.names[s.Queue]; !named {
+			i.nameless++
+		}
+	}
+	i.shared.mu.Unlock()
+	return i.fakeRedis.Apply(ctx, add, remove)
+}
+
 func (i *fakeInstance) NameQueues(ctx context.Context, queues []redisstore.QueueName) error {
 	return i.do(ctx, func() {
 		for _, q := range queues {
@@ -142,6 +155,13 @@ func (i *fakeInstance) namedCount() int {
 	i.shared.mu.Lock()
 	defer i.shared.mu.Unlock()
 	return len(i.names)
+}
+
+// namelessCount counts the shadows written before their queues were named.
+func (i *fakeInstance) namelessCount() int {
+	i.shared.mu.Lock()
+	defer i.shared.mu.Unlock()
+	return i.nameless
 }
 
 // named is the name a queue has beside the schedule, "" for none.

@@ -240,6 +240,7 @@ func TestQueuesAreNamedWhileTheyExist(t *testing.T) {
 		i.publish(2, time.Hour)
 		time.Sleep(time.Second)
 		require.Equal(t, "q2", store.named(2))
+		require.Zero(t, store.namelessCount(), "a name is there before what it is for")
 		store.meddle(func(names map[uint64]redisstore.QueueName) {
 			names[0] = redisstore.QueueName{Name: "deleted meanwhile"}
 			delete(names, 2)

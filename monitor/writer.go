@@ -178,16 +178,15 @@ func (r *redisSchedule) flush(ctx context.Context, p *pending) error {
 	})
 }
 
-// apply writes one batch, timed and counted.
+// apply writes one batch, timed and counted. Queues are named first: what is stored
+// when this process ends at any instant has its name.
 func (r *redisSchedule) apply(ctx context.Context, add, remove []scheduler.Shadow) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	r.names.note(ctx, add)
 	started := time.Now()
 	err := r.store.Apply(ctx, add, remove)
 	r.metrics.wrote(len(add), len(remove), time.Since(started), err)
-	if err == nil {
-		r.names.note(ctx, add)
-	}
 	return err
 }
 
