@@ -39,9 +39,7 @@ func (b *bench) curves() error {
 		return err
 	}
 	sides := []*side{c, peers[0]}
-	passes := b.passes
-	b.passes = 1
-	defer func() { b.passes = passes }()
+	defer b.with(1)()
 	for _, g := range growths {
 		if b.quick {
 			g.values = g.values[:3]

@@ -146,6 +146,7 @@ func (d *depths) deepest(most int) error {
 	}
 	deep := d.passages(short(float64(most)) + " queued, 1 KiB, with TTL")
 	beside := d.passages(short(shallow) + " queued, in turn with these")
+	defer d.with(d.nearer)()
 	for range d.passes {
 		if err := small.once(beside); err != nil {
 			return err

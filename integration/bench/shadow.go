@@ -9,6 +9,7 @@ import (
 
 // shadows runs P1 with a time to live on every message: without a monitor, with the embedded schedule, with Redis.
 func (b *bench) shadows() error {
+	defer b.with(b.nearer)()
 	c, err := b.curfew()
 	if err != nil {
 		return err
