@@ -312,13 +312,13 @@ func (f *crashFile) Map() ([]byte, error) {
 }
 
 // MapOver has nothing to do but to make sure that it would not be noticed.
-func (f *crashFile) MapOver(mem []byte, writable bool) error {
+func (f *crashFile) MapOver(mem []byte, offset int64, writable bool) error {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
-	if len(f.n.data) < len(mem) {
+	if int64(len(f.n.data)) < offset+int64(len(mem)) {
 		panic(f.name + " is shorter than its segment")
 	}
-	if !writable && !equalRecords(mem, f.n.data) {
+	if !writable && !equalRecords(mem, f.n.data[offset:]) {
 		panic(f.name + " is not what is in memory")
 	}
 	return nil

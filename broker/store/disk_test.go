@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 )
 
 func openDisk(t testing.TB, o Options) (*Store, *Recovery) {
@@ -358,4 +360,157 @@ func TestInspectAndVerify(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, whole, 0o600))
 	}
 	require.Error(t, Verify(filepath.Join(o.Dir, "missing"), &out))
+}
+
+// countedDisk counts the files made for transient messages, and those that are still open.
+type countedDisk struct {
+	fileSystem
+	made, open int
+}
+
+func (d *countedDisk) Create(name string, size int64) (file, error) {
+	f, err := d.fileSystem.Create(name, size)
+	if err != nil || name != spillTemp {
+		return f, err
+	}
+	d.made++
+	d.open++
+	return &countedFile{f, d}, nil
+}
+
+type countedFile struct {
+	file
+	disk *countedDisk
+}
+
+func (f *countedFile) Close() error {
+	f.disk.open--
+	return f.file.Close()
+}
+
+// What goes through a long queue of transient messages uses the same places on disk again and again, and they are given
+// up with the last of it. Messages of a size of their own have files of their own.
+func TestPlacesOnDiskAreUsedAgain(t *testing.T) {
+	dir := t.TempDir()
+	real, err := openDir(dir)
+	require.NoError(t, err)
+	disk, o := &countedDisk{fileSystem: real}, Options{Dir: dir, SegmentBytes: 1 << 14}
+	tune := o.tune(1 << 24)
+	tune.resident = 1 << 15
+	s, _, err := openOn(disk, tune, &o)
+	require.NoError(t, err)
+	s.keeper.close()
+	size := func(i int) int {
+		if i%500 == 0 {
+			return 1 << 15
+		}
+		return 1000
+	}
+	const queued, all = 1000, 10_000 // some 65 segments, 650 in all
+	var positions []Pos
+	release := func(i int) {
+		require.Equal(t, text(i, size(i)), s.View(positions[i]), "message %d", i)
+		s.Release(positions[i])
+	}
+	for i := range all {
+		p, err := s.Put(text(i, size(i)), false, 1)
+		require.NoError(t, err)
+		if positions = append(positions, p); i >= queued {
+			release(i - queued)
+		}
+		if i%50 == 0 {
+			s.keeper.round()
+			require.LessOrEqual(t, disk.open, 9, "message %d", i)
+		}
+	}
+	require.LessOrEqual(t, disk.made, 9+all/500)
+	for i := all - queued; i < all; i++ {
+		release(i)
+	}
+	s.keeper.round()
+	require.Zero(t, disk.open)
+	require.NoError(t, s.Close())
+}
+
+// A disk that fails in the middle leaves transient messages as they are, and takes them when it can again.
+func TestSpillingFails(t *testing.T) {
+	disk := &failingDisk{fileSystem: newCrashDisk()}
+	tune := tiny(SyncGroup)
+	s, _, err := openOn(disk, tune, &Options{})
+	require.NoError(t, err)
+	s.keeper.close()
+	var positions []Pos
+	for i := range 200 {
+		p, err := s.Put(text(i, 500), false, 1)
+		require.NoError(t, err)
+		positions = append(positions, p)
+	}
+	for _, at := range []string{"remove", "write", "map", "allocate"} {
+		disk.at = at
+		was := s.Stats().ResidentBytes
+		s.keeper.round()
+		require.Greater(t, s.Stats().ResidentBytes, tune.resident, at)
+		require.LessOrEqual(t, s.Stats().ResidentBytes, was)
+	}
+	disk.at = ""
+	s.keeper.round()
+	require.LessOrEqual(t, s.Stats().ResidentBytes, tune.resident)
+	for i, p := range positions {
+		require.Equal(t, text(i, 500), s.View(p))
+		s.Release(p)
+	}
+	s.keeper.round()
+	require.Empty(t, s.keeper.spilled.files)
+	require.NoError(t, s.Close())
+}
+
+// failingDisk fails at one step of taking transient messages.
+type failingDisk struct {
+	fileSystem
+	at string
+}
+
+func (d *failingDisk) fail(at string) error {
+	if d.at == at {
+		return unix.ENOSPC
+	}
+	return nil
+}
+
+func (d *failingDisk) Create(name string, size int64) (file, error) {
+	f, err := d.fileSystem.Create(name, size)
+	if name == spillTemp {
+		f = &failingFile{f, d}
+	}
+	return f, err
+}
+
+func (d *failingDisk) Remove(name string) error {
+	return errors.Join(d.fail("remove"), d.fileSystem.Remove(name))
+}
+
+type failingFile struct {
+	file
+	disk *failingDisk
+}
+
+func (f *failingFile) WriteAt(b []byte, at int64) (int, error) {
+	if err := f.disk.fail("write"); err != nil {
+		return 0, err
+	}
+	return f.file.WriteAt(b, at)
+}
+
+func (f *failingFile) MapOver(mem []byte, offset int64, writable bool) error {
+	if err := f.disk.fail("map"); err != nil {
+		return err
+	}
+	return f.file.MapOver(mem, offset, writable)
+}
+
+func (f *failingFile) Allocate(size int64) error {
+	if err := f.disk.fail("allocate"); err != nil {
+		return err
+	}
+	return f.file.Allocate(size)
 }

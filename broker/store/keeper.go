@@ -16,6 +16,7 @@ type keeper struct {
 	memory   *mappings
 	volatile *volatileLog
 	journal  *journal // nil: memory only
+	spilled  spill    // unused without a journal
 	relocate func(queue, seq uint64, old, new Pos) (Terms, bool)
 	log      *zap.Logger
 	opts     tuning
@@ -60,13 +61,13 @@ func (k *keeper) round() bool {
 	if k.relocate != nil {
 		k.compact()
 	}
-	k.memory.tidy()
 	return enough
 }
 
 // provide does what publishers may be waiting for: it has memory ready, moves transient
 // messages out of it, and turns dead segments into space and space into spare files.
 func (k *keeper) provide() bool {
+	k.tidy()
 	k.memory.provide()
 	if k.journal == nil {
 		return true
@@ -74,6 +75,15 @@ func (k *keeper) provide() bool {
 	k.spill()
 	k.journal.drop()
 	return k.journal.refill(math.MaxInt)
+}
+
+// tidy gives up memory that is not worth keeping, and places on disk that no memory
+// shows any more.
+func (k *keeper) tidy() {
+	for _, s := range k.memory.tidy() {
+		k.spilled.free(s.place)
+	}
+	k.spilled.tidy()
 }
 
 // close ends the keeper, if it has not.

@@ -32,10 +32,10 @@ type mappings struct {
 	size int // of the mappings worth keeping; a multiple of the page
 
 	mu       sync.Mutex
-	spare    [][]byte // of size; the keeper unmaps those beyond spareMappings
-	made     int      // mappings of size in small pages, up to smallMappings
-	large    [][]byte // of other sizes, unused: for the keeper to unmap, or whoever maps more before he does
-	unwanted [][]byte // of files: for the keeper to unmap
+	spare    [][]byte   // of size; the keeper unmaps those beyond spareMappings
+	made     int        // mappings of size in small pages, up to smallMappings
+	large    [][]byte   // of other sizes, unused: for the keeper to unmap, or whoever maps more before he does
+	unwanted []*segment // that show pages of files: for the keeper to unmap
 }
 
 func pageAlign(n int) int {
@@ -111,7 +111,7 @@ func (m *mappings) dispose(s *segment) {
 	defer m.mu.Unlock()
 	switch {
 	case s.paged:
-		m.unwanted = append(m.unwanted, s.mem)
+		m.unwanted = append(m.unwanted, s)
 	case len(s.mem) == m.size:
 		m.spare = append(m.spare, s.mem)
 	default:
@@ -119,16 +119,22 @@ func (m *mappings) dispose(s *segment) {
 	}
 }
 
-// tidy unmaps what is not worth keeping. Only the keeper calls it.
-func (m *mappings) tidy() {
+// tidy unmaps what is not worth keeping, and returns the segments that showed pages of
+// files. Only the keeper calls it.
+func (m *mappings) tidy() (paged []*segment) {
 	m.mu.Lock()
 	keep := min(len(m.spare), spareMappings)
-	unwanted := slices.Concat(m.unwanted, m.large, m.spare[keep:])
+	unwanted := slices.Concat(m.large, m.spare[keep:])
+	paged = m.unwanted
 	m.spare, m.large, m.unwanted = slices.Clip(m.spare[:keep]), nil, nil
 	m.mu.Unlock()
+	for _, s := range paged {
+		unwanted = append(unwanted, s.mem)
+	}
 	for _, mem := range unwanted {
 		unmap(mem)
 	}
+	return paged
 }
 
 // provide has mappings ready for a store with many; it does not go on for as long as
@@ -158,7 +164,7 @@ func (m *mappings) short() bool {
 // close unmaps everything that nobody uses.
 func (m *mappings) close() {
 	m.mu.Lock()
-	m.unwanted, m.spare = append(m.unwanted, m.spare...), nil
+	m.large, m.spare = append(m.large, m.spare...), nil
 	m.mu.Unlock()
 	m.tidy()
 }

@@ -150,11 +150,12 @@ func (s *Store) start(t tuning, o *Options) {
 	s.memory.size = t.segmentBytes
 	s.keeper = &keeper{
 		memory: &s.memory, journal: s.journal, relocate: o.Relocate, log: o.logger(), opts: t,
-		bell: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
+		spilled: spill{size: t.segmentBytes},
+		bell:    make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	s.volatile = newVolatileLog(&s.memory, s.keeper.wake)
 	if s.journal != nil {
-		s.volatile.overflow = t.overflow
+		s.volatile.overflow, s.keeper.spilled.fs = t.overflow, s.journal.fs
 	}
 	s.keeper.volatile = s.volatile
 	if s.journal != nil {

@@ -1,10 +1,6 @@
 package store
 
-import (
-	"fmt"
-
-	"go.uber.org/zap"
-)
+import "go.uber.org/zap"
 
 // Young segments stay in anonymous memory, where most die and are used again.
 // When there are too many, the oldest get their file's pages in place of that
@@ -50,7 +46,7 @@ func (j *journal) pageOut() {
 		if s == nil || !j.isComplete(s) {
 			return
 		}
-		if err := s.file.MapOver(s.mem, false); err != nil {
+		if err := s.file.MapOver(s.mem, 0, false); err != nil {
 			j.log.Warn("segment stays in memory", zap.Uint64("segment", s.number), zap.Error(err))
 			return
 		}
@@ -66,8 +62,8 @@ func (j *journal) isComplete(s *segment) bool {
 	return s.complete
 }
 
-// spill moves old segments of the volatile log from memory to files without a
-// name, which are gone with the process. While it cannot, publishers do not wait for it.
+// spill moves old segments of the volatile log from memory to the disk. While it
+// cannot, publishers do not wait for it.
 func (k *keeper) spill() {
 	v := k.volatile
 	for {
@@ -81,8 +77,9 @@ func (k *keeper) spill() {
 		if !s.tryRetain() {
 			return // it has died: who released it wakes the keeper
 		}
-		err := k.spillSegment(s)
+		place, err := k.spilled.put(s.mem, s.mem[:s.used])
 		if err == nil {
+			s.place = place
 			v.setPaged(s)
 		}
 		v.release(s, 1)
@@ -93,20 +90,4 @@ func (k *keeper) spill() {
 			return
 		}
 	}
-}
-
-func (k *keeper) spillSegment(s *segment) error {
-	fs := k.journal.fs
-	f, err := fs.Create(spillTemp, int64(len(s.mem)))
-	if err != nil {
-		return fmt.Errorf("spill: %w", err)
-	}
-	defer f.Close()
-	if err := fs.Remove(spillTemp); err != nil {
-		return fmt.Errorf("spill: %w", err)
-	}
-	if _, err := f.WriteAt(s.mem[:s.used], 0); err != nil {
-		return fmt.Errorf("spill: %w", err)
-	}
-	return f.MapOver(s.mem, true)
 }

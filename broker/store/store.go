@@ -244,6 +244,7 @@ func (s *Store) close(last func() error) error {
 	}
 	s.volatile.close()
 	s.memory.close()
+	s.keeper.spilled.close()
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())
 	}
