@@ -53,7 +53,27 @@ func (p *page) search(s scheduler.Shadow, q *names) (i int, found bool) {
 			hi = mid
 		}
 	}
-	return lo, lo < p.len() && p.at(lo) == at && p.seq[lo] == s.Seq && q.id(p.queue(lo)) == s.Queue
+	return lo, p.is(lo, s, q)
+}
+
+// placeOf is search for a shadow that mostly belongs behind the last insertion.
+func (p *page) placeOf(s scheduler.Shadow, q *names) (i int, found bool) {
+	i = int(p.last) + 1
+	if i <= p.len() && p.less(i-1, s, q) && (i == p.len() || p.deadline(i) > s.Deadline) {
+		return i, false
+	}
+	return p.search(s, q)
+}
+
+// less says that entry i comes before s.
+func (p *page) less(i int, s scheduler.Shadow, q *names) bool {
+	d := p.deadline(i)
+	return d < s.Deadline || d == s.Deadline && p.before(i, s, q)
+}
+
+// is says whether entry i is s; there may be none.
+func (p *page) is(i int, s scheduler.Shadow, q *names) bool {
+	return i < p.len() && p.deadline(i) == s.Deadline && p.seq[i] == s.Seq && q.id(p.queue(i)) == s.Queue
 }
 
 // before says that entry i, which has the deadline of s, comes before it.

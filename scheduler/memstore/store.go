@@ -41,8 +41,8 @@ func (s *Store) Apply(_ context.Context, add, remove []scheduler.Shadow) error {
 			s.moved.add(scheduler.Later{Shadow: shadow, At: shadow.Deadline})
 		}
 	}
-	for _, shadow := range remove {
-		s.drop(shadow)
+	for len(remove) > 0 {
+		remove = remove[s.drop(remove):]
 	}
 	return nil
 }
@@ -120,25 +120,27 @@ func (s *Store) Settle(_ context.Context, done []scheduler.Shadow, later []sched
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, shadow := range slices.Backward(done) { // what was claimed together stands at the end of the heap, in order
-		s.drop(shadow)
+	for i := range slices.Backward(done) { // what was claimed together stands at the end of the heap, in order
+		s.drop(done[i : i+1])
 	}
 	for _, l := range later {
 		if place, ok := s.moved.get(l.Shadow); ok {
 			s.moved.rescore(place, l.At)
-		} else if s.waiting.remove(l.Shadow) {
+		} else if s.waiting.remove([]scheduler.Shadow{l.Shadow}) > 0 {
 			s.moved.add(l)
 		}
 	}
 	return nil
 }
 
-func (s *Store) drop(shadow scheduler.Shadow) {
-	if place, ok := s.moved.get(shadow); ok {
+// drop takes the first of some shadows out, if it is there, and with it as many of the
+// next as is no more work. It returns how many are done with.
+func (s *Store) drop(some []scheduler.Shadow) int {
+	if place, ok := s.moved.get(some[0]); ok {
 		s.moved.remove(place)
-	} else {
-		s.waiting.remove(shadow)
+		return 1
 	}
+	return max(1, s.waiting.remove(some))
 }
 
 // Len implements scheduler.Store. It never fails.

@@ -93,7 +93,7 @@ func (t *tree) insert(s scheduler.Shadow) bool {
 	}
 	at := t.find(s, t.added)
 	p := t.nodes[at.node].pages[at.page]
-	i, found := p.search(s, &t.queues)
+	i, found := p.placeOf(s, &t.queues)
 	if found {
 		return false
 	}
@@ -193,20 +193,23 @@ func (n *node) move(i int, to *node) {
 	n.n = i
 }
 
-// remove takes a shadow out; false when it is not there.
-func (t *tree) remove(s scheduler.Shadow) bool {
+// remove takes the first of some shadows out, and with it as many of the next as stand
+// behind it. It returns how many; none when the first is not there.
+func (t *tree) remove(some []scheduler.Shadow) (n int) {
 	if t.length == 0 {
-		return false
+		return 0
 	}
-	at := t.find(s, t.gone)
+	at := t.find(some[0], t.gone)
 	p := t.nodes[at.node].pages[at.page]
-	i, found := p.search(s, &t.queues)
+	i, found := p.search(some[0], &t.queues)
 	if !found {
-		return false
+		return 0
 	}
-	t.cut(at, i, i+1)
+	for n = 1; n < len(some) && p.is(i+n, some[n], &t.queues); n++ {
+	}
+	t.cut(at, i, i+n)
 	t.gone = at
-	return true
+	return n
 }
 
 // has says whether a shadow is there.

@@ -128,9 +128,19 @@ func treeLikeASet(t *testing.T, draw func(*rand.Rand, int) scheduler.Shadow) {
 		} else {
 			s := known[rng.IntN(len(known))]
 			require.Equal(t, set[s], tr.has(s))
-			require.Equal(t, set[s], tr.remove(s))
+			some := []scheduler.Shadow{s, s}
+			if rng.IntN(4) == 0 {
+				some = tr.after(s, 1+rng.IntN(10), some[:1])
+			}
+			n := tr.remove(some)
+			require.Equal(t, set[s], n > 0)
 			require.False(t, tr.has(s))
-			delete(set, s)
+			for i, other := range some[1:] {
+				require.Equal(t, other != s && i+1 >= n, tr.has(other))
+			}
+			for _, s := range some[:n] {
+				delete(set, s)
+			}
 		}
 		if i%5000 == 0 {
 			require.NoError(t, tr.check())
@@ -171,7 +181,7 @@ func TestThinnedPagesAreMerged(t *testing.T) {
 	}
 	for i := range 100_000 {
 		if i%100 != 0 {
-			tr.remove(scheduler.Shadow{Deadline: startAt + int64(i), Queue: 1, Seq: 1})
+			tr.remove([]scheduler.Shadow{{Deadline: startAt + int64(i), Queue: 1, Seq: 1}})
 		}
 	}
 	require.NoError(t, tr.check())
