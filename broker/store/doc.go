@@ -52,6 +52,9 @@
 //	                └──────────────► paged: the file's pages in
 //	                                 place of memory, same address
 //
+// Segments of the volatile log get their files when they are paged: places in files
+// without a name, which are used again and are gone with the process (spill.go).
+//
 // A publisher takes strips of the active segment of the volatile log to write a batch
 // into without its lock (putter.go); a segment stays as it is while one is open.
 //
