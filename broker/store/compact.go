@@ -183,6 +183,12 @@ func (k *keeper) evacuate(s *segment) error {
 	return nil
 }
 
+func (j *journal) isComplete(s *segment) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return s.complete
+}
+
 // findEntries collects in k.found who may hold the messages of s, from its own
 // records and from those of segments that speak of it. It returns false when one
 // of them is not complete yet.

@@ -33,8 +33,8 @@ type file interface {
 	Sync() error
 	// Map returns the whole file as memory that must not be written to.
 	Map() ([]byte, error)
-	// MapOver puts the file's pages from offset on, which is one's begin, in place of
-	// those of mem, which hold the same bytes and may be read meanwhile. Writing to
-	// mem afterwards changes the file.
+	// MapOver puts the file's pages from offset on, a multiple of the page size, in
+	// place of those of mem, which hold the same bytes and may be read meanwhile.
+	// Writing to mem afterwards changes the file.
 	MapOver(mem []byte, offset int64, writable bool) error
 }

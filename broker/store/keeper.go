@@ -61,19 +61,21 @@ func (k *keeper) round() bool {
 	if k.relocate != nil {
 		k.compact()
 	}
+	k.tidy()
 	return enough
 }
 
 // provide does what publishers may be waiting for: it has memory ready, moves transient
 // messages out of it, and turns dead segments into space and space into spare files.
 func (k *keeper) provide() bool {
-	k.tidy()
 	k.memory.provide()
 	if k.journal == nil {
+		k.tidy()
 		return true
 	}
 	k.spill()
 	k.journal.drop()
+	k.tidy()
 	return k.journal.refill(math.MaxInt)
 }
 
@@ -81,9 +83,11 @@ func (k *keeper) provide() bool {
 // shows any more.
 func (k *keeper) tidy() {
 	for _, s := range k.memory.tidy() {
-		k.spilled.free(s.place)
+		s.place.free()
 	}
-	k.spilled.tidy()
+	if k.journal != nil {
+		k.spilled.tidy(k.journal.isFull())
+	}
 }
 
 // close ends the keeper, if it has not.

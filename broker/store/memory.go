@@ -101,8 +101,8 @@ func (m *mappings) takeLarge() []byte {
 
 // dispose takes back the memory of a segment that nobody reads any more; nil: none.
 // What is not worth keeping waits for the keeper: to unmap takes long, longest for
-// pages of a file without a name, which goes with its last mapping when the system
-// has written what it is writing of it.
+// pages of a file without a name that is closed, which goes with its last mapping when
+// the system has written what it is writing of it.
 func (m *mappings) dispose(s *segment) {
 	if s == nil {
 		return

@@ -8,10 +8,8 @@ import "go.uber.org/zap"
 // system may drop them from memory and read them again.
 
 // oldestResident returns the oldest sealed segment that is not paged, if the log
-// has more of them than it should. Only the keeper calls it.
+// has more of them than it should. Only the keeper calls it. He holds mu.
 func (a *appender) oldestResident(limit int64) *segment {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if a.resident <= limit {
 		return nil
 	}
@@ -42,8 +40,8 @@ func (a *appender) setPaged(s *segment) {
 // keeper drops them, so they stay meanwhile.
 func (j *journal) pageOut() {
 	for {
-		s := j.oldestResident(j.opts.resident)
-		if s == nil || !j.isComplete(s) {
+		s := j.nextToPage()
+		if s == nil {
 			return
 		}
 		if err := s.file.MapOver(s.mem, 0, false); err != nil {
@@ -56,10 +54,14 @@ func (j *journal) pageOut() {
 	}
 }
 
-func (j *journal) isComplete(s *segment) bool {
+// nextToPage returns the next segment to move, if it has all it will have.
+func (j *journal) nextToPage() *segment {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return s.complete
+	if s := j.oldestResident(j.opts.resident); s != nil && s.complete {
+		return s
+	}
+	return nil
 }
 
 // spill moves old segments of the volatile log from memory to the disk. While it
@@ -67,19 +69,16 @@ func (j *journal) isComplete(s *segment) bool {
 func (k *keeper) spill() {
 	v := k.volatile
 	for {
-		s := v.oldestResident(k.opts.resident)
+		k.tidy()
+		s := v.nextToSpill(k.opts.resident)
 		if s == nil {
-			// Where too much is left, all of it has open strips: nobody is to wait for
-			// those. The end of the next one wakes the keeper.
-			v.setCramped(v.over(k.opts.resident))
 			return
 		}
 		if !s.tryRetain() {
 			return // it has died: who released it wakes the keeper
 		}
-		place, err := k.spilled.put(s.mem, s.mem[:s.used])
+		err := k.spilled.put(s)
 		if err == nil {
-			s.place = place
 			v.setPaged(s)
 		}
 		v.release(s, 1)

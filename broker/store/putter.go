@@ -93,7 +93,7 @@ func (p *Putter) reach(n int) error {
 	return nil
 }
 
-// extend stripFors the strip if nobody has written behind it.
+// extend makes the strip longer if nobody has written behind it.
 func (p *Putter) extend(n int) bool {
 	v := p.store.volatile
 	v.mu.Lock()

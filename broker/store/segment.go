@@ -24,8 +24,9 @@ type segment struct {
 	// anonymous memory. Written by the keeper while it holds a reference.
 	paged bool
 
-	// place is where a volatile one's pages are. Written as paged is.
-	place *spillPlace
+	// place is where a volatile one's pages are, if it has the common size. The keeper's
+	// own.
+	place spillPlace
 
 	// Guarded by the log's lock while the segment is appended to or a strip is open,
 	// constant afterwards.

@@ -52,11 +52,18 @@ func (v *volatileLog) overflows() bool {
 	return v.overflow > 0 && v.resident > v.overflow && !v.cramped && !v.closed
 }
 
-// over reports whether more than limit bytes lie in memory.
-func (v *volatileLog) over(limit int64) bool {
+// nextToSpill returns the next segment to move to the disk, or nil. Where more than limit
+// bytes are left then, all of them have open strips: nobody is to wait for those. The
+// end of the next one wakes the keeper.
+func (v *volatileLog) nextToSpill(limit int64) *segment {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.resident > limit
+	s := v.oldestResident(limit)
+	if s == nil {
+		v.cramped = v.resident > limit
+		v.space.Broadcast()
+	}
+	return s
 }
 
 // setCramped notes whether the disk takes what lies in memory. It returns whether that is new.
