@@ -23,13 +23,15 @@ type names struct {
 	queueName func(uint64) (vhost, name string, ok bool)
 	log       *zap.Logger
 
+	naming chan struct{} // one place, taken while names are written: when note returns they are there
+
 	mu      sync.Mutex
 	named   map[uint64]struct{} // by incarnation
 	failing bool
 }
 
 func newNames(registry Registry, queueName func(uint64) (vhost, name string, ok bool), log *zap.Logger) *names {
-	return &names{registry: registry, queueName: queueName, log: log, named: make(map[uint64]struct{})}
+	return &names{registry: registry, queueName: queueName, log: log, naming: make(chan struct{}, 1), named: make(map[uint64]struct{})}
 }
 
 // note names the queues of shadows that are not named yet.
@@ -37,8 +39,14 @@ func (n *names) note(ctx context.Context, shadows []scheduler.Shadow) {
 	if n == nil {
 		return
 	}
+	select {
+	case n.naming <- struct{}{}:
+		defer func() { <-n.naming }()
+	case <-ctx.Done():
+		return
+	}
 	if fresh := n.fresh(shadows); len(fresh) > 0 {
-		n.report(ctx, n.registry.NameQueues(ctx, fresh))
+		n.report(ctx, within(ctx, func(ctx context.Context) error { return n.registry.NameQueues(ctx, fresh) }))
 	}
 }
 

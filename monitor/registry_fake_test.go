@@ -27,7 +27,8 @@ type fakeInstance struct {
 	name   string
 	names  map[uint64]redisstore.QueueName
 
-	nameless int // shadows written before their queues were named
+	nameless int           // shadows written before their queues were named
+	naming   chan struct{} // until it is closed no queue is named, if it is there
 }
 
 func newFakeRegistry() *fakeRegistry {
@@ -124,10 +125,23 @@ func (i *fakeInstance) Apply(ctx context.Context, add, remove []scheduler.Shadow
 		}
 	}
 	i.shared.mu.Unlock()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	return i.fakeRedis.Apply(ctx, add, remove)
 }
 
 func (i *fakeInstance) NameQueues(ctx context.Context, queues []redisstore.QueueName) error {
+	i.shared.mu.Lock()
+	naming := i.naming
+	i.shared.mu.Unlock()
+	if naming != nil {
+		select {
+		case <-naming:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	return i.do(ctx, func() {
 		for _, q := range queues {
 			i.names[q.Queue] = q

@@ -258,6 +258,44 @@ func TestQueuesAreNamedWhileTheyExist(t *testing.T) {
 	})
 }
 
+// Redis does not answer when a queue is to be named: the schedule goes on without the name.
+func TestNamesThatHangHarmNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, store := newFakeBroker(t), newFakeRegistry().instance("b")
+		i := joinWith(t, b, store)
+		time.Sleep(time.Second)
+		store.meddle(func(map[uint64]redisstore.QueueName) { store.naming = make(chan struct{}) })
+		m := i.publish(2, time.Hour)
+		time.Sleep(2 * callTimeout)
+		require.Empty(t, i.monitor.Health().Reasons)
+		require.Zero(t, i.logs.FilterMessageSnippet("schedule down").Len())
+		require.Equal(t, 1, i.logs.FilterMessageSnippet("queues cannot be named").Len())
+		require.True(t, store.mem.Has(m))
+		close(store.naming)
+	})
+}
+
+// Two loops write shadows: none of them goes on while the other names the queue.
+func TestNoOneWritesBeforeTheNameIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFakeRegistry().instance("b")
+		store.naming = make(chan struct{})
+		n := newNames(store, func(uint64) (string, string, bool) { return "/", "q", true }, zap.NewNop())
+		var named [2]string
+		for i := range named {
+			go func() {
+				n.note(t.Context(), []scheduler.Shadow{{Deadline: 1, Queue: 7, Seq: 1}})
+				named[i] = store.named(7)
+			}()
+		}
+		synctest.Wait()
+		require.Equal(t, [2]string{}, named)
+		close(store.naming)
+		synctest.Wait()
+		require.Equal(t, [2]string{"q", "q"}, named)
+	})
+}
+
 func TestNamesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFakeRegistry().instance("b")

@@ -178,12 +178,12 @@ func (r *redisSchedule) flush(ctx context.Context, p *pending) error {
 	})
 }
 
-// apply writes one batch, timed and counted. Queues are named first: what is stored
-// when this process ends at any instant has its name.
+// apply writes one batch, timed and counted. Queues are named first: if this process
+// ends in between, what is stored has its name.
 func (r *redisSchedule) apply(ctx context.Context, add, remove []scheduler.Shadow) error {
+	r.names.note(ctx, add)
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	r.names.note(ctx, add)
 	started := time.Now()
 	err := r.store.Apply(ctx, add, remove)
 	r.metrics.wrote(len(add), len(remove), time.Since(started), err)
