@@ -24,6 +24,16 @@ func openDisk(t testing.TB, o Options) (*Store, *Recovery) {
 	return s, r
 }
 
+// openTuned opens a store that moves to files what is more than resident bytes.
+func openTuned(t testing.TB, disk fileSystem, o Options, resident int64) *Store {
+	t.Helper()
+	tune := o.tune(1 << 28)
+	tune.resident = resident
+	s, _, err := openOn(disk, tune, &o)
+	require.NoError(t, err)
+	return s
+}
+
 // commit waits until all is safe.
 func commit(t testing.TB, s *Store) {
 	t.Helper()
@@ -92,10 +102,7 @@ func TestPagingIsNotNoticed(t *testing.T) {
 	o := Options{Dir: dir, SegmentBytes: 1 << 16}
 	disk, err := openDir(dir)
 	require.NoError(t, err)
-	tune := o.tune(1 << 24)
-	tune.resident = 1 << 17
-	s, _, err := openOn(disk, tune, &o)
-	require.NoError(t, err)
+	s := openTuned(t, disk, o, 1<<17)
 	var positions []Pos
 	for i := range 2000 {
 		p, err := s.Put(text(i, 1000), i%2 == 0, 0)
@@ -124,10 +131,7 @@ func TestKeeperUnmapsWhatIsPaged(t *testing.T) {
 	o := Options{Dir: dir, SegmentBytes: 1 << 16}
 	disk, err := openDir(dir)
 	require.NoError(t, err)
-	tune := o.tune(1 << 24)
-	tune.resident = 1 << 17
-	s, _, err := openOn(disk, tune, &o)
-	require.NoError(t, err)
+	s := openTuned(t, disk, o, 1<<17)
 	s.keeper.close()
 	var positions []Pos
 	for i := range 500 {
@@ -395,10 +399,7 @@ func TestPlacesOnDiskAreUsedAgain(t *testing.T) {
 	real, err := openDir(dir)
 	require.NoError(t, err)
 	disk, o := &countedDisk{fileSystem: real}, Options{Dir: dir, SegmentBytes: 1 << 14}
-	tune := o.tune(1 << 24)
-	tune.resident = 1 << 15
-	s, _, err := openOn(disk, tune, &o)
-	require.NoError(t, err)
+	s := openTuned(t, disk, o, 1<<15)
 	s.keeper.close()
 	size := func(i int) int {
 		if i%500 == 0 {
@@ -439,10 +440,7 @@ func TestFewPlacesOnDiskAreFree(t *testing.T) {
 	real, err := openDir(dir)
 	require.NoError(t, err)
 	disk, o := &countedDisk{fileSystem: real}, Options{Dir: dir, SegmentBytes: 1 << 14}
-	tune := o.tune(1 << 28)
-	tune.resident = 1 << 14
-	s, _, err := openOn(disk, tune, &o)
-	require.NoError(t, err)
+	s := openTuned(t, disk, o, 1<<14)
 	s.keeper.close()
 	var positions []Pos
 	for i := range 16 * 500 {
@@ -482,10 +480,7 @@ func TestWhatIsDroppedIsUnmapped(t *testing.T) {
 	o := Options{Dir: t.TempDir(), SegmentBytes: 1 << 16}
 	disk, err := openDir(o.Dir)
 	require.NoError(t, err)
-	tune := o.tune(1 << 28)
-	tune.resident = 1 << 17
-	s, _, err := openOn(disk, tune, &o)
-	require.NoError(t, err)
+	s := openTuned(t, disk, o, 1<<17)
 	var settled []Settle
 	for i := range 2000 {
 		p, err := s.Put(text(i, 1000), true, 1)
@@ -494,7 +489,7 @@ func TestWhatIsDroppedIsUnmapped(t *testing.T) {
 		settled = append(settled, Settle{Queue: 1, Seq: uint64(i + 1), Pos: p, Durable: true})
 	}
 	commit(t, s)
-	require.Eventually(t, func() bool { return s.Stats().ResidentBytes <= tune.resident }, waitFor, tick)
+	require.Eventually(t, func() bool { return s.Stats().ResidentBytes <= s.keeper.opts.resident }, waitFor, tick)
 	s.keeper.close()
 	s.Settled(settled)
 	commit(t, s)

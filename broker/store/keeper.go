@@ -70,7 +70,6 @@ func (k *keeper) round() bool {
 func (k *keeper) provide() bool {
 	k.memory.provide()
 	if k.journal == nil {
-		k.tidy()
 		return true
 	}
 	k.spill()
