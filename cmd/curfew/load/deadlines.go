@@ -57,8 +57,8 @@ type deadlineRun struct {
 	confirmed []atomic.Int64 // 0: not yet
 	arrived   []int64        // 0: not yet; written by the consumer alone
 	published atomic.Int64
-	count     atomic.Int64
-	all       chan struct{} // closed when as many have arrived as there are
+	awaited   atomic.Int64  // dead letters and confirms still to come
+	all       chan struct{} // closed when none is
 }
 
 // Run publishes for the Duration and waits for the dead letters. What it declares it removes.
@@ -73,6 +73,7 @@ func (d Deadlines) Run(ctx context.Context) (DeadlinesResult, error) {
 		Deadlines: d, ttl: make([]int64, total), written: make([]int64, total),
 		confirmed: make([]atomic.Int64, total), arrived: make([]int64, total), all: make(chan struct{}),
 	}
+	r.awaited.Store(2 * int64(total))
 	return r.run(ctx)
 }
 
@@ -211,7 +212,9 @@ func (r *deadlineRun) confirms(c *Conn) error {
 			first, low = low+1, tag
 		}
 		for t := max(first, own); t <= tag; t++ {
-			r.confirmed[t-own].CompareAndSwap(0, now)
+			if r.confirmed[t-own].CompareAndSwap(0, now) {
+				r.came()
+			}
 		}
 	}}
 	return untilClosed(c.each(a.walk))
@@ -224,9 +227,7 @@ func (r *deadlineRun) collect(c *Conn) error {
 		i := binary.BigEndian.Uint64(body[stampSize:])
 		if r.arrived[i] == 0 {
 			r.arrived[i] = now
-			if r.count.Add(1) == int64(len(r.ttl)) {
-				close(r.all)
-			}
+			r.came()
 		}
 	}}
 	c.queueMethod(channel, &amqp.BasicConsume{Queue: deadQueue, NoAck: true})
@@ -239,7 +240,14 @@ func (r *deadlineRun) collect(c *Conn) error {
 	}))
 }
 
-// wait returns when all have arrived, or patience after the last deadline.
+// came counts a dead letter or a confirm, of which on a stalled machine either may be read first.
+func (r *deadlineRun) came() {
+	if r.awaited.Add(-1) == 0 {
+		close(r.all)
+	}
+}
+
+// wait returns when all have arrived and been confirmed, or patience after the last deadline.
 func (r *deadlineRun) wait(ctx context.Context) {
 	limit := time.NewTimer(r.MaxTTL + r.Patience)
 	defer limit.Stop()
