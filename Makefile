@@ -30,7 +30,7 @@ demo: build ## watch deadlines fire on a queue nobody reads
 # The flags are few, so that the go tool compiles packages twice at most: for the race detector, and as they are released.
 test: deps ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients
 	$(GO) vet -race ./...
-	$(GO) test -race -vet=off $(UNIT)
+	$(GO) test -race -vet=off -timeout 20m $(UNIT)
 	$(GO) test -race -vet=off -p 1 -parallel 6 -timeout 20m ./integration/...
 	cd integration/kubernetes && export CGO_ENABLED=0 && $(GO) vet -trimpath . && $(GO) test -trimpath -vet=off .
 

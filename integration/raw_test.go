@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	rawLimit = 30 * time.Second
+	rawLimit = 2 * time.Minute
 	frameMax = 131072
 )
 

@@ -10,7 +10,7 @@ import (
 
 const (
 	outageFor      = 2 * time.Second
-	noticeLimit    = 30 * time.Second
+	noticeLimit    = 2 * time.Minute
 	recoverLimit   = 2 * time.Minute
 	degradedWithin = 500 * time.Millisecond // of its deadline, while Redis fails: 250 ms until the index takes over, and the rest to notice
 )

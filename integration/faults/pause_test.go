@@ -13,8 +13,8 @@ const (
 	pausedCount = 400
 	pausedHeld  = 20
 	// resumeLimit is generous: what is judged is that what came due meanwhile fires by
-	// itself, not after some scan that comes around.
-	resumeLimit = 5 * time.Second
+	// itself, not after some scan that comes around (every minute).
+	resumeLimit = 20 * time.Second
 )
 
 // TestPaused stops the process for some seconds, as a frozen container or a suspended
