@@ -1,6 +1,8 @@
 package broker_test
 
 import (
+	"cmp"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -102,5 +104,44 @@ func BenchmarkPublishDeliverAck(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkManyKeys is a publisher whose messages go to as many queues in turn, by the default exchange and by another.
+func BenchmarkManyKeys(b *testing.B) {
+	for _, exchange := range []string{"", "amq.direct"} {
+		for _, keys := range []int{2, 1000, 10_000} {
+			b.Run(fmt.Sprintf("%s/%d", cmp.Or(exchange, "default"), keys), func(b *testing.B) {
+				br, err := broker.New(broker.Options{})
+				require.NoError(b, err)
+				defer br.Close()
+				vh, _ := br.VHost("/")
+				m := &broker.Publication{Exchange: []byte(exchange), Properties: []byte{0, 0}, Body: make([]byte, 100)}
+				names := make([][]byte, keys)
+				for i := range names {
+					names[i] = fmt.Appendf(nil, "q%d", i)
+					q, err := vh.DeclareQueue(nil, string(names[i]), broker.QueueDeclare{})
+					require.NoError(b, err)
+					if exchange != "" {
+						require.NoError(b, vh.Bind(nil, broker.Binding{Source: exchange, Destination: string(names[i]), RoutingKey: string(names[i])}))
+					}
+					c := &broker.Consumer{Tag: "c", NoAck: true, Sink: discard{}}
+					require.NoError(b, q.Consume(c))
+					c.Wake()
+				}
+				p := vh.NewPublisher("guest")
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					m.RoutingKey = names[i%keys]
+					if _, err := p.Add(m); err != nil {
+						b.Fatal(err)
+					}
+					if i%64 == 63 {
+						p.Flush(nil)
+					}
+				}
+				p.Flush(nil)
+			})
+		}
 	}
 }

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"slices"
 
 	"curfew/broker/amqp"
 	"curfew/broker/exchange"
@@ -92,7 +93,8 @@ type routes struct {
 	known    map[string][]target // length of the exchange's name, name, key; nil until there are two
 	lastName []byte
 	last     []target
-	name     []byte // scratch
+	named    []target // scratch: what last is for the default exchange
+	name     []byte   // scratch
 	work     routing
 }
 
@@ -106,9 +108,13 @@ func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers []byt
 	rs.name = append(append(append(rs.name[:0], byte(len(name))), name...), key...)
 	if topology := vh.topology.Load(); rs.vh != vh || rs.topology != topology || len(rs.known) >= routesKept {
 		rs.vh, rs.topology, rs.last, rs.lastName, rs.known = vh, topology, nil, rs.lastName[:0], nil
-	} else if !keys {
+	}
+	if !keys {
 		if bytes.Equal(rs.name, rs.lastName) {
 			return rs.last, nil
+		}
+		if len(name) == 0 {
+			return rs.toQueue(key), nil
 		}
 		if known, ok := rs.known[string(rs.name)]; ok {
 			rs.remember(known)
@@ -117,9 +123,23 @@ func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers []byt
 	}
 	targets, byTable, err := rs.search(string(name), key, internal, headers, keys)
 	if err == nil && !keys && !byTable {
-		rs.keep(append([]target(nil), targets...))
+		rs.keep(slices.Clone(targets))
 	}
 	return targets, err
+}
+
+// toQueue finds the queue of a message to the default exchange, which takes no longer
+// than to find it in the table, and nothing to remember however many there are.
+func (rs *routes) toQueue(key []byte) []target {
+	rs.vh.mu.RLock()
+	q, ok := rs.vh.queues[string(key)]
+	rs.vh.mu.RUnlock()
+	rs.named = rs.named[:0]
+	if ok {
+		rs.named = append(rs.named, target{q, -1})
+	}
+	rs.remember(rs.named)
+	return rs.named
 }
 
 // keep remembers where rs.name leads. Most publishers have a single key and need no
@@ -127,7 +147,7 @@ func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers []byt
 func (rs *routes) keep(targets []target) {
 	if len(rs.lastName) > 0 {
 		if rs.known == nil {
-			rs.known = map[string][]target{string(rs.lastName): rs.last}
+			rs.known = map[string][]target{string(rs.lastName): slices.Clone(rs.last)}
 		}
 		rs.known[string(rs.name)] = targets
 	}
