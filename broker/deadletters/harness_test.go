@@ -2,6 +2,7 @@ package deadletters_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,13 +22,17 @@ type desk struct {
 	vh     *broker.VHost
 	p      *broker.Publisher
 	q, dlq *broker.Queue
+	memory atomic.Int64 // in use; above memoryLimit publishers have to wait
 }
 
+const memoryLimit = 1 << 30
+
 func openDesk(t testing.TB, dir string) *desk {
-	b, err := broker.New(broker.Options{Store: store.Options{Dir: dir}})
+	d := &desk{t: t}
+	b, err := broker.New(broker.Options{Store: store.Options{Dir: dir}, MemoryLimit: memoryLimit, MemoryInUse: d.memory.Load})
 	require.NoError(t, err)
 	vh, _ := b.VHost("/")
-	d := &desk{t: t, b: b, vh: vh, p: vh.OwnPublisher()}
+	d.b, d.vh, d.p = b, vh, vh.OwnPublisher()
 	d.q = d.declare("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 	d.dlq = d.declare("dlq", nil)
 	return d

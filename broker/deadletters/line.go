@@ -182,7 +182,8 @@ func (e *ImportError) Unwrap() error { return e.Err }
 const maxLine = 192 << 20
 
 // Import publishes the messages of an exported file into the queue named to through the
-// default exchange, and waits until they are safe. Their death headers stay as they are,
+// default exchange, as fast as publishers may (broker: PassGate), and waits until they
+// are safe. Their death headers stay as they are,
 // but from then on they are a publisher's: the next death begins a new history. The
 // error is *ImportError, or what the disk says.
 func Import(ctx context.Context, b *broker.Broker, p *broker.Publisher, to string, r io.Reader) (n int, err error) {
@@ -192,6 +193,9 @@ func Import(ctx context.Context, b *broker.Broker, p *broker.Publisher, to strin
 	for lines.Scan() {
 		number++
 		if err := ctx.Err(); err != nil {
+			return n, err
+		}
+		if err := b.PassGate(ctx); err != nil {
 			return n, err
 		}
 		if len(lines.Bytes()) == 0 {

@@ -2,6 +2,7 @@ package deadletters_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math"
 	"runtime"
@@ -131,6 +132,28 @@ func TestExportLosesNothing(t *testing.T) {
 	}
 	_, err = deadletters.Import(t.Context(), d.b, d.p, "nobody", strings.NewReader("{}"))
 	assert.ErrorContains(t, err, `there is no queue "nobody"`)
+}
+
+// TestImportWaitsForMemory: a large file does not take what publishers may not.
+func TestImportWaitsForMemory(t *testing.T) {
+	d := newDesk(t)
+	d.memory.Store(memoryLimit + 1)
+	require.Eventually(t, func() bool { reason, _ := d.b.Gate(); return reason != "" }, time.Minute, time.Millisecond)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	n, err := deadletters.Import(ended, d.b, d.p, "dlq", strings.NewReader("{}"))
+	require.ErrorIs(t, err, context.Canceled)
+	require.Zero(t, n)
+
+	done := make(chan error, 1)
+	go func() {
+		_, err := deadletters.Import(t.Context(), d.b, d.p, "dlq", strings.NewReader("{}\n{}"))
+		done <- err
+	}()
+	require.Never(t, func() bool { return len(done) > 0 || len(d.bodies(d.dlq)) > 0 }, 50*time.Millisecond, time.Millisecond)
+	d.memory.Store(0)
+	require.NoError(t, <-done)
+	require.Len(t, d.bodies(d.dlq), 2)
 }
 
 // TestManyLetters reads a queue of hundreds of thousands in bounded memory.
