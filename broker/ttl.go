@@ -11,6 +11,9 @@ import (
 // decimal integer of ms, 0 to MaxTTLMillis (RabbitMQ: Per-Message TTL). The
 // error is RabbitMQ's 406 for basic.publish.
 func parseExpiration(text []byte) (ttlMillis int64, err error) {
+	if n, ok := plainMillis(text); ok {
+		return n, nil
+	}
 	digits := len(text)
 	for i, c := range text {
 		if (c < '0' || c > '9') && (i > 0 || (c != '-' && c != '+')) {
@@ -30,6 +33,18 @@ func parseExpiration(text []byte) (ttlMillis int64, err error) {
 		return 0, badExpiration(text, "{value_too_large,"+string(bytes.TrimLeft(text, "+0"))+"}")
 	}
 	return n, nil
+}
+
+// plainMillis reads what nearly every message has: digits alone, of at most MaxTTLMillis.
+// Most messages here have an expiration, so this is done without a string of it.
+func plainMillis(text []byte) (n int64, ok bool) {
+	for _, c := range text {
+		if c < '0' || c > '9' || n > MaxTTLMillis {
+			return 0, false
+		}
+		n = 10*n + int64(c-'0')
+	}
+	return n, len(text) > 0 && n <= MaxTTLMillis
 }
 
 func badExpiration(text []byte, reason string) error {
