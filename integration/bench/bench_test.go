@@ -95,6 +95,13 @@ func TestMedianAndSpread(t *testing.T) {
 	require.EqualValues(t, 6, s.median())
 }
 
+// TestRatiosAreOfPasses: a phase in which the machine is a tenth as fast says nothing of one side.
+func TestRatiosAreOfPasses(t *testing.T) {
+	a, b := row{Rate: stat{[]float64{50, 5, 60, 70}}}, row{Rate: stat{[]float64{100, 10, 12, 0}}}
+	require.InDelta(t, 0.5, ratio(&a, &b), 1e-9)
+	require.Zero(t, ratio(&a, &row{}))
+}
+
 func TestItemsAreChosen(t *testing.T) {
 	all, err := choose("")
 	require.NoError(t, err)

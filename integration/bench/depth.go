@@ -181,10 +181,11 @@ func (d *depths) judge(most int, deep, beside passages) {
 		{d.rates.Series, deep.through, beside.through},
 		{d.expiry.Series, deep.due, beside.due},
 	} {
-		at, base := g.deep.Rate.median(), g.beside.Rate.median()
+		share := ratio(g.deep, g.beside)
 		d.report.goal(goal{
 			Goal: "P9", What: g.what + " at " + short(float64(most)), Want: ">= 0.9 of the rate at 10,000",
-			Got: fmt.Sprintf("%s/s, %s/s at 10,000", short(at), short(base)), Ratio: fmt.Sprintf("%.2f", at/base), Met: at >= 0.9*base,
+			Got:   fmt.Sprintf("%s/s, %s/s at 10,000", short(g.deep.Rate.median()), short(g.beside.Rate.median())),
+			Ratio: fmt.Sprintf("%.2f", share), Met: share >= 0.9,
 		})
 	}
 }

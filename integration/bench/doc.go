@@ -14,7 +14,8 @@
 // broker: user and system time of its process tree over the whole run, by the messages of the whole run. "Bare relay" is
 // the ceiling of client and sockets: a process that hands publishes on to the consumer without queues, acks or routing.
 //
-// A ratio is of medians of one run. A goal that is not met is printed as such, and the exit code stays 0: this is a
-// report. It is written to integration/bench/results: goals.md (which `make bench-readme` puts into README), summary.md with
-// every figure, results.json, curves.svg.
+// A ratio is the median of those of the passes, each held against the one beside it: the machine changes by phases. A
+// goal that is not met is printed as such, and the exit code stays 0: this is a report. It is written to
+// integration/bench/results: goals.md (which `make bench-readme` puts into README), summary.md with every figure,
+// results.json, curves.svg.
 package main

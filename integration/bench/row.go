@@ -36,6 +36,18 @@ func (s *stat) spread() (least, most float64) {
 	return slices.Min(s.Values), slices.Max(s.Values)
 }
 
+// over is the median of what s is to other in each pass, 0 if there is none. The passes of both took turns, and a machine
+// that is slower for a while is so for both.
+func (s *stat) over(other *stat) float64 {
+	var ratios stat
+	for i := range min(len(s.Values), len(other.Values)) {
+		if other.Values[i] > 0 {
+			ratios.add(s.Values[i] / other.Values[i])
+		}
+	}
+	return ratios.median()
+}
+
 // row is what one workload gave on one side. A stat without values was not measured.
 type row struct {
 	Item    string `json:"item"`
@@ -108,10 +120,5 @@ func micros(v float64) string {
 	return fmt.Sprintf("%.2f ms", v/1e3)
 }
 
-// ratio is a's median rate to b's.
-func ratio(a, b *row) float64 {
-	if b.Rate.median() == 0 {
-		return 0
-	}
-	return a.Rate.median() / b.Rate.median()
-}
+// ratio is a's rate to b's.
+func ratio(a, b *row) float64 { return a.Rate.over(&b.Rate) }
