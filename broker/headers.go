@@ -55,17 +55,14 @@ func marksOf(headers []byte) (m marks) {
 	return m
 }
 
-// lazyTable returns a function that parses a raw headers table when first asked.
-func lazyTable(raw []byte) func() amqp.Table {
-	var table amqp.Table
-	parsed := false
-	return func() amqp.Table {
-		if !parsed && raw != nil {
-			table, _, _ = amqp.ParseTable(raw, stored) // checked at publish
-		}
-		parsed = true
-		return table
+// headersOf parses a message's raw headers, which were checked when it was published; nil
+// has none.
+func headersOf(raw []byte) amqp.Table {
+	if raw == nil {
+		return nil
 	}
+	table, _, _ := amqp.ParseTable(raw, stored)
+	return table
 }
 
 // keyList reads the value of a CC or BCC header, an array: the long strings in it.

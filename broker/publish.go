@@ -126,7 +126,7 @@ func (p *Publisher) check(m *Publication, view *amqp.PropertyView, has marks, it
 	if err := it.read(view, has, len(m.Body)); err != nil || has == 0 {
 		return 0, err
 	}
-	headers := lazyTable(view.Headers)()
+	headers := headersOf(view.Headers)
 	if err := checkKeys(headers); err != nil {
 		return 0, err
 	}

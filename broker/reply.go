@@ -75,7 +75,7 @@ func (p *Publisher) answer(m *Publication, view *amqp.PropertyView, has marks) {
 	if has&keyMarks == 0 {
 		return
 	}
-	headers := lazyTable(view.Headers)()
+	headers := headersOf(view.Headers)
 	for _, key := range append(keyList(headers["CC"]), keyList(headers["BCC"])...) {
 		if strings.HasPrefix(key, ReplyQueue+".") {
 			p.vh.reply([]byte(key), m, has)

@@ -18,7 +18,9 @@ type target struct {
 type routing struct {
 	vh      *VHost
 	key     []byte
-	headers func() amqp.Table
+	raw     []byte            // its headers
+	table   amqp.Table        // of raw, once asked for
+	headers func() amqp.Table // asks for it: parse
 	out     []target
 	through []*Exchange // exchanges passed already
 	found   []destination
@@ -26,22 +28,22 @@ type routing struct {
 	ceiling int64 // of the exchanges passed on the way here, ms; <0 none
 }
 
-// route appends the queues that exchange name sends the message to, each once.
-// Error: 404 for an exchange that does not exist, 403 for an internal one
-// unless dead-lettering. Called with vh.mu held for reading.
-func (r *routing) route(name string) error {
-	if name == "" {
-		if q, ok := r.vh.queues[string(r.key)]; ok {
-			r.addQueue(q)
-		}
-		return nil
+// parse returns the message's headers, which few exchanges look at.
+func (r *routing) parse() amqp.Table {
+	if r.table == nil {
+		r.table = headersOf(r.raw)
 	}
-	x, ok := r.vh.exchanges[name]
-	if !ok {
-		return r.vh.noExchange(name)
+	return r.table
+}
+
+// route appends the queues that x sends the message to, each once; nil is the default
+// exchange. Called with vh.mu held for reading.
+func (r *routing) route(x *Exchange) {
+	if x != nil {
+		r.pass(x)
+	} else if q, ok := r.vh.queues[string(r.key)]; ok {
+		r.addQueue(q)
 	}
-	r.pass(x)
-	return nil
 }
 
 // pass sends the message through x, the exchanges bound to it, and, where that
@@ -67,7 +69,9 @@ func (r *routing) pass(x *Exchange) {
 		}
 	}
 	if from == to && x.alternate != "" {
-		r.route(x.alternate) // one that is missing routes nowhere
+		if alternate, ok := r.vh.exchanges[x.alternate]; ok { // one that is missing routes nowhere
+			r.pass(alternate)
+		}
 	}
 	r.ceiling = before
 }
@@ -121,7 +125,7 @@ func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers []byt
 			return known, nil
 		}
 	}
-	targets, byTable, err := rs.search(string(name), key, internal, headers, keys)
+	targets, byTable, err := rs.search(name, key, internal, headers, keys)
 	if err == nil && !keys && !byTable {
 		rs.keep(slices.Clone(targets))
 	}
@@ -158,23 +162,29 @@ func (rs *routes) remember(targets []target) {
 	rs.last, rs.lastName = targets, append(rs.lastName[:0], rs.name...)
 }
 
-func (rs *routes) search(name string, key []byte, internal bool, rawHeaders []byte, keys bool) ([]target, bool, error) {
+// search finds the queues of a message, and says whether its headers decided. Error: 404
+// for an exchange that does not exist, 403 for an internal one.
+func (rs *routes) search(name, key []byte, internal bool, headers []byte, keys bool) ([]target, bool, error) {
 	rs.vh.mu.RLock()
 	defer rs.vh.mu.RUnlock()
-	if x, ok := rs.vh.exchanges[name]; ok && x.declared.Internal && !internal {
-		return nil, false, amqp.NewException(amqp.AccessRefused, 60, 40, "cannot publish to internal %s", rs.vh.exchangeLabel(name))
+	x, ok := rs.vh.exchanges[string(name)]
+	switch {
+	case !ok && len(name) > 0:
+		return nil, false, rs.vh.noExchange(string(name))
+	case ok && x.declared.Internal && !internal:
+		return nil, false, amqp.NewException(amqp.AccessRefused, 60, 40, "cannot publish to internal %s", rs.vh.exchangeLabel(string(name)))
 	}
-	table := lazyTable(rawHeaders)
 	r := &rs.work
-	*r = routing{vh: rs.vh, key: key, headers: table, out: r.out[:0], through: r.through[:0], found: r.found[:0], ceiling: -1}
-	if err := r.route(name); err != nil {
-		return nil, false, err
+	if r.headers == nil {
+		r.headers = r.parse
 	}
+	*r = routing{vh: rs.vh, key: key, raw: headers, headers: r.headers, out: r.out[:0], through: r.through[:0], found: r.found[:0], ceiling: -1}
+	r.route(x)
 	if keys {
 		for _, header := range []string{"CC", "BCC"} {
-			for _, more := range keyList(table()[header]) {
+			for _, more := range keyList(r.parse()[header]) {
 				r.key, r.through = []byte(more), r.through[:0]
-				r.route(name)
+				r.route(x)
 			}
 		}
 	}

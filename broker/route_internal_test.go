@@ -48,7 +48,7 @@ func TestRoutesAreRemembered(t *testing.T) {
 				kept := len(rs.known)
 				got, err := rs.find(vh, []byte(exchange), []byte(k), false, nil, false)
 				require.NoError(t, err)
-				want, _, err := (&routes{vh: vh}).search(exchange, []byte(k), false, nil, false)
+				want, _, err := (&routes{vh: vh}).search([]byte(exchange), []byte(k), false, nil, false)
 				require.NoError(t, err)
 				require.Equal(t, len(want), len(got), "message %d", i)
 				for j := range want {
