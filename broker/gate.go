@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"context"
 	"strings"
 	"sync"
 	"time"
@@ -37,21 +36,6 @@ func (b *Broker) Gate() (reason string, changed <-chan struct{}) {
 		}
 	}
 	return g.reason(), g.changed
-}
-
-// PassGate waits while publishers have to. Error: ctx's.
-func (b *Broker) PassGate(ctx context.Context) error {
-	for {
-		reason, changed := b.Gate()
-		if reason == "" {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 // calm says whether nobody publishes and nobody is held back.

@@ -97,7 +97,7 @@ type routes struct {
 	known    map[string][]target // length of the exchange's name, name, key; nil until there are two
 	lastName []byte
 	last     []target
-	named    []target // scratch: what last is for the default exchange
+	named    []target // scratch: what last is where the table has it not
 	name     []byte   // scratch
 	work     routing
 }
@@ -110,19 +110,19 @@ const routesKept = 1024
 // keys in CC and BCC. internal lets it through internal exchanges.
 func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers []byte, keys bool) ([]target, error) {
 	rs.name = append(append(append(rs.name[:0], byte(len(name))), name...), key...)
-	if topology := vh.topology.Load(); rs.vh != vh || rs.topology != topology || len(rs.known) >= routesKept {
+	if topology := vh.topology.Load(); rs.vh != vh || rs.topology != topology {
 		rs.vh, rs.topology, rs.last, rs.lastName, rs.known = vh, topology, nil, rs.lastName[:0], nil
 	}
 	if !keys {
 		if bytes.Equal(rs.name, rs.lastName) {
 			return rs.last, nil
 		}
-		if len(name) == 0 {
-			return rs.toQueue(key), nil
-		}
 		if known, ok := rs.known[string(rs.name)]; ok {
 			rs.remember(known)
 			return known, nil
+		}
+		if len(name) == 0 && len(rs.known) >= routesKept {
+			return rs.toQueue(key), nil
 		}
 	}
 	targets, byTable, err := rs.search(name, key, internal, headers, keys)
@@ -132,8 +132,8 @@ func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers []byt
 	return targets, err
 }
 
-// toQueue finds the queue of a message to the default exchange, which takes no longer
-// than to find it in the table, and nothing to remember however many there are.
+// toQueue finds the queue of a message to the default exchange and leaves the table as it
+// is: with more queues in turn than it holds, one that is begun anew would know none.
 func (rs *routes) toQueue(key []byte) []target {
 	rs.vh.mu.RLock()
 	q, ok := rs.vh.queues[string(key)]
@@ -150,7 +150,7 @@ func (rs *routes) toQueue(key []byte) []target {
 // table, which comes with the second one.
 func (rs *routes) keep(targets []target) {
 	if len(rs.lastName) > 0 {
-		if rs.known == nil {
+		if rs.known == nil || len(rs.known) >= routesKept {
 			rs.known = map[string][]target{string(rs.lastName): slices.Clone(rs.last)}
 		}
 		rs.known[string(rs.name)] = targets

@@ -177,15 +177,18 @@ type ImportError struct {
 func (e *ImportError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
 func (e *ImportError) Unwrap() error { return e.Err }
 
+// ErrBlocked is why an import ends where publishers have to wait. It does not wait itself:
+// one whose sender has given up meanwhile would go on later.
+var ErrBlocked = errors.New("publishers are blocked")
+
 // maxLine bounds a line of a file: the largest body there may be, in base64, and its
 // properties.
 const maxLine = 192 << 20
 
 // Import publishes the messages of an exported file into the queue named to through the
-// default exchange, as fast as publishers may (broker: PassGate), and waits until they
-// are safe. Their death headers stay as they are,
+// default exchange, and waits until they are safe. Their death headers stay as they are,
 // but from then on they are a publisher's: the next death begins a new history. The
-// error is *ImportError, or what the disk says.
+// error is *ImportError, of ErrBlocked among others, or what the disk says.
 func Import(ctx context.Context, b *broker.Broker, p *broker.Publisher, to string, r io.Reader) (n int, err error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
@@ -195,8 +198,8 @@ func Import(ctx context.Context, b *broker.Broker, p *broker.Publisher, to strin
 		if err := ctx.Err(); err != nil {
 			return n, err
 		}
-		if err := b.PassGate(ctx); err != nil {
-			return n, err
+		if reason, _ := b.Gate(); reason != "" {
+			return n, &ImportError{number, fmt.Errorf("%w: %s", ErrBlocked, reason)}
 		}
 		if len(lines.Bytes()) == 0 {
 			continue

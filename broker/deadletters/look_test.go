@@ -2,7 +2,6 @@ package deadletters_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"math"
 	"runtime"
@@ -134,25 +133,20 @@ func TestExportLosesNothing(t *testing.T) {
 	assert.ErrorContains(t, err, `there is no queue "nobody"`)
 }
 
-// TestImportWaitsForMemory: a large file does not take what publishers may not.
-func TestImportWaitsForMemory(t *testing.T) {
+// TestImportEndsWherePublishersWait: a large file does not take what publishers may not, nor go on once its sender has given up.
+func TestImportEndsWherePublishersWait(t *testing.T) {
 	d := newDesk(t)
 	d.memory.Store(memoryLimit + 1)
 	require.Eventually(t, func() bool { reason, _ := d.b.Gate(); return reason != "" }, time.Minute, time.Millisecond)
-	ended, end := context.WithCancel(t.Context())
-	end()
-	n, err := deadletters.Import(ended, d.b, d.p, "dlq", strings.NewReader("{}"))
-	require.ErrorIs(t, err, context.Canceled)
+	n, err := deadletters.Import(t.Context(), d.b, d.p, "dlq", strings.NewReader("{}\n{}"))
+	require.ErrorIs(t, err, deadletters.ErrBlocked)
+	require.EqualError(t, err, "line 1: publishers are blocked: low on memory")
 	require.Zero(t, n)
-
-	done := make(chan error, 1)
-	go func() {
-		_, err := deadletters.Import(t.Context(), d.b, d.p, "dlq", strings.NewReader("{}\n{}"))
-		done <- err
-	}()
-	require.Never(t, func() bool { return len(done) > 0 || len(d.bodies(d.dlq)) > 0 }, 50*time.Millisecond, time.Millisecond)
 	d.memory.Store(0)
-	require.NoError(t, <-done)
+	require.Eventually(t, func() bool { reason, _ := d.b.Gate(); return reason == "" }, time.Minute, time.Millisecond)
+	n, err = deadletters.Import(t.Context(), d.b, d.p, "dlq", strings.NewReader("{}\n{}"))
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
 	require.Len(t, d.bodies(d.dlq), 2)
 }
 

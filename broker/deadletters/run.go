@@ -172,7 +172,7 @@ func (r *replayer) send(ctx context.Context, l *Letter, m *broker.Publication) (
 	if err := r.limiter.Wait(ctx); err != nil {
 		return "", ctx.Err()
 	}
-	if err := r.b.PassGate(ctx); err != nil {
+	if err := r.passGate(ctx); err != nil {
 		return "", err
 	}
 	return leftBy(r.p.Move(ref, m, r.order.KeepDeaths && len(l.Deaths) > 0))
@@ -185,6 +185,21 @@ func leftBy(outcome broker.MoveOutcome, err error) (Left, error) {
 		return LeftRefused, nil
 	}
 	return leftFor[outcome], err
+}
+
+// passGate waits while publishers have to.
+func (r *replayer) passGate(ctx context.Context) error {
+	for {
+		reason, changed := r.b.Gate()
+		if reason == "" {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // find looks for the run's queue, which has to be the one it was made for.

@@ -277,7 +277,11 @@ func (q *request) importDeadLetters() error {
 	}
 	n, err := deadletters.Import(q.Context(), q.api.b, vh.NewPublisher(q.user.Name), to.Name(), q.Body)
 	if at, ok := errors.AsType[*deadletters.ImportError](err); ok {
-		answerJSON(q.w, http.StatusBadRequest, object{"error": "bad_request", "reason": at.Error(), "imported": n})
+		status, kind := http.StatusBadRequest, "bad_request"
+		if errors.Is(err, deadletters.ErrBlocked) {
+			status, kind = http.StatusServiceUnavailable, "service_unavailable"
+		}
+		answerJSON(q.w, status, object{"error": kind, "reason": at.Error(), "imported": n})
 		return nil
 	}
 	if err != nil {
