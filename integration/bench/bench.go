@@ -34,7 +34,7 @@ type side struct {
 	queueType string
 }
 
-func newBench(quick bool) (*bench, error) {
+func newBench(quick bool, only string) (*bench, error) {
 	b := &bench{quick: quick, passes: 3, nearer: 7}
 	if quick {
 		b.passes, b.nearer = 1, 1
@@ -51,7 +51,7 @@ func newBench(quick bool) (*bench, error) {
 		b.removeFiles()
 		return nil, fmt.Errorf("build Curfew: %w (run it from the module's folder)", err)
 	}
-	b.report.begin(quick)
+	b.report.begin(quick, only)
 	return b, nil
 }
 
@@ -167,18 +167,29 @@ func (b *bench) with(passes int) func() {
 	return func() { b.passes = was }
 }
 
+// turns does the passes of so many sides, in the opposite order every other time: what one leaves behind meets another.
+func (b *bench) turns(sides int, do func(i int) error) error {
+	for pass := range b.passes {
+		for i := range sides {
+			if pass%2 == 1 {
+				i = sides - 1 - i
+			}
+			if err := do(i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // throughput runs a workload against each side in turn, passes times, and returns a row for each side.
 func (b *bench) throughput(item, work string, s load.Spec, sides []*side) ([]*row, error) {
 	rows := make([]*row, len(sides))
 	for i, side := range sides {
 		rows[i] = b.report.row(item, work, side.name)
 	}
-	for range b.passes {
-		for i, side := range sides {
-			if err := pass(s, side, rows[i]); err != nil {
-				return nil, err
-			}
-		}
+	if err := b.turns(len(sides), func(i int) error { return pass(s, sides[i], rows[i]) }); err != nil {
+		return nil, err
 	}
 	for _, row := range rows {
 		fmt.Println(row)

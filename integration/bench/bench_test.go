@@ -48,7 +48,7 @@ func TestRelayBoundsTheClient(t *testing.T) {
 func TestReportIsWrittenAndIncluded(t *testing.T) {
 	dir := t.TempDir()
 	var r report
-	r.begin(true)
+	r.begin(true, "")
 	for pass := range 3 {
 		r.row("P1", "100 B", "Curfew").add(load.Result{Consumed: float64(1000 * pass), TotalConsumed: 10}, 20e3, true)
 	}
@@ -95,11 +95,19 @@ func TestMedianAndSpread(t *testing.T) {
 	require.EqualValues(t, 6, s.median())
 }
 
-// TestRatiosAreOfPasses: a phase in which the machine is a tenth as fast says nothing of one side.
-func TestRatiosAreOfPasses(t *testing.T) {
-	a, b := row{Rate: stat{[]float64{50, 5, 60, 70}}}, row{Rate: stat{[]float64{100, 10, 12, 0}}}
-	require.InDelta(t, 0.5, ratio(&a, &b), 1e-9)
+func TestRatioAndItsPasses(t *testing.T) {
+	a, b := row{Rate: stat{[]float64{50, 5, 60}}}, row{Rate: stat{[]float64{100, 10, 50}}}
+	require.InDelta(t, 1, ratio(&a, &b), 1e-9)
+	require.Equal(t, "1.00 (passes 0.50-1.20)", share(&a, &b))
 	require.Zero(t, ratio(&a, &row{}))
+	require.Equal(t, "0.00", share(&a, &row{}))
+}
+
+func TestSidesTakeTurns(t *testing.T) {
+	b := bench{passes: 3}
+	var order []int
+	require.NoError(t, b.turns(2, func(i int) error { order = append(order, i); return nil }))
+	require.Equal(t, []int{0, 1, 1, 0, 0, 1}, order)
 }
 
 func TestItemsAreChosen(t *testing.T) {

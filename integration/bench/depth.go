@@ -53,10 +53,10 @@ type depths struct {
 	fill          float64
 }
 
-// base is the workload at a depth; what is at the head goes out, so the depth stays.
+// base is the workload at a depth; what is at the head goes out, so the depth stays within what a run has under way.
 func (d *depths) base() load.Spec {
 	s := d.spec(load.Spec{Size: 1024, Producers: 1, Consumers: 1, Ack: "each", TTL: depthTTL})
-	s.URL, s.Reuse, s.Keep = d.side.broker.url, true, true
+	s.URL, s.Name, s.Reuse, s.Keep = d.side.broker.url, "curfew.bench.depth.", true, true
 	return s
 }
 
@@ -94,8 +94,9 @@ func (d *depths) once(into passages) error {
 	if err := pass(d.base(), d.side, into.through); err != nil {
 		return err
 	}
+	queue := d.base()
 	for range dueRounds {
-		if _, err := d.dueOnce(load.Due{Count: 200_000, Lead: time.Second, Size: 1024, Queue: load.QueueName(0)}, d.side, into.due); err != nil {
+		if _, err := d.dueOnce(load.Due{Count: 200_000, Lead: time.Second, Size: 1024, Queue: queue.QueueName(0)}, d.side, into.due); err != nil {
 			return err
 		}
 	}
@@ -154,13 +155,9 @@ func (d *depths) deepest(most int) error {
 	deep := d.passages(short(float64(most)) + " queued, 1 KiB, with TTL")
 	beside := d.passages(short(shallow) + " queued, in turn with these")
 	defer d.with(d.nearer)()
-	for range d.passes {
-		if err := small.once(beside); err != nil {
-			return err
-		}
-		if err := d.once(deep); err != nil {
-			return err
-		}
+	once := []func() error{func() error { return small.once(beside) }, func() error { return d.once(deep) }}
+	if err := d.turns(len(once), func(i int) error { return once[i]() }); err != nil {
+		return err
 	}
 	d.done(deep)
 	small.done(beside)
@@ -181,11 +178,10 @@ func (d *depths) judge(most int, deep, beside passages) {
 		{d.rates.Series, deep.through, beside.through},
 		{d.expiry.Series, deep.due, beside.due},
 	} {
-		share := ratio(g.deep, g.beside)
 		d.report.goal(goal{
 			Goal: "P9", What: g.what + " at " + short(float64(most)), Want: ">= 0.9 of the rate at 10,000",
 			Got:   fmt.Sprintf("%s/s, %s/s at 10,000", short(g.deep.Rate.median()), short(g.beside.Rate.median())),
-			Ratio: fmt.Sprintf("%.2f", share), Met: share >= 0.9,
+			Ratio: share(g.deep, g.beside), Met: ratio(g.deep, g.beside) >= 0.9,
 		})
 	}
 }

@@ -9,13 +9,14 @@
 //
 // # How it measures
 //
-// Each workload runs against each side in turn, A B C A B C A B C, in a fresh process of package load, so that what the
+// Each workload runs against each side in turn, A B C C B A A B C, in a fresh process of package load, so that what the
 // client costs is its own; medians are shown with the least and the most. Beside a rate stands what a message cost the
-// broker: user and system time of its process tree over the whole run, by the messages of the whole run. "Bare relay" is
+// broker: user and system time of its process tree over the whole run, by the messages of the whole run (that of Redis is
+// not in it). "Bare relay" is
 // the ceiling of client and sockets: a process that hands publishes on to the consumer without queues, acks or routing.
 //
-// A ratio is the median of those of the passes, each held against the one beside it: the machine changes by phases. A
-// goal that is not met is printed as such, and the exit code stays 0: this is a report. It is written to
+// A ratio is of medians of one run; beside one that is judged near 1 stand the least and the most of the passes' own. A goal
+// that is not met is printed as such, and the exit code stays 0: this is a report. A whole run is written to
 // integration/bench/results: goals.md (which `make bench-readme` puts into README), summary.md with every figure,
-// results.json, curves.svg.
+// results.json, curves.svg. One of single items, or a quick one, goes to a folder of its own.
 package main

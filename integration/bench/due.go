@@ -59,19 +59,20 @@ func (b *bench) due(w dueWork, sides []*side) error {
 	if w.due.Count > 100_000 {
 		passes = 1
 	}
-	for range passes {
-		for i, side := range sides {
-			r, err := b.dueOnce(w.due, side, rows[i])
-			if err != nil && i == 0 {
-				return err
-			}
-			if err != nil {
-				rows[i].Note = "failed: " + err.Error()
-			}
-			if i == 0 {
-				gone += r.Gone
-			}
+	defer b.with(passes)()
+	err := b.turns(len(sides), func(i int) error {
+		r, err := b.dueOnce(w.due, sides[i], rows[i])
+		if i == 0 {
+			gone += r.Gone
+			return err
 		}
+		if err != nil {
+			rows[i].Note = "failed: " + err.Error()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	for _, r := range rows {
 		fmt.Println(r)

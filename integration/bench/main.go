@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -22,14 +24,19 @@ func main() {
 	}
 	quick := flag.Bool("quick", os.Getenv("BENCH") == "quick", "less of everything, some two minutes (BENCH=quick)")
 	only := flag.String("only", os.Getenv("BENCH_ONLY"), "items to run, with commas between (BENCH_ONLY)")
-	out := flag.String("out", "integration/bench/results", "folder of the results")
+	out := flag.String("out", "", "folder of the results; empty: "+results+", and a temporary one unless all is run")
 	readme := flag.String("readme", "", "put the goals of the results in -out between the marks in this file, and measure nothing")
 	flag.Parse()
 	if *readme != "" {
-		exit(include(*readme, *out))
+		exit(include(*readme, cmp.Or(*out, results)))
 	}
-	exit(measure(*quick, *only, *out))
+	if *out == "" && (*quick || *only != "") {
+		*out = filepath.Join(os.TempDir(), "curfew-bench-results")
+	}
+	exit(measure(*quick, *only, cmp.Or(*out, results)))
 }
+
+const results = "integration/bench/results"
 
 func exit(err error) {
 	if err != nil {
@@ -41,7 +48,7 @@ func exit(err error) {
 
 // measure runs the items chosen and reports. An item that cannot be run is reported as such; the others go on.
 func measure(quick bool, only, out string) error {
-	b, err := newBench(quick)
+	b, err := newBench(quick, only)
 	if err != nil {
 		return err
 	}

@@ -15,9 +15,10 @@ func (b *bench) recovery() error {
 	if err != nil {
 		return err
 	}
-	_, err = inProcess[load.Result]("throughput", load.Spec{
-		URL: c.url, Size: 1024, Producers: 1, Persist: true, Window: 10_000, Count: count, Keep: true, Duration: 5 * time.Minute,
-	})
+	fill := load.Spec{
+		URL: c.url, Name: "curfew.bench.kept.", Size: 1024, Producers: 1, Persist: true, Window: 10_000, Count: count, Keep: true, Duration: 5 * time.Minute,
+	}
+	_, err = inProcess[load.Result]("throughput", fill)
 	c.stop()
 	if err != nil {
 		return err
@@ -28,7 +29,14 @@ func (b *bench) recovery() error {
 		if err != nil {
 			return err
 		}
+		n, err := load.QueueLength(c.url, fill.QueueName(0))
 		c.stop()
+		if err == nil && n != count {
+			err = fmt.Errorf("%d of %d messages came back", n, count)
+		}
+		if err != nil {
+			return err
+		}
 		row.P50.add(float64(took.Microseconds()))
 		row.P99.add(float64(took.Microseconds()))
 	}

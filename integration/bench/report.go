@@ -3,10 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,13 +42,13 @@ type goal struct {
 	Met   bool   `json:"met"`
 }
 
-func (r *report) begin(quick bool) {
+func (r *report) begin(quick bool, only string) {
 	r.Began, r.Quick, r.Machine, r.Commit, r.before = time.Now(), quick, machine(), commit(), processorsNow()
 	r.Command = "make bench"
 	if quick {
 		r.Command = "BENCH=quick make bench"
 	}
-	if only := os.Getenv("BENCH_ONLY"); only != "" {
+	if only != "" {
 		r.Command = "BENCH_ONLY=" + only + " " + r.Command
 	}
 }
@@ -123,6 +125,6 @@ func (r *report) save(dir string) error {
 			return err
 		}
 	}
-	fmt.Printf("\nwritten to %s: goals.md, summary.md, results.json, curves.svg\n", dir)
+	fmt.Printf("\nwritten to %s: %s\n", dir, strings.Join(slices.Sorted(maps.Keys(files)), ", "))
 	return nil
 }

@@ -36,16 +36,17 @@ func (s *stat) spread() (least, most float64) {
 	return slices.Min(s.Values), slices.Max(s.Values)
 }
 
-// over is the median of what s is to other in each pass, 0 if there is none. The passes of both took turns, and a machine
-// that is slower for a while is so for both.
-func (s *stat) over(other *stat) float64 {
-	var ratios stat
-	for i := range min(len(s.Values), len(other.Values)) {
+// over is what s was to other in each pass, nothing where one of them has no value.
+func (s *stat) over(other *stat) (ratios stat) {
+	if len(s.Values) != len(other.Values) {
+		return ratios
+	}
+	for i, v := range s.Values {
 		if other.Values[i] > 0 {
-			ratios.add(s.Values[i] / other.Values[i])
+			ratios.add(v / other.Values[i])
 		}
 	}
-	return ratios.median()
+	return ratios
 }
 
 // row is what one workload gave on one side. A stat without values was not measured.
@@ -120,5 +121,20 @@ func micros(v float64) string {
 	return fmt.Sprintf("%.2f ms", v/1e3)
 }
 
-// ratio is a's rate to b's.
-func ratio(a, b *row) float64 { return a.Rate.over(&b.Rate) }
+// ratio is a's median rate to b's.
+func ratio(a, b *row) float64 {
+	if b.Rate.median() == 0 {
+		return 0
+	}
+	return a.Rate.median() / b.Rate.median()
+}
+
+// share writes a ratio near 1 with the least and the most of its passes' own: they differ by more than what decides.
+func share(a, b *row) string {
+	text := fmt.Sprintf("%.2f", ratio(a, b))
+	if ratios := a.Rate.over(&b.Rate); len(ratios.Values) > 1 {
+		least, most := ratios.spread()
+		text += fmt.Sprintf(" (passes %.2f-%.2f)", least, most)
+	}
+	return text
+}

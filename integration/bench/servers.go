@@ -34,7 +34,7 @@ func (b *bench) startCurfew(dir string, settings ...string) (*broker, time.Durat
 			env = append(env, v)
 		}
 	}
-	settings = append([]string{"AMQP_ADDR=" + addrs[0], "HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=" + addrs[1], "HTTP_ADDR=" + addrs[2], "DATA_DIR=" + dir, "MAX_CONNECTIONS=20000", "LOG_LEVEL=warn"}, settings...)
+	settings = append([]string{"AMQP_ADDR=" + addrs[0], "OPS_ADDR=" + addrs[1], "HTTP_ADDR=" + addrs[2], "DATA_DIR=" + dir, "MAX_CONNECTIONS=20000", "LOG_LEVEL=warn"}, settings...)
 	for _, s := range settings {
 		env = append(env, "CURFEW_"+s)
 	}

@@ -34,11 +34,10 @@ func (b *bench) shadows() error {
 			return err
 		}
 		for i, want := range map[int]float64{1: 0.9, 2: 0.7} {
-			share := ratio(rows[i], rows[0])
 			b.report.goal(goal{
 				Goal: "P8", What: work + ", " + sides[i].name, Want: fmt.Sprintf(">= %g of MONITOR=false", want),
 				Got:   fmt.Sprintf("%s/s, %s/s without", short(rows[i].Rate.median()), short(rows[0].Rate.median())),
-				Ratio: fmt.Sprintf("%.2f", share), Met: share >= want,
+				Ratio: share(rows[i], rows[0]), Met: ratio(rows[i], rows[0]) >= want,
 			})
 		}
 	}

@@ -2,6 +2,7 @@ package load
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,7 +15,9 @@ type confirms struct {
 	next   uint64  // last tag sent
 	nacked int
 	late   Histogram
-	told   func(tag uint64, at int64) // each confirmed tag; may be nil
+	// measuring says whether what is confirmed counts in late; nil: all of it does
+	measuring *atomic.Bool
+	told      func(tag uint64, at int64) // each confirmed tag; may be nil
 }
 
 func newConfirms(window int) *confirms {
@@ -67,7 +70,9 @@ func (c *confirms) one(tag uint64, at int64) int {
 	if *place == 0 {
 		return 0
 	}
-	c.late.Record(time.Duration(at - *place))
+	if c.measuring == nil || c.measuring.Load() {
+		c.late.Record(time.Duration(at - *place))
+	}
 	*place = 0
 	if c.told != nil {
 		c.told(tag, at)

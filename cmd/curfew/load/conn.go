@@ -80,14 +80,18 @@ func (c *Conn) login(u *url.URL) error {
 	if _, err := c.Call(0, start, amqp.ConnectionStartID); err != nil {
 		return err
 	}
-	if _, err := c.await(amqp.ConnectionTuneID); err != nil {
+	tune, err := c.await(amqp.ConnectionTuneID)
+	if err != nil {
 		return err
+	}
+	if offered := tune.(*amqp.ConnectionTune).FrameMax; offered > 0 && offered < frameMax {
+		return fmt.Errorf("the broker's frame_max is %d; %d is needed", offered, frameMax)
 	}
 	c.queueMethod(0, &amqp.ConnectionTuneOk{Tuning: amqp.Tuning{ChannelMax: 1, FrameMax: frameMax}})
 	if _, err := c.Call(0, &amqp.ConnectionOpen{VirtualHost: vhost}, amqp.ConnectionOpenOkID); err != nil {
 		return err
 	}
-	_, err := c.Call(channel, &amqp.ChannelOpen{}, amqp.ChannelOpenOkID)
+	_, err = c.Call(channel, &amqp.ChannelOpen{}, amqp.ChannelOpenOkID)
 	return err
 }
 
@@ -153,8 +157,11 @@ func (c *Conn) fill() error {
 	}
 	n, err := c.Read(c.buf[c.to:])
 	c.to += n
-	if n > 0 {
+	switch {
+	case n > 0:
 		return nil
+	case errors.Is(err, io.EOF):
+		return errHungUp
 	}
 	return cmp.Or(err, io.ErrNoProgress)
 }
@@ -169,6 +176,8 @@ func closing(m amqp.Method) error {
 	}
 	return nil
 }
+
+var errHungUp = errors.New("load: the broker hung up")
 
 var errFrame = errors.New("load: what the broker sends is no AMQP frame")
 
@@ -228,6 +237,8 @@ func (a *arrivals) method(p []byte) error {
 		a.fresh = true
 	case amqp.BasicAckID, amqp.BasicNackID:
 		a.onConfirm(binary.BigEndian.Uint64(p[4:]), p[12]&1 != 0, id == amqp.BasicNackID)
+	case amqp.ConnectionCloseOkID:
+		return net.ErrClosed
 	case amqp.ChannelCloseID, amqp.ConnectionCloseID:
 		m, err := amqp.ParseMethod(p, amqp.Limits{})
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -20,13 +21,13 @@ type Deadlines struct {
 	URL       string        `json:"url"`
 	Rate      int           `json:"rate"` // deadlines a second
 	Duration  time.Duration `json:"duration"`
-	MinTTL    time.Duration `json:"minTTL"`
+	MinTTL    time.Duration `json:"minTTL"` // whole ms, as the others
 	MaxTTL    time.Duration `json:"maxTTL"`
 	Head      time.Duration `json:"head"` // time to live of the message at the head of the queue; 0: none there
 	Size      int           `json:"size"` // octets of a body, 16 at least
 	Persist   bool          `json:"persistent,omitempty"`
 	QueueType string        `json:"queueType,omitempty"`
-	Patience  time.Duration `json:"patience"` // after the last deadline
+	Patience  time.Duration `json:"patience"` // after the last deadline; 0: 10 s
 }
 
 // DeadlinesResult is what came of it. A publisher cannot know when its message entered the queue, which is when the time
@@ -35,28 +36,44 @@ type Deadlines struct {
 // the first bound: there must be none.
 type DeadlinesResult struct {
 	Published   int      `json:"published"`
+	Rate        float64  `json:"perSecond"` // that they were published at
+	Refused     int      `json:"refused,omitempty"`
 	Arrived     int      `json:"arrived"`
 	Early       int      `json:"early"`
 	FromWrite   *Summary `json:"fromWrite"`
 	FromConfirm *Summary `json:"fromConfirm"`
 }
 
+// Missing is how many messages neither arrived nor were refused.
+func (r *DeadlinesResult) Missing() int { return r.Published - r.Refused - r.Arrived }
+
 const (
-	deadlineQueue = prefix + "deadlines"
-	deadQueue     = prefix + "dead-letters"
 	// minBody holds the number of a message and a stamp.
 	minBody = 16
+	// maxDeadlines bounds the memory of a run, 32 octets for each.
+	maxDeadlines = 100_000_000
 )
+
+// deadlineQueues are the names of the queue that nobody consumes and that of its dead letters.
+type deadlineQueues struct{ from, dead string }
+
+func newDeadlineQueues() deadlineQueues {
+	name := runName()
+	return deadlineQueues{name + "deadlines", name + "dead-letters"}
+}
 
 // deadlineRun is a Deadlines under way. Times are ns since start.
 type deadlineRun struct {
 	Deadlines
+	queues    deadlineQueues
 	start     time.Time
 	ttl       []int64        // ns, by message
 	written   []int64        // before its write
 	confirmed []atomic.Int64 // 0: not yet
 	arrived   []int64        // 0: not yet; written by the consumer alone
 	published atomic.Int64
+	took      atomic.Int64 // ns, to publish
+	refused   atomic.Int64
 	awaited   atomic.Int64  // dead letters and confirms still to come
 	all       chan struct{} // closed when none is
 }
@@ -65,12 +82,20 @@ type deadlineRun struct {
 func (d Deadlines) Run(ctx context.Context) (DeadlinesResult, error) {
 	d.Size = max(d.Size, minBody)
 	d.Patience = cmp.Or(d.Patience, 10*time.Second)
-	total := int(float64(d.Rate) * d.Duration.Seconds())
-	if total <= 0 || d.MinTTL <= 0 || d.MaxTTL < d.MinTTL {
-		return DeadlinesResult{}, errors.New("load: rate, duration and times to live must be above 0, the longest not below the shortest")
+	if err := errors.Join(
+		oneOf("queue type", d.QueueType, queueTypes), between("rate", d.Rate, 1, maxRate), between("duration", d.Duration, 1, math.MaxInt64),
+		between("shortest ttl", d.MinTTL, time.Millisecond, d.MaxTTL), wholeMillis("shortest ttl", d.MinTTL), wholeMillis("longest ttl", d.MaxTTL),
+		wholeMillis("head", d.Head), between("size", d.Size, 0, maxSize), between("patience", d.Patience, 0, math.MaxInt64),
+	); err != nil {
+		return DeadlinesResult{}, err
 	}
+	count := float64(d.Rate) * d.Duration.Seconds()
+	if count < 1 || count > maxDeadlines {
+		return DeadlinesResult{}, fmt.Errorf("load: rate and duration make %.0f deadlines; there can be 1 to %d", count, maxDeadlines)
+	}
+	total := int(count)
 	r := &deadlineRun{
-		Deadlines: d, ttl: make([]int64, total), written: make([]int64, total),
+		Deadlines: d, queues: newDeadlineQueues(), ttl: make([]int64, total), written: make([]int64, total),
 		confirmed: make([]atomic.Int64, total), arrived: make([]int64, total), all: make(chan struct{}),
 	}
 	r.awaited.Store(2 * int64(total))
@@ -86,7 +111,7 @@ func (r *deadlineRun) run(ctx context.Context) (result DeadlinesResult, err erro
 	if err := r.declare(admin); err != nil {
 		return result, fmt.Errorf("load: declare: %w", err)
 	}
-	defer func() { err = errors.Join(err, removeQueues(admin, deadlineQueue, deadQueue)) }()
+	defer func() { err = errors.Join(err, removeQueues(admin, r.queues)) }()
 	in, err := Dial(r.URL)
 	if err != nil {
 		return result, err
@@ -119,35 +144,32 @@ func (r *deadlineRun) run(ctx context.Context) (result DeadlinesResult, err erro
 
 // declare makes the queue and that of its dead letters.
 func (r *deadlineRun) declare(c *Conn) error {
-	return declareDeadlines(c, r.Persist, r.QueueType, true)
+	return r.queues.declare(c, r.Persist, r.QueueType, true)
 }
 
-func declareDeadlines(c *Conn, persist bool, queueType string, deadLetter bool) error {
-	if err := removeQueues(c, deadlineQueue, deadQueue); err != nil {
-		return err
-	}
+func (q deadlineQueues) declare(c *Conn, persist bool, queueType string, deadLetter bool) error {
 	durable := persist || queueType == "quorum"
 	arguments := amqp.Table{}
 	for k, v := range QueueArguments(queueType) {
 		arguments[k] = v
 	}
-	dead := &amqp.QueueDeclare{Queue: deadQueue, Durable: durable, Arguments: arguments}
+	dead := &amqp.QueueDeclare{Queue: q.dead, Durable: durable, Arguments: arguments}
 	if _, err := c.Call(channel, dead, amqp.QueueDeclareOkID); err != nil {
 		return err
 	}
 	from := amqp.Table{}
 	if deadLetter {
-		from["x-dead-letter-exchange"], from["x-dead-letter-routing-key"] = "", deadQueue
+		from["x-dead-letter-exchange"], from["x-dead-letter-routing-key"] = "", q.dead
 	}
 	for k, v := range arguments {
 		from[k] = v
 	}
-	_, err := c.Call(channel, &amqp.QueueDeclare{Queue: deadlineQueue, Durable: durable, Arguments: from}, amqp.QueueDeclareOkID)
+	_, err := c.Call(channel, &amqp.QueueDeclare{Queue: q.from, Durable: durable, Arguments: from}, amqp.QueueDeclareOkID)
 	return err
 }
 
-func removeQueues(c *Conn, names ...string) error {
-	for _, name := range names {
+func removeQueues(c *Conn, q deadlineQueues) error {
+	for _, name := range []string{q.from, q.dead} {
 		if _, err := c.Call(channel, &amqp.QueueDelete{Queue: name}, amqp.QueueDeleteOkID); err != nil {
 			return err
 		}
@@ -160,7 +182,8 @@ func (r *deadlineRun) now() int64 { return time.Since(r.start).Nanoseconds() + 1
 // publish sends the head and then, every millisecond, what has come due to be sent.
 func (r *deadlineRun) publish(ctx context.Context, c *Conn) error {
 	body := make([]byte, r.Size)
-	frames := appendPublish(nil, deadlineQueue, cmp.Or(r.Head, r.MaxTTL), r.Persist, body)
+	binary.BigEndian.PutUint64(body[stampSize:], math.MaxUint64) // the head's: no deadline of the run
+	frames := appendPublish(nil, r.queues.from, cmp.Or(r.Head, r.MaxTTL), r.Persist, body)
 	if r.Head == 0 {
 		frames = frames[:0]
 	}
@@ -177,7 +200,7 @@ func (r *deadlineRun) publish(ctx context.Context, c *Conn) error {
 			ttl := r.MinTTL + time.Duration(rand.Int64N(span))*time.Millisecond
 			r.ttl[i] = int64(ttl)
 			binary.BigEndian.PutUint64(body[stampSize:], uint64(i))
-			frames = appendPublish(frames, deadlineQueue, ttl, r.Persist, body)
+			frames = appendPublish(frames, r.queues.from, ttl, r.Persist, body)
 		}
 		now := r.now()
 		for i := sent; i < due; i++ {
@@ -188,6 +211,7 @@ func (r *deadlineRun) publish(ctx context.Context, c *Conn) error {
 		}
 		sent = due
 		r.published.Store(int64(sent))
+		r.took.Store(r.now())
 	}
 	return nil
 }
@@ -206,14 +230,18 @@ func (r *deadlineRun) confirms(c *Conn) error {
 	if r.Head > 0 {
 		own = 2
 	}
-	a := arrivals{onBody: func([]byte) {}, onConfirm: func(tag uint64, multiple, _ bool) {
+	a := arrivals{onBody: func([]byte) {}, onConfirm: func(tag uint64, multiple, nack bool) {
 		now, first := r.now(), tag
 		if multiple {
 			first, low = low+1, tag
 		}
-		for t := max(first, own); t <= tag; t++ {
-			if r.confirmed[t-own].CompareAndSwap(0, now) {
-				r.came()
+		for t := max(first, own); t <= min(tag, uint64(len(r.confirmed))+own-1); t++ {
+			if !r.confirmed[t-own].CompareAndSwap(0, now) {
+				continue
+			}
+			if r.came(); nack {
+				r.refused.Add(1)
+				r.came() // no dead letter will
 			}
 		}
 	}}
@@ -224,13 +252,15 @@ func (r *deadlineRun) confirms(c *Conn) error {
 func (r *deadlineRun) collect(c *Conn) error {
 	var now int64
 	a := arrivals{onConfirm: func(uint64, bool, bool) {}, onBody: func(body []byte) {
-		i := binary.BigEndian.Uint64(body[stampSize:])
-		if r.arrived[i] == 0 {
+		if len(body) < minBody {
+			return
+		}
+		if i := binary.BigEndian.Uint64(body[stampSize:]); i < uint64(len(r.arrived)) && r.arrived[i] == 0 {
 			r.arrived[i] = now
 			r.came()
 		}
 	}}
-	c.queueMethod(channel, &amqp.BasicConsume{Queue: deadQueue, NoAck: true})
+	c.queueMethod(channel, &amqp.BasicConsume{Queue: r.queues.dead, NoAck: true})
 	if err := c.flush(); err != nil {
 		return err
 	}
@@ -259,7 +289,10 @@ func (r *deadlineRun) wait(ctx context.Context) {
 }
 
 func (r *deadlineRun) result() DeadlinesResult {
-	result := DeadlinesResult{Published: int(r.published.Load())}
+	result := DeadlinesResult{Published: int(r.published.Load()), Refused: int(r.refused.Load())}
+	if took := r.took.Load(); took > 0 {
+		result.Rate = float64(result.Published) / time.Duration(took).Seconds()
+	}
 	var fromWrite, fromConfirm Histogram
 	for i := range result.Published {
 		at := r.arrived[i]

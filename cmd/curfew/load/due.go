@@ -46,12 +46,13 @@ func (d Due) Run(ctx context.Context) (result DueResult, err error) {
 		return result, err
 	}
 	defer admin.Close()
+	queues := newDeadlineQueues()
 	if d.Queue == "" {
-		d.Queue = deadlineQueue
-		if err := declareDeadlines(admin, d.Persist, d.QueueType, d.DeadLetter); err != nil {
+		d.Queue = queues.from
+		if err := queues.declare(admin, d.Persist, d.QueueType, d.DeadLetter); err != nil {
 			return result, fmt.Errorf("load: declare: %w", err)
 		}
-		defer func() { err = errors.Join(err, removeQueues(admin, deadlineQueue, deadQueue)) }()
+		defer func() { err = errors.Join(err, removeQueues(admin, queues)) }()
 	}
 	before, err := length(admin, d.Queue)
 	if err != nil {
@@ -59,7 +60,7 @@ func (d Due) Run(ctx context.Context) (result DueResult, err error) {
 	}
 	var dead *Conn
 	if d.DeadLetter {
-		if dead, err = consumeDead(d.URL); err != nil {
+		if dead, err = consumeDead(d.URL, queues.dead); err != nil {
 			return result, err
 		}
 		defer dead.Close()
@@ -137,12 +138,12 @@ func (d *Due) publish(ctx context.Context, instant time.Time) error {
 }
 
 // consumeDead subscribes to the dead letters.
-func consumeDead(url string) (*Conn, error) {
+func consumeDead(url, queue string) (*Conn, error) {
 	c, err := Dial(url)
 	if err != nil {
 		return nil, err
 	}
-	_, err = c.Call(channel, &amqp.BasicConsume{Queue: deadQueue, NoAck: true}, amqp.BasicConsumeOkID)
+	_, err = c.Call(channel, &amqp.BasicConsume{Queue: queue, NoAck: true}, amqp.BasicConsumeOkID)
 	return c, err
 }
 
@@ -186,5 +187,12 @@ func length(c *Conn, queue string) (int, error) {
 	return int(m.(*amqp.QueueDeclareOk).MessageCount), nil
 }
 
-// QueueName is the name of a Throughput's i-th queue.
-func QueueName(i int) string { return queueName(i) }
+// QueueLength is how many messages are ready in a queue of the broker.
+func QueueLength(url, queue string) (int, error) {
+	c, err := Dial(url)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	return length(c, queue)
+}

@@ -25,19 +25,20 @@ func (d Idle) Open() (conns []*Conn, err error) {
 		return nil, err
 	}
 	conns = append(conns, admin)
-	queues := Spec{Queues: d.Queues}
+	queues := Spec{Name: runName(), Queues: d.Queues}
 	if err := queues.declare(admin); err != nil {
 		return conns, fmt.Errorf("load: declare: %w", err)
 	}
 	for q := range d.Queues {
-		if err := d.use(admin, queueName(q)); err != nil {
+		if err := d.use(admin, queues.QueueName(q)); err != nil {
 			return conns, err
 		}
 	}
 	if d.Connections == 0 {
 		return nil, admin.Close()
 	}
-	if _, err := admin.Call(channel, &amqp.QueueDeclare{Queue: deadQueue}, amqp.QueueDeclareOkID); err != nil {
+	through := queues.Name + "through"
+	if _, err := admin.Call(channel, &amqp.QueueDeclare{Queue: through}, amqp.QueueDeclareOkID); err != nil {
 		return conns, err
 	}
 	for range d.Connections {
@@ -46,7 +47,7 @@ func (d Idle) Open() (conns []*Conn, err error) {
 			return conns, err
 		}
 		conns = append(conns, c)
-		if err := d.use(c, deadQueue); err != nil {
+		if err := d.use(c, through); err != nil {
 			return conns, err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -13,10 +14,12 @@ import (
 
 // libraryProducer is a producer as an application writes one with amqp091-go.
 type libraryProducer struct {
-	conn   *amqp091.Connection
-	ch     *amqp091.Channel
-	keys   []string
-	window *window
+	number   int
+	conn     *amqp091.Connection
+	ch       *amqp091.Channel
+	keys     []string
+	window   *window
+	confirms *confirms // nil: no confirms
 }
 
 func newLibraryProducer(s *Spec, i int) (*libraryProducer, error) {
@@ -24,14 +27,22 @@ func newLibraryProducer(s *Spec, i int) (*libraryProducer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &libraryProducer{conn: conn, ch: ch, window: newWindow(s.Window)}
+	p := &libraryProducer{number: i, conn: conn, ch: ch, window: newWindow(s.Window)}
 	for _, q := range share(i, s.Producers, s.Queues) {
 		p.keys = append(p.keys, s.key(q))
 	}
 	if s.Window > 0 {
+		p.confirms = newConfirms(s.Window)
 		err = ch.Confirm(false)
 	}
 	return p, err
+}
+
+// tell fails the run with the reason for which connection or channel are closed, if it is not that the run is over.
+func tell(r *run, closed <-chan *amqp091.Error) {
+	if reason := <-closed; reason != nil && !r.stopping.Load() {
+		r.fail(fmt.Errorf("load: closed: %w", reason))
+	}
 }
 
 func openLibrary(url string) (*amqp091.Connection, *amqp091.Channel, error) {
@@ -48,31 +59,50 @@ func (p *libraryProducer) stop() {
 	p.conn.Close()
 }
 
+func (p *libraryProducer) close() { p.conn.Close() }
+
 func (p *libraryProducer) work(r *run) {
+	closed := p.ch.NotifyClose(make(chan *amqp091.Error, 1)) // of the connection, too
+	go tell(r, closed)
 	var reading sync.WaitGroup
-	confirmed := make(chan amqp091.Confirmation, max(1, r.Window))
-	if r.Window > 0 {
-		p.ch.NotifyPublish(confirmed)
-		reading.Go(func() {
-			for range confirmed {
-				r.confirmed.Add(1)
-				p.window.give(1)
-			}
-		})
+	if p.confirms != nil {
+		p.confirms.measuring = &r.measuring
+		confirmed := p.ch.NotifyPublish(make(chan amqp091.Confirmation, r.Window))
+		reading.Go(func() { p.read(r, confirmed) })
 	}
 	r.ended(p.write(r))
 	reading.Wait()
+	if p.confirms != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.confirm.Merge(&p.confirms.late)
+		r.nacked += p.confirms.nacked
+	}
+}
+
+func (p *libraryProducer) read(r *run, confirmed <-chan amqp091.Confirmation) {
+	for c := range confirmed {
+		n := p.confirms.confirm(c.DeliveryTag, false, !c.Ack, r.now())
+		if r.confirmed.Add(int64(n)); !c.Ack {
+			r.backlog.give(n)
+		}
+		p.window.give(n)
+	}
 }
 
 func (p *libraryProducer) write(r *run) error {
 	body := make([]byte, r.Size)
 	message := amqp091.Publishing{DeliveryMode: mode(r.Persist), Expiration: expiration(&r.Spec), Body: body}
 	for sent := 0; !r.stopping.Load(); sent++ {
-		if r.allowed(sent, 1) == 0 || p.window.take(1) == 0 || r.backlog.take(1) == 0 {
+		if r.allowed(p.number, sent, 1) == 0 || p.window.take(1) == 0 || r.backlog.take(1) == 0 {
 			break
 		}
+		now := r.now()
 		if len(body) >= stampSize {
-			binary.BigEndian.PutUint64(body, uint64(r.now()))
+			binary.BigEndian.PutUint64(body, uint64(now))
+		}
+		if p.confirms != nil {
+			p.confirms.add(1, now)
 		}
 		err := p.ch.PublishWithContext(context.Background(), r.exchangeName(), p.keys[sent%len(p.keys)], false, false, message)
 		if err != nil {
@@ -83,7 +113,7 @@ func (p *libraryProducer) write(r *run) error {
 	return nil
 }
 
-// quietly makes the end of a closed connection the end of any other.
+// quietly makes the end of a closed connection the end of any other: tell says why.
 func quietly(err error) error {
 	if errors.Is(err, amqp091.ErrClosed) {
 		return net.ErrClosed
@@ -94,6 +124,7 @@ func quietly(err error) error {
 // libraryConsumer is a consumer as an application writes one with amqp091-go.
 type libraryConsumer struct {
 	conn       *amqp091.Connection
+	closed     []chan *amqp091.Error // of its channels
 	deliveries []<-chan amqp091.Delivery
 	latency    Histogram
 	mu         sync.Mutex
@@ -105,20 +136,38 @@ func newLibraryConsumer(s *Spec, i int) (*libraryConsumer, error) {
 		return nil, err
 	}
 	c := &libraryConsumer{conn: conn}
-	if s.Prefetch > 0 && s.Ack != "auto" {
-		err = ch.Qos(s.Prefetch, 0, false)
-	}
-	for _, q := range share(i, s.Consumers, s.Queues) {
-		deliveries, failed := ch.Consume(queueName(q), "", s.Ack == "auto", false, false, false, nil)
-		c.deliveries = append(c.deliveries, deliveries)
-		err = errors.Join(err, failed)
+	err = c.open(s, ch)
+	for n, q := range share(i, s.Consumers, s.Queues) {
+		if n > 0 && err == nil && s.Ack == "multiple" { // which settles across the queues of a channel: each has its own
+			if ch, err = conn.Channel(); err == nil {
+				err = c.open(s, ch)
+			}
+		}
+		if err != nil {
+			return c, err
+		}
+		deliveries, failed := ch.Consume(s.QueueName(q), "", s.Ack == "auto", false, false, false, nil)
+		c.deliveries, err = append(c.deliveries, deliveries), failed
 	}
 	return c, err
 }
 
-func (c *libraryConsumer) stop() { c.conn.Close() }
+// open readies a channel.
+func (c *libraryConsumer) open(s *Spec, ch *amqp091.Channel) error {
+	c.closed = append(c.closed, ch.NotifyClose(make(chan *amqp091.Error, 1)))
+	if s.Prefetch == 0 || s.Ack == "auto" {
+		return nil
+	}
+	return ch.Qos(s.Prefetch, 0, false)
+}
+
+func (c *libraryConsumer) stop()  { c.conn.Close() }
+func (c *libraryConsumer) close() { c.conn.Close() }
 
 func (c *libraryConsumer) work(r *run) {
+	for _, closed := range c.closed {
+		go tell(r, closed)
+	}
 	var reading sync.WaitGroup
 	for _, deliveries := range c.deliveries {
 		reading.Go(func() { r.ended(c.read(r, deliveries)) })
@@ -129,11 +178,14 @@ func (c *libraryConsumer) work(r *run) {
 	r.latency.Merge(&c.latency)
 }
 
-// ackEvery is how many deliveries one ack of an application that acks multiple settles.
+// ackEvery is how many deliveries one ack of an application that acks multiple settles, half of the prefetch at most.
 const ackEvery = 100
 
 func (c *libraryConsumer) read(r *run, deliveries <-chan amqp091.Delivery) error {
-	n := 0
+	n, every := 0, ackEvery
+	if r.Prefetch > 0 {
+		every = max(1, min(ackEvery, r.Prefetch/2))
+	}
 	for d := range deliveries {
 		if len(d.Body) >= stampSize && r.measuring.Load() {
 			c.mu.Lock()
@@ -143,7 +195,7 @@ func (c *libraryConsumer) read(r *run, deliveries <-chan amqp091.Delivery) error
 		n++
 		r.consumed.Add(1)
 		r.backlog.give(1)
-		if r.Ack == "each" || r.Ack == "multiple" && n%ackEvery == 0 {
+		if r.Ack == "each" || r.Ack == "multiple" && n%every == 0 {
 			if err := d.Ack(r.Ack == "multiple"); err != nil {
 				return quietly(err)
 			}

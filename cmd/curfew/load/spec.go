@@ -4,16 +4,19 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strings"
+	"math"
+	"math/rand/v2"
+	"slices"
 	"time"
 )
 
 // Spec is one workload. The zero value of a field means what its comment says.
 type Spec struct {
 	URL       string        `json:"url"`
+	Name      string        `json:"name,omitempty"`      // what the names of queues and exchange begin with; "": one of the run's own
 	Client    string        `json:"client,omitempty"`    // "raw" (default) or "amqp091"
 	Size      int           `json:"size"`                // octets of a body; below 8 there is no latency
-	Producers int           `json:"producers"`           // connections that publish
+	Producers int           `json:"producers"`           // connections that publish, 1 at least
 	Consumers int           `json:"consumers"`           // connections that consume; 0: publish only
 	Queues    int           `json:"queues"`              // 0: one for each producer
 	QueueType string        `json:"queueType,omitempty"` // "": the broker's default, "classic", "classic-v2", "quorum"
@@ -23,52 +26,76 @@ type Spec struct {
 	Ack       string        `json:"ack"`                     // "auto", "each", "multiple" (one ack for all of a read)
 	Prefetch  int           `json:"prefetch,omitempty"`      // 0: no limit
 	Rate      int           `json:"rate,omitempty"`          // messages a second of all producers; 0: as fast as it goes
-	Backlog   int           `json:"backlog,omitempty"`       // messages sent and not consumed, at most; 0: no limit. None without consumers, nor with fanout
-	TTL       time.Duration `json:"ttl,omitempty"`           // expiration of each message; 0: none
-	Warmup    time.Duration `json:"warmup,omitempty"`
+	Backlog   int           `json:"backlog,omitempty"`       // messages sent and not consumed, at most, those that expired included; 0: no limit. None without consumers, nor with fanout
+	TTL       time.Duration `json:"ttl,omitempty"`           // expiration of each message, whole ms; 0: none
+	Warmup    time.Duration `json:"warmup,omitempty"`        // none with a Count
 	Duration  time.Duration `json:"duration"`
-	Count     int           `json:"count,omitempty"` // end once so many are published, confirmed and consumed; 0: at the end of Duration
+	Count     int           `json:"count,omitempty"` // end once so many are published, confirmed and consumed, within Duration; 0: at its end
 	Reuse     bool          `json:"reuse,omitempty"` // take the queues as they are
 	Keep      bool          `json:"keep,omitempty"`  // leave the queues as they are
 }
 
 // Clients, ways to ack, and exchanges that a Spec may name.
 var (
-	clients   = []string{"raw", "amqp091"}
-	acks      = []string{"auto", "each", "multiple"}
-	exchanges = []string{"", "direct", "topic", "fanout"}
-	queues    = []string{"", "classic", "classic-v2", "quorum"}
+	clients    = []string{"raw", "amqp091"}
+	acks       = []string{"auto", "each", "multiple"}
+	exchanges  = []string{"", "direct", "topic", "fanout"}
+	queueTypes = []string{"", "classic", "classic-v2", "quorum"}
+)
+
+// Limits of a Spec.
+const (
+	maxQueues   = 100_000 // names have five digits
+	maxSize     = 512 << 20
+	maxPrefetch = 1<<16 - 1
+	maxRate     = 1_000_000_000
 )
 
 // settled fills in the defaults and refuses what cannot be run.
 func (s Spec) settled() (Spec, error) {
+	s.Name = cmp.Or(s.Name, runName())
 	s.Client = cmp.Or(s.Client, "raw")
 	s.Ack = cmp.Or(s.Ack, "each")
-	s.Producers = max(s.Producers, 1)
+	s.Producers = cmp.Or(s.Producers, 1)
 	s.Queues = cmp.Or(s.Queues, s.Producers)
 	if s.Consumers == 0 || s.Exchange == "fanout" {
 		s.Backlog = 0
 	}
+	if s.Count > 0 {
+		s.Warmup = 0
+	}
+	most := math.MaxInt32
 	return s, errors.Join(
 		oneOf("client", s.Client, clients), oneOf("ack", s.Ack, acks),
-		oneOf("exchange", s.Exchange, exchanges), oneOf("queue type", s.QueueType, queues),
-		positive("duration", s.Duration > 0), positive("queues", s.Queues > 0), positive("size", s.Size >= 0),
-		positive("ttl of whole milliseconds", s.TTL%time.Millisecond == 0),
+		oneOf("exchange", s.Exchange, exchanges), oneOf("queue type", s.QueueType, queueTypes),
+		between("duration", s.Duration, 1, math.MaxInt64), between("warm-up", s.Warmup, 0, math.MaxInt64), wholeMillis("ttl", s.TTL),
+		between("size", s.Size, 0, maxSize), between("producers", s.Producers, 1, most), between("consumers", s.Consumers, 0, most),
+		between("queues", s.Queues, 1, maxQueues), between("confirm window", s.Window, 0, most), between("prefetch", s.Prefetch, 0, maxPrefetch),
+		between("rate", s.Rate, 0, maxRate), between("backlog", s.Backlog, 0, most), between("count", s.Count, 0, most),
 	)
 }
 
-func oneOf(what, value string, known []string) error {
-	for _, k := range known {
-		if k == value {
-			return nil
-		}
-	}
-	return fmt.Errorf("load: %s %q is none of %s", what, value, strings.Join(known, ", "))
-}
+// runName begins the names of one run, so that two at a time, and what one leaves behind, are none of each other's business.
+func runName() string { return fmt.Sprintf("curfew.bench.%06x.", rand.Uint32()>>8) }
 
-func positive(what string, ok bool) error {
-	if ok {
+func oneOf(what, value string, known []string) error {
+	if slices.Contains(known, value) {
 		return nil
 	}
-	return fmt.Errorf("load: a %s is needed", what)
+	return fmt.Errorf("load: %s %q is none of %q", what, value, known)
+}
+
+func between[N int | time.Duration](what string, n, least, most N) error {
+	if n < least || n > most {
+		return fmt.Errorf("load: %s is %v; it can be %v to %v", what, n, least, most)
+	}
+	return nil
+}
+
+// wholeMillis refuses what an expiration cannot say.
+func wholeMillis(what string, d time.Duration) error {
+	if d < 0 || d%time.Millisecond != 0 {
+		return fmt.Errorf("load: %s is %v; it can be a whole number of milliseconds, not below 0", what, d)
+	}
+	return nil
 }

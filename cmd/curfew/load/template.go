@@ -79,20 +79,18 @@ func (s *Spec) exchangeName() string {
 	if s.Exchange == "" {
 		return ""
 	}
-	return prefix + s.Exchange
+	return s.Name + s.Exchange
 }
 
-// prefix of every name declared.
-const prefix = "curfew.bench."
-
-// queueName and key have one length for all i, so that all publishes have.
-func queueName(i int) string { return fmt.Sprintf("%s%05d", prefix, i) }
+// QueueName is the name of the i-th queue, for who knows the Spec's Name. Names and keys have one length for all i, so that
+// all publishes have.
+func (s *Spec) QueueName(i int) string { return fmt.Sprintf("%s%05d", s.Name, i) }
 
 // key routes to queue i.
 func (s *Spec) key(i int) string {
 	switch s.Exchange {
 	case "":
-		return queueName(i)
+		return s.QueueName(i)
 	case "topic":
 		return fmt.Sprintf("orders.%05d.created", i)
 	}

@@ -31,13 +31,15 @@ type Result struct {
 // run is one workload under way.
 type run struct {
 	Spec
-	start     time.Time
+	start     time.Time // of stamps
+	paced     time.Time // of the rate
 	backlog   *window
 	published atomic.Int64
 	confirmed atomic.Int64
 	consumed  atomic.Int64
 	measuring atomic.Bool
 	stopping  atomic.Bool
+	over      chan struct{} // closed once stopping
 	fail      func(error)
 
 	mu      sync.Mutex
@@ -46,7 +48,8 @@ type run struct {
 	nacked  int
 }
 
-// Throughput runs a workload until its duration is over, ctx ends, or something fails. What it declares it removes.
+// Throughput runs a workload until its duration is over, ctx ends, or something fails. What it declares it removes. With
+// an error the result is what was measured until then; a Count that was not reached in time is one.
 func Throughput(ctx context.Context, s Spec) (Result, error) {
 	s, err := s.settled()
 	if err != nil {
@@ -59,13 +62,18 @@ func Throughput(ctx context.Context, s Spec) (Result, error) {
 	defer admin.Close()
 	if !s.Reuse {
 		if err := s.declare(admin); err != nil {
+			s.removeAnew()
 			return Result{}, fmt.Errorf("load: declare: %w", err)
 		}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := &run{Spec: s, start: time.Now(), backlog: newBacklog(s.Backlog), fail: func(err error) { cancel(err) }}
+	r := &run{Spec: s, start: time.Now(), backlog: newBacklog(s.Backlog), over: make(chan struct{}), fail: func(err error) { cancel(err) }}
 	result, err := r.measure(ctx)
+	if err == nil && s.Count > 0 && !r.complete() {
+		err = fmt.Errorf("load: not done within %v: %d of %d published, %d confirmed, %d consumed",
+			s.Duration, result.TotalPublished, s.Count, r.confirmed.Load(), result.TotalConsumed)
+	}
 	if s.Keep {
 		return result, err
 	}
@@ -75,16 +83,18 @@ func Throughput(ctx context.Context, s Spec) (Result, error) {
 // now is the time since the start in ns, never 0.
 func (r *run) now() int64 { return time.Since(r.start).Nanoseconds() + 1 }
 
+// party is a connection of a run. work ends soon after stop.
 type party interface {
 	work(r *run)
 	stop()
+	close()
 }
 
 func (r *run) measure(ctx context.Context) (Result, error) {
 	parties, err := r.gather()
 	defer func() {
 		for _, p := range parties {
-			p.stop()
+			p.close()
 		}
 	}()
 	if err != nil {
@@ -94,6 +104,7 @@ func (r *run) measure(ctx context.Context) (Result, error) {
 	var working sync.WaitGroup
 	var published, consumed int64
 	cpu, from := ownCPU(), time.Now()
+	r.paced = from
 	for _, p := range parties {
 		working.Go(func() { p.work(r) })
 	}
@@ -111,6 +122,7 @@ func (r *run) measure(ctx context.Context) (Result, error) {
 		Consumed:  float64(r.consumed.Load()-consumed) / took,
 	}
 	r.stopping.Store(true)
+	close(r.over)
 	r.backlog.close()
 	for _, p := range parties {
 		p.stop()
@@ -137,8 +149,11 @@ func (r *run) last(ctx context.Context) {
 }
 
 func (r *run) complete() bool {
-	n := int64(r.Count)
-	return r.published.Load() >= n && (r.Window == 0 || r.confirmed.Load() >= n) && (r.Consumers == 0 || r.consumed.Load() >= n)
+	n, copies := int64(r.Count), int64(1)
+	if r.Exchange == "fanout" {
+		copies = int64(r.Queues)
+	}
+	return r.published.Load() >= n && (r.Window == 0 || r.confirmed.Load() >= n) && (r.Consumers == 0 || r.consumed.Load() >= n*copies)
 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -188,18 +203,22 @@ func untilClosed(err error) error {
 	return err
 }
 
-// allowed says how many messages a producer may send now at its share of the rate and the count, waiting for the next if
-// there is none; 0 at the end.
-func (r *run) allowed(sent int, most int) int {
+// allowed says how many messages the i-th producer may send now at its share of the rate and the count, waiting for the
+// next if there is none; 0 at the end.
+func (r *run) allowed(i, sent, most int) int {
 	if r.Count > 0 {
-		most = min(most, (r.Count+r.Producers-1)/r.Producers-sent)
+		quota := r.Count / r.Producers
+		if i < r.Count%r.Producers {
+			quota++
+		}
+		most = min(most, quota-sent)
 	}
 	if r.Rate == 0 {
 		return most
 	}
 	rate := float64(r.Rate) / float64(r.Producers)
-	for !r.stopping.Load() {
-		due := int(time.Since(r.start).Seconds()*rate) - sent
+	for most > 0 && !r.stopping.Load() {
+		due := int(time.Since(r.paced).Seconds()*rate) - sent
 		if due > 0 {
 			return min(due, most)
 		}
@@ -218,6 +237,7 @@ func ownCPU() time.Duration {
 
 // producer publishes on one connection.
 type producer struct {
+	number   int
 	conn     *Conn
 	template *template
 	window   *window
@@ -233,7 +253,7 @@ func newProducer(s *Spec, i int) (*producer, error) {
 	for _, q := range share(i, s.Producers, s.Queues) {
 		keys = append(keys, s.key(q))
 	}
-	p := &producer{conn: c, template: newTemplate(s, keys), window: newWindow(s.Window)}
+	p := &producer{number: i, conn: c, template: newTemplate(s, keys), window: newWindow(s.Window)}
 	if s.Window > 0 {
 		p.confirms = newConfirms(s.Window)
 		_, err = c.Call(channel, &amqp.ConfirmSelect{}, amqp.ConfirmSelectOkID)
@@ -241,10 +261,23 @@ func newProducer(s *Spec, i int) (*producer, error) {
 	return p, err
 }
 
+// work ends with the broker's answer to a close: then it has taken all that was published, and nothing of it comes into
+// who uses the queues next.
 func (p *producer) work(r *run) {
+	if p.confirms != nil {
+		p.confirms.measuring = &r.measuring
+	}
 	var reading sync.WaitGroup
 	reading.Go(func() { r.ended(p.read(r)) })
-	r.ended(p.write(r))
+	err := p.write(r)
+	if r.ended(err); err == nil {
+		<-r.over // all of a count may have been sent before
+		p.conn.SetDeadline(time.Now().Add(partingLimit))
+		_, err = p.conn.Write(amqp.AppendMethod(nil, 0, &amqp.ConnectionClose{Closing: amqp.Closing{ReplyCode: amqp.ReplySuccess}}))
+	}
+	if err != nil {
+		p.conn.Close()
+	}
 	reading.Wait()
 	if p.confirms != nil {
 		r.mu.Lock()
@@ -254,14 +287,19 @@ func (p *producer) work(r *run) {
 	}
 }
 
+// partingLimit is how long a broker that holds publishers back, or stands still, may keep a run from its end.
+const partingLimit = 2 * time.Second
+
 func (p *producer) stop() {
 	p.window.close()
-	p.conn.Close()
+	p.conn.SetWriteDeadline(time.Now().Add(partingLimit))
 }
+
+func (p *producer) close() { p.conn.Close() }
 
 func (p *producer) write(r *run) error {
 	for sent := 0; !r.stopping.Load(); {
-		n := r.allowed(sent, p.template.most())
+		n := r.allowed(p.number, sent, p.template.most())
 		if n == 0 {
 			break
 		}
@@ -294,7 +332,10 @@ func (p *producer) read(r *run) error {
 	var now int64
 	settled := 0
 	a := arrivals{onBody: func([]byte) {}, onConfirm: func(tag uint64, multiple, nack bool) {
-		settled += p.confirms.confirm(tag, multiple, nack, now)
+		n := p.confirms.confirm(tag, multiple, nack, now)
+		if settled += n; nack {
+			r.backlog.give(n)
+		}
 	}}
 	return p.conn.each(func(b []byte) (int, error) {
 		now = r.now()
@@ -344,7 +385,8 @@ func (c *consumer) work(r *run) {
 	r.latency.Merge(&c.latency)
 }
 
-func (c *consumer) stop() { c.conn.Close() }
+func (c *consumer) stop()  { c.conn.Close() }
+func (c *consumer) close() { c.conn.Close() }
 
 func (c *consumer) read(r *run) error {
 	var now int64

@@ -9,11 +9,8 @@ import (
 // declareAhead is how many declares are sent before the first answer is awaited.
 const declareAhead = 100
 
-// declare makes the workload's queues, empty, and its exchange with the bindings.
+// declare makes the workload's queues, and its exchange with the bindings.
 func (s *Spec) declare(c *Conn) error {
-	if err := s.remove(c); err != nil {
-		return err
-	}
 	if s.Exchange != "" {
 		x := &amqp.ExchangeDeclare{Exchange: s.exchangeName(), Type: s.Exchange, Durable: s.durable()}
 		if _, err := c.Call(channel, x, amqp.ExchangeDeclareOkID); err != nil {
@@ -42,11 +39,20 @@ func (s *Spec) remove(c *Conn) error {
 	return err
 }
 
+// removeAnew removes what a declare has left that the broker refused, and with it the connection's channel. What cannot
+// be removed stays: the refusal is what is told.
+func (s *Spec) removeAnew() {
+	if c, err := Dial(s.URL); err == nil {
+		defer c.Close()
+		s.remove(c) //nolint:errcheck // see above
+	}
+}
+
 // eachQueue sends one method for each queue and takes the answers.
 func (s *Spec) eachQueue(c *Conn, answer amqp.MethodID, method func(name string, i int) amqp.Method) error {
 	for i, waiting := 0, 0; i < s.Queues || waiting > 0; {
 		for ; i < s.Queues && waiting < declareAhead; i, waiting = i+1, waiting+1 {
-			c.queueMethod(channel, method(queueName(i), i))
+			c.queueMethod(channel, method(s.QueueName(i), i))
 		}
 		if err := c.flush(); err != nil {
 			return err
@@ -88,7 +94,7 @@ func (s *Spec) consume(c *Conn, i int) error {
 	mine := share(i, s.Consumers, s.Queues)
 	for at, q := range mine {
 		c.queueMethod(channel, &amqp.BasicConsume{
-			Queue: queueName(q), ConsumerTag: fmt.Sprint(q), NoAck: s.Ack == "auto", NoWait: at < len(mine)-1,
+			Queue: s.QueueName(q), ConsumerTag: fmt.Sprint(q), NoAck: s.Ack == "auto", NoWait: at < len(mine)-1,
 		})
 	}
 	return c.flush() // the answer comes among the deliveries
