@@ -10,8 +10,8 @@ import (
 // keeps for messages to come. One that is emptied and filled all the time keeps it.
 const tidyAfter = time.Second
 
-// tidyMany of them at once are worth a collection of garbage: a process that has
-// become idle has none by itself for two minutes.
+// tidyMany of them, at once or one after the other, are worth a collection of garbage: a
+// process that has become idle has none by itself for two minutes.
 const tidyMany = 1000
 
 // tidier remembers the queues that were emptied. Its timer runs only while there
@@ -19,6 +19,7 @@ const tidyMany = 1000
 type tidier struct {
 	mu      sync.Mutex // leaf
 	emptied []*Queue
+	shrunk  int // since the last collection
 	stopped bool
 }
 
@@ -60,9 +61,20 @@ func (t *tidier) tidy() {
 			shrunk++
 		}
 	}
-	if shrunk >= tidyMany {
+	if t.due(shrunk) {
 		debug.FreeOSMemory()
 	}
+}
+
+// due counts queues that gave memory back, and says whether it is time to collect it.
+func (t *tidier) due(shrunk int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.shrunk += shrunk; t.shrunk < tidyMany {
+		return false
+	}
+	t.shrunk = 0
+	return true
 }
 
 // tidy says whether q had been left alone and gave its memory back.
