@@ -54,9 +54,10 @@ func openLibrary(url string) (*amqp091.Connection, *amqp091.Channel, error) {
 	return conn, ch, err
 }
 
+// stop leaves it to work to close the connection, between two messages; a write that the broker holds back ends later.
 func (p *libraryProducer) stop() {
 	p.window.close()
-	p.conn.Close()
+	time.AfterFunc(partingLimit, func() { p.conn.CloseDeadline(time.Now()) }) //nolint:errcheck // it may be closed
 }
 
 func (p *libraryProducer) close() { p.conn.Close() }
@@ -71,6 +72,8 @@ func (p *libraryProducer) work(r *run) {
 		reading.Go(func() { p.read(r, confirmed) })
 	}
 	r.ended(p.write(r))
+	<-r.over                                           // all of a count may have been sent before
+	p.conn.CloseDeadline(time.Now().Add(partingLimit)) //nolint:errcheck // it may be closed
 	reading.Wait()
 	if p.confirms != nil {
 		r.mu.Lock()
