@@ -29,5 +29,5 @@ func TestBenchSpeaksTableAndJSON(t *testing.T) {
 
 	code, _, stderr = runCommand(t, "bench", "--url", url, "--ack", "never")
 	require.Equal(t, exitFailed, code)
-	require.Contains(t, stderr, `ack "never" is none of auto, each, multiple`)
+	require.Contains(t, stderr, `ack "never" is none of ["auto" "each" "multiple"]`)
 }
