@@ -16,6 +16,9 @@
 //
 // Throughput counts deliveries between the end of the warm-up and the end of the run. Latency is from the instant before
 // the write that carried a message to the instant after the read that brought it back, in one process with one clock.
-// Lateness of a deadline is told from both ends of what a publisher can know, see Lateness. Nothing is rounded but into
-// the histogram's buckets, which are 1.6% wide.
+// Lateness of a deadline is told from both ends of what a publisher can know, see DeadlinesResult. Nothing is rounded but
+// into the histogram's buckets, which are 1.6% wide.
+//
+// Each run has queues of its own, by name, and ends when the broker has read all that was published: what one leaves
+// behind, and what runs beside it, is in no other's figures.
 package load
