@@ -125,7 +125,7 @@ func (t *alarms) ring(q *Queue) {
 		t.b.log.Info("queue expired: unused for its x-expires or x-auto-delete-on-idle", zap.String("vhost", q.vh.name), zap.String("queue", q.name))
 		return
 	}
-	s := t.b.step()
+	s := t.b.hurry()
 	q.attend(s)
 	s.done()
 }

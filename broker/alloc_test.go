@@ -84,7 +84,7 @@ func TestExpiryAllocatesNothing(t *testing.T) {
 				}
 				x.p.Flush(nil)
 				now.Add(2e6)
-				results = x.b.Expire(refs, results[:0])
+				results = x.b.Expire(refs, broker.Eager, results[:0])
 				for _, r := range results {
 					if r.Outcome == broker.Expired {
 						expired++
@@ -98,6 +98,7 @@ func TestExpiryAllocatesNothing(t *testing.T) {
 			}
 			assert.Less(t, testing.AllocsPerRun(100, batch), fewAllocations)
 			assert.Equal(t, 64*202, expired)
+			require.NoError(t, x.b.Forwarded(t.Context()))
 			assert.Equal(t, c.told*expired, told)
 		})
 	}

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 
@@ -64,19 +65,21 @@ type Options struct {
 // queues, consumers, dead-lettering, and the view of its deadlines that a
 // monitor works with. Safe for concurrent use.
 type Broker struct {
-	opts     Options
-	store    *store.Store
-	durable  bool // the store has a directory
-	clock    Clock
-	log      *zap.Logger
-	feed     feed
-	counters counters
-	alarms   alarms
-	tidier   tidier
-	delayed  delayTimer
-	accounts accounts
-	sessions sessions
-	gate     gate
+	opts      Options
+	store     *store.Store
+	durable   bool // the store has a directory
+	clock     Clock
+	log       *zap.Logger
+	feed      feed
+	counters  counters
+	watcher   atomic.Pointer[func([]Expiry)]
+	alarms    alarms
+	tidier    tidier
+	delayed   delayTimer
+	forwarder forwarder
+	accounts  accounts
+	sessions  sessions
+	gate      gate
 
 	quit  chan struct{} // closed by Close
 	ended sync.WaitGroup
@@ -126,6 +129,7 @@ func New(o Options) (*Broker, error) {
 	b.sessions.init()
 	b.alarms.init(b)
 	b.delayed.init(b)
+	b.forwarder.init(b)
 	if o.Store.Log == nil {
 		o.Store.Log = o.Log
 	}
@@ -136,12 +140,19 @@ func New(o Options) (*Broker, error) {
 	b.ended.Go(b.alarms.run)
 	b.ended.Go(b.watchLevels)
 	b.ended.Go(b.delayed.run)
+	b.ended.Go(b.forwarder.run)
 	return b, nil
 }
 
 // Close stops the broker's own goroutines and closes the store. Connections must
-// have ended before. To be called once.
+// have ended before. To be called once. Messages on their way to dead-letter exchanges
+// have some seconds to arrive; those that have not are in their queues in the next run.
 func (b *Broker) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), drainFor)
+	defer cancel()
+	if b.Forwarded(ctx) != nil {
+		b.log.Warn("dead letters are still on their way; the next start finds them in their queues", zap.Int64("letters", b.forwarder.waiting.Load()))
+	}
 	b.stop()
 	return b.store.CloseClean(b.delivered())
 }

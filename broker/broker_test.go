@@ -26,15 +26,15 @@ func TestExpireReachesTheMiddleOfAQueueNobodyReads(t *testing.T) {
 		refs := x.deadlines()
 		require.Len(t, refs, 2)
 
-		results := x.b.Expire(refs, nil)
+		results := x.expire(refs)
 		assert.Equal(t, broker.NotDue, results[0].Outcome)
 		assert.Equal(t, broker.ExpireResult{Outcome: broker.NotDue, At: refs[1].Deadline}, results[1])
 
 		time.Sleep(500 * time.Millisecond)
-		results = x.b.Expire(refs, nil)
+		results = x.expire(refs)
 		assert.Equal(t, broker.NotDue, results[0].Outcome)
-		assert.Equal(t, broker.ExpireResult{Outcome: broker.Expired, Action: broker.DeadLettered, At: refs[1].Deadline}, results[1])
-		assert.Equal(t, broker.Gone, x.b.Expire(refs[1:], nil)[0].Outcome, "a message expires once")
+		assert.Equal(t, broker.ExpireResult{Outcome: broker.Expired, At: refs[1].Deadline}, results[1])
+		assert.Equal(t, broker.Gone, x.expire(refs[1:])[0].Outcome, "a message expires once")
 
 		m, ok := x.get(dlq, true)
 		require.True(t, ok)
@@ -65,7 +65,7 @@ func TestUnackedIsHeldAndExpiresWhenItComesBack(t *testing.T) {
 		m, ok := x.get(q, false)
 		require.True(t, ok)
 		time.Sleep(time.Minute)
-		assert.Equal(t, broker.Held, x.b.Expire(refs, nil)[0].Outcome)
+		assert.Equal(t, broker.Held, x.expire(refs)[0].Outcome)
 		q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
 		assert.Empty(t, x.drain(q))
 		dead, ok := x.get(dlq, true)
@@ -168,7 +168,9 @@ func TestUnroutableDeadLetterIsParkedOrDropped(t *testing.T) {
 			x.queue("q", amqp.Table{"x-dead-letter-exchange": "missing"})
 			x.publish("", "q", "m", "10", nil)
 			time.Sleep(time.Second)
-			assert.Equal(t, c.action, x.b.Expire(x.deadlines(), nil)[0].Action)
+			told := x.watched()
+			x.expire(x.deadlines())
+			assert.Equal(t, c.action, told.take()[0].Action)
 			park, err := x.vh.Queue(broker.UndeliverableQueue)
 			if c.parked == nil {
 				assert.EqualValues(t, amqp.NotFound, code(err))
@@ -271,14 +273,14 @@ func TestFeedTellsAndLags(t *testing.T) {
 
 		x.drain(q)
 		x.publish("", "q", "c", "10", nil)
+		c := x.one()
 		time.Sleep(time.Second)
+		told := x.watched()
 		x.drain(q)
 		n, _, err = x.b.DeadlineEvents(t.Context(), buf)
 		require.NoError(t, err)
-		require.Equal(t, 2, n)
-		assert.Equal(t, broker.DeadlineExpired, buf[1].Kind)
-		assert.Equal(t, broker.Lazy, buf[1].Path)
-		assert.Equal(t, x.b.Now(), buf[1].At)
+		assert.Equal(t, []broker.DeadlineEvent{{Kind: broker.DeadlineEnqueued, Ref: c}, {Kind: broker.DeadlineSettled, Ref: c}}, buf[:n])
+		assert.Equal(t, []broker.Expiry{{VHost: "/", Queue: "q", Ref: c, At: x.b.Now(), Path: broker.Lazy}}, told.take())
 	})
 }
 
@@ -386,8 +388,8 @@ func TestRedeclaredQueueIsNotExpiredByOldReferences(t *testing.T) {
 		fresh := x.deadlines()
 		require.Equal(t, old[0].Seq, fresh[0].Seq)
 		time.Sleep(time.Second)
-		assert.Equal(t, broker.Gone, x.b.Expire(old, nil)[0].Outcome)
-		assert.Equal(t, broker.Expired, x.b.Expire(fresh, nil)[0].Outcome)
+		assert.Equal(t, broker.Gone, x.expire(old)[0].Outcome)
+		assert.Equal(t, broker.Expired, x.expire(fresh)[0].Outcome)
 	})
 }
 
@@ -408,8 +410,10 @@ func TestDeadLettersConsumedAtOnce(t *testing.T) {
 		}
 		refs := x.deadlines()
 		require.Eventually(t, func() bool { return x.b.Now() > refs[messages-1].Deadline }, time.Minute, time.Millisecond)
-		for _, r := range x.b.Expire(refs, nil) {
-			assert.Equal(t, broker.DeadLettered, r.Action)
+		told := x.watched()
+		x.expire(refs)
+		for _, e := range told.take() {
+			assert.Equal(t, broker.DeadLettered, e.Action)
 		}
 		assert.Len(t, c.take(), messages)
 		ready, unacked, _ := q.Counts()

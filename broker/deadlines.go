@@ -10,7 +10,7 @@ import (
 type ExpireOutcome uint8
 
 const (
-	// Expired: it has left its queue, and its dead letter stands where it goes.
+	// Expired: it has left its queue. Its dead letter is on its way (WatchExpiries).
 	Expired ExpireOutcome = iota
 	// Gone: it left before, or never was.
 	Gone
@@ -25,8 +25,7 @@ const (
 // ExpireResult says what Expire did about one message.
 type ExpireResult struct {
 	Outcome ExpireOutcome
-	Action  Action // of an Expired one
-	At      int64  // Unix µs: Expired: when it left; NotDue: its deadline
+	At      int64 // Unix µs: Expired: when it left; NotDue: its deadline
 }
 
 // expireAtOnce bounds how many messages of one queue expire under one lock, so
@@ -35,32 +34,25 @@ const expireAtOnce = 256
 
 // Expire removes the named messages whose deadline has come, wherever they stand
 // in their queues: dead-lettered if the queue has a dead-letter exchange, else
-// dropped. It appends one result per ref, in order, when all is done. It may be
-// repeated: a message expires once. Refs of one queue are best given together.
-func (b *Broker) Expire(refs []MessageRef, out []ExpireResult) []ExpireResult {
-	s := b.step()
-	base := len(out)
+// dropped. It appends one result per ref, in order. It may be repeated: a message expires
+// once. Refs of one queue are best given together. path says who asks: Eager, Index
+// or Stalled. It does not wait for dead letters to arrive: WatchExpiries tells of that.
+func (b *Broker) Expire(refs []MessageRef, path Path, out []ExpireResult) []ExpireResult {
+	s := b.hurry()
 	for i := 0; i < len(refs); {
 		n := 1
 		for n < expireAtOnce && i+n < len(refs) && refs[i+n].Queue == refs[i].Queue {
 			n++
 		}
-		out = s.expireRun(refs[i:i+n], out)
+		out = s.expireRun(refs[i:i+n], path, out)
 		i += n
 	}
-	s.grave.answers = out
 	s.done()
-	at := b.Now()
-	for i := range out[base:] {
-		if r := &out[base+i]; r.Outcome == Expired {
-			r.At = at
-		}
-	}
 	return out
 }
 
 // expireRun expires refs of one queue under one lock.
-func (s *step) expireRun(refs []MessageRef, out []ExpireResult) []ExpireResult {
+func (s *step) expireRun(refs []MessageRef, path Path, out []ExpireResult) []ExpireResult {
 	q := s.b.queueByID(refs[0].Queue)
 	if q == nil {
 		for range refs {
@@ -72,19 +64,16 @@ func (s *step) expireRun(refs []MessageRef, out []ExpireResult) []ExpireResult {
 	defer q.mu.Unlock()
 	for _, ref := range refs {
 		outcome, deadline := q.core.Expire(s.now, queue.Seq(ref.Seq), ref.Deadline, &s.fx)
-		if outcome == queue.Fired {
-			s.results = append(s.results, len(out))
-		}
-		out = append(out, expireResult(outcome, deadline))
+		out = append(out, s.expireResult(outcome, deadline))
 	}
-	q.finish(s, Eager)
+	q.finish(s, path)
 	return out
 }
 
-func expireResult(outcome queue.Outcome, deadline int64) ExpireResult {
+func (s *step) expireResult(outcome queue.Outcome, deadline int64) ExpireResult {
 	switch outcome {
 	case queue.Fired:
-		return ExpireResult{Outcome: Expired}
+		return ExpireResult{Outcome: Expired, At: s.now}
 	case queue.Held:
 		return ExpireResult{Outcome: Held}
 	case queue.NotDue:

@@ -89,37 +89,67 @@ func (vh *VHost) makeDelayed(id uint64) (q *Queue, err error) {
 func (q *Queue) settleDelayed(s *step, x *queue.Settled) {
 	q.delays.forget(string(s.b.store.View(store.Pos(x.Pos)).Exchange))
 	if x.Reason == queue.Expired {
-		s.dead = append(s.dead, deadLetter{from: q, set: q.set(), settled: *x, queued: true, result: -1})
+		s.post(q, letter{settled: *x, set: q.set(), at: s.now, path: Scheduled, queued: true})
 		return
 	}
 	s.left = append(s.left, q.settleRecord(x))
 }
 
-// activate routes a delayed message whose time has come. One that no queue is bound
-// for is gone, as if published now.
-func (s *step) activate(d *deadLetter, at int) {
-	src := s.b.store.View(store.Pos(d.settled.Pos))
+// activate routes a delayed message whose time has come, as if it was published now. One
+// that no queue is bound for is parked like a dead letter: nobody is there to be told that it
+// is unroutable. false: it has to wait for memory.
+func (s *step) activate(x *crossing, at int) bool {
+	src := s.b.store.View(store.Pos(x.settled.Pos))
 	p, err := amqp.ParseProperties(src.Properties, stored)
 	if err != nil { // it was read when it came
-		s.b.log.Error("delayed message is unreadable and dropped", zap.String("vhost", d.from.vh.name), zap.Error(err))
-		return
+		s.b.log.Error("delayed message is unreadable and dropped", x.from.fields(err)...)
+		return true
 	}
 	if p.Headers != nil {
 		delayDone(p.Headers)
 	}
-	s.grave.props = p.Append(s.grave.props[:0])
-	m := store.Message{Exchange: src.Exchange, RoutingKey: src.RoutingKey, Properties: s.grave.props, Body: src.Body}
+	t := &s.turns
+	t.props = p.Append(t.props[:0])
+	m := store.Message{Exchange: src.Exchange, RoutingKey: src.RoutingKey, Properties: t.props, Body: src.Body}
 	view, _ := amqp.ViewProperties(m.Properties)
 	has := marksOf(view.Headers)
-	targets, err := s.grave.routes.find(d.from.vh, m.Exchange, m.RoutingKey, true, view.Headers, has&keyMarks != 0)
+	it := item{ttlMillis: -1}
+	targets, err := t.routes.find(x.from.vh, m.Exchange, m.RoutingKey, true, view.Headers, has&keyMarks != 0)
+	if s.scarce(targets) {
+		return false
+	}
 	if err != nil || len(targets) == 0 {
 		s.b.counters.unroutable.Add(1)
-		return
+		if targets = s.park(x); len(targets) == 0 {
+			return true
+		}
+		x.from.tellUnroutable(&m)
+		recordDeath(&p, death{
+			queue: delayedQueue, reason: "unroutable", at: x.at / second,
+			exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, p.Headers),
+		}, false)
+		t.props = p.Append(t.props[:0])
+		m.Properties = t.props
+		it.message.Flags = queue.Died
+		if p.DeliveryMode == 2 {
+			it.message.Flags |= queue.Durable
+		}
+		describe(s, x, p.MessageID, string(m.RoutingKey), targets)
+		x.exchange = string(m.Exchange)
+	} else {
+		it.read(&view, has, len(m.Body)) // it was checked when it came
+		it.message.ExpiresAt, _ = instantOf(p.Headers, expiresAtHeader, s.now)
 	}
-	it := item{ttlMillis: -1}
-	it.read(&view, has, len(m.Body)) // it was checked when it came
-	it.message.ExpiresAt, _ = instantOf(p.Headers, expiresAtHeader, s.now)
-	s.send(d, at, targets, &it, m)
+	s.send(x, at, targets, &it, m)
+	return true
+}
+
+// tellUnroutable logs the first delayed message of the virtual host that is parked.
+func (q *Queue) tellUnroutable(m *store.Message) {
+	if !q.boundTold.Swap(true) {
+		q.vh.b.log.Warn("delayed messages that no queue is bound for when they are due are parked in "+UndeliverableQueue,
+			zap.String("vhost", q.vh.name), zap.ByteString("exchange", m.Exchange), zap.ByteString("routing_key", m.RoutingKey))
+	}
 }
 
 // delayTimer releases the delayed messages of all virtual hosts when they are due:
@@ -175,7 +205,7 @@ func (t *delayTimer) release() time.Duration {
 // releaseDue routes what is due, so much as is done under one lock, and says in how
 // long the next is.
 func (q *Queue) releaseDue() time.Duration {
-	s := q.vh.b.step()
+	s := q.vh.b.hurry()
 	defer s.done()
 	q.lock(s)
 	defer q.mu.Unlock()

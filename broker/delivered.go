@@ -40,17 +40,18 @@ func (q *Queue) deliveredTo(runs []store.Delivered) []store.Delivered {
 		}
 		return true
 	})
-	if len(q.retained.line) == 0 {
+	if len(q.retained.line)+q.letters.len() == 0 {
 		return runs
 	}
-	return append(runs[:from], withoutCovered(q.retained.delivered(q.id, runs[from:]))...)
+	of := q.retained.delivered(q.id, runs[from:])
+	return append(runs[:from], withoutCovered(q.letters.delivered(q.id, of))...)
 }
 
 // delivered appends those of them that a consumer has seen: in the next run they are in
 // the queue again.
 func (r *retained) delivered(id uint64, runs []store.Delivered) []store.Delivered {
 	for _, d := range r.line {
-		if d.settled.Flags&queue.Redelivered != 0 || d.settled.Reason != queue.Expired {
+		if d.wasDelivered() {
 			runs = append(runs, store.Delivered{Queue: id, First: uint64(d.settled.Seq), Count: 1})
 		}
 	}

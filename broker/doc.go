@@ -8,7 +8,7 @@
 //	Publisher.Add ─► route ─► store.Put ─► batch per queue
 //	Publisher.Flush ─► Queue.publish, under the queue's lock:
 //	                     core.Publish ─► dispatch to consumers ─► effects ─► feed, store
-//	                   after unlock: step.bury routes the dead letters
+//	                   after unlock: step.done takes a first turn of the dead letters
 //
 // A message that expires is noticed lazily, when a delivery, a get or a requeue
 // meets it, or eagerly, when Expire names it. Either way the pure core (package
@@ -20,14 +20,29 @@
 //
 // # Dead letters
 //
-// What leaves for a reason that dead-letters is collected in the step under way
-// and routed after unlock, so that no two queue locks are ever held. Its source
-// keeps its reference to the store until it stands in its new queues; both are
-// journaled as one record. Where the dead-letter exchange is missing or routes
-// nowhere it is parked in UndeliverableQueue (RabbitMQ loses it); a cycle without
-// a rejection is cut as RabbitMQ cuts it. There is no ceiling on hops beyond
-// that: with a rejection in it, a consumer has decided each round. The first death of
-// a message, the case of nearly all, has a way without allocations (first_death.go).
+// What leaves for a reason that dead-letters is put in its queue's line under the queue's
+// lock (letters.go), and moved on by turns without it (turn.go), so that no two queue locks
+// are ever held. Its source keeps its reference to the store until it stands in its new
+// queues; both are journaled as one record, so that in a crash it is still in its
+// source or already in all its targets. The order in which letters left a queue is the
+// order in which they go on.
+//
+//	queue's line ─► turn: up to 256 letters, 4,096 places ─► targets, journal, watchers
+//	                │                        ▲
+//	                └── what that causes ─► another queue's line
+//
+// A publish, an acknowledgement and a get take the first turn of what they cause
+// themselves; all else is the forwarder's, which goes round by virtual hosts and in each by
+// queues (forward.go). Expire and the timers never move a letter, so deadlines do not wait
+// for those of others. Where more than 65,536 letters wait in a virtual host, whoever
+// causes more moves some first.
+//
+// Where the dead-letter exchange is missing or routes nowhere a dead letter is parked in
+// UndeliverableQueue (RabbitMQ loses it); a cycle without a rejection is cut as
+// RabbitMQ cuts it. What has died 16 times without a rejection, or would become more than
+// 4,096 copies, is parked, too: with a rejection between, a consumer has decided. While
+// memory is low, letters with more than 16 targets wait. The first death of a message, the
+// case of nearly all, has a way without allocations (first_death.go).
 //
 // With x-dead-letter-strategy at-least-once what a target does not take is retained by
 // its source and tried again (retained). Move takes a message from anywhere in its queue
@@ -45,8 +60,9 @@
 // A publish with x-delay or x-scheduled-enqueue-time is checked as any other and
 // then waits in a queue of its virtual host that nobody sees (delays). When it is due
 // it is routed as if published then, also with the monitor off; leaving and entering
-// are one record, and its time to live counts from there. Why a queue: then the store,
-// recovery and the move are those that messages and dead letters have anyway.
+// are one record, and its time to live counts from there. One that no queue is bound for then
+// is parked like a dead letter. Why a queue: then the store, recovery and the turns are
+// those that messages and dead letters have anyway.
 //
 // # Direct replies
 //
@@ -57,8 +73,8 @@
 //
 // Who publishes with the header x-expiry-receipt true, and reply-to, is told when the
 // message expires, with or without a dead-letter exchange: by a message that is a part of
-// the expiry's record (receipt.go). Options.OnExpired is told of every message that does
-// (expiries), when the worklist of the dead letters is empty.
+// the expiry's record (receipt.go). Options.OnExpired and WatchExpiries are told of every
+// message that does: once, when it is where it goes, by whoever moved it (expiry.go).
 //
 // # Consumers
 //
@@ -97,7 +113,7 @@
 //	VHost.mu ─► Queue.mu ─► a channel's ─► an outbox's, the feed's, the store's
 //
 // The others are leaves, below VHost.mu and above the store's: accounts.mu, below it
-// Broker.mu, and those of alarms, tidier, sessions, replies and gate. Under Queue.mu
+// Broker.mu, and those of alarms, forwarder, tidier, sessions, replies and gate. Under Queue.mu
 // there is only memory: the core, hand-over to outboxes, the feed and the store's
 // buffers. A function that is called with a lock held says so.
 //

@@ -42,7 +42,7 @@ func BenchmarkExpire(b *testing.B) {
 					if len(refs) == cap(refs) {
 						p.Flush(nil)
 						now.Add(2e6)
-						results = br.Expire(refs, results[:0])
+						results = br.Expire(refs, broker.Eager, results[:0])
 						refs = refs[:0]
 					}
 				}

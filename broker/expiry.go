@@ -6,21 +6,32 @@ import (
 	"curfew/broker/store"
 )
 
-// Expiry is the record of one message that expired (Options.OnExpired).
+// Expiry is the record of one message that expired, or of a delayed one that could go
+// nowhere when it was due (Path Scheduled).
 type Expiry struct {
 	VHost, Queue string
 	Ref          MessageRef
-	At           int64 // Unix µs: when it had left its queue, and stood where it went
+	At           int64 // Unix µs: when its dead letter stood where it goes; without one, when it left its queue
 	Path         Path
 	Action       Action
-	MessageID    []byte // the property; nil: it has none
-	Trace        TraceContext
+
+	// What Options.OnExpired alone is told:
+
+	MessageID []byte // the property; nil: it has none
+	Trace     TraceContext
 	// Exchange, RoutingKey and To say where a dead letter went: to which exchange, with
 	// which key, into which queues.
 	Exchange   string
 	RoutingKey []byte
 	To         []string
 }
+
+// WatchExpiries has fn told of every message that expires from now on, as
+// Options.OnExpired is, in its stead or beside it. There is one such watcher.
+func (b *Broker) WatchExpiries(fn func([]Expiry)) { b.watcher.Store(&fn) }
+
+// expiryWatched says whether somebody is told of expiries.
+func (b *Broker) expiryWatched() bool { return b.opts.OnExpired != nil || b.watcher.Load() != nil }
 
 // expiries gathers the records of a step. Slices of ids and names stay valid when these
 // grow.
@@ -41,39 +52,41 @@ type held struct {
 // noteDropped records a message that expires and goes nowhere; its queue's lock is
 // held.
 func (s *step) noteDropped(q *Queue, x *queue.Settled, path Path) {
-	if s.b.opts.OnExpired == nil {
+	if !s.b.expiryWatched() {
 		return
 	}
-	pos := store.Pos(x.Pos)
-	s.b.store.Retain(pos, 1)
 	e := &s.expiries
-	e.held = append(e.held, held{len(e.records), pos})
+	if s.b.opts.OnExpired != nil {
+		pos := store.Pos(x.Pos)
+		s.b.store.Retain(pos, 1)
+		e.held = append(e.held, held{len(e.records), pos})
+	}
 	e.records = append(e.records, Expiry{
 		VHost: q.vh.name, Queue: q.name, Ref: q.ref(x.Seq, x.ExpiresAt), At: s.now, Path: path, Action: Dropped,
 	})
 }
 
-// noteBuried records a message that expired when it is where it goes.
-func (s *step) noteBuried(d *deadLetter) {
-	if s.b.opts.OnExpired == nil {
+// noteArrived records a message that expired when it is where it goes.
+func (s *step) noteArrived(x *crossing, at int64) {
+	if !s.b.expiryWatched() {
 		return
 	}
 	s.expiries.records = append(s.expiries.records, Expiry{
-		VHost: d.from.vh.name, Queue: d.from.name, Ref: d.from.ref(d.settled.Seq, d.settled.ExpiresAt), At: s.now, Path: d.path, Action: d.action,
-		MessageID: d.id, Trace: d.trace, Exchange: d.exchange, RoutingKey: d.key, To: d.to,
+		VHost: x.from.vh.name, Queue: x.from.name, Ref: x.from.ref(x.settled.Seq, x.settled.ExpiresAt), At: at, Path: x.path, Action: x.action,
+		MessageID: x.id, Trace: x.trace, Exchange: x.exchange, RoutingKey: x.key, To: x.to,
 	})
 }
 
-// recorded says whether a record is made of a dead letter: of one that is tried again
-// there is one.
-func (s *step) recorded(d *deadLetter) bool {
-	return s.b.opts.OnExpired != nil && d.settled.Reason == queue.Expired && !d.tried
+// recorded says whether the details of a letter are recorded: of one that is tried again they
+// are already.
+func (s *step) recorded(x *crossing) bool {
+	return s.b.opts.OnExpired != nil && x.settled.Reason == queue.Expired && !x.tried
 }
 
 // describe keeps what the record of a dead letter will say of it: its id and where it
 // goes.
-func describe[T string | []byte](s *step, d *deadLetter, id, key T, targets []target) {
-	if !s.recorded(d) {
+func describe[T string | []byte](s *step, x *crossing, id, key T, targets []target) {
+	if !s.recorded(x) {
 		return
 	}
 	e := &s.expiries
@@ -81,8 +94,8 @@ func describe[T string | []byte](s *step, d *deadLetter, id, key T, targets []ta
 	for _, t := range targets {
 		e.names = append(e.names, t.queue.name)
 	}
-	d.id = keep(e, id)
-	d.exchange, d.key, d.to = d.set.dlx, keep(e, key), e.names[from:len(e.names):len(e.names)]
+	x.id = keep(e, id)
+	x.exchange, x.key, x.to = x.set.dlx, keep(e, key), e.names[from:len(e.names):len(e.names)]
 }
 
 // keep copies text that the record refers to.
@@ -111,7 +124,12 @@ func (s *step) report() {
 			r.Trace = traceContext(view.Headers)
 		}
 	}
-	s.b.opts.OnExpired(e.records)
+	if s.b.opts.OnExpired != nil {
+		s.b.opts.OnExpired(e.records)
+	}
+	if fn := s.b.watcher.Load(); fn != nil {
+		(*fn)(e.records)
+	}
 	for _, h := range e.held {
 		s.b.store.Release(h.pos)
 	}

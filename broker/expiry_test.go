@@ -60,8 +60,8 @@ func TestEveryExpiryIsRecordedOnce(t *testing.T) {
 		time.Sleep(time.Second)
 		_, err = dropping.Get(true, func(*broker.Delivery) {})
 		require.NoError(t, err)
-		x.b.Expire(refs, nil)
-		x.b.Expire(refs, nil)
+		x.expire(refs)
+		x.expire(refs)
 		held.Settle(broker.Requeue, []queue.Seq{late.Seq}, nil)
 
 		var got []string

@@ -12,13 +12,10 @@ type EventKind uint8
 const (
 	// DeadlineEnqueued: it has come into a queue, with this deadline.
 	DeadlineEnqueued EventKind = iota
-	// DeadlineSettled: it left its queue otherwise than by expiry, or has another
-	// deadline, of which DeadlineRescheduled tells next unless it is none. Told only of
-	// messages named to TrackDeadlines or Deadlines before.
+	// DeadlineSettled: it left its queue, or has another deadline, of which
+	// DeadlineRescheduled tells next unless it is none. Told only of messages named to
+	// TrackDeadlines or Deadlines before. What Expire removed is told to its caller alone.
 	DeadlineSettled
-	// DeadlineExpired: the broker itself found it expired (path Lazy or Requeued) or
-	// was told to expire it (Manual). What Expire did is told to its caller alone.
-	DeadlineExpired
 	// DeadlineRescheduled: it has this deadline now (Reschedule), maybe one it had before.
 	DeadlineRescheduled
 )
@@ -46,11 +43,21 @@ const (
 	Lazy Path = iota
 	// Requeued: it came back past its deadline.
 	Requeued
-	// Eager: Expire named it.
+	// Eager: Expire named it, as the schedule fired.
 	Eager
+	// Index: Expire named it, as the monitor's own index fired in place of a schedule
+	// that was away.
+	Index
+	// Stalled: Expire named it, as the index fired in place of a schedule that was up.
+	Stalled
 	// Manual: Reschedule or FireNow made its deadline come, before its time as a rule.
 	Manual
+	// Scheduled: a delayed message was due, which is no expiry, and could go nowhere.
+	Scheduled
 )
+
+// named says whether Expire named it.
+func (p Path) named() bool { return p == Eager || p == Index || p == Stalled }
 
 // MessageRef names one message in one queue. Incarnations are not used again, nor
 // are sequence numbers within one while the process lives; after a restart it is
@@ -63,15 +70,12 @@ type MessageRef struct {
 
 // DeadlineEvent is one entry of the feed.
 type DeadlineEvent struct {
-	Ref    MessageRef
-	At     int64 // Unix µs; when it expired
-	Kind   EventKind
-	Action Action
-	Path   Path
+	Ref  MessageRef
+	Kind EventKind
 }
 
 // feedEvents bounds the feed. A full feed drops events and says so once
-// (lagged); the subscriber then takes a new snapshot. 40 B each.
+// (lagged); the subscriber then takes a new snapshot. 32 B each.
 const feedEvents = 1 << 18
 
 // feed carries deadline events to one subscriber. Leaf lock: pushed to under

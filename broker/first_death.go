@@ -9,39 +9,42 @@ import (
 	"curfew/broker/store"
 )
 
-// layFresh is lay for the dead letter that is most frequent: it has not died before,
-// no header of it means anything to the broker, and it is routed to other queues than
-// its own. The record of its death is written straight into its property list, as
-// recordDeath would have it, without an allocation. false: it is another's case, and
-// nothing was done.
-func (s *step) layFresh(d *deadLetter, at int, src store.Message) bool {
-	g, set := &s.grave, d.set
+// addressFresh is address for the dead letter that is most frequent: it has not died
+// before, no header of it means anything to the broker, and it is routed to other queues
+// than its own. The record of its death is written straight into its property list, as
+// recordDeath would have it, without an allocation. done is false if it is another's case, and
+// nothing was done; ok is what address returns.
+func (s *step) addressFresh(x *crossing, at int, src store.Message) (done, ok bool) {
+	t, set := &s.turns, x.set
 	view, err := amqp.ViewProperties(src.Properties)
-	if err != nil || meaningful(view.Headers) || !set.deadLetter || set.hasSubqueue || d.settled.Flags&queue.Died != 0 || owesReceipt(&d.settled) {
-		return false
+	if err != nil || meaningful(view.Headers) || !set.deadLetter || set.hasSubqueue || x.settled.Flags&queue.Died != 0 || owesReceipt(&x.settled) {
+		return false, false
 	}
 	key := src.RoutingKey
 	if set.ownKey {
-		g.key = append(g.key[:0], set.dlk...)
-		key = g.key
+		t.key = append(t.key[:0], set.dlk...)
+		key = t.key
 	}
-	g.exchange = append(g.exchange[:0], set.dlx...)
-	targets, err := g.routes.find(d.from.vh, g.exchange, key, true, view.Headers, false)
-	if err != nil || len(targets) == 0 || returns(targets, d.from) {
-		return false
+	t.exchange = append(t.exchange[:0], set.dlx...)
+	targets, err := t.routes.find(x.from.vh, t.exchange, key, true, view.Headers, false)
+	if err != nil || len(targets) == 0 || returns(targets, x.from) {
+		return false, false
 	}
-	d.action = DeadLettered
-	describe(s, d, view.MessageID, key, targets)
-	s.b.counters.deadLettered[d.settled.Reason].Add(1)
+	if s.scarce(targets) {
+		return true, false
+	}
+	x.action = DeadLettered
+	describe(s, x, view.MessageID, key, targets)
+	s.b.counters.deadLettered[x.settled.Reason].Add(1)
 	it := item{priority: view.Priority, ttlMillis: -1}
-	it.message.Flags = queue.Died | d.settled.Flags&queue.Hidden
+	it.message.Flags = queue.Died | x.settled.Flags&queue.Hidden
 	if view.DeliveryMode == 2 {
 		it.message.Flags |= queue.Durable
 	}
-	g.headers = appendFirstDeath(g.headers[:0], d, src, &view, s.now/second)
-	g.props = view.WithHeaders(g.props[:0], src.Properties, g.headers)
-	s.send(d, at, targets, &it, store.Message{Exchange: g.exchange, RoutingKey: key, Properties: g.props, Body: src.Body})
-	return true
+	t.headers = appendFirstDeath(t.headers[:0], x, src, &view, len(targets))
+	t.props = view.WithHeaders(t.props[:0], src.Properties, t.headers)
+	s.send(x, at, targets, &it, store.Message{Exchange: t.exchange, RoutingKey: key, Properties: t.props, Body: src.Body})
+	return true, true
 }
 
 // meaningful says whether one of the headers may be for the broker: those it knows
@@ -63,11 +66,14 @@ func returns(targets []target, q *Queue) bool {
 
 // appendFirstDeath appends the headers of a message that died for the first time:
 // those it had, and the new ones in the order in which AppendTable writes them.
-func appendFirstDeath(b []byte, d *deadLetter, src store.Message, view *amqp.PropertyView, at int64) []byte {
-	reason := reasonName(d.settled.Reason)
+func appendFirstDeath(b []byte, x *crossing, src store.Message, view *amqp.PropertyView, copies int) []byte {
+	reason := reasonName(x.settled.Reason)
 	b, headers := amqp.OpenTable(b)
 	if view.Headers != nil {
 		b = append(b, view.Headers[4:]...) // the entries
+	}
+	if copies > 1 {
+		b = binary.BigEndian.AppendUint64(amqp.AppendKey(b, copiesHeader, 'l'), uint64(copies))
 	}
 	b = amqp.AppendKey(b, "x-death", 'A')
 	b, deaths := amqp.OpenTable(b)
@@ -77,20 +83,20 @@ func appendFirstDeath(b []byte, d *deadLetter, src store.Message, view *amqp.Pro
 	if view.HasExpiration {
 		b = appendText(b, "original-expiration", view.Expiration)
 	}
-	b = appendText(b, "queue", d.from.name)
+	b = appendText(b, "queue", x.from.name)
 	b = appendText(b, "reason", reason)
 	b = amqp.AppendKey(b, "routing-keys", 'A')
 	b, keys := amqp.OpenTable(b)
 	b = appendLong(append(b, 'S'), src.RoutingKey)
 	b = amqp.CloseTable(b, keys)
-	b = binary.BigEndian.AppendUint64(amqp.AppendKey(b, "time", 'T'), uint64(at))
+	b = binary.BigEndian.AppendUint64(amqp.AppendKey(b, "time", 'T'), uint64(x.at/second))
 	b = amqp.CloseTable(b, entry)
 	b = amqp.CloseTable(b, deaths)
 	b = appendText(b, "x-first-death-exchange", src.Exchange)
-	b = appendText(b, "x-first-death-queue", d.from.name)
+	b = appendText(b, "x-first-death-queue", x.from.name)
 	b = appendText(b, "x-first-death-reason", reason)
 	b = appendText(b, "x-last-death-exchange", src.Exchange)
-	b = appendText(b, "x-last-death-queue", d.from.name)
+	b = appendText(b, "x-last-death-queue", x.from.name)
 	b = appendText(b, "x-last-death-reason", reason)
 	return amqp.CloseTable(b, headers)
 }

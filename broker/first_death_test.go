@@ -28,17 +28,19 @@ func TestFirstDeathIsWrittenAsRecorded(t *testing.T) {
 		view, err := amqp.ViewProperties(raw)
 		require.NoError(t, err)
 		src := store.Message{Exchange: []byte(text.Draw(t, "exchange")), RoutingKey: []byte(text.Draw(t, "key")), Properties: raw}
-		d := deadLetter{from: &Queue{name: text.Draw(t, "queue")}, settled: queue.Settled{
+		x := crossing{from: &Queue{name: text.Draw(t, "queue")}, letter: letter{at: 1_700_000_000 * second, settled: queue.Settled{
 			Reason: rapid.SampledFrom([]queue.Reason{queue.Expired, queue.Rejected, queue.MaxLength, queue.DeliveryLimit}).Draw(t, "reason"),
-		}}
+		}}}
+		targets := rapid.IntRange(1, 3).Draw(t, "targets")
 
 		parsed, err := amqp.ParseProperties(raw, stored)
 		require.NoError(t, err)
 		recordDeath(&parsed, death{
-			queue: d.from.name, reason: reasonName(d.settled.Reason), at: 1_700_000_000,
+			queue: x.from.name, reason: reasonName(x.settled.Reason), at: 1_700_000_000,
 			exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, parsed.Headers),
 		}, false)
-		headers := appendFirstDeath(nil, &d, src, &view, 1_700_000_000)
+		require.Empty(t, countCopies(parsed.Headers, parsed.Headers["x-death"].([]any), targets, false))
+		headers := appendFirstDeath(nil, &x, src, &view, targets)
 		short := view.WithHeaders(nil, raw, headers)
 		if p.Headers == nil {
 			require.Equal(t, parsed.Append(nil), short)

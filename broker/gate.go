@@ -38,6 +38,13 @@ func (b *Broker) Gate() (reason string, changed <-chan struct{}) {
 	return g.reason(), g.changed
 }
 
+// memoryLow says whether publishers wait because memory runs out.
+func (g *gate) memoryLow() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.memory
+}
+
 // calm says whether nobody publishes and nobody is held back.
 func (g *gate) calm() bool {
 	g.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -105,6 +106,40 @@ func (x *bench) deadlines() (refs []broker.MessageRef) {
 		return nil
 	}))
 	return refs
+}
+
+// expire has the deadlines of messages fire and waits for their dead letters.
+func (x *bench) expire(refs []broker.MessageRef) []broker.ExpireResult {
+	results := x.b.Expire(refs, broker.Eager, nil)
+	require.NoError(x.t, x.b.Forwarded(context.Background()))
+	return results
+}
+
+// watched collects what the broker tells of expiries from now on.
+func (x *bench) watched() *watched {
+	w := &watched{}
+	x.b.WatchExpiries(func(batch []broker.Expiry) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, e := range batch {
+			e.MessageID, e.Exchange, e.RoutingKey, e.To = nil, "", nil, nil
+			w.told = append(w.told, e)
+		}
+	})
+	return w
+}
+
+type watched struct {
+	mu   sync.Mutex
+	told []broker.Expiry
+}
+
+// take returns what was told since the last call.
+func (w *watched) take() (told []broker.Expiry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	told, w.told = w.told, nil
+	return told
 }
 
 func code(err error) uint16 {

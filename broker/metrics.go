@@ -15,7 +15,7 @@ type counters struct {
 	sizes                                        sizeTally
 	queuesDeclared, queuesCreated, queuesDeleted atomic.Uint64
 	deadLettered                                 [queue.Reasons]atomic.Uint64
-	parked, cycles, deadLettersLost              atomic.Uint64
+	parked, cycles, bounded, deadLettersLost     atomic.Uint64
 	expiredDropped, lapsed, moved                atomic.Uint64
 	receipts                                     [receiptResults]atomic.Uint64
 }
@@ -32,9 +32,11 @@ var (
 	droppedDesc    = metric("messages_expired_dropped_total", "Messages that expired in a queue without a dead-letter exchange.")
 	lapsedDesc     = metric("locks_lapsed_total", "Deliveries taken back because they were held for longer than x-lock-duration.")
 	deadDesc       = metric("dead_letters_total", "Messages that left a queue with a dead-letter exchange, by reason.", "reason")
-	parkedDesc     = metric("dead_letters_unroutable_total", "Dead letters whose exchange was missing or routed nowhere, parked in "+UndeliverableQueue+".")
+	parkedDesc     = metric("dead_letters_unroutable_total", "Messages parked in "+UndeliverableQueue+": dead letters whose exchange was missing or routed nowhere, or that were bounded, and delayed messages that no queue was bound for when due.")
 	lostDesc       = metric("dead_letters_dropped_total", "Dead letters that no queue took: unroutable with CURFEW_UNROUTABLE=drop, or a cycle.")
 	cyclesDesc     = metric("dead_letter_cycles_total", "Deliveries of dead letters left out because they would go round in a cycle.")
+	boundedDesc    = metric("dead_letters_bounded_total", "Dead letters parked because they had died too often, or would have become too many copies, without a rejection by a consumer.")
+	waitingDesc    = metric("dead_letters_waiting", "Messages that have left their queue and are on their way to where they are dead-lettered.")
 	movedDesc      = metric("messages_moved_total", "Messages moved to other queues by a replay.")
 	receiptsDesc   = metric("expiry_receipts_total", "Receipts for expired messages, by what became of them.", "result")
 	readyDesc      = metric("messages_ready", "Messages waiting in queues.")
@@ -70,6 +72,8 @@ func (b *Broker) Collect(ch chan<- prometheus.Metric) {
 	counter(parkedDesc, c.parked.Load())
 	counter(lostDesc, c.deadLettersLost.Load())
 	counter(cyclesDesc, c.cycles.Load())
+	counter(boundedDesc, c.bounded.Load())
+	gauge(waitingDesc, int(max(b.forwarder.waiting.Load(), 0)))
 	for i := range c.receipts {
 		counter(receiptsDesc, c.receipts[i].Load(), receiptResult(i).String())
 	}

@@ -140,17 +140,13 @@ func (p *Publisher) move(q *Queue, ref MessageRef, m *Publication, it *item, tar
 	}
 	s := b.step()
 	defer s.done()
-	g := &s.grave
-	if len(g.moves) == 0 {
-		g.moves = append(g.moves, move{})
-	}
-	into := &g.moves[0]
-	into.pos, it.message.Pos, it.move = pos, uint64(pos), 0
-	g.batch.addAll(targets, it)
-	g.batch.flush(s)
-	outcome := q.letGo(s, ref, into)
+	t := &s.turns
+	t.crossings = append(t.crossings[:0], crossing{})
+	it.message.Pos, it.move = uint64(pos), 0
+	t.batch.addAll(targets, it)
+	t.batch.flush(s)
+	outcome := q.letGo(s, ref, t.crossings[0].into)
 	b.store.Release(pos)
-	into.pos, into.into, into.refused = 0, into.into[:0], false
 	return outcome, nil
 }
 
@@ -162,17 +158,17 @@ func (q *Queue) hold(ref MessageRef) bool {
 
 // letGo settles a held message that has entered other queues, or has it ready again if
 // it has not, marked as redelivered.
-func (q *Queue) letGo(s *step, ref MessageRef, m *move) MoveOutcome {
-	if len(m.into) == 0 {
+func (q *Queue) letGo(s *step, ref MessageRef, into []store.Enqueue) MoveOutcome {
+	if len(into) == 0 {
 		q.giveBack(s, ref)
 		return MoveUnroutable
 	}
 	left, ok := q.release(s, ref)
 	if !ok { // the queue was deleted meanwhile, and all in it settled
-		s.b.store.Enqueued(m.into)
+		s.b.store.Enqueued(into)
 		return Moved
 	}
-	s.b.store.Moved(left, m.into)
+	s.b.store.Moved(left, into)
 	s.b.counters.moved.Add(1)
 	return Moved
 }
@@ -194,7 +190,7 @@ func (q *Queue) release(s *step, ref MessageRef) (_ store.Settle, ok bool) {
 		return store.Settle{}, false
 	}
 	left := &s.fx.Settled[len(s.fx.Settled)-1]
-	s.tellSettled(q, left)
+	s.tellSettled(q, left, Lazy)
 	record := q.settleRecord(left)
 	s.fx.Reset()
 	q.emptied()

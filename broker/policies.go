@@ -123,6 +123,7 @@ func (q *Queue) govern(a applied) {
 	if renew {
 		q.use()
 	}
+	q.retryNow(q.vh.b.Now()) // what is retained may go elsewhere now
 }
 
 // obey drops what stands above limits that have become lower.

@@ -29,13 +29,16 @@ type Queue struct {
 
 	cycleTold   atomic.Bool
 	receiptTold atomic.Bool
-	alarmIndex  int // in the broker's alarms, by which it is guarded
+	boundTold   atomic.Bool
+	alarmIndex  int  // in the broker's alarms, by which it is guarded
+	inTurn      bool // in its virtual host's sources, likewise by the forwarder
 
 	mu        sync.Mutex
 	core      *queue.Queue
 	consumers lineup
 	active    *Consumer // of a queue with x-single-active-consumer; nil only while it has no consumers
 	locks     locks
+	letters   letterLine
 	retained  retained
 	consumed  bool // had a consumer once: auto-delete may act
 	deleted   bool
@@ -101,7 +104,7 @@ type item struct {
 	ceilingMillis int64 // of the exchange it came by; <0 none
 	number        int   // of the publish within its batch
 	firm          bool  // a dead letter that a full queue refuses: its source keeps it
-	move          int   // index in the step's grave of the dead letter it is; <0 a publish
+	move          int   // index of the crossing in the turn under way that it is; <0 a publish
 }
 
 // publish enters items in order, then offers what is ready to the consumers.
@@ -112,7 +115,7 @@ func (q *Queue) publish(s *step, items []item) {
 		for i := range items {
 			s.b.store.Release(store.Pos(items[i].message.Pos))
 			if items[i].firm {
-				s.grave.moves[items[i].move].refused = true
+				s.turns.refuse(items[i].move)
 			}
 		}
 		return
@@ -161,7 +164,7 @@ func (q *Queue) enter(s *step, it *item) {
 	}
 	entered := store.Enqueue{Queue: q.id, Seq: uint64(seq), Pos: store.Pos(m.Pos), ExpiresAt: m.ExpiresAt, Flags: uint8(m.Flags), Durable: m.Flags&queue.Durable != 0}
 	if it.move >= 0 {
-		s.grave.entered(it.move, entered)
+		s.turns.entered(it.move, entered)
 	} else {
 		s.entered = append(s.entered, entered)
 	}
@@ -170,24 +173,29 @@ func (q *Queue) enter(s *step, it *item) {
 // refuse turns a publish away that would overflow the queue, if that is its
 // overflow mode. A dead letter is never turned away: its source has let it go.
 func (q *Queue) refuse(s *step, it *item) bool {
-	mode := q.set().core.Overflow
-	if mode == queue.DropHead || it.move >= 0 && !it.firm || !q.core.FullBeside(it.message.Bytes, len(q.retained.line), q.retained.bytes) {
+	if it.move >= 0 && !it.firm || !q.full(it.message.Bytes) {
 		return false
 	}
 	if it.firm {
-		s.grave.moves[it.move].refused = true
+		s.turns.refuse(it.move)
 		s.b.store.Release(store.Pos(it.message.Pos))
 		return true
 	}
 	s.refused = append(s.refused, it.number)
 	s.b.counters.refused.Add(1)
-	if mode == queue.RejectPublishDLX && q.set().deadLetter {
+	if q.set().core.Overflow == queue.RejectPublishDLX && q.set().deadLetter {
 		q.finish(s, Lazy) // what has left before died before
-		s.dead = append(s.dead, deadLetter{from: q, set: q.set(), settled: queue.Settled{Message: it.message, Reason: queue.MaxLength}, result: -1})
+		s.post(q, letter{settled: queue.Settled{Message: it.message, Reason: queue.MaxLength}, set: q.set(), at: s.now})
 	} else {
 		s.b.store.Release(store.Pos(it.message.Pos))
 	}
 	return true
+}
+
+// full says whether a message of so many bytes is one that the queue refuses. Called with mu
+// held.
+func (q *Queue) full(bytes uint32) bool {
+	return q.core.FullBeside(bytes, len(q.retained.line), q.retained.bytes)
 }
 
 // expireInstant expires what was past its deadline when it came, and the TTL 0
@@ -200,7 +208,7 @@ func (q *Queue) expireInstant(s *step) {
 }
 
 // finish hands the step's effects on while mu is held, so that the events and
-// records of one message keep their order. Dead letters stay in the step.
+// records of one message keep their order. Dead letters are posted.
 func (q *Queue) finish(s *step, path Path) {
 	if len(s.fx.Settled) > 0 {
 		q.emptied()
@@ -212,24 +220,16 @@ func (q *Queue) finish(s *step, path Path) {
 			continue
 		}
 		if (q.buries(x.Reason) || owesReceipt(x)) && !s.dropping {
-			d := deadLetter{from: q, set: q.set(), settled: *x, path: path, queued: true, result: -1}
-			if len(s.results) > 0 {
-				d.result = s.results[i]
-			}
-			s.dead = append(s.dead, d)
-			if x.Reason != queue.Expired {
-				s.tellSettled(q, x)
-			}
+			s.post(q, letter{settled: *x, set: q.set(), at: s.now, path: path, queued: true})
+			s.tellSettled(q, x, path)
 			continue
 		}
 		s.left = append(s.left, q.settleRecord(x))
 		if x.Reason == queue.Expired {
 			s.b.counters.expiredDropped.Add(1)
-			s.tellExpired(q, x, path, Dropped)
 			s.noteDropped(q, x, path)
-		} else {
-			s.tellSettled(q, x)
 		}
+		s.tellSettled(q, x, path)
 	}
 	s.fx.Reset()
 	s.b.feed.push(s.events)
@@ -237,7 +237,7 @@ func (q *Queue) finish(s *step, path Path) {
 	s.b.store.Amended(s.amended)
 	s.b.store.Settled(s.left)
 	s.events, s.entered, s.left = s.events[:0], s.entered[:0], s.left[:0]
-	s.amended, s.results, s.dropping = s.amended[:0], s.results[:0], false
+	s.amended, s.dropping = s.amended[:0], false
 }
 
 // buries says whether a message that leaves for this reason is dead-lettered.
@@ -267,16 +267,9 @@ func (s *step) tell(e DeadlineEvent) {
 	}
 }
 
-func (s *step) tellSettled(q *Queue, x *queue.Settled) {
-	if x.Tracked {
+// tellSettled tells of a message that left its queue, unless Expire tells its caller.
+func (s *step) tellSettled(q *Queue, x *queue.Settled, path Path) {
+	if x.Tracked && !path.named() {
 		s.tell(DeadlineEvent{Kind: DeadlineSettled, Ref: q.ref(x.Seq, x.ExpiresAt)})
-	}
-}
-
-// tellExpired reports an expiry that the broker itself noticed; the caller of
-// Expire is answered instead.
-func (s *step) tellExpired(q *Queue, x *queue.Settled, path Path, a Action) {
-	if path != Eager {
-		s.tell(DeadlineEvent{Kind: DeadlineExpired, Ref: q.ref(x.Seq, x.ExpiresAt), At: s.now, Action: a, Path: path})
 	}
 }

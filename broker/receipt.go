@@ -71,33 +71,33 @@ func (p *Publisher) checkReceipt(headers amqp.Table, view *amqp.PropertyView) er
 }
 
 // owesReceipt says whether a message that left its queue may owe a receipt.
-func owesReceipt(x *queue.Settled) bool {
-	return x.Reason == queue.Expired && x.Flags&queue.Receipt != 0
+func owesReceipt(settled *queue.Settled) bool {
+	return settled.Reason == queue.Expired && settled.Flags&queue.Receipt != 0
 }
 
 // giveReceipt adds the receipt of a message that was buried, or dropped, to the queue it
 // goes to, as a part of the message's move.
-func (s *step) giveReceipt(d *deadLetter, at int, p *amqp.Properties) {
+func (s *step) giveReceipt(x *crossing, at int, p *amqp.Properties) {
 	if p.Headers[receiptHeader] != true || p.ReplyTo == "" {
 		return
 	}
-	result, why := s.sendReceipt(d, at, p.ReplyTo, s.receipt(d, p))
+	result, why := s.sendReceipt(x, at, p.ReplyTo, s.receipt(x, p))
 	s.b.counters.receipts[result].Add(1)
 	if result != receiptSent {
-		d.from.tellReceipt(why, p.ReplyTo)
+		x.from.tellReceipt(why, p.ReplyTo)
 	}
 }
 
 // receipt is the message; its properties are valid until the next is made.
-func (s *step) receipt(d *deadLetter, p *amqp.Properties) store.Message {
-	action := d.action
-	if d.missing {
+func (s *step) receipt(x *crossing, p *amqp.Properties) store.Message {
+	action := x.action
+	if x.missing {
 		action = Retained
 	}
 	body, err := json.Marshal(&receiptBody{
-		Event: "expired", MessageID: p.MessageID, CorrelationID: p.CorrelationID, VHost: d.from.vh.name, Queue: d.from.name,
-		Deadline:   time.UnixMilli(UnixMillis(d.settled.ExpiresAt)).UTC().Format("2006-01-02T15:04:05.000Z07:00"),
-		LatenessMS: UnixMillis(max(s.now-d.settled.ExpiresAt, 0)), Outcome: outcomeName(action),
+		Event: "expired", MessageID: p.MessageID, CorrelationID: p.CorrelationID, VHost: x.from.vh.name, Queue: x.from.name,
+		Deadline:   time.UnixMilli(UnixMillis(x.settled.ExpiresAt)).UTC().Format("2006-01-02T15:04:05.000Z07:00"),
+		LatenessMS: UnixMillis(max(s.now-x.settled.ExpiresAt, 0)), Outcome: outcomeName(action),
 	})
 	if err != nil { // strings and a number
 		panic("broker: receipt: " + err.Error())
@@ -106,11 +106,11 @@ func (s *step) receipt(d *deadLetter, p *amqp.Properties) store.Message {
 		ContentType: "application/json", DeliveryMode: 1, Timestamp: amqp.Timestamp(s.now / second), Type: receiptType, AppID: "curfew",
 		CorrelationID: p.CorrelationID,
 	}
-	if d.settled.Flags&queue.Durable != 0 {
+	if x.settled.Flags&queue.Durable != 0 {
 		properties.DeliveryMode = 2
 	}
-	s.grave.props = properties.Append(s.grave.props[:0])
-	return store.Message{RoutingKey: []byte(p.ReplyTo), Properties: s.grave.props, Body: body}
+	s.turns.props = properties.Append(s.turns.props[:0])
+	return store.Message{RoutingKey: []byte(p.ReplyTo), Properties: s.turns.props, Body: body}
 }
 
 func outcomeName(a Action) string {
@@ -120,8 +120,8 @@ func outcomeName(a Action) string {
 
 // sendReceipt hands a receipt over, or has it enter its queue with the batch. why says
 // what is wrong where it is not sent.
-func (s *step) sendReceipt(d *deadLetter, at int, to string, m store.Message) (_ receiptResult, why error) {
-	vh, g := d.from.vh, &s.grave
+func (s *step) sendReceipt(x *crossing, at int, to string, m store.Message) (_ receiptResult, why error) {
+	vh, t := x.from.vh, &s.turns
 	if IsReply(to) {
 		if err := vh.CheckReply(to); err != nil {
 			return receiptUnroutable, err
@@ -129,18 +129,18 @@ func (s *step) sendReceipt(d *deadLetter, at int, to string, m store.Message) (_
 		vh.reply(m.RoutingKey, &Publication{RoutingKey: m.RoutingKey, Properties: m.Properties, Body: m.Body}, 0)
 		return receiptSent, nil
 	}
-	targets, err := g.routes.find(vh, nil, m.RoutingKey, true, nil, false)
+	targets, err := t.routes.find(vh, nil, m.RoutingKey, true, nil, false)
 	if err != nil || len(targets) == 0 {
 		return receiptUnroutable, vh.noQueue(to)
 	}
 	it := item{ttlMillis: -1, move: at}
-	it.message.Flags, it.message.Bytes = d.settled.Flags&queue.Durable, uint32(len(m.Body))
+	it.message.Flags, it.message.Bytes = x.settled.Flags&queue.Durable, uint32(len(m.Body))
 	pos, err := s.b.store.PutMoved(m, anyPersists(targets, it.message.Flags), 1+len(targets))
 	if err != nil {
 		return receiptFailed, err
 	}
-	g.moves[at].receipt, it.message.Pos = pos, uint64(pos)
-	g.batch.addAll(targets, &it)
+	x.receipt, it.message.Pos = pos, uint64(pos)
+	t.batch.addAll(targets, &it)
 	return receiptSent, nil
 }
 

@@ -42,7 +42,7 @@ func TestReceiptAndExpiryAreOne(t *testing.T) {
 				x.commit()
 				before = written(t, dir)
 				time.Sleep(time.Second)
-				x.b.Expire(x.deadlines(), nil)
+				x.expire(x.deadlines())
 				x.commit()
 				after = written(t, dir)
 			})
@@ -105,7 +105,7 @@ func afterCrash(t *testing.T, files map[string][]byte, log string, cut int) (fou
 	inBubble(t, broker.Options{Store: store.Options{Dir: dir}}, func(x *bench) {
 		found = x.depths("q", "dead", "replies")
 		time.Sleep(time.Hour)
-		x.b.Expire(x.deadlines(), nil)
+		x.expire(x.deadlines())
 		end = x.depths("q", "dead", "replies")
 	})
 	return found, end

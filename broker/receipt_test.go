@@ -54,7 +54,7 @@ func TestReceipt(t *testing.T) {
 				deadline := time.Now().Add(100 * time.Millisecond)
 				time.Sleep(130 * time.Millisecond)
 				if c.eager {
-					results := x.b.Expire(refs, nil)
+					results := x.expire(refs)
 					require.Equal(t, broker.Expired, results[0].Outcome)
 				}
 				_, ok := x.get(q, true)
@@ -108,7 +108,7 @@ func TestReceiptOfWhatIsRetained(t *testing.T) {
 		replies := x.queue("replies", nil)
 		require.NoError(t, x.ask("q", wantsReceipt, "replies"))
 		time.Sleep(100 * time.Millisecond)
-		x.b.Expire(x.deadlines(), nil)
+		x.expire(x.deadlines())
 		m, ok := x.get(replies, true)
 		require.True(t, ok)
 		assert.Equal(t, "dead_lettered", receiptIn(t, m)["outcome"])
@@ -122,7 +122,7 @@ func TestReceiptIsNotTakenForTheDeadLetter(t *testing.T) {
 		replies := x.queue("replies", nil)
 		require.NoError(t, x.ask("q", wantsReceipt, "replies"))
 		time.Sleep(100 * time.Millisecond)
-		x.b.Expire(x.deadlines(), nil)
+		x.expire(x.deadlines())
 		require.NoError(t, x.vh.DeclareExchange("later", broker.ExchangeDeclare{Kind: "fanout"}))
 		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "later", Destination: "replies"}))
 		after(2 * time.Second)
@@ -198,7 +198,7 @@ func TestReceiptAfterRestart(t *testing.T) {
 	inBubble(t, broker.Options{Store: store.Options{Dir: dir}}, func(x *bench) {
 		replies := x.queue("replies", nil)
 		time.Sleep(time.Hour)
-		x.b.Expire(x.deadlines(), nil)
+		x.expire(x.deadlines())
 		m, ok := x.get(replies, true)
 		require.True(t, ok)
 		require.Equal(t, "q", receiptIn(t, m)["queue"])

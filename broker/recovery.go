@@ -222,6 +222,9 @@ func (b *Broker) relocate(id, seq uint64, old, moved store.Pos) (store.Terms, bo
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.core.Relocate(queue.Seq(seq), uint64(old), uint64(moved)) {
+		if terms, ok := q.letters.relocate(queue.Seq(seq), uint64(old), uint64(moved)); ok {
+			return terms, true
+		}
 		return q.retained.relocate(queue.Seq(seq), uint64(old), uint64(moved))
 	}
 	_, terms, _ := q.terms(queue.Seq(seq))

@@ -86,7 +86,7 @@ func TestDataOfAnOlderVersion(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"dead"}, x.drain(late))
 	expire := func() (outcomes []broker.ExpireOutcome) {
-		for _, r := range b.Expire(x.deadlines(), nil) {
+		for _, r := range x.expire(x.deadlines()) {
 			outcomes = append(outcomes, r.Outcome)
 		}
 		return outcomes

@@ -21,41 +21,31 @@ import (
 // may bring the old deadline back. To be called without any lock; safe for concurrent
 // use: of two who name the same ref, one is told Gone.
 func (b *Broker) Reschedule(ref MessageRef, deadline int64) (ExpireOutcome, MessageRef) {
-	r := b.reschedule(ref, deadline, false)
-	return r.Outcome, r.ref
+	return b.reschedule(ref, deadline, false)
 }
 
 // FireNow makes the deadline of the message that ref names come now, whatever it was:
 // a message that waits leaves its queue at once, dead-lettered as expired if the queue
-// has a dead-letter exchange and drop is false, else dropped. It is told to the feed
-// with Path Manual, and dead letters carry the reason "expired". The outcome is
+// has a dead-letter exchange and drop is false, else dropped. It is told with Path
+// Manual (WatchExpiries), and dead letters carry the reason "expired". The outcome is
 // Expired, Held (it will expire, and dead-letter, if it comes back) or Gone. Durable
 // and concurrent as Reschedule is.
-func (b *Broker) FireNow(ref MessageRef, drop bool) ExpireResult {
-	return b.reschedule(ref, 1, drop).ExpireResult
+func (b *Broker) FireNow(ref MessageRef, drop bool) ExpireOutcome {
+	outcome, _ := b.reschedule(ref, 1, drop)
+	return outcome
 }
 
-// rescheduled answers a reschedule.
-type rescheduled struct {
-	ExpireResult
-	ref MessageRef
-}
-
-func (b *Broker) reschedule(ref MessageRef, deadline int64, drop bool) rescheduled {
+func (b *Broker) reschedule(ref MessageRef, deadline int64, drop bool) (ExpireOutcome, MessageRef) {
 	q := b.queueByID(ref.Queue)
 	if q == nil || q.delays != nil {
-		return rescheduled{ExpireResult{Outcome: Gone}, ref}
+		return Gone, ref
 	}
 	s := b.step()
-	r := q.reschedule(s, ref, deadline, drop)
-	s.grave.answers = []ExpireResult{r.ExpireResult}
-	answers := s.grave.answers
-	s.done()
-	r.ExpireResult = answers[0]
-	return r
+	defer s.done()
+	return q.reschedule(s, ref, deadline, drop)
 }
 
-func (q *Queue) reschedule(s *step, ref MessageRef, deadline int64, drop bool) rescheduled {
+func (q *Queue) reschedule(s *step, ref MessageRef, deadline int64, drop bool) (ExpireOutcome, MessageRef) {
 	q.lock(s)
 	defer q.mu.Unlock()
 	if deadline != 0 {
@@ -65,11 +55,11 @@ func (q *Queue) reschedule(s *step, ref MessageRef, deadline int64, drop bool) r
 	outcome, tracked := q.core.Reschedule(s.now, seq, ref.Deadline, deadline, &s.fx)
 	switch outcome {
 	case queue.Gone:
-		return rescheduled{ExpireResult{Outcome: Gone}, ref}
+		return Gone, ref
 	case queue.Fired:
-		s.results, s.dropping = append(s.results, 0), drop
+		s.dropping = drop
 		q.finish(s, Manual)
-		return rescheduled{ExpireResult{Outcome: Expired, At: s.now}, ref}
+		return Expired, ref
 	}
 	if tracked {
 		s.tell(DeadlineEvent{Kind: DeadlineSettled, Ref: ref})
@@ -81,9 +71,9 @@ func (q *Queue) reschedule(s *step, ref MessageRef, deadline int64, drop bool) r
 	q.amend(s, seq)
 	q.finish(s, Manual)
 	if outcome == queue.Held {
-		return rescheduled{ExpireResult{Outcome: Held}, ref}
+		return Held, ref
 	}
-	return rescheduled{ExpireResult{Outcome: Rescheduled}, ref}
+	return Rescheduled, ref
 }
 
 // amend has the present terms of a message journaled with the step's records.

@@ -51,7 +51,7 @@ func TestReschedule(t *testing.T) {
 		outcome, _ = x.b.Reschedule(first, 0)
 		assert.Equal(t, broker.Gone, outcome, "it has another deadline")
 		time.Sleep(1200 * time.Millisecond)
-		assert.Equal(t, broker.Gone, x.b.Expire([]broker.MessageRef{first}, nil)[0].Outcome)
+		assert.Equal(t, broker.Gone, x.expire([]broker.MessageRef{first})[0].Outcome)
 
 		outcome, ref = x.b.Reschedule(later, 0)
 		assert.Equal(t, broker.Rescheduled, outcome)
@@ -81,23 +81,21 @@ func TestFireNow(t *testing.T) {
 			x.publish("", "q", body, "1000", nil)
 		}
 		refs := x.deadlines()
-		expired := func(action broker.Action) broker.ExpireResult {
-			return broker.ExpireResult{Outcome: broker.Expired, Action: action, At: x.b.Now()}
-		}
-		assert.Equal(t, expired(broker.DeadLettered), x.b.FireNow(refs[0], false))
-		assert.Equal(t, expired(broker.Dropped), x.b.FireNow(refs[1], true))
-		assert.Equal(t, broker.ExpireResult{Outcome: broker.Gone}, x.b.FireNow(refs[1], false))
+		told := x.watched()
+		assert.Equal(t, broker.Expired, x.b.FireNow(refs[0], false))
+		assert.Equal(t, broker.Expired, x.b.FireNow(refs[1], true))
+		assert.Equal(t, broker.Gone, x.b.FireNow(refs[1], false))
 		outcome, _ := x.b.Reschedule(refs[2], x.b.Now())
 		assert.Equal(t, broker.Expired, outcome)
 		never := broker.MessageRef{Queue: q.ID(), Seq: 1}
-		assert.Equal(t, expired(broker.DeadLettered), x.b.FireNow(never, false), "it had none")
+		assert.Equal(t, broker.Expired, x.b.FireNow(never, false), "it had none")
 
-		event := func(ref broker.MessageRef, action broker.Action) broker.DeadlineEvent {
-			return broker.DeadlineEvent{Kind: broker.DeadlineExpired, Ref: ref, At: x.b.Now(), Action: action, Path: broker.Manual}
+		expiry := func(ref broker.MessageRef, action broker.Action) broker.Expiry {
+			return broker.Expiry{VHost: "/", Queue: "q", Ref: ref, At: x.b.Now(), Action: action, Path: broker.Manual}
 		}
-		assert.Equal(t, []broker.DeadlineEvent{
-			event(refs[0], broker.DeadLettered), event(refs[1], broker.Dropped), event(refs[2], broker.DeadLettered), event(never, broker.DeadLettered),
-		}, x.events())
+		assert.Equal(t, []broker.Expiry{
+			expiry(refs[0], broker.DeadLettered), expiry(refs[1], broker.Dropped), expiry(refs[2], broker.DeadLettered), expiry(never, broker.DeadLettered),
+		}, told.take())
 		m, ok := x.get(dlq, true)
 		require.True(t, ok)
 		assert.Equal(t, "dead-lettered", m.body)
@@ -121,9 +119,9 @@ func TestRescheduleOfAHeldMessage(t *testing.T) {
 		held, ok := x.get(q, false)
 		require.True(t, ok, "its deadline lies ahead")
 
-		assert.Equal(t, broker.Held, x.b.FireNow(ref, false).Outcome)
+		assert.Equal(t, broker.Held, x.b.FireNow(ref, false))
 		assert.Equal(t, x.b.Now(), x.one().Deadline)
-		assert.Equal(t, broker.Held, x.b.Expire(x.deadlines(), nil)[0].Outcome)
+		assert.Equal(t, broker.Held, x.expire(x.deadlines())[0].Outcome)
 		q.Settle(broker.Requeue, []queue.Seq{held.seq}, nil)
 		assert.Empty(t, x.drain(q))
 		assert.Equal(t, []string{"m"}, x.drain(dlq))

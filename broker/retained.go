@@ -8,8 +8,10 @@ import (
 )
 
 const (
-	// retryEvery is how long dead letters that could not go on wait, in µs.
-	retryEvery = second
+	// retryFirst is how long dead letters that could not go on wait, in µs. It doubles with
+	// each try that gets none of them on, up to retryLast.
+	retryFirst = second
+	retryLast  = 4 * second
 	// retryAtOnce is how many of a queue are tried then. When one goes through, the
 	// next follow at once.
 	retryAtOnce = 256
@@ -27,57 +29,61 @@ const (
 // are tried: a policy that mends the exchange frees them, one that takes it away
 // leaves them where they were bound for.
 type retained struct {
-	line    []*deadLetter // in the order they are tried
-	bySeq   map[queue.Seq]*deadLetter
+	line    []*letter // in the order they are tried
+	bySeq   map[queue.Seq]*letter
 	bytes   int64
 	retryAt int64 // Unix µs; 0 while there are none
+	pause   int64 // µs between the last try and the next
 }
 
-// keep journals where a dead letter that not all targets took has arrived, and
+// retain journals where a dead letter that not all targets took has arrived, and
 // has its source keep it.
-func (s *step) keep(d *deadLetter, m *move) {
-	s.b.store.Enqueued(m.into)
-	d.action = Retained
-	if !d.from.retain(s, d, m) {
-		d.action = Dropped
-		s.b.store.Settled([]store.Settle{d.from.settleRecord(&d.settled)})
+func (s *step) retain(x *crossing) {
+	s.b.store.Enqueued(x.into)
+	x.action = Retained
+	if !x.from.retain(s, x) {
+		x.action = Dropped
+		s.b.store.Settled([]store.Settle{x.from.settleRecord(&x.settled)})
 	}
 }
 
 // retain keeps a dead letter for another try; false if its queue is deleted.
-func (q *Queue) retain(s *step, d *deadLetter, m *move) bool {
+func (q *Queue) retain(s *step, x *crossing) bool {
 	q.lock(s)
 	defer q.mu.Unlock()
 	if q.deleted {
 		return false
 	}
-	kept := *d
-	kept.result, kept.tried, kept.missing = -1, true, false
-	for _, e := range m.into {
-		if e.Pos != m.receipt {
+	kept := x.letter
+	kept.tried = true
+	for _, e := range x.into {
+		if e.Pos != x.receipt {
 			kept.done = append(slices.Clip(kept.done), e.Queue)
 		}
 	}
-	kept.unsaved = d.unsaved && len(kept.done) > 0 // then the journal keeps the original, whatever the next try does
+	kept.unsaved = x.unsaved && len(kept.done) > 0 // then the journal keeps the original, whatever the next try does
 	r := &q.retained
 	if r.bySeq == nil {
-		r.bySeq = map[queue.Seq]*deadLetter{}
+		r.bySeq = map[queue.Seq]*letter{}
 	}
 	r.line = append(r.line, &kept)
 	r.bySeq[kept.settled.Seq] = &kept
 	r.bytes += int64(kept.settled.Bytes)
-	r.retryAt = s.now + retryEvery
-	q.vh.b.alarms.add(q, r.retryAt)
+	if r.retryAt == 0 {
+		r.pause = max(r.pause, retryFirst)
+		r.retryAt = s.now + r.pause
+		q.vh.b.alarms.add(q, r.retryAt)
+	}
 	return true
 }
 
-// retry has the step bury the first of them again, if it is time. Called with mu
-// held.
+// retry puts the first of them in line again, if it is time. Called with mu held.
 func (q *Queue) retry(s *step) {
 	r := &q.retained
 	if len(r.line) == 0 || r.retryAt > s.now {
 		return
 	}
+	r.pause = min(2*r.pause, retryLast)
 	n := min(len(r.line), retryAtOnce)
 	set := q.set()
 	for _, d := range r.line[:n] {
@@ -86,11 +92,11 @@ func (q *Queue) retry(s *step) {
 		if set.deadLetter {
 			d.set = set
 		}
-		s.dead = append(s.dead, *d)
+		s.post(q, *d)
 	}
 	r.line = slices.Delete(r.line, 0, n)
 	if r.retryAt = 0; len(r.line) > 0 {
-		r.retryAt = s.now + retryEvery
+		r.retryAt = s.now + r.pause
 	}
 }
 
@@ -98,9 +104,15 @@ func (q *Queue) retry(s *step) {
 func (q *Queue) retrySoon(s *step) {
 	q.lock(s)
 	defer q.mu.Unlock()
+	q.retryNow(s.now)
+}
+
+// retryNow has those that wait be tried at once. Called with mu held.
+func (q *Queue) retryNow(now int64) {
+	q.retained.pause = retryFirst
 	if len(q.retained.line) > 0 {
-		q.retained.retryAt = s.now
-		q.vh.b.alarms.add(q, s.now)
+		q.retained.retryAt = now
+		q.vh.b.alarms.add(q, now)
 	}
 }
 
@@ -127,10 +139,27 @@ func (r *retained) relocate(seq queue.Seq, old, moved uint64) (store.Terms, bool
 		return store.Terms{}, false
 	}
 	d.settled.Pos = moved
-	return store.Terms{ExpiresAt: d.settled.ExpiresAt, Deliveries: d.settled.Deliveries, Flags: uint8(d.settled.Flags)}, true
+	return d.terms(), true
 }
 
 // untried leaves out the targets that have the dead letter already.
-func (d *deadLetter) untried(targets []target) []target {
-	return slices.DeleteFunc(targets, func(t target) bool { return slices.Contains(d.done, t.queue.id) })
+func (l *letter) untried(targets []target) []target {
+	return slices.DeleteFunc(targets, func(t target) bool { return slices.Contains(l.done, t.queue.id) })
+}
+
+// accepting leaves out the targets that would refuse the dead letter now: nothing is
+// written for them.
+func (x *crossing) accepting(targets []target) []target {
+	return slices.DeleteFunc(targets, func(t target) bool {
+		full := t.queue.refuses(x.settled.Bytes)
+		x.refused = x.refused || full
+		return full
+	})
+}
+
+// refuses says whether the queue would turn a message of so many bytes away.
+func (q *Queue) refuses(bytes uint32) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.deleted || q.full(bytes)
 }

@@ -38,7 +38,7 @@ func TestTriesAreNotRecorded(t *testing.T) {
 		q.retained.retryAt = s.now
 		q.retry(s)
 		q.mu.Unlock()
-		s.bury()
+		b.forwarder.take(s, q)
 	}
 	assert.Equal(t, 1, q.Retained())
 	assert.Equal(t, 1, records)
@@ -57,10 +57,11 @@ func TestUnsavedCopyKeepsTheOriginalInTheJournal(t *testing.T) {
 	require.NoError(t, err)
 	s := b.step()
 	defer s.done()
-	d := deadLetter{from: q, set: q.set(), queued: true, unsaved: true}
-	require.True(t, q.retain(s, &d, &move{}))
+	x := crossing{from: q, letter: letter{set: q.set(), queued: true, unsaved: true}}
+	require.True(t, q.retain(s, &x))
 	assert.False(t, q.retained.line[0].unsaved, "nobody has it: the next try counts")
-	require.True(t, q.retain(s, &d, &move{into: []store.Enqueue{{Queue: 7, Pos: 1}}}))
+	x.into = []store.Enqueue{{Queue: 7, Pos: 1}}
+	require.True(t, q.retain(s, &x))
 	assert.True(t, q.retained.line[1].unsaved)
 	q.mu.Lock()
 	q.retained = retained{}

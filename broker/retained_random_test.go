@@ -137,7 +137,7 @@ func (x *retaining) settle(how broker.Settlement) {
 // expireSome names what has a deadline, due or not, and makes one come now.
 func (x *retaining) expireSome() {
 	refs := x.deadlines()
-	x.b.Expire(refs, nil)
+	x.expire(refs)
 	if len(refs) > 0 {
 		x.b.FireNow(refs[0], false)
 	}

@@ -21,7 +21,7 @@ type routing struct {
 	raw     []byte            // its headers
 	table   amqp.Table        // of raw, once asked for
 	headers func() amqp.Table // asks for it: parse
-	out     []target
+	out     targetSet
 	through []*Exchange // exchanges passed already
 	found   []destination
 	byTable bool  // a headers exchange was asked: the key alone does not decide
@@ -76,17 +76,62 @@ func (r *routing) pass(x *Exchange) {
 	r.ceiling = before
 }
 
-func (r *routing) addQueue(q *Queue) { r.out = addTarget(r.out, target{q, r.ceiling}) }
+func (r *routing) addQueue(q *Queue) { r.out.add(target{q, r.ceiling}) }
 
-// addTarget adds t unless its queue is there: then the lower ceiling counts.
-func addTarget(targets []target, t target) []target {
-	for i := range targets {
-		if have := &targets[i]; have.queue == t.queue {
-			have.ceilingMillis = lowerTTL(have.ceilingMillis, t.ceilingMillis)
-			return targets
-		}
+// targetSet holds the queues that a message goes to, each once.
+type targetSet struct {
+	list  []target
+	index map[*Queue]int // into list; made when one is looked for among many
+}
+
+// targetScan is how many targets are compared one by one.
+const targetScan = 16
+
+// add adds t unless its queue is there: then the lower ceiling counts.
+func (s *targetSet) add(t target) {
+	if i := s.find(t.queue); i >= 0 {
+		have := &s.list[i]
+		have.ceilingMillis = lowerTTL(have.ceilingMillis, t.ceilingMillis)
+		return
 	}
-	return append(targets, t)
+	s.list = append(s.list, t)
+}
+
+// find returns the place of a queue, -1 if it is not there.
+func (s *targetSet) find(q *Queue) int {
+	if len(s.list) <= targetScan {
+		return slices.IndexFunc(s.list, func(t target) bool { return t.queue == q })
+	}
+	if s.index == nil {
+		s.index = map[*Queue]int{}
+	}
+	for i := len(s.index); i < len(s.list); i++ {
+		s.index[s.list[i].queue] = i
+	}
+	if i, ok := s.index[q]; ok {
+		return i
+	}
+	return -1
+}
+
+// addAll adds targets that are different from one another.
+func (s *targetSet) addAll(targets []target) {
+	if len(s.list) == 0 {
+		s.list = append(s.list, targets...)
+		return
+	}
+	for _, t := range targets {
+		s.add(t)
+	}
+}
+
+// targetsKeep is how many targets' room an emptied set may keep.
+const targetsKeep = 1 << 10
+
+func (s *targetSet) reset() {
+	if s.list, s.index = s.list[:0], nil; cap(s.list) > targetsKeep {
+		s.list = nil
+	}
 }
 
 // routes finds queues and remembers them per exchange and key until the
@@ -95,6 +140,7 @@ type routes struct {
 	vh       *VHost
 	topology uint64
 	known    map[string][]target // length of the exchange's name, name, key; nil until there are two
+	kept     int                 // targets in known
 	lastName []byte
 	last     []target
 	named    []target // scratch: what last is where the table has it not
@@ -102,8 +148,12 @@ type routes struct {
 	work     routing
 }
 
-// routesKept bounds the memory of a publisher with ever new keys.
-const routesKept = 1024
+const (
+	// routesKept bounds the memory of a publisher with ever new keys, and targetsKept that
+	// of one whose messages go to many queues each.
+	routesKept  = 1024
+	targetsKept = 1 << 14
+)
 
 // find returns the queues of a message; the slice is valid until the next call.
 // headers are the message's, for headers exchanges, and with keys for the routing
@@ -150,10 +200,12 @@ func (rs *routes) toQueue(key []byte) []target {
 // table, which comes with the second one.
 func (rs *routes) keep(targets []target) {
 	if len(rs.lastName) > 0 {
-		if rs.known == nil || len(rs.known) >= routesKept {
+		if rs.known == nil || len(rs.known) >= routesKept || rs.kept+len(targets) > targetsKept {
 			rs.known = map[string][]target{string(rs.lastName): slices.Clone(rs.last)}
+			rs.kept = len(rs.last)
 		}
 		rs.known[string(rs.name)] = targets
+		rs.kept += len(targets)
 	}
 	rs.remember(targets)
 }
@@ -178,7 +230,8 @@ func (rs *routes) search(name, key []byte, internal bool, headers []byte, keys b
 	if r.headers == nil {
 		r.headers = r.parse
 	}
-	*r = routing{vh: rs.vh, key: key, raw: headers, headers: r.headers, out: r.out[:0], through: r.through[:0], found: r.found[:0], ceiling: -1}
+	r.out.reset()
+	*r = routing{vh: rs.vh, key: key, raw: headers, headers: r.headers, out: r.out, through: r.through[:0], found: r.found[:0], ceiling: -1}
 	r.route(x)
 	if keys {
 		for _, header := range []string{"CC", "BCC"} {
@@ -188,5 +241,5 @@ func (rs *routes) search(name, key []byte, internal bool, headers []byte, keys b
 			}
 		}
 	}
-	return r.out, r.byTable, nil
+	return r.out.list, r.byTable, nil
 }

@@ -21,14 +21,14 @@ type step struct {
 	amended  []store.Amend
 	instant  []queue.Seq // TTL 0: published and not yet judged
 	refused  []int       // publishes refused by overflow, by their number
-	results  []int       // index of the answer for each message that Expire or Reschedule took
 	dropping bool        // what expires is not dead-lettered
+	hurried  bool        // the forwarder is to move all letters
 	source   Source
 	props    []byte // scratch of the delivery being made
 
-	dead, burying []deadLetter // dead letters collected; those being routed now
-	grave         grave
-	expiries      expiries
+	sources  []*Queue // with letters that the step has posted
+	turns    turn
+	expiries expiries
 }
 
 // Effects of a million-message purge must not stay in the pool for ever.
@@ -53,11 +53,18 @@ func (q *Queue) lock(s *step) {
 
 func (s *step) readClock() { s.now, s.stamp = s.b.clock.read() }
 
-// done routes the dead letters the step collected, and those they cause, then
-// gives the step back. No lock may be held.
+// hurry is step for those whom others wait for: they leave all letters to the forwarder.
+func (b *Broker) hurry() *step {
+	s := b.step()
+	s.hurried = true
+	return s
+}
+
+// done sees to the letters the step has posted, then gives the step back. No lock may be
+// held.
 func (s *step) done() {
-	for len(s.dead) > 0 {
-		s.bury()
+	if len(s.sources) > 0 {
+		s.b.forwarder.first(s)
 	}
 	if len(s.expiries.records) > 0 {
 		s.report()
@@ -66,12 +73,13 @@ func (s *step) done() {
 }
 
 func (s *step) recycle() {
-	largest := max(cap(s.fx.Settled), cap(s.events), cap(s.entered), cap(s.left), cap(s.amended), cap(s.dead), cap(s.burying), cap(s.grave.moves), cap(s.expiries.records))
+	largest := max(cap(s.fx.Settled), cap(s.events), cap(s.entered), cap(s.left), cap(s.amended), cap(s.sources), cap(s.turns.targets.list), cap(s.expiries.records))
 	if largest > stepKeep {
 		return
 	}
-	s.refused, s.results = s.refused[:0], s.results[:0]
-	s.b, s.source = nil, Source{}
-	s.grave.answers, s.grave.targets, s.grave.routes = nil, nil, routes{}
+	s.refused = s.refused[:0]
+	s.b, s.source, s.hurried = nil, Source{}, false
+	s.turns.routes = routes{}
+	s.turns.targets.reset()
 	steps.Put(s)
 }

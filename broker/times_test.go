@@ -70,9 +70,9 @@ func TestDeadlinesAreWholeMicroseconds(t *testing.T) {
 	require.EqualValues(t, 1_700_000_000_002_124, ref.Deadline)
 	assert.EqualValues(t, 1_700_000_000_003, broker.UnixMillis(ref.Deadline))
 	now.Store(1_700_000_000_002_123_999)
-	assert.Equal(t, broker.NotDue, x.b.Expire([]broker.MessageRef{ref}, nil)[0].Outcome)
+	assert.Equal(t, broker.NotDue, x.expire([]broker.MessageRef{ref})[0].Outcome)
 	now.Add(1)
-	assert.Equal(t, broker.ExpireResult{Outcome: broker.Expired, At: 1_700_000_000_002_124}, x.b.Expire([]broker.MessageRef{ref}, nil)[0])
+	assert.Equal(t, broker.ExpireResult{Outcome: broker.Expired, At: 1_700_000_000_002_124}, x.expire([]broker.MessageRef{ref})[0])
 }
 
 func TestDeadlineInThePastExpiresAtOnce(t *testing.T) {

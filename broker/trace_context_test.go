@@ -33,7 +33,7 @@ func expiredWith(t *testing.T, o broker.Options, args amqp.Table, headers ...amq
 		x.p.Flush(nil)
 		refs := x.deadlines()
 		time.Sleep(time.Second)
-		x.b.Expire(refs, nil)
+		x.expire(refs)
 	})
 	slices.Sort(traces)
 	return traces

@@ -23,6 +23,8 @@ type VHost struct {
 	defaultExchange exchangeTally
 	replies         replies
 	waiting         atomic.Pointer[Queue] // of the delayed messages; nil until there are
+	letters         atomic.Int64          // in all lines of its queues
+	sources         []*Queue              // with letters, in turns; guarded by the forwarder's mu
 
 	mu        sync.RWMutex
 	about     VHostMetadata
@@ -67,6 +69,13 @@ func (vh *VHost) QueueFor(owner Owner, name string) (*Queue, error) {
 		return nil, err
 	}
 	return q, q.checkOwner(owner)
+}
+
+// gone says whether it has been deleted.
+func (vh *VHost) gone() bool {
+	vh.mu.RLock()
+	defer vh.mu.RUnlock()
+	return vh.deleted
 }
 
 // changed marks the topology as changed; called with mu held.

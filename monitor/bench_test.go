@@ -10,8 +10,10 @@ import (
 // benchPrimary answers at once and keeps nothing, so that what is measured is the
 // monitor.
 type benchPrimary struct {
-	nowAt  int64
-	queued bool // what Track is asked about is still there
+	expired func([]Expiry)
+	told    []Expiry
+	nowAt   int64
+	queued  bool // what Track is asked about is still there
 }
 
 func (p *benchPrimary) Events(ctx context.Context, _ []Event) (int, bool, error) {
@@ -26,12 +28,17 @@ func (p *benchPrimary) Track(shadows []scheduler.Shadow) []scheduler.Shadow {
 	return shadows[:0]
 }
 
-func (p *benchPrimary) Expire(shadows []scheduler.Shadow, out []Result) []Result {
-	for range shadows {
-		out = append(out, Result{Outcome: Expired, At: p.nowAt, Action: DeadLettered})
+func (p *benchPrimary) Expire(shadows []scheduler.Shadow, path Path, out []Result) []Result {
+	p.told = p.told[:0]
+	for _, s := range shadows {
+		out = append(out, Result{Outcome: Expired, At: p.nowAt})
+		p.told = append(p.told, Expiry{Shadow: s, At: p.nowAt, Action: DeadLettered, Path: path})
 	}
+	p.expired(p.told)
 	return out
 }
+
+func (p *benchPrimary) Expiries(fn func([]Expiry)) { p.expired = fn }
 
 func (p *benchPrimary) Snapshot(context.Context, func([]scheduler.Shadow) error) error { return nil }
 
@@ -55,7 +62,7 @@ func BenchmarkIngest(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			p := &benchPrimary{nowAt: 1_800_000_000_000_000, queued: queued}
 			m := benchMonitor(b, p)
-			in := &ingest{m: m, window: window{span: 20_000}, ledger: m.newLedger()}
+			in := &ingest{m: m, window: window{span: 20_000}}
 			ctx, seq := context.Background(), uint64(0)
 			for n := 0; n < b.N; n += feedBatch {
 				batch := <-m.free

@@ -54,6 +54,7 @@ type fakeView struct {
 	*fakeBroker
 	tracked map[scheduler.Shadow]bool
 	events  []Event
+	expired func([]Expiry)
 	lagged  bool
 	limit   int
 	arrived chan struct{}
@@ -133,7 +134,12 @@ func (b *fakeBroker) requeue(s scheduler.Shadow) {
 	}
 	b.leave(s, true)
 	for _, v := range b.views {
-		v.push(Event{Kind: Lapsed, Shadow: s, At: b.Now(), Path: Requeue, Action: b.action})
+		if v.tracked[s] {
+			v.push(Event{Kind: Settled, Shadow: s})
+		}
+		if v.expired != nil {
+			v.expired([]Expiry{{Shadow: s, At: b.Now(), Path: Requeue, Action: b.action}})
+		}
 	}
 }
 
@@ -184,6 +190,25 @@ func (b *fakeBroker) queued() int {
 	return len(b.messages)
 }
 
+// Expire tells this view's monitor what expired.
+func (v *fakeView) Expire(shadows []scheduler.Shadow, path Path, out []Result) []Result {
+	from := len(out)
+	out = v.fakeBroker.Expire(shadows, out)
+	var told []Expiry
+	for i, r := range out[from:] {
+		if r.Outcome == Expired {
+			told = append(told, Expiry{Shadow: shadows[i], At: r.At, Path: path, Action: v.action})
+		}
+	}
+	if len(told) > 0 && v.expired != nil {
+		v.expired(told)
+	}
+	return out
+}
+
+// Expiries implements Primary.
+func (v *fakeView) Expiries(fn func([]Expiry)) { v.expired = fn }
+
 func (b *fakeBroker) Expire(shadows []scheduler.Shadow, out []Result) []Result {
 	var hang chan struct{}
 	b.do(func() { hang = b.hang })
@@ -217,7 +242,7 @@ func (b *fakeBroker) expire(s scheduler.Shadow) Result {
 		return Result{Outcome: NotDue, At: s.Deadline}
 	}
 	b.leave(s, true)
-	return Result{Outcome: Expired, At: b.Now(), Action: b.action}
+	return Result{Outcome: Expired, At: b.Now()}
 }
 
 func (b *fakeBroker) QueueName(queue uint64) (vhost, name string, ok bool) {

@@ -93,7 +93,6 @@ func (f *firing) round(ctx context.Context) (nextAt int64, err error) {
 	var fired bool
 	var dueAt int64
 	if f.m.redis != nil {
-		f.ledger.stalled = false
 		fired, dueAt, err = f.from(ctx, f.m.due, nowAt, Eager)
 		if err != nil || len(f.batch) == fireBatch {
 			return nowAt, err
@@ -101,7 +100,6 @@ func (f *firing) round(ctx context.Context) (nextAt int64, err error) {
 		f.m.redis.drained()
 	}
 	path, grace := f.m.indexFires()
-	f.ledger.stalled = grace > 0 && f.m.redis.stuck()
 	rescued, indexAt, err := f.from(ctx, f.m.index, nowAt-grace.Microseconds(), path)
 	if err != nil || fired || rescued {
 		return nowAt, err
@@ -129,6 +127,8 @@ func (m *Monitor) indexFires() (path Path, grace time.Duration) {
 	switch {
 	case m.redis == nil:
 		return Eager, 0
+	case m.redis.fires() && m.redis.stuck():
+		return Stalled, rescueAfter
 	case m.redis.fires():
 		return Index, rescueAfter
 	default:
@@ -146,12 +146,12 @@ func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt int64,
 	if len(f.batch) == 0 {
 		return false, nextAt, nil
 	}
-	f.results = f.m.primary.Expire(f.batch, f.results[:0])
+	f.results = f.m.primary.Expire(f.batch, path, f.results[:0])
 	if len(f.results) != len(f.batch) {
 		return false, 0, fmt.Errorf("monitor: the primary answered for %d of %d messages", len(f.results), len(f.batch))
 	}
-	expired := f.sort(path)
-	if expired > 0 && f.ledger.stalled {
+	expired := f.sort()
+	if expired > 0 && path == Stalled {
 		f.m.redis.distrust()
 	}
 	if expired > 0 && len(f.batch) < fireBatch {
@@ -161,7 +161,7 @@ func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt int64,
 }
 
 // sort splits the batch by its results, and returns how many expired.
-func (f *firing) sort(path Path) (expired int) {
+func (f *firing) sort() (expired int) {
 	f.done, f.held, f.notDue, f.failed = f.done[:0], f.held[:0], f.notDue[:0], f.failed[:0]
 	nowAt := f.m.primary.Now()
 	var count [outcomes]int
@@ -170,7 +170,6 @@ func (f *firing) sort(path Path) (expired int) {
 		count[r.Outcome]++
 		switch r.Outcome {
 		case Expired:
-			f.ledger.add(s, r.At, r.Action, path)
 			f.done = append(f.done, s)
 		case Gone:
 			f.done = append(f.done, s)

@@ -72,14 +72,12 @@ type ingest struct {
 	urgent []scheduler.Shadow // of one batch: cannot wait
 	gone   []scheduler.Shadow // of one batch: left their queue, or that deadline
 	again  []scheduler.Shadow // of one batch: have another deadline
-	ledger ledger
 }
 
 func (m *Monitor) ingest(ctx context.Context, l *loop) error {
 	in := &ingest{
 		m:      m,
 		window: window{span: m.options.WriteWindow.Microseconds()},
-		ledger: m.newLedger(),
 	}
 	timer := time.NewTimer(heartbeat)
 	defer timer.Stop()
@@ -117,13 +115,9 @@ func (in *ingest) batch(ctx context.Context, b *feedEvents) error {
 		case e.Kind == Rescheduled:
 			in.again = append(in.again, e.Shadow)
 		default:
-			if e.Kind == Lapsed {
-				in.ledger.add(e.Shadow, e.At, e.Action, e.Path)
-			}
 			in.gone = append(in.gone, e.Shadow)
 		}
 	}
-	in.ledger.close()
 	if err := in.m.admit(ctx, in.urgent, false); err != nil {
 		return err
 	}

@@ -108,13 +108,12 @@ func (b *books) countMissed(k *book, r missReason, n int64) {
 }
 
 // ledger adds up expired messages, so that counters and alerts are touched once per
-// run of messages of the same queue and fate. Each loop has its own.
+// run of messages of the same queue and fate. For one goroutine.
 type ledger struct {
 	books     *books
 	histogram *latenessHistogram
 	alerts    *alert.Alerts
 	lateFrom  int64 // µs; from here on it is late
-	stalled   bool  // what is added was the schedule's to fire, and it did not
 
 	lateness latenessCount
 	queue    uint64
@@ -140,6 +139,17 @@ func (m *Monitor) newLedger() ledger {
 	}
 }
 
+// expired counts messages that expired; for any goroutine (Primary.Expiries).
+func (m *Monitor) expired(batch []Expiry) {
+	l := m.ledgers.Get().(*ledger)
+	for i := range batch {
+		x := &batch[i]
+		l.add(x.Shadow, x.At, x.Action, x.Path)
+	}
+	l.close()
+	m.ledgers.Put(l)
+}
+
 // add counts one message that expired at the given instant. How late one came back to
 // its queue is its consumer's doing, and no lateness of ours, nor is how early somebody
 // wanted one gone.
@@ -152,7 +162,7 @@ func (l *ledger) add(s scheduler.Shadow, at int64, a Action, p Path) {
 	}
 	lateness := max(at-s.Deadline, 0)
 	count(&l.run, s.Deadline, lateness)
-	if p != Requeue && p != Manual {
+	if p != Requeue && p != Manual && p != Scheduled {
 		l.lateness.add(lateness)
 		if lateness >= l.lateFrom {
 			count(&l.late, s.Deadline, lateness)
@@ -219,6 +229,11 @@ func (l *ledger) merge() {
 
 func (l *ledger) flush() {
 	k := l.book
+	if l.path == Scheduled {
+		l.alerts.Record(alert.Event{Kind: alert.DeadLetterUnroutable, VHost: k.vhost, Queue: k.queue, Action: l.action.String(), Tally: l.run})
+		l.run = alert.Tally{}
+		return
+	}
 	l.books.countFired(k, l.action, l.path, l.run.Count)
 	l.books.recent.add(Miss{
 		At: scheduler.Millis(l.began), VHost: k.vhost, Queue: k.queue, Action: l.action.String(), Path: l.path.String(),
@@ -239,11 +254,11 @@ func (l *ledger) flush() {
 		event.Kind = alert.DeadLetterUnroutable
 		l.alerts.Record(event)
 	}
-	if l.stalled {
+	if l.path == Stalled {
 		l.books.countMissed(k, missStalled, l.run.Count)
 	}
 	if l.late.Count > 0 {
-		if !l.stalled {
+		if l.path != Stalled {
 			l.books.countMissed(k, missLate, l.late.Count)
 		}
 		event.Kind, event.Tally = alert.DeadlineFiredLate, l.late

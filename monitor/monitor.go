@@ -19,6 +19,7 @@ type Monitor struct {
 	log     *zap.Logger
 	metrics *metrics
 	books   *books
+	ledgers sync.Pool // *ledger
 	loops   []*loop
 	started time.Time
 
@@ -89,6 +90,11 @@ func New(o Options) (*Monitor, error) {
 		byID:      make(map[uint64]*book),
 		labels:    make(map[[2]string]struct{}),
 	}
+	m.ledgers.New = func() any {
+		l := m.newLedger()
+		return &l
+	}
+	m.primary.Expiries(m.expired)
 	return m, nil
 }
 

@@ -12,13 +12,10 @@ type EventKind uint8
 const (
 	// Enqueued: it stands in a queue.
 	Enqueued EventKind = iota
-	// Settled: it left its queue otherwise than by expiry, or has another deadline,
-	// of which Rescheduled tells next. Told only of messages that Track or Snapshot named
-	// before.
+	// Settled: it left its queue, or has another deadline, of which Rescheduled tells
+	// next. Told only of messages that Track or Snapshot named before, and not of what
+	// Expire removed.
 	Settled
-	// Lapsed: the primary itself found it expired and removed it (Path Lazy or
-	// Requeue), or somebody had it removed (Manual).
-	Lapsed
 	// Rescheduled: it has this deadline now, maybe one it had before.
 	Rescheduled
 )
@@ -52,27 +49,38 @@ const (
 	Requeue
 	// Eager: its schedule fired.
 	Eager
-	// Index: the in-process index fired in place of a Redis schedule that was
-	// away or stuck.
+	// Index: the in-process index fired in place of a Redis schedule that was away, or
+	// did not fire at once.
 	Index
+	// Stalled: the index fired in place of a Redis schedule that was up, and stuck.
+	Stalled
 	// Manual: somebody made its deadline come.
 	Manual
+	// Scheduled: a message that was to be enqueued at that time could go nowhere. That is
+	// no expiry.
+	Scheduled
 
 	paths = int(iota)
 )
 
-// String is the label value: "lazy", "requeue", "eager", "index", "manual".
+// String is the label value: "lazy", "requeue", "eager", "index" (Stalled too), "manual",
+// "scheduled".
 func (p Path) String() string {
-	return [paths]string{"lazy", "requeue", "eager", "index", "manual"}[p]
+	return [paths]string{"lazy", "requeue", "eager", "index", "index", "manual", "scheduled"}[p]
 }
 
 // Event is one entry of a primary's feed.
 type Event struct {
 	Shadow scheduler.Shadow
-	At     int64 // Unix µs; when it left its queue (Lapsed)
 	Kind   EventKind
-	Action Action // Lapsed
-	Path   Path   // Lapsed
+}
+
+// Expiry says what became of one message that expired.
+type Expiry struct {
+	Shadow scheduler.Shadow
+	At     int64 // Unix µs; when its dead letter arrived; without one, when it left its queue
+	Action Action
+	Path   Path
 }
 
 // Outcome is a primary's answer to a request to expire one message.
@@ -103,7 +111,6 @@ func (o Outcome) String() string {
 type Result struct {
 	At      int64 // Unix µs; Expired: when it left; NotDue: its deadline
 	Outcome Outcome
-	Action  Action // Expired
 }
 
 // Primary is where the messages are. It alone decides: it settles a message at
@@ -119,8 +126,14 @@ type Primary interface {
 	// told (Settled) when they leave. A message never tracked settles silently.
 	Track(shadows []scheduler.Shadow) []scheduler.Shadow
 	// Expire removes or dead-letters those that are due and ready, and appends one
-	// Result per shadow to out.
-	Expire(shadows []scheduler.Shadow, out []Result) []Result
+	// Result per shadow to out. It does not wait for dead letters to arrive. path is Eager,
+	// Index or Stalled, for Expiries to tell.
+	Expire(shadows []scheduler.Shadow, path Path, out []Result) []Result
+	// Expiries has fn told of each message that expires from then on, once, whoever noticed:
+	// a dead letter when it has arrived. fn is called from any goroutine, with batches that
+	// are valid during the call, and must neither block nor call the primary's Expire. To be
+	// called once.
+	Expiries(fn func([]Expiry))
 	// Snapshot names every queued message with a finite deadline, tracked from
 	// then on, in pages that fn may change but not keep. Events are recorded from
 	// its start at the latest.

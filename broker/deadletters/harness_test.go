@@ -61,7 +61,7 @@ func (d *desk) publish(exchange, key, body string, p amqp.Properties) {
 func (d *desk) expire(q *broker.Queue) {
 	d.t.Helper()
 	for _, x := range d.standing(q) {
-		require.Equal(d.t, broker.Expired, d.b.FireNow(q.Ref(&x), false).Outcome)
+		require.Equal(d.t, broker.Expired, d.b.FireNow(q.Ref(&x), false))
 	}
 }
 

@@ -173,8 +173,7 @@ func (q *request) changeDeadline() error {
 func (q *request) apply(c *deadlineChange, from *broker.Queue, x *broker.Browsed) (object, error) {
 	ref := from.Ref(x)
 	if c.Fire {
-		done := q.api.b.FireNow(ref, c.Drop)
-		return changed(done.Outcome, 0)
+		return changed(q.api.b.FireNow(ref, c.Drop), 0)
 	}
 	var at, plus int64 // Unix ms, and µs
 	switch {

@@ -46,7 +46,7 @@ func auditCommand() *cobra.Command {
 	f.DurationVar(&a.query.MinLateness, "min-lateness", 0, "only so late or later")
 	f.StringVar(&a.since, "since", "", "from this instant (RFC 3339), or within this time, such as 2h")
 	f.StringVar(&a.till, "before", "", "before this instant, or longer ago than this time")
-	offers(c, "path", "eager", "lazy", "requeue", "manual")
+	offers(c, "path", "eager", "index", "lazy", "requeue", "manual", "scheduled")
 	offers(c, "outcome", "dead_lettered", "dropped", "parked")
 	c.AddCommand(a.search(), a.export())
 	return c

@@ -54,7 +54,7 @@ func (s *shownBroker) ChangeDeadline(ctx context.Context, u dashboard.User, vhos
 
 func (s *shownBroker) changeDeadline(ref broker.MessageRef, c dashboard.DeadlineChange) broker.ExpireOutcome {
 	if c.Fire {
-		return s.broker.FireNow(ref, c.Drop).Outcome
+		return s.broker.FireNow(ref, c.Drop)
 	}
 	outcome, _ := s.broker.Reschedule(ref, c.To*1000)
 	return outcome

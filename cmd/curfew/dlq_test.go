@@ -153,7 +153,7 @@ func TestStatusAndAuditCommands(t *testing.T) {
 	code, _, errOut := runCommand(t, append([]string{"status"}, append(r.flags, "--user", "nobody")...)...)
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errOut, "(HTTP 401); check --user and --password-file")
-	assert.Contains(t, r.exits(exitUsage, "audit", "search", "--path", "late"), "it can be eager, lazy, requeue, manual")
+	assert.Contains(t, r.exits(exitUsage, "audit", "search", "--path", "late"), "it can be eager, index, lazy, requeue, manual, scheduled")
 	assert.Contains(t, r.exits(exitUsage, "audit", "search", "--outcome", "lost"), "it can be dead_lettered, dropped, parked")
 
 	require.Eventually(t, func() bool { return strings.Contains(r.ok("status"), "  2, missed 0") }, time.Minute, 20*time.Millisecond)
@@ -226,7 +226,7 @@ func TestCompletion(t *testing.T) {
 		{"dlq import orders.dead", ":0\n"}, // a file
 		{"dlq replay orders --ttl", "fresh\nremaining\nnone\n:4\n"},
 		{"dlq search orders --reason", "expired\nrejected\nmaxlen\ndelivery_limit\n:4\n"},
-		{"audit search --path", "eager\nlazy\nrequeue\nmanual\n:4\n"},
+		{"audit search --path", "eager\nindex\nlazy\nrequeue\nmanual\nscheduled\n:4\n"},
 		{"alert test --sink", "webhook\nalertmanager\nslack\npagerduty\ncloudevents\namqp\nlog\n:4\n"},
 		{"status -o", "table\njson\n:4\n"},
 	} {

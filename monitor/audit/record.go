@@ -9,7 +9,7 @@ import (
 
 // What Path and Outcome of a Record can be.
 var (
-	paths    = []string{"eager", "lazy", "requeue", "manual"}
+	paths    = []string{"eager", "index", "lazy", "requeue", "manual", "scheduled"}
 	outcomes = []string{"dead_lettered", "dropped", "parked"}
 )
 

@@ -40,7 +40,7 @@ var auditWithin = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hou
 
 func (d *Dashboard) audit(r *http.Request, _ visitor) (view, error) {
 	v := r.URL.Query()
-	p := &auditPage{On: d.Audit != nil, Outcomes: []string{"dead_lettered", "dropped", "parked"}, Paths: []string{"eager", "lazy", "requeue", "manual"}}
+	p := &auditPage{On: d.Audit != nil, Outcomes: []string{"dead_lettered", "dropped", "parked"}, Paths: []string{"eager", "index", "lazy", "requeue", "manual", "scheduled"}}
 	p.Form = auditForm{v.Get("vhost"), v.Get("queue"), strings.TrimSpace(v.Get("message_id")), v.Get("outcome"), v.Get("path"), v.Get("within"), strings.TrimSpace(v.Get("min_lateness"))}
 	p.Asked = p.Form != auditForm{}
 	if !p.On {

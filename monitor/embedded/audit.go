@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"curfew/broker"
-	"curfew/monitor"
 	"curfew/monitor/audit"
 )
 
@@ -30,14 +29,6 @@ func Audit(l *audit.Log) func([]broker.Expiry) {
 func auditRecord(e *broker.Expiry) audit.Record {
 	return audit.Record{
 		At: broker.UnixMillis(e.At), Deadline: broker.UnixMillis(e.Ref.Deadline), VHost: e.VHost, Queue: e.Queue, MessageID: e.MessageID,
-		Path: auditPath(e.Path).String(), Outcome: action(e.Action).String(), Exchange: e.Exchange, RoutingKey: e.RoutingKey, To: e.To,
+		Path: path(e.Path).String(), Outcome: action(e.Action).String(), Exchange: e.Exchange, RoutingKey: e.RoutingKey, To: e.To,
 	}
-}
-
-// auditPath: the broker calls whatever is asked of it eager.
-func auditPath(p broker.Path) monitor.Path {
-	if p == broker.Eager {
-		return monitor.Eager
-	}
-	return path(p)
 }

@@ -16,7 +16,8 @@ import (
 type Broker interface {
 	DeadlineEvents(ctx context.Context, buf []broker.DeadlineEvent) (n int, lagged bool, err error)
 	TrackDeadlines(refs []broker.MessageRef) []broker.MessageRef
-	Expire(refs []broker.MessageRef, out []broker.ExpireResult) []broker.ExpireResult
+	Expire(refs []broker.MessageRef, path broker.Path, out []broker.ExpireResult) []broker.ExpireResult
+	WatchExpiries(fn func([]broker.Expiry))
 	Deadlines(ctx context.Context, fn func([]broker.MessageRef) error) error
 	QueueName(id uint64) (vhost, name string, ok bool)
 	Survey(samples int, fn func(*broker.Survey))
@@ -55,10 +56,7 @@ func (p *Primary) Events(ctx context.Context, buf []monitor.Event) (n int, lagge
 		e := &p.events[i]
 		buf[i] = monitor.Event{
 			Shadow: scheduler.Shadow(e.Ref),
-			At:     e.At,
 			Kind:   eventKind(e.Kind),
-			Action: action(e.Action),
-			Path:   path(e.Path),
 		}
 	}
 	return n, lagged, err
@@ -77,16 +75,31 @@ func (p *Primary) Track(shadows []scheduler.Shadow) []scheduler.Shadow {
 }
 
 // Expire implements monitor.Primary.
-func (p *Primary) Expire(shadows []scheduler.Shadow, out []monitor.Result) []monitor.Result {
+func (p *Primary) Expire(shadows []scheduler.Shadow, path monitor.Path, out []monitor.Result) []monitor.Result {
 	s := p.scratch.Get().(*scratch)
 	defer p.scratch.Put(s)
 	s.ask(shadows)
-	s.results = p.broker.Expire(s.refs, s.results[:0])
+	s.results = p.broker.Expire(s.refs, brokerPath(path), s.results[:0])
 	for i := range s.results {
 		r := &s.results[i]
-		out = append(out, monitor.Result{At: r.At, Outcome: outcome(r.Outcome), Action: action(r.Action)})
+		out = append(out, monitor.Result{At: r.At, Outcome: outcome(r.Outcome)})
 	}
 	return out
+}
+
+// Expiries implements monitor.Primary.
+func (p *Primary) Expiries(fn func([]monitor.Expiry)) {
+	scratch := sync.Pool{New: func() any { return new([]monitor.Expiry) }}
+	p.broker.WatchExpiries(func(expired []broker.Expiry) {
+		told := scratch.Get().(*[]monitor.Expiry)
+		*told = (*told)[:0]
+		for i := range expired {
+			e := &expired[i]
+			*told = append(*told, monitor.Expiry{Shadow: scheduler.Shadow(e.Ref), At: e.At, Action: action(e.Action), Path: path(e.Path)})
+		}
+		fn(*told)
+		scratch.Put(told)
+	})
 }
 
 // Snapshot implements monitor.Primary.
@@ -121,8 +134,6 @@ func eventKind(k broker.EventKind) monitor.EventKind {
 	switch k {
 	case broker.DeadlineEnqueued:
 		return monitor.Enqueued
-	case broker.DeadlineExpired:
-		return monitor.Lapsed
 	case broker.DeadlineRescheduled:
 		return monitor.Rescheduled
 	default:
@@ -141,18 +152,25 @@ func action(a broker.Action) monitor.Action {
 	}
 }
 
+// path is the broker's word for who noticed in the monitor's.
 func path(p broker.Path) monitor.Path {
-	switch p {
-	case broker.Lazy:
-		return monitor.Lazy
-	case broker.Manual:
-		return monitor.Manual
-	default:
-		return monitor.Requeue
-	}
+	return [...]monitor.Path{
+		broker.Lazy: monitor.Lazy, broker.Requeued: monitor.Requeue, broker.Eager: monitor.Eager, broker.Index: monitor.Index,
+		broker.Stalled: monitor.Stalled, broker.Manual: monitor.Manual, broker.Scheduled: monitor.Scheduled,
+	}[p]
 }
 
-// outcome takes what it does not know for a failure: the message is asked about again.
+// brokerPath is path for those that a monitor asks by.
+func brokerPath(p monitor.Path) broker.Path {
+	switch p {
+	case monitor.Index:
+		return broker.Index
+	case monitor.Stalled:
+		return broker.Stalled
+	}
+	return broker.Eager
+}
+
 func outcome(o broker.ExpireOutcome) monitor.Outcome {
 	switch o {
 	case broker.Expired:

@@ -178,7 +178,7 @@ func TestNames(t *testing.T) {
 		require.Len(t, page, 1)
 		vhost, name, ok := x.primary.QueueName(page[0].Queue)
 		require.Equal(t, "/ orders true", fmt.Sprint(vhost, " ", name, " ", ok))
-		results := x.primary.Expire(page, nil)
+		results := x.primary.Expire(page, monitor.Eager, nil)
 		require.Equal(t, []monitor.Result{{Outcome: monitor.NotDue, At: page[0].Deadline}}, results)
 	})
 }

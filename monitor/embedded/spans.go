@@ -32,7 +32,7 @@ func Spans(x *telemetry.Exporter) func([]broker.Expiry) {
 func traced(e *broker.Expiry) telemetry.Expiry {
 	return telemetry.Expiry{
 		Deadline: time.UnixMicro(e.Ref.Deadline), Left: time.UnixMicro(e.At), VHost: e.VHost, Queue: e.Queue, MessageID: e.MessageID,
-		Path: auditPath(e.Path).String(), Outcome: action(e.Action).String(), Exchange: e.Exchange, RoutingKey: e.RoutingKey, To: e.To,
+		Path: path(e.Path).String(), Outcome: action(e.Action).String(), Exchange: e.Exchange, RoutingKey: e.RoutingKey, To: e.To,
 		TraceParent: e.Trace.Parent, TraceState: e.Trace.State,
 	}
 }

@@ -1,0 +1,275 @@
+package broker_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// fan declares n queues with these arguments whose dead letters go to all of them.
+func (x *bench) fan(n int, args amqp.Table) (queues []*broker.Queue) {
+	args["x-dead-letter-exchange"] = "amq.fanout"
+	for i := range n {
+		name := fmt.Sprint("fan", i)
+		queues = append(queues, x.queue(name, args))
+		require.NoError(x.t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: name}))
+	}
+	return queues
+}
+
+func (x *bench) forwarded() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	require.NoError(x.t, x.b.Forwarded(ctx))
+}
+
+// undeliverable is the queue of parked messages.
+func (x *bench) undeliverable() *broker.Queue {
+	q, err := x.vh.Queue(broker.UndeliverableQueue)
+	require.NoError(x.t, err)
+	return q
+}
+
+// One message whose dead letters go to eleven queues that keep none would become forty million:
+// it is parked when it has become some thousand.
+func TestCopiesOfADeadLetterAreBounded(t *testing.T) {
+	for name, args := range map[string]amqp.Table{
+		"dropped": {"x-max-length": int32(0)}, "expired": {"x-message-ttl": int32(0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newBench(t, broker.Options{})
+			x.fan(12, args)
+			x.publish("", "fan0", "m", "", nil)
+			x.forwarded()
+			park := x.undeliverable()
+			ready, _, _ := park.Counts()
+			assert.Equal(t, 11*10*9, ready, "the fourth death would have made too many")
+			m, ok := x.get(park, true)
+			require.True(t, ok)
+			assert.EqualValues(t, 11*10*9, m.properties.Headers["x-dead-letter-copies"])
+			assert.Len(t, m.properties.Headers["x-death"], 4)
+		})
+	}
+}
+
+func TestDeathsWithoutARejectionAreBounded(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	chain := func(i int) amqp.Table {
+		return amqp.Table{"x-message-ttl": int32(0), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": fmt.Sprint("q", i+1)}
+	}
+	for i := range 20 {
+		x.queue(fmt.Sprint("q", i), chain(i))
+	}
+	x.publish("", "q0", "m", "", nil)
+	x.forwarded()
+	m, ok := x.get(x.undeliverable(), true)
+	require.True(t, ok)
+	assert.Len(t, m.properties.Headers["x-death"], 17)
+	assert.Equal(t, "q16", m.properties.Headers["x-last-death-queue"])
+
+	_, err := x.vh.DeleteQueue(nil, "q8", false, false)
+	require.NoError(t, err)
+	q := x.queue("q8", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q9"})
+	x.queue("q20", nil)
+	x.publish("", "q0", "m", "", nil)
+	m, ok = x.get(q, false)
+	require.True(t, ok)
+	q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+	x.forwarded()
+	end, err := x.vh.Queue("q20")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"m"}, x.drain(end), "a rejection starts the count anew")
+}
+
+// The dead letters of one virtual host, of which each goes to thousands of queues, and
+// those of another take turns.
+func TestVirtualHostsTakeTurns(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	const wide, letters = 10_000, 20
+	for i := range wide {
+		name := fmt.Sprint("t", i)
+		x.queue(name, nil)
+		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: name}))
+	}
+	x.queue("source", amqp.Table{"x-dead-letter-exchange": "amq.fanout"})
+	for range letters {
+		x.publish("", "source", "m", "1", nil)
+	}
+	other, _, err := x.b.PutVHost("other", broker.VHostMetadata{})
+	require.NoError(t, err)
+	y := &bench{t: t, b: x.b, vh: other, p: other.OwnPublisher()}
+	y.queue("q", deadLettersToDLQ)
+	y.queue("dlq", nil)
+	y.publish("", "q", "mine", "1", nil)
+	refs := x.deadlines()
+	var mine []broker.MessageRef
+	for i, ref := range refs {
+		if vh, _, _ := x.b.QueueName(ref.Queue); vh == "other" {
+			mine = append(mine, ref)
+			refs = append(refs[:i], refs[i+1:]...)
+			break
+		}
+	}
+	require.Eventually(t, func() bool { return x.b.Now() > refs[letters-1].Deadline+1000 }, time.Minute, time.Millisecond)
+
+	var mu sync.Mutex
+	var order []string
+	x.b.WatchExpiries(func(batch []broker.Expiry) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, e := range batch {
+			order = append(order, e.VHost)
+		}
+	})
+	x.b.Expire(refs, broker.Eager, nil)
+	x.b.Expire(mine, broker.Eager, nil)
+	x.forwarded()
+	require.Len(t, order, letters+1)
+	assert.Contains(t, order[:2], "other", "it waits for one turn at the most, of some forty")
+	last, err := x.vh.Queue(fmt.Sprint("t", wide-1))
+	require.NoError(t, err)
+	assert.Len(t, x.drain(last), letters)
+	source, err := x.vh.Queue("source")
+	require.NoError(t, err)
+	ready, _, _ := source.Counts()
+	assert.Zero(t, ready+source.Letters())
+}
+
+// A process that is killed while letters wait and one is in some of its targets: none is lost, and
+// none stands anywhere twice.
+func TestLettersUnderWayAreOnceAfterACrash(t *testing.T) {
+	arrived, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	stopping := o
+	stopping.OnExpired = func([]broker.Expiry) {
+		once.Do(func() {
+			close(arrived)
+			<-goOn
+		})
+	}
+	x := openBench(t, stopping)
+	const wide, letters = 9_000, 8 // each takes more than two turns
+	for i := range wide {
+		name := fmt.Sprint("t", i)
+		x.queue(name, nil)
+		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: name}))
+	}
+	x.durable("kept", nil)
+	require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: "kept"}))
+	source := x.durable("source", amqp.Table{"x-dead-letter-exchange": "amq.fanout"})
+	for i := range letters {
+		x.publishPersistent("", "source", fmt.Sprint(i), "1")
+	}
+	refs := x.deadlines()
+	require.Eventually(t, func() bool { return x.b.Now() > refs[letters-1].Deadline }, time.Minute, time.Millisecond)
+	x.b.Expire(refs, broker.Eager, nil)
+	<-arrived
+	assert.Equal(t, letters-1, source.Letters(), "the first has arrived, the second is on its way")
+	x.commit()
+	crashed := o
+	crashed.Store.Dir = t.TempDir()
+	require.NoError(t, os.CopyFS(crashed.Store.Dir, os.DirFS(o.Store.Dir)))
+	close(goOn)
+	for _, y := range []*bench{openBench(t, crashed), restarted(t, o, x.b)} {
+		y.expire(y.deadlines())
+		kept, err := y.vh.Queue("kept")
+		require.NoError(t, err)
+		assert.Equal(t, []string{"0", "1", "2", "3", "4", "5", "6", "7"}, y.drain(kept))
+		source, err := y.vh.Queue("source")
+		require.NoError(t, err)
+		ready, _, _ := source.Counts()
+		assert.Zero(t, ready)
+		require.NoError(t, y.b.Close())
+	}
+}
+
+// While memory is low, letters that would take much of it wait in line; others go on.
+func TestWideLettersWaitForMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var used int64 = 1
+		x := newBench(t, broker.Options{MemoryLimit: 10, MemoryInUse: func() int64 { return used }})
+		for i := range 17 {
+			x.queue(fmt.Sprint("t", i), nil)
+			require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: fmt.Sprint("t", i)}))
+		}
+		wide, narrow, dlq := x.queue("wide", amqp.Table{"x-dead-letter-exchange": "amq.fanout"}), x.queue("narrow", deadLettersToDLQ), x.queue("dlq", nil)
+		x.publish("", "wide", "w", "10", nil)
+		x.publish("", "narrow", "n", "10", nil)
+		used = 11
+		time.Sleep(2 * time.Second)
+		x.b.Expire(x.deadlines(), broker.Eager, nil)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		assert.Equal(t, []string{"n"}, x.drain(dlq))
+		assert.Equal(t, 1, wide.Letters())
+		assert.Zero(t, narrow.Letters())
+		used = 1
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		assert.Zero(t, wide.Letters())
+		first, err := x.vh.Queue("t0")
+		require.NoError(t, err)
+		assert.Equal(t, []string{"w"}, x.drain(first))
+	})
+}
+
+// A delayed message that no queue is bound for when it is due is not lost without a word.
+func TestDelayedMessageWithoutAQueueIsParked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		told := x.watched()
+		q := x.queue("q", nil)
+		x.publish("", "q", "m", "", amqp.Table{"x-delay": int32(1000)})
+		_, err := x.vh.DeleteQueue(nil, q.Name(), false, false)
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		m, ok := x.get(x.undeliverable(), true)
+		require.True(t, ok)
+		assert.Equal(t, "m", m.body)
+		assert.Equal(t, "unroutable", m.properties.Headers["x-first-death-reason"])
+		deaths := m.properties.Headers["x-death"].([]any)
+		require.Len(t, deaths, 1)
+		assert.Equal(t, []any{"q"}, deaths[0].(amqp.Table)["routing-keys"])
+		expiries := told.take()
+		require.Len(t, expiries, 1)
+		assert.Equal(t, broker.Scheduled, expiries[0].Path)
+		assert.Equal(t, broker.Parked, expiries[0].Action)
+	})
+}
+
+// Whoever causes more dead letters than may wait moves some of them: what waits is bounded
+// however fast they come.
+func TestCausesOfManyLettersMoveThem(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	x.queue("drops", amqp.Table{"x-max-length": int32(0), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
+	x.queue("dlq", amqp.Table{"x-max-length": int32(10)})
+	q, err := x.vh.Queue("drops")
+	require.NoError(t, err)
+	m := &broker.Publication{RoutingKey: []byte("drops"), Properties: (&amqp.Properties{}).Append(nil), Body: []byte("m")}
+	most := 0
+	for range 100 {
+		for range 4000 {
+			_, err := x.p.Add(m)
+			require.NoError(t, err)
+		}
+		x.p.Flush(nil)
+		most = max(most, q.Letters())
+	}
+	assert.LessOrEqual(t, most, 1<<16+4000)
+	x.forwarded()
+	assert.Zero(t, q.Letters())
+}
