@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -25,8 +26,28 @@ func (w *world) compare() {
 	}
 	w.meet()
 	w.compareQueues()
+	w.compareExpiries()
 	if w.pump == nil && w.model.subscribed {
 		w.readFeed()
+	}
+}
+
+// compareExpiries checks that each message that expired was told of once, and no other.
+func (w *world) compareExpiries() {
+	w.expiriesMu.Lock()
+	told := w.expiries
+	w.expiries = nil
+	w.expiriesMu.Unlock()
+	for _, e := range told {
+		want, ok := w.model.ends[e.Ref]
+		if !ok || fmt.Sprint(e) != fmt.Sprint(want) {
+			w.fail("an expiry was told as %+v, should be %+v", e, want)
+			return
+		}
+		delete(w.model.ends, e.Ref)
+	}
+	for _, e := range w.model.ends {
+		w.fail("an expiry was not told: %+v", e)
 	}
 }
 

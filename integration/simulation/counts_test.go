@@ -9,7 +9,7 @@ import (
 // counts are the totals the broker keeps of one run of its own.
 type counts struct {
 	published, unroutable, refused, delivered int
-	expiredDropped, parked, cycles            int
+	expiredDropped, parked, cycles, bounded   int
 	deadLettersLost                           int
 	dead                                      map[ending]int
 }
@@ -23,7 +23,7 @@ func counted(b *broker.Broker) counts {
 		"curfew_messages_published_total": &c.published, "curfew_messages_unroutable_total": &c.unroutable,
 		"curfew_messages_refused_total": &c.refused, "curfew_messages_delivered_total": &c.delivered,
 		"curfew_messages_expired_dropped_total": &c.expiredDropped, "curfew_dead_letters_unroutable_total": &c.parked,
-		"curfew_dead_letter_cycles_total": &c.cycles, "curfew_dead_letters_dropped_total": &c.deadLettersLost,
+		"curfew_dead_letter_cycles_total": &c.cycles, "curfew_dead_letters_bounded_total": &c.bounded, "curfew_dead_letters_dropped_total": &c.deadLettersLost,
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(b)

@@ -59,8 +59,13 @@ func (w *world) run() {
 	add(w.plan.monitored, monitored)
 	add(w.plan.disk, withDisk)
 	add(w.redis != nil, withRedis)
+	if w.plan.web {
+		w.weave()
+	}
 	for _, name := range w.plan.names {
-		w.declare(name, w.randomSettings(name))
+		if w.model.queues[name] == nil {
+			w.declare(name, w.randomSettings(name))
+		}
 	}
 	w.startMonitor()
 	for range w.plan.steps {

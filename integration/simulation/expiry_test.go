@@ -12,8 +12,9 @@ import (
 func (w *world) propose() {
 	refs := w.randomRefs()
 	w.call(func() {
-		want := w.model.expire(refs)
-		got := w.broker.Expire(refs, nil)
+		path := pick(w.rng, []broker.Path{broker.Eager, broker.Index, broker.Stalled})
+		want := w.model.expire(refs, path)
+		got := w.broker.Expire(refs, path, nil)
 		w.compareExpiry(refs, got, want)
 	}, "expire %d messages", len(refs))
 }

@@ -26,26 +26,76 @@ type death struct {
 type burial struct {
 	entry  *entry
 	path   broker.Path
+	at     int64 // Unix µs: when it died
 	action broker.Action
+	copies int64 // of the message there are then
 }
 
-// bury routes the dead letters of the call, and those they cause, generation by
-// generation: one of them in the order in which they died.
-func (m *model) bury() {
-	for len(m.dead) > 0 {
-		batch := m.dead
-		m.dead = nil
-		var a arrivals
-		for _, b := range batch {
-			for _, q := range m.graves(b) {
-				a.add(q, arrival{entry: b.entry.deadLetter(m.nowAt(), b), from: b})
+// turnLetters is how many dead letters of a queue are routed at a time.
+const turnLetters = 256
+
+// post puts a dead letter in its queue's line.
+func (m *model) post(b *burial) {
+	q := b.entry.queue
+	q.line = append(q.line, b)
+	if !slices.Contains(m.sources, q) {
+		m.sources = append(m.sources, q)
+	}
+}
+
+// bury routes the dead letters of the call, and those they cause, queue by queue: a queue
+// whose line is not empty then waits behind the others. Whoever made the call moves the first
+// of them, unless others wait for him (hurried).
+func (m *model) bury(hurried bool) {
+	var rest []*modelQueue
+	left := turnLetters
+	if hurried {
+		left = 0
+	}
+	for left > 0 && len(m.sources) > 0 {
+		q := m.sources[0]
+		m.sources = m.sources[1:]
+		n := min(left, len(q.line))
+		left -= n
+		if m.turn(q, n); len(q.line) > 0 && !slices.Contains(m.sources, q) {
+			rest = append(rest, q)
+		}
+	}
+	m.sources = append(m.sources, rest...)
+	for len(m.sources) > 0 {
+		q := m.sources[0]
+		m.sources = m.sources[1:]
+		waiting := m.sources
+		m.sources = nil
+		m.turn(q, min(turnLetters, len(q.line)))
+		caused := m.sources
+		m.sources = waiting
+		if len(q.line) > 0 {
+			caused = append([]*modelQueue{q}, caused...)
+		}
+		for _, q := range caused {
+			if !slices.Contains(m.sources, q) {
+				m.sources = append(m.sources, q)
 			}
 		}
-		m.arrive(&a)
-		for _, b := range batch {
-			if b.entry.end == expired {
-				m.tellExpired(b.entry, b.path, b.action)
-			}
+	}
+}
+
+// turn routes the first n dead letters of a queue, in the order in which they died.
+func (m *model) turn(q *modelQueue, n int) {
+	batch := q.line[:n]
+	q.line = q.line[n:]
+	var a arrivals
+	for _, b := range batch {
+		graves := m.graves(b)
+		for _, q := range graves {
+			a.add(q, arrival{entry: b.entry.deadLetter(b), from: b})
+		}
+	}
+	m.arrive(&a)
+	for _, b := range batch {
+		if b.entry.end == expired {
+			m.tellExpired(b.entry, b.path, b.action)
 		}
 	}
 }
@@ -53,26 +103,55 @@ func (m *model) bury() {
 // graves are the queues a dead letter goes to.
 func (m *model) graves(b *burial) []*modelQueue {
 	targets := m.route(b.entry.queue.dlx, b.keys())
-	if len(targets) == 0 {
-		if !m.rules.park {
-			m.count.deadLettersLost++
-			return nil
-		}
-		b.action = broker.Parked
-		m.count.parked++
-		m.count.dead[b.entry.end]++
-		return []*modelQueue{m.undeliverable()}
+	history := b.entry.history(b.at)
+	since := slices.IndexFunc(history, func(d death) bool { return d.reason == rejected })
+	if b.copies = b.entry.copies(); since == 0 {
+		b.copies = 1
+	} else if since < 0 {
+		since = len(history)
 	}
-	history := b.entry.history(m.nowAt())
+	if len(targets) == 0 {
+		return m.park(b, history)
+	}
 	kept := slices.DeleteFunc(targets, func(t *modelQueue) bool { return cycles(t.name, history) })
 	m.count.cycles += len(targets) - len(kept)
 	if len(kept) == 0 {
 		m.count.deadLettersLost++
 		return nil
 	}
+	if since > maxDeaths || b.copies > 1 && len(kept) > 1 && b.copies*int64(len(kept)) > maxCopies {
+		m.count.bounded++
+		return m.park(b, history)
+	}
+	b.copies *= int64(len(kept))
 	b.action = broker.DeadLettered
 	m.count.dead[b.entry.end]++
 	return kept
+}
+
+const (
+	maxDeaths = 16
+	maxCopies = 4096
+)
+
+// park puts a dead letter that can go nowhere into the queue for those, unless it died there.
+func (m *model) park(b *burial, history []death) []*modelQueue {
+	if !m.rules.park || cycles(broker.UndeliverableQueue, history) {
+		m.count.deadLettersLost++
+		return nil
+	}
+	b.action = broker.Parked
+	m.count.parked++
+	m.count.dead[b.entry.end]++
+	return []*modelQueue{m.undeliverable()}
+}
+
+// copies is how many copies dead-lettering has made of the message.
+func (e *entry) copies() int64 {
+	if n, ok := e.props.Headers["x-dead-letter-copies"].(int64); ok && len(e.deaths) > 0 {
+		return n
+	}
+	return 1
 }
 
 // undeliverable is where dead letters without a destination are parked.
@@ -166,12 +245,15 @@ func cycles(name string, history []death) bool {
 }
 
 // deadLetter is the message as it stands in a queue it was dead-lettered to.
-func (e *entry) deadLetter(nowAt int64, b *burial) *entry {
-	d := &entry{id: e.id, body: e.body, exchange: e.queue.dlx, key: b.keys()[0], deaths: e.history(nowAt)}
+func (e *entry) deadLetter(b *burial) *entry {
+	d := &entry{id: e.id, body: e.body, exchange: e.queue.dlx, key: b.keys()[0], deaths: e.history(b.at)}
 	d.props = clone(e.props)
 	d.props.Expiration, d.props.Has = "", d.props.Has&^amqp.HasExpiration
 	h := d.props.Headers
 	delete(h, "x-expires-at")
+	if delete(h, "x-dead-letter-copies"); b.copies > 1 {
+		h["x-dead-letter-copies"] = b.copies
+	}
 	if len(e.deaths) == 0 {
 		h["x-first-death-queue"], h["x-first-death-reason"], h["x-first-death-exchange"] = e.queue.name, string(e.end), e.exchange
 	}

@@ -46,7 +46,7 @@ func (m *model) publish(batch []publication) (refused []int) {
 		}
 	}
 	refused = m.arrive(&a)
-	m.bury()
+	m.bury(false)
 	slices.Sort(refused)
 	return slices.Compact(refused)
 }
@@ -88,7 +88,8 @@ func (m *model) refuses(q *modelQueue, x arrival) bool {
 	m.count.refused++
 	if q.overflow == "reject-publish-dlx" && q.deadLetters {
 		x.entry.state, x.entry.end = gone, maxlen
-		m.dead = append(m.dead, &burial{entry: x.entry})
+		x.entry.queue = q
+		m.post(&burial{entry: x.entry, at: m.nowAt()})
 	} else {
 		x.entry.state, x.entry.end = gone, refused
 	}
@@ -166,7 +167,7 @@ func (m *model) take(q *modelQueue) bool {
 func (m *model) get(q *modelQueue) bool {
 	m.use(q)
 	ok := m.take(q)
-	m.bury()
+	m.bury(false)
 	return ok
 }
 
@@ -198,7 +199,7 @@ func (m *model) settles(q *modelQueue, how broker.Settlement, entries []*entry) 
 	}
 	m.dispatch(q)
 	m.trim(q)
-	m.bury()
+	m.bury(false)
 }
 
 // requeue puts an entry back to its old place, unless it has failed too often.
@@ -212,9 +213,8 @@ func (m *model) requeue(e *entry) {
 }
 
 // expire predicts the answers to a request to expire messages.
-func (m *model) expire(refs []broker.MessageRef) []broker.ExpireResult {
+func (m *model) expire(refs []broker.MessageRef, path broker.Path) []broker.ExpireResult {
 	out := make([]broker.ExpireResult, len(refs))
-	graves := map[int]*burial{}
 	for i, ref := range refs {
 		e := m.find(ref)
 		switch {
@@ -226,15 +226,10 @@ func (m *model) expire(refs []broker.MessageRef) []broker.ExpireResult {
 			out[i].Outcome = broker.Held
 		default:
 			out[i] = broker.ExpireResult{Outcome: broker.Expired, At: m.nowAt()}
-			graves[i] = m.settle(e, expired, broker.Eager)
+			m.settle(e, expired, path)
 		}
 	}
-	m.bury()
-	for i, b := range graves {
-		if b != nil {
-			out[i].Action = b.action
-		}
-	}
+	m.bury(true)
 	return out
 }
 

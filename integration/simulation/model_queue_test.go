@@ -84,6 +84,7 @@ type modelQueue struct {
 	idleAt    int64 // Unix µs; when x-expires ends it; 0: not as it is
 	deleted   bool
 	owner     *client
+	line      []*burial // dead letters on their way
 }
 
 func (m *model) declare(name string, id uint64, s settings) *modelQueue {

@@ -23,12 +23,14 @@ type model struct {
 	broken     func(format string, args ...any)
 
 	// What the call under way did.
-	taken map[*modelQueue][]taken // to consumers and gets, in order
-	from  []*modelQueue           // the queues in taken, as they come
-	spent map[*modelQueue]int     // of its consumers' credit
-	dead  []*burial
+	taken map[*modelQueue][]taken                      // to consumers and gets, in order
+	from  []*modelQueue                                // the queues in taken, as they come
+	spent map[*modelQueue]int                          // of its consumers' credit
 	told  map[broker.MessageRef][]broker.DeadlineEvent // and not yet read from the feed
+	ends  map[broker.MessageRef]broker.Expiry          // of what expired in the call
 	count counts
+
+	sources []*modelQueue // with dead letters in line
 }
 
 // rules are the options of the broker that decide about messages.
@@ -109,6 +111,7 @@ func newModel(r rules, broken func(string, ...any)) *model {
 func (m *model) begin(nowNanos int64) {
 	m.now = nowNanos
 	m.from = nil
+	m.ends = map[broker.MessageRef]broker.Expiry{}
 	m.taken, m.spent = map[*modelQueue][]taken{}, map[*modelQueue]int{}
 }
 
@@ -157,21 +160,24 @@ func (m *model) leave(e *entry, end ending) {
 
 // settle lets an entry leave, for its grave if the queue has a dead-letter
 // exchange, and says what the feed will tell of it.
-func (m *model) settle(e *entry, end ending, path broker.Path) *burial {
+func (m *model) settle(e *entry, end ending, path broker.Path) {
 	m.leave(e, end)
-	if e.tracked && end != expired {
-		m.tell(e, broker.DeadlineEvent{Kind: broker.DeadlineSettled})
-	}
+	m.tellSettled(e, path)
 	if e.queue.deadLetters && (end == expired || end == rejected || end == maxlen || end == undelivered) {
-		b := &burial{entry: e, path: path}
-		m.dead = append(m.dead, b)
-		return b
+		m.post(&burial{entry: e, path: path, at: m.nowAt()})
+		return
 	}
 	if end == expired {
 		m.count.expiredDropped++
 		m.tellExpired(e, path, broker.Dropped)
 	}
-	return nil
+}
+
+// tellSettled: what Expire removed is answered to who asked for it.
+func (m *model) tellSettled(e *entry, path broker.Path) {
+	if e.tracked && path != broker.Eager && path != broker.Index && path != broker.Stalled {
+		m.tell(e, broker.DeadlineEvent{Kind: broker.DeadlineSettled})
+	}
 }
 
 func (m *model) tell(e *entry, event broker.DeadlineEvent) {
@@ -181,9 +187,7 @@ func (m *model) tell(e *entry, event broker.DeadlineEvent) {
 	}
 }
 
-// tellExpired: an eager expiry is answered to who asked for it.
+// tellExpired: each expiry is told once, with what became of it.
 func (m *model) tellExpired(e *entry, path broker.Path, action broker.Action) {
-	if path != broker.Eager {
-		m.tell(e, broker.DeadlineEvent{Kind: broker.DeadlineExpired, At: m.nowAt(), Action: action, Path: path})
-	}
+	m.ends[e.ref()] = broker.Expiry{VHost: "/", Queue: e.queue.name, Ref: e.ref(), At: m.nowAt(), Path: path, Action: action}
 }

@@ -19,6 +19,7 @@ type plan struct {
 	rules     rules
 	names     []string // of queues
 	largest   int      // body, about
+	web       bool     // of many queues whose dead letters go to one another, at once
 }
 
 func newPlan(seed uint64) (plan, *rand.Rand) {
@@ -38,6 +39,12 @@ func newPlan(seed uint64) (plan, *rand.Rand) {
 	if chance(rng, 0.2) {
 		p.names = append(p.names, broker.UndeliverableQueue)
 	}
+	if p.web = chance(rng, 0.05); p.web {
+		p.steps /= 8
+		for i, n := len(p.names), pick(rng, []int{7, 8, 18, 20}); i < n; i++ {
+			p.names = append(p.names, fmt.Sprint("q", i))
+		}
+	}
 	return p, rng
 }
 
@@ -48,7 +55,7 @@ func (p *plan) String() string {
 		name string
 	}{
 		{p.monitored, "monitored"}, {p.monitored && p.redis, "redis"}, {p.disk, fmt.Sprintf("disk (sync mode %d)", p.sync)},
-		{p.rules.messageFirst, "message's TTL first"}, {p.rules.park, "parking"},
+		{p.web, "a web of dead letters"}, {p.rules.messageFirst, "message's TTL first"}, {p.rules.park, "parking"},
 	} {
 		if x.on {
 			s += ", " + x.name

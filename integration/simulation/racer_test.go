@@ -130,7 +130,7 @@ func (c *racer) expire() {
 	}
 	c.mu.Unlock()
 	began := c.ticker.Add(1)
-	for i, result := range c.broker.Expire(refs, nil) {
+	for i, result := range c.broker.Expire(refs, broker.Eager, nil) {
 		message := int(refs[i].Seq>>56) - 1
 		c.record(began, operation{expires, message, refs[i].Deadline}, answer{outcome: result.Outcome})
 	}
@@ -151,6 +151,7 @@ func (c *racer) purge() {
 
 // dig empties the dead-letter queue: no message may be there twice.
 func (c *racer) dig() {
+	require.NoError(c.t, c.broker.Forwarded(c.t.Context()))
 	found := map[int]bool{}
 	for more := true; more; {
 		var err error

@@ -22,7 +22,7 @@ func (w *world) reschedule() {
 
 func (w *world) rescheduleTo(ref broker.MessageRef, deadline int64) {
 	w.call(func() {
-		want, wantRef, _ := w.model.reschedule(ref, deadline, false)
+		want, wantRef := w.model.reschedule(ref, deadline, false)
 		got, gotRef := w.broker.Reschedule(ref, deadline)
 		if got != want || gotRef != wantRef {
 			w.fail("reschedule %+v: %v %+v, should be %v %+v", ref, got, gotRef, want, wantRef)
@@ -32,26 +32,18 @@ func (w *world) rescheduleTo(ref broker.MessageRef, deadline int64) {
 
 func (w *world) fireNow(ref broker.MessageRef, drop bool) {
 	w.call(func() {
-		outcome, _, b := w.model.reschedule(ref, 1, drop)
-		want := broker.ExpireResult{Outcome: outcome}
-		if outcome == broker.Expired {
-			want.At = w.model.nowAt()
-		}
-		if b != nil {
-			want.Action = b.action
-		}
+		want, _ := w.model.reschedule(ref, 1, drop)
 		if got := w.broker.FireNow(ref, drop); got != want {
-			w.fail("fire %+v: %+v, should be %+v", ref, got, want)
+			w.fail("fire %+v: %v, should be %v", ref, got, want)
 		}
 	}, "fire seq %d of %s, drop %v", ref.Seq, w.queueName(ref.Queue), drop)
 }
 
-// reschedule predicts another deadline, and what is said of it. b is its burial, nil
-// for none.
-func (m *model) reschedule(ref broker.MessageRef, deadline int64, drop bool) (_ broker.ExpireOutcome, _ broker.MessageRef, b *burial) {
+// reschedule predicts another deadline, and what is said of it.
+func (m *model) reschedule(ref broker.MessageRef, deadline int64, drop bool) (broker.ExpireOutcome, broker.MessageRef) {
 	e := m.find(ref)
 	if e == nil {
-		return broker.Gone, ref, nil
+		return broker.Gone, ref
 	}
 	if deadline != 0 {
 		deadline = max(deadline, m.nowAt())
@@ -61,13 +53,14 @@ func (m *model) reschedule(ref broker.MessageRef, deadline int64, drop bool) (_ 
 		e.dueNanos = m.now // by whoever asks for it
 		if drop {
 			m.leave(e, expired)
+			m.tellSettled(e, broker.Manual)
 			m.count.expiredDropped++
 			m.tellExpired(e, broker.Manual, broker.Dropped)
 		} else {
-			b = m.settle(e, expired, broker.Manual)
+			m.settle(e, expired, broker.Manual)
 		}
-		m.bury()
-		return broker.Expired, ref, b
+		m.bury(false)
+		return broker.Expired, ref
 	}
 	if e.tracked {
 		m.tell(e, broker.DeadlineEvent{Kind: broker.DeadlineSettled})
@@ -78,7 +71,7 @@ func (m *model) reschedule(ref broker.MessageRef, deadline int64, drop bool) (_ 
 		m.tell(e, broker.DeadlineEvent{Kind: broker.DeadlineRescheduled})
 	}
 	if due {
-		return broker.Held, e.ref(), nil
+		return broker.Held, e.ref()
 	}
-	return broker.Rescheduled, e.ref(), nil
+	return broker.Rescheduled, e.ref()
 }

@@ -49,7 +49,7 @@ func number(t *testing.T, name string, absent uint64) uint64 {
 }
 
 // totals say how much was simulated.
-type totals struct{ messages, expired, deadLettered, restarts, monitored atomic.Int64 }
+type totals struct{ messages, expired, deadLettered, bounded, restarts, monitored atomic.Int64 }
 
 func (n *totals) add(w *world) {
 	for _, e := range w.model.all {
@@ -61,6 +61,7 @@ func (n *totals) add(w *world) {
 			n.deadLettered.Add(1)
 		}
 	}
+	n.bounded.Add(int64(w.model.count.bounded))
 	n.restarts.Add(int64(w.restarts))
 	if w.plan.monitored {
 		n.monitored.Add(1)
@@ -68,8 +69,8 @@ func (n *totals) add(w *world) {
 }
 
 func (n *totals) String() string {
-	return fmt.Sprintf("%d of them monitored; %d messages in queues, %d expired, %d were dead letters; %d restarts",
-		n.monitored.Load(), n.messages.Load(), n.expired.Load(), n.deadLettered.Load(), n.restarts.Load())
+	return fmt.Sprintf("%d of them monitored; %d messages in queues, %d expired, %d were dead letters, %d were bounded; %d restarts",
+		n.monitored.Load(), n.messages.Load(), n.expired.Load(), n.deadLettered.Load(), n.bounded.Load(), n.restarts.Load())
 }
 
 // simulate runs one seed and fails t if anything is wrong.

@@ -185,4 +185,35 @@ func (w *world) randomDeadLettering(s *settings) {
 	}
 }
 
+// weave declares a web of queues that keep no message. It is a fan, in which all dead letters
+// of each go to all others, or where there are too many for the model, a chain.
+func (w *world) weave() {
+	fan, slow := len(w.plan.names) <= 9, chance(w.rng, 0.3)
+	for i, name := range w.plan.names {
+		if name == broker.UndeliverableQueue {
+			continue
+		}
+		s := plain()
+		s.durable, s.deadLetters = chance(w.rng, 0.5), true
+		switch w.rng.IntN(4) {
+		case 0:
+			s.maxLength, s.overflow = 0, "reject-publish-dlx"
+		case 1:
+			s.maxLength = 0
+		default:
+			s.ttlMillis = 0
+		}
+		if slow && chance(w.rng, 0.3) {
+			s.maxLength, s.ttlMillis = w.rng.Int64N(3), randomTTL(w.rng)
+		}
+		if s.dlx = "amq.fanout"; !fan {
+			s.dlx, s.ownKey, s.dlk = "", true, w.plan.names[(i+1)%len(w.plan.names)]
+		}
+		w.declare(name, s)
+		if fan {
+			w.bind(binding{exchange: "amq.fanout", to: w.model.queues[name]}, false)
+		}
+	}
+}
+
 func (s settings) String() string { return fmt.Sprint(s.declare()) }

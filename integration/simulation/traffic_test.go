@@ -49,7 +49,7 @@ func (w *world) consume() {
 		m.consumers, m.idleAt = append(m.consumers, c), 0
 		c.client.consumers = append(c.client.consumers, c)
 		w.model.dispatch(m)
-		w.model.bury()
+		w.model.bury(false)
 		c.Wake()
 	}, "%s consumes %s, credit %d, no-ack %v", c.client.name, m.name, c.credit, c.NoAck)
 }
@@ -66,7 +66,7 @@ func (w *world) prefetch() {
 		}
 		c.credit += 1 + w.rng.IntN(3)
 		w.model.dispatch(c.queue)
-		w.model.bury()
+		w.model.bury(false)
 		c.Wake()
 	}, "%s has credit for more of %s", c.client.name, c.queue.name)
 }

@@ -100,6 +100,7 @@ type view struct {
 	lagged  bool
 	whole   time.Time // since when none was
 	dead    bool      // the monitor was killed: its calls reach nothing
+	expired func([]monitor.Expiry)
 	arrived chan struct{}
 }
 
@@ -121,8 +122,7 @@ func (v *view) push(events []broker.DeadlineEvent) {
 // event translates as package embedded does.
 func event(e broker.DeadlineEvent) monitor.Event {
 	return monitor.Event{
-		Shadow: scheduler.Shadow(e.Ref), At: e.At, Kind: monitor.EventKind(e.Kind),
-		Action: monitor.Action(e.Action), Path: monitor.Path(e.Path),
+		Shadow: scheduler.Shadow(e.Ref), Kind: monitor.EventKind(e.Kind),
 	}
 }
 
@@ -180,15 +180,15 @@ func (v *view) Events(ctx context.Context, buf []monitor.Event) (n int, lagged b
 }
 
 // Expire implements monitor.Primary.
-func (v *view) Expire(shadows []scheduler.Shadow, out []monitor.Result) []monitor.Result {
+func (v *view) Expire(shadows []scheduler.Shadow, path monitor.Path, out []monitor.Result) []monitor.Result {
 	v.gate.pass()
 	defer v.gate.pass()
 	refs := refsOf(shadows)
 	made := false
 	v.w.callIf(v, func() {
 		made = true
-		want := v.w.model.expire(refs)
-		got := v.w.primary.Expire(shadows, nil)
+		want := v.w.model.expire(refs, broker.Path(path))
+		got := v.w.primary.Expire(shadows, path, nil)
 		out = append(out, got...)
 		v.w.compareExpiry(refs, answers(got), want)
 	}, "a monitor expires %d messages", len(shadows))
@@ -202,7 +202,7 @@ func (v *view) Expire(shadows []scheduler.Shadow, out []monitor.Result) []monito
 
 func answers(results []monitor.Result) (out []broker.ExpireResult) {
 	for _, r := range results {
-		out = append(out, broker.ExpireResult{Outcome: broker.ExpireOutcome(r.Outcome), Action: broker.Action(r.Action), At: r.At})
+		out = append(out, broker.ExpireResult{Outcome: broker.ExpireOutcome(r.Outcome), At: r.At})
 	}
 	return out
 }
@@ -213,6 +213,9 @@ func refsOf(shadows []scheduler.Shadow) (refs []broker.MessageRef) {
 	}
 	return refs
 }
+
+// Expiries implements monitor.Primary.
+func (v *view) Expiries(fn func([]monitor.Expiry)) { v.expired = fn }
 
 // Track implements monitor.Primary.
 func (v *view) Track(shadows []scheduler.Shadow) []scheduler.Shadow {

@@ -15,7 +15,9 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/store"
+	"curfew/monitor"
 	"curfew/monitor/embedded"
+	"curfew/scheduler"
 )
 
 // world is one simulation: the broker, the model beside it, clients, and whoever
@@ -46,6 +48,9 @@ type world struct {
 	dir      string
 	restarts int
 	durables []durable // possible contents of the journal, oldest first
+
+	expiriesMu sync.Mutex // leaf: the broker tells in whichever goroutine moves a dead letter
+	expiries   []broker.Expiry
 
 	redis    *redis
 	watchers []*watcher
@@ -95,6 +100,7 @@ func (w *world) open(dir string) {
 	w.vhost, _ = b.VHost("/")
 	w.publisher = w.vhost.NewPublisher("guest")
 	w.primary = embedded.New(b)
+	b.WatchExpiries(w.tellExpiries)
 	w.model.count = newCounts()
 	w.model.subscribed, w.model.told = false, map[broker.MessageRef][]broker.DeadlineEvent{}
 	if w.plan.monitored {
@@ -132,6 +138,9 @@ func (w *world) callIf(v *view, made func(), format string, args ...any) {
 	clear(w.seen)
 	defer w.survive()
 	made()
+	if err := w.broker.Forwarded(context.Background()); err != nil {
+		w.fail("%v", err)
+	}
 	if w.failure == "" {
 		w.compare()
 	}
@@ -186,6 +195,22 @@ func (w *world) report(whole bool) string {
 	}
 	return fmt.Sprintf("%swrong: %s\nreplay: SIMULATION_SEED=%d go test ./integration/simulation -run TestSimulation%s",
 		report, w.failure, w.plan.seed, again)
+}
+
+// tellExpiries keeps what the broker tells. Every monitor is told, too.
+func (w *world) tellExpiries(batch []broker.Expiry) {
+	w.expiriesMu.Lock()
+	defer w.expiriesMu.Unlock()
+	w.expiries = append(w.expiries, batch...)
+	told := make([]monitor.Expiry, len(batch))
+	for i, e := range batch {
+		told[i] = monitor.Expiry{Shadow: scheduler.Shadow(e.Ref), At: e.At, Action: min(monitor.Action(e.Action), monitor.Parked), Path: monitor.Path(e.Path)}
+	}
+	for _, x := range w.watchers {
+		if !x.view.killed() {
+			x.view.expired(told)
+		}
+	}
 }
 
 // settleDown lets everybody else do what there is to do at this instant.
