@@ -169,13 +169,13 @@ func (b *Broker) Permissions() []access.Permission {
 // that are open see it at their next method. Errors: ErrNoUser, ErrNoVHost,
 // access.ErrInvalid.
 func (b *Broker) SetPermission(p access.Permission) error {
-	return b.changePermission(inVHost{p.User, p.VHost}, func(a *accounts, k inVHost) { a.granted[k] = p })
+	return b.changePermission(inVHost{p.User, p.VHost}, func(m *permissions) { m.granted = &p })
 }
 
 // ClearPermission takes a user's access to a virtual host away. Errors: ErrNoUser,
 // ErrNoVHost.
 func (b *Broker) ClearPermission(user, vhost string) error {
-	return b.changePermission(inVHost{user, vhost}, func(a *accounts, k inVHost) { delete(a.granted, k) })
+	return b.changePermission(inVHost{user, vhost}, func(m *permissions) { m.granted = nil })
 }
 
 // TopicPermissions lists the topic permissions by virtual host, user and exchange.
@@ -195,54 +195,114 @@ func (b *Broker) TopicPermissions() (list []access.TopicPermission) {
 // SetTopicPermission restricts a user's routing keys on a topic exchange, which
 // need not exist. Errors: ErrNoUser, ErrNoVHost, access.ErrInvalid.
 func (b *Broker) SetTopicPermission(p access.TopicPermission) error {
-	return b.changePermission(inVHost{p.User, p.VHost}, func(a *accounts, k inVHost) {
-		changed := maps.Clone(a.topics[k])
-		if changed == nil {
-			changed = map[string]access.TopicPermission{}
-		}
-		changed[p.Exchange] = p
-		a.topics[k] = changed
-	})
+	return b.changePermission(inVHost{p.User, p.VHost}, func(m *permissions) { m.topics[p.Exchange] = p })
 }
 
 // ClearTopicPermissions lifts what restricts a user's routing keys on the
 // exchange, "" for all of the virtual host. Errors: ErrNoUser, ErrNoVHost.
 func (b *Broker) ClearTopicPermissions(user, vhost, exchange string) error {
-	return b.changePermission(inVHost{user, vhost}, func(a *accounts, k inVHost) {
-		left := maps.Clone(a.topics[k])
-		maps.DeleteFunc(left, func(name string, _ access.TopicPermission) bool { return exchange == "" || name == exchange })
-		if a.topics[k] = left; len(left) == 0 {
-			delete(a.topics, k)
-		}
+	return b.changePermission(inVHost{user, vhost}, func(m *permissions) {
+		maps.DeleteFunc(m.topics, func(name string, _ access.TopicPermission) bool { return exchange == "" || name == exchange })
 	})
 }
 
+// permissions are those of a user in a virtual host, copied out, and their compiled
+// form.
+type permissions struct {
+	granted *access.Permission // nil: none
+	topics  map[string]access.TopicPermission
+	grant   *access.Grant // nil where granted is
+}
+
+// errChangedMeanwhile is what changePermission begins anew for.
+var errChangedMeanwhile = errors.New("broker: permissions changed")
+
 // changePermission applies change and keeps the compiled form of what comes of
-// it; if that cannot be, nothing has changed.
-func (b *Broker) changePermission(k inVHost, change func(*accounts, inVHost)) error {
-	return b.changeAccounts(func(a *accounts) error {
-		if a.users[k.user] == nil {
-			return ErrNoUser
-		}
-		if _, ok := b.VHost(k.vhost); !ok {
-			return ErrNoVHost
-		}
-		granted, had := a.granted[k]
-		topics := a.topics[k]
-		change(a, k)
-		err := a.compile(k)
-		if err == nil {
+// it; if that cannot be, nothing has changed. It compiles with no lock held: every
+// login and every new channel waits for the accounts' lock.
+func (b *Broker) changePermission(k inVHost, change func(*permissions)) error {
+	for {
+		before := b.accounts.permissionsOf(k)
+		m := permissions{granted: before.granted, topics: maps.Clone(before.topics)}
+		change(&m)
+		wrong := m.compile(k)
+		err := b.changeAccounts(func(a *accounts) error {
+			if a.users[k.user] == nil {
+				return ErrNoUser
+			}
+			if _, ok := b.VHost(k.vhost); !ok {
+				return ErrNoVHost
+			}
+			if wrong != nil {
+				return wrong
+			}
+			if !a.still(k, &before) {
+				return errChangedMeanwhile
+			}
+			a.set(k, &m)
 			b.definePermissions(k)
 			return nil
+		})
+		if err != errChangedMeanwhile {
+			return err
 		}
-		if delete(a.granted, k); had {
-			a.granted[k] = granted
-		}
-		if a.topics[k] = topics; topics == nil {
-			delete(a.topics, k)
-		}
+	}
+}
+
+func (a *accounts) permissionsOf(k inVHost) permissions {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	m := permissions{topics: maps.Clone(a.topics[k])}
+	if p, ok := a.granted[k]; ok {
+		m.granted = &p
+	}
+	if m.topics == nil {
+		m.topics = map[string]access.TopicPermission{}
+	}
+	return m
+}
+
+// still says whether the permissions are what they were; called with mu held.
+func (a *accounts) still(k inVHost, before *permissions) bool {
+	p, granted := a.granted[k]
+	if granted != (before.granted != nil) || granted && p != *before.granted {
+		return false
+	}
+	return maps.Equal(a.topics[k], before.topics)
+}
+
+// compile makes the grant. Without a permission there is none, whatever the topic
+// permissions say; they are checked all the same.
+func (m *permissions) compile(k inVHost) error {
+	p := access.Permission{}
+	if m.granted != nil {
+		p = *m.granted
+	}
+	p.User, p.VHost = k.user, k.vhost
+	g, err := access.Compile(p, slices.Collect(maps.Values(m.topics)))
+	if err != nil {
 		return err
-	})
+	}
+	if m.grant = nil; m.granted != nil {
+		m.grant = g
+	}
+	return nil
+}
+
+// set makes m the permissions of a user in a virtual host; called with mu held.
+func (a *accounts) set(k inVHost, m *permissions) {
+	delete(a.granted, k)
+	delete(a.topics, k)
+	delete(a.compiled, k)
+	if m.granted != nil {
+		a.granted[k] = *m.granted
+	}
+	if len(m.topics) > 0 {
+		a.topics[k] = m.topics
+	}
+	if m.grant != nil {
+		a.compiled[k] = m.grant
+	}
 }
 
 // definePermissions saves the permissions of a user in a virtual host as they are now;
@@ -259,22 +319,6 @@ func (b *Broker) definePermissions(k inVHost) {
 	} else {
 		b.undefine(topics)
 	}
-}
-
-// compile renews the grant of a user in a virtual host. Without a permission
-// there is none, whatever the topic permissions say; they are checked all the
-// same. Called with mu held.
-func (a *accounts) compile(k inVHost) error {
-	p, granted := a.granted[k]
-	p.User, p.VHost = k.user, k.vhost
-	g, err := access.Compile(p, slices.Collect(maps.Values(a.topics[k])))
-	if err != nil {
-		return err
-	}
-	if delete(a.compiled, k); granted {
-		a.compiled[k] = g
-	}
-	return nil
 }
 
 // grant returns what a user may do in a virtual host, nil for nothing, and

@@ -106,10 +106,12 @@ func (b *Broker) seed() error {
 		if _, has := a.granted[k]; has {
 			continue
 		}
-		a.granted[k] = access.Permission{User: name, VHost: vh.name, Configure: ".*", Write: ".*", Read: ".*"}
-		if err := a.compile(k); err != nil {
+		m := a.permissionsOf(k)
+		m.granted = &access.Permission{User: name, VHost: vh.name, Configure: ".*", Write: ".*", Read: ".*"}
+		if err := m.compile(k); err != nil {
 			return err
 		}
+		a.set(k, &m)
 		b.definePermissions(k)
 	}
 	b.define(keyOf(userKind, name), &u)

@@ -159,6 +159,18 @@ func (q *Queue) Touch() bool {
 }
 
 func (vh *VHost) addQueue(q *Queue) error {
+	for {
+		a, ruled, err := vh.ruleNew(q.governed().Thing)
+		if err == nil {
+			err = vh.addRuled(q, a, ruled)
+		}
+		if err != errRuledAnew {
+			return err
+		}
+	}
+}
+
+func (vh *VHost) addRuled(q *Queue, a applied, ruled uint64) error {
 	return vh.mutate(func() error {
 		if _, taken := vh.queues[q.name]; taken {
 			return errTaken
@@ -166,8 +178,11 @@ func (vh *VHost) addQueue(q *Queue) error {
 		if err := vh.checkQueueLimit(q.name); err != nil {
 			return err
 		}
+		if err := vh.enter(q.governed(), &a, ruled); err != nil {
+			return err
+		}
 		vh.queues[q.name] = q
-		q.govern(vh.policiesFor(q.class(), q.name))
+		q.govern(a)
 		if q.owner != nil {
 			if vh.owned[q.owner] == nil {
 				vh.owned[q.owner] = map[*Queue]struct{}{}
@@ -266,6 +281,7 @@ func (vh *VHost) erase(q *Queue) (all bool) {
 	defer vh.unlock()
 	if vh.queues[q.name] == q {
 		delete(vh.queues, q.name)
+		vh.charge(&q.policies, &applied{})
 		if q.durable() {
 			vh.undefine(q.definition().key())
 		}

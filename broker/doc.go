@@ -97,7 +97,11 @@
 // (package broker/policy): one value, swapped under the queue's lock when a policy
 // changes and read with Queue.set. Limits act at once; stamped deadlines stay,
 // unless SetPolicyRetroactively is asked for. A dead letter keeps the settings
-// under which it left.
+// under which it left. Patterns are matched with no lock held, in a budget of steps
+// (policy.Budget): a change on a copy of the policies and names, a declare on a copy of
+// the policies; under VHost.mu what came meanwhile is looked at, so that the result is
+// as if one had come before the other. What does not fit into the budget is refused; a
+// policy that was saved and does not fit stays, and is not in force.
 //
 // # Definitions
 //
@@ -110,7 +114,7 @@
 //
 // In this order, and never two of a kind:
 //
-//	VHost.mu ─► Queue.mu ─► a channel's ─► an outbox's, the feed's, the store's
+//	VHost.governing ─► VHost.mu ─► Queue.mu ─► a channel's ─► an outbox's, the feed's, the store's
 //
 // The others are leaves, below VHost.mu and above the store's: accounts.mu, below it
 // Broker.mu, and those of alarms, forwarder, tidier, sessions, replies and gate. Under Queue.mu

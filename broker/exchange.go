@@ -71,6 +71,23 @@ func (vh *VHost) DeclareExchange(name string, d ExchangeDeclare) error {
 	if err := vh.checkExchangeArgs(name, d.Args); err != nil {
 		return err
 	}
+	for {
+		var a applied
+		var ruled uint64
+		if vh.CheckExchange(name) != nil {
+			if a, ruled, err = vh.ruleNew(policy.Thing{Class: policy.Exchange, Name: name}); err != nil {
+				return err
+			}
+		}
+		if err = vh.addExchange(newExchange(name, kind, d), a, ruled); err != errRuledAnew {
+			return err
+		}
+	}
+}
+
+// addExchange puts the exchange among the others, unless an equal one is there.
+func (vh *VHost) addExchange(made *Exchange, a applied, ruled uint64) error {
+	name, d := made.name, made.declared
 	return vh.mutate(func() error {
 		if x, ok := vh.exchanges[name]; ok {
 			return vh.exchangeEquivalent(x, d)
@@ -81,12 +98,14 @@ func (vh *VHost) DeclareExchange(name string, d ExchangeDeclare) error {
 		if err := vh.checkExchangeLimit(name); err != nil {
 			return err
 		}
-		x := newExchange(name, kind, d)
-		vh.exchanges[name] = x
-		x.govern(vh.policiesFor(policy.Exchange, name))
+		if err := vh.enter(made.governed(), &a, ruled); err != nil {
+			return err
+		}
+		vh.exchanges[name] = made
+		made.govern(a)
 		vh.changed()
 		if d.Durable {
-			saved := vh.exchangeDefinition(x)
+			saved := vh.exchangeDefinition(made)
 			vh.define(saved.key(), saved)
 		}
 		return nil
@@ -144,6 +163,7 @@ func (vh *VHost) checkDeletable(name string) error {
 // removeExchange forgets x and what was bound to or from it.
 func (vh *VHost) removeExchange(x *Exchange) {
 	delete(vh.exchanges, x.name)
+	vh.charge(&x.policies, &applied{})
 	vh.changed()
 	if x.declared.Durable {
 		vh.undefine(vh.exchangeDefinition(x).key())

@@ -47,9 +47,7 @@ func (b *Broker) restore(r *store.Recovery) error {
 	if err := b.restoreVHosts(d); err != nil {
 		return err
 	}
-	if err := b.restoreAccounts(&d.Accounts); err != nil {
-		return err
-	}
+	b.restoreAccounts(&d.Accounts)
 	if err := b.restoreTopology(d); err != nil {
 		return err
 	}
@@ -93,35 +91,36 @@ func (b *Broker) restoreVHosts(d *saved) error {
 }
 
 // restoreAccounts puts users and permissions back.
-func (b *Broker) restoreAccounts(d *accountDefinitions) error {
+func (b *Broker) restoreAccounts(d *accountDefinitions) {
 	a := &b.accounts
 	a.configured = d.Configured
 	for _, u := range d.Users {
 		a.users[u.Name] = &u
 	}
-	for _, p := range d.TopicPermissions {
-		k := inVHost{p.User, p.VHost}
-		if a.topics[k] == nil {
-			a.topics[k] = map[string]access.TopicPermission{}
+	restored := map[inVHost]*permissions{}
+	of := func(user, vhost string) *permissions {
+		k := inVHost{user, vhost}
+		if restored[k] == nil {
+			restored[k] = &permissions{topics: map[string]access.TopicPermission{}}
 		}
-		a.topics[k][p.Exchange] = p
+		return restored[k]
+	}
+	for _, p := range d.TopicPermissions {
+		of(p.User, p.VHost).topics[p.Exchange] = p
 	}
 	for _, p := range d.Permissions {
-		k := inVHost{p.User, p.VHost}
-		a.granted[k] = p
-		if err := a.compile(k); err != nil {
-			return fmt.Errorf("permissions of %q in %q: %w", p.User, p.VHost, err)
-		}
+		of(p.User, p.VHost).granted = &p
 	}
-	return nil
+	for k, m := range restored {
+		if err := m.compile(k); err != nil { // what another version took
+			b.log.Warn("saved permissions are not in force and grant nothing; set them anew",
+				zap.String("user", k.user), zap.String("vhost", k.vhost), zap.Error(err))
+		}
+		a.set(k, m)
+	}
 }
 
 func (b *Broker) restoreTopology(d *saved) error {
-	for _, p := range d.Policies { // before what they govern
-		if _, err := b.vhosts[p.VHost].SetPolicy(p.kind(), p.Policy); err != nil {
-			return fmt.Errorf("policy %q: %w", p.Name, err)
-		}
-	}
 	b.global = d.Global
 	for _, x := range d.Exchanges {
 		args, err := x.Args.table()
@@ -140,6 +139,7 @@ func (b *Broker) restoreTopology(d *saved) error {
 			return fmt.Errorf("queue %q: %w", d.Queues[i].Name, err)
 		}
 	}
+	b.restorePolicies(d.Policies)
 	for _, x := range d.Bindings {
 		args, err := x.Args.table()
 		if err == nil {
@@ -152,6 +152,17 @@ func (b *Broker) restoreTopology(d *saved) error {
 		}
 	}
 	return nil
+}
+
+// restorePolicies comes after all that they govern.
+func (b *Broker) restorePolicies(list []policyDefinition) {
+	of := map[string][]*policyDefinition{}
+	for i := range list {
+		of[list[i].VHost] = append(of[list[i].VHost], &list[i])
+	}
+	for name, saved := range of {
+		b.vhosts[name].restorePolicies(saved)
+	}
 }
 
 // restoreQueue puts a queue back without its messages. One that was accepted once is

@@ -26,6 +26,8 @@ type VHost struct {
 	letters         atomic.Int64          // in all lines of its queues
 	sources         []*Queue              // with letters, in turns; guarded by the forwarder's mu
 
+	governing sync.Mutex // one change of policies at a time; before mu
+
 	mu        sync.RWMutex
 	about     VHostMetadata
 	limits    access.Limits
@@ -34,6 +36,9 @@ type VHost struct {
 	queues    map[string]*Queue
 	owned     map[Owner]map[*Queue]struct{} // exclusive queues, by connection
 	policies  [2]policy.Set                 // by policy.Kind
+	ruled     uint64                        // raised by each change of policies
+	spent     [2]int                        // steps of policy.Budget that all there is takes, by policy.Kind
+	change    *change                       // of policies, under way: is told what is declared meanwhile
 	changes   []store.Definition            // made since mu was locked
 }
 

@@ -194,3 +194,13 @@ func TestThrottleIsBounded(t *testing.T) {
 	}
 	assert.LessOrEqual(t, len(th.failed), mostFailures)
 }
+
+// TestPatternThatTakesTooLongGrantsNothing: it is given up after some milliseconds, and
+// what is large is not compiled.
+func TestPatternThatTakesTooLongGrantsNothing(t *testing.T) {
+	g, err := Compile(Permission{Configure: `^(?=(a+)+$)(a+)+$`, Write: ".*", Read: strings.Repeat("a{0,1000}|", 100)}, nil)
+	require.NoError(t, err)
+	require.False(t, g.Allows(Configure, strings.Repeat("a", 250)+"b"))
+	require.True(t, g.Allows(Configure, "aaa"))
+	require.True(t, g.Allows(Read, strings.Repeat("a", 250)))
+}

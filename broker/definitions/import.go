@@ -59,6 +59,9 @@ func importInto(b *broker.Broker, d *Document, vhost string) (Report, error) {
 		return Report{}, err
 	}
 	w := writer{b: b, only: vhost, atOnce: writersAtOnce}
+	if err := w.tryPolicies(d); err != nil {
+		return Report{}, err
+	}
 	err := w.write(d)
 	slices.Sort(w.report.Kept)
 	slices.Sort(w.report.Skipped)
@@ -79,6 +82,7 @@ func try(b *broker.Broker, d *Document, vhost string) error {
 	defer scratch.Close()
 	there := writer{b: scratch}
 	now := Export(b, Version{})
+	now.leaveOut(notInForce(b))
 	limits := &Document{Parameters: now.Parameters}
 	now.Parameters = nil // a limit below what is there would stop the copy
 	if err := cmp.Or(there.write(now), there.write(limits)); err != nil {
@@ -279,6 +283,70 @@ func (w *writer) policy(p *Policy) error {
 		return fmt.Errorf("%w (%s/%s)", err, vh.Name(), p.Name)
 	}
 	return nil
+}
+
+// tryPolicies asks the broker itself: it has queues, exclusive ones, that no copy of
+// its definitions has, and that a pattern may take too long for.
+func (w *writer) tryPolicies(d *Document) error {
+	all := map[*broker.VHost]*[2][]policy.Policy{}
+	put := func(vhost string, k policy.Kind, p policy.Policy) {
+		vh, err := w.in("policy", p.Name, vhost)
+		if err != nil {
+			return // the document makes it
+		}
+		if all[vh] == nil {
+			all[vh] = &[2][]policy.Policy{}
+		}
+		all[vh][k] = append(all[vh][k], p)
+	}
+	for i := range d.Policies {
+		p := &d.Policies[i]
+		if decoded, err := policy.Decode(policy.User, p.Name, p.fields); err == nil {
+			put(p.VHost, policy.User, decoded)
+		}
+	}
+	for i := range d.Parameters {
+		p := &d.Parameters[i]
+		fields, _ := withoutPairs(policy.Whole(p.Value)).(map[string]any)
+		if decoded, err := policy.Decode(policy.Operator, p.Name, fields); err == nil && p.Component == policy.Operator.String() {
+			put(p.VHost, policy.Operator, decoded)
+		}
+	}
+	for vh, list := range all {
+		if err := vh.TryPolicies(*list); err != nil {
+			return fmt.Errorf("%w (%s)", err, vh.Name())
+		}
+	}
+	return nil
+}
+
+// policyName names a policy in a broker.
+type policyName struct {
+	vhost, name string
+	kind        policy.Kind
+}
+
+// notInForce lists the policies that are not in force: they govern nothing, and cannot
+// be set in a copy.
+func notInForce(b *broker.Broker) map[policyName]bool {
+	idle := map[policyName]bool{}
+	for _, vh := range b.VHosts() {
+		for _, k := range []policy.Kind{policy.User, policy.Operator} {
+			for _, p := range vh.Policies(k) {
+				if p.NotInForce != "" {
+					idle[policyName{vh.Name(), p.Name, k}] = true
+				}
+			}
+		}
+	}
+	return idle
+}
+
+func (d *Document) leaveOut(idle map[policyName]bool) {
+	d.Policies = slices.DeleteFunc(d.Policies, func(p Policy) bool { return idle[policyName{p.VHost, p.Name, policy.User}] })
+	d.Parameters = slices.DeleteFunc(d.Parameters, func(p Parameter) bool {
+		return p.Component == policy.Operator.String() && idle[policyName{p.VHost, p.Name, policy.Operator}]
+	})
 }
 
 func (w *writer) exchange(x *Exchange) error {

@@ -30,7 +30,7 @@ func TestAgreesWithLibraries(t *testing.T) {
 	regexp2.SetTimeoutCheckPeriod(time.Millisecond)
 	rng := rand.New(rand.NewPCG(1, 2))
 	compared, matching := 0, 0
-	for range 40_000 {
+	for range 15_000 {
 		expr := random(rng, pieces, 10)
 		for options, library := range map[regexp2.RegexOptions]func(string) (bool, error){regexp2.None: regexp2Match(expr), regexp2.RE2: goMatch(expr)} {
 			tree, err := compileTree(expr, syntax.RegexOptions(options))
@@ -51,8 +51,8 @@ func TestAgreesWithLibraries(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, compared-matching, 10_000)
-	require.Greater(t, matching, 10_000)
+	require.Greater(t, compared-matching, 5_000)
+	require.Greater(t, matching, 5_000)
 }
 
 func regexp2Match(expr string) func(string) (bool, error) {
