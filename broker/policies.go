@@ -164,8 +164,10 @@ func (c *change) rule(budget int) error {
 	return nil
 }
 
-// match has rule say of what is next what governs it.
+// match has rule say of what is next what governs it, in the order of names, so that
+// a refusal names the same one each time.
 func (c *change) match(rule func([]policy.Thing) error) error {
+	slices.SortFunc(c.next, func(a, b governed) int { return strings.Compare(a.Name, b.Name) })
 	things := make([]policy.Thing, len(c.next))
 	for i := range c.next {
 		things[i] = c.next[i].Thing

@@ -44,10 +44,13 @@ func (vh *VHost) TryPolicyRetroactively(k policy.Kind, p policy.Policy) (would R
 		sets[k] = sets[k].With(p)
 		return nil
 	})
+	if err != nil {
+		return Retroaction{}, err
+	}
 	for _, q := range governedBy(k, p.Name, all) {
 		would.add(q.q, q.ttlMillis, true)
 	}
-	return would, err
+	return would, nil
 }
 
 type governedQueue struct {
