@@ -44,8 +44,8 @@ type stalls struct {
 type span struct{ from, to int64 }
 
 // watchMachine keeps bare timers until stop: a thread on each processor, since a virtual machine may be given one and not the other; a
-// goroutine, since this process has its own stalls; and bare syncs of a file, since others use the disk, too.
-func watchMachine(t *testing.T) *machine {
+// goroutine, since this process has its own stalls; and bare syncs of a file in dir, since others may use that disk, too.
+func watchMachine(t *testing.T, dir string) *machine {
 	t.Helper()
 	m := &machine{over: make(chan struct{})}
 	t.Cleanup(m.stop)
@@ -57,7 +57,7 @@ func watchMachine(t *testing.T) *machine {
 			m.done.Go(func() { m.pinned(cpu, allowed) })
 		}
 	}
-	f, err := os.Create(filepath.Join(t.TempDir(), "bare"))
+	f, err := os.Create(filepath.Join(dir, "bare"))
 	check(t, err)
 	t.Cleanup(func() { f.Close() })
 	sync := func() { // of a file that grows, as a journal does

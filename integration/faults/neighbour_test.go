@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +34,7 @@ type attack struct {
 	bodyBytes int      // of the neighbour's messages; 0: neighbourBody
 	limits    string   // a shell command before the broker starts
 	settings  []string // of the broker, beside a small memory limit
+	realDisk  bool     // for the journal, which else is in memory: others use the disk, too, and make confirms wait
 
 	// setup declares what is needed.
 	setup func(*attacker)
@@ -77,7 +79,11 @@ type outcome struct {
 }
 
 func (a *attack) run(t *testing.T) (r outcome) {
-	p := launchUnder(t, a.limits, t.TempDir(), append([]string{fmt.Sprintf("MEMORY_LIMIT=%d", memoryLimit)}, a.settings...)...)
+	dir := t.TempDir()
+	if !a.realDisk {
+		dir = tinyDisk(t, "1g")
+	}
+	p := launchUnder(t, a.limits, filepath.Join(dir, "data"), append([]string{fmt.Sprintf("MEMORY_LIMIT=%d", memoryLimit)}, a.settings...)...)
 	p.ready()
 	memory := watchMemory(p)
 	x := attackerOf(t, p)
@@ -89,7 +95,7 @@ func (a *attack) run(t *testing.T) (r outcome) {
 		a.setup(x)
 	}
 	begin, ended := x.prepare(a)
-	machine := watchMachine(t)
+	machine := watchMachine(t, dir)
 	health := watchHealth(p)
 
 	memory.begin()
