@@ -184,11 +184,11 @@ func (n *neighbour) wrong() (texts []string) {
 	counts := map[string]int{}
 	for _, m := range n.notes {
 		for what, is := range map[string]bool{
-			"were not answered":             m.confirmed == 0,
-			"were refused":                  m.refused,
-			"were confirmed and are lost":   m.confirmed > 0 && !m.refused && m.arrived == 0,
-			"came before their deadline":    m.arrived > 0 && m.arrived < m.sent+m.ttlMillis*1000,
-			"were delivered more than once": m.arrivals > 1,
+			"were not answered":              m.confirmed == 0,
+			"were refused":                   m.refused,
+			"were confirmed, and never came": m.confirmed > 0 && !m.refused && m.arrived == 0,
+			"came before their deadline":     m.arrived > 0 && m.arrived < m.sent+m.ttlMillis*1000,
+			"were delivered more than once":  m.arrivals > 1,
 		} {
 			if is {
 				counts[what]++
