@@ -99,6 +99,7 @@ func TestARunHasTheRightsOfItsOwnerNow(t *testing.T) {
 	run, err = r.Start(t.Context(), order)
 	require.NoError(t, err)
 	r.Close()
+	moved = len(d.bodies(d.q)) // the first goes at once
 	require.NoError(t, d.b.DeleteUser("owner"))
 	r = d.runs(dir)
 	run = d.wait(r, run.ID, false, run)
