@@ -33,7 +33,6 @@ type accounts struct {
 	topics     map[inVHost]map[string]access.TopicPermission // by exchange
 	compiled   map[inVHost]*access.Grant
 	configured *access.User // the configured user as it was applied last
-	throttle   access.Throttle
 }
 
 // inVHost is a user in a virtual host.

@@ -78,6 +78,7 @@ type Broker struct {
 	delayed   delayTimer
 	forwarder forwarder
 	accounts  accounts
+	guesses   guesses
 	sessions  sessions
 	gate      gate
 

@@ -117,7 +117,7 @@
 //	VHost.governing ─► VHost.mu ─► Queue.mu ─► a channel's ─► an outbox's, the feed's, the store's
 //
 // The others are leaves, below VHost.mu and above the store's: accounts.mu, below it
-// Broker.mu, and those of alarms, forwarder, tidier, sessions, replies and gate. Under Queue.mu
+// Broker.mu, and those of alarms, forwarder, tidier, sessions, replies, guesses and gate. Under Queue.mu
 // there is only memory: the core, hand-over to outboxes, the feed and the store's
 // buffers. A function that is called with a lock held says so.
 //

@@ -1,7 +1,7 @@
 // Package access knows who may do what: users with RabbitMQ's password hashes
 // and tags, permissions on the names of exchanges and queues, topic permissions,
-// limits, and how to slow down whoever guesses passwords. It is pure: no lock, no
-// clock, no I/O; package broker keeps the accounts and asks.
+// limits, and how to slow down whoever guesses passwords without keeping out who knows
+// one. It is pure: no lock, no clock, no I/O; package broker keeps the accounts and asks.
 //
 // # Permissions
 //

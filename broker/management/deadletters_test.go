@@ -92,6 +92,31 @@ func TestDeadLettersTakePermissions(t *testing.T) {
 	assert.JSONEq(t, `[]`, x.askAs("u-management", "p", "GET", "/api/curfew/deadletters", nil).body)
 }
 
+// TestReplaysAreTheirOwners: who may read the queue, or monitor, has nothing to do with another's replay.
+func TestReplaysAreTheirOwners(t *testing.T) {
+	x := start(t)
+	x.deadLetters(4)
+	begin := func(user string) string {
+		id, ok := x.askAs(user, "p", "POST", dlq+"/replay", map[string]any{"rate": 0.01}).is(200, "").object()["id"].(string)
+		require.True(t, ok)
+		return "/api/curfew/replays/" + id
+	}
+	admins, own := begin("u-administrator"), begin("u-management")
+	for _, user := range []string{"u-management", "u-policymaker", "u-monitoring"} {
+		x.askAs(user, "p", "GET", admins, nil).is(404, "")
+		x.askAs(user, "p", "DELETE", admins, nil).is(404, "")
+		x.askAs(user, "p", "POST", admins+"/resume", nil).is(404, "")
+	}
+	for user, sees := range map[string]int{"u-administrator": 2, "u-management": 1, "u-policymaker": 0, "u-monitoring": 0} {
+		assert.Len(t, x.askAs(user, "p", "GET", "/api/curfew/replays", nil).list(), sees, user)
+	}
+	x.askAs("u-management", "p", "DELETE", own, nil).is(200, "")
+	x.askAs("u-management", "p", "POST", own+"/resume", nil).is(200, "")
+	x.askAs("u-administrator", "p", "DELETE", own, nil).is(200, "")
+	require.NoError(t, x.b.DeleteUser("u-management"))
+	assert.Contains(t, x.askAs("u-administrator", "p", "POST", own+"/resume", nil).is(409, "").body, "is deleted; start another replay")
+}
+
 func TestDeadlinesOverHTTP(t *testing.T) {
 	x := start(t)
 	dead := x.deadLetters(0)

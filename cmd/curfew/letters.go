@@ -167,9 +167,16 @@ func (s shownLetters) Replay(ctx context.Context, u dashboard.User, o dashboard.
 	return shownReplay(&run), err
 }
 
+// actor is a user of the dashboard to those who know what users may; one who is gone may
+// nothing.
+func (s *shownBroker) actor(u dashboard.User) *access.User {
+	user, _ := s.broker.User(u.Name)
+	return &user
+}
+
 // Replays implements dashboard.DeadLetters.
-func (s shownLetters) Replays() (all []dashboard.Replay) {
-	for _, run := range s.replays.List() {
+func (s shownLetters) Replays(u dashboard.User) (all []dashboard.Replay) {
+	for _, run := range s.replays.List(s.actor(u)) {
 		all = append(all, shownReplay(&run))
 	}
 	slices.SortStableFunc(all, func(a, b dashboard.Replay) int { return b.Started.Compare(a.Started) })
@@ -177,8 +184,11 @@ func (s shownLetters) Replays() (all []dashboard.Replay) {
 }
 
 // CancelReplay implements dashboard.DeadLetters.
-func (s shownLetters) CancelReplay(id string) error {
-	_, err := s.replays.Cancel(id)
+func (s shownLetters) CancelReplay(u dashboard.User, id string) error {
+	_, err := s.replays.Cancel(s.actor(u), id)
+	if errors.Is(err, deadletters.ErrNoRun) {
+		return dashboard.ErrGone
+	}
 	return err
 }
 
