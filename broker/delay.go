@@ -125,7 +125,7 @@ func (s *step) activate(x *crossing, at int) bool {
 		}
 		x.from.tellUnroutable(&m)
 		recordDeath(&p, death{
-			queue: delayedQueue, reason: "unroutable", at: x.at / second,
+			queue: delayedQueue, reason: "unroutable", at: s.b.wallSeconds(x.at),
 			exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, p.Headers),
 		}, false)
 		t.props = p.Append(t.props[:0])
@@ -138,7 +138,7 @@ func (s *step) activate(x *crossing, at int) bool {
 		x.exchange = string(m.Exchange)
 	} else {
 		it.read(&view, has, len(m.Body)) // it was checked when it came
-		it.message.ExpiresAt, _ = instantOf(p.Headers, expiresAtHeader, s.now)
+		it.message.ExpiresAt, _ = s.b.instantOf(p.Headers, expiresAtHeader, s.now)
 	}
 	s.send(x, at, targets, &it, m)
 	return true

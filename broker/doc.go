@@ -123,11 +123,20 @@
 //
 // # Time
 //
-// Instants are Unix µs; times to live, and what users give and are shown, ms
-// (UnixMillis). Deadlines are stamped with the present instant rounded up and judged
-// against it rounded down, by a Clock that does not follow steps of the wall clock and,
-// with a data directory, goes on over restarts (timeline). Late is possible, early is
-// not. Reschedule gives a queued message another deadline, and that is journaled.
+// Instants are Unix µs; times to live, and what users give and are shown, ms.
+// Deadlines are stamped with the present instant rounded up and judged against it
+// rounded down, by a Clock that does not follow steps of the wall clock and, with a data
+// directory, goes on over restarts (timeline). Late is possible, early is not.
+// Reschedule gives a queued message another deadline, and that is journaled.
+//
+// So after a run with a wrong wall clock the two differ (ClockOffset). Inside, in the
+// journal, in the schedule and in every MessageRef, instants are of the broker's clock.
+// What a client or a person gives or reads is of the wall clock: headers, receipts, the
+// time in x-death, audit and traces (Expiry.Wall), the HTTP API, the dashboard, metrics.
+// It is converted where it comes in or goes out, by what the wall clock says at that
+// moment: an instant that is given is now + (given - wall clock's now) (Instant), and one
+// that is shown the reverse (UnixMillis). A delayed message's x-expires-at is converted
+// when it is enqueued.
 //
 // # Counting and looking
 //

@@ -135,7 +135,7 @@ func (p *Publisher) check(m *Publication, view *amqp.PropertyView, has marks, it
 			return 0, err
 		}
 	}
-	it.message.ExpiresAt, due, err = readTimes(headers, p.vh.b.clock)
+	it.message.ExpiresAt, due, err = p.vh.b.readTimes(headers)
 	return due, err
 }
 

@@ -68,7 +68,7 @@ func TestDeadlinesAreWholeMicroseconds(t *testing.T) {
 	x.publish("", "q", "m", "2", nil)
 	ref := x.one()
 	require.EqualValues(t, 1_700_000_000_002_124, ref.Deadline)
-	assert.EqualValues(t, 1_700_000_000_003, broker.UnixMillis(ref.Deadline))
+	assert.EqualValues(t, 1_700_000_000_003, x.b.UnixMillis(ref.Deadline))
 	now.Store(1_700_000_000_002_123_999)
 	assert.Equal(t, broker.NotDue, x.expire([]broker.MessageRef{ref})[0].Outcome)
 	now.Add(1)

@@ -139,7 +139,7 @@ func (r *replayer) page(last queue.Seq, seen int) {
 // one replays a message, or counts why not. Where the run ends before that is settled, the message is not
 // counted at all: a run that is resumed meets it again.
 func (r *replayer) one(ctx context.Context, l *Letter) error {
-	m, left := r.order.rewrite(l, r.id, r.b.Now()/1000)
+	m, left := r.order.rewrite(l, r.id, unixMillis(r.b))
 	if left == "" {
 		var err error
 		if left, err = r.send(ctx, l, &m); err != nil {
