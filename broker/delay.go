@@ -250,14 +250,39 @@ func (vh *VHost) Delayed(from uint64, most int) (page []DelayedMessage, next uin
 			next = uint64(seq)
 			return false
 		}
-		src := vh.b.store.View(store.Pos(m.Pos))
-		page = append(page, DelayedMessage{
-			Ref: q.ref(seq, m.ExpiresAt), Exchange: string(src.Exchange), RoutingKey: string(src.RoutingKey),
-			Properties: append([]byte(nil), src.Properties...), Bytes: m.Bytes,
-		})
+		page = append(page, q.delayedMessage(seq, &m))
 		return true
 	})
 	return page, next
+}
+
+// leaving lists those that are due and on their way, up to most from a number on (0: the
+// first); next is where to go on, 0 at the end.
+func (vh *VHost) leaving(from uint64, most int) (page []DelayedMessage, next uint64) {
+	q := vh.waiting.Load()
+	if q == nil {
+		return nil, 0
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := &q.letters
+	for number, end := max(from, l.passed), l.passed+uint64(l.len()); number < end; number++ {
+		if len(page) == most {
+			return page, number
+		}
+		x := &l.at(number).settled
+		page = append(page, q.delayedMessage(x.Seq, &x.Message))
+	}
+	return page, 0
+}
+
+// delayedMessage copies one out of the store. Called with q.mu held.
+func (q *Queue) delayedMessage(seq queue.Seq, m *queue.Message) DelayedMessage {
+	src := q.vh.b.store.View(store.Pos(m.Pos))
+	return DelayedMessage{
+		Ref: q.ref(seq, m.ExpiresAt), Exchange: string(src.Exchange), RoutingKey: string(src.RoutingKey),
+		Properties: append([]byte(nil), src.Properties...), Bytes: m.Bytes,
+	}
 }
 
 // delayedMessages is how many wait in all virtual hosts.

@@ -94,6 +94,7 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	}
 	if due != 0 {
 		it.message.ExpiresAt = due
+		await(targets, p.vh.b.Now())
 		targets, err = p.vh.delayed()
 	}
 	if err == nil && len(targets) > 0 {
