@@ -64,6 +64,16 @@
 // is parked like a dead letter. Why a queue: then the store, recovery and the turns are
 // those that messages and dead letters have anyway.
 //
+// Its exchange is the one that has the name when it is due, maybe made anew by somebody
+// else: AMQP knows exchanges by name. The publisher was asked for the right to write to
+// that name when it published, whoever makes it anew needs configure on it, and whoever
+// has messages from it read: nobody gets further than with a message that is not delayed.
+// Hence an internal exchange takes none. A topic permission was asked for if it was a
+// topic exchange when the message was published.
+//
+// Until it is due it counts as use of the queues it would go to now, for
+// x-auto-delete-on-idle (idlers).
+//
 // # Direct replies
 //
 // A publish to a name that OpenReply made up goes to the channel that waits for it, is
@@ -117,9 +127,9 @@
 //	VHost.governing ─► VHost.mu ─► Queue.mu ─► a channel's ─► an outbox's, the feed's, the store's
 //
 // The others are leaves, below VHost.mu and above the store's: accounts.mu, below it
-// Broker.mu, and those of alarms, forwarder, tidier, sessions, replies and gate. Under Queue.mu
-// there is only memory: the core, hand-over to outboxes, the feed and the store's
-// buffers. A function that is called with a lock held says so.
+// Broker.mu, and those of alarms, idlers, forwarder, tidier, sessions, replies and gate.
+// Under Queue.mu there is only memory: the core, hand-over to outboxes, the feed and the
+// store's buffers. A function that is called with a lock held says so.
 //
 // # Time
 //

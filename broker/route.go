@@ -165,6 +165,7 @@ func (s *targetSet) reset() {
 type routes struct {
 	vh       *VHost
 	topology uint64
+	internal bool                // known are the ways through internal exchanges too
 	known    map[string][]target // length of the exchange's name, name, key; nil until there are two
 	kept     int                 // targets in known
 	lastName []byte
@@ -186,8 +187,8 @@ const (
 // keys in CC and BCC. internal lets it through internal exchanges.
 func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers []byte, keys bool) ([]target, error) {
 	rs.name = append(append(append(rs.name[:0], byte(len(name))), name...), key...)
-	if topology := vh.topology.Load(); rs.vh != vh || rs.topology != topology {
-		rs.vh, rs.topology, rs.last, rs.lastName, rs.known = vh, topology, nil, rs.lastName[:0], nil
+	if topology := vh.topology.Load(); rs.vh != vh || rs.topology != topology || rs.internal != internal {
+		rs.vh, rs.topology, rs.internal, rs.last, rs.lastName, rs.known = vh, topology, internal, nil, rs.lastName[:0], nil
 	}
 	if !keys {
 		if bytes.Equal(rs.name, rs.lastName) {
