@@ -23,7 +23,7 @@ func (b *Broker) openStore(o store.Options, ownClock bool) error {
 	}
 	b.store = s
 	if b.durable && ownClock {
-		err = b.openTimeline(o.Dir)
+		err = b.openTimeline(o.Dir, recovery)
 	}
 	if err == nil {
 		err = b.restore(recovery)

@@ -22,6 +22,7 @@ type VHost struct {
 
 	defaultExchange exchangeTally
 	replies         replies
+	idlers          idlers
 	waiting         atomic.Pointer[Queue] // of the delayed messages; nil until there are
 	letters         atomic.Int64          // in all lines of its queues
 	sources         []*Queue              // with letters, in turns; guarded by the forwarder's mu

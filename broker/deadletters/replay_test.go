@@ -92,7 +92,7 @@ func TestReplayLeavesWhatCannotGo(t *testing.T) {
 
 func TestReplayTimeToLive(t *testing.T) {
 	d := newDesk(t)
-	now := broker.UnixMillis(d.b.Now())
+	now := d.b.UnixMillis(d.b.Now())
 	ahead, stamp := time.Now().Add(time.Hour).UnixMilli(), amqp.Timestamp(time.Now().Unix())
 	r := d.runs("")
 	for _, c := range []struct {
@@ -114,7 +114,7 @@ func TestReplayTimeToLive(t *testing.T) {
 		run := d.replay(d.runs(""), deadletters.Order{Options: deadletters.Options{TTL: c.ttl, Millis: 5_000_000}})
 		got := map[string]int64{}
 		for _, x := range d.standing(d.q) {
-			got[string(x.Message.Body)] = broker.UnixMillis(x.Deadline)
+			got[string(x.Message.Body)] = d.b.UnixMillis(x.Deadline)
 		}
 		require.Len(t, got, len(c.want), c.ttl)
 		assert.Equal(t, 5-len(c.want), run.Left[deadletters.LeftNoTime], c.ttl)

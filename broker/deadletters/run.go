@@ -142,7 +142,7 @@ func (r *replayer) one(ctx context.Context, l *Letter) error {
 	if err := r.order.ownerMay(r.b); err != nil {
 		return err
 	}
-	m, left := r.order.rewrite(l, r.id, r.b.Now()/1000)
+	m, left := r.order.rewrite(l, r.id, unixMillis(r.b))
 	if left == "" {
 		var err error
 		if left, err = r.send(ctx, l, &m); err != nil {

@@ -125,17 +125,17 @@ func (q *request) searchDeadLetters() error {
 	}
 	items := []object{}
 	for i := range found {
-		items = append(items, letterObject(&found[i], l.Encoding))
+		items = append(items, q.letterObject(&found[i], l.Encoding))
 	}
 	return q.answer(object{"items": items, "next": next})
 }
 
 // letterObject is a message as peek shows it, with its history.
-func letterObject(l *deadletters.Letter, encoding string) object {
+func (q *request) letterObject(l *deadletters.Letter, encoding string) object {
 	o := messageObject(l.Exchange, l.RoutingKey, l.Redelivered, l.Properties.Append(nil), l.Body, l.BodyBytes, &fetch{encoding: encoding, truncate: -1})
 	o["seq"], o["state"], o["persistent"], o["deadline"] = uint64(l.Seq), l.State.String(), l.Persistent, nil
 	if l.Deadline != 0 {
-		o["deadline"] = broker.UnixMillis(l.Deadline)
+		o["deadline"] = q.api.b.UnixMillis(l.Deadline)
 	}
 	o["deaths"], o["replays"], o["replay_run"] = l.Deaths, l.Replays, l.Run
 	if l.Deaths == nil {
