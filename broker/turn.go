@@ -15,7 +15,7 @@ const (
 	// places in queues that it gives them. A letter with more targets goes on in the next
 	// turn of its queue.
 	turnLetters = 256
-	turnEntries = 4096
+	turnEntries = 1024
 )
 
 // budget is what a step may still spend on turns.
@@ -48,6 +48,7 @@ type crossing struct {
 	into    []store.Enqueue
 	refused bool // by a target that it has to wait for
 	missing bool // it has no target now, and has to wait for one
+	kept    bool // nothing in it is the turn's scratch
 
 	id, key  []byte // what the record of its expiry says of it
 	exchange string
@@ -134,7 +135,10 @@ func (q *Queue) endTurn(t *turn, begun, done int) (more bool) {
 	l := &q.letters
 	if l.begun = nil; begun > done {
 		x := t.crossings[done]
-		x.keep()
+		t.crossings[done].into = nil
+		if !x.kept {
+			x.keep()
+		}
 		l.begun = &x
 	}
 	l.moving = 0
@@ -176,7 +180,9 @@ func (t *turn) give(at int, b *budget) {
 
 // keep gives what outlasts the turn memory of its own.
 func (x *crossing) keep() {
-	x.targets, x.into, x.to = slices.Clone(x.targets), slices.Clone(x.into), slices.Clone(x.to)
+	x.kept = true
+	x.into = slices.Grow(x.into, len(x.targets))
+	x.targets, x.to = slices.Clone(x.targets), slices.Clone(x.to)
 	x.id, x.key = slices.Clone(x.id), slices.Clone(x.key)
 	x.trace = TraceContext{slices.Clone(x.trace.Parent), slices.Clone(x.trace.State)}
 }
