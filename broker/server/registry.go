@@ -229,7 +229,7 @@ func (ch *channel) info(of *ConnectionInfo) ChannelInfo {
 	}
 	for _, c := range ch.consumers {
 		info.Consumers = append(info.Consumers, ConsumerInfo{
-			Tag: c.Tag, Queue: c.on, NoAck: c.NoAck, Exclusive: c.Exclusive, Prefetch: c.prefetch, Arguments: c.Args, Status: c.Status(),
+			Tag: c.Tag, Queue: c.on, NoAck: c.NoAck, Exclusive: c.Exclusive, Prefetch: c.prefetch, Arguments: c.shownArguments(), Status: c.Status(),
 			Channel: ch.id, Connection: of.Name, User: of.User, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
 		})
 	}

@@ -210,6 +210,7 @@ func (s *Server) Connections() int {
 var (
 	connectionsDesc = prometheus.NewDesc("curfew_connections", "AMQP connections open.", nil, nil)
 	acceptedDesc    = prometheus.NewDesc("curfew_connections_accepted_total", "AMQP connections accepted.", nil, nil)
+	repliesLostDesc = prometheus.NewDesc("curfew_direct_replies_lost_total", "Direct replies lost because their client did not take what it was sent.", nil, nil)
 	refusedDesc     = prometheus.NewDesc("curfew_connections_refused_total", "Connections refused for the limit or while stopping.", nil, nil)
 )
 
@@ -220,5 +221,6 @@ func (s *Server) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCol
 func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(connectionsDesc, prometheus.GaugeValue, float64(s.Connections()))
 	ch <- prometheus.MustNewConstMetric(acceptedDesc, prometheus.CounterValue, float64(s.accepted.Load()))
+	ch <- prometheus.MustNewConstMetric(repliesLostDesc, prometheus.CounterValue, float64(s.totals.repliesLost.Load()))
 	ch <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(s.refused.Load()))
 }
