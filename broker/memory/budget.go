@@ -78,7 +78,7 @@ func (a *Account) take(n int64) (victim *Account, err error) {
 		return nil, nil
 	}
 	exceeded := &Exceeded{b.most}
-	victim = b.largest()
+	victim = b.largest(a)
 	a.add(-n)
 	if victim == a || victim == nil {
 		b.refused++
@@ -135,22 +135,28 @@ func (a *Account) add(n int64) {
 	}
 }
 
-// largest is the account that holds most among those of the user who holds most; called
-// with mu held.
-func (b *Budget) largest() (most *Account) {
-	var user string
+// largest is the account that holds most among those of the user who holds most; of equal
+// ones the one that asks. Called with mu held.
+func (b *Budget) largest(asks *Account) (most *Account) {
+	user := asks.user
 	for name, held := range b.users {
 		if held > b.users[user] {
 			user = name
 		}
 	}
+	if user == asks.user {
+		most = asks
+	}
 	for a := range b.accounts {
-		if a.user == user && a.held > 0 && (most == nil || a.held > most.held) {
+		if a.user == user && (most == nil || a.held > most.held) {
 			most = a
 		}
 	}
 	return most
 }
+
+// Most is the budget's.
+func (a *Account) Most() int64 { return a.b.most }
 
 // Most is how many bytes there are; 0: no bound.
 func (b *Budget) Most() int64 { return b.most }
