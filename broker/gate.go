@@ -18,6 +18,7 @@ type gate struct {
 	full    bool // the store has no room for messages
 	low     bool // the disk has less room than it should
 	memory  bool
+	files   bool          // the store finds no file descriptor
 	changed chan struct{} // closed, and made anew, at each change
 	asked   bool          // somebody asked, as publishers do, since memory and disk were measured last
 	poke    chan struct{} // has them measured now, if that was to be a while
@@ -63,6 +64,9 @@ func (g *gate) reason() string {
 	}
 	if g.full || g.low {
 		low = append(low, "disk")
+	}
+	if g.files {
+		low = append(low, "file descriptors")
 	}
 	if len(low) == 0 {
 		return ""
