@@ -52,6 +52,7 @@ type Server struct {
 	log  *zap.Logger
 
 	accepted, refused atomic.Uint64
+	fullAt            atomic.Int64 // Unix ns when a connection was refused last for the number there are; 0: never
 	totals            totals
 
 	clearText sync.Once // a password has crossed the network in clear
@@ -141,6 +142,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener) error {
 		if ctx.Err() != nil || !errors.As(err, &temporary) || !temporary.Temporary() {
 			return err
 		}
+		s.fullAt.Store(time.Now().UnixNano())
 		s.log.Error("cannot accept a connection; trying again in 100ms", zap.Error(err))
 		backoff.Reset(100 * time.Millisecond)
 		select {
@@ -198,6 +200,15 @@ func (s *Server) shutdown() {
 	}
 	s.mu.Unlock()
 	<-ended
+}
+
+// Full says how many connections there may be, and when one was last refused because there
+// were as many, or no file descriptor for it; zero: never.
+func (s *Server) Full() (most int, last time.Time) {
+	if at := s.fullAt.Load(); at != 0 {
+		last = time.Unix(0, at)
+	}
+	return s.opts.MaxConnections, last
 }
 
 // Connections is how many are open now.
