@@ -128,6 +128,23 @@ func (s *Server) List() []ConnectionInfo {
 	return all
 }
 
+// Counts is how many open connections there are, and channels on them.
+func (s *Server) Counts() (connections, channels int) {
+	for _, c := range s.open() {
+		if c.shown.Load() != nil {
+			connections++
+			channels += c.channelCount()
+		}
+	}
+	return connections, channels
+}
+
+func (c *connection) channelCount() int {
+	c.listing.Lock()
+	defer c.listing.Unlock()
+	return len(c.channels)
+}
+
 func (s *Server) open() []*connection {
 	s.mu.Lock()
 	defer s.mu.Unlock()

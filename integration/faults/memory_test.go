@@ -102,9 +102,13 @@ func neighbour(t *testing.T, p *process) (served func() int) {
 	}()
 	return func() int {
 		close(stop)
-		n := <-ended
-		conn.Close()
-		return n
+		select {
+		case n := <-ended:
+			conn.Close()
+			return n
+		case <-time.After(30 * time.Second):
+			return 0
+		}
 	}
 }
 
