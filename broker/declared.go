@@ -24,7 +24,17 @@ type declared struct {
 	ceiling     atomic.Int64 // while memory is low; 0: it is not
 }
 
-func (d *declared) init(memoryLimit int64) { d.most, d.slack = memoryLimit/2, memoryLimit/32 }
+// The least that may be declared, and that may be while memory is low, however small the limit.
+const (
+	leastDeclared = 512 << 10
+	leastSlack    = 32 << 10
+)
+
+func (d *declared) init(memoryLimit int64) {
+	if memoryLimit > 0 {
+		d.most, d.slack = max(memoryLimit/2, leastDeclared), max(memoryLimit/32, leastSlack)
+	}
+}
 
 // low notes whether memory is low.
 func (d *declared) low(is bool) {

@@ -41,7 +41,7 @@ func TestMemoryLimitHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := launchUnder(t, fmt.Sprint("ulimit -v ", addressSpace), t.TempDir(), "MEMORY_LIMIT=256MiB")
 			p.ready()
-			served := neighbour(t, p)
+			served := another(t, p)
 			attack(t, p)
 			if n := served(); n == 0 {
 				t.Error("another client was not served")
@@ -66,8 +66,8 @@ func (p *process) peak() int64 {
 	return kib << 10
 }
 
-// neighbour publishes with confirms and gets until served is called, which says how often.
-func neighbour(t *testing.T, p *process) (served func() int) {
+// another publishes with confirms and gets until served is called, which says how often.
+func another(t *testing.T, p *process) (served func() int) {
 	t.Helper()
 	conn, err := amqp091.Dial(p.url())
 	check(t, err)
@@ -112,8 +112,8 @@ func neighbour(t *testing.T, p *process) (served func() int) {
 	}
 }
 
-// attacker logs in, and closes its connection when it is told to.
-func attacker(t *testing.T, p *process) net.Conn {
+// flooder logs in, and closes its connection when it is told to.
+func flooder(t *testing.T, p *process) net.Conn {
 	t.Helper()
 	nc, err := net.Dial("tcp", p.address())
 	check(t, err)
@@ -137,13 +137,13 @@ func attacker(t *testing.T, p *process) net.Conn {
 	return nc
 }
 
-// floods has connections write parts until they are cut off or have written their share of
+// allSend has connections write parts until they are cut off or have written their share of
 // attackBytes.
-func floods(t *testing.T, p *process, connections int, part func(i int) []byte) {
+func allSend(t *testing.T, p *process, connections int, part func(i int) []byte) {
 	t.Helper()
 	var all sync.WaitGroup
 	for range connections {
-		a := attacker(t, p)
+		a := flooder(t, p)
 		all.Go(func() {
 			for i, left := 0, attackBytes/connections; left > 0; i++ {
 				a.SetWriteDeadline(time.Now().Add(10 * time.Second))
@@ -167,7 +167,7 @@ func publishHead(id uint16, size int, p *amqp.Properties) []byte {
 
 func unfinishedHeaders(t *testing.T, p *process) {
 	head := publishHead(0, 100, &amqp.Properties{Headers: amqp.Table{"h": string(bytes.Repeat([]byte("h"), 120<<10))}})
-	floods(t, p, 6, func(i int) []byte {
+	allSend(t, p, 6, func(i int) []byte {
 		id := uint16(i%2046 + 1)
 		b := amqp.AppendMethod(nil, id, &amqp.ChannelOpen{})
 		return append(b, onChannel(head, id)...)
@@ -187,7 +187,7 @@ func unfinishedBodies(t *testing.T, p *process) {
 	const size, piece = 16 << 20, 128 << 10
 	body := amqp.AppendContent(nil, 0, nil, make([]byte, piece-8), 0)
 	body = body[8+int(binary.BigEndian.Uint32(body[3:])):]
-	floods(t, p, 6, func(i int) []byte {
+	allSend(t, p, 6, func(i int) []byte {
 		const pieces = size/piece - 1
 		id := uint16(i/pieces + 1)
 		var b []byte
@@ -202,7 +202,7 @@ func unfinishedBodies(t *testing.T, p *process) {
 var longArguments = amqp.Table{"a": string(bytes.Repeat([]byte("a"), 100<<10))}
 
 func consumersWithArguments(t *testing.T, p *process) {
-	floods(t, p, 6, func(i int) (b []byte) {
+	allSend(t, p, 6, func(i int) (b []byte) {
 		id := uint16(i/1000 + 1)
 		if i%1000 == 0 {
 			b = amqp.AppendMethod(nil, id, &amqp.ChannelOpen{})
@@ -214,7 +214,7 @@ func consumersWithArguments(t *testing.T, p *process) {
 func queuesWithArguments(t *testing.T, p *process) {
 	var names sync.Mutex
 	next := 0
-	floods(t, p, 6, func(i int) (b []byte) {
+	allSend(t, p, 6, func(i int) (b []byte) {
 		names.Lock()
 		next++
 		name := fmt.Sprint("q", next)
