@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"curfew/broker/memory"
 	"curfew/broker/store"
 )
 
@@ -82,6 +83,8 @@ type Broker struct {
 	guesses   guesses
 	sessions  sessions
 	gate      gate
+	declared  declared
+	clients   *memory.Budget
 
 	aheadOfWall func() int64 // how far the clock was ahead of the wall clock when it was read last, ns
 
@@ -126,6 +129,8 @@ func New(o Options) (*Broker, error) {
 		opts: o, durable: o.Store.Dir != "", clock: o.Clock, aheadOfWall: aheadOfWall, log: o.Log.Named("broker"),
 		vhosts: map[string]*VHost{}, byID: map[uint64]*Queue{},
 	}
+	b.declared.init(o.MemoryLimit)
+	b.clients = memory.New(clientsShare(&o))
 	b.feed.init()
 	b.gate.changed, b.gate.poke, b.quit = make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
 	b.vhosts["/"] = newVHost(b, "/")

@@ -178,7 +178,11 @@ func (vh *VHost) addRuled(q *Queue, a applied, ruled uint64) error {
 		if err := vh.checkQueueLimit(q.name); err != nil {
 			return err
 		}
+		if err := vh.declare(q.footprint(), vh.queueLabel(q.name), q.name == UndeliverableQueue); err != nil {
+			return err
+		}
 		if err := vh.enter(q.governed(), &a, ruled); err != nil {
+			vh.undeclare(q.footprint())
 			return err
 		}
 		vh.queues[q.name] = q
@@ -282,6 +286,7 @@ func (vh *VHost) erase(q *Queue) (all bool) {
 	if vh.queues[q.name] == q {
 		delete(vh.queues, q.name)
 		vh.charge(&q.policies, &applied{})
+		vh.undeclare(q.footprint())
 		if q.durable() {
 			vh.undefine(q.definition().key())
 		}

@@ -98,7 +98,11 @@ func (vh *VHost) addExchange(made *Exchange, a applied, ruled uint64) error {
 		if err := vh.checkExchangeLimit(name); err != nil {
 			return err
 		}
+		if err := vh.declare(made.footprint(), vh.exchangeLabel(name), false); err != nil {
+			return err
+		}
 		if err := vh.enter(made.governed(), &a, ruled); err != nil {
+			vh.undeclare(made.footprint())
 			return err
 		}
 		vh.exchanges[name] = made
@@ -164,6 +168,7 @@ func (vh *VHost) checkDeletable(name string) error {
 func (vh *VHost) removeExchange(x *Exchange) {
 	delete(vh.exchanges, x.name)
 	vh.charge(&x.policies, &applied{})
+	vh.undeclare(x.footprint())
 	vh.changed()
 	if x.declared.Durable {
 		vh.undefine(vh.exchangeDefinition(x).key())

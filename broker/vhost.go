@@ -41,6 +41,7 @@ type VHost struct {
 	spent     [2]int                        // steps of policy.Budget that all there is takes, by policy.Kind
 	change    *change                       // of policies, under way: is told what is declared meanwhile
 	changes   []store.Definition            // made since mu was locked
+	footprint int64                         // of what is declared, in bytes
 }
 
 func newVHost(b *Broker, name string) *VHost {

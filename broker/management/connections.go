@@ -19,13 +19,10 @@ func (q *request) connections() []server.ConnectionInfo {
 func (q *request) listConnections() error {
 	vhost, user := q.param("vhost"), q.param("user")
 	q.api.rates.refresh()
-	list := []object{}
-	for _, c := range q.connections() {
-		if (vhost == "" || c.VHost == vhost) && (user == "" || c.User == user) {
-			list = append(list, q.connectionObject(&c))
-		}
-	}
-	return q.list(list)
+	all := slices.DeleteFunc(q.connections(), func(c server.ConnectionInfo) bool {
+		return vhost != "" && c.VHost != vhost || user != "" && c.User != user
+	})
+	return q.rows(len(all), func(i int) object { return q.connectionObject(&all[i]) })
 }
 
 // connection is the one that the path names.
@@ -133,15 +130,13 @@ var noGarbage = object{"max_heap_size": -1, "min_bin_vheap_size": -1, "min_heap_
 func (q *request) listChannels() error {
 	vhost := q.param("vhost")
 	q.api.rates.refresh()
-	list := []object{}
+	var all []server.ChannelInfo
 	for _, c := range q.connections() {
-		for _, ch := range c.Channels {
-			if vhost == "" || ch.VHost == vhost {
-				list = append(list, q.channelObject(&ch))
-			}
+		if vhost == "" || c.VHost == vhost {
+			all = append(all, c.Channels...)
 		}
 	}
-	return q.list(list)
+	return q.rows(len(all), func(i int) object { return q.channelObject(&all[i]) })
 }
 
 func (q *request) connectionChannels() error {
@@ -150,11 +145,7 @@ func (q *request) connectionChannels() error {
 		return err
 	}
 	q.api.rates.refresh()
-	list := []object{}
-	for _, ch := range c.Channels {
-		list = append(list, q.channelObject(&ch))
-	}
-	return q.list(list)
+	return q.rows(len(c.Channels), func(i int) object { return q.channelObject(&c.Channels[i]) })
 }
 
 func (q *request) getChannel() error {
@@ -188,11 +179,8 @@ func (q *request) channelObject(ch *server.ChannelInfo) object {
 
 func (q *request) listConsumers() error {
 	vhost := q.param("vhost")
-	list := []object{}
-	for _, c := range q.consumersBy(vhost, "") {
-		list = append(list, q.consumerObject(&c))
-	}
-	return q.list(list)
+	all := q.consumersBy(vhost, "")
+	return q.rows(len(all), func(i int) object { return q.consumerObject(&all[i]) })
 }
 
 // consumersBy lists consumers of a virtual host or of all ("") the user may see,

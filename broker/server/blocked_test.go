@@ -64,7 +64,7 @@ func TestBlockedInTheMiddleOfABody(t *testing.T) {
 		const frame, frames = 1000, 3
 		content := amqp.AppendMethod(nil, 1, &amqp.BasicPublish{RoutingKey: "q"})
 		content = amqp.AppendContent(content, 1, []byte{0, 0}, make([]byte, frames*frame), frame+8)
-		begun := len(content) - (frames-1)*(frame+8)
+		begun := len(content) - frames*(frame+8) // a header alone is the begin of a publish
 		x.closeGate(true)
 		c.write(content[:begun])
 		ended := make(chan struct{})

@@ -216,7 +216,7 @@ func (ch *channel) close() {
 	ch.publisher.Pause()
 	ch.rollback()
 	ch.closeReplies()
-	ch.conn.assembling -= ch.content.drop()
+	ch.content.drop(ch.conn)
 	ch.mu.Lock()
 	ch.closed = true
 	consumers := ch.consumers
@@ -224,6 +224,7 @@ func (ch *channel) close() {
 	ch.mu.Unlock()
 	ch.returnUnacked()
 	for _, c := range consumers {
+		ch.conn.holds.Add(-c.bytes())
 		c.Cancel()
 	}
 }

@@ -88,6 +88,7 @@ func (c *connection) leave() {
 	clear(c.channels)
 	c.listing.Unlock()
 	c.last = nil
+	c.closeAccount()
 	c.hide()
 	if c.session != nil {
 		c.vhost.Release(c)

@@ -144,6 +144,7 @@ func (c *connection) open(m *amqp.ConnectionOpen) error {
 		return amqp.Answering(err, m.ID())
 	}
 	c.session, c.vhost, c.rights, c.phase = session, session.VHost(), session.Rights(), running
+	c.openAccount()
 	c.nc.SetDeadline(time.Time{})
 	if c.heartbeat > 0 {
 		c.out.heartbeats(c.heartbeat)

@@ -128,6 +128,23 @@ func (s *Server) List() []ConnectionInfo {
 	return all
 }
 
+// Counts is how many open connections there are, and channels on them.
+func (s *Server) Counts() (connections, channels int) {
+	for _, c := range s.open() {
+		if c.shown.Load() != nil {
+			connections++
+			channels += c.channelCount()
+		}
+	}
+	return connections, channels
+}
+
+func (c *connection) channelCount() int {
+	c.listing.Lock()
+	defer c.listing.Unlock()
+	return len(c.channels)
+}
+
 func (s *Server) open() []*connection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,7 +246,7 @@ func (ch *channel) info(of *ConnectionInfo) ChannelInfo {
 	}
 	for _, c := range ch.consumers {
 		info.Consumers = append(info.Consumers, ConsumerInfo{
-			Tag: c.Tag, Queue: c.on, NoAck: c.NoAck, Exclusive: c.Exclusive, Prefetch: c.prefetch, Arguments: c.Args, Status: c.Status(),
+			Tag: c.Tag, Queue: c.on, NoAck: c.NoAck, Exclusive: c.Exclusive, Prefetch: c.prefetch, Arguments: c.shownArguments(), Status: c.Status(),
 			Channel: ch.id, Connection: of.Name, User: of.User, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
 		})
 	}

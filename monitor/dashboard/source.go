@@ -35,6 +35,9 @@ type Broker interface {
 	User(name string) (User, bool)
 	// State is how it is.
 	State() State
+	// Hold asks for memory that a request of the user will take, before it does; release
+	// is to be called in any case. The error says that there is none.
+	Hold(user string, bytes int64) (release func(), err error)
 	// Queues lists all queues, in any order.
 	Queues() []Queue
 	// Queue shows one with its arguments and policies.
