@@ -85,6 +85,7 @@ type Broker struct {
 	gate      gate
 	declared  declared
 	clients   *memory.Budget
+	crowds    crowds
 
 	aheadOfWall func() int64 // how far the clock was ahead of the wall clock when it was read last, ns
 

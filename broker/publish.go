@@ -233,8 +233,14 @@ func (p *Publisher) Flush(refused []int) []int {
 		return refused[:0]
 	}
 	s := p.vh.b.step()
+	if p.rights != nil {
+		p.rights.pacing.tell(s)
+	}
 	p.batch.flush(s)
 	p.endBatch()
+	if p.rights != nil {
+		p.rights.pacing.heed(s)
+	}
 	refused = append(refused[:0], s.refused...)
 	s.done()
 	slices.Sort(refused)

@@ -23,6 +23,10 @@ type step struct {
 	refused  []int       // publishes refused by overflow, by their number
 	dropping bool        // what expires is not dead-lettered
 	hurried  bool        // the forwarder is to move all letters
+	paced    bool        // its publisher can be asked to wait (flow), and
+	tries    bool        // even where it may not help
+	crowded  []*Queue    // that its publisher is to wait for
+	inTurn   bool        // its publisher is to let others have their turn
 	source   Source
 	props    []byte // scratch of the delivery being made
 
@@ -81,5 +85,7 @@ func (s *step) recycle() {
 	s.b, s.source, s.hurried = nil, Source{}, false
 	s.turns.routes = routes{}
 	s.turns.targets.reset()
+	clear(s.crowded)
+	s.crowded, s.paced, s.tries, s.inTurn = s.crowded[:0], false, false, false
 	steps.Put(s)
 }

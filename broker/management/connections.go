@@ -88,8 +88,11 @@ func (q *request) closeUser() error {
 
 func (q *request) connectionObject(c *server.ConnectionInfo) object {
 	state := "running"
-	if c.Blocked {
+	switch {
+	case c.Blocked:
 		state = "blocked"
+	case c.Flow:
+		state = "flow"
 	}
 	properties := jsonOf(c.ClientProperties)
 	given, _ := properties["connection_name"].(string)

@@ -160,8 +160,10 @@ func (ch *channel) handle(m amqp.Method) error {
 	case *amqp.BasicQos:
 		return ch.qos(m)
 	case *amqp.BasicConsume:
+		defer ch.conn.pace()
 		return ch.consume(m)
 	case *amqp.BasicCancel:
+		defer ch.conn.pace()
 		return ch.cancel(m)
 	case *amqp.BasicGet:
 		return ch.get(m)

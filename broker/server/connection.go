@@ -58,7 +58,8 @@ type connection struct {
 	properties []byte                   // of the client, encoded
 	shown      atomic.Pointer[identity] // nil unless open
 	traffic    traffic
-	held       atomic.Bool // by the broker's gate
+	held       atomic.Bool  // by the broker's gate
+	flowed     atomic.Int64 // Unix µs of when it was last made to wait for consumers; 0 never
 
 	account *memory.Account // nil until the client has logged in
 	holds   atomic.Int64    // bytes, not all of which are drawn from it
@@ -66,6 +67,7 @@ type connection struct {
 
 	cancelNotify bool // the client takes basic.cancel
 	takesBlocked bool // the client takes connection.blocked
+	consuming    bool // has had consumers when pace was called last
 	published    bool // all or a part of a message, since hold was asked last
 	authClose    bool // the client takes connection.close for a failed login
 
@@ -183,6 +185,9 @@ func (c *connection) drop(ch *channel) {
 	c.session.CloseChannel()
 	if c.last == ch {
 		c.last = nil
+	}
+	if c.consuming {
+		c.pace()
 	}
 }
 

@@ -145,6 +145,7 @@ func (c *connection) open(m *amqp.ConnectionOpen) error {
 	}
 	c.session, c.vhost, c.rights, c.phase = session, session.VHost(), session.Rights(), running
 	c.openAccount()
+	c.pace()
 	c.nc.SetDeadline(time.Time{})
 	if c.heartbeat > 0 {
 		c.out.heartbeats(c.heartbeat)

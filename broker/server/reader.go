@@ -59,6 +59,7 @@ func (c *connection) read() error {
 			return err
 		}
 		c.out.waitRoom()
+		c.awaitConsumers()
 		if err := c.holdPublishers(); err != nil {
 			return err
 		}

@@ -47,6 +47,7 @@ type ConnectionInfo struct {
 	Heartbeat          time.Duration        // 0: none
 	TLS                *tls.ConnectionState // nil: none
 	Blocked            bool                 // it publishes, and the broker's gate is closed
+	Flow               bool                 // it publishes, and was made to wait for consumers within the last second
 	Reads, Received    uint64               // socket calls, bytes
 	Writes, Sent       uint64
 	Pending            int // bytes not yet written
@@ -201,7 +202,7 @@ func (c *connection) hide() {
 func (c *connection) info(i *identity) ConnectionInfo {
 	info := ConnectionInfo{
 		Name: i.name, User: i.user, VHost: i.vhost, Mechanism: i.mechanism, ClientProperties: i.clientProperties(), Since: i.since,
-		FrameMax: i.frameMax, ChannelMax: i.channelMax, Heartbeat: i.heartbeat, TLS: i.tls, Blocked: c.held.Load(),
+		FrameMax: i.frameMax, ChannelMax: i.channelMax, Heartbeat: i.heartbeat, TLS: i.tls, Blocked: c.held.Load(), Flow: c.inFlow(),
 		Reads: c.traffic.reads.Load(), Received: c.traffic.received.Load(),
 		Writes: c.traffic.writes.Load(), Sent: c.traffic.sent.Load(), Pending: c.out.pending(),
 		identityOfLifetime: i,
