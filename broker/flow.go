@@ -49,12 +49,12 @@ const (
 	flowHigh, flowJoin, flowLow = 16 << 20, 6 << 20, 4 << 20
 	// flowPatience is how long a pause is tried before it is judged, flowLongest how long
 	// one that helps lasts at most, and flowTick how often it is looked at.
-	flowPatience, flowLongest, flowTick = 100 * time.Millisecond, 500 * time.Millisecond, 20 * time.Millisecond
+	flowPatience, flowLongest, flowTick = 60 * time.Millisecond, 500 * time.Millisecond, 20 * time.Millisecond
 	// flowGain is by what factor consumers have to be faster during pauses, at least.
 	flowGain = 1.25
 	// flowBackoffMin and flowBackoffMax, in µs, are how long publishers run free after a
 	// pause that did not help.
-	flowBackoffMin, flowBackoffMax = 50_000, 4_000_000
+	flowBackoffMin, flowBackoffMax = 100_000, 4_000_000
 	// flowClean is how many times longer than the pauses of other queues a run has to be to
 	// show how consumers do while publishers run.
 	flowClean = 4
