@@ -3,6 +3,7 @@ package broker
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -14,6 +15,8 @@ import (
 // (RabbitMQ: Memory and Disk Alarms). Consumers and expiry, which make room, are
 // never held back.
 type gate struct {
+	closed atomic.Bool // there is a reason: changed with mu held
+
 	mu      sync.Mutex
 	full    bool // the store has no room for messages
 	low     bool // the disk has less room than it should
@@ -47,6 +50,10 @@ func (g *gate) memoryLow() bool {
 	defer g.mu.Unlock()
 	return g.memory
 }
+
+// Gated says whether publishers have to wait. It costs next to nothing: to be asked before each
+// message.
+func (b *Broker) Gated() bool { return b.gate.closed.Load() }
 
 // calm says whether nobody publishes and nobody is held back.
 func (g *gate) calm() bool {
@@ -82,6 +89,7 @@ func (g *gate) set(log *zap.Logger, reason *bool, to bool) {
 		return
 	}
 	*reason = to
+	g.closed.Store(g.reason() != "")
 	close(g.changed)
 	g.changed = make(chan struct{})
 	if why := g.reason(); why != "" {

@@ -118,6 +118,9 @@ func (ch *channel) publish(properties, body []byte) error {
 	p := &ch.content
 	p.stage = contentNone
 	ch.conn.published = true
+	if err := ch.awaitGate(); err != nil {
+		return err
+	}
 	m := broker.Publication{Exchange: p.exchange, RoutingKey: p.routingKey, Properties: properties, Body: body}
 	if ch.tx != nil {
 		return ch.publishLater(&m)
