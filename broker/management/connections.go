@@ -86,18 +86,22 @@ func (q *request) closeUser() error {
 	return q.done()
 }
 
-func (q *request) connectionObject(c *server.ConnectionInfo) object {
-	state := "running"
+// connectionState is in RabbitMQ's words.
+func connectionState(c *server.ConnectionInfo) string {
 	switch {
 	case c.Blocked:
-		state = "blocked"
+		return "blocked"
 	case c.Flow:
-		state = "flow"
+		return "flow"
 	}
+	return "running"
+}
+
+func (q *request) connectionObject(c *server.ConnectionInfo) object {
 	properties := jsonOf(c.ClientProperties)
 	given, _ := properties["connection_name"].(string)
 	o := object{
-		"name": c.Name, "node": q.api.Node, "type": "network", "protocol": "AMQP 0-9-1", "state": state,
+		"name": c.Name, "node": q.api.Node, "type": "network", "protocol": "AMQP 0-9-1", "state": connectionState(c),
 		"user": c.User, "user_who_performed_action": c.User, "vhost": c.VHost, "auth_mechanism": c.Mechanism,
 		"user_provided_name": given, "client_properties": properties, "connected_at": c.Since.UnixMilli(),
 		"host": c.Host, "port": c.Port, "peer_host": c.PeerHost, "peer_port": c.PeerPort,

@@ -31,13 +31,14 @@ func (x *site) flood(ch *amqp091.Channel, queue string) (messages int) {
 	return messages
 }
 
-// inFlow lists the connections that are shown so, by who published.
+// inFlow is how many connections are shown so.
 func (x *site) inFlow() (n int) {
 	for _, c := range x.s.List() {
 		if c.Flow {
 			n++
 		}
 	}
+	assert.Equal(x.t, n, x.s.InFlow())
 	return n
 }
 

@@ -218,8 +218,21 @@ func (s *Server) Connections() int {
 	return len(s.conns)
 }
 
+// InFlow is how many connections publish more than consumers get processor time for.
+func (s *Server) InFlow() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		if c.inFlow() {
+			n++
+		}
+	}
+	return n
+}
+
 var (
 	connectionsDesc = prometheus.NewDesc("curfew_connections", "AMQP connections open.", nil, nil)
+	flowDesc        = prometheus.NewDesc("curfew_connections_in_flow", "AMQP connections whose publishes waited for consumers within the last second (state flow).", nil, nil)
 	acceptedDesc    = prometheus.NewDesc("curfew_connections_accepted_total", "AMQP connections accepted.", nil, nil)
 	repliesLostDesc = prometheus.NewDesc("curfew_direct_replies_lost_total", "Direct replies lost because their client did not take what it was sent.", nil, nil)
 	refusedDesc     = prometheus.NewDesc("curfew_connections_refused_total", "Connections refused for the limit or while stopping.", nil, nil)
@@ -231,6 +244,7 @@ func (s *Server) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCol
 // Collect implements prometheus.Collector.
 func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(connectionsDesc, prometheus.GaugeValue, float64(s.Connections()))
+	ch <- prometheus.MustNewConstMetric(flowDesc, prometheus.GaugeValue, float64(s.InFlow()))
 	ch <- prometheus.MustNewConstMetric(acceptedDesc, prometheus.CounterValue, float64(s.accepted.Load()))
 	ch <- prometheus.MustNewConstMetric(repliesLostDesc, prometheus.CounterValue, float64(s.totals.repliesLost.Load()))
 	ch <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(s.refused.Load()))

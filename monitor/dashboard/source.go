@@ -71,6 +71,7 @@ type State struct {
 	Blocked           string // why publishers have to wait; "" they have not
 	Memory, MemoryMax int64  // bytes; max 0: no limit
 	Connections       int
+	InFlow            int // of them: they publish more than consumers get processor time for
 	Channels          int
 	Totals            Totals
 }
