@@ -93,6 +93,13 @@
 // x-lock-duration lapses (locks); what is due for a queue though nobody asks (a lock, a
 // retry, x-expires, x-auto-delete-on-idle) is in one heap with one timer (alarms).
 //
+// # Flow
+//
+// A publisher at full speed keeps the processor from the consumers of its queue. The
+// queue then says so in the step, and the publisher, if it can (Rights.Pace), waits before it
+// goes on: after its messages have entered, so nothing is held up but what it has not said
+// yet. Dead letters, delayed messages and firing never wait (flow, pacing).
+//
 // # Users
 //
 // A connection logs in (Authenticate, Identify), opens a Session in a virtual host, and
@@ -127,7 +134,7 @@
 //	VHost.governing ─► VHost.mu ─► Queue.mu ─► a channel's ─► an outbox's, the feed's, the store's
 //
 // The others are leaves, below VHost.mu and above the store's: accounts.mu, below it
-// Broker.mu, and those of alarms, idlers, forwarder, tidier, sessions, replies, guesses and gate.
+// Broker.mu, and those of alarms, idlers, forwarder, tidier, sessions, replies, guesses, crowds and gate.
 // Under Queue.mu there is only memory: the core, hand-over to outboxes, the feed and the
 // store's buffers. A function that is called with a lock held says so.
 //

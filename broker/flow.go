@@ -122,16 +122,17 @@ func (q *Queue) press(s *step) {
 	if f.pause != nil {
 		q.judge(s.now)
 	}
+	s.inTurn = s.inTurn || f.proven
+	if !s.paced || !f.proven && !s.tries {
+		return
+	}
 	if f.pause == nil {
-		s.inTurn = s.inTurn || f.proven
-		if !s.paced || s.now < f.freeUntil || !f.proven && !s.tries || weight <= f.floor+q.vh.b.crowds.enough() {
+		if s.now < f.freeUntil || weight <= f.floor+q.vh.b.crowds.enough() {
 			return
 		}
 		q.beginPause(s.now, weight)
 	}
-	if s.paced {
-		s.crowded = append(s.crowded, q)
-	}
+	s.crowded = append(s.crowded, q)
 }
 
 // mark begins to measure. Called with mu held.

@@ -44,6 +44,9 @@
 //   - A full outbox (512 KiB; 64 KiB while the budget is used up) stops deliveries to the connection, its consumers
 //     wait and are woken by the writer; at 4 MiB nothing more is read from it; a
 //     client that takes nothing for 30 s is cut off.
+//   - A connection that publishes more than the consumers of its queues get processor time
+//     for is not read for a while (flow.go); one that publishes while memory or disk are low is
+//     not read until they are not (blocked.go).
 //   - An open transaction holds 65,536 publishes and 256 MiB at most; a publish above
 //     is answered with 406.
 //   - Direct replies are lost beyond 16 MiB in the outbox: nobody waits for them.
