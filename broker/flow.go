@@ -120,7 +120,7 @@ func (q *Queue) press(s *step) {
 	f := q.flow
 	f.floor = min(f.floor, weight)
 	if f.pause != nil {
-		q.judge(s.now)
+		q.judgePause(s.now)
 	}
 	s.inTurn = s.inTurn || f.proven
 	if !s.paced || !f.proven && !s.tries {
@@ -155,9 +155,9 @@ func (q *Queue) beginPause(now, weight int64) {
 	q.mark(now)
 }
 
-// judge sees whether a pause helps, and ends it if it does not or has lasted for too long.
+// judgePause sees whether a pause helps, and ends it if it does not or has lasted for too long.
 // Called with mu held, during a pause.
-func (q *Queue) judge(now int64) {
+func (q *Queue) judgePause(now int64) {
 	f := q.flow
 	lasts := now - f.pause.since
 	if lasts < flowPatience.Microseconds() {
@@ -238,6 +238,6 @@ func (q *Queue) recheck(p *flowPause) {
 	case q.deleted || q.consumers.count == 0:
 		q.endFlow()
 	default:
-		q.judge(q.vh.b.Now())
+		q.judgePause(q.vh.b.Now())
 	}
 }
