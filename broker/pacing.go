@@ -35,8 +35,19 @@ func (p *pacing) heed(s *step) {
 }
 
 // Pace says whether what is published with these rights is followed by AwaitConsumers from now
-// on. It is not at first.
-func (r *Rights) Pace(on bool) { r.pacing.on = on }
+// on. It is not at first. Who stops owes no wait: nobody else is left in one on his account.
+func (r *Rights) Pace(on bool) {
+	p := &r.pacing
+	if p.on = on; on {
+		return
+	}
+	for _, q := range p.crowded {
+		if paused := q.join(); paused != nil {
+			q.leave(paused)
+		}
+	}
+	p.crowded, p.inTurn = nil, false
+}
 
 // Crowded says whether AwaitConsumers would wait.
 func (r *Rights) Crowded() bool { return len(r.pacing.crowded) > 0 }

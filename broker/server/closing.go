@@ -91,6 +91,7 @@ func (c *connection) leave() {
 	c.closeAccount()
 	c.hide()
 	if c.session != nil {
+		c.rights.Pace(false)
 		c.vhost.Release(c)
 		c.session.Close()
 	}
