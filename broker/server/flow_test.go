@@ -21,8 +21,8 @@ func (x *site) stuck(c *amqp091.Connection, queue string) {
 	x.consume(ch, queue, false)
 }
 
-// flood publishes more than publishers need not wait for.
-func (x *site) flood(ch *amqp091.Channel, queue string) (messages int) {
+// crowd publishes more than publishers need not wait for.
+func (x *site) crowd(ch *amqp091.Channel, queue string) (messages int) {
 	x.t.Helper()
 	const size = 256 << 10
 	for ; messages < 25<<20/size; messages++ {
@@ -48,7 +48,7 @@ func TestFlowIsShownAndEnds(t *testing.T) {
 		in, out := x.channel(publisher), x.channel(x.connect())
 		x.queue(out, "q", nil)
 		x.stuck(x.connect(), "q")
-		sent := x.flood(in, "q")
+		sent := x.crowd(in, "q")
 		assert.Equal(t, 1, x.inFlow())
 		q, err := in.QueueDeclarePassive("q", false, false, false, false, nil) // the connection is read again
 		require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestConnectionThatConsumesIsNotInFlow(t *testing.T) {
 		require.NoError(t, consumers.Qos(1, 0, false))
 		deliveries := x.consume(consumers, "q", false)
 		before := time.Now()
-		sent := x.flood(ch, "q")
+		sent := x.crowd(ch, "q")
 		assert.Zero(t, x.inFlow())
 		for range sent {
 			require.NoError(t, (<-deliveries).Ack(false))
@@ -77,7 +77,7 @@ func TestConnectionThatConsumesIsNotInFlow(t *testing.T) {
 		assert.Less(t, time.Since(before), 20*time.Millisecond)
 		require.NoError(t, consumers.Close())
 		x.stuck(x.connect(), "q")
-		x.flood(ch, "q")
+		x.crowd(ch, "q")
 		assert.Equal(t, 1, x.inFlow(), "it does not consume any more")
 	})
 }

@@ -80,13 +80,7 @@ func (s *shownBroker) State() dashboard.State {
 		},
 	}
 	state.Connections, state.Channels = s.server.Counts()
-	for _, c := range s.server.List() {
-		state.Connections++
-		if c.Flow {
-			state.InFlow++
-		}
-		state.Channels += len(c.Channels)
-	}
+	state.InFlow = s.server.InFlow()
 	return state
 }
 
