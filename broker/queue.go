@@ -238,6 +238,7 @@ func (q *Queue) finish(s *step, path Path) {
 		q.relieve(s.now)
 	}
 	s.fx.Reset()
+	s.countPosted(q)
 	s.b.feed.push(s.events)
 	s.b.store.Enqueued(s.entered)
 	s.b.store.Amended(s.amended)

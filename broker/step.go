@@ -31,6 +31,7 @@ type step struct {
 	props    []byte // scratch of the delivery being made
 
 	sources  []*Queue // with letters that the step has posted
+	posted   int64    // letters, under the lock that is held
 	turns    turn
 	expiries expiries
 }
@@ -83,8 +84,7 @@ func (s *step) recycle() {
 	}
 	s.refused = s.refused[:0]
 	s.b, s.source, s.hurried = nil, Source{}, false
-	s.turns.routes = routes{}
-	s.turns.targets.reset()
+	s.turns.rest()
 	clear(s.crowded)
 	s.crowded, s.paced, s.tries, s.inTurn = s.crowded[:0], false, false, false
 	steps.Put(s)
