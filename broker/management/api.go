@@ -55,6 +55,7 @@ type API struct {
 	log   *zap.Logger
 	rates rates
 	turns chan struct{} // of those who make long answers
+	long  chan struct{} // of the one whose body takes more than it pays for
 	router
 }
 
@@ -75,7 +76,7 @@ func New(o Options) *API {
 	if o.Started.IsZero() {
 		o.Started = o.Now()
 	}
-	a := &API{Options: o, b: o.Broker, log: o.Log.Named("management"), turns: make(chan struct{}, turns)}
+	a := &API{Options: o, b: o.Broker, log: o.Log.Named("management"), turns: make(chan struct{}, turns), long: make(chan struct{}, 1)}
 	a.rates.init(a)
 	a.router.init(a.routes())
 	return a

@@ -64,6 +64,13 @@ func TestPublishIsRefusedBeforeItIsRead(t *testing.T) {
 		assert.Equal(t, c.want, got.status, got.body)
 		assert.Contains(t, got.body, c.text)
 	}
+	endless, err := http.NewRequestWithContext(t.Context(), http.MethodPost, x.http.URL+publishPath, io.LimitReader(letters{}, 64<<20)) // without a length
+	require.NoError(t, err)
+	endless.SetBasicAuth("guest", "guest")
+	if answer, err := http.DefaultClient.Do(endless); err == nil { // else it was cut off while it was still writing
+		answer.Body.Close()
+		assert.Equal(t, 413, answer.StatusCode)
+	}
 	used.Store(2 << 30)
 	require.Eventually(t, func() bool { why, _ := x.b.Gate(); return why != "" }, time.Minute, time.Millisecond)
 	got := x.announce("guest:guest", publishPath, 1000)
@@ -71,6 +78,11 @@ func TestPublishIsRefusedBeforeItIsRead(t *testing.T) {
 	assert.Contains(t, got.body, "publishers are blocked: low on memory")
 	assert.Zero(t, x.b.Clients().Stats().Used)
 }
+
+// letters is a body without an end.
+type letters struct{}
+
+func (letters) Read(b []byte) (int, error) { return copy(b, bytes.Repeat([]byte("x"), len(b))), nil }
 
 // slow is a body of which nothing comes until it is let go.
 type slow struct {

@@ -59,9 +59,11 @@ func (q *request) mayPublish() error {
 	if _, err := vh.Exchange(q.exchangeName()); err != nil {
 		return q.publishError(err)
 	}
-	if most := publishMost(q.api.b.MaxMessageBytes()); q.ContentLength > most {
+	most := publishMost(q.api.b.MaxMessageBytes())
+	if q.ContentLength > most {
 		return &http.MaxBytesError{Limit: most}
 	}
+	q.Body = http.MaxBytesReader(q.w, q.Body, most) // of one that does not say
 	return q.gate()
 }
 

@@ -95,6 +95,7 @@ func (a *API) carryOut(one *route, w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		q.account = a.b.Clients().Open(q.user.Name, q.cutOff)
 		defer q.account.Close()
+		defer q.endLong()
 		err = q.payBody(one, limit)
 	}
 	if err == nil {
@@ -115,7 +116,7 @@ func (a *API) carryOut(one *route, w http.ResponseWriter, r *http.Request) {
 const parsedWeight = 16
 
 // payBody draws from the budget of all clients what the body will take, before it is read.
-// One that takes more than half of that is let in for half.
+// One that takes more than half of that is let in for half, alone of its kind.
 func (q *request) payBody(one *route, limit int64) error {
 	if q.ContentLength > limit {
 		return &http.MaxBytesError{Limit: limit}
@@ -125,24 +126,60 @@ func (q *request) payBody(one *route, limit int64) error {
 		most = all / 2
 	}
 	if q.ContentLength < 0 { // it does not say
-		q.Body = &paidBody{q.Body, q.account, weight, most}
+		q.Body = &paidBody{q.Body, q, weight, most}
 		return nil
 	}
+	if q.ContentLength > most/weight {
+		if err := q.beginLong(); err != nil {
+			return err
+		}
+	}
 	return q.account.Take(min(q.ContentLength*weight, most))
+}
+
+// longWait is how long a request waits for another whose body takes more than it pays for.
+const longWait = 5 * time.Second
+
+// beginLong takes the turn of those whose body takes more than they pay for.
+func (q *request) beginLong() error {
+	wait := time.NewTimer(longWait)
+	defer wait.Stop()
+	select {
+	case q.api.long <- struct{}{}:
+		q.long = true
+		return nil
+	case <-wait.C:
+		return &problem{http.StatusServiceUnavailable, "service_unavailable", "another long request is under way; try again"}
+	case <-q.Context().Done():
+		return q.Context().Err()
+	}
+}
+
+func (q *request) endLong() {
+	if q.long {
+		q.long = false
+		<-q.api.long
+	}
 }
 
 // paidBody is a body of unknown length, paid for as it comes.
 type paidBody struct {
 	io.ReadCloser
-	account      *memory.Account
+	q            *request
 	weight, left int64 // left is what it pays at most
 }
 
 func (b *paidBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	due := min(int64(n)*b.weight, b.left)
+	due := int64(n) * b.weight
+	if due > b.left && !b.q.long {
+		if refused := b.q.beginLong(); refused != nil {
+			return 0, refused
+		}
+	}
+	due = min(due, b.left)
 	b.left -= due
-	if refused := b.account.Take(due); refused != nil {
+	if refused := b.q.account.Take(due); refused != nil {
 		return 0, refused
 	}
 	return n, err
@@ -184,6 +221,7 @@ type request struct {
 	w       http.ResponseWriter
 	user    caller
 	account *memory.Account
+	long    bool // it has the turn of long requests
 }
 
 // param is a part of the path, unescaped. chi matches the escaped path where there

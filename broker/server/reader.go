@@ -4,6 +4,7 @@ import (
 	"curfew/broker/amqp"
 	"errors"
 	"net"
+	"runtime"
 	"time"
 )
 
@@ -57,6 +58,9 @@ func (c *connection) read() error {
 		}
 		if err := c.payForRead(); err != nil {
 			return err
+		}
+		if n >= readBufferMore { // there is more: others are to have their turn, not only after the 10 ms of a time slice
+			runtime.Gosched()
 		}
 		c.out.waitRoom()
 		c.awaitConsumers()

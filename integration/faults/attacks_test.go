@@ -65,8 +65,6 @@ var attacks = []attack{
 	// The neighbour's messages are large, so that the journal needs new files.
 	{name: "descriptors", limits: "ulimit -n 512", bodyBytes: 8 << 10, strike: idleConnections, check: welcomesClients},
 
-	// Two publishers keep two processors busy. With more, others wait for their turn on these: each busy goroutine has one for up to
-	// 10 ms at a time, and four pairs of publisher and consumer made the p99 90 ms.
 	{name: "flood", setup: func(x *attacker) { x.declare(floods, numbered, "", nil) }, strike: flood},
 }
 
@@ -76,7 +74,7 @@ const (
 	target   = "target"
 
 	bombQueues = 12
-	floods     = 2
+	floods     = 4
 )
 
 // afterwards gives what burns on without the attacker the time to show in the broker's memory.
