@@ -16,7 +16,8 @@
 // leaves for one reason.
 //
 // A transaction is a publisher that is not flushed before the commit: what it added is in
-// the store, and in no queue yet (broker/server).
+// the store, and in no queue yet (broker/server). Its publishes and settlements are
+// journaled as one record (Publisher.Transact).
 //
 // # Dead letters
 //

@@ -23,6 +23,7 @@ type step struct {
 	refused  []int       // publishes refused by overflow, by their number
 	dropping bool        // what expires is not dead-lettered
 	hurried  bool        // the forwarder is to move all letters
+	whole    bool        // a transaction: entered and left gather, to be journaled as one
 	source   Source
 	props    []byte // scratch of the delivery being made
 

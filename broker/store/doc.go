@@ -5,7 +5,8 @@
 //	Put ──► Enqueued ──► Settled            one queue after another:
 //	 │         │ Amended   │                Moved = Settled + Enqueued in one record
 //	 ▼         ▼           ▼
-//	message   entry    settlement           records in the log's active segment
+//	message   entry    settlement           Transacted = many of both in one record
+//	                       │                records in the log's active segment
 //	                       │
 //	                     Commit ──► write, fdatasync ──► callback
 //
@@ -14,7 +15,8 @@
 // What was handed in before a Commit whose callback got nil is found again after
 // any crash, in the default mode after a power cut too (SyncMode says what the
 // others promise). Of what came later, a prefix in the order of the calls is
-// found: a message that was moved is in the one place or in the other.
+// found: a message that was moved is in the one place or in the other, and of a
+// transaction all is found or nothing.
 //
 // A settled message does not come back once its settlement was committed. A
 // message that was not settled is not lost, whatever compaction and dropping of

@@ -30,6 +30,9 @@ var scripts = []script{
 	{"compact", []func(*trial){
 		publish(12), amend, roll, ack(10), amend, roll, roll, roll, keep, commit1, amend, ack(1), roll, keep, keep, commit1,
 	}},
+	{"transact", []func(*trial){
+		publish(3), commit1, transact(2, 2), commit1, transact(perRecord+1, 0), transact(1, perRecord+1), commit1, roll, transact(2, 1), commit1, keep,
+	}},
 	{"definitions", []func(*trial){define, publish(1), commit1, define, define, define, define, define}},
 	{"defined, not yet synced", []func(*trial){enterDefined, commit1, enterDefined, restart, enterDefined, enterDefined, commit1}},
 	{"stop and start", []func(*trial){publish(4), commit1, restart, ack(1), amend, commit1, restart, restart, publish(1), roll, commit1}},
@@ -277,7 +280,7 @@ func ack(n int) func(*trial) {
 		for range n {
 			if at, ok := r.first(); ok {
 				settle := r.leave(at)
-				r.facts = append(r.facts, fact{leave: at})
+				r.facts = append(r.facts, fact{leave: []place{at}})
 				r.s.Settled([]Settle{settle})
 			}
 		}
@@ -299,10 +302,45 @@ func move(n int) func(*trial) {
 			r.mu.Lock()
 			r.ids++
 			src, e := r.leave(at), r.enter(r.s, 2, p, true)
-			r.facts = append(r.facts, fact{leave: at, enter: map[place]standing{{2, e.Seq}: {r.ids, Terms{ExpiresAt: e.ExpiresAt}}}})
+			r.facts = append(r.facts, fact{leave: []place{at}, enter: map[place]standing{{2, e.Seq}: {r.ids, Terms{ExpiresAt: e.ExpiresAt}}}})
 			r.s.Moved(src, []Enqueue{e})
 			r.mu.Unlock()
 		}
+	}
+}
+
+// transact enters n messages, into one queue after the other, and takes m out, as one.
+func transact(n, m int) func(*trial) {
+	return func(r *trial) {
+		var positions []Pos
+		for i := range n {
+			r.s.journal.refill(math.MaxInt)
+			p, err := r.s.Put(text(r.ids+1+i, 0), true, 1)
+			if err != nil {
+				return
+			}
+			positions = append(positions, p)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		f := fact{enter: map[place]standing{}}
+		var settles []Settle
+		for range m {
+			if at, ok := r.first(); ok {
+				settles = append(settles, r.leave(at))
+				f.leave = append(f.leave, at)
+			}
+		}
+		var entries []Enqueue
+		for i, p := range positions {
+			r.ids++
+			e := r.enter(r.s, uint64(1+i%2), p, true)
+			entries = append(entries, e)
+			f.enter[place{e.Queue, e.Seq}] = standing{0, Terms{ExpiresAt: e.ExpiresAt}}
+			r.queued = append(r.queued, place{e.Queue, e.Seq})
+		}
+		r.facts = append(r.facts, f)
+		r.s.Transacted(entries, settles)
 	}
 }
 
