@@ -12,6 +12,7 @@ import (
 
 	"curfew/broker/access"
 	"curfew/broker/amqp"
+	"curfew/broker/store"
 )
 
 // What the calls on users, permissions and virtual hosts may say besides
@@ -21,7 +22,8 @@ var (
 	ErrNoVHost = errors.New("broker: no such virtual host")
 )
 
-// accounts are the users and what they may do. Its lock is a leaf.
+// accounts are the users and what they may do. Its lock is a leaf. What is given holds when
+// it is saved, what is taken away at once: both are changed with Broker.admin held.
 type accounts struct {
 	// version is raised by each change, so that a cached answer knows when it is
 	// stale.
@@ -44,22 +46,12 @@ func (a *accounts) init() {
 	a.topics, a.compiled = map[inVHost]map[string]access.TopicPermission{}, map[inVHost]*access.Grant{}
 }
 
-// changeAccounts runs fn, which tells the store what it does, with the accounts' lock
-// held and returns when that is on disk.
-func (b *Broker) changeAccounts(fn func(*accounts) error) error {
-	err := func() error {
-		b.accounts.mu.Lock()
-		defer b.accounts.mu.Unlock()
-		if err := fn(&b.accounts); err != nil {
-			return err
-		}
-		b.accounts.version.Add(1)
-		return nil
-	}()
-	if err != nil {
-		return err
-	}
-	return b.saveDefinitions()
+// change makes a change with the lock held.
+func (a *accounts) change(fn func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	fn()
+	a.version.Add(1)
 }
 
 // Users lists the users by name.
@@ -92,30 +84,49 @@ func (b *Broker) PutUser(u access.User) error {
 	if err := u.Check(); err != nil {
 		return err
 	}
-	return b.changeAccounts(func(a *accounts) error {
-		a.users[u.Name] = &u
-		b.define(keyOf(userKind, u.Name), &u)
-		return nil
-	})
+	b.admin.Lock()
+	defer b.admin.Unlock()
+	return b.putUser(&u)
+}
+
+// putUser is called with admin held.
+func (b *Broker) putUser(u *access.User) error {
+	key := keyOf(userKind, u.Name)
+	was := store.Definition{Key: key}
+	if old, there := b.User(u.Name); there {
+		was = definitionOf(key, &old)
+	}
+	err := b.saveFirst([]store.Definition{definitionOf(key, u)}, []store.Definition{was})
+	if err == nil {
+		b.accounts.change(func() { b.accounts.users[u.Name] = u })
+	}
+	return err
 }
 
 // DeleteUser removes a user with his permissions and closes his connections (320).
-// Error: ErrNoUser.
+// Error: ErrNoUser; or that it is not saved, and a restart would bring the user back.
 func (b *Broker) DeleteUser(name string) error {
-	err := b.changeAccounts(func(a *accounts) error {
-		if a.users[name] == nil {
-			return ErrNoUser
-		}
-		delete(a.users, name)
-		dropped := a.drop(func(k inVHost) bool { return k.user == name })
-		b.undefine(append(dropped, keyOf(userKind, name))...)
-		return nil
-	})
+	err := b.dropUser(name)
 	if errors.Is(err, ErrNoUser) {
 		return err
 	}
 	b.sessions.end(func(s *Session) bool { return s.user == name }, fmt.Sprintf("user '%s' is deleted", name))
 	return err
+}
+
+func (b *Broker) dropUser(name string) error {
+	b.admin.Lock()
+	defer b.admin.Unlock()
+	if _, there := b.User(name); !there {
+		return ErrNoUser
+	}
+	a := &b.accounts
+	a.change(func() {
+		delete(a.users, name)
+		dropped := a.drop(func(k inVHost) bool { return k.user == name })
+		b.undefine(append(dropped, keyOf(userKind, name))...)
+	})
+	return b.saveDefinitions()
 }
 
 // drop removes permissions and returns the keys of their definitions; called with mu
@@ -139,20 +150,17 @@ func (a *accounts) drop(gone func(inVHost) bool) (keys []string) {
 
 // SetUserLimits replaces a user's limits. Errors: ErrNoUser, access.ErrInvalid.
 func (b *Broker) SetUserLimits(name string, limits access.Limits) error {
-	return b.changeAccounts(func(a *accounts) error {
-		u := a.users[name]
-		if u == nil {
-			return ErrNoUser
-		}
-		changed := *u
-		changed.Limits = limits
-		if err := changed.Check(); err != nil {
-			return err
-		}
-		a.users[name] = &changed
-		b.define(keyOf(userKind, name), &changed)
-		return nil
-	})
+	b.admin.Lock()
+	defer b.admin.Unlock()
+	u, there := b.User(name)
+	if !there {
+		return ErrNoUser
+	}
+	u.Limits = limits
+	if err := u.Check(); err != nil {
+		return err
+	}
+	return b.putUser(&u)
 }
 
 // Permissions lists the permissions by virtual host and user.
@@ -169,13 +177,24 @@ func (b *Broker) Permissions() []access.Permission {
 // that are open see it at their next method. Errors: ErrNoUser, ErrNoVHost,
 // access.ErrInvalid.
 func (b *Broker) SetPermission(p access.Permission) error {
-	return b.changePermission(inVHost{p.User, p.VHost}, func(a *accounts, k inVHost) { a.granted[k] = p })
+	return b.changePermission(inVHost{p.User, p.VHost}, func(now *permissions) { now.granted = &p })
 }
 
 // ClearPermission takes a user's access to a virtual host away. Errors: ErrNoUser,
-// ErrNoVHost.
+// ErrNoVHost; or that it is not saved, and a restart would give it back.
 func (b *Broker) ClearPermission(user, vhost string) error {
-	return b.changePermission(inVHost{user, vhost}, func(a *accounts, k inVHost) { delete(a.granted, k) })
+	b.admin.Lock()
+	defer b.admin.Unlock()
+	k, a := inVHost{user, vhost}, &b.accounts
+	if err := b.checkAccount(k); err != nil {
+		return err
+	}
+	a.change(func() {
+		delete(a.granted, k)
+		delete(a.compiled, k)
+		b.undefine(keyOf(permissionKind, user, vhost))
+	})
+	return b.saveDefinitions()
 }
 
 // TopicPermissions lists the topic permissions by virtual host, user and exchange.
@@ -195,86 +214,113 @@ func (b *Broker) TopicPermissions() (list []access.TopicPermission) {
 // SetTopicPermission restricts a user's routing keys on a topic exchange, which
 // need not exist. Errors: ErrNoUser, ErrNoVHost, access.ErrInvalid.
 func (b *Broker) SetTopicPermission(p access.TopicPermission) error {
-	return b.changePermission(inVHost{p.User, p.VHost}, func(a *accounts, k inVHost) {
-		changed := maps.Clone(a.topics[k])
-		if changed == nil {
-			changed = map[string]access.TopicPermission{}
+	return b.changePermission(inVHost{p.User, p.VHost}, func(now *permissions) {
+		if now.topics = maps.Clone(now.topics); now.topics == nil {
+			now.topics = map[string]access.TopicPermission{}
 		}
-		changed[p.Exchange] = p
-		a.topics[k] = changed
+		now.topics[p.Exchange] = p
 	})
 }
 
 // ClearTopicPermissions lifts what restricts a user's routing keys on the
 // exchange, "" for all of the virtual host. Errors: ErrNoUser, ErrNoVHost.
 func (b *Broker) ClearTopicPermissions(user, vhost, exchange string) error {
-	return b.changePermission(inVHost{user, vhost}, func(a *accounts, k inVHost) {
-		left := maps.Clone(a.topics[k])
-		maps.DeleteFunc(left, func(name string, _ access.TopicPermission) bool { return exchange == "" || name == exchange })
-		if a.topics[k] = left; len(left) == 0 {
-			delete(a.topics, k)
-		}
+	return b.changePermission(inVHost{user, vhost}, func(now *permissions) {
+		now.topics = maps.Clone(now.topics)
+		maps.DeleteFunc(now.topics, func(name string, _ access.TopicPermission) bool { return exchange == "" || name == exchange })
 	})
 }
 
-// changePermission applies change and keeps the compiled form of what comes of
-// it; if that cannot be, nothing has changed.
-func (b *Broker) changePermission(k inVHost, change func(*accounts, inVHost)) error {
-	return b.changeAccounts(func(a *accounts) error {
-		if a.users[k.user] == nil {
-			return ErrNoUser
-		}
-		if _, ok := b.VHost(k.vhost); !ok {
-			return ErrNoVHost
-		}
-		granted, had := a.granted[k]
-		topics := a.topics[k]
-		change(a, k)
-		err := a.compile(k)
-		if err == nil {
-			b.definePermissions(k)
-			return nil
-		}
-		if delete(a.granted, k); had {
-			a.granted[k] = granted
-		}
-		if a.topics[k] = topics; topics == nil {
-			delete(a.topics, k)
-		}
-		return err
-	})
+// permissions are those of a user in a virtual host.
+type permissions struct {
+	granted *access.Permission
+	topics  map[string]access.TopicPermission // by exchange; replaced, never changed
 }
 
-// definePermissions saves the permissions of a user in a virtual host as they are now;
-// called with mu held.
-func (b *Broker) definePermissions(k inVHost) {
-	permission, topics := keyOf(permissionKind, k.user, k.vhost), keyOf(topicsKind, k.user, k.vhost)
-	if p, ok := b.accounts.granted[k]; ok {
-		b.define(permission, &p)
-	} else {
-		b.undefine(permission)
-	}
-	if list := slices.Collect(maps.Values(b.accounts.topics[k])); len(list) > 0 {
-		b.define(topics, list)
-	} else {
-		b.undefine(topics)
-	}
-}
-
-// compile renews the grant of a user in a virtual host. Without a permission
-// there is none, whatever the topic permissions say; they are checked all the
-// same. Called with mu held.
-func (a *accounts) compile(k inVHost) error {
-	p, granted := a.granted[k]
-	p.User, p.VHost = k.user, k.vhost
-	g, err := access.Compile(p, slices.Collect(maps.Values(a.topics[k])))
-	if err != nil {
+// changePermission makes a change and keeps the compiled form of what comes of it; if
+// that cannot be, or cannot be saved, nothing has changed.
+func (b *Broker) changePermission(k inVHost, change func(*permissions)) error {
+	b.admin.Lock()
+	defer b.admin.Unlock()
+	if err := b.checkAccount(k); err != nil {
 		return err
 	}
-	if delete(a.compiled, k); granted {
-		a.compiled[k] = g
+	was := b.accounts.permissions(k)
+	now := was
+	change(&now)
+	return b.putPermissions(k, was, now)
+}
+
+// putPermissions is called with admin held.
+func (b *Broker) putPermissions(k inVHost, was, now permissions) error {
+	g, err := now.compile(k)
+	if err == nil {
+		err = b.saveFirst(now.definitions(k), was.definitions(k))
+	}
+	if err == nil {
+		b.accounts.change(func() { b.accounts.put(k, now, g) })
+	}
+	return err
+}
+
+func (b *Broker) checkAccount(k inVHost) error {
+	if _, ok := b.User(k.user); !ok {
+		return ErrNoUser
+	}
+	if _, ok := b.VHost(k.vhost); !ok {
+		return ErrNoVHost
 	}
 	return nil
+}
+
+func (a *accounts) permissions(k inVHost) (p permissions) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if granted, ok := a.granted[k]; ok {
+		p.granted = &granted
+	}
+	p.topics = a.topics[k]
+	return p
+}
+
+// put replaces the permissions of a user in a virtual host; g is their compiled form.
+// Called with mu held.
+func (a *accounts) put(k inVHost, p permissions, g *access.Grant) {
+	delete(a.granted, k)
+	delete(a.compiled, k)
+	if p.granted != nil {
+		a.granted[k], a.compiled[k] = *p.granted, g
+	}
+	if a.topics[k] = p.topics; len(p.topics) == 0 {
+		delete(a.topics, k)
+	}
+}
+
+// definitions are those of the permissions, with what there is none of.
+func (p *permissions) definitions(k inVHost) []store.Definition {
+	granted, topics := store.Definition{Key: keyOf(permissionKind, k.user, k.vhost)}, store.Definition{Key: keyOf(topicsKind, k.user, k.vhost)}
+	if p.granted != nil {
+		granted = definitionOf(granted.Key, p.granted)
+	}
+	if len(p.topics) > 0 {
+		topics = definitionOf(topics.Key, p.list())
+	}
+	return []store.Definition{granted, topics}
+}
+
+// list are the topic permissions by exchange.
+func (p *permissions) list() []access.TopicPermission {
+	return slices.SortedFunc(maps.Values(p.topics), func(x, y access.TopicPermission) int { return strings.Compare(x.Exchange, y.Exchange) })
+}
+
+// compile makes the grant of a user in a virtual host. Without a permission there is
+// none, whatever the topic permissions say; they are checked all the same.
+func (p *permissions) compile(k inVHost) (*access.Grant, error) {
+	granted := access.Permission{User: k.user, VHost: k.vhost}
+	if p.granted != nil {
+		granted = *p.granted
+	}
+	return access.Compile(granted, p.list())
 }
 
 // grant returns what a user may do in a virtual host, nil for nothing, and

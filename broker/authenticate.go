@@ -103,14 +103,19 @@ func (b *Broker) seed() error {
 	a.configured = &access.User{Name: name, PasswordHash: u.PasswordHash, Algorithm: u.Algorithm}
 	for _, vh := range b.VHosts() {
 		k := inVHost{name, vh.name}
-		if _, has := a.granted[k]; has {
+		p := a.permissions(k)
+		if p.granted != nil {
 			continue
 		}
-		a.granted[k] = access.Permission{User: name, VHost: vh.name, Configure: ".*", Write: ".*", Read: ".*"}
-		if err := a.compile(k); err != nil {
+		p.granted = &access.Permission{User: name, VHost: vh.name, Configure: ".*", Write: ".*", Read: ".*"}
+		g, err := p.compile(k)
+		if err != nil {
 			return err
 		}
-		b.definePermissions(k)
+		a.put(k, p, g)
+		if b.saving() {
+			b.store.Define(p.definitions(k)...)
+		}
 	}
 	b.define(keyOf(userKind, name), &u)
 	b.define(keyOf(configuredKind), a.configured)

@@ -81,11 +81,17 @@ type Broker struct {
 	sessions  sessions
 	gate      gate
 
+	// admin is held over a change of users, permissions, virtual hosts or global parameters
+	// until it is saved, so that each finds the one before as it came out. Taken before all
+	// others.
+	admin sync.Mutex
+
 	quit  chan struct{} // closed by Close
 	ended sync.WaitGroup
 
-	recovered atomic.Bool // the queues of the last run are back
-	restored  int         // their messages
+	recovered atomic.Bool  // the queues of the last run are back
+	restored  int          // their messages
+	adopted   atomic.Int64 // queues with messages of queues whose definitions were missing
 
 	mu     sync.RWMutex
 	vhosts map[string]*VHost
@@ -166,6 +172,13 @@ func (b *Broker) stop() {
 // Failed delivers the error that ended the store, if one ever does: nothing
 // durable can be confirmed any more, and only a new start knows what was written.
 func (b *Broker) Failed() <-chan error { return b.store.Failed() }
+
+// Adopted is how many queues there are that hold messages found without the definition
+// of their queue (RecoveredPrefix).
+func (b *Broker) Adopted() int { return int(b.adopted.Load()) }
+
+// Unsaved is why the last changes of definitions are not on the disk, nil if they are.
+func (b *Broker) Unsaved() error { return b.store.Unsaved() }
 
 // VHost returns the virtual host of that name.
 func (b *Broker) VHost(name string) (*VHost, bool) {

@@ -5,12 +5,14 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"strconv"
 	"strings"
 
 	"go.uber.org/zap"
 
 	"curfew/broker/amqp"
 	"curfew/broker/queue"
+	"curfew/broker/store"
 )
 
 // QueueDeclare is what queue.declare carries besides the name.
@@ -146,7 +148,7 @@ func (q *Queue) redeclare(d QueueDeclare) error {
 	if !q.Touch() {
 		return errGone
 	}
-	return q.vh.b.saveDefinitions()
+	return nil
 }
 
 // Touch counts as use for x-expires: a passive or repeated declare. False: the
@@ -158,31 +160,42 @@ func (q *Queue) Touch() bool {
 	return !q.deleted
 }
 
+// addQueue puts the queue among the others once it is saved.
 func (vh *VHost) addQueue(q *Queue) error {
-	return vh.mutate(func() error {
+	saved := q.definition()
+	return vh.claimed(saved.key(), func() error {
 		if _, taken := vh.queues[q.name]; taken {
 			return errTaken
 		}
 		if err := vh.checkQueueLimit(q.name); err != nil {
 			return err
 		}
-		vh.queues[q.name] = q
-		q.govern(vh.policiesFor(q.class(), q.name))
-		if q.owner != nil {
-			if vh.owned[q.owner] == nil {
-				vh.owned[q.owner] = map[*Queue]struct{}{}
-			}
-			vh.owned[q.owner][q] = struct{}{}
-		}
-		vh.b.addQueueID(q)
-		vh.b.counters.queuesCreated.Add(1)
-		vh.changed()
 		if q.durable() {
-			saved := q.definition()
-			vh.define(saved.key(), saved)
+			vh.coming++
+			err := vh.save(saved.key(), saved, nil)
+			vh.coming--
+			if err != nil {
+				return err
+			}
 		}
+		vh.placeQueue(q)
 		return nil
 	})
+}
+
+// placeQueue is the end of addQueue; called with mu held.
+func (vh *VHost) placeQueue(q *Queue) {
+	vh.queues[q.name] = q
+	q.govern(vh.policiesFor(q.class(), q.name))
+	if q.owner != nil {
+		if vh.owned[q.owner] == nil {
+			vh.owned[q.owner] = map[*Queue]struct{}{}
+		}
+		vh.owned[q.owner][q] = struct{}{}
+	}
+	vh.b.addQueueID(q)
+	vh.b.counters.queuesCreated.Add(1)
+	vh.changed()
 }
 
 // DeleteQueue removes the queue with all it holds and returns how many messages
@@ -250,10 +263,13 @@ func (q *Queue) empty(s *step, veto func() error) (ready int, orphans []*Consume
 	return ready, orphans, nil
 }
 
-// forget takes a deleted queue out of the names and bindings.
+// forget takes a deleted queue, whose messages are settled, out of the names and bindings.
 func (vh *VHost) forget(q *Queue) {
 	if vh.erase(q) {
 		return // out of the definitions with its virtual host
+	}
+	if q.durable() {
+		vh.b.forgetDeleted(q.id)
 	}
 	if err := vh.b.saveDefinitions(); err != nil { // it will come back, empty, if no later save succeeds
 		vh.b.log.Error("deleted queue is still in the saved definitions", zap.String("queue", q.name), zap.Error(err))
@@ -268,7 +284,11 @@ func (vh *VHost) erase(q *Queue) (all bool) {
 		delete(vh.queues, q.name)
 		if q.durable() {
 			vh.undefine(q.definition().key())
+			vh.define(deletedKey(q.id), true)
 		}
+	}
+	if q.recovered && vh.b.queueByID(q.id) == q {
+		vh.b.adopted.Add(-1)
 	}
 	delete(vh.owned[q.owner], q)
 	vh.unbindEnd(destination{queue: q})
@@ -276,6 +296,28 @@ func (vh *VHost) erase(q *Queue) (all bool) {
 	vh.b.alarms.drop(q)
 	vh.changed()
 	return vh.deleted
+}
+
+// deletedKey is that of the note that a queue was deleted. It is made when the queue's
+// definition goes, so that a start drops the messages which the journal may still have
+// then, and keeps those of a queue whose definition is missing for another reason.
+func deletedKey(id uint64) string { return keyOf(deletedKind, strconv.FormatUint(id, 10)) }
+
+// forgetDeleted removes the notes once the journal says that the queues' messages have
+// gone.
+func (b *Broker) forgetDeleted(ids ...uint64) {
+	if !b.saving() {
+		return
+	}
+	gone := make([]store.Definition, len(ids))
+	for i, id := range ids {
+		gone[i].Key = deletedKey(id)
+	}
+	b.store.Synced(func(err error) {
+		if err == nil {
+			b.store.DefineLater(gone...)
+		}
+	})
 }
 
 // Release deletes the exclusive queues of a connection that has gone.

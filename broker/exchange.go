@@ -71,7 +71,8 @@ func (vh *VHost) DeclareExchange(name string, d ExchangeDeclare) error {
 	if err := vh.checkExchangeArgs(name, d.Args); err != nil {
 		return err
 	}
-	return vh.mutate(func() error {
+	key := keyOf(exchangeKind, vh.name, name)
+	return vh.claimed(key, func() error {
 		if x, ok := vh.exchanges[name]; ok {
 			return vh.exchangeEquivalent(x, d)
 		}
@@ -82,15 +83,21 @@ func (vh *VHost) DeclareExchange(name string, d ExchangeDeclare) error {
 			return err
 		}
 		x := newExchange(name, kind, d)
-		vh.exchanges[name] = x
-		x.govern(vh.policiesFor(policy.Exchange, name))
-		vh.changed()
 		if d.Durable {
-			saved := vh.exchangeDefinition(x)
-			vh.define(saved.key(), saved)
+			if err := vh.save(key, vh.exchangeDefinition(x), nil); err != nil {
+				return err
+			}
 		}
+		vh.placeExchange(x)
 		return nil
 	})
+}
+
+// placeExchange puts an exchange among the others; called with mu held.
+func (vh *VHost) placeExchange(x *Exchange) {
+	vh.exchanges[x.name] = x
+	x.govern(vh.policiesFor(policy.Exchange, x.name))
+	vh.changed()
 }
 
 // DelayedMessageKind is the type of exchanges for delayed messages; how they route

@@ -21,26 +21,48 @@ func (vh *VHost) SetPolicy(k policy.Kind, p policy.Policy) (created bool, err er
 	if p, err = policy.Check(k, p); err != nil {
 		return false, err
 	}
-	err = vh.changePolicies(func() bool {
-		created = vh.policies[k].Named(p.Name) == nil
+	var governed []*Queue
+	key := keyOf(policyKind, vh.name, k.String(), p.Name)
+	err = vh.claimed(key, func() error {
+		old := vh.policies[k].Named(p.Name)
+		if err := vh.save(key, vh.policyDefinition(k, p), vh.policyValue(k, old)); err != nil {
+			return err
+		}
+		created = old == nil
 		vh.policies[k] = vh.policies[k].With(p)
-		d := vh.policyDefinition(k, p)
-		vh.define(d.key(), d)
-		return true
+		governed = vh.governAll()
+		return nil
 	})
+	obey(governed)
 	return created, err
 }
 
 // ClearPolicy removes a policy; false: there is none of that name.
 func (vh *VHost) ClearPolicy(k policy.Kind, name string) (existed bool, err error) {
-	err = vh.changePolicies(func() bool {
-		if existed = vh.policies[k].Named(name) != nil; existed {
-			vh.policies[k] = vh.policies[k].Without(name)
-			vh.undefine(keyOf(policyKind, vh.name, k.String(), name))
+	var governed []*Queue
+	key := keyOf(policyKind, vh.name, k.String(), name)
+	err = vh.claimed(key, func() error {
+		old := vh.policies[k].Named(name)
+		if existed = old != nil; !existed {
+			return nil
 		}
-		return existed
+		if err := vh.save(key, nil, vh.policyValue(k, old)); err != nil {
+			return err
+		}
+		vh.policies[k] = vh.policies[k].Without(name)
+		governed = vh.governAll()
+		return nil
 	})
+	obey(governed)
 	return existed, err
+}
+
+// policyValue is what the definition of a policy says, nil for none.
+func (vh *VHost) policyValue(k policy.Kind, p *policy.Policy) any {
+	if p == nil {
+		return nil
+	}
+	return vh.policyDefinition(k, *p)
 }
 
 // Policies lists the policies of a kind by name.
@@ -65,23 +87,6 @@ func (vh *VHost) Policy(k policy.Kind, name string) (policy.Policy, bool) {
 	return policy.Policy{}, false
 }
 
-// changePolicies makes a change and has all in the virtual host obey it.
-func (vh *VHost) changePolicies(change func() bool) error {
-	var governed []*Queue
-	err := vh.mutate(func() error {
-		if !change() {
-			return nil
-		}
-		governed = vh.governAll()
-		vh.changed()
-		return nil
-	})
-	for _, q := range governed {
-		q.obey()
-	}
-	return err
-}
-
 // governAll tells every queue and exchange which policies apply to it now, and
 // returns the queues for which that is news; called with mu held.
 func (vh *VHost) governAll() (changed []*Queue) {
@@ -94,6 +99,7 @@ func (vh *VHost) governAll() (changed []*Queue) {
 			changed = append(changed, q)
 		}
 	}
+	vh.changed()
 	return changed
 }
 
@@ -126,7 +132,13 @@ func (q *Queue) govern(a applied) {
 	q.retryNow(q.vh.b.Now()) // what is retained may go elsewhere now
 }
 
-// obey drops what stands above limits that have become lower.
+// obey has queues drop what stands above limits that have become lower.
+func obey(governed []*Queue) {
+	for _, q := range governed {
+		q.obey()
+	}
+}
+
 func (q *Queue) obey() {
 	s := q.vh.b.step()
 	defer s.done()

@@ -23,6 +23,8 @@ type Queue struct {
 	owner    Owner    // of an exclusive queue
 	asked    settings // by its arguments
 
+	recovered bool // its messages were found without the definition of theirs
+
 	settings atomic.Pointer[settings] // what holds: asked and policies; changed with mu held
 	policies applied                  // guarded by vh.mu
 	sources  sources

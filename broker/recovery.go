@@ -3,10 +3,13 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 
 	"go.uber.org/zap"
 
-	"curfew/broker/access"
+	"curfew/broker/amqp"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -57,12 +60,15 @@ func (b *Broker) restore(r *store.Recovery) error {
 		b.store.Define(d.apart()...)
 	}
 	for i := range r.Queues {
-		b.restoreMessages(&r.Queues[i])
+		if err := b.restoreMessages(&r.Queues[i], d.deleted); err != nil {
+			return err
+		}
 	}
 	if b.restored > 0 || len(d.Queues) > 0 {
 		b.log.Info("recovered", zap.Int("queues", len(d.Queues)), zap.Int("messages", b.restored))
 	}
 	b.recovered.Store(true)
+	b.forgetDeleted(slices.Collect(maps.Keys(d.deleted))...)
 	if vh := b.vhosts["/"]; vh != nil && len(d.VHosts) == 0 {
 		b.define(keyOf(vhostKind, vh.name), vh.definition())
 	}
@@ -99,19 +105,12 @@ func (b *Broker) restoreAccounts(d *accountDefinitions) error {
 	for _, u := range d.Users {
 		a.users[u.Name] = &u
 	}
-	for _, p := range d.TopicPermissions {
-		k := inVHost{p.User, p.VHost}
-		if a.topics[k] == nil {
-			a.topics[k] = map[string]access.TopicPermission{}
+	for k, p := range d.permissions() {
+		g, err := p.compile(k)
+		if err != nil {
+			return fmt.Errorf("permissions of %q in %q: %w", k.user, k.vhost, err)
 		}
-		a.topics[k][p.Exchange] = p
-	}
-	for _, p := range d.Permissions {
-		k := inVHost{p.User, p.VHost}
-		a.granted[k] = p
-		if err := a.compile(k); err != nil {
-			return fmt.Errorf("permissions of %q in %q: %w", p.User, p.VHost, err)
-		}
+		a.put(k, p, g)
 	}
 	return nil
 }
@@ -140,18 +139,24 @@ func (b *Broker) restoreTopology(d *saved) error {
 			return fmt.Errorf("queue %q: %w", d.Queues[i].Name, err)
 		}
 	}
-	for _, x := range d.Bindings {
+	for i := range d.Bindings {
+		x := &d.Bindings[i]
 		args, err := x.Args.table()
 		if err == nil {
-			err = b.vhosts[x.VHost].Bind(nil, Binding{
-				Source: x.Source, Destination: x.Destination, ToExchange: x.ToExchange, RoutingKey: x.RoutingKey, Args: args,
-			})
+			err = b.vhosts[x.VHost].Bind(nil, x.binding(args))
 		}
-		if err != nil {
+		if code(err) == amqp.NotFound { // an end was deleted while the binding was imported
+			b.log.Warn("a saved binding has lost an end and is left out", zap.String("vhost", x.VHost), zap.Error(err))
+			b.store.Define(store.Definition{Key: x.key()})
+		} else if err != nil {
 			return fmt.Errorf("binding of %q to %q: %w", x.Destination, x.Source, err)
 		}
 	}
 	return nil
+}
+
+func (b *bindingDefinition) binding(args amqp.Table) Binding {
+	return Binding{Source: b.Source, Destination: b.Destination, ToExchange: b.ToExchange, RoutingKey: b.RoutingKey, Args: args}
 }
 
 // restoreQueue puts a queue back without its messages. One that was accepted once is
@@ -177,20 +182,29 @@ func (b *Broker) restoreQueue(x *queueDefinition) error {
 		lanes := argParser{vh: vh, args: args} // its messages stand in them
 		set.core.Priorities = lanes.priorities()
 	}
-	_, err = vh.enterQueue(x.ID, nil, x.Name, d, set)
+	q, err := vh.enterQueue(x.ID, nil, x.Name, d, set)
+	if err == nil && x.Recovered {
+		q.recovered = true
+		b.adopted.Add(1)
+	}
 	return err
 }
 
 // restoreMessages puts a queue's messages back in their places, with their old
-// deadlines. Those of a queue that is gone are settled.
-func (b *Broker) restoreMessages(r *store.RecoveredQueue) {
+// deadlines. Those of a queue that was deleted are settled.
+func (b *Broker) restoreMessages(r *store.RecoveredQueue, deleted map[uint64]bool) error {
 	q := b.byID[r.Queue]
-	if q == nil {
-		b.log.Warn("messages of a queue that is not declared any more are dropped", zap.Uint64("queue_id", r.Queue), zap.Int("messages", len(r.Entries)))
+	if q == nil && deleted[r.Queue] {
 		for _, e := range r.Entries {
 			b.store.Settled([]store.Settle{{Queue: r.Queue, Seq: e.Seq, Pos: e.Pos, Durable: true}})
 		}
-		return
+		return nil
+	}
+	if q == nil {
+		var err error
+		if q, err = b.adopt(r); err != nil {
+			return fmt.Errorf("messages of queue %d, whose definition is missing: %w", r.Queue, err)
+		}
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -198,6 +212,9 @@ func (b *Broker) restoreMessages(r *store.RecoveredQueue) {
 		flags := queue.Flags(e.Flags)
 		if r.WasDelivered(e.Seq) {
 			flags |= queue.Redelivered
+		}
+		if q.recovered {
+			e.ExpiresAt = 0
 		}
 		q.core.Restore(queue.Seq(e.Seq), queue.Message{
 			Pos: uint64(e.Pos), ExpiresAt: e.ExpiresAt, Flags: flags,
@@ -208,6 +225,45 @@ func (b *Broker) restoreMessages(r *store.RecoveredQueue) {
 		}
 	}
 	b.restored += len(r.Entries)
+	return nil
+}
+
+// RecoveredPrefix begins the name of a queue that was made at a start for messages whose
+// queue has no definition and was not deleted: the definitions were lost, or put back from
+// an older copy. It ends with the queue's incarnation. What had a deadline there has none
+// in it, as nobody knows what was to become of it then.
+const RecoveredPrefix = "curfew.recovered."
+
+// adopt makes that queue. It takes the place of the lost one in the journal.
+func (b *Broker) adopt(r *store.RecoveredQueue) (*Queue, error) {
+	vh := b.vhosts["/"]
+	for _, other := range b.VHosts() {
+		if vh == nil {
+			vh = other
+		}
+	}
+	if vh == nil {
+		vh = newVHost(b, "/")
+		b.vhosts["/"] = vh
+		b.store.Define(definitionOf(keyOf(vhostKind, vh.name), vh.definition()))
+	}
+	x := queueDefinition{VHost: vh.name, Name: RecoveredPrefix + strconv.FormatUint(r.Queue, 10), ID: r.Queue, Recovered: true}
+	for vh.queues[x.Name] != nil {
+		x.Name += "+"
+	}
+	last := r.Entries[len(r.Entries)-1]
+	if most := queue.Seq(last.Seq).Priority(); most > 0 {
+		x.Args = saveArgs(amqp.Table{"x-max-priority": int32(most)})
+	}
+	if err := b.restoreQueue(&x); err != nil {
+		return nil, err
+	}
+	b.store.Define(definitionOf(x.key(), &x))
+	m := b.store.View(last.Pos)
+	b.log.Error("the definition of a queue is missing: its messages are in a queue of another name; see which queue the last was for, and move them",
+		zap.String("queue", x.Name), zap.String("vhost", x.VHost), zap.Int("messages", len(r.Entries)),
+		zap.ByteString("last_exchange", m.Exchange), zap.ByteString("last_routing_key", m.RoutingKey))
+	return b.byID[r.Queue], nil
 }
 
 // Recovered is how many messages outlived the last run.

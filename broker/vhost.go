@@ -35,10 +35,18 @@ type VHost struct {
 	owned     map[Owner]map[*Queue]struct{} // exclusive queues, by connection
 	policies  [2]policy.Set                 // by policy.Kind
 	changes   []store.Definition            // made since mu was locked
+	claims    map[string]bool               // keys of definitions that somebody changes
+	unclaimed sync.Cond                     // on mu: one of them no longer
+	coming    int                           // queues that are being saved
+	parkAgain atomic.Int64                  // Unix µs: before, UndeliverableQueue cannot be made
 }
 
 func newVHost(b *Broker, name string) *VHost {
-	vh := &VHost{b: b, name: name, exchanges: map[string]*Exchange{}, queues: map[string]*Queue{}, owned: map[Owner]map[*Queue]struct{}{}}
+	vh := &VHost{
+		b: b, name: name, exchanges: map[string]*Exchange{}, queues: map[string]*Queue{},
+		owned: map[Owner]map[*Queue]struct{}{}, claims: map[string]bool{},
+	}
+	vh.unclaimed.L = &vh.mu
 	for name, kind := range predeclared {
 		vh.exchanges[name] = newExchange(name, kind, ExchangeDeclare{Durable: true})
 	}

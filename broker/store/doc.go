@@ -77,7 +77,9 @@
 //	                       new file: what is true, written, synced, renamed
 //
 // Before the committer writes records it has what is pending written, since they may
-// speak of it. It does not wait for that while there is no space for definitions.
+// speak of it. It does not wait for that while there is no space for definitions; then
+// the keeper tries again, and Unsaved says why (an owner who lets no message into a queue
+// before SyncDefinitions has returned loses none by it).
 //
 // # Formats
 //

@@ -219,6 +219,15 @@ func (s *Store) Commit(fn func(error)) {
 	s.journal.whenSafe(fn)
 }
 
+// Synced is Commit for the disk, whatever the mode promises.
+func (s *Store) Synced(fn func(error)) {
+	if s.journal == nil {
+		fn(nil)
+		return
+	}
+	s.journal.whenSynced(fn)
+}
+
 // Full reports whether the disk is full: durable messages are refused.
 func (s *Store) Full() bool { return s.journal != nil && s.journal.isFull() }
 
