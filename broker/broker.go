@@ -108,6 +108,20 @@ func New(o Options) (*Broker, error) {
 	if ownClock {
 		o.Clock = NewClock()
 	}
+	b := newBroker(o)
+	if err := b.openStore(b.opts.Store, ownClock); err != nil {
+		b.stop()
+		return nil, err
+	}
+	b.ended.Go(b.alarms.run)
+	b.ended.Go(b.watchLevels)
+	b.ended.Go(b.delayed.run)
+	b.ended.Go(b.forwarder.run)
+	return b, nil
+}
+
+// newBroker makes a broker without a store.
+func newBroker(o Options) *Broker {
 	o.Ceilings.setDefaults()
 	if o.MaxMessageBytes == 0 {
 		o.MaxMessageBytes = DefaultMaxMessageBytes
@@ -124,6 +138,9 @@ func New(o Options) (*Broker, error) {
 	if o.DiskSpace == nil {
 		o.DiskSpace = diskSpace
 	}
+	if o.Store.Log == nil {
+		o.Store.Log = o.Log
+	}
 	b := &Broker{
 		opts: o, durable: o.Store.Dir != "", clock: o.Clock, log: o.Log.Named("broker"),
 		vhosts: map[string]*VHost{}, byID: map[uint64]*Queue{},
@@ -136,18 +153,7 @@ func New(o Options) (*Broker, error) {
 	b.alarms.init(b)
 	b.delayed.init(b)
 	b.forwarder.init(b)
-	if o.Store.Log == nil {
-		o.Store.Log = o.Log
-	}
-	if err := b.openStore(o.Store, ownClock); err != nil {
-		b.stop()
-		return nil, err
-	}
-	b.ended.Go(b.alarms.run)
-	b.ended.Go(b.watchLevels)
-	b.ended.Go(b.delayed.run)
-	b.ended.Go(b.forwarder.run)
-	return b, nil
+	return b
 }
 
 // Close stops the broker's own goroutines and closes the store. Connections must

@@ -108,16 +108,21 @@ func (vh *VHost) settingsOf(name string, d QueueDeclare) (settings, error) {
 
 // enterQueue puts a queue of these settings among the others.
 func (vh *VHost) enterQueue(id uint64, owner Owner, name string, d QueueDeclare, set settings) (*Queue, error) {
-	q := &Queue{vh: vh, id: id, name: name, declared: d, asked: set, core: queue.New(set.core), alarmIndex: notTimed}
-	q.settings.Store(&q.asked)
-	if d.Exclusive {
-		q.owner = owner
-	}
+	q := vh.newQueue(id, owner, name, d, set)
 	if err := vh.addQueue(q); err != nil {
 		return nil, err
 	}
 	q.Touch()
 	return q, nil
+}
+
+func (vh *VHost) newQueue(id uint64, owner Owner, name string, d QueueDeclare, set settings) *Queue {
+	q := &Queue{vh: vh, id: id, name: name, declared: d, asked: set, core: queue.New(set.core), alarmIndex: notTimed}
+	q.settings.Store(&q.asked)
+	if d.Exclusive {
+		q.owner = owner
+	}
+	return q
 }
 
 func code(err error) uint16 {
@@ -162,8 +167,11 @@ func (q *Queue) Touch() bool {
 
 // addQueue puts the queue among the others once it is saved.
 func (vh *VHost) addQueue(q *Queue) error {
-	saved := q.definition()
-	return vh.claimed(saved.key(), func() error {
+	saved, claimed := q.definition(), vh.claimed
+	if q.name == UndeliverableQueue { // dead letters wait for it
+		claimed = vh.claimedNow
+	}
+	return claimed(saved.key(), func() error {
 		if _, taken := vh.queues[q.name]; taken {
 			return errTaken
 		}

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,6 +36,7 @@ type exchangeDefinition struct {
 	AutoDelete bool      `json:"auto_delete,omitempty"`
 	Internal   bool      `json:"internal,omitempty"`
 	Args       savedArgs `json:"arguments,omitempty"`
+	Transient  bool      `json:"-"` // it is not saved
 }
 
 type queueDefinition struct {
@@ -45,6 +47,8 @@ type queueDefinition struct {
 	Delayed    bool      `json:"delayed,omitempty"`   // it is the virtual host's queue of delayed messages
 	Recovered  bool      `json:"recovered,omitempty"` // it was made for messages whose queue's definition was not found
 	Args       savedArgs `json:"arguments,omitempty"`
+	Transient  bool      `json:"-"` // it is not saved
+	Exclusive  bool      `json:"-"` // nor this
 }
 
 type bindingDefinition struct {
@@ -54,6 +58,7 @@ type bindingDefinition struct {
 	ToExchange  bool      `json:"to_exchange,omitempty"`
 	RoutingKey  string    `json:"routing_key"`
 	Args        savedArgs `json:"arguments,omitempty"`
+	Transient   bool      `json:"-"` // it is not saved
 }
 
 type policyDefinition struct {
@@ -186,10 +191,14 @@ func (b *Broker) saveFirst(now, were []store.Definition) error {
 	return err
 }
 
+// ErrNotSaved is wrapped by what is said of a change of definitions that could not be
+// written to the disk. It may succeed later.
+var ErrNotSaved = errors.New("save definitions")
+
 // saveDefinitions returns when the definitions as they stand are on disk.
 func (b *Broker) saveDefinitions() error {
 	if err := b.store.SyncDefinitions(); err != nil {
-		return fmt.Errorf("broker: save definitions: %w", err)
+		return fmt.Errorf("broker: %w: %w", ErrNotSaved, err)
 	}
 	return nil
 }
@@ -218,8 +227,16 @@ func (vh *VHost) locked(fn func() error) error {
 // changes what has a key in the definitions claims the key, and others who would change it
 // wait: they find it as it came out.
 
-// claimed is locked for who changes what has the key, and may call save.
+// claimed is locked for who changes what has the key, and may call save. It waits while
+// definitions are imported.
 func (vh *VHost) claimed(key string, fn func() error) error {
+	vh.importing.RLock()
+	defer vh.importing.RUnlock()
+	return vh.claimedNow(key, fn)
+}
+
+// claimedNow is claimed for who cannot wait so long.
+func (vh *VHost) claimedNow(key string, fn func() error) error {
 	return vh.locked(func() error {
 		if !vh.b.saving() {
 			return fn()
@@ -298,7 +315,7 @@ func (vh *VHost) definition() *vhostDefinition {
 func (vh *VHost) exchangeDefinition(x *Exchange) *exchangeDefinition {
 	return &exchangeDefinition{
 		VHost: vh.name, Name: x.name, Type: x.declared.Kind, AutoDelete: x.declared.AutoDelete,
-		Internal: x.declared.Internal, Args: saveArgs(x.declared.Args),
+		Internal: x.declared.Internal, Args: saveArgs(x.declared.Args), Transient: !x.declared.Durable,
 	}
 }
 
@@ -306,13 +323,14 @@ func (q *Queue) definition() *queueDefinition {
 	return &queueDefinition{
 		VHost: q.vh.name, Name: q.name, ID: q.id, AutoDelete: q.declared.AutoDelete,
 		Delayed: q.delays != nil, Recovered: q.recovered, Args: saveArgs(q.declared.Args),
+		Transient: !q.durable(), Exclusive: q.declared.Exclusive,
 	}
 }
 
 func (vh *VHost) bindingDefinition(x *Exchange, b exchange.Binding[destination]) *bindingDefinition {
 	return &bindingDefinition{
 		VHost: vh.name, Source: x.name, Destination: b.Destination.name(), ToExchange: b.Destination.exchange != nil,
-		RoutingKey: b.Key, Args: saveArgs(b.Args),
+		RoutingKey: b.Key, Args: saveArgs(b.Args), Transient: !x.declared.Durable || !b.Destination.durable(),
 	}
 }
 

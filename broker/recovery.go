@@ -128,7 +128,7 @@ func (b *Broker) restoreTopology(d *saved) error {
 			return fmt.Errorf("exchange %q: %w", x.Name, err)
 		}
 		err = b.vhosts[x.VHost].DeclareExchange(x.Name, ExchangeDeclare{
-			Kind: x.Type, Durable: true, AutoDelete: x.AutoDelete, Internal: x.Internal, Args: args,
+			Kind: x.Type, Durable: !x.Transient, AutoDelete: x.AutoDelete, Internal: x.Internal, Args: args,
 		})
 		if err != nil {
 			return fmt.Errorf("exchange %q: %w", x.Name, err)
@@ -172,7 +172,7 @@ func (b *Broker) restoreQueue(x *queueDefinition) error {
 	if err != nil {
 		return err
 	}
-	d := QueueDeclare{Durable: true, AutoDelete: x.AutoDelete, Args: args}
+	d := x.declared(args)
 	set, refused := vh.settingsOf(x.Name, d)
 	if refused != nil {
 		b.log.Warn("a saved queue would be refused now, and is kept without what is wrong; delete it and declare it anew",
@@ -182,13 +182,24 @@ func (b *Broker) restoreQueue(x *queueDefinition) error {
 		lanes := argParser{vh: vh, args: args} // its messages stand in them
 		set.core.Priorities = lanes.priorities()
 	}
-	q, err := vh.enterQueue(x.ID, nil, x.Name, d, set)
+	var owner Owner
+	if x.Exclusive {
+		owner = otherConnection{}
+	}
+	q, err := vh.enterQueue(x.ID, owner, x.Name, d, set)
 	if err == nil && x.Recovered {
 		q.recovered = true
 		b.adopted.Add(1)
 	}
 	return err
 }
+
+func (x *queueDefinition) declared(args amqp.Table) QueueDeclare {
+	return QueueDeclare{Durable: !x.Transient, Exclusive: x.Exclusive, AutoDelete: x.AutoDelete, Args: args}
+}
+
+// otherConnection owns the exclusive queues in a copy of a broker.
+type otherConnection struct{}
 
 // restoreMessages puts a queue's messages back in their places, with their old
 // deadlines. Those of a queue that was deleted are settled.

@@ -26,6 +26,10 @@ type VHost struct {
 	letters         atomic.Int64          // in all lines of its queues
 	sources         []*Queue              // with letters, in turns; guarded by the forwarder's mu
 
+	// importing is held for reading while something is made or changed until it is saved,
+	// and for writing by an import, in which nothing else does. Taken before mu.
+	importing sync.RWMutex
+
 	mu        sync.RWMutex
 	about     VHostMetadata
 	limits    access.Limits
