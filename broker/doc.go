@@ -106,10 +106,11 @@
 // the store keeps, each under a key of its own: a change costs the same however many
 // there are. What is not saved is not there: a durable queue or exchange is among the
 // others, and a policy, a user or a permission in force, once its definition is on disk,
-// so no message can enter a queue that a crash would take away. Meanwhile nobody holds a
-// lock; others who would change the same wait (VHost.claimed, Broker.admin). A binding
-// holds at once and goes again if it cannot be saved. What is deleted is gone at once, and
-// if that cannot be saved, the store tries again.
+// so no message can enter a queue that a crash would take away. Others who would change
+// the same meanwhile wait (VHost.claimed, Broker.admin), and during an import those who
+// would make anything (Change). A binding holds at once and goes again if it cannot be
+// saved. What is deleted is gone at once, and if that cannot be saved, the store tries
+// again.
 //
 // A queue's definition goes together with a note of its incarnation, which stays until
 // the journal says that its messages have gone. So a start drops the messages of a deleted
@@ -120,13 +121,14 @@
 //
 // In this order, and never two of a kind:
 //
-//	Broker.admin ─► VHost.mu ─► Queue.mu ─► a channel's ─► an outbox's, the feed's, the store's
+//	Broker.admin ─► VHost.importing ─► VHost.mu ─► Queue.mu ─► a channel's ─► an outbox's, the feed's, the store's
 //
-// Broker.admin alone is held while the disk is waited for. The others are leaves, below
-// VHost.mu and above the store's: accounts.mu, below it Broker.mu, and those of alarms,
-// forwarder, tidier, sessions, replies and gate. Under Queue.mu there is only memory: the
-// core, hand-over to outboxes, the feed and the store's buffers. A function that is called
-// with a lock held says so.
+// The first two are held while the disk is waited for, and an import holds VHost.importing
+// of several, in the order of their names. The others are leaves, below VHost.mu and above
+// the store's: accounts.mu, below it Broker.mu, and those of alarms, forwarder, tidier,
+// sessions, replies and gate. Under Queue.mu there is only memory: the core, hand-over to
+// outboxes, the feed and the store's buffers. A function that is called with a lock held
+// says so.
 //
 // # Time
 //
