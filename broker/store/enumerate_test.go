@@ -35,6 +35,9 @@ var scripts = []script{
 	}},
 	{"definitions", []func(*trial){define, publish(1), commit1, define, define, define, define, define}},
 	{"defined, not yet synced", []func(*trial){enterDefined, commit1, enterDefined, restart, enterDefined, enterDefined, commit1}},
+	{"defined and deleted", []func(*trial){
+		enterDefined, commit1, deleteDefined, enterDefined, deleteDefined, define, enterDefined, commit1, deleteDefined, commit1, define, restart, enterDefined, deleteDefined,
+	}},
 	{"stop and start", []func(*trial){publish(4), commit1, restart, ack(1), amend, commit1, restart, restart, publish(1), roll, commit1}},
 }
 
@@ -189,10 +192,10 @@ func (r *trial) checkDefinitions(found *Recovery) {
 	}
 	for _, q := range found.Queues {
 		if q.Queue >= firstDefined {
-			require.Contains(r.t, saved, queueKey(q.Queue))
+			require.True(r.t, saved[queueKey(q.Queue)] != "" || saved[goneKey(q.Queue)] != "", "nobody knows what became of queue %d", q.Queue)
 		}
 	}
-	maps.DeleteFunc(saved, func(key, _ string) bool { return strings.HasPrefix(key, "queue") })
+	maps.DeleteFunc(saved, func(key, _ string) bool { return strings.HasPrefix(key, "queue") || strings.HasPrefix(key, "gone") })
 	n := 0
 	fmt.Sscanf(saved["count"], "%d", &n)
 	require.True(r.t, r.defined <= n && n <= r.trying, "definitions %d, not %d or %d", n, r.defined, r.trying)
@@ -410,6 +413,38 @@ func enterDefined(r *trial) {
 	queue := firstDefined + uint64(r.entered)
 	r.s.Define(Definition{queueKey(queue), []byte("there")})
 	r.put(queue, message(r.ids+1))
+}
+
+func goneKey(queue uint64) string { return fmt.Sprint("gone ", queue) }
+
+// deleteDefined deletes the last of those queues as a broker does: in place of its
+// definition stands that it is gone, until the disk has it that its message is.
+func deleteDefined(r *trial) {
+	queue := firstDefined + uint64(r.entered)
+	r.mu.Lock()
+	for i, at := range r.queued {
+		if at.queue == queue {
+			r.queued = slices.Delete(r.queued, i, i+1)
+			settle := r.leave(at)
+			r.facts = append(r.facts, fact{leave: []place{at}})
+			r.s.Settled([]Settle{settle})
+			break
+		}
+	}
+	r.mu.Unlock()
+	r.s.Define(Definition{Key: queueKey(queue)}, Definition{goneKey(queue), []byte("true")})
+	s, done := r.s, make(chan struct{})
+	s.Synced(func(err error) {
+		if err == nil {
+			s.DefineLater(Definition{Key: goneKey(queue)})
+		}
+		close(done)
+	})
+	if r.entered%2 == 0 {
+		<-done
+	}
+	_ = s.SyncDefinitions()
+	<-done
 }
 
 // restart stops cleanly, all but the last message having been delivered, and starts.
