@@ -208,7 +208,8 @@ func TestDeadLettersWaitForTheQueueToParkThem(t *testing.T) {
 		}
 		x.p.Flush(nil)
 		time.Sleep(time.Second)
-		x.b.Expire(x.deadlines(), nil)
+		x.b.Expire(x.deadlines(), broker.Eager, nil)
+		after(time.Millisecond)
 		x.commit()
 		assert.Equal(t, 3, q.Retained())
 		_, err := x.vh.Queue(broker.UndeliverableQueue)
