@@ -308,7 +308,9 @@ func (vh *VHost) erase(q *Queue) (all bool) {
 
 // deletedKey is that of the note that a queue was deleted. It is made when the queue's
 // definition goes, so that a start drops the messages which the journal may still have
-// then, and keeps those of a queue whose definition is missing for another reason.
+// then, and keeps those of a queue whose definition is missing for another reason. Dead
+// letters that had left the queue before and are not where they go yet are kept, too, once
+// the note is gone.
 func deletedKey(id uint64) string { return keyOf(deletedKind, strconv.FormatUint(id, 10)) }
 
 // forgetDeleted removes the notes once the journal says that the queues' messages have
