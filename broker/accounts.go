@@ -35,7 +35,6 @@ type accounts struct {
 	topics     map[inVHost]map[string]access.TopicPermission // by exchange
 	compiled   map[inVHost]*access.Grant
 	configured *access.User // the configured user as it was applied last
-	throttle   access.Throttle
 }
 
 // inVHost is a user in a virtual host.
@@ -214,51 +213,43 @@ func (b *Broker) TopicPermissions() (list []access.TopicPermission) {
 // SetTopicPermission restricts a user's routing keys on a topic exchange, which
 // need not exist. Errors: ErrNoUser, ErrNoVHost, access.ErrInvalid.
 func (b *Broker) SetTopicPermission(p access.TopicPermission) error {
-	return b.changePermission(inVHost{p.User, p.VHost}, func(now *permissions) {
-		if now.topics = maps.Clone(now.topics); now.topics == nil {
-			now.topics = map[string]access.TopicPermission{}
-		}
-		now.topics[p.Exchange] = p
-	})
+	return b.changePermission(inVHost{p.User, p.VHost}, func(now *permissions) { now.topics[p.Exchange] = p })
 }
 
 // ClearTopicPermissions lifts what restricts a user's routing keys on the
 // exchange, "" for all of the virtual host. Errors: ErrNoUser, ErrNoVHost.
 func (b *Broker) ClearTopicPermissions(user, vhost, exchange string) error {
 	return b.changePermission(inVHost{user, vhost}, func(now *permissions) {
-		now.topics = maps.Clone(now.topics)
 		maps.DeleteFunc(now.topics, func(name string, _ access.TopicPermission) bool { return exchange == "" || name == exchange })
 	})
 }
 
-// permissions are those of a user in a virtual host.
+// permissions are those of a user in a virtual host, copied out, and their compiled
+// form.
 type permissions struct {
-	granted *access.Permission
-	topics  map[string]access.TopicPermission // by exchange; replaced, never changed
+	granted *access.Permission // nil: none
+	topics  map[string]access.TopicPermission
+	grant   *access.Grant // nil where granted is
 }
 
 // changePermission makes a change and keeps the compiled form of what comes of it; if
-// that cannot be, or cannot be saved, nothing has changed.
+// that cannot be, or cannot be saved, nothing has changed. It compiles with the accounts'
+// lock not held: every login and every new channel waits for that.
 func (b *Broker) changePermission(k inVHost, change func(*permissions)) error {
 	b.admin.Lock()
 	defer b.admin.Unlock()
 	if err := b.checkAccount(k); err != nil {
 		return err
 	}
-	was := b.accounts.permissions(k)
-	now := was
+	was := b.accounts.permissionsOf(k)
+	now := permissions{granted: was.granted, topics: maps.Clone(was.topics)}
 	change(&now)
-	return b.putPermissions(k, was, now)
-}
-
-// putPermissions is called with admin held.
-func (b *Broker) putPermissions(k inVHost, was, now permissions) error {
-	g, err := now.compile(k)
+	err := now.compile(k)
 	if err == nil {
 		err = b.saveFirst(now.definitions(k), was.definitions(k))
 	}
 	if err == nil {
-		b.accounts.change(func() { b.accounts.put(k, now, g) })
+		b.accounts.change(func() { b.accounts.set(k, &now) })
 	}
 	return err
 }
@@ -273,26 +264,49 @@ func (b *Broker) checkAccount(k inVHost) error {
 	return nil
 }
 
-func (a *accounts) permissions(k inVHost) (p permissions) {
+func (a *accounts) permissionsOf(k inVHost) permissions {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
+	p := permissions{topics: maps.Clone(a.topics[k])}
 	if granted, ok := a.granted[k]; ok {
 		p.granted = &granted
 	}
-	p.topics = a.topics[k]
+	if p.topics == nil {
+		p.topics = map[string]access.TopicPermission{}
+	}
 	return p
 }
 
-// put replaces the permissions of a user in a virtual host; g is their compiled form.
-// Called with mu held.
-func (a *accounts) put(k inVHost, p permissions, g *access.Grant) {
+// compile makes the grant. Without a permission there is none, whatever the topic
+// permissions say; they are checked all the same.
+func (p *permissions) compile(k inVHost) error {
+	granted := access.Permission{User: k.user, VHost: k.vhost}
+	if p.granted != nil {
+		granted = *p.granted
+	}
+	g, err := access.Compile(granted, p.list())
+	if err != nil {
+		return err
+	}
+	if p.grant = nil; p.granted != nil {
+		p.grant = g
+	}
+	return nil
+}
+
+// set makes p the permissions of a user in a virtual host; called with mu held.
+func (a *accounts) set(k inVHost, p *permissions) {
 	delete(a.granted, k)
+	delete(a.topics, k)
 	delete(a.compiled, k)
 	if p.granted != nil {
-		a.granted[k], a.compiled[k] = *p.granted, g
+		a.granted[k] = *p.granted
 	}
-	if a.topics[k] = p.topics; len(p.topics) == 0 {
-		delete(a.topics, k)
+	if len(p.topics) > 0 {
+		a.topics[k] = p.topics
+	}
+	if p.grant != nil {
+		a.compiled[k] = p.grant
 	}
 }
 
@@ -311,16 +325,6 @@ func (p *permissions) definitions(k inVHost) []store.Definition {
 // list are the topic permissions by exchange.
 func (p *permissions) list() []access.TopicPermission {
 	return slices.SortedFunc(maps.Values(p.topics), func(x, y access.TopicPermission) int { return strings.Compare(x.Exchange, y.Exchange) })
-}
-
-// compile makes the grant of a user in a virtual host. Without a permission there is
-// none, whatever the topic permissions say; they are checked all the same.
-func (p *permissions) compile(k inVHost) (*access.Grant, error) {
-	granted := access.Permission{User: k.user, VHost: k.vhost}
-	if p.granted != nil {
-		granted = *p.granted
-	}
-	return access.Compile(granted, p.list())
 }
 
 // grant returns what a user may do in a virtual host, nil for nothing, and

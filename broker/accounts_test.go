@@ -2,7 +2,11 @@ package broker
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/netip"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,26 +168,67 @@ func TestGuessingIsSlow(t *testing.T) {
 			require.Error(t, err)
 			return err
 		}
-		for _, name := range []string{"guest", "nobody"} {
-			for range 5 {
-				assert.ErrorContains(t, try(t.Context(), name), "invalid credentials", "the same for who is there and who is not")
-			}
+		for _, name := range []string{"guest", "nobody", "a", "b", "c"} {
+			assert.ErrorContains(t, try(t.Context(), name), "invalid credentials", "the same for who is there and who is not")
 		}
 		assert.Zero(t, time.Since(start))
-		for _, name := range []string{"guest", "nobody"} {
+		for _, name := range []string{"guest", "d"} {
 			try(t.Context(), name)
 		}
-		assert.Equal(t, 2*time.Second, time.Since(start))
+		assert.Equal(t, 3*time.Second, time.Since(start), "whatever the name")
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		assert.ErrorIs(t, try(ctx, "guest"), context.DeadlineExceeded)
 		start = time.Now()
-		assert.True(t, func() bool { _, err := b.Authenticate(t.Context(), "guest", "guest", from); return err == nil }())
-		assert.Positive(t, time.Since(start), "the right password waits as long")
-		start = time.Now()
-		try(t.Context(), "guest")
-		assert.Zero(t, time.Since(start), "and clears the account")
+		_, err := b.Authenticate(t.Context(), "guest", "guest", from)
+		assert.NoError(t, err)
+		assert.Zero(t, time.Since(start), "the right password does not wait for the answers to wrong ones")
+	})
+}
+
+// TestARightPasswordGetsInAmongGuesses: names are sprayed from the address that a user logs in from.
+func TestARightPasswordGetsInAmongGuesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, shut := openBroker(t, Options{Clock: func() int64 { return time.Now().UnixNano() }})
+		defer shut()
+		from := netip.MustParseAddr("10.1.2.3")
+		require.NoError(t, b.PutUser(newUser("u", "right")))
+		const guessers = 100
+		var answered atomic.Int64
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for g := range guessers {
+			all.Go(func() {
+				for i := 0; ctx.Err() == nil; i++ {
+					name := "u"
+					if g%2 == 0 {
+						name = fmt.Sprint(g, " ", i)
+					}
+					patience := time.Hour
+					if g%4 > 1 {
+						patience = 100 * time.Millisecond // an answer that is late is no
+					}
+					patient, cancel := context.WithTimeout(ctx, patience)
+					_, err := b.Authenticate(patient, name, "wrong", from)
+					cancel()
+					if errors.Is(err, ErrLogin) {
+						answered.Add(1)
+					}
+				}
+			})
+		}
+		start := time.Now()
+		for range 49 {
+			began := time.Now()
+			_, err := b.Authenticate(t.Context(), "u", "right", from)
+			require.NoError(t, err)
+			require.LessOrEqual(t, time.Since(began), time.Second)
+			time.Sleep(100 * time.Millisecond)
+		}
+		stop()
+		all.Wait()
+		assert.Less(t, answered.Load(), 5+guessers/2*int64(1+time.Since(start)/time.Second/4), "four seconds each")
 	})
 }
 

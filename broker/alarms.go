@@ -4,8 +4,6 @@ import (
 	"container/heap"
 	"sync"
 	"time"
-
-	"go.uber.org/zap"
 )
 
 // notTimed is the index of a queue that has no alarm.
@@ -121,8 +119,9 @@ func (t *alarms) due(now int64) (q *Queue, in time.Duration) {
 
 // ring has q do what is due.
 func (t *alarms) ring(q *Queue) {
-	if q.expireIdle() {
-		t.b.log.Info("queue expired: unused for its x-expires or x-auto-delete-on-idle", zap.String("vhost", q.vh.name), zap.String("queue", q.name))
+	if q.vh.waiting.Load() != nil && q.lapses() {
+		q.vh.idlers.add(q)
+	} else if q.expireIdle() {
 		return
 	}
 	s := t.b.hurry()

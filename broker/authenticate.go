@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -18,29 +19,48 @@ var ErrLogin = errors.New("login refused")
 
 // Authenticate says who logs in by name and password from an address; the zero
 // address is a client on this machine. It takes as long for a user who does not
-// exist, and waits before it looks at a password where too many were wrong
-// (access.Throttle). Errors: ErrLogin, or ctx's.
+// exist. Where passwords are guessed, it waits before it looks at one, and before it
+// says that one was wrong (access.Throttle); a wait ends with ctx. A right password is
+// never refused for what others guessed. Errors: ErrLogin, or ctx's.
 func (b *Broker) Authenticate(ctx context.Context, name, password string, from netip.Addr) (access.User, error) {
-	a := &b.accounts
-	a.mu.Lock()
-	wait, ok := a.throttle.Begin(name, from, time.Now())
-	a.mu.Unlock()
-	if !ok {
-		return access.User{}, fmt.Errorf("%w: user '%s': too many attempts wait already", ErrLogin, name)
+	g := &b.guesses
+	attempt := g.begin(from)
+	if err := pause(ctx, attempt.Wait); err != nil {
+		g.end(attempt, false)
+		return access.User{}, err
 	}
-	interrupted := pause(ctx, wait)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	u := a.users[name]
-	valid := interrupted == nil && access.Verify(u, password)
-	a.throttle.End(name, from, time.Now(), wait, valid)
-	switch {
-	case interrupted != nil:
-		return access.User{}, interrupted
-	case !valid:
-		return access.User{}, fmt.Errorf("%w: user '%s': invalid credentials", ErrLogin, name)
+	u, known := b.User(name)
+	asked := &u
+	if !known {
+		asked = nil
 	}
-	return *u, b.checkLoopback(u, from)
+	valid := access.Verify(asked, password)
+	late := g.end(attempt, !valid)
+	if valid {
+		return u, b.checkLoopback(&u, from)
+	}
+	if err := pause(ctx, late); err != nil {
+		return access.User{}, err
+	}
+	return access.User{}, fmt.Errorf("%w: user '%s': invalid credentials", ErrLogin, name)
+}
+
+// guesses is the throttle of all logins. Its lock is a leaf, and held for nothing else.
+type guesses struct {
+	mu       sync.Mutex
+	throttle access.Throttle
+}
+
+func (g *guesses) begin(from netip.Addr) access.Attempt {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.throttle.Begin(from, time.Now())
+}
+
+func (g *guesses) end(a access.Attempt, wrong bool) (late time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.throttle.End(a, time.Now(), wrong)
 }
 
 // Identify says who logs in where another has vouched for the name, as TLS does
@@ -103,16 +123,15 @@ func (b *Broker) seed() error {
 	a.configured = &access.User{Name: name, PasswordHash: u.PasswordHash, Algorithm: u.Algorithm}
 	for _, vh := range b.VHosts() {
 		k := inVHost{name, vh.name}
-		p := a.permissions(k)
+		p := a.permissionsOf(k)
 		if p.granted != nil {
 			continue
 		}
 		p.granted = &access.Permission{User: name, VHost: vh.name, Configure: ".*", Write: ".*", Read: ".*"}
-		g, err := p.compile(k)
-		if err != nil {
+		if err := p.compile(k); err != nil {
 			return err
 		}
-		a.put(k, p, g)
+		a.set(k, &p)
 		if b.saving() {
 			b.store.Define(p.definitions(k)...)
 		}

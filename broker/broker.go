@@ -42,7 +42,8 @@ const DefaultMaxMessageBytes = 16 << 20
 // RabbitMQ's rules.
 type Options struct {
 	Store             store.Options // with Dir "": memory only. Relocate, OnFull and MemoryLimit are the broker's
-	Clock             Clock         // nil: the clock of the last run, or NewClock()
+	Clock             Clock         // nil: the clock of the last run, or at first the wall clock, carried by elapsed time
+	Wall              Clock         // with Clock: what the instants that users give and are shown are of; nil: Clock
 	TTLPrecedence     Precedence
 	Unroutable        Unroutable
 	User, Password    string // applied at the first start and when they are others than before; default guest, guest
@@ -78,13 +79,15 @@ type Broker struct {
 	delayed   delayTimer
 	forwarder forwarder
 	accounts  accounts
+	guesses   guesses
 	sessions  sessions
 	gate      gate
 
 	// admin is held over a change of users, permissions, virtual hosts or global parameters
 	// until it is saved, so that each finds the one before as it came out. Taken before all
 	// others.
-	admin sync.Mutex
+	admin       sync.Mutex
+	aheadOfWall func() int64 // how far the clock was ahead of the wall clock when it was read last, ns
 
 	quit  chan struct{} // closed by Close
 	ended sync.WaitGroup
@@ -104,11 +107,11 @@ type Broker struct {
 // New makes a broker with what the store's directory holds of the last run; at
 // first that is the virtual host "/" and the configured user. It returns when all of that is back.
 func New(o Options) (*Broker, error) {
-	ownClock := o.Clock == nil
+	ownClock, aheadOfWall := o.Clock == nil, o.Clock.aheadOf(o.Wall)
 	if ownClock {
-		o.Clock = NewClock()
+		o.Clock, aheadOfWall = carried(newOffset())
 	}
-	b := newBroker(o)
+	b := newBroker(o, aheadOfWall)
 	if err := b.openStore(b.opts.Store, ownClock); err != nil {
 		b.stop()
 		return nil, err
@@ -121,7 +124,7 @@ func New(o Options) (*Broker, error) {
 }
 
 // newBroker makes a broker without a store.
-func newBroker(o Options) *Broker {
+func newBroker(o Options, aheadOfWall func() int64) *Broker {
 	o.Ceilings.setDefaults()
 	if o.MaxMessageBytes == 0 {
 		o.MaxMessageBytes = DefaultMaxMessageBytes
@@ -142,7 +145,7 @@ func newBroker(o Options) *Broker {
 		o.Store.Log = o.Log
 	}
 	b := &Broker{
-		opts: o, durable: o.Store.Dir != "", clock: o.Clock, log: o.Log.Named("broker"),
+		opts: o, durable: o.Store.Dir != "", clock: o.Clock, aheadOfWall: aheadOfWall, log: o.Log.Named("broker"),
 		vhosts: map[string]*VHost{}, byID: map[uint64]*Queue{},
 	}
 	b.feed.init()

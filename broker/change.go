@@ -83,7 +83,9 @@ func (vh *VHost) list(d *saved) {
 	}
 	for k := range vh.policies {
 		for _, p := range vh.policies[k] {
-			d.Policies = append(d.Policies, *vh.policyDefinition(policy.Kind(k), *p))
+			x := vh.policyDefinition(policy.Kind(k), *p)
+			x.NotInForce = p.NotInForce // nor is it in a copy
+			d.Policies = append(d.Policies, *x)
 		}
 	}
 }
@@ -93,17 +95,15 @@ func (vh *VHost) list(d *saved) {
 func (b *Broker) copyOf(d *saved) (*Broker, error) {
 	c := newBroker(Options{
 		Clock: b.clock, TTLPrecedence: b.opts.TTLPrecedence, Unroutable: b.opts.Unroutable, Ceilings: b.opts.Ceilings, MaxMessageBytes: b.opts.MaxMessageBytes,
-	})
+	}, b.aheadOfWall)
 	s, _, err := store.Open(store.Options{})
 	if err != nil {
 		return nil, err
 	}
 	c.store = s
+	c.restoreAccounts(&d.Accounts)
 	if err = c.restoreVHosts(d); err == nil {
-		err = c.restoreAccounts(&d.Accounts)
-	}
-	if err == nil {
-		err = c.restoreTopology(d)
+		err = c.restoreTopology(d, nil)
 	}
 	if err != nil {
 		c.discard()
@@ -197,15 +197,18 @@ func (b *Broker) takeOver(news *saved) {
 	}
 	maps.Copy(b.global, news.Global)
 	b.mu.Unlock()
-	b.takePolicies(news.Policies)
+	sets := b.setsWith(news.Policies)
 	for i := range news.Exchanges {
-		b.takeExchange(&news.Exchanges[i])
+		b.takeExchange(&news.Exchanges[i], sets)
 	}
 	for i := range news.Queues {
-		b.takeQueue(&news.Queues[i])
+		b.takeQueue(&news.Queues[i], sets)
 	}
 	for i := range news.Bindings {
 		b.takeBinding(&news.Bindings[i])
+	}
+	for vh, set := range sets {
+		vh.takePolicies(set)
 	}
 }
 
@@ -221,61 +224,95 @@ func (b *Broker) takeVHost(x *vhostDefinition) {
 }
 
 func (b *Broker) takeAccounts(d *accountDefinitions) {
+	all := d.permissions()
+	for k, p := range all {
+		if err := p.compile(k); err != nil {
+			panic("broker: permissions that were compiled are not valid: " + err.Error())
+		}
+		all[k] = p
+	}
 	b.accounts.change(func() {
 		a := &b.accounts
 		for _, u := range d.Users {
 			a.users[u.Name] = &u
 		}
-		for k, p := range d.permissions() {
-			g, err := p.compile(k)
-			if err != nil {
-				panic("broker: permissions that were compiled are not valid: " + err.Error())
-			}
-			a.put(k, p, g)
+		for k, p := range all {
+			a.set(k, &p)
 		}
 	})
 }
 
-func (b *Broker) takePolicies(list []policyDefinition) {
-	byVHost := map[string][]policyDefinition{}
-	for _, x := range list {
-		byVHost[x.VHost] = append(byVHost[x.VHost], x)
-	}
-	for name, those := range byVHost {
-		vh, _ := b.VHost(name)
-		vh.mu.Lock()
-		for _, x := range those {
-			vh.policies[x.kind()] = vh.policies[x.kind()].With(x.Policy)
+// setsWith are the policies of the virtual hosts for which there are news, with these.
+func (b *Broker) setsWith(news []policyDefinition) map[*VHost][2]policy.Set {
+	sets := map[*VHost][2]policy.Set{}
+	for i := range news {
+		x := &news[i]
+		vh, _ := b.VHost(x.VHost)
+		set, begun := sets[vh]
+		if !begun {
+			set = vh.policies // nobody else changes them
 		}
-		governed := vh.governAll()
-		vh.mu.Unlock()
-		obey(governed)
+		set[x.kind()] = set[x.kind()].With(x.Policy)
+		sets[vh] = set
 	}
+	return sets
 }
 
-func (b *Broker) takeExchange(x *exchangeDefinition) {
+// takePolicies puts policies into force for what is there, that which was taken over
+// before, and was governed by them from the first, included.
+func (vh *VHost) takePolicies(set [2]policy.Set) {
+	changed, err := vh.changeGoverned(policy.Unbounded, func(sets *[2]policy.Set) *revision {
+		*sets = set
+		return &revision{}
+	})
+	if err != nil {
+		panic("broker: policies that were tried cannot be matched: " + err.Error())
+	}
+	obey(changed)
+}
+
+// ruling is what policies say of what is taken over: those of the news already, so that
+// nothing is there before they govern it.
+func (vh *VHost) ruling(t policy.Thing, news map[*VHost][2]policy.Set) applied {
+	set, changed := news[vh]
+	if !changed {
+		set = vh.policies
+	}
+	things := []policy.Thing{t}
+	if err := policy.Rule(set, things, new([2]int), policy.Unbounded); err != nil {
+		panic("broker: policies that were tried cannot be matched: " + err.Error())
+	}
+	return appliedOf(&things[0].Ruling)
+}
+
+func (b *Broker) takeExchange(x *exchangeDefinition, news map[*VHost][2]policy.Set) {
 	vh, _ := b.VHost(x.VHost)
 	args, _ := x.Args.table() // they were made of one
 	d := ExchangeDeclare{Kind: x.Type, Durable: !x.Transient, AutoDelete: x.AutoDelete, Internal: x.Internal, Args: args}
 	kind, _ := checkExchange(x.Name, d)
+	made := newExchange(x.Name, kind, d)
+	a := vh.ruling(made.governed().Thing, news)
 	vh.mu.Lock()
 	defer vh.mu.Unlock()
-	vh.placeExchange(newExchange(x.Name, kind, d))
+	vh.charge(&applied{}, &a)
+	vh.placeExchange(made, a)
 }
 
-func (b *Broker) takeQueue(x *queueDefinition) {
+func (b *Broker) takeQueue(x *queueDefinition, news map[*VHost][2]policy.Set) {
 	vh, _ := b.VHost(x.VHost)
 	args, _ := x.Args.table()
 	d := x.declared(args)
 	set, _ := vh.settingsOf(x.Name, d)
 	q := vh.newQueue(x.ID, nil, x.Name, d, set)
+	a := vh.ruling(q.governed().Thing, news)
 	vh.mu.Lock()
 	defer vh.unlock()
 	if there := vh.queues[x.Name]; there != nil { // UndeliverableQueue: a dead letter was faster
 		vh.define(x.key(), there.definition())
 		return
 	}
-	vh.placeQueue(q)
+	vh.charge(&applied{}, &a)
+	vh.placeQueue(q, a)
 	q.Touch()
 }
 

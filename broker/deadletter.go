@@ -64,7 +64,7 @@ func (s *step) addressAny(x *crossing, at int, src store.Message, p *amqp.Proper
 		return false
 	}
 	deaths := recordDeath(p, death{
-		queue: q.name, reason: reasonName(x.settled.Reason), at: x.at / second,
+		queue: q.name, reason: reasonName(x.settled.Reason), at: s.b.wallSeconds(x.at),
 		exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, p.Headers),
 	}, died)
 	if x.set.hasSubqueue {

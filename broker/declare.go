@@ -167,6 +167,18 @@ func (q *Queue) Touch() bool {
 
 // addQueue puts the queue among the others once it is saved.
 func (vh *VHost) addQueue(q *Queue) error {
+	for {
+		a, ruled, err := vh.ruleNew(q.governed().Thing)
+		if err == nil {
+			err = vh.addRuled(q, a, ruled)
+		}
+		if err != errRuledAnew {
+			return err
+		}
+	}
+}
+
+func (vh *VHost) addRuled(q *Queue, a applied, ruled uint64) error {
 	saved, claimed := q.definition(), vh.claimed
 	if q.name == UndeliverableQueue { // dead letters wait for it
 		claimed = vh.claimedNow
@@ -178,6 +190,9 @@ func (vh *VHost) addQueue(q *Queue) error {
 		if err := vh.checkQueueLimit(q.name); err != nil {
 			return err
 		}
+		if err := vh.holds(&a, ruled); err != nil {
+			return err
+		}
 		if q.durable() {
 			vh.coming++
 			err := vh.save(saved.key(), saved, nil)
@@ -186,15 +201,21 @@ func (vh *VHost) addQueue(q *Queue) error {
 				return err
 			}
 		}
-		vh.placeQueue(q)
+		if err := vh.enter(q.governed(), &a, ruled); err != nil {
+			if q.durable() {
+				_ = vh.save(saved.key(), nil, nil)
+			}
+			return err
+		}
+		vh.placeQueue(q, a)
 		return nil
 	})
 }
 
 // placeQueue is the end of addQueue; called with mu held.
-func (vh *VHost) placeQueue(q *Queue) {
+func (vh *VHost) placeQueue(q *Queue, a applied) {
 	vh.queues[q.name] = q
-	q.govern(vh.policiesFor(q.class(), q.name))
+	q.govern(a)
 	if q.owner != nil {
 		if vh.owned[q.owner] == nil {
 			vh.owned[q.owner] = map[*Queue]struct{}{}
@@ -290,6 +311,7 @@ func (vh *VHost) erase(q *Queue) (all bool) {
 	defer vh.unlock()
 	if vh.queues[q.name] == q {
 		delete(vh.queues, q.name)
+		vh.charge(&q.policies, &applied{})
 		if q.durable() {
 			vh.undefine(q.definition().key())
 			vh.define(deletedKey(q.id), true)

@@ -335,6 +335,7 @@ func (vh *VHost) bindingDefinition(x *Exchange, b exchange.Binding[destination])
 }
 
 func (vh *VHost) policyDefinition(k policy.Kind, p policy.Policy) *policyDefinition {
+	p.NotInForce = "" // a start finds out
 	return &policyDefinition{VHost: vh.name, Operator: k == policy.Operator, Policy: p}
 }
 

@@ -114,7 +114,7 @@ func (s *step) activate(x *crossing, at int) bool {
 	view, _ := amqp.ViewProperties(m.Properties)
 	has := marksOf(view.Headers)
 	it := item{ttlMillis: -1}
-	targets, err := t.routes.find(x.from.vh, m.Exchange, m.RoutingKey, true, view.Headers, has&keyMarks != 0)
+	targets, err := t.routes.find(x.from.vh, m.Exchange, m.RoutingKey, false, view.Headers, has&keyMarks != 0)
 	if s.scarce(targets) {
 		return false
 	}
@@ -127,7 +127,7 @@ func (s *step) activate(x *crossing, at int) bool {
 		}
 		x.from.tellUnroutable(&m)
 		recordDeath(&p, death{
-			queue: delayedQueue, reason: "unroutable", at: x.at / second,
+			queue: delayedQueue, reason: "unroutable", at: s.b.wallSeconds(x.at),
 			exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, p.Headers),
 		}, false)
 		t.props = p.Append(t.props[:0])
@@ -140,7 +140,7 @@ func (s *step) activate(x *crossing, at int) bool {
 		x.exchange = string(m.Exchange)
 	} else {
 		it.read(&view, has, len(m.Body)) // it was checked when it came
-		it.message.ExpiresAt, _ = instantOf(p.Headers, expiresAtHeader, s.now)
+		it.message.ExpiresAt, _ = s.b.instantOf(p.Headers, expiresAtHeader, s.now)
 	}
 	s.send(x, at, targets, &it, m)
 	return true
@@ -252,14 +252,39 @@ func (vh *VHost) Delayed(from uint64, most int) (page []DelayedMessage, next uin
 			next = uint64(seq)
 			return false
 		}
-		src := vh.b.store.View(store.Pos(m.Pos))
-		page = append(page, DelayedMessage{
-			Ref: q.ref(seq, m.ExpiresAt), Exchange: string(src.Exchange), RoutingKey: string(src.RoutingKey),
-			Properties: append([]byte(nil), src.Properties...), Bytes: m.Bytes,
-		})
+		page = append(page, q.delayedMessage(seq, &m))
 		return true
 	})
 	return page, next
+}
+
+// leaving lists those that are due and on their way, up to most from a number on (0: the
+// first); next is where to go on, 0 at the end.
+func (vh *VHost) leaving(from uint64, most int) (page []DelayedMessage, next uint64) {
+	q := vh.waiting.Load()
+	if q == nil {
+		return nil, 0
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := &q.letters
+	for number, end := max(from, l.passed), l.passed+uint64(l.len()); number < end; number++ {
+		if len(page) == most {
+			return page, number
+		}
+		x := &l.at(number).settled
+		page = append(page, q.delayedMessage(x.Seq, &x.Message))
+	}
+	return page, 0
+}
+
+// delayedMessage copies one out of the store. Called with q.mu held.
+func (q *Queue) delayedMessage(seq queue.Seq, m *queue.Message) DelayedMessage {
+	src := q.vh.b.store.View(store.Pos(m.Pos))
+	return DelayedMessage{
+		Ref: q.ref(seq, m.ExpiresAt), Exchange: string(src.Exchange), RoutingKey: string(src.RoutingKey),
+		Properties: append([]byte(nil), src.Properties...), Bytes: m.Bytes,
+	}
 }
 
 // delayedMessages is how many wait in all virtual hosts.

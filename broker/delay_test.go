@@ -267,3 +267,64 @@ func TestDelayedMessagesComeInTheOrderOfTheirTimes(t *testing.T) {
 		})
 	})
 }
+
+// TestDelayedMessageGoesToTheExchangeOfItsName: one that was made anew meanwhile gets it as
+// it would a publish of that moment. That takes the permissions it always takes.
+func TestDelayedMessageGoesToTheExchangeOfItsName(t *testing.T) {
+	for name, c := range map[string]struct {
+		anew broker.ExchangeDeclare
+		want []string
+	}{
+		"alike":             {broker.ExchangeDeclare{Kind: "direct"}, []string{"bound"}},
+		"another type":      {broker.ExchangeDeclare{Kind: "fanout"}, []string{"bound", "other"}},
+		"internal":          {broker.ExchangeDeclare{Kind: "fanout", Internal: true}, nil},
+		"with an alternate": {broker.ExchangeDeclare{Kind: "headers", Args: amqp.Table{"alternate-exchange": "amq.fanout"}}, []string{"rest"}},
+	} {
+		inBubble(t, broker.Options{}, func(x *bench) {
+			queues := []string{"bound", "other", "rest"}
+			for _, q := range queues {
+				x.queue(q, nil)
+			}
+			require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: "rest"}))
+			require.NoError(t, x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "direct"}))
+			x.publish("x", "key", "m", "", amqp.Table{"x-delay": int32(1000)})
+
+			stranger := x.rights("stranger", access.Permission{Configure: "^stranger", Write: "^stranger", Read: "^stranger"})
+			assert.EqualValues(t, 403, code(stranger.DeleteExchange(x.vh, "x", false)))
+			assert.EqualValues(t, 403, code(stranger.DeclareExchange(x.vh, "x", c.anew)))
+			_, err := stranger.DeclareQueue(x.vh, nil, "stranger", broker.QueueDeclare{})
+			require.NoError(t, err)
+			toStranger := broker.Binding{Source: "x", Destination: "stranger", RoutingKey: "key"}
+			assert.EqualValues(t, 403, code(stranger.Bind(x.vh, nil, toStranger)))
+			owner := x.rights("owner", access.Permission{Configure: "^x$", Read: "^x$", Write: `^(bound|other|amq\.fanout)$`})
+			require.NoError(t, owner.DeleteExchange(x.vh, "x", false))
+			assert.EqualValues(t, 403, code(stranger.DeclareExchange(x.vh, "x", c.anew)), "the name is not anybody's either")
+			require.NoError(t, owner.DeclareExchange(x.vh, "x", c.anew))
+			for q, key := range map[string]string{"bound": "key", "other": "other key"} {
+				args := amqp.Table(nil)
+				if c.anew.Kind == "headers" {
+					args = amqp.Table{"none": "has it"}
+				}
+				require.NoError(t, owner.Bind(x.vh, nil, broker.Binding{Source: "x", Destination: q, RoutingKey: key, Args: args}))
+			}
+			assert.EqualValues(t, 403, code(stranger.Bind(x.vh, nil, toStranger)))
+
+			after(time.Second)
+			var got []string
+			for _, name := range queues {
+				if q, _ := x.vh.Queue(name); len(x.drain(q)) > 0 {
+					got = append(got, name)
+				}
+			}
+			assert.Equal(t, c.want, got, name)
+		})
+	}
+}
+
+// rights makes a user with these permissions.
+func (x *bench) rights(name string, p access.Permission) *broker.Rights {
+	p.User, p.VHost = name, "/"
+	require.NoError(x.t, x.b.PutUser(access.User{Name: name}))
+	require.NoError(x.t, x.b.SetPermission(p))
+	return x.b.RightsOf(name, "/")
+}

@@ -65,6 +65,16 @@
 // is parked like a dead letter. Why a queue: then the store, recovery and the turns are
 // those that messages and dead letters have anyway.
 //
+// Its exchange is the one that has the name when it is due, maybe made anew by somebody
+// else: AMQP knows exchanges by name. The publisher was asked for the right to write to
+// that name when it published, whoever makes it anew needs configure on it, and whoever
+// has messages from it read: nobody gets further than with a message that is not delayed.
+// Hence an internal exchange takes none. A topic permission was asked for if it was a
+// topic exchange when the message was published.
+//
+// Until it is due it counts as use of the queues it would go to now, for
+// x-auto-delete-on-idle (idlers).
+//
 // # Direct replies
 //
 // A publish to a name that OpenReply made up goes to the channel that waits for it, is
@@ -98,7 +108,11 @@
 // (package broker/policy): one value, swapped under the queue's lock when a policy
 // changes and read with Queue.set. Limits act at once; stamped deadlines stay,
 // unless SetPolicyRetroactively is asked for. A dead letter keeps the settings
-// under which it left.
+// under which it left. Patterns are matched with no lock held, in a budget of steps
+// (policy.Budget): a change on a copy of the policies and names, a declare on a copy of
+// the policies; under VHost.mu what came meanwhile is looked at, so that the result is
+// as if one had come before the other. What does not fit into the budget is refused; a
+// policy that was saved and does not fit stays, and is not in force.
 //
 // # Definitions
 //
@@ -121,22 +135,31 @@
 //
 // In this order, and never two of a kind:
 //
-//	Broker.admin ─► VHost.importing ─► VHost.mu ─► Queue.mu ─► a channel's ─► an outbox's, the feed's, the store's
+//	Broker.admin ─► VHost.importing ─► VHost.governing ─► VHost.mu ─► Queue.mu ─► a channel's ─► an outbox's, the feed's, the store's
 //
-// The first two are held while the disk is waited for, and an import holds VHost.importing
+// The first three are held while the disk is waited for, and an import holds VHost.importing
 // of several, in the order of their names. The others are leaves, below VHost.mu and above
-// the store's: accounts.mu, below it Broker.mu, and those of alarms, forwarder, tidier,
-// sessions, replies and gate. Under Queue.mu there is only memory: the core, hand-over to
-// outboxes, the feed and the store's buffers. A function that is called with a lock held
-// says so.
+// the store's: accounts.mu, below it Broker.mu, and those of alarms, idlers, forwarder,
+// tidier, sessions, replies, guesses and gate. Under Queue.mu there is only memory: the
+// core, hand-over to outboxes, the feed and the store's buffers. A function that is called
+// with a lock held says so.
 //
 // # Time
 //
-// Instants are Unix µs; times to live, and what users give and are shown, ms
-// (UnixMillis). Deadlines are stamped with the present instant rounded up and judged
-// against it rounded down, by a Clock that does not follow steps of the wall clock and,
-// with a data directory, goes on over restarts (timeline). Late is possible, early is
-// not. Reschedule gives a queued message another deadline, and that is journaled.
+// Instants are Unix µs; times to live, and what users give and are shown, ms.
+// Deadlines are stamped with the present instant rounded up and judged against it
+// rounded down, by a Clock that does not follow steps of the wall clock and, with a data
+// directory, goes on over restarts (timeline). Late is possible, early is not.
+// Reschedule gives a queued message another deadline, and that is journaled.
+//
+// So after a run with a wrong wall clock the two differ (ClockOffset). Inside, in the
+// journal, in the schedule and in every MessageRef, instants are of the broker's clock.
+// What a client or a person gives or reads is of the wall clock: headers, receipts, the
+// time in x-death, audit and traces (Expiry.Wall), the HTTP API, the dashboard, metrics.
+// It is converted where it comes in or goes out, by what the wall clock says at that
+// moment: an instant that is given is now + (given - wall clock's now) (Instant), and one
+// that is shown the reverse (UnixMillis). A delayed message's x-expires-at is converted
+// when it is enqueued.
 //
 // # Counting and looking
 //

@@ -51,6 +51,11 @@ func (e *elapsed) now() int64 {
 	return mono + e.asleep.Load()
 }
 
+// aheadOfWall is now less the wall clock, as of the last call of now, to within
+// elapsedSlack. While it changes after a suspend it may be too large for a moment, not too
+// small.
+func (e *elapsed) aheadOfWall() int64 { return e.asleep.Load() - e.ahead.Load() }
+
 // ask finds out whether the machine has been asleep. The answer is taken only if it
 // was quick: then what it was under way is less than the slack, and no reason to
 // change anything. Else the next look asks again.

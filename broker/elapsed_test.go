@@ -95,3 +95,22 @@ func TestElapsedIsUptime(t *testing.T) {
 	}
 	assert.Zero(t, testing.AllocsPerRun(100, func() { e.now() }))
 }
+
+func TestElapsedKnowsTheWallClock(t *testing.T) {
+	m := &machineClocks{wall: 1e18, mono: 5e9, up: 7e9}
+	e := m.elapsed()
+	check := func() {
+		t.Helper()
+		m.run(time.Second)
+		asked := m.asked
+		assert.Equal(t, e.now()-m.wall, e.aheadOfWall())
+		assert.LessOrEqual(t, m.asked-asked, 1)
+	}
+	check()
+	m.wall += int64(12 * time.Hour)
+	check()
+	m.suspend(time.Hour)
+	check()
+	m.wall -= int64(36 * time.Hour)
+	check()
+}

@@ -71,6 +71,24 @@ func (vh *VHost) DeclareExchange(name string, d ExchangeDeclare) error {
 	if err := vh.checkExchangeArgs(name, d.Args); err != nil {
 		return err
 	}
+	for {
+		var a applied
+		var ruled uint64
+		if vh.CheckExchange(name) != nil {
+			if a, ruled, err = vh.ruleNew(policy.Thing{Class: policy.Exchange, Name: name}); err != nil {
+				return err
+			}
+		}
+		if err = vh.addExchange(newExchange(name, kind, d), a, ruled); err != errRuledAnew {
+			return err
+		}
+	}
+}
+
+// addExchange puts the exchange among the others once it is saved, unless an equal one
+// is there.
+func (vh *VHost) addExchange(made *Exchange, a applied, ruled uint64) error {
+	name, d := made.name, made.declared
 	key := keyOf(exchangeKind, vh.name, name)
 	return vh.claimed(key, func() error {
 		if x, ok := vh.exchanges[name]; ok {
@@ -82,21 +100,29 @@ func (vh *VHost) DeclareExchange(name string, d ExchangeDeclare) error {
 		if err := vh.checkExchangeLimit(name); err != nil {
 			return err
 		}
-		x := newExchange(name, kind, d)
+		if err := vh.holds(&a, ruled); err != nil {
+			return err
+		}
 		if d.Durable {
-			if err := vh.save(key, vh.exchangeDefinition(x), nil); err != nil {
+			if err := vh.save(key, vh.exchangeDefinition(made), nil); err != nil {
 				return err
 			}
 		}
-		vh.placeExchange(x)
+		if err := vh.enter(made.governed(), &a, ruled); err != nil {
+			if d.Durable {
+				_ = vh.save(key, nil, nil)
+			}
+			return err
+		}
+		vh.placeExchange(made, a)
 		return nil
 	})
 }
 
 // placeExchange puts an exchange among the others; called with mu held.
-func (vh *VHost) placeExchange(x *Exchange) {
+func (vh *VHost) placeExchange(x *Exchange, a applied) {
 	vh.exchanges[x.name] = x
-	x.govern(vh.policiesFor(policy.Exchange, x.name))
+	x.govern(a)
 	vh.changed()
 }
 
@@ -151,6 +177,7 @@ func (vh *VHost) checkDeletable(name string) error {
 // removeExchange forgets x and what was bound to or from it.
 func (vh *VHost) removeExchange(x *Exchange) {
 	delete(vh.exchanges, x.name)
+	vh.charge(&x.policies, &applied{})
 	vh.changed()
 	if x.declared.Durable {
 		vh.undefine(vh.exchangeDefinition(x).key())

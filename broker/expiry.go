@@ -14,6 +14,7 @@ type Expiry struct {
 	At           int64 // Unix µs: when its dead letter stood where it goes; without one, when it left its queue
 	Path         Path
 	Action       Action
+	ahead        int64 // µs by which At and Ref.Deadline, of the broker's clock, are ahead of the wall clock
 
 	// What Options.OnExpired alone is told:
 
@@ -25,6 +26,9 @@ type Expiry struct {
 	RoutingKey []byte
 	To         []string
 }
+
+// Wall returns the deadline and At as people are told them, Unix µs of the wall clock.
+func (e *Expiry) Wall() (deadline, at int64) { return e.Ref.Deadline - e.ahead, e.At - e.ahead }
 
 // WatchExpiries has fn told of every message that expires from now on, as
 // Options.OnExpired is, in its stead or beside it. There is one such watcher.
@@ -123,6 +127,9 @@ func (s *step) report() {
 		if s.b.opts.TraceExpired {
 			r.Trace = traceContext(view.Headers)
 		}
+	}
+	for ahead, i := s.b.ahead(), 0; i < len(e.records); i++ {
+		e.records[i].ahead = ahead
 	}
 	if s.b.opts.OnExpired != nil {
 		s.b.opts.OnExpired(e.records)

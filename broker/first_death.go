@@ -41,7 +41,7 @@ func (s *step) addressFresh(x *crossing, at int, src store.Message) (done, ok bo
 	if view.DeliveryMode == 2 {
 		it.message.Flags |= queue.Durable
 	}
-	t.headers = appendFirstDeath(t.headers[:0], x, src, &view, len(targets))
+	t.headers = appendFirstDeath(t.headers[:0], x, src, &view, len(targets), s.b.wallSeconds(x.at))
 	t.props = view.WithHeaders(t.props[:0], src.Properties, t.headers)
 	s.send(x, at, targets, &it, store.Message{Exchange: t.exchange, RoutingKey: key, Properties: t.props, Body: src.Body})
 	return true, true
@@ -66,7 +66,7 @@ func returns(targets []target, q *Queue) bool {
 
 // appendFirstDeath appends the headers of a message that died for the first time:
 // those it had, and the new ones in the order in which AppendTable writes them.
-func appendFirstDeath(b []byte, x *crossing, src store.Message, view *amqp.PropertyView, copies int) []byte {
+func appendFirstDeath(b []byte, x *crossing, src store.Message, view *amqp.PropertyView, copies int, at int64) []byte {
 	reason := reasonName(x.settled.Reason)
 	b, headers := amqp.OpenTable(b)
 	if view.Headers != nil {
@@ -89,7 +89,7 @@ func appendFirstDeath(b []byte, x *crossing, src store.Message, view *amqp.Prope
 	b, keys := amqp.OpenTable(b)
 	b = appendLong(append(b, 'S'), src.RoutingKey)
 	b = amqp.CloseTable(b, keys)
-	b = binary.BigEndian.AppendUint64(amqp.AppendKey(b, "time", 'T'), uint64(x.at/second))
+	b = binary.BigEndian.AppendUint64(amqp.AppendKey(b, "time", 'T'), uint64(at))
 	b = amqp.CloseTable(b, entry)
 	b = amqp.CloseTable(b, deaths)
 	b = appendText(b, "x-first-death-exchange", src.Exchange)

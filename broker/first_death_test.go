@@ -28,7 +28,7 @@ func TestFirstDeathIsWrittenAsRecorded(t *testing.T) {
 		view, err := amqp.ViewProperties(raw)
 		require.NoError(t, err)
 		src := store.Message{Exchange: []byte(text.Draw(t, "exchange")), RoutingKey: []byte(text.Draw(t, "key")), Properties: raw}
-		x := crossing{from: &Queue{name: text.Draw(t, "queue")}, letter: letter{at: 1_700_000_000 * second, settled: queue.Settled{
+		x := crossing{from: &Queue{name: text.Draw(t, "queue")}, letter: letter{settled: queue.Settled{
 			Reason: rapid.SampledFrom([]queue.Reason{queue.Expired, queue.Rejected, queue.MaxLength, queue.DeliveryLimit}).Draw(t, "reason"),
 		}}}
 		targets := rapid.IntRange(1, 3).Draw(t, "targets")
@@ -40,7 +40,7 @@ func TestFirstDeathIsWrittenAsRecorded(t *testing.T) {
 			exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, parsed.Headers),
 		}, false)
 		require.Empty(t, countCopies(parsed.Headers, parsed.Headers["x-death"].([]any), targets, false))
-		headers := appendFirstDeath(nil, &x, src, &view, targets)
+		headers := appendFirstDeath(nil, &x, src, &view, targets, 1_700_000_000)
 		short := view.WithHeaders(nil, raw, headers)
 		if p.Headers == nil {
 			require.Equal(t, parsed.Append(nil), short)

@@ -170,14 +170,18 @@ func (f *forwarder) first(s *step) {
 }
 
 // help moves letters of a virtual host until fewer wait, or waits while others do. It gives up
-// after a while: an acknowledgement must come through, since it makes room.
+// when they do not become fewer: an acknowledgement must come through, since it makes room.
 func (f *forwarder) help(s *step, vh *VHost) {
 	giveUp := time.NewTimer(heldFor)
 	defer giveUp.Stop()
-	for {
+	for last := vh.letters.Load(); ; {
 		turned := f.await()
-		if vh.letters.Load() <= lettersHelp {
+		switch n := vh.letters.Load(); {
+		case n <= lettersHelp:
 			return
+		case n < last:
+			giveUp.Reset(heldFor)
+			last = n
 		}
 		if q := f.nextOf(vh); q != nil {
 			f.take(s, q)

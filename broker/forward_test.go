@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -199,8 +200,8 @@ func TestLettersUnderWayAreOnceAfterACrash(t *testing.T) {
 // While memory is low, letters that would take much of it wait in line; others go on.
 func TestWideLettersWaitForMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var used int64 = 1
-		x := newBench(t, broker.Options{MemoryLimit: 10, MemoryInUse: func() int64 { return used }})
+		var used atomic.Int64
+		x := newBench(t, broker.Options{MemoryLimit: 10, MemoryInUse: used.Load})
 		for i := range 17 {
 			x.queue(fmt.Sprint("t", i), nil)
 			require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: fmt.Sprint("t", i)}))
@@ -208,7 +209,7 @@ func TestWideLettersWaitForMemory(t *testing.T) {
 		wide, narrow, dlq := x.queue("wide", amqp.Table{"x-dead-letter-exchange": "amq.fanout"}), x.queue("narrow", deadLettersToDLQ), x.queue("dlq", nil)
 		x.publish("", "wide", "w", "10", nil)
 		x.publish("", "narrow", "n", "10", nil)
-		used = 11
+		used.Store(11)
 		time.Sleep(2 * time.Second)
 		x.b.Expire(x.deadlines(), broker.Eager, nil)
 		time.Sleep(2 * time.Second)
@@ -216,7 +217,7 @@ func TestWideLettersWaitForMemory(t *testing.T) {
 		assert.Equal(t, []string{"n"}, x.drain(dlq))
 		assert.Equal(t, 1, wide.Letters())
 		assert.Zero(t, narrow.Letters())
-		used = 1
+		used.Store(1)
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		assert.Zero(t, wide.Letters())

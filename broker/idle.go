@@ -1,6 +1,14 @@
 package broker
 
-import "fmt"
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"curfew/broker/amqp"
+)
 
 // minIdleMillis is the least x-auto-delete-on-idle may be (Service Bus: five
 // minutes).
@@ -38,11 +46,11 @@ func (q *Queue) use() {
 // alarm finds that out when the old time comes. Called with q.mu held.
 func (q *Queue) stir(now int64) { q.stirredAt = now }
 
-// lapsesAt is when q is deleted unless it is used before; 0: not for that reason.
-// Called with q.mu held.
+// lapsesAt is when q is deleted unless it is used before; 0: not for that reason, or it
+// is being judged whether it is. Called with q.mu held.
 func (q *Queue) lapsesAt() int64 {
 	at := q.idleAt
-	if idle := q.set().idleMillis; idle != 0 && q.consumers.count == 0 {
+	if idle := q.set().idleMillis; idle != 0 && q.consumers.count == 0 && !q.judged {
 		if lapse := q.stirredAt + idle*milli; at == 0 || lapse < at {
 			at = lapse
 		}
@@ -52,11 +60,165 @@ func (q *Queue) lapsesAt() int64 {
 
 // expireIdle deletes q if it was unused for its x-expires or x-auto-delete-on-idle.
 func (q *Queue) expireIdle() bool {
+	messages := 0
 	_, err := q.vh.remove(q, func() error {
 		if at := q.lapsesAt(); at == 0 || at > q.vh.b.Now() {
 			return errInUse
 		}
+		messages = q.core.Len() + len(q.retained.line)
 		return nil
 	})
-	return err == nil
+	if err != nil {
+		return false
+	}
+	q.vh.b.log.Info("queue expired: unused for its x-expires or x-auto-delete-on-idle",
+		zap.String("vhost", q.vh.name), zap.String("queue", q.name), zap.Int("messages", messages))
+	return true
+}
+
+// idlers are the queues of a virtual host whose x-auto-delete-on-idle has run out while
+// messages are delayed. One that waits to be enqueued in a queue counts as use of it
+// (Service Bus: AutoDeleteOnIdle; RabbitMQ's x-expires knows nothing of the kind), and
+// which queues it goes to is known only by routing it. So one look at all delayed
+// messages judges the queues that have gathered, in a goroutine of its own that there is
+// only meanwhile: alarms do not wait for it, and publishing keeps no index for it.
+//
+// None is missed: one that is due stands in the line of letters until it has arrived,
+// which is use, and publishing one is use, too (await).
+type idlers struct {
+	mu      sync.Mutex // leaf
+	queues  []*Queue
+	judging bool
+}
+
+const (
+	// idlePage is how many delayed messages are copied at a time to look at them.
+	idlePage = 64
+	// idleShare bounds what part of the time looking takes, where very many messages are
+	// delayed and queues become idle one after the other.
+	idleShare = 20
+)
+
+// await notes that a message was published that is delayed, and would go to these queues
+// now.
+func await(targets []target, now int64) {
+	for i := range targets {
+		if q := targets[i].queue; q.set().idleMillis != 0 {
+			q.mu.Lock()
+			q.stir(now)
+			q.mu.Unlock()
+		}
+	}
+}
+
+// lapses says whether x-auto-delete-on-idle, and not x-expires, has run out for q; then
+// it is for judge to decide.
+func (q *Queue) lapses() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.vh.b.Now()
+	if at := q.lapsesAt(); q.deleted || at == 0 || at > now || q.idleAt != 0 && q.idleAt <= now {
+		return false
+	}
+	q.judged = true
+	return true
+}
+
+// add has q judged, which lapses.
+func (i *idlers) add(q *Queue) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.queues = append(i.queues, q)
+	if !i.judging {
+		i.judging = true
+		q.vh.b.ended.Go(q.vh.judgeIdlers)
+	}
+}
+
+// take returns those to be judged now, or ends the judging.
+func (i *idlers) take() map[*Queue]bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.queues) == 0 {
+		i.judging = false
+		return nil
+	}
+	awaited := make(map[*Queue]bool, len(i.queues))
+	for _, q := range i.queues {
+		awaited[q] = false
+	}
+	i.queues = nil
+	return awaited
+}
+
+// judgeIdlers goes on until there are none, or the broker ends.
+func (vh *VHost) judgeIdlers() {
+	for awaited := vh.idlers.take(); awaited != nil; awaited = vh.idlers.take() {
+		began := time.Now()
+		if !vh.findAwaited(awaited) {
+			return
+		}
+		for q, is := range awaited {
+			q.judge(is)
+		}
+		select {
+		case <-time.After(idleShare * time.Since(began)):
+		case <-vh.b.quit:
+			return
+		}
+	}
+}
+
+// findAwaited sets to true those of the queues that a delayed message would go to if it
+// were due now; false: the broker ends, and they are not known.
+func (vh *VHost) findAwaited(awaited map[*Queue]bool) bool {
+	var ways routes
+	left := len(awaited)
+	for _, pageOf := range []func(from uint64, most int) (page []DelayedMessage, next uint64){vh.Delayed, vh.leaving} {
+		for from, more := uint64(0), true; more && left > 0; more = from != 0 {
+			select {
+			case <-vh.b.quit:
+				return false
+			default:
+			}
+			var page []DelayedMessage
+			page, from = pageOf(from, idlePage)
+			for i := range page {
+				for _, t := range page[i].targets(vh, &ways) {
+					if is, judged := awaited[t.queue]; judged && !is {
+						awaited[t.queue] = true
+						left--
+					}
+				}
+			}
+		}
+	}
+	return true
+}
+
+// targets are where the message would go if it were due now.
+func (m *DelayedMessage) targets(vh *VHost, ways *routes) []target {
+	view, _ := amqp.ViewProperties(m.Properties) // they were read when it came
+	keys := marksOf(view.Headers)&keyMarks != 0
+	targets, _ := ways.find(vh, []byte(m.Exchange), []byte(m.RoutingKey), false, view.Headers, keys) // none: it is parked
+	return targets
+}
+
+// judge deletes q, or lets it have its period again: a delayed message is bound for it,
+// or it was used meanwhile.
+func (q *Queue) judge(awaited bool) {
+	q.mu.Lock()
+	q.judged = false
+	if awaited {
+		q.stir(q.vh.b.Now())
+	}
+	q.mu.Unlock()
+	if q.expireIdle() {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if at := q.lapsesAt(); at != 0 && !q.deleted {
+		q.vh.b.alarms.add(q, at)
+	}
 }

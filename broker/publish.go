@@ -94,6 +94,7 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	}
 	if due != 0 {
 		it.message.ExpiresAt = due
+		await(targets, p.vh.b.Now())
 		targets, err = p.vh.delayed()
 	}
 	if err == nil && len(targets) > 0 {
@@ -135,7 +136,7 @@ func (p *Publisher) check(m *Publication, view *amqp.PropertyView, has marks, it
 			return 0, err
 		}
 	}
-	it.message.ExpiresAt, due, err = readTimes(headers, p.vh.b.clock)
+	it.message.ExpiresAt, due, err = p.vh.b.readTimes(headers)
 	return due, err
 }
 

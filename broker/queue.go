@@ -49,6 +49,7 @@ type Queue struct {
 	usedAt    int64   // Unix µs of the last thing that happened in it
 	stirredAt int64   // Unix µs: x-auto-delete-on-idle counts from it
 	idleAt    int64   // x-expires: when it expires unless used; 0 while it has consumers
+	judged    bool    // x-auto-delete-on-idle has run out, and it is among the idlers
 	delays    *delays // nil, but for the queue of a virtual host's delayed messages
 }
 

@@ -96,14 +96,14 @@ func (s *step) receipt(x *crossing, p *amqp.Properties) store.Message {
 	}
 	body, err := json.Marshal(&receiptBody{
 		Event: "expired", MessageID: p.MessageID, CorrelationID: p.CorrelationID, VHost: x.from.vh.name, Queue: x.from.name,
-		Deadline:   time.UnixMilli(UnixMillis(x.settled.ExpiresAt)).UTC().Format("2006-01-02T15:04:05.000Z07:00"),
-		LatenessMS: UnixMillis(max(s.now-x.settled.ExpiresAt, 0)), Outcome: outcomeName(action),
+		Deadline:   time.UnixMilli(s.b.UnixMillis(x.settled.ExpiresAt)).UTC().Format("2006-01-02T15:04:05.000Z07:00"),
+		LatenessMS: millis(max(s.now-x.settled.ExpiresAt, 0)), Outcome: outcomeName(action),
 	})
 	if err != nil { // strings and a number
 		panic("broker: receipt: " + err.Error())
 	}
 	properties := amqp.Properties{
-		ContentType: "application/json", DeliveryMode: 1, Timestamp: amqp.Timestamp(s.now / second), Type: receiptType, AppID: "curfew",
+		ContentType: "application/json", DeliveryMode: 1, Timestamp: amqp.Timestamp(s.b.wallSeconds(s.now)), Type: receiptType, AppID: "curfew",
 		CorrelationID: p.CorrelationID,
 	}
 	if x.settled.Flags&queue.Durable != 0 {

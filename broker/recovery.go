@@ -26,7 +26,7 @@ func (b *Broker) openStore(o store.Options, ownClock bool) error {
 	}
 	b.store = s
 	if b.durable && ownClock {
-		err = b.openTimeline(o.Dir)
+		err = b.openTimeline(o.Dir, recovery)
 	}
 	if err == nil {
 		err = b.restore(recovery)
@@ -50,19 +50,15 @@ func (b *Broker) restore(r *store.Recovery) error {
 	if err := b.restoreVHosts(d); err != nil {
 		return err
 	}
-	if err := b.restoreAccounts(&d.Accounts); err != nil {
-		return err
-	}
-	if err := b.restoreTopology(d); err != nil {
+	b.restoreAccounts(&d.Accounts)
+	if err := b.restoreTopology(d, r.Queues); err != nil {
 		return err
 	}
 	if d.old {
 		b.store.Define(d.apart()...)
 	}
 	for i := range r.Queues {
-		if err := b.restoreMessages(&r.Queues[i], d.deleted); err != nil {
-			return err
-		}
+		b.restoreMessages(&r.Queues[i])
 	}
 	if b.restored > 0 || len(d.Queues) > 0 {
 		b.log.Info("recovered", zap.Int("queues", len(d.Queues)), zap.Int("messages", b.restored))
@@ -99,28 +95,24 @@ func (b *Broker) restoreVHosts(d *saved) error {
 }
 
 // restoreAccounts puts users and permissions back.
-func (b *Broker) restoreAccounts(d *accountDefinitions) error {
+func (b *Broker) restoreAccounts(d *accountDefinitions) {
 	a := &b.accounts
 	a.configured = d.Configured
 	for _, u := range d.Users {
 		a.users[u.Name] = &u
 	}
 	for k, p := range d.permissions() {
-		g, err := p.compile(k)
-		if err != nil {
-			return fmt.Errorf("permissions of %q in %q: %w", k.user, k.vhost, err)
+		if err := p.compile(k); err != nil { // what another version took
+			b.log.Warn("saved permissions are not in force and grant nothing; set them anew",
+				zap.String("user", k.user), zap.String("vhost", k.vhost), zap.Error(err))
 		}
-		a.put(k, p, g)
+		a.set(k, &p)
 	}
-	return nil
 }
 
-func (b *Broker) restoreTopology(d *saved) error {
-	for _, p := range d.Policies { // before what they govern
-		if _, err := b.vhosts[p.VHost].SetPolicy(p.kind(), p.Policy); err != nil {
-			return fmt.Errorf("policy %q: %w", p.Name, err)
-		}
-	}
+// restoreTopology puts back what is defined, and makes what the queues that were found
+// need.
+func (b *Broker) restoreTopology(d *saved, found []store.RecoveredQueue) error {
 	b.global = d.Global
 	for _, x := range d.Exchanges {
 		args, err := x.Args.table()
@@ -139,6 +131,15 @@ func (b *Broker) restoreTopology(d *saved) error {
 			return fmt.Errorf("queue %q: %w", d.Queues[i].Name, err)
 		}
 	}
+	for i := range found {
+		if id := found[i].Queue; b.byID[id] != nil || d.deleted[id] {
+			continue
+		}
+		if err := b.adopt(&found[i]); err != nil {
+			return fmt.Errorf("messages of queue %d, whose definition is missing: %w", found[i].Queue, err)
+		}
+	}
+	b.restorePolicies(d.Policies)
 	for i := range d.Bindings {
 		x := &d.Bindings[i]
 		args, err := x.Args.table()
@@ -157,6 +158,17 @@ func (b *Broker) restoreTopology(d *saved) error {
 
 func (b *bindingDefinition) binding(args amqp.Table) Binding {
 	return Binding{Source: b.Source, Destination: b.Destination, ToExchange: b.ToExchange, RoutingKey: b.RoutingKey, Args: args}
+}
+
+// restorePolicies comes after all that they govern.
+func (b *Broker) restorePolicies(list []policyDefinition) {
+	of := map[string][]*policyDefinition{}
+	for i := range list {
+		of[list[i].VHost] = append(of[list[i].VHost], &list[i])
+	}
+	for name, saved := range of {
+		b.vhosts[name].restorePolicies(saved)
+	}
 }
 
 // restoreQueue puts a queue back without its messages. One that was accepted once is
@@ -203,19 +215,13 @@ type otherConnection struct{}
 
 // restoreMessages puts a queue's messages back in their places, with their old
 // deadlines. Those of a queue that was deleted are settled.
-func (b *Broker) restoreMessages(r *store.RecoveredQueue, deleted map[uint64]bool) error {
+func (b *Broker) restoreMessages(r *store.RecoveredQueue) {
 	q := b.byID[r.Queue]
-	if q == nil && deleted[r.Queue] {
+	if q == nil {
 		for _, e := range r.Entries {
 			b.store.Settled([]store.Settle{{Queue: r.Queue, Seq: e.Seq, Pos: e.Pos, Durable: true}})
 		}
-		return nil
-	}
-	if q == nil {
-		var err error
-		if q, err = b.adopt(r); err != nil {
-			return fmt.Errorf("messages of queue %d, whose definition is missing: %w", r.Queue, err)
-		}
+		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -236,7 +242,6 @@ func (b *Broker) restoreMessages(r *store.RecoveredQueue, deleted map[uint64]boo
 		}
 	}
 	b.restored += len(r.Entries)
-	return nil
 }
 
 // RecoveredPrefix begins the name of a queue that was made at a start for messages whose
@@ -246,7 +251,7 @@ func (b *Broker) restoreMessages(r *store.RecoveredQueue, deleted map[uint64]boo
 const RecoveredPrefix = "curfew.recovered."
 
 // adopt makes that queue. It takes the place of the lost one in the journal.
-func (b *Broker) adopt(r *store.RecoveredQueue) (*Queue, error) {
+func (b *Broker) adopt(r *store.RecoveredQueue) error {
 	vh := b.vhosts["/"]
 	for _, other := range b.VHosts() {
 		if vh == nil {
@@ -267,14 +272,14 @@ func (b *Broker) adopt(r *store.RecoveredQueue) (*Queue, error) {
 		x.Args = saveArgs(amqp.Table{"x-max-priority": int32(most)})
 	}
 	if err := b.restoreQueue(&x); err != nil {
-		return nil, err
+		return err
 	}
 	b.store.Define(definitionOf(x.key(), &x))
 	m := b.store.View(last.Pos)
 	b.log.Error("the definition of a queue is missing: its messages are in a queue of another name; see which queue the last was for, and move them",
 		zap.String("queue", x.Name), zap.String("vhost", x.VHost), zap.Int("messages", len(r.Entries)),
 		zap.ByteString("last_exchange", m.Exchange), zap.ByteString("last_routing_key", m.RoutingKey))
-	return b.byID[r.Queue], nil
+	return nil
 }
 
 // Recovered is how many messages outlived the last run.

@@ -175,6 +175,7 @@ func (x *retaining) restart() {
 
 func (x *retaining) finish() {
 	x.leadTo("dead")
+	synctest.Wait()
 	for range 2 * len(x.accepted) {
 		if q := x.the("q"); q.Retained()+x.bench.ready(q) == 0 {
 			break
@@ -183,7 +184,7 @@ func (x *retaining) finish() {
 		x.expireSome()
 		x.collect(0)
 		x.collect(1)
-		time.Sleep(2 * time.Second)
+		time.Sleep(5 * time.Second)
 		synctest.Wait()
 	}
 	x.collect(0)

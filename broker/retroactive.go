@@ -23,7 +23,10 @@ func (vh *VHost) SetPolicyRetroactively(k policy.Kind, p policy.Policy) (created
 	if created, err = vh.SetPolicy(k, p); err != nil {
 		return false, Retroaction{}, err
 	}
-	for _, q := range vh.governedBy(k, p.Name, vh.setsNow()) {
+	vh.mu.RLock()
+	all := vh.all()
+	vh.mu.RUnlock()
+	for _, q := range governedBy(k, p.Name, all) {
 		done.add(q.q, q.ttlMillis, false)
 	}
 	committed := make(chan error, 1)
@@ -34,21 +37,17 @@ func (vh *VHost) SetPolicyRetroactively(k policy.Kind, p policy.Policy) (created
 // TryPolicyRetroactively says what SetPolicyRetroactively would do, as things
 // stand, and does nothing. Error: *policy.Invalid.
 func (vh *VHost) TryPolicyRetroactively(k policy.Kind, p policy.Policy) (would Retroaction, err error) {
-	if p, err = policy.Check(k, p); err != nil {
+	if p, err = checkPolicy(k, p); err != nil {
 		return Retroaction{}, err
 	}
-	sets := vh.setsNow()
-	sets[k] = sets[k].With(p)
-	for _, q := range vh.governedBy(k, p.Name, sets) {
+	all, err := vh.tryPolicies(func(sets *[2]policy.Set) { sets[k] = sets[k].With(p) })
+	if err != nil {
+		return Retroaction{}, err
+	}
+	for _, q := range governedBy(k, p.Name, all) {
 		would.add(q.q, q.ttlMillis, true)
 	}
 	return would, nil
-}
-
-func (vh *VHost) setsNow() [2]policy.Set {
-	vh.mu.RLock()
-	defer vh.mu.RUnlock()
-	return vh.policies
 }
 
 type governedQueue struct {
@@ -56,18 +55,14 @@ type governedQueue struct {
 	ttlMillis int64
 }
 
-// governedBy lists the queues that the named policy would govern if these were the
-// policies, with their time to live then.
-func (vh *VHost) governedBy(k policy.Kind, name string, sets [2]policy.Set) (list []governedQueue) {
-	for _, q := range vh.Queues() {
-		a := appliedOf(sets, q.class(), q.name)
-		of := a.user
-		if k == policy.Operator {
-			of = a.operator
-		}
-		if of == nil || of.Name != name {
+// governedBy lists the queues that the named policy governs, with their time to live.
+func governedBy(k policy.Kind, name string, all []governed) (list []governedQueue) {
+	for i := range all {
+		q, p := all[i].queue, all[i].Policies[k]
+		if q == nil || p == nil || p.Name != name {
 			continue
 		}
+		a := appliedOf(&all[i].Ruling)
 		if set := q.asked.under(a.definition, q.declared.Args); set.ttlMillis >= 0 && !set.keeps {
 			list = append(list, governedQueue{q, set.ttlMillis})
 		}

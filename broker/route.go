@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"curfew/broker/amqp"
@@ -24,6 +25,7 @@ type routing struct {
 	out     targetSet
 	through []*Exchange // exchanges passed already
 	found   []destination
+	again   bool  // an exchange was met that was passed already
 	byTable bool  // a headers exchange was asked: the key alone does not decide
 	ceiling int64 // of the exchanges passed on the way here, ms; <0 none
 }
@@ -36,11 +38,15 @@ func (r *routing) parse() amqp.Table {
 	return r.table
 }
 
-// route appends the queues that x sends the message to, each once; nil is the default
-// exchange. Called with vh.mu held for reading.
+// route appends the queues that x sends the message to, each once and with the lowest
+// ceiling of any way to it; nil is the default exchange. Called with vh.mu held for
+// reading.
 func (r *routing) route(x *Exchange) {
 	if x != nil {
 		r.pass(x)
+		if r.again {
+			r.lower()
+		}
 	} else if q, ok := r.vh.queues[string(r.key)]; ok {
 		r.addQueue(q)
 	}
@@ -51,6 +57,7 @@ func (r *routing) route(x *Exchange) {
 func (r *routing) pass(x *Exchange) {
 	for _, been := range r.through {
 		if been == x {
+			r.again = true
 			return
 		}
 	}
@@ -74,6 +81,25 @@ func (r *routing) pass(x *Exchange) {
 		}
 	}
 	r.ceiling = before
+}
+
+// lower gives the queues the ceilings of the ways that pass left out because they come
+// together with others. An exchange's ceiling holds for all that it leads to: with the
+// lowest first, each exchange is passed once more at the most.
+func (r *routing) lower() {
+	r.again = false
+	var capped []*Exchange
+	for _, x := range r.through {
+		if x.ttlMillis >= 0 {
+			capped = append(capped, x)
+		}
+	}
+	slices.SortStableFunc(capped, func(a, b *Exchange) int { return cmp.Compare(a.ttlMillis, b.ttlMillis) })
+	r.through = r.through[:0]
+	for _, x := range capped {
+		r.pass(x)
+	}
+	r.again = false
 }
 
 func (r *routing) addQueue(q *Queue) { r.out.add(target{q, r.ceiling}) }
@@ -139,6 +165,7 @@ func (s *targetSet) reset() {
 type routes struct {
 	vh       *VHost
 	topology uint64
+	internal bool                // known are the ways through internal exchanges too
 	known    map[string][]target // length of the exchange's name, name, key; nil until there are two
 	kept     int                 // targets in known
 	lastName []byte
@@ -160,8 +187,8 @@ const (
 // keys in CC and BCC. internal lets it through internal exchanges.
 func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers []byte, keys bool) ([]target, error) {
 	rs.name = append(append(append(rs.name[:0], byte(len(name))), name...), key...)
-	if topology := vh.topology.Load(); rs.vh != vh || rs.topology != topology {
-		rs.vh, rs.topology, rs.last, rs.lastName, rs.known = vh, topology, nil, rs.lastName[:0], nil
+	if topology := vh.topology.Load(); rs.vh != vh || rs.topology != topology || rs.internal != internal {
+		rs.vh, rs.topology, rs.internal, rs.last, rs.lastName, rs.known = vh, topology, internal, nil, rs.lastName[:0], nil
 	}
 	if !keys {
 		if bytes.Equal(rs.name, rs.lastName) {

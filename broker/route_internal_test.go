@@ -67,3 +67,23 @@ func TestRoutesAreRemembered(t *testing.T) {
 		})
 	}
 }
+
+// TestRoutesThroughInternalExchanges are not those of who may not go there.
+func TestRoutesThroughInternalExchanges(t *testing.T) {
+	b, err := New(Options{})
+	require.NoError(t, err)
+	defer b.Close()
+	vh, _ := b.VHost("/")
+	_, err = vh.DeclareQueue(nil, "q", QueueDeclare{})
+	require.NoError(t, err)
+	require.NoError(t, vh.DeclareExchange("x", ExchangeDeclare{Kind: "fanout", Internal: true}))
+	require.NoError(t, vh.Bind(nil, Binding{Source: "x", Destination: "q"}))
+	var rs routes
+	for range 3 {
+		found, err := rs.find(vh, []byte("x"), nil, true, nil, false)
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		_, err = rs.find(vh, []byte("x"), nil, false, nil, false)
+		require.EqualValues(t, 403, code(err))
+	}
+}

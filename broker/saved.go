@@ -62,7 +62,9 @@ func (d *saved) read(x store.Definition) error {
 	case bindingKind:
 		return add(&d.Bindings, x.Value)
 	case policyKind:
-		return add(&d.Policies, x.Value)
+		err := add(&d.Policies, x.Value)
+		d.Policies[len(d.Policies)-1].NotInForce = "" // a start finds out
+		return err
 	case globalKind:
 		var one policy.Definition
 		err := json.Unmarshal(x.Value, &one)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"curfew/broker/store"
 )
 
 // timeline is the clock as one run hands it to the next, kept in the data
@@ -23,6 +25,12 @@ import (
 //     was alive last: a wall clock that was set back makes deadlines late by no
 //     more than the time the machine was down. One that was set forward cannot be
 //     told from a long time without power, and is believed.
+//   - Where no message that came back has a deadline, it is the wall clock in any case:
+//     nothing can be early or late by that.
+//
+// While it runs the clock is not slewed towards the wall clock: faster, it would be early,
+// slower, each time to live would be longer than what was asked for. Where the two differ,
+// what users give and are shown is converted (Broker.Instant, Broker.UnixMillis).
 type timeline struct {
 	Boot   string `json:"boot"`   // the boot the offset belongs to
 	Offset int64  `json:"offset"` // Unix ns at uptime zero
@@ -45,18 +53,20 @@ func (t timeline) resumed(boot string, wall, up int64) timeline {
 	return timeline{Boot: boot, Offset: max(wall, t.Alive) - up}
 }
 
-// openTimeline continues the clock kept in dir, and keeps it there until the
-// broker stops.
-func (b *Broker) openTimeline(dir string) error {
+// openTimeline continues the clock kept in dir, unless nothing that is recovered has a
+// deadline, and keeps it there until the broker stops.
+func (b *Broker) openTimeline(dir string, r *store.Recovery) error {
 	path := filepath.Join(dir, timelineFile)
 	saved, err := readTimeline(path)
 	if err != nil {
 		return err
 	}
-	now := time.Now().UnixNano()
-	t := saved.resumed(bootID(), now, uptime().Nanoseconds())
-	b.clock = carried(t.Offset)
-	if off := time.Duration(b.clock() - now).Round(time.Second); off != 0 {
+	t := timeline{Boot: bootID(), Offset: newOffset()}
+	if anyDeadline(r) {
+		t = saved.resumed(t.Boot, time.Now().UnixNano(), uptime().Nanoseconds())
+	}
+	b.clock, b.aheadOfWall = carried(t.Offset)
+	if off := b.ClockOffset().Round(time.Second); off != 0 {
 		b.log.Warn("the wall clock was set while the machine was up, or back; deadlines go on by elapsed time", zap.Duration("ahead_of_wall", off))
 	}
 	if err := t.write(path, b.clock()); err != nil { // the disk may be full: consumers are to make room
@@ -64,6 +74,18 @@ func (b *Broker) openTimeline(dir string) error {
 	}
 	b.ended.Go(func() { b.keepTimeline(path, t) })
 	return nil
+}
+
+// anyDeadline says whether a message that came back has one, or is delayed.
+func anyDeadline(r *store.Recovery) bool {
+	for i := range r.Queues {
+		for j := range r.Queues[i].Entries {
+			if r.Queues[i].Entries[j].ExpiresAt != 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // readTimeline returns the zero timeline if there is none.

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
 	"curfew/broker/store"
 )
 
@@ -39,7 +41,16 @@ func TestClockIsKeptInTheDataDirectory(t *testing.T) {
 	path := filepath.Join(o.Store.Dir, timelineFile)
 	b, err := New(o)
 	require.NoError(t, err)
-	first := b.clock()
+	assert.Zero(t, b.ClockOffset())
+	first, vh := b.clock(), b.vhosts["/"]
+	q, err := vh.DeclareQueue(nil, "q", QueueDeclare{Durable: true})
+	require.NoError(t, err)
+	p := vh.OwnPublisher()
+	properties := amqp.Properties{DeliveryMode: 2, Expiration: "36000000"}
+	_, err = p.Add(&Publication{RoutingKey: []byte("q"), Properties: properties.Append(nil)})
+	require.NoError(t, err)
+	p.Flush(nil)
+	deadline := q.head().ExpiresAt
 	require.NoError(t, b.Close())
 
 	// As if the wall clock had been an hour ahead when that run began.
@@ -51,9 +62,27 @@ func TestClockIsKeptInTheDataDirectory(t *testing.T) {
 	b, err = New(o)
 	require.NoError(t, err)
 	assert.InDelta(t, float64(first+int64(time.Hour)), float64(b.clock()), float64(time.Minute))
+	assert.Equal(t, time.Hour, b.ClockOffset())
+	q, err = b.vhosts["/"].Queue("q")
+	require.NoError(t, err)
+	assert.Equal(t, deadline, q.head().ExpiresAt)
+	assert.Equal(t, millis(deadline)-3_600_000, b.UnixMillis(deadline), "shown as what the wall clock will say")
+	q.Purge()
+	require.NoError(t, b.Close())
+
+	b, err = New(o)
+	require.NoError(t, err)
+	assert.Zero(t, b.ClockOffset(), "with no deadline pending it is the wall clock again")
 	require.NoError(t, b.Close())
 
 	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
 	_, err = New(o)
 	assert.ErrorContains(t, err, path)
+}
+
+func (q *Queue) head() queue.Message {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, m, _ := q.core.Head()
+	return m
 }

@@ -10,18 +10,18 @@ import (
 // readTimes reads the headers by which a publisher names instants: until when the
 // message is good, and when it is due to be enqueued, by x-delay or x-scheduled-
 // enqueue-time, whichever is later (Unix µs; 0: never, now). An instant is an AMQP
-// timestamp or an integer of Unix ms. A delay or scheduled time that has passed is
+// timestamp or an integer of Unix ms, of the wall clock as it is now. A delay or scheduled time that has passed is
 // none, so that a message published again is not delayed again. Errors: 406.
-func readTimes(headers amqp.Table, clock Clock) (expiresAt, due int64, err error) {
-	now, stamp := clock.read()
-	if expiresAt, err = instantOf(headers, expiresAtHeader, now); err != nil {
+func (b *Broker) readTimes(headers amqp.Table) (expiresAt, due int64, err error) {
+	now, stamp := b.clock.read()
+	if expiresAt, err = b.instantOf(headers, expiresAtHeader, now); err != nil {
 		return 0, 0, err
 	}
 	delay, err := delayOf(headers)
 	if err != nil {
 		return 0, 0, err
 	}
-	if due, err = instantOf(headers, scheduledHeader, now); err != nil {
+	if due, err = b.instantOf(headers, scheduledHeader, now); err != nil {
 		return 0, 0, err
 	}
 	if delay > 0 {
@@ -33,13 +33,14 @@ func readTimes(headers amqp.Table, clock Clock) (expiresAt, due int64, err error
 	return expiresAt, due, nil
 }
 
-// instantOf reads an instant, Unix ms in the header, in Unix µs, at least 1; 0 if the
-// header is absent.
-func instantOf(headers amqp.Table, name string, now int64) (int64, error) {
+// instantOf reads an instant, Unix ms of the wall clock in the header, in Unix µs of the
+// broker's clock, which was read just now, at least 1; 0 if the header is absent.
+func (b *Broker) instantOf(headers amqp.Table, name string, now int64) (int64, error) {
 	v, ok := headers[name]
 	if !ok {
 		return 0, nil
 	}
+	ahead := b.ahead()
 	n, isInt := amqp.Integer(v)
 	if t, isTime := v.(amqp.Timestamp); isTime {
 		n, isInt = int64(min(t, math.MaxInt64/1000))*1000, true
@@ -49,10 +50,10 @@ func instantOf(headers amqp.Table, name string, now int64) (int64, error) {
 		return 0, badHeader(name, "expected timestamp or integer of milliseconds, got "+amqp.TypeName(v))
 	case n < 0:
 		return 0, badHeader(name, "{value_negative,"+strconv.FormatInt(n, 10)+"}")
-	case n > now/milli+MaxTTLMillis:
+	case n > (now-ahead)/milli+MaxTTLMillis:
 		return 0, badHeader(name, "{value_too_large,"+strconv.FormatInt(n, 10)+"}")
 	}
-	return max(n*milli, 1), nil
+	return max(n*milli+ahead, 1), nil
 }
 
 // delayOf reads x-delay, in ms: any number, or text that is one. One that is not

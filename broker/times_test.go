@@ -68,7 +68,7 @@ func TestDeadlinesAreWholeMicroseconds(t *testing.T) {
 	x.publish("", "q", "m", "2", nil)
 	ref := x.one()
 	require.EqualValues(t, 1_700_000_000_002_124, ref.Deadline)
-	assert.EqualValues(t, 1_700_000_000_003, broker.UnixMillis(ref.Deadline))
+	assert.EqualValues(t, 1_700_000_000_003, x.b.UnixMillis(ref.Deadline))
 	now.Store(1_700_000_000_002_123_999)
 	assert.Equal(t, broker.NotDue, x.expire([]broker.MessageRef{ref})[0].Outcome)
 	now.Add(1)
@@ -118,6 +118,85 @@ func TestCeilingsAddUpAlongTheWay(t *testing.T) {
 		assert.Equal(t, `PRECONDITION_FAILED - invalid arg 'x-message-ttl' for exchange 'c' in vhost '/': "expected integer, got longstr"`, text(err))
 		synctest.Wait()
 	})
+}
+
+// TestLowestCeilingOfAllWaysHolds: ways that part and come together again, over an
+// alternate exchange and in circles, whichever is taken first.
+func TestLowestCeilingOfAllWaysHolds(t *testing.T) {
+	type way struct{ from, to string }
+	for name, c := range map[string]struct {
+		ttl       map[string]int64
+		alternate map[string]string
+		ways      []way // a name that begins with q is a queue's
+		want      map[string]int64
+	}{
+		"second way to a queue": {
+			map[string]int64{"b": 100}, nil,
+			[]way{{"a", "q"}, {"a", "b"}, {"b", "q"}}, map[string]int64{"q": 100},
+		},
+		"second way to an exchange": {
+			map[string]int64{"b": 100}, nil,
+			[]way{{"a", "m"}, {"a", "b"}, {"b", "m"}, {"m", "q"}}, map[string]int64{"q": 100},
+		},
+		"the way with the ceiling first": {
+			map[string]int64{"b": 100}, nil,
+			[]way{{"a", "b"}, {"b", "m"}, {"a", "m"}, {"m", "q"}, {"a", "q2"}}, map[string]int64{"q": 100, "q2": 0},
+		},
+		"three ways, and another queue": {
+			map[string]int64{"a": 1000, "b": 300, "c": 200, "m": 500}, nil,
+			[]way{{"a", "m"}, {"a", "b"}, {"a", "c"}, {"b", "m"}, {"c", "m"}, {"m", "q"}, {"b", "q2"}, {"a", "q3"}},
+			map[string]int64{"q": 200, "q2": 300, "q3": 1000},
+		},
+		"by an alternate exchange": {
+			map[string]int64{"b": 100}, map[string]string{"b": "m"},
+			[]way{{"a", "m"}, {"a", "b"}, {"m", "q"}}, map[string]int64{"q": 100},
+		},
+		"in a circle": {
+			map[string]int64{"b": 100}, nil,
+			[]way{{"a", "b"}, {"b", "a"}, {"a", "q"}}, map[string]int64{"q": 100},
+		},
+	} {
+		inBubble(t, broker.Options{}, func(x *bench) {
+			names := map[uint64]string{}
+			declared := map[string]bool{}
+			declare := func(name string) {
+				if declared[name] {
+					return
+				}
+				declared[name] = true
+				if name[0] == 'q' {
+					names[x.queue(name, nil).ID()] = name
+					return
+				}
+				args := amqp.Table{}
+				if ttl, ok := c.ttl[name]; ok {
+					args["x-message-ttl"] = ttl
+				}
+				if other, ok := c.alternate[name]; ok {
+					args["alternate-exchange"] = other
+				}
+				require.NoError(t, x.vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: "fanout", Args: args}))
+			}
+			for _, w := range c.ways {
+				declare(w.from)
+				declare(w.to)
+				require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: w.from, Destination: w.to, ToExchange: w.to[0] != 'q'}))
+			}
+			now := time.Now().UnixMicro()
+			x.publish("a", "", "m", "", nil)
+			got := map[string]int64{}
+			for _, ref := range x.deadlines() {
+				got[names[ref.Queue]] = (ref.Deadline - now) / 1000
+			}
+			want := map[string]int64{}
+			for q, ttl := range c.want {
+				if ttl != 0 {
+					want[q] = ttl
+				}
+			}
+			assert.Equal(t, want, got, name)
+		})
+	}
 }
 
 // What is published a message at a time takes no memory of its own.

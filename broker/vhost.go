@@ -22,13 +22,16 @@ type VHost struct {
 
 	defaultExchange exchangeTally
 	replies         replies
+	idlers          idlers
 	waiting         atomic.Pointer[Queue] // of the delayed messages; nil until there are
 	letters         atomic.Int64          // in all lines of its queues
 	sources         []*Queue              // with letters, in turns; guarded by the forwarder's mu
 
 	// importing is held for reading while something is made or changed until it is saved,
-	// and for writing by an import, in which nothing else does. Taken before mu.
+	// and for writing by an import, in which nothing else does. Taken before governing.
 	importing sync.RWMutex
+
+	governing sync.Mutex // one change of policies at a time; before mu
 
 	mu        sync.RWMutex
 	about     VHostMetadata
@@ -38,6 +41,9 @@ type VHost struct {
 	queues    map[string]*Queue
 	owned     map[Owner]map[*Queue]struct{} // exclusive queues, by connection
 	policies  [2]policy.Set                 // by policy.Kind
+	ruled     uint64                        // raised by each change of policies
+	spent     [2]int                        // steps of policy.Budget that all there is takes, by policy.Kind
+	change    *change                       // of policies, under way: is told what is declared meanwhile
 	changes   []store.Definition            // made since mu was locked
 	claims    map[string]bool               // keys of definitions that somebody changes
 	unclaimed sync.Cond                     // on mu: one of them no longer

@@ -53,12 +53,12 @@ func (b *Broker) PutVHost(name string, about VHostMetadata) (vh *VHost, created 
 		}
 		return vh, true, err
 	}
-	err = vh.change(func(d *vhostDefinition) { d.Metadata = about })
+	err = vh.redefine(func(d *vhostDefinition) { d.Metadata = about })
 	return vh, false, err
 }
 
-// change replaces what the virtual host's own definition says.
-func (vh *VHost) change(change func(*vhostDefinition)) error {
+// redefine replaces what the virtual host's own definition says.
+func (vh *VHost) redefine(change func(*vhostDefinition)) error {
 	key := keyOf(vhostKind, vh.name)
 	return vh.claimed(key, func() error {
 		was := vh.definition()
@@ -170,7 +170,7 @@ func (vh *VHost) SetLimits(l access.Limits) error {
 	if err := l.CheckVHost(); err != nil {
 		return err
 	}
-	return vh.change(func(d *vhostDefinition) { d.Limits = l })
+	return vh.redefine(func(d *vhostDefinition) { d.Limits = l })
 }
 
 // withDefaultType adds the virtual host's queue type to the arguments of a queue

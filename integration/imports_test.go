@@ -25,7 +25,7 @@ var rooms = map[string][]string{
 	"broker/queue":           {},
 	"broker/store":           {},
 	"broker":                 {"broker/access", "broker/amqp", "broker/exchange", "broker/policy", "broker/queue", "broker/store"},
-	"broker/deadletters":     {"broker", "broker/amqp", "broker/queue"},
+	"broker/deadletters":     {"broker", "broker/access", "broker/amqp", "broker/queue"},
 	"broker/definitions":     {"broker", "broker/access", "broker/amqp", "broker/policy"},
 	"broker/management":      {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/policy", "broker/queue", "broker/server"},
 	"broker/server":          {"broker", "broker/access", "broker/amqp", "broker/certs", "broker/queue"}, // of the queue only the identity of a message

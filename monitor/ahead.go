@@ -5,8 +5,9 @@ package monitor
 // them. What waits to be indexed, for 20 ms, is left out. Safe for concurrent use.
 func (m *Monitor) Ahead(untilMillis []int64, out []int64) []int64 {
 	until := make([]int64, len(untilMillis))
+	offset := m.primary.ClockOffset().Microseconds()
 	for i, at := range untilMillis {
-		until[i] = at * 1000
+		until[i] = at*1000 + offset
 	}
 	return m.index.Count(until, out)
 }

@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"testing"
+	"time"
 
 	"curfew/scheduler"
 )
@@ -45,6 +46,8 @@ func (p *benchPrimary) Snapshot(context.Context, func([]scheduler.Shadow) error)
 func (p *benchPrimary) QueueName(uint64) (vhost, name string, ok bool) { return "/", "q", true }
 
 func (p *benchPrimary) Now() int64 { return p.nowAt }
+
+func (p *benchPrimary) ClockOffset() time.Duration { return 0 }
 
 func benchMonitor(b *testing.B, p *benchPrimary) *Monitor {
 	m, err := New(Options{Primary: p})

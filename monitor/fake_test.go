@@ -30,7 +30,8 @@ type fakeBroker struct {
 	left     map[scheduler.Shadow]departure
 	views    []*fakeView
 	nextSeq  uint64
-	slow     int64 // ms by which expiry judges later than Now says
+	offset   time.Duration // of its clock from the wall clock
+	slow     int64         // ms by which expiry judges later than Now says
 	failing  bool
 	failures int           // further calls to Expire that panic
 	hang     chan struct{} // Expire waits for it
@@ -84,6 +85,8 @@ func (b *fakeBroker) view() *fakeView {
 }
 
 func (b *fakeBroker) Now() int64 { return time.Now().UnixMicro() }
+
+func (b *fakeBroker) ClockOffset() time.Duration { return b.offset }
 
 // publish enqueues a message that expires after ttl.
 func (b *fakeBroker) publish(queue uint64, ttl time.Duration) scheduler.Shadow {

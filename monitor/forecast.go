@@ -66,6 +66,7 @@ type Forecast struct {
 // forecaster is the loop that looks ahead.
 type forecaster struct {
 	from   Surveyor
+	offset func() time.Duration // of the primary's clock from the wall clock
 	alerts *alert.Alerts
 	share  float64 // see Options.RiskShare
 	meters map[uint64]*metered
@@ -145,14 +146,23 @@ func (f *forecaster) predict(s *QueueSurvey, rate float64) (Forecast, int64) {
 	one := Forecast{
 		VHost: s.VHost, Queue: s.Name, Ready: s.Observed.Ready, Consumers: s.Observed.Consumers, Rate: rate,
 		Deadlines: p.Deadlines, WillMiss: p.Miss, Sampled: s.Step > 1,
-		LastMiss: scheduler.Millis(p.Last), DrainedAt: scheduler.Millis(p.Drained),
+		LastMiss: f.shown(p.Last), DrainedAt: f.shown(p.Drained),
 	}
 	if p.First >= 0 {
 		first := s.Standings[p.First]
-		one.FirstMiss = scheduler.Millis(first.Deadline)
+		one.FirstMiss = f.shown(first.Deadline)
 		one.AtRisk = f.nearEnough(scheduler.Shadow{Deadline: first.Deadline, Queue: s.Queue, Seq: first.Seq}, now)
 	}
-	return one, now
+	return one, f.shown(now)
+}
+
+// shown is an instant of the primary's clock, Unix µs, as people are told it: in ms of the
+// wall clock. 0 stays 0.
+func (f *forecaster) shown(at int64) int64 {
+	if at == 0 {
+		return 0
+	}
+	return scheduler.Millis(at - f.offset().Microseconds())
 }
 
 // nearEnough: the message has used up its share of the time it had. One that nobody
@@ -198,7 +208,7 @@ func (one *Forecast) reason(now int64) string {
 	} else if one.Consumers > 0 {
 		served = fmt.Sprintf("its %d consumers take nothing", one.Consumers)
 	}
-	in := time.UnixMilli(one.FirstMiss).Sub(time.UnixMicro(now))
+	in := time.Duration(one.FirstMiss-now) * time.Millisecond
 	return fmt.Sprintf("%d messages wait and %s: %d of %d deadlines will be missed, the first in %s",
 		one.Ready, served, one.WillMiss, one.Deadlines, max(in, 0).Round(100*time.Millisecond))
 }

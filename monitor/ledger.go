@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -37,6 +38,7 @@ func (r missReason) String() string {
 // books holds the counters of queues. Safe for concurrent use.
 type books struct {
 	queueName func(uint64) (vhost, name string, ok bool)
+	offset    func() time.Duration   // of the primary's clock from the wall clock
 	fired     *prometheus.CounterVec // vhost, queue, action, path
 	missed    *prometheus.CounterVec // vhost, queue, reason
 	recent    recent
@@ -122,6 +124,7 @@ type ledger struct {
 	run      alert.Tally // of queue, action and path
 	late     alert.Tally // those of run that were late
 	began    int64       // when the first of run expired, Unix µs
+	offset   int64       // of the primary's clock from the wall clock, µs
 	book     *book       // of queue
 	each     bool        // messages of queue are told one by one
 
@@ -161,11 +164,11 @@ func (l *ledger) add(s scheduler.Shadow, at int64, a Action, p Path) {
 		l.open(s.Queue, at, a, p)
 	}
 	lateness := max(at-s.Deadline, 0)
-	count(&l.run, s.Deadline, lateness)
+	l.count(&l.run, s.Deadline, lateness)
 	if p != Requeue && p != Manual && p != Scheduled {
 		l.lateness.add(lateness)
 		if lateness >= l.lateFrom {
-			count(&l.late, s.Deadline, lateness)
+			l.count(&l.late, s.Deadline, lateness)
 		}
 	}
 	if l.each {
@@ -189,15 +192,18 @@ func (l *ledger) hold(s scheduler.Shadow, at int64) {
 	}
 	l.holding = s.Queue
 	if late := at - s.Deadline; late < heldAfter.Microseconds() {
-		count(&l.held, s.Deadline, late)
+		l.count(&l.held, s.Deadline, late)
 	} else {
-		count(&l.heldAgain, s.Deadline, late)
+		l.count(&l.heldAgain, s.Deadline, late)
 	}
 }
 
-// count adds a message to what people are told, in ms.
-func count(t *alert.Tally, deadline, lateness int64) {
-	t.Add(scheduler.Millis(deadline), scheduler.Millis(lateness))
+// count adds a message to what people are told, in ms of the wall clock.
+func (l *ledger) count(t *alert.Tally, deadline, lateness int64) {
+	if t.Count == 0 {
+		l.offset = l.books.offset().Microseconds()
+	}
+	t.Add(scheduler.Millis(deadline-l.offset), scheduler.Millis(lateness))
 }
 
 func (l *ledger) flushHeld() {
@@ -236,7 +242,7 @@ func (l *ledger) flush() {
 	}
 	l.books.countFired(k, l.action, l.path, l.run.Count)
 	l.books.recent.add(Miss{
-		At: scheduler.Millis(l.began), VHost: k.vhost, Queue: k.queue, Action: l.action.String(), Path: l.path.String(),
+		At: scheduler.Millis(l.began - l.offset), VHost: k.vhost, Queue: k.queue, Action: l.action.String(), Path: l.path.String(),
 		Count: l.run.Count, WorstMillis: l.run.WorstMillis, Late: l.late.Count > 0,
 	})
 	event := alert.Event{

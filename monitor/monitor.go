@@ -71,7 +71,7 @@ func New(o Options) (*Monitor, error) {
 		m.addRedis()
 	}
 	if surveyor, ok := o.Primary.(Surveyor); ok {
-		m.forecaster = &forecaster{from: surveyor, alerts: o.Alerts, share: o.RiskShare, meters: make(map[uint64]*metered)}
+		m.forecaster = &forecaster{from: surveyor, offset: o.Primary.ClockOffset, alerts: o.Alerts, share: o.RiskShare, meters: make(map[uint64]*metered)}
 		m.loops = append(m.loops, &loop{name: "forecast", run: m.forecast})
 	}
 	if o.Alerts != nil {
@@ -85,6 +85,7 @@ func New(o Options) (*Monitor, error) {
 	}
 	m.books = &books{
 		queueName: o.Primary.QueueName,
+		offset:    o.Primary.ClockOffset,
 		fired:     m.metrics.fired,
 		missed:    m.metrics.missed,
 		byID:      make(map[uint64]*book),
@@ -150,6 +151,15 @@ func (m *Monitor) Health() Health {
 		}
 	}
 	return h
+}
+
+// shownNext is the next deadline, Unix µs of the wall clock; 0: none.
+func (m *Monitor) shownNext() int64 {
+	nextAt := m.nextAt.Load()
+	if nextAt == 0 {
+		return 0
+	}
+	return nextAt - m.primary.ClockOffset().Microseconds()
 }
 
 // pending counts the deadlines the monitor holds.

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"context"
+	"time"
 
 	"curfew/scheduler"
 )
@@ -143,4 +144,7 @@ type Primary interface {
 	// Now is the present instant in Unix µs, by the clock deadlines are stamped
 	// and judged with, rounded down.
 	Now() int64
+	// ClockOffset is how far that clock is ahead of the wall clock, by which people are
+	// told instants.
+	ClockOffset() time.Duration
 }

@@ -5,7 +5,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+
+	"curfew/scheduler"
 )
 
 // TestMissedAndAhead: what is ahead is counted by deadline, and what expired is listed with how late it was.
@@ -61,4 +64,30 @@ func TestLatenessOfNothing(t *testing.T) {
 	var l Lateness
 	_, ok := l.Within(0.99)
 	require.False(t, ok)
+}
+
+// TestInstantsAreTheWallClocks: people are told them, and ask by them, though the primary's own clock is ahead.
+func TestInstantsAreTheWallClocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, reg := newFakeBroker(t), prometheus.NewRegistry()
+		b.offset = 12 * time.Hour
+		wall := func() int64 { return b.Now()/1000 - b.offset.Milliseconds() }
+		m, _ := start(t, Options{Primary: b.view(), Registerer: reg})
+		b.publish(7, time.Minute)
+		time.Sleep(time.Second)
+		due := wall() + 59_000
+		require.Equal(t, []int64{0, 1}, m.Ahead([]int64{due - 1, due}, nil))
+		require.InDelta(t, float64(due)/1000, gather(t, reg, "curfew_deadline_next_timestamp_seconds"), 1e-3)
+		time.Sleep(time.Minute)
+		require.Len(t, m.Missed(), 1)
+		require.Equal(t, due, m.Missed()[0].At)
+		require.Zero(t, gather(t, reg, "curfew_deadline_next_timestamp_seconds"))
+
+		l := m.newLedger()
+		l.hold(scheduler.Shadow{Queue: 7, Deadline: b.Now()}, b.Now())
+		require.Equal(t, wall(), l.held.FirstDeadlineAt)
+		f := &forecaster{offset: b.ClockOffset}
+		require.Equal(t, wall(), f.shown(b.Now()))
+		require.Zero(t, f.shown(0))
+	})
 }

@@ -5,10 +5,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -135,62 +137,119 @@ func TestCompileRefuses(t *testing.T) {
 	assert.ErrorIs(t, err, ErrInvalid)
 }
 
+// guess ends an attempt that was begun and waited for.
+func (t *Throttle) guess(from netip.Addr, now *time.Time, wrong bool) (waited, late time.Duration) {
+	a := t.Begin(from, *now)
+	*now = now.Add(a.Wait)
+	return a.Wait, t.End(a, *now, wrong)
+}
+
 func TestThrottle(t *testing.T) {
 	var th Throttle
-	from := netip.MustParseAddr("192.0.2.1")
-	now := time.Unix(0, 0)
-	fail := func() time.Duration {
-		wait, ok := th.Begin("u", from, now)
-		require.True(t, ok)
-		now = now.Add(wait)
-		th.End("u", from, now, wait, false)
-		return wait / time.Second
-	}
+	from, now := netip.MustParseAddr("192.0.2.1"), time.Unix(0, 0)
 	for range 5 {
-		require.Zero(t, fail())
+		wait, late := th.guess(from, &now, true)
+		require.Zero(t, wait+late)
 	}
-	for _, seconds := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
-		require.Equal(t, seconds, fail())
+	for _, seconds := range []time.Duration{1, 2, 4, 4, 4} {
+		wait, late := th.guess(from, &now, true)
+		require.Zero(t, wait, "one after the other")
+		require.Equal(t, seconds*time.Second, late)
+		now = now.Add(late)
 	}
-	wait, _ := th.Begin("other", from, now)
-	assert.Zero(t, wait)
-	wait, _ = th.Begin("u", netip.MustParseAddr("192.0.2.2"), now)
-	assert.Zero(t, wait)
+	for range 100 {
+		wait, late := th.guess(from, &now, false)
+		require.Zero(t, wait+late, "a right password gives its turn back")
+	}
+	wait, late := th.guess(netip.MustParseAddr("192.0.2.2"), &now, true)
+	assert.Zero(t, wait+late, "another address")
+	_, late = th.guess(from, &now, true)
+	assert.Positive(t, late, "right ones do not make wrong ones forgotten")
 
-	for range mostWaiting {
-		_, ok := th.Begin("u", from, now)
-		require.True(t, ok)
-	}
-	_, ok := th.Begin("u", from, now)
-	assert.False(t, ok, "more do not wait")
-	th.End("u", from, now, time.Second, true)
-	wait, ok = th.Begin("u", from, now)
-	assert.True(t, ok)
-	assert.Zero(t, wait, "a success clears the account")
-
-	fail()
 	now = now.Add(forgetAfter + 1)
-	assert.Zero(t, fail(), "a minute later it is forgotten")
+	wait, late = th.guess(from, &now, true)
+	assert.Zero(t, wait+late, "a minute later it is forgotten")
+}
+
+// TestThrottleAtOnce has attempts that nobody waits for the end of.
+func TestThrottleAtOnce(t *testing.T) {
+	var th Throttle
+	from, now := netip.MustParseAddr("192.0.2.1"), time.Unix(0, 0)
+	for range 5 {
+		th.guess(from, &now, true)
+	}
+	var attempts []Attempt
+	for i := range 1000 {
+		a := th.Begin(from, now)
+		require.Equal(t, min(time.Duration(i)*turn, longestWait), a.Wait)
+		attempts = append(attempts, a)
+	}
+	for _, a := range attempts {
+		th.End(a, now, false) // hung up
+	}
+	assert.Zero(t, th.Begin(from, now).Wait)
 }
 
 func TestThrottleTakesAnIPv6NetworkForOne(t *testing.T) {
 	var th Throttle
 	now := time.Unix(0, 0)
 	for i := range 6 {
-		th.End("u", netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", i+1)), now, 0, false)
+		th.guess(netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", i+1)), &now, true)
 	}
-	wait, _ := th.Begin("u", netip.MustParseAddr("2001:db8::ffff"), now)
-	assert.Positive(t, wait)
-	wait, _ = th.Begin("u", netip.MustParseAddr("2001:db8:0:1::1"), now)
-	assert.Zero(t, wait)
-	th.End("u", netip.Addr{}, now, 0, false) // a pipe has no address
+	_, late := th.guess(netip.MustParseAddr("2001:db8::ffff"), &now, true)
+	assert.Positive(t, late)
+	_, late = th.guess(netip.MustParseAddr("2001:db8:0:1::1"), &now, true)
+	assert.Zero(t, late)
+	th.guess(netip.Addr{}, &now, true) // a pipe has no address
 }
 
-func TestThrottleIsBounded(t *testing.T) {
+// TestThrottleRemembersTheWorst sprays more addresses than are remembered.
+func TestThrottleRemembersTheWorst(t *testing.T) {
 	var th Throttle
 	now := time.Unix(0, 0)
-	for i := range mostFailures + 100 {
-		th.End(fmt.Sprint(i), netip.IPv4Unspecified(), now, 0, false)
+	worst := netip.MustParseAddr("192.0.2.1")
+	for range 6 {
+		th.guess(worst, &now, true)
 	}
-	assert.LessOrEqual(t, len(th.failed), mostFailures)
+	for i := range 20_000 {
+		th.guess(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), &now, true)
+	}
+	_, late := th.guess(worst, &now, true)
+	assert.Positive(t, late)
+	assert.Less(t, unsafe.Sizeof(set{})*sourceSets, uintptr(450<<10), "as documented")
+}
+
+// TestVerifyTakesAsLong counts what is hashed: the time must not tell a user who exists,
+// whatever his algorithm.
+func TestVerifyTakesAsLong(t *testing.T) {
+	var hashed []string
+	kept := maps.Clone(digests)
+	defer func() { digests = kept }()
+	digests = map[string]func([]byte) []byte{}
+	for name, digest := range kept {
+		digests[name] = func(b []byte) []byte {
+			hashed = append(hashed, name)
+			return digest(b)
+		}
+	}
+	var first []string
+	for _, u := range []*User{nil, {}, {PasswordHash: Hash("a")}, {PasswordHash: Hash("a"), Algorithm: SHA256}, {PasswordHash: Hash("a"), Algorithm: SHA512}, {PasswordHash: Hash("a"), Algorithm: MD5}} {
+		hashed = nil
+		Verify(u, "b")
+		if first == nil {
+			first = hashed
+		}
+		assert.NotEmpty(t, hashed)
+		assert.Equal(t, first, hashed, "%+v", u)
+	}
+}
+
+// TestPatternThatTakesTooLongGrantsNothing: it is given up after some milliseconds, and
+// what is large is not compiled.
+func TestPatternThatTakesTooLongGrantsNothing(t *testing.T) {
+	g, err := Compile(Permission{Configure: `^(?=(a+)+$)(a+)+$`, Write: ".*", Read: strings.Repeat("a{0,1000}|", 100)}, nil)
+	require.NoError(t, err)
+	require.False(t, g.Allows(Configure, strings.Repeat("a", 250)+"b"))
+	require.True(t, g.Allows(Configure, "aaa"))
+	require.True(t, g.Allows(Read, strings.Repeat("a", 250)))
 }

@@ -1,7 +1,7 @@
 // Package access knows who may do what: users with RabbitMQ's password hashes
 // and tags, permissions on the names of exchanges and queues, topic permissions,
-// limits, and how to slow down whoever guesses passwords. It is pure: no lock, no
-// clock, no I/O; package broker keeps the accounts and asks.
+// limits, and how to slow down whoever guesses passwords without keeping out who knows
+// one. It is pure: no lock, no clock, no I/O; package broker keeps the accounts and asks.
 //
 // # Permissions
 //
@@ -9,7 +9,8 @@
 // (declare, delete), write (publish, bind to) and read (consume, purge, bind from).
 // They match anywhere in a name unless anchored; the empty one matches nothing but
 // the empty name, as "^$" does (RabbitMQ: Access Control); package broker/pattern
-// matches them. The default exchange goes by the name amq.default.
+// matches them. A match that takes too long, some 10 ms, is none; whoever asks waits
+// for it with no lock held. The default exchange goes by the name amq.default.
 //
 // On a topic exchange the routing key may be restricted as well. {username} and
 // {vhost} in such an expression stand for the user's own, taken literally.

@@ -50,13 +50,19 @@ func (u *User) SetPassword(password string) {
 var nobody = User{PasswordHash: Hash("\x00"), Algorithm: SHA256}
 
 // Verify says whether the password is the user's, in time that tells nothing; u
-// is nil for a user who does not exist. An empty password is nobody's.
+// is nil for a user who does not exist. An empty password is nobody's. It hashes in
+// every way there is: the time of the user's own would tell that he exists.
 func Verify(u *User, password string) bool {
 	known := u != nil
 	if !known || len(u.PasswordHash) <= saltLength {
 		known, u = false, &nobody
 	}
-	salt, hash := u.PasswordHash[:saltLength], u.PasswordHash[saltLength:]
-	same := subtle.ConstantTimeCompare(salted(u.Algorithm, salt, password), hash) == 1
+	salt, hash, same := u.PasswordHash[:saltLength], u.PasswordHash[saltLength:], false
+	for _, algorithm := range []string{SHA256, SHA512, MD5, ""} {
+		sum := salted(algorithm, salt, password)
+		if algorithm == u.Algorithm {
+			same = subtle.ConstantTimeCompare(sum, hash) == 1
+		}
+	}
 	return same && known && password != ""
 }

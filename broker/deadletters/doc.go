@@ -29,6 +29,10 @@
 // consumer holds it, or if no time is left to it. What the run itself brought back,
 // x-curfew-replay-run on it, is passed over.
 //
+// Its owner is the user who made it. A run has his rights, those of the moment, to read the
+// queue and to publish; it fails where he has them no longer. He and administrators may
+// see, cancel and resume it, and nobody else (mayHandle): every face asks Runs.
+//
 // One message may be changed on the way: DraftOf shows what a replay would publish of it,
 // Resend moves it as it has become. The loop guard does not count there.
 //
@@ -51,6 +55,6 @@
 //
 // # Left to others
 //
-// Who may do it (broker/management asks; a run publishes with the rights of whoever
-// made it), moving (broker), and the form on the wire.
+// Who may look, purge and make a run (broker/management and the dashboard ask), moving
+// (broker), and the form on the wire.
 package deadletters

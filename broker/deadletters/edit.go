@@ -20,19 +20,19 @@ type Draft struct {
 }
 
 // DraftOf is what a replay to the origin would publish of the ready message seq of q, with
-// the time it was published with; one that never died goes to where it came from. now is
-// the broker's, Unix µs. False: the message is gone, or a consumer holds it.
-func DraftOf(q *broker.Queue, seq queue.Seq, now int64) (d Draft, ok bool, err error) {
+// the time it was published with; one that never died goes to where it came from. False:
+// the message is gone, or a consumer holds it.
+func DraftOf(q *broker.Queue, seq queue.Seq) (d Draft, ok bool, err error) {
 	x, ok := q.Look(seq, -1)
 	if !ok || x.State != queue.Ready {
 		return d, false, nil
 	}
-	l := letterOf(&x)
+	l, now := letterOf(&x), unixMillis(q.VHost().Broker())
 	o := Options{To: ToOrigin, TTL: TTLFresh, MaxReplays: math.MaxInt64}
-	m, left := o.rewrite(&l, "", now/1000)
+	m, left := o.rewrite(&l, "", now)
 	if left != "" {
 		o.To, o.Exchange, o.Key = ToExchange, l.Exchange, l.RoutingKey
-		m, _ = o.rewrite(&l, "", now/1000)
+		m, _ = o.rewrite(&l, "", now)
 	}
 	p, err := broker.ParseStored(m.Properties)
 	if err != nil {

@@ -19,7 +19,7 @@ func TestResend(t *testing.T) {
 	d.publish("", "q", "wrong", amqp.Properties{Expiration: "60000", MessageID: "m", Headers: amqp.Table{"tenant": "a"}})
 	d.expire(d.q)
 	seq := d.standing(d.dlq)[0].Seq
-	draft, ok, err := deadletters.DraftOf(d.dlq, seq, d.b.Now())
+	draft, ok, err := deadletters.DraftOf(d.dlq, seq)
 	require.NoError(t, err)
 	require.True(t, ok)
 	assert.Equal(t, "q", draft.RoutingKey)
@@ -57,7 +57,7 @@ func TestResend(t *testing.T) {
 	left, err = resend(func(*deadletters.Draft) {})
 	require.NoError(t, err)
 	assert.Equal(t, deadletters.LeftGone, left, "once")
-	_, ok, _ = deadletters.DraftOf(d.dlq, seq, d.b.Now())
+	_, ok, _ = deadletters.DraftOf(d.dlq, seq)
 	assert.False(t, ok)
 }
 
@@ -66,7 +66,7 @@ func TestDraftOfWhatNeverDied(t *testing.T) {
 	d := newDesk(t)
 	d.publish("", "dlq", "m", amqp.Properties{})
 	seq := d.standing(d.dlq)[0].Seq
-	draft, ok, err := deadletters.DraftOf(d.dlq, seq, d.b.Now())
+	draft, ok, err := deadletters.DraftOf(d.dlq, seq)
 	require.NoError(t, err)
 	require.True(t, ok)
 	assert.Equal(t, "dlq", draft.RoutingKey)
@@ -77,7 +77,7 @@ func TestDraftOfWhatNeverDied(t *testing.T) {
 	found, err := d.dlq.Get(false, func(*broker.Delivery) {})
 	require.NoError(t, err)
 	require.True(t, found)
-	_, ok, err = deadletters.DraftOf(d.dlq, seq, d.b.Now())
+	_, ok, err = deadletters.DraftOf(d.dlq, seq)
 	require.NoError(t, err)
 	assert.False(t, ok)
 	assert.NotEqual(t, queue.Ready, d.standing(d.dlq)[0].State)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"curfew/broker/amqp"
+	"curfew/broker/pattern"
 	"curfew/broker/queue"
 )
 
@@ -68,7 +69,7 @@ func (f *Filter) compile() (*matcher, error) {
 	}
 	if f.Pattern != "" {
 		var err error
-		if m.pattern, err = regexp.Compile(f.Pattern); err != nil {
+		if m.pattern, err = pattern.Linear(f.Pattern); err != nil {
 			return nil, fmt.Errorf("the pattern is no RE2 expression: %w", err)
 		}
 	}

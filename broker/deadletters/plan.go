@@ -82,6 +82,9 @@ const (
 	LeftRefused    Left = "refused"
 )
 
+// unixMillis is the present instant as users know it.
+func unixMillis(b *broker.Broker) int64 { return b.UnixMillis(b.Now()) }
+
 // rewrite makes of a letter what is to be published; left is "" if it can be. now is
 // Unix ms.
 func (o *Options) rewrite(l *Letter, run string, now int64) (m broker.Publication, left Left) {

@@ -23,7 +23,7 @@ func TestReplayToOrigin(t *testing.T) {
 	run := d.replay(r, deadletters.Order{DryRun: true})
 	assert.Equal(t, 1, run.Replayed)
 	assert.Equal(t, []string{"m"}, d.bodies(d.dlq), "a dry run moves nothing")
-	assert.Empty(t, r.List(), "and is not kept")
+	assert.Empty(t, r.List(root), "and is not kept")
 
 	run = d.replay(r, deadletters.Order{})
 	assert.Equal(t, deadletters.Done, run.State, run.Error)
@@ -85,13 +85,14 @@ func TestReplayLeavesWhatCannotGo(t *testing.T) {
 
 	d.publish("", "dlq", "never died", amqp.Properties{})
 	assert.Equal(t, map[deadletters.Left]int{deadletters.LeftOrigin: 1}, d.replay(r, deadletters.Order{}).Left)
-	run := d.replay(r, deadletters.Order{User: "nobody", Options: deadletters.Options{To: deadletters.ToExchange, Key: "q"}})
+	d.user("reader", "^$")
+	run := d.replay(r, deadletters.Order{User: "reader", Options: deadletters.Options{To: deadletters.ToExchange, Key: "q"}})
 	assert.Equal(t, map[deadletters.Left]int{deadletters.LeftRefused: 1}, run.Left)
 }
 
 func TestReplayTimeToLive(t *testing.T) {
 	d := newDesk(t)
-	now := broker.UnixMillis(d.b.Now())
+	now := d.b.UnixMillis(d.b.Now())
 	ahead, stamp := time.Now().Add(time.Hour).UnixMilli(), amqp.Timestamp(time.Now().Unix())
 	r := d.runs("")
 	for _, c := range []struct {
@@ -113,7 +114,7 @@ func TestReplayTimeToLive(t *testing.T) {
 		run := d.replay(d.runs(""), deadletters.Order{Options: deadletters.Options{TTL: c.ttl, Millis: 5_000_000}})
 		got := map[string]int64{}
 		for _, x := range d.standing(d.q) {
-			got[string(x.Message.Body)] = broker.UnixMillis(x.Deadline)
+			got[string(x.Message.Body)] = d.b.UnixMillis(x.Deadline)
 		}
 		require.Len(t, got, len(c.want), c.ttl)
 		assert.Equal(t, 5-len(c.want), run.Left[deadletters.LeftNoTime], c.ttl)
@@ -133,30 +134,30 @@ func TestReplayCancelAndResume(t *testing.T) {
 	run, err := r.Start(t.Context(), deadletters.Order{VHost: "/", Queue: "dlq", Options: deadletters.Options{Rate: 5}})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return len(d.bodies(d.q)) >= 2 }, time.Minute, time.Millisecond)
-	run, err = r.Cancel(run.ID)
+	run, err = r.Cancel(root, run.ID)
 	require.NoError(t, err)
 	assert.Equal(t, deadletters.Cancelled, run.State)
 	moved := len(d.bodies(d.q))
 	assert.Equal(t, moved, run.Replayed)
 	assert.Less(t, moved, 50)
-	_, err = r.Cancel("nothing")
+	_, err = r.Cancel(root, "nothing")
 	assert.ErrorIs(t, err, deadletters.ErrNoRun)
 
 	r.Close()
 	r = d.runs(dir) // the next life
-	run, err = r.Get(run.ID)
+	run, err = r.Get(root, run.ID)
 	require.NoError(t, err)
 	assert.Equal(t, deadletters.Cancelled, run.State, "it was not under way")
-	_, err = r.Resume(run.ID)
+	_, err = r.Resume(root, run.ID)
 	require.NoError(t, err)
-	_, err = r.Resume(run.ID)
+	_, err = r.Resume(root, run.ID)
 	assert.ErrorIs(t, err, deadletters.ErrRunning)
 	r.Close()
 	r = d.runs(dir)
-	run, err = r.Get(run.ID)
+	run, err = r.Get(root, run.ID)
 	require.NoError(t, err)
 	assert.Equal(t, deadletters.Running, run.State, "it was")
-	run, err = r.Cancel(run.ID)
+	run, err = r.Cancel(root, run.ID)
 	require.NoError(t, err)
 	assert.Equal(t, len(d.bodies(d.q)), run.Replayed)
 	assert.Equal(t, run.Replayed, run.Matched, "one that was waiting is met again, and counted then")
@@ -185,8 +186,8 @@ func TestEveryRunGoesOn(t *testing.T) {
 	assert.ErrorIs(t, err, deadletters.ErrRunning, "one too many")
 	r.Close()
 	r = d.runs(dir)
-	require.Len(t, r.List(), 8)
-	for _, run := range r.List() {
+	require.Len(t, r.List(root), 8)
+	for _, run := range r.List(root) {
 		assert.Equal(t, deadletters.Running, run.State, run.Error)
 	}
 }

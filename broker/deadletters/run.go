@@ -30,7 +30,7 @@ const (
 type Order struct {
 	VHost  string `json:"vhost"`
 	Queue  string `json:"queue"`
-	User   string `json:"user"` // whose rights count; "" all
+	User   string `json:"user"` // its owner, whose rights count; "" all
 	Filter Filter `json:"filter"`
 	Options
 	DryRun bool `json:"dry_run"`
@@ -139,7 +139,10 @@ func (r *replayer) page(last queue.Seq, seen int) {
 // one replays a message, or counts why not. Where the run ends before that is settled, the message is not
 // counted at all: a run that is resumed meets it again.
 func (r *replayer) one(ctx context.Context, l *Letter) error {
-	m, left := r.order.rewrite(l, r.id, r.b.Now()/1000)
+	if err := r.order.ownerMay(r.b); err != nil {
+		return err
+	}
+	m, left := r.order.rewrite(l, r.id, unixMillis(r.b))
 	if left == "" {
 		var err error
 		if left, err = r.send(ctx, l, &m); err != nil {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker"
+	"curfew/broker/access"
 )
 
 // ErrNoRun is returned for the ID of no run.
@@ -75,7 +77,8 @@ func (r *Runs) Close() {
 }
 
 // Start makes a run. With DryRun it is over when Start returns, has moved nothing and is
-// not kept. Error: about the order (ErrOrder), the queue (404), or what a dry run met.
+// not kept. Errors: about the order (ErrOrder), its user (ErrOwner), the queue (404), or
+// what a dry run met.
 func (r *Runs) Start(ctx context.Context, o Order) (Run, error) {
 	if err := o.complete(); err != nil {
 		return Run{}, fmt.Errorf("%w: %w", ErrOrder, err)
@@ -84,6 +87,9 @@ func (r *Runs) Start(ctx context.Context, o Order) (Run, error) {
 		return Run{}, fmt.Errorf("%w: %w", ErrOrder, err)
 	}
 	_, q, err := o.find(r.b)
+	if err == nil {
+		err = o.ownerMay(r.b)
+	}
 	if err != nil {
 		return Run{}, err
 	}
@@ -99,7 +105,7 @@ func (r *Runs) Start(ctx context.Context, o Order) (Run, error) {
 		return Run{}, err
 	}
 	if err := r.begin(w); err != nil {
-		return Run{}, errors.Join(err, r.forget(w))
+		return Run{}, errors.Join(err, r.forget(w.run.ID))
 	}
 	return w.snapshot(), nil
 }
@@ -194,6 +200,9 @@ func (run *Run) finish(err error) {
 func (r *Runs) carryOut(ctx context.Context, w *work, saved func() error) error {
 	run := w.snapshot()
 	vh, q, err := run.find(r.b)
+	if err == nil {
+		err = run.ownerMay(r.b)
+	}
 	if err != nil {
 		return err
 	}
@@ -223,8 +232,14 @@ func (r *Runs) commit(ctx context.Context) error {
 	}
 }
 
-// List returns all runs, the oldest first.
-func (r *Runs) List() []Run {
+// List returns the runs that a user may see, the oldest first: an administrator all,
+// others their own.
+func (r *Runs) List(by *access.User) []Run {
+	return slices.DeleteFunc(r.all(), func(run Run) bool { return !mayHandle(by, &run) })
+}
+
+// all are the runs, the oldest first.
+func (r *Runs) all() []Run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list := make([]Run, 0, len(r.works))
@@ -235,28 +250,29 @@ func (r *Runs) List() []Run {
 	return list
 }
 
-// Get returns one. Error: ErrNoRun.
-func (r *Runs) Get(id string) (Run, error) {
-	w, err := r.find(id)
+// Get returns one. Error: ErrNoRun, also for one that the user may not see.
+func (r *Runs) Get(by *access.User, id string) (Run, error) {
+	w, err := r.find(by, id)
 	if err != nil {
 		return Run{}, err
 	}
 	return w.snapshot(), nil
 }
 
-func (r *Runs) find(id string) (*work, error) {
+// find finds a run that the user may see.
+func (r *Runs) find(by *access.User, id string) (*work, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if w := r.works[id]; w != nil {
+	if w := r.works[id]; w != nil && mayHandle(by, &w.run) { // whose it is does not change
 		return w, nil
 	}
 	return nil, ErrNoRun
 }
 
 // Cancel stops a run and waits until it stands still. One that has ended stays as it
-// is. Error: ErrNoRun.
-func (r *Runs) Cancel(id string) (Run, error) {
-	w, err := r.find(id)
+// is. Error: ErrNoRun, also for one that the user may not see.
+func (r *Runs) Cancel(by *access.User, id string) (Run, error) {
+	w, err := r.find(by, id)
 	if err != nil {
 		return Run{}, err
 	}
@@ -270,14 +286,19 @@ func (r *Runs) Cancel(id string) (Run, error) {
 	return w.snapshot(), nil
 }
 
-// Resume goes on with a run that was cancelled or failed. Errors: ErrNoRun, ErrRunning.
-func (r *Runs) Resume(id string) (Run, error) {
-	w, err := r.find(id)
+// Resume goes on with a run that was cancelled or failed, with the rights that its owner
+// has now. Errors: ErrNoRun, also for one that the user may not see; ErrRunning; ErrOwner.
+func (r *Runs) Resume(by *access.User, id string) (Run, error) {
+	w, err := r.find(by, id)
 	if err != nil {
 		return Run{}, err
 	}
-	if state := w.snapshot().State; state != Cancelled && state != Failed {
-		return Run{}, fmt.Errorf("%w: it is %s", ErrRunning, state)
+	run := w.snapshot()
+	if run.State != Cancelled && run.State != Failed {
+		return Run{}, fmt.Errorf("%w: it is %s", ErrRunning, run.State)
+	}
+	if err := run.ownerMay(r.b); err != nil {
+		return Run{}, err
 	}
 	if err := r.begin(w); err != nil {
 		return Run{}, err
@@ -287,26 +308,25 @@ func (r *Runs) Resume(id string) (Run, error) {
 
 // tidy forgets the oldest ended runs above maxRuns.
 func (r *Runs) tidy() {
-	list := r.List()
+	list := r.all()
 	for _, run := range list[:max(0, len(list)-maxRuns)] {
-		w, err := r.find(run.ID)
-		if err != nil || run.State == Running {
+		if run.State == Running {
 			continue
 		}
-		if err := r.forget(w); err != nil {
+		if err := r.forget(run.ID); err != nil {
 			r.log.Warn("an old replay's file stays", zap.Error(err))
 		}
 	}
 }
 
-func (r *Runs) forget(w *work) error {
+func (r *Runs) forget(id string) error {
 	r.mu.Lock()
-	delete(r.works, w.run.ID)
+	delete(r.works, id)
 	r.mu.Unlock()
 	if r.dir == "" {
 		return nil
 	}
-	if err := os.Remove(r.file(w.run.ID)); !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(r.file(id)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

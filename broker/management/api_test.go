@@ -1,9 +1,14 @@
 package management_test
 
 import (
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rabbitmq/amqp091-go"
@@ -12,6 +17,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/access"
+	"curfew/broker/management"
 )
 
 func TestDeclaring(t *testing.T) {
@@ -344,4 +350,40 @@ func TestSingleActiveConsumersAndDeliveryLimits(t *testing.T) {
 	assert.Equal(t, map[any]any{"first": [2]any{true, "single_active"}, "second": [2]any{false, "waiting"}}, status)
 	x.ask("PUT", "/api/queues/%2F/classic", `{}`).is(201, "")
 	x.ask("GET", "/api/queues/%2F/classic?columns=delivery_limit", nil).is(200, `{"delivery_limit":"unlimited"}`)
+}
+
+// TestARightPasswordGetsInAmongGuesses: guesses come from the same address, by the hundred.
+func TestARightPasswordGetsInAmongGuesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, err := broker.New(broker.Options{Clock: func() int64 { return time.Now().UnixNano() }})
+		require.NoError(t, err)
+		h := management.New(management.Options{Broker: b}).Handler()
+		ask := func(user, password string) int {
+			r := httptest.NewRequest(http.MethodGet, "/api/whoami", http.NoBody)
+			r.RemoteAddr = "127.0.0.1:1234"
+			r.SetBasicAuth(user, password)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			return w.Code
+		}
+		var stop atomic.Bool
+		var guessers sync.WaitGroup
+		for g := range 100 {
+			guessers.Go(func() {
+				for i := 0; !stop.Load(); i++ {
+					assert.Equal(t, http.StatusUnauthorized, ask([]string{"guest", fmt.Sprint(g, i)}[g%2], "wrong"))
+					time.Sleep(time.Millisecond)
+				}
+			})
+		}
+		time.Sleep(time.Minute)
+		for range 49 {
+			start := time.Now()
+			require.Equal(t, http.StatusOK, ask("guest", "guest"))
+			require.LessOrEqual(t, time.Since(start), time.Second)
+		}
+		stop.Store(true)
+		guessers.Wait()
+		require.NoError(t, b.Close())
+	})
 }

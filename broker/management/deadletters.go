@@ -16,7 +16,7 @@ import (
 
 // What RabbitMQ has nothing like: see package broker/deadletters. To look at a queue, to
 // purge it and to replay from it takes the permission to read it; where a replay goes to,
-// that to write there.
+// that to write there. A replay is seen and steered by who began it and administrators.
 var deadLetterRoutes = []route{
 	{method: get, path: "/api/curfew/deadletters", need: management, handle: (*request).listDeadLetters},
 	{method: get, path: "/api/curfew/deadletters/{vhost}", need: management, handle: (*request).listDeadLetters},
@@ -125,17 +125,17 @@ func (q *request) searchDeadLetters() error {
 	}
 	items := []object{}
 	for i := range found {
-		items = append(items, letterObject(&found[i], l.Encoding))
+		items = append(items, q.letterObject(&found[i], l.Encoding))
 	}
 	return q.answer(object{"items": items, "next": next})
 }
 
 // letterObject is a message as peek shows it, with its history.
-func letterObject(l *deadletters.Letter, encoding string) object {
+func (q *request) letterObject(l *deadletters.Letter, encoding string) object {
 	o := messageObject(l.Exchange, l.RoutingKey, l.Redelivered, l.Properties.Append(nil), l.Body, l.BodyBytes, &fetch{encoding: encoding, truncate: -1})
 	o["seq"], o["state"], o["persistent"], o["deadline"] = uint64(l.Seq), l.State.String(), l.Persistent, nil
 	if l.Deadline != 0 {
-		o["deadline"] = broker.UnixMillis(l.Deadline)
+		o["deadline"] = q.api.b.UnixMillis(l.Deadline)
 	}
 	o["deaths"], o["replays"], o["replay_run"] = l.Deaths, l.Replays, l.Run
 	if l.Deaths == nil {
@@ -164,7 +164,7 @@ func (q *request) answerRun(run deadletters.Run, err error) error {
 		return errNotFound
 	case errors.Is(err, deadletters.ErrOrder):
 		return bad(err.Error())
-	case errors.Is(err, deadletters.ErrRunning):
+	case errors.Is(err, deadletters.ErrRunning), errors.Is(err, deadletters.ErrOwner):
 		return &problem{http.StatusConflict, "conflict", err.Error()}
 	case err != nil:
 		return err
@@ -172,53 +172,25 @@ func (q *request) answerRun(run deadletters.Run, err error) error {
 	return q.answer(run)
 }
 
-// mayUse says whether the user may see and steer a run: one who may read its queue.
-func (q *request) mayUse(run *deadletters.Run) bool {
-	vh, ok := q.api.b.VHost(run.VHost)
-	return q.user.is(administrator) || ok && q.rights(vh).Queue(access.Read, run.Queue) == nil
-}
-
 func (q *request) listReplays() error {
 	list := []deadletters.Run{}
 	if q.api.Replays != nil {
-		for _, run := range q.api.Replays.List() {
-			if q.mayUse(&run) {
-				list = append(list, run)
-			}
-		}
+		list = q.api.Replays.List(&q.user.User)
 	}
 	return q.answer(list)
 }
 
-// replay is the run that the path names.
-func (q *request) replay() (deadletters.Run, error) {
+// replay does something with the run that the path names; runs know who may.
+func (q *request) replay(do func(r *deadletters.Runs, by *access.User, id string) (deadletters.Run, error)) error {
 	if q.api.Replays == nil {
-		return deadletters.Run{}, deadletters.ErrNoRun
+		return errNotFound
 	}
-	run, err := q.api.Replays.Get(q.param("run"))
-	if err == nil && !q.mayUse(&run) {
-		err = deadletters.ErrNoRun
-	}
-	return run, err
+	return q.answerRun(do(q.api.Replays, &q.user.User, q.param("run")))
 }
 
-func (q *request) getReplay() error { return q.answerRun(q.replay()) }
-
-func (q *request) cancelReplay() error {
-	run, err := q.replay()
-	if err == nil {
-		run, err = q.api.Replays.Cancel(run.ID)
-	}
-	return q.answerRun(run, err)
-}
-
-func (q *request) resumeReplay() error {
-	run, err := q.replay()
-	if err == nil {
-		run, err = q.api.Replays.Resume(run.ID)
-	}
-	return q.answerRun(run, err)
-}
+func (q *request) getReplay() error    { return q.replay((*deadletters.Runs).Get) }
+func (q *request) cancelReplay() error { return q.replay((*deadletters.Runs).Cancel) }
+func (q *request) resumeReplay() error { return q.replay((*deadletters.Runs).Resume) }
 
 // purgeDeadLetters deletes what the filter matches, if confirm says how many that is;
 // else 409 with the number in "matched".

@@ -3,6 +3,7 @@ package management_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,31 @@ func TestDeadLettersTakePermissions(t *testing.T) {
 	assert.JSONEq(t, `[]`, x.askAs("u-management", "p", "GET", "/api/curfew/deadletters", nil).body)
 }
 
+// TestReplaysAreTheirOwners: who may read the queue, or monitor, has nothing to do with another's replay.
+func TestReplaysAreTheirOwners(t *testing.T) {
+	x := start(t)
+	x.deadLetters(4)
+	begin := func(user string) string {
+		id, ok := x.askAs(user, "p", "POST", dlq+"/replay", map[string]any{"rate": 0.01}).is(200, "").object()["id"].(string)
+		require.True(t, ok)
+		return "/api/curfew/replays/" + id
+	}
+	admins, own := begin("u-administrator"), begin("u-management")
+	for _, user := range []string{"u-management", "u-policymaker", "u-monitoring"} {
+		x.askAs(user, "p", "GET", admins, nil).is(404, "")
+		x.askAs(user, "p", "DELETE", admins, nil).is(404, "")
+		x.askAs(user, "p", "POST", admins+"/resume", nil).is(404, "")
+	}
+	for user, sees := range map[string]int{"u-administrator": 2, "u-management": 1, "u-policymaker": 0, "u-monitoring": 0} {
+		assert.Len(t, x.askAs(user, "p", "GET", "/api/curfew/replays", nil).list(), sees, user)
+	}
+	x.askAs("u-management", "p", "DELETE", own, nil).is(200, "")
+	x.askAs("u-management", "p", "POST", own+"/resume", nil).is(200, "")
+	x.askAs("u-administrator", "p", "DELETE", own, nil).is(200, "")
+	require.NoError(t, x.b.DeleteUser("u-management"))
+	assert.Contains(t, x.askAs("u-administrator", "p", "POST", own+"/resume", nil).is(409, "").body, "is deleted; start another replay")
+}
+
 func TestDeadlinesOverHTTP(t *testing.T) {
 	x := start(t)
 	dead := x.deadLetters(0)
@@ -135,4 +161,39 @@ func TestDeadlinesOverHTTP(t *testing.T) {
 	assert.Equal(t, 1, ready, "it is dead-lettered")
 	require.NoError(t, x.b.SetPermission(access.Permission{User: "u-management", VHost: "/", Read: ".*"}))
 	assert.Equal(t, 401, x.askAs("u-management", "p", "POST", fmt.Sprint("/api/curfew/deadlines/%2F/q/", next.Items[1].Seq), map[string]any{"cancel": true}).status)
+}
+
+// TestInstantsOverHTTPAreTheWallClocks, though Curfew's own clock is a day ahead.
+func TestInstantsOverHTTPAreTheWallClocks(t *testing.T) {
+	wall := func() int64 { return time.Now().UnixNano() }
+	x := startWith(t, broker.Options{Clock: func() int64 { return wall() + int64(24*time.Hour) }, Wall: wall})
+	x.deadLetters(0)
+	vh, _ := x.b.VHost("/")
+	p, hour := vh.OwnPublisher(), time.Now().Add(time.Hour).UnixMilli()
+	for _, header := range []string{"x-expires-at", "x-scheduled-enqueue-time"} {
+		properties := amqp.Properties{Headers: amqp.Table{header: hour}}
+		_, err := p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: properties.Append(nil)})
+		require.NoError(t, err)
+	}
+	p.Flush(nil)
+	list := func(query string) string { return x.ask("GET", "/api/curfew/deadlines"+query, nil).body }
+	assert.Contains(t, list(""), fmt.Sprintf(`"deadline":%d,`, hour))
+	assert.Contains(t, list(fmt.Sprint("?before=", hour)), `"total":1`)
+	assert.Contains(t, list(fmt.Sprint("?before=", hour-1)), `"total":0`)
+	assert.Contains(t, list("?overdue=true"), `"total":0`)
+	assert.Contains(t, x.ask("GET", "/api/curfew/delayed/%2F", nil).body, fmt.Sprintf(`"due":%d,`, hour))
+	assert.Contains(t, x.ask("POST", "/api/queues/%2F/q/peek", `{}`).body, fmt.Sprintf(`"deadline":%d,`, hour))
+	assert.Contains(t, x.ask("POST", "/api/curfew/deadletters/%2F/q/search", nil).body, fmt.Sprintf(`"deadline":%d,`, hour))
+	assert.Contains(t, x.ask("GET", "/api/queues/%2F/q", nil).body, `"idle_since":"`+time.Now().UTC().Format("2006-01-02T"))
+
+	const one = "/api/curfew/deadlines/%2F/q/1"
+	assert.JSONEq(t, fmt.Sprintf(`{"outcome":"rescheduled","deadline":%d}`, hour+1), x.ask("POST", one, map[string]any{"at": hour + 1}).body)
+	assert.JSONEq(t, fmt.Sprintf(`{"outcome":"rescheduled","deadline":%d}`, hour+60_001), x.ask("POST", one, map[string]any{"by_millis": 60_000}).body)
+	for _, at := range []int64{-1, hour + broker.MaxTTLMillis, math.MaxInt64} {
+		x.ask("POST", one, map[string]any{"at": at}).is(400, "")
+	}
+	for _, by := range []int64{-2 * hour, broker.MaxTTLMillis, math.MaxInt64, math.MinInt64} {
+		x.ask("POST", one, map[string]any{"by_millis": by}).is(400, "")
+	}
+	assert.Contains(t, x.ask("POST", one, map[string]any{"at": time.Now().UnixMilli()}).body, `"outcome":"expired"`)
 }

@@ -1,9 +1,9 @@
 package management
 
 import (
+	"cmp"
 	"container/heap"
 	"encoding/json"
-	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -19,6 +19,9 @@ var deadlineRoutes = []route{
 	{method: get, path: "/api/curfew/deadlines/{vhost}/{queue}", need: management, handle: (*request).listDeadlines},
 	{method: post, path: "/api/curfew/deadlines/{vhost}/{queue}/{seq}", need: management, handle: (*request).changeDeadline},
 }
+
+// farMillis is beyond any deadline, and can be counted with.
+const farMillis = 1 << 50
 
 // duesShown is how many deadlines are listed unless asked for others.
 const duesShown = 20
@@ -65,7 +68,7 @@ func (q *request) listDeadlines() error {
 	if query.Get("before") != "" && err != nil {
 		return bad([]any{"not_integer", "before"})
 	}
-	if before = min(before, math.MaxInt64/1000) * 1000; q.flag("overdue") { // µs
+	if before = q.api.b.Instant(min(max(before, -farMillis), farMillis)); q.flag("overdue") { // µs
 		before = q.api.b.Now()
 	}
 	queues, err := q.queuesToRead()
@@ -121,7 +124,7 @@ func (q *request) dueObjects(list dues) []object {
 func dueObject(from *broker.Queue, x *broker.Browsed) object {
 	p, _ := x.Decode() // one that is unreadable shows none
 	return object{
-		"vhost": from.VHost().Name(), "queue": from.Name(), "seq": uint64(x.Seq), "deadline": broker.UnixMillis(x.Deadline), "state": x.State.String(),
+		"vhost": from.VHost().Name(), "queue": from.Name(), "seq": uint64(x.Seq), "deadline": from.VHost().Broker().UnixMillis(x.Deadline), "state": x.State.String(),
 		"message_id": p.MessageID, "exchange": string(x.Message.Exchange), "routing_key": string(x.Message.RoutingKey), "payload_bytes": x.BodyBytes,
 	}
 }
@@ -175,31 +178,33 @@ func (q *request) apply(c *deadlineChange, from *broker.Queue, x *broker.Browsed
 	if c.Fire {
 		return changed(q.api.b.FireNow(ref, c.Drop), 0)
 	}
-	var at, plus int64 // Unix ms, and µs
+	at := int64(0) // Unix µs of the broker's clock
 	switch {
 	case c.Cancel:
+	case c.At < 0 || max(c.At, c.By) > farMillis || c.By < -farMillis:
+		return nil, bad([]any{"out_of_range", "deadline", cmp.Or(c.At, c.By)})
 	case c.At != 0:
-		at = c.At
+		at = q.api.b.Instant(c.At)
 	case c.By == 0:
 		return nil, bad("say by_millis, at, cancel or fire")
 	case x.Deadline == 0:
 		return nil, bad("the message has no deadline: give it one with at")
 	default:
-		at, plus = x.Deadline/1000+c.By, x.Deadline%1000
+		at = x.Deadline + c.By*1000
 	}
-	if at < 0 || at > q.api.b.Now()/1000+broker.MaxTTLMillis {
-		return nil, bad([]any{"out_of_range", "deadline", at})
+	if at < 0 || at > q.api.b.Now()+broker.MaxTTLMillis*1000 {
+		return nil, bad([]any{"out_of_range", "deadline", q.api.b.UnixMillis(at)})
 	}
-	outcome, ref := q.api.b.Reschedule(ref, at*1000+plus)
-	return changed(outcome, ref.Deadline)
+	outcome, ref := q.api.b.Reschedule(ref, at)
+	return changed(outcome, q.api.b.UnixMillis(ref.Deadline))
 }
 
 // changed is what came of it.
-func changed(outcome broker.ExpireOutcome, deadline int64) (object, error) {
+func changed(outcome broker.ExpireOutcome, deadlineMillis int64) (object, error) {
 	words := map[broker.ExpireOutcome]string{broker.Rescheduled: "rescheduled", broker.Expired: "expired", broker.Held: "held"}
 	word, ok := words[outcome]
 	if !ok {
 		return nil, &problem{http.StatusConflict, "conflict", "the message left or changed meanwhile"}
 	}
-	return object{"outcome": word, "deadline": broker.UnixMillis(deadline)}, nil
+	return object{"outcome": word, "deadline": deadlineMillis}, nil
 }

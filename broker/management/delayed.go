@@ -30,7 +30,7 @@ func (q *request) listDelayed() error {
 	for i := range page {
 		m := &page[i]
 		items = append(items, object{
-			"id": delayedID(m.Ref), "due": broker.UnixMillis(m.Ref.Deadline), "exchange": m.Exchange, "routing_key": m.RoutingKey,
+			"id": delayedID(m.Ref), "due": q.api.b.UnixMillis(m.Ref.Deadline), "exchange": m.Exchange, "routing_key": m.RoutingKey,
 			"properties": propertiesObject(m.Properties), "payload_bytes": m.Bytes,
 		})
 	}

@@ -36,7 +36,12 @@ type site struct {
 // start runs a site with users of every role, password p each.
 func start(t *testing.T) *site {
 	t.Helper()
-	b, err := broker.New(broker.Options{})
+	return startWith(t, broker.Options{})
+}
+
+func startWith(t *testing.T, o broker.Options) *site {
+	t.Helper()
+	b, err := broker.New(o)
 	require.NoError(t, err)
 	s := server.New(server.Options{Broker: b, Version: "test"})
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"curfew/broker/pattern"
 )
 
 const (
@@ -71,7 +73,7 @@ func (q *request) page() (*paging, error) {
 		return nil, bad("Pagination parameters are invalid")
 	}
 	if p.name != "" && v.Get("use_regex") == "true" {
-		if p.pattern, err = regexp.Compile("(?i)" + p.name); err != nil {
+		if p.pattern, err = pattern.Linear("(?i)" + p.name); err != nil {
 			return nil, bad("Pagination parameters are invalid")
 		}
 	}

@@ -206,7 +206,7 @@ func (q *request) peek() error {
 	}
 	list := []object{}
 	for i := range found {
-		list = append(list, peekObject(&found[i], encoding))
+		list = append(list, q.peekObject(&found[i], encoding))
 	}
 	return q.answer(list)
 }
@@ -243,13 +243,13 @@ func (f fields) browse() (b broker.Browse, encoding string, err error) {
 }
 
 // peekObject is a message as get shows it, and how it stands.
-func peekObject(x *broker.Browsed, encoding string) object {
+func (q *request) peekObject(x *broker.Browsed, encoding string) object {
 	o := messageObject(string(x.Message.Exchange), string(x.Message.RoutingKey), x.Redelivered, x.Message.Properties, x.Message.Body, x.BodyBytes,
 		&fetch{encoding: encoding, truncate: -1})
 	o["seq"], o["position"], o["state"] = uint64(x.Seq), x.Position, x.State.String()
 	o["persistent"], o["expired"], o["deadline"] = x.Persistent, x.Expired, nil
 	if x.Deadline != 0 {
-		o["deadline"] = broker.UnixMillis(x.Deadline)
+		o["deadline"] = q.api.b.UnixMillis(x.Deadline)
 	}
 	return o
 }

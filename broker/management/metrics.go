@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"curfew/broker/pattern"
 )
 
 // The scrape paths of RabbitMQ's Prometheus plugin, by the endpoint they name in
@@ -70,7 +72,7 @@ func detailedView(r *http.Request) (*view, error) {
 		if len(text) > maxNameFilter {
 			text = text[:maxNameFilter]
 		}
-		pattern, err := regexp.Compile(text)
+		pattern, err := pattern.Linear(text)
 		if err != nil {
 			return nil, err
 		}

@@ -14,7 +14,11 @@ func policyObject(vhost string, p *policy.Policy) object {
 	if to == "" {
 		to = policy.All
 	}
-	return object{"vhost": vhost, "name": p.Name, "pattern": p.Pattern, "apply-to": to, "priority": p.Priority, "definition": object(p.Definition)}
+	o := object{"vhost": vhost, "name": p.Name, "pattern": p.Pattern, "apply-to": to, "priority": p.Priority, "definition": object(p.Definition)}
+	if p.NotInForce != "" { // RabbitMQ has nothing like it
+		o["not_in_force"] = p.NotInForce
+	}
+	return o
 }
 
 func listPolicies(k policy.Kind) func(*request) error {

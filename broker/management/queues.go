@@ -53,7 +53,7 @@ func (q *request) addMoments(o object, i *broker.QueueInfo) {
 		o["head_message_timestamp"] = i.HeadTimestamp.Unix()
 	}
 	if i.UsedAt > 0 {
-		o["idle_since"] = isoTime(i.UsedAt / 1000)
+		o["idle_since"] = isoTime(q.api.b.UnixMillis(i.UsedAt))
 	}
 	if i.ExclusiveConsumer != "" {
 		o["exclusive_consumer_tag"] = i.ExclusiveConsumer

@@ -1,112 +1,135 @@
 package pattern
 
 import (
-	"errors"
-	"fmt"
 	"regexp"
 	"regexp/syntax"
-	"strings"
-	"time"
-
-	"github.com/dlclark/regexp2/v2"
+	"unicode/utf8"
 )
 
-// backtrackingLimit bounds one match; beyond it the name does not match, as
-// beyond PCRE's match limit in RabbitMQ. Names are 255 bytes at most.
-const backtrackingLimit = 100 * time.Millisecond
+const (
+	// Cheap is how many steps a match may take that costs about as much as one
+	// by Go's regexp: some 20 µs at most, 1 µs as a rule. What Go's regexp matches
+	// never takes more.
+	Cheap = 1024
+
+	// matchLimit bounds one match by Match: some 10 ms. (PCRE's default, 10 million
+	// calls, is for a program with nobody else to serve.) What Go's regexp takes for
+	// any name of 255 bytes is below it.
+	matchLimit = 600_000
+
+	// maxExpression bounds an expression, in octets. RabbitMQ's may be 64 KiB when
+	// compiled.
+	maxExpression = 16 << 10
+
+	// maxNesting bounds parentheses in parentheses, as PCRE does.
+	maxNesting = 250
+
+	// linearSteps is how many instructions Go's regexp tries in one step.
+	linearSteps = 4
+)
 
 // Pattern is a compiled regular expression.
 type Pattern struct {
-	linear       *regexp.Regexp
-	backtracking *regexp2.Regexp // where linear is nil
+	linear *regexp.Regexp // nil: Go's regexp does not take it, or it is too large for any name
+	size   int            // of linear, in instructions
+	tree   *node          // nil: only linear
 }
-
-// Error says what is wrong with an expression and where, as PCRE tells it.
-type Error struct {
-	Reason string
-	Offset int // bytes from the start
-}
-
-// Error is RabbitMQ's way to print it: {"missing )",1}.
-func (e *Error) Error() string { return fmt.Sprintf("{%q,%d}", e.Reason, e.Offset) }
 
 // Compile reads an expression. The error is an *Error.
 func Compile(expr string) (*Pattern, error) {
-	linear, err := regexp.Compile(expr)
-	if err == nil {
-		return &Pattern{linear: linear}, nil
+	if len(expr) > maxExpression {
+		return nil, &Error{"regular expression is too large", maxExpression}
 	}
-	backtracking, other := regexp2.Compile(expr)
-	if other != nil {
-		return nil, explain(expr, err, other)
+	if at, deep := tooDeep(expr); deep {
+		return nil, &Error{"parentheses are too deeply nested", at}
 	}
-	backtracking.MatchTimeout = backtrackingLimit
-	return &Pattern{backtracking: backtracking}, nil
+	parsed, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		tree, other := compileTree(expr, 0)
+		if other != nil {
+			return nil, explain(expr, err, other)
+		}
+		return &Pattern{tree: tree}, nil
+	}
+	p := &Pattern{size: sizeOf(parsed)}
+	if p.linearCost(0) <= Cheap {
+		if p.linear, err = regexp.Compile(expr); err != nil {
+			return nil, explain(expr, err, err)
+		}
+	}
+	p.tree, err = compileTree(expr, re2)
+	if err != nil && p.linear == nil {
+		return nil, &Error{"regular expression is too large", len(expr)}
+	}
+	return p, nil
 }
 
-// Match says whether the expression matches somewhere in name.
+// Match says whether the expression matches somewhere in name. A match that takes
+// too long, more than some 10 ms, is none, as beyond PCRE's match limit in RabbitMQ.
 func (p *Pattern) Match(name string) bool {
-	if p.linear != nil {
-		return p.linear.MatchString(name)
-	}
-	found, err := p.backtracking.MatchString(name)
-	return found && err == nil
+	matched, _ := p.MatchWithin(name, matchLimit)
+	return matched
 }
 
-// explain puts the errors of both parsers into PCRE's words.
-func explain(expr string, err, other error) *Error {
-	var wrong *syntax.Error
-	if !errors.As(err, &wrong) {
-		return &Error{err.Error(), 0}
+// MatchWithin is Match with a limit of steps, and says how many it took: with the
+// same limit always as many. More than limit: it was given up, and matched is false.
+func (p *Pattern) MatchWithin(name string, limit int) (matched bool, steps int) {
+	if p.linear == nil {
+		return p.tree.match(name, limit)
 	}
-	end := len(expr)
-	at := max(strings.Index(expr, wrong.Expr), 0)
-	switch wrong.Code {
-	case syntax.ErrMissingParen:
-		return &Error{"missing )", end}
-	case syntax.ErrInvalidPerlOp:
-		if strings.Contains(other.Error(), "closing )") {
-			return &Error{"missing )", end}
+	cost := p.linearCost(utf8.RuneCountInString(name))
+	if cost > Cheap && p.tree != nil {
+		most := min(limit, cost)
+		if matched, steps = p.tree.match(name, most); steps <= most {
+			return matched, steps
 		}
-		return &Error{"unrecognized character after (? or (?-", at + 2}
-	case syntax.ErrUnexpectedParen:
-		return &Error{"unmatched parentheses", unmatched(expr)}
-	case syntax.ErrMissingBracket:
-		return &Error{"missing terminating ] for character class", end}
-	case syntax.ErrMissingRepeatArgument:
-		return &Error{"nothing to repeat", at}
-	case syntax.ErrInvalidRepeatOp:
-		return &Error{"nothing to repeat", at + 1}
-	case syntax.ErrTrailingBackslash:
-		return &Error{`\ at end of pattern`, end}
-	case syntax.ErrInvalidCharRange:
-		if strings.HasPrefix(wrong.Expr, `\`) {
-			return &Error{`unknown property name after \P or \p`, at + len(wrong.Expr) - 1}
-		}
-		return &Error{"range out of order in character class", at + len(wrong.Expr) - 1}
 	}
-	return &Error{string(wrong.Code), at}
+	if steps += cost; steps > limit {
+		return false, limit + 1
+	}
+	return p.linear.MatchString(name), steps
 }
 
-// unmatched is the offset of the first parenthesis that closes nothing.
-func unmatched(expr string) int {
-	depth, class := 0, false
-	for i := 0; i < len(expr); i++ {
-		switch c := expr[i]; {
-		case c == '\\':
-			i++
-		case class:
-			class = c != ']'
-		case c == '[':
-			class = true
-		case c == '(':
-			depth++
-		case c == ')':
-			if depth == 0 {
-				return i
-			}
-			depth--
-		}
-	}
-	return len(expr)
+// CheapFor says that matching the name is sure to take no more than Cheap steps.
+func (p *Pattern) CheapFor(name string) bool {
+	return p.linear != nil && p.linearCost(len(name)) <= Cheap
 }
+
+// Linear compiles an expression for Go's regexp, whose time is in proportion to the
+// text and to the expression's size, unless that is so large that its memory and
+// time would be felt.
+func Linear(expr string) (*regexp.Regexp, error) {
+	parsed, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	if sizeOf(parsed) >= enough {
+		return nil, &Error{"regular expression is too large", len(expr)}
+	}
+	return regexp.Compile(expr)
+}
+
+// linearCost is the most that Go's regexp does for a name, in steps.
+func (p *Pattern) linearCost(runes int) int { return p.size * (runes + 1) / linearSteps }
+
+// sizeOf is about how many instructions Go's regexp compiles the expression to,
+// or more than is cheap.
+func sizeOf(re *syntax.Regexp) int {
+	n := 1
+	if re.Op == syntax.OpLiteral {
+		n = len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		n = min(n+sizeOf(sub), enough)
+	}
+	switch re.Op {
+	case syntax.OpRepeat:
+		n *= max(re.Min, re.Max, 1)
+	case syntax.OpCapture:
+		n++
+	}
+	return min(n, enough)
+}
+
+// enough is a size that is too large for every name.
+const enough = (Cheap + 1) * linearSteps

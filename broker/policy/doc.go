@@ -12,6 +12,9 @@
 // combined with the result by the broker: the lower of two limits, and of
 // anything else what was declared.
 //
+// Matching has a budget in steps, for a name and for a virtual host: Rule refuses what
+// is beyond it, RuleSaved leaves it out of force. Why steps, and how many, rule.go says.
+//
 // Texts of errors are RabbitMQ's. Keys of later versions that change what Curfew
 // does are taken too; keys that only tell a cluster where to put a queue are
 // taken and remembered where RabbitMQ takes them.

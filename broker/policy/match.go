@@ -28,12 +28,7 @@ var unsupported = [...][]string{
 	Exchange: nil,
 }
 
-// Matches says whether the policy speaks of the queue or exchange. The policy
-// has to come from Check or Decode.
-func (p *Policy) Matches(c Class, name string) bool {
-	return p.speaksOf(c) && p.matcher.Match(name)
-}
-
+// speaksOf says whether the policy may match what is of the class.
 func (p *Policy) speaksOf(c Class) bool {
 	switch p.ApplyTo {
 	case All:
@@ -78,16 +73,6 @@ func (s Set) Without(name string) Set {
 func (s Set) Named(name string) *Policy {
 	for _, p := range s {
 		if p.Name == name {
-			return p
-		}
-	}
-	return nil
-}
-
-// Match returns the policy that counts for the queue or exchange, or nil.
-func (s Set) Match(c Class, name string) *Policy {
-	for _, p := range s {
-		if p.Matches(c, name) {
 			return p
 		}
 	}

@@ -38,6 +38,11 @@ type Policy struct {
 	Priority   int64      `json:"priority"` // the highest that matches counts
 	Definition Definition `json:"definition"`
 
+	// NotInForce says why the policy governs nothing though it is there: it was saved
+	// by another version, and its pattern takes too long now (RuleSaved). "": it is in
+	// force.
+	NotInForce string `json:"not_in_force,omitempty"`
+
 	matcher *pattern.Pattern
 }
 

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -177,6 +179,36 @@ func TestDawdlersKeepNobodyOut(t *testing.T) {
 		for range 5 {
 			x.connect() // open connections do not count
 		}
+	})
+}
+
+// TestARightPasswordGetsInAmongGuesses: who guesses has the address of who knows, and as
+// many connections as it likes.
+func TestARightPasswordGetsInAmongGuesses(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		x.user("u", ".*", ".*", ".*")
+		wrong := amqp091.Config{SASL: []amqp091.Authentication{&amqp091.PlainAuth{Username: "u", Password: "wrong"}}}
+		var stop atomic.Bool
+		var guessers sync.WaitGroup
+		for range 30 {
+			guessers.Go(func() {
+				for !stop.Load() {
+					_, err := x.tryConnect(wrong)
+					assert.Error(t, err)
+					time.Sleep(time.Millisecond)
+				}
+			})
+		}
+		time.Sleep(time.Minute)
+		for range 49 {
+			start := time.Now()
+			c, err := x.tryConnect(as("u"))
+			require.NoError(t, err)
+			assert.LessOrEqual(t, time.Since(start), time.Second)
+			require.NoError(t, c.Close())
+		}
+		stop.Store(true)
+		guessers.Wait()
 	})
 }
 

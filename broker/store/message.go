@@ -83,12 +83,23 @@ func slotsOf(b []byte) []slot {
 	return unsafe.Slice((*slot)(unsafe.Pointer(&b[messageHeader])), n)
 }
 
-// claimSlot notes in the message's first free slot who holds it. When none is
-// free the message cannot be moved by compaction, which costs only memory.
+// slotScan is how many slots are looked through from the first.
+const slotScan = 16
+
+// claimSlot notes in a free slot of the message who holds it. When none is free the message
+// cannot be moved by compaction, which costs only memory. Where there are many, each queue
+// looks from a place of its own: from the first all would look through those taken before.
 func claimSlot(b []byte, queue, seq uint64) {
-	for i := range slotsOf(b) {
-		s := &slotsOf(b)[i]
-		if atomic.CompareAndSwapUint64(&s[0], 0, queue) {
+	slots := slotsOf(b)
+	from := 0
+	if len(slots) > slotScan {
+		from = int(queue * 0x9e3779b97f4a7c15 >> 32 % uint64(len(slots)))
+	}
+	for i := range slots {
+		if i += from; i >= len(slots) {
+			i -= len(slots)
+		}
+		if s := &slots[i]; atomic.CompareAndSwapUint64(&s[0], 0, queue) {
 			atomic.StoreUint64(&s[1], seq)
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,6 +83,13 @@ func TestPolicyCommands(t *testing.T) {
 	assert.Contains(t, r.fails("policy", "clear", "--operator", "op"), "Not Found (HTTP 404)")
 	assert.Equal(t, "curfew: Validation failed\n\n[{<<\"foo\">>,1}] are not recognised policy settings (HTTP 400)\n", r.fails("policy", "set", "x", "a", `{"foo":1}`))
 	assert.Contains(t, r.fails("policy", "list", "--vhost", "nope"), "HTTP 404")
+
+	_, err = ch.QueueDeclare(strings.Repeat("a", 200)+"-", false, false, false, false, nil)
+	require.NoError(t, err)
+	for _, how := range [][]string{nil, {"--operator"}, {"--retroactive"}, {"--retroactive", "--dry-run"}} {
+		assert.Contains(t, r.fails(append([]string{"policy", "set", "slow", "^(?=(a+)+$)(a+)+$", `{"max-length":1}`}, how...)...),
+			"pattern of policy 'slow' takes too long: more than 100000 steps of matching for the name 'aaaa")
+	}
 }
 
 func TestDefinitionsCommands(t *testing.T) {
@@ -137,6 +145,21 @@ func TestAPICommandsWithoutAnAnswer(t *testing.T) {
 		assert.Equal(t, exitUsage, code, "%v", args)
 		assert.Contains(t, errOut, text)
 	}
+}
+
+// TestPolicyNotInForceIsListed: it is said beside the list, which scripts read.
+func TestPolicyNotInForceIsListed(t *testing.T) {
+	setenv(t)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`[{"name":"p","pattern":"a","apply-to":"all","priority":0,"definition":{},"not_in_force":"takes too long"}]`))
+	}))
+	defer s.Close()
+	code, out, errOut := runCommand(t, "policy", "list", "--url", s.URL)
+	assert.Zero(t, code)
+	assert.Equal(t, "NAME  PATTERN  APPLY TO  PRIORITY  DEFINITION\np     a        all       0         {}\n", out)
+	assert.Equal(t, "policy p is not in force: takes too long\n", errOut)
+	_, out, _ = runCommand(t, "policy", "list", "--url", s.URL, "-o", "json")
+	assert.Contains(t, out, `"not_in_force"`)
 }
 
 // TestForeignAnswers: what is not the API's is said as it is.

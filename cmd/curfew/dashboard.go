@@ -72,7 +72,7 @@ func (s *shownBroker) State() dashboard.State {
 	t := s.broker.Totals()
 	blocked, _ := s.broker.Gate()
 	state := dashboard.State{
-		Now: s.broker.Now() / 1000, Started: s.started, DataDir: s.dataDir, Blocked: blocked,
+		Now: s.broker.UnixMillis(s.broker.Now()), Started: s.started, DataDir: s.dataDir, Blocked: blocked,
 		Memory: s.broker.MemoryInUse(), MemoryMax: s.broker.MemoryLimit(),
 		Totals: dashboard.Totals{
 			Published: t.Published, Delivered: t.Queues.AllDelivered(), Acked: t.Queues.Acked,
@@ -170,7 +170,7 @@ func (s *shownBroker) Peek(u dashboard.User, vhost, name string, p dashboard.Pee
 	}
 	list := make([]dashboard.Message, len(found))
 	for i := range found {
-		list[i] = shownMessage(&found[i])
+		list[i] = s.shownMessage(&found[i])
 	}
 	return list, nil
 }

@@ -28,9 +28,14 @@ func (r *running) visit(path string, form url.Values) (status int, body string) 
 
 func (r *running) ask(method, path, contentType string, body io.Reader) (int, string) {
 	r.t.Helper()
+	return r.askAs("guest", "other", method, path, contentType, body)
+}
+
+func (r *running) askAs(user, password, method, path, contentType string, body io.Reader) (int, string) {
+	r.t.Helper()
 	q, err := http.NewRequestWithContext(r.t.Context(), method, r.flags[1]+path, body)
 	require.NoError(r.t, err)
-	q.SetBasicAuth("guest", "other")
+	q.SetBasicAuth(user, password)
 	q.Header.Set("Content-Type", contentType)
 	resp, err := http.DefaultClient.Do(q)
 	require.NoError(r.t, err)
@@ -124,6 +129,46 @@ func TestDashboardReplaysWithChanges(t *testing.T) {
 	_, page = r.visit("/queue?vhost=/&name=orders&bodies=1", nil)
 	require.Contains(t, page, "put\nright")
 	require.Contains(t, page, "m-new")
+}
+
+// TestReplaysAreTheirOwnersOnTheDashboard: one who monitors, and may read the queue, sees and cancels his own, and none of an administrator's.
+func TestReplaysAreTheirOwnersOnTheDashboard(t *testing.T) {
+	r := startRunning(t)
+	r.dead(3)
+	asEye := func(method, path, body string) (int, string) {
+		contentType := "application/json"
+		if !strings.HasPrefix(path, "/api/") {
+			contentType = "application/x-www-form-urlencoded"
+		}
+		return r.askAs("eye", "p", method, path, contentType, strings.NewReader(body))
+	}
+	for _, put := range [][2]string{
+		{"/api/users/eye", `{"password":"p","tags":"monitoring"}`}, {"/api/permissions/%2F/eye", `{"configure":"","write":"","read":".*"}`},
+	} {
+		status, answer := r.ask(http.MethodPut, put[0], "application/json", strings.NewReader(put[1]))
+		require.Equal(t, http.StatusCreated, status, answer)
+	}
+	r.ok("dlq", "replay", "orders.dead", "--rate", "0.01", "--background")
+	_, page := r.visit("/dead-letters", nil)
+	admins := fieldsOf(page).Get("id")
+	require.NotEmpty(t, admins)
+	_, page = asEye(http.MethodGet, "/dead-letters", "")
+	require.Contains(t, page, "orders.dead")
+	require.NotContains(t, page, "Replays")
+
+	status, answer := asEye(http.MethodPost, "/api/curfew/deadletters/%2F/orders.dead/replay", `{"rate":0.01}`)
+	require.Equal(t, http.StatusOK, status, answer)
+	_, page = asEye(http.MethodGet, "/dead-letters", "")
+	form := fieldsOf(page)
+	require.NotContains(t, page, admins)
+	require.Contains(t, answer, form.Get("id"))
+	other := url.Values{"token": form["token"], "id": {admins}}
+	status, _ = asEye(http.MethodPost, "/dead-letters/cancel", other.Encode())
+	require.Equal(t, http.StatusNotFound, status)
+	status, _ = asEye(http.MethodPost, "/dead-letters/cancel", form.Encode())
+	require.Equal(t, http.StatusOK, status)
+	require.Regexp(t, admins+` .*running`, r.ok("dlq", "runs"))
+	require.Regexp(t, form.Get("id")+` .*cancelled`, r.ok("dlq", "runs"))
 }
 
 // TestDashboardMovesDeadLettersInFiles: what is exported and deleted comes back by import.

@@ -23,7 +23,7 @@ func (s *shownBroker) Look(u dashboard.User, vhost, name string, seq uint64) (da
 	if !ok {
 		return dashboard.Message{}, dashboard.ErrGone
 	}
-	return shownMessage(&x), nil
+	return s.shownMessage(&x), nil
 }
 
 // deadlineWords are the outcomes of a change; others mean that it came too late.
@@ -42,7 +42,7 @@ func (s *shownBroker) ChangeDeadline(ctx context.Context, u dashboard.User, vhos
 		return "", errors.New("a deadline lies ten years ahead at most")
 	}
 	x, ok := q.Look(queue.Seq(seq), 0)
-	if !ok || shownMessage(&x).Deadline != c.Was {
+	if !ok || s.shownMessage(&x).Deadline != c.Was {
 		return "", dashboard.ErrGone
 	}
 	word, ok := deadlineWords[s.changeDeadline(q.Ref(&x), c)]
@@ -56,7 +56,7 @@ func (s *shownBroker) changeDeadline(ref broker.MessageRef, c dashboard.Deadline
 	if c.Fire {
 		return s.broker.FireNow(ref, c.Drop)
 	}
-	outcome, _ := s.broker.Reschedule(ref, c.To*1000)
+	outcome, _ := s.broker.Reschedule(ref, s.broker.Instant(c.To))
 	return outcome
 }
 

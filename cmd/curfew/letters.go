@@ -71,15 +71,15 @@ func (s shownLetters) Search(ctx context.Context, u dashboard.User, vhost, name 
 	found, next, err := deadletters.Search(ctx, q, &filter, queue.Seq(after), count, bodyBytes)
 	list := make([]dashboard.Letter, len(found))
 	for i := range found {
-		list[i] = shownLetter(&found[i])
+		list[i] = s.shownLetter(&found[i])
 	}
 	return list, uint64(next), err
 }
 
-func shownLetter(l *deadletters.Letter) dashboard.Letter {
+func (s shownLetters) shownLetter(l *deadletters.Letter) dashboard.Letter {
 	shown := dashboard.Letter{
 		Message: dashboard.Message{
-			Seq: uint64(l.Seq), Unacked: l.State == queue.Unacked, Redelivered: l.Redelivered, Persistent: l.Persistent, Deadline: broker.UnixMillis(l.Deadline),
+			Seq: uint64(l.Seq), Unacked: l.State == queue.Unacked, Redelivered: l.Redelivered, Persistent: l.Persistent, Deadline: s.broker.UnixMillis(l.Deadline),
 			Exchange: l.Exchange, RoutingKey: l.RoutingKey, Properties: propertiesOf(&l.Properties), Headers: pairsOf(l.Properties.Headers),
 			BodyBytes: l.BodyBytes, Body: l.Body,
 		},
@@ -134,7 +134,7 @@ func (s shownLetters) Draft(u dashboard.User, vhost, name string, seq uint64) (d
 	if err != nil {
 		return dashboard.Draft{}, err
 	}
-	d, ok, err := deadletters.DraftOf(q, queue.Seq(seq), s.broker.Now())
+	d, ok, err := deadletters.DraftOf(q, queue.Seq(seq))
 	if err == nil && !ok {
 		err = dashboard.ErrGone
 	}
@@ -167,9 +167,16 @@ func (s shownLetters) Replay(ctx context.Context, u dashboard.User, o dashboard.
 	return shownReplay(&run), err
 }
 
+// actor is a user of the dashboard to those who know what users may; one who is gone may
+// nothing.
+func (s *shownBroker) actor(u dashboard.User) *access.User {
+	user, _ := s.broker.User(u.Name)
+	return &user
+}
+
 // Replays implements dashboard.DeadLetters.
-func (s shownLetters) Replays() (all []dashboard.Replay) {
-	for _, run := range s.replays.List() {
+func (s shownLetters) Replays(u dashboard.User) (all []dashboard.Replay) {
+	for _, run := range s.replays.List(s.actor(u)) {
 		all = append(all, shownReplay(&run))
 	}
 	slices.SortStableFunc(all, func(a, b dashboard.Replay) int { return b.Started.Compare(a.Started) })
@@ -177,8 +184,11 @@ func (s shownLetters) Replays() (all []dashboard.Replay) {
 }
 
 // CancelReplay implements dashboard.DeadLetters.
-func (s shownLetters) CancelReplay(id string) error {
-	_, err := s.replays.Cancel(id)
+func (s shownLetters) CancelReplay(u dashboard.User, id string) error {
+	_, err := s.replays.Cancel(s.actor(u), id)
+	if errors.Is(err, deadletters.ErrNoRun) {
+		return dashboard.ErrGone
+	}
 	return err
 }
 

@@ -14,10 +14,10 @@ import (
 )
 
 // shownMessage is a message as the dashboard shows it.
-func shownMessage(b *broker.Browsed) dashboard.Message {
+func (s *shownBroker) shownMessage(b *broker.Browsed) dashboard.Message {
 	m := dashboard.Message{
 		Seq: uint64(b.Seq), Unacked: b.State == queue.Unacked, Redelivered: b.Redelivered, Persistent: b.Persistent,
-		Deadline: broker.UnixMillis(b.Deadline), Expired: b.Expired, Exchange: string(b.Message.Exchange), RoutingKey: string(b.Message.RoutingKey),
+		Deadline: s.broker.UnixMillis(b.Deadline), Expired: b.Expired, Exchange: string(b.Message.Exchange), RoutingKey: string(b.Message.RoutingKey),
 		BodyBytes: b.BodyBytes, Body: b.Message.Body,
 	}
 	if p, err := b.Decode(); err == nil {

@@ -249,6 +249,25 @@ func (n *node) storeVitals() (v vitals) {
 	return v
 }
 
+// clockLimit is how far the clock of deadlines may be from the wall clock before health says so. A leap
+// second, and the steps of a time service that has been in order, are below it; one that was not is above.
+const clockLimit = 5 * time.Second
+
+// clockVitals: times to live are right whatever the wall clock says, but an absolute time that was given
+// while it was wrong is wrong for good.
+func clockVitals(ahead time.Duration) vitals {
+	if ahead.Abs() <= clockLimit {
+		return vitals{}
+	}
+	where := "ahead of"
+	if ahead < 0 {
+		where = "behind"
+	}
+	return vitals{Reasons: []string{fmt.Sprintf("the clock of deadlines is %s %s the machine's, which was set or was wrong at a start: times to live are kept, "+
+		"but absolute times (x-expires-at, x-scheduled-enqueue-time) given while it was wrong are off; see to the machine's time service. "+
+		"The next start with no deadline pending goes by the machine's clock", ahead.Abs().Round(time.Millisecond), where)}}
+}
+
 // monitorVitals judges the monitor's own account. since is when it was to begin: before its first tick
 // its silence counts from there.
 func monitorVitals(h monitor.Health, since, now time.Time) vitals {

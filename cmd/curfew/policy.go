@@ -107,6 +107,11 @@ func (p *policyCommands) list() *cobra.Command {
 				}
 				rows = append(rows, []string{one.Name, one.Pattern, one.ApplyTo, strconv.FormatInt(one.Priority, 10), string(definition)})
 			}
+			for _, one := range list {
+				if one.NotInForce != "" {
+					fmt.Fprintf(cmd.ErrOrStderr(), "policy %s is not in force: %s\n", one.Name, one.NotInForce)
+				}
+			}
 			return p.print(cmd.OutOrStdout(), list, []string{"NAME", "PATTERN", "APPLY TO", "PRIORITY", "DEFINITION"}, rows)
 		},
 	}

@@ -88,6 +88,7 @@ func serve(ctx context.Context, c *config, stdout io.Writer, log *zap.Logger) (e
 	defer func() { err = errors.Join(err, n.close()) }()
 	defer onHangup(n.alerts.Reload)()
 	o.watch("store", n.storeVitals)
+	o.watch("clock", func() vitals { return clockVitals(n.broker.ClockOffset()) })
 	if n.monitor != nil {
 		since := time.Now()
 		o.watch("alerts", n.alertVitals)

@@ -258,3 +258,14 @@ func TestMonitorVitals(t *testing.T) {
 
 	assert.False(t, monitorVitals(monitor.Health{}, now.Add(-time.Second), now).Dead, "about to begin")
 }
+
+func TestClockVitals(t *testing.T) {
+	for _, ahead := range []time.Duration{0, time.Second, -time.Second, clockLimit, -clockLimit} {
+		assert.Equal(t, vitals{}, clockVitals(ahead), "%s", ahead)
+	}
+	v := clockVitals(12 * time.Hour)
+	require.Len(t, v.Reasons, 1)
+	assert.Contains(t, v.Reasons[0], "12h0m0s ahead of the machine's")
+	assert.False(t, v.Dead)
+	assert.Contains(t, clockVitals(-clockLimit - time.Millisecond).Reasons[0], "5.001s behind the machine's")
+}

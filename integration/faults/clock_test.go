@@ -2,6 +2,8 @@ package faults
 
 import (
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +33,68 @@ func TestSuspendedWhileDown(t *testing.T) {
 	if code := p.stop(); code != 0 {
 		t.Errorf("curfew ended with code %d", code)
 	}
+}
+
+// TestAbsoluteTimesAfterAWrongClock: Curfew goes on with a clock that is an hour ahead of
+// the wall clock, as after a run under a wrong one (a time namespace, in which the time
+// since boot is an hour further). Absolute times are the wall clock's all the same, health
+// says what is wrong, and without deadlines the next start goes by the wall clock.
+func TestAbsoluteTimesAfterAWrongClock(t *testing.T) {
+	const hourAhead = `exec unshare --time --boottime 3600 "$0" serve`
+	dir := t.TempDir()
+	p := launch(t, dir)
+	p.ready()
+	ch := channelTo(t, p)
+	declareDying(t, ch)
+	send(t, ch, "keeps the clock", 10*time.Hour)
+	if h := p.health(); !strings.Contains(h, `"status":"ok"`) {
+		t.Errorf("health is %s", h)
+	}
+	p.kill()
+
+	p = launchUnder(t, hourAhead, dir)
+	p.ready()
+	if offset := p.metric("curfew_clock_offset_seconds"); math.Abs(offset-3600) > 60 {
+		t.Errorf("the offset is %v s, not an hour", offset)
+	}
+	if h := p.health(); !strings.Contains(h, `"status":"degraded"`) || !strings.Contains(h, "ahead of the machine's") {
+		t.Errorf("health is %s", h)
+	}
+	ch = channelTo(t, p)
+	soon := time.Now().Add(time.Second)
+	sendWith(t, ch, "half an hour", amqp091.Publishing{Headers: amqp091.Table{"x-expires-at": time.Now().Add(30 * time.Minute).UnixMilli()}})
+	sendWith(t, ch, "soon", amqp091.Publishing{Headers: amqp091.Table{"x-expires-at": soon.UnixMilli()}})
+	eventually(t, answerLimit, "what is due soon to be dead-lettered", func() bool { return ready(t, ch, dead) == 1 })
+	if early := time.Until(soon); early > 0 {
+		t.Errorf("it was dead-lettered %v early", early)
+	}
+	d, ok, err := ch.Get(dead, true)
+	check(t, err)
+	if !ok || string(d.Body) != "soon" {
+		t.Fatalf("dead-lettered is %q", d.Body)
+	}
+	death := d.Headers["x-death"].([]any)[0].(amqp091.Table)["time"].(time.Time)
+	if off := time.Since(death); off < -2*time.Second || off > answerLimit {
+		t.Errorf("x-death says that it died at %v", death)
+	}
+	if n := ready(t, ch, waiting); n != 2 {
+		t.Errorf("%d messages are left, not 2", n)
+	}
+	_, err = ch.QueuePurge(waiting, false)
+	check(t, err)
+	if code := p.stop(); code != 0 {
+		t.Errorf("curfew ended with code %d", code)
+	}
+
+	p = launchUnder(t, hourAhead, dir)
+	p.ready()
+	if offset := p.metric("curfew_clock_offset_seconds"); offset != 0 {
+		t.Errorf("the offset is %v s with no deadline pending", offset)
+	}
+	if h := p.health(); !strings.Contains(h, `"status":"ok"`) {
+		t.Errorf("health is %s", h)
+	}
+	p.stop()
 }
 
 // TestTimeZones: one life in a zone that is a day ahead of the next one's, with
@@ -88,9 +152,13 @@ func declareDying(t *testing.T, ch *amqp091.Channel) {
 // send publishes a persistent message and sees it confirmed.
 func send(t *testing.T, ch *amqp091.Channel, body string, ttl time.Duration) {
 	t.Helper()
-	confirm, err := ch.PublishWithDeferredConfirm("", waiting, false, false, amqp091.Publishing{
-		DeliveryMode: amqp091.Persistent, Expiration: fmt.Sprint(ttl.Milliseconds()), Body: []byte(body),
-	})
+	sendWith(t, ch, body, amqp091.Publishing{Expiration: fmt.Sprint(ttl.Milliseconds())})
+}
+
+func sendWith(t *testing.T, ch *amqp091.Channel, body string, p amqp091.Publishing) {
+	t.Helper()
+	p.DeliveryMode, p.Body = amqp091.Persistent, []byte(body)
+	confirm, err := ch.PublishWithDeferredConfirm("", waiting, false, false, p)
 	check(t, err)
 	if !confirm.Wait() {
 		t.Fatal("not confirmed")

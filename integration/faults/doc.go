@@ -10,6 +10,7 @@
 //	network_test.go    a bad network before Redis
 //	failover_test.go   Sentinels that promote another master, a cluster whose slots move
 //	clock_test.go      a machine that slept between two lives, time zones
+//	neighbour_test.go  one virtual host that does its worst, and the clients of another
 //	scenarios_test.go  every fault there is to survive, and which test anywhere in the tree covers it
 //
 // A run prints its seed. FAULTS_SEED repeats its plan: what is published with which

@@ -222,4 +222,7 @@ var scenarios = []scenario{
 
 	{id: "F66-F72", fault: "faults around an outside RabbitMQ",
 		missing: "Curfew does not watch an outside RabbitMQ yet; there is nothing to break"},
+	{id: "F73", fault: "one virtual host does its worst: dead letters, policies, headers, HTTP, connections, floods",
+		holds: "the deadlines, confirms and deliveries of another are right and on time; memory stays within its limit",
+		tests: []string{"integration/faults.TestNeighbour"}},
 }

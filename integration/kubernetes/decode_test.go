@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -110,16 +111,29 @@ func TestInjected(t *testing.T) {
 	manifest = strings.ReplaceAll(manifest, "      futureField: {of: [a, later, version]}\n", "")
 	manifest = manifest[:strings.LastIndex(manifest, "---")]
 	objects := decode(t, file, manifest)
-	if len(objects) != 5 || !strings.Contains(list, "kind: Job") {
+	if len(objects) != 7 || !strings.Contains(list, "kind: Job") {
 		t.Errorf("%d objects", len(objects))
 	}
-	native(t, one[*apps.Deployment](t, objects).Spec.Template.Spec)
-	native(t, one[*apps.StatefulSet](t, objects).Spec.Template.Spec)
-	native(t, one[*batch.CronJob](t, objects).Spec.JobTemplate.Spec.Template.Spec)
+	kept := map[string]string{}
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *apps.Deployment:
+			kept[o.Name] = native(t, o.Spec.Template.Spec, nil)
+		case *apps.StatefulSet:
+			kept[o.Name] = native(t, o.Spec.Template.Spec, o.Spec.VolumeClaimTemplates)
+		case *batch.CronJob:
+			kept[o.Name] = native(t, o.Spec.JobTemplate.Spec.Template.Spec, nil)
+		}
+	}
+	want := map[string]string{"shop": "gone with the pod", "nightly": "gone with the pod", "stateful": "template queue", "keeper": "template curfew-data, fsGroup", "office": "claim office-messages, fsGroup"}
+	if !maps.Equal(kept, want) {
+		t.Errorf("messages are kept on %v, not %v", kept, want)
+	}
 }
 
 // native: Curfew is a sidecar that starts before and stops after the application, hardened, and its volume is the pod's or a claim.
-func native(t *testing.T, pod core.PodSpec) {
+// on says which.
+func native(t *testing.T, pod core.PodSpec, claims []core.PersistentVolumeClaim) (on string) {
 	t.Helper()
 	sidecar := pod.InitContainers[0]
 	if sidecar.Name != "curfew" || sidecar.RestartPolicy == nil || *sidecar.RestartPolicy != core.ContainerRestartPolicyAlways {
@@ -132,6 +146,24 @@ func native(t *testing.T, pod core.PodSpec) {
 		t.Errorf("it may take %v to stop", pod.TerminationGracePeriodSeconds)
 	}
 	hardened(t, &sidecar, nil)
+	name := sidecar.VolumeMounts[0].Name
+	for _, v := range pod.Volumes {
+		if v.Name == name && v.EmptyDir != nil {
+			on += "gone with the pod"
+		}
+		if v.Name == name && v.PersistentVolumeClaim != nil {
+			on += "claim " + v.PersistentVolumeClaim.ClaimName
+		}
+	}
+	for _, c := range claims {
+		if c.Name == name && !c.Spec.Resources.Requests.Storage().IsZero() && len(c.Spec.AccessModes) == 1 {
+			on += "template " + name
+		}
+	}
+	if s := pod.SecurityContext; s != nil && s.FSGroup != nil && *s.FSGroup == *sidecar.SecurityContext.RunAsGroup && *s.FSGroupChangePolicy == core.FSGroupChangeOnRootMismatch {
+		on += ", fsGroup"
+	}
+	return on
 }
 
 func hardened(t *testing.T, c *core.Container, pod *core.PodSecurityContext) {

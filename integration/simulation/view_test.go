@@ -257,3 +257,6 @@ func (v *view) QueueName(queue uint64) (vhost, name string, ok bool) {
 
 // Now implements monitor.Primary.
 func (v *view) Now() int64 { return v.w.now()/microsecond + v.ahead }
+
+// ClockOffset implements monitor.Primary.
+func (v *view) ClockOffset() time.Duration { return 0 }

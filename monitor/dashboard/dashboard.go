@@ -98,7 +98,7 @@ func (d *Dashboard) Handler() http.Handler {
 		mux.Handle("POST "+editPath, d.changes(d.resend))
 		mux.Handle("POST /dead-letters/purge", d.changes(d.purge))
 		mux.Handle("POST /dead-letters/replay", d.changes(d.replay))
-		mux.Handle("POST /dead-letters/cancel", d.changes(d.cancelReplay))
+		mux.Handle("POST /dead-letters/cancel", d.known(d.cancelReplay))
 	}
 	mux.Handle("/", d.known(func(w http.ResponseWriter, r *http.Request, _ visitor) {
 		d.fail(w, r, http.StatusNotFound, "There is no such page.")

@@ -35,10 +35,12 @@ type DeadLetters interface {
 	// Replay begins a replay with the user's rights; one that is dry is over, and moved
 	// nothing.
 	Replay(ctx context.Context, u User, o ReplayOrder) (Replay, error)
-	// Replays lists them, the latest first.
-	Replays() []Replay
-	// CancelReplay ends one that is under way.
-	CancelReplay(id string) error
+	// Replays lists those that the user may see and cancel, the latest first: his own, and
+	// to an administrator all.
+	Replays(u User) []Replay
+	// CancelReplay ends one that is under way. Error: ErrGone, also for one that the user
+	// may not see.
+	CancelReplay(u User, id string) error
 }
 
 // Holder is a queue with dead letters.
@@ -121,8 +123,8 @@ type letterList struct {
 
 const maxReplays = 10 // that the page lists
 
-func (d *Dashboard) deadLetters(_ *http.Request, _ visitor) (view, error) {
-	l := &letterList{Holders: d.DeadLetters.Holders(), Replays: d.DeadLetters.Replays(), Now: time.Now().UnixMilli()}
+func (d *Dashboard) deadLetters(_ *http.Request, v visitor) (view, error) {
+	l := &letterList{Holders: d.DeadLetters.Holders(), Replays: d.DeadLetters.Replays(v.User), Now: time.Now().UnixMilli()}
 	for _, h := range l.Holders {
 		l.Total += h.Ready + h.Unacked
 	}
@@ -130,10 +132,14 @@ func (d *Dashboard) deadLetters(_ *http.Request, _ visitor) (view, error) {
 	return l, nil
 }
 
+// cancelReplay takes no administrator: who began a replay may end it.
 func (d *Dashboard) cancelReplay(w http.ResponseWriter, r *http.Request, v visitor) {
 	id := r.PostFormValue("id")
-	if err := d.DeadLetters.CancelReplay(id); err != nil {
-		d.fail(w, r, http.StatusConflict, err.Error())
+	if !d.fromHere(w, r, v, r.PostFormValue("token")) {
+		return
+	}
+	if err := d.DeadLetters.CancelReplay(v.User, id); err != nil {
+		d.refuse(w, r, err)
 		return
 	}
 	d.log.Info("replay cancelled", zap.String("user", v.Name), zap.String("id", id))

@@ -27,7 +27,7 @@ func (s *shown) replayed(r Replay) g.Node {
 		h.Td(h.Progress(h.Max("100"), h.Value(share), h.Aria("label", share+" of 100"), g.Text(share+" %"))),
 		amount(g.Text(number(r.Replayed)+" of "+number(r.Matched))), h.Td(r.stayed()),
 		h.Td(g.If(r.User != "", name(r.User))), h.Td(h.Time(g.Text(instant(r.Started)))),
-		h.Td(g.If(r.State == "running" && s.User.Admin, cancel)))
+		h.Td(g.If(r.State == "running", cancel)))
 }
 
 func replayState(state string) g.Node {

@@ -17,7 +17,7 @@
 //
 // Users are the broker's. The tag monitoring is enough to look; changes and dead letters
 // that are replayed take administrator. Contents of messages take the permission to read
-// their queue, too. A session is a random cookie, kept here as its hash; it ends after
+// their queue, too. Replays are seen and cancelled by who began them, and administrators. A session is a random cookie, kept here as its hash; it ends after
 // half a day, and at once when the user's password or tags change. Nothing is kept across
 // a restart.
 //

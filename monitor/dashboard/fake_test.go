@@ -158,7 +158,15 @@ type fakeLetters struct {
 }
 
 func (l *fakeLetters) Holders() []Holder { return l.holders }
-func (l *fakeLetters) Replays() []Replay { return l.replays }
+
+func (l *fakeLetters) Replays(u User) (list []Replay) {
+	for _, r := range l.replays {
+		if u.Admin || r.User == u.Name {
+			list = append(list, r)
+		}
+	}
+	return list
+}
 
 func (l *fakeLetters) Groups(_ context.Context, u User, _, _ string, _ LetterFilter) ([]Group, error) {
 	if !u.Admin {
@@ -234,9 +242,14 @@ func (l *fakeLetters) Replay(_ context.Context, u User, o ReplayOrder) (Replay, 
 	return Replay{ID: "r1", User: u.Name, State: "done", Scanned: 5, Matched: 4, Replayed: 3, Left: []Pair{{"no_time_left", "1"}}}, nil
 }
 
-func (l *fakeLetters) CancelReplay(id string) error {
-	l.cancelled = append(l.cancelled, id)
-	return nil
+func (l *fakeLetters) CancelReplay(u User, id string) error {
+	for _, r := range l.Replays(u) {
+		if r.ID == id {
+			l.cancelled = append(l.cancelled, id)
+			return nil
+		}
+	}
+	return ErrGone
 }
 
 // site is a dashboard that a test asks.

@@ -38,7 +38,6 @@ func TestReplayTakesAnAdministrator(t *testing.T) {
 	require.Contains(t, s.get("/dead-letter?vhost=/&name=dlq").body, "may not read")
 	form := url.Values{"token": {s.d.sessions.tokenOf(s.secret())}, "name": {"dlq"}, "confirmed": {"1"}, "id": {"r1"}}
 	require.Equal(t, http.StatusForbidden, s.post("/dead-letters/replay", form).status)
-	require.Equal(t, http.StatusForbidden, s.post("/dead-letters/cancel", form).status)
 	s.logIn("root")
 	form.Del("token")
 	require.Equal(t, http.StatusForbidden, s.post("/dead-letters/replay", form).status, "no token")
@@ -64,6 +63,22 @@ func TestReplayIsCancelled(t *testing.T) {
 	a = s.post("/dead-letters/cancel", url.Values{"token": {s.token("/dead-letters")}, "id": {"r7"}})
 	require.Equal(t, "/dead-letters", a.path)
 	require.Equal(t, []string{"r7"}, s.letters.cancelled)
+}
+
+// TestReplaysAreTheirOwners: who looks sees his own replays, and may cancel them.
+func TestReplaysAreTheirOwners(t *testing.T) {
+	s := newSite(t).logIn("eye")
+	s.letters.replays = []Replay{{ID: "r1", Queue: "dlq", State: "running", User: "root", Error: "of-root"}}
+	require.NotContains(t, s.get("/dead-letters").body, "of-root")
+	form := url.Values{"token": {s.d.sessions.tokenOf(s.secret())}, "id": {"r1"}}
+	require.Equal(t, http.StatusNotFound, s.post("/dead-letters/cancel", form).status)
+	require.Empty(t, s.letters.cancelled)
+
+	s.letters.replays = append(s.letters.replays, Replay{ID: "r2", Queue: "dlq", State: "running", User: "eye"})
+	form = url.Values{"token": {s.token("/dead-letters")}, "id": {"r2"}}
+	require.Equal(t, http.StatusForbidden, s.post("/dead-letters/cancel", url.Values{"id": {"r2"}}).status, "no token")
+	require.Equal(t, "/dead-letters", s.post("/dead-letters/cancel", form).path)
+	require.Equal(t, []string{"r2"}, s.letters.cancelled)
 }
 
 // TestLettersByPage goes to the end, page by page, and keeps the filter.

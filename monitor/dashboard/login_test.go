@@ -3,6 +3,7 @@ package dashboard
 import (
 	"bufio"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -50,6 +51,27 @@ func TestLogin(t *testing.T) {
 		a = s.post("/login", url.Values{"name": {"root"}, "password": {"root"}, "to": {to}})
 		require.Equal(t, "/", a.header.Get("Location"), to)
 	}
+}
+
+// TestCookieIsSecureOverTLS: here, or at a proxy before.
+func TestCookieIsSecureOverTLS(t *testing.T) {
+	s := newSite(t)
+	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	form := url.Values{"name": {"root"}, "password": {"root"}}
+	for proto, secure := range map[string]bool{"https": true, "HTTPS": true, "https, http": true, "http": false, "http, https": false, "": false} {
+		for _, path := range []string{"/login", "/logout"} {
+			cookie := s.post(path, form, "X-Forwarded-Proto", proto).header.Get("Set-Cookie")
+			require.Equal(t, secure, strings.Contains(cookie, "; Secure"), "%q %s", proto, path)
+		}
+	}
+	over := httptest.NewTLSServer(s.d.Handler())
+	defer over.Close()
+	client := over.Client()
+	client.CheckRedirect = s.client.CheckRedirect
+	resp, err := client.PostForm(over.URL+"/login", form)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Contains(t, resp.Header.Get("Set-Cookie"), "; Secure")
 }
 
 func TestSessionsEnd(t *testing.T) {

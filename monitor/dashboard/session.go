@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -104,9 +105,17 @@ func secretOf(r *http.Request) string {
 	return c.Value
 }
 
+// overTLS says whether the browser came by TLS, to here or to a proxy that says so
+// (X-Forwarded-Proto, of several proxies the first). Anybody can say it; it only makes the
+// cookie stricter.
+func overTLS(r *http.Request) bool {
+	proto, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
+	return r.TLS != nil || strings.EqualFold(strings.TrimSpace(proto), "https")
+}
+
 // setCookie hands a secret over; an empty one takes it back.
 func setCookie(w http.ResponseWriter, r *http.Request, secret string) {
-	c := &http.Cookie{Name: cookieName, Value: secret, Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode, MaxAge: int(sessionLife / time.Second)}
+	c := &http.Cookie{Name: cookieName, Value: secret, Path: "/", HttpOnly: true, Secure: overTLS(r), SameSite: http.SameSiteStrictMode, MaxAge: int(sessionLife / time.Second)}
 	if secret == "" {
 		c.MaxAge = -1
 	}

@@ -5,6 +5,7 @@ import (
 
 	"curfew/broker"
 	"curfew/monitor/audit"
+	"curfew/scheduler"
 )
 
 // Audit is what has a broker's expiries recorded in l (broker.Options.OnExpired); nil if
@@ -27,8 +28,9 @@ func Audit(l *audit.Log) func([]broker.Expiry) {
 }
 
 func auditRecord(e *broker.Expiry) audit.Record {
+	deadline, at := e.Wall()
 	return audit.Record{
-		At: broker.UnixMillis(e.At), Deadline: broker.UnixMillis(e.Ref.Deadline), VHost: e.VHost, Queue: e.Queue, MessageID: e.MessageID,
+		At: scheduler.Millis(at), Deadline: scheduler.Millis(deadline), VHost: e.VHost, Queue: e.Queue, MessageID: e.MessageID,
 		Path: path(e.Path).String(), Outcome: action(e.Action).String(), Exchange: e.Exchange, RoutingKey: e.RoutingKey, To: e.To,
 	}
 }

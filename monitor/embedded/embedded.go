@@ -6,6 +6,7 @@ package embedded
 import (
 	"context"
 	"sync"
+	"time"
 
 	"curfew/broker"
 	"curfew/monitor"
@@ -23,6 +24,7 @@ type Broker interface {
 	Survey(samples int, fn func(*broker.Survey))
 	TimeToLive(ref broker.MessageRef) (ttlMillis int64, ok bool)
 	Now() int64
+	ClockOffset() time.Duration
 }
 
 // Primary is a broker as a monitor sees it. Safe for concurrent use.
@@ -122,6 +124,9 @@ func (p *Primary) QueueName(queue uint64) (vhost, name string, ok bool) {
 
 // Now implements monitor.Primary.
 func (p *Primary) Now() int64 { return p.broker.Now() }
+
+// ClockOffset implements monitor.Primary.
+func (p *Primary) ClockOffset() time.Duration { return p.broker.ClockOffset() }
 
 func (s *scratch) ask(shadows []scheduler.Shadow) {
 	s.refs = s.refs[:0]

@@ -30,8 +30,9 @@ func Spans(x *telemetry.Exporter) func([]broker.Expiry) {
 }
 
 func traced(e *broker.Expiry) telemetry.Expiry {
+	deadline, at := e.Wall()
 	return telemetry.Expiry{
-		Deadline: time.UnixMicro(e.Ref.Deadline), Left: time.UnixMicro(e.At), VHost: e.VHost, Queue: e.Queue, MessageID: e.MessageID,
+		Deadline: time.UnixMicro(deadline), Left: time.UnixMicro(at), VHost: e.VHost, Queue: e.Queue, MessageID: e.MessageID,
 		Path: path(e.Path).String(), Outcome: action(e.Action).String(), Exchange: e.Exchange, RoutingKey: e.RoutingKey, To: e.To,
 		TraceParent: e.Trace.Parent, TraceState: e.Trace.State,
 	}

@@ -12,7 +12,7 @@ import (
 const Prefix = "curfew.dev/"
 
 // Annotations that are read.
-var annotations = []string{"inject", "image", "env", "env-from-secret", "volume", "cpu-request", "cpu-limit", "memory-request", "memory-limit"}
+var annotations = []string{"inject", "image", "env", "env-from-secret", "volume", "claim", "cpu-request", "cpu-limit", "memory-request", "memory-limit"}
 
 // wishes is what annotations say of one pod.
 type wishes struct {
@@ -20,22 +20,23 @@ type wishes struct {
 	image     string
 	env       []variable
 	secret    string
-	volume    string               // empty: one of its own
+	volume    string               // of the pod, for the messages; empty: one is made
+	claim     string               // there is one, to make it of; empty: see Injector.keep
 	resources map[[2]string]string // "requests", "cpu": quantity
 }
 
 type variable struct{ name, value string }
 
 // wishesOf reads the annotations of an object and its pod; the pod's count more.
-func wishesOf(o *Options, object, pod *yaml.Node) (*wishes, error) {
-	w := &wishes{image: o.Image, resources: make(map[[2]string]string)}
+func (i *Injector) wishesOf(object, pod *yaml.Node) (*wishes, error) {
+	w := &wishes{image: i.Image, resources: make(map[[2]string]string)}
 	for _, n := range []*yaml.Node{at(object, "metadata", "annotations"), at(pod, "metadata", "annotations")} {
 		for key, value := range pairs(n) {
 			name, ours := strings.CutPrefix(key.Value, Prefix)
 			if !ours {
 				continue
 			}
-			if err := w.take(name, value.Value, o.Known); err != nil {
+			if err := w.take(name, value.Value, i.Known); err != nil {
 				return nil, fmt.Errorf("annotation %s: %w", key.Value, err)
 			}
 		}
@@ -58,6 +59,8 @@ func (w *wishes) take(name, value string, known func(string) bool) (err error) {
 		w.secret = value
 	case "volume":
 		w.volume = value
+	case "claim":
+		w.claim = value
 	case "cpu-request", "cpu-limit", "memory-request", "memory-limit":
 		resource, bound, _ := strings.Cut(name, "-")
 		w.resources[[2]string{bound + "s", resource}] = value

@@ -12,10 +12,14 @@
 //	curfew.dev/image            image of the sidecar
 //	curfew.dev/env              YAML mapping of CURFEW_ and OTEL_ variables to values
 //	curfew.dev/env-from-secret  name of a Secret with such variables
-//	curfew.dev/volume           volume of the pod that keeps the messages, else an emptyDir
+//	curfew.dev/volume           volume of the pod that keeps the messages
+//	curfew.dev/claim            PersistentVolumeClaim that keeps them, of one workload with one pod
 //	curfew.dev/cpu-request, cpu-limit, memory-request, memory-limit
 //
-// and curfew.dev/injected, a label that PodMonitors select by, is put on the pod. A pod that does not
+// Without the last two a StatefulSet gets a claim template, and so each of its pods a claim. Other pods
+// get an emptyDir, which is gone with the pod; Injector.Notes say so.
+//
+// curfew.dev/injected, a label that PodMonitors select by, is put on the pod. A pod that does not
 // say how long its stop may take is given a minute: the application's time and Curfew's, which is
 // stopped after it, together.
 package inject

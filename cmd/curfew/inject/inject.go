@@ -10,33 +10,45 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Options of Manifests.
-type Options struct {
+// Injector puts the sidecar into manifests. For one goroutine.
+type Injector struct {
 	Image string            // of the sidecar, where no annotation says otherwise
+	Claim string            // a PersistentVolumeClaim for the messages of a workload that has no volume for them; empty: an emptyDir
 	Known func(string) bool // whether a variable may be set by annotation
+	// Notes are what a person should know of what was made, above all whose messages go
+	// with the pod. Manifests adds to them.
+	Notes []string
+
+	claims map[string]string // namespace/claim: the workload that has it
+}
+
+// workload is an object of Kubernetes that makes pods, or is one.
+type workload struct {
+	kind, name           string // the name with the kind before it
+	object, pod, podSpec *yaml.Node
 }
 
 var separator = regexp.MustCompile(`(?m)^---([ \t\r].*)?$\n?`)
 
 // Manifests copies the YAML documents of in to out, with the sidecar in those that make pods. changed is
 // how many did; an error names the document. Nothing is written then.
-func Manifests(in io.Reader, out io.Writer, o Options) (changed int, err error) {
+func (i *Injector) Manifests(in io.Reader, out io.Writer) (changed int, err error) {
 	text, err := io.ReadAll(in)
 	if err != nil {
 		return 0, err
 	}
 	var result bytes.Buffer
 	documents, separators := split(text)
-	for i, document := range documents {
-		injected, did, err := one(document, &o)
+	for n, document := range documents {
+		injected, did, err := i.one(document)
 		if err != nil {
-			return 0, fmt.Errorf("document %d: %w", i+1, err)
+			return 0, fmt.Errorf("document %d: %w", n+1, err)
 		}
 		if did {
 			changed++
 		}
 		result.Write(injected)
-		result.Write(separators[i])
+		result.Write(separators[n])
 	}
 	_, err = out.Write(result.Bytes())
 	return changed, err
@@ -54,7 +66,7 @@ func split(text []byte) (documents, separators [][]byte) {
 }
 
 // one injects into a document. did is false if it has no pod, or wants none.
-func one(document []byte, o *Options) (result []byte, did bool, err error) {
+func (i *Injector) one(document []byte) (result []byte, did bool, err error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(document, &root); err != nil {
 		return nil, false, err
@@ -66,7 +78,7 @@ func one(document []byte, o *Options) (result []byte, did bool, err error) {
 	if err := root.Decode(&value); err != nil {
 		return nil, false, err
 	}
-	if did, err = object(root.Content[0], o); err != nil || !did {
+	if did, err = i.object(root.Content[0]); err != nil || !did {
 		return document, false, err
 	}
 	var b bytes.Buffer
@@ -90,39 +102,38 @@ var pods = map[string][]string{
 }
 
 // object injects into an object of Kubernetes, or into those of a List.
-func object(n *yaml.Node, o *Options) (did bool, err error) {
+func (i *Injector) object(n *yaml.Node) (did bool, err error) {
 	kind := textAt(n, "kind")
 	if kind == "List" {
-		return list(at(n, "items"), o)
+		return i.list(at(n, "items"))
 	}
 	path, makesPods := pods[kind]
 	if !makesPods {
 		return false, nil
 	}
-	name := kind + " " + textAt(n, "metadata", "name")
-	pod := at(n, path...)
-	if at(pod, "spec") == nil {
-		return false, fmt.Errorf("%s has no pod's spec", name)
+	l := &workload{kind: kind, name: kind + " " + textAt(n, "metadata", "name"), object: n, pod: at(n, path...)}
+	if at(l.pod, "spec") == nil {
+		return false, fmt.Errorf("%s has no pod's spec", l.name)
 	}
-	wishes, err := wishesOf(o, n, pod)
+	wishes, err := i.wishesOf(n, l.pod)
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", name, err)
+		return false, fmt.Errorf("%s: %w", l.name, err)
 	}
 	if wishes.none {
 		return false, nil
 	}
-	if err := wishes.inject(pod, at(n, "spec", "volumeClaimTemplates")); err != nil {
-		return false, fmt.Errorf("%s: %w", name, err)
+	l.podSpec = child(l.pod, "spec", yaml.MappingNode)
+	notes, err := i.inject(l, wishes)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", l.name, err)
 	}
+	i.Notes = append(i.Notes, notes...)
 	return true, nil
 }
 
-func list(items *yaml.Node, o *Options) (did bool, err error) {
-	if items == nil {
-		return false, nil
-	}
-	for _, item := range items.Content {
-		one, err := object(item, o)
+func (i *Injector) list(items *yaml.Node) (did bool, err error) {
+	for _, item := range elements(items) {
+		one, err := i.object(item)
 		if err != nil {
 			return false, err
 		}

@@ -10,12 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var options = Options{Image: "curfew:1", Known: func(name string) bool { return strings.HasPrefix(name, "CURFEW_") }}
+func injector() *Injector {
+	return &Injector{Image: "curfew:1", Known: func(name string) bool { return strings.HasPrefix(name, "CURFEW_") }}
+}
 
 func injected(t *testing.T, manifest string) string {
 	t.Helper()
 	var out bytes.Buffer
-	_, err := Manifests(strings.NewReader(manifest), &out, options)
+	_, err := injector().Manifests(strings.NewReader(manifest), &out)
 	require.NoError(t, err)
 	return out.String()
 }
@@ -60,7 +62,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{"a: b\n---\n{", "document 2: yaml"},
 	} {
 		var out bytes.Buffer
-		_, err := Manifests(strings.NewReader(test.manifest), &out, options)
+		_, err := injector().Manifests(strings.NewReader(test.manifest), &out)
 		assert.ErrorContains(t, err, test.want)
 		assert.Empty(t, out.String())
 	}
@@ -90,11 +92,11 @@ func FuzzManifests(f *testing.F) {
 	f.Add("kind: Pod\nspec: &a {containers: *a}\n")
 	f.Fuzz(func(t *testing.T, manifest string) {
 		var once bytes.Buffer
-		if _, err := Manifests(strings.NewReader(manifest), &once, options); err != nil {
+		if _, err := injector().Manifests(strings.NewReader(manifest), &once); err != nil {
 			return
 		}
 		var again bytes.Buffer
-		_, err := Manifests(strings.NewReader(once.String()), &again, options)
+		_, err := injector().Manifests(strings.NewReader(once.String()), &again)
 		require.NoError(t, err)
 		assert.Equal(t, once.String(), again.String())
 	})

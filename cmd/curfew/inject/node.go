@@ -108,12 +108,17 @@ func text(value string) *yaml.Node {
 	return n
 }
 
+// elements are those of a sequence.
+func elements(n *yaml.Node) []*yaml.Node {
+	if n == nil || n.Kind != yaml.SequenceNode {
+		return nil
+	}
+	return n.Content
+}
+
 // named finds the element of a sequence whose name is name; -1: none.
 func named(n *yaml.Node, name string) int {
-	if n == nil {
-		return -1
-	}
-	return slices.IndexFunc(n.Content, func(e *yaml.Node) bool { return textAt(e, "name") == name })
+	return slices.IndexFunc(elements(n), func(e *yaml.Node) bool { return textAt(e, "name") == name })
 }
 
 // mapping makes a mapping of text.

@@ -4,14 +4,12 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"slices"
 
 	"go.yaml.in/yaml/v3"
 )
 
 const (
-	container  = "curfew"
-	dataVolume = "curfew-data"
+	container = "curfew"
 	// stopSeconds is the time to stop of a pod that says none: for the application, and 10 s for Curfew.
 	stopSeconds = "60"
 )
@@ -19,31 +17,24 @@ const (
 //go:embed sidecar.yaml
 var sidecarText []byte
 
-// inject puts the sidecar into a pod, in the place of one that is there. claims are the claims of
-// volumes that are made for the pod, or nil.
-func (w *wishes) inject(pod, claims *yaml.Node) error {
-	spec := child(pod, "spec", yaml.MappingNode)
+// inject puts the sidecar into the pods of a workload, in the place of one that is there.
+func (i *Injector) inject(l *workload, w *wishes) (notes []string, err error) {
+	spec := l.podSpec
 	if textAt(spec, "hostNetwork") == "true" {
-		return errors.New("it is on the host's network, where Curfew's ports would be the host's")
+		return nil, errors.New("it is on the host's network, where Curfew's ports would be the host's")
 	}
 	if named(at(spec, "containers"), container) >= 0 {
-		return fmt.Errorf("it has a container %q already, which is no sidecar", container)
+		return nil, fmt.Errorf("it has a container %q already, which is no sidecar", container)
 	}
-	if w.volume == "" {
-		put(child(spec, "volumes", yaml.SequenceNode), dataVolume, emptyDir(), false)
-	} else if named(at(spec, "volumes"), w.volume) < 0 && !claimed(claims, w.volume) {
-		return fmt.Errorf("it has no volume %q", w.volume)
+	if notes, err = i.keep(l, w); err != nil {
+		return nil, err
 	}
 	put(child(spec, "initContainers", yaml.SequenceNode), container, w.sidecar(), true)
 	if at(spec, "terminationGracePeriodSeconds") == nil {
 		spec.Content = append(spec.Content, text("terminationGracePeriodSeconds"), &yaml.Node{Kind: yaml.ScalarNode, Value: stopSeconds})
 	}
-	set(child(child(pod, "metadata", yaml.MappingNode), "labels", yaml.MappingNode), Prefix+"injected", "true")
-	return nil
-}
-
-func claimed(claims *yaml.Node, volume string) bool {
-	return claims != nil && slices.ContainsFunc(claims.Content, func(c *yaml.Node) bool { return textAt(c, "metadata", "name") == volume })
+	set(child(child(l.pod, "metadata", yaml.MappingNode), "labels", yaml.MappingNode), Prefix+"injected", "true")
+	return notes, nil
 }
 
 // put replaces the element of a sequence that has the name, or adds it, first or last.
@@ -58,19 +49,18 @@ func put(list *yaml.Node, name string, element *yaml.Node, first bool) {
 	}
 }
 
-func emptyDir() *yaml.Node {
-	n := mapping("name", dataVolume)
-	n.Content = append(n.Content, text("emptyDir"), &yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle})
-	return n
+// parsed is a mapping of this package's own.
+func parsed(own []byte) *yaml.Node {
+	var document yaml.Node
+	if err := yaml.Unmarshal(own, &document); err != nil {
+		panic(fmt.Sprintf("inject: own YAML: %v", err))
+	}
+	return document.Content[0]
 }
 
 // sidecar is the container as the annotations want it.
 func (w *wishes) sidecar() *yaml.Node {
-	var document yaml.Node
-	if err := yaml.Unmarshal(sidecarText, &document); err != nil {
-		panic(fmt.Sprintf("inject: sidecar.yaml: %v", err))
-	}
-	n := document.Content[0]
+	n := parsed(sidecarText)
 	n.HeadComment = ""
 	n.Content[0].HeadComment = ""
 	n.Content = append(n.Content[:2:2], append([]*yaml.Node{text("image"), text(w.image)}, n.Content[2:]...)...)

@@ -1,0 +1,355 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"curfew/broker/amqp"
+)
+
+// attacks are the cases of TestNeighbour. To add one: a name, what it needs before, and what it does until its context ends.
+var attacks = []attack{
+	// Each queue is full with nothing in it and dead-letters to all the others: one message makes as many dead letters as there are
+	// ways through the queues.
+	{name: "bomb", setup: layBomb, strike: func(ctx context.Context, x *attacker) error {
+		return x.publish(ctx, numbered(0), 1, amqp091.Publishing{Body: noise[:100]})
+	}, check: afterwards},
+	{name: "bomb-by-deadline", setup: func(x *attacker) {
+		layBomb(x)
+		x.queue(fuse, amqp091.Table{"x-dead-letter-exchange": everyone})
+	}, strike: func(ctx context.Context, x *attacker) error {
+		return x.publish(ctx, fuse, 1, amqp091.Publishing{Expiration: "100", Body: noise[:100]})
+	}, check: afterwards},
+
+	// Few messages are due, and each has very many targets.
+	{name: "fan-out", setup: func(x *attacker) {
+		x.declare(20_000, numbered, everyone, nil)
+		x.queue(fuse, amqp091.Table{"x-dead-letter-exchange": everyone})
+	}, strike: func(ctx context.Context, x *attacker) error {
+		return x.publish(ctx, fuse, 30, amqp091.Publishing{Expiration: "300", Body: noise[:100]})
+	}},
+
+	// A pattern that takes for ever on each name, while deadlines of its virtual host come.
+	{name: "policy", setup: func(x *attacker) {
+		x.declare(150, func(i int) string { return fmt.Sprintf("%s%d", strings.Repeat("a", 200), i) }, "", nil)
+		x.declare(1, numbered, everyone, nil)
+		x.queue(fuse, amqp091.Table{"x-dead-letter-exchange": everyone})
+	}, strike: catastrophicPolicy},
+
+	{name: "unfinished-publishes", strike: unfinishedPublishes},
+	{name: "consumer-arguments", setup: func(x *attacker) { x.queue(fuse, nil) }, strike: consumerArguments},
+	{name: "http-publish", strike: hugeHTTPPublishes},
+	{name: "queue-lists", setup: func(x *attacker) { x.declare(45_000, numbered, "", nil) }, strike: listQueues},
+
+	// Dead letters that are to be kept until their target has room, which it never has. They are due when the calm is over.
+	{name: "at-least-once", realDisk: true, setup: func(x *attacker) {
+		x.queue(target, amqp091.Table{"x-max-length": int32(1), "x-overflow": "reject-publish"})
+		check(x.t, x.publish(x.ctx, target, 1, amqp091.Publishing{}))
+		x.queue(fuse, amqp091.Table{"x-queue-type": "quorum", "x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish",
+			"x-dead-letter-exchange": "", "x-dead-letter-routing-key": target})
+		check(x.t, x.publish(x.ctx, fuse, 250, amqp091.Publishing{DeliveryMode: amqp091.Persistent, Expiration: "2500", Body: noise[:256<<10]}))
+	}, check: idleDisk},
+
+	// The neighbour's messages are large, so that the journal needs new files.
+	{name: "descriptors", limits: "ulimit -n 512", bodyBytes: 8 << 10, strike: idleConnections, check: welcomesClients},
+
+	// Two publishers keep two processors busy. With more, others wait for their turn on these: each busy goroutine has one for up to
+	// 10 ms at a time, and four pairs of publisher and consumer made the p99 90 ms.
+	{name: "flood", setup: func(x *attacker) { x.declare(floods, numbered, "", nil) }, strike: flood},
+}
+
+const (
+	everyone = "everyone" // a fanout exchange
+	fuse     = "fuse"
+	target   = "target"
+
+	bombQueues = 12
+	floods     = 2
+)
+
+// afterwards gives what burns on without the attacker the time to show in the broker's memory.
+func afterwards(x *attacker) error {
+	select {
+	case <-time.After(2 * time.Second):
+	case <-x.p.exited:
+	}
+	return nil
+}
+
+func layBomb(x *attacker) {
+	x.declare(bombQueues, numbered, everyone, amqp091.Table{"x-max-length": int32(0), "x-dead-letter-exchange": everyone})
+}
+
+// catastrophicPolicy also asks for metrics, which are to be told meanwhile.
+func catastrophicPolicy(ctx context.Context, x *attacker) error {
+	err := x.publish(ctx, fuse, 1, amqp091.Publishing{Expiration: "100"})
+	if err != nil {
+		return err
+	}
+	var others sync.WaitGroup
+	defer others.Wait()
+	others.Go(func() { // refused or in time, it matters to those beside it only
+		for i := range 3 {
+			body := strings.NewReader(`{"pattern":"^(?=(a+)+$)(a+)+$","apply-to":"queues","definition":{"max-length":1000}}`)
+			asked := time.Now()
+			status, answer, err := x.request(ctx, hostile, http.MethodPut, fmt.Sprintf("/policies/%s/worst%d", hostile, i), body)
+			x.say("PUT of the policy: %v: %d %s %v", time.Since(asked).Round(time.Millisecond), status, answer, err)
+		}
+	})
+	others.Go(func() { // has something due in the virtual host whose policies change
+		for ctx.Err() == nil && x.publish(ctx, fuse, 1, amqp091.Publishing{Expiration: "1"}) == nil {
+			<-time.After(200 * time.Millisecond)
+		}
+	})
+	<-time.After(300 * time.Millisecond)
+	asked := time.Now()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, x.metrics, nil)
+	if err != nil {
+		return err
+	}
+	_, _, err = x.do(req)
+	x.say("GET of the metrics: %v: %v", time.Since(asked).Round(time.Millisecond), err)
+	return nil
+}
+
+// unfinishedPublishes sends the header of a message, and nothing of its body, on each of very many channels.
+func unfinishedPublishes(ctx context.Context, x *attacker) error {
+	const connections, channels = 3, 2000
+	p := amqp.Properties{Headers: hugeTable()}
+	whole := amqp.AppendMethod(nil, 0, &amqp.BasicPublish{RoutingKey: "nowhere"})
+	header := len(whole)
+	whole = amqp.AppendContent(whole, 0, p.Append(nil), []byte{0}, rawFrame)
+	whole = whole[:len(whole)-amqp.FrameOverhead-1] // without the body
+	var sent atomic.Int64
+	defer func() { x.say("%d headers of %d KiB were written", sent.Load(), len(whole)>>10) }()
+	return atOnce(connections, func(int) error {
+		b := bytes.Clone(whole)
+		return again(ctx, func() error {
+			conn, err := x.raw(ctx, channels)
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			for channel := range channels {
+				for _, at := range []int{0, header} {
+					b[at+1], b[at+2] = byte((channel+1)>>8), byte(channel+1)
+				}
+				if !writeUntil(ctx, conn, b) {
+					return nil
+				}
+				sent.Add(1)
+			}
+			<-ctx.Done()
+			return nil
+		})
+	})
+}
+
+// writeUntil writes all of b; false when the context ended before or the broker has hung up.
+func writeUntil(ctx context.Context, conn net.Conn, b []byte) bool {
+	end, _ := ctx.Deadline()
+	_ = conn.SetWriteDeadline(end)
+	_, err := conn.Write(b)
+	return err == nil
+}
+
+// consumerArguments starts consumers with tables that mean nothing to the broker.
+func consumerArguments(ctx context.Context, x *attacker) error {
+	const connections, consumers = 2, 3000
+	tag := func(i int) string { return fmt.Sprintf("tag%05d", i) }
+	whole := amqp.AppendMethod(nil, 1, &amqp.BasicConsume{Queue: fuse, ConsumerTag: tag(0), NoWait: true, Arguments: hugeTable()})
+	at := bytes.Index(whole, []byte(tag(0)))
+	var sent atomic.Int64
+	defer func() { x.say("%d tables of %d KiB were written", sent.Load(), len(whole)>>10) }()
+	return atOnce(connections, func(int) error {
+		b := bytes.Clone(whole)
+		return again(ctx, func() error {
+			conn, err := x.raw(ctx, 1)
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			for i := range consumers {
+				copy(b[at:], tag(i))
+				if !writeUntil(ctx, conn, b) {
+					return nil
+				}
+				sent.Add(1)
+			}
+			<-ctx.Done()
+			return nil
+		})
+	})
+}
+
+// hugeHTTPPublishes posts bodies of 150 MiB: by somebody who may not publish there at all, and says how much it is, and by somebody
+// who may, but not so much, and does not say it.
+func hugeHTTPPublishes(ctx context.Context, x *attacker) error {
+	const posts, rounds, size = 8, 4, 150 << 20
+	const head, tail = `{"routing_key":"nowhere","properties":{},"payload_encoding":"string","payload":"`, `"}`
+	return atOnce(posts, func(i int) error {
+		for range rounds {
+			body := io.MultiReader(strings.NewReader(head), io.LimitReader(endless{}, size), strings.NewReader(tail))
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, x.api+"/exchanges/"+hostile+"/amq.default/publish", body)
+			if err != nil {
+				return err
+			}
+			user := hostile
+			if i%2 == 0 {
+				user, req.ContentLength = stranger, int64(len(head)+size+len(tail))
+			}
+			req.SetBasicAuth(user, user)
+			status, answer, err := x.do(req)
+			if i < 2 {
+				x.say("POST by %s: %d %s %v", user, status, answer, err)
+			}
+		}
+		return nil
+	})
+}
+
+// endless is of the letter x.
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) {
+	for n := 0; n < len(b); {
+		n += copy(b[n:], xs)
+	}
+	return len(b), nil
+}
+
+var xs = bytes.Repeat([]byte{'x'}, 32<<10)
+
+func listQueues(ctx context.Context, x *attacker) error {
+	const readers = 4
+	var whole atomic.Int64
+	defer func() { x.say("%d lists were read", whole.Load()) }()
+	return atOnce(readers, func(int) error {
+		return again(ctx, func() error {
+			status, answer, err := x.request(ctx, hostile, http.MethodGet, "/queues", nil)
+			if err == nil && status == http.StatusOK {
+				whole.Add(1)
+			}
+			if status == http.StatusUnauthorized || status == http.StatusNotFound {
+				return fmt.Errorf("GET /queues: %d %s", status, answer)
+			}
+			return err
+		})
+	})
+}
+
+// idleDisk holds a broker with nothing to do, but dead letters that it cannot get rid of, to writing little.
+func idleDisk(x *attacker) error {
+	const quiet, most = 2 * time.Second, 1 << 20 // a second
+	ch, err := x.channel()
+	if err != nil {
+		return err
+	}
+	if got := ready(x.t, ch, target); got != 1 {
+		return fmt.Errorf("the full queue has %d messages, not 1", got)
+	}
+	if got := ready(x.t, ch, fuse); got != 0 {
+		return fmt.Errorf("%d messages have not expired", got)
+	}
+	before := x.p.proc("io")["write_bytes"]
+	<-time.After(quiet)
+	each := float64(x.p.proc("io")["write_bytes"]-before) / quiet.Seconds()
+	x.t.Logf("idle, it wrote %.2f MB/s", each/1e6)
+	if each > most {
+		return fmt.Errorf("with nothing to do it wrote %.1f MB/s to its disk", each/1e6)
+	}
+	return nil
+}
+
+// idleConnections opens more connections to both HTTP servers than the process may have files open, says half of a request on each,
+// and comes back when it is thrown out.
+func idleConnections(ctx context.Context, x *attacker) error {
+	const each = 400
+	var opened atomic.Int64
+	hold := func(address string) error {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		defer context.AfterFunc(ctx, func() { conn.Close() })()
+		opened.Add(1)
+		_, _ = conn.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n")) // what fails shows when it is read
+		_, _ = io.Copy(io.Discard, conn)
+		return nil
+	}
+	var all sync.WaitGroup
+	for _, server := range []string{x.api, x.metrics} {
+		u, err := url.Parse(server)
+		if err != nil {
+			return err
+		}
+		for range each {
+			all.Go(func() { _ = again(ctx, func() error { return hold(u.Host) }) })
+		}
+	}
+	all.Wait()
+	x.say("%d connections were opened, %d at once", opened.Load(), 2*each)
+	if opened.Load() == 0 {
+		return errors.New("no connection could be opened")
+	}
+	return nil
+}
+
+// welcomesClients: once the idle connections are gone, everybody is served.
+func welcomesClients(x *attacker) (err error) {
+	over := time.After(10 * time.Second)
+	for {
+		if err = x.publish(x.ctx, "nowhere", 1, amqp091.Publishing{}); err == nil {
+			_, _, err = x.request(x.ctx, "guest", http.MethodGet, "/overview", nil)
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-over:
+			return err
+		}
+	}
+}
+
+// flood has publishers without confirms at full speed, each with a queue and a consumer without acks.
+func flood(ctx context.Context, x *attacker) error {
+	const batch = 1000
+	var written atomic.Int64
+	defer func() {
+		x.say("%.2fM messages a second were written", float64(written.Load()*batch)/1e6/strikeFor.Seconds())
+	}()
+	return atOnce(floods, func(i int) error {
+		consumer, err := x.raw(ctx, 1)
+		if err != nil {
+			return err
+		}
+		if !writeUntil(ctx, consumer, amqp.AppendMethod(nil, 1, &amqp.BasicConsume{Queue: numbered(i), NoAck: true})) {
+			return errors.New("no consumer")
+		}
+		publisher, err := x.raw(ctx, 1)
+		if err != nil {
+			return err
+		}
+		one := amqp.AppendMethod(nil, 1, &amqp.BasicPublish{RoutingKey: numbered(i)})
+		one = amqp.AppendContent(one, 1, (&amqp.Properties{}).Append(nil), noise[:12], rawFrame)
+		for many := bytes.Repeat(one, batch); writeUntil(ctx, publisher, many); {
+			written.Add(1)
+		}
+		return nil
+	})
+}
