@@ -78,6 +78,7 @@ type Broker struct {
 	tidier    tidier
 	delayed   delayTimer
 	forwarder forwarder
+	saver     saver
 	accounts  accounts
 	guesses   guesses
 	sessions  sessions

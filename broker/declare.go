@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.uber.org/zap"
 
@@ -257,9 +258,17 @@ func (vh *VHost) DeleteQueue(owner Owner, name string, ifUnused, ifEmpty bool) (
 	return messages, nil
 }
 
-// remove deletes q unless veto, asked under q's lock, objects; errGone if
-// somebody has already.
+// remove deletes q unless veto, asked under q's lock, objects; errGone if somebody has
+// already. It returns when that is on disk, or cannot be saved, which is logged.
 func (vh *VHost) remove(q *Queue, veto func() error) (ready int, err error) {
+	if ready, err = vh.drop(q, veto); err == nil {
+		vh.b.saveDeleted()
+	}
+	return ready, err
+}
+
+// drop is remove for who does not wait for the disk.
+func (vh *VHost) drop(q *Queue, veto func() error) (ready int, err error) {
 	s := vh.b.step()
 	defer s.done()
 	ready, orphans, err := q.empty(s, veto)
@@ -267,7 +276,7 @@ func (vh *VHost) remove(q *Queue, veto func() error) (ready int, err error) {
 		return 0, err
 	}
 	vh.forget(q)
-	vh.removeSubqueue(q)
+	vh.dropSubqueue(q)
 	for _, c := range orphans {
 		c.Sink.Cancelled(c)
 	}
@@ -294,15 +303,47 @@ func (q *Queue) empty(s *step, veto func() error) (ready int, orphans []*Consume
 
 // forget takes a deleted queue, whose messages are settled, out of the names and bindings.
 func (vh *VHost) forget(q *Queue) {
-	if vh.erase(q) {
-		return // out of the definitions with its virtual host
-	}
-	if q.durable() {
+	if !vh.erase(q) && q.durable() {
 		vh.b.forgetDeleted(q.id)
 	}
-	if err := vh.b.saveDefinitions(); err != nil { // it will come back, empty, if no later save succeeds
-		vh.b.log.Error("deleted queue is still in the saved definitions", zap.String("queue", q.name), zap.Error(err))
+}
+
+// saveDeleted returns when it is saved that queues were deleted.
+func (b *Broker) saveDeleted() {
+	if err := b.saveDefinitions(); err != nil { // they will come back, empty, if no later save succeeds
+		b.log.Error("deleted queues are still in the saved definitions", zap.Error(err))
 	}
+}
+
+// saver saves that queues were deleted, in a goroutine of its own that there is only
+// meanwhile: the alarms do not wait for the disk.
+type saver struct {
+	mu            sync.Mutex // leaf
+	asked, saving bool
+}
+
+func (b *Broker) saveDeletedSoon() {
+	w := &b.saver
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = true
+	if w.saving {
+		return
+	}
+	w.saving = true
+	b.ended.Go(func() {
+		for w.begin() {
+			b.saveDeleted()
+		}
+	})
+}
+
+// begin says whether there is anything to save, or ends the saving.
+func (w *saver) begin() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.saving, w.asked = w.asked, false
+	return w.saving
 }
 
 // erase says whether the virtual host is deleted too.

@@ -140,7 +140,7 @@
 // The first three are held while the disk is waited for, and an import holds VHost.importing
 // of several, in the order of their names. The others are leaves, below VHost.mu and above
 // the store's: accounts.mu, below it Broker.mu, and those of alarms, idlers, forwarder,
-// tidier, sessions, replies, guesses and gate. Under Queue.mu there is only memory: the
+// tidier, saver, sessions, replies, guesses and gate. Under Queue.mu there is only memory: the
 // core, hand-over to outboxes, the feed and the store's buffers. A function that is called
 // with a lock held says so.
 //

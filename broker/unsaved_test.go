@@ -12,6 +12,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"curfew/broker"
 	"curfew/broker/access"
@@ -193,6 +196,41 @@ func TestDeclaredByManyAtOnce(t *testing.T) {
 		require.Same(t, made[0], made[i])
 	}
 	require.NoError(t, x.b.Close())
+}
+
+// TestExpiringQueuesDoNotWaitForTheDisk: what is due in others comes to pass while it is
+// being saved that one is gone.
+func TestExpiringQueuesDoNotWaitForTheDisk(t *testing.T) {
+	core, _ := observer.New(zap.ErrorLevel)
+	var told, release chan struct{}          // of the bubble
+	waiting := func(e zapcore.Entry) error { // as long as the disk takes, and then it is told
+		if strings.HasPrefix(e.Message, "deleted queue") {
+			told <- struct{}{}
+			<-release
+		}
+		return nil
+	}
+	o := broker.Options{Log: zap.New(core, zap.Hooks(waiting)), Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
+	inBubble(t, o, func(x *bench) {
+		told, release = make(chan struct{}, 9), make(chan struct{})
+		for i := range 3 {
+			x.durable(fmt.Sprint("durable", i), amqp.Table{"x-expires": int64(1000 + i)})
+		}
+		x.queue("later", amqp.Table{"x-expires": int64(5000)})
+		free := x.fillDefinitions(o.Store.Dir)
+		<-told
+		after(10 * time.Second)
+		for _, name := range []string{"durable0", "durable1", "durable2", "later"} {
+			assert.False(t, x.exists(name), name)
+		}
+		free()
+		close(release)
+		after(5 * time.Second)
+		assert.NoError(t, x.b.Unsaved())
+		y := openBench(t, broker.Options{Store: store.Options{Dir: dying(t, o.Store.Dir)}})
+		assert.Empty(t, y.vh.Queues())
+		require.NoError(t, y.b.Close())
+	})
 }
 
 // TestDeadLettersWaitForTheQueueToParkThem: they stay where a crash finds them.
