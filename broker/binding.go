@@ -31,7 +31,11 @@ func (vh *VHost) Bind(owner Owner, b Binding) error {
 		if !x.router.Bind(d, b.RoutingKey, b.Args) {
 			return nil
 		}
-		if err := vh.overBound(x); err != nil {
+		err = vh.overBound(x)
+		if err == nil {
+			err = vh.declare(bindingFootprint(b.RoutingKey, b.Args), "a binding of "+vh.exchangeLabel(x.name), false)
+		}
+		if err != nil {
 			x.router.Unbind(d, b.RoutingKey, b.Args)
 			return err
 		}
@@ -136,6 +140,7 @@ func (vh *VHost) bound(x *Exchange, b exchange.Binding[destination]) {
 }
 
 func (vh *VHost) unbound(x *Exchange, b exchange.Binding[destination]) {
+	vh.undeclare(bindingFootprint(b.Key, b.Args))
 	s := *b.Destination.sources()
 	if s[x]--; s[x] <= 0 {
 		delete(s, x)

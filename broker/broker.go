@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"curfew/broker/memory"
 	"curfew/broker/store"
 )
 
@@ -83,6 +84,9 @@ type Broker struct {
 	guesses   guesses
 	sessions  sessions
 	gate      gate
+	declared  declared
+	clients   *memory.Budget
+	crowds    crowds
 
 	// admin is held over a change of users, permissions, virtual hosts or global parameters
 	// until it is saved, so that each finds the one before as it came out. Taken before all
@@ -149,6 +153,8 @@ func newBroker(o Options, aheadOfWall func() int64) *Broker {
 		opts: o, durable: o.Store.Dir != "", clock: o.Clock, aheadOfWall: aheadOfWall, log: o.Log.Named("broker"),
 		vhosts: map[string]*VHost{}, byID: map[uint64]*Queue{},
 	}
+	b.declared.init(o.MemoryLimit)
+	b.clients = memory.New(clientsShare(&o))
 	b.feed.init()
 	b.gate.changed, b.gate.poke, b.quit = make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
 	b.vhosts["/"] = newVHost(b, "/")

@@ -110,6 +110,7 @@ func (b *Broker) copyOf(d *saved) (*Broker, error) {
 		return nil, err
 	}
 	c.global = maps.Clone(d.Global)
+	c.declared.like(&b.declared)
 	c.recovered.Store(true)
 	return c, nil
 }
@@ -295,6 +296,7 @@ func (b *Broker) takeExchange(x *exchangeDefinition, news map[*VHost][2]policy.S
 	vh.mu.Lock()
 	defer vh.mu.Unlock()
 	vh.charge(&applied{}, &a)
+	_ = vh.declare(made.footprint(), "", true)
 	vh.placeExchange(made, a)
 }
 
@@ -312,6 +314,7 @@ func (b *Broker) takeQueue(x *queueDefinition, news map[*VHost][2]policy.Set) {
 		return
 	}
 	vh.charge(&applied{}, &a)
+	_ = vh.declare(q.footprint(), "", true)
 	vh.placeQueue(q, a)
 	q.Touch()
 }
@@ -327,6 +330,7 @@ func (b *Broker) takeBinding(x *bindingDefinition) {
 		return
 	}
 	if from.router.Bind(to, x.RoutingKey, args) {
+		_ = vh.declare(bindingFootprint(x.RoutingKey, args), "", true)
 		vh.changed()
 		vh.bound(from, exchange.Binding[destination]{Destination: to, Key: x.RoutingKey, Args: args})
 	}

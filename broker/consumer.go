@@ -24,7 +24,7 @@ type Consumer struct {
 	Tag       string
 	NoAck     bool       // messages are settled as they are taken
 	Exclusive bool       // of no meaning on a quorum queue, as in RabbitMQ
-	Args      amqp.Table // of basic.consume; Consume reads them
+	Args      amqp.Table // of basic.consume; Consume reads them and lets them go
 	Sink      Sink
 
 	// Set by Consume:
@@ -125,6 +125,7 @@ func (q *Queue) Consume(c *Consumer) error {
 	if err := q.parseConsume(c); err != nil {
 		return err
 	}
+	c.Args = nil
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.deleted {

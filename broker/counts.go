@@ -75,6 +75,9 @@ func (t *queueTally) counts() QueueCounts {
 	}
 }
 
+// takenOut is what has left to consumers.
+func (t *queueTally) takenOut() uint64 { return t.out[toConsumer] + t.out[toConsumerNoAck] }
+
 // entered counts a message that came in.
 func (t *queueTally) entered(m *queue.Message) {
 	if m.Flags&queue.Died == 0 {

@@ -194,18 +194,14 @@ func (vh *VHost) addRuled(q *Queue, a applied, ruled uint64) error {
 		if err := vh.holds(&a, ruled); err != nil {
 			return err
 		}
-		if q.durable() {
-			vh.coming++
-			err := vh.save(saved.key(), saved, nil)
-			vh.coming--
-			if err != nil {
-				return err
-			}
+		if err := vh.declare(q.footprint(), vh.queueLabel(q.name), q.name == UndeliverableQueue); err != nil {
+			return err
 		}
-		if err := vh.enter(q.governed(), &a, ruled); err != nil {
-			if q.durable() {
-				_ = vh.save(saved.key(), nil, nil)
-			}
+		vh.coming++
+		err := vh.saveRuled(q.governed(), &a, ruled, q.durable(), saved.key(), saved)
+		vh.coming--
+		if err != nil {
+			vh.undeclare(q.footprint())
 			return err
 		}
 		vh.placeQueue(q, a)
@@ -353,6 +349,7 @@ func (vh *VHost) erase(q *Queue) (all bool) {
 	if vh.queues[q.name] == q {
 		delete(vh.queues, q.name)
 		vh.charge(&q.policies, &applied{})
+		vh.undeclare(q.footprint())
 		if q.durable() {
 			vh.undefine(q.definition().key())
 			vh.define(deletedKey(q.id), true)

@@ -137,7 +137,9 @@ func (s *step) activate(x *crossing, at int) bool {
 			it.message.Flags |= queue.Durable
 		}
 		describe(s, x, p.MessageID, string(m.RoutingKey), targets)
-		x.exchange = string(m.Exchange)
+		if x.about != nil {
+			x.about.exchange = string(m.Exchange)
+		}
 	} else {
 		it.read(&view, has, len(m.Body)) // it was checked when it came
 		it.message.ExpiresAt, _ = s.b.instantOf(p.Headers, expiresAtHeader, s.now)

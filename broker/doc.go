@@ -28,7 +28,7 @@
 // source or already in all its targets. The order in which letters left a queue is the
 // order in which they go on.
 //
-//	queue's line ─► turn: up to 256 letters, 4,096 places ─► targets, journal, watchers
+//	queue's line ─► turn: up to 256 letters, 2,048 places ─► targets, journal, watchers
 //	                │                        ▲
 //	                └── what that causes ─► another queue's line
 //
@@ -94,6 +94,13 @@
 // x-lock-duration lapses (locks); what is due for a queue though nobody asks (a lock, a
 // retry, x-expires, x-auto-delete-on-idle) is in one heap with one timer (alarms).
 //
+// # Flow
+//
+// A publisher at full speed keeps the processor from the consumers of its queue. The
+// queue then says so in the step, and the publisher, if it can (Rights.Pace), waits before it
+// goes on: after its messages have entered, so nothing is held up but what it has not said
+// yet. Dead letters, delayed messages and firing never wait (flow, pacing).
+//
 // # Users
 //
 // A connection logs in (Authenticate, Identify), opens a Session in a virtual host, and
@@ -140,9 +147,9 @@
 // The first three are held while the disk is waited for, and an import holds VHost.importing
 // of several, in the order of their names. The others are leaves, below VHost.mu and above
 // the store's: accounts.mu, below it Broker.mu, and those of alarms, idlers, forwarder,
-// tidier, saver, sessions, replies, guesses and gate. Under Queue.mu there is only memory: the
-// core, hand-over to outboxes, the feed and the store's buffers. A function that is called
-// with a lock held says so.
+// tidier, saver, sessions, replies, guesses, crowds and gate. Under Queue.mu there is only
+// memory: the core, hand-over to outboxes, the feed and the store's buffers. A function
+// that is called with a lock held says so.
 //
 // # Time
 //

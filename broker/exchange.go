@@ -103,15 +103,11 @@ func (vh *VHost) addExchange(made *Exchange, a applied, ruled uint64) error {
 		if err := vh.holds(&a, ruled); err != nil {
 			return err
 		}
-		if d.Durable {
-			if err := vh.save(key, vh.exchangeDefinition(made), nil); err != nil {
-				return err
-			}
+		if err := vh.declare(made.footprint(), vh.exchangeLabel(name), false); err != nil {
+			return err
 		}
-		if err := vh.enter(made.governed(), &a, ruled); err != nil {
-			if d.Durable {
-				_ = vh.save(key, nil, nil)
-			}
+		if err := vh.saveRuled(made.governed(), &a, ruled, d.Durable, key, vh.exchangeDefinition(made)); err != nil {
+			vh.undeclare(made.footprint())
 			return err
 		}
 		vh.placeExchange(made, a)
@@ -178,6 +174,7 @@ func (vh *VHost) checkDeletable(name string) error {
 func (vh *VHost) removeExchange(x *Exchange) {
 	delete(vh.exchanges, x.name)
 	vh.charge(&x.policies, &applied{})
+	vh.undeclare(x.footprint())
 	vh.changed()
 	if x.declared.Durable {
 		vh.undefine(vh.exchangeDefinition(x).key())

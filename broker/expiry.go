@@ -75,22 +75,25 @@ func (s *step) noteArrived(x *crossing, at int64) {
 	if !s.b.expiryWatched() {
 		return
 	}
-	s.expiries.records = append(s.expiries.records, Expiry{
+	e := Expiry{
 		VHost: x.from.vh.name, Queue: x.from.name, Ref: x.from.ref(x.settled.Seq, x.settled.ExpiresAt), At: at, Path: x.path, Action: x.action,
-		MessageID: x.id, Trace: x.trace, Exchange: x.exchange, RoutingKey: x.key, To: x.to,
-	})
+	}
+	if of := x.about; of != nil {
+		e.MessageID, e.Trace, e.Exchange, e.RoutingKey, e.To = of.id, of.trace, of.exchange, of.key, of.to
+	}
+	s.expiries.records = append(s.expiries.records, e)
 }
 
 // recorded says whether the details of a letter are recorded: of one that is tried again they
 // are already.
-func (s *step) recorded(x *crossing) bool {
-	return s.b.opts.OnExpired != nil && x.settled.Reason == queue.Expired && !x.tried
+func (x *crossing) recorded() bool {
+	return x.about != nil && x.settled.Reason == queue.Expired && !x.tried
 }
 
 // describe keeps what the record of a dead letter will say of it: its id and where it
 // goes.
 func describe[T string | []byte](s *step, x *crossing, id, key T, targets []target) {
-	if !s.recorded(x) {
+	if !x.recorded() {
 		return
 	}
 	e := &s.expiries
@@ -98,8 +101,8 @@ func describe[T string | []byte](s *step, x *crossing, id, key T, targets []targ
 	for _, t := range targets {
 		e.names = append(e.names, t.queue.name)
 	}
-	x.id = keep(e, id)
-	x.exchange, x.key, x.to = x.set.dlx, keep(e, key), e.names[from:len(e.names):len(e.names)]
+	x.about.id, x.about.key = keep(e, id), keep(e, key)
+	x.about.exchange, x.about.to = x.set.dlx, e.names[from:len(e.names):len(e.names)]
 }
 
 // keep copies text that the record refers to.

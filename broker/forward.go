@@ -117,7 +117,7 @@ func (f *forwarder) run() {
 	for {
 		q := f.next()
 		if q == nil {
-			s.turns.routes = routes{} // what it remembers would keep deleted queues
+			s.turns.rest() // what it remembers would keep deleted queues
 			select {
 			case <-f.wake:
 			case <-f.hold.C:

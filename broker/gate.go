@@ -3,19 +3,25 @@ package broker
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
+
+	"curfew/broker/memory"
 )
 
 // gate holds publishers back while the disk is full or memory runs out
 // (RabbitMQ: Memory and Disk Alarms). Consumers and expiry, which make room, are
 // never held back.
 type gate struct {
+	closed atomic.Bool // there is a reason: changed with mu held
+
 	mu      sync.Mutex
 	full    bool // the store has no room for messages
 	low     bool // the disk has less room than it should
 	memory  bool
+	files   bool          // the store finds no file descriptor
 	changed chan struct{} // closed, and made anew, at each change
 	asked   bool          // somebody asked, as publishers do, since memory and disk were measured last
 	poke    chan struct{} // has them measured now, if that was to be a while
@@ -45,6 +51,10 @@ func (g *gate) memoryLow() bool {
 	return g.memory
 }
 
+// Gated says whether publishers have to wait. It costs next to nothing: to be asked before each
+// message.
+func (b *Broker) Gated() bool { return b.gate.closed.Load() }
+
 // calm says whether nobody publishes and nobody is held back.
 func (g *gate) calm() bool {
 	g.mu.Lock()
@@ -62,6 +72,9 @@ func (g *gate) reason() string {
 	if g.full || g.low {
 		low = append(low, "disk")
 	}
+	if g.files {
+		low = append(low, "file descriptors")
+	}
 	if len(low) == 0 {
 		return ""
 	}
@@ -76,6 +89,7 @@ func (g *gate) set(log *zap.Logger, reason *bool, to bool) {
 		return
 	}
 	*reason = to
+	g.closed.Store(g.reason() != "")
 	close(g.changed)
 	g.changed = make(chan struct{})
 	if why := g.reason(); why != "" {
@@ -94,6 +108,8 @@ const (
 	memoryResume = 0.9
 	// diskShare bounds the limit on small disks, which are never as empty as that.
 	diskShare = 16
+	// clientsPart of the memory limit is what clients' unfinished work may take.
+	clientsPart = 16
 )
 
 // watchLevels closes the gate while the process holds more memory than it may,
@@ -123,10 +139,25 @@ func (b *Broker) checkMemory() {
 	switch used := b.opts.MemoryInUse(); {
 	case used > b.opts.MemoryLimit:
 		b.gate.set(b.log, &b.gate.memory, true)
+		b.declared.low(true)
 	case float64(used) < memoryResume*float64(b.opts.MemoryLimit):
 		b.gate.set(b.log, &b.gate.memory, false)
+		b.declared.low(false)
 	}
 }
+
+// clientsShare is the part of the memory limit that clients' unfinished work may take: two
+// of the largest messages at least, or nobody could publish one.
+func clientsShare(o *Options) int64 {
+	if o.MemoryLimit == 0 {
+		return 0
+	}
+	return max(o.MemoryLimit/clientsPart, 2*int64(o.MaxMessageBytes))
+}
+
+// Clients is what connections and requests draw from for what they have the broker hold
+// besides messages in queues.
+func (b *Broker) Clients() *memory.Budget { return b.clients }
 
 func (b *Broker) checkDisk() {
 	if b.opts.DiskFreeLimit == 0 || !b.durable {

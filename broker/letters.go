@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"sync"
+
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -28,11 +30,12 @@ func (l *letter) waits(q *Queue) bool { return l.set.atLeastOnce && l.queued && 
 // letterLine holds the letters of a queue in the order in which they left it. A turn
 // (turn.go) moves those at its front. Guarded by the queue's mu.
 type letterLine struct {
-	line   []letter // from head on
-	head   int
+	chunks [][]letter // all but the last of chunkLetters
+	head   int        // of the first chunk: those before have left
+	n      int
 	moving int       // letters at the front that a turn is at; 0: no turn is
 	begun  *crossing // the first letter, if a turn has given it to some of its targets
-	passed uint64    // letters that have left the line: the number of line[head]
+	passed uint64    // letters that have left the line: the number of the first
 
 	// index finds letters by Seq for compaction. It is made when first asked for, and
 	// knows the letters with numbers below indexed.
@@ -40,25 +43,47 @@ type letterLine struct {
 	indexed uint64
 }
 
-func (l *letterLine) len() int { return len(l.line) - l.head }
+// chunkLetters is how many letters are stored side by side: a long line grows without being
+// copied.
+const chunkLetters = 128
 
-// linesKeep is how many letters' room an emptied line may keep.
-const linesKeep = 64
+// fullChunks are those that no line uses.
+var fullChunks = sync.Pool{New: func() any { return new([chunkLetters]letter) }}
+
+func (l *letterLine) len() int { return l.n }
+
+// add puts a letter at the end.
+func (l *letterLine) add(x *letter) {
+	last := len(l.chunks) - 1
+	switch {
+	case last < 0:
+		l.chunks = append(l.chunks, make([]letter, 0, 1))
+		last++
+	case len(l.chunks[last]) == chunkLetters:
+		l.chunks = append(l.chunks, fullChunks.Get().(*[chunkLetters]letter)[:0])
+		last++
+	case len(l.chunks[last]) == cap(l.chunks[last]) && cap(l.chunks[last]) >= chunkLetters/8: // it will be a long line
+		l.chunks[last] = append(fullChunks.Get().(*[chunkLetters]letter)[:0], l.chunks[last]...)
+	}
+	l.chunks[last] = append(l.chunks[last], *x)
+	l.n++
+}
 
 // pass takes n letters off the front.
 func (l *letterLine) pass(n int) {
-	clear(l.line[l.head : l.head+n])
-	l.head += n
+	l.n -= n
 	l.passed += uint64(n)
-	switch {
-	case l.head == len(l.line):
-		if l.line, l.head, l.index = l.line[:0], 0, nil; cap(l.line) > linesKeep {
-			l.line = nil
+	l.head += n
+	for len(l.chunks) > 0 && (l.n == 0 || l.head >= chunkLetters) {
+		if c := l.chunks[0]; cap(c) == chunkLetters {
+			clear(c)
+			fullChunks.Put((*[chunkLetters]letter)(c[:chunkLetters]))
 		}
-	case l.head > len(l.line)/2:
-		kept := copy(l.line, l.line[l.head:])
-		clear(l.line[kept:])
-		l.line, l.head = l.line[:kept], 0
+		l.chunks[0] = nil
+		l.chunks, l.head = l.chunks[1:], l.head-chunkLetters
+	}
+	if l.n == 0 {
+		l.chunks, l.head, l.index = nil, 0, nil
 	}
 }
 
@@ -90,7 +115,11 @@ func (l *letterLine) relocate(seq queue.Seq, old, moved uint64) (store.Terms, bo
 	return x.terms(), true
 }
 
-func (l *letterLine) at(number uint64) *letter { return &l.line[l.head+int(number-l.passed)] }
+// at is the letter of that number, which is in line.
+func (l *letterLine) at(number uint64) *letter {
+	i := l.head + int(number-l.passed)
+	return &l.chunks[i/chunkLetters][i%chunkLetters]
+}
 
 // terms are what the journal has to know of the letter besides where it stands.
 func (l *letter) terms() store.Terms {
@@ -106,11 +135,19 @@ func (l *letter) wasDelivered() bool {
 // post puts a message that has left its queue in line. Called with mu held; the step
 // sees to it that it goes on.
 func (s *step) post(q *Queue, l letter) {
-	q.letters.line = append(q.letters.line, l)
-	q.vh.letters.Add(1)
-	s.b.forwarder.waiting.Add(1)
+	q.letters.add(&l)
+	s.posted++
 	if n := len(s.sources); n == 0 || s.sources[n-1] != q {
 		s.sources = append(s.sources, q)
+	}
+}
+
+// countPosted counts what was posted, before its queue's lock is given back.
+func (s *step) countPosted(q *Queue) {
+	if s.posted > 0 {
+		q.vh.letters.Add(s.posted)
+		s.b.forwarder.waiting.Add(s.posted)
+		s.posted = 0
 	}
 }
 
@@ -123,8 +160,8 @@ func (q *Queue) Letters() int {
 
 // delivered appends those of them that a consumer has seen.
 func (l *letterLine) delivered(id uint64, runs []store.Delivered) []store.Delivered {
-	for _, x := range l.line[l.head:] {
-		if x.queued && x.wasDelivered() {
+	for n := l.passed; n < l.passed+uint64(l.n); n++ {
+		if x := l.at(n); x.queued && x.wasDelivered() {
 			runs = append(runs, store.Delivered{Queue: id, First: uint64(x.settled.Seq), Count: 1})
 		}
 	}

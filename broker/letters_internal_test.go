@@ -20,7 +20,7 @@ func TestRelocatedLetters(t *testing.T) {
 		return ok
 	}
 	add := func(seq uint64, queued bool) {
-		l.line = append(l.line, letter{settled: queue.Settled{Seq: queue.Seq(seq), Message: queue.Message{Pos: 100 + seq, ExpiresAt: int64(seq)}}, queued: queued})
+		l.add(&letter{settled: queue.Settled{Seq: queue.Seq(seq), Message: queue.Message{Pos: 100 + seq, ExpiresAt: int64(seq)}}, queued: queued})
 	}
 	assert.False(t, moves(1, 101, 201), "none waits")
 	for seq := range uint64(10) {

@@ -141,7 +141,7 @@ func (p *Publisher) move(q *Queue, ref MessageRef, m *Publication, it *item, tar
 	s := b.step()
 	defer s.done()
 	t := &s.turns
-	t.crossings = append(t.crossings[:0], crossing{})
+	t.crossings = append(t.crossings[:0], crossing{from: q})
 	it.message.Pos, it.move = uint64(pos), 0
 	t.batch.addAll(targets, it)
 	t.batch.flush(s)

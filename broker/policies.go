@@ -290,7 +290,6 @@ func (vh *VHost) apply(c *change) (changed []*Queue) {
 			g.exchange.govern(a)
 		}
 	}
-	vh.changed()
 	return changed
 }
 
@@ -355,6 +354,22 @@ func (vh *VHost) enter(g governed, a *applied, ruled uint64) error {
 		vh.change.next = append(vh.change.next, g)
 	}
 	return nil
+}
+
+// saveRuled has what is declared saved, if it is durable, and then entered; called with mu
+// held, which it releases for that. Errors: that of save, and of enter.
+func (vh *VHost) saveRuled(g governed, a *applied, ruled uint64, durable bool, key string, saved any) error {
+	if !durable {
+		return vh.enter(g, a, ruled)
+	}
+	err := vh.save(key, saved, nil)
+	if err != nil {
+		return err
+	}
+	if err = vh.enter(g, a, ruled); err != nil {
+		_ = vh.save(key, nil, nil)
+	}
+	return err
 }
 
 // restorePolicies puts saved policies into force once all that they govern is there.

@@ -3,6 +3,7 @@ package broker
 import (
 	"slices"
 	"sync"
+	"unsafe"
 
 	"curfew/broker/access"
 	"curfew/broker/amqp"
@@ -193,6 +194,7 @@ func anyPersists(targets []target, f queue.Flags) bool {
 // wants.
 func (b *batch) addAll(targets []target, it *item) {
 	flags := it.message.Flags
+	b.entries += len(targets)
 	for _, t := range targets {
 		if it.message.Flags = flags; t.queue.persists(flags) {
 			it.message.Flags |= queue.Durable
@@ -208,6 +210,18 @@ func (p *Publisher) Pause() { p.putter.End() }
 // Pending is how many publishes wait for Flush.
 func (p *Publisher) Pending() int { return p.count }
 
+// EntryBytes is what an entry takes in memory until Flush, the room to grow included.
+const EntryBytes = 2 * int64(unsafe.Sizeof(item{}))
+
+// Entries is how many there are to be made in queues by Flush: one for each message and
+// queue.
+func (p *Publisher) Entries() int {
+	if p.batch == nil {
+		return 0
+	}
+	return p.batch.entries
+}
+
 // Flush enters what was added. refused lists, by their place in the batch, the
 // publishes that a full queue refused (x-overflow: reject-publish), ascending and
 // each once; it is valid until the next call.
@@ -219,8 +233,14 @@ func (p *Publisher) Flush(refused []int) []int {
 		return refused[:0]
 	}
 	s := p.vh.b.step()
+	if p.rights != nil {
+		p.rights.pacing.tell(s)
+	}
 	p.batch.flush(s)
 	p.endBatch()
+	if p.rights != nil {
+		p.rights.pacing.heed(s)
+	}
 	refused = append(refused[:0], s.refused...)
 	s.done()
 	slices.Sort(refused)
@@ -249,10 +269,11 @@ var batches = sync.Pool{New: func() any { return new(batch) }}
 
 // batch gathers items per queue, so that each queue is locked once.
 type batch struct {
-	lanes []lane
-	used  int
-	index map[*Queue]int // into lanes; only once there are many
-	last  int
+	lanes   []lane
+	used    int
+	entries int
+	index   map[*Queue]int // into lanes; only once there are many
+	last    int
 }
 
 type lane struct {
@@ -338,6 +359,6 @@ func (b *batch) reset() {
 			l.items = nil
 		}
 	}
-	b.used, b.last = 0, 0
+	b.used, b.last, b.entries = 0, 0, 0
 	clear(b.index)
 }

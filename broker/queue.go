@@ -51,6 +51,7 @@ type Queue struct {
 	idleAt    int64   // x-expires: when it expires unless used; 0 while it has consumers
 	judged    bool    // x-auto-delete-on-idle has run out, and it is among the idlers
 	delays    *delays // nil, but for the queue of a virtual host's delayed messages
+	flow      *flow   // nil: has not been crowded with consumers there
 }
 
 // ID is the incarnation of the queue, the name of its messages' schedule.
@@ -140,6 +141,7 @@ func (q *Queue) publish(s *step, items []item) {
 	}
 	q.expireInstant(s)
 	q.finish(s, Lazy)
+	q.press(s)
 }
 
 // enter puts one message at the tail and stamps its deadline.
@@ -234,7 +236,11 @@ func (q *Queue) finish(s *step, path Path) {
 		}
 		s.tellSettled(q, x, path)
 	}
+	if q.flow != nil {
+		q.relieve(s.now)
+	}
 	s.fx.Reset()
+	s.countPosted(q)
 	s.b.feed.push(s.events)
 	if !s.whole {
 		s.b.store.Enqueued(s.entered)

@@ -19,7 +19,11 @@ import (
 func (b *Broker) openStore(o store.Options, ownClock bool) error {
 	o.Relocate = b.relocate
 	o.MemoryLimit = b.opts.MemoryLimit
-	o.OnFull = func(full bool) { b.gate.set(b.log, &b.gate.full, full) }
+	o.OnFull = func(why error) {
+		files := store.NoFiles(why)
+		b.gate.set(b.log, &b.gate.files, files)
+		b.gate.set(b.log, &b.gate.full, why != nil && !files)
+	}
 	s, recovery, err := store.Open(o)
 	if err != nil {
 		return fmt.Errorf("broker: open store: %w", err)

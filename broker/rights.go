@@ -24,6 +24,7 @@ type Rights struct {
 	published   bool                // last is valid
 	last        []byte              // exchange of the publish before this one
 	putter      *store.Putter       // of all publishers with these rights: they are one goroutine's
+	pacing      pacing              // likewise
 }
 
 // allowedKept bounds the memory of a user with ever new names.

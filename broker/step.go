@@ -24,10 +24,15 @@ type step struct {
 	dropping bool        // what expires is not dead-lettered
 	hurried  bool        // the forwarder is to move all letters
 	whole    bool        // a transaction: entered and left gather, to be journaled as one
+	paced    bool        // its publisher can be asked to wait (flow), and
+	tries    bool        // even where it may not help
+	crowded  []*Queue    // that its publisher is to wait for
+	inTurn   bool        // its publisher is to let others have their turn
 	source   Source
 	props    []byte // scratch of the delivery being made
 
 	sources  []*Queue // with letters that the step has posted
+	posted   int64    // letters, under the lock that is held
 	turns    turn
 	expiries expiries
 }
@@ -80,7 +85,8 @@ func (s *step) recycle() {
 	}
 	s.refused = s.refused[:0]
 	s.b, s.source, s.hurried = nil, Source{}, false
-	s.turns.routes = routes{}
-	s.turns.targets.reset()
+	s.turns.rest()
+	clear(s.crowded)
+	s.crowded, s.paced, s.tries, s.inTurn = s.crowded[:0], false, false, false
 	steps.Put(s)
 }

@@ -88,6 +88,7 @@ func (q *Queue) tidy() bool {
 		q.emptied()
 	default:
 		q.core.Shrink()
+		q.endFlow()
 		return true
 	}
 	return false

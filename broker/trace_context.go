@@ -34,7 +34,7 @@ func traceContext(headers []byte) (c TraceContext) {
 
 // trace keeps the trace context of a dead letter for its record.
 func (s *step) trace(x *crossing, src store.Message) {
-	if !s.b.opts.TraceExpired || !s.recorded(x) {
+	if !s.b.opts.TraceExpired || !x.recorded() {
 		return
 	}
 	view, err := amqp.ViewProperties(src.Properties)
@@ -42,5 +42,5 @@ func (s *step) trace(x *crossing, src store.Message) {
 		return
 	}
 	c := traceContext(view.Headers)
-	x.trace = TraceContext{keep(&s.expiries, c.Parent), keep(&s.expiries, c.State)}
+	x.about.trace = TraceContext{keep(&s.expiries, c.Parent), keep(&s.expiries, c.State)}
 }

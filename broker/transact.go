@@ -29,6 +29,9 @@ func (p *Publisher) Transact(settlings []Settling, refused []int) []int {
 	p.Pause()
 	p.tally.flush(p.vh.b)
 	s := p.vh.b.step()
+	if p.rights != nil {
+		p.rights.pacing.tell(s)
+	}
 	s.whole = true
 	if p.batch != nil {
 		p.batch.hold(s.b.store)
@@ -44,6 +47,9 @@ func (p *Publisher) Transact(settlings []Settling, refused []int) []int {
 	if p.batch != nil {
 		p.batch.discard(s.b.store)
 		p.endBatch()
+	}
+	if p.rights != nil {
+		p.rights.pacing.heed(s)
 	}
 	refused = append(refused[:0], s.refused...)
 	s.done()

@@ -15,7 +15,7 @@ const (
 	// places in queues that it gives them. A letter with more targets goes on in the next
 	// turn of its queue.
 	turnLetters = 256
-	turnEntries = 4096
+	turnEntries = 2048
 )
 
 // budget is what a step may still spend on turns.
@@ -24,6 +24,8 @@ type budget struct{ letters, entries int }
 // turn is the scratch of one turn.
 type turn struct {
 	crossings []crossing
+	details   []details // of the crossings, where somebody asks for them
+	item      item      // of the letter under way
 	batch     batch
 	routes    routes
 	targets   targetSet
@@ -42,14 +44,18 @@ type crossing struct {
 
 	pos     store.Pos // of the new message; 0: it goes nowhere
 	receipt store.Pos // of the receipt of its expiry, which goes with it; 0: none
-	item    item
-	memory  bool     // the new message could not be journaled
-	targets []target // the queues it has yet to enter; the turn's scratch
+	memory  bool      // the new message could not be journaled
+	targets []target  // the queues it has yet to enter; the turn's scratch
 	into    []store.Enqueue
-	refused bool // by a target that it has to wait for
-	missing bool // it has no target now, and has to wait for one
+	begun   *item    // with which a later turn goes on; else the turn's
+	refused bool     // by a target that it has to wait for
+	missing bool     // it has no target now, and has to wait for one
+	about   *details // nil: nobody asks
+}
 
-	id, key  []byte // what the record of its expiry says of it
+// details are what the record of an expiry says of the message and its dead letter.
+type details struct {
+	id, key  []byte
 	exchange string
 	to       []string
 	trace    TraceContext
@@ -71,7 +77,7 @@ func (t *turn) refuse(at int) { t.crossings[at].refused = true }
 // held.
 func (s *step) turn(q *Queue, b *budget) (more, held bool) {
 	t := &s.turns
-	n := q.beginTurn(t, b.letters)
+	n := q.beginTurn(t, b.letters, s.b.opts.OnExpired != nil)
 	if n == 0 {
 		return false, false
 	}
@@ -83,7 +89,7 @@ func (s *step) turn(q *Queue, b *budget) (more, held bool) {
 			break
 		}
 		b.letters--
-		t.give(begun, b)
+		t.give(&t.crossings[begun], b)
 	}
 	t.batch.flush(s)
 	arrivedAt := s.b.clock.nowAt()
@@ -100,15 +106,12 @@ func (s *step) turn(q *Queue, b *budget) (more, held bool) {
 	if len(s.expiries.records) > 0 {
 		s.report()
 	}
-	for i := range t.crossings {
-		t.crossings[i] = crossing{into: t.crossings[i].into[:0]}
-	}
 	s.b.forwarder.passed(q.vh, done)
 	return more, held
 }
 
 // beginTurn copies the letters that a turn may begin.
-func (q *Queue) beginTurn(t *turn, most int) (n int) {
+func (q *Queue) beginTurn(t *turn, most int, detailed bool) (n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := &q.letters
@@ -119,7 +122,15 @@ func (q *Queue) beginTurn(t *turn, most int) (n int) {
 	l.moving = n
 	t.crossings = slices.Grow(t.crossings[:0], n)[:n]
 	for i := range n {
-		t.crossings[i] = crossing{letter: *l.at(l.passed + uint64(i)), from: q, into: t.crossings[i].into}
+		x := &t.crossings[i]
+		*x = crossing{letter: *l.at(l.passed + uint64(i)), from: q, into: x.into[:0]}
+	}
+	if detailed {
+		t.details = slices.Grow(t.details[:0], n)[:n]
+		clear(t.details)
+		for i := range n {
+			t.crossings[i].about = &t.details[i]
+		}
 	}
 	if l.begun != nil {
 		t.crossings[0] = *l.begun
@@ -134,7 +145,10 @@ func (q *Queue) endTurn(t *turn, begun, done int) (more bool) {
 	l := &q.letters
 	if l.begun = nil; begun > done {
 		x := t.crossings[done]
-		x.keep()
+		t.crossings[done].into = nil
+		if x.begun == nil {
+			x.keep(t)
+		}
 		l.begun = &x
 	}
 	l.moving = 0
@@ -145,11 +159,13 @@ func (q *Queue) endTurn(t *turn, begun, done int) (more bool) {
 // begin finds out where a letter goes and has its copy stored. A letter that a turn has
 // begun before goes on as it was. false: it has to wait.
 func (s *step) begin(x *crossing, at int) bool {
+	t := &s.turns
 	switch {
-	case x.pos != 0:
-		x.item.move = at
+	case x.begun != nil:
+		t.item = *x.begun
+		t.item.move = at
 		return true
-	case s.turns.dropping:
+	case t.dropping:
 		return true
 	case x.from.delays != nil:
 		return s.activate(x, at)
@@ -158,27 +174,46 @@ func (s *step) begin(x *crossing, at int) bool {
 }
 
 // give hands the crossing to so many of its targets as the budget has room for.
-func (t *turn) give(at int, b *budget) {
-	x := &t.crossings[at]
+func (t *turn) give(x *crossing, b *budget) {
 	n := min(len(x.targets), b.entries)
 	b.entries -= n
 	now := x.targets[:n]
 	if x.targets = x.targets[n:]; x.memory {
 		for _, to := range now {
-			t.batch.add(to, &x.item)
+			t.batch.add(to, &t.item)
 		}
 		return
 	}
-	flags := x.item.message.Flags
-	t.batch.addAll(now, &x.item)
-	x.item.message.Flags = flags
+	flags := t.item.message.Flags
+	t.batch.addAll(now, &t.item)
+	t.item.message.Flags = flags
 }
 
 // keep gives what outlasts the turn memory of its own.
-func (x *crossing) keep() {
-	x.targets, x.into, x.to = slices.Clone(x.targets), slices.Clone(x.into), slices.Clone(x.to)
-	x.id, x.key = slices.Clone(x.id), slices.Clone(x.key)
-	x.trace = TraceContext{slices.Clone(x.trace.Parent), slices.Clone(x.trace.State)}
+func (x *crossing) keep(t *turn) {
+	it := t.item
+	x.begun = &it
+	x.into = slices.Grow(x.into, len(x.targets))
+	x.targets = slices.Clone(x.targets)
+	if of := x.about; of != nil {
+		x.about = &details{
+			id: slices.Clone(of.id), key: slices.Clone(of.key), exchange: of.exchange, to: slices.Clone(of.to),
+			trace: TraceContext{slices.Clone(of.trace.Parent), slices.Clone(of.trace.State)},
+		}
+	}
+}
+
+// rest drops what the scratch refers to, but not the memory.
+func (t *turn) rest() {
+	all := t.crossings[:cap(t.crossings)]
+	for i := range all {
+		if all[i].from == nil {
+			break // no turn came so far
+		}
+		all[i] = crossing{into: all[i].into[:0]}
+	}
+	t.routes = routes{}
+	t.targets.reset()
 }
 
 // send copies the message of a letter into the store; it is what is known of it so far.
@@ -198,11 +233,12 @@ func (s *step) send(x *crossing, at int, targets []target, it *item, m store.Mes
 		x.action, x.unsaved = Dropped, false
 		return
 	}
-	x.pos, x.targets, x.item = pos, targets, *it
-	x.item.message.Pos, x.item.message.Bytes, x.item.move = uint64(pos), x.settled.Bytes, at
+	x.pos, x.targets = pos, targets
+	it.message.Pos, it.message.Bytes, it.move = uint64(pos), x.settled.Bytes, at
 	if x.memory {
-		x.item.message.Flags &^= queue.Durable
+		it.message.Flags &^= queue.Durable
 	}
+	s.turns.item = *it
 }
 
 // arrive journals that a letter is where it goes, and reports it.

@@ -49,6 +49,7 @@ type VHost struct {
 	unclaimed sync.Cond                     // on mu: one of them no longer
 	coming    int                           // queues that are being saved
 	parkAgain atomic.Int64                  // Unix µs: before, UndeliverableQueue cannot be made
+	footprint int64                         // of what is declared, in bytes
 }
 
 func newVHost(b *Broker, name string) *VHost {

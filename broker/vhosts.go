@@ -117,6 +117,7 @@ func (vh *VHost) end() ([]*Queue, error) {
 	if vh.deleted {
 		return nil, ErrNoVHost
 	}
+	vh.undeclareAll()
 	vh.deleted = true
 	keys, a := vh.definitionKeys(), &vh.b.accounts
 	a.mu.Lock()

@@ -54,6 +54,7 @@ type API struct {
 	b     *broker.Broker
 	log   *zap.Logger
 	rates rates
+	turns chan struct{} // of those who make long answers
 	router
 }
 
@@ -74,7 +75,7 @@ func New(o Options) *API {
 	if o.Started.IsZero() {
 		o.Started = o.Now()
 	}
-	a := &API{Options: o, b: o.Broker, log: o.Log.Named("management")}
+	a := &API{Options: o, b: o.Broker, log: o.Log.Named("management"), turns: make(chan struct{}, turns)}
 	a.rates.init(a)
 	a.router.init(a.routes())
 	return a

@@ -62,15 +62,19 @@ func bindingObject(vhost string, b *broker.Binding) object {
 
 // listBindings answers with the bindings that keep says.
 func (q *request) listBindings(keep func(*broker.Binding) bool) error {
-	list := []object{}
+	type bound struct {
+		vhost string
+		broker.Binding
+	}
+	var all []bound
 	for _, vh := range q.vhosts() {
 		for _, b := range vh.Bindings() {
 			if keep(&b) {
-				list = append(list, bindingObject(vh.Name(), &b))
+				all = append(all, bound{vh.Name(), b})
 			}
 		}
 	}
-	return q.list(list)
+	return q.rows(len(all), func(i int) object { return bindingObject(all[i].vhost, &all[i].Binding) })
 }
 
 func (q *request) allBindings() error {

@@ -2,7 +2,6 @@ package management
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -17,7 +16,7 @@ type fields map[string]any
 
 // fields reads the body; none at all is an empty object.
 func (q *request) fields() (fields, error) {
-	b, err := io.ReadAll(q.Body)
+	b, err := q.body()
 	if err != nil {
 		return nil, err
 	}

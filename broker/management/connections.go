@@ -19,13 +19,10 @@ func (q *request) connections() []server.ConnectionInfo {
 func (q *request) listConnections() error {
 	vhost, user := q.param("vhost"), q.param("user")
 	q.api.rates.refresh()
-	list := []object{}
-	for _, c := range q.connections() {
-		if (vhost == "" || c.VHost == vhost) && (user == "" || c.User == user) {
-			list = append(list, q.connectionObject(&c))
-		}
-	}
-	return q.list(list)
+	all := slices.DeleteFunc(q.connections(), func(c server.ConnectionInfo) bool {
+		return vhost != "" && c.VHost != vhost || user != "" && c.User != user
+	})
+	return q.rows(len(all), func(i int) object { return q.connectionObject(&all[i]) })
 }
 
 // connection is the one that the path names.
@@ -89,15 +86,22 @@ func (q *request) closeUser() error {
 	return q.done()
 }
 
-func (q *request) connectionObject(c *server.ConnectionInfo) object {
-	state := "running"
-	if c.Blocked {
-		state = "blocked"
+// connectionState is in RabbitMQ's words.
+func connectionState(c *server.ConnectionInfo) string {
+	switch {
+	case c.Blocked:
+		return "blocked"
+	case c.Flow:
+		return "flow"
 	}
+	return "running"
+}
+
+func (q *request) connectionObject(c *server.ConnectionInfo) object {
 	properties := jsonOf(c.ClientProperties)
 	given, _ := properties["connection_name"].(string)
 	o := object{
-		"name": c.Name, "node": q.api.Node, "type": "network", "protocol": "AMQP 0-9-1", "state": state,
+		"name": c.Name, "node": q.api.Node, "type": "network", "protocol": "AMQP 0-9-1", "state": connectionState(c),
 		"user": c.User, "user_who_performed_action": c.User, "vhost": c.VHost, "auth_mechanism": c.Mechanism,
 		"user_provided_name": given, "client_properties": properties, "connected_at": c.Since.UnixMilli(),
 		"host": c.Host, "port": c.Port, "peer_host": c.PeerHost, "peer_port": c.PeerPort,
@@ -133,15 +137,13 @@ var noGarbage = object{"max_heap_size": -1, "min_bin_vheap_size": -1, "min_heap_
 func (q *request) listChannels() error {
 	vhost := q.param("vhost")
 	q.api.rates.refresh()
-	list := []object{}
+	var all []server.ChannelInfo
 	for _, c := range q.connections() {
-		for _, ch := range c.Channels {
-			if vhost == "" || ch.VHost == vhost {
-				list = append(list, q.channelObject(&ch))
-			}
+		if vhost == "" || c.VHost == vhost {
+			all = append(all, c.Channels...)
 		}
 	}
-	return q.list(list)
+	return q.rows(len(all), func(i int) object { return q.channelObject(&all[i]) })
 }
 
 func (q *request) connectionChannels() error {
@@ -150,11 +152,7 @@ func (q *request) connectionChannels() error {
 		return err
 	}
 	q.api.rates.refresh()
-	list := []object{}
-	for _, ch := range c.Channels {
-		list = append(list, q.channelObject(&ch))
-	}
-	return q.list(list)
+	return q.rows(len(c.Channels), func(i int) object { return q.channelObject(&c.Channels[i]) })
 }
 
 func (q *request) getChannel() error {
@@ -188,11 +186,8 @@ func (q *request) channelObject(ch *server.ChannelInfo) object {
 
 func (q *request) listConsumers() error {
 	vhost := q.param("vhost")
-	list := []object{}
-	for _, c := range q.consumersBy(vhost, "") {
-		list = append(list, q.consumerObject(&c))
-	}
-	return q.list(list)
+	all := q.consumersBy(vhost, "")
+	return q.rows(len(all), func(i int) object { return q.consumerObject(&all[i]) })
 }
 
 // consumersBy lists consumers of a virtual host or of all ("") the user may see,

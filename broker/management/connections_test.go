@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"curfew/broker/server"
 )
 
 func TestAddTLS(t *testing.T) {
@@ -29,6 +31,14 @@ func TestAddTLS(t *testing.T) {
 	}}
 	addTLS(o, plain)
 	assert.Equal(t, []any{"CN=app", "CN=ca", "2026-01-02T03:04:05Z - 2027-01-02T03:04:05Z"}, []any{o["peer_cert_subject"], o["peer_cert_issuer"], o["peer_cert_validity"]})
+}
+
+func TestConnectionState(t *testing.T) {
+	for want, c := range map[string]server.ConnectionInfo{
+		"running": {}, "flow": {Flow: true}, "blocked": {Blocked: true, Flow: true},
+	} {
+		assert.Equal(t, want, connectionState(&c))
+	}
 }
 
 func TestCertificateCheck(t *testing.T) {

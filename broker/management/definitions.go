@@ -3,6 +3,8 @@ package management
 import (
 	"errors"
 	"io"
+	"reflect"
+	"strings"
 
 	"curfew/broker"
 	"curfew/broker/definitions"
@@ -29,7 +31,38 @@ func (q *request) answerDefinitions(d *definitions.Document) error {
 	if name := q.URL.Query().Get("download"); name != "" {
 		q.w.Header().Set("Content-Disposition", "attachment")
 	}
-	return q.answer(d)
+	if !q.accepts() {
+		return errNotAcceptable
+	}
+	if err := q.api.takeTurn(q.Context()); err != nil {
+		return err
+	}
+	defer q.api.endTurn()
+	s := q.stream()
+	s.document(d)
+	s.end()
+	return nil
+}
+
+// document writes a definitions document field by field and its lists entry by entry, as
+// json.Marshal would.
+func (s *stream) document(d *definitions.Document) {
+	v := reflect.ValueOf(d).Elem()
+	between := "{"
+	for i := range v.NumField() {
+		f := v.Field(i)
+		name, rule, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if rule == "omitempty" && (f.IsZero() || f.Kind() == reflect.Slice && f.Len() == 0) || rule == "omitzero" && f.IsZero() {
+			continue
+		}
+		s.text(between + `"` + name + `":`)
+		if between = ","; f.Kind() == reflect.Slice && !f.IsNil() {
+			s.list(f.Len(), func(i int) any { return f.Index(i).Interface() })
+		} else {
+			s.value(f.Interface())
+		}
+	}
+	s.text("}\n")
 }
 
 func (q *request) importDefinitions() error {
@@ -71,7 +104,7 @@ func (q *request) definitions() (*definitions.Document, error) {
 		}
 		return definitions.Parse(b)
 	}
-	b, err := io.ReadAll(q.Body)
+	b, err := q.body()
 	if err != nil {
 		return nil, err
 	}

@@ -37,13 +37,13 @@ func (q *request) exchangeObject(vh *broker.VHost, x *broker.ExchangeInfo) objec
 
 func (q *request) listExchanges() error {
 	q.api.rates.refresh()
-	list := []object{}
+	var all []broker.ExchangeInfo
+	hosts := map[string]*broker.VHost{}
 	for _, vh := range q.vhosts() {
-		for _, x := range vh.Exchanges() {
-			list = append(list, q.exchangeObject(vh, &x))
-		}
+		all = append(all, vh.Exchanges()...)
+		hosts[vh.Name()] = vh
 	}
-	return q.list(list)
+	return q.rows(len(all), func(i int) object { return q.exchangeObject(hosts[all[i].VHost], &all[i]) })
 }
 
 func (q *request) getExchange() error {

@@ -22,23 +22,44 @@ const (
 // list answers with objects: sorted, filtered, cut into pages and reduced to
 // columns as the query asks (RabbitMQ: Management HTTP API).
 func (q *request) list(items []object) error {
+	return q.rows(len(items), func(i int) object { return items[i] })
+}
+
+// rowBytes is what a row of a list takes while it is answered, its object not counted.
+const rowBytes = 128
+
+// rows is list for many objects: at makes the one of a row, each time it is asked. They
+// are made and written one by one, so that a long list takes as much memory as a short
+// one. Two lists are made at a time; one whose client does not take it waits for itself
+// alone.
+func (q *request) rows(n int, at func(i int) object) error {
 	page, err := q.page()
 	if err != nil {
 		return err
 	}
-	total := len(items)
+	if !q.accepts() {
+		return errNotAcceptable
+	}
+	if err := q.account.Take(int64(n) * rowBytes); err != nil {
+		return err
+	}
+	if err := q.api.takeTurn(q.Context()); err != nil {
+		return err
+	}
+	defer q.api.endTurn()
+	order := q.order(n, at, page)
 	if page != nil {
-		items = page.filter(items)
+		return q.answerPage(page, order, at, n)
 	}
-	q.sort(items)
-	if page == nil {
-		return q.answer(q.columns(items))
-	}
-	return q.answerPage(page, items, total)
+	s := q.stream()
+	s.list(len(order), func(i int) any { return q.columns(at(order[i])) })
+	s.text("\n")
+	s.end()
+	return nil
 }
 
 // one answers with an object, reduced to columns as the query asks.
-func (q *request) one(o object) error { return q.answer(q.columns([]object{o})[0]) }
+func (q *request) one(o object) error { return q.answer(q.columns(o)) }
 
 // paging is what a query says of pages.
 type paging struct {
@@ -80,45 +101,79 @@ func (q *request) page() (*paging, error) {
 	return p, nil
 }
 
-func (p *paging) filter(items []object) []object {
-	if p.name == "" {
-		return items
+func (p *paging) shows(o object) bool {
+	if p == nil || p.name == "" {
+		return true
 	}
-	wanted := strings.ToLower(p.name)
-	return slices.DeleteFunc(items, func(o object) bool {
-		name, _ := o["name"].(string)
-		if p.pattern != nil {
-			return !p.pattern.MatchString(name)
-		}
-		return !strings.Contains(strings.ToLower(name), wanted)
-	})
+	name, _ := o["name"].(string)
+	if p.pattern != nil {
+		return p.pattern.MatchString(name)
+	}
+	return strings.Contains(strings.ToLower(name), strings.ToLower(p.name))
 }
 
 // answerPage is a page and where it stands. Beyond the last there is only the
 // first, which may be empty.
-func (q *request) answerPage(p *paging, items []object, total int) error {
-	filtered, from := len(items), (p.number-1)*p.size
+func (q *request) answerPage(p *paging, order []int, row func(int) object, total int) error {
+	filtered, from := len(order), (p.number-1)*p.size
 	if from >= filtered && p.number > 1 {
 		return &problem{http.StatusBadRequest, "page_out_of_range",
 			fmt.Sprintf("Page out of range, page: %d page size: %d, len: %d", p.number, p.size, filtered)}
 	}
-	items = items[from:min(from+p.size, filtered)]
+	items := []object{}
+	for _, i := range order[from:min(from+p.size, filtered)] {
+		items = append(items, q.columns(row(i)))
+	}
 	return q.answer(object{
 		"page": p.number, "page_count": (filtered + p.size - 1) / p.size, "page_size": p.size,
-		"filtered_count": filtered, "item_count": len(items), "total_count": total, "items": q.columns(items),
+		"filtered_count": filtered, "item_count": len(items), "total_count": total, "items": items,
 	})
 }
 
-// sort orders by the field that sort= names; without, the items stand as made.
-func (q *request) sort(items []object) {
+// order is which rows are shown, by the field that sort= names; without, they stand as
+// made. Of each object no more is kept than what it is sorted by.
+func (q *request) order(n int, row func(int) object, p *paging) []int {
 	v := q.URL.Query()
+	var path []string
 	if by := v.Get("sort"); by != "" {
-		path := strings.Split(by, ".")
-		slices.SortStableFunc(items, func(a, b object) int { return compare(at(a, path), at(b, path)) })
+		path = strings.Split(by, ".")
+	}
+	order := make([]int, 0, n)
+	var keys []any // by row
+	if path != nil {
+		keys = make([]any, n)
+	}
+	whole := path == nil && (p == nil || p.name == "")
+	for i := range n {
+		if !whole {
+			o := row(i)
+			if !p.shows(o) {
+				continue
+			}
+			if path != nil {
+				keys[i] = sortKey(at(o, path))
+			}
+		}
+		order = append(order, i)
+	}
+	if path != nil {
+		slices.SortStableFunc(order, func(a, b int) int { return compare(keys[a], keys[b]) })
 	}
 	if v.Get("sort_reverse") == "true" {
-		slices.Reverse(items)
+		slices.Reverse(order)
 	}
+	return order
+}
+
+// sortKey is a number, or how something else prints.
+func sortKey(v any) any {
+	if n, ok := number(v); ok {
+		return n
+	}
+	if text, ok := v.(string); ok {
+		return text
+	}
+	return fmt.Sprint(v)
 }
 
 // at is what stands under a path of keys; nil if nothing does.
@@ -133,10 +188,10 @@ func at(v any, path []string) any {
 	return v
 }
 
-// compare orders numbers, then texts and the rest by how they print.
+// compare orders numbers, then texts.
 func compare(a, b any) int {
-	x, isX := number(a)
-	y, isY := number(b)
+	x, isX := a.(float64)
+	y, isY := b.(float64)
 	switch {
 	case isX && isY:
 		return cmp.Compare(x, y)
@@ -145,7 +200,7 @@ func compare(a, b any) int {
 	case isY:
 		return 1
 	}
-	return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b))
+	return cmp.Compare(a.(string), b.(string))
 }
 
 func number(v any) (float64, bool) {
@@ -164,26 +219,16 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// columns reduces objects to the fields that columns= names; a dot leads into a
+// columns reduces an object to the fields that columns= names; a dot leads into a
 // field. Arguments cannot be led into: their keys may have dots.
-func (q *request) columns(items []object) []object {
-	if items == nil {
-		items = []object{}
-	}
+func (q *request) columns(o object) object {
 	v := q.URL.Query()
 	if !v.Has("columns") {
-		return items
+		return o
 	}
-	var paths [][]string
+	cut := object{}
 	for column := range strings.SplitSeq(v.Get("columns"), ",") {
-		paths = append(paths, strings.Split(column, "."))
-	}
-	cut := make([]object, len(items))
-	for i := range items {
-		cut[i] = object{}
-		for _, path := range paths {
-			keep(cut[i], items[i], path)
-		}
+		keep(cut, o, strings.Split(column, "."))
 	}
 	return cut
 }

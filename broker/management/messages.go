@@ -2,12 +2,14 @@ package management
 
 import (
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"unicode/utf8"
 
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
+	"curfew/broker/memory"
 	"curfew/broker/queue"
 )
 
@@ -68,7 +70,7 @@ func (q *request) get() error {
 	if err != nil {
 		return prefixed(err)
 	}
-	list, err := want.from(from)
+	list, err := want.from(from, q.account)
 	if err != nil {
 		return err
 	}
@@ -112,14 +114,26 @@ func (f fields) encoding() (string, error) {
 	return e, err
 }
 
-// from takes up to count messages, then settles them.
-func (want *fetch) from(from *broker.Queue) ([]object, error) {
-	list, seqs, bytes := []object{}, []queue.Seq{}, 0
+// messageBytes is what the object of a message takes beside its content.
+const messageBytes = 1 << 10
+
+// shownWeight: a payload is held as text, in base64 and in the answer.
+const shownWeight = 4
+
+// from takes up to count messages, then settles them. It stops early where there is no
+// memory for more.
+func (want *fetch) from(from *broker.Queue, account *memory.Account) ([]object, error) {
+	list, seqs, bytes, paid := []object{}, []queue.Seq{}, 0, 0
 	for len(list) < want.count && bytes < maxAnswer {
+		due := shownWeight * bytes
+		if !account.Try(int64(due - paid)) {
+			break
+		}
+		paid = due
 		got, err := from.Get(want.noAck, func(d *broker.Delivery) {
 			o := messageObject(string(d.Message.Exchange), string(d.Message.RoutingKey), d.Redelivered, d.Message.Properties, d.Message.Body, len(d.Message.Body), want)
 			o["message_count"] = d.Ready
-			bytes += len(d.Message.Body)
+			bytes += messageBytes + len(d.Message.Properties) + len(d.Message.Body)
 			list, seqs = append(list, o), append(seqs, d.Seq)
 		})
 		if err != nil {
@@ -184,6 +198,7 @@ const (
 	peekCount    = 10
 	maxPeekCount = 500
 	peekBytes    = 4096
+	maxPeek      = 16 << 20 // octets of all bodies
 )
 
 // peek shows messages and leaves everything as it is.
@@ -198,6 +213,13 @@ func (q *request) peek() error {
 	}
 	_, from, err := q.queueToRead()
 	if err != nil {
+		return err
+	}
+	most := int64(browse.Count) * int64(min(browse.BodyBytes, q.api.b.MaxMessageBytes()))
+	if most > maxPeek {
+		return bad(fmt.Sprintf("count times truncate is more than %d", maxPeek))
+	}
+	if err := q.account.Take(min(shownWeight*most, maxPeek)); err != nil {
 		return err
 	}
 	found, err := from.Browse(browse)

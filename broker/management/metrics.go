@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 
 	"curfew/broker/pattern"
 )
@@ -29,10 +31,17 @@ const (
 func (a *API) Metrics(own prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		scrape(w, r, own, a.gatherer(&view{endpoint: aggregated}))
+		all := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+			if err := a.takeTurn(r.Context()); err != nil {
+				return nil, err
+			}
+			defer a.endTurn()
+			return prometheus.Gatherers{own, a.gatherer(&view{endpoint: aggregated})}.Gather()
+		})
+		promhttp.HandlerFor(all, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, r)
 	})
 	mux.HandleFunc("GET /metrics/per-object", func(w http.ResponseWriter, r *http.Request) {
-		scrape(w, r, a.gatherer(&view{endpoint: perObject}))
+		a.scrapeObjects(w, r, &view{endpoint: perObject})
 	})
 	mux.HandleFunc("GET /metrics/detailed", func(w http.ResponseWriter, r *http.Request) {
 		v, err := detailedView(r)
@@ -40,13 +49,32 @@ func (a *API) Metrics(own prometheus.Gatherer) http.Handler {
 			http.Error(w, "queue: "+err.Error(), http.StatusBadRequest)
 			return
 		}
-		scrape(w, r, a.gatherer(v))
+		a.scrapeObjects(w, r, v)
 	})
 	return mux
 }
 
-func scrape(w http.ResponseWriter, r *http.Request, gatherers ...prometheus.Gatherer) {
-	promhttp.HandlerFor(prometheus.Gatherers(gatherers), promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, r)
+// scrapeObjects answers with what there is of every object, in Prometheus' text format. It is
+// written as it is made: a registry would hold all of it.
+func (a *API) scrapeObjects(w http.ResponseWriter, r *http.Request, v *view) {
+	if a.takeTurn(r.Context()) != nil {
+		return
+	}
+	defer a.endTurn()
+	s := &stream{api: a, w: w, kind: string(expfmt.NewFormat(expfmt.TypeTextPlain))}
+	few, err := a.gatherer(v).Gather()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	for _, f := range few {
+		if _, err := expfmt.MetricFamilyToText(&s.buf, f); err != nil {
+			s.err = err
+		}
+		s.pass()
+	}
+	(&collector{a, v}).objects(s)
+	s.end()
 }
 
 func (a *API) gatherer(v *view) prometheus.Gatherer {

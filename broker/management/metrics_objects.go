@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -55,43 +56,104 @@ func headTimestamp(i *broker.QueueInfo) float64 {
 
 // queues shows each queue, or their sum.
 func (c *collector) queues(s *sink) {
-	var infos []broker.QueueInfo
+	all := c.shownQueues()
+	if c.endpoint == aggregated {
+		total(s, queueMetrics, len(all), func(i int) broker.QueueInfo { return all[i].Info() })
+	}
+	if c.endpoint != detailed {
+		s.gauge("queues", "Queues available", float64(len(all)))
+	}
+}
+
+func (c *collector) shownQueues() (all []*broker.Queue) {
 	for _, vh := range c.api.b.VHosts() {
 		if len(c.vhosts) > 0 && !slices.Contains(c.vhosts, vh.Name()) {
 			continue
 		}
 		for _, q := range vh.Queues() {
 			if c.queue == nil || c.queue.MatchString(q.Name()) {
-				infos = append(infos, q.Info())
+				all = append(all, q)
 			}
 		}
 	}
-	for _, m := range queueMetrics {
-		if c.shows(m.family) || m.name == "queue_consumers" && c.shows("queue_metrics") {
-			show(s, c.view, &m, infos, func(i *broker.QueueInfo) []label { return []label{{"vhost", i.VHost}, {"queue", i.Name}} })
+	return all
+}
+
+// total adds a metric for all n objects together.
+func total[T any](s *sink, metrics []metric[T], n int, object func(i int) T) {
+	sums := make([]float64, len(metrics))
+	for i := range n {
+		o := object(i)
+		for j := range metrics {
+			if !metrics[j].alone {
+				sums[j] += metrics[j].value(&o)
+			}
 		}
 	}
-	if c.endpoint != detailed {
-		s.gauge("queues", "Queues available", float64(len(infos)))
+	for j := range metrics {
+		if m := &metrics[j]; !m.alone {
+			s.add(m.kind, m.name, m.help, sums[j])
+		}
 	}
 }
 
-// show adds a metric for each object, or for all together.
-func show[T any](s *sink, v *view, m *metric[T], objects []T, labels func(*T) []label) {
-	if v.endpoint == aggregated {
-		if m.alone {
-			return
-		}
-		sum := 0.0
-		for i := range objects {
-			sum += m.value(&objects[i])
-		}
-		s.add(m.kind, m.name, m.help, sum)
+// objects writes the metrics of each object, one by one.
+func (c *collector) objects(s *stream) {
+	queues := c.shownQueues()
+	queueLabels := func(i int) []label { return []label{{"queue", queues[i].Name()}, {"vhost", queues[i].VHost().Name()}} }
+	each(s, c, queueMetrics, len(queues), func(i int) broker.QueueInfo { return queues[i].Info() }, queueLabels)
+	conns, channels, _ := c.connected()
+	each(s, c, connectionMetrics, len(conns), func(i int) server.ConnectionInfo { return conns[i] },
+		func(i int) []label { return []label{{"channel", conns[i].Name}} })
+	each(s, c, channelMetrics, len(channels), func(i int) server.ChannelInfo { return channels[i] },
+		func(i int) []label {
+			return []label{{"channel", channels[i].Connection + " (" + strconv.Itoa(int(channels[i].Number)) + ")"}}
+		})
+}
+
+// each writes the metrics that the view shows, each for all n objects: the format wants the
+// samples of a metric together.
+func each[T any](s *stream, c *collector, metrics []metric[T], n int, object func(i int) T, labels func(i int) []label) {
+	metrics = slices.DeleteFunc(slices.Clone(metrics), func(m metric[T]) bool {
+		return !c.shows(m.family) && (m.name != "queue_consumers" || !c.shows("queue_metrics"))
+	})
+	if len(metrics) == 0 {
 		return
 	}
-	for i := range objects {
-		s.add(m.kind, m.name, m.help, m.value(&objects[i]), labels(&objects[i])...)
+	values := make([]float64, 0, n*len(metrics))
+	for i := range n {
+		o := object(i)
+		for j := range metrics {
+			values = append(values, metrics[j].value(&o))
+		}
 	}
+	for j := range metrics {
+		if n > 0 {
+			s.family(c.prefix()+metrics[j].name, metrics[j].help, metrics[j].kind)
+		}
+		for i := range n {
+			s.sample(c.prefix()+metrics[j].name, labels(i), values[i*len(metrics)+j])
+		}
+	}
+}
+
+// family begins a metric in Prometheus' text format, and sample writes one of it.
+func (s *stream) family(name, help string, kind prometheus.ValueType) {
+	words := map[prometheus.ValueType]string{isGauge: "gauge", isCounter: "counter"}
+	s.text("# HELP " + name + " " + help + "\n# TYPE " + name + " " + words[kind] + "\n")
+}
+
+var labelEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
+
+func (s *stream) sample(name string, labels []label, v float64) {
+	s.text(name)
+	between := "{"
+	for _, l := range labels {
+		s.text(between + l.name + `="` + labelEscapes.Replace(l.value) + `"`)
+		between = ","
+	}
+	s.text("} " + strconv.FormatFloat(v, 'g', -1, 64) + "\n")
+	s.pass()
 }
 
 var channelMetrics = []metric[server.ChannelInfo]{
@@ -121,33 +183,30 @@ var connectionMetrics = []metric[server.ConnectionInfo]{
 	{"connection_metrics", "connection_channels", "Channels on a connection", isGauge, func(c *server.ConnectionInfo) float64 { return float64(len(c.Channels)) }, false},
 }
 
-// connections shows connections and channels, or what of them can be summed up:
-// not their counters, which would fall when one closes.
-func (c *collector) connections(s *sink) {
-	conns := c.api.Server.List()
-	var channels []server.ChannelInfo
-	consumers := 0
+// connected are the open connections, their channels, and how many consumers these have.
+func (c *collector) connected() (conns []server.ConnectionInfo, channels []server.ChannelInfo, consumers int) {
+	conns = c.api.Server.List()
 	for _, conn := range conns {
 		channels = append(channels, conn.Channels...)
 		for _, ch := range conn.Channels {
 			consumers += len(ch.Consumers)
 		}
 	}
-	for _, m := range connectionMetrics {
-		if c.shows(m.family) {
-			show(s, c.view, &m, conns, func(i *server.ConnectionInfo) []label { return []label{{"channel", i.Name}} })
-		}
+	return conns, channels, consumers
+}
+
+// connections sums up what can be of connections and channels: not their counters, which
+// would fall when one closes.
+func (c *collector) connections(s *sink) {
+	if c.endpoint == detailed {
+		return
 	}
-	for _, m := range channelMetrics {
-		if c.shows(m.family) {
-			show(s, c.view, &m, channels, func(i *server.ChannelInfo) []label {
-				return []label{{"channel", i.Connection + " (" + strconv.Itoa(int(i.Number)) + ")"}}
-			})
-		}
+	conns, channels, consumers := c.connected()
+	if c.endpoint == aggregated {
+		total(s, connectionMetrics, len(conns), func(i int) server.ConnectionInfo { return conns[i] })
+		total(s, channelMetrics, len(channels), func(i int) server.ChannelInfo { return channels[i] })
 	}
-	if c.endpoint != detailed {
-		s.gauge("connections", "Connections currently open", float64(len(conns)))
-		s.gauge("channels", "Channels currently open", float64(len(channels)))
-		s.gauge("consumers", "Consumers currently connected", float64(consumers))
-	}
+	s.gauge("connections", "Connections currently open", float64(len(conns)))
+	s.gauge("channels", "Channels currently open", float64(len(channels)))
+	s.gauge("consumers", "Consumers currently connected", float64(consumers))
 }

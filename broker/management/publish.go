@@ -1,13 +1,17 @@
 package management
 
 import (
+	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 
 	"curfew/broker"
+	"curfew/broker/access"
 	"curfew/broker/amqp"
+	"curfew/broker/policy"
 )
 
 // publish publishes one message and answers when it is as durable as a confirm
@@ -17,7 +21,7 @@ func (q *request) publish() error {
 	if err != nil {
 		return err
 	}
-	f, err := q.fields()
+	f, err := q.publishFields()
 	if err == nil {
 		err = f.need("routing_key", "properties", "payload", "payload_encoding")
 	}
@@ -32,13 +36,85 @@ func (q *request) publish() error {
 		return bad(fmt.Sprintf("406 PRECONDITION_FAILED - message size %d is larger than configured max size %d", len(m.Body), most))
 	}
 	routed, err := q.publishTo(vh, m)
-	if e, ok := errors.AsType[*amqp.Exception](err); ok {
-		return bad(fmt.Sprintf("%d %s", e.Code, e.Text))
+	if err != nil {
+		return q.publishError(err)
 	}
+	return q.answer(object{"routed": routed})
+}
+
+// publishWeight: a payload is held as it came, as a part of the object, as text, as octets
+// and by the store.
+const publishWeight = 5
+
+// mayPublish is asked before the message is read: who may not publish there sends none,
+// and while publishers have to wait nobody does.
+func (q *request) mayPublish() error {
+	vh, err := q.vhost()
 	if err != nil {
 		return err
 	}
-	return q.answer(object{"routed": routed})
+	if err := q.rights(vh).Exchange(access.Write, q.exchangeName()); err != nil {
+		return q.publishError(err)
+	}
+	if _, err := vh.Exchange(q.exchangeName()); err != nil {
+		return q.publishError(err)
+	}
+	if most := publishMost(q.api.b.MaxMessageBytes()); q.ContentLength > most {
+		return &http.MaxBytesError{Limit: most}
+	}
+	return q.gate()
+}
+
+// publishMost is the longest request with a message of so many octets, in base64.
+func publishMost(message int) int64 { return int64(message)/3*4 + maxBody }
+
+// publishError names the exception that a publish would have closed its channel with.
+func (q *request) publishError(err error) error {
+	if e, ok := errors.AsType[*amqp.Exception](amqp.Answering(err, amqp.BasicPublishID)); ok {
+		return bad(fmt.Sprintf("%d %s", e.Code, e.Text))
+	}
+	return err
+}
+
+// gate refuses a publish while publishers have to wait.
+func (q *request) gate() error {
+	if why, _ := q.api.b.Gate(); why != "" {
+		return &problem{http.StatusServiceUnavailable, "service_unavailable", "publishers are blocked: " + why}
+	}
+	return nil
+}
+
+// publishFields is fields for a body that is long for its payload alone: all else has to
+// be as short as the body of another request, since it takes much more memory parsed.
+func (q *request) publishFields() (fields, error) {
+	b, err := q.body()
+	if err != nil {
+		return nil, err
+	}
+	if len(bytes.TrimSpace(b)) == 0 {
+		return fields{}, nil
+	}
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(b, &raw); err != nil || raw == nil {
+		return nil, errNotJSON
+	}
+	f, others := fields{}, 0
+	for key, value := range raw {
+		if key == "payload" && value[0] == '"' {
+			var text string
+			err = json.Unmarshal(value, &text)
+			f[key] = text
+		} else {
+			if others += len(key) + len(value); others > maxBody {
+				return nil, &http.MaxBytesError{Limit: maxBody}
+			}
+			f[key], err = policy.ParseJSON(value)
+		}
+		if err != nil {
+			return nil, errNotJSON
+		}
+	}
+	return f, nil
 }
 
 // publication reads the message.
@@ -132,8 +208,8 @@ func (f fields) numbers(p *amqp.Properties) error {
 // publishTo publishes, and waits until the message is durable. A client that is
 // gone does not wait.
 func (q *request) publishTo(vh *broker.VHost, m *broker.Publication) (routed bool, err error) {
-	if why, _ := q.api.b.Gate(); why != "" {
-		return false, &problem{http.StatusServiceUnavailable, "service_unavailable", "publishers are blocked: " + why}
+	if err := q.gate(); err != nil {
+		return false, err
 	}
 	p := vh.NewPublisher(q.user.Name)
 	if routed, err = p.Add(m); err != nil {

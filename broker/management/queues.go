@@ -77,13 +77,11 @@ func deliveryLimit(i *broker.QueueInfo) any {
 
 func (q *request) listQueues() error {
 	q.api.rates.refresh()
-	list := []object{}
+	var all []*broker.Queue
 	for _, vh := range q.vhosts() {
-		for _, queue := range vh.Queues() {
-			list = append(list, q.queueObject(queue))
-		}
+		all = append(all, vh.Queues()...)
 	}
-	return q.list(list)
+	return q.rows(len(all), func(i int) object { return q.queueObject(all[i]) })
 }
 
 // queue is the one the path names.

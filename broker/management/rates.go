@@ -1,6 +1,7 @@
 package management
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -11,10 +12,38 @@ const sampleEvery = 5 * time.Second
 // counts are totals of one thing by their names in message_stats.
 type counts map[string]uint64
 
+// sampled are counts as a sample keeps them, without those that are 0: of a queue that
+// nobody uses it keeps next to nothing.
+type sampled []count
+
+type count struct {
+	name string
+	n    uint64
+}
+
+func (c counts) sampled() (s sampled) {
+	for name, n := range c {
+		if n > 0 {
+			s = append(s, count{name, n})
+		}
+	}
+	return slices.Clip(s)
+}
+
+// of is a count by its name; 0 if it is not there.
+func (s sampled) of(name string) uint64 {
+	for i := range s {
+		if s[i].name == name {
+			return s[i].n
+		}
+	}
+	return 0
+}
+
 // sample is what everything had counted at one instant.
 type sample struct {
 	at   time.Time
-	seen map[any]counts
+	seen map[any]sampled
 }
 
 // rates keeps two samples: the older, to which what is counted now is compared,
@@ -43,23 +72,24 @@ func (r *rates) refresh() {
 // there at the older sample counts from nothing.
 func (r *rates) stats(key any, c counts) object {
 	r.mu.Lock()
-	base, elapsed := r.baseline(key)
+	base, _, elapsed := r.baseline(key)
 	r.mu.Unlock()
 	o := object{}
 	for name, n := range c {
 		o[name] = n
-		o[name+"_details"] = details(n, base[name], elapsed)
+		o[name+"_details"] = details(n, base.of(name), elapsed)
 	}
 	return o
 }
 
-// baseline is what a thing had counted at the older sample, and how many seconds
-// ago that was; 0: there is none yet. Called with mu held.
-func (r *rates) baseline(key any) (counts, float64) {
+// baseline is what a thing had counted at the older sample, if it was there, and how many
+// seconds ago that was; 0: there is none yet. Called with mu held.
+func (r *rates) baseline(key any) (base sampled, known bool, elapsed float64) {
 	if r.older == nil {
-		return nil, 0
+		return nil, false, 0
 	}
-	return r.older.seen[key], r.api.Now().Sub(r.older.at).Seconds()
+	base, known = r.older.seen[key]
+	return base, known, r.api.Now().Sub(r.older.at).Seconds()
 }
 
 // details is the rate in units a second.
@@ -73,15 +103,14 @@ func details(now, before uint64, seconds float64) object {
 // gauge is a number that goes up and down, with its change a second.
 func (r *rates) gauge(o object, key any, name string, now int) {
 	r.mu.Lock()
-	base, elapsed := r.baseline(key)
+	base, known, elapsed := r.baseline(key)
 	r.mu.Unlock()
 	o[name] = now
-	o[name+"_details"] = object{"rate": change(now, base, name, elapsed)}
+	o[name+"_details"] = object{"rate": change(now, base.of(name), known, elapsed)}
 }
 
 // change is that of a gauge in a second; 0 if it was not known before.
-func change(now int, base counts, name string, seconds float64) rate {
-	before, known := base[name]
+func change(now int, before uint64, known bool, seconds float64) rate {
 	if !known || seconds <= 0 {
 		return 0
 	}
@@ -97,24 +126,24 @@ type (
 )
 
 // countAll counts everything that has rates.
-func (a *API) countAll() map[any]counts {
-	seen := map[any]counts{churnKey{}: a.churn(), totalKey{}: a.totals()}
+func (a *API) countAll() map[any]sampled {
+	seen := map[any]sampled{churnKey{}: a.churn().sampled(), totalKey{}: a.totals().sampled()}
 	for _, vh := range a.b.VHosts() {
 		for _, q := range vh.Queues() {
 			i := q.Info()
 			c := queueCounts(&i.Counts)
 			c["messages_ready"], c["messages_unacknowledged"] = uint64(i.Ready), uint64(i.Unacked)
 			c["messages"] = uint64(i.Ready + i.Unacked)
-			seen[queueKey(i.ID)] = c
+			seen[queueKey(i.ID)] = c.sampled()
 		}
 		for _, x := range vh.Exchanges() {
-			seen[exchKey{x.VHost, x.Name}] = exchangeCounts(&x)
+			seen[exchKey{x.VHost, x.Name}] = exchangeCounts(&x).sampled()
 		}
 	}
 	for _, c := range a.Server.List() {
-		seen[c.Identity()] = counts{"recv_oct": c.Received, "send_oct": c.Sent}
+		seen[c.Identity()] = counts{"recv_oct": c.Received, "send_oct": c.Sent}.sampled()
 		for _, ch := range c.Channels {
-			seen[ch.Identity()] = channelCounts(&ch.Counts)
+			seen[ch.Identity()] = channelCounts(&ch.Counts).sampled()
 		}
 	}
 	return seen

@@ -9,6 +9,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
+	"curfew/broker/memory"
 	"curfew/broker/policy"
 )
 
@@ -31,10 +32,11 @@ func (p *problem) Error() string {
 }
 
 var (
-	errNotFound = &problem{http.StatusNotFound, "Object Not Found", "Not Found"}
-	errNoVHost  = &problem{http.StatusNotFound, "not_found", "vhost_not_found"}
-	errRefused  = &problem{http.StatusUnauthorized, "not_authorised", "Access refused."}
-	errNotJSON  = &problem{http.StatusBadRequest, "bad_request", "not_json"}
+	errNotFound      = &problem{http.StatusNotFound, "Object Not Found", "Not Found"}
+	errNoVHost       = &problem{http.StatusNotFound, "not_found", "vhost_not_found"}
+	errRefused       = &problem{http.StatusUnauthorized, "not_authorised", "Access refused."}
+	errNotAcceptable = &problem{http.StatusNotAcceptable, "not_acceptable", "answers are application/json"}
+	errNotJSON       = &problem{http.StatusBadRequest, "bad_request", "not_json"}
 )
 
 func bad(reason any) error { return &problem{http.StatusBadRequest, "bad_request", reason} }
@@ -59,6 +61,9 @@ func asProblem(err error) *problem {
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &problem{http.StatusRequestEntityTooLarge, "payload_too_large", err.Error()}
+	}
+	if e, ok := errors.AsType[*memory.Exceeded](err); ok {
+		return &problem{http.StatusServiceUnavailable, "service_unavailable", e.Error() + "; try again"}
 	}
 	switch {
 	case errors.Is(err, broker.ErrNoUser), errors.Is(err, broker.ErrNoVHost):
@@ -92,6 +97,9 @@ func plainText(e *amqp.Exception) string {
 // answerError writes an error as RabbitMQ does.
 func answerError(w http.ResponseWriter, err error) {
 	p := asProblem(err)
+	if p.status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
 	answerJSON(w, p.status, object{"error": p.kind, "reason": p.reason})
 }
 
@@ -106,7 +114,7 @@ func answerJSON(w http.ResponseWriter, status int, body any) {
 // answer is 200 with one value.
 func (q *request) answer(body any) error {
 	if !q.accepts() {
-		return &problem{http.StatusNotAcceptable, "not_acceptable", "answers are application/json"}
+		return errNotAcceptable
 	}
 	answerJSON(q.w, http.StatusOK, body)
 	return nil

@@ -1,13 +1,19 @@
 package management
 
 import (
+	"cmp"
+	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	"go.uber.org/zap"
+
+	"curfew/broker/memory"
 )
 
 // route is one thing the API can do.
@@ -15,7 +21,9 @@ type route struct {
 	method, path string
 	need         role
 	handle       func(*request) error
-	body         int64 // most bytes of it; 0: maxBody
+	body         int64                // most bytes of it; 0: maxBody
+	weight       int64                // memory that each takes until it is answered; 0: parsedWeight
+	first        func(*request) error // asked before the body is read; nil: nothing
 }
 
 // router finds routes by path and method.
@@ -81,8 +89,18 @@ func (a *API) carryOut(one *route, w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = q.permit(one)
 	}
+	if err == nil && one.first != nil {
+		err = one.first(q)
+	}
+	if err == nil {
+		q.account = a.b.Clients().Open(q.user.Name, q.cutOff)
+		defer q.account.Close()
+		err = q.payBody(one, limit)
+	}
 	if err == nil {
 		err = one.handle(q)
+	} else if r.ContentLength != 0 {
+		w.Header().Set("Connection", "close") // or net/http reads the body before it answers
 	}
 	if err == nil {
 		return
@@ -93,9 +111,67 @@ func (a *API) carryOut(one *route, w http.ResponseWriter, r *http.Request) {
 	answerError(w, err)
 }
 
+// parsedWeight is how many bytes of memory a byte of JSON takes at most, about: "[0,0]".
+const parsedWeight = 16
+
+// payBody draws from the budget of all clients what the body will take, before it is read.
+// One that takes more than half of that is let in for half.
+func (q *request) payBody(one *route, limit int64) error {
+	if q.ContentLength > limit {
+		return &http.MaxBytesError{Limit: limit}
+	}
+	weight, most := cmp.Or(one.weight, parsedWeight), int64(math.MaxInt64)
+	if all := q.account.Most(); all > 0 {
+		most = all / 2
+	}
+	if q.ContentLength < 0 { // it does not say
+		q.Body = &paidBody{q.Body, q.account, weight, most}
+		return nil
+	}
+	return q.account.Take(min(q.ContentLength*weight, most))
+}
+
+// paidBody is a body of unknown length, paid for as it comes.
+type paidBody struct {
+	io.ReadCloser
+	account      *memory.Account
+	weight, left int64 // left is what it pays at most
+}
+
+func (b *paidBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	due := min(int64(n)*b.weight, b.left)
+	b.left -= due
+	if refused := b.account.Take(due); refused != nil {
+		return 0, refused
+	}
+	return n, err
+}
+
+// cutOff ends a request that has to give way to others.
+func (q *request) cutOff(error) {
+	c := http.NewResponseController(q.w)
+	_ = c.SetReadDeadline(time.Unix(1, 0)) // of a client that is gone there is nothing to end
+	_ = c.SetWriteDeadline(time.Unix(1, 0))
+}
+
+// body reads what was paid for.
+func (q *request) body() ([]byte, error) {
+	if q.ContentLength < 0 {
+		return io.ReadAll(q.Body)
+	}
+	b := make([]byte, q.ContentLength)
+	_, err := io.ReadFull(q.Body, b)
+	return b, err
+}
+
 // recover turns a panic, which would be a bug, into one failed request.
 func (a *API) recover(w http.ResponseWriter, r *http.Request) {
-	if v := recover(); v != nil {
+	switch v := recover(); v {
+	case nil:
+	case http.ErrAbortHandler:
+		panic(v)
+	default:
 		a.log.Error("panic while serving a management request; please report it", zap.String("method", r.Method), zap.Any("panic", v), zap.Stack("stack"))
 		answerError(w, &problem{http.StatusInternalServerError, "internal_error", "internal error"})
 	}
@@ -104,9 +180,10 @@ func (a *API) recover(w http.ResponseWriter, r *http.Request) {
 // request is one request under way. For one goroutine.
 type request struct {
 	*http.Request
-	api  *API
-	w    http.ResponseWriter
-	user caller
+	api     *API
+	w       http.ResponseWriter
+	user    caller
+	account *memory.Account
 }
 
 // param is a part of the path, unescaped. chi matches the escaped path where there

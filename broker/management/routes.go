@@ -86,7 +86,7 @@ var exchangeRoutes = []route{
 	{method: remove, path: "/api/exchanges/{vhost}/{exchange}", need: management, handle: (*request).deleteExchange},
 	{method: get, path: "/api/exchanges/{vhost}/{exchange}/bindings/source", need: management, handle: (*request).bindingsFrom},
 	{method: get, path: "/api/exchanges/{vhost}/{exchange}/bindings/destination", need: management, handle: (*request).bindingsTo},
-	{method: post, path: "/api/exchanges/{vhost}/{exchange}/publish", need: management, handle: (*request).publish, body: maxPublish},
+	{method: post, path: "/api/exchanges/{vhost}/{exchange}/publish", need: management, handle: (*request).publish, body: maxPublish, weight: publishWeight, first: (*request).mayPublish},
 }
 
 var queueRoutes = []route{

@@ -30,14 +30,14 @@ func (q *request) vhostObject(vh *broker.VHost) object {
 		c = queueCounts(&broker.QueueCounts{})
 	}
 	c["confirm"], c["return_unroutable"], c["drop_unroutable"] = 0, 0, 0 // counted by channel, which may go
-	base, elapsed := q.api.rates.vhost(vh)
+	base, known, elapsed := q.api.rates.vhost(vh)
 	stats := object{}
 	for name, n := range c {
 		stats[name], stats[name+"_details"] = n, details(n, base[name], elapsed)
 	}
 	o["message_stats"] = stats
 	for name, n := range map[string]int{"messages": ready + unacked, "messages_ready": ready, "messages_unacknowledged": unacked} {
-		o[name], o[name+"_details"] = n, object{"rate": change(n, base, name, elapsed)}
+		o[name], o[name+"_details"] = n, object{"rate": change(n, base[name], known, elapsed)}
 	}
 	q.addTraffic(o, vh.Name())
 	return o
@@ -69,20 +69,22 @@ func sum(c counts, queue *broker.Queue) counts {
 	return c
 }
 
-// vhost is what the queues of a virtual host had counted at the older sample, and
-// how many seconds ago that was.
-func (r *rates) vhost(vh *broker.VHost) (base counts, elapsed float64) {
+// vhost is what the queues of a virtual host had counted at the older sample, if any was
+// there, and how many seconds ago that was.
+func (r *rates) vhost(vh *broker.VHost) (base counts, known bool, elapsed float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	base = counts{}
 	for _, queue := range vh.Queues() {
-		var one counts
-		one, elapsed = r.baseline(queueKey(queue.ID()))
-		for name := range one {
-			base[name] += one[name]
+		var one sampled
+		var there bool
+		one, there, elapsed = r.baseline(queueKey(queue.ID()))
+		known = known || there
+		for _, c := range one {
+			base[c.name] += c.n
 		}
 	}
-	return base, elapsed
+	return base, known, elapsed
 }
 
 func (q *request) listVHosts() error {

@@ -24,6 +24,7 @@ func (s *Server) admit(c *connection) (why string) {
 	case s.stopping:
 		return "stopping"
 	case len(s.conns) >= s.opts.MaxConnections:
+		s.fullAt.Store(time.Now().UnixNano())
 		return "too many connections"
 	case c.remote() && a.ofPeer[peer] >= s.opts.MaxPeerHandshakes && !a.evict(peer, handshakeDue):
 		return "too many handshakes of this address"

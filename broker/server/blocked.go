@@ -62,6 +62,22 @@ func (c *connection) tellUnblocked() {
 	c.readUntil = time.Time{}
 }
 
+// awaitGate waits before a publish while the gate is closed: what was read together with it
+// waits where it is, and goes on in order.
+func (ch *channel) awaitGate() error {
+	if !ch.conn.srv.opts.Broker.Gated() {
+		return nil
+	}
+	ch.conn.flush()
+	if err := ch.conn.hold(); err != nil {
+		return err
+	}
+	if ch.closing {
+		return errOverdue
+	}
+	return nil
+}
+
 // fullRetry is how soon a publish that found the disk full is tried again when
 // the gate does not say so itself.
 const fullRetry = 100 * time.Millisecond

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/server"
 )
@@ -25,7 +26,7 @@ func TestBlockedPublisherWaitsAndLosesNothing(t *testing.T) {
 		require.True(t, (<-confirms).Ack)
 
 		x.closeGate(true)
-		x.publish(in, "q", "first while closed") // read before the gate is asked
+		x.publish(in, "q", "first while closed") // over a pipe, it is read
 		assert.Equal(t, amqp091.Blocking{Active: true, Reason: "low on memory"}, <-blocked)
 		published := make(chan struct{})
 		go func() { // over a pipe, a write waits to be read
@@ -34,15 +35,69 @@ func TestBlockedPublisherWaitsAndLosesNothing(t *testing.T) {
 		}()
 		synctest.Wait()
 		d := x.consume(out, "q", true)
-		assert.Equal(t, []string{"before", "first while closed"}, bodies(x.settled(d)), "consumers go on")
+		assert.Equal(t, []string{"before"}, bodies(x.settled(d)), "consumers go on")
 		time.Sleep(time.Second) // less than a heartbeat: a pipe, unlike a socket, holds none
 		x.closeGate(false)
 		<-published
 		assert.Equal(t, amqp091.Blocking{}, <-blocked)
-		assert.Equal(t, []string{"second while closed"}, bodies(x.settled(d)))
+		assert.Equal(t, []string{"first while closed", "second while closed"}, bodies(x.settled(d)))
 		assert.True(t, (<-confirms).Ack)
 		assert.True(t, (<-confirms).Ack)
 	})
+}
+
+// What a connection has read before it is told of the alarm waits as well, none of it lost, in
+// its order, and with its transaction.
+func TestBlockedFromTheFirstPublishOn(t *testing.T) {
+	for _, transactional := range []bool{false, true} {
+		run(t, server.Options{}, func(x *site) {
+			ch := x.channel(x.connect())
+			x.queue(ch, "q", nil)
+			c := x.raw()
+			defer c.Close()
+			if transactional {
+				c.send(&amqp.TxSelect{})
+				c.expect(amqp.TxSelectOkID)
+			}
+			ready := func() (n int) {
+				q, err := ch.QueueDeclarePassive("q", false, false, false, false, nil)
+				require.NoError(t, err)
+				return q.Messages
+			}
+			x.closeGate(true)
+			var batch []byte
+			for i := range 100 { // one read
+				batch = amqp.AppendMethod(batch, 1, &amqp.BasicPublish{RoutingKey: "q"})
+				batch = amqp.AppendContent(batch, 1, []byte{0, 0}, []byte{byte(i)}, 4096)
+			}
+			if transactional {
+				batch = amqp.AppendMethod(batch, 1, &amqp.TxCommit{})
+			}
+			written := make(chan struct{})
+			go func() {
+				defer close(written)
+				c.write(batch)
+			}()
+			synctest.Wait()
+			vh, _ := x.b.VHost("/")
+			before := x.b.Totals().Published
+			assert.Zero(t, ready())
+			x.closeGate(false)
+			<-written
+			if transactional {
+				c.expect(amqp.TxCommitOkID)
+			}
+			synctest.Wait()
+			assert.Equal(t, 100, ready())
+			assert.EqualValues(t, 100, x.b.Totals().Published-before)
+			queue, err := vh.Queue("q")
+			require.NoError(t, err)
+			for i := range 100 {
+				_, err := queue.Get(true, func(d *broker.Delivery) { assert.EqualValues(t, i, d.Message.Body[0]) })
+				require.NoError(t, err)
+			}
+		})
+	}
 }
 
 func TestStopWhilePublishersAreBlocked(t *testing.T) {
@@ -64,7 +119,7 @@ func TestBlockedInTheMiddleOfABody(t *testing.T) {
 		const frame, frames = 1000, 3
 		content := amqp.AppendMethod(nil, 1, &amqp.BasicPublish{RoutingKey: "q"})
 		content = amqp.AppendContent(content, 1, []byte{0, 0}, make([]byte, frames*frame), frame+8)
-		begun := len(content) - (frames-1)*(frame+8)
+		begun := len(content) - frames*(frame+8) // a header alone is the begin of a publish
 		x.closeGate(true)
 		c.write(content[:begun])
 		ended := make(chan struct{})

@@ -30,7 +30,7 @@ func TestOutboxIsEmptyOnceSent(t *testing.T) {
 	o.buf = append(o.buf, "first"...)
 	o.reserve(buffer64K)
 	o.buf = append(o.buf, bytes.Repeat([]byte("x"), buffer64K)...)
-	out, _, _ := o.swap()
+	out, _, _, _ := o.swap()
 	assert.Equal(t, "first", string(out[:5]))
 	assert.Len(t, out, 5+buffer64K)
 	assert.Nil(t, o.buf, "an idle connection holds no buffer")
@@ -74,7 +74,7 @@ func TestOutboxDoesNotAllocate(t *testing.T) {
 			o.reserve(len(message))
 			o.buf = append(o.buf, message...)
 		}
-		out, _, _ := o.swap()
+		out, _, _, _ := o.swap()
 		recycle(out)
 	}
 	round()

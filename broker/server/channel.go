@@ -160,8 +160,10 @@ func (ch *channel) handle(m amqp.Method) error {
 	case *amqp.BasicQos:
 		return ch.qos(m)
 	case *amqp.BasicConsume:
+		defer ch.conn.pace()
 		return ch.consume(m)
 	case *amqp.BasicCancel:
+		defer ch.conn.pace()
 		return ch.cancel(m)
 	case *amqp.BasicGet:
 		return ch.get(m)
@@ -216,7 +218,7 @@ func (ch *channel) close() {
 	ch.publisher.Pause()
 	ch.rollback()
 	ch.closeReplies()
-	ch.conn.assembling -= ch.content.drop()
+	ch.content.drop(ch.conn)
 	ch.mu.Lock()
 	ch.closed = true
 	consumers := ch.consumers
@@ -224,6 +226,7 @@ func (ch *channel) close() {
 	ch.mu.Unlock()
 	ch.returnUnacked()
 	for _, c := range consumers {
+		ch.conn.holds.Add(-c.bytes())
 		c.Cancel()
 	}
 }

@@ -88,8 +88,10 @@ func (c *connection) leave() {
 	clear(c.channels)
 	c.listing.Unlock()
 	c.last = nil
+	c.closeAccount()
 	c.hide()
 	if c.session != nil {
+		c.rights.Pace(false)
 		c.vhost.Release(c)
 		c.session.Close()
 	}

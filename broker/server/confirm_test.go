@@ -46,11 +46,13 @@ func TestNothingMayComeWhileCommitting(t *testing.T) {
 }
 
 func TestRepliesAreLostWhereTooManyWait(t *testing.T) {
-	ch := &channel{id: 7, conn: &connection{frameMax: 4096}}
+	srv := &Server{}
+	ch := &channel{id: 7, conn: &connection{frameMax: 4096, srv: srv}}
 	ch.conn.out.init(func() {})
 	ch.deliverReply("tag", &broker.Publication{Properties: []byte{0, 0}, Body: []byte("x")})
 	assert.NotEmpty(t, ch.conn.out.buf)
 	ch.conn.out.buf = make([]byte, replyBacklog+1)
 	ch.deliverReply("tag", &broker.Publication{Properties: []byte{0, 0}, Body: []byte("x")})
 	assert.Len(t, ch.conn.out.buf, replyBacklog+1)
+	assert.EqualValues(t, 1, srv.totals.repliesLost.Load())
 }

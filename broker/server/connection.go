@@ -14,6 +14,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/memory"
 )
 
 // phase is how far a connection has come (AMQP 0-9-1 §2.2.4).
@@ -57,10 +58,16 @@ type connection struct {
 	properties []byte                   // of the client, encoded
 	shown      atomic.Pointer[identity] // nil unless open
 	traffic    traffic
-	held       atomic.Bool // by the broker's gate
+	held       atomic.Bool  // by the broker's gate
+	flowed     atomic.Int64 // Unix µs of when it was last made to wait for consumers; 0 never
+
+	account *memory.Account // nil until the client has logged in
+	holds   atomic.Int64    // bytes, not all of which are drawn from it
+	paid    int64           // drawn for that
 
 	cancelNotify bool // the client takes basic.cancel
 	takesBlocked bool // the client takes connection.blocked
+	consuming    bool // has had consumers when pace was called last
 	published    bool // all or a part of a message, since hold was asked last
 	authClose    bool // the client takes connection.close for a failed login
 
@@ -68,13 +75,12 @@ type connection struct {
 	reminded  bool          // look for overdue deliveries
 	nudged    chan struct{} // tells hold of it
 
-	listing    sync.Mutex // held by the reader to change channels, by others to read them
-	channels   map[uint16]*channel
-	last       *channel // the one of the last frame
-	assembling int      // octets of unfinished bodies on all channels
-	acks       settling // settlements read and not yet handed to their queues
-	dirty      []*channel
-	ended      bool
+	listing  sync.Mutex // held by the reader to change channels, by others to read them
+	channels map[uint16]*channel
+	last     *channel // the one of the last frame
+	acks     settling // settlements read and not yet handed to their queues
+	dirty    []*channel
+	ended    bool
 }
 
 const (
@@ -165,6 +171,7 @@ func (c *connection) addChannel(ch *channel) {
 	c.listing.Lock()
 	c.channels[ch.id] = ch
 	c.listing.Unlock()
+	c.holds.Add(channelBytes)
 	c.srv.totals.channelsOpened.Add(1)
 }
 
@@ -173,10 +180,14 @@ func (c *connection) drop(ch *channel) {
 	c.listing.Lock()
 	delete(c.channels, ch.id)
 	c.listing.Unlock()
+	c.holds.Add(-channelBytes)
 	c.srv.totals.channelsClosed.Add(1)
 	c.session.CloseChannel()
 	if c.last == ch {
 		c.last = nil
+	}
+	if c.consuming {
+		c.pace()
 	}
 }
 

@@ -13,6 +13,8 @@ type consumer struct {
 	ch       *channel
 	prefetch int // its own limit of unacked deliveries; 0 none
 
+	arguments []byte // for others to see, encoded
+
 	on *broker.Queue
 
 	// Guarded by ch.mu.
@@ -105,7 +107,7 @@ func (c *consumer) tag(d *broker.Delivery) uint64 {
 func (c *consumer) Cancelled(*broker.Consumer) {
 	ch := c.ch
 	ch.mu.Lock()
-	delete(ch.consumers, c.Tag)
+	ch.forget(c)
 	closed := ch.closed
 	ch.mu.Unlock()
 	if ch.conn.cancelNotify && !closed {
@@ -170,7 +172,7 @@ func (ch *channel) consume(m *amqp.BasicConsume) error {
 	if ch.limit > 0 && q.Type() == broker.Quorum {
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "%s does not support global qos", q.Label())
 	}
-	c := &consumer{ch: ch, prefetch: ch.prefetch, on: q}
+	c := &consumer{ch: ch, prefetch: ch.prefetch, on: q, arguments: shown(m.Arguments)}
 	c.Consumer = broker.Consumer{Tag: m.ConsumerTag, NoAck: m.NoAck, Exclusive: m.Exclusive, Args: m.Arguments, Sink: c}
 	ch.mu.Lock()
 	if c.Tag == "" {
@@ -181,6 +183,7 @@ func (ch *channel) consume(m *amqp.BasicConsume) error {
 	full := len(ch.consumers) >= most
 	if !taken && !full {
 		ch.consumers[c.Tag] = c
+		ch.conn.holds.Add(c.bytes())
 	}
 	ch.mu.Unlock()
 	if taken {
@@ -191,13 +194,21 @@ func (ch *channel) consume(m *amqp.BasicConsume) error {
 	}
 	if err := q.Consume(&c.Consumer); err != nil {
 		ch.mu.Lock()
-		delete(ch.consumers, c.Tag)
+		ch.forget(c)
 		ch.mu.Unlock()
 		return err
 	}
 	ch.reply(m.NoWait, &amqp.BasicConsumeOk{ConsumerTag: c.Tag})
 	c.Wake()
 	return nil
+}
+
+// forget takes a consumer off the channel, if it is on it still. Called with mu held.
+func (ch *channel) forget(c *consumer) {
+	if ch.consumers[c.Tag] == c {
+		delete(ch.consumers, c.Tag)
+		ch.conn.holds.Add(-c.bytes())
+	}
 }
 
 // freeTag makes up a consumer tag that the channel does not use. Called with mu
@@ -218,7 +229,9 @@ func (ch *channel) cancel(m *amqp.BasicCancel) error {
 	}
 	ch.mu.Lock()
 	c := ch.consumers[m.ConsumerTag]
-	delete(ch.consumers, m.ConsumerTag)
+	if c != nil {
+		ch.forget(c)
+	}
 	ch.mu.Unlock()
 	if c != nil {
 		c.Cancel()

@@ -14,11 +14,7 @@ const (
 	contentBody                       // more of its body
 )
 
-// maxAssembling bounds the unfinished bodies of a connection, over all channels,
-// beside one as large as may be.
-const maxAssembling = 64 << 20
-
-// content is a publish being put together.
+// content is a publish being put together. The memory for it is counted (held.go).
 type content struct {
 	stage      contentStage
 	mandatory  bool
@@ -29,15 +25,10 @@ type content struct {
 	body       []byte
 }
 
-// drop gives up an unfinished publish and says how many octets it held. One that is
-// whole and waits for room does not count any more.
-func (p *content) drop() int {
-	held := 0
-	if p.stage == contentBody {
-		held = len(p.body)
-	}
+// drop gives up an unfinished publish, or one that is whole and waits for room.
+func (p *content) drop(c *connection) {
+	p.release(c)
 	*p = content{}
-	return held
 }
 
 // publishMethod begins a publish. The names are copied: its header may arrive
@@ -92,7 +83,8 @@ func (ch *channel) header(payload []byte) error {
 	}
 	p := &ch.content
 	p.stage, p.size = contentBody, h.BodySize
-	p.properties = append(p.properties[:0], h.Properties...)
+	p.keep(ch.conn, h.Properties)
+	ch.conn.published = true // unfinished ones take memory, too
 	return nil
 }
 
@@ -107,23 +99,17 @@ func (ch *channel) body(b []byte) error {
 	case uint64(len(b)) > left:
 		return unexpected("content body larger than its header says")
 	case uint64(len(b)) == p.size:
-		return ch.publish(p.properties, b)
+		err := ch.publish(p.properties, b)
+		p.release(ch.conn)
+		return err
 	}
-	most := maxAssembling + ch.conn.srv.opts.Broker.MaxMessageBytes()
-	if ch.conn.assembling += len(b); ch.conn.assembling > most {
-		return amqp.NewException(amqp.ResourceError, amqp.ClassBasic, amqp.BasicPublishID.Method(),
-			"unfinished message bodies of this connection exceed %d bytes", most)
-	}
-	ch.conn.published = true // unfinished ones take memory, too
-	p.body = append(p.body, b...)
+	ch.conn.published = true
+	p.gather(ch.conn, b)
 	if uint64(len(b)) < left {
 		return nil
 	}
-	ch.conn.assembling -= len(p.body)
 	err := ch.publish(p.properties, p.body)
-	if p.body = p.body[:0]; cap(p.body) > readBufferMax {
-		p.body = nil
-	}
+	p.release(ch.conn)
 	return err
 }
 
@@ -132,6 +118,9 @@ func (ch *channel) publish(properties, body []byte) error {
 	p := &ch.content
 	p.stage = contentNone
 	ch.conn.published = true
+	if err := ch.awaitGate(); err != nil {
+		return err
+	}
 	m := broker.Publication{Exchange: p.exchange, RoutingKey: p.routingKey, Properties: properties, Body: body}
 	if ch.tx != nil {
 		return ch.publishLater(&m)
@@ -164,6 +153,7 @@ func (ch *channel) giveBack(exchange, routingKey, properties, body []byte) {
 	o := &ch.conn.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.reserve(returnSize + len(exchange) + len(routingKey) + len(properties) + len(body))
 	o.buf = amqp.AppendReturn(o.buf, ch.id, amqp.NoRoute, "NO_ROUTE", exchange, routingKey)
 	o.buf = amqp.AppendContent(o.buf, ch.id, properties, body, ch.conn.frameMax)
 	o.flush()

@@ -72,6 +72,7 @@ type totals struct {
 	received, receivedConfirm, confirmed atomic.Uint64
 	returned, dropped                    atomic.Uint64
 	logins, loginsFailed                 atomic.Uint64
+	repliesLost                          atomic.Uint64 // direct replies
 }
 
 // Totals are the server's since its start.
@@ -95,6 +96,10 @@ func (s *Server) Totals() Totals {
 		Returned: t.returned.Load(), Dropped: t.dropped.Load(), Logins: t.logins.Load(), LoginsFailed: t.loginsFailed.Load(),
 	}
 }
+
+// RepliesLost is how many direct replies were lost because their client did not take what
+// it was sent.
+func (s *Server) RepliesLost() uint64 { return s.totals.repliesLost.Load() }
 
 // countSettled counts deliveries that a settlement ended; called with mu held.
 func (ch *channel) countSettled(how broker.Settlement) {

@@ -36,10 +36,17 @@
 //     TLS. Of connections in their handshake the oldest of the address that has most
 //     gives way when there are too many (admission).
 //   - A frame's size is refused before it is buffered; bodies take memory as they
-//     arrive, unfinished ones 64 MiB a connection beside the largest.
-//   - A full outbox (512 KiB) stops deliveries to the connection, its consumers
+//     arrive. Unfinished publishes, transactions, channels and consumers are counted and
+//     drawn from the budget of all clients, as is what waits to be sent (held.go,
+//     broker/memory): the connection that holds most is closed with 506 when that is used
+//     up. Beside that one connection holds 64 MiB and one message at most.
+//   - Of a consumer's arguments 1 KiB is kept for others to see.
+//   - A full outbox (512 KiB; 64 KiB while the budget is used up) stops deliveries to the connection, its consumers
 //     wait and are woken by the writer; at 4 MiB nothing more is read from it; a
 //     client that takes nothing for 30 s is cut off.
+//   - A connection that publishes more than the consumers of its queues get processor time
+//     for is not read for a while (flow.go); one that publishes while memory or disk are low is
+//     not read until they are not (blocked.go).
 //   - An open transaction holds 65,536 publishes and 256 MiB at most; a publish above
 //     is answered with 406.
 //   - Direct replies are lost beyond 16 MiB in the outbox: nobody waits for them.

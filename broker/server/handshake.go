@@ -144,6 +144,8 @@ func (c *connection) open(m *amqp.ConnectionOpen) error {
 		return amqp.Answering(err, m.ID())
 	}
 	c.session, c.vhost, c.rights, c.phase = session, session.VHost(), session.Rights(), running
+	c.openAccount()
+	c.pace()
 	c.nc.SetDeadline(time.Time{})
 	if c.heartbeat > 0 {
 		c.out.heartbeats(c.heartbeat)

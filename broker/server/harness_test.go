@@ -63,7 +63,7 @@ type site struct {
 	memory atomic.Int64 // what the broker believes is in use, of memoryLimit
 }
 
-const memoryLimit = 1000
+const memoryLimit = 64 << 20
 
 // closeGate has the broker hold publishers back, or lets them go.
 func (x *site) closeGate(closed bool) {

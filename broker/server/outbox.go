@@ -7,12 +7,17 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/memory"
 )
 
 const (
 	// outboxFull stops deliveries to the connection: its consumers wait until
 	// the writer has swapped the buffer out.
 	outboxFull = 512 << 10
+	// outboxFree is the buffer that an outbox may have without asking: a larger one is
+	// drawn from the budget of all clients. While there is nothing left of that this is
+	// where it is full.
+	outboxFree = 64 << 10
 	// outboxChoked stops reading from the connection: a client that does not
 	// take its confirms and replies gets no more of them.
 	outboxChoked = 4 << 20
@@ -22,6 +27,8 @@ const (
 	// replySize is what most methods fit in, and settleSize what each ack does.
 	replySize  = 512
 	settleSize = 32
+	// returnSize is what a returned message or a direct reply takes beside its names and content.
+	returnSize = 512
 )
 
 // outbox gathers the frames for one connection; its writer swaps the buffer out
@@ -40,6 +47,10 @@ type outbox struct {
 	drained sync.Cond
 	beat    *time.Timer   // nil: no heartbeats
 	gone    chan struct{} // closed when dead
+
+	account *memory.Account // nil: none yet
+	drawn   int64           // from it, for buf
+	tight   bool            // there was not enough for buf
 }
 
 func (o *outbox) init(writer func()) {
@@ -47,19 +58,46 @@ func (o *outbox) init(writer func()) {
 	o.drained.L = &o.mu
 }
 
+// openAccount has the buffer drawn from an account from now on.
+func (o *outbox) openAccount(a *memory.Account) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.account = a
+}
+
 // full says that deliveries have to wait; called with mu held.
-func (o *outbox) full() bool { return len(o.buf) >= outboxFull || o.dead }
+func (o *outbox) full() bool { return o.over(outboxFull) || o.dead }
+
+// over says whether as much waits as may, or as there is memory for; called with mu held.
+func (o *outbox) over(most int) bool {
+	return len(o.buf) >= most || o.tight && len(o.buf) >= outboxFree
+}
 
 // reserve makes room for n octets without the allocator; called with mu held
 // before an append. What takes more is right as well.
 func (o *outbox) reserve(n int) {
 	switch {
 	case cap(o.buf)-len(o.buf) >= n:
+		return
 	case o.buf == nil:
 		o.buf = newBuffer(max(n, o.usual))
 	default:
 		o.buf = roomier(o.buf, n)
 	}
+	o.draw()
+}
+
+// draw takes what the buffer is larger than before from the account; called with mu held.
+func (o *outbox) draw() {
+	more := int64(cap(o.buf)) - outboxFree - o.drawn
+	if o.account == nil || more <= 0 || o.tight {
+		return
+	}
+	if o.account.Try(more) {
+		o.drawn += more
+		return
+	}
+	o.tight = true
 }
 
 // flush has the writer send what is there; called with mu held after an append.
@@ -92,24 +130,28 @@ func (o *outbox) close() {
 func (o *outbox) waitRoom() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for len(o.buf) > outboxChoked && !o.dead {
+	for o.over(outboxChoked) && !o.dead {
 		o.drained.Wait()
 	}
 }
 
-// swap takes the buffer out. more: the writer is to go on.
-func (o *outbox) swap() (out []byte, starved []*broker.Consumer, more bool) {
+// swap takes the buffer out, and what was drawn for it. more: the writer is to go on.
+func (o *outbox) swap() (out []byte, drawn int64, starved []*broker.Consumer, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.dead || len(o.buf) == 0 && len(o.starved) == 0 {
 		o.writing = false
-		return nil, nil, false
+		return nil, 0, nil, false
 	}
 	out, o.buf, o.usual = o.buf, nil, len(o.buf)
+	if o.tight {
+		o.usual = 0
+	}
+	drawn, o.drawn, o.tight = o.drawn, 0, false
 	starved, o.starved = o.starved, nil
 	o.sent = o.sent || len(out) > 0
 	o.drained.Broadcast()
-	return out, starved, true
+	return out, drawn, starved, true
 }
 
 // ended says whether all is sent that was to be.
@@ -138,7 +180,7 @@ func (o *outbox) kill() {
 // socket fails.
 func (o *outbox) write(nc net.Conn, count *traffic) error {
 	for {
-		out, starved, more := o.swap()
+		out, drawn, starved, more := o.swap()
 		if !more {
 			return nil
 		}
@@ -149,6 +191,9 @@ func (o *outbox) write(nc net.Conn, count *traffic) error {
 			return err
 		}
 		recycle(out)
+		if drawn > 0 {
+			o.account.Give(drawn)
+		}
 	}
 }
 

@@ -55,10 +55,25 @@ func (c *connection) read() error {
 				buf = own
 			}
 		}
+		if err := c.payForRead(); err != nil {
+			return err
+		}
 		c.out.waitRoom()
+		c.awaitConsumers()
 		if err := c.holdPublishers(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// payForRead draws from the budget what the last read has made the connection hold.
+func (c *connection) payForRead() error {
+	if c.phase != running {
+		return nil
+	}
+	if err := c.payHeld(); err != nil {
+		return c.fail(0, err)
 	}
 	return nil
 }

@@ -47,6 +47,7 @@ type ConnectionInfo struct {
 	Heartbeat          time.Duration        // 0: none
 	TLS                *tls.ConnectionState // nil: none
 	Blocked            bool                 // it publishes, and the broker's gate is closed
+	Flow               bool                 // it publishes, and was made to wait for consumers within the last second
 	Reads, Received    uint64               // socket calls, bytes
 	Writes, Sent       uint64
 	Pending            int // bytes not yet written
@@ -128,6 +129,23 @@ func (s *Server) List() []ConnectionInfo {
 	return all
 }
 
+// Counts is how many open connections there are, and channels on them.
+func (s *Server) Counts() (connections, channels int) {
+	for _, c := range s.open() {
+		if c.shown.Load() != nil {
+			connections++
+			channels += c.channelCount()
+		}
+	}
+	return connections, channels
+}
+
+func (c *connection) channelCount() int {
+	c.listing.Lock()
+	defer c.listing.Unlock()
+	return len(c.channels)
+}
+
 func (s *Server) open() []*connection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +202,7 @@ func (c *connection) hide() {
 func (c *connection) info(i *identity) ConnectionInfo {
 	info := ConnectionInfo{
 		Name: i.name, User: i.user, VHost: i.vhost, Mechanism: i.mechanism, ClientProperties: i.clientProperties(), Since: i.since,
-		FrameMax: i.frameMax, ChannelMax: i.channelMax, Heartbeat: i.heartbeat, TLS: i.tls, Blocked: c.held.Load(),
+		FrameMax: i.frameMax, ChannelMax: i.channelMax, Heartbeat: i.heartbeat, TLS: i.tls, Blocked: c.held.Load(), Flow: c.inFlow(),
 		Reads: c.traffic.reads.Load(), Received: c.traffic.received.Load(),
 		Writes: c.traffic.writes.Load(), Sent: c.traffic.sent.Load(), Pending: c.out.pending(),
 		identityOfLifetime: i,
@@ -229,7 +247,7 @@ func (ch *channel) info(of *ConnectionInfo) ChannelInfo {
 	}
 	for _, c := range ch.consumers {
 		info.Consumers = append(info.Consumers, ConsumerInfo{
-			Tag: c.Tag, Queue: c.on, NoAck: c.NoAck, Exclusive: c.Exclusive, Prefetch: c.prefetch, Arguments: c.Args, Status: c.Status(),
+			Tag: c.Tag, Queue: c.on, NoAck: c.NoAck, Exclusive: c.Exclusive, Prefetch: c.prefetch, Arguments: c.shownArguments(), Status: c.Status(),
 			Channel: ch.id, Connection: of.Name, User: of.User, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
 		})
 	}

@@ -6,8 +6,9 @@ import (
 )
 
 // replyBacklog is how many octets may wait in a connection's outbox for a direct
-// reply to be added. Beyond it replies are lost, as they are when the channel is
-// gone: they are stored nowhere, and their publishers do not wait.
+// reply to be added, if the budget of all clients has them. Beyond it replies are lost
+// and counted, as they are when the channel is gone: they are stored nowhere, and their
+// publishers do not wait.
 const replyBacklog = 16 << 20
 
 // replyConsumer is the consumer of a channel's direct replies (RabbitMQ: Direct
@@ -62,9 +63,14 @@ func (ch *channel) deliverReply(tag string, m *broker.Publication) {
 	o := &ch.conn.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if ch.closed || o.dead || len(o.buf) > replyBacklog {
+	if ch.closed || o.dead {
 		return
 	}
+	if o.over(replyBacklog) {
+		ch.conn.srv.totals.repliesLost.Add(1)
+		return
+	}
+	o.reserve(returnSize + len(tag) + len(m.Exchange) + len(m.RoutingKey) + len(m.Properties) + len(m.Body))
 	o.buf = amqp.AppendDeliver(o.buf, ch.id, tag, ch.unacked.skip(), false, m.Exchange, m.RoutingKey)
 	o.buf = amqp.AppendContent(o.buf, ch.id, m.Properties, m.Body, ch.conn.frameMax)
 	o.flush()

@@ -52,6 +52,7 @@ type Server struct {
 	log  *zap.Logger
 
 	accepted, refused atomic.Uint64
+	fullAt            atomic.Int64 // Unix ns when a connection was refused last for the number there are; 0: never
 	totals            totals
 
 	clearText sync.Once // a password has crossed the network in clear
@@ -141,6 +142,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener) error {
 		if ctx.Err() != nil || !errors.As(err, &temporary) || !temporary.Temporary() {
 			return err
 		}
+		s.fullAt.Store(time.Now().UnixNano())
 		s.log.Error("cannot accept a connection; trying again in 100ms", zap.Error(err))
 		backoff.Reset(100 * time.Millisecond)
 		select {
@@ -200,6 +202,15 @@ func (s *Server) shutdown() {
 	<-ended
 }
 
+// Full says how many connections there may be, and when one was last refused because there
+// were as many, or no file descriptor for it; zero: never.
+func (s *Server) Full() (most int, last time.Time) {
+	if at := s.fullAt.Load(); at != 0 {
+		last = time.Unix(0, at)
+	}
+	return s.opts.MaxConnections, last
+}
+
 // Connections is how many are open now.
 func (s *Server) Connections() int {
 	s.mu.Lock()
@@ -207,9 +218,23 @@ func (s *Server) Connections() int {
 	return len(s.conns)
 }
 
+// InFlow is how many connections publish more than consumers get processor time for.
+func (s *Server) InFlow() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		if c.inFlow() {
+			n++
+		}
+	}
+	return n
+}
+
 var (
 	connectionsDesc = prometheus.NewDesc("curfew_connections", "AMQP connections open.", nil, nil)
+	flowDesc        = prometheus.NewDesc("curfew_connections_in_flow", "AMQP connections whose publishes waited for consumers within the last second (state flow).", nil, nil)
 	acceptedDesc    = prometheus.NewDesc("curfew_connections_accepted_total", "AMQP connections accepted.", nil, nil)
+	repliesLostDesc = prometheus.NewDesc("curfew_direct_replies_lost_total", "Direct replies lost because their client did not take what it was sent.", nil, nil)
 	refusedDesc     = prometheus.NewDesc("curfew_connections_refused_total", "Connections refused for the limit or while stopping.", nil, nil)
 )
 
@@ -219,6 +244,8 @@ func (s *Server) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCol
 // Collect implements prometheus.Collector.
 func (s *Server) Collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(connectionsDesc, prometheus.GaugeValue, float64(s.Connections()))
+	ch <- prometheus.MustNewConstMetric(flowDesc, prometheus.GaugeValue, float64(s.InFlow()))
 	ch <- prometheus.MustNewConstMetric(acceptedDesc, prometheus.CounterValue, float64(s.accepted.Load()))
+	ch <- prometheus.MustNewConstMetric(repliesLostDesc, prometheus.CounterValue, float64(s.totals.repliesLost.Load()))
 	ch <- prometheus.MustNewConstMetric(refusedDesc, prometheus.CounterValue, float64(s.refused.Load()))
 }

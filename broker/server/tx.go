@@ -32,6 +32,7 @@ type transaction struct {
 	bytes     int
 	dropped   int // unroutable and not mandatory
 	returns   []unrouted
+	held      int64          // bytes, which count as the connection's
 	settled   []laterSettled // guarded by ch.mu; h.seq is 0 when its lock has lapsed
 }
 
@@ -113,19 +114,36 @@ func (ch *channel) publishLater(m *broker.Publication) error {
 		return amqp.NewException(amqp.PreconditionFailed, amqp.ClassBasic, amqp.BasicPublishID.Method(),
 			"transaction is larger than %d messages or %d bytes; commit more often", maxTxPublishes, maxTxBytes)
 	}
+	entries := ch.publisher.Entries()
 	routed, err := ch.addWhenRoom(m)
 	ch.publisher.Pause()
+	ch.hold(tx, int64(ch.publisher.Entries()-entries)*broker.EntryBytes)
 	if err != nil || routed {
 		return err
 	}
 	if !ch.content.mandatory {
 		tx.dropped++
 	} else {
+		ch.hold(tx, unroutedBytes+int64(len(m.Exchange)+len(m.RoutingKey)+len(m.Properties)+len(m.Body)))
 		tx.returns = append(tx.returns, unrouted{
 			exchange: clone(m.Exchange), routingKey: clone(m.RoutingKey), properties: clone(m.Properties), body: clone(m.Body),
 		})
 	}
 	return nil
+}
+
+// unroutedBytes is what an unrouted takes beside its content.
+const unroutedBytes = 160
+
+// hold counts what the transaction makes the connection hold, and letGo that it ended.
+func (ch *channel) hold(tx *transaction, n int64) {
+	tx.held += n
+	ch.conn.holds.Add(n)
+}
+
+func (ch *channel) letGo(tx *transaction) {
+	ch.conn.holds.Add(-tx.held)
+	tx.held = 0
 }
 
 func clone(b []byte) []byte { return append([]byte(nil), b...) }
@@ -170,6 +188,7 @@ func (ch *channel) commit() error {
 	ch.refused = ch.publisher.Transact(settlings(tx.settled), ch.refused)
 	ch.tally = publishTally{uint64(tx.publishes), uint64(len(tx.returns)), uint64(tx.dropped)}
 	ch.fold()
+	ch.letGo(tx)
 	wake(waiting)
 	if len(ch.refused) > 0 {
 		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "partial tx completion")
@@ -236,6 +255,7 @@ func (ch *channel) rollback() {
 		return
 	}
 	ch.publisher.Discard()
+	ch.letGo(ch.tx)
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	tx := ch.tx

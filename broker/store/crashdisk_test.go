@@ -29,6 +29,7 @@ type crashDisk struct {
 
 	written   int64  // bytes, all told
 	space     int64  // bytes of all files together; 0: any
+	noFiles   bool   // none can be opened
 	last      *inode // written to last
 	failSyncs int    // the next so many syncs of a file fail
 	syncs     int
@@ -139,6 +140,9 @@ func (d *crashDisk) Open(name string) (file, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := d.names[name]
+	if d.noFiles {
+		return nil, fmt.Errorf("open %s: %w", name, unix.EMFILE)
+	}
 	if n == nil {
 		return nil, fmt.Errorf("open %s: %w", name, fs.ErrNotExist)
 	}

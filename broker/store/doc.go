@@ -35,7 +35,8 @@
 // any crash, in every mode, and of what it was told later all up to some call. No
 // message is found whose queue was defined before and is lost.
 //
-// On a full disk durable messages are refused (ErrFull) before anything is
+// On a full disk, or while no file descriptor is left to open a segment's file with,
+// durable messages are refused (ErrFull) before anything is
 // written that would not fit; settlements, moves and compaction use a reserve,
 // and publishing resumes when there is space. Messages can be read throughout.
 // While the disk is far behind publishers wait, of durable messages and of others;

@@ -14,13 +14,20 @@ import (
 )
 
 // diskDir is a fileSystem on disk.
-type diskDir struct{ path string }
+type diskDir struct {
+	path string
+	self *os.File // stays open, so that syncing it takes no file descriptor; nil for who only reads
+}
 
 func openDir(path string) (*diskDir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("store: make data directory: %w", err)
 	}
-	return &diskDir{path: path}, nil
+	self, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("store: open data directory: %w", err)
+	}
+	return &diskDir{path, self}, nil
 }
 
 func (d *diskDir) join(name string) string { return filepath.Join(d.path, name) }
@@ -64,14 +71,7 @@ func (d *diskDir) Remove(name string) error { return os.Remove(d.join(name)) }
 
 func (d *diskDir) Rename(old, name string) error { return os.Rename(d.join(old), d.join(name)) }
 
-func (d *diskDir) SyncDir() error {
-	f, err := os.Open(d.path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
-}
+func (d *diskDir) SyncDir() error { return d.self.Sync() }
 
 func (d *diskDir) Space() (int64, error) {
 	var st unix.Statfs_t

@@ -23,8 +23,8 @@ func TestDiskFull(t *testing.T) {
 	disk.space = 40 << 12
 	var told atomic.Int32
 	tune := tiny(SyncGroup)
-	tune.onFull = func(full bool) {
-		if full {
+	tune.onFull = func(why error) {
+		if why != nil {
 			told.Add(1)
 		} else {
 			told.Add(-1)
@@ -181,5 +181,45 @@ func TestSyncFails(t *testing.T) {
 	s, r, err := reopen(disk.afterCrash(rand.New(rand.NewPCG(1, 1)), 0))
 	require.NoError(t, err)
 	require.Equal(t, []uint64{1}, seqs(r))
+	require.NoError(t, s.Close())
+}
+
+// Without a file descriptor for the next segment's file durable messages are refused, it is
+// told why, and what was appended is saved once there is one again.
+func TestNoFileDescriptors(t *testing.T) {
+	disk := newCrashDisk()
+	told := make(chan error, 10)
+	tune := tiny(SyncGroup)
+	tune.onFull = func(why error) { told <- why }
+	s, _, err := openOn(disk, tune, &Options{})
+	require.NoError(t, err)
+	disk.mu.Lock()
+	disk.noFiles = true
+	disk.mu.Unlock()
+	done := make(chan error, 1)
+	for seq := 1; ; seq++ { // beyond the segment that has its file, if one has
+		p, err := s.Put(text(seq, 500), true, 1)
+		if errors.Is(err, ErrFull) {
+			break
+		}
+		require.NoError(t, err)
+		s.Enqueued([]Enqueue{{Queue: 1, Seq: uint64(seq), Pos: p, Durable: true}})
+		if seq == 1 {
+			s.Commit(func(err error) { done <- err })
+		}
+	}
+	why := <-told
+	require.True(t, NoFiles(why), why)
+	require.True(t, s.Full())
+	require.Empty(t, done)
+	disk.mu.Lock()
+	disk.noFiles = false
+	disk.mu.Unlock()
+	require.NoError(t, <-done)
+	require.NoError(t, <-told)
+	require.Eventually(t, func() bool { return !s.Full() }, waitFor, tick)
+	_, err = s.Put(text(1, 500), true, 0)
+	require.NoError(t, err)
+	require.Empty(t, told)
 	require.NoError(t, s.Close())
 }

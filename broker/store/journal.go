@@ -83,7 +83,7 @@ type tuning struct {
 	room         int           // bytes that can at least be appended to a new file of definitions
 	mode         SyncMode
 	onSync       func(time.Duration)
-	onFull       func(bool)
+	onFull       func(error)
 }
 
 // usable is nil, or why nothing can be appended. The caller holds mu.

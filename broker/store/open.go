@@ -26,7 +26,7 @@ type Options struct {
 	Relocate func(queue, seq uint64, old, new Pos) (Terms, bool)
 
 	OnSync   func(time.Duration)     // each sync's duration
-	OnFull   func(full bool)         // when the disk gets full, and when it no longer is
+	OnFull   func(why error)         // when the disk gets full or no file can be opened; nil: no longer
 	Progress func(done, total int64) // each second of a recovery, in bytes
 }
 
@@ -65,7 +65,7 @@ func (o *Options) tune(space int64) tuning {
 		t.onSync = func(time.Duration) {}
 	}
 	if t.onFull == nil {
-		t.onFull = func(bool) {}
+		t.onFull = func(error) {}
 	}
 	if t.segmentBytes == 0 {
 		t.segmentBytes = DefaultSegmentBytes

@@ -18,7 +18,17 @@ type spareFiles struct {
 	next, end uint64 // numbers of the first one and of the one after the last
 	owed      int64  // bytes of segments that have no file yet
 	wanted    int64  // bytes that an oversized message waits for
-	full      bool   // the disk is, and the reserve is touched
+	full      error  // why: the disk is, and the reserve is touched; nil: not
+	unopened  error  // why a spare file cannot be opened that is needed; nil: none is
+	told      error  // of the two, what onFull was told last; guarded by filesMu too
+}
+
+// why is why durable messages are refused; nil: they are not.
+func (s *spareFiles) why() error {
+	if s.unopened != nil {
+		return s.unopened
+	}
+	return s.full
 }
 
 // permission says how much of the spare space an append may use.
@@ -49,14 +59,14 @@ func (j *journal) admit(n int, may permission) error {
 		if err := j.usable(); err != nil {
 			return err
 		}
-		if may == publishing && j.spare.full {
+		if may == publishing && j.spare.why() != nil {
 			return ErrFull
 		}
 		if may != publishing || j.unsaved <= j.opts.backlog {
 			if j.holds(n) || j.spared()-int64(j.segmentFor(n)) >= j.floor(may) {
 				return nil
 			}
-			if j.spare.full || may == copying {
+			if j.spare.why() != nil || may == copying {
 				return ErrFull
 			}
 			j.spare.wanted = max(j.spare.wanted, int64(j.segmentFor(n)))
@@ -74,7 +84,7 @@ func (j *journal) spared() int64 {
 func (j *journal) isFull() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.spare.full
+	return j.spare.why() != nil
 }
 
 // attach gives a segment its file. If the keeper has none ready it makes one, and
@@ -131,18 +141,20 @@ func (j *journal) claim(s *segment) (bool, error) {
 	if err == nil {
 		err = j.stretch(f, s)
 	}
-	if noSpace(err) {
-		return false, nil
-	}
-	if err != nil {
+	if err != nil && !noSpace(err) {
 		return false, fmt.Errorf("open segment %d: %w", s.number, err)
 	}
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	s.file = f
-	j.spare.next = s.number + 1
-	j.spare.owed -= int64(len(s.mem))
-	return true, nil
+	j.spare.unopened = err
+	if err == nil {
+		s.file = f
+		j.spare.next = s.number + 1
+		j.spare.owed -= int64(len(s.mem))
+	}
+	j.space.Broadcast()
+	j.mu.Unlock()
+	j.tellFull()
+	return err == nil, nil
 }
 
 // stretch makes the file long enough for the segment, or closes it. The space of
@@ -225,25 +237,39 @@ func (j *journal) refilled(end uint64, err error) {
 		j.ring()
 	}
 	j.spare.end = end
-	was := j.spare.full
 	if err == nil && j.missing() <= 0 {
-		j.spare.full = false
+		j.spare.full = nil
 	} else if err != nil && j.missing() > j.opts.ahead-int64(j.memory.size) {
-		j.spare.full = true
+		j.spare.full = err
 	}
-	full := j.spare.full
 	j.space.Broadcast()
 	j.mu.Unlock()
-	if full == was {
+	j.tellFull()
+}
+
+// tellFull tells of a change: durable messages are refused, or no longer, or for another
+// reason. The caller holds filesMu.
+func (j *journal) tellFull() {
+	j.mu.Lock()
+	why, was := j.spare.why(), j.spare.told
+	j.spare.told = why
+	j.mu.Unlock()
+	if (why == nil) == (was == nil) && NoFiles(why) == NoFiles(was) {
 		return
 	}
-	if full {
-		j.log.Error("disk is full, refusing persistent messages; free space or consume messages", zap.Error(err))
-	} else {
+	switch {
+	case why == nil:
 		j.log.Info("disk has space again")
+	case NoFiles(why):
+		j.log.Error("no file descriptors left for the store, refusing persistent messages; close connections or raise the limit on open files (ulimit -n)", zap.Error(why))
+	default:
+		j.log.Error("disk is full, refusing persistent messages; free space or consume messages", zap.Error(why))
 	}
-	j.opts.onFull(full)
+	j.opts.onFull(why)
 }
+
+// NoFiles says whether an error is that there were no file descriptors left.
+func NoFiles(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
 
 // noSpace reports whether err may pass by itself: a full disk, or no file
 // descriptors left.

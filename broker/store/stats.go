@@ -24,7 +24,7 @@ func (s *Store) Stats() Stats {
 		st.PendingCommits = len(j.commit.waiters)
 		st.UnsavedBytes = j.unsaved
 		st.SpareBytes = j.spared()
-		st.Full = j.spare.full
+		st.Full = j.spare.why() != nil
 	}
 	return st
 }

@@ -79,11 +79,20 @@ func (s *shownBroker) State() dashboard.State {
 			Expired: t.ExpiredDropped + t.DeadLettered[queue.Expired], Unroutable: t.Unroutable,
 		},
 	}
-	for _, c := range s.server.List() {
-		state.Connections++
-		state.Channels += len(c.Channels)
-	}
+	state.Connections, state.Channels = s.server.Counts()
+	state.InFlow = s.server.InFlow()
 	return state
+}
+
+// Hold implements dashboard.Broker. As in the management API, what takes more than half of all
+// there is counts for half.
+func (s *shownBroker) Hold(user string, bytes int64) (release func(), err error) {
+	clients := s.broker.Clients()
+	if most := clients.Most(); most > 0 {
+		bytes = min(bytes, most/2)
+	}
+	a := clients.Open(user, func(error) {}) // a form is read within seconds, or cut off
+	return a.Close, a.Take(bytes)
 }
 
 // Queues implements dashboard.Broker.

@@ -1,31 +1,50 @@
 package main
 
 import (
+	"math"
 	"syscall"
 
 	"go.uber.org/zap"
 )
 
-// filesReserved are the file descriptors kept for the store, Redis and the ops
-// listener when connections use up the rest.
+// filesReserved are the file descriptors kept for the store, Redis and alerts when
+// connections use up the rest.
 const filesReserved = 64
 
-// connectionLimit lowers the limit on connections to what the process may open
-// (ulimit -n), so that too many clients take no descriptor from the store.
-func connectionLimit(asked int, log *zap.Logger) int {
+// fileShares is how many connections of each kind there may be: together they leave the
+// reserve.
+type fileShares struct{ amqp, http, ops int }
+
+// The most connections of management API and dashboard, and of metrics and health.
+const (
+	mostHTTP = 256
+	mostOps  = 64
+)
+
+// openFiles shares out what the process may open (ulimit -n).
+func openFiles() (fileShares, uint64) {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
-		return asked
+		files.Cur = math.MaxUint64
 	}
-	most := connectionsWithin(files.Cur)
-	if most >= asked {
+	return sharesOf(files.Cur), files.Cur
+}
+
+// connectionLimit lowers the limit on AMQP connections to what the process may open, so that
+// too many clients take no descriptor from the store.
+func connectionLimit(asked int, log *zap.Logger) int {
+	s, files := openFiles()
+	if s.amqp >= asked {
 		return asked
 	}
 	log.Warn("fewer connections than CURFEW_MAX_CONNECTIONS: raise the limit on open files (ulimit -n)",
-		zap.Int("connections", most), zap.Int("asked", asked), zap.Uint64("open_files", files.Cur))
-	return most
+		zap.Int("connections", s.amqp), zap.Int("asked", asked), zap.Uint64("open_files", files))
+	return s.amqp
 }
 
-func connectionsWithin(files uint64) int {
-	return int(max(int64(min(files, 1<<31))-filesReserved, 1))
+func sharesOf(files uint64) fileShares {
+	left := int(max(int64(min(files, 1<<31))-filesReserved, 4))
+	s := fileShares{http: max(min(left/8, mostHTTP), 1), ops: max(min(left/16, mostOps), 1)}
+	s.amqp = left - s.http - s.ops
+	return s
 }

@@ -268,6 +268,17 @@ func clockVitals(ahead time.Duration) vitals {
 		"The next start with no deadline pending goes by the machine's clock", ahead.Abs().Round(time.Millisecond), where)}}
 }
 
+// connectionVitals tell for a while that AMQP connections were refused for their number.
+func (n *node) connectionVitals() vitals {
+	most, last := n.server.Full()
+	if last.IsZero() || time.Since(last) > refusalFresh {
+		return vitals{}
+	}
+	v := refusedVitals(most)
+	v.Reasons[0] = "AMQP " + v.Reasons[0] + ", CURFEW_MAX_CONNECTIONS if that is less"
+	return v
+}
+
 // monitorVitals judges the monitor's own account. since is when it was to begin: before its first tick
 // its silence counts from there.
 func monitorVitals(h monitor.Health, since, now time.Time) vitals {

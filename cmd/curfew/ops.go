@@ -38,12 +38,14 @@ type ops struct {
 	scraped http.Handler // answers on /metrics
 	phase   phase
 	parts   map[string]func() vitals
+	crowd   *crowd
 }
 
 func newOps(metrics prometheus.Gatherer) *ops {
 	own := http.NewServeMux()
 	own.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))
-	return &ops{scraped: own, phase: starting, parts: make(map[string]func() vitals)}
+	most, _ := openFiles()
+	return &ops{scraped: own, phase: starting, parts: make(map[string]func() vitals), crowd: newCrowd("ops", most.ops)}
 }
 
 // watch makes a part's vitals count from now on. check is called from any goroutine.
@@ -62,13 +64,14 @@ func (o *ops) enter(p phase) {
 const opsTimeout = 10 * time.Second
 
 func (o *ops) server() *http.Server {
-	return &http.Server{
+	return o.crowd.bound(&http.Server{
 		Handler:           o.handler(),
 		ReadHeaderTimeout: opsTimeout,
 		ReadTimeout:       opsTimeout,
 		WriteTimeout:      3 * opsTimeout,
 		IdleTimeout:       6 * opsTimeout,
-	}
+		MaxHeaderBytes:    webHeaderBytes,
+	})
 }
 
 // start serves in the background; stop ends that and waits for it.

@@ -89,6 +89,8 @@ func serve(ctx context.Context, c *config, stdout io.Writer, log *zap.Logger) (e
 	defer onHangup(n.alerts.Reload)()
 	o.watch("store", n.storeVitals)
 	o.watch("clock", func() vitals { return clockVitals(n.broker.ClockOffset()) })
+
+	o.watch("connections", n.connectionVitals)
 	if n.monitor != nil {
 		since := time.Now()
 		o.watch("alerts", n.alertVitals)
@@ -104,7 +106,11 @@ func serve(ctx context.Context, c *config, stdout io.Writer, log *zap.Logger) (e
 	}
 	api := newManagement(c, n, s.shown(), log)
 	o.showMetrics(api.Metrics(registry))
-	defer s.serveWeb(ctx, n.pages(api, shown, o, registry), log)()
+	pages := n.pages(api, shown, o, registry)
+	o.watch("HTTP", pages.crowd.vitals)
+	o.watch("ops", o.crowd.vitals)
+	registry.MustRegister(pages.crowd, o.crowd)
+	defer s.serveWeb(ctx, pages, log)()
 	defer shown.Close() // before the servers, which would wait for its streams
 	printBanner(stdout, c, n.broker.Recovered(), s.amqp, s.web.Addr(), s.ops.Addr())
 	o.enter(ready)

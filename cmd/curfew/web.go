@@ -13,9 +13,15 @@ import (
 // web is what people and tools ask over HTTP with credentials: each part has the paths below its
 // prefix, the longest that fits winning. (http.ServeMux would redirect "/api/queues/%2F/q", which it
 // takes for a path to clean.) Parts are mounted before serve.
-type web struct{ parts map[string]http.Handler }
+type web struct {
+	parts map[string]http.Handler
+	crowd *crowd
+}
 
-func newWeb() *web { return &web{parts: make(map[string]http.Handler)} }
+func newWeb() *web {
+	most, _ := openFiles()
+	return &web{make(map[string]http.Handler), newCrowd("HTTP", most.http)}
+}
 
 // mount gives a part all paths that are prefix or below it.
 func (w *web) mount(prefix string, part http.Handler) { w.parts[prefix] = part }
@@ -46,10 +52,10 @@ const (
 )
 
 func (w *web) server() *http.Server {
-	return &http.Server{
+	return w.crowd.bound(&http.Server{
 		Handler: w, ReadHeaderTimeout: webHeaderTimeout, ReadTimeout: webReadTimeout, WriteTimeout: webWriteTimeout,
 		IdleTimeout: webIdleTimeout, MaxHeaderBytes: webHeaderBytes,
-	}
+	})
 }
 
 const httpShutdown = time.Second

@@ -117,8 +117,8 @@ func TestItemsAreChosen(t *testing.T) {
 	some, err := choose("p6, curves")
 	require.NoError(t, err)
 	require.Equal(t, []string{"P6", "curves"}, []string{some[0].name, some[1].name})
-	_, err = choose("P13")
-	require.ErrorContains(t, err, `no item "P13"`)
+	_, err = choose("P14")
+	require.ErrorContains(t, err, `no item "P14"`)
 }
 
 func TestOwnProcessIsRead(t *testing.T) {

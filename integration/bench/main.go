@@ -98,6 +98,7 @@ var items = []item{
 	{"P10", "recovery of a million messages", (*bench).recovery},
 	{"P11", "an idle Curfew", (*bench).idleBroker},
 	{"P12", "idle connections and queues", (*bench).idleMany},
+	{"P13", "producers at full speed beside consumers", (*bench).flood},
 	{"curves", "sizes, acks, queues, connections, exchanges", (*bench).curves},
 }
 
@@ -113,7 +114,7 @@ func choose(only string) (chosen []item, err error) {
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("bench: no item %q; there are P1 to P12 and curves", name)
+			return nil, fmt.Errorf("bench: no item %q; there are P1 to P13 and curves", name)
 		}
 	}
 	return chosen, nil

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -85,9 +86,10 @@ const (
 	filesBytes = 16 << 10
 )
 
-// TestFilesRunOut has more clients than the process may have files open. Those that got
-// in keep working, and publish more than fits into the files that were open then;
-// others come in when they go.
+// TestFilesRunOut has more clients than the process may have files open, of AMQP, the
+// management API and health. Those that got in keep working, and publish more than fits
+// into the files that were open then; health answers and tells of it; others come in when
+// they go.
 func TestFilesRunOut(t *testing.T) {
 	tr := newTrial(t, t.TempDir())
 	tr.tell()
@@ -98,7 +100,13 @@ func TestFilesRunOut(t *testing.T) {
 	conn := tr.dial()
 	p, err := newPublisher(tr.log, conn, "p")
 	check(t, err)
+	for _, url := range []string{tr.process.word("Dashboard"), tr.process.word("Health")} {
+		tr.silent(url, 2*filesLimit)
+	}
 	crowd := tr.crowd()
+	if h := tr.process.health(); !strings.Contains(h, "connections are refused") {
+		t.Errorf("health does not tell that connections are refused: %s", h)
+	}
 
 	sent := make(chan error, 1)
 	go func() { sent <- p.many(work, filesCount, filesBytes) }()
@@ -114,6 +122,18 @@ func TestFilesRunOut(t *testing.T) {
 	tr.drain()
 	tr.stopped()
 	tr.judge()
+}
+
+// silent opens so many connections to where a URL leads and sends nothing. Most are closed
+// for others; nobody else is kept out.
+func (tr *trial) silent(url string, n int) {
+	tr.t.Helper()
+	host, _, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
+	for range n {
+		c, err := net.DialTimeout("tcp", host, answerLimit)
+		check(tr.t, err)
+		tr.t.Cleanup(func() { c.Close() })
+	}
 }
 
 // crowd connects until there is no answer any more.

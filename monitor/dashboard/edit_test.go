@@ -77,3 +77,17 @@ func TestEdit(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, s.post(editPath, form).status)
 	require.Len(t, s.letters.sent, sent)
 }
+
+// The memory for a long form is asked for before it is read, and given back.
+func TestLongFormsAreAskedFor(t *testing.T) {
+	s := newSite(t).logIn("root")
+	s.letters.letters = make([]Letter, 1)
+	form := filledIn(s.get(editURL("/", "dlq", 0)).body)
+	s.broker.held = 1 << 30
+	a := s.post(editPath, form)
+	require.Equal(t, http.StatusServiceUnavailable, a.status)
+	require.Contains(t, a.body, "no memory; try again")
+	s.broker.held = 0
+	require.Equal(t, http.StatusOK, s.post(editPath, form).status)
+	require.Zero(t, s.broker.held)
+}

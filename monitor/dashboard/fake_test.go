@@ -3,6 +3,7 @@ package dashboard
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -30,7 +31,8 @@ type fakeBroker struct {
 	queues   []QueueDetail
 	messages []Message
 	changes  []DeadlineChange
-	lost     bool // messages are gone when it comes to changing them
+	held     int64 // bytes, of 1 GiB
+	lost     bool  // messages are gone when it comes to changing them
 }
 
 func (b *fakeBroker) Authenticate(_ context.Context, name, password string, _ netip.Addr) (User, error) {
@@ -49,6 +51,20 @@ func (b *fakeBroker) User(name string) (User, bool) {
 	defer b.mu.Unlock()
 	u, ok := b.users[name]
 	return u, ok
+}
+
+func (b *fakeBroker) Hold(_ string, bytes int64) (func(), error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.held+bytes > 1<<30 {
+		return func() {}, errors.New("no memory")
+	}
+	b.held += bytes
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.held -= bytes
+	}, nil
 }
 
 func (b *fakeBroker) setUser(name string, u User) {

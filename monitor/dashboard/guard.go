@@ -61,6 +61,13 @@ func (d *Dashboard) known(next handler) http.Handler {
 		v, err := d.visitor(r)
 		switch {
 		case err == nil:
+			release, err := d.payForm(r, v)
+			defer release()
+			if err != nil {
+				w.Header().Set("Connection", "close") // the form is not read
+				http.Error(w, err.Error()+"; try again", http.StatusServiceUnavailable)
+				return
+			}
 			next(w, r, v)
 		case r.Method == http.MethodGet && !v.basic && !strings.HasPrefix(r.URL.Path, "/live"):
 			http.Redirect(w, r, "/login?to="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
@@ -68,6 +75,22 @@ func (d *Dashboard) known(next handler) http.Handler {
 			http.Error(w, err.Error(), http.StatusUnauthorized)
 		}
 	})
+}
+
+// formWeight is how many bytes of memory a byte of a form takes until it is answered.
+const formWeight = 4
+
+// payForm asks for the memory that a long form takes, before it is read.
+func (d *Dashboard) payForm(r *http.Request, v visitor) (release func(), err error) {
+	most := maxBody(r.URL.Path)
+	if r.Method != http.MethodPost || most == maxForm {
+		return func() {}, nil
+	}
+	length := min(r.ContentLength, most)
+	if length < 0 {
+		length = most
+	}
+	return d.Broker.Hold(v.Name, formWeight*length)
 }
 
 // changes is known for requests that change something: they take an administrator and

@@ -113,8 +113,11 @@ func (o *overview) alerts() g.Node {
 
 func (o *overview) parts() g.Node {
 	publishers := class("good", g.Text("free to publish"))
-	if o.Blocked != "" {
+	switch {
+	case o.Blocked != "":
 		publishers = class("bad", g.Text("blocked, "), name(o.Blocked))
+	case o.InFlow > 0:
+		publishers = g.Text(plural(o.InFlow, "connection") + " waiting for consumers (flow)")
 	}
 	memory := byteCount(o.Memory)
 	if o.MemoryMax > 0 {

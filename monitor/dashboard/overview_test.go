@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,17 @@ func TestVerdict(t *testing.T) {
 		o.judge()
 		require.Equal(t, c.level, o.Verdict.Level, c.name)
 		require.Contains(t, o.Verdict.Text, c.text, c.name)
+	}
+}
+
+func TestPublishersAreShown(t *testing.T) {
+	for want, o := range map[string]*overview{
+		"free to publish": {}, "2 connections waiting for consumers (flow)": {State: State{InFlow: 2}},
+		"blocked, ": {State: State{InFlow: 2, Blocked: "low on disk"}},
+	} {
+		var page strings.Builder
+		require.NoError(t, o.parts().Render(&page))
+		require.Contains(t, page.String(), want)
 	}
 }
 

@@ -35,6 +35,9 @@ type Broker interface {
 	User(name string) (User, bool)
 	// State is how it is.
 	State() State
+	// Hold asks for memory that a request of the user will take, before it does; release
+	// is to be called in any case. The error says that there is none.
+	Hold(user string, bytes int64) (release func(), err error)
 	// Queues lists all queues, in any order.
 	Queues() []Queue
 	// Queue shows one with its arguments and policies.
@@ -68,6 +71,7 @@ type State struct {
 	Blocked           string // why publishers have to wait; "" they have not
 	Memory, MemoryMax int64  // bytes; max 0: no limit
 	Connections       int
+	InFlow            int // of them: they publish more than consumers get processor time for
 	Channels          int
 	Totals            Totals
 }

@@ -1,0 +1,226 @@
+package management_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/access"
+)
+
+// announce sends a request's head alone and returns what it is answered.
+func (x *site) announce(user, path string, length int) reply {
+	x.t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(x.http.URL, "http://"))
+	require.NoError(x.t, err)
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(time.Minute))
+	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Basic %s\r\nContent-Length: %d\r\n\r\n",
+		path, base64.StdEncoding.EncodeToString([]byte(user)), length)
+	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+	require.NoError(x.t, err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(x.t, err)
+	return reply{t: x.t, status: answer.StatusCode, header: answer.Header, body: string(body)}
+}
+
+const publishPath = "/api/exchanges/%2F/amq.direct/publish"
+
+// Whether a message may be published is asked before it is read.
+func TestPublishIsRefusedBeforeItIsRead(t *testing.T) {
+	var used atomic.Int64
+	x := startWith(t, broker.Options{MemoryLimit: 1 << 30, MemoryInUse: used.Load})
+	x.user("reader", access.Management)
+	require.NoError(t, x.b.SetPermission(access.Permission{User: "reader", VHost: "/", Read: ".*"}))
+	for _, c := range []struct {
+		user, path   string
+		length, want int
+		text         string
+	}{
+		{"guest:wrong", publishPath, 1000, 401, "Not_Authorized"},
+		{"u-:p", publishPath, 1000, 401, "Not management user"},
+		{"reader:p", publishPath, 1000, 400, "403 ACCESS_REFUSED - access to exchange 'amq.direct' in vhost '/' refused for user 'reader'"},
+		{"guest:guest", "/api/exchanges/%2F/none/publish", 1000, 400, "404 NOT_FOUND - no exchange 'none' in vhost '/'"},
+		{"guest:guest", publishPath, 30 << 20, 413, "payload_too_large"},
+		{"guest:guest", "/api/queues/%2F/q/get", 2 << 20, 413, "payload_too_large"},
+	} {
+		got := x.announce(c.user, c.path, c.length)
+		assert.Equal(t, c.want, got.status, got.body)
+		assert.Contains(t, got.body, c.text)
+	}
+	used.Store(2 << 30)
+	require.Eventually(t, func() bool { why, _ := x.b.Gate(); return why != "" }, time.Minute, time.Millisecond)
+	got := x.announce("guest:guest", publishPath, 1000)
+	assert.Equal(t, 503, got.status)
+	assert.Contains(t, got.body, "publishers are blocked: low on memory")
+	assert.Zero(t, x.b.Clients().Stats().Used)
+}
+
+// slow is a body of which nothing comes until it is let go.
+type slow struct {
+	io.Reader
+	begun, go_ chan struct{}
+	first      bool
+}
+
+func (s *slow) Read(p []byte) (int, error) {
+	if !s.first {
+		s.first = true
+		close(s.begun)
+		<-s.go_
+	}
+	return s.Reader.Read(p)
+}
+
+// Bodies that are being read share a bound. Who comes beyond it is told to come again, and
+// somebody else's request is served.
+func TestBodiesShareABound(t *testing.T) {
+	x := startWith(t, broker.Options{MemoryLimit: 1 << 30, MemoryInUse: func() int64 { return 0 }})
+	text, err := json.Marshal(map[string]any{"properties": map[string]any{}, "routing_key": "k", "payload": strings.Repeat("p", 4<<20), "payload_encoding": "string"})
+	require.NoError(t, err)
+	answers := make(chan int, 10)
+	send := func(s *slow) {
+		r, _ := http.NewRequest("POST", x.http.URL+publishPath, s)
+		r.SetBasicAuth("guest", "guest")
+		r.ContentLength = int64(len(text))
+		answer, err := http.DefaultClient.Do(r)
+		if assert.NoError(t, err) {
+			answer.Body.Close()
+			answers <- answer.StatusCode
+		}
+	}
+	released := make(chan struct{})
+	for range 3 { // 20 MiB each, of 64
+		s := &slow{Reader: bytes.NewReader(text), begun: make(chan struct{}), go_: released}
+		go send(s)
+		<-s.begun
+	}
+	require.Eventually(t, func() bool { return x.b.Clients().Stats().Used > 60<<20 }, time.Minute, time.Millisecond)
+	got := x.announce("guest:guest", publishPath, len(text))
+	assert.Equal(t, 503, got.status)
+	assert.Equal(t, "1", got.header.Get("Retry-After"))
+	assert.Contains(t, got.body, "this one holds most; try again")
+	for range 3 {
+		assert.Less(t, x.askAs("u-administrator", "p", "PUT", "/api/queues/%2F/mine", map[string]any{}).status, 300)
+	}
+	close(released)
+	for range 3 {
+		assert.Equal(t, 200, <-answers)
+	}
+	require.Eventually(t, func() bool { return x.b.Clients().Stats().Used == 0 }, time.Minute, time.Millisecond)
+	x.ask("POST", publishPath, string(text)).is(200, "")
+}
+
+// A message is as large as it likes for its payload alone.
+func TestPublishTakesLongPayloadsAlone(t *testing.T) {
+	x := start(t)
+	got := x.ask("POST", publishPath, map[string]any{
+		"properties": map[string]any{"headers": map[string]any{"h": strings.Repeat("h", 2<<20)}}, "routing_key": "k", "payload": "", "payload_encoding": "string",
+	})
+	assert.Equal(t, 413, got.status, got.body)
+}
+
+// stuck is a client that does not take what it is sent, after the first piece.
+type stuck struct {
+	*httptest.ResponseRecorder
+	pieces, longest int
+	taken           chan struct{} // closed with the first piece
+	free            chan struct{}
+}
+
+func (s *stuck) Write(b []byte) (int, error) {
+	if s.pieces++; s.pieces == 1 {
+		close(s.taken)
+	}
+	s.longest = max(s.longest, len(b))
+	<-s.free
+	return s.ResponseRecorder.Write(b)
+}
+
+// Long lists are written in pieces, and a client that does not take one keeps nobody from
+// theirs.
+func TestLongListsAreWrittenInPieces(t *testing.T) {
+	x := start(t)
+	const queues = 300
+	vh, _ := x.b.VHost("/")
+	for i := range queues {
+		_, err := vh.DeclareQueue(nil, fmt.Sprintf("q%03d", i), broker.QueueDeclare{})
+		require.NoError(t, err)
+	}
+	free := make(chan struct{})
+	var clients []*stuck
+	ended := make(chan struct{})
+	for range 6 {
+		s := &stuck{ResponseRecorder: httptest.NewRecorder(), taken: make(chan struct{}), free: free}
+		clients = append(clients, s)
+		r := httptest.NewRequestWithContext(context.Background(), "GET", "/api/queues", nil)
+		r.SetBasicAuth("guest", "guest")
+		r.RemoteAddr = "127.0.0.1:1"
+		go func() {
+			defer func() { ended <- struct{}{} }()
+			x.api.Handler().ServeHTTP(s, r)
+		}()
+		<-s.taken
+	}
+	var names []struct{ Name string }
+	require.NoError(t, json.Unmarshal([]byte(x.ask("GET", "/api/queues?sort=name&sort_reverse=true&columns=name", nil).body), &names))
+	require.Len(t, names, queues)
+	assert.Equal(t, "q299", names[0].Name)
+	x.scrape("/metrics")
+	x.scrape("/metrics/per-object")
+	close(free)
+	for range clients {
+		<-ended
+	}
+	for _, s := range clients {
+		require.NoError(t, json.Unmarshal(s.Body.Bytes(), &names))
+		assert.Len(t, names, queues)
+		assert.Greater(t, s.pieces, 10)
+		assert.Less(t, s.longest, 64<<10)
+	}
+}
+
+// An export is written in pieces too, and is what it was.
+func TestExportIsWrittenInPieces(t *testing.T) {
+	x := start(t)
+	vh, _ := x.b.VHost("/")
+	for i := range 1000 {
+		_, err := vh.DeclareQueue(nil, fmt.Sprintf("q%03d", i), broker.QueueDeclare{Durable: true})
+		require.NoError(t, err)
+	}
+	free := make(chan struct{})
+	close(free)
+	s := &stuck{ResponseRecorder: httptest.NewRecorder(), taken: make(chan struct{}), free: free}
+	r := httptest.NewRequest("GET", "/api/definitions", nil)
+	r.SetBasicAuth("guest", "guest")
+	r.RemoteAddr = "127.0.0.1:1"
+	x.api.Handler().ServeHTTP(s, r)
+	assert.Greater(t, s.pieces, 2)
+	assert.Less(t, s.longest, 64<<10)
+	x.ask("POST", "/api/definitions", s.Body.String()).is(http.StatusNoContent, "")
+}
+
+func TestPeekIsBounded(t *testing.T) {
+	x := start(t)
+	x.ask("PUT", "/api/queues/%2F/q", map[string]any{}).is(http.StatusCreated, "")
+	got := x.ask("POST", "/api/queues/%2F/q/peek", map[string]any{"count": 500, "truncate": 1 << 20})
+	assert.Equal(t, 400, got.status)
+	assert.Contains(t, got.body, "count times truncate is more than 16777216")
+	x.ask("POST", "/api/queues/%2F/q/peek", map[string]any{"count": 500, "truncate": 30000}).is(200, "")
+}
