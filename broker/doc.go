@@ -28,7 +28,7 @@
 // source or already in all its targets. The order in which letters left a queue is the
 // order in which they go on.
 //
-//	queue's line ─► turn: up to 256 letters, 2,048 places ─► targets, journal, watchers
+//	queue's line ─► turn: up to 256 letters, 1,024 places ─► targets, journal, watchers
 //	                │                        ▲
 //	                └── what that causes ─► another queue's line
 //

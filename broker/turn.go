@@ -15,7 +15,7 @@ const (
 	// places in queues that it gives them. A letter with more targets goes on in the next
 	// turn of its queue.
 	turnLetters = 256
-	turnEntries = 2048
+	turnEntries = 1024
 )
 
 // budget is what a step may still spend on turns.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -81,6 +82,10 @@ func serve(ctx context.Context, c *config, stdout io.Writer, log *zap.Logger) (e
 	stopOps := o.start(ctx, opsListener, log)
 	defer stopOps()
 
+	// Garbage is not to keep publishers waiting: it is collected before memory runs out, not when it has doubled.
+	if limit := c.MemoryLimit.bytes(); limit > 0 {
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(limit))
+	}
 	n, err := openNode(c, registry, log)
 	if err != nil {
 		return err

@@ -29,10 +29,19 @@ type burial struct {
 	at     int64 // Unix µs: when it died
 	action broker.Action
 	copies int64 // of the message there are then
+	begun  bool
+	to     []*modelQueue // it has yet to go
 }
 
-// turnLetters is how many dead letters of a queue are routed at a time.
-const turnLetters = 256
+// turnLetters and turnEntries are how many dead letters of a queue are routed at a time, at the
+// most, and into how many places.
+const (
+	turnLetters = 256
+	turnEntries = 1024
+)
+
+// budget is what is left of them.
+type budget struct{ letters, entries int }
 
 // post puts a dead letter in its queue's line.
 func (m *model) post(b *burial) {
@@ -48,26 +57,23 @@ func (m *model) post(b *burial) {
 // of them, unless others wait for him (hurried).
 func (m *model) bury(hurried bool) {
 	var rest []*modelQueue
-	left := turnLetters
+	left := budget{turnLetters, turnEntries}
 	if hurried {
-		left = 0
+		left = budget{}
 	}
-	for left > 0 && len(m.sources) > 0 {
+	for left.letters > 0 && left.entries > 0 && len(m.sources) > 0 {
 		q := m.sources[0]
 		m.sources = m.sources[1:]
-		n := min(left, len(q.line))
-		left -= n
-		if m.turn(q, n); len(q.line) > 0 && !slices.Contains(m.sources, q) {
+		if m.turn(q, &left); len(q.line) > 0 && !slices.Contains(m.sources, q) {
 			rest = append(rest, q)
 		}
 	}
 	m.sources = append(m.sources, rest...)
 	for len(m.sources) > 0 {
 		q := m.sources[0]
-		m.sources = m.sources[1:]
-		waiting := m.sources
+		waiting := m.sources[1:]
 		m.sources = nil
-		m.turn(q, min(turnLetters, len(q.line)))
+		m.turn(q, &budget{turnLetters, turnEntries})
 		caused := m.sources
 		m.sources = waiting
 		if len(q.line) > 0 {
@@ -81,19 +87,28 @@ func (m *model) bury(hurried bool) {
 	}
 }
 
-// turn routes the first n dead letters of a queue, in the order in which they died.
-func (m *model) turn(q *modelQueue, n int) {
-	batch := q.line[:n]
-	q.line = q.line[n:]
+// turn routes the first dead letters of a queue, in the order in which they died. One that
+// goes to more places than are left goes on in the next turn of its queue.
+func (m *model) turn(q *modelQueue, left *budget) {
 	var a arrivals
-	for _, b := range batch {
-		graves := m.graves(b)
-		for _, q := range graves {
-			a.add(q, arrival{entry: b.entry.deadLetter(b), from: b})
+	var done []*burial
+	for n := len(q.line); n > 0 && left.letters > 0 && left.entries > 0; n-- {
+		b := q.line[0]
+		if left.letters--; !b.begun {
+			b.begun, b.to = true, m.graves(b)
+		}
+		now := b.to[:min(len(b.to), left.entries)]
+		left.entries -= len(now)
+		b.to = b.to[len(now):]
+		for _, to := range now {
+			a.add(to, arrival{entry: b.entry.deadLetter(b), from: b})
+		}
+		if len(b.to) == 0 {
+			q.line, done = q.line[1:], append(done, b)
 		}
 	}
 	m.arrive(&a)
-	for _, b := range batch {
+	for _, b := range done {
 		if b.entry.end == expired {
 			m.tellExpired(b.entry, b.path, b.action)
 		}
