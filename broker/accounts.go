@@ -12,6 +12,7 @@ import (
 
 	"curfew/broker/access"
 	"curfew/broker/amqp"
+	"curfew/broker/store"
 )
 
 // What the calls on users, permissions and virtual hosts may say besides
@@ -21,7 +22,8 @@ var (
 	ErrNoVHost = errors.New("broker: no such virtual host")
 )
 
-// accounts are the users and what they may do. Its lock is a leaf.
+// accounts are the users and what they may do. Its lock is a leaf. What is given holds when
+// it is saved, what is taken away at once: both are changed with Broker.admin held.
 type accounts struct {
 	// version is raised by each change, so that a cached answer knows when it is
 	// stale.
@@ -43,22 +45,12 @@ func (a *accounts) init() {
 	a.topics, a.compiled = map[inVHost]map[string]access.TopicPermission{}, map[inVHost]*access.Grant{}
 }
 
-// changeAccounts runs fn, which tells the store what it does, with the accounts' lock
-// held and returns when that is on disk.
-func (b *Broker) changeAccounts(fn func(*accounts) error) error {
-	err := func() error {
-		b.accounts.mu.Lock()
-		defer b.accounts.mu.Unlock()
-		if err := fn(&b.accounts); err != nil {
-			return err
-		}
-		b.accounts.version.Add(1)
-		return nil
-	}()
-	if err != nil {
-		return err
-	}
-	return b.saveDefinitions()
+// change makes a change with the lock held.
+func (a *accounts) change(fn func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	fn()
+	a.version.Add(1)
 }
 
 // Users lists the users by name.
@@ -91,30 +83,49 @@ func (b *Broker) PutUser(u access.User) error {
 	if err := u.Check(); err != nil {
 		return err
 	}
-	return b.changeAccounts(func(a *accounts) error {
-		a.users[u.Name] = &u
-		b.define(keyOf(userKind, u.Name), &u)
-		return nil
-	})
+	b.admin.Lock()
+	defer b.admin.Unlock()
+	return b.putUser(&u)
+}
+
+// putUser is called with admin held.
+func (b *Broker) putUser(u *access.User) error {
+	key := keyOf(userKind, u.Name)
+	was := store.Definition{Key: key}
+	if old, there := b.User(u.Name); there {
+		was = definitionOf(key, &old)
+	}
+	err := b.saveFirst([]store.Definition{definitionOf(key, u)}, []store.Definition{was})
+	if err == nil {
+		b.accounts.change(func() { b.accounts.users[u.Name] = u })
+	}
+	return err
 }
 
 // DeleteUser removes a user with his permissions and closes his connections (320).
-// Error: ErrNoUser.
+// Error: ErrNoUser; or that it is not saved, and a restart would bring the user back.
 func (b *Broker) DeleteUser(name string) error {
-	err := b.changeAccounts(func(a *accounts) error {
-		if a.users[name] == nil {
-			return ErrNoUser
-		}
-		delete(a.users, name)
-		dropped := a.drop(func(k inVHost) bool { return k.user == name })
-		b.undefine(append(dropped, keyOf(userKind, name))...)
-		return nil
-	})
+	err := b.dropUser(name)
 	if errors.Is(err, ErrNoUser) {
 		return err
 	}
 	b.sessions.end(func(s *Session) bool { return s.user == name }, fmt.Sprintf("user '%s' is deleted", name))
 	return err
+}
+
+func (b *Broker) dropUser(name string) error {
+	b.admin.Lock()
+	defer b.admin.Unlock()
+	if _, there := b.User(name); !there {
+		return ErrNoUser
+	}
+	a := &b.accounts
+	a.change(func() {
+		delete(a.users, name)
+		dropped := a.drop(func(k inVHost) bool { return k.user == name })
+		b.undefine(append(dropped, keyOf(userKind, name))...)
+	})
+	return b.saveDefinitions()
 }
 
 // drop removes permissions and returns the keys of their definitions; called with mu
@@ -138,20 +149,17 @@ func (a *accounts) drop(gone func(inVHost) bool) (keys []string) {
 
 // SetUserLimits replaces a user's limits. Errors: ErrNoUser, access.ErrInvalid.
 func (b *Broker) SetUserLimits(name string, limits access.Limits) error {
-	return b.changeAccounts(func(a *accounts) error {
-		u := a.users[name]
-		if u == nil {
-			return ErrNoUser
-		}
-		changed := *u
-		changed.Limits = limits
-		if err := changed.Check(); err != nil {
-			return err
-		}
-		a.users[name] = &changed
-		b.define(keyOf(userKind, name), &changed)
-		return nil
-	})
+	b.admin.Lock()
+	defer b.admin.Unlock()
+	u, there := b.User(name)
+	if !there {
+		return ErrNoUser
+	}
+	u.Limits = limits
+	if err := u.Check(); err != nil {
+		return err
+	}
+	return b.putUser(&u)
 }
 
 // Permissions lists the permissions by virtual host and user.
@@ -168,13 +176,24 @@ func (b *Broker) Permissions() []access.Permission {
 // that are open see it at their next method. Errors: ErrNoUser, ErrNoVHost,
 // access.ErrInvalid.
 func (b *Broker) SetPermission(p access.Permission) error {
-	return b.changePermission(inVHost{p.User, p.VHost}, func(m *permissions) { m.granted = &p })
+	return b.changePermission(inVHost{p.User, p.VHost}, func(now *permissions) { now.granted = &p })
 }
 
 // ClearPermission takes a user's access to a virtual host away. Errors: ErrNoUser,
-// ErrNoVHost.
+// ErrNoVHost; or that it is not saved, and a restart would give it back.
 func (b *Broker) ClearPermission(user, vhost string) error {
-	return b.changePermission(inVHost{user, vhost}, func(m *permissions) { m.granted = nil })
+	b.admin.Lock()
+	defer b.admin.Unlock()
+	k, a := inVHost{user, vhost}, &b.accounts
+	if err := b.checkAccount(k); err != nil {
+		return err
+	}
+	a.change(func() {
+		delete(a.granted, k)
+		delete(a.compiled, k)
+		b.undefine(keyOf(permissionKind, user, vhost))
+	})
+	return b.saveDefinitions()
 }
 
 // TopicPermissions lists the topic permissions by virtual host, user and exchange.
@@ -194,14 +213,14 @@ func (b *Broker) TopicPermissions() (list []access.TopicPermission) {
 // SetTopicPermission restricts a user's routing keys on a topic exchange, which
 // need not exist. Errors: ErrNoUser, ErrNoVHost, access.ErrInvalid.
 func (b *Broker) SetTopicPermission(p access.TopicPermission) error {
-	return b.changePermission(inVHost{p.User, p.VHost}, func(m *permissions) { m.topics[p.Exchange] = p })
+	return b.changePermission(inVHost{p.User, p.VHost}, func(now *permissions) { now.topics[p.Exchange] = p })
 }
 
 // ClearTopicPermissions lifts what restricts a user's routing keys on the
 // exchange, "" for all of the virtual host. Errors: ErrNoUser, ErrNoVHost.
 func (b *Broker) ClearTopicPermissions(user, vhost, exchange string) error {
-	return b.changePermission(inVHost{user, vhost}, func(m *permissions) {
-		maps.DeleteFunc(m.topics, func(name string, _ access.TopicPermission) bool { return exchange == "" || name == exchange })
+	return b.changePermission(inVHost{user, vhost}, func(now *permissions) {
+		maps.DeleteFunc(now.topics, func(name string, _ access.TopicPermission) bool { return exchange == "" || name == exchange })
 	})
 }
 
@@ -213,111 +232,99 @@ type permissions struct {
 	grant   *access.Grant // nil where granted is
 }
 
-// errChangedMeanwhile is what changePermission begins anew for.
-var errChangedMeanwhile = errors.New("broker: permissions changed")
-
-// changePermission applies change and keeps the compiled form of what comes of
-// it; if that cannot be, nothing has changed. It compiles with no lock held: every
-// login and every new channel waits for the accounts' lock.
+// changePermission makes a change and keeps the compiled form of what comes of it; if
+// that cannot be, or cannot be saved, nothing has changed. It compiles with the accounts'
+// lock not held: every login and every new channel waits for that.
 func (b *Broker) changePermission(k inVHost, change func(*permissions)) error {
-	for {
-		before := b.accounts.permissionsOf(k)
-		m := permissions{granted: before.granted, topics: maps.Clone(before.topics)}
-		change(&m)
-		wrong := m.compile(k)
-		err := b.changeAccounts(func(a *accounts) error {
-			if a.users[k.user] == nil {
-				return ErrNoUser
-			}
-			if _, ok := b.VHost(k.vhost); !ok {
-				return ErrNoVHost
-			}
-			if wrong != nil {
-				return wrong
-			}
-			if !a.still(k, &before) {
-				return errChangedMeanwhile
-			}
-			a.set(k, &m)
-			b.definePermissions(k)
-			return nil
-		})
-		if err != errChangedMeanwhile {
-			return err
-		}
+	b.admin.Lock()
+	defer b.admin.Unlock()
+	if err := b.checkAccount(k); err != nil {
+		return err
 	}
+	was := b.accounts.permissionsOf(k)
+	now := permissions{granted: was.granted, topics: maps.Clone(was.topics)}
+	change(&now)
+	err := now.compile(k)
+	if err == nil {
+		err = b.saveFirst(now.definitions(k), was.definitions(k))
+	}
+	if err == nil {
+		b.accounts.change(func() { b.accounts.set(k, &now) })
+	}
+	return err
+}
+
+func (b *Broker) checkAccount(k inVHost) error {
+	if _, ok := b.User(k.user); !ok {
+		return ErrNoUser
+	}
+	if _, ok := b.VHost(k.vhost); !ok {
+		return ErrNoVHost
+	}
+	return nil
 }
 
 func (a *accounts) permissionsOf(k inVHost) permissions {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	m := permissions{topics: maps.Clone(a.topics[k])}
-	if p, ok := a.granted[k]; ok {
-		m.granted = &p
+	p := permissions{topics: maps.Clone(a.topics[k])}
+	if granted, ok := a.granted[k]; ok {
+		p.granted = &granted
 	}
-	if m.topics == nil {
-		m.topics = map[string]access.TopicPermission{}
+	if p.topics == nil {
+		p.topics = map[string]access.TopicPermission{}
 	}
-	return m
-}
-
-// still says whether the permissions are what they were; called with mu held.
-func (a *accounts) still(k inVHost, before *permissions) bool {
-	p, granted := a.granted[k]
-	if granted != (before.granted != nil) || granted && p != *before.granted {
-		return false
-	}
-	return maps.Equal(a.topics[k], before.topics)
+	return p
 }
 
 // compile makes the grant. Without a permission there is none, whatever the topic
 // permissions say; they are checked all the same.
-func (m *permissions) compile(k inVHost) error {
-	p := access.Permission{}
-	if m.granted != nil {
-		p = *m.granted
+func (p *permissions) compile(k inVHost) error {
+	granted := access.Permission{User: k.user, VHost: k.vhost}
+	if p.granted != nil {
+		granted = *p.granted
 	}
-	p.User, p.VHost = k.user, k.vhost
-	g, err := access.Compile(p, slices.Collect(maps.Values(m.topics)))
+	g, err := access.Compile(granted, p.list())
 	if err != nil {
 		return err
 	}
-	if m.grant = nil; m.granted != nil {
-		m.grant = g
+	if p.grant = nil; p.granted != nil {
+		p.grant = g
 	}
 	return nil
 }
 
-// set makes m the permissions of a user in a virtual host; called with mu held.
-func (a *accounts) set(k inVHost, m *permissions) {
+// set makes p the permissions of a user in a virtual host; called with mu held.
+func (a *accounts) set(k inVHost, p *permissions) {
 	delete(a.granted, k)
 	delete(a.topics, k)
 	delete(a.compiled, k)
-	if m.granted != nil {
-		a.granted[k] = *m.granted
+	if p.granted != nil {
+		a.granted[k] = *p.granted
 	}
-	if len(m.topics) > 0 {
-		a.topics[k] = m.topics
+	if len(p.topics) > 0 {
+		a.topics[k] = p.topics
 	}
-	if m.grant != nil {
-		a.compiled[k] = m.grant
+	if p.grant != nil {
+		a.compiled[k] = p.grant
 	}
 }
 
-// definePermissions saves the permissions of a user in a virtual host as they are now;
-// called with mu held.
-func (b *Broker) definePermissions(k inVHost) {
-	permission, topics := keyOf(permissionKind, k.user, k.vhost), keyOf(topicsKind, k.user, k.vhost)
-	if p, ok := b.accounts.granted[k]; ok {
-		b.define(permission, &p)
-	} else {
-		b.undefine(permission)
+// definitions are those of the permissions, with what there is none of.
+func (p *permissions) definitions(k inVHost) []store.Definition {
+	granted, topics := store.Definition{Key: keyOf(permissionKind, k.user, k.vhost)}, store.Definition{Key: keyOf(topicsKind, k.user, k.vhost)}
+	if p.granted != nil {
+		granted = definitionOf(granted.Key, p.granted)
 	}
-	if list := slices.Collect(maps.Values(b.accounts.topics[k])); len(list) > 0 {
-		b.define(topics, list)
-	} else {
-		b.undefine(topics)
+	if len(p.topics) > 0 {
+		topics = definitionOf(topics.Key, p.list())
 	}
+	return []store.Definition{granted, topics}
+}
+
+// list are the topic permissions by exchange.
+func (p *permissions) list() []access.TopicPermission {
+	return slices.SortedFunc(maps.Values(p.topics), func(x, y access.TopicPermission) int { return strings.Compare(x.Exchange, y.Exchange) })
 }
 
 // grant returns what a user may do in a virtual host, nil for nothing, and

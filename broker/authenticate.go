@@ -123,16 +123,18 @@ func (b *Broker) seed() error {
 	a.configured = &access.User{Name: name, PasswordHash: u.PasswordHash, Algorithm: u.Algorithm}
 	for _, vh := range b.VHosts() {
 		k := inVHost{name, vh.name}
-		if _, has := a.granted[k]; has {
+		p := a.permissionsOf(k)
+		if p.granted != nil {
 			continue
 		}
-		m := a.permissionsOf(k)
-		m.granted = &access.Permission{User: name, VHost: vh.name, Configure: ".*", Write: ".*", Read: ".*"}
-		if err := m.compile(k); err != nil {
+		p.granted = &access.Permission{User: name, VHost: vh.name, Configure: ".*", Write: ".*", Read: ".*"}
+		if err := p.compile(k); err != nil {
 			return err
 		}
-		a.set(k, &m)
-		b.definePermissions(k)
+		a.set(k, &p)
+		if b.saving() {
+			b.store.Define(p.definitions(k)...)
+		}
 	}
 	b.define(keyOf(userKind, name), &u)
 	b.define(keyOf(configuredKind), a.configured)

@@ -20,7 +20,7 @@ type Binding struct {
 // 404 for a missing end, 403 on the default exchange, 405 on another's exclusive
 // queue, 406 for arguments the exchange's type does not take.
 func (vh *VHost) Bind(owner Owner, b Binding) error {
-	return vh.mutate(func() error {
+	return vh.claimed(vh.bindingKey(&b), func() error {
 		x, d, err := vh.ends(owner, b)
 		if err != nil {
 			return err
@@ -39,10 +39,30 @@ func (vh *VHost) Bind(owner Owner, b Binding) error {
 			x.router.Unbind(d, b.RoutingKey, b.Args)
 			return err
 		}
+		made := exchange.Binding[destination]{Destination: d, Key: b.RoutingKey, Args: b.Args}
 		vh.changed()
-		vh.bound(x, exchange.Binding[destination]{Destination: d, Key: b.RoutingKey, Args: b.Args})
-		return nil
+		vh.bound(x, made)
+		if !x.declared.Durable || !d.durable() {
+			return nil
+		}
+		return vh.saveBinding(x, made)
 	})
+}
+
+// saveBinding returns when a binding that was made is on the disk. It is there for others
+// before: in what it leads to nothing depends on it. If it cannot be saved it goes again,
+// unless it has gone with one of its ends. Called with mu held and the key claimed.
+func (vh *VHost) saveBinding(x *Exchange, b exchange.Binding[destination]) error {
+	saved := vh.bindingDefinition(x, b)
+	err := vh.save(saved.key(), saved, nil)
+	if err == nil || vh.deleted {
+		return err
+	}
+	if args, removed := x.router.Unbind(b.Destination, b.Key, b.Args); removed {
+		vh.changed()
+		vh.unbound(x, exchange.Binding[destination]{Destination: b.Destination, Key: b.Key, Args: args})
+	}
+	return err
 }
 
 // Unbind removes the binding; one that is not there is removed already. Errors
@@ -108,8 +128,8 @@ func (d destination) sources() *sources {
 	return &d.exchange.sources
 }
 
-// bound notes a binding that was made to x, and unbound one that was removed; called
-// with mu held.
+// bound notes a binding that was made to x, and unbound one that was removed, in the
+// definitions too; called with mu held.
 func (vh *VHost) bound(x *Exchange, b exchange.Binding[destination]) {
 	x.hadBound = true
 	s := b.Destination.sources()
@@ -117,10 +137,6 @@ func (vh *VHost) bound(x *Exchange, b exchange.Binding[destination]) {
 		*s = sources{}
 	}
 	(*s)[x]++
-	if x.declared.Durable && b.Destination.durable() {
-		saved := vh.bindingDefinition(x, b)
-		vh.define(saved.key(), saved)
-	}
 }
 
 func (vh *VHost) unbound(x *Exchange, b exchange.Binding[destination]) {

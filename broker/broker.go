@@ -79,6 +79,7 @@ type Broker struct {
 	tidier    tidier
 	delayed   delayTimer
 	forwarder forwarder
+	saver     saver
 	accounts  accounts
 	guesses   guesses
 	sessions  sessions
@@ -87,13 +88,18 @@ type Broker struct {
 	clients   *memory.Budget
 	crowds    crowds
 
+	// admin is held over a change of users, permissions, virtual hosts or global parameters
+	// until it is saved, so that each finds the one before as it came out. Taken before all
+	// others.
+	admin       sync.Mutex
 	aheadOfWall func() int64 // how far the clock was ahead of the wall clock when it was read last, ns
 
 	quit  chan struct{} // closed by Close
 	ended sync.WaitGroup
 
-	recovered atomic.Bool // the queues of the last run are back
-	restored  int         // their messages
+	recovered atomic.Bool  // the queues of the last run are back
+	restored  int          // their messages
+	adopted   atomic.Int64 // queues with messages of queues whose definitions were missing
 
 	mu     sync.RWMutex
 	vhosts map[string]*VHost
@@ -110,6 +116,20 @@ func New(o Options) (*Broker, error) {
 	if ownClock {
 		o.Clock, aheadOfWall = carried(newOffset())
 	}
+	b := newBroker(o, aheadOfWall)
+	if err := b.openStore(b.opts.Store, ownClock); err != nil {
+		b.stop()
+		return nil, err
+	}
+	b.ended.Go(b.alarms.run)
+	b.ended.Go(b.watchLevels)
+	b.ended.Go(b.delayed.run)
+	b.ended.Go(b.forwarder.run)
+	return b, nil
+}
+
+// newBroker makes a broker without a store.
+func newBroker(o Options, aheadOfWall func() int64) *Broker {
 	o.Ceilings.setDefaults()
 	if o.MaxMessageBytes == 0 {
 		o.MaxMessageBytes = DefaultMaxMessageBytes
@@ -126,6 +146,9 @@ func New(o Options) (*Broker, error) {
 	if o.DiskSpace == nil {
 		o.DiskSpace = diskSpace
 	}
+	if o.Store.Log == nil {
+		o.Store.Log = o.Log
+	}
 	b := &Broker{
 		opts: o, durable: o.Store.Dir != "", clock: o.Clock, aheadOfWall: aheadOfWall, log: o.Log.Named("broker"),
 		vhosts: map[string]*VHost{}, byID: map[uint64]*Queue{},
@@ -140,18 +163,7 @@ func New(o Options) (*Broker, error) {
 	b.alarms.init(b)
 	b.delayed.init(b)
 	b.forwarder.init(b)
-	if o.Store.Log == nil {
-		o.Store.Log = o.Log
-	}
-	if err := b.openStore(o.Store, ownClock); err != nil {
-		b.stop()
-		return nil, err
-	}
-	b.ended.Go(b.alarms.run)
-	b.ended.Go(b.watchLevels)
-	b.ended.Go(b.delayed.run)
-	b.ended.Go(b.forwarder.run)
-	return b, nil
+	return b
 }
 
 // Close stops the broker's own goroutines and closes the store. Connections must
@@ -176,6 +188,13 @@ func (b *Broker) stop() {
 // Failed delivers the error that ended the store, if one ever does: nothing
 // durable can be confirmed any more, and only a new start knows what was written.
 func (b *Broker) Failed() <-chan error { return b.store.Failed() }
+
+// Adopted is how many queues there are that hold messages found without the definition
+// of their queue (RecoveredPrefix).
+func (b *Broker) Adopted() int { return int(b.adopted.Load()) }
+
+// Unsaved is why the last changes of definitions are not on the disk, nil if they are.
+func (b *Broker) Unsaved() error { return b.store.Unsaved() }
 
 // VHost returns the virtual host of that name.
 func (b *Broker) VHost(name string) (*VHost, bool) {

@@ -35,7 +35,7 @@ func (vh *VHost) checkQueueLimit(name string) error {
 	if own, ok := vh.limits.Of(access.MaxQueues); ok {
 		most = min(most, own)
 	}
-	if len(vh.queues) < most || vh.restoring() || name == UndeliverableQueue { // a dead letter must not be lost for it
+	if len(vh.queues)+vh.coming < most || vh.restoring() || name == UndeliverableQueue { // a dead letter must not be lost for it
 		return nil
 	}
 	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot declare queue '%s': queue limit in vhost '%s' (%d) is reached", name, vh.name, most)

@@ -91,7 +91,9 @@ func (s *step) addressAny(x *crossing, at int, src store.Message, p *amqp.Proper
 	case cycles(UndeliverableQueue, deaths):
 		targets = nil
 	default:
-		targets = s.park(x)
+		if targets = s.park(x); x.missing {
+			return true
+		}
 	}
 	describe(s, x, p.MessageID, keys[0], targets)
 	if len(targets) == 0 {
@@ -172,17 +174,24 @@ func (s *step) targetsOf(x *crossing, keys []string, properties []byte) (targets
 }
 
 // park returns the queue for messages that cannot be routed, or none where they are to be
-// dropped.
+// dropped. If it cannot be made, as its definition cannot be saved, the message stays with
+// its source for another try (retained).
 func (s *step) park(x *crossing) []target {
+	vh := x.from.vh
 	if s.b.opts.Unroutable == Drop {
 		return nil
 	}
-	q, err := x.from.vh.DeclareQueue(nil, UndeliverableQueue, QueueDeclare{Durable: true})
-	if err != nil { // not saved: it is there all the same
-		s.b.log.Error("the queue for undeliverable dead letters is not durable yet", zap.Error(err))
-		if q, err = x.from.vh.Queue(UndeliverableQueue); err != nil {
-			return nil
-		}
+	if s.now < vh.parkAgain.Load() {
+		x.missing = x.queued
+		return nil
+	}
+	q, err := vh.DeclareQueue(nil, UndeliverableQueue, QueueDeclare{Durable: true})
+	if err != nil {
+		s.b.log.Error("the queue for undeliverable messages cannot be made: they stay where they are; make room on the disk",
+			zap.String("vhost", vh.name), zap.Error(err))
+		vh.parkAgain.Store(s.now + retryFirst)
+		x.missing = x.queued
+		return nil
 	}
 	x.action = Parked
 	s.b.counters.parked.Add(1)

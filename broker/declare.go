@@ -5,12 +5,15 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"strconv"
 	"strings"
+	"sync"
 
 	"go.uber.org/zap"
 
 	"curfew/broker/amqp"
 	"curfew/broker/queue"
+	"curfew/broker/store"
 )
 
 // QueueDeclare is what queue.declare carries besides the name.
@@ -106,16 +109,21 @@ func (vh *VHost) settingsOf(name string, d QueueDeclare) (settings, error) {
 
 // enterQueue puts a queue of these settings among the others.
 func (vh *VHost) enterQueue(id uint64, owner Owner, name string, d QueueDeclare, set settings) (*Queue, error) {
-	q := &Queue{vh: vh, id: id, name: name, declared: d, asked: set, core: queue.New(set.core), alarmIndex: notTimed}
-	q.settings.Store(&q.asked)
-	if d.Exclusive {
-		q.owner = owner
-	}
+	q := vh.newQueue(id, owner, name, d, set)
 	if err := vh.addQueue(q); err != nil {
 		return nil, err
 	}
 	q.Touch()
 	return q, nil
+}
+
+func (vh *VHost) newQueue(id uint64, owner Owner, name string, d QueueDeclare, set settings) *Queue {
+	q := &Queue{vh: vh, id: id, name: name, declared: d, asked: set, core: queue.New(set.core), alarmIndex: notTimed}
+	q.settings.Store(&q.asked)
+	if d.Exclusive {
+		q.owner = owner
+	}
+	return q
 }
 
 func code(err error) uint16 {
@@ -146,7 +154,7 @@ func (q *Queue) redeclare(d QueueDeclare) error {
 	if !q.Touch() {
 		return errGone
 	}
-	return q.vh.b.saveDefinitions()
+	return nil
 }
 
 // Touch counts as use for x-expires: a passive or repeated declare. False: the
@@ -158,6 +166,7 @@ func (q *Queue) Touch() bool {
 	return !q.deleted
 }
 
+// addQueue puts the queue among the others once it is saved.
 func (vh *VHost) addQueue(q *Queue) error {
 	for {
 		a, ruled, err := vh.ruleNew(q.governed().Thing)
@@ -171,37 +180,48 @@ func (vh *VHost) addQueue(q *Queue) error {
 }
 
 func (vh *VHost) addRuled(q *Queue, a applied, ruled uint64) error {
-	return vh.mutate(func() error {
+	saved, claimed := q.definition(), vh.claimed
+	if q.name == UndeliverableQueue { // dead letters wait for it
+		claimed = vh.claimedNow
+	}
+	return claimed(saved.key(), func() error {
 		if _, taken := vh.queues[q.name]; taken {
 			return errTaken
 		}
 		if err := vh.checkQueueLimit(q.name); err != nil {
 			return err
 		}
+		if err := vh.holds(&a, ruled); err != nil {
+			return err
+		}
 		if err := vh.declare(q.footprint(), vh.queueLabel(q.name), q.name == UndeliverableQueue); err != nil {
 			return err
 		}
-		if err := vh.enter(q.governed(), &a, ruled); err != nil {
+		vh.coming++
+		err := vh.saveRuled(q.governed(), &a, ruled, q.durable(), saved.key(), saved)
+		vh.coming--
+		if err != nil {
 			vh.undeclare(q.footprint())
 			return err
 		}
-		vh.queues[q.name] = q
-		q.govern(a)
-		if q.owner != nil {
-			if vh.owned[q.owner] == nil {
-				vh.owned[q.owner] = map[*Queue]struct{}{}
-			}
-			vh.owned[q.owner][q] = struct{}{}
-		}
-		vh.b.addQueueID(q)
-		vh.b.counters.queuesCreated.Add(1)
-		vh.changed()
-		if q.durable() {
-			saved := q.definition()
-			vh.define(saved.key(), saved)
-		}
+		vh.placeQueue(q, a)
 		return nil
 	})
+}
+
+// placeQueue is the end of addQueue; called with mu held.
+func (vh *VHost) placeQueue(q *Queue, a applied) {
+	vh.queues[q.name] = q
+	q.govern(a)
+	if q.owner != nil {
+		if vh.owned[q.owner] == nil {
+			vh.owned[q.owner] = map[*Queue]struct{}{}
+		}
+		vh.owned[q.owner][q] = struct{}{}
+	}
+	vh.b.addQueueID(q)
+	vh.b.counters.queuesCreated.Add(1)
+	vh.changed()
 }
 
 // DeleteQueue removes the queue with all it holds and returns how many messages
@@ -234,9 +254,17 @@ func (vh *VHost) DeleteQueue(owner Owner, name string, ifUnused, ifEmpty bool) (
 	return messages, nil
 }
 
-// remove deletes q unless veto, asked under q's lock, objects; errGone if
-// somebody has already.
+// remove deletes q unless veto, asked under q's lock, objects; errGone if somebody has
+// already. It returns when that is on disk, or cannot be saved, which is logged.
 func (vh *VHost) remove(q *Queue, veto func() error) (ready int, err error) {
+	if ready, err = vh.drop(q, veto); err == nil {
+		vh.b.saveDeleted()
+	}
+	return ready, err
+}
+
+// drop is remove for who does not wait for the disk.
+func (vh *VHost) drop(q *Queue, veto func() error) (ready int, err error) {
 	s := vh.b.step()
 	defer s.done()
 	ready, orphans, err := q.empty(s, veto)
@@ -244,7 +272,7 @@ func (vh *VHost) remove(q *Queue, veto func() error) (ready int, err error) {
 		return 0, err
 	}
 	vh.forget(q)
-	vh.removeSubqueue(q)
+	vh.dropSubqueue(q)
 	for _, c := range orphans {
 		c.Sink.Cancelled(c)
 	}
@@ -269,14 +297,49 @@ func (q *Queue) empty(s *step, veto func() error) (ready int, orphans []*Consume
 	return ready, orphans, nil
 }
 
-// forget takes a deleted queue out of the names and bindings.
+// forget takes a deleted queue, whose messages are settled, out of the names and bindings.
 func (vh *VHost) forget(q *Queue) {
-	if vh.erase(q) {
-		return // out of the definitions with its virtual host
+	if !vh.erase(q) && q.durable() {
+		vh.b.forgetDeleted(q.id)
 	}
-	if err := vh.b.saveDefinitions(); err != nil { // it will come back, empty, if no later save succeeds
-		vh.b.log.Error("deleted queue is still in the saved definitions", zap.String("queue", q.name), zap.Error(err))
+}
+
+// saveDeleted returns when it is saved that queues were deleted.
+func (b *Broker) saveDeleted() {
+	if err := b.saveDefinitions(); err != nil { // they will come back, empty, if no later save succeeds
+		b.log.Error("deleted queues are still in the saved definitions", zap.Error(err))
 	}
+}
+
+// saver saves that queues were deleted, in a goroutine of its own that there is only
+// meanwhile: the alarms do not wait for the disk.
+type saver struct {
+	mu            sync.Mutex // leaf
+	asked, saving bool
+}
+
+func (b *Broker) saveDeletedSoon() {
+	w := &b.saver
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = true
+	if w.saving {
+		return
+	}
+	w.saving = true
+	b.ended.Go(func() {
+		for w.begin() {
+			b.saveDeleted()
+		}
+	})
+}
+
+// begin says whether there is anything to save, or ends the saving.
+func (w *saver) begin() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.saving, w.asked = w.asked, false
+	return w.saving
 }
 
 // erase says whether the virtual host is deleted too.
@@ -289,7 +352,11 @@ func (vh *VHost) erase(q *Queue) (all bool) {
 		vh.undeclare(q.footprint())
 		if q.durable() {
 			vh.undefine(q.definition().key())
+			vh.define(deletedKey(q.id), true)
 		}
+	}
+	if q.recovered && vh.b.queueByID(q.id) == q {
+		vh.b.adopted.Add(-1)
 	}
 	delete(vh.owned[q.owner], q)
 	vh.unbindEnd(destination{queue: q})
@@ -297,6 +364,30 @@ func (vh *VHost) erase(q *Queue) (all bool) {
 	vh.b.alarms.drop(q)
 	vh.changed()
 	return vh.deleted
+}
+
+// deletedKey is that of the note that a queue was deleted. It is made when the queue's
+// definition goes, so that a start drops the messages which the journal may still have
+// then, and keeps those of a queue whose definition is missing for another reason. Dead
+// letters that had left the queue before and are not where they go yet are kept, too, once
+// the note is gone.
+func deletedKey(id uint64) string { return keyOf(deletedKind, strconv.FormatUint(id, 10)) }
+
+// forgetDeleted removes the notes once the journal says that the queues' messages have
+// gone.
+func (b *Broker) forgetDeleted(ids ...uint64) {
+	if !b.saving() {
+		return
+	}
+	gone := make([]store.Definition, len(ids))
+	for i, id := range ids {
+		gone[i].Key = deletedKey(id)
+	}
+	b.store.Synced(func(err error) {
+		if err == nil {
+			b.store.DefineLater(gone...)
+		}
+	})
 }
 
 // Release deletes the exclusive queues of a connection that has gone.

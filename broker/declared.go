@@ -36,6 +36,13 @@ func (d *declared) init(memoryLimit int64) {
 	}
 }
 
+// like has a copy of a broker count on from what the broker has, under its bounds.
+func (d *declared) like(b *declared) {
+	d.most, d.slack = b.most, b.slack
+	d.used.Store(b.used.Load())
+	d.ceiling.Store(b.ceiling.Load())
+}
+
 // low notes whether memory is low.
 func (d *declared) low(is bool) {
 	switch {

@@ -2,7 +2,10 @@ package broker
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"curfew/broker/access"
@@ -15,9 +18,9 @@ import (
 // What outlives a restart beside the messages: virtual hosts, users and permissions,
 // policies, durable exchanges and queues, save exclusive ones, and the bindings
 // between them. Each is a definition of the store, JSON under a key that begins with
-// its kind. Who changes something tells the store in the critical section of the change,
-// of all of it in one call: so the store hears of changes in the order in which they
-// happened, and what a crash leaves fits together. A form of a definition that an older
+// its kind. Who changes something tells the store in a critical section, of all of it in
+// one call: so the store hears of changes in the order in which they happened, and what a
+// crash leaves fits together. A form of a definition that an older
 // Curfew would misread needs a kind of its own.
 
 type vhostDefinition struct {
@@ -33,6 +36,7 @@ type exchangeDefinition struct {
 	AutoDelete bool      `json:"auto_delete,omitempty"`
 	Internal   bool      `json:"internal,omitempty"`
 	Args       savedArgs `json:"arguments,omitempty"`
+	Transient  bool      `json:"-"` // it is not saved
 }
 
 type queueDefinition struct {
@@ -40,8 +44,11 @@ type queueDefinition struct {
 	Name       string    `json:"name"`
 	ID         uint64    `json:"id,string"` // incarnation: the journal names its messages by it
 	AutoDelete bool      `json:"auto_delete,omitempty"`
-	Delayed    bool      `json:"delayed,omitempty"` // it is the virtual host's queue of delayed messages
+	Delayed    bool      `json:"delayed,omitempty"`   // it is the virtual host's queue of delayed messages
+	Recovered  bool      `json:"recovered,omitempty"` // it was made for messages whose queue's definition was not found
 	Args       savedArgs `json:"arguments,omitempty"`
+	Transient  bool      `json:"-"` // it is not saved
+	Exclusive  bool      `json:"-"` // nor this
 }
 
 type bindingDefinition struct {
@@ -51,6 +58,7 @@ type bindingDefinition struct {
 	ToExchange  bool      `json:"to_exchange,omitempty"`
 	RoutingKey  string    `json:"routing_key"`
 	Args        savedArgs `json:"arguments,omitempty"`
+	Transient   bool      `json:"-"` // it is not saved
 }
 
 type policyDefinition struct {
@@ -98,6 +106,7 @@ const (
 	configuredKind = "configured"        // nothing: name and hash of the configured user
 	permissionKind = "permission"        // user, virtual host
 	topicsKind     = "topic_permissions" // user, virtual host; those of all exchanges
+	deletedKind    = "deleted"           // incarnation of a queue: its messages have gone with it
 )
 
 func keyOf(kind string, names ...string) string {
@@ -123,6 +132,14 @@ func (b *bindingDefinition) key() string {
 		to = exchangeKind
 	}
 	return keyOf(bindingKind, b.VHost, b.Source, to, b.Destination, b.RoutingKey, string(b.Args))
+}
+
+// bindingKey is that of the binding's definition.
+func (vh *VHost) bindingKey(b *Binding) string {
+	d := bindingDefinition{
+		VHost: vh.name, Source: b.Source, Destination: b.Destination, ToExchange: b.ToExchange, RoutingKey: b.RoutingKey, Args: saveArgs(b.Args),
+	}
+	return d.key()
 }
 
 func (p *policyDefinition) key() string { return keyOf(policyKind, p.VHost, p.kind().String(), p.Name) }
@@ -159,16 +176,36 @@ func definitionOf(key string, value any) store.Definition {
 	return store.Definition{Key: key, Value: text}
 }
 
+// saveFirst makes or replaces definitions, all at once, and returns when they are on
+// disk; where they cannot be saved, it makes them what they were. The caller sees to it
+// that nobody else changes them meanwhile.
+func (b *Broker) saveFirst(now, were []store.Definition) error {
+	if !b.saving() {
+		return nil
+	}
+	b.store.Define(now...)
+	err := b.saveDefinitions()
+	if err != nil {
+		b.store.Define(were...)
+	}
+	return err
+}
+
+// ErrNotSaved is wrapped by what is said of a change of definitions that could not be
+// written to the disk. It may succeed later.
+var ErrNotSaved = errors.New("save definitions")
+
 // saveDefinitions returns when the definitions as they stand are on disk.
 func (b *Broker) saveDefinitions() error {
 	if err := b.store.SyncDefinitions(); err != nil {
-		return fmt.Errorf("broker: save definitions: %w", err)
+		return fmt.Errorf("broker: %w: %w", ErrNotSaved, err)
 	}
 	return nil
 }
 
 // mutate runs fn with mu held and returns when what it did, or found done, is on
-// disk.
+// disk. It is for what is not undone if it cannot be saved: then the caller is told, and
+// the store tries again.
 func (vh *VHost) mutate(fn func() error) error {
 	if err := vh.locked(fn); err != nil {
 		return err
@@ -183,6 +220,68 @@ func (vh *VHost) locked(fn func() error) error {
 		return noVHost(vh.name)
 	}
 	return fn()
+}
+
+// What is not saved is not there: a queue or an exchange is among the others, and a policy
+// in force, when its definition is on the disk. For that nobody holds mu. Instead whoever
+// changes what has a key in the definitions claims the key, and others who would change it
+// wait: they find it as it came out.
+
+// claimed is locked for who changes what has the key, and may call save. It waits while
+// definitions are imported.
+func (vh *VHost) claimed(key string, fn func() error) error {
+	vh.importing.RLock()
+	defer vh.importing.RUnlock()
+	return vh.claimedNow(key, fn)
+}
+
+// claimedNow is claimed for who cannot wait so long.
+func (vh *VHost) claimedNow(key string, fn func() error) error {
+	return vh.locked(func() error {
+		if !vh.b.saving() {
+			return fn()
+		}
+		for vh.claims[key] {
+			vh.unclaimed.Wait()
+		}
+		if vh.deleted {
+			return noVHost(vh.name)
+		}
+		vh.claims[key] = true
+		defer func() {
+			delete(vh.claims, key)
+			vh.unclaimed.Broadcast()
+		}()
+		return fn()
+	})
+}
+
+// save makes or replaces the definition of a claimed key, nil for none, and returns when
+// it is on the disk; if it cannot be saved, it is again what it was, and the same if the
+// virtual host was deleted meanwhile. mu, which is held, is released for that.
+func (vh *VHost) save(key string, now, was any) error {
+	if !vh.b.saving() {
+		return nil
+	}
+	vh.note(key, now)
+	vh.unlock()
+	err := vh.b.saveDefinitions()
+	vh.mu.Lock()
+	if err != nil {
+		vh.note(key, was)
+	} else if vh.deleted {
+		err = noVHost(vh.name)
+	}
+	return err
+}
+
+// note is define or, without a value, undefine.
+func (vh *VHost) note(key string, value any) {
+	if value == nil {
+		vh.undefine(key)
+	} else {
+		vh.define(key, value)
+	}
 }
 
 // define and undefine note what is to be told the store when mu is unlocked; called with
@@ -216,21 +315,22 @@ func (vh *VHost) definition() *vhostDefinition {
 func (vh *VHost) exchangeDefinition(x *Exchange) *exchangeDefinition {
 	return &exchangeDefinition{
 		VHost: vh.name, Name: x.name, Type: x.declared.Kind, AutoDelete: x.declared.AutoDelete,
-		Internal: x.declared.Internal, Args: saveArgs(x.declared.Args),
+		Internal: x.declared.Internal, Args: saveArgs(x.declared.Args), Transient: !x.declared.Durable,
 	}
 }
 
 func (q *Queue) definition() *queueDefinition {
 	return &queueDefinition{
 		VHost: q.vh.name, Name: q.name, ID: q.id, AutoDelete: q.declared.AutoDelete,
-		Delayed: q.delays != nil, Args: saveArgs(q.declared.Args),
+		Delayed: q.delays != nil, Recovered: q.recovered, Args: saveArgs(q.declared.Args),
+		Transient: !q.durable(), Exclusive: q.declared.Exclusive,
 	}
 }
 
 func (vh *VHost) bindingDefinition(x *Exchange, b exchange.Binding[destination]) *bindingDefinition {
 	return &bindingDefinition{
 		VHost: vh.name, Source: x.name, Destination: b.Destination.name(), ToExchange: b.Destination.exchange != nil,
-		RoutingKey: b.Key, Args: saveArgs(b.Args),
+		RoutingKey: b.Key, Args: saveArgs(b.Args), Transient: !x.declared.Durable || !b.Destination.durable(),
 	}
 }
 
@@ -239,9 +339,10 @@ func (vh *VHost) policyDefinition(k policy.Kind, p policy.Policy) *policyDefinit
 	return &policyDefinition{VHost: vh.name, Operator: k == policy.Operator, Policy: p}
 }
 
-// definitionKeys lists the keys of the virtual host and all in it; called with mu held.
+// definitionKeys lists the keys of the virtual host and all in it, or about to be; called
+// with mu held.
 func (vh *VHost) definitionKeys() []string {
-	keys := []string{keyOf(vhostKind, vh.name)}
+	keys := append([]string{keyOf(vhostKind, vh.name)}, slices.Collect(maps.Keys(vh.claims))...)
 	for _, x := range vh.exchanges {
 		if !x.declared.Durable {
 			continue

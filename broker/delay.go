@@ -119,7 +119,9 @@ func (s *step) activate(x *crossing, at int) bool {
 		return false
 	}
 	if err != nil || len(targets) == 0 {
-		s.b.counters.unroutable.Add(1)
+		if !x.tried {
+			s.b.counters.unroutable.Add(1)
+		}
 		if targets = s.park(x); len(targets) == 0 {
 			return true
 		}

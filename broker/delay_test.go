@@ -2,10 +2,7 @@ package broker_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -207,18 +204,15 @@ func TestDelayedMessageWaitsForItsQueueToBeSaved(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
 	x := openBench(t, o)
 	x.durable("q", nil)
-	inTheWay := filepath.Join(o.Store.Dir, "definitions.tmp") // where the file is made anew, for more than fits into it
-	require.NoError(t, os.Mkdir(inTheWay, 0o700))
-	_, err := x.b.SetGlobalParameter("large", strings.Repeat("x", 1<<17))
-	require.ErrorContains(t, err, "save definitions")
+	free := x.fillDefinitions(o.Store.Dir)
 	p := amqp.Properties{DeliveryMode: 2, Headers: amqp.Table{"x-delay": int64(3_600_000)}}
 	m := broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil)}
 	for range 2 {
 		_, err := x.p.Add(&m)
 		require.ErrorContains(t, err, "save definitions")
 	}
-	require.NoError(t, os.Remove(inTheWay))
-	_, err = x.p.Add(&m)
+	free()
+	_, err := x.p.Add(&m)
 	require.NoError(t, err)
 	x.p.Flush(nil)
 	x.commit()

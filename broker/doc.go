@@ -16,7 +16,8 @@
 // leaves for one reason.
 //
 // A transaction is a publisher that is not flushed before the commit: what it added is in
-// the store, and in no queue yet (broker/server).
+// the store, and in no queue yet (broker/server). Its publishes and settlements are
+// journaled as one record (Publisher.Transact).
 //
 // # Dead letters
 //
@@ -124,19 +125,31 @@
 //
 // Users, virtual hosts, policies and what is durable of exchanges, queues and bindings
 // the store keeps, each under a key of its own: a change costs the same however many
-// there are. The store is told in the critical section of the change, and whoever made
-// it is answered when it is on disk.
+// there are. What is not saved is not there: a durable queue or exchange is among the
+// others, and a policy, a user or a permission in force, once its definition is on disk,
+// so no message can enter a queue that a crash would take away. Others who would change
+// the same meanwhile wait (VHost.claimed, Broker.admin), and during an import those who
+// would make anything (Change). A binding holds at once and goes again if it cannot be
+// saved. What is deleted is gone at once, and if that cannot be saved, the store tries
+// again.
+//
+// A queue's definition goes together with a note of its incarnation, which stays until
+// the journal says that its messages have gone. So a start drops the messages of a deleted
+// queue, and those of one whose definition is missing come back in a queue named by
+// RecoveredPrefix.
 //
 // # Locks
 //
 // In this order, and never two of a kind:
 //
-//	VHost.governing ─► VHost.mu ─► Queue.mu ─► a channel's ─► an outbox's, the feed's, the store's
+//	Broker.admin ─► VHost.importing ─► VHost.governing ─► VHost.mu ─► Queue.mu ─► a channel's ─► an outbox's, the feed's, the store's
 //
-// The others are leaves, below VHost.mu and above the store's: accounts.mu, below it
-// Broker.mu, and those of alarms, idlers, forwarder, tidier, sessions, replies, guesses, crowds and gate.
-// Under Queue.mu there is only memory: the core, hand-over to outboxes, the feed and the
-// store's buffers. A function that is called with a lock held says so.
+// The first three are held while the disk is waited for, and an import holds VHost.importing
+// of several, in the order of their names. The others are leaves, below VHost.mu and above
+// the store's: accounts.mu, below it Broker.mu, and those of alarms, idlers, forwarder,
+// tidier, saver, sessions, replies, guesses, crowds and gate. Under Queue.mu there is only
+// memory: the core, hand-over to outboxes, the feed and the store's buffers. A function
+// that is called with a lock held says so.
 //
 // # Time
 //

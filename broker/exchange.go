@@ -85,10 +85,12 @@ func (vh *VHost) DeclareExchange(name string, d ExchangeDeclare) error {
 	}
 }
 
-// addExchange puts the exchange among the others, unless an equal one is there.
+// addExchange puts the exchange among the others once it is saved, unless an equal one
+// is there.
 func (vh *VHost) addExchange(made *Exchange, a applied, ruled uint64) error {
 	name, d := made.name, made.declared
-	return vh.mutate(func() error {
+	key := keyOf(exchangeKind, vh.name, name)
+	return vh.claimed(key, func() error {
 		if x, ok := vh.exchanges[name]; ok {
 			return vh.exchangeEquivalent(x, d)
 		}
@@ -98,22 +100,26 @@ func (vh *VHost) addExchange(made *Exchange, a applied, ruled uint64) error {
 		if err := vh.checkExchangeLimit(name); err != nil {
 			return err
 		}
+		if err := vh.holds(&a, ruled); err != nil {
+			return err
+		}
 		if err := vh.declare(made.footprint(), vh.exchangeLabel(name), false); err != nil {
 			return err
 		}
-		if err := vh.enter(made.governed(), &a, ruled); err != nil {
+		if err := vh.saveRuled(made.governed(), &a, ruled, d.Durable, key, vh.exchangeDefinition(made)); err != nil {
 			vh.undeclare(made.footprint())
 			return err
 		}
-		vh.exchanges[name] = made
-		made.govern(a)
-		vh.changed()
-		if d.Durable {
-			saved := vh.exchangeDefinition(made)
-			vh.define(saved.key(), saved)
-		}
+		vh.placeExchange(made, a)
 		return nil
 	})
+}
+
+// placeExchange puts an exchange among the others; called with mu held.
+func (vh *VHost) placeExchange(x *Exchange, a applied) {
+	vh.exchanges[x.name] = x
+	x.govern(a)
+	vh.changed()
 }
 
 // DelayedMessageKind is the type of exchanges for delayed messages; how they route

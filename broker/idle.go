@@ -58,10 +58,11 @@ func (q *Queue) lapsesAt() int64 {
 	return at
 }
 
-// expireIdle deletes q if it was unused for its x-expires or x-auto-delete-on-idle.
+// expireIdle deletes q if it was unused for its x-expires or x-auto-delete-on-idle. It
+// does not wait for the disk.
 func (q *Queue) expireIdle() bool {
 	messages := 0
-	_, err := q.vh.remove(q, func() error {
+	_, err := q.vh.drop(q, func() error {
 		if at := q.lapsesAt(); at == 0 || at > q.vh.b.Now() {
 			return errInUse
 		}
@@ -70,6 +71,9 @@ func (q *Queue) expireIdle() bool {
 	})
 	if err != nil {
 		return false
+	}
+	if q.durable() {
+		q.vh.b.saveDeletedSoon()
 	}
 	q.vh.b.log.Info("queue expired: unused for its x-expires or x-auto-delete-on-idle",
 		zap.String("vhost", q.vh.name), zap.String("queue", q.name), zap.Int("messages", messages))

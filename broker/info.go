@@ -14,6 +14,7 @@ type QueueInfo struct {
 	ID          uint64
 	VHost, Name string
 	Owner       Owner // of an exclusive queue
+	Recovered   bool  // made for messages that were found without the definition of their queue
 
 	Ready, Unacked           int
 	ReadyBytes, UnackedBytes int64
@@ -36,7 +37,7 @@ func (q *Queue) Info() QueueInfo {
 	limit := q.set().core.DeliveryLimit
 	i := QueueInfo{
 		DeliveryLimit: limit, TTLMillis: q.set().ttlMillis,
-		QueueDeclare: q.declared, ID: q.id, VHost: q.vh.name, Name: q.name, Owner: q.owner,
+		QueueDeclare: q.declared, ID: q.id, VHost: q.vh.name, Name: q.name, Owner: q.owner, Recovered: q.recovered,
 		Ready: q.core.Ready(), Unacked: q.core.Unacked(), ReadyBytes: q.core.ReadyBytes(), UnackedBytes: q.core.UnackedBytes(),
 		Consumers: q.consumers.count, HeadTimestamp: q.headTimestamp(), UsedAt: q.usedAt, Counts: q.tally.counts(),
 	}

@@ -8,6 +8,7 @@ import (
 
 	"curfew/broker/access"
 	"curfew/broker/policy"
+	"curfew/broker/store"
 )
 
 // Components of a virtual host's parameters (RabbitMQ: Parameters and Policies).
@@ -89,23 +90,18 @@ func (vh *VHost) ClearParameter(component, name string) (existed bool, err error
 // name; to the broker it means nothing (RabbitMQ: Global Parameters). The value is
 // not to be changed afterwards.
 func (b *Broker) SetGlobalParameter(name string, value any) (created bool, err error) {
-	b.changeGlobal(func() {
-		_, existed := b.global[name]
-		created = !existed
-		b.global[name] = policy.Whole(value)
-		b.define(keyOf(globalKind, name), map[string]any{name: b.global[name]})
-	})
-	return created, b.saveDefinitions()
+	value = policy.Whole(value)
+	existed, err := b.changeGlobal(name, globalDefinition(name, value), func() { b.global[name] = value })
+	return !existed && err == nil, err
 }
 
 // ClearGlobalParameter removes a parameter; false: there is none of that name.
 func (b *Broker) ClearGlobalParameter(name string) (existed bool, err error) {
-	b.changeGlobal(func() {
-		_, existed = b.global[name]
-		delete(b.global, name)
-		b.undefine(keyOf(globalKind, name))
-	})
-	return existed, b.saveDefinitions()
+	return b.changeGlobal(name, store.Definition{Key: keyOf(globalKind, name)}, func() { delete(b.global, name) })
+}
+
+func globalDefinition(name string, value any) store.Definition {
+	return definitionOf(keyOf(globalKind, name), map[string]any{name: value})
 }
 
 // GlobalParameters returns the parameters by name.
@@ -115,11 +111,26 @@ func (b *Broker) GlobalParameters() map[string]any {
 	return maps.Clone(b.global)
 }
 
-func (b *Broker) changeGlobal(change func()) {
+// changeGlobal makes a change once it is saved, and says whether there was a parameter of
+// that name.
+func (b *Broker) changeGlobal(name string, now store.Definition, change func()) (existed bool, err error) {
+	b.admin.Lock()
+	defer b.admin.Unlock()
+	was := store.Definition{Key: now.Key}
+	old, existed := b.global[name] // nobody else writes it
+	if existed {
+		was = globalDefinition(name, old)
+	} else if now.Value == nil {
+		return false, nil
+	}
+	if err := b.saveFirst([]store.Definition{now}, []store.Definition{was}); err != nil {
+		return existed, err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.global == nil {
 		b.global = map[string]any{}
 	}
 	change()
+	return existed, nil
 }

@@ -31,13 +31,13 @@ func (vh *VHost) SetPolicy(k policy.Kind, p policy.Policy) (created bool, err er
 	if p, err = checkPolicy(k, p); err != nil {
 		return false, err
 	}
-	err = vh.changePolicies(policy.Budget, func(sets *[2]policy.Set) func() {
-		created = sets[k].Named(p.Name) == nil
+	err = vh.changePolicies(policy.Budget, func(sets *[2]policy.Set) *revision {
+		old := sets[k].Named(p.Name)
+		created = old == nil
 		sets[k] = sets[k].With(p)
-		d := vh.policyDefinition(k, p)
-		return func() { vh.define(d.key(), d) }
+		return &revision{keyOf(policyKind, vh.name, k.String(), p.Name), vh.policyDefinition(k, p), vh.policyValue(k, old)}
 	})
-	return created, err
+	return created && err == nil, err
 }
 
 // checkPolicy returns a policy ready for use, whatever became of it before.
@@ -46,46 +46,36 @@ func checkPolicy(k policy.Kind, p policy.Policy) (policy.Policy, error) {
 	return policy.Check(k, p)
 }
 
-// TryPolicies says whether these policies, by kind, could all be set: nil, or a
-// *policy.Invalid. It changes nothing.
-func (vh *VHost) TryPolicies(list [2][]policy.Policy) error {
-	_, err := vh.tryPolicies(func(sets *[2]policy.Set) error {
-		for k := range list {
-			for _, p := range list[k] {
-				p, err := checkPolicy(policy.Kind(k), p)
-				if err != nil {
-					return err
-				}
-				sets[k] = sets[k].With(p)
-			}
-		}
-		return nil
-	})
-	return err
-}
-
-// tryPolicies says what would be governed how if with changed the policies.
-func (vh *VHost) tryPolicies(with func(*[2]policy.Set) error) ([]governed, error) {
+// tryPolicies says what would be governed how if with changed the policies, and changes
+// nothing.
+func (vh *VHost) tryPolicies(with func(*[2]policy.Set)) ([]governed, error) {
 	vh.mu.RLock()
 	c := change{sets: vh.policies, next: vh.all()}
 	vh.mu.RUnlock()
-	if err := with(&c.sets); err != nil {
-		return nil, err
-	}
+	with(&c.sets)
 	err := c.rule(policy.Budget)
 	return c.done, err
 }
 
 // ClearPolicy removes a policy; false: there is none of that name.
 func (vh *VHost) ClearPolicy(k policy.Kind, name string) (existed bool, err error) {
-	err = vh.changePolicies(policy.Unbounded, func(sets *[2]policy.Set) func() {
-		if existed = sets[k].Named(name) != nil; !existed {
+	err = vh.changePolicies(policy.Unbounded, func(sets *[2]policy.Set) *revision {
+		old := sets[k].Named(name)
+		if existed = old != nil; !existed {
 			return nil
 		}
 		sets[k] = sets[k].Without(name)
-		return func() { vh.undefine(keyOf(policyKind, vh.name, k.String(), name)) }
+		return &revision{keyOf(policyKind, vh.name, k.String(), name), nil, vh.policyValue(k, old)}
 	})
 	return existed, err
+}
+
+// policyValue is what the definition of a policy says, nil for none.
+func (vh *VHost) policyValue(k policy.Kind, p *policy.Policy) any {
+	if p == nil {
+		return nil
+	}
+	return vh.policyDefinition(k, *p)
 }
 
 // Policies lists the policies of a kind by name.
@@ -186,22 +176,27 @@ func (c *change) match(rule func([]policy.Thing) error) error {
 // declared while it matched before.
 const rounds = 4
 
+// revision is what a change of policies makes of a definition.
+type revision struct {
+	key      string // "": it is saved already
+	now, was any    // nil: none
+}
+
 // changePolicies makes a change and has all in the virtual host obey it, at once and
-// altogether. with changes the sets and returns what saves that, or nil if there is
-// nothing to change. Error: *policy.Invalid.
-func (vh *VHost) changePolicies(budget int, with func(*[2]policy.Set) (save func())) error {
+// altogether, once it is saved. with changes the sets and says what of that is to be
+// saved, nil if there is nothing to change. Errors: *policy.Invalid, ErrNotSaved; then
+// nothing has changed.
+func (vh *VHost) changePolicies(budget int, with func(*[2]policy.Set) *revision) error {
+	vh.importing.RLock()
+	defer vh.importing.RUnlock()
 	changed, err := vh.changeGoverned(budget, with)
-	if err != nil {
-		return err
-	}
-	err = vh.b.saveDefinitions()
-	for _, q := range changed {
-		q.obey()
-	}
+	obey(changed)
 	return err
 }
 
-func (vh *VHost) changeGoverned(budget int, with func(*[2]policy.Set) (save func())) (changed []*Queue, err error) {
+// changeGoverned is changePolicies with importing held. It returns the queues that have
+// to obey.
+func (vh *VHost) changeGoverned(budget int, with func(*[2]policy.Set) *revision) (changed []*Queue, err error) {
 	vh.governing.Lock()
 	defer vh.governing.Unlock()
 	vh.mu.Lock()
@@ -210,23 +205,51 @@ func (vh *VHost) changeGoverned(budget int, with func(*[2]policy.Set) (save func
 		return nil, noVHost(vh.name)
 	}
 	c := &change{sets: vh.policies, next: vh.all()}
-	save := with(&c.sets)
-	if save == nil {
+	r := with(&c.sets)
+	if r == nil {
 		return nil, nil
 	}
 	vh.change = c
 	defer func() { vh.change = nil }()
-	for round := 0; err == nil && len(c.next) > 0; round++ {
-		err = vh.ruleUnlocked(c, budget, round < rounds)
-	}
-	if err == nil && vh.deleted {
-		err = noVHost(vh.name)
+	if err = vh.ruleAll(c, budget); err == nil {
+		err = vh.revise(r, func() error { return vh.ruleAll(c, budget) })
 	}
 	if err != nil {
 		return nil, err
 	}
-	save()
 	return vh.apply(c), nil
+}
+
+// revise saves what is revised and then asks once more, as mu, which is held, was
+// released for it: if the answer is no, what was is saved again.
+func (vh *VHost) revise(r *revision, still func() error) error {
+	if r.key == "" {
+		return still()
+	}
+	vh.claims[r.key] = true // nobody else does: governing is held
+	defer delete(vh.claims, r.key)
+	err := vh.save(r.key, r.now, r.was)
+	if err != nil {
+		return err
+	}
+	if err = still(); err != nil {
+		_ = vh.save(r.key, r.was, r.was)
+	}
+	return err
+}
+
+// ruleAll matches all there is, and what is declared meanwhile; called with mu held,
+// which it gives away for most of that.
+func (vh *VHost) ruleAll(c *change, budget int) error {
+	for round := 0; len(c.next) > 0; round++ {
+		if err := vh.ruleUnlocked(c, budget, round < rounds); err != nil {
+			return err
+		}
+	}
+	if vh.deleted {
+		return noVHost(vh.name)
+	}
+	return nil
 }
 
 // ruleUnlocked matches what is next; called with mu held, which it gives away
@@ -305,9 +328,9 @@ func (vh *VHost) ruleNew(t policy.Thing) (a applied, ruled uint64, err error) {
 	return appliedOf(&things[0].Ruling), ruled, nil
 }
 
-// enter has what is declared governed as ruleNew found, if that still holds; called
-// with mu held, last of all that may refuse it. Error: errRuledAnew, to begin anew.
-func (vh *VHost) enter(g governed, a *applied, ruled uint64) error {
+// holds says whether what ruleNew found still holds; called with mu held. Error:
+// errRuledAnew, to begin anew.
+func (vh *VHost) holds(a *applied, ruled uint64) error {
 	if vh.ruled != ruled {
 		return errRuledAnew
 	}
@@ -315,6 +338,15 @@ func (vh *VHost) enter(g governed, a *applied, ruled uint64) error {
 		if steps > 0 && vh.spent[k]+steps > policy.Budget {
 			return errRuledAnew // others were faster; ruleNew says it
 		}
+	}
+	return nil
+}
+
+// enter has what is declared governed as ruleNew found, if that still holds; called
+// with mu held, last of all that may refuse it. Error: that of holds.
+func (vh *VHost) enter(g governed, a *applied, ruled uint64) error {
+	if err := vh.holds(a, ruled); err != nil {
+		return err
 	}
 	vh.charge(&applied{}, a)
 	if vh.change != nil {
@@ -324,17 +356,37 @@ func (vh *VHost) enter(g governed, a *applied, ruled uint64) error {
 	return nil
 }
 
+// saveRuled has what is declared saved, if it is durable, and then entered; called with mu
+// held, which it releases for that. Errors: that of save, and of enter.
+func (vh *VHost) saveRuled(g governed, a *applied, ruled uint64, durable bool, key string, saved any) error {
+	if !durable {
+		return vh.enter(g, a, ruled)
+	}
+	err := vh.save(key, saved, nil)
+	if err != nil {
+		return err
+	}
+	if err = vh.enter(g, a, ruled); err != nil {
+		_ = vh.save(key, nil, nil)
+	}
+	return err
+}
+
 // restorePolicies puts saved policies into force once all that they govern is there.
-// One that cannot be stays, and governs nothing.
+// One that cannot be stays, and governs nothing; so does, in a copy, one that did not
+// govern before.
 func (vh *VHost) restorePolicies(saved []*policyDefinition) {
 	vh.mu.Lock()
 	defer vh.mu.Unlock()
 	c := &change{next: vh.all()}
 	for _, d := range saved {
-		p, err := checkPolicy(d.kind(), d.Policy)
-		if err != nil {
-			p = d.Policy
-			p.NotInForce = strings.TrimSpace(err.Error())
+		p := d.Policy
+		if p.NotInForce == "" {
+			var err error
+			if p, err = checkPolicy(d.kind(), d.Policy); err != nil {
+				p = d.Policy
+				p.NotInForce = strings.TrimSpace(err.Error())
+			}
 		}
 		c.sets[d.kind()] = c.sets[d.kind()].With(p)
 	}
@@ -384,7 +436,13 @@ func (q *Queue) govern(a applied) {
 	q.retryNow(q.vh.b.Now()) // what is retained may go elsewhere now
 }
 
-// obey drops what stands above limits that have become lower.
+// obey has queues drop what stands above limits that have become lower.
+func obey(changed []*Queue) {
+	for _, q := range changed {
+		q.obey()
+	}
+}
+
 func (q *Queue) obey() {
 	s := q.vh.b.step()
 	defer s.done()

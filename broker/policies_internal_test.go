@@ -28,10 +28,10 @@ func TestPoliciesAreMatchedWithoutALock(t *testing.T) {
 	began, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		// Without a bound: some 5 million steps.
-		_, err := vh.changeGoverned(policy.Unbounded, func(sets *[2]policy.Set) func() {
+		_, err := vh.changeGoverned(policy.Unbounded, func(sets *[2]policy.Set) *revision {
 			close(began)
 			sets[policy.User] = sets[policy.User].With(p)
-			return func() {}
+			return &revision{}
 		})
 		ended <- err
 	}()

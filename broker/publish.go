@@ -324,13 +324,18 @@ func (b *batch) newLane(q *Queue) int {
 	return i
 }
 
-// flush publishes to each queue in the order the queues were first named.
+// flush publishes all and forgets it.
 func (b *batch) flush(s *step) {
+	b.publish(s)
+	b.reset()
+}
+
+// publish publishes to each queue in the order the queues were first named.
+func (b *batch) publish(s *step) {
 	for i := range b.lanes[:b.used] {
 		l := &b.lanes[i]
 		l.q.publish(s, l.items)
 	}
-	b.reset()
 }
 
 // discard gives back the references that the items hold to the store.

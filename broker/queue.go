@@ -23,6 +23,8 @@ type Queue struct {
 	owner    Owner    // of an exclusive queue
 	asked    settings // by its arguments
 
+	recovered bool // its messages were found without the definition of theirs
+
 	settings atomic.Pointer[settings] // what holds: asked and policies; changed with mu held
 	policies applied                  // guarded by vh.mu
 	sources  sources
@@ -240,11 +242,15 @@ func (q *Queue) finish(s *step, path Path) {
 	s.fx.Reset()
 	s.countPosted(q)
 	s.b.feed.push(s.events)
-	s.b.store.Enqueued(s.entered)
+	if !s.whole {
+		s.b.store.Enqueued(s.entered)
+	}
 	s.b.store.Amended(s.amended)
-	s.b.store.Settled(s.left)
-	s.events, s.entered, s.left = s.events[:0], s.entered[:0], s.left[:0]
-	s.amended, s.dropping = s.amended[:0], false
+	if !s.whole {
+		s.b.store.Settled(s.left)
+		s.entered, s.left = s.entered[:0], s.left[:0]
+	}
+	s.events, s.amended, s.dropping = s.events[:0], s.amended[:0], false
 }
 
 // buries says whether a message that leaves for this reason is dead-lettered.

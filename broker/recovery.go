@@ -3,10 +3,13 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 
 	"go.uber.org/zap"
 
-	"curfew/broker/access"
+	"curfew/broker/amqp"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -52,7 +55,7 @@ func (b *Broker) restore(r *store.Recovery) error {
 		return err
 	}
 	b.restoreAccounts(&d.Accounts)
-	if err := b.restoreTopology(d); err != nil {
+	if err := b.restoreTopology(d, r.Queues); err != nil {
 		return err
 	}
 	if d.old {
@@ -65,6 +68,7 @@ func (b *Broker) restore(r *store.Recovery) error {
 		b.log.Info("recovered", zap.Int("queues", len(d.Queues)), zap.Int("messages", b.restored))
 	}
 	b.recovered.Store(true)
+	b.forgetDeleted(slices.Collect(maps.Keys(d.deleted))...)
 	if vh := b.vhosts["/"]; vh != nil && len(d.VHosts) == 0 {
 		b.define(keyOf(vhostKind, vh.name), vh.definition())
 	}
@@ -101,30 +105,18 @@ func (b *Broker) restoreAccounts(d *accountDefinitions) {
 	for _, u := range d.Users {
 		a.users[u.Name] = &u
 	}
-	restored := map[inVHost]*permissions{}
-	of := func(user, vhost string) *permissions {
-		k := inVHost{user, vhost}
-		if restored[k] == nil {
-			restored[k] = &permissions{topics: map[string]access.TopicPermission{}}
-		}
-		return restored[k]
-	}
-	for _, p := range d.TopicPermissions {
-		of(p.User, p.VHost).topics[p.Exchange] = p
-	}
-	for _, p := range d.Permissions {
-		of(p.User, p.VHost).granted = &p
-	}
-	for k, m := range restored {
-		if err := m.compile(k); err != nil { // what another version took
+	for k, p := range d.permissions() {
+		if err := p.compile(k); err != nil { // what another version took
 			b.log.Warn("saved permissions are not in force and grant nothing; set them anew",
 				zap.String("user", k.user), zap.String("vhost", k.vhost), zap.Error(err))
 		}
-		a.set(k, m)
+		a.set(k, &p)
 	}
 }
 
-func (b *Broker) restoreTopology(d *saved) error {
+// restoreTopology puts back what is defined, and makes what the queues that were found
+// need.
+func (b *Broker) restoreTopology(d *saved, found []store.RecoveredQueue) error {
 	b.global = d.Global
 	for _, x := range d.Exchanges {
 		args, err := x.Args.table()
@@ -132,7 +124,7 @@ func (b *Broker) restoreTopology(d *saved) error {
 			return fmt.Errorf("exchange %q: %w", x.Name, err)
 		}
 		err = b.vhosts[x.VHost].DeclareExchange(x.Name, ExchangeDeclare{
-			Kind: x.Type, Durable: true, AutoDelete: x.AutoDelete, Internal: x.Internal, Args: args,
+			Kind: x.Type, Durable: !x.Transient, AutoDelete: x.AutoDelete, Internal: x.Internal, Args: args,
 		})
 		if err != nil {
 			return fmt.Errorf("exchange %q: %w", x.Name, err)
@@ -143,19 +135,33 @@ func (b *Broker) restoreTopology(d *saved) error {
 			return fmt.Errorf("queue %q: %w", d.Queues[i].Name, err)
 		}
 	}
+	for i := range found {
+		if id := found[i].Queue; b.byID[id] != nil || d.deleted[id] {
+			continue
+		}
+		if err := b.adopt(&found[i]); err != nil {
+			return fmt.Errorf("messages of queue %d, whose definition is missing: %w", found[i].Queue, err)
+		}
+	}
 	b.restorePolicies(d.Policies)
-	for _, x := range d.Bindings {
+	for i := range d.Bindings {
+		x := &d.Bindings[i]
 		args, err := x.Args.table()
 		if err == nil {
-			err = b.vhosts[x.VHost].Bind(nil, Binding{
-				Source: x.Source, Destination: x.Destination, ToExchange: x.ToExchange, RoutingKey: x.RoutingKey, Args: args,
-			})
+			err = b.vhosts[x.VHost].Bind(nil, x.binding(args))
 		}
-		if err != nil {
+		if code(err) == amqp.NotFound { // an end was deleted while the binding was imported
+			b.log.Warn("a saved binding has lost an end and is left out", zap.String("vhost", x.VHost), zap.Error(err))
+			b.store.Define(store.Definition{Key: x.key()})
+		} else if err != nil {
 			return fmt.Errorf("binding of %q to %q: %w", x.Destination, x.Source, err)
 		}
 	}
 	return nil
+}
+
+func (b *bindingDefinition) binding(args amqp.Table) Binding {
+	return Binding{Source: b.Source, Destination: b.Destination, ToExchange: b.ToExchange, RoutingKey: b.RoutingKey, Args: args}
 }
 
 // restorePolicies comes after all that they govern.
@@ -182,7 +188,7 @@ func (b *Broker) restoreQueue(x *queueDefinition) error {
 	if err != nil {
 		return err
 	}
-	d := QueueDeclare{Durable: true, AutoDelete: x.AutoDelete, Args: args}
+	d := x.declared(args)
 	set, refused := vh.settingsOf(x.Name, d)
 	if refused != nil {
 		b.log.Warn("a saved queue would be refused now, and is kept without what is wrong; delete it and declare it anew",
@@ -192,16 +198,30 @@ func (b *Broker) restoreQueue(x *queueDefinition) error {
 		lanes := argParser{vh: vh, args: args} // its messages stand in them
 		set.core.Priorities = lanes.priorities()
 	}
-	_, err = vh.enterQueue(x.ID, nil, x.Name, d, set)
+	var owner Owner
+	if x.Exclusive {
+		owner = otherConnection{}
+	}
+	q, err := vh.enterQueue(x.ID, owner, x.Name, d, set)
+	if err == nil && x.Recovered {
+		q.recovered = true
+		b.adopted.Add(1)
+	}
 	return err
 }
 
+func (x *queueDefinition) declared(args amqp.Table) QueueDeclare {
+	return QueueDeclare{Durable: !x.Transient, Exclusive: x.Exclusive, AutoDelete: x.AutoDelete, Args: args}
+}
+
+// otherConnection owns the exclusive queues in a copy of a broker.
+type otherConnection struct{}
+
 // restoreMessages puts a queue's messages back in their places, with their old
-// deadlines. Those of a queue that is gone are settled.
+// deadlines. Those of a queue that was deleted are settled.
 func (b *Broker) restoreMessages(r *store.RecoveredQueue) {
 	q := b.byID[r.Queue]
 	if q == nil {
-		b.log.Warn("messages of a queue that is not declared any more are dropped", zap.Uint64("queue_id", r.Queue), zap.Int("messages", len(r.Entries)))
 		for _, e := range r.Entries {
 			b.store.Settled([]store.Settle{{Queue: r.Queue, Seq: e.Seq, Pos: e.Pos, Durable: true}})
 		}
@@ -214,6 +234,9 @@ func (b *Broker) restoreMessages(r *store.RecoveredQueue) {
 		if r.WasDelivered(e.Seq) {
 			flags |= queue.Redelivered
 		}
+		if q.recovered {
+			e.ExpiresAt = 0
+		}
 		q.core.Restore(queue.Seq(e.Seq), queue.Message{
 			Pos: uint64(e.Pos), ExpiresAt: e.ExpiresAt, Flags: flags,
 			Bytes: uint32(len(b.store.View(e.Pos).Body)),
@@ -223,6 +246,44 @@ func (b *Broker) restoreMessages(r *store.RecoveredQueue) {
 		}
 	}
 	b.restored += len(r.Entries)
+}
+
+// RecoveredPrefix begins the name of a queue that was made at a start for messages whose
+// queue has no definition and was not deleted: the definitions were lost, or put back from
+// an older copy. It ends with the queue's incarnation. What had a deadline there has none
+// in it, as nobody knows what was to become of it then.
+const RecoveredPrefix = "curfew.recovered."
+
+// adopt makes that queue. It takes the place of the lost one in the journal.
+func (b *Broker) adopt(r *store.RecoveredQueue) error {
+	vh := b.vhosts["/"]
+	for _, other := range b.VHosts() {
+		if vh == nil {
+			vh = other
+		}
+	}
+	if vh == nil {
+		vh = newVHost(b, "/")
+		b.vhosts["/"] = vh
+		b.store.Define(definitionOf(keyOf(vhostKind, vh.name), vh.definition()))
+	}
+	x := queueDefinition{VHost: vh.name, Name: RecoveredPrefix + strconv.FormatUint(r.Queue, 10), ID: r.Queue, Recovered: true}
+	for vh.queues[x.Name] != nil {
+		x.Name += "+"
+	}
+	last := r.Entries[len(r.Entries)-1]
+	if most := queue.Seq(last.Seq).Priority(); most > 0 {
+		x.Args = saveArgs(amqp.Table{"x-max-priority": int32(most)})
+	}
+	if err := b.restoreQueue(&x); err != nil {
+		return err
+	}
+	b.store.Define(definitionOf(x.key(), &x))
+	m := b.store.View(last.Pos)
+	b.log.Error("the definition of a queue is missing: its messages are in a queue of another name; see which queue the last was for, and move them",
+		zap.String("queue", x.Name), zap.String("vhost", x.VHost), zap.Int("messages", len(r.Entries)),
+		zap.ByteString("last_exchange", m.Exchange), zap.ByteString("last_routing_key", m.RoutingKey))
+	return nil
 }
 
 // Recovered is how many messages outlived the last run.

@@ -40,10 +40,7 @@ func (vh *VHost) TryPolicyRetroactively(k policy.Kind, p policy.Policy) (would R
 	if p, err = checkPolicy(k, p); err != nil {
 		return Retroaction{}, err
 	}
-	all, err := vh.tryPolicies(func(sets *[2]policy.Set) error {
-		sets[k] = sets[k].With(p)
-		return nil
-	})
+	all, err := vh.tryPolicies(func(sets *[2]policy.Set) { sets[k] = sets[k].With(p) })
 	if err != nil {
 		return Retroaction{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 
 	"curfew/broker/access"
@@ -24,6 +25,7 @@ type saved struct {
 	Bindings  []bindingDefinition  `json:"bindings"`
 	Policies  []policyDefinition   `json:"policies"`
 	Global    policy.Definition    `json:"global_parameters"`
+	deleted   map[uint64]bool      // incarnations of queues
 }
 
 type accountDefinitions struct {
@@ -47,7 +49,7 @@ func readSaved(list []store.Definition) (*saved, error) {
 }
 
 func (d *saved) read(x store.Definition) error {
-	kind, _, _ := strings.Cut(x.Key, " ")
+	kind, name, _ := strings.Cut(x.Key, " ")
 	switch kind {
 	case "":
 		return d.readDocument(x.Value)
@@ -60,7 +62,9 @@ func (d *saved) read(x store.Definition) error {
 	case bindingKind:
 		return add(&d.Bindings, x.Value)
 	case policyKind:
-		return add(&d.Policies, x.Value)
+		err := add(&d.Policies, x.Value)
+		d.Policies[len(d.Policies)-1].NotInForce = "" // a start finds out
+		return err
 	case globalKind:
 		var one policy.Definition
 		err := json.Unmarshal(x.Value, &one)
@@ -80,8 +84,23 @@ func (d *saved) read(x store.Definition) error {
 		err := json.Unmarshal(x.Value, &list)
 		d.Accounts.TopicPermissions = append(d.Accounts.TopicPermissions, list...)
 		return err
+	case deletedKind:
+		return d.readDeleted(name)
 	}
 	return fmt.Errorf("this program knows no %q; use the version of Curfew that wrote it", kind)
+}
+
+func (d *saved) readDeleted(name string) error {
+	text, err := strconv.Unquote(name)
+	if err != nil {
+		return err
+	}
+	id, err := strconv.ParseUint(text, 10, 64)
+	if d.deleted == nil {
+		d.deleted = map[uint64]bool{}
+	}
+	d.deleted[id] = true
+	return err
 }
 
 func add[T any](list *[]T, text []byte) error {
@@ -133,17 +152,29 @@ func (d *accountDefinitions) apart() (list []store.Definition) {
 	for i := range d.Users {
 		list = append(list, definitionOf(keyOf(userKind, d.Users[i].Name), &d.Users[i]))
 	}
-	for i := range d.Permissions {
-		p := &d.Permissions[i]
-		list = append(list, definitionOf(keyOf(permissionKind, p.User, p.VHost), p))
-	}
-	topics := map[inVHost][]access.TopicPermission{}
-	for _, p := range d.TopicPermissions {
-		k := inVHost{p.User, p.VHost}
-		topics[k] = append(topics[k], p)
-	}
-	for k, those := range topics {
-		list = append(list, definitionOf(keyOf(topicsKind, k.user, k.vhost), those))
+	for k, p := range d.permissions() {
+		list = append(list, p.definitions(k)...)
 	}
 	return list
+}
+
+// permissions gathers those of each user in each virtual host.
+func (d *accountDefinitions) permissions() map[inVHost]permissions {
+	all := map[inVHost]permissions{}
+	for _, x := range d.Permissions {
+		k := inVHost{x.User, x.VHost}
+		p := all[k]
+		p.granted = &x
+		all[k] = p
+	}
+	for _, x := range d.TopicPermissions {
+		k := inVHost{x.User, x.VHost}
+		p := all[k]
+		if p.topics == nil {
+			p.topics = map[string]access.TopicPermission{}
+		}
+		p.topics[x.Exchange] = x
+		all[k] = p
+	}
+	return all
 }

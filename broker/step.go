@@ -23,6 +23,7 @@ type step struct {
 	refused  []int       // publishes refused by overflow, by their number
 	dropping bool        // what expires is not dead-lettered
 	hurried  bool        // the forwarder is to move all letters
+	whole    bool        // a transaction: entered and left gather, to be journaled as one
 	paced    bool        // its publisher can be asked to wait (flow), and
 	tries    bool        // even where it may not help
 	crowded  []*Queue    // that its publisher is to wait for

@@ -61,13 +61,13 @@ func (vh *VHost) makeWithSubqueue(owner Owner, name string, d QueueDeclare) (*Qu
 	return q, err
 }
 
-// removeSubqueue deletes the queue beside one that is deleted.
-func (vh *VHost) removeSubqueue(q *Queue) {
+// dropSubqueue deletes the queue beside one that is deleted.
+func (vh *VHost) dropSubqueue(q *Queue) {
 	if !q.asked.hasSubqueue {
 		return
 	}
 	if beside, err := vh.Queue(q.asked.subqueue); err == nil {
-		vh.remove(beside, func() error { return nil })
+		vh.drop(beside, func() error { return nil })
 	}
 }
 

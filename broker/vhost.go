@@ -27,6 +27,10 @@ type VHost struct {
 	letters         atomic.Int64          // in all lines of its queues
 	sources         []*Queue              // with letters, in turns; guarded by the forwarder's mu
 
+	// importing is held for reading while something is made or changed until it is saved,
+	// and for writing by an import, in which nothing else does. Taken before governing.
+	importing sync.RWMutex
+
 	governing sync.Mutex // one change of policies at a time; before mu
 
 	mu        sync.RWMutex
@@ -41,11 +45,19 @@ type VHost struct {
 	spent     [2]int                        // steps of policy.Budget that all there is takes, by policy.Kind
 	change    *change                       // of policies, under way: is told what is declared meanwhile
 	changes   []store.Definition            // made since mu was locked
+	claims    map[string]bool               // keys of definitions that somebody changes
+	unclaimed sync.Cond                     // on mu: one of them no longer
+	coming    int                           // queues that are being saved
+	parkAgain atomic.Int64                  // Unix µs: before, UndeliverableQueue cannot be made
 	footprint int64                         // of what is declared, in bytes
 }
 
 func newVHost(b *Broker, name string) *VHost {
-	vh := &VHost{b: b, name: name, exchanges: map[string]*Exchange{}, queues: map[string]*Queue{}, owned: map[Owner]map[*Queue]struct{}{}}
+	vh := &VHost{
+		b: b, name: name, exchanges: map[string]*Exchange{}, queues: map[string]*Queue{},
+		owned: map[Owner]map[*Queue]struct{}{}, claims: map[string]bool{},
+	}
+	vh.unclaimed.L = &vh.mu
 	for name, kind := range predeclared {
 		vh.exchanges[name] = newExchange(name, kind, ExchangeDeclare{Durable: true})
 	}

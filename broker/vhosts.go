@@ -8,6 +8,7 @@ import (
 
 	"curfew/broker/access"
 	"curfew/broker/amqp"
+	"curfew/broker/store"
 )
 
 // VHostMetadata is what is said about a virtual host, as RabbitMQ's definitions
@@ -40,25 +41,41 @@ func (b *Broker) PutVHost(name string, about VHostMetadata) (vh *VHost, created 
 	default:
 		return nil, false, fmt.Errorf("%w: default queue type %q is not known", access.ErrInvalid, about.DefaultQueueType)
 	}
-	vh, created = b.addVHost(name)
-	err = vh.mutate(func() error {
+	b.admin.Lock()
+	defer b.admin.Unlock()
+	key := keyOf(vhostKind, name)
+	vh, there := b.VHost(name)
+	if !there {
+		vh = newVHost(b, name)
 		vh.about = about
-		vh.define(keyOf(vhostKind, vh.name), vh.definition())
-		return nil
-	})
-	return vh, created, err
+		if err = b.saveFirst([]store.Definition{definitionOf(key, vh.definition())}, []store.Definition{{Key: key}}); err == nil {
+			b.addVHost(vh)
+		}
+		return vh, true, err
+	}
+	err = vh.redefine(func(d *vhostDefinition) { d.Metadata = about })
+	return vh, false, err
 }
 
-func (b *Broker) addVHost(name string) (vh *VHost, created bool) {
+// redefine replaces what the virtual host's own definition says.
+func (vh *VHost) redefine(change func(*vhostDefinition)) error {
+	key := keyOf(vhostKind, vh.name)
+	return vh.claimed(key, func() error {
+		was := vh.definition()
+		now := *was
+		change(&now)
+		if err := vh.save(key, &now, was); err != nil {
+			return err
+		}
+		vh.about, vh.limits = now.Metadata, now.Limits
+		return nil
+	})
+}
+
+func (b *Broker) addVHost(vh *VHost) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if vh, ok := b.vhosts[name]; ok {
-		return vh, false
-	}
-	vh = newVHost(b, name)
-	b.define(keyOf(vhostKind, name), vh.definition()) // before what others put into it
-	b.vhosts[name] = vh
-	return vh, true
+	b.vhosts[vh.name] = vh
 }
 
 // DeleteVHost removes a virtual host with all that is in it, messages and
@@ -69,16 +86,27 @@ func (b *Broker) DeleteVHost(name string) error {
 	if !ok {
 		return ErrNoVHost
 	}
-	queues, err := vh.end()
+	queues, err := b.endVHost(vh)
 	if err != nil {
 		return err
 	}
 	err = b.saveDefinitions()
 	b.sessions.end(func(s *Session) bool { return s.vh == vh }, fmt.Sprintf("vhost '%s' is deleted", name))
+	var ids []uint64
 	for _, q := range queues {
-		vh.remove(q, func() error { return nil })
+		if vh.drop(q, func() error { return nil }); q.durable() {
+			ids = append(ids, q.id)
+		}
 	}
+	b.forgetDeleted(ids...)
 	return err
+}
+
+// endVHost is end while no administrator changes anything.
+func (b *Broker) endVHost(vh *VHost) ([]*Queue, error) {
+	b.admin.Lock()
+	defer b.admin.Unlock()
+	return vh.end()
 }
 
 // end takes the virtual host out of the broker and the definitions, with what is in it
@@ -96,12 +124,23 @@ func (vh *VHost) end() ([]*Queue, error) {
 	defer a.mu.Unlock()
 	dropped := a.drop(func(k inVHost) bool { return k.vhost == vh.name })
 	a.version.Add(1)
-	vh.b.undefine(append(keys, dropped...)...)
-	vh.b.dropVHost(vh)
 	queues := slices.Collect(maps.Values(vh.queues))
 	if q := vh.waiting.Swap(nil); q != nil {
 		queues = append(queues, q)
 	}
+	if vh.b.saving() {
+		var changes []store.Definition
+		for _, key := range append(keys, dropped...) {
+			changes = append(changes, store.Definition{Key: key})
+		}
+		for _, q := range queues {
+			if q.durable() {
+				changes = append(changes, definitionOf(deletedKey(q.id), true))
+			}
+		}
+		vh.b.store.Define(changes...)
+	}
+	vh.b.dropVHost(vh)
 	return queues, nil
 }
 
@@ -132,11 +171,7 @@ func (vh *VHost) SetLimits(l access.Limits) error {
 	if err := l.CheckVHost(); err != nil {
 		return err
 	}
-	return vh.mutate(func() error {
-		vh.limits = l
-		vh.define(keyOf(vhostKind, vh.name), vh.definition())
-		return nil
-	})
+	return vh.redefine(func(d *vhostDefinition) { d.Limits = l })
 }
 
 // withDefaultType adds the virtual host's queue type to the arguments of a queue

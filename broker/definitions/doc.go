@@ -7,9 +7,9 @@
 // Export and Import). A queue or exchange that is there already and was declared
 // otherwise stays as it is, as do those named amq.*; a binding one of whose ends
 // is missing is left out: the Report names them. Everything is first imported
-// into a broker made for that, in memory, beside a copy of what is there; so what
-// would be refused is refused before anything has changed. What then can still
-// fail is the disk, or somebody who changes the same things at the same time.
+// into a copy of what is there, under the same limits; what came of it is saved as
+// one, and then holds (broker.Broker.Change). So an import is all or nothing, over a
+// crash too.
 //
 // Operator policies and the limits of virtual hosts are parameters there, of the
 // components operator_policy and vhost-limits.

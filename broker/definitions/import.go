@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -37,7 +35,7 @@ func (r *Report) Tell(log *zap.Logger) {
 }
 
 // Import adds what the document holds to the broker. An error says what cannot
-// be; then nothing was changed.
+// be, or that it cannot be saved (broker.ErrNotSaved); then nothing was changed.
 func Import(b *broker.Broker, d *Document) (Report, error) {
 	return importInto(b, d, "")
 }
@@ -55,87 +53,38 @@ func ImportVHost(b *broker.Broker, vhost string, d *Document) (Report, error) {
 }
 
 func importInto(b *broker.Broker, d *Document, vhost string) (Report, error) {
-	if err := try(b, d, vhost); err != nil {
+	w := writer{only: vhost}
+	err := b.Change(vhost, func(c *broker.Broker) error {
+		w.b = c
+		return w.write(d)
+	})
+	if err != nil {
 		return Report{}, err
 	}
-	w := writer{b: b, only: vhost, atOnce: writersAtOnce}
-	if err := w.tryPolicies(d); err != nil {
-		return Report{}, err
-	}
-	err := w.write(d)
 	slices.Sort(w.report.Kept)
 	slices.Sort(w.report.Skipped)
-	return w.report, err
-}
-
-// writersAtOnce is how many things share a save of the broker's definitions, which
-// writes all there is.
-const writersAtOnce = 1024
-
-// try imports the document into a copy of the broker's definitions, which is then
-// thrown away.
-func try(b *broker.Broker, d *Document, vhost string) error {
-	scratch, err := broker.New(broker.Options{})
-	if err != nil {
-		return err
-	}
-	defer scratch.Close()
-	there := writer{b: scratch}
-	now := Export(b, Version{})
-	now.leaveOut(notInForce(b))
-	limits := &Document{Parameters: now.Parameters}
-	now.Parameters = nil // a limit below what is there would stop the copy
-	if err := cmp.Or(there.write(now), there.write(limits)); err != nil {
-		return fmt.Errorf("definitions: copy of what is there: %w", err)
-	}
-	if err := there.forgetOthers(b); err != nil {
-		return err
-	}
-	w := writer{b: scratch, only: vhost}
-	return w.write(d)
-}
-
-// forgetOthers removes what every new broker has and this one does not.
-func (w *writer) forgetOthers(b *broker.Broker) error {
-	for _, u := range w.b.Users() {
-		if _, there := b.User(u.Name); !there {
-			if err := w.b.DeleteUser(u.Name); err != nil {
-				return err
-			}
-		}
-	}
-	for _, vh := range w.b.VHosts() {
-		if _, there := b.VHost(vh.Name()); !there {
-			if err := w.b.DeleteVHost(vh.Name()); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return w.report, nil
 }
 
 // writer writes documents into a broker, in RabbitMQ's order.
 type writer struct {
 	b      *broker.Broker
 	only   string // the virtual host all goes into; "": the one each thing names
-	atOnce int    // how much of one kind is written at the same time
-
-	mu     sync.Mutex
 	report Report
 }
 
 func (w *writer) write(d *Document) error {
 	for _, part := range []func() error{
-		func() error { return each(w, d.Users, func(u *User) error { return w.user(u, d.RabbitVersion) }) },
-		func() error { return each(w, d.VHosts, w.vhost) },
-		func() error { return each(w, d.Permissions, w.permission) },
-		func() error { return each(w, d.TopicPermissions, w.topicPermission) },
-		func() error { return each(w, d.Exchanges, w.exchange) },
-		func() error { return each(w, d.GlobalParameters, w.globalParameter) },
-		func() error { return each(w, d.Policies, w.policy) },
-		func() error { return each(w, d.Parameters, w.parameter) },
-		func() error { return each(w, d.Queues, w.queue) },
-		func() error { return each(w, d.Bindings, w.binding) },
+		func() error { return each(d.Users, func(u *User) error { return w.user(u, d.RabbitVersion) }) },
+		func() error { return each(d.VHosts, w.vhost) },
+		func() error { return each(d.Permissions, w.permission) },
+		func() error { return each(d.TopicPermissions, w.topicPermission) },
+		func() error { return each(d.Exchanges, w.exchange) },
+		func() error { return each(d.GlobalParameters, w.globalParameter) },
+		func() error { return each(d.Policies, w.policy) },
+		func() error { return each(d.Parameters, w.parameter) },
+		func() error { return each(d.Queues, w.queue) },
+		func() error { return each(d.Bindings, w.binding) },
 	} {
 		if err := part(); err != nil {
 			return err
@@ -144,21 +93,14 @@ func (w *writer) write(d *Document) error {
 	return nil
 }
 
-// each writes a list, several at a time where the writer may: they share the saves
-// of the broker's definitions that each of them waits for.
-func each[T any](w *writer, list []T, write func(*T) error) error {
-	errs := make([]error, len(list))
-	var next atomic.Int64
-	var writers sync.WaitGroup
-	for range min(max(w.atOnce, 1), len(list)) {
-		writers.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(list)); i = next.Add(1) - 1 {
-				errs[i] = write(&list[i])
-			}
-		})
+// each writes a list.
+func each[T any](list []T, write func(*T) error) error {
+	for i := range list {
+		if err := write(&list[i]); err != nil {
+			return err
+		}
 	}
-	writers.Wait()
-	return cmp.Or(errs...)
+	return nil
 }
 
 // in is the virtual host a thing goes into.
@@ -285,70 +227,6 @@ func (w *writer) policy(p *Policy) error {
 	return nil
 }
 
-// tryPolicies asks the broker itself: it has queues, exclusive ones, that no copy of
-// its definitions has, and that a pattern may take too long for.
-func (w *writer) tryPolicies(d *Document) error {
-	all := map[*broker.VHost]*[2][]policy.Policy{}
-	put := func(vhost string, k policy.Kind, p policy.Policy) {
-		vh, err := w.in("policy", p.Name, vhost)
-		if err != nil {
-			return // the document makes it
-		}
-		if all[vh] == nil {
-			all[vh] = &[2][]policy.Policy{}
-		}
-		all[vh][k] = append(all[vh][k], p)
-	}
-	for i := range d.Policies {
-		p := &d.Policies[i]
-		if decoded, err := policy.Decode(policy.User, p.Name, p.fields); err == nil {
-			put(p.VHost, policy.User, decoded)
-		}
-	}
-	for i := range d.Parameters {
-		p := &d.Parameters[i]
-		fields, _ := withoutPairs(policy.Whole(p.Value)).(map[string]any)
-		if decoded, err := policy.Decode(policy.Operator, p.Name, fields); err == nil && p.Component == policy.Operator.String() {
-			put(p.VHost, policy.Operator, decoded)
-		}
-	}
-	for vh, list := range all {
-		if err := vh.TryPolicies(*list); err != nil {
-			return fmt.Errorf("%w (%s)", err, vh.Name())
-		}
-	}
-	return nil
-}
-
-// policyName names a policy in a broker.
-type policyName struct {
-	vhost, name string
-	kind        policy.Kind
-}
-
-// notInForce lists the policies that are not in force: they govern nothing, and cannot
-// be set in a copy.
-func notInForce(b *broker.Broker) map[policyName]bool {
-	idle := map[policyName]bool{}
-	for _, vh := range b.VHosts() {
-		for _, k := range []policy.Kind{policy.User, policy.Operator} {
-			for _, p := range vh.Policies(k) {
-				if p.NotInForce != "" {
-					idle[policyName{vh.Name(), p.Name, k}] = true
-				}
-			}
-		}
-	}
-	return idle
-}
-
-func (d *Document) leaveOut(idle map[policyName]bool) {
-	d.Policies = slices.DeleteFunc(d.Policies, func(p Policy) bool { return idle[policyName{p.VHost, p.Name, policy.User}] })
-	d.Parameters = slices.DeleteFunc(d.Parameters, func(p Parameter) bool {
-		return p.Component == policy.Operator.String() && idle[policyName{p.VHost, p.Name, policy.Operator}]
-	})
-}
-
 func (w *writer) exchange(x *Exchange) error {
 	vh, err := w.in("exchange", x.Name, x.VHost)
 	if err != nil {
@@ -406,14 +284,10 @@ func (w *writer) binding(x *Binding) error {
 }
 
 func (w *writer) keep(why error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.report.Kept = append(w.report.Kept, text(why))
 }
 
 func (w *writer) skip(format string, args ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.report.Skipped = append(w.report.Skipped, fmt.Sprintf(format, args...))
 }
 

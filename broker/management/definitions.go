@@ -1,10 +1,12 @@
 package management
 
 import (
+	"errors"
 	"io"
 	"reflect"
 	"strings"
 
+	"curfew/broker"
 	"curfew/broker/definitions"
 )
 
@@ -112,6 +114,9 @@ func (q *request) definitions() (*definitions.Document, error) {
 // invalidDefinitions: what cannot be imported is the document's fault, unless
 // something else is said.
 func invalidDefinitions(err error) error {
+	if errors.Is(err, broker.ErrNotSaved) {
+		return err
+	}
 	if p := asProblem(err); p.kind != "internal_error" {
 		return p
 	}

@@ -58,6 +58,9 @@ func (q *request) addMoments(o object, i *broker.QueueInfo) {
 	if i.ExclusiveConsumer != "" {
 		o["exclusive_consumer_tag"] = i.ExclusiveConsumer
 	}
+	if i.Recovered {
+		o["recovered"] = true // Curfew's own
+	}
 	if c, ok := i.Owner.(interface{ Peer() server.Peer }); ok {
 		p := c.Peer()
 		o["owner_pid_details"] = object{"name": p.Name, "peer_host": p.Host, "peer_port": p.Port}

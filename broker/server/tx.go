@@ -25,8 +25,8 @@ const (
 // Transactions).
 //
 // A commit enters the publishes, one lock for each queue, then settles. As with
-// RabbitMQ it is not atomic over several queues, nor over a crash in the middle:
-// a prefix of it is found then.
+// RabbitMQ others may see it in one queue before they do in the next; but a crash leaves
+// all of it or nothing (broker.Publisher.Transact).
 type transaction struct {
 	publishes int
 	bytes     int
@@ -184,11 +184,12 @@ func (ch *channel) commit() error {
 		r := &tx.returns[i]
 		ch.giveBack(r.exchange, r.routingKey, r.properties, r.body)
 	}
-	ch.refused = ch.publisher.Flush(ch.refused)
+	waiting := ch.releaseSettled(tx)
+	ch.refused = ch.publisher.Transact(settlings(tx.settled), ch.refused)
 	ch.tally = publishTally{uint64(tx.publishes), uint64(len(tx.returns)), uint64(tx.dropped)}
 	ch.fold()
 	ch.letGo(tx)
-	ch.settleCommitted(tx)
+	wake(waiting)
 	if len(ch.refused) > 0 {
 		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "partial tx completion")
 	}
@@ -203,25 +204,38 @@ func (ch *channel) commit() error {
 	return nil
 }
 
-// settleCommitted ends the deliveries that the transaction settled.
-func (ch *channel) settleCommitted(tx *transaction) {
+// releaseSettled gives back the credit of the deliveries that the transaction settles,
+// and returns the consumers that wait for it.
+func (ch *channel) releaseSettled(tx *transaction) []*broker.Consumer {
 	if len(tx.settled) == 0 {
-		return
+		return nil
 	}
 	ch.mu.Lock()
+	defer ch.mu.Unlock()
 	for i := range tx.settled {
 		ch.giveCredit(tx.settled[i].h)
 		if tx.settled[i].how == broker.Ack {
 			ch.counts.Acked++
 		}
 	}
-	waiting := ch.starved()
-	ch.mu.Unlock()
-	for i := range tx.settled {
-		ch.conn.acks.add(tx.settled[i].how, tx.settled[i].h)
+	return ch.starved()
+}
+
+// settlings are what the broker is told, one for each run of a queue, a kind and a
+// consumer.
+func settlings(settled []laterSettled) (list []broker.Settling) {
+	for i := range settled {
+		x := broker.Settling{Queue: settled[i].h.q, How: settled[i].how}
+		if c := settled[i].h.c; c != nil {
+			x.Consumer = &c.Consumer
+		}
+		n := len(list)
+		if n == 0 || list[n-1].Queue != x.Queue || list[n-1].How != x.How || list[n-1].Consumer != x.Consumer {
+			list, n = append(list, x), n+1
+		}
+		list[n-1].Seqs = append(list[n-1].Seqs, settled[i].h.seq)
 	}
-	ch.conn.acks.flush()
-	wake(waiting)
+	return list
 }
 
 // committed answers tx.commit. Called by any goroutine.

@@ -103,6 +103,29 @@ func (j *journal) whenSafe(fn func(error)) {
 	j.mu.Unlock()
 }
 
+// whenSynced is Store.Synced.
+func (j *journal) whenSynced(fn func(error)) {
+	if j.opts.mode == SyncGroup {
+		j.whenSafe(fn)
+		return
+	}
+	j.mu.Lock()
+	if err := j.usable(); err != nil {
+		j.mu.Unlock()
+		fn(err)
+		return
+	}
+	j.force(fn)
+	j.mu.Unlock()
+}
+
+// force has fn called once all that was appended before is on the disk. The caller holds
+// mu.
+func (j *journal) force(fn func(error)) {
+	j.commit.forced = append(j.commit.forced, fn)
+	j.ring()
+}
+
 // sync returns once all that was appended before is on the disk.
 func (j *journal) sync() error {
 	j.mu.Lock()
@@ -111,8 +134,7 @@ func (j *journal) sync() error {
 		return err
 	}
 	done := make(chan error, 1)
-	j.commit.forced = append(j.commit.forced, func(err error) { done <- err })
-	j.ring()
+	j.force(func(err error) { done <- err })
 	j.mu.Unlock()
 	return <-done
 }

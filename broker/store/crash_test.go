@@ -42,7 +42,7 @@ type standing struct {
 
 // fact is one call that changed what must survive.
 type fact struct {
-	leave place // zero: none
+	leave []place
 	enter map[place]standing
 	amend map[place]Terms
 }
@@ -186,7 +186,7 @@ func (w *world) settle(s *Store) {
 	}
 	settle := w.leave(at)
 	delete(w.volatile, at)
-	w.facts = append(w.facts, fact{leave: at})
+	w.facts = append(w.facts, fact{leave: []place{at}})
 	s.Settled([]Settle{settle})
 }
 
@@ -206,13 +206,50 @@ func (w *world) move(s *Store) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
-		w.facts = append(w.facts, fact{leave: at})
+		w.facts = append(w.facts, fact{leave: []place{at}})
 		s.Settled([]Settle{src})
 		return
 	}
 	e := w.enter(s, uint64(1+w.rng.IntN(3)), p, true)
-	w.facts = append(w.facts, fact{leave: at, enter: map[place]standing{{e.Queue, e.Seq}: {id, Terms{ExpiresAt: e.ExpiresAt}}}})
+	w.facts = append(w.facts, fact{leave: []place{at}, enter: map[place]standing{{e.Queue, e.Seq}: {id, Terms{ExpiresAt: e.ExpiresAt}}}})
 	s.Moved(src, []Enqueue{e})
+}
+
+// transact puts messages into queues and takes others out, as one.
+func (w *world) transact(s *Store) {
+	n := w.rng.IntN(6)
+	var positions []Pos
+	w.mu.Lock()
+	first := w.ids + 1
+	w.ids += n
+	w.mu.Unlock()
+	for i := range n {
+		p, err := s.Put(message(first+i), true, 1)
+		if err != nil {
+			n = i
+			break
+		}
+		positions = append(positions, p)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f := fact{enter: map[place]standing{}}
+	var settles []Settle
+	for range w.rng.IntN(6) {
+		if at, ok := w.any(); ok {
+			settles = append(settles, w.leave(at))
+			delete(w.volatile, at)
+			f.leave = append(f.leave, at)
+		}
+	}
+	var entries []Enqueue
+	for i, p := range positions {
+		e := w.enter(s, uint64(1+w.rng.IntN(3)), p, true)
+		entries = append(entries, e)
+		f.enter[place{e.Queue, e.Seq}] = standing{first + i, Terms{ExpiresAt: e.ExpiresAt}}
+	}
+	w.facts = append(w.facts, f)
+	s.Transacted(entries, settles)
 }
 
 func (w *world) commit(s *Store, wait bool) {
@@ -244,6 +281,10 @@ func (w *world) run(s *Store, n int) {
 		switch r := w.rng.IntN(10); {
 		case r < 4 && swell || r < 2:
 			w.publish(s)
+		case r < 5:
+			w.settle(s)
+		case r < 6 && i%4 == 0:
+			w.transact(s)
 		case r < 6:
 			w.settle(s)
 		case r < 7 && i%2 == 0:
@@ -307,7 +348,9 @@ func (w *world) recovered(s *Store, r *Recovery) {
 }
 
 func (f *fact) apply(state map[place]standing) {
-	delete(state, f.leave)
+	for _, at := range f.leave {
+		delete(state, at)
+	}
 	maps.Copy(state, f.enter)
 	for at, terms := range f.amend {
 		if x, ok := state[at]; ok {

@@ -27,10 +27,29 @@ func (s *Store) Define(changes ...Definition) {
 	}
 }
 
+// DefineLater is Define for what nobody waits for: it is written with what is defined
+// next, and may be lost in a crash before that.
+func (s *Store) DefineLater(changes ...Definition) {
+	if s.definitions != nil {
+		s.definitions.later(changes)
+	}
+}
+
+// Unsaved is why what was defined is not on the disk, though SyncDefinitions was called:
+// there is no space, or another reason that may pass. It is tried again with each call,
+// and now and then without one. nil: all is well.
+func (s *Store) Unsaved() error {
+	if s.definitions == nil {
+		return nil
+	}
+	return s.definitions.unsaved()
+}
+
 // SyncDefinitions returns when all that Define was told before is on the disk, in
 // every mode. Those who wait at a time share one write and one sync. If that could not
 // even begin, for want of space (ErrFull) or another reason, the next call tries again;
-// any other error ends the store.
+// any other error ends the store. It is also tried again now and then, so what could not
+// be saved may be later, unless it is defined otherwise.
 func (s *Store) SyncDefinitions() error {
 	if s.definitions == nil {
 		return nil
@@ -43,6 +62,7 @@ type definitions struct {
 	fs   fileSystem
 	room int               // the least that can be appended to a new file
 	fail func(error) error // ends the store
+	wake func()            // has the keeper try again
 
 	told  atomic.Uint64 // calls of define; raised with mu held
 	saved atomic.Uint64 // so many of them are on the disk
@@ -50,6 +70,7 @@ type definitions struct {
 
 	mu      sync.Mutex // a leaf
 	pending map[string][]byte
+	why     error // it is stuck
 
 	writing sync.Mutex // held while writing; taken before mu. It guards what follows
 	err     error      // why nothing is written any more
@@ -63,13 +84,30 @@ type definitions struct {
 func (d *definitions) define(changes []Definition) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.note(changes)
+	d.told.Add(1)
+}
+
+func (d *definitions) later(changes []Definition) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.note(changes)
+}
+
+// note is called with mu held.
+func (d *definitions) note(changes []Definition) {
 	if d.pending == nil {
 		d.pending = map[string][]byte{}
 	}
 	for _, c := range changes {
 		d.pending[c.Key] = c.Value
 	}
-	d.told.Add(1)
+}
+
+func (d *definitions) unsaved() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.why
 }
 
 // sync is SyncDefinitions. Who comes while another writes finds his own written, or
@@ -89,8 +127,7 @@ func (d *definitions) sync() error {
 	}
 	changes, upTo := d.take()
 	err := d.write(changes)
-	var began *notBegun
-	d.stuck.Store(errors.As(err, &began))
+	d.setStuck(err)
 	switch {
 	case err == nil:
 		d.saved.Store(upTo)
@@ -102,6 +139,30 @@ func (d *definitions) sync() error {
 		err = d.err
 	}
 	return err
+}
+
+// setStuck notes whether writing could begin.
+func (d *definitions) setStuck(err error) {
+	var began *notBegun
+	stuck := errors.As(err, &began)
+	if !stuck {
+		err = nil
+	}
+	d.mu.Lock()
+	d.why = err
+	d.mu.Unlock()
+	if !d.stuck.Swap(stuck) && stuck {
+		d.wake()
+	}
+}
+
+// retry is sync for what waits since writing could not begin. It returns false if it
+// still cannot.
+func (d *definitions) retry() bool {
+	if d.stuck.Load() {
+		_ = d.sync() // what is more than that ends the store
+	}
+	return !d.stuck.Load()
 }
 
 // before is sync for the committer, whose records may speak of what was defined before

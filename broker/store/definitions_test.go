@@ -308,6 +308,62 @@ func TestDefinitionsOnFullDisk(t *testing.T) {
 	require.Equal(t, []string{"first=2", "large=" + large, "next=2"}, found(t, disk))
 }
 
+// What could not be written is, when there is space, though nobody asks.
+func TestDefinitionsAreTriedAgain(t *testing.T) {
+	disk := newCrashDisk()
+	s, _, err := reopen(disk)
+	require.NoError(t, err)
+	defineNow(t, s, def("first", "1"))
+	disk.mu.Lock()
+	disk.space = disk.used()
+	disk.mu.Unlock()
+	s.Define(def("large", strings.Repeat("x", 2*tinyRoom)))
+	require.ErrorIs(t, s.SyncDefinitions(), ErrFull)
+	require.ErrorIs(t, s.Unsaved(), ErrFull)
+	s.Define(def("large", ""), def("first", ""))
+	disk.mu.Lock()
+	disk.space = 0
+	disk.mu.Unlock()
+	require.Eventually(t, func() bool { return s.Unsaved() == nil }, waitFor, tick)
+	require.NoError(t, s.Close())
+	require.Empty(t, found(t, disk))
+}
+
+// What nobody waits for is written with what is defined next.
+func TestDefinitionsForLater(t *testing.T) {
+	disk := newCrashDisk()
+	s, _, err := reopen(disk)
+	require.NoError(t, err)
+	defineNow(t, s, def("first", "1"), def("second", "1"))
+	disk.syncs = 0
+	s.DefineLater(def("first", ""))
+	require.NoError(t, s.SyncDefinitions())
+	require.Zero(t, disk.syncs)
+	defineNow(t, s, def("third", "1"))
+	require.NoError(t, s.Close())
+	require.Equal(t, []string{"second=1", "third=1"}, found(t, disk))
+}
+
+// Synced waits for the disk where Commit does not.
+func TestSyncedWaitsForTheDisk(t *testing.T) {
+	for _, mode := range []SyncMode{SyncGroup, SyncInterval, SyncNever} {
+		disk := newCrashDisk()
+		s, _, err := openOn(disk, still(mode), &Options{})
+		require.NoError(t, err)
+		p, err := s.Put(text(1, 10), true, 1)
+		require.NoError(t, err)
+		s.Enqueued([]Enqueue{{Queue: 1, Seq: 1, Pos: p, Durable: true}})
+		done := make(chan error, 1)
+		s.Synced(func(err error) { done <- err })
+		require.NoError(t, <-done)
+		again, r, err := reopen(disk.left(all, nil))
+		require.NoError(t, err)
+		require.Len(t, r.Queues, 1)
+		require.NoError(t, again.Close())
+		require.NoError(t, s.Close())
+	}
+}
+
 // A sync that failed is not tried again: the store ends.
 func TestDefinitionsSyncFails(t *testing.T) {
 	for _, what := range []string{"append", "anew"} {

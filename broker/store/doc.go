@@ -5,7 +5,8 @@
 //	Put ──► Enqueued ──► Settled            one queue after another:
 //	 │         │ Amended   │                Moved = Settled + Enqueued in one record
 //	 ▼         ▼           ▼
-//	message   entry    settlement           records in the log's active segment
+//	message   entry    settlement           Transacted = many of both in one record
+//	                       │                records in the log's active segment
 //	                       │
 //	                     Commit ──► write, fdatasync ──► callback
 //
@@ -14,7 +15,8 @@
 // What was handed in before a Commit whose callback got nil is found again after
 // any crash, in the default mode after a power cut too (SyncMode says what the
 // others promise). Of what came later, a prefix in the order of the calls is
-// found: a message that was moved is in the one place or in the other.
+// found: a message that was moved is in the one place or in the other, and of a
+// transaction all is found or nothing.
 //
 // A settled message does not come back once its settlement was committed. A
 // message that was not settled is not lost, whatever compaction and dropping of
@@ -76,7 +78,9 @@
 //	                       new file: what is true, written, synced, renamed
 //
 // Before the committer writes records it has what is pending written, since they may
-// speak of it. It does not wait for that while there is no space for definitions.
+// speak of it. It does not wait for that while there is no space for definitions; then
+// the keeper tries again, and Unsaved says why (an owner who lets no message into a queue
+// before SyncDefinitions has returned loses none by it).
 //
 // # Formats
 //

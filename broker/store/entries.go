@@ -2,8 +2,12 @@ package store
 
 import "encoding/binary"
 
-// perRecord bounds the entries and runs of one record.
+// perRecord bounds the entries and runs of one record, but for those of a transaction.
 const perRecord = 1024
+
+// MaxTransaction is how many entries and settlements, those with consecutive sequence
+// numbers and messages in one segment counting as one, Transacted makes one record of.
+const MaxTransaction = 1 << 18
 
 // enqueued appends the journal's entries among those given. The caller holds mu.
 func (j *journal) enqueued(entries []Enqueue) {
@@ -64,6 +68,16 @@ func (a Amend) journaled() bool { return a.Durable && a.Pos.Durable() }
 
 // settled appends the journal's settlements among those given. The caller holds mu.
 func (j *journal) settled(settles []Settle) {
+	for runs := j.runsOf(settles); len(runs) > 0; {
+		n := min(len(runs), perRecord)
+		j.putRuns(runs[:n], 0)
+		runs = runs[n:]
+	}
+}
+
+// runsOf makes runs of the journal's settlements among those given, valid until the next
+// call. The caller holds mu.
+func (j *journal) runsOf(settles []Settle) []run {
 	j.runs = j.runs[:0]
 	for i := range settles {
 		s := &settles[i]
@@ -76,11 +90,7 @@ func (j *journal) settled(settles []Settle) {
 		}
 		j.runs = append(j.runs, runOf(s))
 	}
-	for runs := j.runs; len(runs) > 0; {
-		n := min(len(runs), perRecord)
-		j.putRuns(runs[:n], 0)
-		runs = runs[n:]
-	}
+	return j.runs
 }
 
 // putRuns appends settlements that hold as of a position; 0: the record's own.
@@ -138,6 +148,37 @@ func (j *journal) moved(src *Settle, dst []Enqueue) {
 	j.putRun(b[recordHeader+8:], &r)
 	j.putEntries(b[recordHeader+8+runBytes:], dst, kindEnqueue)
 	j.enter(dst, kindHold)
+}
+
+// transacted appends as one record that the durable ones of entries stand in their
+// queues and the durable ones of settles have left theirs; as several, if they are too
+// many. The caller holds mu.
+func (j *journal) transacted(entries []Enqueue, settles []Settle) {
+	runs, n := j.runsOf(settles), 0
+	for i := range entries {
+		if entries[i].kind() == kindEnqueue {
+			n++
+		}
+	}
+	switch {
+	case n+len(runs) > MaxTransaction:
+		j.enqueued(entries)
+		j.settled(settles)
+		return
+	case n+len(runs) > 0:
+		b := j.reserveAsOf(kindTransact, 8+len(runs)*runBytes+n*entryBytes, 0)
+		if b == nil {
+			return
+		}
+		binary.LittleEndian.PutUint64(b, uint64(len(runs)))
+		b = b[8:]
+		for i := range runs {
+			j.putRun(b, &runs[i])
+			b = b[runBytes:]
+		}
+		j.putEntries(b, entries, kindEnqueue)
+	}
+	j.enter(entries, kindHold)
 }
 
 // amended appends the journal's amendments among those given. The caller holds mu.

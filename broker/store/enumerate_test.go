@@ -30,8 +30,14 @@ var scripts = []script{
 	{"compact", []func(*trial){
 		publish(12), amend, roll, ack(10), amend, roll, roll, roll, keep, commit1, amend, ack(1), roll, keep, keep, commit1,
 	}},
+	{"transact", []func(*trial){
+		publish(3), commit1, transact(2, 2), commit1, transact(perRecord+1, 0), transact(1, perRecord+1), commit1, roll, transact(2, 1), commit1, keep,
+	}},
 	{"definitions", []func(*trial){define, publish(1), commit1, define, define, define, define, define}},
 	{"defined, not yet synced", []func(*trial){enterDefined, commit1, enterDefined, restart, enterDefined, enterDefined, commit1}},
+	{"defined and deleted", []func(*trial){
+		enterDefined, commit1, deleteDefined, enterDefined, deleteDefined, define, enterDefined, commit1, deleteDefined, commit1, define, restart, enterDefined, deleteDefined,
+	}},
 	{"stop and start", []func(*trial){publish(4), commit1, restart, ack(1), amend, commit1, restart, restart, publish(1), roll, commit1}},
 }
 
@@ -186,10 +192,10 @@ func (r *trial) checkDefinitions(found *Recovery) {
 	}
 	for _, q := range found.Queues {
 		if q.Queue >= firstDefined {
-			require.Contains(r.t, saved, queueKey(q.Queue))
+			require.True(r.t, saved[queueKey(q.Queue)] != "" || saved[goneKey(q.Queue)] != "", "nobody knows what became of queue %d", q.Queue)
 		}
 	}
-	maps.DeleteFunc(saved, func(key, _ string) bool { return strings.HasPrefix(key, "queue") })
+	maps.DeleteFunc(saved, func(key, _ string) bool { return strings.HasPrefix(key, "queue") || strings.HasPrefix(key, "gone") })
 	n := 0
 	fmt.Sscanf(saved["count"], "%d", &n)
 	require.True(r.t, r.defined <= n && n <= r.trying, "definitions %d, not %d or %d", n, r.defined, r.trying)
@@ -277,7 +283,7 @@ func ack(n int) func(*trial) {
 		for range n {
 			if at, ok := r.first(); ok {
 				settle := r.leave(at)
-				r.facts = append(r.facts, fact{leave: at})
+				r.facts = append(r.facts, fact{leave: []place{at}})
 				r.s.Settled([]Settle{settle})
 			}
 		}
@@ -299,10 +305,45 @@ func move(n int) func(*trial) {
 			r.mu.Lock()
 			r.ids++
 			src, e := r.leave(at), r.enter(r.s, 2, p, true)
-			r.facts = append(r.facts, fact{leave: at, enter: map[place]standing{{2, e.Seq}: {r.ids, Terms{ExpiresAt: e.ExpiresAt}}}})
+			r.facts = append(r.facts, fact{leave: []place{at}, enter: map[place]standing{{2, e.Seq}: {r.ids, Terms{ExpiresAt: e.ExpiresAt}}}})
 			r.s.Moved(src, []Enqueue{e})
 			r.mu.Unlock()
 		}
+	}
+}
+
+// transact enters n messages, into one queue after the other, and takes m out, as one.
+func transact(n, m int) func(*trial) {
+	return func(r *trial) {
+		var positions []Pos
+		for i := range n {
+			r.s.journal.refill(math.MaxInt)
+			p, err := r.s.Put(text(r.ids+1+i, 0), true, 1)
+			if err != nil {
+				return
+			}
+			positions = append(positions, p)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		f := fact{enter: map[place]standing{}}
+		var settles []Settle
+		for range m {
+			if at, ok := r.first(); ok {
+				settles = append(settles, r.leave(at))
+				f.leave = append(f.leave, at)
+			}
+		}
+		var entries []Enqueue
+		for i, p := range positions {
+			r.ids++
+			e := r.enter(r.s, uint64(1+i%2), p, true)
+			entries = append(entries, e)
+			f.enter[place{e.Queue, e.Seq}] = standing{0, Terms{ExpiresAt: e.ExpiresAt}}
+			r.queued = append(r.queued, place{e.Queue, e.Seq})
+		}
+		r.facts = append(r.facts, f)
+		r.s.Transacted(entries, settles)
 	}
 }
 
@@ -372,6 +413,38 @@ func enterDefined(r *trial) {
 	queue := firstDefined + uint64(r.entered)
 	r.s.Define(Definition{queueKey(queue), []byte("there")})
 	r.put(queue, message(r.ids+1))
+}
+
+func goneKey(queue uint64) string { return fmt.Sprint("gone ", queue) }
+
+// deleteDefined deletes the last of those queues as a broker does: in place of its
+// definition stands that it is gone, until the disk has it that its message is.
+func deleteDefined(r *trial) {
+	queue := firstDefined + uint64(r.entered)
+	r.mu.Lock()
+	for i, at := range r.queued {
+		if at.queue == queue {
+			r.queued = slices.Delete(r.queued, i, i+1)
+			settle := r.leave(at)
+			r.facts = append(r.facts, fact{leave: []place{at}})
+			r.s.Settled([]Settle{settle})
+			break
+		}
+	}
+	r.mu.Unlock()
+	r.s.Define(Definition{Key: queueKey(queue)}, Definition{goneKey(queue), []byte("true")})
+	s, done := r.s, make(chan struct{})
+	s.Synced(func(err error) {
+		if err == nil {
+			s.DefineLater(Definition{Key: goneKey(queue)})
+		}
+		close(done)
+	})
+	if r.entered%2 == 0 {
+		<-done
+	}
+	_ = s.SyncDefinitions()
+	<-done
 }
 
 // restart stops cleanly, all but the last message having been delivered, and starts.

@@ -16,8 +16,9 @@ import (
 //	1  the first
 //	2  records that amend entries
 //	3  expiry in Unix µs; before, in Unix ms
+//	4  records of transactions
 const (
-	version       = 3
+	version       = 4
 	microsVersion = 3
 	oldestVersion = 1
 )

@@ -15,8 +15,9 @@ import (
 type keeper struct {
 	memory   *mappings
 	volatile *volatileLog
-	journal  *journal // nil: memory only
-	spilled  spill    // unused without a journal
+	journal  *journal    // nil: memory only
+	define   func() bool // tries again to write definitions that could not be; false: not yet
+	spilled  spill       // unused without a journal
 	relocate func(queue, seq uint64, old, new Pos) (Terms, bool)
 	log      *zap.Logger
 	opts     tuning
@@ -75,7 +76,8 @@ func (k *keeper) provide() bool {
 	k.spill()
 	k.journal.drop()
 	k.tidy()
-	return k.journal.refill(math.MaxInt)
+	enough := k.journal.refill(math.MaxInt)
+	return k.define() && enough
 }
 
 // tidy gives up memory that is not worth keeping, and places on disk that no memory

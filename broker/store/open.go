@@ -128,7 +128,7 @@ func (s *Store) recover(t tuning, o *Options) (*Recovery, error) {
 	r := newRecovery(s.fs, o.logger(), o.Progress)
 	queues, err := r.read()
 	r.result.Queues = queues
-	s.definitions = &definitions{fs: s.fs, room: t.room}
+	s.definitions = &definitions{fs: s.fs, room: t.room, wake: func() {}}
 	if err == nil {
 		err = r.repair(t.segmentBytes)
 	}
@@ -159,6 +159,7 @@ func (s *Store) start(t tuning, o *Options) {
 	}
 	s.keeper.volatile = s.volatile
 	if s.journal != nil {
+		s.keeper.define, s.definitions.wake = s.definitions.retry, s.keeper.wake
 		s.journal.wake = s.keeper.wake
 		go s.journal.runCommitter()
 	}

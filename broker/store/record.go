@@ -42,8 +42,11 @@ const (
 	kindEnd
 	// kindAmend: uint64 position as of which it holds, amendments. Since version 2.
 	kindAmend
+	// kindTransact: uint64 position as of which it holds, uint64 number of runs, runs,
+	// entries. Since version 4.
+	kindTransact
 
-	lastKind = kindAmend
+	lastKind = kindTransact
 )
 
 const (
@@ -199,7 +202,7 @@ type facts struct {
 // statesFacts reports whether a record says where messages stand.
 func (k kind) statesFacts() bool {
 	switch k {
-	case kindEnqueue, kindHold, kindSettle, kindMove, kindAmend:
+	case kindEnqueue, kindHold, kindSettle, kindMove, kindAmend, kindTransact:
 		return true
 	}
 	return false
@@ -209,7 +212,7 @@ func (k kind) statesFacts() bool {
 // checksum has the right lengths. millis: it is of a version before expiry was in µs.
 func factsOf(k kind, payload []byte, millis bool) facts {
 	f := facts{kind: k, millis: millis}
-	if k == kindSettle || k == kindMove || k == kindAmend {
+	if k == kindSettle || k == kindMove || k == kindAmend || k == kindTransact {
 		f.asOf, payload = Pos(binary.LittleEndian.Uint64(payload)), payload[8:]
 	}
 	switch k {
@@ -221,6 +224,9 @@ func factsOf(k kind, payload []byte, millis bool) facts {
 		f.runs, f.entries = payload[:runBytes], payload[runBytes:]
 	case kindAmend:
 		f.amends = payload
+	case kindTransact:
+		n := binary.LittleEndian.Uint64(payload) * runBytes
+		f.runs, f.entries = payload[8:8+n], payload[8+n:]
 	}
 	return f
 }

@@ -151,6 +151,11 @@ func (s *Store) Settled(entries []Settle) {
 		s.journal.settled(entries)
 		s.journal.mu.Unlock()
 	}
+	s.releaseAll(entries)
+}
+
+// releaseAll gives back a reference for each settlement.
+func (s *Store) releaseAll(entries []Settle) {
 	for i := 0; i < len(entries); {
 		p, n := entries[i].Pos, int64(1)
 		for i++; i < len(entries) && entries[i].Pos>>offsetBits == p>>offsetBits; i++ {
@@ -188,6 +193,20 @@ func (s *Store) Moved(src Settle, dst []Enqueue) {
 	s.Release(src.Pos)
 }
 
+// Transacted is Enqueued and Settled as one, of any number of queues: after a crash all
+// of it is true or nothing is. That holds for MaxTransaction entries and settlements; of
+// more a prefix is found, entries first. It may be called after the queues' locks were
+// released, by one who holds a reference to each message that was entered.
+func (s *Store) Transacted(entries []Enqueue, settles []Settle) {
+	s.enterVolatile(entries)
+	if j := s.journal; j != nil {
+		j.mu.Lock()
+		j.transacted(entries, settles)
+		j.mu.Unlock()
+	}
+	s.releaseAll(settles)
+}
+
 // Commit calls fn once all that was handed in before is as safe as the sync mode
 // promises, or with the error that prevents it; before it returns, if there is
 // nothing to wait for. Calls are made in the order of Commit. They must not block
@@ -198,6 +217,15 @@ func (s *Store) Commit(fn func(error)) {
 		return
 	}
 	s.journal.whenSafe(fn)
+}
+
+// Synced is Commit for the disk, whatever the mode promises.
+func (s *Store) Synced(fn func(error)) {
+	if s.journal == nil {
+		fn(nil)
+		return
+	}
+	s.journal.whenSynced(fn)
 }
 
 // Full reports whether the disk is full: durable messages are refused.

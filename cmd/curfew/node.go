@@ -235,12 +235,18 @@ func (n *node) close() error {
 // least once a second.
 const tickLimit = 20 * time.Second
 
-// storeVitals: full disk or memory stops publishes and nothing else.
-func (n *node) storeVitals() vitals {
+// storeVitals: full disk or memory stops publishes, and changes of definitions, and nothing else.
+func (n *node) storeVitals() (v vitals) {
 	if reason, _ := n.broker.Gate(); reason != "" {
-		return vitals{Reasons: []string{"publishers are blocked, " + reason + ": make room or consume messages"}}
+		v.Reasons = append(v.Reasons, "publishers are blocked, "+reason+": make room or consume messages")
 	}
-	return vitals{}
+	if err := n.broker.Unsaved(); err != nil {
+		v.Reasons = append(v.Reasons, fmt.Sprintf("definitions cannot be saved: queues, users and the like cannot be made or changed, and what was deleted would be back after a restart: make room (%s)", err))
+	}
+	if lost := n.broker.Adopted(); lost > 0 {
+		v.Reasons = append(v.Reasons, fmt.Sprintf("messages found without the definition of their queue stand in %d queue(s) %s*: move them, then delete these", lost, broker.RecoveredPrefix))
+	}
+	return v
 }
 
 // clockLimit is how far the clock of deadlines may be from the wall clock before health says so. A leap

@@ -2,13 +2,21 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/store"
 )
 
 func get(t *testing.T, o *ops, path string, header ...string) *httptest.ResponseRecorder {
@@ -86,4 +94,44 @@ func TestOpsOffersNothingElse(t *testing.T) {
 	w := httptest.NewRecorder()
 	o.handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/healthz", http.NoBody))
 	assert.Equal(t, http.StatusMethodNotAllowed, w.Code)
+}
+
+// TestStoreVitals: what cannot be saved, and what was found without a definition, is told.
+func TestStoreVitals(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
+	b, err := broker.New(o)
+	require.NoError(t, err)
+	n := &node{broker: b}
+	require.Empty(t, n.storeVitals())
+	require.NoError(t, os.Mkdir(filepath.Join(o.Store.Dir, "definitions.tmp"), 0o700)) // where the file is made anew
+	_, err = b.SetGlobalParameter("large", strings.Repeat("x", 1<<20))
+	require.Error(t, err)
+	require.Len(t, n.storeVitals().Reasons, 1)
+	require.Contains(t, n.storeVitals().Reasons[0], "cannot be made or changed")
+	require.NoError(t, os.Remove(filepath.Join(o.Store.Dir, "definitions.tmp")))
+	vh, _ := b.VHost("/")
+	q, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: true})
+	require.NoError(t, err)
+	require.Empty(t, n.storeVitals())
+	p := vh.OwnPublisher()
+	m := amqp.Properties{DeliveryMode: 2}
+	_, err = p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: m.Append(nil)})
+	require.NoError(t, err)
+	p.Flush(nil)
+	require.NoError(t, b.Close())
+
+	s, _, err := store.Open(o.Store)
+	require.NoError(t, err)
+	s.Define(store.Definition{Key: `queue "/" "q"`})
+	require.NoError(t, s.SyncDefinitions())
+	require.NoError(t, s.Close())
+	n.broker, err = broker.New(o)
+	require.NoError(t, err)
+	vh, _ = n.broker.VHost("/")
+	require.Len(t, n.storeVitals().Reasons, 1)
+	require.Contains(t, n.storeVitals().Reasons[0], "without the definition of their queue stand in 1 queue(s)")
+	_, err = vh.DeleteQueue(nil, fmt.Sprint(broker.RecoveredPrefix, q.ID()), false, false)
+	require.NoError(t, err)
+	require.Empty(t, n.storeVitals())
+	require.NoError(t, n.broker.Close())
 }
