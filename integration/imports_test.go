@@ -24,11 +24,12 @@ var rooms = map[string][]string{
 	"broker/policy":          {"broker/pattern"},
 	"broker/queue":           {},
 	"broker/store":           {},
-	"broker":                 {"broker/access", "broker/amqp", "broker/exchange", "broker/policy", "broker/queue", "broker/store"},
-	"broker/deadletters":     {"broker", "broker/access", "broker/amqp", "broker/queue"},
+	"broker/memory":          {},
+	"broker":                 {"broker/access", "broker/amqp", "broker/exchange", "broker/memory", "broker/policy", "broker/queue", "broker/store"},
+	"broker/deadletters":     {"broker", "broker/access", "broker/amqp", "broker/pattern", "broker/queue"},
 	"broker/definitions":     {"broker", "broker/access", "broker/amqp", "broker/policy"},
-	"broker/management":      {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/policy", "broker/queue", "broker/server"},
-	"broker/server":          {"broker", "broker/access", "broker/amqp", "broker/certs", "broker/queue"}, // of the queue only the identity of a message
+	"broker/management":      {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/memory", "broker/pattern", "broker/policy", "broker/queue", "broker/server"},
+	"broker/server":          {"broker", "broker/access", "broker/amqp", "broker/certs", "broker/memory", "broker/queue"}, // of the queue only the identity of a message
 
 	"scheduler":            {},
 	"scheduler/memstore":   {"scheduler"},

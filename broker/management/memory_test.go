@@ -64,13 +64,15 @@ func TestPublishIsRefusedBeforeItIsRead(t *testing.T) {
 		assert.Equal(t, c.want, got.status, got.body)
 		assert.Contains(t, got.body, c.text)
 	}
-	endless, err := http.NewRequestWithContext(t.Context(), http.MethodPost, x.http.URL+publishPath, io.LimitReader(letters{}, 64<<20)) // without a length
+	var sent letters
+	endless, err := http.NewRequestWithContext(t.Context(), http.MethodPost, x.http.URL+publishPath, io.LimitReader(&sent, 256<<20)) // without a length
 	require.NoError(t, err)
 	endless.SetBasicAuth("guest", "guest")
 	if answer, err := http.DefaultClient.Do(endless); err == nil { // else it was cut off while it was still writing
 		answer.Body.Close()
 		assert.Equal(t, 413, answer.StatusCode)
 	}
+	assert.Less(t, sent.n.Load(), int64(64<<20))
 	used.Store(2 << 30)
 	require.Eventually(t, func() bool { why, _ := x.b.Gate(); return why != "" }, time.Minute, time.Millisecond)
 	got := x.announce("guest:guest", publishPath, 1000)
@@ -80,9 +82,12 @@ func TestPublishIsRefusedBeforeItIsRead(t *testing.T) {
 }
 
 // letters is a body without an end.
-type letters struct{}
+type letters struct{ n atomic.Int64 }
 
-func (letters) Read(b []byte) (int, error) { return copy(b, bytes.Repeat([]byte("x"), len(b))), nil }
+func (l *letters) Read(b []byte) (int, error) {
+	l.n.Add(int64(len(b)))
+	return copy(b, bytes.Repeat([]byte("x"), len(b))), nil
+}
 
 // slow is a body of which nothing comes until it is let go.
 type slow struct {
