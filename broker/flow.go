@@ -14,9 +14,10 @@ import (
 // until most of that is gone. Whether that helps is measured: consumers that take clearly more
 // during a pause lacked the processor. Consumers that do not are slow by themselves (their
 // prefetch is used up, or they do not read). Then publishers run free, but for a try now and then
-// that becomes ever more seldom. Two things were tried and dropped: asking whether
+// that becomes ever more seldom. Two things were tried and are not enough: asking whether
 // consumers have credit (the starved have none either, since their acks are not read), and
-// yielding the processor (sixteen publishers take sixteen turns to the consumer's one).
+// yielding the processor, which readers do (sixteen publishers take sixteen turns to the
+// consumer's one).
 //
 // What was in the queue before does not count: publishers keep to the pace of the consumers,
 // a little below it, and do not wait until a deep queue is empty. A pause lasts for flowLongest
@@ -122,7 +123,6 @@ func (q *Queue) press(s *step) {
 	if f.pause != nil {
 		q.judgePause(s.now)
 	}
-	s.inTurn = s.inTurn || f.proven
 	if !s.paced || !f.proven && !s.tries {
 		return
 	}

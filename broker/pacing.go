@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"runtime"
 	"sync"
 	"time"
 )
@@ -11,7 +10,6 @@ import (
 type pacing struct {
 	on      bool
 	crowded []*Queue // that it is to wait for
-	inTurn  bool     // others that publish to such a queue are to have their turn
 	vain    int64    // Unix µs by which its pauses in vain are made up for
 }
 
@@ -31,7 +29,6 @@ func (p *pacing) tell(s *step) {
 // heed takes over what follows for the publisher from the step that published.
 func (p *pacing) heed(s *step) {
 	p.crowded = append(p.crowded, s.crowded...)
-	p.inTurn = p.inTurn || s.inTurn
 }
 
 // Pace says whether what is published with these rights is followed by AwaitConsumers from now
@@ -46,7 +43,7 @@ func (r *Rights) Pace(on bool) {
 			q.leave(paused)
 		}
 	}
-	p.crowded, p.inTurn = nil, false
+	p.crowded = nil
 }
 
 // Crowded says whether AwaitConsumers would wait.
@@ -59,10 +56,8 @@ func (r *Rights) AwaitConsumers(done <-chan struct{}) {
 	p := &r.pacing
 	if len(p.crowded) > 0 {
 		r.await(done)
-	} else if p.inTurn {
-		runtime.Gosched()
 	}
-	p.crowded, p.inTurn = nil, false
+	p.crowded = nil
 }
 
 func (r *Rights) await(done <-chan struct{}) {

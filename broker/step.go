@@ -27,7 +27,6 @@ type step struct {
 	paced    bool        // its publisher can be asked to wait (flow), and
 	tries    bool        // even where it may not help
 	crowded  []*Queue    // that its publisher is to wait for
-	inTurn   bool        // its publisher is to let others have their turn
 	source   Source
 	props    []byte // scratch of the delivery being made
 
@@ -87,6 +86,6 @@ func (s *step) recycle() {
 	s.b, s.source, s.hurried = nil, Source{}, false
 	s.turns.rest()
 	clear(s.crowded)
-	s.crowded, s.paced, s.tries, s.inTurn = s.crowded[:0], false, false, false
+	s.crowded, s.paced, s.tries = s.crowded[:0], false, false
 	steps.Put(s)
 }
