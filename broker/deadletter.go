@@ -83,6 +83,10 @@ func (s *step) addressAny(x *crossing, at int, src store.Message, p *amqp.Proper
 	switch {
 	case !routed && x.waits(q):
 		x.missing = true
+		describe(s, x, p.MessageID, keys[0], nil)
+		if !x.tried {
+			counters.deadLettered[x.settled.Reason].Add(1)
+		}
 		return true
 	case routed && bounded == "":
 		if len(targets) > 0 {

@@ -26,7 +26,7 @@
 // are ever held. Its source keeps its reference to the store until it stands in its new
 // queues; both are journaled as one record, so that in a crash it is still in its
 // source or already in all its targets. The order in which letters left a queue is the
-// order in which they go on.
+// order in which they go on, but for those that had to wait for their targets.
 //
 //	queue's line ─► turn: up to 256 letters, 1,024 places ─► targets, journal, watchers
 //	                │                        ▲

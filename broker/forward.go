@@ -12,9 +12,10 @@ const (
 	// lettersHelp is how many letters may wait in a virtual host before whoever causes
 	// another, as a publisher or a consumer, moves some of them first, or waits for it.
 	lettersHelp = 1 << 16
-	// heldFor is how long a letter waits that would take memory while there is little, and
-	// whoever causes letters while too many wait, at the most.
+	// heldFor is how long a letter waits that would take memory while there is little.
 	heldFor = 100 * time.Millisecond
+	// helpFor is how long whoever causes letters helps, or waits, while too many wait.
+	helpFor = time.Second
 	// drainFor is how long a broker that stops goes on moving letters. What is left then
 	// is in its queue again in the next run.
 	drainFor = 5 * time.Second
@@ -31,7 +32,7 @@ type forwarder struct {
 	waiting atomic.Int64 // letters in all lines
 	wake    chan struct{}
 
-	mu   sync.Mutex  // leaf; guards VHost.sources and Queue.inTurn too
+	mu   sync.Mutex  // leaf; guards VHost.sources, Queue.inTurn and Queue.held too
 	ring []*VHost    // with queues that have letters, in turns
 	held []*Queue    // whose letters would take much memory
 	hold *time.Timer // until they are tried again
@@ -59,7 +60,7 @@ func (f *forwarder) add(queues ...*Queue) {
 }
 
 func (f *forwarder) enlist(q *Queue) {
-	if q.inTurn {
+	if q.inTurn || q.held {
 		return
 	}
 	q.inTurn = true
@@ -170,11 +171,12 @@ func (f *forwarder) first(s *step) {
 }
 
 // help moves letters of a virtual host until fewer wait, or waits while others do. It gives up
-// when they do not become fewer: an acknowledgement must come through, since it makes room.
+// after a while, and soon where they do not become fewer: an acknowledgement must come
+// through, since it makes room.
 func (f *forwarder) help(s *step, vh *VHost) {
-	giveUp := time.NewTimer(heldFor)
+	giveUp, until := time.NewTimer(heldFor), time.Now().Add(helpFor)
 	defer giveUp.Stop()
-	for last := vh.letters.Load(); ; {
+	for last := vh.letters.Load(); time.Now().Before(until); {
 		turned := f.await()
 		switch n := vh.letters.Load(); {
 		case n <= lettersHelp:
@@ -200,10 +202,7 @@ func (f *forwarder) help(s *step, vh *VHost) {
 func (f *forwarder) take(s *step, q *Queue) {
 	more, held := s.turn(q, &budget{turnLetters, turnEntries})
 	if held {
-		f.mu.Lock()
-		f.held = append(f.held, q)
-		f.hold.Reset(heldFor)
-		f.mu.Unlock()
+		f.keep(q)
 	} else if more {
 		f.add(q)
 	}
@@ -220,11 +219,25 @@ func (f *forwarder) handOn(s *step) {
 	s.sources = s.sources[:0]
 }
 
+// keep has a queue's next turn wait for memory.
+func (f *forwarder) keep(q *Queue) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if q.held {
+		return
+	}
+	q.held = true
+	if f.held = append(f.held, q); len(f.held) == 1 {
+		f.hold.Reset(heldFor)
+	}
+}
+
 // release tries those again that waited for memory.
 func (f *forwarder) release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, q := range f.held {
+		q.held = false
 		f.enlist(q)
 	}
 	f.held = nil

@@ -83,12 +83,15 @@ func (l *letterLine) pass(n int) {
 		l.chunks, l.head = l.chunks[1:], l.head-chunkLetters
 	}
 	if l.n == 0 {
-		l.chunks, l.head, l.index = nil, 0, nil
+		l.chunks, l.head = nil, 0
+	}
+	if len(l.index) > 2*l.n+chunkLetters || l.n == 0 { // it knows more that have left than are there
+		l.index = nil
 	}
 }
 
 // relocate notes that the store keeps the message of a waiting letter at another
-// position. One that a turn is at stays where it is.
+// position. One that a turn is at, or has begun, stays where it is.
 func (l *letterLine) relocate(seq queue.Seq, old, moved uint64) (store.Terms, bool) {
 	if l.len() == 0 {
 		return store.Terms{}, false
@@ -104,7 +107,7 @@ func (l *letterLine) relocate(seq queue.Seq, old, moved uint64) (store.Terms, bo
 	}
 	l.indexed = end
 	n, ok := l.index[seq]
-	if !ok || n < l.passed+uint64(l.moving) {
+	if !ok || n < l.passed+uint64(l.moving) || l.begun != nil && n == l.passed {
 		return store.Terms{}, false
 	}
 	x := l.at(n)

@@ -34,6 +34,7 @@ type Queue struct {
 	boundTold   atomic.Bool
 	alarmIndex  int  // in the broker's alarms, by which it is guarded
 	inTurn      bool // in its virtual host's sources, likewise by the forwarder
+	held        bool // its letters wait for memory, likewise
 
 	mu        sync.Mutex
 	core      *queue.Queue

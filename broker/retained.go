@@ -43,6 +43,7 @@ func (s *step) retain(x *crossing) {
 	x.action = Retained
 	if !x.from.retain(s, x) {
 		x.action = Dropped
+		s.b.counters.deadLettersLost.Add(1)
 		s.b.store.Settled([]store.Settle{x.from.settleRecord(&x.settled)})
 	}
 }

@@ -92,6 +92,11 @@ func (s *step) turn(q *Queue, b *budget) (more, held bool) {
 		t.give(&t.crossings[begun], b)
 	}
 	t.batch.flush(s)
+	if q.delays != nil { // who looks for delayed messages finds them in line until the turn ends (leaving)
+		for i := range begun {
+			s.b.store.Retain(store.Pos(t.crossings[i].settled.Pos), 1)
+		}
+	}
 	arrivedAt := s.b.clock.nowAt()
 	done := 0
 	for i := range begun {
@@ -103,6 +108,11 @@ func (s *step) turn(q *Queue, b *budget) (more, held bool) {
 	s.b.feed.push(s.events)
 	s.events = s.events[:0]
 	more = q.endTurn(t, begun, done)
+	if q.delays != nil {
+		for i := range begun {
+			s.b.store.Release(store.Pos(t.crossings[i].settled.Pos))
+		}
+	}
 	if len(s.expiries.records) > 0 {
 		s.report()
 	}

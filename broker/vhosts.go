@@ -94,7 +94,7 @@ func (b *Broker) DeleteVHost(name string) error {
 	b.sessions.end(func(s *Session) bool { return s.vh == vh }, fmt.Sprintf("vhost '%s' is deleted", name))
 	var ids []uint64
 	for _, q := range queues {
-		if vh.drop(q, func() error { return nil }); q.durable() {
+		if vh.drop(q, func() error { return nil }); q.durable() && q.Letters() == 0 { // else the next start forgets it
 			ids = append(ids, q.id)
 		}
 	}

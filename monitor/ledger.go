@@ -58,8 +58,9 @@ type book struct {
 	missed [missReasons]prometheus.Counter
 }
 
-// of finds the book of a queue.
-func (b *books) of(queue uint64) *book {
+// of finds the book of a queue. vhost and name are what it was called, for one that has been
+// deleted since; they may be empty.
+func (b *books) of(queue uint64, vhost, name string) *book {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if k := b.byID[queue]; k != nil {
@@ -68,14 +69,15 @@ func (b *books) of(queue uint64) *book {
 	if len(b.byID) >= maxBooks {
 		clear(b.byID)
 	}
-	k := b.open(queue)
+	k := b.open(queue, vhost, name)
 	b.byID[queue] = k
 	return k
 }
 
-func (b *books) open(queue uint64) *book {
-	vhost, name, ok := b.queueName(queue)
-	if !ok { // deleted meanwhile
+func (b *books) open(queue uint64, vhost, name string) *book {
+	if v, n, ok := b.queueName(queue); ok {
+		vhost, name = v, n
+	} else if name == "" {
 		return &book{vhost: otherQueues, queue: otherQueues, labels: [2]string{otherQueues, otherQueues}}
 	}
 	labels := [2]string{vhost, name}
@@ -147,7 +149,7 @@ func (m *Monitor) expired(batch []Expiry) {
 	l := m.ledgers.Get().(*ledger)
 	for i := range batch {
 		x := &batch[i]
-		l.add(x.Shadow, x.At, x.Action, x.Path)
+		l.add(x)
 	}
 	l.close()
 	m.ledgers.Put(l)
@@ -156,12 +158,13 @@ func (m *Monitor) expired(batch []Expiry) {
 // add counts one message that expired at the given instant. How late one came back to
 // its queue is its consumer's doing, and no lateness of ours, nor is how early somebody
 // wanted one gone.
-func (l *ledger) add(s scheduler.Shadow, at int64, a Action, p Path) {
+func (l *ledger) add(x *Expiry) {
+	s, at, a, p := x.Shadow, x.At, x.Action, x.Path
 	if l.run.Count > 0 && (s.Queue != l.queue || a != l.action || p != l.path) {
 		l.flush()
 	}
 	if l.run.Count == 0 {
-		l.open(s.Queue, at, a, p)
+		l.open(x)
 	}
 	lateness := max(at-s.Deadline, 0)
 	l.count(&l.run, s.Deadline, lateness)
@@ -178,9 +181,9 @@ func (l *ledger) add(s scheduler.Shadow, at int64, a Action, p Path) {
 }
 
 // open begins a run at an instant.
-func (l *ledger) open(queue uint64, at int64, a Action, p Path) {
-	l.queue, l.action, l.path, l.began = queue, a, p, at
-	l.book = l.books.of(queue)
+func (l *ledger) open(x *Expiry) {
+	l.queue, l.action, l.path, l.began = x.Shadow.Queue, x.Action, x.Path, x.At
+	l.book = l.books.of(l.queue, x.VHost, x.Queue)
 	l.each = l.alerts.Each(l.book.vhost, l.book.queue)
 }
 
@@ -210,7 +213,7 @@ func (l *ledger) flushHeld() {
 	if l.held.Count+l.heldAgain.Count == 0 {
 		return
 	}
-	k := l.books.of(l.holding)
+	k := l.books.of(l.holding, "", "")
 	event := alert.Event{Kind: alert.HeldPastDeadline, VHost: k.vhost, Queue: k.queue, Tally: l.held}
 	l.alerts.Record(event)
 	event.Again, event.Tally = true, l.heldAgain

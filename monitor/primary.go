@@ -79,9 +79,11 @@ type Event struct {
 // Expiry says what became of one message that expired.
 type Expiry struct {
 	Shadow scheduler.Shadow
-	At     int64 // Unix µs; when its dead letter arrived; without one, when it left its queue
-	Action Action
-	Path   Path
+	// VHost and Queue are where it expired; the queue may be gone.
+	VHost, Queue string
+	At           int64 // Unix µs; when its dead letter arrived; without one, when it left its queue
+	Action       Action
+	Path         Path
 }
 
 // Outcome is a primary's answer to a request to expire one message.

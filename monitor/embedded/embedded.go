@@ -97,7 +97,7 @@ func (p *Primary) Expiries(fn func([]monitor.Expiry)) {
 		*told = (*told)[:0]
 		for i := range expired {
 			e := &expired[i]
-			*told = append(*told, monitor.Expiry{Shadow: scheduler.Shadow(e.Ref), At: e.At, Action: action(e.Action), Path: path(e.Path)})
+			*told = append(*told, monitor.Expiry{Shadow: scheduler.Shadow(e.Ref), VHost: e.VHost, Queue: e.Queue, At: e.At, Action: action(e.Action), Path: path(e.Path)})
 		}
 		fn(*told)
 		scratch.Put(told)
