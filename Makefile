@@ -32,6 +32,7 @@ test: deps ## everything, with the race detector, against real Redis, RabbitMQ a
 	$(GO) vet -race ./...
 	$(GO) test -race -vet=off -timeout 20m $(UNIT)
 	$(GO) test -race -vet=off -p 1 -parallel 6 -timeout 20m ./integration/...
+	CGO_ENABLED=0 $(GO) test -trimpath -vet=off -run 'TestNeighbour$$' ./integration/faults # what the race detector would slow down
 	cd integration/kubernetes && export CGO_ENABLED=0 && $(GO) vet -trimpath . && $(GO) test -trimpath -vet=off .
 
 test-short: ## the packages' own tests, without race detector and foreign clients
