@@ -2,8 +2,10 @@ package broker
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"curfew/broker/queue"
 )
@@ -42,4 +44,54 @@ func TestRelocatedLetters(t *testing.T) {
 	assert.Nil(t, l.index)
 	add(7, true)
 	assert.True(t, moves(7, 107, 207))
+}
+
+// One that a turn has begun keeps its place between two turns, since the turn remembers it.
+func TestBegunLetterIsNotRelocated(t *testing.T) {
+	var l letterLine
+	for seq := range uint64(2) {
+		l.add(&letter{settled: queue.Settled{Seq: queue.Seq(seq + 1), Message: queue.Message{Pos: 101 + seq}}, queued: true})
+	}
+	l.begun = &crossing{letter: *l.at(0)}
+	_, ok := l.relocate(1, 101, 201)
+	assert.False(t, ok)
+	_, ok = l.relocate(2, 102, 202)
+	assert.True(t, ok)
+	l.begun = nil
+	_, ok = l.relocate(1, 101, 201)
+	assert.True(t, ok)
+}
+
+// A line that is never empty does not remember all letters that have passed.
+func TestIndexOfALineIsBounded(t *testing.T) {
+	var l letterLine
+	for seq := range uint64(10_000) {
+		l.add(&letter{settled: queue.Settled{Seq: queue.Seq(seq + 1), Message: queue.Message{Pos: 1}}, queued: true})
+		if l.len() > 1 {
+			l.pass(1)
+		}
+		_, ok := l.relocate(queue.Seq(seq+1), 1, 1)
+		assert.True(t, ok)
+		assert.LessOrEqual(t, len(l.index), 2*l.len()+chunkLetters+1)
+	}
+}
+
+// A queue whose letters wait for memory waits once, however many come meanwhile, and not for longer.
+func TestQueueWaitsForMemoryOnce(t *testing.T) {
+	b, err := New(Options{})
+	require.NoError(t, err)
+	defer b.Close()
+	vh, _ := b.VHost("/")
+	q, err := vh.DeclareQueue(nil, "q", QueueDeclare{})
+	require.NoError(t, err)
+	f := &forwarder{b: b, wake: make(chan struct{}, 1), hold: time.NewTimer(time.Hour)}
+	for range 3 {
+		f.keep(q)
+		f.add(q)
+	}
+	assert.Equal(t, []*Queue{q}, f.held)
+	assert.Nil(t, f.next())
+	f.release()
+	assert.Equal(t, q, f.next())
+	assert.Empty(t, f.held)
 }
