@@ -39,9 +39,9 @@ func newPlan(seed uint64) (plan, *rand.Rand) {
 	if chance(rng, 0.2) {
 		p.names = append(p.names, broker.UndeliverableQueue)
 	}
-	if p.web = chance(rng, 0.05); p.web {
-		p.steps /= 8
-		for i, n := len(p.names), pick(rng, []int{7, 8, 18, 20}); i < n; i++ {
+	if p.web = chance(rng, 0.06); p.web {
+		p.steps /= 25
+		for i, n := len(p.names), pick(rng, []int{6, 8, 18, 20}); i < n; i++ {
 			p.names = append(p.names, fmt.Sprint("q", i))
 		}
 	}
