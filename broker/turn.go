@@ -213,15 +213,23 @@ func (x *crossing) keep(t *turn) {
 	}
 }
 
-// rest drops what the scratch refers to, but not the memory.
+// intoKeep is how many places' room the scratch of a letter may keep.
+const intoKeep = 1 << 10
+
+// rest drops what the scratch refers to, but not the memory, unless it is much.
 func (t *turn) rest() {
 	all := t.crossings[:cap(t.crossings)]
 	for i := range all {
 		if all[i].from == nil {
 			break // no turn came so far
 		}
-		all[i] = crossing{into: all[i].into[:0]}
+		into := all[i].into[:0]
+		if cap(into) > intoKeep {
+			into = nil
+		}
+		all[i] = crossing{into: into}
 	}
+	clear(t.details[:cap(t.details)])
 	t.routes = routes{}
 	t.targets.reset()
 }
