@@ -32,7 +32,7 @@ func (p *pacing) heed(s *step) {
 }
 
 // Pace says whether what is published with these rights is followed by AwaitConsumers from now
-// on. It is not at first. Who stops owes no wait: nobody else is left in one on his account.
+// on. It is not at first. One that stops owes no wait, and leaves nobody else in one.
 func (r *Rights) Pace(on bool) {
 	p := &r.pacing
 	if p.on = on; on {

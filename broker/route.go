@@ -151,11 +151,11 @@ func (s *targetSet) addAll(targets []target) {
 	}
 }
 
-// targetsKeep is how many targets' room an emptied set may keep.
-const targetsKeep = 1 << 10
+// setKeep is how many targets' room an emptied set may keep.
+const setKeep = 1 << 10
 
 func (s *targetSet) reset() {
-	if s.list, s.index = s.list[:0], nil; cap(s.list) > targetsKeep {
+	if s.list, s.index = s.list[:0], nil; cap(s.list) > setKeep {
 		s.list = nil
 	}
 }

@@ -220,7 +220,7 @@ func TestThrottleRemembersTheWorst(t *testing.T) {
 }
 
 // TestVerifyTakesAsLong counts what is hashed: the time must not tell a user who exists,
-// whatever his algorithm.
+// whatever the algorithm.
 func TestVerifyTakesAsLong(t *testing.T) {
 	var hashed []string
 	kept := maps.Clone(digests)

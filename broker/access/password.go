@@ -51,7 +51,7 @@ var nobody = User{PasswordHash: Hash("\x00"), Algorithm: SHA256}
 
 // Verify says whether the password is the user's, in time that tells nothing; u
 // is nil for a user who does not exist. An empty password is nobody's. It hashes in
-// every way there is: the time of the user's own would tell that he exists.
+// every way there is: the time of the user's own would tell that there is such a user.
 func Verify(u *User, password string) bool {
 	known := u != nil
 	if !known || len(u.PasswordHash) <= saltLength {

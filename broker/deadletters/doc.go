@@ -29,8 +29,8 @@
 // consumer holds it, or if no time is left to it. What the run itself brought back,
 // x-curfew-replay-run on it, is passed over.
 //
-// Its owner is the user who made it. A run has his rights, those of the moment, to read the
-// queue and to publish; it fails where he has them no longer. He and administrators may
+// Its owner is the user who made it. A run has the rights its owner has at the moment to read the
+// queue and to publish; it fails where they are gone. The owner and administrators may
 // see, cancel and resume it, and nobody else (mayHandle): every face asks Runs.
 //
 // One message may be changed on the way: DraftOf shows what a replay would publish of it,

@@ -131,7 +131,7 @@ func TestDashboardReplaysWithChanges(t *testing.T) {
 	require.Contains(t, page, "m-new")
 }
 
-// TestReplaysAreTheirOwnersOnTheDashboard: one who monitors, and may read the queue, sees and cancels his own, and none of an administrator's.
+// TestReplaysAreTheirOwnersOnTheDashboard: a user who monitors, and may read the queue, sees and cancels their own, and none of an administrator's.
 func TestReplaysAreTheirOwnersOnTheDashboard(t *testing.T) {
 	r := startRunning(t)
 	r.dead(3)

@@ -54,7 +54,7 @@ func (m *model) post(b *burial) {
 
 // bury routes the dead letters of the call, and those they cause, queue by queue: a queue
 // whose line is not empty then waits behind the others. Whoever made the call moves the first
-// of them, unless others wait for him (hurried).
+// of them, unless others wait for the caller (hurried).
 func (m *model) bury(hurried bool) {
 	var rest []*modelQueue
 	left := budget{turnLetters, turnEntries}

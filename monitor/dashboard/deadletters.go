@@ -35,7 +35,7 @@ type DeadLetters interface {
 	// Replay begins a replay with the user's rights; one that is dry is over, and moved
 	// nothing.
 	Replay(ctx context.Context, u User, o ReplayOrder) (Replay, error)
-	// Replays lists those that the user may see and cancel, the latest first: his own, and
+	// Replays lists those that the user may see and cancel, the latest first: their own, and
 	// to an administrator all.
 	Replays(u User) []Replay
 	// CancelReplay ends one that is under way. Error: ErrGone, also for one that the user

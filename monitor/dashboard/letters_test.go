@@ -65,7 +65,7 @@ func TestReplayIsCancelled(t *testing.T) {
 	require.Equal(t, []string{"r7"}, s.letters.cancelled)
 }
 
-// TestReplaysAreTheirOwners: who looks sees his own replays, and may cancel them.
+// TestReplaysAreTheirOwners: users see their own replays, and may cancel them.
 func TestReplaysAreTheirOwners(t *testing.T) {
 	s := newSite(t).logIn("eye")
 	s.letters.replays = []Replay{{ID: "r1", Queue: "dlq", State: "running", User: "root", Error: "of-root"}}
