@@ -332,18 +332,22 @@ func (w *world) recovered(s *Store, r *Recovery) {
 		}
 	}
 	state := maps.Clone(w.base)
-	ok := false
+	ok, nearest := false, []string(nil)
 	for i := 0; ; i++ {
-		if i >= w.confirmed && sameMessages(state, found) {
-			ok = true
-			break
+		if i >= w.confirmed {
+			if ok = sameMessages(state, found); ok {
+				break
+			}
+			if d := differences(state, found); nearest == nil || len(d) < len(nearest) {
+				nearest = append(d, fmt.Sprintf("after %d calls, of which the last %+v", i, w.facts[max(i-1, 0)]))
+			}
 		}
 		if i == len(w.facts) {
 			break
 		}
 		w.facts[i].apply(state)
 	}
-	require.True(w.t, ok, "no prefix of the %d calls explains what was found; %d were confirmed; %d messages instead of %d", len(w.facts), w.confirmed, len(found), len(state))
+	require.True(w.t, ok, "no prefix of the %d calls explains what was found; %d were confirmed; nearest: %v", len(w.facts), w.confirmed, nearest)
 	w.base, w.facts, w.confirmed = found, nil, 0
 }
 
@@ -357,6 +361,23 @@ func (f *fact) apply(state map[place]standing) {
 			state[at] = standing{x.id, terms}
 		}
 	}
+}
+
+// differences tells by what a state is another than what was found.
+func differences(state, found map[place]standing) (d []string) {
+	for at, x := range state {
+		if y, ok := found[at]; !ok {
+			d = append(d, fmt.Sprintf("%v %+v is missing", at, x))
+		} else if x.terms != y.terms || x.id != y.id {
+			d = append(d, fmt.Sprintf("%v is %+v instead of %+v", at, y, x))
+		}
+	}
+	for at, y := range found {
+		if _, ok := state[at]; !ok {
+			d = append(d, fmt.Sprintf("%v %+v should not be there", at, y))
+		}
+	}
+	return d
 }
 
 // sameMessages compares places, ids and terms.
