@@ -37,7 +37,13 @@ func (r *Report) Tell(log *zap.Logger) {
 // Import adds what the document holds to the broker. An error says what cannot
 // be, or that it cannot be saved (broker.ErrNotSaved); then nothing was changed.
 func Import(b *broker.Broker, d *Document) (Report, error) {
-	return importInto(b, d, "")
+	return ImportAs(b, "", d)
+}
+
+// ImportAs is Import by a user, who gets all permissions in the virtual hosts that it
+// makes, as in RabbitMQ. What the document says of that user's permissions counts before.
+func ImportAs(b *broker.Broker, user string, d *Document) (Report, error) {
+	return importInto(b, d, writer{by: user})
 }
 
 // ImportVHost adds what the document holds for one virtual host, whatever virtual
@@ -49,12 +55,11 @@ func ImportVHost(b *broker.Broker, vhost string, d *Document) (Report, error) {
 	}
 	return importInto(b, &Document{
 		Parameters: d.Parameters, Policies: d.Policies, Queues: d.Queues, Exchanges: d.Exchanges, Bindings: d.Bindings,
-	}, vhost)
+	}, writer{only: vhost})
 }
 
-func importInto(b *broker.Broker, d *Document, vhost string) (Report, error) {
-	w := writer{only: vhost}
-	err := b.Change(vhost, func(c *broker.Broker) error {
+func importInto(b *broker.Broker, d *Document, w writer) (Report, error) {
+	err := b.Change(w.only, func(c *broker.Broker) error {
 		w.b = c
 		return w.write(d)
 	})
@@ -69,6 +74,7 @@ func importInto(b *broker.Broker, d *Document, vhost string) (Report, error) {
 // writer writes documents into a broker, in RabbitMQ's order.
 type writer struct {
 	b      *broker.Broker
+	by     string // the user who makes the virtual hosts; "": nobody
 	only   string // the virtual host all goes into; "": the one each thing names
 	report Report
 }
@@ -134,7 +140,7 @@ func (w *writer) user(u *User, version string) error {
 }
 
 func (w *writer) vhost(v *VHost) error {
-	if _, _, err := w.b.PutVHost(v.Name, v.about()); err != nil {
+	if _, _, err := w.b.PutVHostAs(w.by, v.Name, v.about()); err != nil {
 		return fmt.Errorf("virtual host '%s': %w", v.Name, err)
 	}
 	return nil

@@ -70,7 +70,7 @@ func (q *request) importDefinitions() error {
 	if err != nil {
 		return invalidDefinitions(err)
 	}
-	return q.imported(definitions.Import(q.api.b, d))
+	return q.imported(definitions.ImportAs(q.api.b, q.user.Name, d))
 }
 
 func (q *request) importVHost() error {

@@ -125,7 +125,7 @@ func (q *request) putVHost() error {
 	if about.DefaultQueueType, err = f.text("default_queue_type", about.DefaultQueueType); err != nil {
 		return err
 	}
-	_, created, err := q.api.b.PutVHost(q.param("vhost"), about)
+	_, created, err := q.api.b.PutVHostAs(q.user.Name, q.param("vhost"), about)
 	if err != nil {
 		return err
 	}
