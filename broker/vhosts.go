@@ -18,6 +18,7 @@ type VHostMetadata struct {
 	Description      string   `json:"description"`
 	Tags             []string `json:"tags"`
 	DefaultQueueType string   `json:"default_queue_type,omitempty"`
+	Protected        bool     `json:"protected_from_deletion,omitempty"` // DeleteVHost refuses
 }
 
 // VHosts lists the virtual hosts by name.
@@ -103,7 +104,7 @@ func (b *Broker) addVHost(vh *VHost) {
 
 // DeleteVHost removes a virtual host with all that is in it, messages and
 // permissions too, and closes its connections (320). What its queues held is not
-// dead-lettered. Error: ErrNoVHost.
+// dead-lettered. Errors: ErrNoVHost, ErrProtected.
 func (b *Broker) DeleteVHost(name string) error {
 	vh, ok := b.VHost(name)
 	if !ok {
@@ -139,6 +140,9 @@ func (vh *VHost) end() ([]*Queue, error) {
 	defer vh.mu.Unlock()
 	if vh.deleted {
 		return nil, ErrNoVHost
+	}
+	if vh.about.Protected {
+		return nil, ErrProtected
 	}
 	vh.undeclareAll()
 	vh.deleted = true

@@ -30,7 +30,7 @@ type Document struct {
 	Bindings         []Binding                `json:"bindings"`
 }
 
-// User is an account; Password, if it is there, counts before PasswordHash.
+// User is an account with a Password or a PasswordHash.
 type User struct {
 	Name         string        `json:"name"`
 	PasswordHash []byte        `json:"password_hash"`
@@ -53,6 +53,7 @@ type vhostMetadata struct {
 	Description      string `json:"description"`
 	Tags             words  `json:"tags"`
 	DefaultQueueType string `json:"default_queue_type,omitempty"`
+	Protected        bool   `json:"protected_from_deletion,omitempty"`
 }
 
 // Parameter is a parameter of a virtual host.
@@ -103,6 +104,7 @@ type Binding struct {
 // Parse reads a document. Nothing at all is an empty one.
 func Parse(b []byte) (*Document, error) {
 	d := new(Document)
+	b = bytes.TrimPrefix(b, []byte("\ufeff")) // editors begin files with it
 	if len(bytes.TrimSpace(b)) == 0 {
 		return d, nil
 	}

@@ -124,8 +124,14 @@ func (w *writer) in(what, name, vhost string) (*broker.VHost, error) {
 	return vh, nil
 }
 
+// ErrTwoPasswords says of a user in RabbitMQ's words that one of both has to go.
+var ErrTwoPasswords = errors.New("both_password_and_password_hash_are_provided")
+
 // user has the hash algorithm of its time where the document names none.
 func (w *writer) user(u *User, version string) error {
+	if u.Password != "" && len(u.PasswordHash) > 0 {
+		return fmt.Errorf("user '%s': %w", u.Name, ErrTwoPasswords)
+	}
 	made := access.User{Name: u.Name, PasswordHash: u.PasswordHash, Algorithm: u.Algorithm, Tags: u.Tags, Limits: u.Limits}
 	if made.Algorithm == "" && !strings.HasPrefix(version, "3.5.") {
 		made.Algorithm = access.SHA256
@@ -154,7 +160,7 @@ func (v *VHost) about() broker.VHostMetadata {
 	}
 	return broker.VHostMetadata{
 		Description: cmp.Or(v.Description, v.Metadata.Description), Tags: append([]string{}, tags...),
-		DefaultQueueType: cmp.Or(v.DefaultQueueType, v.Metadata.DefaultQueueType),
+		DefaultQueueType: cmp.Or(v.DefaultQueueType, v.Metadata.DefaultQueueType), Protected: v.Metadata.Protected,
 	}
 }
 

@@ -102,8 +102,14 @@ func (q *request) getQueue() error {
 	if err != nil {
 		return err
 	}
+	asked, err := q.spans()
+	if err != nil {
+		return err
+	}
 	q.api.rates.refresh()
 	o := q.queueObject(queue)
+	q.samples(o, queueKey(queue.ID()), asked, "lengths", messageCounts...)
+	q.statSamples(o, queueKey(queue.ID()), asked)
 	o["incoming"], o["deliveries"] = []any{}, []any{}
 	consumers := q.consumersBy(vh.Name(), queue.Name())
 	o["consumer_details"] = q.consumerObjects(consumers)
@@ -193,7 +199,14 @@ func (q *request) queueAction() error {
 
 // reset would forget the statistics, which RabbitMQ keeps apart; here they are the
 // broker's own counts, which only grow.
-func (q *request) reset() error { return q.done() }
+func (q *request) reset() error {
+	if q.param("node") != "" {
+		if err := q.thisNode(); err != nil {
+			return err
+		}
+	}
+	return q.done()
+}
 
 // rebalance: one node leads every queue.
 func (q *request) rebalance() error { return q.done() }
