@@ -77,9 +77,21 @@ var answerVectors = []answerVector{
 	{method: "PUT", path: "feature-flags/quorum_queue/enable", body: `{}`, want: "204"},
 	{method: "PUT", path: "feature-flags/mv-none/enable", body: `{}`, want: "400 unsupported"},
 
+	{method: "PUT", path: "vhosts/mv-null", body: `null`, want: "201"},
+	{method: "DELETE", path: "vhosts/mv-null", want: "204"},
+	{method: "PUT", path: "vhosts/mv-null", body: `"{}"`, want: "400 invalid payload: the request body JSON-decoded to a string. Is the input doubly-JSON-encoded?"},
+	{method: "PUT", path: "queues/mv-new/q", body: `"{}"`, want: "400 invalid payload: the request body JSON-decoded to a string. Is the input doubly-JSON-encoded?"},
+	{method: "PUT", path: "vhost-limits/mv-none/max-queues", body: `{"value":1}`, want: "404 vhost_not_found"},
+	{method: "PUT", path: "user-limits/mv-none/max-channels", body: `{"value":1}`, want: "400 [no_such_user mv-none]"},
+	{method: "PUT", path: "user-limits/guest/max-channels", body: `{}`, want: "400 [{key_missing,value}]"},
+	{method: "GET", path: "definitions/mv-none", want: "404 Not Found", rabbitmq: "400 vhost_not_found", why: "here as for any other path with a virtual host"},
+	{method: "POST", path: "definitions/mv-none", body: `{}`, want: "404 vhost_not_found"},
+	{method: "POST", path: "definitions", body: `{`, want: "400 failed_to_parse_json"},
+	{method: "POST", path: "definitions", body: `[]`, want: "400 failed_to_parse_json"},
+
 	// Nodes.
 	{method: "GET", path: "nodes/NODE?columns=running", want: "200 map[running:true]"},
-	{method: "GET", path: "nodes/mv-none", want: "404 Not Found"},
+	{method: "GET", path: "nodes/mv-none", want: "404 Not Found", rabbitmq: "500", why: crashes},
 	{method: "GET", path: "nodes/NODE?memory=true", want: "200 total", show: showTotal},
 	{method: "GET", path: "nodes/NODE/memory", want: "200 total", show: showTotal},
 	{method: "GET", path: "nodes/NODE/memory/relative", want: "200 total 100", show: showTotal},
@@ -100,9 +112,10 @@ var answerVectors = []answerVector{
 	{method: "GET", path: "all-configuration", want: "200 object", show: showKind},
 
 	// Messages.
-	{method: "PUT", path: "queues/mv-new/none", body: `{}`, want: "401 Access refused."},
 	{method: "PUT", path: "vhosts/mv-get", want: "201"},
 	{method: "PUT", path: "queues/mv-get/q", body: `{}`, want: "201"},
+	{method: "POST", path: "queues/mv-get/q/actions", body: `{}`, want: "400 [{key_missing,action}]"},
+	{method: "POST", path: "queues/mv-get/q/actions", body: `{"action":"x"}`, want: "400 [unknown x]"},
 	{method: "POST", path: "queues/mv-get/q/get", body: `{"count":-1,"ackmode":"ack_requeue_true","encoding":"auto"}`, want: "200 []"},
 	{method: "POST", path: "exchanges/mv-get/amq.default/publish", body: `{"routing_key":"q","payload":"a","payload_encoding":"string","properties":{}}`, want: "200 map[routed:true]"},
 	{method: "POST", path: "exchanges/mv-get/amq.default/publish", body: `{"routing_key":"q","payload":"b","payload_encoding":"string","properties":{}}`, want: "200 map[routed:true]"},
@@ -123,7 +136,7 @@ var answerVectors = []answerVector{
 	{method: "DELETE", path: "vhosts/mv-get", want: "204"},
 	{method: "POST", path: "vhosts/mv-new/deletion/protection", want: "204", rabbitmq: "405", why: since4},
 	{method: "DELETE", path: "vhosts/mv-new", want: "412 Refusing to delete virtual host 'mv-new' because it is protected from deletion", rabbitmq: "204", why: since4},
-	{method: "DELETE", path: "vhosts/mv-new/deletion/protection", want: "204", rabbitmq: "204", why: since4},
+	{method: "DELETE", path: "vhosts/mv-new/deletion/protection", want: "204", rabbitmq: "405", why: since4},
 	{method: "DELETE", path: "vhosts/mv-new", want: "204", rabbitmq: "404 Not Found", why: "it is gone there already"},
 	{method: "DELETE", path: "vhosts/mv-said", want: "204"},
 	{method: "DELETE", path: "vhosts/mv", want: "204"},

@@ -112,8 +112,8 @@ func TestRefusedImportChangesNothing(t *testing.T) {
 		`{"queues":5}`:                      "definitions: queues cannot be a number",
 		`{"queues":[{"arguments":[1]}]}`:    "definitions: arguments have to be an object, not [1]",
 		`{"users":[{"password_hash":"z"}]}`: "definitions: illegal base64 data at input byte 0",
-		`[]`:                                "definitions:  cannot be a array",
-		`{"queues"`:                         "definitions: not JSON",
+		`[]`:                                "definitions: not a JSON object",
+		`{"queues"`:                         "definitions: not a JSON object",
 	} {
 		_, err := Parse([]byte(text))
 		require.EqualError(t, err, want, text)

@@ -101,7 +101,11 @@ type Binding struct {
 	Arguments       Arguments `json:"arguments"`
 }
 
-// Parse reads a document. Nothing at all is an empty one.
+// ErrNotJSON says that a document is no JSON object.
+var ErrNotJSON = errors.New("definitions: not a JSON object")
+
+// Parse reads a document. Nothing at all is an empty one. Error: ErrNotJSON, or what of it
+// cannot be.
 func Parse(b []byte) (*Document, error) {
 	d := new(Document)
 	b = bytes.TrimPrefix(b, []byte("\ufeff")) // editors begin files with it
@@ -109,12 +113,14 @@ func Parse(b []byte) (*Document, error) {
 		return d, nil
 	}
 	if !json.Valid(b) {
-		return nil, errors.New("definitions: not JSON")
+		return nil, ErrNotJSON
 	}
 	decoder := json.NewDecoder(bytes.NewReader(b))
 	decoder.UseNumber() // the values of parameters keep their integers
 	err := decoder.Decode(d)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field == "" {
+		return nil, ErrNotJSON
+	} else if ok {
 		return nil, fmt.Errorf("definitions: %s cannot be a %s", wrong.Field, wrong.Value)
 	}
 	if err != nil {

@@ -85,7 +85,7 @@ func (q *request) importDefinitions() error {
 func (q *request) importVHost() error {
 	vh, err := q.vhost()
 	if err != nil {
-		return err
+		return errNoVHost
 	}
 	d, err := q.definitions()
 	if err != nil {
@@ -134,6 +134,9 @@ func (q *request) definitions() (*definitions.Document, error) {
 func invalidDefinitions(err error) error {
 	if errors.Is(err, broker.ErrNotSaved) {
 		return err
+	}
+	if errors.Is(err, definitions.ErrNotJSON) {
+		return bad("failed_to_parse_json")
 	}
 	if p := asProblem(err); p.kind != "internal_error" {
 		return p

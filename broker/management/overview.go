@@ -41,7 +41,7 @@ func (q *request) overview() error {
 		"cluster_name": a.clusterName(), "node": a.Node, "erlang_version": runtime.Version(), "erlang_full_version": "Go " + runtime.Version(),
 		"release_series_support_status": "supported", "rates_mode": "basic", "sample_retention_policies": retention, "exchange_types": exchangeTypes(),
 		"default_queue_type": "classic", "disable_stats": false, "enable_queue_totals": false, "is_op_policy_updating_enabled": true,
-		"cluster_tags": object{}, "node_tags": object{}, "statistics_db_event_queue": 0,
+		"cluster_tags": a.clusterTags(), "node_tags": object{}, "statistics_db_event_queue": 0,
 		"message_stats": a.messageStats(totalKey{}, all), "churn_rates": a.rates.stats(churnKey{}, a.churn()),
 		"queue_totals": totals, "object_totals": q.objectTotals(),
 	}
@@ -98,6 +98,7 @@ func (a *API) contexts() []object {
 // Global parameters that mean something.
 const (
 	clusterNameParameter = "cluster_name"
+	clusterTagsParameter = "cluster_tags"
 	clusterID            = "internal_cluster_id"
 )
 
@@ -107,6 +108,13 @@ func (a *API) clusterName() string {
 		return name
 	}
 	return a.Cluster
+}
+
+func (a *API) clusterTags() any {
+	if tags, ok := a.b.GlobalParameters()[clusterTagsParameter].(map[string]any); ok {
+		return tags
+	}
+	return object{}
 }
 
 func (q *request) getClusterName() error { return q.one(object{"name": q.api.clusterName()}) }

@@ -186,6 +186,9 @@ func (q *request) queueAction() error {
 		return err
 	}
 	f, err := q.fields()
+	if err == nil {
+		err = f.need("action")
+	}
 	if err != nil {
 		return err
 	}
@@ -193,7 +196,7 @@ func (q *request) queueAction() error {
 	case "sync", "cancel_sync":
 		return q.done()
 	default:
-		return bad([]any{"unsupported action", action})
+		return bad([]any{"unknown", action})
 	}
 }
 
