@@ -29,8 +29,8 @@ func (b *Broker) VHosts() []*VHost {
 }
 
 // PutVHost makes the virtual host, with the exchanges every one has, or changes
-// what is said about the one of that name. created says which. Nobody has
-// permissions in a new one. Error: access.ErrInvalid.
+// what is said about the one of that name, but lifts no protection. created says which.
+// Nobody has permissions in a new one. Error: access.ErrInvalid.
 func (b *Broker) PutVHost(name string, about VHostMetadata) (vh *VHost, created bool, err error) {
 	return b.PutVHostAs("", name, about)
 }
@@ -52,7 +52,10 @@ func (b *Broker) PutVHostAs(user, name string, about VHostMetadata) (vh *VHost, 
 	defer b.admin.Unlock()
 	vh, there := b.VHost(name)
 	if there {
-		err = vh.redefine(func(d *vhostDefinition) { d.Metadata = about })
+		err = vh.redefine(func(d *vhostDefinition) {
+			about.Protected = about.Protected || d.Metadata.Protected
+			d.Metadata = about
+		})
 		return vh, false, err
 	}
 	vh = newVHost(b, name)
@@ -190,6 +193,11 @@ func (vh *VHost) Limits() access.Limits {
 	vh.mu.RLock()
 	defer vh.mu.RUnlock()
 	return vh.limits
+}
+
+// SetProtected has DeleteVHost refuse the virtual host, or not any more.
+func (vh *VHost) SetProtected(protected bool) error {
+	return vh.redefine(func(d *vhostDefinition) { d.Metadata.Protected = protected })
 }
 
 // SetLimits replaces the limits (max-connections, max-queues); what is beyond

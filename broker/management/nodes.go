@@ -64,15 +64,17 @@ func (q *request) nodeMemoryRelative() error {
 	if err := q.thisNode(); err != nil {
 		return err
 	}
-	all := q.api.memoryObject()
 	o, total := object{"total": 100}, float64(max(1, q.api.b.MemoryInUse()))
-	for name, v := range all {
-		if n, ok := number(v); ok {
-			o[name] = int(math.Round(100 * n / total))
-			if n > 0 {
-				o[name] = max(1, o[name].(int))
-			}
+	for name, v := range q.api.memoryObject() {
+		n, counted := number(v)
+		if !counted {
+			continue
 		}
+		percent := int(math.Round(100 * n / total))
+		if n > 0 {
+			percent = max(1, percent)
+		}
+		o[name] = percent
 	}
 	return q.one(object{"memory": o})
 }
@@ -214,8 +216,9 @@ func (q *request) nodeAuthAttempts() error {
 	if err := q.thisNode(); err != nil {
 		return err
 	}
+	before := q.api.attempts.Load()
 	t := q.api.Server.Totals()
-	if before := q.api.attempts.Load(); before != nil {
+	if before != nil {
 		t.Logins, t.LoginsFailed = t.Logins-before.Logins, t.LoginsFailed-before.LoginsFailed
 	}
 	return q.list([]object{{

@@ -158,9 +158,7 @@ func protectVHost(protected bool) func(*request) error {
 		if err != nil {
 			return err
 		}
-		about := vh.Metadata()
-		about.Protected = protected
-		if _, _, err := q.api.b.PutVHost(vh.Name(), about); err != nil {
+		if err := vh.SetProtected(protected); err != nil {
 			return err
 		}
 		return q.done()
