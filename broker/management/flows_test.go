@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
 )
 
 // TestSamples: they begin with the first asking, the newest is of now, and those that
@@ -172,4 +174,12 @@ func TestRequestsOfTheNewRabbitmqadmin(t *testing.T) {
 		x.ask(step.method, "/api/"+step.path, step.body).is(step.status, "")
 	}
 	x.ask("GET", "/api/overview?columns=cluster_tags", nil).is(200, `{"cluster_tags":{"region":"eu"}}`)
+}
+
+// TestTheOldNodeCheckTellsOfAlarms with status 200; the one of today has 503.
+func TestTheOldNodeCheckTellsOfAlarms(t *testing.T) {
+	x := startWith(t, broker.Options{MemoryLimit: 1 << 30, MemoryInUse: func() int64 { return 2 << 30 }})
+	require.Eventually(t, func() bool { memory, _ := x.b.Alarms(); return memory }, 10*time.Second, time.Millisecond)
+	x.ask("GET", "/api/healthchecks/node", nil).is(200, `{"status":"failed","reason":"resource alarm(s) in effect:[memory]"}`)
+	x.ask("GET", "/api/health/checks/alarms", nil).is(503, "")
 }
