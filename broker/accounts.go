@@ -20,6 +20,8 @@ import (
 var (
 	ErrNoUser  = errors.New("broker: no such user")
 	ErrNoVHost = errors.New("broker: no such virtual host")
+	// ErrProtected says that a virtual host is not to be deleted.
+	ErrProtected = errors.New("broker: the virtual host is protected from deletion")
 )
 
 // accounts are the users and what they may do. Its lock is a leaf. What is given holds when

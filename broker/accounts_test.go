@@ -101,6 +101,27 @@ func TestTheConfiguredUserOverRestarts(t *testing.T) {
 	assert.True(t, logsIn(b, "other", "three"), "with no change that was saved, it is applied again")
 }
 
+// TestWhoMakesAVirtualHostMayDoAllInIt: at once and after a restart, and only who makes it.
+func TestWhoMakesAVirtualHostMayDoAllInIt(t *testing.T) {
+	o := Options{Store: store.Options{Dir: t.TempDir()}}
+	b, shut := openBroker(t, o)
+	require.NoError(t, b.PutUser(newUser("u", "p")))
+	for _, user := range []string{"u", "guest"} { // the second changes it
+		_, created, err := b.PutVHostAs(user, "v", VHostMetadata{Description: user})
+		require.NoError(t, err)
+		assert.Equal(t, user == "u", created)
+	}
+	_, _, err := b.PutVHostAs("nobody", "w", VHostMetadata{})
+	require.NoError(t, err)
+	want := []access.Permission{all("guest", "/"), all("u", "v")}
+	assert.Equal(t, want, b.Permissions())
+	require.NoError(t, b.RightsOf("u", "v").Queue(access.Configure, "q"))
+	shut()
+	b, _ = openBroker(t, o)
+	assert.Equal(t, want, b.Permissions())
+	require.NoError(t, b.RightsOf("u", "v").Queue(access.Configure, "q"))
+}
+
 func TestAccountsOutliveARestart(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{Store: store.Options{Dir: dir}}

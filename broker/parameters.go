@@ -40,12 +40,15 @@ func (vh *VHost) Parameters() []Parameter {
 	return list
 }
 
+// ErrPolicyParameter says that SetPolicy has to be used.
+var ErrPolicyParameter = errors.New("policies may not be set using this method")
+
 // SetParameter makes or replaces a parameter; value is as policy.ParseJSON returns
-// it. Errors: *policy.Invalid, access.ErrInvalid.
+// it. Errors: *policy.Invalid, access.ErrInvalid, ErrPolicyParameter.
 func (vh *VHost) SetParameter(component, name string, value any) (created bool, err error) {
 	switch component {
 	case policy.User.String():
-		return false, errors.New("policies may not be set using this method")
+		return false, ErrPolicyParameter
 	case operatorPolicies:
 		fields, _ := value.(map[string]any)
 		p, err := policy.Decode(policy.Operator, name, fields)

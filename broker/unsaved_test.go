@@ -96,6 +96,8 @@ func TestWhatIsNotSavedIsNotThere(t *testing.T) {
 		func() error { _, err := x.vh.SetPolicy(policy.User, lowered); return err },
 		func() error { return x.vh.SetLimits(access.Limits{"max-queues": 9}) },
 		func() error { _, _, err := x.b.PutVHost("v", broker.VHostMetadata{}); return err },
+		func() error { return x.vh.SetProtected(true) },
+		func() error { _, _, err := x.b.PutVHostAs("u", "u's", broker.VHostMetadata{}); return err },
 		func() error { return x.b.PutUser(access.User{Name: "u", Tags: []string{"administrator"}}) },
 		func() error { return x.b.PutUser(access.User{Name: "w"}) },
 		func() error { return x.b.SetPermission(access.Permission{User: "u", VHost: "/", Configure: ".*"}) },

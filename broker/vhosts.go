@@ -18,6 +18,7 @@ type VHostMetadata struct {
 	Description      string   `json:"description"`
 	Tags             []string `json:"tags"`
 	DefaultQueueType string   `json:"default_queue_type,omitempty"`
+	Protected        bool     `json:"protected_from_deletion,omitempty"` // DeleteVHost refuses
 }
 
 // VHosts lists the virtual hosts by name.
@@ -28,9 +29,15 @@ func (b *Broker) VHosts() []*VHost {
 }
 
 // PutVHost makes the virtual host, with the exchanges every one has, or changes
-// what is said about the one of that name. created says which. Nobody has
-// permissions in a new one. Error: access.ErrInvalid.
+// what is said about the one of that name, but lifts no protection. created says which.
+// Nobody has permissions in a new one. Error: access.ErrInvalid.
 func (b *Broker) PutVHost(name string, about VHostMetadata) (vh *VHost, created bool, err error) {
+	return b.PutVHostAs("", name, about)
+}
+
+// PutVHostAs is PutVHost by a user, who gets all permissions in a virtual host that it
+// makes, as in RabbitMQ. Both are saved in one change. A user who is not there gets none.
+func (b *Broker) PutVHostAs(user, name string, about VHostMetadata) (vh *VHost, created bool, err error) {
 	if name == "" || len(name) > 255 {
 		return nil, false, fmt.Errorf("%w: the name of a virtual host has 1 to 255 octets", access.ErrInvalid)
 	}
@@ -43,18 +50,38 @@ func (b *Broker) PutVHost(name string, about VHostMetadata) (vh *VHost, created 
 	}
 	b.admin.Lock()
 	defer b.admin.Unlock()
-	key := keyOf(vhostKind, name)
 	vh, there := b.VHost(name)
-	if !there {
-		vh = newVHost(b, name)
-		vh.about = about
-		if err = b.saveFirst([]store.Definition{definitionOf(key, vh.definition())}, []store.Definition{{Key: key}}); err == nil {
-			b.addVHost(vh)
-		}
-		return vh, true, err
+	if there {
+		err = vh.redefine(func(d *vhostDefinition) {
+			about.Protected = about.Protected || d.Metadata.Protected
+			d.Metadata = about
+		})
+		return vh, false, err
 	}
-	err = vh.redefine(func(d *vhostDefinition) { d.Metadata = about })
-	return vh, false, err
+	vh = newVHost(b, name)
+	vh.about = about
+	return vh, true, b.makeVHost(user, vh)
+}
+
+// makeVHost saves and adds a virtual host with the permissions of the user who makes it;
+// called with admin held.
+func (b *Broker) makeVHost(user string, vh *VHost) error {
+	key, owner := keyOf(vhostKind, vh.name), inVHost{user, vh.name}
+	now, were := []store.Definition{definitionOf(key, vh.definition())}, []store.Definition{{Key: key}}
+	var p permissions
+	if _, there := b.User(user); there {
+		p.granted = &access.Permission{User: user, VHost: vh.name, Configure: ".*", Write: ".*", Read: ".*"}
+		if err := p.compile(owner); err != nil {
+			return err
+		}
+		now, were = append(now, p.definitions(owner)...), append(were, new(permissions).definitions(owner)...)
+	}
+	if err := b.saveFirst(now, were); err != nil {
+		return err
+	}
+	b.accounts.change(func() { b.accounts.set(owner, &p) })
+	b.addVHost(vh)
+	return nil
 }
 
 // redefine replaces what the virtual host's own definition says.
@@ -80,7 +107,7 @@ func (b *Broker) addVHost(vh *VHost) {
 
 // DeleteVHost removes a virtual host with all that is in it, messages and
 // permissions too, and closes its connections (320). What its queues held is not
-// dead-lettered. Error: ErrNoVHost.
+// dead-lettered. Errors: ErrNoVHost, ErrProtected.
 func (b *Broker) DeleteVHost(name string) error {
 	vh, ok := b.VHost(name)
 	if !ok {
@@ -116,6 +143,9 @@ func (vh *VHost) end() ([]*Queue, error) {
 	defer vh.mu.Unlock()
 	if vh.deleted {
 		return nil, ErrNoVHost
+	}
+	if vh.about.Protected {
+		return nil, ErrProtected
 	}
 	vh.undeclareAll()
 	vh.deleted = true
@@ -163,6 +193,11 @@ func (vh *VHost) Limits() access.Limits {
 	vh.mu.RLock()
 	defer vh.mu.RUnlock()
 	return vh.limits
+}
+
+// SetProtected has DeleteVHost refuse the virtual host, or not any more.
+func (vh *VHost) SetProtected(protected bool) error {
+	return vh.redefine(func(d *vhostDefinition) { d.Metadata.Protected = protected })
 }
 
 // SetLimits replaces the limits (max-connections, max-queues); what is beyond

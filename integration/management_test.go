@@ -66,6 +66,21 @@ func TestRabbitmqadmin(t *testing.T) {
 		{"delete policy name=p", "policy deleted"},
 		{"delete vhost name=v", "vhost deleted"},
 		{"delete user name=u", "user deleted"},
+
+		// A virtual host made just now is its maker's.
+		{"declare vhost name=fresh", "vhost declared"},
+		{"list permissions", "fresh"},
+		{"-V fresh declare queue name=q durable=true", "queue declared"},
+		{"-V fresh declare exchange name=x type=fanout", "exchange declared"},
+		{"-V fresh declare binding source=x destination=q", "binding declared"},
+		{"-V fresh declare policy name=p pattern=^q$ definition={\"max-length\":5}", "policy declared"},
+		{"-V fresh publish exchange=x routing_key= payload=hello", "Message published"},
+		{"-V fresh get queue=q count=-1", "hello"},
+		{"-V fresh list queues name", "q"},
+		{"declare user name=w password=p tags=management", "user declared"},
+		{"declare permission vhost=fresh user=w configure=^w write=.* read=.*", "permission declared"},
+		{"-u w -p p -V fresh declare queue name=w", "queue declared"},
+		{"delete user name=w", "user deleted"},
 	} {
 		if got := rabbitmqadmin(t, c, strings.Fields(step.args)...); !strings.Contains(got, step.want) {
 			t.Errorf("rabbitmqadmin %s: %q lacks %q", step.args, got, step.want)
@@ -77,6 +92,15 @@ func TestRabbitmqadmin(t *testing.T) {
 	rabbitmqadmin(t, c, "import", file)
 	if got := rabbitmqadmin(t, c, "list", "bindings"); !strings.Contains(got, "x\tq\ta.*") {
 		t.Errorf("imported: %s", got)
+	}
+	fresh := filepath.Join(t.TempDir(), "fresh.json")
+	rabbitmqadmin(t, c, "-V", "fresh", "export", fresh)
+	rabbitmqadmin(t, c, "delete", "vhost", "name=fresh")
+	rabbitmqadmin(t, c, "import", file) // has the virtual host, and permissions of its maker
+	rabbitmqadmin(t, c, "-V", "fresh", "import", fresh)
+	rabbitmqadmin(t, c, "-V", "fresh", "declare", "queue", "name=after")
+	if got := rabbitmqadmin(t, c, "list", "queues", "vhost", "name"); !strings.Contains(got, "fresh\tafter\nfresh\tq\n") {
+		t.Errorf("imported into a virtual host of its own: %s", got)
 	}
 	closed := ch.NotifyClose(make(chan *amqp091.Error, 1))
 	name := strings.TrimSpace(strings.TrimPrefix(rabbitmqadmin(t, c, "list", "connections", "name"), "name\n"))

@@ -112,8 +112,8 @@ func TestRefusedImportChangesNothing(t *testing.T) {
 		`{"queues":5}`:                      "definitions: queues cannot be a number",
 		`{"queues":[{"arguments":[1]}]}`:    "definitions: arguments have to be an object, not [1]",
 		`{"users":[{"password_hash":"z"}]}`: "definitions: illegal base64 data at input byte 0",
-		`[]`:                                "definitions:  cannot be a array",
-		`{"queues"`:                         "definitions: not JSON",
+		`[]`:                                "definitions: not a JSON object",
+		`{"queues"`:                         "definitions: not a JSON object",
 	} {
 		_, err := Parse([]byte(text))
 		require.EqualError(t, err, want, text)
@@ -195,6 +195,25 @@ func TestWhatStaysAsItIs(t *testing.T) {
 		},
 	}, report)
 	require.NotContains(t, exported(t, b), `"mine"`)
+}
+
+// TestWhoImportsAVirtualHost gets all permissions in it, if it is new and the document says
+// nothing else of him.
+func TestWhoImportsAVirtualHost(t *testing.T) {
+	b := newBroker(t, broker.Options{})
+	_, _, err := b.PutVHost("old", broker.VHostMetadata{})
+	require.NoError(t, err)
+	_, err = ImportAs(b, "guest", parse(t, `{"users":[{"name":"u","tags":""}],"vhosts":[{"name":"old"},{"name":"new"},{"name":"said"}],"permissions":[
+		{"user":"u","vhost":"new","configure":"c","write":"w","read":"r"},{"user":"guest","vhost":"said","configure":"c","write":"w","read":"r"}]}`))
+	require.NoError(t, err)
+	_, err = Import(b, parse(t, `{"vhosts":[{"name":"at the start"}]}`))
+	require.NoError(t, err)
+	require.Equal(t, []access.Permission{
+		{User: "guest", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"},
+		{User: "guest", VHost: "new", Configure: ".*", Write: ".*", Read: ".*"},
+		{User: "u", VHost: "new", Configure: "c", Write: "w", Read: "r"},
+		{User: "guest", VHost: "said", Configure: "c", Write: "w", Read: "r"},
+	}, b.Permissions())
 }
 
 func TestOneVirtualHost(t *testing.T) {

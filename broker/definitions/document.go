@@ -30,7 +30,7 @@ type Document struct {
 	Bindings         []Binding                `json:"bindings"`
 }
 
-// User is an account; Password, if it is there, counts before PasswordHash.
+// User is an account with a Password or a PasswordHash.
 type User struct {
 	Name         string        `json:"name"`
 	PasswordHash []byte        `json:"password_hash"`
@@ -53,6 +53,7 @@ type vhostMetadata struct {
 	Description      string `json:"description"`
 	Tags             words  `json:"tags"`
 	DefaultQueueType string `json:"default_queue_type,omitempty"`
+	Protected        bool   `json:"protected_from_deletion,omitempty"`
 }
 
 // Parameter is a parameter of a virtual host.
@@ -100,19 +101,26 @@ type Binding struct {
 	Arguments       Arguments `json:"arguments"`
 }
 
-// Parse reads a document. Nothing at all is an empty one.
+// ErrNotJSON says that a document is no JSON object.
+var ErrNotJSON = errors.New("definitions: not a JSON object")
+
+// Parse reads a document. Nothing at all is an empty one. Error: ErrNotJSON, or what of it
+// cannot be.
 func Parse(b []byte) (*Document, error) {
 	d := new(Document)
+	b = bytes.TrimPrefix(b, []byte("\ufeff")) // editors begin files with it
 	if len(bytes.TrimSpace(b)) == 0 {
 		return d, nil
 	}
 	if !json.Valid(b) {
-		return nil, errors.New("definitions: not JSON")
+		return nil, ErrNotJSON
 	}
 	decoder := json.NewDecoder(bytes.NewReader(b))
 	decoder.UseNumber() // the values of parameters keep their integers
 	err := decoder.Decode(d)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field == "" {
+		return nil, ErrNotJSON
+	} else if ok {
 		return nil, fmt.Errorf("definitions: %s cannot be a %s", wrong.Field, wrong.Value)
 	}
 	if err != nil {

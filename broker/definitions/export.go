@@ -27,12 +27,15 @@ func Export(b *broker.Broker, v Version) *Document {
 	}
 	global := b.GlobalParameters()
 	for _, name := range slices.Sorted(maps.Keys(global)) {
+		if strings.HasPrefix(name, "internal") { // of this broker alone, as in RabbitMQ
+			continue
+		}
 		d.GlobalParameters = append(d.GlobalParameters, GlobalParameter{name, global[name]})
 	}
 	d.empty()
 	for _, vh := range b.VHosts() {
 		about := vh.Metadata()
-		d.VHosts = append(d.VHosts, VHost{Name: vh.Name(), Metadata: vhostMetadata{about.Description, about.Tags, about.DefaultQueueType}})
+		d.VHosts = append(d.VHosts, VHost{Name: vh.Name(), Metadata: vhostMetadata{about.Description, about.Tags, about.DefaultQueueType, about.Protected}})
 		d.add(vh, vh.Name())
 	}
 	return d

@@ -37,7 +37,13 @@ func (r *Report) Tell(log *zap.Logger) {
 // Import adds what the document holds to the broker. An error says what cannot
 // be, or that it cannot be saved (broker.ErrNotSaved); then nothing was changed.
 func Import(b *broker.Broker, d *Document) (Report, error) {
-	return importInto(b, d, "")
+	return ImportAs(b, "", d)
+}
+
+// ImportAs is Import by a user, who gets all permissions in the virtual hosts that it
+// makes, as in RabbitMQ. What the document says of that user's permissions counts before.
+func ImportAs(b *broker.Broker, user string, d *Document) (Report, error) {
+	return importInto(b, d, writer{by: user})
 }
 
 // ImportVHost adds what the document holds for one virtual host, whatever virtual
@@ -49,12 +55,11 @@ func ImportVHost(b *broker.Broker, vhost string, d *Document) (Report, error) {
 	}
 	return importInto(b, &Document{
 		Parameters: d.Parameters, Policies: d.Policies, Queues: d.Queues, Exchanges: d.Exchanges, Bindings: d.Bindings,
-	}, vhost)
+	}, writer{only: vhost})
 }
 
-func importInto(b *broker.Broker, d *Document, vhost string) (Report, error) {
-	w := writer{only: vhost}
-	err := b.Change(vhost, func(c *broker.Broker) error {
+func importInto(b *broker.Broker, d *Document, w writer) (Report, error) {
+	err := b.Change(w.only, func(c *broker.Broker) error {
 		w.b = c
 		return w.write(d)
 	})
@@ -69,6 +74,7 @@ func importInto(b *broker.Broker, d *Document, vhost string) (Report, error) {
 // writer writes documents into a broker, in RabbitMQ's order.
 type writer struct {
 	b      *broker.Broker
+	by     string // the user who makes the virtual hosts; "": nobody
 	only   string // the virtual host all goes into; "": the one each thing names
 	report Report
 }
@@ -118,8 +124,14 @@ func (w *writer) in(what, name, vhost string) (*broker.VHost, error) {
 	return vh, nil
 }
 
+// ErrTwoPasswords says of a user in RabbitMQ's words that one of both has to go.
+var ErrTwoPasswords = errors.New("both_password_and_password_hash_are_provided")
+
 // user has the hash algorithm of its time where the document names none.
 func (w *writer) user(u *User, version string) error {
+	if u.Password != "" && len(u.PasswordHash) > 0 {
+		return fmt.Errorf("user '%s': %w", u.Name, ErrTwoPasswords)
+	}
 	made := access.User{Name: u.Name, PasswordHash: u.PasswordHash, Algorithm: u.Algorithm, Tags: u.Tags, Limits: u.Limits}
 	if made.Algorithm == "" && !strings.HasPrefix(version, "3.5.") {
 		made.Algorithm = access.SHA256
@@ -134,7 +146,7 @@ func (w *writer) user(u *User, version string) error {
 }
 
 func (w *writer) vhost(v *VHost) error {
-	if _, _, err := w.b.PutVHost(v.Name, v.about()); err != nil {
+	if _, _, err := w.b.PutVHostAs(w.by, v.Name, v.about()); err != nil {
 		return fmt.Errorf("virtual host '%s': %w", v.Name, err)
 	}
 	return nil
@@ -148,7 +160,7 @@ func (v *VHost) about() broker.VHostMetadata {
 	}
 	return broker.VHostMetadata{
 		Description: cmp.Or(v.Description, v.Metadata.Description), Tags: append([]string{}, tags...),
-		DefaultQueueType: cmp.Or(v.DefaultQueueType, v.Metadata.DefaultQueueType),
+		DefaultQueueType: cmp.Or(v.DefaultQueueType, v.Metadata.DefaultQueueType), Protected: v.Metadata.Protected,
 	}
 }
 

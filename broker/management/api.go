@@ -1,7 +1,9 @@
 package management
 
 import (
+	"crypto/rand"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -56,6 +58,8 @@ type API struct {
 	rates rates
 	turns chan struct{} // of those who make long answers
 	long  chan struct{} // of the one whose body takes more than it pays for
+	// attempts are the totals when the counts of logins were reset last; nil: never.
+	attempts atomic.Pointer[server.Totals]
 	router
 }
 
@@ -79,7 +83,18 @@ func New(o Options) *API {
 	a := &API{Options: o, b: o.Broker, log: o.Log.Named("management"), turns: make(chan struct{}, turns), long: make(chan struct{}, 1)}
 	a.rates.init(a)
 	a.router.init(a.routes())
+	a.identify()
 	return a
+}
+
+// identify gives the broker the ID that RabbitMQ gives a cluster at its first start.
+func (a *API) identify() {
+	if _, there := a.b.GlobalParameters()[clusterID]; there {
+		return
+	}
+	if _, err := a.b.SetGlobalParameter(clusterID, "rabbitmq-cluster-id-"+rand.Text()); err != nil {
+		a.log.Warn("the cluster's ID is not saved; the next start makes another", zap.Error(err))
+	}
 }
 
 // Handler serves /api. Requests are refused that a browser sends on behalf of

@@ -14,7 +14,7 @@ import (
 // them: rabbitmqadmin sends every boolean and number as a string.
 type fields map[string]any
 
-// fields reads the body; none at all is an empty object.
+// fields reads the body; none at all, and null, which some clients send, is an empty object.
 func (q *request) fields() (fields, error) {
 	b, err := q.body()
 	if err != nil {
@@ -27,11 +27,15 @@ func (q *request) fields() (fields, error) {
 	if err != nil {
 		return nil, errNotJSON
 	}
-	f, ok := v.(map[string]any)
-	if !ok {
-		return nil, errNotJSON
+	switch v := v.(type) {
+	case nil:
+		return fields{}, nil
+	case map[string]any:
+		return v, nil
+	case string:
+		return nil, bad("invalid payload: the request body JSON-decoded to a string. Is the input doubly-JSON-encoded?")
 	}
-	return f, nil
+	return nil, errNotJSON
 }
 
 // need says which of the keys are not there.

@@ -45,8 +45,14 @@ func (q *request) getConnection() error {
 	if err != nil {
 		return err
 	}
+	asked, err := q.spans()
+	if err != nil {
+		return err
+	}
 	q.api.rates.refresh()
-	return q.one(q.connectionObject(c))
+	o := q.connectionObject(c)
+	q.samples(o, c.Identity(), asked, "data_rates", "recv_oct", "send_oct")
+	return q.one(o)
 }
 
 // closeReason is what a client is told that somebody closed by hand.

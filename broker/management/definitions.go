@@ -3,7 +3,10 @@ package management
 import (
 	"errors"
 	"io"
+	"mime"
+	"net/http"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"curfew/broker"
@@ -27,9 +30,15 @@ func (q *request) exportVHost() error {
 	return q.answerDefinitions(definitions.ExportVHost(vh, q.api.definitionsVersion()))
 }
 
+// fileName is a token (RFC 9110 §5.6.2), as RabbitMQ 4 wants it.
+var fileName = regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]+$")
+
 func (q *request) answerDefinitions(d *definitions.Document) error {
 	if name := q.URL.Query().Get("download"); name != "" {
-		q.w.Header().Set("Content-Disposition", "attachment")
+		if !fileName.MatchString(name) {
+			return bad("download is not a file's name")
+		}
+		q.w.Header().Set("Content-Disposition", "attachment; filename="+name)
 	}
 	if !q.accepts() {
 		return errNotAcceptable
@@ -70,13 +79,13 @@ func (q *request) importDefinitions() error {
 	if err != nil {
 		return invalidDefinitions(err)
 	}
-	return q.imported(definitions.Import(q.api.b, d))
+	return q.imported(definitions.ImportAs(q.api.b, q.user.Name, d))
 }
 
 func (q *request) importVHost() error {
 	vh, err := q.vhost()
 	if err != nil {
-		return err
+		return errNoVHost
 	}
 	d, err := q.definitions()
 	if err != nil {
@@ -91,12 +100,21 @@ func (q *request) imported(left definitions.Report, err error) error {
 		return invalidDefinitions(err)
 	}
 	left.Tell(q.api.log)
+	if q.MultipartForm != nil && q.FormValue("redirect") != "" { // where the page wants to go on
+		q.w.Header().Set("Location", q.FormValue("redirect"))
+		q.w.WriteHeader(http.StatusSeeOther)
+		return nil
+	}
 	return q.done()
 }
 
 // definitions reads the body, or the file of the form that web pages send.
 func (q *request) definitions() (*definitions.Document, error) {
-	if file, _, err := q.FormFile("file"); err == nil {
+	if kind, _, _ := mime.ParseMediaType(q.Header.Get("Content-Type")); kind == "multipart/form-data" {
+		file, _, err := q.FormFile("file")
+		if err != nil {
+			return nil, err
+		}
 		defer file.Close()
 		b, err := io.ReadAll(file)
 		if err != nil {
@@ -116,6 +134,9 @@ func (q *request) definitions() (*definitions.Document, error) {
 func invalidDefinitions(err error) error {
 	if errors.Is(err, broker.ErrNotSaved) {
 		return err
+	}
+	if errors.Is(err, definitions.ErrNotJSON) {
+		return bad("failed_to_parse_json")
 	}
 	if p := asProblem(err); p.kind != "internal_error" {
 		return p

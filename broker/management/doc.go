@@ -24,7 +24,8 @@
 //
 // The broker counts; a rate is what was counted since the sample before the last,
 // which is at least sampleEvery old. Samples are taken when somebody asks, at most
-// that often: nobody asking costs nothing.
+// that often: nobody asking costs nothing. Of what somebody asked how it went (samples.go)
+// they are kept for a while.
 //
 // # Beyond RabbitMQ's
 //

@@ -51,8 +51,13 @@ func (q *request) getExchange() error {
 	if err != nil {
 		return err
 	}
+	asked, err := q.spans()
+	if err != nil {
+		return err
+	}
 	q.api.rates.refresh()
 	o := q.exchangeObject(vh, x)
+	q.statSamples(o, exchKey{x.VHost, x.Name}, asked)
 	o["incoming"], o["outgoing"] = []any{}, []any{}
 	return q.one(o)
 }

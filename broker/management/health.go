@@ -28,6 +28,28 @@ func (q *request) failed(reason string, more object) error {
 	return nil
 }
 
+// checkNode is the check of before RabbitMQ 3.8.10, which old monitoring asks for. It
+// says what is wrong with status 200.
+func (q *request) checkNode() error {
+	if q.param("node") != "" {
+		if err := q.thisNode(); err != nil {
+			return err
+		}
+	}
+	memory, disk := q.api.b.Alarms()
+	var alarms []string
+	if memory {
+		alarms = append(alarms, "memory")
+	}
+	if disk {
+		alarms = append(alarms, "disk")
+	}
+	if len(alarms) > 0 {
+		return q.answer(object{"status": "failed", "reason": "resource alarm(s) in effect:[" + strings.Join(alarms, ",") + "]"})
+	}
+	return q.healthy()
+}
+
 // checkAlarms is for alarms and local-alarms: one node is the cluster.
 func (q *request) checkAlarms() error {
 	memory, disk := q.api.b.Alarms()
@@ -94,6 +116,16 @@ func (q *request) checkService() error {
 		}
 	}
 	return q.failed("There are no active AMQP listeners", nil)
+}
+
+// checkConnections: another one is let in.
+func (q *request) checkConnections() error {
+	most, _ := q.api.Server.Full()
+	now := q.api.Server.Connections()
+	if now >= most {
+		return q.failed("node connection limit is reached", object{"limit": most, "connections": now})
+	}
+	return q.answer(object{"status": "ok", "limit": most, "connections": now})
 }
 
 // certificateUnits are the lengths of time that can be asked about.

@@ -62,7 +62,7 @@ func without(l access.Limits, name string) access.Limits {
 func (q *request) putVHostLimit() error {
 	vh, err := q.vhost()
 	if err != nil {
-		return err
+		return errNoVHost
 	}
 	n, err := q.limit()
 	if err == nil {
@@ -88,7 +88,7 @@ func (q *request) deleteVHostLimit() error {
 func (q *request) putUserLimit() error {
 	u, err := q.namedUser()
 	if err != nil {
-		return err
+		return bad([]any{"no_such_user", q.param("user")})
 	}
 	n, err := q.limit()
 	if err == nil {

@@ -3,6 +3,7 @@ package management
 import (
 	"encoding/base64"
 	"fmt"
+	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -103,6 +104,9 @@ func (f fields) fetch() (fetch, error) {
 	}
 	truncate, err := f.integer("truncate", -1)
 	want.count, want.truncate = int(count), int(truncate)
+	if count < 0 { // all there are, as in RabbitMQ
+		want.count = math.MaxInt
+	}
 	return want, err
 }
 

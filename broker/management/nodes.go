@@ -4,7 +4,9 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -14,23 +16,75 @@ func (q *request) listNodes() error {
 	return q.list([]object{q.api.node()})
 }
 
-func (q *request) getNode() error {
-	if q.param("node") != q.api.Node {
+// thisNode says whether the node that the path names is this one.
+func (q *request) thisNode() error {
+	if !q.api.isNode(q.param("node")) {
 		return errNotFound
 	}
-	q.api.rates.refresh()
-	return q.one(q.api.node())
+	return nil
 }
 
-// nodeMemory is the breakdown that a Go process can give; the rest of RabbitMQ's
-// categories is another runtime's.
-func (q *request) nodeMemory() error {
-	if q.param("node") != q.api.Node {
-		return errNotFound
+// isNode takes, beside the node's own name, rabbit@ and the name of the instance or of the
+// machine, whole or to the first dot: monitoring plugins make up the name of a node so.
+func (a *API) isNode(name string) bool {
+	host, made := strings.CutPrefix(name, "rabbit@")
+	if !made {
+		return name == a.Node
 	}
+	_, instance, _ := strings.Cut(a.Node, "@")
+	machine, _ := os.Hostname()
+	return slices.ContainsFunc([]string{instance, machine}, func(whole string) bool {
+		short, _, _ := strings.Cut(whole, ".")
+		return host != "" && (strings.EqualFold(host, whole) || strings.EqualFold(host, short))
+	})
+}
+
+func (q *request) getNode() error {
+	if err := q.thisNode(); err != nil {
+		return err
+	}
+	q.api.rates.refresh()
+	o := q.api.node()
+	if q.flag("memory") {
+		o["memory"] = q.api.memoryObject()
+	}
+	return q.one(o)
+}
+
+func (q *request) nodeMemory() error {
+	if err := q.thisNode(); err != nil {
+		return err
+	}
+	return q.one(object{"memory": q.api.memoryObject()})
+}
+
+// nodeMemoryRelative is the breakdown in percent of what is resident; what is not nothing
+// is one at least.
+func (q *request) nodeMemoryRelative() error {
+	if err := q.thisNode(); err != nil {
+		return err
+	}
+	o, total := object{"total": 100}, float64(max(1, q.api.b.MemoryInUse()))
+	for name, v := range q.api.memoryObject() {
+		n, counted := number(v)
+		if !counted {
+			continue
+		}
+		percent := int(math.Round(100 * n / total))
+		if n > 0 {
+			percent = max(1, percent)
+		}
+		o[name] = percent
+	}
+	return q.one(object{"memory": o})
+}
+
+// memoryObject is the breakdown that a Go process can give; the rest of RabbitMQ's
+// categories is another runtime's.
+func (a *API) memoryObject() object {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	rss := q.api.b.MemoryInUse()
+	rss := a.b.MemoryInUse()
 	o := object{}
 	for _, name := range []string{
 		"connection_readers", "connection_writers", "connection_channels", "connection_other", "queue_procs", "queue_slave_procs",
@@ -44,7 +98,7 @@ func (q *request) nodeMemory() error {
 	o["allocated_unused"], o["reserved_unallocated"] = m.HeapIdle-m.HeapReleased, 0
 	o["strategy"] = "rss"
 	o["total"] = object{"erlang": m.HeapInuse, "rss": rss, "allocated": m.Sys - m.HeapReleased}
-	return q.one(object{"memory": o})
+	return o
 }
 
 // node is this process, as RabbitMQ describes one.
@@ -156,14 +210,37 @@ func isoTime(unixMillis int64) string {
 	return time.UnixMilli(unixMillis).UTC().Format("2006-01-02T15:04:05.000+00:00")
 }
 
-// nodeAuthAttempts is who tried to log in.
+// nodeAuthAttempts is how often somebody tried to log in over AMQP since the counts were
+// reset.
 func (q *request) nodeAuthAttempts() error {
-	if q.param("node") != q.api.Node {
-		return errNotFound
+	if err := q.thisNode(); err != nil {
+		return err
 	}
+	before := q.api.attempts.Load()
 	t := q.api.Server.Totals()
+	if before != nil {
+		t.Logins, t.LoginsFailed = t.Logins-before.Logins, t.LoginsFailed-before.LoginsFailed
+	}
 	return q.list([]object{{
 		"protocol": "amqp091", "auth_attempts": t.Logins, "auth_attempts_failed": t.LoginsFailed,
 		"auth_attempts_succeeded": t.Logins - min(t.LoginsFailed, t.Logins),
 	}})
+}
+
+// nodeAuthSources: addresses are not kept, as in RabbitMQ unless it is configured to.
+func (q *request) nodeAuthSources() error {
+	if err := q.thisNode(); err != nil {
+		return err
+	}
+	return q.emptyList()
+}
+
+// resetAuthAttempts has what is shown here begin anew; the metrics go on.
+func (q *request) resetAuthAttempts() error {
+	if err := q.thisNode(); err != nil {
+		return err
+	}
+	t := q.api.Server.Totals()
+	q.api.attempts.Store(&t)
+	return q.done()
 }

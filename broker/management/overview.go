@@ -2,6 +2,7 @@ package management
 
 import (
 	"runtime"
+	"slices"
 	"strconv"
 
 	"curfew/broker/policy"
@@ -20,6 +21,10 @@ var retention = object{"global": []int{}, "basic": []int{}, "detailed": []int{}}
 
 // overview is what every tool asks first.
 func (q *request) overview() error {
+	asked, err := q.spans()
+	if err != nil {
+		return err
+	}
 	a := q.api
 	a.rates.refresh()
 	vhosts := q.vhosts()
@@ -36,11 +41,13 @@ func (q *request) overview() error {
 		"cluster_name": a.clusterName(), "node": a.Node, "erlang_version": runtime.Version(), "erlang_full_version": "Go " + runtime.Version(),
 		"release_series_support_status": "supported", "rates_mode": "basic", "sample_retention_policies": retention, "exchange_types": exchangeTypes(),
 		"default_queue_type": "classic", "disable_stats": false, "enable_queue_totals": false, "is_op_policy_updating_enabled": true,
-		"cluster_tags": object{}, "node_tags": object{}, "statistics_db_event_queue": 0,
+		"cluster_tags": a.clusterTags(), "node_tags": object{}, "statistics_db_event_queue": 0,
 		"message_stats": a.messageStats(totalKey{}, all), "churn_rates": a.rates.stats(churnKey{}, a.churn()),
 		"queue_totals": totals, "object_totals": q.objectTotals(),
 	}
 	if q.user.is(monitor) {
+		q.statSamples(o, totalKey{}, asked)
+		q.samples(totals, totalKey{}, asked, "lengths", messageCounts...)
 		o["listeners"], o["contexts"] = a.listeners(), a.contexts()
 	}
 	return q.one(o)
@@ -88,7 +95,12 @@ func (a *API) contexts() []object {
 	return list
 }
 
-const clusterNameParameter = "cluster_name"
+// Global parameters that mean something.
+const (
+	clusterNameParameter = "cluster_name"
+	clusterTagsParameter = "cluster_tags"
+	clusterID            = "internal_cluster_id"
+)
 
 // clusterName is what it was set to, else as configured.
 func (a *API) clusterName() string {
@@ -96,6 +108,13 @@ func (a *API) clusterName() string {
 		return name
 	}
 	return a.Cluster
+}
+
+func (a *API) clusterTags() any {
+	if tags, ok := a.b.GlobalParameters()[clusterTagsParameter].(map[string]any); ok {
+		return tags
+	}
+	return object{}
 }
 
 func (q *request) getClusterName() error { return q.one(object{"name": q.api.clusterName()}) }
@@ -134,18 +153,28 @@ func (q *request) authConfig() error {
 	return q.one(object{"enable_uaa": false, "uaa_client_id": "", "uaa_location": "", "oauth_enabled": false})
 }
 
-// featureFlags: what tools look for before they use it. stream_queue is among them
+// featureFlagNames: what tools look for before they use it. stream_queue is among them
 // since NServiceBus does not start without it, though there are no streams.
+var featureFlagNames = []string{
+	"classic_mirrored_queue_version", "classic_queue_type_delivery_support", "direct_exchange_routing_v2", "drop_unroutable_metric",
+	"empty_basic_get_metric", "feature_flags_v2", "implicit_default_bindings", "listener_records_in_ets", "maintenance_mode_status",
+	"quorum_queue", "stream_queue", "tracking_records_in_ets", "user_limits", "virtual_host_metadata",
+}
+
 func (q *request) featureFlags() error {
 	var flags []object
-	for _, name := range []string{
-		"classic_mirrored_queue_version", "classic_queue_type_delivery_support", "direct_exchange_routing_v2", "drop_unroutable_metric",
-		"empty_basic_get_metric", "feature_flags_v2", "implicit_default_bindings", "listener_records_in_ets", "maintenance_mode_status",
-		"quorum_queue", "stream_queue", "tracking_records_in_ets", "user_limits", "virtual_host_metadata",
-	} {
+	for _, name := range featureFlagNames {
 		flags = append(flags, object{"name": name, "state": "enabled", "stability": "required", "provided_by": "rabbit", "desc": "", "doc_url": ""})
 	}
 	return q.list(flags)
+}
+
+// enableFeatureFlag: all there are have been enabled from the first.
+func (q *request) enableFeatureFlag() error {
+	if !slices.Contains(featureFlagNames, q.param("name")) {
+		return bad("unsupported")
+	}
+	return q.done()
 }
 
 func (q *request) emptyList() error { return q.list(nil) }

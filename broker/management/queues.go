@@ -102,8 +102,14 @@ func (q *request) getQueue() error {
 	if err != nil {
 		return err
 	}
+	asked, err := q.spans()
+	if err != nil {
+		return err
+	}
 	q.api.rates.refresh()
 	o := q.queueObject(queue)
+	q.samples(o, queueKey(queue.ID()), asked, "lengths", messageCounts...)
+	q.statSamples(o, queueKey(queue.ID()), asked)
 	o["incoming"], o["deliveries"] = []any{}, []any{}
 	consumers := q.consumersBy(vh.Name(), queue.Name())
 	o["consumer_details"] = q.consumerObjects(consumers)
@@ -180,6 +186,9 @@ func (q *request) queueAction() error {
 		return err
 	}
 	f, err := q.fields()
+	if err == nil {
+		err = f.need("action")
+	}
 	if err != nil {
 		return err
 	}
@@ -187,13 +196,20 @@ func (q *request) queueAction() error {
 	case "sync", "cancel_sync":
 		return q.done()
 	default:
-		return bad([]any{"unsupported action", action})
+		return bad([]any{"unknown", action})
 	}
 }
 
 // reset would forget the statistics, which RabbitMQ keeps apart; here they are the
 // broker's own counts, which only grow.
-func (q *request) reset() error { return q.done() }
+func (q *request) reset() error {
+	if q.param("node") != "" {
+		if err := q.thisNode(); err != nil {
+			return err
+		}
+	}
+	return q.done()
+}
 
 // rebalance: one node leads every queue.
 func (q *request) rebalance() error { return q.done() }

@@ -53,9 +53,11 @@ type rates struct {
 
 	mu           sync.Mutex
 	older, newer *sample
+	histories    map[any]*history // by key; maxHistories at most
+	questions    int              // for samples
 }
 
-func (r *rates) init(a *API) { r.api = a }
+func (r *rates) init(a *API) { r.api, r.histories = a, map[any]*history{} }
 
 // refresh takes a sample if it is time. Whoever is about to show rates calls it.
 func (r *rates) refresh() {
@@ -66,6 +68,7 @@ func (r *rates) refresh() {
 		return
 	}
 	r.older, r.newer = r.newer, &sample{at: now, seen: r.api.countAll()}
+	r.remember()
 }
 
 // stats are the totals with the rate of each beside it. A thing that was not

@@ -68,7 +68,7 @@ func asProblem(err error) *problem {
 	switch {
 	case errors.Is(err, broker.ErrNoUser), errors.Is(err, broker.ErrNoVHost):
 		return &problem{http.StatusBadRequest, "bad_request", "vhost_or_user_not_found"}
-	case errors.Is(err, access.ErrInvalid):
+	case errors.Is(err, access.ErrInvalid), errors.Is(err, broker.ErrPolicyParameter):
 		return &problem{http.StatusBadRequest, "bad_request", err.Error()}
 	case errors.Is(err, broker.ErrFull):
 		return &problem{http.StatusServiceUnavailable, "service_unavailable", "no room for persistent messages; consume messages or make room"}

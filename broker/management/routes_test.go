@@ -94,6 +94,7 @@ func TestChangesTakeTheRoleRabbitMQAsksFor(t *testing.T) {
 		"/api/exchanges/", "/api/queues/", "/api/bindings/", "/api/connections/",
 		"/api/curfew/deadletters/", "/api/curfew/replays/", "/api/curfew/deadlines/", // and the permissions on the queue
 	}
+	forMonitors := []string{"/api/auth/attempts/"}
 	forPolicymakers := []string{"/api/policies/", "/api/parameters/", "/api/curfew/policies/"}
 	begins := func(path string, with []string) bool {
 		for _, prefix := range with {
@@ -110,6 +111,8 @@ func TestChangesTakeTheRoleRabbitMQAsksFor(t *testing.T) {
 			continue
 		case begins(one.path, forAnyManager):
 			want = management
+		case begins(one.path, forMonitors):
+			want = monitor
 		case begins(one.path, forPolicymakers):
 			want = policymaker
 		}

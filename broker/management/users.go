@@ -6,6 +6,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/access"
+	"curfew/broker/definitions"
 )
 
 func userObject(u *access.User) object {
@@ -91,6 +92,9 @@ func (q *request) putUser() error {
 // setPassword takes a password or its hash; without either the user has none, as
 // in RabbitMQ.
 func setPassword(u *access.User, f fields) error {
+	if f["password"] != nil && f["password_hash"] != nil {
+		return bad(definitions.ErrTwoPasswords.Error())
+	}
 	password, err := f.text("password", "")
 	if err != nil {
 		return err
@@ -118,7 +122,7 @@ func (q *request) deleteUser() error {
 	return q.done()
 }
 
-// deleteUsers deletes several; those that are gone are gone.
+// deleteUsers deletes several; those that are gone are gone, as in RabbitMQ 4.
 func (q *request) deleteUsers() error {
 	f, err := q.fields()
 	if err == nil {
@@ -126,6 +130,9 @@ func (q *request) deleteUsers() error {
 	}
 	if err != nil {
 		return err
+	}
+	if _, isList := f["users"].([]any); !isList {
+		return bad([]any{"not_list", "users"})
 	}
 	names, err := f.tags("users")
 	if err != nil {

@@ -1,6 +1,10 @@
 package management
 
 import (
+	"errors"
+	"fmt"
+	"net/http"
+
 	"curfew/broker"
 )
 
@@ -17,7 +21,7 @@ func (q *request) vhostObject(vh *broker.VHost) object {
 	o := object{
 		"name": vh.Name(), "description": about.Description, "tags": tags, "default_queue_type": kind,
 		"metadata": object{"description": about.Description, "tags": tags, "default_queue_type": kind},
-		"tracing":  false, "protected_from_deletion": false, "cluster_state": object{q.api.Node: "running"},
+		"tracing":  false, "protected_from_deletion": about.Protected, "cluster_state": object{q.api.Node: "running"},
 	}
 	var c counts
 	var ready, unacked int
@@ -125,7 +129,7 @@ func (q *request) putVHost() error {
 	if about.DefaultQueueType, err = f.text("default_queue_type", about.DefaultQueueType); err != nil {
 		return err
 	}
-	_, created, err := q.api.b.PutVHost(q.param("vhost"), about)
+	_, created, err := q.api.b.PutVHostAs(q.user.Name, q.param("vhost"), about)
 	if err != nil {
 		return err
 	}
@@ -136,16 +140,38 @@ func (q *request) deleteVHost() error {
 	if _, ok := q.api.b.VHost(q.param("vhost")); !ok {
 		return errNotFound
 	}
-	if err := q.api.b.DeleteVHost(q.param("vhost")); err != nil {
+	err := q.api.b.DeleteVHost(q.param("vhost"))
+	if errors.Is(err, broker.ErrProtected) {
+		return &problem{http.StatusPreconditionFailed, "precondition_failed",
+			fmt.Sprintf("Refusing to delete virtual host '%s' because it is protected from deletion", q.param("vhost"))}
+	}
+	if err != nil {
 		return err
 	}
 	return q.done()
 }
 
+// protectVHost has the virtual host refuse to be deleted, or not any more.
+func protectVHost(protected bool) func(*request) error {
+	return func(q *request) error {
+		vh, err := q.vhost()
+		if err != nil {
+			return err
+		}
+		if err := vh.SetProtected(protected); err != nil {
+			return err
+		}
+		return q.done()
+	}
+}
+
 // startVHost: they all run.
 func (q *request) startVHost() error {
-	if _, err := q.vhost(); err != nil || q.param("node") != q.api.Node {
-		return errNotFound
+	if _, err := q.vhost(); err != nil {
+		return err
+	}
+	if err := q.thisNode(); err != nil {
+		return err
 	}
 	return q.done()
 }

@@ -117,7 +117,7 @@ func TestDefinitionsCommands(t *testing.T) {
 	assert.Contains(t, r.fails("definitions", "import", more), "invalid arg 'x-max-length' for queue 'wrong' in vhost '/': {value_negative,-1} (HTTP 400)")
 	assert.NotContains(t, r.ok("definitions", "export"), `"fine"`, "nothing is taken of a wrong file")
 	require.NoError(t, os.WriteFile(more, []byte(`{`), 0o600))
-	assert.Contains(t, r.fails("definitions", "import", more), "more.json: definitions: not JSON")
+	assert.Contains(t, r.fails("definitions", "import", more), "more.json: definitions: not a JSON object")
 }
 
 func TestWrongDefinitionsStopTheStart(t *testing.T) {
