@@ -30,7 +30,8 @@ type Options struct {
 	MaxPeerHandshakes int            // of them from one address, this machine's aside; default 64
 	ConsumerTimeout   time.Duration  // a delivery may stay unacknowledged where neither consumer nor queue says it; default 30 min, negative for ever
 	NameFrom          certs.NameFrom // what of a client certificate is the user's name (SASL EXTERNAL); default the distinguished name
-	Version           string         // shown to clients
+	Version           string         // Curfew's own, shown to clients
+	Compat            string         // version of RabbitMQ that clients are told, three numbers: some refuse one that is too old, or is none; default 4.1.0
 	Log               *zap.Logger
 }
 
@@ -42,6 +43,7 @@ const (
 	defaultMaxHandshakes     = 512
 	defaultMaxPeerHandshakes = 64
 	defaultConsumerTimeout   = 30 * time.Minute
+	defaultCompat            = "4.1.0"
 )
 
 // Server speaks AMQP 0-9-1 with clients. Safe for concurrent use.
@@ -85,6 +87,9 @@ func New(o Options) *Server {
 	}
 	if o.MaxPeerHandshakes == 0 {
 		o.MaxPeerHandshakes = defaultMaxPeerHandshakes
+	}
+	if o.Compat == "" {
+		o.Compat = defaultCompat
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
