@@ -82,6 +82,9 @@ var wireVectors = []vector{
 		return s.bodies(consumer{ch, deliveries}, 3)
 	}, want: "0 1 2"},
 	{name: "several closes", ask: (*session).closingOften, want: "3 answers, open until the client hangs up"},
+	{name: "capabilities", ask: func(s *session) string { return typed(s.conn.Properties["capabilities"]) },
+		want: "F{authentication_failure_close=bool:true basic.nack=bool:true connection.blocked=bool:true consumer_cancel_notify=bool:true " +
+			"consumer_priorities=bool:true direct_reply_to=bool:true exchange_exchange_bindings=bool:true per_consumer_qos=bool:true publisher_confirms=bool:true}"},
 	{name: "heartbeats", ask: (*session).heartbeats, want: "no gap above 1.5s"},
 }
 
@@ -219,6 +222,7 @@ func (s *session) heartbeats() string {
 		last := time.Now()
 		_, err := r.frame()
 		check(s.t, err)
+		r.write(amqp.AppendHeartbeat(nil)...)
 		if gap := time.Since(last); gap > 1500*time.Millisecond {
 			return fmt.Sprintf("a gap of %v", gap)
 		}
