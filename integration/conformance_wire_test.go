@@ -216,7 +216,7 @@ func (s *session) heartbeats() string {
 	r := dialRaw(s.t, s.url).greet()
 	r.startOk("guest", nil)
 	r.expectMethod("connection.tune")
-	r.send(0, &amqp.ConnectionTuneOk{Tuning: amqp.Tuning{FrameMax: frameMax, Heartbeat: 2}}, &amqp.ConnectionOpen{VirtualHost: "/"})
+	r.send(0, &amqp.ConnectionTuneOk{Tuning: amqp.Tuning{ChannelMax: 10, FrameMax: frameMax, Heartbeat: 2}}, &amqp.ConnectionOpen{VirtualHost: "/"})
 	r.expectMethod("connection.open-ok")
 	for range 3 {
 		last := time.Now()
