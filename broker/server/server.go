@@ -31,7 +31,7 @@ type Options struct {
 	ConsumerTimeout   time.Duration  // a delivery may stay unacknowledged where neither consumer nor queue says it; default 30 min, negative for ever
 	NameFrom          certs.NameFrom // what of a client certificate is the user's name (SASL EXTERNAL); default the distinguished name
 	Version           string         // Curfew's own, shown to clients
-	Compat            string         // version of RabbitMQ that clients are told, three numbers: some refuse one that is too old, or is none; default 4.1.0
+	Compat            string         // version of RabbitMQ that clients are told, three numbers: some refuse one that is too old; default 4.1.0
 	Log               *zap.Logger
 }
 

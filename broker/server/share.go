@@ -52,9 +52,8 @@ func (ch *channel) nextStarved() *consumer {
 
 // unstarve takes c out of the line. Called with mu held.
 func (ch *channel) unstarve(c *consumer) {
-	if c.starved {
+	if i := slices.Index(ch.starved, c); i >= 0 {
 		c.starved = false
-		i := slices.Index(ch.starved, c)
 		ch.starved = slices.Delete(ch.starved, i, i+1)
 	}
 }
