@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import javax.net.SocketFactory;
 
 /**
- * Holds idle connections as the client over Netty does (com.rabbitmq:amqp-client from 5.25 on, which is in no Debian): one that reads
+ * Holds idle connections as later versions of the client do over Netty, which the packaged one does not have: one that reads
  * nothing for one heartbeat interval is closed, where the client over plain sockets allows for two.
  *
  * idle URL CONNECTIONS HEARTBEAT_SECONDS SECONDS prints "ready" and, after that time, "open N" with how many are.
