@@ -21,7 +21,7 @@ type Binding struct {
 // queue, 406 for arguments the exchange's type does not take.
 func (vh *VHost) Bind(owner Owner, b Binding) error {
 	return vh.claimed(vh.bindingKey(&b), func() error {
-		x, d, err := vh.ends(owner, b)
+		x, d, err := vh.bothEnds(owner, b)
 		if err != nil {
 			return err
 		}
@@ -65,17 +65,22 @@ func (vh *VHost) saveBinding(x *Exchange, b exchange.Binding[destination]) error
 	return err
 }
 
-// Unbind removes the binding; one that is not there is removed already. Errors
-// are those of Bind.
+// Unbind removes the binding; one that is not there, or has an end that is not, is removed
+// already, as in RabbitMQ. Errors: 403 on the default exchange, 405 on another's exclusive
+// queue.
 func (vh *VHost) Unbind(owner Owner, b Binding) error {
 	return vh.mutate(func() error {
-		x, d, err := vh.ends(owner, b)
-		if err != nil {
+		x, d, err := vh.ends(b)
+		if err != nil || x == nil || d == (destination{}) {
 			return err
 		}
 		args, removed := x.router.Unbind(d, b.RoutingKey, b.Args)
 		if !removed {
 			return nil
+		}
+		if err := d.checkOwner(owner); err != nil {
+			x.router.Bind(d, b.RoutingKey, args)
+			return err
 		}
 		vh.changed()
 		vh.unbound(x, exchange.Binding[destination]{Destination: d, Key: b.RoutingKey, Args: args})
@@ -84,37 +89,48 @@ func (vh *VHost) Unbind(owner Owner, b Binding) error {
 	})
 }
 
-// ends finds both ends of a binding; called with mu held.
-func (vh *VHost) ends(owner Owner, b Binding) (*Exchange, destination, error) {
-	if err := checkDefaultExchange(b.Source); err != nil {
-		return nil, destination{}, err
+// ends finds the ends of a binding, zero where there is none. The error is 403 where one is
+// the default exchange. Called with mu held.
+func (vh *VHost) ends(b Binding) (x *Exchange, d destination, err error) {
+	err = checkDefaultExchange(b.Source)
+	if err == nil && b.ToExchange {
+		err = checkDefaultExchange(b.Destination)
 	}
-	d, err := vh.bindingEnd(owner, b)
 	if err != nil {
 		return nil, destination{}, err
 	}
-	x, ok := vh.exchanges[b.Source]
-	if !ok {
-		return nil, destination{}, vh.noExchange(b.Source)
+	if b.ToExchange {
+		d.exchange = vh.exchanges[b.Destination]
+	} else {
+		d.queue = vh.queues[b.Destination]
 	}
-	return x, d, nil
+	return vh.exchanges[b.Source], d, nil
 }
 
-func (vh *VHost) bindingEnd(owner Owner, b Binding) (destination, error) {
-	if b.ToExchange {
-		if err := checkDefaultExchange(b.Destination); err != nil {
-			return destination{}, err
+// bothEnds is ends with 404 where one is missing, and 405 on another's exclusive queue;
+// called with mu held.
+func (vh *VHost) bothEnds(owner Owner, b Binding) (*Exchange, destination, error) {
+	x, d, err := vh.ends(b)
+	switch {
+	case err != nil:
+	case d == destination{} && b.ToExchange:
+		err = vh.noExchange(b.Destination)
+	case d == destination{}:
+		err = vh.noQueue(b.Destination)
+	default:
+		if err = d.checkOwner(owner); err == nil && x == nil {
+			err = vh.noExchange(b.Source)
 		}
-		if x, ok := vh.exchanges[b.Destination]; ok {
-			return destination{exchange: x}, nil
-		}
-		return destination{}, vh.noExchange(b.Destination)
 	}
-	q, ok := vh.queues[b.Destination]
-	if !ok {
-		return destination{}, vh.noQueue(b.Destination)
+	return x, d, err
+}
+
+// checkOwner refuses another's exclusive queue with 405.
+func (d destination) checkOwner(owner Owner) error {
+	if d.queue == nil {
+		return nil
 	}
-	return destination{queue: q}, q.checkOwner(owner)
+	return d.queue.checkOwner(owner)
 }
 
 // sources are the exchanges that something is bound to, with how often. Guarded by the

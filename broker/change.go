@@ -324,7 +324,7 @@ func (b *Broker) takeBinding(x *bindingDefinition) {
 	args, _ := x.Args.table()
 	vh.mu.Lock()
 	defer vh.unlock()
-	from, to, err := vh.ends(nil, x.binding(args))
+	from, to, err := vh.bothEnds(nil, x.binding(args))
 	if err != nil {
 		vh.undefine(x.key())
 		return

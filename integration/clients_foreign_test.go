@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -46,15 +47,26 @@ func phpClient(t testing.TB) client {
 const javaClasses = "/usr/share/java/amqp-client.jar:/usr/share/java/slf4j-api.jar:/usr/share/java/slf4j-nop.jar"
 
 var javaProgram = sync.OnceValues(func() (string, error) {
-	out, err := exec.Command("javac", "-cp", javaClasses, "-d", filepath.Join(scratch, "java"), "clients/java/Deadlines.java").CombinedOutput()
+	out, err := exec.Command("javac", "-cp", javaClasses, "-d", filepath.Join(scratch, "java"), "clients/java/Deadlines.java", "clients/java/Idle.java").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("Java's client is needed: apt-get install -y --no-install-recommends default-jdk-headless librabbitmq-client-java (or `make deps`): %w\n%s", err, out)
 	}
 	return filepath.Join(scratch, "java"), nil
 })
 
-func javaClient(t testing.TB) client {
-	return script{command: []string{"java", "-XX:TieredStopAtLevel=1", "-cp", javaClasses + ":" + mustBinary(t, javaProgram), "Deadlines"}}
+func javaClient(t testing.TB) client { return java(t, "Deadlines") }
+
+func java(t testing.TB, class string) script {
+	return script{command: []string{"java", "-XX:TieredStopAtLevel=1", "-cp", javaClasses + ":" + mustBinary(t, javaProgram), class}}
+}
+
+// TestIdleConnections has Java's client hold idle connections for a minute that it closes when it reads nothing for one heartbeat interval.
+func TestIdleConnections(t *testing.T) {
+	t.Parallel()
+	lines := java(t, "Idle").run(t, nil, "idle", startCurfew(t).url, "10", "2", "60")
+	if last := lines[len(lines)-1]; !slices.Equal(last, []string{"open", "10"}) {
+		t.Errorf("%v of 10 are open after a minute", last)
+	}
 }
 
 var librabbitmqProgram = sync.OnceValues(func() (string, error) {

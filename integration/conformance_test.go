@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 		{"curfew", startCurfew(t).url},
 		{"rabbitmq", startRabbitMQ(t)},
 	}
-	for _, v := range slices.Concat(publishVectors, ttlVectors, deadLetterVectors, errorVectors, argumentVectors(), typeVectors, consumerVectors) {
+	for _, v := range slices.Concat(publishVectors, ttlVectors, deadLetterVectors, errorVectors, argumentVectors(), typeVectors, consumerVectors, wireVectors) {
 		for _, b := range brokers {
 			t.Run(v.name+"/"+b.name, func(t *testing.T) {
 				want := v.want

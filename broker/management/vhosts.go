@@ -129,6 +129,13 @@ func (q *request) putVHost() error {
 	if about.DefaultQueueType, err = f.text("default_queue_type", about.DefaultQueueType); err != nil {
 		return err
 	}
+	tracing, err := f.boolean("tracing", false)
+	if err != nil {
+		return err
+	}
+	if tracing {
+		return bad("there is no firehose: tracing cannot be on")
+	}
 	_, created, err := q.api.b.PutVHostAs(q.user.Name, q.param("vhost"), about)
 	if err != nil {
 		return err

@@ -115,17 +115,6 @@ func TestChannelLimitOfAUser(t *testing.T) {
 	})
 }
 
-func TestConsumerLimit(t *testing.T) {
-	run(t, server.Options{MaxConsumers: 1}, func(x *site) {
-		ch := x.channel(x.connect())
-		x.queue(ch, "q", nil)
-		_, err := ch.Consume("q", "a", false, false, false, false, nil)
-		require.NoError(t, err)
-		_, err = ch.Consume("q", "b", false, false, false, false, nil)
-		assertException(t, err, 530, "NOT_ALLOWED - reached maximum (1) of consumers per channel")
-	})
-}
-
 func TestPermissionsOfAnOpenChannelChange(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {
 		x.user("u", "^q", "^(amq\\.default|q)$", "^q")

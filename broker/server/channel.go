@@ -34,8 +34,10 @@ type channel struct {
 	mu        sync.Mutex
 	consumers map[string]*consumer
 	unacked   unacked
-	limit     int // unacked deliveries over all consumers; 0 none (basic.qos global)
-	inFlight  int // unacked deliveries of consumers; what get took does not count
+	limit     int         // unacked deliveries over all consumers; 0 none (basic.qos global)
+	inFlight  int         // unacked deliveries of consumers; what get took does not count
+	starved   []*consumer // turned down for limit, in the order of their turns
+	turn      *consumer   // the one that may take a message before them; nil: none
 	closed    bool
 
 	committing bool // tx.commit is not answered yet
@@ -222,7 +224,7 @@ func (ch *channel) close() {
 	ch.mu.Lock()
 	ch.closed = true
 	consumers := ch.consumers
-	ch.consumers = nil
+	ch.consumers, ch.starved = nil, nil
 	ch.mu.Unlock()
 	ch.returnUnacked()
 	for _, c := range consumers {

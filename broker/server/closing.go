@@ -56,7 +56,10 @@ func (c *connection) startClosing() {
 	c.nc.SetReadDeadline(c.leaveBy)
 }
 
-// whileClosing waits for close-ok.
+// whileClosing waits for close-ok. A client may close more than once, each goroutine on its
+// own, or at the moment it is closed itself: each close is answered, and the stream is read
+// until the client ends it or its time is over. What it has sent by then must not be left
+// unread, since the system would reset the connection for that before the client has its answers.
 func (c *connection) whileClosing(f amqp.Frame) error {
 	if f.Type != amqp.FrameMethod || f.Channel != 0 {
 		return nil
@@ -64,9 +67,8 @@ func (c *connection) whileClosing(f amqp.Frame) error {
 	switch id, _ := amqp.PeekMethod(f.Payload); id {
 	case amqp.ConnectionCloseOkID:
 		c.ended = true
-	case amqp.ConnectionCloseID: // both sides close at once
+	case amqp.ConnectionCloseID:
 		c.out.send(0, &amqp.ConnectionCloseOk{})
-		c.ended = true
 	}
 	return nil
 }

@@ -6,9 +6,11 @@ import (
 	"net"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/amqp"
@@ -106,5 +108,29 @@ func TestWhatComesWithTheEndIsRead(t *testing.T) {
 		q, err := ch.QueueDeclarePassive("q", false, false, false, false, nil)
 		require.NoError(t, err)
 		require.Equal(t, 1, q.Messages)
+	})
+}
+
+// Each connection.close is answered, and the client is the one to hang up, if it does in time.
+func TestClosingSeveralTimes(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		c := x.raw()
+		for range 3 {
+			c.write(amqp.AppendMethod(nil, 0, &amqp.ConnectionClose{}))
+			c.expect(amqp.ConnectionCloseOkID)
+		}
+		synctest.Wait()
+		assert.Equal(t, 1, x.s.Connections())
+		require.NoError(t, c.Close())
+		synctest.Wait()
+		assert.Zero(t, x.s.Connections())
+
+		c = x.raw()
+		c.write(amqp.AppendMethod(nil, 0, &amqp.ConnectionClose{}))
+		c.expect(amqp.ConnectionCloseOkID)
+		began := time.Now()
+		_, err := c.r.ReadByte()
+		assert.ErrorIs(t, err, io.EOF)
+		assert.Equal(t, 5*time.Second, time.Since(began))
 	})
 }

@@ -19,7 +19,7 @@ type consumer struct {
 
 	// Guarded by ch.mu.
 	inFlight int
-	starved  bool // turned a message down for the channel's limit
+	starved  bool // stands in ch.starved
 }
 
 // Pull delivers up to most messages, as far as prefetch and outbox allow.
@@ -80,15 +80,10 @@ func contentSize(d *broker.Delivery) int {
 // credit says whether one more message may be delivered; called with ch.mu held.
 func (c *consumer) credit() bool {
 	switch {
-	case c.ch.closed:
+	case c.ch.closed, c.prefetch > 0 && c.inFlight >= c.prefetch:
 		return false
-	case c.NoAck:
-		return true
-	case c.prefetch > 0 && c.inFlight >= c.prefetch:
-		return false
-	case c.ch.limit > 0 && c.ch.inFlight >= c.ch.limit:
-		c.starved = true
-		return false
+	case c.ch.limit > 0:
+		return c.share()
 	}
 	return true
 }
@@ -115,49 +110,22 @@ func (c *consumer) Cancelled(*broker.Consumer) {
 	}
 }
 
-// starved lists the consumers that the channel's limit held back, if it has room
-// now. Called with mu held.
-func (ch *channel) starved() (waiting []*broker.Consumer) {
-	if ch.limit == 0 || ch.inFlight >= ch.limit {
-		return nil
-	}
-	for _, c := range ch.consumers {
-		if c.starved {
-			c.starved = false
-			waiting = append(waiting, &c.Consumer)
-		}
-	}
-	return waiting
-}
-
-func wake(consumers []*broker.Consumer) {
-	for _, c := range consumers {
-		c.Wake()
-	}
-}
-
-// qos sets the limit of the channel (global) or of consumers yet to come
-// (RabbitMQ: Consumer Prefetch).
+// qos sets the limit of the channel (global) or of consumers yet to come (RabbitMQ: Consumer
+// Prefetch). The latter ends that of the channel, as in RabbitMQ.
 func (ch *channel) qos(m *amqp.BasicQos) error {
 	if m.PrefetchSize != 0 {
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "prefetch_size!=0 (%d)", m.PrefetchSize)
 	}
-	if !m.Global {
-		ch.mu.Lock()
-		ch.prefetch = int(m.PrefetchCount)
-		ch.mu.Unlock()
-		return ch.reply(false, &amqp.BasicQosOk{})
-	}
 	ch.mu.Lock()
-	ch.limit = int(m.PrefetchCount)
-	var all []*broker.Consumer
-	for _, c := range ch.consumers {
-		c.starved = false
-		all = append(all, &c.Consumer)
+	ch.limit = 0
+	if m.Global {
+		ch.limit = int(m.PrefetchCount)
+	} else {
+		ch.prefetch = int(m.PrefetchCount)
 	}
 	ch.mu.Unlock()
 	ch.send(&amqp.BasicQosOk{})
-	wake(all)
+	ch.serveStarved()
 	return nil
 }
 
@@ -179,18 +147,13 @@ func (ch *channel) consume(m *amqp.BasicConsume) error {
 		c.Tag = ch.freeTag()
 	}
 	_, taken := ch.consumers[c.Tag]
-	most := ch.conn.srv.opts.MaxConsumers
-	full := len(ch.consumers) >= most
-	if !taken && !full {
+	if !taken {
 		ch.consumers[c.Tag] = c
 		ch.conn.holds.Add(c.bytes())
 	}
 	ch.mu.Unlock()
 	if taken {
 		return amqp.NewException(amqp.NotAllowed, 0, 0, "attempt to reuse consumer tag '%s'", c.Tag)
-	}
-	if full {
-		return amqp.NewException(amqp.NotAllowed, 0, 0, "reached maximum (%d) of consumers per channel", most)
 	}
 	if err := q.Consume(&c.Consumer); err != nil {
 		ch.mu.Lock()
@@ -207,6 +170,7 @@ func (ch *channel) consume(m *amqp.BasicConsume) error {
 func (ch *channel) forget(c *consumer) {
 	if ch.consumers[c.Tag] == c {
 		delete(ch.consumers, c.Tag)
+		ch.unstarve(c)
 		ch.conn.holds.Add(-c.bytes())
 	}
 }

@@ -46,11 +46,11 @@ func headerHint(h []byte) string {
 	return "unknown protocol"
 }
 
-// properties is what connection.start says of the server. A capability is named
-// only if it is there.
+// properties is what connection.start says of the server. Its version is RabbitMQ's, since
+// clients that look at it compare it with those. A capability is named only if it is there.
 func (s *Server) properties() amqp.Table {
 	return amqp.Table{
-		"product": "Curfew", "version": s.opts.Version, "platform": "Go " + runtime.Version()[len("go"):],
+		"product": "Curfew", "version": s.opts.Compat, "product_version": s.opts.Version, "platform": "Go " + runtime.Version()[len("go"):],
 		"information": "A message broker that keeps deadlines",
 		"capabilities": amqp.Table{
 			"publisher_confirms":           true,
@@ -58,7 +58,9 @@ func (s *Server) properties() amqp.Table {
 			"basic.nack":                   true,
 			"consumer_cancel_notify":       true,
 			"connection.blocked":           true,
+			"consumer_priorities":          true,
 			"per_consumer_qos":             true,
+			"direct_reply_to":              true,
 			"authentication_failure_close": true,
 		},
 	}

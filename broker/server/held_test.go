@@ -142,14 +142,9 @@ func TestConsumersAreBounded(t *testing.T) {
 		alice := x.login("alice")
 		x.queue(x.channel(alice), "q", nil)
 		c := x.raw()
-		next, channel := 0, uint16(1)
-		told := x.flood(c, func(int) (b []byte) {
-			for range 64 {
-				if next++; next%1000 == 0 {
-					channel++
-					b = append(b, onChannel(channel, &amqp.ChannelOpen{})...)
-				}
-				b = append(b, onChannel(channel, &amqp.BasicConsume{Queue: "q", ConsumerTag: fmt.Sprint(next), NoWait: true})...)
+		told := x.flood(c, func(i int) (b []byte) {
+			for j := range 64 {
+				b = append(b, onChannel(1, &amqp.BasicConsume{Queue: "q", ConsumerTag: fmt.Sprint(i, " ", j), NoWait: true})...)
 			}
 			return b
 		})

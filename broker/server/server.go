@@ -28,10 +28,10 @@ type Options struct {
 	MaxConnections    int            // open at once, those still logging in included; default 1024
 	MaxHandshakes     int            // connections not open yet; default 512
 	MaxPeerHandshakes int            // of them from one address, this machine's aside; default 64
-	MaxConsumers      int            // of a channel; default 1024
 	ConsumerTimeout   time.Duration  // a delivery may stay unacknowledged where neither consumer nor queue says it; default 30 min, negative for ever
 	NameFrom          certs.NameFrom // what of a client certificate is the user's name (SASL EXTERNAL); default the distinguished name
-	Version           string         // shown to clients
+	Version           string         // Curfew's own, shown to clients
+	Compat            string         // version of RabbitMQ that clients are told, three numbers: some refuse one that is too old; default 4.1.0
 	Log               *zap.Logger
 }
 
@@ -42,8 +42,8 @@ const (
 	defaultMaxConnections    = 1024
 	defaultMaxHandshakes     = 512
 	defaultMaxPeerHandshakes = 64
-	defaultMaxConsumers      = 1024
 	defaultConsumerTimeout   = 30 * time.Minute
+	defaultCompat            = "4.1.0"
 )
 
 // Server speaks AMQP 0-9-1 with clients. Safe for concurrent use.
@@ -88,8 +88,8 @@ func New(o Options) *Server {
 	if o.MaxPeerHandshakes == 0 {
 		o.MaxPeerHandshakes = defaultMaxPeerHandshakes
 	}
-	if o.MaxConsumers == 0 {
-		o.MaxConsumers = defaultMaxConsumers
+	if o.Compat == "" {
+		o.Compat = defaultCompat
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()

@@ -61,6 +61,80 @@ func TestPrefetchOfAChannelIsShared(t *testing.T) {
 	})
 }
 
+// The consumer that acks has another message at once, and still the others have their turns.
+func TestPrefetchOfAChannelTakesTurns(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		ch := x.channel(x.connect())
+		require.NoError(t, ch.Qos(2, 0, true))
+		var all []<-chan amqp091.Delivery
+		for _, name := range []string{"a", "b", "c"} {
+			x.queue(ch, name, nil)
+			x.publish(ch, name, name+"0", name+"1", name+"2", name+"3")
+			all = append(all, x.consume(ch, name, false))
+		}
+		var order []string
+		for len(order) < 12 {
+			var next []amqp091.Delivery
+			for _, d := range all {
+				next = append(next, x.settled(d)...)
+			}
+			require.NotEmpty(t, next, "somebody is served")
+			for _, d := range next {
+				order = append(order, string(d.Body))
+				require.NoError(t, d.Ack(false))
+			}
+		}
+		assert.Equal(t, []string{"a0", "a1", "a2", "b0", "a3", "c0", "b1", "c1", "b2", "c2", "b3", "c3"}, order)
+	})
+}
+
+func TestPrefetchOfAChannelAndConsumersWithoutAcks(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		ch := x.channel(x.connect())
+		require.NoError(t, ch.Qos(1, 0, true))
+		x.queue(ch, "q", nil)
+		x.queue(ch, "free", nil)
+		d, free := x.consume(ch, "q", false), x.consume(ch, "free", true)
+		x.publish(ch, "free", "0", "1")
+		assert.Equal(t, []string{"0", "1"}, bodies(x.settled(free)), "they do not count")
+		x.publish(ch, "q", "held")
+		held := x.settled(d)
+		require.Len(t, held, 1)
+		x.publish(ch, "free", "2", "3")
+		require.Empty(t, x.settled(free), "they wait for the limit")
+		require.NoError(t, held[0].Ack(false))
+		assert.Equal(t, []string{"2", "3"}, bodies(x.settled(free)))
+		x.publish(ch, "q", "another", "waits")
+		require.Len(t, x.settled(d), 1)
+		require.NoError(t, ch.Qos(0, 0, false))
+		assert.Equal(t, []string{"waits"}, bodies(x.settled(d)), "a prefetch of consumers ends that of the channel")
+	})
+}
+
+// Who waits and is cancelled is in nobody's way.
+func TestPrefetchOfAChannelAndCancel(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		ch := x.channel(x.connect())
+		require.NoError(t, ch.Qos(1, 0, true))
+		var all []<-chan amqp091.Delivery
+		for _, name := range []string{"a", "b", "c"} {
+			x.queue(ch, name, nil)
+			x.publish(ch, name, name+"0", name+"1")
+			d, err := ch.Consume(name, name, false, false, false, false, nil)
+			require.NoError(t, err)
+			all = append(all, d)
+		}
+		held := x.settled(all[0])
+		require.Len(t, held, 1)
+		require.NoError(t, ch.Cancel("b", false))
+		other := x.channel(x.connect())
+		_, err := other.QueueDelete("a", false, false, false)
+		require.NoError(t, err)
+		require.NoError(t, held[0].Ack(false))
+		assert.Equal(t, []string{"c0"}, bodies(x.settled(all[2])))
+	})
+}
+
 func TestWhatGetTookDoesNotCountAgainstPrefetch(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {
 		ch := x.channel(x.connect())
@@ -340,4 +414,25 @@ func TestConnectionGoesAfterTheLastActiveConsumer(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []string{"0", "1"}, bodies(x.settled(d)))
 	})
+}
+
+// Clients compare the version with RabbitMQ's; Curfew's own may be of any form.
+func TestWhatClientsAreTold(t *testing.T) {
+	told := func(o server.Options) (version, own any, capabilities amqp091.Table) {
+		run(t, o, func(x *site) {
+			c := x.connect()
+			capabilities, _ = c.Properties["capabilities"].(amqp091.Table)
+			version, own = c.Properties["version"], c.Properties["product_version"]
+		})
+		return version, own, capabilities
+	}
+	version, own, capabilities := told(server.Options{Version: "v0.1.0-17-g6ef57df"})
+	assert.Equal(t, "4.1.0", version)
+	assert.Equal(t, "v0.1.0-17-g6ef57df", own)
+	assert.Equal(t, amqp091.Table{
+		"publisher_confirms": true, "exchange_exchange_bindings": true, "basic.nack": true, "consumer_cancel_notify": true, "connection.blocked": true,
+		"consumer_priorities": true, "per_consumer_qos": true, "direct_reply_to": true, "authentication_failure_close": true,
+	}, capabilities)
+	version, _, _ = told(server.Options{Compat: "3.13.7"})
+	assert.Equal(t, "3.13.7", version)
 }

@@ -47,7 +47,7 @@ func (ch *channel) settle(how broker.Settlement, tag uint64, multiple bool, id a
 		return unknownTag(tag, id)
 	}
 	ch.countSettled(how)
-	waiting := ch.starved()
+	starving := len(ch.starved) > 0
 	ch.mu.Unlock()
 	var err error
 	for _, h := range ch.ending {
@@ -57,9 +57,9 @@ func (ch *channel) settle(how broker.Settlement, tag uint64, multiple bool, id a
 		}
 		ch.conn.acks.add(how, h)
 	}
-	if len(waiting) > 0 {
+	if starving {
 		ch.conn.acks.flush()
-		wake(waiting)
+		ch.serveStarved()
 	}
 	return err
 }
@@ -113,7 +113,6 @@ func (ch *channel) giveCredit(h held) {
 func (ch *channel) returnUnacked() {
 	ch.mu.Lock()
 	ch.takeHeld(0, true)
-	waiting := ch.starved()
 	ch.mu.Unlock()
 	for _, h := range ch.ending {
 		if h.seq != 0 {
@@ -121,7 +120,7 @@ func (ch *channel) returnUnacked() {
 		}
 	}
 	ch.conn.acks.flush()
-	wake(waiting)
+	ch.serveStarved()
 }
 
 // recover gives back all unacked deliveries (basic.recover).

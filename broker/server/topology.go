@@ -1,6 +1,8 @@
 package server
 
 import (
+	"strings"
+
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
@@ -30,7 +32,12 @@ func (ch *channel) queueName(name string) (string, error) {
 	return ch.queue, nil
 }
 
+// lineEnds are taken out of names where things are declared, deleted, bound and unbound, and
+// nowhere else (RabbitMQ).
+var lineEnds = strings.NewReplacer("\r", "", "\n", "")
+
 func (ch *channel) queueDeclare(m *amqp.QueueDeclare) error {
+	m.Queue = lineEnds.Replace(m.Queue)
 	if broker.IsReply(m.Queue) {
 		return ch.declareReply(m)
 	}
@@ -92,7 +99,7 @@ func (ch *channel) binding(queue, exchange, key string, args amqp.Table) (broker
 	if queue == "" && key == "" {
 		key = name
 	}
-	return broker.Binding{Source: exchange, Destination: name, RoutingKey: key, Args: args}, err
+	return broker.Binding{Source: lineEnds.Replace(exchange), Destination: lineEnds.Replace(name), RoutingKey: key, Args: args}, err
 }
 
 func (ch *channel) queuePurge(m *amqp.QueuePurge) error {
@@ -108,7 +115,7 @@ func (ch *channel) queueDelete(m *amqp.QueueDelete) error {
 	if err != nil {
 		return err
 	}
-	n, err := ch.conn.rights.DeleteQueue(ch.conn.vhost, ch.conn, name, m.IfUnused, m.IfEmpty)
+	n, err := ch.conn.rights.DeleteQueue(ch.conn.vhost, ch.conn, lineEnds.Replace(name), m.IfUnused, m.IfEmpty)
 	if err != nil {
 		return err
 	}
@@ -116,6 +123,7 @@ func (ch *channel) queueDelete(m *amqp.QueueDelete) error {
 }
 
 func (ch *channel) exchangeDeclare(m *amqp.ExchangeDeclare) error {
+	m.Exchange = lineEnds.Replace(m.Exchange)
 	var err error
 	vh, rights := ch.conn.vhost, ch.conn.rights
 	if !m.Passive {
@@ -132,7 +140,7 @@ func (ch *channel) exchangeDeclare(m *amqp.ExchangeDeclare) error {
 }
 
 func (ch *channel) exchangeDelete(m *amqp.ExchangeDelete) error {
-	if err := ch.conn.rights.DeleteExchange(ch.conn.vhost, m.Exchange, m.IfUnused); err != nil {
+	if err := ch.conn.rights.DeleteExchange(ch.conn.vhost, lineEnds.Replace(m.Exchange), m.IfUnused); err != nil {
 		return err
 	}
 	return ch.reply(m.NoWait, &amqp.ExchangeDeleteOk{})
@@ -153,5 +161,7 @@ func (ch *channel) exchangeUnbind(m *amqp.ExchangeUnbind) error {
 }
 
 func exchangeBinding(m *amqp.ExchangeBinding) broker.Binding {
-	return broker.Binding{Source: m.Source, Destination: m.Destination, RoutingKey: m.RoutingKey, ToExchange: true, Args: m.Arguments}
+	return broker.Binding{
+		Source: lineEnds.Replace(m.Source), Destination: lineEnds.Replace(m.Destination), RoutingKey: m.RoutingKey, ToExchange: true, Args: m.Arguments,
+	}
 }

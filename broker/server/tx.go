@@ -184,12 +184,12 @@ func (ch *channel) commit() error {
 		r := &tx.returns[i]
 		ch.giveBack(r.exchange, r.routingKey, r.properties, r.body)
 	}
-	waiting := ch.releaseSettled(tx)
+	ch.releaseSettled(tx)
 	ch.refused = ch.publisher.Transact(settlings(tx.settled), ch.refused)
 	ch.tally = publishTally{uint64(tx.publishes), uint64(len(tx.returns)), uint64(tx.dropped)}
 	ch.fold()
 	ch.letGo(tx)
-	wake(waiting)
+	ch.serveStarved()
 	if len(ch.refused) > 0 {
 		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "partial tx completion")
 	}
@@ -204,12 +204,8 @@ func (ch *channel) commit() error {
 	return nil
 }
 
-// releaseSettled gives back the credit of the deliveries that the transaction settles,
-// and returns the consumers that wait for it.
-func (ch *channel) releaseSettled(tx *transaction) []*broker.Consumer {
-	if len(tx.settled) == 0 {
-		return nil
-	}
+// releaseSettled gives back the credit of the deliveries that the transaction settles.
+func (ch *channel) releaseSettled(tx *transaction) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	for i := range tx.settled {
@@ -218,7 +214,6 @@ func (ch *channel) releaseSettled(tx *transaction) []*broker.Consumer {
 			ch.counts.Acked++
 		}
 	}
-	return ch.starved()
 }
 
 // settlings are what the broker is told, one for each run of a queue, a kind and a

@@ -100,7 +100,7 @@ type config struct {
 	_                     struct{}        `group:"Logs and tools"`
 	LogLevel              string          `split_words:"true" default:"info" allow:"debug|info|warn|error" desc:"least severe level that is logged"`
 	LogFormat             string          `split_words:"true" default:"auto" allow:"auto|console|json" desc:"auto: console on a terminal, else json"`
-	CompatRabbitmqVersion rabbitmqVersion `split_words:"true" default:"4.1.0" allow:"a version such as 4.1.0" desc:"version of RabbitMQ that management tools are told: they decide by it what to ask"`
+	CompatRabbitmqVersion rabbitmqVersion `split_words:"true" default:"4.1.0" allow:"a version such as 4.1.0" desc:"version of RabbitMQ that clients and management tools are told: they decide by it what they may ask for"`
 
 	telemetry *telemetry.Options // of OpenTelemetry's variables; nil: nothing is sent
 }

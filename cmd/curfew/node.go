@@ -77,7 +77,7 @@ func openNode(c *config, metrics *prometheus.Registry, log *zap.Logger) (n *node
 		return n, fmt.Errorf("register the broker's metrics: %w", err)
 	}
 	n.server = server.New(server.Options{
-		Broker: n.broker, Log: log, Version: versionText(),
+		Broker: n.broker, Log: log, Version: versionText(), Compat: string(c.CompatRabbitmqVersion),
 		FrameMax: uint32(c.FrameMax), ChannelMax: uint16(c.ChannelMax), Heartbeat: c.Heartbeat.offered(),
 		MaxConnections: connectionLimit(c.MaxConnections, log), ConsumerTimeout: c.ConsumerTimeout.limit(),
 		NameFrom: certs.NameFrom(c.TLSLoginFrom),

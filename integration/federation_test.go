@@ -1,0 +1,76 @@
+package integration
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+)
+
+// TestFederation has a RabbitMQ take messages from Curfew as its upstream, by queue federation and by exchange federation.
+func TestFederation(t *testing.T) {
+	up := startCurfew(t)
+	down, err := runRabbitMQ(filepath.Join(t.TempDir(), "rabbitmq"), "rabbitmq_federation")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(down.stop)
+	down.ctl(t, "set_parameter", "federation-upstream", "curfew", fmt.Sprintf(`{"uri":%q,"reconnect-delay":1}`, up.url))
+	down.ctl(t, "set_policy", "federated", "^federated", `{"federation-upstream":"curfew"}`)
+	from, to := openChannel(t, dial(t, up.url)), openChannel(t, dial(t, down.url))
+	check(t, to.Qos(10, 0, false))
+
+	t.Run("queue", func(t *testing.T) {
+		for _, ch := range []*amqp091.Channel{from, to} {
+			_, err := ch.QueueDeclare("federated", true, false, false, false, nil)
+			check(t, err)
+		}
+		publishFederated(t, from, "")
+		consumeFederated(t, down, to, "federated")
+		if left, err := from.QueueDeclarePassive("federated", true, false, false, false, nil); err != nil || left.Messages > 0 {
+			t.Errorf("%d messages are left: %v", left.Messages, err)
+		}
+	})
+	t.Run("exchange", func(t *testing.T) {
+		_, err := to.QueueDeclare("bound", true, false, false, false, nil)
+		check(t, err)
+		check(t, to.ExchangeDeclare("federated", "direct", true, false, false, false, nil))
+		check(t, to.QueueBind("bound", "federated", "federated", false, nil))
+		eventually(t, answerLimit, "the link to bind upstream", func() bool {
+			bindings, _ := ask(t, up.http, "/api/exchanges/%2F/federated/bindings/source")
+			list, _ := bindings.([]any)
+			return len(list) > 0
+		})
+		publishFederated(t, from, "federated")
+		consumeFederated(t, down, to, "bound")
+	})
+}
+
+const federatedMessages = 500
+
+func publishFederated(t *testing.T, ch *amqp091.Channel, exchange string) {
+	t.Helper()
+	for i := range federatedMessages {
+		check(t, ch.PublishWithContext(t.Context(), exchange, "federated", false, false, amqp091.Publishing{Body: fmt.Append(nil, i), DeliveryMode: amqp091.Persistent}))
+	}
+}
+
+// consumeFederated takes what was published, in order, from a queue of the RabbitMQ.
+func consumeFederated(t *testing.T, down *rabbitmq, ch *amqp091.Channel, queue string) {
+	t.Helper()
+	deliveries, err := ch.Consume(queue, "", false, false, false, false, nil)
+	check(t, err)
+	for i := range federatedMessages {
+		select {
+		case d := <-deliveries:
+			if want := fmt.Sprint(i); string(d.Body) != want {
+				t.Fatalf("got %s, not %s", d.Body, want)
+			}
+			check(t, d.Ack(false))
+		case <-time.After(answerLimit):
+			t.Fatalf("message %d did not arrive\nRabbitMQ's log:\n%s", i, down.log.tail(4000))
+		}
+	}
+}
