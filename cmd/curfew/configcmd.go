@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -35,7 +36,7 @@ func printTable(w io.Writer, c *config) error {
 	for _, s := range settingsOf(c) {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.name, orDash(s.initial), orDash(s.shown()), s.meaning())
 	}
-	for _, s := range append(otelSettings(), otelOwnSettings()...) {
+	for _, s := range append(otelSettings(), otherOtelSettings(os.Environ())...) {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.name, orDash(s.initial), orDash(shownTelemetry(s)), s.meaning())
 	}
 	if err := table.Flush(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -76,7 +77,7 @@ func injectFile(cmd *cobra.Command, file string, i *inject.Injector) error {
 
 // knownVariable tells whether Curfew reads a variable.
 func knownVariable(name string) bool {
-	return slices.Contains(otelNames(), name) || slices.ContainsFunc(settingsOf(new(config)), func(s setting) bool {
+	return strings.HasPrefix(name, otelPrefix) || slices.ContainsFunc(settingsOf(new(config)), func(s setting) bool {
 		return s.name == name || s.secret && s.fileName() == name
 	})
 }

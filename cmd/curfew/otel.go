@@ -1,7 +1,7 @@
 package main
 
 import (
-	"os"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,176 +9,87 @@ import (
 	"curfew/monitor/telemetry"
 )
 
-// of is the name of the variable for one signal alone; false: it is for all that is sent.
-func (v *otelVariable) of(signal string) (name string, ok bool) {
-	rest, ok := strings.CutPrefix(v.name, otlpPrefix)
-	return otlpPrefix + signal + "_" + rest, ok
-}
+const (
+	otlpPrefix     = "OTEL_EXPORTER_OTLP_"
+	endpointName   = otlpPrefix + "ENDPOINT"
+	protocolName   = otlpPrefix + "PROTOCOL"
+	disabledName   = "OTEL_SDK_DISABLED"
+	samplerName    = "OTEL_TRACES_SAMPLER"
+	samplerShare   = samplerName + "_ARG"
+	defaultSampler = "parentbased_always_off"
+)
 
-// otelReader reads OpenTelemetry's variables.
-type otelReader struct {
-	options telemetry.Options
-	errs    []error
-}
+// otelReader reads those of OpenTelemetry's variables that say what is sent at all.
+type otelReader struct{ errs []error }
 
-// readTelemetry reads what is to be sent to OpenTelemetry, from the environment; nil: nothing. Nothing
-// is said about variables while nothing is to be sent: they may be there for others.
+// readTelemetry reads what is to be sent to OpenTelemetry, from the environment; nil: nothing.
+// While nothing is to be sent no variable is refused: they may be there for others.
 func readTelemetry(instance string) (*telemetry.Options, []error) {
-	disabled := strings.ToLower(otelValue(disabledName))
-	if disabled == "true" {
+	if strings.EqualFold(otelValue(disabledName), "true") {
 		return nil, nil
 	}
-	r := &otelReader{options: telemetry.Options{Resource: map[string]string{
-		"service.name": "curfew", "service.version": versionText(), "service.instance.id": instance,
-	}}}
-	o := &r.options
-	on := false
-	for i, s := range []*telemetry.Signal{&o.Metrics, &o.Spans} {
-		if name := signalNames[i]; r.wanted(name.variable) {
-			on = true
-			r.signal(s, name.variable, name.path)
-		}
+	r := &otelReader{}
+	o := &telemetry.Options{Instance: instance, Metrics: r.wanted("METRICS"), Spans: r.wanted("TRACES")}
+	if o.Spans {
+		o.Sampler = r.sampler()
+		o.Spans = o.Sampler != telemetry.Sampler{} || len(r.errs) > 0
 	}
-	if on && disabled != "false" && disabled != "" {
-		r.refuse(disabledName, disabledName, disabled, errValue)
-	}
-	if on {
-		r.whole()
-	}
-	if len(r.errs) > 0 || o.Metrics.URL == "" && o.Spans.URL == "" {
+	if !o.Metrics && !o.Spans {
 		return nil, r.errs
 	}
-	return o, nil
+	r.check(disabledName, disabledName, func(value string) bool { return strings.EqualFold(value, "false") })
+	for _, signal := range []string{"", "METRICS_", "TRACES_"} {
+		r.check(endpointName, otlpPrefix+signal+"ENDPOINT", isEndpoint)
+		r.check(protocolName, otlpPrefix+signal+"PROTOCOL", func(value string) bool { return value == "http/protobuf" })
+	}
+	return o, r.errs
 }
-
-// otelValue is that of a variable; empty if it is not set.
-func otelValue(name string) string { return strings.TrimSpace(os.Getenv(name)) }
 
 // wanted says whether a signal is to be sent.
 func (r *otelReader) wanted(signal string) bool {
 	name := "OTEL_" + signal + "_EXPORTER"
-	switch value := otelValue(name); value {
-	case "":
-		return otelValue(otlpPrefix+signal+"_ENDPOINT") != "" || otelValue(otlpPrefix+"ENDPOINT") != ""
-	case "otlp":
-		return true
-	case "none":
-	default:
-		r.refuse(name, name, value, errValue)
+	r.check(name, name, func(value string) bool { return value == "otlp" || value == "none" })
+	if value := otelValue(name); value != "" {
+		return value == "otlp"
 	}
-	return false
+	return otelValue(otlpPrefix+signal+"_ENDPOINT") != "" || otelValue(endpointName) != ""
 }
 
-// signal reads the variables of one.
-func (r *otelReader) signal(s *telemetry.Signal, signal, path string) {
-	r.endpoint(s, signal, path)
-	for i := range otelVariables {
-		v := &otelVariables[i]
-		if v.each == nil {
-			continue
-		}
-		source, _ := v.of(signal)
-		value := otelValue(source)
-		if value == "" {
-			source, value = v.name, otelValue(v.name)
-		}
-		if value == "" {
-			continue
-		}
-		if err := v.each(s, value); err != nil {
-			r.refuse(v.name, source, value, err)
-		}
-	}
-}
-
-// endpoint: the one of a signal is taken as it is, to the common one a path is added.
-func (r *otelReader) endpoint(s *telemetry.Signal, signal, path string) {
-	const common = otlpPrefix + "ENDPOINT"
-	source := otlpPrefix + signal + "_ENDPOINT"
-	value := otelValue(source)
-	whole := value != ""
-	if !whole {
-		source, value = common, otelValue(common)
-	}
-	if value == "" {
-		value = defaultEndpoint
-	}
-	u, err := parseEndpoint(value)
-	if err != nil {
-		r.refuse(common, source, value, err)
-		return
-	}
-	if !whole {
-		u = u.JoinPath("v1", path)
-	}
-	s.URL = u.String()
-}
-
-// whole reads the variables of all that is sent.
-func (r *otelReader) whole() {
-	for i := range otelVariables {
-		v := &otelVariables[i]
-		if v.whole == nil {
-			continue
-		}
-		if value := otelValue(v.name); value != "" {
-			if err := v.whole(&r.options, value); err != nil {
-				r.refuse(v.name, v.name, value, err)
-			}
-		}
-	}
-	r.sampler()
-}
-
-// sampler reads which messages get a span; when none do, spans are not sent.
-func (r *otelReader) sampler() {
-	if r.options.Spans.URL == "" {
-		return
-	}
+// sampler reads which messages get a span.
+func (r *otelReader) sampler() telemetry.Sampler {
 	share := 1.0
-	if text := otelValue(samplerShare); text != "" {
+	r.check(samplerShare, samplerShare, func(value string) bool {
 		var err error
-		if share, err = strconv.ParseFloat(text, 64); err != nil || !(share >= 0 && share <= 1) {
-			r.refuse(samplerShare, samplerShare, text, errValue)
-		}
+		share, err = strconv.ParseFloat(value, 64)
+		return err == nil && share >= 0 && share <= 1
+	})
+	samplers := telemetry.Samplers(share)
+	r.check(samplerName, samplerName, func(value string) bool {
+		_, known := samplers[value]
+		return known
+	})
+	if name := otelValue(samplerName); name != "" {
+		return samplers[name]
 	}
-	name := otelValue(samplerName)
-	if name == "" {
-		name = defaultSampler
-	}
-	sampler, known := telemetry.Samplers(share)[name]
-	if !known {
-		r.refuse(samplerName, samplerName, name, errValue)
-	}
-	r.options.Sampler = sampler
-	if sampler == (telemetry.Sampler{}) {
-		r.options.Spans = telemetry.Signal{}
-	}
+	return samplers[defaultSampler]
 }
 
-// refuse notes that the value of source, which is read as the variable name is, is not allowed.
-func (r *otelReader) refuse(name, source, value string, err error) {
-	i := slices.IndexFunc(otelVariables, func(v otelVariable) bool { return v.name == name })
-	s := otelVariables[i].setting
+// check refuses the value of source, if it has one that is not allowed. name is the variable in
+// the list that says what is.
+func (r *otelReader) check(name, source string, allowed func(value string) bool) {
+	value := otelValue(source)
+	if value == "" || allowed(value) {
+		return
+	}
+	i := slices.IndexFunc(otelVariables, func(s setting) bool { return s.name == name })
+	s := otelVariables[i]
 	s.name = source
-	if strings.HasSuffix(name, "_ENDPOINT") {
-		value = credentials.ReplaceAllString(value, "$1")
-	}
-	err = s.refuse(value, err)
-	if !slices.ContainsFunc(r.errs, func(e error) bool { return e.Error() == err.Error() }) { // both signals may have it
-		r.errs = append(r.errs, err)
-	}
+	r.errs = append(r.errs, s.refuse(credentials.ReplaceAllString(value, "$1"), errValue))
 }
 
-// ignoredTelemetry are the variables of OpenTelemetry's that are set and that Curfew does not know.
-func ignoredTelemetry(environ []string) (names []string) {
-	known := otelNames()
-	for _, entry := range environ {
-		name, value, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, "OTEL_") && value != "" && !slices.Contains(known, name) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+// isEndpoint says whether value is an address of a collector. The SDK would take localhost for
+// one that it cannot read.
+func isEndpoint(value string) bool {
+	u, err := url.Parse(value)
+	return err == nil && u.Hostname() != "" && (u.Scheme == "http" || u.Scheme == "https")
 }

@@ -55,8 +55,7 @@ func settingsOf(c *config) []setting {
 }
 
 // variable is what envconfig calls the field of that name: its words with "_" between them, where
-// AMQPAddr has two. envconfig tells it through a template only, and a program that executes
-// templates is linked with every exported method of all it uses, eight megabytes of them.
+// AMQPAddr has two. envconfig tells it through a template only.
 func variable(field string) string {
 	var name strings.Builder
 	letters := []rune(field)

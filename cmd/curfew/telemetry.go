@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -19,9 +18,6 @@ func (n *node) openTelemetry(c *config, metrics *prometheus.Registry, log *zap.L
 	}
 	o := *c.telemetry
 	o.Version, o.Gatherer, o.Registerer, o.Log = versionText(), metrics, metrics, log
-	if ignored := ignoredTelemetry(os.Environ()); len(ignored) > 0 {
-		log.Warn("these variables of OpenTelemetry mean nothing to Curfew (curfew config lists those that do)", zap.Strings("variables", ignored))
-	}
 	n.telemetry, err = telemetry.New(o)
 	return err
 }

@@ -6,8 +6,7 @@
 //	          events (every 2 s, while something changed) ───────┘ its live part
 //
 // What a page gathers is in queue.go, how it looks in queue_page.go, and so for each page.
-// They are drawn in Go, by gomponents: package html/template would have the linker keep
-// every exported method of all that the program uses, eight megabytes of them.
+// They are drawn in Go, by gomponents, so that the compiler checks what they show.
 //
 // Pages are rendered here; a browser without scripts sees and does everything. With
 // scripts the live part of a page follows by server-sent events, and is merged into what

@@ -2,204 +2,198 @@ package telemetry
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"sync"
+	"errors"
+	"fmt"
+	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/zapr"
 	"github.com/prometheus/client_golang/prometheus"
-	commonpb "go.opentelemetry.io/proto/slim/otlp/common/v1"
-	resourcepb "go.opentelemetry.io/proto/slim/otlp/resource/v1"
+	prometheusbridge "go.opentelemetry.io/contrib/bridges/prometheus"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 )
 
 const (
-	// maxBatch is how many spans a request carries.
-	maxBatch = 512
-	// sendAfter is how long the first span that waits does, before all are sent.
-	sendAfter = time.Second
-	// spansTryFor is how long spans are tried to be sent. What follows waits, as far as
-	// there is room.
+	// maxWaiting is how many spans may wait to be sent. Further ones are dropped and counted.
+	maxWaiting = 2048
+	// spansTryFor is how long one batch of spans is tried.
 	spansTryFor = time.Minute
-	// endLimit is how long what is left when Run is to end may take to be sent.
+	// endLimit is how long Run may take to send what is left.
 	endLimit = 2 * time.Second
 )
 
-// Exporter sends metrics and spans. Samples and Add are safe for concurrent use.
+// Options of an Exporter.
+type Options struct {
+	Metrics, Spans bool    // which signals are sent
+	Sampler        Sampler // of the spans
+	Instance       string  // the attribute service.instance.id, unless OTEL_RESOURCE_ATTRIBUTES has one
+	Version        string  // of Curfew
+	Gatherer       prometheus.Gatherer
+	Registerer     prometheus.Registerer // nil keeps the exporter's own metrics private
+	Log            *zap.Logger           // nil: none
+}
+
+// Exporter sends metrics and spans. Expired is safe for concurrent use.
 type Exporter struct {
-	sampler  Sampler
-	every    time.Duration
-	began    time.Time
-	gatherer prometheus.Gatherer
-	resource *resourcepb.Resource
-	scope    *commonpb.InstrumentationScope
-	log      *zap.Logger
+	sampler Sampler
+	log     *zap.Logger
 
-	metrics, spans *sender // nil: not sent
-	ungathered     bool    // that metrics could not be gathered has been logged
-
-	begun chan struct{} // something waits
-	wake  chan struct{} // a whole batch does
-
-	mu      sync.Mutex
-	waiting buffer
+	metrics *sdkmetric.MeterProvider // nil: not sent
+	traces  *sdktrace.TracerProvider // nil: not sent
+	tracer  trace.Tracer
+	waiting atomic.Int64 // spans that are not sent yet
+	spans   counts
 }
 
-// New returns an exporter that sends nothing before Run. It is to be made before what is
-// counted begins: counters that do not say since when they count do so from here. Its
-// error: a metric of its own is registered already.
+// New returns an exporter. It reads the variables that OpenTelemetry's SDK knows; a value that
+// the SDK cannot read is logged and ignored. It sets the SDK's logger and error handler, which
+// the process has one of. The error says that a metric of the exporter is registered already,
+// or what the SDK refuses.
 func New(o Options) (*Exporter, error) {
-	x := &Exporter{
-		sampler: o.Sampler, every: o.MetricInterval, began: time.Now(), gatherer: o.Gatherer, log: o.Log,
-		resource: &resourcepb.Resource{}, scope: &commonpb.InstrumentationScope{Name: "curfew", Version: o.Version},
-		begun: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+	if o.Log == nil {
+		o.Log = zap.NewNop()
 	}
-	if x.every == 0 {
-		x.every = DefaultMetricInterval
+	x := &Exporter{sampler: o.Sampler, log: o.Log.Named("otel")}
+	otel.SetLogger(zapr.NewLogger(x.log))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { x.log.Warn("OpenTelemetry", zap.Error(err)) }))
+	counts, err := newCounts(o.Registerer)
+	if err != nil {
+		return nil, err
 	}
-	if x.log == nil {
-		x.log = zap.NewNop()
+	about, err := resource.New(context.Background(), resource.WithAttributes(
+		attribute.String("service.name", "curfew"),
+		attribute.String("service.version", o.Version),
+		attribute.String("service.instance.id", o.Instance),
+	), resource.WithTelemetrySDK(), resource.WithFromEnv())
+	if err != nil {
+		return nil, fmt.Errorf("telemetry: %w", err)
 	}
-	x.log = x.log.Named("otel")
-	for _, key := range slices.Sorted(maps.Keys(o.Resource)) {
-		x.resource.Attributes = append(x.resource.Attributes, textAttribute(valid(key), o.Resource[key]))
+	if o.Metrics {
+		err = x.openMetrics(about, o.Gatherer, counts("metrics"))
 	}
-	return x, x.open(&o)
+	if o.Spans {
+		err = errors.Join(err, x.openSpans(about, o.Version, counts("traces")))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("telemetry: %w", err)
+	}
+	return x, nil
 }
 
-func (x *Exporter) open(o *Options) error {
-	if o.Registerer == nil {
-		o.Registerer = prometheus.NewRegistry()
-	}
-	counts, err := newCounts(o.Registerer)
+func (x *Exporter) openMetrics(about *resource.Resource, from prometheus.Gatherer, counts counts) error {
+	exporter, err := otlpmetrichttp.New(context.Background())
 	if err != nil {
 		return err
 	}
-	if o.Metrics.URL != "" {
-		x.metrics = newSender(o.Metrics, counts("metrics"), rejectedPoints, x.log)
+	reader := sdkmetric.NewPeriodicReader(countedMetrics{exporter, counts},
+		sdkmetric.WithProducer(prometheusbridge.NewMetricProducer(prometheusbridge.WithGatherer(from))))
+	x.metrics = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(about))
+	return nil
+}
+
+func (x *Exporter) openSpans(about *resource.Resource, version string, counts counts) error {
+	exporter, err := otlptracehttp.New(context.Background())
+	if err != nil {
+		return err
 	}
-	if o.Spans.URL != "" {
-		x.spans = newSender(o.Spans, counts("traces"), rejectedSpans, x.log)
-	}
+	x.spans = counts
+	x.traces = sdktrace.NewTracerProvider(
+		sdktrace.WithResource(about),
+		sdktrace.WithSampler(sdktrace.AlwaysSample()), // Expired has asked the Sampler
+		sdktrace.WithBatcher(countedSpans{exporter, x}, sdktrace.WithMaxQueueSize(maxWaiting), sdktrace.WithExportTimeout(spansTryFor)),
+	)
+	x.tracer = x.traces.Tracer("curfew", trace.WithInstrumentationVersion(version))
 	return nil
 }
 
 // Traces says whether spans are sent.
-func (x *Exporter) Traces() bool { return x.spans != nil }
+func (x *Exporter) Traces() bool { return x.traces != nil }
 
-// Samples says whether a message with this header traceparent, nil if it has none, is to
-// have a span.
-func (x *Exporter) Samples(traceparent []byte) bool { return x.sampler.samples(traceparent) }
-
-// Add has spans made of messages that expired. It copies what it keeps, and waits for
-// nothing; what there is no room for is counted.
-func (x *Exporter) Add(expired []Expiry) {
-	if len(expired) == 0 || x.spans == nil {
-		return
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	b := &x.waiting
-	room := min(maxWaiting-len(b.expiries), len(expired))
-	for i := range expired[:room] {
-		b.add(&expired[i])
-	}
-	x.spans.counts.dropped.Add(float64(len(expired) - room))
-	signal(x.begun)
-	if len(b.expiries) >= maxBatch {
-		signal(x.wake)
-	}
-}
-
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
-// Run sends until ctx ends, then what is left, for two seconds at most, and returns nil.
+// Run returns nil when ctx has ended and what was left has been sent, or could not be within
+// two seconds.
 func (x *Exporter) Run(ctx context.Context) error {
-	posting, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	context.AfterFunc(ctx, func() { time.AfterFunc(endLimit, cancel) })
-	var running sync.WaitGroup
-	if x.metrics != nil {
-		x.log.Info("metrics are sent", zap.String("collector", x.metrics.host()), zap.Duration("every", x.every))
-		running.Go(func() { x.runMetrics(ctx, posting) })
-	}
-	if x.spans != nil {
-		x.log.Info("spans of expired messages are sent", zap.String("collector", x.spans.host()))
-		running.Go(func() { x.runSpans(ctx, posting) })
-	}
-	running.Wait()
+	x.log.Info("sending to OpenTelemetry", zap.Bool("metrics", x.metrics != nil), zap.Bool("spans", x.Traces()))
 	<-ctx.Done()
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
+	defer cancel()
+	var err error
+	if x.traces != nil {
+		err = x.traces.Shutdown(ending)
+	}
+	if x.metrics != nil {
+		err = errors.Join(err, x.metrics.Shutdown(ending))
+	}
+	if err != nil {
+		x.log.Warn("the last telemetry was not sent", zap.Error(err))
+	}
 	return nil
 }
 
-// runMetrics sends all metrics at each interval, and once more at the end. What is not
-// taken within an interval is out of date then.
-func (x *Exporter) runMetrics(ctx, posting context.Context) {
-	defer x.metrics.client.CloseIdleConnections()
-	tick := time.NewTicker(x.every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			x.sendMetrics(ctx, posting)
-		case <-ctx.Done():
-			x.sendMetrics(ctx, posting)
-			return
+// counts are the exporter's own metrics of one signal.
+type counts struct{ exported, dropped, failures prometheus.Counter }
+
+// newCounts registers them for both signals. A nil Registerer keeps them private.
+func newCounts(r prometheus.Registerer) (of func(signal string) counts, err error) {
+	if r == nil {
+		r = prometheus.NewRegistry()
+	}
+	vector := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{"signal"})
+	}
+	exported := vector("curfew_otel_exported_total", "Spans, and metrics by name, that the OpenTelemetry collector has taken.")
+	dropped := vector("curfew_otel_dropped_total", "Those that it never got: too many waited, or it did not take them in time.")
+	failures := vector("curfew_otel_failures_total", "Batches that the OpenTelemetry collector did not take in time.")
+	for _, c := range []prometheus.Collector{exported, dropped, failures} {
+		if err := r.Register(c); err != nil {
+			return nil, fmt.Errorf("telemetry: register metric: %w", err)
 		}
 	}
+	return func(signal string) counts {
+		return counts{exported.WithLabelValues(signal), dropped.WithLabelValues(signal), failures.WithLabelValues(signal)}
+	}, nil
 }
 
-func (x *Exporter) sendMetrics(ctx, posting context.Context) {
-	families, err := x.gatherer.Gather() // what it has, also with an error
-	if err != nil && !x.ungathered {
-		x.ungathered = true
-		x.log.Error("some metrics could not be gathered", zap.Error(err))
+// sent counts a batch of n, and returns its error.
+func (c counts) sent(n int, err error) error {
+	if err != nil {
+		c.failures.Inc()
+		c.dropped.Add(float64(n))
+	} else {
+		c.exported.Add(float64(n))
 	}
-	request, points := x.metricRequest(families, time.Now())
-	x.metrics.send(ctx, posting, request, points, x.every)
+	return err
 }
 
-// runSpans sends what is added: soon after the first, or when a batch is full and the
-// collector takes it.
-func (x *Exporter) runSpans(ctx, posting context.Context) {
-	defer x.spans.client.CloseIdleConnections()
-	timer := time.NewTimer(sendAfter)
-	defer timer.Stop()
-	var taken buffer
-	for armed := true; ; {
-		select {
-		case <-x.begun:
-			if !armed {
-				armed = true
-				timer.Reset(sendAfter)
-			}
-			continue
-		case <-timer.C:
-			armed = false
-		case <-x.wake:
-			if x.spans.failing {
-				continue
-			}
-		case <-ctx.Done():
-			x.sendSpans(ctx, posting, &taken)
-			return
-		}
-		x.sendSpans(ctx, posting, &taken)
-	}
+// countedMetrics counts what an exporter of metrics sends.
+type countedMetrics struct {
+	sdkmetric.Exporter
+	counts
 }
 
-// sendSpans takes what waits and sends it. taken is empty before and after.
-func (x *Exporter) sendSpans(ctx, posting context.Context, taken *buffer) {
-	x.mu.Lock()
-	*taken, x.waiting = x.waiting, *taken
-	x.mu.Unlock()
-	for batch := range slices.Chunk(taken.expiries, maxBatch) {
-		x.spans.send(ctx, posting, x.spanRequest(batch), len(batch), spansTryFor)
+func (c countedMetrics) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
+	n := 0
+	for _, scope := range m.ScopeMetrics {
+		n += len(scope.Metrics)
 	}
-	taken.reset()
+	return c.sent(n, c.Exporter.Export(ctx, m))
+}
+
+// countedSpans counts what an exporter of spans sends.
+type countedSpans struct {
+	sdktrace.SpanExporter
+	x *Exporter
+}
+
+func (c countedSpans) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	defer c.x.waiting.Add(-int64(len(spans)))
+	return c.x.spans.sent(len(spans), c.SpanExporter.ExportSpans(ctx, spans))
 }

@@ -1,6 +1,10 @@
 package telemetry
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+
+	"go.opentelemetry.io/otel/trace"
+)
 
 // Sampler says which share of the expired messages get a span, 0 to 1, by what their
 // publisher's trace context says. The zero value: none.
@@ -24,14 +28,14 @@ func Samplers(ratio float64) map[string]Sampler {
 	}
 }
 
-// samples decides for one message.
-func (s *Sampler) samples(traceparent []byte) bool {
+// samples decides for one message. publisher may be invalid: the message has none.
+func (s *Sampler) samples(publisher trace.SpanContext) bool {
 	share := s.Untraced
-	if p, ok := parseParent(traceparent); ok {
+	switch {
+	case publisher.IsSampled():
+		share = s.Sampled
+	case publisher.IsValid():
 		share = s.NotSampled
-		if p.sampled() {
-			share = s.Sampled
-		}
 	}
 	return share > 0 && (share >= 1 || rand.Float64() < share)
 }
