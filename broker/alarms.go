@@ -113,7 +113,7 @@ func (t *alarms) run() {
 	}
 }
 
-// due pops what has its time come, or says in how long the next comes.
+// due pops what is due, or says in how long the next is.
 func (t *alarms) due(now int64) (of timed, in time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

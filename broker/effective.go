@@ -32,9 +32,9 @@ func (s settings) under(d policy.Definition, args amqp.Table, name string) setti
 	return s
 }
 
-// serviceBusUnder is the part of under that RabbitMQ knows nothing of. A queue of dead
-// letters stays as long as its queue does, and nothing is dead-lettered from it; nor do
-// parked messages go because nobody looks at them.
+// serviceBusUnder is the part of under that RabbitMQ knows nothing of. Only locks are for a
+// dead-letter queue, too: it stays as long as its queue does, and nothing is dead-lettered
+// from it. Parked messages do not go because nobody looks at them.
 func (s *settings) serviceBusUnder(d policy.Definition, args amqp.Table, name string) {
 	lower(&s.lockMillis, d, "lock-duration", 0)
 	if s.keeps {
@@ -43,7 +43,7 @@ func (s *settings) serviceBusUnder(d policy.Definition, args amqp.Table, name st
 	if name != UndeliverableQueue {
 		lower(&s.idleMillis, d, "auto-delete-on-idle", 0)
 	}
-	if args["x-dead-letter-queue"] == nil && len(name+subqueueSuffix) <= 255 {
+	if args["x-dead-letter-queue"] == nil && name != UndeliverableQueue && len(name+subqueueSuffix) <= 255 {
 		if s.hasSubqueue, _ = d["dead-letter-queue"].(bool); s.hasSubqueue {
 			s.subqueue = name + subqueueSuffix
 		}

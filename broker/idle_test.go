@@ -155,6 +155,7 @@ func TestUseOfAnIdleQueue(t *testing.T) {
 			{"binding", func() { require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: "q"})) }},
 			{"binding again", func() { require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: "q"})) }},
 			{"unbinding", func() { require.NoError(t, x.vh.Unbind(nil, broker.Binding{Source: "amq.fanout", Destination: "q"})) }},
+			{"purge", func() { q.Purge() }},
 			{"policy", func() { x.govern(policy.Definition{"max-length": int64(9)}) }},
 			{"no policy", func() { x.clear("p") }},
 			{"get of a dead letter", func() { held, _ = x.get(dead, false) }},
