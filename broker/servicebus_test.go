@@ -273,6 +273,15 @@ func TestDeadLetterQueueOfAPolicy(t *testing.T) {
 	assert.EqualValues(t, 404, code(err), "nothing was parked")
 }
 
+// TestParkedMessagesHaveNoDeadLetterQueue, whatever policies say.
+func TestParkedMessagesHaveNoDeadLetterQueue(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	x.policy(policy.User, policy.Policy{Name: "p", Pattern: ".*", Definition: policy.Definition{"dead-letter-queue": true}})
+	_, err := x.vh.DeclareQueue(nil, broker.UndeliverableQueue, broker.QueueDeclare{Durable: true})
+	require.NoError(t, err)
+	assert.Len(t, x.vh.Queues(), 1)
+}
+
 func TestDeadLetterQueueOfAPolicyOutlivesARestart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
 	x := openBench(t, o)
