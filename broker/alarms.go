@@ -9,21 +9,30 @@ import (
 // notTimed is the index of a queue that has no alarm.
 const notTimed = -1
 
-// alarms wake queues at the instants they have something to do though nobody
-// asks: x-expires (RabbitMQ: Queue TTL) or
-// x-auto-delete-on-idle (Service Bus: AutoDeleteOnIdle) runs out, a lock lapses, a dead letter is tried again. One
-// goroutine, one timer, each queue in the heap at most once, at the earliest
-// instant it named; what it finds to be later then, it names again.
+// alarms wake queues and exchanges at the instants they have something to do though nobody
+// asks: x-expires (RabbitMQ: Queue TTL) or x-auto-delete-on-idle (Service Bus:
+// AutoDeleteOnIdle) runs out, a lock lapses, a dead letter is tried again. One goroutine,
+// one timer, each of them in the heap at most once, at the earliest instant it named; what
+// it finds to be later then, it names again.
 type alarms struct {
 	b    *Broker
 	mu   sync.Mutex // leaf
-	heap alarmHeap  // guards Queue.alarmIndex too
+	heap alarmHeap  // guards the alarmIndex of all that is timed, too
 	wake chan struct{}
 }
 
+// timed is a queue or an exchange.
+type timed interface {
+	alarmPlace() *int // its index in the heap
+	ring()            // has it do what is due
+}
+
+func (q *Queue) alarmPlace() *int    { return &q.alarmIndex }
+func (x *Exchange) alarmPlace() *int { return &x.alarmIndex }
+
 type alarm struct {
 	at int64 // Unix µs
-	q  *Queue
+	of timed
 }
 
 type alarmHeap []alarm
@@ -32,16 +41,16 @@ func (h alarmHeap) Len() int           { return len(h) }
 func (h alarmHeap) Less(i, j int) bool { return h[i].at < h[j].at }
 func (h alarmHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].q.alarmIndex, h[j].q.alarmIndex = i, j
+	*h[i].of.alarmPlace(), *h[j].of.alarmPlace() = i, j
 }
 func (h *alarmHeap) Push(x any) {
-	x.(alarm).q.alarmIndex = len(*h)
+	*x.(alarm).of.alarmPlace() = len(*h)
 	*h = append(*h, x.(alarm))
 }
 func (h *alarmHeap) Pop() any {
 	old := *h
 	last := old[len(old)-1]
-	last.q.alarmIndex = notTimed
+	*last.of.alarmPlace() = notTimed
 	old[len(old)-1] = alarm{}
 	*h = old[:len(old)-1]
 	return last
@@ -51,18 +60,18 @@ func (t *alarms) init(b *Broker) {
 	t.b, t.wake = b, make(chan struct{}, 1)
 }
 
-// add puts q in, unless it is there with a time that comes first: then q is put
+// add puts it in, unless it is there with a time that comes first: then it is put
 // back when it has.
-func (t *alarms) add(q *Queue, at int64) {
+func (t *alarms) add(of timed, at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if i := q.alarmIndex; i == notTimed {
-		heap.Push(&t.heap, alarm{at, q})
+	if i := *of.alarmPlace(); i == notTimed {
+		heap.Push(&t.heap, alarm{at, of})
 	} else if at < t.heap[i].at { // a policy made its period shorter
 		t.heap[i].at = at
 		heap.Fix(&t.heap, i)
 	}
-	if t.heap[0].q == q {
+	if t.heap[0].of == of {
 		select {
 		case t.wake <- struct{}{}:
 		default:
@@ -70,16 +79,16 @@ func (t *alarms) add(q *Queue, at int64) {
 	}
 }
 
-// drop forgets a deleted queue.
-func (t *alarms) drop(q *Queue) {
+// drop forgets what is deleted.
+func (t *alarms) drop(of timed) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if q.alarmIndex != notTimed {
-		heap.Remove(&t.heap, q.alarmIndex)
+	if i := *of.alarmPlace(); i != notTimed {
+		heap.Remove(&t.heap, i)
 	}
 }
 
-// run waits for the earliest queue. A minute is the longest it sleeps, so that
+// run waits for the earliest. A minute is the longest it sleeps, so that
 // a machine that was suspended is noticed. It ends with the broker.
 func (t *alarms) run() {
 	timer := time.NewTimer(time.Minute)
@@ -87,12 +96,12 @@ func (t *alarms) run() {
 	for {
 		wait := time.Minute
 		for {
-			q, until := t.due(t.b.Now())
-			if q == nil {
+			of, until := t.due(t.b.Now())
+			if of == nil {
 				wait = min(wait, until)
 				break
 			}
-			t.ring(q)
+			of.ring()
 		}
 		timer.Reset(wait)
 		select {
@@ -104,8 +113,8 @@ func (t *alarms) run() {
 	}
 }
 
-// due pops a queue whose time has come, or says in how long the next comes.
-func (t *alarms) due(now int64) (q *Queue, in time.Duration) {
+// due pops what is due, or says in how long the next is.
+func (t *alarms) due(now int64) (of timed, in time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.heap) == 0 {
@@ -114,17 +123,18 @@ func (t *alarms) due(now int64) (q *Queue, in time.Duration) {
 	if at := t.heap[0].at; at > now {
 		return nil, time.Duration(at-now) * time.Microsecond
 	}
-	return heap.Pop(&t.heap).(alarm).q, 0
+	return heap.Pop(&t.heap).(alarm).of, 0
 }
 
 // ring has q do what is due.
-func (t *alarms) ring(q *Queue) {
+func (q *Queue) ring() {
+	q.heedSubqueue()
 	if q.vh.waiting.Load() != nil && q.lapses() {
-		q.vh.idlers.add(q)
+		q.vh.judge(q, nil)
 	} else if q.expireIdle() {
 		return
 	}
-	s := t.b.hurry()
+	s := q.vh.b.hurry()
 	q.attend(s)
 	s.done()
 }

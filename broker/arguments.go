@@ -29,6 +29,7 @@ type settings struct {
 	singleActive  bool   // x-single-active-consumer
 	timeoutMillis int64  // x-consumer-timeout; 0 not set
 	lockMillis    int64  // x-lock-duration; 0 none
+	maxDeliveries int64  // x-max-delivery-count; 0 none
 	core          queue.Options
 }
 
@@ -68,9 +69,11 @@ func (vh *VHost) parseSettings(label string, args amqp.Table) (settings, error) 
 	s.singleActive = p.bool("x-single-active-consumer")
 	s.timeoutMillis = p.integer("x-consumer-timeout", 0, 1, MaxTTLMillis)
 	s.lockMillis = p.integer("x-lock-duration", 0, 1, MaxTTLMillis)
+	s.maxDeliveries = p.integer("x-max-delivery-count", 0, 1, maxDeliveryCount)
 	s.hasSubqueue = p.bool("x-dead-letter-queue")
 	s.idleMillis = p.idle()
 	p.onlyTaken(s.kind)
+	p.onlyMeant(meaninglessArgs)
 	s.atLeastOnce = s.atLeastOnce && s.deadLetter && s.core.Overflow == queue.RejectPublish
 	return s, p.err
 }
@@ -161,6 +164,43 @@ func (p *argParser) priorities() uint8 {
 		p.fail("x-max-priority", fmt.Sprintf("{max_value_exceeded,%d}", n))
 	}
 	return uint8(n)
+}
+
+// maxDeliveryCount is the most x-max-delivery-count may be: a queue counts no further.
+const maxDeliveryCount = 1<<16 - 1
+
+// An argument is refused where it means nothing but looks as if it did: one of Curfew's
+// own in the wrong place, or what Service Bus calls a thing that has another name here,
+// or none. Others that mean nothing pass, as in RabbitMQ.
+type meaningless struct{ arg, why string }
+
+var (
+	meaninglessArgs = []meaningless{
+		{"x-expires-at", "a header of messages"},
+		{"x-scheduled-enqueue-time", "a header of messages"},
+		{"x-expiry-receipt", "a header of messages"},
+		{"x-default-message-time-to-live", "use x-message-ttl"},
+		{"x-dead-lettering-on-message-expiration", "use x-dead-letter-queue"},
+		{"x-forward-dead-lettered-messages-to", "use x-dead-letter-exchange"},
+		{"x-forward-to", "not supported"},
+		{"x-requires-session", "not supported"},
+		{"x-requires-duplicate-detection", "not supported"},
+	}
+	// queueArgs are those of Curfew's own that exchanges do not take.
+	queueArgs = []meaningless{
+		{"x-lock-duration", "an argument of queues"},
+		{"x-dead-letter-queue", "an argument of queues"},
+		{"x-max-delivery-count", "an argument of queues"},
+	}
+)
+
+// onlyMeant refuses the arguments of the list.
+func (p *argParser) onlyMeant(list []meaningless) {
+	for _, m := range list {
+		if _, given := p.args[m.arg]; given {
+			p.fail(m.arg, `"`+m.why+`"`)
+		}
+	}
 }
 
 func (vh *VHost) badArg(name, label, reason string) error {

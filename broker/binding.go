@@ -29,6 +29,7 @@ func (vh *VHost) Bind(owner Owner, b Binding) error {
 			return amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s", err)
 		}
 		if !x.router.Bind(d, b.RoutingKey, b.Args) {
+			x.rebound(d)
 			return nil
 		}
 		err = vh.overBound(x)
@@ -148,6 +149,7 @@ func (d destination) sources() *sources {
 // definitions too; called with mu held.
 func (vh *VHost) bound(x *Exchange, b exchange.Binding[destination]) {
 	x.hadBound = true
+	x.rebound(b.Destination)
 	s := b.Destination.sources()
 	if *s == nil {
 		*s = sources{}
@@ -157,6 +159,7 @@ func (vh *VHost) bound(x *Exchange, b exchange.Binding[destination]) {
 
 func (vh *VHost) unbound(x *Exchange, b exchange.Binding[destination]) {
 	vh.undeclare(bindingFootprint(b.Key, b.Args))
+	x.rebound(b.Destination)
 	s := *b.Destination.sources()
 	if s[x]--; s[x] <= 0 {
 		delete(s, x)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -47,7 +48,8 @@ type Options struct {
 	Wall              Clock         // with Clock: what the instants that users give and are shown are of; nil: Clock
 	TTLPrecedence     Precedence
 	Unroutable        Unroutable
-	User, Password    string // applied at the first start and when they are others than before; default guest, guest
+	IdleMinimum       time.Duration // the least x-auto-delete-on-idle, by policy too; 0: DefaultIdleMinimum
+	User, Password    string        // applied at the first start and when they are others than before; default guest, guest
 	Ceilings          Ceilings
 	GuestFromAnywhere bool                                          // the user guest may log in from other machines too
 	MaxMessageBytes   int                                           // of one body; 0: DefaultMaxMessageBytes
@@ -133,6 +135,9 @@ func newBroker(o Options, aheadOfWall func() int64) *Broker {
 	o.Ceilings.setDefaults()
 	if o.MaxMessageBytes == 0 {
 		o.MaxMessageBytes = DefaultMaxMessageBytes
+	}
+	if o.IdleMinimum == 0 {
+		o.IdleMinimum = DefaultIdleMinimum
 	}
 	if o.User == "" {
 		o.User, o.Password = guest, guest

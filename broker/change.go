@@ -94,7 +94,7 @@ func (vh *VHost) list(d *saved) {
 // does nothing by itself.
 func (b *Broker) copyOf(d *saved) (*Broker, error) {
 	c := newBroker(Options{
-		Clock: b.clock, TTLPrecedence: b.opts.TTLPrecedence, Unroutable: b.opts.Unroutable, Ceilings: b.opts.Ceilings, MaxMessageBytes: b.opts.MaxMessageBytes,
+		Clock: b.clock, IdleMinimum: b.opts.IdleMinimum, TTLPrecedence: b.opts.TTLPrecedence, Unroutable: b.opts.Unroutable, Ceilings: b.opts.Ceilings, MaxMessageBytes: b.opts.MaxMessageBytes,
 	}, b.aheadOfWall)
 	s, _, err := store.Open(store.Options{})
 	if err != nil {
@@ -291,7 +291,7 @@ func (b *Broker) takeExchange(x *exchangeDefinition, news map[*VHost][2]policy.S
 	args, _ := x.Args.table() // they were made of one
 	d := ExchangeDeclare{Kind: x.Type, Durable: !x.Transient, AutoDelete: x.AutoDelete, Internal: x.Internal, Args: args}
 	kind, _ := checkExchange(x.Name, d)
-	made := newExchange(x.Name, kind, d)
+	made := vh.newExchange(x.Name, kind, d)
 	a := vh.ruling(made.governed().Thing, news)
 	vh.mu.Lock()
 	defer vh.mu.Unlock()

@@ -95,7 +95,7 @@ func (src *Source) Next(d *Delivery) bool {
 		src.q.core.Ack(t.Seq, &src.s.fx)
 	} else if src.c != nil {
 		src.c.unacked++
-		if src.q.asked.lockMillis > 0 {
+		if src.q.set().lockMillis > 0 {
 			holder, _ := src.c.Sink.(Holder)
 			src.q.lockDelivery(src.s, t.Seq, src.c, holder)
 		}
@@ -225,7 +225,7 @@ func (q *Queue) Get(noAck bool, fn func(*Delivery)) (bool, error) {
 	ok := s.source.Next(&d)
 	if ok {
 		fn(&d)
-		if !noAck && q.asked.lockMillis > 0 {
+		if !noAck && q.set().lockMillis > 0 {
 			q.lockDelivery(s, d.Seq, nil, d.Holder)
 		}
 	} else {
@@ -265,7 +265,7 @@ func (q *Queue) settle(s *step, how Settlement, seqs []queue.Seq, c *Consumer) {
 	for _, seq := range seqs {
 		if q.settleOne(s, how, seq) {
 			settled++
-			if q.asked.lockMillis > 0 {
+			if len(q.locks.held) > 0 {
 				q.locks.release(seq)
 			}
 		}
@@ -295,7 +295,7 @@ func (q *Queue) settleOne(s *step, how Settlement, seq queue.Seq) bool {
 		return q.core.Reject(seq, &s.fx)
 	}
 	ok := q.core.Requeue(s.now, seq, true, &s.fx)
-	if ok && q.asked.kind == Quorum {
+	if ok && (q.asked.kind == Quorum || q.set().maxDeliveries > 0) {
 		q.amend(s, seq) // the count outlives a restart
 	}
 	return ok

@@ -67,7 +67,7 @@ func (s *step) addressAny(x *crossing, at int, src store.Message, p *amqp.Proper
 		queue: q.name, reason: reasonName(x.settled.Reason), at: s.b.wallSeconds(x.at),
 		exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, p.Headers),
 	}, died)
-	if x.set.hasSubqueue {
+	if x.set.explains(x.settled.Reason) {
 		explain(p.Headers, &x.settled)
 	}
 	if cut := withoutCycles(targets, deaths); len(cut) < len(targets) {

@@ -408,6 +408,7 @@ func (q *Queue) Purge() int {
 	defer s.done()
 	q.lock(s)
 	defer q.mu.Unlock()
+	q.stir(s.now)
 	n := q.core.Purge(&s.fx)
 	q.finish(s, Lazy)
 	return n

@@ -72,8 +72,8 @@
 // Hence an internal exchange takes none. A topic permission was asked for if it was a
 // topic exchange when the message was published.
 //
-// Until it is due it counts as use of the queues it would go to now, for
-// x-auto-delete-on-idle (idlers).
+// Until it is due it counts as use of the queues it would go to now, and of the exchanges on
+// its way, for x-auto-delete-on-idle (idlers, exchange_idle.go).
 //
 // # Direct replies
 //
@@ -115,7 +115,8 @@
 // (package broker/policy): one value, swapped under the queue's lock when a policy
 // changes and read with Queue.set. Limits act at once; stamped deadlines stay,
 // unless SetPolicyRetroactively is asked for. A dead letter keeps the settings
-// under which it left. Patterns are matched with no lock held, in a budget of steps
+// under which it left. The queue beside one for its dead letters (subqueue.go) is made when a
+// policy first asks for it, once that is in force. Patterns are matched with no lock held, in a budget of steps
 // (policy.Budget): a change on a copy of the policies and names, a declare on a copy of
 // the policies; under VHost.mu what came meanwhile is looked at, so that the result is
 // as if one had come before the other. What does not fit into the budget is refused; a

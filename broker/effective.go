@@ -7,8 +7,8 @@ import (
 )
 
 // under is what holds where the arguments ask for s and policies for d: of two
-// limits the lower, else what was declared (RabbitMQ: Policies).
-func (s settings) under(d policy.Definition, args amqp.Table) settings {
+// limits the lower, else what was declared (RabbitMQ: Policies). name is the queue's.
+func (s settings) under(d policy.Definition, args amqp.Table, name string) settings {
 	lower(&s.ttlMillis, d, "message-ttl", -1)
 	lower(&s.expiresMillis, d, "expires", 0)
 	lower(&s.timeoutMillis, d, "consumer-timeout", 0)
@@ -27,8 +27,35 @@ func (s settings) under(d policy.Definition, args amqp.Table) settings {
 	if s.kind == Quorum {
 		s.quorumUnder(d, args)
 	}
+	s.serviceBusUnder(d, args, name)
 	s.useSubqueue()
 	return s
+}
+
+// serviceBusUnder is the part of under that RabbitMQ knows nothing of. Only locks are for a
+// dead-letter queue, too: it stays as long as its queue does, and nothing is dead-lettered
+// from it. Parked messages do not go because nobody looks at them.
+func (s *settings) serviceBusUnder(d policy.Definition, args amqp.Table, name string) {
+	lower(&s.lockMillis, d, "lock-duration", 0)
+	if s.keeps {
+		return
+	}
+	if name != UndeliverableQueue {
+		lower(&s.idleMillis, d, "auto-delete-on-idle", 0)
+	}
+	if args["x-dead-letter-queue"] == nil && name != UndeliverableQueue && len(name+subqueueSuffix) <= 255 {
+		if s.hasSubqueue, _ = d["dead-letter-queue"].(bool); s.hasSubqueue {
+			s.subqueue = name + subqueueSuffix
+		}
+	}
+	lower(&s.maxDeliveries, d, "max-delivery-count", 0)
+	if s.maxDeliveries == 0 {
+		return
+	}
+	byDefault := s.kind == Quorum && args["x-delivery-limit"] == nil && d["delivery-limit"] == nil
+	if limit := s.maxDeliveries - 1; byDefault || s.core.DeliveryLimit < 0 || limit < s.core.DeliveryLimit {
+		s.core.DeliveryLimit = limit // so many may fail and it is delivered once more
+	}
 }
 
 // quorumUnder is the part of under that only quorum queues have.

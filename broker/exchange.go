@@ -2,6 +2,9 @@ package broker
 
 import (
 	"strings"
+	"sync/atomic"
+
+	"go.uber.org/zap"
 
 	"curfew/broker/amqp"
 	"curfew/broker/exchange"
@@ -26,16 +29,20 @@ type destination struct {
 
 // Exchange is a declared exchange. Its router is guarded by its virtual host's mu.
 type Exchange struct {
-	name      string
-	kind      exchange.Kind
-	declared  ExchangeDeclare
-	alternate string // exchange for what this one routes nowhere; "" none
-	ttlMillis int64  // most that what it routes may live; <0 none
-	router    exchange.Router[destination]
-	sources   sources
-	hadBound  bool // something was bound once: auto-delete may act
-	policies  applied
-	tally     exchangeTally
+	vh         *VHost
+	name       string
+	kind       exchange.Kind
+	declared   ExchangeDeclare
+	alternate  string // exchange for what this one routes nowhere; "" none
+	ttlMillis  int64  // most that what it routes may live; <0 none
+	idleMillis int64  // x-auto-delete-on-idle; 0 none
+	router     exchange.Router[destination]
+	sources    sources
+	hadBound   bool // something was bound once: auto-delete may act
+	policies   applied
+	tally      exchangeTally
+	usedAt     atomic.Int64 // Unix µs: x-auto-delete-on-idle counts from it
+	alarmIndex int          // in the broker's alarms, by which it is guarded
 }
 
 // ExchangeDeclare is what exchange.declare carries besides the name.
@@ -45,17 +52,11 @@ type ExchangeDeclare struct {
 	Args                          amqp.Table
 }
 
-func newExchange(name string, kind exchange.Kind, d ExchangeDeclare) *Exchange {
+func (vh *VHost) newExchange(name string, kind exchange.Kind, d ExchangeDeclare) *Exchange {
 	if d.Kind == "" {
 		d.Kind = string(kind)
 	}
-	x := &Exchange{
-		name: name, kind: kind, declared: d, ttlMillis: -1,
-		router: exchange.New[destination](kind),
-	}
-	if ttl, ok := amqp.Integer(d.Args["x-message-ttl"]); ok {
-		x.ttlMillis = ttl
-	}
+	x := &Exchange{vh: vh, name: name, kind: kind, declared: d, router: exchange.New[destination](kind), alarmIndex: notTimed}
 	x.govern(applied{})
 	return x
 }
@@ -69,7 +70,11 @@ func (vh *VHost) DeclareExchange(name string, d ExchangeDeclare) error {
 		return err
 	}
 	if err := vh.checkExchangeArgs(name, d.Args); err != nil {
-		return err
+		if !vh.restoring() {
+			return err
+		}
+		vh.b.log.Warn("a saved exchange would be refused now, and is kept without what is wrong; delete it and declare it anew",
+			zap.String("vhost", vh.name), zap.String("exchange", name), zap.Error(err))
 	}
 	for {
 		var a applied
@@ -79,7 +84,7 @@ func (vh *VHost) DeclareExchange(name string, d ExchangeDeclare) error {
 				return err
 			}
 		}
-		if err = vh.addExchange(newExchange(name, kind, d), a, ruled); err != errRuledAnew {
+		if err = vh.addExchange(vh.newExchange(name, kind, d), a, ruled); err != errRuledAnew {
 			return err
 		}
 	}
@@ -92,7 +97,11 @@ func (vh *VHost) addExchange(made *Exchange, a applied, ruled uint64) error {
 	key := keyOf(exchangeKind, vh.name, name)
 	return vh.claimed(key, func() error {
 		if x, ok := vh.exchanges[name]; ok {
-			return vh.exchangeEquivalent(x, d)
+			if err := vh.exchangeEquivalent(x, d); err != nil {
+				return err
+			}
+			x.use()
+			return nil
 		}
 		if strings.HasPrefix(name, "amq.") {
 			return amqp.NewException(amqp.AccessRefused, 0, 0, "exchange name '%s' contains reserved prefix 'amq.*'", name)
@@ -119,6 +128,7 @@ func (vh *VHost) addExchange(made *Exchange, a applied, ruled uint64) error {
 func (vh *VHost) placeExchange(x *Exchange, a applied) {
 	vh.exchanges[x.name] = x
 	x.govern(a)
+	x.use()
 	vh.changed()
 }
 
@@ -131,14 +141,20 @@ func (vh *VHost) checkExchangeArgs(name string, args amqp.Table) error {
 	p := argParser{vh: vh, label: vh.exchangeLabel(name), args: args}
 	p.exchange("alternate-exchange")
 	p.integer("x-message-ttl", -1, 0, MaxTTLMillis)
+	p.idle()
+	p.onlyMeant(meaninglessArgs)
+	p.onlyMeant(queueArgs)
 	return p.err
 }
 
-// CheckExchange is the passive declare: nil if the exchange exists, else 404.
+// CheckExchange is the passive declare: nil if the exchange exists, else 404. It counts as
+// use.
 func (vh *VHost) CheckExchange(name string) error {
 	vh.mu.RLock()
 	defer vh.mu.RUnlock()
-	if _, ok := vh.exchanges[name]; !ok && name != "" {
+	if x, ok := vh.exchanges[name]; ok {
+		x.use()
+	} else if name != "" {
 		return vh.noExchange(name)
 	}
 	return nil
@@ -184,6 +200,7 @@ func (vh *VHost) removeExchange(x *Exchange) {
 		vh.unbound(x, b)
 		return true
 	})
+	vh.b.alarms.drop(x)
 }
 
 // autoDeleteExchange removes an auto-delete exchange whose last binding went.
@@ -230,5 +247,5 @@ func (vh *VHost) exchangeEquivalent(x *Exchange, d ExchangeDeclare) error {
 			return inequivalent(p.name, label, boolText(p.received), boolText(p.has))
 		}
 	}
-	return equalArgs(label, d.Args, cur.Args, []string{"alternate-exchange", "x-delayed-type", "x-message-ttl"})
+	return equalArgs(label, d.Args, cur.Args, []string{"alternate-exchange", "x-delayed-type", "x-message-ttl", "x-auto-delete-on-idle"})
 }

@@ -17,7 +17,7 @@ import (
 func (s *step) addressFresh(x *crossing, at int, src store.Message) (done, ok bool) {
 	t, set := &s.turns, x.set
 	view, err := amqp.ViewProperties(src.Properties)
-	if err != nil || meaningful(view.Headers) || !set.deadLetter || set.hasSubqueue || x.settled.Flags&queue.Died != 0 || owesReceipt(&x.settled) {
+	if err != nil || meaningful(view.Headers) || !set.deadLetter || set.explains(x.settled.Reason) || x.settled.Flags&queue.Died != 0 || owesReceipt(&x.settled) {
 		return false, false
 	}
 	key := src.RoutingKey

@@ -8,19 +8,34 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/amqp"
+	"curfew/broker/policy"
 )
 
-// minIdleMillis is the least x-auto-delete-on-idle may be (Service Bus: five
-// minutes).
-const minIdleMillis = 300_000
+// DefaultIdleMinimum is the least AutoDeleteOnIdle of Service Bus.
+const DefaultIdleMinimum = 5 * time.Minute
 
 // idle reads x-auto-delete-on-idle; 0 is none.
 func (p *argParser) idle() int64 {
 	n := p.integer("x-auto-delete-on-idle", 0, 1, MaxTTLMillis)
-	if n != 0 && n < minIdleMillis {
+	if n != 0 && n < p.vh.b.idleMinimum() {
 		p.fail("x-auto-delete-on-idle", fmt.Sprintf("{value_too_small,%d}", n))
+		return 0
 	}
 	return n
+}
+
+// idleMinimum is Options.IdleMinimum in ms, rounded up.
+func (b *Broker) idleMinimum() int64 {
+	return (b.opts.IdleMinimum + time.Millisecond - 1).Milliseconds()
+}
+
+// checkIdle holds a policy to the minimum, as arguments are.
+func (b *Broker) checkIdle(d policy.Definition) error {
+	n, set := d.Integer("auto-delete-on-idle")
+	if least := b.idleMinimum(); set && n < least {
+		return &policy.Invalid{Problems: []string{fmt.Sprintf("%d is not a valid idle period: the least is %d", n, least)}}
+	}
+	return nil
 }
 
 // use notes that q was used, for x-expires: it has the full period again, or
@@ -42,6 +57,15 @@ func (q *Queue) use() {
 	}
 }
 
+// update notes that a policy changed what holds for q, which is use for
+// x-auto-delete-on-idle. Called with q.mu held.
+func (q *Queue) update() {
+	q.stir(q.vh.b.clock.stampAt())
+	if at := q.lapsesAt(); at != 0 && !q.deleted {
+		q.vh.b.alarms.add(q, at)
+	}
+}
+
 // stir notes that something was done with q that does not count for x-expires. The
 // alarm finds that out when the old time comes. Called with q.mu held.
 func (q *Queue) stir(now int64) { q.stirredAt = now }
@@ -56,6 +80,32 @@ func (q *Queue) lapsesAt() int64 {
 		}
 	}
 	return at
+}
+
+// lastUse is when q was used last, as x-auto-delete-on-idle counts it: now, while somebody
+// consumes from it.
+func (q *Queue) lastUse(now int64) int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.consumers.count > 0 {
+		return now
+	}
+	return q.stirredAt
+}
+
+// heedSubqueue has the use of the queue beside q count for q: it is a part of it, which
+// cannot be managed by itself (Service Bus: Overview of dead-letter queues). What arrives
+// there is no use.
+func (q *Queue) heedSubqueue() {
+	if q.set().idleMillis == 0 {
+		return
+	}
+	if beside := q.vh.subqueueOf(q); beside != nil {
+		used := beside.lastUse(q.vh.b.Now())
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.stir(max(q.stirredAt, used))
+	}
 }
 
 // expireIdle deletes q if it was unused for its x-expires or x-auto-delete-on-idle. It
@@ -80,19 +130,20 @@ func (q *Queue) expireIdle() bool {
 	return true
 }
 
-// idlers are the queues of a virtual host whose x-auto-delete-on-idle has run out while
-// messages are delayed. One that waits to be enqueued in a queue counts as use of it
-// (Service Bus: AutoDeleteOnIdle; RabbitMQ's x-expires knows nothing of the kind), and
-// which queues it goes to is known only by routing it. So one look at all delayed
-// messages judges the queues that have gathered, in a goroutine of its own that there is
-// only meanwhile: alarms do not wait for it, and publishing keeps no index for it.
+// idlers are the queues and exchanges of a virtual host whose x-auto-delete-on-idle has run
+// out while messages are delayed. One that waits to be enqueued in a queue, or to pass
+// through an exchange, counts as use of it (Service Bus: AutoDeleteOnIdle; RabbitMQ's
+// x-expires knows nothing of the kind), and which those are is known only by routing it. So
+// one look at all delayed messages judges what has gathered, in a goroutine of its own that
+// there is only meanwhile: alarms do not wait for it, and publishing keeps no index for it.
 //
 // None is missed: one that is due stands in the line of letters until it has arrived,
 // which is use, and publishing one is use, too (await).
 type idlers struct {
-	mu      sync.Mutex // leaf
-	queues  []*Queue
-	judging bool
+	mu        sync.Mutex // leaf
+	queues    []*Queue
+	exchanges []*Exchange
+	judging   bool
 }
 
 const (
@@ -128,42 +179,51 @@ func (q *Queue) lapses() bool {
 	return true
 }
 
-// add has q judged, which lapses.
-func (i *idlers) add(q *Queue) {
+// judge has a queue or exchange judged that lapses.
+func (vh *VHost) judge(q *Queue, x *Exchange) {
+	i := &vh.idlers
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.queues = append(i.queues, q)
+	if q != nil {
+		i.queues = append(i.queues, q)
+	} else {
+		i.exchanges = append(i.exchanges, x)
+	}
 	if !i.judging {
 		i.judging = true
-		q.vh.b.ended.Go(q.vh.judgeIdlers)
+		vh.b.ended.Go(vh.judgeIdlers)
 	}
 }
 
-// take returns those to be judged now, or ends the judging.
-func (i *idlers) take() map[*Queue]bool {
+// take returns those to be judged now, or ends the judging: then awaited is nil.
+func (i *idlers) take() (awaited map[*Queue]bool, exchanges []*Exchange) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if len(i.queues) == 0 {
+	if len(i.queues)+len(i.exchanges) == 0 {
 		i.judging = false
-		return nil
+		return nil, nil
 	}
-	awaited := make(map[*Queue]bool, len(i.queues))
+	awaited = make(map[*Queue]bool, len(i.queues))
 	for _, q := range i.queues {
 		awaited[q] = false
 	}
-	i.queues = nil
-	return awaited
+	exchanges = i.exchanges
+	i.queues, i.exchanges = nil, nil
+	return awaited, exchanges
 }
 
 // judgeIdlers goes on until there are none, or the broker ends.
 func (vh *VHost) judgeIdlers() {
-	for awaited := vh.idlers.take(); awaited != nil; awaited = vh.idlers.take() {
+	for awaited, exchanges := vh.idlers.take(); awaited != nil; awaited, exchanges = vh.idlers.take() {
 		began := time.Now()
-		if !vh.findAwaited(awaited) {
+		if !vh.findAwaited(awaited, len(exchanges) > 0) {
 			return
 		}
 		for q, is := range awaited {
 			q.judge(is)
+		}
+		for _, x := range exchanges {
+			x.expireIdle()
 		}
 		select {
 		case <-time.After(idleShare * time.Since(began)):
@@ -174,12 +234,13 @@ func (vh *VHost) judgeIdlers() {
 }
 
 // findAwaited sets to true those of the queues that a delayed message would go to if it
-// were due now; false: the broker ends, and they are not known.
-func (vh *VHost) findAwaited(awaited map[*Queue]bool) bool {
+// were due now, and with all has every exchange note those that would pass through it;
+// false: the broker ends, and they are not known.
+func (vh *VHost) findAwaited(awaited map[*Queue]bool, all bool) bool {
 	var ways routes
 	left := len(awaited)
 	for _, pageOf := range []func(from uint64, most int) (page []DelayedMessage, next uint64){vh.Delayed, vh.leaving} {
-		for from, more := uint64(0), true; more && left > 0; more = from != 0 {
+		for from, more := uint64(0), true; more && (all || left > 0); more = from != 0 {
 			select {
 			case <-vh.b.quit:
 				return false
@@ -217,6 +278,7 @@ func (q *Queue) judge(awaited bool) {
 		q.stir(q.vh.b.Now())
 	}
 	q.mu.Unlock()
+	q.heedSubqueue()
 	if q.expireIdle() {
 		return
 	}

@@ -12,6 +12,9 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/policy"
+	"curfew/broker/queue"
+	"curfew/broker/store"
 )
 
 const idlePeriod = 5 * time.Minute
@@ -128,4 +131,142 @@ func TestUsedQueuesOutliveDelayedMessages(t *testing.T) {
 		after(idlePeriod)
 		assert.False(t, x.exists("q"))
 	})
+}
+
+// TestUseOfAnIdleQueue: what Microsoft's page lists under "Idleness", for the queue as a
+// subscription too.
+func TestUseOfAnIdleQueue(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		args := amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds(), "x-dead-letter-queue": true}
+		q := x.queue("q", args)
+		dead, err := x.vh.Queue(beside)
+		require.NoError(t, err)
+		reject := func() {
+			x.publish("", "q", "m", "", nil)
+			m, _ := x.get(q, false)
+			q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+		}
+		reject()
+		var held message
+		for _, use := range []struct {
+			name string
+			do   func()
+		}{
+			{"binding", func() { require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: "q"})) }},
+			{"binding again", func() { require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "amq.fanout", Destination: "q"})) }},
+			{"unbinding", func() { require.NoError(t, x.vh.Unbind(nil, broker.Binding{Source: "amq.fanout", Destination: "q"})) }},
+			{"purge", func() { q.Purge() }},
+			{"policy", func() { x.govern(policy.Definition{"max-length": int64(9)}) }},
+			{"no policy", func() { x.clear("p") }},
+			{"get of a dead letter", func() { held, _ = x.get(dead, false) }},
+			{"settlement of it", func() { dead.Settle(broker.Requeue, []queue.Seq{held.seq}, nil) }},
+			{"peek at it", func() {
+				_, err := dead.Browse(broker.Browse{Count: 1})
+				require.NoError(t, err)
+			}},
+		} {
+			after(idlePeriod - 5*time.Second)
+			use.do()
+			after(4 * time.Second)
+			require.True(t, x.exists("q"), use.name)
+		}
+		s := newSink(t, dead, true)
+		after(3 * idlePeriod)
+		require.True(t, x.exists("q"), "its dead letters are consumed")
+		s.c.Cancel()
+		after(idlePeriod - time.Second)
+		require.True(t, x.exists("q"))
+		after(2 * time.Second)
+		require.False(t, x.exists("q"))
+		require.False(t, x.exists(beside))
+	})
+}
+
+// TestArrivingDeadLettersAreNoUse: a queue whose messages only expire goes.
+func TestArrivingDeadLettersAreNoUse(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		x.queue("q", amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds(), "x-dead-letter-queue": true})
+		x.publish("", "q", "m", "200000", nil)
+		after(200 * time.Second)
+		x.expire(x.deadlines())
+		dead, err := x.vh.Queue(beside)
+		require.NoError(t, err)
+		require.Equal(t, 1, x.ready(dead))
+		after(idlePeriod - 199*time.Second)
+		assert.False(t, x.exists("q"))
+	})
+}
+
+// TestIdlePeriodOfAPolicy holds from when the policy is set, and no longer than it is.
+func TestIdlePeriodOfAPolicy(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		set := func(name, pattern string, priority int64, period time.Duration) {
+			x.policy(policy.User, policy.Policy{Name: name, Pattern: pattern, Priority: priority, Definition: policy.Definition{"auto-delete-on-idle": period.Milliseconds()}})
+		}
+		for _, name := range []string{"q", "q.used", "q.spared"} {
+			x.queue(name, nil)
+		}
+		x.queue("q.short", amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds(), "x-dead-letter-queue": true})
+		_, err := x.vh.DeclareQueue(nil, broker.UndeliverableQueue, broker.QueueDeclare{Durable: true})
+		require.NoError(t, err)
+		set("p", ".*", 0, 2*idlePeriod)
+		after(idlePeriod - time.Second)
+		require.True(t, x.exists("q.short"))
+		after(2 * time.Second)
+		require.False(t, x.exists("q.short"), "the lower of two")
+		x.publish("", "q.used", "m", "", nil)
+		x.policy(policy.User, policy.Policy{Name: "spare", Pattern: "spared", Priority: 1, Definition: policy.Definition{"max-length": int64(5)}})
+		after(idlePeriod)
+		assert.False(t, x.exists("q"))
+		assert.True(t, x.exists("q.used"))
+		set("p", ".*", 0, idlePeriod)
+		after(idlePeriod - time.Second)
+		assert.True(t, x.exists("q.used"), "a shorter period counts from when it is set")
+		after(2 * time.Second)
+		assert.False(t, x.exists("q.used"))
+		x.queue("q.new", nil)
+		after(idlePeriod - time.Second)
+		x.clear("p")
+		after(time.Hour)
+		for _, name := range []string{"q.new", "q.spared", broker.UndeliverableQueue} {
+			assert.True(t, x.exists(name), name)
+		}
+		assert.NoError(t, x.vh.CheckExchange("amq.topic"))
+	})
+}
+
+func TestIdleMinimum(t *testing.T) {
+	inBubble(t, broker.Options{IdleMinimum: 1500 * time.Microsecond}, func(x *bench) {
+		_, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-auto-delete-on-idle": int32(1)}})
+		assert.Equal(t, "PRECONDITION_FAILED - invalid arg 'x-auto-delete-on-idle' for queue 'q' in vhost '/': {value_too_small,1}", text(err))
+		x.queue("q", amqp.Table{"x-auto-delete-on-idle": int32(2)})
+		after(3 * time.Millisecond)
+		assert.False(t, x.exists("q"))
+		_, err = x.vh.SetPolicy(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"auto-delete-on-idle": int64(1)}})
+		assert.EqualError(t, err, "Validation failed\n\n1 is not a valid idle period: the least is 2\n")
+		_, err = x.vh.TryPolicyRetroactively(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"auto-delete-on-idle": int64(1)}})
+		assert.Error(t, err)
+		x.govern(policy.Definition{"auto-delete-on-idle": int64(2)})
+	})
+}
+
+// TestIdleMinimumThatWasRaised: what was saved with a shorter period stays, without it.
+func TestIdleMinimumThatWasRaised(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}, IdleMinimum: time.Second}
+	x := openBench(t, o)
+	idle := amqp.Table{"x-auto-delete-on-idle": int64(60_000)}
+	x.durable("q", idle)
+	require.NoError(t, x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "fanout", Durable: true, Args: idle}))
+	x.policy(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"auto-delete-on-idle": int64(1000)}})
+	require.NoError(t, x.b.Close())
+	core, logs := observer.New(zap.WarnLevel)
+	o.IdleMinimum, o.Log = 0, zap.New(core)
+	x = openBench(t, o)
+	assert.True(t, x.exists("q"))
+	assert.NoError(t, x.vh.CheckExchange("x"))
+	p, _ := x.vh.Policy(policy.User, "p")
+	assert.Contains(t, p.NotInForce, "1000 is not a valid idle period: the least is 300000")
+	assert.Equal(t, 1, logs.FilterMessageSnippet("saved exchange").Len())
+	assert.Equal(t, 1, logs.FilterMessageSnippet("saved queue").Len())
+	require.NoError(t, x.b.Close())
 }

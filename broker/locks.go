@@ -10,10 +10,10 @@ type Holder interface {
 	Lapsed(q *Queue, seq queue.Seq) bool
 }
 
-// locks are the deliveries of a queue with x-lock-duration, in the order they were
-// made, which is the order in which they lapse: so the oldest alone is looked at,
-// and one alarm serves them all. What was settled before stays in line until it
-// is the oldest, or until there are more such than others.
+// locks are the deliveries of a queue with x-lock-duration, in the order in which they
+// lapse, which is the order they were made unless a policy changed the duration between:
+// so the oldest alone is looked at, and one alarm serves them all. What was settled before
+// stays in line until it is the oldest, or until there are more such than others.
 type locks struct {
 	line  []lock // from head on
 	head  int
@@ -34,12 +34,11 @@ type lock struct {
 // there are others.
 const locksSlack = 256
 
-// add returns true if no other was in line.
+// add returns true if no other is before it.
 func (l *locks) add(k lock) (first bool) {
 	if l.held == nil {
 		l.held = map[queue.Seq]uint64{}
 	}
-	first = l.head == len(l.line)
 	l.given++
 	k.number = l.given
 	l.held[k.seq] = k.number
@@ -47,7 +46,12 @@ func (l *locks) add(k lock) (first bool) {
 		l.drop()
 	}
 	l.line = append(l.line, k)
-	return first
+	at := len(l.line) - 1
+	for ; at > l.head && l.line[at-1].until > k.until; at-- { // those of a longer duration
+		l.line[at] = l.line[at-1]
+	}
+	l.line[at] = k
+	return at == l.head
 }
 
 // release is told that the message was settled.
@@ -86,9 +90,10 @@ func (l *locks) drop() {
 	l.line, l.head = kept, 0
 }
 
-// lock notes a delivery of a queue with x-lock-duration. Called with mu held.
+// lockDelivery notes a delivery of a queue with x-lock-duration. The lock stays what it is
+// when a policy changes the duration. Called with mu held.
 func (q *Queue) lockDelivery(s *step, seq queue.Seq, c *Consumer, holder Holder) {
-	until := s.stamp + q.asked.lockMillis*milli
+	until := s.stamp + q.set().lockMillis*milli
 	if q.locks.add(lock{seq: seq, until: until, c: c, holder: holder}) {
 		q.vh.b.alarms.add(q, until)
 	}

@@ -21,7 +21,7 @@ type applied struct {
 // *policy.Invalid, also for a pattern that takes too long for the names there are
 // (policy.Budget); then nothing has changed.
 func (vh *VHost) SetPolicy(k policy.Kind, p policy.Policy) (created bool, err error) {
-	if p, err = checkPolicy(k, p); err != nil {
+	if p, err = vh.checkPolicy(k, p); err != nil {
 		return false, err
 	}
 	err = vh.changePolicies(policy.Budget, func(sets *[2]policy.Set) *revision {
@@ -34,9 +34,13 @@ func (vh *VHost) SetPolicy(k policy.Kind, p policy.Policy) (created bool, err er
 }
 
 // checkPolicy returns a policy ready for use, whatever became of it before.
-func checkPolicy(k policy.Kind, p policy.Policy) (policy.Policy, error) {
+func (vh *VHost) checkPolicy(k policy.Kind, p policy.Policy) (policy.Policy, error) {
 	p.NotInForce = ""
-	return policy.Check(k, p)
+	p, err := policy.Check(k, p)
+	if err == nil {
+		err = vh.b.checkIdle(p.Definition)
+	}
+	return p, err
 }
 
 // tryPolicies says what would be governed how if with changed the policies, and changes
@@ -104,7 +108,7 @@ func (vh *VHost) restorePolicies(saved []*policyDefinition) {
 		p := d.Policy
 		if p.NotInForce == "" {
 			var err error
-			if p, err = checkPolicy(d.kind(), d.Policy); err != nil {
+			if p, err = vh.checkPolicy(d.kind(), d.Policy); err != nil {
 				p = d.Policy
 				p.NotInForce = strings.TrimSpace(err.Error())
 			}
@@ -118,7 +122,7 @@ func (vh *VHost) restorePolicies(saved []*policyDefinition) {
 	for k := range c.sets {
 		for _, p := range c.sets[k] {
 			if p.NotInForce != "" {
-				vh.b.log.Warn("a saved policy is not in force; set it anew with a pattern that can be matched, or clear it",
+				vh.b.log.Warn("a saved policy is not in force; set it anew without what the reason names, or clear it",
 					zap.String("vhost", vh.name), zap.Stringer("kind", policy.Kind(k)), zap.String("policy", p.Name),
 					zap.String("pattern", p.Pattern), zap.String("reason", p.NotInForce))
 			}
@@ -145,7 +149,7 @@ func (b *Broker) policiesNotInForce() (n int) {
 // means for the messages in it, obey does.
 func (q *Queue) govern(a applied) {
 	q.policies = a
-	set := q.asked.under(a.definition, q.declared.Args)
+	set := q.asked.under(a.definition, q.declared.Args, q.name)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	renew := set.expiresMillis != q.set().expiresMillis
@@ -153,6 +157,8 @@ func (q *Queue) govern(a applied) {
 	q.core.SetOptions(set.core)
 	if renew {
 		q.use()
+	} else {
+		q.update()
 	}
 	q.retryNow(q.vh.b.Now()) // what is retained may go elsewhere now
 }
@@ -184,13 +190,27 @@ func (q *Queue) class() policy.Class {
 	return policy.ClassicQueue
 }
 
-// govern settles the alternate exchange anew: the argument's, else the policy's.
-// Called with the virtual host's mu held.
+// govern settles anew what holds for the exchange: the alternate exchange of its argument,
+// else of a policy, and the lower of two limits. A time to live is taken only from policies
+// for nothing but exchanges: one for all means the queues, as RabbitMQ has none of
+// exchanges, and must not bound what other queues get by an exchange of such a name. Called
+// with the virtual host's mu held.
 func (x *Exchange) govern(a applied) {
 	x.policies = a
 	var declared bool
 	if x.alternate, declared = x.declared.Args["alternate-exchange"].(string); !declared {
 		x.alternate, _ = a.definition.Text("alternate-exchange")
+	}
+	p := argParser{vh: x.vh, args: x.declared.Args}
+	x.ttlMillis = p.integer("x-message-ttl", -1, 0, MaxTTLMillis)
+	for _, ruling := range a.Policies {
+		if ruling != nil && ruling.ApplyTo == policy.Exchanges {
+			lower(&x.ttlMillis, ruling.Definition, "message-ttl", -1)
+		}
+	}
+	x.ttlMillis = min(x.ttlMillis, MaxTTLMillis)
+	if x.idleMillis = p.idle(); !strings.HasPrefix(x.name, "amq.") {
+		lower(&x.idleMillis, a.definition, "auto-delete-on-idle", 0)
 	}
 }
 

@@ -125,8 +125,11 @@ func (q *Queue) publish(s *step, items []item) {
 		}
 		return
 	}
-	q.stir(s.now)
-	limited := q.set().limited()
+	set := q.set()
+	limited := set.limited()
+	if !set.keeps { // dead letters that arrive are no use of their queue
+		q.stir(s.now)
+	}
 	for i := range items {
 		if limited && q.refuse(s, &items[i]) {
 			continue

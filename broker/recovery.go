@@ -68,6 +68,9 @@ func (b *Broker) restore(r *store.Recovery) error {
 		b.log.Info("recovered", zap.Int("queues", len(d.Queues)), zap.Int("messages", b.restored))
 	}
 	b.recovered.Store(true)
+	for _, vh := range b.VHosts() {
+		vh.completeSubqueues(vh.Queues())
+	}
 	b.forgetDeleted(slices.Collect(maps.Keys(d.deleted))...)
 	if vh := b.vhosts["/"]; vh != nil && len(d.VHosts) == 0 {
 		b.define(keyOf(vhostKind, vh.name), vh.definition())

@@ -37,7 +37,7 @@ func (vh *VHost) SetPolicyRetroactively(k policy.Kind, p policy.Policy) (created
 // TryPolicyRetroactively says what SetPolicyRetroactively would do, as things
 // stand, and does nothing. Error: *policy.Invalid.
 func (vh *VHost) TryPolicyRetroactively(k policy.Kind, p policy.Policy) (would Retroaction, err error) {
-	if p, err = checkPolicy(k, p); err != nil {
+	if p, err = vh.checkPolicy(k, p); err != nil {
 		return Retroaction{}, err
 	}
 	all, err := vh.tryPolicies(func(sets *[2]policy.Set) { sets[k] = sets[k].With(p) })
@@ -63,7 +63,7 @@ func governedBy(k policy.Kind, name string, all []governed) (list []governedQueu
 			continue
 		}
 		a := appliedOf(&all[i].Ruling)
-		if set := q.asked.under(a.definition, q.declared.Args); set.ttlMillis >= 0 && !set.keeps {
+		if set := q.asked.under(a.definition, q.declared.Args, q.name); set.ttlMillis >= 0 && !set.keeps {
 			list = append(list, governedQueue{q, set.ttlMillis})
 		}
 	}

@@ -26,7 +26,7 @@ type routing struct {
 	through []*Exchange // exchanges passed already
 	found   []destination
 	again   bool  // an exchange was met that was passed already
-	byTable bool  // a headers exchange was asked: the key alone does not decide
+	byTable bool  // each message is routed by itself: a headers exchange was asked, or one that notes its use
 	ceiling int64 // of the exchanges passed on the way here, ms; <0 none
 }
 
@@ -65,6 +65,10 @@ func (r *routing) pass(x *Exchange) {
 	before := r.ceiling
 	r.ceiling = lowerTTL(r.ceiling, x.ttlMillis)
 	r.byTable = r.byTable || x.kind == exchange.Headers
+	if x.idleMillis != 0 {
+		r.byTable = true
+		x.usedAt.Store(r.vh.b.Now())
+	}
 	from := len(r.found)
 	r.found = x.router.Route(r.key, r.headers, r.found)
 	to := len(r.found)
@@ -241,7 +245,8 @@ func (rs *routes) remember(targets []target) {
 	rs.last, rs.lastName = targets, append(rs.lastName[:0], rs.name...)
 }
 
-// search finds the queues of a message, and says whether its headers decided. Error: 404
+// search finds the queues of a message, and says whether others of its key have to be
+// routed anew. Error: 404
 // for an exchange that does not exist, 403 for an internal one.
 func (rs *routes) search(name, key []byte, internal bool, headers []byte, keys bool) ([]target, bool, error) {
 	rs.vh.mu.RLock()

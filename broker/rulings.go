@@ -101,11 +101,19 @@ type revision struct {
 // saved, nil if there is nothing to change. Errors: *policy.Invalid, ErrNotSaved; then
 // nothing has changed.
 func (vh *VHost) changePolicies(budget int, with func(*[2]policy.Set) *revision) error {
+	changed, err := vh.changeSaved(budget, with)
+	vh.completeSubqueues(changed)
+	return err
+}
+
+// changeSaved is changePolicies without the queues that policies ask for. It returns those
+// of which they say something new.
+func (vh *VHost) changeSaved(budget int, with func(*[2]policy.Set) *revision) (changed []*Queue, err error) {
 	vh.importing.RLock()
 	defer vh.importing.RUnlock()
-	changed, err := vh.changeGoverned(budget, with)
+	changed, err = vh.changeGoverned(budget, with)
 	obey(changed)
-	return err
+	return changed, err
 }
 
 // changeGoverned is changePolicies with importing held. It returns the queues that have
@@ -201,7 +209,10 @@ func (vh *VHost) apply(c *change) (changed []*Queue) {
 			}
 		case g.exchange != nil && vh.exchanges[g.Name] == g.exchange:
 			vh.charge(&g.exchange.policies, &a)
-			g.exchange.govern(a)
+			news := !a.equals(&g.exchange.policies)
+			if g.exchange.govern(a); news {
+				g.exchange.use()
+			}
 		}
 	}
 	return changed

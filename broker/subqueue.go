@@ -12,7 +12,8 @@ import (
 // its queue (Service Bus: Overview of dead-letter queues). That queue is as durable
 // and exclusive as its queue, is deleted with it, and nothing expires in it; dead
 // letters go there when no dead-letter exchange is set, neither by argument nor by
-// policy.
+// policy. Where a policy made it and no longer applies, it stays with what is in it, gets
+// no more, may be deleted by itself, and still goes with its queue.
 const subqueueSuffix = "/$deadletterqueue"
 
 // IsSubqueue says whether a queue of that name is one that x-dead-letter-queue
@@ -30,7 +31,6 @@ func (vh *VHost) nameSubqueue(s *settings, name string) error {
 		s.hasSubqueue = false
 		return vh.badArg("x-dead-letter-queue", vh.queueLabel(name), fmt.Sprintf("{too_long,%d}", n))
 	}
-	s.useSubqueue()
 	return nil
 }
 
@@ -45,7 +45,15 @@ func (s *settings) useSubqueue() {
 // crash leaves no queue without its own. One that is there is taken.
 func (vh *VHost) makeWithSubqueue(owner Owner, name string, d QueueDeclare) (*Queue, error) {
 	if asked, _ := d.Args["x-dead-letter-queue"].(bool); !asked {
-		return vh.makeQueue(newIncarnation(), owner, name, d)
+		q, err := vh.makeQueue(newIncarnation(), owner, name, d)
+		if err != nil {
+			return nil, err
+		}
+		if err = q.completeSubqueue(); err != nil {
+			vh.remove(q, func() error { return nil })
+			return nil, err
+		}
+		return q, nil
 	}
 	if _, err := vh.parseSettings(vh.queueLabel(name), d.Args); err != nil {
 		return nil, err
@@ -61,12 +69,50 @@ func (vh *VHost) makeWithSubqueue(owner Owner, name string, d QueueDeclare) (*Qu
 	return q, err
 }
 
+// completeSubqueue makes the queue beside one that a policy gives it, unless it is there.
+// Dead letters that come before are parked. Errors: those of DeclareQueue.
+func (q *Queue) completeSubqueue() error {
+	set, vh := q.set(), q.vh
+	if !set.hasSubqueue {
+		return nil
+	}
+	if _, err := vh.Queue(set.subqueue); err == nil {
+		return nil
+	}
+	beside, err := vh.makeQueue(newIncarnation(), q.owner, set.subqueue, QueueDeclare{Durable: q.declared.Durable, Exclusive: q.declared.Exclusive})
+	if err != nil {
+		if err == errTaken {
+			err = nil
+		}
+		return err
+	}
+	if _, err := vh.Queue(q.name); err != nil { // it was deleted meanwhile, and its deleter may not have seen this one
+		vh.remove(beside, func() error { return nil })
+	}
+	return nil
+}
+
+// completeSubqueues is completeSubqueue for those of which policies say something new, or
+// that are there after a restart.
+func (vh *VHost) completeSubqueues(queues []*Queue) {
+	for _, q := range queues {
+		if err := q.completeSubqueue(); err != nil {
+			vh.b.log.Error("the dead-letter queue that a policy asks for cannot be made: what dies in its queue is parked; mend what is said here and set the policy anew",
+				q.fields(err)...)
+		}
+	}
+}
+
+// subqueueOf returns the queue beside one, nil if there is none.
+func (vh *VHost) subqueueOf(q *Queue) *Queue {
+	vh.mu.RLock()
+	defer vh.mu.RUnlock()
+	return vh.queues[q.name+subqueueSuffix]
+}
+
 // dropSubqueue deletes the queue beside one that is deleted.
 func (vh *VHost) dropSubqueue(q *Queue) {
-	if !q.asked.hasSubqueue {
-		return
-	}
-	if beside, err := vh.Queue(q.asked.subqueue); err == nil {
+	if beside := vh.subqueueOf(q); beside != nil {
 		vh.drop(beside, func() error { return nil })
 	}
 }
@@ -86,10 +132,15 @@ func (vh *VHost) checkGoes(name string) error {
 	if !ok {
 		return nil
 	}
-	if q, err := vh.Queue(beside); err != nil || !q.asked.hasSubqueue {
+	if q, err := vh.Queue(beside); err != nil || !q.set().hasSubqueue {
 		return nil
 	}
 	return amqp.NewException(amqp.AccessRefused, 0, 0, "%s is deleted with queue '%s'", vh.queueLabel(name), beside)
+}
+
+// explains says whether a dead letter is to say why it is one in Service Bus's words.
+func (s *settings) explains(r queue.Reason) bool {
+	return s.hasSubqueue || r == queue.DeliveryLimit && s.maxDeliveries > 0
 }
 
 // explain writes on a dead letter why it is one, in Service Bus's words; a consumer

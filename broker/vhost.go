@@ -59,7 +59,7 @@ func newVHost(b *Broker, name string) *VHost {
 	}
 	vh.unclaimed.L = &vh.mu
 	for name, kind := range predeclared {
-		vh.exchanges[name] = newExchange(name, kind, ExchangeDeclare{Durable: true})
+		vh.exchanges[name] = vh.newExchange(name, kind, ExchangeDeclare{Durable: true})
 	}
 	return vh
 }

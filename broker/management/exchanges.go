@@ -29,8 +29,8 @@ func (q *request) exchangeObject(vh *broker.VHost, x *broker.ExchangeInfo) objec
 	if n := vh.DelayedFor(x.Name); n > 0 || x.Kind == broker.DelayedMessageKind {
 		o["messages_delayed"] = n
 	}
-	if user, _, _, ok := vh.ExchangePolicies(x.Name); ok && user != "" {
-		o["policy"] = user
+	if user, operator, effective, _ := vh.ExchangePolicies(x.Name); effective != nil { // RabbitMQ shows the first only
+		o["policy"], o["operator_policy"], o["effective_policy_definition"] = nameOrNull(user), nameOrNull(operator), object(effective)
 	}
 	return o
 }

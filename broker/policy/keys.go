@@ -2,6 +2,7 @@ package policy
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 )
@@ -12,6 +13,13 @@ type key struct {
 	valid    func(any) bool // nil: checked with its group, see mirroring
 	problem  string         // what RabbitMQ says after the value
 }
+
+// queueKeys are those of Curfew's own that mean nothing to exchanges. RabbitMQ takes its
+// own for anything.
+var queueKeys = []string{"dead-letter-queue", "lock-duration", "max-delivery-count"}
+
+// longest is the longest period there is, ten years in ms (RabbitMQ: Time-To-Live).
+const longest = 315_360_000_000
 
 var keys = map[string]key{
 	"alternate-exchange":            {false, text, " is not a valid alternate exchange name"},
@@ -26,6 +34,10 @@ var keys = map[string]key{
 	"max-in-memory-bytes":           {true, atLeast(0), " is not a valid maximum memory in bytes"},
 	"overflow":                      {true, oneOf("drop-head", "reject-publish", "reject-publish-dlx"), " is not a valid overflow value"},
 	"delivery-limit":                {true, integer, " is not a valid delivery limit"},
+	"lock-duration":                 {false, between(1, longest), " is not a valid lock duration"},
+	"dead-letter-queue":             {false, oneOf(true, false), " is not a valid value of dead-letter-queue, which is true or false"},
+	"auto-delete-on-idle":           {true, between(1, longest), " is not a valid idle period"},
+	"max-delivery-count":            {true, between(1, 1<<16-1), " is not a valid maximum delivery count"},
 	"consumer-timeout":              {false, atLeast(0), " is not a valid consumer timeout"},
 	"queue-mode":                    {false, oneOf("default", "lazy"), " is not a valid queue-mode value"},
 	"queue-version":                 {true, oneOf(int64(1), int64(2)), " is not a valid queue-version value"},
@@ -77,17 +89,19 @@ func integer(v any) bool {
 	return ok
 }
 
-func atLeast(low int64) func(any) bool {
+func atLeast(low int64) func(any) bool { return between(low, math.MaxInt64) }
+
+func between(low, high int64) func(any) bool {
 	return func(v any) bool {
 		n, ok := v.(int64)
-		return ok && n >= low
+		return ok && n >= low && n <= high
 	}
 }
 
 func oneOf(values ...any) func(any) bool {
 	return func(v any) bool {
 		switch v.(type) {
-		case string, int64:
+		case string, int64, bool:
 			return slices.Contains(values, v)
 		}
 		return false

@@ -110,6 +110,7 @@ func decode(k Kind, fields map[string]any) (p Policy, problems []string) {
 	if to, ok := fields["apply-to"]; ok {
 		p.ApplyTo, _ = to.(string)
 		note(checkApplyTo(to))
+		note(checkScope(p.ApplyTo, p.Definition))
 	}
 	p.Pattern, _ = fields["pattern"].(string)
 	var problem string
@@ -131,6 +132,16 @@ func checkApplyTo(v any) string {
 		return ""
 	}
 	return "apply-to '" + to + "' unrecognised; should be one of: 'queues', 'classic_queues', 'quorum_queues', 'streams', 'exchanges', or 'all'"
+}
+
+// checkScope refuses a setting of queues in a policy for nothing but exchanges.
+func checkScope(to string, d Definition) string {
+	for _, name := range queueKeys {
+		if _, set := d[name]; set && to == Exchanges {
+			return name + " is no setting of exchanges"
+		}
+	}
+	return ""
 }
 
 func checkPattern(v any) (*pattern.Pattern, string) {

@@ -57,6 +57,14 @@ func TestRefusals(t *testing.T) {
 		`{"ha-mode":"all","ha-sync-batch-size":-1}`:      "ha-sync-batch-size takes an integer greater than 0, -1 given",
 		`{"ha-mode":"all","ha-promote-on-shutdown":"x"}`: `ha-promote-on-shutdown must be "always" or "when-synced", got <<"x">>`,
 		`{"ha-mode":"nodes","ha-params":[]}`:             `ha-mode="nodes" list must be non-empty`,
+		`{"lock-duration":0}`:                            "0 is not a valid lock duration",
+		`{"lock-duration":315360000001}`:                 "315360000001 is not a valid lock duration",
+		`{"dead-letter-queue":"yes"}`:                    `<<"yes">> is not a valid value of dead-letter-queue, which is true or false`,
+		`{"dead-letter-queue":1}`:                        `1 is not a valid value of dead-letter-queue, which is true or false`,
+		`{"auto-delete-on-idle":0}`:                      "0 is not a valid idle period",
+		`{"auto-delete-on-idle":true}`:                   "true is not a valid idle period",
+		`{"max-delivery-count":0}`:                       "0 is not a valid maximum delivery count",
+		`{"max-delivery-count":65536}`:                   "65536 is not a valid maximum delivery count",
 		`{"federation-upstream-set":"all"}`:              `[{<<"federation-upstream-set">>,<<"all">>}] are not recognised policy settings`,
 	} {
 		_, err := decodeJSON(t, User, `{"pattern":"^a","definition":`+definition+`}`)
@@ -69,6 +77,7 @@ func TestAcceptedSettings(t *testing.T) {
 		`{"message-ttl":0}`, `{"message-ttl":400000000000000}`, `{"dead-letter-routing-key":"k"}`, `{"dead-letter-strategy":"at-least-once"}`,
 		`{"queue-mode":"lazy"}`, `{"queue-version":2}`, `{"max-age":"5D"}`, `{"queue-leader-locator":"balanced"}`, `{"queue-master-locator":"min-masters"}`,
 		`{"ha-mode":"all"}`, `{"ha-mode":"nodes","ha-params":["a@b"]}`, `{"delivery-limit":-1}`, `{"consumer-timeout":60000}`,
+		`{"lock-duration":1,"dead-letter-queue":true,"auto-delete-on-idle":1,"max-delivery-count":65535}`, `{"dead-letter-queue":false}`,
 		`{"ha-mode":"exactly","ha-params":2,"ha-sync-mode":"automatic","ha-promote-on-shutdown":"always","ha-promote-on-failure":"always","ha-sync-batch-size":5}`,
 	} {
 		_, err := decodeJSON(t, User, `{"pattern":"","definition":`+definition+`}`)
@@ -80,12 +89,29 @@ func TestOperatorPoliciesSetLimitsOnly(t *testing.T) {
 	for key, value := range map[string]string{
 		"expires": "5", "message-ttl": "5", "max-length": "5", "max-length-bytes": "5", "max-in-memory-length": "5", "max-in-memory-bytes": "5",
 		"delivery-limit": "5", "queue-version": "2", "overflow": `"reject-publish"`,
+		"auto-delete-on-idle": "5", "max-delivery-count": "5",
 	} {
 		_, err := decodeJSON(t, Operator, `{"pattern":"a","definition":{"`+key+`":`+value+`}}`)
 		require.NoError(t, err, key)
 	}
 	_, err := decodeJSON(t, Operator, `{"pattern":"a","definition":{"dead-letter-exchange":"z","ha-mode":"all","expires":4}}`)
 	require.EqualError(t, err, "Validation failed\n\n[{<<\"dead-letter-exchange\">>,<<\"z\">>},{<<\"ha-mode\">>,<<\"all\">>}] are not recognised policy settings\n")
+	for _, own := range []string{`"lock-duration":5`, `"dead-letter-queue":true`} {
+		_, err := decodeJSON(t, Operator, `{"pattern":"a","definition":{`+own+`}}`)
+		require.ErrorContains(t, err, "not recognised", own)
+	}
+}
+
+// TestSettingsOfQueuesOnly are refused for exchanges alone; RabbitMQ's are not.
+func TestSettingsOfQueuesOnly(t *testing.T) {
+	for _, own := range []string{`"lock-duration":5`, `"dead-letter-queue":true`, `"max-delivery-count":5`} {
+		_, err := decodeJSON(t, User, `{"pattern":"a","apply-to":"exchanges","definition":{`+own+`}}`)
+		require.ErrorContains(t, err, " is no setting of exchanges", own)
+		_, err = decodeJSON(t, User, `{"pattern":"a","apply-to":"all","definition":{`+own+`}}`)
+		require.NoError(t, err, own)
+	}
+	_, err := decodeJSON(t, User, `{"pattern":"a","apply-to":"exchanges","definition":{"max-length":5,"message-ttl":5,"auto-delete-on-idle":5}}`)
+	require.NoError(t, err)
 }
 
 // TestProblemsTogether: all four fields are looked at, in RabbitMQ's order.

@@ -47,6 +47,7 @@ type config struct {
 	Instance      instance      `split_words:"true" default:"" allow:"letters, digits, '.', '_' and '-', 64 at most" desc:"name of this Curfew in Redis and in alerts; empty: the host name. No two may share one"`
 	TTLPrecedence string        `split_words:"true" default:"min" allow:"min|message" desc:"when queue and message both set a time to live: the lower counts, or the message's own"`
 	Unroutable    string        `split_words:"true" default:"park" allow:"park|drop" desc:"what becomes of a dead letter that its exchange routes nowhere: kept in curfew.undeliverable, or lost"`
+	IdleMinimum   time.Duration `split_words:"true" default:"5m" allow:"1ms..24h" desc:"the shortest period that x-auto-delete-on-idle may have, as argument or policy"`
 	MissThreshold time.Duration `split_words:"true" default:"1s" allow:"1ms..24h" desc:"a deadline fired later than this is reported as fired late"`
 	RiskPercent   int           `split_words:"true" default:"50" allow:"1..100" desc:"part of its time to live that the first message which will miss its deadline has used up when its queue is told to be at risk"`
 	Audit         bool          `split_words:"true" default:"true" allow:"true|false" desc:"record every message that expires, in the folder audit of the data folder"`

@@ -64,7 +64,7 @@ func openNode(c *config, metrics *prometheus.Registry, log *zap.Logger) (n *node
 		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.bytes(), DiskFreeLimit: int64(c.DiskFreeLimit), Log: log,
 		User: string(c.User), Password: string(c.Password), GuestFromAnywhere: !c.GuestLoopbackOnly,
 		Ceilings:      broker.Ceilings{Queues: c.MaxQueues, Exchanges: c.MaxExchanges, Bindings: c.MaxBindings},
-		TTLPrecedence: precedences[c.TTLPrecedence], Unroutable: unroutables[c.Unroutable],
+		TTLPrecedence: precedences[c.TTLPrecedence], Unroutable: unroutables[c.Unroutable], IdleMinimum: c.IdleMinimum,
 		OnExpired: n.onExpired(), TraceExpired: n.telemetry != nil && n.telemetry.Traces(),
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -268,6 +269,10 @@ func (e *entry) deadLetter(b *burial) *entry {
 	delete(h, "x-expires-at")
 	if delete(h, "x-dead-letter-copies"); b.copies > 1 {
 		h["x-dead-letter-copies"] = b.copies
+	}
+	if e.end == undelivered && e.queue.maxDeliveries > 0 {
+		h["DeadLetterReason"] = "MaxDeliveryCountExceeded"
+		h["DeadLetterErrorDescription"] = fmt.Sprintf("Message could not be consumed after %d delivery attempts.", e.failed)
 	}
 	if len(e.deaths) == 0 {
 		h["x-first-death-queue"], h["x-first-death-reason"], h["x-first-death-exchange"] = e.queue.name, string(e.end), e.exchange

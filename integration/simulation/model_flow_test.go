@@ -205,7 +205,7 @@ func (m *model) settles(q *modelQueue, how broker.Settlement, entries []*entry) 
 // requeue puts an entry back to its old place, unless it has failed too often.
 func (m *model) requeue(e *entry) {
 	e.failed++
-	if limit := e.queue.deliveryLimit; limit >= 0 && e.failed > limit {
+	if e.queue.overDelivered(e.failed) {
 		m.settle(e, undelivered, broker.Requeued)
 		return
 	}

@@ -13,6 +13,7 @@ type settings struct {
 
 	ttlMillis, maxLength, maxBytes int64 // <0: none
 	deliveryLimit                  int64 // <0: none
+	maxDeliveries                  int64 // x-max-delivery-count; 0: none
 	expiresMillis                  int64 // x-expires; 0: none
 	overflow                       string
 	priorities                     uint8
@@ -46,6 +47,9 @@ func (s *settings) declare() broker.QueueDeclare {
 		args["x-queue-type"] = "quorum"
 		args["x-delivery-limit"] = s.deliveryLimit
 	}
+	if s.maxDeliveries > 0 {
+		args["x-max-delivery-count"] = s.maxDeliveries
+	}
 	if s.expiresMillis > 0 {
 		args["x-expires"] = s.expiresMillis
 	}
@@ -66,6 +70,14 @@ func (s *settings) declare() broker.QueueDeclare {
 
 // outlives says whether the queue is there after a restart.
 func (s *settings) outlives() bool { return s.durable && !s.exclusive }
+
+// counts says whether failed deliveries are counted over a restart.
+func (s *settings) counts() bool { return s.quorum || s.maxDeliveries > 0 }
+
+// overDelivered says whether so many failed deliveries are too many.
+func (s *settings) overDelivered(failed int64) bool {
+	return s.deliveryLimit >= 0 && failed > s.deliveryLimit || s.maxDeliveries > 0 && failed >= s.maxDeliveries
+}
 
 func (s *settings) limited() bool { return s.maxLength >= 0 || s.maxBytes >= 0 }
 

@@ -204,7 +204,7 @@ func (d durable) is(found map[durableKey]store.Terms) bool {
 		if !there || (queue.Flags(terms.Flags)&queue.Died != 0) != (len(e.deaths) > 0) {
 			return false
 		}
-		if e.queue.quorum && int64(terms.Deliveries) != e.failed {
+		if e.queue.counts() && int64(terms.Deliveries) != e.failed {
 			return false
 		}
 	}

@@ -156,6 +156,9 @@ func (w *world) randomSettings(name string) settings {
 	if chance(rng, 0.25) {
 		w.randomQuorum(&s)
 	}
+	if chance(rng, 0.25) {
+		s.maxDeliveries = 1 + rng.Int64N(3)
+	}
 	if chance(rng, 0.15) && !w.plan.monitored {
 		s.expiresMillis = 1 + rng.Int64N(4000)
 	}
