@@ -26,9 +26,10 @@ type settings struct {
 	subqueue      string // its name
 	idleMillis    int64  // x-auto-delete-on-idle; 0 none
 	keeps         bool   // nothing expires in it
-	singleActive  bool   // x-single-active-consumer
-	timeoutMillis int64  // x-consumer-timeout; 0 not set
-	lockMillis    int64  // x-lock-duration; 0 none
+	precedence    Precedence
+	singleActive  bool  // x-single-active-consumer
+	timeoutMillis int64 // x-consumer-timeout; 0 not set
+	lockMillis    int64 // x-lock-duration; 0 none
 	core          queue.Options
 }
 
@@ -47,6 +48,7 @@ func (vh *VHost) parseSettings(label string, args amqp.Table) (settings, error) 
 	s.kind = p.queueType()
 	s.expiresMillis = p.integer("x-expires", 0, 1, MaxTTLMillis)
 	s.ttlMillis = p.integer("x-message-ttl", -1, 0, MaxTTLMillis)
+	s.precedence = p.precedence()
 	if s.dlk, s.ownKey = p.name("x-dead-letter-routing-key"); s.ownKey && !s.deadLetter {
 		p.fail("x-dead-letter-routing-key", "routing_key_but_no_dlx_defined")
 	}
@@ -71,6 +73,7 @@ func (vh *VHost) parseSettings(label string, args amqp.Table) (settings, error) 
 	s.hasSubqueue = p.bool("x-dead-letter-queue")
 	s.idleMillis = p.idle()
 	p.onlyTaken(s.kind)
+	p.absent()
 	s.atLeastOnce = s.atLeastOnce && s.deadLetter && s.core.Overflow == queue.RejectPublish
 	return s, p.err
 }
@@ -153,6 +156,39 @@ func (p *argParser) overflow(t QueueType) queue.Overflow {
 		p.fail("x-overflow", "invalid_overflow")
 	}
 	return t.overflow(mode)
+}
+
+// precedence reads x-ttl-precedence; the broker's holds where there is none.
+func (p *argParser) precedence() Precedence {
+	name, ok := p.text("x-ttl-precedence")
+	if !ok {
+		return p.vh.b.opts.TTLPrecedence
+	}
+	precedence, known := ParsePrecedence(name)
+	if !known {
+		p.fail("x-ttl-precedence", fmt.Sprintf(`"expected min or message, got '%s'"`, name))
+	}
+	return precedence
+}
+
+// absentArgs ask for what queues of Service Bus can do and these cannot.
+var absentArgs = []struct{ arg, reason string }{
+	{"x-requires-session", `"sessions are not supported"`},
+	{"x-session-id", `"sessions are not supported"`},
+	{"x-requires-duplicate-detection", `"duplicate detection is not supported"`},
+	{"x-enable-deferral", `"deferral is not supported"`},
+	{"x-forward-to", `"auto-forwarding is not supported"`},
+	{"x-auto-forward-to", `"auto-forwarding is not supported"`},
+	{"x-forward-dead-lettered-messages-to", `"auto-forwarding is not supported"`},
+}
+
+// absent refuses what would otherwise be taken for granted. False asks for nothing.
+func (p *argParser) absent() {
+	for _, a := range absentArgs {
+		if v, given := p.args[a.arg]; given && v != false {
+			p.fail(a.arg, a.reason)
+		}
+	}
 }
 
 func (p *argParser) priorities() uint8 {
