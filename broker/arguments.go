@@ -26,10 +26,11 @@ type settings struct {
 	subqueue      string // its name
 	idleMillis    int64  // x-auto-delete-on-idle; 0 none
 	keeps         bool   // nothing expires in it
-	singleActive  bool   // x-single-active-consumer
-	timeoutMillis int64  // x-consumer-timeout; 0 not set
-	lockMillis    int64  // x-lock-duration; 0 none
-	maxDeliveries int64  // x-max-delivery-count; 0 none
+	precedence    Precedence
+	singleActive  bool  // x-single-active-consumer
+	timeoutMillis int64 // x-consumer-timeout; 0 not set
+	lockMillis    int64 // x-lock-duration; 0 none
+	maxDeliveries int64 // x-max-delivery-count; 0 none
 	core          queue.Options
 }
 
@@ -48,6 +49,7 @@ func (vh *VHost) parseSettings(label string, args amqp.Table) (settings, error) 
 	s.kind = p.queueType()
 	s.expiresMillis = p.integer("x-expires", 0, 1, MaxTTLMillis)
 	s.ttlMillis = p.integer("x-message-ttl", -1, 0, MaxTTLMillis)
+	s.precedence = p.precedence()
 	if s.dlk, s.ownKey = p.name("x-dead-letter-routing-key"); s.ownKey && !s.deadLetter {
 		p.fail("x-dead-letter-routing-key", "routing_key_but_no_dlx_defined")
 	}
@@ -158,6 +160,19 @@ func (p *argParser) overflow(t QueueType) queue.Overflow {
 	return t.overflow(mode)
 }
 
+// precedence reads x-ttl-precedence; the broker's holds where there is none.
+func (p *argParser) precedence() Precedence {
+	name, ok := p.text("x-ttl-precedence")
+	if !ok {
+		return p.vh.b.opts.TTLPrecedence
+	}
+	precedence, known := ParsePrecedence(name)
+	if !known {
+		p.fail("x-ttl-precedence", fmt.Sprintf(`"expected min or message, got '%s'"`, name))
+	}
+	return precedence
+}
+
 func (p *argParser) priorities() uint8 {
 	n := p.integer("x-max-priority", 0, 0, 1<<62)
 	if n > 255 {
@@ -181,23 +196,27 @@ var (
 		{"x-expiry-receipt", "a header of messages"},
 		{"x-default-message-time-to-live", "use x-message-ttl"},
 		{"x-dead-lettering-on-message-expiration", "use x-dead-letter-queue"},
-		{"x-forward-dead-lettered-messages-to", "use x-dead-letter-exchange"},
-		{"x-forward-to", "not supported"},
-		{"x-requires-session", "not supported"},
-		{"x-requires-duplicate-detection", "not supported"},
+		{"x-forward-to", "auto-forwarding is not supported"},
+		{"x-auto-forward-to", "auto-forwarding is not supported"},
+		{"x-forward-dead-lettered-messages-to", "auto-forwarding is not supported; use x-dead-letter-exchange"},
+		{"x-requires-session", "sessions are not supported"},
+		{"x-session-id", "sessions are not supported"},
+		{"x-requires-duplicate-detection", "duplicate detection is not supported"},
+		{"x-enable-deferral", "deferral is not supported"},
 	}
 	// queueArgs are those of Curfew's own that exchanges do not take.
 	queueArgs = []meaningless{
 		{"x-lock-duration", "an argument of queues"},
 		{"x-dead-letter-queue", "an argument of queues"},
 		{"x-max-delivery-count", "an argument of queues"},
+		{"x-ttl-precedence", "an argument of queues"},
 	}
 )
 
 // onlyMeant refuses the arguments of the list.
 func (p *argParser) onlyMeant(list []meaningless) {
 	for _, m := range list {
-		if _, given := p.args[m.arg]; given {
+		if v, given := p.args[m.arg]; given && v != false { // false asks for nothing
 			p.fail(m.arg, `"`+m.why+`"`)
 		}
 	}

@@ -22,6 +22,17 @@ const (
 	MessageFirst
 )
 
+// ParsePrecedence reads the name of a precedence as in x-ttl-precedence: min or message.
+func ParsePrecedence(name string) (p Precedence, ok bool) {
+	switch name {
+	case "min":
+		return Lower, true
+	case "message":
+		return MessageFirst, true
+	}
+	return Lower, false
+}
+
 // Unroutable says what becomes of a dead letter whose dead-letter exchange is
 // missing or routes it nowhere.
 type Unroutable uint8
@@ -46,7 +57,8 @@ type Options struct {
 	Store             store.Options // with Dir "": memory only. Relocate, OnFull and MemoryLimit are the broker's
 	Clock             Clock         // nil: the clock of the last run, or at first the wall clock, carried by elapsed time
 	Wall              Clock         // with Clock: what the instants that users give and are shown are of; nil: Clock
-	TTLPrecedence     Precedence
+	TTLPrecedence     Precedence    // of queues for which neither an argument nor a policy names one
+	TTLOff            bool          // no message expires: what says so otherwise is checked and kept, and not in force
 	Unroutable        Unroutable
 	IdleMinimum       time.Duration // the least x-auto-delete-on-idle, by policy too; 0: DefaultIdleMinimum
 	User, Password    string        // applied at the first start and when they are others than before; default guest, guest

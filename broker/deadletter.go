@@ -58,15 +58,19 @@ func (s *step) address(x *crossing, at int) bool {
 func (s *step) addressAny(x *crossing, at int, src store.Message, p *amqp.Properties) bool {
 	q, counters := x.from, &s.b.counters
 	died := x.settled.Flags&queue.Died != 0
-	keys := x.set.deadLetterKeys(src.RoutingKey, p)
-	targets, routed := s.targetsOf(x, keys, src.Properties)
+	oneKey := x.settled.Flags&queue.OneKey != 0
+	deaths := recordDeath(p, death{
+		queue: q.name, reason: reasonName(x.settled.Reason), at: s.b.wallSeconds(x.at),
+		exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, p.Headers, oneKey),
+	}, died)
+	key := src.RoutingKey
+	if x.set.ownKey {
+		key, oneKey = []byte(x.set.dlk), true
+	}
+	targets, routed := s.targetsOf(x, key, p.Headers, oneKey)
 	if s.scarce(targets) {
 		return false
 	}
-	deaths := recordDeath(p, death{
-		queue: q.name, reason: reasonName(x.settled.Reason), at: s.b.wallSeconds(x.at),
-		exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, p.Headers),
-	}, died)
 	if x.set.explains(x.settled.Reason) {
 		explain(p.Headers, &x.settled)
 	}
@@ -83,7 +87,7 @@ func (s *step) addressAny(x *crossing, at int, src store.Message, p *amqp.Proper
 	switch {
 	case !routed && x.waits(q):
 		x.missing = true
-		describe(s, x, p.MessageID, keys[0], nil)
+		describe(s, x, p.MessageID, string(key), nil)
 		if !x.tried {
 			counters.deadLettered[x.settled.Reason].Add(1)
 		}
@@ -99,7 +103,7 @@ func (s *step) addressAny(x *crossing, at int, src store.Message, p *amqp.Proper
 			return true
 		}
 	}
-	describe(s, x, p.MessageID, keys[0], targets)
+	describe(s, x, p.MessageID, string(key), targets)
 	if len(targets) == 0 {
 		counters.deadLettersLost.Add(1)
 		return true
@@ -117,9 +121,12 @@ func (s *step) addressAny(x *crossing, at int, src store.Message, p *amqp.Proper
 	if p.DeliveryMode == 2 {
 		it.message.Flags |= queue.Durable
 	}
+	if oneKey {
+		it.message.Flags |= queue.OneKey
+	}
 	s.turns.props = p.Append(s.turns.props[:0])
 	s.send(x, at, targets, &it, store.Message{
-		Exchange: []byte(x.set.dlx), RoutingKey: []byte(keys[0]), Properties: s.turns.props, Body: src.Body,
+		Exchange: []byte(x.set.dlx), RoutingKey: key, Properties: s.turns.props, Body: src.Body,
 	})
 	return true
 }
@@ -161,20 +168,19 @@ func countCopies(headers amqp.Table, deaths []any, targets int, died bool) (boun
 	return bounded
 }
 
-// targetsOf routes a dead letter by each of its keys. routed is false when the
+// targetsOf routes a dead letter by the headers that it has now, and by the keys in CC and
+// BCC unless it goes by its key alone (RabbitMQ: rabbit_dead_letter). RabbitMQ 4 does not
+// show x-death itself to a headers exchange, 3.10 does, as here. routed is false when the
 // exchange is missing or leads nowhere.
-func (s *step) targetsOf(x *crossing, keys []string, properties []byte) (targets []target, routed bool) {
-	t := &s.turns
-	view, _ := amqp.ViewProperties(properties)
+func (s *step) targetsOf(x *crossing, key []byte, headers amqp.Table, oneKey bool) (targets []target, routed bool) {
+	t, keys := &s.turns, !oneKey && (headers["CC"] != nil || headers["BCC"] != nil)
 	t.targets.reset()
-	for _, key := range keys {
-		found, err := t.routes.find(x.from.vh, []byte(x.set.dlx), []byte(key), true, view.Headers, false)
-		if err != nil {
-			return nil, false
-		}
-		t.targets.addAll(found)
+	found, err := t.routes.find(x.from.vh, []byte(x.set.dlx), key, true, messageHeaders{table: headers}, keys)
+	if err != nil {
+		return nil, false
 	}
-	return t.targets.list, len(t.targets.list) > 0
+	t.targets.addAll(found) // which outlast the next find, of a receipt's queue
+	return t.targets.list, len(found) > 0
 }
 
 // park returns the queue for messages that cannot be routed, or none where they are to be

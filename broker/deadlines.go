@@ -6,6 +6,9 @@ import (
 	"curfew/broker/queue"
 )
 
+// Expires says whether messages expire: false with Options.TTLOff.
+func (b *Broker) Expires() bool { return !b.opts.TTLOff }
+
 // ExpireOutcome is the broker's answer to an Expire.
 type ExpireOutcome uint8
 

@@ -74,18 +74,12 @@ func (d *death) mark(headers amqp.Table, prefix string) {
 	headers[prefix+"queue"], headers[prefix+"reason"], headers[prefix+"exchange"] = d.queue, d.reason, d.exchange
 }
 
-// deadLetterKeys are the keys a queue's dead letter is routed by: the queue's
-// own, or all the message was published with. Never empty.
-func (set *settings) deadLetterKeys(key []byte, p *amqp.Properties) []string {
-	if set.ownKey {
-		return []string{set.dlk}
-	}
-	keys := append([]string{string(key)}, keyList(p.Headers["CC"])...)
-	return append(keys, keyList(p.Headers["BCC"])...)
-}
-
-func originalKeys(key []byte, headers amqp.Table) []any {
+// originalKeys are those by which a message came to the queue that it dies in, without BCC.
+func originalKeys(key []byte, headers amqp.Table, oneKey bool) []any {
 	keys := []any{string(key)}
+	if oneKey {
+		return keys
+	}
 	for _, cc := range keyList(headers["CC"]) {
 		keys = append(keys, cc)
 	}

@@ -114,7 +114,7 @@ func (s *step) activate(x *crossing, at int) bool {
 	view, _ := amqp.ViewProperties(m.Properties)
 	has := marksOf(view.Headers)
 	it := item{ttlMillis: -1}
-	targets, err := t.routes.find(x.from.vh, m.Exchange, m.RoutingKey, false, view.Headers, has&keyMarks != 0)
+	targets, err := t.routes.find(x.from.vh, m.Exchange, m.RoutingKey, false, messageHeaders{raw: view.Headers}, has&keyMarks != 0)
 	if s.scarce(targets) {
 		return false
 	}
@@ -128,7 +128,7 @@ func (s *step) activate(x *crossing, at int) bool {
 		x.from.tellUnroutable(&m)
 		recordDeath(&p, death{
 			queue: delayedQueue, reason: "unroutable", at: s.b.wallSeconds(x.at),
-			exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, p.Headers),
+			exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, p.Headers, false),
 		}, false)
 		t.props = p.Append(t.props[:0])
 		m.Properties = t.props

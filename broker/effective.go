@@ -21,6 +21,9 @@ func (s settings) under(d policy.Definition, args amqp.Table, name string) setti
 	if dlk, ok := d.Text("dead-letter-routing-key"); ok && !s.ownKey {
 		s.dlk, s.ownKey = dlk, true
 	}
+	if name, ok := d.Text("ttl-precedence"); ok && args["x-ttl-precedence"] == nil {
+		s.precedence, _ = ParsePrecedence(name)
+	}
 	if mode, ok := d.Text("overflow"); ok && args["x-overflow"] == nil {
 		s.core.Overflow = s.kind.overflow(mode)
 	}

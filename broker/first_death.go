@@ -10,10 +10,10 @@ import (
 )
 
 // addressFresh is address for the dead letter that is most frequent: it has not died
-// before, no header of it means anything to the broker, and it is routed to other queues
-// than its own. The record of its death is written straight into its property list, as
-// recordDeath would have it, without an allocation. done is false if it is another's case, and
-// nothing was done; ok is what address returns.
+// before, no header of it means anything to the broker, and it is routed, by no headers
+// exchange, to other queues than its own. The record of its death is written straight into
+// its property list, as recordDeath would have it, without an allocation. done is false if
+// it is another's case, and nothing was done; ok is what address returns.
 func (s *step) addressFresh(x *crossing, at int, src store.Message) (done, ok bool) {
 	t, set := &s.turns, x.set
 	view, err := amqp.ViewProperties(src.Properties)
@@ -26,8 +26,8 @@ func (s *step) addressFresh(x *crossing, at int, src store.Message) (done, ok bo
 		key = t.key
 	}
 	t.exchange = append(t.exchange[:0], set.dlx...)
-	targets, err := t.routes.find(x.from.vh, t.exchange, key, true, view.Headers, false)
-	if err != nil || len(targets) == 0 || returns(targets, x.from) {
+	targets, err := t.routes.find(x.from.vh, t.exchange, key, true, messageHeaders{}, false)
+	if err != nil || t.routes.byTable || len(targets) == 0 || returns(targets, x.from) {
 		return false, false
 	}
 	if s.scarce(targets) {

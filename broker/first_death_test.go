@@ -37,7 +37,7 @@ func TestFirstDeathIsWrittenAsRecorded(t *testing.T) {
 		require.NoError(t, err)
 		recordDeath(&parsed, death{
 			queue: x.from.name, reason: reasonName(x.settled.Reason), at: 1_700_000_000,
-			exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, parsed.Headers),
+			exchange: string(src.Exchange), keys: originalKeys(src.RoutingKey, parsed.Headers, false),
 		}, false)
 		require.Empty(t, countCopies(parsed.Headers, parsed.Headers["x-death"].([]any), targets, false))
 		headers := appendFirstDeath(nil, &x, src, &view, targets, 1_700_000_000)

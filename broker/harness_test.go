@@ -45,6 +45,14 @@ func (x *bench) queue(name string, args amqp.Table) *broker.Queue {
 	return q
 }
 
+// called is a queue that is there.
+func (x *bench) called(name string) *broker.Queue {
+	x.t.Helper()
+	q, err := x.vh.Queue(name)
+	require.NoError(x.t, err)
+	return q
+}
+
 func (x *bench) quorum(name string, args amqp.Table) *broker.Queue {
 	args["x-queue-type"] = "quorum"
 	q, err := x.vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true, Args: args})

@@ -265,7 +265,7 @@ func (vh *VHost) findAwaited(awaited map[*Queue]bool, all bool) bool {
 func (m *DelayedMessage) targets(vh *VHost, ways *routes) []target {
 	view, _ := amqp.ViewProperties(m.Properties) // they were read when it came
 	keys := marksOf(view.Headers)&keyMarks != 0
-	targets, _ := ways.find(vh, []byte(m.Exchange), []byte(m.RoutingKey), false, view.Headers, keys) // none: it is parked
+	targets, _ := ways.find(vh, []byte(m.Exchange), []byte(m.RoutingKey), false, messageHeaders{raw: view.Headers}, keys) // none: it is parked
 	return targets
 }
 

@@ -84,7 +84,7 @@ func (p *Publisher) destine(m *Publication, it *item) ([]target, error) {
 	if err != nil {
 		return nil, err
 	}
-	targets, err := p.routes.find(p.vh, m.Exchange, m.RoutingKey, false, view.Headers, has&keyMarks != 0)
+	targets, err := p.routes.find(p.vh, m.Exchange, m.RoutingKey, false, messageHeaders{raw: view.Headers}, has&keyMarks != 0)
 	if e, ok := errors.AsType[*amqp.Exception](err); ok && e.Code == amqp.NotFound {
 		return nil, nil
 	}
@@ -243,7 +243,7 @@ func (q *Queue) DeadLettersTo() (exchange, key string, ok bool) {
 // exchange by a key, the internal ones too. None where it is missing.
 func (vh *VHost) Destinations(exchange, key string) (names []string) {
 	var r routes
-	found, err := r.find(vh, []byte(exchange), []byte(key), true, nil, false)
+	found, err := r.find(vh, []byte(exchange), []byte(key), true, messageHeaders{}, false)
 	if err != nil {
 		return nil
 	}

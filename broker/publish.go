@@ -81,7 +81,7 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 		}
 	}
 	has := marksOf(view.Headers)
-	targets, err := p.routes.find(p.vh, m.Exchange, m.RoutingKey, false, view.Headers, has&keyMarks != 0)
+	targets, err := p.routes.find(p.vh, m.Exchange, m.RoutingKey, false, messageHeaders{raw: view.Headers}, has&keyMarks != 0)
 	if err == nil {
 		err = p.permit(m, &view)
 	}

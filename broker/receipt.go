@@ -129,7 +129,7 @@ func (s *step) sendReceipt(x *crossing, at int, to string, m store.Message) (_ r
 		vh.reply(m.RoutingKey, &Publication{RoutingKey: m.RoutingKey, Properties: m.Properties, Body: m.Body}, 0)
 		return receiptSent, nil
 	}
-	targets, err := t.routes.find(vh, nil, m.RoutingKey, true, nil, false)
+	targets, err := t.routes.find(vh, nil, m.RoutingKey, true, messageHeaders{}, false)
 	if err != nil || len(targets) == 0 {
 		return receiptUnroutable, vh.noQueue(to)
 	}

@@ -232,6 +232,7 @@ func (b *Broker) restoreMessages(r *store.RecoveredQueue) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	var amended []store.Amend
 	for _, e := range r.Entries {
 		flags := queue.Flags(e.Flags)
 		if r.WasDelivered(e.Seq) {
@@ -239,6 +240,10 @@ func (b *Broker) restoreMessages(r *store.RecoveredQueue) {
 		}
 		if q.recovered {
 			e.ExpiresAt = 0
+		}
+		if b.opts.TTLOff && e.ExpiresAt != 0 && q.delays == nil {
+			e.ExpiresAt = 0
+			amended = append(amended, store.Amend{Queue: r.Queue, Seq: e.Seq, Pos: e.Pos, Durable: true, Terms: e.Terms})
 		}
 		q.core.Restore(queue.Seq(e.Seq), queue.Message{
 			Pos: uint64(e.Pos), ExpiresAt: e.ExpiresAt, Flags: flags,
@@ -248,6 +253,7 @@ func (b *Broker) restoreMessages(r *store.RecoveredQueue) {
 			q.delays.add(q, due{e.ExpiresAt, queue.Seq(e.Seq)}, e.Pos)
 		}
 	}
+	b.store.Amended(amended)
 	b.restored += len(r.Entries)
 }
 

@@ -13,7 +13,8 @@ import (
 //	Expired      deadline has come: it expired there and then, see FireNow
 //	Held         deadline has come, but a consumer holds it: it will expire if it comes
 //	             back; the returned ref names it
-//	Gone         it has left its queue, or has another deadline than ref says
+//	Gone         it has left its queue, or has another deadline than ref says; or no
+//	             message expires (Options.TTLOff)
 //
 // An unacked message is rescheduled like one that waits. The monitor hears of the
 // change by the feed. It is journaled for a durable message, and as safe as the
@@ -37,7 +38,7 @@ func (b *Broker) FireNow(ref MessageRef, drop bool) ExpireOutcome {
 
 func (b *Broker) reschedule(ref MessageRef, deadline int64, drop bool) (ExpireOutcome, MessageRef) {
 	q := b.queueByID(ref.Queue)
-	if q == nil || q.delays != nil {
+	if q == nil || q.delays != nil || b.opts.TTLOff {
 		return Gone, ref
 	}
 	s := b.step()

@@ -27,7 +27,7 @@ func (vh *VHost) SetPolicyRetroactively(k policy.Kind, p policy.Policy) (created
 	all := vh.all()
 	vh.mu.RUnlock()
 	for _, q := range governedBy(k, p.Name, all) {
-		done.add(q.q, q.ttlMillis, false)
+		done.add(&q, false)
 	}
 	committed := make(chan error, 1)
 	vh.b.Commit(func(err error) { committed <- err })
@@ -45,14 +45,15 @@ func (vh *VHost) TryPolicyRetroactively(k policy.Kind, p policy.Policy) (would R
 		return Retroaction{}, err
 	}
 	for _, q := range governedBy(k, p.Name, all) {
-		would.add(q.q, q.ttlMillis, true)
+		would.add(&q, true)
 	}
 	return would, nil
 }
 
 type governedQueue struct {
-	q         *Queue
-	ttlMillis int64
+	*Queue
+	ttlMillis  int64
+	precedence Precedence
 }
 
 // governedBy lists the queues that the named policy governs, with their time to live.
@@ -63,20 +64,20 @@ func governedBy(k policy.Kind, name string, all []governed) (list []governedQueu
 			continue
 		}
 		a := appliedOf(&all[i].Ruling)
-		if set := q.asked.under(a.definition, q.declared.Args, q.name); set.ttlMillis >= 0 && !set.keeps {
-			list = append(list, governedQueue{q, set.ttlMillis})
+		if set := q.asked.under(a.definition, q.declared.Args, q.name); set.ttlMillis >= 0 && !set.keeps && !q.vh.b.opts.TTLOff {
+			list = append(list, governedQueue{q, set.ttlMillis, set.precedence})
 		}
 	}
 	return list
 }
 
 // add applies a time to live to what stands in the queue, or only counts.
-func (r *Retroaction) add(q *Queue, ttlMillis int64, dry bool) {
+func (r *Retroaction) add(q *governedQueue, dry bool) {
 	r.Queues++
 	page := make([]MessageRef, 0, deadlinesPage)
 	for from, more := queue.Seq(0), true; more; {
 		var deadline int64
-		page, deadline, from, more = q.laterThan(ttlMillis, from, page[:0])
+		page, deadline, from, more = q.laterThan(from, page[:0])
 		for _, ref := range page {
 			outcome := Rescheduled
 			if !dry {
@@ -86,7 +87,7 @@ func (r *Retroaction) add(q *Queue, ttlMillis int64, dry bool) {
 				continue
 			}
 			r.Earlier++
-			if outcome == Expired || dry && ttlMillis == 0 {
+			if outcome == Expired || dry && q.ttlMillis == 0 {
 				r.Expired++
 			}
 		}
@@ -94,12 +95,11 @@ func (r *Retroaction) add(q *Queue, ttlMillis int64, dry bool) {
 }
 
 // laterThan reads a page of the messages whose deadline is none, or later than one
-// that comes in ttlMillis.
-func (q *Queue) laterThan(ttlMillis int64, from queue.Seq, page []MessageRef) (_ []MessageRef, deadline int64, next queue.Seq, more bool) {
-	messageFirst := q.vh.b.opts.TTLPrecedence == MessageFirst
+// that comes when the time to live is up, counted from now.
+func (q *governedQueue) laterThan(from queue.Seq, page []MessageRef) (_ []MessageRef, deadline int64, next queue.Seq, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	deadline = q.vh.b.clock.stampAt() + ttlMillis*milli
+	deadline = q.vh.b.clock.stampAt() + q.ttlMillis*milli
 	seen := 0
 	q.core.Each(from, func(seq queue.Seq, m queue.Message, _ queue.State) bool {
 		if seen == deadlinesPage {
@@ -107,7 +107,7 @@ func (q *Queue) laterThan(ttlMillis int64, from queue.Seq, page []MessageRef) (_
 			return false
 		}
 		seen++
-		if m.ExpiresAt == 0 || m.ExpiresAt > deadline && !messageFirst {
+		if m.ExpiresAt == 0 || m.ExpiresAt > deadline && q.precedence != MessageFirst {
 			page = append(page, q.ref(seq, m.ExpiresAt))
 		}
 		return true

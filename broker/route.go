@@ -15,27 +15,32 @@ type target struct {
 	ceilingMillis int64 // most it may live there, by the exchanges on its way; <0 none
 }
 
+// messageHeaders are a message's headers as they came, or parsed already.
+type messageHeaders struct {
+	raw   []byte
+	table amqp.Table // of raw, once asked for
+}
+
+func (h *messageHeaders) parse() amqp.Table {
+	if h.table == nil {
+		h.table = headersOf(h.raw)
+	}
+	return h.table
+}
+
 // routing is the work of finding one message's queues.
 type routing struct {
 	vh      *VHost
 	key     []byte
-	raw     []byte            // its headers
-	table   amqp.Table        // of raw, once asked for
-	headers func() amqp.Table // asks for it: parse
+	more    [][]byte // keys besides
+	headers messageHeaders
+	parse   func() amqp.Table // asks for them
 	out     targetSet
 	through []*Exchange // exchanges passed already
 	found   []destination
 	again   bool  // an exchange was met that was passed already
 	byTable bool  // each message is routed by itself: a headers exchange was asked, or one that notes its use
 	ceiling int64 // of the exchanges passed on the way here, ms; <0 none
-}
-
-// parse returns the message's headers, which few exchanges look at.
-func (r *routing) parse() amqp.Table {
-	if r.table == nil {
-		r.table = headersOf(r.raw)
-	}
-	return r.table
 }
 
 // route appends the queues that x sends the message to, each once and with the lowest
@@ -47,13 +52,23 @@ func (r *routing) route(x *Exchange) {
 		if r.again {
 			r.lower()
 		}
-	} else if q, ok := r.vh.queues[string(r.key)]; ok {
+		return
+	}
+	r.toQueue(r.key)
+	for _, key := range r.more {
+		r.toQueue(key)
+	}
+}
+
+func (r *routing) toQueue(name []byte) {
+	if q, ok := r.vh.queues[string(name)]; ok {
 		r.addQueue(q)
 	}
 }
 
-// pass sends the message through x, the exchanges bound to it, and, where that
-// reaches nothing, its alternate exchange.
+// pass sends the message with all its keys through x, the exchanges bound to it, and,
+// where x has a binding for none of the keys, its alternate exchange (RabbitMQ: Alternate
+// Exchanges).
 func (r *routing) pass(x *Exchange) {
 	for _, been := range r.through {
 		if been == x {
@@ -69,22 +84,35 @@ func (r *routing) pass(x *Exchange) {
 		r.byTable = true
 		x.usedAt.Store(r.vh.b.Now())
 	}
+	bound := r.follow(x, r.key)
+	if x.kind == exchange.Direct || x.kind == exchange.Topic { // others do not look at keys
+		for _, key := range r.more {
+			bound = r.follow(x, key) || bound
+		}
+	}
+	if !bound && x.alternate != "" {
+		if alternate, ok := r.vh.exchanges[x.alternate]; ok { // one that is missing routes nowhere
+			r.pass(alternate)
+		}
+	}
+	r.ceiling = before
+}
+
+// follow sends the message to where the bindings of x for one of its keys lead; false: x
+// has none.
+func (r *routing) follow(x *Exchange, key []byte) (bound bool) {
 	from := len(r.found)
-	r.found = x.router.Route(r.key, r.headers, r.found)
-	to := len(r.found)
-	for _, d := range r.found[from:to] {
+	r.found = x.router.Route(key, r.parse, r.found)
+	found := r.found[from:]
+	for _, d := range found {
 		if d.queue != nil {
 			r.addQueue(d.queue)
 		} else {
 			r.pass(d.exchange)
 		}
 	}
-	if from == to && x.alternate != "" {
-		if alternate, ok := r.vh.exchanges[x.alternate]; ok { // one that is missing routes nowhere
-			r.pass(alternate)
-		}
-	}
-	r.ceiling = before
+	r.found = r.found[:from]
+	return len(found) > 0
 }
 
 // lower gives the queues the ceilings of the ways that pass left out because they come
@@ -176,6 +204,7 @@ type routes struct {
 	last     []target
 	named    []target // scratch: what last is where the table has it not
 	name     []byte   // scratch
+	byTable  bool     // what the last find returned is of that message alone
 	work     routing
 }
 
@@ -189,7 +218,8 @@ const (
 // find returns the queues of a message; the slice is valid until the next call.
 // headers are the message's, for headers exchanges, and with keys for the routing
 // keys in CC and BCC. internal lets it through internal exchanges.
-func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers []byte, keys bool) ([]target, error) {
+func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers messageHeaders, keys bool) ([]target, error) {
+	rs.byTable = false
 	rs.name = append(append(append(rs.name[:0], byte(len(name))), name...), key...)
 	if topology := vh.topology.Load(); rs.vh != vh || rs.topology != topology || rs.internal != internal {
 		rs.vh, rs.topology, rs.internal, rs.last, rs.lastName, rs.known = vh, topology, internal, nil, rs.lastName[:0], nil
@@ -206,8 +236,8 @@ func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers []byt
 			return rs.toQueue(key), nil
 		}
 	}
-	targets, byTable, err := rs.search(name, key, internal, headers, keys)
-	if err == nil && !keys && !byTable {
+	targets, err := rs.search(name, key, internal, headers, keys)
+	if err == nil && !keys && !rs.byTable {
 		rs.keep(slices.Clone(targets))
 	}
 	return targets, err
@@ -245,33 +275,35 @@ func (rs *routes) remember(targets []target) {
 	rs.last, rs.lastName = targets, append(rs.lastName[:0], rs.name...)
 }
 
-// search finds the queues of a message, and says whether others of its key have to be
-// routed anew. Error: 404
-// for an exchange that does not exist, 403 for an internal one.
-func (rs *routes) search(name, key []byte, internal bool, headers []byte, keys bool) ([]target, bool, error) {
+// search finds the queues of a message, and notes whether others of its key have to be
+// routed anew. Error: 404 for an exchange that does not exist, 403 for an internal one.
+func (rs *routes) search(name, key []byte, internal bool, headers messageHeaders, keys bool) ([]target, error) {
 	rs.vh.mu.RLock()
 	defer rs.vh.mu.RUnlock()
 	x, ok := rs.vh.exchanges[string(name)]
 	switch {
 	case !ok && len(name) > 0:
-		return nil, false, rs.vh.noExchange(string(name))
+		return nil, rs.vh.noExchange(string(name))
 	case ok && x.declared.Internal && !internal:
-		return nil, false, amqp.NewException(amqp.AccessRefused, 60, 40, "cannot publish to internal %s", rs.vh.exchangeLabel(string(name)))
+		return nil, amqp.NewException(amqp.AccessRefused, 60, 40, "cannot publish to internal %s", rs.vh.exchangeLabel(string(name)))
 	}
 	r := &rs.work
-	if r.headers == nil {
-		r.headers = r.parse
+	if r.parse == nil {
+		r.parse = r.headers.parse
 	}
 	r.out.reset()
-	*r = routing{vh: rs.vh, key: key, raw: headers, headers: r.headers, out: r.out, through: r.through[:0], found: r.found[:0], ceiling: -1}
-	r.route(x)
+	*r = routing{
+		vh: rs.vh, key: key, more: r.more[:0], headers: headers, parse: r.parse,
+		out: r.out, through: r.through[:0], found: r.found[:0], ceiling: -1,
+	}
 	if keys {
 		for _, header := range []string{"CC", "BCC"} {
 			for _, more := range keyList(r.parse()[header]) {
-				r.key, r.through = []byte(more), r.through[:0]
-				r.route(x)
+				r.more = append(r.more, []byte(more))
 			}
 		}
 	}
-	return r.out.list, r.byTable, nil
+	r.route(x)
+	rs.byTable = r.byTable
+	return r.out.list, nil
 }

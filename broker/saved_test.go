@@ -279,7 +279,7 @@ func TestOldDefinitionsAreTaken(t *testing.T) {
 	x = openBench(t, o)
 	text := strings.Join(shape(x.b), "\n")
 	for _, part := range []string{
-		"vhost {Name:v Description: Tags:[] DefaultQueueType: Metadata:{Description:d Tags:[x] DefaultQueueType:}} map[max-queues:9]", "incarnation v/q 77",
+		"vhost {Name:v Description: Tags:[] DefaultQueueType: Metadata:{Description:d Tags:[x] DefaultQueueType: Protected:false}} map[max-queues:9]", "incarnation v/q 77",
 		"user {Name:u ", "permission {User:u VHost:v Configure:a Write:b Read:c}",
 		"topic permission {User:u VHost:v Exchange:x", "topic permission {User:u VHost:v Exchange:y", "exchange {Name:x VHost:v Type:topic",
 		"queue {Name:q VHost:v", "x-message-ttl:1000", "binding {Source:x VHost:v Destination:q", "binding {Source:amq.topic VHost:/ Destination:amq.fanout",

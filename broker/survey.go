@@ -84,6 +84,7 @@ func (b *Broker) TimeToLive(ref MessageRef) (ttlMillis int64, ok bool) {
 			own = -1
 		}
 	}
-	ttl := b.opts.TTLPrecedence.effectiveTTL(q.set().ttlMillis, own)
+	set := q.set()
+	ttl := set.precedence.effectiveTTL(set.ttlMillis, own)
 	return ttl, ttl >= 0
 }

@@ -71,19 +71,19 @@ func lowerTTL(a, b int64) int64 {
 }
 
 // deadline is when a message that enters q now expires: by the queue's time to
-// live and the message's own and its absolute deadline, as the precedence says, but
+// live and the message's own and its absolute deadline, as its precedence says, but
 // no later than the ceiling of the exchange it came by. 0: never; the present
 // instant: it has come. immediate: even so a consumer may take it in this step.
 func (q *Queue) deadline(s *step, it *item) (at int64, immediate bool) {
-	set, precedence := q.set(), s.b.opts.TTLPrecedence
-	if set.keeps {
+	set := q.set()
+	if set.keeps || s.b.opts.TTLOff {
 		return 0, false
 	}
 	ttl, own := set.ttlMillis, it.message.ExpiresAt
-	if own != 0 && precedence == MessageFirst {
+	if own != 0 && set.precedence == MessageFirst {
 		ttl = -1
 	}
-	ttl = lowerTTL(precedence.effectiveTTL(ttl, it.ttlMillis), it.ceilingMillis)
+	ttl = lowerTTL(set.precedence.effectiveTTL(ttl, it.ttlMillis), it.ceilingMillis)
 	switch {
 	case own != 0 && own <= s.now:
 		return s.now, false

@@ -127,6 +127,57 @@ var deadLetterVectors = []vector{
 	}, want: "routing-keys=A[S:copies S:cc-key] CC=A[S:cc-key] BCC there: false",
 		rabbitmq: "routing-keys=A[S:copies S:cc-key] CC=<nil>:<nil> BCC there: false",
 		why:      "up to 3.12 RabbitMQ removed CC when the queue has a dead-letter routing key"},
+	{name: "dead letter with keys for two hops", ask: func(s *session) string {
+		ch := s.channel()
+		s.hops(ch)
+		s.queue(ch, "first", amqp091.Table{"x-dead-letter-exchange": s.name})
+		s.publish(ch, "first", amqp091.Publishing{Expiration: "20", Headers: amqp091.Table{"BCC": []any{"second"}}})
+		d := s.get(ch, s.name)
+		return typed(deaths(d)[0]["routing-keys"])
+	}, want: "A[S:first]"},
+	{name: "dead letter with a key that has no binding", ask: func(s *session) string {
+		ch := s.channel()
+		s.alternated(ch)
+		s.queue(ch, "bound", amqp091.Table{"x-dead-letter-exchange": s.name})
+		s.publish(ch, "bound", amqp091.Publishing{Headers: amqp091.Table{"CC": []any{"nowhere"}}})
+		check(s.t, s.get(ch, "bound").Reject(false))
+		s.get(ch, s.name)
+		return s.counts(ch, s.name+".alternate")
+	}, want: "0"},
+	{name: "dead letter by its death headers", ask: func(s *session) string {
+		ch := s.channel()
+		for name, binding := range map[string]amqp091.Table{
+			"expired":  {"x-match": "all-with-x", "x-first-death-reason": "expired", "x-first-death-queue": s.name, "kind": "order"},
+			"rejected": {"x-match": "any-with-x", "x-first-death-reason": "rejected"},
+			"without":  {"x-match": "all", "x-first-death-reason": "rejected", "kind": "order"},
+		} {
+			check(s.t, ch.QueueBind(s.queue(ch, s.name+"."+name, nil), "", "amq.headers", false, binding))
+		}
+		s.queue(ch, s.name, amqp091.Table{"x-dead-letter-exchange": "amq.headers"})
+		headers := amqp091.Table{"kind": "order"}
+		s.publish(ch, s.name, amqp091.Publishing{Headers: headers, Expiration: "20", Body: []byte("m")})
+		s.get(ch, s.name+".expired")
+		s.publish(ch, s.name, amqp091.Publishing{Headers: headers})
+		check(s.t, s.get(ch, s.name).Reject(false))
+		s.get(ch, s.name+".rejected")
+		return s.counts(ch, s.name+".expired", s.name+".rejected", s.name+".without")
+	}, want: "0, 0, 2"},
+	{name: "second death after a key of the queue", ask: func(s *session) string {
+		ch := s.channel()
+		second := s.name + ".second"
+		check(s.t, ch.ExchangeDeclare(s.name, "direct", false, true, false, false, nil))
+		for _, key := range []string{second, "cc", "bcc"} {
+			check(s.t, ch.QueueBind(s.queue(ch, s.name+".by."+key, nil), key, s.name, false, nil))
+		}
+		s.queue(ch, second, amqp091.Table{"x-dead-letter-exchange": s.name})
+		s.queue(ch, s.name, amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": second})
+		s.publish(ch, s.name, amqp091.Publishing{Headers: amqp091.Table{"CC": []any{"cc"}, "BCC": []any{"bcc"}}})
+		check(s.t, s.get(ch, s.name).Reject(false))
+		check(s.t, s.get(ch, second).Reject(false))
+		d := s.get(ch, s.name+".by."+second)
+		return fmt.Sprint(typed(deaths(d)[0]["routing-keys"]), " ", typed(deaths(d)[1]["routing-keys"]), ", ",
+			s.counts(ch, s.name+".by.cc", s.name+".by.bcc"))
+	}, want: "A[S:second-death-after-a-key-of-the-queue.second] A[S:second-death-after-a-key-of-the-queue S:cc], 0, 0"},
 	{name: "dead-letter exchange missing", ask: func(s *session) string {
 		ch := s.channel()
 		s.queue(ch, s.name, amqp091.Table{"x-dead-letter-exchange": "deleted", "x-message-ttl": 50})

@@ -220,6 +220,30 @@ var publishVectors = []vector{
 			return ch.ExchangeDeclare(s.name, "direct", false, true, false, false, amqp091.Table{"alternate-exchange": int32(1)})
 		})
 	}, want: "channel 406 PRECONDITION_FAILED - invalid type 'signedint' for arg 'alternate-exchange' in exchange 'alternate-exchange-as-number' in vhost '/'"},
+	{name: "keys and an alternate exchange", ask: func(s *session) string {
+		ch := s.channel()
+		s.alternated(ch)
+		s.publishKeys(ch, s.name, "bound", "nowhere")
+		s.publishKeys(ch, s.name, "nowhere", "neither")
+		return s.counts(ch, s.name, s.name+".alternate")
+	}, want: "1, 1"},
+	{name: "keys for two hops", ask: func(s *session) string {
+		ch := s.channel()
+		s.hops(ch)
+		s.publishKeys(ch, s.name, "first", "second")
+		s.publishKeys(ch, s.name, "first")
+		s.publishKeys(ch, s.name, "second")
+		return s.counts(ch, s.name)
+	}, want: "1"},
+	{name: "keys for an alternate exchange", ask: func(s *session) string {
+		ch := s.channel()
+		s.alternated(ch)
+		check(s.t, ch.ExchangeDeclare(s.name+".topic", "topic", false, true, false, false, amqp091.Table{"alternate-exchange": s.name}))
+		check(s.t, ch.QueueBind(s.name, "other", s.name+".topic", false, nil))
+		s.publishKeys(ch, s.name+".topic", "nowhere", "bound")
+		s.publishKeys(ch, s.name+".topic", "other", "nowhere")
+		return s.counts(ch, s.name, s.name+".alternate")
+	}, want: "2, 0"},
 	{name: "wrong in more than one way", ask: func(s *session) string {
 		return s.closing(func(ch *amqp091.Channel) error {
 			return ch.PublishWithContext(s.t.Context(), "nothing-here", "k", false, false, amqp091.Publishing{
@@ -260,6 +284,44 @@ func (s *session) repliesTo(ch *amqp091.Channel) (replies <-chan amqp091.Deliver
 	s.queue(ch, s.name, nil)
 	s.publish(ch, s.name, amqp091.Publishing{ReplyTo: pseudoQueue})
 	return replies, s.get(ch, s.name).ReplyTo
+}
+
+// alternated declares a direct exchange, a queue bound to it by the key bound, and an alternate exchange of it with a queue.
+func (s *session) alternated(ch *amqp091.Channel) {
+	s.t.Helper()
+	check(s.t, ch.ExchangeDeclare(s.name+".alternate", "fanout", false, true, false, false, nil))
+	check(s.t, ch.ExchangeDeclare(s.name, "direct", false, true, false, false, amqp091.Table{"alternate-exchange": s.name + ".alternate"}))
+	check(s.t, ch.QueueBind(s.queue(ch, s.name, nil), "bound", s.name, false, nil))
+	check(s.t, ch.QueueBind(s.queue(ch, s.name+".alternate", nil), "", s.name+".alternate", false, nil))
+}
+
+// hops declares a direct exchange, a second one bound to it by the key first, and a queue bound to that by the key second.
+func (s *session) hops(ch *amqp091.Channel) {
+	s.t.Helper()
+	check(s.t, ch.ExchangeDeclare(s.name, "direct", false, true, false, false, nil))
+	check(s.t, ch.ExchangeDeclare(s.name+".second", "direct", false, true, false, false, nil))
+	check(s.t, ch.ExchangeBind(s.name+".second", "first", s.name, false, nil))
+	check(s.t, ch.QueueBind(s.queue(ch, s.name, nil), "second", s.name+".second", false, nil))
+}
+
+// publishKeys publishes with the rest of the keys in BCC.
+func (s *session) publishKeys(ch *amqp091.Channel, exchange, key string, more ...any) {
+	s.t.Helper()
+	check(s.t, ch.PublishWithContext(s.t.Context(), exchange, key, false, false, amqp091.Publishing{Headers: amqp091.Table{"BCC": more}}))
+}
+
+// counts says how many messages there are in queues, after those that were published before.
+func (s *session) counts(ch *amqp091.Channel, queues ...string) string {
+	s.t.Helper()
+	check(s.t, ch.Confirm(false))
+	confirmed, err := ch.PublishWithDeferredConfirm("amq.direct", "counts", false, false, amqp091.Publishing{})
+	check(s.t, err)
+	confirmed.Wait()
+	var counts []string
+	for _, q := range queues {
+		counts = append(counts, fmt.Sprint(s.messages(ch, q)))
+	}
+	return strings.Join(counts, ", ")
 }
 
 func (s *session) consumingReplies(noAck bool, times int) string {

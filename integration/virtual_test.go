@@ -21,6 +21,7 @@ import (
 // would keep the bubble's time from passing.
 type virtual struct {
 	t        *testing.T
+	broker   *broker.Broker
 	listener *pipeListener
 	stop     func()
 }
@@ -33,7 +34,7 @@ func startVirtual(t *testing.T) *virtual {
 	m, err := monitor.New(monitor.Options{Primary: embedded.New(b), Log: log})
 	check(t, err)
 	s := server.New(server.Options{Broker: b, Log: log, ConsumerTimeout: -1})
-	v := &virtual{t: t, listener: newPipeListener()}
+	v := &virtual{t: t, broker: b, listener: newPipeListener()}
 
 	serving, stopServing := context.WithCancel(t.Context())
 	monitoring, stopMonitoring := context.WithCancel(t.Context())

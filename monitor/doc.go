@@ -41,7 +41,9 @@
 // their time and wait on the due list, so that a deadline is not late by a round
 // trip; the index fires what is 250 ms overdue, and everything while Redis is away,
 // stuck, or not yet rebuilt. A shadow that is due within 150 ms when it would be
-// written goes to the due list at once and is not written.
+// written goes to the due list at once and is not written. Without a window
+// (Options.WriteWindow) Redis is written every shadow, also that of a message which is
+// settled or due by then; it is removed at once.
 //
 // # Guarantees
 //

@@ -155,7 +155,12 @@ func (m *Monitor) admit(ctx context.Context, shadows []scheduler.Shadow, again b
 	if shadows = valid(shadows); len(shadows) == 0 {
 		return nil
 	}
+	var told []scheduler.Shadow
+	if m.redis != nil && m.redis.every && !again {
+		told = slices.Clone(shadows)
+	}
 	kept := m.primary.Track(shadows)
+	m.redis.record(told, kept)
 	m.metrics.spared.Add(float64(len(shadows) - len(kept)))
 	if len(kept) == 0 {
 		return nil

@@ -127,6 +127,27 @@ func TestNoWindow(t *testing.T) {
 	})
 }
 
+// TestNoWindowWritesEachShadow: those too that have left their queue when the monitor hears of them, or are due before
+// Redis would say so. None stays behind.
+func TestNoWindowWritesEachShadow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r := newFakeBroker(t), newFakeRedis()
+		m, _ := start(t, Options{Primary: b.view(), Redis: r, WriteWindow: -1})
+		time.Sleep(time.Second)
+		stays := b.publish(1, time.Minute)
+		passing := b.publish(1, time.Minute)
+		b.ack(passing)
+		near := b.publish(1, 50*time.Millisecond)
+		time.Sleep(time.Second)
+		require.Zero(t, b.lateness(near))
+		for _, s := range []scheduler.Shadow{stays, passing, near} {
+			require.True(t, r.wasAdded(s))
+			require.Equal(t, s == stays, r.mem.Has(s))
+		}
+		require.EqualValues(t, 1, m.Health().Pending)
+	})
+}
+
 func TestShortDeadlinesDoNotPassThroughRedis(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, r := newFakeBroker(t), newFakeRedis()

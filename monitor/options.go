@@ -64,8 +64,8 @@ type Options struct {
 	Alerts *alert.Alerts
 	// WriteWindow is how long a shadow waits for its message to be settled before
 	// it is indexed and written, so that one settled soon costs neither; a shadow
-	// whose deadline is within two windows does not wait. 0 is 20 ms; below 0 none
-	// waits.
+	// whose deadline is within two windows does not wait. 0 is 20 ms. Below 0 none waits,
+	// and Redis is written each that the feed tells of, be it settled or due by then.
 	WriteWindow time.Duration
 	// MissThreshold is the lateness from which a deadline counts as fired late;
 	// 0 is 1 s.

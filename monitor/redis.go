@@ -60,6 +60,7 @@ type redisSchedule struct {
 	keeper  chan struct{}
 	writer  writer
 	names   *names // nil: nobody would read them
+	every   bool   // shadow is written, see record
 
 	distrusted atomic.Bool
 	answeredAt atomic.Int64 // Unix µs; the last claim that succeeded
@@ -78,6 +79,7 @@ type redisSchedule struct {
 func newRedisSchedule(o Options, due *memstore.Store, fire *alarm) *redisSchedule {
 	return &redisSchedule{
 		store:  o.Redis,
+		every:  o.WriteWindow < 0,
 		now:    o.Primary.Now,
 		log:    o.Log.Named("schedule"),
 		alerts: o.Alerts,
@@ -228,8 +230,26 @@ func (r *redisSchedule) wakeKeeper() {
 	}
 }
 
-// add takes shadows in: the near ones to the due list, all others to be written. It
-// reorders them.
+// record has all shadows written that the feed told of, and those removed again whose
+// message has left its queue meanwhile: kept, in the order of told, are the others.
+// Nothing was told unless every shadow is asked for.
+func (r *redisSchedule) record(told, kept []scheduler.Shadow) {
+	if len(told) == 0 {
+		return
+	}
+	r.put(pending{add: told})
+	gone := slices.DeleteFunc(told, func(s scheduler.Shadow) bool {
+		left := len(kept) == 0 || s != kept[0]
+		if !left {
+			kept = kept[1:]
+		}
+		return !left
+	})
+	r.put(pending{remove: gone})
+}
+
+// add takes shadows in: the near ones to the due list, all others to be written unless
+// record has them. It reorders them.
 func (r *redisSchedule) add(ctx context.Context, shadows []scheduler.Shadow, again bool) error {
 	nearUntil := r.now() + lookahead.Microseconds()
 	near := 0
@@ -239,9 +259,10 @@ func (r *redisSchedule) add(ctx context.Context, shadows []scheduler.Shadow, aga
 			near++
 		}
 	}
-	if again {
+	switch {
+	case again:
 		r.put(pending{again: shadows[near:]})
-	} else {
+	case !r.every:
 		r.put(pending{add: shadows[near:]})
 	}
 	if near == 0 {

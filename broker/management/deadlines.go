@@ -174,6 +174,9 @@ func (q *request) changeDeadline() error {
 }
 
 func (q *request) apply(c *deadlineChange, from *broker.Queue, x *broker.Browsed) (object, error) {
+	if !q.api.b.Expires() {
+		return nil, bad("no message expires here (CURFEW_TTL=off), so there is no deadline to change")
+	}
 	ref := from.Ref(x)
 	if c.Fire {
 		return changed(q.api.b.FireNow(ref, c.Drop), 0)

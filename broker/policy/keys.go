@@ -27,6 +27,7 @@ var keys = map[string]key{
 	"dead-letter-routing-key":       {false, text, " is not a valid dead letter routing key"},
 	"dead-letter-strategy":          {false, oneOf("at-most-once", "at-least-once"), " is not a valid dead letter strategy"},
 	"message-ttl":                   {true, atLeast(0), " is not a valid message TTL"},
+	"ttl-precedence":                {false, oneOf("min", "message"), " is not a valid TTL precedence: it is min or message"},
 	"expires":                       {true, atLeast(1), " is not a valid queue expiry"},
 	"max-length":                    {true, atLeast(0), " is not a valid maximum length"},
 	"max-length-bytes":              {true, atLeast(0), " is not a valid maximum length in bytes"},

@@ -54,7 +54,11 @@ const (
 
 	tracked // its settlement is to be told
 
-	publicFlags = Immediate | Durable | Redelivered | Died | Hidden | Receipt
+	// OneKey: it came by its routing key alone, whatever further keys a header names. Kept
+	// for the caller.
+	OneKey
+
+	publicFlags = Immediate | Durable | Redelivered | Died | Hidden | Receipt | OneKey
 )
 
 // Message is what a queue knows of a message. The zero ExpiresAt means never.

@@ -64,6 +64,9 @@ func storeText(c *config, recovered int) string {
 }
 
 func monitorText(c *config) string {
+	if c.TTL == "off" {
+		return "nothing to do: no message expires (CURFEW_TTL=off)"
+	}
 	if !c.Monitor {
 		return "off: messages expire only at the head of a queue"
 	}

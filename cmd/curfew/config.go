@@ -40,18 +40,20 @@ type config struct {
 	StoreSync   string   `split_words:"true" default:"group" allow:"group|interval|never" desc:"when durable messages are synced to disk: before their confirm, within 100 ms, or when the system likes"`
 	Definitions string   `split_words:"true" default:"" desc:"file of definitions in RabbitMQ's format, imported at each start; empty: none"`
 
-	_             struct{}      `group:"Deadlines"`
-	Monitor       bool          `split_words:"true" default:"true" allow:"true|false" desc:"fire deadlines when they come; false: messages expire only when a delivery or a get meets them"`
-	RedisURL      redisURL      `split_words:"true" default:"" allow:"redis://, rediss://, unix://, redis-cluster:// or redis-sentinel://, or nothing" secret:"true" desc:"where the schedule of deadlines lives; empty: in the process"`
-	RedisShards   int           `split_words:"true" default:"4" allow:"1..1024" desc:"sorted sets the schedule is spread over"`
-	Instance      instance      `split_words:"true" default:"" allow:"letters, digits, '.', '_' and '-', 64 at most" desc:"name of this Curfew in Redis and in alerts; empty: the host name. No two may share one"`
-	TTLPrecedence string        `split_words:"true" default:"min" allow:"min|message" desc:"when queue and message both set a time to live: the lower counts, or the message's own"`
-	Unroutable    string        `split_words:"true" default:"park" allow:"park|drop" desc:"what becomes of a dead letter that its exchange routes nowhere: kept in curfew.undeliverable, or lost"`
-	IdleMinimum   time.Duration `split_words:"true" default:"5m" allow:"1ms..24h" desc:"the shortest period that x-auto-delete-on-idle may have, as argument or policy"`
-	MissThreshold time.Duration `split_words:"true" default:"1s" allow:"1ms..24h" desc:"a deadline fired later than this is reported as fired late"`
-	RiskPercent   int           `split_words:"true" default:"50" allow:"1..100" desc:"part of its time to live that the first message which will miss its deadline has used up when its queue is told to be at risk"`
-	Audit         bool          `split_words:"true" default:"true" allow:"true|false" desc:"record every message that expires, in the folder audit of the data folder"`
-	AuditSize     byteSize      `split_words:"true" default:"512MiB" allow:"1MiB..1024GiB" desc:"disk that this may take; the oldest records go"`
+	_              struct{}      `group:"Deadlines"`
+	Monitor        bool          `split_words:"true" default:"true" allow:"true|false" desc:"fire deadlines when they come; false: messages expire only when a delivery or a get meets them"`
+	RedisURL       redisURL      `split_words:"true" default:"" allow:"redis://, rediss://, unix://, redis-cluster:// or redis-sentinel://, or nothing" secret:"true" desc:"where the schedule of deadlines lives; empty: in the process"`
+	RedisShards    int           `split_words:"true" default:"4" allow:"1..1024" desc:"sorted sets the schedule is spread over"`
+	Instance       instance      `split_words:"true" default:"" allow:"letters, digits, '.', '_' and '-', 64 at most" desc:"name of this Curfew in Redis and in alerts; empty: the host name. No two may share one"`
+	TTL            string        `split_words:"true" default:"on" allow:"on|off" desc:"off: no message expires. Times to live are checked and kept, and not in force; a start takes the deadlines off what is queued, for good"`
+	TTLPrecedence  string        `split_words:"true" default:"min" allow:"min|message" desc:"when queue and message both set a time to live: the lower counts, or the message's own; of queues for which neither x-ttl-precedence nor a policy says so"`
+	Unroutable     string        `split_words:"true" default:"park" allow:"park|drop" desc:"what becomes of a dead letter that its exchange routes nowhere: kept in curfew.undeliverable, or lost"`
+	IdleMinimum    time.Duration `split_words:"true" default:"5m" allow:"1ms..24h" desc:"the shortest period that x-auto-delete-on-idle may have, as argument or policy"`
+	ScheduleWindow time.Duration `split_words:"true" default:"20ms" allow:"0s..1s" desc:"a message that comes and goes within this time is never written to the schedule; 0s: each one with a deadline is, though gone or due by then"`
+	MissThreshold  time.Duration `split_words:"true" default:"1s" allow:"1ms..24h" desc:"a deadline fired later than this is reported as fired late"`
+	RiskPercent    int           `split_words:"true" default:"50" allow:"1..100" desc:"part of its time to live that the first message which will miss its deadline has used up when its queue is told to be at risk"`
+	Audit          bool          `split_words:"true" default:"true" allow:"true|false" desc:"record every message that expires, in the folder audit of the data folder"`
+	AuditSize      byteSize      `split_words:"true" default:"512MiB" allow:"1MiB..1024GiB" desc:"disk that this may take; the oldest records go"`
 
 	_                 struct{} `group:"Users and TLS"`
 	User              given    `split_words:"true" default:"guest" allow:"any text but none" alias:"RABBITMQ_DEFAULT_USER" desc:"user made at the first start, an administrator, and when this is changed"`

@@ -38,6 +38,9 @@ func (s *shownBroker) ChangeDeadline(ctx context.Context, u dashboard.User, vhos
 	if s.broker.RightsOf(u.Name, vhost).Queue(access.Write, name) != nil {
 		return "", dashboard.ErrForbidden
 	}
+	if !s.broker.Expires() {
+		return "", errors.New("no message expires here (CURFEW_TTL=off), so there is no deadline to change")
+	}
 	if c.To < 0 || c.To > s.State().Now+broker.MaxTTLMillis {
 		return "", errors.New("a deadline lies ten years ahead at most")
 	}

@@ -39,7 +39,7 @@ func demo(ctx context.Context, w io.Writer, ttls []time.Duration) (err error) {
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	c := config{User: "guest", Password: "guest", GuestLoopbackOnly: true, TTLPrecedence: "min", Unroutable: "park", StoreSync: "group", Monitor: true}
+	c := config{User: "guest", Password: "guest", GuestLoopbackOnly: true, TTL: "on", TTLPrecedence: "min", Unroutable: "park", StoreSync: "group", Monitor: true}
 	n, err := openNode(&c, prometheus.NewRegistry(), zap.NewNop())
 	if err != nil {
 		l.Close()

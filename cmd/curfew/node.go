@@ -60,11 +60,12 @@ func openNode(c *config, metrics *prometheus.Registry, log *zap.Logger) (n *node
 	if err := n.openTelemetry(c, metrics, log); err != nil {
 		return n, err
 	}
+	precedence, _ := broker.ParsePrecedence(c.TTLPrecedence)
 	n.broker, err = broker.New(broker.Options{
 		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.bytes(), DiskFreeLimit: int64(c.DiskFreeLimit), Log: log,
 		User: string(c.User), Password: string(c.Password), GuestFromAnywhere: !c.GuestLoopbackOnly,
 		Ceilings:      broker.Ceilings{Queues: c.MaxQueues, Exchanges: c.MaxExchanges, Bindings: c.MaxBindings},
-		TTLPrecedence: precedences[c.TTLPrecedence], Unroutable: unroutables[c.Unroutable], IdleMinimum: c.IdleMinimum,
+		TTLPrecedence: precedence, TTLOff: c.TTL == "off", Unroutable: unroutables[c.Unroutable], IdleMinimum: c.IdleMinimum,
 		OnExpired: n.onExpired(), TraceExpired: n.telemetry != nil && n.telemetry.Traces(),
 	})
 	if err != nil {
@@ -128,10 +129,15 @@ func storeOptions(c *config, metrics prometheus.Registerer, log *zap.Logger) (st
 	}, nil
 }
 
-var (
-	precedences = map[string]broker.Precedence{"min": broker.Lower, "message": broker.MessageFirst}
-	unroutables = map[string]broker.Unroutable{"park": broker.Park, "drop": broker.Drop}
-)
+var unroutables = map[string]broker.Unroutable{"park": broker.Park, "drop": broker.Drop}
+
+// writeWindow is what the monitor calls it: there 0 is its default and less than 0 is none.
+func (c *config) writeWindow() time.Duration {
+	if c.ScheduleWindow == 0 {
+		return -1
+	}
+	return c.ScheduleWindow
+}
 
 func (n *node) openMonitor(c *config, metrics prometheus.Registerer, log *zap.Logger) error {
 	err := n.openAlerts(c, metrics, log)
@@ -148,7 +154,8 @@ func (n *node) openMonitor(c *config, metrics prometheus.Registerer, log *zap.Lo
 		}
 	}
 	n.monitor, err = monitor.New(monitor.Options{
-		Primary: embedded.New(n.broker), Redis: n.redis, Alerts: n.alerts, MissThreshold: c.MissThreshold, RiskShare: float64(c.RiskPercent) / 100, NewTimer: monitor.PreciseTimer, Log: log, Registerer: metrics,
+		Primary: embedded.New(n.broker), Redis: n.redis, Alerts: n.alerts, WriteWindow: c.writeWindow(),
+		MissThreshold: c.MissThreshold, RiskShare: float64(c.RiskPercent) / 100, NewTimer: monitor.PreciseTimer, Log: log, Registerer: metrics,
 	})
 	return err
 }

@@ -95,6 +95,10 @@ func serve(ctx context.Context, c *config, stdout io.Writer, log *zap.Logger) (e
 	o.watch("store", n.storeVitals)
 	o.watch("clock", func() vitals { return clockVitals(n.broker.ClockOffset()) })
 
+	if c.TTL == "off" {
+		log.Warn("no message expires: CURFEW_TTL=off. Times to live are checked and kept, and not in force")
+		o.watch("ttl", func() vitals { return vitals{Detail: "off: no message expires (CURFEW_TTL=off)"} })
+	}
 	o.watch("connections", n.connectionVitals)
 	if n.monitor != nil {
 		since := time.Now()

@@ -58,6 +58,31 @@ func fetch(t *testing.T, url string) string {
 	return string(body)
 }
 
+// TestServeSaysThatTTLIsOff: to who reads the log, the banner or /healthz.
+func TestServeSaysThatTTLIsOff(t *testing.T) {
+	p := startServe(t, "TTL=off")
+	assert.Equal(t, "nothing to do: no message expires (CURFEW_TTL=off)", p.line(t, "Monitor"))
+	var h health
+	require.NoError(t, json.Unmarshal([]byte(fetch(t, strings.Replace(p.line(t, "Metrics"), "/metrics", "/healthz", 1))), &h))
+	assert.Equal(t, "ok", h.Status)
+	assert.Equal(t, "off: no message expires (CURFEW_TTL=off)", h.Parts["ttl"])
+
+	conn, err := amqp091.Dial(p.line(t, "AMQP"))
+	require.NoError(t, err)
+	defer conn.Close()
+	ch, err := conn.Channel()
+	require.NoError(t, err)
+	_, err = ch.QueueDeclare("q", false, false, true, false, amqp091.Table{"x-message-ttl": 0})
+	require.NoError(t, err)
+	require.NoError(t, ch.PublishWithContext(t.Context(), "", "q", false, false, amqp091.Publishing{Expiration: "0"}))
+	_, ok, err := ch.Get("q", true)
+	require.NoError(t, err)
+	assert.True(t, ok)
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	assert.Zero(t, p.wait(t))
+	assert.Contains(t, p.stderr.String(), "no message expires: CURFEW_TTL=off")
+}
+
 func TestServeStopsGracefully(t *testing.T) {
 	for _, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
 		p := startServe(t)
