@@ -29,6 +29,7 @@ type settings struct {
 	singleActive  bool   // x-single-active-consumer
 	timeoutMillis int64  // x-consumer-timeout; 0 not set
 	lockMillis    int64  // x-lock-duration; 0 none
+	shows         shows  // x-delivery-deadline, x-remaining-expiration
 	core          queue.Options
 }
 
@@ -45,8 +46,8 @@ func (vh *VHost) parseSettings(label string, args amqp.Table) (settings, error) 
 	var s settings
 	s.dlx, s.deadLetter = p.exchange("x-dead-letter-exchange")
 	s.kind = p.queueType()
-	s.expiresMillis = p.integer("x-expires", 0, 1, MaxTTLMillis)
-	s.ttlMillis = p.integer("x-message-ttl", -1, 0, MaxTTLMillis)
+	s.expiresMillis = p.span("x-expires", 0, 1)
+	s.ttlMillis = p.span("x-message-ttl", -1, 0)
 	if s.dlk, s.ownKey = p.name("x-dead-letter-routing-key"); s.ownKey && !s.deadLetter {
 		p.fail("x-dead-letter-routing-key", "routing_key_but_no_dlx_defined")
 	}
@@ -69,6 +70,12 @@ func (vh *VHost) parseSettings(label string, args amqp.Table) (settings, error) 
 	s.timeoutMillis = p.integer("x-consumer-timeout", 0, 1, MaxTTLMillis)
 	s.lockMillis = p.integer("x-lock-duration", 0, 1, MaxTTLMillis)
 	s.hasSubqueue = p.bool("x-dead-letter-queue")
+	if p.bool("x-delivery-deadline") {
+		s.shows |= showDeadline
+	}
+	if p.bool("x-remaining-expiration") {
+		s.shows |= showRemaining
+	}
 	s.idleMillis = p.idle()
 	p.onlyTaken(s.kind)
 	s.atLeastOnce = s.atLeastOnce && s.deadLetter && s.core.Overflow == queue.RejectPublish
@@ -109,6 +116,14 @@ func (p *argParser) integer(name string, absent, low, high int64) int64 {
 		return n
 	}
 	return absent
+}
+
+// span reads ms from low to MaxTTLMillis, or never, which is as if it was absent.
+func (p *argParser) span(name string, absent, low int64) int64 {
+	if n, ok := amqp.Integer(p.args[name]); ok && IsNever(n) {
+		return absent
+	}
+	return p.integer(name, absent, low, MaxTTLMillis)
 }
 
 func (p *argParser) text(name string) (string, bool) {

@@ -168,7 +168,7 @@ func (s *step) targetsOf(x *crossing, keys []string, properties []byte) (targets
 	view, _ := amqp.ViewProperties(properties)
 	t.targets.reset()
 	for _, key := range keys {
-		found, err := t.routes.find(x.from.vh, []byte(x.set.dlx), []byte(key), true, view.Headers, false)
+		found, err := t.routes.find(x.from.vh, []byte(x.set.dlx), []byte(key), byBroker, view.Headers, false)
 		if err != nil {
 			return nil, false
 		}

@@ -53,7 +53,7 @@ func newExchange(name string, kind exchange.Kind, d ExchangeDeclare) *Exchange {
 		name: name, kind: kind, declared: d, ttlMillis: -1,
 		router: exchange.New[destination](kind),
 	}
-	if ttl, ok := amqp.Integer(d.Args["x-message-ttl"]); ok {
+	if ttl, ok := amqp.Integer(d.Args["x-message-ttl"]); ok && !IsNever(ttl) {
 		x.ttlMillis = ttl
 	}
 	x.govern(applied{})
@@ -130,7 +130,7 @@ const DelayedMessageKind = "x-delayed-message"
 func (vh *VHost) checkExchangeArgs(name string, args amqp.Table) error {
 	p := argParser{vh: vh, label: vh.exchangeLabel(name), args: args}
 	p.exchange("alternate-exchange")
-	p.integer("x-message-ttl", -1, 0, MaxTTLMillis)
+	p.span("x-message-ttl", -1, 0)
 	return p.err
 }
 

@@ -16,7 +16,7 @@ const minIdleMillis = 300_000
 
 // idle reads x-auto-delete-on-idle; 0 is none.
 func (p *argParser) idle() int64 {
-	n := p.integer("x-auto-delete-on-idle", 0, 1, MaxTTLMillis)
+	n := p.span("x-auto-delete-on-idle", 0, 1)
 	if n != 0 && n < minIdleMillis {
 		p.fail("x-auto-delete-on-idle", fmt.Sprintf("{value_too_small,%d}", n))
 	}
@@ -204,7 +204,7 @@ func (vh *VHost) findAwaited(awaited map[*Queue]bool) bool {
 func (m *DelayedMessage) targets(vh *VHost, ways *routes) []target {
 	view, _ := amqp.ViewProperties(m.Properties) // they were read when it came
 	keys := marksOf(view.Headers)&keyMarks != 0
-	targets, _ := ways.find(vh, []byte(m.Exchange), []byte(m.RoutingKey), false, view.Headers, keys) // none: it is parked
+	targets, _ := ways.find(vh, []byte(m.Exchange), []byte(m.RoutingKey), byClient, view.Headers, keys) // none: it is parked
 	return targets
 }
 

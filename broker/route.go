@@ -27,6 +27,8 @@ type routing struct {
 	found   []destination
 	again   bool  // an exchange was met that was passed already
 	byTable bool  // a headers exchange was asked: the key alone does not decide
+	by      who   // it is published
+	refused error // by a queue that it names
 	ceiling int64 // of the exchanges passed on the way here, ms; <0 none
 }
 
@@ -48,9 +50,35 @@ func (r *routing) route(x *Exchange) {
 			r.lower()
 		}
 	} else if q, ok := r.vh.queues[string(r.key)]; ok {
-		r.addQueue(q)
+		r.name(q)
+	} else if q, ok := r.vh.queues[canonical(string(r.key))]; ok {
+		r.refuse(q)
 	}
 }
+
+// name sends the message to the queue that it names.
+func (r *routing) name(q *Queue) {
+	if q.asked.keeps {
+		r.refuse(q)
+	}
+	r.addQueue(q)
+}
+
+// refuse keeps clients from publishing into a dead-letter sub-queue.
+func (r *routing) refuse(q *Queue) {
+	if r.by == byClient && r.refused == nil {
+		r.refused = r.vh.onlyDeadLetters(q)
+	}
+}
+
+// who publishes a message.
+type who uint8
+
+const (
+	byClient who = iota
+	byTool       // replays and imports: into dead-letter sub-queues too
+	byBroker     // through internal exchanges too
+)
 
 // pass sends the message through x, the exchanges bound to it, and, where that
 // reaches nothing, its alternate exchange.
@@ -165,7 +193,7 @@ func (s *targetSet) reset() {
 type routes struct {
 	vh       *VHost
 	topology uint64
-	internal bool                // known are the ways through internal exchanges too
+	by       who                 // it is that publishes
 	known    map[string][]target // length of the exchange's name, name, key; nil until there are two
 	kept     int                 // targets in known
 	lastName []byte
@@ -184,11 +212,11 @@ const (
 
 // find returns the queues of a message; the slice is valid until the next call.
 // headers are the message's, for headers exchanges, and with keys for the routing
-// keys in CC and BCC. internal lets it through internal exchanges.
-func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers []byte, keys bool) ([]target, error) {
+// keys in CC and BCC.
+func (rs *routes) find(vh *VHost, name, key []byte, by who, headers []byte, keys bool) ([]target, error) {
 	rs.name = append(append(append(rs.name[:0], byte(len(name))), name...), key...)
-	if topology := vh.topology.Load(); rs.vh != vh || rs.topology != topology || rs.internal != internal {
-		rs.vh, rs.topology, rs.internal, rs.last, rs.lastName, rs.known = vh, topology, internal, nil, rs.lastName[:0], nil
+	if topology := vh.topology.Load(); rs.vh != vh || rs.topology != topology || rs.by != by {
+		rs.vh, rs.topology, rs.by, rs.last, rs.lastName, rs.known = vh, topology, by, nil, rs.lastName[:0], nil
 	}
 	if !keys {
 		if bytes.Equal(rs.name, rs.lastName) {
@@ -198,11 +226,11 @@ func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers []byt
 			rs.remember(known)
 			return known, nil
 		}
-		if len(name) == 0 && len(rs.known) >= routesKept {
+		if len(name) == 0 && len(rs.known) >= routesKept && !IsSubqueue(key) {
 			return rs.toQueue(key), nil
 		}
 	}
-	targets, byTable, err := rs.search(name, key, internal, headers, keys)
+	targets, byTable, err := rs.search(name, key, by, headers, keys)
 	if err == nil && !keys && !byTable {
 		rs.keep(slices.Clone(targets))
 	}
@@ -242,15 +270,15 @@ func (rs *routes) remember(targets []target) {
 }
 
 // search finds the queues of a message, and says whether its headers decided. Error: 404
-// for an exchange that does not exist, 403 for an internal one.
-func (rs *routes) search(name, key []byte, internal bool, headers []byte, keys bool) ([]target, bool, error) {
+// for an exchange that does not exist, 403 for an internal one, or a dead-letter sub-queue.
+func (rs *routes) search(name, key []byte, by who, headers []byte, keys bool) ([]target, bool, error) {
 	rs.vh.mu.RLock()
 	defer rs.vh.mu.RUnlock()
 	x, ok := rs.vh.exchanges[string(name)]
 	switch {
 	case !ok && len(name) > 0:
 		return nil, false, rs.vh.noExchange(string(name))
-	case ok && x.declared.Internal && !internal:
+	case ok && x.declared.Internal && by != byBroker:
 		return nil, false, amqp.NewException(amqp.AccessRefused, 60, 40, "cannot publish to internal %s", rs.vh.exchangeLabel(string(name)))
 	}
 	r := &rs.work
@@ -258,7 +286,7 @@ func (rs *routes) search(name, key []byte, internal bool, headers []byte, keys b
 		r.headers = r.parse
 	}
 	r.out.reset()
-	*r = routing{vh: rs.vh, key: key, raw: headers, headers: r.headers, out: r.out, through: r.through[:0], found: r.found[:0], ceiling: -1}
+	*r = routing{vh: rs.vh, key: key, raw: headers, headers: r.headers, out: r.out, through: r.through[:0], found: r.found[:0], ceiling: -1, by: by}
 	r.route(x)
 	if keys {
 		for _, header := range []string{"CC", "BCC"} {
@@ -268,5 +296,5 @@ func (rs *routes) search(name, key []byte, internal bool, headers []byte, keys b
 			}
 		}
 	}
-	return r.out.list, r.byTable, nil
+	return r.out.list, r.byTable, r.refused
 }

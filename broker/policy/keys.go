@@ -27,6 +27,7 @@ var keys = map[string]key{
 	"overflow":                      {true, oneOf("drop-head", "reject-publish", "reject-publish-dlx"), " is not a valid overflow value"},
 	"delivery-limit":                {true, integer, " is not a valid delivery limit"},
 	"consumer-timeout":              {false, atLeast(0), " is not a valid consumer timeout"},
+	"remaining-expiration":          {false, boolean, " is not a valid remaining expiration setting; it is true or false"},
 	"queue-mode":                    {false, oneOf("default", "lazy"), " is not a valid queue-mode value"},
 	"queue-version":                 {true, oneOf(int64(1), int64(2)), " is not a valid queue-version value"},
 	"max-age":                       {false, age, " is not a valid max age"},
@@ -69,6 +70,11 @@ func checkDefinition(k Kind, v any) string {
 
 func text(v any) bool {
 	_, ok := v.(string)
+	return ok
+}
+
+func boolean(v any) bool {
+	_, ok := v.(bool)
 	return ok
 }
 
