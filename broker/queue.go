@@ -163,9 +163,6 @@ func (q *Queue) enter(s *step, it *item) {
 	}
 	q.tally.entered(&m)
 	seq := q.core.Publish(m, it.priority)
-	if q.asked.shows&showDeadline != 0 {
-		q.enqueued.add(seq, s.stamp)
-	}
 	switch {
 	case q.delays != nil:
 		q.delays.add(q, due{m.ExpiresAt, seq}, store.Pos(m.Pos))
@@ -176,6 +173,10 @@ func (q *Queue) enter(s *step, it *item) {
 		s.tell(DeadlineEvent{Kind: DeadlineEnqueued, Ref: q.ref(seq, m.ExpiresAt)})
 	}
 	entered := store.Enqueue{Queue: q.id, Seq: uint64(seq), Pos: store.Pos(m.Pos), ExpiresAt: m.ExpiresAt, Flags: uint8(m.Flags), Durable: m.Flags&queue.Durable != 0}
+	if q.asked.shows&showDeadline != 0 {
+		entered.EnqueuedAt = s.stamp
+		q.enqueued.add(seq, s.stamp)
+	}
 	if it.move >= 0 {
 		s.turns.entered(it.move, entered)
 	} else {

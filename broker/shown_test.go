@@ -13,6 +13,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/policy"
 	"curfew/broker/queue"
+	"curfew/broker/store"
 )
 
 // forged are headers that only the broker may set on a delivery that shows its deadline.
@@ -200,4 +201,34 @@ func TestOtherLargeSpansAreRefused(t *testing.T) {
 		_, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-lock-duration": never}})
 		assert.Contains(t, text(err), "{value_too_large,", "Service Bus has no lock without an end")
 	}
+}
+
+// TestShownInstantsOutliveARestart: also of a message that was moved in as a dead letter.
+func TestShownInstantsOutliveARestart(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}, Clock: wallClock}
+	x := openBench(t, o)
+	x.durable("q", amqp.Table{"x-delivery-deadline": true})
+	from := x.durable("from", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"})
+	began := time.Now().UnixMilli()
+	x.publishPersistent("", "q", "published", "3600000")
+	x.publishPersistent("", "from", "dead", "")
+	m, _ := x.get(from, false)
+	from.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+	x.commit()
+	ended := time.Now().UnixMilli() + 1
+	x = restarted(t, o, x.b)
+	q, err := x.vh.Queue("q")
+	require.NoError(t, err)
+	for _, body := range []string{"published", "dead"} {
+		m, ok := x.get(q, true)
+		require.True(t, ok)
+		assert.Equal(t, body, m.body)
+		at, _ := m.properties.Headers["x-enqueued-at"].(int64)
+		assert.LessOrEqual(t, began, at)
+		assert.GreaterOrEqual(t, ended, at)
+		if body == "published" {
+			assert.Equal(t, at+3_600_000, m.properties.Headers["x-expires-at"])
+		}
+	}
+	require.NoError(t, x.b.Close())
 }
