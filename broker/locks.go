@@ -151,7 +151,7 @@ type lockToken struct {
 }
 
 // parseLockToken returns ok false for what is no token.
-func parseLockToken[T string | []byte](text T) (t lockToken, ok bool) {
+func parseLockToken(text string) (t lockToken, ok bool) {
 	var b [tokenBytes]byte
 	if len(text) != base64.RawURLEncoding.EncodedLen(tokenBytes) {
 		return t, false

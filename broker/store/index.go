@@ -96,11 +96,25 @@ func (x *index) surviving(exists func(Pos) bool) []RecoveredQueue {
 	for id, q := range x.queues {
 		if entries := q.surviving(exists); len(entries) > 0 {
 			q.amend(entries)
-			queues = append(queues, RecoveredQueue{Queue: id, Entries: entries, enqueued: q.enqueued})
+			queues = append(queues, RecoveredQueue{Queue: id, Entries: entries, enqueued: q.since(entries)})
 		}
 	}
 	slices.SortFunc(queues, func(a, b RecoveredQueue) int { return cmp.Compare(a.Queue, b.Queue) })
 	return queues
+}
+
+// since keeps of what was said those of the entries that survive.
+func (q *queueIndex) since(entries []RecoveredEntry) (kept map[enteredAt]int64) {
+	if q.enqueued == nil {
+		return nil
+	}
+	kept = map[enteredAt]int64{}
+	for _, e := range entries {
+		if at, ok := q.enqueued[enteredAt{e.Seq, e.Pos}]; ok {
+			kept[enteredAt{e.Seq, e.Pos}] = at
+		}
+	}
+	return kept
 }
 
 // surviving filters the entries in place. Of several for one sequence number the
