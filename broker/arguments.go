@@ -31,6 +31,7 @@ type settings struct {
 	timeoutMillis int64 // x-consumer-timeout; 0 not set
 	lockMillis    int64 // x-lock-duration; 0 none
 	maxDeliveries int64 // x-max-delivery-count; 0 none
+	shows         shows // x-delivery-deadline, x-remaining-expiration
 	core          queue.Options
 }
 
@@ -47,8 +48,8 @@ func (vh *VHost) parseSettings(label string, args amqp.Table) (settings, error) 
 	var s settings
 	s.dlx, s.deadLetter = p.exchange("x-dead-letter-exchange")
 	s.kind = p.queueType()
-	s.expiresMillis = p.integer("x-expires", 0, 1, MaxTTLMillis)
-	s.ttlMillis = p.integer("x-message-ttl", -1, 0, MaxTTLMillis)
+	s.expiresMillis = p.span("x-expires", 0, 1)
+	s.ttlMillis = p.span("x-message-ttl", -1, 0)
 	s.precedence = p.precedence()
 	if s.dlk, s.ownKey = p.name("x-dead-letter-routing-key"); s.ownKey && !s.deadLetter {
 		p.fail("x-dead-letter-routing-key", "routing_key_but_no_dlx_defined")
@@ -73,6 +74,12 @@ func (vh *VHost) parseSettings(label string, args amqp.Table) (settings, error) 
 	s.lockMillis = p.integer("x-lock-duration", 0, 1, MaxTTLMillis)
 	s.maxDeliveries = p.integer("x-max-delivery-count", 0, 1, maxDeliveryCount)
 	s.hasSubqueue = p.bool("x-dead-letter-queue")
+	if p.bool("x-delivery-deadline") {
+		s.shows |= showDeadline
+	}
+	if p.bool("x-remaining-expiration") {
+		s.shows |= showRemaining
+	}
 	s.idleMillis = p.idle()
 	p.onlyTaken(s.kind)
 	p.onlyMeant(meaninglessArgs)
@@ -114,6 +121,14 @@ func (p *argParser) integer(name string, absent, low, high int64) int64 {
 		return n
 	}
 	return absent
+}
+
+// span reads ms from low to MaxTTLMillis, or never, which is as if it was absent.
+func (p *argParser) span(name string, absent, low int64) int64 {
+	if n, ok := amqp.Integer(p.args[name]); ok && IsNever(n) {
+		return absent
+	}
+	return p.integer(name, absent, low, MaxTTLMillis)
 }
 
 func (p *argParser) text(name string) (string, bool) {
@@ -198,7 +213,7 @@ var (
 		{"x-dead-lettering-on-message-expiration", "use x-dead-letter-queue"},
 		{"x-forward-to", "auto-forwarding is not supported"},
 		{"x-auto-forward-to", "auto-forwarding is not supported"},
-		{"x-forward-dead-lettered-messages-to", "auto-forwarding is not supported; use x-dead-letter-exchange"},
+		{"x-forward-dead-lettered-messages-to", "auto-forwarding is not supported"},
 		{"x-requires-session", "sessions are not supported"},
 		{"x-session-id", "sessions are not supported"},
 		{"x-requires-duplicate-detection", "duplicate detection is not supported"},

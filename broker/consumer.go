@@ -93,11 +93,12 @@ func (src *Source) Next(d *Delivery) bool {
 	}
 	if src.settle {
 		src.q.core.Ack(t.Seq, &src.s.fx)
-	} else if src.c != nil {
-		src.c.unacked++
+	} else {
+		if src.c != nil {
+			src.c.unacked++
+		}
 		if src.q.set().lockMillis > 0 {
-			holder, _ := src.c.Sink.(Holder)
-			src.q.lockDelivery(src.s, t.Seq, src.c, holder)
+			src.q.lockDelivery(src.s, t.Seq, src.c)
 		}
 	}
 	src.q.tally.out[src.mode]++
@@ -114,6 +115,9 @@ func (src *Source) Next(d *Delivery) bool {
 	if src.q.asked.kind == Quorum {
 		src.s.props = countDeliveries(src.s.props, d.Message.Properties, t.Deliveries)
 		d.Message.Properties = src.s.props
+	}
+	if what := src.q.set().shows; what != 0 {
+		d.Message.Properties = src.s.show(src.q, what, &t, !src.settle, d.Message.Properties)
 	}
 	return true
 }
@@ -226,7 +230,7 @@ func (q *Queue) Get(noAck bool, fn func(*Delivery)) (bool, error) {
 	if ok {
 		fn(&d)
 		if !noAck && q.set().lockMillis > 0 {
-			q.lockDelivery(s, d.Seq, nil, d.Holder)
+			q.locks.find(d.Seq).holder = d.Holder
 		}
 	} else {
 		q.tally.getEmpty++

@@ -175,7 +175,7 @@ func countCopies(headers amqp.Table, deaths []any, targets int, died bool) (boun
 func (s *step) targetsOf(x *crossing, key []byte, headers amqp.Table, oneKey bool) (targets []target, routed bool) {
 	t, keys := &s.turns, !oneKey && (headers["CC"] != nil || headers["BCC"] != nil)
 	t.targets.reset()
-	found, err := t.routes.find(x.from.vh, []byte(x.set.dlx), key, true, messageHeaders{table: headers}, keys)
+	found, err := t.routes.find(x.from.vh, []byte(x.set.dlx), key, byBroker, messageHeaders{table: headers}, keys)
 	if err != nil {
 		return nil, false
 	}

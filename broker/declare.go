@@ -69,6 +69,9 @@ func (vh *VHost) declareQueue(r *Rights, owner Owner, name string, d QueueDeclar
 	if name == UndeliverableQueue && (!d.Durable || d.Exclusive || d.AutoDelete || len(d.Args) > 0) {
 		return nil, amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' is kept for parked dead letters; declare it durable, without arguments", name)
 	}
+	if name == LockQueue {
+		return nil, amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' is kept for requests to renew locks", name)
+	}
 	if err := checkSubqueue(name); err != nil {
 		return nil, err
 	}

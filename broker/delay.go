@@ -114,7 +114,7 @@ func (s *step) activate(x *crossing, at int) bool {
 	view, _ := amqp.ViewProperties(m.Properties)
 	has := marksOf(view.Headers)
 	it := item{ttlMillis: -1}
-	targets, err := t.routes.find(x.from.vh, m.Exchange, m.RoutingKey, false, messageHeaders{raw: view.Headers}, has&keyMarks != 0)
+	targets, err := t.routes.find(x.from.vh, m.Exchange, m.RoutingKey, byClient, messageHeaders{raw: view.Headers}, has&keyMarks != 0)
 	if s.scarce(targets) {
 		return false
 	}

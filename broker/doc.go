@@ -91,7 +91,9 @@
 //
 // Those of a queue stand in a lineup: the highest priority first, in turns within one,
 // and with x-single-active-consumer one of them alone. A delivery of a queue with
-// x-lock-duration lapses (locks); what is due for a queue though nobody asks (a lock, a
+// x-lock-duration lapses (locks), unless who holds it renews its lock: by a publish to
+// LockQueue, which is no queue (lock_requests.go). With x-delivery-deadline a delivery says
+// until when it is good, and names its lock (shown.go). What is due for a queue though nobody asks (a lock, a
 // retry, x-expires, x-auto-delete-on-idle) is in one heap with one timer (alarms).
 //
 // # Flow

@@ -14,6 +14,12 @@ func (s settings) under(d policy.Definition, args amqp.Table, name string) setti
 	lower(&s.timeoutMillis, d, "consumer-timeout", 0)
 	lower(&s.core.MaxLength, d, "max-length", -1)
 	lower(&s.core.MaxBytes, d, "max-length-bytes", -1)
+	if IsNever(s.ttlMillis) {
+		s.ttlMillis = -1
+	}
+	if IsNever(s.expiresMillis) {
+		s.expiresMillis = 0
+	}
 	s.ttlMillis, s.expiresMillis = min(s.ttlMillis, MaxTTLMillis), min(s.expiresMillis, MaxTTLMillis)
 	if dlx, ok := d.Text("dead-letter-exchange"); ok && !s.deadLetter {
 		s.dlx, s.deadLetter = dlx, true
@@ -26,6 +32,9 @@ func (s settings) under(d policy.Definition, args amqp.Table, name string) setti
 	}
 	if mode, ok := d.Text("overflow"); ok && args["x-overflow"] == nil {
 		s.core.Overflow = s.kind.overflow(mode)
+	}
+	if show, ok := d.Bool("remaining-expiration"); ok && show && args["x-remaining-expiration"] == nil {
+		s.shows |= showRemaining
 	}
 	if s.kind == Quorum {
 		s.quorumUnder(d, args)

@@ -140,7 +140,7 @@ const DelayedMessageKind = "x-delayed-message"
 func (vh *VHost) checkExchangeArgs(name string, args amqp.Table) error {
 	p := argParser{vh: vh, label: vh.exchangeLabel(name), args: args}
 	p.exchange("alternate-exchange")
-	p.integer("x-message-ttl", -1, 0, MaxTTLMillis)
+	p.span("x-message-ttl", -1, 0)
 	p.idle()
 	p.onlyMeant(meaninglessArgs)
 	p.onlyMeant(queueArgs)

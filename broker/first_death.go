@@ -26,7 +26,7 @@ func (s *step) addressFresh(x *crossing, at int, src store.Message) (done, ok bo
 		key = t.key
 	}
 	t.exchange = append(t.exchange[:0], set.dlx...)
-	targets, err := t.routes.find(x.from.vh, t.exchange, key, true, messageHeaders{}, false)
+	targets, err := t.routes.find(x.from.vh, t.exchange, key, byBroker, messageHeaders{}, false)
 	if err != nil || t.routes.byTable || len(targets) == 0 || returns(targets, x.from) {
 		return false, false
 	}
@@ -42,7 +42,7 @@ func (s *step) addressFresh(x *crossing, at int, src store.Message) (done, ok bo
 		it.message.Flags |= queue.Durable
 	}
 	t.headers = appendFirstDeath(t.headers[:0], x, src, &view, len(targets), s.b.wallSeconds(x.at))
-	t.props = view.WithHeaders(t.props[:0], src.Properties, t.headers)
+	t.props = view.With(t.props[:0], src.Properties, t.headers, nil)
 	s.send(x, at, targets, &it, store.Message{Exchange: t.exchange, RoutingKey: key, Properties: t.props, Body: src.Body})
 	return true, true
 }

@@ -41,7 +41,7 @@ func TestFirstDeathIsWrittenAsRecorded(t *testing.T) {
 		}, false)
 		require.Empty(t, countCopies(parsed.Headers, parsed.Headers["x-death"].([]any), targets, false))
 		headers := appendFirstDeath(nil, &x, src, &view, targets, 1_700_000_000)
-		short := view.WithHeaders(nil, raw, headers)
+		short := view.With(nil, raw, headers, nil)
 		if p.Headers == nil {
 			require.Equal(t, parsed.Append(nil), short)
 			return

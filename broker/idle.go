@@ -16,7 +16,7 @@ const DefaultIdleMinimum = 5 * time.Minute
 
 // idle reads x-auto-delete-on-idle; 0 is none.
 func (p *argParser) idle() int64 {
-	n := p.integer("x-auto-delete-on-idle", 0, 1, MaxTTLMillis)
+	n := p.span("x-auto-delete-on-idle", 0, 1)
 	if n != 0 && n < p.vh.b.idleMinimum() {
 		p.fail("x-auto-delete-on-idle", fmt.Sprintf("{value_too_small,%d}", n))
 		return 0
@@ -265,7 +265,7 @@ func (vh *VHost) findAwaited(awaited map[*Queue]bool, all bool) bool {
 func (m *DelayedMessage) targets(vh *VHost, ways *routes) []target {
 	view, _ := amqp.ViewProperties(m.Properties) // they were read when it came
 	keys := marksOf(view.Headers)&keyMarks != 0
-	targets, _ := ways.find(vh, []byte(m.Exchange), []byte(m.RoutingKey), false, messageHeaders{raw: view.Headers}, keys) // none: it is parked
+	targets, _ := ways.find(vh, []byte(m.Exchange), []byte(m.RoutingKey), byClient, messageHeaders{raw: view.Headers}, keys) // none: it is parked
 	return targets
 }
 

@@ -84,7 +84,7 @@ func (p *Publisher) destine(m *Publication, it *item) ([]target, error) {
 	if err != nil {
 		return nil, err
 	}
-	targets, err := p.routes.find(p.vh, m.Exchange, m.RoutingKey, false, messageHeaders{raw: view.Headers}, has&keyMarks != 0)
+	targets, err := p.routes.find(p.vh, m.Exchange, m.RoutingKey, byTool, messageHeaders{raw: view.Headers}, has&keyMarks != 0)
 	if e, ok := errors.AsType[*amqp.Exception](err); ok && e.Code == amqp.NotFound {
 		return nil, nil
 	}
@@ -192,6 +192,7 @@ func (q *Queue) release(s *step, ref MessageRef) (_ store.Settle, ok bool) {
 	left := &s.fx.Settled[len(s.fx.Settled)-1]
 	s.tellSettled(q, left, Lazy)
 	record := q.settleRecord(left)
+	q.enqueued.drop(left.Seq)
 	s.fx.Reset()
 	q.emptied()
 	s.b.feed.push(s.events)
@@ -243,7 +244,7 @@ func (q *Queue) DeadLettersTo() (exchange, key string, ok bool) {
 // exchange by a key, the internal ones too. None where it is missing.
 func (vh *VHost) Destinations(exchange, key string) (names []string) {
 	var r routes
-	found, err := r.find(vh, []byte(exchange), []byte(key), true, messageHeaders{}, false)
+	found, err := r.find(vh, []byte(exchange), []byte(key), byBroker, messageHeaders{}, false)
 	if err != nil {
 		return nil
 	}

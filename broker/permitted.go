@@ -101,10 +101,13 @@ func (r *Rights) DeleteExchange(vh *VHost, name string, ifUnused bool) error {
 }
 
 // Bind needs write on the destination, read on the source, and on a topic
-// exchange read by the routing key.
+// exchange read by the routing key. Nothing can be bound to a dead-letter sub-queue (403).
 func (r *Rights) Bind(vh *VHost, owner Owner, b Binding) error {
 	if err := r.mayBind(vh, &b); err != nil {
 		return err
+	}
+	if q, err := vh.Queue(b.Destination); err == nil && q.asked.keeps && !b.ToExchange {
+		return vh.onlyDeadLetters(q)
 	}
 	return vh.Bind(owner, b)
 }

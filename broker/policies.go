@@ -202,7 +202,7 @@ func (x *Exchange) govern(a applied) {
 		x.alternate, _ = a.definition.Text("alternate-exchange")
 	}
 	p := argParser{vh: x.vh, args: x.declared.Args}
-	x.ttlMillis = p.integer("x-message-ttl", -1, 0, MaxTTLMillis)
+	x.ttlMillis = p.span("x-message-ttl", -1, 0)
 	for _, ruling := range a.Policies {
 		if ruling != nil && ruling.ApplyTo == policy.Exchanges {
 			lower(&x.ttlMillis, ruling.Definition, "message-ttl", -1)

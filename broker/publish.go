@@ -29,6 +29,8 @@ type Publisher struct {
 	// ReplyTo is the name that stands for ReplyQueue in the messages' reply-to
 	// property; "": nobody waits for replies.
 	ReplyTo string
+	// ForTool lets it publish into dead-letter sub-queues, which clients may not.
+	ForTool bool
 
 	vh         *VHost
 	rights     *Rights
@@ -62,7 +64,8 @@ func (vh *VHost) OwnPublisher() *Publisher {
 
 // Add checks and routes a message and copies it into the store; it enters its
 // queues at the next Flush. routed is false when it has none, and the message is
-// gone. A direct reply is handed over at once and counts as not routed. One that
+// gone. A direct reply is handed over at once and counts as not routed. A request to
+// LockQueue is carried out at once, and its answer is added in its place. One that
 // is to be delayed waits for its time, and is routed then. Errors are those of
 // basic.publish: 403 not permitted or internal exchange, 404 no exchange, 406 a
 // property or header that means something and is wrong; or ErrFull, after which it
@@ -81,12 +84,15 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 		}
 	}
 	has := marksOf(view.Headers)
-	targets, err := p.routes.find(p.vh, m.Exchange, m.RoutingKey, false, messageHeaders{raw: view.Headers}, has&keyMarks != 0)
+	targets, err := p.routes.find(p.vh, m.Exchange, m.RoutingKey, p.by(), messageHeaders{raw: view.Headers}, has&keyMarks != 0)
 	if err == nil {
 		err = p.permit(m, &view)
 	}
 	if err != nil {
 		return false, amqp.Answering(err, amqp.BasicPublishID)
+	}
+	if len(targets) == 0 && asksForLock(m) {
+		return true, p.renewLock(m, &view)
 	}
 	it := item{ttlMillis: -1, number: p.count, move: -1}
 	due, err := p.check(m, &view, has, &it)
@@ -108,6 +114,13 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	p.count++
 	p.tally.add(p, m, len(targets))
 	return len(targets) > 0, nil
+}
+
+func (p *Publisher) by() who {
+	if p.ForTool {
+		return byTool
+	}
+	return byClient
 }
 
 // permit is what RabbitMQ asks once it has found the exchange, in its order. It

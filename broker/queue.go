@@ -41,6 +41,7 @@ type Queue struct {
 	consumers lineup
 	active    *Consumer // of a queue with x-single-active-consumer; nil only while it has no consumers
 	locks     locks
+	enqueued  enqueueTimes // of those with x-delivery-deadline
 	letters   letterLine
 	retained  retained
 	consumed  bool // had a consumer once: auto-delete may act
@@ -82,6 +83,9 @@ func (q *Queue) Type() QueueType { return q.asked.kind }
 // queue's argument or policy (RabbitMQ 3.12: Delivery Acknowledgement Timeout); 0
 // where it says nothing.
 func (q *Queue) ConsumerTimeoutMillis() int64 { return q.set().timeoutMillis }
+
+// LockMillis is how long its deliveries are locked; 0 where they are not.
+func (q *Queue) LockMillis() int64 { return q.set().lockMillis }
 
 // Label names the queue as RabbitMQ's error texts do.
 func (q *Queue) Label() string { return q.vh.queueLabel(q.name) }
@@ -172,6 +176,10 @@ func (q *Queue) enter(s *step, it *item) {
 		s.tell(DeadlineEvent{Kind: DeadlineEnqueued, Ref: q.ref(seq, m.ExpiresAt)})
 	}
 	entered := store.Enqueue{Queue: q.id, Seq: uint64(seq), Pos: store.Pos(m.Pos), ExpiresAt: m.ExpiresAt, Flags: uint8(m.Flags), Durable: m.Flags&queue.Durable != 0}
+	if q.asked.shows&showDeadline != 0 {
+		entered.EnqueuedAt = s.stamp
+		q.enqueued.add(seq, s.stamp)
+	}
 	if it.move >= 0 {
 		s.turns.entered(it.move, entered)
 	} else {
@@ -224,6 +232,9 @@ func (q *Queue) finish(s *step, path Path) {
 	}
 	for i := range s.fx.Settled {
 		x := &s.fx.Settled[i]
+		if q.enqueued.chunks != nil {
+			q.enqueued.drop(x.Seq)
+		}
 		if q.delays != nil {
 			q.settleDelayed(s, x)
 			continue

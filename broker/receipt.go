@@ -129,8 +129,8 @@ func (s *step) sendReceipt(x *crossing, at int, to string, m store.Message) (_ r
 		vh.reply(m.RoutingKey, &Publication{RoutingKey: m.RoutingKey, Properties: m.Properties, Body: m.Body}, 0)
 		return receiptSent, nil
 	}
-	targets, err := t.routes.find(vh, nil, m.RoutingKey, true, messageHeaders{}, false)
-	if err != nil || len(targets) == 0 {
+	targets, err := t.routes.find(vh, nil, m.RoutingKey, byBroker, messageHeaders{}, false)
+	if err != nil || len(targets) == 0 || targets[0].queue.asked.keeps { // who asked for it is a client
 		return receiptUnroutable, vh.noQueue(to)
 	}
 	it := item{ttlMillis: -1, move: at}

@@ -249,6 +249,9 @@ func (b *Broker) restoreMessages(r *store.RecoveredQueue) {
 			Pos: uint64(e.Pos), ExpiresAt: e.ExpiresAt, Flags: flags,
 			Bytes: uint32(len(b.store.View(e.Pos).Body)),
 		}, e.Deliveries)
+		if at := r.EnqueuedAt(&e); at != 0 && q.asked.shows&showDeadline != 0 {
+			q.enqueued.add(queue.Seq(e.Seq), at)
+		}
 		if q.delays != nil {
 			q.delays.add(q, due{e.ExpiresAt, queue.Seq(e.Seq)}, e.Pos)
 		}

@@ -40,6 +40,8 @@ type routing struct {
 	found   []destination
 	again   bool  // an exchange was met that was passed already
 	byTable bool  // each message is routed by itself: a headers exchange was asked, or one that notes its use
+	by      who   // it is published
+	refused error // by a queue that it names
 	ceiling int64 // of the exchanges passed on the way here, ms; <0 none
 }
 
@@ -60,11 +62,33 @@ func (r *routing) route(x *Exchange) {
 	}
 }
 
+// toQueue sends the message to the queue of that name, as the default exchange does.
 func (r *routing) toQueue(name []byte) {
 	if q, ok := r.vh.queues[string(name)]; ok {
+		if q.asked.keeps {
+			r.refuse(q)
+		}
 		r.addQueue(q)
+	} else if q, ok := r.vh.queues[canonical(string(name))]; ok {
+		r.refuse(q)
 	}
 }
+
+// refuse keeps clients from publishing into a dead-letter sub-queue.
+func (r *routing) refuse(q *Queue) {
+	if r.by == byClient && r.refused == nil {
+		r.refused = r.vh.onlyDeadLetters(q)
+	}
+}
+
+// who publishes a message.
+type who uint8
+
+const (
+	byClient who = iota
+	byTool       // replays and imports: into dead-letter sub-queues too
+	byBroker     // through internal exchanges too
+)
 
 // pass sends the message with all its keys through x, the exchanges bound to it, and,
 // where x has a binding for none of the keys, its alternate exchange (RabbitMQ: Alternate
@@ -197,7 +221,7 @@ func (s *targetSet) reset() {
 type routes struct {
 	vh       *VHost
 	topology uint64
-	internal bool                // known are the ways through internal exchanges too
+	by       who                 // it is that publishes
 	known    map[string][]target // length of the exchange's name, name, key; nil until there are two
 	kept     int                 // targets in known
 	lastName []byte
@@ -217,12 +241,12 @@ const (
 
 // find returns the queues of a message; the slice is valid until the next call.
 // headers are the message's, for headers exchanges, and with keys for the routing
-// keys in CC and BCC. internal lets it through internal exchanges.
-func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers messageHeaders, keys bool) ([]target, error) {
+// keys in CC and BCC.
+func (rs *routes) find(vh *VHost, name, key []byte, by who, headers messageHeaders, keys bool) ([]target, error) {
 	rs.byTable = false
 	rs.name = append(append(append(rs.name[:0], byte(len(name))), name...), key...)
-	if topology := vh.topology.Load(); rs.vh != vh || rs.topology != topology || rs.internal != internal {
-		rs.vh, rs.topology, rs.internal, rs.last, rs.lastName, rs.known = vh, topology, internal, nil, rs.lastName[:0], nil
+	if topology := vh.topology.Load(); rs.vh != vh || rs.topology != topology || rs.by != by {
+		rs.vh, rs.topology, rs.by, rs.last, rs.lastName, rs.known = vh, topology, by, nil, rs.lastName[:0], nil
 	}
 	if !keys {
 		if bytes.Equal(rs.name, rs.lastName) {
@@ -232,11 +256,11 @@ func (rs *routes) find(vh *VHost, name, key []byte, internal bool, headers messa
 			rs.remember(known)
 			return known, nil
 		}
-		if len(name) == 0 && len(rs.known) >= routesKept {
+		if len(name) == 0 && len(rs.known) >= routesKept && !IsSubqueue(key) {
 			return rs.toQueue(key), nil
 		}
 	}
-	targets, err := rs.search(name, key, internal, headers, keys)
+	targets, err := rs.search(name, key, by, headers, keys)
 	if err == nil && !keys && !rs.byTable {
 		rs.keep(slices.Clone(targets))
 	}
@@ -276,15 +300,16 @@ func (rs *routes) remember(targets []target) {
 }
 
 // search finds the queues of a message, and notes whether others of its key have to be
-// routed anew. Error: 404 for an exchange that does not exist, 403 for an internal one.
-func (rs *routes) search(name, key []byte, internal bool, headers messageHeaders, keys bool) ([]target, error) {
+// routed anew. Error: 404 for an exchange that does not exist, 403 for an internal one, or
+// a dead-letter sub-queue.
+func (rs *routes) search(name, key []byte, by who, headers messageHeaders, keys bool) ([]target, error) {
 	rs.vh.mu.RLock()
 	defer rs.vh.mu.RUnlock()
 	x, ok := rs.vh.exchanges[string(name)]
 	switch {
 	case !ok && len(name) > 0:
 		return nil, rs.vh.noExchange(string(name))
-	case ok && x.declared.Internal && !internal:
+	case ok && x.declared.Internal && by != byBroker:
 		return nil, amqp.NewException(amqp.AccessRefused, 60, 40, "cannot publish to internal %s", rs.vh.exchangeLabel(string(name)))
 	}
 	r := &rs.work
@@ -294,7 +319,7 @@ func (rs *routes) search(name, key []byte, internal bool, headers messageHeaders
 	r.out.reset()
 	*r = routing{
 		vh: rs.vh, key: key, more: r.more[:0], headers: headers, parse: r.parse,
-		out: r.out, through: r.through[:0], found: r.found[:0], ceiling: -1,
+		out: r.out, through: r.through[:0], found: r.found[:0], ceiling: -1, by: by,
 	}
 	if keys {
 		for _, header := range []string{"CC", "BCC"} {
@@ -305,5 +330,5 @@ func (rs *routes) search(name, key []byte, internal bool, headers messageHeaders
 	}
 	r.route(x)
 	rs.byTable = r.byTable
-	return r.out.list, nil
+	return r.out.list, r.refused
 }

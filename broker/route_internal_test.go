@@ -46,9 +46,9 @@ func TestRoutesAreRemembered(t *testing.T) {
 					exchange, k = "", queueName()
 				}
 				kept := len(rs.known)
-				got, err := rs.find(vh, []byte(exchange), []byte(k), false, messageHeaders{}, false)
+				got, err := rs.find(vh, []byte(exchange), []byte(k), byClient, messageHeaders{}, false)
 				require.NoError(t, err)
-				want, err := (&routes{vh: vh}).search([]byte(exchange), []byte(k), false, messageHeaders{}, false)
+				want, err := (&routes{vh: vh}).search([]byte(exchange), []byte(k), byClient, messageHeaders{}, false)
 				require.NoError(t, err)
 				require.Equal(t, len(want), len(got), "message %d", i)
 				for j := range want {
@@ -80,10 +80,10 @@ func TestRoutesThroughInternalExchanges(t *testing.T) {
 	require.NoError(t, vh.Bind(nil, Binding{Source: "x", Destination: "q"}))
 	var rs routes
 	for range 3 {
-		found, err := rs.find(vh, []byte("x"), nil, true, messageHeaders{}, false)
+		found, err := rs.find(vh, []byte("x"), nil, byBroker, messageHeaders{}, false)
 		require.NoError(t, err)
 		require.Len(t, found, 1)
-		_, err = rs.find(vh, []byte("x"), nil, false, messageHeaders{}, false)
+		_, err = rs.find(vh, []byte("x"), nil, byClient, messageHeaders{}, false)
 		require.EqualValues(t, 403, code(err))
 	}
 }

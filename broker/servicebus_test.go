@@ -142,8 +142,8 @@ func TestMaxDeliveryCountOutlivesARestart(t *testing.T) {
 func TestArgumentsThatMeanNothing(t *testing.T) {
 	x := newBench(t, broker.Options{})
 	for arg, why := range map[string]string{
-		"x-expires-at": `"a header of messages"`, "x-scheduled-enqueue-time": `"a header of messages"`, "x-requires-session": `"not supported"`,
-		"x-default-message-time-to-live": `"use x-message-ttl"`, "x-forward-to": `"not supported"`,
+		"x-expires-at": `"a header of messages"`, "x-scheduled-enqueue-time": `"a header of messages"`, "x-requires-session": `"sessions are not supported"`,
+		"x-default-message-time-to-live": `"use x-message-ttl"`, "x-forward-to": `"auto-forwarding is not supported"`,
 	} {
 		_, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{arg: int32(1)}})
 		assert.Equal(t, "PRECONDITION_FAILED - invalid arg '"+arg+"' for queue 'q' in vhost '/': "+why, text(err))

@@ -29,6 +29,9 @@ type step struct {
 	crowded  []*Queue    // that its publisher is to wait for
 	source   Source
 	props    []byte // scratch of the delivery being made
+	headers  []byte // likewise, where the queue shows its receivers more (show)
+	text     []byte // likewise
+	shown    []byte // likewise
 
 	sources  []*Queue // with letters that the step has posted
 	posted   int64    // letters, under the lock that is held

@@ -16,13 +16,37 @@ import (
 // no more, may be deleted by itself, and still goes with its queue.
 const subqueueSuffix = "/$deadletterqueue"
 
-// IsSubqueue says whether a queue of that name is one that x-dead-letter-queue
-// makes.
-func IsSubqueue(name string) bool { return strings.HasSuffix(name, subqueueSuffix) }
+// IsSubqueue says whether a name is that of a queue which x-dead-letter-queue makes, in
+// any case of the last part, as in Service Bus. Such a queue's own is in lower case.
+func IsSubqueue[T string | []byte](name T) bool {
+	at := len(name) - len(subqueueSuffix)
+	return at >= 0 && name[at] == '/' && strings.EqualFold(string(name[at:]), subqueueSuffix)
+}
+
+// canonical is the name under which a queue stands that a client calls name.
+func canonical(name string) string {
+	if !IsSubqueue(name) {
+		return name
+	}
+	return name[:len(name)-len(subqueueSuffix)] + subqueueSuffix
+}
+
+// QueueName is the name of the queue that a client calls name: another one for a
+// dead-letter sub-queue that is spelled in another case. A queue of exactly that name goes
+// before, which an older version may have left.
+func (vh *VHost) QueueName(name string) string {
+	if !IsSubqueue(name) {
+		return name
+	}
+	if _, err := vh.Queue(name); err == nil {
+		return name
+	}
+	return canonical(name)
+}
 
 // nameSubqueue settles what the name of the queue means for it.
 func (vh *VHost) nameSubqueue(s *settings, name string) error {
-	s.keeps = IsSubqueue(name)
+	s.keeps = strings.HasSuffix(name, subqueueSuffix)
 	if !s.hasSubqueue {
 		return nil
 	}
@@ -123,7 +147,13 @@ func checkSubqueue(name string) error {
 		return nil
 	}
 	return amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' is kept; declare '%s' with x-dead-letter-queue",
-		name, strings.TrimSuffix(name, subqueueSuffix))
+		name, strings.TrimSuffix(canonical(name), subqueueSuffix))
+}
+
+// onlyDeadLetters refuses a client who would publish into a queue that is kept.
+func (vh *VHost) onlyDeadLetters(q *Queue) error {
+	return amqp.NewException(amqp.AccessRefused, 0, 0, "%s takes the dead letters of queue '%s' and nothing else",
+		q.Label(), strings.TrimSuffix(q.name, subqueueSuffix))
 }
 
 // checkGoes refuses to delete the queue beside one that is there.
@@ -143,8 +173,9 @@ func (s *settings) explains(r queue.Reason) bool {
 	return s.hasSubqueue || r == queue.DeliveryLimit && s.maxDeliveries > 0
 }
 
-// explain writes on a dead letter why it is one, in Service Bus's words; a consumer
-// that rejects gives no reason there either.
+// explain writes on a dead letter why it is one, in Service Bus's words where it has
+// them. There a receiver gives the reason of its own; AMQP 0-9-1's has no way to. What a
+// publisher wrote under these names goes.
 func explain(headers amqp.Table, x *queue.Settled) {
 	switch x.Reason {
 	case queue.Expired:
@@ -153,5 +184,11 @@ func explain(headers amqp.Table, x *queue.Settled) {
 	case queue.DeliveryLimit:
 		headers["DeadLetterReason"] = "MaxDeliveryCountExceeded"
 		headers["DeadLetterErrorDescription"] = fmt.Sprintf("Message could not be consumed after %d delivery attempts.", x.Deliveries)
+	case queue.Rejected:
+		headers["DeadLetterReason"] = "Rejected"
+		headers["DeadLetterErrorDescription"] = "The message was rejected by its consumer."
+	default:
+		delete(headers, "DeadLetterReason")
+		delete(headers, "DeadLetterErrorDescription")
 	}
 }

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,8 @@ func TestDeadLetterQueueBesideItsQueue(t *testing.T) {
 		m, ok = x.get(dead, false)
 		require.True(t, ok)
 		assert.Equal(t, "rejected", m.body)
-		assert.NotContains(t, m.properties.Headers, "DeadLetterReason", "a consumer gives none")
+		assert.Equal(t, "Rejected", m.properties.Headers["DeadLetterReason"], "AMQP 0-9-1's consumer gives no other")
+		assert.Equal(t, "The message was rejected by its consumer.", m.properties.Headers["DeadLetterErrorDescription"])
 		assert.Equal(t, "rejected", m.properties.Headers["x-first-death-reason"])
 		q2 := m
 		m, ok = x.get(dead, true)
@@ -44,11 +46,78 @@ func TestDeadLetterQueueBesideItsQueue(t *testing.T) {
 		assert.Equal(t, "The message expired and was dead lettered.", m.properties.Headers["DeadLetterErrorDescription"])
 
 		dead.Settle(broker.Reject, []queue.Seq{q2.seq}, nil)
-		x.publish("", beside, "sent", "50", amqp.Table{"x-expires-at": time.Now().UnixMilli() + 50})
+		x.toolPublish(beside, "sent", "50", amqp.Table{"x-expires-at": time.Now().UnixMilli() + 50})
 		assert.Empty(t, x.deadlines())
 		after(time.Hour)
 		assert.Equal(t, []string{"sent"}, x.drain(dead), "nothing expires there, and what is rejected there is gone")
 	})
+}
+
+// toolPublish publishes as imports do.
+func (x *bench) toolPublish(key, body, expiration string, headers amqp.Table) {
+	x.t.Helper()
+	x.p.ForTool = true
+	defer func() { x.p.ForTool = false }()
+	x.publish("", key, body, expiration, headers)
+}
+
+func TestNobodyPublishesIntoADeadLetterQueue(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	x.queue("q", amqp.Table{"x-dead-letter-queue": true})
+	const refused = "ACCESS_REFUSED - queue 'q/$deadletterqueue' in vhost '/' takes the dead letters of queue 'q' and nothing else"
+	add := func(key string, headers amqp.Table) error {
+		p := amqp.Properties{Headers: headers}
+		_, err := x.p.Add(&broker.Publication{RoutingKey: []byte(key), Properties: p.Append(nil)})
+		return err
+	}
+	for range 2 {
+		assert.Equal(t, refused, text(add(beside, nil)))
+		assert.Equal(t, refused, text(add("q/$DeadLetterQueue", nil)))
+		assert.Equal(t, refused, text(add("q", amqp.Table{"CC": []any{beside}})))
+		assert.Equal(t, refused, text(add(beside, amqp.Table{"x-delay": int32(1000)})))
+	}
+	r := x.b.RightsOf("guest", "/")
+	assert.Equal(t, refused, text(r.Bind(x.vh, nil, broker.Binding{Source: "amq.fanout", Destination: beside})))
+	assert.Zero(t, x.p.Flush(nil))
+	dead, err := x.vh.Queue(beside)
+	require.NoError(t, err)
+	assert.Zero(t, x.ready(dead))
+	for i := range 2000 { // more keys than a publisher keeps
+		require.NoError(t, add(fmt.Sprint("key", i), nil))
+	}
+	assert.Equal(t, refused, text(add(beside, nil)))
+	assert.Equal(t, refused, text(add("q/$DEADLETTERQUEUE", nil)))
+	assert.NoError(t, add("other/$deadletterqueue", nil), "there is none: it is unroutable")
+}
+
+// TestReceiptDoesNotGoIntoADeadLetterQueue: a client has asked for it.
+func TestReceiptDoesNotGoIntoADeadLetterQueue(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		q := x.queue("q", amqp.Table{"x-dead-letter-queue": true})
+		p := amqp.Properties{Expiration: "0", ReplyTo: beside, Headers: amqp.Table{"x-expiry-receipt": true}}
+		_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil), Body: []byte("m")})
+		require.NoError(t, err)
+		x.p.Flush(nil)
+		after(time.Second)
+		dead, err := x.vh.Queue(beside)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"m"}, x.drain(dead))
+		assert.Zero(t, x.ready(q))
+	})
+}
+
+// TestReasonIsTheBrokers: what a publisher wrote under the names of Service Bus's reason is not believed.
+func TestReasonIsTheBrokers(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	x.queue("q", amqp.Table{"x-dead-letter-queue": true, "x-max-length": int32(0)})
+	x.publish("", "q", "m", "", amqp.Table{"DeadLetterReason": "TTLExpiredException", "DeadLetterErrorDescription": "?"})
+	dead, err := x.vh.Queue(beside)
+	require.NoError(t, err)
+	m, ok := x.get(dead, true)
+	require.True(t, ok)
+	assert.NotContains(t, m.properties.Headers, "DeadLetterReason")
+	assert.NotContains(t, m.properties.Headers, "DeadLetterErrorDescription")
+	assert.Equal(t, "maxlen", m.properties.Headers["x-first-death-reason"])
 }
 
 func TestDeadLetterQueueIsPassedOverForAnExchange(t *testing.T) {
@@ -119,7 +188,7 @@ func TestDeadLetterQueueOutlivesARestart(t *testing.T) {
 	x = restarted(t, o, x.b)
 	dead, err := x.vh.Queue(beside)
 	require.NoError(t, err)
-	x.publish("", beside, "sent", "50", nil)
+	x.toolPublish(beside, "sent", "50", nil)
 	assert.Empty(t, x.deadlines())
 	assert.Equal(t, []string{"m", "sent"}, x.drain(dead))
 	_, err = x.vh.DeleteQueue(nil, "q", false, false)

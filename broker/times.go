@@ -34,7 +34,8 @@ func (b *Broker) readTimes(headers amqp.Table) (expiresAt, due int64, err error)
 }
 
 // instantOf reads an instant, Unix ms of the wall clock in the header, in Unix µs of the
-// broker's clock, which was read just now, at least 1; 0 if the header is absent.
+// broker's clock, which was read just now, at least 1; 0 if the header is absent, or says that
+// the message never expires.
 func (b *Broker) instantOf(headers amqp.Table, name string, now int64) (int64, error) {
 	v, ok := headers[name]
 	if !ok {
@@ -50,6 +51,8 @@ func (b *Broker) instantOf(headers amqp.Table, name string, now int64) (int64, e
 		return 0, badHeader(name, "expected timestamp or integer of milliseconds, got "+amqp.TypeName(v))
 	case n < 0:
 		return 0, badHeader(name, "{value_negative,"+strconv.FormatInt(n, 10)+"}")
+	case name == expiresAtHeader && IsNever(n):
+		return 0, nil
 	case n > (now-ahead)/milli+MaxTTLMillis:
 		return 0, badHeader(name, "{value_too_large,"+strconv.FormatInt(n, 10)+"}")
 	}

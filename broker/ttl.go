@@ -2,14 +2,24 @@ package broker
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 
 	"curfew/broker/amqp"
 )
 
+// neverMillis is how Service Bus's clients say never: TimeSpan.MaxValue, in ISO 8601
+// P10675199DT2H48M5.4775807S, in whole ms. It is the default of every time to live there and
+// of AutoDeleteOnIdle.
+const neverMillis = 922_337_203_685_477
+
+// IsNever says whether a number of ms stands for no time to live at all: Service Bus's
+// longest span or the largest number. RabbitMQ refuses both, like all beyond MaxTTLMillis.
+func IsNever(millis int64) bool { return millis == neverMillis || millis == math.MaxInt64 }
+
 // parseExpiration reads the expiration property: the whole short string is one
-// decimal integer of ms, 0 to MaxTTLMillis (RabbitMQ: Per-Message TTL). The
-// error is RabbitMQ's 406 for basic.publish.
+// decimal integer of ms, 0 to MaxTTLMillis (RabbitMQ: Per-Message TTL), or never, which
+// is -1 as if there was none. The error is RabbitMQ's 406 for basic.publish.
 func parseExpiration(text []byte) (ttlMillis int64, err error) {
 	if n, ok := plainMillis(text); ok {
 		return n, nil
@@ -29,6 +39,8 @@ func parseExpiration(text []byte) (ttlMillis int64, err error) {
 		return 0, badExpiration(text, `{leftover_string,"`+string(text[digits:])+`"}`)
 	case text[0] == '-' && (n < 0 || parseErr != nil):
 		return 0, badExpiration(text, "{value_negative,"+string(text)+"}")
+	case parseErr == nil && IsNever(n):
+		return -1, nil
 	case parseErr != nil || n > MaxTTLMillis:
 		return 0, badExpiration(text, "{value_too_large,"+string(bytes.TrimLeft(text, "+0"))+"}")
 	}

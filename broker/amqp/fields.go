@@ -47,6 +47,11 @@ func (f *Fields) Next() bool {
 	return true
 }
 
+// AppendTo appends the entry, name and value, to a table that OpenTable began.
+func (f *Fields) AppendTo(b []byte) []byte {
+	return append(append(append(b, byte(len(f.Name))), f.Name...), f.value...)
+}
+
 // Text is the value of the entry if that is text: a long string, or a byte array, which
 // is what some clients make of one. It aliases the table.
 func (f *Fields) Text() (text []byte, ok bool) {

@@ -120,10 +120,16 @@ func (v *PropertyView) beforeReplyTo() int {
 	return n
 }
 
-// WithHeaders appends raw, the property list that v is a view of, with another raw
-// table of headers, and without its expiration.
-func (v *PropertyView) WithHeaders(b, raw, headers []byte) []byte {
-	has := (v.Has | HasHeaders) &^ HasExpiration
+// With appends raw, the property list that v is a view of, with another raw table of
+// headers and another expiration of at most 255 octets; nil: without.
+func (v *PropertyView) With(b, raw, headers, expiration []byte) []byte {
+	has := v.Has &^ (HasHeaders | HasExpiration)
+	if headers != nil {
+		has |= HasHeaders
+	}
+	if expiration != nil {
+		has |= HasExpiration
+	}
 	b = appendShort(b, uint16(has))
 	before := v.beforeHeaders()
 	b = append(append(b, raw[2:before]...), headers...)
@@ -132,6 +138,9 @@ func (v *PropertyView) WithHeaders(b, raw, headers []byte) []byte {
 		after += 1 + len(v.ReplyTo)
 	}
 	b = append(b, raw[before+len(v.Headers):after]...)
+	if expiration != nil {
+		b = append(append(b, byte(len(expiration))), expiration...)
+	}
 	if v.HasExpiration {
 		after += 1 + len(v.Expiration)
 	}

@@ -190,6 +190,7 @@ const maxLine = 192 << 20
 // but from then on they are a publisher's: the next death begins a new history. The
 // error is *ImportError, of ErrBlocked among others, or what the disk says.
 func Import(ctx context.Context, b *broker.Broker, p *broker.Publisher, to string, r io.Reader) (n int, err error) {
+	p.ForTool = true // they may come from a dead-letter sub-queue
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
 	number := 0

@@ -155,8 +155,11 @@ func (o *Options) endure(l *Letter, p *amqp.Properties, now int64) bool {
 	case TTLRemaining:
 		if absolute == 0 && relative != "" {
 			ttl, err := strconv.ParseInt(relative, 10, 64)
-			if err != nil || p.Timestamp == 0 {
+			if err != nil || p.Timestamp == 0 && !broker.IsNever(ttl) {
 				return false
+			}
+			if broker.IsNever(ttl) {
+				return true
 			}
 			absolute = instantOf(p.Timestamp) + ttl
 		}

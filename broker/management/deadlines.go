@@ -18,6 +18,7 @@ var deadlineRoutes = []route{
 	{method: get, path: "/api/curfew/deadlines/{vhost}", need: management, handle: (*request).listDeadlines},
 	{method: get, path: "/api/curfew/deadlines/{vhost}/{queue}", need: management, handle: (*request).listDeadlines},
 	{method: post, path: "/api/curfew/deadlines/{vhost}/{queue}/{seq}", need: management, handle: (*request).changeDeadline},
+	{method: post, path: "/api/curfew/locks/{vhost}/{queue}/{token}", need: management, handle: (*request).renewLock},
 }
 
 // farMillis is beyond any deadline, and can be counted with.

@@ -22,7 +22,7 @@ const maxAnswer = 128 << 20
 func (q *request) queueToRead() (*broker.VHost, *broker.Queue, error) {
 	vh, err := q.vhost()
 	if err == nil {
-		err = q.rights(vh).Queue(access.Read, q.param("queue"))
+		err = q.rights(vh).Queue(access.Read, q.queueName(vh))
 	}
 	if err != nil {
 		return nil, nil, err
@@ -62,12 +62,12 @@ func (q *request) get() error {
 	}
 	vh, err := q.vhost()
 	if err == nil {
-		err = q.rights(vh).Queue(access.Read, q.param("queue"))
+		err = q.rights(vh).Queue(access.Read, q.queueName(vh))
 	}
 	if err != nil {
 		return err
 	}
-	from, err := vh.QueueFor(owner{}, q.param("queue"))
+	from, err := vh.QueueFor(owner{}, q.queueName(vh))
 	if err != nil {
 		return prefixed(err)
 	}

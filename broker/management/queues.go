@@ -90,12 +90,15 @@ func (q *request) queue() (*broker.VHost, *broker.Queue, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	queue, err := vh.Queue(q.param("queue"))
+	queue, err := vh.Queue(q.queueName(vh))
 	if err != nil {
 		return nil, nil, errNotFound
 	}
 	return vh, queue, nil
 }
+
+// queueName is the name of the queue that the path means.
+func (q *request) queueName(vh *broker.VHost) string { return vh.QueueName(q.param("queue")) }
 
 func (q *request) getQueue() error {
 	vh, queue, err := q.queue()
@@ -130,8 +133,8 @@ func (q *request) putQueue() error {
 	if err != nil {
 		return err
 	}
-	_, missing := vh.Queue(q.param("queue"))
-	if _, err := q.declare(vh, q.param("queue"), d); err != nil {
+	_, missing := vh.Queue(q.queueName(vh))
+	if _, err := q.declare(vh, q.queueName(vh), d); err != nil {
 		return err
 	}
 	return q.put(missing != nil)

@@ -80,6 +80,12 @@ func (d Definition) Text(key string) (string, bool) {
 	return s, ok
 }
 
+// Bool is the value of a key that holds a boolean.
+func (d Definition) Bool(key string) (value, ok bool) {
+	value, ok = d[key].(bool)
+	return value, ok
+}
+
 // term writes a JSON value as Erlang prints it.
 func term(v any) string {
 	switch v := v.(type) {

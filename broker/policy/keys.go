@@ -40,6 +40,7 @@ var keys = map[string]key{
 	"auto-delete-on-idle":           {true, between(1, longest), " is not a valid idle period"},
 	"max-delivery-count":            {true, between(1, 1<<16-1), " is not a valid maximum delivery count"},
 	"consumer-timeout":              {false, atLeast(0), " is not a valid consumer timeout"},
+	"remaining-expiration":          {false, boolean, " is not a valid remaining expiration setting; it is true or false"},
 	"queue-mode":                    {false, oneOf("default", "lazy"), " is not a valid queue-mode value"},
 	"queue-version":                 {true, oneOf(int64(1), int64(2)), " is not a valid queue-version value"},
 	"max-age":                       {false, age, " is not a valid max age"},
@@ -82,6 +83,11 @@ func checkDefinition(k Kind, v any) string {
 
 func text(v any) bool {
 	_, ok := v.(string)
+	return ok
+}
+
+func boolean(v any) bool {
+	_, ok := v.(bool)
 	return ok
 }
 

@@ -120,13 +120,17 @@ func (ch *channel) overdue(now int64) (timeoutMillis int64) {
 }
 
 // timeoutOf is how long a delivery may stay unacknowledged, in ms: by its
-// consumer, its queue or the server; 0 for ever.
+// consumer, its queue or the server; 0 for ever. The server's does not count while the
+// delivery is locked: the lock ends it sooner, unless it is renewed.
 func (ch *channel) timeoutOf(h held) int64 {
 	if h.c != nil && h.c.TimeoutMillis > 0 {
 		return h.c.TimeoutMillis
 	}
 	if t := h.q.ConsumerTimeoutMillis(); t > 0 {
 		return t
+	}
+	if h.seq != 0 && h.q.LockMillis() > 0 {
+		return 0
 	}
 	return ch.defaultTimeout()
 }

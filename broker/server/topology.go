@@ -24,7 +24,7 @@ func (ch *channel) queueToRead(name string) (*broker.Queue, error) {
 // this channel.
 func (ch *channel) queueName(name string) (string, error) {
 	if name != "" {
-		return name, nil
+		return ch.conn.vhost.QueueName(name), nil
 	}
 	if ch.queue == "" {
 		return "", amqp.NewException(amqp.NotFound, 0, 0, "no previously declared queue")
@@ -52,7 +52,7 @@ func (ch *channel) queueDeclare(m *amqp.QueueDeclare) error {
 
 func (ch *channel) declared(m *amqp.QueueDeclare) (*broker.Queue, error) {
 	if !m.Passive {
-		return ch.conn.rights.DeclareQueue(ch.conn.vhost, ch.conn, m.Queue, broker.QueueDeclare{
+		return ch.conn.rights.DeclareQueue(ch.conn.vhost, ch.conn, ch.conn.vhost.QueueName(m.Queue), broker.QueueDeclare{
 			Durable: m.Durable, Exclusive: m.Exclusive, AutoDelete: m.AutoDelete, Args: m.Arguments,
 		})
 	}

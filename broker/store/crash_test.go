@@ -101,9 +101,18 @@ func (w *world) number(queue uint64) uint64 {
 
 func (w *world) enter(s *Store, queue uint64, p Pos, durable bool) Enqueue {
 	e := Enqueue{Queue: queue, Seq: w.number(queue), Pos: p, ExpiresAt: int64(w.ids), Durable: durable}
+	e.EnqueuedAt = since(queue, e.Seq)
 	w.pos[place{queue, e.Seq}] = p
 	w.terms[place{queue, e.Seq}] = Terms{ExpiresAt: e.ExpiresAt}
 	return e
+}
+
+// since is when an entry is said to have been made; those of one queue say.
+func since(queue, seq uint64) int64 {
+	if queue != 2 {
+		return 0
+	}
+	return int64(1_000_000 + seq)
 }
 
 func (w *world) publish(s *Store) {
@@ -327,6 +336,7 @@ func (w *world) recovered(s *Store, r *Recovery) {
 				require.Equal(w.t, message(id), m, "a wrong body")
 			}
 			found[at] = standing{id, e.Terms}
+			require.Equal(w.t, since(q.Queue, e.Seq), q.EnqueuedAt(&e))
 			w.pos[at], w.terms[at] = e.Pos, e.Terms
 			w.next[q.Queue] = max(w.next[q.Queue], e.Seq)
 		}

@@ -123,6 +123,7 @@ func (j *journal) mayCarry(n int) bool {
 // carried is what is still needed of a segment.
 type carried struct {
 	entries []Enqueue
+	size    int // of entries
 	settles []carriedRun
 	amends  []amendment
 	amended []Pos // as of when each of amends held
@@ -137,6 +138,7 @@ func (c *carried) collect(j *journal, s *segment, f *facts) {
 	f.eachEntry(func(e Enqueue) {
 		if n := e.Pos.segment(); n != s.number && j.exists(uint32(n)) {
 			c.entries = append(c.entries, e)
+			c.size += e.size()
 		}
 	})
 	f.eachRun(func(r run) {
@@ -152,7 +154,7 @@ func (c *carried) collect(j *journal, s *segment, f *facts) {
 }
 
 func (c *carried) bytes() int {
-	return len(c.entries)*entryBytes + len(c.settles)*align(recordHeader+8+runBytes) +
+	return c.size + len(c.settles)*align(recordHeader+8+runBytes) +
 		len(c.amends)*align(recordHeader+8+amendBytes)
 }
 

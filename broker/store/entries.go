@@ -20,19 +20,25 @@ func (j *journal) enter(entries []Enqueue, k kind) {
 	for len(entries) > 0 {
 		chunk := entries[:min(len(entries), perRecord)]
 		entries = entries[len(chunk):]
-		n := 0
-		for i := range chunk {
-			if chunk[i].kind() == k {
-				n++
-			}
-		}
-		if n == 0 {
+		_, size := sizeOf(chunk, k)
+		if size == 0 {
 			continue
 		}
-		if b, _ := j.reserve(k, n*entryBytes, 0); b != nil {
+		if b, _ := j.reserve(k, size, 0); b != nil {
 			j.putEntries(b[recordHeader:], chunk, k)
 		}
 	}
+}
+
+// sizeOf is how many entries belong into records of kind k, and what they take there.
+func sizeOf(entries []Enqueue, k kind) (n, size int) {
+	for i := range entries {
+		if entries[i].kind() == k {
+			n++
+			size += entries[i].size()
+		}
+	}
+	return n, size
 }
 
 func (j *journal) putEntries(b []byte, entries []Enqueue, k kind) {
@@ -42,7 +48,10 @@ func (j *journal) putEntries(b []byte, entries []Enqueue, k kind) {
 			continue
 		}
 		putEntry(b, e)
-		b = b[entryBytes:]
+		if e.EnqueuedAt != 0 {
+			putSince(b[entryBytes:], e.EnqueuedAt)
+		}
+		b = b[e.size():]
 		if n := e.Pos.segment(); n != j.active.number {
 			j.active.enters.add(n)
 		}
@@ -133,13 +142,8 @@ func (j *journal) reserveAsOf(k kind, size int, asOf Pos) []byte {
 // moved appends as one record that src is settled and that the durable ones of
 // dst stand in their queues.
 func (j *journal) moved(src *Settle, dst []Enqueue) {
-	n := 0
-	for i := range dst {
-		if dst[i].kind() == kindEnqueue {
-			n++
-		}
-	}
-	b, p := j.reserve(kindMove, 8+runBytes+n*entryBytes, 0)
+	_, size := sizeOf(dst, kindEnqueue)
+	b, p := j.reserve(kindMove, 8+runBytes+size, 0)
 	if b == nil {
 		return
 	}
@@ -154,19 +158,15 @@ func (j *journal) moved(src *Settle, dst []Enqueue) {
 // queues and the durable ones of settles have left theirs; as several, if they are too
 // many. The caller holds mu.
 func (j *journal) transacted(entries []Enqueue, settles []Settle) {
-	runs, n := j.runsOf(settles), 0
-	for i := range entries {
-		if entries[i].kind() == kindEnqueue {
-			n++
-		}
-	}
+	runs := j.runsOf(settles)
+	n, size := sizeOf(entries, kindEnqueue)
 	switch {
 	case n+len(runs) > MaxTransaction:
 		j.enqueued(entries)
 		j.settled(settles)
 		return
 	case n+len(runs) > 0:
-		b := j.reserveAsOf(kindTransact, 8+len(runs)*runBytes+n*entryBytes, 0)
+		b := j.reserveAsOf(kindTransact, 8+len(runs)*runBytes+size, 0)
 		if b == nil {
 			return
 		}

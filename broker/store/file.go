@@ -17,8 +17,9 @@ import (
 //	2  records that amend entries
 //	3  expiry in Unix µs; before, in Unix ms
 //	4  records of transactions
+//	5  entries that say since when
 const (
-	version       = 4
+	version       = 5
 	microsVersion = 3
 	oldestVersion = 1
 )

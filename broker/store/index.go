@@ -17,6 +17,14 @@ type queueIndex struct {
 	entries []RecoveredEntry
 	runs    []settledRun
 	amends  []amended
+
+	enqueued map[enteredAt]int64 // Unix µs; of those that say
+}
+
+// enteredAt is an entry at a position.
+type enteredAt struct {
+	seq uint64
+	pos Pos
 }
 
 // amended are the terms of an entry as of a position.
@@ -57,6 +65,12 @@ func (x *index) add(s *scanned, k kind, rec []byte) {
 		if e.Durable {
 			q := x.queue(e.Queue)
 			q.entries = append(q.entries, RecoveredEntry{Seq: e.Seq, Pos: e.Pos, Terms: Terms{ExpiresAt: e.ExpiresAt, Flags: e.Flags}})
+			if e.EnqueuedAt != 0 {
+				if q.enqueued == nil {
+					q.enqueued = map[enteredAt]int64{}
+				}
+				q.enqueued[enteredAt{e.Seq, e.Pos}] = e.EnqueuedAt
+			}
 		}
 	})
 	f.eachRun(func(r run) {
@@ -82,11 +96,25 @@ func (x *index) surviving(exists func(Pos) bool) []RecoveredQueue {
 	for id, q := range x.queues {
 		if entries := q.surviving(exists); len(entries) > 0 {
 			q.amend(entries)
-			queues = append(queues, RecoveredQueue{Queue: id, Entries: entries})
+			queues = append(queues, RecoveredQueue{Queue: id, Entries: entries, enqueued: q.since(entries)})
 		}
 	}
 	slices.SortFunc(queues, func(a, b RecoveredQueue) int { return cmp.Compare(a.Queue, b.Queue) })
 	return queues
+}
+
+// since keeps of what was said those of the entries that survive.
+func (q *queueIndex) since(entries []RecoveredEntry) (kept map[enteredAt]int64) {
+	if q.enqueued == nil {
+		return nil
+	}
+	kept = map[enteredAt]int64{}
+	for _, e := range entries {
+		if at, ok := q.enqueued[enteredAt{e.Seq, e.Pos}]; ok {
+			kept[enteredAt{e.Seq, e.Pos}] = at
+		}
+	}
+	return kept
 }
 
 // surviving filters the entries in place. Of several for one sequence number the

@@ -111,6 +111,29 @@ func putEntry(b []byte, e *Enqueue) {
 	binary.LittleEndian.PutUint64(b[24:], uint64(e.Flags)<<expiryBits|uint64(min(e.ExpiresAt, maxExpiryAt)))
 }
 
+// size is what an entry takes in a record. One that says since when its message stands in
+// its queue is followed by as many bytes: a queue of zero, which is none's, and uint64 the
+// instant in Unix µs. Since version 5.
+func (e *Enqueue) size() int {
+	if e.EnqueuedAt != 0 {
+		return 2 * entryBytes
+	}
+	return entryBytes
+}
+
+func putSince(b []byte, at int64) {
+	clear(b[:entryBytes])
+	binary.LittleEndian.PutUint64(b[8:], uint64(at))
+}
+
+// getSince returns 0 if b begins with something else.
+func getSince(b []byte) (at int64) {
+	if len(b) < entryBytes || binary.LittleEndian.Uint64(b) != 0 {
+		return 0
+	}
+	return int64(binary.LittleEndian.Uint64(b[8:]))
+}
+
 func getEntry(b []byte) Enqueue {
 	last := binary.LittleEndian.Uint64(b[24:])
 	return Enqueue{
@@ -238,8 +261,10 @@ func (f *facts) eachRun(fn func(run)) {
 }
 
 func (f *facts) eachEntry(fn func(Enqueue)) {
-	for b := f.entries; len(b) >= entryBytes; b = b[entryBytes:] {
+	for b := f.entries; len(b) >= entryBytes; {
 		e := getEntry(b)
+		e.EnqueuedAt = getSince(b[entryBytes:])
+		b = b[e.size():]
 		e.Durable, e.ExpiresAt = f.kind != kindHold, f.micros(e.ExpiresAt)
 		fn(e)
 	}

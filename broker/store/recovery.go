@@ -38,6 +38,12 @@ type RecoveredQueue struct {
 
 	clean     bool        // the last run stopped cleanly, and
 	delivered []Delivered // these had been delivered; ascending
+	enqueued  map[enteredAt]int64
+}
+
+// EnqueuedAt is what Enqueued was told of one of the entries, Unix µs; 0: nothing.
+func (q *RecoveredQueue) EnqueuedAt(e *RecoveredEntry) int64 {
+	return q.enqueued[enteredAt{e.Seq, e.Pos}]
 }
 
 // RecoveredEntry is what Enqueued was told of one entry, or Amended later. Pos may

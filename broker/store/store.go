@@ -22,6 +22,7 @@ type Enqueue struct {
 	ExpiresAt  int64 // Unix µs, 0 never; kept for recovery, not looked at
 	Flags      uint8 // the caller's own; kept for recovery, not looked at
 	Durable    bool  // the entry survives a restart, if the message was put durably
+	EnqueuedAt int64 // Unix µs, 0 not to be kept; not looked at
 }
 
 // Settle says that the entry (Queue, Seq), which referred to Pos, has left its

@@ -1,0 +1,91 @@
+package broker
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+)
+
+// LockQueue is the name that requests to renew a lock are published to, by the default
+// exchange. It is no queue. The body of a request is the x-lock-token that came with the
+// delivery; who published it needs the permission to read the delivery's queue. The answer
+// goes to the request's reply-to, a queue or a direct reply, with its correlation-id; a
+// request without one gets none.
+//
+// It says the same to whoever may not read the queue as about a lock that is lost. Any
+// channel can ask, since channels may be busy with other things while a consumer works. In a
+// transaction the lock is renewed at once; an answer to a queue enters it with the commit.
+const LockQueue = "curfew.locks"
+
+// LockAnswer is the JSON in an answer.
+type LockAnswer struct {
+	Outcome     string `json:"outcome"`                // renewed, lost
+	LockedUntil int64  `json:"locked_until,omitempty"` // renewed: Unix ms
+}
+
+// lockAnswerType is the type property of an answer.
+const lockAnswerType = "curfew.lock-answer"
+
+// AnswerOf is what RenewLock returned, as users are told it.
+func AnswerOf(lockedUntil int64, renewed bool) LockAnswer {
+	if !renewed {
+		return LockAnswer{Outcome: "lost"}
+	}
+	return LockAnswer{"renewed", lockedUntil}
+}
+
+func asksForLock(m *Publication) bool {
+	return len(m.Exchange) == 0 && string(m.RoutingKey) == LockQueue
+}
+
+// renewLock carries out a request and adds its answer, which stands for it in the batch.
+// Error: ErrFull, after which it may be tried again.
+func (p *Publisher) renewLock(m *Publication, view *amqp.PropertyView) error {
+	answer, err := json.Marshal(AnswerOf(p.renewLockOf(string(bytes.TrimSpace(m.Body)))))
+	if err != nil { // a string and a number
+		panic("broker: answer to a lock's request: " + err.Error())
+	}
+	if len(view.ReplyTo) > 0 {
+		to := string(view.ReplyTo)
+		if to == ReplyQueue { // permit has asked whether somebody waits
+			to = p.ReplyTo
+		}
+		properties := amqp.Properties{ContentType: "application/json", DeliveryMode: 1, CorrelationID: string(view.CorrelationID), Type: lockAnswerType, AppID: "curfew"}
+		err = p.addAnswer(&Publication{RoutingKey: []byte(to), Properties: properties.Append(nil), Body: answer})
+	}
+	if err == nil {
+		p.count++
+		p.tally.add(p, m, 1)
+	}
+	return err
+}
+
+func (p *Publisher) renewLockOf(token string) (lockedUntil int64, ok bool) {
+	t, ok := parseLockToken(token)
+	if !ok {
+		return 0, false
+	}
+	q := p.vh.b.queueByID(t.queue)
+	if q == nil || q.vh != p.vh || p.rights != nil && p.rights.Queue(access.Read, q.name) != nil {
+		return 0, false
+	}
+	return q.renew(t)
+}
+
+// addAnswer hands an answer over, or has it enter its queue with the batch; one to nowhere
+// is lost.
+func (p *Publisher) addAnswer(m *Publication) error {
+	if IsReply(string(m.RoutingKey)) {
+		p.vh.reply(m.RoutingKey, m, 0)
+		return nil
+	}
+	targets, err := p.routes.find(p.vh, nil, m.RoutingKey, byClient, messageHeaders{}, false)
+	if err != nil || len(targets) == 0 {
+		return nil
+	}
+	it := item{ttlMillis: -1, number: p.count, move: -1}
+	it.message.Bytes = uint32(len(m.Body))
+	return p.put(m, &it, targets)
+}
