@@ -63,7 +63,7 @@ func argumentVectors() (vectors []vector) {
 		{"two mistakes", amqp091.Table{"x-max-length": int32(-1), "x-expires": int32(0)}, "x-expires", ": {value_zero,0}", "", ""},
 		{"consumer timeout 0", amqp091.Table{"x-consumer-timeout": int32(0)}, "x-consumer-timeout", ": {value_zero,0}", "none", sinceThen},
 		{"delivery count 0", amqp091.Table{"x-max-delivery-count": int32(0)}, "x-max-delivery-count", ": {value_zero,0}", "none", ownArg},
-		{"Service Bus's name", amqp091.Table{"x-requires-session": true}, "x-requires-session", `: "not supported"`, "none", ownArg},
+		{"Service Bus's name", amqp091.Table{"x-requires-session": true}, "x-requires-session", `: "sessions are not supported"`, "none", ownArg},
 		{"of a plugin", amqp091.Table{"x-message-deduplication": true, "x-cache-size": int32(9)}, "", "", "", ""},
 		{"lock 0", amqp091.Table{"x-lock-duration": int32(0)}, "x-lock-duration", ": {value_zero,0}", "none", ownArg},
 	} {

@@ -201,7 +201,7 @@ var expirationPage = []statement{
 		check(p.t, rejected.Reject(false))
 		p.advance(time.Millisecond)
 		first, second := p.get(p.deadQueue("q")), p.get(p.deadQueue("q"))
-		p.same("the reasons", fmt.Sprint(first.Headers["DeadLetterReason"], " ", second.Headers["DeadLetterReason"]), "TTLExpiredException <nil>")
+		p.same("the reasons", fmt.Sprint(first.Headers["DeadLetterReason"], " ", second.Headers["DeadLetterReason"]), "TTLExpiredException Rejected")
 	}},
 	{at: "12.1", says: "what was locked at its deadline goes to the dead-letter queue when it is abandoned, or its lock ends", check: func(p *pageBench) {
 		p.abandonedLate()
@@ -243,6 +243,13 @@ var expirationPage = []statement{
 		p.advance(idlePeriod + time.Second)
 		p.there(false)
 	}},
+	{at: "15.2", says: "topics can be, too", check: func(p *pageBench) {
+		p.topic("t", amqp091.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds()}, "s", nil)
+		p.topicThere(true)
+		p.advance(idlePeriod + time.Second)
+		p.topicThere(false)
+		p.counts("s", 0)
+	}},
 	{at: "16.1", says: "that is good for tests that were broken off, and for queues of replies"},
 	{at: "17.1", says: "a property turns it on, and says for how long a queue has to be idle", check: func(p *pageBench) {
 		p.temporary()
@@ -268,6 +275,9 @@ var expirationPage = []statement{
 	{at: "19.2", says: "without receives", check: func(p *pageBench) {
 		p.keptBy(func() { p.empty("q") })
 	}},
+	{at: "19.3", says: "without updates of the queue", check: func(p *pageBench) {
+		p.keptBy(func() { p.policy(policy.Definition{"max-length": time.Now().Unix()}) })
+	}},
 	{at: "19.4", says: "without scheduled messages", check: func(p *pageBench) {
 		p.temporary()
 		p.schedule("q", 10*idlePeriod, "")
@@ -276,6 +286,12 @@ var expirationPage = []statement{
 	}},
 	{at: "19.5", says: "and without a browse", check: func(p *pageBench) {
 		p.keptBy(func() { p.peek("q") })
+	}},
+	{at: "19.6", says: "a topic is idle without sends", check: func(p *pageBench) {
+		p.topicKeptBy(func() { p.publishTo("t", "m", "") })
+	}},
+	{at: "19.7", says: "and without operations on its subscriptions", check: func(p *pageBench) {
+		p.topicKeptBy(func() { p.empty("s") })
 	}},
 	{at: "20.1", says: "auto-forwarding from a queue counts as receiving", curfew: "does not exist: who asks for it is refused", check: func(p *pageBench) {
 		p.refused("q", amqp091.Table{"x-forward-to": "other"}, "auto-forwarding is not supported")
@@ -407,6 +423,26 @@ func (p *pageBench) keptBy(use func()) {
 }
 
 // advance lets time pass, and what it brings happen.
+// topicKeptBy uses a topic, t, with a subscription, s, again and again, and lets it be idle then.
+func (p *pageBench) topicKeptBy(use func()) {
+	p.topic("t", amqp091.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds()}, "s", nil)
+	for range 5 {
+		p.advance(4 * time.Minute)
+		p.topicThere(true)
+		use()
+	}
+	p.advance(idlePeriod + time.Second)
+	p.topicThere(false)
+}
+
+func (p *pageBench) topicThere(want bool) {
+	p.t.Helper()
+	vh, _ := p.v.broker.VHost("/")
+	if _, err := vh.Exchange("t"); (err == nil) != want {
+		p.t.Fatalf("the topic is there: %v", !want)
+	}
+}
+
 func (p *pageBench) advance(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

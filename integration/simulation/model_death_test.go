@@ -208,7 +208,11 @@ func (b *burial) keys() []string {
 }
 
 func (e *entry) routingKeys(bcc bool) []string {
-	keys := append([]string{e.key}, keyList(e.props.Headers["CC"])...)
+	keys := []string{e.key}
+	if e.oneKey {
+		return keys
+	}
+	keys = append(keys, keyList(e.props.Headers["CC"])...)
 	if bcc {
 		keys = append(keys, keyList(e.props.Headers["BCC"])...)
 	}
@@ -262,7 +266,7 @@ func cycles(name string, history []death) bool {
 
 // deadLetter is the message as it stands in a queue it was dead-lettered to.
 func (e *entry) deadLetter(b *burial) *entry {
-	d := &entry{id: e.id, body: e.body, exchange: e.queue.dlx, key: b.keys()[0], deaths: e.history(b.at)}
+	d := &entry{id: e.id, body: e.body, exchange: e.queue.dlx, key: b.keys()[0], deaths: e.history(b.at), oneKey: e.oneKey || e.queue.ownKey}
 	d.props = clone(e.props)
 	d.props.Expiration, d.props.Has = "", d.props.Has&^amqp.HasExpiration
 	h := d.props.Headers

@@ -71,6 +71,7 @@ type entry struct {
 	body          []byte
 	props         amqp.Properties // as a consumer is to see them, BCC aside
 	exchange, key string
+	oneKey        bool // it came by the key of a queue it died in: CC and BCC do not count any more
 
 	queue       *modelQueue
 	seq         queue.Seq
