@@ -62,16 +62,19 @@ func (r *routing) route(x *Exchange) {
 	}
 }
 
-// toQueue sends the message to the queue of that name, as the default exchange does.
+// toQueue sends the message to the queue that the name means, as the default exchange does.
 func (r *routing) toQueue(name []byte) {
-	if q, ok := r.vh.queues[string(name)]; ok {
-		if q.asked.keeps {
-			r.refuse(q)
-		}
-		r.addQueue(q)
-	} else if q, ok := r.vh.queues[canonical(string(name))]; ok {
+	q, ok := r.vh.queues[string(name)]
+	if !ok {
+		q, ok = r.vh.queues[canonical(string(name))]
+	}
+	if !ok {
+		return
+	}
+	if q.asked.keeps {
 		r.refuse(q)
 	}
+	r.addQueue(q)
 }
 
 // refuse keeps clients from publishing into a dead-letter sub-queue.
