@@ -3,6 +3,7 @@ package broker
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"curfew/broker/exchange"
 	"curfew/broker/policy"
@@ -312,6 +313,13 @@ func (b *Broker) takeQueue(x *queueDefinition, news map[*VHost][2]policy.Set) {
 	if there := vh.queues[x.Name]; there != nil { // UndeliverableQueue: a dead letter was faster
 		vh.define(x.key(), there.definition())
 		return
+	}
+	if x.Exclusive { // a policy gives it to a queue that is there, and it is the same connection's
+		of := vh.queues[strings.TrimSuffix(x.Name, subqueueSuffix)]
+		if of == nil || of.owner == nil { // which has closed meanwhile
+			return
+		}
+		q.owner = of.owner
 	}
 	vh.charge(&applied{}, &a)
 	_ = vh.declare(q.footprint(), "", true)

@@ -67,6 +67,7 @@ type Delivery struct {
 	Seq         queue.Seq
 	Message     store.Message // valid during the call it is handed over in
 	Redelivered bool
+	Locked      bool  // it has a lock that lapses (x-lock-duration)
 	Ready       int   // messages still ready behind it
 	At          int64 // Unix µs by the broker's clock: now
 
@@ -91,15 +92,14 @@ func (src *Source) Next(d *Delivery) bool {
 	if !ok {
 		return false
 	}
+	locked := !src.settle && src.q.set().lockMillis > 0
 	if src.settle {
 		src.q.core.Ack(t.Seq, &src.s.fx)
-	} else {
-		if src.c != nil {
-			src.c.unacked++
-		}
-		if src.q.set().lockMillis > 0 {
-			src.q.lockDelivery(src.s, t.Seq, src.c)
-		}
+	} else if src.c != nil {
+		src.c.unacked++
+	}
+	if locked {
+		src.q.lockDelivery(src.s, t.Seq, src.c)
 	}
 	src.q.tally.out[src.mode]++
 	if t.Redelivered {
@@ -107,7 +107,7 @@ func (src *Source) Next(d *Delivery) bool {
 	}
 	*d = Delivery{
 		Seq: t.Seq, Message: src.s.b.store.View(store.Pos(t.Pos)), Redelivered: t.Redelivered,
-		Ready: src.q.core.Ready(), At: src.s.now,
+		Locked: locked, Ready: src.q.core.Ready(), At: src.s.now,
 	}
 	if t.Flags&queue.Hidden != 0 {
 		d.Message.Properties = withoutBCC(d.Message.Properties)
@@ -229,7 +229,7 @@ func (q *Queue) Get(noAck bool, fn func(*Delivery)) (bool, error) {
 	ok := s.source.Next(&d)
 	if ok {
 		fn(&d)
-		if !noAck && q.set().lockMillis > 0 {
+		if d.Locked {
 			q.locks.find(d.Seq).holder = d.Holder
 		}
 	} else {

@@ -7,10 +7,14 @@ import (
 )
 
 // under is what holds where the arguments ask for s and policies for d: of two
-// limits the lower, else what was declared (RabbitMQ: Policies). name is the queue's.
+// limits the lower, else what was declared (RabbitMQ: Policies). name is the queue's. A
+// dead-letter queue stays as long as its queue does, and parked messages do not go because
+// nobody looks at them: no policy has either deleted.
 func (s settings) under(d policy.Definition, args amqp.Table, name string) settings {
 	lower(&s.ttlMillis, d, "message-ttl", -1)
-	lower(&s.expiresMillis, d, "expires", 0)
+	if !s.keeps && name != UndeliverableQueue {
+		lower(&s.expiresMillis, d, "expires", 0)
+	}
 	lower(&s.timeoutMillis, d, "consumer-timeout", 0)
 	lower(&s.core.MaxLength, d, "max-length", -1)
 	lower(&s.core.MaxBytes, d, "max-length-bytes", -1)
@@ -45,8 +49,7 @@ func (s settings) under(d policy.Definition, args amqp.Table, name string) setti
 }
 
 // serviceBusUnder is the part of under that RabbitMQ knows nothing of. Only locks are for a
-// dead-letter queue, too: it stays as long as its queue does, and nothing is dead-lettered
-// from it. Parked messages do not go because nobody looks at them.
+// dead-letter queue, too, since nothing is dead-lettered from it.
 func (s *settings) serviceBusUnder(d policy.Definition, args amqp.Table, name string) {
 	lower(&s.lockMillis, d, "lock-duration", 0)
 	if s.keeps {

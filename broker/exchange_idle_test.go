@@ -194,3 +194,16 @@ func TestIdleExchangeIsDeletedForGood(t *testing.T) {
 	assert.True(t, x.exists("gone"))
 	require.NoError(t, x.b.Close())
 }
+
+// TestLookingIsNoUse: to ask where dead letters would go does not keep an exchange.
+func TestLookingIsNoUse(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		x.exchange("x", "fanout", amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds()})
+		x.queue("q", nil)
+		x.bind("x", "q", "")
+		after(idlePeriod - time.Second)
+		assert.Equal(t, []string{"q"}, x.vh.Destinations("x", ""))
+		after(2 * time.Second)
+		assert.False(t, x.hasExchange("x"))
+	})
+}

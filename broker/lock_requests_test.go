@@ -11,6 +11,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
 
@@ -177,4 +178,32 @@ func TestRequestIsNumberedAsOnePublish(t *testing.T) {
 		_, err := x.vh.DeclareQueue(nil, broker.LockQueue, broker.QueueDeclare{})
 		assert.Equal(t, "ACCESS_REFUSED - queue name 'curfew.locks' is kept for requests to renew locks", text(err))
 	})
+}
+
+// TestRenewalShortensNoLock: a policy that shortens or takes away the duration leaves the locks there are as they are.
+func TestRenewalShortensNoLock(t *testing.T) {
+	for name, change := range map[string]func(x *bench){
+		"shorter": func(x *bench) { x.govern(policy.Definition{"lock-duration": int64(1000)}) },
+		"none":    func(x *bench) { x.govern(policy.Definition{"max-length": int64(9)}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, broker.Options{}, func(x *bench) {
+				q := x.queue("q", amqp.Table{"x-delivery-deadline": true})
+				x.govern(policy.Definition{"lock-duration": int64(60_000)})
+				x.publish("", "q", "m", "", nil)
+				m, ok := x.get(q, false)
+				require.True(t, ok)
+				lockedUntil := m.properties.Headers["x-locked-until"]
+				change(x)
+				after(time.Second)
+				until, ok := q.RenewLock(m.properties.Headers["x-lock-token"].(string))
+				assert.True(t, ok)
+				assert.Equal(t, lockedUntil, until)
+				after(58 * time.Second)
+				assert.Zero(t, x.ready(q), "it is still its receiver's")
+				after(2 * time.Second)
+				assert.Equal(t, 1, x.ready(q))
+			})
+		})
+	}
 }

@@ -182,8 +182,9 @@ func parseLockToken(text string) (t lockToken, ok bool) {
 // counting from now (Service Bus: RenewMessageLock), and returns until when, in Unix ms
 // of the wall clock. token is the x-lock-token that came with it and stays good. The
 // message's own deadline means nothing for its lock: while that is renewed it does not
-// expire, as in Service Bus; it does when it comes back. False: the lock has lapsed, the
-// message was settled, or it is no token of this queue's.
+// expire, as in Service Bus; it does when it comes back. Where a policy has shortened the
+// duration or taken it away, the lock still lasts as long as was said before. False: the
+// lock has lapsed, the message was settled, or it is no token of this queue's.
 func (q *Queue) RenewLock(token string) (lockedUntil int64, ok bool) {
 	t, ok := parseLockToken(token)
 	if !ok || t.queue != q.id {
@@ -203,7 +204,7 @@ func (q *Queue) renew(t lockToken) (lockedUntil int64, ok bool) {
 	}
 	q.stir(s.now)
 	renewed := *k
-	renewed.until = q.lockedUntil(s)
+	renewed.until = max(k.until, q.lockedUntil(s)) // a policy may have made it shorter, or none
 	q.addLock(renewed)
 	return s.b.lockedMillis(renewed.until), true
 }

@@ -241,10 +241,11 @@ func (q *Queue) DeadLettersTo() (exchange, key string, ok bool) {
 }
 
 // Destinations are the queues that a message without headers would reach through an
-// exchange by a key, the internal ones too. None where it is missing.
+// exchange by a key, the internal ones too. None where it is missing. To ask is no use of the
+// exchange (x-auto-delete-on-idle).
 func (vh *VHost) Destinations(exchange, key string) (names []string) {
 	var r routes
-	found, err := r.find(vh, []byte(exchange), []byte(key), byBroker, messageHeaders{}, false)
+	found, err := r.find(vh, []byte(exchange), []byte(key), byNobody, messageHeaders{}, false)
 	if err != nil {
 		return nil
 	}

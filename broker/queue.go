@@ -84,9 +84,6 @@ func (q *Queue) Type() QueueType { return q.asked.kind }
 // where it says nothing.
 func (q *Queue) ConsumerTimeoutMillis() int64 { return q.set().timeoutMillis }
 
-// LockMillis is how long its deliveries are locked; 0 where they are not.
-func (q *Queue) LockMillis() int64 { return q.set().lockMillis }
-
 // Label names the queue as RabbitMQ's error texts do.
 func (q *Queue) Label() string { return q.vh.queueLabel(q.name) }
 

@@ -62,16 +62,19 @@ func (r *routing) route(x *Exchange) {
 	}
 }
 
-// toQueue sends the message to the queue of that name, as the default exchange does.
+// toQueue sends the message to the queue that the name means, as the default exchange does.
 func (r *routing) toQueue(name []byte) {
-	if q, ok := r.vh.queues[string(name)]; ok {
-		if q.asked.keeps {
-			r.refuse(q)
-		}
-		r.addQueue(q)
-	} else if q, ok := r.vh.queues[canonical(string(name))]; ok {
+	q, ok := r.vh.queues[string(name)]
+	if !ok {
+		q, ok = r.vh.queues[canonical(string(name))]
+	}
+	if !ok {
+		return
+	}
+	if q.asked.keeps {
 		r.refuse(q)
 	}
+	r.addQueue(q)
 }
 
 // refuse keeps clients from publishing into a dead-letter sub-queue.
@@ -88,6 +91,7 @@ const (
 	byClient who = iota
 	byTool       // replays and imports: into dead-letter sub-queues too
 	byBroker     // through internal exchanges too
+	byNobody     // likewise, but it is only asked where a message would go
 )
 
 // pass sends the message with all its keys through x, the exchanges bound to it, and,
@@ -106,7 +110,9 @@ func (r *routing) pass(x *Exchange) {
 	r.byTable = r.byTable || x.kind == exchange.Headers
 	if x.idleMillis != 0 {
 		r.byTable = true
-		x.usedAt.Store(r.vh.b.Now())
+		if r.by != byNobody {
+			x.usedAt.Store(r.vh.b.Now())
+		}
 	}
 	bound := r.follow(x, r.key)
 	if x.kind == exchange.Direct || x.kind == exchange.Topic { // others do not look at keys
@@ -309,7 +315,7 @@ func (rs *routes) search(name, key []byte, by who, headers messageHeaders, keys 
 	switch {
 	case !ok && len(name) > 0:
 		return nil, rs.vh.noExchange(string(name))
-	case ok && x.declared.Internal && by != byBroker:
+	case ok && x.declared.Internal && by < byBroker:
 		return nil, amqp.NewException(amqp.AccessRefused, 60, 40, "cannot publish to internal %s", rs.vh.exchangeLabel(string(name)))
 	}
 	r := &rs.work

@@ -11,6 +11,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -245,4 +246,35 @@ func TestSendsDoNotRenewExpires(t *testing.T) {
 		_, err := x.vh.Queue("q")
 		assert.EqualValues(t, 404, code(err), "whichever comes first")
 	})
+}
+
+// TestNoPolicyDeletesDeadLetters that nobody has looked at, while their queue is in use.
+func TestNoPolicyDeletesDeadLetters(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		q := x.queue("q", amqp.Table{"x-dead-letter-queue": true})
+		lost := x.queue("lost", amqp.Table{"x-dead-letter-exchange": "nowhere"})
+		x.govern(policy.Definition{"expires": int64(60_000)})
+		x.publish("", "q", "m", "0", nil)
+		x.publish("", "lost", "n", "0", nil)
+		after(time.Second)
+		x.consume(q, 1, nil)
+		x.consume(lost, 1, nil)
+		x.expire(x.deadlines())
+		after(time.Hour)
+		require.True(t, x.exists(beside))
+		assert.Equal(t, []string{"m"}, x.drain(x.called(beside)))
+		require.True(t, x.exists(broker.UndeliverableQueue))
+		assert.Equal(t, []string{"n"}, x.drain(x.undeliverable()))
+	})
+}
+
+// TestDeadLetterQueueIsFoundInAnyCase of the last part, by what the broker and its tools send there.
+func TestDeadLetterQueueIsFoundInAnyCase(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	x.queue("q", amqp.Table{"x-dead-letter-queue": true})
+	from := x.queue("from", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q/$DeadLetterQueue"})
+	x.publish("", "from", "m", "", nil)
+	x.rejectAll(from)
+	x.toolPublish("q/$DEADLETTERQUEUE", "n", "", nil)
+	assert.Equal(t, []string{"m", "n"}, x.drain(x.called(beside)))
 }

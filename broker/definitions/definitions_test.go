@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker"
@@ -286,3 +287,20 @@ func FuzzImport(f *testing.F) {
 		}
 	})
 }
+
+// TestImportedPolicyGivesAnExclusiveQueueItsOwn dead-letter queue: its connection's, too.
+func TestImportedPolicyGivesAnExclusiveQueueItsOwn(t *testing.T) {
+	b := newBroker(t, broker.Options{})
+	vh, _ := b.VHost("/")
+	owner := new(connection)
+	_, err := vh.DeclareQueue(owner, "q", broker.QueueDeclare{Exclusive: true})
+	require.NoError(t, err)
+	d, err := Parse([]byte(`{"policies":[{"vhost":"/","name":"p","pattern":".*","definition":{"dead-letter-queue":true}}]}`))
+	require.NoError(t, err)
+	_, err = Import(b, d)
+	require.NoError(t, err)
+	_, err = vh.QueueFor(owner, "q/$deadletterqueue")
+	assert.NoError(t, err)
+}
+
+type connection struct{ _ byte } // two of them are not the same

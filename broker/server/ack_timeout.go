@@ -129,7 +129,7 @@ func (ch *channel) timeoutOf(h held) int64 {
 	if t := h.q.ConsumerTimeoutMillis(); t > 0 {
 		return t
 	}
-	if h.seq != 0 && h.q.LockMillis() > 0 {
+	if h.seq != 0 && h.locked {
 		return 0
 	}
 	return ch.defaultTimeout()

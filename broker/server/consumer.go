@@ -94,7 +94,7 @@ func (c *consumer) tag(d *broker.Delivery) uint64 {
 	}
 	c.inFlight++
 	c.ch.inFlight++
-	return c.ch.unacked.add(held{q: c.Queue(), seq: d.Seq, c: c, at: d.At})
+	return c.ch.unacked.add(held{q: c.Queue(), seq: d.Seq, c: c, at: d.At, locked: d.Locked})
 }
 
 // Cancelled tells a client that takes it that the queue is gone (RabbitMQ:
@@ -218,7 +218,7 @@ func (ch *channel) get(m *amqp.BasicGet) error {
 		if m.NoAck {
 			tag = ch.unacked.skip()
 		} else {
-			tag = ch.unacked.add(held{q: q, seq: d.Seq, at: d.At})
+			tag = ch.unacked.add(held{q: q, seq: d.Seq, at: d.At, locked: d.Locked})
 		}
 		o := &ch.conn.out
 		o.mu.Lock()

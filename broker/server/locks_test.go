@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker"
+	"curfew/broker/policy"
 	"curfew/broker/server"
 )
 
@@ -136,5 +137,23 @@ func TestDeadLetterQueueInAnyCase(t *testing.T) {
 		require.NoError(t, sends.Publish("", "Q/$DeadLetterQueue", false, false, amqp091.Publishing{}))
 		x.settled(deliveries)
 		assert.Equal(t, "403 "+only, closed(closes))
+	})
+}
+
+// TestDeliveryWithoutALockIsTimedOut: that a policy locks later ones is nothing to it.
+func TestDeliveryWithoutALockIsTimedOut(t *testing.T) {
+	run(t, server.Options{ConsumerTimeout: time.Minute}, func(x *site) {
+		ch := x.channel(x.connect())
+		x.queue(ch, "q", nil)
+		x.publish(ch, "q", "m")
+		_, ok, err := ch.Get("q", false)
+		require.NoError(t, err)
+		require.True(t, ok)
+		vh, _ := x.b.VHost("/")
+		_, err = vh.SetPolicy(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"lock-duration": int64(30_000)}})
+		require.NoError(t, err)
+		closes := ch.NotifyClose(make(chan *amqp091.Error, 1))
+		time.Sleep(3 * time.Minute)
+		assert.Contains(t, closed(closes), "delivery acknowledgement on channel 1 timed out")
 	})
 }

@@ -14,6 +14,8 @@ type held struct {
 	seq queue.Seq     // 0: its lock lapsed, and it went back
 	c   *consumer     // nil: a get
 	at  int64         // Unix µs of the broker's clock: when it was delivered
+
+	locked bool // it was delivered with a lock
 }
 
 // unacked holds a channel's deliveries by delivery tag: a ring, since tags ascend
