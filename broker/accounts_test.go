@@ -63,7 +63,7 @@ func TestTheConfiguredUser(t *testing.T) {
 	require.NoError(t, b.RightsOf("guest", "/").Queue(access.Configure, "q"))
 }
 
-// logsIn says whether name and password let somebody on this machine in.
+// logsIn reports whether name and password let somebody on this machine in.
 func logsIn(b *Broker, name, password string) bool {
 	_, err := b.Authenticate(context.Background(), name, password, netip.Addr{})
 	return err == nil
@@ -190,7 +190,7 @@ func TestGuessingIsSlow(t *testing.T) {
 			return err
 		}
 		for _, name := range []string{"guest", "nobody", "a", "b", "c"} {
-			assert.ErrorContains(t, try(t.Context(), name), "invalid credentials", "the same for who is there and who is not")
+			assert.ErrorContains(t, try(t.Context(), name), "invalid credentials", "the same for a user who exists and one who does not")
 		}
 		assert.Zero(t, time.Since(start))
 		for _, name := range []string{"guest", "d"} {
@@ -350,9 +350,9 @@ func TestDeletedVHost(t *testing.T) {
 	_, err = p.Add(&Publication{RoutingKey: []byte("q"), Properties: props.Append(nil)})
 	require.NoError(t, err)
 	p.Flush(nil)
-	_, err = vh.delayed()
+	_, err = vh.schedule()
 	require.NoError(t, err)
-	waiting := vh.waiting.Load()
+	waiting := vh.delays.Load()
 	ended := make(chan *amqp.Exception, 1)
 	s, err := b.OpenSession("guest", "v", func(e *amqp.Exception) { ended <- e })
 	require.NoError(t, err)
@@ -362,10 +362,9 @@ func TestDeletedVHost(t *testing.T) {
 	s.Close()
 	ready, _, _ := q.Counts()
 	assert.Zero(t, ready)
-	for _, gone := range []*Queue{q, waiting} {
-		_, _, ok := b.QueueName(gone.ID())
-		assert.False(t, ok, gone.Name())
-	}
+	_, _, named := b.Deadlines().QueueName(q.ID())
+	assert.False(t, named)
+	assert.Nil(t, b.delays.find(waiting.ID()))
 	assert.Len(t, b.Permissions(), 1, "guest's in /")
 	_, err = vh.DeclareQueue(nil, "late", QueueDeclare{})
 	assertCode(t, err, 530, "NOT_ALLOWED - vhost v not found")
@@ -440,7 +439,7 @@ func TestDefaultQueueType(t *testing.T) {
 	} {
 		q, err := vh.DeclareQueue(nil, name, c.declare)
 		require.NoError(t, err)
-		assert.Equal(t, c.kind, q.declared.Args["x-queue-type"], name)
+		assert.Equal(t, c.kind, q.Info().Args["x-queue-type"], name)
 		_, err = vh.DeclareQueue(nil, name, c.declare)
 		assert.NoError(t, err, "as it was declared")
 	}
@@ -485,7 +484,9 @@ func TestCeilings(t *testing.T) {
 	assertCode(t, vh.DeclareExchange("c", ExchangeDeclare{Kind: "direct"}), 406, "PRECONDITION_FAILED - cannot declare exchange 'c': exchange limit in vhost '/' (1) is reached")
 	more := Binding{Source: "a", Destination: "b", RoutingKey: "more"}
 	assertCode(t, vh.Bind(nil, more), 406, "PRECONDITION_FAILED - cannot bind to exchange 'a' in vhost '/': binding limit (1) is reached")
-	assert.Equal(t, 2, vh.exchanges["a"].router.Len())
+	x, err := vh.Exchange("a")
+	require.NoError(t, err)
+	assert.Equal(t, 2, x.Bindings)
 	assert.NoError(t, vh.Bind(nil, Binding{Source: "a", Destination: "b"}), "it is there")
 	require.NoError(t, vh.SetLimits(access.Limits{access.MaxQueues: 0}))
 	_, err = vh.DeclareQueue(nil, "c", QueueDeclare{})

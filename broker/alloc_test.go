@@ -9,10 +9,11 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 )
 
 // fewAllocations is for 64 messages, of which a batch of dead letters takes ten to find its route. The race detector has
-// the pool of steps forget some, which then grow anew: hence so many.
+// the pool of steps forget some, which then grow again: so there are many.
 const fewAllocations = 200.0
 
 // TestDeliveryAndAckAllocateNothing: 64 messages are published, delivered and acked.
@@ -41,7 +42,7 @@ func TestDeliveryAndAckAllocateNothing(t *testing.T) {
 	assert.Equal(t, 64*201, k.total)
 }
 
-// TestExpiryAllocatesNothing: 64 messages come due and are dead-lettered to a consumer, or dropped. Who asks is told of each, with its
+// TestExpiryAllocatesNothing: 64 messages come due and are dead-lettered to a consumer, or dropped. A subscriber is told of each, with its
 // trace context.
 func TestExpiryAllocatesNothing(t *testing.T) {
 	traced := amqp.Table{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "a=b"}
@@ -57,36 +58,36 @@ func TestExpiryAllocatesNothing(t *testing.T) {
 			now.Store(1_700_000_000_000_000_000)
 			o, told := broker.Options{Clock: now.Load}, 0
 			if c.told > 0 {
-				o.TraceExpired = true
-				o.OnExpired = func(batch []broker.Expiry) {
+				o.Expiries = new(deadline.Stream)
+				o.Expiries.Subscribe(deadline.WithTrace, func(batch []deadline.Expiry) {
 					for i := range batch {
 						if len(batch[i].Trace.Parent) == 55 && len(batch[i].Trace.State) == 3 {
 							told++
 						}
 					}
-				}
+				})
 			}
 			x := newBench(t, o)
 			q, dlq := x.queue("q", c.args), x.queue("dlq", nil)
-			taken := &taker{prefetch: 1 << 30, silent: true}
+			taken := new(taker)
 			taken.c.Sink, taken.c.NoAck = discard{}, true
 			require.NoError(t, dlq.Consume(&taken.c))
 			taken.c.Wake()
 			m := broker.Publication{RoutingKey: []byte("q"), Properties: (&amqp.Properties{Expiration: "1", Headers: c.headers}).Append(nil), Body: make([]byte, 100)}
-			refs, results := make([]broker.MessageRef, 64), []broker.ExpireResult(nil)
+			refs, results := make([]deadline.Ref, 64), []deadline.Answer(nil)
 			seq, expired := uint64(0), 0
 			batch := func() {
 				for i := range refs {
 					_, err := x.p.Add(&m)
 					require.NoError(t, err)
 					seq++
-					refs[i] = broker.MessageRef{Deadline: now.Load()/1e3 + 1000, Queue: q.ID(), Seq: seq}
+					refs[i] = deadline.Ref{Deadline: deadline.Instant(now.Load()/1e3 + 1000), Queue: q.ID(), Seq: seq}
 				}
 				x.p.Flush(nil)
 				now.Add(2e6)
-				results = x.b.Expire(refs, broker.Eager, results[:0])
+				results = x.b.Deadlines().Expire(refs, deadline.Eager, results[:0])
 				for _, r := range results {
-					if r.Outcome == broker.Expired {
+					if r.Outcome == deadline.Expired {
 						expired++
 					}
 				}

@@ -2,38 +2,25 @@ package broker
 
 import (
 	"context"
+	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
+	"curfew/broker/deadline"
+	"curfew/broker/internal/accounts"
+	"curfew/broker/internal/catalog"
+	"curfew/broker/internal/clock"
+	"curfew/broker/internal/delivery"
+	"curfew/broker/internal/forward"
+	"curfew/broker/internal/resources"
+	"curfew/broker/internal/topology"
 	"curfew/broker/memory"
 	"curfew/broker/store"
 )
 
-// Precedence says which time to live counts where queue and message both set one.
-type Precedence uint8
-
-const (
-	// Lower takes the lower of the two (RabbitMQ: Time-To-Live).
-	Lower Precedence = iota
-	// MessageFirst lets the message's own win, as OtterMQ does.
-	MessageFirst
-)
-
-// ParsePrecedence reads the name of a precedence as in x-ttl-precedence: min or message.
-func ParsePrecedence(name string) (p Precedence, ok bool) {
-	switch name {
-	case "min":
-		return Lower, true
-	case "message":
-		return MessageFirst, true
-	}
-	return Lower, false
-}
-
-// Unroutable says what becomes of a dead letter whose dead-letter exchange is
+// Unroutable is what becomes of a dead letter whose dead-letter exchange is
 // missing or routes it nowhere.
 type Unroutable uint8
 
@@ -43,10 +30,6 @@ const (
 	// Drop loses it, as RabbitMQ's at-most-once dead-lettering does.
 	Drop
 )
-
-// UndeliverableQueue is the queue in which dead letters without a destination
-// are parked; made in a virtual host when first needed.
-const UndeliverableQueue = "curfew.undeliverable"
 
 // DefaultMaxMessageBytes is RabbitMQ's max_message_size.
 const DefaultMaxMessageBytes = 16 << 20
@@ -69,12 +52,10 @@ type Options struct {
 	MemoryInUse       func() int64                                  // what is held against it; nil: resident memory, page cache not counted
 	DiskFreeLimit     int64                                         // bytes of free disk below which publishers wait, a sixteenth of the disk at most; 0: none
 	DiskSpace         func(dir string) (free, all int64, err error) // in bytes; nil: of the file system dir is in
-	// OnExpired, if not nil, is told of every message that expired, in batches, when it is
-	// where it goes; what it is given is valid during the call. It is called from any
-	// goroutine, with no lock held, and must not block.
-	OnExpired    func([]Expiry)
-	TraceExpired bool // what OnExpired is told has the trace context of the message
-	Log          *zap.Logger
+	// Expiries is where every expiry is told (Deadlines.Expiries); nil: the broker makes a
+	// stream of its own. A subscriber that must not miss any is given by way of this option.
+	Expiries *deadline.Stream
+	Log      *zap.Logger
 }
 
 // Broker is an AMQP 0-9-1 broker without sockets: virtual hosts, exchanges,
@@ -82,106 +63,101 @@ type Options struct {
 // monitor works with. Safe for concurrent use.
 type Broker struct {
 	opts      Options
-	store     *store.Store
+	env       delivery.Env
 	durable   bool // the store has a directory
-	clock     Clock
 	log       *zap.Logger
-	feed      feed
 	counters  counters
-	watcher   atomic.Pointer[func([]Expiry)]
-	alarms    alarms
-	tidier    tidier
-	delayed   delayTimer
-	forwarder forwarder
-	saver     saver
-	accounts  accounts
-	guesses   guesses
-	sessions  sessions
-	gate      gate
-	declared  declared
-	clients   *memory.Budget
-	crowds    crowds
+	forwarder forward.Forwarder
+	*accounts.Accounts
+	vhostTable
+	resourceLimits
+	globalParameters
+	delays   delayTable
+	recovery recovery
+	catalog  catalog.Catalog
+	sessions sessions
+	registry topology.Registry
 
 	// admin is held over a change of users, permissions, virtual hosts or global parameters
 	// until it is saved, so that each finds the one before as it came out. Taken before all
 	// others.
-	admin       sync.Mutex
-	aheadOfWall func() int64 // how far the clock was ahead of the wall clock when it was read last, ns
+	admin sync.Mutex
 
 	quit  chan struct{} // closed by Close
 	ended sync.WaitGroup
-
-	recovered atomic.Bool  // the queues of the last run are back
-	restored  int          // their messages
-	adopted   atomic.Int64 // queues with messages of queues whose definitions were missing
-
-	mu     sync.RWMutex
-	vhosts map[string]*VHost
-	byID   map[uint64]*Queue // every live queue by its incarnation
-	global map[string]any    // global parameters: JSON values, not changed in place
-	// retired is what deleted queues have counted.
-	retired QueueCounts
 }
 
 // New makes a broker with what the store's directory holds of the last run; at
 // first that is the virtual host "/" and the configured user. It returns when all of that is back.
-func New(o Options) (*Broker, error) {
-	ownClock, aheadOfWall := o.Clock == nil, o.Clock.aheadOf(o.Wall)
+func New(o Options) (b *Broker, err error) {
+	ownClock := o.Clock == nil
 	if ownClock {
-		o.Clock, aheadOfWall = carried(newOffset())
+		b = newBroker(o, clock.New())
+	} else {
+		b = newBroker(o, clock.Given(o.Clock, o.Wall))
 	}
-	b := newBroker(o, aheadOfWall)
-	if err := b.openStore(b.opts.Store, ownClock); err != nil {
+	if err = b.openStore(b.opts.Store, ownClock); err != nil {
 		b.stop()
 		return nil, err
 	}
-	b.ended.Go(b.alarms.run)
-	b.ended.Go(b.watchLevels)
-	b.ended.Go(b.delayed.run)
-	b.ended.Go(b.forwarder.run)
+	b.ended.Go(func() { b.env.Timers.Run(b.quit) })
+	b.ended.Go(func() { b.alarm.Run(b.quit) })
+	b.ended.Go(func() { b.env.DelayedTimers.Run(b.quit) })
+	b.ended.Go(func() { b.forwarder.Run(b.quit) })
 	return b, nil
 }
 
 // newBroker makes a broker without a store.
-func newBroker(o Options, aheadOfWall func() int64) *Broker {
-	o.Ceilings.setDefaults()
+func newBroker(o Options, clock *clock.Kept) *Broker {
 	if o.MaxMessageBytes == 0 {
 		o.MaxMessageBytes = DefaultMaxMessageBytes
 	}
-	if o.IdleMinimum == 0 {
-		o.IdleMinimum = DefaultIdleMinimum
-	}
 	if o.User == "" {
-		o.User, o.Password = guest, guest
+		o.User, o.Password = accounts.Guest, accounts.Guest
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
-	}
-	if o.MemoryInUse == nil {
-		o.MemoryInUse = memoryInUse
-	}
-	if o.DiskSpace == nil {
-		o.DiskSpace = diskSpace
 	}
 	if o.Store.Log == nil {
 		o.Store.Log = o.Log
 	}
 	b := &Broker{
-		opts: o, durable: o.Store.Dir != "", clock: o.Clock, aheadOfWall: aheadOfWall, log: o.Log.Named("broker"),
-		vhosts: map[string]*VHost{}, byID: map[uint64]*Queue{},
+		opts: o, durable: o.Store.Dir != "", log: o.Log.Named("broker"),
 	}
-	b.declared.init(o.MemoryLimit)
-	b.clients = memory.New(clientsShare(&o))
-	b.feed.init()
-	b.gate.changed, b.gate.poke, b.quit = make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
-	b.vhosts["/"] = newVHost(b, "/")
-	b.accounts.init()
+	b.env.Clock, b.env.Log, b.env.TtlOff = clock, b.log, o.TTLOff
+	if b.env.Expiries = o.Expiries; b.env.Expiries == nil {
+		b.env.Expiries = new(deadline.Stream)
+	}
+	b.env.Init()
+	b.registry.Init(topology.RegistryOptions{
+		Env: &b.env, Catalog: &b.catalog, Log: b.log, Precedence: o.TTLPrecedence, IdleMinimum: o.IdleMinimum, Ceilings: o.Ceilings,
+		MemoryLimit: o.MemoryLimit, Go: b.ended.Go,
+	})
+	b.forwarder.Init(forward.Options{Env: &b.env, Log: b.log, MemoryLow: func() bool { return b.alarm.MemoryLow() }, Drop: o.Unroutable == Drop})
+	b.clients, b.memoryLimit = memory.New(clientsShare(&o)), o.MemoryLimit
+	b.alarm, b.quit = resources.New(resources.Options{
+		MemoryLimit: o.MemoryLimit, MemoryInUse: o.MemoryInUse, OnMemory: b.registry.Memory.Low,
+		Dir: o.Store.Dir, DiskFreeLimit: o.DiskFreeLimit, DiskSpace: o.DiskSpace, Log: b.log,
+	}), make(chan struct{})
+	b.vhostTable.init()
+	b.recovery.b = b
+	b.delays.byID = map[uint64]*delays{}
+	b.globalParameters.catalog, b.globalParameters.admin = &b.catalog, &b.admin
+	b.vhostTable.add(newVHost(b, "/"))
+	b.Accounts = accounts.New(accounts.Options{
+		Catalog: &b.catalog, Admin: &b.admin, GuestFromAnywhere: o.GuestFromAnywhere, Log: b.log,
+		HasVHost: func(name string) bool { _, ok := b.VHost(name); return ok },
+		Deleted: func(user string) {
+			b.sessions.end(func(s *Session) bool { return s.user == user }, fmt.Sprintf("user '%s' is deleted", user))
+		},
+	})
 	b.sessions.init()
-	b.alarms.init(b)
-	b.delayed.init(b)
-	b.forwarder.init(b)
 	return b
 }
+
+// drainFor is how long a broker that stops goes on moving letters. What is left then
+// is in its queue again in the next run.
+const drainFor = 5 * time.Second
 
 // Close stops the broker's own goroutines and closes the store. Connections must
 // have ended before. To be called once. Messages on their way to dead-letter exchanges
@@ -190,79 +166,77 @@ func (b *Broker) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainFor)
 	defer cancel()
 	if b.Forwarded(ctx) != nil {
-		b.log.Warn("dead letters are still on their way; the next start finds them in their queues", zap.Int64("letters", b.forwarder.waiting.Load()))
+		b.log.Warn("dead letters are still on their way; the next start finds them in their queues", zap.Int64("letters", b.env.Waiting.Load()))
 	}
 	b.stop()
-	return b.store.CloseClean(b.delivered())
+	return b.env.Store.CloseClean(b.delivered())
 }
 
+// Forwarded waits until no message that has left a queue is on its way to another. Its
+// error is that of ctx.
+func (b *Broker) Forwarded(ctx context.Context) error { return b.forwarder.Wait(ctx) }
+
 func (b *Broker) stop() {
-	b.tidier.stop()
+	b.env.Shrinker.Stop()
 	close(b.quit)
 	b.ended.Wait()
 }
 
+// delivered lists the messages that consumers have seen and not settled, for the next
+// run to mark redelivered. Consumers rely on a message that is not marked never having
+// been delivered before. So after a crash, when there is no such list, all are marked,
+// as RabbitMQ's classic queues do: to know more, a record of each delivery would have
+// to be on the disk before the delivery.
+func (b *Broker) delivered() (runs []store.Delivered) {
+	for _, q := range b.registry.Queues() {
+		if q.Durable {
+			runs = q.AppendDelivered(runs)
+		}
+	}
+	return runs
+}
+
 // Failed delivers the error that ended the store, if one ever does: nothing
 // durable can be confirmed any more, and only a new start knows what was written.
-func (b *Broker) Failed() <-chan error { return b.store.Failed() }
+func (b *Broker) Failed() <-chan error { return b.env.Store.Failed() }
 
 // Adopted is how many queues there are that hold messages found without the definition
 // of their queue (RecoveredPrefix).
-func (b *Broker) Adopted() int { return int(b.adopted.Load()) }
+func (b *Broker) Adopted() int { return int(b.registry.Adopted.Load()) }
 
 // Unsaved is why the last changes of definitions are not on the disk, nil if they are.
-func (b *Broker) Unsaved() error { return b.store.Unsaved() }
+func (b *Broker) Unsaved() error { return b.env.Store.Unsaved() }
 
-// VHost returns the virtual host of that name.
-func (b *Broker) VHost(name string) (*VHost, bool) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	vh, ok := b.vhosts[name]
-	return vh, ok
+// VHostOf is the virtual host that a queue is in. Error: ErrNoVHost, it was deleted.
+func (b *Broker) VHostOf(q *Queue) (*VHost, error) {
+	vh, ok := b.VHost(q.VHost().Name())
+	if !ok || vh.VHost != q.VHost() {
+		return nil, ErrNoVHost
+	}
+	return vh, nil
 }
 
 // MaxMessageBytes is the largest body a publish may have.
 func (b *Broker) MaxMessageBytes() int { return b.opts.MaxMessageBytes }
 
-// Now is the present instant in Unix µs by the clock deadlines are stamped
+// Now is the present instant by the clock deadlines are stamped
 // with, rounded down.
-func (b *Broker) Now() int64 { return b.clock.nowAt() }
+func (b *Broker) Now() deadline.Instant { return b.env.Clock.Now() }
+
+// ClockOffset is how far the clock deadlines are stamped with is ahead of the wall
+// clock, in whole ms. It is 0 until the wall clock is set while the machine is up, or
+// was wrong when an earlier run began whose clock this one continues.
+func (b *Broker) ClockOffset() time.Duration { return b.env.Clock.Offset() }
+
+// UnixMillis is an instant of the broker's clock as users are shown it: in ms
+// of the wall clock, rounded up, so that a deadline is not before the one that is shown.
+// 0 stays 0.
+func (b *Broker) UnixMillis(at deadline.Instant) int64 { return b.env.Clock.UnixMillis(at) }
+
+// Instant is the instant of the broker's clock at which the wall clock shows
+// unixMillis, if nobody sets it meanwhile; at least 1. 0 stays 0.
+func (b *Broker) Instant(unixMillis int64) deadline.Instant { return b.env.Clock.Instant(unixMillis) }
 
 // Commit runs fn once all that was published and settled before the call is as
 // durable as the store's mode promises; at once when nothing is pending.
-func (b *Broker) Commit(fn func(error)) { b.store.Commit(fn) }
-
-// QueueName names the queue of an incarnation, while it exists.
-func (b *Broker) QueueName(id uint64) (vhost, name string, ok bool) {
-	if q := b.queueByID(id); q != nil {
-		return q.vh.name, q.name, true
-	}
-	return "", "", false
-}
-
-func (b *Broker) queueByID(id uint64) *Queue {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.byID[id]
-}
-
-func (b *Broker) addQueueID(q *Queue) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.byID[q.id] = q
-}
-
-// dropQueueID forgets a deleted queue, but not what it has counted.
-func (b *Broker) dropQueueID(q *Queue) {
-	counts := q.Counters()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.byID[q.id] != q {
-		return
-	}
-	delete(b.byID, q.id)
-	if q.delays == nil {
-		b.counters.queuesDeleted.Add(1)
-		b.retired.add(&counts)
-	}
-}
+func (b *Broker) Commit(fn func(error)) { b.env.Store.Commit(fn) }

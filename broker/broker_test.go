@@ -12,6 +12,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -27,14 +28,14 @@ func TestExpireReachesTheMiddleOfAQueueNobodyReads(t *testing.T) {
 		require.Len(t, refs, 2)
 
 		results := x.expire(refs)
-		assert.Equal(t, broker.NotDue, results[0].Outcome)
-		assert.Equal(t, broker.ExpireResult{Outcome: broker.NotDue, At: refs[1].Deadline}, results[1])
+		assert.Equal(t, deadline.NotDue, results[0].Outcome)
+		assert.Equal(t, deadline.Answer{Outcome: deadline.NotDue, At: refs[1].Deadline}, results[1])
 
 		time.Sleep(500 * time.Millisecond)
 		results = x.expire(refs)
-		assert.Equal(t, broker.NotDue, results[0].Outcome)
-		assert.Equal(t, broker.ExpireResult{Outcome: broker.Expired, At: refs[1].Deadline}, results[1])
-		assert.Equal(t, broker.Gone, x.expire(refs[1:])[0].Outcome, "a message expires once")
+		assert.Equal(t, deadline.NotDue, results[0].Outcome)
+		assert.Equal(t, deadline.Answer{Outcome: deadline.Expired, At: refs[1].Deadline}, results[1])
+		assert.Equal(t, deadline.Gone, x.expire(refs[1:])[0].Outcome, "a message expires once")
 
 		m, ok := x.get(dlq, true)
 		require.True(t, ok)
@@ -65,7 +66,7 @@ func TestUnackedIsHeldAndExpiresWhenItComesBack(t *testing.T) {
 		m, ok := x.get(q, false)
 		require.True(t, ok)
 		time.Sleep(time.Minute)
-		assert.Equal(t, broker.Held, x.expire(refs)[0].Outcome)
+		assert.Equal(t, deadline.Held, x.expire(refs)[0].Outcome)
 		q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
 		assert.Empty(t, x.drain(q))
 		dead, ok := x.get(dlq, true)
@@ -102,7 +103,7 @@ func TestLowerTTLWinsUnlessMessageFirst(t *testing.T) {
 			x.queue("q", amqp.Table{"x-message-ttl": int32(100)})
 			x.publish("", "q", "m", "10000", nil)
 			now := x.b.Now()
-			assert.Equal(t, c.want.Microseconds(), x.deadlines()[0].Deadline-now)
+			assert.Equal(t, c.want, x.deadlines()[0].Deadline.Sub(now))
 		})
 	}
 }
@@ -160,9 +161,9 @@ func TestCycleWithoutRejectionIsCut(t *testing.T) {
 func TestUnroutableDeadLetterIsParkedOrDropped(t *testing.T) {
 	for _, c := range []struct {
 		unroutable broker.Unroutable
-		action     broker.Action
+		action     deadline.Action
 		parked     []string
-	}{{broker.Park, broker.Parked, []string{"m"}}, {broker.Drop, broker.Dropped, nil}} {
+	}{{broker.Park, deadline.Parked, []string{"m"}}, {broker.Drop, deadline.Dropped, nil}} {
 		synctest.Test(t, func(t *testing.T) {
 			x := newBench(t, broker.Options{Unroutable: c.unroutable})
 			x.queue("q", amqp.Table{"x-dead-letter-exchange": "missing"})
@@ -257,19 +258,19 @@ func TestFeedTellsAndLags(t *testing.T) {
 		x.publish("", "q", "a", "100", nil)
 		x.publish("", "q", "b", "200", nil)
 		x.publish("", "q", "never", "", nil)
-		buf := make([]broker.DeadlineEvent, 16)
-		n, lagged, err := x.b.DeadlineEvents(t.Context(), buf)
+		buf := make([]deadline.Event, 16)
+		n, lagged, err := x.b.Deadlines().Events(t.Context(), buf)
 		require.NoError(t, err)
 		require.False(t, lagged)
 		require.Equal(t, 2, n)
 		a, b := buf[0].Ref, buf[1].Ref
 
 		x.get(q, true) // a, untracked: leaves silently
-		assert.Equal(t, []broker.MessageRef{b}, x.b.TrackDeadlines([]broker.MessageRef{a, b}))
+		assert.Equal(t, []deadline.Ref{b}, x.b.Deadlines().Track([]deadline.Ref{a, b}))
 		x.get(q, true)
-		n, _, err = x.b.DeadlineEvents(t.Context(), buf)
+		n, _, err = x.b.Deadlines().Events(t.Context(), buf)
 		require.NoError(t, err)
-		assert.Equal(t, []broker.DeadlineEvent{{Kind: broker.DeadlineSettled, Ref: b}}, buf[:n])
+		assert.Equal(t, []deadline.Event{{Kind: deadline.Left, Ref: b}}, buf[:n])
 
 		x.drain(q)
 		x.publish("", "q", "c", "10", nil)
@@ -277,10 +278,10 @@ func TestFeedTellsAndLags(t *testing.T) {
 		time.Sleep(time.Second)
 		told := x.watched()
 		x.drain(q)
-		n, _, err = x.b.DeadlineEvents(t.Context(), buf)
+		n, _, err = x.b.Deadlines().Events(t.Context(), buf)
 		require.NoError(t, err)
-		assert.Equal(t, []broker.DeadlineEvent{{Kind: broker.DeadlineEnqueued, Ref: c}, {Kind: broker.DeadlineSettled, Ref: c}}, buf[:n])
-		assert.Equal(t, []broker.Expiry{{VHost: "/", Queue: "q", Ref: c, At: x.b.Now(), Path: broker.Lazy}}, told.take())
+		assert.Equal(t, []deadline.Event{{Kind: deadline.Enqueued, Ref: c}, {Kind: deadline.Left, Ref: c}}, buf[:n])
+		assert.Equal(t, []deadline.Expiry{{VHost: "/", Queue: "q", Ref: c, Arrived: x.b.Now(), Path: deadline.Lazy}}, told.take())
 	})
 }
 
@@ -388,8 +389,8 @@ func TestRedeclaredQueueIsNotExpiredByOldReferences(t *testing.T) {
 		fresh := x.deadlines()
 		require.Equal(t, old[0].Seq, fresh[0].Seq)
 		time.Sleep(time.Second)
-		assert.Equal(t, broker.Gone, x.expire(old)[0].Outcome)
-		assert.Equal(t, broker.Expired, x.expire(fresh)[0].Outcome)
+		assert.Equal(t, deadline.Gone, x.expire(old)[0].Outcome)
+		assert.Equal(t, deadline.Expired, x.expire(fresh)[0].Outcome)
 	})
 }
 
@@ -413,7 +414,7 @@ func TestDeadLettersConsumedAtOnce(t *testing.T) {
 		told := x.watched()
 		x.expire(refs)
 		for _, e := range told.take() {
-			assert.Equal(t, broker.DeadLettered, e.Action)
+			assert.Equal(t, deadline.DeadLettered, e.Action)
 		}
 		assert.Len(t, c.take(), messages)
 		ready, unacked, _ := q.Counts()

@@ -136,9 +136,9 @@ func TestImportUnderHigherCeilings(t *testing.T) {
 	require.ErrorContains(t, err, "exchange limit")
 }
 
-// TestImportsBesideOthers: what all have made and deleted at the same time is there as it
+// TestImportsAmongOthers: what all have made and deleted at the same time is there as it
 // is saved.
-func TestImportsBesideOthers(t *testing.T) {
+func TestImportsAmongOthers(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir(), SegmentBytes: 1 << 18}}
 	x, died := openBench(t, o), newDied(t)
 	for round := range uint64(3) {

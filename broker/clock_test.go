@@ -10,6 +10,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 )
 
 // withOffset runs fn in virtual time with a broker whose clock was that far ahead of the
@@ -30,7 +31,7 @@ var offsets = []time.Duration{0, 12 * time.Hour, -12 * time.Hour, 300 * time.Mic
 func TestAbsoluteTimesAreTheWallClocks(t *testing.T) {
 	for _, ahead := range offsets {
 		var r recorded
-		withOffset(t, ahead, broker.Options{OnExpired: r.take}, func(x *bench, _ *time.Duration) {
+		withOffset(t, ahead, broker.Options{Expiries: r.stream()}, func(x *bench, _ *time.Duration) {
 			start := time.Now()
 			x.queue("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
 			dead, scheduled, replies := x.queue("dead", nil), x.queue("scheduled", nil), x.queue("replies", nil)
@@ -58,9 +59,9 @@ func TestAbsoluteTimesAreTheWallClocks(t *testing.T) {
 
 			after(2*time.Second - time.Millisecond)
 			assert.Equal(t, []string{"scheduled"}, x.drain(scheduled))
-			assert.Equal(t, broker.NotDue, x.expire(refs)[0].Outcome, "not early")
+			assert.Equal(t, deadline.NotDue, x.expire(refs)[0].Outcome, "not early")
 			after(time.Millisecond + time.Millisecond)
-			assert.Equal(t, broker.Expired, x.expire(refs)[0].Outcome, "ahead by %s", ahead)
+			assert.Equal(t, deadline.Expired, x.expire(refs)[0].Outcome, "ahead by %s", ahead)
 			synctest.Wait()
 			m, ok := x.get(dead, true)
 			require.True(t, ok)
@@ -69,9 +70,9 @@ func TestAbsoluteTimesAreTheWallClocks(t *testing.T) {
 			require.True(t, ok)
 			assert.Equal(t, amqp.Timestamp(time.Now().Unix()), m.properties.Timestamp)
 			assert.Equal(t, time.UnixMilli(until).UTC().Format("2006-01-02T15:04:05.000Z"), receiptIn(t, m)["deadline"])
-			deadline, at := r.all[len(r.all)-1].Wall()
-			assert.InDelta(t, until*1000, deadline, 1000)
-			assert.InDelta(t, time.Now().UnixMicro(), at, 1000)
+			due, at := r.all[len(r.all)-1].Wall()
+			assert.InDelta(t, until*1000, int64(due), 1000)
+			assert.InDelta(t, time.Now().UnixMicro(), int64(at), 1000)
 		})
 	}
 }
@@ -90,7 +91,7 @@ func TestAbsoluteTimesFollowTheWallClock(t *testing.T) {
 		refs := x.deadlines()
 		require.Len(t, refs, 3)
 		for _, ref := range refs {
-			assert.Equal(t, time.Now().Add(time.Hour).UnixMicro(), ref.Deadline, "an hour ahead by the clock it was given by")
+			assert.Equal(t, deadline.At(time.Now().Add(time.Hour)), ref.Deadline, "an hour ahead by the clock it was given by")
 		}
 	})
 }

@@ -2,126 +2,103 @@ package broker
 
 import (
 	"context"
+	"time"
 
+	"curfew/broker/deadline"
+	"curfew/broker/internal/delivery"
 	"curfew/broker/queue"
 )
 
-// Expires says whether messages expire: false with Options.TTLOff.
+// Expires reports whether messages expire: false with Options.TTLOff.
 func (b *Broker) Expires() bool { return !b.opts.TTLOff }
 
-// ExpireOutcome is the broker's answer to an Expire.
-type ExpireOutcome uint8
+// Deadlines is the view of a broker that a monitor works with (monitor.Primary): it names
+// the deadlines that wait, expires what is due, and tells what expired. Safe for concurrent
+// use.
+type Deadlines struct{ b *Broker }
 
-const (
-	// Expired: it has left its queue. Its dead letter is on its way (WatchExpiries).
-	Expired ExpireOutcome = iota
-	// Gone: it left before, or never was.
-	Gone
-	// Held: it is unacked; if it comes back, it expires there and then.
-	Held
-	// NotDue: its deadline is still ahead.
-	NotDue
-	// Rescheduled: it has the new deadline (Reschedule).
-	Rescheduled
-)
+// Deadlines is the broker as a monitor sees it.
+func (b *Broker) Deadlines() Deadlines { return Deadlines{b} }
 
-// ExpireResult says what Expire did about one message.
-type ExpireResult struct {
-	Outcome ExpireOutcome
-	At      int64 // Unix µs: Expired: when it left; NotDue: its deadline
+// Events waits for events of messages with deadlines and moves them into buf, those of one
+// message in order. lagged says that events were lost since the last call; Snapshot then
+// gives the present state. The first call (or the first of Snapshot) subscribes; there is
+// one subscriber. The error is that of ctx.
+func (d Deadlines) Events(ctx context.Context, buf []deadline.Event) (n int, lagged bool, err error) {
+	f := &d.b.env.Feed
+	for {
+		if n, lagged = f.Take(buf); n > 0 || lagged {
+			return n, lagged, nil
+		}
+		select {
+		case <-f.Signal:
+		case <-ctx.Done():
+			return 0, false, ctx.Err()
+		}
+	}
 }
 
-// expireAtOnce bounds how many messages of one queue expire under one lock, so
-// that publishers and consumers get their turn in a storm.
-const expireAtOnce = 256
+// Expiries is the stream on which every expiry is told once.
+func (d Deadlines) Expiries() *deadline.Stream { return d.b.env.Expiries }
 
-// Expire removes the named messages whose deadline has come, wherever they stand
-// in their queues: dead-lettered if the queue has a dead-letter exchange, else
-// dropped. It appends one result per ref, in order. It may be repeated: a message expires
-// once. Refs of one queue are best given together. path says who asks: Eager, Index
-// or Stalled. It does not wait for dead letters to arrive: WatchExpiries tells of that.
-func (b *Broker) Expire(refs []MessageRef, path Path, out []ExpireResult) []ExpireResult {
-	s := b.hurry()
+// Expire removes the named messages whose deadline has come, wherever they stand in their
+// queues: dead-lettered if the queue has a dead-letter exchange, else dropped. It appends
+// one answer for each ref, in order: Expired, Gone, Held or NotDue. It may be repeated: a
+// message expires once. Refs of one queue are best given together. path says who asks:
+// Eager, Index or Stalled. It does not wait until dead letters have arrived; Expiries tells
+// that.
+func (d Deadlines) Expire(refs []deadline.Ref, path deadline.Path, out []deadline.Answer) []deadline.Answer {
+	s := d.b.env.Hurry()
 	for i := 0; i < len(refs); {
 		n := 1
-		for n < expireAtOnce && i+n < len(refs) && refs[i+n].Queue == refs[i].Queue {
+		for n < delivery.ExpireAtOnce && i+n < len(refs) && refs[i+n].Queue == refs[i].Queue {
 			n++
 		}
-		out = s.expireRun(refs[i:i+n], path, out)
+		if q := d.b.registry.ByID(refs[i].Queue); q != nil {
+			out = q.Expire(s, refs[i:i+n], path, out)
+		} else {
+			for range n {
+				out = append(out, deadline.Answer{Outcome: deadline.Gone})
+			}
+		}
 		i += n
 	}
-	s.done()
+	s.Done()
 	return out
 }
 
-// expireRun expires refs of one queue under one lock.
-func (s *step) expireRun(refs []MessageRef, path Path, out []ExpireResult) []ExpireResult {
-	q := s.b.queueByID(refs[0].Queue)
-	if q == nil {
-		for range refs {
-			out = append(out, ExpireResult{Outcome: Gone})
-		}
-		return out
-	}
-	q.lock(s)
-	defer q.mu.Unlock()
-	for _, ref := range refs {
-		outcome, deadline := q.core.Expire(s.now, queue.Seq(ref.Seq), ref.Deadline, &s.fx)
-		out = append(out, s.expireResult(outcome, deadline))
-	}
-	q.finish(s, path)
-	return out
-}
-
-func (s *step) expireResult(outcome queue.Outcome, deadline int64) ExpireResult {
-	switch outcome {
-	case queue.Fired:
-		return ExpireResult{Outcome: Expired, At: s.now}
-	case queue.Held:
-		return ExpireResult{Outcome: Held}
-	case queue.NotDue:
-		return ExpireResult{Outcome: NotDue, At: deadline}
-	}
-	return ExpireResult{Outcome: Gone}
-}
-
-// TrackDeadlines keeps, in place and order, the refs whose messages are still
-// queued, and asks that their leaving be told (DeadlineSettled).
-func (b *Broker) TrackDeadlines(refs []MessageRef) []MessageRef {
+// Track keeps, in place and order, the refs whose messages are still queued, and has it
+// told when they leave (deadline.Left).
+func (d Deadlines) Track(refs []deadline.Ref) []deadline.Ref {
 	kept := refs[:0]
-	var q *Queue
 	for i := 0; i < len(refs); {
 		id := refs[i].Queue
-		if q = b.queueByID(id); q == nil {
+		q := d.b.registry.ByID(id)
+		if q == nil {
 			for i < len(refs) && refs[i].Queue == id {
 				i++
 			}
 			continue
 		}
-		q.mu.Lock()
-		for n := 0; i < len(refs) && refs[i].Queue == id && n < expireAtOnce; i, n = i+1, n+1 {
-			if q.core.Track(queue.Seq(refs[i].Seq), refs[i].Deadline) {
-				kept = append(kept, refs[i])
-			}
+		n := 1
+		for n < delivery.ExpireAtOnce && i+n < len(refs) && refs[i+n].Queue == id {
+			n++
 		}
-		q.mu.Unlock()
+		kept = q.Track(refs[i:i+n], kept)
+		i += n
 	}
 	return kept
 }
 
-// deadlinesPage is how many entries of a queue are read under one lock.
-const deadlinesPage = 1024
-
-// Deadlines calls fn with every queued message that has a deadline, in pages
-// that are valid during the call; from then on their leaving is told. Messages
-// that come or go meanwhile may be missing or left over: the feed has them. The
-// error is fn's or ctx's.
-func (b *Broker) Deadlines(ctx context.Context, fn func([]MessageRef) error) error {
-	b.feed.subscribe()
-	page := make([]MessageRef, 0, deadlinesPage)
-	for _, q := range b.allQueues() {
+// Snapshot calls fn with every queued message that has a deadline, in pages that are valid
+// during the call, and has it told when they leave. Messages that come or go meanwhile may
+// be missing or left over: Events has them. The error is fn's or ctx's.
+func (d Deadlines) Snapshot(ctx context.Context, fn func([]deadline.Ref) error) error {
+	d.b.env.Feed.Subscribe()
+	page := make([]deadline.Ref, 0, delivery.PageSize)
+	for _, q := range d.b.registry.Queues() {
 		for from, more := queue.Seq(0), true; more; {
-			page, from, more = q.deadlines(from, page[:0])
+			page, from, more = q.Deadlines(from, page[:0])
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -136,42 +113,80 @@ func (b *Broker) Deadlines(ctx context.Context, fn func([]MessageRef) error) err
 	return nil
 }
 
-// allQueues are those that were declared.
-func (b *Broker) allQueues() []*Queue {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.declaredQueues()
+// QueueName names a queue by its number; false when it is gone.
+func (d Deadlines) QueueName(id uint64) (vhost, name string, ok bool) {
+	if q := d.b.registry.ByID(id); q != nil {
+		return q.VHost().Name(), q.Name(), true
+	}
+	return "", "", false
 }
 
-// declaredQueues is allQueues for callers who hold mu.
-func (b *Broker) declaredQueues() []*Queue {
-	all := make([]*Queue, 0, len(b.byID))
-	for _, q := range b.byID {
-		if q.delays == nil {
-			all = append(all, q)
-		}
+// Now is the present instant, rounded down, by the clock that deadlines are stamped with.
+func (d Deadlines) Now() deadline.Instant { return d.b.Now() }
+
+// ClockOffset is how far that clock is ahead of the wall clock, in whole ms.
+func (d Deadlines) ClockOffset() time.Duration { return d.b.ClockOffset() }
+
+// Survey calls fn with the state of each queue and a sample of its messages: at most
+// 2*samples of them, and all where there are no more than samples. What fn is given is
+// valid during the call. It costs a step for each sample and each 128 messages, and no
+// queue is locked for long; a large queue may change meanwhile.
+func (d Deadlines) Survey(samples int, fn func(*deadline.Survey)) {
+	var s deadline.Survey
+	for _, q := range d.b.registry.Queues() {
+		q.Survey(samples, &s)
+		fn(&s)
 	}
-	return all
 }
 
-// deadlines reads a page of the queue's deadlines from a sequence number on.
-func (q *Queue) deadlines(from queue.Seq, page []MessageRef) (_ []MessageRef, next queue.Seq, more bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	seen := 0
-	q.core.Each(from, func(seq queue.Seq, m queue.Message, _ queue.State) bool {
-		if seen == deadlinesPage {
-			next, more = seq, true
-			return false
-		}
-		seen++
-		if m.ExpiresAt != 0 {
-			page = append(page, q.ref(seq, m.ExpiresAt))
-		}
-		return true
-	})
-	for _, ref := range page {
-		q.core.Track(queue.Seq(ref.Seq), ref.Deadline)
+// TimeToLive is how long the message lived, or is to live, from when it entered its queue,
+// by its own expiration and the queue's present time to live. False: it is gone, or neither
+// says.
+func (d Deadlines) TimeToLive(ref deadline.Ref) (ttl deadline.Millis, ok bool) {
+	q := d.b.registry.ByID(ref.Queue)
+	if q == nil {
+		return 0, false
 	}
-	return page, next, more
+	return q.TimeToLive(ref)
+}
+
+// Reschedule gives the message that ref names another deadline: to,
+// 0 for none (ref.Deadline is 0, too, of a message that had none). The message keeps
+// its place. Outcomes:
+//
+//	Rescheduled  the returned ref names it from now on; the old one names nothing
+//	Expired      it has come: the message expired there and then, see FireNow
+//	Held         it has come, but a consumer holds the message: it will expire if it comes
+//	             back; the returned ref names it
+//	Gone         it has left its queue, or has another deadline than ref says; or no
+//	             message expires (Options.TTLOff)
+//
+// An unacked message is rescheduled like one that waits. The monitor hears of the
+// change by the feed. It is journaled for a durable message, and as safe as the
+// store's mode promises when a Commit that follows has called back; until then a crash
+// may bring the old deadline back. To be called without any lock; safe for concurrent
+// use: of two who name the same ref, one is told Gone.
+func (b *Broker) Reschedule(ref deadline.Ref, to deadline.Instant) (deadline.Outcome, deadline.Ref) {
+	return b.reschedule(ref, to, false)
+}
+
+// FireNow makes the deadline of the message that ref names come now, whatever it was:
+// a message that waits leaves its queue at once, dead-lettered as expired if the queue
+// has a dead-letter exchange and drop is false, else dropped. It is told with Path
+// Manual (Deadlines.Expiries), and dead letters carry the reason "expired". The outcome is
+// Expired, Held (it will expire, and dead-letter, if it comes back) or Gone. Durable
+// and concurrent as Reschedule is.
+func (b *Broker) FireNow(ref deadline.Ref, drop bool) deadline.Outcome {
+	outcome, _ := b.reschedule(ref, 1, drop)
+	return outcome
+}
+
+func (b *Broker) reschedule(ref deadline.Ref, to deadline.Instant, drop bool) (deadline.Outcome, deadline.Ref) {
+	q := b.registry.ByID(ref.Queue)
+	if q == nil || b.opts.TTLOff {
+		return deadline.Gone, ref
+	}
+	s := b.env.Begin()
+	defer s.Done()
+	return q.Reschedule(s, ref, to, drop)
 }

@@ -14,10 +14,10 @@ import (
 // BenchmarkDeclareDurable is a durable queue that is declared and deleted, each on disk,
 // beside so many others; by one at a time and by ten.
 func BenchmarkDeclareDurable(b *testing.B) {
-	for _, beside := range []int{1000, 10_000} {
-		vh := crowded(b, beside)
+	for _, others := range []int{1000, 10_000} {
+		vh := crowded(b, others)
 		for _, clients := range []int{1, 10} {
-			b.Run(fmt.Sprintf("beside=%d/clients=%d", beside, clients), func(b *testing.B) {
+			b.Run(fmt.Sprintf("others=%d/clients=%d", others, clients), func(b *testing.B) {
 				var all sync.WaitGroup
 				for i := range clients {
 					all.Go(func() { declareAndDelete(b, vh, fmt.Sprint("new-", i), b.N/clients) })

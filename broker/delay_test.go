@@ -14,6 +14,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/store"
 )
 
@@ -112,11 +113,11 @@ func TestTimeToLiveOfADelayedMessageCountsFromItsTime(t *testing.T) {
 		x.publish("", "q", "c", "", amqp.Table{"x-delay": int32(1000), "x-expires-at": time.Now().UnixMilli() + 1050})
 		x.publish("", "q", "d", "", amqp.Table{"x-delay": int32(1000), "x-expires-at": time.Now().UnixMilli() + 900})
 		assert.Empty(t, x.deadlines(), "waiting is no deadline")
-		at := time.Now().UnixMicro()
+		at := deadline.At(time.Now())
 		after(time.Second)
 		var deadlines []int64
 		for _, ref := range x.deadlines() {
-			deadlines = append(deadlines, (ref.Deadline-at)/1000)
+			deadlines = append(deadlines, ref.Deadline.Sub(at).Milliseconds())
 		}
 		assert.Equal(t, []int64{1400, 1100, 1050}, deadlines, "d expired when it came")
 		after(100 * time.Millisecond)
@@ -268,12 +269,12 @@ func TestDelayedMessagesComeInTheOrderOfTheirTimes(t *testing.T) {
 	})
 }
 
-// TestDelayedMessageGoesToTheExchangeOfItsName: one that was made anew meanwhile gets it as
+// TestDelayedMessageGoesToTheExchangeOfItsName: one that was made again meanwhile gets it as
 // it would a publish of that moment. That takes the permissions it always takes.
 func TestDelayedMessageGoesToTheExchangeOfItsName(t *testing.T) {
 	for name, c := range map[string]struct {
-		anew broker.ExchangeDeclare
-		want []string
+		again broker.ExchangeDeclare
+		want  []string
 	}{
 		"alike":             {broker.ExchangeDeclare{Kind: "direct"}, []string{"bound"}},
 		"another type":      {broker.ExchangeDeclare{Kind: "fanout"}, []string{"bound", "other"}},
@@ -291,18 +292,18 @@ func TestDelayedMessageGoesToTheExchangeOfItsName(t *testing.T) {
 
 			stranger := x.rights("stranger", access.Permission{Configure: "^stranger", Write: "^stranger", Read: "^stranger"})
 			assert.EqualValues(t, 403, code(stranger.DeleteExchange(x.vh, "x", false)))
-			assert.EqualValues(t, 403, code(stranger.DeclareExchange(x.vh, "x", c.anew)))
+			assert.EqualValues(t, 403, code(stranger.DeclareExchange(x.vh, "x", c.again)))
 			_, err := stranger.DeclareQueue(x.vh, nil, "stranger", broker.QueueDeclare{})
 			require.NoError(t, err)
 			toStranger := broker.Binding{Source: "x", Destination: "stranger", RoutingKey: "key"}
 			assert.EqualValues(t, 403, code(stranger.Bind(x.vh, nil, toStranger)))
 			owner := x.rights("owner", access.Permission{Configure: "^x$", Read: "^x$", Write: `^(bound|other|amq\.fanout)$`})
 			require.NoError(t, owner.DeleteExchange(x.vh, "x", false))
-			assert.EqualValues(t, 403, code(stranger.DeclareExchange(x.vh, "x", c.anew)), "the name is not anybody's either")
-			require.NoError(t, owner.DeclareExchange(x.vh, "x", c.anew))
+			assert.EqualValues(t, 403, code(stranger.DeclareExchange(x.vh, "x", c.again)), "the name is not anybody's either")
+			require.NoError(t, owner.DeclareExchange(x.vh, "x", c.again))
 			for q, key := range map[string]string{"bound": "key", "other": "other key"} {
 				args := amqp.Table(nil)
-				if c.anew.Kind == "headers" {
+				if c.again.Kind == "headers" {
 					args = amqp.Table{"none": "has it"}
 				}
 				require.NoError(t, owner.Bind(x.vh, nil, broker.Binding{Source: "x", Destination: q, RoutingKey: key, Args: args}))

@@ -96,7 +96,7 @@ func TestRetainedDeadLettersAreMarkedRedelivered(t *testing.T) {
 			q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 		}
 	}
-	require.Equal(t, 2, q.Retained())
+	require.Equal(t, 2, q.Retained.Count())
 	x = restarted(t, o, x.b)
 	q, err := x.vh.Queue("q")
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/store"
 )
 
@@ -40,7 +41,7 @@ func BenchmarkDueTogether(b *testing.B) {
 				properties.DeliveryMode = 2
 			}
 			m := &broker.Publication{RoutingKey: []byte("q"), Properties: properties.Append(nil), Body: make([]byte, 100)}
-			refs, results := make([]broker.MessageRef, 0, due), []broker.ExpireResult(nil)
+			refs, results := make([]deadline.Ref, 0, due), []deadline.Answer(nil)
 			seq := uint64(0)
 			for n := 0; n < b.N; n += due {
 				b.StopTimer()
@@ -49,7 +50,7 @@ func BenchmarkDueTogether(b *testing.B) {
 					_, err := p.Add(m)
 					require.NoError(b, err)
 					seq++
-					refs = append(refs, broker.MessageRef{Deadline: now.Load()/1e3 + 1000, Queue: q.ID(), Seq: seq})
+					refs = append(refs, deadline.Ref{Deadline: deadline.Instant(now.Load()/1e3 + 1000), Queue: q.ID(), Seq: seq})
 					if p.Pending() == 1024 {
 						p.Flush(nil)
 					}
@@ -61,7 +62,7 @@ func BenchmarkDueTogether(b *testing.B) {
 				now.Add(2e6)
 				b.StartTimer()
 				for i := 0; i < due; i += 1024 {
-					results = br.Expire(refs[i:min(i+1024, due)], broker.Eager, results[:0])
+					results = br.Deadlines().Expire(refs[i:min(i+1024, due)], deadline.Eager, results[:0])
 				}
 				require.NoError(b, br.Forwarded(b.Context()))
 			}

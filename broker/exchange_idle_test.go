@@ -49,7 +49,7 @@ func TestUseOfAnIdleExchange(t *testing.T) {
 		q, dying := x.queue("q", amqp.Table{"x-dead-letter-queue": true}), x.queue("dying", amqp.Table{"x-dead-letter-exchange": "x"})
 		far := x.queue("far", nil)
 		var held message
-		dead, err := x.vh.Queue(beside)
+		dead, err := x.vh.Queue(deadLetters)
 		require.NoError(t, err)
 		for _, use := range []struct {
 			name string
@@ -143,6 +143,45 @@ func TestDelayedMessagesKeepIdleExchanges(t *testing.T) {
 		require.True(t, x.hasExchange("x"), "it was routed")
 		require.True(t, x.hasExchange("behind"), "it was routed")
 		after(2 * time.Second)
+		assert.False(t, x.hasExchange("x"))
+	})
+}
+
+// TestIdleExchangesGoTogether: that what is bound to one goes for being idle does not keep it, whichever goes first.
+func TestIdleExchangesGoTogether(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		idle := amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds()}
+		names := []string{"a", "b", "c", "d"}
+		for _, name := range names {
+			x.exchange(name, "fanout", idle)
+		}
+		x.queue("q", amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds()})
+		for i := range names[1:] {
+			x.bindExchange(names[i], names[i+1])
+			x.bindExchange(names[i+1], names[i])
+		}
+		x.bind("c", "q", "")
+		after(idlePeriod)
+		assert.False(t, x.exists("q"))
+		for _, name := range names {
+			assert.False(t, x.hasExchange(name), name)
+		}
+	})
+}
+
+// TestIdleExchangeKeepsTheUseOfAnExpiredQueue: the queue's last receive counts for the exchange's longer period.
+func TestIdleExchangeKeepsTheUseOfAnExpiredQueue(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		x.exchange("x", "fanout", amqp.Table{"x-auto-delete-on-idle": 2 * idlePeriod.Milliseconds()})
+		q := x.queue("q", amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds()})
+		x.bind("x", "q", "")
+		after(idlePeriod - time.Second)
+		x.get(q, true)
+		after(idlePeriod)
+		require.False(t, x.exists("q"))
+		after(idlePeriod - time.Second)
+		assert.True(t, x.hasExchange("x"))
+		after(time.Second)
 		assert.False(t, x.hasExchange("x"))
 	})
 }

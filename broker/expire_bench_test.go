@@ -8,6 +8,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 )
 
 // BenchmarkExpire is one message that is published, comes due and is dead-lettered to
@@ -32,17 +33,17 @@ func BenchmarkExpire(b *testing.B) {
 				p := vh.NewPublisher("guest")
 				properties := (&amqp.Properties{Expiration: "1", Headers: headers}).Append(nil)
 				m := &broker.Publication{RoutingKey: []byte("q"), Properties: properties, Body: make([]byte, 100)}
-				refs, results := make([]broker.MessageRef, 0, 256), []broker.ExpireResult(nil)
+				refs, results := make([]deadline.Ref, 0, 256), []deadline.Answer(nil)
 				b.ReportAllocs()
 				for seq := uint64(1); b.Loop(); seq++ {
 					if _, err := p.Add(m); err != nil {
 						b.Fatal(err)
 					}
-					refs = append(refs, broker.MessageRef{Deadline: now.Load()/1e3 + 1000, Queue: q.ID(), Seq: seq})
+					refs = append(refs, deadline.Ref{Deadline: deadline.Instant(now.Load()/1e3 + 1000), Queue: q.ID(), Seq: seq})
 					if len(refs) == cap(refs) {
 						p.Flush(nil)
 						now.Add(2e6)
-						results = br.Expire(refs, broker.Eager, results[:0])
+						results = br.Deadlines().Expire(refs, deadline.Eager, results[:0])
 						refs = refs[:0]
 					}
 				}

@@ -13,16 +13,23 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/queue"
 )
 
-// recorded collects what OnExpired is told, copied.
+// recorded collects what the stream tells, copied.
 type recorded struct {
 	mu  sync.Mutex
-	all []broker.Expiry
+	all []deadline.Expiry
 }
 
-func (r *recorded) take(batch []broker.Expiry) {
+func (r *recorded) stream() *deadline.Stream {
+	var s deadline.Stream
+	s.Subscribe(deadline.WithMessage, r.take)
+	return &s
+}
+
+func (r *recorded) take(batch []deadline.Expiry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range batch {
@@ -41,7 +48,7 @@ func (x *bench) publishNamed(to, id, expiration string) {
 func TestEveryExpiryIsRecordedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r recorded
-		x := newBench(t, broker.Options{OnExpired: r.take})
+		x := newBench(t, broker.Options{Expiries: r.stream()})
 		dropping := x.queue("dropping", nil)
 		x.queue("dying", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
 		x.queue("dead", nil)
@@ -67,18 +74,17 @@ func TestEveryExpiryIsRecordedOnce(t *testing.T) {
 		var got []string
 		for _, e := range r.all {
 			assert.Equal(t, "/", e.VHost)
-			assert.LessOrEqual(t, e.Ref.Deadline, e.At)
+			assert.LessOrEqual(t, e.Ref.Deadline, e.Arrived)
 			got = append(got, fmt.Sprint(e.Queue, " ", string(e.MessageID), " ", e.Path, " ", e.Action, " ", e.Exchange, " ", string(e.RoutingKey), " ", e.To))
 		}
 		slices.Sort(got)
-		lazy, requeued, eager := fmt.Sprint(broker.Lazy), fmt.Sprint(broker.Requeued), fmt.Sprint(broker.Eager)
 		assert.Equal(t, []string{
-			"dropping a " + lazy + " 0   []",
-			"dropping acked " + lazy + " 0   []",
-			"dropping d " + lazy + " 0   []",
-			"dying b " + eager + " 1  dead [dead]",
-			"held c " + requeued + " 0   []",
-			"lost  " + eager + " 2 none lost [curfew.undeliverable]",
+			"dropping a lazy dropped   []",
+			"dropping acked lazy dropped   []",
+			"dropping d lazy dropped   []",
+			"dying b eager dead_lettered  dead [dead]",
+			"held c requeue dropped   []",
+			"lost  eager parked none lost [curfew.undeliverable]",
 		}, got)
 	})
 }

@@ -225,8 +225,8 @@ func TestPublishersToOtherQueuesDoNotWait(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			beside := &pressed{bench: x.bench}
-			paused, _ := beside.flood(neighbour, 2*time.Second, other)
+			second := &pressed{bench: x.bench}
+			paused, _ := second.flood(neighbour, 2*time.Second, other)
 			assert.Zero(t, paused)
 		}()
 		paused, _ := x.flood(r, 2*time.Second, flooded)

@@ -15,6 +15,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -91,7 +92,7 @@ func TestDeathsWithoutARejectionAreBounded(t *testing.T) {
 	x.forwarded()
 	end, err := x.vh.Queue("q20")
 	require.NoError(t, err)
-	assert.Equal(t, []string{"m"}, x.drain(end), "a rejection starts the count anew")
+	assert.Equal(t, []string{"m"}, x.drain(end), "a rejection starts the count again")
 }
 
 // The dead letters of one virtual host, of which each goes to thousands of queues, and
@@ -115,9 +116,9 @@ func TestVirtualHostsTakeTurns(t *testing.T) {
 	y.queue("dlq", nil)
 	y.publish("", "q", "mine", "1", nil)
 	refs := x.deadlines()
-	var mine []broker.MessageRef
+	var mine []deadline.Ref
 	for i, ref := range refs {
-		if vh, _, _ := x.b.QueueName(ref.Queue); vh == "other" {
+		if vh, _, _ := x.b.Deadlines().QueueName(ref.Queue); vh == "other" {
 			mine = append(mine, ref)
 			refs = append(refs[:i], refs[i+1:]...)
 			break
@@ -127,15 +128,15 @@ func TestVirtualHostsTakeTurns(t *testing.T) {
 
 	var mu sync.Mutex
 	var order []string
-	x.b.WatchExpiries(func(batch []broker.Expiry) {
+	x.b.Deadlines().Expiries().Subscribe(deadline.Basic, func(batch []deadline.Expiry) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, e := range batch {
 			order = append(order, e.VHost)
 		}
 	})
-	x.b.Expire(refs, broker.Eager, nil)
-	x.b.Expire(mine, broker.Eager, nil)
+	x.b.Deadlines().Expire(refs, deadline.Eager, nil)
+	x.b.Deadlines().Expire(mine, deadline.Eager, nil)
 	x.forwarded()
 	require.Len(t, order, letters+1)
 	assert.Contains(t, order[:2], "other", "it waits for one turn at the most, of some forty")
@@ -145,7 +146,7 @@ func TestVirtualHostsTakeTurns(t *testing.T) {
 	source, err := x.vh.Queue("source")
 	require.NoError(t, err)
 	ready, _, _ := source.Counts()
-	assert.Zero(t, ready+source.Letters())
+	assert.Zero(t, ready+source.Letters.Count())
 }
 
 // A process that is killed while letters wait and one is in some of its targets: none is lost, and
@@ -155,12 +156,13 @@ func TestLettersUnderWayAreOnceAfterACrash(t *testing.T) {
 	var once sync.Once
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
 	stopping := o
-	stopping.OnExpired = func([]broker.Expiry) {
+	stopping.Expiries = new(deadline.Stream)
+	stopping.Expiries.Subscribe(deadline.WithMessage, func([]deadline.Expiry) {
 		once.Do(func() {
 			close(arrived)
 			<-goOn
 		})
-	}
+	})
 	x := openBench(t, stopping)
 	const wide, letters = 9_000, 8 // each takes more than two turns
 	for i := range wide {
@@ -176,9 +178,9 @@ func TestLettersUnderWayAreOnceAfterACrash(t *testing.T) {
 	}
 	refs := x.deadlines()
 	require.Eventually(t, func() bool { return x.b.Now() > refs[letters-1].Deadline }, time.Minute, time.Millisecond)
-	x.b.Expire(refs, broker.Eager, nil)
+	x.b.Deadlines().Expire(refs, deadline.Eager, nil)
 	<-arrived
-	assert.Equal(t, letters-1, source.Letters(), "the first has arrived, the second is on its way")
+	assert.Equal(t, letters-1, source.Letters.Count(), "the first has arrived, the second is on its way")
 	x.commit()
 	crashed := o
 	crashed.Store.Dir = t.TempDir()
@@ -211,16 +213,16 @@ func TestWideLettersWaitForMemory(t *testing.T) {
 		x.publish("", "narrow", "n", "10", nil)
 		used.Store(11)
 		time.Sleep(2 * time.Second)
-		x.b.Expire(x.deadlines(), broker.Eager, nil)
+		x.b.Deadlines().Expire(x.deadlines(), deadline.Eager, nil)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		assert.Equal(t, []string{"n"}, x.drain(dlq))
-		assert.Equal(t, 1, wide.Letters())
-		assert.Zero(t, narrow.Letters())
+		assert.Equal(t, 1, wide.Letters.Count())
+		assert.Zero(t, narrow.Letters.Count())
 		used.Store(1)
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		assert.Zero(t, wide.Letters())
+		assert.Zero(t, wide.Letters.Count())
 		first, err := x.vh.Queue("t0")
 		require.NoError(t, err)
 		assert.Equal(t, []string{"w"}, x.drain(first))
@@ -247,8 +249,8 @@ func TestDelayedMessageWithoutAQueueIsParked(t *testing.T) {
 		assert.Equal(t, []any{"q"}, deaths[0].(amqp.Table)["routing-keys"])
 		expiries := told.take()
 		require.Len(t, expiries, 1)
-		assert.Equal(t, broker.Scheduled, expiries[0].Path)
-		assert.Equal(t, broker.Parked, expiries[0].Action)
+		assert.Equal(t, deadline.Scheduled, expiries[0].Path)
+		assert.Equal(t, deadline.Parked, expiries[0].Action)
 	})
 }
 
@@ -268,9 +270,9 @@ func TestCausesOfManyLettersMoveThem(t *testing.T) {
 			require.NoError(t, err)
 		}
 		x.p.Flush(nil)
-		most = max(most, q.Letters())
+		most = max(most, q.Letters.Count())
 	}
 	assert.LessOrEqual(t, most, 1<<16+4000)
 	x.forwarded()
-	assert.Zero(t, q.Letters())
+	assert.Zero(t, q.Letters.Count())
 }

@@ -13,6 +13,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/queue"
 )
 
@@ -108,8 +109,8 @@ func (x *bench) drain(q *broker.Queue) (bodies []string) {
 }
 
 // deadlines lists what the broker would tell a monitor that starts now.
-func (x *bench) deadlines() (refs []broker.MessageRef) {
-	require.NoError(x.t, x.b.Deadlines(context.Background(), func(page []broker.MessageRef) error {
+func (x *bench) deadlines() (refs []deadline.Ref) {
+	require.NoError(x.t, x.b.Deadlines().Snapshot(context.Background(), func(page []deadline.Ref) error {
 		refs = append(refs, page...)
 		return nil
 	}))
@@ -117,8 +118,8 @@ func (x *bench) deadlines() (refs []broker.MessageRef) {
 }
 
 // expire has the deadlines of messages fire and waits for their dead letters.
-func (x *bench) expire(refs []broker.MessageRef) []broker.ExpireResult {
-	results := x.b.Expire(refs, broker.Eager, nil)
+func (x *bench) expire(refs []deadline.Ref) []deadline.Answer {
+	results := x.b.Deadlines().Expire(refs, deadline.Eager, nil)
 	require.NoError(x.t, x.b.Forwarded(context.Background()))
 	return results
 }
@@ -126,7 +127,7 @@ func (x *bench) expire(refs []broker.MessageRef) []broker.ExpireResult {
 // watched collects what the broker tells of expiries from now on.
 func (x *bench) watched() *watched {
 	w := &watched{}
-	x.b.WatchExpiries(func(batch []broker.Expiry) {
+	x.b.Deadlines().Expiries().Subscribe(deadline.Basic, func(batch []deadline.Expiry) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		for _, e := range batch {
@@ -139,11 +140,11 @@ func (x *bench) watched() *watched {
 
 type watched struct {
 	mu   sync.Mutex
-	told []broker.Expiry
+	told []deadline.Expiry
 }
 
 // take returns what was told since the last call.
-func (w *watched) take() (told []broker.Expiry) {
+func (w *watched) take() (told []deadline.Expiry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	told, w.told = w.told, nil

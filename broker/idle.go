@@ -1,134 +1,14 @@
 package broker
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
-	"go.uber.org/zap"
-
 	"curfew/broker/amqp"
-	"curfew/broker/policy"
+	"curfew/broker/deadline"
+	"curfew/broker/internal/message"
+	"curfew/broker/internal/topology"
 )
-
-// DefaultIdleMinimum is the least AutoDeleteOnIdle of Service Bus.
-const DefaultIdleMinimum = 5 * time.Minute
-
-// idle reads x-auto-delete-on-idle; 0 is none.
-func (p *argParser) idle() int64 {
-	n := p.span("x-auto-delete-on-idle", 0, 1)
-	if n != 0 && n < p.vh.b.idleMinimum() {
-		p.fail("x-auto-delete-on-idle", fmt.Sprintf("{value_too_small,%d}", n))
-		return 0
-	}
-	return n
-}
-
-// idleMinimum is Options.IdleMinimum in ms, rounded up.
-func (b *Broker) idleMinimum() int64 {
-	return (b.opts.IdleMinimum + time.Millisecond - 1).Milliseconds()
-}
-
-// checkIdle holds a policy to the minimum, as arguments are.
-func (b *Broker) checkIdle(d policy.Definition) error {
-	n, set := d.Integer("auto-delete-on-idle")
-	if least := b.idleMinimum(); set && n < least {
-		return &policy.Invalid{Problems: []string{fmt.Sprintf("%d is not a valid idle period: the least is %d", n, least)}}
-	}
-	return nil
-}
-
-// use notes that q was used, for x-expires: it has the full period again, or
-// for as long as it has consumers no end at all. It also counts for
-// x-auto-delete-on-idle, for which publishing, settling and browsing do, too
-// (stir). Called with q.mu held.
-func (q *Queue) use() {
-	q.idleAt = 0
-	if q.deleted || q.consumers.count > 0 {
-		return
-	}
-	stamp := q.vh.b.clock.stampAt()
-	q.stir(stamp)
-	if expires := q.set().expiresMillis; expires != 0 {
-		q.idleAt = stamp + expires*milli
-	}
-	if at := q.lapsesAt(); at != 0 {
-		q.vh.b.alarms.add(q, at)
-	}
-}
-
-// update notes that a policy changed what holds for q, which is use for
-// x-auto-delete-on-idle. Called with q.mu held.
-func (q *Queue) update() {
-	q.stir(q.vh.b.clock.stampAt())
-	if at := q.lapsesAt(); at != 0 && !q.deleted {
-		q.vh.b.alarms.add(q, at)
-	}
-}
-
-// stir notes that something was done with q that does not count for x-expires. The
-// alarm finds that out when the old time comes. Called with q.mu held.
-func (q *Queue) stir(now int64) { q.stirredAt = now }
-
-// lapsesAt is when q is deleted unless it is used before; 0: not for that reason, or it
-// is being judged whether it is. Called with q.mu held.
-func (q *Queue) lapsesAt() int64 {
-	at := q.idleAt
-	if idle := q.set().idleMillis; idle != 0 && q.consumers.count == 0 && !q.judged {
-		if lapse := q.stirredAt + idle*milli; at == 0 || lapse < at {
-			at = lapse
-		}
-	}
-	return at
-}
-
-// lastUse is when q was used last, as x-auto-delete-on-idle counts it: now, while somebody
-// consumes from it.
-func (q *Queue) lastUse(now int64) int64 {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.consumers.count > 0 {
-		return now
-	}
-	return q.stirredAt
-}
-
-// heedSubqueue has the use of the queue beside q count for q: it is a part of it, which
-// cannot be managed by itself (Service Bus: Overview of dead-letter queues). What arrives
-// there is no use.
-func (q *Queue) heedSubqueue() {
-	if q.set().idleMillis == 0 {
-		return
-	}
-	if beside := q.vh.subqueueOf(q); beside != nil {
-		used := beside.lastUse(q.vh.b.Now())
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.stir(max(q.stirredAt, used))
-	}
-}
-
-// expireIdle deletes q if it was unused for its x-expires or x-auto-delete-on-idle. It
-// does not wait for the disk.
-func (q *Queue) expireIdle() bool {
-	messages := 0
-	_, err := q.vh.drop(q, func() error {
-		if at := q.lapsesAt(); at == 0 || at > q.vh.b.Now() {
-			return errInUse
-		}
-		messages = q.core.Len() + len(q.retained.line)
-		return nil
-	})
-	if err != nil {
-		return false
-	}
-	if q.durable() {
-		q.vh.b.saveDeletedSoon()
-	}
-	q.vh.b.log.Info("queue expired: unused for its x-expires or x-auto-delete-on-idle",
-		zap.String("vhost", q.vh.name), zap.String("queue", q.name), zap.Int("messages", messages))
-	return true
-}
 
 // idlers are the queues and exchanges of a virtual host whose x-auto-delete-on-idle has run
 // out while messages are delayed. One that waits to be enqueued in a queue, or to pass
@@ -142,7 +22,7 @@ func (q *Queue) expireIdle() bool {
 type idlers struct {
 	mu        sync.Mutex // leaf
 	queues    []*Queue
-	exchanges []*Exchange
+	exchanges []*topology.Exchange
 	judging   bool
 }
 
@@ -156,31 +36,20 @@ const (
 
 // await notes that a message was published that is delayed, and would go to these queues
 // now.
-func await(targets []target, now int64) {
+func await(targets []topology.Target, now deadline.Instant) {
 	for i := range targets {
-		if q := targets[i].queue; q.set().idleMillis != 0 {
-			q.mu.Lock()
-			q.stir(now)
-			q.mu.Unlock()
+		if q := targets[i].Queue; q.Set().IdleMillis != 0 {
+			q.Idle.MarkUsed(now)
 		}
 	}
 }
 
-// lapses says whether x-auto-delete-on-idle, and not x-expires, has run out for q; then
-// it is for judge to decide.
-func (q *Queue) lapses() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	now := q.vh.b.Now()
-	if at := q.lapsesAt(); q.deleted || at == 0 || at > now || q.idleAt != 0 && q.idleAt <= now {
+// judge has a queue or exchange judged that may have been idle for its period, if messages are delayed.
+// False: it has not, or nothing is delayed.
+func (vh *VHost) judge(q *Queue, x *topology.Exchange) bool {
+	if vh.delays.Load() == nil || q != nil && !q.Idle.BeginCheck() {
 		return false
 	}
-	q.judged = true
-	return true
-}
-
-// judge has a queue or exchange judged that lapses.
-func (vh *VHost) judge(q *Queue, x *Exchange) {
 	i := &vh.idlers
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -193,10 +62,11 @@ func (vh *VHost) judge(q *Queue, x *Exchange) {
 		i.judging = true
 		vh.b.ended.Go(vh.judgeIdlers)
 	}
+	return true
 }
 
 // take returns those to be judged now, or ends the judging: then awaited is nil.
-func (i *idlers) take() (awaited map[*Queue]bool, exchanges []*Exchange) {
+func (i *idlers) take() (awaited map[*Queue]bool, exchanges []*topology.Exchange) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(i.queues)+len(i.exchanges) == 0 {
@@ -220,10 +90,10 @@ func (vh *VHost) judgeIdlers() {
 			return
 		}
 		for q, is := range awaited {
-			q.judge(is)
+			q.Judge(is)
 		}
 		for _, x := range exchanges {
-			x.expireIdle()
+			x.ExpireIdle()
 		}
 		select {
 		case <-time.After(idleShare * time.Since(began)):
@@ -237,7 +107,7 @@ func (vh *VHost) judgeIdlers() {
 // were due now, and with all has every exchange note those that would pass through it;
 // false: the broker ends, and they are not known.
 func (vh *VHost) findAwaited(awaited map[*Queue]bool, all bool) bool {
-	var ways routes
+	var ways topology.Routes
 	left := len(awaited)
 	for _, pageOf := range []func(from uint64, most int) (page []DelayedMessage, next uint64){vh.Delayed, vh.leaving} {
 		for from, more := uint64(0), true; more && (all || left > 0); more = from != 0 {
@@ -249,9 +119,9 @@ func (vh *VHost) findAwaited(awaited map[*Queue]bool, all bool) bool {
 			var page []DelayedMessage
 			page, from = pageOf(from, idlePage)
 			for i := range page {
-				for _, t := range page[i].targets(vh, &ways) {
-					if is, judged := awaited[t.queue]; judged && !is {
-						awaited[t.queue] = true
+				for _, t := range targetsOf(&page[i], vh, &ways) {
+					if is, judged := awaited[t.Queue]; judged && !is {
+						awaited[t.Queue] = true
 						left--
 					}
 				}
@@ -261,30 +131,10 @@ func (vh *VHost) findAwaited(awaited map[*Queue]bool, all bool) bool {
 	return true
 }
 
-// targets are where the message would go if it were due now.
-func (m *DelayedMessage) targets(vh *VHost, ways *routes) []target {
+// targetsOf are where the message would go if it were due now.
+func targetsOf(m *DelayedMessage, vh *VHost, ways *topology.Routes) []topology.Target {
 	view, _ := amqp.ViewProperties(m.Properties) // they were read when it came
-	keys := marksOf(view.Headers)&keyMarks != 0
-	targets, _ := ways.find(vh, []byte(m.Exchange), []byte(m.RoutingKey), byClient, messageHeaders{raw: view.Headers}, keys) // none: it is parked
+	keys := message.MarksOf(view.Headers)&message.KeyMarks != 0
+	targets, _ := ways.Find(vh.VHost, []byte(m.Exchange), []byte(m.RoutingKey), topology.ByClient, topology.Headers{Raw: view.Headers}, keys) // none: it is parked
 	return targets
-}
-
-// judge deletes q, or lets it have its period again: a delayed message is bound for it,
-// or it was used meanwhile.
-func (q *Queue) judge(awaited bool) {
-	q.mu.Lock()
-	q.judged = false
-	if awaited {
-		q.stir(q.vh.b.Now())
-	}
-	q.mu.Unlock()
-	q.heedSubqueue()
-	if q.expireIdle() {
-		return
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if at := q.lapsesAt(); at != 0 && !q.deleted {
-		q.vh.b.alarms.add(q, at)
-	}
 }

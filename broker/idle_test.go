@@ -139,7 +139,7 @@ func TestUseOfAnIdleQueue(t *testing.T) {
 	inBubble(t, broker.Options{}, func(x *bench) {
 		args := amqp.Table{"x-auto-delete-on-idle": idlePeriod.Milliseconds(), "x-dead-letter-queue": true}
 		q := x.queue("q", args)
-		dead, err := x.vh.Queue(beside)
+		dead, err := x.vh.Queue(deadLetters)
 		require.NoError(t, err)
 		reject := func() {
 			x.publish("", "q", "m", "", nil)
@@ -178,7 +178,7 @@ func TestUseOfAnIdleQueue(t *testing.T) {
 		require.True(t, x.exists("q"))
 		after(2 * time.Second)
 		require.False(t, x.exists("q"))
-		require.False(t, x.exists(beside))
+		require.False(t, x.exists(deadLetters))
 	})
 }
 
@@ -189,7 +189,7 @@ func TestArrivingDeadLettersAreNoUse(t *testing.T) {
 		x.publish("", "q", "m", "200000", nil)
 		after(200 * time.Second)
 		x.expire(x.deadlines())
-		dead, err := x.vh.Queue(beside)
+		dead, err := x.vh.Queue(deadLetters)
 		require.NoError(t, err)
 		require.Equal(t, 1, x.ready(dead))
 		after(idlePeriod - 199*time.Second)

@@ -6,18 +6,20 @@ import (
 
 	"curfew/broker/access"
 	"curfew/broker/amqp"
+	"curfew/broker/internal/delivery"
+	"curfew/broker/internal/topology"
 )
 
 // LockQueue is the name that requests to renew a lock are published to, by the default
-// exchange. It is no queue. The body of a request is the x-lock-token that came with the
-// delivery; who published it needs the permission to read the delivery's queue. The answer
+// exchange. It is not a queue. The body of a request is the x-lock-token that came with the
+// delivery; whoever published it needs the permission to read the delivery's queue. The answer
 // goes to the request's reply-to, a queue or a direct reply, with its correlation-id; a
 // request without one gets none.
 //
 // It says the same to whoever may not read the queue as about a lock that is lost. Any
 // channel can ask, since channels may be busy with other things while a consumer works. In a
 // transaction the lock is renewed at once; an answer to a queue enters it with the commit.
-const LockQueue = "curfew.locks"
+const LockQueue = topology.LockQueue
 
 // LockAnswer is the JSON in an answer.
 type LockAnswer struct {
@@ -63,15 +65,15 @@ func (p *Publisher) renewLock(m *Publication, view *amqp.PropertyView) error {
 }
 
 func (p *Publisher) renewLockOf(token string) (lockedUntil int64, ok bool) {
-	t, ok := parseLockToken(token)
+	t, ok := delivery.ParseLockToken(token)
 	if !ok {
 		return 0, false
 	}
-	q := p.vh.b.queueByID(t.queue)
-	if q == nil || q.vh != p.vh || p.rights != nil && p.rights.Queue(access.Read, q.name) != nil {
+	q := p.vh.b.registry.ByID(t.Queue)
+	if q == nil || q.VHost() != p.vh.VHost || p.rights != nil && p.rights.Queue(access.Read, q.Name()) != nil {
 		return 0, false
 	}
-	return q.renew(t)
+	return q.RenewLock(token)
 }
 
 // addAnswer hands an answer over, or has it enter its queue with the batch; one to nowhere
@@ -81,11 +83,11 @@ func (p *Publisher) addAnswer(m *Publication) error {
 		p.vh.reply(m.RoutingKey, m, 0)
 		return nil
 	}
-	targets, err := p.routes.find(p.vh, nil, m.RoutingKey, byClient, messageHeaders{}, false)
+	targets, err := p.routes.Find(p.vh.VHost, nil, m.RoutingKey, topology.ByClient, topology.Headers{}, false)
 	if err != nil || len(targets) == 0 {
 		return nil
 	}
-	it := item{ttlMillis: -1, number: p.count, move: -1}
-	it.message.Bytes = uint32(len(m.Body))
+	it := delivery.Item{TtlMillis: -1, Number: p.count, Move: -1}
+	it.Message.Bytes = uint32(len(m.Body))
 	return p.put(m, &it, targets)
 }

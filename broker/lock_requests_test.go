@@ -95,7 +95,7 @@ func TestExpiredMessageExpiresWhenItsRenewedLockLapses(t *testing.T) {
 		q, _, token := x.locked("q", amqp.Table{"x-message-ttl": int32(1200), "x-dead-letter-queue": true})
 		after(900 * time.Millisecond)
 		assert.Equal(t, "renewed", x.renew(x.p, token).Outcome)
-		dead, err := x.vh.Queue(beside)
+		dead, err := x.vh.Queue(deadLetters)
 		require.NoError(t, err)
 		after(999 * time.Millisecond)
 		assert.Zero(t, x.ready(dead))

@@ -20,7 +20,7 @@ type locker struct {
 	lost []queue.Seq
 }
 
-func (k *locker) Lapsed(_ *broker.Queue, seq queue.Seq) bool {
+func (k *locker) Lapsed(_ uint64, seq queue.Seq) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, held := range k.held {
@@ -85,7 +85,7 @@ func TestLocksLapse(t *testing.T) {
 	})
 }
 
-// A settlement that was taken from the holder's books and has not come to the
+// A settlement that was taken from the holder and has not come to the
 // queue yet counts, whatever the time.
 func TestLockYieldsToASettlementOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

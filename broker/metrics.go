@@ -5,19 +5,16 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"curfew/broker/internal/forward"
+	"curfew/broker/internal/message"
 	"curfew/broker/queue"
 )
 
 // counters are the totals since the start, beside what each queue counts under its
 // lock.
 type counters struct {
-	published, unroutable, refused               atomic.Uint64
-	sizes                                        sizeTally
-	queuesDeclared, queuesCreated, queuesDeleted atomic.Uint64
-	deadLettered                                 [queue.Reasons]atomic.Uint64
-	parked, cycles, bounded, deadLettersLost     atomic.Uint64
-	expiredDropped, lapsed, moved                atomic.Uint64
-	receipts                                     [receiptResults]atomic.Uint64
+	published, unroutable atomic.Uint64
+	sizes                 sizeTally
 }
 
 func metric(name, help string, labels ...string) *prometheus.Desc {
@@ -62,28 +59,28 @@ func (b *Broker) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v int) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v))
 	}
-	c := &b.counters
+	c, forwarded := &b.counters, &b.forwarder.Counters
 	counter(publishedDesc, c.published.Load())
-	counter(unroutableDesc, c.unroutable.Load())
-	counter(refusedDesc, c.refused.Load())
-	delivered := b.queueCounts()
+	counter(unroutableDesc, c.unroutable.Load()+forwarded.Unroutable.Load())
+	counter(refusedDesc, b.env.Counters.Refused.Load())
+	delivered := b.registry.Counts()
 	counter(deliveredDesc, delivered.AllDelivered())
-	counter(droppedDesc, c.expiredDropped.Load())
-	counter(lapsedDesc, c.lapsed.Load())
-	counter(movedDesc, c.moved.Load())
-	counter(parkedDesc, c.parked.Load())
-	counter(lostDesc, c.deadLettersLost.Load())
-	counter(cyclesDesc, c.cycles.Load())
-	counter(boundedDesc, c.bounded.Load())
-	gauge(waitingDesc, int(max(b.forwarder.waiting.Load(), 0)))
-	for i := range c.receipts {
-		counter(receiptsDesc, c.receipts[i].Load(), receiptResult(i).String())
+	counter(droppedDesc, b.env.Counters.ExpiredDropped.Load())
+	counter(lapsedDesc, b.env.Counters.Lapsed.Load())
+	counter(movedDesc, b.env.Counters.Moved.Load())
+	counter(parkedDesc, forwarded.Parked.Load())
+	counter(lostDesc, b.env.Counters.DeadLettersLost.Load())
+	counter(cyclesDesc, forwarded.Cycles.Load())
+	counter(boundedDesc, forwarded.Bounded.Load())
+	gauge(waitingDesc, int(max(b.env.Waiting.Load(), 0)))
+	for i := range forwarded.Receipts {
+		counter(receiptsDesc, forwarded.Receipts[i].Load(), forward.ReceiptResult(i).String())
 	}
 	for _, r := range []queue.Reason{queue.Expired, queue.Rejected, queue.MaxLength, queue.DeliveryLimit} {
-		counter(deadDesc, c.deadLettered[r].Load(), reasonName(r))
+		counter(deadDesc, forwarded.DeadLettered[r].Load(), message.ReasonName(r))
 	}
 	var ready, unacked, consumers int
-	all := b.allQueues()
+	all := b.registry.Queues()
 	for _, q := range all {
 		r, u, n := q.Counts()
 		ready, unacked, consumers = ready+r, unacked+u, consumers+n
@@ -95,8 +92,16 @@ func (b *Broker) Collect(ch chan<- prometheus.Metric) {
 	gauge(consumersDesc, consumers)
 	gauge(idlePolicyDesc, b.policiesNotInForce())
 	ch <- prometheus.MustNewConstMetric(clockDesc, prometheus.GaugeValue, b.ClockOffset().Seconds())
-	store := b.store.Stats()
+	store := b.env.Store.Stats()
 	gauge(segmentsDesc, store.Segments)
 	gauge(storeDesc, int(store.MappedBytes))
 	gauge(liveDesc, int(store.LiveBytes))
+}
+
+// policiesNotInForce counts them in all virtual hosts.
+func (t *vhostTable) policiesNotInForce() (n int) {
+	for _, vh := range t.VHosts() {
+		n += vh.PoliciesNotInForce()
+	}
+	return n
 }

@@ -10,6 +10,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -48,8 +49,8 @@ func TestMoveTakesFromTheMiddle(t *testing.T) {
 		arrived := standing(t, to)
 		assert.Equal(t, []string{"b"}, bodiesOf(arrived))
 		assert.Equal(t, x.b.Now()+500_000, arrived[0].Deadline, "its new queue's time to live counts")
-		assert.Equal(t, []broker.DeadlineEvent{
-			{Kind: broker.DeadlineEnqueued, Ref: to.Ref(&arrived[0])}, {Kind: broker.DeadlineSettled, Ref: tracked[1]},
+		assert.Equal(t, []deadline.Event{
+			{Kind: deadline.Enqueued, Ref: to.Ref(&arrived[0])}, {Kind: deadline.Left, Ref: tracked[1]},
 		}, x.events())
 
 		outcome, err = x.p.Move(from.Ref(&found[1]), moving(&found[1], "to"), false)
@@ -190,7 +191,7 @@ func TestRemove(t *testing.T) {
 		x.publish("", "q", body, "", nil)
 	}
 	found := standing(t, q)
-	refs := []broker.MessageRef{q.Ref(&found[1]), q.Ref(&found[2]), q.Ref(&found[1]), {Queue: 4711, Seq: 1}}
+	refs := []deadline.Ref{q.Ref(&found[1]), q.Ref(&found[2]), q.Ref(&found[1]), {Queue: 4711, Seq: 1}}
 	assert.Equal(t, 2, x.b.Remove(refs))
 	assert.Equal(t, []string{"a"}, x.drain(q))
 	assert.Empty(t, x.drain(dlq), "a purge dead-letters nothing")

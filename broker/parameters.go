@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 
 	"curfew/broker/access"
+	"curfew/broker/internal/catalog"
 	"curfew/broker/policy"
 	"curfew/broker/store"
 )
@@ -30,12 +32,12 @@ type Parameter struct {
 func (vh *VHost) Parameters() []Parameter {
 	list := []Parameter{}
 	for _, p := range vh.Policies(policy.Operator) {
-		list = append(list, Parameter{VHost: vh.name, Component: operatorPolicies, Name: p.Name, Value: map[string]any{
+		list = append(list, Parameter{VHost: vh.Name(), Component: operatorPolicies, Name: p.Name, Value: map[string]any{
 			"pattern": p.Pattern, "apply-to": p.ApplyTo, "priority": p.Priority, "definition": p.Definition,
 		}})
 	}
 	if limits := vh.Limits(); len(limits) > 0 {
-		list = append(list, Parameter{VHost: vh.name, Component: vhostLimits, Name: "limits", Value: limits})
+		list = append(list, Parameter{VHost: vh.Name(), Component: vhostLimits, Name: "limits", Value: limits})
 	}
 	return list
 }
@@ -73,7 +75,7 @@ func (vh *VHost) setLimitsParameter(name string, value any) error {
 		err = json.Unmarshal(text, &limits)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: limits of virtual host '%s': %w", access.ErrInvalid, vh.name, err)
+		return fmt.Errorf("%w: limits of virtual host '%s': %w", access.ErrInvalid, vh.Name(), err)
 	}
 	return vh.SetLimits(limits)
 }
@@ -89,50 +91,65 @@ func (vh *VHost) ClearParameter(component, name string) (existed bool, err error
 	return false, nil
 }
 
+// globalParameters are JSON values that mean nothing to the broker (RabbitMQ: Global Parameters).
+type globalParameters struct {
+	catalog *catalog.Catalog
+	admin   *sync.Mutex // held over a change until it is saved
+
+	mu     sync.RWMutex   // leaf
+	values map[string]any // not changed in place
+}
+
+// take adds values that are saved.
+func (g *globalParameters) take(values map[string]any) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.values == nil {
+		g.values = map[string]any{}
+	}
+	maps.Copy(g.values, values)
+}
+
 // SetGlobalParameter stores a JSON value, as policy.ParseJSON returns it, under a
 // name; to the broker it means nothing (RabbitMQ: Global Parameters). The value is
 // not to be changed afterwards.
-func (b *Broker) SetGlobalParameter(name string, value any) (created bool, err error) {
+func (g *globalParameters) SetGlobalParameter(name string, value any) (created bool, err error) {
 	value = policy.Whole(value)
-	existed, err := b.changeGlobal(name, globalDefinition(name, value), func() { b.global[name] = value })
+	existed, err := g.change(name, catalog.GlobalDefinition(name, value), func() { g.values[name] = value })
 	return !existed && err == nil, err
 }
 
-// ClearGlobalParameter removes a parameter; false: there is none of that name.
-func (b *Broker) ClearGlobalParameter(name string) (existed bool, err error) {
-	return b.changeGlobal(name, store.Definition{Key: keyOf(globalKind, name)}, func() { delete(b.global, name) })
-}
-
-func globalDefinition(name string, value any) store.Definition {
-	return definitionOf(keyOf(globalKind, name), map[string]any{name: value})
+// ClearGlobalParameter removes a parameter; false: none has that name.
+func (g *globalParameters) ClearGlobalParameter(name string) (existed bool, err error) {
+	return g.change(name, store.Definition{Key: catalog.Key(catalog.GlobalKind, name)}, func() { delete(g.values, name) })
 }
 
 // GlobalParameters returns the parameters by name.
-func (b *Broker) GlobalParameters() map[string]any {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return maps.Clone(b.global)
+func (g *globalParameters) GlobalParameters() map[string]any {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return maps.Clone(g.values)
 }
 
-// changeGlobal makes a change once it is saved, and says whether there was a parameter of
+// change makes a change once it is saved, and reports whether there was a parameter of
 // that name.
-func (b *Broker) changeGlobal(name string, now store.Definition, change func()) (existed bool, err error) {
-	b.admin.Lock()
-	defer b.admin.Unlock()
+func (g *globalParameters) change(name string, now store.Definition, change func()) (existed bool, err error) {
+	g.admin.Lock()
+	defer g.admin.Unlock()
 	was := store.Definition{Key: now.Key}
-	old, existed := b.global[name] // nobody else writes it
+	old, existed := g.values[name] // nobody else writes it
 	if existed {
-		was = globalDefinition(name, old)
+		was = catalog.GlobalDefinition(name, old)
 	} else if now.Value == nil {
 		return false, nil
 	}
-	if err := b.saveFirst([]store.Definition{now}, []store.Definition{was}); err != nil {
+	if err := g.catalog.SaveFirst([]store.Definition{now}, []store.Definition{was}); err != nil {
 		return existed, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.global == nil {
-		b.global = map[string]any{}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.values == nil {
+		g.values = map[string]any{}
 	}
 	change()
 	return existed, nil

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"curfew/broker/access"
+	"curfew/broker/internal/topology"
 )
 
 // What a client asks of a virtual host's topology needs permissions as RabbitMQ
@@ -13,13 +14,13 @@ import (
 // DeclareQueue needs configure on the queue; to make one with a dead-letter
 // exchange also read on the queue and write on that exchange.
 func (r *Rights) DeclareQueue(vh *VHost, owner Owner, name string, d QueueDeclare) (*Queue, error) {
-	return vh.declareQueue(r, owner, name, d)
+	return vh.DeclareQueueFor(r, owner, name, d)
 }
 
-// mayMakeQueue is asked before a queue that does not exist is made; nil may all.
-func (r *Rights) mayMakeQueue(name string, d *QueueDeclare) error {
+// MayMakeQueue is asked before a queue that does not exist is made.
+func (r *Rights) MayMakeQueue(name string, d *QueueDeclare) error {
 	dlx, dies := d.Args["x-dead-letter-exchange"].(string)
-	if r == nil || !dies {
+	if !dies {
 		return nil
 	}
 	if err := r.Queue(access.Read, name); err != nil {
@@ -28,11 +29,8 @@ func (r *Rights) mayMakeQueue(name string, d *QueueDeclare) error {
 	return r.Exchange(access.Write, dlx)
 }
 
-// mayDeclareQueue is asked before anything is said about a queue; nil may all.
-func (r *Rights) mayDeclareQueue(name string) error {
-	if r == nil {
-		return nil
-	}
+// MayDeclareQueue is asked before anything is said about a queue.
+func (r *Rights) MayDeclareQueue(name string) error {
 	return r.Queue(access.Configure, name)
 }
 
@@ -45,7 +43,7 @@ func (r *Rights) CheckQueue(name string) error {
 
 // CheckExchange is the passive declare's for an exchange.
 func (r *Rights) CheckExchange(name string) error {
-	if err := checkDefaultExchange(name); err != nil {
+	if err := topology.CheckDefaultExchange(name); err != nil {
 		return err
 	}
 	return anyOf(func(op access.Operation) error { return r.Exchange(op, name) })
@@ -71,7 +69,7 @@ func (r *Rights) DeleteQueue(vh *VHost, owner Owner, name string, ifUnused, ifEm
 // DeclareExchange needs configure on the exchange; to make one with an alternate
 // exchange also read on it and write on the alternate.
 func (r *Rights) DeclareExchange(vh *VHost, name string, d ExchangeDeclare) error {
-	if _, err := checkExchange(name, d); err != nil {
+	if _, err := topology.ReadExchange(name, d); err != nil {
 		return err
 	}
 	if err := r.Exchange(access.Configure, name); err != nil {
@@ -91,7 +89,7 @@ func (r *Rights) DeclareExchange(vh *VHost, name string, d ExchangeDeclare) erro
 
 // DeleteExchange needs configure on the exchange.
 func (r *Rights) DeleteExchange(vh *VHost, name string, ifUnused bool) error {
-	if err := vh.checkDeletable(name); err != nil {
+	if err := vh.CheckDeletable(name); err != nil {
 		return err
 	}
 	if err := r.Exchange(access.Configure, name); err != nil {
@@ -106,8 +104,8 @@ func (r *Rights) Bind(vh *VHost, owner Owner, b Binding) error {
 	if err := r.mayBind(vh, &b); err != nil {
 		return err
 	}
-	if q, err := vh.Queue(b.Destination); err == nil && q.asked.keeps && !b.ToExchange {
-		return vh.onlyDeadLetters(q)
+	if q, err := vh.Queue(b.Destination); err == nil && q.Arguments.Keeps && !b.ToExchange {
+		return q.OnlyDeadLetters()
 	}
 	return vh.Bind(owner, b)
 }
@@ -128,11 +126,11 @@ func (r *Rights) mayBind(vh *VHost, b *Binding) error {
 	if err := check(access.Write, b.Destination); err != nil {
 		return err
 	}
-	if err := checkDefaultExchange(b.Source); err != nil {
+	if err := topology.CheckDefaultExchange(b.Source); err != nil {
 		return err
 	}
 	if b.ToExchange && b.Destination == "" {
-		return checkDefaultExchange(b.Destination)
+		return topology.CheckDefaultExchange(b.Destination)
 	}
 	if err := r.Exchange(access.Read, b.Source); err != nil {
 		return err

@@ -42,7 +42,7 @@ func TestPolicyTTLHoldsForWhatIsPublishedAfterwards(t *testing.T) {
 		x.publish("", "q", "shorter", "100", nil)
 		refs := x.deadlines()
 		require.Len(t, refs, 2)
-		require.Equal(t, int64(400_000), refs[0].Deadline-refs[1].Deadline)
+		require.Equal(t, 400*time.Millisecond, refs[0].Deadline.Sub(refs[1].Deadline))
 		_, err := x.vh.ClearPolicy(policy.User, "p")
 		require.NoError(t, err)
 		x.publish("", "q", "later", "", nil)
@@ -296,7 +296,7 @@ func TestRetroactivePolicy(t *testing.T) {
 
 		would, err := x.vh.TryPolicyRetroactively(policy.User, p)
 		require.NoError(t, err)
-		require.Equal(t, broker.Retroaction{Queues: 1, Earlier: 3}, would)
+		require.Equal(t, broker.BacklogEffect{Queues: 1, Earlier: 3, Names: []string{"q"}}, would)
 		require.Equal(t, before, x.deadlines(), "nothing has changed")
 		require.Empty(t, x.vh.Policies(policy.User))
 
@@ -307,15 +307,15 @@ func TestRetroactivePolicy(t *testing.T) {
 		refs := x.deadlines()
 		require.Len(t, refs, 4)
 		require.Equal(t, refs[0].Deadline, refs[1].Deadline)
-		require.Equal(t, int64(59_000_000), refs[0].Deadline-refs[2].Deadline, "from now on; an earlier deadline stays")
+		require.Equal(t, 59*time.Second, refs[0].Deadline.Sub(refs[2].Deadline), "from now on; an earlier deadline stays")
 		_, again, err := x.vh.SetPolicyRetroactively(policy.User, p)
 		require.NoError(t, err)
-		require.Equal(t, broker.Retroaction{Queues: 1}, again)
+		require.Equal(t, broker.BacklogEffect{Queues: 1, Names: []string{"q"}}, again)
 
 		p.Definition = policy.Definition{"message-ttl": int64(0)}
 		would, err = x.vh.TryPolicyRetroactively(policy.User, p)
 		require.NoError(t, err)
-		require.Equal(t, broker.Retroaction{Queues: 1, Earlier: 4, Expired: 4}, would)
+		require.Equal(t, broker.BacklogEffect{Queues: 1, Earlier: 4, Expired: 4, Names: []string{"q"}}, would)
 		_, done, err = x.vh.SetPolicyRetroactively(policy.User, p)
 		require.NoError(t, err)
 		require.Equal(t, would, done)
@@ -325,8 +325,8 @@ func TestRetroactivePolicy(t *testing.T) {
 	})
 }
 
-// TestRetroactionByWhatHolds: of policy, operator policy and argument the lowest time to live is applied, and only where the policy counts.
-func TestRetroactionByWhatHolds(t *testing.T) {
+// TestBacklogByWhatHolds: of policy, operator policy and argument the lowest time to live is applied, and only where the policy counts.
+func TestBacklogByWhatHolds(t *testing.T) {
 	x := newBench(t, broker.Options{})
 	for name, args := range map[string]amqp.Table{"q.argument": {"x-message-ttl": int32(10_000)}, "q.plain": nil, "q.other": nil} {
 		x.queue(name, args)
@@ -335,15 +335,15 @@ func TestRetroactionByWhatHolds(t *testing.T) {
 	x.policy(policy.User, policy.Policy{Name: "higher", Pattern: "other", Priority: 1, Definition: policy.Definition{"max-length": int64(5)}})
 	would, err := x.vh.TryPolicyRetroactively(policy.User, policy.Policy{Name: "p", Pattern: "^q", Definition: policy.Definition{"message-ttl": int64(15_000)}})
 	require.NoError(t, err)
-	require.Equal(t, broker.Retroaction{Queues: 2, Earlier: 1}, would, "not q.other; q.argument's message has a deadline within 10 s")
+	require.Equal(t, broker.BacklogEffect{Queues: 2, Earlier: 1, Names: []string{"q.argument", "q.plain"}}, would, "not q.other; q.argument's message has a deadline within 10 s")
 	would, err = x.vh.TryPolicyRetroactively(policy.Operator, policy.Policy{Name: "o", Pattern: "^q", Definition: policy.Definition{"message-ttl": int64(5_000)}})
 	require.NoError(t, err)
-	require.Equal(t, broker.Retroaction{Queues: 3, Earlier: 3}, would)
+	require.Equal(t, broker.BacklogEffect{Queues: 3, Earlier: 3, Names: []string{"q.argument", "q.other", "q.plain"}}, would)
 	_, err = x.vh.TryPolicyRetroactively(policy.User, policy.Policy{Name: "p", Pattern: "("})
 	require.ErrorContains(t, err, "no policy provided")
 }
 
-func TestRetroactionOutlivesARestart(t *testing.T) {
+func TestBacklogOutlivesARestart(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
 	x := openBench(t, o)
 	x.durable("q", nil)
@@ -357,7 +357,7 @@ func TestRetroactionOutlivesARestart(t *testing.T) {
 	require.NoError(t, x.b.Close())
 }
 
-func TestRetroactionLeavesTheMessagesOwnWhereItGoesFirst(t *testing.T) {
+func TestBacklogLeavesTheMessagesOwnWhereItGoesFirst(t *testing.T) {
 	x := newBench(t, broker.Options{TTLPrecedence: broker.MessageFirst})
 	x.queue("q", nil)
 	x.publish("", "q", "own", "3600000", nil)
@@ -367,7 +367,7 @@ func TestRetroactionLeavesTheMessagesOwnWhereItGoesFirst(t *testing.T) {
 	require.Equal(t, 1, would.Earlier)
 }
 
-func TestRetroactionOverManyPages(t *testing.T) {
+func TestBacklogOverManyPages(t *testing.T) {
 	x := newBench(t, broker.Options{})
 	x.queue("q", nil)
 	for range 3000 {
@@ -375,6 +375,6 @@ func TestRetroactionOverManyPages(t *testing.T) {
 	}
 	_, done, err := x.vh.SetPolicyRetroactively(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"message-ttl": int64(600_000)}})
 	require.NoError(t, err)
-	require.Equal(t, broker.Retroaction{Queues: 1, Earlier: 3000}, done)
+	require.Equal(t, broker.BacklogEffect{Queues: 1, Earlier: 3000, Names: []string{"q"}}, done)
 	require.Len(t, x.deadlines(), 3000)
 }

@@ -9,6 +9,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/policy"
 )
 
@@ -42,9 +43,9 @@ func TestPrecedenceOfAQueue(t *testing.T) {
 			}
 			x.publish("", "q", "m", "10000", nil)
 			ref := x.one()
-			assert.Equal(t, c.want*1000, ref.Deadline-x.b.Now(), "%+v", c)
-			ttl, _ := x.b.TimeToLive(ref)
-			assert.Equal(t, c.want, ttl, "%+v", c)
+			assert.Equal(t, c.want, ref.Deadline.Sub(x.b.Now()).Milliseconds(), "%+v", c)
+			ttl, _ := x.b.Deadlines().TimeToLive(ref)
+			assert.Equal(t, deadline.Millis(c.want), ttl, "%+v", c)
 		})
 	}
 }
@@ -65,7 +66,7 @@ func TestPrecedenceThatIsNone(t *testing.T) {
 	assert.Equal(t, "PRECONDITION_FAILED - inequivalent arg 'x-ttl-precedence' for queue 'q' in vhost '/': received none but current is the value 'min' of type 'longstr'", text(err))
 }
 
-func TestRetroactionLeavesTheMessagesOwnInAQueueThatSaysSo(t *testing.T) {
+func TestBacklogLeavesTheMessagesOwnInAQueueThatSaysSo(t *testing.T) {
 	x := newBench(t, broker.Options{})
 	x.queue("q", amqp.Table{"x-ttl-precedence": "message"})
 	x.queue("other", nil)
@@ -74,7 +75,7 @@ func TestRetroactionLeavesTheMessagesOwnInAQueueThatSaysSo(t *testing.T) {
 	}
 	would, err := x.vh.TryPolicyRetroactively(policy.User, policy.Policy{Name: "p", Pattern: "", Definition: policy.Definition{"message-ttl": int64(5)}})
 	require.NoError(t, err)
-	require.Equal(t, broker.Retroaction{Queues: 2, Earlier: 1}, would)
+	require.Equal(t, broker.BacklogEffect{Queues: 2, Earlier: 1, Names: []string{"other", "q"}}, would)
 }
 
 // TestWhatServiceBusHasBeside: arguments for what has nothing to do with expiry are not passed over.

@@ -2,12 +2,14 @@ package broker
 
 import (
 	"slices"
-	"sync"
 	"unsafe"
 
 	"curfew/broker/access"
 	"curfew/broker/amqp"
-	"curfew/broker/queue"
+	"curfew/broker/deadline"
+	"curfew/broker/internal/delivery"
+	"curfew/broker/internal/message"
+	"curfew/broker/internal/topology"
 	"curfew/broker/store"
 )
 
@@ -34,24 +36,24 @@ type Publisher struct {
 
 	vh         *VHost
 	rights     *Rights
-	routes     routes
-	putter     *store.Putter // of all publishers of the goroutine
-	batch      *batch        // nil: empty
-	count      int           // publishes since the last Flush
-	properties []byte        // scratch
+	routes     topology.Routes
+	putter     *store.Putter   // of all publishers of the goroutine
+	batch      *delivery.Batch // nil: empty
+	count      int             // publishes since the last Flush
+	properties []byte          // scratch
 	tally      publisherTally
 }
 
 // NewPublisher makes a publisher for the named user, with what that user may do.
 func (vh *VHost) NewPublisher(user string) *Publisher {
-	return vh.b.RightsOf(user, vh.name).NewPublisher(vh)
+	return vh.b.RightsOf(user, vh.Name()).NewPublisher(vh)
 }
 
 // NewPublisher makes a publisher that asks these rights, in the goroutine that they are
 // for. They are those of a user in vh.
 func (r *Rights) NewPublisher(vh *VHost) *Publisher {
 	if r.putter == nil {
-		r.putter = vh.b.store.NewPutter()
+		r.putter = vh.b.env.Store.NewPutter()
 	}
 	return &Publisher{vh: vh, rights: r, putter: r.putter}
 }
@@ -59,7 +61,7 @@ func (r *Rights) NewPublisher(vh *VHost) *Publisher {
 // OwnPublisher makes a publisher of the broker's own messages, or of the program's it
 // is embedded in: nobody's rights are asked for.
 func (vh *VHost) OwnPublisher() *Publisher {
-	return &Publisher{vh: vh, putter: vh.b.store.NewPutter()}
+	return &Publisher{vh: vh, putter: vh.b.env.Store.NewPutter()}
 }
 
 // Add checks and routes a message and copies it into the store; it enters its
@@ -83,8 +85,8 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 			return false, err
 		}
 	}
-	has := marksOf(view.Headers)
-	targets, err := p.routes.find(p.vh, m.Exchange, m.RoutingKey, p.by(), messageHeaders{raw: view.Headers}, has&keyMarks != 0)
+	has := message.MarksOf(view.Headers)
+	targets, err := p.routes.Find(p.vh.VHost, m.Exchange, m.RoutingKey, p.by(), topology.Headers{Raw: view.Headers}, has&message.KeyMarks != 0)
 	if err == nil {
 		err = p.permit(m, &view)
 	}
@@ -94,17 +96,20 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	if len(targets) == 0 && asksForLock(m) {
 		return true, p.renewLock(m, &view)
 	}
-	it := item{ttlMillis: -1, number: p.count, move: -1}
+	it := delivery.Item{TtlMillis: -1, Number: p.count, Move: -1}
 	due, err := p.check(m, &view, has, &it)
 	if err != nil {
 		return false, err
 	}
 	if due != 0 {
-		it.message.ExpiresAt = due
+		it.Message.ExpiresAt = due
 		await(targets, p.vh.b.Now())
-		targets, err = p.vh.delayed()
 	}
-	if err == nil && len(targets) > 0 {
+	entries := len(targets)
+	switch {
+	case due != 0:
+		entries, err = 1, p.putDelayed(m, &it)
+	case entries > 0:
 		err = p.put(m, &it, targets)
 	}
 	if err != nil {
@@ -112,15 +117,15 @@ func (p *Publisher) Add(m *Publication) (routed bool, err error) {
 	}
 	p.answer(m, &view, has)
 	p.count++
-	p.tally.add(p, m, len(targets))
-	return len(targets) > 0, nil
+	p.tally.add(p, m, entries)
+	return entries > 0, nil
 }
 
-func (p *Publisher) by() who {
+func (p *Publisher) by() topology.Who {
 	if p.ForTool {
-		return byTool
+		return topology.ByTool
 	}
-	return byClient
+	return topology.ByClient
 }
 
 // permit is what RabbitMQ asks once it has found the exchange, in its order. It
@@ -136,84 +141,58 @@ func (p *Publisher) permit(m *Publication, view *amqp.PropertyView) error {
 }
 
 // check reads into it what of the properties means something, and when it is to be
-// entered (Unix µs; 0 now).
-func (p *Publisher) check(m *Publication, view *amqp.PropertyView, has marks, it *item) (due int64, err error) {
-	if err := it.read(view, has, len(m.Body)); err != nil || has == 0 {
+// entered (0: now).
+func (p *Publisher) check(m *Publication, view *amqp.PropertyView, has message.Marks, it *delivery.Item) (due deadline.Instant, err error) {
+	if err := it.Read(view, has, len(m.Body)); err != nil || has == 0 {
 		return 0, err
 	}
-	headers := headersOf(view.Headers)
-	if err := checkKeys(headers); err != nil {
+	headers := message.HeadersOf(view.Headers)
+	if err := message.CheckKeys(headers); err != nil {
 		return 0, err
 	}
-	if has&receiptMark != 0 {
+	if has&message.ReceiptMark != 0 {
 		if err := p.checkReceipt(headers, view); err != nil {
 			return 0, err
 		}
 	}
-	it.message.ExpiresAt, due, err = p.vh.b.readTimes(headers)
+	now, stamp := p.vh.b.env.Clock.Read()
+	it.Message.ExpiresAt, due, err = message.ReadTimes(headers, now, stamp, p.vh.b.env.Clock.Ahead())
 	return due, err
 }
 
-// read takes from the properties what a queue has to know of the message.
-func (it *item) read(view *amqp.PropertyView, has marks, body int) (err error) {
-	it.message.Bytes, it.priority = uint32(body), view.Priority
-	if view.DeliveryMode == 2 {
-		it.message.Flags |= queue.Durable
+func (p *Publisher) put(m *Publication, it *delivery.Item, targets []topology.Target) error {
+	if err := p.store(m, it, topology.AnyPersists(targets, it.Message.Flags), len(targets)); err != nil {
+		return err
 	}
-	if has&bccMark != 0 {
-		it.message.Flags |= queue.Hidden
+	topology.AddAll(p.batch, targets, it)
+	return nil
+}
+
+// putDelayed is put for a message that waits until it is due.
+func (p *Publisher) putDelayed(m *Publication, it *delivery.Item) error {
+	d, err := p.vh.schedule()
+	if err == nil {
+		err = p.store(m, it, d.Persists(it.Message.Flags), 1)
 	}
-	if has&receiptMark != 0 {
-		it.message.Flags |= queue.Receipt
-	}
-	if view.HasExpiration {
-		it.ttlMillis, err = parseExpiration(view.Expiration)
+	if err == nil {
+		p.batch.AddDelayed(d, it)
 	}
 	return err
 }
 
-func (p *Publisher) put(m *Publication, it *item, targets []target) error {
+// store copies a message into the store, for as many entries of the batch.
+func (p *Publisher) store(m *Publication, it *delivery.Item, persists bool, entries int) error {
 	pos, err := p.putter.Put(&store.Message{
 		Exchange: m.Exchange, RoutingKey: m.RoutingKey, Properties: m.Properties, Body: m.Body,
-	}, anyPersists(targets, it.message.Flags), len(targets))
+	}, persists, entries)
 	if err != nil {
 		return err
 	}
-	it.message.Pos = uint64(pos)
+	it.Message.Pos = uint64(pos)
 	if p.batch == nil {
-		p.batch = batches.Get().(*batch)
+		p.batch = delivery.Batches.Get().(*delivery.Batch)
 	}
-	p.batch.addAll(targets, it)
 	return nil
-}
-
-// persists says whether a message of these flags outlives a restart in the queue. In a
-// quorum queue all do, whatever their delivery mode (RabbitMQ: Quorum Queues, Feature
-// comparison).
-func (q *Queue) persists(f queue.Flags) bool {
-	return q.durable() && (f&queue.Durable != 0 || q.asked.kind == Quorum)
-}
-
-func anyPersists(targets []target, f queue.Flags) bool {
-	for _, t := range targets {
-		if t.queue.persists(f) {
-			return true
-		}
-	}
-	return false
-}
-
-// addAll adds a message that the store keeps as long as the most careful of its queues
-// wants.
-func (b *batch) addAll(targets []target, it *item) {
-	flags := it.message.Flags
-	b.entries += len(targets)
-	for _, t := range targets {
-		if it.message.Flags = flags; t.queue.persists(flags) {
-			it.message.Flags |= queue.Durable
-		}
-		b.add(t, it)
-	}
 }
 
 // Pause is to follow Add where Flush or Discard will not soon: what was added holds a
@@ -224,7 +203,7 @@ func (p *Publisher) Pause() { p.putter.End() }
 func (p *Publisher) Pending() int { return p.count }
 
 // EntryBytes is what an entry takes in memory until Flush, the room to grow included.
-const EntryBytes = 2 * int64(unsafe.Sizeof(item{}))
+const EntryBytes = 2 * int64(unsafe.Sizeof(delivery.Item{}))
 
 // Entries is how many there are to be made in queues by Flush: one for each message and
 // queue.
@@ -232,7 +211,7 @@ func (p *Publisher) Entries() int {
 	if p.batch == nil {
 		return 0
 	}
-	return p.batch.entries
+	return p.batch.Entries
 }
 
 // Flush enters what was added. refused lists, by their place in the batch, the
@@ -245,17 +224,17 @@ func (p *Publisher) Flush(refused []int) []int {
 	if p.batch == nil {
 		return refused[:0]
 	}
-	s := p.vh.b.step()
+	s := p.vh.b.env.Begin()
 	if p.rights != nil {
-		p.rights.pacing.tell(s)
+		p.rights.pacing.Before(s)
 	}
-	p.batch.flush(s)
+	p.batch.Flush(s)
 	p.endBatch()
 	if p.rights != nil {
-		p.rights.pacing.heed(s)
+		p.rights.pacing.After(s)
 	}
-	refused = append(refused[:0], s.refused...)
-	s.done()
+	refused = append(refused[:0], s.Refused...)
+	s.Done()
 	slices.Sort(refused)
 	return slices.Compact(refused)
 }
@@ -266,112 +245,29 @@ func (p *Publisher) Discard() {
 	p.Pause()
 	p.tally.forget()
 	if p.batch != nil {
-		p.batch.discard(p.vh.b.store)
+		p.batch.Discard(p.vh.b.env.Store)
 		p.endBatch()
 	}
 }
 
 func (p *Publisher) endBatch() {
-	batches.Put(p.batch)
+	delivery.Batches.Put(p.batch)
 	p.batch = nil
 }
 
-// batches are those that no publisher uses: one that has published keeps no memory for
-// the next time.
-var batches = sync.Pool{New: func() any { return new(batch) }}
-
-// batch gathers items per queue, so that each queue is locked once.
-type batch struct {
-	lanes   []lane
-	used    int
-	entries int
-	index   map[*Queue]int // into lanes; only once there are many
-	last    int
-}
-
-type lane struct {
-	q     *Queue
-	items []item
-}
-
-// laneScan is how many queues are found by looking at each.
-const laneScan = 8
-
-func (b *batch) add(t target, it *item) {
-	if b.last >= b.used || b.lanes[b.last].q != t.queue {
-		b.last = b.lane(t.queue)
+// checkReceipt refuses a header that asks for a receipt and is none, without a place to
+// send it to, or by a user who may not publish there.
+func (p *Publisher) checkReceipt(headers amqp.Table, view *amqp.PropertyView) error {
+	wanted, isBool := headers[message.ReceiptHeader].(bool)
+	switch {
+	case !isBool:
+		return message.BadPublish("invalid %s header type; expected boolean", message.ReceiptHeader)
+	case !wanted:
+		return nil
+	case len(view.ReplyTo) == 0:
+		return message.BadPublish("%s header needs a reply-to property", message.ReceiptHeader)
+	case p.rights == nil:
+		return nil
 	}
-	it.ceilingMillis = t.ceilingMillis
-	l := &b.lanes[b.last]
-	l.items = append(l.items, *it)
-}
-
-func (b *batch) lane(q *Queue) int {
-	if b.used <= laneScan {
-		for i := range b.lanes[:b.used] {
-			if b.lanes[i].q == q {
-				return i
-			}
-		}
-	} else if i, ok := b.index[q]; ok {
-		return i
-	}
-	return b.newLane(q)
-}
-
-func (b *batch) newLane(q *Queue) int {
-	if b.used == len(b.lanes) {
-		b.lanes = append(b.lanes, lane{})
-	}
-	i := b.used
-	b.used++
-	b.lanes[i].q = q
-	if b.used > laneScan {
-		if b.index == nil {
-			b.index = map[*Queue]int{}
-		}
-		for j := len(b.index); j < b.used; j++ {
-			b.index[b.lanes[j].q] = j
-		}
-	}
-	return i
-}
-
-// flush publishes all and forgets it.
-func (b *batch) flush(s *step) {
-	b.publish(s)
-	b.reset()
-}
-
-// publish publishes to each queue in the order the queues were first named.
-func (b *batch) publish(s *step) {
-	for i := range b.lanes[:b.used] {
-		l := &b.lanes[i]
-		l.q.publish(s, l.items)
-	}
-}
-
-// discard gives back the references that the items hold to the store.
-func (b *batch) discard(s *store.Store) {
-	for i := range b.lanes[:b.used] {
-		for j := range b.lanes[i].items {
-			s.Release(store.Pos(b.lanes[i].items[j].message.Pos))
-		}
-	}
-	b.reset()
-}
-
-// batchKeep bounds the room for items that an emptied lane keeps: a transaction
-// may have needed much.
-const batchKeep = 1 << 12
-
-func (b *batch) reset() {
-	for i := range b.lanes[:b.used] {
-		l := &b.lanes[i]
-		if l.q, l.items = nil, l.items[:0]; cap(l.items) > batchKeep {
-			l.items = nil
-		}
-	}
-	b.used, b.last, b.entries = 0, 0, 0
-	clear(b.index)
+	return amqp.Answering(p.rights.Exchange(access.Write, ""), amqp.BasicPublishID)
 }

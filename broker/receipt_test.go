@@ -12,6 +12,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/store"
 )
 
@@ -51,11 +52,11 @@ func TestReceipt(t *testing.T) {
 				dead, replies := x.queue("dead", amqp.Table{"x-message-ttl": int64(50)}), x.queue("replies", nil)
 				require.NoError(t, x.ask("q", wantsReceipt, "replies"))
 				refs := x.deadlines()
-				deadline := time.Now().Add(100 * time.Millisecond)
+				due := time.Now().Add(100 * time.Millisecond)
 				time.Sleep(130 * time.Millisecond)
 				if c.eager {
 					results := x.expire(refs)
-					require.Equal(t, broker.Expired, results[0].Outcome)
+					require.Equal(t, deadline.Expired, results[0].Outcome)
 				}
 				_, ok := x.get(q, true)
 				require.False(t, ok)
@@ -64,7 +65,7 @@ func TestReceipt(t *testing.T) {
 				require.True(t, ok)
 				assert.Equal(t, map[string]any{
 					"event": "expired", "message_id": "m-1", "correlation_id": "c-1", "vhost": "/", "queue": "q",
-					"deadline": deadline.UTC().Format("2006-01-02T15:04:05.000Z07:00"), "lateness_ms": 30.0, "outcome": c.outcome,
+					"deadline": due.UTC().Format("2006-01-02T15:04:05.000Z07:00"), "lateness_ms": 30.0, "outcome": c.outcome,
 				}, receiptIn(t, m))
 				assert.Equal(t, "c-1", m.properties.CorrelationID)
 				assert.Equal(t, "curfew.expiry-receipt", m.properties.Type)

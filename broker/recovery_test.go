@@ -11,6 +11,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -67,11 +68,11 @@ func TestDataOfAnOlderVersion(t *testing.T) {
 		require.NoError(t, err)
 		vh, _ := b.VHost("/")
 		x := &bench{t: t, b: b, vh: vh, p: vh.NewPublisher("guest")}
-		var deadlines []int64
+		var deadlines []deadline.Instant
 		for _, ref := range x.deadlines() {
 			deadlines = append(deadlines, ref.Deadline)
 		}
-		assert.Equal(t, []int64{1_900_000_001_000_000, 1_900_000_060_123_000, 1_900_000_120_456_000}, deadlines)
+		assert.Equal(t, []deadline.Instant{1_900_000_001_000_000, 1_900_000_060_123_000, 1_900_000_120_456_000}, deadlines)
 		delayed, _ := vh.Delayed(0, 9)
 		require.Len(t, delayed, 1)
 		assert.EqualValues(t, 1_900_000_030_000_000, delayed[0].Ref.Deadline)
@@ -85,16 +86,16 @@ func TestDataOfAnOlderVersion(t *testing.T) {
 	late, err := vh.Queue("late")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"dead"}, x.drain(late))
-	expire := func() (outcomes []broker.ExpireOutcome) {
+	expire := func() (outcomes []deadline.Outcome) {
 		for _, r := range x.expire(x.deadlines()) {
 			outcomes = append(outcomes, r.Outcome)
 		}
 		return outcomes
 	}
 	now.Store(1_900_000_060_123*1e6 - 1)
-	assert.Equal(t, []broker.ExpireOutcome{broker.Expired, broker.NotDue, broker.NotDue}, expire())
+	assert.Equal(t, []deadline.Outcome{deadline.Expired, deadline.NotDue, deadline.NotDue}, expire())
 	now.Add(1)
-	assert.Equal(t, []broker.ExpireOutcome{broker.Expired, broker.NotDue}, expire())
+	assert.Equal(t, []deadline.Outcome{deadline.Expired, deadline.NotDue}, expire())
 	assert.Equal(t, []string{"due", "absolute"}, x.drain(late))
 	orders, err := vh.Queue("orders")
 	require.NoError(t, err)

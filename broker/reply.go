@@ -8,6 +8,9 @@ import (
 	"sync"
 
 	"curfew/broker/amqp"
+	"curfew/broker/internal/message"
+	"curfew/broker/internal/topology"
+	"curfew/broker/store"
 )
 
 // ReplyQueue is the pseudo-queue by which a client asks for replies without a
@@ -47,36 +50,36 @@ func (vh *VHost) CloseReply(name string) {
 }
 
 // CheckReply answers a declare of a name that begins with ReplyQueue: nil if
-// somebody waits there, else 404.
+// somebody waits there, otherwise 404.
 func (vh *VHost) CheckReply(name string) error {
 	vh.replies.mu.RLock()
 	defer vh.replies.mu.RUnlock()
 	if _, ok := vh.replies.to[name]; !ok && name != ReplyQueue {
-		return vh.noQueue(name)
+		return topology.NoQueue(vh.Name(), name)
 	}
 	return nil
 }
 
-// IsReply says whether a queue's name is kept for direct replies.
+// IsReply reports whether a queue's name is kept for direct replies.
 func IsReply(name string) bool { return strings.HasPrefix(name, ReplyQueue) }
 
 var replyPrefix = []byte(ReplyQueue + ".")
 
 // answer hands a publish to those of its routing keys that are names for replies.
 // It is not routed there, whoever waits, and so returned if mandatory and for nobody
-// else; a transaction does not hold it back. So has RabbitMQ it.
-func (p *Publisher) answer(m *Publication, view *amqp.PropertyView, has marks) {
+// else; a transaction does not hold it back. RabbitMQ does the same.
+func (p *Publisher) answer(m *Publication, view *amqp.PropertyView, has message.Marks) {
 	if len(m.Exchange) != 0 {
 		return
 	}
 	if len(m.RoutingKey) > len(replyPrefix) && bytes.HasPrefix(m.RoutingKey, replyPrefix) {
 		p.vh.reply(m.RoutingKey, m, has)
 	}
-	if has&keyMarks == 0 {
+	if has&message.KeyMarks == 0 {
 		return
 	}
-	headers := headersOf(view.Headers)
-	for _, key := range append(keyList(headers["CC"]), keyList(headers["BCC"])...) {
+	headers := message.HeadersOf(view.Headers)
+	for _, key := range append(message.KeyList(headers["CC"]), message.KeyList(headers["BCC"])...) {
 		if strings.HasPrefix(key, ReplyQueue+".") {
 			p.vh.reply([]byte(key), m, has)
 		}
@@ -84,18 +87,31 @@ func (p *Publisher) answer(m *Publication, view *amqp.PropertyView, has marks) {
 }
 
 // reply hands a direct reply to who waits for it under the name, or loses it.
-func (vh *VHost) reply(name []byte, m *Publication, has marks) {
+func (vh *VHost) reply(name []byte, m *Publication, has message.Marks) {
 	vh.replies.mu.RLock()
 	fn := vh.replies.to[string(name)]
 	vh.replies.mu.RUnlock()
 	if fn == nil {
 		return
 	}
-	shown := *m // else every publish would be moved to the heap
-	if has&bccMark != 0 {
-		shown.Properties = withoutBCC(m.Properties)
+	view := *m // otherwise every publish would be moved to the heap
+	if has&message.BccMark != 0 {
+		view.Properties = message.WithoutBCC(m.Properties)
 	}
-	fn(&shown)
+	fn(&view)
+}
+
+// replyDirectly hands a message of the broker's own over to whoever waits for it by its routing key. False: that
+// is not a name for direct replies. Error: nobody waits.
+func (vh *VHost) replyDirectly(m *store.Message) (direct bool, err error) {
+	if !IsReply(string(m.RoutingKey)) {
+		return false, nil
+	}
+	if err := vh.CheckReply(string(m.RoutingKey)); err != nil {
+		return true, err
+	}
+	vh.reply(m.RoutingKey, &Publication{RoutingKey: m.RoutingKey, Properties: m.Properties, Body: m.Body}, 0)
+	return true, nil
 }
 
 // nameReplies writes the publisher's reply name where the message says ReplyQueue.
@@ -104,7 +120,7 @@ func (p *Publisher) nameReplies(m *Publication, view *amqp.PropertyView) error {
 		return nil
 	}
 	if p.ReplyTo == "" {
-		return badPublish("fast reply consumer does not exist")
+		return message.BadPublish("fast reply consumer does not exist")
 	}
 	p.properties = view.WithReplyTo(p.properties[:0], m.Properties, p.ReplyTo)
 	m.Properties = p.properties

@@ -10,21 +10,22 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
 
 // events reads what the feed has.
-func (x *bench) events() []broker.DeadlineEvent {
-	buf := make([]broker.DeadlineEvent, 64)
-	n, lagged, err := x.b.DeadlineEvents(x.t.Context(), buf)
+func (x *bench) events() []deadline.Event {
+	buf := make([]deadline.Event, 64)
+	n, lagged, err := x.b.Deadlines().Events(x.t.Context(), buf)
 	require.NoError(x.t, err)
 	require.False(x.t, lagged)
 	return buf[:n]
 }
 
 // one is the only message with a deadline.
-func (x *bench) one() broker.MessageRef {
+func (x *bench) one() deadline.Ref {
 	x.t.Helper()
 	refs := x.deadlines()
 	require.Len(x.t, refs, 1)
@@ -43,31 +44,31 @@ func TestReschedule(t *testing.T) {
 		later := first
 		later.Deadline += 500_000
 		outcome, ref := x.b.Reschedule(first, later.Deadline)
-		assert.Equal(t, broker.Rescheduled, outcome)
+		assert.Equal(t, deadline.Rescheduled, outcome)
 		assert.Equal(t, later, ref)
-		assert.Equal(t, []broker.DeadlineEvent{
-			{Kind: broker.DeadlineSettled, Ref: first}, {Kind: broker.DeadlineRescheduled, Ref: later},
+		assert.Equal(t, []deadline.Event{
+			{Kind: deadline.Left, Ref: first}, {Kind: deadline.Changed, Ref: later},
 		}, x.events())
 		outcome, _ = x.b.Reschedule(first, 0)
-		assert.Equal(t, broker.Gone, outcome, "it has another deadline")
+		assert.Equal(t, deadline.Gone, outcome, "it has another deadline")
 		time.Sleep(1200 * time.Millisecond)
-		assert.Equal(t, broker.Gone, x.expire([]broker.MessageRef{first})[0].Outcome)
+		assert.Equal(t, deadline.Gone, x.expire([]deadline.Ref{first})[0].Outcome)
 
 		outcome, ref = x.b.Reschedule(later, 0)
-		assert.Equal(t, broker.Rescheduled, outcome)
+		assert.Equal(t, deadline.Rescheduled, outcome)
 		assert.Zero(t, ref.Deadline)
 		assert.Empty(t, x.deadlines())
 		outcome, ref = x.b.Reschedule(ref, later.Deadline+1_000_000)
-		assert.Equal(t, broker.Rescheduled, outcome)
+		assert.Equal(t, deadline.Rescheduled, outcome)
 		assert.Equal(t, ref, x.one(), "it has one again")
-		assert.Equal(t, []broker.DeadlineEvent{{Kind: broker.DeadlineRescheduled, Ref: ref}}, x.events(), "nobody tracked the one before")
+		assert.Equal(t, []deadline.Event{{Kind: deadline.Changed, Ref: ref}}, x.events(), "nobody tracked the one before")
 
 		outcome, _ = x.b.Reschedule(ref, 0)
-		assert.Equal(t, broker.Rescheduled, outcome)
+		assert.Equal(t, deadline.Rescheduled, outcome)
 		time.Sleep(time.Hour)
-		assert.Equal(t, []string{"m"}, x.drain(q), "it would have lived for ever")
-		outcome, _ = x.b.Reschedule(broker.MessageRef{Queue: 12345, Seq: 1}, 1)
-		assert.Equal(t, broker.Gone, outcome)
+		assert.Equal(t, []string{"m"}, x.drain(q), "it would have lived forever")
+		outcome, _ = x.b.Reschedule(deadline.Ref{Queue: 12345, Seq: 1}, 1)
+		assert.Equal(t, deadline.Gone, outcome)
 	})
 }
 
@@ -82,19 +83,19 @@ func TestFireNow(t *testing.T) {
 		}
 		refs := x.deadlines()
 		told := x.watched()
-		assert.Equal(t, broker.Expired, x.b.FireNow(refs[0], false))
-		assert.Equal(t, broker.Expired, x.b.FireNow(refs[1], true))
-		assert.Equal(t, broker.Gone, x.b.FireNow(refs[1], false))
+		assert.Equal(t, deadline.Expired, x.b.FireNow(refs[0], false))
+		assert.Equal(t, deadline.Expired, x.b.FireNow(refs[1], true))
+		assert.Equal(t, deadline.Gone, x.b.FireNow(refs[1], false))
 		outcome, _ := x.b.Reschedule(refs[2], x.b.Now())
-		assert.Equal(t, broker.Expired, outcome)
-		never := broker.MessageRef{Queue: q.ID(), Seq: 1}
-		assert.Equal(t, broker.Expired, x.b.FireNow(never, false), "it had none")
+		assert.Equal(t, deadline.Expired, outcome)
+		never := deadline.Ref{Queue: q.ID(), Seq: 1}
+		assert.Equal(t, deadline.Expired, x.b.FireNow(never, false), "it had none")
 
-		expiry := func(ref broker.MessageRef, action broker.Action) broker.Expiry {
-			return broker.Expiry{VHost: "/", Queue: "q", Ref: ref, At: x.b.Now(), Action: action, Path: broker.Manual}
+		expiry := func(ref deadline.Ref, action deadline.Action) deadline.Expiry {
+			return deadline.Expiry{VHost: "/", Queue: "q", Ref: ref, Arrived: x.b.Now(), Action: action, Path: deadline.Manual}
 		}
-		assert.Equal(t, []broker.Expiry{
-			expiry(refs[0], broker.DeadLettered), expiry(refs[1], broker.Dropped), expiry(refs[2], broker.DeadLettered), expiry(never, broker.DeadLettered),
+		assert.Equal(t, []deadline.Expiry{
+			expiry(refs[0], deadline.DeadLettered), expiry(refs[1], deadline.Dropped), expiry(refs[2], deadline.DeadLettered), expiry(never, deadline.DeadLettered),
 		}, told.take())
 		m, ok := x.get(dlq, true)
 		require.True(t, ok)
@@ -113,15 +114,15 @@ func TestRescheduleOfAHeldMessage(t *testing.T) {
 		x.publish("", "q", "m", "1000", nil)
 		held, _ := x.get(q, false)
 		outcome, ref := x.b.Reschedule(x.one(), x.b.Now()+2_000_000)
-		assert.Equal(t, broker.Rescheduled, outcome)
+		assert.Equal(t, deadline.Rescheduled, outcome)
 		time.Sleep(1500 * time.Millisecond)
 		q.Settle(broker.Requeue, []queue.Seq{held.seq}, nil)
 		held, ok := x.get(q, false)
 		require.True(t, ok, "its deadline lies ahead")
 
-		assert.Equal(t, broker.Held, x.b.FireNow(ref, false))
+		assert.Equal(t, deadline.Held, x.b.FireNow(ref, false))
 		assert.Equal(t, x.b.Now(), x.one().Deadline)
-		assert.Equal(t, broker.Held, x.expire(x.deadlines())[0].Outcome)
+		assert.Equal(t, deadline.Held, x.expire(x.deadlines())[0].Outcome)
 		q.Settle(broker.Requeue, []queue.Seq{held.seq}, nil)
 		assert.Empty(t, x.drain(q))
 		assert.Equal(t, []string{"m"}, x.drain(dlq))
@@ -143,7 +144,7 @@ func TestNewDeadlinesOutliveARestart(t *testing.T) {
 	for range 2 {
 		x.commit()
 		x = restarted(t, o, x.b)
-		assert.Equal(t, []broker.MessageRef{later, refs[3]}, x.deadlines())
+		assert.Equal(t, []deadline.Ref{later, refs[3]}, x.deadlines())
 	}
 	q, err := x.vh.Queue("q")
 	require.NoError(t, err)

@@ -7,13 +7,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/amqp"
-	"curfew/broker/store"
+	"curfew/broker/deadline"
 )
 
 // A dead letter that is tried for weeks leaves nothing behind but itself.
 func TestTriesAreNotRecorded(t *testing.T) {
 	records := 0
-	b, err := New(Options{Clock: func() int64 { return 1e9 }, OnExpired: func(e []Expiry) { records += len(e) }})
+	expiries := new(deadline.Stream)
+	expiries.Subscribe(deadline.WithMessage, func(e []deadline.Expiry) { records += len(e) })
+	b, err := New(Options{Clock: func() int64 { return 1e9 }, Expiries: expiries})
 	require.NoError(t, err)
 	defer b.Close()
 	vh, _ := b.VHost("/")
@@ -29,41 +31,16 @@ func TestTriesAreNotRecorded(t *testing.T) {
 	_, err = own.Add(&Publication{RoutingKey: []byte("q"), Properties: p.Append(nil)})
 	require.NoError(t, err)
 	own.Flush(nil)
-	require.Equal(t, 1, q.Retained())
+	require.Equal(t, 1, q.Retained.Count())
 
-	s := b.step()
-	defer s.done()
+	s := b.env.Begin()
+	defer s.Done()
 	for range 100 {
-		q.lock(s)
-		q.retained.retryAt = s.now
-		q.retry(s)
-		q.mu.Unlock()
-		b.forwarder.take(s, q)
+		q.Retained.RetryAll(s, q.Set())
+		q.Letters.Lines.First(s)
 	}
-	assert.Equal(t, 1, q.Retained())
+	assert.Equal(t, 1, q.Retained.Count())
 	assert.Equal(t, 1, records)
-	assert.Empty(t, s.expiries.ids)
-	assert.Empty(t, s.expiries.names)
-}
-
-// A target has the dead letter in memory only, another refused it: whatever becomes of
-// later tries, the journal keeps the original.
-func TestUnsavedCopyKeepsTheOriginalInTheJournal(t *testing.T) {
-	b, err := New(Options{})
-	require.NoError(t, err)
-	defer b.Close()
-	vh, _ := b.VHost("/")
-	q, err := vh.DeclareQueue(nil, "q", QueueDeclare{})
-	require.NoError(t, err)
-	s := b.step()
-	defer s.done()
-	x := crossing{from: q, letter: letter{set: q.set(), queued: true, unsaved: true}}
-	require.True(t, q.retain(s, &x))
-	assert.False(t, q.retained.line[0].unsaved, "nobody has it: the next try counts")
-	x.into = []store.Enqueue{{Queue: 7, Pos: 1}}
-	require.True(t, q.retain(s, &x))
-	assert.True(t, q.retained.line[1].unsaved)
-	q.mu.Lock()
-	q.retained = retained{}
-	q.mu.Unlock()
+	assert.Empty(t, s.Expiries.Ids)
+	assert.Empty(t, s.Expiries.Names)
 }

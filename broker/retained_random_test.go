@@ -177,7 +177,7 @@ func (x *retaining) finish() {
 	x.leadTo("dead")
 	synctest.Wait()
 	for range 2 * len(x.accepted) {
-		if q := x.the("q"); q.Retained()+x.bench.ready(q) == 0 {
+		if q := x.the("q"); q.Retained.Count()+x.bench.ready(q) == 0 {
 			break
 		}
 		x.settle(broker.Reject)
@@ -190,7 +190,7 @@ func (x *retaining) finish() {
 	x.collect(0)
 	x.collect(1)
 	q := x.the("q")
-	require.Zero(x.t, q.Retained())
+	require.Zero(x.t, q.Retained.Count())
 	require.Zero(x.t, x.bench.ready(q))
 	for _, body := range x.accepted {
 		ends := x.acked[body] + x.arrived[body]

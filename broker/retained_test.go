@@ -11,6 +11,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/store"
@@ -48,7 +49,7 @@ func TestDeadLetterStaysUntilItsTargetTakesIt(t *testing.T) {
 		x.rejectAll(q)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		assert.Equal(t, 3, q.Retained(), "refused, and kept")
+		assert.Equal(t, 3, q.Retained.Count(), "refused, and kept")
 		ready, unacked, _ := q.Counts()
 		assert.Zero(t, ready+unacked)
 
@@ -65,7 +66,7 @@ func TestDeadLetterStaysUntilItsTargetTakesIt(t *testing.T) {
 			synctest.Wait()
 		}
 		assert.ElementsMatch(t, []string{"in the way", "0", "1", "2"}, got, "each once, none lost")
-		assert.Zero(t, q.Retained())
+		assert.Zero(t, q.Retained.Count())
 	})
 }
 
@@ -79,7 +80,7 @@ func TestNothingIsWrittenForAFullTarget(t *testing.T) {
 		x.publish("", "full", "in the way", "", nil)
 		x.publishAll("q", 300)
 		x.rejectAll(q)
-		assert.Equal(t, 300, q.Retained())
+		assert.Equal(t, 300, q.Retained.Count())
 		x.commit()
 		size := func() (n int) {
 			for _, content := range written(t, dir) {
@@ -95,7 +96,7 @@ func TestNothingIsWrittenForAFullTarget(t *testing.T) {
 		assert.Equal(t, []string{"in the way"}, x.drain(full))
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		assert.Equal(t, 299, q.Retained(), "it takes one as soon as it has room")
+		assert.Equal(t, 299, q.Retained.Count(), "it takes one as soon as it has room")
 	})
 }
 
@@ -112,7 +113,7 @@ func TestDeadLetterGoesToEachTargetOnce(t *testing.T) {
 		time.Sleep(time.Second)
 		told := x.watched()
 		x.expire(x.deadlines())
-		assert.Equal(t, broker.Retained, told.take()[0].Action)
+		assert.Equal(t, deadline.DeadLettered, told.take()[0].Action)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		assert.Equal(t, []string{"m"}, x.drain(free), "at once, and once")
@@ -121,7 +122,7 @@ func TestDeadLetterGoesToEachTargetOnce(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []string{"m"}, x.drain(full))
 		assert.Empty(t, x.drain(free))
-		assert.Zero(t, q.Retained())
+		assert.Zero(t, q.Retained.Count())
 	})
 }
 
@@ -131,7 +132,7 @@ func TestDeadLetterWaitsForItsExchange(t *testing.T) {
 		q := x.quorum("q", atLeastOnce("later", amqp.Table{"x-max-length": int32(2)}))
 		x.publishAll("q", 2)
 		x.rejectAll(q)
-		assert.Equal(t, 2, q.Retained())
+		assert.Equal(t, 2, q.Retained.Count())
 		x.publishAll("q", 1)
 		ready, _, _ := q.Counts()
 		assert.Zero(t, ready, "they count against the limit")
@@ -164,19 +165,19 @@ func TestRetainedDeadLettersFollowPolicies(t *testing.T) {
 		to("mistyped", "at-least-once")
 		x.publishAll("q", 2)
 		x.rejectAll(q)
-		assert.Equal(t, 2, q.Retained())
+		assert.Equal(t, 2, q.Retained.Count())
 		_, err := x.vh.ClearPolicy(policy.User, "p")
 		require.NoError(t, err)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		assert.Equal(t, 2, q.Retained(), "a queue that dead-letters no more loses none")
+		assert.Equal(t, 2, q.Retained.Count(), "a queue that dead-letters no more loses none")
 
 		x.publish("", "full", "in the way", "", nil)
 		to("amq.fanout", "at-least-once")
 		assert.Equal(t, []string{"0", "1"}, x.drain(dlq))
-		assert.Equal(t, 2, q.Retained(), "one target has them, the other is full")
+		assert.Equal(t, 2, q.Retained.Count(), "one target has them, the other is full")
 		to("amq.fanout", "at-most-once")
-		assert.Zero(t, q.Retained())
+		assert.Zero(t, q.Retained.Count())
 		assert.Equal(t, []string{"in the way", "0", "1"}, x.drain(full), "now a full queue takes them")
 		assert.Empty(t, x.drain(dlq), "where they are, they do not come again")
 	})
@@ -189,7 +190,7 @@ func TestRetainedFollowAtOnce(t *testing.T) {
 		q := x.quorum("q", atLeastOnce("", amqp.Table{"x-dead-letter-routing-key": "later"}))
 		x.publishAll("q", 2000)
 		x.rejectAll(q)
-		assert.Equal(t, 2000, q.Retained())
+		assert.Equal(t, 2000, q.Retained.Count())
 		later := x.queue("later", nil)
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
@@ -206,7 +207,7 @@ func TestRetainedDeadLettersOutliveARestart(t *testing.T) {
 	x.publishPersistent("", "full", "in the way", "")
 	x.publishPersistent("", "q", "m", "")
 	x.rejectAll(q)
-	assert.Equal(t, 1, q.Retained())
+	assert.Equal(t, 1, q.Retained.Count())
 	for range 300 { // so that the store moves what is left
 		x.drain(busy)
 		x.publishPersistent("", "busy", strings.Repeat("x", 1000), "")
@@ -228,7 +229,7 @@ func TestRetainedDeadLettersGoWithTheirQueue(t *testing.T) {
 	assert.Equal(t, "PRECONDITION_FAILED - queue 'q' in vhost '/' not empty", text(err))
 	_, err = x.vh.DeleteQueue(nil, "q", false, false)
 	require.NoError(t, err)
-	assert.Zero(t, q.Retained())
+	assert.Zero(t, q.Retained.Count())
 }
 
 func TestDefaultStrategyForcesAFullTarget(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -71,7 +72,7 @@ func TestWhatDiesParkedIsNotParkedAgain(t *testing.T) {
 		time.Sleep(time.Second)
 		told := x.watched()
 		x.expire(x.deadlines())
-		assert.Equal(t, broker.Parked, told.take()[0].Action)
+		assert.Equal(t, deadline.Parked, told.take()[0].Action)
 		park, err := x.vh.Queue(broker.UndeliverableQueue)
 		require.NoError(t, err)
 		assert.Equal(t, []string{"m"}, x.drain(park))

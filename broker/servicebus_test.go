@@ -11,6 +11,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/store"
@@ -91,7 +92,7 @@ func TestMaxDeliveryCount(t *testing.T) {
 func TestMaxDeliveryCountCountsLapsedLocks(t *testing.T) {
 	inBubble(t, broker.Options{}, func(x *bench) {
 		q := x.queue("q", amqp.Table{"x-lock-duration": int32(1000), "x-max-delivery-count": int32(3), "x-dead-letter-queue": true})
-		dead, err := x.vh.Queue(beside)
+		dead, err := x.vh.Queue(deadLetters)
 		require.NoError(t, err)
 		x.publish("", "q", "m", "", nil)
 		for range 3 {
@@ -129,7 +130,7 @@ func TestMaxDeliveryCountOutlivesARestart(t *testing.T) {
 			q, err := x.vh.Queue("q")
 			require.NoError(t, err)
 			require.Equal(t, 1, x.failed(q, 9))
-			dead, err := x.vh.Queue(beside)
+			dead, err := x.vh.Queue(deadLetters)
 			require.NoError(t, err)
 			assert.Equal(t, []string{"m"}, x.drain(dead))
 			require.NoError(t, x.b.Close())
@@ -150,7 +151,10 @@ func TestArgumentsThatMeanNothing(t *testing.T) {
 		err = x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "fanout", Args: amqp.Table{arg: int32(1)}})
 		assert.Equal(t, "PRECONDITION_FAILED - invalid arg '"+arg+"' for exchange 'x' in vhost '/': "+why, text(err))
 	}
-	for arg, value := range map[string]any{"x-lock-duration": int32(1000), "x-dead-letter-queue": true, "x-max-delivery-count": int32(3)} {
+	for arg, value := range map[string]any{
+		"x-lock-duration": int32(1000), "x-dead-letter-queue": true, "x-max-delivery-count": int32(3), "x-ttl-precedence": "min",
+		"x-delivery-deadline": true, "x-remaining-expiration": true,
+	} {
 		err := x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "fanout", Args: amqp.Table{arg: value}})
 		assert.Equal(t, "PRECONDITION_FAILED - invalid arg '"+arg+"' for exchange 'x' in vhost '/': \"an argument of queues\"", text(err))
 	}
@@ -236,7 +240,7 @@ func TestDeadLetterQueueOfAPolicy(t *testing.T) {
 		require.True(t, ok)
 		q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 	}
-	dead, err := x.vh.Queue(beside)
+	dead, err := x.vh.Queue(deadLetters)
 	require.NoError(t, err)
 	reject(q, "1")
 	assert.Equal(t, 1, x.ready(dead))
@@ -250,9 +254,9 @@ func TestDeadLetterQueueOfAPolicy(t *testing.T) {
 	ofLater, err := x.vh.Queue("q.later/$deadletterqueue")
 	require.NoError(t, err, "one that is declared later has it too")
 	assert.Equal(t, 1, x.ready(ofLater))
-	_, err = x.vh.Queue(beside + "/$deadletterqueue")
+	_, err = x.vh.Queue(deadLetters + "/$deadletterqueue")
 	assert.EqualValues(t, 404, code(err), "and a dead-letter queue has none")
-	_, err = x.vh.DeleteQueue(nil, beside, false, false)
+	_, err = x.vh.DeleteQueue(nil, deadLetters, false, false)
 	assert.EqualValues(t, 403, code(err))
 	x.queue(strings.Repeat("q", 250), nil) // too long a name for it
 
@@ -267,7 +271,7 @@ func TestDeadLetterQueueOfAPolicy(t *testing.T) {
 	require.NoError(t, err, "it may be deleted by itself now")
 	_, err = x.vh.DeleteQueue(nil, "q", false, false)
 	require.NoError(t, err)
-	_, err = x.vh.Queue(beside)
+	_, err = x.vh.Queue(deadLetters)
 	assert.EqualValues(t, 404, code(err), "and goes with its queue")
 	_, err = x.vh.Queue(broker.UndeliverableQueue)
 	assert.EqualValues(t, 404, code(err), "nothing was parked")
@@ -292,10 +296,10 @@ func TestDeadLetterQueueOfAPolicyOutlivesARestart(t *testing.T) {
 	q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 	x.commit()
 	x = restarted(t, o, x.b)
-	dead, err := x.vh.Queue(beside)
+	dead, err := x.vh.Queue(deadLetters)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"m"}, x.drain(dead))
-	_, err = x.vh.DeleteQueue(nil, beside, false, false)
+	_, err = x.vh.DeleteQueue(nil, deadLetters, false, false)
 	assert.EqualValues(t, 403, code(err))
 	require.NoError(t, x.b.Close())
 }
@@ -307,14 +311,14 @@ func TestDeadLetterQueueOfAPolicyIsMadeByAStart(t *testing.T) {
 	x.durable("q", nil)
 	require.NoError(t, x.vh.SetLimits(access.Limits{access.MaxQueues: 1}))
 	x.govern(policy.Definition{"dead-letter-queue": true})
-	_, err := x.vh.Queue(beside)
+	_, err := x.vh.Queue(deadLetters)
 	require.EqualValues(t, 404, code(err), "there was no room for it")
 	_, err = x.vh.DeclareQueue(nil, "q2", broker.QueueDeclare{Durable: true})
 	require.EqualValues(t, 406, code(err))
 	require.NoError(t, x.vh.SetLimits(nil))
 	for range 2 {
 		x = restarted(t, o, x.b)
-		_, err = x.vh.Queue(beside)
+		_, err = x.vh.Queue(deadLetters)
 		require.NoError(t, err)
 		assert.Len(t, x.vh.Queues(), 2)
 	}
@@ -332,14 +336,14 @@ func TestTTLOfAnExchangeByPolicy(t *testing.T) {
 	}
 	ttl := func(exchange string) time.Duration {
 		t.Helper()
-		before := time.Now().UnixMicro()
+		before := deadline.At(time.Now())
 		x.publish(exchange, "", "m", "", nil)
 		refs := x.deadlines()
 		x.drain(q)
 		if len(refs) == 0 {
 			return 0
 		}
-		return time.Duration(refs[0].Deadline-before) * time.Microsecond
+		return refs[0].Deadline.Sub(before)
 	}
 	near := func(want, got time.Duration) {
 		t.Helper()

@@ -5,6 +5,8 @@ import (
 
 	"curfew/broker/access"
 	"curfew/broker/amqp"
+	"curfew/broker/internal/accounts"
+	"curfew/broker/internal/topology"
 )
 
 // Session is a user's stay in a virtual host, for as long as a connection lasts.
@@ -38,25 +40,21 @@ func (t *sessions) init() {
 func (b *Broker) OpenSession(user, vhost string, end func(*amqp.Exception)) (*Session, error) {
 	vh, ok := b.VHost(vhost)
 	if !ok {
-		return nil, noVHost(vhost)
+		return nil, topology.NoVHost(vhost)
 	}
 	s := &Session{vh: vh, user: user, end: end}
 	if err := b.sessions.add(s, b.userLimits(user), vh.Limits()); err != nil {
 		return nil, err
 	}
-	err := b.checkVHostAccess(user, vhost)
+	err := accounts.CheckVHostAccess(b.Accounts, user, vhost)
 	if again, _ := b.VHost(vhost); err == nil && again != vh { // deleted meanwhile
-		err = noVHost(vhost)
+		err = topology.NoVHost(vhost)
 	}
 	if err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
-}
-
-func noVHost(name string) error {
-	return amqp.NewException(amqp.NotAllowed, 0, 0, "vhost %s not found", name)
 }
 
 func (b *Broker) userLimits(name string) access.Limits {
@@ -68,7 +66,7 @@ func (t *sessions) add(s *Session, ofUser, ofVHost access.Limits) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if limit, reached := ofVHost.Reached(access.MaxConnections, t.ofVHost[s.vh]); reached {
-		return amqp.NewException(amqp.NotAllowed, 0, 0, "access to vhost '%s' refused for user '%s': connection limit (%d) is reached", s.vh.name, s.user, limit)
+		return amqp.NewException(amqp.NotAllowed, 0, 0, "access to vhost '%s' refused for user '%s': connection limit (%d) is reached", s.vh.Name(), s.user, limit)
 	}
 	if limit, reached := ofUser.Reached(access.MaxConnections, t.ofUser[s.user]); reached {
 		return amqp.NewException(amqp.NotAllowed, 0, 0, "connection refused for user '%s': user connection limit (%d) is reached", s.user, limit)
@@ -101,7 +99,7 @@ func (s *Session) VHost() *VHost { return s.vh }
 func (s *Session) User() string { return s.user }
 
 // Rights are what the user may do in the virtual host.
-func (s *Session) Rights() *Rights { return s.vh.b.RightsOf(s.user, s.vh.name) }
+func (s *Session) Rights() *Rights { return s.vh.b.RightsOf(s.user, s.vh.Name()) }
 
 // Close ends the session. Safe to repeat.
 func (s *Session) Close() {
@@ -117,7 +115,7 @@ func (s *Session) Close() {
 	countDown(t.channels, s.user, s.channels)
 }
 
-// OpenChannel counts one more channel. Error: 530, the user has as many as he may.
+// OpenChannel counts one more channel. Error: 530, the user has as many as they may.
 func (s *Session) OpenChannel() error {
 	limits := s.vh.b.userLimits(s.user)
 	t := &s.vh.b.sessions

@@ -16,12 +16,12 @@ import (
 	"curfew/broker/store"
 )
 
-const beside = "q/$deadletterqueue"
+const deadLetters = "q/$deadletterqueue"
 
-func TestDeadLetterQueueBesideItsQueue(t *testing.T) {
+func TestDeadLetterQueueOfAQueue(t *testing.T) {
 	inBubble(t, broker.Options{}, func(x *bench) {
 		q := x.queue("q", amqp.Table{"x-dead-letter-queue": true, "x-message-ttl": int32(100)})
-		dead, err := x.vh.Queue(beside)
+		dead, err := x.vh.Queue(deadLetters)
 		require.NoError(t, err)
 		x.publish("", "q", "expired", "", nil)
 		x.publish("", "q", "rejected", "", nil)
@@ -47,7 +47,7 @@ func TestDeadLetterQueueBesideItsQueue(t *testing.T) {
 		assert.Equal(t, "The message expired and was dead lettered.", m.properties.Headers["DeadLetterErrorDescription"])
 
 		dead.Settle(broker.Reject, []queue.Seq{q2.seq}, nil)
-		x.toolPublish(beside, "sent", "50", amqp.Table{"x-expires-at": time.Now().UnixMilli() + 50})
+		x.toolPublish(deadLetters, "sent", "50", amqp.Table{"x-expires-at": time.Now().UnixMilli() + 50})
 		assert.Empty(t, x.deadlines())
 		after(time.Hour)
 		assert.Equal(t, []string{"sent"}, x.drain(dead), "nothing expires there, and what is rejected there is gone")
@@ -72,21 +72,21 @@ func TestNobodyPublishesIntoADeadLetterQueue(t *testing.T) {
 		return err
 	}
 	for range 2 {
-		assert.Equal(t, refused, text(add(beside, nil)))
+		assert.Equal(t, refused, text(add(deadLetters, nil)))
 		assert.Equal(t, refused, text(add("q/$DeadLetterQueue", nil)))
-		assert.Equal(t, refused, text(add("q", amqp.Table{"CC": []any{beside}})))
-		assert.Equal(t, refused, text(add(beside, amqp.Table{"x-delay": int32(1000)})))
+		assert.Equal(t, refused, text(add("q", amqp.Table{"CC": []any{deadLetters}})))
+		assert.Equal(t, refused, text(add(deadLetters, amqp.Table{"x-delay": int32(1000)})))
 	}
 	r := x.b.RightsOf("guest", "/")
-	assert.Equal(t, refused, text(r.Bind(x.vh, nil, broker.Binding{Source: "amq.fanout", Destination: beside})))
+	assert.Equal(t, refused, text(r.Bind(x.vh, nil, broker.Binding{Source: "amq.fanout", Destination: deadLetters})))
 	assert.Zero(t, x.p.Flush(nil))
-	dead, err := x.vh.Queue(beside)
+	dead, err := x.vh.Queue(deadLetters)
 	require.NoError(t, err)
 	assert.Zero(t, x.ready(dead))
 	for i := range 2000 { // more keys than a publisher keeps
 		require.NoError(t, add(fmt.Sprint("key", i), nil))
 	}
-	assert.Equal(t, refused, text(add(beside, nil)))
+	assert.Equal(t, refused, text(add(deadLetters, nil)))
 	assert.Equal(t, refused, text(add("q/$DEADLETTERQUEUE", nil)))
 	assert.NoError(t, add("other/$deadletterqueue", nil), "there is none: it is unroutable")
 }
@@ -95,12 +95,12 @@ func TestNobodyPublishesIntoADeadLetterQueue(t *testing.T) {
 func TestReceiptDoesNotGoIntoADeadLetterQueue(t *testing.T) {
 	inBubble(t, broker.Options{}, func(x *bench) {
 		q := x.queue("q", amqp.Table{"x-dead-letter-queue": true})
-		p := amqp.Properties{Expiration: "0", ReplyTo: beside, Headers: amqp.Table{"x-expiry-receipt": true}}
+		p := amqp.Properties{Expiration: "0", ReplyTo: deadLetters, Headers: amqp.Table{"x-expiry-receipt": true}}
 		_, err := x.p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: p.Append(nil), Body: []byte("m")})
 		require.NoError(t, err)
 		x.p.Flush(nil)
 		after(time.Second)
-		dead, err := x.vh.Queue(beside)
+		dead, err := x.vh.Queue(deadLetters)
 		require.NoError(t, err)
 		assert.Equal(t, []string{"m"}, x.drain(dead))
 		assert.Zero(t, x.ready(q))
@@ -112,7 +112,7 @@ func TestReasonIsTheBrokers(t *testing.T) {
 	x := newBench(t, broker.Options{})
 	x.queue("q", amqp.Table{"x-dead-letter-queue": true, "x-max-length": int32(0)})
 	x.publish("", "q", "m", "", amqp.Table{"DeadLetterReason": "TTLExpiredException", "DeadLetterErrorDescription": "?"})
-	dead, err := x.vh.Queue(beside)
+	dead, err := x.vh.Queue(deadLetters)
 	require.NoError(t, err)
 	m, ok := x.get(dead, true)
 	require.True(t, ok)
@@ -140,7 +140,7 @@ func TestDeliveriesRunOutInServiceBusWords(t *testing.T) {
 		require.True(t, ok)
 		q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
 	}
-	dead, err := x.vh.Queue(beside)
+	dead, err := x.vh.Queue(deadLetters)
 	require.NoError(t, err)
 	m, ok := x.get(dead, true)
 	require.True(t, ok)
@@ -151,14 +151,14 @@ func TestDeliveriesRunOutInServiceBusWords(t *testing.T) {
 func TestDeadLetterQueueGoesWithItsQueue(t *testing.T) {
 	x := newBench(t, broker.Options{})
 	x.queue("q", amqp.Table{"x-dead-letter-queue": true})
-	_, err := x.vh.DeleteQueue(nil, beside, false, false)
-	assert.Equal(t, "ACCESS_REFUSED - queue '"+beside+"' in vhost '/' is deleted with queue 'q'", text(err))
+	_, err := x.vh.DeleteQueue(nil, deadLetters, false, false)
+	assert.Equal(t, "ACCESS_REFUSED - queue '"+deadLetters+"' in vhost '/' is deleted with queue 'q'", text(err))
 	_, err = x.vh.DeleteQueue(nil, "q", false, false)
 	require.NoError(t, err)
-	_, err = x.vh.Queue(beside)
+	_, err = x.vh.Queue(deadLetters)
 	assert.EqualValues(t, 404, code(err))
-	_, err = x.vh.DeclareQueue(nil, beside, broker.QueueDeclare{})
-	assert.Equal(t, "ACCESS_REFUSED - queue name '"+beside+"' is kept; declare 'q' with x-dead-letter-queue", text(err))
+	_, err = x.vh.DeclareQueue(nil, deadLetters, broker.QueueDeclare{})
+	assert.Equal(t, "ACCESS_REFUSED - queue name '"+deadLetters+"' is kept; declare 'q' with x-dead-letter-queue", text(err))
 }
 
 func TestDeadLetterQueueArguments(t *testing.T) {
@@ -170,7 +170,7 @@ func TestDeadLetterQueueArguments(t *testing.T) {
 	assert.EqualValues(t, 406, code(err))
 	_, err = x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-dead-letter-queue": true, "x-message-ttl": int32(-1)}})
 	assert.EqualValues(t, 406, code(err))
-	_, err = x.vh.Queue(beside)
+	_, err = x.vh.Queue(deadLetters)
 	assert.EqualValues(t, 404, code(err), "nothing is left of it")
 	x.queue("q", amqp.Table{"x-dead-letter-queue": true})
 	x.queue("q", amqp.Table{"x-dead-letter-queue": true})
@@ -187,14 +187,14 @@ func TestDeadLetterQueueOutlivesARestart(t *testing.T) {
 	q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
 	x.commit()
 	x = restarted(t, o, x.b)
-	dead, err := x.vh.Queue(beside)
+	dead, err := x.vh.Queue(deadLetters)
 	require.NoError(t, err)
-	x.toolPublish(beside, "sent", "50", nil)
+	x.toolPublish(deadLetters, "sent", "50", nil)
 	assert.Empty(t, x.deadlines())
 	assert.Equal(t, []string{"m", "sent"}, x.drain(dead))
 	_, err = x.vh.DeleteQueue(nil, "q", false, false)
 	require.NoError(t, err)
-	_, err = x.vh.Queue(beside)
+	_, err = x.vh.Queue(deadLetters)
 	assert.EqualValues(t, 404, code(err))
 	require.NoError(t, x.b.Close())
 }
@@ -231,7 +231,7 @@ func TestAutoDeleteOnIdle(t *testing.T) {
 		require.True(t, there("q"))
 		after(2 * time.Second)
 		assert.False(t, there("q"))
-		assert.False(t, there(beside))
+		assert.False(t, there(deadLetters))
 		_, err := x.vh.DeclareQueue(nil, "q", broker.QueueDeclare{Args: amqp.Table{"x-auto-delete-on-idle": int32(299_999)}})
 		assert.Equal(t, "PRECONDITION_FAILED - invalid arg 'x-auto-delete-on-idle' for queue 'q' in vhost '/': {value_too_small,299999}", text(err))
 	})
@@ -261,8 +261,8 @@ func TestNoPolicyDeletesDeadLetters(t *testing.T) {
 		x.consume(lost, 1, nil)
 		x.expire(x.deadlines())
 		after(time.Hour)
-		require.True(t, x.exists(beside))
-		assert.Equal(t, []string{"m"}, x.drain(x.called(beside)))
+		require.True(t, x.exists(deadLetters))
+		assert.Equal(t, []string{"m"}, x.drain(x.called(deadLetters)))
 		require.True(t, x.exists(broker.UndeliverableQueue))
 		assert.Equal(t, []string{"n"}, x.drain(x.undeliverable()))
 	})
@@ -276,5 +276,5 @@ func TestDeadLetterQueueIsFoundInAnyCase(t *testing.T) {
 	x.publish("", "from", "m", "", nil)
 	x.rejectAll(from)
 	x.toolPublish("q/$DEADLETTERQUEUE", "n", "", nil)
-	assert.Equal(t, []string{"m", "n"}, x.drain(x.called(beside)))
+	assert.Equal(t, []string{"m", "n"}, x.drain(x.called(deadLetters)))
 }

@@ -10,14 +10,15 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 )
 
 // surveyOf returns one queue's survey, copied.
-func (x *bench) surveyOf(name string, samples int) (found broker.Survey) {
-	x.b.Survey(samples, func(s *broker.Survey) {
+func (x *bench) surveyOf(name string, samples int) (found deadline.Survey) {
+	x.b.Deadlines().Survey(samples, func(s *deadline.Survey) {
 		if s.Name == name {
 			found = *s
-			found.Standings = append([]broker.Standing(nil), s.Standings...)
+			found.Standings = append([]deadline.Standing(nil), s.Standings...)
 		}
 	})
 	return found
@@ -43,12 +44,12 @@ func TestSurveySaysHowAQueueStands(t *testing.T) {
 		require.Len(t, s.Standings, 9)
 		last := s.Standings[8]
 		assert.Equal(t, 8, last.Ahead)
-		assert.Equal(t, time.Now().Add(5*time.Second).UnixMicro(), last.Ref.Deadline)
+		assert.Equal(t, deadline.At(time.Now().Add(5*time.Second)), last.Ref.Deadline)
 		assert.Zero(t, s.Standings[7].Ref.Deadline)
-		ttl, ok := x.b.TimeToLive(last.Ref)
+		ttl, ok := x.b.Deadlines().TimeToLive(last.Ref)
 		assert.True(t, ok)
-		assert.Equal(t, int64(5000), ttl)
-		_, ok = x.b.TimeToLive(s.Standings[0].Ref)
+		assert.Equal(t, deadline.Millis(5000), ttl)
+		_, ok = x.b.Deadlines().TimeToLive(s.Standings[0].Ref)
 		assert.False(t, ok, "it has no deadline")
 
 		s = x.surveyOf("q", 3)
@@ -65,7 +66,7 @@ func TestSurveyLeavesDelayedMessagesOut(t *testing.T) {
 		x.queue("q", nil)
 		x.publish("", "q", "later", "", amqp.Table{"x-delay": int32(500)})
 		var names []string
-		x.b.Survey(3, func(s *broker.Survey) { names = append(names, s.Name) })
+		x.b.Deadlines().Survey(3, func(s *deadline.Survey) { names = append(names, s.Name) })
 		assert.Equal(t, []string{"q"}, names, "the instant a delayed message is due is no deadline that somebody could miss")
 	})
 }

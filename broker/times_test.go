@@ -11,6 +11,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 )
 
 func TestDeadlineIsTheLowest(t *testing.T) {
@@ -54,7 +55,7 @@ func TestDeadlineIsTheLowest(t *testing.T) {
 			x.publish("x", "", "m", expiration, headers)
 			refs := x.deadlines()
 			require.Len(t, refs, 1, "%+v", c)
-			assert.Equal(t, (now+c.want)*1000, refs[0].Deadline, "%+v", c)
+			assert.Equal(t, deadline.FromUnixMilli(now+c.want), refs[0].Deadline, "%+v", c)
 		})
 	}
 }
@@ -70,9 +71,9 @@ func TestDeadlinesAreWholeMicroseconds(t *testing.T) {
 	require.EqualValues(t, 1_700_000_000_002_124, ref.Deadline)
 	assert.EqualValues(t, 1_700_000_000_003, x.b.UnixMillis(ref.Deadline))
 	now.Store(1_700_000_000_002_123_999)
-	assert.Equal(t, broker.NotDue, x.expire([]broker.MessageRef{ref})[0].Outcome)
+	assert.Equal(t, deadline.NotDue, x.expire([]deadline.Ref{ref})[0].Outcome)
 	now.Add(1)
-	assert.Equal(t, broker.ExpireResult{Outcome: broker.Expired, At: 1_700_000_000_002_124}, x.expire([]broker.MessageRef{ref})[0])
+	assert.Equal(t, deadline.Answer{Outcome: deadline.Expired, At: 1_700_000_000_002_124}, x.expire([]deadline.Ref{ref})[0])
 }
 
 func TestDeadlineInThePastExpiresAtOnce(t *testing.T) {
@@ -107,11 +108,11 @@ func TestCeilingsAddUpAlongTheWay(t *testing.T) {
 		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "a", Destination: "near"}))
 		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "a", Destination: "b", ToExchange: true}))
 		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: "b", Destination: "far"}))
-		now := time.Now().UnixMicro()
+		now := deadline.At(time.Now())
 		x.publish("a", "", "m", "", nil)
 		deadlines := map[uint64]int64{}
 		for _, ref := range x.deadlines() {
-			deadlines[ref.Queue] = ref.Deadline - now
+			deadlines[ref.Queue] = ref.Deadline.Sub(now).Microseconds()
 		}
 		assert.Equal(t, map[uint64]int64{near.ID(): 1_000_000, far.ID(): 100_000}, deadlines)
 		err := x.vh.DeclareExchange("c", broker.ExchangeDeclare{Kind: "fanout", Args: amqp.Table{"x-message-ttl": "soon"}})
@@ -182,11 +183,11 @@ func TestLowestCeilingOfAllWaysHolds(t *testing.T) {
 				declare(w.to)
 				require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: w.from, Destination: w.to, ToExchange: w.to[0] != 'q'}))
 			}
-			now := time.Now().UnixMicro()
+			now := deadline.At(time.Now())
 			x.publish("a", "", "m", "", nil)
 			got := map[string]int64{}
 			for _, ref := range x.deadlines() {
-				got[names[ref.Queue]] = (ref.Deadline - now) / 1000
+				got[names[ref.Queue]] = ref.Deadline.Sub(now).Milliseconds()
 			}
 			want := map[string]int64{}
 			for q, ttl := range c.want {

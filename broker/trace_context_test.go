@@ -12,16 +12,19 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 )
 
 // expiredWith publishes messages with headers to a queue each, dead-lettered or not, lets them expire and returns what is told of them.
-func expiredWith(t *testing.T, o broker.Options, args amqp.Table, headers ...amqp.Table) (traces []string) {
+func expiredWith(t *testing.T, needs deadline.Details, args amqp.Table, headers ...amqp.Table) (traces []string) {
 	synctest.Test(t, func(t *testing.T) {
-		o.OnExpired = func(batch []broker.Expiry) {
+		var o broker.Options
+		o.Expiries = new(deadline.Stream)
+		o.Expiries.Subscribe(needs, func(batch []deadline.Expiry) {
 			for _, e := range batch {
 				traces = append(traces, string(e.MessageID)+" "+string(e.Trace.Parent)+" "+string(e.Trace.State))
 			}
-		}
+		})
 		x := newBench(t, o)
 		x.queue("q", args)
 		x.queue("dlq", nil)
@@ -52,8 +55,8 @@ func TestExpiryHasTheTraceContextOfItsMessage(t *testing.T) {
 				{"traceparent": strings.Repeat("0", 513), "tracestate": strings.Repeat("s", 513)},
 			}
 			assert.Equal(t, []string{"a 00-parent a=b", "b 00-bytes c=d", "c  lonely", "d  ", "e  ", "f 00-copied ", "g  "},
-				expiredWith(t, broker.Options{TraceExpired: true}, args, headers...))
-			assert.Equal(t, []string{"a  ", "b  ", "c  ", "d  ", "e  ", "f  ", "g  "}, expiredWith(t, broker.Options{}, args, headers...), "nobody asked")
+				expiredWith(t, deadline.WithTrace, args, headers...))
+			assert.Equal(t, []string{"a  ", "b  ", "c  ", "d  ", "e  ", "f  ", "g  "}, expiredWith(t, deadline.WithMessage, args, headers...), "nobody asked")
 		})
 	}
 }

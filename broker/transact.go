@@ -28,41 +28,31 @@ func (p *Publisher) Transact(settlings []Settling, refused []int) []int {
 	p.count = 0
 	p.Pause()
 	p.tally.flush(p.vh.b)
-	s := p.vh.b.step()
+	s := p.vh.b.env.Begin()
 	if p.rights != nil {
-		p.rights.pacing.tell(s)
+		p.rights.pacing.Before(s)
 	}
-	s.whole = true
+	s.Whole = true
 	if p.batch != nil {
-		p.batch.hold(s.b.store)
-		p.batch.publish(s)
+		p.batch.Hold(s.Env.Store)
+		p.batch.Publish(s)
 	}
 	for i := range settlings {
 		x := &settlings[i]
-		x.Queue.settle(s, x.How, x.Seqs, x.Consumer)
+		x.Queue.SettleWith(s, x.How, x.Seqs, x.Consumer)
 	}
-	s.whole = false
-	s.b.store.Transacted(s.entered, s.left)
-	s.entered, s.left = s.entered[:0], s.left[:0]
+	s.Whole = false
+	s.Env.Store.Transacted(s.Entered, s.Left)
+	s.Entered, s.Left = s.Entered[:0], s.Left[:0]
 	if p.batch != nil {
-		p.batch.discard(s.b.store)
+		p.batch.Discard(s.Env.Store)
 		p.endBatch()
 	}
 	if p.rights != nil {
-		p.rights.pacing.heed(s)
+		p.rights.pacing.After(s)
 	}
-	refused = append(refused[:0], s.refused...)
-	s.done()
+	refused = append(refused[:0], s.Refused...)
+	s.Done()
 	slices.Sort(refused)
 	return slices.Compact(refused)
-}
-
-// hold takes a reference of the batch's own to each item's message, which discard gives
-// back: consumers may be done with it before it is journaled.
-func (b *batch) hold(s *store.Store) {
-	for i := range b.lanes[:b.used] {
-		for j := range b.lanes[i].items {
-			s.Retain(store.Pos(b.lanes[i].items[j].message.Pos), 1)
-		}
-	}
 }

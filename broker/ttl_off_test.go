@@ -10,6 +10,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/policy"
 	"curfew/broker/store"
 )
@@ -37,10 +38,10 @@ func TestNothingExpiresWithTTLOff(t *testing.T) {
 		m, ok := x.get(q, false)
 		require.True(t, ok)
 		require.Equal(t, "1", m.properties.Expiration)
-		ref := broker.MessageRef{Queue: q.ID(), Seq: uint64(m.seq)}
+		ref := deadline.Ref{Queue: q.ID(), Seq: uint64(m.seq)}
 		outcome, _ := x.b.Reschedule(ref, x.b.Now()+1)
-		assert.Equal(t, broker.Gone, outcome)
-		assert.Equal(t, broker.Gone, x.b.FireNow(ref, false))
+		assert.Equal(t, deadline.Gone, outcome)
+		assert.Equal(t, deadline.Gone, x.b.FireNow(ref, false))
 		assert.Equal(t, []string{"zero"}, x.drain(q))
 		assert.Equal(t, []string{"policy", "delayed"}, x.drain(plain))
 	})
@@ -108,8 +109,8 @@ func TestDueAtTheStartWithoutMonitor(t *testing.T) {
 	require.Equal(t, []string{"behind"}, x.drain(dlq))
 	told := w.take()
 	require.Len(t, told, 2)
-	require.Equal(t, broker.Lazy, told[0].Path)
-	require.Equal(t, int64(59_900_000), told[0].At-told[0].Ref.Deadline, "late by what it is late")
+	require.Equal(t, deadline.Lazy, told[0].Path)
+	require.Equal(t, 59_900*time.Millisecond, told[0].Lateness(), "late by what it is late")
 	x.commit()
 	require.NoError(t, x.b.Close())
 	x = open()

@@ -49,7 +49,7 @@ func (k *drifter) Pull(c *broker.Consumer, src *broker.Source, most int) (taken 
 
 func (k *drifter) Cancelled(*broker.Consumer) {}
 
-func (k *drifter) Lapsed(_ *broker.Queue, seq queue.Seq) bool {
+func (k *drifter) Lapsed(_ uint64, seq queue.Seq) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	i := slices.Index(k.order, seq)
@@ -59,7 +59,7 @@ func (k *drifter) Lapsed(_ *broker.Queue, seq queue.Seq) bool {
 	return i >= 0
 }
 
-// take strikes up to most messages off the books.
+// take strikes up to most messages off the line.
 func (k *drifter) take(most int) (seqs []queue.Seq, bodies []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

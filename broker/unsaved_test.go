@@ -19,12 +19,13 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/policy"
 	"curfew/broker/store"
 )
 
 // fillDefinitions leaves no room for a definition, as on a full disk, until free is called:
-// the file is full, and something stands where it would be made anew.
+// the file is full, and something stands where it would be made again.
 func (x *bench) fillDefinitions(dir string) (free func()) {
 	x.t.Helper()
 	inTheWay := filepath.Join(dir, "definitions.tmp")
@@ -248,16 +249,16 @@ func TestDeadLettersWaitForTheQueueToParkThem(t *testing.T) {
 		}
 		x.p.Flush(nil)
 		time.Sleep(time.Second)
-		x.b.Expire(x.deadlines(), broker.Eager, nil)
+		x.b.Deadlines().Expire(x.deadlines(), deadline.Eager, nil)
 		after(time.Millisecond)
 		x.commit()
-		assert.Equal(t, 3, q.Retained())
+		assert.Equal(t, 3, q.Retained.Count())
 		_, err := x.vh.Queue(broker.UndeliverableQueue)
 		assert.Error(t, err)
 		dead := dying(t, o.Store.Dir)
 		free()
 		time.Sleep(5 * time.Second)
-		assert.Zero(t, q.Retained())
+		assert.Zero(t, q.Retained.Count())
 		assert.Equal(t, "0 3", x.depths("q", broker.UndeliverableQueue))
 
 		y := openBench(t, broker.Options{Store: store.Options{Dir: dead}})

@@ -5,27 +5,57 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"curfew/broker/access"
-	"curfew/broker/amqp"
+	"curfew/broker/internal/accounts"
+	"curfew/broker/internal/catalog"
+	"curfew/broker/internal/delivery"
+	"curfew/broker/internal/topology"
 	"curfew/broker/store"
 )
 
-// VHostMetadata is what is said about a virtual host, as RabbitMQ's definitions
-// have it. A queue declared without x-queue-type has DefaultQueueType if it can
-// be of it; "" is none.
-type VHostMetadata struct {
-	Description      string   `json:"description"`
-	Tags             []string `json:"tags"`
-	DefaultQueueType string   `json:"default_queue_type,omitempty"`
-	Protected        bool     `json:"protected_from_deletion,omitempty"` // DeleteVHost refuses
+// vhostTable holds the virtual hosts by name.
+type vhostTable struct {
+	mu     sync.RWMutex // leaf
+	vhosts map[string]*VHost
+}
+
+func (t *vhostTable) init() { t.vhosts = map[string]*VHost{} }
+
+// VHost returns the virtual host of that name.
+func (t *vhostTable) VHost(name string) (*VHost, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	vh, ok := t.vhosts[name]
+	return vh, ok
 }
 
 // VHosts lists the virtual hosts by name.
-func (b *Broker) VHosts() []*VHost {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return slices.SortedFunc(maps.Values(b.vhosts), func(x, y *VHost) int { return strings.Compare(x.name, y.name) })
+func (t *vhostTable) VHosts() []*VHost {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(t.vhosts), func(x, y *VHost) int { return strings.Compare(x.Name(), y.Name()) })
+}
+
+func (t *vhostTable) add(vh *VHost) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.vhosts[vh.Name()] = vh
+}
+
+// drop makes the name free for another.
+func (t *vhostTable) drop(vh *VHost) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.vhosts, vh.Name())
+}
+
+func (t *vhostTable) names() (names []string) {
+	for _, vh := range t.VHosts() {
+		names = append(names, vh.Name())
+	}
+	return names
 }
 
 // PutVHost makes the virtual host, with the exchanges every one has, or changes
@@ -52,57 +82,23 @@ func (b *Broker) PutVHostAs(user, name string, about VHostMetadata) (vh *VHost, 
 	defer b.admin.Unlock()
 	vh, there := b.VHost(name)
 	if there {
-		err = vh.redefine(func(d *vhostDefinition) {
-			about.Protected = about.Protected || d.Metadata.Protected
-			d.Metadata = about
-		})
-		return vh, false, err
+		return vh, false, vh.SetMetadata(about)
 	}
 	vh = newVHost(b, name)
-	vh.about = about
+	vh.Restore(&catalog.VHost{Metadata: about})
 	return vh, true, b.makeVHost(user, vh)
 }
 
 // makeVHost saves and adds a virtual host with the permissions of the user who makes it;
 // called with admin held.
 func (b *Broker) makeVHost(user string, vh *VHost) error {
-	key, owner := keyOf(vhostKind, vh.name), inVHost{user, vh.name}
-	now, were := []store.Definition{definitionOf(key, vh.definition())}, []store.Definition{{Key: key}}
-	var p permissions
-	if _, there := b.User(user); there {
-		p.granted = &access.Permission{User: user, VHost: vh.name, Configure: ".*", Write: ".*", Read: ".*"}
-		if err := p.compile(owner); err != nil {
-			return err
-		}
-		now, were = append(now, p.definitions(owner)...), append(were, new(permissions).definitions(owner)...)
-	}
-	if err := b.saveFirst(now, were); err != nil {
+	key := catalog.Key(catalog.VhostKind, vh.Name())
+	now, were := []store.Definition{catalog.Definition(key, vh.Definition())}, []store.Definition{{Key: key}}
+	if err := accounts.GrantAll(b.Accounts, user, vh.Name(), now, were); err != nil {
 		return err
 	}
-	b.accounts.change(func() { b.accounts.set(owner, &p) })
-	b.addVHost(vh)
+	b.vhostTable.add(vh)
 	return nil
-}
-
-// redefine replaces what the virtual host's own definition says.
-func (vh *VHost) redefine(change func(*vhostDefinition)) error {
-	key := keyOf(vhostKind, vh.name)
-	return vh.claimed(key, func() error {
-		was := vh.definition()
-		now := *was
-		change(&now)
-		if err := vh.save(key, &now, was); err != nil {
-			return err
-		}
-		vh.about, vh.limits = now.Metadata, now.Limits
-		return nil
-	})
-}
-
-func (b *Broker) addVHost(vh *VHost) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.vhosts[vh.name] = vh
 }
 
 // DeleteVHost removes a virtual host with all that is in it, messages and
@@ -113,117 +109,46 @@ func (b *Broker) DeleteVHost(name string) error {
 	if !ok {
 		return ErrNoVHost
 	}
-	queues, err := b.endVHost(vh)
+	queues, delays, err := b.endVHost(vh)
 	if err != nil {
 		return err
 	}
-	err = b.saveDefinitions()
+	err = b.catalog.Sync()
 	b.sessions.end(func(s *Session) bool { return s.vh == vh }, fmt.Sprintf("vhost '%s' is deleted", name))
-	var ids []uint64
-	for _, q := range queues {
-		if vh.drop(q, func() error { return nil }); q.durable() && q.Letters() == 0 { // else the next start forgets it
-			ids = append(ids, q.id)
+	vh.RemoveQueues(queues)
+	if delays != nil {
+		if b.delays.drop(delays); delays.Letters.Count() == 0 {
+			b.registry.ForgetDeleted(delays.ID())
 		}
 	}
-	b.forgetDeleted(ids...)
 	return err
 }
 
-// endVHost is end while no administrator changes anything.
-func (b *Broker) endVHost(vh *VHost) ([]*Queue, error) {
+// endVHost takes the virtual host out of the broker and the definitions, with what is in it
+// and who may do what there. It returns the queues and the delayed messages to remove.
+func (b *Broker) endVHost(vh *VHost) (queues []*Queue, delayed *delays, err error) {
 	b.admin.Lock()
 	defer b.admin.Unlock()
-	return vh.end()
-}
-
-// end takes the virtual host out of the broker and the definitions, with what is in it
-// and who may do what there. It lets nothing new in and returns the queues to remove.
-func (vh *VHost) end() ([]*Queue, error) {
-	vh.mu.Lock()
-	defer vh.mu.Unlock()
-	if vh.deleted {
-		return nil, ErrNoVHost
-	}
-	if vh.about.Protected {
-		return nil, ErrProtected
-	}
-	vh.undeclareAll()
-	vh.deleted = true
-	keys, a := vh.definitionKeys(), &vh.b.accounts
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	dropped := a.drop(func(k inVHost) bool { return k.vhost == vh.name })
-	a.version.Add(1)
-	queues := slices.Collect(maps.Values(vh.queues))
-	if q := vh.waiting.Swap(nil); q != nil {
-		queues = append(queues, q)
-	}
-	if vh.b.saving() {
-		var changes []store.Definition
-		for _, key := range append(keys, dropped...) {
-			changes = append(changes, store.Definition{Key: key})
+	mayEnd := func(about VHostMetadata) error {
+		if about.Protected {
+			return ErrProtected
 		}
-		for _, q := range queues {
-			if q.durable() {
-				changes = append(changes, definitionOf(deletedKey(q.id), true))
+		return nil
+	}
+	queues, err = vh.End(mayEnd, func(changes []store.Definition) {
+		if delayed = vh.delays.Swap(nil); delayed != nil {
+			changes = append(changes, store.Definition{Key: delayed.definition().Key()}, catalog.Definition(topology.DeletedKey(delayed.ID()), true))
+		}
+		accounts.DropVHost(b.Accounts, vh.Name(), func(permissions []string) {
+			for _, key := range permissions {
+				changes = append(changes, store.Definition{Key: key})
 			}
-		}
-		vh.b.store.Define(changes...)
+			b.catalog.Tell(changes...)
+		})
+		b.vhostTable.drop(vh)
+	})
+	if err == delivery.ErrGone {
+		err = ErrNoVHost
 	}
-	vh.b.dropVHost(vh)
-	return queues, nil
-}
-
-// dropVHost makes the name free for another.
-func (b *Broker) dropVHost(vh *VHost) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.vhosts, vh.name)
-}
-
-// Metadata is what is said about the virtual host.
-func (vh *VHost) Metadata() VHostMetadata {
-	vh.mu.RLock()
-	defer vh.mu.RUnlock()
-	return vh.about
-}
-
-// Limits are the virtual host's, not to be changed.
-func (vh *VHost) Limits() access.Limits {
-	vh.mu.RLock()
-	defer vh.mu.RUnlock()
-	return vh.limits
-}
-
-// SetProtected has DeleteVHost refuse the virtual host, or not any more.
-func (vh *VHost) SetProtected(protected bool) error {
-	return vh.redefine(func(d *vhostDefinition) { d.Metadata.Protected = protected })
-}
-
-// SetLimits replaces the limits (max-connections, max-queues); what is beyond
-// them already stays. Error: access.ErrInvalid.
-func (vh *VHost) SetLimits(l access.Limits) error {
-	if err := l.CheckVHost(); err != nil {
-		return err
-	}
-	return vh.redefine(func(d *vhostDefinition) { d.Limits = l })
-}
-
-// withDefaultType adds the virtual host's queue type to the arguments of a queue
-// that names none and could be of it.
-func (vh *VHost) withDefaultType(name string, d QueueDeclare) QueueDeclare {
-	kind := vh.Metadata().DefaultQueueType
-	if _, named := d.Args["x-queue-type"]; kind == "" || named || name == UndeliverableQueue {
-		return d
-	}
-	if kind == Quorum.String() && (!d.Durable || d.Exclusive || d.AutoDelete) {
-		return d
-	}
-	args := maps.Clone(d.Args)
-	if args == nil {
-		args = amqp.Table{}
-	}
-	args["x-queue-type"] = kind
-	d.Args = args
-	return d
+	return queues, delayed, err
 }

@@ -131,7 +131,7 @@ func TestRefusedLoginOnTheWire(t *testing.T) {
 }
 
 // TestPermissions puts each of accessVectors to both brokers as a user that may configure, write and read what begins with "own" (and read amq.direct, which closing asks for), and on
-// the topic exchange "own.topic" write keys that begin with his name and read those that begin with "read.".
+// the topic exchange "own.topic" write keys that begin with the user's name and read those that begin with "read.".
 func TestPermissions(t *testing.T) {
 	for _, b := range accessBrokers(t) {
 		setUpAccess(t, b.url)

@@ -26,11 +26,11 @@ import (
 // watchdog fires all the time.
 func TestAlertmanagerAndPrometheus(t *testing.T) {
 	t.Parallel()
-	oneAtATime.Lock()
-	defer oneAtATime.Unlock()
+	busyMachine.RLock()
+	defer busyMachine.RUnlock()
 	hook := startManagerHook(t)
 	manager := startAlertmanager(t, hook.url)
-	c := startCurfew(t, "ALERT_ALERTMANAGER_URL="+manager, "ALERT_GROUP_WAIT=100ms", "ALERT_GROUP_INTERVAL=6s", "INSTANCE=here", "ALERT_AMQP=json")
+	c := startCurfew(t, "ALERTS="+alertsFile(t, "defaults: {wait: 100ms, interval: 6s}"), "ALERT_URLS=alertmanager+"+manager+",amqp:curfew.events", "INSTANCE=here")
 	startPrometheus(t, c.ops, manager)
 	events := subscribe(t, c.url, "deadline_missed./.orders-2")
 
@@ -248,7 +248,7 @@ func (h *managerHook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.posts = append(h.posts, post)
 }
 
-// resolved says whether each of these queues was told to be over.
+// resolved reports whether each of these queues was reported as resolved.
 func (h *managerHook) resolved(queues []string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -261,7 +261,7 @@ func (h *managerHook) resolved(queues []string) bool {
 	return !slices.ContainsFunc(queues, func(q string) bool { return !over[q] })
 }
 
-// saw says whether one notification told of all these queues, with that status, for Curfew's own alert or Prometheus's.
+// saw reports whether one notification named all these queues, with that status, for Curfew's own alert or Prometheus's.
 func (h *managerHook) saw(from, status string, queues ...string) bool {
 	name := map[string]string{"curfew": "CurfewDeadlineMissed", "prometheus": "DeadlinesWereMissed"}[from]
 	h.mu.Lock()

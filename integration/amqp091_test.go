@@ -41,8 +41,15 @@ func TestAmqp091Own(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), ownTestsLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "clients/amqp091-go/run.sh",
-		mustBinary(t, release), mustBinary(t, ownTests), moduleFolder(t, "github.com/rabbitmq/amqp091-go"), t.TempDir())
+	namespaces := []string{"--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"}
+	if exec.Command("unshare", append(namespaces, "true")...).Run() != nil { // without root it takes a user namespace, too
+		namespaces = append(namespaces, "--user", "--map-root-user")
+		if out, err := exec.Command("unshare", append(namespaces, "true")...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: run `make test-privileged` as root (in a container with --cap-add SYS_ADMIN), or where users may make namespaces", out)
+		}
+	}
+	cmd := exec.CommandContext(ctx, "unshare", append(namespaces, "sh", "clients/amqp091-go/run.sh",
+		mustBinary(t, release), mustBinary(t, ownTests), moduleFolder(t, "github.com/rabbitmq/amqp091-go"), t.TempDir())...)
 	cmd.Env = environment(nil)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()

@@ -9,7 +9,7 @@ import (
 
 var single = amqp091.Table{"x-single-active-consumer": true}
 
-// consumerVectors: who is served, in which order, and who is refused (RabbitMQ: Consumer Priorities, Single Active Consumer).
+// consumerVectors: which consumers are served, in which order, and which are refused (RabbitMQ: Consumer Priorities, Single Active Consumer).
 var consumerVectors = []vector{
 	{name: "priority as text", ask: func(s *session) string { return s.consuming(nil, false, amqp091.Table{"x-priority": "high"}) },
 		want: `channel 406 PRECONDITION_FAILED - invalid arg 'x-priority' for queue 'priority-as-text' in vhost '/': "expected integer, got longstr"`},

@@ -15,7 +15,7 @@ const (
 
 var quorum = amqp091.Table{"x-queue-type": "quorum"}
 
-// asked is one queue.declare with a wrong argument. reason is what follows the argument and queue in the error's text; "" is no error.
+// asked is one queue.declare with a wrong argument. reason is what follows the argument and queue in the error's text; "": it succeeds.
 type asked struct {
 	name     string
 	args     amqp091.Table

@@ -43,6 +43,7 @@ func fillDashboard(t *testing.T, c *curfew) {
 
 // TestDashboardInABrowser clicks through every page.
 func TestDashboardInABrowser(t *testing.T) {
+	t.Parallel()
 	c := startCurfew(t)
 	b := openBrowser(t, c.http)
 	b.do(chromedp.EmulateViewport(1280, 960))
@@ -59,7 +60,7 @@ func TestDashboardInABrowser(t *testing.T) {
 		b.press(span)
 		b.until(fmt.Sprintf("document.querySelector('.choices b') !== null && document.querySelector('.choices b').innerText === %q", span))
 	}
-	b.follow("5 min", "will miss")
+	b.follow("5 min", "will expire")
 	b.shows("in the last 5 min")
 	b.follow("Queues", "Queues")
 	b.follow("orders.payment", "orders.payment")
@@ -111,7 +112,7 @@ func changeDeadline(b *browser) {
 	b.shows("due in 2 h")
 	b.follow("Change…", "A message's deadline")
 	b.click("button[value=fire]")
-	b.shows("Have this message expire now?")
+	b.shows("Expire this message now?")
 	b.click("form button.primary")
 	b.shows("The message has expired.")
 }
@@ -168,6 +169,7 @@ func replayAll(b *browser) {
 
 // TestDashboardByKeyboard logs in, skips to the content, opens a page and pauses, without a mouse.
 func TestDashboardByKeyboard(t *testing.T) {
+	t.Parallel()
 	c := startCurfew(t)
 	fillDashboard(t, c)
 	b := openBrowser(t, c.http)
@@ -197,6 +199,7 @@ func TestDashboardByKeyboard(t *testing.T) {
 
 // TestDashboardOnAPhone: no page is wider than the screen, in both schemes.
 func TestDashboardOnAPhone(t *testing.T) {
+	t.Parallel()
 	c := startCurfew(t)
 	fillDashboard(t, c)
 	b := openBrowser(t, c.http)
@@ -226,6 +229,7 @@ func TestDashboardOnAPhone(t *testing.T) {
 
 // TestDashboardLeavesPeopleAlone: what somebody types and marks stays while the page follows what happens.
 func TestDashboardLeavesPeopleAlone(t *testing.T) {
+	t.Parallel()
 	c := startCurfew(t)
 	b := openBrowser(t, c.http)
 	b.logIn()

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -26,15 +27,20 @@ type composeFile struct {
 	Volumes map[string]any
 }
 
-func composed(t testing.TB) (file composeFile) {
+func composed(t testing.TB, name string) (file composeFile) {
 	t.Helper()
-	check(t, yaml.Unmarshal([]byte(deployed(t, "compose.yaml")), &file))
+	check(t, yaml.Unmarshal([]byte(deployed(t, name)), &file))
 	return file
 }
 
 // TestCompose: files that are mounted exist, images have a version, and the settings are Curfew's.
 func TestCompose(t *testing.T) {
-	file := composed(t)
+	t.Run("compose.yaml", func(t *testing.T) { composesWell(t, "compose.yaml", "curfew") })
+	t.Run("compose.rabbitmq.yaml", func(t *testing.T) { composesWell(t, "compose.rabbitmq.yaml", "curfew-0", "curfew-1") })
+}
+
+func composesWell(t *testing.T, name string, curfews ...string) {
+	file := composed(t, name)
 	for name, service := range file.Services {
 		if service.Image != "curfew" && !regexp.MustCompile(`:v?\d`).MatchString(service.Image) {
 			t.Errorf("%s: image %s has no version", name, service.Image)
@@ -42,19 +48,21 @@ func TestCompose(t *testing.T) {
 		for _, volume := range service.Volumes {
 			source, _, _ := strings.Cut(volume, ":")
 			if _, err := os.Stat(filepath.Join(deployFolder, source)); err != nil && file.Volumes != nil && !hasKey(file.Volumes, source) {
-				t.Errorf("%s mounts %s, which there is not", name, source)
+				t.Errorf("%s mounts %s, which does not exist", name, source)
 			}
 		}
 	}
-	if code, out := runToEnd(t, "config", composeSettings(file)...); code != 0 {
-		t.Errorf("curfew refuses the settings: %s", out)
+	for _, service := range curfews {
+		if code, out := runToEnd(t, "config", composeSettings(file, service)...); code != 0 {
+			t.Errorf("curfew refuses the settings of %s: %s", service, out)
+		}
 	}
 }
 
 func hasKey(m map[string]any, key string) bool { _, ok := m[key]; return ok }
 
-func composeSettings(file composeFile) (settings []string) {
-	for name, value := range file.Services["curfew"].Environment {
+func composeSettings(file composeFile, service string) (settings []string) {
+	for name, value := range file.Services[service].Environment {
 		settings = append(settings, strings.TrimPrefix(name, "CURFEW_")+"="+filledIn(value))
 	}
 	return settings
@@ -62,21 +70,21 @@ func composeSettings(file composeFile) (settings []string) {
 
 // filledIn puts a password where compose does.
 func filledIn(text string) string {
-	return regexp.MustCompile(`\$\{CURFEW_PASSWORD[^}]*\}`).ReplaceAllString(text, "secret")
+	return regexp.MustCompile(`\$\{(CURFEW|RABBITMQ)_PASSWORD[^}]*\}`).ReplaceAllString(text, "secret")
 }
 
 // TestComposeTellsOfMissedDeadlines: what compose.yaml starts, with its files, settings and the application's command, on this machine. The
 // alert of a missed deadline is in Alertmanager, from Curfew and from Prometheus.
 func TestComposeTellsOfMissedDeadlines(t *testing.T) {
 	t.Parallel()
-	file := composed(t)
+	file := composed(t, "compose.yaml")
 	redis := storetest.StartRedis(t)
 	managerAddr, prometheusAddr := storetest.FreeAddr(), storetest.FreeAddr()
 	startTool(t, "prometheus-alertmanager", "--config.file="+filepath.Join(deployFolder, "prometheus/alertmanager.yml"), "--storage.path="+t.TempDir(),
 		"--web.listen-address="+managerAddr, "--cluster.listen-address=")
 	awaitReady(t, "http://"+managerAddr+"/-/ready")
 	hosts := strings.NewReplacer("redis://redis:6379", redis.URL, "alertmanager:9093", managerAddr)
-	settings := composeSettings(file)
+	settings := composeSettings(file, "curfew")
 	for i := range settings {
 		settings[i] = hosts.Replace(settings[i])
 	}
@@ -99,6 +107,55 @@ func TestComposeTellsOfMissedDeadlines(t *testing.T) {
 		jobs := jobsOf(t, managerAddr, "CurfewDeadlineMissed")
 		return slices.Contains(jobs, "") && slices.Contains(jobs, "curfew")
 	})
+}
+
+// TestComposeWithoutRabbitMQ: with the settings of compose.rabbitmq.yaml, while RabbitMQ and Redis are away, Curfew is ready and alive and says
+// what is missing. Its own user may look, and guest has no account.
+func TestComposeWithoutRabbitMQ(t *testing.T) {
+	t.Parallel()
+	nodes := []string{storetest.FreeAddr(), storetest.FreeAddr(), storetest.FreeAddr()}
+	hosts := strings.NewReplacer("rabbitmq-0,rabbitmq-1,rabbitmq-2", strings.Join(nodes, ","), "rabbitmq-0:15672", storetest.FreeAddr(), "redis:6379", storetest.FreeAddr())
+	settings := composeSettings(composed(t, "compose.rabbitmq.yaml"), "curfew-0")
+	for i := range settings {
+		settings[i] = hosts.Replace(settings[i])
+	}
+	c := startCurfew(t, settings...)
+	eventually(t, time.Minute, "both to be missed", func() bool {
+		code, health := answerOf(t, c.ops+"/healthz", "", "")
+		if code != http.StatusOK {
+			t.Fatalf("/healthz answers %d, and a restart would not help: %s", code, health)
+		}
+		return strings.Contains(health, `"degraded"`) && strings.Contains(health, "rabbitmq: Redis has not answered") &&
+			strings.Contains(health, "rabbitmq: the queues of RabbitMQ have not been looked at")
+	})
+	if code, text := answerOf(t, c.ops+"/readyz", "", ""); code != http.StatusOK {
+		t.Errorf("/readyz answers %d: %s", code, text)
+	}
+	if code, text := answerOf(t, c.http+"/api/curfew/rabbitmq", "app", "secret"); code != http.StatusOK || !strings.Contains(text, `"redis":"down"`) {
+		t.Errorf("the user is told %d: %s", code, text)
+	}
+	if code, text := answerOf(t, c.http+"/api/curfew/rabbitmq", "guest", "guest"); code != http.StatusUnauthorized {
+		t.Errorf("guest is told %d: %s", code, text)
+	}
+	if log := c.log.String(); strings.Contains(log, "have no effect") {
+		t.Errorf("what the image sets is reported as unused:\n%s", log)
+	}
+}
+
+// answerOf asks for a URL; an empty user is nobody.
+func answerOf(t testing.TB, url, user, password string) (code int, text string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	check(t, err)
+	if user != "" {
+		req.SetBasicAuth(user, password)
+	}
+	res, err := http.DefaultClient.Do(req)
+	check(t, err)
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	check(t, err)
+	return res.StatusCode, string(body)
 }
 
 // jobsOf lists the label job of the alerts of a name in an Alertmanager: Curfew's own have none.

@@ -40,6 +40,7 @@ func checked(t *testing.T, pkg, name string, args ...string) {
 
 // TestPrometheusFiles: rules and configuration are what Prometheus and Alertmanager take, and the rules do what their unit tests say.
 func TestPrometheusFiles(t *testing.T) {
+	t.Parallel()
 	folder := filepath.Join(deployFolder, "prometheus")
 	checked(t, "prometheus", "promtool", "check", "rules", filepath.Join(folder, "curfew.rules.yml"))
 	checked(t, "prometheus", "promtool", "check", "config", filepath.Join(folder, "prometheus.yml"))
@@ -114,7 +115,7 @@ var metricName = regexp.MustCompile(`\b(curfew|rabbitmq|process)_[a-z0-9_]+`)
 func TestDashboardsAndRulesNameRealMetrics(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	redis := storetest.StartRedis(t)
-	c := startCurfew(t, "REDIS_URL="+redis.URL, "HEARTBEAT_URL=http://127.0.0.1:1/")
+	c := startCurfew(t, "REDIS_URL="+redis.URL, "ALERTS="+alertsFile(t, "deadManSwitch: {url: http://127.0.0.1:1/}"))
 	q := topology{queue: "orders", dlx: "dlx", dlq: "dead"}
 	goClient{}.declare(t, c.url, q)
 	goClient{}.publish(t, c.url, q.queue, []planned{{id: "x", ttlMillis: 1}})
@@ -149,7 +150,7 @@ func TestDashboardsAndRulesNameRealMetrics(t *testing.T) {
 	for name, by := range asked {
 		base := strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count")
 		if !strings.Contains(shown, "\n"+name) && !strings.Contains(source, `"`+base+`"`) {
-			t.Errorf("%s asks for %s, which there is not", by, name)
+			t.Errorf("%s asks for %s, which does not exist", by, name)
 		}
 	}
 }
@@ -171,13 +172,18 @@ func runbooks(t testing.TB) (text string) {
 // takes.
 func TestDeployNamesRealSettings(t *testing.T) {
 	_, known := runToEnd(t, "config")
+	variable := regexp.MustCompile(`(CURFEW|OTEL)_[A-Z0-9][A-Z0-9_]*`)
+	is := make(map[string]bool)
+	for _, name := range variable.FindAllString(known, -1) {
+		is[name] = true
+	}
 	check(t, filepath.WalkDir(deployFolder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		for _, name := range regexp.MustCompile(`(CURFEW|OTEL)_[A-Z0-9][A-Z0-9_]*`).FindAllString(string(text), -1) {
-			if !strings.Contains(known, strings.TrimSuffix(name, "_FILE")+" ") {
+		for _, name := range variable.FindAllString(string(text), -1) {
+			if !is[name] && !is[strings.TrimSuffix(name, "_FILE")] {
 				t.Errorf("%s names %s, which is no variable of Curfew's", path, name)
 			}
 		}

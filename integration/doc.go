@@ -13,7 +13,7 @@
 //	alertmanager_test.go  alerts at a real Alertmanager and Prometheus; users_test.go users over a kill, secrets, TLS
 //	crowd_test.go      ten thousand connections, slow handshakes
 //	story_test.go      testdata/*.txt played in virtual time through the real client
-//	input_test.go      malformed, oversized and wrong input; imports_test.go which package may import which; image_test.go the image
+//	input_test.go      malformed, oversized and wrong input; image_test.go the image
 //
 // What is missing on the machine fails a test with the command that installs it; `make test` installs it beforehand.
 // Linux only: memory is read from /proc, and children end with their parent.

@@ -3,6 +3,7 @@ package integration
 import (
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 // TestFederation has a RabbitMQ take messages from Curfew as its upstream, by queue federation and by exchange federation.
 func TestFederation(t *testing.T) {
+	t.Parallel()
 	up := startCurfew(t)
 	down, err := runRabbitMQ(filepath.Join(t.TempDir(), "rabbitmq"), "rabbitmq_federation")
 	if err != nil {
@@ -23,13 +25,28 @@ func TestFederation(t *testing.T) {
 	check(t, to.Qos(10, 0, false))
 
 	t.Run("queue", func(t *testing.T) {
-		for _, ch := range []*amqp091.Channel{from, to} {
-			_, err := ch.QueueDeclare("federated", true, false, false, false, nil)
-			check(t, err)
-		}
+		_, err := from.QueueDeclare("federated", true, false, false, false, amqp091.Table{"x-remaining-expiration": true})
+		check(t, err)
+		_, err = to.QueueDeclare("federated", true, false, false, false, nil)
+		check(t, err)
+		began := time.Now()
 		publishFederated(t, from, "")
-		consumeFederated(t, down, to, "federated")
-		if left, err := from.QueueDeclarePassive("federated", true, false, false, false, nil); err != nil || left.Messages > 0 {
+		left, err := from.QueueDeclarePassive("federated", true, false, false, false, nil) // answered when all are there
+		check(t, err)
+		if left.Messages != federatedMessages {
+			t.Fatalf("%d messages wait", left.Messages)
+		}
+		const waits = 50 * time.Millisecond
+		<-time.After(waits)
+		for _, d := range consumeFederated(t, down, to, "federated") {
+			left, err := strconv.Atoi(d.Expiration)
+			check(t, err)
+			is, most, least := time.Duration(left)*time.Millisecond, federatedTTL-waits+time.Millisecond, federatedTTL-time.Since(began)
+			if is > most || is < least {
+				t.Fatalf("%s is handed on with %v left, not between %v and %v", d.Body, is, least, most)
+			}
+		}
+		if left, err = from.QueueDeclarePassive("federated", true, false, false, false, nil); err != nil || left.Messages > 0 {
 			t.Errorf("%d messages are left: %v", left.Messages, err)
 		}
 	})
@@ -48,17 +65,21 @@ func TestFederation(t *testing.T) {
 	})
 }
 
-const federatedMessages = 500
+const (
+	federatedMessages = 500
+	federatedTTL      = 10 * time.Minute
+)
 
 func publishFederated(t *testing.T, ch *amqp091.Channel, exchange string) {
 	t.Helper()
 	for i := range federatedMessages {
-		check(t, ch.PublishWithContext(t.Context(), exchange, "federated", false, false, amqp091.Publishing{Body: fmt.Append(nil, i), DeliveryMode: amqp091.Persistent}))
+		check(t, ch.PublishWithContext(t.Context(), exchange, "federated", false, false, amqp091.Publishing{
+			Body: fmt.Append(nil, i), DeliveryMode: amqp091.Persistent, Expiration: strconv.FormatInt(federatedTTL.Milliseconds(), 10)}))
 	}
 }
 
 // consumeFederated takes what was published, in order, from a queue of the RabbitMQ.
-func consumeFederated(t *testing.T, down *rabbitmq, ch *amqp091.Channel, queue string) {
+func consumeFederated(t *testing.T, down *rabbitmq, ch *amqp091.Channel, queue string) (all []amqp091.Delivery) {
 	t.Helper()
 	deliveries, err := ch.Consume(queue, "", false, false, false, false, nil)
 	check(t, err)
@@ -69,8 +90,10 @@ func consumeFederated(t *testing.T, down *rabbitmq, ch *amqp091.Channel, queue s
 				t.Fatalf("got %s, not %s", d.Body, want)
 			}
 			check(t, d.Ack(false))
+			all = append(all, d)
 		case <-time.After(answerLimit):
 			t.Fatalf("message %d did not arrive\nRabbitMQ's log:\n%s", i, down.log.tail(4000))
 		}
 	}
+	return all
 }

@@ -126,6 +126,7 @@ func nestedTable(depth int) (b []byte) {
 // TestBadInput: each piece of bad input is answered, and costs nobody else anything: another client's connection works on, and its
 // messages are still there.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	c := startBinary(t, mustBinary(t, raced))
 	witness := newWitness(t, c)
 	for _, bad := range badInput {
@@ -157,6 +158,7 @@ func TestDeclaredSizeAllocatesNothing(t *testing.T) {
 
 // TestRandomBytes: 300 clients log in and talk nonsense, some of it framed.
 func TestRandomBytes(t *testing.T) {
+	t.Parallel()
 	c := startBinary(t, mustBinary(t, raced))
 	witness := newWitness(t, c)
 	random := rand.New(rand.NewPCG(7, 11))

@@ -133,7 +133,7 @@ func furnish(t *testing.T, url string) {
 	<-deliveries
 }
 
-// shapeLooks is how often the shapes are compared anew, so that RabbitMQ has taken its statistics, every five seconds, a few times.
+// shapeLooks is how often the shapes are compared again, so that RabbitMQ has taken its statistics, every five seconds, a few times.
 const shapeLooks = 10
 
 // shaped are the requests whose answers are compared; where an answer is a list, its first item that has the word in it counts.

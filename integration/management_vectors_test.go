@@ -96,12 +96,6 @@ var answerVectors = []answerVector{
 	{method: "GET", path: "nodes/NODE/memory", want: "200 total", show: showTotal},
 	{method: "GET", path: "nodes/NODE/memory/relative", want: "200 total 100", show: showTotal},
 	{method: "GET", path: "nodes/mv-none/memory/relative", want: "404 Not Found"},
-	{method: "GET", path: "auth/attempts/NODE", want: "200 list", show: showKind},
-	{method: "GET", path: "auth/attempts/NODE/source", want: "200 []"},
-	{method: "DELETE", path: "auth/attempts/NODE/source", want: "204"},
-	{method: "DELETE", path: "auth/attempts/NODE", want: "204"},
-	{method: "DELETE", path: "auth/attempts/mv-none", want: "404 Not Found"},
-	{method: "DELETE", path: "reset/mv-none", want: "404 Not Found"},
 	{method: "GET", path: "healthchecks/node", want: "200 map[status:ok]"},
 	{method: "GET", path: "healthchecks/node/NODE", want: "200 map[status:ok]"},
 	{method: "GET", path: "healthchecks/node/mv-none", want: "404 Not Found"},
@@ -114,8 +108,6 @@ var answerVectors = []answerVector{
 	// Messages.
 	{method: "PUT", path: "vhosts/mv-get", want: "201"},
 	{method: "PUT", path: "queues/mv-get/q", body: `{}`, want: "201"},
-	{method: "POST", path: "queues/mv-get/q/actions", body: `{}`, want: "400 [{key_missing,action}]"},
-	{method: "POST", path: "queues/mv-get/q/actions", body: `{"action":"x"}`, want: "400 [unknown x]"},
 	{method: "POST", path: "queues/mv-get/q/get", body: `{"count":-1,"ackmode":"ack_requeue_true","encoding":"auto"}`, want: "200 []"},
 	{method: "POST", path: "exchanges/mv-get/amq.default/publish", body: `{"routing_key":"q","payload":"a","payload_encoding":"string","properties":{}}`, want: "200 map[routed:true]"},
 	{method: "POST", path: "exchanges/mv-get/amq.default/publish", body: `{"routing_key":"q","payload":"b","payload_encoding":"string","properties":{}}`, want: "200 map[routed:true]"},
@@ -164,7 +156,7 @@ func showTotal(answer any) string {
 	return fmt.Sprint("total ", memory["total"])
 }
 
-// showSamples says whether the details that the keys lead to have samples, each with what RabbitMQ says of one.
+// showSamples reports whether the details that the keys lead to have samples, each with what RabbitMQ says of one.
 func showSamples(keys ...string) func(any) string {
 	return func(answer any) string {
 		at, _ := answer.(map[string]any)

@@ -30,8 +30,8 @@ const (
 // reports by how much these change it.
 func TestMillionDeadlines(t *testing.T) {
 	t.Parallel()
-	oneAtATime.Lock()
-	defer oneAtATime.Unlock()
+	busyMachine.Lock()
+	defer busyMachine.Unlock()
 	var quiet, told time.Duration
 	if os.Getenv("MILLION") == "compare" {
 		t.Run("quiet", func(t *testing.T) { quiet = millionRun(t, startCurfew(t, "AUDIT=false")) })

@@ -53,7 +53,7 @@ func dozeOn(cpu int, allowed unix.CPUSet, over <-chan struct{}) (dozes []doze) {
 	defer runtime.UnlockOSThread()
 	var one unix.CPUSet
 	one.Set(cpu)
-	_ = unix.SchedSetaffinity(0, &one) // else it sleeps anywhere
+	_ = unix.SchedSetaffinity(0, &one) // without it the thread could sleep on either
 	defer func() { _ = unix.SchedSetaffinity(0, &allowed) }()
 	millisecond := unix.NsecToTimespec(int64(time.Millisecond))
 	last := time.Now()

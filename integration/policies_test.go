@@ -16,7 +16,6 @@ import (
 	"curfew/broker/policy"
 	"curfew/broker/server"
 	"curfew/monitor"
-	"curfew/monitor/embedded"
 )
 
 // A lawgiver sets a broker's policies.
@@ -232,7 +231,7 @@ func startEmbedded(t *testing.T) (*broker.Broker, string) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	m, err := monitor.New(monitor.Options{Primary: embedded.New(b)})
+	m, err := monitor.New(monitor.Options{Primary: b.Deadlines()})
 	check(t, err)
 	var ended sync.WaitGroup
 	ended.Go(func() { report(t, "serve", server.New(server.Options{Broker: b}).Serve(ctx, listener)) })

@@ -293,7 +293,7 @@ var expirationPage = []statement{
 	{at: "19.7", says: "and without operations on its subscriptions", check: func(p *pageBench) {
 		p.topicKeptBy(func() { p.empty("s") })
 	}},
-	{at: "20.1", says: "auto-forwarding from a queue counts as receiving", curfew: "does not exist: who asks for it is refused", check: func(p *pageBench) {
+	{at: "20.1", says: "auto-forwarding from a queue counts as receiving", curfew: "does not exist: a request for it is refused", check: func(p *pageBench) {
 		p.refused("q", amqp091.Table{"x-forward-to": "other"}, "auto-forwarding is not supported")
 	}},
 }
@@ -386,7 +386,7 @@ func (p *pageBench) forever() {
 	p.topic("t", nil, "q", nil)
 	p.publishTo("t", "m", "")
 	p.advance(time.Hour)
-	p.same("the deadline", fmt.Sprint(p.shows("q", "m")[0].Deadline), "0")
+	p.same("the deadline", fmt.Sprint(int64(p.shows("q", "m")[0].Deadline)), "0")
 }
 
 func (p *pageBench) tooManyJobs() {
@@ -512,7 +512,7 @@ func (p *pageBench) send(exchange, key string, m amqp091.Publishing) {
 	}
 }
 
-// hold starts a consumer that is given so many messages before it settles one.
+// hold starts a consumer that is given that many messages before it settles one.
 func (p *pageBench) hold(queue string, prefetch int) <-chan amqp091.Delivery {
 	p.t.Helper()
 	check(p.t, p.ch.Qos(prefetch, 0, false))
@@ -608,7 +608,7 @@ func (p *pageBench) deadlineIn(queue string, want time.Duration) {
 	if len(found) != 1 {
 		p.t.Fatalf("%d messages in %s", len(found), queue)
 	}
-	p.same("the deadline", fmt.Sprint(found[0].Deadline-p.v.broker.Now()), fmt.Sprint(want.Microseconds()))
+	p.same("the deadline", found[0].Deadline.Sub(p.v.broker.Now()).String(), want.String())
 }
 
 func (p *pageBench) same(what, got, want string) {

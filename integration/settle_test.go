@@ -24,7 +24,7 @@ func TestSettledOnce(t *testing.T) {
 	c := startBinary(t, mustBinary(t, raced))
 	q := topology{queue: "contested", dlx: "contested.dlx", dlq: "contested.dead"}
 	goClient{}.declare(t, c.url, q)
-	l := &ledger{t: t, ends: make([]string, raceCount), settled: make(chan struct{})}
+	l := &endings{t: t, ends: make([]string, raceCount), settled: make(chan struct{})}
 
 	dead, err := openChannel(t, dial(t, c.url)).Consume(q.dlq, "", true, false, false, false, nil)
 	check(t, err)
@@ -56,8 +56,8 @@ func TestSettledOnce(t *testing.T) {
 	}
 }
 
-// ledger holds how each message ended. A second end is an error.
-type ledger struct {
+// endings records how each message ended. A second end is an error.
+type endings struct {
 	t       *testing.T
 	mu      sync.Mutex
 	ends    []string
@@ -65,7 +65,7 @@ type ledger struct {
 	settled chan struct{} // closed when all have
 }
 
-func (l *ledger) end(id, how string) {
+func (l *endings) end(id, how string) {
 	number, err := strconv.Atoi(id)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,13 +83,13 @@ func (l *ledger) end(id, how string) {
 	}
 }
 
-func (l *ledger) count() int {
+func (l *endings) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ended
 }
 
-func (l *ledger) tally() map[string]int {
+func (l *endings) tally() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	tally := map[string]int{}
@@ -100,7 +100,7 @@ func (l *ledger) tally() map[string]int {
 }
 
 // publish sends the messages with times to live of 100-600 ms, each with its deadline in a header for the consumers to aim at.
-func (l *ledger) publish(c *curfew, queue string) {
+func (l *endings) publish(c *curfew, queue string) {
 	ch := openChannel(l.t, dial(l.t, c.url))
 	check(l.t, ch.Confirm(false))
 	random := rand.New(rand.NewPCG(3, 4))
@@ -121,7 +121,7 @@ func (l *ledger) publish(c *curfew, queue string) {
 
 // contend holds each delivery until within 3 ms of its deadline, on either side, and then acks it, or gives it back. Its prefetch is full
 // most of the time, so that what is behind expires in the queue, eagerly or met by the next delivery.
-func (l *ledger) contend(c *curfew, queue string, seed uint64) {
+func (l *endings) contend(c *curfew, queue string, seed uint64) {
 	ch := openChannel(l.t, dial(l.t, c.url))
 	check(l.t, ch.Qos(racePrefetch, 0, false))
 	deliveries, err := ch.Consume(queue, fmt.Sprint("contender-", seed), false, false, false, false, nil)
@@ -137,7 +137,7 @@ func (l *ledger) contend(c *curfew, queue string, seed uint64) {
 	}()
 }
 
-func (l *ledger) settle(d amqp091.Delivery, back bool) {
+func (l *endings) settle(d amqp091.Delivery, back bool) {
 	if back {
 		if err := d.Nack(false, true); err != nil {
 			l.t.Errorf("nack: %v", err)

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,37 +25,51 @@ type sinks struct {
 	url string
 
 	mu   sync.Mutex
-	sent map[string]int // requests by path
+	sent map[string]int    // requests by path
+	text map[string]string // what they said
 }
 
 func startSinks(t testing.TB) *sinks {
-	s := &sinks{sent: make(map[string]int)}
+	s := &sinks{sent: make(map[string]int), text: make(map[string]string)}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	s.url = server.URL
 	return s
 }
 
-// settings turn every sink on, for the misses: what else there is to tell of a storm depends on how fast the machine is.
+// settings turn every kind of sink on, for the misses: what else there is to tell of a storm depends on how fast the machine is.
 func (s *sinks) settings(t testing.TB) []string {
-	rules := filepath.Join(t.TempDir(), "rules.yaml")
-	check(t, os.WriteFile(rules, []byte("rules: [{name: others, events: [at_risk, deadline_fired_late], to: []}]"), 0o600))
-	return []string{
-		"ALERT_RULES=" + rules,
-		"ALERT_WEBHOOK_URL=" + s.url + "/webhook", "ALERT_SLACK_URL=" + s.url + "/slack", "ALERT_CLOUDEVENTS_URL=" + s.url + "/cloudevents",
-		"ALERT_PAGERDUTY_ROUTING_KEY=key", "ALERT_PAGERDUTY_URL=" + s.url + "/pagerduty", "ALERT_ALERTMANAGER_URL=" + s.url + "/alertmanager",
-		"ALERT_AMQP=json", "ALERT_GROUP_WAIT=1s", "ALERT_GROUP_INTERVAL=10s",
-	}
+	slack := strings.TrimPrefix(s.url, "http://")
+	return []string{"ALERTS=" + alertsFile(t, `
+defaults: {wait: 1s, interval: 10s}
+sinks:
+  hook: {url: "webhook+`+s.url+`/webhook", secret: shared}
+  manager: {url: "alertmanager+`+s.url+`/alertmanager"}
+  events: {url: "amqp:curfew.events"}
+  text: {url: "generic+`+s.url+`/generic?template=json"}
+  push: {url: "ntfy://`+slack+`/ntfy?scheme=http"}
+  chat: {url: "mattermost://`+slack+`/slack?disabletls=yes"}
+rules: [{name: others, events: [at_risk, deadline_fired_late], to: []}]
+`)}
+}
+
+// alertsFile writes an alerts.yaml.
+func alertsFile(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "alerts.yaml")
+	check(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
 }
 
 func (s *sinks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_, err := io.Copy(io.Discard, r.Body)
+	body, err := io.ReadAll(r.Body)
 	if err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.sent[r.URL.Path]++
+		s.text[r.URL.Path] += r.Header.Get("Title") + "\n" + string(body) + "\n"
 	}
-	w.WriteHeader(http.StatusAccepted)
+	_, _ = io.WriteString(w, "{}")
 }
 
 // judge holds the sinks to a few notifications each, and the last event of the exchange, that it is over, to the whole count.
@@ -82,7 +97,7 @@ func (s *sinks) judge(t testing.TB, events <-chan amqp091.Delivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.Logf("requests by sink: %v", s.sent)
-	for _, path := range []string{"/webhook", "/slack", "/cloudevents", "/pagerduty", "/alertmanager/api/v2/alerts"} {
+	for _, path := range []string{"/webhook", "/generic", "/ntfy", "/hooks/slack", "/alertmanager/api/v2/alerts"} {
 		if n := s.sent[path]; n == 0 || n > notificationsAllowed && path != "/alertmanager/api/v2/alerts" {
 			t.Errorf("%s was sent %d notifications", path, n)
 		}
@@ -105,4 +120,24 @@ func auditedIn(t testing.TB, dir string) (n int) {
 		t.Logf("the audit lost %d", lost)
 	}
 	return n + lost
+}
+
+// TestServicesAreNotified: the binary posts text to services as shoutrrr has them, when deadlines are missed and when that is over.
+func TestServicesAreNotified(t *testing.T) {
+	t.Parallel()
+	s := startSinks(t)
+	settings := s.settings(t)
+	c := startCurfew(t, append(settings, "INSTANCE=here")...)
+	q := topology{queue: "orders", dlx: "dlx", dlq: "dead"}
+	goClient{}.declare(t, c.url, q)
+	goClient{}.publish(t, c.url, q.queue, []planned{{id: "x", ttlMillis: 1}})
+	for _, status := range []string{"FIRING", "RESOLVED"} {
+		for _, path := range []string{"/generic", "/ntfy", "/hooks/slack"} {
+			eventually(t, startLimit, status+" at "+path, func() bool {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				return strings.Contains(s.text[path], status+" CurfewDeadlineMissed") && strings.Contains(s.text[path], "orders") && strings.Contains(s.text[path], "instance here")
+			})
+		}
+	}
 }

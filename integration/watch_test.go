@@ -24,8 +24,8 @@ const (
 // killed one, once, with names and counts, and says that it is over when that one is back; it says nothing of the stopped one.
 func TestSilentInstance(t *testing.T) {
 	t.Parallel()
-	oneAtATime.Lock()
-	defer oneAtATime.Unlock()
+	busyMachine.RLock()
+	defer busyMachine.RUnlock()
 	redis, hook := storetest.StartRedis(t), startHook(t)
 	start := func(name string, settings ...string) *curfew {
 		c := startCurfew(t, append(settings, "REDIS_URL="+redis.URL, "INSTANCE="+name)...)
@@ -33,7 +33,7 @@ func TestSilentInstance(t *testing.T) {
 		return c
 	}
 	dir := t.TempDir()
-	watching := start("watching", "ALERT_WEBHOOK_URL="+hook.url)
+	watching := start("watching", "ALERT_URLS=webhook+"+hook.url)
 	killed, stopped := start("killed", "DATA_DIR="+dir), start("stopped")
 	q := topology{queue: "orders", dlx: "orders.dlx", dlq: "orders.dead"}
 	for c, end := range map[*curfew]func(){stopped: stopped.stop, killed: killed.kill} {

@@ -1,13 +1,18 @@
 package monitor
 
-// Ahead appends for each of the instants, in Unix ms, how many deadlines lie there or
-// before it; those that have passed, of messages that consumers hold, are among all of
-// them. What waits to be indexed, for 20 ms, is left out. Safe for concurrent use.
+import "curfew/broker/deadline"
+
+// Ahead appends, for each of the instants in Unix ms, how many deadlines are at that instant
+// or before it. Each count includes the deadlines that have passed, of messages that
+// consumers hold. It leaves out what waits 20 ms to be indexed. Safe for concurrent use.
 func (m *Monitor) Ahead(untilMillis []int64, out []int64) []int64 {
-	until := make([]int64, len(untilMillis))
-	offset := m.primary.ClockOffset().Microseconds()
+	until := make([]deadline.Instant, len(untilMillis))
+	offset := m.primary.ClockOffset()
 	for i, at := range untilMillis {
-		until[i] = at*1000 + offset
+		until[i] = deadline.FromUnixMilli(at).Add(offset)
+	}
+	if m.scheduled != nil {
+		return m.scheduled.Ahead(until, out)
 	}
 	return m.index.Count(until, out)
 }

@@ -5,47 +5,47 @@ import (
 	"testing"
 	"time"
 
-	"curfew/scheduler"
+	"curfew/broker/deadline"
 )
 
 // benchPrimary answers at once and keeps nothing, so that what is measured is the
 // monitor.
 type benchPrimary struct {
-	expired func([]Expiry)
-	told    []Expiry
-	nowAt   int64
+	expired deadline.Stream
+	told    []deadline.Expiry
+	nowAt   deadline.Instant
 	queued  bool // what Track is asked about is still there
 }
 
-func (p *benchPrimary) Events(ctx context.Context, _ []Event) (int, bool, error) {
+func (p *benchPrimary) Events(ctx context.Context, _ []deadline.Event) (int, bool, error) {
 	<-ctx.Done()
 	return 0, false, ctx.Err()
 }
 
-func (p *benchPrimary) Track(shadows []scheduler.Shadow) []scheduler.Shadow {
+func (p *benchPrimary) Track(shadows []deadline.Ref) []deadline.Ref {
 	if p.queued {
 		return shadows
 	}
 	return shadows[:0]
 }
 
-func (p *benchPrimary) Expire(shadows []scheduler.Shadow, path Path, out []Result) []Result {
+func (p *benchPrimary) Expire(shadows []deadline.Ref, path deadline.Path, out []deadline.Answer) []deadline.Answer {
 	p.told = p.told[:0]
 	for _, s := range shadows {
-		out = append(out, Result{Outcome: Expired, At: p.nowAt})
-		p.told = append(p.told, Expiry{Shadow: s, At: p.nowAt, Action: DeadLettered, Path: path})
+		out = append(out, deadline.Answer{Outcome: deadline.Expired, At: p.nowAt})
+		p.told = append(p.told, deadline.Expiry{Ref: s, Arrived: p.nowAt, Action: deadline.DeadLettered, Path: path})
 	}
-	p.expired(p.told)
+	p.expired.Publish(p.told)
 	return out
 }
 
-func (p *benchPrimary) Expiries(fn func([]Expiry)) { p.expired = fn }
+func (p *benchPrimary) Expiries() *deadline.Stream { return &p.expired }
 
-func (p *benchPrimary) Snapshot(context.Context, func([]scheduler.Shadow) error) error { return nil }
+func (p *benchPrimary) Snapshot(context.Context, func([]deadline.Ref) error) error { return nil }
 
 func (p *benchPrimary) QueueName(uint64) (vhost, name string, ok bool) { return "/", "q", true }
 
-func (p *benchPrimary) Now() int64 { return p.nowAt }
+func (p *benchPrimary) Now() deadline.Instant { return p.nowAt }
 
 func (p *benchPrimary) ClockOffset() time.Duration { return 0 }
 
@@ -72,8 +72,8 @@ func BenchmarkIngest(b *testing.B) {
 				batch.n = min(feedBatch, b.N-n)
 				for i := range batch.events[:batch.n] {
 					seq++
-					batch.events[i] = Event{Kind: Enqueued, Shadow: scheduler.Shadow{
-						Deadline: p.nowAt + 60_000_000 + int64(seq%5000)*1000, Queue: 1, Seq: seq,
+					batch.events[i] = deadline.Event{Kind: deadline.Enqueued, Ref: deadline.Ref{
+						Deadline: p.nowAt + 60_000_000 + deadline.Instant(seq%5000)*1000, Queue: 1, Seq: seq,
 					}}
 				}
 				if err := in.batch(ctx, batch); err != nil {
@@ -93,15 +93,15 @@ func BenchmarkFire(b *testing.B) {
 	const due = 1_000_000
 	p := &benchPrimary{nowAt: 1_800_000_000_000_000, queued: true}
 	m := benchMonitor(b, p)
-	f := &firing{m: m, ledger: m.newLedger()}
+	f := &firing{m: m, expiries: m.newAggregator()}
 	ctx, seq := context.Background(), uint64(0)
-	page := make([]scheduler.Shadow, pageSize)
+	page := make([]deadline.Ref, pageSize)
 	for n := 0; n < b.N; {
 		b.StopTimer()
 		for range due / pageSize {
 			for i := range page {
 				seq++
-				page[i] = scheduler.Shadow{Deadline: p.nowAt - 1, Queue: seq % 8, Seq: seq}
+				page[i] = deadline.Ref{Deadline: p.nowAt - 1, Queue: seq % 8, Seq: seq}
 			}
 			if err := m.index.Apply(ctx, page, nil); err != nil {
 				b.Fatal(err)

@@ -5,23 +5,22 @@ import (
 	"fmt"
 	"time"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
-	"curfew/scheduler/redisstore"
 )
 
-// claim moves shadows from Redis to the due list a little ahead of their time, so
-// that they fire by the local timer: a round trip costs more than a deadline may be
-// late. It wakes when half of what was claimed ahead is used up, for a nearer
-// deadline that was written, and every second whatever is known. An error marks the
-// schedule as down; it does not end the loop.
+// claim moves shadows from Redis to the due list a little ahead of their deadlines, so that
+// they fire by the local timer: a round trip takes longer than a deadline may be late. It
+// wakes when half of the lookahead is used up, when a nearer deadline was written, and at
+// least every second. An error marks the schedule as down; it does not end the loop.
 func (r *redisSchedule) claim(ctx context.Context, l *loop) error {
-	buf := make([]scheduler.Shadow, 0, claimBatch)
+	buf := make([]deadline.Ref, 0, claimBatch)
 	timer := time.NewTimer(heartbeat)
 	defer timer.Stop()
 	var refreshed time.Time
 	for ctx.Err() == nil {
 		l.tick()
-		if state, _ := r.current(); state != ScheduleDown && time.Since(refreshed) >= redisstore.RefreshEvery {
+		if state, _ := r.current(); state != ScheduleDown && time.Since(refreshed) >= scheduler.RefreshEvery {
 			refreshed = time.Now()
 			r.refresh(ctx)
 		}
@@ -31,7 +30,7 @@ func (r *redisSchedule) claim(ctx context.Context, l *loop) error {
 			return err
 		}
 		r.claims.set(wakeAt)
-		wait := time.Duration(wakeAt-r.now()) * time.Microsecond
+		wait := wakeAt.Sub(r.now())
 		if wait <= 0 {
 			continue
 		}
@@ -45,7 +44,7 @@ func (r *redisSchedule) claim(ctx context.Context, l *loop) error {
 	return nil
 }
 
-// refresh renews the ownership, which ends when nobody does.
+// refresh renews the ownership, which ends otherwise.
 func (r *redisSchedule) refresh(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -54,10 +53,10 @@ func (r *redisSchedule) refresh(ctx context.Context) {
 	}
 }
 
-// claimDue claims one batch and returns when to claim again, in Unix µs.
-func (r *redisSchedule) claimDue(ctx context.Context, buf []scheduler.Shadow) (wakeAt int64, err error) {
+// claimDue claims one batch and returns when to claim again.
+func (r *redisSchedule) claimDue(ctx context.Context, buf []deadline.Ref) (wakeAt deadline.Instant, err error) {
 	nowAt := r.now()
-	laterAt := nowAt + heartbeat.Microseconds()
+	laterAt := nowAt.Add(heartbeat)
 	if !r.up() {
 		return laterAt, nil
 	}
@@ -66,13 +65,13 @@ func (r *redisSchedule) claimDue(ctx context.Context, buf []scheduler.Shadow) (w
 		return 0, fmt.Errorf("monitor: due list: %w", err)
 	}
 	if r.full.Store(waiting >= maxDue); waiting >= maxDue {
-		r.answeredAt.Store(nowAt)
+		r.answeredAt.Store(int64(nowAt))
 		return laterAt, nil
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	untilAt := nowAt + lookahead.Microseconds()
-	claimed, nextAt, err := r.store.Claim(call, untilAt, claimBatch, untilAt+lease.Microseconds(), buf)
+	untilAt := nowAt.Add(lookahead)
+	claimed, nextAt, err := r.store.Claim(call, untilAt, claimBatch, untilAt.Add(lease), buf)
 	if err != nil {
 		if ctx.Err() == nil {
 			r.fail("claim", err)
@@ -80,7 +79,7 @@ func (r *redisSchedule) claimDue(ctx context.Context, buf []scheduler.Shadow) (w
 		return laterAt, nil
 	}
 	r.behind.Store(len(claimed) == claimBatch)
-	r.answeredAt.Store(r.now())
+	r.answeredAt.Store(int64(r.now()))
 	if len(claimed) > 0 {
 		if err := r.due.Apply(ctx, claimed, nil); err != nil {
 			return 0, fmt.Errorf("monitor: due list: %w", err)
@@ -93,6 +92,6 @@ func (r *redisSchedule) claimDue(ctx context.Context, buf []scheduler.Shadow) (w
 	case nextAt == 0:
 		return laterAt, nil
 	default:
-		return min(max(nextAt-lookahead.Microseconds()/2, nowAt+1), laterAt), nil
+		return min(max(nextAt.Add(-lookahead/2), nowAt+1), laterAt), nil
 	}
 }

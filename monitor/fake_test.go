@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 	"curfew/scheduler/memstore"
 	"curfew/scheduler/redisstore"
@@ -25,9 +26,9 @@ type fakeBroker struct {
 	t testing.TB
 
 	mu       sync.Mutex
-	messages map[scheduler.Shadow]*fakeMessage
-	order    []scheduler.Shadow
-	left     map[scheduler.Shadow]departure
+	messages map[deadline.Ref]*fakeMessage
+	order    []deadline.Ref
+	left     map[deadline.Ref]departure
 	views    []*fakeView
 	nextSeq  uint64
 	offset   time.Duration // of its clock from the wall clock
@@ -36,7 +37,7 @@ type fakeBroker struct {
 	failures int           // further calls to Expire that panic
 	hang     chan struct{} // Expire waits for it
 	expires  expireStats
-	action   Action
+	action   deadline.Action
 }
 
 // expireStats counts what Expire was asked.
@@ -46,16 +47,16 @@ type fakeMessage struct{ held bool }
 
 // departure says when a message left, and how.
 type departure struct {
-	at      int64
+	at      deadline.Instant
 	expired bool
 }
 
 // fakeView is a monitor's view of a fakeBroker; it implements Primary.
 type fakeView struct {
 	*fakeBroker
-	tracked map[scheduler.Shadow]bool
-	events  []Event
-	expired func([]Expiry)
+	tracked map[deadline.Ref]bool
+	events  []deadline.Event
+	expired deadline.Stream
 	lagged  bool
 	limit   int
 	arrived chan struct{}
@@ -66,8 +67,8 @@ type fakeView struct {
 func newFakeBroker(t testing.TB) *fakeBroker {
 	return &fakeBroker{
 		t:        t,
-		messages: make(map[scheduler.Shadow]*fakeMessage),
-		left:     make(map[scheduler.Shadow]departure),
+		messages: make(map[deadline.Ref]*fakeMessage),
+		left:     make(map[deadline.Ref]departure),
 	}
 }
 
@@ -76,7 +77,7 @@ func (b *fakeBroker) view() *fakeView {
 	defer b.mu.Unlock()
 	v := &fakeView{
 		fakeBroker: b,
-		tracked:    make(map[scheduler.Shadow]bool),
+		tracked:    make(map[deadline.Ref]bool),
 		limit:      1 << 20,
 		arrived:    make(chan struct{}, 1),
 	}
@@ -84,30 +85,30 @@ func (b *fakeBroker) view() *fakeView {
 	return v
 }
 
-func (b *fakeBroker) Now() int64 { return time.Now().UnixMicro() }
+func (b *fakeBroker) Now() deadline.Instant { return deadline.At(time.Now()) }
 
 func (b *fakeBroker) ClockOffset() time.Duration { return b.offset }
 
 // publish enqueues a message that expires after ttl.
-func (b *fakeBroker) publish(queue uint64, ttl time.Duration) scheduler.Shadow {
+func (b *fakeBroker) publish(queue uint64, ttl time.Duration) deadline.Ref {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.enqueue(scheduler.Shadow{Deadline: b.Now() + ttl.Microseconds(), Queue: queue})
+	return b.enqueue(deadline.Ref{Deadline: b.Now().Add(ttl), Queue: queue})
 }
 
-func (b *fakeBroker) enqueue(s scheduler.Shadow) scheduler.Shadow {
+func (b *fakeBroker) enqueue(s deadline.Ref) deadline.Ref {
 	b.nextSeq++
 	s.Seq = b.nextSeq
 	b.messages[s] = &fakeMessage{}
 	b.order = append(b.order, s)
 	for _, v := range b.views {
-		v.push(Event{Kind: Enqueued, Shadow: s})
+		v.push(deadline.Event{Kind: deadline.Enqueued, Ref: s})
 	}
 	return s
 }
 
 // ack removes a message as a consumer would.
-func (b *fakeBroker) ack(s scheduler.Shadow) {
+func (b *fakeBroker) ack(s deadline.Ref) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.messages[s] == nil {
@@ -116,19 +117,19 @@ func (b *fakeBroker) ack(s scheduler.Shadow) {
 	b.leave(s, false)
 	for _, v := range b.views {
 		if v.tracked[s] {
-			v.push(Event{Kind: Settled, Shadow: s})
+			v.push(deadline.Event{Kind: deadline.Left, Ref: s})
 		}
 	}
 }
 
 // hold delivers a message; requeue brings it back.
-func (b *fakeBroker) hold(s scheduler.Shadow) {
+func (b *fakeBroker) hold(s deadline.Ref) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.messages[s].held = true
 }
 
-func (b *fakeBroker) requeue(s scheduler.Shadow) {
+func (b *fakeBroker) requeue(s deadline.Ref) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.messages[s].held = false
@@ -138,15 +139,13 @@ func (b *fakeBroker) requeue(s scheduler.Shadow) {
 	b.leave(s, true)
 	for _, v := range b.views {
 		if v.tracked[s] {
-			v.push(Event{Kind: Settled, Shadow: s})
+			v.push(deadline.Event{Kind: deadline.Left, Ref: s})
 		}
-		if v.expired != nil {
-			v.expired([]Expiry{{Shadow: s, At: b.Now(), Path: Requeue, Action: b.action}})
-		}
+		v.expired.Publish([]deadline.Expiry{{Ref: s, Arrived: b.Now(), Path: deadline.Requeued, Action: b.action}})
 	}
 }
 
-func (b *fakeBroker) leave(s scheduler.Shadow, expired bool) {
+func (b *fakeBroker) leave(s deadline.Ref, expired bool) {
 	if _, twice := b.left[s]; twice {
 		b.t.Errorf("%v left twice", s)
 	}
@@ -158,7 +157,7 @@ func (b *fakeBroker) leave(s scheduler.Shadow, expired bool) {
 }
 
 // expiredAt is when s expired; 0 when it has not.
-func (b *fakeBroker) expiredAt(s scheduler.Shadow) int64 {
+func (b *fakeBroker) expiredAt(s deadline.Ref) deadline.Instant {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if d := b.left[s]; d.expired {
@@ -168,9 +167,9 @@ func (b *fakeBroker) expiredAt(s scheduler.Shadow) int64 {
 }
 
 // lateness of s, -1 when it has not expired.
-func (b *fakeBroker) lateness(s scheduler.Shadow) int64 {
+func (b *fakeBroker) lateness(s deadline.Ref) int64 {
 	if at := b.expiredAt(s); at != 0 {
-		return at - s.Deadline
+		return int64(at - s.Deadline)
 	}
 	return -1
 }
@@ -194,25 +193,23 @@ func (b *fakeBroker) queued() int {
 }
 
 // Expire tells this view's monitor what expired.
-func (v *fakeView) Expire(shadows []scheduler.Shadow, path Path, out []Result) []Result {
+func (v *fakeView) Expire(shadows []deadline.Ref, path deadline.Path, out []deadline.Answer) []deadline.Answer {
 	from := len(out)
 	out = v.fakeBroker.Expire(shadows, out)
-	var told []Expiry
+	var told []deadline.Expiry
 	for i, r := range out[from:] {
-		if r.Outcome == Expired {
-			told = append(told, Expiry{Shadow: shadows[i], At: r.At, Path: path, Action: v.action})
+		if r.Outcome == deadline.Expired {
+			told = append(told, deadline.Expiry{Ref: shadows[i], Arrived: r.At, Path: path, Action: v.action})
 		}
 	}
-	if len(told) > 0 && v.expired != nil {
-		v.expired(told)
-	}
+	v.expired.Publish(told)
 	return out
 }
 
 // Expiries implements Primary.
-func (v *fakeView) Expiries(fn func([]Expiry)) { v.expired = fn }
+func (v *fakeView) Expiries() *deadline.Stream { return &v.expired }
 
-func (b *fakeBroker) Expire(shadows []scheduler.Shadow, out []Result) []Result {
+func (b *fakeBroker) Expire(shadows []deadline.Ref, out []deadline.Answer) []deadline.Answer {
 	var hang chan struct{}
 	b.do(func() { hang = b.hang })
 	if hang != nil {
@@ -233,19 +230,19 @@ func (b *fakeBroker) Expire(shadows []scheduler.Shadow, out []Result) []Result {
 	return out
 }
 
-func (b *fakeBroker) expire(s scheduler.Shadow) Result {
+func (b *fakeBroker) expire(s deadline.Ref) deadline.Answer {
 	switch m := b.messages[s]; {
 	case b.failing:
-		return Result{Outcome: Failed}
+		return deadline.Answer{Outcome: deadline.Failed}
 	case m == nil:
-		return Result{Outcome: Gone}
+		return deadline.Answer{Outcome: deadline.Gone}
 	case m.held:
-		return Result{Outcome: Held}
-	case b.Now()-b.slow < s.Deadline:
-		return Result{Outcome: NotDue, At: s.Deadline}
+		return deadline.Answer{Outcome: deadline.Held}
+	case b.Now()-deadline.Instant(b.slow) < s.Deadline:
+		return deadline.Answer{Outcome: deadline.NotDue, At: s.Deadline}
 	}
 	b.leave(s, true)
-	return Result{Outcome: Expired, At: b.Now()}
+	return deadline.Answer{Outcome: deadline.Expired, At: b.Now()}
 }
 
 func (b *fakeBroker) QueueName(queue uint64) (vhost, name string, ok bool) {
@@ -253,7 +250,7 @@ func (b *fakeBroker) QueueName(queue uint64) (vhost, name string, ok bool) {
 }
 
 // push appends an event. Callers hold mu.
-func (v *fakeView) push(e Event) {
+func (v *fakeView) push(e deadline.Event) {
 	if len(v.events) >= v.limit {
 		v.lagged = true
 	} else {
@@ -265,7 +262,7 @@ func (v *fakeView) push(e Event) {
 	}
 }
 
-func (v *fakeView) take(buf []Event) (n int, lagged bool) {
+func (v *fakeView) take(buf []deadline.Event) (n int, lagged bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	n = copy(buf, v.events)
@@ -286,7 +283,7 @@ func (v *fakeView) breaks() bool {
 	return true
 }
 
-func (v *fakeView) Events(ctx context.Context, buf []Event) (n int, lagged bool, err error) {
+func (v *fakeView) Events(ctx context.Context, buf []deadline.Event) (n int, lagged bool, err error) {
 	for {
 		if v.breaks() {
 			return 0, false, errors.New("the feed broke")
@@ -302,7 +299,7 @@ func (v *fakeView) Events(ctx context.Context, buf []Event) (n int, lagged bool,
 	}
 }
 
-func (v *fakeView) Track(shadows []scheduler.Shadow) []scheduler.Shadow {
+func (v *fakeView) Track(shadows []deadline.Ref) []deadline.Ref {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.panics > 0 {
@@ -319,8 +316,8 @@ func (v *fakeView) Track(shadows []scheduler.Shadow) []scheduler.Shadow {
 	return kept
 }
 
-func (v *fakeView) Snapshot(ctx context.Context, fn func([]scheduler.Shadow) error) error {
-	var all []scheduler.Shadow
+func (v *fakeView) Snapshot(ctx context.Context, fn func([]deadline.Ref) error) error {
+	var all []deadline.Ref
 	v.do(func() {
 		for _, s := range v.order {
 			if v.messages[s] != nil {
@@ -344,13 +341,13 @@ type fakeRedis struct {
 
 	mu     sync.Mutex
 	epoch  bool
-	added  map[scheduler.Shadow]bool // ever
-	owned  bool                      // by somebody else
-	status redisstore.Status
+	added  map[deadline.Ref]bool // ever
+	owned  bool                  // by somebody else
+	status scheduler.Status
 }
 
 func newFakeRedis() *fakeRedis {
-	r := &fakeRedis{mem: memstore.New(), added: make(map[scheduler.Shadow]bool)}
+	r := &fakeRedis{mem: memstore.New(), added: make(map[deadline.Ref]bool)}
 	r.Store = &recorder{Store: r.mem, r: r}
 	return r
 }
@@ -361,7 +358,7 @@ type recorder struct {
 	r *fakeRedis
 }
 
-func (s *recorder) Apply(ctx context.Context, add, remove []scheduler.Shadow) error {
+func (s *recorder) Apply(ctx context.Context, add, remove []deadline.Ref) error {
 	s.r.mu.Lock()
 	for _, a := range add {
 		s.r.added[a] = true
@@ -370,7 +367,7 @@ func (s *recorder) Apply(ctx context.Context, add, remove []scheduler.Shadow) er
 	return s.Store.Apply(ctx, add, remove)
 }
 
-func (r *fakeRedis) wasAdded(s scheduler.Shadow) bool {
+func (r *fakeRedis) wasAdded(s deadline.Ref) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.added[s]
@@ -378,8 +375,8 @@ func (r *fakeRedis) wasAdded(s scheduler.Shadow) bool {
 
 // flush empties it, as FLUSHALL does.
 func (r *fakeRedis) flush() {
-	var all []scheduler.Shadow
-	_ = r.mem.Scan(context.Background(), func(page []scheduler.Shadow) error {
+	var all []deadline.Ref
+	_ = r.mem.Scan(context.Background(), func(page []deadline.Ref) error {
 		all = append(all, page...)
 		return nil
 	})
@@ -415,11 +412,11 @@ func (r *fakeRedis) Refresh(ctx context.Context) error {
 	return r.Do(ctx, func() error { return nil })
 }
 
-func (r *fakeRedis) Scan(ctx context.Context, fn func([]scheduler.Shadow) error) error {
+func (r *fakeRedis) Scan(ctx context.Context, fn func([]deadline.Ref) error) error {
 	return r.Do(ctx, func() error { return r.mem.Scan(ctx, fn) })
 }
 
-func (r *fakeRedis) Check(ctx context.Context) (redisstore.Status, error) {
+func (r *fakeRedis) Check(ctx context.Context) (scheduler.Status, error) {
 	return r.status, r.Do(ctx, func() error { return nil })
 }
 

@@ -5,46 +5,47 @@ import (
 	"fmt"
 	"time"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 )
 
 const (
-	// fireBatch messages are put to the primary at a time, at most.
+	// fireBatch is how many messages the primary is asked to expire at a time, at most.
 	fireBatch = 1024
 	// fireEvery is the least time between two batches, unless more is due than fits in one.
-	// To wake for a deadline costs more than to fire it: those of a busy queue share
-	// a wake-up, and are late by that much at the most.
+	// To wake for a deadline costs more than to fire it. So the deadlines of a busy queue
+	// share a wake-up, and are late by that much at most.
 	fireEvery = 250 * time.Microsecond
 	// rescueAfter is how far past its deadline a shadow must be for the index to
 	// fire in place of a Redis schedule that is up.
 	rescueAfter = 250 * time.Millisecond
-	// retryAfter is when the index comes back to what the primary failed to
-	// answer for.
+	// retryAfter is when the index asks again after the primary failed to answer.
 	retryAfter = time.Second
-	// heldAfter is when a message held at its deadline is looked at again. The
-	// primary expires it when it is requeued; this is for when that is not told.
+	// heldAfter is when the primary is asked again about a message that was held at its
+	// deadline, or for which it has passed the request on. The primary reports the expiry
+	// by itself; this is for a report that is lost.
 	heldAfter = 30 * time.Second
 )
 
 // firing is what the fire loop works with.
 type firing struct {
-	m       *Monitor
-	batch   []scheduler.Shadow
-	results []Result
-	ledger  ledger
-	most    int   // of a batch, 0 while the loop rests
-	restsAt int64 // Unix µs until which it does
+	m        *Monitor
+	batch    []deadline.Ref
+	results  []deadline.Answer
+	expiries aggregator
+	most     int              // of a batch, 0 while the loop rests
+	restsAt  deadline.Instant // until which it does
 
 	// What became of the batch.
-	done   []scheduler.Shadow // expired or gone
-	held   []scheduler.Later
+	done   []deadline.Ref    // expired, gone, or with another deadline
+	held   []scheduler.Later // held, or asked for
 	notDue []scheduler.Later
 	failed []scheduler.Later
 }
 
-// fire sleeps until the earliest deadline and puts what is due to the primary.
+// fire sleeps until the earliest deadline and asks the primary to expire what is due.
 func (m *Monitor) fire(ctx context.Context, l *loop) error {
-	f := &firing{m: m, ledger: m.newLedger()}
+	f := &firing{m: m, expiries: m.newAggregator()}
 	timer, err := m.options.NewTimer()
 	if err != nil {
 		return err
@@ -76,37 +77,37 @@ func (m *Monitor) fire(ctx context.Context, l *loop) error {
 
 // until is how long it takes until the primary's clock shows an instant, rounded up: that
 // clock rounds down.
-func (m *Monitor) until(at int64) time.Duration {
-	return time.Duration(at-m.primary.Now()) * time.Microsecond
+func (m *Monitor) until(at deadline.Instant) time.Duration {
+	return at.Sub(m.primary.Now())
 }
 
-// round fires one batch of what is due, unless it rests, and returns when to look again,
-// in Unix µs: at once if there was anything, since what was put off counts anew; 0
-// when no deadline is known. The index is looked at whenever nothing more is on the due
-// list, whether or not something was: on a busy queue there always is.
-func (f *firing) round(ctx context.Context) (nextAt int64, err error) {
+// round fires one batch of what is due, unless the loop rests, and returns when to look
+// again: at once if anything was due, since what was put off may be next; 0 when no
+// deadline is known. It looks at the index whenever the due list is used up, even if
+// something was on it: on a busy queue something always is.
+func (f *firing) round(ctx context.Context) (nextAt deadline.Instant, err error) {
 	nowAt := f.m.primary.Now()
 	f.most = fireBatch
 	if nowAt < f.restsAt {
 		f.most = 0
 	}
 	var fired bool
-	var dueAt int64
+	var dueAt deadline.Instant
 	if f.m.redis != nil {
-		fired, dueAt, err = f.from(ctx, f.m.due, nowAt, Eager)
+		fired, dueAt, err = f.from(ctx, f.m.due, nowAt, deadline.Eager)
 		if err != nil || len(f.batch) == fireBatch {
 			return nowAt, err
 		}
 		f.m.redis.drained()
 	}
 	path, grace := f.m.indexFires()
-	rescued, indexAt, err := f.from(ctx, f.m.index, nowAt-grace.Microseconds(), path)
+	rescued, indexAt, err := f.from(ctx, f.m.index, nowAt.Add(-grace), path)
 	if err != nil || fired || rescued {
 		return nowAt, err
 	}
-	f.m.nextAt.Store(earlier(dueAt, indexAt))
+	f.m.nextAt.Store(int64(earlier(dueAt, indexAt)))
 	if indexAt != 0 {
-		indexAt += grace.Microseconds()
+		indexAt = indexAt.Add(grace)
 	}
 	if nextAt = earlier(dueAt, indexAt); nextAt != 0 {
 		nextAt = max(nextAt, f.restsAt)
@@ -115,31 +116,31 @@ func (f *firing) round(ctx context.Context) (nextAt int64, err error) {
 }
 
 // earlier of two instants, 0 being never.
-func earlier(a, b int64) int64 {
+func earlier(a, b deadline.Instant) deadline.Instant {
 	if a == 0 || b != 0 && b < a {
 		return b
 	}
 	return a
 }
 
-// indexFires says how long after a deadline the index fires, and under which name.
-func (m *Monitor) indexFires() (path Path, grace time.Duration) {
+// indexFires returns how long after a deadline the index fires, and by which path.
+func (m *Monitor) indexFires() (path deadline.Path, grace time.Duration) {
 	switch {
 	case m.redis == nil:
-		return Eager, 0
+		return deadline.Eager, 0
 	case m.redis.fires() && m.redis.stuck():
-		return Stalled, rescueAfter
+		return deadline.Stalled, rescueAfter
 	case m.redis.fires():
-		return Index, rescueAfter
+		return deadline.Index, rescueAfter
 	default:
-		return Index, 0
+		return deadline.Index, 0
 	}
 }
 
 // from fires a batch from one store. If nothing was due, it returns when the next is.
-func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt int64, path Path) (fired bool, nextAt int64, err error) {
+func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt deadline.Instant, path deadline.Path) (fired bool, nextAt deadline.Instant, err error) {
 	claimedAt := f.m.primary.Now()
-	f.batch, nextAt, err = store.Claim(ctx, untilAt, f.most, untilAt+retryAfter.Microseconds(), f.batch[:0])
+	f.batch, nextAt, err = store.Claim(ctx, untilAt, f.most, untilAt.Add(retryAfter), f.batch[:0])
 	if err != nil {
 		return false, 0, fmt.Errorf("monitor: claim: %w", err)
 	}
@@ -151,54 +152,54 @@ func (f *firing) from(ctx context.Context, store scheduler.Store, untilAt int64,
 		return false, 0, fmt.Errorf("monitor: the primary answered for %d of %d messages", len(f.results), len(f.batch))
 	}
 	expired := f.sort()
-	if expired > 0 && path == Stalled {
+	if expired > 0 && path == deadline.Stalled {
 		f.m.redis.distrust()
 	}
 	if expired > 0 && len(f.batch) < fireBatch {
-		f.restsAt = claimedAt + fireEvery.Microseconds()
+		f.restsAt = claimedAt.Add(fireEvery)
 	}
 	return true, 0, f.settle(ctx)
 }
 
-// sort splits the batch by its results, and returns how many expired.
+// sort splits the batch by its answers, and returns how many expired or are being expired.
 func (f *firing) sort() (expired int) {
 	f.done, f.held, f.notDue, f.failed = f.done[:0], f.held[:0], f.notDue[:0], f.failed[:0]
 	nowAt := f.m.primary.Now()
-	var count [outcomes]int
+	var count [deadline.Outcomes]int
 	for i, r := range f.results {
 		s := f.batch[i]
 		count[r.Outcome]++
 		switch r.Outcome {
-		case Expired:
+		case deadline.Expired, deadline.Gone, deadline.Rescheduled:
 			f.done = append(f.done, s)
-		case Gone:
-			f.done = append(f.done, s)
-		case Held:
-			f.ledger.hold(s, nowAt)
-			f.held = append(f.held, scheduler.Later{Shadow: s, At: nowAt + heldAfter.Microseconds()})
-		case NotDue:
-			f.notDue = append(f.notDue, scheduler.Later{Shadow: s, At: askAgain(r.At, nowAt)})
-		case Failed:
-			f.failed = append(f.failed, scheduler.Later{Shadow: s, At: nowAt + retryAfter.Microseconds()})
+		case deadline.Asked:
+			f.held = append(f.held, scheduler.Later{Ref: s, At: nowAt.Add(heldAfter)})
+		case deadline.Held:
+			f.expiries.hold(s, nowAt)
+			f.held = append(f.held, scheduler.Later{Ref: s, At: nowAt.Add(heldAfter)})
+		case deadline.NotDue:
+			f.notDue = append(f.notDue, scheduler.Later{Ref: s, At: askAgain(r.At, nowAt)})
+		case deadline.Failed:
+			f.failed = append(f.failed, scheduler.Later{Ref: s, At: nowAt.Add(retryAfter)})
 		}
 	}
-	f.ledger.close()
+	f.expiries.close()
 	f.m.metrics.countResults(&count)
-	return count[Expired]
+	return count[deadline.Expired] + count[deadline.Asked]
 }
 
-// askAgain says when to put a message to the primary again that is due at an instant: then,
-// or, if the primary's clock is behind, after the time between two batches.
-func askAgain(dueAt, nowAt int64) int64 {
+// askAgain returns when to ask the primary again about a message that is due at an instant:
+// then, or, if the primary's clock is behind, after the time between two batches.
+func askAgain(dueAt, nowAt deadline.Instant) deadline.Instant {
 	if dueAt > nowAt {
 		return dueAt
 	}
-	return nowAt + fireEvery.Microseconds()
+	return nowAt.Add(fireEvery)
 }
 
-// settle tells every store what became of the batch. Redis hears nothing of what is
-// not due, which stays claimed and on the due list, nor of what failed: that comes
-// back from the index, and from Redis when the lease has ended.
+// settle records in every store what became of the batch. Redis is not written for what is
+// not due, which stays claimed and on the due list, nor for what failed: that comes back
+// from the index, and from Redis when the lease has ended.
 func (f *firing) settle(ctx context.Context) error {
 	if f.m.redis != nil {
 		f.m.redis.settle(f.done, f.held)
@@ -218,16 +219,16 @@ func (f *firing) settle(ctx context.Context) error {
 	return nil
 }
 
-// settleDue takes the batch off the due list, but for what is not due.
+// settleDue takes the batch off the due list, except for what is not due.
 func (f *firing) settleDue(ctx context.Context) error {
 	err := f.m.due.Settle(ctx, f.done, f.notDue)
 	for _, later := range [][]scheduler.Later{f.held, f.failed} {
 		if err != nil || len(later) == 0 {
 			continue
 		}
-		left := make([]scheduler.Shadow, len(later))
+		left := make([]deadline.Ref, len(later))
 		for i := range later {
-			left[i] = later[i].Shadow
+			left[i] = later[i].Ref
 		}
 		err = f.m.due.Apply(ctx, nil, left)
 	}

@@ -7,44 +7,37 @@ import (
 	"slices"
 	"time"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/alert"
 	"curfew/monitor/forecast"
-	"curfew/scheduler"
 )
 
 const (
-	// forecastEvery is how often queues are looked at; forecastShare bounds what part of
-	// the time that takes, with very many or large queues.
+	// forecastEvery is how often queues are looked at. With very many or large queues it is
+	// less often, so that looking takes at most one part in forecastShare of the time.
 	forecastEvery = time.Second
 	forecastShare = 20
 	// forecastSamples bounds what is looked at of one queue, to twice that.
 	forecastSamples = 2048
+	// reconnectTime is how long after a start a queue without consumers is not at risk:
+	// clients need some seconds to connect again.
+	reconnectTime = 15 * time.Second
 	// defaultRiskShare of its time to live is what the first message to miss has used up
 	// when a queue counts as at risk.
 	defaultRiskShare = 0.5
 )
 
-// Surveyor is a Primary that can say how its queues stand. Without one there is no
-// forecast.
+// Surveyor is a Primary that can describe its queues. Without one there is no forecast.
 type Surveyor interface {
 	// Survey calls fn with each queue, in any order, and about samples of its ready
 	// messages. What fn is given is valid during the call.
-	Survey(samples int, fn func(*QueueSurvey))
-	// TimeToLive is how long the message was to live when it entered its queue, in ms;
-	// false when nothing says.
-	TimeToLive(s scheduler.Shadow) (ttlMillis int64, ok bool)
+	Survey(samples int, fn func(*deadline.Survey))
+	// TimeToLive is how long the message was to live when it entered its queue; false if
+	// that is not known.
+	TimeToLive(s deadline.Ref) (ttl deadline.Millis, ok bool)
 }
 
-// QueueSurvey is how one queue stands.
-type QueueSurvey struct {
-	Queue       uint64 // incarnation
-	VHost, Name string
-	Observed    forecast.Observation
-	Step        int
-	Standings   []forecast.Standing
-}
-
-// Forecast is what will become of a queue's messages, if its consumers go on as in the
+// Forecast estimates what becomes of a queue's messages if its consumers go on as in the
 // last seconds and nothing of a higher priority arrives.
 type Forecast struct {
 	VHost     string  `json:"vhost"`
@@ -70,6 +63,7 @@ type forecaster struct {
 	alerts *alert.Alerts
 	share  float64 // see Options.RiskShare
 	meters map[uint64]*metered
+	began  time.Time // when the loop first started
 	round  uint64
 }
 
@@ -77,13 +71,13 @@ type forecaster struct {
 type metered struct {
 	forecast.Meter
 	vhost, name string
-	seen        uint64 // the last round it was there
-	told        bool   // that it is at risk
+	seen        uint64 // the last round in which it existed
+	atRisk      bool   // as it was reported to alerts
 }
 
-// Forecasts returns what is expected of the queues in which deadlines wait, those with
-// most to miss first. It is made once a second. Safe for concurrent use; the slice is
-// not to be changed. Without a Surveyor it is empty.
+// Forecasts returns the forecasts of the queues in which deadlines wait, those with most at
+// risk first. They are made once a second. Safe for concurrent use; the slice must not be
+// changed. Without a Surveyor it is empty.
 func (m *Monitor) Forecasts() []Forecast {
 	if all := m.forecasts.Load(); all != nil {
 		return *all
@@ -95,6 +89,9 @@ func (m *Monitor) Forecasts() []Forecast {
 func (m *Monitor) forecast(ctx context.Context, l *loop) error {
 	f := m.forecaster
 	defer f.forget()
+	if f.began.IsZero() {
+		f.began = time.Now()
+	}
 	for {
 		l.tick()
 		started := time.Now()
@@ -109,9 +106,9 @@ func (m *Monitor) forecast(ctx context.Context, l *loop) error {
 // look makes a forecast of each queue in which deadlines wait.
 func (f *forecaster) look() (all []Forecast) {
 	f.round++
-	f.from.Survey(forecastSamples, func(s *QueueSurvey) {
+	f.from.Survey(forecastSamples, func(s *deadline.Survey) {
 		q := f.meter(s)
-		q.Observe(s.Observed)
+		q.Observe(forecast.Observation{Now: s.At, Delivered: s.Delivered, Polled: s.Polled, Ready: s.Ready, Consumers: s.Consumers})
 		one, at := f.predict(s, q.Rate())
 		if one.Deadlines > 0 {
 			all = append(all, one)
@@ -130,7 +127,7 @@ func (f *forecaster) look() (all []Forecast) {
 	return all
 }
 
-func (f *forecaster) meter(s *QueueSurvey) *metered {
+func (f *forecaster) meter(s *deadline.Survey) *metered {
 	q, ok := f.meters[s.Queue]
 	if !ok {
 		q = &metered{vhost: s.VHost, name: s.Name}
@@ -140,46 +137,47 @@ func (f *forecaster) meter(s *QueueSurvey) *metered {
 	return q
 }
 
-func (f *forecaster) predict(s *QueueSurvey, rate float64) (Forecast, int64) {
-	now := s.Observed.Now
-	p := forecast.Predict(forecast.Line{Now: now, Ready: s.Observed.Ready, Step: s.Step, Standings: s.Standings, Rate: rate})
+func (f *forecaster) predict(s *deadline.Survey, rate float64) (Forecast, int64) {
+	now := s.At
+	p := forecast.Predict(forecast.Line{Now: now, Ready: s.Ready, Step: s.Step, Standings: s.Standings, Rate: rate})
 	one := Forecast{
-		VHost: s.VHost, Queue: s.Name, Ready: s.Observed.Ready, Consumers: s.Observed.Consumers, Rate: rate,
+		VHost: s.VHost, Queue: s.Name, Ready: s.Ready, Consumers: s.Consumers, Rate: rate,
 		Deadlines: p.Deadlines, WillMiss: p.Miss, Sampled: s.Step > 1,
-		LastMiss: f.shown(p.Last), DrainedAt: f.shown(p.Drained),
+		LastMiss: f.wallMillis(p.Last), DrainedAt: f.wallMillis(p.Drained),
 	}
 	if p.First >= 0 {
 		first := s.Standings[p.First]
-		one.FirstMiss = f.shown(first.Deadline)
-		one.AtRisk = f.nearEnough(scheduler.Shadow{Deadline: first.Deadline, Queue: s.Queue, Seq: first.Seq}, now)
+		one.FirstMiss = f.wallMillis(first.Ref.Deadline)
+		reconnecting := s.Consumers == 0 && time.Since(f.began) < reconnectTime
+		one.AtRisk = !reconnecting && f.nearEnough(first.Ref, now)
 	}
-	return one, f.shown(now)
+	return one, f.wallMillis(now)
 }
 
-// shown is an instant of the primary's clock, Unix µs, as people are told it: in ms of the
-// wall clock. 0 stays 0.
-func (f *forecaster) shown(at int64) int64 {
+// wallMillis converts an instant of the primary's clock to Unix ms of the wall clock, which
+// is what people see. 0 stays 0.
+func (f *forecaster) wallMillis(at deadline.Instant) int64 {
 	if at == 0 {
 		return 0
 	}
-	return scheduler.Millis(at - f.offset().Microseconds())
+	return at.Add(-f.offset()).UnixMilli()
 }
 
-// nearEnough: the message has used up its share of the time it had. One that nobody
-// can say that of is.
-func (f *forecaster) nearEnough(s scheduler.Shadow, now int64) bool {
+// nearEnough reports whether the message has used up the share of its time that puts it at
+// risk. If its time to live is not known, it has.
+func (f *forecaster) nearEnough(s deadline.Ref, now deadline.Instant) bool {
 	ttl, ok := f.from.TimeToLive(s)
-	return !ok || float64(s.Deadline-now) <= (1-f.share)*float64(ttl)*1000
+	return !ok || float64(s.Deadline.Sub(now)) <= (1-f.share)*float64(ttl.Duration())
 }
 
-// tell says what has changed, and what is at risk each time, so that counts are up to
-// date.
+// tell reports a queue to alerts: in each round while it is at risk, so that counts are up
+// to date, and once when it is no longer.
 func (f *forecaster) tell(q *metered, one *Forecast, now int64) {
 	if !one.AtRisk {
 		f.safe(q)
 		return
 	}
-	q.told = true
+	q.atRisk = true
 	f.alerts.AtRisk(alert.Risk{
 		VHost: one.VHost, Queue: one.Queue, Count: int64(one.WillMiss),
 		FirstDeadlineAt: one.FirstMiss, LastDeadlineAt: one.LastMiss, Reason: one.reason(now),
@@ -187,20 +185,20 @@ func (f *forecaster) tell(q *metered, one *Forecast, now int64) {
 }
 
 func (f *forecaster) safe(q *metered) {
-	if q.told {
-		q.told = false
+	if q.atRisk {
+		q.atRisk = false
 		f.alerts.Safe(q.vhost, q.name)
 	}
 }
 
-// forget takes back what was told when the loop ends.
+// forget ends the alerts when the loop ends.
 func (f *forecaster) forget() {
 	for _, q := range f.meters {
 		f.safe(q)
 	}
 }
 
-// reason says in words what the forecast is concluded from.
+// reason explains the forecast in words.
 func (one *Forecast) reason(now int64) string {
 	served := "nobody consumes"
 	if one.Rate > 0 {
@@ -209,6 +207,6 @@ func (one *Forecast) reason(now int64) string {
 		served = fmt.Sprintf("its %d consumers take nothing", one.Consumers)
 	}
 	in := time.Duration(one.FirstMiss-now) * time.Millisecond
-	return fmt.Sprintf("%d messages wait and %s: %d of %d deadlines will be missed, the first in %s",
-		one.Ready, served, one.WillMiss, one.Deadlines, max(in, 0).Round(100*time.Millisecond))
+	return fmt.Sprintf("%d messages wait, %d of them with deadlines, and %s: the first will expire in %s",
+		one.Ready, one.Deadlines, served, max(in, 0).Round(100*time.Millisecond))
 }

@@ -2,12 +2,14 @@ package monitor
 
 import "time"
 
-// ScheduleState says which schedule fires.
+// ScheduleState is which schedule fires.
 type ScheduleState string
 
 const (
 	// ScheduleEmbedded: the in-process index; no Redis is configured.
 	ScheduleEmbedded ScheduleState = "embedded"
+	// ScheduleOfPrimary: the primary has one of its own, and fires.
+	ScheduleOfPrimary ScheduleState = "primary"
 	// ScheduleUp: Redis.
 	ScheduleUp ScheduleState = "up"
 	// ScheduleRebuilding: the index, while Redis is brought up to date.
@@ -21,20 +23,19 @@ type Health struct {
 	Schedule ScheduleState `json:"schedule"`
 	// Since is when that state began.
 	Since time.Time `json:"since"`
-	// Reasons says, in words for an operator, why the service is degraded; empty
-	// when it is not.
+	// Reasons are, in words for an operator, why the service is degraded; empty when it is
+	// not.
 	Reasons []string `json:"reasons,omitempty"`
 	// Stalled names the loops that give no sign of life.
 	Stalled []string `json:"stalled,omitempty"`
 	// Pending deadlines are waiting for their time.
 	Pending int64 `json:"pending"`
-	// LastTick is when the loop that fires was last alive. It looks around at
-	// least once a second.
+	// LastTick is the last heartbeat of the loop that fires. It beats at least once a second.
 	LastTick time.Time `json:"last_tick"`
 	// Lag is how far past its deadline the next one to fire is; 0 when none is due.
 	Lag time.Duration `json:"lag"`
 }
 
-// Degraded says that deadlines are still met but with less protection, or that
-// they are not met in time.
+// Degraded reports whether deadlines are met with less protection than configured, or not
+// met in time.
 func (h Health) Degraded() bool { return len(h.Reasons) > 0 }

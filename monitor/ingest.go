@@ -6,11 +6,12 @@ import (
 	"slices"
 	"time"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 )
 
 const (
-	// feedBatch events are read from the primary at a time, at most.
+	// feedBatch is how many events are read from the primary at a time, at most.
 	feedBatch = 1024
 	// feedBuffers is how many such batches there are: one is read into while
 	// another is worked on.
@@ -19,12 +20,12 @@ const (
 
 // feedEvents is one batch on its way from read to ingest and back.
 type feedEvents struct {
-	events []Event
+	events []deadline.Event
 	n      int
 }
 
-// read takes batches off the primary's feed. It waits there for as long as nothing
-// happens, which is why it is a loop of its own.
+// read takes batches off the primary's feed. It waits there while nothing happens, which is
+// why it is a loop of its own.
 func (m *Monitor) read(ctx context.Context, l *loop) error {
 	for ctx.Err() == nil {
 		l.tick()
@@ -69,15 +70,15 @@ func (m *Monitor) readBatch(ctx context.Context, l *loop) error {
 type ingest struct {
 	m      *Monitor
 	window window
-	urgent []scheduler.Shadow // of one batch: cannot wait
-	gone   []scheduler.Shadow // of one batch: left their queue, or that deadline
-	again  []scheduler.Shadow // of one batch: have another deadline
+	urgent []deadline.Ref // of one batch: cannot wait
+	gone   []deadline.Ref // of one batch: left their queue, or that deadline
+	again  []deadline.Ref // of one batch: have another deadline
 }
 
 func (m *Monitor) ingest(ctx context.Context, l *loop) error {
 	in := &ingest{
 		m:      m,
-		window: window{span: m.options.WriteWindow.Microseconds()},
+		window: window{span: m.options.WriteWindow},
 	}
 	timer := time.NewTimer(heartbeat)
 	defer timer.Stop()
@@ -108,21 +109,21 @@ func (in *ingest) batch(ctx context.Context, b *feedEvents) error {
 	for i := range b.events[:b.n] {
 		e := &b.events[i]
 		switch {
-		case e.Kind == Enqueued && in.window.takes(e.Shadow.Deadline, nowAt):
-			in.window.push(e.Shadow, nowAt)
-		case e.Kind == Enqueued:
-			in.urgent = append(in.urgent, e.Shadow)
-		case e.Kind == Rescheduled:
-			in.again = append(in.again, e.Shadow)
+		case e.Kind == deadline.Enqueued && in.window.takes(e.Ref.Deadline, nowAt):
+			in.window.push(e.Ref, nowAt)
+		case e.Kind == deadline.Enqueued:
+			in.urgent = append(in.urgent, e.Ref)
+		case e.Kind == deadline.Changed:
+			in.again = append(in.again, e.Ref)
 		default:
-			in.gone = append(in.gone, e.Shadow)
+			in.gone = append(in.gone, e.Ref)
 		}
 	}
 	if err := in.m.admit(ctx, in.urgent, false); err != nil {
 		return err
 	}
-	// After admit: a removal is final, but for messages that came back to a deadline
-	// they had.
+	// After admit: a removal is final, except for messages that came back to a deadline they
+	// had.
 	if err := in.m.forget(ctx, in.gone); err != nil {
 		return err
 	}
@@ -146,21 +147,21 @@ func (in *ingest) open(ctx context.Context) (time.Duration, error) {
 	if nextAt == 0 {
 		return heartbeat, nil
 	}
-	return time.Duration(max(nextAt-nowAt, 1)) * time.Microsecond, nil
+	return max(nextAt.Sub(nowAt), time.Microsecond), nil
 }
 
-// admit takes up those shadows whose message is still queued with that deadline. It
-// uses shadows as scratch space. again: they may have been there and removed.
-func (m *Monitor) admit(ctx context.Context, shadows []scheduler.Shadow, again bool) error {
+// admit adds those shadows whose messages are still queued with that deadline. It uses
+// shadows as scratch space. again is true if they may have existed before and been removed.
+func (m *Monitor) admit(ctx context.Context, shadows []deadline.Ref, again bool) error {
 	if shadows = valid(shadows); len(shadows) == 0 {
 		return nil
 	}
-	var told []scheduler.Shadow
+	var fed []deadline.Ref
 	if m.redis != nil && m.redis.every && !again {
-		told = slices.Clone(shadows)
+		fed = slices.Clone(shadows)
 	}
 	kept := m.primary.Track(shadows)
-	m.redis.record(told, kept)
+	m.redis.record(fed, kept)
 	m.metrics.spared.Add(float64(len(shadows) - len(kept)))
 	if len(kept) == 0 {
 		return nil
@@ -179,7 +180,7 @@ func (m *Monitor) admit(ctx context.Context, shadows []scheduler.Shadow, again b
 
 // forget drops shadows whose message has left its queue.
 // It uses shadows as scratch space.
-func (m *Monitor) forget(ctx context.Context, shadows []scheduler.Shadow) error {
+func (m *Monitor) forget(ctx context.Context, shadows []deadline.Ref) error {
 	if shadows = valid(shadows); len(shadows) == 0 {
 		return nil
 	}
@@ -195,7 +196,7 @@ func (m *Monitor) forget(ctx context.Context, shadows []scheduler.Shadow) error 
 }
 
 // earliest is the first deadline of a batch, 0 if there is none.
-func earliest(shadows []scheduler.Shadow) (at int64) {
+func earliest(shadows []deadline.Ref) (at deadline.Instant) {
 	for i := range shadows {
 		at = earlier(at, shadows[i].Deadline)
 	}
@@ -204,8 +205,8 @@ func earliest(shadows []scheduler.Shadow) (at int64) {
 
 // valid keeps, in place, the deadlines a schedule can hold. The others are more than
 // two centuries away; the primary itself will find them.
-func valid(shadows []scheduler.Shadow) []scheduler.Shadow {
-	return slices.DeleteFunc(shadows, func(s scheduler.Shadow) bool {
+func valid(shadows []deadline.Ref) []deadline.Ref {
+	return slices.DeleteFunc(shadows, func(s deadline.Ref) bool {
 		return s.Deadline < 1 || s.Deadline > scheduler.MaxDeadline
 	})
 }

@@ -18,7 +18,7 @@ const (
 
 var errEpoch = errors.New("what Redis holds is not what was written: it was emptied, restored or replaced")
 
-// keeper brings the schedule in Redis up, looks after it, and makes it whole.
+// keeper brings the schedule in Redis up, checks it, and reconciles it.
 type keeper struct {
 	m         *Monitor
 	r         *redisSchedule
@@ -27,8 +27,8 @@ type keeper struct {
 	notBefore time.Time                   // the next look
 }
 
-// keep looks after the schedule every minute, and whenever it fails, lets a deadline
-// pass, or may have missed something.
+// keep checks the schedule every minute, and whenever it has failed, has let a deadline
+// pass, or may have lost events.
 func (m *Monitor) keep(ctx context.Context, l *loop) error {
 	k := &keeper{m: m, r: m.redis, tick: l.tick, pause: backoff.NewExponentialBackOff()}
 	k.pause.InitialInterval, k.pause.MaxInterval = 250*time.Millisecond, 10*time.Second
@@ -52,7 +52,7 @@ func (m *Monitor) keep(ctx context.Context, l *loop) error {
 	}
 }
 
-// look does what there is to do, and returns when to look again.
+// look checks or rebuilds, and returns when to look again.
 func (k *keeper) look(ctx context.Context) time.Duration {
 	var err error
 	if k.r.up() {
@@ -74,8 +74,8 @@ func (k *keeper) look(ctx context.Context) time.Duration {
 	return time.Until(k.notBefore)
 }
 
-// rebuild brings the schedule up: it takes it into possession if it is not, lets
-// writes in, and makes it whole.
+// rebuild brings the schedule up: it takes ownership if it does not have it, lets writes
+// in, and reconciles.
 func (k *keeper) rebuild(ctx context.Context) error {
 	if err := k.inspect(ctx); err != nil {
 		return err
@@ -97,8 +97,8 @@ func (k *keeper) rebuild(ctx context.Context) error {
 	return k.r.rebuilt()
 }
 
-// check compares what is stored with the index, and makes it whole if they differ or
-// events were lost.
+// check compares what is stored with the index, and reconciles if they differ or events
+// were lost.
 func (k *keeper) check(ctx context.Context) error {
 	if err := k.inspect(ctx); err != nil {
 		return err
@@ -124,10 +124,9 @@ func (k *keeper) check(ctx context.Context) error {
 	return nil
 }
 
-// differs compares the number of stored shadows with that in the index, allowing for
-// what is on its way. The order of reading is the reverse of that of writing: the
-// backlog and the due list change before the index does. What is on the due list may
-// or may not be stored.
+// differs compares the number of stored shadows with that in the index, allowing for what
+// is on its way. It reads in the reverse order of writing: the backlog and the due list
+// change before the index does. What is on the due list may or may not be stored.
 func (k *keeper) differs(ctx context.Context) (bool, error) {
 	_, written := k.r.writer.progress()
 	indexed, err := k.m.index.Len(ctx)

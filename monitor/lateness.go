@@ -5,28 +5,29 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"curfew/scheduler"
 )
 
 // latenessMillis are the upper bounds of the histogram's buckets.
 var latenessMillis = [...]int64{1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000}
 
-// latenessCount adds up latenesses before they reach the histogram. The last
-// bucket has no upper bound.
+// latenessCount collects latenesses before they reach the histogram. The last bucket has no
+// upper bound.
 type latenessCount struct {
 	buckets [len(latenessMillis) + 1]uint64
-	micros  int64
+	micros  int64 // the sum; a Duration could overflow
 }
 
-func (c *latenessCount) add(micros int64) {
+func (c *latenessCount) add(lateness time.Duration) {
 	i := 0
-	for i < len(latenessMillis) && micros > latenessMillis[i]*1000 {
+	for i < len(latenessMillis) && lateness > time.Duration(latenessMillis[i])*time.Millisecond {
 		i++
 	}
 	c.buckets[i]++
-	c.micros += micros
+	c.micros += lateness.Microseconds()
 }
+
+// millis is the sum in ms, rounded up.
+func (c *latenessCount) millis() int64 { return (c.micros + 999) / 1000 }
 
 func (c *latenessCount) addAll(o *latenessCount) {
 	for i, n := range o.buckets {
@@ -38,15 +39,15 @@ func (c *latenessCount) addAll(o *latenessCount) {
 // latenessHistogram is a Prometheus histogram that takes a batch at a time: one
 // Observe per message would cost more than firing it.
 type latenessHistogram struct {
-	desc    *prometheus.Desc
-	buckets [len(latenessMillis) + 1]atomic.Uint64
-	micros  atomic.Int64
-	lately  lately
+	desc     *prometheus.Desc
+	buckets  [len(latenessMillis) + 1]atomic.Uint64
+	micros   atomic.Int64
+	lastHour lastHour
 }
 
 func newLatenessHistogram() *latenessHistogram {
-	return &latenessHistogram{lately: lately{started: time.Now()}, desc: prometheus.NewDesc("curfew_deadline_lateness_seconds",
-		"How long after its deadline an expired message left its queue; without those a consumer gave back later than that.", nil, nil)}
+	return &latenessHistogram{lastHour: lastHour{started: time.Now()}, desc: prometheus.NewDesc("curfew_deadline_lateness_seconds",
+		"How long after its deadline an expired message left its queue. Messages that a consumer held past their deadlines are not counted.", nil, nil)}
 }
 
 func (h *latenessHistogram) merge(c *latenessCount) {
@@ -56,7 +57,7 @@ func (h *latenessHistogram) merge(c *latenessCount) {
 		}
 	}
 	h.micros.Add(c.micros)
-	h.lately.add(time.Now(), c)
+	h.lastHour.add(time.Now(), c)
 }
 
 // Describe implements prometheus.Collector.
@@ -77,8 +78,8 @@ func (h *latenessHistogram) Collect(out chan<- prometheus.Metric) {
 
 // Lateness is how late messages expired, since the monitor was made.
 type Lateness struct {
-	// UpTo are the upper bounds of the buckets in ms; Counts has one more, of what was
-	// later than all.
+	// UpTo are the upper bounds of the buckets in ms. Counts has one more, for what was later
+	// than all of them.
 	UpTo   []int64  `json:"up_to"`
 	Counts []uint64 `json:"counts"`
 	Millis int64    `json:"millis"` // the sum over all messages, rounded up
@@ -92,8 +93,8 @@ func (l *Lateness) Total() (n uint64) {
 	return n
 }
 
-// Within is the least upper bound in ms below which the share of messages, 0 to 1,
-// was; false when it has none, or nothing expired yet.
+// Within returns the least bound in ms that the share of messages, 0 to 1, did not exceed;
+// false if there is none, or nothing has expired yet.
 func (l *Lateness) Within(share float64) (millis int64, ok bool) {
 	wanted, n := share*float64(l.Total()), uint64(0)
 	for i, c := range l.Counts {
@@ -107,7 +108,7 @@ func (l *Lateness) Within(share float64) (millis int64, ok bool) {
 // Lateness returns how late messages expired. Safe for concurrent use.
 func (m *Monitor) Lateness() Lateness {
 	h := m.metrics.lateness
-	l := Lateness{UpTo: latenessMillis[:], Counts: make([]uint64, len(h.buckets)), Millis: scheduler.Millis(h.micros.Load())}
+	l := Lateness{UpTo: latenessMillis[:], Counts: make([]uint64, len(h.buckets)), Millis: (&latenessCount{micros: h.micros.Load()}).millis()}
 	for i := range h.buckets {
 		l.Counts[i] = h.buckets[i].Load()
 	}

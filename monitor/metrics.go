@@ -5,18 +5,21 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"curfew/broker/deadline"
 )
 
-// metrics of a monitor. Those that show a state are read when they are scraped.
+// metrics of a monitor. Gauges are read when they are scraped.
 type metrics struct {
 	lateness *latenessHistogram
 	fired    *prometheus.CounterVec // vhost, queue, action, path
-	missed   *prometheus.CounterVec // vhost, queue, reason
+	failed   *prometheus.CounterVec // vhost, queue, reason
+	missed   *prometheus.CounterVec // likewise, under the name that it had before
 	restarts *prometheus.CounterVec // loop
 	lagged   prometheus.Counter
 	spared   prometheus.Counter // settled before they were indexed
 
-	results       [outcomes]prometheus.Counter
+	results       [deadline.Outcomes]prometheus.Counter
 	added         [2]prometheus.Counter // ok, error
 	removed       [2]prometheus.Counter // ok, error
 	writesDropped prometheus.Counter
@@ -32,9 +35,11 @@ func newMetrics(r prometheus.Registerer, m *Monitor) (*metrics, error) {
 	x := &metrics{
 		lateness: newLatenessHistogram(),
 		fired: reg.counters("curfew_deadlines_fired_total",
-			"Messages that expired, by what became of them and by who noticed.", "vhost", "queue", "action", "path"),
+			"Messages that expired unconsumed, by what became of them (action) and by how it came about (path).", "vhost", "queue", "action", "path"),
+		failed: reg.counters("curfew_deadlines_failed_total",
+			"Messages that expired, but late (reason late, or stalled: the schedule did not fire), or with nowhere to go (reason parked).", "vhost", "queue", "reason"),
 		missed: reg.counters("curfew_deadlines_missed_total",
-			"Messages that expired too late or could not be dead-lettered.", "vhost", "queue", "reason"),
+			"Use curfew_deadlines_failed_total; this one goes in the next version. Its reason dlx_failed is parked there.", "vhost", "queue", "reason"),
 		restarts: reg.counters("curfew_loop_restarts_total",
 			"Loops of the monitor that ended and were started again.", "loop"),
 		lagged: reg.counter("curfew_feed_lagged_total",
@@ -46,12 +51,12 @@ func newMetrics(r prometheus.Registerer, m *Monitor) (*metrics, error) {
 	results := reg.counters("curfew_fire_results_total",
 		"Answers of the primary to requests to expire a message.", "outcome")
 	for i := range x.results {
-		x.results[i] = results.WithLabelValues(Outcome(i).String())
+		x.results[i] = results.WithLabelValues(deadline.Outcome(i).String())
 	}
 	reg.gauge("curfew_deadlines_pending", "Deadlines waiting for their time.",
 		func() float64 { return float64(m.pending()) })
 	reg.gauge("curfew_deadline_next_timestamp_seconds", "The next deadline; 0 when there is none.",
-		func() float64 { return float64(m.shownNext()) / 1e6 })
+		func() float64 { return float64(m.nextDeadline()) / 1e6 })
 	reg.add(&beats{loops: m.loops, desc: prometheus.NewDesc("curfew_scheduler_last_tick_timestamp_seconds",
 		"When a loop of the monitor was last alive.", []string{"loop"}, nil)})
 	if m.redis != nil {
@@ -69,7 +74,7 @@ func newMetrics(r prometheus.Registerer, m *Monitor) (*metrics, error) {
 // addSchedule adds what only a schedule in Redis has.
 func (x *metrics) addSchedule(reg *registry) {
 	writes := reg.counters("curfew_shadow_writes_total",
-		"Shadows by what was done with them in Redis; dropped are those given up when it failed.", "op", "result")
+		"Shadows written to Redis, by operation and result; dropped: given up when Redis failed.", "op", "result")
 	for i, result := range []string{"ok", "error"} {
 		x.added[i] = writes.WithLabelValues("add", result)
 		x.removed[i] = writes.WithLabelValues("remove", result)
@@ -86,7 +91,7 @@ func (x *metrics) addSchedule(reg *registry) {
 	x.missing, x.orphans = repaired.WithLabelValues("missing"), repaired.WithLabelValues("orphan")
 	x.up = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "curfew_schedule_up",
-		Help: "Whether the schedule in Redis fires; if not, the one in this process does.",
+		Help: "1 if the schedule in Redis fires; otherwise the one in this process does.",
 	})
 	x.skew = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "curfew_clock_skew_seconds",
@@ -97,7 +102,7 @@ func (x *metrics) addSchedule(reg *registry) {
 }
 
 // countResults counts the answers to one batch.
-func (x *metrics) countResults(count *[outcomes]int) {
+func (x *metrics) countResults(count *[deadline.Outcomes]int) {
 	for i, n := range count {
 		if n > 0 {
 			x.results[i].Add(float64(n))
@@ -141,7 +146,7 @@ func (b *beats) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// registry registers what it makes, and keeps the first error.
+// registry registers the metrics that it makes, and keeps the first error.
 type registry struct {
 	to  prometheus.Registerer
 	err error

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"curfew/scheduler"
+	"curfew/broker/deadline"
 )
 
 // gather adds up the series of a metric that have the given labels (name, value...).
@@ -44,7 +44,7 @@ func errorOf(reasons []string) error { return errors.New(strings.Join(reasons, "
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, reg := newFakeBroker(t), prometheus.NewRegistry()
-		b.action = Parked
+		b.action = deadline.Parked
 		overdue := b.publish(7, time.Second)
 		time.Sleep(4 * time.Second)
 		start(t, Options{Primary: b.view(), Registerer: reg})
@@ -62,8 +62,11 @@ func TestMetrics(t *testing.T) {
 		require.Equal(t, 1.0, gather(t, reg, "curfew_deadlines_fired_total",
 			"vhost", "/", "queue", "q7", "action", "parked", "path", "eager"))
 		require.Equal(t, 1.0, gather(t, reg, "curfew_deadlines_fired_total", "queue", "q7", "path", "requeue"))
-		require.Equal(t, 1.0, gather(t, reg, "curfew_deadlines_missed_total", "queue", "q7", "reason", "late"))
-		require.Equal(t, 2.0, gather(t, reg, "curfew_deadlines_missed_total", "queue", "q7", "reason", "dlx_failed"))
+		for name, parked := range map[string]string{"curfew_deadlines_failed_total": "parked", "curfew_deadlines_missed_total": "dlx_failed"} {
+			require.Equal(t, 1.0, gather(t, reg, name, "queue", "q7", "reason", "late"), name)
+			require.Equal(t, 2.0, gather(t, reg, name, "queue", "q7", "reason", parked), name)
+			require.Equal(t, 3.0, gather(t, reg, name), name)
+		}
 		require.Equal(t, 1.0, gather(t, reg, "curfew_deadline_lateness_seconds"), "not the requeued one")
 		require.Equal(t, 1.0, gather(t, reg, "curfew_fire_results_total", "outcome", "held"))
 		require.Equal(t, 1.0, gather(t, reg, "curfew_shadows_spared_total"))
@@ -76,8 +79,8 @@ func TestMetrics(t *testing.T) {
 
 func TestLatenessHistogram(t *testing.T) {
 	h, c := newLatenessHistogram(), latenessCount{}
-	for _, micros := range []int64{300, 1000, 1001, 3000, 999_000, 1_000_000, 1_000_001, 60_000_000, 60_000_001} {
-		c.add(micros)
+	for _, micros := range []time.Duration{300, 1000, 1001, 3000, 999_000, 1_000_000, 1_000_001, 60_000_000, 60_000_001} {
+		c.add(micros * time.Microsecond)
 	}
 	h.merge(&c)
 	reg := prometheus.NewRegistry()
@@ -99,10 +102,10 @@ func TestQueueSeriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, reg := newFakeBroker(t), prometheus.NewRegistry()
 		start(t, Options{Primary: b.view(), Registerer: reg})
-		const queues = maxBooks + 10
+		const queues = maxQueueCounters + 10
 		b.do(func() {
 			for q := range uint64(queues) {
-				b.enqueue(scheduler.Shadow{Deadline: b.Now() + 1_000_000, Queue: q})
+				b.enqueue(deadline.Ref{Deadline: b.Now() + 1_000_000, Queue: q})
 			}
 		})
 		time.Sleep(2 * time.Second)

@@ -9,25 +9,26 @@ import (
 
 	"go.uber.org/zap"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler/memstore"
 )
 
 // Monitor fires the deadlines of one primary. Create it with New and run it once.
 type Monitor struct {
-	options Options
-	primary Primary
-	log     *zap.Logger
-	metrics *metrics
-	books   *books
-	ledgers sync.Pool // *ledger
-	loops   []*loop
-	started time.Time
+	options     Options
+	primary     Primary
+	log         *zap.Logger
+	metrics     *metrics
+	counters    *counters
+	aggregators sync.Pool // *aggregator
+	loops       []*loop
+	started     time.Time
 
 	index   *memstore.Store // every deadline that has been tracked
 	alarm   *alarm          // of the fire loop
 	nextAt  atomic.Int64    // Unix µs the fire loop waits for, 0 for none
 	waiting atomic.Int64    // shadows in the window
-	wanted  chan struct{}   // the index may not be whole
+	wanted  chan struct{}   // the index may be incomplete
 
 	free    chan *feedEvents // to read into
 	arrived chan *feedEvents // to work on
@@ -35,6 +36,8 @@ type Monitor struct {
 	redis   *redisSchedule  // nil: the index is the schedule
 	due     *memstore.Store // with redis: what was claimed ahead of its time, or too near
 	watcher *watcher        // nil: no other instances are known
+
+	scheduled SelfScheduled // nil: the deadlines of the primary are in the index
 
 	forecaster *forecaster // nil: the primary cannot say how its queues stand
 	forecasts  atomic.Pointer[[]Forecast]
@@ -59,7 +62,7 @@ func New(o Options) (*Monitor, error) {
 		arrived: make(chan *feedEvents, feedBuffers),
 	}
 	for range feedBuffers {
-		m.free <- &feedEvents{events: make([]Event, feedBatch)}
+		m.free <- &feedEvents{events: make([]deadline.Event, feedBatch)}
 	}
 	m.loops = []*loop{
 		{name: "fire", run: m.fire},
@@ -70,6 +73,7 @@ func New(o Options) (*Monitor, error) {
 	if o.Redis != nil {
 		m.addRedis()
 	}
+	m.scheduled, _ = o.Primary.(SelfScheduled)
 	if surveyor, ok := o.Primary.(Surveyor); ok {
 		m.forecaster = &forecaster{from: surveyor, offset: o.Primary.ClockOffset, alerts: o.Alerts, share: o.RiskShare, meters: make(map[uint64]*metered)}
 		m.loops = append(m.loops, &loop{name: "forecast", run: m.forecast})
@@ -83,19 +87,23 @@ func New(o Options) (*Monitor, error) {
 	if m.redis != nil {
 		m.redis.metrics = m.metrics
 	}
-	m.books = &books{
+	m.counters = &counters{
 		queueName: o.Primary.QueueName,
 		offset:    o.Primary.ClockOffset,
 		fired:     m.metrics.fired,
+		failed:    m.metrics.failed,
 		missed:    m.metrics.missed,
-		byID:      make(map[uint64]*book),
+		byID:      make(map[uint64]*queueCounters),
 		labels:    make(map[[2]string]struct{}),
 	}
-	m.ledgers.New = func() any {
-		l := m.newLedger()
-		return &l
+	if err := o.Registerer.Register(&m.counters.held); err != nil {
+		return nil, fmt.Errorf("monitor: register metric: %w", err)
 	}
-	m.primary.Expiries(m.expired)
+	m.aggregators.New = func() any {
+		a := m.newAggregator()
+		return &a
+	}
+	m.primary.Expiries().Subscribe(deadline.Basic, m.expired)
 	return m, nil
 }
 
@@ -113,7 +121,7 @@ func (m *Monitor) addRedis() {
 	}
 }
 
-// alert tells what the other loops record.
+// alert notifies of what the other loops record.
 func (m *Monitor) alert(ctx context.Context, l *loop) error {
 	l.idle.Store(true)
 	return m.options.Alerts.Run(ctx)
@@ -137,8 +145,11 @@ func (m *Monitor) Health() Health {
 		Pending:  m.pending(),
 		LastTick: m.loops[0].lastTick(),
 	}
-	if nextAt := m.nextAt.Load(); nextAt != 0 {
-		h.Lag = time.Duration(max(m.primary.Now()-nextAt, 0)) * time.Microsecond
+	if nextAt := m.next(); nextAt != 0 {
+		h.Lag = max(m.primary.Now().Sub(nextAt), 0)
+	}
+	if m.scheduled != nil {
+		h.Schedule = ScheduleOfPrimary
 	}
 	if m.redis != nil {
 		h.Schedule, h.Since = m.redis.current()
@@ -153,17 +164,30 @@ func (m *Monitor) Health() Health {
 	return h
 }
 
-// shownNext is the next deadline, Unix µs of the wall clock; 0: none.
-func (m *Monitor) shownNext() int64 {
-	nextAt := m.nextAt.Load()
+// next is the next deadline; 0: none.
+func (m *Monitor) next() deadline.Instant {
+	if m.scheduled != nil {
+		_, nextAt := m.scheduled.Waiting()
+		return nextAt
+	}
+	return deadline.Instant(m.nextAt.Load())
+}
+
+// nextDeadline is the next deadline by the wall clock; 0 for none.
+func (m *Monitor) nextDeadline() deadline.Instant {
+	nextAt := m.next()
 	if nextAt == 0 {
 		return 0
 	}
-	return nextAt - m.primary.ClockOffset().Microseconds()
+	return nextAt.Add(-m.primary.ClockOffset())
 }
 
-// pending counts the deadlines the monitor holds.
+// pending counts the deadlines the monitor holds, or its primary.
 func (m *Monitor) pending() int64 {
+	if m.scheduled != nil {
+		pending, _ := m.scheduled.Waiting()
+		return pending
+	}
 	n, err := m.index.Len(context.Background())
 	if err != nil {
 		m.log.Error("index", zap.Error(err))

@@ -6,18 +6,18 @@ import (
 
 	"go.uber.org/zap"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
-	"curfew/scheduler/redisstore"
 )
 
-// maxNamed bounds the queues that are named beside the schedule; others are known
-// there by their number only.
+// maxNamed bounds the queues whose names are kept next to the schedule. Of others only the
+// number is known there.
 const maxNamed = 10_000
 
-// names has the queues with shadows in Redis named there, each once, so that another
-// instance can say what this one missed. Nothing depends on them: an error is logged,
-// and the names are written when the queues are used after the next prune. Safe for
-// concurrent use; a nil names names nothing.
+// names writes the names of the queues with shadows in Redis there, each once, so that
+// another instance can say what is overdue when this one is silent. Nothing else depends on
+// them: an error is logged, and the names are written when the queues are used after the
+// next prune. Safe for concurrent use; a nil names does nothing.
 type names struct {
 	registry  Registry
 	queueName func(uint64) (vhost, name string, ok bool)
@@ -35,7 +35,7 @@ func newNames(registry Registry, queueName func(uint64) (vhost, name string, ok 
 }
 
 // note names the queues of shadows that are not named yet.
-func (n *names) note(ctx context.Context, shadows []scheduler.Shadow) {
+func (n *names) note(ctx context.Context, shadows []deadline.Ref) {
 	if n == nil {
 		return
 	}
@@ -51,7 +51,7 @@ func (n *names) note(ctx context.Context, shadows []scheduler.Shadow) {
 }
 
 // fresh picks the queues that are not named, and counts them as such.
-func (n *names) fresh(shadows []scheduler.Shadow) (fresh []redisstore.QueueName) {
+func (n *names) fresh(shadows []deadline.Ref) (fresh []scheduler.QueueName) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for i := range shadows {
@@ -64,13 +64,13 @@ func (n *names) fresh(shadows []scheduler.Shadow) (fresh []redisstore.QueueName)
 		}
 		if vhost, name, ok := n.queueName(queue); ok {
 			n.named[queue] = struct{}{}
-			fresh = append(fresh, redisstore.QueueName{Queue: queue, VHost: vhost, Name: name})
+			fresh = append(fresh, scheduler.QueueName{Queue: queue, VHost: vhost, Name: name})
 		}
 	}
 	return fresh
 }
 
-// prune drops the names of deleted queues, and learns which are there.
+// prune drops the names of deleted queues, and learns which names exist.
 func (n *names) prune(ctx context.Context) {
 	var kept []uint64
 	err := within(ctx, func(ctx context.Context) (err error) {
@@ -84,7 +84,7 @@ func (n *names) prune(ctx context.Context) {
 	n.reset(kept...)
 }
 
-// reset says that these queues are named, and no others.
+// reset notes that these queues are named, and no others.
 func (n *names) reset(kept ...uint64) {
 	if n == nil {
 		return
@@ -102,7 +102,7 @@ func (n *names) report(ctx context.Context, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err != nil && !n.failing && ctx.Err() == nil {
-		n.log.Warn("queues cannot be named in Redis; other instances would tell their numbers", zap.Error(err))
+		n.log.Warn("queue names cannot be written to Redis; other instances would report their numbers", zap.Error(err))
 	}
 	n.failing = err != nil
 }

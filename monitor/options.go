@@ -8,43 +8,43 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/alert"
 	"curfew/scheduler"
-	"curfew/scheduler/redisstore"
 )
 
-// Schedule is a schedule that outlives the process: a *redisstore.Store.
+// Schedule is a schedule that outlives the process, such as a redisstore.Store.
 type Schedule interface {
 	scheduler.Store
-	// Epoch says whether what is stored is what Begin found, and renews the
+	// Epoch reports whether the schedule is still the one that Begin took, and renews the
 	// ownership.
 	Epoch(ctx context.Context) (ok bool, err error)
-	// Refresh renews the ownership. It is due every redisstore.RefreshEvery.
+	// Refresh renews the ownership. It is due every scheduler.RefreshEvery.
 	Refresh(ctx context.Context) error
 	// Begin takes the schedule into possession. Another process's is refused.
 	Begin(ctx context.Context) error
 	// Scan names every stored shadow, each at least once, in pages that fn may
 	// change but not keep.
-	Scan(ctx context.Context, fn func(page []scheduler.Shadow) error) error
+	Scan(ctx context.Context, fn func(page []deadline.Ref) error) error
 	// Check looks at the server and its settings.
-	Check(ctx context.Context) (redisstore.Status, error)
+	Check(ctx context.Context) (scheduler.Status, error)
 }
 
-// Registry is where instances see of each other that they live. All methods are
-// called by one loop but NameQueues. A *redisstore.Store is one.
+// Registry is where instances that share a Redis see each other's heartbeats. One loop calls
+// all methods but NameQueues. A redisstore.Store is one.
 type Registry interface {
-	// Beat says that this instance lives. It is due every redisstore.RefreshEvery.
+	// Beat records a heartbeat of this instance. It is due every scheduler.RefreshEvery.
 	Beat(ctx context.Context) error
 	// Peers names the other instances; an entry stays the same between two beats.
-	Peers(ctx context.Context) ([]redisstore.Peer, error)
-	// Watch says whether it is this instance's turn to speak for p.
-	Watch(ctx context.Context, p redisstore.Peer) (mine bool, err error)
-	// Missed counts what is due in the schedule of p.
-	Missed(ctx context.Context, p redisstore.Peer) (redisstore.Missed, error)
+	Peers(ctx context.Context) ([]scheduler.Peer, error)
+	// Watch reports whether it is this instance's turn to speak for p.
+	Watch(ctx context.Context, p scheduler.Peer) (mine bool, err error)
+	// CountOverdue counts what is due in the schedule of p.
+	CountOverdue(ctx context.Context, p scheduler.Peer) (scheduler.Overdue, error)
 	// Forget drops p until it beats again.
-	Forget(ctx context.Context, p redisstore.Peer) error
+	Forget(ctx context.Context, p scheduler.Peer) error
 	// NameQueues notes the names of queues for other instances.
-	NameQueues(ctx context.Context, queues []redisstore.QueueName) error
+	NameQueues(ctx context.Context, queues []scheduler.QueueName) error
 	// PruneQueues removes the names of queues that keep does not want.
 	PruneQueues(ctx context.Context, keep func(queue uint64) bool) (kept []uint64, err error)
 }
@@ -52,44 +52,39 @@ type Registry interface {
 // Options of a Monitor. Primary is required.
 type Options struct {
 	Primary Primary
-	// Redis holds the schedule; nil (or a nil *redisstore.Store) keeps it in the
-	// process alone. One that is a Registry, too, has instances watch each other. The
-	// caller closes it after Run.
+	// Redis holds the schedule; nil keeps it in this process only. If it is a Registry, too,
+	// instances watch each other. The caller closes it after Run.
 	Redis Schedule
 	// Log; nil is silent.
 	Log *zap.Logger
 	// Registerer takes the metrics; nil keeps them private.
 	Registerer prometheus.Registerer
-	// Alerts is told of missed deadlines, and run by Run; nil for none.
+	// Alerts records what becomes of deadlines, and is run by Run; nil for none.
 	Alerts *alert.Alerts
-	// WriteWindow is how long a shadow waits for its message to be settled before
-	// it is indexed and written, so that one settled soon costs neither; a shadow
-	// whose deadline is within two windows does not wait. 0 is 20 ms. Below 0 none waits,
-	// and Redis is written each that the feed tells of, be it settled or due by then.
+	// WriteWindow is how long a shadow waits for its message to be settled before it is
+	// indexed and written, so that a message settled soon costs neither. A shadow whose
+	// deadline is within two windows does not wait. 0 is 20 ms. Below 0 none waits, and
+	// every shadow in the feed is written to Redis, even if its message is settled or due
+	// by then.
 	WriteWindow time.Duration
-	// MissThreshold is the lateness from which a deadline counts as fired late;
-	// 0 is 1 s.
-	MissThreshold time.Duration
-	// RiskShare is the part of its time to live, 0 to 1, that the first message that will
-	// miss its deadline must have used up before its queue is told to be at risk; 0 is
-	// 0.5.
+	// LateThreshold is the lateness from which a deadline counts as late; 0 is 1 s.
+	LateThreshold time.Duration
+	// RiskShare is a share of a message's time to live, 0 to 1. A queue is at risk when the
+	// first message that will expire there has used up that share; 0 is 0.5.
 	RiskShare float64
-	// NewTimer makes the timer that fires deadlines, such as PreciseTimer; nil is
-	// the runtime's, up to a millisecond late.
+	// NewTimer makes the timer that fires deadlines, such as PreciseTimer. nil is the Go
+	// runtime's, which is up to a millisecond late.
 	NewTimer func() (Timer, error)
 }
 
 const (
 	defaultWriteWindow   = 20 * time.Millisecond
-	defaultMissThreshold = time.Second
+	defaultLateThreshold = time.Second
 )
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Primary == nil {
 		return o, errors.New("monitor: Options.Primary is missing")
-	}
-	if s, ok := o.Redis.(*redisstore.Store); ok && s == nil {
-		o.Redis = nil
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -106,8 +101,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.RiskShare == 0 {
 		o.RiskShare = defaultRiskShare
 	}
-	if o.MissThreshold == 0 {
-		o.MissThreshold = defaultMissThreshold
+	if o.LateThreshold == 0 {
+		o.LateThreshold = defaultLateThreshold
 	}
 	return o, nil
 }

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 
-	"curfew/scheduler"
+	"curfew/broker/deadline"
 )
 
 const (
@@ -16,12 +16,12 @@ const (
 	// some 250,000 from one connection; the rest is for live traffic.
 	syncRate = 50_000
 	// reconcilePause is the least time between the end of one reconciliation of the
-	// index and the start of the next, so that a feed that lags for ever does not
+	// index and the start of the next, so that a feed that always lags does not
 	// keep the primary busy with snapshots.
 	reconcilePause = time.Second
 )
 
-// requestReconcile has the index, and then the schedule, made whole.
+// requestReconcile has the index and the schedule in Redis reconciled.
 func (m *Monitor) requestReconcile() {
 	select {
 	case m.wanted <- struct{}{}:
@@ -32,7 +32,7 @@ func (m *Monitor) requestReconcile() {
 	}
 }
 
-// reconcile makes the index whole at the start and whenever that is requested.
+// reconcile reconciles the index at the start and whenever that is requested.
 func (m *Monitor) reconcile(ctx context.Context, l *loop) error {
 	for {
 		l.tick()
@@ -55,10 +55,10 @@ func (m *Monitor) reconcile(ctx context.Context, l *loop) error {
 // fill makes the index the same as the primary.
 func (m *Monitor) fill(ctx context.Context, tick func()) error {
 	p := &pager{tick: tick, track: m.primary.Track, remove: m.forget}
-	p.restore = func(ctx context.Context, shadows []scheduler.Shadow) error {
+	p.restore = func(ctx context.Context, shadows []deadline.Ref) error {
 		return m.admit(ctx, shadows, true)
 	}
-	p.add = func(ctx context.Context, shadows []scheduler.Shadow) error {
+	p.add = func(ctx context.Context, shadows []deadline.Ref) error {
 		if err := m.index.Apply(ctx, shadows, nil); err != nil {
 			return fmt.Errorf("monitor: index: %w", err)
 		}
@@ -82,10 +82,10 @@ func (m *Monitor) fill(ctx context.Context, tick func()) error {
 func (m *Monitor) sync(ctx context.Context, r *redisSchedule, tick func()) error {
 	limit := rate.NewLimiter(syncRate, pageSize)
 	p := &pager{tick: tick, track: m.primary.Track}
-	p.remove = func(ctx context.Context, shadows []scheduler.Shadow) error {
+	p.remove = func(ctx context.Context, shadows []deadline.Ref) error {
 		return r.apply(ctx, nil, shadows)
 	}
-	p.add = func(ctx context.Context, shadows []scheduler.Shadow) error {
+	p.add = func(ctx context.Context, shadows []deadline.Ref) error {
 		if state, _ := r.current(); state == ScheduleDown {
 			return errLost
 		}
@@ -116,28 +116,28 @@ func (m *Monitor) sync(ctx context.Context, r *redisSchedule, tick func()) error
 const pageSize = 1024
 
 // pages names shadows page by page.
-type pages func(ctx context.Context, fn func(page []scheduler.Shadow) error) error
+type pages func(ctx context.Context, fn func(page []deadline.Ref) error) error
 
 // pager brings one store in line with the primary, a page at a time, while both go on
 // changing. See doc.go for why the order of its steps loses nothing.
 type pager struct {
 	tick   func() // says that there is progress
-	track  func([]scheduler.Shadow) []scheduler.Shadow
-	add    func(context.Context, []scheduler.Shadow) error
-	remove func(context.Context, []scheduler.Shadow) error
-	// restore adds what was removed and is there again: its message was rescheduled
-	// and back meanwhile.
-	restore func(context.Context, []scheduler.Shadow) error
+	track  func([]deadline.Ref) []deadline.Ref
+	add    func(context.Context, []deadline.Ref) error
+	remove func(context.Context, []deadline.Ref) error
+	// restore adds what was removed and exists again: its message was rescheduled, and then
+	// again to the deadline it had.
+	restore func(context.Context, []deadline.Ref) error
 
 	known int // swept over and queued
-	asked []scheduler.Shadow
-	gone  []scheduler.Shadow
+	asked []deadline.Ref
+	gone  []deadline.Ref
 }
 
-// sweep removes what the primary does not know and returns how many that were.
+// sweep removes what the primary does not have, and returns how many shadows that were.
 func (p *pager) sweep(ctx context.Context, scan pages) (orphans int, err error) {
-	err = scan(ctx, func(page []scheduler.Shadow) error {
-		return chunks(page, func(some []scheduler.Shadow) error {
+	err = scan(ctx, func(page []deadline.Ref) error {
+		return chunks(page, func(some []deadline.Ref) error {
 			n, err := p.removeGone(ctx, some)
 			orphans += n
 			p.known += len(some) - n
@@ -150,10 +150,10 @@ func (p *pager) sweep(ctx context.Context, scan pages) (orphans int, err error) 
 	return orphans, nil
 }
 
-// upsert adds what the primary has and returns how many that are.
+// upsert adds what the primary has, and returns how many shadows those are.
 func (p *pager) upsert(ctx context.Context, snapshot pages) (queued int, err error) {
-	err = snapshot(ctx, func(page []scheduler.Shadow) error {
-		return chunks(valid(page), func(some []scheduler.Shadow) error {
+	err = snapshot(ctx, func(page []deadline.Ref) error {
+		return chunks(valid(page), func(some []deadline.Ref) error {
 			if err := p.add(ctx, some); err != nil {
 				return err
 			}
@@ -169,7 +169,7 @@ func (p *pager) upsert(ctx context.Context, snapshot pages) (queued int, err err
 }
 
 // removeGone removes those that are not queued any more.
-func (p *pager) removeGone(ctx context.Context, some []scheduler.Shadow) (int, error) {
+func (p *pager) removeGone(ctx context.Context, some []deadline.Ref) (int, error) {
 	p.tick()
 	p.asked = append(p.asked[:0], some...)
 	kept := p.track(p.asked)
@@ -195,7 +195,7 @@ func (p *pager) removeGone(ctx context.Context, some []scheduler.Shadow) (int, e
 }
 
 // chunks calls fn with at most pageSize of the shadows at a time.
-func chunks(shadows []scheduler.Shadow, fn func([]scheduler.Shadow) error) error {
+func chunks(shadows []deadline.Ref, fn func([]deadline.Ref) error) error {
 	for len(shadows) > 0 {
 		n := min(len(shadows), pageSize)
 		if err := fn(shadows[:n]); err != nil {

@@ -11,24 +11,24 @@ import (
 
 	"go.uber.org/zap"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/alert"
 	"curfew/scheduler"
 	"curfew/scheduler/memstore"
-	"curfew/scheduler/redisstore"
 )
 
 const (
-	// lookahead is how far ahead of their time shadows are claimed, to wait
-	// on the due list, and how near a deadline must be for its shadow to go there
-	// without being written to Redis at all.
+	// lookahead is how far ahead of their deadlines shadows are claimed, to wait on the due
+	// list, and how near a deadline must be for its shadow to go there without being
+	// written to Redis.
 	lookahead = 150 * time.Millisecond
 	// lease is how long a claimed shadow stays claimed past the lookahead.
 	lease = 10 * time.Second
-	// claimBatch is claimed at a time, at most. A server runs a claim of 1,000 for
-	// 3 ms, and nothing else meanwhile.
+	// claimBatch is how many are claimed at a time, at most. A claim of 1,000 takes a server
+	// 3 ms, in which it does nothing else.
 	claimBatch = 1024
-	// maxDue bounds the due list. A full one lets no claim through; shadows too near
-	// for Redis enter all the same, they are in the index anyhow.
+	// maxDue bounds the due list. Nothing is claimed for a full one. Shadows too near for
+	// Redis are added all the same; they are in the index, too.
 	maxDue = 1 << 16
 	// callTimeout bounds a call to Redis.
 	callTimeout = 2 * time.Second
@@ -37,20 +37,20 @@ const (
 // errLost says that the schedule went down while it was rebuilt.
 var errLost = errors.New("monitor: the schedule was lost while it was rebuilt")
 
-// redisSchedule is the schedule in Redis as the monitor sees it: whether it can be
-// relied on, what waits to be written to it, and what is claimed from it.
+// redisSchedule is the monitor's view of the schedule in Redis: whether it can be relied
+// on, what waits to be written to it, and what is claimed from it.
 //
 //	               rebuilt                    an error, an overflow,
 //	rebuilding ──────────────► up ──────────► another epoch
 //	    ▲                                          │
 //	    └───────────── it answers ──────── down ◄──┘
 //
-// Only while it is up does it fire, and what it fails to fire in time the index
-// does. An up schedule that let a deadline pass is distrusted: the index fires as if
-// it were down, until the keeper has looked at it.
+// It fires only while it is up, and the index fires what it did not fire in time. A schedule
+// that is up and let a deadline pass is distrusted: the index fires as if it were down,
+// until the keeper has checked it.
 type redisSchedule struct {
 	store   Schedule
-	now     func() int64 // the primary's clock
+	now     func() deadline.Instant // the primary's clock
 	log     *zap.Logger
 	alerts  *alert.Alerts
 	metrics *metrics
@@ -60,7 +60,7 @@ type redisSchedule struct {
 	keeper  chan struct{}
 	writer  writer
 	names   *names // nil: nobody would read them
-	every   bool   // shadow is written, see record
+	every   bool   // write every shadow, see record
 
 	distrusted atomic.Bool
 	answeredAt atomic.Int64 // Unix µs; the last claim that succeeded
@@ -101,7 +101,7 @@ func (r *redisSchedule) current() (ScheduleState, time.Time) {
 	return r.state, r.since
 }
 
-// troubles says what is wrong, in words.
+// troubles are what is wrong, in words.
 func (r *redisSchedule) troubles() (reasons []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,13 +118,13 @@ func (r *redisSchedule) up() bool {
 	return state == ScheduleUp
 }
 
-// fires says that the index need not fire at the deadline.
+// fires reports whether Redis fires, so that the index need not fire at the deadline.
 func (r *redisSchedule) fires() bool { return r.up() && !r.distrusted.Load() }
 
 // stuck says that a schedule that is up has no excuse for a deadline it let pass:
 // it does not answer, or says that there is nothing more to claim.
 func (r *redisSchedule) stuck() bool {
-	return !r.behind.Load() || r.now()-r.answeredAt.Load() > rescueAfter.Microseconds()
+	return !r.behind.Load() || r.now().Sub(deadline.Instant(r.answeredAt.Load())) > rescueAfter
 }
 
 // distrust lets the index fire until the schedule has been looked at.
@@ -144,7 +144,7 @@ func (r *redisSchedule) fail(operation string, err error) {
 		return
 	}
 	r.writer.close(r.metrics)
-	r.enter(ScheduleDown, fmt.Sprintf("%s: %v", operation, err))
+	r.enterLocked(ScheduleDown, fmt.Sprintf("%s: %v", operation, err))
 	r.log.Warn("schedule down, the index fires at the deadline",
 		zap.String("operation", operation), zap.Error(err))
 	r.alerts.Degraded(r.reason)
@@ -158,7 +158,7 @@ func (r *redisSchedule) rebuilding() {
 	defer r.mu.Unlock()
 	r.writer.open()
 	r.names.reset()
-	r.enter(ScheduleRebuilding, r.reason)
+	r.enterLocked(ScheduleRebuilding, r.reason)
 }
 
 // rebuilt marks the schedule as up, unless it went down meanwhile.
@@ -168,9 +168,9 @@ func (r *redisSchedule) rebuilt() error {
 	if r.state != ScheduleRebuilding {
 		return errLost
 	}
-	r.enter(ScheduleUp, "")
+	r.enterLocked(ScheduleUp, "")
 	r.told = ""
-	r.answeredAt.Store(r.now())
+	r.answeredAt.Store(int64(r.now()))
 	r.distrusted.Store(false)
 	r.log.Info("schedule up")
 	r.alerts.Restored()
@@ -178,8 +178,8 @@ func (r *redisSchedule) rebuilt() error {
 	return nil
 }
 
-// enter changes the state. Callers hold mu.
-func (r *redisSchedule) enter(state ScheduleState, reason string) {
+// enterLocked changes the state.
+func (r *redisSchedule) enterLocked(state ScheduleState, reason string) {
 	r.state, r.since, r.reason = state, time.Now(), reason
 	r.metrics.setUp(state == ScheduleUp)
 	r.fire.now()
@@ -195,7 +195,7 @@ func (r *redisSchedule) stillDown(err error) {
 	reason := err.Error()
 	if r.state == ScheduleRebuilding {
 		r.writer.close(r.metrics)
-		r.enter(ScheduleDown, reason)
+		r.enterLocked(ScheduleDown, reason)
 	}
 	if reason != r.told {
 		r.log.Warn("schedule cannot be brought up, the index fires at the deadline; trying on", zap.Error(err))
@@ -205,7 +205,7 @@ func (r *redisSchedule) stillDown(err error) {
 }
 
 // inspected takes note of what was found at the server.
-func (r *redisSchedule) inspected(s redisstore.Status) {
+func (r *redisSchedule) inspected(s scheduler.Status) {
 	r.metrics.skew.Set(float64(s.SkewMillis) / 1000)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -217,7 +217,7 @@ func (r *redisSchedule) inspected(s redisstore.Status) {
 	r.warnings = s.Warnings
 }
 
-// requestSync has the schedule made whole.
+// requestSync has the schedule reconciled.
 func (r *redisSchedule) requestSync() {
 	r.resync.Store(true)
 	r.wakeKeeper()
@@ -230,15 +230,15 @@ func (r *redisSchedule) wakeKeeper() {
 	}
 }
 
-// record has all shadows written that the feed told of, and those removed again whose
-// message has left its queue meanwhile: kept, in the order of told, are the others.
-// Nothing was told unless every shadow is asked for.
-func (r *redisSchedule) record(told, kept []scheduler.Shadow) {
-	if len(told) == 0 {
+// record writes all shadows that were in the feed, and removes again those whose messages
+// have left their queues meanwhile: kept, in the order of fed, are the others. fed is empty
+// unless every shadow is to be written.
+func (r *redisSchedule) record(fed, kept []deadline.Ref) {
+	if len(fed) == 0 {
 		return
 	}
-	r.put(pending{add: told})
-	gone := slices.DeleteFunc(told, func(s scheduler.Shadow) bool {
+	r.put(pending{add: fed})
+	gone := slices.DeleteFunc(fed, func(s deadline.Ref) bool {
 		left := len(kept) == 0 || s != kept[0]
 		if !left {
 			kept = kept[1:]
@@ -248,10 +248,10 @@ func (r *redisSchedule) record(told, kept []scheduler.Shadow) {
 	r.put(pending{remove: gone})
 }
 
-// add takes shadows in: the near ones to the due list, all others to be written unless
-// record has them. It reorders them.
-func (r *redisSchedule) add(ctx context.Context, shadows []scheduler.Shadow, again bool) error {
-	nearUntil := r.now() + lookahead.Microseconds()
+// add puts the near shadows on the due list, and has the others written unless record has
+// done that. It reorders them.
+func (r *redisSchedule) add(ctx context.Context, shadows []deadline.Ref, again bool) error {
+	nearUntil := r.now().Add(lookahead)
 	near := 0
 	for i, s := range shadows {
 		if s.Deadline <= nearUntil {
@@ -275,7 +275,7 @@ func (r *redisSchedule) add(ctx context.Context, shadows []scheduler.Shadow, aga
 }
 
 // remove drops shadows from wherever add and claims put them.
-func (r *redisSchedule) remove(ctx context.Context, shadows []scheduler.Shadow) error {
+func (r *redisSchedule) remove(ctx context.Context, shadows []deadline.Ref) error {
 	r.put(pending{remove: shadows})
 	if err := r.due.Apply(ctx, nil, shadows); err != nil {
 		return fmt.Errorf("monitor: due list: %w", err)
@@ -283,8 +283,8 @@ func (r *redisSchedule) remove(ctx context.Context, shadows []scheduler.Shadow) 
 	return nil
 }
 
-// settle has done removed from Redis and held written with a later score.
-func (r *redisSchedule) settle(done []scheduler.Shadow, held []scheduler.Later) {
+// settle removes done from Redis and gives held a later score there.
+func (r *redisSchedule) settle(done []deadline.Ref, held []scheduler.Later) {
 	r.put(pending{remove: done, later: held})
 }
 

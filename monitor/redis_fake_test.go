@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 	"curfew/scheduler/redisstore"
 )
@@ -55,7 +56,7 @@ func TestIndexFiresWhileRedisFails(t *testing.T) {
 		require.Zero(t, b.lateness(after))
 		require.Positive(t, gather(t, reg, "curfew_deadlines_fired_total", "path", "index"))
 		require.Positive(t, gather(t, reg, "curfew_deadlines_fired_total", "path", "eager"))
-		require.Zero(t, gather(t, reg, "curfew_deadlines_missed_total"))
+		require.Zero(t, gather(t, reg, "curfew_deadlines_failed_total"))
 	})
 }
 
@@ -86,7 +87,7 @@ func TestStuckRedis(t *testing.T) {
 		require.Equal(t, rescueAfter.Microseconds(), b.lateness(first))
 		require.Zero(t, b.lateness(second), "the schedule is not waited for again")
 		require.Equal(t, ScheduleDown, m.Health().Schedule)
-		require.Equal(t, 1.0, gather(t, reg, "curfew_deadlines_missed_total", "reason", "stalled"))
+		require.Equal(t, 1.0, gather(t, reg, "curfew_deadlines_failed_total", "reason", "stalled"))
 		r.Heal()
 		time.Sleep(time.Minute)
 		require.Zero(t, b.lateness(third))
@@ -102,7 +103,7 @@ func TestIndexIsLookedAtWhileMuchIsDue(t *testing.T) {
 			b.publish(2, 1500*time.Millisecond+time.Duration(i)*100*time.Microsecond)
 		}
 		time.Sleep(time.Second)
-		require.NoError(t, r.mem.Apply(t.Context(), nil, []scheduler.Shadow{lost}))
+		require.NoError(t, r.mem.Apply(t.Context(), nil, []deadline.Ref{lost}))
 		time.Sleep(10 * time.Second)
 		require.GreaterOrEqual(t, b.lateness(lost), rescueAfter.Microseconds())
 		require.LessOrEqual(t, b.lateness(lost), (rescueAfter + fireEvery).Microseconds())
@@ -128,12 +129,12 @@ func TestDriftIsFoundByCounting(t *testing.T) {
 	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
 		lost := b.publish(1, time.Hour)
 		time.Sleep(time.Second)
-		require.NoError(t, r.mem.Apply(t.Context(), nil, []scheduler.Shadow{lost}))
+		require.NoError(t, r.mem.Apply(t.Context(), nil, []deadline.Ref{lost}))
 		time.Sleep(checkEvery + time.Second)
 		require.True(t, r.mem.Has(lost))
 
-		stray := scheduler.Shadow{Deadline: b.Now() + 3_600_000_000, Queue: 9, Seq: 9}
-		require.NoError(t, r.mem.Apply(t.Context(), []scheduler.Shadow{stray}, nil))
+		stray := deadline.Ref{Deadline: b.Now() + 3_600_000_000, Queue: 9, Seq: 9}
+		require.NoError(t, r.mem.Apply(t.Context(), []deadline.Ref{stray}, nil))
 		time.Sleep(checkEvery + time.Second)
 		require.False(t, r.mem.Has(stray))
 		require.Equal(t, 1.0, gather(t, reg, "curfew_reconcile_repaired_total", "kind", "missing"))
@@ -143,8 +144,8 @@ func TestDriftIsFoundByCounting(t *testing.T) {
 
 func TestOrphanInRedisIsHarmless(t *testing.T) {
 	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
-		stray := scheduler.Shadow{Deadline: b.Now() + 1_000_000, Queue: 9, Seq: 9}
-		require.NoError(t, r.mem.Apply(t.Context(), []scheduler.Shadow{stray}, nil))
+		stray := deadline.Ref{Deadline: b.Now() + 1_000_000, Queue: 9, Seq: 9}
+		require.NoError(t, r.mem.Apply(t.Context(), []deadline.Ref{stray}, nil))
 		time.Sleep(3 * time.Second)
 		require.False(t, r.mem.Has(stray))
 		require.Equal(t, 1.0, gather(t, reg, "curfew_fire_results_total", "outcome", "gone"))
@@ -153,7 +154,7 @@ func TestOrphanInRedisIsHarmless(t *testing.T) {
 
 func TestLostRepliesAreHarmless(t *testing.T) {
 	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, _ *prometheus.Registry) {
-		var all []scheduler.Shadow
+		var all []deadline.Ref
 		for i := range 50 {
 			all = append(all, b.publish(1, time.Duration(i)*time.Second))
 		}
@@ -180,7 +181,7 @@ func TestTwoMonitorsOnOneSchedule(t *testing.T) {
 		one, _ := start(t, Options{Primary: b.view(), Redis: r})
 		two, stop := start(t, Options{Primary: b.view(), Redis: r})
 		time.Sleep(time.Second)
-		var all []scheduler.Shadow
+		var all []deadline.Ref
 		for i := range 1000 {
 			all = append(all, b.publish(1, time.Duration(i)*20*time.Millisecond))
 		}
@@ -213,7 +214,7 @@ func TestScheduleOfAnotherOwnerIsLeftAlone(t *testing.T) {
 func TestWarningsOfTheServerAreReasons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, r := newFakeBroker(t), newFakeRedis()
-		r.status = redisstore.Status{SkewMillis: 1500, Warnings: []string{"maxmemory-policy is allkeys-lru"}}
+		r.status = scheduler.Status{SkewMillis: 1500, Warnings: []string{"maxmemory-policy is allkeys-lru"}}
 		reg := prometheus.NewRegistry()
 		m, _ := start(t, Options{Primary: b.view(), Redis: r, Registerer: reg})
 		time.Sleep(time.Second)
@@ -224,7 +225,7 @@ func TestWarningsOfTheServerAreReasons(t *testing.T) {
 
 func TestFullBacklogBringsTheScheduleDown(t *testing.T) {
 	withRedis(t, func(t *testing.T, b *fakeBroker, r *fakeRedis, m *Monitor, reg *prometheus.Registry) {
-		shadows := make([]scheduler.Shadow, maxBacklog)
+		shadows := make([]deadline.Ref, maxBacklog)
 		m.redis.put(pending{remove: shadows})
 		m.redis.put(pending{remove: shadows[:1]})
 		require.Equal(t, ScheduleUp, m.Health().Schedule, "removals may be dropped")

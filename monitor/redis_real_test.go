@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"curfew/scheduler"
+	"curfew/broker/deadline"
 	"curfew/scheduler/redisstore"
 	"curfew/scheduler/storetest"
 )
@@ -45,10 +45,10 @@ func (r realRun) eventually(t *testing.T, what string, is func() bool) {
 }
 
 // stored are the shadows Redis has.
-func (r realRun) stored(t *testing.T) map[scheduler.Shadow]bool {
+func (r realRun) stored(t *testing.T) map[deadline.Ref]bool {
 	t.Helper()
-	all := make(map[scheduler.Shadow]bool)
-	require.NoError(t, r.store.Scan(context.Background(), func(page []scheduler.Shadow) error {
+	all := make(map[deadline.Ref]bool)
+	require.NoError(t, r.store.Scan(context.Background(), func(page []deadline.Ref) error {
 		for _, s := range page {
 			all[s] = true
 		}
@@ -58,7 +58,7 @@ func (r realRun) stored(t *testing.T) map[scheduler.Shadow]bool {
 }
 
 // publishMany enqueues n messages that expire within spread from now.
-func (r realRun) publishMany(n int, spread time.Duration) (all []scheduler.Shadow) {
+func (r realRun) publishMany(n int, spread time.Duration) (all []deadline.Ref) {
 	for range n {
 		all = append(all, r.publish(1+rand.Uint64N(3), rand.N(spread)))
 	}
@@ -112,7 +112,7 @@ func TestRealRedisTroubled(t *testing.T) {
 			t.Parallel()
 			run := startReal(t)
 			all := run.publishMany(1000, 3*time.Second)
-			far := []scheduler.Shadow{run.publish(1, time.Hour)}
+			far := []deadline.Ref{run.publish(1, time.Hour)}
 			run.eventually(t, "a part has fired", func() bool { return run.queued() < 800 })
 			trouble.begin(run.server)
 			all = append(all, run.publishMany(200, 3*time.Second)...)

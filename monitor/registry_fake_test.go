@@ -8,15 +8,15 @@ import (
 	"sync"
 	"time"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
-	"curfew/scheduler/redisstore"
 )
 
 // fakeRegistry is what several fakeInstances share.
 type fakeRegistry struct {
 	mu        sync.Mutex
 	instances map[string]*fakeInstance
-	entries   map[string]redisstore.Peer
+	entries   map[string]scheduler.Peer
 	turns     map[string]string
 }
 
@@ -25,7 +25,7 @@ type fakeInstance struct {
 	*fakeRedis
 	shared *fakeRegistry
 	name   string
-	names  map[uint64]redisstore.QueueName
+	names  map[uint64]scheduler.QueueName
 
 	nameless int           // shadows written before their queues were named
 	naming   chan struct{} // until it is closed no queue is named, if it is there
@@ -34,7 +34,7 @@ type fakeInstance struct {
 func newFakeRegistry() *fakeRegistry {
 	return &fakeRegistry{
 		instances: make(map[string]*fakeInstance),
-		entries:   make(map[string]redisstore.Peer),
+		entries:   make(map[string]scheduler.Peer),
 		turns:     make(map[string]string),
 	}
 }
@@ -42,13 +42,13 @@ func newFakeRegistry() *fakeRegistry {
 func (g *fakeRegistry) instance(name string) *fakeInstance {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	i := &fakeInstance{fakeRedis: newFakeRedis(), shared: g, name: name, names: make(map[uint64]redisstore.QueueName)}
+	i := &fakeInstance{fakeRedis: newFakeRedis(), shared: g, name: name, names: make(map[uint64]scheduler.QueueName)}
 	g.instances[name] = i
 	return i
 }
 
 // leave is what Close does after a graceful stop.
-func (i *fakeInstance) leave() { _ = i.Forget(context.Background(), redisstore.Peer{Name: i.name}) }
+func (i *fakeInstance) leave() { _ = i.Forget(context.Background(), scheduler.Peer{Name: i.name}) }
 
 func (i *fakeInstance) do(ctx context.Context, fn func()) error {
 	return i.Do(ctx, func() error {
@@ -61,11 +61,11 @@ func (i *fakeInstance) do(ctx context.Context, fn func()) error {
 
 func (i *fakeInstance) Beat(ctx context.Context) error {
 	return i.do(ctx, func() {
-		i.shared.entries[i.name] = redisstore.Peer{Name: i.name, BeatAt: time.Now().UnixMilli(), Shards: 1}
+		i.shared.entries[i.name] = scheduler.Peer{Name: i.name, BeatAt: time.Now().UnixMilli(), Shards: 1}
 	})
 }
 
-func (i *fakeInstance) Peers(ctx context.Context) (peers []redisstore.Peer, err error) {
+func (i *fakeInstance) Peers(ctx context.Context) (peers []scheduler.Peer, err error) {
 	err = i.do(ctx, func() {
 		for _, name := range slices.Sorted(maps.Keys(i.shared.entries)) {
 			if name != i.name {
@@ -76,7 +76,7 @@ func (i *fakeInstance) Peers(ctx context.Context) (peers []redisstore.Peer, err 
 	return peers, err
 }
 
-func (i *fakeInstance) Watch(ctx context.Context, p redisstore.Peer) (mine bool, err error) {
+func (i *fakeInstance) Watch(ctx context.Context, p scheduler.Peer) (mine bool, err error) {
 	err = i.do(ctx, func() {
 		turn := cmp.Or(i.shared.turns[p.Name], i.name)
 		i.shared.turns[p.Name] = turn
@@ -85,11 +85,11 @@ func (i *fakeInstance) Watch(ctx context.Context, p redisstore.Peer) (mine bool,
 	return mine, err
 }
 
-func (i *fakeInstance) Missed(ctx context.Context, p redisstore.Peer) (m redisstore.Missed, err error) {
+func (i *fakeInstance) CountOverdue(ctx context.Context, p scheduler.Peer) (m scheduler.Overdue, err error) {
 	err = i.do(ctx, func() {
-		theirs, now := i.shared.instances[p.Name], time.Now().UnixMicro()
+		theirs, now := i.shared.instances[p.Name], deadline.At(time.Now())
 		counts := make(map[uint64]int64)
-		_ = theirs.mem.Scan(ctx, func(page []scheduler.Shadow) error {
+		_ = theirs.mem.Scan(ctx, func(page []deadline.Ref) error {
 			for _, s := range page {
 				m.Stored++
 				if s.Deadline > now {
@@ -97,8 +97,8 @@ func (i *fakeInstance) Missed(ctx context.Context, p redisstore.Peer) (m redisst
 				}
 				m.Due++
 				counts[s.Queue]++
-				if at := scheduler.Millis(s.Deadline); m.OldestAt == 0 || at < m.OldestAt {
-					m.OldestAt, m.LateMillis = at, scheduler.Millis(now-s.Deadline)
+				if at := s.Deadline.UnixMilli(); m.OldestAt == 0 || at < m.OldestAt {
+					m.OldestAt, m.LateMillis = at, int64(deadline.RoundUp(now.Sub(s.Deadline)))
 				}
 			}
 			return nil
@@ -106,18 +106,18 @@ func (i *fakeInstance) Missed(ctx context.Context, p redisstore.Peer) (m redisst
 		for queue, n := range counts {
 			name := theirs.names[queue]
 			name.Queue = queue
-			m.Queues = append(m.Queues, redisstore.QueueCount{QueueName: name, Count: n})
+			m.Queues = append(m.Queues, scheduler.QueueCount{QueueName: name, Count: n})
 		}
-		slices.SortFunc(m.Queues, func(a, b redisstore.QueueCount) int { return cmp.Compare(b.Count, a.Count) })
+		slices.SortFunc(m.Queues, func(a, b scheduler.QueueCount) int { return cmp.Compare(b.Count, a.Count) })
 	})
 	return m, err
 }
 
-func (i *fakeInstance) Forget(ctx context.Context, p redisstore.Peer) error {
+func (i *fakeInstance) Forget(ctx context.Context, p scheduler.Peer) error {
 	return i.do(ctx, func() { delete(i.shared.entries, p.Name) })
 }
 
-func (i *fakeInstance) Apply(ctx context.Context, add, remove []scheduler.Shadow) error {
+func (i *fakeInstance) Apply(ctx context.Context, add, remove []deadline.Ref) error {
 	i.shared.mu.Lock()
 	for _, s := range add {
 		if _, named := i.names[s.Queue]; !named {
@@ -131,7 +131,7 @@ func (i *fakeInstance) Apply(ctx context.Context, add, remove []scheduler.Shadow
 	return i.fakeRedis.Apply(ctx, add, remove)
 }
 
-func (i *fakeInstance) NameQueues(ctx context.Context, queues []redisstore.QueueName) error {
+func (i *fakeInstance) NameQueues(ctx context.Context, queues []scheduler.QueueName) error {
 	i.shared.mu.Lock()
 	naming := i.naming
 	i.shared.mu.Unlock()
@@ -151,14 +151,14 @@ func (i *fakeInstance) NameQueues(ctx context.Context, queues []redisstore.Queue
 
 func (i *fakeInstance) PruneQueues(ctx context.Context, keep func(uint64) bool) (kept []uint64, err error) {
 	err = i.do(ctx, func() {
-		maps.DeleteFunc(i.names, func(queue uint64, _ redisstore.QueueName) bool { return !keep(queue) })
+		maps.DeleteFunc(i.names, func(queue uint64, _ scheduler.QueueName) bool { return !keep(queue) })
 		kept = slices.Collect(maps.Keys(i.names))
 	})
 	return kept, err
 }
 
 // meddle changes what is named behind the monitor's back.
-func (i *fakeInstance) meddle(with func(names map[uint64]redisstore.QueueName)) {
+func (i *fakeInstance) meddle(with func(names map[uint64]scheduler.QueueName)) {
 	i.shared.mu.Lock()
 	defer i.shared.mu.Unlock()
 	with(i.names)

@@ -9,24 +9,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"curfew/scheduler"
+	"curfew/broker/deadline"
 )
 
 // reschedule gives a message another deadline, so long from now.
-func (b *fakeBroker) reschedule(s scheduler.Shadow, in time.Duration) scheduler.Shadow {
+func (b *fakeBroker) reschedule(s deadline.Ref, in time.Duration) deadline.Ref {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next := s
-	next.Deadline = b.Now() + in.Microseconds()
+	next.Deadline = b.Now().Add(in)
 	b.messages[next] = b.messages[s]
 	delete(b.messages, s)
 	b.order = append(b.order, next)
 	for _, v := range b.views {
 		if v.tracked[s] {
 			v.tracked[s] = false
-			v.push(Event{Kind: Settled, Shadow: s})
+			v.push(deadline.Event{Kind: deadline.Left, Ref: s})
 		}
-		v.push(Event{Kind: Rescheduled, Shadow: next})
+		v.push(deadline.Event{Kind: deadline.Changed, Ref: next})
 	}
 	return next
 }
@@ -57,7 +57,7 @@ func TestRescheduledThereAndBack(t *testing.T) {
 		away := b.reschedule(other, time.Hour)
 		time.Sleep(time.Second)
 		again := b.reschedule(away, 8*time.Second)
-		require.Equal(t, []scheduler.Shadow{one, other}, []scheduler.Shadow{back, again})
+		require.Equal(t, []deadline.Ref{one, other}, []deadline.Ref{back, again})
 		time.Sleep(10 * time.Minute)
 		require.Zero(t, b.lateness(one))
 		require.Zero(t, b.lateness(other))
@@ -67,21 +67,21 @@ func TestRescheduledThereAndBack(t *testing.T) {
 
 // What a reconciliation found gone, and removed, may be there again.
 func TestReconciliationAsksTwice(t *testing.T) {
-	s := scheduler.Shadow{Deadline: 1, Queue: 2, Seq: 3}
+	s := deadline.Ref{Deadline: 1, Queue: 2, Seq: 3}
 	var did []string
 	p := &pager{
 		tick: func() {},
-		track: func(shadows []scheduler.Shadow) []scheduler.Shadow {
+		track: func(shadows []deadline.Ref) []deadline.Ref {
 			did = append(did, "track")
 			if len(did) == 1 {
 				return nil // on its way to another deadline
 			}
 			return shadows
 		},
-		remove:  func(context.Context, []scheduler.Shadow) error { did = append(did, "remove"); return nil },
-		restore: func(context.Context, []scheduler.Shadow) error { did = append(did, "restore"); return nil },
+		remove:  func(context.Context, []deadline.Ref) error { did = append(did, "remove"); return nil },
+		restore: func(context.Context, []deadline.Ref) error { did = append(did, "restore"); return nil },
 	}
-	_, err := p.removeGone(t.Context(), []scheduler.Shadow{s})
+	_, err := p.removeGone(t.Context(), []deadline.Ref{s})
 	require.NoError(t, err)
 	require.Equal(t, []string{"track", "remove", "track", "restore"}, did)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// heartbeat is how often a loop says that it lives, at least.
+	// heartbeat is how often a loop gives a sign of life, at least.
 	heartbeat = time.Second
 	// staleAfter is when a silent loop counts as hung.
 	staleAfter = 5 * time.Second

@@ -3,6 +3,8 @@ package monitor
 import (
 	"math"
 	"sync/atomic"
+
+	"curfew/broker/deadline"
 )
 
 // alarm wakes a loop that sleeps until an instant, when an earlier one becomes
@@ -23,11 +25,11 @@ func newAlarm() *alarm {
 func (a *alarm) reset() { a.at.Store(math.MaxInt64) }
 
 // set makes the instants before at ring.
-func (a *alarm) set(at int64) { a.at.Store(at) }
+func (a *alarm) set(at deadline.Instant) { a.at.Store(int64(at)) }
 
 // before rings if at is earlier than what the loop sleeps for.
-func (a *alarm) before(at int64) {
-	if at < a.at.Load() {
+func (a *alarm) before(at deadline.Instant) {
+	if int64(at) < a.at.Load() {
 		a.now()
 	}
 }

@@ -10,29 +10,29 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/monitor/alert"
-	"curfew/scheduler/redisstore"
+	"curfew/scheduler"
 )
 
 const (
 	// silentAfter is how long an instance may go without a heartbeat.
 	silentAfter = 15 * time.Second
-	// countEvery is how often it is looked what is due with a silent one.
+	// countEvery is how often the due deadlines of a silent one are counted.
 	countEvery = 10 * time.Second
 )
 
-// watcher beats for this instance and sees to it that others do. It compares no
-// clocks: silent is whose heartbeat has not changed for a time of this process's own,
-// during which it could look whenever it wanted to. While Redis is away, or this
-// process stood still, nobody's silence counts.
+// watcher beats for this instance and watches the heartbeats of others. It compares no
+// clocks: an instance is silent if its heartbeat has not changed for some time by this
+// process's own clock, during which this process could always look. While Redis is away, or
+// this process stood still, nobody's silence counts.
 //
 //	           its heartbeat has not changed for 15 s
-//	heard ───────────────────────────────────────────► silent ──► told, while it is
-//	   ▲                                                 │  │      our turn and
+//	heard ───────────────────────────────────────────► silent ──► alert, while it
+//	   ▲                                                 │  │      is our turn and
 //	   └───────────────── it changes ────────────────────┘  │      deadlines are due
 //	forgotten ◄──── nothing is stored, or not registered ───┘
 //
-// What is due in a silent instance's schedule is told, not fired: only its own primary
-// could.
+// What is due in a silent instance's schedule is reported, not fired: only its own primary
+// could fire it.
 type watcher struct {
 	registry Registry
 	alerts   *alert.Alerts
@@ -50,12 +50,12 @@ type watcher struct {
 
 // peer is what is known of another instance.
 type peer struct {
-	redisstore.Peer
+	scheduler.Peer
 	since     time.Time // it has not changed
 	silent    bool
-	told      bool // that deadlines are due
+	told      bool // alerts know that deadlines are due
 	countedAt time.Time
-	missed    redisstore.Missed // when that was our turn
+	overdue   scheduler.Overdue // when that was our turn
 }
 
 func newWatcher(registry Registry, o Options, log *zap.Logger) *watcher {
@@ -63,15 +63,14 @@ func newWatcher(registry Registry, o Options, log *zap.Logger) *watcher {
 		registry:    registry,
 		alerts:      o.Alerts,
 		log:         log.Named("watch"),
-		every:       redisstore.RefreshEvery,
+		every:       scheduler.RefreshEvery,
 		silentAfter: silentAfter,
 		countEvery:  countEvery,
 		peers:       make(map[string]*peer),
 	}
 }
 
-// watch says that this instance lives for as long as its deadlines fire, and looks
-// after the others. Errors of Redis do not end it.
+// watch beats for as long as this instance's deadlines fire, and watches the others. Errors of Redis do not end it.
 func (m *Monitor) watch(ctx context.Context, l *loop) error {
 	prunedAt := time.Now()
 	for {
@@ -89,7 +88,7 @@ func (m *Monitor) watch(ctx context.Context, l *loop) error {
 	}
 }
 
-// alive says that the loop that fires is alive, or has yet to begin.
+// alive reports whether the loop that fires is alive, or has yet to begin.
 func (m *Monitor) alive() bool {
 	fire := m.loops[0]
 	return fire.beat.Load() == 0 || time.Since(fire.lastTick()) < staleAfter
@@ -102,7 +101,7 @@ func within(ctx context.Context, call func(ctx context.Context) error) error {
 	return call(ctx)
 }
 
-// report logs the first of failures that follow each other.
+// report logs the first of consecutive failures.
 func (w *watcher) report(ctx context.Context, err error) {
 	if err == nil || ctx.Err() != nil {
 		return
@@ -113,8 +112,8 @@ func (w *watcher) report(ctx context.Context, err error) {
 	w.failedAt = time.Now()
 }
 
-// round beats, looks who else does, and counts what is due with those that do not.
-// After an error it leaves the others of them for the next round.
+// round beats, looks which instances do, and counts what is due in the schedules of those
+// that do not. After an error the rest of them wait for the next round.
 func (w *watcher) round(ctx context.Context, alive bool, tick func()) error {
 	found, err := w.look(ctx, alive)
 	if err != nil {
@@ -131,7 +130,7 @@ func (w *watcher) round(ctx context.Context, alive bool, tick func()) error {
 	return nil
 }
 
-func (w *watcher) look(ctx context.Context, alive bool) (found []redisstore.Peer, err error) {
+func (w *watcher) look(ctx context.Context, alive bool) (found []scheduler.Peer, err error) {
 	if alive {
 		if err := within(ctx, w.registry.Beat); err != nil {
 			return nil, err
@@ -146,14 +145,14 @@ func (w *watcher) look(ctx context.Context, alive bool) (found []redisstore.Peer
 
 // note compares the registry with what it was, and returns the silent instances to
 // count again.
-func (w *watcher) note(found []redisstore.Peer, now time.Time) (count []*peer) {
+func (w *watcher) note(found []scheduler.Peer, now time.Time) (count []*peer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	steady := now.Sub(w.lookedAt) <= 2*w.every
 	w.lookedAt = now
 	for name, p := range w.peers {
-		if !slices.ContainsFunc(found, func(f redisstore.Peer) bool { return f.Name == name }) {
-			w.heard(p, "instance is no longer registered")
+		if !slices.ContainsFunc(found, func(f scheduler.Peer) bool { return f.Name == name }) {
+			w.heardLocked(p, "instance is no longer registered")
 			delete(w.peers, name)
 		}
 	}
@@ -164,7 +163,7 @@ func (w *watcher) note(found []redisstore.Peer, now time.Time) (count []*peer) {
 			w.peers[f.Name] = &peer{Peer: f, since: now}
 			continue
 		case p.Peer != f:
-			w.heard(p, "instance is back")
+			w.heardLocked(p, "instance is back")
 			p.Peer, p.since = f, now
 		case !steady:
 			p.since = now
@@ -180,16 +179,16 @@ func (w *watcher) note(found []redisstore.Peer, now time.Time) (count []*peer) {
 	return count
 }
 
-// heard ends the silence of p, if it was silent. Callers hold mu.
-func (w *watcher) heard(p *peer, how string) {
+// heardLocked ends the silence of p, if it was silent.
+func (w *watcher) heardLocked(p *peer, how string) {
 	if p.silent {
 		w.log.Info(how, zap.String("peer", p.Name))
 	}
 	w.retract(p)
-	p.silent, p.countedAt, p.missed = false, time.Time{}, redisstore.Missed{}
+	p.silent, p.countedAt, p.overdue = false, time.Time{}, scheduler.Overdue{}
 }
 
-// retract ends what was told of p.
+// retract ends the alert about p.
 func (w *watcher) retract(p *peer) {
 	if p.told {
 		w.alerts.Heard(p.Name)
@@ -197,37 +196,38 @@ func (w *watcher) retract(p *peer) {
 	}
 }
 
-// count looks what is due with p, and tells it if that is this instance's turn.
+// count counts what is due in the schedule of p, and reports it if that is this instance's
+// turn.
 func (w *watcher) count(ctx context.Context, p *peer) error {
 	mine, err := w.registry.Watch(ctx, p.Peer)
 	if err != nil {
 		return err
 	}
-	var missed redisstore.Missed
+	var overdue scheduler.Overdue
 	if mine {
-		if missed, err = w.registry.Missed(ctx, p.Peer); err != nil {
+		if overdue, err = w.registry.CountOverdue(ctx, p.Peer); err != nil {
 			return err
 		}
 	}
 	w.mu.Lock()
-	p.missed = missed
+	p.overdue = overdue
 	w.mu.Unlock()
 	switch {
-	case missed.Due > 0:
+	case overdue.Due > 0:
 		p.told = true
-		w.alerts.Silent(silence(p.Name, missed))
+		w.alerts.Silent(silence(p.Name, overdue))
 		return nil
-	case mine && missed.Stored == 0:
+	case mine && overdue.Stored == 0:
 		err = w.registry.Forget(ctx, p.Peer)
 	}
 	w.retract(p)
 	return err
 }
 
-// silence is missed as alerts tell it.
-func silence(name string, missed redisstore.Missed) alert.Silence {
-	s := alert.Silence{Peer: name, Due: missed.Due, OldestAt: missed.OldestAt, LateMillis: missed.LateMillis}
-	for _, q := range missed.Queues {
+// silence describes for alerts what is overdue with an instance.
+func silence(name string, overdue scheduler.Overdue) alert.SilentInstance {
+	s := alert.SilentInstance{Peer: name, Due: overdue.Due, OldestAt: overdue.OldestAt, LateMillis: overdue.LateMillis}
+	for _, q := range overdue.Queues {
 		if q.Name == "" {
 			q.Name = fmt.Sprintf("number %016x", q.Queue)
 		}

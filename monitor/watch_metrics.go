@@ -14,9 +14,9 @@ const maxPeerSeries = 100
 // The label is not called instance: that one is the scraped process.
 var (
 	silentDesc = prometheus.NewDesc("curfew_instance_silent",
-		"Whether another instance, which shares this one's Redis, gives no sign of life.", []string{"peer"}, nil)
+		"1 if another instance, which shares this one's Redis, gives no sign of life.", []string{"peer"}, nil)
 	dueDesc = prometheus.NewDesc("curfew_instance_due_deadlines",
-		"Deadlines due with an instance that is silent, as counted by the one whose turn it is.", []string{"peer"}, nil)
+		"Deadlines that are due in the schedule of a silent instance, as counted by the instance whose turn it is.", []string{"peer"}, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -39,7 +39,7 @@ func (w *watcher) Collect(out chan<- prometheus.Metric) {
 			name = otherQueues
 		}
 		f := series[name]
-		series[name] = figures{f.silent || p.silent, f.due + p.missed.Due}
+		series[name] = figures{f.silent || p.silent, f.due + p.overdue.Due}
 	}
 	w.mu.Unlock()
 	for name, f := range series {

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"curfew/broker/deadline"
 	"curfew/monitor/alert"
 	"curfew/scheduler"
 	"curfew/scheduler/redisstore"
@@ -46,7 +47,7 @@ func joinWith(t *testing.T, b *fakeBroker, store *fakeInstance) *member {
 func watchOptions(t *testing.T, b *fakeBroker) (o Options, logs *observer.ObservedLogs, reg *prometheus.Registry) {
 	t.Helper()
 	core, logs := observer.New(zap.InfoLevel)
-	alerts, err := alert.New(alert.Options{Log: zap.New(core), GroupWait: time.Second})
+	alerts, err := alert.New(alert.Options{Log: zap.New(core), File: alertsFile(t, "defaults: {wait: 1s}")})
 	require.NoError(t, err)
 	reg = prometheus.NewRegistry()
 	return Options{Primary: b.view(), Log: zap.New(core), Alerts: alerts, Registerer: reg}, logs, reg
@@ -91,7 +92,7 @@ func TestSilentInstanceIsTold(t *testing.T) {
 		require.Contains(t, line.Message, `instance "b" is silent and 4 of its deadlines have passed: 2 in queue "q7" of vhost "/", `)
 		require.Contains(t, line.Message, `1 in queue "q8" of vhost "/"`)
 		require.Contains(t, line.Message, `1 in queue "number 0000000000000000"`)
-		require.Equal(t, first.Deadline, line.ContextMap()["first_deadline"].(time.Time).UnixMicro())
+		require.Equal(t, first.Deadline, deadline.At(line.ContextMap()["first_deadline"].(time.Time)))
 		due := gather(t, a.registry, "curfew_instance_due_deadlines") + gather(t, c.registry, "curfew_instance_due_deadlines")
 		require.Equal(t, 4.0, due)
 		require.Zero(t, a.stats().asked+c.stats().asked, "its deadlines are its own")
@@ -241,8 +242,8 @@ func TestQueuesAreNamedWhileTheyExist(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Equal(t, "q2", store.named(2))
 		require.Zero(t, store.namelessCount(), "a name is there before what it is for")
-		store.meddle(func(names map[uint64]redisstore.QueueName) {
-			names[0] = redisstore.QueueName{Name: "deleted meanwhile"}
+		store.meddle(func(names map[uint64]scheduler.QueueName) {
+			names[0] = scheduler.QueueName{Name: "deleted meanwhile"}
 			delete(names, 2)
 		})
 		time.Sleep(2 * checkEvery)
@@ -252,7 +253,7 @@ func TestQueuesAreNamedWhileTheyExist(t *testing.T) {
 		require.Equal(t, "q2", store.named(2), "named again")
 
 		store.flush()
-		store.meddle(func(names map[uint64]redisstore.QueueName) { clear(names) })
+		store.meddle(func(names map[uint64]scheduler.QueueName) { clear(names) })
 		time.Sleep(2 * checkEvery)
 		require.Equal(t, "q1", store.named(1), "rebuilt")
 	})
@@ -264,12 +265,12 @@ func TestNamesThatHangHarmNothing(t *testing.T) {
 		b, store := newFakeBroker(t), newFakeRegistry().instance("b")
 		i := joinWith(t, b, store)
 		time.Sleep(time.Second)
-		store.meddle(func(map[uint64]redisstore.QueueName) { store.naming = make(chan struct{}) })
+		store.meddle(func(map[uint64]scheduler.QueueName) { store.naming = make(chan struct{}) })
 		m := i.publish(2, time.Hour)
 		time.Sleep(2 * callTimeout)
 		require.Empty(t, i.monitor.Health().Reasons)
 		require.Zero(t, i.logs.FilterMessageSnippet("schedule down").Len())
-		require.Equal(t, 1, i.logs.FilterMessageSnippet("queues cannot be named").Len())
+		require.Equal(t, 1, i.logs.FilterMessageSnippet("queue names cannot be written").Len())
 		require.True(t, store.mem.Has(m))
 		close(store.naming)
 	})
@@ -284,7 +285,7 @@ func TestNoOneWritesBeforeTheNameIsThere(t *testing.T) {
 		var named [2]string
 		for i := range named {
 			go func() {
-				n.note(t.Context(), []scheduler.Shadow{{Deadline: 1, Queue: 7, Seq: 1}})
+				n.note(t.Context(), []deadline.Ref{{Deadline: 1, Queue: 7, Seq: 1}})
 				named[i] = store.named(7)
 			}()
 		}
@@ -315,7 +316,7 @@ func TestNamesAreBounded(t *testing.T) {
 func TestPeerSeriesAreBounded(t *testing.T) {
 	w := newWatcher(nil, Options{}, zap.NewNop())
 	for i := range maxPeerSeries + 5 {
-		w.peers[fmt.Sprintf("p%04d", i)] = &peer{silent: i > maxPeerSeries, missed: redisstore.Missed{Due: 2}}
+		w.peers[fmt.Sprintf("p%04d", i)] = &peer{silent: i > maxPeerSeries, overdue: scheduler.Overdue{Due: 2}}
 	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(w)
@@ -338,7 +339,7 @@ func TestConsumersLatenessIsNotOurs(t *testing.T) {
 		require.Equal(t, int64(59_000_000), b.lateness(held))
 		require.Equal(t, 1.0, gather(t, reg, "curfew_deadlines_fired_total", "path", "requeue"))
 		require.Zero(t, gather(t, reg, "curfew_deadline_lateness_seconds"))
-		require.Zero(t, gather(t, reg, "curfew_deadlines_missed_total"))
+		require.Zero(t, gather(t, reg, "curfew_deadlines_failed_total"))
 		require.Equal(t, 1, logs.FilterField(zap.String("event", "deadline_missed")).Len())
 		require.Zero(t, logs.FilterField(zap.String("event", "deadline_fired_late")).Len())
 	})
@@ -369,9 +370,9 @@ func TestRealInstanceIsWatched(t *testing.T) {
 		require.Eventually(t, is, time.Minute, 10*time.Millisecond, what)
 	}
 	stored := func() int64 {
-		missed, err := watching.Missed(t.Context(), redisstore.Peer{Name: "failing", Shards: 4})
+		overdue, err := watching.CountOverdue(t.Context(), scheduler.Peer{Name: "failing", Shards: 4})
 		require.NoError(t, err)
-		return missed.Stored
+		return overdue.Stored
 	}
 	leaving, _, _, stopLeaving := startWatching(t, server, "leaving")
 	stopLeaving()
@@ -379,7 +380,7 @@ func TestRealInstanceIsWatched(t *testing.T) {
 
 	failing, b, _, stop := startWatching(t, server, "failing")
 	b.publish(8, time.Hour)
-	due := []scheduler.Later{{Shadow: b.publish(7, time.Hour), At: 1}, {Shadow: b.publish(7, time.Hour), At: 1}}
+	due := []scheduler.Later{{Ref: b.publish(7, time.Hour), At: 1}, {Ref: b.publish(7, time.Hour), At: 1}}
 	eventually("written", func() bool { return stored() == 3 })
 	stop()
 	require.NoError(t, failing.Settle(t.Context(), nil, due)) // as if the hour had passed

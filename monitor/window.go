@@ -1,47 +1,51 @@
 package monitor
 
-import "curfew/scheduler"
+import (
+	"time"
 
-// maxWindow bounds the shadows that wait in the window, 24 B each. A full window
-// lets its oldest go early.
+	"curfew/broker/deadline"
+)
+
+// maxWindow bounds the shadows that wait in the window, 24 B each. A full window lets the
+// oldest go early.
 const maxWindow = 1 << 17
 
 // window is where shadows wait for their message to be settled: first in, first
 // out, all for the same time, up to markSpan less.
 type window struct {
-	span    int64              // µs
-	shadows []scheduler.Shadow // from head on
+	span    time.Duration
+	shadows []deadline.Ref // from head on
 	head    int
 	marks   []mark // from first on
 	first   int
 }
 
-// mark says until when n shadows in a row wait.
+// mark is the instant until which n consecutive shadows wait.
 type mark struct {
-	untilAt int64 // Unix µs
+	untilAt deadline.Instant
 	n       int
 }
 
-// markSpan is how much later, in µs, a shadow may come and still have the mark of the one
-// before it: so they are let go together, and marks are few.
-const markSpan = 5000
+// markSpan is how much later a shadow may arrive and still share the mark of the one before
+// it. They are let go together, so there are few marks.
+const markSpan = 5 * time.Millisecond
 
 func (w *window) len() int { return len(w.shadows) - w.head }
 
-// takes says whether a message with this deadline can wait: whether as much time
-// as the window takes remains after it.
-func (w *window) takes(deadlineAt, nowAt int64) bool {
-	return w.span > 0 && deadlineAt-nowAt > 2*w.span
+// takes reports whether a message with this deadline can wait: after the window, as much
+// time as the window takes must remain.
+func (w *window) takes(deadlineAt, nowAt deadline.Instant) bool {
+	return w.span > 0 && deadlineAt.Sub(nowAt) > 2*w.span
 }
 
-func (w *window) push(s scheduler.Shadow, nowAt int64) {
+func (w *window) push(s deadline.Ref, nowAt deadline.Instant) {
 	if len(w.shadows) == cap(w.shadows) && w.head > 0 {
 		w.shadows = append(w.shadows[:0], w.shadows[w.head:]...)
 		w.head = 0
 	}
 	w.shadows = append(w.shadows, s)
-	untilAt := nowAt + w.span
-	if last := len(w.marks) - 1; last >= w.first && w.marks[last].untilAt+markSpan > untilAt {
+	untilAt := nowAt.Add(w.span)
+	if last := len(w.marks) - 1; last >= w.first && w.marks[last].untilAt.Add(markSpan) > untilAt {
 		w.marks[last].n++
 		return
 	}
@@ -52,8 +56,8 @@ func (w *window) push(s scheduler.Shadow, nowAt int64) {
 	w.marks = append(w.marks, mark{untilAt, 1})
 }
 
-// nextAt is until when the oldest waits, in Unix µs; 0 when none waits.
-func (w *window) nextAt() int64 {
+// nextAt is until when the oldest waits; 0 when none waits.
+func (w *window) nextAt() deadline.Instant {
 	if w.len() == 0 {
 		return 0
 	}
@@ -62,7 +66,7 @@ func (w *window) nextAt() int64 {
 
 // pop removes up to limit shadows that have waited, or for which there is no room.
 // They are valid until the next push.
-func (w *window) pop(nowAt int64, limit int) []scheduler.Shadow {
+func (w *window) pop(nowAt deadline.Instant, limit int) []deadline.Ref {
 	n := 0
 	for n < limit && w.first < len(w.marks) {
 		m := &w.marks[w.first]

@@ -3,26 +3,27 @@ package monitor
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"curfew/scheduler"
+	"curfew/broker/deadline"
 )
 
 // TestWindowAgainstAModel pushes and pops at random and compares with a plain list.
 func TestWindowAgainstAModel(t *testing.T) {
 	type entry struct {
 		seq     uint64
-		untilAt int64
+		untilAt deadline.Instant
 	}
 	random := rand.New(rand.NewPCG(3, 4))
-	w := window{span: 20_000}
+	w := window{span: 20 * time.Millisecond}
 	var model []entry
-	seq, nowAt := uint64(0), int64(1_000_000)
+	seq, nowAt := uint64(0), deadline.Instant(1_000_000)
 	for range 20_000 {
 		switch random.IntN(4) {
 		case 0:
-			nowAt += random.Int64N(15) * markSpan // within one of it the window may let go early
+			nowAt = nowAt.Add(time.Duration(random.IntN(15)) * markSpan) // within one of it the window may let go early
 		case 1:
 			limit := 1 + random.IntN(60)
 			popped := w.pop(nowAt, limit)
@@ -37,7 +38,7 @@ func TestWindowAgainstAModel(t *testing.T) {
 		default:
 			for range random.IntN(40) {
 				seq++
-				w.push(scheduler.Shadow{Deadline: 1, Seq: seq}, nowAt)
+				w.push(deadline.Ref{Deadline: 1, Seq: seq}, nowAt)
 				model = append(model, entry{seq, nowAt + 20_000})
 			}
 		}
@@ -51,9 +52,9 @@ func TestWindowAgainstAModel(t *testing.T) {
 }
 
 func TestFullWindowLetsTheOldestGo(t *testing.T) {
-	w := window{span: 20_000}
+	w := window{span: 20 * time.Millisecond}
 	for i := range maxWindow + 100 {
-		w.push(scheduler.Shadow{Seq: uint64(i)}, 1000)
+		w.push(deadline.Ref{Seq: uint64(i)}, 1000)
 	}
 	popped := 0
 	for some := w.pop(1001, 64); len(some) > 0; some = w.pop(1001, 64) {
@@ -66,7 +67,7 @@ func TestFullWindowLetsTheOldestGo(t *testing.T) {
 }
 
 func TestWindowTakesWhatCanWait(t *testing.T) {
-	w := window{span: 20_000}
+	w := window{span: 20 * time.Millisecond}
 	require.True(t, w.takes(41_001, 1000))
 	require.False(t, w.takes(41_000, 1000))
 	require.False(t, w.takes(0, 1000))
@@ -76,18 +77,18 @@ func TestWindowTakesWhatCanWait(t *testing.T) {
 
 // TestWindowKeepsFewMarks: what comes within a millisecond is let go together, and none waits longer than the window.
 func TestWindowKeepsFewMarks(t *testing.T) {
-	w := window{span: 20_000}
+	w := window{span: 20 * time.Millisecond}
 	const n = 10_000
-	for i := range int64(n) {
-		w.push(scheduler.Shadow{Seq: uint64(i)}, i) // one every µs
+	for i := range deadline.Instant(n) {
+		w.push(deadline.Ref{Seq: uint64(i)}, i) // one every µs
 	}
-	require.Len(t, w.marks, n/markSpan)
-	for nowAt := int64(20_000); w.len() > 0; nowAt += 100 {
+	require.Len(t, w.marks, n/int(markSpan/time.Microsecond))
+	for nowAt := deadline.Instant(20_000); w.len() > 0; nowAt += 100 {
 		for _, s := range w.pop(nowAt, n) {
-			require.Greater(t, nowAt, 20_000+int64(s.Seq)-markSpan)
+			require.Greater(t, nowAt, deadline.Instant(20_000+s.Seq).Add(-markSpan))
 		}
 		if next := w.nextAt(); next != 0 {
-			require.LessOrEqual(t, next, 20_000+int64(n-w.len()), "the oldest has not waited too long")
+			require.LessOrEqual(t, next, deadline.Instant(20_000+n-w.len()), "the oldest has not waited too long")
 		}
 	}
 }

@@ -6,17 +6,17 @@ import (
 	"sync"
 	"time"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 )
 
 const (
 	// flushEvery is how long a batch collects.
 	flushEvery = 5 * time.Millisecond
-	// maxBacklog bounds what waits to be written, 24 B each: a second or two of a
-	// server that does not answer. What is to be removed finds room or stays in
-	// Redis, where it is claimed in its time, found gone, and removed then. When
-	// there is no room for additions, the backlog is dropped and the schedule is
-	// down, to be rebuilt.
+	// maxBacklog bounds what waits to be written, 24 B each: enough for a second or two
+	// without an answer. A removal that finds no room leaves its shadow in Redis, where it
+	// is claimed when it is due, found gone, and removed. When there is no room for
+	// additions, the backlog is dropped and the schedule is down until it is rebuilt.
 	maxBacklog = 1 << 18
 	// keepBacklog is how large an emptied buffer may stay.
 	keepBacklog = 1 << 14
@@ -27,10 +27,10 @@ var errBacklog = errors.New("the backlog of writes is full")
 // pending is what is to be written. Additions go first: a removal is final, but for
 // rescheduled messages, which may come back to a deadline they had.
 type pending struct {
-	add    []scheduler.Shadow
-	remove []scheduler.Shadow
+	add    []deadline.Ref
+	remove []deadline.Ref
 	later  []scheduler.Later
-	again  []scheduler.Shadow // added after the removals
+	again  []deadline.Ref // added after the removals
 }
 
 func (p *pending) len() int { return len(p.add) + len(p.remove) + len(p.later) + len(p.again) }
@@ -54,16 +54,16 @@ func (p *pending) reset() {
 // writer is the backlog of writes to Redis. Safe for concurrent use; leaf lock.
 type writer struct {
 	mu      sync.Mutex
-	on      bool // else what is put is dropped
+	on      bool // false: what is put is dropped
 	waiting pending
 	taken   uint64 // shadows put, ever
 	written uint64 // of them, those written or dropped
 	arrived chan struct{}
 }
 
-// put appends to the backlog and returns how many it dropped for want of room;
-// full says that there were additions among them. A later shadow is added, too, in
-// case Redis does not have it.
+// put appends to the backlog and returns how many it dropped because there was no room;
+// full is true if there were additions among them. A shadow to be put off is added, too,
+// in case Redis does not have it.
 func (w *writer) put(more pending) (dropped int, full bool) {
 	n := more.len()
 	if n == 0 {
@@ -150,7 +150,7 @@ func (r *redisSchedule) write(ctx context.Context, l *loop) error {
 		r.writer.wrote(n)
 		p.reset()
 		if nearest != 0 {
-			r.claims.before(nearest - lookahead.Microseconds()/2)
+			r.claims.before(nearest.Add(-lookahead / 2))
 		}
 	}
 }
@@ -158,9 +158,9 @@ func (r *redisSchedule) write(ctx context.Context, l *loop) error {
 // flush writes p in bounded calls.
 func (r *redisSchedule) flush(ctx context.Context, p *pending) error {
 	for _, l := range p.later {
-		p.add = append(p.add, l.Shadow)
+		p.add = append(p.add, l.Ref)
 	}
-	if err := chunks(p.add, func(some []scheduler.Shadow) error {
+	if err := chunks(p.add, func(some []deadline.Ref) error {
 		return r.apply(ctx, some, nil)
 	}); err != nil {
 		return err
@@ -168,19 +168,19 @@ func (r *redisSchedule) flush(ctx context.Context, p *pending) error {
 	if err := r.rescore(ctx, p.later); err != nil {
 		return err
 	}
-	if err := chunks(p.remove, func(some []scheduler.Shadow) error {
+	if err := chunks(p.remove, func(some []deadline.Ref) error {
 		return r.apply(ctx, nil, some)
 	}); err != nil {
 		return err
 	}
-	return chunks(p.again, func(some []scheduler.Shadow) error {
+	return chunks(p.again, func(some []deadline.Ref) error {
 		return r.apply(ctx, some, nil)
 	})
 }
 
 // apply writes one batch, timed and counted. Queues are named first: if this process
 // ends in between, what is stored has its name.
-func (r *redisSchedule) apply(ctx context.Context, add, remove []scheduler.Shadow) error {
+func (r *redisSchedule) apply(ctx context.Context, add, remove []deadline.Ref) error {
 	r.names.note(ctx, add)
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

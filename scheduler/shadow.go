@@ -1,19 +1,17 @@
 package scheduler
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+
+	"curfew/broker/deadline"
 )
 
 // MaxDeadline is the last instant a Store takes, in Unix µs: beyond it a score in Redis,
 // which is a float64, is not exact. It is in the year 2255.
 const MaxDeadline = 1<<53 - 1
 
-// Millis is an instant or a span, in µs, as people are told it: in ms, rounded up.
-func Millis(micros int64) int64 { return (micros + 999) / 1000 }
-
-// Lengths of the text forms of an instant and of a Shadow.
+// Lengths of the text forms of an instant and of a shadow.
 const (
 	InstantLen = 16
 	TextLen    = InstantLen + 1 + 16 + 1 + 20
@@ -23,72 +21,50 @@ const (
 // stand at, outside 1 ..= MaxDeadline.
 var ErrInstant = errors.New("instant out of range")
 
-// ErrText is wrapped by ParseShadow's refusal.
+// ErrText is wrapped by ParseText's refusal.
 var ErrText = errors.New("not a shadow's text form")
 
-// Shadow is the scheduled copy of one queued message's deadline. It is its own
-// identity: a Store holds equal ones once. The zero value is no valid shadow.
-type Shadow struct {
-	Deadline int64  // Unix µs
-	Queue    uint64 // incarnation of the queue
-	Seq      uint64 // of the message in its queue
-}
-
-// Later is a Shadow to be looked at again at another instant than its deadline.
+// Later is a shadow that is to be looked at again at another instant than its deadline.
 type Later struct {
-	Shadow
-	At int64 // Unix µs
+	deadline.Ref
+	At deadline.Instant
 }
-
-// Compare orders by deadline, then queue, then seq.
-func (s Shadow) Compare(o Shadow) int {
-	if c := cmp.Compare(s.Deadline, o.Deadline); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(s.Queue, o.Queue); c != 0 {
-		return c
-	}
-	return cmp.Compare(s.Seq, o.Seq)
-}
-
-// Check refuses a deadline that no Store takes, wrapping ErrInstant.
-func (s Shadow) Check() error { return CheckInstant(s.Deadline) }
 
 // CheckInstant refuses an instant outside 1 ..= MaxDeadline, wrapping ErrInstant.
-func CheckInstant(at int64) error {
+func CheckInstant(at deadline.Instant) error {
 	if at < 1 || at > MaxDeadline {
 		return fmt.Errorf("scheduler: %w: %d µs", ErrInstant, at)
 	}
 	return nil
 }
 
-// String is the text form, or a description of a shadow that has none.
-func (s Shadow) String() string {
-	text, err := s.AppendText(make([]byte, 0, TextLen))
+// Text is the text form of a shadow, or a description of one that has none.
+func Text(shadow deadline.Ref) string {
+	text, err := AppendText(make([]byte, 0, TextLen), shadow)
 	if err != nil {
-		return fmt.Sprintf("invalid shadow {%d %016x %d}", s.Deadline, s.Queue, s.Seq)
+		return fmt.Sprintf("invalid shadow {%d %016x %d}", shadow.Deadline, shadow.Queue, shadow.Seq)
 	}
 	return string(text)
 }
 
-// AppendText appends the text form, TextLen bytes:
+// AppendText appends the text form of a shadow, TextLen bytes:
 //
 //	<deadline, 16 digits>|<queue, 16 hex digits>|<seq, 20 digits>
 //
-// Texts sort bytewise as Compare sorts shadows. The error wraps ErrInstant.
-func (s Shadow) AppendText(b []byte) ([]byte, error) {
-	b, err := AppendInstant(b, s.Deadline)
+// Texts sort bytewise as deadline.Ref.Compare sorts shadows. The error wraps ErrInstant.
+func AppendText(b []byte, shadow deadline.Ref) ([]byte, error) {
+	b, err := AppendInstant(b, shadow.Deadline)
 	if err != nil {
 		return b, err
 	}
 	b = append(b, '|')
-	b = appendDigits(b, s.Queue, 16, 16)
+	b = appendDigits(b, shadow.Queue, 16, 16)
 	b = append(b, '|')
-	return appendDigits(b, s.Seq, 10, 20), nil
+	return appendDigits(b, shadow.Seq, 10, 20), nil
 }
 
 // AppendInstant appends an instant as InstantLen digits. The error wraps ErrInstant.
-func AppendInstant(b []byte, at int64) ([]byte, error) {
+func AppendInstant(b []byte, at deadline.Instant) ([]byte, error) {
 	if err := CheckInstant(at); err != nil {
 		return b, err
 	}
@@ -107,19 +83,19 @@ func appendDigits(b []byte, v, base uint64, n int) []byte {
 	return b
 }
 
-// ParseShadow is the inverse of AppendText. It accepts that form only; the error
+// ParseText is the inverse of AppendText. It accepts that form only; the error
 // wraps ErrText.
-func ParseShadow[T ~string | ~[]byte](text T) (Shadow, error) {
+func ParseText[T ~string | ~[]byte](text T) (deadline.Ref, error) {
 	if len(text) != TextLen || text[16] != '|' || text[33] != '|' {
-		return Shadow{}, refuse(text)
+		return deadline.Ref{}, refuse(text)
 	}
-	deadline, ok1 := parseDigits(text[:16], 10)
+	at, ok1 := parseDigits(text[:16], 10)
 	queue, ok2 := parseDigits(text[17:33], 16)
 	seq, ok3 := parseDigits(text[34:], 10)
-	if !ok1 || !ok2 || !ok3 || deadline == 0 || deadline > MaxDeadline {
-		return Shadow{}, refuse(text)
+	if !ok1 || !ok2 || !ok3 || at == 0 || at > MaxDeadline {
+		return deadline.Ref{}, refuse(text)
 	}
-	return Shadow{Deadline: int64(deadline), Queue: queue, Seq: seq}, nil
+	return deadline.Ref{Deadline: deadline.Instant(at), Queue: queue, Seq: seq}, nil
 }
 
 func refuse[T ~string | ~[]byte](text T) error {

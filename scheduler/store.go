@@ -1,9 +1,13 @@
 package scheduler
 
-import "context"
+import (
+	"context"
+
+	"curfew/broker/deadline"
+)
 
 // Store keeps shadows in order of their scores. A shadow's score is the instant
-// (Unix µs) from which it may be claimed: its deadline at first, then where a claim
+// from which it may be claimed: its deadline at first, then where a claim
 // or Settle moves it.
 //
 // All methods are safe for concurrent use and keep none of the slices handed in.
@@ -14,7 +18,7 @@ type Store interface {
 	// Apply puts add at their deadlines, also those that stand elsewhere, and
 	// removes remove; a shadow in both is removed. Shadows present or absent
 	// already are no error.
-	Apply(ctx context.Context, add, remove []Shadow) error
+	Apply(ctx context.Context, add, remove []deadline.Ref) error
 
 	// Claim leases at most max shadows whose score is <= until: it moves their
 	// score to leaseUntil, which must be greater, and appends them to out. Those of
@@ -25,11 +29,11 @@ type Store interface {
 	// when there is more to claim, or where a lease ends; 0 when the store is empty.
 	//
 	// With an error, claimed holds what was leased for certain, and next is nothing.
-	Claim(ctx context.Context, until int64, max int, leaseUntil int64, out []Shadow) (claimed []Shadow, next int64, err error)
+	Claim(ctx context.Context, until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) (claimed []deadline.Ref, next deadline.Instant, err error)
 
 	// Settle removes done, and then moves later to their At, claimed or not; a shadow
 	// that is not present stays so.
-	Settle(ctx context.Context, done []Shadow, later []Later) error
+	Settle(ctx context.Context, done []deadline.Ref, later []Later) error
 
 	// Len counts the shadows, claimed ones included.
 	Len(ctx context.Context) (int64, error)

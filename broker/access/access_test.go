@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The hashes are what RabbitMQ 3.10.8 makes of the password "secret".
+// The hashes are RabbitMQ 3.10.8's for the password "secret".
 func TestVerify(t *testing.T) {
 	for algorithm, hash := range map[string]string{
 		SHA256: "kI3GCqG+cq65rBQ9tiUUCREygKhmilKrZEWKSz+H0FJ1fk4/",
@@ -137,7 +137,7 @@ func TestCompileRefuses(t *testing.T) {
 	assert.ErrorIs(t, err, ErrInvalid)
 }
 
-// guess ends an attempt that was begun and waited for.
+// guess ends an attempt, after its wait.
 func (t *Throttle) guess(from netip.Addr, now *time.Time, wrong bool) (waited, late time.Duration) {
 	a := t.Begin(from, *now)
 	*now = now.Add(a.Wait)
@@ -171,7 +171,7 @@ func TestThrottle(t *testing.T) {
 	assert.Zero(t, wait+late, "a minute later it is forgotten")
 }
 
-// TestThrottleAtOnce has attempts that nobody waits for the end of.
+// TestThrottleAtOnce makes attempts without waiting for the end of earlier ones.
 func TestThrottleAtOnce(t *testing.T) {
 	var th Throttle
 	from, now := netip.MustParseAddr("192.0.2.1"), time.Unix(0, 0)
@@ -181,7 +181,7 @@ func TestThrottleAtOnce(t *testing.T) {
 	var attempts []Attempt
 	for i := range 1000 {
 		a := th.Begin(from, now)
-		require.Equal(t, min(time.Duration(i)*turn, longestWait), a.Wait)
+		require.Equal(t, min(time.Duration(i)*guessInterval, longestWait), a.Wait)
 		attempts = append(attempts, a)
 	}
 	for _, a := range attempts {
@@ -203,7 +203,7 @@ func TestThrottleTakesAnIPv6NetworkForOne(t *testing.T) {
 	th.guess(netip.Addr{}, &now, true) // a pipe has no address
 }
 
-// TestThrottleRemembersTheWorst sprays more addresses than are remembered.
+// TestThrottleRemembersTheWorst sends attempts from more addresses than are remembered.
 func TestThrottleRemembersTheWorst(t *testing.T) {
 	var th Throttle
 	now := time.Unix(0, 0)
@@ -219,7 +219,7 @@ func TestThrottleRemembersTheWorst(t *testing.T) {
 	assert.Less(t, unsafe.Sizeof(set{})*sourceSets, uintptr(450<<10), "as documented")
 }
 
-// TestVerifyTakesAsLong counts what is hashed: the time must not tell a user who exists,
+// TestVerifyTakesAsLong counts what is hashed: the time must not reveal that a user exists,
 // whatever the algorithm.
 func TestVerifyTakesAsLong(t *testing.T) {
 	var hashed []string
@@ -244,8 +244,8 @@ func TestVerifyTakesAsLong(t *testing.T) {
 	}
 }
 
-// TestPatternThatTakesTooLongGrantsNothing: it is given up after some milliseconds, and
-// what is large is not compiled.
+// TestPatternThatTakesTooLongGrantsNothing: the match is given up after some milliseconds,
+// and a large pattern is not compiled.
 func TestPatternThatTakesTooLongGrantsNothing(t *testing.T) {
 	g, err := Compile(Permission{Configure: `^(?=(a+)+$)(a+)+$`, Write: ".*", Read: strings.Repeat("a{0,1000}|", 100)}, nil)
 	require.NoError(t, err)

@@ -6,31 +6,31 @@ import (
 	"slices"
 )
 
-// Limits of a user or a virtual host by name, as RabbitMQ has them; a negative
-// value, as an absent one, is no limit.
+// Limits holds the limits of a user or a virtual host by RabbitMQ's names. A negative value
+// means no limit, like an absent one.
 type Limits map[string]int
 
-// What can be limited: connections of users and virtual hosts, channels of users,
-// queues of virtual hosts.
+// What can be limited: connections of users and of virtual hosts, channels of users, queues
+// of virtual hosts.
 const (
 	MaxConnections = "max-connections"
 	MaxChannels    = "max-channels"
 	MaxQueues      = "max-queues"
 )
 
-// Of returns the limit of that name; false if there is none.
+// Of returns the limit of that name, or false if there is none.
 func (l Limits) Of(name string) (int, bool) {
 	n, ok := l[name]
 	return n, ok && n >= 0
 }
 
-// Reached says whether one more, of count there are, would be too many.
+// Reached reports whether one more would exceed the limit, if there are count now.
 func (l Limits) Reached(name string, count int) (limit int, reached bool) {
 	limit, ok := l.Of(name)
 	return limit, ok && count >= limit
 }
 
-// CheckVHost says whether a virtual host can have these limits. The error wraps
+// CheckVHost reports whether a virtual host may have these limits. The error wraps
 // ErrInvalid.
 func (l Limits) CheckVHost() error { return l.check("vhost", MaxConnections, MaxQueues) }
 

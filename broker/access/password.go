@@ -8,7 +8,7 @@ import (
 	"crypto/subtle"
 )
 
-// Hashing algorithms by the names RabbitMQ's definitions use.
+// The hash algorithms, by their names in RabbitMQ's definitions.
 const (
 	SHA256 = "rabbit_password_hashing_sha256"
 	SHA512 = "rabbit_password_hashing_sha512"
@@ -26,7 +26,7 @@ func md5Digest(b []byte) []byte { h := md5.Sum(b); return h[:] }
 
 const saltLength = 4
 
-// Hash makes the password hash of a new password; its algorithm is SHA256.
+// Hash returns the hash of a new password, with SHA256.
 func Hash(password string) []byte {
 	salt := make([]byte, saltLength, saltLength+sha256.Size)
 	rand.Read(salt)
@@ -37,7 +37,7 @@ func salted(algorithm string, salt []byte, password string) []byte {
 	return digests[algorithm](append(append(make([]byte, 0, saltLength+len(password)), salt...), password...))
 }
 
-// SetPassword gives the user a new password; an empty one takes it away.
+// SetPassword sets the user's password. An empty password removes it.
 func (u *User) SetPassword(password string) {
 	u.PasswordHash, u.Algorithm = nil, SHA256
 	if password != "" {
@@ -45,17 +45,17 @@ func (u *User) SetPassword(password string) {
 	}
 }
 
-// nobody is who is asked in place of a user who does not exist, so that it takes
-// as long.
-var nobody = User{PasswordHash: Hash("\x00"), Algorithm: SHA256}
+// unknownUser takes the place of a user who does not exist, so that verifying takes as
+// long.
+var unknownUser = User{PasswordHash: Hash("\x00"), Algorithm: SHA256}
 
-// Verify says whether the password is the user's, in time that tells nothing; u
-// is nil for a user who does not exist. An empty password is nobody's. It hashes in
-// every way there is: the time of the user's own would tell that there is such a user.
+// Verify reports whether the password is the user's. u is nil for a user who does not
+// exist. An empty password is never right. Verify hashes with every algorithm: if it used
+// only the user's own, the time it takes would reveal that the user exists.
 func Verify(u *User, password string) bool {
 	known := u != nil
 	if !known || len(u.PasswordHash) <= saltLength {
-		known, u = false, &nobody
+		known, u = false, &unknownUser
 	}
 	salt, hash, same := u.PasswordHash[:saltLength], u.PasswordHash[saltLength:], false
 	for _, algorithm := range []string{SHA256, SHA512, MD5, ""} {

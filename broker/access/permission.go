@@ -8,7 +8,7 @@ import (
 	"curfew/broker/pattern"
 )
 
-// Operation is what a permission is for.
+// Operation is what a permission is needed for.
 type Operation uint8
 
 const (
@@ -20,8 +20,8 @@ const (
 
 var operationNames = [operations]string{"configure", "write", "read"}
 
-// Permission is what a user may do in a virtual host, as RabbitMQ's definitions
-// have it: a regular expression over names per operation.
+// Permission is what a user may do in a virtual host, in the form of RabbitMQ's
+// definitions: one regular expression over names for each operation.
 type Permission struct {
 	User      string `json:"user"`
 	VHost     string `json:"vhost"`
@@ -30,8 +30,8 @@ type Permission struct {
 	Read      string `json:"read"`
 }
 
-// TopicPermission restricts the routing keys a user may publish to (Write) and
-// bind by (Read) on one topic exchange.
+// TopicPermission restricts the routing keys that a user may publish with (Write) and bind
+// with (Read) on one topic exchange.
 type TopicPermission struct {
 	User     string `json:"user"`
 	VHost    string `json:"vhost"`
@@ -40,18 +40,18 @@ type TopicPermission struct {
 	Read     string `json:"read"`
 }
 
-// maxPattern bounds a regular expression, in octets.
+// maxPattern bounds the length of a regular expression, in octets.
 const maxPattern = 1024
 
-// Grant is the compiled form of what a user may do in a virtual host. It does not
-// change and is safe for concurrent use.
+// Grant is the compiled form of what a user may do in a virtual host. It is immutable and
+// safe for concurrent use.
 type Grant struct {
 	names  [operations]*pattern.Pattern
 	topics map[string][operations]*pattern.Pattern // by exchange
 }
 
-// Compile makes a grant of a permission and the topic permissions of the same
-// user and virtual host. The error wraps ErrInvalid and names the expression.
+// Compile compiles a permission and the topic permissions of the same user and virtual
+// host. The error wraps ErrInvalid and names the expression.
 func Compile(p Permission, topics []TopicPermission) (*Grant, error) {
 	g := &Grant{topics: map[string][operations]*pattern.Pattern{}}
 	for op, text := range [operations]string{p.Configure, p.Write, p.Read} {
@@ -89,20 +89,20 @@ func compile(text string, op Operation) (*pattern.Pattern, error) {
 	return compiled, nil
 }
 
-// expand puts the user's name and virtual host into a topic permission, so that
-// they match nothing but themselves, inside a character class too.
+// expand inserts the names of the user and of the virtual host into a topic permission,
+// quoted so that they match only themselves, even inside a character class.
 func expand(text, user, vhost string) string {
 	return strings.NewReplacer("{username}", quote(user), "{vhost}", quote(vhost)).Replace(text)
 }
 
 func quote(s string) string { return strings.ReplaceAll(regexp.QuoteMeta(s), "-", `\-`) }
 
-// Allows says whether the operation on that name is granted; nil grants nothing.
+// Allows reports whether the operation on that name is granted. A nil Grant grants nothing.
 func (g *Grant) Allows(op Operation, name string) bool {
 	return g != nil && g.names[op].Match(name)
 }
 
-// RestrictsTopics says whether there are topic permissions for the exchange.
+// RestrictsTopics reports whether the exchange has topic permissions.
 func (g *Grant) RestrictsTopics(exchange []byte) bool {
 	if g == nil {
 		return false
@@ -111,8 +111,8 @@ func (g *Grant) RestrictsTopics(exchange []byte) bool {
 	return ok
 }
 
-// AllowsTopic says whether the operation by that routing key is granted; on an
-// exchange without topic permissions every key is.
+// AllowsTopic reports whether the operation with that routing key is granted. Without topic
+// permissions for the exchange every key is.
 func (g *Grant) AllowsTopic(op Operation, exchange, key string) bool {
 	if g == nil {
 		return false

@@ -6,57 +6,58 @@ import (
 	"time"
 )
 
-// Throttle slows down whoever guesses passwords, by the address guesses come from:
-// names are chosen by the guesser, and cost nothing. It refuses nobody. Behind one
-// address may be many clients (a sidecar's pod, NAT, a proxy), and the right password
-// of one must get in while another guesses.
+// Throttle slows down password guessing, by the address that guesses come from: user names
+// are the guesser's choice and cost nothing. It refuses nobody. Many clients may share an
+// address (the containers of a pod, NAT, a proxy), and the right password of one must be
+// accepted while another one guesses.
 //
-//	attempt ─► Begin ─► waits Attempt.Wait ─► the password is looked at ─► End ─► a wrong one waits for its answer
+//	attempt ─► Begin ─► wait Attempt.Wait ─► verify the password ─► End ─► a wrong one waits for its answer
 //
-// Five failures of an address, none more than a minute after the one before, cost
-// nothing. From then on, until a minute passes without one, its passwords are looked at
-// five a second; an attempt for which that would take longer than a second is looked at
-// after a second. So a right password is in after a second at most, and at once while
-// the guesses are few. A wrong one is answered late, by a second at first, four at most.
-// Who does not wait for the answer to one guess before the next is slowed by the wait
-// before it, who does by both.
+// An address may fail five times without delay, if no failure is more than a minute after
+// the one before. From then on, until a minute passes without a failure, five of its
+// passwords are verified per second. An attempt that would have to wait longer than a
+// second is verified after one second. So a right password is accepted after at most a
+// second, and at once while guesses are few. The answer to a wrong password is delayed, by
+// one second at first and by four at most. A guesser that does not wait for the answers is
+// slowed by the wait before verification, one that does by both.
 //
-// What is remembered of a right password would answer guesses at any rate, so nothing is.
+// Throttle remembers nothing about right passwords: whatever it remembered would speed up
+// guesses.
 //
-// The zero value is ready. It takes 400 KiB from the first failure on, and no more. Not
-// safe for concurrent use.
+// The zero value is ready for use. It takes 400 KiB from the first failure on, and no more.
+// It is not safe for concurrent use.
 type Throttle struct {
 	seed maphash.Seed
-	sets []set // by the hash of the source; nil before the first failure
+	sets []set // by the hash of the address; nil before the first failure
 }
 
-// set is the sources of one hash. A new one takes the place of the one with the fewest
-// failures, so that many new addresses do not make it forget who has guessed most.
+// set holds the sources with one hash. A new source replaces the one with the fewest
+// failures, so that many new addresses cannot displace the one that has guessed most.
 type set [8]source
 
-// source is where guesses come from.
+// source is an address or a network that guesses come from.
 type source struct {
 	from   netip.Prefix
 	failed int
-	last   time.Time // failure
-	next   time.Time // when the next password may be looked at
+	last   time.Time // the last failure
+	next   time.Time // when the next password may be verified
 }
 
-// Attempt is a login under way.
+// Attempt is a login in progress.
 type Attempt struct {
-	Wait    time.Duration // before its password is looked at
-	from    netip.Prefix
-	counted bool // it has taken a turn of its source's
+	Wait      time.Duration // before the password is verified
+	from      netip.Prefix
+	turnTaken bool // it has taken one of its source's turns
 }
 
 const (
 	freeFailures  = 5
 	forgetAfter   = time.Minute
-	turn          = time.Second / 5 // between two passwords of a source that guesses
+	guessInterval = time.Second / 5 // between two passwords of a guessing source
 	longestWait   = time.Second
 	longestAnswer = 4 * time.Second
 	sourceSets    = 512
-	networkLength = 64 // of an IPv6 address: one host has that many
+	networkLength = 64 // of an IPv6 address: one host has a whole network of that length
 )
 
 // Begin begins an attempt from an address; End ends it.
@@ -73,17 +74,17 @@ func (t *Throttle) Begin(from netip.Addr, now time.Time) Attempt {
 		a.Wait = longestWait
 		return a
 	}
-	s.next, a.counted = s.next.Add(turn), true
+	s.next, a.turnTaken = s.next.Add(guessInterval), true
 	return a
 }
 
-// End says how an attempt ended, and how long a wrong password is to wait for its
-// answer. One that was not wrong, or not looked at, gives its turn back.
+// End ends an attempt. It returns how long the answer to a wrong password must be delayed.
+// An attempt that was not wrong, or not verified, gives its turn back.
 func (t *Throttle) End(a Attempt, now time.Time, wrong bool) (late time.Duration) {
 	s := t.find(a.from)
 	if !wrong {
-		if s != nil && a.counted {
-			s.next = s.next.Add(-turn)
+		if s != nil && a.turnTaken {
+			s.next = s.next.Add(-guessInterval)
 		}
 		return 0
 	}
@@ -99,21 +100,21 @@ func (t *Throttle) End(a Attempt, now time.Time, wrong bool) (late time.Duration
 	return min(longestAnswer, time.Second<<min(s.failed-freeFailures-1, 8))
 }
 
-// network is what counts as one source: an address of IPv4, a network of IPv6, and
-// together all that have no address.
+// network returns what counts as one source: an IPv4 address, an IPv6 network, or all
+// clients that have no address.
 func network(from netip.Addr) netip.Prefix {
 	from = from.Unmap()
 	length := from.BitLen()
 	if from.Is6() {
 		length = networkLength
 	}
-	p, _ := from.Prefix(length) // of no address: the zero prefix
+	p, _ := from.Prefix(length) // without an address: the zero prefix
 	return p
 }
 
 func (s *source) forgotten(now time.Time) bool { return now.Sub(s.last) > forgetAfter }
 
-// setOf is where a source stands if it is remembered.
+// setOf returns the set that a source belongs to.
 func (t *Throttle) setOf(from netip.Prefix) *set {
 	return &t.sets[maphash.Comparable(t.seed, from)%sourceSets]
 }
@@ -131,8 +132,8 @@ func (t *Throttle) find(from netip.Prefix) *source {
 	return nil
 }
 
-// remember makes room for a source: where one is free or forgotten, else where the
-// fewest failures are.
+// remember makes room for a source: in place of a free or forgotten one, otherwise of the
+// one with the fewest failures.
 func (t *Throttle) remember(from netip.Prefix, now time.Time) *source {
 	if t.sets == nil {
 		t.seed, t.sets = maphash.MakeSeed(), make([]set, sourceSets)

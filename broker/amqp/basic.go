@@ -1,9 +1,8 @@
 package amqp
 
-// Methods of class basic; nack is RabbitMQ's extension (Negative
-// Acknowledgements). The methods a broker meets once a message have functions
-// of their own that allocate nothing, such as ParsePublish and AppendDeliver;
-// their structs here serve clients and tests.
+// Methods of class basic; nack is RabbitMQ's extension (Negative Acknowledgements). Methods
+// that come with every message also have functions that allocate nothing, such as
+// ParsePublish and AppendDeliver. Their structs here are for clients and tests.
 const (
 	ClassBasic = 60
 
@@ -27,7 +26,7 @@ const (
 	BasicNackID         MethodID = ClassBasic<<16 | 120
 )
 
-// BasicQos with Global false means each consumer by itself (RabbitMQ: Consumer
+// BasicQos with Global false applies to each consumer separately (RabbitMQ: Consumer
 // Prefetch). PrefetchSize is in octets.
 type BasicQos struct {
 	PrefetchSize  uint32
@@ -128,7 +127,7 @@ func (m *BasicPublish) append(b []byte) []byte {
 	return appendBits(b, m.Mandatory, m.Immediate)
 }
 
-// BasicReturn has its ReplyText cut to 255 octets when written.
+// BasicReturn is a basic.return. Its ReplyText is cut to 255 octets when it is written.
 type BasicReturn struct {
 	ReplyCode            uint16
 	ReplyText            string

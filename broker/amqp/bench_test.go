@@ -6,9 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hotPath is what a broker does once a message or oftener, on what a client
-// sends most: a persistent message of 100 octets with an expiration, or with
-// headers.
+// hotPath is what a broker does for every message, with the messages that clients send
+// most: persistent, 100 octets, with an expiration or with headers.
 func hotPath() map[string]func() {
 	var (
 		exchange, key = []byte("orders"), []byte("orders.created.eu")
@@ -64,7 +63,7 @@ func BenchmarkHotPath(b *testing.B) {
 	}
 }
 
-// One message in and out: all that is spent on its octets.
+// One message in and out: everything that is spent on its octets.
 func BenchmarkMessage(b *testing.B) {
 	raw := (&Properties{DeliveryMode: 2, Expiration: "60000"}).Append(nil)
 	in := AppendMethod(nil, 1, &BasicPublish{Exchange: "orders", RoutingKey: "orders.created.eu"})

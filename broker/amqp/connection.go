@@ -45,8 +45,8 @@ func (m *ConnectionStart) append(b []byte) []byte {
 	return appendLongstr(b, m.Locales)
 }
 
-// ConnectionStartOk carries the first answer of the mechanism chosen; for
-// AMQPLAIN it is a table without its length, see ParseTableEntries.
+// ConnectionStartOk carries the first response of the chosen mechanism. For AMQPLAIN that
+// is a table without its length, see ParseTableEntries.
 type ConnectionStartOk struct {
 	ClientProperties Table
 	Mechanism        string
@@ -82,9 +82,9 @@ func (*ConnectionSecureOk) ID() MethodID             { return ConnectionSecureOk
 func (m *ConnectionSecureOk) parse(r *reader)        { m.Response = r.bytes() }
 func (m *ConnectionSecureOk) append(b []byte) []byte { return appendLongstr(b, m.Response) }
 
-// Tuning is what tune offers and tune-ok settles: the highest channel number,
-// the largest frame in octets with its overhead, and the heartbeat interval in
-// seconds. 0 stands for no limit, and for no heartbeat.
+// Tuning is what tune offers and tune-ok agrees on: the highest channel number, the largest
+// frame in octets with its overhead, and the heartbeat interval in seconds. 0 means no
+// limit, or no heartbeat.
 type Tuning struct {
 	ChannelMax uint16
 	FrameMax   uint32
@@ -133,8 +133,8 @@ func (*ConnectionOpenOk) ID() MethodID           { return ConnectionOpenOkID }
 func (*ConnectionOpenOk) parse(r *reader)        { r.shortstr() } // reserved
 func (*ConnectionOpenOk) append(b []byte) []byte { return appendShortstr(b, "") }
 
-// Closing says why a connection or a channel closes, and because of which
-// method (both 0 for none). ReplyText is cut to 255 octets when written.
+// Closing is the reason why a connection or a channel closes, and the method that caused it
+// (both 0 for none). ReplyText is cut to 255 octets when it is written.
 type Closing struct {
 	ReplyCode         uint16
 	ReplyText         string
@@ -163,8 +163,8 @@ type ConnectionCloseOk struct{ empty }
 
 func (*ConnectionCloseOk) ID() MethodID { return ConnectionCloseOkID }
 
-// ConnectionBlocked tells a client that announced the capability
-// connection.blocked that its publishes are not read for now.
+// ConnectionBlocked notifies a client that announced the capability connection.blocked that
+// its publishes are not being read.
 type ConnectionBlocked struct{ Reason string }
 
 func (*ConnectionBlocked) ID() MethodID             { return ConnectionBlockedID }

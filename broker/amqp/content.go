@@ -17,10 +17,10 @@ type ContentHeader struct {
 // contentHeaderSize is class, weight and body size; the properties follow.
 const contentHeaderSize = 2 + 2 + 8
 
-// ParseContentHeader takes the payload of a header frame apart without
-// allocating. What is too short to be one is an *Exception 501 FRAME_ERROR; a
-// class other than basic, which alone has content, or a weight other than 0 is
-// one of 505 UNEXPECTED_FRAME. The property list is left to ViewProperties.
+// ParseContentHeader parses the payload of a header frame without allocating. A payload
+// that is too short is an *Exception 501 FRAME_ERROR. A class other than basic, the only
+// one with content, or a weight other than 0 is 505 UNEXPECTED_FRAME. ViewProperties parses
+// the property list.
 func ParseContentHeader(payload []byte) (ContentHeader, error) {
 	if len(payload) < contentHeaderSize+2 {
 		return ContentHeader{}, frameError(FrameHeader, payload, "unknown_frame")
@@ -45,11 +45,11 @@ func unexpectedHeader(class, weight uint16) *Exception {
 		"expected content header for class %d, got %s instead", ClassBasic, got)
 }
 
-// AppendContent appends a header frame for class basic and the body in frames
-// of at most frameMax octets each, overhead included; an empty body has none.
-// props is a raw property list as it was received. frameMax 0 means no limit;
-// else it is at least MinFrameSize. A header frame cannot be split, so a list
-// longer than frameMax goes out as it is.
+// AppendContent appends a header frame for class basic, and the body in frames of at most
+// frameMax octets each, including overhead; an empty body has no frames. props is a raw
+// property list, as it was received. frameMax 0 means no limit; otherwise it is at least
+// MinFrameSize. A header frame cannot be split, so a list longer than frameMax is sent as
+// it is.
 func AppendContent(b []byte, channel uint16, props, body []byte, frameMax uint32) []byte {
 	b = appendFrameHeader(b, FrameHeader, channel, contentHeaderSize+len(props))
 	b = append(b, 0, ClassBasic, 0, 0)

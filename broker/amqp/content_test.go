@@ -48,7 +48,7 @@ func TestContentIsSplitAtFrameMax(t *testing.T) {
 	}
 }
 
-// split takes b apart into frames, none of them larger than frameMax.
+// split splits b into frames, each at most frameMax.
 func split(t *testing.T, b []byte, frameMax uint32) (frames []Frame) {
 	t.Helper()
 	if frameMax == 0 {
@@ -64,7 +64,7 @@ func split(t *testing.T, b []byte, frameMax uint32) (frames []Frame) {
 	return frames
 }
 
-// The functions of the hot path and the structs say the same octets.
+// The functions of the hot path and the structs write the same octets.
 func TestHotPathAgreesWithTheStructs(t *testing.T) {
 	const tag = 1<<40 + 3
 	exchange, key := []byte("amq.topic"), []byte("a.b")

@@ -1,8 +1,8 @@
 package amqp
 
-// The three methods that carry a message to a client. Each of these appends
-// the method frame alone, without allocating; AppendContent appends the rest.
-// A name of more than 255 octets panics.
+// The three methods that carry a message to a client. Each function appends only the method
+// frame, without allocating; AppendContent appends the rest. A name of more than 255 octets
+// panics.
 
 // AppendDeliver appends a basic.deliver frame.
 func AppendDeliver(b []byte, channel uint16, consumerTag string, tag uint64, redelivered bool, exchange, routingKey []byte) []byte {
@@ -17,7 +17,8 @@ func AppendDeliver(b []byte, channel uint16, consumerTag string, tag uint64, red
 	return append(b, FrameEnd)
 }
 
-// AppendGetOk appends a basic.get-ok frame; messageCount is what is left ready.
+// AppendGetOk appends a basic.get-ok frame. messageCount is the number of ready messages
+// left.
 func AppendGetOk(b []byte, channel uint16, tag uint64, redelivered bool, exchange, routingKey []byte, messageCount uint32) []byte {
 	size := 4 + 8 + 1 + 1 + len(exchange) + 1 + len(routingKey) + 4
 	b = appendFrameHeader(b, FrameMethod, channel, size)

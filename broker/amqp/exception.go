@@ -25,10 +25,9 @@ const (
 	InternalError      = 541
 )
 
-// Exception is the one error that crosses the wire: what connection.close or
-// channel.close says. Text begins with the code's name, as RabbitMQ's does:
-// "NOT_FOUND - no exchange 'x' in vhost '/'". Class and Method name the method
-// that failed, or are 0.
+// Exception is the only error that is sent to clients, in connection.close or
+// channel.close. Text begins with the code's name, as in RabbitMQ: "NOT_FOUND - no exchange
+// 'x' in vhost '/'". Class and Method identify the method that failed, or are 0.
 type Exception struct {
 	Code          uint16
 	Text          string
@@ -43,9 +42,8 @@ func NewException(code uint16, class, method uint16, format string, args ...any)
 
 func (e *Exception) Error() string { return fmt.Sprintf("amqp: %d %s", e.Code, e.Text) }
 
-// Hard reports whether the exception closes the connection; else it closes
-// only the channel it happened on. A code that the protocol does not know
-// closes the connection.
+// Hard reports whether the exception closes the connection; otherwise it closes only its
+// channel. An unknown code closes the connection.
 func (e *Exception) Hard() bool {
 	switch e.Code {
 	case ContentTooLarge, NoRoute, NoConsumers,
@@ -83,8 +81,8 @@ func codeName(code uint16) string {
 	return fmt.Sprintf("ERROR_%d", code)
 }
 
-// Answering adds to an exception that names no method the one it answers. Other
-// errors, nil too, are returned as they are.
+// Answering sets the method of an exception that names none. It returns other errors, and
+// nil, unchanged.
 func Answering(err error, id MethodID) error {
 	if e, ok := err.(*Exception); ok && e.Class == 0 {
 		e.Class, e.Method = id.Class(), id.Method()

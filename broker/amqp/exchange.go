@@ -66,7 +66,7 @@ type ExchangeDeleteOk struct{ empty }
 
 func (*ExchangeDeleteOk) ID() MethodID { return ExchangeDeleteOkID }
 
-// ExchangeBinding is what exchange.bind makes and exchange.unbind removes:
+// ExchangeBinding is the binding that exchange.bind adds and exchange.unbind removes:
 // messages flow from Source to Destination.
 type ExchangeBinding struct {
 	Destination, Source, RoutingKey string

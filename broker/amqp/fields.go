@@ -9,14 +9,14 @@ import "encoding/binary"
 //		use(f.Name)
 //	}
 //
-// Name aliases the table. A table that ValidateTable refuses ends the walk early.
+// Name aliases the table. An entry that ValidateTable would refuse ends the walk early.
 type Fields struct {
 	Name  []byte
 	value []byte // with its type letter
 	rest  []byte
 }
 
-// WalkTable begins a walk of the table in raw, which begins with its length.
+// WalkTable begins a walk through the table in raw, which begins with its length.
 func WalkTable(raw []byte) Fields {
 	if len(raw) < 4 {
 		return Fields{}
@@ -24,7 +24,7 @@ func WalkTable(raw []byte) Fields {
 	return Fields{rest: raw[4:]}
 }
 
-// Next moves to the next entry; false when there is none.
+// Next moves to the next entry, and returns false if there is none.
 func (f *Fields) Next() bool {
 	if len(f.rest) == 0 {
 		return false
@@ -52,8 +52,8 @@ func (f *Fields) AppendTo(b []byte) []byte {
 	return append(append(append(b, byte(len(f.Name))), f.Name...), f.value...)
 }
 
-// Text is the value of the entry if that is text: a long string, or a byte array, which
-// is what some clients make of one. It aliases the table.
+// Text returns the value of the entry if it is text: a long string, or a byte array, which
+// some clients send for text. It aliases the table.
 func (f *Fields) Text() (text []byte, ok bool) {
 	if len(f.value) < 5 || f.value[0] != 'S' && f.value[0] != 'x' {
 		return nil, false

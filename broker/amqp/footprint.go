@@ -1,10 +1,11 @@
 package amqp
 
-// What a decoded table takes besides its texts, measured: a map by itself and for each
-// entry, an array's element, a value that does not fit into an interface.
+// The memory that a decoded table takes besides its texts, measured: for a map and for each
+// of its entries, for an element of an array, for a value that does not fit into an
+// interface.
 const (
 	mapBytes   = 48
-	groupBytes = 8 * entryBytes // the least room of a map with entries
+	groupBytes = 8 * entryBytes // the smallest map with entries
 	entryBytes = 33
 	arrayBytes = 24
 	valueBytes = 16
@@ -12,7 +13,7 @@ const (
 )
 
 // Footprint estimates the memory that the table takes, in bytes. It is never less than the
-// octets of its texts.
+// number of octets of its texts.
 func (t Table) Footprint() int64 {
 	if t == nil {
 		return 0

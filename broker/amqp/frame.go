@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ProtocolHeader is what a client sends first, and what a server answers to a
-// header it does not speak (AMQP 0-9-1 §4.2.2).
+// ProtocolHeader is the first thing a client sends, and a server's answer to a header that
+// it does not support (AMQP 0-9-1 §4.2.2).
 const ProtocolHeader = "AMQP\x00\x00\x09\x01"
 
 // Frame types, and the octet that ends every frame (AMQP 0-9-1 §4.2.3).
@@ -20,7 +20,7 @@ const (
 )
 
 const (
-	// FrameOverhead is what a frame takes beside its payload, in octets: seven
+	// FrameOverhead is what a frame takes in addition to its payload, in octets: seven
 	// before it (type, channel, size) and the frame-end after it.
 	FrameOverhead = 8
 	// MinFrameSize is the largest frame a peer must accept before tuning, and
@@ -30,24 +30,23 @@ const (
 	frameHeaderSize = 7
 )
 
-// Frame is one frame as it stands in a read buffer. Payload aliases that
-// buffer: it is valid until the buffer is overwritten.
+// Frame is one frame in a read buffer. Payload aliases that buffer and is valid until the
+// buffer is overwritten.
 type Frame struct {
 	Type    uint8
 	Channel uint16
 	Payload []byte
 }
 
-// ParseFrame returns the first frame of buf and how many octets it took. n is 0
-// with a nil error when buf does not yet hold a whole frame.
+// ParseFrame returns the first frame of buf and the number of its octets. n is 0, with a
+// nil error, if buf does not contain a whole frame yet.
 //
-// max is the largest frame allowed, in octets and with its overhead; 0 allows
-// none. (RabbitMQ forgives clients that count the overhead on top: a server that
-// does so too passes FrameOverhead more.) A declared size beyond max, an unknown
-// type, and a heartbeat with a payload are found as soon as the seven octets
-// before the payload are there. They and a wrong frame-end are an *Exception 501
-// FRAME_ERROR, after which the stream cannot be read on (AMQP 0-9-1 §4.2.3). It
-// does not allocate unless it fails.
+// max is the largest allowed frame, in octets and including overhead; 0 allows none.
+// (RabbitMQ tolerates clients that do not count the overhead; a server that does so too
+// passes FrameOverhead more.) A size beyond max, an unknown type, and a heartbeat with a
+// payload are found as soon as the seven octets before the payload are there. These and a
+// wrong frame-end are an *Exception 501 FRAME_ERROR, after which the stream cannot be read
+// any further (AMQP 0-9-1 §4.2.3). ParseFrame allocates only when it fails.
 func ParseFrame(buf []byte, max uint32) (f Frame, n int, err error) {
 	if len(buf) < frameHeaderSize {
 		return Frame{}, 0, nil
@@ -76,7 +75,7 @@ func knownFrame(kind uint8, size uint64) bool {
 	return kind >= FrameMethod && kind <= FrameBody || kind == FrameHeartbeat && size == 0
 }
 
-// The texts below are worded as RabbitMQ's, because operators search for them.
+// The texts below are RabbitMQ's, because operators search for them.
 
 func frameHeaderError(kind uint8, size uint64, max uint32) *Exception {
 	if size+FrameOverhead <= uint64(max) {
@@ -90,8 +89,8 @@ func frameError(kind uint8, payload []byte, reason string) *Exception {
 	return NewException(FrameError, 0, 0, "%s: %s", snippet(kind, payload), reason)
 }
 
-// Unexpected is the exception 505 UNEXPECTED_FRAME for a frame that cannot be
-// where it came, such as a heartbeat on a channel other than 0.
+// Unexpected returns the exception 505 UNEXPECTED_FRAME for a frame that must not come
+// here, such as a heartbeat on a channel other than 0.
 func Unexpected(f Frame) *Exception {
 	return NewException(UnexpectedFrame, 0, 0, "%s", snippet(f.Type, f.Payload))
 }
@@ -111,8 +110,8 @@ func AppendHeartbeat(b []byte) []byte {
 	return append(b, FrameHeartbeat, 0, 0, 0, 0, 0, 0, FrameEnd)
 }
 
-// beginFrame appends what precedes a payload, its size still 0. endFrame, told
-// where the frame began, sets the size and appends the frame-end.
+// beginFrame appends what precedes a payload, with size 0. endFrame, given the offset at
+// which the frame began, sets the size and appends the frame-end.
 func beginFrame(b []byte, kind uint8, channel uint16) []byte {
 	return append(b, kind, byte(channel>>8), byte(channel), 0, 0, 0, 0)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The decoders meet what strangers send. Seeds stand in testdata/fuzz.
+// The decoders parse what strangers send. Seeds are in testdata/fuzz.
 
 func FuzzParseFrame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, max uint32) {
@@ -46,8 +46,8 @@ func FuzzParseMethod(f *testing.F) {
 	})
 }
 
-// requireHotPathAgrees gives payload, which parsed as m or not at all, to the
-// functions of the hot path.
+// requireHotPathAgrees passes payload, which parsed as m or not at all, to the functions of
+// the hot path.
 func requireHotPathAgrees(t *testing.T, payload []byte, m Method) {
 	t.Helper()
 	p, err := ParsePublish(payload)

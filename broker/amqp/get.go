@@ -19,7 +19,7 @@ func (m *BasicGet) append(b []byte) []byte {
 	return appendBits(b, m.NoAck)
 }
 
-// BasicGetOk counts the ready messages left in the queue.
+// BasicGetOk is a basic.get-ok. It has the number of ready messages left in the queue.
 type BasicGetOk struct {
 	DeliveryTag          uint64
 	Redelivered          bool

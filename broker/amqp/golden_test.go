@@ -16,8 +16,8 @@ func octets(t *testing.T, spaced string) []byte {
 	return b
 }
 
-// The frames are written out from the grammar of AMQP 0-9-1 §4.2, a space
-// between fields, so that a mistake made alike in parse and append is found.
+// The frames are written from the grammar of AMQP 0-9-1 §4.2, with a space between fields,
+// so that a mistake made in both parse and append is found.
 func TestGoldenMethods(t *testing.T) {
 	for spaced, m := range map[string]Method{
 		"01 0001 00000005 0014 000a 00 ce":                           &ChannelOpen{},

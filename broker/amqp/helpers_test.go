@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// everyType holds each field table type, at its extremes where it has any.
+// everyType has each field table type, with extreme values where there are any.
 func everyType() Table {
 	return Table{
 		"bool":      true,
@@ -45,7 +45,7 @@ func requireCode(t *testing.T, code uint16, err error, about ...any) *Exception 
 	return e
 }
 
-// payloadOf returns the payload of the one frame that frame is.
+// payloadOf returns the payload of the single frame in frame.
 func payloadOf(t *testing.T, frame []byte) []byte {
 	t.Helper()
 	f, n, err := ParseFrame(frame, math.MaxUint32)
@@ -54,7 +54,7 @@ func payloadOf(t *testing.T, frame []byte) []byte {
 	return f.Payload
 }
 
-// lengthed puts the four octets of its length before b.
+// lengthed puts the length of b, four octets, before b.
 func lengthed(b string) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
 }

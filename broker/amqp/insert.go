@@ -2,12 +2,12 @@ package amqp
 
 import "encoding/binary"
 
-// longFieldSize is what a field of type 'l' takes beside its name.
+// longFieldSize is what a field of type 'l' takes in addition to its name.
 const longFieldSize = 1 + 1 + 8
 
-// AppendWithLong appends to b a copy of a well-formed raw property list with a
-// header of type 'l' added; the caller makes sure that there is none of that
-// name. b grows by the list, the header and at most a table's length.
+// AppendWithLong appends to b a copy of a well-formed raw property list with an additional
+// header of type 'l'. The list must not have a header of that name yet. b grows by the
+// list, the header and at most the length of a table.
 func AppendWithLong(b, properties []byte, name string, value int64) []byte {
 	flags := PropertySet(binary.BigEndian.Uint16(properties))
 	at := 2 // of the headers

@@ -88,14 +88,14 @@ func declareTopology(t *testing.T, ch *amqp091.Channel) {
 	require.Equal(t, 5, n)
 	require.NoError(t, ch.ExchangeDelete("e", true, false))
 	require.NoError(t, ch.Flow(true))
-	//lint:ignore SA1019 deprecated, and still spoken
+	//lint:ignore SA1019 deprecated, but still in use
 	require.NoError(t, ch.Recover(true))
 	require.NoError(t, ch.Tx())
 	require.NoError(t, ch.TxCommit())
 	require.NoError(t, ch.TxRollback())
 }
 
-// consume takes what the script delivers and settles it in every way.
+// consume receives what the script delivers and settles it in every way.
 func consume(t *testing.T, ch *amqp091.Channel, body []byte) {
 	deliveries, err := ch.Consume("q", "ctag", false, true, false, false, amqp091.Table{"x-priority": int32(5)})
 	require.NoError(t, err)
@@ -146,7 +146,7 @@ func publish(t *testing.T, ch *amqp091.Channel, body []byte) {
 	require.True(t, bytes.Equal(body, r.Body))
 }
 
-// theirTable says t in amqp091-go's types.
+// theirTable returns t in amqp091-go's types.
 func theirTable(t amqp.Table) amqp091.Table {
 	theirs := amqp091.Table{}
 	for key, value := range t {
@@ -173,7 +173,7 @@ func theirValue(value any) any {
 	return value
 }
 
-// withSet returns p as it is parsed, with the set of what is present.
+// withSet returns p as it is parsed, with the set of present properties.
 func withSet(p amqp.Properties) amqp.Properties {
 	v, err := amqp.ViewProperties(p.Append(nil))
 	if err != nil {

@@ -19,17 +19,17 @@ func (id MethodID) String() string {
 	return fmt.Sprintf("method %d.%d", id.Class(), id.Method())
 }
 
-// Method is one of the pointers to the structs of this package that are named
-// after a method, such as *QueueDeclare. Reserved fields are not in them: they
-// are ignored on reading and written as zero.
+// Method is a pointer to one of this package's structs that are named after a method, such
+// as *QueueDeclare. The structs have no reserved fields: these are ignored when reading and
+// written as zero.
 type Method interface {
 	ID() MethodID
 	parse(*reader)
 	append([]byte) []byte
 }
 
-// PeekMethod returns the method of a method frame's payload, known or not. A
-// payload too short to name one is an *Exception 501 FRAME_ERROR.
+// PeekMethod returns the method of a method frame's payload, whether it is known or not. A
+// payload that is too short is an *Exception 501 FRAME_ERROR.
 func PeekMethod(payload []byte) (MethodID, error) {
 	if len(payload) < 4 {
 		return 0, frameError(FrameMethod, payload, "unknown_frame")
@@ -37,11 +37,10 @@ func PeekMethod(payload []byte) (MethodID, error) {
 	return MethodID(binary.BigEndian.Uint32(payload)), nil
 }
 
-// ParseMethod returns the method in a method frame's payload, of either
-// direction. What it returns does not alias payload. The error is an
-// *Exception: 540 NOT_IMPLEMENTED for an unknown method; 502 SYNTAX_ERROR for
-// arguments that are cut short, are followed by anything, or exceed lim; and as
-// in RabbitMQ 501 FRAME_ERROR for a name that is not UTF-8.
+// ParseMethod parses a method frame's payload, of either direction. The result does not
+// alias payload. The error is an *Exception: 540 NOT_IMPLEMENTED for an unknown method; 502
+// SYNTAX_ERROR for arguments that are truncated, have anything after them or exceed lim;
+// and, as in RabbitMQ, 501 FRAME_ERROR for a name that is not UTF-8.
 func ParseMethod(payload []byte, lim Limits) (Method, error) {
 	id, err := PeekMethod(payload)
 	if err != nil {
@@ -60,8 +59,9 @@ func ParseMethod(payload []byte, lim Limits) (Method, error) {
 	return m, nil
 }
 
-// AppendMethod appends the whole frame of m. It panics on a short string of
-// more than 255 octets and on a table value that has no AMQP type; the texts of close and return are cut instead.
+// AppendMethod appends the whole frame of m. It panics on a short string of more than 255
+// octets and on a table value without an AMQP type. The texts of close and return are cut
+// instead.
 func AppendMethod(b []byte, channel uint16, m Method) []byte {
 	start := len(b)
 	b = beginFrame(b, FrameMethod, channel)
@@ -74,8 +74,8 @@ type methodKind struct {
 	make func() Method
 }
 
-// methods holds every method of AMQP 0-9-1 and of RabbitMQ's extensions that
-// clients of today send. The access class, which 0-9-1 dropped, is not in it.
+// methods has every method of AMQP 0-9-1, and of RabbitMQ's extensions that clients use
+// today. The class access, which 0-9-1 dropped, is not included.
 var methods = map[MethodID]methodKind{
 	ConnectionStartID:          {"connection.start", func() Method { return new(ConnectionStart) }},
 	ConnectionStartOkID:        {"connection.start-ok", func() Method { return new(ConnectionStartOk) }},

@@ -18,7 +18,7 @@ var (
 	binding = ExchangeBinding{Destination: "d", Source: "s", RoutingKey: "k", NoWait: true, Arguments: args}
 )
 
-// samples holds every method, each field away from its zero value.
+// samples has every method, with no field at its zero value.
 var samples = []Method{
 	&ConnectionStart{VersionMajor: 0, VersionMinor: 9, ServerProperties: everyType(), Mechanisms: "PLAIN AMQPLAIN", Locales: "en_US"},
 	&ConnectionStartOk{ClientProperties: Table{"product": "x"}, Mechanism: "PLAIN", Response: []byte("\x00guest\x00guest"), Locale: "en_US"},

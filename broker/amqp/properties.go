@@ -1,7 +1,7 @@
 package amqp
 
-// PropertySet tells which properties of class basic a list holds: the flags
-// that stand before their values (AMQP 0-9-1 §4.2.6.1).
+// PropertySet is the set of class basic's properties in a list: the flags before their
+// values (AMQP 0-9-1 §4.2.6.1).
 type PropertySet uint16
 
 const (
@@ -20,13 +20,13 @@ const (
 	HasAppID
 	HasClusterID
 
-	// Beyond the fourteen there is a flag without a property, and one that
+	// Besides the fourteen properties there is a flag without a property, and a flag that
 	// announces more flags, which class basic does not have.
 	undefinedProperties PropertySet = 3
 )
 
-// Properties of a message. A property is written if Has names it or its value
-// is not zero; so Has is needed only for those that are present and zero.
+// Properties are the properties of a message. A property is written if it is in Has or its
+// value is not zero. So Has is needed only for properties that are present and zero.
 type Properties struct {
 	Has             PropertySet
 	ContentType     string
@@ -77,8 +77,8 @@ func ParseProperties(raw []byte, lim Limits) (Properties, error) {
 	return p, nil
 }
 
-// Append appends p as a raw property list. It panics as AppendTable does, and on
-// a short string of more than 255 octets.
+// Append appends p as a raw property list. It panics like AppendTable, and on a short
+// string of more than 255 octets.
 func (p *Properties) Append(b []byte) []byte {
 	start := len(b)
 	w := propertyWriter{b: append(b, 0, 0), forced: p.Has}
@@ -104,7 +104,7 @@ func (p *Properties) Append(b []byte) []byte {
 	return w.b
 }
 
-// propertyWriter appends values in the order of their flags and notes which.
+// propertyWriter appends values in the order of their flags and collects the flags.
 type propertyWriter struct {
 	b               []byte
 	forced, written PropertySet

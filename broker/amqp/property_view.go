@@ -1,8 +1,8 @@
 package amqp
 
-// PropertyView is a raw property list taken apart in place: its slices alias the
-// list. A slice is nil where the property is absent, and not nil, if empty,
-// where it is present.
+// PropertyView is a view of a raw property list: its slices alias the list. A slice is nil
+// if the property is absent. If the property is present and empty the slice is empty but
+// not nil.
 type PropertyView struct {
 	Has PropertySet
 
@@ -19,9 +19,8 @@ type PropertyView struct {
 	AppID, ClusterID             []byte
 }
 
-// ViewProperties takes a raw property list apart without allocating; the list
-// must fill raw. The error is an *Exception 502 SYNTAX_ERROR. What stands inside
-// the headers is ValidateTable's to check.
+// ViewProperties parses a raw property list without allocating; the list must fill raw. The
+// error is an *Exception 502 SYNTAX_ERROR. ValidateTable checks the content of the headers.
 func ViewProperties(raw []byte) (v PropertyView, err error) {
 	c := cursor{rest: raw}
 	v.Has = PropertySet(c.short())
@@ -96,15 +95,15 @@ func (v *PropertyView) viewNames(c *cursor) {
 	}
 }
 
-// WithReplyTo appends raw, the property list that v is a view of, with another
-// reply-to property in the place of the one it has.
+// WithReplyTo appends raw, the property list that v is a view of, with its reply-to
+// property replaced.
 func (v *PropertyView) WithReplyTo(b, raw []byte, replyTo string) []byte {
 	at := v.beforeReplyTo()
 	b = appendShortstr(append(b, raw[:at]...), replyTo)
 	return append(b, raw[at+1+len(v.ReplyTo):]...)
 }
 
-// beforeReplyTo is how many octets of the list stand before the reply-to property.
+// beforeReplyTo returns the number of octets in the list before the reply-to property.
 func (v *PropertyView) beforeReplyTo() int {
 	n := v.beforeHeaders() + len(v.Headers)
 	for _, name := range [...]struct {
@@ -121,7 +120,7 @@ func (v *PropertyView) beforeReplyTo() int {
 }
 
 // With appends raw, the property list that v is a view of, with another raw table of
-// headers and another expiration of at most 255 octets; nil: without.
+// headers and another expiration of at most 255 octets; nil means without.
 func (v *PropertyView) With(b, raw, headers, expiration []byte) []byte {
 	has := v.Has &^ (HasHeaders | HasExpiration)
 	if headers != nil {
@@ -147,7 +146,7 @@ func (v *PropertyView) With(b, raw, headers, expiration []byte) []byte {
 	return append(b, raw[after:]...)
 }
 
-// beforeHeaders is how many octets of the list stand before the headers.
+// beforeHeaders returns the number of octets in the list before the headers.
 func (v *PropertyView) beforeHeaders() int {
 	n := 2
 	if v.Has&HasContentType != 0 {

@@ -6,8 +6,8 @@ type Publish struct {
 	Mandatory, Immediate bool
 }
 
-// ParsePublish takes a payload that PeekMethod told to be basic.publish apart
-// without allocating. The error is an *Exception 502 SYNTAX_ERROR.
+// ParsePublish parses a payload that is a basic.publish according to PeekMethod, without
+// allocating. The error is an *Exception 502 SYNTAX_ERROR.
 func ParsePublish(payload []byte) (Publish, error) {
 	const exchange = 4 + 2 // after the method id and a reserved short
 	if len(payload) <= exchange {

@@ -16,8 +16,8 @@ const (
 	QueueUnbindOkID  MethodID = ClassQueue<<16 | 51
 )
 
-// QueueDeclare with an empty Queue asks the server for a name. In the other
-// methods an empty name means the queue the channel declared last.
+// QueueDeclare is a queue.declare. With an empty Queue it asks the server for a name. In
+// the other methods an empty name means the queue that the channel declared last.
 type QueueDeclare struct {
 	Queue                                           string
 	Passive, Durable, Exclusive, AutoDelete, NoWait bool
@@ -40,7 +40,7 @@ func (m *QueueDeclare) append(b []byte) []byte {
 	return AppendTable(b, m.Arguments)
 }
 
-// QueueDeclareOk counts ready messages.
+// QueueDeclareOk is a queue.declare-ok. It has the number of ready messages.
 type QueueDeclareOk struct {
 	Queue                       string
 	MessageCount, ConsumerCount uint32

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// cursor takes fields off the front of a payload. The first failure sticks:
-// every later read returns a zero value, so that what reads a list of fields
-// looks like that list and asks for the error once, at its end.
+// cursor takes fields off the front of a payload. It remembers the first failure: every
+// later read returns a zero value. So code that reads a list of fields looks like that list
+// and checks for an error once, at the end.
 type cursor struct {
 	rest   []byte
 	failed bool
@@ -73,14 +73,14 @@ func (c *cursor) rawTable() []byte {
 	return whole[: 4+len(body) : 4+len(body)]
 }
 
-// reader is a cursor over a method's arguments; what it returns is a copy.
+// reader is a cursor over a method's arguments. It returns copies.
 type reader struct {
 	cursor
 	limits Limits
-	err    error // why it failed, when that is more than "too short"
+	err    error // why it failed, unless the payload is too short
 }
 
-// string reads a short string that must be UTF-8, as RabbitMQ demands of names.
+// string reads a short string that must be UTF-8, as RabbitMQ requires for names.
 func (r *reader) string() string {
 	s := r.shortstr()
 	if !utf8.Valid(s) {
@@ -92,7 +92,7 @@ func (r *reader) string() string {
 // text reads a short string of any octets.
 func (r *reader) text() string { return string(r.shortstr()) }
 
-// bytes copies a long string; it is never nil, for an empty one is a value too.
+// bytes copies a long string. It never returns nil, since an empty string is a value too.
 func (r *reader) bytes() []byte { return append([]byte{}, r.longstr()...) }
 
 // bits reads one octet of packed bits, lowest first (AMQP 0-9-1 §4.2.5.2).
@@ -122,7 +122,7 @@ func (r *reader) fail(why error) {
 	}
 }
 
-// done returns nil if all fields were there and nothing follows them.
+// done returns nil if all fields were present and nothing follows them.
 func (r *reader) done(id MethodID) error {
 	if !r.failed && len(r.rest) == 0 {
 		return nil

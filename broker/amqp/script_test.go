@@ -17,8 +17,8 @@ import (
 
 const frameMax = amqp.MinFrameSize
 
-// script answers one client over a pipe with this package alone: each method
-// with its -ok, a consume and a get with message, a publish with a confirm.
+// script answers one client over a pipe, using this package only: each method with its -ok,
+// a consume and a get with a message, a publish with a confirm.
 type script struct {
 	t       *testing.T
 	conn    net.Conn
@@ -88,8 +88,8 @@ func (s *script) frame() (amqp.Frame, error) {
 	}
 }
 
-// receive parses the next method and holds what this package would have sent
-// for it to what the client sent. The order in a table is the client's own.
+// receive parses the next method and compares what this package would have sent for it with
+// what the client sent. The order in a table is the client's.
 func (s *script) receive() (amqp.Method, uint16, error) {
 	f, err := s.frame()
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *script) published(channel uint16, m *amqp.BasicPublish) error {
 	return err
 }
 
-// replyTo is the method a client waits for after m, nil for none.
+// replyTo returns the method that a client waits for after m, or nil.
 func replyTo(m amqp.Method) amqp.Method {
 	switch m := m.(type) {
 	case *amqp.ConnectionStartOk:

@@ -2,7 +2,8 @@ package amqp
 
 import "encoding/binary"
 
-// BasicAck goes both ways: it settles deliveries and confirms publishes.
+// BasicAck is a basic.ack, in both directions: it settles deliveries and confirms
+// publishes.
 type BasicAck struct {
 	DeliveryTag uint64
 	Multiple    bool
@@ -35,7 +36,7 @@ func (m *BasicReject) append(b []byte) []byte {
 	return appendBits(appendLonglong(b, m.DeliveryTag), m.Requeue)
 }
 
-// BasicNack goes both ways, as BasicAck does; Requeue says nothing in a confirm.
+// BasicNack is a basic.nack, in both directions. Requeue has no meaning in a confirm.
 type BasicNack struct {
 	DeliveryTag       uint64
 	Multiple, Requeue bool
@@ -68,11 +69,11 @@ type BasicRecoverOk struct{ empty }
 
 func (*BasicRecoverOk) ID() MethodID { return BasicRecoverOkID }
 
-// settlePayload is method id, delivery tag, one octet of bits: the whole
-// payload of ack, nack and reject.
+// settlePayload is method id, delivery tag and one octet of bits: the whole payload of ack,
+// nack and reject.
 const settlePayload = 4 + 8 + 1
 
-// ParseAck takes a payload that PeekMethod told to be basic.ack apart without
+// ParseAck parses a payload that is a basic.ack according to PeekMethod, without
 // allocating. The error is an *Exception 502 SYNTAX_ERROR.
 func ParseAck(payload []byte) (tag uint64, multiple bool, err error) {
 	tag, bits, err := parseSettle(payload, BasicAckID)

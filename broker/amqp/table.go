@@ -5,15 +5,15 @@ import (
 	"math"
 )
 
-// Table is a field table (AMQP 0-9-1 §4.2.5.5). RabbitMQ and its clients give
-// some type letters another meaning than the specification does; Curfew obeys
-// them (RabbitMQ: AMQP 0-9-1 Errata):
+// Table is a field table (AMQP 0-9-1 §4.2.5.5). RabbitMQ and its clients use some type
+// letters differently from the specification; Curfew does as they do (RabbitMQ: AMQP 0-9-1
+// Errata):
 //
 //	t bool     b int8     s int16    I int32    l int64 (L is read alike)
 //	V nil      B uint8    u uint16   i uint32   f float32   d float64
 //	S string   x []byte   T Timestamp   D Decimal   F Table   A []any
 //
-// A key that comes twice keeps its first value, which is the one RabbitMQ finds.
+// If a key comes twice its first value counts, as in RabbitMQ.
 type Table map[string]any
 
 // Timestamp is in Unix seconds.
@@ -25,10 +25,9 @@ type Decimal struct {
 	Value int32
 }
 
-// ParseTable parses the table at the front of b, which begins with its length
-// in four octets, and returns what follows it. Nothing in the table aliases b.
-// The error is an *Exception 502 SYNTAX_ERROR, found before anything is
-// allocated: the shape is checked first.
+// ParseTable parses the table at the front of b, which begins with its length in four
+// octets, and returns what follows it. Nothing in the table aliases b. The error is an
+// *Exception 502 SYNTAX_ERROR. The shape is checked before anything is allocated.
 func ParseTable(b []byte, lim Limits) (t Table, rest []byte, err error) {
 	n, err := tableSize(b, lim)
 	if err != nil {
@@ -37,8 +36,8 @@ func ParseTable(b []byte, lim Limits) (t Table, rest []byte, err error) {
 	return decodeTable(b[4:n]), b[n:], nil
 }
 
-// ParseTableEntries parses a table that fills b and has no length before it,
-// such as the response of SASL's AMQPLAIN. Errors are ParseTable's.
+// ParseTableEntries parses a table that fills b and has no length before it, such as the
+// response of SASL's AMQPLAIN. Its errors are those of ParseTable.
 func ParseTableEntries(b []byte, lim Limits) (Table, error) {
 	left := newBudget(lim)
 	if err := left.table(b, 1); err != nil {

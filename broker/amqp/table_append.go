@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// AppendTable appends t with its length, keys sorted so that equal tables have
-// equal octets. Beside the types that Table names it takes int and uint64 (as
-// 'l') and time.Time (as 'T', in seconds). It panics on another type, a uint64
-// beyond an int64 and a key of more than 255 octets, which are bugs of the
-// caller.
+// AppendTable appends t with its length. Keys are sorted, so that equal tables have equal
+// octets. In addition to Table's types it accepts int and uint64 (as 'l') and time.Time (as
+// 'T', in seconds). It panics on any other type, on a uint64 that does not fit into an
+// int64, and on a key of more than 255 octets, which are bugs of the caller.
 func AppendTable(b []byte, t Table) []byte {
 	b, start := OpenTable(b)
-	var few [16]string // of most tables, so that sorting takes no memory
+	var few [16]string // enough for most tables, so that sorting does not allocate
 	keys := slices.AppendSeq(few[:0], maps.Keys(t))
 	slices.Sort(keys)
 	for _, key := range keys {
@@ -33,8 +32,8 @@ func appendArray(b []byte, array []any) []byte {
 	return CloseTable(b, start)
 }
 
-// OpenTable begins a table, or an array, that the caller writes entry by entry
-// instead of having it in a map; CloseTable is told where it began.
+// OpenTable begins a table, or an array, which the caller then writes entry by entry
+// without building a map. CloseTable needs the offset at which it began.
 func OpenTable(b []byte) (out []byte, start int) { return append(b, 0, 0, 0, 0), len(b) }
 
 // CloseTable ends the table that OpenTable began.
@@ -43,8 +42,8 @@ func CloseTable(b []byte, start int) []byte {
 	return b
 }
 
-// AppendKey begins an entry of an open table; its value, of the type that kind
-// stands for, is the caller's to append. It panics on a key of more than 255 octets.
+// AppendKey begins an entry of an open table. The caller appends the value, which must have
+// the type of kind. AppendKey panics on a key of more than 255 octets.
 func AppendKey(b []byte, key string, kind byte) []byte { return append(appendShortstr(b, key), kind) }
 
 func appendValue(b []byte, value any) []byte {

@@ -177,7 +177,7 @@ func TestTableCountLimitsAreInAggregate(t *testing.T) {
 	requireCode(t, SyntaxError, ValidateTable(lengthed(entries(2)), Limits{Values: 1}))
 }
 
-// hostileTables are cheap to send and dear to build.
+// hostileTables are cheap to send and expensive to build.
 func hostileTables() map[string][]byte {
 	return map[string][]byte{
 		"20,000 deep":   nested(20_000),
@@ -188,8 +188,8 @@ func hostileTables() map[string][]byte {
 	}
 }
 
-// A refusal looks at no more than the limits allow and allocates only itself,
-// however large the input is.
+// A refusal examines no more than the limits allow and allocates only itself, however large
+// the input is.
 func TestHostileTablesAreRefusedCheaply(t *testing.T) {
 	for name, raw := range hostileTables() {
 		var err error

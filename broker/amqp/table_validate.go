@@ -2,8 +2,8 @@ package amqp
 
 import "encoding/binary"
 
-// Limits bound what a field table may hold, over all that is nested in it. A
-// zero field stands for its default.
+// Limits bounds what a field table may contain, including all that is nested in it. A zero
+// field means its default.
 type Limits struct {
 	Depth   int // tables and arrays inside one another, the outermost is 1; 16
 	Entries int // named entries of all tables; 1,024
@@ -16,9 +16,9 @@ const (
 	defaultValues  = 4096
 )
 
-// ValidateTable checks the shape of a raw table, which must fill raw and begins
-// with its length in four octets. It allocates nothing unless it fails, and
-// looks at no more than the values that lim allows. Errors are ParseTable's.
+// ValidateTable checks the shape of a raw table, which must fill raw and begins with its
+// length in four octets. It allocates only when it fails, and examines no more than the
+// values that lim allows. Its errors are those of ParseTable.
 func ValidateTable(raw []byte, lim Limits) error {
 	n, err := tableSize(raw, lim)
 	if err == nil && n != len(raw) {
@@ -27,8 +27,8 @@ func ValidateTable(raw []byte, lim Limits) error {
 	return err
 }
 
-// tableSize checks the table at the front of b and returns how many octets it
-// takes with its length.
+// tableSize checks the table at the front of b and returns the number of its octets,
+// including its length.
 func tableSize(b []byte, lim Limits) (int, error) {
 	if len(b) < 4 {
 		return 0, badTable("cut short")
@@ -45,14 +45,14 @@ func badTable(format string, args ...any) *Exception {
 	return NewException(SyntaxError, 0, 0, "malformed table: "+format, args...)
 }
 
-// variable marks a type whose size stands before it in four octets; unknown one
-// that RabbitMQ does not accept.
+// variable marks a type whose value begins with its size in four octets; unknown marks a
+// type that RabbitMQ does not accept.
 const (
 	variable = -1
 	unknown  = -2
 )
 
-// fixedSize is the size in octets of a value by its type letter.
+// fixedSize returns the size in octets of a value, by its type letter.
 var fixedSize = func() (sizes [256]int8) {
 	for i := range sizes {
 		sizes[i] = unknown
@@ -67,7 +67,7 @@ var fixedSize = func() (sizes [256]int8) {
 	return sizes
 }()
 
-// budget is what of the limits is left while a table is walked.
+// budget is what is left of the limits during a walk through a table.
 type budget struct {
 	limits          Limits
 	entries, values int
@@ -116,8 +116,8 @@ func (l *budget) array(b []byte, depth int) (err error) {
 	return err
 }
 
-// value checks the value whose type letter stands first in b, which is not
-// empty, and returns what follows it.
+// value checks the value at the front of b, which begins with its type letter and is not
+// empty. It returns what follows the value.
 func (l *budget) value(b []byte, depth int) (rest []byte, err error) {
 	kind, b := b[0], b[1:]
 	if l.values--; l.values < 0 {

@@ -2,8 +2,8 @@ package amqp
 
 import "fmt"
 
-// Integer reads a field value of any integer type; false if v is none. An
-// unsigned 64-bit value, which no field has, is not one.
+// Integer returns a field value of any integer type, or false if v has another type. An
+// unsigned 64-bit value, which no field has, is not accepted.
 func Integer(v any) (n int64, ok bool) {
 	switch n := v.(type) {
 	case int8:
@@ -26,8 +26,8 @@ func Integer(v any) (n int64, ok bool) {
 	return 0, false
 }
 
-// TypeName is RabbitMQ's name of a field value's type, as its error texts print
-// it. It panics on a Go type that Table does not name.
+// TypeName returns RabbitMQ's name for the type of a field value, as in its error texts. It
+// panics on a Go type that Table does not allow.
 func TypeName(v any) string {
 	switch v.(type) {
 	case bool:

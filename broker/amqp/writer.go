@@ -12,8 +12,8 @@ func appendShort(b []byte, v uint16) []byte    { return binary.BigEndian.AppendU
 func appendLong(b []byte, v uint32) []byte     { return binary.BigEndian.AppendUint32(b, v) }
 func appendLonglong(b []byte, v uint64) []byte { return binary.BigEndian.AppendUint64(b, v) }
 
-// appendShortstr panics on more than 255 octets: names are checked where they
-// come in, so a longer one here is a bug of the caller.
+// appendShortstr panics on more than 255 octets: names are checked where they come in, so a
+// longer one is a bug of the caller.
 func appendShortstr[S string | []byte](b []byte, s S) []byte {
 	if len(s) > maxShortString {
 		panic(fmt.Sprintf("amqp: short string of %d octets", len(s)))
@@ -21,10 +21,10 @@ func appendShortstr[S string | []byte](b []byte, s S) []byte {
 	return append(append(b, byte(len(s))), s...)
 }
 
-// appendText appends a text meant for people, cut to what a short string holds.
+// appendText appends a text for people, cut to the size of a short string.
 func appendText(b []byte, s string) []byte { return appendShortstr(b, cutText(s)) }
 
-// cutText cuts between runes, because some clients refuse what is not UTF-8.
+// cutText cuts between runes, because some clients refuse text that is not UTF-8.
 func cutText(s string) string {
 	if len(s) <= maxShortString {
 		return s

@@ -17,8 +17,8 @@ import (
 	"curfew/broker/certs/certstest"
 )
 
-// greet has a client shake hands with a listener and returns the server's name
-// and the client's error.
+// greet connects a TLS client to a listener and returns the server's name and the client's
+// error.
 func greet(t *testing.T, server, client *tls.Config) (name string, err error) {
 	t.Helper()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", server)
@@ -41,7 +41,7 @@ func greet(t *testing.T, server, client *tls.Config) (name string, err error) {
 	return c.ConnectionState().PeerCertificates[0].Subject.CommonName, err
 }
 
-// opened opens files that are looked at with every handshake.
+// opened opens files that are checked at every handshake.
 func opened(t *testing.T, o Options) *Files {
 	t.Helper()
 	f, err := Open(o)
@@ -72,7 +72,7 @@ func TestReload(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "second, and longer", name, "what cannot be used changes nothing")
 	}
-	assert.Equal(t, 1, logged.FilterLevelExact(zap.ErrorLevel).Len(), "and is told once")
+	assert.Equal(t, 1, logged.FilterLevelExact(zap.ErrorLevel).Len(), "and is logged once")
 	require.NoError(t, os.Remove(key))
 	ca.Write(t, dir, pkix.Name{CommonName: "third"})
 	name, err = greet(t, f.Config(), client)
@@ -109,10 +109,10 @@ func TestOpenSaysWhatIsMissing(t *testing.T) {
 	ca := certstest.New(t)
 	cert, key := ca.Write(t, t.TempDir(), pkix.Name{CommonName: "server"})
 	for text, o := range map[string]Options{
-		"load none.pem":        {Cert: "none.pem", Key: key},
-		"authorities":          {Cert: cert, Key: key, ClientAuth: Require},
-		"has no certificate":   {Cert: cert, Key: key, ClientCA: key},
-		`"maybe" is not known`: {Cert: cert, Key: key, ClientAuth: "maybe"},
+		"load none.pem":                         {Cert: "none.pem", Key: key},
+		"authorities":                           {Cert: cert, Key: key, ClientAuth: Require},
+		"has no certificate":                    {Cert: cert, Key: key, ClientCA: key},
+		`unknown client authentication "maybe"`: {Cert: cert, Key: key, ClientAuth: "maybe"},
 	} {
 		_, err := Open(o)
 		assert.ErrorContains(t, err, text)

@@ -13,13 +13,13 @@ import (
 	"go.uber.org/zap"
 )
 
-// ClientAuth says what is asked of clients.
+// ClientAuth is what clients must present.
 type ClientAuth string
 
 const (
-	// None: no certificate.
+	// None: no certificate is requested.
 	None ClientAuth = "none"
-	// Request: a certificate is asked for, and verified if there is one.
+	// Request: a certificate is requested, and verified if the client sends one.
 	Request ClientAuth = "request"
 	// Require: a handshake without a valid certificate fails.
 	Require ClientAuth = "require"
@@ -29,30 +29,30 @@ var clientAuths = map[ClientAuth]tls.ClientAuthType{
 	"": tls.NoClientCert, None: tls.NoClientCert, Request: tls.VerifyClientCertIfGiven, Require: tls.RequireAndVerifyClientCert,
 }
 
-// Options name the files, PEM all of them.
+// Options names the files, which are all PEM.
 type Options struct {
-	Cert, Key  string // the server's chain, leaf first, and its private key
-	ClientCA   string // authorities whose certificates clients may have
+	Cert, Key  string // the server's certificate chain, leaf first, and its private key
+	ClientCA   string // the authorities that sign client certificates
 	ClientAuth ClientAuth
 	Log        *zap.Logger
 }
 
-// checkEvery is how long what was found in the files is taken for what is there.
+// checkEvery is how often the files are checked for changes.
 const checkEvery = time.Second
 
-// Files keep the configuration that the files make. Safe for concurrent use.
+// Files keeps the configuration made from the files. It is safe for concurrent use.
 type Files struct {
 	opts  Options
 	log   *zap.Logger
 	every time.Duration
 
 	mu      sync.Mutex
-	config  *tls.Config // replaced, never changed: tickets of an old one are not taken
-	seen    []fileState // what config, or the last attempt at one, was made of
+	config  *tls.Config // replaced, never changed: session tickets of an old one are not accepted
+	states  []fileState // the files of config, or of the last attempt to load them
 	checked time.Time
 }
 
-// fileState tells a file from the one that replaces it.
+// fileState distinguishes a file from the one that replaces it.
 type fileState struct {
 	size     int64
 	modified time.Time
@@ -64,19 +64,20 @@ func Open(o Options) (*Files, error) {
 		o.Log = zap.NewNop()
 	}
 	if _, ok := clientAuths[o.ClientAuth]; !ok {
-		return nil, fmt.Errorf("certs: client authentication %q is not known", o.ClientAuth)
+		return nil, fmt.Errorf("certs: unknown client authentication %q", o.ClientAuth)
 	}
 	if clientAuths[o.ClientAuth] != tls.NoClientCert && o.ClientCA == "" {
-		return nil, errors.New("certs: to verify clients takes a file of their authorities")
+		return nil, errors.New("certs: verifying clients requires a file with their authorities")
 	}
 	f := &Files{opts: o, log: o.Log.Named("certs"), every: checkEvery, checked: time.Now()}
-	f.seen = f.look()
+	f.states = f.stat()
 	var err error
 	f.config, err = f.load()
 	return f, err
 }
 
-// Config is for listeners. Each handshake gets what is in the files by then.
+// Config returns the configuration for listeners. Each handshake uses the files as they are
+// then.
 func (f *Files) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -91,14 +92,14 @@ func (f *Files) current() *tls.Config {
 		return f.config
 	}
 	f.checked = time.Now()
-	now := f.look()
-	if slices.Equal(now, f.seen) {
+	now := f.stat()
+	if slices.Equal(now, f.states) {
 		return f.config
 	}
-	f.seen = now
+	f.states = now
 	config, err := f.load()
 	if err != nil {
-		f.log.Error("the certificate files have changed and cannot be used; those from before stay in use", zap.Error(err))
+		f.log.Error("the certificate files have changed and cannot be used; the previous ones stay in use", zap.Error(err))
 		return f.config
 	}
 	f.log.Info("certificates reloaded", zap.String("file", f.opts.Cert))
@@ -106,7 +107,7 @@ func (f *Files) current() *tls.Config {
 	return config
 }
 
-func (f *Files) names() []string {
+func (f *Files) fileNames() []string {
 	names := []string{f.opts.Cert, f.opts.Key}
 	if f.opts.ClientCA != "" {
 		names = append(names, f.opts.ClientCA)
@@ -114,9 +115,9 @@ func (f *Files) names() []string {
 	return names
 }
 
-// look returns the state of the files; that of one that is not there is zero.
-func (f *Files) look() (states []fileState) {
-	for _, name := range f.names() {
+// stat returns the state of the files. The state of a missing file is zero.
+func (f *Files) stat() (states []fileState) {
+	for _, name := range f.fileNames() {
 		var s fileState
 		if info, err := os.Stat(name); err == nil {
 			s = fileState{info.Size(), info.ModTime()}

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// NameFrom says which part of a client's certificate is the user's name
-// (RabbitMQ: rabbitmq_auth_mechanism_ssl, ssl_cert_login_from).
+// NameFrom is the part of a client certificate that is the user name (RabbitMQ:
+// rabbitmq_auth_mechanism_ssl, ssl_cert_login_from).
 type NameFrom string
 
 const (
@@ -22,7 +22,7 @@ const (
 	SubjectAlternativeName NameFrom = "subject_alternative_name"
 )
 
-// Name reads the user's name out of a verified certificate; false if it has none.
+// Name returns the user name from a verified certificate, or false if it has none.
 func (from NameFrom) Name(cert *x509.Certificate) (string, bool) {
 	var name string
 	switch from {
@@ -56,8 +56,8 @@ var attributeNames = map[string]string{
 	"0.9.2342.19200300.100.1.25": "DC", "0.9.2342.19200300.100.1.1": "UID",
 }
 
-// Subject writes the subject as RabbitMQ does: RFC 2253's order, its own names of
-// attributes.
+// Subject returns the subject in RabbitMQ's form: RFC 2253's order, RabbitMQ's attribute
+// names.
 func Subject(cert *x509.Certificate) string {
 	var sequence pkix.RDNSequence
 	if _, err := asn1.Unmarshal(cert.RawSubject, &sequence); err != nil {
@@ -82,7 +82,7 @@ func attribute(part pkix.AttributeTypeAndValue) string {
 	return name + "=" + escape(fmt.Sprint(part.Value))
 }
 
-// escape guards what would be taken for part of the writing, octet by octet.
+// escape escapes characters that have a meaning in that form, octet by octet.
 func escape(value string) string {
 	var b strings.Builder
 	for i := range len(value) {

@@ -19,7 +19,7 @@ func TestResend(t *testing.T) {
 	d.publish("", "q", "wrong", amqp.Properties{Expiration: "60000", MessageID: "m", Headers: amqp.Table{"tenant": "a"}})
 	d.expire(d.q)
 	seq := d.standing(d.dlq)[0].Seq
-	draft, ok, err := deadletters.DraftOf(d.dlq, seq)
+	draft, ok, err := deadletters.DraftOf(d.b, d.dlq, seq)
 	require.NoError(t, err)
 	require.True(t, ok)
 	assert.Equal(t, "q", draft.RoutingKey)
@@ -27,10 +27,10 @@ func TestResend(t *testing.T) {
 	assert.Contains(t, string(draft.Properties), `"expiration": "60000"`)
 	assert.NotContains(t, string(draft.Properties), "death")
 
-	resend := func(change func(*deadletters.Draft)) (deadletters.Left, error) {
+	resend := func(change func(*deadletters.Draft)) (deadletters.SkipReason, error) {
 		one := draft
 		change(&one)
-		return deadletters.Resend(t.Context(), d.b, d.p, d.dlq, seq, &one)
+		return deadletters.Resend(d.b, d.p, d.dlq, seq, &one)
 	}
 	for _, mistake := range []string{"", "{", `{"expiraton": "1"}`, `{"headers": {"a": {"no type": 1}}}`, `{"message_id": "` + strings.Repeat("x", 256) + `"}`, `{"expiration": "soon"}`} {
 		_, err = resend(func(one *deadletters.Draft) { one.Properties = []byte(mistake) })
@@ -38,7 +38,7 @@ func TestResend(t *testing.T) {
 	}
 	left, err := resend(func(one *deadletters.Draft) { one.RoutingKey = "nowhere" })
 	assert.NoError(t, err)
-	assert.Equal(t, deadletters.LeftUnroutable, left)
+	assert.Equal(t, deadletters.SkippedUnroutable, left)
 	assert.Equal(t, []string{"wrong"}, d.bodies(d.dlq))
 
 	left, err = resend(func(one *deadletters.Draft) {
@@ -56,28 +56,28 @@ func TestResend(t *testing.T) {
 
 	left, err = resend(func(*deadletters.Draft) {})
 	require.NoError(t, err)
-	assert.Equal(t, deadletters.LeftGone, left, "once")
-	_, ok, _ = deadletters.DraftOf(d.dlq, seq)
+	assert.Equal(t, deadletters.SkippedGone, left, "once")
+	_, ok, _ = deadletters.DraftOf(d.b, d.dlq, seq)
 	assert.False(t, ok)
 }
 
-// TestDraftOfWhatNeverDied goes to where it came from; one that a consumer holds is his.
+// TestDraftOfWhatNeverDied goes to where it came from; one that a consumer holds stays with the consumer.
 func TestDraftOfWhatNeverDied(t *testing.T) {
 	d := newDesk(t)
 	d.publish("", "dlq", "m", amqp.Properties{})
 	seq := d.standing(d.dlq)[0].Seq
-	draft, ok, err := deadletters.DraftOf(d.dlq, seq)
+	draft, ok, err := deadletters.DraftOf(d.b, d.dlq, seq)
 	require.NoError(t, err)
 	require.True(t, ok)
 	assert.Equal(t, "dlq", draft.RoutingKey)
-	left, err := deadletters.Resend(t.Context(), d.b, d.p, d.dlq, seq, &draft)
+	left, err := deadletters.Resend(d.b, d.p, d.dlq, seq, &draft)
 	require.NoError(t, err)
-	assert.Equal(t, deadletters.LeftBack, left)
+	assert.Equal(t, deadletters.SkippedBack, left)
 
 	found, err := d.dlq.Get(false, func(*broker.Delivery) {})
 	require.NoError(t, err)
 	require.True(t, found)
-	_, ok, err = deadletters.DraftOf(d.dlq, seq)
+	_, ok, err = deadletters.DraftOf(d.b, d.dlq, seq)
 	require.NoError(t, err)
 	assert.False(t, ok)
 	assert.NotEqual(t, queue.Ready, d.standing(d.dlq)[0].State)

@@ -76,7 +76,7 @@ func (f *Filter) compile() (*matcher, error) {
 	return m, nil
 }
 
-// reads says whether the whole body is looked at.
+// reads reports whether the whole body is looked at.
 func (m *matcher) reads() bool { return len(m.body) > 0 || m.pattern != nil }
 
 // matches wants the whole body if reads says so.

@@ -39,7 +39,7 @@ func Groups(ctx context.Context, q *broker.Queue, f *Filter, now time.Time) ([]G
 	}
 	type key struct{ reason, queue, exchange string }
 	groups := map[key]*Group{}
-	err = walk(ctx, q, 0, m, glance, func(l *Letter) bool {
+	err = walk(ctx, q, 0, m, noBody, func(l *Letter) bool {
 		d, _ := l.Last()
 		k := key{d.Reason, d.Queue, d.Exchange}
 		if groups[k] == nil && len(groups) >= maxGroups {

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker"
-	"curfew/broker/access"
 	"curfew/broker/amqp"
 	"curfew/broker/deadletters"
+	"curfew/broker/deadline"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -25,9 +25,6 @@ type desk struct {
 	q, dlq *broker.Queue
 	memory atomic.Int64 // in use; above memoryLimit publishers have to wait
 }
-
-// root may see and steer every run.
-var root = &access.User{Name: "root", Tags: []string{access.Administrator}}
 
 const memoryLimit = 1 << 30
 
@@ -65,7 +62,7 @@ func (d *desk) publish(exchange, key, body string, p amqp.Properties) {
 func (d *desk) expire(q *broker.Queue) {
 	d.t.Helper()
 	for _, x := range d.standing(q) {
-		require.Equal(d.t, broker.Expired, d.b.FireNow(q.Ref(&x), false))
+		require.Equal(d.t, deadline.Expired, d.b.FireNow(q.Ref(&x), false))
 	}
 }
 
@@ -93,16 +90,16 @@ func (d *desk) bodies(q *broker.Queue) (bodies []string) {
 	return bodies
 }
 
-func (d *desk) runs(dir string) *deadletters.Runs {
+func (d *desk) runs(dir string) *deadletters.Replays {
 	d.t.Helper()
-	r, err := deadletters.NewRuns(d.b, dir, nil)
+	r, err := deadletters.OpenReplays(d.b, dir, nil)
 	require.NoError(d.t, err)
 	d.t.Cleanup(r.Close)
 	return r
 }
 
 // replay carries an order about "dlq" out and returns how it ended.
-func (d *desk) replay(r *deadletters.Runs, o deadletters.Order) deadletters.Run {
+func (d *desk) replay(r *deadletters.Replays, o deadletters.Request) deadletters.Replay {
 	d.t.Helper()
 	o.VHost, o.Queue = "/", "dlq"
 	run, err := r.Start(d.t.Context(), o)
@@ -110,14 +107,14 @@ func (d *desk) replay(r *deadletters.Runs, o deadletters.Order) deadletters.Run 
 	return d.wait(r, run.ID, o.DryRun, run)
 }
 
-func (d *desk) wait(r *deadletters.Runs, id string, dry bool, run deadletters.Run) deadletters.Run {
+func (d *desk) wait(r *deadletters.Replays, id string, dry bool, run deadletters.Replay) deadletters.Replay {
 	d.t.Helper()
 	if dry {
 		return run
 	}
 	require.Eventually(d.t, func() bool {
 		var err error
-		run, err = r.Get(root, id)
+		run, err = r.Get(id)
 		require.NoError(d.t, err)
 		return run.State != deadletters.Running
 	}, time.Minute, time.Millisecond)

@@ -27,14 +27,14 @@ func TestReplayLife(t *testing.T) {
 		return
 	}
 	d := openDesk(t, filepath.Join(dir, "store"))
-	r, err := deadletters.NewRuns(d.b, filepath.Join(dir, "replays"), nil)
+	r, err := deadletters.OpenReplays(d.b, filepath.Join(dir, "replays"), nil)
 	require.NoError(t, err)
-	if len(r.List(root)) == 0 {
-		_, err = r.Start(t.Context(), deadletters.Order{VHost: "/", Queue: "dlq"})
+	if len(r.List()) == 0 {
+		_, err = r.Start(t.Context(), deadletters.Request{VHost: "/", Queue: "dlq"})
 		require.NoError(t, err)
 	}
 	fmt.Println("under way")
-	run := d.wait(r, r.List(root)[0].ID, false, deadletters.Run{})
+	run := d.wait(r, r.List()[0].ID, false, deadletters.Replay{})
 	require.Equal(t, deadletters.Done, run.State, run.Error)
 	r.Close()
 	require.NoError(t, d.b.Close())

@@ -5,6 +5,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/queue"
 )
 
@@ -12,8 +13,8 @@ import (
 const (
 	// ReplaysHeader is how often the message was replayed.
 	ReplaysHeader = "x-curfew-replays"
-	// RunHeader is the ID of the run that replayed it last.
-	RunHeader = "x-curfew-replay-run"
+	// ReplayHeader is the ID of the run that replayed it last.
+	ReplayHeader = "x-curfew-replay-run"
 )
 
 // Death is one entry of x-death (RabbitMQ: Dead Letter Exchanges, Effects on Messages):
@@ -34,7 +35,7 @@ type Death struct {
 type Letter struct {
 	Seq         queue.Seq
 	State       queue.State
-	Deadline    int64 // Unix µs; 0 none
+	Deadline    deadline.Instant // 0: none
 	Persistent  bool
 	Redelivered bool
 	Exchange    string // it came here by
@@ -72,7 +73,7 @@ func (l *Letter) readHeaders() {
 		}
 	}
 	l.Replays, _ = amqp.Integer(h[ReplaysHeader])
-	l.Run, _ = h[RunHeader].(string)
+	l.Run, _ = h[ReplayHeader].(string)
 }
 
 func deathOf(t amqp.Table) (d Death) {

@@ -2,6 +2,7 @@ package deadletters_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/deadletters"
+	"curfew/broker/queue"
 )
 
 func TestQueues(t *testing.T) {
@@ -30,7 +32,7 @@ func TestQueues(t *testing.T) {
 	require.NoError(t, err)
 	d.expire(lost)
 	d.dead(2)
-	assert.Equal(t, []deadletters.Holder{
+	assert.Equal(t, []deadletters.Queue{
 		{VHost: "/", Queue: "dlq", Ready: 2, Bytes: 2, From: []string{"q"}},
 		{VHost: "/", Queue: broker.UndeliverableQueue, Ready: 1, Bytes: 1, From: []string{}, Parked: true},
 		{VHost: "/", Queue: "a.dead", From: []string{"a"}},
@@ -85,15 +87,63 @@ func TestPurgeNeedsTheCount(t *testing.T) {
 	d := newDesk(t)
 	d.dead(5)
 	f := &deadletters.Filter{Pattern: "[123]"}
-	_, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, 5)
+	_, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 5})
 	var unconfirmed *deadletters.Unconfirmed
 	require.ErrorAs(t, err, &unconfirmed)
 	assert.Equal(t, 3, unconfirmed.Matched)
 	assert.Len(t, d.bodies(d.dlq), 5)
-	n, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, 3)
+	n, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, deadletters.Confirmation{Messages: 3})
 	require.NoError(t, err)
 	assert.Equal(t, 3, n)
 	assert.Equal(t, []string{"0", "4"}, d.bodies(d.dlq))
+}
+
+// TestPurgeOfAGrowingQueue: what was counted is deleted, however much arrives until it is confirmed.
+func TestPurgeOfAGrowingQueue(t *testing.T) {
+	d := newDesk(t)
+	d.dead(5)
+	f := &deadletters.Filter{}
+	purge := func(c deadletters.Confirmation) (int, deadletters.Unconfirmed) {
+		n, err := deadletters.Purge(t.Context(), d.b, d.dlq, f, c)
+		var unconfirmed *deadletters.Unconfirmed
+		if !errors.As(err, &unconfirmed) {
+			require.NoError(t, err)
+			return n, deadletters.Unconfirmed{}
+		}
+		return n, *unconfirmed
+	}
+	_, asks := purge(deadletters.Confirmation{Messages: -1})
+	require.Equal(t, 5, asks.Matched)
+	d.dead(3)
+	_, grown := purge(deadletters.Confirmation{Messages: 5})
+	assert.Equal(t, 8, grown.Matched, "the number alone is of all that are there")
+	_, wrong := purge(deadletters.Confirmation{Messages: 4, Position: asks.Position})
+	assert.Equal(t, 5, wrong.Matched)
+	n, _ := purge(deadletters.Confirmation{Messages: 5, Position: asks.Position})
+	assert.Equal(t, 5, n)
+	assert.Len(t, d.bodies(d.dlq), 3)
+	n, _ = purge(deadletters.Confirmation{Messages: 8, Position: grown.Position})
+	assert.Equal(t, 3, n, "five of the eight have left meanwhile")
+	d.dead(2)
+	elsewhere := grown.Position
+	elsewhere.QueueID++
+	_, asks = purge(deadletters.Confirmation{Messages: 2, Position: elsewhere})
+	assert.Equal(t, deadletters.Unconfirmed{}, asks, "of another incarnation only the number counts")
+	assert.Empty(t, d.bodies(d.dlq))
+}
+
+func TestPositionAsText(t *testing.T) {
+	for _, p := range []deadletters.Position{{}, {QueueID: 1, Last: []queue.Seq{0}}, {QueueID: math.MaxUint64, Last: []queue.Seq{1, 0, math.MaxUint64}}} {
+		text, err := p.MarshalText()
+		require.NoError(t, err)
+		back := deadletters.Position{QueueID: 9}
+		require.NoError(t, back.UnmarshalText(text))
+		assert.Equal(t, p, back, "%s", text)
+	}
+	for _, text := range []string{"x", "1", "0-1", "-1", "1-", "1-1.", "1-!", "1-1 ", "1-" + strings.Repeat("1.", 256) + "1"} {
+		var p deadletters.Position
+		assert.Error(t, p.UnmarshalText([]byte(text)), text)
+	}
 }
 
 func TestExportLosesNothing(t *testing.T) {
@@ -130,7 +180,7 @@ func TestExportLosesNothing(t *testing.T) {
 		assert.ErrorAs(t, err, &at, bad)
 	}
 	_, err = deadletters.Import(t.Context(), d.b, d.p, "nobody", strings.NewReader("{}"))
-	assert.ErrorContains(t, err, `there is no queue "nobody"`)
+	assert.ErrorContains(t, err, `queue "nobody" does not exist`)
 }
 
 // TestImportEndsWherePublishersWait: a large file does not take what publishers may not, nor go on once its sender has given up.

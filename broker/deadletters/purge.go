@@ -5,44 +5,57 @@ import (
 	"fmt"
 
 	"curfew/broker"
-	"curfew/broker/queue"
+	"curfew/broker/deadline"
 )
 
-// Unconfirmed is the error of a purge that was not confirmed with the number of
-// messages it is about.
-type Unconfirmed struct{ Matched int }
+// Confirmation is what a person who was shown how many messages there are agrees to delete.
+type Confirmation struct {
+	Messages int // negative: nothing yet
+	Position Position
+}
+
+// Unconfirmed is the error of a purge that was not confirmed with the number of messages it
+// is about. A Confirmation of that number and position is good for as long as the queue
+// exists, whatever arrives.
+type Unconfirmed struct {
+	Matched  int
+	Position Position
+}
 
 func (e *Unconfirmed) Error() string {
 	return fmt.Sprintf("%d messages match: confirm with this number to delete them", e.Matched)
 }
 
-// Purge deletes the ready messages of q that f matches, if they are as many as
-// confirmed; else it is *Unconfirmed and deletes none. What a consumer takes between the
-// two looks is not deleted; what comes meanwhile is not looked at.
-func Purge(ctx context.Context, b *broker.Broker, q *broker.Queue, f *Filter, confirmed int) (deleted int, err error) {
+// Purge deletes the ready messages of q that f matches, if they are as many as c says.
+// Otherwise it returns *Unconfirmed and deletes none. With a position it deletes those that
+// had entered by then; some of them may have left since. What a consumer takes while Purge
+// runs is not deleted, and what arrives meanwhile is not looked at.
+func Purge(ctx context.Context, b *broker.Broker, q *broker.Queue, f *Filter, c Confirmation) (deleted int, err error) {
 	m, err := f.compile()
 	if err != nil {
 		return 0, err
 	}
-	tails := q.Tails()
-	old := func(s queue.Seq) bool { return int(s.Priority()) < len(tails) && s <= tails[s.Priority()] }
+	upTo, fixed := positionOf(q), c.Position.QueueID == q.ID()
+	if fixed {
+		upTo = c.Position
+	}
 	matched := 0
-	if err := walk(ctx, q, 0, m, glance, func(l *Letter) bool {
-		if old(l.Seq) {
+	if err := walk(ctx, q, 0, m, noBody, func(l *Letter) bool {
+		if upTo.includes(l.Seq) {
 			matched++
 		}
 		return true
 	}, nil); err != nil {
 		return 0, err
 	}
-	if matched != confirmed {
-		return 0, &Unconfirmed{matched}
+	if matched != c.Messages && (!fixed || matched > c.Messages) {
+		return 0, &Unconfirmed{matched, positionOf(q)}
 	}
-	err = walk(ctx, q, 0, m, glance, func(l *Letter) bool {
-		if old(l.Seq) {
-			deleted += b.Remove([]broker.MessageRef{{Deadline: l.Deadline, Queue: q.ID(), Seq: uint64(l.Seq)}})
+	err = walk(ctx, q, 0, m, noBody, func(l *Letter) bool {
+		if upTo.includes(l.Seq) {
+			deleted += b.Remove([]deadline.Ref{{Deadline: l.Deadline, Queue: q.ID(), Seq: uint64(l.Seq)}})
 		}
-		return deleted < confirmed
+		return deleted < c.Messages
 	}, nil)
 	return deleted, err
 }

@@ -8,13 +8,13 @@ import (
 	"curfew/broker/queue"
 )
 
-// Holder is a queue that dead letters go to or stand in.
-type Holder struct {
-	VHost string `json:"vhost"`
-	Queue string `json:"queue"`
-	Ready int    `json:"ready"`
-	Held  int    `json:"unacked"`
-	Bytes int64  `json:"bytes"`
+// Queue is one that dead letters go to or stand in.
+type Queue struct {
+	VHost   string `json:"vhost"`
+	Queue   string `json:"queue"`
+	Ready   int    `json:"ready"`
+	Unacked int    `json:"unacked"`
+	Bytes   int64  `json:"bytes"`
 	// From are the queues whose dead letters go here, by name; at most maxFrom.
 	From []string `json:"from"`
 	// Parked: it is where dead letters end that no queue is bound for.
@@ -23,14 +23,14 @@ type Holder struct {
 
 const (
 	maxFrom = 100
-	// sniffed is how many messages at a queue's head and tail are looked at to see
+	// sampled is how many messages at a queue's head and tail are looked at to see
 	// whether dead letters stand in it though no queue's go there.
-	sniffed = 8
+	sampled = 8
 )
 
 // Queues lists the queues of vh that dead letters go to, or that have some at their
 // head or tail, the fullest first.
-func Queues(vh *broker.VHost) []Holder {
+func Queues(vh *broker.VHost) []Queue {
 	all := vh.Queues()
 	from := map[string][]string{}
 	for _, q := range all {
@@ -44,18 +44,18 @@ func Queues(vh *broker.VHost) []Holder {
 			}
 		}
 	}
-	holders := []Holder{}
+	found := []Queue{}
 	for _, q := range all {
 		feeders, target := from[q.Name()]
 		parked := q.Name() == broker.UndeliverableQueue
-		if !target && !parked && !broker.IsSubqueue(q.Name()) && !holds(q) {
+		if !target && !parked && !broker.IsSubqueue(q.Name()) && !hasLetters(q) {
 			continue
 		}
 		i := q.Info()
-		holders = append(holders, Holder{vh.Name(), i.Name, i.Ready, i.Unacked, i.ReadyBytes + i.UnackedBytes, append([]string{}, feeders...), parked})
+		found = append(found, Queue{vh.Name(), i.Name, i.Ready, i.Unacked, i.ReadyBytes + i.UnackedBytes, append([]string{}, feeders...), parked})
 	}
-	slices.SortStableFunc(holders, func(a, b Holder) int { return cmp.Compare(b.Ready+b.Held, a.Ready+a.Held) })
-	return holders
+	slices.SortStableFunc(found, func(a, b Queue) int { return cmp.Compare(b.Ready+b.Unacked, a.Ready+a.Unacked) })
+	return found
 }
 
 // destinations of dead letters. Where each goes by its own key, those of all keys that
@@ -73,10 +73,10 @@ func destinations(vh *broker.VHost, exchange, key string) []string {
 	return found
 }
 
-// holds says whether dead letters stand at the queue's head or tail.
-func holds(q *broker.Queue) bool {
+// hasLetters reports whether dead letters stand at the queue's head or tail.
+func hasLetters(q *broker.Queue) bool {
 	for _, tail := range []bool{false, true} {
-		page, _ := q.Browse(broker.Browse{FromTail: tail, Count: sniffed, State: queue.Ready}) // one that is deleted has none
+		page, _ := q.Browse(broker.Browse{FromTail: tail, Count: sampled, State: queue.Ready}) // one that is deleted has none
 		for i := range page {
 			if l := letterOf(&page[i]); len(l.Deaths) > 0 {
 				return true

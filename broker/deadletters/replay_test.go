@@ -20,12 +20,12 @@ func TestReplayToOrigin(t *testing.T) {
 	d.expire(d.q)
 	r := d.runs("")
 
-	run := d.replay(r, deadletters.Order{DryRun: true})
+	run := d.replay(r, deadletters.Request{DryRun: true})
 	assert.Equal(t, 1, run.Replayed)
 	assert.Equal(t, []string{"m"}, d.bodies(d.dlq), "a dry run moves nothing")
-	assert.Empty(t, r.List(root), "and is not kept")
+	assert.Empty(t, r.List(), "and is not kept")
 
-	run = d.replay(r, deadletters.Order{})
+	run = d.replay(r, deadletters.Request{})
 	assert.Equal(t, deadletters.Done, run.State, run.Error)
 	assert.Equal(t, 1, run.Replayed)
 	assert.Empty(t, d.bodies(d.dlq))
@@ -34,9 +34,26 @@ func TestReplayToOrigin(t *testing.T) {
 	assert.Equal(t, "orders new.one", string(back[0].Message.Exchange)+" "+string(back[0].Message.RoutingKey))
 	p, err := back[0].Decode()
 	require.NoError(t, err)
-	assert.Equal(t, amqp.Table{"tenant": "a", deadletters.ReplaysHeader: int64(1), deadletters.RunHeader: run.ID}, p.Headers)
+	assert.Equal(t, amqp.Table{"tenant": "a", deadletters.ReplaysHeader: int64(1), deadletters.ReplayHeader: run.ID}, p.Headers)
 	assert.Equal(t, "60000", p.Expiration, "it has the time it was published with")
-	assert.InDelta(t, d.b.Now()+60_000_000, back[0].Deadline, 10_000_000)
+	assert.InDelta(t, 60, back[0].Deadline.Sub(d.b.Now()).Seconds(), 10)
+}
+
+// TestReplayOfWhatTheDryRunShowed: what arrived since stays.
+func TestReplayOfWhatTheDryRunShowed(t *testing.T) {
+	d := newDesk(t)
+	d.dead(2)
+	r := d.runs("")
+	tried := d.replay(r, deadletters.Request{DryRun: true})
+	require.Equal(t, 2, tried.Matched)
+	d.dead(3)
+	run := d.replay(r, deadletters.Request{Position: tried.Position})
+	assert.Equal(t, 2, run.Matched)
+	assert.Len(t, d.bodies(d.dlq), 3)
+	tried.Position.QueueID++
+	_, err := r.Start(t.Context(), deadletters.Request{VHost: "/", Queue: "dlq", Position: tried.Position})
+	assert.ErrorIs(t, err, deadletters.ErrRequest)
+	assert.ErrorContains(t, err, "look again")
 }
 
 func TestReplayStopsRoundTrips(t *testing.T) {
@@ -44,12 +61,12 @@ func TestReplayStopsRoundTrips(t *testing.T) {
 	d.dead(1)
 	r := d.runs("")
 	for range deadletters.DefaultMaxReplays {
-		assert.Equal(t, 1, d.replay(r, deadletters.Order{}).Replayed)
+		assert.Equal(t, 1, d.replay(r, deadletters.Request{}).Replayed)
 		d.expire(d.q)
 	}
-	run := d.replay(r, deadletters.Order{})
-	assert.Equal(t, map[deadletters.Left]int{deadletters.LeftLoop: 1}, run.Left)
-	assert.Equal(t, 1, d.replay(r, deadletters.Order{Options: deadletters.Options{MaxReplays: 9, KeepDeaths: true}}).Replayed)
+	run := d.replay(r, deadletters.Request{})
+	assert.Equal(t, map[deadletters.SkipReason]int{deadletters.SkippedLoop: 1}, run.Skipped)
+	assert.Equal(t, 1, d.replay(r, deadletters.Request{Options: deadletters.Options{MaxReplays: 9, KeepDeaths: true}}).Replayed)
 	d.expire(d.q)
 	l, _, err := deadletters.Search(t.Context(), d.dlq, &deadletters.Filter{}, 0, 1, 0)
 	require.NoError(t, err)
@@ -61,7 +78,7 @@ func TestReplayDoesNotReadWhatItBroughtBack(t *testing.T) {
 	d := newDesk(t)
 	d.declare("instant", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq", "x-message-ttl": int32(0)})
 	d.dead(600)
-	run := d.replay(d.runs(""), deadletters.Order{Options: deadletters.Options{To: deadletters.ToExchange, Key: "instant", MaxReplays: 1000}})
+	run := d.replay(d.runs(""), deadletters.Request{Options: deadletters.Options{To: deadletters.ToExchange, Key: "instant", MaxReplays: 1000}})
 	assert.Equal(t, deadletters.Done, run.State)
 	assert.Equal(t, 600, run.Replayed)
 	assert.Len(t, d.bodies(d.dlq), 600)
@@ -73,21 +90,21 @@ func TestReplayLeavesWhatCannotGo(t *testing.T) {
 	d.dead(2)
 	d.declare("small", amqp.Table{"x-max-length": int32(1), "x-overflow": "reject-publish"})
 	r := d.runs("")
-	to := func(key string, o deadletters.Options) map[deadletters.Left]int {
+	to := func(key string, o deadletters.Options) map[deadletters.SkipReason]int {
 		o.To, o.Key = deadletters.ToExchange, key
-		return d.replay(r, deadletters.Order{Options: o}).Left
+		return d.replay(r, deadletters.Request{Options: o}).Skipped
 	}
-	assert.Equal(t, map[deadletters.Left]int{deadletters.LeftUnroutable: 3}, to("nobody", deadletters.Options{}))
-	assert.Equal(t, map[deadletters.Left]int{deadletters.LeftBack: 3}, to("dlq", deadletters.Options{}))
+	assert.Equal(t, map[deadletters.SkipReason]int{deadletters.SkippedUnroutable: 3}, to("nobody", deadletters.Options{}))
+	assert.Equal(t, map[deadletters.SkipReason]int{deadletters.SkippedBack: 3}, to("dlq", deadletters.Options{}))
 	assert.Len(t, d.bodies(d.dlq), 3)
-	assert.Equal(t, map[deadletters.Left]int{deadletters.LeftFull: 2}, to("small", deadletters.Options{}))
-	assert.Equal(t, map[deadletters.Left]int{}, d.replay(r, deadletters.Order{}).Left)
+	assert.Equal(t, map[deadletters.SkipReason]int{deadletters.SkippedFull: 2}, to("small", deadletters.Options{}))
+	assert.Equal(t, map[deadletters.SkipReason]int{}, d.replay(r, deadletters.Request{}).Skipped)
 
 	d.publish("", "dlq", "never died", amqp.Properties{})
-	assert.Equal(t, map[deadletters.Left]int{deadletters.LeftOrigin: 1}, d.replay(r, deadletters.Order{}).Left)
+	assert.Equal(t, map[deadletters.SkipReason]int{deadletters.SkippedOrigin: 1}, d.replay(r, deadletters.Request{}).Skipped)
 	d.user("reader", "^$")
-	run := d.replay(r, deadletters.Order{User: "reader", Options: deadletters.Options{To: deadletters.ToExchange, Key: "q"}})
-	assert.Equal(t, map[deadletters.Left]int{deadletters.LeftRefused: 1}, run.Left)
+	run := d.replay(r, deadletters.Request{User: "reader", Options: deadletters.Options{To: deadletters.ToExchange, Key: "q"}})
+	assert.Equal(t, map[deadletters.SkipReason]int{deadletters.SkippedRefused: 1}, run.Skipped)
 }
 
 func TestReplayTimeToLive(t *testing.T) {
@@ -111,19 +128,19 @@ func TestReplayTimeToLive(t *testing.T) {
 		d.publish("", "q", "past", amqp.Properties{Expiration: "1000", Timestamp: stamp - 10})
 		d.publish("", "q", "without", amqp.Properties{})
 		d.expire(d.q)
-		run := d.replay(d.runs(""), deadletters.Order{Options: deadletters.Options{TTL: c.ttl, Millis: 5_000_000}})
+		run := d.replay(d.runs(""), deadletters.Request{Options: deadletters.Options{TTL: c.ttl, Millis: 5_000_000}})
 		got := map[string]int64{}
 		for _, x := range d.standing(d.q) {
 			got[string(x.Message.Body)] = d.b.UnixMillis(x.Deadline)
 		}
 		require.Len(t, got, len(c.want), c.ttl)
-		assert.Equal(t, 5-len(c.want), run.Left[deadletters.LeftNoTime], c.ttl)
+		assert.Equal(t, 5-len(c.want), run.Skipped[deadletters.SkippedNoTime], c.ttl)
 		for body, at := range c.want {
 			assert.InDelta(t, at, got[body], 45_000, "%s %s", c.ttl, body)
 		}
 	}
-	_, err := r.Start(t.Context(), deadletters.Order{VHost: "/", Queue: "dlq", Options: deadletters.Options{TTL: "long"}})
-	assert.ErrorIs(t, err, deadletters.ErrOrder)
+	_, err := r.Start(t.Context(), deadletters.Request{VHost: "/", Queue: "dlq", Options: deadletters.Options{TTL: "long"}})
+	assert.ErrorIs(t, err, deadletters.ErrRequest)
 }
 
 func TestReplayCancelAndResume(t *testing.T) {
@@ -131,33 +148,33 @@ func TestReplayCancelAndResume(t *testing.T) {
 	d.dead(50)
 	dir := t.TempDir()
 	r := d.runs(dir)
-	run, err := r.Start(t.Context(), deadletters.Order{VHost: "/", Queue: "dlq", Options: deadletters.Options{Rate: 5}})
+	run, err := r.Start(t.Context(), deadletters.Request{VHost: "/", Queue: "dlq", Options: deadletters.Options{Rate: 5}})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return len(d.bodies(d.q)) >= 2 }, time.Minute, time.Millisecond)
-	run, err = r.Cancel(root, run.ID)
+	run, err = r.Cancel(run.ID)
 	require.NoError(t, err)
 	assert.Equal(t, deadletters.Cancelled, run.State)
 	moved := len(d.bodies(d.q))
 	assert.Equal(t, moved, run.Replayed)
 	assert.Less(t, moved, 50)
-	_, err = r.Cancel(root, "nothing")
-	assert.ErrorIs(t, err, deadletters.ErrNoRun)
+	_, err = r.Cancel("nothing")
+	assert.ErrorIs(t, err, deadletters.ErrNoReplay)
 
 	r.Close()
 	r = d.runs(dir) // the next life
-	run, err = r.Get(root, run.ID)
+	run, err = r.Get(run.ID)
 	require.NoError(t, err)
 	assert.Equal(t, deadletters.Cancelled, run.State, "it was not under way")
-	_, err = r.Resume(root, run.ID)
+	_, err = r.Resume(run.ID)
 	require.NoError(t, err)
-	_, err = r.Resume(root, run.ID)
+	_, err = r.Resume(run.ID)
 	assert.ErrorIs(t, err, deadletters.ErrRunning)
 	r.Close()
 	r = d.runs(dir)
-	run, err = r.Get(root, run.ID)
+	run, err = r.Get(run.ID)
 	require.NoError(t, err)
 	assert.Equal(t, deadletters.Running, run.State, "it was")
-	run, err = r.Cancel(root, run.ID)
+	run, err = r.Cancel(run.ID)
 	require.NoError(t, err)
 	assert.Equal(t, len(d.bodies(d.q)), run.Replayed)
 	assert.Equal(t, run.Replayed, run.Matched, "one that was waiting is met again, and counted then")
@@ -166,7 +183,7 @@ func TestReplayCancelAndResume(t *testing.T) {
 func TestReplayLimit(t *testing.T) {
 	d := newDesk(t)
 	d.dead(10)
-	run := d.replay(d.runs(""), deadletters.Order{Options: deadletters.Options{Limit: 3}})
+	run := d.replay(d.runs(""), deadletters.Request{Options: deadletters.Options{Limit: 3}})
 	assert.Equal(t, deadletters.Done, run.State)
 	assert.Equal(t, []string{"0", "1", "2"}, d.bodies(d.q))
 }
@@ -177,7 +194,7 @@ func TestEveryRunGoesOn(t *testing.T) {
 	d.dead(20)
 	dir := t.TempDir()
 	r := d.runs(dir)
-	slow := deadletters.Order{VHost: "/", Queue: "dlq", Options: deadletters.Options{Rate: 0.01}}
+	slow := deadletters.Request{VHost: "/", Queue: "dlq", Options: deadletters.Options{Rate: 0.01}}
 	for range 8 {
 		_, err := r.Start(t.Context(), slow)
 		require.NoError(t, err)
@@ -186,8 +203,8 @@ func TestEveryRunGoesOn(t *testing.T) {
 	assert.ErrorIs(t, err, deadletters.ErrRunning, "one too many")
 	r.Close()
 	r = d.runs(dir)
-	require.Len(t, r.List(root), 8)
-	for _, run := range r.List(root) {
+	require.Len(t, r.List(), 8)
+	for _, run := range r.List() {
 		assert.Equal(t, deadletters.Running, run.State, run.Error)
 	}
 }

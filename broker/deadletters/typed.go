@@ -29,7 +29,7 @@ func typedTable(t amqp.Table) (map[string]typed, bool) {
 	return m, true
 }
 
-// nameable says whether the names of the tables in v are UTF-8.
+// nameable reports whether the names of the tables in v are UTF-8.
 func nameable(v any) bool {
 	switch v := v.(type) {
 	case amqp.Table:

@@ -12,8 +12,8 @@ const (
 	// held alone.
 	pageCount = 256
 	pageBytes = 1 << 20
-	// glance is how much of a body is read where nobody asked for it.
-	glance = 0
+	// noBody is how much of a body is read where nobody asked for it.
+	noBody = 0
 )
 
 // walk calls fn with each ready message of q behind after that m matches, in the order
@@ -76,6 +76,6 @@ func Count(ctx context.Context, q *broker.Queue, f *Filter) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	err = walk(ctx, q, 0, m, glance, func(*Letter) bool { n++; return true }, nil)
+	err = walk(ctx, q, 0, m, noBody, func(*Letter) bool { n++; return true }, nil)
 	return n, err
 }

@@ -11,11 +11,11 @@ import (
 	"curfew/broker/policy"
 )
 
-// Arguments are AMQP arguments as RabbitMQ writes them in JSON: integers of any
-// width as numbers, times as seconds, and so they come back as 64-bit integers.
+// Arguments are AMQP arguments in RabbitMQ's JSON form: integers of any width are numbers,
+// times are seconds. Both are read back as 64-bit integers.
 type Arguments amqp.Table
 
-// UnmarshalJSON reads an object, or the empty list that Erlang writes for none.
+// UnmarshalJSON reads an object, or the empty list that Erlang writes for no arguments.
 func (a *Arguments) UnmarshalJSON(b []byte) error {
 	v, err := policy.ParseJSON(b)
 	if err != nil {
@@ -34,7 +34,7 @@ func (a *Arguments) UnmarshalJSON(b []byte) error {
 			return nil
 		}
 	}
-	return errors.New("arguments have to be an object, not " + string(bytes.TrimSpace(b)))
+	return errors.New("arguments must be an object, not " + string(bytes.TrimSpace(b)))
 }
 
 // MarshalJSON never writes null.
@@ -85,7 +85,7 @@ func toJSON(v any) any {
 			return nil
 		}
 		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
-			return json.Number(strconv.FormatFloat(v, 'f', 1, 64)) // or it comes back as an integer
+			return json.Number(strconv.FormatFloat(v, 'f', 1, 64)) // otherwise it is read back as an integer
 		}
 	}
 	return v

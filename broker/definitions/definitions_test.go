@@ -39,7 +39,8 @@ func exported(t *testing.T, b *broker.Broker) string {
 	return string(text)
 }
 
-// TestImportOfRabbitMQsExports reads what RabbitMQ 3.10.8 wrote, by management API and by rabbitmqctl.
+// TestImportOfRabbitMQsExports reads exports of RabbitMQ 3.10.8, by management API and by
+// rabbitmqctl.
 func TestImportOfRabbitMQsExports(t *testing.T) {
 	for _, name := range []string{"management.json", "rabbitmqctl.json"} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +112,7 @@ func TestRefusedImportChangesNothing(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		`{"queues":5}`:                      "definitions: queues cannot be a number",
-		`{"queues":[{"arguments":[1]}]}`:    "definitions: arguments have to be an object, not [1]",
+		`{"queues":[{"arguments":[1]}]}`:    "definitions: arguments must be an object, not [1]",
 		`{"users":[{"password_hash":"z"}]}`: "definitions: illegal base64 data at input byte 0",
 		`[]`:                                "definitions: not a JSON object",
 		`{"queues"`:                         "definitions: not a JSON object",
@@ -121,7 +122,8 @@ func TestRefusedImportChangesNothing(t *testing.T) {
 	}
 }
 
-// TestLimitsCountInAnImport: queues that are there already count, and what is refused is refused before.
+// TestLimitsCountInAnImport: existing queues count, and an import beyond the limit is
+// refused before it changes anything.
 func TestLimitsCountInAnImport(t *testing.T) {
 	b := newBroker(t, broker.Options{})
 	vh, _ := b.VHost("/")
@@ -137,8 +139,8 @@ func TestLimitsCountInAnImport(t *testing.T) {
 	require.Len(t, vh.Queues(), 2)
 }
 
-// TestImportBesideMoreThanTheLimit: a limit set below what there is stops what is new only.
-func TestImportBesideMoreThanTheLimit(t *testing.T) {
+// TestImportWhereMoreThanTheLimitExists: a limit below the present number stops only new queues.
+func TestImportWhereMoreThanTheLimitExists(t *testing.T) {
 	b := newBroker(t, broker.Options{})
 	vh, _ := b.VHost("/")
 	for _, name := range []string{"one", "two"} {
@@ -150,8 +152,9 @@ func TestImportBesideMoreThanTheLimit(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestQueuesBesideTheirQueue: what x-dead-letter-queue makes comes with its queue, and not by itself.
-func TestQueuesBesideTheirQueue(t *testing.T) {
+// TestSubqueuesComeWithTheirQueue: the queue that x-dead-letter-queue declares comes with its
+// queue, and not separately.
+func TestSubqueuesComeWithTheirQueue(t *testing.T) {
 	b, other := newBroker(t, broker.Options{}), newBroker(t, broker.Options{})
 	vh, _ := b.VHost("/")
 	_, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{Durable: true, Args: amqp.Table{"x-dead-letter-queue": true}})
@@ -198,8 +201,8 @@ func TestWhatStaysAsItIs(t *testing.T) {
 	require.NotContains(t, exported(t, b), `"mine"`)
 }
 
-// TestWhoImportsAVirtualHost gets all permissions in it, if it is new and the document says
-// nothing else of him.
+// TestWhoImportsAVirtualHost: the user who imports a new virtual host gets all permissions
+// in it, unless the document sets that user's permissions.
 func TestWhoImportsAVirtualHost(t *testing.T) {
 	b := newBroker(t, broker.Options{})
 	_, _, err := b.PutVHost("old", broker.VHostMetadata{})
@@ -249,7 +252,7 @@ func TestArguments(t *testing.T) {
 	require.Nil(t, out)
 }
 
-// TestImportIsKept: what was imported outlives a restart.
+// TestImportIsKept: what was imported survives a restart.
 func TestImportIsKept(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
 	b, err := broker.New(o)
@@ -288,7 +291,8 @@ func FuzzImport(f *testing.F) {
 	})
 }
 
-// TestImportedPolicyGivesAnExclusiveQueueItsOwn dead-letter queue: its connection's, too.
+// TestImportedPolicyGivesAnExclusiveQueueItsOwn: the dead-letter queue belongs to the
+// connection of its queue, too.
 func TestImportedPolicyGivesAnExclusiveQueueItsOwn(t *testing.T) {
 	b := newBroker(t, broker.Options{})
 	vh, _ := b.VHost("/")

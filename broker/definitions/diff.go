@@ -10,26 +10,26 @@ import (
 	"curfew/broker/policy"
 )
 
-// Difference is one thing in which two documents differ.
+// Difference is one object in which two documents differ.
 type Difference struct {
 	Mark Mark   `json:"mark"`
-	What string `json:"what"` // as in: queue 'orders' in vhost '/'
+	What string `json:"what"` // for example: queue 'orders' in vhost '/'
 }
 
-// Mark says how.
+// Mark is the kind of a difference.
 type Mark string
 
 const (
 	Added   Mark = "+" // an import would add it
 	Changed Mark = "~" // an import would change it
-	Stays   Mark = "!" // it is declared otherwise, and an import would leave it so
-	Missing Mark = "-" // the document does not have it; an import would leave it alone
+	Differs Mark = "!" // its properties differ, and an import would not change them
+	Missing Mark = "-" // it is not in the document; an import would not change it
 )
 
-// Diff says what importing want would change where have was exported: what is
-// added, changed or left, by name.
+// Diff returns what importing want would change in a broker that exported have: what would
+// be added, changed or left as it is, ordered by name.
 func Diff(have, want *Document) (list []Difference) {
-	old, wanted := have.things(), want.things()
+	old, wanted := have.describe(), want.describe()
 	names := slices.Concat(slices.Collect(maps.Keys(old)), slices.Collect(maps.Keys(wanted)))
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
@@ -42,7 +42,7 @@ func Diff(have, want *Document) (list []Difference) {
 			list = append(list, Difference{Missing, name})
 		case before == after:
 		case strings.HasPrefix(name, "queue ") || strings.HasPrefix(name, "exchange "):
-			list = append(list, Difference{Stays, name})
+			list = append(list, Difference{Differs, name})
 		default:
 			list = append(list, Difference{Changed, name})
 		}
@@ -50,9 +50,9 @@ func Diff(have, want *Document) (list []Difference) {
 	return list
 }
 
-// things are the document's things by name, each as text that is the same if the
-// thing is.
-func (d *Document) things() map[string]string {
+// describe returns the document's objects by name. Each has a text that is equal if the
+// objects are.
+func (d *Document) describe() map[string]string {
 	all := map[string]string{}
 	note := func(thing any, format string, args ...any) {
 		text, err := json.Marshal(thing)
@@ -69,7 +69,7 @@ func (d *Document) things() map[string]string {
 		note(&u, "user '%s'", u.Name)
 	}
 	for i := range d.VHosts {
-		note(d.VHosts[i].about(), "vhost '%s'", d.VHosts[i].Name)
+		note(d.VHosts[i].metadata(), "vhost '%s'", d.VHosts[i].Name)
 	}
 	for _, p := range d.Permissions {
 		note(p, "permissions of '%s' in vhost '%s'", p.User, p.VHost)
@@ -83,12 +83,12 @@ func (d *Document) things() map[string]string {
 	for _, p := range d.GlobalParameters {
 		note(p.Value, "global parameter '%s'", p.Name)
 	}
-	d.placedThings(note)
+	d.describeTopology(note)
 	return all
 }
 
-// placedThings are those of things that stand in a virtual host and are declared.
-func (d *Document) placedThings(note func(thing any, format string, args ...any)) {
+// describeTopology adds the policies, exchanges, queues and bindings.
+func (d *Document) describeTopology(note func(thing any, format string, args ...any)) {
 	for _, p := range d.Policies {
 		if decoded, err := policy.Decode(policy.User, p.Name, p.fields); err == nil {
 			p = makePolicy(p.VHost, &decoded)

@@ -21,7 +21,7 @@ func TestDiff(t *testing.T) {
 		{Missing, "global parameter 'g'"},
 		{Changed, "policy 'p' in vhost '/'"},
 		{Missing, "queue 'old' in vhost '/'"},
-		{Stays, "queue 'q' in vhost '/'"},
+		{Differs, "queue 'q' in vhost '/'"},
 		{Changed, "user 'u'"},
 	}, Diff(parse(t, have), parse(t, `{"vhosts":[{"name":"/"}],"users":[{"name":"u","tags":"management"}],
 		"policies":[{"vhost":"/","name":"p","pattern":"a","definition":{"expires":6}}],"queues":[{"vhost":"/","name":"q"}],

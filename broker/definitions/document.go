@@ -11,7 +11,7 @@ import (
 	"curfew/broker/policy"
 )
 
-// Document is RabbitMQ's definitions document. Of one virtual host it has no
+// Document is RabbitMQ's definitions document. The document of a single virtual host has no
 // users, permissions, virtual hosts and global parameters.
 type Document struct {
 	RabbitVersion    string                   `json:"rabbit_version,omitempty"`
@@ -40,7 +40,7 @@ type User struct {
 	Password     string        `json:"password,omitempty"`
 }
 
-// VHost is a virtual host; what Metadata says counts where the rest is silent.
+// VHost is a virtual host. Metadata counts where the other fields are empty.
 type VHost struct {
 	Name             string        `json:"name"`
 	Description      string        `json:"description,omitempty"`
@@ -59,19 +59,19 @@ type vhostMetadata struct {
 // Parameter is a parameter of a virtual host.
 type Parameter = broker.Parameter
 
-// GlobalParameter is a JSON value by name.
+// GlobalParameter is a named JSON value.
 type GlobalParameter struct {
 	Name  string `json:"name"`
 	Value any    `json:"value"`
 }
 
-// Policy is a policy of a virtual host: fields, checked when it is imported.
+// Policy is a policy of a virtual host. Its fields are checked when it is imported.
 type Policy struct {
 	VHost, Name string
 	fields      map[string]any
 }
 
-// Queue is a queue that belongs to no connection.
+// Queue is a queue that is not exclusive.
 type Queue struct {
 	Name       string    `json:"name"`
 	VHost      string    `json:"vhost,omitempty"`
@@ -80,7 +80,7 @@ type Queue struct {
 	Arguments  Arguments `json:"arguments"`
 }
 
-// Exchange is an exchange other than the predeclared.
+// Exchange is an exchange that is not predeclared.
 type Exchange struct {
 	Name       string    `json:"name"`
 	VHost      string    `json:"vhost,omitempty"`
@@ -101,14 +101,14 @@ type Binding struct {
 	Arguments       Arguments `json:"arguments"`
 }
 
-// ErrNotJSON says that a document is no JSON object.
+// ErrNotJSON means that a document is not a JSON object.
 var ErrNotJSON = errors.New("definitions: not a JSON object")
 
-// Parse reads a document. Nothing at all is an empty one. Error: ErrNotJSON, or what of it
-// cannot be.
+// Parse reads a document. Empty input is an empty document. The error is ErrNotJSON, or
+// names what is invalid.
 func Parse(b []byte) (*Document, error) {
 	d := new(Document)
-	b = bytes.TrimPrefix(b, []byte("\ufeff")) // editors begin files with it
+	b = bytes.TrimPrefix(b, []byte("\ufeff")) // some editors write a byte order mark
 	if len(bytes.TrimSpace(b)) == 0 {
 		return d, nil
 	}
@@ -116,7 +116,7 @@ func Parse(b []byte) (*Document, error) {
 		return nil, ErrNotJSON
 	}
 	decoder := json.NewDecoder(bytes.NewReader(b))
-	decoder.UseNumber() // the values of parameters keep their integers
+	decoder.UseNumber() // keeps integers in the values of parameters
 	err := decoder.Decode(d)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field == "" {
 		return nil, ErrNotJSON
@@ -129,7 +129,7 @@ func Parse(b []byte) (*Document, error) {
 	return d, nil
 }
 
-// UnmarshalJSON takes what cannot be a policy too: importing it says why.
+// UnmarshalJSON also accepts an invalid policy: the import reports what is wrong with it.
 func (p *Policy) UnmarshalJSON(b []byte) error {
 	v, err := policy.ParseJSON(b)
 	if err != nil {
@@ -137,7 +137,7 @@ func (p *Policy) UnmarshalJSON(b []byte) error {
 	}
 	fields, ok := v.(map[string]any)
 	if !ok {
-		return errors.New("a policy has to be an object")
+		return errors.New("a policy must be an object")
 	}
 	p.VHost, _ = fields["vhost"].(string)
 	p.Name, _ = fields["name"].(string)
@@ -145,7 +145,7 @@ func (p *Policy) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the policy with the fields RabbitMQ gives one.
+// MarshalJSON writes the policy with RabbitMQ's fields.
 func (p Policy) MarshalJSON() ([]byte, error) { return json.Marshal(p.fields) }
 
 func makePolicy(vhost string, p *policy.Policy) Policy {
@@ -154,7 +154,7 @@ func makePolicy(vhost string, p *policy.Policy) Policy {
 	}}
 }
 
-// words are written as a list, or as one text with commas, as older versions do.
+// words are written as a list. Older versions write one text with commas.
 type words []string
 
 func (w *words) UnmarshalJSON(b []byte) error {
@@ -168,7 +168,7 @@ func (w *words) UnmarshalJSON(b []byte) error {
 
 func (w words) MarshalJSON() ([]byte, error) { return json.Marshal(append([]string{}, w...)) }
 
-// UnmarshalJSON takes the empty list that Erlang writes for no limits.
+// UnmarshalJSON accepts the empty list that Erlang writes for no limits.
 func (u *User) UnmarshalJSON(b []byte) error {
 	type plain User
 	raw := struct {

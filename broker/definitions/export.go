@@ -10,10 +10,11 @@ import (
 	"curfew/broker/policy"
 )
 
-// Version is who writes a document, and which version of RabbitMQ it says to be.
+// Version names the product that writes a document, and the RabbitMQ version it claims to
+// be.
 type Version struct{ RabbitMQ, Product, ProductVersion string }
 
-// Export writes down all there is.
+// Export returns all definitions of the broker.
 func Export(b *broker.Broker, v Version) *Document {
 	d := &Document{
 		RabbitVersion: v.RabbitMQ, RabbitMQVersion: v.RabbitMQ, ProductName: v.Product, ProductVersion: v.ProductVersion,
@@ -21,18 +22,18 @@ func Export(b *broker.Broker, v Version) *Document {
 	}
 	for _, u := range b.Users() {
 		if u.Limits == nil {
-			u.Limits = access.Limits{} // RabbitMQ takes no null
+			u.Limits = access.Limits{} // RabbitMQ does not accept null
 		}
 		d.Users = append(d.Users, User{Name: u.Name, PasswordHash: append([]byte{}, u.PasswordHash...), Algorithm: u.Algorithm, Tags: u.Tags, Limits: u.Limits})
 	}
 	global := b.GlobalParameters()
 	for _, name := range slices.Sorted(maps.Keys(global)) {
-		if strings.HasPrefix(name, "internal") { // of this broker alone, as in RabbitMQ
+		if strings.HasPrefix(name, "internal") { // belongs to this broker only, as in RabbitMQ
 			continue
 		}
 		d.GlobalParameters = append(d.GlobalParameters, GlobalParameter{name, global[name]})
 	}
-	d.empty()
+	d.makeLists()
 	for _, vh := range b.VHosts() {
 		about := vh.Metadata()
 		d.VHosts = append(d.VHosts, VHost{Name: vh.Name(), Metadata: vhostMetadata{about.Description, about.Tags, about.DefaultQueueType, about.Protected}})
@@ -41,22 +42,22 @@ func Export(b *broker.Broker, v Version) *Document {
 	return d
 }
 
-// ExportVHost writes down what one virtual host holds.
+// ExportVHost returns the definitions of one virtual host.
 func ExportVHost(vh *broker.VHost, v Version) *Document {
 	d := &Document{RabbitVersion: v.RabbitMQ}
-	d.empty()
+	d.makeLists()
 	d.add(vh, "")
 	return d
 }
 
-// empty has the lists written even if nothing is in them.
-func (d *Document) empty() {
+// makeLists makes every list non-nil, so that empty lists are written as [].
+func (d *Document) makeLists() {
 	d.Parameters, d.Policies = []Parameter{}, []Policy{}
 	d.Queues, d.Exchanges, d.Bindings = []Queue{}, []Exchange{}, []Binding{}
 }
 
-// add writes down a virtual host's own; label names it in exchanges, queues and
-// bindings.
+// add adds the objects of a virtual host. label is the name of the virtual host in
+// exchanges, queues and bindings.
 func (d *Document) add(vh *broker.VHost, label string) {
 	d.Parameters = append(d.Parameters, vh.Parameters()...)
 	for _, p := range vh.Policies(policy.User) {
@@ -70,7 +71,7 @@ func (d *Document) add(vh *broker.VHost, label string) {
 	owned := map[string]bool{}
 	for _, q := range vh.Queues() {
 		i := q.Info()
-		if owned[i.Name] = i.Exclusive; !i.Exclusive && !broker.IsSubqueue(i.Name) { // its queue makes it
+		if owned[i.Name] = i.Exclusive; !i.Exclusive && !broker.IsSubqueue(i.Name) { // its queue declares it
 			d.Queues = append(d.Queues, Queue{i.Name, label, i.Durable, i.AutoDelete, Arguments(i.Args)})
 		}
 	}
@@ -86,5 +87,6 @@ func (d *Document) add(vh *broker.VHost, label string) {
 	}
 }
 
-// predeclared says whether every virtual host has it already, or may not have it.
+// predeclared reports whether every virtual host has the exchange anyway, or must not have
+// it.
 func predeclared(name string) bool { return name == "" || strings.HasPrefix(name, "amq.") }

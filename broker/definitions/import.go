@@ -16,39 +16,41 @@ import (
 	"curfew/broker/policy"
 )
 
-// Report says what of a document was left out.
+// Report lists what an import left out.
 type Report struct {
-	// Kept are queues and exchanges that were there already, declared otherwise.
+	// Kept are existing queues and exchanges that have other properties than the
+	// document's.
 	Kept []string
-	// Skipped are names that only the broker gives, and bindings without an end.
+	// Skipped are names that only the broker may use, and bindings with a missing end.
 	Skipped []string
 }
 
-// Tell logs what was left out.
-func (r *Report) Tell(log *zap.Logger) {
+// Log logs what was left out.
+func (r *Report) Log(log *zap.Logger) {
 	for _, what := range r.Kept {
-		log.Warn("definitions: it is there already, declared otherwise, and stays as it is", zap.String("reason", what))
+		log.Warn("definitions: it already exists with other properties and was not changed", zap.String("reason", what))
 	}
 	for _, what := range r.Skipped {
 		log.Warn("definitions: left out", zap.String("what", what))
 	}
 }
 
-// Import adds what the document holds to the broker. An error says what cannot
-// be, or that it cannot be saved (broker.ErrNotSaved); then nothing was changed.
+// Import adds the document's objects to the broker. An error reports what is invalid, or
+// that the result cannot be saved (broker.ErrNotSaved); in both cases nothing was changed.
 func Import(b *broker.Broker, d *Document) (Report, error) {
 	return ImportAs(b, "", d)
 }
 
-// ImportAs is Import by a user, who gets all permissions in the virtual hosts that it
-// makes, as in RabbitMQ. What the document says of that user's permissions counts before.
+// ImportAs is Import on behalf of a user, who gets all permissions in the virtual hosts
+// that the import creates, as in RabbitMQ. The document's permissions for that user take
+// precedence.
 func ImportAs(b *broker.Broker, user string, d *Document) (Report, error) {
 	return importInto(b, d, writer{by: user})
 }
 
-// ImportVHost adds what the document holds for one virtual host, whatever virtual
-// hosts the document names; users, permissions and global parameters are left
-// out. Error: that of Import, broker.ErrNoVHost.
+// ImportVHost adds the document's objects to one virtual host, whatever virtual hosts the
+// document names. Users, permissions and global parameters are left out. Its errors are
+// those of Import and broker.ErrNoVHost.
 func ImportVHost(b *broker.Broker, vhost string, d *Document) (Report, error) {
 	if _, ok := b.VHost(vhost); !ok {
 		return Report{}, broker.ErrNoVHost
@@ -74,23 +76,23 @@ func importInto(b *broker.Broker, d *Document, w writer) (Report, error) {
 // writer writes documents into a broker, in RabbitMQ's order.
 type writer struct {
 	b      *broker.Broker
-	by     string // the user who makes the virtual hosts; "": nobody
-	only   string // the virtual host all goes into; "": the one each thing names
+	by     string // the user who creates virtual hosts; "": nobody
+	only   string // the only virtual host; "": the one that each object names
 	report Report
 }
 
 func (w *writer) write(d *Document) error {
 	for _, part := range []func() error{
-		func() error { return each(d.Users, func(u *User) error { return w.user(u, d.RabbitVersion) }) },
-		func() error { return each(d.VHosts, w.vhost) },
-		func() error { return each(d.Permissions, w.permission) },
-		func() error { return each(d.TopicPermissions, w.topicPermission) },
-		func() error { return each(d.Exchanges, w.exchange) },
-		func() error { return each(d.GlobalParameters, w.globalParameter) },
-		func() error { return each(d.Policies, w.policy) },
-		func() error { return each(d.Parameters, w.parameter) },
-		func() error { return each(d.Queues, w.queue) },
-		func() error { return each(d.Bindings, w.binding) },
+		func() error { return writeEach(d.Users, func(u *User) error { return w.user(u, d.RabbitVersion) }) },
+		func() error { return writeEach(d.VHosts, w.vhost) },
+		func() error { return writeEach(d.Permissions, w.permission) },
+		func() error { return writeEach(d.TopicPermissions, w.topicPermission) },
+		func() error { return writeEach(d.Exchanges, w.exchange) },
+		func() error { return writeEach(d.GlobalParameters, w.globalParameter) },
+		func() error { return writeEach(d.Policies, w.policy) },
+		func() error { return writeEach(d.Parameters, w.parameter) },
+		func() error { return writeEach(d.Queues, w.queue) },
+		func() error { return writeEach(d.Bindings, w.binding) },
 	} {
 		if err := part(); err != nil {
 			return err
@@ -99,8 +101,8 @@ func (w *writer) write(d *Document) error {
 	return nil
 }
 
-// each writes a list.
-func each[T any](list []T, write func(*T) error) error {
+// writeEach writes a list.
+func writeEach[T any](list []T, write func(*T) error) error {
 	for i := range list {
 		if err := write(&list[i]); err != nil {
 			return err
@@ -109,7 +111,7 @@ func each[T any](list []T, write func(*T) error) error {
 	return nil
 }
 
-// in is the virtual host a thing goes into.
+// in returns the virtual host that an object belongs to.
 func (w *writer) in(what, name, vhost string) (*broker.VHost, error) {
 	if w.only != "" {
 		vhost = w.only
@@ -124,10 +126,10 @@ func (w *writer) in(what, name, vhost string) (*broker.VHost, error) {
 	return vh, nil
 }
 
-// ErrTwoPasswords says of a user in RabbitMQ's words that one of both has to go.
+// ErrTwoPasswords means, in RabbitMQ's words, that a user has both a password and a hash.
 var ErrTwoPasswords = errors.New("both_password_and_password_hash_are_provided")
 
-// user has the hash algorithm of its time where the document names none.
+// user writes a user. If the document names no hash algorithm, version determines it.
 func (w *writer) user(u *User, version string) error {
 	if u.Password != "" && len(u.PasswordHash) > 0 {
 		return fmt.Errorf("user '%s': %w", u.Name, ErrTwoPasswords)
@@ -146,14 +148,14 @@ func (w *writer) user(u *User, version string) error {
 }
 
 func (w *writer) vhost(v *VHost) error {
-	if _, _, err := w.b.PutVHostAs(w.by, v.Name, v.about()); err != nil {
+	if _, _, err := w.b.PutVHostAs(w.by, v.Name, v.metadata()); err != nil {
 		return fmt.Errorf("virtual host '%s': %w", v.Name, err)
 	}
 	return nil
 }
 
-// about is what the document says of a virtual host, in whichever place.
-func (v *VHost) about() broker.VHostMetadata {
+// metadata returns the metadata of a virtual host, from either place in the document.
+func (v *VHost) metadata() broker.VHostMetadata {
 	tags := v.Tags
 	if tags == nil {
 		tags = v.Metadata.Tags
@@ -197,8 +199,8 @@ func (w *writer) parameter(p *Parameter) error {
 	return nil
 }
 
-// withoutPairs undoes what rabbitmqctl makes of an operator policy's definition:
-// a list of pairs.
+// withoutPairs converts an operator policy's definition from a list of pairs, which
+// rabbitmqctl makes of it.
 func withoutPairs(value any) any {
 	fields, _ := value.(map[string]any)
 	pairs, ok := fields["definition"].([]any)
@@ -252,10 +254,10 @@ func (w *writer) exchange(x *Exchange) error {
 		Kind: x.Type, Durable: x.Durable, AutoDelete: x.AutoDelete, Internal: x.Internal, Args: amqp.Table(x.Arguments),
 	})
 	if err != nil && vh.CheckExchange(x.Name) == nil {
-		w.keep(err)
+		w.keepExisting(err)
 		return nil
 	}
-	return plain(err)
+	return plainError(err)
 }
 
 func (w *writer) queue(q *Queue) error {
@@ -270,11 +272,11 @@ func (w *writer) queue(q *Queue) error {
 	_, err = vh.DeclareQueue(nil, q.Name, broker.QueueDeclare{Durable: q.Durable, AutoDelete: q.AutoDelete, Args: amqp.Table(q.Arguments)})
 	if err != nil {
 		if _, missing := vh.Queue(q.Name); missing == nil {
-			w.keep(err)
+			w.keepExisting(err)
 			return nil
 		}
 	}
-	return plain(err)
+	return plainError(err)
 }
 
 func (w *writer) binding(x *Binding) error {
@@ -289,22 +291,22 @@ func (w *writer) binding(x *Binding) error {
 		Source: x.Source, Destination: x.Destination, ToExchange: x.DestinationType == "exchange", RoutingKey: x.RoutingKey, Args: amqp.Table(x.Arguments),
 	})
 	if e, refused := errors.AsType[*amqp.Exception](err); refused && (e.Code == amqp.NotFound || e.Code == amqp.ResourceLocked || x.Source == "") {
-		w.skip("binding of '%s' to '%s' in vhost '%s': %s", x.Destination, x.Source, vh.Name(), text(err))
+		w.skip("binding of '%s' to '%s' in vhost '%s': %s", x.Destination, x.Source, vh.Name(), errorText(err))
 		return nil
 	}
-	return plain(err)
+	return plainError(err)
 }
 
-func (w *writer) keep(why error) {
-	w.report.Kept = append(w.report.Kept, text(why))
+func (w *writer) keepExisting(why error) {
+	w.report.Kept = append(w.report.Kept, errorText(why))
 }
 
 func (w *writer) skip(format string, args ...any) {
 	w.report.Skipped = append(w.report.Skipped, fmt.Sprintf(format, args...))
 }
 
-// plain is an error as one reads it away from the wire.
-func plain(err error) error {
+// plainError returns an error in the form used outside the wire protocol.
+func plainError(err error) error {
 	if e, ok := errors.AsType[*amqp.Exception](err); ok {
 		_, what, _ := strings.Cut(e.Text, " - ")
 		return errors.New(what)
@@ -312,9 +314,9 @@ func plain(err error) error {
 	return err
 }
 
-func text(err error) string { return plain(err).Error() }
+func errorText(err error) string { return plainError(err).Error() }
 
-// Marshal writes a document for people: indented, with a line end.
+// Marshal returns the document for people: indented, with a line end.
 func (d *Document) Marshal() ([]byte, error) {
 	b, err := json.MarshalIndent(d, "", "  ")
 	return append(b, '\n'), err

@@ -9,13 +9,13 @@ import (
 	"curfew/broker/amqp"
 )
 
-// ArgsEqual tells whether two tables hold the same fields with equal values. A nil table equals an
-// empty one.
+// ArgsEqual reports whether two tables hold the same fields with equal values. A nil table
+// equals an empty one.
 //
-// Values are compared by type class, as RabbitMQ does: the width of an integer or a float does not
-// matter, nor whether text came as a string or as bytes; an integer never equals a float, nor a
-// timestamp, nor a decimal. Tables and arrays are compared field by field under the same rule. The Go
-// types are those of amqp.Table; any other is a bug of the caller and panics.
+// Values are compared by class, as in RabbitMQ. The width of an integer or a float does not
+// matter, nor whether text is a string or bytes. An integer never equals a float, a
+// timestamp or a decimal. Tables and arrays are compared field by field by the same rule.
+// The Go types are those of amqp.Table; any other type is a bug of the caller and panics.
 func ArgsEqual(a, b amqp.Table) bool {
 	return maps.EqualFunc(a, b, valuesEqual)
 }
@@ -27,7 +27,7 @@ func valuesEqual(a, b any) bool {
 	}
 	if x, ok := float(a); ok {
 		y, ok := float(b)
-		return ok && (x == y || x != x && y != y) // NaN equals NaN, else it could not be unbound
+		return ok && (x == y || x != x && y != y) // NaN equals NaN, or the binding could not be removed
 	}
 	switch x := a.(type) {
 	case string:

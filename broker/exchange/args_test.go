@@ -9,7 +9,7 @@ import (
 	"curfew/broker/amqp"
 )
 
-// Values of one class are equal to one another and to nothing in any other class.
+// Values of one class equal one another and nothing in any other class.
 var classes = [][]any{
 	{int8(1), uint8(1), int16(1), uint16(1), int32(1), uint32(1), int64(1)},
 	{int8(-1), int64(-1)},

@@ -4,12 +4,12 @@ import "curfew/broker/amqp"
 
 // direct routes by equality of routing key and binding key (AMQP 0-9-1 §3.1.3.1).
 type direct[D comparable] struct {
-	book[D]
-	keys map[string][]D // in the order of binding; no empty slice is kept
+	bindingTable[D]
+	keys map[string][]D // in the order of binding, without empty slices
 }
 
 func newDirect[D comparable]() *direct[D] {
-	return &direct[D]{book: newBook[D](), keys: make(map[string][]D)}
+	return &direct[D]{bindingTable: newBindingTable[D](), keys: make(map[string][]D)}
 }
 
 func (r *direct[D]) Bind(d D, key string, args amqp.Table) bool {
@@ -23,21 +23,21 @@ func (r *direct[D]) Bind(d D, key string, args amqp.Table) bool {
 func (r *direct[D]) Unbind(d D, key string, args amqp.Table) (amqp.Table, bool) {
 	bound, removed, last := r.remove(d, key, args)
 	if last {
-		r.drop(d, key)
+		r.unindex(d, key)
 	}
 	return bound, removed
 }
 
 func (r *direct[D]) UnbindAll(d D) []Binding[D] {
-	return r.removeAll(d, func(key string) { r.drop(d, key) })
+	return r.removeAll(d, func(key string) { r.unindex(d, key) })
 }
 
 func (r *direct[D]) Route(key []byte, _ func() amqp.Table, out []D) []D {
 	return append(out, r.keys[string(key)]...)
 }
 
-func (r *direct[D]) drop(d D, key string) {
-	if left := without(r.keys[key], d); len(left) > 0 {
+func (r *direct[D]) unindex(d D, key string) {
+	if left := withoutItem(r.keys[key], d); len(left) > 0 {
 		r.keys[key] = left
 	} else {
 		delete(r.keys, key)

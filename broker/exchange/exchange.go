@@ -2,7 +2,7 @@ package exchange
 
 import "curfew/broker/amqp"
 
-// Kind is the type of an exchange as named in exchange.declare.
+// Kind is the type of an exchange, as in exchange.declare.
 type Kind string
 
 // The kinds of AMQP 0-9-1 §3.1.3.
@@ -13,7 +13,7 @@ const (
 	Headers Kind = "headers"
 )
 
-// ParseKind tells whether name is a kind that New can build.
+// ParseKind reports whether New can build an exchange of the type name.
 func ParseKind(name string) (Kind, bool) {
 	switch k := Kind(name); k {
 	case Direct, Fanout, Topic, Headers:
@@ -22,7 +22,7 @@ func ParseKind(name string) (Kind, bool) {
 	return "", false
 }
 
-// Binding is one binding as it was made.
+// Binding is one binding, as given to Bind.
 type Binding[D comparable] struct {
 	Destination D
 	Key         string
@@ -37,16 +37,17 @@ type Router[D comparable] interface {
 	// and changes nothing, if the same destination is bound with the same key and equal arguments.
 	Bind(d D, key string, args amqp.Table) (added bool)
 
-	// Unbind removes the binding that Bind with equal arguments added, and returns those. removed is
-	// false if there is none.
+	// Unbind removes the binding that was added with equal arguments, and returns the
+	// original arguments. removed is false if there is no such binding.
 	Unbind(d D, key string, args amqp.Table) (bound amqp.Table, removed bool)
 
 	// UnbindAll removes every binding of d and returns them, in no particular order.
 	UnbindAll(d D) []Binding[D]
 
-	// Route appends each destination that a message with this routing key and these headers goes
-	// to, once each, to out and returns it. What out holds already is not looked at. headers is
-	// called at most once, and only when a binding depends on it; it may return nil.
+	// Route appends to out each destination of a message with this routing key and these
+	// headers, once, and returns out. Destinations already in out are not considered.
+	// headers is called at most once, and only if a binding depends on it. It may return
+	// nil.
 	Route(key []byte, headers func() amqp.Table, out []D) []D
 
 	// Each calls fn with every binding, in no particular order, until fn returns false.
@@ -56,7 +57,7 @@ type Router[D comparable] interface {
 	Len() int
 }
 
-// New returns an empty router. It panics if k is none of the constants of this package.
+// New returns an empty router. It panics if k is not one of the constants of this package.
 func New[D comparable](k Kind) Router[D] {
 	switch k {
 	case Direct:

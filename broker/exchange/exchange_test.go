@@ -54,7 +54,7 @@ func TestFanoutIgnoresTheKey(t *testing.T) {
 	assert.Equal(t, []string{"b"}, route(r, "", nil))
 }
 
-// The arguments are part of a binding's identity in every kind.
+// The arguments are part of a binding's identity in every type of exchange.
 func TestBindingIdentity(t *testing.T) {
 	red, blue := amqp.Table{"colour": "red"}, amqp.Table{"colour": "blue"}
 	for _, k := range kinds {

@@ -2,14 +2,14 @@ package exchange
 
 import "curfew/broker/amqp"
 
-// fanout routes to every destination, whatever the key (AMQP 0-9-1 §3.1.3.2).
+// fanout routes to every destination, whatever the key is (AMQP 0-9-1 §3.1.3.2).
 type fanout[D comparable] struct {
-	book[D]
+	bindingTable[D]
 	list []D // in the order of the first binding
 }
 
 func newFanout[D comparable]() *fanout[D] {
-	return &fanout[D]{book: newBook[D]()}
+	return &fanout[D]{bindingTable: newBindingTable[D]()}
 }
 
 func (r *fanout[D]) Bind(d D, key string, args amqp.Table) bool {
@@ -24,7 +24,7 @@ func (r *fanout[D]) Bind(d D, key string, args amqp.Table) bool {
 func (r *fanout[D]) Unbind(d D, key string, args amqp.Table) (amqp.Table, bool) {
 	unbound, removed, _ := r.remove(d, key, args)
 	if _, bound := r.bound[d]; removed && !bound {
-		r.list = without(r.list, d)
+		r.list = withoutItem(r.list, d)
 	}
 	return unbound, removed
 }
@@ -32,7 +32,7 @@ func (r *fanout[D]) Unbind(d D, key string, args amqp.Table) (amqp.Table, bool) 
 func (r *fanout[D]) UnbindAll(d D) []Binding[D] {
 	removed := r.removeAll(d, func(string) {})
 	if len(removed) > 0 {
-		r.list = without(r.list, d)
+		r.list = withoutItem(r.list, d)
 	}
 	return removed
 }

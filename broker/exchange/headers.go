@@ -9,23 +9,23 @@ import (
 	"curfew/broker/amqp"
 )
 
-// headers routes by comparing the message's headers with the binding's arguments (AMQP 0-9-1
-// §3.1.3.4; RabbitMQ's all-with-x and any-with-x). The routing key takes no part in matching but
-// is part of a binding's identity.
+// headers routes by comparing the message's headers with the binding's arguments (AMQP
+// 0-9-1 §3.1.3.4; RabbitMQ's all-with-x and any-with-x). The routing key is not compared,
+// but it is part of a binding's identity.
 type headers[D comparable] struct {
-	book[D]
+	bindingTable[D]
 	dests []*headersTarget[D] // in the order of the first binding
 	index map[D]*headersTarget[D]
 }
 
-// headersTarget is a destination with its rules, at least one: any of them suffices.
+// headersTarget is a destination with one or more rules; one that matches is enough.
 type headersTarget[D comparable] struct {
 	d     D
 	rules []rule
 }
 
 func newHeaders[D comparable]() *headers[D] {
-	return &headers[D]{book: newBook[D](), index: make(map[D]*headersTarget[D])}
+	return &headers[D]{bindingTable: newBindingTable[D](), index: make(map[D]*headersTarget[D])}
 }
 
 // Bind treats an x-match that CheckArgs refuses as "all".
@@ -53,7 +53,7 @@ func (r *headers[D]) Unbind(d D, key string, args amqp.Table) (amqp.Table, bool)
 	i := slices.IndexFunc(t.rules, func(u rule) bool { return u.key == key && ArgsEqual(u.args, args) })
 	t.rules = slices.Delete(t.rules, i, i+1)
 	if len(t.rules) == 0 {
-		r.drop(t)
+		r.removeTarget(t)
 	}
 	return bound, true
 }
@@ -61,14 +61,14 @@ func (r *headers[D]) Unbind(d D, key string, args amqp.Table) (amqp.Table, bool)
 func (r *headers[D]) UnbindAll(d D) []Binding[D] {
 	removed := r.removeAll(d, func(string) {})
 	if len(removed) > 0 {
-		r.drop(r.index[d])
+		r.removeTarget(r.index[d])
 	}
 	return removed
 }
 
-func (r *headers[D]) drop(t *headersTarget[D]) {
+func (r *headers[D]) removeTarget(t *headersTarget[D]) {
 	delete(r.index, t.d)
-	r.dests = without(r.dests, t)
+	r.dests = withoutItem(r.dests, t)
 }
 
 func (r *headers[D]) Route(_ []byte, fields func() amqp.Table, out []D) []D {
@@ -84,15 +84,15 @@ func (r *headers[D]) Route(_ []byte, fields func() amqp.Table, out []D) []D {
 	return out
 }
 
-// rule is a binding's arguments made ready for matching.
+// rule is the form of a binding's arguments that is used for matching.
 type rule struct {
 	key  string
 	args amqp.Table
-	any  bool // one field suffices; else all are needed
+	any  bool // one matching field is enough; otherwise all must match
 	want []field
 }
 
-// field is one argument. A void value asks only that the header is present.
+// field is one argument. A void value only requires that the header exists.
 type field struct {
 	name  string
 	value any
@@ -100,8 +100,8 @@ type field struct {
 
 const matchArg = "x-match"
 
-// compile leaves x-match itself out of the comparison and, unless it says -with-x, every argument
-// beginning "x-".
+// compile omits x-match itself and, unless x-match ends in -with-x, every argument that
+// begins with "x-".
 func compile(key string, args amqp.Table) rule {
 	mode, _ := args[matchArg].(string)
 	u := rule{key: key, args: args, any: strings.HasPrefix(mode, "any")}
@@ -115,7 +115,8 @@ func compile(key string, args amqp.Table) rule {
 	return u
 }
 
-// matches: with nothing to compare, "all" matches every message and "any" none.
+// matches reports whether the headers match. Without fields, "all" always matches and "any"
+// never.
 func (u *rule) matches(h amqp.Table) bool {
 	for _, f := range u.want {
 		if f.in(h) == u.any {
@@ -130,8 +131,8 @@ func (f field) in(h amqp.Table) bool {
 	return present && (f.value == nil || valuesEqual(f.value, value))
 }
 
-// CheckArgs tells what is wrong with the arguments of a binding to an exchange of kind k; nil if
-// nothing. Only a headers exchange looks at them. The text is RabbitMQ's for a
+// CheckArgs returns what is wrong with the arguments of a binding to an exchange of kind k,
+// or nil. Only a headers exchange uses them. The text is RabbitMQ's, for
 // PRECONDITION_FAILED.
 func CheckArgs(k Kind, args amqp.Table) error {
 	value, present := args[matchArg]

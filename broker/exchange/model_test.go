@@ -12,7 +12,7 @@ import (
 	"curfew/broker/amqp"
 )
 
-// naive is a list of bindings, matched one by one.
+// naive is a list of bindings that are matched one by one.
 type naive struct {
 	kind     Kind
 	bindings []Binding[int]

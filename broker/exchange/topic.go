@@ -6,22 +6,23 @@ import (
 	"curfew/broker/amqp"
 )
 
-// topic routes by patterns over the dot-separated words of the key: '*' stands for exactly one
-// word, '#' for zero or more (AMQP 0-9-1 §3.1.3.3). As in RabbitMQ a word may be empty ("a." has
-// two words) and only the empty key has no word at all.
+// topic routes by patterns of dot-separated words: '*' matches exactly one word, '#' zero
+// or more (AMQP 0-9-1 §3.1.3.3). As in RabbitMQ a word may be empty ("a." has two words),
+// and only the empty key has no words.
 //
-// The patterns stand in a trie of words. Two things can make one message meet a destination twice:
-// the destination has several patterns, or a pattern has several '#', so that the key can be split
-// in more than one way. Each such destination and each such '#' node has a number, its mark; a bit
-// per mark, on the stack of Route, remembers what was met.
+// The patterns form a trie of words. A message can reach a destination twice in two ways:
+// the destination has several patterns, or a pattern has several '#', so that the key can
+// be split in several ways. Each such destination and each such '#' node has a number, its
+// mark. A bitmap on the stack of Route, with one bit per mark, records what has been
+// reached.
 type topic[D comparable] struct {
-	book[D]
+	bindingTable[D]
 	root  node[D]
 	dests map[D]*target[D]
 	marks marks
 }
 
-// target is a destination as the trie's nodes refer to it.
+// target is a destination, as referred to by the trie's nodes.
 type target[D comparable] struct {
 	d        D
 	patterns int // nodes that refer to it
@@ -29,7 +30,7 @@ type target[D comparable] struct {
 }
 
 func newTopic[D comparable]() *topic[D] {
-	return &topic[D]{book: newBook[D](), root: node[D]{mark: noMark}, dests: make(map[D]*target[D])}
+	return &topic[D]{bindingTable: newBindingTable[D](), root: node[D]{mark: noMark}, dests: make(map[D]*target[D])}
 }
 
 func (r *topic[D]) Bind(d D, key string, args amqp.Table) bool {
@@ -44,7 +45,7 @@ func (r *topic[D]) Bind(d D, key string, args amqp.Table) bool {
 	}
 	t.patterns++
 	if t.patterns == 2 {
-		t.mark = r.marks.take()
+		t.mark = r.marks.allocate()
 	}
 	r.root.insert(key, start(len(key)), t, &r.marks, false)
 	return added
@@ -53,29 +54,29 @@ func (r *topic[D]) Bind(d D, key string, args amqp.Table) bool {
 func (r *topic[D]) Unbind(d D, key string, args amqp.Table) (amqp.Table, bool) {
 	bound, removed, last := r.remove(d, key, args)
 	if last {
-		r.drop(d, key)
+		r.unindex(d, key)
 	}
 	return bound, removed
 }
 
 func (r *topic[D]) UnbindAll(d D) []Binding[D] {
-	return r.removeAll(d, func(key string) { r.drop(d, key) })
+	return r.removeAll(d, func(key string) { r.unindex(d, key) })
 }
 
-func (r *topic[D]) drop(d D, key string) {
+func (r *topic[D]) unindex(d D, key string) {
 	t := r.dests[d]
 	r.root.remove(key, start(len(key)), t, &r.marks)
 	t.patterns--
 	switch t.patterns {
 	case 1:
-		r.marks.give(t.mark)
+		r.marks.release(t.mark)
 		t.mark = noMark
 	case 0:
 		delete(r.dests, d)
 	}
 }
 
-// stackMarks is how many marks one Route can remember without allocating.
+// stackMarks is how many marks one Route can record without allocating.
 const stackMarks = 16384
 
 func (r *topic[D]) Route(key []byte, _ func() amqp.Table, out []D) []D {
@@ -90,7 +91,8 @@ func (r *topic[D]) Route(key []byte, _ func() amqp.Table, out []D) []D {
 	return out
 }
 
-// visitMarked has a frame of its own: clearing the bits costs more than many a walk.
+// visitMarked has a stack frame of its own: clearing the bitmap often costs more than the
+// walk.
 func (r *topic[D]) visitMarked(key []byte, out *[]D) {
 	var met [stackMarks / 64]uint64
 	r.visit(walk[D]{key: key, out: out, met: met[:]})
@@ -98,16 +100,16 @@ func (r *topic[D]) visitMarked(key []byte, out *[]D) {
 
 func (r *topic[D]) visit(w walk[D]) { w.visit(&r.root, start(len(w.key))) }
 
-// noMark is the mark of what cannot be met twice.
+// noMark is the mark of what cannot be reached twice.
 const noMark = -1
 
-// marks hands out small numbers, freed ones first.
+// marks allocates small numbers, reusing released ones first.
 type marks struct {
 	free []int
 	next int
 }
 
-func (m *marks) take() int {
+func (m *marks) allocate() int {
 	if n := len(m.free); n > 0 {
 		mark := m.free[n-1]
 		m.free = m.free[:n-1]
@@ -117,17 +119,18 @@ func (m *marks) take() int {
 	return m.next - 1
 }
 
-// give takes a mark back. When all are back numbering starts anew, so that limit is 0 again.
-func (m *marks) give(mark int) {
+// release releases a mark. When all are released numbering starts again, so that limit is
+// 0.
+func (m *marks) release(mark int) {
 	if m.free = append(m.free, mark); len(m.free) == m.next {
 		*m = marks{}
 	}
 }
 
-// limit is one more than the highest mark in use.
+// limit returns one more than the highest mark in use.
 func (m *marks) limit() int { return m.next }
 
-func dropTarget[D comparable](list []*target[D], t *target[D]) []*target[D] {
+func removeTarget[D comparable](list []*target[D], t *target[D]) []*target[D] {
 	i := slices.Index(list, t)
 	return slices.Delete(list, i, i+1)
 }

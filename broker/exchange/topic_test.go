@@ -55,7 +55,7 @@ func TestTopicManyPatternsOneDestination(t *testing.T) {
 	assert.Equal(t, []string{"p", "q"}, route(r, "a.b", nil))
 }
 
-// Beyond stackMarks the marks move to the heap and everything else stays the same.
+// Beyond stackMarks the marks are on the heap, and everything else stays the same.
 func TestTopicMoreMarksThanFitTheStack(t *testing.T) {
 	r := New[int](Topic)
 	const n = stackMarks + 100
@@ -80,8 +80,8 @@ func countDistinct(list []int) int {
 	return len(set)
 }
 
-// A pattern of many '#' against a key of many words takes time in proportion to nodes and words; by
-// trying every split it would not end.
+// A pattern with many '#' against a key of many words takes time in proportion to nodes and
+// words. Trying every split would never end.
 func TestTopicManyHashes(t *testing.T) {
 	r := New[string](Topic)
 	r.Bind("q", strings.Repeat("#.a.", 60)+"b", nil)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// node is one word of a pattern. Its children are what may follow; its targets are bound with the
-// pattern that ends here.
+// node is one word of a pattern. Its children are the words that may follow. Its targets
+// have the pattern that ends here.
 type node[D comparable] struct {
 	words   map[string]*node[D]
 	star    *node[D] // child for '*'
@@ -15,8 +15,8 @@ type node[D comparable] struct {
 	mark    int // of a '#' below another '#'; else noMark
 }
 
-// A position in a key is the byte offset of its next word. The last word may be empty and stand at
-// offset len, so the end is len+1; the empty key starts at its end, having no words.
+// A position in a key is the byte offset of its next word. The last word may be empty, at
+// offset len, so the end is len+1. The empty key has no words and starts at its end.
 
 func start(length int) int {
 	if length == 0 {
@@ -25,7 +25,8 @@ func start(length int) int {
 	return 0
 }
 
-// insert adds t under the words of pattern from position at on. below: a '#' stands above.
+// insert adds t below n, for the words of pattern from position at. below: an ancestor is a
+// '#'.
 func (n *node[D]) insert(pattern string, at int, t *target[D], m *marks, below bool) {
 	if at > len(pattern) {
 		n.targets = append(n.targets, t)
@@ -36,17 +37,17 @@ func (n *node[D]) insert(pattern string, at int, t *target[D], m *marks, below b
 	if slot == nil {
 		slot = &node[D]{mark: noMark}
 		if word == "#" && below {
-			slot.mark = m.take()
+			slot.mark = m.allocate()
 		}
 		n.link(word, slot)
 	}
 	slot.insert(pattern, next, t, m, below || word == "#")
 }
 
-// remove takes t away from under pattern and cuts off nodes that are left empty.
+// remove removes t from below n and removes nodes that become empty.
 func (n *node[D]) remove(pattern string, at int, t *target[D], m *marks) {
 	if at > len(pattern) {
-		n.targets = dropTarget(n.targets, t)
+		n.targets = removeTarget(n.targets, t)
 		return
 	}
 	word, next := cut(pattern, at)
@@ -54,7 +55,7 @@ func (n *node[D]) remove(pattern string, at int, t *target[D], m *marks) {
 	c.remove(pattern, next, t, m)
 	if c.leaf() && len(c.targets) == 0 {
 		if c.mark != noMark {
-			m.give(c.mark)
+			m.release(c.mark)
 		}
 		n.link(word, nil)
 	}
@@ -70,7 +71,7 @@ func (n *node[D]) child(word string) *node[D] {
 	return n.words[word]
 }
 
-// link sets the child for word; nil removes it.
+// link sets the child for a word; nil removes it.
 func (n *node[D]) link(word string, c *node[D]) {
 	switch {
 	case word == "*":
@@ -88,7 +89,7 @@ func (n *node[D]) link(word string, c *node[D]) {
 
 func (n *node[D]) leaf() bool { return n.star == nil && n.hash == nil && len(n.words) == 0 }
 
-// cut returns the word at position at and the position after it.
+// cut returns the word at position at, and the position after it.
 func cut(pattern string, at int) (word string, next int) {
 	if i := strings.IndexByte(pattern[at:], '.'); i >= 0 {
 		return pattern[at : at+i], at + i + 1
@@ -96,19 +97,19 @@ func cut(pattern string, at int) (word string, next int) {
 	return pattern[at:], len(pattern) + 1
 }
 
-// walk is one Route through the trie. It points to out instead of holding it: what Route returns
-// must not seem to share its origin with met, or met would have to live on the heap.
+// walk is one Route through the trie. It points to out and does not contain it: otherwise
+// the compiler would take met for part of the result and put it on the heap.
 type walk[D comparable] struct {
 	key []byte
 	out *[]D
 	met []uint64 // bit per mark
 }
 
-// visit goes on from n, whose pattern has consumed the key up to position at.
+// visit continues at n, whose pattern has consumed the key up to position at.
 //
-// Apart from what stands below a '#' a node is visited at most once, for it has one parent and one
-// distance from the root. A node below a '#' is visited once per word from which its part of the
-// pattern fits.
+// A node that is not below a '#' is visited at most once, since it has one parent and one
+// distance from the root. A node below a '#' is visited once per word at which its part of
+// the pattern can begin.
 func (w *walk[D]) visit(n *node[D], at int) {
 	if n.hash != nil {
 		w.visitHash(n.hash, at)
@@ -120,9 +121,9 @@ func (w *walk[D]) visit(n *node[D], at int) {
 	w.step(n, at)
 }
 
-// visitHash enters a '#' at position at: the rest of its pattern may begin here or at any later
-// word. A '#' below another may be reached from several words; the first visit, which is the one
-// at the earliest word, has covered all that a later one could find.
+// visitHash enters a '#' at position at: the rest of its pattern may begin here or at any
+// later word. A '#' below another may be reached from several words. The first visit is the
+// one at the earliest word; it covers everything that later ones could find.
 func (w *walk[D]) visitHash(h *node[D], at int) {
 	if h.mark != noMark && !w.first(h.mark) {
 		return
@@ -139,7 +140,8 @@ func (w *walk[D]) visitHash(h *node[D], at int) {
 	}
 }
 
-// step takes the word at position at from n and returns the position after it.
+// step consumes the word at position at, starting from n, and returns the position after
+// it.
 func (w *walk[D]) step(n *node[D], at int) (next int) {
 	word := w.key[at:]
 	next = len(w.key) + 1
@@ -163,7 +165,7 @@ func (w *walk[D]) emit(targets []*target[D]) {
 	}
 }
 
-// first tells whether mark is met for the first time.
+// first reports whether mark is reached for the first time.
 func (w *walk[D]) first(mark int) bool {
 	word, bit := mark/64, uint64(1)<<(mark%64)
 	if w.met[word]&bit != 0 {

@@ -18,6 +18,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/management"
+	"curfew/broker/operate"
 )
 
 func TestDeclaring(t *testing.T) {
@@ -359,7 +360,9 @@ func TestARightPasswordGetsInAmongGuesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, err := broker.New(broker.Options{Clock: func() int64 { return time.Now().UnixNano() }})
 		require.NoError(t, err)
-		h := management.New(management.Options{Broker: b}).Handler()
+		ops, err := operate.New(operate.Options{Broker: b})
+		require.NoError(t, err)
+		h := management.New(management.Options{Broker: b, Operations: ops}).Handler()
 		ask := func(user, password string) int {
 			r := httptest.NewRequest(http.MethodGet, "/api/whoami", http.NoBody)
 			r.RemoteAddr = "127.0.0.1:1234"

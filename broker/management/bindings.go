@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 
+	"curfew/broker/management/rest"
+
 	"curfew/broker"
 	"curfew/broker/amqp"
 )
@@ -44,7 +46,7 @@ func quotePlus(s string) string {
 
 // argsHash is as long as RabbitMQ's, and like it means nothing but to tell.
 func argsHash(t amqp.Table) string {
-	text, _ := json.Marshal(jsonOf(t)) // keys sorted; jsonOf leaves nothing that JSON cannot say
+	text, _ := json.Marshal(rest.JSONOf(t)) // keys sorted; JSONOf leaves nothing that JSON cannot say
 	sum := sha256.Sum256(text)
 	return base64.RawURLEncoding.EncodeToString(sum[:4])
 }
@@ -56,131 +58,131 @@ func bindingObject(vhost string, b *broker.Binding) object {
 	}
 	return object{
 		"source": b.Source, "vhost": vhost, "destination": b.Destination, "destination_type": kind,
-		"routing_key": b.RoutingKey, "arguments": jsonOf(b.Args), "properties_key": propertiesKey(b),
+		"routing_key": b.RoutingKey, "arguments": rest.JSONOf(b.Args), "properties_key": propertiesKey(b),
 	}
 }
 
 // listBindings answers with the bindings that keep says.
-func (q *request) listBindings(keep func(*broker.Binding) bool) error {
+func listBindings(r *request, keep func(*broker.Binding) bool) error {
 	type bound struct {
 		vhost string
 		broker.Binding
 	}
 	var all []bound
-	for _, vh := range q.vhosts() {
+	for _, vh := range r.vhosts() {
 		for _, b := range vh.Bindings() {
 			if keep(&b) {
 				all = append(all, bound{vh.Name(), b})
 			}
 		}
 	}
-	return q.rows(len(all), func(i int) object { return bindingObject(all[i].vhost, &all[i].Binding) })
+	return r.Rows(len(all), func(i int) object { return bindingObject(all[i].vhost, &all[i].Binding) })
 }
 
-func (q *request) allBindings() error {
-	return q.listBindings(func(*broker.Binding) bool { return true })
+func allBindings(r *request) error {
+	return listBindings(r, func(*broker.Binding) bool { return true })
 }
 
-func (q *request) queueBindings() error {
-	if _, _, err := q.queue(); err != nil {
+func queueBindings(r *request) error {
+	if _, _, err := r.queue(); err != nil {
 		return err
 	}
-	name := q.param("queue")
-	return q.listBindings(func(b *broker.Binding) bool { return !b.ToExchange && b.Destination == name })
+	name := r.Param("queue")
+	return listBindings(r, func(b *broker.Binding) bool { return !b.ToExchange && b.Destination == name })
 }
 
-func (q *request) bindingsFrom() error {
-	if _, _, err := q.exchange(); err != nil {
+func bindingsFrom(r *request) error {
+	if _, _, err := r.exchange(); err != nil {
 		return err
 	}
-	name := q.exchangeName()
-	return q.listBindings(func(b *broker.Binding) bool { return b.Source == name })
+	name := r.exchangeName()
+	return listBindings(r, func(b *broker.Binding) bool { return b.Source == name })
 }
 
-func (q *request) bindingsTo() error {
-	if _, _, err := q.exchange(); err != nil {
+func bindingsTo(r *request) error {
+	if _, _, err := r.exchange(); err != nil {
 		return err
 	}
-	name := q.exchangeName()
-	return q.listBindings(func(b *broker.Binding) bool { return b.ToExchange && b.Destination == name })
+	name := r.exchangeName()
+	return listBindings(r, func(b *broker.Binding) bool { return b.ToExchange && b.Destination == name })
 }
 
-// ends are the source and the destination that the path names: a queue, or an
+// bindingEnds are the source and the destination that the path names: a queue, or an
 // exchange where it says "e".
-func (q *request) ends() (b broker.Binding, err error) {
-	b = broker.Binding{Source: q.exchangeName(), Destination: q.param("destination")}
-	switch q.param("kind") {
+func bindingEnds(r *request) (b broker.Binding, err error) {
+	b = broker.Binding{Source: r.exchangeName(), Destination: r.Param("destination")}
+	switch r.Param("kind") {
 	case "q":
 	case "e":
 		b.ToExchange = true
 	default:
-		return b, errNotFound
+		return b, rest.ErrNotFound
 	}
 	return b, nil
 }
 
-func (q *request) bindingsBetween() error {
-	ends, err := q.ends()
+func bindingsBetween(r *request) error {
+	ends, err := bindingEnds(r)
 	if err != nil {
 		return err
 	}
-	return q.listBindings(func(b *broker.Binding) bool {
+	return listBindings(r, func(b *broker.Binding) bool {
 		return b.Source == ends.Source && b.Destination == ends.Destination && b.ToExchange == ends.ToExchange
 	})
 }
 
-// binding is the one the path names by its properties key.
-func (q *request) binding() (*broker.VHost, *broker.Binding, error) {
-	vh, err := q.vhost()
+// namedBinding is the one the path names by its properties key.
+func namedBinding(r *request) (*broker.VHost, *broker.Binding, error) {
+	vh, err := r.vhost()
 	if err != nil {
 		return nil, nil, err
 	}
-	ends, err := q.ends()
+	ends, err := bindingEnds(r)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, b := range vh.Bindings() {
-		if b.Source == ends.Source && b.Destination == ends.Destination && b.ToExchange == ends.ToExchange && propertiesKey(&b) == q.param("props") {
+		if b.Source == ends.Source && b.Destination == ends.Destination && b.ToExchange == ends.ToExchange && propertiesKey(&b) == r.Param("props") {
 			return vh, &b, nil
 		}
 	}
-	return nil, nil, errNotFound
+	return nil, nil, rest.ErrNotFound
 }
 
-func (q *request) getBinding() error {
-	vh, b, err := q.binding()
+func getBinding(r *request) error {
+	vh, b, err := namedBinding(r)
 	if err != nil {
 		return err
 	}
-	return q.one(bindingObject(vh.Name(), b))
+	return r.One(bindingObject(vh.Name(), b))
 }
 
 // bind answers with where the binding is from now on; Terraform takes the last
 // part of it for the binding's identity.
-func (q *request) bind() error {
-	vh, err := q.vhost()
+func bind(r *request) error {
+	vh, err := r.vhost()
 	if err != nil {
 		return err
 	}
-	b, err := q.ends()
+	b, err := bindingEnds(r)
 	if err != nil {
 		return err
 	}
-	f, err := q.fields()
+	f, err := r.Fields()
 	if err != nil {
 		return err
 	}
-	if b.RoutingKey, err = f.text("routing_key", ""); err != nil {
+	if b.RoutingKey, err = f.Text("routing_key", ""); err != nil {
 		return err
 	}
-	if b.Args, err = f.table("arguments"); err != nil {
+	if b.Args, err = f.Table("arguments"); err != nil {
 		return err
 	}
-	if err := q.rights(vh).Bind(vh, owner{}, b); err != nil {
+	if err := r.rights(vh).Bind(vh, owner{}, b); err != nil {
 		return err
 	}
-	q.w.Header().Set("Location", escapeAll(b.Destination)+"/"+escapeAll(propertiesKey(&b)))
-	q.w.WriteHeader(http.StatusCreated)
+	r.W.Header().Set("Location", escapeAll(b.Destination)+"/"+escapeAll(propertiesKey(&b)))
+	r.W.WriteHeader(http.StatusCreated)
 	return nil
 }
 
@@ -189,13 +191,13 @@ func escapeAll(s string) string {
 	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
 }
 
-func (q *request) unbind() error {
-	vh, b, err := q.binding()
+func unbind(r *request) error {
+	vh, b, err := namedBinding(r)
 	if err == nil {
-		err = q.rights(vh).Unbind(vh, owner{}, *b)
+		err = r.rights(vh).Unbind(vh, owner{}, *b)
 	}
 	if err != nil {
 		return err
 	}
-	return q.done()
+	return r.Done()
 }

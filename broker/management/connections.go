@@ -5,77 +5,63 @@ import (
 	"slices"
 	"time"
 
+	"curfew/broker/management/rates"
+	"curfew/broker/management/rest"
+
 	"curfew/broker"
 	"curfew/broker/server"
 )
 
-// connections are the open ones the user may see: his own, or all if he monitors.
-func (q *request) connections() []server.ConnectionInfo {
-	return slices.DeleteFunc(q.api.Server.List(), func(c server.ConnectionInfo) bool {
-		return !q.user.is(monitor) && c.User != q.user.Name
-	})
+// visibleConnections are the open ones that the user may see.
+func visibleConnections(r *request) []server.ConnectionInfo {
+	list, _ := r.api.Operations.ListConnections(r.Context(), r.Actor) // the route was permitted
+	return list
 }
 
-func (q *request) listConnections() error {
-	vhost, user := q.param("vhost"), q.param("user")
-	q.api.rates.refresh()
-	all := slices.DeleteFunc(q.connections(), func(c server.ConnectionInfo) bool {
+func listConnections(r *request) error {
+	vhost, user := r.Param("vhost"), r.Param("user")
+	r.api.rates.Refresh()
+	all := slices.DeleteFunc(visibleConnections(r), func(c server.ConnectionInfo) bool {
 		return vhost != "" && c.VHost != vhost || user != "" && c.User != user
 	})
-	return q.rows(len(all), func(i int) object { return q.connectionObject(&all[i]) })
+	return r.Rows(len(all), func(i int) object { return connectionObject(r, &all[i]) })
 }
 
-// connection is the one that the path names.
-func (q *request) connection() (*server.ConnectionInfo, error) {
-	name := q.param("connection")
-	for _, c := range q.api.Server.List() {
-		if c.Name != name {
-			continue
-		}
-		if !q.user.is(monitor) && c.User != q.user.Name {
-			return nil, unauthorised("User not authorised to access object")
-		}
-		return &c, nil
-	}
-	return nil, errNotFound
+// namedConnection is the one that the path names.
+func namedConnection(r *request) (*server.ConnectionInfo, error) {
+	return r.api.Operations.Connection(r.Context(), r.Actor, r.Param("connection"))
 }
 
-func (q *request) getConnection() error {
-	c, err := q.connection()
+func getConnection(r *request) error {
+	c, err := namedConnection(r)
 	if err != nil {
 		return err
 	}
-	asked, err := q.spans()
+	asked, err := rates.ReadSpans(r.URL.Query())
 	if err != nil {
 		return err
 	}
-	q.api.rates.refresh()
-	o := q.connectionObject(c)
-	q.samples(o, c.Identity(), asked, "data_rates", "recv_oct", "send_oct")
-	return q.one(o)
+	r.api.rates.Refresh()
+	o := connectionObject(r, c)
+	r.api.rates.Samples(o, c.Identity(), asked, "data_rates", "recv_oct", "send_oct")
+	return r.One(o)
 }
 
 // closeReason is what a client is told that somebody closed by hand.
 const closeReason = "Closed via management plugin"
 
-// closeConnection closes the user's own connection, or any for an administrator.
-// X-Reason is data: it becomes part of a text and nothing else.
-func (q *request) closeConnection() error {
-	c, err := q.connection()
-	if err != nil {
+// closeConnection closes one. X-Reason is data: it becomes part of a text and nothing else.
+func closeConnection(r *request) error {
+	if err := r.api.Operations.CloseConnection(r.Context(), r.Actor, r.Param("connection"), reasonGiven(r)); err != nil {
 		return err
 	}
-	if c.User != q.user.Name && !q.user.is(administrator) {
-		return unauthorised("User not authorised to access object")
-	}
-	q.api.Server.CloseConnections(q.closeReason(), func(name, user, _ string) bool { return name == c.Name && user == c.User })
-	return q.done()
+	return r.Done()
 }
 
 const maxReason = 200 // octets; a reply text has 255
 
-func (q *request) closeReason() string {
-	reason := q.Header.Get("X-Reason")
+func reasonGiven(r *request) string {
+	reason := r.Header.Get("X-Reason")
 	if reason == "" {
 		return closeReason
 	}
@@ -83,13 +69,11 @@ func (q *request) closeReason() string {
 }
 
 // closeUser closes all connections of a user.
-func (q *request) closeUser() error {
-	wanted := q.param("user")
-	if wanted != q.user.Name && !q.user.is(administrator) {
-		return unauthorised("User not authorised to access object")
+func closeUser(r *request) error {
+	if err := r.api.Operations.CloseConnectionsOf(r.Context(), r.Actor, r.Param("user"), reasonGiven(r)); err != nil {
+		return err
 	}
-	q.api.Server.CloseConnections(q.closeReason(), func(_, user, _ string) bool { return user == wanted })
-	return q.done()
+	return r.Done()
 }
 
 // connectionState is in RabbitMQ's words.
@@ -103,23 +87,23 @@ func connectionState(c *server.ConnectionInfo) string {
 	return "running"
 }
 
-func (q *request) connectionObject(c *server.ConnectionInfo) object {
-	properties := jsonOf(c.ClientProperties)
+func connectionObject(r *request, c *server.ConnectionInfo) object {
+	properties := rest.JSONOf(c.ClientProperties)
 	given, _ := properties["connection_name"].(string)
 	o := object{
-		"name": c.Name, "node": q.api.Node, "type": "network", "protocol": "AMQP 0-9-1", "state": connectionState(c),
+		"name": c.Name, "node": r.api.Node, "type": "network", "protocol": "AMQP 0-9-1", "state": connectionState(c),
 		"user": c.User, "user_who_performed_action": c.User, "vhost": c.VHost, "auth_mechanism": c.Mechanism,
 		"user_provided_name": given, "client_properties": properties, "connected_at": c.Since.UnixMilli(),
 		"host": c.Host, "port": c.Port, "peer_host": c.PeerHost, "peer_port": c.PeerPort,
 		"channel_max": c.ChannelMax, "frame_max": c.FrameMax, "timeout": int(c.Heartbeat / time.Second), "channels": len(c.Channels),
-		"recv_cnt": c.Reads, "send_cnt": c.Writes, "send_pend": c.Pending, "reductions": 0, "reductions_details": object{"rate": rate(0)},
+		"recv_cnt": c.Reads, "send_cnt": c.Writes, "send_pend": c.Pending, "reductions": 0, "reductions_details": object{"rate": rest.Rate(0)},
 		"ssl": false, "ssl_protocol": nil, "ssl_cipher": nil, "ssl_hash": nil, "ssl_key_exchange": nil,
 		"peer_cert_issuer": nil, "peer_cert_subject": nil, "peer_cert_validity": nil, "garbage_collection": noGarbage,
 	}
 	if c.TLS != nil {
 		addTLS(o, c.TLS)
 	}
-	for name, v := range q.api.rates.stats(c.Identity(), counts{"recv_oct": c.Received, "send_oct": c.Sent}) {
+	for name, v := range r.api.rates.Stats(c.Identity(), rates.Counts{"recv_oct": c.Received, "send_oct": c.Sent}) {
 		o[name] = v
 	}
 	return o
@@ -140,101 +124,85 @@ func addTLS(o object, s *tls.ConnectionState) {
 // noGarbage stands where RabbitMQ tells of its runtime.
 var noGarbage = object{"max_heap_size": -1, "min_bin_vheap_size": -1, "min_heap_size": -1, "fullsweep_after": -1, "minor_gcs": -1}
 
-func (q *request) listChannels() error {
-	vhost := q.param("vhost")
-	q.api.rates.refresh()
+func listChannels(r *request) error {
+	vhost := r.Param("vhost")
+	r.api.rates.Refresh()
 	var all []server.ChannelInfo
-	for _, c := range q.connections() {
+	for _, c := range visibleConnections(r) {
 		if vhost == "" || c.VHost == vhost {
 			all = append(all, c.Channels...)
 		}
 	}
-	return q.rows(len(all), func(i int) object { return q.channelObject(&all[i]) })
+	return r.Rows(len(all), func(i int) object { return channelObject(r, &all[i]) })
 }
 
-func (q *request) connectionChannels() error {
-	c, err := q.connection()
+func connectionChannels(r *request) error {
+	c, err := namedConnection(r)
 	if err != nil {
 		return err
 	}
-	q.api.rates.refresh()
-	return q.rows(len(c.Channels), func(i int) object { return q.channelObject(&c.Channels[i]) })
+	r.api.rates.Refresh()
+	return r.Rows(len(c.Channels), func(i int) object { return channelObject(r, &c.Channels[i]) })
 }
 
-func (q *request) getChannel() error {
-	name := q.param("channel")
-	for _, c := range q.connections() {
+func getChannel(r *request) error {
+	name := r.Param("channel")
+	for _, c := range visibleConnections(r) {
 		for _, ch := range c.Channels {
 			if ch.Name() == name {
-				q.api.rates.refresh()
-				o := q.channelObject(&ch)
-				o["consumer_details"] = q.consumerObjects(ch.Consumers)
+				r.api.rates.Refresh()
+				o := channelObject(r, &ch)
+				o["consumer_details"] = consumerObjects(r, ch.Consumers)
 				o["publishes"], o["deliveries"] = []any{}, []any{}
-				return q.one(o)
+				return r.One(o)
 			}
 		}
 	}
-	return errNotFound
+	return rest.ErrNotFound
 }
 
-func (q *request) channelObject(ch *server.ChannelInfo) object {
+func channelObject(r *request, ch *server.ChannelInfo) object {
 	return object{
-		"name": ch.Name(), "number": ch.Number, "node": q.api.Node, "state": "running",
+		"name": ch.Name(), "number": ch.Number, "node": r.api.Node, "state": "running",
 		"user": ch.User, "user_who_performed_action": ch.User, "vhost": ch.VHost,
 		"connection_details": object{"name": ch.Connection, "peer_host": ch.PeerHost, "peer_port": ch.PeerPort},
 		"confirm":            ch.Confirm, "transactional": ch.Transactional,
 		"consumer_count": len(ch.Consumers), "prefetch_count": ch.Prefetch, "global_prefetch_count": ch.GlobalPrefetch,
 		"messages_unacknowledged": ch.Unacked, "messages_unconfirmed": ch.Unconfirmed, "messages_uncommitted": 0, "acks_uncommitted": 0,
-		"pending_raft_commands": 0, "reductions": 0, "reductions_details": object{"rate": rate(0)}, "garbage_collection": noGarbage,
-		"message_stats": q.api.messageStats(ch.Identity(), channelCounts(&ch.Counts)),
+		"pending_raft_commands": 0, "reductions": 0, "reductions_details": object{"rate": rest.Rate(0)}, "garbage_collection": noGarbage,
+		"message_stats": r.api.messageStats(ch.Identity(), channelCounts(&ch.Counts)),
 	}
 }
 
-func (q *request) listConsumers() error {
-	vhost := q.param("vhost")
-	all := q.consumersBy(vhost, "")
-	return q.rows(len(all), func(i int) object { return q.consumerObject(&all[i]) })
+func listConsumers(r *request) error {
+	vhost := r.Param("vhost")
+	all := consumersBy(r, vhost, "")
+	return r.Rows(len(all), func(i int) object { return consumerObject(r, &all[i]) })
 }
 
-// consumersBy lists consumers of a virtual host or of all ("") the user may see,
-// on a queue or on any ("").
-func (q *request) consumersBy(vhost, queue string) (list []server.ConsumerInfo) {
-	seen := map[string]bool{}
-	for _, vh := range q.vhosts() {
-		seen[vh.Name()] = true
-	}
-	for _, c := range q.api.Server.List() {
-		if !seen[c.VHost] || vhost != "" && c.VHost != vhost {
-			continue
-		}
-		for _, ch := range c.Channels {
-			for _, one := range ch.Consumers {
-				if queue == "" || one.Queue.Name() == queue {
-					list = append(list, one)
-				}
-			}
-		}
-	}
+// consumersBy lists consumers of a virtual host or of all ("") that the user may see, on a queue or on any ("").
+func consumersBy(r *request, vhost, queue string) []server.ConsumerInfo {
+	list, _ := r.api.Operations.ListConsumers(r.Context(), r.Actor, vhost, queue) // the route was permitted
 	return list
 }
 
-func (q *request) consumerObjects(consumers []server.ConsumerInfo) []object {
+func consumerObjects(r *request, consumers []server.ConsumerInfo) []object {
 	list := []object{}
 	for i := range consumers {
-		list = append(list, q.consumerObject(&consumers[i]))
+		list = append(list, consumerObject(r, &consumers[i]))
 	}
 	return list
 }
 
-func (q *request) consumerObject(c *server.ConsumerInfo) object {
+func consumerObject(r *request, c *server.ConsumerInfo) object {
 	channel := server.ChannelInfo{Number: c.Channel, Connection: c.Connection}
 	return object{
 		"consumer_tag": c.Tag, "ack_required": !c.NoAck, "exclusive": c.Exclusive, "prefetch_count": c.Prefetch,
-		"active": c.Status != broker.Waiting, "activity_status": c.Status, "arguments": jsonOf(c.Arguments),
+		"active": c.Status != broker.Waiting, "activity_status": c.Status, "arguments": rest.JSONOf(c.Arguments),
 		"consumer_timeout": c.Queue.ConsumerTimeoutMillis(),
 		"queue":            object{"name": c.Queue.Name(), "vhost": c.Queue.VHost().Name()},
 		"channel_details": object{
-			"name": channel.Name(), "number": c.Channel, "connection_name": c.Connection, "node": q.api.Node,
+			"name": channel.Name(), "number": c.Channel, "connection_name": c.Connection, "node": r.api.Node,
 			"peer_host": c.PeerHost, "peer_port": c.PeerPort, "user": c.User,
 		},
 	}

@@ -2,12 +2,13 @@ package management
 
 import (
 	"curfew/broker"
+	"curfew/broker/management/rates"
 	"curfew/broker/server"
 )
 
 // queueCounts are a queue's message_stats.
-func queueCounts(c *broker.QueueCounts) counts {
-	return counts{
+func queueCounts(c *broker.QueueCounts) rates.Counts {
+	return rates.Counts{
 		"publish": c.Published, "deliver": c.Delivered, "deliver_no_ack": c.DeliveredNoAck,
 		"get": c.Got, "get_no_ack": c.GotNoAck, "get_empty": c.GetEmpty, "deliver_get": c.AllDelivered(),
 		"ack": c.Acked, "redeliver": c.Redelivered, "disk_writes": c.Journaled, "disk_reads": 0,
@@ -15,13 +16,13 @@ func queueCounts(c *broker.QueueCounts) counts {
 }
 
 // exchangeCounts are an exchange's message_stats.
-func exchangeCounts(x *broker.ExchangeInfo) counts {
-	return counts{"publish_in": x.PublishedIn, "publish_out": x.PublishedOut}
+func exchangeCounts(x *broker.ExchangeInfo) rates.Counts {
+	return rates.Counts{"publish_in": x.PublishedIn, "publish_out": x.PublishedOut}
 }
 
 // channelCounts are a channel's message_stats.
-func channelCounts(c *server.ChannelCounts) counts {
-	return counts{
+func channelCounts(c *server.ChannelCounts) rates.Counts {
+	return rates.Counts{
 		"publish": c.Published, "confirm": c.Confirmed, "return_unroutable": c.Returned, "drop_unroutable": c.Dropped,
 		"deliver": c.Delivered, "deliver_no_ack": c.DeliveredNoAck, "get": c.Got, "get_no_ack": c.GotNoAck, "get_empty": c.GetEmpty,
 		"deliver_get": c.Delivered + c.DeliveredNoAck + c.Got + c.GotNoAck, "ack": c.Acked, "redeliver": c.Redelivered,
@@ -29,7 +30,7 @@ func channelCounts(c *server.ChannelCounts) counts {
 }
 
 // totals are the broker's message_stats.
-func (a *API) totals() counts {
+func (a *API) totals() rates.Counts {
 	t, s := a.b.Totals(), a.Server.Totals()
 	c := queueCounts(&t.Queues)
 	c["publish"], c["confirm"] = t.Published, s.Confirmed
@@ -57,9 +58,9 @@ func depthOf(vh *broker.VHost) (ready, unacked int) {
 }
 
 // churn is how often things came and went.
-func (a *API) churn() counts {
+func (a *API) churn() rates.Counts {
 	t, s := a.b.Totals(), a.Server.Totals()
-	return counts{
+	return rates.Counts{
 		"connection_created": s.ConnectionsOpened, "connection_closed": s.ConnectionsClosed,
 		"channel_created": s.ChannelsOpened, "channel_closed": s.ChannelsClosed,
 		"queue_declared": t.QueuesDeclared, "queue_created": t.QueuesCreated, "queue_deleted": t.QueuesDeleted,
@@ -67,8 +68,8 @@ func (a *API) churn() counts {
 }
 
 // messageStats are totals with rates, without what is a gauge.
-func (a *API) messageStats(key any, c counts) object {
-	o := a.rates.stats(key, c)
+func (a *API) messageStats(key any, c rates.Counts) object {
+	o := a.rates.Stats(key, c)
 	for _, gauge := range []string{"messages", "messages_ready", "messages_unacknowledged"} {
 		delete(o, gauge)
 		delete(o, gauge+"_details")
@@ -78,7 +79,39 @@ func (a *API) messageStats(key any, c counts) object {
 
 // messages adds how many there are.
 func (a *API) messages(o object, key any, ready, unacked int) {
-	a.rates.gauge(o, key, "messages", ready+unacked)
-	a.rates.gauge(o, key, "messages_ready", ready)
-	a.rates.gauge(o, key, "messages_unacknowledged", unacked)
+	a.rates.Gauge(o, key, "messages", ready+unacked)
+	a.rates.Gauge(o, key, "messages_ready", ready)
+	a.rates.Gauge(o, key, "messages_unacknowledged", unacked)
+}
+
+// Keys of what is one of a kind.
+type (
+	churnKey struct{}
+	totalKey struct{}
+	queueKey uint64 // incarnation
+	exchKey  struct{ vhost, name string }
+)
+
+// countAll counts everything that has rates.
+func (a *API) countAll() map[any]rates.Sampled {
+	seen := map[any]rates.Sampled{churnKey{}: a.churn().Sampled(), totalKey{}: a.totals().Sampled()}
+	for _, vh := range a.b.VHosts() {
+		for _, q := range vh.Queues() {
+			i := q.Info()
+			c := queueCounts(&i.Counts)
+			c["messages_ready"], c["messages_unacknowledged"] = uint64(i.Ready), uint64(i.Unacked)
+			c["messages"] = uint64(i.Ready + i.Unacked)
+			seen[queueKey(i.ID)] = c.Sampled()
+		}
+		for _, x := range vh.Exchanges() {
+			seen[exchKey{x.VHost, x.Name}] = exchangeCounts(&x).Sampled()
+		}
+	}
+	for _, c := range a.Server.List() {
+		seen[c.Identity()] = rates.Counts{"recv_oct": c.Received, "send_oct": c.Sent}.Sampled()
+		for _, ch := range c.Channels {
+			seen[ch.Identity()] = channelCounts(&ch.Counts).Sampled()
+		}
+	}
+	return seen
 }

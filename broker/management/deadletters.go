@@ -1,35 +1,37 @@
 package management
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"time"
+	"unicode/utf8"
 
-	"curfew/broker"
-	"curfew/broker/access"
-	"curfew/broker/amqp"
+	"curfew/broker/management/rest"
+
 	"curfew/broker/deadletters"
+	"curfew/broker/operate"
 	"curfew/broker/queue"
 )
 
-// What RabbitMQ has nothing like: see package broker/deadletters. To look at a queue, to
-// purge it and to replay from it takes the permission to read it; where a replay goes to,
-// that to write there. A replay is seen and steered by who began it and administrators.
+// RabbitMQ has nothing like these: see package broker/deadletters.
 var deadLetterRoutes = []route{
-	{method: get, path: "/api/curfew/deadletters", need: management, handle: (*request).listDeadLetters},
-	{method: get, path: "/api/curfew/deadletters/{vhost}", need: management, handle: (*request).listDeadLetters},
-	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/groups", need: management, handle: (*request).groupDeadLetters},
-	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/search", need: management, handle: (*request).searchDeadLetters},
-	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/replay", need: management, handle: (*request).replayDeadLetters},
-	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/purge", need: management, handle: (*request).purgeDeadLetters},
-	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/export", need: management, handle: (*request).exportDeadLetters},
-	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/import", need: management, handle: (*request).importDeadLetters, body: maxImport},
-	{method: get, path: "/api/curfew/replays", need: management, handle: (*request).listReplays},
-	{method: get, path: "/api/curfew/replays/{run}", need: management, handle: (*request).getReplay},
-	{method: remove, path: "/api/curfew/replays/{run}", need: management, handle: (*request).cancelReplay},
-	{method: post, path: "/api/curfew/replays/{run}/resume", need: management, handle: (*request).resumeReplay},
+	{method: get, path: "/api/curfew/deadletters", op: operate.ListDeadLetterQueues, handle: listDeadLetterQueues},
+	{method: get, path: "/api/curfew/deadletters/{vhost}", op: operate.ListDeadLetterQueues, handle: listDeadLetterQueues},
+	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/groups", op: operate.SearchDeadLetters, handle: groupDeadLetters},
+	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/search", op: operate.SearchDeadLetters, handle: searchDeadLetters},
+	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/replay", op: operate.StartReplay, handle: replayDeadLetters},
+	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/purge", op: operate.PurgeDeadLetters, handle: purgeDeadLetters},
+	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/export", op: operate.ExportDeadLetters, handle: exportDeadLetters},
+	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/import", op: operate.ImportDeadLetters, handle: importDeadLetters, body: maxImport},
+	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/draft", op: operate.SearchDeadLetters, handle: draftDeadLetter},
+	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/resend", op: operate.ResendDeadLetter, handle: resendDeadLetter, body: maxDefinitions, weight: publishWeight},
+	{method: get, path: "/api/curfew/replays", op: operate.ListReplays, handle: listReplays},
+	{method: get, path: "/api/curfew/replays/{run}", op: operate.SeeReplay, handle: getReplay},
+	{method: remove, path: "/api/curfew/replays/{run}", op: operate.CancelReplay, handle: cancelReplay},
+	{method: post, path: "/api/curfew/replays/{run}/resume", op: operate.ResumeReplay, handle: resumeReplay},
 }
 
 const (
@@ -37,105 +39,90 @@ const (
 	maxImport = 4 << 30
 	// longRequest is how long a look at a large queue, or a file, may take.
 	longRequest = 30 * time.Minute
-	maxFound    = 1000
 )
 
-// lookup is the body of requests about the dead letters of a queue.
-type lookup struct {
+// lettersRequest is the body of requests about the dead letters of a queue.
+type lettersRequest struct {
 	Filter   deadletters.Filter `json:"filter"`
 	After    queue.Seq          `json:"after"`
 	Count    int                `json:"count"`    // default peekCount
 	Truncate *int               `json:"truncate"` // bytes of each body; default peekBytes
 	Encoding string             `json:"encoding"`
-	Confirm  *int               `json:"confirm"` // of a purge: how many it is about
+	Confirm  *int               `json:"confirm"` // of a purge: how many messages it is about
+
+	// Position is that of an earlier answer: what has arrived since is left alone.
+	Position deadletters.Position `json:"position"`
 	deadletters.Options
 	DryRun bool `json:"dry_run"`
 }
 
-// lookup reads the body and finds the queue, which the user has to be allowed to read.
-// The answer may take long.
-func (q *request) lookup() (*broker.Queue, *lookup, error) {
-	l := &lookup{Count: peekCount}
-	decoder := json.NewDecoder(q.Body)
+// readLetters reads the body. The answer may take long.
+func readLetters(r *request) (*lettersRequest, operate.DeadLetters, error) {
+	l := &lettersRequest{Count: peekCount}
+	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(l); err != nil && !errors.Is(err, io.EOF) {
-		return nil, nil, bad(err.Error())
+		return nil, operate.DeadLetters{}, rest.Bad(err.Error())
 	}
-	if l.Count < 1 || l.Count > maxFound {
-		return nil, nil, bad([]any{"out_of_range", "count", l.Count})
-	}
-	q.takeTime()
-	_, from, err := q.queueToRead()
-	return from, l, err
+	r.takeTime()
+	return l, operate.DeadLetters{Queue: r.queueNamed(), Filter: l.Filter}, nil
 }
 
 // takeTime lets the request last longer than others may.
-func (q *request) takeTime() {
-	c, until := http.NewResponseController(q.w), time.Now().Add(longRequest)
+func (r *request) takeTime() {
+	c, until := http.NewResponseController(r.W), time.Now().Add(longRequest)
 	_ = c.SetWriteDeadline(until) // a writer that has none needs none
 	_ = c.SetReadDeadline(until)
 }
 
-func (q *request) listDeadLetters() error {
-	list := []deadletters.Holder{}
-	for _, vh := range q.vhosts() {
-		for _, h := range deadletters.Queues(vh) {
-			if q.user.is(monitor) || q.rights(vh).Queue(access.Read, h.Queue) == nil {
-				list = append(list, h)
-			}
-		}
-	}
-	return q.answer(list)
-}
-
-func (q *request) groupDeadLetters() error {
-	from, l, err := q.lookup()
+func listDeadLetterQueues(r *request) error {
+	list, err := r.api.Operations.ListDeadLetterQueues(r.Context(), r.Actor, r.Param("vhost"))
 	if err != nil {
 		return err
 	}
-	groups, err := deadletters.Groups(q.Context(), from, &l.Filter, q.api.Now())
-	if err != nil {
-		return filterProblem(err)
-	}
-	return q.answer(groups)
+	return r.Answer(list)
 }
 
-// filterProblem is a pattern that is none; what the broker says stays.
-func filterProblem(err error) error {
-	if _, ok := errors.AsType[*amqp.Exception](err); ok {
+func groupDeadLetters(r *request) error {
+	_, letters, err := readLetters(r)
+	if err != nil {
 		return err
 	}
-	return bad(err.Error())
+	groups, err := r.api.Operations.GroupDeadLetters(r.Context(), r.Actor, letters)
+	if err != nil {
+		return err
+	}
+	return r.Answer(groups)
 }
 
 // searchDeadLetters answers {"items": [...], "next": n}: next goes into after, 0 at the
 // end.
-func (q *request) searchDeadLetters() error {
-	from, l, err := q.lookup()
+func searchDeadLetters(r *request) error {
+	l, letters, err := readLetters(r)
 	if err != nil {
 		return err
 	}
-	truncate := peekBytes
+	search := operate.SearchRequest{DeadLetters: letters, After: l.After, Count: l.Count, BodyBytes: peekBytes}
 	if l.Truncate != nil {
-		truncate = min(max(*l.Truncate, 0), maxAnswer/l.Count)
+		search.BodyBytes = *l.Truncate
 	}
-	found, next, err := deadletters.Search(q.Context(), from, &l.Filter, l.After, l.Count, truncate)
+	found, next, err := r.api.Operations.SearchDeadLetters(r.Context(), r.Actor, search)
 	if err != nil {
-		return filterProblem(err)
+		return err
 	}
 	items := []object{}
 	for i := range found {
-		items = append(items, q.letterObject(&found[i], l.Encoding))
+		items = append(items, letterObject(&found[i], l.Encoding))
 	}
-	return q.answer(object{"items": items, "next": next})
+	return r.Answer(object{"items": items, "next": next})
 }
 
 // letterObject is a message as peek shows it, with its history.
-func (q *request) letterObject(l *deadletters.Letter, encoding string) object {
+func letterObject(l *operate.DeadLetter, encoding string) object {
 	o := messageObject(l.Exchange, l.RoutingKey, l.Redelivered, l.Properties.Append(nil), l.Body, l.BodyBytes, &fetch{encoding: encoding, truncate: -1})
 	o["seq"], o["state"], o["persistent"], o["deadline"] = uint64(l.Seq), l.State.String(), l.Persistent, nil
 	if l.Deadline != 0 {
-		o["deadline"] = q.api.b.UnixMillis(l.Deadline)
+		o["deadline"] = l.DeadlineMillis
 	}
 	o["deaths"], o["replays"], o["replay_run"] = l.Deaths, l.Replays, l.Run
 	if l.Deaths == nil {
@@ -144,120 +131,175 @@ func (q *request) letterObject(l *deadletters.Letter, encoding string) object {
 	return o
 }
 
-func (q *request) replayDeadLetters() error {
-	if q.api.Replays == nil {
-		return errNotFound
-	}
-	from, l, err := q.lookup()
+func replayDeadLetters(r *request) error {
+	l, letters, err := readLetters(r)
 	if err != nil {
 		return err
 	}
-	run, err := q.api.Replays.Start(q.Context(), deadletters.Order{
-		VHost: from.VHost().Name(), Queue: from.Name(), User: q.user.Name, Filter: l.Filter, Options: l.Options, DryRun: l.DryRun,
+	replay, err := r.api.Operations.StartReplay(r.Context(), r.Actor, deadletters.Request{
+		VHost: letters.Queue.VHost, Queue: letters.Queue.Name, Filter: l.Filter, Options: l.Options, DryRun: l.DryRun, Position: l.Position,
 	})
-	return q.answerRun(run, err)
+	return answerReplay(r, replay, err)
 }
 
-func (q *request) answerRun(run deadletters.Run, err error) error {
-	switch {
-	case errors.Is(err, deadletters.ErrNoRun):
-		return errNotFound
-	case errors.Is(err, deadletters.ErrOrder):
-		return bad(err.Error())
-	case errors.Is(err, deadletters.ErrRunning), errors.Is(err, deadletters.ErrOwner):
-		return &problem{http.StatusConflict, "conflict", err.Error()}
-	case err != nil:
-		return err
-	}
-	return q.answer(run)
-}
-
-func (q *request) listReplays() error {
-	list := []deadletters.Run{}
-	if q.api.Replays != nil {
-		list = q.api.Replays.List(&q.user.User)
-	}
-	return q.answer(list)
-}
-
-// replay does something with the run that the path names; runs know who may.
-func (q *request) replay(do func(r *deadletters.Runs, by *access.User, id string) (deadletters.Run, error)) error {
-	if q.api.Replays == nil {
-		return errNotFound
-	}
-	return q.answerRun(do(q.api.Replays, &q.user.User, q.param("run")))
-}
-
-func (q *request) getReplay() error    { return q.replay((*deadletters.Runs).Get) }
-func (q *request) cancelReplay() error { return q.replay((*deadletters.Runs).Cancel) }
-func (q *request) resumeReplay() error { return q.replay((*deadletters.Runs).Resume) }
-
-// purgeDeadLetters deletes what the filter matches, if confirm says how many that is;
-// else 409 with the number in "matched".
-func (q *request) purgeDeadLetters() error {
-	from, l, err := q.lookup()
+func answerReplay(r *request, replay deadletters.Replay, err error) error {
 	if err != nil {
 		return err
 	}
-	confirmed := -1
-	if l.Confirm != nil {
-		confirmed = *l.Confirm
+	return r.Answer(replay)
+}
+
+func listReplays(r *request) error {
+	list, err := r.api.Operations.ListReplays(r.Context(), r.Actor)
+	if err != nil {
+		return err
 	}
-	deleted, err := deadletters.Purge(q.Context(), q.api.b, from, &l.Filter, confirmed)
+	return r.Answer(list)
+}
+
+func getReplay(r *request) error {
+	replay, err := r.api.Operations.Replay(r.Context(), r.Actor, r.Param("run"))
+	return answerReplay(r, replay, err)
+}
+
+func cancelReplay(r *request) error {
+	replay, err := r.api.Operations.CancelReplay(r.Context(), r.Actor, r.Param("run"))
+	return answerReplay(r, replay, err)
+}
+
+func resumeReplay(r *request) error {
+	replay, err := r.api.Operations.ResumeReplay(r.Context(), r.Actor, r.Param("run"))
+	return answerReplay(r, replay, err)
+}
+
+// purgeDeadLetters deletes what the filter matches, if confirm says how many that is.
+// Otherwise it answers 409 with the number in "matched", and in "position" what makes a second request about the same messages.
+func purgeDeadLetters(r *request) error {
+	l, letters, err := readLetters(r)
+	if err != nil {
+		return err
+	}
+	c := deadletters.Confirmation{Messages: -1, Position: l.Position}
+	if l.Confirm != nil {
+		c.Messages = *l.Confirm
+	}
+	deleted, err := r.api.Operations.PurgeDeadLetters(r.Context(), r.Actor, letters, c)
 	if u, ok := errors.AsType[*deadletters.Unconfirmed](err); ok {
-		answerJSON(q.w, http.StatusConflict, object{"error": "unconfirmed", "reason": u.Error(), "matched": u.Matched})
+		rest.AnswerJSON(r.W, http.StatusConflict, object{"error": "unconfirmed", "reason": u.Error(), "matched": u.Matched, "position": u.Position})
 		return nil
 	}
-	if err == nil {
-		err = q.safe()
-	}
 	if err != nil {
-		return filterProblem(err)
+		return err
 	}
-	return q.answer(object{"deleted": deleted})
+	return r.Answer(object{"deleted": deleted})
 }
 
-// safe waits until what was done is as safe as the store makes it.
-func (q *request) safe() error {
-	done := make(chan error, 1)
-	q.api.b.Commit(func(err error) { done <- err })
-	return <-done
+// download sends the type of its lines with the first of them.
+type download struct {
+	http.ResponseWriter
+	begun bool
+}
+
+// Write implements io.Writer.
+func (d *download) Write(b []byte) (int, error) {
+	if !d.begun {
+		d.begun = true
+		d.Header().Set("Content-Type", "application/jsonl")
+	}
+	return d.ResponseWriter.Write(b)
 }
 
 // exportDeadLetters answers with a line of JSON for each message.
-func (q *request) exportDeadLetters() error {
-	from, l, err := q.lookup()
-	if err == nil {
-		err = l.Filter.Check()
-	}
+func exportDeadLetters(r *request) error {
+	_, letters, err := readLetters(r)
 	if err != nil {
-		return filterProblem(err)
+		return err
 	}
-	q.w.Header().Set("Content-Type", "application/jsonl")
-	if _, err := deadletters.Export(q.Context(), from, &l.Filter, q.w); err != nil {
+	file := &download{ResponseWriter: r.W}
+	switch err := r.api.Operations.ExportDeadLetters(r.Context(), r.Actor, letters, file); {
+	case err != nil && !file.begun:
+		return err
+	case err != nil:
 		panic(http.ErrAbortHandler) // what was sent is not all there is
+	case !file.begun:
+		_, _ = file.Write(nil) // an empty file; a client that is gone needs none
 	}
 	return nil
 }
 
 // importDeadLetters publishes the lines of the body into the queue.
-func (q *request) importDeadLetters() error {
-	q.takeTime()
-	vh, to, err := q.queueToRead()
-	if err != nil {
-		return err
-	}
-	n, err := deadletters.Import(q.Context(), q.api.b, vh.NewPublisher(q.user.Name), to.Name(), q.Body)
+func importDeadLetters(r *request) error {
+	r.takeTime()
+	n, err := r.api.Operations.ImportDeadLetters(r.Context(), r.Actor, r.queueNamed(), r.Body)
 	if at, ok := errors.AsType[*deadletters.ImportError](err); ok {
 		status, kind := http.StatusBadRequest, "bad_request"
 		if errors.Is(err, deadletters.ErrBlocked) {
 			status, kind = http.StatusServiceUnavailable, "service_unavailable"
 		}
-		answerJSON(q.w, status, object{"error": kind, "reason": at.Error(), "imported": n})
+		rest.AnswerJSON(r.W, status, object{"error": kind, "reason": at.Error(), "imported": n})
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return q.answer(object{"imported": n})
+	return r.Answer(object{"imported": n})
+}
+
+// draft is what a replay would publish of a dead letter, for a person to change.
+type draft struct {
+	Seq        operate.Seq     `json:"seq"`
+	QueueID    uint64          `json:"queue_id,string"` // of the queue that was looked at; absent: any of the name
+	Exchange   string          `json:"exchange"`
+	RoutingKey string          `json:"routing_key"`
+	Properties json.RawMessage `json:"properties"` // as in an exported file
+	Payload    string          `json:"payload"`
+	Encoding   string          `json:"payload_encoding"` // string or base64
+}
+
+func readDraft(r *request) (d draft, err error) {
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&d); err != nil {
+		return d, rest.Bad(err.Error())
+	}
+	return d, nil
+}
+
+// draftDeadLetter answers with the draft of the message that seq names.
+func draftDeadLetter(r *request) error {
+	asked, err := readDraft(r)
+	if err != nil {
+		return err
+	}
+	d, err := r.api.Operations.DraftDeadLetter(r.Context(), r.Actor, r.queueNamed(), asked.Seq)
+	if err != nil {
+		return err
+	}
+	answer := draft{asked.Seq, d.QueueID, d.Exchange, d.RoutingKey, d.Properties, string(d.Body), "string"}
+	if !utf8.Valid(d.Body) {
+		answer.Payload, answer.Encoding = base64.StdEncoding.EncodeToString(d.Body), "base64"
+	}
+	return r.Answer(answer)
+}
+
+// resendDeadLetter publishes what became of a draft, and takes the dead letter out of its queue.
+func resendDeadLetter(r *request) error {
+	d, err := readDraft(r)
+	if err != nil {
+		return err
+	}
+	body, err := payloadOf(d.Payload, d.Encoding)
+	if err != nil {
+		return err
+	}
+	skipped, err := r.api.Operations.ResendDeadLetter(r.Context(), r.Actor, r.queueNamed(), d.Seq, operate.Draft{
+		QueueID: d.QueueID, Draft: deadletters.Draft{Exchange: d.Exchange, RoutingKey: d.RoutingKey, Properties: d.Properties, Body: body},
+	})
+	if err == nil && skipped != "" {
+		err = rest.NewProblem(http.StatusConflict, "skipped", "the message stays where it is: "+string(skipped))
+	}
+	if err != nil {
+		return err
+	}
+	return r.Done()
 }

@@ -197,3 +197,29 @@ func TestInstantsOverHTTPAreTheWallClocks(t *testing.T) {
 	}
 	assert.Contains(t, x.ask("POST", one, map[string]any{"at": time.Now().UnixMilli()}).body, `"outcome":"expired"`)
 }
+
+// TestEditAndResend: a draft that is changed arrives, and the dead letter is gone; what leads nowhere stays.
+func TestEditAndResend(t *testing.T) {
+	x := start(t)
+	x.ask("PUT", "/api/queues/%2F/q", `{}`).is(201, "")
+	x.ask("PUT", "/api/queues/%2F/dlq", `{}`).is(201, "")
+	x.ask("POST", "/api/exchanges/%2F/amq.default/publish", `{"routing_key":"dlq","payload":"wrong","payload_encoding":"string","properties":{"message_id":"m"}}`).is(200, "")
+	const letters = "/api/curfew/deadletters/%2F/dlq/"
+	draft := x.ask("POST", letters+"draft", `{"seq":1}`).is(200, "").object()
+	assert.Equal(t, "wrong", draft["payload"])
+	assert.Equal(t, "m", draft["properties"].(map[string]any)["message_id"])
+	x.ask("POST", letters+"draft", `{"seq":2}`).is(404, "")
+	x.ask("POST", letters+"resend", draft).is(409, errorOf("skipped", "the message stays where it is: leads_back"))
+	draft["routing_key"], draft["payload"], draft["payload_encoding"] = "q", "cmlnaHQ=", "base64"
+	draft["queue_id"] = "99"
+	x.ask("POST", letters+"resend", draft).is(404, "")
+	delete(draft, "queue_id")
+	draft["properties"] = map[string]any{"unknown": 1}
+	assert.Contains(t, x.ask("POST", letters+"resend", draft).is(400, "").body, "the draft cannot be sent")
+	draft["properties"] = map[string]any{"message_id": "n"}
+	x.ask("POST", letters+"resend", draft).is(204, "")
+	got := x.ask("POST", "/api/queues/%2F/q/peek", `{}`).list()[0].(map[string]any)
+	assert.Equal(t, "right", got["payload"])
+	assert.Equal(t, map[string]any{"message_id": "n"}, got["properties"])
+	assert.Empty(t, x.ask("POST", "/api/queues/%2F/dlq/peek", `{}`).list())
+}

@@ -9,53 +9,55 @@ import (
 	"regexp"
 	"strings"
 
+	"curfew/broker/management/rest"
+
 	"curfew/broker"
 	"curfew/broker/definitions"
 )
 
-func (a *API) definitionsVersion() definitions.Version {
-	return definitions.Version{RabbitMQ: a.Compat, Product: "Curfew", ProductVersion: a.Version}
-}
-
 // exportDefinitions is everything, in RabbitMQ's format.
-func (q *request) exportDefinitions() error {
-	return q.answerDefinitions(definitions.Export(q.api.b, q.api.definitionsVersion()))
-}
-
-func (q *request) exportVHost() error {
-	vh, err := q.vhost()
+func exportDefinitions(r *request) error {
+	d, err := r.api.Operations.ExportDefinitions(r.Context(), r.Actor)
 	if err != nil {
 		return err
 	}
-	return q.answerDefinitions(definitions.ExportVHost(vh, q.api.definitionsVersion()))
+	return answerDefinitions(r, d)
+}
+
+func exportVHost(r *request) error {
+	d, err := r.api.Operations.ExportVHostDefinitions(r.Context(), r.Actor, r.Param("vhost"))
+	if err != nil {
+		return err
+	}
+	return answerDefinitions(r, d)
 }
 
 // fileName is a token (RFC 9110 §5.6.2), as RabbitMQ 4 wants it.
 var fileName = regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]+$")
 
-func (q *request) answerDefinitions(d *definitions.Document) error {
-	if name := q.URL.Query().Get("download"); name != "" {
+func answerDefinitions(r *request, d *definitions.Document) error {
+	if name := r.URL.Query().Get("download"); name != "" {
 		if !fileName.MatchString(name) {
-			return bad("download is not a file's name")
+			return rest.Bad("download is not a file's name")
 		}
-		q.w.Header().Set("Content-Disposition", "attachment; filename="+name)
+		r.W.Header().Set("Content-Disposition", "attachment; filename="+name)
 	}
-	if !q.accepts() {
-		return errNotAcceptable
+	if !r.Accepts() {
+		return rest.ErrNotAcceptable
 	}
-	if err := q.api.takeTurn(q.Context()); err != nil {
+	if err := r.api.server.Turns.Take(r.Context()); err != nil {
 		return err
 	}
-	defer q.api.endTurn()
-	s := q.stream()
-	s.document(d)
-	s.end()
+	defer r.api.server.Turns.End()
+	s := r.Stream()
+	writeDocument(s, d)
+	s.End()
 	return nil
 }
 
 // document writes a definitions document field by field and its lists entry by entry, as
 // json.Marshal would.
-func (s *stream) document(d *definitions.Document) {
+func writeDocument(s *rest.Stream, d *definitions.Document) {
 	v := reflect.ValueOf(d).Elem()
 	between := "{"
 	for i := range v.NumField() {
@@ -64,54 +66,52 @@ func (s *stream) document(d *definitions.Document) {
 		if rule == "omitempty" && (f.IsZero() || f.Kind() == reflect.Slice && f.Len() == 0) || rule == "omitzero" && f.IsZero() {
 			continue
 		}
-		s.text(between + `"` + name + `":`)
+		s.Text(between + `"` + name + `":`)
 		if between = ","; f.Kind() == reflect.Slice && !f.IsNil() {
-			s.list(f.Len(), func(i int) any { return f.Index(i).Interface() })
+			s.List(f.Len(), func(i int) any { return f.Index(i).Interface() })
 		} else {
-			s.value(f.Interface())
+			s.Value(f.Interface())
 		}
 	}
-	s.text("}\n")
+	s.Text("}\n")
 }
 
-func (q *request) importDefinitions() error {
-	d, err := q.definitions()
+func importDefinitions(r *request) error {
+	d, err := readDefinitions(r)
 	if err != nil {
 		return invalidDefinitions(err)
 	}
-	return q.imported(definitions.ImportAs(q.api.b, q.user.Name, d))
+	return imported(r, r.api.Operations.ImportDefinitions(r.Context(), r.Actor, d))
 }
 
-func (q *request) importVHost() error {
-	vh, err := q.vhost()
-	if err != nil {
-		return errNoVHost
+func importVHost(r *request) error {
+	if _, err := r.vhost(); err != nil {
+		return rest.ErrNoVHost
 	}
-	d, err := q.definitions()
+	d, err := readDefinitions(r)
 	if err != nil {
 		return invalidDefinitions(err)
 	}
-	return q.imported(definitions.ImportVHost(q.api.b, vh.Name(), d))
+	return imported(r, r.api.Operations.ImportVHostDefinitions(r.Context(), r.Actor, r.Param("vhost"), d))
 }
 
-// imported answers an import; what it left out is in the log.
-func (q *request) imported(left definitions.Report, err error) error {
+// imported answers an import.
+func imported(r *request, err error) error {
 	if err != nil {
 		return invalidDefinitions(err)
 	}
-	left.Tell(q.api.log)
-	if q.MultipartForm != nil && q.FormValue("redirect") != "" { // where the page wants to go on
-		q.w.Header().Set("Location", q.FormValue("redirect"))
-		q.w.WriteHeader(http.StatusSeeOther)
+	if r.MultipartForm != nil && r.FormValue("redirect") != "" { // where the page wants to go on
+		r.W.Header().Set("Location", r.FormValue("redirect"))
+		r.W.WriteHeader(http.StatusSeeOther)
 		return nil
 	}
-	return q.done()
+	return r.Done()
 }
 
-// definitions reads the body, or the file of the form that web pages send.
-func (q *request) definitions() (*definitions.Document, error) {
-	if kind, _, _ := mime.ParseMediaType(q.Header.Get("Content-Type")); kind == "multipart/form-data" {
-		file, _, err := q.FormFile("file")
+// readDefinitions reads the body, or the file of the form that web pages send.
+func readDefinitions(r *request) (*definitions.Document, error) {
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "multipart/form-data" {
+		file, _, err := r.FormFile("file")
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +122,7 @@ func (q *request) definitions() (*definitions.Document, error) {
 		}
 		return definitions.Parse(b)
 	}
-	b, err := q.body()
+	b, err := r.ReadBody()
 	if err != nil {
 		return nil, err
 	}
@@ -136,10 +136,10 @@ func invalidDefinitions(err error) error {
 		return err
 	}
 	if errors.Is(err, definitions.ErrNotJSON) {
-		return bad("failed_to_parse_json")
+		return rest.Bad("failed_to_parse_json")
 	}
-	if p := asProblem(err); p.kind != "internal_error" {
+	if p := rest.AsProblem(err); p.Kind != "internal_error" {
 		return p
 	}
-	return bad(err.Error())
+	return rest.Bad(err.Error())
 }

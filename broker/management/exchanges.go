@@ -2,6 +2,8 @@ package management
 
 import (
 	"curfew/broker"
+	"curfew/broker/management/rates"
+	"curfew/broker/management/rest"
 )
 
 // owner is whose the API's declarations are: nobody's connection, so that another's
@@ -12,19 +14,19 @@ type owner struct{}
 const defaultExchange = "amq.default"
 
 // exchangeName is the exchange the path names.
-func (q *request) exchangeName() string {
-	if name := q.param("exchange"); name != defaultExchange {
+func (r *request) exchangeName() string {
+	if name := r.Param("exchange"); name != defaultExchange {
 		return name
 	}
 	return ""
 }
 
-func (q *request) exchangeObject(vh *broker.VHost, x *broker.ExchangeInfo) object {
+func exchangeObject(r *request, vh *broker.VHost, x *broker.ExchangeInfo) object {
 	by := "rmq-internal"
 	o := object{
 		"name": x.Name, "vhost": x.VHost, "type": x.Kind, "durable": x.Durable, "auto_delete": x.AutoDelete, "internal": x.Internal,
-		"arguments": jsonOf(x.Args), "user_who_performed_action": by, "policy": nil, "operator_policy": nil,
-		"message_stats": q.api.messageStats(exchKey{x.VHost, x.Name}, exchangeCounts(x)),
+		"arguments": rest.JSONOf(x.Args), "user_who_performed_action": by, "policy": nil, "operator_policy": nil,
+		"message_stats": r.api.messageStats(exchKey{x.VHost, x.Name}, exchangeCounts(x)),
 	}
 	if n := vh.DelayedFor(x.Name); n > 0 || x.Kind == broker.DelayedMessageKind {
 		o["messages_delayed"] = n
@@ -35,91 +37,91 @@ func (q *request) exchangeObject(vh *broker.VHost, x *broker.ExchangeInfo) objec
 	return o
 }
 
-func (q *request) listExchanges() error {
-	q.api.rates.refresh()
+func listExchanges(r *request) error {
+	r.api.rates.Refresh()
 	var all []broker.ExchangeInfo
 	hosts := map[string]*broker.VHost{}
-	for _, vh := range q.vhosts() {
+	for _, vh := range r.vhosts() {
 		all = append(all, vh.Exchanges()...)
 		hosts[vh.Name()] = vh
 	}
-	return q.rows(len(all), func(i int) object { return q.exchangeObject(hosts[all[i].VHost], &all[i]) })
+	return r.Rows(len(all), func(i int) object { return exchangeObject(r, hosts[all[i].VHost], &all[i]) })
 }
 
-func (q *request) getExchange() error {
-	vh, x, err := q.exchange()
+func getExchange(r *request) error {
+	vh, x, err := r.exchange()
 	if err != nil {
 		return err
 	}
-	asked, err := q.spans()
+	asked, err := rates.ReadSpans(r.URL.Query())
 	if err != nil {
 		return err
 	}
-	q.api.rates.refresh()
-	o := q.exchangeObject(vh, x)
-	q.statSamples(o, exchKey{x.VHost, x.Name}, asked)
+	r.api.rates.Refresh()
+	o := exchangeObject(r, vh, x)
+	r.api.rates.StatSamples(o, exchKey{x.VHost, x.Name}, asked)
 	o["incoming"], o["outgoing"] = []any{}, []any{}
-	return q.one(o)
+	return r.One(o)
 }
 
 // exchange is the one the path names.
-func (q *request) exchange() (*broker.VHost, *broker.ExchangeInfo, error) {
-	vh, err := q.vhost()
+func (r *request) exchange() (*broker.VHost, *broker.ExchangeInfo, error) {
+	vh, err := r.vhost()
 	if err != nil {
 		return nil, nil, err
 	}
-	x, err := vh.Exchange(q.exchangeName())
+	x, err := vh.Exchange(r.exchangeName())
 	if err != nil {
-		return nil, nil, errNotFound
+		return nil, nil, rest.ErrNotFound
 	}
 	return vh, &x, nil
 }
 
-func (q *request) putExchange() error {
-	vh, err := q.vhost()
+func putExchange(r *request) error {
+	vh, err := r.vhost()
 	if err != nil {
 		return err
 	}
-	d, err := q.exchangeDeclare()
+	d, err := exchangeDeclare(r)
 	if err != nil {
 		return err
 	}
-	_, missing := vh.Exchange(q.exchangeName())
-	if err := q.rights(vh).DeclareExchange(vh, q.exchangeName(), d); err != nil {
+	_, missing := vh.Exchange(r.exchangeName())
+	if err := r.rights(vh).DeclareExchange(vh, r.exchangeName(), d); err != nil {
 		return err
 	}
-	return q.put(missing != nil)
+	return r.Put(missing != nil)
 }
 
 // exchangeDeclare reads the body.
-func (q *request) exchangeDeclare() (d broker.ExchangeDeclare, err error) {
-	f, err := q.fields()
+func exchangeDeclare(r *request) (d broker.ExchangeDeclare, err error) {
+	f, err := r.Fields()
 	if err != nil {
 		return d, err
 	}
-	if d.Kind, err = f.text("type", "direct"); err != nil {
+	if d.Kind, err = f.Text("type", "direct"); err != nil {
 		return d, err
 	}
-	if d.Durable, err = f.boolean("durable", false); err != nil {
+	if d.Durable, err = f.Boolean("durable", false); err != nil {
 		return d, err
 	}
-	if d.AutoDelete, err = f.boolean("auto_delete", false); err != nil {
+	if d.AutoDelete, err = f.Boolean("auto_delete", false); err != nil {
 		return d, err
 	}
-	if d.Internal, err = f.boolean("internal", false); err != nil {
+	if d.Internal, err = f.Boolean("internal", false); err != nil {
 		return d, err
 	}
-	d.Args, err = f.table("arguments")
+	d.Args, err = f.Table("arguments")
 	return d, err
 }
 
-func (q *request) deleteExchange() error {
-	vh, x, err := q.exchange()
+func deleteExchange(r *request) error {
+	vh, x, err := r.exchange()
 	if err == nil {
-		err = q.rights(vh).DeleteExchange(vh, x.Name, q.flag("if-unused"))
+		err = r.rights(vh).DeleteExchange(vh, x.Name, r.Flag("if-unused"))
 	}
 	if err != nil {
 		return err
 	}
-	return q.done()
+	return r.Done()
 }

@@ -61,27 +61,13 @@ func TestNodesGoByTheNamesThatMonitoringMakesUp(t *testing.T) {
 	require.NoError(t, err)
 	short, _, _ := strings.Cut(machine, ".")
 	for _, name := range []string{"curfew@test", "rabbit@test", "rabbit@" + machine, "rabbit@" + short} {
-		for _, path := range []string{"nodes/" + name, "nodes/" + name + "/memory", "nodes/" + name + "/memory/relative", "auth/attempts/" + name, "healthchecks/node/" + name} {
+		for _, path := range []string{"nodes/" + name, "nodes/" + name + "/memory", "nodes/" + name + "/memory/relative", "healthchecks/node/" + name} {
 			x.ask("GET", "/api/"+path, nil).is(200, "")
 		}
-		x.ask("POST", "/api/vhosts/%2F/start/"+name, nil).is(204, "")
 	}
 	for _, name := range []string{"rabbit@other", "rabbit@", "rabbit", "curfew@other"} {
 		x.ask("GET", "/api/nodes/"+name, nil).is(404, "")
 	}
-}
-
-func TestAuthAttemptsAreReset(t *testing.T) {
-	x := start(t)
-	x.dial()
-	attempts := func() any {
-		return x.ask("GET", "/api/auth/attempts/curfew@test", nil).list()[0].(map[string]any)["auth_attempts"]
-	}
-	assert.EqualValues(t, 1, attempts())
-	x.askAs("u-monitoring", "p", "DELETE", "/api/auth/attempts/curfew@test", nil).is(204, "")
-	assert.EqualValues(t, 0, attempts())
-	x.dial()
-	assert.EqualValues(t, 1, attempts())
 }
 
 // TestDefinitionsFromAPageAndToAFile: a form's file is imported and the page goes on where

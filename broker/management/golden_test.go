@@ -120,8 +120,6 @@ func TestRabbitmqadmin2(t *testing.T) {
 	has(t, "permissions", first("/api/permissions"), "user:str vhost:str configure:str write:str read:str")
 	has(t, "feature flag", first("/api/feature-flags"), "name:str state:str desc:str doc_url:str stability:str provided_by:str")
 	has(t, "vhost", first("/api/vhosts"), "name:str tags:list description:str default_queue_type:str metadata:obj tracing:bool cluster_state:obj")
-	has(t, "attempts", first("/api/auth/attempts/curfew@test"), "protocol:str auth_attempts:int auth_attempts_failed:int auth_attempts_succeeded:int")
-	x.ask("GET", "/api/deprecated-features/used", nil).is(200, "[]")
 }
 
 // TestIdleThingsHaveAllNumbers: a broker on which nothing has happened shows objects and zeros, not

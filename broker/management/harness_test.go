@@ -19,7 +19,9 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/deadletters"
+	"curfew/broker/definitions"
 	"curfew/broker/management"
+	"curfew/broker/operate"
 	"curfew/broker/server"
 )
 
@@ -50,11 +52,12 @@ func startWith(t *testing.T, o broker.Options) *site {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
 	x := &site{t: t, b: b, amqp: "amqp://guest:guest@" + l.Addr().String(), now: time.Unix(1_800_000_000, 0)}
-	replays, err := deadletters.NewRuns(b, "", nil)
+	replays, err := deadletters.OpenReplays(b, "", nil)
+	require.NoError(t, err)
+	ops, err := operate.New(operate.Options{Broker: b, Server: s, Replays: replays, Version: definitions.Version{RabbitMQ: management.DefaultCompat, Product: "Curfew", ProductVersion: "test"}})
 	require.NoError(t, err)
 	x.api = management.New(management.Options{
-		Replays: replays,
-		Broker:  b, Server: s, Node: "curfew@test", Version: "test", Now: func() time.Time { return x.now },
+		Broker: b, Server: s, Operations: ops, Node: "curfew@test", Version: "test", Now: func() time.Time { return x.now },
 		Listeners: []management.Listener{{Protocol: "amqp", Address: "127.0.0.1", Port: 5672}, {Protocol: "http", Address: "127.0.0.1", Port: 15672}},
 	})
 	x.http = httptest.NewServer(x.api.Handler())

@@ -11,32 +11,34 @@ import (
 	"strings"
 	"time"
 
+	"curfew/broker/management/rest"
+
 	"curfew/broker"
 	"curfew/broker/amqp"
 )
 
 // healthy is the answer of a check that found nothing.
-func (q *request) healthy() error { return q.answer(object{"status": "ok"}) }
+func healthy(r *request) error { return r.Answer(object{"status": "ok"}) }
 
 // failed is the answer of a check that did.
-func (q *request) failed(reason string, more object) error {
+func failed(r *request, reason string, more object) error {
 	o := object{"status": "failed", "reason": reason}
 	for key, v := range more {
 		o[key] = v
 	}
-	answerJSON(q.w, http.StatusServiceUnavailable, o)
+	rest.AnswerJSON(r.W, http.StatusServiceUnavailable, o)
 	return nil
 }
 
 // checkNode is the check of before RabbitMQ 3.8.10, which old monitoring asks for. It
 // says what is wrong with status 200.
-func (q *request) checkNode() error {
-	if q.param("node") != "" {
-		if err := q.thisNode(); err != nil {
+func checkNode(r *request) error {
+	if r.Param("node") != "" {
+		if err := r.thisNode(); err != nil {
 			return err
 		}
 	}
-	memory, disk := q.api.b.Alarms()
+	memory, disk := r.api.b.Alarms()
 	var alarms []string
 	if memory {
 		alarms = append(alarms, "memory")
@@ -45,46 +47,46 @@ func (q *request) checkNode() error {
 		alarms = append(alarms, "disk")
 	}
 	if len(alarms) > 0 {
-		return q.answer(object{"status": "failed", "reason": "resource alarm(s) in effect:[" + strings.Join(alarms, ",") + "]"})
+		return r.Answer(object{"status": "failed", "reason": "resource alarm(s) in effect:[" + strings.Join(alarms, ",") + "]"})
 	}
-	return q.healthy()
+	return healthy(r)
 }
 
 // checkAlarms is for alarms and local-alarms: one node is the cluster.
-func (q *request) checkAlarms() error {
-	memory, disk := q.api.b.Alarms()
+func checkAlarms(r *request) error {
+	memory, disk := r.api.b.Alarms()
 	alarms := []object{}
 	for _, one := range []struct {
 		on       bool
 		resource string
 	}{{memory, "memory"}, {disk, "disk"}} {
 		if one.on {
-			alarms = append(alarms, object{"node": q.api.Node, "resource": one.resource})
+			alarms = append(alarms, object{"node": r.api.Node, "resource": one.resource})
 		}
 	}
 	if len(alarms) == 0 {
-		return q.healthy()
+		return healthy(r)
 	}
-	return q.failed("There are alarms in effect in the cluster", object{"alarms": alarms})
+	return failed(r, "There are alarms in effect in the cluster", object{"alarms": alarms})
 }
 
-func (q *request) checkCritical() error {
-	return q.answer(object{"status": "ok", "reason": "single node cluster"})
+func checkCritical(r *request) error {
+	return r.Answer(object{"status": "ok", "reason": "single node cluster"})
 }
 
-func (q *request) checkPort() error {
-	port, err := strconv.Atoi(q.param("port"))
+func checkPort(r *request) error {
+	port, err := strconv.Atoi(r.Param("port"))
 	if err != nil {
-		return bad("Invalid port")
+		return rest.Bad("Invalid port")
 	}
 	ports := []int{}
-	for _, l := range q.api.Listeners {
+	for _, l := range r.api.Listeners {
 		ports = append(ports, l.Port)
 	}
 	if slices.Contains(ports, port) {
-		return q.answer(object{"status": "ok", "port": port})
+		return r.Answer(object{"status": "ok", "port": port})
 	}
-	return q.failed("No active listener", object{"missing": port, "ports": ports})
+	return failed(r, "No active listener", object{"missing": port, "ports": ports})
 }
 
 // protocolNames are other words for a listener's protocol.
@@ -92,40 +94,40 @@ var protocolNames = map[string]string{
 	"amqp091": "amqp", "amqp0.9.1": "amqp", "amqp0-9-1": "amqp", "amqps": "amqp/ssl", "amqp-tls": "amqp/ssl", "prometheus": "http/prometheus",
 }
 
-func (q *request) checkProtocol() error {
-	asked := q.param("protocol")
+func checkProtocol(r *request) error {
+	asked := r.Param("protocol")
 	wanted := asked
 	if name, ok := protocolNames[strings.ToLower(asked)]; ok {
 		wanted = name
 	}
 	protocols := []string{}
-	for _, l := range q.api.Listeners {
+	for _, l := range r.api.Listeners {
 		protocols = append(protocols, l.Protocol)
 	}
 	if slices.Contains(protocols, wanted) {
-		return q.answer(object{"status": "ok", "protocol": asked})
+		return r.Answer(object{"status": "ok", "protocol": asked})
 	}
-	return q.failed("No active listener", object{"missing": asked, "protocols": protocols})
+	return failed(r, "No active listener", object{"missing": asked, "protocols": protocols})
 }
 
 // checkService: AMQP clients are served.
-func (q *request) checkService() error {
-	for _, l := range q.api.Listeners {
+func checkService(r *request) error {
+	for _, l := range r.api.Listeners {
 		if strings.HasPrefix(l.Protocol, "amqp") {
-			return q.healthy()
+			return healthy(r)
 		}
 	}
-	return q.failed("There are no active AMQP listeners", nil)
+	return failed(r, "There are no active AMQP listeners", nil)
 }
 
 // checkConnections: another one is let in.
-func (q *request) checkConnections() error {
-	most, _ := q.api.Server.Full()
-	now := q.api.Server.Connections()
+func checkConnections(r *request) error {
+	most, _ := r.api.Server.Full()
+	now := r.api.Server.Connections()
 	if now >= most {
-		return q.failed("node connection limit is reached", object{"limit": most, "connections": now})
+		return failed(r, "node connection limit is reached", object{"limit": most, "connections": now})
 	}
-	return q.answer(object{"status": "ok", "limit": most, "connections": now})
+	return r.Answer(object{"status": "ok", "limit": most, "connections": now})
 }
 
 // certificateUnits are the lengths of time that can be asked about.
@@ -134,27 +136,27 @@ var certificateUnits = map[string]time.Duration{"days": day, "weeks": 7 * day, "
 const day = 24 * time.Hour
 
 // checkCertificates: the listeners' certificate is good for so long.
-func (q *request) checkCertificates() error {
-	unit, ok := certificateUnits[q.param("unit")]
+func checkCertificates(r *request) error {
+	unit, ok := certificateUnits[r.Param("unit")]
 	if !ok {
-		return bad("Time unit not recognised. Supported units: days, weeks, months, years.")
+		return rest.Bad("Time unit not recognised. Supported units: days, weeks, months, years.")
 	}
-	n, err := strconv.Atoi(q.param("within"))
+	n, err := strconv.Atoi(r.Param("within"))
 	if err != nil || n < 1 || n > 1000 {
-		return bad("Invalid expiration value.")
+		return rest.Bad("Invalid expiration value.")
 	}
-	if q.api.CertificateFile == "" {
-		return q.healthy()
+	if r.api.CertificateFile == "" {
+		return healthy(r)
 	}
-	ends, err := certificateEnd(q.api.CertificateFile)
+	ends, err := certificateEnd(r.api.CertificateFile)
 	if err != nil {
-		return q.failed("The certificate cannot be read: "+err.Error(), nil)
+		return failed(r, "The certificate cannot be read: "+err.Error(), nil)
 	}
-	if ends.After(q.api.Now().Add(time.Duration(n) * unit)) {
-		return q.healthy()
+	if ends.After(r.api.Now().Add(time.Duration(n) * unit)) {
+		return healthy(r)
 	}
-	return q.failed("Certificates expiring", object{"expired": []object{{
-		"node": q.api.Node, "protocol": "amqp/ssl", "certfile": q.api.CertificateFile, "certfile_expires_on": []string{ends.UTC().Format(time.RFC3339)},
+	return failed(r, "Certificates expiring", object{"expired": []object{{
+		"node": r.api.Node, "protocol": "amqp/ssl", "certfile": r.api.CertificateFile, "certfile_expires_on": []string{ends.UTC().Format(time.RFC3339)},
 	}}})
 }
 
@@ -181,21 +183,21 @@ func certificateEnd(file string) (time.Time, error) {
 const alivenessQueue = "aliveness-test"
 
 // aliveness sends one message through a queue.
-func (q *request) aliveness() error {
-	vh, err := q.vhost()
+func aliveness(r *request) error {
+	vh, err := r.vhost()
 	if err != nil {
 		return err
 	}
 	declare := broker.QueueDeclare{}
-	queue, err := q.declare(vh, alivenessQueue, declare)
+	queue, err := declareQueue(r, vh, alivenessQueue, declare)
 	if err != nil {
 		return err
 	}
-	if _, err := q.publishTo(vh, &broker.Publication{RoutingKey: []byte(alivenessQueue), Properties: new(amqp.Properties).Append(nil), Body: []byte("test_message")}); err != nil {
+	if _, err := publishTo(r, vh, &broker.Publication{RoutingKey: []byte(alivenessQueue), Properties: new(amqp.Properties).Append(nil), Body: []byte("test_message")}); err != nil {
 		return err
 	}
 	if got, err := queue.Get(true, func(*broker.Delivery) {}); err != nil || !got {
-		return q.failed("aliveness-test failed: the message did not arrive", nil)
+		return failed(r, "aliveness-test failed: the message did not arrive", nil)
 	}
-	return q.healthy()
+	return healthy(r)
 }

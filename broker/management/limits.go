@@ -3,44 +3,46 @@ package management
 import (
 	"maps"
 
+	"curfew/broker/management/rest"
+
 	"curfew/broker/access"
 )
 
-func (q *request) listVHostLimits() error {
+func listVHostLimits(r *request) error {
 	list := []object{}
-	for _, vh := range q.vhosts() {
+	for _, vh := range r.vhosts() {
 		if l := vh.Limits(); len(l) > 0 {
 			list = append(list, object{"vhost": vh.Name(), "value": l})
 		}
 	}
-	return q.list(list)
+	return r.List(list)
 }
 
-func (q *request) listUserLimits() error {
-	if q.param("user") != "" {
-		if _, err := q.namedUser(); err != nil {
+func listUserLimits(r *request) error {
+	if r.Param("user") != "" {
+		if _, err := r.namedUser(); err != nil {
 			return err
 		}
 	}
 	list := []object{}
-	for _, u := range q.api.b.Users() {
-		if wanted := q.param("user"); len(u.Limits) > 0 && (wanted == "" || wanted == u.Name) {
+	for _, u := range r.api.b.Users() {
+		if wanted := r.Param("user"); len(u.Limits) > 0 && (wanted == "" || wanted == u.Name) {
 			list = append(list, object{"user": u.Name, "value": u.Limits})
 		}
 	}
-	return q.list(list)
+	return r.List(list)
 }
 
-// limit reads the value of the limit that the path names.
-func (q *request) limit() (int, error) {
-	f, err := q.fields()
+// readLimit reads the value of the limit that the path names.
+func readLimit(r *request) (int, error) {
+	f, err := r.Fields()
 	if err == nil {
-		err = f.need("value")
+		err = f.Need("value")
 	}
 	if err != nil {
 		return 0, err
 	}
-	n, err := f.integer("value", 0)
+	n, err := f.Integer("value", 0)
 	return int(n), err
 }
 
@@ -59,54 +61,54 @@ func without(l access.Limits, name string) access.Limits {
 	return changed
 }
 
-func (q *request) putVHostLimit() error {
-	vh, err := q.vhost()
+func putVHostLimit(r *request) error {
+	vh, err := r.vhost()
 	if err != nil {
-		return errNoVHost
+		return rest.ErrNoVHost
 	}
-	n, err := q.limit()
+	n, err := readLimit(r)
 	if err == nil {
-		err = vh.SetLimits(with(vh.Limits(), q.param("limit"), n))
+		err = vh.SetLimits(with(vh.Limits(), r.Param("limit"), n))
 	}
 	if err != nil {
 		return err
 	}
-	return q.done()
+	return r.Done()
 }
 
-func (q *request) deleteVHostLimit() error {
-	vh, err := q.vhost()
+func deleteVHostLimit(r *request) error {
+	vh, err := r.vhost()
 	if err == nil {
-		err = vh.SetLimits(without(vh.Limits(), q.param("limit")))
+		err = vh.SetLimits(without(vh.Limits(), r.Param("limit")))
 	}
 	if err != nil {
 		return err
 	}
-	return q.done()
+	return r.Done()
 }
 
-func (q *request) putUserLimit() error {
-	u, err := q.namedUser()
+func putUserLimit(r *request) error {
+	u, err := r.namedUser()
 	if err != nil {
-		return bad([]any{"no_such_user", q.param("user")})
+		return rest.Bad([]any{"no_such_user", r.Param("user")})
 	}
-	n, err := q.limit()
+	n, err := readLimit(r)
 	if err == nil {
-		err = q.api.b.SetUserLimits(u.Name, with(u.Limits, q.param("limit"), n))
+		err = r.api.b.SetUserLimits(u.Name, with(u.Limits, r.Param("limit"), n))
 	}
 	if err != nil {
 		return err
 	}
-	return q.done()
+	return r.Done()
 }
 
-func (q *request) deleteUserLimit() error {
-	u, err := q.namedUser()
+func deleteUserLimit(r *request) error {
+	u, err := r.namedUser()
 	if err == nil {
-		err = q.api.b.SetUserLimits(u.Name, without(u.Limits, q.param("limit")))
+		err = r.api.b.SetUserLimits(u.Name, without(u.Limits, r.Param("limit")))
 	}
 	if err != nil {
 		return err
 	}
-	return q.done()
+	return r.Done()
 }

@@ -68,7 +68,7 @@ func TestPublishIsRefusedBeforeItIsRead(t *testing.T) {
 	endless, err := http.NewRequestWithContext(t.Context(), http.MethodPost, x.http.URL+publishPath, io.LimitReader(&sent, 256<<20)) // without a length
 	require.NoError(t, err)
 	endless.SetBasicAuth("guest", "guest")
-	if answer, err := http.DefaultClient.Do(endless); err == nil { // else it was cut off while it was still writing
+	if answer, err := http.DefaultClient.Do(endless); err == nil { // an error: it was cut off while it was still writing
 		answer.Body.Close()
 		assert.Equal(t, 413, answer.StatusCode)
 	}
@@ -105,7 +105,7 @@ func (s *slow) Read(p []byte) (int, error) {
 	return s.Reader.Read(p)
 }
 
-// Bodies that are being read share a bound. Who comes beyond it is told to come again, and
+// Bodies that are being read share a bound. A request beyond it is told to come again, and
 // somebody else's request is served.
 func TestBodiesShareABound(t *testing.T) {
 	x := startWith(t, broker.Options{MemoryLimit: 1 << 30, MemoryInUse: func() int64 { return 0 }})

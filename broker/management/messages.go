@@ -2,33 +2,17 @@ package management
 
 import (
 	"encoding/base64"
-	"fmt"
 	"math"
 	"slices"
 	"unicode/utf8"
 
+	"curfew/broker/management/rest"
+
 	"curfew/broker"
-	"curfew/broker/access"
 	"curfew/broker/amqp"
-	"curfew/broker/memory"
+	"curfew/broker/operate"
 	"curfew/broker/queue"
 )
-
-// maxAnswer bounds the payloads of one answer, in bytes; what is beyond stays in
-// the queue.
-const maxAnswer = 128 << 20
-
-// queueToRead is the queue the path names, if the user may read it.
-func (q *request) queueToRead() (*broker.VHost, *broker.Queue, error) {
-	vh, err := q.vhost()
-	if err == nil {
-		err = q.rights(vh).Queue(access.Read, q.queueName(vh))
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return q.queue()
-}
 
 // fetch is what get was asked for.
 type fetch struct {
@@ -47,62 +31,58 @@ var ackModes = map[string]fetch{
 	"reject_requeue_false": {after: broker.Reject},
 }
 
-// get takes messages from the queue and puts them back or not, as asked.
-func (q *request) get() error {
-	f, err := q.fields()
+// getMessages takes messages from the queue and puts them back or not, as asked.
+func getMessages(r *request) error {
+	f, err := r.Fields()
 	if err == nil {
-		err = f.need("ackmode", "count", "encoding")
+		err = f.Need("ackmode", "count", "encoding")
 	}
 	if err != nil {
 		return err
 	}
-	want, err := f.fetch()
+	want, err := readFetch(f)
 	if err != nil {
 		return err
 	}
-	vh, err := q.vhost()
-	if err == nil {
-		err = q.rights(vh).Queue(access.Read, q.queueName(vh))
-	}
-	if err != nil {
-		return err
-	}
-	from, err := vh.QueueFor(owner{}, q.queueName(vh))
+	list := []object{}
+	err = r.api.Operations.Get(r.Context(), r.Actor, operate.GetRequest{
+		Queue: r.queueNamed(), Count: want.count, NoAck: want.noAck, After: want.after, Memory: r.Account,
+	}, func(d *broker.Delivery) {
+		o := messageObject(string(d.Message.Exchange), string(d.Message.RoutingKey), d.Redelivered, d.Message.Properties, d.Message.Body, len(d.Message.Body), &want)
+		o["message_count"] = d.Ready
+		list = append(list, o)
+	})
 	if err != nil {
 		return prefixed(err)
 	}
-	list, err := want.from(from, q.account)
-	if err != nil {
-		return err
-	}
-	return q.answer(list)
+	return r.Answer(list)
 }
 
 // prefixed keeps the code's name before the text, as RabbitMQ has it here.
 func prefixed(err error) error {
 	if e, ok := err.(*amqp.Exception); ok && e.Code == amqp.NotFound {
-		return &problem{404, "not_found", e.Text}
+		return rest.NewProblem(404, "not_found", e.Text)
 	}
 	return err
 }
 
-func (f fields) fetch() (fetch, error) {
-	mode, err := f.text("ackmode", "")
+func readFetch(f rest.Fields) (fetch, error) {
+	mode, err := f.Text("ackmode", "")
 	if err != nil {
 		return fetch{}, err
 	}
 	want, ok := ackModes[mode]
 	if !ok {
-		return fetch{}, bad("Unsupported ackmode. Please use ack_requeue_true, reject_requeue_true, ack_requeue_false or reject_requeue_false.")
+		return fetch{}, rest.Bad("Unsupported ackmode. Please use ack_requeue_true, reject_requeue_true, ack_requeue_false or reject_requeue_false.")
 	}
-	if want.encoding, err = f.encoding(); err != nil {
+	if want.encoding, err = readEncoding(f); err != nil {
 		return fetch{}, err
 	}
-	count, err := f.integer("count", 0)
+	count, err := f.Integer("count", 0)
 	if err != nil {
 		return fetch{}, err
 	}
-	truncate, err := f.integer("truncate", -1)
+	truncate, err := f.Integer("truncate", -1)
 	want.count, want.truncate = int(count), int(truncate)
 	if count < 0 { // all there are, as in RabbitMQ
 		want.count = math.MaxInt
@@ -110,48 +90,12 @@ func (f fields) fetch() (fetch, error) {
 	return want, err
 }
 
-func (f fields) encoding() (string, error) {
-	e, err := f.text("encoding", "auto")
+func readEncoding(f rest.Fields) (string, error) {
+	e, err := f.Text("encoding", "auto")
 	if err == nil && e != "auto" && e != "base64" {
-		err = bad("Unsupported encoding. Please use auto or base64.")
+		err = rest.Bad("Unsupported encoding. Please use auto or base64.")
 	}
 	return e, err
-}
-
-// messageBytes is what the object of a message takes beside its content.
-const messageBytes = 1 << 10
-
-// shownWeight: a payload is held as text, in base64 and in the answer.
-const shownWeight = 4
-
-// from takes up to count messages, then settles them. It stops early where there is no
-// memory for more.
-func (want *fetch) from(from *broker.Queue, account *memory.Account) ([]object, error) {
-	list, seqs, bytes, paid := []object{}, []queue.Seq{}, 0, 0
-	for len(list) < want.count && bytes < maxAnswer {
-		due := shownWeight * bytes
-		if !account.Try(int64(due - paid)) {
-			break
-		}
-		paid = due
-		got, err := from.Get(want.noAck, func(d *broker.Delivery) {
-			o := messageObject(string(d.Message.Exchange), string(d.Message.RoutingKey), d.Redelivered, d.Message.Properties, d.Message.Body, len(d.Message.Body), want)
-			o["message_count"] = d.Ready
-			bytes += messageBytes + len(d.Message.Properties) + len(d.Message.Body)
-			list, seqs = append(list, o), append(seqs, d.Seq)
-		})
-		if err != nil {
-			from.Settle(broker.Requeue, seqs, nil)
-			return nil, err
-		}
-		if !got {
-			break
-		}
-	}
-	if !want.noAck {
-		from.Settle(want.after, seqs, nil)
-	}
-	return list, nil
 }
 
 // messageObject shows a message; body may be cut already, whole is its size.
@@ -183,7 +127,7 @@ func propertiesObject(raw []byte) object {
 	}
 	add(amqp.HasContentType, "content_type", p.ContentType)
 	add(amqp.HasContentEncoding, "content_encoding", p.ContentEncoding)
-	add(amqp.HasHeaders, "headers", jsonOf(p.Headers))
+	add(amqp.HasHeaders, "headers", rest.JSONOf(p.Headers))
 	add(amqp.HasDeliveryMode, "delivery_mode", p.DeliveryMode)
 	add(amqp.HasPriority, "priority", p.Priority)
 	add(amqp.HasCorrelationID, "correlation_id", p.CorrelationID)
@@ -198,84 +142,70 @@ func propertiesObject(raw []byte) object {
 	return o
 }
 
+// What a peek or a search shows unless it says otherwise.
 const (
-	peekCount    = 10
-	maxPeekCount = 500
-	peekBytes    = 4096
-	maxPeek      = 16 << 20 // octets of all bodies
+	peekCount = 10
+	peekBytes = 4096
 )
 
 // peek shows messages and leaves everything as it is.
-func (q *request) peek() error {
-	f, err := q.fields()
+func peek(r *request) error {
+	f, err := r.Fields()
 	if err != nil {
 		return err
 	}
-	browse, encoding, err := f.browse()
+	want, encoding, err := readPeek(f)
 	if err != nil {
 		return err
 	}
-	_, from, err := q.queueToRead()
-	if err != nil {
-		return err
-	}
-	most := int64(browse.Count) * int64(min(browse.BodyBytes, q.api.b.MaxMessageBytes()))
-	if most > maxPeek {
-		return bad(fmt.Sprintf("count times truncate is more than %d", maxPeek))
-	}
-	if err := q.account.Take(min(shownWeight*most, maxPeek)); err != nil {
-		return err
-	}
-	found, err := from.Browse(browse)
+	want.Queue, want.Memory = r.queueNamed(), r.Account
+	found, err := r.api.Operations.Peek(r.Context(), r.Actor, want)
 	if err != nil {
 		return err
 	}
 	list := []object{}
 	for i := range found {
-		list = append(list, q.peekObject(&found[i], encoding))
+		list = append(list, peekObject(&found[i], encoding))
 	}
-	return q.answer(list)
+	return r.Answer(list)
 }
 
-func (f fields) browse() (b broker.Browse, encoding string, err error) {
-	if encoding, err = f.encoding(); err != nil {
-		return b, "", err
+func readPeek(f rest.Fields) (p operate.PeekRequest, encoding string, err error) {
+	if encoding, err = readEncoding(f); err != nil {
+		return p, "", err
 	}
-	from, _ := f.text("from", "head")
-	state, _ := f.text("state", "")
+	from, _ := f.Text("from", "head")
+	state, _ := f.Text("state", "")
 	states := map[string]queue.State{"": 0, "ready": queue.Ready, "unacked": queue.Unacked}
 	if !slices.Contains([]string{"head", "tail"}, from) {
-		return b, "", bad("Unsupported from. Please use head or tail.")
+		return p, "", rest.Bad("Unsupported from. Please use head or tail.")
 	}
 	if _, ok := states[state]; !ok {
-		return b, "", bad("Unsupported state. Please use ready or unacked.")
+		return p, "", rest.Bad("Unsupported state. Please use ready or unacked.")
 	}
-	b = broker.Browse{FromTail: from == "tail", State: states[state]}
+	p = operate.PeekRequest{FromTail: from == "tail", State: states[state]}
 	for _, n := range []struct {
-		key          string
-		to           *int
-		absent, most int64
-	}{{"offset", &b.Offset, 0, 1 << 40}, {"count", &b.Count, peekCount, maxPeekCount}, {"truncate", &b.BodyBytes, peekBytes, broker.DefaultMaxMessageBytes}} {
-		v, err := f.integer(n.key, n.absent)
+		key    string
+		to     *int
+		absent int64
+	}{{"offset", &p.Offset, 0}, {"count", &p.Count, peekCount}, {"truncate", &p.BodyBytes, peekBytes}} {
+		v, err := f.Integer(n.key, n.absent)
 		if err != nil {
-			return b, "", err
-		}
-		if v < 0 || v > n.most {
-			return b, "", bad([]any{"out_of_range", n.key, v})
+			return p, "", err
 		}
 		*n.to = int(v)
 	}
-	return b, encoding, nil
+	return p, encoding, nil
 }
 
 // peekObject is a message as get shows it, and how it stands.
-func (q *request) peekObject(x *broker.Browsed, encoding string) object {
-	o := messageObject(string(x.Message.Exchange), string(x.Message.RoutingKey), x.Redelivered, x.Message.Properties, x.Message.Body, x.BodyBytes,
+func peekObject(m *operate.Message, encoding string) object {
+	o := messageObject(string(m.Message.Exchange), string(m.Message.RoutingKey), m.Redelivered, m.Message.Properties, m.Message.Body, m.BodyBytes,
 		&fetch{encoding: encoding, truncate: -1})
-	o["seq"], o["position"], o["state"] = uint64(x.Seq), x.Position, x.State.String()
-	o["persistent"], o["expired"], o["deadline"] = x.Persistent, x.Expired, nil
-	if x.Deadline != 0 {
-		o["deadline"] = q.api.b.UnixMillis(x.Deadline)
+	o["seq"], o["position"], o["state"] = uint64(m.Seq), m.Position, m.State.String()
+	o["persistent"], o["expired"], o["deadline"] = m.Persistent, m.Expired, nil
+	if m.Deadline != 0 {
+		o["deadline"] = m.DeadlineMillis
 	}
 	return o
 }

@@ -35,7 +35,7 @@ var dashboard = strings.Fields(`
 	rabbitmq_global_messages_dead_lettered_maxlen_total rabbitmq_global_messages_dead_lettered_delivery_limit_total
 	rabbitmq_global_messages_dead_lettered_confirmed_total`)
 
-// scrape returns the text of a path, checked by promtool.
+// scrape returns the text of a path, checked by promtool unless the run is a short one.
 func (x *site) scrape(path string) string {
 	x.t.Helper()
 	own := prometheus.NewRegistry()
@@ -43,6 +43,9 @@ func (x *site) scrape(path string) string {
 	w := httptest.NewRecorder()
 	x.api.Metrics(own).ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 	require.Equal(x.t, http.StatusOK, w.Code, w.Body)
+	if testing.Short() {
+		return w.Body.String()
+	}
 	check := exec.Command("promtool", "check", "metrics")
 	check.Stdin = strings.NewReader(w.Body.String())
 	if out, err := check.CombinedOutput(); err != nil {

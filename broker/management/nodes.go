@@ -2,6 +2,7 @@ package management
 
 import (
 	"math"
+	"net/http"
 	"os"
 	"runtime"
 	"slices"
@@ -9,17 +10,22 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"curfew/broker/management/metrics"
+	"curfew/broker/management/rest"
 )
 
-func (q *request) listNodes() error {
-	q.api.rates.refresh()
-	return q.list([]object{q.api.node()})
+func listNodes(r *request) error {
+	r.api.rates.Refresh()
+	return r.List([]object{r.api.node()})
 }
 
-// thisNode says whether the node that the path names is this one.
-func (q *request) thisNode() error {
-	if !q.api.isNode(q.param("node")) {
-		return errNotFound
+// thisNode refuses a node in the path that is not this one.
+func (r *request) thisNode() error {
+	if !r.api.isNode(r.Param("node")) {
+		return rest.ErrNotFound
 	}
 	return nil
 }
@@ -39,34 +45,34 @@ func (a *API) isNode(name string) bool {
 	})
 }
 
-func (q *request) getNode() error {
-	if err := q.thisNode(); err != nil {
+func getNode(r *request) error {
+	if err := r.thisNode(); err != nil {
 		return err
 	}
-	q.api.rates.refresh()
-	o := q.api.node()
-	if q.flag("memory") {
-		o["memory"] = q.api.memoryObject()
+	r.api.rates.Refresh()
+	o := r.api.node()
+	if r.Flag("memory") {
+		o["memory"] = r.api.memoryObject()
 	}
-	return q.one(o)
+	return r.One(o)
 }
 
-func (q *request) nodeMemory() error {
-	if err := q.thisNode(); err != nil {
+func nodeMemory(r *request) error {
+	if err := r.thisNode(); err != nil {
 		return err
 	}
-	return q.one(object{"memory": q.api.memoryObject()})
+	return r.One(object{"memory": r.api.memoryObject()})
 }
 
 // nodeMemoryRelative is the breakdown in percent of what is resident; what is not nothing
 // is one at least.
-func (q *request) nodeMemoryRelative() error {
-	if err := q.thisNode(); err != nil {
+func nodeMemoryRelative(r *request) error {
+	if err := r.thisNode(); err != nil {
 		return err
 	}
-	o, total := object{"total": 100}, float64(max(1, q.api.b.MemoryInUse()))
-	for name, v := range q.api.memoryObject() {
-		n, counted := number(v)
+	o, total := object{"total": 100}, float64(max(1, r.api.b.MemoryInUse()))
+	for name, v := range r.api.memoryObject() {
+		n, counted := rest.Number(v)
 		if !counted {
 			continue
 		}
@@ -76,7 +82,7 @@ func (q *request) nodeMemoryRelative() error {
 		}
 		o[name] = percent
 	}
-	return q.one(object{"memory": o})
+	return r.One(object{"memory": o})
 }
 
 // memoryObject is the breakdown that a Go process can give; the rest of RabbitMQ's
@@ -121,7 +127,7 @@ func (a *API) node() object {
 			"node_node_deleted", "channel_consumer_deleted"),
 		"ra_open_file_metrics": zeros("ra_log_wal", "ra_log_segment_writer"),
 	}
-	for name, v := range a.rates.stats(churnKey{}, a.churn()) {
+	for name, v := range a.rates.Stats(churnKey{}, a.churn()) {
 		o[name] = v
 	}
 	a.quiet(o)
@@ -141,7 +147,7 @@ func (a *API) quiet(o object) {
 		"io_read_count", "io_read_bytes", "io_read_avg_time", "io_write_count", "io_write_bytes", "io_write_avg_time", "io_sync_count",
 		"io_sync_avg_time", "io_seek_count", "io_seek_avg_time", "io_reopen_count", "mnesia_ram_tx_count", "mnesia_disk_tx_count",
 		"msg_store_read_count", "msg_store_write_count", "queue_index_write_count", "queue_index_read_count"} {
-		o[name+"_details"] = object{"rate": rate(0)}
+		o[name+"_details"] = object{"rate": rest.Rate(0)}
 	}
 }
 
@@ -205,42 +211,22 @@ func descriptors() (used, most int) {
 	return len(open), most
 }
 
+// Metrics answers on the paths of RabbitMQ's Prometheus plugin, on /metrics beside what own gathers.
+func (a *API) Metrics(own prometheus.Gatherer) http.Handler {
+	return metrics.Handler(metrics.Options{
+		Broker: a.b, Server: a.Server, Node: a.Node, Compat: a.Compat, Version: a.Version, ClusterName: a.clusterName, Host: a.host, Turns: a.server.Turns,
+	}, own)
+}
+
+// host is what the process uses and may use.
+func (a *API) host() metrics.Host {
+	h := metrics.Host{MemoryLimit: a.memoryLimit(), Uptime: a.Now().Sub(a.Started)}
+	h.OpenFiles, h.MaxFiles = descriptors()
+	h.DiskFree, h.DiskLimit = a.disk()
+	return h
+}
+
 // isoTime is how RabbitMQ writes idle_since.
 func isoTime(unixMillis int64) string {
 	return time.UnixMilli(unixMillis).UTC().Format("2006-01-02T15:04:05.000+00:00")
-}
-
-// nodeAuthAttempts is how often somebody tried to log in over AMQP since the counts were
-// reset.
-func (q *request) nodeAuthAttempts() error {
-	if err := q.thisNode(); err != nil {
-		return err
-	}
-	before := q.api.attempts.Load()
-	t := q.api.Server.Totals()
-	if before != nil {
-		t.Logins, t.LoginsFailed = t.Logins-before.Logins, t.LoginsFailed-before.LoginsFailed
-	}
-	return q.list([]object{{
-		"protocol": "amqp091", "auth_attempts": t.Logins, "auth_attempts_failed": t.LoginsFailed,
-		"auth_attempts_succeeded": t.Logins - min(t.LoginsFailed, t.Logins),
-	}})
-}
-
-// nodeAuthSources: addresses are not kept, as in RabbitMQ unless it is configured to.
-func (q *request) nodeAuthSources() error {
-	if err := q.thisNode(); err != nil {
-		return err
-	}
-	return q.emptyList()
-}
-
-// resetAuthAttempts has what is shown here begin anew; the metrics go on.
-func (q *request) resetAuthAttempts() error {
-	if err := q.thisNode(); err != nil {
-		return err
-	}
-	t := q.api.Server.Totals()
-	q.api.attempts.Store(&t)
-	return q.done()
 }

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strconv"
 
+	"curfew/broker/management/rates"
+	"curfew/broker/management/rest"
+
 	"curfew/broker/policy"
 )
 
@@ -20,19 +23,19 @@ func exchangeTypes() []object {
 var retention = object{"global": []int{}, "basic": []int{}, "detailed": []int{}}
 
 // overview is what every tool asks first.
-func (q *request) overview() error {
-	asked, err := q.spans()
+func overview(r *request) error {
+	asked, err := rates.ReadSpans(r.URL.Query())
 	if err != nil {
 		return err
 	}
-	a := q.api
-	a.rates.refresh()
-	vhosts := q.vhosts()
+	a := r.api
+	a.rates.Refresh()
+	vhosts := r.vhosts()
 	all := a.totals()
 	ready, unacked := 0, 0
 	for _, vh := range vhosts {
-		r, u := depthOf(vh)
-		ready, unacked = ready+r, unacked+u
+		nReady, nUnacked := depthOf(vh)
+		ready, unacked = ready+nReady, unacked+nUnacked
 	}
 	totals := object{}
 	a.messages(totals, totalKey{}, ready, unacked)
@@ -42,27 +45,27 @@ func (q *request) overview() error {
 		"release_series_support_status": "supported", "rates_mode": "basic", "sample_retention_policies": retention, "exchange_types": exchangeTypes(),
 		"default_queue_type": "classic", "disable_stats": false, "enable_queue_totals": false, "is_op_policy_updating_enabled": true,
 		"cluster_tags": a.clusterTags(), "node_tags": object{}, "statistics_db_event_queue": 0,
-		"message_stats": a.messageStats(totalKey{}, all), "churn_rates": a.rates.stats(churnKey{}, a.churn()),
-		"queue_totals": totals, "object_totals": q.objectTotals(),
+		"message_stats": a.messageStats(totalKey{}, all), "churn_rates": a.rates.Stats(churnKey{}, a.churn()),
+		"queue_totals": totals, "object_totals": objectTotals(r),
 	}
-	if q.user.is(monitor) {
-		q.statSamples(o, totalKey{}, asked)
-		q.samples(totals, totalKey{}, asked, "lengths", messageCounts...)
+	if r.Actor.Has(monitor) {
+		r.api.rates.StatSamples(o, totalKey{}, asked)
+		r.api.rates.Samples(totals, totalKey{}, asked, "lengths", rates.MessageCounts...)
 		o["listeners"], o["contexts"] = a.listeners(), a.contexts()
 	}
-	return q.one(o)
+	return r.One(o)
 }
 
-func (q *request) objectTotals() object {
+func objectTotals(r *request) object {
 	queues, exchanges, consumers, channels := 0, 0, 0, 0
-	for _, vh := range q.vhosts() {
+	for _, vh := range r.vhosts() {
 		exchanges += len(vh.Exchanges())
 		for _, queue := range vh.Queues() {
 			_, _, n := queue.Counts()
 			queues, consumers = queues+1, consumers+n
 		}
 	}
-	conns := q.connections()
+	conns := visibleConnections(r)
 	for i := range conns {
 		channels += len(conns[i].Channels)
 	}
@@ -117,41 +120,35 @@ func (a *API) clusterTags() any {
 	return object{}
 }
 
-func (q *request) getClusterName() error { return q.one(object{"name": q.api.clusterName()}) }
+func getClusterName(r *request) error { return r.One(object{"name": r.api.clusterName()}) }
 
-func (q *request) putClusterName() error {
-	f, err := q.fields()
+func putClusterName(r *request) error {
+	f, err := r.Fields()
 	if err == nil {
-		err = f.need("name")
+		err = f.Need("name")
 	}
 	if err != nil {
 		return err
 	}
-	name, err := f.text("name", "")
+	name, err := f.Text("name", "")
 	if err != nil {
 		return err
 	}
-	if _, err := q.api.b.SetGlobalParameter(clusterNameParameter, policy.Whole(name)); err != nil {
+	if _, err := r.api.Operations.SetGlobalParameter(r.Context(), r.Actor, clusterNameParameter, policy.Whole(name)); err != nil {
 		return err
 	}
-	return q.done()
+	return r.Done()
 }
 
-func (q *request) whoami() error {
-	tags := q.user.Tags
+func whoami(r *request) error {
+	tags := r.Actor.Tags
 	if tags == nil {
 		tags = []string{}
 	}
-	return q.one(object{"name": q.user.Name, "tags": tags, "is_internal_user": true})
+	return r.One(object{"name": r.Actor.Name, "tags": tags, "is_internal_user": true})
 }
 
-func (q *request) version() error { return q.answer(q.api.Compat) }
-
-func (q *request) extensions() error { return q.answer([]object{}) }
-
-func (q *request) authConfig() error {
-	return q.one(object{"enable_uaa": false, "uaa_client_id": "", "uaa_location": "", "oauth_enabled": false})
-}
+func showVersion(r *request) error { return r.Answer(r.api.Compat) }
 
 // featureFlagNames: what tools look for before they use it. stream_queue is among them
 // since NServiceBus does not start without it, though there are no streams.
@@ -161,20 +158,20 @@ var featureFlagNames = []string{
 	"quorum_queue", "stream_queue", "tracking_records_in_ets", "user_limits", "virtual_host_metadata",
 }
 
-func (q *request) featureFlags() error {
+func featureFlags(r *request) error {
 	var flags []object
 	for _, name := range featureFlagNames {
 		flags = append(flags, object{"name": name, "state": "enabled", "stability": "required", "provided_by": "rabbit", "desc": "", "doc_url": ""})
 	}
-	return q.list(flags)
+	return r.List(flags)
 }
 
 // enableFeatureFlag: all there are have been enabled from the first.
-func (q *request) enableFeatureFlag() error {
-	if !slices.Contains(featureFlagNames, q.param("name")) {
-		return bad("unsupported")
+func enableFeatureFlag(r *request) error {
+	if !slices.Contains(featureFlagNames, r.Param("name")) {
+		return rest.Bad("unsupported")
 	}
-	return q.done()
+	return r.Done()
 }
 
-func (q *request) emptyList() error { return q.list(nil) }
+func emptyList(r *request) error { return r.List(nil) }

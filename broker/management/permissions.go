@@ -3,6 +3,8 @@ package management
 import (
 	"slices"
 
+	"curfew/broker/management/rest"
+
 	"curfew/broker/access"
 )
 
@@ -14,93 +16,93 @@ func topicPermissionObject(p *access.TopicPermission) object {
 	return object{"user": p.User, "vhost": p.VHost, "exchange": p.Exchange, "write": p.Write, "read": p.Read}
 }
 
-// about is the user and the virtual host that the path names, "" for any; both
+// userAndVHost is the user and the virtual host that the path names, "" for any; both
 // have to exist.
-func (q *request) about() (user, vhost string, err error) {
-	if user = q.param("user"); user != "" {
-		if _, err := q.namedUser(); err != nil {
+func userAndVHost(r *request) (user, vhost string, err error) {
+	if user = r.Param("user"); user != "" {
+		if _, err := r.namedUser(); err != nil {
 			return "", "", err
 		}
 	}
-	if vhost = q.param("vhost"); vhost != "" {
-		if _, err := q.vhost(); err != nil {
+	if vhost = r.Param("vhost"); vhost != "" {
+		if _, err := r.vhost(); err != nil {
 			return "", "", err
 		}
 	}
 	return user, vhost, nil
 }
 
-func (q *request) listPermissions() error {
-	user, vhost, err := q.about()
+func listPermissions(r *request) error {
+	user, vhost, err := userAndVHost(r)
 	if err != nil {
 		return err
 	}
 	list := []object{}
-	for _, p := range q.api.b.Permissions() {
+	for _, p := range r.api.b.Permissions() {
 		if (user == "" || p.User == user) && (vhost == "" || p.VHost == vhost) {
 			list = append(list, permissionObject(&p))
 		}
 	}
-	return q.list(list)
+	return r.List(list)
 }
 
-// permission is the one that the path names.
-func (q *request) permission() (*access.Permission, error) {
-	all := q.api.b.Permissions()
-	i := slices.IndexFunc(all, func(p access.Permission) bool { return p.User == q.param("user") && p.VHost == q.param("vhost") })
+// namedPermission is the one that the path names.
+func namedPermission(r *request) (*access.Permission, error) {
+	all := r.api.b.Permissions()
+	i := slices.IndexFunc(all, func(p access.Permission) bool { return p.User == r.Param("user") && p.VHost == r.Param("vhost") })
 	if i < 0 {
-		return nil, errNotFound
+		return nil, rest.ErrNotFound
 	}
 	return &all[i], nil
 }
 
-func (q *request) getPermission() error {
-	p, err := q.permission()
+func getPermission(r *request) error {
+	p, err := namedPermission(r)
 	if err != nil {
 		return err
 	}
-	return q.one(permissionObject(p))
+	return r.One(permissionObject(p))
 }
 
-func (q *request) putPermission() error {
-	f, err := q.fields()
+func putPermission(r *request) error {
+	f, err := r.Fields()
 	if err == nil {
-		err = f.need("configure", "write", "read")
+		err = f.Need("configure", "write", "read")
 	}
 	if err != nil {
 		return err
 	}
-	p := access.Permission{User: q.param("user"), VHost: q.param("vhost")}
+	p := access.Permission{User: r.Param("user"), VHost: r.Param("vhost")}
 	for key, to := range map[string]*string{"configure": &p.Configure, "write": &p.Write, "read": &p.Read} {
-		if *to, err = f.text(key, ""); err != nil {
+		if *to, err = f.Text(key, ""); err != nil {
 			return err
 		}
 	}
-	_, missing := q.permission()
-	if err := q.api.b.SetPermission(p); err != nil {
+	_, missing := namedPermission(r)
+	if err := r.api.b.SetPermission(p); err != nil {
 		return err
 	}
-	return q.put(missing != nil)
+	return r.Put(missing != nil)
 }
 
-func (q *request) deletePermission() error {
-	p, err := q.permission()
+func deletePermission(r *request) error {
+	p, err := namedPermission(r)
 	if err == nil {
-		err = q.api.b.ClearPermission(p.User, p.VHost)
+		err = r.api.b.ClearPermission(p.User, p.VHost)
 	}
 	if err != nil {
 		return err
 	}
-	return q.done()
+	return r.Done()
 }
 
-// topicPermissions are those of the user and virtual host that the path names.
-func (q *request) topicPermissions() (list []access.TopicPermission, err error) {
-	user, vhost, err := q.about()
+// namedTopicPermissions are those of the user and virtual host that the path names.
+func namedTopicPermissions(r *request) (list []access.TopicPermission, err error) {
+	user, vhost, err := userAndVHost(r)
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range q.api.b.TopicPermissions() {
+	for _, p := range r.api.b.TopicPermissions() {
 		if (user == "" || p.User == user) && (vhost == "" || p.VHost == vhost) {
 			list = append(list, p)
 		}
@@ -108,8 +110,8 @@ func (q *request) topicPermissions() (list []access.TopicPermission, err error) 
 	return list, nil
 }
 
-func (q *request) listTopicPermissions() error {
-	all, err := q.topicPermissions()
+func listTopicPermissions(r *request) error {
+	all, err := namedTopicPermissions(r)
 	if err != nil {
 		return err
 	}
@@ -117,48 +119,48 @@ func (q *request) listTopicPermissions() error {
 	for i := range all {
 		list = append(list, topicPermissionObject(&all[i]))
 	}
-	return q.list(list)
+	return r.List(list)
 }
 
 // getTopicPermissions is the list for one user in one virtual host, which may not
 // be empty.
-func (q *request) getTopicPermissions() error {
-	if all, err := q.topicPermissions(); err != nil || len(all) == 0 {
-		return errNotFound
+func getTopicPermissions(r *request) error {
+	if all, err := namedTopicPermissions(r); err != nil || len(all) == 0 {
+		return rest.ErrNotFound
 	}
-	return q.listTopicPermissions()
+	return listTopicPermissions(r)
 }
 
-func (q *request) putTopicPermission() error {
-	f, err := q.fields()
+func putTopicPermission(r *request) error {
+	f, err := r.Fields()
 	if err == nil {
-		err = f.need("exchange", "write", "read")
+		err = f.Need("exchange", "write", "read")
 	}
 	if err != nil {
 		return err
 	}
-	p := access.TopicPermission{User: q.param("user"), VHost: q.param("vhost")}
+	p := access.TopicPermission{User: r.Param("user"), VHost: r.Param("vhost")}
 	for key, to := range map[string]*string{"exchange": &p.Exchange, "write": &p.Write, "read": &p.Read} {
-		if *to, err = f.text(key, ""); err != nil {
+		if *to, err = f.Text(key, ""); err != nil {
 			return err
 		}
 	}
-	before, _ := q.topicPermissions()
-	if err := q.api.b.SetTopicPermission(p); err != nil {
+	before, _ := namedTopicPermissions(r)
+	if err := r.api.b.SetTopicPermission(p); err != nil {
 		return err
 	}
-	return q.put(len(before) == 0)
+	return r.Put(len(before) == 0)
 }
 
 // deleteTopicPermissions lifts one exchange's, or all.
-func (q *request) deleteTopicPermissions() error {
-	exchange := q.param("exchange")
-	all, err := q.topicPermissions()
+func deleteTopicPermissions(r *request) error {
+	exchange := r.Param("exchange")
+	all, err := namedTopicPermissions(r)
 	if err != nil || !slices.ContainsFunc(all, func(p access.TopicPermission) bool { return exchange == "" || p.Exchange == exchange }) {
-		return errNotFound
+		return rest.ErrNotFound
 	}
-	if err := q.api.b.ClearTopicPermissions(q.param("user"), q.param("vhost"), exchange); err != nil {
+	if err := r.api.b.ClearTopicPermissions(r.Param("user"), r.Param("vhost"), exchange); err != nil {
 		return err
 	}
-	return q.done()
+	return r.Done()
 }

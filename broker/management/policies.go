@@ -5,7 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"curfew/broker/management/rest"
+
 	"curfew/broker"
+	"curfew/broker/operate"
 	"curfew/broker/policy"
 )
 
@@ -22,150 +25,156 @@ func policyObject(vhost string, p *policy.Policy) object {
 }
 
 func listPolicies(k policy.Kind) func(*request) error {
-	return func(q *request) error {
+	return func(r *request) error {
 		list := []object{}
-		for _, vh := range q.vhosts() {
+		for _, vh := range r.vhosts() {
 			for _, p := range vh.Policies(k) {
 				list = append(list, policyObject(vh.Name(), &p))
 			}
 		}
-		return q.list(list)
+		return r.List(list)
 	}
 }
 
-// policy is the one the path names.
-func (q *request) policy(k policy.Kind) (*broker.VHost, *policy.Policy, error) {
-	vh, err := q.vhost()
+// namedPolicy is the one the path names.
+func namedPolicy(r *request, k policy.Kind) (*broker.VHost, *policy.Policy, error) {
+	vh, err := r.vhost()
 	if err != nil {
 		return nil, nil, err
 	}
-	p, ok := vh.Policy(k, q.param("policy"))
+	p, ok := vh.Policy(k, r.Param("policy"))
 	if !ok {
-		return nil, nil, errNotFound
+		return nil, nil, rest.ErrNotFound
 	}
 	return vh, &p, nil
 }
 
 func getPolicy(k policy.Kind) func(*request) error {
-	return func(q *request) error {
-		vh, p, err := q.policy(k)
+	return func(r *request) error {
+		vh, p, err := namedPolicy(r, k)
 		if err != nil {
 			return err
 		}
-		return q.one(policyObject(vh.Name(), p))
+		return r.One(policyObject(vh.Name(), p))
 	}
 }
 
-// newPolicy is the policy of the body, for the virtual host of the path.
-func (q *request) newPolicy(k policy.Kind) (vh *broker.VHost, p policy.Policy, err error) {
-	if vh, err = q.vhost(); err != nil {
-		return nil, p, err
-	}
-	f, err := q.fields()
+// readPolicy is the policy of the body.
+func readPolicy(r *request, k policy.Kind) (p policy.Policy, err error) {
+	f, err := r.Fields()
 	if err != nil {
-		return nil, p, err
+		return p, err
 	}
-	if p, err = policy.Decode(k, q.param("policy"), f); err != nil {
-		return nil, p, escaped(err)
+	if p, err = policy.Decode(k, r.Param("policy"), f); err != nil {
+		return p, escaped(err)
 	}
-	return vh, p, nil
+	return p, nil
 }
 
 func putPolicy(k policy.Kind) func(*request) error {
-	return func(q *request) error {
-		vh, p, err := q.newPolicy(k)
+	return func(r *request) error {
+		p, err := readPolicy(r, k)
 		if err != nil {
 			return err
 		}
-		created, err := vh.SetPolicy(k, p)
+		created, err := r.api.Operations.SetPolicy(r.Context(), r.Actor, r.Param("vhost"), k, p)
 		if err != nil {
 			return escaped(err)
 		}
-		return q.put(created)
+		return r.Put(created)
+	}
+}
+
+// putPolicyForBacklog sets a policy whose time to live counts for what is queued already too; with dry_run=true it only says for how many
+// messages that would bring an earlier deadline. RabbitMQ has nothing like it.
+func putPolicyForBacklog(k policy.Kind) func(*request) error {
+	return func(r *request) error {
+		p, err := readPolicy(r, k)
+		if err != nil {
+			return err
+		}
+		effect, err := r.api.Operations.SetPolicyForBacklog(r.Context(), r.Actor, r.Param("vhost"), k, p, r.Flag("dry_run"))
+		if err != nil {
+			return err
+		}
+		return r.Answer(effect)
 	}
 }
 
 // escaped answers a refused policy or parameter as RabbitMQ does, which escapes
 // what it repeats for HTML.
 func escaped(err error) error {
-	p := asProblem(err)
-	text, ok := p.reason.(string)
+	p := rest.AsProblem(err)
+	text, ok := p.Reason.(string)
 	if !ok {
 		return err
 	}
-	return &problem{p.status, p.kind, escapeTerm.Replace(text)}
+	return rest.NewProblem(p.Status, p.Kind, escapeTerm.Replace(text))
 }
 
 func deletePolicy(k policy.Kind) func(*request) error {
-	return func(q *request) error {
-		vh, p, err := q.policy(k)
-		if err == nil {
-			_, err = vh.ClearPolicy(k, p.Name)
-		}
-		if err != nil {
+	return func(r *request) error {
+		if err := r.api.Operations.ClearPolicy(r.Context(), r.Actor, r.Param("vhost"), k, r.Param("policy")); err != nil {
 			return err
 		}
-		return q.done()
+		return r.Done()
 	}
 }
 
-func (q *request) listGlobalParameters() error {
+func listGlobalParameters(r *request) error {
 	list := []object{}
-	all := q.api.b.GlobalParameters()
+	all := r.api.b.GlobalParameters()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, object{"name": name, "value": all[name]})
 	}
-	return q.list(list)
+	return r.List(list)
 }
 
-// globalParameter is the value of the one the path names.
-func (q *request) globalParameter() (any, error) {
-	v, ok := q.api.b.GlobalParameters()[q.param("name")]
+// namedGlobalParameter is the value of the one the path names.
+func namedGlobalParameter(r *request) (any, error) {
+	v, ok := r.api.b.GlobalParameters()[r.Param("name")]
 	if !ok {
-		return nil, errNotFound
+		return nil, rest.ErrNotFound
 	}
 	return v, nil
 }
 
-func (q *request) getGlobalParameter() error {
-	v, err := q.globalParameter()
+func getGlobalParameter(r *request) error {
+	v, err := namedGlobalParameter(r)
 	if err != nil {
 		return err
 	}
-	return q.one(object{"name": q.param("name"), "value": v})
+	return r.One(object{"name": r.Param("name"), "value": v})
 }
 
-func (q *request) putGlobalParameter() error {
-	f, err := q.fields()
+func putGlobalParameter(r *request) error {
+	f, err := r.Fields()
 	if err == nil {
-		err = f.need("value")
+		err = f.Need("value")
 	}
 	if err != nil {
 		return err
 	}
-	created, err := q.api.b.SetGlobalParameter(q.param("name"), f["value"])
+	created, err := r.api.Operations.SetGlobalParameter(r.Context(), r.Actor, r.Param("name"), f["value"])
 	if err != nil {
 		return err
 	}
-	return q.put(created)
+	return r.Put(created)
 }
 
-func (q *request) deleteGlobalParameter() error {
-	if _, err := q.globalParameter(); err != nil {
+func deleteGlobalParameter(r *request) error {
+	if err := r.api.Operations.ClearGlobalParameter(r.Context(), r.Actor, r.Param("name")); err != nil {
 		return err
 	}
-	if _, err := q.api.b.ClearGlobalParameter(q.param("name")); err != nil {
-		return err
-	}
-	return q.done()
+	return r.Done()
 }
 
-// parameters are those of the component and virtual host that the path names, ""
+// namedParameters are those of the component and virtual host that the path names, ""
 // for any.
-func (q *request) parameters() (list []broker.Parameter) {
-	for _, vh := range q.vhosts() {
+func namedParameters(r *request) (list []broker.Parameter) {
+	for _, vh := range r.vhosts() {
 		for _, p := range vh.Parameters() {
-			if component := q.param("component"); component == "" || component == p.Component {
+			if component := r.Param("component"); component == "" || component == p.Component {
 				list = append(list, p)
 			}
 		}
@@ -177,71 +186,48 @@ func parameterObject(p *broker.Parameter) object {
 	return object{"value": p.Value, "vhost": p.VHost, "component": p.Component, "name": p.Name}
 }
 
-func (q *request) listParameters() error {
+func listParameters(r *request) error {
 	list := []object{}
-	for _, p := range q.parameters() {
+	for _, p := range namedParameters(r) {
 		list = append(list, parameterObject(&p))
 	}
-	return q.list(list)
+	return r.List(list)
 }
 
-func (q *request) getParameter() error {
-	for _, p := range q.parameters() {
-		if p.Name == q.param("name") {
-			return q.one(parameterObject(&p))
+func getParameter(r *request) error {
+	for _, p := range namedParameters(r) {
+		if p.Name == r.Param("name") {
+			return r.One(parameterObject(&p))
 		}
 	}
-	return errNotFound
+	return rest.ErrNotFound
 }
 
-// permitParameter: operator policies and limits bound those who make policies.
-func (q *request) permitParameter() error {
-	if component := q.param("component"); component == policy.Operator.String() || component == "vhost-limits" {
-		if !q.user.is(administrator) {
-			return unauthorised(refusals[administrator])
-		}
-	}
-	return nil
+// parameterName is what the path names.
+func parameterName(r *request) operate.ParameterName {
+	return operate.ParameterName{VHost: r.Param("vhost"), Component: r.Param("component"), Name: r.Param("name")}
 }
 
-func (q *request) putParameter() error {
-	vh, err := q.vhost()
+func putParameter(r *request) error {
+	f, err := r.Fields()
 	if err == nil {
-		err = q.permitParameter()
+		err = f.Need("value")
 	}
 	if err != nil {
 		return err
 	}
-	f, err := q.fields()
-	if err == nil {
-		err = f.need("value")
-	}
-	if err != nil {
-		return err
-	}
-	created, err := vh.SetParameter(q.param("component"), q.param("name"), f["value"])
+	created, err := r.api.Operations.SetParameter(r.Context(), r.Actor, parameterName(r), f["value"])
 	if err != nil {
 		return escaped(err)
 	}
-	return q.put(created)
+	return r.Put(created)
 }
 
-func (q *request) deleteParameter() error {
-	vh, err := q.vhost()
-	if err == nil {
-		err = q.permitParameter()
-	}
-	if err != nil {
+func deleteParameter(r *request) error {
+	if err := r.api.Operations.ClearParameter(r.Context(), r.Actor, parameterName(r)); err != nil {
 		return err
 	}
-	existed, err := vh.ClearParameter(q.param("component"), q.param("name"))
-	if err != nil {
-		return err
-	}
-	if !existed {
-		return errNotFound
-	}
-	return q.done()
+	return r.Done()
 }
 
 // escapeTerm escapes the brackets of Erlang terms, and not their quotes.

@@ -10,6 +10,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/management"
+	"curfew/broker/operate"
 	"curfew/broker/policy"
 	"curfew/broker/store"
 )
@@ -75,7 +76,7 @@ func TestQueueThatTakesTooLong(t *testing.T) {
 	x.ask("PUT", "/api/queues/%2F/aaa", "{}").is(201, "")
 }
 
-func TestPolicyNotInForceIsShown(t *testing.T) {
+func TestAnswerNamesAPolicyNotInForce(t *testing.T) {
 	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
 	b, err := broker.New(o)
 	require.NoError(t, err)
@@ -92,7 +93,9 @@ func TestPolicyNotInForceIsShown(t *testing.T) {
 	b, err = broker.New(o)
 	require.NoError(t, err)
 	defer b.Close()
-	api := management.New(management.Options{Broker: b, Node: "curfew@test", Version: "test"})
+	ops, err := operate.New(operate.Options{Broker: b})
+	require.NoError(t, err)
+	api := management.New(management.Options{Broker: b, Operations: ops, Node: "curfew@test", Version: "test"})
 	x := &site{t: t, b: b, http: httptest.NewServer(api.Handler())}
 	defer x.http.Close()
 	reason := (&policy.TooDear{Policy: "p", Name: longName(1)}).Error()

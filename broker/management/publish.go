@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"curfew/broker/management/rest"
+
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
@@ -16,30 +18,30 @@ import (
 
 // publish publishes one message and answers when it is as durable as a confirm
 // says, and whether it was routed.
-func (q *request) publish() error {
-	vh, err := q.vhost()
+func publish(r *request) error {
+	vh, err := r.vhost()
 	if err != nil {
 		return err
 	}
-	f, err := q.publishFields()
+	f, err := publishFields(r)
 	if err == nil {
-		err = f.need("routing_key", "properties", "payload", "payload_encoding")
+		err = f.Need("routing_key", "properties", "payload", "payload_encoding")
 	}
 	if err != nil {
 		return err
 	}
-	m, err := f.publication(q.exchangeName())
+	m, err := readPublication(f, r.exchangeName())
 	if err != nil {
 		return err
 	}
-	if most := q.api.b.MaxMessageBytes(); len(m.Body) > most {
-		return bad(fmt.Sprintf("406 PRECONDITION_FAILED - message size %d is larger than configured max size %d", len(m.Body), most))
+	if most := r.api.b.MaxMessageBytes(); len(m.Body) > most {
+		return rest.Bad(fmt.Sprintf("406 PRECONDITION_FAILED - message size %d is larger than configured max size %d", len(m.Body), most))
 	}
-	routed, err := q.publishTo(vh, m)
+	routed, err := publishTo(r, vh, m)
 	if err != nil {
-		return q.publishError(err)
+		return publishError(r, err)
 	}
-	return q.answer(object{"routed": routed})
+	return r.Answer(object{"routed": routed})
 }
 
 // publishWeight: a payload is held as it came, as a part of the object, as text, as octets
@@ -48,144 +50,148 @@ const publishWeight = 5
 
 // mayPublish is asked before the message is read: who may not publish there sends none,
 // and while publishers have to wait nobody does.
-func (q *request) mayPublish() error {
-	vh, err := q.vhost()
+func mayPublish(r *request) error {
+	vh, err := r.vhost()
 	if err != nil {
 		return err
 	}
-	if err := q.rights(vh).Exchange(access.Write, q.exchangeName()); err != nil {
-		return q.publishError(err)
+	if err := r.rights(vh).Exchange(access.Write, r.exchangeName()); err != nil {
+		return publishError(r, err)
 	}
-	if _, err := vh.Exchange(q.exchangeName()); err != nil {
-		return q.publishError(err)
+	if _, err := vh.Exchange(r.exchangeName()); err != nil {
+		return publishError(r, err)
 	}
-	most := publishMost(q.api.b.MaxMessageBytes())
-	if q.ContentLength > most {
+	most := publishMost(r.api.b.MaxMessageBytes())
+	if r.ContentLength > most {
 		return &http.MaxBytesError{Limit: most}
 	}
-	q.Body = http.MaxBytesReader(q.w, q.Body, most) // of one that does not say
-	return q.gate()
+	r.Body = http.MaxBytesReader(r.W, r.Body, most) // of one that does not say
+	return checkBlocked(r)
 }
 
-// publishMost is the longest request with a message of so many octets, in base64.
-func publishMost(message int) int64 { return int64(message)/3*4 + maxBody }
+// publishMost is the longest request with a message of that many octets, in base64.
+func publishMost(message int) int64 { return int64(message)/3*4 + rest.MaxBody }
 
 // publishError names the exception that a publish would have closed its channel with.
-func (q *request) publishError(err error) error {
+func publishError(r *request, err error) error {
 	if e, ok := errors.AsType[*amqp.Exception](amqp.Answering(err, amqp.BasicPublishID)); ok {
-		return bad(fmt.Sprintf("%d %s", e.Code, e.Text))
+		return rest.Bad(fmt.Sprintf("%d %s", e.Code, e.Text))
 	}
 	return err
 }
 
-// gate refuses a publish while publishers have to wait.
-func (q *request) gate() error {
-	if why, _ := q.api.b.Gate(); why != "" {
-		return &problem{http.StatusServiceUnavailable, "service_unavailable", "publishers are blocked: " + why}
+// checkBlocked refuses a publish while publishers have to wait.
+func checkBlocked(r *request) error {
+	if why, _ := r.api.b.Gate(); why != "" {
+		return rest.NewProblem(http.StatusServiceUnavailable, "service_unavailable", "publishers are blocked: "+why)
 	}
 	return nil
 }
 
-// publishFields is fields for a body that is long for its payload alone: all else has to
+// publishFields are the fields of a body that is long for its payload alone: all else has to
 // be as short as the body of another request, since it takes much more memory parsed.
-func (q *request) publishFields() (fields, error) {
-	b, err := q.body()
+func publishFields(r *request) (rest.Fields, error) {
+	b, err := r.ReadBody()
 	if err != nil {
 		return nil, err
 	}
 	if len(bytes.TrimSpace(b)) == 0 {
-		return fields{}, nil
+		return rest.Fields{}, nil
 	}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(b, &raw); err != nil || raw == nil {
-		return nil, errNotJSON
+		return nil, rest.ErrNotJSON
 	}
-	f, others := fields{}, 0
+	f, others := rest.Fields{}, 0
 	for key, value := range raw {
 		if key == "payload" && value[0] == '"' {
 			var text string
 			err = json.Unmarshal(value, &text)
 			f[key] = text
 		} else {
-			if others += len(key) + len(value); others > maxBody {
-				return nil, &http.MaxBytesError{Limit: maxBody}
+			if others += len(key) + len(value); others > rest.MaxBody {
+				return nil, &http.MaxBytesError{Limit: rest.MaxBody}
 			}
 			f[key], err = policy.ParseJSON(value)
 		}
 		if err != nil {
-			return nil, errNotJSON
+			return nil, rest.ErrNotJSON
 		}
 	}
 	return f, nil
 }
 
 // publication reads the message.
-func (f fields) publication(exchange string) (*broker.Publication, error) {
-	key, err := f.text("routing_key", "")
+func readPublication(f rest.Fields, exchange string) (*broker.Publication, error) {
+	key, err := f.Text("routing_key", "")
 	if err != nil {
 		return nil, err
 	}
-	properties, err := f.properties()
+	properties, err := readProperties(f)
 	if err != nil {
 		return nil, err
 	}
-	body, err := f.payload()
+	body, err := readPayload(f)
 	if err != nil {
 		return nil, err
 	}
 	if len(key) > 255 || len(exchange) > 255 {
-		return nil, bad("routing key is longer than 255 octets")
+		return nil, rest.Bad("routing key is longer than 255 octets")
 	}
 	return &broker.Publication{Exchange: []byte(exchange), RoutingKey: []byte(key), Properties: properties.Append(nil), Body: body}, nil
 }
 
-func (f fields) payload() ([]byte, error) {
-	text, err := f.text("payload", "")
+func readPayload(f rest.Fields) ([]byte, error) {
+	text, err := f.Text("payload", "")
 	if err != nil {
 		return nil, err
 	}
-	switch encoding := f["payload_encoding"]; encoding {
+	return payloadOf(text, f["payload_encoding"])
+}
+
+// payloadOf is a body by its encoding: "string" or "base64".
+func payloadOf(text string, encoding any) ([]byte, error) {
+	switch encoding {
 	case "string":
 		return []byte(text), nil
 	case "base64":
 		body, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
-			return nil, bad([]any{"not_base64", text})
+			return nil, rest.Bad([]any{"not_base64", text})
 		}
 		return body, nil
-	default:
-		return nil, bad([]any{"unsupported_encoding", encoding})
 	}
+	return nil, rest.Bad([]any{"unsupported_encoding", encoding})
 }
 
 // properties reads the message's properties; an empty list is none.
-func (f fields) properties() (p amqp.Properties, err error) {
-	var given fields
+func readProperties(f rest.Fields) (p amqp.Properties, err error) {
+	var given rest.Fields
 	switch v := f["properties"].(type) {
 	case map[string]any:
 		given = v
 	case []any:
 	default:
-		return p, bad([]any{"not_table", "properties"})
+		return p, rest.Bad([]any{"not_table", "properties"})
 	}
-	if p.Headers, err = given.table("headers"); err != nil {
+	if p.Headers, err = given.Table("headers"); err != nil {
 		return p, err
 	}
 	for key, to := range map[string]*string{
 		"content_type": &p.ContentType, "content_encoding": &p.ContentEncoding, "correlation_id": &p.CorrelationID, "reply_to": &p.ReplyTo,
 		"expiration": &p.Expiration, "message_id": &p.MessageID, "type": &p.Type, "user_id": &p.UserID, "app_id": &p.AppID, "cluster_id": &p.ClusterID,
 	} {
-		if *to, err = given.text(key, ""); err != nil {
+		if *to, err = given.Text(key, ""); err != nil {
 			return p, err
 		}
 		if len(*to) > 255 {
-			return p, bad(key + " is longer than 255 octets")
+			return p, rest.Bad(key + " is longer than 255 octets")
 		}
 	}
-	return p, given.numbers(&p)
+	return p, readNumbers(given, &p)
 }
 
-func (f fields) numbers(p *amqp.Properties) error {
+func readNumbers(f rest.Fields, p *amqp.Properties) error {
 	for _, n := range []struct {
 		key  string
 		most int64
@@ -195,12 +201,12 @@ func (f fields) numbers(p *amqp.Properties) error {
 		{"priority", 255, func(v int64) { p.Priority = uint8(v) }},
 		{"timestamp", 1 << 62, func(v int64) { p.Timestamp = amqp.Timestamp(v) }},
 	} {
-		v, err := f.integer(n.key, 0)
+		v, err := f.Integer(n.key, 0)
 		if err != nil {
 			return err
 		}
 		if v < 0 || v > n.most {
-			return bad([]any{"out_of_range", n.key, v})
+			return rest.Bad([]any{"out_of_range", n.key, v})
 		}
 		n.set(v)
 	}
@@ -209,23 +215,23 @@ func (f fields) numbers(p *amqp.Properties) error {
 
 // publishTo publishes, and waits until the message is durable. A client that is
 // gone does not wait.
-func (q *request) publishTo(vh *broker.VHost, m *broker.Publication) (routed bool, err error) {
-	if err := q.gate(); err != nil {
+func publishTo(r *request, vh *broker.VHost, m *broker.Publication) (routed bool, err error) {
+	if err := checkBlocked(r); err != nil {
 		return false, err
 	}
-	p := vh.NewPublisher(q.user.Name)
+	p := vh.NewPublisher(r.Actor.Name)
 	if routed, err = p.Add(m); err != nil {
 		return false, err
 	}
 	if refused := p.Flush(nil); len(refused) > 0 {
-		return false, bad("a queue is full and refuses the message")
+		return false, rest.Bad("a queue is full and refuses the message")
 	}
 	durable := make(chan error, 1)
-	q.api.b.Commit(func(err error) { durable <- err })
+	r.api.b.Commit(func(err error) { durable <- err })
 	select {
 	case err := <-durable:
 		return routed, err
-	case <-q.Context().Done():
-		return false, q.Context().Err()
+	case <-r.Context().Done():
+		return false, r.Context().Err()
 	}
 }

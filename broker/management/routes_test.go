@@ -11,13 +11,14 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/access"
+	"curfew/broker/operate"
 	"curfew/broker/server"
 )
 
 var allRoles = map[string]string{"administrator": access.Administrator, "monitoring": access.Monitoring, "policymaker": access.Policymaker, "management": access.Management, "nobody": ""}
 
 // suffices is written again here, so that a change of the table shows.
-var suffices = map[role][]string{
+var suffices = map[operate.Role][]string{
 	management:    {"administrator", "monitoring", "policymaker", "management"},
 	policymaker:   {"administrator", "policymaker"},
 	monitor:       {"administrator", "monitoring"},
@@ -34,7 +35,10 @@ func newTestAPI(t *testing.T) *API {
 		require.NoError(t, b.PutUser(u))
 		require.NoError(t, b.SetPermission(access.Permission{User: name, VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
 	}
-	return New(Options{Broker: b, Server: server.New(server.Options{Broker: b}), Node: "curfew@test", Version: "test"})
+	amqp := server.New(server.Options{Broker: b})
+	ops, err := operate.New(operate.Options{Broker: b, Server: amqp})
+	require.NoError(t, err)
+	return New(Options{Broker: b, Server: amqp, Operations: ops, Node: "curfew@test", Version: "test"})
 }
 
 func ask(a http.Handler, user, method, path string) *httptest.ResponseRecorder {
@@ -69,19 +73,19 @@ func filled(path string) string {
 func TestEveryRouteRefusesEveryLowerRole(t *testing.T) {
 	a := newTestAPI(t)
 	h := a.Handler()
-	for _, one := range a.routes() {
-		require.NotEqual(t, anybody, one.need, one.path)
-		w := ask(h, "", one.method, filled(one.path))
-		assert.Equal(t, http.StatusUnauthorized, w.Code, one.path)
-		assert.NotEmpty(t, w.Header().Get("WWW-Authenticate"), one.path)
+	for _, one := range a.table() {
+		require.NotZero(t, one.Role(), one.Path)
+		w := ask(h, "", one.Method, filled(one.Path))
+		assert.Equal(t, http.StatusUnauthorized, w.Code, one.Path)
+		assert.NotEmpty(t, w.Header().Get("WWW-Authenticate"), one.Path)
 		for name := range allRoles {
-			path := strings.Replace(filled(one.path), "username/nothing", "username/"+name, 1) // one's own connections
-			w := ask(h, name, one.method, path)
+			path := strings.Replace(filled(one.Path), "username/nothing", "username/"+name, 1) // one's own connections
+			w := ask(h, name, one.Method, path)
 			refused := w.Code == http.StatusUnauthorized
-			if contains(suffices[one.need], name) {
-				assert.False(t, refused, "%s %s as %s: %s", one.method, one.path, name, w.Body)
+			if contains(suffices[one.Role()], name) {
+				assert.False(t, refused, "%s %s as %s: %s", one.Method, one.Path, name, w.Body)
 			} else {
-				assert.True(t, refused, "%s %s as %s: %d %s", one.method, one.path, name, w.Code, w.Body)
+				assert.True(t, refused, "%s %s as %s: %d %s", one.Method, one.Path, name, w.Code, w.Body)
 				assert.Empty(t, w.Header().Get("WWW-Authenticate"))
 			}
 		}
@@ -94,7 +98,6 @@ func TestChangesTakeTheRoleRabbitMQAsksFor(t *testing.T) {
 		"/api/exchanges/", "/api/queues/", "/api/bindings/", "/api/connections/",
 		"/api/curfew/deadletters/", "/api/curfew/replays/", "/api/curfew/deadlines/", "/api/curfew/locks/", // and the permissions on the queue
 	}
-	forMonitors := []string{"/api/auth/attempts/"}
 	forPolicymakers := []string{"/api/policies/", "/api/parameters/", "/api/curfew/policies/"}
 	begins := func(path string, with []string) bool {
 		for _, prefix := range with {
@@ -104,19 +107,17 @@ func TestChangesTakeTheRoleRabbitMQAsksFor(t *testing.T) {
 		}
 		return false
 	}
-	for _, one := range (&API{}).routes() {
+	for _, one := range (&API{}).table() {
 		want := administrator
 		switch {
-		case one.method == get || strings.HasSuffix(one.path, "/actions"):
+		case one.Method == get:
 			continue
-		case begins(one.path, forAnyManager):
+		case begins(one.Path, forAnyManager):
 			want = management
-		case begins(one.path, forMonitors):
-			want = monitor
-		case begins(one.path, forPolicymakers):
+		case begins(one.Path, forPolicymakers):
 			want = policymaker
 		}
-		assert.Equal(t, want, one.need, "%s %s", one.method, one.path)
+		assert.Equal(t, want, one.Role(), "%s %s", one.Method, one.Path)
 	}
 }
 
@@ -132,7 +133,13 @@ func contains(list []string, s string) bool {
 func TestEveryPathAnswersOptionsAndRefusesOtherMethods(t *testing.T) {
 	a := newTestAPI(t)
 	h := a.Handler()
-	for _, path := range a.router.paths {
+	seen := map[string]bool{}
+	for _, one := range a.table() {
+		path := one.Path
+		if seen[path] {
+			continue
+		}
+		seen[path] = true
 		w := ask(h, "", http.MethodOptions, filled(path))
 		assert.Equal(t, http.StatusOK, w.Code, path)
 		allow := w.Header().Get("Allow")
@@ -149,16 +156,16 @@ func TestVHostsAreClosedToThoseWithoutPermissions(t *testing.T) {
 	_, _, err := a.b.PutVHost("other", broker.VHostMetadata{})
 	require.NoError(t, err)
 	h := a.Handler()
-	for _, one := range a.routes() {
-		if !strings.Contains(one.path, "{vhost}") || one.need == administrator {
+	for _, one := range a.table() {
+		if !strings.Contains(one.Path, "{vhost}") || one.Role() == administrator {
 			continue
 		}
-		path := strings.Replace(filled(one.path), "%2F", "other", 1)
-		w := ask(h, "management", one.method, path)
-		assert.Equal(t, http.StatusUnauthorized, w.Code, "%s %s", one.method, path)
-		if one.method != get { // not even an administrator changes anything there
-			w = ask(h, "administrator", one.method, path)
-			assert.Equal(t, http.StatusUnauthorized, w.Code, "%s %s", one.method, path)
+		path := strings.Replace(filled(one.Path), "%2F", "other", 1)
+		w := ask(h, "management", one.Method, path)
+		assert.Equal(t, http.StatusUnauthorized, w.Code, "%s %s", one.Method, path)
+		if one.Method != get { // not even an administrator changes anything there
+			w = ask(h, "administrator", one.Method, path)
+			assert.Equal(t, http.StatusUnauthorized, w.Code, "%s %s", one.Method, path)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"errors"
 
+	"curfew/broker/management/rest"
+
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/definitions"
@@ -27,126 +29,126 @@ func userObject(u *access.User) object {
 	}
 }
 
-func (q *request) listUsers() error {
+func listUsers(r *request) error {
 	list := []object{}
-	for _, u := range q.api.b.Users() {
+	for _, u := range r.api.b.Users() {
 		list = append(list, userObject(&u))
 	}
-	return q.list(list)
+	return r.List(list)
 }
 
 // usersWithoutPermissions lists who can log in to no virtual host.
-func (q *request) usersWithoutPermissions() error {
+func usersWithoutPermissions(r *request) error {
 	entitled := map[string]bool{}
-	for _, p := range q.api.b.Permissions() {
+	for _, p := range r.api.b.Permissions() {
 		entitled[p.User] = true
 	}
 	list := []object{}
-	for _, u := range q.api.b.Users() {
+	for _, u := range r.api.b.Users() {
 		if !entitled[u.Name] {
 			list = append(list, userObject(&u))
 		}
 	}
-	return q.list(list)
+	return r.List(list)
 }
 
 // namedUser is the one the path names.
-func (q *request) namedUser() (access.User, error) {
-	u, ok := q.api.b.User(q.param("user"))
+func (r *request) namedUser() (access.User, error) {
+	u, ok := r.api.b.User(r.Param("user"))
 	if !ok {
-		return u, errNotFound
+		return u, rest.ErrNotFound
 	}
 	return u, nil
 }
 
-func (q *request) getUser() error {
-	u, err := q.namedUser()
+func getUser(r *request) error {
+	u, err := r.namedUser()
 	if err != nil {
 		return err
 	}
-	return q.one(userObject(&u))
+	return r.One(userObject(&u))
 }
 
-func (q *request) putUser() error {
-	f, err := q.fields()
+func putUser(r *request) error {
+	f, err := r.Fields()
 	if err != nil {
 		return err
 	}
 	if _, given := f["tags"]; !given {
-		return bad("tags_not_present")
+		return rest.Bad("tags_not_present")
 	}
-	u, existed := q.api.b.User(q.param("user"))
-	u.Name = q.param("user")
-	if u.Tags, err = f.tags("tags"); err != nil {
+	u, existed := r.api.b.User(r.Param("user"))
+	u.Name = r.Param("user")
+	if u.Tags, err = f.Tags("tags"); err != nil {
 		return err
 	}
 	if err := setPassword(&u, f); err != nil {
 		return err
 	}
-	if err := q.api.b.PutUser(u); err != nil {
+	if err := r.api.b.PutUser(u); err != nil {
 		return err
 	}
-	return q.put(!existed)
+	return r.Put(!existed)
 }
 
 // setPassword takes a password or its hash; without either the user has none, as
 // in RabbitMQ.
-func setPassword(u *access.User, f fields) error {
+func setPassword(u *access.User, f rest.Fields) error {
 	if f["password"] != nil && f["password_hash"] != nil {
-		return bad(definitions.ErrTwoPasswords.Error())
+		return rest.Bad(definitions.ErrTwoPasswords.Error())
 	}
-	password, err := f.text("password", "")
+	password, err := f.Text("password", "")
 	if err != nil {
 		return err
 	}
 	u.SetPassword(password)
-	hash, err := f.text("password_hash", "")
+	hash, err := f.Text("password_hash", "")
 	if err != nil || hash == "" {
 		return err
 	}
 	if u.PasswordHash, err = base64.StdEncoding.DecodeString(hash); err != nil {
-		return bad([]any{"not_base64", hash})
+		return rest.Bad([]any{"not_base64", hash})
 	}
-	u.Algorithm, err = f.text("hashing_algorithm", access.SHA256)
+	u.Algorithm, err = f.Text("hashing_algorithm", access.SHA256)
 	return err
 }
 
-func (q *request) deleteUser() error {
-	err := q.api.b.DeleteUser(q.param("user"))
+func deleteUser(r *request) error {
+	err := r.api.b.DeleteUser(r.Param("user"))
 	if errors.Is(err, broker.ErrNoUser) {
-		return errNotFound
+		return rest.ErrNotFound
 	}
 	if err != nil {
 		return err
 	}
-	return q.done()
+	return r.Done()
 }
 
 // deleteUsers deletes several; those that are gone are gone, as in RabbitMQ 4.
-func (q *request) deleteUsers() error {
-	f, err := q.fields()
+func deleteUsers(r *request) error {
+	f, err := r.Fields()
 	if err == nil {
-		err = f.need("users")
+		err = f.Need("users")
 	}
 	if err != nil {
 		return err
 	}
 	if _, isList := f["users"].([]any); !isList {
-		return bad([]any{"not_list", "users"})
+		return rest.Bad([]any{"not_list", "users"})
 	}
-	names, err := f.tags("users")
+	names, err := f.Tags("users")
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if err := q.api.b.DeleteUser(name); err != nil && !errors.Is(err, broker.ErrNoUser) {
+		if err := r.api.b.DeleteUser(name); err != nil && !errors.Is(err, broker.ErrNoUser) {
 			return err
 		}
 	}
-	return q.done()
+	return r.Done()
 }
 
 // hashPassword makes a hash as definitions have it.
-func (q *request) hashPassword() error {
-	return q.one(object{"ok": base64.StdEncoding.EncodeToString(access.Hash(q.param("password")))})
+func hashPassword(r *request) error {
+	return r.One(object{"ok": base64.StdEncoding.EncodeToString(access.Hash(r.Param("password")))})
 }

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"net/http"
 
+	"curfew/broker/management/rates"
+	"curfew/broker/management/rest"
+
 	"curfew/broker"
 )
 
-func (q *request) vhostObject(vh *broker.VHost) object {
+func vhostObject(r *request, vh *broker.VHost) object {
 	about := vh.Metadata()
 	tags := about.Tags
 	if tags == nil {
@@ -21,47 +24,51 @@ func (q *request) vhostObject(vh *broker.VHost) object {
 	o := object{
 		"name": vh.Name(), "description": about.Description, "tags": tags, "default_queue_type": kind,
 		"metadata": object{"description": about.Description, "tags": tags, "default_queue_type": kind},
-		"tracing":  false, "protected_from_deletion": about.Protected, "cluster_state": object{q.api.Node: "running"},
+		"tracing":  false, "protected_from_deletion": about.Protected, "cluster_state": object{r.api.Node: "running"},
 	}
-	var c counts
+	var c rates.Counts
 	var ready, unacked int
 	for _, queue := range vh.Queues() {
-		r, u, _ := queue.Counts()
-		ready, unacked = ready+r, unacked+u
+		nReady, nUnacked, _ := queue.Counts()
+		ready, unacked = ready+nReady, unacked+nUnacked
 		c = sum(c, queue)
 	}
 	if c == nil {
 		c = queueCounts(&broker.QueueCounts{})
 	}
 	c["confirm"], c["return_unroutable"], c["drop_unroutable"] = 0, 0, 0 // counted by channel, which may go
-	base, known, elapsed := q.api.rates.vhost(vh)
+	var keys []any
+	for _, queue := range vh.Queues() {
+		keys = append(keys, queueKey(queue.ID()))
+	}
+	base, known, elapsed := r.api.rates.Sum(keys)
 	stats := object{}
 	for name, n := range c {
-		stats[name], stats[name+"_details"] = n, details(n, base[name], elapsed)
+		stats[name], stats[name+"_details"] = n, rates.Details(n, base[name], elapsed)
 	}
 	o["message_stats"] = stats
 	for name, n := range map[string]int{"messages": ready + unacked, "messages_ready": ready, "messages_unacknowledged": unacked} {
-		o[name], o[name+"_details"] = n, object{"rate": change(n, base[name], known, elapsed)}
+		o[name], o[name+"_details"] = n, object{"rate": rates.Change(n, base[name], known, elapsed)}
 	}
-	q.addTraffic(o, vh.Name())
+	addTraffic(r, o, vh.Name())
 	return o
 }
 
 // addTraffic sums up what the virtual host's connections received and sent.
-func (q *request) addTraffic(o object, vhost string) {
+func addTraffic(r *request, o object, vhost string) {
 	var received, sent uint64
-	for _, c := range q.api.Server.List() {
+	for _, c := range r.api.Server.List() {
 		if c.VHost == vhost {
 			received, sent = received+c.Received, sent+c.Sent
 		}
 	}
 	for name, n := range map[string]uint64{"recv_oct": received, "send_oct": sent} {
-		o[name], o[name+"_details"] = n, object{"rate": rate(0)}
+		o[name], o[name+"_details"] = n, object{"rate": rest.Rate(0)}
 	}
 }
 
 // sum adds a queue's counts.
-func sum(c counts, queue *broker.Queue) counts {
+func sum(c rates.Counts, queue *broker.Queue) rates.Counts {
 	of := queue.Counters()
 	one := queueCounts(&of)
 	if c == nil {
@@ -73,112 +80,83 @@ func sum(c counts, queue *broker.Queue) counts {
 	return c
 }
 
-// vhost is what the queues of a virtual host had counted at the older sample, if any was
-// there, and how many seconds ago that was.
-func (r *rates) vhost(vh *broker.VHost) (base counts, known bool, elapsed float64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	base = counts{}
-	for _, queue := range vh.Queues() {
-		var one sampled
-		var there bool
-		one, there, elapsed = r.baseline(queueKey(queue.ID()))
-		known = known || there
-		for _, c := range one {
-			base[c.name] += c.n
-		}
-	}
-	return base, known, elapsed
-}
-
-func (q *request) listVHosts() error {
-	q.api.rates.refresh()
+func listVHosts(r *request) error {
+	r.api.rates.Refresh()
 	list := []object{}
-	for _, vh := range q.vhosts() {
-		list = append(list, q.vhostObject(vh))
+	for _, vh := range r.vhosts() {
+		list = append(list, vhostObject(r, vh))
 	}
-	return q.list(list)
+	return r.List(list)
 }
 
-func (q *request) getVHost() error {
-	vh, err := q.vhost()
+func getVHost(r *request) error {
+	vh, err := r.vhost()
 	if err != nil {
 		return err
 	}
-	q.api.rates.refresh()
-	return q.one(q.vhostObject(vh))
+	r.api.rates.Refresh()
+	return r.One(vhostObject(r, vh))
 }
 
-func (q *request) putVHost() error {
-	f, err := q.fields()
+func putVHost(r *request) error {
+	f, err := r.Fields()
 	if err != nil {
 		return err
 	}
 	about := broker.VHostMetadata{}
-	if vh, ok := q.api.b.VHost(q.param("vhost")); ok {
+	if vh, ok := r.api.b.VHost(r.Param("vhost")); ok {
 		about = vh.Metadata()
 	}
-	if about.Description, err = f.text("description", about.Description); err != nil {
+	if about.Description, err = f.Text("description", about.Description); err != nil {
 		return err
 	}
 	if _, given := f["tags"]; given {
-		if about.Tags, err = f.tags("tags"); err != nil {
+		if about.Tags, err = f.Tags("tags"); err != nil {
 			return err
 		}
 	}
-	if about.DefaultQueueType, err = f.text("default_queue_type", about.DefaultQueueType); err != nil {
+	if about.DefaultQueueType, err = f.Text("default_queue_type", about.DefaultQueueType); err != nil {
 		return err
 	}
-	tracing, err := f.boolean("tracing", false)
+	tracing, err := f.Boolean("tracing", false)
 	if err != nil {
 		return err
 	}
 	if tracing {
-		return bad("there is no firehose: tracing cannot be on")
+		return rest.Bad("there is no firehose: tracing cannot be on")
 	}
-	_, created, err := q.api.b.PutVHostAs(q.user.Name, q.param("vhost"), about)
+	_, created, err := r.api.b.PutVHostAs(r.Actor.Name, r.Param("vhost"), about)
 	if err != nil {
 		return err
 	}
-	return q.put(created)
+	return r.Put(created)
 }
 
-func (q *request) deleteVHost() error {
-	if _, ok := q.api.b.VHost(q.param("vhost")); !ok {
-		return errNotFound
+func deleteVHost(r *request) error {
+	if _, ok := r.api.b.VHost(r.Param("vhost")); !ok {
+		return rest.ErrNotFound
 	}
-	err := q.api.b.DeleteVHost(q.param("vhost"))
+	err := r.api.b.DeleteVHost(r.Param("vhost"))
 	if errors.Is(err, broker.ErrProtected) {
-		return &problem{http.StatusPreconditionFailed, "precondition_failed",
-			fmt.Sprintf("Refusing to delete virtual host '%s' because it is protected from deletion", q.param("vhost"))}
+		return rest.NewProblem(http.StatusPreconditionFailed, "precondition_failed",
+			fmt.Sprintf("Refusing to delete virtual host '%s' because it is protected from deletion", r.Param("vhost")))
 	}
 	if err != nil {
 		return err
 	}
-	return q.done()
+	return r.Done()
 }
 
 // protectVHost has the virtual host refuse to be deleted, or not any more.
 func protectVHost(protected bool) func(*request) error {
-	return func(q *request) error {
-		vh, err := q.vhost()
+	return func(r *request) error {
+		vh, err := r.vhost()
 		if err != nil {
 			return err
 		}
 		if err := vh.SetProtected(protected); err != nil {
 			return err
 		}
-		return q.done()
+		return r.Done()
 	}
-}
-
-// startVHost: they all run.
-func (q *request) startVHost() error {
-	if _, err := q.vhost(); err != nil {
-		return err
-	}
-	if err := q.thisNode(); err != nil {
-		return err
-	}
-	return q.done()
 }

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Budget bounds what all accounts hold together. Its lock is a leaf. Safe for concurrent
-// use.
+// Budget bounds what all accounts hold together. Its lock is a leaf. It is safe for
+// concurrent use.
 type Budget struct {
-	most int64 // bytes; 0: no bound
+	limit int64 // bytes; 0: unlimited
 
 	mu       sync.Mutex
 	used     int64
@@ -18,32 +18,33 @@ type Budget struct {
 	evicted  uint64
 }
 
-// New makes a budget of that many bytes; 0 for one without a bound.
-func New(most int64) *Budget {
-	return &Budget{most: most, accounts: map[*Account]struct{}{}, users: map[string]int64{}}
+// New returns a budget of that many bytes; 0 means unlimited.
+func New(limit int64) *Budget {
+	return &Budget{limit: limit, accounts: map[*Account]struct{}{}, users: map[string]int64{}}
 }
 
-// Account is what one connection or one request holds. Safe for concurrent use.
+// Account is what one connection or one request holds. It is safe for concurrent use.
 type Account struct {
 	b     *Budget
 	user  string
 	evict func(error)
 
 	// Guarded by the budget's mu.
-	held int64
-	gone error // why it gave way; nil: it has not
+	held    int64
+	evicted error // why it had to give way; nil: it did not
 }
 
-// Exceeded says that a budget is used up.
-type Exceeded struct{ Most int64 }
+// Exceeded reports that a budget is used up.
+type Exceeded struct{ Limit int64 }
 
 // Error implements error.
 func (e *Exceeded) Error() string {
-	return fmt.Sprintf("clients' unfinished requests, consumers and channels take more than %d bytes; this one holds most", e.Most)
+	return fmt.Sprintf("clients' unfinished requests, consumers and channels take more than %d bytes; this one holds most", e.Limit)
 }
 
-// Open makes an account for a user. evict is called, at most once and with no lock of the
-// budget held, when the account has to give way; it must not block. Close is to follow.
+// Open opens an account for a user, who must close it with Close. evict is called when the
+// account has to give way, at most once and without a lock of the budget. It must not
+// block.
 func (b *Budget) Open(user string, evict func(error)) *Account {
 	a := &Account{b: b, user: user, evict: evict}
 	b.mu.Lock()
@@ -52,8 +53,8 @@ func (b *Budget) Open(user string, evict func(error)) *Account {
 	return a
 }
 
-// Take adds n bytes to what the account holds. The error is an *Exceeded: this account is
-// the one to give way, now or since an earlier call, and nothing was added.
+// Take adds n bytes to what the account holds. An error is an *Exceeded and means that this
+// account has to give way, now or since an earlier call. Nothing was added then.
 func (a *Account) Take(n int64) error {
 	for {
 		victim, err := a.take(n)
@@ -64,69 +65,70 @@ func (a *Account) Take(n int64) error {
 	}
 }
 
-// take returns who has given way, if anybody but a itself had to; then it is to be
+// take returns the account that had to give way, unless it is a itself. take must then be
 // called again.
 func (a *Account) take(n int64) (victim *Account, err error) {
 	b := a.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if a.gone != nil {
-		return nil, a.gone
+	if a.evicted != nil {
+		return nil, a.evicted
 	}
-	a.add(n)
-	if b.most == 0 || b.used <= b.most {
+	a.addLocked(n)
+	if b.limit == 0 || b.used <= b.limit {
 		return nil, nil
 	}
-	exceeded := &Exceeded{b.most}
-	victim = b.largest(a)
-	a.add(-n)
+	exceeded := &Exceeded{b.limit}
+	victim = b.largestLocked(a)
+	a.addLocked(-n)
 	if victim == a || victim == nil {
 		b.refused++
 		return nil, exceeded
 	}
-	victim.add(-victim.held)
-	victim.gone = exceeded
+	victim.addLocked(-victim.held)
+	victim.evicted = exceeded
 	b.evicted++
 	return victim, exceeded
 }
 
-// Try is Take for what can do without: nobody gives way for it.
+// Try is Take for memory that is not essential: no account gives way for it.
 func (a *Account) Try(n int64) bool {
 	b := a.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if a.gone != nil || b.most > 0 && b.used+n > b.most {
+	if a.evicted != nil || b.limit > 0 && b.used+n > b.limit {
 		b.refused++
 		return false
 	}
-	a.add(n)
+	a.addLocked(n)
 	return true
 }
 
-// Give takes n bytes off what the account holds.
+// Give subtracts n bytes from what the account holds.
 func (a *Account) Give(n int64) {
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()
-	if a.gone == nil {
-		a.add(-n)
+	if a.evicted == nil {
+		a.addLocked(-n)
 	}
 }
 
-// Close gives back all that the account holds. Nothing is added to it any more. Safe to
-// repeat.
+// Close gives back everything that the account holds. Nothing can be added to it
+// afterwards. Close may be called again.
 func (a *Account) Close() {
 	b := a.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	a.add(-a.held)
-	if a.gone == nil {
-		a.gone = &Exceeded{b.most}
+	a.addLocked(-a.held)
+	if a.evicted == nil {
+		a.evicted = &Exceeded{b.limit}
 	}
 	delete(b.accounts, a)
 }
 
-// add changes what the account, its user and all hold; called with the budget's mu held.
-func (a *Account) add(n int64) {
+// addLocked changes what the account, its user and all accounts hold. It needs the budget's
+// mu.
+func (a *Account) addLocked(n int64) {
 	b := a.b
 	a.held += n
 	b.used += n
@@ -135,9 +137,9 @@ func (a *Account) add(n int64) {
 	}
 }
 
-// largest is the account that holds most among those of the user who holds most; of equal
-// ones the one that asks. Called with mu held.
-func (b *Budget) largest(asks *Account) (most *Account) {
+// largestLocked returns the largest account of the user who holds most. Among equal users
+// it prefers the one that asks.
+func (b *Budget) largestLocked(asks *Account) (most *Account) {
 	user := asks.user
 	for name, held := range b.users {
 		if held > b.users[user] {
@@ -155,20 +157,20 @@ func (b *Budget) largest(asks *Account) (most *Account) {
 	return most
 }
 
-// Most is the budget's.
-func (a *Account) Most() int64 { return a.b.most }
+// Limit returns the size of the budget.
+func (a *Account) Limit() int64 { return a.b.limit }
 
-// Most is how many bytes there are; 0: no bound.
-func (b *Budget) Most() int64 { return b.most }
+// Limit returns the size of the budget in bytes; 0: unlimited.
+func (b *Budget) Limit() int64 { return b.limit }
 
-// Stats are how a budget stands.
+// Stats are current figures of a budget.
 type Stats struct {
 	Used    int64  // bytes
-	Refused uint64 // demands, since the start
-	Evicted uint64 // accounts that gave way to others, since the start
+	Refused uint64 // refused requests since the start
+	Evicted uint64 // accounts that gave way to others since the start
 }
 
-// Stats returns how the budget stands.
+// Stats returns the current figures.
 func (b *Budget) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()

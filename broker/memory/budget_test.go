@@ -19,7 +19,8 @@ func TestWhoHoldsMostGivesWay(t *testing.T) {
 	require.NoError(t, small.Take(10))
 	require.Empty(t, cut)
 
-	// Alice needs more than there is: the larger account of the user who holds most goes.
+	// Alice needs more than there is: the larger account of the user who holds most is
+	// evicted.
 	require.NoError(t, small.Take(45))
 	require.Equal(t, []string{"flood2"}, cut)
 	require.EqualValues(t, 95, b.Stats().Used)
@@ -29,10 +30,10 @@ func TestWhoHoldsMostGivesWay(t *testing.T) {
 	flood2.Close()
 	require.EqualValues(t, 95, b.Stats().Used)
 
-	// Now alice holds most: she is the one that is refused, and keeps what she has.
+	// Now alice holds most: her request is refused, and she keeps what she has.
 	require.ErrorAs(t, small.Take(20), &exceeded)
 	require.EqualValues(t, 95, b.Stats().Used)
-	require.False(t, flood1.Try(10), "nobody gives way for what can do without")
+	require.False(t, flood1.Try(10), "no account gives way for what is not essential")
 	require.True(t, flood1.Try(5))
 	flood1.Close()
 	small.Close()

@@ -1,11 +1,12 @@
-// Package memory counts what clients have the broker hold besides messages in queues:
-// unfinished publishes, channels, consumers and their arguments, what waits to be sent,
-// bodies of HTTP requests. All of it is drawn from one Budget, each connection and each
-// request on an Account of its own, before it is read or kept.
+// Package memory accounts for what clients make the broker hold besides messages in queues:
+// unfinished publishes, channels, consumers and their arguments, unsent frames, bodies of
+// HTTP requests. Each connection and each request has an Account and draws from one Budget
+// before it reads or keeps anything.
 //
-// When a Budget is used up, the account gives way that holds most among those of the user
-// who holds most: who floods pays for it, and others go on. That may be the one that asks.
+// When the Budget is used up one account must give way: the largest one of the user who
+// holds most. So whoever floods the broker pays for it, and others go on. The account that
+// asks may be the one that gives way.
 //
-// Messages in queues are not counted here. They are what the memory limit is for, which
-// is measured (broker.Gate); a Budget is a small share of that limit.
+// Messages in queues are not counted here. They are covered by the memory limit, which is
+// measured (broker.Gate); a Budget is a small part of that limit.
 package memory

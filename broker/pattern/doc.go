@@ -1,22 +1,21 @@
-// Package pattern matches names against the regular expressions that policies
-// and permissions are written with. A pattern matches anywhere in a name unless
-// it is anchored.
+// Package pattern matches names against the regular expressions in policies and
+// permissions. A pattern matches anywhere in a name, unless it is anchored.
 //
-// RabbitMQ takes them as PCRE. Here an expression that Go's regexp understands is
-// matched by it, in linear time, as long as that is sure to be cheap. All others
-// are matched by backtracking: those with look-around, back references, possessive
-// or atomic groups, and those that are large for the name (a{1,1000}).
+// RabbitMQ uses PCRE. Here, an expression that Go's regexp understands is matched by Go's
+// regexp, in linear time, as long as that is certain to be cheap. All other expressions are
+// matched by backtracking: those with look-around, back references, possessive or atomic
+// groups, and those that are too large (a{1,1000}).
 //
 // # Steps
 //
-// Backtracking can take longer than the universe has lasted, so it is counted, in
-// steps of some 20 ns, and given up beyond a limit, as by PCRE's match limit. Steps
-// and not time: how many a name takes depends on nothing but the expression and the
-// name. So what was decided once is decided again, after a restart, on a slower
-// machine and on one that stood still for a second.
+// Backtracking can take longer than anybody can wait. So it is counted, in steps of about
+// 20 ns, and given up beyond a limit, like PCRE's match limit. The limit is a number of
+// steps, not a time: the number depends only on the expression and the name. So a decision
+// made once comes out the same again, after a restart, on a slower machine, or on a machine
+// that stood still for a second.
 //
-// Why not the library's own matcher (regexp2, whose parser is used): it knows only a
-// limit of time, by a clock that ticks every 100 ms.
+// The matcher of regexp2, the library whose parser is used, would not do: it has only a
+// time limit, measured by a clock that ticks every 100 ms.
 //
-// Pure and safe for concurrent use.
+// The package is pure and safe for concurrent use.
 package pattern

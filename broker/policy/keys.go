@@ -36,7 +36,7 @@ var keys = map[string]key{
 	"overflow":                      {true, oneOf("drop-head", "reject-publish", "reject-publish-dlx"), " is not a valid overflow value"},
 	"delivery-limit":                {true, integer, " is not a valid delivery limit"},
 	"lock-duration":                 {false, between(1, longest), " is not a valid lock duration"},
-	"dead-letter-queue":             {false, oneOf(true, false), " is not a valid value of dead-letter-queue, which is true or false"},
+	"dead-letter-queue":             {false, boolean, " is not a valid value of dead-letter-queue, which is true or false"},
 	"auto-delete-on-idle":           {true, between(1, longest), " is not a valid idle period"},
 	"max-delivery-count":            {true, between(1, 1<<16-1), " is not a valid maximum delivery count"},
 	"consumer-timeout":              {false, atLeast(0), " is not a valid consumer timeout"},
@@ -108,7 +108,7 @@ func between(low, high int64) func(any) bool {
 func oneOf(values ...any) func(any) bool {
 	return func(v any) bool {
 		switch v.(type) {
-		case string, int64, bool:
+		case string, int64:
 			return slices.Contains(values, v)
 		}
 		return false

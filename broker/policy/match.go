@@ -28,7 +28,7 @@ var unsupported = [...][]string{
 	Exchange: nil,
 }
 
-// speaksOf says whether the policy may match what is of the class.
+// speaksOf reports whether the policy may match what is of the class.
 func (p *Policy) speaksOf(c Class) bool {
 	switch p.ApplyTo {
 	case All:

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// matches says whether the policy alone governs what is of the class and name.
+// matches reports whether the policy alone governs what is of the class and name.
 func matches(p Policy, c Class, name string) bool { return counts(Set{&p}, c, name) != nil }
 
 // counts is the policy of a set that counts.

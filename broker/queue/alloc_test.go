@@ -4,9 +4,11 @@ import (
 	"runtime"
 	"testing"
 	"unsafe"
+
+	"curfew/broker/deadline"
 )
 
-const farAway = int64(1) << 50 // a deadline that does not come
+const farAway = deadline.Instant(1) << 50 // a deadline that does not come
 
 // filled is a queue of n ready messages with the seqs in order.
 func filled(n int) (*Queue, []Seq) {

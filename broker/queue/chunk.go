@@ -1,6 +1,10 @@
 package queue
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"curfew/broker/deadline"
+)
 
 const (
 	chunkBits    = 7
@@ -16,7 +20,7 @@ const (
 // collector never looks into a chunk.
 type entry struct {
 	pos        uint64
-	expiresAt  int64
+	expiresAt  deadline.Instant
 	bytes      uint32
 	deliveries uint16 // that failed; stays at its maximum
 	flags      Flags
@@ -28,12 +32,12 @@ func (e *entry) message() Message {
 }
 
 // due: its deadline has come.
-func (e *entry) due(now int64) bool {
+func (e *entry) due(now deadline.Instant) bool {
 	return e.expiresAt != 0 && now >= e.expiresAt
 }
 
 // takeable: a consumer may have it.
-func (e *entry) takeable(now int64) bool {
+func (e *entry) takeable(now deadline.Instant) bool {
 	return !e.due(now) || e.flags&Immediate != 0 && now == e.expiresAt
 }
 

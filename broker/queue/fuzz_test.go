@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"testing"
+
+	"curfew/broker/deadline"
 )
 
 // The model searches and sorts at each step; these keep an input to a few
@@ -71,7 +73,7 @@ func (k *machine) operate(op, a, b byte) {
 	case 'q':
 		k.requeue(false, k.some(int(a)<<8|int(b)))
 	case 'N':
-		k.now += int64(a)
+		k.now += deadline.Instant(a)
 	case 'E', 'K':
 		s := k.some(int(a)<<8 | int(b))
 		if op == 'E' {
@@ -81,14 +83,14 @@ func (k *machine) operate(op, a, b byte) {
 		}
 	case 'M':
 		s := k.some(int(a))
-		k.reschedule(s, k.deadline(s), k.now+int64(int8(b)))
+		k.reschedule(s, k.deadline(s), k.now+deadline.Instant(int8(b)))
 	case 'm':
-		k.reschedule(k.some(int(a)), k.now-int64(b), k.now)
+		k.reschedule(k.some(int(a)), k.now-deadline.Instant(b), k.now)
 	case 'J':
 		s := k.held(int(a))
 		k.reschedule(s, k.deadline(s), 0)
 	case 'e':
-		k.expire(k.some(int(a)), k.now-int64(b))
+		k.expire(k.some(int(a)), k.now-deadline.Instant(b))
 	default:
 		k.operateAll(op, a, b)
 	}

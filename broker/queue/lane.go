@@ -153,7 +153,7 @@ func (l *lane) shrink(sp *spares) {
 }
 
 // from calls fn with the entries from a number on, in order, until fn returns
-// false, and says whether it got to the end. fn may settle the entry it is
+// false, and reports whether it got to the end. fn may settle the entry it is
 // called with and no other.
 func (l *lane) from(number uint64, fn func(at place) bool) bool {
 	number = max(number, l.first<<pageShift)

@@ -45,11 +45,11 @@ func (q *Queue) SetOptions(o Options) {
 // Full says that the queue is to refuse a message with a body of that size: its
 // Overflow is one of the rejecting ones and the message would take it above a
 // limit.
-func (q *Queue) Full(bytes uint32) bool { return q.FullBeside(bytes, 0, 0) }
+func (q *Queue) Full(bytes uint32) bool { return q.FullWith(bytes, 0, 0) }
 
-// FullBeside is Full where messages that have left the queue and are still kept
+// FullWith is Full where messages that have left the queue and are still kept
 // for it count, too.
-func (q *Queue) FullBeside(bytes uint32, kept int, keptBytes int64) bool {
+func (q *Queue) FullWith(bytes uint32, kept int, keptBytes int64) bool {
 	return q.opts.Overflow != DropHead &&
 		q.opts.exceeded(int64(q.readyCount+kept)+1, q.readyBytes+keptBytes+int64(bytes))
 }

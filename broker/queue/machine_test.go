@@ -1,6 +1,10 @@
 package queue
 
-import "slices"
+import (
+	"slices"
+
+	"curfew/broker/deadline"
+)
 
 // failer is what testing.T and rapid.T have in common here.
 type failer interface {
@@ -16,7 +20,7 @@ type machine struct {
 	q     *Queue
 	m     *model
 	fx    Effects
-	now   int64
+	now   deadline.Instant
 	known []Seq // every seq there ever was
 }
 
@@ -47,7 +51,7 @@ func (k *machine) allHeld() (seqs []Seq) {
 	return seqs
 }
 
-func (k *machine) deadline(s Seq) int64 {
+func (k *machine) deadline(s Seq) deadline.Instant {
 	if x := k.m.msgs[s]; x != nil {
 		return x.ExpiresAt
 	}
@@ -60,12 +64,12 @@ func (k *machine) message(ttl int64, bytes uint32) Message {
 	case ttl == 0:
 		m.ExpiresAt, m.Flags = k.now, Immediate
 	case ttl > 0:
-		m.ExpiresAt, m.Flags = k.now+ttl, Durable
+		m.ExpiresAt, m.Flags = k.now+deadline.Instant(ttl), Durable
 	}
 	return m
 }
 
-// restore leaves a hole of so many numbers before the message.
+// restore leaves a hole of that many numbers before the message.
 func (k *machine) restore(priority uint8, hole uint64, ttl int64) {
 	p := min(priority, k.m.opts.Priorities)
 	s := makeSeq(p, k.m.next[p]+1+hole)
@@ -115,7 +119,7 @@ func (k *machine) requeue(failed bool, seqs ...Seq) {
 	k.check("requeue")
 }
 
-func (k *machine) expire(s Seq, deadline int64) {
+func (k *machine) expire(s Seq, deadline deadline.Instant) {
 	got, at := k.q.Expire(k.now, s, deadline, &k.fx)
 	want, wantAt := k.m.expire(k.now, s, deadline)
 	k.same("expire", got, want)
@@ -123,7 +127,7 @@ func (k *machine) expire(s Seq, deadline int64) {
 	k.check("expire")
 }
 
-func (k *machine) reschedule(s Seq, deadline, next int64) {
+func (k *machine) reschedule(s Seq, deadline, next deadline.Instant) {
 	got, was := k.q.Reschedule(k.now, s, deadline, next, &k.fx)
 	want, wanted := k.m.reschedule(k.now, s, deadline, next)
 	k.same("reschedule", got, want)
@@ -138,7 +142,7 @@ func (k *machine) reschedule(s Seq, deadline, next int64) {
 	k.check("reschedule")
 }
 
-func (k *machine) track(s Seq, deadline int64) {
+func (k *machine) track(s Seq, deadline deadline.Instant) {
 	k.same("track", k.q.Track(s, deadline), k.m.track(s, deadline))
 	k.check("track")
 }

@@ -1,6 +1,10 @@
 package queue
 
-import "fmt"
+import (
+	"fmt"
+
+	"curfew/broker/deadline"
+)
 
 // Seq is the identity of a message in its queue: its priority in the top eight
 // bits, its number within that priority below. Numbers start at 1, ascend in
@@ -63,9 +67,9 @@ const (
 
 // Message is what a queue knows of a message. The zero ExpiresAt means never.
 type Message struct {
-	Pos       uint64 // where the store keeps it; opaque here
-	ExpiresAt int64  // Unix µs; 0: never
-	Bytes     uint32 // of the body
+	Pos       uint64           // where the store keeps it; opaque here
+	ExpiresAt deadline.Instant // 0: never
+	Bytes     uint32           // of the body
 	Flags     Flags
 }
 
@@ -78,7 +82,7 @@ type Delivery struct {
 	Deliveries  uint16 // earlier deliveries that failed, see Queue.Requeue
 }
 
-// State says whether a queued message waits or has been handed out.
+// State is whether a queued message waits or has been handed out.
 type State uint8
 
 const (

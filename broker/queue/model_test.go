@@ -1,6 +1,10 @@
 package queue
 
-import "slices"
+import (
+	"slices"
+
+	"curfew/broker/deadline"
+)
 
 // model is the queue as one would write it without a thought for speed: a map
 // of messages that is searched or sorted whenever order matters.
@@ -83,7 +87,7 @@ func (m *model) settle(x *modelMessage, r Reason) {
 	m.left = append(m.left, Settled{x.seq, x.Message, r, x.tracked, x.failed})
 }
 
-func (m *model) take(now int64) (Delivery, bool) {
+func (m *model) take(now deadline.Instant) (Delivery, bool) {
 	for x := m.firstReady(); x != nil; x = m.firstReady() {
 		late := x.ExpiresAt != 0 && now >= x.ExpiresAt
 		if late && (x.Flags&Immediate == 0 || now > x.ExpiresAt) {
@@ -105,7 +109,7 @@ func (m *model) settleUnacked(s Seq, r Reason) bool {
 	return true
 }
 
-func (m *model) requeue(now int64, s Seq, failed bool) bool {
+func (m *model) requeue(now deadline.Instant, s Seq, failed bool) bool {
 	x := m.msgs[s]
 	if x == nil || x.state != Unacked {
 		return false
@@ -123,7 +127,7 @@ func (m *model) requeue(now int64, s Seq, failed bool) bool {
 	return true
 }
 
-func (m *model) expire(now int64, s Seq, deadline int64) (Outcome, int64) {
+func (m *model) expire(now deadline.Instant, s Seq, deadline deadline.Instant) (Outcome, deadline.Instant) {
 	x := m.msgs[s]
 	if x == nil || deadline == 0 || x.ExpiresAt != deadline {
 		return Gone, 0
@@ -138,7 +142,7 @@ func (m *model) expire(now int64, s Seq, deadline int64) (Outcome, int64) {
 	return Fired, 0
 }
 
-func (m *model) reschedule(now int64, s Seq, deadline, next int64) (Outcome, bool) {
+func (m *model) reschedule(now deadline.Instant, s Seq, deadline, next deadline.Instant) (Outcome, bool) {
 	x := m.msgs[s]
 	if x == nil || x.ExpiresAt != deadline {
 		return Gone, false
@@ -156,7 +160,7 @@ func (m *model) reschedule(now int64, s Seq, deadline, next int64) (Outcome, boo
 	return Fired, was
 }
 
-func (m *model) track(s Seq, deadline int64) bool {
+func (m *model) track(s Seq, deadline deadline.Instant) bool {
 	x := m.msgs[s]
 	if x != nil && x.ExpiresAt == deadline {
 		x.tracked = true

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+
+	"curfew/broker/deadline"
 )
 
 // Queue is one message queue: what stands in it, in which order and state. See
@@ -68,9 +70,9 @@ func (q *Queue) add(priority uint8, number uint64, m Message) {
 
 // Take hands out the first ready message whose deadline has not come, of the
 // highest priority that has one; it is unacked from then on. Messages found
-// expired on the way are settled into fx. now is Unix µs. ok is false if no
+// expired on the way are settled into fx. ok is false if no
 // message can be delivered.
-func (q *Queue) Take(now int64, fx *Effects) (d Delivery, ok bool) {
+func (q *Queue) Take(now deadline.Instant, fx *Effects) (d Delivery, ok bool) {
 	for {
 		s, at, ok := q.first()
 		if !ok {
@@ -125,13 +127,13 @@ func (q *Queue) settleUnacked(s Seq, r Reason, fx *Effects) bool {
 }
 
 // Requeue returns an unacked message to its old place, marked Redelivered, with
-// its deadline unchanged. If that deadline has come it is Expired at once; else,
+// its deadline unchanged. If that deadline has come it is Expired at once. Otherwise,
 // if more of its deliveries failed than the limit allows, it leaves with
 // DeliveryLimit. failed counts this delivery as one: the consumer failed on the
 // message rather than merely gave it back; which is which, the caller knows
 // (RabbitMQ: Negative Acknowledgements). It returns false, and does nothing, if
 // s is not unacked.
-func (q *Queue) Requeue(now int64, s Seq, failed bool, fx *Effects) bool {
+func (q *Queue) Requeue(now deadline.Instant, s Seq, failed bool, fx *Effects) bool {
 	at, ok := q.find(s)
 	if !ok || at.entry().state != Unacked {
 		return false
@@ -159,7 +161,7 @@ func (q *Queue) Requeue(now int64, s Seq, failed bool, fx *Effects) bool {
 // and no consumer holds it, wherever in the queue it stands. With NotDue it
 // also returns the deadline. Any number of callers may propose the same expiry:
 // one is told Fired, the others Gone.
-func (q *Queue) Expire(now int64, s Seq, deadline int64, fx *Effects) (Outcome, int64) {
+func (q *Queue) Expire(now deadline.Instant, s Seq, deadline deadline.Instant, fx *Effects) (Outcome, deadline.Instant) {
 	at, ok := q.find(s)
 	if !ok || deadline == 0 || at.entry().expiresAt != deadline {
 		return Gone, 0
@@ -175,12 +177,12 @@ func (q *Queue) Expire(now int64, s Seq, deadline int64, fx *Effects) (Outcome, 
 }
 
 // Reschedule gives the message s another deadline in place of the one it has, in
-// Unix µs, 0 meaning none in both. Its place in the queue stays. If the new deadline
+// 0 meaning none in both. Its place in the queue stays. If the new deadline
 // has come, a ready message is settled as Expired (Fired), still with the deadline it
 // had; an unacked one stays its consumer's and will expire if it is requeued (Held).
 // Whoever named the old deadline before is told Gone afterwards. wasTracked: Track
-// had asked to be told of the old one, and is to be asked anew.
-func (q *Queue) Reschedule(now int64, s Seq, deadline, newDeadline int64, fx *Effects) (_ Outcome, wasTracked bool) {
+// had asked to be told of the old one, and is to be asked again.
+func (q *Queue) Reschedule(now deadline.Instant, s Seq, deadline, newDeadline deadline.Instant, fx *Effects) (_ Outcome, wasTracked bool) {
 	at, ok := q.find(s)
 	if !ok || at.entry().expiresAt != deadline {
 		return Gone, false
@@ -212,7 +214,7 @@ func (q *Queue) Find(s Seq) (m Message, deliveries uint16, ok bool) {
 
 // Remove settles the ready message s as Purged, if it has this deadline. False: it
 // is gone, or held by a consumer.
-func (q *Queue) Remove(s Seq, deadline int64, fx *Effects) bool {
+func (q *Queue) Remove(s Seq, deadline deadline.Instant, fx *Effects) bool {
 	at, ok := q.find(s)
 	if !ok || at.entry().expiresAt != deadline || at.entry().state != Ready {
 		return false
@@ -224,7 +226,7 @@ func (q *Queue) Remove(s Seq, deadline int64, fx *Effects) bool {
 // Hold makes the ready message s, if it has this deadline, unacked, as Take does with
 // the first, wherever in the queue it stands. False: it is gone, held, or has another
 // deadline.
-func (q *Queue) Hold(s Seq, deadline int64) bool {
+func (q *Queue) Hold(s Seq, deadline deadline.Instant) bool {
 	at, ok := q.find(s)
 	if !ok || at.entry().expiresAt != deadline || at.entry().state != Ready {
 		return false
@@ -250,7 +252,7 @@ func (q *Queue) Tails() []Seq {
 
 // Track marks the message s, if it is still queued with this deadline: its
 // Settled will say Tracked, however it comes to leave. False: it is gone.
-func (q *Queue) Track(s Seq, deadline int64) bool {
+func (q *Queue) Track(s Seq, deadline deadline.Instant) bool {
 	at, ok := q.find(s)
 	if !ok || at.entry().expiresAt != deadline {
 		return false

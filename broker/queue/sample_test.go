@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"curfew/broker/deadline"
 )
 
 // TestSampleIsEveryNthInOrderOfDelivery holds a sampled walk, cut into pieces, against all that Take would hand out.
@@ -15,7 +17,7 @@ func TestSampleIsEveryNthInOrderOfDelivery(t *testing.T) {
 		var fx Effects
 		var seqs []Seq
 		for range random.IntN(5000) {
-			seqs = append(seqs, q.Publish(Message{Bytes: 1, ExpiresAt: int64(1 + random.IntN(1e6))}, uint8(random.IntN(4))))
+			seqs = append(seqs, q.Publish(Message{Bytes: 1, ExpiresAt: deadline.Instant(1 + random.IntN(1e6))}, uint8(random.IntN(4))))
 		}
 		for _, s := range seqs { // holes of every kind
 			if m, _, _ := q.Find(s); random.IntN(3) == 0 {

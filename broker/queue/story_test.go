@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"curfew/broker/deadline"
 )
 
 // story runs a script against a queue. Messages go by name; time starts at 1000
@@ -28,7 +30,7 @@ import (
 type story struct {
 	q     *Queue
 	fx    Effects
-	now   int64
+	now   deadline.Instant
 	seqs  map[string]Seq
 	names map[Seq]string
 }
@@ -65,7 +67,7 @@ func (s *story) do(op string, args []string) string {
 	case "publish":
 		s.publish(args)
 	case "advance":
-		s.now += number(args[0])
+		s.now += deadline.Instant(number(args[0]))
 	case "take":
 		return s.take(strings.Join(args, " "))
 	case "ack":
@@ -131,7 +133,7 @@ func parseOptions(args []string) Options {
 func (s *story) publish(args []string) {
 	m := Message{Pos: uint64(len(s.seqs)), Bytes: uint32(value(args, "bytes", 1))}
 	if ttl := value(args, "ttl", -1); ttl >= 0 {
-		m.ExpiresAt = s.now + ttl
+		m.ExpiresAt = s.now + deadline.Instant(ttl)
 		if ttl == 0 {
 			m.Flags = Immediate
 		}
@@ -174,19 +176,19 @@ func (s *story) holds(want string) string {
 	return ""
 }
 
-func (s *story) deadline(args []string) int64 {
-	var deadline int64
+func (s *story) deadline(args []string) deadline.Instant {
+	var at deadline.Instant
 	s.q.Each(s.seqs[args[0]], func(_ Seq, m Message, _ State) bool {
-		deadline = m.ExpiresAt
+		at = m.ExpiresAt
 		return false
 	})
-	return value(args, "deadline", deadline)
+	return deadline.Instant(value(args, "deadline", int64(at)))
 }
 
 // until is so long from now, or never.
-func (s *story) until(args []string) int64 {
+func (s *story) until(args []string) deadline.Instant {
 	if in := value(args, "in", -1); in >= 0 {
-		return s.now + in
+		return s.now + deadline.Instant(in)
 	}
 	return 0
 }

@@ -5,15 +5,16 @@ import (
 	"time"
 
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 )
 
-// ackSweep is how often the channels are looked at for deliveries that were not
-// acknowledged in time (RabbitMQ: Delivery Acknowledgement Timeout, there each
-// minute). So much later than its time a channel is closed at the latest.
+// ackSweep is how often the channels are checked for deliveries that were not acknowledged
+// in time (RabbitMQ: Delivery Acknowledgement Timeout; RabbitMQ checks every minute). A
+// channel is closed at most this much later than its timeout.
 const ackSweep = 10 * time.Second
 
-// watchAcks has the connections look for overdue deliveries until ctx ends.
-func (s *Server) watchAcks(ctx context.Context) {
+// watchAckTimeouts makes connections check for overdue deliveries until ctx ends.
+func (s *Server) watchAckTimeouts(ctx context.Context) {
 	ticks := time.NewTicker(ackSweep)
 	defer ticks.Stop()
 	for {
@@ -26,7 +27,7 @@ func (s *Server) watchAcks(ctx context.Context) {
 		for _, c := range s.open() {
 			for _, ch := range c.listChannels() {
 				if ch.overdue(now) > 0 {
-					c.remind()
+					c.requestAckCheck()
 					break
 				}
 			}
@@ -34,28 +35,28 @@ func (s *Server) watchAcks(ctx context.Context) {
 	}
 }
 
-// remind has the reader close the channels with overdue deliveries. By any
-// goroutine; it does not block.
-func (c *connection) remind() {
-	c.reminding.Lock()
-	defer c.reminding.Unlock()
-	c.reminded = true
-	c.nc.SetReadDeadline(time.Unix(1, 0)) // the reader wakes
+// requestAckCheck makes the reader close the channels with overdue deliveries. Any
+// goroutine may call it; it does not block.
+func (c *connection) requestAckCheck() {
+	c.ackCheckMu.Lock()
+	defer c.ackCheckMu.Unlock()
+	c.ackCheck = true
+	c.nc.SetReadDeadline(time.Unix(1, 0)) // wakes the reader
 	select {
-	case c.nudged <- struct{}{}: // or wakes in hold
+	case c.ackCheckCalled <- struct{}{}: // or wakes it in waitWhileBlocked
 	default:
 	}
 }
 
-// wasReminded says whether remind was called since it was asked last, and gives
-// the socket its deadline back.
-func (c *connection) wasReminded() bool {
-	c.reminding.Lock()
-	defer c.reminding.Unlock()
-	if !c.reminded {
+// takeAckCheck reports whether requestAckCheck was called since the last time, and resets
+// the read deadline.
+func (c *connection) takeAckCheck() bool {
+	c.ackCheckMu.Lock()
+	defer c.ackCheckMu.Unlock()
+	if !c.ackCheck {
 		return false
 	}
-	c.reminded = false
+	c.ackCheck = false
 	if c.phase == closing {
 		c.nc.SetReadDeadline(c.leaveBy)
 		return false
@@ -63,21 +64,21 @@ func (c *connection) wasReminded() bool {
 	c.nc.SetReadDeadline(time.Time{})
 	c.readUntil = time.Time{}
 	c.extendDeadline()
-	if c.ctx.Err() != nil { // that deadline may have been forceClose's
+	if c.ctx.Err() != nil { // the deadline may have been set by forceClose
 		c.nc.SetReadDeadline(time.Unix(1, 0))
 	}
 	return true
 }
 
-func (c *connection) isReminded() bool {
-	c.reminding.Lock()
-	defer c.reminding.Unlock()
-	return c.reminded
+func (c *connection) ackCheckPending() bool {
+	c.ackCheckMu.Lock()
+	defer c.ackCheckMu.Unlock()
+	return c.ackCheck
 }
 
-// closeOverdue closes the channels that hold deliveries for too long.
+// closeOverdue closes the channels that have held deliveries for too long.
 func (c *connection) closeOverdue() error {
-	if !c.wasReminded() {
+	if !c.takeAckCheck() {
 		return nil
 	}
 	now := c.srv.opts.Broker.Now()
@@ -96,10 +97,10 @@ func (c *connection) closeOverdue() error {
 	return nil
 }
 
-// overdue returns the timeout, in ms, of a delivery that was not acknowledged in
-// time; 0 if there is none. It looks at those alone that are older than the
-// shortest timeout on the channel.
-func (ch *channel) overdue(now int64) (timeoutMillis int64) {
+// overdue returns the timeout, in ms, of a delivery that was not acknowledged in time, or 0
+// if there is none. It examines only deliveries older than the shortest timeout on the
+// channel.
+func (ch *channel) overdue(now deadline.Instant) (timeoutMillis int64) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	if ch.closed || ch.unacked.count == 0 {
@@ -107,10 +108,10 @@ func (ch *channel) overdue(now int64) (timeoutMillis int64) {
 	}
 	shortest := ch.defaultTimeout()
 	for _, c := range ch.consumers {
-		shortest = shorter(shortest, ch.timeoutOf(held{q: c.on, c: c}))
+		shortest = shorter(shortest, ch.timeoutOf(unackedDelivery{q: c.on, c: c}))
 	}
-	ch.unacked.each(func(h *held) bool {
-		age := (now - h.at) / 1000 // ms
+	ch.unacked.each(func(h *unackedDelivery) bool {
+		age := now.Sub(h.at).Milliseconds()
 		if t := ch.timeoutOf(*h); t > 0 && age > t {
 			timeoutMillis = t
 		}
@@ -119,10 +120,10 @@ func (ch *channel) overdue(now int64) (timeoutMillis int64) {
 	return timeoutMillis
 }
 
-// timeoutOf is how long a delivery may stay unacknowledged, in ms: by its
-// consumer, its queue or the server; 0 for ever. The server's does not count while the
-// delivery is locked: the lock ends it sooner, unless it is renewed.
-func (ch *channel) timeoutOf(h held) int64 {
+// timeoutOf returns how long a delivery may stay unacknowledged, in ms; 0 means forever.
+// Its consumer, its queue or the server sets the timeout. The server's does not apply while
+// the delivery is locked: the lock ends sooner, unless it is renewed.
+func (ch *channel) timeoutOf(h unackedDelivery) int64 {
 	if h.c != nil && h.c.TimeoutMillis > 0 {
 		return h.c.TimeoutMillis
 	}
@@ -139,7 +140,7 @@ func (ch *channel) defaultTimeout() int64 {
 	return max(0, ch.conn.srv.opts.ConsumerTimeout.Milliseconds())
 }
 
-// shorter of two timeouts, each 0 for none.
+// shorter returns the shorter of two timeouts; 0 means none.
 func shorter(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {
 		return b

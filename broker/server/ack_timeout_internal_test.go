@@ -13,8 +13,8 @@ import (
 	"curfew/broker/amqp"
 )
 
-// The reader gives the socket its deadline back when it was reminded. If it was forced
-// to close in the same moment it must not wait for its client first.
+// After an ack check the reader resets the read deadline. If the connection was forced to
+// close at the same moment, the reader must not wait for its client first.
 func TestReminderDoesNotHideAForcedClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
@@ -22,9 +22,9 @@ func TestReminderDoesNotHideAForcedClose(t *testing.T) {
 		defer ours.Close()
 		c := newConnection(&Server{log: zap.NewNop()}, ours)
 		c.phase = running
-		c.remind()
+		c.requestAckCheck()
 		c.forceClose(amqp.NewException(amqp.ConnectionForced, 0, 0, "closed by the test"))
-		require.True(t, c.wasReminded())
+		require.True(t, c.takeAckCheck())
 		_, err := ours.Read(make([]byte, 1))
 		assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	})

@@ -13,7 +13,7 @@ import (
 	"curfew/broker/server"
 )
 
-// closed is why the channel was closed; "open" if it was not.
+// closed returns why the channel was closed, or "open".
 func closed(closes <-chan *amqp091.Error) string {
 	synctest.Wait()
 	select {
@@ -97,7 +97,7 @@ func TestTimeoutsOfQueueConsumerAndServer(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		assert.Equal(t, fmt.Sprintf(timedOut, 2, 600_000), closed(closes[1]))
 		time.Sleep(24 * time.Hour)
-		assert.Equal(t, "open", closed(closes[0]), "no timeout: for ever")
+		assert.Equal(t, "open", closed(closes[0]), "no timeout")
 	})
 }
 
@@ -150,14 +150,14 @@ func TestLapsedLockIsAnsweredClearly(t *testing.T) {
 	})
 }
 
-// A connection whose publishes wait for room is not read, and holds no deliveries for
-// longer than others do.
+// A connection whose publishes wait for room is not read. Its deliveries still time out
+// like others.
 func TestTimeoutWhilePublishersAreBlocked(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {
 		other := x.channel(x.connect())
 		x.queue(other, "brief", amqp091.Table{"x-consumer-timeout": int32(5000)})
 		x.publish(other, "brief", "m")
-		synctest.Wait() // it stands in the queue
+		synctest.Wait() // the publish is in the queue
 		c, err := x.tryConnect(amqp091.Config{Heartbeat: time.Minute})
 		require.NoError(t, err)
 		in, out := x.channel(c), x.channel(c)

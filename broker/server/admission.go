@@ -5,20 +5,21 @@ import (
 	"time"
 )
 
-// admission bounds the connections that are not open yet, so that clients that
-// never finish keep nobody else out. Where there are too many, the oldest of the
-// address that has most goes: for a client from another one at once, for one of
-// the same if it had its time. Else the new one goes. Guarded by Server.mu.
+// admission bounds the connections that are not open yet, so that clients that never finish
+// their handshake cannot keep others out. If there are too many, the oldest connection of
+// the address that has the most is closed: at once for a client from another address, and
+// for a client from the same address only if it is older than handshakeDue. Otherwise the
+// new connection is closed. Guarded by Server.mu.
 type admission struct {
 	handshakes map[*connection]struct{}
 	ofPeer     map[netip.Addr]int
 }
 
-// handshakeDue is how long a client that does not dawdle takes at most.
+// handshakeDue is the longest handshake of a client that does not delay it.
 const handshakeDue = 2 * time.Second
 
-// admit takes a connection in, or says why not. Called with mu held.
-func (s *Server) admit(c *connection) (why string) {
+// admitLocked admits a connection, or returns why not.
+func (s *Server) admitLocked(c *connection) (why string) {
 	a, peer := &s.admission, c.peer()
 	switch {
 	case s.stopping:
@@ -27,7 +28,7 @@ func (s *Server) admit(c *connection) (why string) {
 		s.fullAt.Store(time.Now().UnixNano())
 		return "too many connections"
 	case c.remote() && a.ofPeer[peer] >= s.opts.MaxPeerHandshakes && !a.evict(peer, handshakeDue):
-		return "too many handshakes of this address"
+		return "too many handshakes from this address"
 	case len(a.handshakes) >= s.opts.MaxHandshakes && !a.makeRoom(peer):
 		return "too many handshakes"
 	}
@@ -37,7 +38,7 @@ func (s *Server) admit(c *connection) (why string) {
 	return ""
 }
 
-// makeRoom cuts off one connection for a new one of the peer, if that is fair.
+// makeRoom cuts off one connection to make room for a new one of the peer, if that is fair.
 func (a *admission) makeRoom(peer netip.Addr) bool {
 	most := peer
 	for other, n := range a.ofPeer {
@@ -51,7 +52,7 @@ func (a *admission) makeRoom(peer netip.Addr) bool {
 	return a.evict(peer, handshakeDue)
 }
 
-// evict cuts off the peer's oldest connection, if it is at least that old.
+// evict cuts off the peer's oldest connection, if it is at least as old as age.
 func (a *admission) evict(peer netip.Addr, age time.Duration) bool {
 	var oldest *connection
 	for c := range a.handshakes {
@@ -63,12 +64,12 @@ func (a *admission) evict(peer netip.Addr, age time.Duration) bool {
 		return false
 	}
 	oldest.cutOff()
-	a.drop(oldest)
+	a.remove(oldest)
 	return true
 }
 
-// drop counts a connection no more, if it was counted.
-func (a *admission) drop(c *connection) {
+// remove stops counting a connection, if it was counted.
+func (a *admission) remove(c *connection) {
 	if _, counted := a.handshakes[c]; !counted {
 		return
 	}
@@ -78,17 +79,17 @@ func (a *admission) drop(c *connection) {
 	}
 }
 
-// opened notes that a connection's handshake is over.
-func (s *Server) opened(c *connection) {
+// handshakeEnded records that a connection is open.
+func (s *Server) handshakeEnded(c *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.admission.drop(c)
+	s.admission.remove(c)
 }
 
-// left notes that a connection is over.
-func (s *Server) left(c *connection) {
+// connectionEnded records that a connection has ended.
+func (s *Server) connectionEnded(c *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.admission.drop(c)
+	s.admission.remove(c)
 	delete(s.conns, c)
 }

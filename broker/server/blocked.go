@@ -11,26 +11,26 @@ import (
 	"curfew/broker/amqp"
 )
 
-// hold keeps a connection that publishes from being read while the broker's gate
-// is closed (RabbitMQ: Blocked Connection Notifications). Deliveries, heartbeats
-// and confirms go out meanwhile, and channels that hold deliveries for too long are
-// closed. Its error ends the connection.
-func (c *connection) hold() error {
-	told := false
-	defer c.held.Store(false)
+// waitWhileBlocked stops reading a connection that publishes while a resource alarm is on
+// (RabbitMQ: Blocked Connection Notifications). Deliveries, heartbeats and confirms are
+// still sent, and channels that have held deliveries for too long are closed. An error ends
+// the connection.
+func (c *connection) waitWhileBlocked() error {
+	notified := false
+	defer c.blocked.Store(false)
 	for {
 		reason, changed := c.srv.opts.Broker.Gate()
 		if reason == "" {
 			break
 		}
-		if !told {
-			told = true
-			c.held.Store(true)
-			c.tellBlocked(reason)
+		if !notified {
+			notified = true
+			c.blocked.Store(true)
+			c.notifyBlocked(reason)
 		}
 		select {
 		case <-changed:
-		case <-c.nudged:
+		case <-c.ackCheckCalled:
 			if err := c.closeOverdue(); err != nil {
 				return err
 			}
@@ -40,36 +40,36 @@ func (c *connection) hold() error {
 			return context.Cause(c.ctx)
 		}
 	}
-	if told {
-		c.tellUnblocked()
+	if notified {
+		c.notifyUnblocked()
 	}
 	return nil
 }
 
-func (c *connection) tellBlocked(reason string) {
+func (c *connection) notifyBlocked(reason string) {
 	c.log.Info("publisher is blocked", zap.String("reason", reason))
 	if c.takesBlocked {
 		c.out.send(0, &amqp.ConnectionBlocked{Reason: reason})
 	}
 }
 
-// tellUnblocked lets the client's silence while nothing was read count for
-// nothing.
-func (c *connection) tellUnblocked() {
+// notifyUnblocked also restarts the heartbeat timeout: while the connection was not read,
+// the client's silence must not count.
+func (c *connection) notifyUnblocked() {
 	if c.takesBlocked {
 		c.out.send(0, &amqp.ConnectionUnblocked{})
 	}
 	c.readUntil = time.Time{}
 }
 
-// awaitGate waits before a publish while the gate is closed: what was read together with it
-// waits where it is, and goes on in order.
-func (ch *channel) awaitGate() error {
+// awaitUnblocked waits before a publish while a resource alarm is on. Whatever was read
+// together with the publish waits as well, and is handled in order.
+func (ch *channel) awaitUnblocked() error {
 	if !ch.conn.srv.opts.Broker.Gated() {
 		return nil
 	}
 	ch.conn.flush()
-	if err := ch.conn.hold(); err != nil {
+	if err := ch.conn.waitWhileBlocked(); err != nil {
 		return err
 	}
 	if ch.closing {
@@ -78,14 +78,14 @@ func (ch *channel) awaitGate() error {
 	return nil
 }
 
-// fullRetry is how soon a publish that found the disk full is tried again when
-// the gate does not say so itself.
+// fullRetry is how soon a publish that found the disk full is tried again, if no resource
+// alarm is on.
 const fullRetry = 100 * time.Millisecond
 
-// errOverdue gives a publish up whose channel was closed while it waited.
+// errOverdue abandons a publish whose channel was closed while the publish waited.
 var errOverdue = errors.New("server: the channel was closed meanwhile")
 
-// addWhenRoom adds a publish, waiting for as long as the disk is full.
+// addWhenRoom adds a publish. It waits for as long as the disk is full.
 func (ch *channel) addWhenRoom(m *broker.Publication) (routed bool, err error) {
 	for {
 		routed, err = ch.publisher.Add(m)
@@ -93,7 +93,7 @@ func (ch *channel) addWhenRoom(m *broker.Publication) (routed bool, err error) {
 			return routed, err
 		}
 		ch.conn.flush()
-		if err := ch.conn.hold(); err != nil {
+		if err := ch.conn.waitWhileBlocked(); err != nil {
 			return false, err
 		}
 		if ch.closing {

@@ -46,8 +46,8 @@ func TestBlockedPublisherWaitsAndLosesNothing(t *testing.T) {
 	})
 }
 
-// What a connection has read before it is told of the alarm waits as well, none of it lost, in
-// its order, and with its transaction.
+// What a connection has read before it learns of the alarm waits as well; nothing is lost,
+// the order is kept, and so is its transaction.
 func TestBlockedFromTheFirstPublishOn(t *testing.T) {
 	for _, transactional := range []bool{false, true} {
 		run(t, server.Options{}, func(x *site) {
@@ -109,7 +109,8 @@ func TestStopWhilePublishersAreBlocked(t *testing.T) {
 	})
 }
 
-// What a body is gathered in counts as much as what is queued: while there is no memory, a body is not read on.
+// The buffer of an unfinished body counts as much as a queued message: while there is no
+// memory, the rest of a body is not read.
 func TestBlockedInTheMiddleOfABody(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {
 		ch := x.channel(x.connect())
@@ -119,7 +120,7 @@ func TestBlockedInTheMiddleOfABody(t *testing.T) {
 		const frame, frames = 1000, 3
 		content := amqp.AppendMethod(nil, 1, &amqp.BasicPublish{RoutingKey: "q"})
 		content = amqp.AppendContent(content, 1, []byte{0, 0}, make([]byte, frames*frame), frame+8)
-		begun := len(content) - frames*(frame+8) // a header alone is the begin of a publish
+		begun := len(content) - frames*(frame+8) // a header alone begins a publish
 		x.closeGate(true)
 		c.write(content[:begun])
 		ended := make(chan struct{})

@@ -2,9 +2,9 @@ package server
 
 import "sync"
 
-// Connections that work take their buffers from pools by size and give them back
-// when they have sent or parsed what is in them: an idle one holds next to
-// nothing, and a busy one allocates nothing. The collector empties the pools.
+// Busy connections take buffers from pools, by size, and give them back when the content is
+// sent or parsed. So an idle connection holds next to nothing, and a busy one allocates
+// nothing. The garbage collector empties the pools.
 const (
 	buffer4K   = 4 << 10
 	buffer64K  = 64 << 10
@@ -19,8 +19,8 @@ var (
 	buffers1M   = sync.Pool{New: func() any { return new([buffer1M]byte) }}
 )
 
-// newBuffer returns an empty buffer of at least that capacity; beyond 1 MiB it
-// comes from no pool.
+// newBuffer returns an empty buffer of at least that capacity. Buffers above 1 MiB come
+// from no pool.
 func newBuffer(capacity int) []byte {
 	switch {
 	case capacity <= buffer4K:
@@ -35,8 +35,8 @@ func newBuffer(capacity int) []byte {
 	return make([]byte, 0, capacity)
 }
 
-// recycle gives a buffer back; nobody may use it any more. What came from no pool
-// is left to the collector.
+// recycle gives a buffer back, which nobody may use any more. A buffer that came from no
+// pool is left to the garbage collector.
 func recycle(b []byte) {
 	switch cap(b) {
 	case buffer4K:
@@ -50,9 +50,9 @@ func recycle(b []byte) {
 	}
 }
 
-// roomier returns a buffer with the content of b and room for n octets more; b is
-// not to be used any more.
-func roomier(b []byte, n int) []byte {
+// grownBuffer returns a buffer with the content of b and room for n octets more. b must not
+// be used any more.
+func grownBuffer(b []byte, n int) []byte {
 	grown := append(newBuffer(len(b)+n), b...)
 	recycle(b)
 	return grown

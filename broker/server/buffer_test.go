@@ -14,7 +14,7 @@ func TestBuffersGrowWithTheirContent(t *testing.T) {
 		require.GreaterOrEqual(t, cap(b), n)
 		require.Empty(t, b)
 		b = append(b, "content"...)
-		b = roomier(b, 2*n+1)
+		b = grownBuffer(b, 2*n+1)
 		assert.Equal(t, "content", string(b))
 		assert.GreaterOrEqual(t, cap(b)-len(b), 2*n+1)
 		recycle(b)
@@ -26,15 +26,15 @@ func TestBuffersGrowWithTheirContent(t *testing.T) {
 func TestOutboxIsEmptyOnceSent(t *testing.T) {
 	var o outbox
 	o.init(func() {})
-	o.reserve(10)
+	o.reserveLocked(10)
 	o.buf = append(o.buf, "first"...)
-	o.reserve(buffer64K)
+	o.reserveLocked(buffer64K)
 	o.buf = append(o.buf, bytes.Repeat([]byte("x"), buffer64K)...)
 	out, _, _, _ := o.swap()
 	assert.Equal(t, "first", string(out[:5]))
 	assert.Len(t, out, 5+buffer64K)
 	assert.Nil(t, o.buf, "an idle connection holds no buffer")
-	o.reserve(1)
+	o.reserveLocked(1)
 	assert.Equal(t, buffer256K, cap(o.buf), "as large as was needed last")
 }
 
@@ -71,7 +71,7 @@ func TestOutboxDoesNotAllocate(t *testing.T) {
 	message := make([]byte, 1000)
 	round := func() {
 		for range 100 {
-			o.reserve(len(message))
+			o.reserveLocked(len(message))
 			o.buf = append(o.buf, message...)
 		}
 		out, _, _, _ := o.swap()

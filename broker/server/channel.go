@@ -8,42 +8,42 @@ import (
 	"curfew/broker/amqp"
 )
 
-// channel is one channel of a connection. What stands above mu belongs to the
-// connection's reader; what stands below it is shared with whoever delivers.
-// Lock order: a queue's lock, then mu, then the outbox's.
+// channel is one channel of a connection. The fields above mu belong to the connection's
+// reader; the fields below it are shared with whoever delivers. Lock order: a queue's lock,
+// then mu, then the outbox's.
 type channel struct {
 	conn *connection
 	id   uint16
 
-	publisher *broker.Publisher
-	content   content
-	queue     string // declared last: what an empty queue name means
-	prefetch  int    // of consumers started from now on; 0 none
-	confirm   bool
-	published uint64 // publishes since confirm.select: the tag of the last
-	confirmed uint64 // how far confirms were asked of the broker
-	refused   []int
-	tags      int    // consumer tags made up so far
-	ending    []held // scratch of settle
-	tally     publishTally
-	dirty     bool          // stands in conn.dirty
-	closing   bool          // channel.close is sent; everything but close-ok is ignored
-	replies   replyConsumer // zero: none
-	tx        *transaction  // nil: the channel is not transactional; changed with mu held
+	publisher     *broker.Publisher
+	content       content
+	queue         string // declared last; an empty queue name refers to it
+	prefetch      int    // of consumers started from now on; 0: no limit
+	confirm       bool
+	published     uint64 // publishes since confirm.select; the tag of the last one
+	confirmed     uint64 // confirms were requested from the broker up to this tag
+	refused       []int
+	tags          int               // generated consumer tags so far
+	settled       []unackedDelivery // scratch space of settle
+	pendingCounts publishCounts
+	dirty         bool          // is in conn.dirty
+	closing       bool          // channel.close is sent; everything but close-ok is ignored
+	replies       replyConsumer // zero: none
+	tx            *transaction  // nil: the channel is not transactional; changed with mu held
 
 	mu        sync.Mutex
 	consumers map[string]*consumer
-	unacked   unacked
-	limit     int         // unacked deliveries over all consumers; 0 none (basic.qos global)
-	inFlight  int         // unacked deliveries of consumers; what get took does not count
-	starved   []*consumer // turned down for limit, in the order of their turns
-	turn      *consumer   // the one that may take a message before them; nil: none
+	unacked   unackedRing
+	limit     int         // unacked deliveries over all consumers; 0: no limit (basic.qos global)
+	inFlight  int         // unacked deliveries of consumers; messages from basic.get do not count
+	starved   []*consumer // refused because of limit, in the order of their turns
+	turn      *consumer   // the consumer that may take a message before them; nil: none
 	closed    bool
 
-	committing bool // tx.commit is not answered yet
+	committing bool // tx.commit has not been answered yet
 	counts     ChannelCounts
-	asked      uint64 // publishes whose confirm is due
-	answered   uint64 // publishes confirmed, or refused
+	toConfirm  uint64 // publishes to be confirmed
+	answered   uint64 // publishes confirmed or refused
 }
 
 func newChannel(c *connection, id uint16) *channel {
@@ -72,16 +72,16 @@ func (ch *channel) whileClosing(f amqp.Frame) error {
 	}
 	switch id, _ := amqp.PeekMethod(f.Payload); id {
 	case amqp.ChannelCloseOkID:
-		ch.conn.drop(ch)
-	case amqp.ChannelCloseID: // both sides close at once; the client's close-ok is still to come
+		ch.conn.removeChannel(ch)
+	case amqp.ChannelCloseID: // both sides closed at the same time; the client's close-ok is still to come
 		ch.send(&amqp.ChannelCloseOk{})
 	}
 	return nil
 }
 
-// method handles a method frame. The methods that come once a message are parsed
-// in place; before any other, what was gathered takes effect, so that it sees
-// the queues as the client left them.
+// method handles a method frame. Methods that come with every message are parsed in place.
+// Any other method first makes everything gathered take effect, so that it sees the queues
+// as the client left them.
 func (ch *channel) method(payload []byte) error {
 	id, err := amqp.PeekMethod(payload)
 	if err != nil {
@@ -129,7 +129,7 @@ func backOrAway(requeue bool) broker.Settlement {
 	return broker.Reject
 }
 
-// handle carries out a method that is not once a message.
+// handle executes a method that does not come with every message.
 func (ch *channel) handle(m amqp.Method) error {
 	switch m := m.(type) {
 	case *amqp.ChannelOpen:
@@ -137,7 +137,7 @@ func (ch *channel) handle(m amqp.Method) error {
 	case *amqp.ChannelClose:
 		ch.close()
 		ch.send(&amqp.ChannelCloseOk{})
-		ch.conn.drop(ch)
+		ch.conn.removeChannel(ch)
 		return nil
 	case *amqp.ChannelFlow:
 		return ch.flow(m)
@@ -162,10 +162,10 @@ func (ch *channel) handle(m amqp.Method) error {
 	case *amqp.BasicQos:
 		return ch.qos(m)
 	case *amqp.BasicConsume:
-		defer ch.conn.pace()
+		defer ch.conn.updatePaced()
 		return ch.consume(m)
 	case *amqp.BasicCancel:
-		defer ch.conn.pace()
+		defer ch.conn.updatePaced()
 		return ch.cancel(m)
 	case *amqp.BasicGet:
 		return ch.get(m)
@@ -185,8 +185,8 @@ func (ch *channel) handle(m amqp.Method) error {
 	return amqp.NewException(amqp.NotImplemented, 0, 0, "method %s", m.ID())
 }
 
-// flow: a client cannot stop deliveries by channel.flow, as with RabbitMQ;
-// basic.qos and basic.cancel do that.
+// flow: a client cannot stop deliveries by channel.flow, as in RabbitMQ; basic.qos and
+// basic.cancel do that.
 func (ch *channel) flow(m *amqp.ChannelFlow) error {
 	if !m.Active {
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "active=false")
@@ -206,21 +206,21 @@ func (ch *channel) reply(noWait bool, m amqp.Method) error {
 	return nil
 }
 
-// closeWith closes the channel because of e and waits for close-ok.
+// closeWith closes the channel because of e, and waits for close-ok.
 func (ch *channel) closeWith(e *amqp.Exception) {
 	ch.close()
 	ch.closing = true
 	ch.send(&amqp.ChannelClose{Closing: amqp.Closing{ReplyCode: e.Code, ReplyText: e.Text, ClassID: e.Class, MethodID: e.Method}})
 }
 
-// close gives back what the channel holds and ends its consumers, in that order:
-// whoever is next on a queue gets its messages in order. Safe to repeat.
+// close returns the unacked messages and ends the consumers, in this order, so that the
+// next consumers of a queue get its messages in order. It may be called again.
 func (ch *channel) close() {
 	ch.conn.flush()
 	ch.publisher.Pause()
 	ch.rollback()
 	ch.closeReplies()
-	ch.content.drop(ch.conn)
+	ch.content.abandon(ch.conn)
 	ch.mu.Lock()
 	ch.closed = true
 	consumers := ch.consumers
@@ -228,7 +228,7 @@ func (ch *channel) close() {
 	ch.mu.Unlock()
 	ch.returnUnacked()
 	for _, c := range consumers {
-		ch.conn.holds.Add(-c.bytes())
+		ch.conn.heldBytes.Add(-c.bytes())
 		c.Cancel()
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"curfew/broker/amqp"
 )
 
-// errEnd ends a connection without a word.
+// errEnd ends a connection without an answer.
 var errEnd = errors.New("server: connection ends")
 
-// fail answers an error: a soft exception closes channel id, any other the
-// connection. What it returns ends the connection at once.
+// fail answers an error: a soft exception closes channel id, any other error the
+// connection. A non-nil result ends the connection at once.
 func (c *connection) fail(id uint16, err error) error {
 	var e *amqp.Exception
 	if !errors.As(err, &e) {
@@ -49,17 +49,17 @@ func closeMethod(e *amqp.Exception) *amqp.ConnectionClose {
 	return &amqp.ConnectionClose{Closing: amqp.Closing{ReplyCode: e.Code, ReplyText: e.Text, ClassID: e.Class, MethodID: e.Method}}
 }
 
-// startClosing gives back what the client holds at once and waits for close-ok.
+// startClosing releases at once what the client holds, and waits for close-ok.
 func (c *connection) startClosing() {
-	c.leave()
+	c.releaseAll()
 	c.phase, c.leaveBy = closing, time.Now().Add(closeGrace)
 	c.nc.SetReadDeadline(c.leaveBy)
 }
 
-// whileClosing waits for close-ok. A client may close more than once, each goroutine on its
-// own, or at the moment it is closed itself: each close is answered, and the stream is read
-// until the client ends it or its time is over. What it has sent by then must not be left
-// unread, since the system would reset the connection for that before the client has its answers.
+// whileClosing waits for close-ok. A client may send close more than once, from several
+// goroutines or at the moment it is closed itself. Each close is answered, and the stream
+// is read until the client ends it or its time is over. Anything left unread would make the
+// operating system reset the connection before the client has its answers.
 func (c *connection) whileClosing(f amqp.Frame) error {
 	if f.Type != amqp.FrameMethod || f.Channel != 0 {
 		return nil
@@ -73,15 +73,15 @@ func (c *connection) whileClosing(f amqp.Frame) error {
 	return nil
 }
 
-// linger reads and forgets, so that the client gets to see connection.close
-// before the socket goes.
+// linger reads and discards, so that the client sees connection.close before the socket is
+// closed.
 func (c *connection) linger() error {
 	_, err := io.Copy(io.Discard, io.LimitReader(c.nc, 1<<20))
 	return err
 }
 
-// leave closes the channels and gives up the exclusive queues. Safe to repeat.
-func (c *connection) leave() {
+// releaseAll closes the channels and deletes the exclusive queues. It may be called again.
+func (c *connection) releaseAll() {
 	for _, ch := range c.channels {
 		ch.close()
 	}
@@ -91,7 +91,7 @@ func (c *connection) leave() {
 	c.listing.Unlock()
 	c.last = nil
 	c.closeAccount()
-	c.hide()
+	c.unlist()
 	if c.session != nil {
 		c.rights.Pace(false)
 		c.vhost.Release(c)
@@ -99,28 +99,28 @@ func (c *connection) leave() {
 	}
 }
 
-// forceClose has the reader close the connection, for e. Safe to repeat, by any
-// goroutine; it does not block.
+// forceClose makes the reader close the connection because of e. Any goroutine may call it,
+// more than once; it does not block.
 func (c *connection) forceClose(e *amqp.Exception) {
 	c.cancel(e)
-	c.nc.SetReadDeadline(time.Unix(1, 0)) // the reader wakes
+	c.nc.SetReadDeadline(time.Unix(1, 0)) // wakes the reader
 }
 
-// obey closes a connection that is forced to.
-func (c *connection) obey() error {
+// closeForced closes a connection because of forceClose.
+func (c *connection) closeForced() error {
 	if c.phase == closing || c.ctx.Err() == nil {
 		return nil
 	}
 	return c.fail(0, context.Cause(c.ctx))
 }
 
-// interrupted says whether a read ended only because of forceClose or remind.
+// interrupted reports whether a read ended only because of forceClose or requestAckCheck.
 func (c *connection) interrupted(err error) bool {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
 	}
 	if c.ctx.Err() == nil {
-		return c.isReminded()
+		return c.ackCheckPending()
 	}
 	if c.phase != closing {
 		return true
@@ -132,7 +132,7 @@ func (c *connection) interrupted(err error) bool {
 	return left
 }
 
-// cutOff ends the connection without a word, TLS's neither: that could block.
+// cutOff ends the connection without an answer, not even one from TLS, which could block.
 func (c *connection) cutOff() {
 	if t, ok := c.nc.(*tls.Conn); ok {
 		t.NetConn().Close()

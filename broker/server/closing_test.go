@@ -17,8 +17,9 @@ import (
 	"curfew/broker/server"
 )
 
-// TestBothSidesCloseAChannel: the client's channel.close crosses the server's. Each is answered, and the close-ok that comes last
-// does not hit a channel that is already forgotten (504 on the whole connection).
+// TestBothSidesCloseAChannel: the client's channel.close crosses the server's. Each is
+// answered, and the close-ok that comes last does not meet a forgotten channel (504 on the
+// whole connection).
 func TestBothSidesCloseAChannel(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {
 		c := x.raw()
@@ -34,8 +35,9 @@ func TestBothSidesCloseAChannel(t *testing.T) {
 	})
 }
 
-// TestClientHangsUpFirst: after close-ok the socket stays open until the client closes it, or takes too long to. amqp091-go, among
-// others, may take the end of the stream for an error if it comes before it has handled close-ok.
+// TestClientHangsUpFirst: after close-ok the socket stays open until the client closes it,
+// or takes too long. Some clients, such as amqp091-go, may take the end of the stream for
+// an error if it comes before they have handled close-ok.
 func TestClientHangsUpFirst(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {
 		c := x.raw()
@@ -51,8 +53,8 @@ func TestClientHangsUpFirst(t *testing.T) {
 	})
 }
 
-// TestStopDeliversNothing: what the first connections to be closed give back stays in the queue, and is not delivered to those that are
-// closed next.
+// TestStopDeliversNothing: what the first closed connections requeue stays in the queue,
+// and is not delivered to connections that are closed next.
 func TestStopDeliversNothing(t *testing.T) {
 	held, delivered := 0, make(map[string]int)
 	run(t, server.Options{}, func(x *site) {
@@ -77,8 +79,8 @@ func TestStopDeliversNothing(t *testing.T) {
 	require.Empty(t, delivered)
 }
 
-// lastWords gives the octets that have these words in them together with the end of the stream, as TLS does when the client hangs up
-// right after it has written.
+// lastWords returns the octets with these words together with the end of the stream, as TLS
+// does when the client closes right after writing.
 type lastWords struct {
 	net.Conn
 	words []byte
@@ -111,7 +113,8 @@ func TestWhatComesWithTheEndIsRead(t *testing.T) {
 	})
 }
 
-// Each connection.close is answered, and the client is the one to hang up, if it does in time.
+// Each connection.close is answered, and the client closes the socket first, if it does so
+// in time.
 func TestClosingSeveralTimes(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {
 		c := x.raw()
@@ -132,5 +135,37 @@ func TestClosingSeveralTimes(t *testing.T) {
 		_, err := c.r.ReadByte()
 		assert.ErrorIs(t, err, io.EOF)
 		assert.Equal(t, 5*time.Second, time.Since(began))
+	})
+}
+
+func TestForcedCloseNeedsNoAnswer(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		deaf := x.raw()
+		deaf.send(&amqp.QueueDeclare{Queue: "q", Exclusive: true})
+		deaf.expect(amqp.QueueDeclareOkID)
+		require.NoError(t, x.b.DeleteUser("guest"))
+		deaf.expect(amqp.ConnectionCloseID)
+		synctest.Wait()
+		vh, _ := x.b.VHost("/")
+		_, err := vh.Queue("q")
+		assert.Error(t, err, "what it held is given back at once")
+		_, err = io.Copy(io.Discard, deaf.r)
+		assert.NoError(t, err, "it is cut off")
+	})
+}
+
+func TestForcedCloseOfAPublisherHeldBack(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		x.user("u", ".*", ".*", ".*")
+		c, err := x.tryConnect(as("u"))
+		require.NoError(t, err)
+		closed := c.NotifyClose(make(chan *amqp091.Error, 1))
+		ch := x.channel(c)
+		x.closeGate(true)
+		x.publish(ch, "q", "held back")
+		synctest.Wait()
+		require.NoError(t, x.b.DeleteUser("u"))
+		assertException(t, <-closed, 320, "CONNECTION_FORCED - user 'u' is deleted")
+		x.closeGate(false)
 	})
 }

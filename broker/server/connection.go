@@ -17,7 +17,7 @@ import (
 	"curfew/broker/memory"
 )
 
-// phase is how far a connection has come (AMQP 0-9-1 §2.2.4).
+// phase is the state of a connection (AMQP 0-9-1 §2.2.4).
 type phase uint8
 
 const (
@@ -28,15 +28,15 @@ const (
 	closing // connection.close is sent; everything but close-ok is ignored
 )
 
-// connection is one client's socket. Its fields belong to the reader goroutine;
-// others reach the client through out, and the channels through their locks.
+// connection is one client's socket. Its fields belong to the reader goroutine. Others
+// reach the client through out, and the channels through their locks.
 type connection struct {
 	srv *Server
 	nc  net.Conn
 	log *zap.Logger
 	out outbox
 
-	ctx    context.Context // ends, with the exception as its cause, when the connection is forced to close
+	ctx    context.Context // ends when the connection is forced to close; the cause is the exception
 	cancel context.CancelCauseFunc
 
 	accepted time.Time
@@ -51,34 +51,34 @@ type connection struct {
 	chanMax   uint16
 	tables    amqp.Limits
 	heartbeat time.Duration
-	readUntil time.Time // when the read deadline was set last
-	leaveBy   time.Time // how long a client that closing was told may stay
+	readUntil time.Time // when the read deadline was last set
+	leaveBy   time.Time // a client that was sent connection.close may stay until then
 
 	mechanism  string                   // of the login
 	properties []byte                   // of the client, encoded
-	shown      atomic.Pointer[identity] // nil unless open
+	identity   atomic.Pointer[identity] // nil unless the connection is open
 	traffic    traffic
-	held       atomic.Bool  // by the broker's gate
-	flowed     atomic.Int64 // Unix µs of when it was last made to wait for consumers; 0 never
+	blocked    atomic.Bool  // by a resource alarm
+	lastFlow   atomic.Int64 // when it was last made to wait for consumers, Unix µs; 0: never
 
-	account *memory.Account // nil until the client has logged in
-	holds   atomic.Int64    // bytes, not all of which are drawn from it
-	paid    int64           // drawn for that
+	account   *memory.Account // nil until the client has logged in
+	heldBytes atomic.Int64    // bytes that the connection holds; see accounted
+	accounted int64           // bytes drawn from the account for them
 
-	cancelNotify bool // the client takes basic.cancel
-	takesBlocked bool // the client takes connection.blocked
-	consuming    bool // has had consumers when pace was called last
-	published    bool // all or a part of a message, since hold was asked last
-	authClose    bool // the client takes connection.close for a failed login
+	cancelNotify bool // the client supports basic.cancel
+	takesBlocked bool // the client supports connection.blocked
+	consuming    bool // had consumers when updatePaced was last called
+	published    bool // all or part of a message, since waitWhileBlocked was last called
+	authClose    bool // the client supports connection.close after a failed login
 
-	reminding sync.Mutex
-	reminded  bool          // look for overdue deliveries
-	nudged    chan struct{} // tells hold of it
+	ackCheckMu     sync.Mutex
+	ackCheck       bool          // check for overdue deliveries
+	ackCheckCalled chan struct{} // wakes waitWhileBlocked for that
 
 	listing  sync.Mutex // held by the reader to change channels, by others to read them
 	channels map[uint16]*channel
-	last     *channel // the one of the last frame
-	acks     settling // settlements read and not yet handed to their queues
+	last     *channel    // of the last frame
+	acks     settleBatch // settlements not yet passed to their queues
 	dirty    []*channel
 	ended    bool
 }
@@ -88,25 +88,25 @@ const (
 	preAuthFrameMax  = 8192
 )
 
-// preAuthTables bound what an unknown client may have us parse.
+// preAuthTables bounds the tables that the server parses for an unknown client.
 var preAuthTables = amqp.Limits{Depth: 4, Entries: 128, Values: 256}
 
 func newConnection(s *Server, nc net.Conn) *connection {
 	c := &connection{
 		srv: s, nc: nc, accepted: time.Now(), log: s.log.WithLazy(zap.Stringer("conn", nc.RemoteAddr())),
 		frameMax: preAuthFrameMax, tables: preAuthTables,
-		nudged: make(chan struct{}, 1), channels: map[uint16]*channel{},
+		ackCheckCalled: make(chan struct{}, 1), channels: map[uint16]*channel{},
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.out.init(c.write)
 	return c
 }
 
-// run serves the connection until it ends, and cleans up after it.
+// run serves the connection until it ends, and then cleans up.
 func (c *connection) run() {
 	defer c.cancel(nil)
 	err := c.guard(c.read)
-	if left := c.guard(func() error { c.leave(); return nil }); err == nil {
+	if left := c.guard(func() error { c.releaseAll(); return nil }); err == nil {
 		err = left
 	}
 	c.out.close()
@@ -116,7 +116,7 @@ func (c *connection) run() {
 	}
 }
 
-// write runs the outbox's writer. What it sends last is followed by the end of the socket.
+// write runs the outbox's writer. After the last frame it closes the socket.
 func (c *connection) write() {
 	err := c.guard(func() error { return c.out.write(c.nc, &c.traffic) })
 	if err != nil {
@@ -128,7 +128,7 @@ func (c *connection) write() {
 	}
 }
 
-// guard turns a panic, which would be a bug, into the end of one connection.
+// guard turns a panic, which would be a bug, into the end of this connection.
 func (c *connection) guard(fn func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -140,8 +140,8 @@ func (c *connection) guard(fn func() error) (err error) {
 	return fn()
 }
 
-// channel finds the channel of a frame; nil when the frame opened it or is to be
-// ignored.
+// channel returns the channel of a frame, or nil if the frame opened the channel or is to
+// be ignored.
 func (c *connection) channel(f amqp.Frame) (*channel, error) {
 	if c.last != nil && c.last.id == f.Channel {
 		return c.last, nil
@@ -171,31 +171,31 @@ func (c *connection) addChannel(ch *channel) {
 	c.listing.Lock()
 	c.channels[ch.id] = ch
 	c.listing.Unlock()
-	c.holds.Add(channelBytes)
+	c.heldBytes.Add(channelBytes)
 	c.srv.totals.channelsOpened.Add(1)
 }
 
-// drop forgets a closed channel.
-func (c *connection) drop(ch *channel) {
+// removeChannel removes a closed channel.
+func (c *connection) removeChannel(ch *channel) {
 	c.listing.Lock()
 	delete(c.channels, ch.id)
 	c.listing.Unlock()
-	c.holds.Add(-channelBytes)
+	c.heldBytes.Add(-channelBytes)
 	c.srv.totals.channelsClosed.Add(1)
 	c.session.CloseChannel()
 	if c.last == ch {
 		c.last = nil
 	}
 	if c.consuming {
-		c.pace()
+		c.updatePaced()
 	}
 }
 
-// flush hands the publishes and settlements gathered so far to their queues.
+// flush passes the gathered publishes and settlements to their queues.
 func (c *connection) flush() {
 	for i, ch := range c.dirty {
 		if ch == nil {
-			continue // it was flushed when a panic ended that
+			continue // it was being flushed when a panic occurred
 		}
 		c.dirty[i] = nil
 		ch.flushPublishes()

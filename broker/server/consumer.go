@@ -11,18 +11,18 @@ import (
 type consumer struct {
 	broker.Consumer
 	ch       *channel
-	prefetch int // its own limit of unacked deliveries; 0 none
+	prefetch int // its own limit of unacked deliveries; 0: no limit
 
-	arguments []byte // for others to see, encoded
+	arguments []byte // for display, encoded
 
 	on *broker.Queue
 
 	// Guarded by ch.mu.
 	inFlight int
-	starved  bool // stands in ch.starved
+	starved  bool // is in ch.starved
 }
 
-// Pull delivers up to most messages, as far as prefetch and outbox allow.
+// Pull delivers up to most messages, as far as the prefetch limit and the outbox allow.
 func (c *consumer) Pull(_ *broker.Consumer, src *broker.Source, most int) (taken int, more bool) {
 	if c.ch.conn.srv.draining.Load() {
 		return 0, false
@@ -32,77 +32,77 @@ func (c *consumer) Pull(_ *broker.Consumer, src *broker.Source, most int) (taken
 	o := &c.ch.conn.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for taken < most && c.room(o) {
-		if !c.deliver(o, src) {
+	for taken < most && c.roomLocked(o) {
+		if !c.deliverLocked(o, src) {
 			most = taken
 			break
 		}
 		taken++
 	}
 	if taken > 0 {
-		o.flush()
+		o.flushLocked()
 	}
 	return taken, taken == most
 }
 
-// room says whether one more message may be delivered now; a full outbox keeps
-// the consumer in mind for when it has been swapped out.
-func (c *consumer) room(o *outbox) bool {
-	if !c.credit() {
+// roomLocked reports whether one more message may be delivered now. A full outbox remembers
+// the consumer and wakes it when the buffer has been swapped out.
+func (c *consumer) roomLocked(o *outbox) bool {
+	if !c.creditLocked() {
 		return false
 	}
-	if o.full() {
+	if o.fullLocked() {
 		o.starved = append(o.starved, &c.Consumer)
 		return false
 	}
 	return true
 }
 
-func (c *consumer) deliver(o *outbox, src *broker.Source) bool {
+func (c *consumer) deliverLocked(o *outbox, src *broker.Source) bool {
 	var d broker.Delivery
 	if !src.Next(&d) {
 		return false
 	}
-	c.ch.counts.out(false, c.NoAck, d.Redelivered)
-	o.reserve(contentSize(&d))
-	o.buf = amqp.AppendDeliver(o.buf, c.ch.id, c.Tag, c.tag(&d), d.Redelivered, d.Message.Exchange, d.Message.RoutingKey)
+	c.ch.counts.countDelivered(false, c.NoAck, d.Redelivered)
+	o.reserveLocked(contentSize(&d))
+	o.buf = amqp.AppendDeliver(o.buf, c.ch.id, c.Tag, c.tagLocked(&d), d.Redelivered, d.Message.Exchange, d.Message.RoutingKey)
 	o.buf = amqp.AppendContent(o.buf, c.ch.id, d.Message.Properties, d.Message.Body, c.ch.conn.frameMax)
 	return true
 }
 
-// contentSize is what most deliveries of a message fit in, with three names of
+// contentSize is the size that most deliveries of a message fit in, with three names of
 // usual length.
 func contentSize(d *broker.Delivery) int {
 	m := &d.Message
 	return 256 + len(m.Exchange) + len(m.RoutingKey) + len(m.Properties) + len(m.Body)
 }
 
-// credit says whether one more message may be delivered; called with ch.mu held.
-func (c *consumer) credit() bool {
+// creditLocked reports whether the prefetch limits allow one more delivery. It needs ch.mu.
+func (c *consumer) creditLocked() bool {
 	switch {
 	case c.ch.closed, c.prefetch > 0 && c.inFlight >= c.prefetch:
 		return false
 	case c.ch.limit > 0:
-		return c.share()
+		return c.shareLocked()
 	}
 	return true
 }
 
-func (c *consumer) tag(d *broker.Delivery) uint64 {
+func (c *consumer) tagLocked(d *broker.Delivery) uint64 {
 	if c.NoAck {
 		return c.ch.unacked.skip()
 	}
 	c.inFlight++
 	c.ch.inFlight++
-	return c.ch.unacked.add(held{q: c.Queue(), seq: d.Seq, c: c, at: d.At, locked: d.Locked})
+	return c.ch.unacked.add(unackedDelivery{q: c.on, seq: d.Seq, c: c, at: d.At, locked: d.Locked})
 }
 
-// Cancelled tells a client that takes it that the queue is gone (RabbitMQ:
-// Consumer Cancel Notification).
+// Cancelled notifies a client that supports it that the queue is gone (RabbitMQ: Consumer
+// Cancel Notification).
 func (c *consumer) Cancelled(*broker.Consumer) {
 	ch := c.ch
 	ch.mu.Lock()
-	ch.forget(c)
+	ch.forgetLocked(c)
 	closed := ch.closed
 	ch.mu.Unlock()
 	if ch.conn.cancelNotify && !closed {
@@ -110,8 +110,8 @@ func (c *consumer) Cancelled(*broker.Consumer) {
 	}
 }
 
-// qos sets the limit of the channel (global) or of consumers yet to come (RabbitMQ: Consumer
-// Prefetch). The latter ends that of the channel, as in RabbitMQ.
+// qos sets the limit of the channel (global), or of the consumers started later (RabbitMQ:
+// Consumer Prefetch). Setting the latter removes the channel's limit, as in RabbitMQ.
 func (ch *channel) qos(m *amqp.BasicQos) error {
 	if m.PrefetchSize != 0 {
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "prefetch_size!=0 (%d)", m.PrefetchSize)
@@ -140,16 +140,16 @@ func (ch *channel) consume(m *amqp.BasicConsume) error {
 	if ch.limit > 0 && q.Type() == broker.Quorum {
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "%s does not support global qos", q.Label())
 	}
-	c := &consumer{ch: ch, prefetch: ch.prefetch, on: q, arguments: shown(m.Arguments)}
+	c := &consumer{ch: ch, prefetch: ch.prefetch, on: q, arguments: encodeArguments(m.Arguments)}
 	c.Consumer = broker.Consumer{Tag: m.ConsumerTag, NoAck: m.NoAck, Exclusive: m.Exclusive, Args: m.Arguments, Sink: c}
 	ch.mu.Lock()
 	if c.Tag == "" {
-		c.Tag = ch.freeTag()
+		c.Tag = ch.freeTagLocked()
 	}
 	_, taken := ch.consumers[c.Tag]
 	if !taken {
 		ch.consumers[c.Tag] = c
-		ch.conn.holds.Add(c.bytes())
+		ch.conn.heldBytes.Add(c.bytes())
 	}
 	ch.mu.Unlock()
 	if taken {
@@ -157,7 +157,7 @@ func (ch *channel) consume(m *amqp.BasicConsume) error {
 	}
 	if err := q.Consume(&c.Consumer); err != nil {
 		ch.mu.Lock()
-		ch.forget(c)
+		ch.forgetLocked(c)
 		ch.mu.Unlock()
 		return err
 	}
@@ -166,18 +166,17 @@ func (ch *channel) consume(m *amqp.BasicConsume) error {
 	return nil
 }
 
-// forget takes a consumer off the channel, if it is on it still. Called with mu held.
-func (ch *channel) forget(c *consumer) {
+// forgetLocked removes a consumer from the channel, if it is still there.
+func (ch *channel) forgetLocked(c *consumer) {
 	if ch.consumers[c.Tag] == c {
 		delete(ch.consumers, c.Tag)
-		ch.unstarve(c)
-		ch.conn.holds.Add(-c.bytes())
+		ch.unstarveLocked(c)
+		ch.conn.heldBytes.Add(-c.bytes())
 	}
 }
 
-// freeTag makes up a consumer tag that the channel does not use. Called with mu
-// held.
-func (ch *channel) freeTag() string {
+// freeTagLocked generates a consumer tag that the channel does not use.
+func (ch *channel) freeTagLocked() string {
 	for {
 		ch.tags++
 		tag := fmt.Sprintf("amq.ctag-%d.%d", ch.id, ch.tags)
@@ -194,7 +193,7 @@ func (ch *channel) cancel(m *amqp.BasicCancel) error {
 	ch.mu.Lock()
 	c := ch.consumers[m.ConsumerTag]
 	if c != nil {
-		ch.forget(c)
+		ch.forgetLocked(c)
 	}
 	ch.mu.Unlock()
 	if c != nil {
@@ -204,7 +203,7 @@ func (ch *channel) cancel(m *amqp.BasicCancel) error {
 }
 
 func (ch *channel) get(m *amqp.BasicGet) error {
-	ch.conn.out.waitRoom() // gets sent ahead must not outrun what the client takes
+	ch.conn.out.waitRoom() // pipelined gets must not outrun the client's reading
 	q, err := ch.queueToRead(m.Queue)
 	if err != nil {
 		return err
@@ -212,21 +211,21 @@ func (ch *channel) get(m *amqp.BasicGet) error {
 	got, err := q.Get(m.NoAck, func(d *broker.Delivery) {
 		ch.mu.Lock()
 		defer ch.mu.Unlock()
-		ch.counts.out(true, m.NoAck, d.Redelivered)
+		ch.counts.countDelivered(true, m.NoAck, d.Redelivered)
 		d.Holder = ch
 		var tag uint64
 		if m.NoAck {
 			tag = ch.unacked.skip()
 		} else {
-			tag = ch.unacked.add(held{q: q, seq: d.Seq, at: d.At, locked: d.Locked})
+			tag = ch.unacked.add(unackedDelivery{q: q, seq: d.Seq, at: d.At, locked: d.Locked})
 		}
 		o := &ch.conn.out
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.reserve(contentSize(d))
+		o.reserveLocked(contentSize(d))
 		o.buf = amqp.AppendGetOk(o.buf, ch.id, tag, d.Redelivered, d.Message.Exchange, d.Message.RoutingKey, uint32(d.Ready))
 		o.buf = amqp.AppendContent(o.buf, ch.id, d.Message.Properties, d.Message.Body, ch.conn.frameMax)
-		o.flush()
+		o.flushLocked()
 	})
 	if err == nil && !got {
 		ch.mu.Lock()

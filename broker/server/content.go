@@ -5,7 +5,7 @@ import (
 	"curfew/broker/amqp"
 )
 
-// contentStage is what a channel's next frame has to be.
+// contentStage is the kind of frame that a channel expects next.
 type contentStage uint8
 
 const (
@@ -14,7 +14,7 @@ const (
 	contentBody                       // more of its body
 )
 
-// content is a publish being put together. The memory for it is counted (held.go).
+// content is a publish that is being assembled. Its memory is accounted for (memory.go).
 type content struct {
 	stage      contentStage
 	mandatory  bool
@@ -25,14 +25,14 @@ type content struct {
 	body       []byte
 }
 
-// drop gives up an unfinished publish, or one that is whole and waits for room.
-func (p *content) drop(c *connection) {
+// abandon discards an unfinished publish, or a complete one that waits for room.
+func (p *content) abandon(c *connection) {
 	p.release(c)
 	*p = content{}
 }
 
-// publishMethod begins a publish. The names are copied: its header may arrive
-// with a later read.
+// publishMethod begins a publish. It copies the names, because the header may arrive with a
+// later read.
 func (ch *channel) publishMethod(payload []byte) error {
 	m, err := amqp.ParsePublish(payload)
 	if err != nil {
@@ -48,7 +48,7 @@ func (ch *channel) publishMethod(payload []byte) error {
 	return nil
 }
 
-// contentFrame takes a header or body frame, or refuses what is out of order.
+// contentFrame handles a header or body frame, and refuses one that is out of order.
 func (ch *channel) contentFrame(f amqp.Frame) error {
 	switch ch.content.stage {
 	case contentHeader:
@@ -83,19 +83,19 @@ func (ch *channel) header(payload []byte) error {
 	}
 	p := &ch.content
 	p.stage, p.size = contentBody, h.BodySize
-	p.keep(ch.conn, h.Properties)
-	ch.conn.published = true // unfinished ones take memory, too
+	p.keepProperties(ch.conn, h.Properties)
+	ch.conn.published = true // unfinished publishes take memory, too
 	return nil
 }
 
-// body takes one body frame. A body of one frame is published from the read
-// buffer; a longer one is gathered, in memory that grows as it arrives.
+// body handles one body frame. A body of a single frame is published straight from the read
+// buffer. A longer body is assembled in memory that grows as it arrives.
 func (ch *channel) body(b []byte) error {
 	p := &ch.content
 	left := p.size - uint64(len(p.body))
 	switch {
 	case len(b) == 0:
-		return nil // as RabbitMQ takes it
+		return nil // RabbitMQ accepts it, too
 	case uint64(len(b)) > left:
 		return unexpected("content body larger than its header says")
 	case uint64(len(b)) == p.size:
@@ -104,7 +104,7 @@ func (ch *channel) body(b []byte) error {
 		return err
 	}
 	ch.conn.published = true
-	p.gather(ch.conn, b)
+	p.appendBody(ch.conn, b)
 	if uint64(len(b)) < left {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (ch *channel) publish(properties, body []byte) error {
 	p := &ch.content
 	p.stage = contentNone
 	ch.conn.published = true
-	if err := ch.awaitGate(); err != nil {
+	if err := ch.awaitUnblocked(); err != nil {
 		return err
 	}
 	m := broker.Publication{Exchange: p.exchange, RoutingKey: p.routingKey, Properties: properties, Body: body}
@@ -136,40 +136,40 @@ func (ch *channel) publish(properties, body []byte) error {
 		ch.dirty = true
 		ch.conn.dirty = append(ch.conn.dirty, ch)
 	}
-	ch.tally.published++
+	ch.pendingCounts.published++
 	switch {
 	case routed:
 	case p.mandatory:
-		ch.tally.returned++
-		ch.giveBack(p.exchange, p.routingKey, properties, body)
+		ch.pendingCounts.returned++
+		ch.returnMessage(p.exchange, p.routingKey, properties, body)
 	default:
-		ch.tally.dropped++
+		ch.pendingCounts.dropped++
 	}
 	return nil
 }
 
-// giveBack sends basic.return; a confirm comes after it.
-func (ch *channel) giveBack(exchange, routingKey, properties, body []byte) {
+// returnMessage sends basic.return; a confirm comes after it.
+func (ch *channel) returnMessage(exchange, routingKey, properties, body []byte) {
 	o := &ch.conn.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.reserve(returnSize + len(exchange) + len(routingKey) + len(properties) + len(body))
+	o.reserveLocked(returnSize + len(exchange) + len(routingKey) + len(properties) + len(body))
 	o.buf = amqp.AppendReturn(o.buf, ch.id, amqp.NoRoute, "NO_ROUTE", exchange, routingKey)
 	o.buf = amqp.AppendContent(o.buf, ch.id, properties, body, ch.conn.frameMax)
-	o.flush()
+	o.flushLocked()
 }
 
-// flushPublishes enters the batch and has it confirmed once it is as durable as
-// the store promises.
+// flushPublishes makes the batch enter its queues, and has it confirmed once it is as
+// durable as the store promises.
 func (ch *channel) flushPublishes() {
 	ch.dirty = false
 	ch.refused = ch.publisher.Flush(ch.refused)
-	ch.fold()
+	ch.foldCounts()
 	if !ch.confirm || ch.confirmed == ch.published {
 		return
 	}
 	first, last := ch.confirmed+1, ch.published
-	ch.ask(last - ch.confirmed)
+	ch.expectConfirms(last - ch.confirmed)
 	ch.confirmed = last
 	var refused []uint64
 	for _, n := range ch.refused {
@@ -182,10 +182,10 @@ func (ch *channel) flushPublishes() {
 	})
 }
 
-// confirmRange acks the publishes first to last, save those that a full queue
-// refused (ascending), in as few frames as it takes (RabbitMQ: Publisher Confirms). Called
-// by any goroutine, for ascending ranges. A channel that has closed meanwhile is
-// told nothing: its number may be another's by now.
+// confirmRange confirms the publishes first to last, except for those that a full queue
+// refused (ascending), in as few frames as possible (RabbitMQ: Publisher Confirms). Any
+// goroutine may call it, for ascending ranges. If the channel has been closed meanwhile
+// nothing is sent: its number may belong to another channel by now.
 func (ch *channel) confirmRange(first, last uint64, refused []uint64) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
@@ -198,7 +198,7 @@ func (ch *channel) confirmRange(first, last uint64, refused []uint64) {
 	ch.answered += last - first + 1
 	ch.counts.Confirmed += last - first + 1 - uint64(len(refused))
 	ch.conn.srv.totals.confirmed.Add(last - first + 1 - uint64(len(refused)))
-	o.reserve(settleSize * (1 + 2*len(refused)))
+	o.reserveLocked(settleSize * (1 + 2*len(refused)))
 	next := first
 	for _, tag := range refused {
 		if tag > next {
@@ -210,7 +210,7 @@ func (ch *channel) confirmRange(first, last uint64, refused []uint64) {
 	if next <= last {
 		o.buf = amqp.AppendAck(o.buf, ch.id, last, last > next)
 	}
-	o.flush()
+	o.flushLocked()
 }
 
 func (ch *channel) confirmSelect(m *amqp.ConfirmSelect) error {

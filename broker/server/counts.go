@@ -6,23 +6,23 @@ import (
 	"curfew/broker"
 )
 
-// ChannelCounts are totals of one channel (RabbitMQ: message_stats).
+// ChannelCounts are the totals of one channel (RabbitMQ: message_stats).
 type ChannelCounts struct {
 	Published      uint64
-	Confirmed      uint64 // positively
+	Confirmed      uint64 // with basic.ack
 	Returned       uint64 // mandatory and unroutable
 	Dropped        uint64 // unroutable and not mandatory
-	Delivered      uint64 // to consumers that settle
+	Delivered      uint64 // to consumers with manual acknowledgement
 	DeliveredNoAck uint64
-	Got            uint64 // by basic.get, to be settled
+	Got            uint64 // by basic.get with manual acknowledgement
 	GotNoAck       uint64
-	GetEmpty       uint64 // basic.get that found nothing
+	GetEmpty       uint64 // basic.get on an empty queue
 	Acked          uint64
 	Redelivered    uint64
 }
 
-// out counts a message handed out.
-func (c *ChannelCounts) out(get, noAck, redelivered bool) {
+// countDelivered counts a message that was sent to the client.
+func (c *ChannelCounts) countDelivered(get, noAck, redelivered bool) {
 	switch {
 	case get && noAck:
 		c.GotNoAck++
@@ -38,12 +38,12 @@ func (c *ChannelCounts) out(get, noAck, redelivered bool) {
 	}
 }
 
-// publishTally is what a channel's reader counted since the last flush.
-type publishTally struct{ published, returned, dropped uint64 }
+// publishCounts is what a channel's reader has counted since the last flush.
+type publishCounts struct{ published, returned, dropped uint64 }
 
-// fold hands over what the reader counted since the last flush, once a batch.
-func (ch *channel) fold() {
-	n, t := &ch.tally, &ch.conn.srv.totals
+// foldCounts adds what the reader has counted to the totals, once a batch.
+func (ch *channel) foldCounts() {
+	n, t := &ch.pendingCounts, &ch.conn.srv.totals
 	if n.published == 0 {
 		return
 	}
@@ -62,16 +62,15 @@ func (ch *channel) fold() {
 	ch.counts.Returned += n.returned
 	ch.counts.Dropped += n.dropped
 	ch.mu.Unlock()
-	*n = publishTally{}
+	*n = publishCounts{}
 }
 
-// totals are the server's since its start; writers add to them once a batch.
+// totals are the server's since its start. They are updated once a batch.
 type totals struct {
 	connectionsOpened, connectionsClosed atomic.Uint64
 	channelsOpened, channelsClosed       atomic.Uint64
 	received, receivedConfirm, confirmed atomic.Uint64
 	returned, dropped                    atomic.Uint64
-	logins, loginsFailed                 atomic.Uint64
 	repliesLost                          atomic.Uint64 // direct replies
 }
 
@@ -83,7 +82,6 @@ type Totals struct {
 	ReceivedConfirm                      uint64 // on channels that confirm
 	Confirmed                            uint64
 	Returned, Dropped                    uint64 // unroutable: mandatory or not
-	Logins, LoginsFailed                 uint64
 }
 
 // Totals returns the server's totals.
@@ -93,24 +91,24 @@ func (s *Server) Totals() Totals {
 		ConnectionsOpened: t.connectionsOpened.Load(), ConnectionsClosed: t.connectionsClosed.Load(),
 		ChannelsOpened: t.channelsOpened.Load(), ChannelsClosed: t.channelsClosed.Load(),
 		Received: t.received.Load(), ReceivedConfirm: t.receivedConfirm.Load(), Confirmed: t.confirmed.Load(),
-		Returned: t.returned.Load(), Dropped: t.dropped.Load(), Logins: t.logins.Load(), LoginsFailed: t.loginsFailed.Load(),
+		Returned: t.returned.Load(), Dropped: t.dropped.Load(),
 	}
 }
 
-// RepliesLost is how many direct replies were lost because their client did not take what
-// it was sent.
+// RepliesLost returns how many direct replies were lost because their client did not read
+// fast enough.
 func (s *Server) RepliesLost() uint64 { return s.totals.repliesLost.Load() }
 
-// countSettled counts deliveries that a settlement ended; called with mu held.
-func (ch *channel) countSettled(how broker.Settlement) {
+// countSettledLocked counts the deliveries that a settlement ended.
+func (ch *channel) countSettledLocked(how broker.Settlement) {
 	if how == broker.Ack {
-		ch.counts.Acked += uint64(len(ch.ending))
+		ch.counts.Acked += uint64(len(ch.settled))
 	}
 }
 
-// ask notes that so many more publishes are to be confirmed.
-func (ch *channel) ask(n uint64) {
+// expectConfirms adds n to the publishes that are to be confirmed.
+func (ch *channel) expectConfirms(n uint64) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	ch.asked += n
+	ch.toConfirm += n
 }

@@ -1,6 +1,5 @@
-// Package server speaks AMQP 0-9-1 with clients: listeners, connections,
-// channels. It turns methods into calls on package broker and its answers into
-// frames.
+// Package server speaks AMQP 0-9-1 with clients: listeners, connections, channels. It turns
+// methods into calls on package broker, and the broker's answers into frames.
 //
 // # One connection
 //
@@ -10,64 +9,64 @@
 //	                                 ▼ one lock per queue and batch
 //	                               broker ─► consumer.Pull ─► outbox ─► writer ─► socket
 //
-// The reader is the only one to touch a connection's and a channel's state; what
-// deliveries share with it (tags, unacked, credit) has the channel's lock.
-// Publishes and settlements gather until the read's end, or until another method
-// needs to see their effect. Deliveries, confirms and replies gather in the
-// outbox, which its writer swaps out and sends in one write. The reader is there for as
-// long as the connection is, the writer while there is something to send: starting it
+// Only the reader goroutine touches the state of a connection and its channels. What
+// deliveries share with it (tags, unacked, credit) is guarded by the channel's lock.
+// Publishes and settlements are gathered until the end of a read, or until another method
+// needs to see their effect. Deliveries, confirms and replies are gathered in the outbox;
+// its writer swaps the buffer out and sends it in one write. The reader runs for as long as
+// the connection exists. The writer runs only while there is something to send: starting it
 // costs no more than waking it.
 //
 // # States
 //
 //	(TLS) ─► await start-ok ─► await tune-ok ─► await open ─► running ─► closing ─► ended
 //
-// A channel is plain, or confirms publishes (confirm.select), or is in a transaction
-// (tx.select): then publishes stand in the store and in no queue, and settlements wait
-// here, until the commit (transaction).
+// A channel is in one of three modes: plain, publisher confirms (confirm.select), or
+// transactional (tx.select). In a transaction, publishes are in the store but in no queue
+// until the commit, and settlements wait in the channel (transaction).
 //
-// Whoever wants something of a connection from outside (it is forced to close, a delivery
-// was not acknowledged in time) sets its read deadline to the past: the reader wakes and
-// does it, so its state has one owner.
+// A request from outside (to close the connection, or to check for deliveries that were not
+// acknowledged in time) sets the connection's read deadline to the past. The reader wakes
+// and carries out the request, so the state has one owner.
 //
 // # Bounds
 //
-//   - Before a login: frames of 8 KiB, tables of depth 4, ten seconds, five of them for
-//     TLS. Of connections in their handshake the oldest of the address that has most
-//     gives way when there are too many (admission).
-//   - A frame's size is refused before it is buffered; bodies take memory as they
-//     arrive. Unfinished publishes, transactions, channels and consumers are counted and
-//     drawn from the budget of all clients, as is what waits to be sent (held.go,
-//     broker/memory): the connection that holds most is closed with 506 when that is used
-//     up. Beside that one connection holds 64 MiB and one message at most.
-//   - Of a consumer's arguments 1 KiB is kept for others to see.
-//   - A full outbox (512 KiB; 64 KiB while the budget is used up) stops deliveries to the connection, its consumers
-//     wait and are woken by the writer; at 4 MiB nothing more is read from it; a
-//     client that takes nothing for 30 s is cut off.
-//   - A connection that publishes more than the consumers of its queues get processor time
-//     for is not read for a while (flow.go); one that publishes while memory or disk are low is
-//     not read until they are not (blocked.go).
-//   - An open transaction holds 65,536 publishes and 256 MiB at most; a publish above
+//   - Before login: frames of 8 KiB, tables of depth 4, ten seconds in all, five of them for
+//     TLS. When there are too many connections in their handshake, the oldest one of the
+//     address that has the most is closed (admission).
+//   - An oversized frame is refused before it is buffered. Bodies take memory as they
+//     arrive. Unfinished publishes, transactions, channels, consumers and unsent frames are
+//     charged to a memory budget that all clients share (memory.go, broker/memory). When the
+//     budget is used up, the largest connection of the user who holds the most is closed
+//     with 506. In any case one connection may hold no more than 64 MiB and one message.
+//   - Of a consumer's arguments, up to 1 KiB is kept for display.
+//   - A full outbox (512 KiB; 64 KiB while the budget is used up) stops deliveries to the
+//     connection: its consumers wait, and the writer wakes them. At 4 MiB the connection is
+//     not read any more. A client that reads nothing for 30 s is disconnected.
+//   - A connection that publishes so fast that the consumers of its queues get too little
+//     processor time is not read for a while (flow.go). While a resource alarm is on, a
+//     connection that publishes is not read at all (blocked.go).
+//   - An open transaction holds at most 65,536 publishes and 256 MiB. A publish beyond that
 //     is answered with 406.
-//   - Direct replies are lost beyond 16 MiB in the outbox: nobody waits for them.
+//   - Direct replies are lost when 16 MiB wait in the outbox: nobody waits for them.
 //   - A delivery that is not acknowledged in time closes its channel (ack_timeout.go).
-//   - Buffers come from pools and go back when what is in them is parsed or sent: an
+//   - Buffers come from pools and go back as soon as their content is parsed or sent: an
 //     idle connection keeps 512 octets.
 //
 // # Errors
 //
-// An *amqp.Exception is answered on the level its code says, with RabbitMQ's text.
-// Anything else is a fault of the broker: logged, and 541 on the connection. A
-// panic ends its connection alone.
+// An *amqp.Exception is answered on the level that its code determines, with RabbitMQ's
+// text. Any other error is a fault of the broker: it is logged, and the connection is
+// closed with 541. A panic ends only its own connection.
 //
-// # What it shows
+// # Metrics and listings
 //
-// List and Totals, for management: a channel counts under its own lock or, where
-// its reader has none, in numbers of its own that are handed over once a batch.
-// connection.listing is a leaf that lets others see which channels there are.
+// List and Totals serve management. A channel counts under its own lock, or, where its
+// reader holds no lock, in numbers of its own that it adds up once a batch.
+// connection.listing is a leaf lock: it lets other goroutines see the list of channels.
 //
 // # Left to others
 //
-// What the methods mean, who may log in and do what (broker), bytes (broker/amqp),
+// What the methods mean, and who may log in and do what (broker), bytes (broker/amqp),
 // durability (broker/store), certificates (broker/certs).
 package server

@@ -1,38 +1,42 @@
 package server
 
-import "time"
+import (
+	"time"
 
-// flowShown is for how long a connection is shown in flow after it was: it is in and out of
-// it all the time (RabbitMQ: Flow Control).
-const flowShown = time.Second
+	"curfew/broker/deadline"
+)
 
-// awaitConsumers has a connection wait that publishes more than the consumers get processor
-// time for (broker.Rights.AwaitConsumers). It is not read meanwhile: heartbeats, and a
-// close by either side, wait that half a second at most. A connection that consumes is never
-// made to wait, since its acks would not be read.
+// flowVisible is how long a connection is listed as in flow after it had to wait: it goes in
+// and out of flow all the time (RabbitMQ: Flow Control).
+const flowVisible = time.Second
+
+// awaitConsumers makes a connection wait that publishes so fast that the consumers get too
+// little processor time (broker.Rights.AwaitConsumers). Meanwhile it is not read:
+// heartbeats, and a close by either side, wait for half a second at most. A connection that consumes never
+// has to wait, since its acks would not be read.
 func (c *connection) awaitConsumers() {
 	if c.phase != running {
 		return
 	}
 	crowded := c.rights.Crowded()
 	if crowded {
-		c.flowed.Store(c.srv.opts.Broker.Now())
+		c.lastFlow.Store(int64(c.srv.opts.Broker.Now()))
 	}
 	c.rights.AwaitConsumers(c.ctx.Done())
 	if crowded {
-		c.flowed.Store(c.srv.opts.Broker.Now())
+		c.lastFlow.Store(int64(c.srv.opts.Broker.Now()))
 		c.readUntil = time.Time{} // nothing was read meanwhile
 	}
 }
 
-// pace says whether the connection can be made to wait. For the reader, once there may be one
-// consumer more, or fewer.
-func (c *connection) pace() {
+// updatePaced records whether the connection may be made to wait. The reader calls it when
+// there may be one consumer more or fewer.
+func (c *connection) updatePaced() {
 	c.consuming = c.consumes()
 	c.rights.Pace(!c.consuming)
 }
 
-// consumes says whether a channel has consumers.
+// consumes reports whether any channel has consumers.
 func (c *connection) consumes() bool {
 	for _, ch := range c.channels {
 		if ch.consumerCount() > 0 {
@@ -48,8 +52,8 @@ func (ch *channel) consumerCount() int {
 	return len(ch.consumers)
 }
 
-// inFlow says whether the connection has been made to wait for consumers lately.
+// inFlow reports whether the connection recently had to wait for consumers.
 func (c *connection) inFlow() bool {
-	at := c.flowed.Load()
-	return at != 0 && c.srv.opts.Broker.Now()-at < flowShown.Microseconds()
+	at := deadline.Instant(c.lastFlow.Load())
+	return at != 0 && c.srv.opts.Broker.Now().Sub(at) < flowVisible
 }

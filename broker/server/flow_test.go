@@ -12,8 +12,8 @@ import (
 	"curfew/broker/server"
 )
 
-// stuck starts a consumer that takes one message and never acks it: publishers are made to
-// wait, to see whether that helps it.
+// stuck starts a consumer that takes one message and never acks it: publishers have to
+// wait, in case that helps the consumer.
 func (x *site) stuck(c *amqp091.Connection, queue string) {
 	x.t.Helper()
 	ch := x.channel(c)
@@ -21,7 +21,7 @@ func (x *site) stuck(c *amqp091.Connection, queue string) {
 	x.consume(ch, queue, false)
 }
 
-// crowd publishes more than publishers need not wait for.
+// crowd publishes more than publishers may without waiting.
 func (x *site) crowd(ch *amqp091.Channel, queue string) (messages int) {
 	x.t.Helper()
 	const size = 256 << 10
@@ -31,7 +31,7 @@ func (x *site) crowd(ch *amqp091.Channel, queue string) (messages int) {
 	return messages
 }
 
-// inFlow is how many connections are shown so.
+// inFlow returns how many connections are listed as in flow.
 func (x *site) inFlow() (n int) {
 	for _, c := range x.s.List() {
 		if c.Flow {
@@ -42,7 +42,7 @@ func (x *site) inFlow() (n int) {
 	return n
 }
 
-func TestFlowIsShownAndEnds(t *testing.T) {
+func TestFlowIsReportedAndEnds(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {
 		publisher := x.connect()
 		in, out := x.channel(publisher), x.channel(x.connect())
@@ -59,7 +59,7 @@ func TestFlowIsShownAndEnds(t *testing.T) {
 	})
 }
 
-// A connection that consumes is never made to wait: its acks have to be read.
+// A connection that consumes never has to wait: its acks must be read.
 func TestConnectionThatConsumesIsNotInFlow(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {
 		c := x.connect()

@@ -17,9 +17,10 @@ import (
 	"curfew/broker/server"
 )
 
-// FuzzConnection gives whole connections to a server: what a stranger sends from the first byte on, and what a client says that
-// has logged in and drives the methods of two channels in any order, broken frames among them. Whatever comes, the server answers with
-// frames that parse, gives back all that was unacked, ends its goroutines, and reports no bug of its own.
+// FuzzConnection sends whole connections to a server: what a stranger sends from the first
+// byte on, and what a logged-in client sends with the methods of two channels in any order,
+// including broken frames. The server must answer with frames that parse, requeue
+// everything unacked, end its goroutines, and report no bug.
 func FuzzConnection(f *testing.F) {
 	for _, name := range []string{"", "AMQP\x00\x00\x09\x01", "AMQP\x00\x01\x00\x00", "GET / HTTP/1.1\r\n\r\n"} {
 		f.Add(false, []byte(name))
@@ -53,7 +54,7 @@ func (x *site) receive(nc net.Conn) (ended <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		all, _ := io.ReadAll(nc) // the pipe's end is no error of the server
+		all, _ := io.ReadAll(nc) // the end of the pipe is not an error of the server
 		if len(all) == 8 && string(all[:4]) == "AMQP" {
 			return
 		}
@@ -61,7 +62,7 @@ func (x *site) receive(nc net.Conn) (ended <-chan struct{}) {
 			frame, n, err := amqp.ParseFrame(all, 1<<20)
 			require.NoError(x.t, err)
 			if n == 0 {
-				return // cut by the end
+				return // cut off at the end
 			}
 			if frame.Type == amqp.FrameMethod {
 				_, err = amqp.ParseMethod(frame.Payload, amqp.Limits{})
@@ -73,7 +74,7 @@ func (x *site) receive(nc net.Conn) (ended <-chan struct{}) {
 	return done
 }
 
-// nothingHeld: a connection that is gone holds no message and no consumer.
+// nothingHeld: a connection that has ended holds no message and no consumer.
 func (x *site) nothingHeld() {
 	vhost, _ := x.b.VHost("/")
 	for _, name := range fuzzQueues {
@@ -103,7 +104,7 @@ func speak(nc net.Conn, p *tape) {
 	}
 }
 
-// tape is where a seed's choices are read from; at its end they are all 0.
+// tape is the source of a seed's choices; beyond its end they are all 0.
 type tape struct{ rest []byte }
 
 func (p *tape) next() byte {
@@ -126,7 +127,7 @@ func (p *tape) take(n int) []byte {
 
 func pick[T any](p *tape, from []T) T { return from[int(p.next())%len(from)] }
 
-// channel is 1 most of the time; 2 is to be opened first, 0 is the connection's.
+// channel is 1 most of the time; 2 must be opened first, 0 is the connection's.
 func (p *tape) channel() uint16 { return pick(p, []uint16{1, 1, 1, 1, 2, 2, 0}) }
 
 var (
@@ -151,12 +152,13 @@ func (p *tape) table() amqp.Table {
 	return t
 }
 
-// method makes a move of a method that is drawn from the tape.
+// method makes a move with a method drawn from the tape.
 func method(make func(*tape) amqp.Method) func(*tape) []byte {
 	return func(p *tape) []byte { return amqp.AppendMethod(nil, p.channel(), make(p)) }
 }
 
-// moves are what a client may do next. The order is part of the stored corpus: add at the end.
+// moves are what a client may do next. Their order is part of the stored corpus: add at the
+// end.
 var moves = []func(*tape) []byte{
 	method(func(p *tape) amqp.Method {
 		return &amqp.QueueDeclare{Queue: pick(p, fuzzNames), Passive: p.next()%8 == 7, Durable: p.flag(), Exclusive: p.next()%4 == 3,
@@ -210,8 +212,8 @@ var moves = []func(*tape) []byte{
 		return pick(p, []amqp.Method{&amqp.ChannelCloseOk{}, &amqp.ChannelClose{}, &amqp.ChannelFlow{Active: true}, &amqp.ChannelFlowOk{},
 			&amqp.ConnectionUpdateSecret{NewSecret: []byte("guest")}, &amqp.BasicRecoverAsync{Requeue: true}, &amqp.ConnectionClose{}})
 	}),
-	func(p *tape) []byte { return p.take(int(p.next() % 32)) }, // bytes that are no frame
-	func(p *tape) []byte { // a frame of anything
+	func(p *tape) []byte { return p.take(int(p.next() % 32)) }, // bytes that are not a frame
+	func(p *tape) []byte { // a frame with any content
 		f := []byte{1 + p.next()%4, 0, byte(p.channel()), 0, 0, 0, p.next() % 32}
 		return append(append(f, p.take(int(f[6]))...), amqp.FrameEnd)
 	},
@@ -225,7 +227,8 @@ func exchangeBinding(p *tape) amqp.ExchangeBinding {
 	return amqp.ExchangeBinding{Destination: pick(p, fuzzExchanges), Source: pick(p, fuzzExchanges), RoutingKey: pick(p, fuzzKeys), NoWait: p.flag(), Arguments: p.table()}
 }
 
-// publishMove is a publish with its content, once in a while with a body that is not as long as announced.
+// publishMove is a publish with its content, occasionally with a body of another length
+// than announced.
 func publishMove(p *tape) []byte {
 	channel := p.channel()
 	b := amqp.AppendMethod(nil, channel, &amqp.BasicPublish{Exchange: pick(p, fuzzExchanges), RoutingKey: pick(p, fuzzKeys), Mandatory: p.flag(), Immediate: p.next() == 255})

@@ -11,8 +11,8 @@ import (
 	"curfew/broker/amqp"
 )
 
-// protocolHeader reads the first eight octets and answers connection.start. A
-// client of another protocol is told ours and cut off (AMQP 0-9-1 §4.2.2).
+// protocolHeader reads the first eight octets and answers with connection.start. A client
+// of another protocol is sent ours and is cut off (AMQP 0-9-1 §4.2.2).
 func (c *connection) protocolHeader() error {
 	c.nc.SetDeadline(time.Now().Add(handshakeTimeout))
 	var header [len(amqp.ProtocolHeader)]byte
@@ -23,7 +23,7 @@ func (c *connection) protocolHeader() error {
 		c.log.Warn("not an AMQP 0-9-1 client", zap.String("hint", headerHint(header[:])), zap.Binary("sent", header[:]))
 		c.out.mu.Lock()
 		c.out.buf = append(c.out.buf, amqp.ProtocolHeader...)
-		c.out.flush()
+		c.out.flushLocked()
 		c.out.mu.Unlock()
 		return errEnd
 	}
@@ -46,8 +46,9 @@ func headerHint(h []byte) string {
 	return "unknown protocol"
 }
 
-// properties is what connection.start says of the server. Its version is RabbitMQ's, since
-// clients that look at it compare it with those. A capability is named only if it is there.
+// properties returns the server properties of connection.start. The version is RabbitMQ's,
+// since some clients compare it with RabbitMQ's versions. A capability is listed only if
+// the server has it.
 func (s *Server) properties() amqp.Table {
 	return amqp.Table{
 		"product": "Curfew", "version": s.opts.Compat, "product_version": s.opts.Version, "platform": "Go " + runtime.Version()[len("go"):],
@@ -101,7 +102,7 @@ func (c *connection) connectionMethod(f amqp.Frame) error {
 		}
 	case *amqp.ConnectionClose:
 		c.flush()
-		c.startClosing() // the client hangs up: many take an end of the stream before they have seen close-ok for an error
+		c.startClosing() // the client closes the socket: many clients take an end of the stream before close-ok for an error
 		c.out.send(0, &amqp.ConnectionCloseOk{})
 		return nil
 	case *amqp.ConnectionCloseOk:
@@ -111,7 +112,7 @@ func (c *connection) connectionMethod(f amqp.Frame) error {
 	return amqp.NewException(amqp.CommandInvalid, id.Class(), id.Method(), "unexpected method %s", id)
 }
 
-// tune settles the limits: ours unless the client asks for less.
+// tune negotiates the limits: ours, unless the client asks for less.
 func (c *connection) tune(m *amqp.ConnectionTuneOk) error {
 	o := &c.srv.opts
 	if m.FrameMax > o.FrameMax || m.FrameMax != 0 && m.FrameMax < amqp.MinFrameSize {
@@ -147,13 +148,13 @@ func (c *connection) open(m *amqp.ConnectionOpen) error {
 	}
 	c.session, c.vhost, c.rights, c.phase = session, session.VHost(), session.Rights(), running
 	c.openAccount()
-	c.pace()
+	c.updatePaced()
 	c.nc.SetDeadline(time.Time{})
 	if c.heartbeat > 0 {
 		c.out.heartbeats(c.heartbeat)
 	}
-	c.srv.opened(c)
-	c.show()
+	c.srv.handshakeEnded(c)
+	c.list()
 	c.out.send(0, &amqp.ConnectionOpenOk{})
 	c.log.Debug("connection open", zap.String("user", c.user), zap.String("vhost", m.VirtualHost))
 	return nil

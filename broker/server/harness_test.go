@@ -20,8 +20,8 @@ import (
 	"curfew/broker/server"
 )
 
-// pipes is a listener whose connections are in memory, so that a synctest
-// bubble's clock can move while they are idle.
+// pipes is a listener with connections in memory, so that a synctest bubble's clock can
+// move while they are idle.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -60,12 +60,12 @@ type site struct {
 	b *broker.Broker
 	s *server.Server
 
-	memory atomic.Int64 // what the broker believes is in use, of memoryLimit
+	memory atomic.Int64 // the memory that the broker believes is in use, of memoryLimit
 }
 
 const memoryLimit = 64 << 20
 
-// closeGate has the broker hold publishers back, or lets them go.
+// closeGate raises or clears a resource alarm.
 func (x *site) closeGate(closed bool) {
 	x.memory.Store(0)
 	if closed {
@@ -79,7 +79,7 @@ func run(t *testing.T, o server.Options, fn func(*site)) {
 	runWith(t, broker.Options{}, o, fn)
 }
 
-// runWith is run with options of the broker's too.
+// runWith is run with options for the broker.
 func runWith(t *testing.T, bo broker.Options, o server.Options, fn func(*site)) {
 	synctest.Test(t, func(t *testing.T) {
 		x := &site{t: t, l: &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}}
@@ -99,7 +99,7 @@ func runWith(t *testing.T, bo broker.Options, o server.Options, fn func(*site)) 
 	})
 }
 
-// connect opens a connection with the real client.
+// connect opens a connection with the real client library.
 func (x *site) connect() *amqp091.Connection {
 	x.t.Helper()
 	c, err := x.tryConnect(amqp091.Config{})
@@ -132,7 +132,7 @@ func (x *site) publish(ch *amqp091.Channel, key string, bodies ...string) {
 	}
 }
 
-// settled returns what arrived on a consumer when nothing more moves.
+// settled returns what has arrived on a consumer when nothing moves any more.
 func (x *site) settled(deliveries <-chan amqp091.Delivery) (got []amqp091.Delivery) {
 	for {
 		synctest.Wait()
@@ -148,7 +148,7 @@ func (x *site) settled(deliveries <-chan amqp091.Delivery) (got []amqp091.Delive
 	}
 }
 
-// raw is a client that reads only what it is told to.
+// raw is a client that reads only when the test says so.
 type raw struct {
 	net.Conn
 	t *testing.T
@@ -168,7 +168,7 @@ func (x *site) raw() *raw {
 	return c
 }
 
-// greeted opens a connection as far as the server's connection.start.
+// greeted opens a connection up to the server's connection.start.
 func (x *site) greeted() *raw {
 	nc := x.l.dial()
 	c := &raw{Conn: nc, t: x.t, r: bufio.NewReader(nc)}
@@ -184,7 +184,7 @@ func (c *raw) write(b []byte) {
 	require.NoError(c.t, err)
 }
 
-// expect reads up to the next method, which is to be id.
+// expect reads the next method, which must be id.
 func (c *raw) expect(id amqp.MethodID) {
 	c.t.Helper()
 	for {

@@ -14,7 +14,8 @@ import (
 	"curfew/broker/server"
 )
 
-// TestClientRenewsItsLock with what any client has: the header of its delivery, a direct reply.
+// TestClientRenewsItsLock with what every client has: a header of its delivery, and direct
+// reply-to.
 func TestClientRenewsItsLock(t *testing.T) {
 	run(t, server.Options{ConsumerTimeout: time.Minute}, func(x *site) {
 		c := x.connect()
@@ -22,7 +23,7 @@ func TestClientRenewsItsLock(t *testing.T) {
 		x.queue(ch, "q", amqp091.Table{"x-lock-duration": int32(30_000), "x-delivery-deadline": true})
 		deliveries, err := ch.Consume("q", "", false, false, false, false, nil)
 		require.NoError(t, err)
-		asks := x.channel(c) // not the one that the delivery came on
+		asks := x.channel(c) // not the channel of the delivery
 		answers, err := asks.Consume(broker.ReplyQueue, "", true, false, false, false, nil)
 		require.NoError(t, err)
 		x.publish(x.channel(c), "q", "m")
@@ -39,7 +40,7 @@ func TestClientRenewsItsLock(t *testing.T) {
 			require.NoError(t, json.Unmarshal(replies[0].Body, &answer))
 			return answer
 		}
-		for range 6 { // longer than the server lets deliveries be without a lock
+		for range 6 { // longer than the server's timeout for deliveries without a lock
 			time.Sleep(29 * time.Second)
 			assert.Equal(t, broker.LockAnswer{Outcome: "renewed", LockedUntil: time.Now().UnixMilli() + 30_000}, renew())
 		}
@@ -52,7 +53,8 @@ func TestClientRenewsItsLock(t *testing.T) {
 	})
 }
 
-// TestLapsedDeliveryIsTimedOut: what nobody settles nor renews holds its prefetch no longer than others do.
+// TestLapsedDeliveryIsTimedOut: a delivery that is neither settled nor renewed holds its
+// prefetch no longer than others.
 func TestLapsedDeliveryIsTimedOut(t *testing.T) {
 	run(t, server.Options{ConsumerTimeout: time.Minute}, func(x *site) {
 		ch := x.channel(x.connect())
@@ -89,7 +91,7 @@ func TestRequestInATransactionActsAtOnce(t *testing.T) {
 	})
 }
 
-// TestDeadLetterQueueInAnyCase: a Service Bus client spells it $DeadLetterQueue.
+// TestDeadLetterQueueInAnyCase: a Service Bus client writes $DeadLetterQueue.
 func TestDeadLetterQueueInAnyCase(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {
 		c := x.connect()
@@ -140,7 +142,8 @@ func TestDeadLetterQueueInAnyCase(t *testing.T) {
 	})
 }
 
-// TestDeliveryWithoutALockIsTimedOut: that a policy locks later ones is nothing to it.
+// TestDeliveryWithoutALockIsTimedOut: a policy that locks later deliveries does not affect
+// it.
 func TestDeliveryWithoutALockIsTimedOut(t *testing.T) {
 	run(t, server.Options{ConsumerTimeout: time.Minute}, func(x *site) {
 		ch := x.channel(x.connect())

@@ -22,7 +22,7 @@ import (
 // tlsTimeout is how long a TLS handshake may take.
 const tlsTimeout = 5 * time.Second
 
-// secure has TLS shake hands, on a connection that has it.
+// secure performs the TLS handshake on a TLS connection.
 func (c *connection) secure() error {
 	t, ok := c.nc.(*tls.Conn)
 	if !ok {
@@ -38,7 +38,7 @@ func (c *connection) secure() error {
 	return nil
 }
 
-// certificate is the client's that TLS has verified, or nil.
+// certificate returns the client certificate that TLS has verified, or nil.
 func (c *connection) certificate() *x509.Certificate {
 	if c.tls == nil || len(c.tls.VerifiedChains) == 0 {
 		return nil
@@ -46,7 +46,7 @@ func (c *connection) certificate() *x509.Certificate {
 	return c.tls.PeerCertificates[0]
 }
 
-// mechanisms are the ones of SASL that connection.start offers.
+// mechanisms returns the SASL mechanisms that connection.start offers.
 func (c *connection) mechanisms() string {
 	if c.certificate() != nil {
 		return "PLAIN AMQPLAIN EXTERNAL"
@@ -54,10 +54,9 @@ func (c *connection) mechanisms() string {
 	return "PLAIN AMQPLAIN"
 }
 
-// login checks SASL's answer.
+// login verifies the client's SASL response.
 func (c *connection) login(m *amqp.ConnectionStartOk) error {
 	c.properties, c.mechanism = slices.Clone(amqp.AppendTable(nil, m.ClientProperties)), m.Mechanism
-	c.srv.totals.logins.Add(1)
 	announced, _ := m.ClientProperties["capabilities"].(amqp.Table)
 	c.cancelNotify, _ = announced["consumer_cancel_notify"].(bool)
 	c.takesBlocked, _ = announced["connection.blocked"].(bool)
@@ -69,7 +68,7 @@ func (c *connection) login(m *amqp.ConnectionStartOk) error {
 	if err != nil {
 		return c.refuseLogin(m.Mechanism, err)
 	}
-	c.nc.SetDeadline(time.Now().Add(handshakeTimeout)) // guessing may have made it wait
+	c.nc.SetDeadline(time.Now().Add(handshakeTimeout)) // the login may have waited because of wrong passwords
 	c.user = user.Name
 	c.phase = awaitTuneOk
 	o := &c.srv.opts
@@ -79,8 +78,8 @@ func (c *connection) login(m *amqp.ConnectionStartOk) error {
 	return nil
 }
 
-// authenticate finds out who it is. An exception says that the mechanism cannot
-// be; any other error, for the log, that the login is refused.
+// authenticate finds out who the user is. An exception means that the mechanism is
+// impossible. Any other error means that the login is refused; it is for the log.
 func (c *connection) authenticate(m *amqp.ConnectionStartOk) (access.User, error) {
 	switch m.Mechanism {
 	case "PLAIN":
@@ -98,11 +97,11 @@ func (c *connection) authenticate(m *amqp.ConnectionStartOk) (access.User, error
 
 func (c *connection) byPassword(name, password string, ok bool) (access.User, error) {
 	if !ok {
-		return access.User{}, errors.New("the response cannot be read")
+		return access.User{}, errors.New("the response is malformed")
 	}
 	if c.tls == nil && c.remote() {
 		c.srv.clearText.Do(func() {
-			c.log.Warn("a password came over the network without TLS, and others may")
+			c.log.Warn("a password was sent over the network without TLS; others may be, this is logged once")
 		})
 	}
 	return c.srv.opts.Broker.Authenticate(c.ctx, name, password, c.peer())
@@ -111,12 +110,12 @@ func (c *connection) byPassword(name, password string, ok bool) (access.User, er
 func (c *connection) byCertificate(cert *x509.Certificate) (access.User, error) {
 	name, ok := c.srv.opts.NameFrom.Name(cert)
 	if !ok {
-		return access.User{}, fmt.Errorf("the certificate %q has no name to log in by", certs.Subject(cert))
+		return access.User{}, fmt.Errorf("the certificate %q has no name that could be a user name", certs.Subject(cert))
 	}
 	return c.srv.opts.Broker.Identify(name, c.peer())
 }
 
-// plain parses RFC 4616: authorization id NUL name NUL password.
+// plain parses the PLAIN response (RFC 4616): authorization id NUL name NUL password.
 func plain(response []byte) (user, password string, ok bool) {
 	parts := strings.Split(string(response), "\x00")
 	if len(parts) != 3 {
@@ -125,7 +124,7 @@ func plain(response []byte) (user, password string, ok bool) {
 	return parts[1], parts[2], true
 }
 
-// amqplain parses the table LOGIN, PASSWORD without its length.
+// amqplain parses the AMQPLAIN response: a table of LOGIN and PASSWORD without its length.
 func amqplain(response []byte) (user, password string, ok bool) {
 	t, err := amqp.ParseTableEntries(response, preAuthTables)
 	if err != nil {
@@ -136,7 +135,7 @@ func amqplain(response []byte) (user, password string, ok bool) {
 	return user, password, okUser && okPassword
 }
 
-// peer is the client's address; the zero address is a pipe's or a Unix socket's.
+// peer returns the client's address. For a pipe or a Unix socket it is the zero address.
 func (c *connection) peer() netip.Addr {
 	if tcp, ok := c.nc.RemoteAddr().(*net.TCPAddr); ok {
 		return tcp.AddrPort().Addr().Unmap()
@@ -144,14 +143,14 @@ func (c *connection) peer() netip.Addr {
 	return netip.Addr{}
 }
 
-// remote says whether the client is on another machine.
+// remote reports whether the client is on another machine.
 func (c *connection) remote() bool {
 	peer := c.peer()
 	return peer.IsValid() && !peer.IsLoopback()
 }
 
-// refuseLogin tells a client that understands it; another finds the socket
-// closed, as 0-9-1 has it (RabbitMQ: Authentication Failure Notifications).
+// refuseLogin notifies a client that supports it. For any other client the socket is
+// closed, as AMQP 0-9-1 requires (RabbitMQ: Authentication Failure Notifications).
 func (c *connection) refuseLogin(mechanism string, why error) error {
 	c.log.Warn("login refused", zap.String("mechanism", mechanism), zap.Error(why))
 	if !c.authClose {
@@ -161,9 +160,9 @@ func (c *connection) refuseLogin(mechanism string, why error) error {
 		"Login was refused using authentication mechanism %s. For details see the broker logfile.", mechanism)
 }
 
-// updateSecret takes a new credential (RabbitMQ: connection.update-secret). Passwords
-// are checked at the login alone, so any is accepted and none changes anything, as
-// with RabbitMQ's internal users.
+// updateSecret accepts a new credential (RabbitMQ: connection.update-secret). Passwords are
+// verified only at login, so any credential is accepted and none changes anything, as with
+// RabbitMQ's internal users.
 func (c *connection) updateSecret(m *amqp.ConnectionUpdateSecret) error {
 	c.log.Debug("secret updated", zap.String("user", c.user), zap.String("reason", m.Reason))
 	c.out.send(0, &amqp.ConnectionUpdateSecretOk{})

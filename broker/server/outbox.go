@@ -11,46 +11,47 @@ import (
 )
 
 const (
-	// outboxFull stops deliveries to the connection: its consumers wait until
-	// the writer has swapped the buffer out.
+	// outboxFull stops deliveries to the connection: its consumers wait until the writer
+	// has swapped the buffer out.
 	outboxFull = 512 << 10
-	// outboxFree is the buffer that an outbox may have without asking: a larger one is
-	// drawn from the budget of all clients. While there is nothing left of that this is
-	// where it is full.
+	// outboxFree is the buffer size that every outbox may have. A larger buffer is drawn
+	// from the budget of all clients. When the budget is used up, the outbox is full at
+	// this size.
 	outboxFree = 64 << 10
-	// outboxChoked stops reading from the connection: a client that does not
-	// take its confirms and replies gets no more of them.
+	// outboxChoked stops reading from the connection: a client that does not read its
+	// confirms and replies gets no more of them.
 	outboxChoked = 4 << 20
-	// writeTimeout ends a connection whose client does not take a slice for so long.
+	// writeTimeout ends a connection whose client does not read a slice for this long.
 	writeTimeout = 30 * time.Second
 	writeSlice   = 256 << 10
-	// replySize is what most methods fit in, and settleSize what each ack does.
+	// replySize is the size that most methods fit in; settleSize is the size of one ack.
 	replySize  = 512
 	settleSize = 32
-	// returnSize is what a returned message or a direct reply takes beside its names and content.
+	// returnSize is what a returned message or a direct reply takes in addition to its names and
+	// content.
 	returnSize = 512
 )
 
-// outbox gathers the frames for one connection; its writer swaps the buffer out
-// and sends it in one write. The writer runs while there is something to send, since an
-// idle one would be a third of what an idle connection takes. mu is a leaf lock.
+// outbox gathers the frames for one connection. Its writer swaps the buffer out and sends
+// it in one write. The writer runs only while there is something to send, since an idle
+// writer would take a third of the memory of an idle connection. mu is a leaf lock.
 type outbox struct {
-	mu      sync.Mutex
-	buf     []byte // nil while there is nothing to send
-	usual   int    // octets of the last buffer sent
-	writer  func() // calls write, in a goroutine of its own
-	writing bool   // it runs
-	sent    bool   // anything, since the heartbeat's timer fired last
-	closing bool   // send what is there, then end
-	dead    bool   // nothing is sent any more
-	starved []*broker.Consumer
-	drained sync.Cond
-	beat    *time.Timer   // nil: no heartbeats
-	gone    chan struct{} // closed when dead
+	mu             sync.Mutex
+	buf            []byte // nil while there is nothing to send
+	lastSize       int    // octets of the last buffer sent
+	writer         func() // calls write; runs in its own goroutine
+	writing        bool   // the writer runs
+	sent           bool   // something was sent since the heartbeat timer last fired
+	closing        bool   // send what is buffered, then end
+	dead           bool   // nothing is sent any more
+	starved        []*broker.Consumer
+	drained        sync.Cond
+	heartbeatTimer *time.Timer   // nil: no heartbeats
+	gone           chan struct{} // closed when dead
 
-	account *memory.Account // nil: none yet
-	drawn   int64           // from it, for buf
-	tight   bool            // there was not enough for buf
+	account      *memory.Account // nil: none yet
+	drawn        int64           // drawn from it for buf
+	budgetUsedUp bool            // the budget was not enough for buf
 }
 
 func (o *outbox) init(writer func()) {
@@ -58,50 +59,50 @@ func (o *outbox) init(writer func()) {
 	o.drained.L = &o.mu
 }
 
-// openAccount has the buffer drawn from an account from now on.
+// openAccount draws the buffer's memory from an account from now on.
 func (o *outbox) openAccount(a *memory.Account) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.account = a
 }
 
-// full says that deliveries have to wait; called with mu held.
-func (o *outbox) full() bool { return o.over(outboxFull) || o.dead }
+// fullLocked reports whether deliveries have to wait.
+func (o *outbox) fullLocked() bool { return o.overLocked(outboxFull) || o.dead }
 
-// over says whether as much waits as may, or as there is memory for; called with mu held.
-func (o *outbox) over(most int) bool {
-	return len(o.buf) >= most || o.tight && len(o.buf) >= outboxFree
+// overLocked reports whether most octets are waiting, or as many as there is memory for.
+func (o *outbox) overLocked(most int) bool {
+	return len(o.buf) >= most || o.budgetUsedUp && len(o.buf) >= outboxFree
 }
 
-// reserve makes room for n octets without the allocator; called with mu held
-// before an append. What takes more is right as well.
-func (o *outbox) reserve(n int) {
+// reserveLocked makes room for n octets before an append. n is an estimate: appending more
+// is correct, but allocates.
+func (o *outbox) reserveLocked(n int) {
 	switch {
 	case cap(o.buf)-len(o.buf) >= n:
 		return
 	case o.buf == nil:
-		o.buf = newBuffer(max(n, o.usual))
+		o.buf = newBuffer(max(n, o.lastSize))
 	default:
-		o.buf = roomier(o.buf, n)
+		o.buf = grownBuffer(o.buf, n)
 	}
-	o.draw()
+	o.drawLocked()
 }
 
-// draw takes what the buffer is larger than before from the account; called with mu held.
-func (o *outbox) draw() {
+// drawLocked draws the growth of the buffer from the account.
+func (o *outbox) drawLocked() {
 	more := int64(cap(o.buf)) - outboxFree - o.drawn
-	if o.account == nil || more <= 0 || o.tight {
+	if o.account == nil || more <= 0 || o.budgetUsedUp {
 		return
 	}
 	if o.account.Try(more) {
 		o.drawn += more
 		return
 	}
-	o.tight = true
+	o.budgetUsedUp = true
 }
 
-// flush has the writer send what is there; called with mu held after an append.
-func (o *outbox) flush() {
+// flushLocked makes the writer send what is buffered. It is called after an append.
+func (o *outbox) flushLocked() {
 	if o.writing || o.dead {
 		return
 	}
@@ -113,29 +114,29 @@ func (o *outbox) flush() {
 func (o *outbox) send(channel uint16, m amqp.Method) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.reserve(replySize)
+	o.reserveLocked(replySize)
 	o.buf = amqp.AppendMethod(o.buf, channel, m)
-	o.flush()
+	o.flushLocked()
 }
 
-// close lets the outbox end once it has sent what is there.
+// close ends the outbox once it has sent what is buffered.
 func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closing = true
-	o.flush()
+	o.flushLocked()
 }
 
-// waitRoom blocks the reader while the client does not take what it is sent.
+// waitRoom blocks the reader while the client does not read what it is sent.
 func (o *outbox) waitRoom() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.over(outboxChoked) && !o.dead {
+	for o.overLocked(outboxChoked) && !o.dead {
 		o.drained.Wait()
 	}
 }
 
-// swap takes the buffer out, and what was drawn for it. more: the writer is to go on.
+// swap takes the buffer out, with the amount drawn for it. more: the writer must continue.
 func (o *outbox) swap() (out []byte, drawn int64, starved []*broker.Consumer, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -143,25 +144,25 @@ func (o *outbox) swap() (out []byte, drawn int64, starved []*broker.Consumer, mo
 		o.writing = false
 		return nil, 0, nil, false
 	}
-	out, o.buf, o.usual = o.buf, nil, len(o.buf)
-	if o.tight {
-		o.usual = 0
+	out, o.buf, o.lastSize = o.buf, nil, len(o.buf)
+	if o.budgetUsedUp {
+		o.lastSize = 0
 	}
-	drawn, o.drawn, o.tight = o.drawn, 0, false
+	drawn, o.drawn, o.budgetUsedUp = o.drawn, 0, false
 	starved, o.starved = o.starved, nil
 	o.sent = o.sent || len(out) > 0
 	o.drained.Broadcast()
 	return out, drawn, starved, true
 }
 
-// ended says whether all is sent that was to be.
+// ended reports whether everything that had to be sent has been sent.
 func (o *outbox) ended() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.closing && !o.writing
 }
 
-// kill gives up what is not sent. Safe to repeat.
+// kill discards what has not been sent. It may be called again.
 func (o *outbox) kill() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -169,14 +170,14 @@ func (o *outbox) kill() {
 		return
 	}
 	o.dead, o.buf = true, nil
-	if o.beat != nil {
-		o.beat.Stop()
+	if o.heartbeatTimer != nil {
+		o.heartbeatTimer.Stop()
 	}
 	close(o.gone)
 	o.drained.Broadcast()
 }
 
-// write is the connection's writer: it ends when nothing is left to send, or the
+// write is the connection's writer. It ends when nothing is left to send, or when the
 // socket fails.
 func (o *outbox) write(nc net.Conn, count *traffic) error {
 	for {
@@ -197,8 +198,8 @@ func (o *outbox) write(nc net.Conn, count *traffic) error {
 	}
 }
 
-// writeAll writes b in slices, so that a client that takes it slowly but steadily
-// is not taken for one that takes nothing.
+// writeAll writes b in slices, so that a client that reads slowly but steadily is not
+// mistaken for one that does not read.
 func writeAll(nc net.Conn, b []byte, count *traffic) error {
 	for len(b) > 0 {
 		n := min(len(b), writeSlice)
@@ -212,13 +213,14 @@ func writeAll(nc net.Conn, b []byte, count *traffic) error {
 	return nil
 }
 
-// heartbeats has one sent when nothing else was for a quarter of the interval or more, at
-// the latest after half of it (AMQP 0-9-1 §4.2.7). RabbitMQ sends them every half interval as
-// well: some clients give up when they have read nothing for a whole one. To be called once.
+// heartbeats sends a heartbeat when nothing else was sent for a quarter of the interval or
+// longer, and at the latest after half of it (AMQP 0-9-1 §4.2.7). RabbitMQ sends them every
+// half interval as well: some clients give up when they have received nothing for a whole
+// one. It must be called only once.
 func (o *outbox) heartbeats(interval time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.beat = time.AfterFunc(interval/4, func() { o.heartbeat(interval / 4) })
+	o.heartbeatTimer = time.AfterFunc(interval/4, func() { o.heartbeat(interval / 4) })
 }
 
 func (o *outbox) heartbeat(next time.Duration) {
@@ -229,8 +231,8 @@ func (o *outbox) heartbeat(next time.Duration) {
 	}
 	if !o.sent && len(o.buf) == 0 {
 		o.buf = amqp.AppendHeartbeat(o.buf)
-		o.flush()
+		o.flushLocked()
 	}
 	o.sent = false
-	o.beat.Reset(next)
+	o.heartbeatTimer.Reset(next)
 }

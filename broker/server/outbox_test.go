@@ -35,7 +35,7 @@ func (o *outbox) idle() bool {
 	return !o.writing
 }
 
-// A connection that has nothing to send has no goroutine to send it.
+// A connection that has nothing to send has no writer goroutine.
 func TestWriterRunsWhileThereIsSomethingToSend(t *testing.T) {
 	wired(t, func(o *outbox, client net.Conn) {
 		assert.True(t, o.idle())
@@ -54,7 +54,7 @@ func TestWriterRunsWhileThereIsSomethingToSend(t *testing.T) {
 	})
 }
 
-// What was sent before the end is, by whoever sends at that moment.
+// What was sent before the end is delivered, whoever sends at that moment.
 func TestOutboxEndsAfterWhatIsThere(t *testing.T) {
 	wired(t, func(o *outbox, client net.Conn) {
 		want := amqp.AppendMethod(nil, 1, &amqp.ChannelOpenOk{})
@@ -69,7 +69,7 @@ func TestOutboxEndsAfterWhatIsThere(t *testing.T) {
 	})
 }
 
-// slowToClose is a socket whose end takes time, as that of TLS may.
+// slowToClose is a socket that takes time to close, as TLS may.
 type slowToClose struct {
 	net.Conn
 	closed atomic.Bool
@@ -81,7 +81,7 @@ func (c *slowToClose) Close() error {
 	return c.Conn.Close()
 }
 
-// A connection counts until its socket is gone.
+// A connection counts until its socket is closed.
 func TestConnectionEndsAfterItsSocket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, nc := net.Pipe()
@@ -93,7 +93,8 @@ func TestConnectionEndsAfterItsSocket(t *testing.T) {
 	})
 }
 
-// A client hears something in each half of the interval, and nothing beside what it is sent anyway.
+// A client receives something in each half of the interval, and no heartbeats beside other
+// traffic.
 func TestHeartbeatsAreSentInSilence(t *testing.T) {
 	const interval = 10 * time.Second
 	wired(t, func(o *outbox, client net.Conn) {
@@ -117,7 +118,7 @@ func TestHeartbeatsAreSentInSilence(t *testing.T) {
 			require.NoError(t, err)
 			assert.EqualValues(t, amqp.FrameMethod, reply[0])
 		}
-		for phase := range 20 { // the connection falls silent at any moment between two looks
+		for phase := range 20 { // the connection becomes silent at any moment between two checks
 			send(interval / 40 * time.Duration(phase%10))
 			hear()
 		}

@@ -1,22 +1,23 @@
 package server
 
 import (
-	"curfew/broker/amqp"
 	"errors"
 	"net"
 	"runtime"
 	"time"
+
+	"curfew/broker/amqp"
 )
 
 const (
 	readBufferMin  = 512        // while idle
-	readBufferMore = buffer4K   // for more than that holds
-	readBufferBusy = buffer64K  // and more again: it comes in a stream
+	readBufferMore = buffer4K   // when a read fills it
+	readBufferBusy = buffer64K  // when a read fills that, too: a steady stream
 	readBufferMax  = buffer256K // for the largest frames
 )
 
-// read is the reader: it parses what has arrived frame by frame in place, then
-// enters the publishes and settlements gathered from it, then reads on.
+// read is the reader. It parses the frames that have arrived in place, then makes the
+// gathered publishes and settlements enter their queues, then reads on.
 func (c *connection) read() error {
 	if err := c.secure(); err != nil {
 		return err
@@ -34,7 +35,7 @@ func (c *connection) read() error {
 			return err
 		}
 		n, err := c.nc.Read(buf[to:])
-		if n == 0 && err != nil { // TLS gives the last octets together with the end, which it repeats
+		if n == 0 && err != nil { // TLS returns the last octets together with the end, and repeats the end
 			c.flush()
 			if c.interrupted(err) {
 				continue
@@ -51,32 +52,32 @@ func (c *connection) read() error {
 		from += used
 		if from == to {
 			from, to = 0, 0
-			if len(buf) > readBufferMin { // the next read may be long in coming
+			if len(buf) > readBufferMin { // the next read may take a long time
 				recycle(buf)
 				buf = own
 			}
 		}
-		if err := c.payForRead(); err != nil {
+		if err := c.accountForRead(); err != nil {
 			return err
 		}
-		if n >= readBufferMore { // there is more: others are to have their turn, not only after the 10 ms of a time slice
+		if n >= readBufferMore { // more has arrived; let other goroutines run, not only after a time slice of 10 ms
 			runtime.Gosched()
 		}
 		c.out.waitRoom()
 		c.awaitConsumers()
-		if err := c.holdPublishers(); err != nil {
+		if err := c.blockPublishers(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// payForRead draws from the budget what the last read has made the connection hold.
-func (c *connection) payForRead() error {
+// accountForRead draws from the budget what the last read has made the connection hold.
+func (c *connection) accountForRead() error {
 	if c.phase != running {
 		return nil
 	}
-	if err := c.payHeld(); err != nil {
+	if err := c.updateAccount(); err != nil {
 		return c.fail(0, err)
 	}
 	return nil
@@ -85,28 +86,28 @@ func (c *connection) payForRead() error {
 // beforeRead does what has become due since the last read.
 func (c *connection) beforeRead() error {
 	c.extendDeadline()
-	if err := c.obey(); err != nil {
+	if err := c.closeForced(); err != nil {
 		return err
 	}
 	return c.closeOverdue()
 }
 
-// holdPublishers waits while publishers have to, if anything was published.
-func (c *connection) holdPublishers() error {
+// blockPublishers waits while publishers are blocked, if anything was published.
+func (c *connection) blockPublishers() error {
 	if !c.published {
 		return nil
 	}
 	c.published = false
-	if err := c.hold(); err != nil {
+	if err := c.waitWhileBlocked(); err != nil {
 		return c.fail(0, err)
 	}
 	return nil
 }
 
-// makeRoom makes room to read into a buffer that was filled to its end: there is more
-// waiting than it holds, so it grows; beyond readBufferBusy only for a frame that
-// takes more than half of it. Frames are bounded, so the buffer is. The buffer
-// that the bytes were in is given back.
+// makeRoom makes room to read more after the buffer was filled to its end. More is waiting
+// than the buffer holds, so the buffer grows. Beyond readBufferBusy it grows only for a
+// frame that takes more than half of it. Frames are bounded, so the buffer is bounded too.
+// makeRoom gives the old buffer back.
 func makeRoom(buf []byte, from, to int) ([]byte, int, int) {
 	size := len(buf)
 	switch {
@@ -129,7 +130,7 @@ func makeRoom(buf []byte, from, to int) ([]byte, int, int) {
 	return grown, 0, n
 }
 
-// frames handles the whole frames in b and returns how many octets they took.
+// frames handles the complete frames in b and returns how many octets they took.
 func (c *connection) frames(b []byte) (used int, err error) {
 	for !c.ended {
 		f, n, err := amqp.ParseFrame(b[used:], c.frameMax)
@@ -143,7 +144,7 @@ func (c *connection) frames(b []byte) (used int, err error) {
 			if err := c.fail(f.Channel, err); err != nil {
 				return used, err
 			}
-			if n == 0 { // the stream cannot be followed any further
+			if n == 0 { // the stream cannot be parsed any further
 				return used, c.linger()
 			}
 		}
@@ -174,8 +175,8 @@ func (c *connection) frame(f amqp.Frame) error {
 	return ch.frame(f)
 }
 
-// extendDeadline ends a connection that was silent for two heartbeats. The
-// deadline is set anew only after a quarter of one, not at every read.
+// extendDeadline ends a connection after two heartbeats of silence. It does not set the
+// deadline at every read, but only after a quarter of a heartbeat.
 func (c *connection) extendDeadline() {
 	if c.heartbeat == 0 || c.phase != running {
 		return

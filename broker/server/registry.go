@@ -13,8 +13,8 @@ import (
 	"curfew/broker/amqp"
 )
 
-// identity is what a connection shows of itself, known once it is open and not
-// changed after that.
+// identity is what a connection displays of itself. It is known once the connection is open
+// and does not change after that.
 type identity struct {
 	name        string
 	user, vhost string
@@ -33,12 +33,12 @@ type traffic struct{ reads, received, writes, sent atomic.Uint64 }
 func (t *traffic) read(n int)    { t.reads.Add(1); t.received.Add(uint64(n)) }
 func (t *traffic) written(n int) { t.writes.Add(1); t.sent.Add(uint64(n)) }
 
-// ConnectionInfo is what an open connection shows of itself.
+// ConnectionInfo describes an open connection.
 type ConnectionInfo struct {
 	Name               string // "peer -> host", as RabbitMQ names connections
 	User, VHost        string
 	Mechanism          string
-	ClientProperties   amqp.Table // not to be changed
+	ClientProperties   amqp.Table // must not be changed
 	Since              time.Time
 	PeerHost, Host     string
 	PeerPort, Port     int
@@ -46,8 +46,8 @@ type ConnectionInfo struct {
 	ChannelMax         uint16
 	Heartbeat          time.Duration        // 0: none
 	TLS                *tls.ConnectionState // nil: none
-	Blocked            bool                 // it publishes, and the broker's gate is closed
-	Flow               bool                 // it publishes, and was made to wait for consumers within the last second
+	Blocked            bool                 // it publishes, and a resource alarm is on
+	Flow               bool                 // it publishes, and had to wait for consumers within the last second
 	Reads, Received    uint64               // socket calls, bytes
 	Writes, Sent       uint64
 	Pending            int // bytes not yet written
@@ -55,7 +55,7 @@ type ConnectionInfo struct {
 	identityOfLifetime *identity
 }
 
-// ChannelInfo is what a channel shows of itself.
+// ChannelInfo describes a channel.
 type ChannelInfo struct {
 	Number             uint16
 	Connection         string
@@ -73,20 +73,19 @@ type ChannelInfo struct {
 	identityOfLifetime *channel
 }
 
-// Name is the channel's name, as RabbitMQ names channels.
+// Name returns the channel's name, in RabbitMQ's form.
 func (c *ChannelInfo) Name() string {
 	return c.Connection + " (" + strconv.Itoa(int(c.Number)) + ")"
 }
 
-// Identity tells this channel from every other, past and to come, of its
-// process.
+// Identity distinguishes this channel from every other one of its process, past and future.
 func (c *ChannelInfo) Identity() any { return c.identityOfLifetime }
 
-// Identity tells this connection from every other, past and to come, of its
-// process.
+// Identity distinguishes this connection from every other one of its process, past and
+// future.
 func (c *ConnectionInfo) Identity() any { return c.identityOfLifetime }
 
-// ConsumerInfo is what a consumer shows of itself.
+// ConsumerInfo describes a consumer.
 type ConsumerInfo struct {
 	Tag              string
 	Queue            *broker.Queue
@@ -101,27 +100,27 @@ type ConsumerInfo struct {
 	PeerPort         int
 }
 
-// Peer is who is at the other end of a connection.
+// Peer is the client at the other end of a connection.
 type Peer struct {
 	Name string // of the connection
 	Host string
 	Port int
 }
 
-// Peer says whose an exclusive queue is: its owner is a connection.
+// Peer identifies the owner of an exclusive queue, which is a connection.
 func (c *connection) Peer() Peer {
 	host, port := hostPort(c.nc.RemoteAddr())
-	if i := c.shown.Load(); i != nil {
+	if i := c.identity.Load(); i != nil {
 		return Peer{i.name, host, port}
 	}
 	return Peer{Host: host, Port: port}
 }
 
-// List returns the open connections with their channels and consumers, by name.
+// List returns the open connections with their channels and consumers, ordered by name.
 func (s *Server) List() []ConnectionInfo {
 	var all []ConnectionInfo
 	for _, c := range s.open() {
-		if i := c.shown.Load(); i != nil {
+		if i := c.identity.Load(); i != nil {
 			all = append(all, c.info(i))
 		}
 	}
@@ -129,10 +128,10 @@ func (s *Server) List() []ConnectionInfo {
 	return all
 }
 
-// Counts is how many open connections there are, and channels on them.
+// Counts returns how many connections and channels are open.
 func (s *Server) Counts() (connections, channels int) {
 	for _, c := range s.open() {
-		if c.shown.Load() != nil {
+		if c.identity.Load() != nil {
 			connections++
 			channels += c.channelCount()
 		}
@@ -156,12 +155,12 @@ func (s *Server) open() []*connection {
 	return all
 }
 
-// CloseConnections closes the open connections for which match is true with 320
-// CONNECTION_FORCED and the reason, and returns how many those were. It does not wait
-// for the clients' answer.
+// CloseConnections closes the open connections for which match returns true, with 320
+// CONNECTION_FORCED and the reason, and returns their number. It does not wait for the
+// clients to answer.
 func (s *Server) CloseConnections(reason string, match func(name, user, vhost string) bool) (n int) {
 	for _, c := range s.open() {
-		if i := c.shown.Load(); i != nil && match(i.name, i.user, i.vhost) {
+		if i := c.identity.Load(); i != nil && match(i.name, i.user, i.vhost) {
 			c.forceClose(amqp.NewException(amqp.ConnectionForced, 0, 0, "%s", reason))
 			n++
 		}
@@ -169,9 +168,9 @@ func (s *Server) CloseConnections(reason string, match func(name, user, vhost st
 	return n
 }
 
-// show makes the connection known to List.
-func (c *connection) show() {
-	c.shown.Store(&identity{
+// list adds the connection to those that List returns.
+func (c *connection) list() {
+	c.identity.Store(&identity{
 		name: addrText(c.nc.RemoteAddr()) + " -> " + addrText(c.nc.LocalAddr()),
 		user: c.user, vhost: c.vhost.Name(), mechanism: c.mechanism, properties: c.properties,
 		since: time.Now(), frameMax: c.frameMax, channelMax: c.chanMax, heartbeat: c.heartbeat, tls: c.tls,
@@ -179,7 +178,8 @@ func (c *connection) show() {
 	c.srv.totals.connectionsOpened.Add(1)
 }
 
-// clientProperties decodes what few ask for: encoded it takes a fraction of the memory.
+// clientProperties decodes the client's properties. Few ask for them, and encoded they take
+// a fraction of the memory.
 func (i *identity) clientProperties() amqp.Table {
 	t, _, _ := amqp.ParseTable(i.properties, amqp.Limits{}) // it was encoded here
 	return t
@@ -192,9 +192,9 @@ func addrText(a net.Addr) string {
 	return a.String()
 }
 
-// hide takes the connection off the list.
-func (c *connection) hide() {
-	if c.shown.Swap(nil) != nil {
+// unlist removes the connection from those that List returns.
+func (c *connection) unlist() {
+	if c.identity.Swap(nil) != nil {
 		c.srv.totals.connectionsClosed.Add(1)
 	}
 }
@@ -202,7 +202,7 @@ func (c *connection) hide() {
 func (c *connection) info(i *identity) ConnectionInfo {
 	info := ConnectionInfo{
 		Name: i.name, User: i.user, VHost: i.vhost, Mechanism: i.mechanism, ClientProperties: i.clientProperties(), Since: i.since,
-		FrameMax: i.frameMax, ChannelMax: i.channelMax, Heartbeat: i.heartbeat, TLS: i.tls, Blocked: c.held.Load(), Flow: c.inFlow(),
+		FrameMax: i.frameMax, ChannelMax: i.channelMax, Heartbeat: i.heartbeat, TLS: i.tls, Blocked: c.blocked.Load(), Flow: c.inFlow(),
 		Reads: c.traffic.reads.Load(), Received: c.traffic.received.Load(),
 		Writes: c.traffic.writes.Load(), Sent: c.traffic.sent.Load(), Pending: c.out.pending(),
 		identityOfLifetime: i,
@@ -224,7 +224,7 @@ func hostPort(a net.Addr) (host string, port int) {
 	return host, port
 }
 
-// listChannels lists the channels by number, from any goroutine.
+// listChannels returns the channels, ordered by number. Any goroutine may call it.
 func (c *connection) listChannels() []*channel {
 	c.listing.Lock()
 	defer c.listing.Unlock()
@@ -242,12 +242,12 @@ func (ch *channel) info(of *ConnectionInfo) ChannelInfo {
 	info := ChannelInfo{
 		Number: ch.id, Connection: of.Name, User: of.User, VHost: of.VHost, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
 		Confirm: ch.confirm, Transactional: ch.tx != nil, Prefetch: ch.prefetch, GlobalPrefetch: ch.limit, Unacked: ch.unacked.count,
-		Unconfirmed: ch.asked - ch.answered, Counts: ch.counts,
+		Unconfirmed: ch.toConfirm - ch.answered, Counts: ch.counts,
 		identityOfLifetime: ch,
 	}
 	for _, c := range ch.consumers {
 		info.Consumers = append(info.Consumers, ConsumerInfo{
-			Tag: c.Tag, Queue: c.on, NoAck: c.NoAck, Exclusive: c.Exclusive, Prefetch: c.prefetch, Arguments: c.shownArguments(), Status: c.Status(),
+			Tag: c.Tag, Queue: c.on, NoAck: c.NoAck, Exclusive: c.Exclusive, Prefetch: c.prefetch, Arguments: c.decodeArguments(), Status: c.Status(),
 			Channel: ch.id, Connection: of.Name, User: of.User, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
 		})
 	}
@@ -255,7 +255,7 @@ func (ch *channel) info(of *ConnectionInfo) ChannelInfo {
 	return info
 }
 
-// pending is how many bytes wait to be written.
+// pending returns how many bytes wait to be written.
 func (o *outbox) pending() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -94,7 +94,7 @@ func TestCloseConnections(t *testing.T) {
 		}))
 		synctest.Wait()
 		reason := closed
-		if !c.IsClosed() { // the other one was met first
+		if !c.IsClosed() { // the other one was closed first
 			reason = otherClosed
 		}
 		assert.Equal(t, "CONNECTION_FORCED - enough", (<-reason).Reason)

@@ -5,25 +5,24 @@ import (
 	"curfew/broker/amqp"
 )
 
-// replyBacklog is how many octets may wait in a connection's outbox for a direct
-// reply to be added, if the budget of all clients has them. Beyond it replies are lost
-// and counted, as they are when the channel is gone: they are stored nowhere, and their
-// publishers do not wait.
+// replyBacklog is how many octets may wait in a connection's outbox for a direct reply to
+// be added, if the budget of all clients allows that. Beyond it replies are lost and
+// counted, as they are when the channel is gone: they are not stored, and their publishers
+// do not wait.
 const replyBacklog = 16 << 20
 
-// replyConsumer is the consumer of a channel's direct replies (RabbitMQ: Direct
-// Reply-to).
+// replyConsumer is the consumer of a channel's direct replies (RabbitMQ: Direct Reply-to).
 type replyConsumer struct {
 	tag, name string
 }
 
-// consumeReplies starts the one consumer of replies that a channel may have.
+// consumeReplies starts the consumer of replies; a channel may have one.
 func (ch *channel) consumeReplies(m *amqp.BasicConsume) error {
 	ch.mu.Lock()
 	tag := m.ConsumerTag
 	_, taken := ch.consumers[tag]
 	if tag == "" {
-		tag = ch.freeTag()
+		tag = ch.freeTagLocked()
 	}
 	ch.mu.Unlock()
 	switch {
@@ -40,7 +39,7 @@ func (ch *channel) consumeReplies(m *amqp.BasicConsume) error {
 	return ch.reply(m.NoWait, &amqp.BasicConsumeOk{ConsumerTag: tag})
 }
 
-// cancelReplies ends the consumer of replies; false if tag is another's.
+// cancelReplies ends the consumer of replies. It returns false if the tag is not its tag.
 func (ch *channel) cancelReplies(tag string) bool {
 	if ch.replies.name == "" || ch.replies.tag != tag {
 		return false
@@ -56,7 +55,7 @@ func (ch *channel) closeReplies() {
 	}
 }
 
-// deliverReply hands a reply to the client. Called by any goroutine.
+// deliverReply sends a reply to the client. Any goroutine may call it.
 func (ch *channel) deliverReply(tag string, m *broker.Publication) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
@@ -66,18 +65,18 @@ func (ch *channel) deliverReply(tag string, m *broker.Publication) {
 	if ch.closed || o.dead {
 		return
 	}
-	if o.over(replyBacklog) {
+	if o.overLocked(replyBacklog) {
 		ch.conn.srv.totals.repliesLost.Add(1)
 		return
 	}
-	o.reserve(returnSize + len(tag) + len(m.Exchange) + len(m.RoutingKey) + len(m.Properties) + len(m.Body))
+	o.reserveLocked(returnSize + len(tag) + len(m.Exchange) + len(m.RoutingKey) + len(m.Properties) + len(m.Body))
 	o.buf = amqp.AppendDeliver(o.buf, ch.id, tag, ch.unacked.skip(), false, m.Exchange, m.RoutingKey)
 	o.buf = amqp.AppendContent(o.buf, ch.id, m.Properties, m.Body, ch.conn.frameMax)
-	o.flush()
+	o.flushLocked()
 }
 
-// declareReply answers a declare of a name that is kept for replies, passive or
-// not: there is always one consumer and never a message.
+// declareReply answers a declaration of a name that is reserved for replies, passive or
+// not: such a queue always has one consumer and no messages.
 func (ch *channel) declareReply(m *amqp.QueueDeclare) error {
 	if err := ch.conn.vhost.CheckReply(m.Queue); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 
 const replyTo = "amq.rabbitmq.reply-to"
 
-// request sends a request with direct reply-to and returns the address that the
-// other side finds in it.
+// request sends a request with direct reply-to and returns the address that the other side
+// finds in it.
 func (x *site) request(ch *amqp091.Channel) string {
 	x.t.Helper()
 	x.queue(ch, "requests", nil)

@@ -18,20 +18,20 @@ import (
 	"curfew/broker/certs"
 )
 
-// Options configure a Server. Broker is required; the zero value of the rest is
-// RabbitMQ's default.
+// Options configures a Server. Broker is required. The zero values of the other fields mean
+// RabbitMQ's defaults.
 type Options struct {
 	Broker            *broker.Broker
 	FrameMax          uint32         // octets, with overhead; default 131072
 	ChannelMax        uint16         // channels per connection; default 2047
-	Heartbeat         time.Duration  // offered, whole seconds; default 60 s, negative for none
-	MaxConnections    int            // open at once, those still logging in included; default 1024
-	MaxHandshakes     int            // connections not open yet; default 512
-	MaxPeerHandshakes int            // of them from one address, this machine's aside; default 64
-	ConsumerTimeout   time.Duration  // a delivery may stay unacknowledged where neither consumer nor queue says it; default 30 min, negative for ever
-	NameFrom          certs.NameFrom // what of a client certificate is the user's name (SASL EXTERNAL); default the distinguished name
-	Version           string         // Curfew's own, shown to clients
-	Compat            string         // version of RabbitMQ that clients are told, three numbers: some refuse one that is too old; default 4.1.0
+	Heartbeat         time.Duration  // offered to clients, whole seconds; default 60 s, negative: none
+	MaxConnections    int            // open at once, including those still logging in; default 1024
+	MaxHandshakes     int            // connections that are not open yet; default 512
+	MaxPeerHandshakes int            // of those, from one address other than this machine's; default 64
+	ConsumerTimeout   time.Duration  // delivery acknowledgement timeout unless the consumer or the queue sets one; default 30 min, negative: none
+	NameFrom          certs.NameFrom // which part of a client certificate is the user name (SASL EXTERNAL); default the distinguished name
+	Version           string         // Curfew's own version, sent to clients
+	Compat            string         // RabbitMQ version sent to clients, three numbers; some clients refuse one that is too old; default 4.1.0
 	Log               *zap.Logger
 }
 
@@ -46,16 +46,16 @@ const (
 	defaultCompat            = "4.1.0"
 )
 
-// Server speaks AMQP 0-9-1 with clients. Safe for concurrent use.
+// Server speaks AMQP 0-9-1 with clients. It is safe for concurrent use.
 type Server struct {
 	opts Options
 	log  *zap.Logger
 
 	accepted, refused atomic.Uint64
-	fullAt            atomic.Int64 // Unix ns when a connection was refused last for the number there are; 0: never
+	fullAt            atomic.Int64 // when a connection was last refused because of their number, Unix ns; 0: never
 	totals            totals
 
-	clearText sync.Once // a password has crossed the network in clear
+	clearText sync.Once // a password was sent in clear text
 
 	mu        sync.Mutex
 	admission admission
@@ -65,7 +65,7 @@ type Server struct {
 	draining  atomic.Bool // nothing is delivered any more
 }
 
-// New makes a server; Serve starts it.
+// New returns a server; Serve starts it.
 func New(o Options) *Server {
 	if o.FrameMax == 0 {
 		o.FrameMax = defaultFrameMax
@@ -102,10 +102,10 @@ func New(o Options) *Server {
 // closeGrace is how long a client has to answer connection.close.
 const closeGrace = 5 * time.Second
 
-// Serve accepts connections from the listeners until ctx ends or one of them fails,
-// then closes the connections with 320 CONNECTION_FORCED and returns when all have
-// ended. It closes the listeners. The error is a listener's, or nil after ctx. To
-// be called once.
+// Serve accepts connections from the listeners until ctx ends or one of them fails. Then it
+// closes the connections with 320 CONNECTION_FORCED and returns when all of them have
+// ended. It closes the listeners. It returns the error of a listener, or nil if ctx ended.
+// It must be called only once.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	accepting, stop := context.WithCancel(ctx)
 	defer stop()
@@ -117,7 +117,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 			failed <- fmt.Errorf("server: accept on %s: %w", l.Addr(), s.accept(accepting, l))
 		}()
 	}
-	s.ended.Go(func() { s.watchAcks(accepting) })
+	s.ended.Go(func() { s.watchAckTimeouts(accepting) })
 	first := <-failed
 	for range len(listeners) - 1 {
 		<-failed
@@ -152,11 +152,11 @@ func (s *Server) accept(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// start runs a connection, if there is room for one more.
+// start runs a connection, if one more is allowed.
 func (s *Server) start(nc net.Conn) {
 	c := newConnection(s, nc)
 	s.mu.Lock()
-	why := s.admit(c)
+	why := s.admitLocked(c)
 	if why == "" {
 		s.ended.Add(1)
 	}
@@ -171,13 +171,13 @@ func (s *Server) start(nc net.Conn) {
 	go func() {
 		defer s.ended.Done()
 		c.run()
-		s.left(c)
+		s.connectionEnded(c)
 	}()
 }
 
-// shutdown asks every client to go, waits, and cuts off those that stay.
+// shutdown asks every client to close, waits, and cuts off those that stay.
 func (s *Server) shutdown() {
-	s.draining.Store(true) // what a closed connection gives back is not given to one that is closed next
+	s.draining.Store(true) // what a closed connection gives back must not be delivered to one that is closed next
 	s.mu.Lock()
 	s.stopping = true
 	for c := range s.conns {
@@ -202,8 +202,8 @@ func (s *Server) shutdown() {
 	<-ended
 }
 
-// Full says how many connections there may be, and when one was last refused because there
-// were as many, or no file descriptor for it; zero: never.
+// Full returns the maximum number of connections, and when one was last refused because
+// that number was reached or no file descriptor was left; zero: never.
 func (s *Server) Full() (most int, last time.Time) {
 	if at := s.fullAt.Load(); at != 0 {
 		last = time.Unix(0, at)
@@ -211,14 +211,15 @@ func (s *Server) Full() (most int, last time.Time) {
 	return s.opts.MaxConnections, last
 }
 
-// Connections is how many are open now.
+// Connections returns how many connections are open.
 func (s *Server) Connections() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.conns)
 }
 
-// InFlow is how many connections publish more than consumers get processor time for.
+// InFlow returns how many connections publish so fast that consumers get too little
+// processor time.
 func (s *Server) InFlow() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

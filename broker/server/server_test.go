@@ -1,8 +1,6 @@
 package server_test
 
 import (
-	"bytes"
-	"fmt"
 	"io"
 	"testing"
 	"testing/synctest"
@@ -12,8 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"curfew/broker"
-	"curfew/broker/amqp"
 	"curfew/broker/server"
 )
 
@@ -22,141 +18,6 @@ func (x *site) consume(ch *amqp091.Channel, queue string, noAck bool) <-chan amq
 	deliveries, err := ch.Consume(queue, "", noAck, false, false, false, nil)
 	require.NoError(x.t, err)
 	return deliveries
-}
-
-func TestPrefetchOfAConsumer(t *testing.T) {
-	run(t, server.Options{}, func(x *site) {
-		ch := x.channel(x.connect())
-		x.queue(ch, "q", nil)
-		x.publish(ch, "q", "0", "1", "2", "3", "4")
-		require.NoError(t, ch.Qos(2, 0, false))
-		d := x.consume(ch, "q", false)
-		got := x.settled(d)
-		require.Equal(t, []string{"0", "1"}, bodies(got))
-		require.NoError(t, got[0].Ack(false))
-		more := x.settled(d)
-		require.Equal(t, []string{"2"}, bodies(more), "one settled, one more")
-		require.NoError(t, more[0].Ack(true))
-		assert.Equal(t, []string{"3", "4"}, bodies(x.settled(d)))
-	})
-}
-
-func TestPrefetchOfAChannelIsShared(t *testing.T) {
-	run(t, server.Options{}, func(x *site) {
-		ch := x.channel(x.connect())
-		x.queue(ch, "a", nil)
-		x.queue(ch, "b", nil)
-		x.publish(ch, "a", "a0", "a1")
-		x.publish(ch, "b", "b0", "b1")
-		require.NoError(t, ch.Qos(3, 0, true))
-		a, b := x.consume(ch, "a", false), x.consume(ch, "b", false)
-		fromA, fromB := x.settled(a), x.settled(b)
-		require.Equal(t, []string{"a0", "a1"}, bodies(fromA))
-		require.Equal(t, []string{"b0"}, bodies(fromB))
-		require.NoError(t, fromA[0].Ack(false))
-		assert.Equal(t, []string{"b1"}, bodies(x.settled(b)), "a's ack makes room for b's message")
-		require.NoError(t, ch.Qos(0, 0, true))
-		x.publish(ch, "b", "b2")
-		assert.Equal(t, []string{"b2"}, bodies(x.settled(b)))
-	})
-}
-
-// The consumer that acks has another message at once, and still the others have their turns.
-func TestPrefetchOfAChannelTakesTurns(t *testing.T) {
-	run(t, server.Options{}, func(x *site) {
-		ch := x.channel(x.connect())
-		require.NoError(t, ch.Qos(2, 0, true))
-		var all []<-chan amqp091.Delivery
-		for _, name := range []string{"a", "b", "c"} {
-			x.queue(ch, name, nil)
-			x.publish(ch, name, name+"0", name+"1", name+"2", name+"3")
-			all = append(all, x.consume(ch, name, false))
-		}
-		var order []string
-		for len(order) < 12 {
-			var next []amqp091.Delivery
-			for _, d := range all {
-				next = append(next, x.settled(d)...)
-			}
-			require.NotEmpty(t, next, "somebody is served")
-			for _, d := range next {
-				order = append(order, string(d.Body))
-				require.NoError(t, d.Ack(false))
-			}
-		}
-		assert.Equal(t, []string{"a0", "a1", "a2", "b0", "a3", "c0", "b1", "c1", "b2", "c2", "b3", "c3"}, order)
-	})
-}
-
-func TestPrefetchOfAChannelAndConsumersWithoutAcks(t *testing.T) {
-	run(t, server.Options{}, func(x *site) {
-		ch := x.channel(x.connect())
-		require.NoError(t, ch.Qos(1, 0, true))
-		x.queue(ch, "q", nil)
-		x.queue(ch, "free", nil)
-		d, free := x.consume(ch, "q", false), x.consume(ch, "free", true)
-		x.publish(ch, "free", "0", "1")
-		assert.Equal(t, []string{"0", "1"}, bodies(x.settled(free)), "they do not count")
-		x.publish(ch, "q", "held")
-		held := x.settled(d)
-		require.Len(t, held, 1)
-		x.publish(ch, "free", "2", "3")
-		require.Empty(t, x.settled(free), "they wait for the limit")
-		require.NoError(t, held[0].Ack(false))
-		assert.Equal(t, []string{"2", "3"}, bodies(x.settled(free)))
-		x.publish(ch, "q", "another", "waits")
-		require.Len(t, x.settled(d), 1)
-		require.NoError(t, ch.Qos(0, 0, false))
-		assert.Equal(t, []string{"waits"}, bodies(x.settled(d)), "a prefetch of consumers ends that of the channel")
-	})
-}
-
-// Who waits and is cancelled is in nobody's way.
-func TestPrefetchOfAChannelAndCancel(t *testing.T) {
-	run(t, server.Options{}, func(x *site) {
-		ch := x.channel(x.connect())
-		require.NoError(t, ch.Qos(1, 0, true))
-		var all []<-chan amqp091.Delivery
-		for _, name := range []string{"a", "b", "c"} {
-			x.queue(ch, name, nil)
-			x.publish(ch, name, name+"0", name+"1")
-			d, err := ch.Consume(name, name, false, false, false, false, nil)
-			require.NoError(t, err)
-			all = append(all, d)
-		}
-		held := x.settled(all[0])
-		require.Len(t, held, 1)
-		require.NoError(t, ch.Cancel("b", false))
-		other := x.channel(x.connect())
-		_, err := other.QueueDelete("a", false, false, false)
-		require.NoError(t, err)
-		require.NoError(t, held[0].Ack(false))
-		assert.Equal(t, []string{"c0"}, bodies(x.settled(all[2])))
-	})
-}
-
-func TestWhatGetTookDoesNotCountAgainstPrefetch(t *testing.T) {
-	run(t, server.Options{}, func(x *site) {
-		ch := x.channel(x.connect())
-		x.queue(ch, "q", nil)
-		x.publish(ch, "q", "0", "1")
-		require.NoError(t, ch.Qos(1, 0, true))
-		_, ok, err := ch.Get("q", false)
-		require.NoError(t, err)
-		require.True(t, ok)
-		assert.Equal(t, []string{"1"}, bodies(x.settled(x.consume(ch, "q", false))))
-	})
-}
-
-func TestConsumersTakeTurns(t *testing.T) {
-	run(t, server.Options{}, func(x *site) {
-		ch := x.channel(x.connect())
-		x.queue(ch, "q", nil)
-		a, b := x.consume(ch, "q", true), x.consume(ch, "q", true)
-		x.publish(ch, "q", "0", "1", "2", "3")
-		assert.Equal(t, []string{"0", "2"}, bodies(x.settled(a)))
-		assert.Equal(t, []string{"1", "3"}, bodies(x.settled(b)))
-	})
 }
 
 func TestWhatComesBackKeepsItsPlace(t *testing.T) {
@@ -173,63 +34,9 @@ func TestWhatComesBackKeepsItsPlace(t *testing.T) {
 		back := x.settled(d)
 		require.Equal(t, []string{"0", "1", "2", "3"}, bodies(back))
 		assert.Equal(t, []bool{true, true, true, false}, []bool{back[0].Redelivered, back[1].Redelivered, back[2].Redelivered, back[3].Redelivered})
-		//lint:ignore SA1019 deprecated, and still spoken
+		//lint:ignore SA1019 deprecated, but still in use
 		require.NoError(t, ch.Recover(true))
 		assert.Equal(t, []string{"0", "1", "2", "3"}, bodies(x.settled(d)))
-	})
-}
-
-func TestConfirms(t *testing.T) {
-	run(t, server.Options{}, func(x *site) {
-		ch := x.channel(x.connect())
-		x.queue(ch, "small", amqp091.Table{"x-max-length": 2, "x-overflow": "reject-publish"})
-		require.NoError(t, ch.Confirm(false))
-		confirms := ch.NotifyPublish(make(chan amqp091.Confirmation, 10))
-		x.publish(ch, "small", "0", "1", "2")
-		x.publish(ch, "nowhere", "3")
-		synctest.Wait()
-		for i := range 4 {
-			c := <-confirms
-			assert.EqualValues(t, i+1, c.DeliveryTag)
-			assert.Equal(t, i != 2, c.Ack, "the full queue's publish is nacked, an unroutable one acked")
-		}
-	})
-}
-
-func TestReturnComesBeforeItsConfirm(t *testing.T) {
-	run(t, server.Options{}, func(x *site) {
-		ch := x.channel(x.connect())
-		require.NoError(t, ch.Confirm(false))
-		order := make(chan string, 2)
-		returns, confirms := ch.NotifyReturn(make(chan amqp091.Return)), ch.NotifyPublish(make(chan amqp091.Confirmation))
-		go func() {
-			r := <-returns
-			order <- fmt.Sprint(r.ReplyCode, " ", r.ReplyText, " ", r.Headers["x-dotnet-pub-seq-no"], " ", string(r.Body))
-			<-confirms
-			order <- "ack"
-		}()
-		require.NoError(t, ch.Publish("", "nowhere", true, false, amqp091.Publishing{
-			Headers: amqp091.Table{"x-dotnet-pub-seq-no": "1"}, Body: []byte("m"),
-		}))
-		assert.Equal(t, "312 NO_ROUTE 1 m", <-order)
-		assert.Equal(t, "ack", <-order)
-	})
-}
-
-func TestBodyOfManyFrames(t *testing.T) {
-	run(t, server.Options{FrameMax: 4096}, func(x *site) {
-		ch := x.channel(x.connect())
-		x.queue(ch, "q", nil)
-		body := bytes.Repeat([]byte("0123456789"), 100_000)
-		require.NoError(t, ch.Publish("", "q", false, false, amqp091.Publishing{Body: body, ContentType: "text/plain"}))
-		d, ok, err := ch.Get("q", true)
-		require.NoError(t, err)
-		require.True(t, ok)
-		assert.True(t, bytes.Equal(body, d.Body))
-		assert.Equal(t, "text/plain", d.ContentType)
-		_, ok, err = ch.Get("q", true)
-		require.NoError(t, err)
-		assert.False(t, ok)
 	})
 }
 
@@ -325,26 +132,11 @@ func TestExceptionsCloseTheChannelOrTheConnection(t *testing.T) {
 	}
 }
 
-func TestLogin(t *testing.T) {
-	runWith(t, broker.Options{User: "app", Password: "secret"}, server.Options{}, func(x *site) {
-		_, err := x.tryConnect(amqp091.Config{SASL: []amqp091.Authentication{&amqp091.PlainAuth{Username: "app", Password: "wrong"}}})
-		assertException(t, err, 403, "username or password not allowed") // the client's own words for the 403
-		_, err = x.tryConnect(amqp091.Config{
-			SASL:  []amqp091.Authentication{&amqp091.AMQPlainAuth{Username: "app", Password: "secret"}},
-			Vhost: "other",
-		})
-		assertException(t, err, 530, "NOT_ALLOWED - vhost other not found")
-		c, err := x.tryConnect(amqp091.Config{SASL: []amqp091.Authentication{&amqp091.AMQPlainAuth{Username: "app", Password: "secret"}}})
-		require.NoError(t, err)
-		require.NoError(t, c.Close())
-	})
-}
-
 func TestSilentClientIsCutOff(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {
 		nc := x.l.dial()
 		started := time.Now()
-		_, err := nc.Read(make([]byte, 1)) // says nothing itself
+		_, err := nc.Read(make([]byte, 1)) // sends nothing
 		assert.ErrorIs(t, err, io.EOF)
 		assert.Equal(t, 10*time.Second, time.Since(started), "the handshake has ten seconds")
 	})
@@ -372,31 +164,8 @@ func TestConnectionLimit(t *testing.T) {
 	})
 }
 
-func TestSlowConsumerIsBounded(t *testing.T) {
-	run(t, server.Options{}, func(x *site) {
-		c := x.connect()
-		ch := x.channel(c)
-		x.queue(ch, "q", nil)
-		body := bytes.Repeat([]byte("x"), 64<<10)
-		for range 100 {
-			require.NoError(t, ch.Publish("", "q", false, false, amqp091.Publishing{Body: body}))
-		}
-		slow := x.raw()
-		slow.send(&amqp.BasicConsume{Queue: "q", NoAck: true})
-		slow.expect(amqp.BasicConsumeOkID)
-		synctest.Wait() // it reads nothing, so nothing moves
-		q, err := ch.QueueDeclarePassive("q", false, false, false, false, nil)
-		require.NoError(t, err)
-		assert.Greater(t, q.Messages, 50, "the broker does not buffer for a client that does not read")
-		for range 100 {
-			slow.expect(amqp.BasicDeliverID)
-		}
-		require.NoError(t, slow.Close())
-	})
-}
-
-// The active consumer is cancelled, the last of its queue, and its connection goes with
-// what it still holds.
+// The active consumer, the last of its queue, is cancelled, and its connection ends with
+// messages that it still holds.
 func TestConnectionGoesAfterTheLastActiveConsumer(t *testing.T) {
 	run(t, server.Options{}, func(x *site) {
 		other := x.channel(x.connect())
@@ -416,9 +185,9 @@ func TestConnectionGoesAfterTheLastActiveConsumer(t *testing.T) {
 	})
 }
 
-// Clients compare the version with RabbitMQ's; Curfew's own may be of any form.
+// Clients compare the version with RabbitMQ's; Curfew's own version may have any form.
 func TestWhatClientsAreTold(t *testing.T) {
-	told := func(o server.Options) (version, own any, capabilities amqp091.Table) {
+	announced := func(o server.Options) (version, own any, capabilities amqp091.Table) {
 		run(t, o, func(x *site) {
 			c := x.connect()
 			capabilities, _ = c.Properties["capabilities"].(amqp091.Table)
@@ -426,13 +195,13 @@ func TestWhatClientsAreTold(t *testing.T) {
 		})
 		return version, own, capabilities
 	}
-	version, own, capabilities := told(server.Options{Version: "v0.1.0-17-g6ef57df"})
+	version, own, capabilities := announced(server.Options{Version: "v0.1.0-17-g6ef57df"})
 	assert.Equal(t, "4.1.0", version)
 	assert.Equal(t, "v0.1.0-17-g6ef57df", own)
 	assert.Equal(t, amqp091.Table{
 		"publisher_confirms": true, "exchange_exchange_bindings": true, "basic.nack": true, "consumer_cancel_notify": true, "connection.blocked": true,
 		"consumer_priorities": true, "per_consumer_qos": true, "direct_reply_to": true, "authentication_failure_close": true,
 	}, capabilities)
-	version, _, _ = told(server.Options{Compat: "3.13.7"})
+	version, _, _ = announced(server.Options{Compat: "3.13.7"})
 	assert.Equal(t, "3.13.7", version)
 }

@@ -6,16 +6,16 @@ import (
 	"curfew/broker/queue"
 )
 
-// settling gathers settlements so that a queue is locked once for a run of them.
-type settling struct {
+// settleBatch gathers settlements, so that a queue is locked once for a run of them.
+type settleBatch struct {
 	how  broker.Settlement
 	q    *broker.Queue
 	wake *broker.Consumer
 	seqs []queue.Seq
 }
 
-// add joins one delivery to the run, or begins a new one.
-func (s *settling) add(how broker.Settlement, h held) {
+// add adds one delivery to the run, or begins a new run.
+func (s *settleBatch) add(how broker.Settlement, h unackedDelivery) {
 	var wake *broker.Consumer
 	if h.c != nil {
 		wake = &h.c.Consumer
@@ -27,7 +27,7 @@ func (s *settling) add(how broker.Settlement, h held) {
 	s.seqs = append(s.seqs, h.seq)
 }
 
-func (s *settling) flush() {
+func (s *settleBatch) flush() {
 	if len(s.seqs) == 0 {
 		return
 	}
@@ -35,22 +35,22 @@ func (s *settling) flush() {
 	s.q, s.wake, s.seqs = nil, nil, s.seqs[:0]
 }
 
-// settle ends the delivery of a tag, or with multiple of all up to it (0: all).
-// It takes effect at the connection's next flush.
+// settle ends the delivery with a tag; with multiple, all deliveries up to it (0: all). It
+// takes effect at the connection's next flush.
 func (ch *channel) settle(how broker.Settlement, tag uint64, multiple bool, id amqp.MethodID) error {
 	if ch.tx != nil {
 		return ch.settleLater(how, tag, multiple, id)
 	}
 	ch.mu.Lock()
-	if !ch.takeHeld(tag, multiple) {
+	if !ch.takeUnackedLocked(tag, multiple) {
 		ch.mu.Unlock()
 		return unknownTag(tag, id)
 	}
-	ch.countSettled(how)
+	ch.countSettledLocked(how)
 	starving := len(ch.starved) > 0
 	ch.mu.Unlock()
 	var err error
-	for _, h := range ch.ending {
+	for _, h := range ch.settled {
 		if h.seq == 0 {
 			err = lapsedLock(tag, h.q, id)
 			continue
@@ -64,57 +64,56 @@ func (ch *channel) settle(how broker.Settlement, tag uint64, multiple bool, id a
 	return err
 }
 
-// lapsedLock refuses to settle what is not the client's any more. What a multiple
-// settlement names besides is settled.
+// lapsedLock refuses to settle a message whose lock has lapsed. If a multiple settlement
+// names other messages as well, they are settled.
 func lapsedLock(tag uint64, q *broker.Queue, id amqp.MethodID) error {
 	return amqp.NewException(amqp.PreconditionFailed, id.Class(), id.Method(),
 		"the lock on delivery tag %d has lapsed: the message went back to %s after its x-lock-duration", tag, q.Label())
 }
 
 // Lapsed implements broker.Holder.
-func (ch *channel) Lapsed(q *broker.Queue, seq queue.Seq) bool {
+func (ch *channel) Lapsed(id uint64, seq queue.Seq) bool {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
-	return ch.unacked.lapse(q, seq) || ch.tx.lapse(q, seq)
+	return ch.unacked.lapse(id, seq) || ch.tx.lapseLocked(id, seq)
 }
 
 // Lapsed implements broker.Holder.
-func (c *consumer) Lapsed(q *broker.Queue, seq queue.Seq) bool { return c.ch.Lapsed(q, seq) }
+func (c *consumer) Lapsed(id uint64, seq queue.Seq) bool { return c.ch.Lapsed(id, seq) }
 
 func unknownTag(tag uint64, id amqp.MethodID) error {
 	return amqp.NewException(amqp.PreconditionFailed, id.Class(), id.Method(), "unknown delivery tag %d", tag)
 }
 
-// takeHeld moves the deliveries that a settlement names to ch.ending and gives
-// their consumers the credit back; false if it names none. Called with mu held.
-func (ch *channel) takeHeld(tag uint64, multiple bool) bool {
-	ch.ending = ch.ending[:0]
+// takeUnackedLocked moves the deliveries that a settlement names to ch.settled, and gives
+// their consumers the credit back. It returns false if there are none.
+func (ch *channel) takeUnackedLocked(tag uint64, multiple bool) bool {
+	ch.settled = ch.settled[:0]
 	if multiple {
-		ch.ending = ch.unacked.takeUpTo(tag, ch.ending)
+		ch.settled = ch.unacked.takeUpTo(tag, ch.settled)
 	} else if h, ok := ch.unacked.take(tag); ok {
-		ch.ending = append(ch.ending, h)
+		ch.settled = append(ch.settled, h)
 	}
-	for _, h := range ch.ending {
-		ch.giveCredit(h)
+	for _, h := range ch.settled {
+		ch.giveCreditLocked(h)
 	}
-	return len(ch.ending) > 0 || multiple && tag == 0
+	return len(ch.settled) > 0 || multiple && tag == 0
 }
 
-// giveCredit counts a delivery that ends against no prefetch any more. Called
-// with mu held.
-func (ch *channel) giveCredit(h held) {
+// giveCreditLocked stops counting a delivery that ends against the prefetch limits.
+func (ch *channel) giveCreditLocked(h unackedDelivery) {
 	if h.c != nil {
 		h.c.inFlight--
 		ch.inFlight--
 	}
 }
 
-// returnUnacked gives back all that the channel holds, in order.
+// returnUnacked requeues everything that the channel holds, in order.
 func (ch *channel) returnUnacked() {
 	ch.mu.Lock()
-	ch.takeHeld(0, true)
+	ch.takeUnackedLocked(0, true)
 	ch.mu.Unlock()
-	for _, h := range ch.ending {
+	for _, h := range ch.settled {
 		if h.seq != 0 {
 			ch.conn.acks.add(broker.Requeue, h)
 		}
@@ -123,7 +122,7 @@ func (ch *channel) returnUnacked() {
 	ch.serveStarved()
 }
 
-// recover gives back all unacked deliveries (basic.recover).
+// recover requeues all unacked deliveries (basic.recover).
 func (ch *channel) recover(requeue, answer bool) error {
 	if !requeue {
 		return amqp.NewException(amqp.NotImplemented, 0, 0, "requeue=false")

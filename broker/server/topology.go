@@ -8,7 +8,7 @@ import (
 	"curfew/broker/amqp"
 )
 
-// queueToRead finds a queue that the user may read.
+// queueToRead returns a queue that the user may read.
 func (ch *channel) queueToRead(name string) (*broker.Queue, error) {
 	name, err := ch.queueName(name)
 	if err == nil {
@@ -20,8 +20,8 @@ func (ch *channel) queueToRead(name string) (*broker.Queue, error) {
 	return ch.conn.vhost.QueueFor(ch.conn, name)
 }
 
-// queueName is the name of a queue; an empty one means the queue declared last on
-// this channel.
+// queueName returns the name of a queue. An empty name means the queue that was declared
+// last on this channel.
 func (ch *channel) queueName(name string) (string, error) {
 	if name != "" {
 		return ch.conn.vhost.QueueName(name), nil
@@ -32,8 +32,8 @@ func (ch *channel) queueName(name string) (string, error) {
 	return ch.queue, nil
 }
 
-// lineEnds are taken out of names where things are declared, deleted, bound and unbound, and
-// nowhere else (RabbitMQ).
+// lineEnds are removed from names when something is declared, deleted, bound or unbound,
+// and nowhere else (as in RabbitMQ).
 var lineEnds = strings.NewReplacer("\r", "", "\n", "")
 
 func (ch *channel) queueDeclare(m *amqp.QueueDeclare) error {
@@ -92,8 +92,8 @@ func (ch *channel) queueUnbind(m *amqp.QueueUnbind) error {
 	return ch.reply(false, &amqp.QueueUnbindOk{})
 }
 
-// binding names a queue's binding. Where both queue and key are left out, the
-// key is the name of the queue declared last (AMQP 0-9-1 queue.bind).
+// binding returns a queue's binding. If both queue and key are empty, the key is the name
+// of the queue that was declared last (AMQP 0-9-1 queue.bind).
 func (ch *channel) binding(queue, exchange, key string, args amqp.Table) (broker.Binding, error) {
 	name, err := ch.queueName(queue)
 	if queue == "" && key == "" {

@@ -5,41 +5,43 @@ import (
 	"slices"
 
 	"curfew/broker"
+	"curfew/broker/deadline"
 	"curfew/broker/queue"
 )
 
-// held is one delivery that the client has not settled.
-type held struct {
-	q   *broker.Queue // nil: settled
-	seq queue.Seq     // 0: its lock lapsed, and it went back
-	c   *consumer     // nil: a get
-	at  int64         // Unix µs of the broker's clock: when it was delivered
+// unackedDelivery is one delivery that the client has not settled.
+type unackedDelivery struct {
+	q   *broker.Queue    // nil: settled
+	seq queue.Seq        // 0: its lock lapsed, and it was requeued
+	c   *consumer        // nil: basic.get
+	at  deadline.Instant // when it was delivered, on the broker's clock
 
 	locked bool // it was delivered with a lock
 }
 
-// unacked holds a channel's deliveries by delivery tag: a ring, since tags ascend
-// by one and are mostly settled in order. The few that are left far behind move to
-// a map, so that one message held for long does not make the ring as long as all
-// that was delivered since. The zero value is empty and its first tag is 1.
-type unacked struct {
-	ring   []held // length a power of two, or nil
-	first  uint64 // tags up to it are settled, or in old
-	next   uint64 // last tag given
-	count  int    // not settled
-	old    map[uint64]held
-	looked uint64 // tag after which the next lapsed delivery is likely to stand
+// unackedRing holds a channel's deliveries by delivery tag. It is a ring, since tags ascend
+// by one and are mostly settled in order. The few deliveries that are left far behind move
+// to a map, so that one message held for a long time does not make the ring as long as
+// everything delivered since. The zero value is empty, and its first tag is 1.
+type unackedRing struct {
+	ring       []unackedDelivery // length a power of two, or nil
+	first      uint64            // all tags up to it are settled or in old
+	next       uint64            // the last tag given out
+	count      int               // not settled
+	old        map[uint64]unackedDelivery
+	lastLapsed uint64 // the next lapsed delivery is probably behind this tag
 }
 
 const (
-	// ringLarge is the length from which a ring is worth emptying into old.
+	// ringLarge is the length at which a sparse ring is emptied into old.
 	ringLarge = 1024
-	// ringSparse of a large ring's slots being in use, it is grown no further.
+	// ringSparse: if only one slot in ringSparse of a large ring is in use, the ring does
+	// not grow.
 	ringSparse = 8
 )
 
 // add gives out the next tag.
-func (u *unacked) add(h held) (tag uint64) {
+func (u *unackedRing) add(h unackedDelivery) (tag uint64) {
 	if int(u.next-u.first) == len(u.ring) {
 		u.grow()
 	}
@@ -50,47 +52,47 @@ func (u *unacked) add(h held) (tag uint64) {
 }
 
 // skip gives out a tag for a delivery that needs no settlement.
-func (u *unacked) skip() (tag uint64) {
+func (u *unackedRing) skip() (tag uint64) {
 	if u.first == u.next {
 		u.first++
 		u.next++
 		return u.next
 	}
-	u.add(held{})
+	u.add(unackedDelivery{})
 	u.count--
 	return u.next
 }
 
-func (u *unacked) slot(tag uint64) *held { return &u.ring[tag&uint64(len(u.ring)-1)] }
+func (u *unackedRing) slot(tag uint64) *unackedDelivery { return &u.ring[tag&uint64(len(u.ring)-1)] }
 
-// grow makes room for one more tag: in a larger ring, or by moving the few that
-// are held out of a large one.
-func (u *unacked) grow() {
+// grow makes room for one more tag: in a larger ring, or by moving the few deliveries of a
+// large ring to old.
+func (u *unackedRing) grow() {
 	if len(u.ring) >= ringLarge && (u.count-len(u.old))*ringSparse < len(u.ring) {
-		u.retire()
+		u.moveToOld()
 		return
 	}
-	ring := make([]held, max(16, 2*len(u.ring)))
+	ring := make([]unackedDelivery, max(16, 2*len(u.ring)))
 	for tag := u.first + 1; tag <= u.next; tag++ {
 		ring[tag&uint64(len(ring)-1)] = *u.slot(tag)
 	}
 	u.ring = ring
 }
 
-func (u *unacked) retire() {
+func (u *unackedRing) moveToOld() {
 	if u.old == nil {
-		u.old = map[uint64]held{}
+		u.old = map[uint64]unackedDelivery{}
 	}
 	for ; u.first < u.next; u.first++ {
 		if s := u.slot(u.first + 1); s.q != nil {
 			u.old[u.first+1] = *s
-			*s = held{}
+			*s = unackedDelivery{}
 		}
 	}
 }
 
-// take removes and returns the delivery of a tag; false if there is none.
-func (u *unacked) take(tag uint64) (held, bool) {
+// take removes and returns the delivery with a tag, or returns false if there is none.
+func (u *unackedRing) take(tag uint64) (unackedDelivery, bool) {
 	if tag <= u.first {
 		h, ok := u.old[tag]
 		if ok {
@@ -100,18 +102,18 @@ func (u *unacked) take(tag uint64) (held, bool) {
 		return h, ok
 	}
 	if tag > u.next || u.slot(tag).q == nil {
-		return held{}, false
+		return unackedDelivery{}, false
 	}
 	h := *u.slot(tag)
-	*u.slot(tag) = held{}
+	*u.slot(tag) = unackedDelivery{}
 	u.count--
-	u.settle()
+	u.trim()
 	return h, true
 }
 
-// takeUpTo removes all deliveries up to a tag, in order, and appends them; 0
-// stands for all there are. A tag not given yet takes none.
-func (u *unacked) takeUpTo(tag uint64, out []held) []held {
+// takeUpTo removes all deliveries up to a tag and appends them to out, in order. 0 means
+// all. A tag that was not given out yet takes none.
+func (u *unackedRing) takeUpTo(tag uint64, out []unackedDelivery) []unackedDelivery {
 	if tag > u.next {
 		return out
 	}
@@ -128,17 +130,17 @@ func (u *unacked) takeUpTo(tag uint64, out []held) []held {
 	for ; u.first < tag; u.first++ {
 		if s := u.slot(u.first + 1); s.q != nil {
 			out = append(out, *s)
-			*s = held{}
+			*s = unackedDelivery{}
 			u.count--
 		}
 	}
-	u.settle()
+	u.trim()
 	return out
 }
 
-// tagsUpTo lists the tags of the deliveries up to a tag, in order; 0 stands for
-// all there are. A tag not given yet names none.
-func (u *unacked) tagsUpTo(tag uint64) (tags []uint64) {
+// tagsUpTo lists the tags of the deliveries up to a tag, in order. 0 means all. A tag that
+// was not given out yet lists none.
+func (u *unackedRing) tagsUpTo(tag uint64) (tags []uint64) {
 	if tag > u.next {
 		return nil
 	}
@@ -158,9 +160,9 @@ func (u *unacked) tagsUpTo(tag uint64) (tags []uint64) {
 	return tags
 }
 
-// each calls fn with the deliveries held: those of a map, then the others by age
-// until fn returns false.
-func (u *unacked) each(fn func(*held) bool) {
+// each calls fn for the deliveries in old, and then for the others from the oldest on until
+// fn returns false.
+func (u *unackedRing) each(fn func(*unackedDelivery) bool) {
 	for _, h := range u.old {
 		fn(&h)
 	}
@@ -171,45 +173,45 @@ func (u *unacked) each(fn func(*held) bool) {
 	}
 }
 
-// lapse marks the delivery of a message as lost and returns false if it is not
-// held. Locks lapse in the order of delivery, so it stands behind the last one.
-func (u *unacked) lapse(q *broker.Queue, seq queue.Seq) bool {
+// lapse marks the delivery of a message as lost, and returns false if there is none. Locks
+// lapse in the order of delivery, so the search starts behind the last one.
+func (u *unackedRing) lapse(id uint64, seq queue.Seq) bool {
 	for t, h := range u.old {
-		if h.q == q && h.seq == seq {
+		if h.seq == seq && h.q.ID() == id {
 			h.seq = 0
 			u.old[t] = h
 			return true
 		}
 	}
-	from := max(u.looked, u.first) + 1
-	return u.lapseIn(from, u.next, q, seq) || u.lapseIn(u.first+1, min(from-1, u.next), q, seq)
+	from := max(u.lastLapsed, u.first) + 1
+	return u.lapseIn(from, u.next, id, seq) || u.lapseIn(u.first+1, min(from-1, u.next), id, seq)
 }
 
-func (u *unacked) lapseIn(from, to uint64, q *broker.Queue, seq queue.Seq) bool {
+func (u *unackedRing) lapseIn(from, to uint64, id uint64, seq queue.Seq) bool {
 	for t := from; t <= to; t++ {
-		if h := u.slot(t); h.q == q && h.seq == seq {
-			h.seq, u.looked = 0, t
+		if h := u.slot(t); h.seq == seq && h.q.ID() == id {
+			h.seq, u.lastLapsed = 0, t
 			return true
 		}
 	}
 	return false
 }
 
-// putBack holds a delivery again that take gave out, under its old tag.
-func (u *unacked) putBack(tag uint64, h held) {
+// putBack restores a delivery under the tag with which take returned it.
+func (u *unackedRing) putBack(tag uint64, h unackedDelivery) {
 	u.count++
 	if tag > u.first {
 		*u.slot(tag) = h
 		return
 	}
 	if u.old == nil {
-		u.old = map[uint64]held{}
+		u.old = map[uint64]unackedDelivery{}
 	}
 	u.old[tag] = h
 }
 
-// settle moves first past what is settled, and lets a large empty ring go.
-func (u *unacked) settle() {
+// trim moves first past what is settled, and releases a large empty ring.
+func (u *unackedRing) trim() {
 	for u.first < u.next && u.slot(u.first+1).q == nil {
 		u.first++
 	}

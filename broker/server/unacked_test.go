@@ -15,7 +15,7 @@ import (
 func TestUnackedIsAMapByTag(t *testing.T) {
 	q := new(broker.Queue)
 	rapid.Check(t, func(t *rapid.T) {
-		var u unacked
+		var u unackedRing
 		model, next := map[uint64]queue.Seq{}, uint64(0)
 		steps := rapid.SliceOfN(rapid.IntRange(0, 9), 1, 60).Draw(t, "steps")
 		for i, step := range steps {
@@ -28,7 +28,7 @@ func TestUnackedIsAMapByTag(t *testing.T) {
 						continue
 					}
 					seq := queue.Seq(i*1000 + n)
-					assert.Equal(t, next, u.add(held{q: q, seq: seq}))
+					assert.Equal(t, next, u.add(unackedDelivery{q: q, seq: seq}))
 					model[next] = seq
 				}
 			case step < 7:
@@ -64,8 +64,8 @@ func TestUnackedIsAMapByTag(t *testing.T) {
 }
 
 func TestOneHeldForLongCostsOnlyItself(t *testing.T) {
-	var u unacked
-	held := held{q: new(broker.Queue)}
+	var u unackedRing
+	held := unackedDelivery{q: new(broker.Queue)}
 	u.add(held)
 	for range 1_000_000 {
 		tag := u.add(held)

@@ -2,46 +2,47 @@ package store
 
 import "sync"
 
-// appender is what both logs have in common: a row of segments of which the
-// newest is appended to.
+// appender is the part that both logs share: a sequence of segments, of which the newest is
+// appended to.
 type appender struct {
 	memory *mappings
 	table  table
-	// dead takes a sealed segment whose last reference is gone, under mu. It
-	// returns it if its memory may go.
+	// dead takes, under mu, a sealed segment whose last reference is gone. It returns the
+	// segment if its memory may be released.
 	dead func(*segment) *segment
-	wake func() // the keeper; called when a segment is sealed
+	wake func() // wakes the maintainer; called when a segment is sealed
 
 	mu       sync.Mutex
-	space    sync.Cond // of mu: there may be room for what publishers wait to add, or the end
+	space    sync.Cond // of mu: publishers wait here for room, or for the end
 	active   *segment  // nil before the first record
 	next     uint64    // number of the next segment
 	segments int
 	mapped   int64  // bytes
 	resident int64  // bytes of sealed segments that are not paged
-	events   uint64 // segments sealed or dead, ever
+	events   uint64 // total of segments sealed or dead
 	closed   bool
 
-	look   uint64 // events at which compaction looks again; the keeper's own
-	paging uint64 // all segments before this number are paged or gone; the keeper's own
+	nextCompaction uint64 // events at which compaction looks again; used by the maintainer only
+	paging         uint64 // all segments before this number are paged or gone; used by the maintainer only
 }
 
-// fits reports whether n bytes can be appended without a new segment. The caller
-// holds mu.
-func (a *appender) fits(n int) bool { return a.active != nil && a.active.used+n <= len(a.active.mem) }
+// fitsLocked reports whether n bytes can be appended without a new segment.
+func (a *appender) fitsLocked(n int) bool {
+	return a.active != nil && a.active.used+n <= len(a.active.mem)
+}
 
-// start makes mem the active segment. The caller holds mu.
-func (a *appender) start(mem []byte) *segment {
+// startLocked makes mem the active segment.
+func (a *appender) startLocked(mem []byte) *segment {
 	s := &segment{number: a.next, mem: mem}
 	s.refs.Store(1)
 	a.next++
 	a.active = s
-	a.add(s)
+	a.addLocked(s)
 	return s
 }
 
-// seal ends appending to the active segment. The caller holds mu.
-func (a *appender) seal() {
+// sealLocked ends appending to the active segment.
+func (a *appender) sealLocked() {
 	s := a.active
 	if s == nil {
 		return
@@ -55,8 +56,8 @@ func (a *appender) seal() {
 	a.wake()
 }
 
-// take reserves n bytes of the active segment, which has them. The caller holds mu.
-func (a *appender) take(n, refs int) (s *segment, at int) {
+// takeLocked reserves n bytes of the active segment, which must have room for them.
+func (a *appender) takeLocked(n, refs int) (s *segment, at int) {
 	s = a.active
 	at = s.used
 	s.used += n
@@ -67,29 +68,29 @@ func (a *appender) take(n, refs int) (s *segment, at int) {
 	return s, at
 }
 
-func (a *appender) add(s *segment) {
+func (a *appender) addLocked(s *segment) {
 	a.table.set(s)
 	a.segments++
 	a.mapped += int64(len(s.mem))
 }
 
-// forget takes a sealed segment out of the table. The caller holds mu.
-func (a *appender) forget(s *segment) {
+// forgetLocked removes a sealed segment from the table.
+func (a *appender) forgetLocked(s *segment) {
 	a.table.clear(s.number)
 	a.segments--
 	a.mapped -= int64(len(s.mem))
 	if !s.paged {
-		a.eased(s)
+		a.noteFreedLocked(s)
 	}
 }
 
-// eased notes that the segment no longer takes memory. The caller holds mu.
-func (a *appender) eased(s *segment) {
+// noteFreedLocked records that the segment no longer takes memory.
+func (a *appender) noteFreedLocked(s *segment) {
 	a.resident -= int64(len(s.mem))
 	a.space.Broadcast()
 }
 
-// release takes n references from the segment and lets it go with the last.
+// release gives back n references to the segment, and lets it go with the last one.
 func (a *appender) release(s *segment, n int64) {
 	left := s.refs.Add(-n)
 	if left > 0 {

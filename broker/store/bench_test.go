@@ -49,7 +49,7 @@ func BenchmarkPut(b *testing.B) {
 	})
 }
 
-// BenchmarkPutter puts batches of 100 from each of two publishers at once.
+// BenchmarkPutter puts batches of 100 from two publishers at the same time.
 func BenchmarkPutter(b *testing.B) {
 	benchSizes(b, func(b *testing.B, m Message) {
 		s := openMemory(b, Options{})
@@ -109,8 +109,8 @@ func BenchmarkView(b *testing.B) {
 	}
 }
 
-// BenchmarkBareSync is what the disk takes for a small write and its sync: the
-// floor of BenchmarkCommit/1.
+// BenchmarkBareSync measures a small write and its sync: the least that BenchmarkCommit/1
+// can take.
 func BenchmarkBareSync(b *testing.B) {
 	disk, err := openDir(b.TempDir())
 	require.NoError(b, err)
@@ -128,8 +128,8 @@ func BenchmarkBareSync(b *testing.B) {
 	}
 }
 
-// BenchmarkCommit is one durable message and its commit, by so many who each wait
-// for theirs.
+// BenchmarkCommit measures one durable message and its commit, with a number of goroutines
+// that each wait for their own.
 func BenchmarkCommit(b *testing.B) {
 	for _, waiters := range []int{1, 16, 256} {
 		b.Run(fmt.Sprint(waiters), func(b *testing.B) {

@@ -2,18 +2,18 @@ package store
 
 import "fmt"
 
-// SyncMode says when Commit calls back.
+// SyncMode determines when Commit calls back.
 type SyncMode uint8
 
 const (
-	// SyncGroup: once the disk has it. Whoever waits at that time shares one
-	// write and one sync. The default.
+	// SyncGroup: once the data is on disk. Everyone who waits at the same time shares one
+	// write and one sync. This is the default.
 	SyncGroup SyncMode = iota
-	// SyncInterval: once the system has it; the disk follows every 100 ms. A
-	// crash of the process loses nothing, one of the machine what is younger.
+	// SyncInterval: once the operating system has the data; it is synced every 100 ms. A
+	// crash of the process loses nothing; a crash of the machine loses what is younger.
 	SyncInterval
-	// SyncNever: once the system has it, which syncs when it likes. Only whole
-	// segments are synced.
+	// SyncNever: once the operating system has the data, which syncs when it likes. Only
+	// whole segments are synced.
 	SyncNever
 )
 
@@ -27,14 +27,14 @@ func ParseSyncMode(s string) (SyncMode, error) {
 	case "never":
 		return SyncNever, nil
 	}
-	return 0, fmt.Errorf("store: sync mode %q is none of group, interval, never", s)
+	return 0, fmt.Errorf("store: sync mode %q is not group, interval or never", s)
 }
 
-// The committer is one goroutine that turns memory into disk. It sleeps until
-// somebody waits in Commit and then acts at once; what is appended while it
-// writes and syncs gathers and is the next batch, so batches grow with the load
-// and no delay is ever chosen. What nobody waits for is written after a short
-// linger, or as soon as it is a burst, and synced lazily.
+// The committer is one goroutine that brings memory to disk. It sleeps until somebody waits
+// in Commit and then acts at once. What is appended while it writes and syncs becomes the
+// next batch, so batches grow with the load and no delay has to be chosen. What nobody
+// waits for is written after a short linger, or as soon as there is a burst of it, and is
+// synced lazily.
 //
 //	         append                  Commit, burst or linger over
 //	idle ─────────────► lingering ─────────────────┐
@@ -42,20 +42,21 @@ func ParseSyncMode(s string) (SyncMode, error) {
 //	 │                                            ▼▼
 //	 └── callbacks ◄── fdatasync ◄── write ◄── hand over
 //
-// A mark is written with each batch and says up to where all was synced before:
-// in recovery, damage below the highest mark is damage, above it a torn tail.
-type committing struct {
+// A mark is written with each batch. It says up to which position everything had been
+// synced. In recovery, invalid records below the highest mark are damage; above it they are
+// a torn tail.
+type commitState struct {
 	bell              chan struct{}
 	sleep             sleep
-	waiters           []func(error) // for what the mode promises
-	forced            []func(error) // for the disk, whatever the mode
+	waiters           []func(error) // wait for what the mode promises
+	forced            []func(error) // wait for the disk, whatever the mode
 	calling           bool          // callbacks are being made
 	confirmed, synced Pos
 	failed            chan error
 	ended             chan struct{} // closed when the committer has returned
 }
 
-func (c *committing) init() {
+func (c *commitState) init() {
 	c.bell = make(chan struct{}, 1)
 	c.failed = make(chan error, 1)
 	c.ended = make(chan struct{})
@@ -69,8 +70,8 @@ const (
 	lingering
 )
 
-// ring wakes the committer. The caller holds mu.
-func (j *journal) ring() {
+// wakeCommitterLocked wakes the committer.
+func (j *journal) wakeCommitterLocked() {
 	j.commit.sleep = awake
 	select {
 	case j.commit.bell <- struct{}{}:
@@ -78,19 +79,18 @@ func (j *journal) ring() {
 	}
 }
 
-// appended wakes the committer if what was appended is reason to. The caller
-// holds mu.
-func (c *committing) appended(j *journal) {
+// appendedLocked wakes the committer if what was appended is a reason to.
+func (c *commitState) appendedLocked(j *journal) {
 	if c.sleep == idle || c.sleep == lingering && j.fresh >= j.opts.burst {
-		j.ring()
+		j.wakeCommitterLocked()
 	}
 }
 
-// whenSafe is Store.Commit.
+// whenSafe implements Store.Commit.
 func (j *journal) whenSafe(fn func(error)) {
 	j.mu.Lock()
 	c := &j.commit
-	err := j.usable()
+	err := j.usableLocked()
 	if err != nil || len(c.waiters) == 0 && !c.calling && j.fact <= c.confirmed {
 		j.mu.Unlock()
 		fn(err)
@@ -98,43 +98,42 @@ func (j *journal) whenSafe(fn func(error)) {
 	}
 	c.waiters = append(c.waiters, fn)
 	if c.sleep != awake {
-		j.ring()
+		j.wakeCommitterLocked()
 	}
 	j.mu.Unlock()
 }
 
-// whenSynced is Store.Synced.
+// whenSynced implements Store.Synced.
 func (j *journal) whenSynced(fn func(error)) {
 	if j.opts.mode == SyncGroup {
 		j.whenSafe(fn)
 		return
 	}
 	j.mu.Lock()
-	if err := j.usable(); err != nil {
+	if err := j.usableLocked(); err != nil {
 		j.mu.Unlock()
 		fn(err)
 		return
 	}
-	j.force(fn)
+	j.forceLocked(fn)
 	j.mu.Unlock()
 }
 
-// force has fn called once all that was appended before is on the disk. The caller holds
-// mu.
-func (j *journal) force(fn func(error)) {
+// forceLocked has fn called once everything appended before is on disk.
+func (j *journal) forceLocked(fn func(error)) {
 	j.commit.forced = append(j.commit.forced, fn)
-	j.ring()
+	j.wakeCommitterLocked()
 }
 
-// sync returns once all that was appended before is on the disk.
+// sync returns once everything appended before is on disk.
 func (j *journal) sync() error {
 	j.mu.Lock()
-	if err := j.usable(); err != nil {
+	if err := j.usableLocked(); err != nil {
 		j.mu.Unlock()
 		return err
 	}
 	done := make(chan error, 1)
-	j.force(func(err error) { done <- err })
+	j.forceLocked(func(err error) { done <- err })
 	j.mu.Unlock()
 	return <-done
 }

@@ -55,13 +55,13 @@ func TestCommitsShareSyncsAndKeepTheirOrder(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// While a sync is under way the next batch gathers.
+// While a sync is in progress the next batch gathers.
 func TestGroupCommit(t *testing.T) {
 	disk := newCrashDisk()
 	s, _, err := reopen(disk)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return s.Stats().SpareBytes >= s.journal.opts.reserve+s.journal.opts.ahead }, waitFor, tick)
-	disk.mu.Lock() // the sync of the first hangs
+	disk.mu.Lock() // the first commit's sync hangs
 	disk.syncs = 0
 	done := make(chan error, 100)
 	for i := range 20 {
@@ -105,7 +105,7 @@ func TestSyncModes(t *testing.T) {
 	}
 }
 
-// What nobody waits for is written and synced all the same.
+// What nobody waits for is written and synced as well.
 func TestLazySync(t *testing.T) {
 	disk := newCrashDisk()
 	var syncs sync.WaitGroup
@@ -132,7 +132,7 @@ func TestParseSyncMode(t *testing.T) {
 	require.ErrorContains(t, err, "sometimes")
 }
 
-// A message larger than all that is allocated ahead gets its space.
+// A message that is larger than everything allocated ahead gets its space.
 func TestOversizedMessage(t *testing.T) {
 	disk := newCrashDisk()
 	s, _, err := reopen(disk)

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// batch is what the committer takes over at once.
+// batch is what the committer takes over at one time.
 type batch struct {
 	parts           []part
 	waiters, forced []func(error)
 	bytes           int
-	toDisk          bool // it is to be synced, not only written
-	synced          Pos  // what its mark says
+	toDisk          bool // to be synced, not only written
+	synced          Pos  // written in its mark
 	end             Pos
 }
 
@@ -22,11 +22,11 @@ type committer struct {
 	batch
 	alarm               *time.Timer
 	lingerUntil, syncAt time.Time
-	dirty               *segment // written to and not synced since
+	dirty               *segment // written to, not synced since
 	dirtySince          time.Time
-	written             Pos // up to where the files are written
-	safe                Pos // up to where they are synced
-	announced           Pos // up to where the last mark says they are
+	written             Pos // the files are written up to here
+	safe                Pos // they are synced up to here
+	announced           Pos // synced up to here according to the last mark
 }
 
 func (j *journal) runCommitter() {
@@ -46,9 +46,9 @@ func (j *journal) runCommitter() {
 func (c *committer) gather() bool {
 	for {
 		c.mu.Lock()
-		wait, due := c.due()
+		wait, due := c.dueLocked()
 		if due {
-			more := c.takeOver()
+			more := c.takeOverLocked()
 			c.mu.Unlock()
 			return more
 		}
@@ -66,9 +66,8 @@ func (c *committer) gather() bool {
 	}
 }
 
-// due reports whether to act now, else how long to sleep; 0: until the bell. The
-// caller holds mu.
-func (c *committer) due() (wait time.Duration, due bool) {
+// dueLocked reports whether to act now, else how long to sleep; 0 means until the bell.
+func (c *committer) dueLocked() (wait time.Duration, due bool) {
 	if len(c.commit.waiters) > 0 || len(c.commit.forced) > 0 || c.fresh >= c.opts.burst || c.closed || c.err != nil {
 		return 0, true
 	}
@@ -95,15 +94,15 @@ func (c *committer) due() (wait time.Duration, due bool) {
 	return wait, false
 }
 
-// takeOver moves what is to be done into the batch. The caller holds mu.
-func (c *committer) takeOver() bool {
+// takeOverLocked moves the pending work into the batch.
+func (c *committer) takeOverLocked() bool {
 	j := c.journal
 	lazy := !c.syncAt.IsZero() && !time.Now().Before(c.syncAt)
-	if (lazy || j.closed) && c.dirty == nil && c.announced < j.commit.synced && j.active != nil && j.holds(0) {
-		j.mark()
+	if (lazy || j.closed) && c.dirty == nil && c.announced < j.commit.synced && j.active != nil && j.hasRoomLocked(0) {
+		j.markLocked()
 	}
 	if j.err != nil || j.closed && len(j.commit.waiters)+len(j.commit.forced)+j.fresh == 0 && c.dirty == nil {
-		c.abandon()
+		c.abandonLocked()
 		return false
 	}
 	c.lingerUntil = time.Time{}
@@ -123,10 +122,10 @@ func (c *committer) takeOver() bool {
 	return true
 }
 
-// abandon tells those who wait that nothing more will be done. The caller holds
-// mu, which is released for that.
-func (c *committer) abandon() {
-	err := c.usable()
+// abandonLocked notifies everyone who waits that nothing more will be done. It releases mu
+// meanwhile.
+func (c *committer) abandonLocked() {
+	err := c.usableLocked()
 	waiters := append(c.commit.waiters, c.commit.forced...)
 	c.commit.waiters, c.commit.forced = nil, nil
 	c.mu.Unlock()
@@ -136,7 +135,7 @@ func (c *committer) abandon() {
 	c.mu.Lock()
 }
 
-// save writes the batch and syncs it if that is due.
+// save writes the batch, and syncs it if that is due.
 func (c *committer) save() error {
 	if len(c.parts) > 0 {
 		if err := c.define(); err != nil {
@@ -154,7 +153,7 @@ func (c *committer) save() error {
 			return err
 		}
 		if !quiet {
-			c.soil(c.parts[i].seg)
+			c.markDirty(c.parts[i].seg)
 		}
 		if c.parts[i].ended {
 			if err := c.syncFile(); err != nil {
@@ -170,13 +169,12 @@ func (c *committer) save() error {
 			return err
 		}
 	}
-	c.plan()
+	c.scheduleSync()
 	return nil
 }
 
-// plan sets when to come back without being called: to sync, or else to write a
-// last mark.
-func (c *committer) plan() {
+// scheduleSync sets when to act without being woken: to sync, or else to write a last mark.
+func (c *committer) scheduleSync() {
 	switch {
 	case c.dirty != nil && c.opts.lazy > 0:
 		c.syncAt = c.dirtySince.Add(c.opts.lazy)
@@ -187,7 +185,7 @@ func (c *committer) plan() {
 	}
 }
 
-func (c *committer) soil(s *segment) {
+func (c *committer) markDirty(s *segment) {
 	if c.dirty == nil {
 		c.dirtySince = time.Now()
 	}
@@ -210,8 +208,8 @@ func (c *committer) write(p *part) error {
 	return nil
 }
 
-// stamp fills in the mark and the checksums. Views read the same records, but not
-// these fields.
+// stamp fills in the mark and the checksums. Views read the same records, but not these
+// fields.
 func (c *committer) stamp(p *part) {
 	mem, at := p.seg.mem, max(p.from, fileHeader)
 	binary.LittleEndian.PutUint64(mem[at+recordHeader:], uint64(c.synced))
@@ -224,7 +222,7 @@ func (c *committer) stamp(p *part) {
 	}
 }
 
-// syncFile syncs the segment written to last.
+// syncFile syncs the segment that was written to last.
 func (c *committer) syncFile() error {
 	s := c.dirty
 	began := time.Now()
@@ -236,11 +234,11 @@ func (c *committer) syncFile() error {
 	return nil
 }
 
-// confirm publishes the outcome of the batch and calls those who waited.
+// confirm publishes the outcome of the batch and calls everyone who waited.
 func (c *committer) confirm(err error) {
 	c.mu.Lock()
 	if err == nil {
-		c.published()
+		c.publishLocked()
 	}
 	c.mu.Unlock()
 	for _, fn := range c.waiters {
@@ -259,8 +257,8 @@ func (c *committer) confirm(err error) {
 	c.mu.Unlock()
 }
 
-// published notes what is on the disk now. The caller holds mu.
-func (c *committer) published() {
+// publishLocked records what is on disk now.
+func (c *committer) publishLocked() {
 	for i := range c.parts {
 		if p := &c.parts[i]; p.ended {
 			p.seg.complete = true

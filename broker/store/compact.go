@@ -9,57 +9,55 @@ import (
 	"go.uber.org/zap"
 )
 
-// Compaction copies the last messages out of segments that are mostly garbage, so
-// that these can go. It starts when there is more garbage than live data, takes
-// the emptiest segments first, and only those at most half alive: what is copied
-// is never more than what is freed.
+// Compaction copies the last messages out of segments that are mostly garbage, so that
+// these segments can be dropped. It starts when there is more garbage than live data. It
+// takes the emptiest segments first, and only those that are at most half alive, so it
+// never copies more than it frees.
 //
-// A message is copied, then the owner is asked, entry by entry and under the
-// queue's lock, to let the entry stand at the copy (Options.Relocate), then that
-// is journaled. An entry that leaves its queue before is not moved; one that
-// leaves after is settled at the copy, whose record stands before the settlement.
-// After a crash in between both positions may be on record: the later one counts.
-// The entry at the copy is recorded with the terms of that moment, so that what
-// amended the one at the original need not be kept.
+// First a message is copied. Then the owner is asked, entry by entry and under the queue's
+// lock, to let the entry refer to the copy (Options.Relocate). Then that is journaled. An
+// entry that leaves its queue before is not moved. An entry that leaves after is settled at
+// the copy, whose record comes before the settlement. After a crash in between, both
+// positions may be on record, and the later one counts. The entry at the copy is recorded
+// with its terms at that moment, so earlier amendments are no longer needed.
 //
-// In the volatile log a message's slots tell who holds it, in the journal the
-// entries on record do. Whoever is not found there (an entry not yet recorded, a
-// viewer) keeps his reference, and the segment stays until it is released.
+// In the volatile log a message's slots say which entries refer to it; in the journal the
+// recorded entries do. A reference that is found in neither (an entry not recorded yet, a
+// reader) stays, and so does the segment until it is released.
 
-func (k *keeper) compact() {
-	for _, s := range k.volatile.sparse(k.opts.slack, false) {
-		k.evacuateVolatile(s)
-		k.provide()
+func (m *maintainer) compact() {
+	for _, s := range m.volatile.sparse(m.opts.slack, false) {
+		m.evacuateVolatile(s)
+		m.makeReady()
 	}
-	if k.journal == nil {
+	if m.journal == nil {
 		return
 	}
-	for _, s := range k.journal.sparse(k.opts.slack, k.journal.isFull()) {
-		if err := k.evacuate(s); err != nil {
+	for _, s := range m.journal.sparse(m.opts.slack, m.journal.isFull()) {
+		if err := m.evacuate(s); err != nil {
 			if !errors.Is(err, ErrFull) && !errors.Is(err, ErrClosed) {
-				k.journal.fail(err)
+				m.journal.fail(err)
 			}
 			return
 		}
-		k.provide()
+		m.makeReady()
 	}
 }
 
-// patience is how many segments are started before compaction comes back to one
-// that it could not empty.
-const patience = 16
+// retryAfterSegments is how many segments are started before compaction tries again to
+// empty a segment that it could not empty.
+const retryAfterSegments = 16
 
-// sparse returns the segments to evacuate now, the emptiest first. pressed: space
-// is worth more work, namely to copy three bytes to free one. Only the keeper
-// calls it.
-func (a *appender) sparse(slack int64, pressed bool) []*segment {
+// sparse returns the segments to evacuate now, the emptiest first. lowSpace means that space
+// is worth more work: copying three bytes to free one. Only the maintainer calls it.
+func (a *appender) sparse(slack int64, lowSpace bool) []*segment {
 	a.mu.Lock()
 	events, next, active, segments := a.events, a.next, a.active, a.segments
 	a.mu.Unlock()
-	if events < a.look && !pressed {
+	if events < a.nextCompaction && !lowSpace {
 		return nil
 	}
-	a.look = events + max(4, uint64(segments/8))
+	a.nextCompaction = events + max(4, uint64(segments/8))
 	var live, mapped int64
 	var found []*segment
 	a.table.each(func(s *segment) bool {
@@ -69,14 +67,14 @@ func (a *appender) sparse(slack int64, pressed bool) []*segment {
 		l := s.live()
 		live += l
 		mapped += int64(len(s.mem))
-		worth := l*2 <= int64(s.used) || pressed && l*4 <= int64(s.used)*3
-		if l > 0 && worth && (s.tried == 0 || s.tried+patience <= next) {
+		worth := l*2 <= int64(s.used) || lowSpace && l*4 <= int64(s.used)*3
+		if l > 0 && worth && (s.tried == 0 || s.tried+retryAfterSegments <= next) {
 			found = append(found, s)
 		}
 		return true
 	})
 	excess := mapped - live - (live + slack)
-	if pressed {
+	if lowSpace {
 		excess = mapped - live
 	}
 	slices.SortFunc(found, func(a, b *segment) int { return int(a.live() - b.live()) })
@@ -90,12 +88,12 @@ func (a *appender) sparse(slack int64, pressed bool) []*segment {
 	return found
 }
 
-// evacuateVolatile moves the messages of a sealed segment of the volatile log.
-func (k *keeper) evacuateVolatile(s *segment) {
+// evacuateVolatile moves the messages out of a sealed segment of the volatile log.
+func (m *maintainer) evacuateVolatile(s *segment) {
 	if !s.tryRetain() {
 		return
 	}
-	defer k.volatile.release(s, 1)
+	defer m.volatile.release(s, 1)
 	for at := 0; at < s.used; {
 		rec := s.mem[at:]
 		kind, n := header(rec)
@@ -104,78 +102,78 @@ func (k *keeper) evacuateVolatile(s *segment) {
 			continue
 		}
 		p := makePos(true, s.number, at)
-		k.held = k.held[:0]
+		m.holders = m.holders[:0]
 		for i := range slotsOf(rec) {
 			h := &slotsOf(rec)[i]
-			k.hold(&Enqueue{Queue: atomic.LoadUint64(&h[0]), Seq: atomic.LoadUint64(&h[1]), Pos: p})
+			m.addHolder(&Enqueue{Queue: atomic.LoadUint64(&h[0]), Seq: atomic.LoadUint64(&h[1]), Pos: p})
 		}
-		if err := k.moveVolatile(s, rec); errors.Is(err, ErrClosed) {
+		if err := m.moveVolatile(s, rec); errors.Is(err, ErrClosed) {
 			return
 		} else if err != nil {
-			k.log.Warn("compaction of transient messages stops", zap.Error(err))
+			m.log.Warn("compaction of transient messages stops", zap.Error(err))
 			return
 		}
 		at += align(n)
 	}
 }
 
-// hold notes an entry that is still at its position.
-func (k *keeper) hold(e *Enqueue) {
+// addHolder adds an entry that is still at its position to m.holders.
+func (m *maintainer) addHolder(e *Enqueue) {
 	if e.Queue == 0 {
 		return
 	}
-	if _, ok := k.relocate(e.Queue, e.Seq, e.Pos, e.Pos); ok {
-		k.held = append(k.held, *e)
+	if _, ok := m.relocate(e.Queue, e.Seq, e.Pos, e.Pos); ok {
+		m.holders = append(m.holders, *e)
 	}
 }
 
-// moveVolatile copies the message for those in k.held.
-func (k *keeper) moveVolatile(s *segment, rec []byte) error {
-	if len(k.held) == 0 {
+// moveVolatile copies the message for the entries in m.holders.
+func (m *maintainer) moveVolatile(s *segment, rec []byte) error {
+	if len(m.holders) == 0 {
 		return nil
 	}
-	m := viewMessage(rec)
-	p, err := k.volatile.put(&m, len(k.held), copying)
+	msg := viewMessage(rec)
+	p, err := m.volatile.put(&msg, len(m.holders), copying)
 	if err != nil {
 		return err
 	}
-	copied := k.volatile.table.get(p.segment())
-	for i := range k.held {
-		e := &k.held[i]
-		k.volatile.enqueued(&Enqueue{Queue: e.Queue, Seq: e.Seq, Pos: p})
+	copied := m.volatile.table.get(p.segment())
+	for i := range m.holders {
+		e := &m.holders[i]
+		m.volatile.enqueued(&Enqueue{Queue: e.Queue, Seq: e.Seq, Pos: p})
 	}
-	for i := range k.held {
-		e := &k.held[i]
-		if _, ok := k.relocate(e.Queue, e.Seq, e.Pos, p); ok {
-			k.volatile.release(s, 1)
+	for i := range m.holders {
+		e := &m.holders[i]
+		if _, ok := m.relocate(e.Queue, e.Seq, e.Pos, p); ok {
+			m.volatile.release(s, 1)
 		} else {
-			k.volatile.release(copied, 1)
+			m.volatile.release(copied, 1)
 		}
 	}
 	return nil
 }
 
-// evacuate moves the messages of a complete segment of the journal.
-func (k *keeper) evacuate(s *segment) error {
-	j := k.journal
+// evacuate moves the messages out of a complete segment of the journal.
+func (m *maintainer) evacuate(s *segment) error {
+	j := m.journal
 	if !s.tryRetain() {
 		return nil
 	}
 	defer j.release(s, 1)
-	if !j.isComplete(s) || j.existingOf(s.origins) > 0 || !k.findEntries(s) {
+	if !j.isComplete(s) || j.existingOf(s.origins) > 0 || !m.findEntries(s) {
 		return nil
 	}
-	slices.SortStableFunc(k.found, func(a, b Enqueue) int { return a.Pos.offset() - b.Pos.offset() })
-	for entries := k.found; len(entries) > 0; {
+	slices.SortStableFunc(m.found, func(a, b Enqueue) int { return a.Pos.offset() - b.Pos.offset() })
+	for entries := m.found; len(entries) > 0; {
 		n := 1
 		for n < len(entries) && entries[n].Pos == entries[0].Pos {
 			n++
 		}
-		k.held = k.held[:0]
+		m.holders = m.holders[:0]
 		for i := range entries[:n] {
-			k.hold(&entries[i])
+			m.addHolder(&entries[i])
 		}
-		if err := k.move(s); err != nil {
+		if err := m.move(s); err != nil {
 			return err
 		}
 		entries = entries[n:]
@@ -189,23 +187,23 @@ func (j *journal) isComplete(s *segment) bool {
 	return s.complete
 }
 
-// findEntries collects in k.found who may hold the messages of s, from its own
-// records and from those of segments that speak of it. It returns false when one
-// of them is not complete yet.
-func (k *keeper) findEntries(s *segment) bool {
-	k.found = k.found[:0]
+// findEntries collects in m.found the entries that may refer to messages of s, from the
+// records of s and of the segments that refer to it. It returns false if one of those is
+// not complete yet.
+func (m *maintainer) findEntries(s *segment) bool {
+	m.found = m.found[:0]
 	complete := true
-	k.journal.table.each(func(other *segment) bool {
-		if other != s && !k.journal.enters(other, s.number) {
+	m.journal.table.each(func(other *segment) bool {
+		if other != s && !m.journal.enters(other, s.number) {
 			return true
 		}
-		if complete = k.journal.isComplete(other); !complete {
+		if complete = m.journal.isComplete(other); !complete {
 			return false
 		}
 		other.eachFact(func(f *facts) {
 			f.eachEntry(func(e Enqueue) {
 				if e.Pos.segment() == s.number {
-					k.found = append(k.found, e)
+					m.found = append(m.found, e)
 				}
 			})
 		})
@@ -220,27 +218,27 @@ func (j *journal) enters(s *segment, number uint64) bool {
 	return s.enters.has(number)
 }
 
-// move copies a message of s for those in k.held. A copy must not give a damaged
-// message a right checksum.
-func (k *keeper) move(s *segment) error {
-	if len(k.held) == 0 {
+// move copies a message of s for the entries in m.holders. It checks the message first: a
+// copy must not give a damaged message a valid checksum.
+func (m *maintainer) move(s *segment) error {
+	if len(m.holders) == 0 {
 		return nil
 	}
-	j, old := k.journal, k.held[0].Pos
+	j, old := m.journal, m.holders[0].Pos
 	kind, rec, ok := validAt(j.id, s.number, s.mem, old.offset())
 	if !ok || kind != kindMessage {
 		return fmt.Errorf("%s: damaged record at offset %d", fileName(s.number), old.offset())
 	}
-	m := viewMessage(rec)
-	p, err := j.put(&m, len(k.held), old, copying)
+	msg := viewMessage(rec)
+	p, err := j.put(&msg, len(m.holders), old, copying)
 	if err != nil {
 		return err
 	}
 	copied := j.table.get(p.segment())
-	moved := k.held[:0]
-	k.amends = k.amends[:0]
-	for _, e := range k.held {
-		now, ok := k.relocate(e.Queue, e.Seq, old, p)
+	moved := m.holders[:0]
+	m.amends = m.amends[:0]
+	for _, e := range m.holders {
+		now, ok := m.relocate(e.Queue, e.Seq, old, p)
 		if !ok {
 			j.release(copied, 1)
 			continue
@@ -248,16 +246,16 @@ func (k *keeper) move(s *segment) error {
 		e.Pos, e.ExpiresAt, e.Flags = p, now.ExpiresAt, now.Flags
 		moved = append(moved, e)
 		if now.Deliveries > 0 && e.Durable {
-			k.amends = append(k.amends, amendment{e.Queue, e.Seq, uint32(p.segment()), now})
+			m.amends = append(m.amends, amendment{e.Queue, e.Seq, uint32(p.segment()), now})
 		}
 	}
 	j.mu.Lock()
-	if len(k.amends) > 0 {
-		// As of the copy: an amendment recorded meanwhile is later. Before the
-		// entries: without them it holds of the original, too.
-		j.putAmends(k.amends, p+1)
+	if len(m.amends) > 0 {
+		// Valid as of the copy: an amendment recorded meanwhile is later. Before the
+		// entries: without them it applies to the original as well.
+		j.putAmendsLocked(m.amends, p+1)
 	}
-	j.enqueued(moved)
+	j.enqueuedLocked(moved)
 	j.mu.Unlock()
 	j.release(s, int64(len(moved)))
 	return nil

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"curfew/broker/deadline"
 )
 
 var crashSeed = flag.Uint64("seed", 0, "run the crash test with this seed only")
@@ -34,9 +36,9 @@ func tiny(mode SyncMode) tuning {
 
 type place struct{ queue, seq uint64 }
 
-// standing is what must be found of a message in a queue.
+// standing is what must be found of a queued message.
 type standing struct {
-	id    int // 0: its body is too short to tell
+	id    int // 0: its body is too short for an id
 	terms Terms
 }
 
@@ -47,8 +49,8 @@ type fact struct {
 	amend map[place]Terms
 }
 
-// world drives a store and knows, call by call, what a restart may find: the
-// effect of all calls up to one that is not before the last confirmed.
+// world drives a store and knows, call by call, what a restart may find: the effect of all
+// calls up to one that is not before the last confirmed one.
 type world struct {
 	t   *testing.T
 	rng *rand.Rand
@@ -92,27 +94,27 @@ func message(id int) Message {
 	return text(id, rng.IntN(600))
 }
 
-// number gives the next sequence number of a queue, as a queue would that only
-// knows what it holds.
+// number returns the next sequence number of a queue, like a queue that only knows what it
+// contains.
 func (w *world) number(queue uint64) uint64 {
 	w.next[queue]++
 	return w.next[queue]
 }
 
 func (w *world) enter(s *Store, queue uint64, p Pos, durable bool) Enqueue {
-	e := Enqueue{Queue: queue, Seq: w.number(queue), Pos: p, ExpiresAt: int64(w.ids), Durable: durable}
+	e := Enqueue{Queue: queue, Seq: w.number(queue), Pos: p, ExpiresAt: deadline.Instant(w.ids), Durable: durable}
 	e.EnqueuedAt = since(queue, e.Seq)
 	w.pos[place{queue, e.Seq}] = p
 	w.terms[place{queue, e.Seq}] = Terms{ExpiresAt: e.ExpiresAt}
 	return e
 }
 
-// since is when an entry is said to have been made; those of one queue say.
-func since(queue, seq uint64) int64 {
+// since returns the enqueue time to record; only some queues record it.
+func since(queue, seq uint64) deadline.Instant {
 	if queue != 2 {
 		return 0
 	}
-	return int64(1_000_000 + seq)
+	return deadline.Instant(1_000_000 + seq)
 }
 
 func (w *world) publish(s *Store) {
@@ -168,7 +170,7 @@ func (w *world) leave(at place) Settle {
 	return s
 }
 
-// amend changes what an entry says, as a new deadline or a failed delivery does.
+// amend changes the terms of an entry, as a new deadline or a failed delivery does.
 func (w *world) amend(s *Store) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,7 +179,7 @@ func (w *world) amend(s *Store) {
 		return
 	}
 	terms := w.terms[at]
-	terms.ExpiresAt = w.rng.Int64N(1 << 40)
+	terms.ExpiresAt = deadline.Instant(w.rng.Int64N(1 << 40))
 	terms.Deliveries += uint16(w.rng.IntN(2))
 	terms.Flags = uint8(w.rng.IntN(256))
 	w.terms[at] = terms
@@ -224,7 +226,7 @@ func (w *world) move(s *Store) {
 	s.Moved(src, []Enqueue{e})
 }
 
-// transact puts messages into queues and takes others out, as one.
+// transact puts messages into queues and takes others out, in one transaction.
 func (w *world) transact(s *Store) {
 	n := w.rng.IntN(6)
 	var positions []Pos
@@ -235,7 +237,6 @@ func (w *world) transact(s *Store) {
 	for i := range n {
 		p, err := s.Put(message(first+i), true, 1)
 		if err != nil {
-			n = i
 			break
 		}
 		positions = append(positions, p)
@@ -279,8 +280,8 @@ func (w *world) commit(s *Store, wait bool) {
 	}
 }
 
-// run makes n random calls, fewer if the store fails. The number of messages
-// swells and shrinks.
+// run makes n random calls, or fewer if the store fails. The number of messages grows and
+// shrinks.
 func (w *world) run(s *Store, n int) {
 	swell := true
 	for i := 0; i < n && s.Err() == nil; i++ {
@@ -319,7 +320,7 @@ func (w *world) check(s *Store) {
 	}
 }
 
-// recovered checks what a restart found and goes on from it.
+// recovered checks what a restart found, and continues from there.
 func (w *world) recovered(s *Store, r *Recovery) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -354,7 +355,7 @@ func (w *world) recovered(s *Store, r *Recovery) {
 	w.base, w.facts, w.confirmed = found, nil, 0
 }
 
-// explained goes through the states that a restart may find until fn says that one is found.
+// explained tries the states that a restart may find until fn accepts one.
 func (w *world) explained(fn func(state map[place]standing, calls int) bool) bool {
 	state := maps.Clone(w.base)
 	for i := 0; ; i++ {
@@ -380,7 +381,7 @@ func (f *fact) apply(state map[place]standing) {
 	}
 }
 
-// differences tells by what a state is another than what was found.
+// differences describes how a state differs from what was found.
 func differences(state, found map[place]standing) (d []string) {
 	for at, x := range state {
 		if y, ok := found[at]; !ok {
@@ -411,8 +412,8 @@ func sameMessages(a, b map[place]standing) bool {
 	return true
 }
 
-// TestCrashes crashes at random operations of the disk, several times in a row,
-// with what was not synced lost, kept, or kept in part.
+// TestCrashes crashes at random operations of the disk, several times in a row. What was
+// not synced is lost, kept, or kept in part.
 func TestCrashes(t *testing.T) {
 	seeds := uint64(300)
 	if testing.Short() {
@@ -444,10 +445,10 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// crashShards run beside each other, as each waits for its store most of the time.
+// crashShards run at the same time, as each waits for its store most of the time.
 const crashShards = 4
 
-// life opens the store, checks what is there, and uses it until it crashes.
+// life opens the store, checks its contents, and uses it until it crashes.
 func (w *world) life(seed uint64, disk *crashDisk) (cut, moved int) {
 	disk.crashAt = 1 + w.rng.IntN(1500)
 	w.mode = []SyncMode{SyncGroup, SyncGroup, SyncGroup, SyncInterval, SyncNever}[w.rng.IntN(5)]

@@ -14,9 +14,9 @@ import (
 
 var errCrashed = errors.New("the machine has crashed")
 
-// crashDisk is a file system in memory that knows what a real disk would still
-// have after a power cut: what was synced, and of the rest any sectors. It can
-// crash at any operation, fail a sync, and be full.
+// crashDisk is a file system in memory that knows what a real disk would still have after a
+// power failure: what was synced, and any sectors of the rest. It can crash at any
+// operation, fail a sync, and be full.
 type crashDisk struct {
 	mu      sync.Mutex
 	names   map[string]*inode
@@ -27,11 +27,11 @@ type crashDisk struct {
 	crashAt int // the operation that does not return; 0: none
 	crashed bool
 
-	written   int64  // bytes, all told
-	space     int64  // bytes of all files together; 0: any
-	noFiles   bool   // none can be opened
-	last      *inode // written to last
-	failSyncs int    // the next so many syncs of a file fail
+	written   int64  // bytes in total
+	space     int64  // bytes of all files together; 0: unlimited
+	noFiles   bool   // no file can be opened
+	last      *inode // the file written to last
+	failSyncs int    // this number of file syncs will fail
 	syncs     int
 	locked    bool
 }
@@ -53,8 +53,8 @@ func newCrashDisk() *crashDisk {
 
 const sector = 512
 
-// afterCrash returns the disk as the next start may find it: keep is the chance
-// that a sector which was written but not synced is there; 1: only the process died.
+// afterCrash returns the disk as the next start may find it. keep is the probability that a
+// sector which was written but not synced survives; 1 means that only the process died.
 func (d *crashDisk) afterCrash(rng *rand.Rand, keep float64) *crashDisk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -95,7 +95,7 @@ func (n *inode) afterCrash(rng *rand.Rand, keep float64) *inode {
 	return &inode{data: data, synced: slices.Clone(data)}
 }
 
-// op counts an operation that changes the disk, and crashes at its turn.
+// op counts an operation that changes the disk, and crashes when it is the chosen one.
 func (d *crashDisk) op() error {
 	if d.crashed {
 		return errCrashed
@@ -120,7 +120,7 @@ func (d *crashDisk) change(fn func(map[string]*inode)) {
 	d.changes = append(d.changes, fn)
 }
 
-// write makes a file with some content, synced.
+// write creates a file with some content, synced.
 func (d *crashDisk) write(name string, b []byte) {
 	n := &inode{data: b, synced: slices.Clone(b)}
 	d.names[name], d.durable[name] = n, n
@@ -268,8 +268,8 @@ func (f *crashFile) ReadAt(b []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// WriteAt writes into what is allocated. A write that the crash interrupts may
-// have happened in part.
+// WriteAt writes into allocated space. A write that the crash interrupts may have happened
+// in part.
 func (f *crashFile) WriteAt(b []byte, at int64) (int, error) {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
@@ -315,7 +315,7 @@ func (f *crashFile) Map() ([]byte, error) {
 	return mem, err
 }
 
-// MapOver has nothing to do but to make sure that it would not be noticed.
+// MapOver only verifies that nobody would notice the change.
 func (f *crashFile) MapOver(mem []byte, offset int64, writable bool) error {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()

@@ -9,17 +9,17 @@ import (
 	"sync/atomic"
 )
 
-// Definition is one of the small things that say what queues and the like there are.
-// For the store key and value are only bytes.
+// Definition is one small record that describes a queue, a user or the like. The store
+// treats key and value as plain bytes.
 type Definition struct {
 	Key   string
-	Value []byte // empty: there is none of that key
+	Value []byte // empty: the key has no definition
 }
 
-// Define records that definitions have these values from now on: after a crash all of
-// one call do, or none. Of several values of a key the latest counts. It only writes
-// memory, keeps the values, and may be called with any lock held. SyncDefinitions says
-// when they are safe; a journal record that was handed in later never is before them,
+// Define records that definitions have these values from now on; after a crash all changes
+// of one call are found or none. Of several values for a key the latest counts. Define only
+// writes to memory, keeps the values, and may be called with any lock held. SyncDefinitions
+// reports when they are safe. A journal record handed in later is never safe before them,
 // unless the disk is full.
 func (s *Store) Define(changes ...Definition) {
 	if s.definitions != nil {
@@ -27,17 +27,17 @@ func (s *Store) Define(changes ...Definition) {
 	}
 }
 
-// DefineLater is Define for what nobody waits for: it is written with what is defined
-// next, and may be lost in a crash before that.
+// DefineLater is Define for changes that nobody waits for: they are written together with
+// the next definitions, and may be lost in a crash before that.
 func (s *Store) DefineLater(changes ...Definition) {
 	if s.definitions != nil {
-		s.definitions.later(changes)
+		s.definitions.defineLater(changes)
 	}
 }
 
-// Unsaved is why what was defined is not on the disk, though SyncDefinitions was called:
-// there is no space, or another reason that may pass. It is tried again with each call,
-// and now and then without one. nil: all is well.
+// Unsaved returns why definitions are not on disk although SyncDefinitions was called: the
+// disk is full, or there is another reason that may pass. Every later call tries again, and
+// so does the maintainer from time to time. nil means that all is well.
 func (s *Store) Unsaved() error {
 	if s.definitions == nil {
 		return nil
@@ -45,11 +45,12 @@ func (s *Store) Unsaved() error {
 	return s.definitions.unsaved()
 }
 
-// SyncDefinitions returns when all that Define was told before is on the disk, in
-// every mode. Those who wait at a time share one write and one sync. If that could not
-// even begin, for want of space (ErrFull) or another reason, the next call tries again;
-// any other error ends the store. It is also tried again now and then, so what could not
-// be saved may be later, unless it is defined otherwise.
+// SyncDefinitions returns when everything that Define was given before is on disk, in every
+// mode. Callers that wait at the same time share one write and one sync. If writing could
+// not even begin, because the disk is full (ErrFull) or for another reason, the next call
+// tries again; any other error ends the store. The maintainer also tries again from time to
+// time, so a definition that could not be saved may still be saved later, unless it has
+// been replaced by then.
 func (s *Store) SyncDefinitions() error {
 	if s.definitions == nil {
 		return nil
@@ -57,26 +58,26 @@ func (s *Store) SyncDefinitions() error {
 	return s.definitions.sync()
 }
 
-// definitions are what is to be written to the file of definitions, and the file.
+// definitions holds the definitions that are not written yet, and their file.
 type definitions struct {
 	fs   fileSystem
-	room int               // the least that can be appended to a new file
+	room int               // bytes that can be appended to a new file, at least
 	fail func(error) error // ends the store
-	wake func()            // has the keeper try again
+	wake func()            // wakes the maintainer, which tries again
 
-	told  atomic.Uint64 // calls of define; raised with mu held
-	saved atomic.Uint64 // so many of them are on the disk
-	stuck atomic.Bool   // writing could not begin the last time
+	defined atomic.Uint64 // calls of define; raised with mu held
+	saved   atomic.Uint64 // so many of them are on the disk
+	stuck   atomic.Bool   // the last attempt to write could not begin
 
-	mu      sync.Mutex // a leaf
-	pending map[string][]byte
-	why     error // it is stuck
+	mu       sync.Mutex // a leaf
+	pending  map[string][]byte
+	stuckErr error // why it is stuck
 
 	writing sync.Mutex // held while writing; taken before mu. It guards what follows
-	err     error      // why nothing is written any more
-	file    file       // nil: there is none, or one of an older version
+	err     error      // why nothing can be written any more
+	file    file       // nil: there is none, or it has an older version
 	id      uint64     // of the file
-	synced  int64      // up to here the disk has it
+	synced  int64      // the file is synced up to here
 	end     int64      // of what was written
 	size    int64      // of the file
 }
@@ -84,18 +85,17 @@ type definitions struct {
 func (d *definitions) define(changes []Definition) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.note(changes)
-	d.told.Add(1)
+	d.noteLocked(changes)
+	d.defined.Add(1)
 }
 
-func (d *definitions) later(changes []Definition) {
+func (d *definitions) defineLater(changes []Definition) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.note(changes)
+	d.noteLocked(changes)
 }
 
-// note is called with mu held.
-func (d *definitions) note(changes []Definition) {
+func (d *definitions) noteLocked(changes []Definition) {
 	if d.pending == nil {
 		d.pending = map[string][]byte{}
 	}
@@ -107,13 +107,13 @@ func (d *definitions) note(changes []Definition) {
 func (d *definitions) unsaved() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.why
+	return d.stuckErr
 }
 
-// sync is SyncDefinitions. Who comes while another writes finds his own written, or
-// writes all that has gathered.
+// sync implements SyncDefinitions. Whoever waits while another goroutine writes either
+// finds its changes written, or writes everything that has gathered.
 func (d *definitions) sync() error {
-	want := d.told.Load() // what others define from now on is theirs to wait for
+	want := d.defined.Load() // others wait for what they define from now on
 	if d.saved.Load() >= want {
 		return nil
 	}
@@ -125,14 +125,14 @@ func (d *definitions) sync() error {
 	if d.err != nil {
 		return d.err
 	}
-	changes, upTo := d.take()
+	changes, upTo := d.takePending()
 	err := d.write(changes)
 	d.setStuck(err)
 	switch {
 	case err == nil:
 		d.saved.Store(upTo)
 	case d.stuck.Load():
-		d.giveBack(changes)
+		d.restorePending(changes)
 		err = fmt.Errorf("store: save definitions: %w", err)
 	default:
 		d.err = d.fail(fmt.Errorf("save definitions: %w", err))
@@ -141,7 +141,7 @@ func (d *definitions) sync() error {
 	return err
 }
 
-// setStuck notes whether writing could begin.
+// setStuck records whether writing could begin.
 func (d *definitions) setStuck(err error) {
 	var began *notBegun
 	stuck := errors.As(err, &began)
@@ -149,26 +149,26 @@ func (d *definitions) setStuck(err error) {
 		err = nil
 	}
 	d.mu.Lock()
-	d.why = err
+	d.stuckErr = err
 	d.mu.Unlock()
 	if !d.stuck.Swap(stuck) && stuck {
 		d.wake()
 	}
 }
 
-// retry is sync for what waits since writing could not begin. It returns false if it
-// still cannot.
+// retry tries again to write definitions when writing could not begin. It returns false if
+// it still cannot.
 func (d *definitions) retry() bool {
 	if d.stuck.Load() {
-		_ = d.sync() // what is more than that ends the store
+		_ = d.sync() // any other error ends the store
 	}
 	return !d.stuck.Load()
 }
 
-// before is sync for the committer, whose records may speak of what was defined before
-// them. While definitions cannot be written they go ahead: what takes messages away
-// must not wait.
-func (d *definitions) before() error {
+// syncBefore is sync for the committer, whose records may refer to definitions made before
+// them. While definitions cannot be written the records go ahead: removing messages must
+// not have to wait.
+func (d *definitions) syncBefore() error {
 	if d.stuck.Load() {
 		return nil
 	}
@@ -178,19 +178,19 @@ func (d *definitions) before() error {
 	return nil
 }
 
-// take returns what is to be written, by key.
-func (d *definitions) take() (changes []Definition, upTo uint64) {
+// takePending returns what has to be written, by key.
+func (d *definitions) takePending() (changes []Definition, upTo uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(d.pending)) {
 		changes = append(changes, Definition{key, d.pending[key]})
 	}
 	d.pending = nil
-	return changes, d.told.Load()
+	return changes, d.defined.Load()
 }
 
-// giveBack undoes take, but for what was changed again since.
-func (d *definitions) giveBack(changes []Definition) {
+// restorePending undoes takePending, except for keys that have changed again since.
+func (d *definitions) restorePending(changes []Definition) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.pending == nil {
@@ -203,7 +203,7 @@ func (d *definitions) giveBack(changes []Definition) {
 	}
 }
 
-// notBegun is why nothing could be written: the disk is as it was.
+// notBegun is the reason why nothing could be written; the file is unchanged.
 type notBegun struct{ error }
 
 func (e *notBegun) Unwrap() error {
@@ -213,7 +213,7 @@ func (e *notBegun) Unwrap() error {
 	return e.error
 }
 
-// write appends one batch to the file, or writes the file anew with it.
+// write appends one batch to the file, or writes the whole file again if it does not fit.
 func (d *definitions) write(changes []Definition) error {
 	b := encodeBatch(d.id, d.end, d.synced, changes)
 	if d.file == nil || d.end+int64(len(b))+batchHeader > d.size {
@@ -230,7 +230,8 @@ func (d *definitions) write(changes []Definition) error {
 	return d.mark()
 }
 
-// mark says in the file that all up to here is synced; that itself nobody syncs.
+// mark records in the file that everything up to here is synced. The mark itself is not
+// synced.
 func (d *definitions) mark() error {
 	b := encodeBatch(d.id, d.end, d.synced, nil)
 	if _, err := d.file.WriteAt(b, d.end); err != nil {
@@ -240,9 +241,9 @@ func (d *definitions) mark() error {
 	return nil
 }
 
-// rewrite puts a file in place of the present one that holds what is still true, and
-// the changes. It is as long again as that: so much can be appended before the next
-// time, and a change costs the same however many there are.
+// rewrite replaces the file by a new one with all present definitions and the changes. The
+// new file is twice as long as its content, so that much can be appended before it is
+// written again, and the cost of a change does not depend on how many there are.
 func (d *definitions) rewrite(changes []Definition) error {
 	found, err := scanDefinitions(d.fs)
 	if noSpace(err) {
@@ -274,7 +275,7 @@ func (d *definitions) rewrite(changes []Definition) error {
 	return nil
 }
 
-// replace writes the new file and gives it its name.
+// replace writes the new file and renames it into place.
 func (d *definitions) replace(f file, whole []byte) error {
 	if _, err := f.WriteAt(whole, 0); err != nil {
 		return fmt.Errorf("write: %w", err)
@@ -288,9 +289,9 @@ func (d *definitions) replace(f file, whole []byte) error {
 	return d.fs.SyncDir()
 }
 
-// repair makes the file such that appending can go on: nothing is left of what was
-// torn, and what was found is synced, as it may have survived in the system's memory
-// only. It may be interrupted anywhere.
+// repair prepares the file for appending: it erases a torn tail, and syncs what was found,
+// since that may have survived only in the system's memory. It may be interrupted at any
+// point.
 func (d *definitions) repair(found *foundDefinitions) error {
 	if found.version != definitionsVersion {
 		return nil
@@ -317,7 +318,7 @@ func (d *definitions) repair(found *foundDefinitions) error {
 	return nil
 }
 
-// close closes the file, its last mark being synced.
+// close closes the file; its last mark is synced.
 func (d *definitions) close() error {
 	d.writing.Lock()
 	defer d.writing.Unlock()

@@ -8,8 +8,8 @@ import (
 	"io/fs"
 )
 
-// definitionsVersion is that of the file that is written. Version 1 was one document,
-// written anew with each change; it is read as the definition without a key.
+// definitionsVersion is the version of the file that is written. Version 1 was a single
+// document, rewritten with each change; it is read as the definition without a key.
 const definitionsVersion = 2
 
 const (
@@ -29,12 +29,12 @@ const (
 //
 //	 0  uint32  checksum of what follows, which covers its place and the file's id
 //	 4  uint32  length of the changes
-//	 8  uint64  up to where the file was synced when this was written
+//	 8  uint64  the position up to which the file was synced when this was written
 //	16          per change: uint32 lengths of key and value, key, value
 //
-// The first has all there is when the file is made. One without changes is a mark: it
-// follows each sync, and tells damage of what had been synced from a torn tail. After
-// the last come zeros, whose space is allocated.
+// The first batch has all definitions that existed when the file was made. A batch without
+// changes is a mark. A mark follows each sync; it distinguishes damage in synced data from
+// a torn tail. After the last batch come zeros, whose space is allocated.
 const (
 	definitionsHeader = 24
 	batchHeader       = 16
@@ -53,7 +53,7 @@ func encodeDefinitions(id uint64, all []Definition) []byte {
 	return append(b, encodeBatch(id, end, end, nil)...)
 }
 
-// encodeBatch makes the batch that stands at an offset, with its padding.
+// encodeBatch encodes the batch at an offset, with its padding.
 func encodeBatch(id uint64, at, synced int64, changes []Definition) []byte {
 	n := batchHeader
 	for _, c := range changes {
@@ -72,9 +72,9 @@ func encodeBatch(id uint64, at, synced int64, changes []Definition) []byte {
 	return b[:align(n)]
 }
 
-// latest is the last value of each key, in the order in which they were given.
+// latest holds the last value of each key, in the order in which the keys were given.
 type latest struct {
-	list []Definition // without a value where a later one replaced it
+	list []Definition // the value is empty where a later one replaced it
 	at   map[string]int
 }
 
@@ -103,18 +103,18 @@ func (l *latest) all() []Definition {
 	return all
 }
 
-// foundDefinitions is what reading the file has found.
+// foundDefinitions is the result of reading the file.
 type foundDefinitions struct {
 	latest
-	version uint32 // 0: there is no file
+	version uint32 // 0: the file does not exist
 	id      uint64
 	size    int64 // of the file
 	end     int64 // of the last valid batch
-	marked  bool  // which is a mark
-	torn    int   // bytes behind it that were being written in a crash
+	marked  bool  // the last valid batch is a mark
+	torn    int   // bytes after it, being written in a crash
 }
 
-// scanDefinitions reads the file and changes nothing.
+// scanDefinitions reads the file without changing anything.
 func scanDefinitions(dir fileSystem) (*foundDefinitions, error) {
 	b, err := readWhole(dir, definitionsName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -158,17 +158,16 @@ func (f *foundDefinitions) read(b []byte) error {
 		if !ok {
 			break
 		}
-		if !f.take(batch[batchHeader:]) {
+		if !f.addBatch(batch[batchHeader:]) {
 			return &CorruptError{File: definitionsName, Offset: f.end, Reason: "the changes there are not valid"}
 		}
 		f.marked = len(batch) == batchHeader
-		f.end += int64(align(len(batch))) // of which the padding may be missing from a cut file
+		f.end += int64(align(len(batch))) // the padding may be missing if the file was cut
 	}
 	return f.checkTail(b)
 }
 
-// batchAt returns the batch at an offset without its padding, if there is one whose
-// checksum is right.
+// batchAt returns the batch at an offset, without its padding, if its checksum is valid.
 func batchAt(id uint64, b []byte, at int64) (batch []byte, ok bool) {
 	left := int64(len(b)) - at
 	if left < batchHeader {
@@ -183,8 +182,8 @@ func batchAt(id uint64, b []byte, at int64) (batch []byte, ok bool) {
 	return batch, binary.LittleEndian.Uint32(batch) == checksum(id, Pos(at), batch)
 }
 
-// take takes in a batch's changes.
-func (f *foundDefinitions) take(b []byte) bool {
+// addBatch adds the changes of a batch.
+func (f *foundDefinitions) addBatch(b []byte) bool {
 	for len(b) > 0 {
 		if len(b) < changeHeader {
 			return false
@@ -200,8 +199,8 @@ func (f *foundDefinitions) take(b []byte) bool {
 	return true
 }
 
-// checkTail looks at what follows the last valid batch. It was being written in a
-// crash, unless a later batch says that it had been synced.
+// checkTail examines what follows the last valid batch: it was being written in a crash,
+// unless a later batch says that it had been synced.
 func (f *foundDefinitions) checkTail(b []byte) error {
 	for at := f.end + 8; at < f.size; at += 8 {
 		if _, ok := batchAt(f.id, b, at); ok && binary.LittleEndian.Uint64(b[at+8:]) > uint64(f.end) {

@@ -17,7 +17,7 @@ import (
 
 func def(key, value string) Definition { return Definition{key, []byte(value)} }
 
-// saved is what a start finds defined, as "key=value".
+// saved returns what a start finds defined, as "key=value".
 func saved(list []Definition) (lines []string) {
 	for _, d := range list {
 		lines = append(lines, d.Key+"="+string(d.Value))
@@ -25,7 +25,7 @@ func saved(list []Definition) (lines []string) {
 	return lines
 }
 
-// found is what a start finds.
+// found returns what a start finds.
 func found(t *testing.T, disk *crashDisk) []string {
 	t.Helper()
 	s, r, err := reopen(disk)
@@ -66,7 +66,7 @@ func TestDefinitions(t *testing.T) {
 	defineNow(t, m, def("x", "y"))
 }
 
-// Those who wait while another writes share what comes next.
+// Those who wait while another goroutine writes share the next write.
 func TestDefinitionsAreSyncedTogether(t *testing.T) {
 	disk := newCrashDisk()
 	s, _, err := reopen(disk)
@@ -86,7 +86,7 @@ func TestDefinitionsAreSyncedTogether(t *testing.T) {
 	require.Len(t, found(t, disk), 51)
 }
 
-// What a change costs does not grow with what there is, nor with what was.
+// The cost of a change grows neither with what exists nor with what existed.
 func TestDefinitionsGrowLinearly(t *testing.T) {
 	disk := newCrashDisk()
 	s, _, err := reopen(disk)
@@ -94,7 +94,7 @@ func TestDefinitionsGrowLinearly(t *testing.T) {
 	value := strings.Repeat("x", 2000)
 	for i := range 150 {
 		defineNow(t, s, def(fmt.Sprint("queue ", i), value))
-		require.Less(t, disk.written, int64(4*(i+1)*(len(value)+100)), "each is written about three times, all told")
+		require.Less(t, disk.written, int64(4*(i+1)*(len(value)+100)), "each is written about three times in total")
 	}
 	for i := range 150 {
 		s.Define(Definition{Key: fmt.Sprint("queue ", i)})
@@ -107,7 +107,8 @@ func TestDefinitionsGrowLinearly(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// Random changes and crashes: what was synced is there, with the rest up to some call.
+// Random changes and crashes: what was synced is found, and of the rest everything up to
+// some call.
 func TestDefinitionsSurviveCrashes(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -155,8 +156,8 @@ func TestDefinitionsSurviveCrashes(t *testing.T) {
 	}
 }
 
-// someDefinitions is a disk with a file of several batches, and what was there after
-// each.
+// someDefinitions returns a disk with a file of several batches, and the definitions after
+// each of them.
 func someDefinitions(t *testing.T) (disk *crashDisk, states [][]string) {
 	disk = newCrashDisk()
 	s, _, err := reopen(disk)
@@ -171,7 +172,7 @@ func someDefinitions(t *testing.T) (disk *crashDisk, states [][]string) {
 	return disk, states
 }
 
-// A flipped bit is refused with the place, but in padding, in zeros that were never
+// A flipped bit is refused with its place, except in padding, in zeros that were never
 // written, and in the last mark.
 func TestFlippedBitsInDefinitions(t *testing.T) {
 	disk, states := someDefinitions(t)
@@ -198,8 +199,8 @@ func TestFlippedBitsInDefinitions(t *testing.T) {
 	require.Equal(t, states[4], found(t, disk))
 }
 
-// The file, cut at every byte: what is left is what was there once, and what was cut
-// is gone; or the cut is noticed.
+// The file, cut at every byte: what is left is some earlier state, and what was cut is
+// missing; or the cut is noticed.
 func TestTornDefinitionsAtEveryByte(t *testing.T) {
 	disk, states := someDefinitions(t)
 	whole := slices.Clone(disk.names[definitionsName].data)
@@ -230,7 +231,7 @@ func TestTornDefinitionsAtEveryByte(t *testing.T) {
 	require.Greater(t, n, 100)
 }
 
-// What was torn is not taken for changes later, where it would stand right.
+// A torn end must not be taken for changes later, when its place would be right.
 func TestTornDefinitionsAreErased(t *testing.T) {
 	disk, states := someDefinitions(t)
 	f, err := scanDefinitions(disk)
@@ -249,7 +250,7 @@ func TestTornDefinitionsAreErased(t *testing.T) {
 	require.Equal(t, append(states[4], "x=3"), found(t, disk))
 }
 
-// The folder of an older version has one document; it stays until something is defined.
+// A directory of an older version has one document. It stays until something is defined.
 func TestFirstVersionOfDefinitionsIsRead(t *testing.T) {
 	disk := newCrashDisk()
 	s, _, err := reopen(disk)
@@ -305,11 +306,12 @@ func TestDefinitionsOnFullDisk(t *testing.T) {
 	s.Define(def("first", "2"), def("next", "2"))
 	require.NoError(t, s.SyncDefinitions())
 	require.NoError(t, s.Close())
-	// The keeper may have written what waited before the last was defined: the order may be another.
+	// The maintainer may have written what waited before the last was defined, so the order
+	// may differ.
 	require.ElementsMatch(t, []string{"first=2", "large=" + large, "next=2"}, found(t, disk))
 }
 
-// What could not be written is, when there is space, though nobody asks.
+// What could not be written is written when there is space, even if nobody asks.
 func TestDefinitionsAreTriedAgain(t *testing.T) {
 	disk := newCrashDisk()
 	s, _, err := reopen(disk)
@@ -330,7 +332,7 @@ func TestDefinitionsAreTriedAgain(t *testing.T) {
 	require.Empty(t, found(t, disk))
 }
 
-// What nobody waits for is written with what is defined next.
+// What nobody waits for is written together with the next definition.
 func TestDefinitionsForLater(t *testing.T) {
 	disk := newCrashDisk()
 	s, _, err := reopen(disk)
@@ -345,7 +347,7 @@ func TestDefinitionsForLater(t *testing.T) {
 	require.Equal(t, []string{"second=1", "third=1"}, found(t, disk))
 }
 
-// Synced waits for the disk where Commit does not.
+// Synced waits for the disk even where Commit does not.
 func TestSyncedWaitsForTheDisk(t *testing.T) {
 	for _, mode := range []SyncMode{SyncGroup, SyncInterval, SyncNever} {
 		disk := newCrashDisk()
@@ -365,9 +367,9 @@ func TestSyncedWaitsForTheDisk(t *testing.T) {
 	}
 }
 
-// A sync that failed is not tried again: the store ends.
+// A failed sync is not tried again: the store ends.
 func TestDefinitionsSyncFails(t *testing.T) {
-	for _, what := range []string{"append", "anew"} {
+	for _, what := range []string{"append", "whole"} {
 		t.Run(what, func(t *testing.T) {
 			disk := newCrashDisk()
 			s, _, err := reopen(disk)

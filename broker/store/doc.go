@@ -1,6 +1,7 @@
-// Package store is the memory of all queues and their journal in one. A message's
-// bytes are copied once, into a segment outside the Go heap, and a queue keeps
-// their position. What is durable is written from that same memory to a file.
+// Package store keeps the messages of all queues in memory and, in the same form, in a
+// journal on disk. Put copies a message's bytes once, into a segment of memory outside the
+// Go heap, and returns its position, which is all that a queue has to keep. Durable
+// messages are written to a file straight from that memory.
 //
 //	Put ──► Enqueued ──► Settled            one queue after another:
 //	 │         │ Amended   │                Moved = Settled + Enqueued in one record
@@ -12,40 +13,39 @@
 //
 // # Guarantees
 //
-// What was handed in before a Commit whose callback got nil is found again after
-// any crash, in the default mode after a power cut too (SyncMode says what the
-// others promise). Of what came later, a prefix in the order of the calls is
-// found: a message that was moved is in the one place or in the other, and of a
-// transaction all is found or nothing.
+// When a Commit callback gets nil, everything handed in before that Commit survives a crash
+// of the process. In the default mode it also survives a power failure (SyncMode says what
+// the other modes promise). Of what was handed in later, a prefix survives, in the order of
+// the calls. A moved message is in one place or in the other, and a transaction survives
+// whole or not at all.
 //
-// A settled message does not come back once its settlement was committed. A
-// message that was not settled is not lost, whatever compaction and dropping of
-// segments were doing.
+// A message does not come back once its settlement was committed. A message that was not
+// settled is never lost, whatever compaction and the dropping of segments are doing.
 //
-// Which entries had been delivered is found after a clean stop only (stopped.go).
+// Which entries had been delivered is known only after a clean stop (clean_stop.go).
 //
-// What is found is what was put: every record has a checksum that also covers its
-// place. What was being written in a crash is cut off and reported. Damage in what
-// had been synced, and the loss of a file, are refused with the name and offset
-// (CorruptError), and nothing is changed. After a failed write or sync nothing is
-// tried again: every callback gets the error, Failed delivers it, and the process
-// has to end and recover.
+// Recovery returns exactly what was put: each record has a checksum, which also covers the
+// record's position. What was being written in a crash is cut off and reported. If
+// something that had been synced is damaged, or a file is missing, Open refuses with the
+// name and the offset (CorruptError) and changes nothing. A failed write or sync is not
+// tried again: every callback gets the error, Failed delivers it, and the process must end
+// and recover.
 //
-// What Define was told before a SyncDefinitions that returned nil is found again after
-// any crash, in every mode, and of what it was told later all up to some call. No
-// message is found whose queue was defined before and is lost.
+// Definitions handed to Define before a SyncDefinitions that returned nil survive any
+// crash, in every mode. Later definitions survive up to some call. Recovery never returns a
+// message without the definition of its queue, if the queue was defined before the message
+// was put.
 //
-// On a full disk, or while no file descriptor is left to open a segment's file with,
-// durable messages are refused (ErrFull) before anything is
-// written that would not fit; settlements, moves and compaction use a reserve,
-// and publishing resumes when there is space. Messages can be read throughout.
-// While the disk is far behind publishers wait, of durable messages and of others;
-// nothing else does.
+// When the disk is full, or no file descriptor is left to open a segment's file with,
+// durable messages are refused (ErrFull) before anything is written that would not fit.
+// Settlements, moves and compaction use a reserve. Publishing resumes when there is space
+// again. Messages can be read all the time. While the disk is far behind, publishers wait,
+// whether their messages are durable or not; nothing else waits.
 //
 // # Two logs
 //
-// The journal holds durable messages and the records about them; its segments are
-// files. The volatile log holds all others and is gone after a restart. In a store
+// The journal holds durable messages and the records about them; its segments are files.
+// The volatile log holds all other messages and does not survive a restart. In a store
 // without a directory every message is volatile.
 //
 //	        full              written, synced         no references
@@ -55,53 +55,55 @@
 //	                └──────────────► paged: the file's pages in
 //	                                 place of memory, same address
 //
-// Segments of the volatile log get their files when they are paged: places in files
-// without a name, which are used again and are gone with the process (spill.go).
+// Segments of the volatile log get a place in a file only when they are paged. Those files
+// have no name, are reused, and disappear with the process (spill.go).
 //
-// A publisher takes strips of the active segment of the volatile log to write a batch
-// into without its lock (putter.go); a segment stays as it is while one is open.
+// A publisher takes strips of the volatile log's active segment and writes a batch into
+// them without holding the log's lock (putter.go). While a strip of a segment is open, the
+// segment is neither compacted nor paged.
 //
-// Segments count the references into them. One that is mostly garbage is emptied
-// by compaction (compact.go), which asks the owner to let each entry stand at a
-// copy; one without references is dropped when no other record depends on it
-// (drop.go). Files are allocated ahead (spare.go).
+// Segments count the references to their messages. Compaction empties a segment that is
+// mostly garbage (compact.go): it asks the owner to let each entry refer to a copy. A
+// segment without references is dropped when no other record depends on it (drop.go). Files
+// are allocated ahead of time (spare.go).
 //
 // # Definitions
 //
-// What queues and the like there are is a file of keys and values of its own. It begins
-// with all there is, changes are appended, and when it has doubled it is made anew
-// (definitions.go, definitions_file.go): what a change costs does not grow with the file.
+// Users, queues and the like are kept in a file of keys and values of their own. The file
+// begins with everything there is; changes are appended, and when the file has doubled it
+// is written again (definitions.go, definitions_file.go). So the cost of a change does not
+// grow with the number of definitions.
 //
 //	Define ──► pending ──► batch: write, fdatasync ──► mark
 //	                         │ it does not fit
 //	                         ▼
 //	                       new file: what is true, written, synced, renamed
 //
-// Before the committer writes records it has what is pending written, since they may
-// speak of it. It does not wait for that while there is no space for definitions; then
-// the keeper tries again, and Unsaved says why (an owner who lets no message into a queue
-// before SyncDefinitions has returned loses none by it).
+// Before the committer writes records it has all pending definitions written, since the
+// records may refer to them. If there is no space for definitions it does not wait: the
+// maintainer tries again later, and Unsaved reports why. An owner that lets no message into
+// a queue before SyncDefinitions has returned loses nothing by this.
 //
 // # Formats
 //
-// Each kind of file has a version in its header. A later one is refused (ErrVersion),
-// those before are read: of segments (file.go has the list), and of definitions, where
-// version 1 was one document, given to the owner as the definition without a key. What is
-// written is of the present version, so a folder that was used is not for the Curfew
-// before.
+// The header of each kind of file contains a version. A file of a later version is refused
+// (ErrVersion); files of earlier versions are read. file.go lists the versions of segments.
+// Version 1 of the definitions was a single document; the owner gets it as the definition
+// without a key. Files are always written in the present version, so an older Curfew cannot
+// open a directory that a newer one has used.
 //
 // # Concurrency
 //
-// View takes no lock. Put, Enqueued, Settled and Moved take the log's, for a copy
-// in memory; it is the innermost lock. Two goroutines work behind: the committer
-// writes and syncs (commit.go), the keeper does what nobody waits for (keeper.go).
-// Define may be called with any lock held; definitions are written by those who wait for
-// them.
+// View takes no lock. Put, Enqueued, Settled and Moved take the log's lock while they copy
+// into memory; it is the innermost lock. Two goroutines work in the background: the
+// committer writes and syncs (commit.go), the maintainer does what nobody waits for
+// (maintainer.go). Define may be called with any lock held; the goroutines that wait in
+// SyncDefinitions write the definitions themselves.
 //
 // # Left to others
 //
-// Order, counts and deadlines are the queue's. A queue's incarnation is never
-// used again, which the owner sees to; sequence numbers may be, after a crash has
-// undone their first use. Entries of queues that are not known any more after a
-// restart are the owner's to settle.
+// Order, counts and deadlines belong to the queue. The owner ensures that a queue's
+// incarnation is never used again. Sequence numbers may be used again after a crash has
+// undone their first use. After a restart the owner settles entries of queues that no
+// longer exist.
 package store

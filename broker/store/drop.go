@@ -7,38 +7,38 @@ import (
 	"go.uber.org/zap"
 )
 
-// Dropping a segment forgets all its records. That must not bring a message back
-// or lose one, so a segment without referenced messages still waits for others:
+// Dropping a segment forgets all its records. That must not bring a message back or lose
+// one, so a segment without referenced messages may have to wait for others:
 //
-//   - A settlement is needed while the settled message exists, since the record
-//     that entered it into the queue may exist too.
-//   - An entry is needed while its message exists and may be referred to, and
-//     with it what amends it.
-//   - A copy that compaction made is needed while its original exists: a later
-//     settlement names the copy, and must be kept for the original's sake.
+//   - A settlement is needed while the settled message exists, since the record that put it
+//     into its queue may exist as well.
+//   - An entry is needed while its message exists and may be referred to. So are its
+//     amendments.
+//   - A copy that compaction made is needed while its original exists: a later settlement
+//     names the copy, and must be kept because of the original.
 //
-// The first two can be carried, that is appended again, and are when it frees at
-// least half of the segment; else the segment waits until what they speak of is
-// dropped. Messages stand before all records that speak of them, and a carried
-// settlement or amendment says as of when it held, so order among the rest never
-// matters.
+// The first two can be carried, that is, appended again. They are carried if that frees at
+// least half of the segment; otherwise the segment waits until the segments they refer to
+// are dropped. A message comes before all records that refer to it, and a carried
+// settlement or amendment states its original position, so the order of the other records
+// never matters.
 //
-// A segment is dropped by a record that says so. Only when that is on the disk,
-// and with it all that was carried before, the file is removed.
+// A segment is dropped by a record. The file is removed only when that record is on disk,
+// together with everything that was carried before it.
 
-// drop drops what can be dropped. Only the keeper calls it.
-func (j *journal) drop() {
+// dropSegments drops what can be dropped. Only the maintainer calls it.
+func (j *journal) dropSegments() {
 	var needless, waiting []*segment
-	for _, s := range j.takeBuried() {
-		if s.dropped = j.speaksOfNone(s) || j.carry(s); s.dropped {
+	for _, s := range j.takeDeadSegments() {
+		if s.dropped = j.refersToNone(s) || j.carry(s); s.dropped {
 			needless = append(needless, s)
 		} else {
 			waiting = append(waiting, s)
 		}
 	}
 	j.mu.Lock()
-	j.buried = append(j.buried, waiting...)
-	j.recordDropped(needless)
+	j.deadSegments = append(j.deadSegments, waiting...)
+	j.recordDroppedLocked(needless)
 	j.mu.Unlock()
 	if len(needless) == 0 || j.sync() != nil {
 		return
@@ -48,25 +48,25 @@ func (j *journal) drop() {
 	}
 }
 
-// takeBuried takes the dead segments whose files are complete, in ascending order.
-func (j *journal) takeBuried() []*segment {
+// takeDeadSegments takes the dead segments whose files are complete, in ascending order.
+func (j *journal) takeDeadSegments() []*segment {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var dead, rest []*segment
-	for _, s := range j.buried {
+	for _, s := range j.deadSegments {
 		if s.complete {
 			dead = append(dead, s)
 		} else {
 			rest = append(rest, s)
 		}
 	}
-	j.buried = rest
+	j.deadSegments = rest
 	slices.SortFunc(dead, func(a, b *segment) int { return int(a.number) - int(b.number) })
 	return dead
 }
 
-// exists reports whether a segment is there and going to stay. Only the keeper
-// calls it, who alone drops segments.
+// exists reports whether a segment exists and is going to stay. Only the maintainer calls
+// it, and only the maintainer drops segments.
 func (j *journal) exists(number uint32) bool {
 	s := j.table.get(uint64(number))
 	return s != nil && !s.dropped
@@ -81,12 +81,12 @@ func (j *journal) existingOf(s numbers) (n int) {
 	return n
 }
 
-func (j *journal) speaksOfNone(s *segment) bool {
+func (j *journal) refersToNone(s *segment) bool {
 	return j.existingOf(s.enters)+j.existingOf(s.alters)+j.existingOf(s.origins) == 0
 }
 
-// carry appends again what s says of existing segments, if that frees at least
-// half of it. It looks again only when half of those segments have gone.
+// carry appends again what s records about existing segments, if that frees at least half
+// of s. Once refused, it tries again only when half of those segments are gone.
 func (j *journal) carry(s *segment) bool {
 	others := j.existingOf(s.enters) + j.existingOf(s.alters)
 	if j.existingOf(s.origins) > 0 || s.examined > 0 && others > s.examined/2 {
@@ -103,30 +103,30 @@ func (j *journal) carry(s *segment) bool {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.enqueued(needed.entries)
+	j.enqueuedLocked(needed.entries)
 	for _, c := range needed.settles {
-		j.putRuns([]run{c.run}, c.asOf)
+		j.putRunsLocked([]run{c.run}, c.asOf)
 	}
 	for i := range needed.amends {
-		j.putAmends(needed.amends[i:i+1], needed.amended[i])
+		j.putAmendsLocked(needed.amends[i:i+1], needed.amended[i])
 	}
 	return j.err == nil
 }
 
-// mayCarry leaves the last of the reserve to what cannot wait.
+// mayCarry leaves the last part of the reserve to what cannot wait.
 func (j *journal) mayCarry(n int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.spared()-int64(n) >= j.floor(copying)
+	return j.unclaimedSpareLocked()-int64(n) >= j.floor(copying)
 }
 
-// carried is what is still needed of a segment.
+// carried holds the records of a segment that are still needed.
 type carried struct {
 	entries []Enqueue
-	size    int // of entries
+	size    int // of the entries
 	settles []carriedRun
 	amends  []amendment
-	amended []Pos // as of when each of amends held
+	amended []Pos // the original position of each of amends
 }
 
 type carriedRun struct {
@@ -158,15 +158,15 @@ func (c *carried) bytes() int {
 		len(c.amends)*align(recordHeader+8+amendBytes)
 }
 
-// recordDropped says that the segments are not needed. The caller holds mu.
-func (j *journal) recordDropped(needless []*segment) {
+// recordDroppedLocked records that the segments are no longer needed.
+func (j *journal) recordDroppedLocked(needless []*segment) {
 	if len(needless) == 0 {
 		return
 	}
 	for _, s := range needless {
 		j.existing.remove(s.number)
 	}
-	b, _ := j.reserve(kindDropped, 4*len(needless), 0)
+	b, _ := j.reserveLocked(kindDropped, 4*len(needless), 0)
 	if b == nil {
 		return
 	}
@@ -175,23 +175,22 @@ func (j *journal) recordDropped(needless []*segment) {
 	}
 }
 
-// remove takes a dropped segment off the disk and out of memory. A file that
-// stays is removed by the next Open.
+// remove removes a dropped segment from disk and from memory. If the file cannot be
+// removed, the next Open removes it.
 func (j *journal) remove(s *segment) {
 	if s.file != nil {
 		s.file.Close()
 	}
 	if err := j.fs.Remove(fileName(s.number)); err != nil {
-		j.log.Warn("cannot remove a segment that is not needed", zap.Uint64("segment", s.number), zap.Error(err))
+		j.log.Warn("cannot remove a segment that is no longer needed", zap.Uint64("segment", s.number), zap.Error(err))
 	}
 	j.mu.Lock()
-	j.forget(s)
+	j.forgetLocked(s)
 	j.mu.Unlock()
 	j.memory.dispose(s)
 }
 
-// eachFact calls fn for the records of a complete segment that say where messages
-// stand.
+// eachFact calls fn for the records of a complete segment that say where messages are.
 func (s *segment) eachFact(fn func(*facts)) {
 	s.eachRecord(func(at int, k kind, rec []byte) bool {
 		if k.statesFacts() {
@@ -202,7 +201,7 @@ func (s *segment) eachFact(fn func(*facts)) {
 	})
 }
 
-// eachRecord calls fn for the records of a sealed journal segment until false.
+// eachRecord calls fn for the records of a sealed journal segment until it returns false.
 func (s *segment) eachRecord(fn func(at int, k kind, rec []byte) bool) {
 	for at := fileHeader; at < s.used; {
 		k, n := header(s.mem[at:])

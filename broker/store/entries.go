@@ -2,21 +2,21 @@ package store
 
 import "encoding/binary"
 
-// perRecord bounds the entries and runs of one record, but for those of a transaction.
+// perRecord bounds the entries and runs of one record, except in transactions.
 const perRecord = 1024
 
-// MaxTransaction is how many entries and settlements, those with consecutive sequence
-// numbers and messages in one segment counting as one, Transacted makes one record of.
+// MaxTransaction is how many entries and settlements Transacted puts into one record.
+// Settlements with consecutive sequence numbers and messages in one segment count as one.
 const MaxTransaction = 1 << 18
 
-// enqueued appends the journal's entries among those given. The caller holds mu.
-func (j *journal) enqueued(entries []Enqueue) {
-	j.enter(entries, kindEnqueue)
-	j.enter(entries, kindHold)
+// enqueuedLocked appends those of the entries that belong into the journal.
+func (j *journal) enqueuedLocked(entries []Enqueue) {
+	j.enterLocked(entries, kindEnqueue)
+	j.enterLocked(entries, kindHold)
 }
 
-// enter appends the entries that belong into records of kind k.
-func (j *journal) enter(entries []Enqueue, k kind) {
+// enterLocked appends the entries that belong into records of kind k.
+func (j *journal) enterLocked(entries []Enqueue, k kind) {
 	for len(entries) > 0 {
 		chunk := entries[:min(len(entries), perRecord)]
 		entries = entries[len(chunk):]
@@ -24,13 +24,13 @@ func (j *journal) enter(entries []Enqueue, k kind) {
 		if size == 0 {
 			continue
 		}
-		if b, _ := j.reserve(k, size, 0); b != nil {
-			j.putEntries(b[recordHeader:], chunk, k)
+		if b, _ := j.reserveLocked(k, size, 0); b != nil {
+			j.putEntriesLocked(b[recordHeader:], chunk, k)
 		}
 	}
 }
 
-// sizeOf is how many entries belong into records of kind k, and what they take there.
+// sizeOf returns how many entries belong into records of kind k, and their size there.
 func sizeOf(entries []Enqueue, k kind) (n, size int) {
 	for i := range entries {
 		if entries[i].kind() == k {
@@ -41,7 +41,7 @@ func sizeOf(entries []Enqueue, k kind) (n, size int) {
 	return n, size
 }
 
-func (j *journal) putEntries(b []byte, entries []Enqueue, k kind) {
+func (j *journal) putEntriesLocked(b []byte, entries []Enqueue, k kind) {
 	for i := range entries {
 		e := &entries[i]
 		if e.kind() != k {
@@ -58,7 +58,7 @@ func (j *journal) putEntries(b []byte, entries []Enqueue, k kind) {
 	}
 }
 
-// kind is that of the record an entry is journaled with, 0 if it is not.
+// kind is the kind of record that journals the entry, 0 if it is not journaled.
 func (e *Enqueue) kind() kind {
 	switch {
 	case !e.Pos.Durable():
@@ -69,24 +69,24 @@ func (e *Enqueue) kind() kind {
 	return kindHold
 }
 
-// journaled reports whether a settlement must be found again after a restart.
+// journaled reports whether the settlement must survive a restart.
 func (s Settle) journaled() bool { return s.Durable && s.Pos.Durable() }
 
-// journaled reports whether an amendment must be found again after a restart.
+// journaled reports whether the amendment must survive a restart.
 func (a Amend) journaled() bool { return a.Durable && a.Pos.Durable() }
 
-// settled appends the journal's settlements among those given. The caller holds mu.
-func (j *journal) settled(settles []Settle) {
-	for runs := j.runsOf(settles); len(runs) > 0; {
+// settledLocked appends those of the settlements that belong into the journal.
+func (j *journal) settledLocked(settles []Settle) {
+	for runs := j.runsOfLocked(settles); len(runs) > 0; {
 		n := min(len(runs), perRecord)
-		j.putRuns(runs[:n], 0)
+		j.putRunsLocked(runs[:n], 0)
 		runs = runs[n:]
 	}
 }
 
-// runsOf makes runs of the journal's settlements among those given, valid until the next
-// call. The caller holds mu.
-func (j *journal) runsOf(settles []Settle) []run {
+// runsOfLocked combines those of the settlements that belong into the journal into runs,
+// which are valid until the next call.
+func (j *journal) runsOfLocked(settles []Settle) []run {
 	j.runs = j.runs[:0]
 	for i := range settles {
 		s := &settles[i]
@@ -102,33 +102,33 @@ func (j *journal) runsOf(settles []Settle) []run {
 	return j.runs
 }
 
-// putRuns appends settlements that hold as of a position; 0: the record's own.
-func (j *journal) putRuns(runs []run, asOf Pos) {
-	b := j.reserveAsOf(kindSettle, len(runs)*runBytes, asOf)
+// putRunsLocked appends settlements that hold as of a position; 0 means that of the record.
+func (j *journal) putRunsLocked(runs []run, asOf Pos) {
+	b := j.reserveAsOfLocked(kindSettle, len(runs)*runBytes, asOf)
 	if b == nil {
 		return
 	}
 	for i := range runs {
-		j.putRun(b[i*runBytes:], &runs[i])
+		j.putRunLocked(b[i*runBytes:], &runs[i])
 	}
 }
 
-func (j *journal) putRun(b []byte, r *run) {
+func (j *journal) putRunLocked(b []byte, r *run) {
 	putRun(b, r)
-	j.alter(uint64(r.segment))
+	j.alterLocked(uint64(r.segment))
 }
 
-// alter notes that the active segment says something of another's entries.
-func (j *journal) alter(segment uint64) {
+// alterLocked notes that the active segment has a record about another segment's entries.
+func (j *journal) alterLocked(segment uint64) {
 	if segment != j.active.number {
 		j.active.alters.add(segment)
 	}
 }
 
-// reserveAsOf makes a record of size bytes that holds as of a position; 0: its own.
-// After a failure it returns nil. The caller holds mu.
-func (j *journal) reserveAsOf(k kind, size int, asOf Pos) []byte {
-	b, p := j.reserve(k, 8+size, 0)
+// reserveAsOfLocked makes a record of size bytes that holds as of a position; 0 means its
+// own. After a failure it returns nil.
+func (j *journal) reserveAsOfLocked(k kind, size int, asOf Pos) []byte {
+	b, p := j.reserveLocked(k, 8+size, 0)
 	if b == nil {
 		return nil
 	}
@@ -139,50 +139,49 @@ func (j *journal) reserveAsOf(k kind, size int, asOf Pos) []byte {
 	return b[recordHeader+8:]
 }
 
-// moved appends as one record that src is settled and that the durable ones of
-// dst stand in their queues.
-func (j *journal) moved(src *Settle, dst []Enqueue) {
+// movedLocked appends one record: src is settled, and the durable entries of dst are in
+// their queues.
+func (j *journal) movedLocked(src *Settle, dst []Enqueue) {
 	_, size := sizeOf(dst, kindEnqueue)
-	b, p := j.reserve(kindMove, 8+runBytes+size, 0)
+	b, p := j.reserveLocked(kindMove, 8+runBytes+size, 0)
 	if b == nil {
 		return
 	}
 	binary.LittleEndian.PutUint64(b[recordHeader:], uint64(p))
 	r := runOf(src)
-	j.putRun(b[recordHeader+8:], &r)
-	j.putEntries(b[recordHeader+8+runBytes:], dst, kindEnqueue)
-	j.enter(dst, kindHold)
+	j.putRunLocked(b[recordHeader+8:], &r)
+	j.putEntriesLocked(b[recordHeader+8+runBytes:], dst, kindEnqueue)
+	j.enterLocked(dst, kindHold)
 }
 
-// transacted appends as one record that the durable ones of entries stand in their
-// queues and the durable ones of settles have left theirs; as several, if they are too
-// many. The caller holds mu.
-func (j *journal) transacted(entries []Enqueue, settles []Settle) {
-	runs := j.runsOf(settles)
+// transactedLocked appends one record: the durable entries are in their queues, and the
+// durable settlements have left theirs. If there are too many it appends several.
+func (j *journal) transactedLocked(entries []Enqueue, settles []Settle) {
+	runs := j.runsOfLocked(settles)
 	n, size := sizeOf(entries, kindEnqueue)
 	switch {
 	case n+len(runs) > MaxTransaction:
-		j.enqueued(entries)
-		j.settled(settles)
+		j.enqueuedLocked(entries)
+		j.settledLocked(settles)
 		return
 	case n+len(runs) > 0:
-		b := j.reserveAsOf(kindTransact, 8+len(runs)*runBytes+size, 0)
+		b := j.reserveAsOfLocked(kindTransact, 8+len(runs)*runBytes+size, 0)
 		if b == nil {
 			return
 		}
 		binary.LittleEndian.PutUint64(b, uint64(len(runs)))
 		b = b[8:]
 		for i := range runs {
-			j.putRun(b, &runs[i])
+			j.putRunLocked(b, &runs[i])
 			b = b[runBytes:]
 		}
-		j.putEntries(b, entries, kindEnqueue)
+		j.putEntriesLocked(b, entries, kindEnqueue)
 	}
-	j.enter(entries, kindHold)
+	j.enterLocked(entries, kindHold)
 }
 
-// amended appends the journal's amendments among those given. The caller holds mu.
-func (j *journal) amended(changes []Amend) {
+// amendedLocked appends those of the amendments that belong into the journal.
+func (j *journal) amendedLocked(changes []Amend) {
 	j.amends = j.amends[:0]
 	for i := range changes {
 		if a := &changes[i]; a.journaled() {
@@ -191,20 +190,21 @@ func (j *journal) amended(changes []Amend) {
 	}
 	for rest := j.amends; len(rest) > 0; {
 		n := min(len(rest), perRecord)
-		j.putAmends(rest[:n], 0)
+		j.putAmendsLocked(rest[:n], 0)
 		rest = rest[n:]
 	}
 }
 
-// putAmends appends amendments that hold as of a position; 0: the record's own.
-func (j *journal) putAmends(amends []amendment, asOf Pos) {
-	b := j.reserveAsOf(kindAmend, len(amends)*amendBytes, asOf)
+// putAmendsLocked appends amendments that hold as of a position; 0 means that of the
+// record.
+func (j *journal) putAmendsLocked(amends []amendment, asOf Pos) {
+	b := j.reserveAsOfLocked(kindAmend, len(amends)*amendBytes, asOf)
 	if b == nil {
 		return
 	}
 	for i := range amends {
 		a := &amends[i]
 		putAmend(b[i*amendBytes:], a)
-		j.alter(uint64(a.segment))
+		j.alterLocked(uint64(a.segment))
 	}
 }

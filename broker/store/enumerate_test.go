@@ -11,27 +11,28 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"curfew/broker/deadline"
 )
 
-// script is one life of a store, in steps that each do the same operations of the
-// disk whenever they are run.
+// script is one life of a store, in steps that make the same disk operations each time.
 type script struct {
 	name  string
 	steps []func(*trial)
 }
 
-// scripts together do everything that the store does to a disk.
+// scripts together make every operation that the store makes on a disk.
 var scripts = []script{
 	{"publish and ack", []func(*trial){publish(3), commit1, ack(1), publish(2), commit1, ack(2), commit1, synced, publish(1)}},
 	{"dead-letter", []func(*trial){publish(4), commit1, move(2), commit1, move(1), ack(1), commit1}},
 	{"purge", []func(*trial){publish(12), commit1, ack(12), commit1, publish(2), commit1}},
-	{"amend", []func(*trial){publish(3), amend, commit1, amend, amend, commit1, roll, amend, keep, commit1, synced}},
-	{"roll and drop", []func(*trial){publish(3), roll, ack(2), roll, publish(1), commit1, keep, roll, keep, ack(1), commit1, keep}},
+	{"amend", []func(*trial){publish(3), amend, commit1, amend, amend, commit1, roll, amend, maintain, commit1, synced}},
+	{"roll and drop", []func(*trial){publish(3), roll, ack(2), roll, publish(1), commit1, maintain, roll, maintain, ack(1), commit1, maintain}},
 	{"compact", []func(*trial){
-		publish(12), amend, roll, ack(10), amend, roll, roll, roll, keep, commit1, amend, ack(1), roll, keep, keep, commit1,
+		publish(12), amend, roll, ack(10), amend, roll, roll, roll, maintain, commit1, amend, ack(1), roll, maintain, maintain, commit1,
 	}},
 	{"transact", []func(*trial){
-		publish(3), commit1, transact(2, 2), commit1, transact(perRecord+1, 0), transact(1, perRecord+1), commit1, roll, transact(2, 1), commit1, keep,
+		publish(3), commit1, transact(2, 2), commit1, transact(perRecord+1, 0), transact(1, perRecord+1), commit1, roll, transact(2, 1), commit1, maintain,
 	}},
 	{"definitions", []func(*trial){define, publish(1), commit1, define, define, define, define, define}},
 	{"defined, not yet synced", []func(*trial){enterDefined, commit1, enterDefined, restart, enterDefined, enterDefined, commit1}},
@@ -41,7 +42,7 @@ var scripts = []script{
 	{"stop and start", []func(*trial){publish(4), commit1, restart, ack(1), amend, commit1, restart, restart, publish(1), roll, commit1}},
 }
 
-// aftermath says what a crash leaves of what was not synced.
+// aftermath is what a crash leaves of what was not synced.
 type aftermath struct {
 	name string
 	of   func(*crashDisk) *crashDisk
@@ -55,8 +56,8 @@ var aftermaths = []aftermath{
 	{"later writes without earlier ones", func(d *crashDisk) *crashDisk { return d.left(all, laterHalf) }},
 }
 
-// whole, torn and laterHalf say which bytes of the writes to a file that were not
-// synced are there after a crash; last says that the file was written to last.
+// whole, torn and laterHalf choose which bytes of unsynced writes survive a crash; last is
+// set for the file that was written to last.
 func whole(writes []write, last bool) []write { return writes }
 
 func torn(writes []write, last bool) []write {
@@ -67,7 +68,7 @@ func torn(writes []write, last bool) []write {
 	return append(slices.Clone(writes[:len(writes)-1]), write{end.at, end.b[:len(end.b)/2]})
 }
 
-// laterHalf is what a disk leaves that had begun with the end.
+// laterHalf is what remains if the disk began with the end.
 func laterHalf(writes []write, _ bool) (kept []write) {
 	var sectors []write
 	for _, w := range writes {
@@ -83,8 +84,8 @@ func laterHalf(writes []write, _ bool) (kept []write) {
 func none(int) int  { return 0 }
 func all(n int) int { return n }
 
-// left is the disk after a crash, with so many of the changes of names, and what
-// data lets through of the writes.
+// left returns the disk after a crash, with a number of changes of names, and the writes
+// that data lets through.
 func (d *crashDisk) left(names func(changes int) int, data func(writes []write, last bool) []write) *crashDisk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,7 +113,7 @@ func (d *crashDisk) left(names func(changes int) int, data func(writes []write, 
 	return next
 }
 
-// trial is a script on its way.
+// trial is a script in progress.
 type trial struct {
 	*world
 	t    *testing.T
@@ -122,10 +123,10 @@ type trial struct {
 
 	queued  []place // in order
 	defined int     // the last definitions that were saved: see definitionsAt
-	trying  int     // those that may have been
+	trying  int     // the last definitions that may have been saved
 	entered int     // messages in queues that were defined for them
-	stopped bool    // it was closed cleanly, or on its way to that
-	closed  bool    // nothing was done since it was
+	stopped bool    // it was closed cleanly, or was being closed
+	closed  bool    // nothing was done since it was closed
 	seen    []Delivered
 }
 
@@ -145,16 +146,16 @@ func still(mode SyncMode) tuning {
 	return t
 }
 
-// open opens the store and checks what it finds; false if the disk crashed.
+// open opens the store and checks what it finds. It returns false if the disk crashed.
 func (r *trial) open() bool {
 	r.pos = map[place]Pos{}
 	s, found, err := openOn(r.disk, still(r.mode), &Options{Relocate: r.relocate})
 	if err != nil {
 		require.ErrorIs(r.t, err, errCrashed, "%v", err)
-		r.closed = false // it may have got as far as removing the note
+		r.closed = false // it may have removed the record of the clean stop
 		return false
 	}
-	s.keeper.close()
+	s.maintainer.close()
 	s.journal.refill(math.MaxInt)
 	r.s = s
 	r.check(found)
@@ -179,13 +180,13 @@ func (r *trial) check(found *Recovery) {
 	require.False(r.t, !found.Clean && r.closed, "it was stopped")
 	r.stopped, r.closed = false, false
 	if !r.disk.crashed {
-		require.NotContains(r.t, r.disk.durable, stoppedName, "a crash would be taken for a stop")
+		require.NotContains(r.t, r.disk.durable, cleanStopName, "a crash would be taken for a stop")
 	}
 	r.checkDefinitions(found)
 }
 
-// checkDefinitions: all that was synced is there, of the rest all up to some time, and
-// every queue that holds a message.
+// checkDefinitions: everything that was synced is found, of the rest everything up to some
+// time, and the definition of every queue that contains a message.
 func (r *trial) checkDefinitions(found *Recovery) {
 	saved := map[string]string{}
 	for _, d := range found.Definitions {
@@ -204,8 +205,8 @@ func (r *trial) checkDefinitions(found *Recovery) {
 	r.defined, r.trying = n, n
 }
 
-// definitionsAt is what is defined after n steps: the number of the step, and what the
-// last three steps but one have added. The file is soon written anew.
+// definitionsAt returns what is defined after n steps: the number of the step, and what the
+// last three steps but one have added. The file is soon rewritten.
 func definitionsAt(n int) map[string]string {
 	saved := map[string]string{}
 	if n > 0 {
@@ -235,7 +236,7 @@ func (r *trial) play(steps []func(*trial)) {
 	r.end()
 }
 
-// end closes the store as a process does that dies.
+// end closes the store like a process that dies.
 func (r *trial) end() {
 	if r.s != nil {
 		_ = r.s.Close()
@@ -267,7 +268,7 @@ func (r *trial) put(queue uint64, m Message) {
 	r.s.Enqueued([]Enqueue{e})
 }
 
-// first takes the message that is queued longest.
+// first takes the message that was queued first.
 func (r *trial) first() (place, bool) {
 	if len(r.queued) == 0 {
 		return place{}, false
@@ -313,7 +314,8 @@ func move(n int) func(*trial) {
 	}
 }
 
-// transact enters n messages, into one queue after the other, and takes m out, as one.
+// transact enters n messages, into one queue after the other, and takes m out, in one
+// transaction.
 func transact(n, m int) func(*trial) {
 	return func(r *trial) {
 		var positions []Pos
@@ -354,7 +356,7 @@ func amend(r *trial) {
 	defer r.mu.Unlock()
 	for i, at := range r.queued {
 		terms := r.terms[at]
-		terms.ExpiresAt += int64(1000 + i)
+		terms.ExpiresAt += deadline.Instant(1000 + i)
 		terms.Deliveries++
 		terms.Flags++
 		r.terms[at] = terms
@@ -368,7 +370,7 @@ func commit1(r *trial) { r.commit(r.s, true) }
 // synced waits for the disk, whatever the mode.
 func synced(r *trial) { _ = r.s.journal.sync() }
 
-// roll ends the segment, with messages that are gone.
+// roll ends the segment, with settled messages in it.
 func roll(r *trial) {
 	until := r.s.journal.next + 1
 	for r.s.journal.next < until && r.s.Err() == nil {
@@ -384,7 +386,7 @@ func roll(r *trial) {
 	commit1(r)
 }
 
-func keep(r *trial) { r.s.keeper.round() }
+func maintain(r *trial) { r.s.maintainer.round() }
 
 func define(r *trial) {
 	r.trying = r.defined + 1
@@ -403,12 +405,12 @@ func define(r *trial) {
 	}
 }
 
-// firstDefined is the first of the queues that are defined when something enters them.
+// firstDefined is the first of the queues that are defined when a message enters them.
 const firstDefined = 100
 
 func queueKey(queue uint64) string { return fmt.Sprint("queue ", queue) }
 
-// enterDefined defines a queue and puts a message into it, and syncs neither.
+// enterDefined defines a queue and puts a message into it, without syncing either.
 func enterDefined(r *trial) {
 	r.entered++
 	queue := firstDefined + uint64(r.entered)
@@ -418,8 +420,8 @@ func enterDefined(r *trial) {
 
 func goneKey(queue uint64) string { return fmt.Sprint("gone ", queue) }
 
-// deleteDefined deletes the last of those queues as a broker does: in place of its
-// definition stands that it is gone, until the disk has it that its message is.
+// deleteDefined deletes the last of those queues as a broker does: its definition is
+// replaced by a note that it is gone, until the disk has the settlement of its message.
 func deleteDefined(r *trial) {
 	queue := firstDefined + uint64(r.entered)
 	r.mu.Lock()
@@ -448,7 +450,7 @@ func deleteDefined(r *trial) {
 	<-done
 }
 
-// restart stops cleanly, all but the last message having been delivered, and starts.
+// restart stops cleanly, with all but the last message delivered, and starts again.
 func restart(r *trial) {
 	r.seen = nil
 	if n := len(r.queued); n > 0 {
@@ -465,12 +467,16 @@ func restart(r *trial) {
 	}
 }
 
-// TestCrashAtEveryOperation runs each script once to count the operations that change
-// the disk, and then once for each of them, crashing there. What is left is recovered
-// and used, and crashes again at each operation of the recovery if CRASH_POINTS is
-// "all".
+// TestCrashAtEveryOperation runs each script once to count the operations that change the
+// disk, and then once for each of them, crashing there. What is left is recovered and used.
+// If CRASH_POINTS is "all", it also crashes at each operation of the recovery.
+// If it is "some", only every eighth operation is tried.
 func TestCrashAtEveryOperation(t *testing.T) {
-	nested := os.Getenv("CRASH_POINTS") == "all"
+	points := os.Getenv("CRASH_POINTS")
+	step := 1
+	if points == "some" {
+		step = 8
+	}
 	total := 0
 	for _, sc := range scripts {
 		for _, mode := range []SyncMode{SyncGroup, SyncInterval, SyncNever} {
@@ -478,9 +484,9 @@ func TestCrashAtEveryOperation(t *testing.T) {
 				counted := newTrial(t, mode, newCrashDisk())
 				counted.play(sc.steps)
 				require.False(t, counted.disk.crashed)
-				for at := 1; at <= counted.disk.ops; at++ {
+				for at := 1; at <= counted.disk.ops; at += step {
 					for _, after := range aftermaths {
-						total += crashAt(t, sc, mode, at, after, nested)
+						total += crashAt(t, sc, mode, at, after, points == "all")
 					}
 				}
 			})
@@ -489,8 +495,7 @@ func TestCrashAtEveryOperation(t *testing.T) {
 	t.Logf("%d crashes", total)
 }
 
-// crashAt crashes a script at one operation and recovers. It returns how many crashes
-// that were.
+// crashAt crashes a script at one operation and recovers. It returns the number of crashes.
 func crashAt(t *testing.T, sc script, mode SyncMode, at int, after aftermath, nested bool) (crashes int) {
 	failed, what := true, new(string)
 	defer func() {
@@ -515,7 +520,7 @@ func crashAt(t *testing.T, sc script, mode SyncMode, at int, after aftermath, ne
 		crashes++
 		for _, then := range aftermaths {
 			third := r.fork(then.of(second.disk))
-			third.closed = false // the first start may have removed the note
+			third.closed = false // the first start may have removed the record of the clean stop
 			*what = fmt.Sprintf("again at operation %d; %s", again, then.name)
 			third.goOn()
 		}
@@ -526,7 +531,7 @@ func crashAt(t *testing.T, sc script, mode SyncMode, at int, after aftermath, ne
 	return crashes + 1
 }
 
-// fork is the trial as it stands, on another disk.
+// fork returns a copy of the trial on another disk.
 func (r *trial) fork(disk *crashDisk) *trial {
 	w := newWorld(r.t, 1)
 	w.base, w.facts, w.confirmed, w.ids = r.base, r.facts, r.confirmed, r.ids

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// version is that of the segments that are written. Those of older versions are
-// read, down to oldestVersion; in a later one are records that this Curfew would
-// take for the end of the log.
+// version is the version of the segments that are written. Segments of older versions are
+// read, down to oldestVersion. A later version has records that this Curfew would take for
+// the end of the log.
 //
 //	1  the first
 //	2  records that amend entries
-//	3  expiry in Unix µs; before, in Unix ms
+//	3  expiry in Unix µs (in ms before)
 //	4  records of transactions
-//	5  entries that say since when
+//	5  entries with the time at which they were enqueued
 const (
 	version       = 5
 	microsVersion = 3
@@ -41,7 +41,7 @@ const (
 //	24  uint64  number of the segment
 //	60  uint32  CRC32C of the above
 //
-// A file whose header is not there is a spare one.
+// A file without a header is a spare one.
 func putFileHeader(b []byte, id, number uint64) {
 	clear(b[:fileHeader])
 	copy(b, journalMagic)
@@ -57,8 +57,8 @@ var (
 	ErrVersion = errors.New("written by another version of Curfew")
 )
 
-// getFileHeader reads a header. Only its magic and version are looked at before
-// the checksum: a later version may place it elsewhere.
+// getFileHeader reads a header. Before the checksum is verified only the magic and the
+// version are read: a later version may put the checksum elsewhere.
 func getFileHeader(b []byte) (h segmentHeader, err error) {
 	if len(b) < fileHeader || string(b[:8]) != journalMagic {
 		return h, errNoHeader
@@ -76,14 +76,14 @@ func getFileHeader(b []byte) (h segmentHeader, err error) {
 	return segmentHeader{binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:]), v < microsVersion}, nil
 }
 
-// segmentHeader is what the header of a segment's file says.
+// segmentHeader is the content of a segment file's header.
 type segmentHeader struct {
 	id, number uint64
-	millis     bool // its records have expiry in Unix ms
+	millis     bool // its records give expiry in Unix ms
 }
 
-// unwritten reports whether a crash came before the header was whole: its checksum,
-// the end of it, is not there. Such a file is as one without a header.
+// unwritten reports whether a crash came before the whole header was written: the checksum
+// at its end is missing. Such a file counts as one without a header.
 func unwritten(b []byte) bool { return binary.LittleEndian.Uint32(b[60:]) == 0 }
 
 const journalSuffix = ".journal"

@@ -2,14 +2,14 @@ package store
 
 import "io"
 
-// fileSystem is one directory as the store uses it. Its second implementation,
-// in the tests, is a disk that crashes.
+// fileSystem is one directory, as the store uses it. The tests have a second
+// implementation: a disk that crashes.
 type fileSystem interface {
 	// List returns the names of the directory's files.
 	List() ([]string, error)
 	Open(name string) (file, error)
-	// Create makes a file of size zero bytes whose space is allocated, in place of
-	// one that may have that name. After an error there is none.
+	// Create makes a file of size zero bytes whose space is allocated. It replaces a file
+	// of that name. After an error there is no such file.
 	Create(name string, size int64) (file, error)
 	Remove(name string) error
 	Rename(old, name string) error
@@ -17,7 +17,7 @@ type fileSystem interface {
 	SyncDir() error
 	// Space is the size of the disk in bytes.
 	Space() (int64, error)
-	// Lock keeps other processes out until it is closed.
+	// Lock keeps other processes out until the result is closed.
 	Lock(name string) (io.Closer, error)
 }
 
@@ -31,10 +31,10 @@ type file interface {
 	Allocate(size int64) error
 	// Sync makes what was written durable.
 	Sync() error
-	// Map returns the whole file as memory that must not be written to.
+	// Map returns the whole file as read-only memory.
 	Map() ([]byte, error)
-	// MapOver puts the file's pages from offset on, a multiple of the page size, in
-	// place of those of mem, which hold the same bytes and may be read meanwhile.
+	// MapOver replaces the pages of mem by those of the file from offset on, a multiple of
+	// the page size. The file's pages hold the same bytes, and mem may be read meanwhile.
 	// Writing to mem afterwards changes the file.
 	MapOver(mem []byte, offset int64, writable bool) error
 }

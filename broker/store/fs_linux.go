@@ -25,7 +25,7 @@ func fallocate(f *os.File, size int64) error {
 	}
 }
 
-// Sync leaves out what only matters to others, such as the time of the change.
+// Sync skips metadata that only matters to others, such as the modification time.
 func (f *diskFile) Sync() error {
 	for {
 		if err := unix.Fdatasync(int(f.Fd())); !errors.Is(err, unix.EINTR) {
@@ -34,11 +34,12 @@ func (f *diskFile) Sync() error {
 	}
 }
 
-// useHugePages asks for pages of 2 MiB, and for the memory at once, piece by piece
-// because others wait to map meanwhile; a system without them goes on with small ones.
+// useHugePages asks for pages of 2 MiB and for the memory at once. It does so piece by
+// piece, because others wait to map memory meanwhile. A system without huge pages goes on
+// with small ones.
 func useHugePages(mem []byte) {
-	unix.Madvise(mem, unix.MADV_HUGEPAGE) //nolint:errcheck // as said
+	unix.Madvise(mem, unix.MADV_HUGEPAGE) //nolint:errcheck // see above
 	for piece := range slices.Chunk(mem, mib) {
-		unix.Madvise(piece, unix.MADV_POPULATE_WRITE) //nolint:errcheck // memory comes when it is touched
+		unix.Madvise(piece, unix.MADV_POPULATE_WRITE) //nolint:errcheck // the memory is then allocated when it is touched
 	}
 }

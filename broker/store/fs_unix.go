@@ -16,7 +16,7 @@ import (
 // diskDir is a fileSystem on disk.
 type diskDir struct {
 	path string
-	self *os.File // stays open, so that syncing it takes no file descriptor; nil for who only reads
+	self *os.File // stays open, so that syncing it takes no file descriptor; nil for read-only use
 }
 
 func openDir(path string) (*diskDir, error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzRecovery damages the files of a store as the input says. Open returns only
-// messages that were put, or an error; and what it accepted once it accepts again.
+// FuzzRecovery damages the files of a store as the input determines. Open returns only
+// messages that were put, or an error. What it accepted once it accepts again.
 func FuzzRecovery(f *testing.F) {
 	f.Add([]byte{0, 0, 100, 1})
 	f.Add([]byte{200, 1, 0, 0xff, 3, 2, 0, 0x80})
@@ -44,7 +44,7 @@ func FuzzRecovery(f *testing.F) {
 	})
 }
 
-// checkBodies checks that what was found was put.
+// checkBodies checks that what was found had been put.
 func checkBodies(t *testing.T, w *world, s *Store, r *Recovery) {
 	bodies := map[string]bool{}
 	for id := range w.ids + 1 {

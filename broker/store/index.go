@@ -3,13 +3,15 @@ package store
 import (
 	"cmp"
 	"slices"
+
+	"curfew/broker/deadline"
 )
 
-// index gathers, without pointers, what the records say of each queue. Records
-// may say it in any order: entries minus settlements is what survives.
+// index gathers, without pointers, what the records say about each queue. Records may come
+// in any order: entries minus settlements are what survives.
 type index struct {
 	queues map[uint64]*queueIndex
-	last   *queueIndex // the one used last
+	last   *queueIndex // the one used most recently
 }
 
 type queueIndex struct {
@@ -18,16 +20,16 @@ type queueIndex struct {
 	runs    []settledRun
 	amends  []amended
 
-	enqueued map[enteredAt]int64 // Unix µs; of those that say
+	enqueued map[enteredAt]deadline.Instant // of the entries that have it
 }
 
-// enteredAt is an entry at a position.
+// enteredAt identifies an entry at a position.
 type enteredAt struct {
 	seq uint64
 	pos Pos
 }
 
-// amended are the terms of an entry as of a position.
+// amended holds the terms of an entry as of a position.
 type amended struct {
 	seq  uint64
 	asOf Pos
@@ -52,7 +54,7 @@ func (x *index) queue(id uint64) *queueIndex {
 	return q
 }
 
-// add takes in a record of segment s.
+// add adds a record of segment s.
 func (x *index) add(s *scanned, k kind, rec []byte) {
 	if !k.statesFacts() {
 		return
@@ -67,7 +69,7 @@ func (x *index) add(s *scanned, k kind, rec []byte) {
 			q.entries = append(q.entries, RecoveredEntry{Seq: e.Seq, Pos: e.Pos, Terms: Terms{ExpiresAt: e.ExpiresAt, Flags: e.Flags}})
 			if e.EnqueuedAt != 0 {
 				if q.enqueued == nil {
-					q.enqueued = map[enteredAt]int64{}
+					q.enqueued = map[enteredAt]deadline.Instant{}
 				}
 				q.enqueued[enteredAt{e.Seq, e.Pos}] = e.EnqueuedAt
 			}
@@ -89,8 +91,8 @@ func (x *index) add(s *scanned, k kind, rec []byte) {
 	})
 }
 
-// surviving returns the queues that have entries left, exists telling whether a
-// position is still there.
+// surviving returns the queues that have entries left. exists reports whether the message
+// at a position still exists.
 func (x *index) surviving(exists func(Pos) bool) []RecoveredQueue {
 	var queues []RecoveredQueue
 	for id, q := range x.queues {
@@ -103,12 +105,12 @@ func (x *index) surviving(exists func(Pos) bool) []RecoveredQueue {
 	return queues
 }
 
-// since keeps of what was said those of the entries that survive.
-func (q *queueIndex) since(entries []RecoveredEntry) (kept map[enteredAt]int64) {
+// since returns the enqueue times of the surviving entries only.
+func (q *queueIndex) since(entries []RecoveredEntry) (kept map[enteredAt]deadline.Instant) {
 	if q.enqueued == nil {
 		return nil
 	}
-	kept = map[enteredAt]int64{}
+	kept = map[enteredAt]deadline.Instant{}
 	for _, e := range entries {
 		if at, ok := q.enqueued[enteredAt{e.Seq, e.Pos}]; ok {
 			kept[enteredAt{e.Seq, e.Pos}] = at
@@ -117,10 +119,10 @@ func (q *queueIndex) since(entries []RecoveredEntry) (kept map[enteredAt]int64) 
 	return kept
 }
 
-// surviving filters the entries in place. Of several for one sequence number the
-// one with the highest position counts: compaction has moved the message there.
-// A settlement ends those that stood before it: a number may be given again after
-// a crash has undone its first use.
+// surviving filters the entries in place. If a sequence number has several entries, the one
+// with the highest position counts: compaction has moved the message there. A settlement
+// ends only entries before it: a number may be given again after a crash has undone its
+// first use.
 func (q *queueIndex) surviving(exists func(Pos) bool) []RecoveredEntry {
 	byPlace := func(a, b RecoveredEntry) int {
 		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Pos, b.Pos))
@@ -133,7 +135,7 @@ func (q *queueIndex) surviving(exists func(Pos) bool) []RecoveredEntry {
 		slices.SortFunc(q.runs, byFirst)
 	}
 	kept := q.entries[:0]
-	var open []settledRun // those that may cover the entry at hand
+	var open []settledRun // those that may cover the present entry
 	runs := q.runs
 	for _, e := range q.entries {
 		for len(runs) > 0 && runs[0].first <= e.Seq {
@@ -153,9 +155,8 @@ func (q *queueIndex) surviving(exists func(Pos) bool) []RecoveredEntry {
 	return slices.Clip(kept)
 }
 
-// amend gives the entries the latest terms recorded for them. What was recorded
-// before a message stood at its position is not of that message, or is in the
-// entry that compaction wrote.
+// amend gives the entries the latest terms recorded for them. Terms recorded before the
+// message's position belong to another message, or are in the entry that compaction wrote.
 func (q *queueIndex) amend(entries []RecoveredEntry) {
 	slices.SortFunc(q.amends, func(a, b amended) int {
 		return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.asOf, b.asOf))

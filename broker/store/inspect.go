@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Inspect writes what the files of a data directory hold, segment by segment, the
-// definitions, and queue by queue. It changes nothing. The directory must not be in use.
+// Inspect describes the contents of a data directory: each segment, the definitions and
+// each queue. It changes nothing. The directory must not be in use.
 func Inspect(dir string, w io.Writer) error {
 	r, queues, err := examine(dir)
 	if err != nil {
@@ -38,9 +38,9 @@ func Inspect(dir string, w io.Writer) error {
 	return out.err
 }
 
-// Verify reads everything in a data directory as Open does and returns the error
-// that Open would refuse with, a *CorruptError for damage. It changes nothing. The
-// directory must not be in use.
+// Verify reads everything in a data directory, as Open does, and returns the error with
+// which Open would refuse it: a *CorruptError for damage. It changes nothing. The directory
+// must not be in use.
 func Verify(dir string, w io.Writer) error {
 	r, queues, err := examine(dir)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *scanned) state() string {
 	return "open"
 }
 
-// printer keeps the first error of many writes.
+// printer remembers the first error of several writes.
 type printer struct {
 	w   io.Writer
 	err error

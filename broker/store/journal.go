@@ -9,68 +9,68 @@ import (
 	"go.uber.org/zap"
 )
 
-// journal is the log that survives. Appending writes to the memory of the active
-// segment only; the committer writes that memory to the segment's file.
+// journal is the durable log. Appending only writes to the memory of the active segment;
+// the committer writes that memory to the segment's file.
 type journal struct {
 	appender
 	fs   fileSystem
 	opts tuning
-	id   uint64 // of the store; in every file and checksum
+	id   uint64 // of the store; part of every file and checksum
 	log  *zap.Logger
 
-	define func() error // writes the definitions that records may speak of
+	define func() error // writes the definitions that records may refer to
 
-	filesMu sync.Mutex // over making and removing spare files; taken before mu
+	filesMu sync.Mutex // held while making and removing spare files; taken before mu
 
-	// All that follows is guarded by mu.
+	// Everything below is guarded by mu.
 
-	marked   bool       // the active segment's mark of the next write stands
-	from     int        // first byte of the active segment that was not handed over
-	tails    []part     // of sealed segments, not handed over
-	fresh    int        // bytes not handed over to the committer
-	unsaved  int        // bytes not written to a file
-	fact     Pos        // end of the last record that Commit has to wait for
-	existing spans      // sealed segments that are not dropped
-	buried   []*segment // sealed, without references, not dropped
-	runs     []run      // scratch
-	amends   []amendment
-	commit   committing
-	spare    spareFiles
-	err      error // why the journal failed
+	marked       bool       // the active segment has the mark of the next write
+	from         int        // first byte of the active segment that is not handed over
+	tails        []part     // of sealed segments, not handed over
+	fresh        int        // bytes not handed over to the committer
+	unsaved      int        // bytes not written to a file
+	fact         Pos        // end of the last record that Commit must wait for
+	existing     spans      // sealed segments that have not been dropped
+	deadSegments []*segment // sealed, without references, not dropped
+	runs         []run      // scratch space
+	amends       []amendment
+	commit       commitState
+	spare        spareFiles
+	err          error // why the journal failed
 }
 
-// journaled is what the journal keeps of a segment besides. Guarded by mu, but
-// for what is one goroutine's own.
+// journaled is the journal's own state of a segment. It is guarded by mu, except for the
+// fields that belong to one goroutine.
 type journaled struct {
-	file     file // open from the first write until paged; the committer's until complete, then the keeper's
+	file     file // open from the first write until paged; used by the committer until complete, then by the maintainer
 	complete bool // ended, written and synced
-	dropped  bool // nothing may speak of it any more; the keeper's own
-	millis   bool // of an older version: expiry in Unix ms
+	dropped  bool // nothing may refer to it any more; used by the maintainer only
+	millis   bool // it has an older version: expiry is in Unix ms
 
-	// The other segments that this one's records speak of. While such a segment
-	// exists, what is said of it must not be forgotten: see drop.go.
+	// The other segments that this one's records refer to. While such a segment exists,
+	// these records must not be forgotten: see drop.go.
 	enters, alters, origins numbers
-	examined                int // how many of them existed when last looked at; the keeper's own
+	examined                int // how many of them existed the last time; used by the maintainer only
 }
 
-// part is a piece of a segment that one write takes to the file.
+// part is a piece of a segment that is written to the file in one write.
 type part struct {
 	seg      *segment
 	from, to int
-	ended    bool // the segment is complete with it
+	ended    bool // it completes the segment
 }
 
 const (
 	fileHeader = 64
-	// endReserve is kept free in every segment, to end it.
+	// endReserve is kept free in every segment for its end record.
 	endReserve = markBytes + endBytes
 )
 
-// tuning are the numbers that tests choose smaller.
+// tuning holds the numbers that tests choose smaller.
 type tuning struct {
 	segmentBytes int
-	reserve      int64         // bytes of disk kept back from publishing
-	ahead        int64         // bytes of disk allocated ahead of that
+	reserve      int64         // bytes of disk reserved: publishing does not use them
+	ahead        int64         // bytes of disk allocated ahead, beyond the reserve
 	resident     int64         // bytes of sealed segments kept in anonymous memory
 	slack        int64         // bytes of garbage not worth compacting
 	overflow     int64         // bytes of sealed transient segments in anonymous memory at which publishers wait
@@ -80,14 +80,14 @@ type tuning struct {
 	lazy         time.Duration // until what nobody waits for is synced; 0: never
 	announce     time.Duration // until a last mark is written
 	retry        time.Duration // of allocation on a full disk
-	room         int           // bytes that can at least be appended to a new file of definitions
+	room         int           // bytes that can be appended to a new file of definitions, at least
 	mode         SyncMode
 	onSync       func(time.Duration)
 	onFull       func(error)
 }
 
-// usable is nil, or why nothing can be appended. The caller holds mu.
-func (j *journal) usable() error {
+// usableLocked returns nil, or why nothing can be appended.
+func (j *journal) usableLocked() error {
 	if j.err != nil {
 		return j.err
 	}
@@ -97,9 +97,9 @@ func (j *journal) usable() error {
 	return nil
 }
 
-// fail makes err the end of the journal: what was not yet confirmed never will
-// be. A failed write or sync is not tried again, since the system may have
-// dropped the data and would report success. It returns what usable will.
+// fail ends the journal with err: what is not confirmed yet never will be. A failed write
+// or sync is not tried again, since the system may have dropped the data and would then
+// report success. fail returns what usableLocked will return.
 func (j *journal) fail(err error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -114,25 +114,25 @@ func (j *journal) failLocked(err error) {
 	j.err = fmt.Errorf("store: the journal has failed, restart to recover: %w", err)
 	j.commit.failed <- j.err
 	j.space.Broadcast()
-	j.ring()
+	j.wakeCommitterLocked()
 }
 
-// reserve takes n bytes for a record that fits, starting a segment if need be.
-// After a failure it returns nil. The caller holds mu.
-func (j *journal) reserve(k kind, payload, refs int) ([]byte, Pos) {
-	if j.usable() != nil {
+// reserveLocked takes n bytes for a record that fits. If necessary it starts a segment.
+// After a failure it returns nil.
+func (j *journal) reserveLocked(k kind, payload, refs int) ([]byte, Pos) {
+	if j.usableLocked() != nil {
 		return nil, 0
 	}
 	n := align(recordHeader + payload)
-	if !j.holds(n) {
-		if err := j.roll(n); err != nil {
+	if !j.hasRoomLocked(n) {
+		if err := j.rollLocked(n); err != nil {
 			j.failLocked(err)
 			return nil, 0
 		}
 	}
-	j.mark()
-	s, at := j.take(n, refs)
-	j.count(n)
+	j.markLocked()
+	s, at := j.takeLocked(n, refs)
+	j.countLocked(n)
 	if k != kindDropped && k != kindHold {
 		j.fact = makePos(false, s.number, s.used)
 	}
@@ -140,60 +140,60 @@ func (j *journal) reserve(k kind, payload, refs int) ([]byte, Pos) {
 	return s.mem[at : at+n], makePos(false, s.number, at)
 }
 
-// holds reports whether a record of n bytes fits into the active segment.
-func (j *journal) holds(n int) bool { return j.fits(markBytes + n + endReserve) }
+// hasRoomLocked reports whether a record of n bytes fits into the active segment.
+func (j *journal) hasRoomLocked(n int) bool { return j.fitsLocked(markBytes + n + endReserve) }
 
-// segmentFor is the size of the segment that is started for a record of n bytes.
-func (j *journal) segmentFor(n int) int {
+// segmentSizeLocked returns the size of a segment that is started for a record of n bytes.
+func (j *journal) segmentSizeLocked(n int) int {
 	list := align(recordHeader + 8*(len(j.existing)+1))
 	return max(j.memory.size, pageAlign(fileHeader+markBytes+list+markBytes+n+endReserve))
 }
 
-// mark starts the bytes of the next write, unless that has been done. The
-// committer fills it in.
-func (j *journal) mark() {
+// markLocked starts the bytes of the next write, unless that has been done. The committer
+// fills in the mark.
+func (j *journal) markLocked() {
 	if j.marked {
 		return
 	}
 	j.marked = true
-	s, at := j.take(markBytes, 0)
+	s, at := j.takeLocked(markBytes, 0)
 	putHeader(s.mem[at:], kindMark, markBytes-recordHeader)
-	j.count(markBytes)
+	j.countLocked(markBytes)
 }
 
-func (j *journal) count(n int) {
+func (j *journal) countLocked(n int) {
 	j.fresh += n
 	j.unsaved += n
-	j.commit.appended(j)
+	j.commit.appendedLocked(j)
 }
 
-// roll ends the active segment and starts one that a record of n bytes fits into.
-// Its first record names the segments that exist, so that recovery misses one
-// that was lost.
-func (j *journal) roll(n int) error {
-	mem, err := j.memory.get(j.segmentFor(n))
+// rollLocked ends the active segment and starts one that a record of n bytes fits into. The
+// first record of a segment lists the segments that exist, so that recovery notices when
+// one is lost.
+func (j *journal) rollLocked(n int) error {
+	mem, err := j.memory.get(j.segmentSizeLocked(n))
 	if err != nil {
 		return err
 	}
 	if s := j.active; s != nil {
-		j.mark()
-		_, at := j.take(endBytes, 0)
+		j.markLocked()
+		_, at := j.takeLocked(endBytes, 0)
 		putHeader(s.mem[at:], kindEnd, 0)
-		j.count(endBytes)
+		j.countLocked(endBytes)
 		j.tails = append(j.tails, part{seg: s, from: j.from, to: s.used, ended: true})
 		j.existing.add(s.number)
-		j.seal()
+		j.sealLocked()
 	}
-	s := j.start(mem)
+	s := j.startLocked(mem)
 	s.used, j.from, j.marked = fileHeader, 0, false
 	putFileHeader(mem, j.id, s.number)
 	j.spare.owed += int64(len(mem))
-	j.mark()
+	j.markLocked()
 	list := 8 * len(j.existing)
-	_, at := j.take(align(recordHeader+list), 0)
+	_, at := j.takeLocked(align(recordHeader+list), 0)
 	putHeader(mem[at:], kindSegments, list)
 	putSpans(mem[at+recordHeader:], j.existing)
-	j.count(fileHeader + align(recordHeader+list))
+	j.countLocked(fileHeader + align(recordHeader+list))
 	return nil
 }
 
@@ -204,7 +204,7 @@ func putSpans(b []byte, s spans) {
 	}
 }
 
-// put appends a message. origin is what it is a copy of, or 0.
+// put appends a message. origin is the position that it is a copy of, or 0.
 func (j *journal) put(m *Message, refs int, origin Pos, may permission) (Pos, error) {
 	slots := 0
 	if origin != 0 {
@@ -216,12 +216,12 @@ func (j *journal) put(m *Message, refs int, origin Pos, may permission) (Pos, er
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.admit(align(n), may); err != nil {
+	if err := j.admitLocked(align(n), may); err != nil {
 		return 0, err
 	}
-	b, p := j.reserve(kindMessage, n-recordHeader, max(refs, 1))
+	b, p := j.reserveLocked(kindMessage, n-recordHeader, max(refs, 1))
 	if b == nil {
-		return 0, j.usable()
+		return 0, j.usableLocked()
 	}
 	putMessage(b, n, m, slots)
 	if origin != 0 {

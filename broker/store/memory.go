@@ -10,32 +10,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spareMappings is how many unused mappings of the common size the keeper leaves for
-// the next segments: enough that steady traffic maps nothing, few enough that
-// an idle broker holds no memory to speak of.
+// spareMappings is how many unused mappings of the common size the maintainer leaves for
+// the next segments. That is enough for steady traffic to map nothing, and so few that an
+// idle broker holds hardly any memory.
 const spareMappings = 4
 
-// smallMappings is how many mappings a store gets in small pages, of which memory takes
-// what was written. Who needs more has many messages queued and gets huge ones where the
-// system has them: a sixth of the processor time of taking in messages of 1 KiB was spent
-// in faults for small ones.
+// smallMappings is how many mappings of a store have small pages, which take memory only
+// where they were written. A store that needs more mappings has many messages queued, and
+// gets huge pages where the system has them: with small pages, faults took a sixth of the
+// processor time of taking in messages of 1 KiB.
 const smallMappings = 4
 
-// readyMappings is how many of those the keeper has ready, with their memory: the first
-// touch of a huge page can take milliseconds, and whoever adds a message may hold
+// readyMappings is how many huge mappings the maintainer keeps ready, with their memory.
+// The first touch of a huge page can take milliseconds, and whoever adds a message may hold
 // up all deadlines.
 const readyMappings = 2
 
-// mappings hands out anonymous memory outside the Go heap and takes it back.
-// Safe for concurrent use.
+// mappings hands out anonymous memory outside the Go heap and takes it back. It is safe for
+// concurrent use.
 type mappings struct {
-	size int // of the mappings worth keeping; a multiple of the page
+	size int // of a common mapping; a multiple of the page size
 
 	mu       sync.Mutex
-	spare    [][]byte   // of size; the keeper unmaps those beyond spareMappings
-	made     int        // mappings of size in small pages, up to smallMappings
-	large    [][]byte   // of other sizes, unused: for the keeper to unmap, or whoever maps more before he does
-	unwanted []*segment // that show pages of files: for the keeper to unmap
+	spare    [][]byte   // of size; the maintainer unmaps those beyond spareMappings
+	made     int        // mappings with small pages so far, up to smallMappings
+	large    [][]byte   // of other sizes, unused; unmapped by the maintainer, or by whoever maps more before that
+	unwanted []*segment // they map pages of files; the maintainer unmaps them
 }
 
 func pageAlign(n int) int {
@@ -43,15 +43,15 @@ func pageAlign(n int) int {
 	return (n + page - 1) / page * page
 }
 
-// get returns size bytes. Their content is whatever a former owner left.
+// get returns size bytes. They contain whatever a former owner left there.
 func (m *mappings) get(size int) ([]byte, error) {
 	if size == m.size {
-		if mem := m.take(); mem != nil {
+		if mem := m.takeSpare(); mem != nil {
 			return mem, nil
 		}
 	}
 	if size != m.size {
-		m.makeUp(size)
+		m.unmapLarge(size)
 	}
 	mem, err := mapAnonymous(size)
 	if err != nil {
@@ -60,8 +60,8 @@ func (m *mappings) get(size int) ([]byte, error) {
 	return mem, nil
 }
 
-// take returns a spare mapping, or nil.
-func (m *mappings) take() []byte {
+// takeSpare returns a spare mapping, or nil.
+func (m *mappings) takeSpare() []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := len(m.spare)
@@ -74,9 +74,9 @@ func (m *mappings) take() []byte {
 	return mem
 }
 
-// makeUp unmaps large mappings of at least size bytes together, if there are so many:
-// the keeper may be waiting for the disk, and memory must not grow meanwhile.
-func (m *mappings) makeUp(size int) {
+// unmapLarge unmaps large mappings of at least size bytes in total, if there are so many:
+// the maintainer may be waiting for the disk, and memory must not grow meanwhile.
+func (m *mappings) unmapLarge(size int) {
 	for size > 0 {
 		mem := m.takeLarge()
 		if mem == nil {
@@ -99,10 +99,10 @@ func (m *mappings) takeLarge() []byte {
 	return mem
 }
 
-// dispose takes back the memory of a segment that nobody reads any more; nil: none.
-// What is not worth keeping waits for the keeper: to unmap takes long, longest for
-// pages of a file without a name that is closed, which goes with its last mapping when
-// the system has written what it is writing of it.
+// dispose takes back the memory of a segment that nobody reads any more; s may be nil.
+// Memory that is not worth keeping waits for the maintainer, because unmapping takes long.
+// It takes longest for pages of a closed file without a name: the file goes with its last
+// mapping, after the system has finished writing to it.
 func (m *mappings) dispose(s *segment) {
 	if s == nil {
 		return
@@ -119,9 +119,9 @@ func (m *mappings) dispose(s *segment) {
 	}
 }
 
-// tidy unmaps what is not worth keeping, and returns the segments that showed pages of
-// files. Only the keeper calls it.
-func (m *mappings) tidy() (paged []*segment) {
+// unmapUnused unmaps what is not worth keeping, and returns the segments that mapped pages
+// of files. Only the maintainer calls it.
+func (m *mappings) unmapUnused() (paged []*segment) {
 	m.mu.Lock()
 	keep := min(len(m.spare), spareMappings)
 	unwanted := slices.Concat(m.large, m.spare[keep:])
@@ -137,16 +137,17 @@ func (m *mappings) tidy() (paged []*segment) {
 	return paged
 }
 
-// provide has mappings ready for a store with many; it does not go on for as long as
-// they are taken, since others wait for the keeper too. Only he calls it.
-func (m *mappings) provide() {
+// makeReady prepares mappings for a store with many of them. It stops after a few even if
+// they are taken at once, since others wait for the maintainer too. Only the maintainer
+// calls it.
+func (m *mappings) makeReady() {
 	for range readyMappings {
 		if !m.short() {
 			return
 		}
 		mem, err := mapAnonymous(m.size)
 		if err != nil {
-			return // who needs one will say
+			return // whoever needs one reports the error
 		}
 		useHugePages(mem)
 		m.mu.Lock()
@@ -161,12 +162,12 @@ func (m *mappings) short() bool {
 	return m.made == smallMappings && len(m.spare) < readyMappings
 }
 
-// close unmaps everything that nobody uses.
+// close unmaps everything that is unused.
 func (m *mappings) close() {
 	m.mu.Lock()
 	m.large, m.spare = append(m.large, m.spare...), nil
 	m.mu.Unlock()
-	m.tidy()
+	m.unmapUnused()
 }
 
 func mapAnonymous(size int) ([]byte, error) {
@@ -177,8 +178,7 @@ func mapAnonymous(size int) ([]byte, error) {
 	return unsafe.Slice((*byte)(at), size), nil
 }
 
-// unmap gives memory back to the system. It can only fail for an address that
-// was never mapped.
+// unmap returns memory to the system. It fails only for an address that was never mapped.
 func unmap(mem []byte) {
 	if err := unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(mem)), uintptr(len(mem))); err != nil {
 		panic(fmt.Sprintf("store: unmap %d bytes: %v", len(mem), err))

@@ -7,15 +7,15 @@ import (
 	"unsafe"
 )
 
-// Message is what a publisher sent, as raw AMQP bytes: two short strings, the
-// property list (flags and values) and the body. Slices that View returns alias
-// the store's memory and must not be written to.
+// Message is what a publisher sent, as raw AMQP bytes: two short strings, the property list
+// (flags and values) and the body. Slices returned by View alias the store's memory and
+// must not be written to.
 type Message struct {
 	Exchange, RoutingKey, Properties, Body []byte
 }
 
-// ErrTooLarge is Put's answer to a message that no record can hold: a short
-// string over 255 bytes, or more than 256 MiB in all.
+// ErrTooLarge is Put's answer to a message that no record can hold: a short string exceeds
+// 255 bytes, or the whole exceeds 256 MiB.
 var ErrTooLarge = errors.New("store: message is too large")
 
 // A message record, after its header:
@@ -26,16 +26,16 @@ var ErrTooLarge = errors.New("store: message is too large")
 //	12  uint32  length of the properties
 //	16          slots of 16 bytes, exchange, routing key, properties, body
 //
-// In the volatile log a slot is an entry that holds the message, [queue, seq]:
-// that is how the log is compacted without an index. In the journal a copy made by
-// compaction has one slot, [position of the original, 0].
+// In the volatile log a slot is an entry that refers to the message, [queue, seq]; so this
+// log is compacted without an index. In the journal, a copy made by compaction has one
+// slot: [position of the original, 0].
 const (
 	messageHeader = recordHeader + 8
 	slotBytes     = 16
 	maxSlots      = 1<<16 - 1
 )
 
-// messageBytes is the length of m's record, before alignment.
+// messageBytes returns the length of m's record, before alignment.
 func messageBytes(m *Message, slots int) (int, error) {
 	n := messageHeader + slots*slotBytes + len(m.Exchange) + len(m.RoutingKey) + len(m.Properties) + len(m.Body)
 	if len(m.Exchange) > 255 || len(m.RoutingKey) > 255 || n-recordHeader > maxRecord || n < 0 {
@@ -44,7 +44,7 @@ func messageBytes(m *Message, slots int) (int, error) {
 	return n, nil
 }
 
-// putMessage writes m's record of n bytes, all but the checksum, with free slots.
+// putMessage writes m's record of n bytes, except for the checksum, with free slots.
 func putMessage(b []byte, n int, m *Message, slots int) {
 	putHeader(b, kindMessage, n-recordHeader)
 	b[8], b[9] = uint8(len(m.Exchange)), uint8(len(m.RoutingKey))
@@ -83,13 +83,14 @@ func slotsOf(b []byte) []slot {
 	return unsafe.Slice((*slot)(unsafe.Pointer(&b[messageHeader])), n)
 }
 
-// slotScan is how many slots are looked through from the first.
+// slotScan is how many slots are searched for a free one.
 const slotScan = 16
 
-// claimSlot notes in a free slot of the message who holds it. When none is free the message
-// cannot be moved by compaction, which costs only memory. Where there are many, each queue
-// looks from a place of its own: from the first all would look through those taken before.
-func claimSlot(b []byte, queue, seq uint64) {
+// takeSlot records in a free slot of the message which entry refers to it. If none is free
+// compaction cannot move the message, which costs only memory. If there are many slots each
+// queue searches from a different start: otherwise every queue would search through the
+// slots taken before.
+func takeSlot(b []byte, queue, seq uint64) {
 	slots := slotsOf(b)
 	from := 0
 	if len(slots) > slotScan {

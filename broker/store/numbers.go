@@ -2,7 +2,7 @@ package store
 
 import "slices"
 
-// numbers is an ascending set of segment numbers. What is added is mostly what
+// numbers is an ascending set of segment numbers. What is added is mostly the number that
 // was added last.
 type numbers []uint32
 
@@ -27,7 +27,7 @@ type span struct{ first, count uint32 }
 // spans is an ascending set of segment numbers, kept as runs.
 type spans []span
 
-// add adds a number above all others.
+// add adds a number that is higher than all others.
 func (s *spans) add(number uint64) {
 	if k := len(*s); k > 0 && (*s)[k-1].first+(*s)[k-1].count == uint32(number) {
 		(*s)[k-1].count++
@@ -36,7 +36,7 @@ func (s *spans) add(number uint64) {
 	*s = append(*s, span{uint32(number), 1})
 }
 
-// find returns the index of the run with the number, or of the one after it.
+// find returns the index of the run that contains the number, or else of the run after it.
 func (s spans) find(number uint64) (int, bool) {
 	at, _ := slices.BinarySearchFunc(s, uint32(number), func(r span, n uint32) int {
 		if r.first+r.count <= n {

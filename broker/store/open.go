@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Options configure a Store. The zero value is a store in memory only.
+// Options configures a Store. The zero value is a store in memory only.
 type Options struct {
 	Dir          string   // of the journal; "": memory only, nothing is durable
 	SegmentBytes int      // 0: DefaultSegmentBytes, less on a small disk
@@ -16,18 +16,17 @@ type Options struct {
 	MemoryLimit  int64    // bytes that the process should stay well below; 0: none
 	Log          *zap.Logger
 
-	// Relocate is asked by compaction to let the entry (queue, seq) stand at new
-	// instead of old, under the queue's lock: false if the entry is gone or does
-	// not stand at old. With old == new it only answers. It returns the present terms
-	// of the entry, which from then on count in place of those recorded before. The
-	// reference goes with the position: the store releases the one to old. It is
-	// called from Open on, and false is a good answer until queues are restored. nil:
-	// no compaction.
+	// Relocate is called by compaction to let the entry (queue, seq) refer to new instead
+	// of old. It takes the queue's lock, and returns false if the entry is gone or does not
+	// refer to old. If old == new it only answers. It returns the present terms of the
+	// entry, which from then on count instead of earlier ones. The reference moves with the
+	// position: the store releases the one to old. Relocate is called from Open on, and may
+	// return false until queues are restored. nil: no compaction.
 	Relocate func(queue, seq uint64, old, new Pos) (Terms, bool)
 
-	OnSync   func(time.Duration)     // each sync's duration
-	OnFull   func(why error)         // when the disk gets full or no file can be opened; nil: no longer
-	Progress func(done, total int64) // each second of a recovery, in bytes
+	OnSync   func(time.Duration)     // duration of each sync
+	OnFull   func(why error)         // the disk is full, or no file can be opened; nil: no longer
+	Progress func(done, total int64) // every second during recovery, in bytes
 }
 
 const (
@@ -38,7 +37,7 @@ const (
 	maxReserve      = 64 * mib
 )
 
-// tune derives the numbers from the options and the size of the disk (0: none).
+// tune derives the numbers from the options and the size of the disk (0: no disk).
 func (o *Options) tune(space int64) tuning {
 	t := tuning{
 		segmentBytes: o.SegmentBytes,
@@ -70,7 +69,7 @@ func (o *Options) tune(space int64) tuning {
 	if t.segmentBytes == 0 {
 		t.segmentBytes = DefaultSegmentBytes
 		if space > 0 {
-			t.segmentBytes = int(min(DefaultSegmentBytes, max(minSegmentBytes, 1<<bits.Len64(uint64(space)/128))))
+			t.segmentBytes = min(DefaultSegmentBytes, max(minSegmentBytes, 1<<bits.Len64(uint64(space)/128)))
 		}
 	}
 	t.segmentBytes = pageAlign(t.segmentBytes)
@@ -86,10 +85,9 @@ func (o *Options) tune(space int64) tuning {
 	return t
 }
 
-// Open opens the store in o.Dir, which no other process may have open, or an
-// empty one in memory. It reads all of the journal and returns what survives, or
-// refuses with a *CorruptError, without having changed anything, if something is
-// damaged that had been synced.
+// Open opens the store in o.Dir, which no other process may have open, or an empty one in
+// memory. It reads the whole journal and returns what survives. If something is damaged
+// that had been synced, it refuses with a *CorruptError and changes nothing.
 func Open(o Options) (*Store, *Recovery, error) {
 	if o.Dir == "" {
 		s := &Store{}
@@ -123,7 +121,7 @@ func openOn(fs fileSystem, t tuning, o *Options) (*Store, *Recovery, error) {
 	return s, r, nil
 }
 
-// recover reads the directory and makes the journal from it.
+// recover reads the directory and builds the journal from it.
 func (s *Store) recover(t tuning, o *Options) (*Recovery, error) {
 	r := newRecovery(s.fs, o.logger(), o.Progress)
 	queues, err := r.read()
@@ -141,29 +139,29 @@ func (s *Store) recover(t tuning, o *Options) (*Recovery, error) {
 	}
 	s.memory.size = t.segmentBytes
 	s.journal = newJournal(s.fs, t, &s.memory, r)
-	s.definitions.fail, s.journal.define = s.journal.fail, s.definitions.before
+	s.definitions.fail, s.journal.define = s.journal.fail, s.definitions.syncBefore
 	return &r.result, nil
 }
 
-// start starts the store's goroutines.
+// start starts the goroutines of the store.
 func (s *Store) start(t tuning, o *Options) {
 	s.memory.size = t.segmentBytes
-	s.keeper = &keeper{
+	s.maintainer = &maintainer{
 		memory: &s.memory, journal: s.journal, relocate: o.Relocate, log: o.logger(), opts: t,
 		spilled: spill{size: t.segmentBytes},
 		bell:    make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
-	s.volatile = newVolatileLog(&s.memory, s.keeper.wake)
+	s.volatile = newVolatileLog(&s.memory, s.maintainer.wake)
 	if s.journal != nil {
-		s.volatile.overflow, s.keeper.spilled.fs = t.overflow, s.journal.fs
+		s.volatile.overflow, s.maintainer.spilled.fs = t.overflow, s.journal.fs
 	}
-	s.keeper.volatile = s.volatile
+	s.maintainer.volatile = s.volatile
 	if s.journal != nil {
-		s.keeper.define, s.definitions.wake = s.definitions.retry, s.keeper.wake
-		s.journal.wake = s.keeper.wake
+		s.maintainer.define, s.definitions.wake = s.definitions.retry, s.maintainer.wake
+		s.journal.wake = s.maintainer.wake
 		go s.journal.runCommitter()
 	}
-	go s.keeper.run()
+	go s.maintainer.run()
 }
 
 func (o *Options) logger() *zap.Logger {
@@ -173,14 +171,14 @@ func (o *Options) logger() *zap.Logger {
 	return o.Log.Named("store")
 }
 
-// newJournal makes the journal of what was recovered, and counts the references
-// of the surviving entries.
+// newJournal builds the journal from what was recovered, and counts the references of the
+// surviving entries.
 func newJournal(fs fileSystem, t tuning, memory *mappings, r *recovery) *journal {
 	j := &journal{appender: appender{memory: memory}, fs: fs, opts: t, id: r.id, log: r.log}
 	j.space.L = &j.mu
 	j.wake = func() {}
 	j.dead = func(s *segment) *segment {
-		j.buried = append(j.buried, s)
+		j.deadSegments = append(j.deadSegments, s)
 		return nil
 	}
 	j.commit.init()
@@ -199,39 +197,39 @@ func newJournal(fs fileSystem, t tuning, memory *mappings, r *recovery) *journal
 	j.table.each(func(s *segment) bool {
 		s.given = max(s.given, s.refs.Load())
 		if s.refs.Load() == 0 {
-			j.buried = append(j.buried, s)
+			j.deadSegments = append(j.deadSegments, s)
 		}
 		return true
 	})
 	return j
 }
 
-// restore adds a segment that was read.
+// restore adds a segment that was read from disk.
 func (j *journal) restore(s *scanned) {
 	j.existing.add(s.number)
-	j.add(&segment{
+	j.addLocked(&segment{
 		number: s.number, mem: s.mem, used: s.end, paged: true, given: int64(s.messages),
 		journaled: journaled{complete: true, enters: s.enters, alters: s.alters, origins: s.origins, millis: s.millis},
 	})
 }
 
-// shut ends appending, and the committer once it has synced all.
+// shut ends appending. The committer ends once it has synced everything.
 func (j *journal) shut() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.closed = true
 	j.space.Broadcast()
-	j.ring()
+	j.wakeCommitterLocked()
 }
 
-// finish waits until the committer has synced all, and returns the error that ended
-// the journal, if one did.
+// finish waits until the committer has synced everything. It returns the error that ended
+// the journal, if there was one.
 func (j *journal) finish() error {
 	<-j.commit.ended
 	return j.err
 }
 
-// close closes the files and unmaps everything.
+// close closes the files and unmaps all memory.
 func (j *journal) close() {
 	j.table.each(func(s *segment) bool {
 		if s.file != nil {

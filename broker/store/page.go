@@ -2,14 +2,14 @@ package store
 
 import "go.uber.org/zap"
 
-// Young segments stay in anonymous memory, where most die and are used again.
-// When there are too many, the oldest get their file's pages in place of that
-// memory, at the same address and with the same bytes: nobody notices, and the
-// system may drop them from memory and read them again.
+// Young segments stay in anonymous memory, where most of them die and are reused. When
+// there are too many, the oldest are paged: their file's pages replace that memory, at the
+// same address and with the same bytes. Readers notice nothing, and the system may drop the
+// pages from memory and read them again.
 
-// oldestResident returns the oldest sealed segment that is not paged, if the log
-// has more of them than it should. Only the keeper calls it. He holds mu.
-func (a *appender) oldestResident(limit int64) *segment {
+// oldestResidentLocked returns the oldest sealed segment that is not paged, if the log has
+// more of them than it should. Only the maintainer calls it.
+func (a *appender) oldestResidentLocked(limit int64) *segment {
 	if a.resident <= limit {
 		return nil
 	}
@@ -18,7 +18,7 @@ func (a *appender) oldestResident(limit int64) *segment {
 		switch {
 		case s == a.active:
 			return nil
-		case s != nil && s.hasStrip(): // its turn comes
+		case s != nil && s.hasStrip(): // later
 		case s != nil && !s.paged:
 			return s
 		case at == a.paging:
@@ -28,16 +28,16 @@ func (a *appender) oldestResident(limit int64) *segment {
 	return nil
 }
 
-// setPaged notes that the segment's memory is a file's.
+// setPaged records that the segment's memory is a file's.
 func (a *appender) setPaged(s *segment) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s.paged = true
-	a.eased(s)
+	a.noteFreedLocked(s)
 }
 
-// pageOut moves old segments of the journal from memory to their files. Only the
-// keeper drops them, so they stay meanwhile.
+// pageOut moves old segments of the journal from memory to their files. Only the maintainer
+// drops segments, so they stay meanwhile.
 func (j *journal) pageOut() {
 	for {
 		s := j.nextToPage()
@@ -54,36 +54,36 @@ func (j *journal) pageOut() {
 	}
 }
 
-// nextToPage returns the next segment to move, if it has all it will have.
+// nextToPage returns the next segment to move, if it is complete.
 func (j *journal) nextToPage() *segment {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if s := j.oldestResident(j.opts.resident); s != nil && s.complete {
+	if s := j.oldestResidentLocked(j.opts.resident); s != nil && s.complete {
 		return s
 	}
 	return nil
 }
 
-// spill moves old segments of the volatile log from memory to the disk. While it
-// cannot, publishers do not wait for it.
-func (k *keeper) spill() {
-	v := k.volatile
+// spill moves old segments of the volatile log from memory to disk. While that fails,
+// publishers do not wait for it.
+func (m *maintainer) spill() {
+	v := m.volatile
 	for {
-		k.tidy()
-		s := v.nextToSpill(k.opts.resident)
+		m.trim()
+		s := v.nextToSpill(m.opts.resident)
 		if s == nil {
 			return
 		}
 		if !s.tryRetain() {
-			return // it has died: who released it wakes the keeper
+			return // it has died: whoever released it wakes the maintainer
 		}
-		err := k.spilled.put(s)
+		err := m.spilled.put(s)
 		if err == nil {
 			v.setPaged(s)
 		}
 		v.release(s, 1)
-		if v.setCramped(err != nil) && err != nil {
-			k.log.Warn("transient messages stay in memory", zap.Error(err))
+		if v.setDiskStuck(err != nil) && err != nil {
+			m.log.Warn("transient messages stay in memory", zap.Error(err))
 		}
 		if err != nil {
 			return

@@ -1,11 +1,11 @@
 package store
 
-// Pos is where a message's bytes stand: the number of a segment and an offset
-// in it. Zero is no position. Positions of one log grow in the order in which
-// messages were put; a position is never given to a second message.
+// Pos is the position of a message's bytes: the number of a segment and an offset in it.
+// Zero is no position. Positions of one log grow in the order in which messages were put; a
+// position is never given to a second message.
 type Pos uint64
 
-// volatileBit marks positions in the volatile log, which no restart survives.
+// volatileBit marks positions in the volatile log, which does not survive a restart.
 const volatileBit Pos = 1 << 63
 
 const offsetBits = 32

@@ -1,41 +1,41 @@
 package store
 
-// Putter puts the messages of one publisher, a batch at a time. From the second of a
-// batch on it writes volatile ones into strips of the active segment that nobody else
-// writes to, so that a batch takes the log's lock a few times and not for each message:
-// with several publishers that lock was a sixth of the processor time of a transient
-// message.
+// Putter puts the messages of one publisher, one batch at a time. From the second message
+// of a batch on, it writes volatile messages into strips of the active segment that nobody
+// else writes to, so that a batch takes the log's lock a few times and not once for each
+// message. With several publishers that lock took a sixth of the processor time of a
+// transient message.
 //
-// A segment with an open strip is left alone by compaction and stays in memory, so one
-// goroutine has one Putter, which lets its strip go before it waits for anything, and
-// calls End before it waits for anything else. What was put may be used by anybody after
-// End. A batch has to have ended before the store is closed.
+// Compaction leaves a segment with an open strip alone, and it stays in memory. Therefore a
+// Putter belongs to one goroutine. Put closes the strip before it waits for anything, and
+// the goroutine must call End before it waits for anything else. After End anybody may use
+// what was put. A batch must have ended before the store is closed.
 type Putter struct {
 	store *Store
-	size  int // of the next strip; 0: the batch has not begun
+	size  int // of the next strip; 0: no batch has begun
 
 	// The open strip.
 	seg     *segment // nil: none
-	at, end int      // what is left of it
-	refs    int64    // given in it
+	at, end int      // the unused part of the strip
+	refs    int64    // references given in the strip
 }
 
 const (
 	minStrip = 2 << 10
-	maxStrip = 16 << 10 // larger messages are put into none
+	maxStrip = 16 << 10 // larger messages go into no strip
 
-	// stripRefs is what an open strip counts for among its segment's references:
-	// more than there can be of others.
+	// stripRefs is what an open strip adds to its segment's references: more than there can
+	// be real references.
 	stripRefs = 1 << 40
 
-	// unused is the kind of a record that fills what is left of a strip.
+	// unused is the kind of a record that fills the unused rest of a strip.
 	unused kind = 0
 )
 
-// NewPutter returns a Putter whose batch has not begun.
+// NewPutter returns a Putter without a batch.
 func (s *Store) NewPutter() *Putter { return &Putter{store: s} }
 
-// Put is Store.Put. End has to follow soon, with the end of the batch.
+// Put is Store.Put. The batch must end soon after, with End.
 func (p *Putter) Put(m *Message, durable bool, refs int) (Pos, error) {
 	if durable && p.store.journal != nil {
 		p.End()
@@ -54,7 +54,7 @@ func (p *Putter) Put(m *Message, durable bool, refs int) (Pos, error) {
 		p.size = minStrip
 		return p.store.volatile.put(m, refs, publishing)
 	}
-	if err := p.reach(align(n)); err != nil {
+	if err := p.ensure(align(n)); err != nil {
 		return 0, err
 	}
 	at := p.at
@@ -68,57 +68,57 @@ func (p *Putter) Put(m *Message, durable bool, refs int) (Pos, error) {
 func (p *Putter) End() {
 	p.size = 0
 	if p.seg != nil {
-		p.close()
+		p.closeStrip()
 	}
 }
 
-// reach has n bytes left in the open strip.
-func (p *Putter) reach(n int) error {
+// ensure makes room for n bytes in the open strip, or opens a new one.
+func (p *Putter) ensure(n int) error {
 	if p.seg != nil {
 		if p.at+n <= p.end || p.extend(n) {
 			return nil
 		}
-		p.close()
+		p.closeStrip()
 	}
 	v := p.store.volatile
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if err := v.makeRoom(n, publishing); err != nil {
+	if err := v.makeRoomLocked(n, publishing); err != nil {
 		return err
 	}
-	size := p.stripFor(n, v)
-	s, at := v.take(size, 0)
+	size := p.stripSizeLocked(n, v)
+	s, at := v.takeLocked(size, 0)
 	s.refs.Add(stripRefs)
 	p.seg, p.at, p.end = s, at, at+size
 	return nil
 }
 
-// extend makes the strip longer if nobody has written behind it.
+// extend makes the strip longer, if nobody has written behind it.
 func (p *Putter) extend(n int) bool {
 	v := p.store.volatile
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	missing := p.at + n - p.end
-	if p.seg != v.active || p.seg.used != p.end || !v.fits(missing) {
+	if p.seg != v.active || p.seg.used != p.end || !v.fitsLocked(missing) {
 		return false
 	}
-	size := p.stripFor(missing, v)
-	v.take(size, 0)
+	size := p.stripSizeLocked(missing, v)
+	v.takeLocked(size, 0)
 	p.end += size
 	return true
 }
 
-// stripFor is how long a strip gets of which n bytes are needed, and fit. Each is twice as
-// long as the last, so that a batch wastes no more than it uses. The caller holds v.mu.
-func (p *Putter) stripFor(n int, v *volatileLog) int {
+// stripSizeLocked returns the size of a strip, of which n bytes are needed and fit. Each is
+// twice as long as the last, so that a batch wastes no more than it uses. It needs v.mu.
+func (p *Putter) stripSizeLocked(n int, v *volatileLog) int {
 	size := max(n, p.size)
 	p.size = min(2*p.size, maxStrip)
 	return min(size, len(v.active.mem)-v.active.used)
 }
 
-// close gives back what is left of the strip. What others have written behind it
-// already stays apart from it by a record of its own.
-func (p *Putter) close() {
+// closeStrip gives back the rest of the strip. If others have already written behind it, a
+// record fills the rest.
+func (p *Putter) closeStrip() {
 	v, s := p.store.volatile, p.seg
 	v.mu.Lock()
 	if s.used == p.end {
@@ -131,7 +131,7 @@ func (p *Putter) close() {
 	v.mu.Unlock()
 	v.release(s, stripRefs-p.refs)
 	if sealed {
-		v.wake() // the keeper may have passed it by
+		v.wake() // the maintainer may have skipped the segment
 	}
 	p.seg, p.refs = nil, 0
 }

@@ -15,7 +15,7 @@ func (p *Putter) mustPut(t testing.TB, m Message) Pos {
 	return pos
 }
 
-// used is how many bytes of all volatile segments have been appended to.
+// used returns how many bytes of all volatile segments have been appended to.
 func used(s *Store) (n int) {
 	s.volatile.mu.Lock()
 	defer s.volatile.mu.Unlock()
@@ -26,7 +26,7 @@ func used(s *Store) (n int) {
 	return n
 }
 
-// A publisher alone wastes nothing; several at once no more than they use.
+// A single publisher wastes nothing; several at the same time waste no more than they use.
 func TestStripsWasteLittle(t *testing.T) {
 	for publishers := 1; publishers <= 3; publishers++ {
 		for _, batch := range []int{1, 2, 3, 10, 300} {
@@ -55,8 +55,9 @@ func TestStripsWasteLittle(t *testing.T) {
 	}
 }
 
-// What others write between two of a batch, and what a batch leaves unused, is nobody else's.
-func TestStripsStayApart(t *testing.T) {
+// Whatever others write between two messages of a batch, and whatever a batch leaves
+// unused, does not get mixed up.
+func TestStripsDoNotMix(t *testing.T) {
 	s := openMemory(t, Options{SegmentBytes: 1 << 15})
 	rng := rand.New(rand.NewPCG(1, 1))
 	putters := []*Putter{s.NewPutter(), s.NewPutter(), s.NewPutter()}
@@ -92,7 +93,7 @@ func TestStripsStayApart(t *testing.T) {
 	require.Equal(t, 1, s.Stats().Segments)
 }
 
-// A segment with an open strip is neither compacted nor moved to the disk, and the others are.
+// A segment with an open strip is neither compacted nor moved to disk; other segments are.
 func TestSegmentsWithOpenStripsAreLeftAlone(t *testing.T) {
 	r := &relocator{entries: map[uint64]Pos{}}
 	b := newBench(t, Options{Relocate: r.relocate})
@@ -116,7 +117,7 @@ func TestSegmentsWithOpenStripsAreLeftAlone(t *testing.T) {
 		enter(p, seq%16 == 0)
 	}
 	for range 5 {
-		b.keep()
+		b.maintain()
 	}
 	require.True(t, open.hasStrip())
 	require.False(t, open.paged)
@@ -130,7 +131,7 @@ func TestSegmentsWithOpenStripsAreLeftAlone(t *testing.T) {
 	enter(third, false)
 	at := seq - 1
 	require.Equal(t, second, r.entries[at])
-	b.keeper.evacuateVolatile(open)
+	b.maintainer.evacuateVolatile(open)
 	require.NotEqual(t, second, r.entries[at])
 	require.LessOrEqual(t, open.refs.Load(), int64(0), "past what its strip left unused")
 	require.Equal(t, text(2, 64), b.View(r.entries[at]))
@@ -141,7 +142,7 @@ func TestSegmentsWithOpenStripsAreLeftAlone(t *testing.T) {
 	b.shutdown()
 }
 
-// Nobody waits for the disk where all that it could take has open strips.
+// Nobody waits for the disk if everything it could take has open strips.
 func TestNobodyWaitsForOpenStrips(t *testing.T) {
 	tune := tiny(SyncGroup)
 	tune.overflow = 1 << 15
@@ -168,7 +169,7 @@ func TestNobodyWaitsForOpenStrips(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// Once a strip has ended, what it kept in memory goes.
+// Once a strip has ended, what it kept in memory is moved to disk.
 func TestOpenStripsHoldNobodyUp(t *testing.T) {
 	disk := &slowDisk{newCrashDisk(), make(chan error)}
 	close(disk.answers) // it takes everything
@@ -182,7 +183,7 @@ func TestOpenStripsHoldNobodyUp(t *testing.T) {
 		held = append(held, idle.mustPut(t, text(1, 64)))
 	}
 	busy := s.NewPutter()
-	for i := range 2000 { // many times what may wait in memory
+	for i := range 2000 { // much more than may wait in memory
 		held = append(held, busy.mustPut(t, text(i, 500)))
 		if i%70 == 0 {
 			busy.End()
@@ -190,7 +191,7 @@ func TestOpenStripsHoldNobodyUp(t *testing.T) {
 	}
 	busy.End()
 	idle.End()
-	require.Eventually(t, func() bool { return s.Stats().ResidentBytes <= tune.resident }, waitFor, tick, "the end of a strip wakes the keeper")
+	require.Eventually(t, func() bool { return s.Stats().ResidentBytes <= tune.resident }, waitFor, tick, "the end of a strip wakes the maintainer")
 	for _, p := range held {
 		s.Release(p)
 	}

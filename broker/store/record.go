@@ -3,7 +3,8 @@ package store
 import (
 	"encoding/binary"
 	"hash/crc32"
-	"math"
+
+	"curfew/broker/deadline"
 )
 
 // Every record starts with a header of eight bytes, little-endian:
@@ -12,33 +13,33 @@ import (
 //	           store's id and the record's position
 //	4  uint32  kind in the top four bits, length of the payload below
 //
-// and is padded to a multiple of eight. The position is the record's log sequence
-// number: since the checksum covers it, a record is valid in one place only. A
-// kind's payload is given with its constant.
+// Each record is padded to a multiple of eight. Its position is its log sequence number:
+// since the checksum covers the position, a record is valid in one place only. The payload
+// of a kind is described at its constant.
 type kind uint8
 
 const (
 	// kindMessage: see message.go.
 	kindMessage kind = 1 + iota
-	// kindMark starts what one write appended to a segment: uint64 position up to
-	// which all was synced when it was written, uint32 bytes of this write that
-	// follow the mark, uint32 zero.
+	// kindMark starts what one write appended to a segment: uint64 position up to which
+	// everything was synced when it was written, uint32 bytes of this write that follow the
+	// mark, uint32 zero.
 	kindMark
 	// kindEnqueue: entries.
 	kindEnqueue
-	// kindHold: entries of queues that do not survive a restart but hold messages
-	// of the journal. Only compaction reads them.
+	// kindHold: entries of queues that do not survive a restart but hold messages of the
+	// journal. Only compaction reads them.
 	kindHold
 	// kindSettle: uint64 position as of which it holds, runs.
 	kindSettle
 	// kindMove: uint64 position as of which it holds, one run, entries.
 	kindMove
-	// kindSegments starts a segment: pairs of uint32 first number and count, the
-	// older segments that exist.
+	// kindSegments starts a segment. It lists the older segments that exist, as pairs of
+	// uint32 first number and count.
 	kindSegments
-	// kindDropped: uint32 numbers of segments that are not needed any more.
+	// kindDropped: uint32 numbers of segments that are no longer needed.
 	kindDropped
-	// kindEnd ends a segment: nothing.
+	// kindEnd ends a segment. It has no payload.
 	kindEnd
 	// kindAmend: uint64 position as of which it holds, amendments. Since version 2.
 	kindAmend
@@ -62,7 +63,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func align(n int) int { return (n + 7) &^ 7 }
 
-// putHeader writes a record's header but for the checksum, and clears the padding.
+// putHeader writes a record's header except for the checksum, and clears the padding.
 func putHeader(b []byte, k kind, payload int) {
 	end := align(recordHeader + payload)
 	clear(b[end-8 : end])
@@ -75,14 +76,13 @@ func header(b []byte) (kind, int) {
 	return kind(w >> kindShift), recordHeader + int(w&maxRecord)
 }
 
-// checksum is that of the whole record rec at p in the store id.
+// checksum returns the checksum of the whole record rec at p in the store id.
 func checksum(id uint64, p Pos, rec []byte) uint32 {
 	seed := uint32((id ^ uint64(p)) * 0x9e3779b97f4a7c15 >> 32)
 	return crc32.Update(seed, castagnoli, rec[4:])
 }
 
-// validAt returns the record at an offset of mem, if there is one whose checksum
-// is right.
+// validAt returns the record at an offset of mem, if its checksum is valid.
 func validAt(id, segment uint64, mem []byte, at int) (k kind, rec []byte, ok bool) {
 	if at+recordHeader > len(mem) {
 		return 0, nil, false
@@ -96,8 +96,8 @@ func validAt(id, segment uint64, mem []byte, at int) (k kind, rec []byte, ok boo
 	return k, rec, sum == checksum(id, makePos(false, segment, at), rec)
 }
 
-// entryBytes is the length of an entry: uint64 queue, seq, position; flags in the
-// top byte of the last, expiry in Unix µs in the others (in ms before version 3).
+// entryBytes is the length of an entry: uint64 queue, seq, position; flags in the top byte
+// of the last, expiry in Unix µs in the other bytes (in ms before version 3).
 const (
 	entryBytes  = 32
 	expiryBits  = 56
@@ -111,8 +111,8 @@ func putEntry(b []byte, e *Enqueue) {
 	binary.LittleEndian.PutUint64(b[24:], uint64(e.Flags)<<expiryBits|uint64(min(e.ExpiresAt, maxExpiryAt)))
 }
 
-// size is what an entry takes in a record. One that says since when its message stands in
-// its queue is followed by as many bytes: a queue of zero, which is none's, and uint64 the
+// size returns the length of an entry in a record. An entry with an enqueue time is
+// followed by as many bytes again: a queue of zero, which no queue has, and a uint64
 // instant in Unix µs. Since version 5.
 func (e *Enqueue) size() int {
 	if e.EnqueuedAt != 0 {
@@ -121,17 +121,17 @@ func (e *Enqueue) size() int {
 	return entryBytes
 }
 
-func putSince(b []byte, at int64) {
+func putSince(b []byte, at deadline.Instant) {
 	clear(b[:entryBytes])
 	binary.LittleEndian.PutUint64(b[8:], uint64(at))
 }
 
-// getSince returns 0 if b begins with something else.
-func getSince(b []byte) (at int64) {
+// getSince returns 0 if b does not begin with an enqueue time.
+func getSince(b []byte) (at deadline.Instant) {
 	if len(b) < entryBytes || binary.LittleEndian.Uint64(b) != 0 {
 		return 0
 	}
-	return int64(binary.LittleEndian.Uint64(b[8:]))
+	return deadline.Instant(binary.LittleEndian.Uint64(b[8:]))
 }
 
 func getEntry(b []byte) Enqueue {
@@ -140,17 +140,17 @@ func getEntry(b []byte) Enqueue {
 		Queue:     binary.LittleEndian.Uint64(b[0:]),
 		Seq:       binary.LittleEndian.Uint64(b[8:]),
 		Pos:       Pos(binary.LittleEndian.Uint64(b[16:])),
-		ExpiresAt: int64(last & maxExpiryAt),
+		ExpiresAt: deadline.Instant(last & maxExpiryAt),
 		Flags:     uint8(last >> expiryBits),
 		Durable:   true,
 	}
 }
 
-// amendBytes is the length of an amendment: uint64 queue, seq, uint32 segment of
-// the message, uint16 deliveries, uint8 flags, zero, uint64 expiry as in an entry.
+// amendBytes is the length of an amendment: uint64 queue, seq, uint32 segment of the
+// message, uint16 deliveries, uint8 flags, zero, uint64 expiry as in an entry.
 const amendBytes = 32
 
-// amendment is what an entry says from some time on.
+// amendment holds the new terms of an entry.
 type amendment struct {
 	queue, seq uint64
 	segment    uint32
@@ -171,12 +171,12 @@ func getAmend(b []byte) amendment {
 		queue:   binary.LittleEndian.Uint64(b[0:]),
 		seq:     binary.LittleEndian.Uint64(b[8:]),
 		segment: binary.LittleEndian.Uint32(b[16:]),
-		Terms:   Terms{int64(binary.LittleEndian.Uint64(b[24:])), uint16(counts), uint8(counts >> 16)},
+		Terms:   Terms{deadline.Instant(binary.LittleEndian.Uint64(b[24:])), uint16(counts), uint8(counts >> 16)},
 	}
 }
 
-// run is a settlement of count entries with consecutive sequence numbers, whose
-// messages stand in one segment: uint64 queue, first seq, uint32 count, segment.
+// run is a settlement of count entries with consecutive sequence numbers, whose messages
+// are in one segment: uint64 queue, first seq, uint32 count, segment.
 type run struct {
 	queue, first uint64
 	count        uint32
@@ -201,18 +201,18 @@ func getRun(b []byte) run {
 	}
 }
 
-// runOf is the run of a single settlement.
+// runOf returns the run of a single settlement.
 func runOf(s *Settle) run {
 	return run{queue: s.Queue, first: s.Seq, count: 1, segment: uint32(s.Pos.segment())}
 }
 
-// extends reports whether s continues r, so that one run says both.
+// extends reports whether s continues r, so that one run covers both.
 func (r *run) extends(s *Settle) bool {
 	next := runOf(s)
 	return next.queue == r.queue && next.segment == r.segment && next.first == r.first+uint64(r.count) && r.count < 1<<32-1
 }
 
-// facts are the parts of a record that say where messages stand; aliased.
+// facts are the parts of a record that say where messages are; they alias the record.
 type facts struct {
 	kind    kind
 	asOf    Pos // of the runs and amendments
@@ -222,7 +222,7 @@ type facts struct {
 	millis  bool // expiry is in Unix ms
 }
 
-// statesFacts reports whether a record says where messages stand.
+// statesFacts reports whether records of this kind say where messages are.
 func (k kind) statesFacts() bool {
 	switch k {
 	case kindEnqueue, kindHold, kindSettle, kindMove, kindAmend, kindTransact:
@@ -231,8 +231,8 @@ func (k kind) statesFacts() bool {
 	return false
 }
 
-// factsOf splits the payload of a record that states facts. A record with a right
-// checksum has the right lengths. millis: it is of a version before expiry was in µs.
+// factsOf splits the payload of a record that states facts. A record with a valid checksum
+// has the right lengths. millis: the record has a version before expiry was in µs.
 func factsOf(k kind, payload []byte, millis bool) facts {
 	f := facts{kind: k, millis: millis}
 	if k == kindSettle || k == kindMove || k == kindAmend || k == kindTransact {
@@ -265,7 +265,7 @@ func (f *facts) eachEntry(fn func(Enqueue)) {
 		e := getEntry(b)
 		e.EnqueuedAt = getSince(b[entryBytes:])
 		b = b[e.size():]
-		e.Durable, e.ExpiresAt = f.kind != kindHold, f.micros(e.ExpiresAt)
+		e.Durable, e.ExpiresAt = f.kind != kindHold, f.expiry(e.ExpiresAt)
 		fn(e)
 	}
 }
@@ -273,15 +273,15 @@ func (f *facts) eachEntry(fn func(Enqueue)) {
 func (f *facts) eachAmend(fn func(amendment)) {
 	for b := f.amends; len(b) >= amendBytes; b = b[amendBytes:] {
 		a := getAmend(b)
-		a.ExpiresAt = f.micros(a.ExpiresAt)
+		a.ExpiresAt = f.expiry(a.ExpiresAt)
 		fn(a)
 	}
 }
 
-// micros is an expiry of the record in Unix µs.
-func (f *facts) micros(at int64) int64 {
+// expiry converts an expiry of the record, which is in Unix ms before version 3.
+func (f *facts) expiry(stored deadline.Instant) deadline.Instant {
 	if f.millis {
-		return min(at, math.MaxInt64/1000) * 1000
+		return deadline.FromUnixMilli(int64(stored))
 	}
-	return at
+	return stored
 }

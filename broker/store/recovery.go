@@ -10,51 +10,54 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
 )
 
-// Recovery is what Open found in a directory.
+// Recovery describes what Open found in a directory.
 type Recovery struct {
 	Queues   []RecoveredQueue // ascending by Queue
 	Segments int
 	Bytes    int64 // read
 	Clean    bool  // the last run stopped cleanly
 
-	// What Define was told last of each key, in the order in which it was. A folder
-	// of an older version has one definition, without a key: the document it kept.
+	// Definitions has the latest value of each key that Define was given, in the order of
+	// the calls. A directory of an older version has a single definition, without a key:
+	// the document that it kept.
 	Definitions []Definition
 
-	// The torn tail that was cut off, if any: the end of what was being written
-	// in a crash, which nobody was told is safe.
+	// The torn tail that was cut off, if there was one: the end of what was being written
+	// in a crash. No caller was notified that it was safe.
 	CutFile             string
 	CutOffset, CutBytes int64
 }
 
-// RecoveredQueue holds the surviving entries of one queue, ascending by Seq. The
-// caller owns one reference per entry. An entry of a queue that is not known any
-// more is to be settled.
+// RecoveredQueue holds the surviving entries of one queue, in ascending order of Seq. The
+// caller owns one reference per entry. It settles the entries of queues that no longer
+// exist.
 type RecoveredQueue struct {
 	Queue   uint64
 	Entries []RecoveredEntry
 
 	clean     bool        // the last run stopped cleanly, and
-	delivered []Delivered // these had been delivered; ascending
-	enqueued  map[enteredAt]int64
+	delivered []Delivered // these entries had been delivered; ascending
+	enqueued  map[enteredAt]deadline.Instant
 }
 
-// EnqueuedAt is what Enqueued was told of one of the entries, Unix µs; 0: nothing.
-func (q *RecoveredQueue) EnqueuedAt(e *RecoveredEntry) int64 {
+// EnqueuedAt returns the time at which the entry was enqueued; 0: not recorded.
+func (q *RecoveredQueue) EnqueuedAt(e *RecoveredEntry) deadline.Instant {
 	return q.enqueued[enteredAt{e.Seq, e.Pos}]
 }
 
-// RecoveredEntry is what Enqueued was told of one entry, or Amended later. Pos may
-// be another one, if compaction has moved the message.
+// RecoveredEntry is an entry as given to Enqueued, or amended later. Pos is different if
+// compaction has moved the message.
 type RecoveredEntry struct {
 	Seq uint64
 	Pos Pos
 	Terms
 }
 
-// recovery reads a directory. Up to repair it changes nothing.
+// recovery reads a directory. It changes nothing before repair.
 type recovery struct {
 	fs       fileSystem
 	log      *zap.Logger
@@ -62,10 +65,10 @@ type recovery struct {
 	every    time.Duration // between calls of progress
 
 	id        uint64
-	files     []*scanned       // with a right header, ascending
-	discarded []*scanned       // those among them that are not needed
-	spares    map[uint64]int64 // sizes of the files without one
-	spared    uint64           // how many of them follow the last segment and stay
+	files     []*scanned       // with a valid header, ascending
+	discarded []*scanned       // those of files that are no longer needed
+	spares    map[uint64]int64 // sizes of the files without a header
+	spared    uint64           // how many spare files follow the last segment and stay
 	total     int64
 	delivered []Delivered
 	index     index
@@ -81,8 +84,7 @@ func newRecovery(fs fileSystem, log *zap.Logger, progress func(done, total int64
 	}
 }
 
-// read finds and checks all files, without changing any, and returns what
-// survives.
+// read finds and verifies all files without changing any, and returns what survives.
 func (r *recovery) read() ([]RecoveredQueue, error) {
 	if err := r.find(); err != nil {
 		return nil, err
@@ -91,7 +93,7 @@ func (r *recovery) read() ([]RecoveredQueue, error) {
 		return nil, err
 	}
 	r.result.Segments = len(r.files)
-	if err := r.readStopped(); err != nil {
+	if err := r.readCleanStop(); err != nil {
 		return nil, err
 	}
 	if err := r.readDefinitions(); err != nil {
@@ -112,7 +114,7 @@ func (r *recovery) read() ([]RecoveredQueue, error) {
 	return queues, stray
 }
 
-// readDefinitions takes in the file of definitions.
+// readDefinitions reads the file of definitions.
 func (r *recovery) readDefinitions() (err error) {
 	if r.definitions, err = scanDefinitions(r.fs); err != nil {
 		return err
@@ -122,7 +124,7 @@ func (r *recovery) readDefinitions() (err error) {
 	return nil
 }
 
-// file returns the segment with that number, nil if it is not needed any more.
+// file returns the segment with that number, or nil if it is no longer needed.
 func (r *recovery) file(number uint64) *scanned {
 	at, found := slices.BinarySearchFunc(r.files, number, func(s *scanned, n uint64) int {
 		return cmp.Compare(s.number, n)
@@ -133,7 +135,7 @@ func (r *recovery) file(number uint64) *scanned {
 	return r.files[at]
 }
 
-// unmap undoes the mappings of a recovery that failed.
+// unmap undoes the mappings of a failed recovery.
 func (r *recovery) unmap() {
 	for _, s := range slices.Concat(r.files, r.discarded) {
 		if s.mem != nil {
@@ -157,7 +159,7 @@ func (r *recovery) find() error {
 		}
 	}
 	if len(r.files) == 0 && len(r.spares) == 0 && slices.Contains(names, definitionsName) {
-		return errors.New("store: there are definitions but no journal files: restore them, or move the definitions away to start empty")
+		return errors.New("store: there are definitions but no journal files: restore the journal files, or move the definitions away to start empty")
 	}
 	return nil
 }
@@ -201,9 +203,8 @@ func (r *recovery) open(name string, number uint64) error {
 	return nil
 }
 
-// scan reads all files and decides which of them count. What follows a record
-// that is not valid was being written in a crash, and is cut, unless some mark
-// says that it had been synced.
+// scan reads all files and decides which of them count. What follows an invalid record was
+// being written in a crash and is cut off, unless a mark says that it had been synced.
 func (r *recovery) scan() error {
 	last := time.Now()
 	torn := -1
@@ -233,7 +234,7 @@ func (r *recovery) scan() error {
 	return r.checkPresent()
 }
 
-// cut cuts the log at the end of file i, if that was not synced.
+// cut cuts the log at the end of file i, unless what follows had been synced.
 func (r *recovery) cut(i int) error {
 	s, keep := r.files[i], i+1
 	at := makePos(false, s.number, s.end)
@@ -253,7 +254,7 @@ func (r *recovery) cut(i int) error {
 	return nil
 }
 
-// reportCut adds to what was cut.
+// reportCut adds to the report of what was cut.
 func (r *recovery) reportCut(name string, at, bytes int) {
 	if bytes == 0 {
 		return
@@ -262,14 +263,14 @@ func (r *recovery) reportCut(name string, at, bytes int) {
 		r.result.CutFile, r.result.CutOffset = name, int64(at)
 	}
 	r.result.CutBytes += int64(bytes)
-	r.log.Warn("cut off what was being written in a crash",
+	r.log.Warn("cut off the end of the journal, which was being written in a crash",
 		zap.String("file", name), zap.Int("offset", at), zap.Int("bytes", bytes))
 }
 
-// checkNext makes sure that the first spare file is one. In a crash a file may
-// lose its header but keep sectors behind it, and these would be valid again when
-// the file is used. (Later files were not written to: the committer goes to the
-// next file only when one is complete and synced.)
+// checkNext verifies that the first spare file is a spare one. In a crash a file may lose
+// its header but keep sectors behind it, and these would be valid again when the file is
+// used. (Later files were not written to: the committer goes on to the next file only when
+// one is complete and synced.)
 func (r *recovery) checkNext() error {
 	next := r.next()
 	if r.spares[next] == 0 {
@@ -297,15 +298,15 @@ func (r *recovery) checkNext() error {
 	return nil
 }
 
-// checkPresent compares the files with what the newest segment says there are.
-// Files that it does not name are not needed any more.
+// checkPresent compares the files with the list in the newest segment. Files that the list
+// does not name are no longer needed.
 func (r *recovery) checkPresent() error {
 	if len(r.files) == 0 {
 		return r.checkFirst()
 	}
 	last := r.files[len(r.files)-1]
 	if last.ended && !r.present(last.number+1) {
-		return missing(last.number + 1)
+		return missingFile(last.number + 1)
 	}
 	there := map[uint64]bool{last.number: true}
 	for _, s := range r.files {
@@ -318,7 +319,7 @@ func (r *recovery) checkPresent() error {
 				continue
 			}
 			if !there[n] {
-				return missing(n)
+				return missingFile(n)
 			}
 			needed[n] = true
 		}
@@ -335,8 +336,8 @@ func (r *recovery) checkPresent() error {
 	return nil
 }
 
-// checkFirst tells a store in which nothing was written yet from one whose only
-// file is gone.
+// checkFirst distinguishes a store that was never written to from one whose only file is
+// missing.
 func (r *recovery) checkFirst() error {
 	first := uint64(0)
 	for number := range r.spares {
@@ -345,22 +346,22 @@ func (r *recovery) checkFirst() error {
 		}
 	}
 	if first > 1 && !r.present(1) {
-		return missing(first - 1)
+		return missingFile(first - 1)
 	}
 	return nil
 }
 
-func missing(number uint64) error {
+func missingFile(number uint64) error {
 	return &CorruptError{File: fileName(number), Reason: "the file is missing"}
 }
 
-// present reports whether there is a file for the segment after the last.
+// present reports whether there is a file for the segment after the last one.
 func (r *recovery) present(number uint64) bool {
 	_, spare := r.spares[number]
 	return spare || slices.ContainsFunc(r.discarded, func(s *scanned) bool { return s.number == number })
 }
 
-// newID makes the id of a new store.
+// newID chooses the id of a new store.
 func newID() uint64 {
 	var b [8]byte
 	rand.Read(b[:])

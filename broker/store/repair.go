@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// next is the number of the first segment to come.
+// next returns the number of the first segment to come.
 func (r *recovery) next() uint64 {
 	if n := len(r.files); n > 0 {
 		return r.files[n-1].number + 1
@@ -13,9 +13,9 @@ func (r *recovery) next() uint64 {
 	return 1
 }
 
-// repair makes the directory such that appending can go on: nothing is left of
-// what was cut, nor of a clean stop, the last segment is ended and synced, and the
-// next one's file is there. It may be interrupted anywhere.
+// repair prepares the directory for appending: it removes what was cut and the record of a
+// clean stop, ends and syncs the last segment, and makes the next segment's file. It may be
+// interrupted at any point.
 func (r *recovery) repair(segmentBytes int) error {
 	next := r.next()
 	for i := len(r.discarded) - 1; i >= 0; i-- {
@@ -32,7 +32,7 @@ func (r *recovery) repair(segmentBytes int) error {
 	if err := r.repairSpares(next, int64(segmentBytes)); err != nil {
 		return err
 	}
-	if err := r.forgetStopped(); err != nil {
+	if err := r.removeCleanStop(); err != nil {
 		return err
 	}
 	if err := r.fs.SyncDir(); err != nil {
@@ -44,9 +44,9 @@ func (r *recovery) repair(segmentBytes int) error {
 	return r.end(r.files[len(r.files)-1])
 }
 
-// repairSpares keeps the spare files that follow the last segment without a gap
-// and have the right size. The first of them is there afterwards, if only in
-// name: that the next file exists is how the loss of the last one is noticed.
+// repairSpares keeps the spare files that follow the last segment without a gap and have
+// the right size. Afterwards the first of them exists, if only as a name: the existence of
+// the next file is how the loss of the last one is noticed.
 func (r *recovery) repairSpares(next uint64, size int64) error {
 	for r.spares[next+r.spared] == size {
 		r.spared++
@@ -78,8 +78,8 @@ func (r *recovery) repairSpares(next uint64, size int64) error {
 	return nil
 }
 
-// end ends the last segment where its last valid record does, and syncs it: its
-// end may have survived in the system's memory only.
+// end ends the last segment after its last valid record and syncs it: the end may have
+// survived only in the system's memory.
 func (r *recovery) end(s *scanned) error {
 	f, err := r.fs.Open(s.name)
 	if err != nil {

@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// scanned is what reading a segment file found.
+// scanned is the result of reading a segment file.
 type scanned struct {
 	name   string
 	number uint64
 	mem    []byte // the whole file
 	end    int    // of the last valid record
-	ended  bool   // by an end record
-	listed bool   // the list of existing segments is there: else nothing counts
-	synced Pos    // the highest of any mark, also of those after end
+	ended  bool   // there is an end record
+	listed bool   // the list of existing segments was found; without it nothing counts
+	synced Pos    // the highest position in any mark, including marks after end
 
 	messages int
 	segments spans
@@ -21,8 +21,8 @@ type scanned struct {
 	journaled
 }
 
-// read checks the file's records up to the first that is not valid. fn gets them
-// unless nil.
+// read verifies the file's records up to the first invalid one. It passes them to fn, if fn
+// is not nil.
 func (s *scanned) read(id uint64, fn func(s *scanned, k kind, rec []byte)) {
 	s.end = fileHeader
 	for !s.ended {
@@ -34,14 +34,14 @@ func (s *scanned) read(id uint64, fn func(s *scanned, k kind, rec []byte)) {
 		if fn != nil {
 			fn(s, k, rec)
 		}
-		s.end += align(len(rec)) // of which the padding may be missing from a cut file
+		s.end += align(len(rec)) // the padding may be missing if the file was cut
 	}
 	if !s.ended {
 		s.searchMarks(id)
 	}
 }
 
-// note keeps what matters of a record besides the entries of queues.
+// note keeps what matters of a record, apart from the entries of queues.
 func (s *scanned) note(k kind, rec []byte) {
 	payload := rec[recordHeader:]
 	switch k {
@@ -70,8 +70,8 @@ func (s *scanned) mark(payload []byte) {
 	s.synced = max(s.synced, Pos(binary.LittleEndian.Uint64(payload)))
 }
 
-// searchMarks looks for marks after the first invalid record. A body cannot hold
-// one: its checksum depends on where it stands and on the store's id.
+// searchMarks searches for marks after the first invalid record. A message body cannot
+// contain one: the checksum depends on the position and on the store's id.
 func (s *scanned) searchMarks(id uint64) {
 	for at := s.end; at+markBytes <= len(s.mem); at += 8 {
 		k, n := header(s.mem[at:])
@@ -84,8 +84,7 @@ func (s *scanned) searchMarks(id uint64) {
 	}
 }
 
-// written is where what was ever written to the file ends: files are made of
-// zeros.
+// written returns the end of what was ever written to the file: new files contain zeros.
 func (s *scanned) written() int {
 	n := max(len(s.mem), s.end)
 	for n > s.end && s.mem[n-1] == 0 {
@@ -103,8 +102,8 @@ func (s *scanned) hasMessage(at int) bool {
 	return k == kindMessage
 }
 
-// CorruptError says that a file of the store is damaged where it was known to be
-// on the disk. Nothing is changed on account of it.
+// CorruptError reports that a file of the store is damaged where it was known to be on
+// disk. Nothing is changed.
 type CorruptError struct {
 	File   string
 	Offset int64

@@ -9,21 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spareFiles are the files of the segments to come. They are made ahead, with
-// their space allocated and their names durable, so that the committer neither
-// waits for the directory nor finds the disk full, and so that there is a reserve
-// for what has to be written on a full disk: settlements and moves. Guarded by
-// the journal's mu.
+// spareFiles are the files of the segments to come. They are made ahead, with their space
+// allocated and their names durable. So the committer neither waits for the directory nor
+// finds the disk full, and there is a reserve for what must be written on a full disk:
+// settlements and moves. Guarded by the journal's mu.
 type spareFiles struct {
-	next, end uint64 // numbers of the first one and of the one after the last
+	next, end uint64 // numbers of the first spare file and of the one after the last
 	owed      int64  // bytes of segments that have no file yet
 	wanted    int64  // bytes that an oversized message waits for
-	full      error  // why: the disk is, and the reserve is touched; nil: not
-	unopened  error  // why a spare file cannot be opened that is needed; nil: none is
-	told      error  // of the two, what onFull was told last; guarded by filesMu too
+	full      error  // the disk is full and the reserve is in use; nil: it is not
+	unopened  error  // why a spare file that is needed cannot be opened; nil: there is none
+	reported  error  // which of the two was reported to onFull last; guarded by filesMu as well
 }
 
-// why is why durable messages are refused; nil: they are not.
+// why returns why durable messages are refused, or nil if they are not.
 func (s *spareFiles) why() error {
 	if s.unopened != nil {
 		return s.unopened
@@ -31,7 +30,7 @@ func (s *spareFiles) why() error {
 	return s.full
 }
 
-// permission says how much of the spare space an append may use.
+// permission is how much of the spare space an append may use.
 type permission uint8
 
 const (
@@ -50,34 +49,33 @@ func (j *journal) floor(may permission) int64 {
 	return j.opts.reserve
 }
 
-// admit returns once a message record of n bytes may be appended. The caller
-// holds mu, which is released while waiting. Publishers wait while the disk does
-// not keep up; nothing else does.
-func (j *journal) admit(n int, may permission) error {
+// admitLocked returns once a message record of n bytes may be appended. It releases mu
+// while it waits. Publishers wait while the disk does not keep up; nothing else does.
+func (j *journal) admitLocked(n int, may permission) error {
 	defer func() { j.spare.wanted = 0 }()
 	for {
-		if err := j.usable(); err != nil {
+		if err := j.usableLocked(); err != nil {
 			return err
 		}
 		if may == publishing && j.spare.why() != nil {
 			return ErrFull
 		}
 		if may != publishing || j.unsaved <= j.opts.backlog {
-			if j.holds(n) || j.spared()-int64(j.segmentFor(n)) >= j.floor(may) {
+			if j.hasRoomLocked(n) || j.unclaimedSpareLocked()-int64(j.segmentSizeLocked(n)) >= j.floor(may) {
 				return nil
 			}
 			if j.spare.why() != nil || may == copying {
 				return ErrFull
 			}
-			j.spare.wanted = max(j.spare.wanted, int64(j.segmentFor(n)))
+			j.spare.wanted = max(j.spare.wanted, int64(j.segmentSizeLocked(n)))
 			j.wake()
 		}
 		j.space.Wait()
 	}
 }
 
-// spared is how many bytes of spare files no segment claims yet. The caller holds mu.
-func (j *journal) spared() int64 {
+// unclaimedSpareLocked returns the bytes of spare files that no segment has claimed.
+func (j *journal) unclaimedSpareLocked() int64 {
 	return int64(j.spare.end-j.spare.next)*int64(j.memory.size) - j.spare.owed
 }
 
@@ -87,14 +85,14 @@ func (j *journal) isFull() bool {
 	return j.spare.why() != nil
 }
 
-// attach gives a segment its file. If the keeper has none ready it makes one, and
-// waits for space on a full disk: what has been appended by then are settlements,
-// and nothing can go on without them. Only the committer calls it.
+// attach gives a segment its file. If no spare file is ready it makes one, and waits for
+// space on a full disk: what has been appended by then are settlements, and nothing can go
+// on without them. Only the committer calls it.
 func (j *journal) attach(s *segment) error {
 	for s.file == nil {
 		ok, err := j.hasSpare(s.number) || j.refill(1), error(nil)
 		if ok {
-			ok, err = j.claim(s)
+			ok, err = j.openSpare(s)
 		}
 		if !ok && err == nil {
 			err = j.awaitSpace(s.number)
@@ -132,9 +130,9 @@ func (j *journal) awaitSpace(number uint64) error {
 	return nil
 }
 
-// claim opens the spare file with the segment's number and makes it long enough,
-// at the cost of other spare files if need be. false: there is no space now.
-func (j *journal) claim(s *segment) (bool, error) {
+// openSpare opens the spare file with the segment's number and makes it long enough, at the
+// cost of other spare files if necessary. false: there is no space at the moment.
+func (j *journal) openSpare(s *segment) (bool, error) {
 	j.filesMu.Lock()
 	defer j.filesMu.Unlock()
 	f, err := j.fs.Open(fileName(s.number))
@@ -153,17 +151,17 @@ func (j *journal) claim(s *segment) (bool, error) {
 	}
 	j.space.Broadcast()
 	j.mu.Unlock()
-	j.tellFull()
+	j.reportFullLocked()
 	return err == nil, nil
 }
 
-// stretch makes the file long enough for the segment, or closes it. The space of
-// an oversized one has been waiting in the form of other spare files.
+// stretch makes the file long enough for the segment, or closes it. The space for an
+// oversized segment has been kept in the form of other spare files.
 func (j *journal) stretch(f file, s *segment) error {
-	for n := len(s.mem)/j.memory.size - 1; n > 0 && j.shrink(s.number); n-- {
+	for n := len(s.mem)/j.memory.size - 1; n > 0 && j.removeLastSpareLocked(s.number); n-- {
 	}
 	err := f.Allocate(int64(len(s.mem)))
-	for noSpace(err) && j.shrink(s.number) {
+	for noSpace(err) && j.removeLastSpareLocked(s.number) {
 		err = f.Allocate(int64(len(s.mem)))
 	}
 	if err != nil {
@@ -172,9 +170,9 @@ func (j *journal) stretch(f file, s *segment) error {
 	return err
 }
 
-// shrink removes the last spare file, unless it is the one with that number. The
-// caller holds filesMu.
-func (j *journal) shrink(keep uint64) bool {
+// removeLastSpareLocked removes the last spare file, unless it has the number keep. It
+// needs filesMu.
+func (j *journal) removeLastSpareLocked(keep uint64) bool {
 	j.mu.Lock()
 	last := j.spare.end - 1
 	if last <= keep {
@@ -186,13 +184,13 @@ func (j *journal) shrink(keep uint64) bool {
 	return j.fs.Remove(fileName(last)) == nil
 }
 
-// refill makes spare files until there are enough, or atMost. It returns false
-// when the disk does not have the space.
+// refill makes spare files until there are enough, or atMost of them. It returns false if
+// the disk does not have the space.
 func (j *journal) refill(atMost int) bool {
 	j.filesMu.Lock()
 	defer j.filesMu.Unlock()
 	j.mu.Lock()
-	end, missing := j.spare.end, j.missing()
+	end, missing := j.spare.end, j.missingSpareLocked()
 	j.mu.Unlock()
 	made := end
 	var err error
@@ -216,9 +214,9 @@ func (j *journal) refill(atMost int) bool {
 	return err == nil
 }
 
-// missing is how many bytes of spare files there should be more. The caller holds mu.
-func (j *journal) missing() int64 {
-	return j.opts.reserve + j.opts.ahead + j.spare.wanted - j.spared()
+// missingSpareLocked returns how many bytes of spare files are missing.
+func (j *journal) missingSpareLocked() int64 {
+	return j.opts.reserve + j.opts.ahead + j.spare.wanted - j.unclaimedSpareLocked()
 }
 
 func (j *journal) makeSpare(number uint64) error {
@@ -229,30 +227,30 @@ func (j *journal) makeSpare(number uint64) error {
 	return f.Close()
 }
 
-// refilled publishes new spare files and whether the disk is full. It stays full
-// until all is there again, so that it does not flap.
+// refilled publishes new spare files, and whether the disk is full. A full disk counts as
+// full until all spare files exist again, so that the state does not flap.
 func (j *journal) refilled(end uint64, err error) {
 	j.mu.Lock()
 	if end > j.spare.end {
-		j.ring()
+		j.wakeCommitterLocked()
 	}
 	j.spare.end = end
-	if err == nil && j.missing() <= 0 {
+	if err == nil && j.missingSpareLocked() <= 0 {
 		j.spare.full = nil
-	} else if err != nil && j.missing() > j.opts.ahead-int64(j.memory.size) {
+	} else if err != nil && j.missingSpareLocked() > j.opts.ahead-int64(j.memory.size) {
 		j.spare.full = err
 	}
 	j.space.Broadcast()
 	j.mu.Unlock()
-	j.tellFull()
+	j.reportFullLocked()
 }
 
-// tellFull tells of a change: durable messages are refused, or no longer, or for another
-// reason. The caller holds filesMu.
-func (j *journal) tellFull() {
+// reportFullLocked logs and reports a change: durable messages are refused, or are accepted
+// again, or are refused for another reason. It needs filesMu.
+func (j *journal) reportFullLocked() {
 	j.mu.Lock()
-	why, was := j.spare.why(), j.spare.told
-	j.spare.told = why
+	why, was := j.spare.why(), j.spare.reported
+	j.spare.reported = why
 	j.mu.Unlock()
 	if (why == nil) == (was == nil) && NoFiles(why) == NoFiles(was) {
 		return
@@ -268,11 +266,11 @@ func (j *journal) tellFull() {
 	j.opts.onFull(why)
 }
 
-// NoFiles says whether an error is that there were no file descriptors left.
+// NoFiles reports whether err means that no file descriptors were left.
 func NoFiles(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
 
-// noSpace reports whether err may pass by itself: a full disk, or no file
-// descriptors left.
+// noSpace reports whether err may pass by itself: the disk is full, or no file descriptors
+// are left.
 func noSpace(err error) bool {
 	for _, e := range []unix.Errno{unix.ENOSPC, unix.EDQUOT, unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
 		if errors.Is(err, e) {

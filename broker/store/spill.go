@@ -6,43 +6,44 @@ import (
 )
 
 const (
-	// spillPlaces is how many segments share a file, and so a descriptor.
+	// spillPlaces is how many segments share a file, and so a file descriptor.
 	spillPlaces = 64
-	// spillSpare is how many free places are kept ready while others are in use.
+	// spillSpare is how many free places are kept while other places are in use.
 	spillSpare = 16
 )
 
-// spill is the disk that old segments of the volatile log move to: files without a
-// name, which are gone with the process, of places of the size of a segment. When the
-// keeper has unmapped a dead segment its place is used again: the system has its
-// blocks and mostly still its pages, and to get new ones and give them back took as long
-// as half of the writing. Only the keeper uses it, once the store has started.
+// spill manages the disk space that old segments of the volatile log move to: files without
+// a name, which disappear with the process, divided into places of the size of a segment.
+// When the maintainer has unmapped a dead segment its place is reused: the system still has
+// its blocks, and mostly its pages. Allocating new ones and freeing them took half as long
+// as the writing. After the start of the store only the maintainer uses it.
 //
-// Of the places at most as many are free as are in use, or spillSpare: what is in the
-// emptiest file moves to others, which nobody notices either, and the file goes.
+// At most as many places are free as are in use, or spillSpare. Beyond that, the segments
+// in the emptiest file move to other files, which readers do not notice either, and the
+// file is closed.
 type spill struct {
 	fs    fileSystem
-	size  int // of a place, and of the segments that get one
+	size  int // of a place, and of the segments that get a place
 	files []*spillFile
 }
 
 type spillFile struct {
 	file
-	holds []*segment // by place; nil: it is free
-	used  int        // places that are not
+	segments []*segment // by place; nil: the place is free
+	used     int        // places in use
 }
 
-// spillPlace is where a segment is; the zero place is none.
+// spillPlace is the location of a segment. The zero value is no place.
 type spillPlace struct {
 	file *spillFile
 	at   int
 }
 
-// put puts a file's pages in place of the segment's memory.
+// put replaces the segment's memory by a file's pages.
 func (d *spill) put(s *segment) error {
 	err := d.place(s)
 	if err != nil {
-		d.tidy(true) // what was made for it
+		d.shrink(true) // what was created for it
 		return fmt.Errorf("spill: %w", err)
 	}
 	return nil
@@ -54,54 +55,54 @@ func (d *spill) place(s *segment) error {
 		if err != nil {
 			return err
 		}
-		defer f.Close() // it goes with the mapping
-		return show(f, 0, s)
+		defer f.Close() // the file disappears with the mapping
+		return writeAndMap(f, 0, s)
 	}
-	p, err := d.take()
+	p, err := d.takePlace()
 	if err != nil {
 		return err
 	}
 	return d.move(s, p)
 }
 
-// show writes the segment at an offset and puts the file's pages in place of its memory.
-func show(f file, offset int64, s *segment) error {
+// writeAndMap writes the segment at an offset and replaces its memory by the file's pages.
+func writeAndMap(f file, offset int64, s *segment) error {
 	if _, err := f.WriteAt(s.mem[:s.used], offset); err != nil {
 		return err
 	}
 	return f.MapOver(s.mem, offset, true)
 }
 
-// move has the segment at a free place from now on; after an error it is where it was.
+// move moves the segment to a free place. After an error the segment is where it was.
 func (d *spill) move(s *segment, to spillPlace) error {
-	if err := show(to.file.file, int64(to.at)*int64(d.size), s); err != nil {
+	if err := writeAndMap(to.file.file, int64(to.at)*int64(d.size), s); err != nil {
 		return err
 	}
 	s.place.free()
 	s.place = to
-	to.file.holds[to.at] = s
+	to.file.segments[to.at] = s
 	to.file.used++
 	return nil
 }
 
-// free takes the place back, if it is one.
+// free frees the place, if it is one.
 func (p spillPlace) free() {
 	if p.file != nil {
-		p.file.holds[p.at] = nil
+		p.file.segments[p.at] = nil
 		p.file.used--
 	}
 }
 
-// take returns a free place, and makes one if need be.
-func (d *spill) take() (spillPlace, error) {
-	if p, ok := d.vacant(nil); ok {
+// takePlace returns a free place. If necessary it creates one.
+func (d *spill) takePlace() (spillPlace, error) {
+	if p, ok := d.freePlace(nil); ok {
 		return p, nil
 	}
 	for _, f := range d.files {
-		if n := len(f.holds); n < spillPlaces {
+		if n := len(f.segments); n < spillPlaces {
 			err := f.Allocate(int64(n+1) * int64(d.size))
 			if err == nil {
-				f.holds = append(f.holds, nil)
+				f.segments = append(f.segments, nil)
 			}
 			return spillPlace{f, n}, err
 		}
@@ -110,22 +111,22 @@ func (d *spill) take() (spillPlace, error) {
 	if err != nil {
 		return spillPlace{}, err
 	}
-	f := &spillFile{file: created, holds: make([]*segment, 1, spillPlaces)}
+	f := &spillFile{file: created, segments: make([]*segment, 1, spillPlaces)}
 	d.files = append(d.files, f)
 	return spillPlace{f, 0}, nil
 }
 
-// vacant returns the first free place that is not in a certain file.
-func (d *spill) vacant(but *spillFile) (spillPlace, bool) {
+// freePlace returns the first free place outside the file but.
+func (d *spill) freePlace(but *spillFile) (spillPlace, bool) {
 	for _, f := range d.files {
-		if f != but && f.used < len(f.holds) {
-			return spillPlace{f, slices.Index(f.holds, nil)}, true
+		if f != but && f.used < len(f.segments) {
+			return spillPlace{f, slices.Index(f.segments, nil)}, true
 		}
 	}
 	return spillPlace{}, false
 }
 
-// create makes a file and takes its name away.
+// create makes a file and removes its name.
 func (d *spill) create(size int) (file, error) {
 	f, err := d.fs.Create(spillTemp, int64(size))
 	if err != nil {
@@ -138,36 +139,36 @@ func (d *spill) create(size int) (file, error) {
 	return f, nil
 }
 
-// tidy gives back to the disk what is not worth keeping. pressed: nothing is, and
-// space is worth the work of moving.
-func (d *spill) tidy(pressed bool) {
+// shrink returns places to the disk that are not worth keeping. lowSpace: none is, and space
+// is worth the work of moving segments.
+func (d *spill) shrink(lowSpace bool) {
 	for len(d.files) > 0 {
 		used, free := 0, 0
 		emptiest := d.files[0]
 		for _, f := range d.files {
-			used, free = used+f.used, free+len(f.holds)-f.used
+			used, free = used+f.used, free+len(f.segments)-f.used
 			if f.used < emptiest.used {
 				emptiest = f
 			}
 		}
 		keep := max(used, spillSpare)
-		if pressed || used == 0 {
+		if lowSpace || used == 0 {
 			keep = 0
 		}
-		elsewhere := free - (len(emptiest.holds) - emptiest.used)
-		if free <= keep || elsewhere < emptiest.used || !d.leave(emptiest) {
+		elsewhere := free - (len(emptiest.segments) - emptiest.used)
+		if free <= keep || elsewhere < emptiest.used || !d.vacate(emptiest) {
 			return
 		}
 	}
 }
 
-// leave moves what is in the file to free places of others, and closes it.
-func (d *spill) leave(f *spillFile) bool {
-	for _, s := range f.holds {
+// vacate moves the segments of the file to free places of other files, and closes it.
+func (d *spill) vacate(f *spillFile) bool {
+	for _, s := range f.segments {
 		if s == nil {
 			continue
 		}
-		if to, ok := d.vacant(f); !ok || d.move(s, to) != nil {
+		if to, ok := d.freePlace(f); !ok || d.move(s, to) != nil {
 			return false
 		}
 	}
@@ -176,7 +177,7 @@ func (d *spill) leave(f *spillFile) bool {
 	return true
 }
 
-// close closes all files; what shows their pages can be read on.
+// close closes all files. Segments that map their pages stay readable.
 func (d *spill) close() {
 	for _, f := range d.files {
 		f.Close()

@@ -1,19 +1,19 @@
 package store
 
-// Stats are figures of the moment.
+// Stats are current figures of the store.
 type Stats struct {
 	Messages       int64 // references to messages
 	Segments       int
-	LiveBytes      int64 // estimate of what is referred to
+	LiveBytes      int64 // estimate of the referenced messages' size
 	MappedBytes    int64
-	ResidentBytes  int64 // of sealed segments in anonymous memory
+	ResidentBytes  int64 // sealed segments in anonymous memory
 	PendingCommits int
-	UnsavedBytes   int   // of the journal, not written to a file yet
-	SpareBytes     int64 // of disk, allocated ahead
+	UnsavedBytes   int   // of the journal, not yet written to a file
+	SpareBytes     int64 // disk space allocated ahead
 	Full           bool
 }
 
-// Stats looks at every segment.
+// Stats examines every segment.
 func (s *Store) Stats() Stats {
 	var st Stats
 	s.volatile.stats(&st)
@@ -23,7 +23,7 @@ func (s *Store) Stats() Stats {
 		defer j.mu.Unlock()
 		st.PendingCommits = len(j.commit.waiters)
 		st.UnsavedBytes = j.unsaved
-		st.SpareBytes = j.spared()
+		st.SpareBytes = j.unclaimedSpareLocked()
 		st.Full = j.spare.why() != nil
 	}
 	return st

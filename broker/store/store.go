@@ -4,44 +4,46 @@ import (
 	"errors"
 	"io"
 	"slices"
+
+	"curfew/broker/deadline"
 )
 
 var (
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("store: closed")
-	// ErrFull is Put's answer to a durable message while the disk is full. What
-	// takes messages away goes on.
+	// ErrFull is Put's answer to a durable message while the disk is full. Operations that
+	// remove messages still work.
 	ErrFull = errors.New("store: disk is full")
 )
 
-// Enqueue says that the message at Pos stands in a queue under Seq. Queue is the
-// queue's incarnation: never zero and never given to a second queue.
+// Enqueue records that the message at Pos is in a queue under Seq. Queue is the queue's
+// incarnation: it is never zero and never given to a second queue.
 type Enqueue struct {
 	Queue, Seq uint64
 	Pos        Pos
-	ExpiresAt  int64 // Unix µs, 0 never; kept for recovery, not looked at
-	Flags      uint8 // the caller's own; kept for recovery, not looked at
-	Durable    bool  // the entry survives a restart, if the message was put durably
-	EnqueuedAt int64 // Unix µs, 0 not to be kept; not looked at
+	ExpiresAt  deadline.Instant // 0 never; kept for recovery; the store ignores it
+	Flags      uint8            // the caller's own; kept for recovery, the store ignores them
+	Durable    bool             // the entry survives a restart, if the message was put durably
+	EnqueuedAt deadline.Instant // 0: not kept; the store ignores it
 }
 
-// Settle says that the entry (Queue, Seq), which referred to Pos, has left its
-// queue. Durable as the entry was.
+// Settle records that the entry (Queue, Seq), which referred to Pos, has left its queue.
+// Durable has the same value as in the entry.
 type Settle struct {
 	Queue, Seq uint64
 	Pos        Pos
 	Durable    bool
 }
 
-// Terms are what may change of an entry while its message stays in its queue.
+// Terms are the properties of an entry that may change while its message is queued.
 type Terms struct {
-	ExpiresAt  int64  // Unix µs, 0 never
-	Deliveries uint16 // that failed
-	Flags      uint8  // the caller's own
+	ExpiresAt  deadline.Instant // 0 never
+	Deliveries uint16           // failed deliveries
+	Flags      uint8            // the caller's own
 }
 
-// Amend says that the entry (Queue, Seq), which refers to Pos, has other terms than
-// it was entered with. Durable as the entry was.
+// Amend records new terms of the entry (Queue, Seq), which refers to Pos. Durable has the
+// same value as in the entry.
 type Amend struct {
 	Queue, Seq uint64
 	Pos        Pos
@@ -53,13 +55,13 @@ func (a *Amend) amendment() amendment {
 	return amendment{a.Queue, a.Seq, uint32(a.Pos.segment()), a.Terms}
 }
 
-// Store holds the messages of all queues. See the package comment. Safe for
-// concurrent use, except that nothing may be called after Close.
+// Store holds the messages of all queues; see the package comment. It is safe for
+// concurrent use, but nothing may be called after Close.
 type Store struct {
-	memory   mappings
-	volatile *volatileLog
-	journal  *journal // nil: memory only
-	keeper   *keeper
+	memory     mappings
+	volatile   *volatileLog
+	journal    *journal // nil: memory only
+	maintainer *maintainer
 
 	fs   fileSystem // nil: memory only
 	lock io.Closer
@@ -67,12 +69,12 @@ type Store struct {
 	definitions *definitions // nil: memory only
 }
 
-// Put copies a message into the store and returns its position. The caller gets
-// refs references to give to queue entries, or one of his own when refs is 0;
-// each is given back with Settled, Moved or Release. A durable message is written
-// to the journal; it waits while the disk is far behind, and is refused with
-// ErrFull while it is full. So does any other while the disk is far behind in taking
-// what lies in memory, but not while it is full. Must not be called under a queue's lock.
+// Put copies a message into the store and returns its position. The caller gets refs
+// references to give to queue entries, or one of its own when refs is 0. Settled, Moved and
+// Release give references back. A durable message goes to the journal: Put waits while the
+// disk is far behind, and returns ErrFull while the disk is full. For other messages Put
+// waits while the disk is far behind in taking what does not fit into memory, but not while
+// the disk is full. Put must not be called under a queue's lock.
 func (s *Store) Put(m Message, durable bool, refs int) (Pos, error) {
 	if durable && s.journal != nil {
 		return s.journal.put(&m, refs, 0, publishing)
@@ -80,9 +82,9 @@ func (s *Store) Put(m Message, durable bool, refs int) (Pos, error) {
 	return s.volatile.put(&m, refs, publishing)
 }
 
-// PutMoved is Put for the copy of a message that Moved will take out of another
-// queue: it may use the space that is kept back when the disk is full. Must not be
-// called under a queue's lock either.
+// PutMoved is Put for the copy of a message that Moved will take out of another queue: it
+// may use the space that is reserved for a full disk. It must not be called under a queue's
+// lock either.
 func (s *Store) PutMoved(m Message, durable bool, refs int) (Pos, error) {
 	if durable && s.journal != nil {
 		return s.journal.put(&m, refs, 0, moving)
@@ -90,10 +92,9 @@ func (s *Store) PutMoved(m Message, durable bool, refs int) (Pos, error) {
 	return s.volatile.put(&m, refs, moving)
 }
 
-// View returns the message at p, aliasing the store's memory. It is valid while
-// the caller holds a reference: one of his own, or that of a queue entry while he
-// holds the queue's lock. (Without the lock, compaction may move the entry's
-// reference to another position.) Takes no lock.
+// View returns the message at p, aliasing the store's memory. The result is valid while the
+// caller holds a reference, or holds the lock of a queue whose entry has one. (Without that
+// lock, compaction may move the entry's reference to another position.) View takes no lock.
 func (s *Store) View(p Pos) Message {
 	return viewMessage(s.segment(p).mem[p.offset():])
 }
@@ -105,7 +106,7 @@ func (s *Store) logOf(p Pos) *appender {
 	return &s.volatile.appender
 }
 
-// segment returns the segment a referenced position stands in.
+// segment returns the segment that contains a referenced position.
 func (s *Store) segment(p Pos) *segment {
 	seg := s.logOf(p).table.get(p.segment())
 	if seg == nil {
@@ -120,18 +121,18 @@ func (s *Store) Retain(p Pos, n int) { s.segment(p).refs.Add(int64(n)) }
 // Release gives back one reference to the message at p.
 func (s *Store) Release(p Pos) { s.logOf(p).release(s.segment(p), 1) }
 
-// Enqueued records that messages stand in queues. It only writes memory and is
-// meant to be called under the queue's lock.
+// Enqueued records that messages are in queues. It only writes to memory and is meant to be
+// called under the queue's lock.
 func (s *Store) Enqueued(entries []Enqueue) {
 	if s.enterVolatile(entries) == len(entries) {
 		return
 	}
 	s.journal.mu.Lock()
 	defer s.journal.mu.Unlock()
-	s.journal.enqueued(entries)
+	s.journal.enqueuedLocked(entries)
 }
 
-// enterVolatile records the entries that hold volatile messages and counts them.
+// enterVolatile records and counts the entries of volatile messages.
 func (s *Store) enterVolatile(entries []Enqueue) (n int) {
 	for i := range entries {
 		if !entries[i].Pos.Durable() {
@@ -142,14 +143,14 @@ func (s *Store) enterVolatile(entries []Enqueue) (n int) {
 	return n
 }
 
-// Settled records that entries left their queues and releases a reference for
-// each. It only writes memory and is meant to be called under the queue's lock.
-// Purging or deleting a queue is settling all its entries: those with consecutive
-// sequence numbers take one small record per segment.
+// Settled records that entries left their queues and releases a reference for each. It only
+// writes to memory and is meant to be called under the queue's lock. To purge or delete a
+// queue, settle all its entries: runs of consecutive sequence numbers take one small record
+// per segment.
 func (s *Store) Settled(entries []Settle) {
 	if slices.ContainsFunc(entries, Settle.journaled) {
 		s.journal.mu.Lock()
-		s.journal.settled(entries)
+		s.journal.settledLocked(entries)
 		s.journal.mu.Unlock()
 	}
 	s.releaseAll(entries)
@@ -166,52 +167,51 @@ func (s *Store) releaseAll(entries []Settle) {
 	}
 }
 
-// Amended records that entries have other terms from now on: of several records for
-// one entry the latest counts. It only writes memory and is meant to be called under
-// the queue's lock.
+// Amended records new terms of entries. If an entry is amended several times the latest
+// terms count. It only writes to memory and is meant to be called under the queue's lock.
 func (s *Store) Amended(changes []Amend) {
 	if s.journal == nil || !slices.ContainsFunc(changes, Amend.journaled) {
 		return
 	}
 	s.journal.mu.Lock()
 	defer s.journal.mu.Unlock()
-	s.journal.amended(changes)
+	s.journal.amendedLocked(changes)
 }
 
-// Moved records as one that src left its queue and dst stand in theirs: after a
-// crash both are true or neither is. It releases src's reference.
+// Moved records, as one, that src left its queue and that dst are in theirs: after a crash
+// both are true or neither is. It releases src's reference.
 func (s *Store) Moved(src Settle, dst []Enqueue) {
 	s.enterVolatile(dst)
 	if j := s.journal; j != nil {
 		j.mu.Lock()
 		if src.journaled() {
-			j.moved(&src, dst)
+			j.movedLocked(&src, dst)
 		} else {
-			j.enqueued(dst)
+			j.enqueuedLocked(dst)
 		}
 		j.mu.Unlock()
 	}
 	s.Release(src.Pos)
 }
 
-// Transacted is Enqueued and Settled as one, of any number of queues: after a crash all
-// of it is true or nothing is. That holds for MaxTransaction entries and settlements; of
-// more a prefix is found, entries first. It may be called after the queues' locks were
-// released, by one who holds a reference to each message that was entered.
+// Transacted is Enqueued and Settled as one, for any number of queues: after a crash all of
+// it is true or none. That holds for up to MaxTransaction entries and settlements; of more,
+// a prefix survives, entries first. It may be called after the queues' locks were released,
+// if the caller holds a reference to each message in entries.
 func (s *Store) Transacted(entries []Enqueue, settles []Settle) {
 	s.enterVolatile(entries)
 	if j := s.journal; j != nil {
 		j.mu.Lock()
-		j.transacted(entries, settles)
+		j.transactedLocked(entries, settles)
 		j.mu.Unlock()
 	}
 	s.releaseAll(settles)
 }
 
-// Commit calls fn once all that was handed in before is as safe as the sync mode
-// promises, or with the error that prevents it; before it returns, if there is
-// nothing to wait for. Calls are made in the order of Commit. They must not block
-// nor call Put.
+// Commit calls fn once everything handed in before is as safe as the sync mode promises, or
+// with the error that prevents it. If there is nothing to wait for, it calls fn before it
+// returns. Calls are made in the order of Commit. They must not block and must not call
+// Put.
 func (s *Store) Commit(fn func(error)) {
 	if s.journal == nil {
 		fn(nil)
@@ -220,7 +220,7 @@ func (s *Store) Commit(fn func(error)) {
 	s.journal.whenSafe(fn)
 }
 
-// Synced is Commit for the disk, whatever the mode promises.
+// Synced is Commit for the disk, whatever the sync mode promises.
 func (s *Store) Synced(fn func(error)) {
 	if s.journal == nil {
 		fn(nil)
@@ -229,11 +229,11 @@ func (s *Store) Synced(fn func(error)) {
 	s.journal.whenSynced(fn)
 }
 
-// Full reports whether the disk is full: durable messages are refused.
+// Full reports whether the disk is full, so that durable messages are refused.
 func (s *Store) Full() bool { return s.journal != nil && s.journal.isFull() }
 
-// Failed delivers the error that ended the journal, if one ever does. The process
-// is to end then, and to recover by opening the store again.
+// Failed delivers the error that ended the journal, if that ever happens. The process must
+// then end, and recover by opening the store again.
 func (s *Store) Failed() <-chan error {
 	if s.journal == nil {
 		return nil
@@ -241,7 +241,7 @@ func (s *Store) Failed() <-chan error {
 	return s.journal.commit.failed
 }
 
-// Err returns the error that ended the journal, nil while it works.
+// Err returns the error that ended the journal, or nil while the journal works.
 func (s *Store) Err() error {
 	if s.journal == nil {
 		return nil
@@ -251,18 +251,17 @@ func (s *Store) Err() error {
 	return s.journal.err
 }
 
-// Close writes and syncs what is pending and gives all memory back: no view and
-// no position may be used afterwards. It returns the error that ended the
-// journal, if one did.
+// Close writes and syncs what is pending and releases all memory: no view and no position
+// may be used afterwards. It returns the error that ended the journal, if there was one.
 func (s *Store) Close() error { return s.close(func() error { return nil }) }
 
-// close calls last when everything is on the disk.
+// close calls last when everything is on disk.
 func (s *Store) close(last func() error) error {
 	s.volatile.shut()
 	if s.journal != nil {
 		s.journal.shut()
 	}
-	s.keeper.close()
+	s.maintainer.close()
 	var err error
 	if s.journal != nil {
 		err = errors.Join(s.journal.finish(), s.definitions.close())
@@ -273,7 +272,7 @@ func (s *Store) close(last func() error) error {
 	}
 	s.volatile.close()
 	s.memory.close()
-	s.keeper.spilled.close()
+	s.maintainer.spilled.close()
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())
 	}

@@ -4,10 +4,10 @@ import "sync/atomic"
 
 const chunkSegments = 256
 
-// table finds a segment by its number without a lock. Numbers only grow, and
-// old ones may stay in use for long, so it is a directory of chunks: storing a
-// segment writes one slot, and the directory is copied once in chunkSegments
-// numbers. Writers are serialized by the owner's lock.
+// table finds a segment by its number without a lock. Numbers only grow, and old segments
+// may stay in use for a long time. So it is a directory of chunks: storing a segment writes
+// one slot, and the directory is copied once in chunkSegments numbers. The owner's lock
+// serializes writers.
 type table struct {
 	dir atomic.Pointer[directory]
 }
@@ -22,7 +22,7 @@ type chunk struct {
 	used     int
 }
 
-// get returns the segment with that number, nil if there is none (any more).
+// get returns the segment with that number, or nil if there is none (any more).
 func (t *table) get(number uint64) *segment {
 	d := t.dir.Load()
 	if d == nil {
@@ -58,7 +58,7 @@ func (t *table) chunk(number uint64) *chunk {
 	return c
 }
 
-// clear forgets a segment; a chunk without segments goes with its last one.
+// clear removes a segment. A chunk is removed together with its last segment.
 func (t *table) clear(number uint64) {
 	d := t.dir.Load()
 	at := number/chunkSegments - d.base
@@ -68,10 +68,10 @@ func (t *table) clear(number uint64) {
 	if c.used > 0 || at == uint64(len(d.chunks))-1 {
 		return
 	}
-	t.drop(d, int(at))
+	t.clearChunk(d, int(at))
 }
 
-func (t *table) drop(d *directory, at int) {
+func (t *table) clearChunk(d *directory, at int) {
 	chunks := append([]*chunk(nil), d.chunks...)
 	chunks[at] = nil
 	base := d.base
@@ -81,7 +81,7 @@ func (t *table) drop(d *directory, at int) {
 	t.dir.Store(&directory{base: base, chunks: chunks})
 }
 
-// each calls fn for every segment in ascending order of numbers, until false.
+// each calls fn for every segment in ascending order of numbers, until fn returns false.
 func (t *table) each(fn func(*segment) bool) {
 	d := t.dir.Load()
 	if d == nil {

@@ -1,17 +1,17 @@
 package store
 
-// volatileLog holds the messages that no restart survives.
+// volatileLog holds the messages that do not survive a restart.
 type volatileLog struct {
 	appender
-	overflow int64 // bytes resident at which publishers wait for the keeper to spill; 0: there is no disk
-	cramped  bool  // the disk takes nothing now
+	overflow  int64 // resident bytes at which publishers wait for the maintainer to spill; 0: there is no disk
+	diskStuck bool  // the disk takes nothing at the moment
 }
 
 func newVolatileLog(memory *mappings, wake func()) *volatileLog {
 	v := &volatileLog{appender: appender{memory: memory, next: 1, wake: wake}}
 	v.space.L = &v.mu
 	v.dead = func(s *segment) *segment {
-		v.forget(s)
+		v.forgetLocked(s)
 		return s
 	}
 	return v
@@ -26,52 +26,53 @@ func (v *volatileLog) put(m *Message, refs int, may permission) (Pos, error) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if err := v.makeRoom(align(n), may); err != nil {
+	if err := v.makeRoomLocked(align(n), may); err != nil {
 		return 0, err
 	}
-	s, at := v.take(align(n), max(refs, 1))
+	s, at := v.takeLocked(align(n), max(refs, 1))
 	putMessage(s.mem[at:], n, m, slots)
 	return makePos(true, s.number, at), nil
 }
 
-// makeRoom has n bytes fit into the active segment. Publishers wait while the disk does
-// not keep up; nothing else does, nor anybody with an open strip. The caller holds mu.
-func (v *volatileLog) makeRoom(n int, may permission) error {
-	for may == publishing && !v.fits(n) && v.overflows() {
+// makeRoomLocked makes n bytes fit into the active segment. Publishers wait while the disk
+// does not keep up. Nothing else waits, and nobody waits who has a strip open.
+func (v *volatileLog) makeRoomLocked(n int, may permission) error {
+	for may == publishing && !v.fitsLocked(n) && v.overflowsLocked() {
 		v.space.Wait()
 	}
-	if v.fits(n) {
+	if v.fitsLocked(n) {
 		return nil
 	}
-	return v.roll(n)
+	return v.rollLocked(n)
 }
 
-// overflows reports whether more lies in memory than should, and the disk is taking it.
-// The caller holds mu.
-func (v *volatileLog) overflows() bool {
-	return v.overflow > 0 && v.resident > v.overflow && !v.cramped && !v.closed
+// overflowsLocked reports whether more is in memory than should be, and the disk is taking
+// it.
+func (v *volatileLog) overflowsLocked() bool {
+	return v.overflow > 0 && v.resident > v.overflow && !v.diskStuck && !v.closed
 }
 
-// nextToSpill returns the next segment to move to the disk, or nil. Where more than limit
-// bytes are left then, all of them have open strips: nobody is to wait for those. The
-// end of the next one wakes the keeper.
+// nextToSpill returns the next segment to move to disk, or nil. Even if more than limit
+// bytes stay in memory then, they all have open strips, and nobody must wait for those. The
+// end of the next strip wakes the maintainer.
 func (v *volatileLog) nextToSpill(limit int64) *segment {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s := v.oldestResident(limit)
+	s := v.oldestResidentLocked(limit)
 	if s == nil {
-		v.cramped = v.resident > limit
+		v.diskStuck = v.resident > limit
 		v.space.Broadcast()
 	}
 	return s
 }
 
-// setCramped notes whether the disk takes what lies in memory. It returns whether that is new.
-func (v *volatileLog) setCramped(to bool) bool {
+// setDiskStuck records whether the disk accepts what is in memory. It reports whether that
+// has changed.
+func (v *volatileLog) setDiskStuck(to bool) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	was := v.cramped
-	v.cramped = to
+	was := v.diskStuck
+	v.diskStuck = to
 	v.space.Broadcast()
 	return to != was
 }
@@ -84,8 +85,8 @@ func (v *volatileLog) shut() {
 	v.space.Broadcast()
 }
 
-// roll starts a segment of at least n bytes. The caller holds mu.
-func (v *volatileLog) roll(n int) error {
+// rollLocked starts a segment of at least n bytes.
+func (v *volatileLog) rollLocked(n int) error {
 	if v.closed {
 		return ErrClosed
 	}
@@ -93,13 +94,13 @@ func (v *volatileLog) roll(n int) error {
 	if err != nil {
 		return err
 	}
-	v.seal()
-	v.start(mem)
+	v.sealLocked()
+	v.startLocked(mem)
 	return nil
 }
 
-// enqueued notes in a message's first free slot who holds it. When none is free
+// enqueued records in a free slot of a message which entry refers to it. If none is free
 // compaction cannot move the message, which costs only memory.
 func (v *volatileLog) enqueued(e *Enqueue) {
-	claimSlot(v.table.get(e.Pos.segment()).mem[e.Pos.offset():], e.Queue, e.Seq)
+	takeSlot(v.table.get(e.Pos.segment()).mem[e.Pos.offset():], e.Queue, e.Seq)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -41,54 +40,6 @@ func TestViewReturnsWhatWasPut(t *testing.T) {
 	}
 }
 
-// Whoever puts a message into a store with many does not wait for memory.
-func TestMemoryIsReadyForWhoHasMuch(t *testing.T) {
-	s := openMemory(t, Options{SegmentBytes: 1 << 16})
-	ready := func() int {
-		s.memory.mu.Lock()
-		defer s.memory.mu.Unlock()
-		return len(s.memory.spare)
-	}
-	for i := 0; s.Stats().Segments < smallMappings; i++ {
-		_, err := s.Put(text(i, 1000), false, 1)
-		require.NoError(t, err)
-	}
-	for i := 0; s.Stats().Segments == smallMappings; i++ {
-		require.LessOrEqual(t, ready(), readyMappings)
-		_, err := s.Put(text(i, 1000), false, 1)
-		require.NoError(t, err)
-	}
-	require.Eventually(t, func() bool { return ready() == readyMappings }, time.Minute, time.Millisecond)
-}
-
-// While the keeper waits for the disk, as many bytes as before take no more memory.
-func TestMemoryIsUsedAgainWithoutTheKeeper(t *testing.T) {
-	for _, size := range []int{1000, 1 << 17} {
-		s := openMemory(t, Options{SegmentBytes: 1 << 16})
-		s.keeper.close()
-		for range 10 {
-			var positions []Pos
-			for i := range (1 << 20) / size {
-				p, err := s.Put(text(i, size), false, 1)
-				require.NoError(t, err)
-				positions = append(positions, p)
-			}
-			for _, p := range positions {
-				s.Release(p)
-			}
-			unused := 0
-			require.Empty(t, s.memory.unwanted)
-			for _, mem := range slices.Concat(s.memory.spare, s.memory.large) {
-				unused += len(mem)
-			}
-			require.Less(t, unused, 1<<21)
-		}
-		s.keeper.round()
-		require.Empty(t, s.memory.large)
-		require.LessOrEqual(t, len(s.memory.spare), spareMappings)
-	}
-}
-
 func TestSegmentsGoWithTheirLastReference(t *testing.T) {
 	s := openMemory(t, Options{SegmentBytes: 1 << 16})
 	var positions []Pos
@@ -110,7 +61,7 @@ func TestSegmentsGoWithTheirLastReference(t *testing.T) {
 	require.Zero(t, s.Stats().Messages)
 }
 
-// slowDisk does not take transient messages until it is told what to do with them.
+// slowDisk accepts transient messages only as the test decides.
 type slowDisk struct {
 	fileSystem
 	answers chan error
@@ -125,8 +76,8 @@ func (d *slowDisk) Create(name string, size int64) (file, error) {
 	return d.fileSystem.Create(name, size)
 }
 
-// While the disk does not take what lies in memory, who publishes transient messages waits
-// at some point; what is dead-lettered goes on, and so does everybody when the disk is full.
+// While the disk does not take what is in memory, publishers of transient messages wait at
+// some point. Dead-lettering goes on. When the disk is full everybody goes on.
 func TestTransientPublishersWaitForTheDisk(t *testing.T) {
 	disk := &slowDisk{newCrashDisk(), make(chan error)}
 	tune := tiny(SyncGroup)
@@ -155,7 +106,7 @@ func TestTransientPublishersWaitForTheDisk(t *testing.T) {
 	waits := func() bool {
 		s.volatile.mu.Lock()
 		defer s.volatile.mu.Unlock()
-		return s.volatile.overflows()
+		return s.volatile.overflowsLocked()
 	}
 	require.Eventually(t, waits, waitFor, tick)
 	require.Never(t, func() bool { return published.Load() >= many/2 }, 50*time.Millisecond, tick)

@@ -9,17 +9,18 @@ import (
 	"strings"
 	"time"
 
-	"curfew/cmd/curfew/load"
+	"curfew/cmd/load"
 )
 
-// bench is a run of items. Servers are started when first needed and stay; idle they cost the others next to nothing.
+// bench is a run of items. Servers are started when they are first needed, and stay: idle,
+// they cost the others hardly anything.
 type bench struct {
-	quick  bool
-	passes int    // of each workload against each side
-	nearer int    // the same, where a goal lies so near to the other side that single passes differ by more
-	dir    string // of the run's files
-	binary string // Curfew's
-	report report
+	quick   bool
+	passes  int    // of each workload against each side
+	repeats int    // the same, for goals so close that single passes differ by more
+	dir     string // of the run's files
+	binary  string // Curfew's
+	report  report
 
 	shared *broker // Curfew with default settings
 	rabbit *broker
@@ -27,7 +28,7 @@ type bench struct {
 	stops  []func()
 }
 
-// side is one of those compared.
+// side is one of the things being compared.
 type side struct {
 	name      string
 	broker    *broker
@@ -35,9 +36,9 @@ type side struct {
 }
 
 func newBench(quick bool, only string) (*bench, error) {
-	b := &bench{quick: quick, passes: 3, nearer: 7}
+	b := &bench{quick: quick, passes: 3, repeats: 7}
 	if quick {
-		b.passes, b.nearer = 1, 1
+		b.passes, b.repeats = 1, 1
 	}
 	var err error
 	if b.dir, err = os.MkdirTemp("", "curfew-bench-"); err != nil {
@@ -49,7 +50,7 @@ func newBench(quick bool, only string) (*bench, error) {
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		b.removeFiles()
-		return nil, fmt.Errorf("build Curfew: %w (run it from the module's folder)", err)
+		return nil, fmt.Errorf("build Curfew: %w (run it in the module's directory)", err)
 	}
 	b.report.begin(quick, only)
 	return b, nil
@@ -64,16 +65,17 @@ func (b *bench) close() {
 	b.removeFiles()
 }
 
-// dataDir is a new empty folder for a Curfew's data.
+// dataDir returns a new empty directory for a Curfew's data.
 func (b *bench) dataDir() string {
 	dir, err := os.MkdirTemp(b.dir, "data-")
 	if err != nil {
-		panic(err) // the folder was made by us
+		panic(err) // this process created the directory
 	}
 	return dir
 }
 
-// curfew is the side all items share, as it comes: data on disk, embedded schedule.
+// curfew returns the side that all items share, with default settings: data on disk,
+// schedule in the process.
 func (b *bench) curfew() (*side, error) {
 	if b.shared == nil {
 		c, _, err := b.startCurfew(b.dataDir())
@@ -86,7 +88,7 @@ func (b *bench) curfew() (*side, error) {
 	return &side{name: "Curfew", broker: b.shared}, nil
 }
 
-// rabbitMQ are the sides of the one RabbitMQ; with quick, classic queues alone.
+// rabbitMQ returns the sides of the one RabbitMQ; in a quick run only classic queues.
 func (b *bench) rabbitMQ() ([]*side, error) {
 	if b.rabbit == nil {
 		r, err := startRabbitMQ(filepath.Join(b.dir, "rabbitmq"))
@@ -106,7 +108,7 @@ func (b *bench) rabbitMQ() ([]*side, error) {
 	return sides, nil
 }
 
-// relay is the client's ceiling.
+// relay returns the ceiling of the client.
 func (b *bench) relay() (*side, error) {
 	if b.bare != nil {
 		return b.bare, nil
@@ -136,7 +138,7 @@ func (b *bench) relay() (*side, error) {
 
 const bareRelay = "bare relay"
 
-// all are Curfew, RabbitMQ and the client's ceiling, in this order.
+// all returns Curfew, RabbitMQ and the ceiling of the client, in this order.
 func (b *bench) all() ([]*side, error) {
 	c, err := b.curfew()
 	if err != nil {
@@ -150,25 +152,26 @@ func (b *bench) all() ([]*side, error) {
 	return append(append([]*side{c}, peers...), r), err
 }
 
-// spec is a throughput workload with what all have in common.
+// spec fills in what all throughput workloads have in common.
 func (b *bench) spec(s load.Spec) load.Spec {
 	s.Duration, s.Warmup, s.Prefetch = 2*time.Second, 500*time.Millisecond, 1000
-	s.Backlog = min(10_000, max(100, 16<<20/max(1, s.Size))) // what is under way, not what is kept
+	s.Backlog = min(10_000, max(100, 16<<20/max(1, s.Size))) // what is in flight, not what is stored
 	if b.quick {
 		s.Duration = time.Second
 	}
 	return s
 }
 
-// with sets the passes until what it returns is called.
-func (b *bench) with(passes int) func() {
+// setPasses sets the number of passes, until the function that it returns is called.
+func (b *bench) setPasses(passes int) func() {
 	was := b.passes
 	b.passes = passes
 	return func() { b.passes = was }
 }
 
-// turns does the passes of so many sides, in the opposite order every other time: what one leaves behind meets another.
-func (b *bench) turns(sides int, do func(i int) error) error {
+// alternate runs the passes of all sides. Every other pass is in reverse order, so that
+// each side follows each neighbour.
+func (b *bench) alternate(sides int, do func(i int) error) error {
 	for pass := range b.passes {
 		for i := range sides {
 			if pass%2 == 1 {
@@ -182,13 +185,14 @@ func (b *bench) turns(sides int, do func(i int) error) error {
 	return nil
 }
 
-// throughput runs a workload against each side in turn, passes times, and returns a row for each side.
+// throughput runs a workload against each side in turn, as often as there are passes, and
+// returns a row for each side.
 func (b *bench) throughput(item, work string, s load.Spec, sides []*side) ([]*row, error) {
 	rows := make([]*row, len(sides))
 	for i, side := range sides {
 		rows[i] = b.report.row(item, work, side.name)
 	}
-	if err := b.turns(len(sides), func(i int) error { return pass(s, sides[i], rows[i]) }); err != nil {
+	if err := b.alternate(len(sides), func(i int) error { return pass(s, sides[i], rows[i]) }); err != nil {
 		return nil, err
 	}
 	for _, row := range rows {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"curfew/cmd/curfew/load"
+	"curfew/cmd/load"
 )
 
 // TestMain is the load process when the program under test starts one.
@@ -54,8 +54,8 @@ func TestReportIsWrittenAndIncluded(t *testing.T) {
 	}
 	r.goal(goal{Goal: "P1", What: "100 B", Want: ">= 12x", Got: "3x", Met: false})
 	line := r.curve("queues", "queues, 1P1C", "Curfew")
-	line.add(1, 1000)
-	line.add(10_000, 0)
+	line.addPoint(1, 1000)
+	line.addPoint(10_000, 0)
 	r.finish()
 	require.NoError(t, r.save(dir))
 
@@ -98,26 +98,26 @@ func TestMedianAndSpread(t *testing.T) {
 func TestRatioAndItsPasses(t *testing.T) {
 	a, b := row{Rate: stat{[]float64{50, 5, 60}}}, row{Rate: stat{[]float64{100, 10, 50}}}
 	require.InDelta(t, 1, ratio(&a, &b), 1e-9)
-	require.Equal(t, "1.00 (passes 0.50-1.20)", share(&a, &b))
+	require.Equal(t, "1.00 (passes 0.50-1.20)", ratioWithSpread(&a, &b))
 	require.Zero(t, ratio(&a, &row{}))
-	require.Equal(t, "0.00", share(&a, &row{}))
+	require.Equal(t, "0.00", ratioWithSpread(&a, &row{}))
 }
 
 func TestSidesTakeTurns(t *testing.T) {
 	b := bench{passes: 3}
 	var order []int
-	require.NoError(t, b.turns(2, func(i int) error { order = append(order, i); return nil }))
+	require.NoError(t, b.alternate(2, func(i int) error { order = append(order, i); return nil }))
 	require.Equal(t, []int{0, 1, 1, 0, 0, 1}, order)
 }
 
 func TestItemsAreChosen(t *testing.T) {
-	all, err := choose("")
+	all, err := chooseItems("")
 	require.NoError(t, err)
 	require.Len(t, all, len(items))
-	some, err := choose("p6, curves")
+	some, err := chooseItems("p6, curves")
 	require.NoError(t, err)
 	require.Equal(t, []string{"P6", "curves"}, []string{some[0].name, some[1].name})
-	_, err = choose("P14")
+	_, err = chooseItems("P14")
 	require.ErrorContains(t, err, `no item "P14"`)
 }
 

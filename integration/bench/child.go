@@ -10,10 +10,10 @@ import (
 	"os/exec"
 	"syscall"
 
-	"curfew/cmd/curfew/load"
+	"curfew/cmd/load"
 )
 
-// runChild is this program as a load process: bench KIND SPEC prints the result as JSON.
+// runChild makes this program a load process: bench KIND SPEC prints the result as JSON.
 func runChild(kind, spec string) error {
 	ctx := context.Background()
 	switch kind {
@@ -59,7 +59,7 @@ func idle(d load.Idle) (struct{}, error) {
 	return struct{}{}, err
 }
 
-// inProcess runs a load in a process of its own and returns its result.
+// inProcess runs a load in a new process and returns its result.
 func inProcess[R any](kind string, spec any) (result R, err error) {
 	text, err := json.Marshal(spec)
 	if err != nil {

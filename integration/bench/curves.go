@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 
-	"curfew/cmd/curfew/load"
+	"curfew/cmd/load"
 )
 
-// curve is how a rate goes with the size of something.
+// curve shows how a rate depends on the size of something.
 type curve struct {
 	Chart  string  `json:"chart"`  // "queues"
 	X      string  `json:"x"`      // what grows
@@ -19,16 +19,17 @@ type point struct {
 	Y float64 `json:"perSecond"`
 }
 
-// curve adds an empty one.
+// curve adds an empty curve.
 func (r *report) curve(chart, x, series string) *curve {
 	added := &curve{Chart: chart, X: x, Series: series}
 	r.Curves = append(r.Curves, added)
 	return added
 }
 
-func (c *curve) add(x, y float64) { c.Points = append(c.Points, point{x, y}) }
+func (c *curve) addPoint(x, y float64) { c.Points = append(c.Points, point{x, y}) }
 
-// curves sets Curfew beside RabbitMQ's classic queues while one thing grows, one pass each: shapes, no goals.
+// curves compares Curfew with RabbitMQ's classic queues while one thing grows, with one
+// pass each. It shows shapes and judges nothing.
 func (b *bench) curves() error {
 	c, err := b.curfew()
 	if err != nil {
@@ -39,7 +40,7 @@ func (b *bench) curves() error {
 		return err
 	}
 	sides := []*side{c, peers[0]}
-	defer b.with(1)()
+	defer b.setPasses(1)()
 	for _, g := range growths {
 		if b.quick {
 			g.values = g.values[:3]
@@ -55,7 +56,7 @@ func (b *bench) curves() error {
 type growth struct {
 	chart, x string
 	values   []int
-	peerMost int // RabbitMQ is asked for no more: it takes minutes to declare and delete ten thousand queues
+	peerMost int // the limit for RabbitMQ, which takes minutes to declare and delete ten thousand queues
 	spec     func(n int) load.Spec
 }
 
@@ -85,13 +86,13 @@ func (b *bench) grow(g growth, sides []*side) error {
 			return err
 		}
 		for i, r := range rows {
-			lines[i].add(float64(n), r.Rate.median())
+			lines[i].addPoint(float64(n), r.Rate.median())
 		}
 	}
 	return nil
 }
 
-// shapes are workloads that differ in kind.
+// shapes runs workloads that differ in kind.
 func (b *bench) shapes(sides []*side) error {
 	for _, w := range []struct {
 		work string

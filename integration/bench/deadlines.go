@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"curfew/cmd/curfew/load"
+	"curfew/cmd/load"
 )
 
-// redisSide is a Curfew with its schedule in a Redis of its own; stop ends both.
+// redisSide starts a Curfew with its schedule in its own Redis; stop ends both.
 func (b *bench) redisSide() (s *side, stop func(), err error) {
 	r, url, err := startRedis(b.dir)
 	if err != nil {
@@ -23,9 +23,10 @@ func (b *bench) redisSide() (s *side, stop func(), err error) {
 	return &side{name: "Curfew, Redis", broker: c}, func() { c.stop(); r.stop() }, nil
 }
 
-// deadlinesBehindHead runs the same deadlines on the embedded schedule and on Redis, and once on RabbitMQ, which keeps none behind a
-// long head. A goal is held against the lateness from the confirm; the one from the write, which has the way to the broker
-// in it, and Curfew's own histogram stand beside.
+// deadlinesBehindHead runs the same deadlines on the embedded schedule and on Redis, and
+// once on RabbitMQ, which keeps no deadline behind a long head. The goal is judged by the
+// lateness from the confirm. The lateness from the write, which includes the way to the
+// broker, and Curfew's own histogram are shown as well.
 func (b *bench) deadlinesBehindHead() error {
 	c, err := b.curfew()
 	if err != nil {
@@ -39,7 +40,7 @@ func (b *bench) deadlinesBehindHead() error {
 	for _, rate := range []int{1000, 10_000, 50_000} {
 		d := load.Deadlines{
 			Rate: rate, Duration: 3 * time.Second, MinTTL: 500 * time.Millisecond, MaxTTL: 2 * time.Second, Head: time.Hour, Size: 100,
-			Patience: 10 * time.Second,
+			MaxWait: 10 * time.Second,
 		}
 		if b.quick {
 			d.Duration = time.Second
@@ -60,7 +61,7 @@ func (b *bench) latenessAt(d load.Deadlines, sides []*side) error {
 	stop := watchMachine()
 	early, missing := make([]int, len(sides)), make([]int, len(sides))
 	fromWrite := make([]stat, 2*len(sides))
-	err := b.turns(len(sides), func(i int) error {
+	err := b.alternate(len(sides), func(i int) error {
 		r, err := b.deadlinesOnce(d, sides[i], rows[i])
 		if err != nil {
 			return err
@@ -80,7 +81,7 @@ func (b *bench) latenessAt(d load.Deadlines, sides []*side) error {
 	for i, r := range rows {
 		p50, p99 := fromWrite[2*i].median(), fromWrite[2*i+1].median()
 		r.Note = fmt.Sprintf("from the write %s / %s; Curfew's own histogram %s; a bare timer beside %s / %s",
-			micros(p50), micros(p99), own[i].since(), micros(bare.P50), micros(bare.P99))
+			micros(p50), micros(p99), own[i].quantiles(), micros(bare.P50), micros(bare.P99))
 		fmt.Println(r)
 		want50, want99 := 500.0, 3000.0
 		if i > 0 {
@@ -97,7 +98,7 @@ func (b *bench) latenessAt(d load.Deadlines, sides []*side) error {
 	return nil
 }
 
-// deadlinesOnce is one pass; its lateness from the confirm goes into the row.
+// deadlinesOnce runs one pass. Its lateness from the confirm goes into the row.
 func (b *bench) deadlinesOnce(d load.Deadlines, s *side, into *row) (load.DeadlinesResult, error) {
 	d.URL, d.QueueType = s.broker.url, s.queueType
 	pid := s.broker.cmd.Process.Pid
@@ -114,7 +115,8 @@ func (b *bench) deadlinesOnce(d load.Deadlines, s *side, into *row) (load.Deadli
 	return r, nil
 }
 
-// latenessOfPeers shows what RabbitMQ does with such messages: behind a long head, and without one.
+// latenessOfPeers shows what RabbitMQ does with such messages, behind a long head and
+// without one.
 func (b *bench) latenessOfPeers() error {
 	peers, err := b.rabbitMQ()
 	if err != nil {
@@ -129,7 +131,7 @@ func (b *bench) latenessOfPeers() error {
 			row := b.report.row("P6", work, side.name)
 			r, err := b.deadlinesOnce(load.Deadlines{
 				Rate: 1000, Duration: time.Second, MinTTL: 500 * time.Millisecond, MaxTTL: 2 * time.Second, Head: head, Size: 100,
-				Patience: 2 * time.Second,
+				MaxWait: 2 * time.Second,
 			}, side, row)
 			if err != nil {
 				return err
@@ -141,7 +143,7 @@ func (b *bench) latenessOfPeers() error {
 	return nil
 }
 
-// lateness reads Curfew's own histogram of a stretch of time.
+// lateness reads Curfew's own histogram for a period of time.
 type lateness struct {
 	broker *broker
 	before []bucket
@@ -151,7 +153,8 @@ type bucket struct{ le, count float64 }
 
 func newLateness(c *broker) *lateness { return &lateness{broker: c, before: latenessBuckets(c)} }
 
-// latenessBuckets sums curfew_deadline_lateness_seconds over its labels; nil if it cannot be had.
+// latenessBuckets sums curfew_deadline_lateness_seconds over its labels. It returns nil if
+// the metric cannot be read.
 func latenessBuckets(c *broker) (buckets []bucket) {
 	text, _ := c.metrics() //nolint:errcheck // nil says so
 	at := map[float64]int{}
@@ -178,8 +181,8 @@ func latenessBuckets(c *broker) (buckets []bucket) {
 	return buckets
 }
 
-// since tells p50 and p99 since the start, as the bounds of the buckets they fell into.
-func (l *lateness) since() string {
+// quantiles returns p50 and p99 since the start, as the bounds of their buckets.
+func (l *lateness) quantiles() string {
 	now := latenessBuckets(l.broker)
 	if len(now) == 0 || len(now) != len(l.before) {
 		return "not there"

@@ -4,21 +4,24 @@ import (
 	"fmt"
 	"time"
 
-	"curfew/cmd/curfew/load"
+	"curfew/cmd/load"
 )
 
-// depthTTL is the time to live of the messages that lie there: they have deadlines, and none comes due.
+// depthTTL is the time to live of the messages in the queue: they have deadlines, but none
+// comes due.
 const depthTTL = 10 * time.Hour
 
-// shallow is the depth that the deepest queue is held against.
+// shallow is the depth that the deepest queue is compared with.
 const shallow = 10_000
 
-// dueRounds is how often a pass has messages come due: it takes them 0.13 s, in which one interruption decides.
+// dueRounds is how often messages come due in one pass: it takes them 0.13 s, in which one
+// interruption makes the difference.
 const dueRounds = 3
 
-// depth fills one queue step by step to ten million messages of 1 KiB with deadlines. At each step it measures what a
-// message takes of memory, and how fast others go through the full queue: in at the tail and out at the head, and due in
-// its middle. At the last step it does so in turn with a shallow queue in a Curfew of its own.
+// depth fills one queue step by step to ten million messages of 1 KiB with deadlines. At
+// each step it measures the memory per message, and how fast other messages pass through
+// the full queue: from the tail to the head, and due in the middle. The last step
+// alternates with a shallow queue in another Curfew.
 func (b *bench) depth() error {
 	most := 10_000_000
 	if b.quick {
@@ -36,7 +39,7 @@ func (b *bench) depth() error {
 	}
 	d.empty, d.mapped = memory(c.cmd.Process.Pid)
 	for depth := 1000; depth < most; depth *= 10 {
-		if err := d.at(depth); err != nil {
+		if err := d.measureAt(depth); err != nil {
 			return err
 		}
 	}
@@ -53,14 +56,16 @@ type depths struct {
 	fill          float64
 }
 
-// base is the workload at a depth; what is at the head goes out, so the depth stays within what a run has under way.
+// base is the workload at a depth. The messages at the head are consumed, so the depth
+// stays about the same.
 func (d *depths) base() load.Spec {
 	s := d.spec(load.Spec{Size: 1024, Producers: 1, Consumers: 1, Ack: "each", TTL: depthTTL})
 	s.URL, s.Name, s.Reuse, s.Keep = d.side.broker.url, "curfew.bench.depth.", true, true
 	return s
 }
 
-// warm makes the queue and sends some through it, so that the first step is no colder than the others.
+// warm declares the queue and sends some messages through it, so that the first step is as
+// warm as the others.
 func (d *depths) warm() error {
 	s := d.base()
 	s.Reuse = false
@@ -68,7 +73,7 @@ func (d *depths) warm() error {
 	return err
 }
 
-// fillTo publishes until so many are queued, and sees what each takes of memory.
+// fillTo publishes until depth messages are queued, and measures the memory of each.
 func (d *depths) fillTo(depth int) error {
 	s := d.base()
 	s.Consumers, s.Window, s.Warmup, s.Duration, s.Count = 0, 10_000, 0, 10*time.Minute, depth-d.filled
@@ -82,14 +87,14 @@ func (d *depths) fillTo(depth int) error {
 	return nil
 }
 
-// passages are rows of messages that go through the queue as full as it is.
+// passages are rows of messages that pass through the queue at its present depth.
 type passages struct{ through, due *row }
 
 func (d *depths) passages(work string) passages {
 	return passages{d.report.row("P9", work+": in and out", "Curfew"), d.report.row("P9", work+": due mid-queue", "Curfew")}
 }
 
-// once sends messages through, and has others come due in the middle.
+// once sends messages through the queue, and lets others come due in the middle.
 func (d *depths) once(into passages) error {
 	if err := pass(d.base(), d.side, into.through); err != nil {
 		return err
@@ -103,18 +108,18 @@ func (d *depths) once(into passages) error {
 	return nil
 }
 
-// done prints what was found at a depth.
+// done prints the results at a depth.
 func (d *depths) done(p passages) {
-	p.through.P50, p.through.P99 = stat{}, stat{} // of messages that have lain there
+	p.through.P50, p.through.P99 = stat{}, stat{} // these messages have waited in the queue
 	p.through.Note = fmt.Sprintf("filled at %s/s", short(d.fill))
-	if d.filled >= 1_000_000 { // else what the process needs anyway is more
+	if d.filled >= 1_000_000 { // below that the process itself takes more
 		_, mapped := memory(d.side.broker.cmd.Process.Pid)
 		p.through.Note += fmt.Sprintf("; %.0f B each, page cache not counted (%d MiB more mapped)", d.each, (mapped-d.mapped)>>20)
 	}
 	fmt.Printf("%s\n%s\n", p.through, p.due)
 }
 
-func (d *depths) at(depth int) error {
+func (d *depths) measureAt(depth int) error {
 	if err := d.fillTo(depth); err != nil {
 		return err
 	}
@@ -125,17 +130,17 @@ func (d *depths) at(depth int) error {
 		}
 	}
 	d.done(p)
-	d.onto(depth, p)
+	d.addToCurves(depth, p)
 	return nil
 }
 
-// onto puts the medians on the curves.
-func (d *depths) onto(depth int, p passages) {
-	d.rates.add(float64(depth), p.through.Rate.median())
-	d.expiry.add(float64(depth), p.due.Rate.median())
+// addToCurves adds the medians to the curves.
+func (d *depths) addToCurves(depth int, p passages) {
+	d.rates.addPoint(float64(depth), p.through.Rate.median())
+	d.expiry.addPoint(float64(depth), p.due.Rate.median())
 }
 
-// deepest fills the queue to the last step and compares it, in turn, with a shallow one.
+// deepest fills the queue to the last step and alternates it with a shallow one.
 func (d *depths) deepest(most int) error {
 	if err := d.fillTo(most); err != nil {
 		return err
@@ -153,35 +158,35 @@ func (d *depths) deepest(most int) error {
 		return err
 	}
 	deep := d.passages(short(float64(most)) + " queued, 1 KiB, with TTL")
-	beside := d.passages(short(shallow) + " queued, in turn with these")
-	defer d.with(d.nearer)()
-	once := []func() error{func() error { return small.once(beside) }, func() error { return d.once(deep) }}
-	if err := d.turns(len(once), func(i int) error { return once[i]() }); err != nil {
+	compared := d.passages(short(shallow) + " queued, in turn with these")
+	defer d.setPasses(d.repeats)()
+	once := []func() error{func() error { return small.once(compared) }, func() error { return d.once(deep) }}
+	if err := d.alternate(len(once), func(i int) error { return once[i]() }); err != nil {
 		return err
 	}
 	d.done(deep)
-	small.done(beside)
-	d.onto(most, deep)
-	d.judge(most, deep, beside)
+	small.done(compared)
+	d.addToCurves(most, deep)
+	d.judge(most, deep, compared)
 	return nil
 }
 
-func (d *depths) judge(most int, deep, beside passages) {
+func (d *depths) judge(most int, deep, compared passages) {
 	d.report.goal(goal{
 		Goal: "P9", What: short(float64(most)) + " messages of 1 KiB with deadlines, memory", Want: "<= 96 B each beyond page cache",
 		Got: fmt.Sprintf("%.0f B", d.each), Met: d.each <= 96,
 	})
 	for _, g := range []struct {
-		what         string
-		deep, beside *row
+		what           string
+		deep, compared *row
 	}{
-		{d.rates.Series, deep.through, beside.through},
-		{d.expiry.Series, deep.due, beside.due},
+		{d.rates.Series, deep.through, compared.through},
+		{d.expiry.Series, deep.due, compared.due},
 	} {
 		d.report.goal(goal{
 			Goal: "P9", What: g.what + " at " + short(float64(most)), Want: ">= 0.9 of the rate at 10,000",
-			Got:   fmt.Sprintf("%s/s, %s/s at 10,000", short(g.deep.Rate.median()), short(g.beside.Rate.median())),
-			Ratio: share(g.deep, g.beside), Met: ratio(g.deep, g.beside) >= 0.9,
+			Got:   fmt.Sprintf("%s/s, %s/s at 10,000", short(g.deep.Rate.median()), short(g.compared.Rate.median())),
+			Ratio: ratioWithSpread(g.deep, g.compared), Met: ratio(g.deep, g.compared) >= 0.9,
 		})
 	}
 }

@@ -5,15 +5,15 @@ import (
 	"strings"
 	"time"
 
-	"curfew/cmd/curfew/load"
+	"curfew/cmd/load"
 )
 
-// dueWork is one way for many messages to come due at once.
+// dueWork is one way for many messages to come due at the same time.
 type dueWork struct {
 	text string
 	due  load.Due
-	want float64 // a second
-	peer bool    // to be set beside RabbitMQ
+	want float64 // per second
+	peer bool    // compare with RabbitMQ
 }
 
 func (b *bench) dueTogether() error {
@@ -40,7 +40,7 @@ func (b *bench) dueTogether() error {
 		}
 		sides := []*side{c}
 		if w.peer {
-			sides = append(sides, peers[:min(2, len(peers))]...) // quorum queues take half a minute to take them in
+			sides = append(sides, peers[:min(2, len(peers))]...) // quorum queues take half a minute to accept the messages
 		}
 		if err := b.due(w, sides); err != nil {
 			return err
@@ -50,7 +50,7 @@ func (b *bench) dueTogether() error {
 }
 
 func (b *bench) due(w dueWork, sides []*side) error {
-	w.due.Size, w.due.Patience = 100, 30*time.Second
+	w.due.Size, w.due.MaxWait = 100, 30*time.Second
 	rows := make([]*row, len(sides))
 	for i, side := range sides {
 		rows[i] = b.report.row("P7", w.text, side.name)
@@ -59,8 +59,8 @@ func (b *bench) due(w dueWork, sides []*side) error {
 	if w.due.Count > 100_000 {
 		passes = 1
 	}
-	defer b.with(passes)()
-	err := b.turns(len(sides), func(i int) error {
+	defer b.setPasses(passes)()
+	err := b.alternate(len(sides), func(i int) error {
 		r, err := b.dueOnce(w.due, sides[i], rows[i])
 		if i == 0 {
 			gone += r.Gone
@@ -89,7 +89,7 @@ func (b *bench) due(w dueWork, sides []*side) error {
 	return nil
 }
 
-// longestLead is what a slow broker gets to take the messages in.
+// longestLead is how long a slow broker may take to accept the messages.
 const longestLead = 30 * time.Second
 
 func (b *bench) dueOnce(d load.Due, s *side, into *row) (load.DueResult, error) {
@@ -108,7 +108,7 @@ func (b *bench) dueOnce(d load.Due, s *side, into *row) (load.DueResult, error) 
 	into.Rate.add(r.Rate)
 	into.CPU.add((treeCPU(pid) - before).Seconds() * 1e6 / float64(r.Count))
 	if r.Gone < r.Count {
-		into.Note = fmt.Sprintf("only %d of %d within %v", r.Gone, r.Count, d.Patience)
+		into.Note = fmt.Sprintf("only %d of %d within %v", r.Gone, r.Count, d.MaxWait)
 	}
 	return r, nil
 }

@@ -4,14 +4,16 @@ import (
 	"fmt"
 	"time"
 
-	"curfew/cmd/curfew/load"
+	"curfew/cmd/load"
 )
 
-// floodAge is how old what is delivered may be, at p99: from before it was written, so with what stands in the sockets.
+// floodAge is how old deliveries may be, at p99, from before the write: including the time
+// in the sockets' buffers.
 const floodAge = time.Second
 
-// flood has producers without confirms publish as fast as they can, which a client that bounds its backlog does not, in
-// turn with ones that do: consumers are to keep up.
+// flood has producers publish without confirms as fast as they can, which a client with a
+// bounded backlog does not. They alternate with producers that have a bound. Consumers must
+// keep up.
 func (b *bench) flood() error {
 	c, err := b.curfew()
 	if err != nil {
@@ -30,7 +32,7 @@ func (b *bench) flood() error {
 		f.published = b.report.row("P13", f.work+", flood, published", c.name)
 		floods = append(floods, f)
 	}
-	err = b.turns(2*len(floods), func(i int) error {
+	err = b.alternate(2*len(floods), func(i int) error {
 		f := floods[i/2]
 		if i%2 == 0 {
 			return pass(f.spec, c, f.closed)
@@ -53,7 +55,7 @@ type flood struct {
 	closed, consumed, published *row
 }
 
-// pass floods once.
+// pass runs one flood.
 func (f *flood) pass(side *side) error {
 	s := f.spec
 	s.URL, s.Backlog = side.broker.url, 0

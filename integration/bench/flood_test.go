@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"curfew/cmd/curfew/load"
+	"curfew/cmd/load"
 )
 
 func TestFloodIsJudged(t *testing.T) {

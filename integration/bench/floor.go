@@ -6,11 +6,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"curfew/cmd/curfew/load"
+	"curfew/cmd/load"
 )
 
-// watchMachine keeps one imaginary deadline a millisecond with a bare sleep of the kernel's until stop, which tells how late
-// these were: what the machine lets anybody reach. A stall of 100 ms makes a hundred of them late.
+// watchMachine keeps one imaginary deadline per millisecond, with a bare sleep of the
+// kernel, until stop, which returns their lateness: the best that anybody can reach on this
+// machine. A stall of 100 ms makes a hundred of them late.
 func watchMachine() (stop func() load.Summary) {
 	over, done := make(chan struct{}), make(chan load.Summary)
 	go func() {
@@ -26,7 +27,7 @@ func watchMachine() (stop func() load.Summary) {
 			default:
 			}
 			sleep := unix.NsecToTimespec(max(1, int64(time.Until(next))))
-			unix.Nanosleep(&sleep, nil) //nolint:errcheck // a signal ends it early: then the next is as long as is left
+			unix.Nanosleep(&sleep, nil) //nolint:errcheck // a signal ends it early; the next sleep takes the remaining time
 			for now := time.Now(); !next.After(now); next = next.Add(time.Millisecond) {
 				late.Record(now.Sub(next))
 			}

@@ -7,10 +7,10 @@ import (
 	"os"
 	"time"
 
-	"curfew/cmd/curfew/load"
+	"curfew/cmd/load"
 )
 
-// idleBroker looks at a Curfew that nobody uses, started with an empty data folder.
+// idleBroker measures a Curfew that nobody uses, started with an empty data directory.
 func (b *bench) idleBroker() error {
 	starts, rss, busy := stat{}, stat{}, stat{}
 	watch := 5 * time.Second
@@ -21,7 +21,7 @@ func (b *bench) idleBroker() error {
 		}
 		starts.add(float64(took.Microseconds()))
 		pid := c.cmd.Process.Pid
-		<-time.After(time.Second) // what a start leaves to do afterwards
+		<-time.After(time.Second) // work that continues after the start
 		before := preciseCPU(pid)
 		<-time.After(watch)
 		busy.add((preciseCPU(pid) - before).Seconds() / watch.Seconds() * 100)
@@ -46,10 +46,10 @@ func (b *bench) idleBroker() error {
 	return nil
 }
 
-// idleMany opens ten thousand connections, and declares twice as many queues, and sees what each of the second half takes:
-// fresh, and after messages have gone through.
+// idleMany opens ten thousand connections, and declares twice as many queues, and measures
+// the memory of each in the second half: new, and after messages have passed through.
 func (b *bench) idleMany() error {
-	const half = 5_000 // as many again are as many files as a process may have open here
+	const half = 5_000 // twice as many use all the files that a process may have open here
 	for _, w := range []struct {
 		what  string
 		half  load.Idle
@@ -72,8 +72,9 @@ func (b *bench) idleMany() error {
 	return nil
 }
 
-// idleOnce returns the resident bytes that each takes of a second half beside a first, in a Curfew of their own, page cache
-// not counted. What the first half takes may have been there before: garbage, and room for more.
+// idleOnce returns the resident bytes per item of a second half, relative to the first
+// half, in a new Curfew, without page cache. The first half may use memory that was already
+// there: garbage, and reserve.
 func (b *bench) idleOnce(d load.Idle) (each float64, err error) {
 	c, _, err := b.startCurfew(b.dataDir())
 	if err != nil {
@@ -81,7 +82,8 @@ func (b *bench) idleOnce(d load.Idle) (each float64, err error) {
 	}
 	defer c.stop()
 	pid := c.cmd.Process.Pid
-	// Memory that the first messages take for all that follow is no queue's and no connection's.
+	// Memory that the first messages allocate once for all others belongs to no queue and
+	// no connection.
 	warm := load.Spec{URL: c.url, Size: 1024, Producers: 1, Consumers: 1, Count: 50_000, Backlog: 20_000, Duration: time.Minute}
 	if _, err := inProcess[load.Result]("throughput", warm); err != nil {
 		return 0, err
@@ -89,7 +91,7 @@ func (b *bench) idleOnce(d load.Idle) (each float64, err error) {
 	d.URL = c.url
 	var seen [2]int64
 	for i := range seen {
-		release, err := hold(d)
+		release, err := runIdle(d)
 		if err != nil {
 			return 0, err
 		}
@@ -99,7 +101,8 @@ func (b *bench) idleOnce(d load.Idle) (each float64, err error) {
 	return float64(seen[1]-seen[0]) / float64(d.Connections+d.Queues), nil
 }
 
-// leastMemory is the least seen within five seconds, which is after a collection of garbage or not.
+// leastMemory returns the minimum within five seconds, in which the garbage collector may
+// or may not run.
 func leastMemory(pid int) int64 {
 	least := int64(1 << 62)
 	for range 20 {
@@ -110,8 +113,8 @@ func leastMemory(pid int) int64 {
 	return least
 }
 
-// hold runs an idle load until release.
-func hold(d load.Idle) (release func(), err error) {
+// runIdle runs an idle load until release is called.
+func runIdle(d load.Idle) (release func(), err error) {
 	text, err := json.Marshal(d)
 	if err != nil {
 		return nil, err
@@ -134,7 +137,7 @@ func hold(d load.Idle) (release func(), err error) {
 	}
 	release = func() {
 		in.Close()
-		cmd.Wait() //nolint:errcheck // what it said stands on our own stderr
+		cmd.Wait() //nolint:errcheck // its output is on this process's stderr
 	}
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		release()

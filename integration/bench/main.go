@@ -24,7 +24,7 @@ func main() {
 	}
 	quick := flag.Bool("quick", os.Getenv("BENCH") == "quick", "less of everything, some two minutes (BENCH=quick)")
 	only := flag.String("only", os.Getenv("BENCH_ONLY"), "items to run, with commas between (BENCH_ONLY)")
-	out := flag.String("out", "", "folder of the results; empty: "+results+", and a temporary one unless all is run")
+	out := flag.String("out", "", "directory of the results; empty: "+results+", or a temporary one unless everything is run")
 	readme := flag.String("readme", "", "put the goals of the results in -out between the marks in this file, and measure nothing")
 	flag.Parse()
 	if *readme != "" {
@@ -46,7 +46,8 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// measure runs the items chosen and reports. An item that cannot be run is reported as such; the others go on.
+// measure runs the chosen items and reports. An item that fails is reported; the others
+// still run.
 func measure(quick bool, only, out string) error {
 	b, err := newBench(quick, only)
 	if err != nil {
@@ -57,11 +58,11 @@ func measure(quick bool, only, out string) error {
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-interrupted
-		endAll()
+		killAll()
 		b.removeFiles()
-		os.Exit(1) // load processes end with us
+		os.Exit(1) // load processes end with this process
 	}()
-	chosen, err := choose(only)
+	chosen, err := chooseItems(only)
 	if err != nil {
 		return err
 	}
@@ -72,14 +73,14 @@ func measure(quick bool, only, out string) error {
 			fmt.Printf("FAILED: %v\n", err)
 			b.report.Failed = append(b.report.Failed, fmt.Sprintf("%s: %v", it.name, err))
 		}
-		fmt.Printf("(%v; the host took %s of the processors)\n", time.Since(start).Round(time.Second), before.elsewhere())
+		fmt.Printf("(%v; the host took %s of the processors)\n", time.Since(start).Round(time.Second), before.stolenShare())
 	}
 	b.report.finish()
 	fmt.Printf("\n%s", b.report.goalsMarkdown())
 	return b.report.save(out)
 }
 
-// item is one thing measured, most of them a goal.
+// item is one measurement; most items are goals.
 type item struct {
 	name, title string
 	run         func(*bench) error
@@ -102,7 +103,7 @@ var items = []item{
 	{"curves", "sizes, acks, queues, connections, exchanges", (*bench).curves},
 }
 
-func choose(only string) (chosen []item, err error) {
+func chooseItems(only string) (chosen []item, err error) {
 	if only == "" {
 		return items, nil
 	}
@@ -114,7 +115,7 @@ func choose(only string) (chosen []item, err error) {
 			}
 		}
 		if !found {
-			return nil, fmt.Errorf("bench: no item %q; there are P1 to P13 and curves", name)
+			return nil, fmt.Errorf("bench: no item %q; the items are P1 to P13 and curves", name)
 		}
 	}
 	return chosen, nil

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// options are those of a load process, as its errors name them.
+// options matches the options of a load process, as its errors print them.
 var options = regexp.MustCompile(` ?\{[^}]*\}`)
 
-// goalsMarkdown is the part of the report that README shows.
+// goalsMarkdown returns the part of the report that is in the README.
 func (r *report) goalsMarkdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "`%s` at %s on %s, took %s: %s. Broker, load client and what else is measured share the processors, of which the machine's host took %s.\n\n",
@@ -29,7 +29,7 @@ func (r *report) goalsMarkdown() string {
 	return b.String()
 }
 
-// markdown is the whole report.
+// markdown returns the whole report.
 func (r *report) markdown() string {
 	var b strings.Builder
 	b.WriteString(r.goalsMarkdown())
@@ -68,7 +68,7 @@ const (
 	markEnd   = "<!-- /bench -->"
 )
 
-// include puts the goals of the results in dir between the marks in a file.
+// include inserts the goals of the results in dir between the marks in a file.
 func include(file, dir string) error {
 	summary, err := os.ReadFile(filepath.Join(dir, "goals.md"))
 	if err != nil {

@@ -15,7 +15,8 @@ const (
 
 var colours = []string{"#0b6e4f", "#c8553d", "#3a506b", "#b8860b"}
 
-// plot draws the curves as SVG, a chart for each thing that grows, two in a row; both axes are logarithmic.
+// plot draws the curves as SVG: one chart for each thing that grows, two in a row, with
+// logarithmic axes.
 func plot(curves []*curve) string {
 	var names []string
 	charts := map[string][]*curve{}
@@ -38,7 +39,7 @@ func plot(curves []*curve) string {
 	return b.String()
 }
 
-// chart maps the decimal logarithms of its curves to places.
+// chart maps the decimal logarithms of its curves to coordinates.
 type chart struct {
 	curves                 []*curve
 	minX, maxX, minY, maxY float64

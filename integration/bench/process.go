@@ -15,19 +15,20 @@ import (
 	"time"
 )
 
-// process is a server under test. It is killed when this process ends, however that comes.
+// process is a server under test. It is killed when this process ends in any way.
 type process struct {
 	cmd  *exec.Cmd
 	log  logBuffer
 	gone chan struct{}
 }
 
-// running are the processes to be ended when this one is interrupted: those that they have started, as RabbitMQ's script
-// starts its node, would live on.
+// running are the processes to be ended when this one is interrupted. Without that,
+// processes that they have started would live on, such as the node that RabbitMQ's script
+// starts.
 var running sync.Map // *process
 
-// endAll kills what runs.
-func endAll() {
+// killAll kills all running processes.
+func killAll() {
 	running.Range(func(p, _ any) bool {
 		p.(*process).stop()
 		return true
@@ -45,19 +46,19 @@ func startProcess(env []string, dir, name string, args ...string) (*process, err
 	running.Store(p, nil)
 	go func() {
 		defer close(p.gone)
-		p.cmd.Wait() //nolint:errcheck // a server that ended shows in what it is asked next
+		p.cmd.Wait() //nolint:errcheck // a server that has ended fails the next request
 		running.Delete(p)
 	}()
 	return p, nil
 }
 
-// stop ends the process and what it has started; again does nothing.
+// stop ends the process and everything it has started. It may be called again.
 func (p *process) stop() {
 	syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) //nolint:errcheck // it may have ended
 	<-p.gone
 }
 
-// await polls until ready says so, every millisecond.
+// await polls ready every millisecond until it returns true.
 func (p *process) await(what string, limit time.Duration, ready func() bool) error {
 	late := time.After(limit)
 	poll := time.NewTicker(time.Millisecond)
@@ -74,7 +75,7 @@ func (p *process) await(what string, limit time.Duration, ready func() bool) err
 	return nil
 }
 
-// logBuffer collects what a process prints.
+// logBuffer collects the output of a process.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -92,7 +93,7 @@ func (b *logBuffer) String() string {
 	return b.buf.String()
 }
 
-// freeAddrs are loopback addresses nobody listens on at the moment.
+// freeAddrs returns loopback addresses on which nobody listens at the moment.
 func freeAddrs(n int) ([]string, error) {
 	addrs := make([]string, n)
 	for i := range addrs {
@@ -100,7 +101,7 @@ func freeAddrs(n int) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close() // all are held until all are known, so they differ
+		defer l.Close() // all stay open until the last is chosen, so they differ
 		addrs[i] = l.Addr().String()
 	}
 	return addrs, nil
@@ -115,7 +116,8 @@ func listening(addr string) bool {
 	return true
 }
 
-// treeCPU is the user and system time that a process and its descendants have used so far.
+// treeCPU returns the user and system time that a process and its descendants have used so
+// far.
 func treeCPU(pid int) time.Duration {
 	children := map[int][]int{}
 	used := map[int]time.Duration{}
@@ -139,17 +141,18 @@ func treeCPU(pid int) time.Duration {
 	return sum(pid)
 }
 
-// userHz is the unit of times in /proc (USER_HZ, the same on every Linux that Go runs on).
+// userHz is the unit of times in /proc (USER_HZ, the same on every Linux that Go supports).
 const userHz = 100
 
-// readStat takes id, parent and used ticks, with those of children that have ended, out of /proc/PID/stat.
+// readStat reads id, parent and used ticks, including those of ended children, from
+// /proc/PID/stat.
 func readStat(path string) (id, parent int, ticks int64, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return 0, 0, 0, err
 	}
 	text := string(b)
-	end := strings.LastIndexByte(text, ')') // the name may hold anything
+	end := strings.LastIndexByte(text, ')') // the name may contain anything
 	fields := strings.Fields(text[end+1:])
 	if end < 0 || len(fields) < 15 {
 		return 0, 0, 0, errors.New("not a stat file: " + path)
@@ -163,7 +166,7 @@ func readStat(path string) (id, parent int, ticks int64, err error) {
 	return id, parent, ticks, nil
 }
 
-// preciseCPU is the time a process's threads have run, to the nanosecond.
+// preciseCPU returns the time that a process's threads have run, to the nanosecond.
 func preciseCPU(pid int) (total time.Duration) {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	for _, path := range threads {
@@ -175,7 +178,8 @@ func preciseCPU(pid int) (total time.Duration) {
 	return total
 }
 
-// memory is a process's resident bytes: its own, and those of files it has mapped, which are page cache.
+// memory returns a process's resident bytes: its own, and those of mapped files, which are
+// page cache.
 func memory(pid int) (own, mapped int64) {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(b)) {

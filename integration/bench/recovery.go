@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	"curfew/cmd/curfew/load"
+	"curfew/cmd/load"
 )
 
-// recovery fills a queue with persistent messages and kills and starts Curfew, over and over.
+// recovery fills a queue with persistent messages and then kills and starts Curfew again
+// and again.
 func (b *bench) recovery() error {
 	count := 1_000_000
 	dir := b.dataDir()

@@ -11,9 +11,10 @@ import (
 	"curfew/broker/amqp"
 )
 
-// relay is a server that does the least that the load client takes for a broker: it answers methods, and what is
-// published to a queue it hands to the queue's consumer at once, from the read buffer into one write. It keeps, routes,
-// counts and acks nothing. What the client reaches against it is the client's and the sockets' own ceiling.
+// relay is a server that does the least that the load client accepts as a broker. It
+// answers methods. A message published to a queue it passes to the queue's consumer at
+// once, from the read buffer into one write. It stores, routes, counts and acks nothing.
+// What the client reaches with it is the ceiling of the client and the sockets.
 func relay(announce io.Writer) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -45,15 +46,15 @@ type relayConn struct {
 
 	queue string // of the last publish, and its consumer
 	to    *relayConn
-	sent  uint64 // publishes to be confirmed
-	said  uint64 // of them, confirmed
+	sent  uint64 // publishes to confirm
+	said  uint64 // confirmed publishes
 	asked bool   // confirm.select
 }
 
 const relayFrameMax = 131072
 
 func (r *relayServer) serve(c *relayConn) {
-	defer r.drop(c)
+	defer r.remove(c)
 	header := make([]byte, len(amqp.ProtocolHeader))
 	if _, err := io.ReadFull(c.nc, header); err != nil {
 		return
@@ -75,15 +76,15 @@ func (r *relayServer) serve(c *relayConn) {
 	}
 }
 
-// drop forgets a connection.
-func (r *relayServer) drop(c *relayConn) {
+// remove removes a connection.
+func (r *relayServer) remove(c *relayConn) {
 	c.nc.Close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.consumers, func(_ string, consumer *relayConn) bool { return consumer == c })
 }
 
-// consumer waits for the queue's, since nothing is kept for it.
+// consumer waits for the queue's consumer, since nothing is stored for it.
 func (r *relayServer) consumer(queue string) *relayConn {
 	for {
 		r.mu.Lock()
@@ -96,7 +97,8 @@ func (r *relayServer) consumer(queue string) *relayConn {
 	}
 }
 
-// frames takes the whole frames in b and returns how many octets they are; below 0 at the end.
+// frames handles the complete frames in b and returns the number of their octets; below 0
+// at the end.
 func (c *relayConn) frames(b []byte) (used int) {
 	for {
 		f, n, err := amqp.ParseFrame(b[used:], relayFrameMax)
@@ -169,7 +171,7 @@ func (c *relayConn) answer(channel uint16, m amqp.Method) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.out = amqp.AppendMethod(c.out, channel, m)
-	c.nc.Write(c.out) //nolint:errcheck // reading will tell
+	c.nc.Write(c.out) //nolint:errcheck // reading reports the error
 	c.out = c.out[:0]
 }
 
@@ -179,7 +181,7 @@ func (c *relayConn) publish(payload []byte) bool {
 		return false
 	}
 	if string(m.RoutingKey) != c.queue || c.to == nil {
-		c.flush() //nolint:errcheck // reading will tell
+		c.flush() //nolint:errcheck // reading reports the error
 		c.queue = string(m.RoutingKey)
 		c.to = c.relay.consumer(c.queue)
 	}
@@ -191,7 +193,7 @@ func (c *relayConn) publish(payload []byte) bool {
 	return true
 }
 
-// forward hands on a header or body frame as it is.
+// forward passes on a header or body frame unchanged.
 func (c *relayConn) forward(frame []byte) {
 	if c.to != nil {
 		c.to.mu.Lock()

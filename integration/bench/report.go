@@ -15,14 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// report is all that a run measured.
+// report has everything that a run measured.
 type report struct {
 	Machine string    `json:"machine"`
 	Commit  string    `json:"commit"`
 	Command string    `json:"command"`
 	Began   time.Time `json:"began"`
 	Took    string    `json:"took"`
-	Stolen  string    `json:"stolen"` // of the processors, by the machine's host
+	Stolen  string    `json:"stolen"` // processor time taken by the machine's host
 	Quick   bool      `json:"quick,omitempty"`
 	Goals   []goal    `json:"goals"`
 	Rows    []*row    `json:"rows"`
@@ -32,7 +32,8 @@ type report struct {
 	before processors
 }
 
-// goal is one that was tried: what was wanted, what came, and what it is to a peer or another setting.
+// goal is a goal that was measured: what was wanted, what was reached, and the comparison
+// with a peer or another setting.
 type goal struct {
 	Goal  string `json:"goal"` // P1
 	What  string `json:"what"`
@@ -54,7 +55,7 @@ func (r *report) begin(quick bool, only string) {
 }
 
 func (r *report) finish() {
-	r.Took, r.Stolen = time.Since(r.Began).Round(time.Second).String(), r.before.elsewhere()
+	r.Took, r.Stolen = time.Since(r.Began).Round(time.Second).String(), r.before.stolenShare()
 }
 
 // row adds an empty row.
@@ -79,7 +80,7 @@ func verdict(met bool) string {
 
 func machine() string {
 	var info unix.Sysinfo_t
-	unix.Sysinfo(&info) //nolint:errcheck // zero is told as such
+	unix.Sysinfo(&info) //nolint:errcheck // zero is reported as such
 	model := "unknown processor"
 	cpuinfo, _ := os.ReadFile("/proc/cpuinfo")
 	for line := range strings.Lines(string(cpuinfo)) {

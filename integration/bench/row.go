@@ -5,17 +5,17 @@ import (
 	"slices"
 	"time"
 
-	"curfew/cmd/curfew/load"
+	"curfew/cmd/load"
 )
 
-// stat is one figure of a side, one value a pass.
+// stat is one figure of a side, with one value per pass.
 type stat struct {
 	Values []float64 `json:"values"`
 }
 
 func (s *stat) add(v float64) { s.Values = append(s.Values, v) }
 
-// median is the middle value, 0 if there is none.
+// median returns the middle value, or 0 if there are no values.
 func (s *stat) median() float64 {
 	if len(s.Values) == 0 {
 		return 0
@@ -28,7 +28,7 @@ func (s *stat) median() float64 {
 	return sorted[middle]
 }
 
-// spread is the least and the most.
+// spread returns the minimum and the maximum.
 func (s *stat) spread() (least, most float64) {
 	if len(s.Values) == 0 {
 		return 0, 0
@@ -36,8 +36,8 @@ func (s *stat) spread() (least, most float64) {
 	return slices.Min(s.Values), slices.Max(s.Values)
 }
 
-// over is what s was to other in each pass, nothing where one of them has no value.
-func (s *stat) over(other *stat) (ratios stat) {
+// ratios returns the ratio of s to other in each pass that has both values.
+func (s *stat) ratios(other *stat) (ratios stat) {
 	if len(s.Values) != len(other.Values) {
 		return ratios
 	}
@@ -49,21 +49,22 @@ func (s *stat) over(other *stat) (ratios stat) {
 	return ratios
 }
 
-// row is what one workload gave on one side. A stat without values was not measured.
+// row is the result of one workload on one side. A stat without values was not measured.
 type row struct {
 	Item    string `json:"item"`
 	Work    string `json:"work"`
 	Side    string `json:"side"`
 	Rate    stat   `json:"perSecond"`
-	CPU     stat   `json:"brokerCPUus"` // us a message
-	Client  stat   `json:"clientCPUus"` // us a message
+	CPU     stat   `json:"brokerCPUus"` // µs per message
+	Client  stat   `json:"clientCPUus"` // µs per message
 	P50     stat   `json:"p50us"`
 	P99     stat   `json:"p99us"`
 	Confirm stat   `json:"confirmP50us"`
 	Note    string `json:"note,omitempty"`
 }
 
-// add takes one pass of a throughput workload, and what the broker's processes used during it.
+// add adds one pass of a throughput workload, and the processor time that the broker used
+// during it.
 func (r *row) add(result load.Result, used time.Duration, consumed bool) {
 	rate, messages := result.Published, result.TotalPublished
 	if consumed {
@@ -102,7 +103,7 @@ func (r *row) String() string {
 	return text
 }
 
-// short writes a count with three digits: 1.43M, 330k, 87.
+// short formats a count with three digits: 1.43M, 330k, 87.
 func short(v float64) string {
 	switch {
 	case v >= 999_500:
@@ -113,7 +114,7 @@ func short(v float64) string {
 	return fmt.Sprintf("%.3g", v)
 }
 
-// micros writes a time given in microseconds.
+// micros formats a time given in microseconds.
 func micros(v float64) string {
 	if v >= 1_000_000 {
 		return fmt.Sprintf("%.2f s", v/1e6)
@@ -121,7 +122,7 @@ func micros(v float64) string {
 	return fmt.Sprintf("%.2f ms", v/1e3)
 }
 
-// ratio is a's median rate to b's.
+// ratio returns the ratio of a's median rate to b's.
 func ratio(a, b *row) float64 {
 	if b.Rate.median() == 0 {
 		return 0
@@ -129,10 +130,11 @@ func ratio(a, b *row) float64 {
 	return a.Rate.median() / b.Rate.median()
 }
 
-// share writes a ratio near 1 with the least and the most of its passes' own: they differ by more than what decides.
-func share(a, b *row) string {
+// ratioWithSpread formats a ratio near 1 with the minimum and the maximum of the passes'
+// ratios, which differ by more than the margin.
+func ratioWithSpread(a, b *row) string {
 	text := fmt.Sprintf("%.2f", ratio(a, b))
-	if ratios := a.Rate.over(&b.Rate); len(ratios.Values) > 1 {
+	if ratios := a.Rate.ratios(&b.Rate); len(ratios.Values) > 1 {
 		least, most := ratios.spread()
 		text += fmt.Sprintf(" (passes %.2f-%.2f)", least, most)
 	}

@@ -21,8 +21,8 @@ type broker struct {
 	ops string // Curfew's http://host:port
 }
 
-// startCurfew runs the release binary with the given settings ("MONITOR=false") and returns when it is ready, and how
-// long that took. Its data are in dir.
+// startCurfew runs the release binary with the given settings ("MONITOR=false"), with its
+// data in dir. It returns when Curfew is ready, with the time that took.
 func (b *bench) startCurfew(dir string, settings ...string) (*broker, time.Duration, error) {
 	addrs, err := freeAddrs(3)
 	if err != nil {
@@ -61,7 +61,7 @@ func (b *bench) startCurfew(dir string, settings ...string) (*broker, time.Durat
 	return c, took, nil
 }
 
-// metrics is what Curfew says of itself.
+// metrics returns Curfew's metrics.
 func (c *broker) metrics() (string, error) {
 	answer, err := http.Get(c.ops + "/metrics")
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *broker) metrics() (string, error) {
 
 const rabbitmqServer = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 
-// startRabbitMQ runs a node of its own, with own name, ports, port mapper and files.
+// startRabbitMQ starts a node with its own name, ports, port mapper and files.
 func startRabbitMQ(dir string) (*broker, error) {
 	if _, err := os.Stat(rabbitmqServer); err != nil {
 		return nil, errors.New("RabbitMQ is needed: apt-get install -y --no-install-recommends rabbitmq-server (or `make deps`)")
@@ -97,7 +97,7 @@ func startRabbitMQ(dir string) (*broker, error) {
 		"RABBITMQ_ENABLED_PLUGINS_FILE="+filepath.Join(dir, "plugins"), "RABBITMQ_CONFIG_FILE="+filepath.Join(dir, "rabbitmq.conf"),
 		"RABBITMQ_CONF_ENV_FILE=/dev/null",
 	)
-	mapper, err := startProcess(env, dir, "epmd", "-port", epmdPort) // a node that finds none leaves a daemon of its own behind
+	mapper, err := startProcess(env, dir, "epmd", "-port", epmdPort) // a node that finds no port mapper starts a daemon and leaves it behind
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func startRabbitMQ(dir string) (*broker, error) {
 		mapper.stop()
 		return nil, err
 	}
-	context.AfterFunc(endOf(p), mapper.stop)
+	context.AfterFunc(endContext(p), mapper.stop)
 	err = p.await("RabbitMQ", 2*time.Minute, func() bool { return strings.Contains(p.log.String(), "Server startup complete") })
 	if err != nil {
 		p.stop()
@@ -118,8 +118,8 @@ func startRabbitMQ(dir string) (*broker, error) {
 	return &broker{process: p, url: "amqp://guest:guest@" + addrs[0]}, nil
 }
 
-// endOf is over when the process is.
-func endOf(p *process) context.Context {
+// endContext returns a context that ends with the process.
+func endContext(p *process) context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		<-p.gone
@@ -128,7 +128,7 @@ func endOf(p *process) context.Context {
 	return ctx
 }
 
-// rabbitmqVersion is that of the Debian package.
+// rabbitmqVersion returns the version of the Debian package.
 func rabbitmqVersion() string {
 	out, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", "rabbitmq-server").Output()
 	if err != nil {
@@ -138,7 +138,7 @@ func rabbitmqVersion() string {
 	return version
 }
 
-// startRedis runs a redis-server that keeps nothing.
+// startRedis starts a redis-server that stores nothing on disk.
 func startRedis(dir string) (p *process, url string, err error) {
 	addrs, err := freeAddrs(1)
 	if err != nil {

@@ -6,10 +6,11 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// processors is what the processors have done since the machine started, in seconds of all of them.
+// processors is what all processors together have done since the machine started, in
+// seconds.
 type processors struct{ all, stolen float64 }
 
-// processorsNow is zero where the system does not tell.
+// processorsNow returns zero if the system does not provide the numbers.
 func processorsNow() (p processors) {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
@@ -23,9 +24,10 @@ func processorsNow() (p processors) {
 	return processors{c.User + c.Nice + c.System + c.Idle + c.Iowait + c.IRQ + c.SoftIRQ + c.Steal, c.Steal}
 }
 
-// elsewhere says how much of the processors' time since then their host gave to others: what no side can help, and the
-// first thing to look at where a run is unlike the last.
-func (p processors) elsewhere() string {
+// stolenShare describes how much processor time the host has given to others since then. No
+// side can prevent that, and it is the first thing to check when a run differs from the
+// last one.
+func (p processors) stolenShare() string {
 	now := processorsNow()
 	if now.all <= p.all {
 		return "unknown"

@@ -8,10 +8,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"curfew/cmd/curfew/load"
+	"curfew/cmd/load"
 )
 
-// against finds Curfew's row and the best of the named peer's.
+// against returns Curfew's row and the best row of the named peer.
 func against(rows []*row, sides []*side, queueTypes ...string) (own, peer *row) {
 	own = rows[0]
 	for i, s := range sides {
@@ -24,9 +24,10 @@ func against(rows []*row, sides []*side, queueTypes ...string) (own, peer *row) 
 	return own, peer
 }
 
-// faster judges a workload by its ratio to the faster of RabbitMQ's classic queues and by the broker's CPU a message,
-// and says what the client reaches without a broker.
-func (b *bench) faster(name, work string, s load.Spec, wantRatio, wantCPU float64) error {
+// judgeRatio judges a workload by its ratio to the faster of RabbitMQ's classic queues and
+// by the broker's processor time per message. It also shows what the client reaches without
+// a broker.
+func (b *bench) judgeRatio(name, work string, s load.Spec, wantRatio, wantCPU float64) error {
 	sides, err := b.all()
 	if err != nil {
 		return err
@@ -54,20 +55,20 @@ func (b *bench) faster(name, work string, s load.Spec, wantRatio, wantCPU float6
 
 func (b *bench) transientSmall() error {
 	one := load.Spec{Size: 100, Producers: 1, Consumers: 1, Ack: "each"}
-	if err := b.faster("P1", "100 B, 1P1C", one, 12, 1.5); err != nil {
+	if err := b.judgeRatio("P1", "100 B, 1P1C", one, 12, 1.5); err != nil {
 		return err
 	}
 	four := load.Spec{Size: 100, Producers: 4, Consumers: 4, Ack: "each"}
-	return b.faster("P1", "100 B, 4P4C", four, 12, 1.5)
+	return b.judgeRatio("P1", "100 B, 4P4C", four, 12, 1.5)
 }
 
 func (b *bench) transientLarge() error {
-	return b.faster("P2", "1 KiB, 1P1C", load.Spec{Size: 1024, Producers: 1, Consumers: 1, Ack: "each"}, 8, 3.5)
+	return b.judgeRatio("P2", "1 KiB, 1P1C", load.Spec{Size: 1024, Producers: 1, Consumers: 1, Ack: "each"}, 8, 3.5)
 }
 
 func (b *bench) persistent() error {
 	s := load.Spec{Size: 100, Producers: 4, Consumers: 4, Ack: "each", Persist: true, Window: 1000}
-	if err := b.faster("P3", "100 B, 4P4C, synced", s, 8, 2.3); err != nil {
+	if err := b.judgeRatio("P3", "100 B, 4P4C, synced", s, 8, 2.3); err != nil {
 		return err
 	}
 	sides, err := b.all()
@@ -80,10 +81,11 @@ func (b *bench) persistent() error {
 }
 
 func (b *bench) library() error {
-	return b.faster("P5", "100 B, 1P1C, amqp091-go", load.Spec{Client: "amqp091", Size: 100, Producers: 1, Consumers: 1, Ack: "each"}, 3, 0)
+	return b.judgeRatio("P5", "100 B, 1P1C, amqp091-go", load.Spec{Client: "amqp091", Size: 100, Producers: 1, Consumers: 1, Ack: "each"}, 3, 0)
 }
 
-// confirmEach sets the wait for a confirm beside a bare write and sync of the same disk, in turn.
+// confirmEach compares the wait for a confirm with a bare write and sync of the same disk,
+// in turn.
 func (b *bench) confirmEach() error {
 	sides, err := b.all()
 	if err != nil {
@@ -96,7 +98,7 @@ func (b *bench) confirmEach() error {
 	for _, side := range sides {
 		rows = append(rows, b.report.row("P4", "100 B, confirm each", side.name))
 	}
-	err = b.turns(len(rows), func(i int) error {
+	err = b.alternate(len(rows), func(i int) error {
 		if i == 0 {
 			return bareSync(filepath.Join(b.dir, "bare"), s.Duration, bare)
 		}
@@ -116,8 +118,8 @@ func (b *bench) confirmEach() error {
 	return nil
 }
 
-// bareSync appends and syncs for a while, each time after the one before, in a file whose blocks are there, as a broker
-// that cares sees to beforehand.
+// bareSync appends and syncs for a while, one write after the other, in a file with
+// allocated blocks, as a careful broker prepares it.
 func bareSync(path string, d time.Duration, into *row) error {
 	f, err := os.Create(path)
 	if err != nil {

@@ -31,7 +31,7 @@ const (
 	stranger = "stranger"
 )
 
-// attacker is who attacks: clients of one broker, which has its own process while it does. There t and p are nil: what it has to say
+// attacker stands for the clients that attack: those of one broker, which has its own process while it does. There t and p are nil: what it has to say
 // goes to the standard output.
 type attacker struct {
 	t *testing.T
@@ -253,7 +253,7 @@ func atOnce(times int, do func(i int) error) error {
 	return errs[0]
 }
 
-// again does something until ctx ends: who is thrown out comes back. An error means that it never could.
+// again repeats something until ctx ends: an attacker that is thrown out comes back. An error means that it never could.
 func again(ctx context.Context, do func() error) (err error) {
 	could := false
 	for ctx.Err() == nil {

@@ -25,11 +25,11 @@ import (
 var attacks = []attack{
 	// Each queue is full with nothing in it and dead-letters to all the others: one message makes as many dead letters as there are
 	// ways through the queues.
-	{name: "bomb", setup: layBomb, strike: func(ctx context.Context, x *attacker) error {
+	{name: "bomb", setup: setBomb, strike: func(ctx context.Context, x *attacker) error {
 		return x.publish(ctx, numbered(0), 1, amqp091.Publishing{Body: noise[:100]})
 	}, check: afterwards},
 	{name: "bomb-by-deadline", setup: func(x *attacker) {
-		layBomb(x)
+		setBomb(x)
 		x.queue(fuse, amqp091.Table{"x-dead-letter-exchange": everyone})
 	}, strike: func(ctx context.Context, x *attacker) error {
 		return x.publish(ctx, fuse, 1, amqp091.Publishing{Expiration: "100", Body: noise[:100]})
@@ -40,10 +40,11 @@ var attacks = []attack{
 		x.declare(20_000, numbered, everyone, nil)
 		x.queue(fuse, amqp091.Table{"x-dead-letter-exchange": everyone})
 	}, strike: func(ctx context.Context, x *attacker) error {
-		return x.publish(ctx, fuse, 30, amqp091.Publishing{Expiration: "300", Body: noise[:100]})
+		// As many as fit: what is queued may take the memory limit, and then all publishers wait.
+		return x.publish(ctx, fuse, 24, amqp091.Publishing{Expiration: "300", Body: noise[:100]})
 	}},
 
-	// A pattern that takes for ever on each name, while deadlines of its virtual host come.
+	// A pattern that takes forever on each name, while deadlines of its virtual host come.
 	{name: "policy", setup: func(x *attacker) {
 		x.declare(150, func(i int) string { return fmt.Sprintf("%s%d", strings.Repeat("a", 200), i) }, "", nil)
 		x.declare(1, numbered, everyone, nil)
@@ -88,7 +89,7 @@ func afterwards(x *attacker) error {
 	return nil
 }
 
-func layBomb(x *attacker) {
+func setBomb(x *attacker) {
 	x.declare(bombQueues, numbered, everyone, amqp091.Table{"x-max-length": int32(0), "x-dead-letter-exchange": everyone})
 }
 

@@ -5,12 +5,12 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"curfew/integration/faults/ledger"
+	"curfew/integration/faults/history"
 )
 
 // collector consumes from one queue and does with each delivery what it is told to.
 type collector struct {
-	log   *ledger.Log
+	log   *history.Log
 	ch    *amqp091.Channel
 	by    string
 	queue string
@@ -26,7 +26,7 @@ func (tr *trial) collect(conn *amqp091.Connection, by, queue string, ack bool) *
 	tr.t.Helper()
 	ch, err := conn.Channel()
 	check(tr.t, err)
-	tr.log.Append(ledger.Event{Kind: ledger.Opened, At: now(), By: by, Queue: queue})
+	tr.log.Append(history.Event{Kind: history.Opened, At: now(), By: by, Queue: queue})
 	deliveries, err := ch.Consume(queue, "", false, false, false, false, nil)
 	check(tr.t, err)
 	c := &collector{log: tr.log, ch: ch, by: by, queue: queue}
@@ -51,7 +51,7 @@ func (c *collector) take(d amqp091.Delivery, ack bool) {
 	}
 	seen(c.log, c.by, c.queue, &d)
 	if ack {
-		settle(c.log, c.by, c.queue, &d, ledger.Ack)
+		settle(c.log, c.by, c.queue, &d, history.Ack)
 	}
 	c.taken = append(c.taken, d)
 }
@@ -67,7 +67,7 @@ func (c *collector) count() int {
 }
 
 // settle settles the delivery of that number.
-func (c *collector) settle(i int, how ledger.Kind) {
+func (c *collector) settle(i int, how history.Kind) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	settle(c.log, c.by, c.queue, &c.taken[i], how)
@@ -77,7 +77,7 @@ func (c *collector) settle(i int, how ledger.Kind) {
 func (c *collector) close() {
 	c.mu.Lock()
 	c.shut = true
-	c.log.Append(ledger.Event{Kind: ledger.Closed, At: now(), By: c.by})
+	c.log.Append(history.Event{Kind: history.Closed, At: now(), By: c.by})
 	c.mu.Unlock()
 	_ = c.ch.Close() // the connection may have gone
 }

@@ -6,7 +6,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"curfew/integration/faults/ledger"
+	"curfew/integration/faults/history"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 // gives back and holds, asks now and then whether all that has arrived, and comes back
 // on another channel.
 type worker struct {
-	log     *ledger.Log
+	log     *history.Log
 	conn    *amqp091.Connection
 	name    string
 	queue   string
@@ -56,7 +56,7 @@ func (w *worker) open() (*session, error) {
 	if err := ch.Qos(prefetch, 0, false); err != nil {
 		return nil, err
 	}
-	w.log.Append(ledger.Event{Kind: ledger.Opened, At: now(), By: s.by, Queue: w.queue})
+	w.log.Append(history.Event{Kind: history.Opened, At: now(), By: s.by, Queue: w.queue})
 	s.deliveries, err = ch.Consume(w.queue, "", false, false, false, false, nil)
 	return s, err
 }
@@ -80,21 +80,21 @@ func (s *session) take(d *amqp091.Delivery, mood int) {
 	seen(s.log, s.by, s.queue, d)
 	switch {
 	case mood < 60:
-		s.settle(d, ledger.Ack)
+		s.settle(d, history.Ack)
 	case mood < 75:
-		s.settle(d, ledger.Reject)
+		s.settle(d, history.Reject)
 	case mood < 83:
-		s.settle(d, ledger.Requeue)
+		s.settle(d, history.Requeue)
 	default:
 		s.held = append(s.held, *d)
 	}
 	if len(s.held) > holdsMost {
-		s.settle(&s.held[0], ledger.Ack)
+		s.settle(&s.held[0], history.Ack)
 		s.held = s.held[1:]
 	}
 }
 
-func (s *session) settle(d *amqp091.Delivery, how ledger.Kind) { settle(s.log, s.by, s.queue, d, how) }
+func (s *session) settle(d *amqp091.Delivery, how history.Kind) { settle(s.log, s.by, s.queue, d, how) }
 
 // sync is answered after all that was sent before has taken effect (AMQP 0-9-1 §4.7:
 // a channel's methods are worked on in order).
@@ -102,37 +102,37 @@ func (s *session) sync() bool {
 	if s.ch.Qos(prefetch, 0, false) != nil {
 		return false
 	}
-	s.log.Append(ledger.Event{Kind: ledger.Synced, At: now(), By: s.by})
+	s.log.Append(history.Event{Kind: history.Synced, At: now(), By: s.by})
 	return true
 }
 
 func (s *session) close() bool {
-	s.log.Append(ledger.Event{Kind: ledger.Closed, At: now(), By: s.by})
+	s.log.Append(history.Event{Kind: history.Closed, At: now(), By: s.by})
 	s.held = nil
 	return s.ch.Close() == nil
 }
 
 // seen writes down a delivery.
-func seen(log *ledger.Log, by, queue string, d *amqp091.Delivery) {
+func seen(log *history.Log, by, queue string, d *amqp091.Delivery) {
 	from, _ := d.Headers["x-first-death-queue"].(string)
 	reason, _ := d.Headers["x-first-death-reason"].(string)
-	log.Append(ledger.Event{
-		Kind: ledger.Delivered, At: now(), By: by, ID: d.MessageId, Queue: queue, Redelivered: d.Redelivered, From: from, Reason: reason,
+	log.Append(history.Event{
+		Kind: history.Delivered, At: now(), By: by, ID: d.MessageId, Queue: queue, Redelivered: d.Redelivered, From: from, Reason: reason,
 		Sum: sum(d.MessageId, d.ContentType, d.Type, d.Headers, d.Body),
 	})
 }
 
 // settle writes down what it then does. An error is the end of the connection, which
 // the next read notices.
-func settle(log *ledger.Log, by, queue string, d *amqp091.Delivery, how ledger.Kind) {
+func settle(log *history.Log, by, queue string, d *amqp091.Delivery, how history.Kind) {
 	from, _ := d.Headers["x-first-death-queue"].(string)
-	log.Append(ledger.Event{Kind: how, At: now(), By: by, ID: d.MessageId, Queue: queue, From: from})
+	log.Append(history.Event{Kind: how, At: now(), By: by, ID: d.MessageId, Queue: queue, From: from})
 	switch how {
-	case ledger.Ack:
+	case history.Ack:
 		_ = d.Ack(false)
-	case ledger.Reject:
+	case history.Reject:
 		_ = d.Reject(false)
-	case ledger.Requeue:
+	case history.Requeue:
 		_ = d.Nack(false, true)
 	}
 }

@@ -49,7 +49,7 @@ func store(t *testing.T) *stored {
 	if !last.Wait() {
 		t.Fatal("not all was confirmed")
 	}
-	pause(1000) // the journal says up to where all is synced a moment after the last write
+	pause(1000) // the journal notes the position up to which all is synced a moment after the last write
 	if code := p.stop(); code != 0 {
 		t.Fatalf("curfew ended with code %d", code)
 	}
@@ -111,6 +111,7 @@ const opened = "definitions missing"
 // TestDamagedFilesAreRefused: what is missing, of another version or damaged keeps
 // Curfew from starting, with a text that names the file, and nothing is changed.
 func TestDamagedFilesAreRefused(t *testing.T) {
+	t.Parallel()
 	s := store(t)
 	first, second, last := s.files[0], s.files[1], s.files[len(s.files)-1]
 	remove := func(names ...string) func(string) {
@@ -209,6 +210,7 @@ const flips = 24
 // refuses to start and says where, or the bit did not matter and every message is what
 // it was.
 func TestFlippedBits(t *testing.T) {
+	t.Parallel()
 	s := store(t)
 	seed := environment(t, "FAULTS_SEED", rand.Uint64())
 	t.Logf("FAULTS_SEED=%d", seed)

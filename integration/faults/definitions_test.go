@@ -17,7 +17,7 @@ func TestDefinitionsCannotBeSaved(t *testing.T) {
 	dir := t.TempDir()
 	p := launch(t, dir)
 	p.ready()
-	inTheWay := filepath.Join(dir, "definitions.tmp") // where the file would be made anew
+	inTheWay := filepath.Join(dir, "definitions.tmp") // where the file would be written again
 	check(t, os.Mkdir(inTheWay, 0o700))
 	conn, err := amqp091.Dial(p.url())
 	check(t, err)
@@ -60,7 +60,7 @@ func TestDefinitionsCannotBeSaved(t *testing.T) {
 	}
 }
 
-// published sends one persistent message to a queue, and says whether it was taken.
+// published sends one persistent message to a queue, and reports whether it was accepted.
 func published(t *testing.T, conn *amqp091.Connection, queue string) bool {
 	t.Helper()
 	ch, err := conn.Channel()

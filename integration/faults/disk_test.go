@@ -10,14 +10,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tinyDisk mounts a file system of its own, of so many bytes, in memory.
+// tinyDisk mounts a file system of its own, of that many bytes, in memory.
 func tinyDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Fatalf("a small file system to fill is needed, and mount says %q: run the tests as root (in a container with --cap-add SYS_ADMIN)", err)
+		t.Fatalf("a small file system to fill is needed, and mount says %q: run `make test-privileged` as root (in a container with --cap-add SYS_ADMIN)", err)
 	}
 	t.Cleanup(func() { unmount(t, dir) })
+	return dir
+}
+
+// memoryFolder makes a folder that is in memory, or, in a container whose /dev/shm is small, on disk.
+func memoryFolder(t *testing.T) string {
+	t.Helper()
+	const memory, wanted = "/dev/shm", 1 << 30
+	var st unix.Statfs_t
+	if err := unix.Statfs(memory, &st); err != nil || int64(st.Bavail)*int64(st.Bsize) < wanted {
+		t.Logf("%s is too small: the journal is on disk", memory)
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(memory, "curfew-faults-")
+	check(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
 
@@ -56,7 +71,7 @@ type disk struct {
 func (d *disk) run(name string, args ...string) {
 	d.t.Helper()
 	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
-		d.t.Fatalf("a disk to break is needed, and %s %v says: %v, %s: run the tests as root, with loop devices and e2fsprogs", name, args, err, out)
+		d.t.Fatalf("a disk to break is needed, and %s %v says: %v, %s: run `make test-privileged` as root, with loop devices and e2fsprogs", name, args, err, out)
 	}
 }
 
@@ -81,10 +96,13 @@ func (d *disk) fail() {
 	check(d.t, unix.IoctlSetPointerInt(int(dir.Fd()), extShutdown, flushFirst))
 }
 
-// mend takes it off and puts it back.
+// mend takes it off and puts a copy of it in its place. The kernel would give back the one that it has given up on, if a process that
+// another test put into a mount namespace of its own meanwhile has it still.
 func (d *disk) mend() {
 	d.t.Helper()
 	d.run("umount", d.dir)
+	d.run("cp", d.image, d.image+".mended")
+	d.image += ".mended"
 	d.mount()
 }
 

@@ -1,6 +1,6 @@
-// Package faults breaks the Curfew binary from outside, while clients use it and write
-// down what they see, and has package ledger judge what they saw: killed in the middle
-// of anything, stopped and continued, out of disk, with damaged files.
+// Package faults breaks the Curfew binary from outside, while clients use it and record what they
+// see, and has package history judge the record: the process is killed at any moment, stopped and
+// continued, out of disk, or has damaged files.
 //
 //	kill_test.go       kill -9 in a loop, and SIGTERM under the same load
 //	pause_test.go      SIGSTOP for a few seconds, past deadlines
@@ -18,10 +18,10 @@
 // interleaving, which is the machine's. FAULTS_KILLS is the number of kills, 20 unless
 // set; a long run does 200. When a history breaks a rule, its log is kept and named:
 //
-//	go run ./integration/faults/ledgercheck LOG
+//	go run ./integration/faults/historycheck LOG
 //
-// A killed process leaves what it had written in the page cache. That what was not
-// synced may be gone, too, is tried by broker/store on a disk in memory.
+// A killed process leaves what it had written in the page cache. A machine that loses power may
+// lose what was not synced; broker/store tests that on a disk in memory.
 //
 // Linux only. Disks to fill and to break are mounted: a tmpfs and an ext4 in a file,
 // which takes root, loop devices and e2fsprogs. What is missing fails a test.

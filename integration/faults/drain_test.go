@@ -6,7 +6,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"curfew/integration/faults/ledger"
+	"curfew/integration/faults/history"
 )
 
 const drainLimit = 2 * time.Minute
@@ -21,7 +21,7 @@ func (tr *trial) drain() {
 		ch, err := conn.Channel()
 		check(tr.t, err)
 		d := &drain{tr: tr, ch: ch, queue: q.name, by: fmt.Sprintf("drain%d/%s", tr.life, q.name)}
-		tr.log.Append(ledger.Event{Kind: ledger.Opened, At: now(), By: d.by, Queue: d.queue})
+		tr.log.Append(history.Event{Kind: history.Opened, At: now(), By: d.by, Queue: d.queue})
 		drains = append(drains, d)
 	}
 	eventually(tr.t, drainLimit, "all queues to be empty", func() bool {
@@ -33,10 +33,10 @@ func (tr *trial) drain() {
 	for _, d := range drains {
 		d.end()
 	}
-	tr.log.Append(ledger.Event{Kind: ledger.Drained, At: now()})
+	tr.log.Append(history.Event{Kind: history.Drained, At: now()})
 }
 
-// quiet says whether no deadline is left to fire.
+// quiet reports whether no deadline is left to fire.
 func (tr *trial) quiet() bool { return tr.process.metric("curfew_deadlines_pending") == 0 }
 
 // drain is a channel that gets messages one by one.
@@ -56,13 +56,13 @@ func (d *drain) all() {
 			break
 		}
 		seen(d.tr.log, d.by, d.queue, &m)
-		settle(d.tr.log, d.by, d.queue, &m, ledger.Ack)
+		settle(d.tr.log, d.by, d.queue, &m, history.Ack)
 	}
 	check(d.tr.t, d.ch.Qos(0, 0, false))
-	d.tr.log.Append(ledger.Event{Kind: ledger.Synced, At: now(), By: d.by})
+	d.tr.log.Append(history.Event{Kind: history.Synced, At: now(), By: d.by})
 }
 
 func (d *drain) end() {
-	d.tr.log.Append(ledger.Event{Kind: ledger.Closed, At: now(), By: d.by})
+	d.tr.log.Append(history.Event{Kind: history.Closed, At: now(), By: d.by})
 	check(d.tr.t, d.ch.Close())
 }

@@ -68,7 +68,7 @@ func TestSentinelFailsOver(t *testing.T) {
 	r.end()
 }
 
-// replication says whether INFO replication of a server has a line.
+// replication reports whether INFO replication of a server has a line.
 func replication(server *storetest.Redis, line string) bool {
 	info, _ := server.Do("INFO", "replication").(string)
 	return strings.Contains(info, line)

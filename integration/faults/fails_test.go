@@ -9,7 +9,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"curfew/integration/faults/ledger"
+	"curfew/integration/faults/history"
 )
 
 const answerLimit = 2 * time.Minute
@@ -36,7 +36,7 @@ func TestDiskFails(t *testing.T) {
 		}
 	}
 	l.cut()
-	tr.ended(ledger.Killed)
+	tr.ended(history.Killed)
 	d.mend()
 	busy(t, tr.lastLife())
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"curfew/integration/faults/ledger"
+	"curfew/integration/faults/history"
 	"curfew/scheduler/storetest"
 )
 
@@ -14,6 +14,7 @@ import (
 // starts it again on what it left, with a schedule of its own or in Redis. Then all is
 // taken out, and every message any client ever saw is accounted for.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	kills := environment(t, "FAULTS_KILLS", usualKills())
 	tr := newTrial(t, t.TempDir())
 	redis := "REDIS_URL=" + storetest.StartRedis(t).URL
@@ -60,15 +61,15 @@ func (tr *trial) liveAndDie() {
 	pause(100 + tr.random.Int64N(1700))
 	tr.process.kill()
 	l.cut()
-	tr.ended(ledger.Killed)
+	tr.ended(history.Killed)
 }
 
-// pause lets the process do what it does for so many ms.
+// pause lets the process run on for that many ms.
 func pause(millis int64) { <-time.After(time.Duration(millis) * time.Millisecond) }
 
 // lastLife takes out all there is, and looks once more, after an orderly stop, whether
 // anything comes back.
-func (tr *trial) lastLife() *ledger.Report {
+func (tr *trial) lastLife() *history.Report {
 	tr.t.Helper()
 	for range 2 {
 		tr.start()
@@ -82,7 +83,7 @@ func (tr *trial) lastLife() *ledger.Report {
 
 // busy holds a history to having had something of everything, so that it proves
 // something.
-func busy(t *testing.T, r *ledger.Report) {
+func busy(t *testing.T, r *history.Report) {
 	t.Helper()
 	for _, end := range []string{
 		"acked", "rejected", "dead-lettered (expired) and acked", "dead-lettered (rejected) and acked", "dead-lettered (maxlen) and acked",
@@ -99,6 +100,7 @@ func busy(t *testing.T, r *ledger.Report) {
 // TestKilledWhileStarting: a process killed at any moment of its start leaves what it
 // found, queues and bindings included.
 func TestKilledWhileStarting(t *testing.T) {
+	t.Parallel()
 	tr := newTrial(t, t.TempDir())
 	tr.tell()
 	tr.start()
@@ -139,7 +141,7 @@ func TestStoppedUnderLoad(t *testing.T) {
 			t.Errorf("curfew ended with code %d after SIGTERM", code)
 		}
 		l.cut()
-		tr.ended(ledger.Stopped)
+		tr.ended(history.Stopped)
 	}
 	busy(t, tr.lastLife())
 }

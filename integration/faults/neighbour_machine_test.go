@@ -33,7 +33,7 @@ type machine struct {
 	over chan struct{}
 	done sync.WaitGroup
 
-	processor, disk stalls // the disk's are those of the processor, too: who does not run does not sync
+	processor, disk stalls // the disk's are those of the processor, too: a process that does not run does not sync
 }
 
 // stalls are spans in which something stood still. They may be asked for when they are merged and in order.
@@ -96,7 +96,7 @@ func (m *machine) pinned(cpu int, allowed unix.CPUSet) {
 	defer runtime.UnlockOSThread()
 	var one unix.CPUSet
 	one.Set(cpu)
-	_ = unix.SchedSetaffinity(0, &one) // else it sleeps anywhere
+	_ = unix.SchedSetaffinity(0, &one) // without it the thread could sleep on either
 	defer func() { _ = unix.SchedSetaffinity(0, &allowed) }()
 	short := unix.NsecToTimespec(int64(dozeFor))
 	m.loop(&m.processor, func() { _ = unix.Nanosleep(&short, nil) }, func() {})

@@ -36,7 +36,7 @@ type attack struct {
 	bodyBytes int      // of the neighbour's messages; 0: neighbourBody
 	limits    string   // a shell command before the broker starts
 	settings  []string // of the broker, beside a small memory limit
-	realDisk  bool     // for the journal, which else is in memory: others use the disk, too, and make confirms wait
+	realDisk  bool     // for the journal, which is otherwise in memory where there is room: others use the disk, too, and make confirms wait
 
 	// setup declares what is needed.
 	setup func(*attacker)
@@ -87,7 +87,7 @@ type outcome struct {
 func (a *attack) run(t *testing.T) (r outcome) {
 	dir := t.TempDir()
 	if !a.realDisk {
-		dir = tinyDisk(t, "1g")
+		dir = memoryFolder(t)
 	}
 	p := launchUnder(t, a.limits, filepath.Join(dir, "data"), append([]string{fmt.Sprintf("MEMORY_LIMIT=%d", memoryLimit)}, a.settings...)...)
 	p.ready()
@@ -185,7 +185,7 @@ func (w *waits) add(from, to int64) {
 	w.net = append(w.net, gross-stalled)
 }
 
-// noisy says whether so much of the attack's time was stalled that they say little.
+// noisy reports whether so much of the attack's time was stalled that they prove little.
 func (w *waits) noisy() bool { return w.stalled > time.Duration(stalledMost*float64(strikeFor)) }
 
 // stretched is what the p99 would have been, had the time that was stalled been as the rest was.

@@ -15,6 +15,7 @@ const networkDelay = 100 * time.Millisecond
 // then swallows everything without a word, then resets connections all the time, then
 // heals. Publishing and deadlines go on throughout, and the schedule comes back.
 func TestRedisBehindABadNetwork(t *testing.T) {
+	t.Parallel()
 	link := newLink(t, storetest.StartRedis(t).Addr)
 	tr := newTrial(t, t.TempDir())
 	tr.settings = []string{"REDIS_URL=redis://" + link.addr}
@@ -50,7 +51,7 @@ type link struct {
 
 	mu        sync.Mutex
 	delay     time.Duration
-	swallowed chan struct{} // nil: all gets through; else closed when it does again
+	swallowed chan struct{} // nil: all gets through; closed when it does again
 	resetting bool
 	conns     map[*net.TCPConn]struct{}
 }

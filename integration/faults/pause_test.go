@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"curfew/integration/faults/ledger"
+	"curfew/integration/faults/history"
 	"curfew/scheduler/storetest"
 )
 
@@ -23,6 +23,7 @@ const (
 // stays theirs, but expires when it is given back. With Redis it is stopped for longer
 // than it has claimed deadlines for.
 func TestPaused(t *testing.T) {
+	t.Parallel()
 	t.Run("embedded", func(t *testing.T) { paused(t, 3000) })
 	t.Run("redis", func(t *testing.T) { paused(t, 11_000, "REDIS_URL="+storetest.StartRedis(t).URL) })
 }
@@ -62,10 +63,10 @@ func paused(t *testing.T, millis int64, settings ...string) {
 	t.Logf("all within %v of the end of the pause", time.Since(resumed))
 
 	for i := range pausedHeld / 2 {
-		holder.settle(i, ledger.Ack)
+		holder.settle(i, history.Ack)
 	}
 	for i := pausedHeld / 2; i < pausedHeld; i++ {
-		holder.settle(i, ledger.Requeue)
+		holder.settle(i, history.Requeue)
 	}
 	eventually(t, resumeLimit, "what was given back to be dead-lettered", func() bool { return dying.count() == pausedCount+pausedHeld/2 })
 	if n := holder.count(); n != pausedHeld {

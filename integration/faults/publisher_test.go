@@ -12,7 +12,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"curfew/integration/faults/ledger"
+	"curfew/integration/faults/history"
 )
 
 // unconfirmed is how many publishes a publisher leaves unanswered.
@@ -31,7 +31,7 @@ type message struct {
 
 // publisher publishes with confirms and writes down both. send is for one goroutine.
 type publisher struct {
-	log  *ledger.Log
+	log  *history.Log
 	name string
 	ch   *amqp091.Channel
 
@@ -42,7 +42,7 @@ type publisher struct {
 	ids []string // by delivery tag less one
 }
 
-func newPublisher(log *ledger.Log, conn *amqp091.Connection, name string) (*publisher, error) {
+func newPublisher(log *history.Log, conn *amqp091.Connection, name string) (*publisher, error) {
 	ch, err := conn.Channel()
 	if err != nil {
 		return nil, err
@@ -58,14 +58,14 @@ func newPublisher(log *ledger.Log, conn *amqp091.Connection, name string) (*publ
 func (p *publisher) listen(confirms <-chan amqp091.Confirmation) {
 	defer close(p.cut)
 	for c := range confirms {
-		kind := ledger.Confirmed
+		kind := history.Confirmed
 		if !c.Ack {
-			kind = ledger.Refused
+			kind = history.Refused
 		}
 		p.mu.Lock()
 		id := p.ids[c.DeliveryTag-1]
 		p.mu.Unlock()
-		p.log.Append(ledger.Event{Kind: kind, At: now(), ID: id})
+		p.log.Append(history.Event{Kind: kind, At: now(), ID: id})
 		<-p.slots
 	}
 }
@@ -93,14 +93,14 @@ func (p *publisher) send(m *message) error {
 	if m.ttlMillis != nil {
 		publishing.Expiration = strconv.FormatInt(*m.ttlMillis, 10)
 	}
-	p.log.Append(ledger.Event{
-		Kind: ledger.Publish, At: now(), By: p.name, ID: id, Queues: m.queues, TTLMillis: m.ttlMillis, Persistent: m.persistent,
+	p.log.Append(history.Event{
+		Kind: history.Publish, At: now(), By: p.name, ID: id, Queues: m.queues, TTLMillis: m.ttlMillis, Persistent: m.persistent,
 		Sum: sum(id, publishing.ContentType, publishing.Type, publishing.Headers, m.body),
 	})
 	return p.ch.Publish(m.exchange, m.key, true, false, publishing)
 }
 
-// many sends n persistent messages of so many bytes to one queue.
+// many sends n persistent messages of that many bytes to one queue.
 func (p *publisher) many(queue string, n, size int) error {
 	for i := range n {
 		if err := p.send(&message{key: queue, queues: []string{queue}, persistent: true, body: noise[i:][:size]}); err != nil {

@@ -26,7 +26,7 @@ func (tr *trial) rounds() *rounds {
 	return r
 }
 
-// publish sends one round, due within so many ms, and sees it confirmed.
+// publish sends one round, due within that many ms, and sees it confirmed.
 func (r *rounds) publish(t testing.TB, what string, dueMillis int64) {
 	t.Helper()
 	for range roundCount {
@@ -45,7 +45,7 @@ func (r *rounds) run(what string) {
 	eventually(r.tr.t, answerLimit, what+": all to be dead-lettered", func() bool { return r.dying.count() == r.sent })
 }
 
-// end drains what is left and has the ledger judge.
+// end drains what is left and judges the history.
 func (r *rounds) end() {
 	r.tr.t.Helper()
 	r.dying.close()

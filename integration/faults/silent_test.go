@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"curfew/broker/amqp"
-	"curfew/integration/faults/ledger"
+	"curfew/integration/faults/history"
 )
 
 const silentCount = 50
@@ -18,7 +18,7 @@ const silentCount = 50
 // silentPublisher is a client that does not announce that it understands
 // connection.blocked, and gets angry if it is told nevertheless.
 type silentPublisher struct {
-	log   *ledger.Log
+	log   *history.Log
 	name  string
 	conn  net.Conn
 	in    *bufio.Reader
@@ -109,7 +109,7 @@ func (s *silentPublisher) listen() {
 		switch m := m.(type) {
 		case *amqp.BasicAck:
 			for tag := s.confirmed.Load(); tag < int64(m.DeliveryTag); tag++ {
-				s.log.Append(ledger.Event{Kind: ledger.Confirmed, At: now(), ID: s.id(tag)})
+				s.log.Append(history.Event{Kind: history.Confirmed, At: now(), ID: s.id(tag)})
 			}
 			s.confirmed.Store(int64(m.DeliveryTag))
 		case *amqp.ConnectionBlocked, *amqp.ConnectionUnblocked:
@@ -126,8 +126,8 @@ func (s *silentPublisher) publish(t *testing.T) {
 	for i := range int64(silentCount) {
 		p := amqp.Properties{DeliveryMode: 2, MessageID: s.id(i)}
 		body := noise[i*100:][:100]
-		s.log.Append(ledger.Event{
-			Kind: ledger.Publish, At: now(), By: s.name, ID: s.id(i), Queues: []string{work}, Persistent: true,
+		s.log.Append(history.Event{
+			Kind: history.Publish, At: now(), By: s.name, ID: s.id(i), Queues: []string{work}, Persistent: true,
 			Sum: sum(s.id(i), "", "", nil, body),
 		})
 		b := amqp.AppendMethod(nil, 1, &amqp.BasicPublish{RoutingKey: work})

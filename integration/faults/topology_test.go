@@ -3,7 +3,7 @@ package faults
 import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"curfew/integration/faults/ledger"
+	"curfew/integration/faults/history"
 )
 
 // The queues of a trial. All are durable; which of them have consumers is the load's.
@@ -61,7 +61,7 @@ func (tr *trial) declare() {
 // tell writes the queues into the log.
 func (tr *trial) tell() {
 	for _, q := range queues {
-		e := ledger.Event{Kind: ledger.Declared, At: now(), Queue: q.name, DeadLetters: q.deadLetters, MaxLength: q.name == bounded}
+		e := history.Event{Kind: history.Declared, At: now(), Queue: q.name, DeadLetters: q.deadLetters, MaxLength: q.name == bounded}
 		if q.name == brief {
 			e.TTLMillis = new(int64(briefMillis))
 		}

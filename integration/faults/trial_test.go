@@ -10,7 +10,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"curfew/integration/faults/ledger"
+	"curfew/integration/faults/history"
 )
 
 // trial is one data folder over several lives of a process, with one log.
@@ -21,7 +21,7 @@ type trial struct {
 	dir      string
 	settings []string // of the process, besides
 	file     *os.File
-	log      *ledger.Log
+	log      *history.Log
 	process  *process
 	life     int
 }
@@ -29,9 +29,9 @@ type trial struct {
 func newTrial(t *testing.T, dir string) *trial {
 	t.Helper()
 	seed := environment(t, "FAULTS_SEED", uint64(time.Now().UnixNano()))
-	file, err := os.CreateTemp("", "curfew-ledger-*.jsonl")
+	file, err := os.CreateTemp("", "curfew-history-*.jsonl")
 	check(t, err)
-	tr := &trial{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), dir: dir, file: file, log: ledger.NewLog(file)}
+	tr := &trial{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), dir: dir, file: file, log: history.NewLog(file)}
 	t.Logf("FAULTS_SEED=%d", seed)
 	t.Cleanup(tr.keep)
 	return tr
@@ -59,7 +59,7 @@ func (tr *trial) keep() {
 		return
 	}
 	tr.t.Logf("again: FAULTS_SEED=%d go test ./integration/faults -run '^%s$'", tr.seed, strings.Split(tr.t.Name(), "/")[0])
-	tr.t.Logf("its log: go run ./integration/faults/ledgercheck %s", tr.file.Name())
+	tr.t.Logf("its log: go run ./integration/faults/historycheck %s", tr.file.Name())
 	if tr.process != nil {
 		out := tr.process.out.String()
 		tr.t.Logf("curfew's last words:\n%s", out[max(0, len(out)-4000):])
@@ -75,19 +75,19 @@ func (tr *trial) start() {
 func (tr *trial) startUnder(limits string) {
 	tr.t.Helper()
 	tr.life++
-	tr.log.Append(ledger.Event{Kind: ledger.Started, At: now()})
+	tr.log.Append(history.Event{Kind: history.Started, At: now()})
 	tr.process = launchUnder(tr.t, limits, tr.dir, tr.settings...)
 }
 
 // ended notes the end of a life that every client has noticed.
 func (tr *trial) ended(how string) {
-	tr.log.Append(ledger.Event{Kind: ledger.Ended, At: now(), How: how})
+	tr.log.Append(history.Event{Kind: history.Ended, At: now(), How: how})
 }
 
 // killed ends a life in which no client is left.
 func (tr *trial) killed() {
 	tr.process.kill()
-	tr.ended(ledger.Killed)
+	tr.ended(history.Killed)
 }
 
 // stopped ends a life in which no client is left, and holds it to a clean end.
@@ -96,7 +96,7 @@ func (tr *trial) stopped() {
 	if code := tr.process.stop(); code != 0 {
 		tr.t.Errorf("curfew ended with code %d after SIGTERM", code)
 	}
-	tr.ended(ledger.Stopped)
+	tr.ended(history.Stopped)
 }
 
 // dial connects; the connection ends with the test at the latest.
@@ -108,14 +108,14 @@ func (tr *trial) dial() *amqp091.Connection {
 	return conn
 }
 
-// judge has the ledger judge the history so far, which has to be drained.
-func (tr *trial) judge() *ledger.Report {
+// judge checks the history so far, which must end drained.
+func (tr *trial) judge() *history.Report {
 	tr.t.Helper()
 	check(tr.t, tr.log.Flush())
 	f, err := os.Open(tr.file.Name())
 	check(tr.t, err)
 	defer f.Close()
-	report, err := ledger.Check(f)
+	report, err := history.Check(f)
 	check(tr.t, err)
 	var text strings.Builder
 	report.Write(&text)

@@ -59,7 +59,7 @@ func TestChartWithEverything(t *testing.T) {
 	env := environmentOf(whole(t, objects))
 	for name, want := range map[string]string{
 		"CURFEW_MAX_CONNECTIONS": "1000000", "CURFEW_AUDIT": "false", "CURFEW_LOG_LEVEL": "debug", "CURFEW_AMQPS_ADDR": ":5671", "CURFEW_INSTANCE": "one",
-		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318", "CURFEW_ALERT_RULES": "/etc/curfew/files/alerts.yaml",
+		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318", "CURFEW_ALERTS": "/etc/curfew/files/alerts.yaml",
 	} {
 		if env[name] != want {
 			t.Errorf("%s is %q, want %q", name, env[name], want)
@@ -71,6 +71,41 @@ func TestChartWithEverything(t *testing.T) {
 	one[*monitoring.PodMonitor](t, objects)
 	one[*monitoring.ServiceMonitor](t, objects)
 	shipsTheRules(t, one[*monitoring.PrometheusRule](t, objects))
+}
+
+func TestChartForRabbitMQ(t *testing.T) {
+	objects := rendered(t, read(t, chartFolder+"/ci/rabbitmq.yaml"))
+	c := replicas(t, objects)
+	if env := environmentOf(c); env["CURFEW_WATCH_FILE"] != "/etc/curfew/files/watch.yaml" || env["CURFEW_HTTPS_ADDR"] != ":15671" || env["CURFEW_AMQPS_ADDR"] != "" {
+		t.Errorf("the environment is %v", env)
+	}
+	if len(c.EnvFrom) != 1 || c.EnvFrom[0].SecretRef.Name != "shop-curfew" {
+		t.Errorf("variables come from %v", c.EnvFrom)
+	}
+	secret := one[*core.Secret](t, objects).StringData
+	if secret["CURFEW_PRIMARY_URL"] != "amqps://curfew:p%40ss@rabbitmq-0.nodes,rabbitmq-1.nodes,rabbitmq-2.nodes/shop" || secret["CURFEW_PRIMARY_API_URL"] == "" || secret["CURFEW_REDIS_URL"] == "" {
+		t.Errorf("the secrets became %q", secret)
+	}
+	for _, o := range objects {
+		if files, ok := o.(*core.ConfigMap); ok && files.Name == "shop-curfew" && !strings.Contains(files.Data["watch.yaml"], "  - queue: retry\n    mode: keep\n") {
+			t.Errorf("the rules became %q", files.Data)
+		}
+	}
+}
+
+// TestChartForRabbitMQWithLittle: one replica needs no Redis, and a Secret may have everything.
+func TestChartForRabbitMQWithLittle(t *testing.T) {
+	for values, want := range map[string]string{
+		`{primary: {url: "amqp://u:p@rabbitmq", replicas: 1, watch: "keep:retry-*,observe:*"}, secrets: {CURFEW_PASSWORD: p}}`: "keep:retry-*,observe:*",
+		"primary: {existingSecret: s, replicas: 3}": "",
+	} {
+		d := one[*apps.Deployment](t, rendered(t, values))
+		c := &d.Spec.Template.Spec.Containers[0]
+		if got := environmentOf(c)["CURFEW_WATCH"]; got != want || len(c.EnvFrom) != 1 || len(d.Spec.Template.Spec.Volumes) > 0 {
+			t.Errorf("%s: watched is %q, secrets %v, volumes %v", values, got, c.EnvFrom, d.Spec.Template.Spec.Volumes)
+		}
+		hardened(t, c, d.Spec.Template.Spec.SecurityContext)
+	}
 }
 
 // shipsTheRules: the same as the file of rules, but for where runbooks are.
@@ -114,6 +149,18 @@ func TestChartRefuses(t *testing.T) {
 		"serviceMonitor: {interval: often}":  "interval",
 		"persistence: {accessModes: [Many]}": "accessModes",
 		"secrets: {CURFEW_PASSWORD: 5}":      "CURFEW_PASSWORD",
+
+		"primary: {url: amqp://rabbitmq}":                              "replicas share the queues through a Redis",
+		"primary: {url: amqp://rabbitmq, replicas: 1}":                 "set secrets.CURFEW_PASSWORD",
+		"primary: {url: http://rabbitmq}":                              "url",
+		"primary: {existingSecret: s, replicas: 0}":                    "replicas",
+		"primary: {existingSecret: s, watch: hold:q}":                  "watch",
+		"primary: {existingSecret: s, watch: q, watchFile: q}":         "watchFile",
+		"primary: {existingSecret: s, url: amqp://rabbitmq}":           "existingSecret",
+		"primary: {existingSecret: s}\ndefinitions: '{}'":              "definitions",
+		"primary: {watch: observe:*}\nexistingSecret: s":               "set primary.url",
+		"config: {CURFEW_PRIMARY_URL: amqp://rabbitmq}":                "CURFEW_PRIMARY_URL",
+		"primary: {existingSecret: s, watch: 'keep:a'}\nreplicas: yes": "replicas",
 	} {
 		if _, err := render(t, values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", values, err)
@@ -123,7 +170,14 @@ func TestChartRefuses(t *testing.T) {
 
 // TestChartLints: helm lint.
 func TestChartLints(t *testing.T) {
-	values, err := chartutil.ReadValues([]byte(read(t, chartFolder+"/ci/all.yaml")))
+	for _, file := range []string{"all", "rabbitmq"} {
+		lint(t, chartFolder+"/ci/"+file+".yaml")
+	}
+}
+
+func lint(t *testing.T, file string) {
+	t.Helper()
+	values, err := chartutil.ReadValues([]byte(read(t, file)))
 	check(t, err)
 	linter := support.Linter{ChartDir: chartFolder}
 	rules.Chartfile(&linter)

@@ -15,6 +15,7 @@ import (
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -106,7 +107,7 @@ func TestManifests(t *testing.T) {
 
 // TestInjected: what curfew inject makes of its own test's file.
 func TestInjected(t *testing.T) {
-	file := "../../cmd/curfew/inject/testdata/app.injected.yaml"
+	file := "../../cmd/internal/inject/testdata/app.injected.yaml"
 	manifest, list, _ := strings.Cut(read(t, file), "kind: List")
 	manifest = strings.ReplaceAll(manifest, "      futureField: {of: [a, later, version]}\n", "")
 	manifest = manifest[:strings.LastIndex(manifest, "---")]
@@ -204,7 +205,12 @@ func TestStandalone(t *testing.T) {
 func whole(t *testing.T, objects []any) *core.Container {
 	t.Helper()
 	set := one[*apps.StatefulSet](t, objects)
-	pod := set.Spec.Template
+	return fit(t, objects, set.Spec.Selector, set.Spec.Template, set.Spec.VolumeClaimTemplates)
+}
+
+// fit: ports that are named exist, what selects pods selects these, and what is mounted is a volume.
+func fit(t *testing.T, objects []any, selector *meta.LabelSelector, pod core.PodTemplateSpec, claims []core.PersistentVolumeClaim) *core.Container {
+	t.Helper()
 	c := &pod.Spec.Containers[0]
 	hardened(t, c, pod.Spec.SecurityContext)
 	for _, port := range one[*core.Service](t, objects).Spec.Ports {
@@ -215,13 +221,22 @@ func whole(t *testing.T, objects []any) *core.Container {
 			portsExist(t, c, port.Port.StrVal)
 		}
 	}
+	for _, probe := range []*core.Probe{c.ReadinessProbe, c.LivenessProbe} {
+		portsExist(t, c, probe.HTTPGet.Port.StrVal)
+	}
 	selectors := []map[string]string{
-		set.Spec.Selector.MatchLabels, one[*core.Service](t, objects).Spec.Selector,
+		selector.MatchLabels, one[*core.Service](t, objects).Spec.Selector,
 		one[*networking.NetworkPolicy](t, objects).Spec.PodSelector.MatchLabels, one[*policy.PodDisruptionBudget](t, objects).Spec.Selector.MatchLabels,
 	}
+	for _, spread := range pod.Spec.TopologySpreadConstraints {
+		selectors = append(selectors, spread.LabelSelector.MatchLabels)
+	}
 	for _, selector := range selectors {
+		if len(selector) == 0 {
+			t.Error("something selects every pod")
+		}
 		for key, value := range selector {
-			if len(selector) == 0 || pod.Labels[key] != value {
+			if pod.Labels[key] != value {
 				t.Errorf("%v does not select the pod %v", selector, pod.Labels)
 			}
 		}
@@ -230,12 +245,64 @@ func whole(t *testing.T, objects []any) *core.Container {
 	for _, v := range pod.Spec.Volumes {
 		volumes = append(volumes, v.Name)
 	}
-	for _, claim := range set.Spec.VolumeClaimTemplates {
+	for _, claim := range claims {
 		volumes = append(volumes, claim.Name)
 	}
 	for _, mount := range c.VolumeMounts {
 		if !slices.Contains(volumes, mount.Name) {
 			t.Errorf("there is no volume %s", mount.Name)
+		}
+	}
+	return c
+}
+
+func TestManifestForRabbitMQ(t *testing.T) {
+	objects := decode(t, "beside-rabbitmq.yaml", read(t, deployFolder+"/kubernetes/beside-rabbitmq.yaml"))
+	env := environmentOf(replicas(t, objects))
+	if env["CURFEW_PRIMARY_API_URL"] != "http://rabbitmq:15672" || env["CURFEW_WATCH_FILE"] == "" {
+		t.Errorf("the environment is %v", env)
+	}
+}
+
+// replicas: two replicas that fit together with the rest, keep nothing on disk, reach RabbitMQ and Redis, and of which one may go at
+// a time.
+func replicas(t *testing.T, objects []any) *core.Container {
+	t.Helper()
+	d := one[*apps.Deployment](t, objects)
+	c := fit(t, objects, d.Spec.Selector, d.Spec.Template, nil)
+	if *d.Spec.Replicas != 2 {
+		t.Errorf("%d replicas", *d.Spec.Replicas)
+	}
+	for _, v := range d.Spec.Template.Spec.Volumes {
+		if v.ConfigMap == nil && v.Secret == nil {
+			t.Errorf("volume %s is for data", v.Name)
+		}
+	}
+	env := environmentOf(c)
+	if dir, set := env["CURFEW_DATA_DIR"]; dir != "" || !set {
+		t.Errorf("the folder of data is %q", dir)
+	}
+	if user := env["CURFEW_USER"]; user != "app" { // guest may log in from inside the pod only
+		t.Errorf("the user is %q", user)
+	}
+	if s := one[*core.Service](t, objects); s.Spec.SessionAffinity != core.ServiceAffinityClientIP {
+		t.Errorf("the service sends a browser to either replica: %q", s.Spec.SessionAffinity)
+	}
+	if _, broker := env["CURFEW_AMQP_ADDR"]; broker || slices.ContainsFunc(c.Ports, func(p core.ContainerPort) bool { return p.Name == "amqp" || p.Name == "amqps" }) {
+		t.Errorf("it has a broker of its own: %v, %v", env, c.Ports)
+	}
+	if budget := one[*policy.PodDisruptionBudget](t, objects).Spec; budget.MaxUnavailable.IntValue() != 1 {
+		t.Errorf("%v may be away", budget.MaxUnavailable)
+	}
+	reached := map[int]bool{}
+	for _, rule := range one[*networking.NetworkPolicy](t, objects).Spec.Egress {
+		for _, port := range rule.Ports {
+			reached[port.Port.IntValue()] = true
+		}
+	}
+	for _, port := range []int{53, 5671, 5672, 6379, 15672} {
+		if !reached[port] {
+			t.Errorf("port %d cannot be reached", port)
 		}
 	}
 	return c

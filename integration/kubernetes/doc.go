@@ -1,3 +1,4 @@
-// Package kubernetes holds Curfew's manifests, chart and injected sidecars to the types of Kubernetes. It is a module of its own, so that
-// Helm and Kubernetes are no dependencies of Curfew's.
+// Package kubernetes holds Curfew's manifests, chart and injected sidecars to the types of Kubernetes, and its compose
+// files to what docker compose takes. It is a module of its own, so that Helm, Kubernetes and Compose are no
+// dependencies of Curfew's.
 package kubernetes

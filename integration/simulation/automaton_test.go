@@ -5,15 +5,15 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"curfew/broker"
+	"curfew/broker/deadline"
 )
 
-// place is where one message is.
+// place is where a message is.
 //
 //	absent ──publish──► waiting ──take──► taken ──ack──► done
 //	                     │  ▲               │ ├──reject─► dead
 //	                     │  └───requeue─────┘ └──requeue, due──► dead
-//	                     ├──due: by whom ever──► dead
+//	                     ├──due: expired by anybody──► dead
 //	                     └──purge──► done
 type place uint8
 
@@ -25,9 +25,9 @@ const (
 	dead   // in the dead-letter queue
 )
 
-// automaton is the state of one message and the clock it lives by. The broker is
-// linearizable, message by message, if each message's operations can be put in an
-// order that agrees with real time and that the automaton accepts.
+// automaton is the state of one message and its clock. The broker is linearizable, message
+// by message, if the operations on each message can be put in an order that agrees with
+// real time and that the automaton accepts.
 type automaton struct {
 	place    place
 	now      int64 // µs
@@ -37,7 +37,7 @@ type automaton struct {
 
 func (a automaton) due() bool { return a.deadline != 0 && a.now >= a.deadline }
 
-// operation is what a client called, and what it was answered.
+// operation is a call of a client, without the answer.
 type operation struct {
 	kind    kind
 	message int   // -1: all of them
@@ -46,10 +46,10 @@ type operation struct {
 
 // answer is what the call returned, as far as its kind has an answer.
 type answer struct {
-	outcome  broker.ExpireOutcome // expire
-	returned bool                 // take: the redelivered flag
-	micros   int64                // tick: the time it then was
-	found    bool                 // dig: the message is in the dead-letter queue
+	outcome  deadline.Outcome // expire
+	returned bool             // take: the redelivered flag
+	micros   int64            // tick: the time after the tick
+	found    bool             // dig: the message is in the dead-letter queue
 }
 
 type kind string
@@ -67,10 +67,9 @@ const (
 	digs      kind = "look into the dead-letter queue"
 )
 
-// next returns the states an operation can lead to; none if it cannot have been
-// answered so.
+// next returns the states that an operation can lead to; none if its answer is impossible.
 func (a automaton) next(op operation, out answer) (states []any) {
-	for _, from := range a.quietly() {
+	for _, from := range a.expireUnseen() {
 		if to, ok := from.step(op, out); ok {
 			states = append(states, to)
 		}
@@ -78,9 +77,9 @@ func (a automaton) next(op operation, out answer) (states []any) {
 	return states
 }
 
-// quietly is what may have become of the message before anybody asks: once due,
-// whoever met it on the way to another may have let it expire.
-func (a automaton) quietly() []automaton {
+// expireUnseen returns what may have become of the message before the call. Once it is due,
+// a call for another message may have let it expire.
+func (a automaton) expireUnseen() []automaton {
 	if a.place == waiting && a.due() {
 		gone := a
 		gone.place = dead
@@ -141,14 +140,14 @@ func (a automaton) requeued() automaton {
 	return a.to(waiting)
 }
 
-func (a automaton) expired(deadline int64, o broker.ExpireOutcome) (automaton, bool) {
-	there := (a.place == waiting || a.place == taking) && a.deadline == deadline
+func (a automaton) expired(at int64, o deadline.Outcome) (automaton, bool) {
+	there := (a.place == waiting || a.place == taking) && a.deadline == at
 	switch o {
-	case broker.Expired:
+	case deadline.Expired:
 		return a.to(dead), there && a.due() && a.place == waiting
-	case broker.Held:
+	case deadline.Held:
 		return a, there && a.due() && a.place == taking
-	case broker.NotDue:
+	case deadline.NotDue:
 		return a, there && !a.due()
 	default:
 		return a, !there
@@ -169,7 +168,7 @@ func perMessage(startAt int64) porcupine.Model {
 	return m.ToModel()
 }
 
-// byMessage gives every message its own operations and those that concern all.
+// byMessage gives every message its own operations, and those that concern all messages.
 func byMessage(history []porcupine.Operation) [][]porcupine.Operation {
 	most := -1
 	for _, o := range history {

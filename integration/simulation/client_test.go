@@ -9,21 +9,21 @@ import (
 	"curfew/broker/queue"
 )
 
-// client is one connection: its consumers, and what it holds unacked.
+// client is one connection: its consumers, and its unacked messages.
 type client struct {
 	name      string
 	consumers []*consumer
 	unacked   []*delivery
 }
 
-// delivery is what a client was handed and has not settled. Its queue may be gone.
+// delivery is a message that a client has received and not settled. Its queue may be gone.
 type delivery struct {
 	entry *entry
 	queue *broker.Queue
 	from  *consumer // nil: a get
 }
 
-// consumer is a basic.consume of a client. Its credit is 1 for ever with NoAck.
+// consumer is a basic.consume of a client. With NoAck its credit is always 1.
 type consumer struct {
 	broker.Consumer
 	w         *world
@@ -33,7 +33,7 @@ type consumer struct {
 	cancelled bool // by the broker: its queue was deleted
 }
 
-// seen is a delivery as the broker made it.
+// seen is a delivery, as the broker made it.
 type seen struct {
 	seq           queue.Seq
 	body          string
@@ -60,7 +60,7 @@ func (s *seen) String() string {
 		s.seq, len(s.body), s.exchange, s.key, s.redelivered, s.behind, p, err)
 }
 
-// Pull implements broker.Sink. The world's lock is held by whoever called the broker.
+// Pull implements broker.Sink. Whoever called the broker holds the world's lock.
 func (c *consumer) Pull(_ *broker.Consumer, src *broker.Source, most int) (taken int, more bool) {
 	var d broker.Delivery
 	for taken < most && c.credit > 0 && src.Next(&d) {
@@ -78,11 +78,11 @@ func (c *consumer) Pull(_ *broker.Consumer, src *broker.Source, most int) (taken
 // Cancelled implements broker.Sink.
 func (c *consumer) Cancelled(*broker.Consumer) { c.cancelled = true }
 
-// settled takes deliveries out of what the client holds.
+// settled removes deliveries from those that the client holds.
 func (c *client) settled(gone []*delivery) {
 	c.unacked = slices.DeleteFunc(c.unacked, func(d *delivery) bool { return slices.Contains(gone, d) })
 }
 
-func (c *client) drop(x *consumer) {
+func (c *client) removeConsumer(x *consumer) {
 	c.consumers = slices.DeleteFunc(c.consumers, func(have *consumer) bool { return have == x })
 }

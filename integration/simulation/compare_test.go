@@ -11,10 +11,11 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 )
 
-// compare holds what the call did against the prediction: deliveries, queues,
-// counts, events. Called with mu held.
+// compare compares what the call did with the prediction: deliveries, queues, counts,
+// events. It needs mu.
 func (w *world) compare() {
 	for _, q := range w.model.from {
 		w.compareDeliveries(q, w.model.taken[q], w.seen[q])
@@ -24,7 +25,7 @@ func (w *world) compare() {
 			w.fail("%s delivered %d messages, none were expected, first %q", q.name, len(got), got[0].body)
 		}
 	}
-	w.meet()
+	w.findUndeliverable()
 	w.compareQueues()
 	w.compareExpiries()
 	if w.pump == nil && w.model.subscribed {
@@ -32,26 +33,27 @@ func (w *world) compare() {
 	}
 }
 
-// compareExpiries checks that each message that expired was told of once, and no other.
+// compareExpiries checks that each message that expired was reported once, and no other
+// message was.
 func (w *world) compareExpiries() {
 	w.expiriesMu.Lock()
-	told := w.expiries
+	reported := w.expiries
 	w.expiries = nil
 	w.expiriesMu.Unlock()
-	for _, e := range told {
+	for _, e := range reported {
 		want, ok := w.model.ends[e.Ref]
 		if !ok || fmt.Sprint(e) != fmt.Sprint(want) {
-			w.fail("an expiry was told as %+v, should be %+v", e, want)
+			w.fail("an expiry was reported as %+v, should be %+v", e, want)
 			return
 		}
 		delete(w.model.ends, e.Ref)
 	}
 	for _, e := range w.model.ends {
-		w.fail("an expiry was not told: %+v", e)
+		w.fail("an expiry was not reported: %+v", e)
 	}
 }
 
-// compareDeliveries checks order and content, and notes who holds what.
+// compareDeliveries checks order and content, and records who holds what.
 func (w *world) compareDeliveries(q *modelQueue, predicted []taken, got []seen) {
 	for i, p := range predicted {
 		if i == len(got) {
@@ -70,8 +72,8 @@ func (w *world) compareDeliveries(q *modelQueue, predicted []taken, got []seen) 
 	}
 }
 
-// compareDelivery checks that what was handed out is this very message: in its
-// turn, before its deadline, unchanged but for its deaths.
+// compareDelivery checks that the message delivered is the predicted one: in its turn,
+// before its deadline, and unchanged except for its death history.
 func (w *world) compareDelivery(p taken, got *seen) {
 	e := p.entry
 	visible := clone(e.props)
@@ -98,9 +100,9 @@ func (w *world) compareDelivery(p taken, got *seen) {
 	w.note("    %v delivered to %s", e, got.client.name)
 }
 
-// meet learns of the queue for undeliverable messages, which the broker makes
-// when it needs it.
-func (w *world) meet() {
+// findUndeliverable looks up the queue for undeliverable messages, which the broker
+// declares when it needs it.
+func (w *world) findUndeliverable() {
 	m := w.model.queues[broker.UndeliverableQueue]
 	if m == nil || m.id != 0 {
 		return
@@ -114,8 +116,8 @@ func (w *world) meet() {
 	w.model.byID[m.id] = m
 }
 
-// compareQueues checks that there are the queues there should be, and how many
-// messages and consumers each has.
+// compareQueues checks that exactly the predicted queues exist, and how many messages and
+// consumers each has.
 func (w *world) compareQueues() {
 	for _, name := range append([]string{broker.UndeliverableQueue}, w.plan.names...) {
 		if _, err := w.vhost.Queue(name); err == nil && w.model.queues[name] == nil {
@@ -136,14 +138,14 @@ func (w *world) compareQueues() {
 	}
 }
 
-// readFeed takes what the broker tells of deadlines and holds it against the
-// prediction: everything is told, nothing else, the events of a message in order.
+// readFeed reads the broker's events and compares them with the prediction: all events, no
+// others, and those of one message in order.
 func (w *world) readFeed() {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	var buf [64]broker.DeadlineEvent
+	var buf [64]deadline.Event
 	for {
-		n, lagged, err := w.broker.DeadlineEvents(ended, buf[:])
+		n, lagged, err := w.broker.Deadlines().Events(ended, buf[:])
 		if lagged {
 			w.fail("the feed lagged")
 		}
@@ -152,35 +154,35 @@ func (w *world) readFeed() {
 			break
 		}
 	}
-	w.allTold()
+	w.checkAllReported()
 }
 
-func (w *world) checkEvents(events []broker.DeadlineEvent) {
+func (w *world) checkEvents(events []deadline.Event) {
 	for _, e := range events {
-		expected := w.model.told[e.Ref]
+		expected := w.model.events[e.Ref]
 		if len(expected) == 0 || expected[0] != e {
-			w.fail("the feed told %+v, expected %+v", e, expected)
+			w.fail("the feed reported %+v, expected %+v", e, expected)
 			return
 		}
-		if w.model.told[e.Ref] = expected[1:]; len(expected) == 1 {
-			delete(w.model.told, e.Ref)
+		if w.model.events[e.Ref] = expected[1:]; len(expected) == 1 {
+			delete(w.model.events, e.Ref)
 		}
 	}
 }
 
-// allTold checks that no event is missing.
-func (w *world) allTold() {
-	for _, events := range w.model.told {
-		w.fail("the feed did not tell %+v", events[0])
+// checkAllReported checks that no event is missing.
+func (w *world) checkAllReported() {
+	for _, events := range w.model.events {
+		w.fail("the feed did not report %+v", events[0])
 	}
 }
 
-// sorted lists the queues by name.
+// sorted returns the queues ordered by name.
 func (m *model) sorted() []*modelQueue {
 	return slices.SortedFunc(maps.Values(m.queues), func(a, b *modelQueue) int { return strings.Compare(a.name, b.name) })
 }
 
-// live lists every queued message.
+// live returns every queued message.
 func (m *model) live() (entries []*entry) {
 	for _, q := range m.sorted() {
 		entries = append(entries, q.entries...)
@@ -190,8 +192,8 @@ func (m *model) live() (entries []*entry) {
 
 // compareDeadlines reads the broker's own list of deadlines.
 func (w *world) compareDeadlines() {
-	var got, want []broker.MessageRef
-	err := w.broker.Deadlines(context.Background(), func(page []broker.MessageRef) error {
+	var got, want []deadline.Ref
+	err := w.broker.Deadlines().Snapshot(context.Background(), func(page []deadline.Ref) error {
 		got = append(got, page...)
 		return nil
 	})
@@ -213,7 +215,7 @@ func (w *world) compareDeadlines() {
 	}
 }
 
-// missing is what of a is not in b.
+// missing returns the elements of a that are not in b.
 func missing[T comparable](a, b []T) (only []T) {
 	for _, x := range a {
 		if !slices.Contains(b, x) {
@@ -223,13 +225,13 @@ func missing[T comparable](a, b []T) (only []T) {
 	return only
 }
 
-// idleGrace is within which time of the bubble's clock a queue goes whose
-// x-expires has run out: its timer is set in whole µs, and after a suspend, in
-// which timers stand still, it looks within a minute.
+// idleGrace is how late, on the bubble's clock, a queue may be deleted after its x-expires:
+// its timer is set in whole µs, and after a suspend, during which timers stand still, it
+// checks within a minute.
 const idleGrace = 2 * time.Microsecond
 
-// noteIdle learns which queues were deleted for their x-expires: none too early,
-// each in its time.
+// noteIdle finds out which queues were deleted because of their x-expires: none too early,
+// and each in time.
 func (w *world) noteIdle() {
 	w.model.begin(w.now())
 	for _, m := range w.model.sorted() {

@@ -6,7 +6,7 @@ import (
 	"curfew/broker"
 )
 
-// counts are the totals the broker keeps of one run of its own.
+// counts are the totals of one run of the broker.
 type counts struct {
 	published, unroutable, refused, delivered int
 	expiredDropped, parked, cycles, bounded   int
@@ -16,7 +16,7 @@ type counts struct {
 
 func newCounts() counts { return counts{dead: map[ending]int{}} }
 
-// counted reads the same totals off the broker's metrics.
+// counted reads these totals from the broker's metrics.
 func counted(b *broker.Broker) counts {
 	c := newCounts()
 	into := map[string]*int{

@@ -4,15 +4,17 @@ import (
 	"math/rand/v2"
 	"testing/synctest"
 	"time"
+
+	"curfew/broker/deadline"
 )
 
-// action is one kind of step and how often it is drawn.
+// action is one kind of step, and how often it is drawn.
 type action struct {
 	weight int
 	do     func(*world)
 }
 
-// actions that every simulation draws from.
+// actions are the actions of every simulation.
 var actions = []action{
 	{30, (*world).advance},
 	{30, (*world).publish},
@@ -32,7 +34,7 @@ var actions = []action{
 	{2, (*world).jump},
 }
 
-// unmonitored simulations ask for expiries themselves.
+// unmonitored are the additional actions of simulations without monitors.
 var unmonitored = []action{{15, (*world).propose}}
 
 var monitored = []action{
@@ -73,8 +75,8 @@ func (w *world) run() {
 		if w.failed() {
 			return
 		}
-		// With monitors, the driver may go on before they have done all they have
-		// to do at this instant: who comes first is up to the scheduler.
+		// With monitors, the driver may go on before they have done everything they have to
+		// do at this instant: the scheduler determines who comes first.
 		if !w.plan.monitored || chance(w.rng, 0.5) {
 			w.settleDown()
 			w.checkLateness()
@@ -96,7 +98,7 @@ func draw(rng *rand.Rand, from []action) action {
 	panic("unreachable")
 }
 
-// advance lets time pass: a little, up to a deadline to the µs or about it, or much.
+// advance lets time pass: a little, up to a deadline or within a µs of it, or a lot.
 func (w *world) advance() {
 	d := time.Duration(w.rng.Int64N(int64(3 * time.Millisecond)))
 	switch w.rng.IntN(6) {
@@ -106,7 +108,7 @@ func (w *world) advance() {
 		d = time.Duration(w.rng.Int64N(int64(5 * time.Second)))
 	case 3, 4:
 		if at := w.nextDeadline(); at > 0 {
-			d = time.Duration(at*microsecond - w.now() + pick(w.rng, []int64{-microsecond, -1, 0, 0, 1, microsecond}))
+			d = time.Duration(int64(at)*microsecond - w.now() + pick(w.rng, []int64{-microsecond, -1, 0, 0, 1, microsecond}))
 		}
 	}
 	w.pass(d)
@@ -121,19 +123,19 @@ func (w *world) pass(d time.Duration) {
 // wait gives the monitors time.
 func (w *world) wait() { w.pass(time.Duration(w.rng.Int64N(int64(10 * time.Second)))) }
 
-// nextDeadline is the earliest that is still ahead, in Unix µs; 0: none.
-func (w *world) nextDeadline() (at int64) {
+// nextDeadline returns the earliest deadline that has not come; 0: none.
+func (w *world) nextDeadline() (at deadline.Instant) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range w.model.live() {
-		if e.deadline*microsecond > w.now() && (at == 0 || e.deadline < at) {
+		if int64(e.deadline)*microsecond > w.now() && (at == 0 || e.deadline < at) {
 			at = e.deadline
 		}
 	}
 	return at
 }
 
-// jump moves the clock forward at once, as a suspend does: timers do not notice.
+// jump moves the clock forward at once, as a suspended machine does: timers do not notice.
 func (w *world) jump() {
 	synctest.Wait()
 	d := w.rng.Int64N(int64(pick(w.rng, []time.Duration{time.Second, time.Minute, 2 * time.Hour})))
@@ -161,7 +163,7 @@ func (w *world) redisFault() {
 	)
 }
 
-// redisLoses makes Redis lose some of what it holds, of which nobody is told.
+// redisLoses makes Redis lose some of its data without notice.
 func (w *world) redisLoses() {
 	w.redisDoes(
 		fault{"is flushed", w.redis.flush},

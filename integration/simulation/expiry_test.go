@@ -4,28 +4,28 @@ import (
 	"slices"
 	"strings"
 
-	"curfew/broker"
+	"curfew/broker/deadline"
 )
 
-// propose asks the broker to expire messages as the worst of monitors might: due
-// ones and others, of any age, several times, with wrong names and deadlines.
+// propose asks the broker to expire messages, as the worst possible monitor might: due and
+// other messages, of any age, several times, with wrong names and deadlines.
 func (w *world) propose() {
 	refs := w.randomRefs()
 	w.call(func() {
-		path := pick(w.rng, []broker.Path{broker.Eager, broker.Index, broker.Stalled})
+		path := pick(w.rng, []deadline.Path{deadline.Eager, deadline.Index, deadline.Stalled})
 		want := w.model.expire(refs, path)
-		got := w.broker.Expire(refs, path, nil)
+		got := w.broker.Deadlines().Expire(refs, path, nil)
 		w.compareExpiry(refs, got, want)
 	}, "expire %d messages", len(refs))
 }
 
-func (w *world) compareExpiry(refs []broker.MessageRef, got, want []broker.ExpireResult) {
+func (w *world) compareExpiry(refs []deadline.Ref, got, want []deadline.Answer) {
 	for i, ref := range refs {
 		if i >= len(got) || got[i] != want[i] {
 			w.fail("expire %+v: answers %+v, should be %+v", ref, got, want)
 			return
 		}
-		if want[i].Outcome == broker.Expired {
+		if want[i].Outcome == deadline.Expired {
 			w.note("    expired: %v seq %d of %s", ref.Deadline, ref.Seq, w.queueName(ref.Queue))
 		}
 	}
@@ -38,7 +38,7 @@ func (w *world) queueName(id uint64) string {
 	return "a queue that is gone"
 }
 
-func (w *world) randomRefs() (refs []broker.MessageRef) {
+func (w *world) randomRefs() (refs []deadline.Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	entries := w.model.live()
@@ -54,20 +54,20 @@ func (w *world) randomRefs() (refs []broker.MessageRef) {
 		}
 		ref := e.ref()
 		if chance(w.rng, 0.1) {
-			w.spoil(&ref)
+			w.corrupt(&ref)
 		}
 		refs = append(refs, ref)
 	}
 	if chance(w.rng, 0.5) {
-		slices.SortStableFunc(refs, func(a, b broker.MessageRef) int {
+		slices.SortStableFunc(refs, func(a, b deadline.Ref) int {
 			return strings.Compare(w.queueName(a.Queue), w.queueName(b.Queue))
 		})
 	}
 	return refs
 }
 
-// spoil makes a reference wrong.
-func (w *world) spoil(ref *broker.MessageRef) {
+// corrupt makes a reference wrong.
+func (w *world) corrupt(ref *deadline.Ref) {
 	switch w.rng.IntN(5) {
 	case 0:
 		ref.Deadline--
@@ -87,7 +87,7 @@ func (w *world) track() {
 	refs := w.randomRefs()
 	w.call(func() {
 		want := w.model.track(refs)
-		if got := w.broker.TrackDeadlines(slices.Clone(refs)); !slices.Equal(got, want) {
+		if got := w.broker.Deadlines().Track(slices.Clone(refs)); !slices.Equal(got, want) {
 			w.fail("track %+v: kept %+v, should be %+v", refs, got, want)
 		}
 	}, "track %d messages", len(refs))

@@ -5,19 +5,19 @@ import (
 	"slices"
 	"time"
 
-	"curfew/scheduler"
+	"curfew/broker/deadline"
 )
 
 const (
-	// recovery is how long monitors have to bring a schedule up that was away: the
-	// lease of an owner that was killed and the longest pause between attempts.
+	// recovery is how long monitors may take to restore a schedule that was away: the lease
+	// of a killed owner, and the longest pause between attempts.
 	recovery = 25 * time.Second
-	// convergence is how long an up schedule has to become what the queues are: it
+	// convergence is how long a schedule that is up may take to agree with the queues: it
 	// is compared once a minute, and that may just have been done.
 	convergence = 65 * time.Second
 )
 
-// finish lets the world come to rest, drains it, and checks what must be true then.
+// finish brings the world to rest, drains it, and checks what must then be true.
 func (w *world) finish() {
 	defer w.shutDown()
 	for _, c := range w.clients {
@@ -35,7 +35,7 @@ func (w *world) finish() {
 	w.call(func() { w.balance() }, "the end")
 }
 
-// converge heals everything, waits, and compares the schedule with the queues (I8).
+// converge repairs everything, waits, and compares the schedule with the queues.
 func (w *world) converge() {
 	for _, x := range w.watchers {
 		w.resume(x)
@@ -59,7 +59,7 @@ func (w *world) converge() {
 	}
 }
 
-// compareIndexes holds how many deadlines each monitor knows against the queues.
+// compareIndexes compares the number of deadlines that each monitor knows with the queues.
 func (w *world) compareIndexes() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,22 +71,22 @@ func (w *world) compareIndexes() {
 	}
 }
 
-// deadlines are the shadows of the messages that are queued.
-func (w *world) deadlines() (all []scheduler.Shadow) {
+// deadlines returns the shadows of the queued messages.
+func (w *world) deadlines() (all []deadline.Ref) {
 	for _, e := range w.model.live() {
 		if e.deadline != 0 {
-			all = append(all, scheduler.Shadow(e.ref()))
+			all = append(all, e.ref())
 		}
 	}
 	return all
 }
 
-// compareSchedule holds what is in Redis against the deadlines of the queues.
+// compareSchedule compares the schedule in Redis with the deadlines of the queues.
 func (w *world) compareSchedule() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	want := w.deadlines()
-	var got []scheduler.Shadow
+	var got []deadline.Ref
 	w.redis.with(func() {
 		for s := range w.redis.scores {
 			got = append(got, s)
@@ -100,9 +100,9 @@ func (w *world) compareSchedule() {
 	}
 }
 
-// drain takes everything out of every queue. A get that finds nothing may still
-// have expired something into a queue looked at before, and that into another: so
-// it goes on until nothing came for as many rounds as there are queues.
+// drain takes everything out of every queue. A get that finds nothing may still have let a
+// message expire into a queue that was drained before, and that may happen again. So drain
+// goes on until nothing has come for as many rounds as there are queues.
 func (w *world) drain() {
 	for empty := 0; ; empty++ {
 		w.mu.Lock()
@@ -119,8 +119,8 @@ func (w *world) drain() {
 	}
 }
 
-// balance checks that every message has come to exactly one end in every queue it
-// stood in, and that the broker's own counts agree.
+// balance checks that every message has had exactly one end in every queue it was in, and
+// that the broker's own counts agree.
 func (w *world) balance() {
 	for _, e := range w.model.all {
 		if e.end == "" || e.state != gone {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// image copies the directory as it is. Nothing writes to it at the time, so this
-// is what a killed process would leave.
+// image copies the directory as it is. Nothing writes to it at that time, so this is what a
+// killed process would leave.
 func (w *world) image() string {
 	to := scratch(w.t)
 	files, err := os.ReadDir(w.dir)
@@ -25,8 +25,7 @@ func (w *world) image() string {
 	return to
 }
 
-// copySparsely makes a file of zeros a hole: most of a journal is space allocated
-// ahead.
+// copySparsely turns zeros into holes: most of a journal is space allocated ahead.
 func copySparsely(from, to string) error {
 	data, err := os.ReadFile(from)
 	if err != nil {
@@ -44,11 +43,11 @@ func copySparsely(from, to string) error {
 
 var zeros [segmentBytes]byte
 
-// scratchBytes is what the directories of a few simulations take.
+// scratchBytes is the space that the directories of a few simulations take.
 const scratchBytes = 1 << 30
 
-// scratch makes a directory, in memory where the system has room there: thousands
-// of syncs of a disk are not what is tested here.
+// scratch creates a directory, in memory if there is room: thousands of disk syncs are not
+// what is tested here.
 func scratch(t *testing.T) string {
 	const memory = "/dev/shm"
 	var st unix.Statfs_t

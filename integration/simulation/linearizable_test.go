@@ -13,19 +13,20 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 )
 
 const (
 	histories     = 300
 	raceClients   = 4
-	raceCalls     = 18 // of each client
-	raceMessages  = 40 // of a history, at most
+	raceCalls     = 18 // per client
+	raceMessages  = 40 // per history, at most
 	historyStarts = 1_000_000
 	checkFor      = time.Minute // a history takes a millisecond
 )
 
-// TestHistoriesAreLinearizable lets clients race on one queue, and checks that
-// what each was answered can be explained by some order of the calls.
+// TestHistoriesAreLinearizable lets clients race on one queue, and checks that some order
+// of the calls explains every answer.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	model := perMessage(historyStarts)
 	for i := range uint64(histories) {
@@ -39,9 +40,9 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	}
 }
 
-// race is one broker with a queue, its dead-letter queue, and clients that call it
-// at the same time. Each message has a priority of its own: so its sequence number
-// is known before it is published, and a reference to it can be made up.
+// race is one broker with a queue, its dead-letter queue, and clients that call it at the
+// same time. Each message has a priority of its own, so its sequence number is known before
+// it is published, and a reference to it can be constructed.
 type race struct {
 	t           *testing.T
 	broker      *broker.Broker
@@ -53,9 +54,9 @@ type race struct {
 
 	mu       sync.Mutex
 	history  []porcupine.Operation
-	expiring []broker.MessageRef // as told by the feed
-	stop     context.CancelFunc  // ends the reading of it
-	read     chan struct{}       // closed when that has ended
+	expiring []deadline.Ref     // as reported by the feed
+	stop     context.CancelFunc // ends the reading of the feed
+	read     chan struct{}      // closed when the reading has ended
 }
 
 func newRace(t *testing.T) *race {
@@ -74,7 +75,7 @@ func newRace(t *testing.T) *race {
 	return r
 }
 
-// run returns what the clients recorded, and what was found when they had ended.
+// run returns what the clients recorded, and the state at the end.
 func (r *race) run(seed uint64) []porcupine.Operation {
 	r.readFeed()
 	var clients sync.WaitGroup
@@ -97,16 +98,16 @@ func (r *race) run(seed uint64) []porcupine.Operation {
 	return r.history
 }
 
-// readFeed learns of deadlines as a monitor does.
+// readFeed reads deadlines from the feed, as a monitor does.
 func (r *race) readFeed() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stop = cancel
-	require.NoError(r.t, r.broker.Deadlines(ctx, func([]broker.MessageRef) error { return nil }))
+	require.NoError(r.t, r.broker.Deadlines().Snapshot(ctx, func([]deadline.Ref) error { return nil }))
 	go func() {
 		defer close(r.read)
-		var buf [8]broker.DeadlineEvent
+		var buf [8]deadline.Event
 		for {
-			n, _, err := r.broker.DeadlineEvents(ctx, buf[:])
+			n, _, err := r.broker.Deadlines().Events(ctx, buf[:])
 			if err != nil {
 				return
 			}

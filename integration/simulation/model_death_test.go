@@ -7,10 +7,11 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 )
 
-// death is an entry of a message's history: how often it died in this queue for
-// this reason, and what it was like the first time.
+// death is an entry of a message's death history: how often it died in this queue for this
+// reason, and what it was like the first time.
 type death struct {
 	queue      string
 	reason     ending
@@ -20,43 +21,43 @@ type death struct {
 	keys       []any
 	expiration string
 	expires    bool
-	until      any // the absolute deadline it had
+	until      any // the absolute deadline that it had
 }
 
-// burial is an entry on its way to its queue's dead-letter exchange.
-type burial struct {
+// deadLetter is an entry on its way to its queue's dead-letter exchange.
+type deadLetter struct {
 	entry  *entry
-	path   broker.Path
-	at     int64 // Unix µs: when it died
-	action broker.Action
-	copies int64 // of the message there are then
+	path   deadline.Path
+	at     deadline.Instant // when it died
+	action deadline.Action
+	copies int64 // number of copies of the message, once it is routed
 	begun  bool
-	to     []*modelQueue // it has yet to go
+	to     []*modelQueue // targets that it has not reached yet
 }
 
-// turnLetters and turnEntries are how many dead letters of a queue are routed at a time, at the
-// most, and into how many places.
+// turnLetters and turnEntries bound the dead letters of a queue that are routed in one
+// turn, and the number of places they go to.
 const (
 	turnLetters = 256
 	turnEntries = 1024
 )
 
-// budget is what is left of them.
+// budget is what is left of a turn.
 type budget struct{ letters, entries int }
 
-// post puts a dead letter in its queue's line.
-func (m *model) post(b *burial) {
+// queueDeadLetter adds a dead letter to the pending ones of its queue.
+func (m *model) queueDeadLetter(b *deadLetter) {
 	q := b.entry.queue
-	q.line = append(q.line, b)
+	q.pendingDeadLetters = append(q.pendingDeadLetters, b)
 	if !slices.Contains(m.sources, q) {
 		m.sources = append(m.sources, q)
 	}
 }
 
-// bury routes the dead letters of the call, and those they cause, queue by queue: a queue
-// whose line is not empty then waits behind the others. Whoever made the call moves the first
-// of them, unless others wait for the caller (hurried).
-func (m *model) bury(hurried bool) {
+// routeDeadLetters routes the dead letters of the call, and those that they cause, queue by
+// queue. A queue that still has pending dead letters then waits behind the other queues.
+// The caller moves the first of them, unless others wait for the caller (hurried).
+func (m *model) routeDeadLetters(hurried bool) {
 	var rest []*modelQueue
 	left := budget{turnLetters, turnEntries}
 	if hurried {
@@ -65,7 +66,7 @@ func (m *model) bury(hurried bool) {
 	for left.letters > 0 && left.entries > 0 && len(m.sources) > 0 {
 		q := m.sources[0]
 		m.sources = m.sources[1:]
-		if m.turn(q, &left); len(q.line) > 0 && !slices.Contains(m.sources, q) {
+		if m.turn(q, &left); len(q.pendingDeadLetters) > 0 && !slices.Contains(m.sources, q) {
 			rest = append(rest, q)
 		}
 	}
@@ -77,7 +78,7 @@ func (m *model) bury(hurried bool) {
 		m.turn(q, &budget{turnLetters, turnEntries})
 		caused := m.sources
 		m.sources = waiting
-		if len(q.line) > 0 {
+		if len(q.pendingDeadLetters) > 0 {
 			caused = append([]*modelQueue{q}, caused...)
 		}
 		for _, q := range caused {
@@ -88,15 +89,16 @@ func (m *model) bury(hurried bool) {
 	}
 }
 
-// turn routes the first dead letters of a queue, in the order in which they died. One that
-// goes to more places than are left goes on in the next turn of its queue.
+// turn routes the first dead letters of a queue, in the order in which they died. A dead
+// letter with more targets than are left in this turn continues in the next turn of its
+// queue.
 func (m *model) turn(q *modelQueue, left *budget) {
 	var a arrivals
-	var done []*burial
-	for n := len(q.line); n > 0 && left.letters > 0 && left.entries > 0; n-- {
-		b := q.line[0]
+	var done []*deadLetter
+	for n := len(q.pendingDeadLetters); n > 0 && left.letters > 0 && left.entries > 0; n-- {
+		b := q.pendingDeadLetters[0]
 		if left.letters--; !b.begun {
-			b.begun, b.to = true, m.graves(b)
+			b.begun, b.to = true, m.deadLetterTargets(b)
 		}
 		now := b.to[:min(len(b.to), left.entries)]
 		left.entries -= len(now)
@@ -105,21 +107,21 @@ func (m *model) turn(q *modelQueue, left *budget) {
 			a.add(to, arrival{entry: b.entry.deadLetter(b), from: b})
 		}
 		if len(b.to) == 0 {
-			q.line, done = q.line[1:], append(done, b)
+			q.pendingDeadLetters, done = q.pendingDeadLetters[1:], append(done, b)
 		}
 	}
 	m.arrive(&a)
 	for _, b := range done {
 		if b.entry.end == expired {
-			m.tellExpired(b.entry, b.path, b.action)
+			m.reportExpired(b.entry, b.path, b.action)
 		}
 	}
 }
 
-// graves are the queues a dead letter goes to.
-func (m *model) graves(b *burial) []*modelQueue {
+// deadLetterTargets returns the queues that a dead letter goes to.
+func (m *model) deadLetterTargets(b *deadLetter) []*modelQueue {
 	targets := m.route(b.entry.queue.dlx, b.keys())
-	history := b.entry.history(b.at)
+	history := b.entry.history(int64(b.at))
 	since := slices.IndexFunc(history, func(d death) bool { return d.reason == rejected })
 	if b.copies = b.entry.copies(); since == 0 {
 		b.copies = 1
@@ -140,7 +142,7 @@ func (m *model) graves(b *burial) []*modelQueue {
 		return m.park(b, history)
 	}
 	b.copies *= int64(len(kept))
-	b.action = broker.DeadLettered
+	b.action = deadline.DeadLettered
 	m.count.dead[b.entry.end]++
 	return kept
 }
@@ -150,19 +152,20 @@ const (
 	maxCopies = 4096
 )
 
-// park puts a dead letter that can go nowhere into the queue for those, unless it died there.
-func (m *model) park(b *burial, history []death) []*modelQueue {
+// park sends a dead letter without targets to the queue for undeliverable messages, unless
+// it died there.
+func (m *model) park(b *deadLetter, history []death) []*modelQueue {
 	if !m.rules.park || cycles(broker.UndeliverableQueue, history) {
 		m.count.deadLettersLost++
 		return nil
 	}
-	b.action = broker.Parked
+	b.action = deadline.Parked
 	m.count.parked++
 	m.count.dead[b.entry.end]++
 	return []*modelQueue{m.undeliverable()}
 }
 
-// copies is how many copies dead-lettering has made of the message.
+// copies returns how many copies of the message dead-lettering has made.
 func (e *entry) copies() int64 {
 	if n, ok := e.props.Headers["x-dead-letter-copies"].(int64); ok && len(e.deaths) > 0 {
 		return n
@@ -170,15 +173,16 @@ func (e *entry) copies() int64 {
 	return 1
 }
 
-// undeliverable is where dead letters without a destination are parked.
+// undeliverable returns the queue in which dead letters without a destination are parked.
 func (m *model) undeliverable() *modelQueue {
 	if q := m.queues[broker.UndeliverableQueue]; q != nil {
 		return q
 	}
-	return m.declare(broker.UndeliverableQueue, 0, parking()) // its incarnation is learned after the call
+	return m.declare(broker.UndeliverableQueue, 0, parking()) // its incarnation is known after the call
 }
 
-// route finds the queues of a message: each once, by the first key that leads there.
+// route returns the queues of a message, each once, in the order of the keys that lead
+// there.
 func (m *model) route(exchange string, keys []string) (targets []*modelQueue) {
 	add := func(q *modelQueue) {
 		if q != nil && !slices.Contains(targets, q) {
@@ -198,8 +202,9 @@ func (m *model) route(exchange string, keys []string) (targets []*modelQueue) {
 	return targets
 }
 
-// keys of a dead letter: its queue's, or all that its message was published with.
-func (b *burial) keys() []string {
+// keys returns the keys of a dead letter: that of its queue, or all with which its message
+// was published.
+func (b *deadLetter) keys() []string {
 	q := b.entry.queue
 	if q.ownKey {
 		return []string{q.dlk}
@@ -227,8 +232,8 @@ func keyList(v any) (keys []string) {
 	return keys
 }
 
-// history is the entry's past with its present end in front: one item per queue
-// and reason, counting up (RabbitMQ: Dead Letter Exchanges, Effects on Messages).
+// history returns the entry's death history with its present end in front: one item per
+// queue and reason, with a count (RabbitMQ: Dead Letter Exchanges, Effects on Messages).
 func (e *entry) history(nowAt int64) []death {
 	now := death{queue: e.queue.name, reason: e.end, seconds: nowAt / 1e6, exchange: e.exchange}
 	for _, key := range e.routingKeys(false) {
@@ -250,8 +255,8 @@ func (e *entry) history(nowAt int64) []death {
 	return append([]death{now}, rest...)
 }
 
-// cycles says whether a message with this history died in that queue before
-// without any rejection since.
+// cycles reports whether a message with this history has died in that queue before, without
+// a rejection since.
 func cycles(name string, history []death) bool {
 	for _, d := range history {
 		if d.reason == rejected {
@@ -264,9 +269,9 @@ func cycles(name string, history []death) bool {
 	return false
 }
 
-// deadLetter is the message as it stands in a queue it was dead-lettered to.
-func (e *entry) deadLetter(b *burial) *entry {
-	d := &entry{id: e.id, body: e.body, exchange: e.queue.dlx, key: b.keys()[0], deaths: e.history(b.at), oneKey: e.oneKey || e.queue.ownKey}
+// deadLetter returns the entry of the message in a queue that it was dead-lettered to.
+func (e *entry) deadLetter(b *deadLetter) *entry {
+	d := &entry{id: e.id, body: e.body, exchange: e.queue.dlx, key: b.keys()[0], deaths: e.history(int64(b.at)), oneKey: e.oneKey || e.queue.ownKey}
 	d.props = clone(e.props)
 	d.props.Expiration, d.props.Has = "", d.props.Has&^amqp.HasExpiration
 	h := d.props.Headers
@@ -314,13 +319,13 @@ func clone(p amqp.Properties) amqp.Properties {
 	return p
 }
 
-// expiresAt is the message's absolute deadline in Unix µs; 0: none.
+// expiresAt returns the message's absolute deadline in Unix µs; 0: none.
 func (e *entry) expiresAt() int64 {
 	at, _ := e.props.Headers["x-expires-at"].(int64)
 	return at * 1000
 }
 
-// expiration is the message's own time to live in ms.
+// expiration returns the message's own time to live in ms.
 func (e *entry) expiration() (millis int64, has bool) {
 	if e.props.Expiration == "" {
 		return 0, false

@@ -4,13 +4,14 @@ import (
 	"slices"
 
 	"curfew/broker"
+	"curfew/broker/deadline"
 )
 
 // arrival is an entry on its way into a queue.
 type arrival struct {
 	entry  *entry
-	number int     // of its publish within the batch
-	from   *burial // it is a dead letter
+	number int         // of its publish within the batch
+	from   *deadLetter // set if it is a dead letter
 }
 
 // arrivals groups entries by queue, in the order in which the queues are first named.
@@ -30,7 +31,7 @@ func (a *arrivals) add(q *modelQueue, x arrival) {
 	a.of[q] = append(a.of[q], x)
 }
 
-// publish predicts a batch of publishes and returns the numbers of those that a
+// publish predicts a batch of publishes. It returns the numbers of the publishes that a
 // full queue refuses.
 func (m *model) publish(batch []publication) (refused []int) {
 	var a arrivals
@@ -46,7 +47,7 @@ func (m *model) publish(batch []publication) (refused []int) {
 		}
 	}
 	refused = m.arrive(&a)
-	m.bury(false)
+	m.routeDeadLetters(false)
 	slices.Sort(refused)
 	return slices.Compact(refused)
 }
@@ -68,17 +69,17 @@ func (m *model) arrive(a *arrivals) (refused []int) {
 			}
 		}
 		m.dispatch(q)
-		for _, e := range entered { // what is for this instant and was not taken
+		for _, e := range entered { // a message for this instant that was not taken
 			if e.instant && e.state == ready {
-				m.settle(e, expired, broker.Lazy)
+				m.settle(e, expired, deadline.Lazy)
 			}
 		}
 	}
 	return refused
 }
 
-// refuses turns a publish away that would overflow the queue. A dead letter is
-// never turned away.
+// refuses reports whether the queue refuses a publish that would overflow it. It never
+// refuses a dead letter.
 func (m *model) refuses(q *modelQueue, x arrival) bool {
 	overflows := q.exceeded(q.count(ready)+1, q.readyBytes()+int64(len(x.entry.body)))
 	if x.from != nil || q.overflow == "" || q.overflow == "drop-head" || !overflows {
@@ -89,17 +90,17 @@ func (m *model) refuses(q *modelQueue, x arrival) bool {
 	if q.overflow == "reject-publish-dlx" && q.deadLetters {
 		x.entry.state, x.entry.end = gone, maxlen
 		x.entry.queue = q
-		m.post(&burial{entry: x.entry, at: m.nowAt()})
+		m.queueDeadLetter(&deadLetter{entry: x.entry, at: m.nowAt()})
 	} else {
 		x.entry.state, x.entry.end = gone, refused
 	}
 	return true
 }
 
-// enter stamps the deadline: late by rounding, never early.
+// enter sets the deadline, which rounding may make later but never earlier.
 func (m *model) enter(q *modelQueue, e *entry) {
 	m.all = append(m.all, e)
-	ttl, until := q.ttlMillis, e.expiresAt()
+	ttl, until := q.ttlMillis, deadline.Instant(e.expiresAt())
 	if until != 0 && m.rules.messageFirst {
 		ttl = -1
 	}
@@ -108,7 +109,7 @@ func (m *model) enter(q *modelQueue, e *entry) {
 	}
 	if ttl >= 0 {
 		e.dueNanos = m.now + ttl*millisecond
-		e.deadline = m.stampAt() + ttl*1000
+		e.deadline = m.stampAt() + deadline.Instant(ttl*1000)
 	}
 	if e.instant = ttl == 0; e.instant {
 		e.dueNanos, e.deadline = m.now, m.nowAt()
@@ -116,26 +117,26 @@ func (m *model) enter(q *modelQueue, e *entry) {
 	if until != 0 && until <= m.nowAt() {
 		e.dueNanos, e.deadline, e.instant, e.stale = m.now, m.nowAt(), true, true
 	} else if until != 0 && (ttl < 0 || until < e.deadline) {
-		e.dueNanos, e.deadline = until*microsecond, until
+		e.dueNanos, e.deadline = int64(until)*microsecond, until
 	}
 	q.put(e)
 	if e.deadline != 0 && !e.instant {
-		m.tell(e, broker.DeadlineEvent{Kind: broker.DeadlineEnqueued})
+		m.reportEvent(e, deadline.Event{Kind: deadline.Enqueued})
 	}
 }
 
-// trim drops from the head until the queue is within its limits.
+// trim drops messages from the head until the queue is within its limits.
 func (m *model) trim(q *modelQueue) {
 	if q.overflow != "" && q.overflow != "drop-head" {
 		return
 	}
 	for q.exceeded(q.count(ready), q.readyBytes()) && q.count(ready) > 0 {
-		m.settle(q.head(), maxlen, broker.Lazy)
+		m.settle(q.head(), maxlen, deadline.Lazy)
 	}
 }
 
-// dispatch lets the consumers take while they have credit. Which of them takes
-// which message is the broker's choice.
+// dispatch lets the consumers take messages while they have credit. The broker chooses
+// which consumer takes which message.
 func (m *model) dispatch(q *modelQueue) {
 	for m.credit(q) > 0 && q.head() != nil {
 		if !m.take(q) {
@@ -145,11 +146,11 @@ func (m *model) dispatch(q *modelQueue) {
 	}
 }
 
-// take delivers the first entry that is not due; due ones before it expire.
+// take delivers the first entry that is not due. Due entries before it expire.
 func (m *model) take(q *modelQueue) bool {
 	for e := q.head(); e != nil; e = q.head() {
 		if !m.deliverable(e) {
-			m.settle(e, expired, broker.Lazy)
+			m.settle(e, expired, deadline.Lazy)
 			continue
 		}
 		e.state = leaving
@@ -167,11 +168,11 @@ func (m *model) take(q *modelQueue) bool {
 func (m *model) get(q *modelQueue) bool {
 	m.use(q)
 	ok := m.take(q)
-	m.bury(false)
+	m.routeDeadLetters(false)
 	return ok
 }
 
-// handed notes that a delivery has been made.
+// handed records a delivery.
 func (m *model) handed(e *entry, noAck bool) {
 	if noAck {
 		m.settle(e, acked, 0)
@@ -180,7 +181,7 @@ func (m *model) handed(e *entry, noAck bool) {
 	e.state = held
 }
 
-// settles predicts the end of deliveries. Those that are not unacked are passed over.
+// settles predicts the end of deliveries. It ignores entries that are not unacked.
 func (m *model) settles(q *modelQueue, how broker.Settlement, entries []*entry) {
 	for _, e := range entries {
 		if e.state != held {
@@ -190,51 +191,51 @@ func (m *model) settles(q *modelQueue, how broker.Settlement, entries []*entry) 
 		case how == broker.Ack:
 			m.settle(e, acked, 0)
 		case how == broker.Reject:
-			m.settle(e, rejected, broker.Requeued)
+			m.settle(e, rejected, deadline.Requeued)
 		case m.due(e):
-			m.settle(e, expired, broker.Requeued)
+			m.settle(e, expired, deadline.Requeued)
 		default:
 			m.requeue(e)
 		}
 	}
 	m.dispatch(q)
 	m.trim(q)
-	m.bury(false)
+	m.routeDeadLetters(false)
 }
 
-// requeue puts an entry back to its old place, unless it has failed too often.
+// requeue puts an entry back in its old place, unless it has failed too often.
 func (m *model) requeue(e *entry) {
 	e.failed++
 	if e.queue.overDelivered(e.failed) {
-		m.settle(e, undelivered, broker.Requeued)
+		m.settle(e, undelivered, deadline.Requeued)
 		return
 	}
 	e.state, e.redelivered = ready, true
 }
 
 // expire predicts the answers to a request to expire messages.
-func (m *model) expire(refs []broker.MessageRef, path broker.Path) []broker.ExpireResult {
-	out := make([]broker.ExpireResult, len(refs))
+func (m *model) expire(refs []deadline.Ref, path deadline.Path) []deadline.Answer {
+	out := make([]deadline.Answer, len(refs))
 	for i, ref := range refs {
 		e := m.find(ref)
 		switch {
 		case e == nil || ref.Deadline == 0:
-			out[i].Outcome = broker.Gone
+			out[i].Outcome = deadline.Gone
 		case !m.due(e):
-			out[i] = broker.ExpireResult{Outcome: broker.NotDue, At: e.deadline}
+			out[i] = deadline.Answer{Outcome: deadline.NotDue, At: e.deadline}
 		case e.state == held:
-			out[i].Outcome = broker.Held
+			out[i].Outcome = deadline.Held
 		default:
-			out[i] = broker.ExpireResult{Outcome: broker.Expired, At: m.nowAt()}
+			out[i] = deadline.Answer{Outcome: deadline.Expired, At: m.nowAt()}
 			m.settle(e, expired, path)
 		}
 	}
-	m.bury(true)
+	m.routeDeadLetters(true)
 	return out
 }
 
 // track predicts which of the messages are still queued, and marks those.
-func (m *model) track(refs []broker.MessageRef) (kept []broker.MessageRef) {
+func (m *model) track(refs []deadline.Ref) (kept []deadline.Ref) {
 	for _, ref := range refs {
 		if e := m.find(ref); e != nil {
 			e.tracked = true
@@ -244,8 +245,8 @@ func (m *model) track(refs []broker.MessageRef) (kept []broker.MessageRef) {
 	return kept
 }
 
-// find returns the entry with that identity and deadline while it is queued.
-func (m *model) find(ref broker.MessageRef) *entry {
+// find returns the entry with that identity and deadline, if it is queued.
+func (m *model) find(ref deadline.Ref) *entry {
 	if q := m.byID[ref.Queue]; q != nil {
 		for _, e := range q.entries {
 			if uint64(e.seq) == ref.Seq && e.deadline == ref.Deadline {

@@ -6,7 +6,7 @@ import (
 	"curfew/broker/queue"
 )
 
-// settings are what a queue is declared with.
+// settings are the settings with which a queue is declared.
 type settings struct {
 	durable, autoDelete, exclusive bool
 	quorum                         bool
@@ -23,10 +23,10 @@ type settings struct {
 	dlk                            string
 }
 
-// plain is a queue without arguments.
+// plain returns the settings of a queue without arguments.
 func plain() settings { return settings{ttlMillis: -1, maxLength: -1, maxBytes: -1, deliveryLimit: -1} }
 
-// parking is how the queue for undeliverable messages is declared.
+// parking returns the settings of the queue for undeliverable messages.
 func parking() settings {
 	s := plain()
 	s.durable = true
@@ -68,13 +68,13 @@ func (s *settings) declare() broker.QueueDeclare {
 	return broker.QueueDeclare{Durable: s.durable, AutoDelete: s.autoDelete, Exclusive: s.exclusive, Args: args}
 }
 
-// outlives says whether the queue is there after a restart.
+// outlives reports whether the queue exists after a restart.
 func (s *settings) outlives() bool { return s.durable && !s.exclusive }
 
-// counts says whether failed deliveries are counted over a restart.
+// counts reports whether failed deliveries are still counted after a restart.
 func (s *settings) counts() bool { return s.quorum || s.maxDeliveries > 0 }
 
-// overDelivered says whether so many failed deliveries are too many.
+// overDelivered reports whether this number of failed deliveries is too high.
 func (s *settings) overDelivered(failed int64) bool {
 	return s.deliveryLimit >= 0 && failed > s.deliveryLimit || s.maxDeliveries > 0 && failed >= s.maxDeliveries
 }
@@ -88,15 +88,15 @@ func (s *settings) exceeded(ready int, bytes int64) bool {
 // modelQueue is one incarnation of a queue.
 type modelQueue struct {
 	settings
-	name      string
-	id        uint64
-	entries   []*entry // ready and held: by priority, then as published
-	last      []uint64 // number given last, by priority
-	consumers []*consumer
-	idleAt    int64 // Unix µs; when x-expires ends it; 0: not as it is
-	deleted   bool
-	owner     *client
-	line      []*burial // dead letters on their way
+	name               string
+	id                 uint64
+	entries            []*entry // ready and held: by priority, then as published
+	last               []uint64 // the last number given, by priority
+	consumers          []*consumer
+	idleAt             int64 // Unix µs; when x-expires deletes it; 0: not in its present state
+	deleted            bool
+	owner              *client
+	pendingDeadLetters []*deadLetter // dead letters that have not reached their targets
 }
 
 func (m *model) declare(name string, id uint64, s settings) *modelQueue {
@@ -109,16 +109,16 @@ func (m *model) declare(name string, id uint64, s settings) *modelQueue {
 	return q
 }
 
-// use renews the time of a queue with x-expires.
+// use restarts the time of a queue with x-expires.
 func (m *model) use(q *modelQueue) {
 	q.idleAt = 0
 	if q.expiresMillis > 0 && len(q.consumers) == 0 {
-		q.idleAt = m.stampAt() + q.expiresMillis*1000
+		q.idleAt = int64(m.stampAt()) + q.expiresMillis*1000
 	}
 }
 
-// remove deletes a queue with all it holds, which is not dead-lettered, and
-// returns how many were ready.
+// remove deletes a queue with everything in it, which is not dead-lettered. It returns how
+// many messages were ready.
 func (m *model) remove(q *modelQueue) int {
 	n := q.count(ready)
 	for len(q.entries) > 0 {
@@ -131,7 +131,7 @@ func (m *model) remove(q *modelQueue) int {
 	return n
 }
 
-// purge drops what is ready.
+// purge drops the ready messages.
 func (m *model) purge(q *modelQueue) int {
 	n := 0
 	for e := q.head(); e != nil; e = q.head() {
@@ -151,7 +151,7 @@ func (m *model) unbind(q *modelQueue) {
 	m.bindings = kept
 }
 
-// put gives an entry its number and its place: behind all of its priority.
+// put gives an entry its number and its place: behind all others of its priority.
 func (q *modelQueue) put(e *entry) {
 	p := min(e.props.Priority, q.priorities)
 	q.last[p]++
@@ -169,7 +169,7 @@ func (q *modelQueue) insert(e *entry) {
 	q.entries[at] = e
 }
 
-// head is the ready entry that comes first, due or not.
+// head returns the first ready entry, due or not.
 func (q *modelQueue) head() *entry {
 	for _, e := range q.entries {
 		if e.state == ready {
@@ -197,8 +197,8 @@ func (q *modelQueue) readyBytes() (n int64) {
 	return n
 }
 
-// credit is how many more messages its consumers will take in this call; those
-// taken already are not counted in the consumers' own books yet.
+// credit returns how many more messages the consumers will take in this call. The messages
+// taken in this call are not in the consumers' own counts yet.
 func (m *model) credit(q *modelQueue) int {
 	n := -m.spent[q]
 	for _, c := range q.consumers {

@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"slices"
 
-	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/queue"
 )
 
-// model is what the broker should do, as plainly as it can be said: lists that are
-// searched from the front, one goroutine, no store. A call into the broker is
-// predicted here first and then compared with what the broker did.
+// model is what the broker should do, said as plainly as possible: lists that are searched
+// from the front, one goroutine, no store. A call into the broker is first predicted here
+// and then compared with what the broker did.
 type model struct {
-	now        int64 // Unix ns; of the call under way
+	now        int64 // Unix ns; of the present call
 	rules      rules
 	queues     map[string]*modelQueue
 	byID       map[uint64]*modelQueue
@@ -22,24 +22,24 @@ type model struct {
 	all        []*entry
 	broken     func(format string, args ...any)
 
-	// What the call under way did.
-	taken map[*modelQueue][]taken                      // to consumers and gets, in order
-	from  []*modelQueue                                // the queues in taken, as they come
-	spent map[*modelQueue]int                          // of its consumers' credit
-	told  map[broker.MessageRef][]broker.DeadlineEvent // and not yet read from the feed
-	ends  map[broker.MessageRef]broker.Expiry          // of what expired in the call
-	count counts
+	// What the present call did.
+	taken  map[*modelQueue][]taken           // to consumers and gets, in order
+	from   []*modelQueue                     // the queues in taken, in order
+	spent  map[*modelQueue]int               // of the credit of its consumers
+	events map[deadline.Ref][]deadline.Event // reported but not yet read from the feed
+	ends   map[deadline.Ref]deadline.Expiry  // what expired in the call
+	count  counts
 
-	sources []*modelQueue // with dead letters in line
+	sources []*modelQueue // with pending dead letters
 }
 
-// rules are the options of the broker that decide about messages.
+// rules are the options of the broker that affect messages.
 type rules struct {
-	messageFirst bool // of two times to live, the message's
+	messageFirst bool // of two times to live, the message's counts
 	park         bool // dead letters that cannot be routed
 }
 
-// state says where an entry is.
+// state is where an entry is.
 type state uint8
 
 const (
@@ -49,7 +49,7 @@ const (
 	gone
 )
 
-// ending is the one reason for which a message left its queue.
+// ending is the reason for which a message left its queue.
 type ending string
 
 const (
@@ -64,24 +64,24 @@ const (
 	crashed     ending = "lost in a crash, unconfirmed or transient"
 )
 
-// entry is a message in one queue, from its arrival there to its one end. A dead
-// letter is a new entry.
+// entry is a message in one queue, from its arrival to its end. A dead letter is a new
+// entry.
 type entry struct {
 	id            int // of its publish
 	body          []byte
-	props         amqp.Properties // as a consumer is to see them, BCC aside
+	props         amqp.Properties // as a consumer must see them, apart from BCC
 	exchange, key string
-	oneKey        bool // it came by the key of a queue it died in: CC and BCC do not count any more
+	oneKey        bool // it was routed by the dead-letter routing key of a queue: CC and BCC do not count any more
 
 	queue       *modelQueue
 	seq         queue.Seq
-	deadline    int64 // Unix µs; 0: never
-	dueNanos    int64 // Unix ns, by exact reckoning: before it, nothing may expire
-	instant     bool  // a time to live of zero, or a deadline that had passed
-	stale       bool  // the latter: nobody may take it
+	deadline    deadline.Instant // 0: never
+	dueNanos    int64            // Unix ns, the exact value: nothing may expire before it
+	instant     bool             // a time to live of zero, or a deadline that had passed
+	stale       bool             // a deadline that had passed: nobody may take it
 	redelivered bool
 	tracked     bool
-	failed      int64   // deliveries
+	failed      int64   // failed deliveries
 	deaths      []death // newest first
 	state       state
 	end         ending
@@ -93,7 +93,7 @@ type binding struct {
 	to            *modelQueue
 }
 
-// taken is a delivery: of which entry, and how many were ready behind it.
+// taken is a delivery: its entry, and how many messages were ready behind it.
 type taken struct {
 	entry  *entry
 	behind int
@@ -102,17 +102,17 @@ type taken struct {
 func newModel(r rules, broken func(string, ...any)) *model {
 	m := &model{
 		rules: r, queues: map[string]*modelQueue{}, byID: map[uint64]*modelQueue{},
-		told: map[broker.MessageRef][]broker.DeadlineEvent{}, broken: broken,
+		events: map[deadline.Ref][]deadline.Event{}, broken: broken,
 	}
 	m.begin(0)
 	return m
 }
 
-// begin clears what the last call did.
+// begin forgets what the last call did.
 func (m *model) begin(nowNanos int64) {
 	m.now = nowNanos
 	m.from = nil
-	m.ends = map[broker.MessageRef]broker.Expiry{}
+	m.ends = map[deadline.Ref]deadline.Expiry{}
 	m.taken, m.spent = map[*modelQueue][]taken{}, map[*modelQueue]int{}
 }
 
@@ -121,30 +121,32 @@ const (
 	microsecond = int64(1e3)
 )
 
-func (m *model) nowAt() int64   { return m.now / microsecond }
-func (m *model) stampAt() int64 { return (m.now + microsecond - 1) / microsecond }
+func (m *model) nowAt() deadline.Instant { return deadline.Instant(m.now / microsecond) }
+func (m *model) stampAt() deadline.Instant {
+	return deadline.Instant((m.now + microsecond - 1) / microsecond)
+}
 
 func (e *entry) String() string {
 	return fmt.Sprintf("m%d in %s (%v)", e.id, e.queue.name, e.seq)
 }
 
-// persistent: a quorum queue keeps what it is given.
+// persistent: a quorum queue keeps every message.
 func (e *entry) persistent() bool { return e.props.DeliveryMode == 2 || e.queue.quorum }
 
-func (e *entry) ref() broker.MessageRef {
-	return broker.MessageRef{Deadline: e.deadline, Queue: e.queue.id, Seq: uint64(e.seq)}
+func (e *entry) ref() deadline.Ref {
+	return deadline.Ref{Deadline: e.deadline, Queue: e.queue.id, Seq: uint64(e.seq)}
 }
 
-// due: whoever looks at it, lets it expire.
+// due reports whether whoever meets the entry must let it expire.
 func (m *model) due(e *entry) bool { return e.deadline != 0 && m.nowAt() >= e.deadline }
 
-// deliverable: not due, or published for this very instant.
+// deliverable: the entry is not due, or was published for this very instant.
 func (m *model) deliverable(e *entry) bool {
 	return !m.due(e) || e.instant && !e.stale && m.nowAt() == e.deadline
 }
 
-// leave is the one way out of a queue: once for each entry, and never by expiry
-// before its time.
+// leave is the only way out of a queue: once for each entry, and never by expiry before its
+// time.
 func (m *model) leave(e *entry, end ending) {
 	if e.state == gone || e.end != "" {
 		m.broken("%v left as %s after it had left as %s", e, end, e.end)
@@ -159,36 +161,38 @@ func (m *model) leave(e *entry, end ending) {
 	}
 }
 
-// settle lets an entry leave, for its grave if the queue has a dead-letter
-// exchange, and says what the feed will tell of it.
-func (m *model) settle(e *entry, end ending, path broker.Path) {
+// settle lets an entry leave. It becomes a dead letter if the queue has a dead-letter
+// exchange. settle also records the event that the feed must report.
+func (m *model) settle(e *entry, end ending, path deadline.Path) {
 	m.leave(e, end)
-	m.tellSettled(e, path)
+	m.reportSettled(e, path)
 	if e.queue.deadLetters && (end == expired || end == rejected || end == maxlen || end == undelivered) {
-		m.post(&burial{entry: e, path: path, at: m.nowAt()})
+		m.queueDeadLetter(&deadLetter{entry: e, path: path, at: m.nowAt()})
 		return
 	}
 	if end == expired {
 		m.count.expiredDropped++
-		m.tellExpired(e, path, broker.Dropped)
+		m.reportExpired(e, path, deadline.Dropped)
 	}
 }
 
-// tellSettled: what Expire removed is answered to who asked for it.
-func (m *model) tellSettled(e *entry, path broker.Path) {
-	if e.tracked && path != broker.Eager && path != broker.Index && path != broker.Stalled {
-		m.tell(e, broker.DeadlineEvent{Kind: broker.DeadlineSettled})
+// reportSettled records the feed's event. What Expire removed is in its answer and not in
+// the feed.
+func (m *model) reportSettled(e *entry, path deadline.Path) {
+	if e.tracked && path != deadline.Eager && path != deadline.Index && path != deadline.Stalled {
+		m.reportEvent(e, deadline.Event{Kind: deadline.Left})
 	}
 }
 
-func (m *model) tell(e *entry, event broker.DeadlineEvent) {
+func (m *model) reportEvent(e *entry, event deadline.Event) {
 	if m.subscribed {
 		event.Ref = e.ref()
-		m.told[event.Ref] = append(m.told[event.Ref], event)
+		m.events[event.Ref] = append(m.events[event.Ref], event)
 	}
 }
 
-// tellExpired: each expiry is told once, with what became of it.
-func (m *model) tellExpired(e *entry, path broker.Path, action broker.Action) {
-	m.ends[e.ref()] = broker.Expiry{VHost: "/", Queue: e.queue.name, Ref: e.ref(), At: m.nowAt(), Path: path, Action: action}
+// reportExpired records an expiry, which the broker must report once, with what became of
+// the message.
+func (m *model) reportExpired(e *entry, path deadline.Path, action deadline.Action) {
+	m.ends[e.ref()] = deadline.Expiry{VHost: "/", Queue: e.queue.name, Ref: e.ref(), Arrived: m.nowAt(), Path: path, Action: action}
 }

@@ -8,18 +8,18 @@ import (
 	"curfew/broker/store"
 )
 
-// plan is what a seed decides before the first step.
+// plan is what the seed determines before the first step.
 type plan struct {
 	seed      uint64
 	steps     int
-	monitored bool // monitors fire the deadlines; else the driver asks for expiries itself
+	monitored bool // monitors fire the deadlines; otherwise the driver proposes expiries
 	redis     bool // the monitors' schedule is in Redis
 	disk      bool // the store has a directory, and there are restarts
 	sync      store.SyncMode
 	rules     rules
 	names     []string // of queues
 	largest   int      // body, about
-	web       bool     // of many queues whose dead letters go to one another, at once
+	web       bool     // many queues dead-letter to one another at the same time
 }
 
 func newPlan(seed uint64) (plan, *rand.Rand) {
@@ -41,7 +41,7 @@ func newPlan(seed uint64) (plan, *rand.Rand) {
 	}
 	if p.web = chance(rng, 0.06); p.web {
 		p.steps /= 25
-		p.disk = false // one call makes so many records that a copy of the directory may end among them
+		p.disk = false // one call writes so many records that a copy of the directory may end in the middle of them
 		for i, n := len(p.names), pick(rng, []int{6, 8, 18, 20}); i < n; i++ {
 			p.names = append(p.names, fmt.Sprint("q", i))
 		}

@@ -10,7 +10,7 @@ import (
 	"curfew/broker/amqp"
 )
 
-// publication is one basic.publish to be made.
+// publication is a basic.publish.
 type publication struct {
 	id            int
 	exchange, key string
@@ -60,9 +60,9 @@ func (p *publication) String() string {
 	return fmt.Sprintf("m%d to %q %q%s, %d B", p.id, p.exchange, p.key, mode, len(p.body))
 }
 
-// randomPublication draws a publish to one of the named queues or a fanout, with a
-// body of some ten bytes or, rarely, one nearly as large as the largest. nowAt is the
-// present in Unix ms, around which absolute deadlines are.
+// randomPublication draws a publish to one of the named queues or to a fanout, with a body
+// of about ten bytes or, rarely, one nearly as large as the largest. nowAt is the present
+// time in Unix ms; absolute deadlines are drawn around it.
 func randomPublication(rng *rand.Rand, id int, names []string, largest int, nowAt int64) publication {
 	p := publication{id: id, key: pick(rng, names), props: amqp.Properties{MessageID: fmt.Sprint("m", id)}}
 	if chance(rng, 0.2) {
@@ -92,7 +92,7 @@ func randomPublication(rng *rand.Rand, id int, names []string, largest int, nowA
 	return p
 }
 
-// randomHeaders draws further keys, a forged history, both, or nothing.
+// randomHeaders draws additional keys, a forged death history, both, or nothing.
 func randomHeaders(rng *rand.Rand, names []string) amqp.Table {
 	h := amqp.Table{}
 	if chance(rng, 0.15) {

@@ -10,6 +10,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/queue"
 )
 
@@ -19,7 +20,7 @@ type racer struct {
 	id        int
 	rng       *rand.Rand
 	publisher *broker.Publisher
-	held      []int // messages it has not settled
+	held      []int // messages that it has not settled
 }
 
 func (r *race) client(id int, seed uint64) *racer {
@@ -47,7 +48,7 @@ func (c *racer) call() {
 	}
 }
 
-// record notes a call that began at a stamp and has returned.
+// record records a call that began at a stamp and has returned.
 func (c *racer) record(began int64, op operation, out answer) {
 	returned := c.ticker.Add(1)
 	c.mu.Lock()
@@ -73,7 +74,7 @@ func (c *racer) publish() {
 	c.record(began, operation{publishes, message, ttl * 1000}, answer{})
 }
 
-// get takes a message; with noAck that is taking and acking at once.
+// get takes a message. With noAck that also acks it.
 func (c *racer) get(noAck bool) bool {
 	message, out := -1, answer{}
 	began := c.ticker.Add(1)
@@ -102,7 +103,7 @@ func messageOf(d *broker.Delivery) int {
 	return message
 }
 
-// seqOf is the sequence number of a message, the first and only of its priority.
+// seqOf returns the sequence number of a message, the only one of its priority.
 func seqOf(message int) queue.Seq { return queue.Seq(uint64(message+1)<<56 | 1) }
 
 func (c *racer) settle() {
@@ -119,10 +120,10 @@ func (c *racer) settle() {
 	c.record(began, operation{kind: kinds[how], message: message}, answer{})
 }
 
-// expire asks for some messages that the feed has told of, whatever became of them.
+// expire proposes some messages that the feed has reported, whatever became of them.
 func (c *racer) expire() {
 	c.mu.Lock()
-	refs := make([]broker.MessageRef, 0, 3)
+	refs := make([]deadline.Ref, 0, 3)
 	for range cap(refs) {
 		if len(c.expiring) > 0 {
 			refs = append(refs, pick(c.rng, c.expiring))
@@ -130,9 +131,9 @@ func (c *racer) expire() {
 	}
 	c.mu.Unlock()
 	began := c.ticker.Add(1)
-	for i, result := range c.broker.Expire(refs, broker.Eager, nil) {
+	for i, result := range c.broker.Deadlines().Expire(refs, deadline.Eager, nil) {
 		message := int(refs[i].Seq>>56) - 1
-		c.record(began, operation{expires, message, refs[i].Deadline}, answer{outcome: result.Outcome})
+		c.record(began, operation{expires, message, int64(refs[i].Deadline)}, answer{outcome: result.Outcome})
 	}
 }
 
@@ -149,7 +150,7 @@ func (c *racer) purge() {
 	c.record(began, operation{kind: purges, message: -1}, answer{})
 }
 
-// dig empties the dead-letter queue: no message may be there twice.
+// dig empties the dead-letter queue: no message may be in it twice.
 func (c *racer) dig() {
 	require.NoError(c.t, c.broker.Forwarded(c.t.Context()))
 	found := map[int]bool{}

@@ -9,37 +9,40 @@ import (
 	"sync"
 	"time"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 	"curfew/scheduler/redisstore"
 )
 
-// redis is a model of a schedule in Redis, with its faults. Each monitor has a
-// handle of its own. It is shared by all runs of the broker, as a real one is.
+// redis is a model of a schedule in Redis, with its faults. Each monitor has its own
+// handle. All runs of the broker share it, like a real one.
 type redis struct {
 	mu sync.Mutex
 	redisData
 	replica redisData // as of the last replication
 
 	processes, epochs int      // given out so far
-	shared            *process // of the monitors that run in one
+	shared            *process // of the monitors that run in one process
 
-	// Faults.
+	// The faults.
 	away    bool          // refuses connections
 	silent  bool          // never answers
 	slow    time.Duration // each way
-	deafFor int           // so many more calls are executed, and their replies lost
+	deafFor int           // the replies to this number of calls will be lost, although they are executed
 }
 
-// redisData is what a replica has, too.
+// redisData is the data that a replica also has.
 type redisData struct {
-	scores  map[scheduler.Shadow]int64
+	scores  map[deadline.Ref]deadline.Instant
 	epoch   int // 0: none
 	owner   int
 	ownedTo time.Time
 	run     int // which server process
 }
 
-func newRedis() *redis { return &redis{redisData: redisData{scores: map[scheduler.Shadow]int64{}}} }
+func newRedis() *redis {
+	return &redis{redisData: redisData{scores: map[deadline.Ref]deadline.Instant{}}}
+}
 
 var (
 	errAway  = errors.New("connection refused")
@@ -65,22 +68,22 @@ func (r *redis) failover() {
 	r.with(func() {
 		run := r.run + 1
 		if r.replica.scores == nil {
-			r.replica.scores = map[scheduler.Shadow]int64{}
+			r.replica.scores = map[deadline.Ref]deadline.Instant{}
 		}
 		r.redisData = r.replica.copied()
 		r.run = run
 	})
 }
 
-// flush empties it (FLUSHALL).
+// flush empties Redis (FLUSHALL).
 func (r *redis) flush() {
-	r.with(func() { r.redisData = redisData{scores: map[scheduler.Shadow]int64{}, run: r.run} })
+	r.with(func() { r.redisData = redisData{scores: map[deadline.Ref]deadline.Instant{}, run: r.run} })
 }
 
-// evict drops some shadows and tells nobody.
+// evict drops some shadows without notice.
 func (r *redis) evict(doomed func() bool) {
 	r.with(func() {
-		for _, s := range slices.SortedFunc(maps.Keys(r.scores), scheduler.Shadow.Compare) {
+		for _, s := range slices.SortedFunc(maps.Keys(r.scores), deadline.Ref.Compare) {
 			if doomed() {
 				delete(r.scores, s)
 			}
@@ -92,7 +95,7 @@ func (r *redis) heal() {
 	r.with(func() { r.away, r.silent, r.slow, r.deafFor = false, false, 0, 0 })
 }
 
-// process is who owns the schedule, and what it began.
+// process is the owner of the schedule, and what it has begun.
 type process struct{ id, epoch, run int }
 
 // handle is a monitor's connection. It implements monitor.Schedule.
@@ -102,8 +105,8 @@ type handle struct {
 	*process
 }
 
-// handle connects a monitor: one of a process of its own, or of the one in which
-// all run that share.
+// handle connects a monitor: one with a process of its own, or one in the process that
+// several monitors share.
 func (r *redis) handle(g *gate, shares bool) *handle {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +124,7 @@ func (r *redis) handle(g *gate, shares bool) *handle {
 // restarted ends the process that monitors share.
 func (r *redis) restarted() { r.with(func() { r.shared = nil }) }
 
-// call takes a command through the faults in force.
+// call runs a command through the present faults.
 func (h *handle) call(ctx context.Context, command func() error) error {
 	h.gate.pass()
 	defer h.gate.pass()
@@ -170,7 +173,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// own takes or renews the ownership. Called within a command.
+// own takes or renews the ownership. It is called within a command.
 func (h *handle) own() error {
 	if h.r.owner != h.id && h.r.owner != 0 && time.Now().Before(h.r.ownedTo) {
 		return redisstore.ErrOwned
@@ -180,7 +183,7 @@ func (h *handle) own() error {
 }
 
 // Apply implements scheduler.Store.
-func (h *handle) Apply(ctx context.Context, add, remove []scheduler.Shadow) error {
+func (h *handle) Apply(ctx context.Context, add, remove []deadline.Ref) error {
 	add, remove = slices.Clone(add), slices.Clone(remove)
 	return h.call(ctx, func() error {
 		for _, s := range add {
@@ -194,11 +197,11 @@ func (h *handle) Apply(ctx context.Context, add, remove []scheduler.Shadow) erro
 }
 
 // Claim implements scheduler.Store.
-func (h *handle) Claim(ctx context.Context, until int64, most int, leaseUntil int64, out []scheduler.Shadow) ([]scheduler.Shadow, int64, error) {
-	var claimed []scheduler.Shadow
-	var next int64
+func (h *handle) Claim(ctx context.Context, until deadline.Instant, most int, leaseUntil deadline.Instant, out []deadline.Ref) ([]deadline.Ref, deadline.Instant, error) {
+	var claimed []deadline.Ref
+	var next deadline.Instant
 	err := h.call(ctx, func() error {
-		inOrder := slices.SortedFunc(maps.Keys(h.r.scores), func(a, b scheduler.Shadow) int {
+		inOrder := slices.SortedFunc(maps.Keys(h.r.scores), func(a, b deadline.Ref) int {
 			return cmp.Or(cmp.Compare(h.r.scores[a], h.r.scores[b]), a.Compare(b))
 		})
 		for _, s := range inOrder {
@@ -223,15 +226,15 @@ func (h *handle) Claim(ctx context.Context, until int64, most int, leaseUntil in
 }
 
 // Settle implements scheduler.Store.
-func (h *handle) Settle(ctx context.Context, done []scheduler.Shadow, later []scheduler.Later) error {
+func (h *handle) Settle(ctx context.Context, done []deadline.Ref, later []scheduler.Later) error {
 	done, later = slices.Clone(done), slices.Clone(later)
 	return h.call(ctx, func() error {
 		for _, s := range done {
 			delete(h.r.scores, s)
 		}
 		for _, l := range later {
-			if _, there := h.r.scores[l.Shadow]; there {
-				h.r.scores[l.Shadow] = l.At
+			if _, there := h.r.scores[l.Ref]; there {
+				h.r.scores[l.Ref] = l.At
 			}
 		}
 		return nil
@@ -281,10 +284,10 @@ func (h *handle) Begin(ctx context.Context) error {
 }
 
 // Scan implements monitor.Schedule.
-func (h *handle) Scan(ctx context.Context, fn func(page []scheduler.Shadow) error) error {
-	var all []scheduler.Shadow
+func (h *handle) Scan(ctx context.Context, fn func(page []deadline.Ref) error) error {
+	var all []deadline.Ref
 	err := h.call(ctx, func() error {
-		all = slices.SortedFunc(maps.Keys(h.r.scores), scheduler.Shadow.Compare)
+		all = slices.SortedFunc(maps.Keys(h.r.scores), deadline.Ref.Compare)
 		return nil
 	})
 	for page := range slices.Chunk(all, 50) {
@@ -296,6 +299,6 @@ func (h *handle) Scan(ctx context.Context, fn func(page []scheduler.Shadow) erro
 }
 
 // Check implements monitor.Schedule.
-func (h *handle) Check(ctx context.Context) (redisstore.Status, error) {
-	return redisstore.Status{Role: "master"}, h.call(ctx, func() error { return nil })
+func (h *handle) Check(ctx context.Context) (scheduler.Status, error) {
+	return scheduler.Status{Role: "master"}, h.call(ctx, func() error { return nil })
 }

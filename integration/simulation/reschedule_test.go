@@ -1,11 +1,9 @@
 package simulation
 
-import (
-	"curfew/broker"
-)
+import "curfew/broker/deadline"
 
-// reschedule gives a few messages, of any age, other deadlines: earlier, later, none,
-// or now; or has them expire at once, dead-lettered or dropped.
+// reschedule gives a few messages, of any age, other deadlines: earlier, later, none, or
+// now. Or it lets them expire at once, dead-lettered or dropped.
 func (w *world) reschedule() {
 	refs := w.randomRefs()
 	for _, ref := range refs[:min(len(refs), 1+w.rng.IntN(3))] {
@@ -15,22 +13,22 @@ func (w *world) reschedule() {
 		case 1:
 			w.rescheduleTo(ref, 0)
 		default:
-			w.rescheduleTo(ref, w.now()/microsecond+(randomTTL(w.rng)-2)*1000+w.rng.Int64N(1000))
+			w.rescheduleTo(ref, deadline.Instant(w.now()/microsecond+(randomTTL(w.rng)-2)*1000+w.rng.Int64N(1000)))
 		}
 	}
 }
 
-func (w *world) rescheduleTo(ref broker.MessageRef, deadline int64) {
+func (w *world) rescheduleTo(ref deadline.Ref, to deadline.Instant) {
 	w.call(func() {
-		want, wantRef := w.model.reschedule(ref, deadline, false)
-		got, gotRef := w.broker.Reschedule(ref, deadline)
+		want, wantRef := w.model.reschedule(ref, to, false)
+		got, gotRef := w.broker.Reschedule(ref, to)
 		if got != want || gotRef != wantRef {
 			w.fail("reschedule %+v: %v %+v, should be %v %+v", ref, got, gotRef, want, wantRef)
 		}
-	}, "reschedule seq %d of %s from %d to %d", ref.Seq, w.queueName(ref.Queue), ref.Deadline, deadline)
+	}, "reschedule seq %d of %s from %d to %d", ref.Seq, w.queueName(ref.Queue), ref.Deadline, to)
 }
 
-func (w *world) fireNow(ref broker.MessageRef, drop bool) {
+func (w *world) fireNow(ref deadline.Ref, drop bool) {
 	w.call(func() {
 		want, _ := w.model.reschedule(ref, 1, drop)
 		if got := w.broker.FireNow(ref, drop); got != want {
@@ -39,39 +37,39 @@ func (w *world) fireNow(ref broker.MessageRef, drop bool) {
 	}, "fire seq %d of %s, drop %v", ref.Seq, w.queueName(ref.Queue), drop)
 }
 
-// reschedule predicts another deadline, and what is said of it.
-func (m *model) reschedule(ref broker.MessageRef, deadline int64, drop bool) (broker.ExpireOutcome, broker.MessageRef) {
+// reschedule predicts another deadline and the answer.
+func (m *model) reschedule(ref deadline.Ref, to deadline.Instant, drop bool) (deadline.Outcome, deadline.Ref) {
 	e := m.find(ref)
 	if e == nil {
-		return broker.Gone, ref
+		return deadline.Gone, ref
 	}
-	if deadline != 0 {
-		deadline = max(deadline, m.nowAt())
+	if to != 0 {
+		to = max(to, m.nowAt())
 	}
-	due := deadline != 0 && m.nowAt() >= deadline
+	due := to != 0 && m.nowAt() >= to
 	if due && e.state == ready {
-		e.dueNanos = m.now // by whoever asks for it
+		e.dueNanos = m.now // due because of the caller
 		if drop {
 			m.leave(e, expired)
-			m.tellSettled(e, broker.Manual)
+			m.reportSettled(e, deadline.Manual)
 			m.count.expiredDropped++
-			m.tellExpired(e, broker.Manual, broker.Dropped)
+			m.reportExpired(e, deadline.Manual, deadline.Dropped)
 		} else {
-			m.settle(e, expired, broker.Manual)
+			m.settle(e, expired, deadline.Manual)
 		}
-		m.bury(false)
-		return broker.Expired, ref
+		m.routeDeadLetters(false)
+		return deadline.Expired, ref
 	}
 	if e.tracked {
-		m.tell(e, broker.DeadlineEvent{Kind: broker.DeadlineSettled})
+		m.reportEvent(e, deadline.Event{Kind: deadline.Left})
 	}
-	e.deadline, e.dueNanos = deadline, deadline*microsecond
+	e.deadline, e.dueNanos = to, int64(to)*microsecond
 	e.instant, e.stale, e.tracked = false, false, false
-	if deadline != 0 {
-		m.tell(e, broker.DeadlineEvent{Kind: broker.DeadlineRescheduled})
+	if to != 0 {
+		m.reportEvent(e, deadline.Event{Kind: deadline.Changed})
 	}
 	if due {
-		return broker.Held, e.ref()
+		return deadline.Held, e.ref()
 	}
-	return broker.Rescheduled, e.ref()
+	return deadline.Rescheduled, e.ref()
 }

@@ -6,29 +6,30 @@ import (
 	"time"
 
 	"curfew/broker"
+	"curfew/broker/deadline"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
 
-// durable is what the journal says at some point in its history: the queued
-// persistent messages of durable queues.
+// durable is what the journal contains at some point in its history: the queued persistent
+// messages of durable queues.
 type durable []durableEntry
 
-// durableEntry is an entry as a restart may find it.
+// durableEntry is an entry that a restart may find.
 type durableEntry struct {
 	key   durableKey
 	entry entry // a copy
 }
 
-// durableKey is what the journal says of an entry.
+// durableKey is what the journal contains of an entry.
 type durableKey struct {
 	queue, seq uint64
-	deadline   int64
+	deadline   deadline.Instant
 	body       string
 }
 
-// remember adds the present state to what a restart may find. Everything since
-// the last commit may be found, up to some call: the journal is written in order.
+// remember adds the present state to those that a restart may find. A restart finds
+// everything since the last commit up to some call: the journal is written in order.
 func (w *world) remember() {
 	if !w.plan.disk || w.failure != "" {
 		return
@@ -46,7 +47,7 @@ func keyOf(e *entry) durableKey {
 	return durableKey{e.queue.id, uint64(e.seq), e.deadline, string(e.body)}
 }
 
-// commit waits until all so far is confirmed.
+// commit waits until everything so far is confirmed.
 func (w *world) commit() {
 	if !w.plan.disk {
 		return
@@ -72,8 +73,8 @@ func (w *world) commit() {
 	}
 }
 
-// restart ends the broker and everything in its process, and starts another on
-// what is on the disk: all, after a clean end, or what was written so far.
+// restart ends the broker and everything in its process, and starts another one with the
+// contents of the disk: everything after a clean end, or what was written so far.
 func (w *world) restart() {
 	if !w.plan.disk {
 		return
@@ -90,7 +91,7 @@ func (w *world) restart() {
 	clean := chance(w.rng, 0.4)
 	w.note("the broker ends, cleanly %v", clean)
 	if w.pump != nil {
-		w.mu.Unlock() // it may wait for the lock to hand out the last events
+		w.mu.Unlock() // the monitor may need the lock to pass on the last events
 		w.pump.end()
 		w.mu.Lock()
 		w.pump = nil
@@ -98,7 +99,7 @@ func (w *world) restart() {
 	w.reopen(clean)
 }
 
-// reopen leaves the directory as the end of the process leaves it, and starts over.
+// reopen leaves the directory as the end of the process leaves it, and starts again.
 func (w *world) reopen(clean bool) {
 	w.restarts++
 	old := w.dir
@@ -114,7 +115,7 @@ func (w *world) reopen(clean bool) {
 	if !ok {
 		return
 	}
-	if chance(w.rng, 0.5) { // it is some time until it starts again
+	if chance(w.rng, 0.5) { // some time passes before it starts again
 		w.jumped.Add(w.rng.Int64N(int64(10 * time.Second)))
 	}
 	w.model.revive(kept, w.now())
@@ -144,8 +145,8 @@ func (w *world) closeBroker() {
 	w.broker = nil
 }
 
-// recovered reads the journal on its own and finds the point in history that it
-// shows: one no older than the last commit, and nothing else.
+// recovered reads the journal independently and finds the point in history that it shows,
+// which must not be older than the last commit.
 func (w *world) recovered() (durable, bool) {
 	s, r, err := store.Open(store.Options{Dir: w.dir, SegmentBytes: segmentBytes})
 	if err != nil {
@@ -155,7 +156,7 @@ func (w *world) recovered() (durable, bool) {
 	found := map[durableKey]store.Terms{}
 	for _, q := range r.Queues {
 		if w.model.byID[q.Queue] == nil {
-			continue // deleted; the definitions are newer than the journal
+			continue // deleted: the definitions are newer than the journal
 		}
 		for _, e := range q.Entries {
 			found[durableKey{q.Queue, e.Seq, e.ExpiresAt, string(s.View(e.Pos).Body)}] = e.Terms
@@ -170,12 +171,12 @@ func (w *world) recovered() (durable, bool) {
 			return kept, true
 		}
 	}
-	w.explain(found)
+	w.describeDifference(found)
 	return nil, false
 }
 
-// explain says by how much what was found differs from what was there last.
-func (w *world) explain(found map[durableKey]store.Terms) {
+// describeDifference describes the difference between what was found and the last remembered state.
+func (w *world) describeDifference(found map[durableKey]store.Terms) {
 	var got, want []durableKey
 	for k := range found {
 		got = append(got, k)
@@ -187,7 +188,7 @@ func (w *world) explain(found map[durableKey]store.Terms) {
 		len(w.durables), missing(want, got), missing(got, want))
 }
 
-// existing leaves out what belongs to queues that are gone.
+// existing omits entries of queues that are gone.
 func (d durable) existing(m *model) (kept durable) {
 	for _, e := range d {
 		if m.byID[e.key.queue] != nil {
@@ -211,8 +212,8 @@ func (d durable) is(found map[durableKey]store.Terms) bool {
 	return len(d) == len(found)
 }
 
-// revive sets the queues back to what outlived the process: durable queues with
-// what was recovered, all ready, marked as redelivered.
+// revive resets the queues to what survived the process: durable queues with what was
+// recovered, everything ready and marked as redelivered.
 func (m *model) revive(kept durable, nowNanos int64) {
 	m.begin(nowNanos)
 	for _, e := range m.live() {
@@ -240,7 +241,7 @@ func (m *model) revive(kept durable, nowNanos int64) {
 	}
 }
 
-// reconnect finds the queues again and binds them in the old order, in which
+// reconnect looks up the queues again and restores the order of their bindings, in which
 // dead letters reach several queues.
 func (w *world) reconnect() {
 	for _, m := range w.model.sorted() {

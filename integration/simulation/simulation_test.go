@@ -14,8 +14,8 @@ import (
 // defaultSeeds take about 20 s with the race detector on two cores.
 const defaultSeeds = 50
 
-// TestSimulation runs seeds 1, 2, 3, ...; SIMULATION_SEEDS says how many, and
-// SIMULATION_SEED replays one and prints its whole history.
+// TestSimulation runs seeds 1, 2, 3, ... SIMULATION_SEEDS is their number; SIMULATION_SEED
+// replays one seed and prints its whole history.
 func TestSimulation(t *testing.T) {
 	if seed := number(t, "SIMULATION_SEED", 0); seed > 0 {
 		if w := simulate(t, seed); w.failure == "" {
@@ -48,7 +48,7 @@ func number(t *testing.T, name string, absent uint64) uint64 {
 	return n
 }
 
-// totals say how much was simulated.
+// totals counts what was simulated.
 type totals struct{ messages, expired, deadLettered, bounded, restarts, monitored atomic.Int64 }
 
 func (n *totals) add(w *world) {
@@ -88,10 +88,10 @@ func simulate(t *testing.T, seed uint64) (w *world) {
 	return w
 }
 
-// TestSeedsReplay: without monitors, whose goroutines the seed does not order, a
-// seed's history is the same each time.
+// TestSeedsReplay: without monitors, whose goroutines the seed does not order, the history
+// of a seed is always the same.
 func TestSeedsReplay(t *testing.T) {
-	left := map[bool]int{false: 4, true: 1} // by whether they have a directory
+	left := map[bool]int{false: 4, true: 1} // by whether the seed has a directory
 	for seed := uint64(1); left[false]+left[true] > 0; seed++ {
 		p, _ := newPlan(seed)
 		if p.monitored || left[p.disk] == 0 {

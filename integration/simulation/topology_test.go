@@ -6,7 +6,7 @@ import (
 	"curfew/broker"
 )
 
-// declareQueue makes a queue, or declares one again as it is.
+// declareQueue declares a queue, or declares an existing one again.
 func (w *world) declareQueue() {
 	name := pick(w.rng, w.plan.names)
 	w.mu.Lock()
@@ -45,7 +45,7 @@ func (w *world) redeclare(m *modelQueue) {
 	}, "declare %s again", m.name)
 }
 
-// declaredBy is who may use an exclusive queue; of another, anybody.
+// declaredBy returns who may use a queue: its owner if it is exclusive, otherwise anybody.
 func (q *modelQueue) declaredBy(anybody *client) *client {
 	if q.owner != nil {
 		return q.owner
@@ -68,14 +68,14 @@ func (w *world) deleteQueue() {
 	}, "delete %s", m.name)
 }
 
-// orphan takes the consumers of a queue that goes away from their clients.
+// orphan takes the consumers of a deleted queue away from their clients.
 func (w *world) orphan(m *modelQueue) {
 	for _, c := range m.consumers {
-		c.client.drop(c)
+		c.client.removeConsumer(c)
 	}
 }
 
-// bindQueue binds a queue to the fanout or by a key, or undoes that.
+// bindQueue binds a queue to the fanout, or by a key, or undoes that.
 func (w *world) bindQueue() {
 	m := w.anyQueue()
 	if m == nil {
@@ -120,7 +120,7 @@ func (m *model) bind(b binding, undo bool) {
 	}
 }
 
-// anyQueue draws one that is there; nil if none is.
+// anyQueue draws an existing queue; nil if there is none.
 func (w *world) anyQueue() *modelQueue {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,8 +168,8 @@ func (w *world) randomSettings(name string) settings {
 	return s
 }
 
-// randomQuorum makes it a quorum queue, which is durable, nobody's own, without
-// priorities, and has a limit of deliveries.
+// randomQuorum makes it a quorum queue, which is durable and not exclusive, has no
+// priorities, and has a delivery limit.
 func (w *world) randomQuorum(s *settings) {
 	s.quorum, s.durable, s.autoDelete, s.exclusive, s.priorities = true, true, false, false, 0
 	s.deliveryLimit = w.rng.Int64N(4) - 1
@@ -178,8 +178,8 @@ func (w *world) randomQuorum(s *settings) {
 	}
 }
 
-// randomDeadLettering draws where dead letters go: to a queue that may be missing,
-// back where they came from, to several, nowhere.
+// randomDeadLettering draws where dead letters go: to a queue that may be missing, back
+// where they came from, to several queues, or nowhere.
 func (w *world) randomDeadLettering(s *settings) {
 	s.deadLetters = true
 	s.dlx = pick(w.rng, []string{"", "", "", "amq.fanout", "amq.direct", "missing"})
@@ -188,8 +188,8 @@ func (w *world) randomDeadLettering(s *settings) {
 	}
 }
 
-// weave declares a web of queues that keep no message. It is a fan, in which all dead letters
-// of each go to all others, or where there are too many for the model, a chain.
+// weave declares a web of queues that keep no message: a fan, in which the dead letters of
+// each queue go to all others, or, if that is too many for the model, a chain.
 func (w *world) weave() {
 	fan, slow := len(w.plan.names) <= 9, chance(w.rng, 0.3)
 	for i, name := range w.plan.names {

@@ -7,7 +7,7 @@ import (
 	"curfew/broker/queue"
 )
 
-// publish makes a batch of publishes.
+// publish publishes a batch.
 func (w *world) publish() {
 	batch := make([]publication, 1+w.rng.IntN(6))
 	for i := range batch {
@@ -49,7 +49,7 @@ func (w *world) consume() {
 		m.consumers, m.idleAt = append(m.consumers, c), 0
 		c.client.consumers = append(c.client.consumers, c)
 		w.model.dispatch(m)
-		w.model.bury(false)
+		w.model.routeDeadLetters(false)
 		c.Wake()
 	}, "%s consumes %s, credit %d, no-ack %v", c.client.name, m.name, c.credit, c.NoAck)
 }
@@ -66,7 +66,7 @@ func (w *world) prefetch() {
 		}
 		c.credit += 1 + w.rng.IntN(3)
 		w.model.dispatch(c.queue)
-		w.model.bury(false)
+		w.model.routeDeadLetters(false)
 		c.Wake()
 	}, "%s has credit for more of %s", c.client.name, c.queue.name)
 }
@@ -77,12 +77,12 @@ func (w *world) cancelConsumer() {
 	}
 }
 
-// cancel ends a consumer; what it holds stays unacked. An auto-delete queue goes
-// with its last one.
+// cancel ends a consumer. Its messages stay unacked. An auto-delete queue is deleted with
+// its last consumer.
 func (w *world) cancel(c *consumer) {
 	w.call(func() {
 		m := c.queue
-		c.client.drop(c)
+		c.client.removeConsumer(c)
 		m.consumers = slices.DeleteFunc(m.consumers, func(have *consumer) bool { return have == c })
 		if !m.deleted && len(m.consumers) == 0 {
 			w.model.use(m)
@@ -126,8 +126,8 @@ func (w *world) getFrom(m *modelQueue, c *client, noAck bool) (got bool) {
 	return got
 }
 
-// settle ends some of a client's deliveries in one way; some of them twice, some
-// of queues that are gone.
+// settle ends some of a client's deliveries in one way; some of them twice, some from
+// queues that are gone.
 func (w *world) settle() {
 	c := pick(w.rng, w.clients)
 	w.mu.Lock()
@@ -198,7 +198,7 @@ func (w *world) purge() {
 	}, "purge %s", m.name)
 }
 
-// loseConnection ends a client: its consumers go, what it holds comes back, its
+// loseConnection ends a client: its consumers end, its unacked messages return, and its
 // exclusive queues are deleted.
 func (w *world) loseConnection() { w.disconnect(pick(w.rng, w.clients)) }
 

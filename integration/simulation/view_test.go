@@ -5,12 +5,10 @@ import (
 	"sync"
 	"time"
 
-	"curfew/broker"
-	"curfew/monitor"
-	"curfew/scheduler"
+	"curfew/broker/deadline"
 )
 
-// pump reads the broker's one feed and hands it to every monitor's view, since a
+// pump reads the broker's only feed and passes it on to the view of every monitor, since a
 // broker has one subscriber and a simulation may have two monitors.
 type pump struct {
 	stop  context.CancelFunc
@@ -23,9 +21,9 @@ func startPump(w *world) *pump {
 	b := w.broker
 	go func() {
 		defer close(p.ended)
-		var buf [64]broker.DeadlineEvent
+		var buf [64]deadline.Event
 		for {
-			n, lagged, err := b.DeadlineEvents(ctx, buf[:])
+			n, lagged, err := b.Deadlines().Events(ctx, buf[:])
 			if err != nil {
 				return
 			}
@@ -40,7 +38,7 @@ func (p *pump) end() {
 	<-p.ended
 }
 
-func (w *world) handOut(events []broker.DeadlineEvent, lagged bool) {
+func (w *world) handOut(events []deadline.Event, lagged bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.failure != "" {
@@ -55,7 +53,7 @@ func (w *world) handOut(events []broker.DeadlineEvent, lagged bool) {
 	}
 }
 
-// gate stops whoever passes it while it is shut: a process that is stopped.
+// gate stops whoever passes it while it is shut, like a stopped process.
 type gate struct {
 	mu   sync.Mutex
 	shut chan struct{} // nil: open
@@ -87,25 +85,25 @@ func (g *gate) pass() {
 	}
 }
 
-// view is the broker as one monitor sees it: with a feed of its own, which may
-// lag, and through a gate. It implements monitor.Primary.
+// view is the broker as one monitor sees it: through a gate, and with its own feed, which
+// may lag. It implements monitor.Primary.
 type view struct {
 	w     *world
 	gate  *gate
-	ahead int64 // µs by which its clock is ahead of the broker's
+	ahead int64 // how far its clock is ahead of the broker's, µs
 
 	mu      sync.Mutex
-	events  []monitor.Event
-	losing  int // so many more events are lost
+	events  []deadline.Event
+	losing  int // this number of events will be lost
 	lagged  bool
-	whole   time.Time // since when none was
+	whole   time.Time // since when no event was lost
 	dead    bool      // the monitor was killed: its calls reach nothing
-	expired func([]monitor.Expiry)
+	expired deadline.Stream
 	arrived chan struct{}
 }
 
-// push is called with the world's lock held.
-func (v *view) push(events []broker.DeadlineEvent) {
+// push adds events. It needs the world's lock.
+func (v *view) push(events []deadline.Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, e := range events {
@@ -114,16 +112,9 @@ func (v *view) push(events []broker.DeadlineEvent) {
 			v.lagged, v.whole = true, time.Now()
 			continue
 		}
-		v.events = append(v.events, event(e))
+		v.events = append(v.events, e)
 	}
 	v.ring()
-}
-
-// event translates as package embedded does.
-func event(e broker.DeadlineEvent) monitor.Event {
-	return monitor.Event{
-		Shadow: scheduler.Shadow(e.Ref), Kind: monitor.EventKind(e.Kind),
-	}
 }
 
 func (v *view) ring() {
@@ -133,14 +124,14 @@ func (v *view) ring() {
 	}
 }
 
-// lag loses the next n events; the monitor is told.
+// lag loses the next n events and notifies the monitor.
 func (v *view) lag(n int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.losing += n
 }
 
-// wholeSince is from when on the feed lost nothing.
+// wholeSince returns the time since which the feed has lost nothing.
 func (v *view) wholeSince() time.Time {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -160,7 +151,7 @@ func (v *view) killed() bool {
 }
 
 // Events implements monitor.Primary.
-func (v *view) Events(ctx context.Context, buf []monitor.Event) (n int, lagged bool, err error) {
+func (v *view) Events(ctx context.Context, buf []deadline.Event) (n int, lagged bool, err error) {
 	for {
 		v.gate.pass()
 		v.mu.Lock()
@@ -180,61 +171,46 @@ func (v *view) Events(ctx context.Context, buf []monitor.Event) (n int, lagged b
 }
 
 // Expire implements monitor.Primary.
-func (v *view) Expire(shadows []scheduler.Shadow, path monitor.Path, out []monitor.Result) []monitor.Result {
+func (v *view) Expire(shadows []deadline.Ref, path deadline.Path, out []deadline.Answer) []deadline.Answer {
 	v.gate.pass()
 	defer v.gate.pass()
-	refs := refsOf(shadows)
 	made := false
 	v.w.callIf(v, func() {
 		made = true
-		want := v.w.model.expire(refs, broker.Path(path))
+		want := v.w.model.expire(shadows, path)
 		got := v.w.primary.Expire(shadows, path, nil)
 		out = append(out, got...)
-		v.w.compareExpiry(refs, answers(got), want)
+		v.w.compareExpiry(shadows, got, want)
 	}, "a monitor expires %d messages", len(shadows))
 	if !made {
 		for range shadows {
-			out = append(out, monitor.Result{Outcome: monitor.Failed})
+			out = append(out, deadline.Answer{Outcome: deadline.Failed})
 		}
 	}
 	return out
 }
 
-func answers(results []monitor.Result) (out []broker.ExpireResult) {
-	for _, r := range results {
-		out = append(out, broker.ExpireResult{Outcome: broker.ExpireOutcome(r.Outcome), At: r.At})
-	}
-	return out
-}
-
-func refsOf(shadows []scheduler.Shadow) (refs []broker.MessageRef) {
-	for _, s := range shadows {
-		refs = append(refs, broker.MessageRef(s))
-	}
-	return refs
-}
-
 // Expiries implements monitor.Primary.
-func (v *view) Expiries(fn func([]monitor.Expiry)) { v.expired = fn }
+func (v *view) Expiries() *deadline.Stream { return &v.expired }
 
 // Track implements monitor.Primary.
-func (v *view) Track(shadows []scheduler.Shadow) []scheduler.Shadow {
+func (v *view) Track(shadows []deadline.Ref) []deadline.Ref {
 	v.gate.pass()
 	defer v.gate.pass()
 	kept := shadows[:0]
 	v.w.callIf(v, func() {
-		want := v.w.model.track(refsOf(shadows))
+		want := v.w.model.track(shadows)
 		kept = v.w.primary.Track(shadows)
-		if got := refsOf(kept); len(missing(got, want)) > 0 || len(got) != len(want) {
-			v.w.fail("track: kept %+v, should be %+v", got, want)
+		if len(missing(kept, want)) > 0 || len(kept) != len(want) {
+			v.w.fail("track: kept %+v, should be %+v", kept, want)
 		}
 	}, "a monitor tracks %d messages", len(shadows))
 	return kept
 }
 
-// Snapshot implements monitor.Primary. The pages are read one by one with the
-// world's lock held, and fn is called without.
-func (v *view) Snapshot(ctx context.Context, fn func(page []scheduler.Shadow) error) error {
+// Snapshot implements monitor.Primary. It reads each page with the world's lock held, and
+// calls fn without it.
+func (v *view) Snapshot(ctx context.Context, fn func(page []deadline.Ref) error) error {
 	v.gate.pass()
 	v.w.mu.Lock()
 	defer v.w.mu.Unlock()
@@ -242,8 +218,8 @@ func (v *view) Snapshot(ctx context.Context, fn func(page []scheduler.Shadow) er
 		return context.Canceled
 	}
 	v.w.note("a monitor takes a snapshot")
-	return v.w.primary.Snapshot(ctx, func(page []scheduler.Shadow) error {
-		v.w.model.track(refsOf(page))
+	return v.w.primary.Snapshot(ctx, func(page []deadline.Ref) error {
+		v.w.model.track(page)
 		v.w.mu.Unlock()
 		defer v.w.mu.Lock()
 		return fn(page)
@@ -256,7 +232,7 @@ func (v *view) QueueName(queue uint64) (vhost, name string, ok bool) {
 }
 
 // Now implements monitor.Primary.
-func (v *view) Now() int64 { return v.w.now()/microsecond + v.ahead }
+func (v *view) Now() deadline.Instant { return deadline.Instant(v.w.now()/microsecond + v.ahead) }
 
 // ClockOffset implements monitor.Primary.
 func (v *view) ClockOffset() time.Duration { return 0 }

@@ -16,15 +16,15 @@ type watcher struct {
 	ended   chan struct{}
 
 	paused bool
-	since  time.Time // from when on it has run
+	since  time.Time // since when it has run
 }
 
-// maxWatchers is how many monitors there are at a time, at most. With Redis, the
-// second shares the first's schedule as a thread of it would, or is refused it, as
+// maxWatchers is the maximum number of monitors at a time. With Redis, the second shares
+// the first one's schedule, as a thread of the same process would, or is refused, as
 // another process is.
 const maxWatchers = 2
 
-// startMonitor starts one unless there are enough.
+// startMonitor starts a monitor, unless there are enough.
 func (w *world) startMonitor() {
 	if len(w.watchers) == maxWatchers || !w.plan.monitored {
 		return
@@ -57,8 +57,8 @@ func (w *world) startMonitor() {
 	}()
 }
 
-// kill ends a monitor where it stands: nothing it does from now on reaches the
-// broker or Redis.
+// kill ends a monitor at once: nothing that it does from now on reaches the broker or
+// Redis.
 func (w *world) kill(x *watcher) {
 	w.mu.Lock()
 	w.note("a monitor is killed")
@@ -88,7 +88,7 @@ func (w *world) anyWatcher() *watcher {
 	return pick(w.rng, w.watchers)
 }
 
-// pauseMonitor stops a monitor (SIGSTOP), or lets it go on.
+// pauseMonitor stops a monitor (SIGSTOP), or continues it.
 func (w *world) pauseMonitor() {
 	x := w.anyWatcher()
 	if x == nil {
@@ -127,20 +127,20 @@ func (w *world) say(format string, args ...any) {
 }
 
 const (
-	// lateBy is how late a monitor may be that had the time to learn of a message,
-	// whatever Redis does (package monitor, Guarantees), and a ms of rounding.
+	// lateBy is how late a monitor may be that had time to learn of a message, whatever
+	// Redis does (package monitor, Guarantees), plus a ms for rounding.
 	lateBy = 251 * time.Millisecond
-	// learnIn is that time: it looks at its clock every second, and makes up for a
-	// loss by a snapshot, a second after the last.
+	// learnIn is that time: a monitor checks its clock every second, and repairs a loss
+	// with a snapshot, one second after the last one.
 	learnIn = 3 * time.Second
 )
 
-// checkLateness looks for messages that are ready though their time has come and
-// some monitor has had the time to notice. Nothing else is under way.
+// checkLateness looks for messages that are ready although their deadline has come and some
+// monitor had time to notice. No call is in progress meanwhile.
 func (w *world) checkLateness() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var watched time.Duration // for how long
+	var watched time.Duration // how long it has been watched
 	for _, x := range w.watchers {
 		if !x.paused {
 			watched = max(watched, min(time.Since(x.since), time.Since(x.view.wholeSince())))
@@ -154,5 +154,5 @@ func (w *world) checkLateness() {
 			w.fail("%v has been due for %v, and nobody let it expire", e, late)
 		}
 	}
-	w.allTold()
+	w.checkAllReported()
 }

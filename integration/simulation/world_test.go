@@ -14,20 +14,18 @@ import (
 	"time"
 
 	"curfew/broker"
+	"curfew/broker/deadline"
 	"curfew/broker/store"
-	"curfew/monitor"
-	"curfew/monitor/embedded"
-	"curfew/scheduler"
 )
 
-// world is one simulation: the broker, the model beside it, clients, and whoever
-// watches the deadlines. The driver is one goroutine; monitors are others. Every
-// call into the broker is made with mu held, is predicted by the model first, and
-// is compared with the prediction before mu is given back.
+// world is one simulation: the broker, the model beside it, clients, and whoever watches
+// the deadlines. The driver is one goroutine; monitors are others. Every call into the
+// broker is made with mu held. First the model predicts it, then it is made, and its
+// results are compared with the prediction before mu is released.
 type world struct {
 	t    *testing.T
 	plan plan
-	rng  *rand.Rand // the driver's alone
+	rng  *rand.Rand // used by the driver only
 
 	jumped atomic.Int64 // ns the virtual clock is ahead of the bubble's
 	jumpAt time.Time    // the last jump forward, by the bubble's clock
@@ -37,10 +35,10 @@ type world struct {
 	broker    *broker.Broker
 	vhost     *broker.VHost
 	publisher *broker.Publisher
-	primary   *embedded.Primary
+	primary   broker.Deadlines
 	queues    map[*modelQueue]*broker.Queue
 	clients   []*client
-	seen      map[*modelQueue][]seen // deliveries of the call under way
+	seen      map[*modelQueue][]seen // deliveries of the present call
 	nextID    int
 	history   []string
 	failure   string
@@ -49,8 +47,8 @@ type world struct {
 	restarts int
 	durables []durable // possible contents of the journal, oldest first
 
-	expiriesMu sync.Mutex // leaf: the broker tells in whichever goroutine moves a dead letter
-	expiries   []broker.Expiry
+	expiriesMu sync.Mutex // a leaf: the broker reports in whichever goroutine moves a dead letter
+	expiries   []deadline.Expiry
 
 	redis    *redis
 	watchers []*watcher
@@ -74,13 +72,13 @@ func newWorld(t *testing.T, p plan, rng *rand.Rand) *world {
 	return w
 }
 
-// now is the virtual clock. Only the driver moves it, never during a call.
+// now returns the virtual time. Only the driver moves it, never during a call.
 func (w *world) now() int64 { return time.Now().UnixNano() + w.jumped.Load() }
 
-// segmentBytes is small, so that segments end and go.
+// segmentBytes is small, so that segments fill up and are dropped.
 const segmentBytes = 1 << 18
 
-// open starts a broker, on what dir holds.
+// open starts a broker with the contents of dir.
 func (w *world) open(dir string) {
 	o := broker.Options{
 		Clock: w.now,
@@ -99,10 +97,10 @@ func (w *world) open(dir string) {
 	w.broker = b
 	w.vhost, _ = b.VHost("/")
 	w.publisher = w.vhost.NewPublisher("guest")
-	w.primary = embedded.New(b)
-	b.WatchExpiries(w.tellExpiries)
+	w.primary = b.Deadlines()
+	b.Deadlines().Expiries().Subscribe(deadline.Basic, w.recordExpiries)
 	w.model.count = newCounts()
-	w.model.subscribed, w.model.told = false, map[broker.MessageRef][]broker.DeadlineEvent{}
+	w.model.subscribed, w.model.events = false, map[deadline.Ref][]deadline.Event{}
 	if w.plan.monitored {
 		w.subscribe()
 		w.pump = startPump(w)
@@ -111,7 +109,7 @@ func (w *world) open(dir string) {
 
 // subscribe opens the broker's feed.
 func (w *world) subscribe() {
-	if err := w.broker.Deadlines(context.Background(), func([]broker.MessageRef) error { return nil }); err != nil {
+	if err := w.broker.Deadlines().Snapshot(context.Background(), func([]deadline.Ref) error { return nil }); err != nil {
 		w.fail("Deadlines: %v", err)
 	}
 	w.model.subscribed = true
@@ -120,13 +118,13 @@ func (w *world) subscribe() {
 	}
 }
 
-// call is one call into the broker: it is noted, predicted, made, and compared.
-// It does nothing once something has failed.
+// call makes one call into the broker: it is recorded, predicted, made, and compared. After
+// a failure it does nothing.
 func (w *world) call(made func(), format string, args ...any) {
 	w.callIf(nil, made, format, args...)
 }
 
-// callIf is call, made by a monitor unless it has been killed.
+// callIf is call for a monitor, unless the monitor has been killed.
 func (w *world) callIf(v *view, made func(), format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,8 +145,9 @@ func (w *world) callIf(v *view, made func(), format string, args ...any) {
 	w.remember()
 }
 
-// survive makes a failure of a panic, which a monitor would take for its own and
-// go on. It is told at once, since what panicked may hold a lock for ever.
+// survive turns a panic into a failure of the test. Otherwise a monitor would take the
+// panic for its own and go on. It is reported at once, since the code that panicked may
+// hold a lock forever.
 func (w *world) survive() {
 	if p := recover(); p != nil {
 		w.fail("panic: %v\n%s", p, debug.Stack())
@@ -162,7 +161,7 @@ func (w *world) note(format string, args ...any) {
 	w.history = append(w.history, fmt.Sprintf("%s  %s", at, fmt.Sprintf(format, args...)))
 }
 
-// fail records the first thing that is wrong. Called with mu held.
+// fail records the first failure. It needs mu.
 func (w *world) fail(format string, args ...any) {
 	if w.failure == "" {
 		w.failure = fmt.Sprintf(format, args...)
@@ -176,13 +175,13 @@ func (w *world) failed() bool {
 	return w.failure != ""
 }
 
-// historyShown is how many lines of a failing history are printed, unless its
-// seed is replayed.
-const historyShown = 60
+// historyLines is how many lines of a failing history are printed, unless its seed is
+// replayed.
+const historyLines = 60
 
 func (w *world) report(whole bool) string {
 	lines := w.history
-	if n := len(lines) - historyShown; n > 0 && !whole {
+	if n := len(lines) - historyLines; n > 0 && !whole {
 		lines = append([]string{fmt.Sprintf("... %d lines before", n)}, lines[n:]...)
 	}
 	report := fmt.Sprintf("%v\n%s\n", &w.plan, strings.Join(lines, "\n"))
@@ -197,23 +196,20 @@ func (w *world) report(whole bool) string {
 		report, w.failure, w.plan.seed, again)
 }
 
-// tellExpiries keeps what the broker tells. Every monitor is told, too.
-func (w *world) tellExpiries(batch []broker.Expiry) {
+// recordExpiries records the expiries that the broker reports, and passes them on to every
+// monitor.
+func (w *world) recordExpiries(batch []deadline.Expiry) {
 	w.expiriesMu.Lock()
 	defer w.expiriesMu.Unlock()
 	w.expiries = append(w.expiries, batch...)
-	told := make([]monitor.Expiry, len(batch))
-	for i, e := range batch {
-		told[i] = monitor.Expiry{Shadow: scheduler.Shadow(e.Ref), At: e.At, Action: min(monitor.Action(e.Action), monitor.Parked), Path: monitor.Path(e.Path)}
-	}
 	for _, x := range w.watchers {
 		if !x.view.killed() {
-			x.view.expired(told)
+			x.view.expired.Publish(batch)
 		}
 	}
 }
 
-// settleDown lets everybody else do what there is to do at this instant.
+// settleDown lets all other goroutines do what they have to do at this instant.
 func (w *world) settleDown() {
 	synctest.Wait()
 	w.mu.Lock()

@@ -2,9 +2,6 @@ package alert
 
 import (
 	"context"
-	"fmt"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -14,16 +11,16 @@ import (
 const (
 	// resendEvery is how often what fires is sent again.
 	resendEvery = time.Minute
-	// expireAfter is when an Alertmanager takes an alert for resolved that is not sent
-	// again: this process is gone, or cannot reach it.
+	// expireAfter is when an Alertmanager resolves an alert that is not sent again: this
+	// process is gone, or cannot reach it.
 	expireAfter = 4 * resendEvery
 	// resolveFor is how long an alert that is over is sent as such.
 	resolveFor = 5 * time.Minute
 )
 
-// manager keeps one Alertmanager in the picture (Alertmanager: API v2, postAlerts): it
-// is sent what fires, again and again, and what is over, for a while. It groups,
-// silences and repeats by itself, so every alert is sent for itself, not in groups.
+// manager keeps one Alertmanager up to date (Alertmanager: API v2, postAlerts): it posts what
+// fires, again and again, and what is over, for a while. An Alertmanager groups, silences
+// and repeats by itself, so alerts are posted one by one, not in groups.
 type manager struct {
 	*poster
 	source  source
@@ -51,33 +48,18 @@ type postedAlert struct {
 	GeneratorURL string            `json:"generatorURL,omitempty"`
 }
 
-// alertmanagers makes a channel for each.
-func (a *Alerts) alertmanagers() (list []channel, err error) {
-	for _, address := range a.options.AlertmanagerURLs {
-		u, err := url.Parse(strings.TrimRight(strings.TrimSpace(address), "/"))
-		if err != nil {
-			return nil, fmt.Errorf("alert: the URL of alertmanager must be http://... or https://")
-		}
-		if !strings.HasSuffix(u.Path, "/api/v2/alerts") {
-			u.Path += "/api/v2/alerts"
-		}
-		p, err := a.options.poster("alertmanager", u.String())
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, &manager{
-			poster: p, source: a.options.source(), stalled: a.options.Stalled, log: a.zap,
-			firing: func() []alert { return a.firing("alertmanager") },
-			counts: a.metrics.of("alertmanager"), signal: make(chan struct{}, 1), known: make(map[string]*posted),
-		})
+func (d *delivery) newManager(s sinkSettings) *manager {
+	return &manager{
+		poster: s.poster(), source: s.source, stalled: d.stalled, log: d.zap,
+		firing: func() []alert { return d.firing(s.name) },
+		counts: d.metrics.of(s.name), signal: make(chan struct{}, 1), known: make(map[string]*posted),
 	}
-	return list, nil
 }
 
 func (m *manager) trouble() *trouble { return m.state.trouble() }
 func (m *manager) queued() int       { return len(m.signal) }
 
-// put says that there is news; what it is is looked up when it is sent.
+// put signals that there is news, which is looked up when it is sent.
 func (m *manager) put(*notification) {
 	select {
 	case m.signal <- struct{}{}:
@@ -109,7 +91,7 @@ func (m *manager) run(ctx context.Context) {
 	}
 }
 
-// rest waits for d, whatever comes; false when ctx ended before.
+// rest waits for d; false when ctx ended before.
 func rest(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -121,7 +103,7 @@ func rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// round sends the present picture once; false if that failed and is to be tried again.
+// round sends the present picture once; false if that failed and has to be tried again.
 func (m *manager) round(ctx context.Context) bool {
 	list := m.picture(m.firing(), time.Now())
 	if len(list) == 0 {
@@ -141,7 +123,7 @@ func (m *manager) round(ctx context.Context) bool {
 	return false
 }
 
-// picture is what fires and what was over a short time ago.
+// picture is what fires, and what ended a short time ago.
 func (m *manager) picture(firing []alert, now time.Time) (list []postedAlert) {
 	fires := make(map[string]struct{}, len(firing)+1)
 	note := func(a alert) {

@@ -1,8 +1,8 @@
 package alert
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,174 +10,129 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/time/rate"
 )
 
-const (
-	// maxIncidents bounds the incidents, and with them the groups; what finds no room is
-	// added up per Kind and Action under the queue "_other".
-	maxIncidents = 1000
-	// maxSingles bounds the messages that wait to be told for themselves.
-	maxSingles = 1000
-	// reloadEvery is how often the file of rules is looked at.
-	reloadEvery = 10 * time.Second
-)
+// reloadEvery is how often alerts.yaml is read.
+const reloadEvery = 10 * time.Second
 
-// Alerts adds events up and tells them. All methods are safe for concurrent use;
-// on a nil Alerts the recording ones do nothing.
+// Alerts adds events up and notifies the sinks of them. All methods are safe for
+// concurrent use. On a nil Alerts, those that record do nothing.
 type Alerts struct {
 	options  Options
-	initial  rule // what a rule does not say
-	sinks    []string
-	zap      *zap.Logger
+	log      *zap.Logger
 	metrics  *metrics
-	log      *logSink
-	channels []channel
+	silences *silences
+	tracker  *tracker
+	delivery *delivery
+	reload   chan struct{} // the file is to be read now
 
-	saving sync.Mutex // held while silences change; taken before mu
-
-	mu         sync.Mutex
-	rules      []*rule
-	rest       *rule // takes what none of rules does
-	singles    bool  // one of them tells every message for itself
-	singleRate *rate.Limiter
-	incidents  map[key]*incident
-	groups     map[groupKey]*group
-	silences   silences
-	untold     []*notification // of messages told for themselves
-	told       uint64          // messages told for themselves
-	ruleFile   string          // content that was last looked at
-	ruleErr    error           // why that is not in force
-	ruled      bool            // a file of rules has been put in force
-
-	signal chan struct{} // a group is due sooner than Run knows
-	reload chan struct{} // the file of rules is to be read now
+	mu       sync.Mutex // taken before those of tracker and delivery
+	fileText string     // what was last read
+	fileErr  error      // why that is not in force
+	fileUsed bool       // a file has been put in force
 }
 
-// New returns Alerts that tell through the log and what else o names. Its error
-// says which of the options is none, or that a metric is registered already. It holds no
-// secret. A file of rules that cannot be put in force is no error, but RulesError: until
-// it is corrected every event goes to every sink.
+// New returns Alerts that notify the log and the sinks of o. Its error says that one of
+// o.URLs is not the URL of a sink, that a metric is registered already, or that silences
+// cannot be read. A file that cannot be put in force is not an error here, but FileError:
+// until it is corrected, every event goes to every sink that it names without a mistake.
 func New(o Options) (*Alerts, error) {
-	o, err := o.withDefaults()
-	if err != nil {
-		return nil, err
+	o = o.withDefaults()
+	for _, address := range o.URLs {
+		if err := CheckURL(address); err != nil {
+			return nil, fmt.Errorf("alert: %w", err)
+		}
 	}
-	a := &Alerts{
-		options:    o,
-		initial:    rule{name: "default", everywhere: true, group: o.grouping, count: 1, wait: o.GroupWait, interval: o.GroupInterval, repeat: o.RepeatInterval},
-		zap:        o.Log.Named("alert"),
-		singleRate: rate.NewLimiter(o.limit(), burst),
-		incidents:  make(map[key]*incident),
-		groups:     make(map[groupKey]*group),
-		silences:   silences{dir: o.Dir},
-		signal:     make(chan struct{}, 1),
-		reload:     make(chan struct{}, 1),
-	}
-	rest := a.initial
-	a.rest = &rest
+	a := &Alerts{options: o, log: o.Log.Named("alert"), silences: &silences{dir: o.Dir}, reload: make(chan struct{}, 1)}
+	a.tracker = newTracker(o.limit(), a.silences)
+	var err error
 	if a.metrics, err = newMetrics(o.Registerer, a); err != nil {
 		return nil, err
 	}
-	a.log = &logSink{log: a.zap, sent: a.metrics.of("log").sent}
-	if err := a.open(); err != nil {
+	a.tracker.metrics = a.metrics
+	a.delivery = &delivery{
+		log: &logSink{log: a.log, sent: a.metrics.of(logName).sent}, zap: a.log, metrics: a.metrics,
+		limit: o.limit(), exchange: o.Exchange, stalled: o.Stalled, firing: a.tracker.firing,
+	}
+	if err := a.silences.load(a.log); err != nil {
 		return nil, err
 	}
-	if err := a.silences.load(a.zap); err != nil {
-		return nil, err
-	}
-	a.useRules(nil)
-	if err := a.loadRules(); err != nil {
-		a.zap.Error("alert rules are not in force, every event goes to every sink: correct them", zap.String("file", o.RulesFile), zap.Error(err))
+	s, err := a.readSettings()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.fileText, a.fileErr, a.fileUsed = s.text, err, err == nil
+	a.useLocked(s)
+	if err != nil {
+		a.log.Error("alert rules are not in force, every event goes to every sink: correct the file", zap.String("file", o.File), zap.Error(err))
+	} else if o.File != "" {
+		a.logUse(s)
 	}
 	return a, nil
 }
 
-// RulesError says why the file of rules is not in force, every mistake by line and field;
-// nil if it is or there is none.
-func (a *Alerts) RulesError() error {
+// readSettings reads the file and the URLs.
+func (a *Alerts) readSettings() (settings, error) {
+	s, err := a.options.readSettings()
+	if a.options.Exchange == nil && slices.ContainsFunc(s.sinks, func(s sinkSettings) bool { return s.url == EventsURL }) {
+		s.sinks = slices.DeleteFunc(s.sinks, func(s sinkSettings) bool { return s.url == EventsURL })
+		err = errors.Join(err, fmt.Errorf("alert: there is no exchange for %s", EventsURL))
+	}
+	return s, err
+}
+
+func (a *Alerts) logUse(s settings) {
+	a.log.Info("alert rules are in force", zap.String("file", a.options.File), zap.Int("sinks", len(s.sinks)), zap.Int("rules", len(s.rules)))
+}
+
+// FileError is why the file is not in force, with every mistake by line and field; nil if it
+// is in force or there is none.
+func (a *Alerts) FileError() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.ruleErr
+	return a.fileErr
 }
 
-// open makes the channels of the sinks that are configured.
-func (a *Alerts) open() error {
-	sinks, err := a.options.sinks()
-	if err != nil {
-		return err
-	}
-	for _, s := range sinks {
-		a.channels = append(a.channels, newOutbox(s, a.options.limit(), a.metrics, a.zap))
-	}
-	managers, err := a.alertmanagers()
-	if err != nil {
-		return err
-	}
-	a.channels = append(a.channels, managers...)
-	for _, c := range a.channels {
-		a.sinks = append(a.sinks, c.name())
-	}
-	a.sinks = append(a.sinks, "log")
-	return nil
-}
-
-func (a *Alerts) wake() {
-	select {
-	case a.signal <- struct{}{}:
-	default:
-	}
-}
-
-// Run tells what is recorded until ctx ends, and returns nil when all it started
+// Run notifies of what is recorded until ctx ends, and returns nil when all it started
 // has ended.
 func (a *Alerts) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	for _, c := range a.channels {
+	a.delivery.run(func(c channel) func() {
+		ctx, stop := context.WithCancel(ctx)
 		running.Go(func() { c.run(ctx) })
+		return stop
+	})
+	if a.options.File != "" {
+		running.Go(func() { a.watchFile(ctx) })
 	}
-	if a.options.RulesFile != "" {
-		running.Go(func() { a.keepRules(ctx) })
-	}
-	a.tellUntil(ctx)
+	a.notifyUntil(ctx)
 	return nil
 }
 
-func (a *Alerts) tellUntil(ctx context.Context) {
+func (a *Alerts) notifyUntil(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-timer.C:
-		case <-a.signal:
+		case <-a.tracker.signal:
 		case <-ctx.Done():
-			for _, n := range a.remaining(time.Now()) {
-				a.log.tell(n)
+			for _, n := range a.tracker.remaining(time.Now()) {
+				a.delivery.log.notify(n)
 			}
 			return
 		}
-		due, next := a.due(time.Now())
+		due, next := a.tracker.due(time.Now())
 		for _, n := range due {
-			a.tell(n)
+			a.delivery.notify(n)
 		}
 		timer.Reset(max(next, time.Millisecond))
 	}
 }
 
-func (a *Alerts) tell(n *notification) {
-	a.log.tell(n)
-	for _, c := range a.channels {
-		if n.rule.sends(c.name()) {
-			c.put(n)
-		}
-	}
-}
-
-// Reload has Run read the file of rules now, whether it has changed or not, and log
-// what came of it.
+// Reload has Run read the file now, whether it has changed or not, and log the result.
 func (a *Alerts) Reload() {
 	if a == nil {
 		return
@@ -188,111 +143,83 @@ func (a *Alerts) Reload() {
 	}
 }
 
-// keepRules puts the file of rules in force when it changes. One with mistakes is
-// logged, shown in Health, and changes nothing.
-func (a *Alerts) keepRules(ctx context.Context) {
+// watchFile puts the file in force when it changes. A file with mistakes is logged, shown in
+// Health, and changes nothing.
+func (a *Alerts) watchFile(ctx context.Context) {
 	tick := time.NewTicker(reloadEvery)
 	defer tick.Stop()
 	for {
+		requested := false
 		select {
 		case <-tick.C:
 		case <-a.reload:
-			a.forgetRules()
+			requested = true
 		case <-ctx.Done():
 			return
 		}
-		if err := a.loadRules(); err != nil {
-			a.zap.Error("the new alert rules are not in force: correct them", zap.Error(err))
-		}
+		a.readAgain(requested)
 	}
 }
 
-// forgetRules has the next loadRules take the file for a new one.
-func (a *Alerts) forgetRules() {
+// readAgain puts the file in force if it has changed since it was last read, or if somebody
+// has requested that.
+func (a *Alerts) readAgain(requested bool) {
+	s, err := a.readSettings()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.ruleFile = ""
-}
-
-// loadRules reads the file of rules and puts it in force, if it is not what was read
-// before. It returns a mistake once.
-func (a *Alerts) loadRules() error {
-	path := a.options.RulesFile
-	if path == "" {
-		return nil
+	if s.text == a.fileText && !requested {
+		return
 	}
-	rules, content, err := readRules(path, a.initial, a.sinks)
+	a.fileText, a.fileErr = s.text, err
 	if err != nil {
-		content += "\x00" + err.Error()
+		a.log.Error("the changed alerts file is not in force: correct it", zap.Error(err))
+		return
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if content == a.ruleFile && content != "" {
-		return nil
-	}
-	a.ruleFile, a.ruleErr = content, err
-	if err == nil {
-		a.ruled = true
-		a.useRules(rules)
-		a.zap.Info("alert rules are in force", zap.String("file", path), zap.Int("rules", len(rules)))
-	}
-	return err
+	a.fileUsed = true
+	a.useLocked(s)
+	a.logUse(s)
 }
 
-// useRules puts rules in force, and every incident into the group in which it is told
-// by them. Where it was told before, it is over. Callers hold mu.
-func (a *Alerts) useRules(rules []*rule) {
-	a.rules = rules
-	a.singles = slices.ContainsFunc(append(slices.Clone(rules), a.rest), func(r *rule) bool { return r.group == single })
-	now := time.Now()
-	groups := a.groups
-	a.groups = make(map[groupKey]*group)
-	for _, i := range a.incidents {
-		old := i.group
-		a.join(i, a.ruleOf(i.key))
-		if i.group.key == old.key && slices.Equal(i.group.rule.to, old.rule.to) && i.group.rule.everywhere == old.rule.everywhere {
-			i.group.toldAt, i.group.tellAt = old.toldAt, old.tellAt
-			continue
-		}
-		if i.told {
-			a.untold = append(a.untold, a.ended(old, i, now))
-		}
-		i.told, i.toldCount = false, 0
-	}
-	if len(groups) > 0 {
-		a.wake()
+// useLocked puts settings in force.
+func (a *Alerts) useLocked(s settings) {
+	a.delivery.use(s.sinks)
+	a.tracker.use(s.rules, &s.rest)
+}
+
+// Record adds e to its incident. It takes constant time, waits for nothing and does
+// not allocate if the incident is known.
+func (a *Alerts) Record(e Event) {
+	if a != nil && e.Count > 0 {
+		a.tracker.record(e)
 	}
 }
 
-// ended tells that i is over where g told it.
-func (a *Alerts) ended(g *group, i *incident, now time.Time) *notification {
-	n := newNotification(g.rule, g.key, now)
-	over := i.alert(g.rule.severityOf(i.kind))
-	over.endsAt, over.fresh = now, true
-	n.add(over)
-	return n
+// Each reports whether a rule may make every message of the queue a notification, so that
+// its events should be recorded one by one. On a nil Alerts it is false.
+func (a *Alerts) Each(vhost, queue string) bool {
+	return a != nil && a.tracker.each(vhost, queue)
 }
 
-// Health says, in words for an operator, what keeps alerts from being told.
+// Health explains to an operator what keeps alerts from being sent.
 func (a *Alerts) Health() (reasons []string) {
 	if a == nil {
 		return nil
 	}
-	for _, c := range a.channels {
+	for _, c := range a.delivery.sinks() {
 		if t := c.trouble(); t != nil && time.Since(t.Since) >= troubleAfter {
 			reasons = append(reasons, fmt.Sprintf("%s has not taken an alert for %s: %s", c.name(), time.Since(t.Since).Round(time.Second), t.Error))
 		}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.ruleErr != nil {
+	if a.fileErr != nil {
 		still := "no rules are in force and every event goes to every sink"
-		if a.ruled {
-			still = "the rules that were in force before still are"
+		if a.fileUsed {
+			still = "the sinks and rules that were in force before still are"
 		}
-		reasons = append(reasons, still+", correct the file: "+strings.ReplaceAll(a.ruleErr.Error(), "\n", "; "))
+		reasons = append(reasons, still+", correct the file: "+strings.ReplaceAll(a.fileErr.Error(), "\n", "; "))
 	}
-	slices.SortFunc(reasons, cmp.Compare[string])
+	slices.Sort(reasons)
 	return reasons
 }
 

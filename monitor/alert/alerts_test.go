@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"curfew/broker/deadline"
 )
 
 // TestStormIsAFewPosts: a million misses in 300 queues are told by their orders of
@@ -24,7 +26,7 @@ func TestStormIsAFewPosts(t *testing.T) {
 		s := run(t, nil)
 		for i := range int64(1_000_000) {
 			var tally Tally
-			tally.Add(10_000+i, i%50)
+			tally.Add(deadline.FromUnixMilli(10_000+i), time.Duration(i%50)*time.Millisecond)
 			queue := "orders"
 			if i%2 == 1 {
 				queue = fmt.Sprint("q", i%300)
@@ -61,8 +63,8 @@ func TestStormIsAFewPosts(t *testing.T) {
 		require.False(t, last.Alerts[0].EndsAt.IsZero())
 
 		require.Len(t, s.log.FilterField(zap.String("event", "deadline_missed")).All(), len(posts))
-		require.Empty(t, s.incidents)
-		require.Empty(t, s.groups)
+		require.Empty(t, s.tracker.incidents)
+		require.Empty(t, s.tracker.groups)
 	})
 }
 
@@ -100,7 +102,7 @@ func TestGroups(t *testing.T) {
 		"queue": {"CurfewDeadlineMissed / a 5", "CurfewDeadlineMissed / b 1", "CurfewDeadlineMissed shop c 4", "CurfewDeadlineFiredLate / a 1"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := run(t, func(o *Options) { o.GroupBy = by })
+			s := run(t, func(o *Options) { o.File = groupedBy(t, by) })
 			for _, e := range []Event{missed("a", 2), missed("a", 3), missed("b", 1), late, other, {Kind: DeadlineMissed, Queue: "d"}} {
 				s.Record(e)
 			}
@@ -119,7 +121,7 @@ func TestGroups(t *testing.T) {
 // told in one digest.
 func TestSingles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := run(t, func(o *Options) { o.GroupBy = "none" })
+		s := run(t, func(o *Options) { o.File = groupedBy(t, "none") })
 		require.True(t, s.Each("/", "a"))
 		for i := range int64(1000) {
 			e := missed("a", 1)
@@ -198,7 +200,7 @@ func TestGroupsAreBounded(t *testing.T) {
 		for i := range maxIncidents + 500 {
 			s.Record(missed(strings.Repeat("q", i+1), 1))
 		}
-		require.LessOrEqual(t, len(s.incidents), maxIncidents+1)
+		require.LessOrEqual(t, len(s.tracker.incidents), maxIncidents+1)
 		s.Degraded("still told")
 		time.Sleep(5 * time.Second)
 		posts := s.receiver.got()
@@ -272,7 +274,7 @@ func TestSlowWebhookDropsAndSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := run(t, nil)
 		s.receiver.block = make(chan struct{})
-		o := s.channels[0].(*outbox)
+		o := s.delivery.channels[0].channel.(*outbox)
 		put := func(queue string) {
 			n := newNotification(everything, groupKey{kind: DeadlineMissed, queue: queue}, time.Now())
 			n.add(alert{key: key{kind: DeadlineMissed, queue: queue}})
@@ -299,7 +301,7 @@ func TestSlowWebhookDropsAndSaysSo(t *testing.T) {
 // TestRateLimit: after the first ten, a sink is told once a second.
 func TestRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := run(t, func(o *Options) { o.GroupBy = "queue" })
+		s := run(t, func(o *Options) { o.File = groupedBy(t, "queue") })
 		for i := range 30 {
 			s.Record(missed(fmt.Sprint(i), 1))
 		}
@@ -338,7 +340,7 @@ func TestNilAlerts(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for _, bad := range []string{"hooks.example", "ftp://hooks.example/x", "http://", "http://[::1", "/path"} {
-		_, err := New(Options{WebhookURL: bad})
+		_, err := New(Options{URLs: []string{"webhook+" + bad}})
 		require.Error(t, err, bad)
 		require.NotContains(t, err.Error(), "hooks.example", "it may hold a secret")
 	}

@@ -3,52 +3,54 @@ package alert
 import (
 	"slices"
 	"strings"
+	"time"
+
+	"curfew/broker/deadline"
 )
 
-// Kind says what happened.
+// Kind is what happened.
 type Kind uint8
 
 const (
-	// DeadlineMissed: messages expired before anybody consumed them.
+	// DeadlineMissed: messages expired unconsumed.
 	DeadlineMissed Kind = iota
-	// AtRisk: by what is known now, messages of a queue will miss their deadlines.
+	// AtRisk: by the forecast, messages of a queue will expire.
 	AtRisk
-	// HeldPastDeadline: consumers hold messages, unacked, past their deadlines.
+	// HeldPastDeadline: consumers held messages, unacked, past their deadlines.
 	HeldPastDeadline
-	// DeadlineFiredLate: messages left their queue later than the threshold allows.
+	// DeadlineFiredLate: messages expired with a lateness above the threshold.
 	DeadlineFiredLate
-	// DeadLetterUnroutable: messages expired and their dead-letter exchange is missing
-	// or routes them nowhere; they are parked.
+	// DeadLetterUnroutable: dead letters were parked, since their dead-letter exchange is
+	// missing or routes them nowhere.
 	DeadLetterUnroutable
 	// ScheduleDegraded: deadlines are met, but without the schedule in Redis.
 	ScheduleDegraded
-	// InstanceSilent: another instance gives no sign of life, and deadlines of it are
-	// due.
+	// InstanceSilent: another instance gives no sign of life, and its deadlines are due.
 	InstanceSilent
-	// NotificationsDropped: a sink was too slow to tell everything.
+	// NotificationsDropped: a sink was too slow for everything.
 	NotificationsDropped
-	// Watchdog fires for as long as this process is well; that it stops is the news.
+	// Watchdog fires for as long as this process is well. When it stops, something is
+	// wrong.
 	Watchdog
 	// Test: somebody tries whether a sink works.
 	Test
 )
 
-// kinds holds the name (label alertname), the event in rules and logs, the severity
-// and the CloudEvents type of each Kind.
-var kinds = [...]struct{ name, event, severity, cloudEvent string }{
-	DeadlineMissed:       {"CurfewDeadlineMissed", "deadline_missed", "warning", "deadline.missed"},
-	AtRisk:               {"CurfewDeadlineAtRisk", "at_risk", "warning", "deadline.at_risk"},
-	HeldPastDeadline:     {"CurfewHeldPastDeadline", "held_past_deadline", "warning", "deadline.held"},
-	DeadlineFiredLate:    {"CurfewDeadlineFiredLate", "deadline_fired_late", "critical", "deadline.fired_late"},
-	DeadLetterUnroutable: {"CurfewDeadLetterUnroutable", "dead_letter_unroutable", "critical", "deadletter.unroutable"},
-	ScheduleDegraded:     {"CurfewScheduleDegraded", "schedule_degraded", "warning", "schedule.degraded"},
-	InstanceSilent:       {"CurfewInstanceSilent", "instance_silent", "critical", "instance.silent"},
-	NotificationsDropped: {"CurfewNotificationsDropped", "notifications_dropped", "warning", "notifications.dropped"},
-	Watchdog:             {"CurfewWatchdog", "watchdog", "none", "watchdog"},
-	Test:                 {"CurfewTest", "test", "info", "test"},
+// kinds holds the name (label alertname), the event in rules and logs, and the severity of each Kind.
+var kinds = [...]struct{ name, event, severity string }{
+	DeadlineMissed:       {"CurfewDeadlineMissed", "deadline_missed", "warning"},
+	AtRisk:               {"CurfewDeadlineAtRisk", "at_risk", "warning"},
+	HeldPastDeadline:     {"CurfewHeldPastDeadline", "held_past_deadline", "warning"},
+	DeadlineFiredLate:    {"CurfewDeadlineFiredLate", "deadline_fired_late", "critical"},
+	DeadLetterUnroutable: {"CurfewDeadLetterUnroutable", "dead_letter_unroutable", "critical"},
+	ScheduleDegraded:     {"CurfewScheduleDegraded", "schedule_degraded", "warning"},
+	InstanceSilent:       {"CurfewInstanceSilent", "instance_silent", "critical"},
+	NotificationsDropped: {"CurfewNotificationsDropped", "notifications_dropped", "warning"},
+	Watchdog:             {"CurfewWatchdog", "watchdog", "none"},
+	Test:                 {"CurfewTest", "test", "info"},
 }
 
-// ruled is how many kinds, from the first, rules are about; the others go everywhere.
+// ruled is how many kinds, from the first, rules can match. The others go to every sink.
 const ruled = int(NotificationsDropped)
 
 // String is the name of the alert, as in the label alertname.
@@ -56,7 +58,7 @@ func (k Kind) String() string { return kinds[k].name }
 
 // kindOf finds the kind that rules call event.
 func kindOf(event string) (Kind, bool) {
-	i := slices.IndexFunc(kinds[:ruled], func(k struct{ name, event, severity, cloudEvent string }) bool { return k.event == event })
+	i := slices.IndexFunc(kinds[:ruled], func(k struct{ name, event, severity string }) bool { return k.event == event })
 	return Kind(max(i, 0)), i >= 0
 }
 
@@ -72,14 +74,14 @@ func Events() []string {
 // eventNames is Events as text.
 func eventNames() string { return strings.Join(Events(), ", ") }
 
-// Event says that something happened to messages of one queue.
+// Event is something that happened to messages of one queue.
 type Event struct {
 	Kind   Kind
 	VHost  string
 	Queue  string
 	Action string // what became of them: "dropped", "dead_lettered", "parked"; may be empty
-	// Again: what is told lasts since it was told before, so its messages count only
-	// if that has been forgotten.
+	// Again: it was recorded before and still lasts, so its messages count only if that
+	// record has been forgotten.
 	Again bool
 	Tally
 }
@@ -92,9 +94,10 @@ type Tally struct {
 	WorstMillis     int64 // the largest lateness
 }
 
-// Add counts one message.
-func (t *Tally) Add(deadlineAt, latenessMillis int64) {
-	t.merge(Tally{1, deadlineAt, deadlineAt, latenessMillis})
+// Add counts one message. due is its deadline by the wall clock.
+func (t *Tally) Add(due deadline.Instant, lateness time.Duration) {
+	at := due.UnixMilli()
+	t.merge(Tally{1, at, at, int64(deadline.RoundUp(lateness))})
 }
 
 func (t *Tally) merge(o Tally) {

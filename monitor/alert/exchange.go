@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/cenkalti/backoff/v5"
 )
 
 // Exchange is where events are published for programs: a topic exchange.
 type Exchange interface {
-	// Publish publishes one event. That nobody is bound is no error.
+	// Publish publishes one event. It succeeds even if no queue is bound.
 	Publish(ctx context.Context, p Publication) error
 }
 
@@ -25,15 +26,38 @@ type Publication struct {
 	Body        []byte
 }
 
-// exchangeSink publishes each alert there is news of for itself, so that a binding
-// can choose by queue.
+// exchangeSink publishes each alert with news as a message of its own, so that a binding can
+// select queues.
 type exchangeSink struct {
-	exchange    Exchange
-	source      source
-	cloudEvents bool
+	sink     string
+	exchange Exchange
+	source   source
 }
 
-func (*exchangeSink) name() string { return "amqp" }
+// event is an alert as plain JSON.
+type event struct {
+	Event       string            `json:"event"`
+	Alertname   string            `json:"alertname"`
+	Status      string            `json:"status"` // firing or resolved
+	Severity    string            `json:"severity"`
+	Summary     string            `json:"summary"`
+	Instance    string            `json:"instance,omitempty"`
+	Peer        string            `json:"peer,omitempty"`
+	VHost       string            `json:"vhost,omitempty"`
+	Queue       string            `json:"queue,omitempty"`
+	Action      string            `json:"action,omitempty"`
+	Detail      string            `json:"detail,omitempty"`
+	Count       int64             `json:"count,omitempty"`
+	FirstAt     string            `json:"first_deadline,omitempty"`
+	LastAt      string            `json:"last_deadline,omitempty"`
+	WorstMillis int64             `json:"worst_lateness_ms"`
+	StartsAt    time.Time         `json:"starts_at"`
+	EndsAt      *time.Time        `json:"ends_at,omitempty"`
+	Fingerprint string            `json:"fingerprint"`
+	Links       map[string]string `json:"links,omitempty"`
+}
+
+func (s *exchangeSink) name() string { return s.sink }
 
 func (s *exchangeSink) send(ctx context.Context, n *notification) error {
 	var errs []error
@@ -45,23 +69,43 @@ func (s *exchangeSink) send(ctx context.Context, n *notification) error {
 	return errors.Join(errs...)
 }
 
+// publish publishes a. Its message-id is the same when it is published again.
 func (s *exchangeSink) publish(ctx context.Context, n *notification, a *alert) error {
-	e := s.source.alertEvent(a, n.at)
-	p := Publication{RoutingKey: routingKey(a), ContentType: "application/json", MessageID: e.ID}
-	var err error
-	if s.cloudEvents {
-		p.ContentType = structuredType
-		p.Body, err = json.Marshal(e)
-	} else {
-		p.Body, err = json.Marshal(e.Data)
-	}
+	body, err := json.Marshal(s.source.event(a))
 	if err != nil {
 		return backoff.Permanent(fmt.Errorf("alert: encode: %w", err))
 	}
-	if err := s.exchange.Publish(ctx, p); err != nil {
+	id := fmt.Sprintf("%s-%s-%d", a.fingerprint(), a.status(), n.at.UnixNano())
+	err = s.exchange.Publish(ctx, Publication{RoutingKey: routingKey(a), ContentType: "application/json", MessageID: id, Body: body})
+	if err != nil {
 		return fmt.Errorf("alert: publish: %w", err)
 	}
 	return nil
+}
+
+func (s source) event(a *alert) event {
+	e := event{
+		Event: kinds[a.kind].event, Alertname: a.kind.String(), Status: a.status(), Severity: a.severity, Summary: a.summary(),
+		Instance: s.instance, Peer: a.peer, VHost: a.vhost, Queue: a.queue, Action: a.action, Detail: a.detail,
+		Count: a.Count, WorstMillis: a.WorstMillis, StartsAt: a.startsAt.UTC(), Fingerprint: a.fingerprint(), Links: make(map[string]string),
+	}
+	if a.FirstDeadlineAt != 0 {
+		e.FirstAt = stamp(a.FirstDeadlineAt)
+	}
+	if a.LastDeadlineAt != 0 {
+		e.LastAt = stamp(a.LastDeadlineAt)
+	}
+	if !a.endsAt.IsZero() {
+		at := a.endsAt.UTC()
+		e.EndsAt = &at
+	}
+	if s.externalURL != "" {
+		e.Links["curfew"] = s.externalURL
+	}
+	if url := s.runbook(a.kind); url != "" {
+		e.Links["runbook"] = url
+	}
+	return e
 }
 
 // maxRoutingKey is AMQP's limit, in bytes.

@@ -25,7 +25,7 @@ type Status struct {
 	LastAt      time.Time         `json:"last_at"`
 }
 
-// SinkStatus is how a sink does.
+// SinkStatus is the state of a sink.
 type SinkStatus struct {
 	Name    string   `json:"name"`
 	Queued  int      `json:"queued"`
@@ -48,17 +48,9 @@ type RuleStatus struct {
 	Repeat   string   `json:"repeat"`
 }
 
-// List shows what is going on, the worst severity first.
+// List returns the alerts that are not over, the worst severity first.
 func (a *Alerts) List() []Status {
-	now := time.Now()
-	list := []Status{}
-	a.mu.Lock()
-	for _, i := range a.incidents {
-		if !i.over(i.group.rule, now) {
-			list = append(list, a.status(i, now))
-		}
-	}
-	a.mu.Unlock()
+	list := a.tracker.list(time.Now())
 	rank := func(s Status) int { return slices.Index(severities, s.Severity) }
 	slices.SortFunc(list, func(a, b Status) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.StartsAt.Compare(b.StartsAt), cmp.Compare(a.Summary, b.Summary))
@@ -66,40 +58,19 @@ func (a *Alerts) List() []Status {
 	return list
 }
 
-// status is i as it is shown. Callers hold mu.
-func (a *Alerts) status(i *incident, now time.Time) Status {
-	r := i.group.rule
-	told := i.alert(r.severityOf(i.kind))
-	s := Status{
-		Alertname: i.kind.String(), Event: kinds[i.kind].event, State: "pending", Severity: told.severity, Rule: r.name,
-		Summary: told.summary(), Labels: told.labels(), Annotations: told.annotations(),
-		StartsAt: i.startsAt.UTC(), LastAt: i.lastAt.UTC(),
-	}
-	switch {
-	case a.silences.cover(i.key, now):
-		s.State = "silenced"
-	case i.told:
-		s.State = "firing"
-	}
-	return s
-}
-
-// Sinks shows the sinks that are configured.
+// Sinks returns the state of each sink, the log included.
 func (a *Alerts) Sinks() []SinkStatus {
-	list := []SinkStatus{{Name: "log"}}
-	for _, c := range a.channels {
+	list := []SinkStatus{{Name: logName}}
+	for _, c := range a.delivery.sinks() {
 		list = append(list, SinkStatus{c.name(), c.queued(), c.trouble()})
 	}
 	return list
 }
 
-// Rules shows the rules in force, in their order; the last takes what the others do
-// not.
+// Rules returns the rules in force, in their order. The last takes what the others do not.
 func (a *Alerts) Rules() []RuleStatus {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	var list []RuleStatus
-	for _, r := range append(slices.Clone(a.rules), a.rest) {
+	for _, r := range a.tracker.inForce() {
 		s := RuleStatus{
 			Name: r.name, VHost: r.vhost.String(), Queue: r.queue.String(), To: append([]string{}, r.to...), Severity: r.severity, Group: groupings[r.group],
 			Count: r.count, Lateness: r.lateness.String(), Wait: r.wait.String(), Interval: r.interval.String(), Repeat: r.repeat.String(),
@@ -108,9 +79,9 @@ func (a *Alerts) Rules() []RuleStatus {
 			s.Events = append(s.Events, kinds[k].event)
 		}
 		if r.everywhere {
-			s.To = a.sinks
-		} else if !slices.Contains(s.To, "log") {
-			s.To = append(s.To, "log")
+			s.To = a.delivery.names()
+		} else if !slices.Contains(s.To, logName) {
+			s.To = append(s.To, logName)
 		}
 		list = append(list, s)
 	}
@@ -124,9 +95,9 @@ const maxRequest = 64 << 10
 //
 //	GET    /alerts          {"alerts": [Status], "sinks": [SinkStatus]}
 //	GET    /alerts/rules    {"rules": [RuleStatus]}
-//	POST   /alerts/test     tries the sinks; {"sink": "slack"} or nothing for all
-//	GET    /silences        {"silences": [Muting]}
-//	POST   /silences        Muting, with "duration" or expires_at; 201 and what was made
+//	POST   /alerts/test     sends each sink a test; {"sink": "NAME"} or nothing for all
+//	GET    /silences        {"silences": [Silence]}
+//	POST   /silences        Silence, with "duration" or expires_at; 201 and what was made
 //	DELETE /silences/{id}   204, 404
 //
 // Errors are {"error", "reason"}, as those of RabbitMQ's API. Whoever mounts it asks for
@@ -141,10 +112,10 @@ func (a *Alerts) Handler() http.Handler {
 	})
 	mux.HandleFunc("POST /alerts/test", a.serveTest)
 	mux.HandleFunc("GET /silences", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, http.StatusOK, map[string]any{"silences": a.Mutings()})
+		respond(w, http.StatusOK, map[string]any{"silences": a.Silences()})
 	})
-	mux.HandleFunc("POST /silences", a.serveMute)
-	mux.HandleFunc("DELETE /silences/{id}", a.serveUnmute)
+	mux.HandleFunc("POST /silences", a.serveAddSilence)
+	mux.HandleFunc("DELETE /silences/{id}", a.serveEndSilence)
 	return mux
 }
 
@@ -155,7 +126,7 @@ func (a *Alerts) serveTest(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 && !decode(w, r, &request) {
 		return
 	}
-	tried, err := a.Try(r.Context(), request.Sink)
+	tried, err := a.SendTest(r.Context(), request.Sink)
 	if err != nil {
 		refuse(w, http.StatusBadRequest, err.Error())
 		return
@@ -170,9 +141,9 @@ func (a *Alerts) serveTest(w http.ResponseWriter, r *http.Request) {
 	respond(w, http.StatusOK, map[string]any{"sinks": results})
 }
 
-func (a *Alerts) serveMute(w http.ResponseWriter, r *http.Request) {
+func (a *Alerts) serveAddSilence(w http.ResponseWriter, r *http.Request) {
 	var request struct {
-		Muting
+		Silence
 		Duration string `json:"duration"`
 	}
 	if !decode(w, r, &request) {
@@ -181,12 +152,12 @@ func (a *Alerts) serveMute(w http.ResponseWriter, r *http.Request) {
 	if request.Duration != "" {
 		d, err := time.ParseDuration(request.Duration)
 		if err != nil {
-			refuse(w, http.StatusBadRequest, fmt.Sprintf("duration: %q is none; it takes one such as 30m or 8h", request.Duration))
+			refuse(w, http.StatusBadRequest, fmt.Sprintf("duration: %q is not a duration; it takes one such as 30m or 8h", request.Duration))
 			return
 		}
 		request.ExpiresAt = time.Now().Add(d)
 	}
-	made, err := a.Mute(request.Muting)
+	made, err := a.AddSilence(request.Silence)
 	switch {
 	case err == nil:
 		respond(w, http.StatusCreated, made)
@@ -197,8 +168,8 @@ func (a *Alerts) serveMute(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (a *Alerts) serveUnmute(w http.ResponseWriter, r *http.Request) {
-	found, err := a.Unmute(r.PathValue("id"))
+func (a *Alerts) serveEndSilence(w http.ResponseWriter, r *http.Request) {
+	found, err := a.EndSilence(r.PathValue("id"))
 	switch {
 	case err != nil:
 		refuse(w, http.StatusInternalServerError, err.Error())

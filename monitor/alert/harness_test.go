@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
@@ -103,14 +104,33 @@ func run(t *testing.T, change func(*Options)) setup {
 	return s
 }
 
+// settingsFile writes an alerts.yaml that says text, and to wait for a second.
+func settingsFile(t *testing.T, text string) string {
+	t.Helper()
+	return writeFile(t, text+"\ndefaults: {wait: 1s}\nexternalURL: http://curfew.example\n")
+}
+
+func writeFile(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "alerts.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// groupedBy is an alerts.yaml with that grouping.
+func groupedBy(t *testing.T, group string) string {
+	t.Helper()
+	return writeFile(t, "externalURL: http://curfew.example\ndefaults: {wait: 1s, group: "+group+"}")
+}
+
 // prepare makes what run starts.
 func prepare(t *testing.T, change func(*Options)) setup {
 	t.Helper()
 	core, logs := observer.New(zap.InfoLevel)
 	s := setup{receiver: &receiver{}, log: logs, registry: prometheus.NewRegistry()}
 	o := Options{
-		WebhookURL: "http://hooks.example/secret", Instance: "here", ExternalURL: "http://curfew.example",
-		GroupWait: time.Second, Log: zap.New(core), Registerer: s.registry,
+		File: settingsFile(t, ""), URLs: []string{"webhook+http://hooks.example/secret"}, Instance: "here",
+		Log: zap.New(core), Registerer: s.registry,
 	}
 	if change != nil {
 		change(&o)
@@ -118,8 +138,8 @@ func prepare(t *testing.T, change func(*Options)) setup {
 	var err error
 	s.Alerts, err = New(o)
 	require.NoError(t, err)
-	if o.WebhookURL != "" {
-		s.channels[0].(*outbox).sink.(*webhook).client.Transport = s.receiver
+	if c, ok := s.delivery.channels[0].channel.(*outbox); ok {
+		c.sink.(*webhook).client.Transport = s.receiver
 	}
 	return s
 }

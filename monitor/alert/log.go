@@ -13,7 +13,7 @@ type logSink struct {
 	sent prometheus.Counter
 }
 
-func (s *logSink) tell(n *notification) {
+func (s *logSink) notify(n *notification) {
 	s.sent.Inc()
 	if n.resolved() {
 		s.log.Info(n.summary(), n.fields()...)
@@ -48,7 +48,7 @@ func (n *notification) fields() []zap.Field {
 	return fields
 }
 
-// fields are what tells an alert from others.
+// fields identify an alert.
 func (a *alert) fields() (fields []zap.Field) {
 	if a.queue != "" {
 		fields = append(fields, zap.String("vhost", a.vhost), zap.String("queue", a.queue))

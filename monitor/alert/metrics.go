@@ -17,7 +17,7 @@ func newMetrics(r prometheus.Registerer, a *Alerts) (*metrics, error) {
 	m := &metrics{
 		notifications: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "curfew_alert_notifications_total",
-			Help: "Notifications by sink and what became of them.",
+			Help: "Notifications by sink and result.",
 		}, []string{"sink", "result"}),
 		queued: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "curfew_alert_queue_length",
@@ -25,10 +25,10 @@ func newMetrics(r prometheus.Registerer, a *Alerts) (*metrics, error) {
 		}, []string{"sink"}),
 		suppressed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "curfew_alert_suppressed_total",
-			Help: "Alerts that were silenced, told in a digest only, or found no room.",
+			Help: "Alerts that were silenced, sent only as part of a digest, or found no room.",
 		}, []string{"reason"}),
 	}
-	for _, c := range []prometheus.Collector{m.notifications, m.queued, m.suppressed, firingCollector{a}, rulesInForce(a)} {
+	for _, c := range []prometheus.Collector{m.notifications, m.queued, m.suppressed, firingCollector{a.tracker}, rulesInForce(a)} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("alert: register metric: %w", err)
 		}
@@ -36,18 +36,21 @@ func newMetrics(r prometheus.Registerer, a *Alerts) (*metrics, error) {
 	return m, nil
 }
 
-// rulesInForce is 1 unless the file of rules, as it is now, could not be put in force.
+// rulesInForce is 1 unless the alerts file, as it is now, could not be put in force.
 func rulesInForce(a *Alerts) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "curfew_alert_rules_in_force",
-		Help: "1; 0: the file of alert rules has a mistake, and what was in force before it still is.",
+		Help: "1; 0: the alerts file has a mistake, and what was in force before it still is.",
 	}, func() float64 {
-		if a.RulesError() != nil {
+		if a.FileError() != nil {
 			return 0
 		}
 		return 1
 	})
 }
+
+// forget ends the metrics of what waits for a sink that is gone; its counters stay.
+func (m *metrics) forget(sink string) { m.queued.DeleteLabelValues(sink) }
 
 func (m *metrics) of(sink string) counts {
 	return counts{
@@ -58,22 +61,15 @@ func (m *metrics) of(sink string) counts {
 	}
 }
 
-var firingDesc = prometheus.NewDesc("curfew_alerts_firing", "Alerts that have been told and are not over.", []string{"alertname"}, nil)
+var firingDesc = prometheus.NewDesc("curfew_alerts_firing", "Alerts that sinks have been notified of and that are not over.", []string{"alertname"}, nil)
 
-// firingCollector counts what fires when somebody asks.
-type firingCollector struct{ a *Alerts }
+// firingCollector counts what fires when it is scraped.
+type firingCollector struct{ t *tracker }
 
 func (c firingCollector) Describe(out chan<- *prometheus.Desc) { out <- firingDesc }
 
 func (c firingCollector) Collect(out chan<- prometheus.Metric) {
-	var count [len(kinds)]int
-	c.a.mu.Lock()
-	for _, i := range c.a.incidents {
-		if i.told {
-			count[i.kind]++
-		}
-	}
-	c.a.mu.Unlock()
+	count := c.t.countFiring()
 	for k, n := range count[:ruled] {
 		out <- prometheus.MustNewConstMetric(firingDesc, prometheus.GaugeValue, float64(n), Kind(k).String())
 	}

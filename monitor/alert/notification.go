@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// alert is one incident as it is told.
+// alert is one incident in a notification.
 type alert struct {
 	key
 	Tally
@@ -22,16 +22,16 @@ type alert struct {
 	fresh    bool      // there is news of it
 }
 
-// notification is one thing to tell through the sinks: a group as it stands.
+// notification is what sinks are sent: a group as it is now.
 type notification struct {
 	key      groupKey
 	rule     *rule
 	at       time.Time
 	alerts   []alert // those firing first, then by messages, most first
 	firing   int     // how many of them do
-	total    Tally   // of those firing, or of all if none is
+	total    Tally   // of the firing ones, or of all if none is firing
 	startsAt time.Time
-	single   uint64 // a number of its own, of a message told for itself; else 0
+	single   uint64 // the number of the notification, if it is of a single message; otherwise 0
 }
 
 func newNotification(r *rule, k groupKey, at time.Time) *notification {
@@ -55,7 +55,7 @@ func (n *notification) add(a alert) {
 	n.alerts = append(n.alerts, a)
 }
 
-// close puts the alerts in order.
+// close sorts the alerts.
 func (n *notification) close() {
 	slices.SortFunc(n.alerts, func(a, b alert) int {
 		return cmp.Or(strings.Compare(a.status(), b.status()), cmp.Compare(b.Count, a.Count),
@@ -93,7 +93,7 @@ func (n *notification) queues() int {
 	return len(seen)
 }
 
-// labels are what tells the alert from others.
+// labels identify the alert.
 func (a *alert) labels() map[string]string {
 	l := map[string]string{"alertname": a.kind.String()}
 	if a.queue != "" {
@@ -156,7 +156,7 @@ func (a *alert) annotations() map[string]string {
 	return m
 }
 
-// addTally puts what is counted of a kind into annotations.
+// addTally adds the counts of a kind to annotations.
 func addTally(m map[string]string, k Kind, t Tally) {
 	if t.Count == 0 {
 		return
@@ -242,7 +242,7 @@ func (n *notification) summary() string {
 	if n.resolved() {
 		text += "over, "
 	}
-	if n.total.Count > 0 { // else a state is over
+	if n.total.Count > 0 { // a state that is over has no count
 		text += fmt.Sprintf("%d ", n.total.Count)
 	}
 	text += fmt.Sprintf("in %d queues, ", n.queues())
@@ -291,15 +291,15 @@ func (a *alert) summary() string {
 func subject(k Kind) string {
 	switch k {
 	case DeadlineMissed:
-		return "messages expired before they were consumed"
+		return "messages expired unconsumed"
 	case AtRisk:
-		return "messages will miss their deadlines"
+		return "messages are at risk of expiring"
 	case HeldPastDeadline:
-		return "consumers hold messages past their deadlines"
+		return "consumers held messages past their deadlines"
 	case DeadlineFiredLate:
-		return "messages left their queue late after their deadline"
+		return "messages expired late"
 	case DeadLetterUnroutable:
-		return "expired messages could not be dead-lettered"
+		return "dead letters had nowhere to go and were parked"
 	case ScheduleDegraded:
 		return "the schedule in Redis is degraded"
 	case InstanceSilent:

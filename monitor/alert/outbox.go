@@ -11,7 +11,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// sink tells one notification.
+// sink sends one notification.
 type sink interface {
 	name() string
 	// send returns a backoff.PermanentError when trying again is useless.
@@ -23,17 +23,17 @@ type channel interface {
 	sink
 	put(n *notification)
 	run(ctx context.Context)
-	// trouble says since when nothing gets through, and why; nil for none.
+	// trouble is since when nothing gets through, and why; nil if something does.
 	trouble() *trouble
 	queued() int
 }
 
 const (
-	// maxQueued bounds an outbox; what finds no room is counted, and the count is
-	// the next thing sent.
+	// maxQueued bounds an outbox. What finds no room is counted, and the count is sent
+	// next.
 	maxQueued = 1000
-	// A notification is tried for so long. What follows waits; of each group only
-	// the newest does.
+	// tryFor is how long a notification is tried. Later ones wait; of each group only the
+	// newest.
 	tryFor    = 30 * time.Minute
 	firstWait = 500 * time.Millisecond
 	longWait  = time.Minute
@@ -43,15 +43,15 @@ const (
 
 // outbox holds what waits for a sink that may be slow.
 type outbox struct {
-	sink   sink
 	log    *zap.Logger
 	counts counts
 	limit  *rate.Limiter
 	state  condition
 
 	mu      sync.Mutex
+	sink    sink
 	queue   []*notification
-	lost    int64     // dropped since that was last told
+	lost    int64     // dropped since that was last sent
 	lostAt  time.Time // when the first of them was
 	arrived chan struct{}
 }
@@ -69,10 +69,23 @@ func newOutbox(s sink, limit rate.Limit, m *metrics, log *zap.Logger) *outbox {
 	}
 }
 
-func (o *outbox) name() string { return o.sink.name() }
+// use sends what waits, and what follows, to another sink of the same name.
+func (o *outbox) use(s sink) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.sink = s
+}
 
-// send sends n once, past what waits.
-func (o *outbox) send(ctx context.Context, n *notification) error { return o.sink.send(ctx, n) }
+func (o *outbox) current() sink {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.sink
+}
+
+func (o *outbox) name() string { return o.current().name() }
+
+// send sends n once, before what waits.
+func (o *outbox) send(ctx context.Context, n *notification) error { return o.current().send(ctx, n) }
 
 func (o *outbox) trouble() *trouble { return o.state.trouble() }
 
@@ -82,8 +95,8 @@ func (o *outbox) queued() int {
 	return len(o.queue)
 }
 
-// put appends n, in place of an older one of its group that still waits; or counts it
-// when there is no room.
+// put appends n, or replaces an older one of its group that still waits, or counts n if
+// there is no room.
 func (o *outbox) put(n *notification) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -153,7 +166,7 @@ func (o *outbox) deliver(ctx context.Context, n *notification) {
 	wait := backoff.NewExponentialBackOff() // its pauses are random by half
 	wait.InitialInterval, wait.MaxInterval = firstWait, longWait
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
-		err := o.sink.send(ctx, n)
+		err := o.send(ctx, n)
 		o.state.note(err)
 		return struct{}{}, err
 	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(tryFor))
@@ -163,18 +176,18 @@ func (o *outbox) deliver(ctx context.Context, n *notification) {
 	}
 	o.counts.failed.Inc()
 	if ctx.Err() == nil {
-		o.log.Error("alert not delivered", zap.String("sink", o.sink.name()),
+		o.log.Error("alert not delivered", zap.String("sink", o.name()),
 			zap.String("alert_fingerprint", n.fingerprint()), zap.Error(err))
 	}
 }
 
-// trouble says since when a sink fails, and how it last did.
+// trouble is since when a sink fails, and its last error.
 type trouble struct {
 	Since time.Time `json:"since"`
 	Error string    `json:"error"`
 }
 
-// condition keeps whether a sink works.
+// condition records whether a sink works.
 type condition struct {
 	mu   sync.Mutex
 	fail *trouble

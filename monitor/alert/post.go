@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/cenkalti/backoff/v5"
 )
@@ -24,6 +25,17 @@ type poster struct {
 	client *http.Client
 }
 
+// postTimeout is how long a receiver may take to answer.
+const postTimeout = 5 * time.Second
+
+// newPoster returns a poster to address. It follows no redirect: what is posted is signed, and meant for that address only.
+func newPoster(sink, address string) *poster {
+	return &poster{sink: sink, url: address, client: &http.Client{
+		Timeout:       postTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
 func (p *poster) name() string { return p.sink }
 
 // postJSON posts v once.
@@ -35,8 +47,8 @@ func (p *poster) postJSON(ctx context.Context, v any) error {
 	return p.post(ctx, body, http.Header{"Content-Type": {"application/json"}})
 }
 
-// post posts body once. An answer other than 2xx is an error, and permanent unless
-// it is 429 or 5xx; Retry-After in seconds is obeyed.
+// post posts body once. An answer other than 2xx is an error, and permanent unless it is
+// 408, 429 or 5xx; Retry-After in seconds is obeyed.
 func (p *poster) post(ctx context.Context, body []byte, header http.Header) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(body))
 	if err != nil {
@@ -60,7 +72,7 @@ func judge(answer *http.Response) error {
 	switch {
 	case code/100 == 2:
 		return nil
-	case code != http.StatusTooManyRequests && code/100 != 5:
+	case code/100 < 4 || isPermanent(code):
 		return backoff.Permanent(err)
 	}
 	if seconds, bad := strconv.Atoi(answer.Header.Get("Retry-After")); bad == nil && seconds >= 0 {
@@ -69,7 +81,7 @@ func judge(answer *http.Response) error {
 	return err
 }
 
-// withoutURL drops the address from err: it may hold a secret, and errors are logged.
+// withoutURL removes the address from err: it may contain a secret, and errors are logged.
 func withoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

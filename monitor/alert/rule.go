@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// grouping says which alerts are told in one notification.
+// grouping is which alerts go into one notification.
 type grouping uint8
 
 const (
 	byEvent grouping = iota // all of an event
 	byVHost                 // of an event and virtual host
 	byQueue                 // of an event and queue
-	single                  // every message is told for itself, within the rate limit
+	single                  // every message is a notification, within the rate limit
 )
 
 var groupings = [...]string{byEvent: "event", byVHost: "vhost", byQueue: "queue", single: "none"}
@@ -24,21 +24,21 @@ func groupingOf(name string) (grouping, bool) {
 	return grouping(max(i, 0)), i >= 0
 }
 
-// severities are those a rule may give: what every sink can express.
+// severities are those that a rule may set: the ones that every sink can express.
 var severities = []string{"critical", "error", "warning", "info"}
 
-// rule says how the events it matches are told. The first that matches takes an event.
+// rule decides on the notifications of the events that it matches. An event goes to the first rule that matches it.
 type rule struct {
 	name         string
 	kinds        []Kind  // nil: all
 	vhost, queue pattern // zero: any
 	to           []string
-	everywhere   bool   // to every sink there is, whatever to says
+	everywhere   bool   // to every sink, whatever to has
 	severity     string // empty: that of the kind
 	group        grouping
 
-	count    int64         // fewer messages are not told
-	lateness time.Duration // nor are any if the worst of them is less late
+	count    int64         // fewer messages make no notification
+	lateness time.Duration // nor does a lateness below this one
 
 	wait, interval, repeat time.Duration
 }
@@ -47,12 +47,12 @@ func (r *rule) matches(k key) bool {
 	return (r.kinds == nil || slices.Contains(r.kinds, k.kind)) && r.vhost.matches(k.vhost) && r.queue.matches(k.queue)
 }
 
-// sends says whether a sink is told what the rule takes.
+// sends reports whether a sink gets what the rule takes.
 func (r *rule) sends(sink string) bool {
 	return r.everywhere || slices.Contains(r.to, sink)
 }
 
-// severityOf is what an alert of the kind is told with.
+// severityOf is the severity of alerts of the kind.
 func (r *rule) severityOf(k Kind) string {
 	if r.severity != "" {
 		return r.severity
@@ -60,7 +60,7 @@ func (r *rule) severityOf(k Kind) string {
 	return kinds[k].severity
 }
 
-// groupOf is the group in which k is told.
+// groupOf is the group of k.
 func (r *rule) groupOf(k key) groupKey {
 	g := groupKey{rule: r.name, kind: k.kind}
 	switch r.group {
@@ -69,14 +69,14 @@ func (r *rule) groupOf(k key) groupKey {
 	case byQueue, single:
 		g.vhost, g.queue = k.vhost, k.queue
 	}
-	g.peer = k.peer // every silent instance is told for itself
+	g.peer = k.peer // every silent instance makes a notification of its own
 	return g
 }
 
-// heldAgain is how often what a consumer holds past its deadline is looked at.
+// heldAgain is how often a message that a consumer holds past its deadline is looked at.
 const heldAgain = 30 * time.Second
 
-// quiet is how long nothing must happen for an alert to be over.
+// quiet is how long nothing must have happened for an alert to be over.
 func (r *rule) quiet(k Kind) time.Duration {
 	if k == HeldPastDeadline {
 		return max(r.interval, 5*heldAgain/2)

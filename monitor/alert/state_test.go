@@ -11,8 +11,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-func silence(peer string, due int64) Silence {
-	return Silence{
+func silence(peer string, due int64) SilentInstance {
+	return SilentInstance{
 		Peer: peer, Due: due, OldestAt: 1_000, LateMillis: 30_000,
 		Queues: []QueueDue{{"/", "orders", due - 1}, {"shop", "mails", 1}},
 	}
@@ -60,11 +60,11 @@ func TestStatesAtTheEnd(t *testing.T) {
 		a.Silent(silence("told", 1))
 		time.AfterFunc(time.Minute, func() {
 			a.Silent(silence("told", 2))
-			a.Silent(silence("untold", 3))
+			a.Silent(silence("unsent", 3))
 			cancel()
 		})
 		require.NoError(t, a.Run(ctx))
 		require.Equal(t, 1, logs.FilterField(zap.String("peer", "told")).Len())
-		require.Equal(t, 1, logs.FilterField(zap.String("peer", "untold")).Len())
+		require.Equal(t, 1, logs.FilterField(zap.String("peer", "unsent")).Len())
 	})
 }

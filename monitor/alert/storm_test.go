@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 	"github.com/stretchr/testify/require"
 )
 
@@ -23,17 +24,22 @@ func (stuck) RoundTrip(r *http.Request) (*http.Response, error) {
 func stormy(t testing.TB) *Alerts {
 	t.Helper()
 	a, err := New(Options{
-		WebhookURL: "http://a.example/", SlackURL: "http://b.example/", PagerDutyKey: "k", PagerDutyURL: "http://c.example/",
-		CloudEventsURL: "http://d.example/", AlertmanagerURLs: []string{"http://e.example"},
-		GroupBy: "queue", GroupWait: time.Millisecond, GroupInterval: time.Millisecond, RepeatInterval: time.Millisecond,
+		File: writeFile(t, "defaults: {group: queue}"),
+		URLs: []string{"webhook+http://a.example/", "alertmanager+http://e.example", "generic+http://b.example/"},
 	})
 	require.NoError(t, err)
-	for _, c := range a.channels {
-		switch c := c.(type) {
+	a.tracker.rest.wait, a.tracker.rest.interval, a.tracker.rest.repeat = time.Millisecond, time.Millisecond, time.Millisecond
+	for _, c := range a.delivery.channels {
+		switch c := c.channel.(type) {
 		case *manager:
 			c.client.Transport = stuck{}
 		case *outbox:
-			c.sink.(interface{ transport(http.RoundTripper) }).transport(stuck{})
+			switch sink := c.sink.(type) {
+			case *webhook:
+				sink.client.Transport = stuck{}
+			case *service:
+				sink.library = stuckService{sink.library, t.Context().Done()}
+			}
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -49,7 +55,16 @@ func stormy(t testing.TB) *Alerts {
 	return a
 }
 
-func (p *poster) transport(t http.RoundTripper) { p.client.Transport = t }
+// stuckService is a service that does not come back before the test has ended.
+type stuckService struct {
+	types.Service
+	end <-chan struct{}
+}
+
+func (s stuckService) Send(string, *types.Params) error {
+	<-s.end
+	return nil
+}
 
 // TestStormTakesLittleMemory: a million misses in ten thousand queues with every sink
 // hanging leave a bounded heap behind, and whoever records never waits for a sink.
@@ -70,11 +85,11 @@ func TestStormTakesLittleMemory(t *testing.T) {
 		a.Record(Event{Kind: DeadlineMissed, VHost: "/", Queue: names[i%len(names)], Action: "dropped", Tally: Tally{Count: 1, FirstDeadlineAt: 1, LastDeadlineAt: 1}})
 	}
 	require.Less(t, int64(heap())-int64(before), int64(32<<20))
-	a.mu.Lock()
-	incidents := len(a.incidents)
-	a.mu.Unlock()
+	a.tracker.mu.Lock()
+	incidents := len(a.tracker.incidents)
+	a.tracker.mu.Unlock()
 	require.LessOrEqual(t, incidents, maxIncidents+1)
-	for _, c := range a.channels {
+	for _, c := range a.delivery.channels {
 		require.LessOrEqual(t, c.queued(), maxQueued)
 	}
 }

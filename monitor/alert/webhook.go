@@ -15,8 +15,8 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// maxMessageAlerts is how many alerts a webhook is posted at a time; how many more
-// there are is said.
+// maxMessageAlerts is how many alerts one message has at most; it says how many more there
+// are.
 const maxMessageAlerts = 50
 
 // webhook posts notifications in the format of Alertmanager's webhook receiver,
@@ -81,19 +81,19 @@ func sign(secret, timestamp string, body []byte) string {
 }
 
 func (w *webhook) message(n *notification) message {
-	shown := n.alerts[:min(len(n.alerts), maxMessageAlerts)]
+	listed := n.alerts[:min(len(n.alerts), maxMessageAlerts)]
 	m := message{
 		Version:           "4",
 		GroupKey:          "{}/{rule=" + strconv.Quote(n.key.rule) + "}:" + format(n.labels()),
-		TruncatedAlerts:   len(n.alerts) - len(shown),
+		TruncatedAlerts:   len(n.alerts) - len(listed),
 		Status:            n.status(),
 		Receiver:          "curfew",
 		GroupLabels:       n.labels(),
 		CommonAnnotations: w.source.annotations(n.key.kind, n.annotations()),
 		ExternalURL:       w.source.externalURL,
 	}
-	for i := range shown {
-		m.Alerts = append(m.Alerts, w.alert(&shown[i]))
+	for i := range listed {
+		m.Alerts = append(m.Alerts, w.alert(&listed[i]))
 	}
 	m.CommonLabels = common(m.Alerts)
 	return m

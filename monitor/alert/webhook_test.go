@@ -19,9 +19,13 @@ import (
 // hookAt is a webhook as New makes it.
 func hookAt(t *testing.T, address, secret string) *webhook {
 	t.Helper()
-	a, err := New(Options{WebhookURL: address, WebhookSecret: secret})
+	file := "sinks:\n  hook:\n    url: webhook+" + address
+	if secret != "" {
+		file += "\n    secret: " + secret
+	}
+	a, err := New(Options{File: writeFile(t, file)})
 	require.NoError(t, err)
-	w := a.channels[0].(*outbox).sink.(*webhook)
+	w := a.delivery.channels[0].channel.(*outbox).sink.(*webhook)
 	t.Cleanup(w.client.CloseIdleConnections)
 	return w
 }

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const noon = 1_700_000_000_000
 
 func record(id string, at int64) Record {
-	return Record{At: at, Deadline: at - 3, VHost: "/", Queue: "orders", MessageID: []byte(id), Path: "eager", Outcome: "dead_lettered",
+	return Record{At: at, Deadline: at - 3, LateMillis: 3, VHost: "/", Queue: "orders", MessageID: []byte(id), Path: "eager", Outcome: "dead_lettered",
 		RoutingKey: []byte("dead"), To: []string{"dead"}}
 }
 
@@ -55,7 +55,7 @@ func found(t *testing.T, dir string, q Query) (ids []string) {
 func TestRecordsComeBackAsTheyWere(t *testing.T) {
 	l := written(t, Options{Dir: t.TempDir()}, func(l *Log) {
 		id := []byte("m1")
-		l.Add([]Record{{At: noon, Deadline: noon - 250, VHost: "/", Queue: "q \"x\"\n ü \xff", MessageID: id, Path: "lazy", Outcome: "dropped"}, record("m2", noon+1)})
+		l.Add([]Record{{At: noon, Deadline: noon - 250, LateMillis: 250, VHost: "/", Queue: "q \"x\"\n ü \xff", MessageID: id, Path: "lazy", Outcome: "dropped"}, record("m2", noon+1)})
 		copy(id, "XX") // what it was given was copied
 	})
 	var got []Record
@@ -65,7 +65,7 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 	}
 	want := record("m2", noon+1)
 	assert.Equal(t, []Record{
-		{At: noon, Deadline: noon - 250, VHost: "/", Queue: "q \"x\"\n ü \ufffd", MessageID: []byte("m1"), RoutingKey: []byte{}, Path: "lazy", Outcome: "dropped"}, want,
+		{At: noon, Deadline: noon - 250, LateMillis: 250, VHost: "/", Queue: "q \"x\"\n ü \ufffd", MessageID: []byte("m1"), RoutingKey: []byte{}, Path: "lazy", Outcome: "dropped"}, want,
 	}, got)
 	assert.Equal(t, 250*time.Millisecond, got[0].Lateness())
 	assert.InDelta(t, 2, testutil.ToFloat64(l.kept), 0)
@@ -143,7 +143,7 @@ func TestSearchFindsWhatIsWanted(t *testing.T) {
 			l.Add([]Record{record(fmt.Sprint("m", i), noon+int64(i)*1000)})
 		}
 		late := record("late", noon+20_000)
-		late.Deadline, late.Queue, late.Path, late.Outcome = noon, "invoices", "requeue", "parked"
+		late.Deadline, late.LateMillis, late.Queue, late.Path, late.Outcome = noon, 20_000, "invoices", "requeue", "parked"
 		l.Add([]Record{late})
 	})
 	at := func(second int64) time.Time { return time.UnixMilli(noon + second*1000) }

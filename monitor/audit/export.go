@@ -53,7 +53,7 @@ func (r *Record) row() []string {
 		return row
 	}
 	copy(row[1:], []string{harmless(r.VHost), harmless(r.Queue), harmless(string(r.MessageID)), string(instant(r.Deadline).append(nil)),
-		strconv.FormatInt(r.Lateness().Milliseconds(), 10), r.Path, r.Outcome, harmless(r.Exchange), harmless(string(r.RoutingKey)), harmless(strings.Join(r.To, " "))})
+		strconv.FormatInt(r.LateMillis, 10), r.Path, r.Outcome, harmless(r.Exchange), harmless(string(r.RoutingKey)), harmless(strings.Join(r.To, " "))})
 	return row
 }
 

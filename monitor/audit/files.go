@@ -28,7 +28,7 @@ func (f *files) append(lines []byte, at int64) error {
 	}
 	n, err := f.current.Write(lines)
 	f.written += int64(n)
-	if err != nil && n > 0 { // a line may be cut; the next begins on one of its own
+	if err != nil && n > 0 { // a line may be cut; the next one begins after a line break
 		f.close()
 	}
 	return err
@@ -53,7 +53,7 @@ func (f *files) ready(at int64) error {
 	return f.prune()
 }
 
-// reopen goes on with the newest file if there is one with room.
+// reopen continues the newest file if it has room.
 func (f *files) reopen() error {
 	all, err := list(f.dir)
 	if err != nil || len(all) == 0 || all[len(all)-1].bytes >= f.fileBytes {
@@ -91,7 +91,7 @@ func (f *files) begin(at int64) (err error) {
 	return err
 }
 
-// prune removes the oldest files while all together take too much.
+// prune removes the oldest files while all together take too much space.
 func (f *files) prune() error {
 	all, err := list(f.dir)
 	if err != nil {
@@ -132,7 +132,7 @@ type file struct {
 	bytes int64
 }
 
-// list returns the audit's files, oldest first. What has another name is not of it.
+// list returns the audit's files, oldest first. It ignores files with other names.
 func list(dir string) (all []file, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -13,11 +13,11 @@ const (
 	maxLimit     = 10_000
 )
 
-// Handler answers GET with the records that its query parameters want: vhost, queue,
+// Handler answers GET with the records that match its query parameters: vhost, queue,
 // message_id, path, outcome, from and to (RFC 3339), min_lateness (a duration such as
 // 250ms), order (newest, the default, or oldest), limit (100; with format csv or jsonl
-// all, oldest first) and format (json, jsonl, csv). JSON is an array. A parameter that is
-// none is answered with 400 and {"error","reason"}.
+// all, oldest first) and format (json, jsonl, csv). JSON is an array. A parameter with a wrong
+// value is answered with 400 and {"error","reason"}.
 func (l *Log) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -43,7 +43,7 @@ func (l *Log) Handler() http.Handler {
 			err = writeArray(w, records)
 		}
 		if err != nil {
-			panic(http.ErrAbortHandler) // what was sent is not all there is
+			panic(http.ErrAbortHandler) // the answer is incomplete
 		}
 	})
 }
@@ -77,7 +77,7 @@ func parseQuery(v url.Values) (q Query, format string, err error) {
 	}
 	if text := v.Get("min_lateness"); text != "" {
 		if q.MinLateness, err = time.ParseDuration(text); err != nil {
-			return q, "", fmt.Errorf("min_lateness: %q is no duration such as 250ms", text)
+			return q, "", fmt.Errorf("min_lateness: %q is not a duration such as 250ms", text)
 		}
 	}
 	if format, err = oneOf(v, "format", "json", "jsonl", "csv"); err != nil {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
 )
 
 const (
@@ -16,11 +18,11 @@ const (
 	// of the fastest storm.
 	bufferRecords = 1 << 16
 	bufferBytes   = 4 << 20 // of ids and keys
-	// writeEvery is how long the first record that waits does, before all are written,
-	// unless there are writeRecords: more at a time would keep a processor from deadlines.
+	// writeEvery is how long the first record waits before all are written, unless there are
+	// writeRecords of them: more at a time would keep a processor from deadlines.
 	writeEvery   = 100 * time.Millisecond
 	writeRecords = 512
-	// keepRecords is how many there is room for while none wait.
+	// keepRecords is the room that is kept while no record waits.
 	keepRecords = 16 * writeRecords
 	// DefaultMaxBytes is how much space the files may take.
 	DefaultMaxBytes = 512 << 20
@@ -29,7 +31,7 @@ const (
 
 // Options of a Log. Dir is required.
 type Options struct {
-	Dir        string // made if it is not there
+	Dir        string // made if it does not exist
 	MaxBytes   int64  // of all files; 0: DefaultMaxBytes
 	Log        *zap.Logger
 	Registerer prometheus.Registerer // nil keeps the metrics private
@@ -50,7 +52,7 @@ type Log struct {
 	lost  int64 // since the last gap was recorded
 }
 
-// batch is records that wait, with what they refer to.
+// batch is the records that wait, with what they refer to.
 type batch struct {
 	records []Record
 	texts   []byte
@@ -92,6 +94,22 @@ func Open(o Options) (*Log, error) {
 
 // Dir is where the files are.
 func (l *Log) Dir() string { return l.files.dir }
+
+// Expired records messages that expired: it is a subscriber of a deadline.Stream, with
+// deadline.WithMessage.
+func (l *Log) Expired(batch []deadline.Expiry) {
+	records := scratch.Get().(*[]Record)
+	defer scratch.Put(records)
+	*records = (*records)[:0]
+	for i := range batch {
+		*records = append(*records, recordOf(&batch[i]))
+	}
+	l.Add(*records)
+	clear(*records)
+}
+
+// scratch is what Expired works with.
+var scratch = sync.Pool{New: func() any { return new([]Record) }}
 
 // Add records messages that expired, in the order in which they are given. It copies
 // what it keeps, and never waits for the disk.
@@ -150,8 +168,8 @@ func (b *batch) reset() {
 	b.records, b.texts, b.names = b.records[:0], b.texts[:0], b.names[:0]
 }
 
-// Run writes what is added until ctx ends, then what is left, and returns nil. While
-// nothing is added it sleeps.
+// Run writes what is added until ctx ends, then the rest, and returns nil. While nothing is
+// added it sleeps.
 func (l *Log) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -172,7 +190,7 @@ func (l *Log) Run(ctx context.Context) error {
 			return nil
 		}
 		w.write()
-		if armed = w.failed; armed { // what was lost is to be recorded
+		if armed = w.failed; armed { // the gap has to be recorded
 			timer.Reset(writeEvery)
 		}
 	}
@@ -215,7 +233,7 @@ func (w *writer) write() {
 	}
 }
 
-// store writes what is encoded; what cannot be written is a gap later.
+// store writes what is encoded. What cannot be written becomes a gap.
 func (w *writer) store(first int64, records int, lost int64) {
 	err := w.files.append(w.encoded, first)
 	if err == nil {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"curfew/broker/deadline"
 )
 
 // What Path and Outcome of a Record can be.
@@ -15,23 +17,31 @@ var (
 
 // Record is one message that expired, or with Lost a gap.
 type Record struct {
-	At         int64 // Unix ms: when it had left its queue
+	At         int64 // Unix ms: when it had arrived, or was dropped
 	Deadline   int64 // Unix ms
+	LateMillis int64 // how long after the deadline that was, rounded up; at least 0
 	VHost      string
 	Queue      string
 	MessageID  []byte   // the property; may be empty
-	Path       string   // who noticed; one of paths
+	Path       string   // how the expiry came about; one of paths
 	Outcome    string   // one of outcomes
 	Exchange   string   // the dead-letter exchange it went to
 	RoutingKey []byte   // with this key
 	To         []string // into these queues
-	Lost       int64    // so many records before this instant could not be kept; then it is no message
+	Lost       int64    // the number of records before this instant that could not be kept; then this is a gap, not a message
 }
 
-// Lateness is how long after its deadline the message left.
-func (r *Record) Lateness() time.Duration {
-	return time.Duration(max(r.At-r.Deadline, 0)) * time.Millisecond
+// recordOf is the record of an expiry, by the wall clock.
+func recordOf(e *deadline.Expiry) Record {
+	due, arrived := e.Wall()
+	return Record{
+		At: arrived.UnixMilli(), Deadline: due.UnixMilli(), LateMillis: int64(deadline.RoundUp(e.Lateness())), VHost: e.VHost, Queue: e.Queue,
+		MessageID: e.MessageID, Path: e.Path.String(), Outcome: e.Action.String(), Exchange: e.Exchange, RoutingKey: e.RoutingKey, To: e.To,
+	}
 }
+
+// Lateness is how long after its deadline the message had arrived, or was dropped, in whole ms.
+func (r *Record) Lateness() time.Duration { return deadline.Millis(r.LateMillis).Duration() }
 
 // line is a Record as its line of JSON has it.
 type line struct {
@@ -77,7 +87,7 @@ func (r *Record) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*r = Record{
-		At: int64(l.At), Deadline: int64(l.Deadline), VHost: l.VHost, Queue: l.Queue, MessageID: []byte(l.MessageID), Path: l.Path,
+		At: int64(l.At), Deadline: int64(l.Deadline), LateMillis: l.LatenessMS, VHost: l.VHost, Queue: l.Queue, MessageID: []byte(l.MessageID), Path: l.Path,
 		Outcome: l.Outcome, Exchange: l.Exchange, RoutingKey: []byte(l.RoutingKey), To: l.To, Lost: l.Lost,
 	}
 	return nil
@@ -96,7 +106,7 @@ func (r *Record) appendJSON(b []byte) []byte {
 		b = appendString(append(b, `,"message_id":`...), r.MessageID)
 	}
 	b = append(instant(r.Deadline).append(append(b, `,"deadline":"`...)), `","lateness_ms":`...)
-	b = strconv.AppendInt(b, r.Lateness().Milliseconds(), 10)
+	b = strconv.AppendInt(b, r.LateMillis, 10)
 	b = field(b, "path", r.Path)
 	b = field(b, "outcome", r.Outcome)
 	if len(r.To) == 0 {

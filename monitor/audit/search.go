@@ -15,19 +15,19 @@ import (
 	"time"
 )
 
-// Query says which records are wanted; empty fields want all.
+// Query selects records. An empty field matches all.
 type Query struct {
 	VHost, Queue, MessageID string
 	Path, Outcome           string
 	From, To                time.Time // when they left: From on, before To
 	MinLateness             time.Duration
-	// Limit is how many of them; 0: all. Newest wants the last ones, newest first; else
-	// the first ones, oldest first.
+	// Limit is how many of them; 0 is all. With Newest these are the last ones, newest
+	// first; without, the first ones, oldest first.
 	Limit  int
 	Newest bool
 }
 
-// Check says what is wrong with the query: a path or an outcome that no record has.
+// Check returns an error for a path or an outcome that no record has.
 func (q *Query) Check() error {
 	for _, field := range []struct {
 		name, value string
@@ -40,9 +40,9 @@ func (q *Query) Check() error {
 	return nil
 }
 
-// Search reads the records of a directory that another process may be writing to. Gaps
-// are among them, unless a field of a message is wanted. Memory is bounded by Limit. The
-// error, if there is one, comes last: ctx ended, or a file could not be read.
+// Search reads the records of a directory, to which another process may be writing. Gaps are
+// included, unless the query selects by a field of messages. Memory is bounded by Limit. The
+// error, if any, comes last: ctx ended, or a file could not be read.
 func Search(ctx context.Context, dir string, q Query) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		all, err := list(dir)
@@ -60,8 +60,7 @@ func Search(ctx context.Context, dir string, q Query) iter.Seq2[Record, error] {
 // errStop ends a search that has enough.
 var errStop = errors.New("audit: enough")
 
-// disorder is how far a record may stand behind a later one: threads race for their
-// place.
+// disorder is how far behind a later record one may be: threads race.
 const disorder = time.Minute
 
 // within leaves out files that were ended before From or begun after To.
@@ -137,7 +136,7 @@ func (s *search) backward(f file) error {
 	return nil
 }
 
-// each calls fn with the records of a file that are wanted.
+// each calls fn with the matching records of a file.
 func (s *search) each(f file, fn func(Record) error) error {
 	r, err := os.Open(f.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -151,7 +150,7 @@ func (s *search) each(f file, fn func(Record) error) error {
 	for n := 0; ; n++ {
 		line, err := lines.ReadSlice('\n')
 		if errors.Is(err, io.EOF) {
-			return nil // what has no end yet is being written
+			return nil // the last line is being written
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return fmt.Errorf("audit: %w", err)
@@ -167,7 +166,7 @@ func (s *search) each(f file, fn func(Record) error) error {
 	}
 }
 
-// parse reads a line; ok is false if it is not wanted, or was cut.
+// parse reads a line; ok is false if it does not match, or was cut.
 func (s *search) parse(line []byte) (r Record, ok bool) {
 	for _, needle := range s.needle {
 		if !bytes.Contains(line, needle) {

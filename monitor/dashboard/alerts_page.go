@@ -8,30 +8,31 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"curfew/monitor/alert"
+	"curfew/monitor/dashboard/internal/format"
 )
 
-func (p *alertPage) draw(s *shown) drawing {
+func (p *alertPage) draw(s *pageInfo) drawing {
 	top := h.H1(g.Text("Alerts"))
 	if !p.On {
-		return drawing{top: top, live: only(g.Text("The monitor is off, so nothing is told. Set CURFEW_MONITOR=true."))}
+		return drawing{top: top, live: only(g.Text("The monitor is off, so there are no alerts. Set CURFEW_MONITOR=true."))}
 	}
 	return drawing{top: top, live: g.Group{p.mistakes(), p.firing(), p.silences(s), p.receivers()}, bottom: p.silenceForm(s)}
 }
 
-// mistakes are those in the file of rules.
+// mistakes lists the mistakes in the alerts file.
 func (p *alertPage) mistakes() g.Node {
 	if p.Rules == nil {
 		return nil
 	}
 	lines := strings.Split(p.Rules.Error(), "\n")
-	return card("rules", "The file of rules is not in force", nil,
+	return card("rules", "The alerts file is not in force", nil,
 		h.Ul(g.Map(lines, func(line string) g.Node { return h.Li(name(line)) })),
-		faint("What was in force before still is; after a start every event goes everywhere. It is read again when it changes."))
+		faint("The rules that were in force before still are; after a start, every event goes to every sink. The file is read again when it changes."))
 }
 
 func (p *alertPage) firing() g.Node {
 	if len(p.List) == 0 {
-		return card("now", "Now", nil, empty(g.Text("Nothing fires.")))
+		return card("now", "Now", nil, empty(g.Text("No alerts.")))
 	}
 	return card("now", "Now", nil, table([]string{"Severity", "What", "State", "Since (UTC)", ""}, g.Map(p.List, firingRow)))
 }
@@ -42,7 +43,7 @@ func firingRow(a alert.Status) g.Node {
 		h.Td(severity(a.Severity)),
 		h.Td(name(a.Summary), h.Br(), faint(a.Alertname)),
 		h.Td(g.Text(a.State)),
-		h.Td(h.Time(h.Title(instant(a.LastAt)), g.Text(instant(a.StartsAt)))),
+		h.Td(h.Time(h.Title(format.Instant(a.LastAt)), g.Text(format.Instant(a.StartsAt)))),
 		h.Td(h.Class("tight"), g.If(a.State != "silenced", link(silence, g.Text("Silence…")))))
 }
 
@@ -53,16 +54,16 @@ func severity(of string) g.Node {
 	return class("tag warn", g.Text(of))
 }
 
-func (p *alertPage) silences(s *shown) g.Node {
-	if len(p.Mutes) == 0 {
+func (p *alertPage) silences(s *pageInfo) g.Node {
+	if len(p.Silences) == 0 {
 		return card("silences", "Silences", nil, empty(g.Text("No silences.")))
 	}
 	return card("silences", "Silences", nil,
-		table([]string{"Event", "Virtual host", "Queue", "By", "Comment", "Ends", ""}, g.Map(p.Mutes, s.silenced)))
+		table([]string{"Event", "Virtual host", "Queue", "By", "Comment", "Ends", ""}, g.Map(p.Silences, s.silenced)))
 }
 
 // silenced is a row of the silences.
-func (s *shown) silenced(m alert.Muting) g.Node {
+func (s *pageInfo) silenced(m alert.Silence) g.Node {
 	or := func(text, otherwise string) g.Node {
 		if text == "" {
 			return g.Text(otherwise)
@@ -72,15 +73,15 @@ func (s *shown) silenced(m alert.Muting) g.Node {
 	end := s.change("/silences/end", hidden("id", m.ID), button("End"))
 	return h.Tr(
 		h.Td(or(m.Event, "all")), h.Td(or(m.VHost, "all")), h.Td(or(m.Queue, "all")), h.Td(or(m.Author, "")), h.Td(or(m.Comment, "")),
-		h.Td(h.Time(g.Text(instant(m.ExpiresAt)))),
+		h.Td(h.Time(g.Text(format.Instant(m.ExpiresAt)))),
 		h.Td(g.If(s.User.Admin, end)))
 }
 
 func (p *alertPage) receivers() g.Node {
 	const title = "Where alerts go"
 	if len(p.Sinks) == 0 {
-		return card("sinks", title, nil, empty(g.Text("Only to the log. Set CURFEW_ALERT_WEBHOOK_URL, CURFEW_ALERT_SLACK_URL or another (see "), code("curfew config"),
-			g.Text("), then try it with "), code("curfew alert test"), g.Text(".")))
+		return card("sinks", title, nil, empty(g.Text("Only to the log. Add sinks in "), code("CURFEW_ALERT_URLS"), g.Text(" or in the file of "), code("CURFEW_ALERTS"),
+			g.Text(", then test them with "), code("curfew alert test"), g.Text(".")))
 	}
 	return card("sinks", title, nil, facts(g.Map(p.Sinks, receiver)))
 }
@@ -88,24 +89,24 @@ func (p *alertPage) receivers() g.Node {
 func receiver(s alert.SinkStatus) g.Node {
 	is := g.Group{class("good", g.Text("works"))}
 	if s.Trouble != nil {
-		is = g.Group{class("bad", g.Text("failing")), g.Text(" since " + instant(s.Trouble.Since) + ": "), name(s.Trouble.Error)}
+		is = g.Group{class("bad", g.Text("failing")), g.Text(" since " + format.Instant(s.Trouble.Since) + ": "), name(s.Trouble.Error)}
 	}
 	if s.Queued > 0 {
-		is = append(is, g.Text(", "+number(s.Queued)+" waiting"))
+		is = append(is, g.Text(", "+format.Number(s.Queued)+" waiting"))
 	}
 	return fact(s.Name, is)
 }
 
-func (p *alertPage) silenceForm(s *shown) g.Node {
+func (p *alertPage) silenceForm(s *pageInfo) g.Node {
 	if !s.User.Admin {
-		return card("silence", "Silence alerts", nil, empty(g.Text("Silencing takes a user with the tag administrator.")))
+		return card("silence", "Silence alerts", nil, empty(g.Text("Only a user with the tag administrator may silence alerts.")))
 	}
 	lasts := h.Select(h.Name("for"),
 		option("15m", "15 minutes", "1h"), option("1h", "1 hour", "1h"), option("4h", "4 hours", "1h"), option("24h", "a day", "1h"), option("7d", "a week", "1h"))
 	return card("silence", "Silence alerts", nil, s.change("/silences", h.Class("filter"),
 		choose("event", "Event", "all", p.Events, p.Event),
 		field("Virtual host", "vhost", p.VHost, h.Placeholder("all")),
-		field("Queue", "queue", p.Queue, h.Placeholder("all; * and ? fit")),
+		field("Queue", "queue", p.Queue, h.Placeholder("all; * and ? are wildcards")),
 		h.Label(g.Text("For"), lasts),
 		h.Label(g.Text("Comment"), h.Input(h.Name("comment"), h.MaxLength("500"))),
 		primary("Silence")))

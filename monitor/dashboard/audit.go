@@ -18,13 +18,13 @@ const (
 	auditTime = 10 * time.Second
 )
 
-// auditPage is what the page of the audit shows.
+// auditPage is the content of the audit page.
 type auditPage struct {
 	On       bool
 	Form     auditForm
 	Records  []audit.Record
 	More     bool // there are older ones
-	TooLong  bool // the search was ended
+	TooLong  bool // the search was ended before it was complete
 	Asked    bool // a field is filled in
 	CSV      string
 	JSONL    string
@@ -35,7 +35,7 @@ type auditPage struct {
 // auditForm is the search as it was filled in.
 type auditForm struct{ VHost, Queue, MessageID, Outcome, Path, Within, Lateness string }
 
-// auditWithin are the spans that a search may be over.
+// auditWithin has the time spans to choose from.
 var auditWithin = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
 
 func (d *Dashboard) audit(r *http.Request, _ visitor) (view, error) {
@@ -65,7 +65,7 @@ func (f *auditForm) query(now time.Time) (q audit.Query, err error) {
 	}
 	if f.Lateness != "" {
 		if q.MinLateness, err = time.ParseDuration(f.Lateness); err != nil {
-			return q, fmt.Errorf("the least lateness %q is no duration; write for example 250ms or 2s", f.Lateness)
+			return q, fmt.Errorf("lateness at least %q: write a duration, for example 250ms or 2s", f.Lateness)
 		}
 	}
 	return q, nil
@@ -89,7 +89,7 @@ func (p *auditPage) search(ctx context.Context, dir string, q audit.Query) error
 	return nil
 }
 
-// export makes the links to all that was found.
+// export makes the links to download all matching records.
 func (p *auditPage) export(q audit.Query) {
 	v := url.Values{}
 	for name, value := range map[string]string{"vhost": q.VHost, "queue": q.Queue, "message_id": q.MessageID, "outcome": q.Outcome, "path": q.Path} {

@@ -10,21 +10,26 @@ import (
 
 	"go.uber.org/zap"
 
+	"curfew/broker/operate"
 	"curfew/monitor/alert"
 	"curfew/monitor/audit"
+	"curfew/monitor/dashboard/internal/assets"
+	"curfew/monitor/dashboard/internal/rates"
+	"curfew/monitor/dashboard/internal/session"
 )
 
-// Options of a Dashboard. Broker is required.
+// Options of a Dashboard. Users is required.
 type Options struct {
-	Broker  Broker
-	Monitor Monitor       // nil: deadlines are not watched
-	Alerts  *alert.Alerts // nil: none
-	Audit   *audit.Log    // nil: expiries are not recorded
-	// DeadLetters; nil: there is no page of them.
-	DeadLetters       DeadLetters
+	Users Users
+	// Operations of the bundled broker; nil: there is none, and no page of queues, messages and dead letters.
+	Operations        *operate.Operations
+	Monitor           Monitor       // nil: deadlines are not watched
+	Alerts            *alert.Alerts // nil: none
+	Audit             *audit.Log    // nil: expiries are not recorded
+	RabbitMQ          RabbitMQ      // nil: none; not together with Operations
 	Instance, Version string
 	Log               *zap.Logger
-	// Every is how often live parts are looked at; 0: 2 s.
+	// Every is how often live parts are updated; 0: 2 s.
 	Every time.Duration
 }
 
@@ -32,13 +37,14 @@ type Options struct {
 type Dashboard struct {
 	Options
 	log      *zap.Logger
-	assets   assets
+	assets   assets.Assets
 	pages    map[string]*page
-	sessions sessions
-	rates    rates
+	sessions *session.Sessions
+	rates    rates.Rates
 	streams  chan struct{} // a place for each
 	ended    chan struct{}
 	end      sync.Once
+	started  time.Time
 }
 
 const (
@@ -46,26 +52,25 @@ const (
 	maxStreams = 64
 )
 
-// New returns a dashboard that nothing has asked yet. It fails if o is incomplete.
+// New returns a dashboard. It fails if o is incomplete.
 func New(o Options) (*Dashboard, error) {
-	if o.Broker == nil {
-		return nil, errors.New("dashboard: Options.Broker is missing")
+	if o.Users == nil {
+		return nil, errors.New("dashboard: Options.Users is missing")
 	}
 	o.Every = cmp.Or(o.Every, liveEvery)
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	d := &Dashboard{Options: o, log: o.Log.Named("dashboard"), streams: make(chan struct{}, maxStreams), ended: make(chan struct{})}
-	d.sessions.init()
+	d := &Dashboard{Options: o, log: o.Log.Named("dashboard"), streams: make(chan struct{}, maxStreams), ended: make(chan struct{}), started: time.Now()}
 	var err error
-	if d.assets, err = loadAssets(); err != nil {
+	if d.assets, err = assets.Load(); err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
-	d.pages = d.makePages()
+	d.pages, d.sessions = d.makePages(), session.New()
 	return d, nil
 }
 
-// Close ends the streams, so that a server need not wait for them. It may be called more
+// Close ends the streams, so that a server does not wait for them. It may be called more
 // than once.
 func (d *Dashboard) Close() { d.end.Do(func() { close(d.ended) }) }
 
@@ -73,7 +78,7 @@ func (d *Dashboard) Close() { d.end.Do(func() { close(d.ended) }) }
 func (d *Dashboard) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /assets/{name}", d.assets)
-	mux.HandleFunc("GET /login", d.showLogin)
+	mux.HandleFunc("GET /login", d.loginPage)
 	mux.HandleFunc("POST /login", d.login)
 	mux.HandleFunc("POST /logout", d.logout)
 	for path, p := range d.pages {
@@ -89,16 +94,22 @@ func (d *Dashboard) Handler() http.Handler {
 		export := d.Audit.Handler()
 		mux.Handle("GET /audit/export", d.known(func(w http.ResponseWriter, r *http.Request, _ visitor) { export.ServeHTTP(w, r) }))
 	}
-	mux.Handle("POST /deadline", d.changes(d.changeDeadline))
-	mux.Handle("POST /silences", d.changes(d.mute))
-	mux.Handle("POST /silences/end", d.changes(d.unmute))
-	if d.DeadLetters != nil {
+	mux.Handle("POST /silences", d.changes(d.byAdmins(d.silence)))
+	mux.Handle("POST /silences/end", d.changes(d.byAdmins(d.endSilence)))
+	if d.RabbitMQ != nil {
+		mux.Handle("POST /rabbitmq/allow", d.changes(d.byAdmins(rabbitmqPages{d}.allow)))
+		for _, path := range []string{"GET /queue", "GET /queues"} { // where the names of queues lead
+			mux.Handle(path, http.RedirectHandler("/rabbitmq", http.StatusSeeOther))
+		}
+	}
+	if d.Operations != nil {
+		mux.Handle("POST /deadline", d.changes(d.changeDeadline))
 		mux.Handle("GET /dead-letters/export", d.known(d.exportLetters))
 		mux.Handle("POST "+importPath, d.known(d.importLetters))
 		mux.Handle("POST "+editPath, d.changes(d.resend))
 		mux.Handle("POST /dead-letters/purge", d.changes(d.purge))
 		mux.Handle("POST /dead-letters/replay", d.changes(d.replay))
-		mux.Handle("POST /dead-letters/cancel", d.known(d.cancelReplay))
+		mux.Handle("POST /dead-letters/cancel", d.changes(d.cancelReplay))
 	}
 	mux.Handle("/", d.known(func(w http.ResponseWriter, r *http.Request, _ visitor) {
 		d.fail(w, r, http.StatusNotFound, "There is no such page.")
@@ -106,7 +117,7 @@ func (d *Dashboard) Handler() http.Handler {
 	return secured(http.NewCrossOriginProtection().Handler(mux))
 }
 
-// exact is a pattern for a path and none below it.
+// exact is a pattern for a path without the paths below it.
 func exact(path string) string {
 	if path == "/" {
 		return "/{$}"

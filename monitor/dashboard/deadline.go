@@ -9,36 +9,37 @@ import (
 	"strconv"
 	"time"
 
-	"go.uber.org/zap"
+	"curfew/broker/operate"
 )
 
-// DeadlineChange is what is to become of a message's deadline.
-type DeadlineChange struct {
-	Was  int64 // Unix ms; 0: it has none. It stays as it is if that is not so any more
+// deadlineChange is a requested change of a message's deadline.
+type deadlineChange struct {
+	Was  int64 // Unix ms; 0 for none. If the message has another deadline by now, nothing changes
 	To   int64 // Unix ms; 0: none
-	Fire bool  // it comes now, and To means nothing
+	Fire bool  // expire it now; To is not used
 	Drop bool  // with Fire: not dead-lettered
 }
 
-// deadlinePage is what the page of a message's deadline shows.
+// deadlinePage is the content of the page of a message's deadline.
 type deadlinePage struct {
 	VHost, Queue string
-	Message      shownMessage
+	Message      messageView
 	Refused      bool // the user may not read the queue
+	Changes      bool // the user may change the deadline
 	Now          int64
 }
 
-// deadlinePlan is a change as it was asked for, to be confirmed.
+// deadlinePlan is a requested change that the user has to confirm.
 type deadlinePlan struct {
 	deadlinePage
-	Change DeadlineChange
+	Change deadlineChange
 }
 
-// changed are the outcomes of changes, in words.
+// changed has the outcomes of changes in words.
 var changed = map[string]string{
 	"rescheduled": "The message has its new deadline.",
 	"expired":     "The message has expired.",
-	"held":        "A consumer holds the message: it stays with him, and expires if it comes back.",
+	"held":        "A consumer holds the message: it stays there, and expires if it comes back.",
 }
 
 func deadlineURL(vhost, queue string, seq uint64) string {
@@ -46,34 +47,33 @@ func deadlineURL(vhost, queue string, seq uint64) string {
 }
 
 func (d *Dashboard) deadline(r *http.Request, v visitor) (view, error) {
-	q := r.URL.Query()
-	p := &deadlinePage{VHost: q.Get("vhost"), Queue: q.Get("name"), Now: d.Broker.State().Now}
-	err := p.look(d.Broker, v.User, q.Get("seq"))
-	if errors.Is(err, ErrForbidden) {
+	p, err := d.lookAtDeadline(r.Context(), v, r.URL.Query())
+	if operate.Refused(err) {
 		p.Refused = true
 		return p, nil
 	}
 	return p, err
 }
 
-// look gathers the message of that number.
-func (p *deadlinePage) look(b Broker, u User, seq string) error {
-	n, err := strconv.ParseUint(seq, 10, 64)
+// lookAtDeadline finds the message that a query or a form names.
+func (d *Dashboard) lookAtDeadline(ctx context.Context, v visitor, q url.Values) (*deadlinePage, error) {
+	p := &deadlinePage{VHost: q.Get("vhost"), Queue: q.Get("name"), Now: d.state().NowMillis}
+	n, err := strconv.ParseUint(q.Get("seq"), 10, 64)
 	if err != nil {
-		return ErrGone
+		return p, operate.ErrMessageGone
 	}
-	m, err := b.Look(u, p.VHost, p.Queue, n)
+	m, err := d.Operations.Look(ctx, v.actor(), named(q), operate.Seq(n), peekBody)
 	if err == nil {
-		p.Message = showMessage(m, 0)
+		p.Message, p.Changes = viewMessage(&m, 0), d.Operations.May(v.actor(), operate.ChangeDeadline, named(q))
 	}
-	return err
+	return p, err
 }
 
-// changeDeadline shows what a change would do, or, confirmed, does it.
+// changeDeadline shows what a change would do, or does it if it is confirmed.
 func (d *Dashboard) changeDeadline(w http.ResponseWriter, r *http.Request, v visitor) {
 	f := r.PostForm
-	p := &deadlinePlan{deadlinePage: deadlinePage{VHost: f.Get("vhost"), Queue: f.Get("name"), Now: d.Broker.State().Now}}
-	err := p.look(d.Broker, v.User, f.Get("seq"))
+	seen, err := d.lookAtDeadline(r.Context(), v, f)
+	p := &deadlinePlan{deadlinePage: *seen}
 	if err == nil {
 		p.Change, err = wantedChange(f, p.Message.Deadline)
 	}
@@ -81,40 +81,36 @@ func (d *Dashboard) changeDeadline(w http.ResponseWriter, r *http.Request, v vis
 		d.pages["/deadline-plan"].write(w, r, http.StatusOK, v, p)
 		return
 	}
-	outcome := ""
+	var done operate.DeadlineChanged
 	if err == nil {
-		outcome, err = d.carryOut(r.Context(), v, p)
+		done, err = d.Operations.ChangeDeadline(r.Context(), v.actor(), named(f), operate.Seq(p.Message.Seq), p.Change.request())
 	}
 	if err != nil {
 		d.refuse(w, r, err)
 		return
 	}
-	http.Redirect(w, r, with("/queue", url.Values{"vhost": {p.VHost}, "name": {p.Queue}}, "changed", outcome), http.StatusSeeOther)
+	http.Redirect(w, r, with("/queue", url.Values{"vhost": {p.VHost}, "name": {p.Queue}}, "changed", done.Outcome), http.StatusSeeOther)
 }
 
-func (d *Dashboard) carryOut(ctx context.Context, v visitor, p *deadlinePlan) (string, error) {
-	outcome, err := d.Broker.ChangeDeadline(ctx, v.User, p.VHost, p.Queue, p.Message.Seq, p.Change)
-	if err == nil {
-		d.log.Info("deadline changed", zap.String("user", v.Name), zap.String("vhost", p.VHost), zap.String("queue", p.Queue),
-			zap.Uint64("seq", p.Message.Seq), zap.String("outcome", outcome), zap.Int64("from", p.Change.Was), zap.Int64("to", p.Change.To))
-	}
-	return outcome, err
+// request is the change as the operation takes it.
+func (c *deadlineChange) request() operate.DeadlineChange {
+	return operate.DeadlineChange{At: c.To, Cancel: !c.Fire && c.To == 0, Fire: c.Fire, Drop: c.Drop, Was: &c.Was}
 }
 
-// wantedChange reads a form. A confirmed one has the instant that was shown; what was
-// asked for counts from the deadline that was seen, or else from the present one.
-func wantedChange(f url.Values, present int64) (c DeadlineChange, err error) {
+// wantedChange reads a form. A confirmed form has the instant that the user saw. An extension counts
+// from the deadline that the user saw, or without one from the present deadline.
+func wantedChange(f url.Values, present int64) (c deadlineChange, err error) {
 	c.Was = present
 	if text := f.Get("was"); text != "" {
 		if c.Was, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return c, fmt.Errorf("was: %q is no instant", text)
+			return c, fmt.Errorf("was: %q is not an instant", text)
 		}
 	}
 	switch f.Get("do") {
 	case "extend", "shorten":
 		by, err := time.ParseDuration(f.Get("by"))
 		if err != nil || by < time.Millisecond {
-			return c, fmt.Errorf("by %q: write how much, for example 90s, 10m or 1h30m", f.Get("by"))
+			return c, fmt.Errorf("by %q: write a duration, for example 90s, 10m or 1h30m", f.Get("by"))
 		}
 		if f.Get("do") == "shorten" {
 			by = -by
@@ -128,7 +124,7 @@ func wantedChange(f url.Values, present int64) (c DeadlineChange, err error) {
 	case "fire":
 		c.Fire, c.Drop = true, f.Get("drop") == "1"
 	default:
-		err = errors.New("say what is to become of the deadline")
+		err = errors.New("choose what to do with the deadline")
 	}
 	return c, err
 }
@@ -140,5 +136,5 @@ func instantOf(text string) (int64, error) {
 			return t.UnixMilli(), nil
 		}
 	}
-	return 0, fmt.Errorf("at %q: write when, for example 2026-01-31T15:00:00", text)
+	return 0, fmt.Errorf("at %q: write a date and time, for example 2026-01-31T15:00:00", text)
 }

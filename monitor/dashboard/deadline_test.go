@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
 )
 
 // TestDeadlineIsChangedOnceConfirmed: each button shows what it would do, and does that when confirmed.
@@ -13,38 +16,43 @@ func TestDeadlineIsChangedOnceConfirmed(t *testing.T) {
 	for _, c := range []struct {
 		form  url.Values
 		asks  string
-		wants DeadlineChange
+		wants int64 // the deadline; 0 none, <0 it is gone
 	}{
-		{url.Values{"do": {"extend"}, "by": {"10m"}}, "1970-01-01 00:26:40.000 UTC?", DeadlineChange{Was: 1_000_000, To: 1_600_000}},
-		{url.Values{"do": {"shorten"}, "by": {"100s"}}, "expires at once", DeadlineChange{Was: 1_000_000, To: 900_000}},
-		{url.Values{"do": {"shorten"}, "by": {"24h"}}, "expires at once", DeadlineChange{Was: 1_000_000, To: 1}},
-		{url.Values{"do": {"set"}, "at": {"1970-01-02T00:00:00"}}, "1970-01-02 00:00:00.000 UTC?", DeadlineChange{Was: 1_000_000, To: 86_400_000}},
-		{url.Values{"do": {"cancel"}, "by": {"10m"}}, "Take the deadline off", DeadlineChange{Was: 1_000_000}},
-		{url.Values{"do": {"fire"}}, "expire now?", DeadlineChange{Was: 1_000_000, Fire: true}},
-		{url.Values{"do": {"fire"}, "drop": {"1"}}, "Drop this message now?", DeadlineChange{Was: 1_000_000, Fire: true, Drop: true}},
+		{url.Values{"do": {"extend"}, "by": {"10m"}}, "1970-01-01 00:26:40.000 UTC?", 1_600_000},
+		{url.Values{"do": {"shorten"}, "by": {"100s"}}, "expires at once", -1},
+		{url.Values{"do": {"shorten"}, "by": {"24h"}}, "expires at once", -1},
+		{url.Values{"do": {"set"}, "at": {"1970-01-02T00:00:00"}}, "1970-01-02 00:00:00.000 UTC?", 86_400_000},
+		{url.Values{"do": {"cancel"}, "by": {"10m"}}, "Remove the deadline", 0},
+		{url.Values{"do": {"fire"}}, "Expire this message now?", -1},
+		{url.Values{"do": {"fire"}, "drop": {"1"}}, "Drop this message now?", -1},
 	} {
-		s := deadlineSite(t)
-		form := hiddenForm(s.get(deadlineURL("/", "q", 7)).body)
+		s, q := deadlineSite(t)
+		form := hiddenForm(s.get(deadlineURL("/", "q", 1)).body)
 		for name, value := range c.form {
 			form[name] = value
 		}
 		a := s.post("/deadline", form)
 		require.Equal(t, http.StatusOK, a.status)
 		require.Contains(t, a.body, c.asks)
-		require.Empty(t, s.broker.changes, "nothing is done yet")
+		require.EqualValues(t, 1_000_000_000, s.standing(q)[0].Deadline, "nothing is done yet")
 		a = s.post("/deadline", hiddenForm(a.body))
 		require.Equal(t, "/queue", a.path)
+		if c.wants < 0 {
+			require.Contains(t, a.body, "has expired")
+			require.Empty(t, s.standing(q))
+			continue
+		}
 		require.Contains(t, a.body, "has its new deadline")
-		require.Equal(t, []DeadlineChange{c.wants}, s.broker.changes)
+		require.Equal(t, c.wants, s.standing(q)[0].Deadline.UnixMilli())
 	}
 }
 
-// deadlineSite has a queue with one message, and an administrator looks at it.
-func deadlineSite(t *testing.T) *site {
-	s := newSite(t).logIn("root")
-	s.broker.queues = []QueueDetail{{Queue: Queue{VHost: "/", Name: "q"}}}
-	s.broker.messages = []Message{{Seq: 7, RoutingKey: "key", Deadline: 1_000_000}}
-	return s
+// deadlineSite has a queue with one message, whose deadline is 1,000,000, and an administrator looks at it.
+func deadlineSite(t *testing.T) (*site, *broker.Queue) {
+	s := newSite(t)
+	q := s.queue("/", "q", nil)
+	s.publish(q, amqp.Properties{Expiration: "100000", Has: amqp.HasExpiration}, "")
+	return s.logIn("root"), q
 }
 
 // hiddenForm is the form of a page as it is sent when nothing is filled in.
@@ -56,41 +64,56 @@ func hiddenForm(page string) url.Values {
 	return form
 }
 
-func TestDeadlinesAreOfferedToAdministrators(t *testing.T) {
-	s := deadlineSite(t)
-	require.Contains(t, s.get("/queue?vhost=/&name=q").body, `href="/deadline?name=q&amp;seq=7&amp;vhost=%2F"`)
+func TestDeadlinesAreOfferedToThoseWhoMayChangeThem(t *testing.T) {
+	s, q := deadlineSite(t)
+	require.Contains(t, s.get("/queue?vhost=/&name=q").body, `href="/deadline?name=q&amp;seq=1&amp;vhost=%2F"`)
 	require.Equal(t, http.StatusNotFound, s.get("/deadline?vhost=/&name=q&seq=8").status)
 	require.Equal(t, http.StatusNotFound, s.get("/deadline?vhost=/&name=q&seq=x").status)
 
 	s.logIn("eye")
 	require.NotContains(t, s.get("/queue?vhost=/&name=q").body, "/deadline")
-	require.Contains(t, s.get(deadlineURL("/", "q", 7)).body, "may not read")
-	form := url.Values{"token": {s.d.sessions.tokenOf(s.secret())}, "vhost": {"/"}, "name": {"q"}, "seq": {"7"}, "do": {"fire"}, "confirmed": {"1"}}
+	require.Contains(t, s.get(deadlineURL("/", "q", 1)).body, "may not read")
+	form := url.Values{"token": {s.d.sessions.Token(s.secret())}, "vhost": {"/"}, "name": {"q"}, "seq": {"1"}, "do": {"fire"}, "confirmed": {"1"}}
+	require.Equal(t, http.StatusForbidden, s.post("/deadline", form).status)
+	s.permit("eye", "/", ".*", "")
+	require.Contains(t, s.get(deadlineURL("/", "q", 1)).body, "may not change")
 	require.Equal(t, http.StatusForbidden, s.post("/deadline", form).status)
 	s.logIn("root")
 	require.Equal(t, http.StatusForbidden, s.post("/deadline", form).status, "another session's token")
-	require.Empty(t, s.broker.changes)
+	require.Len(t, s.standing(q), 1)
+
+	s.logIn("eye")
+	s.permit("eye", "/", ".*", ".*")
+	require.Contains(t, s.get("/queue?vhost=/&name=q").body, "/deadline?", "no administrator is needed")
+	form = hiddenForm(s.get(deadlineURL("/", "q", 1)).body)
+	form.Set("do", "fire")
+	form.Set("confirmed", "1")
+	require.Equal(t, http.StatusOK, s.post("/deadline", form).status)
+	require.Empty(t, s.standing(q))
 }
 
 func TestBadDeadlinesAreRefused(t *testing.T) {
-	s := deadlineSite(t)
+	s, q := deadlineSite(t)
+	seen := hiddenForm(s.get(deadlineURL("/", "q", 1)).body)
 	for _, bad := range []url.Values{
 		{"do": {"extend"}, "by": {"soon"}}, {"do": {"extend"}, "by": {"-1m"}}, {"do": {"set"}, "at": {"tomorrow"}}, {"do": {""}}, {"do": {"fire"}, "was": {"x"}}, {"do": {"to"}, "to": {"x"}},
+		{"do": {"to"}, "to": {"999999999999999"}},
 	} {
-		form := hiddenForm(s.get(deadlineURL("/", "q", 7)).body)
+		form := hiddenForm(s.get(deadlineURL("/", "q", 1)).body)
 		for name, value := range bad {
 			form[name] = value
 		}
 		form.Set("confirmed", "1")
 		require.Equal(t, http.StatusBadRequest, s.post("/deadline", form).status, "%v", bad)
 	}
-	require.Empty(t, s.broker.changes)
+	x := s.standing(q)[0]
+	require.EqualValues(t, 1_000_000_000, x.Deadline)
 
-	s.broker.lost = true
-	form := hiddenForm(s.get(deadlineURL("/", "q", 7)).body)
-	form.Set("do", "fire")
-	form.Set("confirmed", "1")
-	a := s.post("/deadline", form)
+	s.b.Reschedule(q.Ref(&x), 2_000_000_000)
+	seen.Set("do", "fire")
+	seen.Set("confirmed", "1")
+	a := s.post("/deadline", seen)
 	require.Equal(t, http.StatusNotFound, a.status)
 	require.Contains(t, a.body, "look again")
+	require.Len(t, s.standing(q), 1)
 }

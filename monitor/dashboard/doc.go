@@ -1,39 +1,38 @@
-// Package dashboard is the web page of a Curfew: what deadlines lie ahead, what was
-// missed, how every queue stands, the dead letters, alerts and the audit.
+// Package dashboard is the web interface of a Curfew: the deadlines ahead, the messages that
+// expired, the queues, the dead letters, alerts and the audit.
 //
 //	request ─► headers ─► same site? ─► session or Basic ─► gather a view ─► draw it
 //	                                                             ▲
 //	          events (every 2 s, while something changed) ───────┘ its live part
 //
-// What a page gathers is in queue.go, how it looks in queue_page.go, and so for each page.
-// They are drawn in Go, by gomponents, so that the compiler checks what they show.
+// For each page, queue.go and the like gather its content, and queue_page.go and the like draw
+// it. Pages are drawn in Go, by gomponents, so that the compiler checks them. What knows no page
+// is in packages of its own under internal.
 //
-// Pages are rendered here; a browser without scripts sees and does everything. With
-// scripts the live part of a page follows by server-sent events, and is merged into what
-// is shown node by node, so that what somebody types, marks or has open stays.
+// A browser without scripts shows and does everything. With scripts, the live part of a page
+// follows by server-sent events. It is merged into the page node by node, so that what somebody
+// types, selects or has unfolded stays.
 //
 // # Who sees what
 //
-// Users are the broker's. The tag monitoring is enough to look; changes and dead letters
-// that are replayed take administrator. Contents of messages take the permission to read
-// their queue, too. Replays are seen and cancelled by who began them, and administrators. A session is a random cookie, kept here as its hash; it ends after
-// half a day, and at once when the user's password or tags change. Nothing is kept across
-// a restart.
+// Users are the broker's. The tag monitoring or administrator is enough to log in.
+// broker/operate decides what the user may do then, as for the management API. A session
+// (internal/session) ends after half a day, and at once when the user's password or tags change.
 //
 // # Hostile names
 //
-// Names, headers and bodies are whatever clients sent. They are text and values of
-// attributes, which are escaped, and never markup; links lead nowhere but to this site; the
-// Content-Security-Policy allows the package's own files and nothing inline. A change takes
-// a token that only the session's pages have, and is refused when another site sent it.
+// Clients choose names, headers and bodies. On a page they are texts and values of attributes,
+// which are escaped, and never markup. Links lead only to this site. The Content-Security-Policy
+// allows the package's own files and nothing inline. A change needs a token that only the
+// session's pages have, and is refused if another site sent it.
 //
 // # Bounds
 //
-// Sessions, streams, rows of a list and bytes of a body are all bounded. Nobody looking
-// costs nothing: what is shown is gathered when asked for.
+// Sessions, streams, rows of a list and bytes of a body are all bounded. While nobody looks,
+// nothing is gathered.
 //
 // # Left to others
 //
-// Where messages are and who may log in is the Broker's, which the command makes of the
-// bundled one; what is due, late and expected is monitor's.
+// broker/operate knows what can be done to the broker and who may do it; monitor knows what is
+// due, late and at risk. Without a bundled broker there are no pages of queues.
 package dashboard

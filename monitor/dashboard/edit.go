@@ -9,41 +9,36 @@ import (
 	"strconv"
 	"strings"
 
-	"go.uber.org/zap"
+	"curfew/broker/deadletters"
+	"curfew/broker/operate"
+	"curfew/monitor/dashboard/internal/content"
 )
 
-// Draft is a dead letter as it would be replayed, for a person to change.
-type Draft struct {
-	Queue                uint64 // the incarnation of the queue that it stands in
-	Exchange, RoutingKey string
-	Properties           string // JSON, as Export writes them
-	Body                 []byte
-}
-
 const (
-	// maxEdited bounds a body that is edited, and maxEditForm the form with it.
+	// maxEdited bounds a body that can be edited, and maxEditForm the form that has it.
 	maxEdited   = 256 << 10
 	maxEditForm = 2 << 20
 	editPath    = "/dead-letter/edit"
 )
 
-// How a body stands in its field: browsers end each line of what they send with CR LF,
-// whatever it was.
+// How a body is encoded in its field. Browsers end each line that they send with CR LF, whatever it
+// was before.
 const (
 	linesLF   = "lf"
 	linesCRLF = "crlf"
 	coded     = "base64"
 )
 
-// editPage is what the page shows where one dead letter is changed.
+// editPage is the content of the page to change a dead letter.
 type editPage struct {
 	VHost, Queue string
 	Seq          uint64
-	Draft        Draft
+	Draft        operate.Draft
 	Form         string // of the body in its field: lf, crlf or base64
 	Text         string
 	TooLarge     bool
 	Refused      bool // the user may not read the queue
+	Allowed      bool // the user may replay from it
 }
 
 func editURL(vhost, queue string, seq uint64) string {
@@ -55,10 +50,11 @@ func (d *Dashboard) edit(r *http.Request, v visitor) (view, error) {
 	p := &editPage{VHost: q.Get("vhost"), Queue: q.Get("name")}
 	var err error
 	if p.Seq, err = strconv.ParseUint(q.Get("seq"), 10, 64); err != nil {
-		return nil, ErrGone
+		return nil, operate.ErrMessageGone
 	}
-	p.Draft, err = d.DeadLetters.Draft(v.User, p.VHost, p.Queue, p.Seq)
-	if errors.Is(err, ErrForbidden) {
+	p.Draft, err = d.Operations.DraftDeadLetter(r.Context(), v.actor(), named(q), operate.Seq(p.Seq))
+	p.Allowed = d.Operations.May(v.actor(), operate.ResendDeadLetter, named(q))
+	if operate.Refused(err) {
 		p.Refused = true
 		return p, nil
 	}
@@ -67,11 +63,11 @@ func (d *Dashboard) edit(r *http.Request, v visitor) (view, error) {
 	return p, err
 }
 
-// fieldOf is a body as a field may have it without changing it.
+// fieldOf encodes a body so that it survives a text field.
 func fieldOf(body []byte) (form, text string) {
 	text = string(body)
 	switch {
-	case !readable(body):
+	case !content.Readable(body):
 	case !strings.Contains(text, "\r"):
 		return linesLF, text
 	case strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n") == text:
@@ -80,7 +76,7 @@ func fieldOf(body []byte) (form, text string) {
 	return coded, base64.StdEncoding.EncodeToString(body)
 }
 
-// bodyOf is fieldOf's opposite, of what a browser sent.
+// bodyOf reverses fieldOf for what a browser sent.
 func bodyOf(form, text string) ([]byte, error) {
 	switch form {
 	case linesLF:
@@ -90,35 +86,34 @@ func bodyOf(form, text string) ([]byte, error) {
 	case coded:
 		body, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 		if err != nil {
-			return nil, errors.New("the body is no base64")
+			return nil, errors.New("the body is not valid base64")
 		}
 		return body, nil
 	}
-	return nil, fmt.Errorf("form: %q is none of lf, crlf and base64", form)
+	return nil, fmt.Errorf("form: %q is not lf, crlf or base64", form)
 }
 
-// resend replays one dead letter as it was changed.
+// resend replays a changed dead letter.
 func (d *Dashboard) resend(w http.ResponseWriter, r *http.Request, v visitor) {
 	f := r.PostForm
 	seq, err := strconv.ParseUint(f.Get("seq"), 10, 64)
-	draft := Draft{Exchange: f.Get("exchange"), RoutingKey: f.Get("routing_key"), Properties: f.Get("properties")}
+	draft := operate.Draft{Draft: deadletters.Draft{Exchange: f.Get("exchange"), RoutingKey: f.Get("routing_key"), Properties: []byte(f.Get("properties"))}}
 	if err == nil {
-		draft.Queue, err = strconv.ParseUint(f.Get("queue"), 10, 64)
+		draft.QueueID, err = strconv.ParseUint(f.Get("queue"), 10, 64)
 	}
 	if err == nil {
 		draft.Body, err = bodyOf(f.Get("form"), f.Get("body"))
 	}
-	left := ""
+	skipped := deadletters.SkipReason("")
 	if err == nil {
-		left, err = d.DeadLetters.Resend(r.Context(), v.User, f.Get("vhost"), f.Get("name"), seq, draft)
+		skipped, err = d.Operations.ResendDeadLetter(r.Context(), v.actor(), named(f), operate.Seq(seq), draft)
 	}
-	if err == nil && left != "" {
-		err = fmt.Errorf("the message stays where it is, as those that %s", leftWords(left))
+	if err == nil && skipped != "" {
+		err = fmt.Errorf("the message stays where it is, like those that %s", leftWords(string(skipped)))
 	}
 	if err != nil {
 		d.refuse(w, r, err)
 		return
 	}
-	d.log.Info("dead letter replayed with changes", zap.String("user", v.Name), zap.String("vhost", f.Get("vhost")), zap.String("queue", f.Get("name")), zap.Uint64("seq", seq))
 	http.Redirect(w, r, with("/dead-letter", url.Values{"vhost": f["vhost"], "name": f["name"]}, "replayed", "1"), http.StatusSeeOther)
 }

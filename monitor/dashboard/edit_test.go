@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
 )
 
 var (
@@ -32,62 +35,83 @@ func filledIn(page string) url.Values {
 // TestEditChangesNothingByItself: whatever a body is, it comes back from the form as it was.
 func TestEditChangesNothingByItself(t *testing.T) {
 	s := newSite(t).logIn("root")
-	s.letters.letters = make([]Letter, 8)
-	for _, body := range []string{"", "plain", "\nbegins with a line\n", "a\r\nb\r\n", "a\r\nb\n", "a\rb", "\x00\xff", "</textarea><script>alert(1)</script>", "  spaces  ", "\u202eexe"} {
-		s.letters.draft = Draft{Queue: 1 << 63, Exchange: "<e>", RoutingKey: "k\"", Properties: "{\n  \"a\": 1\n}", Body: []byte(body)}
-		a := s.get(editURL("/", "dlq", 7))
+	s.dead(0)
+	vh, _ := s.b.VHost("/")
+	require.NoError(t, vh.DeclareExchange("<e>", broker.ExchangeDeclare{Kind: "fanout"}))
+	q := s.queue("/", "elsewhere", nil)
+	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "<e>", Destination: "elsewhere"}))
+	dlq, _ := vh.Queue("dlq")
+	for i, body := range []string{"", "plain", "\nbegins with a line\n", "a\r\nb\r\n", "a\r\nb\n", "a\rb", "\x00\xff", "</textarea><script>alert(1)</script>", "  spaces  ", "\u202eexe"} {
+		p := amqp.Properties{Headers: died("k\"", "expired", "<e>"), MessageID: "a", Has: amqp.HasHeaders | amqp.HasMessageID}
+		s.publish(dlq, p, body)
+		a := s.get(editURL("/", "dlq", uint64(s.standing(dlq)[0].Seq)))
 		require.NotContains(t, a.body, "<script>alert")
 		a = s.post(editPath, filledIn(a.body))
 		require.Contains(t, a.body, "1 message replayed.", "%q", body)
-		sent := s.letters.sent[len(s.letters.sent)-1]
-		sent.Properties = strings.ReplaceAll(sent.Properties, "\r\n", "\n") // JSON does not mind
-		require.Equal(t, s.letters.draft, sent, "%q", body)
+		require.Empty(t, s.standing(dlq))
+		sent := s.standing(q)[i]
+		require.Equal(t, body, string(sent.Message.Body))
+		require.Equal(t, "k\"", string(sent.Message.RoutingKey))
+		decoded, err := sent.Decode()
+		require.NoError(t, err)
+		require.Equal(t, "a", decoded.MessageID)
 	}
 }
 
 func TestEdit(t *testing.T) {
 	s := newSite(t).logIn("root")
-	s.letters.letters = []Letter{{Message: Message{Seq: 0}}, {Message: Message{Seq: 1, Unacked: true}}}
-	s.letters.draft = Draft{Body: []byte("x")}
+	dlq := s.dead(0)
+	q, _ := dlq.VHost().Queue("q")
+	s.publish(dlq, amqp.Properties{}, "held")
+	_, err := dlq.Get(false, func(*broker.Delivery) {})
+	require.NoError(t, err)
+	s.publish(dlq, amqp.Properties{Headers: died("q", "expired", ""), Has: amqp.HasHeaders}, "x")
 	page := s.get("/dead-letter?vhost=/&name=dlq").body
-	require.Contains(t, page, `href="/dead-letter/edit?name=dlq&amp;seq=0&amp;vhost=%2F"`)
+	require.Contains(t, page, `href="/dead-letter/edit?name=dlq&amp;seq=2&amp;vhost=%2F"`)
 	require.NotContains(t, page, "seq=1&amp;", "a consumer holds it")
-	form := filledIn(s.get(editURL("/", "dlq", 0)).body)
+	form := filledIn(s.get(editURL("/", "dlq", 2)).body)
 	form.Set("routing_key", "nowhere")
 	a := s.post(editPath, form)
 	require.Equal(t, http.StatusBadRequest, a.status)
-	require.Contains(t, a.body, "stays where it is, as those that would reach no queue")
+	require.Contains(t, a.body, "stays where it is, like those that would reach no queue")
 	form.Set("form", coded)
-	require.Contains(t, s.post(editPath, form).body, "no base64")
+	form.Set("body", "?")
+	require.Contains(t, s.post(editPath, form).body, "not valid base64")
 	form.Set("form", "")
 	require.Equal(t, http.StatusBadRequest, s.post(editPath, form).status)
-	require.Equal(t, http.StatusNotFound, s.get(editURL("/", "dlq", 2)).status)
+	require.Equal(t, http.StatusNotFound, s.get(editURL("/", "dlq", 7)).status)
 
-	s.letters.draft.Body = make([]byte, maxEdited)
-	form = filledIn(s.get(editURL("/", "dlq", 0)).body)
+	s.publish(dlq, amqp.Properties{Headers: died("q", "expired", ""), Has: amqp.HasHeaders}, strings.Repeat("\x00", maxEdited))
+	form = filledIn(s.get(editURL("/", "dlq", 3)).body)
 	require.Equal(t, "/dead-letter", s.post(editPath, form).path, "the largest fits into a form")
-	s.letters.draft.Body = append(s.letters.draft.Body, 0)
-	require.Contains(t, s.get(editURL("/", "dlq", 0)).body, "more than 256 KiB")
+	s.publish(dlq, amqp.Properties{Headers: died("q", "expired", ""), Has: amqp.HasHeaders}, strings.Repeat("\x00", maxEdited+1))
+	require.Contains(t, s.get(editURL("/", "dlq", 4)).body, "larger than 256 KiB")
+	require.Len(t, s.standing(q), 1)
 
-	sent := len(s.letters.sent)
+	form.Set("seq", "2")
 	s.logIn("eye")
-	require.Contains(t, s.get(editURL("/", "dlq", 0)).body, "may not read")
+	require.Contains(t, s.get(editURL("/", "dlq", 2)).body, "may not read")
 	require.Equal(t, http.StatusForbidden, s.post(editPath, form).status)
-	form.Set("token", s.d.sessions.tokenOf(s.secret()))
+	form.Set("token", s.d.sessions.Token(s.secret()))
 	require.Equal(t, http.StatusForbidden, s.post(editPath, form).status)
-	require.Len(t, s.letters.sent, sent)
+	require.Len(t, s.standing(q), 1)
 }
 
 // The memory for a long form is asked for before it is read, and given back.
 func TestLongFormsAreAskedFor(t *testing.T) {
 	s := newSite(t).logIn("root")
-	s.letters.letters = make([]Letter, 1)
-	form := filledIn(s.get(editURL("/", "dlq", 0)).body)
-	s.broker.held = 1 << 30
+	s.dead(1)
+	form := filledIn(s.get(editURL("/", "dlq", 1)).body)
+	clients := s.b.Clients()
+	all := clients.Open("other", func(error) {})
+	require.NoError(t, all.Take(clients.Limit()))
+	roots := clients.Open("root", func(error) {})
 	a := s.post(editPath, form)
-	require.Equal(t, http.StatusServiceUnavailable, a.status)
-	require.Contains(t, a.body, "no memory; try again")
-	s.broker.held = 0
-	require.Equal(t, http.StatusOK, s.post(editPath, form).status)
-	require.Zero(t, s.broker.held)
+	all.Close()
+	roots.Close()
+	if a.status != http.StatusOK { // otherwise the client that held most has given way
+		require.Equal(t, http.StatusServiceUnavailable, a.status)
+		require.Contains(t, a.body, "try again")
+	}
+	require.Zero(t, clients.Stats().Used)
 }

@@ -5,12 +5,12 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// failure says what did not work.
+// failure is the content of the page about an error.
 type failure string
 
-func (f failure) draw(*shown) drawing {
+func (f failure) draw(*pageInfo) drawing {
 	return drawing{live: h.Section(h.Class("card empty"), h.Role("alert"),
-		h.H1(g.Text("That did not work")),
+		h.H1(g.Text("Something went wrong")),
 		h.P(name(string(f))),
 		h.P(link("/", g.Text("Back to the overview"))))}
 }

@@ -10,27 +10,29 @@ import (
 	"strconv"
 	"time"
 
+	"curfew/monitor/dashboard/internal/format"
+
 	"go.uber.org/zap"
 )
 
 const (
 	// maxUpload bounds a file that is imported; the command takes larger ones.
 	maxUpload = 64 << 20
-	// maxFields and maxField bound what comes before it.
+	// maxFields and maxField bound the fields before the file.
 	maxFields = 8
 	maxField  = 4 << 10
 	// longRequest is how long a file may take.
 	longRequest = 30 * time.Minute
 )
 
-// takeTime lets a request last longer than others may.
+// takeTime allows a request more time than others have.
 func takeTime(w http.ResponseWriter) {
 	c, until := http.NewResponseController(w), time.Now().Add(longRequest)
-	_ = c.SetWriteDeadline(until) // a writer that has none needs none
+	_ = c.SetWriteDeadline(until) // a writer without deadlines needs none
 	_ = c.SetReadDeadline(until)
 }
 
-// download is a file that begins with the first byte that is written.
+// download is a file whose headers are sent before the first byte is written.
 type download struct {
 	http.ResponseWriter
 	begun bool
@@ -45,11 +47,11 @@ func (f *download) Write(b []byte) (int, error) {
 	return f.ResponseWriter.Write(b)
 }
 
-// exportLetters answers with the dead letters that fit, a line of JSON for each.
+// exportLetters answers with the matching dead letters, one JSON object per line.
 func (d *Dashboard) exportLetters(w http.ResponseWriter, r *http.Request, v visitor) {
 	q, file := r.URL.Query(), &download{ResponseWriter: w}
 	takeTime(w)
-	err := d.DeadLetters.Export(r.Context(), v.User, q.Get("vhost"), q.Get("name"), letterFilter(q), file)
+	err := d.Operations.ExportDeadLetters(r.Context(), v.actor(), some(q), file)
 	switch {
 	case err == nil && !file.begun:
 		_, _ = file.Write(nil) // an empty file
@@ -57,36 +59,36 @@ func (d *Dashboard) exportLetters(w http.ResponseWriter, r *http.Request, v visi
 		d.refuse(w, r, err)
 	case err != nil:
 		d.log.Warn("export ended", zap.Error(err))
-		panic(http.ErrAbortHandler) // what was sent is not all there is
+		panic(http.ErrAbortHandler) // the file is incomplete
 	}
 }
 
-// importLetters publishes the lines of a file that is uploaded into a queue, as they come.
+// importLetters publishes the lines of an uploaded file to a queue as it reads them.
 func (d *Dashboard) importLetters(w http.ResponseWriter, r *http.Request, v visitor) {
 	takeTime(w)
 	fields, file, err := upload(r)
-	if !d.mayChange(w, r, v, fields.Get("token")) {
+	if !d.fromHere(w, r, v, fields.Get("token")) {
 		return
 	}
 	n := 0
 	if err == nil {
-		n, err = d.DeadLetters.Import(r.Context(), v.User, fields.Get("vhost"), fields.Get("name"), file)
+		n, err = d.Operations.ImportDeadLetters(r.Context(), v.actor(), named(fields), file)
 	}
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		err = fmt.Errorf("the file has more than %s: use curfew dlq import", byteCount(maxUpload))
+		err = fmt.Errorf("the file has more than %s: use curfew dlq import", format.Bytes(maxUpload))
 	}
-	if err != nil && n > 0 {
-		err = fmt.Errorf("%s imported, then: %w", plural(n, "message"), err)
-	}
-	if err != nil {
+	switch {
+	case err != nil && n > 0:
+		d.fail(w, r, http.StatusBadRequest, format.Plural(n, "message")+" imported, then: "+err.Error())
+		return
+	case err != nil:
 		d.refuse(w, r, err)
 		return
 	}
-	d.log.Info("dead letters imported", zap.String("user", v.Name), zap.String("vhost", fields.Get("vhost")), zap.String("queue", fields.Get("name")), zap.Int("messages", n))
 	http.Redirect(w, r, with("/dead-letter", url.Values{"vhost": fields["vhost"], "name": fields["name"]}, "imported", strconv.Itoa(n)), http.StatusSeeOther)
 }
 
-// upload reads the fields of a form up to its file, which is for the caller to read.
+// upload reads the fields of a form up to its file. The caller reads the file.
 func upload(r *http.Request) (url.Values, *multipart.Part, error) {
 	fields := url.Values{}
 	form, err := r.MultipartReader()

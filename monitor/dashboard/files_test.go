@@ -12,12 +12,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"curfew/broker/amqp"
 )
 
 // TestPurgeTakesTheNumber: nothing is deleted before somebody has typed in how many messages they are.
 func TestPurgeTakesTheNumber(t *testing.T) {
 	s := newSite(t).logIn("root")
-	s.letters.letters = make([]Letter, 12)
+	dlq := s.dead(12)
 	form := url.Values{"token": {s.token("/dead-letter?vhost=/&name=dlq")}, "vhost": {"/"}, "name": {"dlq"}, "reason": {"expired"}}
 	a := s.post("/dead-letters/purge", form)
 	require.Contains(t, a.body, "Delete 12 messages for good?")
@@ -26,36 +28,46 @@ func TestPurgeTakesTheNumber(t *testing.T) {
 	form = hiddenForm(a.body)
 	form.Set("confirm", "11")
 	a = s.post("/dead-letters/purge", form)
-	require.Contains(t, a.body, "Nothing was deleted: 11 is not how many")
-	require.Zero(t, s.letters.deleted)
+	require.Contains(t, a.body, "Nothing was deleted: the number is not 11.")
+	require.Len(t, s.standing(dlq), 12)
 	form.Set("confirm", "all")
 	require.Equal(t, http.StatusBadRequest, s.post("/dead-letters/purge", form).status)
 
+	form.Set("confirm", "99")
+	require.Contains(t, s.post("/dead-letters/purge", form).body, "Nothing was deleted: the number is not 99.")
+	require.Len(t, s.standing(dlq), 12)
+
+	s.publish(dlq, amqp.Properties{Headers: died("q", "expired", ""), Has: amqp.HasHeaders}, "later")
 	form.Set("confirm", "12")
 	a = s.post("/dead-letters/purge", form)
 	require.Equal(t, "/dead-letter", a.path)
-	require.Contains(t, a.body, "12 messages deleted.")
-	require.Equal(t, 12, s.letters.deleted)
-	for _, f := range s.letters.filters[:3] {
-		require.Contains(t, []LetterFilter{{}, {Reason: "expired"}}, f)
-	}
-	require.Contains(t, s.post("/dead-letters/purge", url.Values{"token": form["token"]}).body, "nothing to delete")
+	require.Contains(t, a.body, "12 messages deleted.", "though another one has arrived since")
+	left := s.standing(dlq)
+	require.Len(t, left, 1)
+	require.Equal(t, "later", string(left[0].Message.Body))
+	form.Del("position")
+	form.Set("asked", "1")
+	form.Set("confirm", "1")
+	require.Contains(t, s.post("/dead-letters/purge", form).body, "1 message deleted.")
+	form.Del("confirm")
+	require.Contains(t, s.post("/dead-letters/purge", form).body, "nothing to delete")
 }
 
 func TestExportIsOfWhatFits(t *testing.T) {
 	s := newSite(t).logIn("root")
-	s.letters.letters, s.letters.lines = make([]Letter, 1), "{\"queue\":\"<b>\"}\n"
+	dlq := s.dead(1)
+	s.publish(dlq, amqp.Properties{Headers: died("q", "rejected", ""), Has: amqp.HasHeaders}, "")
 	page := s.get("/dead-letter?vhost=/&name=dlq&reason=expired&bodies=1").body
 	require.Contains(t, page, `href="/dead-letters/export?name=dlq&amp;reason=expired&amp;vhost=%2F"`)
 	a := s.get("/dead-letters/export?name=dlq&reason=expired&vhost=%2F")
-	require.Equal(t, s.letters.lines, a.body)
+	require.Equal(t, 1, strings.Count(a.body, "\n"))
+	require.Contains(t, a.body, `"payload":"YWJj"`)
 	require.Equal(t, "application/jsonl", a.header.Get("Content-Type"))
 	require.Contains(t, a.header.Get("Content-Disposition"), "attachment")
-	require.Equal(t, LetterFilter{Reason: "expired"}, s.letters.filters[len(s.letters.filters)-1])
 
 	a = s.logIn("eye").get("/dead-letters/export?name=dlq&vhost=%2F")
 	require.Equal(t, http.StatusForbidden, a.status)
-	require.NotContains(t, a.body, "queue&#34;")
+	require.NotContains(t, a.body, "payload")
 	require.Contains(t, a.header.Get("Content-Type"), "text/html")
 }
 
@@ -80,43 +92,49 @@ func (s *site) upload(path string, fields url.Values, file string) answer {
 
 func TestImport(t *testing.T) {
 	s := newSite(t).logIn("root")
+	dlq := s.dead(0)
 	page := s.get("/dead-letter?vhost=/&name=dlq").body
 	require.Contains(t, page, `enctype="multipart/form-data"`, "also into an empty queue")
 	fields := url.Values{"token": {s.token("/alerts")}, "vhost": {"/"}, "name": {"dlq"}}
-	file := strings.Repeat("{}\n", 50_000) // more than other forms may have
+	file := strings.Repeat(`{"properties":{}}`+"\n", 5_000) // more than other forms may have
 	a := s.upload("/dead-letters/import", fields, file)
 	require.Equal(t, "/dead-letter", a.path)
-	require.Contains(t, a.body, "50\u202f000 messages imported.")
-	require.Equal(t, 50_000, s.letters.imported)
+	require.Contains(t, a.body, "5,000 messages imported.")
+	require.Len(t, s.standing(dlq), 5_000)
 
 	require.Equal(t, http.StatusForbidden, s.post("/dead-letters/import", fields).status, "no file, and no fields before one")
 	fields.Set("token", "wrong")
 	require.Equal(t, http.StatusForbidden, s.upload("/dead-letters/import", fields, "{}\n").status)
 	s.logIn("eye")
 	require.NotContains(t, s.get("/dead-letter?vhost=/&name=dlq").body, "multipart")
-	fields.Set("token", s.d.sessions.tokenOf(s.secret()))
-	require.Equal(t, http.StatusForbidden, s.upload("/dead-letters/import", fields, "{}\n").status, "no administrator")
-	require.Equal(t, 50_000, s.letters.imported)
+	fields.Set("token", s.d.sessions.Token(s.secret()))
+	require.Equal(t, http.StatusForbidden, s.upload("/dead-letters/import", fields, "{}\n").status, "no permission")
+	require.Len(t, s.standing(dlq), 5_000)
 }
 
 func TestImportIsBounded(t *testing.T) {
 	s := newSite(t).logIn("root")
-	const before = "--b\r\nContent-Disposition: form-data; name=\"token\"\r\n\r\n%s\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n"
-	body := io.MultiReader(strings.NewReader(fmt.Sprintf(before, s.token("/alerts"))), io.LimitReader(endless{}, maxUpload), strings.NewReader("\r\n--b--\r\n"))
+	dlq := s.dead(0)
+	const before = "--b\r\nContent-Disposition: form-data; name=\"vhost\"\r\n\r\n/\r\n--b\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\ndlq\r\n--b\r\nContent-Disposition: form-data; name=\"token\"\r\n\r\n%s\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n"
+	body := io.MultiReader(strings.NewReader(fmt.Sprintf(before, s.token("/alerts"))), io.LimitReader(&endless{}, maxUpload), strings.NewReader("\r\n--b--\r\n"))
 	r := httptest.NewRequest(http.MethodPost, "/dead-letters/import", body) // over no network: the answer comes before all is sent
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
-	r.AddCookie(&http.Cookie{Name: cookieName, Value: s.secret()})
+	r.AddCookie(s.cookie())
 	w := httptest.NewRecorder()
 	s.d.Handler().ServeHTTP(w, r)
 	require.Equal(t, http.StatusBadRequest, w.Code)
-	require.Contains(t, w.Body.String(), "more than 64.0 MiB: use curfew dlq import")
-	require.Zero(t, s.letters.imported)
+	require.Contains(t, w.Body.String(), "more than 64 MiB: use curfew dlq import")
+	require.LessOrEqual(t, len(s.standing(dlq)), maxUpload>>16)
 }
 
-// endless is a file without an end.
-type endless struct{}
+// endless is a file without an end: one message in each 64 KiB.
+type endless struct{ rest string }
 
-func (endless) Read(b []byte) (int, error) {
-	clear(b)
-	return len(b), nil
+func (e *endless) Read(b []byte) (int, error) {
+	if e.rest == "" {
+		e.rest = fmt.Sprintf("%-65535s\n", `{"properties":{}}`)
+	}
+	n := copy(b, e.rest)
+	e.rest = e.rest[n:]
+	return n, nil
 }

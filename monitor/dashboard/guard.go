@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"curfew/monitor/dashboard/internal/session"
 )
 
 const (
@@ -16,7 +18,7 @@ const (
 	importPath = "/dead-letters/import"
 )
 
-// policy lets a page have the package's own files and talk to where it came from.
+// policy lets pages load this package's own files and talk only to this server.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -45,17 +47,17 @@ func maxBody(path string) int64 {
 	return maxForm
 }
 
-// visitor is who asks, with the token his changes take.
+// visitor is the user of a request, with the token that changes need.
 type visitor struct {
 	User
 	token string
 	basic bool // by HTTP Basic: there is no session to end
-	live  bool // asks for the live part of a page
+	live  bool // wants the live part of a page
 }
 
 type handler func(w http.ResponseWriter, r *http.Request, v visitor)
 
-// known lets in who is logged in, and sends others to do so.
+// known admits users who are logged in, and sends others to the login page.
 func (d *Dashboard) known(next handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := d.visitor(r)
@@ -77,44 +79,44 @@ func (d *Dashboard) known(next handler) http.Handler {
 	})
 }
 
-// formWeight is how many bytes of memory a byte of a form takes until it is answered.
+// formWeight is how many bytes of memory each byte of a form takes until the answer.
 const formWeight = 4
 
-// payForm asks for the memory that a long form takes, before it is read.
+// payForm reserves the memory for a long form before it is read.
 func (d *Dashboard) payForm(r *http.Request, v visitor) (release func(), err error) {
 	most := maxBody(r.URL.Path)
-	if r.Method != http.MethodPost || most == maxForm {
+	if r.Method != http.MethodPost || most == maxForm || d.Operations == nil {
 		return func() {}, nil
 	}
 	length := min(r.ContentLength, most)
 	if length < 0 {
 		length = most
 	}
-	return d.Broker.Hold(v.Name, formWeight*length)
+	return d.Operations.Hold(v.Name, formWeight*length)
 }
 
-// changes is known for requests that change something: they take an administrator and
-// the token of his pages.
+// changes is like known, for requests that change something: they need the token from a page of the session. The handler checks what the
+// user may change.
 func (d *Dashboard) changes(next handler) http.Handler {
 	return d.known(func(w http.ResponseWriter, r *http.Request, v visitor) {
-		if d.mayChange(w, r, v, r.PostFormValue("token")) {
+		if d.fromHere(w, r, v, r.PostFormValue("token")) {
 			next(w, r, v)
 		}
 	})
 }
 
-// mayChange answers a request that may change nothing.
-func (d *Dashboard) mayChange(w http.ResponseWriter, r *http.Request, v visitor, token string) bool {
-	if !d.fromHere(w, r, v, token) {
-		return false
+// byAdmins admits only administrators. It is for changes that are not operations.
+func (d *Dashboard) byAdmins(next handler) handler {
+	return func(w http.ResponseWriter, r *http.Request, v visitor) {
+		if !v.Admin {
+			d.fail(w, r, http.StatusForbidden, "That needs a user with the tag administrator.")
+			return
+		}
+		next(w, r, v)
 	}
-	if !v.Admin {
-		d.fail(w, r, http.StatusForbidden, "That takes a user with the tag administrator.")
-	}
-	return v.Admin
 }
 
-// fromHere answers a request that does not come from a page of the visitor's session.
+// fromHere reports whether a request comes from a page of the visitor's session. If not, it answers it.
 func (d *Dashboard) fromHere(w http.ResponseWriter, r *http.Request, v visitor, token string) bool {
 	if subtle.ConstantTimeCompare([]byte(token), []byte(v.token)) == 1 {
 		return true
@@ -123,26 +125,25 @@ func (d *Dashboard) fromHere(w http.ResponseWriter, r *http.Request, v visitor, 
 	return false
 }
 
-// visitor finds out who asks.
+// visitor returns the user of a request.
 func (d *Dashboard) visitor(r *http.Request) (visitor, error) {
 	if name, password, given := r.BasicAuth(); given {
-		u, err := d.Broker.Authenticate(r.Context(), name, password, peerOf(r))
-		return visitor{User: u, token: d.sessions.tokenOf("basic\x00" + name), basic: true}, err
+		u, err := d.authenticate(r, name, password)
+		return visitor{User: u, token: d.sessions.Token("basic\x00" + name), basic: true}, err
 	}
-	secret := secretOf(r)
-	s, ok := d.sessions.find(secret)
-	if !ok {
+	name, stamp := d.sessions.Find(r)
+	if name == "" {
 		return visitor{}, errors.New("log in first")
 	}
-	u, ok := d.Broker.User(s.name)
-	if !ok || u.Stamp != s.stamp {
-		d.sessions.end(secret)
+	u, ok := d.user(name)
+	if !ok || u.Stamp != stamp {
+		d.sessions.End(r)
 		return visitor{}, errors.New("log in again")
 	}
-	return visitor{User: u, token: d.sessions.tokenOf(secret)}, nil
+	return visitor{User: u, token: d.sessions.Token(session.Secret(r))}, nil
 }
 
-// peerOf is the client's address; one that cannot be read is not this machine's.
+// peerOf is the client's address. One that cannot be read does not count as this machine's.
 func peerOf(r *http.Request) netip.Addr {
 	addr, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

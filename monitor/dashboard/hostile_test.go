@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"encoding/json"
 	"fmt"
 	"html"
 	"net/url"
@@ -11,9 +12,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker"
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+	"curfew/broker/deadletters"
+	brokerpolicy "curfew/broker/policy"
 	"curfew/monitor"
 	"curfew/monitor/alert"
 	"curfew/monitor/audit"
+	"curfew/monitor/dashboard/internal/format"
 )
 
 // hostile are names as somebody would choose them who means ill.
@@ -31,7 +38,7 @@ func TestHostileNames(t *testing.T) {
 		for path, page := range pagesOf(t, evil) {
 			require.Equal(t, tagsOf(plain[path]), tagsOf(page), "%s with %q", path, evil)
 			if path != "login" && path != "edit" { // these have the name in fields, which keep what they were given
-				require.Contains(t, html.UnescapeString(page), visible(evil), "%s shows %q", path, evil)
+				require.Contains(t, html.UnescapeString(page), format.Visible(evil), "%s shows %q", path, evil)
 			}
 			for _, to := range leadsTo(page) {
 				require.Regexp(t, `^(/$|/[^/\\]|#)`, to, "%s with %q", path, evil)
@@ -48,45 +55,56 @@ func pagesOf(t *testing.T, name string) map[string]string {
 	t.Helper()
 	s := newSite(t)
 	s.audited(audit.Record{VHost: name, Queue: name, MessageID: []byte(name), Path: name, Outcome: name, To: []string{name, name}})
-	s.broker.setUser(name, User{Name: name, Admin: true, Stamp: "1"})
-	s.broker.queues = []QueueDetail{{
-		Queue: Queue{VHost: name, Name: name, Type: name, DeadLetterTo: name}, Features: []string{name}, Policy: name, OperatorPolicy: name,
-		Arguments: []Pair{{name, name}}, Effective: []Pair{{name, name}}, ActiveConsumer: name,
-	}}
-	s.broker.messages = []Message{{Exchange: name, RoutingKey: name, Properties: []Pair{{name, name}}, Headers: []Pair{{name, name}}, Body: []byte(name)}}
-	s.broker.state.DataDir, s.broker.state.Blocked = name, name
+	_, _, err := s.b.PutVHost(name, broker.VHostMetadata{})
+	require.NoError(t, err)
+	s.user(name, access.Administrator, name)
+	vh, _ := s.b.VHost(name)
+	q := s.queue(name, name, amqp.Table{"x-dead-letter-exchange": name, "x-dead-letter-routing-key": name})
+	require.NoError(t, vh.DeclareExchange(name, broker.ExchangeDeclare{Kind: "fanout"}))
+	require.NoError(t, vh.Bind(nil, broker.Binding{Source: name, Destination: name}))
+	for _, k := range []brokerpolicy.Kind{brokerpolicy.User, brokerpolicy.Operator} {
+		_, err = vh.SetPolicy(k, brokerpolicy.Policy{Name: name, Pattern: ".*", Definition: brokerpolicy.Definition{"max-length": int64(1000)}})
+		require.NoError(t, err)
+	}
+	header := died(name, name, name)
+	header[name] = name
+	for range peekRows + 1 {
+		s.publish(q, amqp.Properties{Headers: header, MessageID: name, ReplyTo: name, Has: amqp.HasHeaders | amqp.HasMessageID | amqp.HasReplyTo}, name)
+	}
 	s.monitor.health.Reasons = []string{name}
 	s.monitor.forecasts = []monitor.Forecast{{VHost: name, Queue: name, Deadlines: 2, WillMiss: 1}}
-	s.monitor.missed = []monitor.Miss{{At: 1, VHost: name, Queue: name, Action: name, Path: name, Count: 1}}
+	s.monitor.expiries = []monitor.RecentExpiry{{At: 1, VHost: name, Queue: name, Action: name, Path: name, Count: 1}}
 	s.alerts.AtRisk(alert.Risk{VHost: name, Queue: name, Count: 1, Reason: name})
 	text := strings.ToValidUTF8(name, "?") // others are refused
-	_, err := s.alerts.Mute(alert.Muting{Event: "at_risk", Queue: "x" + text, Author: text, Comment: text, ExpiresAt: time.Now().Add(time.Hour)})
+	_, err = s.alerts.AddSilence(alert.Silence{Event: "at_risk", Queue: "x" + text, Author: text, Comment: text, ExpiresAt: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
-	s.letters.holders = []Holder{{VHost: name, Queue: name, From: []string{name}}}
-	s.letters.draft = Draft{Exchange: name, RoutingKey: name, Properties: name, Body: []byte("body")}
-	s.letters.groups = []Group{{Reason: name, Queue: name, Exchange: name, Messages: 1}}
-	s.letters.letters = []Letter{{Message: s.broker.messages[0], Deaths: []Death{{Queue: name, Reason: name, Exchange: name, Count: 2}}}}
-	s.letters.replays = []Replay{{ID: name, VHost: name, Queue: name, User: name, State: "failed", Error: name, Left: []Pair{{name, name}}}}
+	replay, err := json.Marshal(deadletters.Replay{
+		ID: "r1", Request: deadletters.Request{VHost: name, Queue: name, User: name}, State: deadletters.Failed, Error: name, Skipped: map[deadletters.SkipReason]int{deadletters.SkipReason(name): 1},
+	})
+	require.NoError(t, err)
+	s.kept("r1", string(replay))
+	s.dataDir = name
+	s.operates()
 	pages := map[string]string{"login": s.post("/login", url.Values{"name": {name}, "password": {"x"}, "to": {"/" + name}}).body}
 	s.logIn(name)
-	query, token := url.QueryEscape(name), s.d.sessions.tokenOf(s.secret())
+	query, token := url.QueryEscape(name), s.d.sessions.Token(s.secret())
 	for short, path := range map[string]string{
 		"overview": "/", "queues": "/queues?q=&vhost=" + query, "none": "/queues?sort=ready&q=no" + query, "queue": queueURL(name, name) + "&bodies=1&offset=0&x=" + query,
 		"alerts": "/alerts?event=at_risk&vhost=" + query + "&queue=" + query, "dead letters": "/dead-letters",
-		"dead letter": lettersURL(name, name) + "&bodies=1&reason=x&after=1&died_in=" + query + "&exchange=" + query + "&message_id=" + query + "&body=" + query,
-		"deadline":    deadlineURL(name, name, 0), "edit": editURL(name, name, 0),
+		"dead letter": lettersURL(name, name) + "&bodies=1&after=1&died_in=" + query + "&exchange=" + query + "&message_id=" + query + "&body=" + query,
+		"deadline":    deadlineURL(name, name, 1), "edit": editURL(name, name, 1),
 		"audit": "/audit", "nothing audited": "/audit?queue=no" + query + "&vhost=" + query + "&message_id=" + query,
 	} {
 		a := s.get(path)
 		require.Equal(t, 200, a.status, path)
 		pages[short] = a.body
 	}
-	order := url.Values{"token": {token}, "vhost": {name}, "name": {name}, "reason": {name}, "died_in": {name}, "exchange": {name}, "message_id": {name}, "body": {name}, "to": {name}, "ttl": {name}}
+	order := url.Values{"token": {token}, "vhost": {name}, "name": {name}, "died_in": {name}, "exchange": {name}, "message_id": {name}, "body": {name}}
 	pages["replay"] = s.post("/dead-letters/replay", order).body
 	pages["purge"] = s.post("/dead-letters/purge", order).body
 	order.Set("confirm", "9")
 	pages["purge again"] = s.post("/dead-letters/purge", order).body
-	change := url.Values{"token": {token}, "vhost": {name}, "name": {name}, "seq": {"0"}, "do": {"cancel"}}
+	change := url.Values{"token": {token}, "vhost": {name}, "name": {name}, "seq": {"1"}, "do": {"cancel"}}
 	pages["deadline plan"] = s.post("/deadline", change).body
 	pages["failed"] = s.get("/audit?min_lateness=" + query).body
 	return pages
@@ -122,31 +140,4 @@ func tagsOf(page string) (tags []string) {
 		tags = append(tags, valuePattern.ReplaceAllString(tag, ""))
 	}
 	return tags
-}
-
-func TestVisible(t *testing.T) {
-	require.Equal(t, "(empty)", visible(""))
-	require.Equal(t, `a\u{202e}b`, visible("a\u202eb"))
-	require.Equal(t, `a\u{0}\u{a}`, visible("a\x00\n"))
-	require.Equal(t, `\xff`, visible("\xff"))
-	require.Equal(t, "naïve 订单 b", visible("naïve 订单 b"))
-	require.Less(t, len(visible(strings.Repeat("ä", 10_000))), 1100)
-}
-
-func TestBodyText(t *testing.T) {
-	for _, c := range []struct {
-		body, want  string
-		cut, dumped bool
-	}{
-		{"plain\ttext\n", "plain\ttext\n", false, false},
-		{"", "", false, false},
-		{"caf\xc3", "caf", true, false},
-		{"caf\xc3", "63 61 66 c3", false, true},
-		{"a\x00b", "61 00 62", false, true},
-		{"a\u202eb", "61 e2 80 ae 62", false, true},
-	} {
-		text, dumped := bodyText([]byte(c.body), c.cut)
-		require.Equal(t, c.dumped, dumped, "%q", c.body)
-		require.Contains(t, text, c.want)
-	}
 }

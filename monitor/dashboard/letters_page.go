@@ -5,22 +5,26 @@ import (
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
+
+	"curfew/broker/deadletters"
+	"curfew/monitor/dashboard/internal/chart"
+	"curfew/monitor/dashboard/internal/format"
 )
 
-func (p *letterPage) draw(s *shown) drawing {
+func (p *letterPage) draw(s *pageInfo) drawing {
 	top := g.Group{crumbs("/dead-letters", "Dead letters", p.VHost), h.H1(name(p.Queue))}
 	if p.Refused {
 		return drawing{top: append(top, only(g.Text("This user may not read the queue: ask for the permission to read it.")))}
 	}
 	return drawing{top: append(top,
 		g.If(p.Done != "", h.P(h.Class("done"), h.Role("status"), g.Text(p.Done))),
-		g.If(p.TooLong, h.P(h.Class("problem"), g.Text("Looking through the queue took too long and was ended: what is shown is not all. Use "), code("curfew dlq"), g.Text(", which takes its time."))),
+		g.If(p.TooLong, h.P(h.Class("problem"), g.Text("The search took too long and was ended, so this page does not show everything. Use "), code("curfew dlq"), g.Text(", which has no time limit."))),
 		g.If(len(p.Groups) > 0, p.groups()),
 		p.form(),
 		p.found(),
 		g.If(len(p.Letters) > 0, p.replay(s)),
 		p.files(s),
-		g.If(len(p.Letters) > 0 && s.User.Admin, p.purge(s)))}
+		g.If(len(p.Letters) > 0 && p.May.purge, p.purge(s)))}
 }
 
 func (p *letterPage) groups() g.Node {
@@ -29,30 +33,30 @@ func (p *letterPage) groups() g.Node {
 		all = link(lettersURL(p.VHost, p.Queue), g.Text("Show all"))
 	}
 	return card("groups", "By cause", all, h.Div(h.Class("scroll"), h.Table(
-		h.THead(h.Tr(h.Th(g.Text("Why")), h.Th(g.Text("In queue")), h.Th(g.Text("Published to")), heading("#Messages"), h.Th(h.Class("share")), h.Th(g.Text("Oldest")), h.Th(g.Text("Newest")))),
+		h.THead(h.Tr(h.Th(g.Text("Reason")), h.Th(g.Text("In queue")), h.Th(g.Text("Published to")), heading("#Messages"), h.Th(h.Class("share")), h.Th(g.Text("Oldest")), h.Th(g.Text("Newest")))),
 		h.TBody(g.Map(p.Groups, letterGroup.draw)))))
 }
 
 func (l letterGroup) draw() g.Node {
 	why, exchange := "never died", faint("default exchange")
 	if l.Reason != "" {
-		why = visible(l.Reason)
+		why = format.Visible(l.Reason)
 	}
 	if l.Exchange != "" {
 		exchange = name(l.Exchange)
 	}
 	return h.Tr(
-		h.Td(link(l.URL, g.Text(why))), h.Td(g.If(l.Queue != "", name(l.Queue))), h.Td(exchange), amount(g.Text(number(l.Messages))),
-		h.Td(h.Class("share"), strip(l.Share)),
+		h.Td(link(l.URL, g.Text(why))), h.Td(g.If(l.Queue != "", name(l.Queue))), h.Td(exchange), amount(g.Text(format.Number(l.Messages))),
+		h.Td(h.Class("share"), chart.Strip(l.Share)),
 		h.Td(ago(l.Oldest)), h.Td(ago(l.Newest)))
 }
 
-// ago says how long ago something was; the zero time is not known.
+// ago shows how long ago t was; the zero time is unknown.
 func ago(t time.Time) g.Node {
 	if t.IsZero() {
 		return faint("–")
 	}
-	return h.Time(h.Title(instant(t)), g.Text(since(t)+" ago"))
+	return h.Time(h.Title(format.Instant(t)), g.Text(format.Since(t)+" ago"))
 }
 
 func (p *letterPage) form() g.Node {
@@ -62,7 +66,7 @@ func (p *letterPage) form() g.Node {
 	}
 	return search("/dead-letter",
 		hidden("vhost", p.VHost), hidden("name", p.Queue), hiddenIf("bodies", bodies),
-		choose("reason", "Why", "anything", p.Reasons, p.Filter.Reason),
+		choose("reason", "Reason", "any", p.Reasons, p.Filter.Reason),
 		field("Died in queue", "died_in", p.Filter.Queue, h.MaxLength("255")),
 		field("Published to", "exchange", p.Filter.Exchange, h.MaxLength("255"), h.Placeholder("any exchange")),
 		field("Message id", "message_id", p.Filter.MessageID, h.MaxLength("255")),
@@ -73,7 +77,7 @@ func (p *letterPage) form() g.Node {
 func (p *letterPage) found() g.Node {
 	title, toggle := "Messages", "Show bodies"
 	if p.Filtered {
-		title = "What fits"
+		title = "Matching messages"
 	}
 	if p.Bodies {
 		toggle = "Hide bodies"
@@ -84,55 +88,55 @@ func (p *letterPage) found() g.Node {
 func (p *letterPage) list() g.Node {
 	switch {
 	case len(p.Letters) == 0 && p.Filtered:
-		return empty(g.Text("No message fits. "), link(lettersURL(p.VHost, p.Queue), g.Text("Show all")))
+		return empty(g.Text("No message matches. "), link(lettersURL(p.VHost, p.Queue), g.Text("Show all")))
 	case len(p.Letters) == 0:
 		return empty(g.Text("The queue is empty: no dead letters."))
 	}
 	return g.Group{
-		h.P(h.Class("faint"), g.Text("A look that takes nothing. As of "+utc(p.Now)+".")),
-		h.Ol(h.Class("messages"), g.Map(p.Letters, shownLetter.draw)),
+		h.P(h.Class("faint"), g.Text("Looking changes nothing. As of "+format.UTC(p.Now)+".")),
+		h.Ol(h.Class("messages"), g.Map(p.Letters, letterView.draw)),
 		h.P(h.Class("pager"), spaced(follow("first", p.First, "← First"), follow("next", p.After, "After →"))),
 	}
 }
 
-func (l shownLetter) draw() g.Node {
+func (l letterView) draw() g.Node {
 	return h.Li(
 		h.Div(h.Class("message"), spaced(
 			class("grow", l.died()),
 			class("tags", l.tags()),
 			class("when", l.when()),
 			g.If(l.Edit != "", link(l.Edit, g.Text("Change and replay…"))),
-			class("size", g.Text(byteCount(int64(l.BodyBytes)))))),
+			class("size", g.Text(format.Bytes(int64(l.BodyBytes)))))),
 		details("Properties, headers and history",
-			fact("routing key", name(l.RoutingKey)), pairs(l.Properties), pairs(l.Headers), g.Map(l.Deaths, Death.draw)),
+			fact("routing key", name(l.RoutingKey)), pairs(l.Properties), pairs(l.Headers), g.Map(l.Deaths, drawDeath)),
 		l.body("Body"))
 }
 
-func (l *shownLetter) died() g.Node {
+func (l *letterView) died() g.Node {
 	if l.Last == nil {
 		return faint("never died")
 	}
 	to := "the default exchange"
 	if l.Last.Exchange != "" {
-		to = visible(l.Last.Exchange)
+		to = format.Visible(l.Last.Exchange)
 	}
 	return g.Group{class("what", name(l.Last.Reason)), g.Text(" in "), name(l.Last.Queue), g.Text(" "), faint("published to " + to)}
 }
 
-func (l *shownLetter) when() g.Node {
+func (l *letterView) when() g.Node {
 	if l.Last == nil || l.Last.Time.IsZero() {
 		return nil
 	}
 	return ago(l.Last.Time)
 }
 
-func (l *shownLetter) tags() g.Node {
+func (l *letterView) tags() g.Node {
 	var tags []g.Node
 	if l.Last != nil && l.Last.Count > 1 {
-		tags = append(tags, class("tag warn", g.Text(number(l.Last.Count)+" times")))
+		tags = append(tags, class("tag warn", g.Text(format.Number(l.Last.Count)+" times")))
 	}
 	if l.Replays > 0 {
-		tags = append(tags, class("tag", g.Text("replayed "+number(l.Replays)+"×")))
+		tags = append(tags, class("tag", g.Text("replayed "+format.Number(l.Replays)+"×")))
 	}
 	if l.Unacked {
 		tags = append(tags, class("tag warn", g.Text("unacked")))
@@ -140,61 +144,61 @@ func (l *shownLetter) tags() g.Node {
 	return spaced(tags...)
 }
 
-func (d Death) draw() g.Node {
+func drawDeath(d deadletters.Death) g.Node {
 	first := ""
 	if !d.Time.IsZero() {
-		first = ", first " + instant(d.Time)
+		first = ", first " + format.Instant(d.Time)
 	}
-	return fact("died", name(d.Reason), g.Text(" in "), name(d.Queue), g.Text(", "+number(d.Count)+"×"+first))
+	return fact("died", name(d.Reason), g.Text(" in "), name(d.Queue), g.Text(", "+format.Number(d.Count)+"×"+first))
 }
 
-// fields are a filter in a form that nobody sees.
-func (f *LetterFilter) fields() g.Node {
+// fields are the hidden fields of a filter.
+func (f *letterFilter) fields() g.Node {
 	return g.Group{hidden("reason", f.Reason), hidden("died_in", f.Queue), hidden("exchange", f.Exchange), hidden("message_id", f.MessageID), hidden("body", f.Body)}
 }
 
-func (p *letterPage) replay(s *shown) g.Node {
+func (p *letterPage) replay(s *pageInfo) g.Node {
 	title := "Replay all"
 	if p.Filtered {
-		title = "Replay what fits"
+		title = "Replay matching messages"
 	}
-	if !s.User.Admin {
-		return card("replay", title, nil, empty(g.Text("Replaying takes a user with the tag administrator.")))
+	if !p.May.replay {
+		return card("replay", title, nil, empty(g.Text("This user may not replay.")))
 	}
 	return card("replay", title, nil,
 		s.change("/dead-letters/replay", h.Class("filter"), hidden("vhost", p.VHost), hidden("name", p.Queue), p.Filter.fields(),
 			h.Label(g.Text("To"), h.Select(h.Name("to"), option("origin", "where it was published to", ""), option("queue", "the queue it died in", ""))),
 			h.Label(g.Text("Time to live"), h.Select(h.Name("ttl"),
-				option("fresh", "afresh, as published", ""), option("remaining", "what is left of it", ""), option("none", "its queue's only", ""))),
+				option("fresh", "as when published, from now", ""), option("remaining", "what is left of it", ""), option("none", "only that of its queue", ""))),
 			h.Label(g.Text("At most"), h.Input(h.Name("limit"), g.Attr("inputmode", "numeric"), g.Attr("size", "8"), h.Placeholder("all"))),
-			h.Label(g.Text("A second"), h.Input(h.Name("rate"), g.Attr("inputmode", "decimal"), g.Attr("size", "8"), h.Placeholder("no limit"))),
-			h.Label(h.Class("inline"), h.Input(h.Type("checkbox"), h.Name("keep_deaths"), h.Value("1")), g.Text(" Keep its history")),
+			h.Label(g.Text("Per second"), h.Input(h.Name("rate"), g.Attr("inputmode", "decimal"), g.Attr("size", "8"), h.Placeholder("no limit"))),
+			h.Label(h.Class("inline"), h.Input(h.Type("checkbox"), h.Name("keep_deaths"), h.Value("1")), g.Text(" Keep the death history")),
 			button("Try it first…")),
-		h.P(h.Class("faint"), g.Text("Nothing moves before you have seen what it would do. A message leaves this queue only when another has it.")))
+		h.P(h.Class("faint"), g.Text("A dry run comes first, and nothing moves before you have confirmed it. A message leaves this queue only when another one has it.")))
 }
 
-func (p *letterPage) files(s *shown) g.Node {
-	if !s.User.Admin && len(p.Letters) == 0 {
+func (p *letterPage) files(s *pageInfo) g.Node {
+	if !p.May.fill && len(p.Letters) == 0 {
 		return nil
 	}
 	what := "Download all"
 	if p.Filtered {
-		what = "Download what fits"
+		what = "Download matching messages"
 	}
 	return card("files", "Files", nil,
-		g.If(len(p.Letters) > 0, h.P(h.A(href(p.Export), h.Download("dead-letters.jsonl"), g.Text(what)), g.Text(" as JSON lines, which a person can read and change. The messages stay here."))),
-		g.If(s.User.Admin, h.Form(h.Class("filter"), h.Method("post"), h.Action(importPath), h.EncType("multipart/form-data"),
+		g.If(len(p.Letters) > 0, h.P(h.A(href(p.Export), h.Download("dead-letters.jsonl"), g.Text(what)), g.Text(" as JSON lines, which people can read and change. The messages stay here."))),
+		g.If(p.May.fill, h.Form(h.Class("filter"), h.Method("post"), h.Action(importPath), h.EncType("multipart/form-data"),
 			hidden("token", s.Token), hidden("vhost", p.VHost), hidden("name", p.Queue), // before the file, which is read as it comes
-			h.Label(g.Text("A file that was exported, of "+byteCount(maxUpload)+" at most"), h.Input(h.Type("file"), h.Name("file"), h.Accept(".jsonl,.json,.txt"), h.Required())),
+			h.Label(g.Text("An exported file, at most "+format.Bytes(maxUpload)), h.Input(h.Type("file"), h.Name("file"), h.Accept(".jsonl,.json,.txt"), h.Required())),
 			button("Import into this queue"))))
 }
 
-func (p *letterPage) purge(s *shown) g.Node {
+func (p *letterPage) purge(s *pageInfo) g.Node {
 	title := "Delete all"
 	if p.Filtered {
-		title = "Delete what fits"
+		title = "Delete matching messages"
 	}
 	return card("purge", title, nil,
 		s.change("/dead-letters/purge", h.Class("filter"), hidden("vhost", p.VHost), hidden("name", p.Queue), p.Filter.fields(), button("Delete…")),
-		h.P(h.Class("faint"), g.Text("Nothing is deleted before you have typed in how many messages they are.")))
+		h.P(h.Class("faint"), g.Text("Nothing is deleted before you have typed the number of messages.")))
 }

@@ -3,25 +3,41 @@ package dashboard
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"curfew/broker/amqp"
+	"curfew/broker/deadletters"
 )
+
+// started are the replays that an administrator sees.
+func (s *site) started() []deadletters.Replay {
+	s.Helper()
+	root, _ := s.d.user("root")
+	list, err := s.d.Operations.ListReplays(s.Context(), root.actor())
+	require.NoError(s, err)
+	return list
+}
 
 // TestReplayIsTriedFirst: the form only tries; what was tried is carried out when confirmed, with the same filter.
 func TestReplayIsTriedFirst(t *testing.T) {
 	s := newSite(t).logIn("root")
-	s.letters.letters = []Letter{{Deaths: []Death{{Queue: "q", Reason: "expired", Count: 1}}}}
+	dlq := s.dead(3)
+	s.publish(dlq, amqp.Properties{}, "abc and never died")
 	const page = "/dead-letter?vhost=/&name=dlq&reason=expired&body=abc"
 	form := url.Values{
 		"token": {s.token(page)}, "vhost": {"/"}, "name": {"dlq"}, "reason": {"expired"}, "body": {"abc"}, "to": {"queue"}, "ttl": {"none"}, "limit": {"10"}, "rate": {"2.5"},
 	}
-	want := ReplayOrder{VHost: "/", Queue: "dlq", Filter: LetterFilter{Reason: "expired", Body: "abc"}, TTL: "none", To: "queue", Limit: 10, Rate: 2.5, DryRun: true}
 	a := s.post("/dead-letters/replay", form)
 	require.Equal(t, http.StatusOK, a.status)
-	require.Equal(t, []ReplayOrder{want}, s.letters.orders)
+	require.Empty(t, s.started())
 	require.Contains(t, a.body, "Replay 3 messages?")
-	require.Contains(t, a.body, "have no time left")
+
+	form.Del("reason")
+	tried := s.post("/dead-letters/replay", form)
+	require.Contains(t, tried.body, "never died, so their origin is not known")
 
 	confirmed := url.Values{}
 	for _, field := range hiddenFields(a.body) {
@@ -29,67 +45,102 @@ func TestReplayIsTriedFirst(t *testing.T) {
 	}
 	a = s.post("/dead-letters/replay", confirmed)
 	require.Equal(t, "/dead-letters", a.path)
-	want.DryRun = false
-	require.Equal(t, want, s.letters.orders[1], "what was shown is what is done")
+	require.Len(t, s.started(), 1)
+	want := deadletters.Request{
+		VHost: "/", Queue: "dlq", User: "root", Filter: deadletters.Filter{Reason: "expired", Body: "abc"},
+		Options: deadletters.Options{TTL: "none", To: "queue", Limit: 10, Rate: 2.5, MaxReplays: deadletters.DefaultMaxReplays},
+	}
+	want.Position = s.started()[0].Position
+	require.Equal(t, confirmed.Get("position"), want.Position.String(), "what came after the dry run is left alone")
+	require.Equal(t, want, s.started()[0].Request, "what the plan had is what is done")
 }
 
-func TestReplayTakesAnAdministrator(t *testing.T) {
+func TestReplayTakesThePermissionToRead(t *testing.T) {
 	s := newSite(t).logIn("eye")
+	s.dead(1)
 	require.Contains(t, s.get("/dead-letter?vhost=/&name=dlq").body, "may not read")
-	form := url.Values{"token": {s.d.sessions.tokenOf(s.secret())}, "name": {"dlq"}, "confirmed": {"1"}, "id": {"r1"}}
+	form := url.Values{"token": {s.d.sessions.Token(s.secret())}, "vhost": {"/"}, "name": {"dlq"}, "confirmed": {"1"}, "id": {"r1"}}
 	require.Equal(t, http.StatusForbidden, s.post("/dead-letters/replay", form).status)
+	s.permit("eye", "/", ".*", "")
+	require.Contains(t, s.get("/dead-letter?vhost=/&name=dlq").body, "Try it first", "no administrator is needed")
+	form.Del("confirmed")
+	require.Equal(t, http.StatusOK, s.post("/dead-letters/replay", form).status)
 	s.logIn("root")
 	form.Del("token")
 	require.Equal(t, http.StatusForbidden, s.post("/dead-letters/replay", form).status, "no token")
-	require.Empty(t, s.letters.orders)
-	require.Empty(t, s.letters.cancelled)
+	require.Empty(t, s.started())
 }
 
 func TestBadReplaysAreRefused(t *testing.T) {
 	s := newSite(t).logIn("root")
+	s.dead(1)
 	token := s.token("/alerts")
-	for field, value := range map[string]string{"limit": "-1", "rate": "NaN"} {
-		a := s.post("/dead-letters/replay", url.Values{"token": {token}, field: {value}})
+	for field, value := range map[string]string{"limit": "-1", "rate": "NaN", "ttl": "long"} {
+		a := s.post("/dead-letters/replay", url.Values{"token": {token}, "vhost": {"/"}, "name": {"dlq"}, field: {value}})
 		require.Equal(t, http.StatusBadRequest, a.status, field)
 	}
-	require.Empty(t, s.letters.orders)
+	require.Empty(t, s.started())
+}
+
+// begin starts a replay that goes on for long, as a user.
+func (s *site) begin(user string) deadletters.Replay {
+	s.Helper()
+	u, _ := s.d.user(user)
+	r, err := s.d.Operations.StartReplay(s.Context(), u.actor(), deadletters.Request{VHost: "/", Queue: "dlq", Options: deadletters.Options{Rate: 0.0001}})
+	require.NoError(s, err)
+	return r
 }
 
 func TestReplayIsCancelled(t *testing.T) {
 	s := newSite(t).logIn("root")
-	s.letters.replays = []Replay{{ID: "r7", Queue: "dlq", State: "running", Total: 10, Scanned: 5}}
-	a := s.get("/dead-letters")
-	require.Contains(t, a.body, `value="50"`)
-	a = s.post("/dead-letters/cancel", url.Values{"token": {s.token("/dead-letters")}, "id": {"r7"}})
+	s.kept("r7", `{"id":"r7","vhost":"/","queue":"dlq","state":"failed","total":10,"scanned":5}`)
+	s.operates()
+	s.logIn("root")
+	s.dead(10)
+	require.Contains(t, s.get("/dead-letters").body, `value="50"`)
+	run := s.begin("root")
+	a := s.post("/dead-letters/cancel", url.Values{"token": {s.token("/dead-letters")}, "id": {run.ID}})
 	require.Equal(t, "/dead-letters", a.path)
-	require.Equal(t, []string{"r7"}, s.letters.cancelled)
+	require.Equal(t, deadletters.Cancelled, s.started()[1].State)
 }
 
 // TestReplaysAreTheirOwners: users see their own replays, and may cancel them.
 func TestReplaysAreTheirOwners(t *testing.T) {
-	s := newSite(t).logIn("eye")
-	s.letters.replays = []Replay{{ID: "r1", Queue: "dlq", State: "running", User: "root", Error: "of-root"}}
+	s := newSite(t)
+	s.kept("r1", `{"id":"r1","queue":"dlq","state":"failed","user":"root","error":"of-root"}`)
+	s.operates()
+	s.logIn("eye")
+	s.dead(10)
+	s.permit("eye", "/", ".*", "")
+	roots := s.begin("root")
 	require.NotContains(t, s.get("/dead-letters").body, "of-root")
-	form := url.Values{"token": {s.d.sessions.tokenOf(s.secret())}, "id": {"r1"}}
+	form := url.Values{"token": {s.d.sessions.Token(s.secret())}, "id": {roots.ID}}
 	require.Equal(t, http.StatusNotFound, s.post("/dead-letters/cancel", form).status)
-	require.Empty(t, s.letters.cancelled)
 
-	s.letters.replays = append(s.letters.replays, Replay{ID: "r2", Queue: "dlq", State: "running", User: "eye"})
-	form = url.Values{"token": {s.token("/dead-letters")}, "id": {"r2"}}
-	require.Equal(t, http.StatusForbidden, s.post("/dead-letters/cancel", url.Values{"id": {"r2"}}).status, "no token")
+	run, err := s.d.Operations.Replays.Start(t.Context(), deadletters.Request{VHost: "/", Queue: "dlq", User: "eye", Options: deadletters.Options{Rate: 0.0001}})
+	require.NoError(t, err)
+	form = url.Values{"token": {s.token("/dead-letters")}, "id": {run.ID}}
+	require.Equal(t, http.StatusForbidden, s.post("/dead-letters/cancel", url.Values{"id": {run.ID}}).status, "no token")
 	require.Equal(t, "/dead-letters", s.post("/dead-letters/cancel", form).path)
-	require.Equal(t, []string{"r2"}, s.letters.cancelled)
+	for _, r := range s.started() {
+		require.Equal(t, map[string]deadletters.State{"r1": deadletters.Failed, roots.ID: deadletters.Running, run.ID: deadletters.Cancelled}[r.ID], r.State)
+	}
 }
 
 // TestLettersByPage goes to the end, page by page, and keeps the filter.
 func TestLettersByPage(t *testing.T) {
 	s := newSite(t).logIn("root")
-	s.letters.letters = make([]Letter, 2*peekRows+1)
-	path, pages := "/dead-letter?vhost=/&name=dlq&reason=rejected", 0
+	dlq := s.dead(5)
+	for range 2*peekRows + 1 {
+		s.publish(dlq, amqp.Properties{Headers: died("q", "rejected", ""), Has: amqp.HasHeaders}, "")
+	}
+	path, pages, rejected := "/dead-letter?vhost=/&name=dlq&reason=rejected", 0, 0
 	for path != "" {
-		path = linkTo(s.get(path).body, "next")
+		a := s.get(path)
+		rejected += strings.Count(a.body, "Change and replay")
+		path = linkTo(a.body, "next")
 		pages++
 	}
 	require.Equal(t, 3, pages)
-	require.Equal(t, LetterFilter{Reason: "rejected"}, s.letters.filters[2])
+	require.Equal(t, 2*peekRows+1, rejected)
 }

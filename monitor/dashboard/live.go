@@ -18,7 +18,7 @@ const (
 )
 
 // stream sends the live part of a page as it changes, as server-sent events whose data is
-// the markup in JSON. There is room for maxStreams; others are told to come back.
+// the markup in JSON. There can be maxStreams; other clients have to try again later.
 func (p *page) stream(w http.ResponseWriter, r *http.Request, v visitor) {
 	select {
 	case p.d.streams <- struct{}{}:
@@ -53,7 +53,7 @@ func (s *stream) run(v visitor) {
 	life := time.NewTimer(streamLife)
 	defer life.Stop()
 	for {
-		if !s.tell(v) {
+		if !s.update(v) {
 			return
 		}
 		select {
@@ -73,15 +73,15 @@ func (s *stream) run(v visitor) {
 	}
 }
 
-// tell sends the live part if it is another, or a sign of life.
-func (s *stream) tell(v visitor) (ok bool) {
+// update sends the live part if it has changed, otherwise a comment that keeps the connection alive.
+func (s *stream) update(v visitor) (ok bool) {
 	v.live = true
 	content, err := s.page.build(s.r, v)
 	if err != nil {
 		s.send("event: over\ndata: {}\n\n")
 		return false
 	}
-	text, err := markup(content.draw(s.page.shown(s.r, v)).live)
+	text, err := markup(content.draw(s.page.info(s.r, v)).live)
 	if err != nil {
 		s.page.d.log.Error("render", zap.String("page", s.page.title), zap.Error(err))
 		return false

@@ -8,35 +8,38 @@ import (
 	"go.uber.org/zap"
 )
 
-func (d *Dashboard) showLogin(w http.ResponseWriter, r *http.Request) {
+func (d *Dashboard) loginPage(w http.ResponseWriter, r *http.Request) {
 	d.pages["/login"].write(w, r, http.StatusOK, visitor{}, loginForm{To: local(r.FormValue("to"))})
 }
 
 func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 	form := loginForm{Name: r.PostFormValue("name"), To: local(r.PostFormValue("to"))}
-	u, err := d.Broker.Authenticate(r.Context(), form.Name, r.PostFormValue("password"), peerOf(r))
+	u, err := d.authenticate(r, form.Name, r.PostFormValue("password"))
 	if err != nil {
 		d.log.Info("login refused", zap.String("user", form.Name), zap.Error(err))
 		form.Problem = "Name or password is wrong."
-		if errors.Is(err, ErrForbidden) {
-			form.Problem = "This user may not look here: give it the tag monitoring or administrator."
+		if errors.Is(err, errForbidden) {
+			form.Problem = "This user may not open the dashboard: give it the tag monitoring or administrator."
 		}
 		d.pages["/login"].write(w, r, http.StatusUnauthorized, visitor{}, form)
 		return
 	}
-	d.sessions.end(secretOf(r))
-	setCookie(w, r, d.sessions.begin(u))
+	if err := d.sessions.Begin(w, r, u.Name, u.Stamp); err != nil {
+		d.log.Error("login", zap.String("user", form.Name), zap.Error(err))
+		http.Error(w, "no session could be made; the log says why", http.StatusInternalServerError)
+		return
+	}
 	http.Redirect(w, r, form.To, http.StatusSeeOther)
 }
 
-// logout needs no token: other sites cannot send the cookie, and could do no harm.
+// logout needs no token: other sites cannot send the cookie, and could do no harm with it.
 func (d *Dashboard) logout(w http.ResponseWriter, r *http.Request) {
-	d.sessions.end(secretOf(r))
-	setCookie(w, r, "")
+	d.sessions.End(r)
+	d.sessions.TakeBack(w, r)
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
-// local is a path of this site to go to, or "/".
+// local is to if it is a path of this site, otherwise "/".
 func local(to string) string {
 	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n\t") {
 		return "/"

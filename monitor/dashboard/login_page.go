@@ -5,10 +5,10 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// loginForm is what the page to log in shows.
+// loginForm is the content of the login page.
 type loginForm struct{ Name, To, Problem string }
 
-func (f loginForm) draw(*shown) drawing {
+func (f loginForm) draw(*pageInfo) drawing {
 	return drawing{live: h.Form(h.Class("login card"), h.Method("post"), h.Action("/login"),
 		h.H1(g.Text("Log in")),
 		g.If(f.Problem != "", h.P(h.Class("problem"), h.Role("alert"), g.Text(f.Problem))),

@@ -9,13 +9,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"curfew/broker/access"
 )
 
 var everyPage = []string{"/", "/queues", "/queue?vhost=/&name=q", "/alerts", "/audit", "/dead-letters", "/dead-letter?vhost=/&name=q"}
 
-func TestNothingIsShownWithoutLogin(t *testing.T) {
+func TestEveryPageTakesALogin(t *testing.T) {
 	s := newSite(t)
-	s.broker.queues = []QueueDetail{{Queue: Queue{VHost: "/", Name: "q"}}}
+	s.queue("/", "q", nil)
 	for _, path := range everyPage {
 		a := s.get(path)
 		require.Equal(t, "/login", a.path, path)
@@ -81,26 +83,24 @@ func TestSessionsEnd(t *testing.T) {
 	require.Equal(t, "/login", s.get("/").path)
 
 	s.logIn("root")
-	s.broker.setUser("root", User{Name: "root", Admin: true, Stamp: "2"})
-	require.Equal(t, "/login", s.get("/").path, "the password is another")
+	s.user("root", access.Administrator)
+	require.Equal(t, "/login", s.get("/").path, "the password was set again")
 
 	s.logIn("root")
-	s.broker.mu.Lock()
-	delete(s.broker.users, "root")
-	s.broker.mu.Unlock()
+	require.NoError(t, s.b.DeleteUser("root"))
 	require.Equal(t, "/login", s.get("/").path, "the user is gone")
 }
 
-func TestSessionsAreBounded(t *testing.T) {
-	var x sessions
-	x.init()
-	first := x.begin(User{Name: "first"})
-	for range maxSessions {
-		x.begin(User{Name: "other"})
-	}
-	require.Len(t, x.open, maxSessions)
-	_, ok := x.find(first)
-	require.False(t, ok)
+// TestLoginChangesTheSecret: whoever had planted a cookie before does not know the one after.
+func TestLoginChangesTheSecret(t *testing.T) {
+	s := newSite(t).logIn("eye")
+	before := s.cookie()
+	s.logIn("root")
+	require.NotEqual(t, before.Value, s.cookie().Value)
+	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+	r.AddCookie(before)
+	name, _ := s.d.sessions.Find(r)
+	require.Empty(t, name)
 }
 
 func TestBasic(t *testing.T) {
@@ -116,7 +116,7 @@ func TestBasic(t *testing.T) {
 
 func TestHeaders(t *testing.T) {
 	s := newSite(t)
-	for _, path := range append([]string{"/login", "/nowhere", s.d.assets.urls["live.js"]}, everyPage...) {
+	for _, path := range append([]string{"/login", "/nowhere", s.d.assets.URLs["live.js"]}, everyPage...) {
 		h := s.get(path).header
 		require.Equal(t, policy, h.Get("Content-Security-Policy"), path)
 		require.Equal(t, "nosniff", h.Get("X-Content-Type-Options"))
@@ -125,7 +125,7 @@ func TestHeaders(t *testing.T) {
 		require.Contains(t, policy, directive)
 	}
 	require.NotContains(t, policy, "unsafe")
-	a := s.get(s.d.assets.urls["style.css"])
+	a := s.get(s.d.assets.URLs["style.css"])
 	require.Contains(t, a.header.Get("Cache-Control"), "immutable")
 	require.Contains(t, a.header.Get("Content-Type"), "text/css")
 	require.Equal(t, http.StatusNotFound, s.get("/assets/style.css").status, "only with its hash")
@@ -141,29 +141,35 @@ func TestChangesTakeAToken(t *testing.T) {
 	form.Set("token", s.token("/alerts"))
 	require.Equal(t, http.StatusForbidden, s.post("/silences", form, "Sec-Fetch-Site", "cross-site").status)
 	require.Equal(t, http.StatusForbidden, s.post("/silences", form, "Origin", "https://evil.example").status)
-	require.Empty(t, s.alerts.Mutings())
+	require.Empty(t, s.alerts.Silences())
 	require.Equal(t, http.StatusOK, s.post("/silences", form, "Sec-Fetch-Site", "same-origin").status)
-	require.Len(t, s.alerts.Mutings(), 1)
-	require.Equal(t, "root", s.alerts.Mutings()[0].Author)
+	require.Len(t, s.alerts.Silences(), 1)
+	require.Equal(t, "root", s.alerts.Silences()[0].Author)
 
-	a := s.post("/silences/end", url.Values{"token": form["token"], "id": {s.alerts.Mutings()[0].ID}})
+	a := s.post("/silences/end", url.Values{"token": form["token"], "id": {s.alerts.Silences()[0].ID}})
 	require.Equal(t, http.StatusOK, a.status)
-	require.Empty(t, s.alerts.Mutings())
+	require.Empty(t, s.alerts.Silences())
 }
 
 func TestChangesTakeAnAdministrator(t *testing.T) {
 	s := newSite(t).logIn("eye")
 	require.NotContains(t, s.get("/alerts").body, `action="/silences"`)
-	form := url.Values{"for": {"1h"}, "token": {s.d.sessions.tokenOf(s.secret())}}
+	form := url.Values{"for": {"1h"}, "token": {s.d.sessions.Token(s.secret())}}
 	require.Equal(t, http.StatusForbidden, s.post("/silences", form).status)
-	require.Empty(t, s.alerts.Mutings())
+	require.Empty(t, s.alerts.Silences())
+}
+
+// cookie is the one of the session.
+func (s *site) cookie() *http.Cookie {
+	s.Helper()
+	u, err := url.Parse(s.url)
+	require.NoError(s, err)
+	return s.client.Jar.Cookies(u)[0]
 }
 
 func (s *site) secret() string {
 	s.Helper()
-	u, err := url.Parse(s.url)
-	require.NoError(s, err)
-	return s.client.Jar.Cookies(u)[0].Value
+	return s.cookie().Value
 }
 
 // TestStream: a change comes without asking, and the stream ends with the session.
@@ -186,11 +192,9 @@ func TestStream(t *testing.T) {
 		t.Fatalf("the stream ended before %q", part)
 	}
 	until("none is late")
-	s.broker.mu.Lock()
-	s.broker.state.Blocked = "low on disk"
-	s.broker.mu.Unlock()
-	until("Publishers are blocked")
-	s.broker.setUser("root", User{Name: "root", Stamp: "2"})
+	s.memory.Store(2 * gibibyte)
+	until("publishers are blocked")
+	s.user("root", access.Monitoring)
 	until("event: over")
 	for left := 2; lines.Scan(); left-- {
 		require.Positive(t, left, "it ends")

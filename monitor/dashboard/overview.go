@@ -7,26 +7,30 @@ import (
 	"slices"
 	"time"
 
+	"curfew/broker/operate"
 	"curfew/monitor"
 	"curfew/monitor/alert"
+	"curfew/monitor/dashboard/internal/chart"
+	"curfew/monitor/dashboard/internal/format"
+	"curfew/monitor/dashboard/internal/rates"
 )
 
 const (
 	// The rows of the overview's lists.
 	overviewForecasts = 8
-	overviewMisses    = 12
+	overviewExpiries  = 12
 	overviewAlerts    = 5
 )
 
 // overview is what the first page shows.
 type overview struct {
-	State
-	Rates            Rates
+	operate.State
+	Rates            rates.PerSecond
 	Queues           int
 	Ready, Unacked   int
 	Consumers        int
-	Watched          bool // by a monitor
-	Verdict          verdict
+	Watched          bool      // by a monitor
+	Verdicts         []verdict // the worst first
 	Health           monitor.Health
 	Timeline         *timeline
 	Next             int64 // Unix ms of the next deadline that is known; 0 none
@@ -35,55 +39,64 @@ type overview struct {
 	Forecasts        []monitor.Forecast
 	MoreForecasts    int
 	WillMiss, AtRisk int
-	Missed           []monitor.Miss
+	RecentExpiries   []monitor.RecentExpiry
 	Alerts           []alert.Status
 	Firing, Critical int      // alerts
-	Untold           []string // why alerts do not go where they should
+	Undelivered      []string // why alerts do not arrive where they should
 	Audited          bool
+	Remote           bool     // a RabbitMQ has the messages: nothing is known of a store, of publishers and the like
+	Troubles         []string // with that RabbitMQ
 }
 
-// verdict is the one sentence that says how things are.
+// verdict is one sentence about the state of things.
 type verdict struct {
-	Level string // good, warn, bad
+	Level string // bad, warn or good
 	Text  string
 	More  []string // why, and what to do
 }
 
-func (d *Dashboard) overview(r *http.Request, _ visitor) (view, error) {
-	o := &overview{State: d.Broker.State(), Watched: d.Monitor != nil, Audited: d.Audit != nil}
-	o.Rates = d.rates.of(time.Now(), o.Totals)
-	for _, q := range d.Broker.Queues() {
+func (d *Dashboard) overview(r *http.Request, v visitor) (view, error) {
+	o := &overview{State: d.state(), Watched: d.Monitor != nil, Audited: d.Audit != nil}
+	o.Rates = d.rates.Of(time.Now(), o.Totals)
+	queues, err := d.listQueues(r, v)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range queues {
 		o.Queues++
 		o.Ready, o.Unacked, o.Consumers = o.Ready+q.Ready, o.Unacked+q.Unacked, o.Consumers+q.Consumers
 	}
 	if d.Monitor != nil {
 		o.watch(d.Monitor, r.URL.Query())
 	}
+	if d.RabbitMQ != nil {
+		o.Remote, o.Troubles = true, d.RabbitMQ.Health()
+	}
 	if d.Alerts != nil {
 		o.Alerts = d.Alerts.List()
 		for _, a := range o.Alerts {
-			if a.State == "firing" {
+			if a.State == firing {
 				o.Firing++
 			}
-			if a.State == "firing" && a.Severity == "critical" {
+			if a.State == firing && a.Severity == critical {
 				o.Critical++
 			}
 		}
-		o.Untold = d.Alerts.Health()
-		o.Alerts = o.Alerts[:min(len(o.Alerts), overviewAlerts)]
+		o.Undelivered = d.Alerts.Health()
 	}
 	o.judge()
+	o.Alerts = o.Alerts[:min(len(o.Alerts), overviewAlerts)]
 	return o, nil
 }
 
 // watch adds what the monitor knows.
 func (o *overview) watch(m Monitor, q url.Values) {
 	o.Health = m.Health()
-	o.Timeline = newTimeline(m, o.Now, o.Health.Pending, q)
+	o.Timeline = newTimeline(m, o.NowMillis, o.Health.Pending, q)
 	o.Histogram = lateness(m, q)
-	o.Late = newHistogram(m.Lateness()).Most
-	o.Missed = m.Missed()
-	o.Missed = o.Missed[:min(len(o.Missed), overviewMisses)]
+	o.Late = chart.NewHistogram(m.Lateness()).Most
+	o.RecentExpiries = m.RecentExpiries()
+	o.RecentExpiries = o.RecentExpiries[:min(len(o.RecentExpiries), overviewExpiries)]
 	all := m.Forecasts()
 	for _, f := range all {
 		o.WillMiss += f.WillMiss
@@ -91,7 +104,7 @@ func (o *overview) watch(m Monitor, q url.Values) {
 			o.AtRisk++
 		}
 	}
-	// What will miss comes first; then those with most deadlines.
+	// Queues at risk come first, then those with most deadlines.
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b monitor.Forecast) int {
 		if a.WillMiss != b.WillMiss {
@@ -103,34 +116,57 @@ func (o *overview) watch(m Monitor, q url.Values) {
 	o.MoreForecasts = len(all) - len(o.Forecasts)
 }
 
-// judge finds the gravest that can be said.
+// judge lists all that is wrong, the worst first; or that nothing is.
 func (o *overview) judge() {
-	v := &o.Verdict
-	switch {
-	case !o.Watched:
-		*v = verdict{"warn", "Deadlines are not watched", []string{"The monitor is off: messages expire only when a consumer meets them. Set CURFEW_MONITOR=true."}}
-	case len(o.Health.Stalled) > 0:
-		*v = verdict{"bad", "Part of the monitor is stuck", append(o.Health.Reasons, "Restart Curfew if this lasts; messages are safe.")}
-	case o.Health.Lag > time.Second:
-		*v = verdict{"bad", "Deadlines are fired late, by " + span(o.Health.Lag), o.Health.Reasons}
-	case o.Blocked != "":
-		*v = verdict{"bad", "Publishers are blocked: " + o.Blocked, []string{"Make room or consume messages. What is queued goes on expiring and being consumed."}}
-	case o.Critical > 0:
-		*v = verdict{"bad", plural(o.Critical, "critical alert") + " firing", []string{o.Alerts[0].Summary}}
-	case o.Health.Degraded():
-		*v = verdict{"warn", "Deadlines are met, with less protection than configured",
-			append(o.Health.Reasons, "This process fires them by its own index, and nothing is lost; the schedule is brought up to date when it is back.")}
-	case len(o.Untold) > 0:
-		*v = verdict{"warn", "Deadlines are met, but alerts do not go where they should", o.Untold}
-	case o.AtRisk > 0:
-		*v = verdict{"warn", fmt.Sprintf("%s about to miss their deadlines in %s", plural(o.WillMiss, "message"), plural(o.AtRisk, "queue")),
-			[]string{"Add consumers or make them faster: the forecast below says where."}}
-	case o.WillMiss > 0:
-		*v = verdict{"warn", plural(o.WillMiss, "message") + " will miss their deadlines if consumers go on like this",
-			[]string{"There is time left: the forecast below says where and when."}}
-	case o.Firing > 0:
-		*v = verdict{"warn", plural(o.Firing, "alert") + " firing", nil}
-	default:
-		*v = verdict{"good", "Every deadline is watched, none is late", nil}
+	add := func(is bool, level, text string, more ...string) {
+		if is {
+			o.Verdicts = append(o.Verdicts, verdict{level, text, more})
+		}
 	}
+	add(len(o.Health.Stalled) > 0, bad, "Part of the monitor is stuck", append(o.Health.Reasons, "Restart Curfew if this lasts; messages are safe.")...)
+	add(o.Health.Lag > time.Second, bad, "Deadlines are fired late, by "+format.Span(o.Health.Lag), o.Health.Reasons...)
+	add(o.Blocked != "", bad, "Resource alarm, publishers are blocked: "+o.Blocked, "Free memory or disk space, or consume messages. Queued messages are still delivered, and still expire.")
+	add(o.Critical > 0, bad, format.Plural(o.Critical, "critical alert")+" firing", o.firing(critical)...)
+	add(!o.Watched, warn, "Deadlines are not watched", "The monitor is off: messages expire only when a consumer meets them. Set CURFEW_MONITOR=true.")
+	add(len(o.Health.Stalled) == 0 && o.Health.Degraded(), warn, "Deadlines are met, with less protection than configured",
+		append(o.Health.Reasons, "This process fires them from its own memory, and nothing is lost. The schedule in Redis is brought up to date when it is back.")...)
+	add(len(o.Troubles) > 0, warn, "Not every deadline of RabbitMQ is looked after", o.Troubles...)
+	add(len(o.Undelivered) > 0, warn, "Alerts do not arrive where they should", o.Undelivered...)
+	switch {
+	case o.AtRisk > 0:
+		add(true, warn, fmt.Sprintf("%s in %s at risk of expiring", format.Plural(o.WillMiss, "message"), format.Plural(o.AtRisk, "queue")), "Add consumers or make them faster: see the forecast below.")
+	case o.WillMiss > 0:
+		add(true, warn, format.Plural(o.WillMiss, "message")+" will expire if consumers go on like this", "There is time left: see the forecast below.")
+	}
+	add(o.Firing > o.Critical, warn, format.Plural(o.Firing-o.Critical, "alert")+" firing", o.firing("")...)
+	add(len(o.Verdicts) == 0, good, "Every deadline is watched, none is late")
+}
+
+// The levels of a verdict.
+const (
+	bad  = "bad"
+	warn = "warn"
+	good = "good"
+)
+
+// verdictAlerts is how many alerts a verdict names.
+const verdictAlerts = 3
+
+// Of alert.Status.
+const (
+	firing   = "firing"
+	critical = "critical"
+)
+
+// firing are the summaries of the first firing alerts that are critical, or with "" of those that are not.
+func (o *overview) firing(severity string) (list []string) {
+	for _, a := range o.Alerts {
+		if a.State == firing && (a.Severity == critical) == (severity == critical) {
+			list = append(list, a.Summary)
+		}
+	}
+	if more := len(list) - verdictAlerts; more > 0 {
+		list = append(list[:verdictAlerts], "and "+format.Number(more)+" more")
+	}
+	return list
 }

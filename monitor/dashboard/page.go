@@ -7,6 +7,8 @@ import (
 
 	"go.uber.org/zap"
 	g "maragu.dev/gomponents"
+
+	"curfew/broker/operate"
 )
 
 // page is one page.
@@ -15,48 +17,52 @@ type page struct {
 	title string
 	tab   string // the entry of the menu it belongs to
 	live  bool   // part of it follows what happens
-	// build gathers what the page shows; nil: others do.
+	// build gathers what the page shows; nil if other code does.
 	build func(r *http.Request, v visitor) (view, error)
 }
 
 // view is what a page shows, gathered and ready to be drawn.
-type view interface{ draw(s *shown) drawing }
+type view interface{ draw(s *pageInfo) drawing }
 
-// drawing is what stands on a page: live follows what happens, what is above and below it
-// stays as it is. A part may be nil.
+// drawing is the content of a page. live is updated, the parts above and below it are not. A part may
+// be nil.
 type drawing struct{ top, live, bottom g.Node }
 
-// shown is what pages show besides what they are about.
-type shown struct {
+// pageInfo is what every page has: its title, the menu, the user and the like.
+type pageInfo struct {
 	Title, Tab        string
 	Instance, Version string
 	User              User
 	Token             string
 	Basic             bool
-	DeadLetters       bool   // there is a page of them
-	Live              string // where events of the live part come from; "" nowhere
+	Broker            bool   // there is one, with pages of queues and dead letters
+	RabbitMQ          bool   // there is one, with a page
+	Live              string // URL of the events of the live part; "" if there is none
 	Here              string // path and query
 }
 
 // makePages returns all pages, by path.
 func (d *Dashboard) makePages() map[string]*page {
 	pages := map[string]*page{
-		"/":              {title: "Overview", tab: "/", live: true, build: d.overview},
-		"/queues":        {title: "Queues", tab: "/queues", live: true, build: d.queues},
-		"/queue":         {title: "Queue", tab: "/queues", live: true, build: d.queue},
-		"/alerts":        {title: "Alerts", tab: "/alerts", live: true, build: d.alerts},
-		"/audit":         {title: "Audit", tab: "/audit", build: d.audit},
-		"/login":         {title: "Log in"},
-		"/deadline":      {title: "Deadline", tab: "/queues", build: d.deadline},
-		"/deadline-plan": {title: "Deadline", tab: "/queues"},
-		"/failed":        {title: "That did not work"},
+		"/":       {title: "Overview", tab: "/", live: true, build: d.overview},
+		"/alerts": {title: "Alerts", tab: "/alerts", live: true, build: d.alerts},
+		"/audit":  {title: "Audit", tab: "/audit", build: d.audit},
+		"/login":  {title: "Log in"},
+		"/failed": {title: "Error"},
 	}
-	if d.DeadLetters != nil {
+	if d.Operations != nil {
+		pages["/queues"] = &page{title: "Queues", tab: "/queues", live: true, build: d.queues}
+		pages["/queue"] = &page{title: "Queue", tab: "/queues", live: true, build: d.queue}
+		pages["/deadline"] = &page{title: "Deadline", tab: "/queues", build: d.deadline}
+		pages["/deadline-plan"] = &page{title: "Deadline", tab: "/queues"}
 		pages["/dead-letters"] = &page{title: "Dead letters", tab: "/dead-letters", live: true, build: d.deadLetters}
 		pages["/dead-letter"] = &page{title: "Dead letters", tab: "/dead-letters", build: d.letters}
 		pages[editPath] = &page{title: "Change", tab: "/dead-letters", build: d.edit}
 		pages["/purge"] = &page{title: "Delete", tab: "/dead-letters"}
 		pages["/replay"] = &page{title: "Replay", tab: "/dead-letters"}
+	}
+	if d.RabbitMQ != nil {
+		pages["/rabbitmq"] = &page{title: "RabbitMQ", tab: "/rabbitmq", live: true, build: rabbitmqPages{d}.build}
 	}
 	for _, p := range pages {
 		p.d = d
@@ -74,13 +80,16 @@ func (p *page) serve(w http.ResponseWriter, r *http.Request, v visitor) {
 	p.write(w, r, http.StatusOK, v, content)
 }
 
-// refuse answers with a page that says what was wrong.
+// refuse answers with a page about the error.
 func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	role, isRole := errors.AsType[*operate.MissingRole](err)
 	switch {
-	case errors.Is(err, ErrGone):
-		d.fail(w, r, http.StatusNotFound, "It is not there any more, or was changed meanwhile: look again.")
-	case errors.Is(err, ErrForbidden):
-		d.fail(w, r, http.StatusForbidden, "This user lacks the permission to do that with the queue: ask for it, or log in as another.")
+	case isRole:
+		d.fail(w, r, http.StatusForbidden, "T"+role.Error()[1:]+".")
+	case operate.Refused(err):
+		d.fail(w, r, http.StatusForbidden, "This user lacks the permission to do that with the queue. Ask for it, or log in as another user.")
+	case operate.Gone(err):
+		d.fail(w, r, http.StatusNotFound, "It does not exist any more, or has changed meanwhile: look again.")
 	default:
 		d.fail(w, r, http.StatusBadRequest, err.Error())
 	}
@@ -88,7 +97,7 @@ func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 // write answers with the whole page.
 func (p *page) write(w http.ResponseWriter, r *http.Request, status int, v visitor, content view) {
-	s := p.shown(r, v)
+	s := p.info(r, v)
 	text, err := markup(p.d.layout(s, content.draw(s)))
 	if err != nil {
 		p.d.log.Error("render", zap.String("page", p.title), zap.Error(err))
@@ -97,14 +106,14 @@ func (p *page) write(w http.ResponseWriter, r *http.Request, status int, v visit
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // a peer that is gone needs no answer
+	_, _ = w.Write(text) // it fails only if the client is gone
 }
 
-func (p *page) shown(r *http.Request, v visitor) *shown {
-	s := &shown{
+func (p *page) info(r *http.Request, v visitor) *pageInfo {
+	s := &pageInfo{
 		Title: p.title, Tab: p.tab, Instance: p.d.Instance, Version: p.d.Version,
 		User: v.User, Token: v.token, Basic: v.basic, Here: r.URL.RequestURI(),
-		DeadLetters: p.d.DeadLetters != nil,
+		Broker: p.d.Operations != nil, RabbitMQ: p.d.RabbitMQ != nil,
 	}
 	if p.live {
 		s.Live = "/live" + r.URL.RequestURI()
@@ -112,7 +121,7 @@ func (p *page) shown(r *http.Request, v visitor) *shown {
 	return s
 }
 
-// markup is HTML of a node; of nil it is empty.
+// markup is the HTML of a node; of nil it is empty.
 func markup(n g.Node) ([]byte, error) {
 	if n == nil {
 		return nil, nil
@@ -122,7 +131,7 @@ func markup(n g.Node) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// fail answers with a page that says what did not work.
+// fail answers with a page that explains an error.
 func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, status int, text string) {
 	v, err := d.visitor(r)
 	if err != nil {

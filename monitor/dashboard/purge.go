@@ -1,43 +1,54 @@
 package dashboard
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 
-	"go.uber.org/zap"
+	"curfew/broker/deadletters"
 )
 
-// purgePlan is a deletion that has to be confirmed with the number of messages.
+// purgePlan is a deletion that the user confirms by typing the number of messages.
 type purgePlan struct {
 	VHost, Queue string
-	Filter       LetterFilter
+	Filter       letterFilter
 	Matched      int
-	Typed        string // the wrong number; "" none yet
+	Position     deadletters.Position // the messages that had entered the queue then
+	Typed        string               // the wrong number; "" none yet
 }
 
-// purge deletes dead letters if the number that was typed in is theirs; else it asks.
+// purge deletes dead letters if the user typed the number that the page asked for. Otherwise it
+// asks, for the messages that are in the queue now: what arrives later is left alone.
 func (d *Dashboard) purge(w http.ResponseWriter, r *http.Request, v visitor) {
 	f := r.PostForm
-	p := &purgePlan{VHost: f.Get("vhost"), Queue: f.Get("name"), Filter: letterFilter(f), Typed: f.Get("confirm")}
-	confirmed, err := -1, error(nil)
-	if p.Typed != "" {
-		if confirmed, err = strconv.Atoi(p.Typed); err != nil {
-			d.refuse(w, r, fmt.Errorf("%q is no number of messages", p.Typed))
-			return
+	p := &purgePlan{VHost: f.Get("vhost"), Queue: f.Get("name"), Filter: readFilter(f), Typed: f.Get("confirm")}
+	c := deadletters.Confirmation{Messages: -1}
+	err := c.Position.UnmarshalText([]byte(f.Get("position")))
+	if p.Typed != "" && err == nil {
+		var n int
+		if n, err = strconv.Atoi(p.Typed); err != nil {
+			err = fmt.Errorf("%q is not a number of messages", p.Typed)
+		}
+		if asked := f.Get("asked"); asked == "" || asked == p.Typed {
+			c.Messages = n
 		}
 	}
+	if err != nil {
+		d.refuse(w, r, err)
+		return
+	}
 	takeTime(w)
-	n, done, err := d.DeadLetters.Purge(r.Context(), v.User, p.VHost, p.Queue, p.Filter, confirmed)
+	n, err := d.Operations.PurgeDeadLetters(r.Context(), v.actor(), some(f), c)
+	unconfirmed, asks := errors.AsType[*deadletters.Unconfirmed](err)
 	switch {
+	case asks:
+		p.Matched, p.Position = unconfirmed.Matched, unconfirmed.Position
+		d.pages["/purge"].write(w, r, http.StatusOK, v, p)
 	case err != nil:
 		d.refuse(w, r, err)
-	case !done:
-		p.Matched = n
-		d.pages["/purge"].write(w, r, http.StatusOK, v, p)
 	default:
-		d.log.Info("dead letters deleted", zap.String("user", v.Name), zap.String("vhost", p.VHost), zap.String("queue", p.Queue), zap.Int("messages", n))
 		http.Redirect(w, r, with("/dead-letter", url.Values{"vhost": {p.VHost}, "name": {p.Queue}}, "deleted", strconv.Itoa(n)), http.StatusSeeOther)
 	}
 }

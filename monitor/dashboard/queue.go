@@ -1,15 +1,18 @@
 package dashboard
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strconv"
 
+	"curfew/broker/operate"
 	"curfew/monitor"
+	"curfew/monitor/dashboard/internal/content"
 )
 
 const (
-	// peekRows is how many messages one page shows, and peekBody how much of each body.
+	// peekRows is how many messages one page shows, and peekBody how many bytes of each body.
 	peekRows  = 20
 	peekBody  = 2048
 	maxOffset = 1_000_000
@@ -17,11 +20,11 @@ const (
 
 // queuePage is what the page of one queue shows.
 type queuePage struct {
-	QueueDetail
+	operate.QueueDetail
 	Forecast *monitor.Forecast // nil: no deadlines wait there
 	Now      int64
 	Peek     peek
-	Changed  string // what came of a change just made; "" none was
+	Changed  string // the result of a change just made; "" for none
 }
 
 // peek is some of a queue's messages.
@@ -29,50 +32,67 @@ type peek struct {
 	FromTail      bool
 	Bodies        bool
 	Offset        int
-	Messages      []shownMessage
+	Messages      []messageView
 	Refused       bool // the user may not read the queue
 	Before, After string
-	Start         string // URL of the end looked from
-	Head, Tail    string // URLs of the ends; "" for the one looked from
+	Start         string // URL of the first page from this end
+	Head, Tail    string // URLs of the ends; "" for the present one
 	Toggle        string // URL with bodies, or without them
 }
 
-// shownMessage is a message with its body as text.
-type shownMessage struct {
-	Message
-	Place int // in the queue, counted from 1 at the end looked from
-	Text  string
-	Hex   bool // Text is a dump, since the body is no text
-	Cut   bool // there is more of it
-	// Change is where its deadline can be changed; "": not by this user.
+// messageView is a message as the pages show it.
+type messageView struct {
+	Seq         uint64
+	Unacked     bool
+	Redelivered bool
+	Persistent  bool
+	Deadline    int64 // Unix ms; 0: none
+	Expired     bool
+	Exchange    string
+	RoutingKey  string
+	Properties  []content.Pair
+	Headers     []content.Pair
+	BodyBytes   int    // of the whole body
+	Body        []byte // as much of it as was asked for
+
+	Place int    // in the queue, counted from 1 at the chosen end
+	Text  string // the body
+	Hex   bool   // Text is a dump, since the body is binary
+	Cut   bool   // Text is not the whole body
+	// Change is the URL of the page to change its deadline; "" if this user may not.
 	Change string
+}
+
+// named is the queue that a query or a form names.
+func named(q url.Values) operate.QueueName {
+	return operate.QueueName{VHost: q.Get("vhost"), Name: q.Get("name")}
 }
 
 func (d *Dashboard) queue(r *http.Request, v visitor) (view, error) {
 	q := r.URL.Query()
-	detail, ok := d.Broker.Queue(q.Get("vhost"), q.Get("name"))
-	if !ok {
-		return nil, ErrGone
+	detail, err := d.Operations.Queue(r.Context(), v.actor(), named(q))
+	if err != nil {
+		return nil, err
 	}
-	p := &queuePage{QueueDetail: detail, Now: d.Broker.State().Now, Forecast: d.forecasts()[[2]string{detail.VHost, detail.Name}]}
+	p := &queuePage{QueueDetail: detail, Now: d.state().NowMillis, Forecast: d.forecasts()[[2]string{detail.VHost, detail.Name}]}
 	p.Changed = changed[q.Get("changed")]
-	if v.live { // messages stay as they were when somebody began to read
+	if v.live { // messages stay as they were when the page was opened
 		return p, nil
 	}
-	return p, p.Peek.look(d.Broker, v.User, q)
+	return p, p.Peek.look(r.Context(), d.Operations, v.actor(), q)
 }
 
 // look gathers the messages that a query names by queue, end and offset.
-func (p *peek) look(b Broker, u User, q url.Values) error {
+func (p *peek) look(ctx context.Context, o *operate.Operations, by operate.Actor, q url.Values) error {
 	p.FromTail, p.Bodies = q.Get("from") == "tail", q.Get("bodies") == "1"
 	p.Offset, _ = strconv.Atoi(q.Get("offset"))
 	p.Offset = min(max(p.Offset, 0), maxOffset)
-	want := Peek{FromTail: p.FromTail, Offset: p.Offset, Count: peekRows + 1}
+	want := operate.PeekRequest{Queue: named(q), FromTail: p.FromTail, Offset: p.Offset, Count: peekRows + 1}
 	if p.Bodies {
 		want.BodyBytes = peekBody
 	}
-	list, err := b.Peek(u, q.Get("vhost"), q.Get("name"), want)
-	if err == ErrForbidden {
+	list, err := o.Peek(ctx, by, want)
+	if operate.Refused(err) {
 		p.Refused = true
 		return nil
 	}
@@ -80,12 +100,13 @@ func (p *peek) look(b Broker, u User, q url.Values) error {
 		return err
 	}
 	p.links(q, len(list) > peekRows)
-	for i, m := range list[:min(len(list), peekRows)] {
-		shown := showMessage(m, p.Offset+i+1)
-		if u.Admin {
-			shown.Change = deadlineURL(q.Get("vhost"), q.Get("name"), m.Seq)
+	mayChange := o.May(by, operate.ChangeDeadline, named(q))
+	for i := range list[:min(len(list), peekRows)] {
+		m := viewMessage(&list[i], p.Offset+i+1)
+		if mayChange {
+			m.Change = deadlineURL(q.Get("vhost"), q.Get("name"), m.Seq)
 		}
-		p.Messages = append(p.Messages, shown)
+		p.Messages = append(p.Messages, m)
 	}
 	return nil
 }
@@ -113,8 +134,17 @@ func (p *peek) links(q url.Values, more bool) {
 	}
 }
 
-func showMessage(m Message, place int) shownMessage {
-	s := shownMessage{Message: m, Place: place, Cut: len(m.Body) < m.BodyBytes}
-	s.Text, s.Hex = bodyText(m.Body, s.Cut)
-	return s
+func viewMessage(m *operate.Message, place int) messageView {
+	return messageView{
+		Seq: uint64(m.Seq), Unacked: m.Unacked(), Redelivered: m.Redelivered, Persistent: m.Persistent, Deadline: m.DeadlineMillis, Expired: m.Expired,
+		Exchange: string(m.Message.Exchange), RoutingKey: string(m.Message.RoutingKey), Properties: content.Properties(&m.Properties), Headers: content.Fields(m.Properties.Headers),
+		BodyBytes: m.BodyBytes, Body: m.Message.Body, Place: place,
+	}.withText()
+}
+
+// withText adds the body as text.
+func (m messageView) withText() messageView {
+	m.Cut = len(m.Body) < m.BodyBytes
+	m.Text, m.Hex = content.Body(m.Body, m.Cut)
+	return m
 }

@@ -8,14 +8,15 @@ import (
 	"strconv"
 	"strings"
 
+	"curfew/broker/operate"
 	"curfew/monitor"
 )
 
 // pageRows is how many queues one page lists.
 const pageRows = 50
 
-// queueList is what the page of queues shows.
-type queueList struct {
+// queuesPage is what the page of queues shows.
+type queuesPage struct {
 	Filter, VHost string
 	Sort          string
 	Descending    bool
@@ -27,10 +28,34 @@ type queueList struct {
 	Columns       []column
 }
 
-// queueRow is a queue with what is expected of it.
+// queueRow is a queue with its forecast.
 type queueRow struct {
-	Queue
+	operate.Queue
 	Forecast *monitor.Forecast // nil: no deadlines wait there
+}
+
+// listQueues are all queues; none without a broker.
+func (d *Dashboard) listQueues(r *http.Request, v visitor) ([]operate.Queue, error) {
+	if d.Operations == nil {
+		return nil, nil
+	}
+	return d.Operations.ListQueues(r.Context(), v.actor())
+}
+
+// deadLettersTo is, in words, where a queue's dead letters go; "" for nowhere.
+func deadLettersTo(q *operate.Queue) string {
+	exchange, key := q.DeadLetterExchange, q.DeadLetterKey
+	switch {
+	case !q.DeadLetters:
+		return ""
+	case exchange == "" && key != "":
+		return key
+	case exchange == "":
+		return "the queue named by each message's key"
+	case key == "":
+		return "exchange " + exchange
+	}
+	return "exchange " + exchange + " with key " + key
 }
 
 // column is one that can be sorted by.
@@ -40,7 +65,7 @@ type column struct {
 	Number         bool
 }
 
-// orders are the comparisons of columns; what is equal goes by name.
+// orders compares queues by column. Equal ones are sorted by name.
 var orders = map[string]func(a, b *queueRow) int{
 	"name":      func(a, b *queueRow) int { return 0 },
 	"ready":     func(a, b *queueRow) int { return cmp.Compare(a.Ready, b.Ready) },
@@ -64,19 +89,23 @@ func (q *queueRow) willMiss() int {
 	return q.Forecast.WillMiss
 }
 
-func (d *Dashboard) queues(r *http.Request, _ visitor) (view, error) {
+func (d *Dashboard) queues(r *http.Request, by visitor) (view, error) {
 	v := r.URL.Query()
-	l := &queueList{Filter: v.Get("q"), VHost: v.Get("vhost"), Sort: v.Get("sort"), Descending: v.Get("desc") == "1"}
+	l := &queuesPage{Filter: v.Get("q"), VHost: v.Get("vhost"), Sort: v.Get("sort"), Descending: v.Get("desc") == "1"}
 	if orders[l.Sort] == nil {
 		l.Sort = "name"
 	}
-	l.gather(d.Broker.Queues(), d.forecasts())
+	all, err := d.listQueues(r, by)
+	if err != nil {
+		return nil, err
+	}
+	l.gather(all, d.forecasts())
 	l.page(v)
 	l.columns(v)
 	return l, nil
 }
 
-// forecasts are those of queues by virtual host and name.
+// forecasts are the forecasts by virtual host and name of the queue.
 func (d *Dashboard) forecasts() map[[2]string]*monitor.Forecast {
 	if d.Monitor == nil {
 		return nil
@@ -89,8 +118,8 @@ func (d *Dashboard) forecasts() map[[2]string]*monitor.Forecast {
 	return by
 }
 
-// gather takes the queues that are wanted, in the order that is wanted.
-func (l *queueList) gather(all []Queue, forecasts map[[2]string]*monitor.Forecast) {
+// gather takes the matching queues, in the chosen order.
+func (l *queuesPage) gather(all []operate.Queue, forecasts map[[2]string]*monitor.Forecast) {
 	l.All = len(all)
 	filter := strings.ToLower(l.Filter)
 	for _, q := range all {
@@ -116,7 +145,7 @@ func (l *queueList) gather(all []Queue, forecasts map[[2]string]*monitor.Forecas
 }
 
 // page cuts out the rows of one page.
-func (l *queueList) page(v url.Values) {
+func (l *queuesPage) page(v url.Values) {
 	last := max((l.Found-1)/pageRows, 0)
 	n, err := strconv.Atoi(v.Get("page"))
 	if err != nil {
@@ -133,12 +162,12 @@ func (l *queueList) page(v url.Values) {
 	}
 }
 
-// columns makes the links that sort: a second click turns the order round, numbers begin
-// with the largest.
-func (l *queueList) columns(v url.Values) {
+// columns makes the links that sort. A second click reverses the order; numbers begin with the
+// largest.
+func (l *queuesPage) columns(v url.Values) {
 	for _, c := range []column{
 		{Name: "Queue", Key: "name"}, {Name: "Ready", Key: "ready", Number: true}, {Name: "Unacked", Key: "unacked", Number: true},
-		{Name: "Consumers", Key: "consumers", Number: true}, {Name: "Deadlines", Key: "deadlines", Number: true}, {Name: "Will miss", Key: "miss", Number: true},
+		{Name: "Consumers", Key: "consumers", Number: true}, {Name: "Deadlines", Key: "deadlines", Number: true}, {Name: "At risk", Key: "miss", Number: true},
 	} {
 		descending := c.Number
 		if c.Key == l.Sort {
@@ -156,8 +185,8 @@ func (l *queueList) columns(v url.Values) {
 	}
 }
 
-// with is a path whose query is v, but for the given names and values; an empty value
-// leaves a name out.
+// with is a path with the query v, in which the given names have the given values; an empty value
+// removes the name.
 func with(path string, v url.Values, changes ...string) string {
 	changed := url.Values{}
 	for name, values := range v {
@@ -173,4 +202,8 @@ func with(path string, v url.Values, changes ...string) string {
 		return path
 	}
 	return path + "?" + changed.Encode()
+}
+
+func queueURL(vhost, name string) string {
+	return "/queue?" + url.Values{"vhost": {vhost}, "name": {name}}.Encode()
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker"
+	"curfew/broker/amqp"
 	"curfew/monitor"
 )
 
@@ -42,10 +44,18 @@ func rows(page string) (names []string) {
 
 func TestQueuesAreSortedFilteredAndPaged(t *testing.T) {
 	s := newSite(t).logIn("eye")
+	_, _, err := s.b.PutVHost("other", broker.VHostMetadata{})
+	require.NoError(t, err)
 	for i := range 2*pageRows + 1 {
-		s.broker.queues = append(s.broker.queues, QueueDetail{Queue: Queue{VHost: "/", Name: fmt.Sprintf("q%03d", i), Ready: i}})
+		vhost := "/"
+		if i == 7 {
+			vhost = "other"
+		}
+		q := s.queue(vhost, fmt.Sprintf("q%03d", i), nil)
+		if i == 2*pageRows {
+			s.publish(q, amqp.Properties{}, "")
+		}
 	}
-	s.broker.queues[7].VHost = "other"
 	s.monitor.forecasts = []monitor.Forecast{{VHost: "/", Queue: "q003", WillMiss: 9, Deadlines: 12}}
 
 	var all []string
@@ -67,15 +77,21 @@ func TestQueuesAreSortedFilteredAndPaged(t *testing.T) {
 }
 
 func TestNoQueues(t *testing.T) {
-	require.Contains(t, newSite(t).logIn("eye").get("/queues").body, "curfew demo")
+	empty := newSite(t).logIn("eye").get("/queues").body
+	require.Contains(t, empty, "declare one")
+	require.NotContains(t, empty, "curfew demo", "which runs a broker of its own, so that nothing would appear here")
 }
 
 func TestPeek(t *testing.T) {
 	s := newSite(t).logIn("root")
-	s.broker.queues = []QueueDetail{{Queue: Queue{VHost: "/", Name: "q"}}}
+	q := s.queue("/", "q", nil)
 	for i := range peekRows + 1 {
-		s.broker.messages = append(s.broker.messages, Message{RoutingKey: "key", Body: fmt.Appendf(nil, "secret body %d", i), Deadline: 999_000, Expired: i == 0})
+		s.publish(q, amqp.Properties{Expiration: "60000", Has: amqp.HasExpiration}, fmt.Sprint("secret body ", i))
 	}
+	_, err := q.Get(false, func(*broker.Delivery) {}) // the first is held past its deadline
+	require.NoError(t, err)
+	x := s.standing(q)[0]
+	s.b.Reschedule(q.Ref(&x), 1)
 	a := s.get("/queue?vhost=/&name=q")
 	require.NotContains(t, a.body, "secret body", "bodies only when asked for")
 	require.Contains(t, a.body, "past its deadline")

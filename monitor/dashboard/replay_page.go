@@ -1,30 +1,35 @@
 package dashboard
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
+
+	"curfew/broker/deadletters"
+	"curfew/monitor/dashboard/internal/format"
 )
 
-func (p *plan) draw(s *shown) drawing {
+func (p *plan) draw(s *pageInfo) drawing {
 	title, back := "Nothing would be replayed", "Back"
 	if p.Run.Replayed > 0 {
-		title, back = "Replay "+plural(p.Run.Replayed, "message")+"?", "Do not"
+		title, back = "Replay "+format.Plural(p.Run.Replayed, "message")+"?", "Cancel"
 	}
 	o := &p.Order
 	return drawing{live: g.Group{
 		h.P(h.Class("crumbs"), link("/dead-letters", g.Text("Dead letters")), g.Text(" / "), link(lettersURL(o.VHost, o.Queue), name(o.Queue))),
 		h.H1(g.Text(title)),
 		h.Section(h.Class("card"), p.facts()),
-		s.change("/dead-letters/replay", h.Class("filter"), hidden("confirmed", "1"), o.fields(),
-			g.If(p.Run.Replayed > 0, h.Button(h.Class("primary"), h.AutoFocus(), g.Text("Replay "+plural(p.Run.Replayed, "message")))),
+		s.change("/dead-letters/replay", h.Class("filter"), hidden("confirmed", "1"), p.fields(),
+			g.If(p.Run.Replayed > 0, h.Button(h.Class("primary"), h.AutoFocus(), g.Text("Replay "+format.Plural(p.Run.Replayed, "message")))),
 			link(lettersURL(o.VHost, o.Queue), g.Text(back))),
 	}}
 }
 
 func (p *plan) facts() g.Node {
-	to, lives := "where each was published to", "afresh, as published"
+	to, lives := "where each was published to", "the same as when published, from now"
 	if p.Order.To == "queue" {
 		to = "the queue each died in"
 	}
@@ -32,19 +37,22 @@ func (p *plan) facts() g.Node {
 	case "remaining":
 		lives = "what is left of it"
 	case "none":
-		lives = "its queue's only"
+		lives = "only that of its queue"
 	}
 	return facts(
-		fact("Looked at", g.Text(number(p.Run.Scanned))),
-		fact("Fit", g.Text(number(p.Run.Matched))),
-		fact("Would go back", bold(number(p.Run.Replayed))),
-		g.Map(p.Run.Left, func(l Pair) g.Node { return fact("Would stay", name(l.Value), g.Text(" "), faint(leftWords(l.Name))) }),
+		fact("Examined", g.Text(format.Number(p.Run.Scanned))),
+		fact("Match", g.Text(format.Number(p.Run.Matched))),
+		fact("Would go back", bold(format.Number(p.Run.Replayed))),
+		g.Map(slices.Sorted(maps.Keys(p.Run.Skipped)), func(why deadletters.SkipReason) g.Node {
+			return fact("Would stay", g.Text(format.Number(p.Run.Skipped[why])), g.Text(" "), faint(leftWords(string(why))))
+		}),
 		fact("To", g.Text(to)),
 		fact("Time to live", g.Text(lives)))
 }
 
-// fields are an order in a form that nobody sees.
-func (o *ReplayOrder) fields() g.Node {
+// fields are the hidden fields of the confirmed request.
+func (p *plan) fields() g.Node {
+	o := &p.Order
 	limit, rate, keep := "", "", ""
 	if o.Limit > 0 {
 		limit = strconv.Itoa(o.Limit)
@@ -56,7 +64,22 @@ func (o *ReplayOrder) fields() g.Node {
 		keep = "1"
 	}
 	return g.Group{
-		hidden("vhost", o.VHost), hidden("name", o.Queue), o.Filter.fields(), hidden("to", o.To), hidden("ttl", o.TTL),
+		hidden("vhost", o.VHost), hidden("name", o.Queue), p.Filter.fields(), hidden("to", o.To), hidden("ttl", o.TTL),
+		hidden("position", p.Run.Position.String()),
 		hiddenIf("limit", limit), hiddenIf("rate", rate), hiddenIf("keep_deaths", keep),
 	}
+}
+
+// leftReasons are, in words, why a replay leaves a message where it is.
+var leftReasons = map[string]string{
+	"replayed_too_often": "were replayed too often before", "no_origin": "never died, so their origin is not known",
+	"no_time_left": "have no time left: choose a new time to live", "unroutable": "would reach no queue", "target_full": "found their queue full",
+	"leads_back": "would come back here", "gone": "were taken or expired meanwhile", "refused": "were refused",
+}
+
+func leftWords(reason string) string {
+	if words, ok := leftReasons[reason]; ok {
+		return words
+	}
+	return format.Visible(reason)
 }

@@ -9,24 +9,26 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"curfew/broker/deadline"
 )
 
 // line is a queue that is really served, message by message, as a broker serves it: in order, and what is due leaves.
 type line struct {
-	now       int64      // ms
-	waiting   []Standing // by arrival; deadlines in ms
+	now       deadline.Instant    // ms
+	waiting   []deadline.Standing // by arrival; deadlines in ms
 	delivered uint64
 	missed    int
-	serve     func(now int64) float64 // messages a second at that instant
+	serve     func(now deadline.Instant) float64 // messages a second at that instant
 	credit    float64
 	arrive    func(l *line)
 	meter     Meter
 }
 
 func (l *line) add(ttlMillis int64) {
-	s := Standing{}
+	s := deadline.Standing{}
 	if ttlMillis > 0 {
-		s.Deadline = l.now + ttlMillis
+		s.Ref.Deadline = l.now + deadline.Instant(ttlMillis)
 	}
 	l.waiting = append(l.waiting, s)
 }
@@ -36,7 +38,7 @@ func (l *line) millisecond() {
 	l.now++
 	l.arrive(l)
 	before := len(l.waiting)
-	l.waiting = slices.DeleteFunc(l.waiting, func(s Standing) bool { return s.Deadline != 0 && s.Deadline <= l.now })
+	l.waiting = slices.DeleteFunc(l.waiting, func(s deadline.Standing) bool { return s.Ref.Deadline != 0 && s.Ref.Deadline <= l.now })
 	l.missed += before - len(l.waiting)
 	l.credit += l.serve(l.now) / 1000
 	n := min(int(l.credit), len(l.waiting))
@@ -61,7 +63,7 @@ func (l *line) pass(millis int) {
 func (l *line) survey(samples int) Line {
 	s := Line{Now: l.now * 1000, Ready: len(l.waiting), Step: max(1, len(l.waiting)/samples), Rate: l.meter.Rate()}
 	for i := 0; i < len(l.waiting); i += s.Step {
-		s.Standings = append(s.Standings, Standing{Ahead: i, Deadline: l.waiting[i].Deadline * 1000})
+		s.Standings = append(s.Standings, deadline.Standing{Ahead: i, Ref: deadline.Ref{Deadline: l.waiting[i].Ref.Deadline * 1000}})
 	}
 	return s
 }
@@ -70,19 +72,19 @@ func (l *line) survey(samples int) Line {
 var shapes = []struct {
 	name   string
 	warm   int // ms
-	serve  func(r *rand.Rand, now int64) float64
+	serve  func(r *rand.Rand, now deadline.Instant) float64
 	arrive func(r *rand.Rand, l *line)
 }{
 	{"overload, one time to live", 30_000,
-		func(*rand.Rand, int64) float64 { return 500 },
+		func(*rand.Rand, deadline.Instant) float64 { return 500 },
 		func(r *rand.Rand, l *line) { l.some(r, 0.7, func() int64 { return 8000 }) }},
 	{"overload, mixed times to live, some without", 30_000,
-		func(*rand.Rand, int64) float64 { return 400 },
+		func(*rand.Rand, deadline.Instant) float64 { return 400 },
 		func(r *rand.Rand, l *line) {
 			l.some(r, 0.8, func() int64 { return []int64{1000, 5000, 20_000, 3_600_000, 0}[r.IntN(5)] })
 		}},
 	{"a burst on an idle queue", 30_000,
-		func(*rand.Rand, int64) float64 { return 300 },
+		func(*rand.Rand, deadline.Instant) float64 { return 300 },
 		func(r *rand.Rand, l *line) {
 			l.some(r, 0.05, func() int64 { return 10_000 })
 			if l.now == 27_000 {
@@ -92,19 +94,23 @@ var shapes = []struct {
 			}
 		}},
 	{"served by fits and starts", 40_000,
-		func(_ *rand.Rand, now int64) float64 { return map[bool]float64{true: 900, false: 0}[now/500%2 == 0] },
+		func(_ *rand.Rand, now deadline.Instant) float64 {
+			return map[bool]float64{true: 900, false: 0}[now/500%2 == 0]
+		},
 		func(r *rand.Rand, l *line) { l.some(r, 0.6, func() int64 { return 2000 + r.Int64N(10_000) }) }},
 	{"slow work, a few messages a second", 200_000,
-		func(*rand.Rand, int64) float64 { return 2 },
+		func(*rand.Rand, deadline.Instant) float64 { return 2 },
 		func(r *rand.Rand, l *line) { l.some(r, 0.003, func() int64 { return 60_000 + r.Int64N(60_000) }) }},
 	{"consumers that became slower half a minute ago", 60_000,
-		func(_ *rand.Rand, now int64) float64 { return map[bool]float64{true: 1000, false: 250}[now < 30_000] },
+		func(_ *rand.Rand, now deadline.Instant) float64 {
+			return map[bool]float64{true: 1000, false: 250}[now < 30_000]
+		},
 		func(r *rand.Rand, l *line) { l.some(r, 0.5, func() int64 { return 5000 + r.Int64N(20_000) }) }},
 	{"nobody there", 20_000,
-		func(*rand.Rand, int64) float64 { return 0 },
+		func(*rand.Rand, deadline.Instant) float64 { return 0 },
 		func(r *rand.Rand, l *line) { l.some(r, 0.1, func() int64 { return 30_000 + r.Int64N(60_000) }) }},
 	{"all in time", 20_000,
-		func(*rand.Rand, int64) float64 { return 1000 },
+		func(*rand.Rand, deadline.Instant) float64 { return 1000 },
 		func(r *rand.Rand, l *line) {
 			l.some(r, 0.5, func() int64 { return 10_000 })
 			if l.now == 17_000 {
@@ -114,7 +120,7 @@ var shapes = []struct {
 			}
 		}},
 	{"noise in arrivals and service", 60_000,
-		func(r *rand.Rand, _ int64) float64 { return 400 * r.ExpFloat64() },
+		func(r *rand.Rand, _ deadline.Instant) float64 { return 400 * r.ExpFloat64() },
 		func(r *rand.Rand, l *line) {
 			if r.IntN(200) == 0 {
 				for range r.IntN(220) {
@@ -137,14 +143,14 @@ func TestForecastComesTrue(t *testing.T) {
 		t.Run(shape.name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(3, 7))
 			l := &line{
-				serve:  func(now int64) float64 { return shape.serve(random, now) },
+				serve:  func(now deadline.Instant) float64 { return shape.serve(random, now) },
 				arrive: func(l *line) { shape.arrive(random, l) },
 			}
 			l.pass(shape.warm)
 			exact, sampled := Predict(l.survey(math.MaxInt)), Predict(l.survey(500))
-			firstMiss := int64(0)
+			firstMiss := deadline.Instant(0)
 			if exact.First >= 0 {
-				firstMiss = l.waiting[exact.First].Deadline
+				firstMiss = l.waiting[exact.First].Ref.Deadline
 			}
 			start := l.now
 			missed, first := l.runOut()
@@ -154,14 +160,14 @@ func TestForecastComesTrue(t *testing.T) {
 			assert.InDelta(t, missed, exact.Miss, allowed)
 			assert.InDelta(t, missed, sampled.Miss, allowed)
 			if missed > 100 {
-				assert.InDelta(t, first-start, firstMiss-start, max(0.1*float64(first-start), 500))
+				assert.InDelta(t, int64(first-start), int64(firstMiss-start), max(0.1*float64(first-start), 500))
 			}
 		})
 	}
 }
 
 // runOut serves what is there now, and nothing that comes later, and says how many missed, and the first when.
-func (l *line) runOut() (missed int, firstAt int64) {
+func (l *line) runOut() (missed int, firstAt deadline.Instant) {
 	l.arrive = func(*line) {}
 	l.missed = 0
 	for deadlines := true; deadlines; {
@@ -169,15 +175,15 @@ func (l *line) runOut() (missed int, firstAt int64) {
 		if l.missed > 0 && firstAt == 0 {
 			firstAt = l.now
 		}
-		deadlines = slices.ContainsFunc(l.waiting, func(s Standing) bool { return s.Deadline != 0 && s.Deadline < l.now+7_200_000 })
+		deadlines = slices.ContainsFunc(l.waiting, func(s deadline.Standing) bool { return s.Ref.Deadline != 0 && s.Ref.Deadline < l.now+7_200_000 })
 	}
 	return l.missed, firstAt
 }
 
 // standings are pairs of how many stand before and the deadline, in ms.
-func standings(pairs ...int64) (all []Standing) {
+func standings(pairs ...int64) (all []deadline.Standing) {
 	for p := range slices.Chunk(pairs, 2) {
-		all = append(all, Standing{Ahead: int(p[0]), Deadline: p[1] * 1000})
+		all = append(all, deadline.Standing{Ahead: int(p[0]), Ref: deadline.Ref{Deadline: deadline.FromUnixMilli(p[1])}})
 	}
 	return all
 }
@@ -198,7 +204,7 @@ func TestMeterSeesTheRateOnlyWhileMessagesWait(t *testing.T) {
 	delivered := uint64(0)
 	observe := func(second int64, n uint64, ready, consumers int) {
 		delivered += n
-		m.Observe(Observation{Now: second * 1_000_000, Delivered: delivered, Ready: ready, Consumers: consumers})
+		m.Observe(Observation{Now: deadline.FromUnixMilli(second * 1000), Delivered: delivered, Ready: ready, Consumers: consumers})
 	}
 	observe(1, 5000, 0, 1)
 	assert.Zero(t, m.Rate(), "what was before the first look says nothing")
@@ -219,7 +225,7 @@ func TestMeterSeesTheRateOnlyWhileMessagesWait(t *testing.T) {
 func TestMeterKnowsPollers(t *testing.T) {
 	var m Meter
 	for s := range int64(100) {
-		m.Observe(Observation{Now: (1 + s) * 1_000_000, Delivered: uint64(s / 5), Polled: uint64(s / 5), Ready: 10})
+		m.Observe(Observation{Now: deadline.FromUnixMilli((1 + s) * 1000), Delivered: uint64(s / 5), Polled: uint64(s / 5), Ready: 10})
 	}
 	assert.InDelta(t, 0.2, m.Rate(), 0.05)
 	m.Observe(Observation{Now: 200_000_000, Delivered: 19, Polled: 19, Ready: 10})
@@ -229,7 +235,7 @@ func TestMeterKnowsPollers(t *testing.T) {
 func BenchmarkPredict(b *testing.B) {
 	l := Line{Ready: 2048 * 100, Step: 100, Rate: 1000}
 	for i := range 2048 {
-		l.Standings = append(l.Standings, Standing{Ahead: i * 100, Deadline: int64(i * 37 % 1000 * 100_000)})
+		l.Standings = append(l.Standings, deadline.Standing{Ahead: i * 100, Ref: deadline.Ref{Deadline: deadline.Instant(i * 37 % 1000 * 100_000)}})
 	}
 	b.ReportAllocs()
 	for b.Loop() {

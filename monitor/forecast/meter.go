@@ -1,11 +1,14 @@
 package forecast
 
-import "math"
+import (
+	"math"
+
+	"curfew/broker/deadline"
+)
 
 const (
-	// The rate is an average in which what was seen this long ago weighs a third of
-	// what is seen now: ten seconds, or longer where that is needed to see enough
-	// messages.
+	// The rate is an average in which an observation this old weighs a third of a new one:
+	// ten seconds, or longer if that is needed to see enough messages.
 	memory         = 10 * second
 	memoryMost     = 120 * second
 	memoryMessages = 20
@@ -16,27 +19,27 @@ const (
 	second = 1_000_000 // µs
 )
 
-// Observation is what a queue shows of itself.
+// Observation is the state of a queue at one instant.
 type Observation struct {
-	Now       int64  // Unix µs; later than the one before
-	Delivered uint64 // messages handed out so far
-	Polled    uint64 // of these, by basic.get
+	Now       deadline.Instant // later than the one before
+	Delivered uint64           // messages handed out so far
+	Polled    uint64           // of these, by basic.get
 	Ready     int
 	Consumers int
 }
 
 // Meter measures how fast a queue is served, from observations about once a second.
-// A rate is only seen while messages wait: an empty queue hands out what arrives,
-// which says that its consumers are at least as fast as that. The zero value has seen
-// nothing. Not safe for concurrent use.
+// It can see a rate only while messages wait: an empty queue hands out what arrives, so its
+// consumers are at least that fast. The zero value has seen nothing. Not safe for concurrent
+// use.
 type Meter struct {
 	served, span float64 // what was handed out, and in what time, µs; both fade
-	bound        bool    // they say only that it is at least as fast
+	bound        bool    // the rate is at least that; more is not known
 	last         Observation
-	polled       int64 // when it last was, Unix µs; 0 never
+	polled       deadline.Instant // when it last was; 0 never
 }
 
-// Observe takes note of a queue's present state.
+// Observe adds an observation.
 func (m *Meter) Observe(o Observation) {
 	last := m.last
 	m.last = o
@@ -66,8 +69,7 @@ func (m *Meter) memory() float64 {
 	return min(max(memoryMessages*m.span/m.served, memory), memoryMost)
 }
 
-// Rate is how many messages a second are served: 0 when nobody is there to take
-// them.
+// Rate is how many messages are served a second; 0 if nobody takes any.
 func (m *Meter) Rate() float64 {
 	if m.last.Consumers == 0 && (m.polled == 0 || m.last.Now-m.polled > polledFor) {
 		return 0

@@ -115,7 +115,7 @@ func (x *Exporter) openSpans(about *resource.Resource, version string, counts co
 	return nil
 }
 
-// Traces says whether spans are sent.
+// Traces reports whether spans are sent.
 func (x *Exporter) Traces() bool { return x.traces != nil }
 
 // Run returns nil when ctx has ended and what was left has been sent, or could not be within

@@ -22,6 +22,8 @@ import (
 	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"curfew/broker/deadline"
 )
 
 const (
@@ -117,19 +119,19 @@ func open(t *testing.T, o Options) (c *collector, x *Exporter, end func()) {
 }
 
 // late is a message that was dead-lettered 1.5 ms after its deadline.
-func late() *Expiry {
-	deadline := time.Date(2026, 3, 1, 12, 0, 0, 250_000_000, time.UTC)
-	return &Expiry{
-		Deadline: deadline, Left: deadline.Add(1500 * time.Microsecond), VHost: "/", Queue: "orders", MessageID: []byte("m-1"), Path: "eager",
-		Outcome: "dead_lettered", Exchange: "dlx", RoutingKey: []byte("late"), To: []string{"dead", "copy"},
-		TraceParent: []byte(sampledParent), TraceState: []byte("rojo=00f067aa0ba902b7"),
+func late() *deadline.Expiry {
+	due := deadline.At(time.Date(2026, 3, 1, 12, 0, 0, 250_000_000, time.UTC))
+	return &deadline.Expiry{
+		Ref: deadline.Ref{Deadline: due}, Arrived: due.Add(1500 * time.Microsecond), VHost: "/", Queue: "orders", MessageID: []byte("m-1"), Path: deadline.Eager,
+		Action: deadline.DeadLettered, Exchange: "dlx", RoutingKey: []byte("late"), To: []string{"dead", "copy"},
+		Trace: deadline.Trace{Parent: []byte(sampledParent), State: []byte("rojo=00f067aa0ba902b7")},
 	}
 }
 
 func TestSpanOfADeadLetter(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
 	c, x, end := open(t, Options{Spans: true, Version: "1.2", Instance: "i-1"})
-	x.Expired(late())
+	x.Expired([]deadline.Expiry{*late()})
 	end()
 	for key, want := range map[string]string{
 		"service.name": "curfew", "service.version": "1.2", "service.instance.id": "i-1", "deployment.environment.name": "test",
@@ -140,8 +142,8 @@ func TestSpanOfADeadLetter(t *testing.T) {
 	span := c.spans[0]
 	assert.Equal(t, "dead_letter orders", span.Name)
 	assert.Equal(t, tracepb.Span_SPAN_KIND_INTERNAL, span.Kind)
-	assert.Equal(t, uint64(late().Deadline.UnixNano()), span.StartTimeUnixNano)
-	assert.Equal(t, uint64(late().Left.UnixNano()), span.EndTimeUnixNano)
+	assert.Equal(t, uint64(late().Ref.Deadline.Time().UnixNano()), span.StartTimeUnixNano)
+	assert.Equal(t, uint64(late().Arrived.Time().UnixNano()), span.EndTimeUnixNano)
 	assert.Empty(t, span.ParentSpanId)
 	assert.Equal(t, map[string]any{
 		"messaging.system": "rabbitmq", "messaging.operation.name": "dead_letter", "messaging.destination.name": "orders",
@@ -158,7 +160,7 @@ func TestSpanOfADeadLetter(t *testing.T) {
 
 func TestSpanOfWhatWasDropped(t *testing.T) {
 	c, x, end := open(t, Options{Spans: true})
-	x.Expired(&Expiry{Deadline: time.Unix(10, 0), Left: time.Unix(9, 0), VHost: "v", Queue: "q", Path: "manual", Outcome: "dropped"})
+	x.Expired([]deadline.Expiry{{Ref: deadline.Ref{Deadline: deadline.At(time.Unix(10, 0))}, Arrived: deadline.At(time.Unix(9, 0)), VHost: "v", Queue: "q", Path: deadline.Manual}})
 	end()
 	require.Len(t, c.spans, 1)
 	span := c.spans[0]
@@ -183,8 +185,8 @@ func TestSamplers(t *testing.T) {
 			x.sampler = sampler
 			for i, parent := range []string{sampledParent, silentParent, ""} {
 				e := late()
-				e.Queue, e.TraceParent = []string{"a", "b", "c"}[i], []byte(parent)
-				x.Expired(e)
+				e.Queue, e.Trace.Parent = []string{"a", "b", "c"}[i], []byte(parent)
+				x.Expired([]deadline.Expiry{*e})
 			}
 			end()
 			var names []string
@@ -205,10 +207,10 @@ func TestHostileMessagesCostNoOtherSpan(t *testing.T) {
 	for _, text := range hostile {
 		e := late()
 		e.Queue, e.VHost, e.Exchange, e.To = text[:min(len(text), 255)], text, text, slices.Repeat([]string{text}, 1000)
-		e.MessageID, e.RoutingKey, e.TraceParent, e.TraceState = []byte(text), []byte(text), []byte(text), []byte(text)
-		x.Expired(e)
+		e.MessageID, e.RoutingKey, e.Trace.Parent, e.Trace.State = []byte(text), []byte(text), []byte(text), []byte(text)
+		x.Expired([]deadline.Expiry{*e})
 	}
-	x.Expired(late())
+	x.Expired([]deadline.Expiry{*late()})
 	end()
 	require.Len(t, c.spans, len(hostile)+1)
 	for _, s := range c.spans[:len(hostile)] {
@@ -229,7 +231,7 @@ func TestWhatFindsNoRoomIsCounted(t *testing.T) {
 		return true
 	}
 	for range maxWaiting + 1000 {
-		x.Expired(late())
+		x.Expired([]deadline.Expiry{*late()})
 	}
 	assert.EqualValues(t, 1000, testutil.ToFloat64(x.spans.dropped))
 	close(hanging)
@@ -274,10 +276,10 @@ func BenchmarkExpired(b *testing.B) {
 			x, err := New(Options{Spans: true, Sampler: Samplers(1)["parentbased_always_off"]})
 			require.NoError(b, err)
 			e := late()
-			e.TraceParent = []byte(parent)
+			e.Trace.Parent = []byte(parent)
 			b.ReportAllocs()
 			for b.Loop() {
-				x.Expired(e)
+				x.Expired([]deadline.Expiry{*e})
 				x.waiting.Store(0) // the queue of the SDK is full soon
 			}
 		})

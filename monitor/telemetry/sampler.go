@@ -6,17 +6,16 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Sampler says which share of the expired messages get a span, 0 to 1, by what their
-// publisher's trace context says. The zero value: none.
+// Sampler is the share of expired messages that get a span, 0 to 1, by the trace context of
+// their publisher. The zero value: none.
 type Sampler struct {
 	Sampled    float64 // of those whose publisher's trace is recorded
-	NotSampled float64 // of those whose publisher's is not
+	NotSampled float64 // of those whose publisher's trace is not recorded
 	Untraced   float64 // of those without a trace context
 }
 
-// Samplers are those that OTEL_TRACES_SAMPLER can name (OpenTelemetry: Environment
-// Variable Specification). The link to the publisher counts as the parent. ratio is for
-// those that have one.
+// Samplers are those that OTEL_TRACES_SAMPLER can name (OpenTelemetry: Environment Variable
+// Specification). The link to the publisher counts as the parent. Some of them have a ratio.
 func Samplers(ratio float64) map[string]Sampler {
 	return map[string]Sampler{
 		"always_on":                {1, 1, 1},
@@ -28,7 +27,7 @@ func Samplers(ratio float64) map[string]Sampler {
 	}
 }
 
-// samples decides for one message. publisher may be invalid: the message has none.
+// samples decides for one message. publisher is invalid if the message has no trace context.
 func (s *Sampler) samples(publisher trace.SpanContext) bool {
 	share := s.Untraced
 	switch {

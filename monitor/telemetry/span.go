@@ -3,43 +3,33 @@ package telemetry
 import (
 	"context"
 	"strings"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	"curfew/broker/deadline"
 )
 
 const (
-	// instantFormat is RFC 3339 with microseconds.
-	instantFormat = "2006-01-02T15:04:05.000000Z07:00"
 	// maxTargets is how many of the queues that a message went to its span names.
 	maxTargets = 8
-
-	dropped = "dropped" // an Outcome
 )
 
-// Expiry is a message that expired.
-type Expiry struct {
-	Deadline, Left time.Time
-	VHost, Queue   string
-	MessageID      []byte   // the property; may be empty
-	Path           string   // who noticed: lazy, requeue, eager, manual
-	Outcome        string   // what became of it: dropped, dead_lettered, parked
-	Exchange       string   // the dead-letter exchange it went to
-	RoutingKey     []byte   // with this key
-	To             []string // into these queues
-	// The headers of the message with these names; empty: it has none.
-	TraceParent, TraceState []byte
-}
-
-// Expired makes the span of e, if the Sampler takes it. It keeps nothing that e refers to and
-// does not wait: what there is no room for is dropped and counted.
-func (x *Exporter) Expired(e *Expiry) {
+// Expired makes the spans of the expiries that the Sampler takes: it is a subscriber of a
+// deadline.Stream, with deadline.WithTrace. It keeps nothing that they refer to and does not
+// wait: what there is no room for is dropped and counted.
+func (x *Exporter) Expired(batch []deadline.Expiry) {
 	if x.traces == nil {
 		return
 	}
-	publisher := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), (*carrier)(e)))
+	for i := range batch {
+		x.span(&batch[i])
+	}
+}
+
+func (x *Exporter) span(e *deadline.Expiry) {
+	publisher := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier(e.Trace)))
 	if !x.sampler.samples(publisher) {
 		return
 	}
@@ -48,50 +38,49 @@ func (x *Exporter) Expired(e *Expiry) {
 		x.spans.dropped.Inc()
 		return
 	}
-	operation, begin := "dead_letter", e.Deadline
-	if e.Outcome == dropped {
+	operation := "dead_letter"
+	if e.Action == deadline.Dropped {
 		operation = "expire"
 	}
-	if e.Left.Before(begin) { // somebody had it fire before its deadline
-		begin = e.Left
-	}
-	options := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithTimestamp(begin), trace.WithAttributes(e.attributes(operation)...)}
+	due, arrived := e.Wall()
+	begin := arrived.Add(-e.Lateness()) // its deadline, or earlier if somebody expired it by hand
+	options := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithTimestamp(begin.Time()), trace.WithAttributes(attributes(e, operation, due)...)}
 	if publisher.IsValid() {
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: publisher}))
 	}
 	_, span := x.tracer.Start(context.Background(), text(operation+" "+e.Queue), options...)
-	span.End(trace.WithTimestamp(e.Left))
+	span.End(trace.WithTimestamp(arrived.Time()))
 }
 
 // carrier lets the SDK read the trace context of a message.
-type carrier Expiry
+type carrier deadline.Trace
 
-func (c *carrier) Get(key string) string {
+func (c carrier) Get(key string) string {
 	switch key {
 	case "traceparent":
-		return string(c.TraceParent)
+		return string(c.Parent)
 	case "tracestate":
-		return string(c.TraceState)
+		return string(c.State)
 	}
 	return ""
 }
 
-func (c *carrier) Keys() []string     { return []string{"traceparent", "tracestate"} }
-func (c *carrier) Set(string, string) {}
+func (c carrier) Keys() []string     { return []string{"traceparent", "tracestate"} }
+func (c carrier) Set(string, string) {}
 
 // attributes are those of the semantic conventions for messaging (in development) that a broker
-// can tell, and Curfew's own.
-func (e *Expiry) attributes(operation string) []attribute.KeyValue {
+// knows, and Curfew's own.
+func attributes(e *deadline.Expiry, operation string, due deadline.Instant) []attribute.KeyValue {
 	list := []attribute.KeyValue{
-		// What speaks AMQP 0-9-1 is rabbitmq to clients' spans, and so to those who look for both.
+		// In the spans of clients, all that speaks AMQP 0-9-1 is rabbitmq. So a search finds both.
 		attribute.String("messaging.system", "rabbitmq"),
 		attribute.String("messaging.operation.name", operation),
 		attribute.String("messaging.destination.name", text(e.Queue)),
 		attribute.String("curfew.vhost", text(e.VHost)),
-		attribute.String("curfew.deadline", e.Deadline.UTC().Format(instantFormat)),
-		attribute.Float64("curfew.lateness_ms", max(e.Left.Sub(e.Deadline), 0).Seconds()*1e3),
-		attribute.String("curfew.path", e.Path),
-		attribute.String("curfew.outcome", e.Outcome),
+		attribute.String("curfew.deadline", due.String()),
+		attribute.Float64("curfew.lateness_ms", e.Lateness().Seconds()*1e3),
+		attribute.String("curfew.path", e.Path.String()),
+		attribute.String("curfew.outcome", e.Action.String()),
 	}
 	if len(e.MessageID) > 0 {
 		list = append(list, attribute.String("messaging.message.id", text(string(e.MessageID))))
@@ -110,6 +99,6 @@ func (e *Expiry) attributes(operation string) []attribute.KeyValue {
 	)
 }
 
-// text makes a name what protobuf takes: of what a publisher may send, one byte that is not
-// UTF-8 would cost all spans of a request.
+// text makes a name valid UTF-8, which protobuf demands: one bad byte from a publisher would
+// cost all spans of a request.
 func text(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"curfew/scheduler"
+	"curfew/broker/deadline"
 )
 
 const (
@@ -19,17 +19,17 @@ const (
 // streams are the orders deadlines come in.
 var streams = []struct {
 	name string
-	next func(i int, rng *rand.Rand) scheduler.Shadow
+	next func(i int, rng *rand.Rand) deadline.Ref
 }{
-	{"one-ttl", func(i int, _ *rand.Rand) scheduler.Shadow {
-		return scheduler.Shadow{Deadline: startAt + int64(i)*10, Queue: 7, Seq: uint64(i)}
+	{"one-ttl", func(i int, _ *rand.Rand) deadline.Ref {
+		return deadline.Ref{Deadline: startAt + deadline.Instant(i)*10, Queue: 7, Seq: uint64(i)}
 	}},
-	{"ten-ttls", func(i int, _ *rand.Rand) scheduler.Shadow {
+	{"ten-ttls", func(i int, _ *rand.Rand) deadline.Ref {
 		queue := uint64(i % 10)
-		return scheduler.Shadow{Deadline: startAt + int64(i)*10 + int64(queue)*3_600_000_000, Queue: queue, Seq: uint64(i)}
+		return deadline.Ref{Deadline: startAt + deadline.Instant(i)*10 + deadline.Instant(queue)*3_600_000_000, Queue: queue, Seq: uint64(i)}
 	}},
-	{"random", func(i int, rng *rand.Rand) scheduler.Shadow {
-		return scheduler.Shadow{Deadline: startAt + rng.Int64N(86_400_000_000), Queue: uint64(rng.IntN(100)), Seq: uint64(i)}
+	{"random", func(i int, rng *rand.Rand) deadline.Ref {
+		return deadline.Ref{Deadline: startAt + deadline.Instant(rng.Int64N(86_400_000_000)), Queue: uint64(rng.IntN(100)), Seq: uint64(i)}
 	}},
 }
 
@@ -40,8 +40,8 @@ func BenchmarkApply(b *testing.B) {
 		b.Run(stream.name, func(b *testing.B) {
 			s, rng := New(), rand.New(rand.NewPCG(1, 2))
 			fill(s, 10_000_000, rng, stream.next)
-			ring := make([]scheduler.Shadow, 100*1024)
-			add, remove := make([]scheduler.Shadow, batchLen), make([]scheduler.Shadow, batchLen)
+			ring := make([]deadline.Ref, 100*1024)
+			add, remove := make([]deadline.Ref, batchLen), make([]deadline.Ref, batchLen)
 			i := 10_000_000
 			step := func() {
 				at := i % len(ring)
@@ -95,7 +95,7 @@ func BenchmarkFire(b *testing.B) {
 		b.Run(stream.name, func(b *testing.B) {
 			const n = 10_000_000
 			var s *Store
-			var claimed []scheduler.Shadow
+			var claimed []deadline.Ref
 			b.ReportAllocs()
 			for i := 0; i < b.N; i += len(claimed) {
 				if i%n == 0 {
@@ -115,8 +115,8 @@ func BenchmarkFire(b *testing.B) {
 }
 
 // fill adds n shadows, a batch at a time, and returns how long the longest took.
-func fill(s *Store, n int, rng *rand.Rand, next func(int, *rand.Rand) scheduler.Shadow) (worst time.Duration) {
-	batch := make([]scheduler.Shadow, 0, batchLen)
+func fill(s *Store, n int, rng *rand.Rand, next func(int, *rand.Rand) deadline.Ref) (worst time.Duration) {
+	batch := make([]deadline.Ref, 0, batchLen)
 	for i := range n {
 		batch = append(batch, next(i, rng))
 		if len(batch) == batchLen || i == n-1 {

@@ -1,12 +1,12 @@
 package memstore
 
-import "curfew/scheduler"
+import "curfew/broker/deadline"
 
-// Count appends for each of the instants, in Unix µs, how many shadows have their
+// Count appends for each of the instants how many shadows have their
 // deadline there or before. Those whose score is not their deadline count with all that
 // have come: they were claimed, or are held. It takes a step for each node of the tree
 // and a search for each instant, no look at every shadow.
-func (s *Store) Count(until []int64, out []int64) []int64 {
+func (s *Store) Count(until []deadline.Instant, out []int64) []int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, at := range until {
@@ -16,12 +16,12 @@ func (s *Store) Count(until []int64, out []int64) []int64 {
 }
 
 // upTo counts the shadows whose deadline is <= until.
-func (t *tree) upTo(until int64) (n int) {
+func (t *tree) upTo(until deadline.Instant) (n int) {
 	if t.length == 0 {
 		return 0
 	}
 	// The greatest shadow of that deadline: all that is before its page counts whole.
-	at := t.find(scheduler.Shadow{Deadline: until, Queue: ^uint64(0), Seq: ^uint64(0)}, place{})
+	at := t.find(deadline.Ref{Deadline: until, Queue: ^uint64(0), Seq: ^uint64(0)}, place{})
 	for _, before := range t.nodes[:at.node] {
 		n += before.count
 	}

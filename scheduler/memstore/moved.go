@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 )
 
@@ -8,7 +9,7 @@ import (
 // which leave it within moments. They stand in a heap by score and then in order of
 // shadow; an index finds them.
 type moved struct {
-	index map[scheduler.Shadow]int32 // place in slots
+	index map[deadline.Ref]int32 // place in slots
 	slots []slot
 	free  []int32 // places in slots
 	heap  []int32 // places in slots; 4-ary
@@ -30,7 +31,7 @@ type slot struct {
 func (m *moved) len() int { return len(m.heap) }
 
 // get returns where a shadow is among slots.
-func (m *moved) get(s scheduler.Shadow) (place int32, ok bool) {
+func (m *moved) get(s deadline.Ref) (place int32, ok bool) {
 	if len(m.heap) == 0 {
 		return 0, false
 	}
@@ -55,16 +56,16 @@ func (m *moved) add(l scheduler.Later) {
 		m.slots = append(m.slots, slot{})
 	}
 	if m.index == nil {
-		m.index = map[scheduler.Shadow]int32{}
+		m.index = map[deadline.Ref]int32{}
 	}
-	m.index[l.Shadow] = place
+	m.index[l.Ref] = place
 	m.slots[place].Later = l
 	m.heap = append(m.heap, place)
 	m.rise(len(m.heap) - 1)
 }
 
 // rescore gives the shadow at a place another score.
-func (m *moved) rescore(place int32, at int64) {
+func (m *moved) rescore(place int32, at deadline.Instant) {
 	m.slots[place].At = at
 	pos := int(m.slots[place].pos)
 	m.rise(pos)
@@ -89,7 +90,7 @@ func (m *moved) shrink() {
 }
 
 func (m *moved) cut(place int32) {
-	delete(m.index, m.slots[place].Shadow)
+	delete(m.index, m.slots[place].Ref)
 	m.free = append(m.free, place)
 	pos, last := int(m.slots[place].pos), len(m.heap)-1
 	moved := m.heap[last]
@@ -112,7 +113,7 @@ func (m *moved) less(a, b int32) bool {
 	if x.At != y.At {
 		return x.At < y.At
 	}
-	return x.Compare(y.Shadow) < 0
+	return x.Compare(y.Ref) < 0
 }
 
 func (m *moved) rise(pos int) {

@@ -5,16 +5,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"curfew/scheduler"
+	"curfew/broker/deadline"
 )
 
 // TestRoomOfAMultitudeIsGivenBack: when most of those that were claimed are gone their memory is too, and the others are all there, in order.
 func TestRoomOfAMultitudeIsGivenBack(t *testing.T) {
 	const n, left = 100_000, 50
 	s := New()
-	all := make([]scheduler.Shadow, n)
+	all := make([]deadline.Ref, n)
 	for i := range all {
-		all[i] = scheduler.Shadow{Deadline: startAt + int64(i), Queue: 1, Seq: uint64(i + 1)}
+		all[i] = deadline.Ref{Deadline: startAt + deadline.Instant(i), Queue: 1, Seq: uint64(i + 1)}
 	}
 	require.NoError(t, s.Apply(t.Context(), all, nil))
 	claimed, _, err := s.Claim(t.Context(), startAt+n, n, startAt+2*n, nil)

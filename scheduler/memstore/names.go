@@ -20,7 +20,7 @@ type name struct {
 // maxNames is how many queues there are numbers for: what a page has room for.
 const maxNames = 1 << queueBits
 
-// fits says whether a queue has a number or may have one.
+// fits reports whether a queue has a number or may have one.
 func (q *names) fits(id uint64) bool {
 	if len(q.slots)-len(q.free) < maxNames {
 		return true

@@ -1,6 +1,6 @@
 package memstore
 
-import "curfew/scheduler"
+import "curfew/broker/deadline"
 
 // pageCap makes a page 2048 bytes, a size the Go allocator serves without waste.
 const pageCap = 127
@@ -8,7 +8,7 @@ const pageCap = 127
 // page holds up to pageCap shadows in order, 16 bytes each, without pointers, so
 // that the garbage collector passes them by.
 type page struct {
-	base int64 // Unix µs; the earliest deadline the page can hold
+	base deadline.Instant // the earliest deadline the page can hold
 	n    int32
 	last int32           // where the last insertion was
 	key  [pageCap]uint64 // deadline less base, ascending; below it queueBits of place in names
@@ -24,19 +24,19 @@ const (
 func (p *page) len() int { return int(p.n) }
 
 // at is a deadline less base.
-func (p *page) at(i int) int64 { return int64(p.key[i] >> queueBits) }
+func (p *page) at(i int) deadline.Instant { return deadline.Instant(p.key[i] >> queueBits) }
 
 // queue is a place in names.
 func (p *page) queue(i int) uint32 { return uint32(p.key[i] & (1<<queueBits - 1)) }
 
-func (p *page) deadline(i int) int64 { return p.base + p.at(i) }
+func (p *page) deadline(i int) deadline.Instant { return p.base + p.at(i) }
 
-func (p *page) shadow(i int, q *names) scheduler.Shadow {
-	return scheduler.Shadow{Deadline: p.deadline(i), Queue: q.id(p.queue(i)), Seq: p.seq[i]}
+func (p *page) shadow(i int, q *names) deadline.Ref {
+	return deadline.Ref{Deadline: p.deadline(i), Queue: q.id(p.queue(i)), Seq: p.seq[i]}
 }
 
 // search returns the place of s, or the one it would have.
-func (p *page) search(s scheduler.Shadow, q *names) (i int, found bool) {
+func (p *page) search(s deadline.Ref, q *names) (i int, found bool) {
 	if s.Deadline < p.base {
 		return 0, false
 	}
@@ -57,7 +57,7 @@ func (p *page) search(s scheduler.Shadow, q *names) (i int, found bool) {
 }
 
 // placeOf is search for a shadow that mostly belongs behind the last insertion.
-func (p *page) placeOf(s scheduler.Shadow, q *names) (i int, found bool) {
+func (p *page) placeOf(s deadline.Ref, q *names) (i int, found bool) {
 	i = int(p.last) + 1
 	if i <= p.len() && p.less(i-1, s, q) && (i == p.len() || p.deadline(i) > s.Deadline) {
 		return i, false
@@ -66,18 +66,18 @@ func (p *page) placeOf(s scheduler.Shadow, q *names) (i int, found bool) {
 }
 
 // less says that entry i comes before s.
-func (p *page) less(i int, s scheduler.Shadow, q *names) bool {
+func (p *page) less(i int, s deadline.Ref, q *names) bool {
 	d := p.deadline(i)
 	return d < s.Deadline || d == s.Deadline && p.before(i, s, q)
 }
 
-// is says whether entry i is s; there may be none.
-func (p *page) is(i int, s scheduler.Shadow, q *names) bool {
+// is reports whether entry i is s; there may be no entry i.
+func (p *page) is(i int, s deadline.Ref, q *names) bool {
 	return i < p.len() && p.deadline(i) == s.Deadline && p.seq[i] == s.Seq && q.id(p.queue(i)) == s.Queue
 }
 
-// before says that entry i, which has the deadline of s, comes before it.
-func (p *page) before(i int, s scheduler.Shadow, q *names) bool {
+// before reports whether entry i, which has the deadline of s, comes before it.
+func (p *page) before(i int, s deadline.Ref, q *names) bool {
 	if id := q.id(p.queue(i)); id != s.Queue {
 		return id < s.Queue
 	}
@@ -85,7 +85,7 @@ func (p *page) before(i int, s scheduler.Shadow, q *names) bool {
 }
 
 // due counts the entries whose deadline is <= until.
-func (p *page) due(until int64) int {
+func (p *page) due(until deadline.Instant) int {
 	if until < p.base {
 		return 0
 	}
@@ -107,15 +107,15 @@ func (p *page) due(until int64) int {
 
 // reaches makes the page able to hold a deadline, by moving its base if need be;
 // false when that is too far from the others.
-func (p *page) reaches(deadline int64) bool {
+func (p *page) reaches(at deadline.Instant) bool {
 	if p.n == 0 {
-		p.base = deadline - span/2
+		p.base = at - span/2
 		return true
 	}
-	if deadline >= p.base && deadline <= p.base+span {
+	if at >= p.base && at <= p.base+span {
 		return true
 	}
-	first, last := min(deadline, p.deadline(0)), max(deadline, p.deadline(p.len()-1))
+	first, last := min(at, p.deadline(0)), max(at, p.deadline(p.len()-1))
 	if last-first > span {
 		return false
 	}
@@ -123,7 +123,7 @@ func (p *page) reaches(deadline int64) bool {
 	return true
 }
 
-func (p *page) rebase(base int64) {
+func (p *page) rebase(base deadline.Instant) {
 	shift := uint64(p.base-base) << queueBits // modulo 2^64, as are the sums
 	for i := range p.key[:p.n] {
 		p.key[i] += shift
@@ -132,11 +132,11 @@ func (p *page) rebase(base int64) {
 }
 
 // insert puts an entry at i. The page reaches its deadline and is not full.
-func (p *page) insert(i int, deadline int64, queue uint32, seq uint64) {
+func (p *page) insert(i int, at deadline.Instant, queue uint32, seq uint64) {
 	n := p.len()
 	copy(p.key[i+1:n+1], p.key[i:n])
 	copy(p.seq[i+1:n+1], p.seq[i:n])
-	p.key[i], p.seq[i] = uint64(deadline-p.base)<<queueBits|uint64(queue), seq
+	p.key[i], p.seq[i] = uint64(at-p.base)<<queueBits|uint64(queue), seq
 	p.n, p.last = p.n+1, int32(i)
 }
 

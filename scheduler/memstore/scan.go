@@ -3,7 +3,7 @@ package memstore
 import (
 	"context"
 
-	"curfew/scheduler"
+	"curfew/broker/deadline"
 )
 
 // scanPage is how many waiting shadows one page of Scan has, at most.
@@ -12,9 +12,9 @@ const scanPage = 4096
 // Scan names every shadow, each once, in pages that fn may change but not keep; fn
 // may call the store. One stored or removed meanwhile may or may not be among them.
 // It ends with fn's first error, or that of ctx.
-func (s *Store) Scan(ctx context.Context, fn func(page []scheduler.Shadow) error) error {
-	var page []scheduler.Shadow
-	for last, more := (scheduler.Shadow{}), true; more; {
+func (s *Store) Scan(ctx context.Context, fn func(page []deadline.Ref) error) error {
+	var page []deadline.Ref
+	for last, more := (deadline.Ref{}), true; more; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (s *Store) Scan(ctx context.Context, fn func(page []scheduler.Shadow) error
 // scan appends what comes after a shadow in order, waiting or moved, up to the
 // shadow it returns. Going by the order of shadows, which no claim changes, it
 // misses none that moves to and fro.
-func (s *Store) scan(after scheduler.Shadow, page []scheduler.Shadow) (_ []scheduler.Shadow, last scheduler.Shadow, more bool) {
+func (s *Store) scan(after deadline.Ref, page []deadline.Ref) (_ []deadline.Ref, last deadline.Ref, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	page = s.waiting.after(after, scanPage, page)
@@ -40,7 +40,7 @@ func (s *Store) scan(after scheduler.Shadow, page []scheduler.Shadow) (_ []sched
 		last, more = page[scanPage-1], true
 	}
 	for _, place := range s.moved.heap {
-		shadow := s.moved.slots[place].Shadow
+		shadow := s.moved.slots[place].Ref
 		if shadow.Compare(after) > 0 && (!more || shadow.Compare(last) <= 0) {
 			page = append(page, shadow)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 )
 
@@ -25,7 +26,7 @@ func New() *Store { return &Store{} }
 
 // Apply implements scheduler.Store. It fails only for an invalid shadow, and then
 // does nothing.
-func (s *Store) Apply(_ context.Context, add, remove []scheduler.Shadow) error {
+func (s *Store) Apply(_ context.Context, add, remove []deadline.Ref) error {
 	if err := checkAll(add, remove); err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func (s *Store) Apply(_ context.Context, add, remove []scheduler.Shadow) error {
 		if s.waiting.takes(shadow.Queue) {
 			s.waiting.insert(shadow)
 		} else {
-			s.moved.add(scheduler.Later{Shadow: shadow, At: shadow.Deadline})
+			s.moved.add(scheduler.Later{Ref: shadow, At: shadow.Deadline})
 		}
 	}
 	for len(remove) > 0 {
@@ -48,7 +49,7 @@ func (s *Store) Apply(_ context.Context, add, remove []scheduler.Shadow) error {
 }
 
 // Claim implements scheduler.Store. It fails only for an invalid lease.
-func (s *Store) Claim(_ context.Context, until int64, max int, leaseUntil int64, out []scheduler.Shadow) (claimed []scheduler.Shadow, next int64, err error) {
+func (s *Store) Claim(_ context.Context, until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) (claimed []deadline.Ref, next deadline.Instant, err error) {
 	if leaseUntil <= until {
 		return out, 0, fmt.Errorf("memstore: claim until %d with a lease that ends at %d", until, leaseUntil)
 	}
@@ -71,33 +72,33 @@ func (s *Store) Claim(_ context.Context, until int64, max int, leaseUntil int64,
 }
 
 // claimMoved claims the first of those moved if it is due and before all that wait.
-func (s *Store) claimMoved(until, leaseUntil int64, out []scheduler.Shadow) []scheduler.Shadow {
+func (s *Store) claimMoved(until, leaseUntil deadline.Instant, out []deadline.Ref) []deadline.Ref {
 	first, ok := s.moved.first()
 	if !ok || first.At > until {
 		return out
 	}
-	if head, ok := s.waiting.first(); ok && (head.Deadline < first.At || head.Deadline == first.At && head.Compare(first.Shadow) < 0) {
+	if head, ok := s.waiting.first(); ok && (head.Deadline < first.At || head.Deadline == first.At && head.Compare(first.Ref) < 0) {
 		return out
 	}
 	s.moved.rescore(s.moved.heap[0], leaseUntil)
-	return append(out, first.Shadow)
+	return append(out, first.Ref)
 }
 
 // claimWaiting claims those that wait, as far as none of those moved comes between.
-func (s *Store) claimWaiting(until int64, max int, leaseUntil int64, out []scheduler.Shadow) []scheduler.Shadow {
+func (s *Store) claimWaiting(until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) []deadline.Ref {
 	if first, ok := s.moved.first(); ok && first.At <= until {
 		until, max = first.At, 1
 	}
 	before := len(out)
 	out = s.waiting.pop(until, max, out)
 	for _, shadow := range out[before:] {
-		s.moved.add(scheduler.Later{Shadow: shadow, At: leaseUntil})
+		s.moved.add(scheduler.Later{Ref: shadow, At: leaseUntil})
 	}
 	return out
 }
 
 // next is the lowest score, 0 when the store is empty.
-func (s *Store) next() (at int64) {
+func (s *Store) next() (at deadline.Instant) {
 	if head, ok := s.waiting.first(); ok {
 		at = head.Deadline
 	}
@@ -109,7 +110,7 @@ func (s *Store) next() (at int64) {
 
 // Settle implements scheduler.Store. It fails only for an invalid shadow or instant,
 // and then does nothing.
-func (s *Store) Settle(_ context.Context, done []scheduler.Shadow, later []scheduler.Later) error {
+func (s *Store) Settle(_ context.Context, done []deadline.Ref, later []scheduler.Later) error {
 	if err := checkAll(done); err != nil {
 		return err
 	}
@@ -124,9 +125,9 @@ func (s *Store) Settle(_ context.Context, done []scheduler.Shadow, later []sched
 		s.drop(done[i : i+1])
 	}
 	for _, l := range later {
-		if place, ok := s.moved.get(l.Shadow); ok {
+		if place, ok := s.moved.get(l.Ref); ok {
 			s.moved.rescore(place, l.At)
-		} else if s.waiting.remove([]scheduler.Shadow{l.Shadow}) > 0 {
+		} else if s.waiting.remove([]deadline.Ref{l.Ref}) > 0 {
 			s.moved.add(l)
 		}
 	}
@@ -135,7 +136,7 @@ func (s *Store) Settle(_ context.Context, done []scheduler.Shadow, later []sched
 
 // drop takes the first of some shadows out, if it is there, and with it as many of the
 // next as is no more work. It returns how many are done with.
-func (s *Store) drop(some []scheduler.Shadow) int {
+func (s *Store) drop(some []deadline.Ref) int {
 	if place, ok := s.moved.get(some[0]); ok {
 		s.moved.remove(place)
 		return 1
@@ -158,10 +159,10 @@ func (s *Store) Close() error {
 	return nil
 }
 
-func checkAll(lists ...[]scheduler.Shadow) error {
+func checkAll(lists ...[]deadline.Ref) error {
 	for _, list := range lists {
 		for _, shadow := range list {
-			if err := shadow.Check(); err != nil {
+			if err := scheduler.CheckInstant(shadow.Deadline); err != nil {
 				return err
 			}
 		}
@@ -169,8 +170,8 @@ func checkAll(lists ...[]scheduler.Shadow) error {
 	return nil
 }
 
-// Has says whether a shadow is in the store, claimed or not.
-func (s *Store) Has(shadow scheduler.Shadow) bool {
+// Has reports whether a shadow is in the store, claimed or not.
+func (s *Store) Has(shadow deadline.Ref) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ok := s.moved.get(shadow)

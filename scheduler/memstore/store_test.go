@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 	"curfew/scheduler/memstore"
 	"curfew/scheduler/storetest"
@@ -17,14 +18,14 @@ func TestStore(t *testing.T) {
 
 func TestHas(t *testing.T) {
 	s, ctx := memstore.New(), context.Background()
-	waiting, leased := scheduler.Shadow{Deadline: 20, Queue: 1, Seq: 1}, scheduler.Shadow{Deadline: 10, Queue: 1, Seq: 1}
+	waiting, leased := deadline.Ref{Deadline: 20, Queue: 1, Seq: 1}, deadline.Ref{Deadline: 10, Queue: 1, Seq: 1}
 	require.False(t, s.Has(waiting))
-	require.NoError(t, s.Apply(ctx, []scheduler.Shadow{waiting, leased}, nil))
+	require.NoError(t, s.Apply(ctx, []deadline.Ref{waiting, leased}, nil))
 	_, _, err := s.Claim(ctx, 10, 9, 30, nil)
 	require.NoError(t, err)
 	require.True(t, s.Has(waiting))
 	require.True(t, s.Has(leased))
-	require.False(t, s.Has(scheduler.Shadow{Deadline: 10, Queue: 1, Seq: 2}))
+	require.False(t, s.Has(deadline.Ref{Deadline: 10, Queue: 1, Seq: 2}))
 	require.NoError(t, s.Close())
 	require.False(t, s.Has(leased))
 }

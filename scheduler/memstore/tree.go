@@ -3,7 +3,7 @@ package memstore
 import (
 	"slices"
 
-	"curfew/scheduler"
+	"curfew/broker/deadline"
 )
 
 // tree keeps shadows in order: a sorted list of nodes of pages of entries. Its depth
@@ -17,8 +17,8 @@ import (
 type tree struct {
 	queues names
 	nodes  []*node
-	lows   []scheduler.Shadow // nodes[i].low[0]
-	spare  []*page            // emptied pages for reuse, at most spareMax
+	lows   []deadline.Ref // nodes[i].low[0]
+	spare  []*page        // emptied pages for reuse, at most spareMax
 	length int
 	added  place // where the last insertion and removal were: the next is
 	gone   place // mostly there too
@@ -32,8 +32,8 @@ const (
 // node is a sorted list of pages. None of them is empty.
 type node struct {
 	n     int
-	count int                       // entries of all pages
-	low   [nodeCap]scheduler.Shadow // no entry of pages[i] is less; no earlier page's is not
+	count int                   // entries of all pages
+	low   [nodeCap]deadline.Ref // no entry of pages[i] is less; no earlier page's is not
 	pages [nodeCap]*page
 }
 
@@ -42,7 +42,7 @@ type place struct{ node, page int }
 
 // find returns the page a shadow is in, if it is in the tree. The very first page is
 // that of all that is less too.
-func (t *tree) find(s scheduler.Shadow, hint place) place {
+func (t *tree) find(s deadline.Ref, hint place) place {
 	if t.holds(hint, s) {
 		return hint
 	}
@@ -52,7 +52,7 @@ func (t *tree) find(s scheduler.Shadow, hint place) place {
 }
 
 // holds says that find's answer would be this place, which may be none of the tree.
-func (t *tree) holds(at place, s scheduler.Shadow) bool {
+func (t *tree) holds(at place, s deadline.Ref) bool {
 	if at.node >= len(t.nodes) || at.page >= t.nodes[at.node].n {
 		return false
 	}
@@ -70,7 +70,7 @@ func (t *tree) holds(at place, s scheduler.Shadow) bool {
 }
 
 // lastNotAfter returns the index of the last of lows that is not after s, or 0.
-func lastNotAfter(lows []scheduler.Shadow, s scheduler.Shadow) int {
+func lastNotAfter(lows []deadline.Ref, s deadline.Ref) int {
 	lo, hi := 1, len(lows) // all before lo are not after s, or 0 is the answer
 	for lo < hi {
 		mid := int(uint(lo+hi) / 2)
@@ -83,11 +83,11 @@ func lastNotAfter(lows []scheduler.Shadow, s scheduler.Shadow) int {
 	return lo - 1
 }
 
-// takes says whether the tree can hold shadows of a queue.
+// takes reports whether the tree can hold shadows of a queue.
 func (t *tree) takes(queue uint64) bool { return t.queues.fits(queue) }
 
-// insert adds a shadow that takes let in; false when it is there already.
-func (t *tree) insert(s scheduler.Shadow) bool {
+// insert adds a shadow for which takes is true; false if it exists already.
+func (t *tree) insert(s deadline.Ref) bool {
 	if len(t.nodes) == 0 {
 		t.addPage(place{0, 0}, s, t.newPage())
 	}
@@ -110,7 +110,7 @@ func (t *tree) insert(s scheduler.Shadow) bool {
 
 // split makes room for s, which belongs at i of a page, and returns where it
 // belongs then.
-func (t *tree) split(at place, p *page, i int, s scheduler.Shadow) (place, *page, int) {
+func (t *tree) split(at place, p *page, i int, s deadline.Ref) (place, *page, int) {
 	fresh := t.newPage()
 	next := place{at.node, at.page + 1}
 	switch i {
@@ -147,7 +147,7 @@ func (t *tree) before(at place) place {
 
 // addPage inserts a page at a place, splitting the node if it is full, and returns
 // the place it got.
-func (t *tree) addPage(at place, low scheduler.Shadow, p *page) place {
+func (t *tree) addPage(at place, low deadline.Ref, p *page) place {
 	switch {
 	case at.node == len(t.nodes):
 		t.addNode(at.node, &node{}, low)
@@ -174,7 +174,7 @@ func (t *tree) addPage(at place, low scheduler.Shadow, p *page) place {
 	return at
 }
 
-func (t *tree) addNode(i int, n *node, low scheduler.Shadow) {
+func (t *tree) addNode(i int, n *node, low deadline.Ref) {
 	t.nodes = slices.Insert(t.nodes, i, n)
 	t.lows = slices.Insert(t.lows, i, low)
 }
@@ -195,7 +195,7 @@ func (n *node) move(i int, to *node) {
 
 // remove takes the first of some shadows out, and with it as many of the next as stand
 // behind it. It returns how many; none when the first is not there.
-func (t *tree) remove(some []scheduler.Shadow) (n int) {
+func (t *tree) remove(some []deadline.Ref) (n int) {
 	if t.length == 0 {
 		return 0
 	}
@@ -212,8 +212,8 @@ func (t *tree) remove(some []scheduler.Shadow) (n int) {
 	return n
 }
 
-// has says whether a shadow is there.
-func (t *tree) has(s scheduler.Shadow) bool {
+// has reports whether the tree holds a shadow.
+func (t *tree) has(s deadline.Ref) bool {
 	if t.length == 0 {
 		return false
 	}
@@ -222,7 +222,7 @@ func (t *tree) has(s scheduler.Shadow) bool {
 	return found
 }
 
-// cut takes the entries from ..< to out of a page and tidies up after that.
+// cut removes the entries from ..< to of a page, and the page or node that has become too small.
 func (t *tree) cut(at place, from, to int) {
 	p := t.nodes[at.node].pages[at.page]
 	for i := from; i < to; i++ {
@@ -298,7 +298,7 @@ func (t *tree) newPage() *page {
 }
 
 // first returns the least shadow.
-func (t *tree) first() (s scheduler.Shadow, ok bool) {
+func (t *tree) first() (s deadline.Ref, ok bool) {
 	if t.length == 0 {
 		return s, false
 	}
@@ -307,7 +307,7 @@ func (t *tree) first() (s scheduler.Shadow, ok bool) {
 
 // pop takes out the least shadows whose deadline is <= until, at most max, and
 // appends them to out.
-func (t *tree) pop(until int64, max int, out []scheduler.Shadow) []scheduler.Shadow {
+func (t *tree) pop(until deadline.Instant, max int, out []deadline.Ref) []deadline.Ref {
 	for max > 0 && t.length > 0 {
 		p := t.nodes[0].pages[0]
 		due := min(p.due(until), max)
@@ -324,7 +324,7 @@ func (t *tree) pop(until int64, max int, out []scheduler.Shadow) []scheduler.Sha
 }
 
 // after appends at most max of the shadows that come after s, in order.
-func (t *tree) after(s scheduler.Shadow, max int, out []scheduler.Shadow) []scheduler.Shadow {
+func (t *tree) after(s deadline.Ref, max int, out []deadline.Ref) []deadline.Ref {
 	if t.length == 0 {
 		return out
 	}

@@ -10,13 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 )
 
 // check returns the first broken invariant of a tree.
 func (t *tree) check() error {
 	length, entries := 0, map[uint32]int{}
-	var last scheduler.Shadow
+	var last deadline.Ref
 	if len(t.lows) != len(t.nodes) {
 		return fmt.Errorf("%d lows of %d nodes", len(t.lows), len(t.nodes))
 	}
@@ -77,8 +78,8 @@ func (m *moved) check() error {
 	}
 	for pos, place := range m.heap {
 		s := m.slots[place]
-		if int(s.pos) != pos || m.index[s.Shadow] != place {
-			return fmt.Errorf("place %d stands at %d, noted %d, indexed %d", place, pos, s.pos, m.index[s.Shadow])
+		if int(s.pos) != pos || m.index[s.Ref] != place {
+			return fmt.Errorf("place %d stands at %d, noted %d, indexed %d", place, pos, s.pos, m.index[s.Ref])
 		}
 		if pos > 0 && m.less(place, m.heap[(pos-1)/4]) {
 			return fmt.Errorf("position %d is less than its parent", pos)
@@ -94,32 +95,32 @@ func TestPageSize(t *testing.T) {
 // TestTreeLikeASet grows and shrinks trees by random insertions and removals in
 // different orders, with invariants checked all along.
 func TestTreeLikeASet(t *testing.T) {
-	for name, draw := range map[string]func(rng *rand.Rand, i int) scheduler.Shadow{
-		"dense": func(rng *rand.Rand, _ int) scheduler.Shadow {
-			return scheduler.Shadow{Deadline: startAt + rng.Int64N(50), Queue: rng.Uint64N(9), Seq: rng.Uint64N(100)}
+	for name, draw := range map[string]func(rng *rand.Rand, i int) deadline.Ref{
+		"dense": func(rng *rand.Rand, _ int) deadline.Ref {
+			return deadline.Ref{Deadline: startAt + deadline.Instant(rng.Int64N(50)), Queue: rng.Uint64N(9), Seq: rng.Uint64N(100)}
 		},
-		"one deadline": func(rng *rand.Rand, _ int) scheduler.Shadow {
-			return scheduler.Shadow{Deadline: startAt, Queue: 1, Seq: rng.Uint64N(20_000)}
+		"one deadline": func(rng *rand.Rand, _ int) deadline.Ref {
+			return deadline.Ref{Deadline: startAt, Queue: 1, Seq: rng.Uint64N(20_000)}
 		},
-		"spread": func(rng *rand.Rand, _ int) scheduler.Shadow {
-			return scheduler.Shadow{Deadline: 1 + rng.Int64N(scheduler.MaxDeadline), Queue: rng.Uint64(), Seq: 1}
+		"spread": func(rng *rand.Rand, _ int) deadline.Ref {
+			return deadline.Ref{Deadline: 1 + deadline.Instant(rng.Int64N(scheduler.MaxDeadline)), Queue: rng.Uint64(), Seq: 1}
 		},
-		"rising streams": func(_ *rand.Rand, i int) scheduler.Shadow {
-			return scheduler.Shadow{Deadline: startAt + int64(i) + int64(i%7)<<38, Queue: uint64(i % 7), Seq: uint64(i)}
+		"rising streams": func(_ *rand.Rand, i int) deadline.Ref {
+			return deadline.Ref{Deadline: startAt + deadline.Instant(i) + deadline.Instant(i%7)<<38, Queue: uint64(i % 7), Seq: uint64(i)}
 		},
-		"falling": func(_ *rand.Rand, i int) scheduler.Shadow {
-			return scheduler.Shadow{Deadline: startAt - int64(i), Queue: 1, Seq: uint64(i)}
+		"falling": func(_ *rand.Rand, i int) deadline.Ref {
+			return deadline.Ref{Deadline: startAt - deadline.Instant(i), Queue: 1, Seq: uint64(i)}
 		},
 	} {
 		t.Run(name, func(t *testing.T) { treeLikeASet(t, draw) })
 	}
 }
 
-func treeLikeASet(t *testing.T, draw func(*rand.Rand, int) scheduler.Shadow) {
+func treeLikeASet(t *testing.T, draw func(*rand.Rand, int) deadline.Ref) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var tr tree
-	var known []scheduler.Shadow // all ever drawn
-	set := map[scheduler.Shadow]bool{}
+	var known []deadline.Ref // all ever drawn
+	set := map[deadline.Ref]bool{}
 	for i := range 100_000 {
 		growing := i/20_000%2 == 0
 		if s := draw(rng, i); growing && rng.IntN(4) > 0 || len(known) == 0 {
@@ -128,7 +129,7 @@ func treeLikeASet(t *testing.T, draw func(*rand.Rand, int) scheduler.Shadow) {
 		} else {
 			s := known[rng.IntN(len(known))]
 			require.Equal(t, set[s], tr.has(s))
-			some := []scheduler.Shadow{s, s}
+			some := []deadline.Ref{s, s}
 			if rng.IntN(4) == 0 {
 				some = tr.after(s, 1+rng.IntN(10), some[:1])
 			}
@@ -150,14 +151,14 @@ func treeLikeASet(t *testing.T, draw func(*rand.Rand, int) scheduler.Shadow) {
 }
 
 // popInOrder empties a tree by pop, a part of a page at a time.
-func popInOrder(t *testing.T, tr *tree, set map[scheduler.Shadow]bool) {
-	var want, got []scheduler.Shadow
+func popInOrder(t *testing.T, tr *tree, set map[deadline.Ref]bool) {
+	var want, got []deadline.Ref
 	for s := range set {
 		want = append(want, s)
 	}
-	slices.SortFunc(want, scheduler.Shadow.Compare)
+	slices.SortFunc(want, deadline.Ref.Compare)
 	require.Equal(t, want[len(want)/3:], tr.after(want[len(want)/3-1], len(want), nil))
-	for _, until := range []int64{0, want[0].Deadline - 1, want[len(want)/2].Deadline, scheduler.MaxDeadline} {
+	for _, until := range []deadline.Instant{0, want[0].Deadline - 1, want[len(want)/2].Deadline, scheduler.MaxDeadline} {
 		for before := -1; len(got) > before; {
 			before = len(got)
 			got = tr.pop(until, 50, got)
@@ -177,11 +178,11 @@ func popInOrder(t *testing.T, tr *tree, set map[scheduler.Shadow]bool) {
 func TestThinnedPagesAreMerged(t *testing.T) {
 	var tr tree
 	for i := range 100_000 {
-		tr.insert(scheduler.Shadow{Deadline: startAt + int64(i), Queue: 1, Seq: 1})
+		tr.insert(deadline.Ref{Deadline: startAt + deadline.Instant(i), Queue: 1, Seq: 1})
 	}
 	for i := range 100_000 {
 		if i%100 != 0 {
-			tr.remove([]scheduler.Shadow{{Deadline: startAt + int64(i), Queue: 1, Seq: 1}})
+			tr.remove([]deadline.Ref{{Deadline: startAt + deadline.Instant(i), Queue: 1, Seq: 1}})
 		}
 	}
 	require.NoError(t, tr.check())
@@ -198,8 +199,8 @@ func TestThinnedPagesAreMerged(t *testing.T) {
 func TestStreamsFillPages(t *testing.T) {
 	var tr tree
 	for i := range 200_000 {
-		ttl := int64(i%10) * 3_600_000
-		tr.insert(scheduler.Shadow{Deadline: startAt + int64(i/100) + ttl, Queue: uint64(i % 10), Seq: uint64(i)})
+		ttl := deadline.Instant(i%10) * 3_600_000
+		tr.insert(deadline.Ref{Deadline: startAt + deadline.Instant(i/100) + ttl, Queue: uint64(i % 10), Seq: uint64(i)})
 	}
 	pages := 0
 	for _, n := range tr.nodes {
@@ -211,15 +212,15 @@ func TestStreamsFillPages(t *testing.T) {
 func TestMovedLikeAMap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var m moved
-	scores := map[scheduler.Shadow]int64{}
+	scores := map[deadline.Ref]deadline.Instant{}
 	for i := range 20_000 {
-		s := scheduler.Shadow{Deadline: startAt + rng.Int64N(300), Queue: 1, Seq: 1}
-		at := startAt + rng.Int64N(50)
+		s := deadline.Ref{Deadline: startAt + deadline.Instant(rng.Int64N(300)), Queue: 1, Seq: 1}
+		at := startAt + deadline.Instant(rng.Int64N(50))
 		place, ok := m.get(s)
 		require.Equal(t, scores[s] != 0, ok)
 		switch {
 		case !ok:
-			m.add(scheduler.Later{Shadow: s, At: at})
+			m.add(scheduler.Later{Ref: s, At: at})
 			scores[s] = at
 		case rng.IntN(3) == 0:
 			m.remove(place)
@@ -234,8 +235,8 @@ func TestMovedLikeAMap(t *testing.T) {
 	}
 	for last := (scheduler.Later{}); m.len() > 0; {
 		first, _ := m.first()
-		require.Equal(t, scores[first.Shadow], first.At)
-		require.True(t, last.At < first.At || last.At == first.At && last.Compare(first.Shadow) < 0)
+		require.Equal(t, scores[first.Ref], first.At)
+		require.True(t, last.At < first.At || last.At == first.At && last.Compare(first.Ref) < 0)
 		m.remove(m.heap[0])
 		last = first
 	}
@@ -244,11 +245,11 @@ func TestMovedLikeAMap(t *testing.T) {
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	s, ctx, i := New(), context.Background(), 0
-	batch := make([]scheduler.Shadow, 100)
-	var claimed []scheduler.Shadow
+	batch := make([]deadline.Ref, 100)
+	var claimed []deadline.Ref
 	turn := func() {
 		for k := range batch {
-			batch[k] = scheduler.Shadow{Deadline: startAt + int64(i*7919%5000), Queue: uint64(i % 50), Seq: uint64(i)}
+			batch[k] = deadline.Ref{Deadline: startAt + deadline.Instant(i*7919%5000), Queue: uint64(i % 50), Seq: uint64(i)}
 			i++
 		}
 		_ = s.Apply(ctx, batch, batch[:10])
@@ -262,10 +263,10 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	require.Less(t, testing.AllocsPerRun(1000, turn), 1.0)
 }
 
-func shadows(n int) []scheduler.Shadow {
-	all := make([]scheduler.Shadow, n)
+func shadows(n int) []deadline.Ref {
+	all := make([]deadline.Ref, n)
 	for i := range all {
-		all[i] = scheduler.Shadow{Deadline: startAt + 1e6 + int64(i), Queue: 1, Seq: uint64(i)}
+		all[i] = deadline.Ref{Deadline: startAt + 1e6 + deadline.Instant(i), Queue: 1, Seq: uint64(i)}
 	}
 	return all
 }
@@ -277,8 +278,8 @@ func TestScanWhileTheStoreChanges(t *testing.T) {
 	require.NoError(t, s.Apply(ctx, all, nil))
 	_, _, err := s.Claim(ctx, startAt+1e7, 500, startAt+2e7, nil)
 	require.NoError(t, err)
-	seen, pages := map[scheduler.Shadow]int{}, 0
-	require.NoError(t, s.Scan(ctx, func(page []scheduler.Shadow) error {
+	seen, pages := map[deadline.Ref]int{}, 0
+	require.NoError(t, s.Scan(ctx, func(page []deadline.Ref) error {
 		for _, shadow := range page {
 			seen[shadow]++
 		}
@@ -301,7 +302,7 @@ func TestScanWhileTheStoreChanges(t *testing.T) {
 // TestMoreQueuesThanNumbers: the shadows of queues that there are no numbers for are kept all the same.
 func TestMoreQueuesThanNumbers(t *testing.T) {
 	ctx, s := context.Background(), New()
-	all := []scheduler.Shadow{{Deadline: 3, Queue: 1, Seq: 1}, {Deadline: 2, Queue: 2, Seq: 1}, {Deadline: 1, Queue: 3, Seq: 1}, {Deadline: 4, Queue: 1, Seq: 2}}
+	all := []deadline.Ref{{Deadline: 3, Queue: 1, Seq: 1}, {Deadline: 2, Queue: 2, Seq: 1}, {Deadline: 1, Queue: 3, Seq: 1}, {Deadline: 4, Queue: 1, Seq: 2}}
 	require.NoError(t, s.Apply(ctx, all[:2], nil))
 	slots := make([]name, maxNames) // all given
 	copy(slots, s.waiting.queues.slots)
@@ -314,7 +315,7 @@ func TestMoreQueuesThanNumbers(t *testing.T) {
 	require.True(t, s.Has(all[2]))
 	claimed, next, err := s.Claim(ctx, 3, 10, 9, nil)
 	require.NoError(t, err)
-	require.Equal(t, []scheduler.Shadow{all[2], all[1], all[0]}, claimed)
+	require.Equal(t, []deadline.Ref{all[2], all[1], all[0]}, claimed)
 	require.EqualValues(t, 4, next)
 	require.NoError(t, s.Settle(ctx, claimed, nil))
 	require.False(t, s.Has(all[2]))

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"curfew/scheduler"
+	"curfew/broker/deadline"
 	"curfew/scheduler/storetest"
 )
 
@@ -12,14 +12,14 @@ const benchBatch = 1000
 
 // benchStore returns a store with n shadows in it, and further ones to add, a batch
 // at a time.
-func benchStore(b *testing.B, n int) (s *Store, batch func() []scheduler.Shadow) {
+func benchStore(b *testing.B, n int) (s *Store, batch func() []deadline.Ref) {
 	s = openStore(b, Options{URL: storetest.StartRedis(b).URL})
 	seq := uint64(0)
-	shadows := make([]scheduler.Shadow, benchBatch)
-	batch = func() []scheduler.Shadow {
+	shadows := make([]deadline.Ref, benchBatch)
+	batch = func() []deadline.Ref {
 		for i := range shadows {
 			seq++
-			shadows[i] = scheduler.Shadow{Deadline: startAt + int64(seq*7919%1_000_000), Queue: seq % 20, Seq: seq}
+			shadows[i] = deadline.Ref{Deadline: startAt + deadline.Instant(seq*7919%1_000_000), Queue: seq % 20, Seq: seq}
 		}
 		return shadows
 	}
@@ -60,7 +60,7 @@ func BenchmarkRemove(b *testing.B) {
 func BenchmarkFire(b *testing.B) {
 	s, batch := benchStore(b, 100_000)
 	ctx := context.Background()
-	var claimed []scheduler.Shadow
+	var claimed []deadline.Ref
 	for n := 0; n < b.N; n += benchBatch {
 		b.StopTimer()
 		must(b, s.Apply(ctx, batch(), nil))

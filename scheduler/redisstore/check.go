@@ -9,33 +9,20 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
-)
 
-// Status is what Check found; of a cluster, the worst of its masters.
-type Status struct {
-	// Version is the server's, such as "7.0.15".
-	Version string `json:"version"`
-	// Role is "master", or "slave" when writes would be refused.
-	Role string `json:"role"`
-	// MaxmemoryPolicy is "noeviction", or one that may evict the schedule.
-	MaxmemoryPolicy string `json:"maxmemory_policy"`
-	// Persistence is "aof", "rdb", "none", or "unknown" when the server does not say.
-	Persistence string `json:"persistence"`
-	// SkewMillis is the server's clock less ours. Nothing depends on it.
-	SkewMillis int64 `json:"skew_ms"`
-	// Warnings say, for an operator, what endangers the schedule.
-	Warnings []string `json:"warnings,omitempty"`
-}
+	"curfew/broker/deadline"
+	"curfew/scheduler"
+)
 
 // Check looks at the server and its settings. It needs INFO and TIME; without
 // CONFIG GET it may not know the persistence.
-func (s *Store) Check(ctx context.Context) (Status, error) {
+func (s *Store) Check(ctx context.Context) (scheduler.Status, error) {
 	cluster, ok := s.client.(*redis.ClusterClient)
 	if !ok {
 		return s.checkNode(ctx, s.client)
 	}
 	var mu sync.Mutex
-	var all []Status
+	var all []scheduler.Status
 	err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
 		status, err := s.checkNode(ctx, node)
 		mu.Lock()
@@ -44,31 +31,31 @@ func (s *Store) Check(ctx context.Context) (Status, error) {
 		return err
 	})
 	if err != nil {
-		return Status{}, err
+		return scheduler.Status{}, err
 	}
 	return worst(all), nil
 }
 
-func (s *Store) checkNode(ctx context.Context, node redis.Cmdable) (Status, error) {
+func (s *Store) checkNode(ctx context.Context, node redis.Cmdable) (scheduler.Status, error) {
 	text, err := node.Info(ctx).Result()
 	if err != nil {
-		return Status{}, explain("check: INFO", "", err)
+		return scheduler.Status{}, explain("check: INFO", "", err)
 	}
 	before := s.now()
 	clock, err := node.Time(ctx).Result()
 	if err != nil {
-		return Status{}, explain("check: TIME", "", err)
+		return scheduler.Status{}, explain("check: TIME", "", err)
 	}
 	after := s.now()
 	info := parseInfo(text)
-	status := Status{
+	status := scheduler.Status{
 		Version:         info["redis_version"],
 		Role:            info["role"],
 		MaxmemoryPolicy: info["maxmemory_policy"],
 		Persistence:     persistence(ctx, node, info),
-		SkewMillis:      (clock.UnixMicro() - (before+after)/2) / 1000,
+		SkewMillis:      deadline.At(clock).Sub((before + after) / 2).Milliseconds(),
 	}
-	status.Warnings = status.warn()
+	status.Warnings = warn(status)
 	return status, nil
 }
 
@@ -97,7 +84,7 @@ func persistence(ctx context.Context, node redis.Cmdable, info map[string]string
 	return "rdb"
 }
 
-func (s Status) warn() (warnings []string) {
+func warn(s scheduler.Status) (warnings []string) {
 	if s.Role != "" && s.Role != "master" {
 		warnings = append(warnings, "Redis is a replica, which refuses writes: connect to its master, or through Sentinel")
 	}
@@ -121,7 +108,7 @@ func tooOld(version string) bool {
 
 // worst returns the status with most warnings, with those of all others and the
 // greatest skew.
-func worst(all []Status) (status Status) {
+func worst(all []scheduler.Status) (status scheduler.Status) {
 	for _, s := range all {
 		if status.Version == "" || len(s.Warnings) > len(status.Warnings) {
 			s, status = status, s

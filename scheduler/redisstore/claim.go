@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 )
 
@@ -27,7 +28,7 @@ const scriptMax = 1000
 // Members of another length than ours are removed on the way, so the joined text
 // can be cut without separators. ZREM of a member nobody has comes first because a
 // full Redis refuses ZADD, though it only changes scores here, unless the script
-// has written before. Lua's unpack ends at some 8000 values, hence the chunks.
+// has written before. Lua's unpack ends at some 8000 values; so there are chunks.
 var claimScript = redis.NewScript(fmt.Sprintf(`
 if ARGV[4] ~= '' and not redis.call('ZSCORE', KEYS[1], ARGV[4]) then
 	return redis.error_reply('EPOCH another one, or none')
@@ -59,7 +60,7 @@ return {lowest[2] or '', table.concat(ours)}
 // Claim implements scheduler.Store. It asks all shards at once, each for its share
 // of max, and again those that have more due. After Begin its error wraps ErrEpoch
 // once a shard is not the one begun.
-func (s *Store) Claim(ctx context.Context, until int64, max int, leaseUntil int64, out []scheduler.Shadow) (claimed []scheduler.Shadow, next int64, err error) {
+func (s *Store) Claim(ctx context.Context, until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) (claimed []deadline.Ref, next deadline.Instant, err error) {
 	if leaseUntil <= until {
 		return out, 0, fmt.Errorf("redisstore: claim until %d with a lease that ends at %d", until, leaseUntil)
 	}
@@ -68,7 +69,7 @@ func (s *Store) Claim(ctx context.Context, until int64, max int, leaseUntil int6
 		return out, 0, err
 	}
 	epoch, _ := s.begun()
-	c := claim{store: s, until: until, lease: string(lease), epoch: epoch, left: max, out: out, next: make([]int64, len(s.due))}
+	c := claim{store: s, until: until, lease: string(lease), epoch: epoch, left: max, out: out, next: make([]deadline.Instant, len(s.due))}
 	ask := make([]int, len(s.due)) // from another shard each time, so that none is always the last
 	for i, turn := 0, int(s.turn.Add(1)); i < len(ask); i++ {
 		ask[i] = (turn + i) % len(ask)
@@ -84,18 +85,18 @@ func (s *Store) Claim(ctx context.Context, until int64, max int, leaseUntil int6
 // claim is the state of one call of Claim.
 type claim struct {
 	store *Store
-	until int64
+	until deadline.Instant
 	lease string
 	epoch string
 	left  int // how many more to claim
-	out   []scheduler.Shadow
-	next  []int64 // lowest score left in each shard, 0 for none
+	out   []deadline.Ref
+	next  []deadline.Instant // lowest score left in each shard, 0 for none
 	alien []alien
 }
 
 // round claims what is left to claim, shared out among the shards to ask.
 func (c *claim) round(ctx context.Context, ask []int) error {
-	until, left := strconv.FormatInt(c.until, 10), max(c.left, 0)
+	until, left := strconv.FormatInt(int64(c.until), 10), max(c.left, 0)
 	share := func(i int) int {
 		n := left / len(ask)
 		if i < left%len(ask) {
@@ -122,7 +123,7 @@ func (c *claim) take(shard int, reply []string) (err error) {
 	}
 	for ; members != ""; members = members[scheduler.TextLen:] {
 		member := members[:scheduler.TextLen]
-		shadow, err := scheduler.ParseShadow(member)
+		shadow, err := scheduler.ParseText(member)
 		if err != nil || c.store.shardOf(shadow.Queue) != shard {
 			c.alien = append(c.alien, alien{shard, member})
 			continue
@@ -145,7 +146,7 @@ func (c *claim) unfinished(asked []int) []int {
 	return more
 }
 
-func (c *claim) earliest() (at int64) {
+func (c *claim) earliest() (at deadline.Instant) {
 	for _, next := range c.next {
 		if at == 0 || next != 0 && next < at {
 			at = next
@@ -156,7 +157,7 @@ func (c *claim) earliest() (at int64) {
 
 // parseScore reads a score as Redis writes it, in µs rounded up: from then on it is
 // due. 0 stands for none, and for the infinite one of the epoch's member.
-func parseScore(text string) (int64, error) {
+func parseScore(text string) (deadline.Instant, error) {
 	if text == "" || text == "inf" {
 		return 0, nil
 	}
@@ -164,5 +165,5 @@ func parseScore(text string) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("redisstore: score: %w", err)
 	}
-	return int64(min(max(math.Ceil(score), 1), scheduler.MaxDeadline)), nil
+	return deadline.Instant(min(max(math.Ceil(score), 1), scheduler.MaxDeadline)), nil
 }

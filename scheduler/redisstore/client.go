@@ -27,7 +27,8 @@ var settings = map[string]string{
 // errURL stands for the parser's error, which quotes what it could not parse.
 var errURL = errors.New("cannot be parsed; characters such as # / ? @ in a password must be percent-encoded")
 
-func newClient(text string) (redis.UniversalClient, error) {
+// NewClient makes a client of the Redis at a URL as Options.URL has it. It does not connect. Errors hold no password.
+func NewClient(text string) (redis.UniversalClient, error) {
 	if text == "" {
 		return nil, errors.New("is empty")
 	}
@@ -77,7 +78,7 @@ func newClientOf(scheme, rest string) (redis.UniversalClient, error) {
 	case "redis-sentinel", "rediss-sentinel":
 		return newFailoverClient(strings.TrimSuffix(scheme, "-sentinel") + "://" + address)
 	}
-	return nil, fmt.Errorf("scheme %q is none of redis, rediss, unix, redis-cluster, rediss-cluster, redis-sentinel, rediss-sentinel", scheme)
+	return nil, fmt.Errorf("scheme %q is not one of redis, rediss, unix, redis-cluster, rediss-cluster, redis-sentinel, rediss-sentinel", scheme)
 }
 
 // withSettings cuts off the query and completes it with our settings.

@@ -12,7 +12,7 @@ import (
 func TestURLs(t *testing.T) {
 	client := func(text string) redis.UniversalClient {
 		t.Helper()
-		c, err := newClient(text)
+		c, err := NewClient(text)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		return c

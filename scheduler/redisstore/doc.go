@@ -14,24 +14,23 @@
 //	{curfew:instances}:2                hash: instance -> heartbeat by the server's
 //	                                    clock, Unix ms | shards | process
 //
-// The 2 is the format's. An older Curfew, which counted in ms, has the same names
-// without it: the two see nothing of each other but the owner, so that one instance is
-// one process whichever version it is, and Begin drops what its older self left.
+// The 2 is the version of the format. An older Curfew, which counted in ms, has the same
+// names without it. The two share only the owner, so that an instance is one process,
+// whichever version it runs; Begin drops what the older version left.
 //
 // The text form sorts as shadows do, so equal scores are claimed in order of deadline,
 // queue and seq. A queue is in one shard, always the same, so its order holds; a
-// script touches one key, so all work in a cluster. One member of each set is none of
-// ours to claim: "epoch|<random>" with an infinite score. ZCARD counts it, Len does
-// not.
+// script touches one key, so all work in a cluster. One member of each set is
+// never claimed: "epoch|<random>" with an infinite score. ZCARD counts it, Len does not.
 //
 // # Guarantees
 //
 // Those of scheduler.Store. Claiming is atomic per shard: one script moves the score
-// of what is due to the end of the lease and names it, so each shadow has one claimer
-// until then. A lost reply, a killed claimer, a retried call leave shadows leased, not
-// lost. Redis may lose what it acknowledged (a restart, a failover to a replica that
-// lagged, eviction, FLUSHALL): that is noticed, not prevented, and the queues are
-// where the schedule is rebuilt from.
+// of what is due to the end of the lease and returns it, so each shadow has one claimer
+// until then. After a lost reply, a killed claimer or a retried call, shadows are leased,
+// not lost. Redis may lose what it acknowledged (a restart, a failover to a replica that
+// lagged, eviction, FLUSHALL). That is noticed, not prevented, and the schedule is
+// rebuilt from the queues.
 //
 // # Ownership and epoch
 //
@@ -41,10 +40,10 @@
 //	                        └──────────────────── Begin ◄──────────────┘
 //
 // Begin takes the ownership, which Refresh and Epoch renew, and writes a new epoch to
-// each shard. A second process with the same instance's name is refused (ErrOwned)
-// until the first gave the ownership back by Close, or was silent for OwnerLease. The
-// epoch's mark is in the sorted set itself, so that it is lost with it, whichever way;
-// each claim looks for it. Epoch also compares the server's run id, which changes with
+// each shard. A second process with the same instance name is refused (ErrOwned)
+// until the first has given the ownership back by Close, or was silent for OwnerLease.
+// The epoch's mark is in the sorted set itself, so that it is lost with the set, however
+// that happens; each claim looks for it. Epoch also compares the server's run id, which changes with
 // a restart and a failover even where the mark survived and the last second of writes
 // did not.
 //
@@ -52,26 +51,26 @@
 //
 // Each instance beats in one registry, and may look which others do, count what is due
 // in the schedule of one that does not, and name the queues. Looking changes nothing
-// of another's: what is due there stays, for the instance to fire when it is back.
-// Which silence is too long is the caller's to say: a heartbeat is a value that
-// changes, so no clocks need be compared. Close takes the instance off the registry;
+// in another's schedule: what is due there stays, for its instance to fire when it is
+// back. The caller decides how long a silence is too long: a heartbeat is a value that
+// changes, so no clocks need to be compared. Close takes the instance off the registry;
 // one that is gone for good is taken off by Forget, or by an operator:
 //
 //	HDEL {curfew:instances}:2 <instance>
 //
 // # Time
 //
-// Claim's until and lease are the caller's. Scores are deadlines stamped by the
-// primary's clock and will be judged by it; the server's TIME would bring a second
-// clock in, and with it claims that come too soon, to be turned away, or too late. So
-// a skewed server does no harm; Check measures the skew for whoever wants to know. Only
-// what is due in the schedule of another instance is counted by the server's clock.
+// Claim's until and lease are the caller's. Scores are deadlines, stamped by the
+// primary's clock and judged by it. The server's TIME would be a second clock, and claims
+// would come too soon, to be turned away, or too late. So a skewed server does no harm;
+// Check measures the skew. Only what is due in the schedule of another instance is
+// counted by the server's clock.
 //
 // # Cost
 //
-// Calls are pipelines over all shards, so a round trip each; members go in commands of
-// 512, claims in scripts of 1000 at most, which hold a server for less than 3 ms. A
-// member takes some 130 bytes of the server's memory.
+// Each call is a pipeline over all shards, so it takes one round trip. A command writes at
+// most 512 members, and a script claims at most 1000, which holds a server for less than
+// 3 ms. A member takes about 130 bytes of the server's memory.
 //
 // Rights the Redis user needs, and no more:
 //
@@ -79,13 +78,13 @@
 //	+zadd +zrem +zrange +zcount +zscore +zscan +get +set +pexpire +unlink +eval +evalsha
 //	+hset +hget +hdel +hlen +hgetall +hmget +hscan
 //
-// Without UNLINK what an older Curfew left stays. Without INFO neither Check works nor is a restart noticed that lost nothing of the
-// marks; without CONFIG GET the persistence may be unknown; without the commands for
-// hashes no instance watches another. Cluster needs
+// Without UNLINK, what an older Curfew left stays. Without INFO, Check does not work, and a
+// restart after which the marks are still there is not noticed. Without CONFIG GET, the
+// persistence may be unknown. Without the commands for hashes, no instance watches another. Cluster needs
 // +cluster|slots +cluster|shards +command besides.
 //
 // # Left to others
 //
-// Rebuilding, when to give up and to try again, and firing without Redis: package
-// monitor. Nothing here runs by itself.
+// Package monitor rebuilds a schedule, decides when to give up and to try again, and fires
+// without Redis. Nothing here runs by itself.
 package redisstore

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 	"curfew/scheduler/storetest"
 )
@@ -35,7 +36,7 @@ func TestAwayAndBack(t *testing.T) {
 	require.Error(t, s.Settle(ctx, row(1), nil))
 	require.Error(t, claimOne(s))
 	require.Error(t, s.Begin(ctx))
-	require.Error(t, s.Scan(ctx, func([]scheduler.Shadow) error { return nil }))
+	require.Error(t, s.Scan(ctx, func([]deadline.Ref) error { return nil }))
 	_, err := s.Len(ctx)
 	require.Error(t, err)
 	_, err = s.Epoch(ctx)
@@ -98,7 +99,7 @@ func TestWrongType(t *testing.T) {
 	_, lenErr := s.Len(ctx)
 	for _, err := range []error{
 		s.Begin(ctx), s.Apply(ctx, row(1), nil), s.Apply(ctx, nil, row(1)), claimOne(s), lenErr,
-		s.Scan(ctx, func([]scheduler.Shadow) error { return nil }),
+		s.Scan(ctx, func([]deadline.Ref) error { return nil }),
 	} {
 		require.ErrorContains(t, err, "{curfew:default:0}:due:2 is not a sorted set")
 		require.ErrorContains(t, err, "CURFEW_INSTANCE")
@@ -143,7 +144,7 @@ func TestAliens(t *testing.T) {
 	s := openStore(t, Options{URL: server.URL})
 	aliens := []string{
 		"", "x", strings.Repeat("x", scheduler.TextLen), strings.Repeat("0", scheduler.TextLen), "a\nb",
-		scheduler.Shadow{Deadline: startAt, Queue: 1, Seq: 1}.String(), // of another shard
+		scheduler.Text(deadline.Ref{Deadline: startAt, Queue: 1, Seq: 1}), // of another shard
 	}
 	plant := func(score any) {
 		for _, key := range s.due {
@@ -158,7 +159,7 @@ func TestAliens(t *testing.T) {
 		t.Helper()
 		for shard, key := range s.due {
 			for _, member := range server.Do("ZRANGE", key, "-inf", "(inf", "BYSCORE").([]any) {
-				shadow, err := scheduler.ParseShadow(member.(string))
+				shadow, err := scheduler.ParseText(member.(string))
 				require.NoError(t, err)
 				require.Equal(t, shard, s.shardOf(shadow.Queue))
 			}
@@ -175,7 +176,7 @@ func TestAliens(t *testing.T) {
 	requireRow()
 	plant(startAt + 1e9)
 	n := 0
-	require.NoError(t, s.Scan(ctx, func(page []scheduler.Shadow) error { n += len(page); return nil }))
+	require.NoError(t, s.Scan(ctx, func(page []deadline.Ref) error { n += len(page); return nil }))
 	require.Equal(t, 100, n)
 	requireRow()
 	requireEpoch(t, s, true)
@@ -186,7 +187,7 @@ func TestScoresOfOthersDoNotStopAClaim(t *testing.T) {
 	s := openStore(t, Options{URL: server.URL, Shards: 1})
 	require.NoError(t, s.Apply(ctx, row(3), nil))
 	for i, score := range []string{"-5", "1e300", "1795217348123456.5"} {
-		server.Do("ZADD", s.due[0], score, row(3)[i].String())
+		server.Do("ZADD", s.due[0], score, scheduler.Text(row(3)[i]))
 	}
 	claimed, next, err := s.Claim(ctx, startAt, 10, startAt+10, nil)
 	require.NoError(t, err)
@@ -196,7 +197,7 @@ func TestScoresOfOthersDoNotStopAClaim(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, row(3)[2:], claimed)
 	require.EqualValues(t, startAt+10, next)
-	server.Do("ZREM", s.due[0], row(3)[0].String(), row(3)[2].String())
+	server.Do("ZREM", s.due[0], scheduler.Text(row(3)[0]), scheduler.Text(row(3)[2]))
 	_, next, err = s.Claim(ctx, startAt+2, 10, startAt+30, nil)
 	require.NoError(t, err)
 	require.EqualValues(t, scheduler.MaxDeadline, next)
@@ -204,7 +205,7 @@ func TestScoresOfOthersDoNotStopAClaim(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	ctx, server := context.Background(), storetest.StartRedis(t)
-	s := openOnly(t, Options{URL: server.URL, Now: func() int64 { return time.Now().Add(-time.Minute).UnixMicro() }})
+	s := openOnly(t, Options{URL: server.URL, Now: func() deadline.Instant { return deadline.At(time.Now().Add(-time.Minute)) }})
 	status, err := s.Check(ctx)
 	require.NoError(t, err)
 	require.Regexp(t, `^\d+\.\d+\.\d+$`, status.Version)
@@ -241,10 +242,10 @@ func TestCheckOfACluster(t *testing.T) {
 }
 
 func TestWorstOfACluster(t *testing.T) {
-	good := Status{Version: "7.0.15", SkewMillis: -9}
-	bad := Status{Version: "7.0.14", SkewMillis: 5, Warnings: []string{"a", "b"}}
-	other := Status{Version: "7.0.13", Warnings: []string{"b", "c"}}
-	for _, all := range [][]Status{{good, bad, other}, {bad, other, good}, {bad, good, other}} {
+	good := scheduler.Status{Version: "7.0.15", SkewMillis: -9}
+	bad := scheduler.Status{Version: "7.0.14", SkewMillis: 5, Warnings: []string{"a", "b"}}
+	other := scheduler.Status{Version: "7.0.13", Warnings: []string{"b", "c"}}
+	for _, all := range [][]scheduler.Status{{good, bad, other}, {bad, other, good}, {bad, good, other}} {
 		status := worst(all)
 		require.Equal(t, "7.0.14", status.Version)
 		require.EqualValues(t, -9, status.SkewMillis)

@@ -6,25 +6,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"curfew/scheduler"
 )
 
-// QueueName names a queue to whoever knows its incarnation only.
-type QueueName struct {
-	Queue       uint64
-	VHost, Name string
-}
+func field(q scheduler.QueueName) string { return fmt.Sprintf("%016x", q.Queue) }
 
-func (q QueueName) field() string { return fmt.Sprintf("%016x", q.Queue) }
-
-func (q QueueName) text() string { return q.VHost + "\x00" + q.Name }
+func nameText(q scheduler.QueueName) string { return q.VHost + "\x00" + q.Name }
 
 // NameQueues notes the names of queues beside the schedule, for other instances to
 // tell what this one misses.
-func (s *Store) NameQueues(ctx context.Context, queues []QueueName) error {
+func (s *Store) NameQueues(ctx context.Context, queues []scheduler.QueueName) error {
 	for some := range slices.Chunk(queues, batchLen) {
 		pairs := make([]any, 0, 2*len(some))
 		for _, q := range some {
-			pairs = append(pairs, q.field(), q.text())
+			pairs = append(pairs, field(q), nameText(q))
 		}
 		if err := s.client.HSet(ctx, s.queuesKey, pairs...).Err(); err != nil {
 			return explainType("name queues", s.queuesKey, "hash", err)
@@ -62,13 +58,13 @@ func (s *Store) PruneQueues(ctx context.Context, keep func(queue uint64) bool) (
 }
 
 // name fills in the names of queues, as far as they are noted.
-func (s *Store) name(ctx context.Context, queues []QueueCount) error {
+func (s *Store) name(ctx context.Context, queues []scheduler.QueueCount) error {
 	if len(queues) == 0 {
 		return nil
 	}
 	fields := make([]string, len(queues))
 	for i := range queues {
-		fields[i] = queues[i].field()
+		fields[i] = field(queues[i].QueueName)
 	}
 	texts, err := s.client.HMGet(ctx, s.queuesKey, fields...).Result()
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"curfew/broker/deadline"
 )
 
 // Options of a Store. URL is required.
@@ -31,9 +33,9 @@ type Options struct {
 	// Shards is the number of sorted sets the schedule is spread over; 0 is 4. A
 	// change needs a rebuild, and leaves the keys of shards no longer used.
 	Shards int
-	// Now is the clock that the server's is compared with, Unix µs; nil is the
+	// Now is the clock that the server's is compared with; nil is the
 	// clock of this machine.
-	Now func() int64
+	Now func() deadline.Instant
 }
 
 const defaultShards = 4
@@ -41,7 +43,7 @@ const defaultShards = 4
 // Open makes a Store. It does not connect, so Redis may be away; the error says
 // what is wrong with the options and never repeats a password.
 func Open(o Options) (*Store, error) {
-	client, err := newClient(o.URL)
+	client, err := NewClient(o.URL)
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: REDIS_URL: %w", err)
 	}
@@ -58,7 +60,7 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("redisstore: %d shards", o.Shards)
 	}
 	if o.Now == nil {
-		o.Now = func() int64 { return time.Now().UnixMicro() }
+		o.Now = func() deadline.Instant { return deadline.At(time.Now()) }
 	}
 	return newStore(client, o), nil
 }

@@ -9,10 +9,9 @@ import (
 )
 
 // OwnerLease is how long an owner that calls neither Refresh nor Epoch any more keeps
-// others out; RefreshEvery is how often to call one of them.
+// others out. One of them is to be called every scheduler.RefreshEvery.
 const (
-	OwnerLease   = 10 * time.Second
-	RefreshEvery = 3 * time.Second
+	OwnerLease = 10 * time.Second
 )
 
 // epochPrefix begins the member that marks a shard as begun. Its score is
@@ -109,9 +108,9 @@ func (s *Store) dropOld(ctx context.Context) {
 	_, _ = pipe.Exec(ctx)
 }
 
-// Epoch says whether every shard is still the one Begin left: neither deleted or
-// flushed, nor on a server that restarted, was restored or has been promoted since,
-// which may have lost the last writes. It also renews the ownership as Refresh
+// Epoch reports whether every shard is still the one that Begin left: not deleted or
+// flushed, and not on a server that has restarted, was restored or has been promoted
+// since, which may have lost the last writes. It also renews the ownership as Refresh
 // does; ok is false without Begin, and with any error.
 func (s *Store) Epoch(ctx context.Context) (ok bool, err error) {
 	epoch, runs := s.begun()

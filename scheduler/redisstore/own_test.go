@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"curfew/scheduler"
+	"curfew/broker/deadline"
 	"curfew/scheduler/storetest"
 )
 
@@ -146,10 +146,10 @@ func TestTwoClaimers(t *testing.T) {
 	stores := []*Store{openOnly(t, Options{URL: server.URL}), openOnly(t, Options{URL: server.URL})}
 	all := row(5000)
 	require.NoError(t, stores[0].Apply(ctx, all, nil))
-	claimed := make(chan []scheduler.Shadow, len(stores))
+	claimed := make(chan []deadline.Ref, len(stores))
 	for _, s := range stores {
 		go func() {
-			var mine []scheduler.Shadow
+			var mine []deadline.Ref
 			for before := -1; len(mine) > before; {
 				before = len(mine)
 				mine, _, _ = s.Claim(ctx, startAt+1e6, 100, startAt+2e6, mine)
@@ -170,7 +170,7 @@ func TestEpochTellsAFailover(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, addr.Load().(string))
 	}})
-	s := newStore(client, Options{Instance: "x", Shards: 1, Now: func() int64 { return startAt }})
+	s := newStore(client, Options{Instance: "x", Shards: 1, Now: func() deadline.Instant { return startAt }})
 	t.Cleanup(func() { _ = s.Close() })
 	require.NoError(t, s.Begin(ctx))
 	replica.Do("REPLICAOF", "127.0.0.1", master.Port())

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
+
+	"curfew/scheduler"
 )
 
 const (
@@ -25,27 +27,20 @@ const (
 	registryKey    = oldRegistryKey + ":2"
 )
 
-// Peer is an instance as the registry names it. It says the same until the instance
-// beats again.
-type Peer struct {
-	Name   string
-	BeatAt int64  // Unix ms of its last heartbeat, by the server's clock
-	Shards int    // of its schedule
-	Owner  string // which process that was, and where
+func peerText(p scheduler.Peer) string {
+	return fmt.Sprintf("%013d|%d|%s", p.BeatAt, p.Shards, p.Owner)
 }
 
-func (p Peer) text() string { return fmt.Sprintf("%013d|%d|%s", p.BeatAt, p.Shards, p.Owner) }
-
 // parsePeer refuses what Beat does not write. Whatever follows the shards is the owner.
-func parsePeer(name, text string) (p Peer, ok bool) {
+func parsePeer(name, text string) (p scheduler.Peer, ok bool) {
 	parts := strings.SplitN(text, "|", 3)
 	if len(parts) < 3 || len(text) > maxEntry || !utf8.ValidString(text) || !validInstance(name) {
-		return Peer{}, false
+		return scheduler.Peer{}, false
 	}
 	beatAt, errBeat := strconv.ParseInt(parts[0], 10, 64)
 	shards, errShards := strconv.Atoi(parts[1])
-	p = Peer{Name: name, BeatAt: beatAt, Shards: shards, Owner: parts[2]}
-	return p, errBeat == nil && errShards == nil && shards >= 1 && shards <= maxShards && p.text() == text
+	p = scheduler.Peer{Name: name, BeatAt: beatAt, Shards: shards, Owner: parts[2]}
+	return p, errBeat == nil && errShards == nil && shards >= 1 && shards <= maxShards && peerText(p) == text
 }
 
 func validInstance(name string) bool {
@@ -104,7 +99,7 @@ end
 return 1
 `)
 
-// Beat says to other instances that this one lives. It is due every RefreshEvery;
+// Beat says to other instances that this one lives. It is due every scheduler.RefreshEvery;
 // Close says that this one left.
 func (s *Store) Beat(ctx context.Context) error {
 	s.beaten.Store(true)
@@ -122,7 +117,7 @@ func (s *Store) leave(ctx context.Context) {
 
 // Peers names the other instances, in order. What makes no sense in the registry is
 // left out; more than MaxPeers in it are an error.
-func (s *Store) Peers(ctx context.Context) ([]Peer, error) {
+func (s *Store) Peers(ctx context.Context) ([]scheduler.Peer, error) {
 	entries, err := peersScript.Run(ctx, s.client, []string{registryKey}, MaxPeers).StringSlice()
 	if redis.HasErrorPrefix(err, "CROWD") {
 		return nil, fmt.Errorf("redisstore: peers: key %s names more than %d instances: delete it, those that live come back within seconds",
@@ -131,19 +126,20 @@ func (s *Store) Peers(ctx context.Context) ([]Peer, error) {
 	if err != nil {
 		return nil, explainType("peers", registryKey, "hash", err)
 	}
-	var peers []Peer
+	var peers []scheduler.Peer
 	for entry := range slices.Chunk(entries, 2) {
 		if p, ok := parsePeer(entry[0], entry[1]); ok && p.Name != s.instance {
 			peers = append(peers, p)
 		}
 	}
-	slices.SortFunc(peers, func(a, b Peer) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(peers, func(a, b scheduler.Peer) int { return strings.Compare(a.Name, b.Name) })
 	return peers, nil
 }
 
-// Watch says whether it is this instance's turn to speak for p, which is silent: one
-// has it, until it has not asked for half a minute. A full Redis lets everybody.
-func (s *Store) Watch(ctx context.Context, p Peer) (mine bool, err error) {
+// Watch reports whether it is this instance's turn to speak for p, which is silent. One
+// instance has the turn until it has not asked for half a minute. With a full Redis every
+// instance has it.
+func (s *Store) Watch(ctx context.Context, p scheduler.Peer) (mine bool, err error) {
 	key := fmt.Sprintf("{curfew:%s:0}:watcher", p.Name)
 	watcher, err := ownScript.Run(ctx, s.client, []string{key}, s.owner, watchMillis).Text()
 	if redis.IsOOMError(err) {
@@ -154,7 +150,7 @@ func (s *Store) Watch(ctx context.Context, p Peer) (mine bool, err error) {
 
 // Forget takes p off the registry unless it has beaten since. It comes back with its
 // next heartbeat.
-func (s *Store) Forget(ctx context.Context, p Peer) error {
-	err := forgetScript.Run(ctx, s.client, []string{registryKey}, p.Name, p.text()).Err()
+func (s *Store) Forget(ctx context.Context, p scheduler.Peer) error {
+	err := forgetScript.Run(ctx, s.client, []string{registryKey}, p.Name, peerText(p)).Err()
 	return explainType("forget", registryKey, "hash", err)
 }

@@ -11,34 +11,35 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 	"curfew/scheduler/storetest"
 )
 
 // watched are two instances, of which first looks at second, which has shadows due,
 // three an hour ago and one an hour ahead, in named queues.
-func watched(t *testing.T, o Options) (first, second *Store, peer Peer) {
+func watched(t *testing.T, o Options) (first, second *Store, peer scheduler.Peer) {
 	t.Helper()
 	ctx := context.Background()
 	o.Instance = "first"
 	first = openStore(t, o)
 	o.Instance, o.Shards = "second", 3
 	second = openStore(t, o)
-	now := time.Now().UnixMicro()
-	shadow := func(deadline int64, queue, seq uint64) scheduler.Shadow {
-		return scheduler.Shadow{Deadline: deadline, Queue: queue, Seq: seq}
+	now := deadline.At(time.Now())
+	shadow := func(at deadline.Instant, queue, seq uint64) deadline.Ref {
+		return deadline.Ref{Deadline: at, Queue: queue, Seq: seq}
 	}
-	const hour = int64(time.Hour / time.Microsecond)
-	require.NoError(t, second.Apply(ctx, []scheduler.Shadow{
+	const hour = deadline.Instant(time.Hour / time.Microsecond)
+	require.NoError(t, second.Apply(ctx, []deadline.Ref{
 		shadow(now-hour, 1, 1), shadow(now-hour+1, 2, 1), shadow(now-hour+2, 2, 2), shadow(now+hour, 1, 2),
 	}, nil))
-	require.NoError(t, second.NameQueues(ctx, []QueueName{{1, "/", "orders"}, {2, "shop", "mails"}}))
+	require.NoError(t, second.NameQueues(ctx, []scheduler.QueueName{{Queue: 1, VHost: "/", Name: "orders"}, {Queue: 2, VHost: "shop", Name: "mails"}}))
 	require.NoError(t, first.Beat(ctx))
 	require.NoError(t, second.Beat(ctx))
 	return first, second, onlyPeer(t, first)
 }
 
-func onlyPeer(t *testing.T, s *Store) Peer {
+func onlyPeer(t *testing.T, s *Store) scheduler.Peer {
 	t.Helper()
 	peers, err := s.Peers(context.Background())
 	require.NoError(t, err)
@@ -54,7 +55,7 @@ func TestPeerIsWatched(t *testing.T) {
 		"a cluster":    {URL: cluster},
 		"a clock an hour behind": {
 			URL: storetest.StartRedis(t).URL,
-			Now: func() int64 { return time.Now().Add(-time.Hour).UnixMicro() },
+			Now: func() deadline.Instant { return deadline.At(time.Now().Add(-time.Hour)) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,13 +66,13 @@ func TestPeerIsWatched(t *testing.T) {
 			require.Equal(t, second.owner, peer.Owner)
 			require.InDelta(t, time.Now().UnixMilli(), peer.BeatAt, 60_000)
 
-			missed, err := first.Missed(ctx, peer)
+			overdue, err := first.CountOverdue(ctx, peer)
 			require.NoError(t, err)
-			require.EqualValues(t, 4, missed.Stored)
-			require.EqualValues(t, 3, missed.Due)
-			require.Equal(t, []QueueCount{{QueueName{2, "shop", "mails"}, 2}, {QueueName{1, "/", "orders"}, 1}}, missed.Queues)
-			require.InDelta(t, time.Hour.Milliseconds(), missed.LateMillis, 60_000)
-			require.InDelta(t, time.Now().Add(-time.Hour).UnixMilli(), missed.OldestAt, 60_000)
+			require.EqualValues(t, 4, overdue.Stored)
+			require.EqualValues(t, 3, overdue.Due)
+			require.Equal(t, []scheduler.QueueCount{{QueueName: scheduler.QueueName{Queue: 2, VHost: "shop", Name: "mails"}, Count: 2}, {QueueName: scheduler.QueueName{Queue: 1, VHost: "/", Name: "orders"}, Count: 1}}, overdue.Queues)
+			require.InDelta(t, time.Hour.Milliseconds(), overdue.LateMillis, 60_000)
+			require.InDelta(t, time.Now().Add(-time.Hour).UnixMilli(), overdue.OldestAt, 60_000)
 			n, err := second.Len(ctx)
 			require.NoError(t, err)
 			require.EqualValues(t, 4, n, "looking changes nothing")
@@ -137,7 +138,7 @@ func TestOneWatches(t *testing.T) {
 func TestGarbageInTheRegistry(t *testing.T) {
 	ctx, server := context.Background(), storetest.StartRedis(t)
 	first, _, peer := watched(t, Options{URL: server.URL})
-	good := peer.text()
+	good := peerText(peer)
 	for name, text := range map[string]string{
 		"a": "", "b": "x", "c": "1|4|short stamp", "d": "1795217348123|0|x", "e": "1795217348123|1025|x", "f": "1795217348123|-1|x",
 		"g": "1795217348123|4", "h": "1795217348123|4|" + strings.Repeat("x", maxEntry), "i": "1795217348123|4|\xff", "j": "179521734812x|4|x",
@@ -171,16 +172,16 @@ func TestWatchingWithFullRedis(t *testing.T) {
 	mine, err := first.Watch(ctx, peer)
 	require.NoError(t, err)
 	require.True(t, mine)
-	missed, err := first.Missed(ctx, peer)
+	overdue, err := first.CountOverdue(ctx, peer)
 	require.NoError(t, err)
-	require.EqualValues(t, 3, missed.Due)
+	require.EqualValues(t, 3, overdue.Due)
 }
 
 func TestWatchingWithoutRights(t *testing.T) {
 	ctx, server := context.Background(), storetest.StartRedis(t)
 	before, _, _ := strings.Cut(aclRule, "+hset")
 	s := openStore(t, Options{URL: limit(server, before)})
-	for _, err := range []error{s.Beat(ctx), second(s.Peers(ctx)), s.NameQueues(ctx, []QueueName{{Queue: 1}})} {
+	for _, err := range []error{s.Beat(ctx), second(s.Peers(ctx)), s.NameQueues(ctx, []scheduler.QueueName{{Queue: 1}})} {
 		require.ErrorContains(t, err, "lacks a right")
 	}
 	requireEpoch(t, s, true)
@@ -191,8 +192,8 @@ func TestWatchingWithoutRedis(t *testing.T) {
 	first, _, peer := watched(t, Options{URL: server.URL})
 	server.Kill()
 	for _, err := range []error{
-		first.Beat(ctx), second(first.Peers(ctx)), second(first.Watch(ctx, peer)), second(first.Missed(ctx, peer)), first.Forget(ctx, peer),
-		first.NameQueues(ctx, []QueueName{{Queue: 1}}), second(first.PruneQueues(ctx, func(uint64) bool { return true })),
+		first.Beat(ctx), second(first.Peers(ctx)), second(first.Watch(ctx, peer)), second(first.CountOverdue(ctx, peer)), first.Forget(ctx, peer),
+		first.NameQueues(ctx, []scheduler.QueueName{{Queue: 1}}), second(first.PruneQueues(ctx, func(uint64) bool { return true })),
 	} {
 		require.Error(t, err)
 		_, reply := errors.AsType[redis.Error](err)
@@ -204,18 +205,18 @@ func TestWatchingWithoutRedis(t *testing.T) {
 func TestMissedIsBounded(t *testing.T) {
 	ctx, server := context.Background(), storetest.StartRedis(t)
 	first, second, peer := watched(t, Options{URL: server.URL})
-	var many []scheduler.Shadow
+	var many []deadline.Ref
 	for seq := range uint64(20_000) {
-		many = append(many, scheduler.Shadow{Deadline: 1_000_000_000_000_000 + int64(seq), Queue: 100 + seq%50, Seq: seq})
+		many = append(many, deadline.Ref{Deadline: 1_000_000_000_000_000 + deadline.Instant(seq), Queue: 100 + seq%50, Seq: seq})
 	}
 	require.NoError(t, second.Apply(ctx, many, nil))
 	server.Do("ZADD", second.due[0], 1, "not a shadow", 2, strings.Repeat("x", scheduler.TextLen))
-	missed, err := first.Missed(ctx, peer)
+	overdue, err := first.CountOverdue(ctx, peer)
 	require.NoError(t, err)
-	require.EqualValues(t, len(many)+3+2, missed.Due)
-	require.EqualValues(t, 1_000_000_000_000, missed.OldestAt)
-	require.Len(t, missed.Queues, topQueues)
-	for _, q := range missed.Queues {
+	require.EqualValues(t, len(many)+3+2, overdue.Due)
+	require.EqualValues(t, 1_000_000_000_000, overdue.OldestAt)
+	require.Len(t, overdue.Queues, topQueues)
+	for _, q := range overdue.Queues {
 		require.Empty(t, q.Name)
 		require.LessOrEqual(t, q.Count, int64(sampleLen))
 	}
@@ -224,9 +225,9 @@ func TestMissedIsBounded(t *testing.T) {
 func TestNamesArePruned(t *testing.T) {
 	ctx, server := context.Background(), storetest.StartRedis(t)
 	s := openStore(t, Options{URL: server.URL})
-	var queues []QueueName
+	var queues []scheduler.QueueName
 	for queue := range uint64(2000) {
-		queues = append(queues, QueueName{queue, "/", fmt.Sprint("q", queue)})
+		queues = append(queues, scheduler.QueueName{Queue: queue, VHost: "/", Name: fmt.Sprint("q", queue)})
 	}
 	require.NoError(t, s.NameQueues(ctx, queues))
 	require.NoError(t, s.NameQueues(ctx, nil))

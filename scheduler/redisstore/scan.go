@@ -4,13 +4,14 @@ import (
 	"context"
 	"strings"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 )
 
 // Scan names every stored shadow, each at least once, in pages that fn may change
 // but not keep; one stored or removed meanwhile may or may not be among them. It
 // removes members that are no shadows. It ends with fn's first error or its own.
-func (s *Store) Scan(ctx context.Context, fn func(page []scheduler.Shadow) error) error {
+func (s *Store) Scan(ctx context.Context, fn func(page []deadline.Ref) error) error {
 	for shard := range s.due {
 		if err := s.scanShard(ctx, shard, fn); err != nil {
 			return err
@@ -19,8 +20,8 @@ func (s *Store) Scan(ctx context.Context, fn func(page []scheduler.Shadow) error
 	return nil
 }
 
-func (s *Store) scanShard(ctx context.Context, shard int, fn func([]scheduler.Shadow) error) error {
-	var page []scheduler.Shadow
+func (s *Store) scanShard(ctx context.Context, shard int, fn func([]deadline.Ref) error) error {
+	var page []deadline.Ref
 	for cursor := uint64(0); ; {
 		members, next, err := s.client.ZScan(ctx, s.due[shard], cursor, "", batchLen).Result()
 		if err != nil {
@@ -29,7 +30,7 @@ func (s *Store) scanShard(ctx context.Context, shard int, fn func([]scheduler.Sh
 		var aliens []alien
 		page = page[:0]
 		for i := 0; i < len(members); i += 2 { // members[i+1] is its score
-			shadow, err := scheduler.ParseShadow(members[i])
+			shadow, err := scheduler.ParseText(members[i])
 			switch {
 			case err == nil && s.shardOf(shadow.Queue) == shard:
 				page = append(page, shadow)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 )
 
@@ -16,7 +17,7 @@ import (
 type Store struct {
 	client    redis.UniversalClient
 	instance  string
-	now       func() int64
+	now       func() deadline.Instant
 	due       []string // key of each shard's sorted set
 	ownerKey  string
 	queuesKey string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 	"curfew/scheduler/storetest"
 )
@@ -96,10 +97,10 @@ func openOnly(t testing.TB, o Options) *Store {
 const startAt = 1_795_217_348_123_456
 
 // row returns n shadows, every µs one, of a few queues.
-func row(n int) []scheduler.Shadow {
-	shadows := make([]scheduler.Shadow, n)
+func row(n int) []deadline.Ref {
+	shadows := make([]deadline.Ref, n)
 	for i := range shadows {
-		shadows[i] = scheduler.Shadow{Deadline: startAt + int64(i), Queue: uint64(i % 7), Seq: uint64(i)}
+		shadows[i] = deadline.Ref{Deadline: startAt + deadline.Instant(i), Queue: uint64(i % 7), Seq: uint64(i)}
 	}
 	return shadows
 }
@@ -107,8 +108,8 @@ func row(n int) []scheduler.Shadow {
 func TestShapeInRedis(t *testing.T) {
 	server := storetest.StartRedis(t)
 	s := openStore(t, Options{URL: server.URL, Instance: "shop", Shards: 1})
-	shadow := scheduler.Shadow{Deadline: startAt, Queue: 0xabc, Seq: 1<<56 | 42}
-	require.NoError(t, s.Apply(context.Background(), []scheduler.Shadow{shadow}, nil))
+	shadow := deadline.Ref{Deadline: startAt, Queue: 0xabc, Seq: 1<<56 | 42}
+	require.NoError(t, s.Apply(context.Background(), []deadline.Ref{shadow}, nil))
 	const member = "1795217348123456|0000000000000abc|00072057594037927978"
 	require.Equal(t, []any{member}, server.Do("ZRANGE", "{curfew:shop:0}:due:2", "-inf", "(inf", "BYSCORE"))
 	require.EqualValues(t, startAt, server.Do("ZSCORE", "{curfew:shop:0}:due:2", member))
@@ -151,9 +152,9 @@ func TestOlderScheduleThatMayNotBeDropped(t *testing.T) {
 func TestShardsShareTheWork(t *testing.T) {
 	server := storetest.StartRedis(t)
 	s := openStore(t, Options{URL: server.URL})
-	var all []scheduler.Shadow
+	var all []deadline.Ref
 	for queue := range uint64(400) {
-		all = append(all, scheduler.Shadow{Deadline: startAt, Queue: queue, Seq: queue})
+		all = append(all, deadline.Ref{Deadline: startAt, Queue: queue, Seq: queue})
 	}
 	require.NoError(t, s.Apply(context.Background(), all, nil))
 	for shard := range 4 {
@@ -169,8 +170,8 @@ func TestHundredThousand(t *testing.T) {
 	n, err := s.Len(ctx)
 	require.NoError(t, err)
 	require.EqualValues(t, len(all), n)
-	scanned := map[scheduler.Shadow]bool{}
-	require.NoError(t, s.Scan(ctx, func(page []scheduler.Shadow) error {
+	scanned := map[deadline.Ref]bool{}
+	require.NoError(t, s.Scan(ctx, func(page []deadline.Ref) error {
 		for _, shadow := range page {
 			scanned[shadow] = true
 		}
@@ -178,8 +179,8 @@ func TestHundredThousand(t *testing.T) {
 		return nil
 	}))
 	require.Len(t, scanned, len(all))
-	var claimed []scheduler.Shadow
-	for next := int64(1); next <= startAt+1e6; {
+	var claimed []deadline.Ref
+	for next := deadline.Instant(1); next <= startAt+1e6; {
 		before := len(claimed)
 		claimed, next, err = s.Claim(ctx, startAt+1e6, 5000, startAt+1e7, claimed)
 		require.NoError(t, err)
@@ -197,5 +198,5 @@ func TestHundredThousand(t *testing.T) {
 func TestScanEndsWithTheCallersError(t *testing.T) {
 	s := openStore(t, Options{URL: storetest.StartRedis(t).URL})
 	require.NoError(t, s.Apply(context.Background(), row(100), nil))
-	require.ErrorIs(t, s.Scan(context.Background(), func([]scheduler.Shadow) error { return net.ErrClosed }), net.ErrClosed)
+	require.ErrorIs(t, s.Scan(context.Background(), func([]deadline.Ref) error { return net.ErrClosed }), net.ErrClosed)
 }

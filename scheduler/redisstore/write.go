@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 )
 
@@ -30,22 +31,22 @@ var (
 )
 
 // Apply implements scheduler.Store. When Redis is full it still removes.
-func (s *Store) Apply(ctx context.Context, add, rem []scheduler.Shadow) error {
+func (s *Store) Apply(ctx context.Context, add, rem []deadline.Ref) error {
 	errAdd := s.write(ctx, put, len(add), func(i int) scheduler.Later {
-		return scheduler.Later{Shadow: add[i], At: add[i].Deadline}
+		return scheduler.Later{Ref: add[i], At: add[i].Deadline}
 	})
 	if errAdd != nil && !isReply(errAdd) {
 		return errAdd
 	}
 	return cmp.Or(errAdd, s.write(ctx, remove, len(rem), func(i int) scheduler.Later {
-		return scheduler.Later{Shadow: rem[i], At: rem[i].Deadline}
+		return scheduler.Later{Ref: rem[i], At: rem[i].Deadline}
 	}))
 }
 
 // Settle implements scheduler.Store.
-func (s *Store) Settle(ctx context.Context, done []scheduler.Shadow, later []scheduler.Later) error {
+func (s *Store) Settle(ctx context.Context, done []deadline.Ref, later []scheduler.Later) error {
 	errDone := s.write(ctx, remove, len(done), func(i int) scheduler.Later {
-		return scheduler.Later{Shadow: done[i], At: done[i].Deadline}
+		return scheduler.Later{Ref: done[i], At: done[i].Deadline}
 	})
 	if errDone != nil && !isReply(errDone) {
 		return errDone
@@ -133,7 +134,7 @@ func newTexts(from, to int, at func(int) scheduler.Later) ([]string, error) {
 		if buf, err = scheduler.AppendInstant(buf, later.At); err != nil {
 			return nil, err
 		}
-		if buf, err = later.AppendText(buf); err != nil {
+		if buf, err = scheduler.AppendText(buf, later.Ref); err != nil {
 			return nil, err
 		}
 	}

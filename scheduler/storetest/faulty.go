@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 )
 
@@ -107,12 +108,12 @@ func wait(ctx context.Context, delay time.Duration, healed <-chan struct{}) erro
 }
 
 // Apply implements scheduler.Store.
-func (f *Faulty) Apply(ctx context.Context, add, remove []scheduler.Shadow) error {
+func (f *Faulty) Apply(ctx context.Context, add, remove []deadline.Ref) error {
 	return f.Do(ctx, func() error { return f.Store.Apply(ctx, add, remove) })
 }
 
 // Claim implements scheduler.Store.
-func (f *Faulty) Claim(ctx context.Context, until int64, max int, leaseUntil int64, out []scheduler.Shadow) (claimed []scheduler.Shadow, next int64, err error) {
+func (f *Faulty) Claim(ctx context.Context, until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) (claimed []deadline.Ref, next deadline.Instant, err error) {
 	before := len(out)
 	err = f.Do(ctx, func() (err error) {
 		out, next, err = f.Store.Claim(ctx, until, max, leaseUntil, out)
@@ -125,7 +126,7 @@ func (f *Faulty) Claim(ctx context.Context, until int64, max int, leaseUntil int
 }
 
 // Settle implements scheduler.Store.
-func (f *Faulty) Settle(ctx context.Context, done []scheduler.Shadow, later []scheduler.Later) error {
+func (f *Faulty) Settle(ctx context.Context, done []deadline.Ref, later []scheduler.Later) error {
 	return f.Do(ctx, func() error { return f.Store.Settle(ctx, done, later) })
 }
 

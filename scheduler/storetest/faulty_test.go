@@ -9,23 +9,24 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 )
 
 // counter is a Store that counts what reaches it.
 type counter struct{ calls int }
 
-func (c *counter) Apply(context.Context, []scheduler.Shadow, []scheduler.Shadow) error {
+func (c *counter) Apply(context.Context, []deadline.Ref, []deadline.Ref) error {
 	c.calls++
 	return nil
 }
 
-func (c *counter) Claim(_ context.Context, _ int64, _ int, _ int64, out []scheduler.Shadow) ([]scheduler.Shadow, int64, error) {
+func (c *counter) Claim(_ context.Context, _ deadline.Instant, _ int, _ deadline.Instant, out []deadline.Ref) ([]deadline.Ref, deadline.Instant, error) {
 	c.calls++
-	return append(out, scheduler.Shadow{Deadline: 1}), 7, nil
+	return append(out, deadline.Ref{Deadline: 1}), 7, nil
 }
 
-func (c *counter) Settle(context.Context, []scheduler.Shadow, []scheduler.Later) error {
+func (c *counter) Settle(context.Context, []deadline.Ref, []scheduler.Later) error {
 	c.calls++
 	return nil
 }

@@ -9,26 +9,27 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 )
 
 // model is a Store as plain as can be: every shadow with its score.
-type model map[scheduler.Shadow]int64
+type model map[deadline.Ref]deadline.Instant
 
 // due returns what may be claimed, in order of score.
-func (m model) due(until int64) (due []scheduler.Shadow) {
+func (m model) due(until deadline.Instant) (due []deadline.Ref) {
 	for s, at := range m {
 		if at <= until {
 			due = append(due, s)
 		}
 	}
-	slices.SortFunc(due, func(a, b scheduler.Shadow) int {
+	slices.SortFunc(due, func(a, b deadline.Ref) int {
 		return cmp.Or(cmp.Compare(m[a], m[b]), a.Compare(b))
 	})
 	return due
 }
 
-func (m model) next() (at int64) {
+func (m model) next() (at deadline.Instant) {
 	for _, score := range m {
 		if at == 0 || score < at {
 			at = score
@@ -42,14 +43,14 @@ func likeModel(t *testing.T, open func(t *testing.T) scheduler.Store) {
 	store, ctx := open(t), context.Background()
 	rapid.Check(t, func(t *rapid.T) {
 		clearStore(t, store)
-		m, now := model{}, int64(startAt)
+		m, now := model{}, deadline.Instant(startAt)
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(t *rapid.T) {
 				n, err := store.Len(ctx)
 				require.NoError(t, err)
 				require.EqualValues(t, len(m), n)
 			},
-			"advance": func(t *rapid.T) { now += rapid.Int64Range(0, 20).Draw(t, "ms") },
+			"advance": func(t *rapid.T) { now += deadline.Instant(rapid.Int64Range(0, 20).Draw(t, "ms")) },
 			"apply": func(t *rapid.T) {
 				add, remove := drawShadows(t, "add"), drawShadows(t, "remove")
 				require.NoError(t, store.Apply(ctx, add, remove))
@@ -61,7 +62,7 @@ func likeModel(t *testing.T, open func(t *testing.T) scheduler.Store) {
 				}
 			},
 			"claim": func(t *rapid.T) {
-				max, leaseUntil := rapid.IntRange(0, 12).Draw(t, "max"), now+rapid.Int64Range(1, 30).Draw(t, "lease")
+				max, leaseUntil := rapid.IntRange(0, 12).Draw(t, "max"), now+deadline.Instant(rapid.Int64Range(1, 30).Draw(t, "lease"))
 				claimed, next, err := store.Claim(ctx, now, max, leaseUntil, nil)
 				require.NoError(t, err)
 				checkClaim(t, m, claimed, now, max)
@@ -74,15 +75,15 @@ func likeModel(t *testing.T, open func(t *testing.T) scheduler.Store) {
 				done := drawShadows(t, "done")
 				var later []scheduler.Later
 				for _, s := range drawShadows(t, "later") {
-					later = append(later, scheduler.Later{Shadow: s, At: startAt + rapid.Int64Range(0, 100).Draw(t, "at")})
+					later = append(later, scheduler.Later{Ref: s, At: startAt + deadline.Instant(rapid.Int64Range(0, 100).Draw(t, "at"))})
 				}
 				require.NoError(t, store.Settle(ctx, done, later))
 				for _, s := range done {
 					delete(m, s)
 				}
 				for _, l := range later {
-					if _, present := m[l.Shadow]; present {
-						m[l.Shadow] = l.At
+					if _, present := m[l.Ref]; present {
+						m[l.Ref] = l.At
 					}
 				}
 			},
@@ -91,10 +92,10 @@ func likeModel(t *testing.T, open func(t *testing.T) scheduler.Store) {
 }
 
 // drawShadows draws from a few hundred, so that they meet again.
-func drawShadows(t *rapid.T, label string) []scheduler.Shadow {
-	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) scheduler.Shadow {
-		return scheduler.Shadow{
-			Deadline: startAt + rapid.Int64Range(0, 9).Draw(t, "deadline")*7,
+func drawShadows(t *rapid.T, label string) []deadline.Ref {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) deadline.Ref {
+		return deadline.Ref{
+			Deadline: startAt + deadline.Instant(rapid.Int64Range(0, 9).Draw(t, "deadline"))*7,
 			Queue:    rapid.Uint64Range(1, 5).Draw(t, "queue"),
 			Seq:      rapid.Uint64Range(1, 8).Draw(t, "seq"),
 		}
@@ -103,7 +104,7 @@ func drawShadows(t *rapid.T, label string) []scheduler.Shadow {
 
 // checkClaim holds a claim to its contract: as many as are due up to max, and of
 // each queue the first ones, in order.
-func checkClaim(t *rapid.T, m model, claimed []scheduler.Shadow, until int64, max int) {
+func checkClaim(t *rapid.T, m model, claimed []deadline.Ref, until deadline.Instant, max int) {
 	due := m.due(until)
 	require.Len(t, claimed, min(max, len(due)))
 	dueOf := byQueue(due)

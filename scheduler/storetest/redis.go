@@ -39,6 +39,9 @@ type Redis struct {
 // written to disk, so Restart comes back empty.
 func StartRedis(t testing.TB, args ...string) *Redis {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs a Redis server, and this is a short run: `make test` has one")
+	}
 	r := &Redis{t: t, args: append([]string{"--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()}, args...)}
 	t.Cleanup(r.Kill)
 	for attempt := 1; ; attempt++ {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/deadline"
 	"curfew/scheduler"
 )
 
@@ -57,19 +58,19 @@ type fixture struct {
 	store scheduler.Store
 }
 
-func (f fixture) apply(add, remove []scheduler.Shadow) {
+func (f fixture) apply(add, remove []deadline.Ref) {
 	f.Helper()
 	require.NoError(f, f.store.Apply(context.Background(), add, remove))
 }
 
-func (f fixture) claim(until int64, max int) (claimed []scheduler.Shadow, next int64) {
+func (f fixture) claim(until deadline.Instant, max int) (claimed []deadline.Ref, next deadline.Instant) {
 	f.Helper()
 	claimed, next, err := f.store.Claim(context.Background(), until, max, until+lease, nil)
 	require.NoError(f, err)
 	return claimed, next
 }
 
-func (f fixture) settle(done []scheduler.Shadow, later ...scheduler.Later) {
+func (f fixture) settle(done []deadline.Ref, later ...scheduler.Later) {
 	f.Helper()
 	require.NoError(f, f.store.Settle(context.Background(), done, later))
 }
@@ -82,15 +83,15 @@ func (f fixture) len() int64 {
 }
 
 // row returns n shadows of a queue, every µs one from startAt on.
-func row(queue uint64, n int) []scheduler.Shadow {
-	shadows := make([]scheduler.Shadow, n)
+func row(queue uint64, n int) []deadline.Ref {
+	shadows := make([]deadline.Ref, n)
 	for i := range shadows {
-		shadows[i] = scheduler.Shadow{Deadline: startAt + int64(i), Queue: queue, Seq: uint64(i)}
+		shadows[i] = deadline.Ref{Deadline: startAt + deadline.Instant(i), Queue: queue, Seq: uint64(i)}
 	}
 	return shadows
 }
 
-func shuffled(shadows []scheduler.Shadow) []scheduler.Shadow {
+func shuffled(shadows []deadline.Ref) []deadline.Ref {
 	shadows = slices.Clone(shadows)
 	rng := rand.New(rand.NewPCG(1, 2))
 	rng.Shuffle(len(shadows), func(i, k int) { shadows[i], shadows[k] = shadows[k], shadows[i] })
@@ -104,7 +105,7 @@ func empty(f fixture) {
 	require.Zero(f, f.len())
 	f.apply(nil, nil)
 	f.settle(nil)
-	f.settle(row(1, 2), scheduler.Later{Shadow: row(2, 1)[0], At: startAt})
+	f.settle(row(1, 2), scheduler.Later{Ref: row(2, 1)[0], At: startAt})
 	require.Zero(f, f.len())
 }
 
@@ -121,9 +122,9 @@ func claimsInOrder(f fixture) {
 }
 
 func equalDeadlines(f fixture) {
-	var all []scheduler.Shadow
+	var all []deadline.Ref
 	for _, seq := range []uint64{0, 1, 9, 10, 255, 256, 1 << 40, 1<<56 | 1, 1<<63 | 5, 1<<64 - 1} {
-		all = append(all, scheduler.Shadow{Deadline: startAt, Queue: 1 << 63, Seq: seq})
+		all = append(all, deadline.Ref{Deadline: startAt, Queue: 1 << 63, Seq: seq})
 	}
 	f.apply(shuffled(all), nil)
 	claimed, _ := f.claim(startAt, 4)
@@ -135,14 +136,14 @@ func equalDeadlines(f fixture) {
 }
 
 func manyQueues(f fixture) {
-	var all []scheduler.Shadow
+	var all []deadline.Ref
 	for queue := range uint64(300) {
 		for seq := range uint64(3) {
-			all = append(all, scheduler.Shadow{Deadline: startAt, Queue: queue * 0x9e3779b97f4a7c15, Seq: seq})
+			all = append(all, deadline.Ref{Deadline: startAt, Queue: queue * 0x9e3779b97f4a7c15, Seq: seq})
 		}
 	}
 	f.apply(shuffled(all), nil)
-	var claimed []scheduler.Shadow
+	var claimed []deadline.Ref
 	for len(claimed) < len(all) {
 		some, next := f.claim(startAt, 100)
 		require.Len(f, some, 100)
@@ -151,12 +152,12 @@ func manyQueues(f fixture) {
 	}
 	require.ElementsMatch(f, all, claimed)
 	for _, queue := range byQueue(claimed) {
-		require.True(f, slices.IsSortedFunc(queue, scheduler.Shadow.Compare))
+		require.True(f, slices.IsSortedFunc(queue, deadline.Ref.Compare))
 	}
 }
 
-func byQueue(shadows []scheduler.Shadow) map[uint64][]scheduler.Shadow {
-	queues := map[uint64][]scheduler.Shadow{}
+func byQueue(shadows []deadline.Ref) map[uint64][]deadline.Ref {
+	queues := map[uint64][]deadline.Ref{}
 	for _, s := range shadows {
 		queues[s.Queue] = append(queues[s.Queue], s)
 	}
@@ -209,7 +210,7 @@ func settled(f fixture) {
 	all := row(1, 6)
 	f.apply(all, nil)
 	f.claim(startAt+2, 10)
-	f.settle([]scheduler.Shadow{all[2], all[0], all[5]})
+	f.settle([]deadline.Ref{all[2], all[0], all[5]})
 	f.settle(all[:1])
 	require.EqualValues(f, 3, f.len())
 	claimed, next := f.claim(startAt+100, 10)
@@ -226,9 +227,9 @@ func later(f fixture) {
 	f.apply(all, nil)
 	f.claim(startAt, 1)
 	f.settle(nil,
-		scheduler.Later{Shadow: all[0], At: startAt + 50}, // claimed
-		scheduler.Later{Shadow: all[1], At: startAt + 20}, // not claimed
-		scheduler.Later{Shadow: row(2, 1)[0], At: startAt})
+		scheduler.Later{Ref: all[0], At: startAt + 50}, // claimed
+		scheduler.Later{Ref: all[1], At: startAt + 20}, // not claimed
+		scheduler.Later{Ref: row(2, 1)[0], At: startAt})
 	require.EqualValues(f, 4, f.len())
 	claimed, next := f.claim(startAt+10, 10)
 	require.Equal(f, all[2:], claimed)
@@ -237,7 +238,7 @@ func later(f fixture) {
 	require.Equal(f, all[1:2], claimed)
 	claimed, _ = f.claim(startAt+50, 10)
 	require.Equal(f, all[:1], claimed)
-	f.settle(nil, scheduler.Later{Shadow: all[0], At: startAt + 60}, scheduler.Later{Shadow: all[0], At: all[0].Deadline})
+	f.settle(nil, scheduler.Later{Ref: all[0], At: startAt + 60}, scheduler.Later{Ref: all[0], At: all[0].Deadline})
 	claimed, _ = f.claim(startAt+51, 10)
 	require.Equal(f, all[:1], claimed, "back at its deadline")
 }
@@ -265,7 +266,7 @@ func resets(f fixture) {
 	require.EqualValues(f, 3, f.len())
 	claimed, _ := f.claim(startAt+10, 10)
 	require.Equal(f, all[1:2], claimed)
-	f.settle(nil, scheduler.Later{Shadow: all[2], At: startAt + 1e6})
+	f.settle(nil, scheduler.Later{Ref: all[2], At: startAt + 1e6})
 	f.apply(all[2:], nil)
 	_, next := f.claim(startAt, 10)
 	require.EqualValues(f, all[2].Deadline, next)
@@ -275,12 +276,12 @@ func removed(f fixture) {
 	all := row(1, 6)
 	f.apply(all, nil)
 	f.claim(startAt+2, 10)
-	f.settle(nil, scheduler.Later{Shadow: all[5], At: startAt + 1e6})
-	f.apply(nil, []scheduler.Shadow{all[1], all[4], all[5], row(3, 1)[0]})
+	f.settle(nil, scheduler.Later{Ref: all[5], At: startAt + 1e6})
+	f.apply(nil, []deadline.Ref{all[1], all[4], all[5], row(3, 1)[0]})
 	f.apply(row(2, 1), row(2, 1)) // in both: removed
 	require.EqualValues(f, 3, f.len())
 	claimed, _ := f.claim(startAt+1e7, 10)
-	require.Equal(f, []scheduler.Shadow{all[3], all[0], all[2]}, claimed, "in order of score")
+	require.Equal(f, []deadline.Ref{all[3], all[0], all[2]}, claimed, "in order of score")
 }
 
 func addedAgain(f fixture) {
@@ -300,7 +301,7 @@ func addedAgain(f fixture) {
 func removedMany(f fixture) {
 	all := row(1, 20_000)
 	f.apply(shuffled(all), nil)
-	var gone, kept []scheduler.Shadow
+	var gone, kept []deadline.Ref
 	for i, s := range all {
 		if i%10 == 3 {
 			kept = append(kept, s)
@@ -316,7 +317,7 @@ func removedMany(f fixture) {
 
 func farAndPast(f fixture) {
 	const tenYears = 315_360_000_000_000
-	all := []scheduler.Shadow{
+	all := []deadline.Ref{
 		{Deadline: 1, Queue: 1, Seq: 1},
 		{Deadline: startAt - tenYears, Queue: 1, Seq: 2},
 		{Deadline: startAt, Queue: 1, Seq: 3},
@@ -339,10 +340,10 @@ func farAndPast(f fixture) {
 
 func invalid(f fixture) {
 	ctx, good := context.Background(), row(1, 1)
-	for _, at := range []int64{-1 << 63, -1, 0, scheduler.MaxDeadline + 1, 1<<63 - 1} {
-		bad := []scheduler.Shadow{{Deadline: at, Queue: 1, Seq: 1}}
+	for _, at := range []deadline.Instant{-1 << 63, -1, 0, scheduler.MaxDeadline + 1, 1<<63 - 1} {
+		bad := []deadline.Ref{{Deadline: at, Queue: 1, Seq: 1}}
 		require.ErrorIs(f, f.store.Apply(ctx, bad, nil), scheduler.ErrInstant)
-		require.ErrorIs(f, f.store.Settle(ctx, nil, []scheduler.Later{{Shadow: good[0], At: at}}), scheduler.ErrInstant)
+		require.ErrorIs(f, f.store.Settle(ctx, nil, []scheduler.Later{{Ref: good[0], At: at}}), scheduler.ErrInstant)
 	}
 	_, _, err := f.store.Claim(ctx, startAt, 1, scheduler.MaxDeadline+1, nil)
 	require.ErrorIs(f, err, scheduler.ErrInstant)
@@ -366,7 +367,7 @@ func concurrent(f fixture) {
 		all[i].Queue = uint64(i % 17)
 	}
 	f.apply(all, nil)
-	claimed := make([][]scheduler.Shadow, claimers)
+	claimed := make([][]deadline.Ref, claimers)
 	var wg sync.WaitGroup
 	for i := range claimers {
 		wg.Go(func() {
@@ -386,7 +387,7 @@ func concurrent(f fixture) {
 	wg.Go(func() {
 		for _, s := range row(99, 50) { // beyond what is claimed
 			s.Deadline += 1e6
-			if err := f.store.Apply(context.Background(), []scheduler.Shadow{s}, nil); err != nil {
+			if err := f.store.Apply(context.Background(), []deadline.Ref{s}, nil); err != nil {
 				f.Error(err)
 			}
 		}

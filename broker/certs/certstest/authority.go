@@ -1,4 +1,4 @@
-// Package certstest makes certificates for tests, of an authority of their own.
+// Package certstest makes certificates for tests, signed by its own authority.
 package certstest
 
 import (
@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Authority signs certificates. Its own is in the file CA.
+// Authority signs certificates. The file CA contains its own certificate.
 type Authority struct {
 	CA   string
 	Pool *x509.CertPool
@@ -25,7 +25,7 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// New makes an authority; its file is in a folder of the test's.
+// New creates an authority. Its file is in a directory of the test.
 func New(t testing.TB) *Authority {
 	t.Helper()
 	key := newKey(t)
@@ -41,8 +41,8 @@ func New(t testing.TB) *Authority {
 	return a
 }
 
-// Write puts a certificate for that subject, good for this machine, and its key
-// into cert.pem and key.pem of the folder, replacing what is there.
+// Write writes a certificate for that subject, valid for this machine, and its key to
+// cert.pem and key.pem in the directory, replacing existing files.
 func (a *Authority) Write(t testing.TB, dir string, subject pkix.Name) (cert, key string) {
 	t.Helper()
 	private := newKey(t)
@@ -60,7 +60,7 @@ func (a *Authority) Write(t testing.TB, dir string, subject pkix.Name) (cert, ke
 	return cert, key
 }
 
-// Client is the configuration of a client that trusts the authority and has a
+// Client returns the configuration of a client that trusts the authority and has a
 // certificate for the subject.
 func (a *Authority) Client(t testing.TB, subject pkix.Name) *tls.Config {
 	t.Helper()
@@ -84,7 +84,7 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// write replaces a file as careful tools do: readers see the old one or the new.
+// write replaces a file atomically: readers see the old file or the new one.
 func write(t testing.TB, name, kind string, der []byte) {
 	must(t, os.WriteFile(name+".new", pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
 	must(t, os.Rename(name+".new", name))

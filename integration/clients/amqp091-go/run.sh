@@ -15,7 +15,7 @@ until grep -q 'Server startup complete' "$scratch/curfew.log"; do
 	sleep 0.1
 done
 
-# In the place of rabbitmqctl set_vm_memory_high_watermark: an alarm all the same, of the disk.
+# Instead of rabbitmqctl set_vm_memory_high_watermark: the alarm is the disk's.
 cat >"$scratch/rabbitmqctl" <<CTL
 #!/bin/sh
 case "\$*" in

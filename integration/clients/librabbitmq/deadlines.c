@@ -131,11 +131,17 @@ static void get(char **names) {
 int main(int argc, char **argv) {
   if (argc < 4) die("usage: deadlines declare|publish|collect|get URL NAMES...");
   connect_to(argv[2]);
-  if (strcmp(argv[1], "declare") == 0 && argc == 6) declare(argv + 3);
-  else if (strcmp(argv[1], "publish") == 0) publish(argv + 3);
-  else if (strcmp(argv[1], "collect") == 0 && argc == 5) collect(argv + 3);
-  else if (strcmp(argv[1], "get") == 0) get(argv + 3);
-  else die("unknown role or wrong number of names");
+  if (strcmp(argv[1], "declare") == 0 && argc == 6) {
+    declare(argv + 3);
+  } else if (strcmp(argv[1], "publish") == 0) {
+    publish(argv + 3);
+  } else if (strcmp(argv[1], "collect") == 0 && argc == 5) {
+    collect(argv + 3);
+  } else if (strcmp(argv[1], "get") == 0) {
+    get(argv + 3);
+  } else {
+    die("unknown role or wrong number of names");
+  }
   check_reply(amqp_connection_close(conn, AMQP_REPLY_SUCCESS), "close");
   check(amqp_destroy_connection(conn), "destroy");
   return 0;

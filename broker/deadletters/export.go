@@ -1,0 +1,239 @@
+package deadletters
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+)
+
+// line is a message as a line of an exported file: nothing of it is lost, and a person
+// can read and change it.
+type line struct {
+	VHost      string      `json:"vhost,omitempty"` // where it was exported from
+	Queue      string      `json:"queue,omitempty"`
+	Seq        queue.Seq   `json:"seq,omitempty"`
+	Exchange   shortText   `json:"exchange"`
+	RoutingKey shortText   `json:"routing_key"`
+	Properties propertyMap `json:"properties"`
+	Payload    []byte      `json:"payload"` // base64
+}
+
+// propertyMap is the properties that a message has.
+type propertyMap struct {
+	ContentType     *shortText        `json:"content_type,omitempty"`
+	ContentEncoding *shortText        `json:"content_encoding,omitempty"`
+	Headers         *map[string]typed `json:"headers,omitempty"`
+	RawHeaders      []byte            `json:"headers_raw,omitempty"` // where a name is no UTF-8: the table, base64
+	DeliveryMode    *uint8            `json:"delivery_mode,omitempty"`
+	Priority        *uint8            `json:"priority,omitempty"`
+	CorrelationID   *shortText        `json:"correlation_id,omitempty"`
+	ReplyTo         *shortText        `json:"reply_to,omitempty"`
+	Expiration      *shortText        `json:"expiration,omitempty"`
+	MessageID       *shortText        `json:"message_id,omitempty"`
+	Timestamp       *amqp.Timestamp   `json:"timestamp,omitempty"` // Unix seconds
+	Type            *shortText        `json:"type,omitempty"`
+	UserID          *shortText        `json:"user_id,omitempty"`
+	AppID           *shortText        `json:"app_id,omitempty"`
+	ClusterID       *shortText        `json:"cluster_id,omitempty"`
+}
+
+// shortText is a string, or {"base64": "..."} if it is no UTF-8.
+type shortText string
+
+func (t shortText) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(t)) {
+		return json.Marshal(string(t))
+	}
+	return json.Marshal(map[string][]byte{"base64": []byte(t)})
+}
+
+func (t *shortText) UnmarshalJSON(b []byte) error {
+	var plain string
+	if json.Unmarshal(b, &plain) == nil {
+		*t = shortText(plain)
+		return nil
+	}
+	var coded struct {
+		Base64 []byte `json:"base64"`
+	}
+	err := json.Unmarshal(b, &coded)
+	*t = shortText(coded.Base64)
+	return err
+}
+
+// texts pairs the string properties of both forms.
+func (m *propertyMap) texts(p *amqp.Properties) []struct {
+	has   amqp.PropertySet
+	plain *string
+	out   **shortText
+} {
+	return []struct {
+		has   amqp.PropertySet
+		plain *string
+		out   **shortText
+	}{
+		{amqp.HasContentType, &p.ContentType, &m.ContentType}, {amqp.HasContentEncoding, &p.ContentEncoding, &m.ContentEncoding},
+		{amqp.HasCorrelationID, &p.CorrelationID, &m.CorrelationID}, {amqp.HasReplyTo, &p.ReplyTo, &m.ReplyTo},
+		{amqp.HasExpiration, &p.Expiration, &m.Expiration}, {amqp.HasMessageID, &p.MessageID, &m.MessageID},
+		{amqp.HasType, &p.Type, &m.Type}, {amqp.HasUserID, &p.UserID, &m.UserID},
+		{amqp.HasAppID, &p.AppID, &m.AppID}, {amqp.HasClusterID, &p.ClusterID, &m.ClusterID},
+	}
+}
+
+func propertyMapOf(p *amqp.Properties) (m propertyMap) {
+	for _, t := range m.texts(p) {
+		if p.Has&t.has != 0 {
+			v := shortText(*t.plain)
+			*t.out = &v
+		}
+	}
+	if p.Has&amqp.HasDeliveryMode != 0 {
+		m.DeliveryMode = &p.DeliveryMode
+	}
+	if p.Has&amqp.HasPriority != 0 {
+		m.Priority = &p.Priority
+	}
+	if p.Has&amqp.HasTimestamp != 0 {
+		m.Timestamp = &p.Timestamp
+	}
+	if p.Has&amqp.HasHeaders != 0 {
+		if headers, ok := typedTable(p.Headers); ok {
+			m.Headers = &headers
+		} else {
+			m.RawHeaders = amqp.AppendTable(nil, p.Headers)
+		}
+	}
+	return m
+}
+
+func (m *propertyMap) properties() (p amqp.Properties, err error) {
+	for _, t := range m.texts(&p) {
+		if *t.out == nil {
+			continue
+		}
+		if *t.plain = string(**t.out); len(*t.plain) > 255 {
+			return p, errors.New("a property is longer than 255 bytes")
+		}
+		p.Has |= t.has
+	}
+	if m.DeliveryMode != nil {
+		p.DeliveryMode, p.Has = *m.DeliveryMode, p.Has|amqp.HasDeliveryMode
+	}
+	if m.Priority != nil {
+		p.Priority, p.Has = *m.Priority, p.Has|amqp.HasPriority
+	}
+	if m.Timestamp != nil {
+		p.Timestamp, p.Has = *m.Timestamp, p.Has|amqp.HasTimestamp
+	}
+	switch {
+	case m.Headers != nil:
+		p.Has |= amqp.HasHeaders
+		p.Headers, err = plainTable(*m.Headers)
+	case m.RawHeaders != nil:
+		p.Has |= amqp.HasHeaders
+		p.Headers, _, err = amqp.ParseTable(m.RawHeaders, amqp.Limits{})
+	}
+	return p, err
+}
+
+// Export writes the ready messages of q that f matches to w, a JSON object a line, and
+// returns how many. They stay in the queue.
+func Export(ctx context.Context, q *broker.Queue, f *Filter, w io.Writer) (n int, err error) {
+	m, err := f.compile()
+	if err != nil {
+		return 0, err
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	var failed error
+	err = walk(ctx, q, 0, m, -1, func(l *Letter) bool {
+		failed = encoder.Encode(line{
+			VHost: q.VHost().Name(), Queue: q.Name(), Seq: l.Seq, Exchange: shortText(l.Exchange), RoutingKey: shortText(l.RoutingKey),
+			Properties: propertyMapOf(&l.Properties), Payload: l.Body,
+		})
+		if failed == nil {
+			n++
+		}
+		return failed == nil
+	}, nil)
+	return n, errors.Join(err, failed)
+}
+
+// ImportError says at which line of a file an import ended; what stood before it is in
+// the queue.
+type ImportError struct {
+	Line int
+	Err  error
+}
+
+func (e *ImportError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+func (e *ImportError) Unwrap() error { return e.Err }
+
+// ErrBlocked is why an import ends where publishers have to wait. It does not wait itself:
+// one whose sender has given up meanwhile would go on later.
+var ErrBlocked = errors.New("publishers are blocked")
+
+// maxLine bounds a line of a file: the largest body there may be, in base64, and its
+// properties.
+const maxLine = 192 << 20
+
+// Import publishes the messages of an exported file into the queue named to through the
+// default exchange. They are as safe as the store makes them once a Commit that follows has called back. Their death headers stay as they are,
+// but from then on they are a publisher's: the next death begins a new history. The
+// error is *ImportError, of ErrBlocked among others, or what the disk says.
+func Import(ctx context.Context, b *broker.Broker, p *broker.Publisher, to string, r io.Reader) (n int, err error) {
+	p.ForTool = true // they may come from a dead-letter sub-queue
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 64<<10), maxLine)
+	number := 0
+	for lines.Scan() {
+		number++
+		if err := ctx.Err(); err != nil {
+			return n, err
+		}
+		if reason, _ := b.Gate(); reason != "" {
+			return n, &ImportError{number, fmt.Errorf("%w: %s", ErrBlocked, reason)}
+		}
+		if len(lines.Bytes()) == 0 {
+			continue
+		}
+		if err := importLine(p, to, lines.Bytes()); err != nil {
+			p.Discard()
+			return n, &ImportError{number, err}
+		}
+		n++
+	}
+	if err := lines.Err(); err != nil {
+		return n, &ImportError{number + 1, err}
+	}
+	return n, nil
+}
+
+func importLine(p *broker.Publisher, to string, text []byte) error {
+	var l line
+	if err := json.Unmarshal(text, &l); err != nil {
+		return err
+	}
+	properties, err := l.Properties.properties()
+	if err != nil {
+		return err
+	}
+	delete(properties.Headers, "CC") // to this queue and no other
+	delete(properties.Headers, "BCC")
+	routed, err := p.Add(&broker.Publication{RoutingKey: []byte(to), Properties: properties.Append(nil), Body: l.Payload})
+	if err == nil && !routed {
+		err = fmt.Errorf("queue %q does not exist", to)
+	}
+	if err == nil && len(p.Flush(nil)) > 0 {
+		err = fmt.Errorf("queue %q is full", to)
+	}
+	return err
+}

@@ -1,0 +1,186 @@
+package deadletters
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+)
+
+// Where a replay goes.
+const (
+	ToOrigin   = "origin"   // the exchange and keys it was first published with
+	ToQueue    = "queue"    // the queue it first died in, and no other
+	ToExchange = "exchange" // Target.Exchange, by Target.Key or, if that is "", its first
+)
+
+// What time to live a replayed message has.
+const (
+	TTLFresh     = "fresh"
+	TTLRemaining = "remaining"
+	TTLNone      = "none"
+	TTLMillis    = "millis" // Options.TTLMillis
+)
+
+// Options are what a replay does with each message.
+type Options struct {
+	To       string `json:"to"`                    // default ToOrigin
+	Exchange string `json:"exchange,omitempty"`    // of ToExchange
+	Key      string `json:"routing_key,omitempty"` // likewise
+	TTL      string `json:"ttl"`                   // default TTLFresh
+	Millis   int64  `json:"ttl_millis,omitempty"`
+	// KeepDeaths leaves the death headers on the message, so that its next death adds to
+	// them; without, it is as published for the first time.
+	KeepDeaths bool `json:"keep_deaths"`
+	// MaxReplays leaves messages that were replayed so often before; 0: DefaultMaxReplays.
+	MaxReplays int64   `json:"max_replays"`
+	Limit      int     `json:"limit,omitempty"` // messages to move at most; 0 no limit
+	Rate       float64 `json:"rate,omitempty"`  // messages a second; 0 no limit
+}
+
+// DefaultMaxReplays stops what is replayed again and again.
+const DefaultMaxReplays = 3
+
+// complete fills in what was not said and checks the rest.
+func (o *Options) complete() error {
+	if o.To == "" {
+		o.To = ToOrigin
+	}
+	if o.TTL == "" {
+		o.TTL = TTLFresh
+	}
+	if o.MaxReplays == 0 {
+		o.MaxReplays = DefaultMaxReplays
+	}
+	switch {
+	case o.To != ToOrigin && o.To != ToQueue && o.To != ToExchange:
+		return fmt.Errorf("to is %q; it can be origin, queue or exchange", o.To)
+	case o.TTL != TTLFresh && o.TTL != TTLRemaining && o.TTL != TTLNone && o.TTL != TTLMillis:
+		return fmt.Errorf("ttl is %q; it can be fresh, remaining, none or millis", o.TTL)
+	case o.Millis < 0 || o.Millis > broker.MaxTTLMillis || o.Millis == 0 && o.TTL == TTLMillis:
+		return fmt.Errorf("ttl_millis is %d; it can be 1 to %d", o.Millis, int64(broker.MaxTTLMillis))
+	case o.Rate < 0 || o.Limit < 0 || o.MaxReplays < 0:
+		return fmt.Errorf("rate, limit and max_replays cannot be negative")
+	}
+	return nil
+}
+
+// SkipReason says why a message stays where it is.
+type SkipReason string
+
+const (
+	SkippedLoop       SkipReason = "replayed_too_often"
+	SkippedOrigin     SkipReason = "no_origin"    // it never died: where from is not known
+	SkippedNoTime     SkipReason = "no_time_left" // TTLRemaining, and its deadline has passed or is not known
+	SkippedUnroutable SkipReason = "unroutable"
+	SkippedFull       SkipReason = "target_full"
+	SkippedBack       SkipReason = "leads_back"
+	SkippedGone       SkipReason = "gone" // taken by a consumer, or expired meanwhile
+	SkippedRefused    SkipReason = "refused"
+)
+
+// unixMillis is the present instant as users know it.
+func unixMillis(b *broker.Broker) int64 { return b.UnixMillis(b.Now()) }
+
+// rewrite makes of a letter what is to be published; left is "" if it can be. now is
+// Unix ms.
+func (o *Options) rewrite(l *Letter, run string, now int64) (m broker.Publication, skipped SkipReason) {
+	if l.Replays >= o.MaxReplays {
+		return m, SkippedLoop
+	}
+	p := l.Properties
+	if p.Headers = maps.Clone(p.Headers); p.Headers == nil {
+		p.Headers = amqp.Table{}
+	}
+	if !o.address(l, &m, p.Headers) {
+		return m, SkippedOrigin
+	}
+	if !o.endure(l, &p, now) {
+		return m, SkippedNoTime
+	}
+	if !o.KeepDeaths {
+		strip(p.Headers)
+	}
+	p.Headers[ReplaysHeader], p.Headers[ReplayHeader] = l.Replays+1, run
+	m.Properties, m.Body = p.Append(nil), l.Body
+	return m, ""
+}
+
+// address says where it goes.
+func (o *Options) address(l *Letter, m *broker.Publication, headers amqp.Table) bool {
+	first, died := l.First()
+	switch {
+	case o.To == ToExchange:
+		key := o.Key
+		if key == "" && len(first.Keys) > 0 {
+			key = first.Keys[0]
+		} else if key == "" {
+			key = l.RoutingKey
+		}
+		m.Exchange, m.RoutingKey = []byte(o.Exchange), []byte(key)
+		delete(headers, "CC") // it goes where it was told to, and nowhere else
+		return true
+	case !died || o.To == ToOrigin && len(first.Keys) == 0:
+		return false
+	case o.To == ToQueue:
+		m.RoutingKey = []byte(first.Queue)
+		delete(headers, "CC")
+		return true
+	}
+	m.Exchange, m.RoutingKey = []byte(first.Exchange), []byte(first.Keys[0])
+	return true
+}
+
+// endure sets until when it is good; false: no time is left.
+func (o *Options) endure(l *Letter, p *amqp.Properties, now int64) bool {
+	first, _ := l.First()
+	absolute := max(first.ExpiresAt, instantOf(p.Headers["x-expires-at"]))
+	relative := first.Expiration
+	if relative == "" {
+		relative = p.Expiration
+	}
+	p.Expiration, p.Has = "", p.Has&^amqp.HasExpiration
+	delete(p.Headers, "x-expires-at")
+	switch o.TTL {
+	case TTLMillis:
+		p.Expiration = strconv.FormatInt(o.Millis, 10)
+	case TTLFresh:
+		p.Expiration = relative
+		if absolute > now {
+			p.Headers["x-expires-at"] = absolute
+		}
+	case TTLRemaining:
+		if absolute == 0 && relative != "" {
+			ttl, err := strconv.ParseInt(relative, 10, 64)
+			if err != nil || p.Timestamp == 0 && !broker.IsNever(ttl) {
+				return false
+			}
+			if broker.IsNever(ttl) {
+				return true
+			}
+			absolute = instantOf(p.Timestamp) + ttl
+		}
+		if absolute != 0 {
+			p.Headers["x-expires-at"] = absolute
+		}
+		return absolute == 0 || absolute > now
+	}
+	return true
+}
+
+// strip takes off what its deaths left.
+func strip(headers amqp.Table) {
+	for name := range headers {
+		if name == "x-death" || strings.HasPrefix(name, "x-first-death-") || strings.HasPrefix(name, "x-last-death-") ||
+			name == "DeadLetterReason" || name == "DeadLetterErrorDescription" {
+			delete(headers, name)
+		}
+	}
+}
+
+var skipReasons = map[broker.MoveOutcome]SkipReason{
+	broker.MoveGone: SkippedGone, broker.MoveUnroutable: SkippedUnroutable, broker.MoveFull: SkippedFull, broker.MoveBack: SkippedBack,
+}

@@ -1,0 +1,29 @@
+package deadletters
+
+import (
+	"errors"
+	"fmt"
+
+	"curfew/broker"
+	"curfew/broker/access"
+)
+
+// ErrOwner is wrapped by errors about a run whose owner may not do it (any more).
+var ErrOwner = errors.New("the owner of the replay may not do it")
+
+// checkOwner returns ErrOwner unless the owner exists and may read the queue. It is asked
+// at the start, when a run is resumed or goes on after a restart, and for each message,
+// as its publisher asks where it may go: a run has the rights its owner has at the moment,
+// whoever resumes it.
+func (o *Request) checkOwner(b *broker.Broker) error {
+	if o.User == "" {
+		return nil
+	}
+	if _, ok := b.User(o.User); !ok {
+		return fmt.Errorf("%w: user '%s' is deleted; start another replay", ErrOwner, o.User)
+	}
+	if b.RightsOf(o.User, o.VHost).Queue(access.Read, o.Queue) != nil {
+		return fmt.Errorf("%w: user '%s' may not read queue '%s' in vhost '%s'", ErrOwner, o.User, o.Queue, o.VHost)
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package deadline
+
+import "time"
+
+// Action is what became of an expired message.
+type Action uint8
+
+const (
+	// Dropped: its queue has no dead-letter exchange, or a dead-letter cycle was cut.
+	Dropped Action = iota
+	// DeadLettered: it went to the queues that its dead-letter exchange routes it to.
+	// If one of them could not take it, its own queue keeps it until all have it
+	// (x-dead-letter-strategy at-least-once).
+	DeadLettered
+	// Parked: its dead-letter exchange is missing or routes it nowhere.
+	Parked
+
+	// Actions is the number of actions.
+	Actions = int(iota)
+)
+
+// String is the action as metrics and the audit call it: "dropped", "dead_lettered",
+// "parked".
+func (a Action) String() string {
+	return [Actions]string{"dropped", "dead_lettered", "parked"}[a]
+}
+
+// Path says how an expiry was noticed.
+type Path uint8
+
+const (
+	// Lazy: a delivery or a get met the message.
+	Lazy Path = iota
+	// Requeued: the message came back to its queue past its deadline.
+	Requeued
+	// Eager: the schedule fired.
+	Eager
+	// Index: the monitor's own index fired in place of a schedule that was away or was
+	// being rebuilt.
+	Index
+	// Stalled: the monitor's own index fired in place of a schedule that was up and did
+	// not fire.
+	Stalled
+	// Manual: somebody made the deadline come.
+	Manual
+	// Scheduled: a delayed message was due and could go nowhere. This is no expiry.
+	Scheduled
+
+	// Paths is the number of paths.
+	Paths = int(iota)
+)
+
+// String is the path as metrics, the audit and traces call it: "lazy", "requeue",
+// "eager", "index" (also for Stalled), "manual", "scheduled".
+func (p Path) String() string {
+	return [Paths]string{"lazy", "requeue", "eager", "index", "index", "manual", "scheduled"}[p]
+}
+
+// Proposed reports whether the expiry was proposed from outside the broker: the path is
+// Eager, Index or Stalled.
+func (p Path) Proposed() bool { return p == Eager || p == Index || p == Stalled }
+
+// Trace is the W3C trace context of a message: the values of its headers traceparent and
+// tracestate. They are empty if it has none.
+type Trace struct{ Parent, State []byte }
+
+// Expiry is the record of one message that expired, or of a delayed message that was due
+// and could go nowhere (Scheduled).
+type Expiry struct {
+	Ref          Ref
+	VHost, Queue string // where it expired; the queue may be gone by now
+	Path         Path
+	Action       Action
+	// Arrived is when the message was where it went: in the queues its dead letter goes
+	// to, or, if it was dropped, out of its own queue.
+	Arrived Instant
+	// ClockAhead is how far the broker's clock, of which Ref.Deadline and Arrived are, is
+	// ahead of the wall clock.
+	ClockAhead time.Duration
+
+	// The rest is empty unless somebody asked for it when the broker was made.
+
+	MessageID  []byte // the property; empty: the message has none
+	Trace      Trace
+	Exchange   string   // the exchange that the dead letter went to
+	RoutingKey []byte   // with this key
+	To         []string // into these queues
+}
+
+// Lateness is how long after its deadline the message was where it went, and 0 for one
+// that expired before its deadline because somebody made the deadline come. Metrics,
+// alerts, audit and traces all show this value.
+func (e *Expiry) Lateness() time.Duration { return Lateness(e.Ref.Deadline, e.Arrived) }
+
+// Lateness is how long after a deadline a message arrived where it went; at least 0. A
+// message without a deadline cannot be late.
+func Lateness(deadline, arrived Instant) time.Duration {
+	if deadline == 0 {
+		return 0
+	}
+	return max(arrived.Sub(deadline), 0)
+}
+
+// Wall returns the deadline and the arrival as the wall clock would have shown them. A
+// deadline of 0, which is none, stays 0.
+func (e *Expiry) Wall() (deadline, arrived Instant) {
+	arrived = e.Arrived.Add(-e.ClockAhead)
+	if e.Ref.Deadline == 0 {
+		return 0, arrived
+	}
+	return e.Ref.Deadline.Add(-e.ClockAhead), arrived
+}

@@ -1,0 +1,62 @@
+package deadline
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Details says how much of an Expiry a subscriber needs. Each level includes the one
+// before.
+type Details uint8
+
+const (
+	// Basic is an Expiry as far as Arrived and ClockAhead.
+	Basic Details = iota
+	// WithMessage adds the message's id and where its dead letter went.
+	WithMessage
+	// WithTrace adds the trace context.
+	WithTrace
+)
+
+// Stream tells its subscribers about every expiry of a broker, once, whoever noticed it
+// and whatever became of the message. It keeps nothing, so it cannot lose anything: a
+// subscriber that cannot keep up has to count what it drops. The zero value has no
+// subscribers. Safe for concurrent use.
+type Stream struct {
+	mu          sync.Mutex // held while a subscriber is added
+	subscribers atomic.Pointer[[]func([]Expiry)]
+	details     atomic.Uint32
+}
+
+// Subscribe has fn called with every batch of expiries from now on. Subscribers that must
+// not miss an expiry subscribe before the broker is made.
+//
+// fn is called from any goroutine, from several at once, and with none of the broker's
+// locks held. The batch and all that it refers to are valid during the call only. fn must
+// not block, and must not ask the broker to expire anything.
+func (s *Stream) Subscribe(needs Details, fn func([]Expiry)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []func([]Expiry)
+	if old := s.subscribers.Load(); old != nil {
+		all = append(all, *old...)
+	}
+	all = append(all, fn)
+	s.details.Store(max(s.details.Load(), uint32(needs)))
+	s.subscribers.Store(&all)
+}
+
+// Watched reports whether there is a subscriber. What is published without one is lost.
+func (s *Stream) Watched() bool { return s.subscribers.Load() != nil }
+
+// Needs is the most that any subscriber needs.
+func (s *Stream) Needs() Details { return Details(s.details.Load()) }
+
+// Publish calls every subscriber with the batch, in the order in which they subscribed.
+func (s *Stream) Publish(batch []Expiry) {
+	if all := s.subscribers.Load(); all != nil && len(batch) > 0 {
+		for _, fn := range *all {
+			fn(batch)
+		}
+	}
+}

@@ -1,0 +1,20 @@
+package deadline
+
+// Standing is where one ready message stands in its queue.
+type Standing struct {
+	Ref   Ref // its Deadline is 0 if it has none
+	Ahead int // ready messages that are delivered before it
+}
+
+// Survey is the state of a queue and a sample of its ready messages: every Step-th, in
+// the order of delivery.
+type Survey struct {
+	Queue            uint64 // the queue's number
+	VHost, Name      string
+	At               Instant // when it was made
+	Ready, Consumers int
+	Delivered        uint64 // messages delivered so far, each counted once however often it came back
+	Polled           uint64 // of these deliveries, those by basic.get
+	Step             int
+	Standings        []Standing
+}

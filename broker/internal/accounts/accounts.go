@@ -1,0 +1,405 @@
+package accounts
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+	"curfew/broker/internal/catalog"
+	"curfew/broker/store"
+
+	"go.uber.org/zap"
+)
+
+// What the calls on users, permissions and virtual hosts may say besides
+// access.ErrInvalid.
+var (
+	ErrNoUser  = errors.New("broker: no such user")
+	ErrNoVHost = errors.New("broker: no such virtual host")
+	// ErrProtected says that a virtual host is not to be deleted.
+	ErrProtected = errors.New("broker: the virtual host is protected from deletion")
+)
+
+// Options say where accounts are kept, and what they have to ask others.
+type Options struct {
+	Catalog           *catalog.Catalog
+	Admin             sync.Locker            // held over each change until it is saved
+	HasVHost          func(name string) bool // the permissions of others are refused
+	Deleted           func(user string)      // is told of a user who is deleted, with no lock held
+	GuestFromAnywhere bool                   // the user guest may log in from other machines too
+	Log               *zap.Logger
+}
+
+// Accounts are the users and what they may do. Its lock is a leaf. What is given holds when
+// it is saved, what is taken away at once: both are changed with the admin lock held. Safe for
+// concurrent use.
+type Accounts struct {
+	opts    Options
+	guesses guesses
+
+	// version is raised by each change, so that a cached answer knows when it is
+	// stale.
+	version atomic.Uint64
+
+	mu         sync.RWMutex
+	users      map[string]*access.User // replaced, never changed
+	granted    map[catalog.UserIn]access.Permission
+	topics     map[catalog.UserIn]map[string]access.TopicPermission // by exchange
+	compiled   map[catalog.UserIn]*access.Grant
+	configured *access.User // the configured user as it was applied last
+}
+
+// New makes accounts without users. Restore puts those of the last run back.
+func New(o Options) *Accounts {
+	a := &Accounts{opts: o}
+
+	a.users, a.granted = map[string]*access.User{}, map[catalog.UserIn]access.Permission{}
+	a.topics, a.compiled = map[catalog.UserIn]map[string]access.TopicPermission{}, map[catalog.UserIn]*access.Grant{}
+	return a
+}
+
+// change makes a change with the lock held.
+func (a *Accounts) change(fn func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	fn()
+	a.version.Add(1)
+}
+
+// Users lists the users by name.
+func (a *Accounts) Users() []access.User {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	list := make([]access.User, 0, len(a.users))
+	for _, name := range slices.Sorted(maps.Keys(a.users)) {
+		list = append(list, *a.users[name])
+	}
+	return list
+}
+
+// User returns the user of that name.
+func (a *Accounts) User(name string) (access.User, bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if u, ok := a.users[name]; ok {
+		return *u, true
+	}
+	return access.User{}, false
+}
+
+// PutUser makes the user, or replaces the one of that name. The connections of a
+// user whose password changes stay, as in RabbitMQ. The broker keeps the user's
+// slices and map. Error: access.ErrInvalid.
+func (a *Accounts) PutUser(u access.User) error {
+	if err := u.Check(); err != nil {
+		return err
+	}
+	a.opts.Admin.Lock()
+	defer a.opts.Admin.Unlock()
+	return a.putUser(&u)
+}
+
+// putUser is called with the admin lock held.
+func (a *Accounts) putUser(u *access.User) error {
+	key := catalog.Key(catalog.UserKind, u.Name)
+	was := store.Definition{Key: key}
+	if old, there := a.User(u.Name); there {
+		was = catalog.Definition(key, &old)
+	}
+	err := a.opts.Catalog.SaveFirst([]store.Definition{catalog.Definition(key, u)}, []store.Definition{was})
+	if err == nil {
+		a.change(func() { a.users[u.Name] = u })
+	}
+	return err
+}
+
+// DeleteUser removes a user with his permissions and closes his connections (320).
+// Error: ErrNoUser; or that it is not saved, and a restart would bring the user back.
+func (a *Accounts) DeleteUser(name string) error {
+	err := a.dropUser(name)
+	if errors.Is(err, ErrNoUser) {
+		return err
+	}
+	a.opts.Deleted(name)
+	return err
+}
+
+func (a *Accounts) dropUser(name string) error {
+	a.opts.Admin.Lock()
+	defer a.opts.Admin.Unlock()
+	if _, there := a.User(name); !there {
+		return ErrNoUser
+	}
+	a.change(func() {
+		delete(a.users, name)
+		dropped := a.drop(func(k catalog.UserIn) bool { return k.User == name })
+		a.opts.Catalog.Undefine(append(dropped, catalog.Key(catalog.UserKind, name))...)
+	})
+	return a.opts.Catalog.Sync()
+}
+
+// drop removes permissions and returns the keys of their definitions; called with mu
+// held.
+func (a *Accounts) drop(gone func(catalog.UserIn) bool) (keys []string) {
+	for k := range a.granted {
+		if gone(k) {
+			delete(a.granted, k)
+			keys = append(keys, catalog.Key(catalog.PermissionKind, k.User, k.VHost))
+		}
+	}
+	for k := range a.topics {
+		if gone(k) {
+			delete(a.topics, k)
+			keys = append(keys, catalog.Key(catalog.TopicsKind, k.User, k.VHost))
+		}
+	}
+	maps.DeleteFunc(a.compiled, func(k catalog.UserIn, _ *access.Grant) bool { return gone(k) })
+	return keys
+}
+
+// SetUserLimits replaces a user's limits. Errors: ErrNoUser, access.ErrInvalid.
+func (a *Accounts) SetUserLimits(name string, limits access.Limits) error {
+	a.opts.Admin.Lock()
+	defer a.opts.Admin.Unlock()
+	u, there := a.User(name)
+	if !there {
+		return ErrNoUser
+	}
+	u.Limits = limits
+	if err := u.Check(); err != nil {
+		return err
+	}
+	return a.putUser(&u)
+}
+
+// Permissions lists the permissions by virtual host and user.
+func (a *Accounts) Permissions() []access.Permission {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(a.granted), func(x, y access.Permission) int {
+		return cmp.Or(strings.Compare(x.VHost, y.VHost), strings.Compare(x.User, y.User))
+	})
+}
+
+// SetPermission gives a user access to a virtual host, or changes it; channels
+// that are open see it at their next method. Errors: ErrNoUser, ErrNoVHost,
+// access.ErrInvalid.
+func (a *Accounts) SetPermission(p access.Permission) error {
+	return a.changePermission(catalog.UserIn{User: p.User, VHost: p.VHost}, func(now *catalog.Permissions) { now.Granted = &p })
+}
+
+// ClearPermission takes a user's access to a virtual host away. Errors: ErrNoUser,
+// ErrNoVHost; or that it is not saved, and a restart would give it back.
+func (a *Accounts) ClearPermission(user, vhost string) error {
+	a.opts.Admin.Lock()
+	defer a.opts.Admin.Unlock()
+	k := catalog.UserIn{User: user, VHost: vhost}
+	if err := a.checkAccount(k); err != nil {
+		return err
+	}
+	a.change(func() {
+		delete(a.granted, k)
+		delete(a.compiled, k)
+		a.opts.Catalog.Undefine(catalog.Key(catalog.PermissionKind, user, vhost))
+	})
+	return a.opts.Catalog.Sync()
+}
+
+// TopicPermissions lists the topic permissions by virtual host, user and exchange.
+func (a *Accounts) TopicPermissions() (list []access.TopicPermission) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	for _, exchanges := range a.topics {
+		list = slices.AppendSeq(list, maps.Values(exchanges))
+	}
+	slices.SortFunc(list, func(x, y access.TopicPermission) int {
+		return cmp.Or(strings.Compare(x.VHost, y.VHost), strings.Compare(x.User, y.User), strings.Compare(x.Exchange, y.Exchange))
+	})
+	return list
+}
+
+// SetTopicPermission restricts a user's routing keys on a topic exchange, which
+// need not exist. Errors: ErrNoUser, ErrNoVHost, access.ErrInvalid.
+func (a *Accounts) SetTopicPermission(p access.TopicPermission) error {
+	return a.changePermission(catalog.UserIn{User: p.User, VHost: p.VHost}, func(now *catalog.Permissions) { now.Topics[p.Exchange] = p })
+}
+
+// ClearTopicPermissions lifts what restricts a user's routing keys on the
+// exchange, "" for all of the virtual host. Errors: ErrNoUser, ErrNoVHost.
+func (a *Accounts) ClearTopicPermissions(user, vhost, exchange string) error {
+	return a.changePermission(catalog.UserIn{User: user, VHost: vhost}, func(now *catalog.Permissions) {
+		maps.DeleteFunc(now.Topics, func(name string, _ access.TopicPermission) bool { return exchange == "" || name == exchange })
+	})
+}
+
+// changePermission makes a change and keeps the compiled form of what comes of it; if
+// that cannot be, or cannot be saved, nothing has changed. It compiles with the accounts'
+// lock not held: every login and every new channel waits for that.
+func (a *Accounts) changePermission(k catalog.UserIn, change func(*catalog.Permissions)) error {
+	a.opts.Admin.Lock()
+	defer a.opts.Admin.Unlock()
+	if err := a.checkAccount(k); err != nil {
+		return err
+	}
+	was := a.permissionsOf(k)
+	now := catalog.Permissions{Granted: was.Granted, Topics: maps.Clone(was.Topics)}
+	change(&now)
+	g, err := compile(k, &now)
+	if err == nil {
+		err = a.opts.Catalog.SaveFirst(now.Definitions(k), was.Definitions(k))
+	}
+	if err == nil {
+		a.change(func() { a.set(k, &now, g) })
+	}
+	return err
+}
+
+func (a *Accounts) checkAccount(k catalog.UserIn) error {
+	if _, ok := a.User(k.User); !ok {
+		return ErrNoUser
+	}
+	if !a.opts.HasVHost(k.VHost) {
+		return ErrNoVHost
+	}
+	return nil
+}
+
+func (a *Accounts) permissionsOf(k catalog.UserIn) catalog.Permissions {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	p := catalog.Permissions{Topics: maps.Clone(a.topics[k])}
+	if granted, ok := a.granted[k]; ok {
+		p.Granted = &granted
+	}
+	if p.Topics == nil {
+		p.Topics = map[string]access.TopicPermission{}
+	}
+	return p
+}
+
+// compile makes the grant. Without a permission there is none, whatever the topic
+// permissions say; they are checked all the same.
+func compile(k catalog.UserIn, p *catalog.Permissions) (*access.Grant, error) {
+	granted := access.Permission{User: k.User, VHost: k.VHost}
+	if p.Granted != nil {
+		granted = *p.Granted
+	}
+	g, err := access.Compile(granted, p.List())
+	if err != nil || p.Granted == nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// set makes p the permissions of a user in a virtual host; called with mu held.
+func (a *Accounts) set(k catalog.UserIn, p *catalog.Permissions, g *access.Grant) {
+	delete(a.granted, k)
+	delete(a.topics, k)
+	delete(a.compiled, k)
+	if p.Granted != nil {
+		a.granted[k] = *p.Granted
+	}
+	if len(p.Topics) > 0 {
+		a.topics[k] = p.Topics
+	}
+	if g != nil {
+		a.compiled[k] = g
+	}
+}
+
+// grant returns what a user may do in a virtual host, nil for nothing, and
+// whether he may speak for others.
+func (a *Accounts) grant(k catalog.UserIn) (g *access.Grant, impersonator bool, version uint64) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	u := a.users[k.User]
+	return a.compiled[k], u != nil && u.Has(access.Impersonator), a.version.Load()
+}
+
+// HasPermissions reports whether a user has some permission in a virtual host.
+func (a *Accounts) HasPermissions(user, vhost string) bool {
+	g, _, _ := a.grant(catalog.UserIn{User: user, VHost: vhost})
+	return g != nil
+}
+
+// CheckVHostAccess refuses a user who has no permission in the virtual host.
+func CheckVHostAccess(a *Accounts, user, vhost string) error {
+	if g, _, _ := a.grant(catalog.UserIn{User: user, VHost: vhost}); g == nil {
+		return amqp.NewException(amqp.NotAllowed, 0, 0, "access to vhost '%s' refused for user '%s'", vhost, user)
+	}
+	return nil
+}
+
+// Restore puts users and permissions back.
+func Restore(a *Accounts, d *catalog.Accounts) {
+	a.configured = d.Configured
+	for _, u := range d.Users {
+		a.users[u.Name] = &u
+	}
+	for k, p := range d.PerUser() {
+		g, err := compile(k, &p)
+		if err != nil { // what another version took
+			a.opts.Log.Warn("saved permissions are not in force and grant nothing; set them again",
+				zap.String("user", k.User), zap.String("vhost", k.VHost), zap.Error(err))
+		}
+		a.set(k, &p, g)
+	}
+}
+
+// Take has users and permissions hold that were tried elsewhere, and are saved.
+func Take(a *Accounts, d *catalog.Accounts) {
+	all, grants := d.PerUser(), map[catalog.UserIn]*access.Grant{}
+	for k, p := range all {
+		g, err := compile(k, &p)
+		if err != nil {
+			panic("accounts: permissions that were compiled are not valid: " + err.Error())
+		}
+		grants[k] = g
+	}
+	a.change(func() {
+		for _, u := range d.Users {
+			a.users[u.Name] = &u
+		}
+		for k, p := range all {
+			a.set(k, &p, grants[k])
+		}
+	})
+}
+
+// GrantAll saves definitions together with all permissions in a virtual host that is about to be for the user who makes
+// it; one who is not there gets none. Called with the admin lock held.
+func GrantAll(a *Accounts, user, vhost string, now, were []store.Definition) error {
+	k := catalog.UserIn{User: user, VHost: vhost}
+	var p catalog.Permissions
+	var g *access.Grant
+	if _, there := a.User(user); there {
+		p.Granted = everything(k)
+		var err error
+		if g, err = compile(k, &p); err != nil {
+			return err
+		}
+		now, were = append(now, p.Definitions(k)...), append(were, new(catalog.Permissions).Definitions(k)...)
+	}
+	if err := a.opts.Catalog.SaveFirst(now, were); err != nil {
+		return err
+	}
+	a.change(func() { a.set(k, &p, g) })
+	return nil
+}
+
+// everything is the permission to do all there is.
+func everything(k catalog.UserIn) *access.Permission {
+	return &access.Permission{User: k.User, VHost: k.VHost, Configure: ".*", Write: ".*", Read: ".*"}
+}
+
+// DropVHost takes all permissions in a virtual host away. write is handed the keys of their definitions, with the lock
+// held, so that they go in one record with others.
+func DropVHost(a *Accounts, vhost string, write func(keys []string)) {
+	a.change(func() { write(a.drop(func(k catalog.UserIn) bool { return k.VHost == vhost })) })
+}

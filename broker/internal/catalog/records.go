@@ -1,0 +1,171 @@
+package catalog
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+	"curfew/broker/internal/message"
+	"curfew/broker/policy"
+	"curfew/broker/store"
+)
+
+// What outlives a restart beside the messages: virtual hosts, users and permissions,
+// policies, durable exchanges and queues, save exclusive ones, and the bindings
+// between them. Each is a definition of the store, JSON under a key that begins with
+// its kind. Who changes something tells the store in a critical section, of all of it in
+// one call: so the store hears of changes in the order in which they happened, and what a
+// crash leaves fits together. A form of a definition that an older
+// Curfew would misread needs a kind of its own.
+
+type VHost struct {
+	Name     string        `json:"name"`
+	Metadata VHostMetadata `json:"metadata"`
+	Limits   access.Limits `json:"limits,omitempty"`
+}
+
+type Exchange struct {
+	VHost      string `json:"vhost"`
+	Name       string `json:"name"`
+	Type       string `json:"type"`
+	AutoDelete bool   `json:"auto_delete,omitempty"`
+	Internal   bool   `json:"internal,omitempty"`
+	Args       Args   `json:"arguments,omitempty"`
+	Transient  bool   `json:"-"` // it is not saved
+}
+
+type Queue struct {
+	VHost      string `json:"vhost"`
+	Name       string `json:"name"`
+	ID         uint64 `json:"id,string"` // incarnation: the journal names its messages by it
+	AutoDelete bool   `json:"auto_delete,omitempty"`
+	Delayed    bool   `json:"delayed,omitempty"`   // it is the virtual host's queue of delayed messages
+	Recovered  bool   `json:"recovered,omitempty"` // it was made for messages whose queue's definition was not found
+	Args       Args   `json:"arguments,omitempty"`
+	Transient  bool   `json:"-"` // it is not saved
+	Exclusive  bool   `json:"-"` // nor this
+}
+
+type Binding struct {
+	VHost       string `json:"vhost"`
+	Source      string `json:"source"`
+	Destination string `json:"destination"`
+	ToExchange  bool   `json:"to_exchange,omitempty"`
+	RoutingKey  string `json:"routing_key"`
+	Args        Args   `json:"arguments,omitempty"`
+	Transient   bool   `json:"-"` // it is not saved
+}
+
+type Policy struct {
+	VHost    string `json:"vhost"`
+	Operator bool   `json:"operator,omitempty"`
+	policy.Policy
+}
+
+func (p *Policy) PolicyKind() policy.Kind {
+	if p.Operator {
+		return policy.Operator
+	}
+	return policy.User
+}
+
+// Args are arguments as AMQP writes them, in base64, so that every type
+// comes back as it was.
+type Args []byte
+
+func SaveArgs(t amqp.Table) Args {
+	if len(t) == 0 {
+		return nil
+	}
+	return amqp.AppendTable(nil, t)
+}
+
+func (a Args) Table() (amqp.Table, error) {
+	if a == nil {
+		return nil, nil
+	}
+	t, _, err := amqp.ParseTable(a, message.StoredLimits)
+	return t, err
+}
+
+// The kinds of definitions, and what names one besides:
+const (
+	VhostKind      = "vhost"
+	ExchangeKind   = "exchange"          // virtual host, name
+	queueKind      = "queue"             // virtual host, name
+	DelayedKind    = "delayed"           // virtual host
+	bindingKind    = "binding"           // virtual host, source, kind of destination, destination, routing key, arguments
+	PolicyKind     = "policy"            // virtual host, kind of policy, name
+	GlobalKind     = "global_parameter"  // name; an object with the one parameter
+	UserKind       = "user"              // name
+	ConfiguredKind = "configured"        // nothing: name and hash of the configured user
+	PermissionKind = "permission"        // user, virtual host
+	TopicsKind     = "topic_permissions" // user, virtual host; those of all exchanges
+	DeletedKind    = "deleted"           // incarnation of a queue: its messages have gone with it
+)
+
+func Key(kind string, names ...string) string {
+	key := []byte(kind)
+	for _, name := range names {
+		key = strconv.AppendQuote(append(key, ' '), name)
+	}
+	return string(key)
+}
+
+func (q *Queue) Key() string {
+	if q.Delayed {
+		return Key(DelayedKind, q.VHost)
+	}
+	return Key(queueKind, q.VHost, q.Name)
+}
+
+func (x *Exchange) Key() string { return Key(ExchangeKind, x.VHost, x.Name) }
+
+func (b *Binding) Key() string {
+	to := queueKind
+	if b.ToExchange {
+		to = ExchangeKind
+	}
+	return Key(bindingKind, b.VHost, b.Source, to, b.Destination, b.RoutingKey, string(b.Args))
+}
+
+func (p *Policy) Key() string { return Key(PolicyKind, p.VHost, p.PolicyKind().String(), p.Name) }
+
+// VHostMetadata is what is said about a virtual host, as RabbitMQ's definitions
+// have it. A queue declared without x-queue-type has DefaultQueueType if it can
+// be of it; "" is none.
+type VHostMetadata struct {
+	Description      string   `json:"description"`
+	Tags             []string `json:"tags"`
+	DefaultQueueType string   `json:"default_queue_type,omitempty"`
+	Protected        bool     `json:"protected_from_deletion,omitempty"` // DeleteVHost refuses
+}
+
+// UserIn is a user in a virtual host.
+type UserIn struct{ User, VHost string }
+
+// Permissions are those of a user in a virtual host, copied out.
+type Permissions struct {
+	Granted *access.Permission                // nil: none
+	Topics  map[string]access.TopicPermission // by exchange
+}
+
+// Definitions are those of the permissions, with what there is none of.
+func (p *Permissions) Definitions(k UserIn) []store.Definition {
+	granted, topics := store.Definition{Key: Key(PermissionKind, k.User, k.VHost)}, store.Definition{Key: Key(TopicsKind, k.User, k.VHost)}
+	if p.Granted != nil {
+		granted = Definition(granted.Key, p.Granted)
+	}
+	if len(p.Topics) > 0 {
+		topics = Definition(topics.Key, p.List())
+	}
+	return []store.Definition{granted, topics}
+}
+
+// List are the topic permissions by exchange.
+func (p *Permissions) List() []access.TopicPermission {
+	return slices.SortedFunc(maps.Values(p.Topics), func(x, y access.TopicPermission) int { return strings.Compare(x.Exchange, y.Exchange) })
+}

@@ -1,0 +1,108 @@
+package clock
+
+import (
+	"time"
+
+	"curfew/broker/deadline"
+)
+
+// Clock tells the time deadlines are stamped and judged with, in Unix
+// nanoseconds. It must not run backwards. It is called once per batch, from any
+// goroutine.
+type Clock func() int64
+
+// newOffset is that of a carried clock which agrees with the wall clock now.
+func newOffset() int64 { return time.Now().UnixNano() - uptime().Nanoseconds() }
+
+// carried is the clock that shows the time the machine has been up, suspend included,
+// plus an offset. With newOffset it is the clock of a process that keeps nothing: the
+// wall clock read once. Stepping the wall clock therefore neither expires a message
+// early nor keeps it alive. A broker with a data directory continues the clock of its
+// last run, see timeline. How far it is ahead of the wall clock is known to within elapsedSlack.
+func carried(offset int64) *Kept {
+	up := newElapsed(processClocks(), func() int64 { return uptime().Nanoseconds() })
+	return &Kept{func() int64 { return offset + up.now() }, func() int64 { return offset + up.aheadOfWall() }}
+}
+
+// Kept is a clock, and how far it was ahead of the wall clock when it was read last, in ns.
+type Kept struct {
+	Clock
+	aheadOfWall func() int64
+}
+
+// Given is the clock of a program that has its own. wall, if not nil, is the clock that the
+// instants which users give and are shown are of; else they are of the same.
+func Given(c, wall Clock) *Kept {
+	if wall == nil {
+		return &Kept{c, func() int64 { return 0 }}
+	}
+	return &Kept{c, func() int64 { return c() - wall() }}
+}
+
+// New is the clock of a process that keeps nothing, see carried.
+func New() *Kept { return carried(newOffset()) }
+
+// Read is Now and Stamp of one instant.
+func (c Clock) Read() (now, stamp deadline.Instant) {
+	nanos := c()
+	return reached(nanos), deadline.Instant(0).Add(time.Duration(nanos))
+}
+
+// Now is the present instant, rounded down: what has passed.
+func (c Clock) Now() deadline.Instant { return reached(c()) }
+
+// Stamp is the present instant, rounded up, so that a deadline counted from it is never
+// early.
+func (c Clock) Stamp() deadline.Instant {
+	_, stamp := c.Read()
+	return stamp
+}
+
+// reached is the last instant that has come when a clock shows so many ns.
+func reached(nanos int64) deadline.Instant {
+	return deadline.Instant(nanos / int64(time.Microsecond))
+}
+
+// Ahead is how far the clock is ahead of the wall clock: whole ms, rounded up, so that what
+// a user gives in ms is shown as it was given, and is not early. It is of the moment the
+// clock was read last.
+func (k *Kept) Ahead() time.Duration {
+	return deadline.RoundUp(time.Duration(k.aheadOfWall())).Duration()
+}
+
+// Offset is how far the clock deadlines are stamped with is ahead of the wall
+// clock, in whole ms. It is 0 until the wall clock is set while the machine is up, or
+// was wrong when an earlier run began whose clock this one continues (timeline).
+func (k *Kept) Offset() time.Duration {
+	k.Clock()
+	return k.Ahead()
+}
+
+// UnixMillis is an instant of the broker's clock as users are shown it: in ms of the wall
+// clock, rounded up, so that a deadline is not before the one that is shown. 0 stays 0.
+func (k *Kept) UnixMillis(at deadline.Instant) int64 {
+	if at == 0 {
+		return 0
+	}
+	k.Clock()
+	return at.Add(-k.Ahead()).UnixMilli()
+}
+
+// Instant is the instant of the broker's clock at which the wall clock shows unixMillis, if
+// nobody sets it meanwhile; at least 1. 0 stays 0.
+func (k *Kept) Instant(unixMillis int64) deadline.Instant {
+	if unixMillis == 0 {
+		return 0
+	}
+	k.Clock()
+	return max(deadline.FromUnixMilli(unixMillis).Add(k.Ahead()), 1)
+}
+
+// WallSeconds is an instant in Unix seconds of the wall clock, as AMQP's timestamps are.
+func (k *Kept) WallSeconds(at deadline.Instant) int64 { return at.Add(-k.Ahead()).Time().Unix() }
+
+// UnixMillisDown is UnixMillis rounded down, of the moment the clock was read last: whoever
+// trusts in a lock until then holds it still.
+func (k *Kept) UnixMillisDown(at deadline.Instant) int64 {
+	return at.Add(-k.Ahead()).Time().UnixMilli()
+}

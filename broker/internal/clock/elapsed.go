@@ -1,0 +1,76 @@
+package clock
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// elapsed tells the machine's uptime, suspend included, without a system call: the
+// monotonic time, which the process can read by itself, and how long the machine
+// has been asleep. Only a suspend changes the latter, and it moves the wall clock
+// against the monotonic one as well. So whenever these two have drifted apart, by a
+// suspend, a step or the slewing of the wall clock, the system is asked. Safe for
+// concurrent use; never runs backwards.
+type elapsed struct {
+	read   func() (wall, mono int64) // ns; of one instant
+	uptime func() int64              // ns; the system's answer
+	asleep atomic.Int64              // ns: uptime less monotonic time
+	ahead  atomic.Int64              // ns: wall less monotonic time when the system was asked last
+}
+
+const (
+	// elapsedSlack is how far the two clocks may drift before the system is asked, ns. A
+	// suspend takes longer.
+	elapsedSlack = int64(100 * time.Microsecond)
+	// elapsedError is how far it may be behind the system's answer, never ahead of it, ns.
+	elapsedError = elapsedSlack / 2
+)
+
+func newElapsed(read func() (wall, mono int64), uptime func() int64) *elapsed {
+	e := &elapsed{read: read, uptime: uptime}
+	e.asleep.Store(-1 << 62)
+	for !e.ask() {
+	}
+	return e
+}
+
+// processClocks are the wall and monotonic clock as the process reads them.
+func processClocks() func() (wall, mono int64) {
+	base := time.Now()
+	return func() (wall, mono int64) {
+		t := time.Now()
+		return t.UnixNano(), int64(t.Sub(base))
+	}
+}
+
+func (e *elapsed) now() int64 {
+	wall, mono := e.read()
+	if drift := wall - mono - e.ahead.Load(); drift > elapsedSlack || drift < -elapsedSlack {
+		e.ask()
+	}
+	return mono + e.asleep.Load()
+}
+
+// aheadOfWall is now less the wall clock, as of the last call of now, to within
+// elapsedSlack. While it changes after a suspend it may be too large for a moment, not too
+// small.
+func (e *elapsed) aheadOfWall() int64 { return e.asleep.Load() - e.ahead.Load() }
+
+// ask finds out whether the machine has been asleep. The answer is taken only if it
+// was quick: then what it was under way is less than the slack, and no reason to
+// change anything. Else the next look asks again.
+func (e *elapsed) ask() (taken bool) {
+	_, before := e.read()
+	up := e.uptime()
+	wall, mono := e.read()
+	if mono-before > elapsedError {
+		return false
+	}
+	for asleep := e.asleep.Load(); up-mono > asleep+elapsedSlack; asleep = e.asleep.Load() {
+		if e.asleep.CompareAndSwap(asleep, up-mono) {
+			break
+		}
+	}
+	e.ahead.Store(wall - mono)
+	return true
+}

@@ -1,0 +1,125 @@
+package clock
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// timeline is the clock as one run hands it to the next, kept in the data
+// directory, so that deadlines mean the same before and after a restart:
+//
+//   - On the same boot of the machine the clock goes on by uptime, whatever the
+//     wall clock was set to meanwhile, less what two processes may read that
+//     differently (50 µs, and a restart takes longer): a deadline that the last run
+//     stamped is not early in this one.
+//   - After a reboot it is the wall clock, but not less than when the last run
+//     was alive last: a wall clock that was set back makes deadlines late by no
+//     more than the time the machine was down. One that was set forward cannot be
+//     told from a long time without power, and is believed.
+//   - Where no message that came back has a deadline, it is the wall clock in any case:
+//     nothing can be early or late by that.
+//
+// While it runs the clock is not slewed towards the wall clock: faster, it would be early,
+// slower, each time to live would be longer than what was asked for. Where the two differ,
+// what users give and are shown is converted (instant, unixMillis).
+type timeline struct {
+	Boot   string `json:"boot"`   // the boot the offset belongs to
+	Offset int64  `json:"offset"` // Unix ns at uptime zero
+	Alive  int64  `json:"alive"`  // Unix ns of the clock when written
+}
+
+const (
+	timelineFile = "clock"
+	// timelineEvery is how often the run says that it is alive. It is not synced:
+	// what a power failure takes makes a deadline late at the most.
+	timelineEvery = 5 * time.Second
+)
+
+// resumed is the timeline of a run that begins, given that of the last one.
+func (t timeline) resumed(boot string, wall, up int64) timeline {
+	if boot != "" && boot == t.Boot {
+		t.Offset -= elapsedError
+		return t
+	}
+	return timeline{Boot: boot, Offset: max(wall, t.Alive) - up}
+}
+
+// Continue continues the clock kept in dir, or begins again where no message that came back has a deadline. keep
+// keeps it there until quit is closed.
+func Continue(dir string, anyDeadline bool, log *zap.Logger) (k *Kept, keep func(quit <-chan struct{}), err error) {
+	path := filepath.Join(dir, timelineFile)
+	saved, err := readTimeline(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := timeline{Boot: bootID(), Offset: newOffset()}
+	if anyDeadline {
+		t = saved.resumed(t.Boot, time.Now().UnixNano(), uptime().Nanoseconds())
+	}
+	k = carried(t.Offset)
+	if off := k.Offset().Round(time.Second); off != 0 {
+		log.Warn("the wall clock was set while the machine was up, or back; deadlines go on by elapsed time", zap.Duration("ahead_of_wall", off))
+	}
+	if err := t.write(path, k.Clock()); err != nil { // the disk may be full: consumers are to make room
+		log.Warn("clock not saved; after another restart deadlines may be late or early by a step of the wall clock", zap.Error(err))
+	}
+	return k, func(quit <-chan struct{}) { t.keep(path, k.Clock, log, quit) }, nil
+}
+
+// readTimeline returns the zero timeline if there is none.
+func readTimeline(path string) (t timeline, err error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(data) == 0 {
+		return t, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &t)
+	}
+	if err != nil {
+		return t, fmt.Errorf("clock of the last run in %s: %w; remove the file to go by the wall clock", path, err)
+	}
+	return t, nil
+}
+
+// write replaces the file, so that a killed process leaves the old or the new.
+func (t timeline) write(path string, now int64) error {
+	t.Alive = now
+	data, err := json.Marshal(t)
+	if err == nil {
+		err = os.WriteFile(path+".tmp", data, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(path+".tmp", path)
+	}
+	if err != nil {
+		return fmt.Errorf("save clock: %w", err)
+	}
+	return nil
+}
+
+// keep says every now and then that the run is alive, and once more at its end.
+func (t timeline) keep(path string, now Clock, log *zap.Logger, quit <-chan struct{}) {
+	ticks := time.NewTicker(timelineEvery)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ticks.C:
+		case <-quit:
+		}
+		if err := t.write(path, now()); err != nil {
+			log.Warn("clock not saved; after a reboot deadlines may be late", zap.Error(err))
+		}
+		select {
+		case <-quit:
+			return
+		default:
+		}
+	}
+}

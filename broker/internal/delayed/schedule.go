@@ -1,0 +1,245 @@
+package delayed
+
+import (
+	"sync"
+
+	"curfew/broker/deadline"
+	"curfew/broker/internal/delivery"
+	"curfew/broker/internal/queueargs"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// Schedule holds the delayed messages of one virtual host until they are due. Safe for
+// concurrent use. mu is locked as a queue's lock is (package delivery), and functions whose
+// names end in Locked are called with it held.
+type Schedule struct {
+	env *delivery.Env
+	id  uint64 // incarnation, as a queue has one
+
+	timerIndex int // guarded by the timers
+
+	mu            sync.Mutex
+	core          *queue.Queue // in the order of publishing; a message's deadline is when it is due
+	effects       queue.Effects
+	dues          dueHeap
+	cancelled     int            // entries of dues whose messages were cancelled
+	byExchange    map[string]int // messages
+	deleted       bool
+	activeAt      deadline.Instant // when the lock was taken last
+	shrinkPending bool             // the shrinker looks at it later
+
+	Letters  delivery.Letters
+	Retained delivery.Retained
+}
+
+// settings hold for letters of delayed messages: they are dead letters of no queue.
+var settings = &queueargs.Settings{TTLMillis: -1}
+
+// Init begins a schedule that is empty. name stands where that of a queue is needed; lines are those of letters
+// of the virtual host.
+func (d *Schedule) Init(env *delivery.Env, id uint64, name string, lines *delivery.Lines) {
+	d.env, d.id, d.timerIndex, d.byExchange = env, id, delivery.NotTimed, map[string]int{}
+	d.core = queue.New(queue.Options{MaxLength: -1, MaxBytes: -1, DeliveryLimit: -1})
+	d.Letters.Init(delivery.Origin{ID: id, Name: name, Delayed: true, Lines: lines}, &d.mu)
+	d.Retained.Init(&d.Letters, &env.DelayedTimers, d)
+}
+
+// ID is the incarnation of the schedule, by which the journal knows its messages.
+func (d *Schedule) ID() uint64 { return d.id }
+
+// lock takes the lock for a transition, and then reads the clock: the lock may have been
+// waited for.
+func (d *Schedule) lock(s *delivery.Transition) {
+	d.mu.Lock()
+	s.ReadClock()
+	d.activeAt = s.Now
+}
+
+// Persists reports whether a message of these flags outlives a restart.
+func (d *Schedule) Persists(f queue.Flags) bool { return f&queue.Durable != 0 }
+
+// Publish enters items in order; the deadline of each is when it is due. An item that is a
+// part of a transfer enters with it.
+func (d *Schedule) Publish(s *delivery.Transition, items []delivery.Item) {
+	d.lock(s)
+	defer d.mu.Unlock()
+	for i := range items {
+		it := &items[i]
+		if d.deleted {
+			d.env.Store.Release(store.Pos(it.Message.Pos))
+			continue
+		}
+		m := it.Message
+		seq := d.core.Publish(m, it.Priority)
+		d.addLocked(due{m.ExpiresAt, seq}, store.Pos(m.Pos))
+		entered := store.Enqueue{
+			Queue: d.id, Seq: uint64(seq), Pos: store.Pos(m.Pos), ExpiresAt: m.ExpiresAt, Flags: uint8(m.Flags), Durable: m.Flags&queue.Durable != 0,
+		}
+		s.AddEnteredLocked(it, entered)
+	}
+	d.finishLocked(s)
+}
+
+// addLocked schedules a message that has just entered.
+func (d *Schedule) addLocked(at due, pos store.Pos) {
+	d.dues.push(at)
+	d.byExchange[string(d.env.Store.View(pos).Exchange)]++
+	if d.dues[0] == at {
+		d.env.DelayedTimers.Add(d, at.at)
+	}
+}
+
+// TimerIndex is its index among the timers.
+func (d *Schedule) TimerIndex() *int { return &d.timerIndex }
+
+// OnTimer has messages that are due put in line, no more of them than is good under one
+// lock, and letters that are retained tried again. It sets the next timer.
+func (d *Schedule) OnTimer() {
+	s := d.env.Hurry()
+	defer s.Done()
+	d.lock(s)
+	defer d.mu.Unlock()
+	for n := 0; n < delivery.ExpireAtOnce && len(d.dues) > 0 && d.dues[0].at <= s.Now; n++ {
+		x := d.dues.pop()
+		if outcome, _ := d.core.Expire(s.Now, x.seq, x.at, &d.effects); outcome == queue.Gone {
+			d.cancelled--
+		}
+	}
+	retryAt := d.Retained.RetryLocked(s, settings)
+	d.finishLocked(s)
+	if retryAt != 0 {
+		d.env.DelayedTimers.Add(d, retryAt)
+	}
+	if len(d.dues) > 0 {
+		d.env.DelayedTimers.Add(d, d.dues[0].at)
+	}
+}
+
+// finishLocked hands on the messages that have left: those that are due go in line, those
+// that were cancelled are settled.
+func (d *Schedule) finishLocked(s *delivery.Transition) {
+	left := d.effects.Settled
+	for i := range left {
+		x := &left[i]
+		d.forgetLocked(x)
+		if x.Reason == queue.Expired {
+			d.Letters.PostLocked(s, &delivery.Letter{Settled: *x, Set: settings, At: s.Now, Path: deadline.Scheduled, Queued: true})
+		} else {
+			s.Left = append(s.Left, delivery.SettleRecord(d.id, x))
+		}
+	}
+	if len(left) > 0 {
+		d.shrinkLaterLocked()
+	}
+	d.effects.Reset()
+	s.FinishLocked(&d.Letters)
+}
+
+// forgetLocked counts a message that leaves.
+func (d *Schedule) forgetLocked(x *queue.Settled) {
+	exchange := d.env.Store.View(store.Pos(x.Pos)).Exchange
+	if n := d.byExchange[string(exchange)]; n > 1 {
+		d.byExchange[string(exchange)] = n - 1
+	} else {
+		delete(d.byExchange, string(exchange))
+	}
+}
+
+// Cancel drops a message; false if it is gone.
+func (d *Schedule) Cancel(ref deadline.Ref) bool {
+	s := d.env.Begin()
+	defer s.Done()
+	d.lock(s)
+	defer d.mu.Unlock()
+	if !d.core.Remove(queue.Seq(ref.Seq), ref.Deadline, &d.effects) {
+		return false
+	}
+	d.finishLocked(s)
+	d.countCancelledLocked()
+	return true
+}
+
+// cancelledKept is how many entries of cancelled messages the heap may hold besides half its
+// length.
+const cancelledKept = 1024
+
+// countCancelledLocked counts an entry of the heap whose message is gone, and rebuilds the heap
+// when there are many.
+func (d *Schedule) countCancelledLocked() {
+	if d.cancelled++; d.cancelled <= cancelledKept || d.cancelled <= len(d.dues)/2 {
+		return
+	}
+	d.dues, d.cancelled = d.dues[:0], 0
+	d.core.Each(0, func(seq queue.Seq, m queue.Message, _ queue.State) bool {
+		d.dues.push(due{m.ExpiresAt, seq})
+		return true
+	})
+}
+
+// Delete settles all that wait, and what is retained: the virtual host is deleted. Letters in
+// line go on.
+func (d *Schedule) Delete() {
+	s := d.env.Begin()
+	defer s.Done()
+	d.lock(s)
+	defer d.mu.Unlock()
+	d.deleted, d.dues = true, nil
+	d.Retained.ReleaseLocked(s, d.id)
+	d.core.Drain(&d.effects)
+	d.finishLocked(s)
+	d.env.DelayedTimers.Drop(d)
+}
+
+// Restore puts messages of the last run back in their places.
+func (d *Schedule) Restore(r *store.RecoveredQueue) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, e := range r.Entries {
+		d.core.Restore(queue.Seq(e.Seq), queue.Message{
+			Pos: uint64(e.Pos), ExpiresAt: e.ExpiresAt, Flags: queue.Flags(e.Flags),
+			Bytes: uint32(len(d.env.Store.View(e.Pos).Body)),
+		}, e.Deliveries)
+		d.addLocked(due{e.ExpiresAt, queue.Seq(e.Seq)}, e.Pos)
+	}
+}
+
+// Relocate notes that the store wants to move a message, or has.
+func (d *Schedule) Relocate(seq queue.Seq, old, moved store.Pos) (store.Terms, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.core.Relocate(seq, uint64(old), uint64(moved)) {
+		m, deliveries, _ := d.core.Find(seq)
+		return store.Terms{ExpiresAt: m.ExpiresAt, Deliveries: deliveries, Flags: uint8(m.Flags)}, true
+	}
+	if terms, ok := d.Letters.RelocateLocked(seq, uint64(old), uint64(moved)); ok {
+		return terms, true
+	}
+	return d.Retained.RelocateLocked(seq, uint64(old), uint64(moved))
+}
+
+// shrinkLaterLocked has the memory of a schedule that has become empty given back later.
+func (d *Schedule) shrinkLaterLocked() {
+	if d.core.Len() == 0 && !d.shrinkPending {
+		d.shrinkPending = true
+		d.env.Shrinker.Add(d)
+	}
+}
+
+// ShrinkIfIdle gives memory back that an empty schedule keeps for messages to come, unless it
+// was used recently, and reports whether it did.
+func (d *Schedule) ShrinkIfIdle() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.shrinkPending = false
+	switch {
+	case d.deleted || d.core.Len() > 0: // it comes up when it is emptied
+	case d.env.Clock.Now().Sub(d.activeAt) < delivery.ShrinkAfter:
+		d.shrinkLaterLocked()
+	default:
+		d.core.Shrink()
+		d.effects = queue.Effects{}
+		return true
+	}
+	return false
+}

@@ -1,0 +1,149 @@
+package delivery
+
+import (
+	"sync"
+
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// AddCareful is Add for a message that goes to several queues, and that the store keeps if one
+// of them persists it. flags are what it came with.
+func (b *Batch) AddCareful(q *Queue, ceilingMillis int64, it *Item, flags queue.Flags) {
+	if it.Message.Flags = flags; q.Persists(flags) {
+		it.Message.Flags |= queue.Durable
+	}
+	b.Entries++
+	b.Add(q, ceilingMillis, it)
+}
+
+// AddDelayed gathers an item that waits until it is due, with the delayed messages of a virtual
+// host. A batch is for one virtual host.
+func (b *Batch) AddDelayed(to Target, it *Item) {
+	b.Entries++
+	b.add(nil, to, it)
+}
+
+// Batches are those that no publisher uses. A publisher that has nothing to publish keeps no
+// memory for it.
+var Batches = sync.Pool{New: func() any { return new(Batch) }}
+
+// Batch gathers items per queue, so that each queue is locked once.
+type Batch struct {
+	lanes   []lane
+	used    int
+	Entries int
+	index   map[*Queue]int // into lanes; only once there are many
+	last    int
+}
+
+// Target is what messages enter: a queue, or the delayed messages of a virtual host.
+type Target interface {
+	// Publish enters items in order.
+	Publish(s *Transition, items []Item)
+}
+
+// lane is the items for one target.
+type lane struct {
+	q     *Queue // it is found by; nil: the delayed messages
+	to    Target
+	items []Item
+}
+
+// laneScan is how many lanes are searched one by one. With more there is an index.
+const laneScan = 8
+
+// Add gathers an item that enters a queue. ceilingMillis is the longest that it may live there,
+// by the exchanges on its way; <0: no bound.
+func (b *Batch) Add(q *Queue, ceilingMillis int64, it *Item) {
+	it.ceilingMillis = ceilingMillis
+	b.add(q, q, it)
+}
+
+func (b *Batch) add(q *Queue, to Target, it *Item) {
+	if b.last >= b.used || b.lanes[b.last].q != q {
+		b.last = b.lane(q, to)
+	}
+	l := &b.lanes[b.last]
+	l.items = append(l.items, *it)
+}
+
+func (b *Batch) lane(q *Queue, to Target) int {
+	if b.used <= laneScan {
+		for i := range b.lanes[:b.used] {
+			if b.lanes[i].q == q {
+				return i
+			}
+		}
+	} else if i, ok := b.index[q]; ok {
+		return i
+	}
+	return b.newLane(q, to)
+}
+
+func (b *Batch) newLane(q *Queue, to Target) int {
+	if b.used == len(b.lanes) {
+		b.lanes = append(b.lanes, lane{})
+	}
+	i := b.used
+	b.used++
+	b.lanes[i].q, b.lanes[i].to = q, to
+	if b.used > laneScan {
+		if b.index == nil {
+			b.index = map[*Queue]int{}
+		}
+		for j := len(b.index); j < b.used; j++ {
+			b.index[b.lanes[j].q] = j
+		}
+	}
+	return i
+}
+
+// Flush is Publish, after which the batch is empty.
+func (b *Batch) Flush(s *Transition) {
+	b.Publish(s)
+	b.reset()
+}
+
+// Publish publishes to each queue in the order the queues were first named.
+func (b *Batch) Publish(s *Transition) {
+	for i := range b.lanes[:b.used] {
+		l := &b.lanes[i]
+		l.to.Publish(s, l.items)
+	}
+}
+
+// Discard gives back the references that the items hold to the store.
+func (b *Batch) Discard(s *store.Store) {
+	for i := range b.lanes[:b.used] {
+		for j := range b.lanes[i].items {
+			s.Release(store.Pos(b.lanes[i].items[j].Message.Pos))
+		}
+	}
+	b.reset()
+}
+
+// batchKeep bounds the room for items that an emptied lane keeps: a transaction
+// may have needed much.
+const batchKeep = 1 << 12
+
+func (b *Batch) reset() {
+	for i := range b.lanes[:b.used] {
+		l := &b.lanes[i]
+		if l.q, l.to, l.items = nil, nil, l.items[:0]; cap(l.items) > batchKeep {
+			l.items = nil
+		}
+	}
+	b.used, b.last, b.Entries = 0, 0, 0
+	clear(b.index)
+}
+
+// Hold takes a reference of the batch's own to each item's message, which Discard gives
+// back: consumers may be done with it before it is journaled.
+func (b *Batch) Hold(s *store.Store) {
+	for i := range b.lanes[:b.used] {
+		for j := range b.lanes[i].items {
+			s.Retain(store.Pos(b.lanes[i].items[j].Message.Pos), 1)
+		}
+	}
+}

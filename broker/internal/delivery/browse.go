@@ -1,0 +1,173 @@
+package delivery
+
+import (
+	"time"
+
+	"curfew/broker/amqp"
+	"curfew/broker/deadline"
+	"curfew/broker/internal/message"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// Browse is a choice of a queue's messages to look at.
+type Browse struct {
+	FromTail bool        // newest first, by the order of delivery; false: from the head
+	After    queue.Seq   // the last message of the page before; 0: begin at the end looked from
+	Offset   int         // how many of State to pass over
+	Count    int         // how many to return at most
+	State    queue.State // queue.Ready or queue.Unacked; 0: both
+	// BodyBytes is how much of each body to copy; negative: all.
+	BodyBytes int
+	// Bytes ends the browse once that many bytes were copied in all, so that fewer than Count
+	// may be returned before the end; 0: no bound.
+	Bytes int
+}
+
+// Browsed is one message as it stands in its queue, copied: the slices are the
+// caller's.
+type Browsed struct {
+	Seq         queue.Seq
+	State       queue.State
+	Position    int              // among those of the wanted state, from the end looked from or After
+	Deadline    deadline.Instant // 0: none
+	Expired     bool             // its deadline has come, and it is still here: nobody has noticed yet, or somebody holds it
+	Persistent  bool
+	Redelivered bool
+	Message     store.Message // Body is cut to BodyBytes; BCC is left out of the Properties
+	BodyBytes   int           // the size of the whole body
+}
+
+const (
+	// browseScan is how many entries are passed over under one lock, browseCopy how
+	// many bytes are copied.
+	browseScan = 4096
+	browseCopy = 256 << 10
+)
+
+// Browse looks at messages without taking them: nothing is marked. It
+// is use for x-auto-delete-on-idle, not for x-expires. The queue's lock is held for a page at a
+// time, so a long browse is not a snapshot: what comes or goes meanwhile may be seen or not.
+// Error: 404, the queue is deleted.
+func (q *messages) Browse(b Browse) ([]Browsed, error) {
+	var found []Browsed
+	at := browser{q: q, want: b, last: b.After}
+	for more := true; more && len(found) < b.Count && (b.Bytes == 0 || at.copied < b.Bytes); {
+		var err error
+		if found, more, err = at.page(found); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// browser is a browse under way.
+type browser struct {
+	q       *messages
+	want    Browse
+	last    queue.Seq // seen
+	matched int
+	copied  int // bytes
+}
+
+// page looks on until the browse is complete, the queue ends (more is false) or
+// the lock has been held for long enough.
+func (at *browser) page(found []Browsed) (_ []Browsed, more bool, err error) {
+	q := at.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.deleted {
+		return nil, false, q.notFound()
+	}
+	seen, copied, now := 0, 0, q.env.Clock.Now()
+	q.markUsedLocked(now)
+	look := func(s queue.Seq, m queue.Message, state queue.State) bool {
+		full := at.want.Bytes != 0 && at.copied+copied >= at.want.Bytes
+		if seen >= browseScan || copied >= browseCopy || full || len(found) == at.want.Count {
+			more = true
+			return false
+		}
+		at.last = s
+		seen++
+		if at.want.State != 0 && state != at.want.State {
+			return true
+		}
+		if at.matched++; at.matched > at.want.Offset {
+			one := at.copy(s, m, state, now)
+			copied += len(one.Message.Body) + len(one.Message.Properties)
+			found = append(found, one)
+		}
+		return true
+	}
+	if at.want.FromTail {
+		q.core.EachBack(at.last, look)
+	} else if at.last != 0 {
+		q.core.Each(at.last.Next(), look)
+	} else {
+		q.core.Each(0, look)
+	}
+	at.copied += copied
+	return found, more, nil
+}
+
+// copy takes a message out of the store's memory, which may change after unlock.
+func (at *browser) copy(s queue.Seq, m queue.Message, state queue.State, now deadline.Instant) Browsed {
+	stored := at.q.env.Store.View(store.Pos(m.Pos))
+	if m.Flags&queue.Hidden != 0 {
+		stored.Properties = message.WithoutBCC(stored.Properties)
+	}
+	body := stored.Body
+	if at.want.BodyBytes >= 0 && len(body) > at.want.BodyBytes {
+		body = body[:at.want.BodyBytes]
+	}
+	return Browsed{
+		Seq: s, State: state, Position: at.matched - 1,
+		Deadline: m.ExpiresAt, Expired: m.ExpiresAt != 0 && now >= m.ExpiresAt,
+		Persistent: m.Flags&queue.Durable != 0, Redelivered: m.Flags&queue.Redelivered != 0,
+		Message: store.Message{
+			Exchange: clone(stored.Exchange), RoutingKey: clone(stored.RoutingKey),
+			Properties: clone(stored.Properties), Body: clone(body),
+		},
+		BodyBytes: len(stored.Body),
+	}
+}
+
+func clone(b []byte) []byte { return append([]byte(nil), b...) }
+
+// Look copies one message as Browse does, with bodyBytes of its body (<0 all); false if
+// it is gone. Nothing is marked.
+func (q *messages) Look(seq queue.Seq, bodyBytes int) (x Browsed, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	at := browser{q: q, want: Browse{BodyBytes: bodyBytes}, matched: 1}
+	q.core.Each(seq, func(s queue.Seq, m queue.Message, state queue.State) bool {
+		if ok = s == seq; ok {
+			x = at.copy(s, m, state, q.env.Clock.Now())
+		}
+		return false
+	})
+	return x, ok
+}
+
+// Decode parses the message's properties, death headers included.
+func (x *Browsed) Decode() (amqp.Properties, error) {
+	return amqp.ParseProperties(x.Message.Properties, message.StoredLimits)
+}
+
+// ParseStored parses the property list of a message that the broker handed out.
+func ParseStored(properties []byte) (amqp.Properties, error) {
+	return amqp.ParseProperties(properties, message.StoredLimits)
+}
+
+// headTimestampLocked is the timestamp property of the first ready message.
+func (q *messages) headTimestampLocked() time.Time {
+	_, m, ok := q.core.Head()
+	if !ok {
+		return time.Time{}
+	}
+	p, err := amqp.ParseProperties(q.env.Store.View(store.Pos(m.Pos)).Properties, message.StoredLimits)
+	if err != nil || p.Timestamp == 0 {
+		return time.Time{}
+	}
+	return time.Unix(int64(p.Timestamp), 0)
+}

@@ -1,0 +1,199 @@
+package delivery
+
+import (
+	"sync/atomic"
+
+	"curfew/broker/amqp"
+	"curfew/broker/deadline"
+	"curfew/broker/internal/message"
+	"curfew/broker/internal/queueargs"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// Sink is where a consumer's messages go: the channel it was started on.
+type Sink interface {
+	// Pull takes up to most messages from src for c. It is called under the
+	// queue's lock, must not block and must not call the broker. more is false
+	// when c can take nothing further until Wake (no credit, a full outbox).
+	Pull(c *Consumer, src *Source, most int) (taken int, more bool)
+	// Cancelled is called when c's queue was deleted. No lock is held.
+	Cancelled(c *Consumer)
+}
+
+// Consumer is one basic.consume. Its exported fields are set before Consume and
+// then left alone.
+type Consumer struct {
+	Tag       string
+	NoAck     bool       // messages are settled as they are taken
+	Exclusive bool       // of no meaning on a quorum queue, as in RabbitMQ
+	Args      amqp.Table // of basic.consume; Consume reads them and lets them go
+	Sink      Sink
+
+	// Set by Consume:
+	Priority      int64 // x-priority: the highest is served first while it can take
+	TimeoutMillis int64 // x-consumer-timeout; 0 not set
+
+	queue   *Queue
+	status  atomic.Pointer[Status]
+	waiting bool // guarded by queue.mu: not offered anything until Wake
+	unacked int  // guarded by queue.mu: messages taken and not settled
+}
+
+// Status is whether a consumer is served, in RabbitMQ's words.
+type Status string
+
+const (
+	// Up: it is served in its turn.
+	Up Status = "up"
+	// SingleActive: it is the one that x-single-active-consumer serves.
+	SingleActive Status = "single_active"
+	// Waiting: another one is.
+	Waiting Status = "waiting"
+)
+
+// Status may be called at any time, with or without locks.
+func (c *Consumer) Status() Status {
+	if s := c.status.Load(); s != nil {
+		return *s
+	}
+	return Up
+}
+
+func (c *Consumer) setStatus(s Status) { c.status.Store(&s) }
+
+// Queue is the queue the consumer is on.
+func (c *Consumer) Queue() *Queue { return c.queue }
+
+// Delivery is one message handed to a consumer or a get.
+type Delivery struct {
+	Seq         queue.Seq
+	Message     store.Message // valid during the call it is handed over in
+	Redelivered bool
+	Locked      bool             // it has a lock that lapses (x-lock-duration)
+	Ready       int              // messages still ready behind it
+	At          deadline.Instant // by the broker's clock: now
+
+	// Holder is set by the function that a get shows the message to. It holds the message
+	// from now on, and is asked when the lock lapses. A consumer's is its Sink.
+	Holder Holder
+}
+
+// Source yields a queue's messages to a Sink, within one Pull.
+type Source struct {
+	q      *Queue
+	s      *Transition
+	c      *Consumer // nil: a get
+	settle bool
+	mode   deliveryMode
+}
+
+// Next takes the next ready message into d; false when there is none. What has
+// expired is skipped and expires.
+func (src *Source) Next(d *Delivery) bool {
+	t, ok := src.q.core.Take(src.s.Now, &src.s.fx)
+	if !ok {
+		return false
+	}
+	locked := !src.settle && src.q.Set().LockMillis > 0
+	if src.settle {
+		src.q.core.Ack(t.Seq, &src.s.fx)
+	} else if src.c != nil {
+		src.c.unacked++
+	}
+	if locked {
+		src.q.locks.addLocked(src.s, t.Seq, src.c)
+	}
+	src.q.tally.out[src.mode]++
+	if t.Redelivered {
+		src.q.tally.redelivered++
+	}
+	*d = Delivery{
+		Seq: t.Seq, Message: src.s.Env.Store.View(store.Pos(t.Pos)), Redelivered: t.Redelivered,
+		Locked: locked, Ready: src.q.core.Ready(), At: src.s.Now,
+	}
+	if t.Flags&queue.Hidden != 0 {
+		d.Message.Properties = message.WithoutBCC(d.Message.Properties)
+	}
+	if src.q.Arguments.Type == queueargs.Quorum {
+		src.s.props = message.CountDeliveries(src.s.props, d.Message.Properties, t.Deliveries)
+		d.Message.Properties = src.s.props
+	}
+	if what := src.q.Set().Shows; what != 0 {
+		d.Message.Properties = src.s.withHeadersLocked(src.q, what, &t, !src.settle, d.Message.Properties)
+	}
+	return true
+}
+
+// Consume puts c on the queue; it is offered nothing until its first Wake.
+// Errors: 403 when the queue has or would need an exclusive consumer, or serves
+// one at a time, 404 when it was deleted meanwhile, 406 for a wrong argument.
+func (q *Queue) Consume(c *Consumer) error {
+	var err error
+	if c.Priority, c.TimeoutMillis, err = queueargs.ParseConsume(q.Arguments.Type, q.Label(), c.Args); err != nil {
+		return err
+	}
+	c.Args = nil
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.deleted {
+		return q.notFound()
+	}
+	if q.Arguments.Type == queueargs.Classic && (q.consumers.exclusive() || c.Exclusive && (q.Arguments.SingleActive || q.consumers.count > 0)) {
+		return amqp.NewException(amqp.AccessRefused, 0, 0, "%s in exclusive use", q.Label())
+	}
+	c.queue, c.waiting = q, true
+	if q.Arguments.SingleActive {
+		c.setStatus(Waiting)
+	}
+	q.consumers.add(c)
+	q.consumers.chooseActiveLocked()
+	q.Idle.expiresAt = 0
+	return nil
+}
+
+// Wake lets c take again: messages that wait are offered to it at once.
+func (c *Consumer) Wake() {
+	s := c.queue.env.Begin()
+	c.resume(s)
+	s.Done()
+}
+
+func (c *Consumer) resume(s *Transition) {
+	q := c.queue
+	q.lock(s)
+	defer q.mu.Unlock()
+	c.waiting = false
+	q.consumers.dispatchLocked(s)
+	q.finishLocked(s, deadline.Lazy)
+}
+
+// Cancel takes c off its queue; an auto-delete queue goes with its last one.
+// Messages c holds unacked stay so.
+func (c *Consumer) Cancel() {
+	s := c.queue.env.Begin()
+	last := c.leave(s)
+	s.Done()
+	if last && c.queue.autoDelete {
+		c.queue.Registered.LastConsumerGone()
+	}
+}
+
+// leave takes c off its queue and reports whether it was the last one. If it was the
+// active one, the next takes what waits.
+func (c *Consumer) leave(s *Transition) (last bool) {
+	q := c.queue
+	q.lock(s)
+	defer q.mu.Unlock()
+	if !q.consumers.remove(c) {
+		return false
+	}
+	if q.consumers.count == 0 {
+		q.Idle.renewLocked()
+		return true
+	}
+	q.consumers.chooseActiveLocked()
+	q.consumers.dispatchLocked(s)
+	q.finishLocked(s, deadline.Lazy)
+	return false
+}

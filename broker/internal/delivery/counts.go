@@ -1,0 +1,92 @@
+package delivery
+
+import "curfew/broker/queue"
+
+// deliveryMode is how a message was handed out.
+type deliveryMode uint8
+
+const (
+	toConsumer deliveryMode = iota
+	toConsumerNoAck
+	toGet
+	toGetNoAck
+
+	deliveryModes = int(toGetNoAck) + 1
+)
+
+func modeOf(get, noAck bool) deliveryMode {
+	m := toConsumer
+	if get {
+		m = toGet
+	}
+	if noAck {
+		m++
+	}
+	return m
+}
+
+// QueueCounts are totals of one queue since it was declared or the broker
+// started (RabbitMQ: message_stats).
+type QueueCounts struct {
+	Published      uint64 // entered by publishers; dead letters are not in it
+	Delivered      uint64 // to consumers that settle
+	DeliveredNoAck uint64
+	Got            uint64 // by basic.get, to be settled
+	GotNoAck       uint64
+	GetEmpty       uint64 // basic.get that found nothing
+	Acked          uint64
+	Redelivered    uint64 // deliveries and gets of messages that had come back
+	Journaled      uint64 // persistent messages entered, dead letters included
+}
+
+// Add sums up queues.
+func (c *QueueCounts) Add(o *QueueCounts) {
+	c.Published += o.Published
+	c.Delivered += o.Delivered
+	c.DeliveredNoAck += o.DeliveredNoAck
+	c.Got += o.Got
+	c.GotNoAck += o.GotNoAck
+	c.GetEmpty += o.GetEmpty
+	c.Acked += o.Acked
+	c.Redelivered += o.Redelivered
+	c.Journaled += o.Journaled
+}
+
+// AllDelivered counts what was handed out in any way.
+func (c *QueueCounts) AllDelivered() uint64 {
+	return c.Delivered + c.DeliveredNoAck + c.Got + c.GotNoAck
+}
+
+// tally is where a queue counts: plain numbers under its lock, which is held
+// anyway.
+type tally struct {
+	published, getEmpty, acked, redelivered, journaled uint64
+	out                                                [deliveryModes]uint64
+}
+
+func (t *tally) counts() QueueCounts {
+	return QueueCounts{
+		Published: t.published, GetEmpty: t.getEmpty, Acked: t.acked, Redelivered: t.redelivered, Journaled: t.journaled,
+		Delivered: t.out[toConsumer], DeliveredNoAck: t.out[toConsumerNoAck], Got: t.out[toGet], GotNoAck: t.out[toGetNoAck],
+	}
+}
+
+// toConsumers counts what consumers have taken.
+func (t *tally) toConsumers() uint64 { return t.out[toConsumer] + t.out[toConsumerNoAck] }
+
+// entered counts a message that came in.
+func (t *tally) entered(m *queue.Message) {
+	if m.Flags&queue.Died == 0 {
+		t.published++
+	}
+	if m.Flags&queue.Durable != 0 {
+		t.journaled++
+	}
+}
+
+// Counters returns the queue's totals.
+func (q *Queue) Counters() QueueCounts {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.tally.counts()
+}

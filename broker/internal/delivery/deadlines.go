@@ -1,0 +1,126 @@
+package delivery
+
+import (
+	"curfew/broker/amqp"
+	"curfew/broker/deadline"
+	"curfew/broker/internal/message"
+	"curfew/broker/internal/queueargs"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// PageSize is how many entries of a queue are read under one lock.
+const PageSize = 1024
+
+// Due is a queued message's deadline.
+type Due struct {
+	Ref   deadline.Ref
+	State queue.State
+}
+
+// EachDue calls fn with the deadline of each message in the queue that has one, in the
+// order of delivery. No lock is held during the call. Messages that come or go meanwhile
+// may be missing.
+func (q *messages) EachDue(fn func(Due)) {
+	page := make([]Due, 0, PageSize)
+	for from, more := queue.Seq(0), true; more; {
+		page, from, more = q.deadlinesPage(from, page[:0])
+		for _, d := range page {
+			fn(d)
+		}
+	}
+}
+
+func (q *messages) deadlinesPage(from queue.Seq, page []Due) (_ []Due, next queue.Seq, more bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	seen := 0
+	q.core.Each(from, func(seq queue.Seq, m queue.Message, state queue.State) bool {
+		if seen == PageSize {
+			next, more = seq, true
+			return false
+		}
+		if seen++; m.ExpiresAt != 0 {
+			page = append(page, Due{q.refOf(seq, m.ExpiresAt), state})
+		}
+		return true
+	})
+	return page, next, more
+}
+
+// Track keeps the refs whose messages are still queued, and has the feed tell when they leave.
+func (q *messages) Track(refs, kept []deadline.Ref) []deadline.Ref {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, ref := range refs {
+		if q.core.Track(queue.Seq(ref.Seq), ref.Deadline) {
+			kept = append(kept, ref)
+		}
+	}
+	return kept
+}
+
+// Deadlines reads a page of the queue's deadlines from a sequence number on, and tracks them.
+func (q *messages) Deadlines(from queue.Seq, page []deadline.Ref) (_ []deadline.Ref, next queue.Seq, more bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	seen := 0
+	q.core.Each(from, func(seq queue.Seq, m queue.Message, _ queue.State) bool {
+		if seen == PageSize {
+			next, more = seq, true
+			return false
+		}
+		seen++
+		if m.ExpiresAt != 0 {
+			page = append(page, q.refOf(seq, m.ExpiresAt))
+		}
+		return true
+	})
+	for _, ref := range page {
+		q.core.Track(queue.Seq(ref.Seq), ref.Deadline)
+	}
+	return page, next, more
+}
+
+// LaterThan reads a page of the messages that have no deadline, or a later one than a time to
+// live that counts from now gives (to). If a message's own deadline goes first, only those
+// without any are read.
+func (q *messages) LaterThan(from queue.Seq, page []deadline.Ref, ttlMillis int64, precedence queueargs.Precedence) (_ []deadline.Ref, to deadline.Instant, next queue.Seq, more bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	to = q.env.Clock.Stamp().AddMillis(deadline.Millis(ttlMillis))
+	seen := 0
+	q.core.Each(from, func(seq queue.Seq, m queue.Message, _ queue.State) bool {
+		if seen == PageSize {
+			next, more = seq, true
+			return false
+		}
+		seen++
+		if m.ExpiresAt == 0 || m.ExpiresAt > to && precedence != queueargs.MessageFirst {
+			page = append(page, q.refOf(seq, m.ExpiresAt))
+		}
+		return true
+	})
+	return page, to, next, more
+}
+
+// TimeToLive is how long a message lives, by its own expiration and the queue's present time to live. False: it is
+// gone, or has neither.
+func (q *messages) TimeToLive(ref deadline.Ref) (_ deadline.Millis, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	m, _, ok := q.core.Find(queue.Seq(ref.Seq))
+	if !ok || m.ExpiresAt != ref.Deadline {
+		return 0, false
+	}
+	own := int64(-1)
+	view, err := amqp.ViewProperties(q.env.Store.View(store.Pos(m.Pos)).Properties)
+	if err == nil && view.Has&amqp.HasExpiration != 0 {
+		if own, err = message.ParseExpiration(view.Expiration); err != nil {
+			own = -1
+		}
+	}
+	set := q.Set()
+	ttl := set.Precedence.EffectiveTTL(set.TTLMillis, own)
+	return deadline.Millis(ttl), ttl >= 0
+}

@@ -1,0 +1,37 @@
+package delivery
+
+import (
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
+	"curfew/broker/internal/clock"
+	"curfew/broker/store"
+)
+
+// Env is what all queues of a broker work with.
+type Env struct {
+	Store    *store.Store
+	Clock    *clock.Kept
+	Log      *zap.Logger
+	TtlOff   bool
+	Expiries *deadline.Stream
+
+	Feed          feed
+	Timers        Timers
+	DelayedTimers Timers // of the delayed messages of each virtual host
+	Shrinker      shrinker
+	pauses        flowPauses
+	Counters      workCounters
+	Waiting       atomic.Int64 // letters in all lines
+}
+
+// workCounters are totals of all queues since the start that no queue counts for itself.
+type workCounters struct{ Refused, ExpiredDropped, Lapsed, DeadLettersLost, Moved atomic.Uint64 }
+
+func (e *Env) Init() {
+	e.Feed.init()
+	e.Timers.init(e.Clock)
+	e.DelayedTimers.init(e.Clock)
+}

@@ -1,0 +1,81 @@
+package delivery
+
+import (
+	"curfew/broker/deadline"
+
+	"curfew/broker/amqp"
+	"curfew/broker/internal/message"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// expiries gathers the records of a transition. Parts of Ids and Names stay valid when these
+// grow.
+type expiries struct {
+	Records []deadline.Expiry
+	Ids     []byte
+	Names   []string
+	held    []held
+}
+
+// held is a message that is kept in the store until its record is complete: its
+// properties are not read under a queue's lock.
+type held struct {
+	record int
+	pos    store.Pos
+}
+
+// recordDroppedLocked records a message that expires and is dropped.
+func (s *Transition) recordDroppedLocked(q *messages, x *queue.Settled, path deadline.Path) {
+	if !s.Env.Expiries.Watched() {
+		return
+	}
+	e := &s.Expiries
+	if s.Env.Expiries.Needs() >= deadline.WithMessage {
+		pos := store.Pos(x.Pos)
+		s.Env.Store.Retain(pos, 1)
+		e.held = append(e.held, held{len(e.Records), pos})
+	}
+	e.Records = append(e.Records, deadline.Expiry{
+		VHost: q.vhost, Queue: q.name, Ref: q.refOf(x.Seq, x.ExpiresAt), Arrived: s.Now, Path: path, Action: deadline.Dropped,
+	})
+}
+
+// Keep copies text for a record to refer to.
+func Keep[T string | []byte](e *expiries, text T) []byte {
+	if len(text) == 0 {
+		return nil
+	}
+	from := len(e.Ids)
+	e.Ids = append(e.Ids, text...)
+	return e.Ids[from:len(e.Ids):len(e.Ids)]
+}
+
+// Report publishes the records on the stream of expiries. No lock is held.
+func (s *Transition) Report() {
+	e := &s.Expiries
+	for _, h := range e.held {
+		view, err := amqp.ViewProperties(s.Env.Store.View(h.pos).Properties)
+		if err != nil {
+			continue
+		}
+		r := &e.Records[h.record]
+		if len(view.MessageID) > 0 {
+			r.MessageID = view.MessageID
+		}
+		if s.Env.Expiries.Needs() >= deadline.WithTrace {
+			r.Trace = message.TraceOf(view.Headers)
+		}
+	}
+	ahead := s.Env.Clock.Ahead()
+	for i := range e.Records {
+		e.Records[i].ClockAhead = ahead
+	}
+	s.Env.Expiries.Publish(e.Records)
+	for _, h := range e.held {
+		s.Env.Store.Release(h.pos)
+	}
+	clear(e.Records)
+	clear(e.Names)
+	e.Records, e.Ids, e.Names, e.held = e.Records[:0], e.Ids[:0], e.Names[:0], e.held[:0]
+}

@@ -1,0 +1,110 @@
+package delivery
+
+import "curfew/broker/deadline"
+
+// Idle is for how long a queue has not been used, and when it goes for that reason.
+//
+// x-expires (RabbitMQ: Queue TTL) counts from a declare, a basic.get or the end of the last
+// consumer. x-auto-delete-on-idle (Service Bus: AutoDeleteOnIdle) counts from any operation:
+// publishing, settling and browsing, too (messages.markUsedLocked). A queue with consumers is
+// in use.
+type Idle struct {
+	q         *Queue
+	expiresAt deadline.Instant // x-expires: when the queue expires unless it is used; 0 while it has consumers
+	checking  bool             // x-auto-delete-on-idle has run out, and somebody finds out whether a delayed message is bound for the queue
+}
+
+// renewLocked notes a use that counts for x-expires: the queue has its full period again, or
+// for as long as it has consumers no end at all.
+func (i *Idle) renewLocked() {
+	q := i.q
+	i.expiresAt = 0
+	if q.deleted || q.consumers.count > 0 {
+		return
+	}
+	stamp := q.env.Clock.Stamp()
+	q.markUsedLocked(stamp)
+	if expires := q.Set().ExpiresMillis; expires != 0 {
+		i.expiresAt = stamp.AddMillis(deadline.Millis(expires))
+	}
+	i.setTimerLocked()
+}
+
+// settingsChangedLocked notes that a policy changed what holds for the queue, which is use for
+// x-auto-delete-on-idle.
+func (i *Idle) settingsChangedLocked() {
+	i.q.markUsedLocked(i.q.env.Clock.Stamp())
+	i.setTimerLocked()
+}
+
+// deadlineLocked is when the queue is deleted unless it is used before; 0: not for that
+// reason, or its use is being checked.
+func (i *Idle) deadlineLocked() deadline.Instant {
+	q, at := i.q, i.expiresAt
+	if idle := q.Set().IdleMillis; idle != 0 && q.consumers.count == 0 && !i.checking {
+		if end := q.usedAt.AddMillis(deadline.Millis(idle)); at == 0 || end < at {
+			at = end
+		}
+	}
+	return at
+}
+
+// IsOverLocked reports whether the queue has been unused for its x-expires or x-auto-delete-on-idle.
+func (i *Idle) IsOverLocked() bool {
+	at := i.deadlineLocked()
+	return at != 0 && at <= i.q.env.Clock.Now()
+}
+
+func (i *Idle) setTimerLocked() {
+	if at := i.deadlineLocked(); at != 0 && !i.q.deleted {
+		i.q.env.Timers.Add(i.q, at)
+	}
+}
+
+// SetTimer sets the timer to when the queue is deleted unless it is used.
+func (i *Idle) SetTimer() {
+	i.q.mu.Lock()
+	defer i.q.mu.Unlock()
+	i.setTimerLocked()
+}
+
+// LastUse is when the queue was used last, by the rules of x-auto-delete-on-idle: now, while
+// it has consumers.
+func (i *Idle) LastUse(now deadline.Instant) deadline.Instant {
+	i.q.mu.Lock()
+	defer i.q.mu.Unlock()
+	if i.q.consumers.count > 0 {
+		return now
+	}
+	return i.q.usedAt
+}
+
+// MarkUsed notes that the queue was used at an instant, which may have passed.
+func (i *Idle) MarkUsed(at deadline.Instant) {
+	i.q.mu.Lock()
+	defer i.q.mu.Unlock()
+	i.q.markUsedLocked(max(i.q.usedAt, at))
+}
+
+// BeginCheck reports whether x-auto-delete-on-idle, and not x-expires, has run out. Then the
+// caller finds out whether a delayed message is bound for the queue, and calls EndCheck.
+func (i *Idle) BeginCheck() bool {
+	i.q.mu.Lock()
+	defer i.q.mu.Unlock()
+	now := i.q.env.Clock.Now()
+	if at := i.deadlineLocked(); i.q.deleted || at == 0 || at > now || i.expiresAt != 0 && i.expiresAt <= now {
+		return false
+	}
+	i.checking = true
+	return true
+}
+
+// EndCheck ends a check. awaited: a delayed message is bound for the queue, which is use.
+func (i *Idle) EndCheck(awaited bool) {
+	i.q.mu.Lock()
+	defer i.q.mu.Unlock()
+	i.checking = false
+	if awaited {
+		i.q.markUsedLocked(i.q.env.Clock.Now())
+	}
+}

@@ -1,0 +1,249 @@
+package delivery
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"curfew/broker/deadline"
+	"curfew/broker/internal/queueargs"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// Letter is a message that has left its queue and is on its way elsewhere: a dead letter
+// to the queue's dead-letter exchange, or a delayed message that is due to the exchange it
+// was published to. Until it arrives, its queue keeps its reference to the store, and the
+// journal still has it in its queue.
+type Letter struct {
+	Settled queue.Settled
+	Set     *queueargs.Settings // of its queue when it left
+	At      deadline.Instant    // when it left
+	Path    deadline.Path       // of an expiry
+	Queued  bool                // it stood in its queue; false: a full queue refused it
+	Unsaved bool                // its new place is in memory only: the journal keeps the old one
+
+	// Of a queue that dead-letters at least once:
+	Tried bool     // before, and not every target took it
+	Done  []uint64 // incarnations of the queues that have it
+}
+
+// Waits reports whether the letter may leave its queue only when all targets take it.
+func (l *Letter) Waits() bool { return l.Set.AtLeastOnce && l.Queued }
+
+// terms are what the journal has to know of the letter besides its place.
+func (l *Letter) terms() store.Terms {
+	return store.Terms{ExpiresAt: l.Settled.ExpiresAt, Deliveries: l.Settled.Deliveries, Flags: uint8(l.Settled.Flags)}
+}
+
+// wasDelivered reports whether a consumer has seen the letter's message. The next run asks
+// this of a letter that it finds in its queue again.
+func (l *Letter) wasDelivered() bool {
+	return l.Settled.Flags&queue.Redelivered != 0 || l.Settled.Reason != queue.Expired
+}
+
+// Letters is the line of letters of one source, a queue or the delayed messages of a
+// virtual host, in the order in which they left it. Whoever forwards takes those at its
+// front in turns, one turn at a time. It is guarded by the lock of its source.
+type Letters struct {
+	Origin
+	Retained *Retained
+	Notices  Notices
+
+	mu     *sync.Mutex // of the source
+	line   letterLine
+	moving int  // letters at the front that a turn is moving; 0: no turn is
+	begun  bool // a turn has given the first letter to some of its targets
+}
+
+// Init is to be called before any other method.
+func (l *Letters) Init(o Origin, mu *sync.Mutex) { l.Origin, l.mu = o, mu }
+
+// Origin is whose letters stand in a line.
+type Origin struct {
+	ID      uint64 // incarnation
+	Name    string
+	Delayed bool   // they are delayed messages that are due; false: dead letters of a queue
+	Lines   *Lines // of the virtual host
+}
+
+// Lines are the lines of letters of one virtual host, with whom they are left to.
+type Lines struct {
+	Waiting atomic.Int64 // letters in them
+
+	// First takes a first turn for a transition that has posted letters in them, and leaves the
+	// rest to others; Later leaves all letters of some lines to others. Called with no lock held.
+	First func(*Transition)
+	Later func(...*Letters)
+}
+
+// Notices are what was logged of a source of letters, so that it is logged once.
+type Notices struct{ given atomic.Uint32 }
+
+// First reports whether the notice, a bit, was not given before.
+func (n *Notices) First(notice uint32) bool { return n.given.Or(notice)&notice == 0 }
+
+// PostLocked puts a letter in line. The transition sees to it that the letter goes on.
+func (l *Letters) PostLocked(s *Transition, x *Letter) {
+	l.line.add(x)
+	s.posted++
+	if n := len(s.Sources); n == 0 || s.Sources[n-1] != l {
+		s.Sources = append(s.Sources, l)
+	}
+}
+
+// Count is how many messages have left their queue and are on their way.
+func (l *Letters) Count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.line.n
+}
+
+// BeginTurn hands a turn copies of the first letters, in order and no more than most. It
+// calls begin with their number first. 0: there are none, or another turn is moving them.
+// begun: an earlier turn has given the first letter to some of its targets.
+func (l *Letters) BeginTurn(most int, begin func(n int), copy func(i int, x *Letter)) (n int, begun bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.moving > 0 || l.line.n == 0 {
+		return 0, false
+	}
+	n = min(most, l.line.n)
+	l.moving = n
+	begin(n)
+	for i := range n {
+		copy(i, l.line.at(l.line.passed+uint64(i)))
+	}
+	return n, l.begun
+}
+
+// EndTurn removes the first letters, which are done. begun: the next was given to some of
+// its targets. more: there are others in line.
+func (l *Letters) EndTurn(done int, begun bool) (more bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begun, l.moving = begun, 0
+	l.line.remove(done)
+	return l.line.n > 0
+}
+
+// EachLocked calls fn with the letters from a number on, in order, until it returns false.
+func (l *Letters) EachLocked(from uint64, fn func(number uint64, x *Letter) bool) {
+	for number, end := max(from, l.line.passed), l.line.end(); number < end; number++ {
+		if !fn(number, l.line.at(number)) {
+			return
+		}
+	}
+}
+
+// RelocateLocked notes that the store keeps the message of a waiting letter at another
+// position. A letter that a turn is moving, or has begun to move, stays where it is.
+func (l *Letters) RelocateLocked(seq queue.Seq, old, moved uint64) (store.Terms, bool) {
+	number, ok := l.line.find(seq)
+	if !ok || number < l.line.passed+uint64(l.moving) || l.begun && number == l.line.passed {
+		return store.Terms{}, false
+	}
+	x := l.line.at(number)
+	if x.Settled.Pos != old {
+		return store.Terms{}, false
+	}
+	x.Settled.Pos = moved
+	return x.terms(), true
+}
+
+// appendDelivered appends the letters that a consumer has seen.
+func (l *Letters) appendDelivered(id uint64, runs []store.Delivered) []store.Delivered {
+	l.EachLocked(0, func(_ uint64, x *Letter) bool {
+		if x.Queued && x.wasDelivered() {
+			runs = append(runs, store.Delivered{Queue: id, First: uint64(x.Settled.Seq), Count: 1})
+		}
+		return true
+	})
+	return runs
+}
+
+// letterLine holds letters in order. Each has a number; they are added with ascending
+// numbers and leave in that order.
+type letterLine struct {
+	chunks [][]Letter // all but the last of chunkLetters
+	head   int        // of the first chunk: those before have left
+	n      int
+	passed uint64 // letters that have left the line: the number of the first
+
+	// index finds letters by Seq for compaction. It is made when first asked for, and
+	// knows the letters with numbers below indexed.
+	index   map[queue.Seq]uint64
+	indexed uint64
+}
+
+// chunkLetters is how many letters are stored side by side: a long line grows without being
+// copied.
+const chunkLetters = 128
+
+// fullChunks are those that no line uses.
+var fullChunks = sync.Pool{New: func() any { return new([chunkLetters]Letter) }}
+
+// end is the number that the next letter gets.
+func (l *letterLine) end() uint64 { return l.passed + uint64(l.n) }
+
+// add puts a letter at the end.
+func (l *letterLine) add(x *Letter) {
+	last := len(l.chunks) - 1
+	switch {
+	case last < 0:
+		l.chunks = append(l.chunks, make([]Letter, 0, 1))
+		last++
+	case len(l.chunks[last]) == chunkLetters:
+		l.chunks = append(l.chunks, fullChunks.Get().(*[chunkLetters]Letter)[:0])
+		last++
+	case len(l.chunks[last]) == cap(l.chunks[last]) && cap(l.chunks[last]) >= chunkLetters/8: // it will be a long line
+		l.chunks[last] = append(fullChunks.Get().(*[chunkLetters]Letter)[:0], l.chunks[last]...)
+	}
+	l.chunks[last] = append(l.chunks[last], *x)
+	l.n++
+}
+
+// remove takes n letters off the front.
+func (l *letterLine) remove(n int) {
+	l.n -= n
+	l.passed += uint64(n)
+	l.head += n
+	for len(l.chunks) > 0 && (l.n == 0 || l.head >= chunkLetters) {
+		if c := l.chunks[0]; cap(c) == chunkLetters {
+			clear(c)
+			fullChunks.Put((*[chunkLetters]Letter)(c[:chunkLetters]))
+		}
+		l.chunks[0] = nil
+		l.chunks, l.head = l.chunks[1:], l.head-chunkLetters
+	}
+	if l.n == 0 {
+		l.chunks, l.head = nil, 0
+	}
+	if len(l.index) > 2*l.n+chunkLetters || l.n == 0 { // it knows more that have left than are there
+		l.index = nil
+	}
+}
+
+// at is the letter of that number, which is in line.
+func (l *letterLine) at(number uint64) *Letter {
+	i := l.head + int(number-l.passed)
+	return &l.chunks[i/chunkLetters][i%chunkLetters]
+}
+
+// find returns the number of the letter that stood in its queue at seq. It may have left
+// the line: then the number is below passed.
+func (l *letterLine) find(seq queue.Seq) (number uint64, ok bool) {
+	if l.n == 0 {
+		return 0, false
+	}
+	if l.index == nil {
+		l.index, l.indexed = map[queue.Seq]uint64{}, l.passed
+	}
+	for n := max(l.indexed, l.passed); n < l.end(); n++ {
+		if x := l.at(n); x.Queued {
+			l.index[x.Settled.Seq] = n
+		}
+	}
+	l.indexed = l.end()
+	number, ok = l.index[seq]
+	return number, ok
+}

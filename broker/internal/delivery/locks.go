@@ -1,0 +1,232 @@
+package delivery
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"slices"
+
+	"curfew/broker/deadline"
+	"curfew/broker/internal/queueargs"
+	"curfew/broker/queue"
+)
+
+// Holder has unacked messages: the channel that a consumer or a get was made on.
+type Holder interface {
+	// Lapsed reports whether seq of the queue of that incarnation is still held; then the holder
+	// has lost it. False: its settlement is on the way, and counts. It is called under the
+	// queue's lock, must not block and must not call the broker.
+	Lapsed(queue uint64, seq queue.Seq) bool
+}
+
+// locks are the deliveries of a queue with x-lock-duration that nobody has settled.
+type locks struct {
+	q    *Queue
+	line lockLine
+}
+
+// lockLine is the locks of a queue in the order in which they expire. That is the order in
+// which they were made or renewed, unless a policy changed the duration in between. So only
+// the oldest is looked at, and one timer serves them all. A lock whose message was settled
+// stays in line until it is the oldest, or until there are more of them than others. A lock
+// that is renewed joins the line again, and its old place counts as settled.
+type lockLine struct {
+	line  []lock // from head on
+	head  int
+	held  map[queue.Seq]heldLock // the lock that counts
+	given uint64
+}
+
+// heldLock is what a lock is found by in the line.
+type heldLock struct {
+	number uint64
+	until  deadline.Instant
+}
+
+// lock is one delivery. A message that is delivered again gets another.
+type lock struct {
+	number uint64 // in the order in which they were made or renewed
+	token  uint64 // random, and stays when it is renewed; 0: nobody was given it, so it cannot be renewed
+	seq    queue.Seq
+	until  deadline.Instant
+	c      *Consumer
+	holder Holder // nil: nobody needs to be asked
+}
+
+// locksSlack is by how many the settled deliveries in line may exceed the others.
+const locksSlack = 256
+
+// add returns true if no other is before it.
+func (l *lockLine) add(k lock) (first bool) {
+	if l.held == nil {
+		l.held = map[queue.Seq]heldLock{}
+	}
+	l.given++
+	k.number = l.given
+	l.held[k.seq] = heldLock{k.number, k.until}
+	if l.compact(); len(l.line)-l.head > 2*len(l.held)+locksSlack {
+		l.dropSettled()
+	}
+	l.line = append(l.line, k)
+	at := len(l.line) - 1
+	for ; at > l.head && l.line[at-1].until > k.until; at-- { // those of a longer duration
+		l.line[at] = l.line[at-1]
+	}
+	l.line[at] = k
+	return at == l.head
+}
+
+// find returns the lock that counts for a message; nil if it has none.
+func (l *lockLine) find(seq queue.Seq) *lock {
+	held, ok := l.held[seq]
+	if !ok {
+		return nil
+	}
+	line := l.line[l.head:]
+	i, _ := slices.BinarySearchFunc(line, held, func(k lock, h heldLock) int {
+		return cmp.Or(cmp.Compare(k.until, h.until), cmp.Compare(k.number, h.number))
+	})
+	return &line[i]
+}
+
+// release forgets the lock of a message that was settled.
+func (l *lockLine) release(seq queue.Seq) { delete(l.held, seq) }
+
+// oldest is the first that is not settled; nil if there is none.
+func (l *lockLine) oldest() *lock {
+	for ; l.head < len(l.line); l.head++ {
+		if k := &l.line[l.head]; l.held[k.seq].number == k.number {
+			return k
+		}
+		l.line[l.head] = lock{}
+	}
+	l.line, l.head = l.line[:0], 0
+	return nil
+}
+
+// compact moves the line to the front of its memory once half of that is free.
+func (l *lockLine) compact() {
+	if l.head > len(l.line)/2 {
+		n := copy(l.line, l.line[l.head:])
+		clear(l.line[n:])
+		l.line, l.head = l.line[:n], 0
+	}
+}
+
+// dropSettled takes those that are settled out of the line.
+func (l *lockLine) dropSettled() {
+	kept := l.line[:0]
+	for _, k := range l.line[l.head:] {
+		if l.held[k.seq].number == k.number {
+			kept = append(kept, k)
+		}
+	}
+	clear(l.line[len(kept):])
+	l.line, l.head = kept, 0
+}
+
+// addLocked locks a delivery to a consumer, or nil for a get, whose holder is set later. The
+// lock stays what it is when a policy changes the duration.
+func (l *locks) addLocked(s *Transition, seq queue.Seq, c *Consumer) {
+	k := lock{seq: seq, until: l.untilLocked(s), c: c}
+	if c != nil {
+		k.holder, _ = c.Sink.(Holder)
+	}
+	if l.q.Arguments.Shows&queueargs.ShowDeadline != 0 {
+		var random [8]byte
+		rand.Read(random[:])
+		k.token = binary.BigEndian.Uint64(random[:]) | 1
+	}
+	l.insertLocked(k)
+}
+
+// untilLocked is when a lock that is made now expires.
+func (l *locks) untilLocked(s *Transition) deadline.Instant {
+	return s.stamp.AddMillis(deadline.Millis(l.q.Set().LockMillis))
+}
+
+func (l *locks) insertLocked(k lock) {
+	if l.line.add(k) {
+		l.q.env.Timers.Add(l.q, k.until)
+	}
+}
+
+// appendToken appends an x-lock-token: the queue's incarnation, the message and the
+// lock's own random number. It cannot be guessed, and is of no use without the right to read
+// the queue.
+func (k *lock) appendToken(b []byte, q *Queue) []byte {
+	var t [tokenBytes]byte
+	binary.BigEndian.PutUint64(t[0:], q.id)
+	binary.BigEndian.PutUint64(t[8:], uint64(k.seq))
+	binary.BigEndian.PutUint64(t[16:], k.token)
+	return base64.RawURLEncoding.AppendEncode(b, t[:])
+}
+
+const tokenBytes = 24
+
+// lockToken is a decoded x-lock-token.
+type lockToken struct {
+	Queue uint64
+	seq   queue.Seq
+	token uint64
+}
+
+// ParseLockToken decodes an x-lock-token; ok is false if the text is not one.
+func ParseLockToken(text string) (t lockToken, ok bool) {
+	var b [tokenBytes]byte
+	if len(text) != base64.RawURLEncoding.EncodedLen(tokenBytes) {
+		return t, false
+	}
+	if _, err := base64.RawURLEncoding.Decode(b[:], []byte(text)); err != nil {
+		return t, false
+	}
+	t.Queue, t.seq = binary.BigEndian.Uint64(b[0:]), queue.Seq(binary.BigEndian.Uint64(b[8:]))
+	t.token = binary.BigEndian.Uint64(b[16:])
+	return t, t.token != 0
+}
+
+// RenewLock has a delivery of this queue locked for its whole x-lock-duration again,
+// counting from now (Service Bus: RenewMessageLock), and returns until when, in Unix ms
+// of the wall clock. token is the x-lock-token that came with it and stays good. The
+// message's own deadline means nothing for its lock: while that is renewed it does not
+// expire, as in Service Bus; it does when it comes back. Where a policy has shortened the
+// duration or taken it away, the lock still lasts as long as it did before. False: the
+// lock has expired, the message was settled, or the token is not of this queue.
+func (q *Queue) RenewLock(token string) (lockedUntil int64, ok bool) {
+	t, ok := ParseLockToken(token)
+	if !ok || t.Queue != q.id {
+		return 0, false
+	}
+	s := q.env.Begin()
+	defer s.Done()
+	q.lock(s)
+	defer q.mu.Unlock()
+	k := q.locks.line.find(t.seq)
+	if k == nil || k.token != t.token || k.until <= s.Now {
+		return 0, false
+	}
+	q.markUsedLocked(s.Now)
+	renewed := *k
+	renewed.until = max(k.until, q.locks.untilLocked(s)) // a policy may have made it shorter, or none
+	q.locks.insertLocked(renewed)
+	return s.Env.Clock.UnixMillisDown(renewed.until), true
+}
+
+// expireLocked gives back what was held for longer than x-lock-duration (Service Bus:
+// Message locks), which counts as a failed delivery. The consumer that held it gets
+// no credit for it until it settles it, which has no effect then.
+func (l *locks) expireLocked(s *Transition) {
+	for k := l.line.oldest(); k != nil && k.until <= s.Now; k = l.line.oldest() {
+		l.line.release(k.seq)
+		if k.holder != nil && !k.holder.Lapsed(l.q.id, k.seq) {
+			continue
+		}
+		if l.q.settleOneLocked(s, Requeue, k.seq) {
+			s.Env.Counters.Lapsed.Add(1)
+			if k.c != nil {
+				k.c.unacked--
+			}
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package delivery
+
+import (
+	"curfew/broker/amqp"
+	"curfew/broker/deadline"
+	"curfew/broker/internal/message"
+	"curfew/broker/internal/queueargs"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// Item is one message on its way into one queue.
+type Item struct {
+	Message       queue.Message // ExpiresAt: its absolute deadline, 0 none; or when a delayed one is due
+	Priority      uint8
+	TtlMillis     int64 // time to live of the message itself; <0: none
+	ceilingMillis int64 // of the exchange it came by; <0 none
+	Number        int   // of the publish within its batch
+	AtLeastOnce   bool  // a dead letter that a full queue may refuse, since its source keeps it then
+	Move          int   // index in Transition.Transfers of the transfer that it is a part of; <0: a publish
+}
+
+// Read takes from the properties what a queue has to know of the message.
+func (it *Item) Read(view *amqp.PropertyView, has message.Marks, body int) (err error) {
+	it.Message.Bytes, it.Priority = uint32(body), view.Priority
+	if view.DeliveryMode == 2 {
+		it.Message.Flags |= queue.Durable
+	}
+	if has&message.BccMark != 0 {
+		it.Message.Flags |= queue.Hidden
+	}
+	if has&message.ReceiptMark != 0 {
+		it.Message.Flags |= queue.Receipt
+	}
+	if view.HasExpiration {
+		it.TtlMillis, err = message.ParseExpiration(view.Expiration)
+	}
+	return err
+}
+
+// deadline is when the item expires in a queue that it enters now: by the queue's time to
+// live, the message's own and its absolute deadline, as the queue's precedence orders them,
+// but no later than the ceiling of the exchange it came by. 0: never; the present
+// instant: it has come. immediate: even so a consumer may take it in this transition.
+func (it *Item) deadline(s *Transition, set *queueargs.Settings) (at deadline.Instant, immediate bool) {
+	if set.Keeps || s.Env.TtlOff {
+		return 0, false
+	}
+	ttl, own := set.TTLMillis, it.Message.ExpiresAt
+	if own != 0 && set.Precedence == queueargs.MessageFirst {
+		ttl = -1
+	}
+	ttl = queueargs.LowerTTL(set.Precedence.EffectiveTTL(ttl, it.TtlMillis), it.ceilingMillis)
+	switch {
+	case own != 0 && own <= s.Now:
+		return s.Now, false
+	case ttl == 0:
+		return s.Now, true
+	case ttl > 0 && own != 0:
+		return min(s.stamp.AddMillis(deadline.Millis(ttl)), own), false
+	case ttl > 0:
+		return s.stamp.AddMillis(deadline.Millis(ttl)), false
+	}
+	return own, false
+}
+
+// Publish enters items in order, then offers what is ready to the consumers.
+func (q *Queue) Publish(s *Transition, items []Item) {
+	q.lock(s)
+	defer q.mu.Unlock()
+	if q.deleted {
+		for i := range items {
+			s.Env.Store.Release(store.Pos(items[i].Message.Pos))
+			if items[i].AtLeastOnce {
+				s.Transfers[items[i].Move].Refused = true
+			}
+		}
+		return
+	}
+	set := q.Set()
+	limited := set.Limited()
+	if !set.Keeps { // dead letters that arrive are not a use of their queue
+		q.markUsedLocked(s.Now)
+	}
+	for i := range items {
+		if limited && q.refuseLocked(s, &items[i]) {
+			continue
+		}
+		q.enterLocked(s, &items[i])
+		if limited {
+			q.consumers.dispatchLocked(s)
+			q.core.Trim(&s.fx)
+		}
+	}
+	if !limited {
+		q.consumers.dispatchLocked(s)
+	}
+	// Expires what was past its deadline when it came, and the TTL 0 messages that no
+	// consumer took at once.
+	for _, seq := range s.instant {
+		q.core.Expire(s.Now+1, seq, s.Now, &s.fx)
+	}
+	s.instant = s.instant[:0]
+	q.finishLocked(s, deadline.Lazy)
+	q.flow.checkLocked(s)
+}
+
+// enterLocked puts one message at the tail and stamps its deadline.
+func (q *Queue) enterLocked(s *Transition, it *Item) {
+	m := it.Message
+	if !q.Durable {
+		m.Flags &^= queue.Durable
+	}
+	at, immediate := it.deadline(s, q.Set())
+	if m.ExpiresAt = at; immediate {
+		m.Flags |= queue.Immediate
+	}
+	q.tally.entered(&m)
+	seq := q.core.Publish(m, it.Priority)
+	switch {
+	case m.ExpiresAt == 0:
+	case m.ExpiresAt <= s.Now:
+		s.instant = append(s.instant, seq)
+	default:
+		s.notifyLocked(deadline.Event{Kind: deadline.Enqueued, Ref: q.refOf(seq, m.ExpiresAt)})
+	}
+	entered := store.Enqueue{Queue: q.id, Seq: uint64(seq), Pos: store.Pos(m.Pos), ExpiresAt: m.ExpiresAt, Flags: uint8(m.Flags), Durable: m.Flags&queue.Durable != 0}
+	if q.Arguments.Shows&queueargs.ShowDeadline != 0 {
+		entered.EnqueuedAt = s.stamp
+		q.enqueued.add(seq, s.stamp)
+	}
+	s.AddEnteredLocked(it, entered)
+}
+
+// refuseLocked refuses a publish that would overflow the queue, if that is its overflow
+// mode. A dead letter is never refused, except where its source keeps it for another try.
+func (q *Queue) refuseLocked(s *Transition, it *Item) bool {
+	if it.Move >= 0 && !it.AtLeastOnce || !q.fullLocked(it.Message.Bytes) {
+		return false
+	}
+	if it.AtLeastOnce {
+		s.Transfers[it.Move].Refused = true
+		s.Env.Store.Release(store.Pos(it.Message.Pos))
+		return true
+	}
+	s.Refused = append(s.Refused, it.Number)
+	s.Env.Counters.Refused.Add(1)
+	if q.Set().Core.Overflow == queue.RejectPublishDLX && q.Set().DeadLetters {
+		q.finishLocked(s, deadline.Lazy) // what has left before died before
+		q.Letters.PostLocked(s, &Letter{Settled: queue.Settled{Message: it.Message, Reason: queue.MaxLength}, Set: q.Set(), At: s.Now})
+	} else {
+		s.Env.Store.Release(store.Pos(it.Message.Pos))
+	}
+	return true
+}
+
+// fullLocked reports whether the queue refuses a message of that size.
+func (q *Queue) fullLocked(bytes uint32) bool {
+	return q.core.FullWith(bytes, len(q.Retained.list), q.Retained.bytes)
+}
+
+// Refuses reports whether the queue would refuse a message of that size.
+func (q *Queue) Refuses(bytes uint32) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.deleted || q.fullLocked(bytes)
+}
+
+// AtLimit reports whether one more message would have the queue refuse or drop one.
+func (q *Queue) AtLimit(bytes uint32) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	o, r := q.Set().Core, &q.Retained
+	return o.MaxLength >= 0 && int64(q.core.Ready()+len(r.list)) >= o.MaxLength ||
+		o.MaxBytes >= 0 && q.core.ReadyBytes()+r.bytes+int64(bytes) > o.MaxBytes
+}

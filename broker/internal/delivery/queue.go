@@ -1,0 +1,231 @@
+package delivery
+
+import (
+	"errors"
+
+	"curfew/broker/deadline"
+	"curfew/broker/internal/queueargs"
+	"curfew/broker/queue"
+)
+
+// Queue is one queue at work. It is composed of parts, each a type in a file of its own, that
+// share one lock (see the package's comment). Safe for concurrent use.
+type Queue struct {
+	messages
+	Registered registered
+	autoDelete bool
+
+	timerIndex    int  // guarded by the timers
+	shrinkPending bool // the shrinker looks at it later
+
+	consumers consumers
+	locks     locks
+	flow      flow
+
+	Idle     Idle
+	Letters  Letters
+	Retained Retained
+}
+
+// registered is the declared queue that does its work with a Queue. It is called with no lock
+// held.
+type registered interface {
+	// CheckIdle is called when a timer of the queue fires. It deletes the queue if it was
+	// idle for too long, and reports whether it did.
+	CheckIdle() (deleted bool)
+	// LastConsumerGone deletes an auto-delete queue.
+	LastConsumerGone()
+}
+
+// QueueOptions are what a queue is made with.
+type QueueOptions struct {
+	Env         *Env
+	Registered  registered
+	Id          uint64 // incarnation: not used again when the name is
+	Vhost, Name string
+	Lines       *Lines // of letters, of its virtual host
+	Durable     bool   // it outlives a restart
+	AutoDelete  bool
+	Settings    queueargs.Settings
+}
+
+// Init begins a queue that is empty.
+func (q *Queue) Init(o QueueOptions) {
+	q.env, q.id, q.vhost, q.name, q.Durable, q.Arguments = o.Env, o.Id, o.Vhost, o.Name, o.Durable, o.Settings
+	q.core = queue.New(o.Settings.Core)
+	q.settings.Store(&q.Arguments)
+	q.Registered, q.autoDelete, q.timerIndex = o.Registered, o.AutoDelete, NotTimed
+	q.consumers.q, q.locks.q, q.flow.q, q.Idle.q = q, q, q, q
+	q.Letters.Init(Origin{ID: o.Id, Name: o.Name, Lines: o.Lines}, &q.mu)
+	q.Retained.Init(&q.Letters, &o.Env.Timers, q)
+}
+
+// finishLocked hands over what follows from the transition so far: messages that have left
+// are put in line as letters or settled. It runs before the lock is given back, so that the
+// events and records of one message keep their order.
+func (q *Queue) finishLocked(s *Transition, path deadline.Path) {
+	if len(s.fx.Settled) > 0 {
+		q.shrinkLaterLocked()
+	}
+	set := q.Set()
+	for i := range s.fx.Settled {
+		x := &s.fx.Settled[i]
+		if q.enqueued.chunks != nil {
+			q.enqueued.drop(x.Seq)
+		}
+		if (deadLettered(set, x.Reason) || OwesReceipt(x)) && !s.dropping {
+			q.Letters.PostLocked(s, &Letter{Settled: *x, Set: set, At: s.Now, Path: path, Queued: true})
+			s.notifyLeftLocked(&q.messages, x, path)
+			continue
+		}
+		s.Left = append(s.Left, SettleRecord(q.id, x))
+		if x.Reason == queue.Expired {
+			s.Env.Counters.ExpiredDropped.Add(1)
+			s.recordDroppedLocked(&q.messages, x, path)
+		}
+		s.notifyLeftLocked(&q.messages, x, path)
+	}
+	q.flow.relieveLocked(s.Now)
+	s.fx.Reset()
+	s.FinishLocked(&q.Letters)
+	s.dropping = false
+}
+
+// deadLettered reports whether a message that leaves for this reason is dead-lettered.
+func deadLettered(set *queueargs.Settings, r queue.Reason) bool {
+	if !set.DeadLetters {
+		return false
+	}
+	switch r {
+	case queue.Expired, queue.Rejected, queue.MaxLength, queue.DeliveryLimit:
+		return true
+	}
+	return false
+}
+
+// OwesReceipt reports whether a message that left its queue may owe a receipt.
+func OwesReceipt(settled *queue.Settled) bool {
+	return settled.Reason == queue.Expired && settled.Flags&queue.Receipt != 0
+}
+
+// Touch counts as use for x-expires: a passive or repeated declare. False: the
+// queue is deleted.
+func (q *Queue) Touch() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.Idle.renewLocked()
+	return !q.deleted
+}
+
+// Why a queue was left alone.
+var (
+	ErrInUse    = errors.New("in use")
+	ErrNotEmpty = errors.New("not empty")
+	ErrGone     = errors.New("deleted already")
+)
+
+// Delete marks the queue as deleted and takes out all it holds, unless veto returns an error.
+// It returns how many messages were ready, and the consumers, which have lost their queue.
+func (q *Queue) Delete(s *Transition, veto func() error) (ready int, orphans []*Consumer, err error) {
+	q.lock(s)
+	defer q.mu.Unlock()
+	if q.deleted {
+		return 0, nil, ErrGone
+	}
+	if err := veto(); err != nil {
+		return 0, nil, err
+	}
+	ready, orphans = q.core.Ready(), q.consumers.all()
+	q.deleted, q.consumers, q.locks = true, consumers{q: q}, locks{q: q}
+	q.Retained.ReleaseLocked(s, q.id)
+	q.core.Drain(&s.fx)
+	q.finishLocked(s, deadline.Lazy)
+	return ready, orphans, nil
+}
+
+// InUseLocked reports whether it has consumers, EmptyLocked whether no message waits in it. HeldLocked is how many
+// messages it holds; those that wait for another try are counted. They are for Delete's veto.
+func (q *Queue) InUseLocked() bool { return q.consumers.count > 0 }
+func (q *Queue) EmptyLocked() bool { return q.core.Ready()+len(q.Retained.list) == 0 }
+func (q *Queue) HeldLocked() int   { return q.core.Len() + len(q.Retained.list) }
+
+// Purge drops the ready messages and returns how many there were; purged ones
+// are not dead-lettered.
+func (q *Queue) Purge() int {
+	s := q.env.Begin()
+	defer s.Done()
+	q.lock(s)
+	defer q.mu.Unlock()
+	q.markUsedLocked(s.Now)
+	n := q.core.Purge(&s.fx)
+	q.finishLocked(s, deadline.Lazy)
+	return n
+}
+
+// Apply has settings hold from now on. Messages that are above a limit that has become lower stay until Trim.
+func (q *Queue) Apply(set queueargs.Settings) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	renew := set.ExpiresMillis != q.Set().ExpiresMillis
+	q.settings.Store(&set)
+	q.core.SetOptions(set.Core)
+	if renew {
+		q.Idle.renewLocked()
+	} else {
+		q.Idle.settingsChangedLocked()
+	}
+	q.Retained.retrySoonLocked(q.env.Clock.Now()) // what is retained may go elsewhere now
+}
+
+// Trim has the queue drop the messages that are above its limits.
+func (q *Queue) Trim() {
+	s := q.env.Begin()
+	defer s.Done()
+	q.lock(s)
+	defer q.mu.Unlock()
+	if q.deleted {
+		return
+	}
+	q.core.Trim(&s.fx)
+	q.finishLocked(s, deadline.Lazy)
+}
+
+// TimerIndex is its index among the timers.
+func (q *Queue) TimerIndex() *int { return &q.timerIndex }
+
+// OnTimer has the queue do what is due.
+func (q *Queue) OnTimer() {
+	if q.Registered.CheckIdle() {
+		return
+	}
+	s := q.env.Hurry()
+	q.runDue(s)
+	s.Done()
+}
+
+// runDue does what is due in the queue and sets its next timer.
+func (q *Queue) runDue(s *Transition) {
+	q.lock(s)
+	defer q.mu.Unlock()
+	if q.deleted {
+		return
+	}
+	q.locks.expireLocked(s)
+	retryAt := q.Retained.RetryLocked(s, q.Set())
+	q.finishLocked(s, deadline.Requeued)
+	q.consumers.chooseActiveLocked()
+	q.consumers.dispatchLocked(s)
+	if q.Set().Limited() {
+		q.core.Trim(&s.fx)
+	}
+	q.finishLocked(s, deadline.Lazy)
+	if at := q.Idle.deadlineLocked(); at != 0 {
+		q.env.Timers.Add(q, at)
+	}
+	if retryAt != 0 {
+		q.env.Timers.Add(q, retryAt)
+	}
+	if k := q.locks.line.oldest(); k != nil {
+		q.env.Timers.Add(q, k.until)
+	}
+}

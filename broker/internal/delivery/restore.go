@@ -1,0 +1,49 @@
+package delivery
+
+import (
+	"curfew/broker/internal/queueargs"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// Restore puts messages of the last run back in their places, with their old deadlines, or with keep without any.
+func (q *Queue) Restore(r *store.RecoveredQueue, keep bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var amended []store.Amend
+	for _, e := range r.Entries {
+		flags := queue.Flags(e.Flags)
+		if r.WasDelivered(e.Seq) {
+			flags |= queue.Redelivered
+		}
+		if keep {
+			e.ExpiresAt = 0
+		}
+		if q.env.TtlOff && e.ExpiresAt != 0 {
+			e.ExpiresAt = 0
+			amended = append(amended, store.Amend{Queue: r.Queue, Seq: e.Seq, Pos: e.Pos, Durable: true, Terms: e.Terms})
+		}
+		q.core.Restore(queue.Seq(e.Seq), queue.Message{
+			Pos: uint64(e.Pos), ExpiresAt: e.ExpiresAt, Flags: flags,
+			Bytes: uint32(len(q.env.Store.View(e.Pos).Body)),
+		}, e.Deliveries)
+		if at := r.EnqueuedAt(&e); at != 0 && q.Arguments.Shows&queueargs.ShowDeadline != 0 {
+			q.enqueued.add(queue.Seq(e.Seq), at)
+		}
+	}
+	q.env.Store.Amended(amended)
+}
+
+// Relocate notes that the store wants to move a message, or has.
+func (q *Queue) Relocate(seq queue.Seq, old, moved store.Pos) (store.Terms, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.core.Relocate(seq, uint64(old), uint64(moved)) {
+		if terms, ok := q.Letters.RelocateLocked(seq, uint64(old), uint64(moved)); ok {
+			return terms, true
+		}
+		return q.Retained.RelocateLocked(seq, uint64(old), uint64(moved))
+	}
+	_, terms, _ := q.termsLocked(seq)
+	return terms, true
+}

@@ -1,0 +1,168 @@
+package delivery
+
+import (
+	"slices"
+	"time"
+
+	"curfew/broker/deadline"
+	"curfew/broker/internal/queueargs"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+const (
+	// RetryFirst is how long letters that could not go on wait. It doubles with each try
+	// that gets none of them on, up to retryLast.
+	RetryFirst = time.Second
+	retryLast  = 4 * time.Second
+	// retryAtOnce is how many letters of a queue are tried then. When one goes through, the
+	// next follow at once.
+	retryAtOnce = 256
+)
+
+// Retained are the letters of one source that not all of their targets took: dead letters
+// of a queue with x-dead-letter-strategy at-least-once whose target was full and rejects
+// (x-overflow), was deleted meanwhile, or whose exchange is missing or routes them nowhere
+// (RabbitMQ: Quorum Queues, At-least-once dead lettering); and letters for which the queue
+// for undeliverable messages could not be made. They have left the queue, count against its
+// limits, and are tried again until all targets have them.
+//
+// In the journal they are in their queue still: after a restart they are ready again, and
+// those that expired expire again. So a target may get one twice, and never loses one. With
+// the default strategy a full target takes a dead letter in, and one without a target is
+// parked. They go where the queue's dead letters go when they are tried: a policy that
+// mends the exchange frees them, one that takes it away leaves their destination as it was.
+//
+// It is guarded by the lock of its source.
+type Retained struct {
+	letters *Letters
+	timers  *Timers
+	source  Timed // whose timer has them tried again
+	list    []*Letter
+	bySeq   map[queue.Seq]*Letter
+	bytes   int64
+	retryAt deadline.Instant // 0 while there are none
+	pause   time.Duration    // between the last try and the next
+	closed  bool             // the source is deleted
+}
+
+// Init is to be called before any other method. timers wake source when it is time for RetryLocked.
+func (r *Retained) Init(letters *Letters, timers *Timers, source Timed) {
+	r.letters, r.timers, r.source = letters, timers, source
+	letters.Retained = r
+}
+
+// Keep keeps a letter for another try, and notes what has entered its targets besides its
+// receipt. False: its source is deleted.
+func (r *Retained) Keep(s *Transition, kept Letter, into []store.Enqueue, receipt store.Pos) bool {
+	r.letters.mu.Lock()
+	defer r.letters.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	s.ReadClock()
+	kept.Tried = true
+	for _, e := range into {
+		if e.Pos != receipt {
+			kept.Done = append(slices.Clip(kept.Done), e.Queue)
+		}
+	}
+	kept.Unsaved = kept.Unsaved && len(kept.Done) > 0 // then the journal keeps the original, whatever the next try does
+	if r.bySeq == nil {
+		r.bySeq = map[queue.Seq]*Letter{}
+	}
+	r.list = append(r.list, &kept)
+	r.bySeq[kept.Settled.Seq] = &kept
+	r.bytes += int64(kept.Settled.Bytes)
+	if r.retryAt == 0 {
+		r.pause = max(r.pause, RetryFirst)
+		r.retryAt = s.Now.Add(r.pause)
+		r.timers.Add(r.source, r.retryAt)
+	}
+	return true
+}
+
+// RetryLocked puts the first letters in line again if it is time. set is what holds for the
+// source now. next is when the others are to be tried; 0: there are none.
+func (r *Retained) RetryLocked(s *Transition, set *queueargs.Settings) (next deadline.Instant) {
+	if len(r.list) == 0 || r.retryAt > s.Now {
+		return r.retryAt
+	}
+	r.pause = min(2*r.pause, retryLast)
+	n := min(len(r.list), retryAtOnce)
+	for _, x := range r.list[:n] {
+		delete(r.bySeq, x.Settled.Seq)
+		r.bytes -= int64(x.Settled.Bytes)
+		if set.DeadLetters {
+			x.Set = set
+		}
+		r.letters.PostLocked(s, x)
+	}
+	r.list = slices.Delete(r.list, 0, n)
+	if r.retryAt = 0; len(r.list) > 0 {
+		r.retryAt = s.Now.Add(r.pause)
+	}
+	return r.retryAt
+}
+
+// RetryAll puts the next letters in line again, whether or not it is time.
+func (r *Retained) RetryAll(s *Transition, set *queueargs.Settings) {
+	r.letters.mu.Lock()
+	defer r.letters.mu.Unlock()
+	s.ReadClock()
+	r.retryAt = s.Now
+	r.RetryLocked(s, set)
+}
+
+// RetrySoon has the others follow one that went through.
+func (r *Retained) RetrySoon(s *Transition) {
+	r.letters.mu.Lock()
+	defer r.letters.mu.Unlock()
+	s.ReadClock()
+	r.retrySoonLocked(s.Now)
+}
+
+// retrySoonLocked has those that wait be tried at once.
+func (r *Retained) retrySoonLocked(now deadline.Instant) {
+	r.pause = RetryFirst
+	if len(r.list) > 0 {
+		r.retryAt = now
+		r.timers.Add(r.source, now)
+	}
+}
+
+// ReleaseLocked settles them all: the source is deleted. Nothing is kept any more.
+func (r *Retained) ReleaseLocked(s *Transition, id uint64) {
+	for _, x := range r.list {
+		s.Left = append(s.Left, SettleRecord(id, &x.Settled))
+	}
+	r.list, r.bySeq, r.bytes, r.retryAt, r.closed = nil, nil, 0, 0, true
+}
+
+// Count is how many letters wait to be tried again.
+func (r *Retained) Count() int {
+	r.letters.mu.Lock()
+	defer r.letters.mu.Unlock()
+	return len(r.list)
+}
+
+// RelocateLocked notes that the store keeps one of the messages at another position.
+func (r *Retained) RelocateLocked(seq queue.Seq, old, moved uint64) (store.Terms, bool) {
+	x := r.bySeq[seq]
+	if x == nil || x.Settled.Pos != old {
+		return store.Terms{}, false
+	}
+	x.Settled.Pos = moved
+	return x.terms(), true
+}
+
+// appendDelivered appends those that a consumer has seen: in the next run they are in the
+// queue again.
+func (r *Retained) appendDelivered(id uint64, runs []store.Delivered) []store.Delivered {
+	for _, x := range r.list {
+		if x.wasDelivered() {
+			runs = append(runs, store.Delivered{Queue: id, First: uint64(x.Settled.Seq), Count: 1})
+		}
+	}
+	return runs
+}

@@ -1,0 +1,50 @@
+package delivery
+
+import (
+	"time"
+
+	"curfew/broker/deadline"
+)
+
+// QueueState is the state of a queue at one instant.
+type QueueState struct {
+	Ready, Unacked           int
+	ReadyBytes, UnackedBytes int64
+	Persistent               int // of Ready and Unacked
+	PersistentBytes          int64
+	Consumers                int
+	ExclusiveConsumer        string           // tag; "" none
+	ActiveConsumer           string           // tag of the one that x-single-active-consumer serves; "" none
+	HeadTimestamp            time.Time        // of the first ready message; zero: none
+	TTLMillis                int64            // of messages, by arguments and policies; <0: none
+	DeliveryLimit            int64            // failed deliveries a message may have; <0: no limit
+	UsedAt                   deadline.Instant // of the last thing that happened in it
+	Counts                   QueueCounts
+}
+
+// State is how the queue stands now.
+func (q *Queue) State() QueueState {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	set := q.Set()
+	i := QueueState{
+		DeliveryLimit: set.Core.DeliveryLimit, TTLMillis: set.TTLMillis,
+		Ready: q.core.Ready(), Unacked: q.core.Unacked(), ReadyBytes: q.core.ReadyBytes(), UnackedBytes: q.core.UnackedBytes(),
+		Consumers: q.consumers.count, HeadTimestamp: q.headTimestampLocked(), UsedAt: q.activeAt, Counts: q.tally.counts(),
+	}
+	i.Persistent, i.PersistentBytes = q.core.Persistent()
+	if q.consumers.exclusive() {
+		i.ExclusiveConsumer = q.consumers.first().Tag
+	}
+	if q.consumers.active != nil {
+		i.ActiveConsumer = q.consumers.active.Tag
+	}
+	return i
+}
+
+// Counts returns the ready and unacked messages and the consumers.
+func (q *Queue) Counts() (ready, unacked, consumers int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.core.Ready(), q.core.Unacked(), q.consumers.count
+}

@@ -1,0 +1,36 @@
+package delivery
+
+import (
+	"curfew/broker/deadline"
+	"curfew/broker/queue"
+)
+
+// surveyChunks is how many chunks of messages are walked under one lock.
+const surveyChunks = 512
+
+// Survey fills s with the state of the queue and a sample of its messages: at most 2*samples
+// of them, and all where there are no more than samples.
+func (q *Queue) Survey(samples int, s *deadline.Survey) {
+	*s = deadline.Survey{Queue: q.id, VHost: q.vhost, Name: q.name, Standings: s.Standings[:0]}
+	var at queue.Sampling
+	for more := true; more; {
+		more = q.surveyPage(samples, &at, s)
+	}
+	s.Step = at.Step
+}
+
+func (q *Queue) surveyPage(samples int, at *queue.Sampling, s *deadline.Survey) (more bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if at.Step == 0 {
+		s.At = q.env.Clock.Now()
+		s.Ready, s.Consumers = q.core.Ready(), q.consumers.count
+		c := q.tally.counts()
+		s.Delivered = c.AllDelivered() - min(c.Redelivered, c.AllDelivered())
+		s.Polled = c.Got + c.GotNoAck
+		at.Step = max(1, s.Ready/samples)
+	}
+	return q.core.Sample(at, surveyChunks, func(ahead int, seq queue.Seq, m queue.Message) {
+		s.Standings = append(s.Standings, deadline.Standing{Ref: q.refOf(seq, m.ExpiresAt), Ahead: ahead})
+	})
+}

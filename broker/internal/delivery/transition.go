@@ -1,0 +1,158 @@
+package delivery
+
+import (
+	"sync"
+
+	"curfew/broker/deadline"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// Transition is the scratch of one call into the broker: what the queues it visits
+// hand over under their locks, and what is left to do after unlock. Transitions are
+// pooled; none outlives its call.
+type Transition struct {
+	Env        *Env
+	Now        deadline.Instant // rounded down: deadlines up to it have passed. Read under the lock
+	stamp      deadline.Instant // rounded up: times to live count from it. Likewise
+	fx         queue.Effects
+	Events     []deadline.Event
+	Entered    []store.Enqueue
+	Left       []store.Settle
+	amended    []store.Amend
+	instant    []queue.Seq // TTL 0: published, and expires unless a consumer takes it now
+	Refused    []int       // publishes refused by overflow, by their number
+	dropping   bool        // what expires is not dead-lettered
+	Hurried    bool        // all letters are left to the forwarder
+	Whole      bool        // a transaction: Entered and Left gather, to be journaled as one
+	paced      bool        // its publisher can be asked to wait (flow), and
+	tries      bool        // even where it may not help
+	crowded    []*Queue    // that its publisher is to wait for
+	source     Source
+	props      []byte // scratch of the delivery being made
+	headers    []byte // likewise, where the queue shows its receivers more (withHeadersLocked)
+	text       []byte // likewise
+	properties []byte // likewise
+
+	Sources   []*Letters  // the lines in which the transition has put letters
+	posted    int64       // letters, under the lock that is held
+	Transfers []*Transfer // by the number in the items that are a part of one
+	Expiries  expiries
+}
+
+// TransitionKeep is the largest scratch that stays in the pool: that of a purge of a million
+// messages does not.
+const TransitionKeep = 1 << 14
+
+var transitions = sync.Pool{New: func() any { return new(Transition) }}
+
+// Begin takes a transition from the pool.
+func (e *Env) Begin() *Transition {
+	s := transitions.Get().(*Transition)
+	s.Env = e
+	return s
+}
+
+// ReadClock is to follow a lock, which may have been waited for.
+func (s *Transition) ReadClock() { s.Now, s.stamp = s.Env.Clock.Read() }
+
+// Hurry is Begin for callers that others wait for: they leave all letters to the forwarder.
+func (e *Env) Hurry() *Transition {
+	s := e.Begin()
+	s.Hurried = true
+	return s
+}
+
+// Done has the letters forwarded that the transition has put in line, then gives the transition back. No lock may be
+// held.
+func (s *Transition) Done() {
+	if len(s.Sources) > 0 {
+		s.forward()
+	}
+	if len(s.Expiries.Records) > 0 {
+		s.Report()
+	}
+	s.recycle()
+}
+
+// forward has the letters that were posted seen to. All but those of one virtual host, and of whoever is
+// in a hurry, are left to others.
+func (s *Transition) forward() {
+	lines, own := s.Sources[0].Lines, s.Sources[:0]
+	for _, l := range s.Sources {
+		if l.Lines == lines && !s.Hurried {
+			own = append(own, l)
+		} else {
+			l.Lines.Later(l)
+		}
+	}
+	clear(s.Sources[len(own):])
+	if s.Sources = own; len(own) > 0 {
+		lines.First(s)
+	}
+}
+
+func (s *Transition) recycle() {
+	largest := max(cap(s.fx.Settled), cap(s.Events), cap(s.Entered), cap(s.Left), cap(s.amended), cap(s.Sources), cap(s.Expiries.Records))
+	if largest > TransitionKeep {
+		return
+	}
+	s.Refused = s.Refused[:0]
+	s.Env, s.source, s.Hurried = nil, Source{}, false
+	clear(s.Transfers)
+	s.Transfers = s.Transfers[:0]
+	clear(s.crowded)
+	s.crowded, s.paced, s.tries = s.crowded[:0], false, false
+	transitions.Put(s)
+}
+
+// notifyLocked adds an event for the monitor, if there is one.
+func (s *Transition) notifyLocked(e deadline.Event) {
+	if s.Env.Feed.on.Load() {
+		s.Events = append(s.Events, e)
+	}
+}
+
+// notifyLeftLocked tells the monitor of a message that left its queue, unless it is the monitor that expires it.
+func (s *Transition) notifyLeftLocked(q *messages, x *queue.Settled, path deadline.Path) {
+	if x.Tracked && !path.Proposed() {
+		s.notifyLocked(deadline.Event{Kind: deadline.Left, Ref: q.refOf(x.Seq, x.ExpiresAt)})
+	}
+}
+
+// AddEnteredLocked notes that an item has entered: with the transfer that it is a part of, or by itself.
+func (s *Transition) AddEnteredLocked(it *Item, entered store.Enqueue) {
+	if it.Move >= 0 {
+		t := s.Transfers[it.Move]
+		t.Into = append(t.Into, entered)
+	} else {
+		s.Entered = append(s.Entered, entered)
+	}
+}
+
+// FinishLocked hands over what was done under the lock of the queue, or of the delayed messages, that the letters are
+// from: events to the feed, records to the journal. It is called before the lock is given back, so that the events and
+// records of one message keep their order.
+func (s *Transition) FinishLocked(l *Letters) {
+	if s.posted > 0 {
+		l.Lines.Waiting.Add(s.posted)
+		s.Env.Waiting.Add(s.posted)
+		s.posted = 0
+	}
+	s.Env.Feed.Push(s.Events)
+	if !s.Whole {
+		s.Env.Store.Enqueued(s.Entered)
+	}
+	s.Env.Store.Amended(s.amended)
+	if !s.Whole {
+		s.Env.Store.Settled(s.Left)
+		s.Entered, s.Left = s.Entered[:0], s.Left[:0]
+	}
+	s.Events, s.amended = s.Events[:0], s.amended[:0]
+}
+
+// Transfer is a message on its way from one queue into others, which happens as a whole.
+type Transfer struct {
+	Into    []store.Enqueue // what has entered so far
+	Refused bool            // by a target that it has to wait for
+}

@@ -1,0 +1,378 @@
+package forward
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"curfew/broker/internal/delivery"
+	"curfew/broker/internal/topology"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// lettersHelp is how many letters may wait in a virtual host before whoever causes
+	// another, as a publisher or a consumer, moves some of them first, or waits for it.
+	lettersHelp = 1 << 16
+	// heldFor is how long a letter waits that would take memory while there is little.
+	heldFor = 100 * time.Millisecond
+	// helpFor is how long whoever causes letters helps, or waits, while too many wait.
+	helpFor = time.Second
+)
+
+// Forwarder moves the letters that nobody else does: one goroutine that takes turns,
+// virtual host by virtual host, and within one queue by queue. So whatever one tenant's
+// dead letters cause, another's wait for a turn of each virtual host at most. Whoever makes
+// deadlines come (Expire, the alarms, the delay timer) leaves all letters to it; a
+// publish, an acknowledgement and a get take a first turn themselves, so that their effects
+// are seen at once and their costs are borne by who causes them.
+type Forwarder struct {
+	env       *delivery.Env
+	log       *zap.Logger
+	memoryLow func() bool
+	drop      bool
+
+	Counters Counters
+
+	wake chan struct{}
+
+	mu   sync.Mutex  // leaf; guards the lanes, too
+	ring []*Lane     // with queues that have letters, in turns
+	held []*Lane     // with queues whose letters would take much memory
+	hold *time.Timer // until they are tried again
+
+	awaited atomic.Bool   // somebody waits for
+	turned  chan struct{} // the end of a turn; changed with mu held
+}
+
+// Options are what a Forwarder works with.
+type Options struct {
+	Env       *delivery.Env
+	Log       *zap.Logger
+	MemoryLow func() bool // then letters with many targets wait
+	Drop      bool        // dead letters that are routed nowhere are dropped, not parked
+}
+
+// Counters are totals since the start.
+type Counters struct {
+	DeadLettered            [queue.Reasons]atomic.Uint64
+	Parked, Cycles, Bounded atomic.Uint64
+	Unroutable              atomic.Uint64 // delayed messages that no queue was bound for when they were due
+	Receipts                [ReceiptResults]atomic.Uint64
+}
+
+// Init is to be called before any other method.
+func (f *Forwarder) Init(o Options) {
+	f.env, f.log, f.memoryLow, f.drop = o.Env, o.Log, o.MemoryLow, o.Drop
+	f.wake, f.hold = make(chan struct{}, 1), time.NewTimer(time.Hour)
+	f.hold.Stop()
+}
+
+// Lane is what the forwarder knows of one virtual host. Guarded by the forwarder's mu.
+type Lane struct {
+	VHost *topology.VHost // set by whoever makes the lane, before it is used; as the three below not guarded
+	f     *Forwarder
+	lines delivery.Lines
+	reply func(*store.Message) (direct bool, err error)
+
+	sources []*delivery.Letters            // with letters, in turns
+	held    []*delivery.Letters            // whose letters wait for memory
+	waits   map[*delivery.Letters]struct{} // those of both
+	begun   map[*delivery.Letters]crossing // the first letters in line that a turn has given to some of their targets
+
+	parkAgain atomic.Int64 // Unix µs: before, queueargs.UndeliverableQueue cannot be made; not guarded
+}
+
+// Init is to be called before any other method. reply hands a receipt over to whoever waits for it by its routing key,
+// if that is a name for direct replies. Its error: nobody does.
+func (l *Lane) Init(f *Forwarder, reply func(*store.Message) (direct bool, err error)) {
+	l.f, l.reply = f, reply
+	l.waits, l.begun = map[*delivery.Letters]struct{}{}, map[*delivery.Letters]crossing{}
+	l.lines.First, l.lines.Later = l.first, l.add
+}
+
+// Lines are the lines of letters of the virtual host.
+func (l *Lane) Lines() *delivery.Lines { return &l.lines }
+
+// add has turns taken of queues with letters.
+func (l *Lane) add(queues ...*delivery.Letters) {
+	l.f.mu.Lock()
+	for _, q := range queues {
+		if _, already := l.waits[q]; !already {
+			l.waits[q] = struct{}{}
+			l.enlistLocked(q)
+		}
+	}
+	l.f.mu.Unlock()
+	select {
+	case l.f.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (l *Lane) enlistLocked(q *delivery.Letters) {
+	if len(l.sources) == 0 {
+		l.f.ring = append(l.f.ring, l)
+	}
+	l.sources = append(l.sources, q)
+}
+
+// next is the queue whose turn it is, and its lane; nil if no letters wait.
+func (f *Forwarder) next() (*Lane, *delivery.Letters) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.ring) == 0 {
+		return nil, nil
+	}
+	l := f.ring[0]
+	f.ring = f.ring[1:]
+	q := l.shiftLocked()
+	if len(l.sources) > 0 {
+		f.ring = append(f.ring, l)
+	}
+	return l, q
+}
+
+// next is the queue whose turn it is in this lane; nil if no letters wait.
+func (l *Lane) next() *delivery.Letters {
+	f := l.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(l.sources) == 0 {
+		return nil
+	}
+	q := l.shiftLocked()
+	if len(l.sources) == 0 {
+		f.ring = slices.DeleteFunc(f.ring, func(x *Lane) bool { return x == l })
+	}
+	return q
+}
+
+// shiftLocked takes the first of the queues with letters.
+func (l *Lane) shiftLocked() *delivery.Letters {
+	q := l.sources[0]
+	l.sources[0] = nil
+	if l.sources = l.sources[1:]; len(l.sources) == 0 {
+		l.sources = nil
+	}
+	delete(l.waits, q)
+	return q
+}
+
+// keep has a queue's next turn wait for memory.
+func (l *Lane) keep(q *delivery.Letters) {
+	f := l.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, already := l.waits[q]; already {
+		return
+	}
+	l.waits[q] = struct{}{}
+	if len(l.held) == 0 {
+		f.held = append(f.held, l)
+	}
+	if l.held = append(l.held, q); len(f.held) == 1 && len(l.held) == 1 {
+		f.hold.Reset(heldFor)
+	}
+}
+
+// release tries those again that waited for memory.
+func (f *Forwarder) release() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range f.held {
+		for _, q := range l.held {
+			l.enlistLocked(q)
+		}
+		l.held = nil
+	}
+	f.held = nil
+}
+
+// resume is the crossing of the first letter in line, which a turn has begun.
+func (l *Lane) resume(q *delivery.Letters) crossing {
+	l.f.mu.Lock()
+	defer l.f.mu.Unlock()
+	x := l.begun[q]
+	delete(l.begun, q)
+	return x
+}
+
+// setAside keeps a crossing that is to go on in a later turn.
+func (l *Lane) setAside(q *delivery.Letters, x crossing) {
+	l.f.mu.Lock()
+	defer l.f.mu.Unlock()
+	l.begun[q] = x
+}
+
+// turns are those that nobody takes.
+var turns = sync.Pool{New: func() any { return new(turn) }}
+
+// turn is one that works with a transition.
+func (f *Forwarder) turn(s *delivery.Transition) *turn {
+	t := turns.Get().(*turn)
+	t.f, t.s = f, s
+	return t
+}
+
+// end gives a turn back.
+func (t *turn) end() {
+	t.rest()
+	t.f, t.s, t.lane = nil, nil, nil
+	if cap(t.targets.List) <= delivery.TransitionKeep {
+		turns.Put(t)
+	}
+}
+
+// Run takes turns until quit is closed.
+func (f *Forwarder) Run(quit <-chan struct{}) {
+	t := f.turn(f.env.Begin())
+	defer f.hold.Stop()
+	for {
+		l, q := f.next()
+		if q == nil {
+			t.rest() // what it remembers would keep deleted queues
+			select {
+			case <-f.wake:
+			case <-f.hold.C:
+				f.release()
+			case <-quit:
+				return
+			}
+			continue
+		}
+		l.take(t, q)
+		select {
+		case <-f.hold.C:
+			f.release()
+		case <-quit:
+			return
+		default:
+		}
+	}
+}
+
+// first takes a first turn for a transition that has posted letters, and
+// hands on what remains. It goes on where too many wait in the virtual host.
+func (l *Lane) first(s *delivery.Transition) {
+	t := l.f.turn(s)
+	defer t.end()
+	var rest []*delivery.Letters
+	b := budget{turnLetters, turnEntries}
+	for i := 0; i < len(s.Sources) && b.letters > 0 && b.entries > 0; i++ { // a turn may add to them
+		q := s.Sources[i]
+		if q == nil {
+			continue
+		}
+		for j := i; j < len(s.Sources); j++ {
+			if s.Sources[j] == q { // one turn is for all that it has posted before
+				s.Sources[j] = nil
+			}
+		}
+		if more, held := t.take(l, q, &b); more || held {
+			rest = append(rest, q)
+		}
+	}
+	s.Sources = append(slices.DeleteFunc(s.Sources, func(q *delivery.Letters) bool { return q == nil }), rest...)
+	l.handOn(s)
+	if l.lines.Waiting.Load() > lettersHelp {
+		l.help(t)
+	}
+}
+
+// help moves letters of the virtual host until fewer wait, or waits while others do. It gives up
+// after a while, and soon where they do not become fewer: an acknowledgement must come
+// through, since it makes room.
+func (l *Lane) help(t *turn) {
+	giveUp, until := time.NewTimer(heldFor), time.Now().Add(helpFor)
+	defer giveUp.Stop()
+	for last := l.lines.Waiting.Load(); time.Now().Before(until); {
+		turned := l.f.await()
+		switch n := l.lines.Waiting.Load(); {
+		case n <= lettersHelp:
+			return
+		case n < last:
+			giveUp.Reset(heldFor)
+			last = n
+		}
+		if q := l.next(); q != nil {
+			l.take(t, q)
+			continue
+		}
+		select {
+		case <-turned:
+		case <-giveUp.C:
+			return
+		}
+	}
+}
+
+// take takes one turn of q and has the letters that remain, and those that it caused,
+// take theirs later: after a while if they wait for memory.
+func (l *Lane) take(t *turn, q *delivery.Letters) {
+	more, held := t.take(l, q, &budget{turnLetters, turnEntries})
+	if held {
+		l.keep(q)
+	} else if more {
+		l.add(q)
+	}
+	l.handOn(t.s)
+}
+
+// handOn leaves the letters that a transition has posted to the forwarder. What a turn causes is in its
+// own virtual host.
+func (l *Lane) handOn(s *delivery.Transition) {
+	if len(s.Sources) == 0 {
+		return
+	}
+	l.add(s.Sources...)
+	clear(s.Sources)
+	s.Sources = s.Sources[:0]
+}
+
+// passed counts letters of the virtual host that are where they go.
+func (l *Lane) passed(n int) {
+	f := l.f
+	l.lines.Waiting.Add(-int64(n))
+	f.env.Waiting.Add(-int64(n))
+	if !f.awaited.Load() {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.awaited.CompareAndSwap(true, false) {
+		close(f.turned)
+	}
+}
+
+// await returns a channel that is closed when the next turn has ended.
+func (f *Forwarder) await() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.awaited.Load() {
+		f.turned = make(chan struct{})
+		f.awaited.Store(true)
+	}
+	return f.turned
+}
+
+// Wait waits until no message that has left a queue is on its way to another. Its
+// error is that of ctx.
+func (f *Forwarder) Wait(ctx context.Context) error {
+	for {
+		turned := f.await()
+		if f.env.Waiting.Load() == 0 {
+			return nil
+		}
+		select {
+		case <-turned:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

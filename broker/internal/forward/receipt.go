@@ -1,0 +1,141 @@
+package forward
+
+import (
+	"encoding/json"
+	"time"
+
+	"go.uber.org/zap"
+
+	"curfew/broker/amqp"
+	"curfew/broker/deadline"
+	"curfew/broker/internal/delivery"
+	"curfew/broker/internal/message"
+	"curfew/broker/internal/topology"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// A receipt tells the publisher of a message that it expired: a small message, by the
+// default exchange, to the message's reply-to. It is made once, for the first queue in
+// which a copy of the message expires, however that was noticed and whether the queue
+// dead-letters or not; a dead letter that expires again owes none, nor does a receipt.
+//
+// It is persistent if its message was, and then in the same record of the journal as
+// the expiry, beside the dead letter if there is one: after a crash the message is in
+// its queue and will expire, or is not and the receipt is there. What is retained
+// (x-dead-letter-strategy) is told of when it expires, and in its queue still after a
+// crash: then it is told of again. A direct reply is handed over and stored nowhere.
+
+// receiptBody is the JSON in a receipt.
+type receiptBody struct {
+	Event         string `json:"event"` // expired
+	MessageID     string `json:"message_id,omitempty"`
+	CorrelationID string `json:"correlation_id,omitempty"`
+	VHost         string `json:"vhost"`
+	Queue         string `json:"queue"`
+	Deadline      string `json:"deadline"` // RFC 3339
+	LatenessMS    int64  `json:"lateness_ms"`
+	Outcome       string `json:"outcome"` // dropped, dead_lettered, parked
+}
+
+// receiptType is the type property of a receipt.
+const receiptType = "curfew.expiry-receipt"
+
+// ReceiptResult is what became of a receipt.
+type ReceiptResult uint8
+
+const (
+	ReceiptSent       ReceiptResult = iota
+	ReceiptUnroutable               // nobody has the queue it goes to
+	ReceiptFailed                   // it could not be stored
+
+	ReceiptResults = int(iota)
+)
+
+func (r ReceiptResult) String() string {
+	return [ReceiptResults]string{"sent", "unroutable", "failed"}[r]
+}
+
+// giveReceipts adds the receipts that letters owe which have arrived, as a part of their
+// moves: each says the same lateness as the record of its expiry.
+func (t *turn) giveReceipts(begun int, arrived deadline.Instant) {
+	given := false
+	for i := range begun {
+		if x := &t.crossings[i]; x.owes && len(x.targets) == 0 {
+			t.giveReceipt(x, i, arrived)
+			given = true
+		}
+	}
+	if given {
+		t.batch.Flush(t.s)
+	}
+}
+
+func (t *turn) giveReceipt(x *crossing, at int, arrived deadline.Instant) {
+	p, err := amqp.ParseProperties(t.f.env.Store.View(store.Pos(x.Settled.Pos)).Properties, message.StoredLimits)
+	if err != nil || p.Headers[message.ReceiptHeader] != true || p.ReplyTo == "" {
+		return
+	}
+	result, why := t.sendReceipt(x, at, p.ReplyTo, t.receipt(x, &p, arrived))
+	t.f.Counters.Receipts[result].Add(1)
+	if result != ReceiptSent {
+		t.logReceipt(x, why, p.ReplyTo)
+	}
+}
+
+// receipt is the message; its properties are valid until the next is made.
+func (t *turn) receipt(x *crossing, p *amqp.Properties, arrived deadline.Instant) store.Message {
+	action := x.action
+	if x.missing { // it is dead-lettered as soon as its exchange leads anywhere
+		action = deadline.DeadLettered
+	}
+	body, err := json.Marshal(&receiptBody{
+		Event: "expired", MessageID: p.MessageID, CorrelationID: p.CorrelationID, VHost: t.lane.VHost.Name(), Queue: x.from.Name,
+		Deadline:   time.UnixMilli(t.f.env.Clock.UnixMillis(x.Settled.ExpiresAt)).UTC().Format("2006-01-02T15:04:05.000Z07:00"),
+		LatenessMS: int64(deadline.RoundUp(deadline.Lateness(x.Settled.ExpiresAt, arrived))), Outcome: action.String(),
+	})
+	if err != nil { // strings and a number
+		panic("broker: receipt: " + err.Error())
+	}
+	properties := amqp.Properties{
+		ContentType: "application/json", DeliveryMode: 1, Timestamp: amqp.Timestamp(t.f.env.Clock.WallSeconds(arrived)), Type: receiptType, AppID: "curfew",
+		CorrelationID: p.CorrelationID,
+	}
+	if x.Settled.Flags&queue.Durable != 0 {
+		properties.DeliveryMode = 2
+	}
+	t.props = properties.Append(t.props[:0])
+	return store.Message{RoutingKey: []byte(p.ReplyTo), Properties: t.props, Body: body}
+}
+
+// sendReceipt hands a receipt over, or has it enter its queue with the batch. why says
+// what is wrong where it is not sent.
+func (t *turn) sendReceipt(x *crossing, at int, to string, m store.Message) (_ ReceiptResult, why error) {
+	vh := t.lane.VHost
+	if direct, err := t.lane.reply(&m); direct {
+		if err != nil {
+			return ReceiptUnroutable, err
+		}
+		return ReceiptSent, nil
+	}
+	targets, err := t.routes.Find(vh, nil, m.RoutingKey, topology.ByBroker, topology.Headers{}, false)
+	if err != nil || len(targets) == 0 || targets[0].Queue.Arguments.Keeps { // who asked for it is a client
+		return ReceiptUnroutable, topology.NoQueue(vh.Name(), to)
+	}
+	it := delivery.Item{TtlMillis: -1, Move: at}
+	it.Message.Flags, it.Message.Bytes = x.Settled.Flags&queue.Durable, uint32(len(m.Body))
+	pos, err := t.f.env.Store.PutMoved(m, topology.AnyPersists(targets, it.Message.Flags), 1+len(targets))
+	if err != nil {
+		return ReceiptFailed, err
+	}
+	x.receipt, it.Message.Pos = pos, uint64(pos)
+	topology.AddAll(&t.batch, targets, &it)
+	return ReceiptSent, nil
+}
+
+// logReceipt logs the first receipt of the queue that is lost.
+func (t *turn) logReceipt(x *crossing, why error, to string) {
+	if x.from.Notices.First(noticeReceipt) {
+		t.f.log.Warn("a receipt is lost", zap.String("vhost", t.lane.VHost.Name()), zap.String("queue", x.from.Name), zap.String("reply_to", to), zap.Error(why))
+	}
+}

@@ -1,0 +1,366 @@
+package forward
+
+import (
+	"slices"
+
+	"curfew/broker/amqp"
+	"curfew/broker/deadline"
+	"curfew/broker/internal/delivery"
+	"curfew/broker/internal/message"
+	"curfew/broker/internal/topology"
+	"curfew/broker/queue"
+	"curfew/broker/store"
+)
+
+// A turn moves letters from the front of one queue's line to where they go. It is
+// bounded, so that neither the caller who takes one nor the letters of another queue wait
+// for long.
+const (
+	// turnLetters and turnEntries are the most letters that a turn begins, and the most
+	// places in queues that it gives them. A letter with more targets goes on in the next
+	// turn of its queue.
+	turnLetters = 256
+	turnEntries = 1024
+)
+
+// budget is what a transition may still spend on turns.
+type budget struct{ letters, entries int }
+
+// turn is the scratch of one turn.
+type turn struct {
+	f         *Forwarder
+	lane      *Lane
+	s         *delivery.Transition // of what it does to queues
+	crossings []crossing
+	details   []details     // of the crossings, where somebody asks for them
+	item      delivery.Item // of the letter under way
+	batch     delivery.Batch
+	routes    topology.Routes
+	targets   topology.TargetSet
+	dropping  bool // the virtual host is deleted: what is on its way goes nowhere
+
+	props, headers, exchange, key []byte // of the letter under way
+}
+
+// crossing is one letter's way, while a turn is at it. It holds a reference of its own
+// to the new message, and to the receipt: their consumers may be done with them before the
+// move is journaled.
+type crossing struct {
+	delivery.Letter
+	delivery.Transfer
+	from   *delivery.Letters
+	action deadline.Action
+
+	pos      store.Pos         // of the new message; 0: it goes nowhere
+	owes     bool              // a receipt of its expiry, which is made when it has arrived
+	receipt  store.Pos         // of that receipt, which goes with it; 0: none
+	memory   bool              // the new message could not be journaled
+	targets  []topology.Target // the queues it has yet to enter; the turn's scratch
+	begun    *delivery.Item    // with which a later turn goes on; nil: the turn's
+	missing  bool              // it has no target now, and has to wait for one
+	retained bool              // its queue keeps it until all targets have it
+	about    *details          // nil: nobody asks
+}
+
+// details are what the record of an expiry says of the message and its dead letter.
+type details struct {
+	id, key  []byte
+	exchange string
+	to       []string
+	trace    deadline.Trace
+}
+
+// take moves letters of q: each is put into the queues it goes to, one lock per queue for
+// all, then its leaving and arriving are journaled as one. What that expires or
+// overflows in turn is posted. more says that there are others in line; held that the next
+// has to wait until publishers may go on, since it would take much memory. Nothing is done
+// while another turn is at the queue: that one's taker sees to the rest. No lock is
+// held.
+func (t *turn) take(l *Lane, q *delivery.Letters, b *budget) (more, held bool) {
+	t.lane = l
+	n, goesOn := q.BeginTurn(b.letters, t.start, func(i int, l *delivery.Letter) {
+		x := &t.crossings[i]
+		*x = crossing{Letter: *l, from: q, Transfer: delivery.Transfer{Into: x.Into[:0]}}
+		t.s.Transfers[i] = &x.Transfer
+	})
+	if n == 0 {
+		return false, false
+	}
+	t.detail(n)
+	if goesOn {
+		t.crossings[0] = l.resume(q)
+	}
+	t.s.ReadClock()
+	t.dropping = l.VHost.Gone()
+	begun := 0
+	for ; begun < n && b.letters > 0 && b.entries > 0; begun++ {
+		if held = !t.begin(&t.crossings[begun], begun); held {
+			break
+		}
+		b.letters--
+		t.give(&t.crossings[begun], b)
+	}
+	t.batch.Flush(t.s)
+	arrivedAt := t.f.env.Clock.Now()
+	t.giveReceipts(begun, arrivedAt)
+	if q.Delayed { // whoever looks for delayed messages finds them in line until the turn ends (VHost.leaving)
+		for i := range begun {
+			t.f.env.Store.Retain(store.Pos(t.crossings[i].Settled.Pos), 1)
+		}
+	}
+	done := 0
+	for i := range begun {
+		if x := &t.crossings[i]; len(x.targets) == 0 { // only the last may have more
+			t.arrive(x, arrivedAt)
+			done++
+		}
+	}
+	t.f.env.Feed.Push(t.s.Events)
+	t.s.Events = t.s.Events[:0]
+	if begun > done {
+		t.setAside(q, done)
+	}
+	more = q.EndTurn(done, begun > done)
+	if q.Delayed {
+		for i := range begun {
+			t.f.env.Store.Release(store.Pos(t.crossings[i].Settled.Pos))
+		}
+	}
+	if len(t.s.Expiries.Records) > 0 {
+		t.s.Report()
+	}
+	l.passed(done)
+	return more, held
+}
+
+// start makes room for the crossings of n letters.
+func (t *turn) start(n int) {
+	t.crossings = slices.Grow(t.crossings[:0], n)[:n]
+	t.s.Transfers = slices.Grow(t.s.Transfers[:0], n)[:n]
+}
+
+// detail has the crossings of n letters describe them, if somebody asks for that.
+func (t *turn) detail(n int) {
+	if t.f.env.Expiries.Needs() < deadline.WithMessage {
+		return
+	}
+	t.details = slices.Grow(t.details[:0], n)[:n]
+	clear(t.details)
+	for i := range n {
+		t.crossings[i].about = &t.details[i]
+	}
+}
+
+// setAside keeps the crossing that is to go on in a later turn.
+func (t *turn) setAside(q *delivery.Letters, at int) {
+	x := t.crossings[at]
+	t.crossings[at].Into = nil
+	if x.begun == nil {
+		x.keep(t)
+	}
+	t.lane.setAside(q, x)
+}
+
+// begin finds out where a letter goes and has its copy stored. A letter that a turn has
+// begun before goes on as it was. false: it has to wait.
+func (t *turn) begin(x *crossing, at int) bool {
+	switch {
+	case x.begun != nil:
+		t.item = *x.begun
+		t.item.Move = at
+		return true
+	case t.dropping:
+		return true
+	case x.from.Delayed:
+		return t.activate(x, at)
+	}
+	return t.address(x, at)
+}
+
+// give hands the crossing to so many of its targets as the budget has room for.
+func (t *turn) give(x *crossing, b *budget) {
+	n := min(len(x.targets), b.entries)
+	b.entries -= n
+	now := x.targets[:n]
+	if x.targets = x.targets[n:]; x.memory {
+		for _, to := range now {
+			t.batch.Add(&to.Queue.Queue, to.CeilingMillis, &t.item)
+		}
+		return
+	}
+	flags := t.item.Message.Flags
+	topology.AddAll(&t.batch, now, &t.item)
+	t.item.Message.Flags = flags
+}
+
+// keep gives what outlasts the turn memory of its own.
+func (x *crossing) keep(t *turn) {
+	it := t.item
+	x.begun = &it
+	x.Into = slices.Grow(x.Into, len(x.targets))
+	x.targets = slices.Clone(x.targets)
+	if of := x.about; of != nil {
+		x.about = &details{
+			id: slices.Clone(of.id), key: slices.Clone(of.key), exchange: of.exchange, to: slices.Clone(of.to),
+			trace: deadline.Trace{Parent: slices.Clone(of.trace.Parent), State: slices.Clone(of.trace.State)},
+		}
+	}
+}
+
+// intoKeep is how many places' room the scratch of a letter may keep.
+const intoKeep = 1 << 10
+
+// rest drops what the scratch refers to, but not the memory, unless it is much.
+func (t *turn) rest() {
+	all := t.crossings[:cap(t.crossings)]
+	for i := range all {
+		if all[i].from == nil {
+			break // no turn came so far
+		}
+		into := all[i].Into[:0]
+		if cap(into) > intoKeep {
+			into = nil
+		}
+		all[i] = crossing{Transfer: delivery.Transfer{Into: into}}
+	}
+	clear(t.details[:cap(t.details)])
+	t.routes = topology.Routes{}
+	t.targets.Reset()
+}
+
+// send copies the message of a letter into the store; it is what is known of it so far.
+func (t *turn) send(x *crossing, at int, targets []topology.Target, it *delivery.Item, m store.Message) {
+	pos, err := t.f.env.Store.PutMoved(m, topology.AnyPersists(targets, it.Message.Flags), 1+len(targets))
+	x.memory = err != nil
+	if err != nil {
+		// Not even the reserve has room. The letter goes on in memory, and its original stays
+		// in the journal: a restart would move it again.
+		t.f.log.Error("dead letter is kept in memory only", t.fields(x, err)...)
+		x.Unsaved = true
+		pos, err = t.f.env.Store.PutMoved(m, false, 1+len(targets))
+	}
+	if err != nil { // its death headers make it larger than a record can be
+		t.f.log.Error("dead letter is lost", t.fields(x, err)...)
+		t.f.env.Counters.DeadLettersLost.Add(1)
+		x.action, x.Unsaved = deadline.Dropped, false
+		return
+	}
+	x.pos, x.targets = pos, targets
+	it.Message.Pos, it.Message.Bytes, it.Move = uint64(pos), x.Settled.Bytes, at
+	if x.memory {
+		it.Message.Flags &^= queue.Durable
+	}
+	t.item = *it
+}
+
+// arrive journals that a letter is where it goes, and reports it.
+func (t *turn) arrive(x *crossing, at deadline.Instant) {
+	switch {
+	case x.Refused || x.missing:
+		t.retain(x)
+	case x.Queued && !x.Unsaved:
+		t.f.env.Store.Moved(delivery.SettleRecord(x.from.ID, &x.Settled), x.Into)
+	default:
+		t.f.env.Store.Enqueued(x.Into)
+	}
+	if !x.Queued {
+		t.f.env.Store.Release(store.Pos(x.Settled.Pos))
+	}
+	if x.Tried && !x.retained {
+		x.from.Retained.RetrySoon(t.s)
+	}
+	if x.pos != 0 {
+		t.f.env.Store.Release(x.pos)
+	}
+	if x.receipt != 0 {
+		t.f.env.Store.Release(x.receipt)
+	}
+	if x.tells() {
+		t.noteArrived(x, at)
+	}
+}
+
+// tells reports whether the arrival is told as an expiry: once, and of a delayed message
+// only where it could not go on.
+func (x *crossing) tells() bool {
+	if x.from.Delayed {
+		return x.action == deadline.Parked
+	}
+	return x.Settled.Reason == queue.Expired && !x.Tried
+}
+
+// retain journals where a dead letter that not all targets took has arrived, and
+// has its source keep it.
+func (t *turn) retain(x *crossing) {
+	t.f.env.Store.Enqueued(x.Into)
+	x.action, x.retained = deadline.DeadLettered, true
+	if !x.from.Retained.Keep(t.s, x.Letter, x.Into, x.receipt) {
+		x.action, x.retained = deadline.Dropped, false
+		t.f.env.Counters.DeadLettersLost.Add(1)
+		t.f.env.Store.Settled([]store.Settle{delivery.SettleRecord(x.from.ID, &x.Settled)})
+	}
+}
+
+// accepting leaves out the targets that would refuse the dead letter now: nothing is
+// written for them.
+func (x *crossing) accepting(targets []topology.Target) []topology.Target {
+	return slices.DeleteFunc(targets, func(t topology.Target) bool {
+		full := t.Queue.Refuses(x.Settled.Bytes)
+		x.Refused = x.Refused || full
+		return full
+	})
+}
+
+// untried leaves out the targets that have the dead letter already.
+func (x *crossing) untried(targets []topology.Target) []topology.Target {
+	return slices.DeleteFunc(targets, func(t topology.Target) bool { return slices.Contains(x.Done, t.Queue.ID()) })
+}
+
+// noteArrived records a message that expired when it is where it goes.
+func (t *turn) noteArrived(x *crossing, at deadline.Instant) {
+	if !t.f.env.Expiries.Watched() {
+		return
+	}
+	e := deadline.Expiry{
+		VHost: t.lane.VHost.Name(), Queue: x.from.Name, Arrived: at, Path: x.Path, Action: x.action,
+		Ref: deadline.Ref{Deadline: x.Settled.ExpiresAt, Queue: x.from.ID, Seq: uint64(x.Settled.Seq)},
+	}
+	if of := x.about; of != nil {
+		e.MessageID, e.Trace, e.Exchange, e.RoutingKey, e.To = of.id, of.trace, of.exchange, of.key, of.to
+	}
+	t.s.Expiries.Records = append(t.s.Expiries.Records, e)
+}
+
+// recorded reports whether the details of a letter are recorded: of one that is tried again they
+// are already.
+func (x *crossing) recorded() bool {
+	return x.about != nil && x.Settled.Reason == queue.Expired && !x.Tried
+}
+
+// describe keeps what the record of a dead letter will say of it: its id and where it
+// goes.
+func describe[T string | []byte](s *delivery.Transition, x *crossing, id, key T, targets []topology.Target) {
+	if !x.recorded() {
+		return
+	}
+	e := &s.Expiries
+	from := len(e.Names)
+	for _, t := range targets {
+		e.Names = append(e.Names, t.Queue.Name())
+	}
+	x.about.id, x.about.key = delivery.Keep(e, id), delivery.Keep(e, key)
+	x.about.exchange, x.about.to = x.Set.DeadLetterExchange, e.Names[from:len(e.Names):len(e.Names)]
+}
+
+// trace keeps the trace context of a dead letter for its record.
+func (t *turn) trace(x *crossing, src store.Message) {
+	if t.f.env.Expiries.Needs() < deadline.WithTrace || !x.recorded() {
+		return
+	}
+	view, err := amqp.ViewProperties(src.Properties)
+	if err != nil {
+		return
+	}
+	c := message.TraceOf(view.Headers)
+	x.about.trace = deadline.Trace{Parent: delivery.Keep(&t.s.Expiries, c.Parent), State: delivery.Keep(&t.s.Expiries, c.State)}
+}

@@ -1,0 +1,55 @@
+package message
+
+import (
+	"bytes"
+	"strconv"
+
+	"curfew/broker/amqp"
+	"curfew/broker/internal/queueargs"
+)
+
+// ParseExpiration reads the expiration property: the whole short string is one
+// decimal integer of ms, 0 to MaxTTLMillis (RabbitMQ: Per-Message TTL), or never, which
+// is -1 as if there was none. The error is RabbitMQ's 406 for basic.publish.
+func ParseExpiration(text []byte) (ttlMillis int64, err error) {
+	if n, ok := plainMillis(text); ok {
+		return n, nil
+	}
+	digits := len(text)
+	for i, c := range text {
+		if (c < '0' || c > '9') && (i > 0 || (c != '-' && c != '+')) {
+			digits = i
+			break
+		}
+	}
+	n, parseErr := strconv.ParseInt(string(text[:digits]), 10, 64)
+	switch {
+	case digits == 0 || (digits == 1 && (text[0] == '-' || text[0] == '+')):
+		return 0, badExpiration(text, "no_integer")
+	case digits < len(text):
+		return 0, badExpiration(text, `{leftover_string,"`+string(text[digits:])+`"}`)
+	case text[0] == '-' && (n < 0 || parseErr != nil):
+		return 0, badExpiration(text, "{value_negative,"+string(text)+"}")
+	case parseErr == nil && queueargs.IsNever(n):
+		return -1, nil
+	case parseErr != nil || n > queueargs.MaxTTLMillis:
+		return 0, badExpiration(text, "{value_too_large,"+string(bytes.TrimLeft(text, "+0"))+"}")
+	}
+	return n, nil
+}
+
+// plainMillis reads what nearly every message has: digits alone, of at most MaxTTLMillis.
+// Most messages here have an expiration, so this is done without a string of it.
+func plainMillis(text []byte) (n int64, ok bool) {
+	for _, c := range text {
+		if c < '0' || c > '9' || n > queueargs.MaxTTLMillis {
+			return 0, false
+		}
+		n = 10*n + int64(c-'0')
+	}
+	return n, len(text) > 0 && n <= queueargs.MaxTTLMillis
+}
+
+func badExpiration(text []byte, reason string) error {
+	return amqp.NewException(amqp.PreconditionFailed, 60, 40, "invalid expiration '%s': %s", text, reason)
+}

@@ -1,0 +1,121 @@
+package message
+
+import (
+	"bytes"
+
+	"curfew/broker/amqp"
+)
+
+// stored are the limits for tables that were checked when they came in, and may
+// have grown by death headers since.
+var StoredLimits = amqp.Limits{Depth: 32, Entries: 1 << 20, Values: 1 << 20}
+
+// Headers by which a publisher says when a message is enqueued, until when it is
+// good, and whether it wants to know that it was not.
+const (
+	delayHeader     = "x-delay"                  // ms from now (RabbitMQ: Delayed Message Plugin)
+	scheduledHeader = "x-scheduled-enqueue-time" // an instant (Service Bus: Scheduled messages)
+	ExpiresAtHeader = "x-expires-at"             // an instant
+	ReceiptHeader   = "x-expiry-receipt"         // true: tell reply-to when it expires
+)
+
+// Marks are the headers of a message that mean something to the broker.
+type Marks uint8
+
+const (
+	ccMark Marks = 1 << iota
+	BccMark
+	delayMark
+	scheduledMark
+	expiresAtMark
+	ReceiptMark
+
+	KeyMarks  = ccMark | BccMark // further routing keys (RabbitMQ: Sender-selected Distribution)
+	timeMarks = delayMark | scheduledMark | expiresAtMark
+)
+
+// MarksOf looks for them in a raw table, which was checked.
+func MarksOf(headers []byte) (m Marks) {
+	for f := amqp.WalkTable(headers); f.Next(); {
+		switch string(f.Name) {
+		case "CC":
+			m |= ccMark
+		case "BCC":
+			m |= BccMark
+		case delayHeader:
+			m |= delayMark
+		case scheduledHeader:
+			m |= scheduledMark
+		case ExpiresAtHeader:
+			m |= expiresAtMark
+		case ReceiptHeader:
+			m |= ReceiptMark
+		}
+	}
+	return m
+}
+
+// HeadersOf parses a message's raw headers, which were checked when it was published; nil
+// has none.
+func HeadersOf(raw []byte) amqp.Table {
+	if raw == nil {
+		return nil
+	}
+	table, _, _ := amqp.ParseTable(raw, StoredLimits)
+	return table
+}
+
+// KeyList reads the value of a CC or BCC header, an array: the long strings in it.
+func KeyList(v any) []string {
+	values, _ := v.([]any)
+	var keys []string
+	for _, v := range values {
+		if key, ok := v.(string); ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// CheckKeys refuses a CC or BCC header that is no array, with RabbitMQ's text.
+func CheckKeys(headers amqp.Table) error {
+	for _, name := range []string{"CC", "BCC"} {
+		v, ok := headers[name]
+		if _, isArray := v.([]any); ok && !isArray {
+			return BadPublish(`invalid message: {unacceptable_type_in_header,"%s",%s}`, name, amqp.TypeName(v))
+		}
+	}
+	return nil
+}
+
+// BadPublish is a 406 for basic.publish.
+func BadPublish(format string, args ...any) error {
+	return amqp.NewException(amqp.PreconditionFailed, amqp.ClassBasic, amqp.BasicPublishID.Method(), format, args...)
+}
+
+// WithoutBCC returns a property list without its BCC header, which no consumer
+// may see.
+func WithoutBCC(properties []byte) []byte {
+	p, err := amqp.ParseProperties(properties, StoredLimits)
+	if err != nil {
+		return properties
+	}
+	delete(p.Headers, "BCC")
+	return p.Append(nil)
+}
+
+const deliveryCount = "x-delivery-count"
+
+// CountDeliveries writes a property list with the header that tells how many
+// deliveries of a quorum queue's message have failed (RabbitMQ: Quorum Queues,
+// Poison Message Handling) into scratch. A header of that name that the publisher
+// set is replaced.
+func CountDeliveries(scratch, properties []byte, failed uint16) []byte {
+	if bytes.Contains(properties, []byte(deliveryCount)) {
+		if p, err := amqp.ParseProperties(properties, StoredLimits); err == nil {
+			delete(p.Headers, deliveryCount)
+			properties = p.Append(nil)
+		}
+	}
+	return amqp.AppendWithLong(scratch[:0], properties, deliveryCount, int64(failed))
+}

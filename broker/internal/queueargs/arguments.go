@@ -1,0 +1,329 @@
+package queueargs
+
+import (
+	"fmt"
+
+	"curfew/broker/amqp"
+	"curfew/broker/exchange"
+	"curfew/broker/queue"
+)
+
+// MaxTTLMillis is the longest time to live, ten years (RabbitMQ: Time-To-Live).
+const MaxTTLMillis = 315_360_000_000
+
+// Settings are a queue's arguments, understood.
+type Settings struct {
+	Type               QueueType
+	TTLMillis          int64 // x-message-ttl; <0 none
+	ExpiresMillis      int64 // x-expires; 0 none
+	DeadLetters        bool  // x-dead-letter-exchange is set
+	DeadLetterExchange string
+	DeadLetterKey      string // x-dead-letter-routing-key
+	HasDeadLetterKey   bool   // dlk is set
+	AtLeastOnce        bool   // a dead letter stays until all its targets have it
+	HasSubqueue        bool   // x-dead-letter-queue
+	Subqueue           string // its name
+	IdleMillis         int64  // x-auto-delete-on-idle; 0 none
+	Keeps              bool   // nothing expires in it
+	Precedence         Precedence
+	SingleActive       bool  // x-single-active-consumer
+	TimeoutMillis      int64 // x-consumer-timeout; 0 not set
+	LockMillis         int64 // x-lock-duration; 0 none
+	MaxDeliveries      int64 // x-max-delivery-count; 0 none
+	Shows              Shows // x-delivery-deadline, x-remaining-expiration
+	Core               queue.Options
+}
+
+// Shows are what a queue's deliveries tell their receivers beside what was published. What
+// is stored, dead-lettered and shown by Browse stays as it was published.
+type Shows uint8
+
+const (
+	ShowDeadline  Shows = 1 << iota // x-delivery-deadline: the headers below
+	ShowRemaining                   // x-remaining-expiration: the expiration property is what is left
+)
+
+// Limited reports whether each publish has to be followed by dispatch and trim of
+// its own, so that a batch meets the limits as its messages would one by one.
+func (s *Settings) Limited() bool { return s.Core.MaxLength >= 0 || s.Core.MaxBytes >= 0 }
+
+// Parse checks the arguments of queue.declare. label names the queue in
+// error texts, which are RabbitMQ's: 406 on the channel. The first mistake counts,
+// in RabbitMQ's order; the settings that come with it are those without what is
+// wrong.
+func Parse(defaults Defaults, label string, args amqp.Table) (Settings, error) {
+	p := argParser{defaults: defaults, label: label, args: args}
+	var s Settings
+	s.DeadLetterExchange, s.DeadLetters = p.exchange("x-dead-letter-exchange")
+	s.Type = p.queueType()
+	s.ExpiresMillis = p.span("x-expires", 0, 1)
+	s.TTLMillis = p.span("x-message-ttl", -1, 0)
+	s.Precedence = p.precedence()
+	if s.DeadLetterKey, s.HasDeadLetterKey = p.name("x-dead-letter-routing-key"); s.HasDeadLetterKey && !s.DeadLetters {
+		p.fail("x-dead-letter-routing-key", "routing_key_but_no_dlx_defined")
+	}
+	if s.Type == Quorum {
+		s.AtLeastOnce = p.strategy()
+	}
+	s.Core = queue.Options{
+		MaxLength:     p.integer("x-max-length", -1, 0, 1<<62),
+		MaxBytes:      p.integer("x-max-length-bytes", -1, 0, 1<<62),
+		DeliveryLimit: -1,
+	}
+	if s.Type == Classic {
+		s.Core.Priorities = p.priorities()
+	} else {
+		s.Core.DeliveryLimit = p.deliveryLimit()
+	}
+	s.Core.Overflow = p.overflow(s.Type)
+	p.ignored(s.Type)
+	s.SingleActive = p.bool("x-single-active-consumer")
+	s.TimeoutMillis = p.integer("x-consumer-timeout", 0, 1, MaxTTLMillis)
+	s.LockMillis = p.integer("x-lock-duration", 0, 1, MaxTTLMillis)
+	s.MaxDeliveries = p.integer("x-max-delivery-count", 0, 1, maxDeliveryCount)
+	s.HasSubqueue = p.bool("x-dead-letter-queue")
+	if p.bool("x-delivery-deadline") {
+		s.Shows |= ShowDeadline
+	}
+	if p.bool("x-remaining-expiration") {
+		s.Shows |= ShowRemaining
+	}
+	s.IdleMillis = p.idle()
+	p.onlyTaken(s.Type)
+	p.onlyMeant(meaninglessArgs)
+	s.AtLeastOnce = s.AtLeastOnce && s.DeadLetters && s.Core.Overflow == queue.RejectPublish
+	return s, p.err
+}
+
+// Defaults are what the broker's options say where arguments do not.
+type Defaults struct {
+	Precedence        Precedence
+	IdleMinimumMillis int64 // the least x-auto-delete-on-idle
+}
+
+// argParser reads arguments until the first that is wrong.
+type argParser struct {
+	defaults Defaults
+	label    string
+	args     amqp.Table
+	err      error
+}
+
+func (p *argParser) fail(name, reason string) {
+	if p.err == nil {
+		p.err = badArg(name, p.label, reason)
+	}
+}
+
+// integer reads an argument of any AMQP integer type within [low, high].
+func (p *argParser) integer(name string, absent, low, high int64) int64 {
+	v, ok := p.args[name]
+	if !ok {
+		return absent
+	}
+	n, isInt := amqp.Integer(v)
+	switch {
+	case !isInt:
+		p.fail(name, `"expected integer, got `+amqp.TypeName(v)+`"`)
+	case n < 0:
+		p.fail(name, fmt.Sprintf("{value_negative,%d}", n))
+	case n < low:
+		p.fail(name, fmt.Sprintf("{value_zero,%d}", n))
+	case n > high:
+		p.fail(name, fmt.Sprintf("{value_too_large,%d}", n))
+	default:
+		return n
+	}
+	return absent
+}
+
+// span reads ms from low to MaxTTLMillis, or never, which is as if it was absent.
+func (p *argParser) span(name string, absent, low int64) int64 {
+	if n, ok := amqp.Integer(p.args[name]); ok && IsNever(n) {
+		return absent
+	}
+	return p.integer(name, absent, low, MaxTTLMillis)
+}
+
+func (p *argParser) text(name string) (string, bool) {
+	v, ok := p.args[name]
+	if !ok {
+		return "", false
+	}
+	s, isText := v.(string)
+	if !isText {
+		p.fail(name, "{unacceptable_type,"+amqp.TypeName(v)+"}")
+	}
+	return s, isText
+}
+
+// name reads a text that has to fit AMQP's short string.
+func (p *argParser) name(arg string) (string, bool) {
+	s, ok := p.text(arg)
+	return p.fits(arg, s), ok
+}
+
+func (p *argParser) fits(arg, s string) string {
+	if len(s) > 255 {
+		p.fail(arg, fmt.Sprintf("{too_long,%d}", len(s)))
+	}
+	return s
+}
+
+// exchange reads the name of an exchange, which RabbitMQ checks with a text of
+// its own.
+func (p *argParser) exchange(name string) (string, bool) {
+	v, ok := p.args[name]
+	s, isText := v.(string)
+	if ok && !isText && p.err == nil {
+		p.err = amqp.NewException(amqp.PreconditionFailed, 0, 0, "invalid type '%s' for arg '%s' in %s", amqp.TypeName(v), name, p.label)
+	}
+	return p.fits(name, s), isText
+}
+
+func (p *argParser) overflow(t QueueType) queue.Overflow {
+	mode, ok := p.text("x-overflow")
+	if ok && mode != "drop-head" && mode != "reject-publish" && mode != "reject-publish-dlx" {
+		p.fail("x-overflow", "invalid_overflow")
+	}
+	return t.overflow(mode)
+}
+
+// precedence reads x-ttl-precedence; the broker's holds where there is none.
+func (p *argParser) precedence() Precedence {
+	name, ok := p.text("x-ttl-precedence")
+	if !ok {
+		return p.defaults.Precedence
+	}
+	precedence, known := ParsePrecedence(name)
+	if !known {
+		p.fail("x-ttl-precedence", fmt.Sprintf(`"expected min or message, got '%s'"`, name))
+	}
+	return precedence
+}
+
+func (p *argParser) priorities() uint8 {
+	n := p.integer("x-max-priority", 0, 0, 1<<62)
+	if n > 255 {
+		p.fail("x-max-priority", fmt.Sprintf("{max_value_exceeded,%d}", n))
+	}
+	return uint8(n)
+}
+
+// maxDeliveryCount is the most x-max-delivery-count may be: a queue counts no further.
+const maxDeliveryCount = 1<<16 - 1
+
+// An argument is refused where it means nothing but looks as if it did: one of Curfew's
+// own in the wrong place, or what Service Bus calls a thing that has another name here,
+// or none. Others that mean nothing pass, as in RabbitMQ.
+type meaningless struct{ arg, why string }
+
+var (
+	meaninglessArgs = []meaningless{
+		{"x-expires-at", "a header of messages"},
+		{"x-scheduled-enqueue-time", "a header of messages"},
+		{"x-expiry-receipt", "a header of messages"},
+		{"x-default-message-time-to-live", "use x-message-ttl"},
+		{"x-dead-lettering-on-message-expiration", "use x-dead-letter-queue"},
+		{"x-forward-to", "auto-forwarding is not supported"},
+		{"x-auto-forward-to", "auto-forwarding is not supported"},
+		{"x-forward-dead-lettered-messages-to", "auto-forwarding is not supported"},
+		{"x-requires-session", "sessions are not supported"},
+		{"x-session-id", "sessions are not supported"},
+		{"x-requires-duplicate-detection", "duplicate detection is not supported"},
+		{"x-enable-deferral", "deferral is not supported"},
+	}
+	// queueArgs are those of Curfew's own that exchanges do not take.
+	queueArgs = []meaningless{
+		{"x-lock-duration", "an argument of queues"},
+		{"x-dead-letter-queue", "an argument of queues"},
+		{"x-max-delivery-count", "an argument of queues"},
+		{"x-ttl-precedence", "an argument of queues"},
+		{"x-delivery-deadline", "an argument of queues"},
+		{"x-remaining-expiration", "an argument of queues"},
+	}
+)
+
+// onlyMeant refuses the arguments of the list.
+func (p *argParser) onlyMeant(list []meaningless) {
+	for _, m := range list {
+		if v, given := p.args[m.arg]; given && v != false { // false asks for nothing
+			p.fail(m.arg, `"`+m.why+`"`)
+		}
+	}
+}
+
+// CheckExchange checks the arguments of exchange.declare that mean something here, and refuses those that only
+// look as if they did.
+func CheckExchange(defaults Defaults, label string, args amqp.Table) error {
+	p := argParser{defaults: defaults, label: label, args: args}
+	p.exchange("alternate-exchange")
+	p.span("x-message-ttl", -1, 0)
+	p.idle()
+	p.onlyMeant(meaninglessArgs)
+	p.onlyMeant(queueArgs)
+	return p.err
+}
+
+// ExchangeLimits reads what the arguments of an exchange say of time; what is wrong in them is as if absent.
+func ExchangeLimits(defaults Defaults, args amqp.Table) (ttlMillis, idleMillis int64) {
+	p := argParser{defaults: defaults, args: args}
+	return p.span("x-message-ttl", -1, 0), p.idle()
+}
+
+// idle reads x-auto-delete-on-idle; 0 is none.
+func (p *argParser) idle() int64 {
+	n := p.span("x-auto-delete-on-idle", 0, 1)
+	if n != 0 && n < p.defaults.IdleMinimumMillis {
+		p.fail("x-auto-delete-on-idle", fmt.Sprintf("{value_too_small,%d}", n))
+		return 0
+	}
+	return n
+}
+
+func badArg(name, label, reason string) error {
+	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "invalid arg '%s' for %s: %s", name, label, reason)
+}
+
+// CheckEqual compares the named arguments of a redeclare as RabbitMQ does:
+// integers of any width are one type.
+func CheckEqual(label string, received, current amqp.Table, names []string) error {
+	for _, name := range names {
+		r, hasR := received[name]
+		c, hasC := current[name]
+		if hasR == hasC && (!hasR || exchange.ArgsEqual(amqp.Table{name: r}, amqp.Table{name: c})) {
+			continue
+		}
+		if name == "x-queue-type" && typeOrClassic(r) == typeOrClassic(c) {
+			continue
+		}
+		if hasR && hasC {
+			return Inequivalent(name, label, valueText(r), valueText(c))
+		}
+		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "inequivalent arg '%s' for %s: received %s but current is %s",
+			name, label, presenceText(r, hasR), presenceText(c, hasC))
+	}
+	return nil
+}
+
+// typeOrClassic: no type is the type classic.
+func typeOrClassic(v any) any {
+	if v == nil {
+		return Classic.String()
+	}
+	return v
+}
+
+func Inequivalent(name, label, received, current string) error {
+	return amqp.NewException(amqp.PreconditionFailed, 0, 0,
+		"inequivalent arg '%s' for %s: received '%s' but current is '%s'", name, label, received, current)
+}
+
+func presenceText(v any, present bool) string {
+	if !present {
+		return "none"
+	}
+	return "the value '" + valueText(v) + "' of type '" + amqp.TypeName(v) + "'"
+}
+
+func valueText(v any) string { return fmt.Sprint(v) }

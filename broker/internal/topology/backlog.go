@@ -1,0 +1,125 @@
+package topology
+
+import (
+	"cmp"
+	"slices"
+
+	"curfew/broker/deadline"
+	"curfew/broker/internal/delivery"
+	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
+	"curfew/broker/queue"
+)
+
+// BacklogEffect says what becomes of messages that are queued already when a
+// policy's time to live is applied to them too.
+type BacklogEffect struct {
+	Queues  int `json:"queues"`  // governed by the policy, and with a time to live
+	Earlier int `json:"earlier"` // messages whose deadline comes, or is now, earlier than it was; those without one among them
+	Expired int `json:"expired"` // messages that expire at once: the time to live is 0
+
+	// Names are those of the queues, in order; at most maxNames.
+	Names []string `json:"names"`
+}
+
+const maxNames = 100
+
+// SetPolicyRetroactively is SetPolicy, and then holds the messages that are queued
+// already to the time to live too: it counts from now, since when a message came
+// is not known, and no deadline becomes a later one. Where a message's own time to
+// live goes before its queue's (MessageFirst), only messages without a deadline
+// are given one. A crash on the way leaves some messages as they were; it may be
+// repeated. It returns when what it did is as durable as the store's mode promises.
+func (t *policyTable) SetPolicyRetroactively(k policy.Kind, p policy.Policy) (created bool, done BacklogEffect, err error) {
+	if created, err = t.SetPolicy(k, p); err != nil {
+		return false, BacklogEffect{}, err
+	}
+	t.vh.mu.RLock()
+	all := t.vh.allLocked()
+	t.vh.mu.RUnlock()
+	done.apply(governedBy(k, p.Name, all), false)
+	committed := make(chan error, 1)
+	t.vh.registry.env.Store.Commit(func(err error) { committed <- err })
+	return created, done, <-committed
+}
+
+// TryPolicyRetroactively says what SetPolicyRetroactively would do, as things
+// stand, and does nothing. Error: *policy.Invalid.
+func (t *policyTable) TryPolicyRetroactively(k policy.Kind, p policy.Policy) (would BacklogEffect, err error) {
+	if p, err = t.checkPolicy(k, p); err != nil {
+		return BacklogEffect{}, err
+	}
+	all, err := t.tryPolicies(func(sets *[2]policy.Set) { sets[k] = sets[k].With(p) })
+	if err != nil {
+		return BacklogEffect{}, err
+	}
+	would.apply(governedBy(k, p.Name, all), true)
+	return would, nil
+}
+
+type governedQueue struct {
+	*Queue
+	ttlMillis  int64
+	precedence queueargs.Precedence
+}
+
+// governedBy lists the queues that the named policy governs, by name, with their time to live.
+func governedBy(k policy.Kind, name string, all []governed) (list []governedQueue) {
+	for i := range all {
+		q, p := all[i].queue, all[i].Policies[k]
+		if q == nil || p == nil || p.Name != name {
+			continue
+		}
+		a := appliedOf(&all[i].Ruling)
+		if set := q.Arguments.Under(a.definition, q.declared.Args, q.Name()); set.TTLMillis >= 0 && !set.Keeps && !q.vh.registry.env.TtlOff {
+			list = append(list, governedQueue{q, set.TTLMillis, set.Precedence})
+		}
+	}
+	slices.SortFunc(list, func(a, b governedQueue) int { return cmp.Compare(a.Name(), b.Name()) })
+	return list
+}
+
+// apply applies a time to live to what stands in the queues, or only counts.
+func (r *BacklogEffect) apply(queues []governedQueue, dry bool) {
+	for i := range queues {
+		if len(r.Names) < maxNames {
+			r.Names = append(r.Names, queues[i].Name())
+		}
+		r.add(&queues[i], dry)
+	}
+}
+
+// add is apply for one queue.
+func (r *BacklogEffect) add(q *governedQueue, dry bool) {
+	r.Queues++
+	page := make([]deadline.Ref, 0, delivery.PageSize)
+	for from, more := queue.Seq(0), true; more; {
+		var to deadline.Instant
+		page, to, from, more = q.laterThan(from, page[:0])
+		for _, ref := range page {
+			outcome := deadline.Rescheduled
+			if !dry {
+				outcome, _ = q.reschedule(ref, to)
+			}
+			if outcome == deadline.Gone {
+				continue
+			}
+			r.Earlier++
+			if outcome == deadline.Expired || dry && q.ttlMillis == 0 {
+				r.Expired++
+			}
+		}
+	}
+}
+
+// laterThan reads a page of the messages whose deadline is none, or later than one
+// that comes when the time to live is up, counted from now.
+func (q *governedQueue) laterThan(from queue.Seq, page []deadline.Ref) (_ []deadline.Ref, to deadline.Instant, next queue.Seq, more bool) {
+	return q.Queue.LaterThan(from, page, q.ttlMillis, q.precedence)
+}
+
+func (q *governedQueue) reschedule(ref deadline.Ref, to deadline.Instant) (deadline.Outcome, deadline.Ref) {
+	s := q.vh.registry.env.Begin()
+	defer s.Done()
+	return q.Reschedule(s, ref, to, false)
+}

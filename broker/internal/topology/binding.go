@@ -1,0 +1,181 @@
+package topology
+
+import (
+	"maps"
+	"slices"
+
+	"curfew/broker/amqp"
+	"curfew/broker/exchange"
+)
+
+// Binding names one binding from an exchange to a queue or, with ToExchange, to
+// another exchange.
+type Binding struct {
+	Source, Destination, RoutingKey string
+	ToExchange                      bool
+	Args                            amqp.Table
+}
+
+// Bind adds the binding unless it is there (queue.bind, exchange.bind). Errors:
+// 404 for a missing end, 403 on the default exchange, 405 on another's exclusive
+// queue, 406 for arguments the exchange's type does not take.
+func (vh *VHost) Bind(owner Owner, b Binding) error {
+	return vh.claimed(b.key(vh.name), func() error {
+		x, d, err := vh.bothEndsLocked(owner, b)
+		if err != nil {
+			return err
+		}
+		if err := exchange.CheckArgs(x.kind, b.Args); err != nil {
+			return amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s", err)
+		}
+		if !x.router.Bind(d, b.RoutingKey, b.Args) {
+			x.reboundLocked(d)
+			return nil
+		}
+		err = x.checkBindingsLocked()
+		if err == nil {
+			err = vh.memory.takeLocked(bindingFootprint(b.RoutingKey, b.Args), "a binding of "+exchangeLabel(vh.name, x.name), false)
+		}
+		if err != nil {
+			x.router.Unbind(d, b.RoutingKey, b.Args)
+			return err
+		}
+		made := exchange.Binding[destination]{Destination: d, Key: b.RoutingKey, Args: b.Args}
+		vh.changedLocked()
+		x.boundLocked(made)
+		if !x.declared.Durable || !d.durable() {
+			return nil
+		}
+		return x.saveBindingLocked(made)
+	})
+}
+
+// saveBindingLocked returns when a binding that was made is on the disk. It is there for others
+// before: in what it leads to nothing depends on it. If it cannot be saved it goes again,
+// unless it has gone with one of its ends. Called with the key claimed.
+func (x *Exchange) saveBindingLocked(b exchange.Binding[destination]) error {
+	vh := x.vh
+	saved := x.bindingDefinition(b)
+	err := vh.saveLocked(saved.Key(), saved, nil)
+	if err == nil || vh.deleted {
+		return err
+	}
+	if args, removed := x.router.Unbind(b.Destination, b.Key, b.Args); removed {
+		vh.changedLocked()
+		x.unboundLocked(exchange.Binding[destination]{Destination: b.Destination, Key: b.Key, Args: args})
+	}
+	return err
+}
+
+// Unbind removes the binding; one that is not there, or has an end that is not, is removed
+// already, as in RabbitMQ. Errors: 403 on the default exchange, 405 on another's exclusive
+// queue.
+func (vh *VHost) Unbind(owner Owner, b Binding) error {
+	return vh.Mutate(func() error {
+		x, d, err := vh.endsLocked(b)
+		if err != nil || x == nil || d == (destination{}) {
+			return err
+		}
+		args, removed := x.router.Unbind(d, b.RoutingKey, b.Args)
+		if !removed {
+			return nil
+		}
+		if err := d.checkOwner(owner); err != nil {
+			x.router.Bind(d, b.RoutingKey, args)
+			return err
+		}
+		vh.changedLocked()
+		x.unboundLocked(exchange.Binding[destination]{Destination: d, Key: b.RoutingKey, Args: args})
+		x.autoDeleteLocked()
+		return nil
+	})
+}
+
+// endsLocked finds the ends of a binding, zero where there is none. The error is 403 where one is
+// the default exchange.
+func (vh *VHost) endsLocked(b Binding) (x *Exchange, d destination, err error) {
+	err = CheckDefaultExchange(b.Source)
+	if err == nil && b.ToExchange {
+		err = CheckDefaultExchange(b.Destination)
+	}
+	if err != nil {
+		return nil, destination{}, err
+	}
+	if b.ToExchange {
+		d.exchange = vh.exchanges[b.Destination]
+	} else {
+		d.queue = vh.queues[b.Destination]
+	}
+	return vh.exchanges[b.Source], d, nil
+}
+
+// bothEndsLocked is endsLocked with 404 where one is missing, and 405 on another's exclusive queue.
+func (vh *VHost) bothEndsLocked(owner Owner, b Binding) (*Exchange, destination, error) {
+	x, d, err := vh.endsLocked(b)
+	switch {
+	case err != nil:
+	case d == destination{} && b.ToExchange:
+		err = NoExchange(vh.name, b.Destination)
+	case d == destination{}:
+		err = NoQueue(vh.name, b.Destination)
+	default:
+		if err = d.checkOwner(owner); err == nil && x == nil {
+			err = NoExchange(vh.name, b.Source)
+		}
+	}
+	return x, d, err
+}
+
+// checkOwner refuses another's exclusive queue with 405.
+func (d destination) checkOwner(owner Owner) error {
+	if d.queue == nil {
+		return nil
+	}
+	return d.queue.checkOwner(owner)
+}
+
+// sources are the exchanges that something is bound to, with how often. Guarded by the
+// virtual host's mu.
+type sources map[*Exchange]int
+
+func (d destination) sources() *sources {
+	if d.queue != nil {
+		return &d.queue.sources
+	}
+	return &d.exchange.sources
+}
+
+// boundLocked notes a binding that was made to x, and unboundLocked one that was removed, in the
+// definitions, too.
+func (x *Exchange) boundLocked(b exchange.Binding[destination]) {
+	x.hadBound = true
+	x.reboundLocked(b.Destination)
+	s := b.Destination.sources()
+	if *s == nil {
+		*s = sources{}
+	}
+	(*s)[x]++
+}
+
+func (x *Exchange) unboundLocked(b exchange.Binding[destination]) {
+	vh := x.vh
+	vh.memory.giveLocked(bindingFootprint(b.Key, b.Args))
+	x.reboundLocked(b.Destination)
+	s := *b.Destination.sources()
+	if s[x]--; s[x] <= 0 {
+		delete(s, x)
+	}
+	if x.declared.Durable && b.Destination.durable() {
+		vh.undefineLocked(x.bindingDefinition(b).Key())
+	}
+}
+
+// unbindLocked removes every binding to d.
+func (d destination) unbindLocked() {
+	for _, x := range slices.Collect(maps.Keys(*d.sources())) {
+		for _, b := range x.router.UnbindAll(d) {
+			x.unboundLocked(b)
+		}
+		x.autoDeleteLocked()
+	}
+}

@@ -1,0 +1,58 @@
+package topology
+
+import (
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+	"curfew/broker/internal/queueargs"
+)
+
+// Ceilings bound what clients can have a virtual host remember. A virtual host's
+// own max-queues may be lower. Zero fields are the defaults.
+type Ceilings struct {
+	Queues    int // of a virtual host; default 50,000
+	Exchanges int // of a virtual host; default 10,000
+	Bindings  int // of an exchange; default 200,000
+}
+
+func (c *Ceilings) setDefaults() {
+	if c.Queues == 0 {
+		c.Queues = 50_000
+	}
+	if c.Exchanges == 0 {
+		c.Exchanges = 10_000
+	}
+	if c.Bindings == 0 {
+		c.Bindings = 200_000
+	}
+}
+
+// checkQueueLimitLocked refuses one more queue than the virtual host may have.
+func (t *queueTable) checkQueueLimitLocked(name string) error {
+	most := t.vh.registry.ceilings.Queues
+	if own, ok := t.vh.limits.Of(access.MaxQueues); ok {
+		most = min(most, own)
+	}
+	if len(t.queues)+t.coming < most || t.vh.registry.restoring() || name == queueargs.UndeliverableQueue { // a dead letter must not be lost for it
+		return nil
+	}
+	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot declare queue '%s': queue limit in vhost '%s' (%d) is reached", name, t.vh.name, most)
+}
+
+// checkExchangeLimitLocked refuses one more exchange than the virtual host may have.
+func (t *exchangeTable) checkExchangeLimitLocked(name string) error {
+	most := t.vh.registry.ceilings.Exchanges
+	if len(t.exchanges)-len(predeclared) < most || t.vh.registry.restoring() {
+		return nil
+	}
+	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot declare exchange '%s': exchange limit in vhost '%s' (%d) is reached", name, t.vh.name, most)
+}
+
+// checkBindingsLocked refuses if x has more bindings than it may, one just made included.
+func (x *Exchange) checkBindingsLocked() error {
+	vh := x.vh
+	most := vh.registry.ceilings.Bindings
+	if x.router.Len() <= most || vh.registry.restoring() {
+		return nil
+	}
+	return amqp.NewException(amqp.PreconditionFailed, 0, 0, "cannot bind to %s: binding limit (%d) is reached", exchangeLabel(vh.name, x.name), most)
+}

@@ -1,0 +1,300 @@
+package topology
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"strconv"
+	"strings"
+
+	"curfew/broker/amqp"
+	"curfew/broker/internal/delivery"
+	"curfew/broker/internal/queueargs"
+)
+
+// LockQueue is the name that requests to renew a lock are published to, by the default
+// exchange. It is not a queue.
+const LockQueue = "curfew.locks"
+
+// QueueDeclare is what queue.declare carries besides the name.
+type QueueDeclare struct {
+	Durable, Exclusive, AutoDelete bool
+	Args                           amqp.Table
+}
+
+// queueTable holds the queues of a virtual host, and makes and deletes them. Guarded by the virtual host's mu.
+type queueTable struct {
+	vh     *VHost
+	queues map[string]*Queue
+	owned  map[Owner]map[*Queue]struct{} // exclusive queues, by connection
+	coming int                           // queues that are being saved
+}
+
+func (t *queueTable) init(vh *VHost) {
+	t.vh, t.queues, t.owned = vh, map[string]*Queue{}, map[Owner]map[*Queue]struct{}{}
+}
+
+// DeclareQueue returns the queue of that name, made if it is not there; an
+// empty name makes one up. An existing queue must have been declared alike.
+// Declaring counts as use for x-expires. Errors: 403 reserved name, 405
+// another's exclusive queue, 406 wrong or inequivalent argument.
+func (t *queueTable) DeclareQueue(owner Owner, name string, d QueueDeclare) (*Queue, error) {
+	return t.DeclareQueueFor(everybody{}, owner, name, d)
+}
+
+// Declarer is somebody who declares queues, and may not be allowed to.
+type Declarer interface {
+	// MayDeclareQueue is asked before anything is said about a queue.
+	MayDeclareQueue(name string) error
+	// MayMakeQueue is asked before a queue that does not exist is made.
+	MayMakeQueue(name string, d *QueueDeclare) error
+}
+
+// everybody may declare what they like.
+type everybody struct{}
+
+func (everybody) MayDeclareQueue(string) error             { return nil }
+func (everybody) MayMakeQueue(string, *QueueDeclare) error { return nil }
+
+// DeclareQueueFor is DeclareQueue for a user who needs permissions.
+func (t *queueTable) DeclareQueueFor(r Declarer, owner Owner, name string, d QueueDeclare) (*Queue, error) {
+	d = t.withDefaultType(name, d)
+	if err := queueargs.CheckNamed(name, d.Args); err != nil {
+		return nil, err
+	}
+	serverNamed := name == ""
+	if serverNamed {
+		name = generatedName()
+	}
+	if err := r.MayDeclareQueue(name); err != nil {
+		return nil, err
+	}
+	if name != queueargs.UndeliverableQueue { // which parking declares for each dead letter
+		t.vh.registry.Declared.Add(1)
+	}
+	if serverNamed {
+		// nobody has it
+	} else if q, err := t.QueueFor(owner, name); err == nil {
+		if err = q.redeclare(d); err == delivery.ErrGone {
+			q.forget() // whoever deletes it is about to
+			return t.DeclareQueueFor(r, owner, name, d)
+		}
+		return q, err
+	} else if code(err) != amqp.NotFound {
+		return nil, err
+	} else if strings.HasPrefix(name, "amq.") {
+		return nil, amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' contains reserved prefix 'amq.*'", name)
+	}
+	if name == queueargs.UndeliverableQueue && (!d.Durable || d.Exclusive || d.AutoDelete || len(d.Args) > 0) {
+		return nil, amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' is kept for parked dead letters; declare it durable, without arguments", name)
+	}
+	if name == LockQueue {
+		return nil, amqp.NewException(amqp.AccessRefused, 0, 0, "queue name '%s' is kept for requests to renew locks", name)
+	}
+	if err := checkSubqueue(name); err != nil {
+		return nil, err
+	}
+	if err := r.MayMakeQueue(name, &d); err != nil {
+		return nil, err
+	}
+	q, err := t.makeWithSubqueue(owner, name, d)
+	if err == errTaken {
+		return t.DeclareQueueFor(r, owner, name, d) // somebody was faster
+	}
+	return q, err
+}
+
+// errTaken is what makeQueue says of a name that has a queue.
+var errTaken = errors.New("broker: queue exists")
+
+// makeQueue makes a queue that is not there yet.
+func (t *queueTable) makeQueue(id uint64, owner Owner, name string, d QueueDeclare) (*Queue, error) {
+	set, err := t.settingsOf(name, d)
+	if err != nil {
+		return nil, err
+	}
+	return t.enterQueue(id, owner, name, d, set)
+}
+
+// settingsOf reads a declaration; what it returns with an error is all that is right.
+func (t *queueTable) settingsOf(name string, d QueueDeclare) (queueargs.Settings, error) {
+	label := t.queueLabel(name)
+	set, err := queueargs.Parse(t.vh.registry.defaults, label, d.Args)
+	wrong := set.Type.CheckProperties(label, d.Durable, d.Exclusive, d.AutoDelete)
+	if err == nil {
+		err = wrong
+	}
+	if wrong = set.NameSubqueue(label, name); err == nil {
+		err = wrong
+	}
+	return set, err
+}
+
+// enterQueue puts a queue of these settings among the others.
+func (t *queueTable) enterQueue(id uint64, owner Owner, name string, d QueueDeclare, set queueargs.Settings) (*Queue, error) {
+	q := t.newQueue(id, owner, name, d, set)
+	if err := t.addQueue(q); err != nil {
+		return nil, err
+	}
+	q.Touch()
+	return q, nil
+}
+
+// newQueue makes a queue that is not among the others yet.
+func (t *queueTable) newQueue(id uint64, owner Owner, name string, d QueueDeclare, set queueargs.Settings) *Queue {
+	q := &Queue{vh: t.vh, declared: d}
+	q.Queue.Init(delivery.QueueOptions{
+		Env: t.vh.registry.env, Registered: q, Id: id, Vhost: t.vh.name, Name: name, Lines: t.vh.lines, Durable: d.Durable && !d.Exclusive, AutoDelete: d.AutoDelete, Settings: set,
+	})
+	if d.Exclusive {
+		q.owner = owner
+	}
+	return q
+}
+
+func code(err error) uint16 {
+	var e *amqp.Exception
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return 0
+}
+
+// redeclare checks that d describes the queue as it is.
+func (q *Queue) redeclare(d QueueDeclare) error {
+	label, cur := q.Label(), q.declared
+	if d.Exclusive != cur.Exclusive {
+		return q.locked()
+	}
+	for _, p := range []struct {
+		name          string
+		received, has bool
+	}{{"durable", d.Durable && !d.Exclusive, q.durable()}, {"auto_delete", d.AutoDelete, cur.AutoDelete}} {
+		if p.received != p.has {
+			return queueargs.Inequivalent(p.name, label, strconv.FormatBool(p.received), strconv.FormatBool(p.has))
+		}
+	}
+	if err := queueargs.CheckEqual(label, d.Args, cur.Args, q.Arguments.Type.ComparedArgs()); err != nil {
+		return err
+	}
+	if !q.Touch() {
+		return delivery.ErrGone
+	}
+	return nil
+}
+
+// addQueue puts the queue among the others once it is saved.
+func (t *queueTable) addQueue(q *Queue) error {
+	for {
+		a, version, err := t.vh.match(q.governed().Thing)
+		if err == nil {
+			err = t.addMatched(q, a, version)
+		}
+		if err != errMatchAgain {
+			return err
+		}
+	}
+}
+
+func (t *queueTable) addMatched(q *Queue, a applied, version uint64) error {
+	saved, claimed := q.definition(), t.vh.claimed
+	if q.Name() == queueargs.UndeliverableQueue { // dead letters wait for it
+		claimed = t.vh.claimedNow
+	}
+	return claimed(saved.Key(), func() error {
+		if _, taken := t.queues[q.Name()]; taken {
+			return errTaken
+		}
+		if err := t.checkQueueLimitLocked(q.Name()); err != nil {
+			return err
+		}
+		if err := t.vh.holdsLocked(&a, version); err != nil {
+			return err
+		}
+		if err := t.vh.memory.takeLocked(q.footprint(), t.queueLabel(q.Name()), q.Name() == queueargs.UndeliverableQueue); err != nil {
+			return err
+		}
+		t.coming++
+		err := t.vh.saveGovernedLocked(q.governed(), &a, version, q.durable(), saved.Key(), saved)
+		t.coming--
+		if err != nil {
+			t.vh.memory.giveLocked(q.footprint())
+			return err
+		}
+		t.placeQueueLocked(q, a)
+		return nil
+	})
+}
+
+// placeQueueLocked is the end of addQueue.
+func (t *queueTable) placeQueueLocked(q *Queue, a applied) {
+	t.queues[q.Name()] = q
+	q.governLocked(a)
+	if q.owner != nil {
+		if t.owned[q.owner] == nil {
+			t.owned[q.owner] = map[*Queue]struct{}{}
+		}
+		t.owned[q.owner][q] = struct{}{}
+	}
+	t.vh.registry.add(q)
+	t.vh.registry.Created.Add(1)
+	t.vh.changedLocked()
+}
+
+// DeleteQueue removes the queue with all it holds and returns how many messages
+// were ready; one that does not exist is deleted already. What it held is not
+// dead-lettered (RabbitMQ: Dead Letter Exchanges). Errors: 405 another's
+// exclusive queue, 406 in use or not empty, where that was asked.
+func (t *queueTable) DeleteQueue(owner Owner, name string, ifUnused, ifEmpty bool) (messages int, err error) {
+	q, err := t.QueueFor(owner, name)
+	if err != nil {
+		if code(err) == amqp.NotFound {
+			return 0, nil
+		}
+		return 0, err
+	}
+	if err := t.checkGoes(name); err != nil {
+		return 0, err
+	}
+	messages, err = q.remove(func() error {
+		if ifUnused && q.InUseLocked() {
+			return delivery.ErrInUse
+		}
+		if ifEmpty && !q.EmptyLocked() {
+			return delivery.ErrNotEmpty
+		}
+		return nil
+	})
+	if err != nil && err != delivery.ErrGone {
+		return 0, amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s %s", q.Label(), err)
+	}
+	return messages, nil
+}
+
+// Release deletes the exclusive queues of a connection that has gone.
+func (t *queueTable) Release(owner Owner) {
+	t.vh.mu.Lock()
+	owned := t.owned[owner]
+	delete(t.owned, owner)
+	t.vh.mu.Unlock()
+	for q := range owned {
+		_, _ = q.remove(func() error { return nil }) // only a second deletion fails
+	}
+}
+
+// generatedName is a server-named queue's name, as RabbitMQ's look.
+func generatedName() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return "amq.gen-" + base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// NewIncarnation draws the identity of a declared queue. 63 random bits: among
+// a million queues over a broker's life the chance that two agree is below
+// 10^-7, and the deadline in every reference makes even that harmless.
+func NewIncarnation() uint64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return binary.BigEndian.Uint64(b[:]) | 1 // the store takes no zero
+}

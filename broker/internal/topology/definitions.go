@@ -1,0 +1,128 @@
+package topology
+
+import (
+	"maps"
+	"slices"
+
+	"curfew/broker/exchange"
+	"curfew/broker/internal/catalog"
+	"curfew/broker/policy"
+)
+
+// key is that of the binding's definition.
+func (b *Binding) key(vhost string) string {
+	d := catalog.Binding{
+		VHost: vhost, Source: b.Source, Destination: b.Destination, ToExchange: b.ToExchange, RoutingKey: b.RoutingKey, Args: catalog.SaveArgs(b.Args),
+	}
+	return d.Key()
+}
+
+func (vh *VHost) definitionLocked() *catalog.VHost {
+	return &catalog.VHost{Name: vh.name, Metadata: vh.about, Limits: vh.limits}
+}
+
+func (x *Exchange) definition() *catalog.Exchange {
+	return &catalog.Exchange{
+		VHost: x.vh.name, Name: x.name, Type: x.declared.Kind, AutoDelete: x.declared.AutoDelete,
+		Internal: x.declared.Internal, Args: catalog.SaveArgs(x.declared.Args), Transient: !x.declared.Durable,
+	}
+}
+
+// List adds what is declared in the virtual host and its policies to d, what is not durable, too.
+func (vh *VHost) List(d *catalog.Saved) {
+	vh.mu.RLock()
+	defer vh.mu.RUnlock()
+	d.VHosts = append(d.VHosts, *vh.definitionLocked())
+	for _, x := range vh.exchanges {
+		if _, every := predeclared[x.name]; !every {
+			d.Exchanges = append(d.Exchanges, *x.definition())
+		}
+		x.router.Each(func(b exchange.Binding[destination]) bool {
+			d.Bindings = append(d.Bindings, *x.bindingDefinition(b))
+			return true
+		})
+	}
+	for _, q := range vh.queues {
+		d.Queues = append(d.Queues, *q.definition())
+	}
+	for k := range vh.policies {
+		for _, p := range vh.policies[k] {
+			x := vh.policyDefinition(policy.Kind(k), *p)
+			x.NotInForce = p.NotInForce // nor is it in a copy
+			d.Policies = append(d.Policies, *x)
+		}
+	}
+}
+
+// Definition is the virtual host's own.
+func (vh *VHost) Definition() *catalog.VHost {
+	vh.mu.RLock()
+	defer vh.mu.RUnlock()
+	return vh.definitionLocked()
+}
+
+func (q *Queue) definition() *catalog.Queue {
+	return &catalog.Queue{
+		VHost: q.vh.name, Name: q.Name(), ID: q.ID(), AutoDelete: q.declared.AutoDelete,
+		Recovered: q.recovered, Args: catalog.SaveArgs(q.declared.Args),
+		Transient: !q.durable(), Exclusive: q.declared.Exclusive,
+	}
+}
+
+func (x *Exchange) bindingDefinition(b exchange.Binding[destination]) *catalog.Binding {
+	return &catalog.Binding{
+		VHost: x.vh.name, Source: x.name, Destination: b.Destination.name(), ToExchange: b.Destination.exchange != nil,
+		RoutingKey: b.Key, Args: catalog.SaveArgs(b.Args), Transient: !x.declared.Durable || !b.Destination.durable(),
+	}
+}
+
+func (t *policyTable) policyDefinition(k policy.Kind, p policy.Policy) *catalog.Policy {
+	p.NotInForce = "" // a start finds out
+	return &catalog.Policy{VHost: t.vh.name, Operator: k == policy.Operator, Policy: p}
+}
+
+// definitionKeysLocked lists the keys of the virtual host and all in it, or about to be.
+func (vh *VHost) definitionKeysLocked() []string {
+	keys := append([]string{catalog.Key(catalog.VhostKind, vh.name)}, slices.Collect(maps.Keys(vh.claims))...)
+	for _, x := range vh.exchanges {
+		if !x.declared.Durable {
+			continue
+		}
+		keys = append(keys, x.definition().Key())
+		x.router.Each(func(b exchange.Binding[destination]) bool {
+			if b.Destination.durable() {
+				keys = append(keys, x.bindingDefinition(b).Key())
+			}
+			return true
+		})
+	}
+	for k := range vh.policies {
+		for _, p := range vh.policies[k] {
+			keys = append(keys, vh.policyDefinition(policy.Kind(k), *p).Key())
+		}
+	}
+	for _, q := range vh.queues {
+		if q.durable() {
+			keys = append(keys, q.definition().Key())
+		}
+	}
+	return keys
+}
+
+// durable reports whether the queue, by what it was declared as, outlives a
+// restart.
+func (q *Queue) durable() bool { return q.Durable }
+
+func (d destination) durable() bool {
+	if d.queue != nil {
+		return d.queue.durable()
+	}
+	return d.exchange.declared.Durable
+}
+
+func (d destination) name() string {
+	if d.queue != nil {
+		return d.queue.Name()
+	}
+	return d.exchange.name
+}

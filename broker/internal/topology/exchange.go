@@ -1,0 +1,277 @@
+package topology
+
+import (
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	"curfew/broker/amqp"
+	"curfew/broker/exchange"
+	"curfew/broker/internal/catalog"
+	"curfew/broker/internal/delivery"
+	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
+)
+
+// predeclared are the exchanges every virtual host has (AMQP 0-9-1 §3.1.3).
+// The default exchange "" is not among them: it has no bindings to hold.
+var predeclared = map[string]exchange.Kind{
+	"amq.direct":  "direct",
+	"amq.fanout":  "fanout",
+	"amq.topic":   "topic",
+	"amq.headers": "headers",
+	"amq.match":   "headers",
+}
+
+// destination is what a binding leads to: a queue or another exchange.
+type destination struct {
+	queue    *Queue
+	exchange *Exchange
+}
+
+// Tally is where an exchange's messages are counted: atomics that
+// publishers add to once a batch. In are those published to it, Out the queues they went to.
+type Tally struct{ In, Out atomic.Uint64 }
+
+// exchangeTable holds the exchanges of a virtual host, and makes and deletes them. Guarded by the virtual host's mu.
+type exchangeTable struct {
+	vh              *VHost
+	exchanges       map[string]*Exchange
+	defaultExchange Tally // not guarded
+}
+
+func (t *exchangeTable) init(vh *VHost) {
+	t.vh, t.exchanges = vh, map[string]*Exchange{}
+	for name, kind := range predeclared {
+		t.exchanges[name] = t.newExchange(name, kind, ExchangeDeclare{Durable: true})
+	}
+}
+
+// NoExchange is the refusal for an exchange that does not exist.
+func NoExchange(vhost, name string) error {
+	return amqp.NewException(amqp.NotFound, 0, 0, "no %s", exchangeLabel(vhost, name))
+}
+
+// exchangeLabel names an exchange as RabbitMQ's error texts do.
+func exchangeLabel(vhost, name string) string {
+	return "exchange '" + name + "' in vhost '" + vhost + "'"
+}
+
+// Exchange is a declared exchange. Its router is guarded by its virtual host's mu.
+type Exchange struct {
+	vh         *VHost
+	name       string
+	kind       exchange.Kind
+	declared   ExchangeDeclare
+	alternate  string // exchange for what this one routes nowhere; "" none
+	ttlMillis  int64  // most that what it routes may live; <0 none
+	idleMillis int64  // x-auto-delete-on-idle; 0 none
+	router     exchange.Router[destination]
+	sources    sources
+	hadBound   bool // something was bound once: auto-delete may act
+	policies   applied
+	tally      Tally
+	usedAt     atomic.Int64 // Unix µs: x-auto-delete-on-idle counts from it
+	expired    bool         // it is deleted because it was idle
+	alarmIndex int          // in the broker's alarms, by which it is guarded
+}
+
+// ExchangeDeclare is what exchange.declare carries besides the name.
+type ExchangeDeclare struct {
+	Kind                          string
+	Durable, AutoDelete, Internal bool
+	Args                          amqp.Table
+}
+
+func (t *exchangeTable) newExchange(name string, kind exchange.Kind, d ExchangeDeclare) *Exchange {
+	if d.Kind == "" {
+		d.Kind = string(kind)
+	}
+	x := &Exchange{vh: t.vh, name: name, kind: kind, declared: d, router: exchange.New[destination](kind), alarmIndex: delivery.NotTimed}
+	x.governLocked(applied{})
+	return x
+}
+
+// DeclareExchange makes the exchange unless an equal one is there
+// (AMQP 0-9-1 exchange.declare). Errors: 503 unknown type, 403 reserved name,
+// 406 inequivalent argument.
+func (t *exchangeTable) DeclareExchange(name string, d ExchangeDeclare) error {
+	kind, err := ReadExchange(name, d)
+	if err != nil {
+		return err
+	}
+	if err := queueargs.CheckExchange(t.vh.registry.defaults, exchangeLabel(t.vh.name, name), d.Args); err != nil {
+		if !t.vh.registry.restoring() {
+			return err
+		}
+		t.vh.registry.log.Warn("a saved exchange would be refused now, and is kept without what is wrong; delete it and declare it again",
+			zap.String("vhost", t.vh.name), zap.String("exchange", name), zap.Error(err))
+	}
+	for {
+		var a applied
+		var version uint64
+		if t.CheckExchange(name) != nil {
+			if a, version, err = t.vh.match(policy.Thing{Class: policy.Exchange, Name: name}); err != nil {
+				return err
+			}
+		}
+		if err = t.addExchange(t.newExchange(name, kind, d), a, version); err != errMatchAgain {
+			return err
+		}
+	}
+}
+
+// addExchange puts the exchange among the others once it is saved, unless an equal one
+// is there.
+func (t *exchangeTable) addExchange(made *Exchange, a applied, version uint64) error {
+	name, d := made.name, made.declared
+	key := catalog.Key(catalog.ExchangeKind, t.vh.name, name)
+	return t.vh.claimed(key, func() error {
+		if x, ok := t.exchanges[name]; ok {
+			if err := x.equivalent(d); err != nil {
+				return err
+			}
+			x.useLocked()
+			return nil
+		}
+		if strings.HasPrefix(name, "amq.") {
+			return amqp.NewException(amqp.AccessRefused, 0, 0, "exchange name '%s' contains reserved prefix 'amq.*'", name)
+		}
+		if err := t.checkExchangeLimitLocked(name); err != nil {
+			return err
+		}
+		if err := t.vh.holdsLocked(&a, version); err != nil {
+			return err
+		}
+		if err := t.vh.memory.takeLocked(made.footprint(), exchangeLabel(t.vh.name, name), false); err != nil {
+			return err
+		}
+		if err := t.vh.saveGovernedLocked(made.governed(), &a, version, d.Durable, key, made.definition()); err != nil {
+			t.vh.memory.giveLocked(made.footprint())
+			return err
+		}
+		t.placeExchangeLocked(made, a)
+		return nil
+	})
+}
+
+// placeExchangeLocked puts an exchange among the others.
+func (t *exchangeTable) placeExchangeLocked(x *Exchange, a applied) {
+	t.exchanges[x.name] = x
+	x.governLocked(a)
+	x.useLocked()
+	t.vh.changedLocked()
+}
+
+// DelayedMessageKind is the type of exchanges for delayed messages; how they route
+// the argument x-delayed-type says (RabbitMQ: Delayed Message Plugin). Any exchange
+// delays by x-delay here, so that is all it means.
+const DelayedMessageKind = "x-delayed-message"
+
+// CheckExchange is the passive declare: nil if the exchange exists, else 404. It counts as
+// use.
+func (t *exchangeTable) CheckExchange(name string) error {
+	t.vh.mu.RLock()
+	defer t.vh.mu.RUnlock()
+	if x, ok := t.exchanges[name]; ok {
+		x.useLocked()
+	} else if name != "" {
+		return NoExchange(t.vh.name, name)
+	}
+	return nil
+}
+
+// DeleteExchange removes the exchange and its bindings; one that does not exist
+// is deleted already. Error: 406 in use, when ifUnused and something is bound.
+func (t *exchangeTable) DeleteExchange(name string, ifUnused bool) error {
+	if err := t.CheckDeletable(name); err != nil {
+		return err
+	}
+	return t.vh.Mutate(func() error {
+		x, ok := t.exchanges[name]
+		if !ok {
+			return nil
+		}
+		if ifUnused && x.router.Len() > 0 {
+			return amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s in use", exchangeLabel(t.vh.name, name))
+		}
+		x.removeLocked()
+		return nil
+	})
+}
+
+// CheckDeletable refuses to delete an exchange that every virtual host has.
+func (t *exchangeTable) CheckDeletable(name string) error {
+	if strings.HasPrefix(name, "amq.") {
+		return amqp.NewException(amqp.AccessRefused, 0, 0, "deletion of system %s not allowed", exchangeLabel(t.vh.name, name))
+	}
+	return CheckDefaultExchange(name)
+}
+
+// removeLocked forgets x and what was bound to or from it.
+func (x *Exchange) removeLocked() {
+	vh := x.vh
+	delete(vh.exchanges, x.name)
+	vh.chargeLocked(&x.policies, &applied{})
+	vh.memory.giveLocked(x.footprint())
+	vh.changedLocked()
+	if x.declared.Durable {
+		vh.undefineLocked(x.definition().Key())
+	}
+	destination{exchange: x}.unbindLocked()
+	x.router.Each(func(b exchange.Binding[destination]) bool {
+		x.unboundLocked(b)
+		return true
+	})
+	vh.registry.env.Timers.Drop(x)
+}
+
+// autoDeleteLocked removes an auto-delete exchange whose last binding went.
+func (x *Exchange) autoDeleteLocked() {
+	if x.declared.AutoDelete && x.hadBound && x.router.Len() == 0 && x.vh.exchanges[x.name] == x {
+		x.removeLocked()
+	}
+}
+
+// ReadExchange is what is asked of a declare before anything else. It returns how
+// the exchange routes.
+func ReadExchange(name string, d ExchangeDeclare) (exchange.Kind, error) {
+	routes := d.Kind
+	if routes == DelayedMessageKind {
+		var ok bool
+		if routes, ok = d.Args["x-delayed-type"].(string); !ok || routes == DelayedMessageKind {
+			return "", amqp.NewException(amqp.PreconditionFailed, 0, 0, "Invalid argument, 'x-delayed-type' must be an existing exchange type")
+		}
+	}
+	kind, ok := exchange.ParseKind(routes)
+	if !ok {
+		return "", amqp.NewException(amqp.CommandInvalid, 0, 0, "unknown exchange type '%s'", routes)
+	}
+	return kind, CheckDefaultExchange(name)
+}
+
+// CheckDefaultExchange refuses what nobody may do with the default exchange.
+func CheckDefaultExchange(name string) error {
+	if name == "" {
+		return amqp.NewException(amqp.AccessRefused, 0, 0, "operation not permitted on the default exchange")
+	}
+	return nil
+}
+
+func (x *Exchange) equivalent(d ExchangeDeclare) error {
+	label, cur := exchangeLabel(x.vh.name, x.name), x.declared
+	if d.Kind != cur.Kind {
+		return queueargs.Inequivalent("type", label, d.Kind, cur.Kind)
+	}
+	for _, p := range []struct {
+		name          string
+		received, has bool
+	}{{"durable", d.Durable, cur.Durable}, {"auto_delete", d.AutoDelete, cur.AutoDelete}, {"internal", d.Internal, cur.Internal}} {
+		if p.received != p.has {
+			return queueargs.Inequivalent(p.name, label, strconv.FormatBool(p.received), strconv.FormatBool(p.has))
+		}
+	}
+	return queueargs.CheckEqual(label, d.Args, cur.Args, []string{"alternate-exchange", "x-delayed-type", "x-message-ttl", "x-auto-delete-on-idle"})
+}

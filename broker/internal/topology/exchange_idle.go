@@ -1,0 +1,130 @@
+package topology
+
+import (
+	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
+	"curfew/broker/exchange"
+	"curfew/broker/internal/delivery"
+)
+
+// An exchange with x-auto-delete-on-idle is Service Bus's topic, and what is bound to it its
+// subscriptions. Sends, updates (a repeated or passive declare, a binding made or removed, a
+// policy that changes it) and delayed messages that would pass through it are use, and so
+// are operations on what is bound to it: whoever receives from one of its queues uses it.
+// The queues stay when it goes.
+//
+// A send is noted when it is routed, so no way through such an exchange is remembered
+// (Routes.ByTable); what was done with queues they are asked once the period is over.
+
+// useLocked notes that something was done with x. Called with vh.mu held, be it for reading.
+func (x *Exchange) useLocked() {
+	if x.idleMillis == 0 {
+		return
+	}
+	now := x.vh.registry.env.Clock.Stamp()
+	x.usedAt.Store(int64(now))
+	x.vh.registry.env.Timers.Add(x, now.AddMillis(deadline.Millis(x.idleMillis)))
+}
+
+// reboundLocked notes that d was bound to x, or is so no longer, which is use of both. Where an end
+// goes because it was idle it is not: then x keeps the last use of what was bound to it.
+// Called with vh.mu held.
+func (x *Exchange) reboundLocked(d destination) {
+	switch {
+	case x.expired:
+	case d.exchange != nil && d.exchange.expired:
+		x.usedAlreadyLocked(d.exchange.lastUseLocked(x.vh.registry.env.Clock.Now(), map[*Exchange]bool{}))
+	case d.queue != nil && d.queue.expired.Load():
+		x.usedAlreadyLocked(d.queue.Idle.LastUse(x.vh.registry.env.Clock.Now()))
+	case d.exchange != nil:
+		x.useLocked()
+		d.exchange.useLocked()
+	case d.queue.Set().IdleMillis != 0:
+		x.useLocked()
+		d.queue.Idle.MarkUsed(x.vh.registry.env.Clock.Now())
+	default:
+		x.useLocked()
+	}
+}
+
+// usedAlreadyLocked notes a use in the past. Called with vh.mu held.
+func (x *Exchange) usedAlreadyLocked(at deadline.Instant) {
+	x.usedAt.Store(max(x.usedAt.Load(), int64(at)))
+}
+
+// lapsesAtLocked is when x is deleted unless it is used before; 0: never. Called with vh.mu held,
+// be it for reading.
+func (x *Exchange) lapsesAtLocked() deadline.Instant {
+	if x.idleMillis == 0 || x.vh.exchanges[x.name] != x {
+		return 0
+	}
+	return x.lastUseLocked(x.vh.registry.env.Clock.Now(), map[*Exchange]bool{}).AddMillis(deadline.Millis(x.idleMillis))
+}
+
+// lastUseLocked is when x was used last, or what is bound to it, be it by other exchanges; those
+// that were asked are not asked again. After now it does not look on. Called with vh.mu
+// held, be it for reading.
+func (x *Exchange) lastUseLocked(now deadline.Instant, asked map[*Exchange]bool) deadline.Instant {
+	last := deadline.Instant(x.usedAt.Load())
+	asked[x] = true
+	x.router.Each(func(b exchange.Binding[destination]) bool {
+		switch d := b.Destination; {
+		case d.queue != nil:
+			last = max(last, d.queue.Idle.LastUse(now))
+			if sub := x.vh.queues[d.queue.Set().Subqueue]; sub != nil {
+				last = max(last, sub.Idle.LastUse(now))
+			}
+		case !asked[d.exchange]:
+			last = max(last, d.exchange.lastUseLocked(now, asked))
+		}
+		return last < now
+	})
+	return last
+}
+
+// OnTimer looks whether x has been idle for its period.
+func (x *Exchange) OnTimer() {
+	x.vh.mu.RLock()
+	at := x.lapsesAtLocked()
+	x.vh.mu.RUnlock()
+	switch {
+	case at == 0:
+	case at > x.vh.registry.env.Clock.Now():
+		x.vh.registry.env.Timers.Add(x, at)
+	case x.vh.judge(nil, x):
+	default:
+		x.ExpireIdle()
+	}
+}
+
+// ExpireIdle deletes x if it has been idle for its period, else sees to it that this is
+// looked at again. It does not wait for the disk.
+func (x *Exchange) ExpireIdle() {
+	r, bindings := x.vh.registry, 0
+	err := x.vh.locked(func() error {
+		at := x.lapsesAtLocked()
+		if at == 0 {
+			return delivery.ErrGone
+		}
+		if at > r.env.Clock.Now() {
+			r.env.Timers.Add(x, at)
+			return delivery.ErrInUse
+		}
+		bindings = x.router.Len()
+		x.expired = true
+		x.removeLocked()
+		return nil
+	})
+	if err != nil {
+		return
+	}
+	if x.declared.Durable {
+		r.saveDeletedSoon()
+	}
+	r.log.Info("exchange expired: unused for its x-auto-delete-on-idle",
+		zap.String("vhost", x.vh.name), zap.String("exchange", x.name), zap.Int("bindings", bindings))
+}
+
+// TimerIndex is its index among the timers.
+func (x *Exchange) TimerIndex() *int { return &x.alarmIndex }

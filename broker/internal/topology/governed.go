@@ -1,0 +1,298 @@
+package topology
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"curfew/broker/amqp"
+	"curfew/broker/internal/queueargs"
+	"curfew/broker/policy"
+)
+
+// A policy is matched with no lock held, as that may take a while: a change of
+// policies on a copy of them and of the names there are (change), a declare on a copy
+// of the policies. Then, with VHost.mu held, what came meanwhile is looked at. Under
+// the lock nothing is matched but the few names that were declared in the last moment.
+
+// governed is a queue or an exchange, and what policies say of it. One that is
+// neither stands for UndeliverableQueue, which has to be possible at any time.
+type governed struct {
+	policy.Thing
+	queue    *Queue
+	exchange *Exchange
+}
+
+// allLocked lists what policies may govern.
+func (vh *VHost) allLocked() []governed {
+	list := make([]governed, 0, len(vh.queues)+len(vh.exchanges)+1)
+	for _, q := range vh.queues {
+		list = append(list, q.governed())
+	}
+	for _, x := range vh.exchanges {
+		list = append(list, x.governed())
+	}
+	if vh.queues[queueargs.UndeliverableQueue] == nil {
+		list = append(list, governed{Thing: queueThing(policy.ClassicQueue, queueargs.UndeliverableQueue)})
+	}
+	return list
+}
+
+func (q *Queue) governed() governed {
+	g := governed{Thing: queueThing(q.class(), q.Name()), queue: q}
+	g.Ruling = q.policies.Ruling
+	return g
+}
+
+func (x *Exchange) governed() governed {
+	return governed{Thing: policy.Thing{Class: policy.Exchange, Name: x.name, Ruling: x.policies.Ruling}, exchange: x}
+}
+
+func queueThing(c policy.Class, name string) policy.Thing {
+	return policy.Thing{Class: c, Name: name, Free: name == queueargs.UndeliverableQueue}
+}
+
+// change is a change of policies under way.
+type change struct {
+	sets  [2]policy.Set
+	next  []governed // to be matched; more while the change goes on: what is declared (guarded by vh.mu)
+	done  []governed
+	spent [2]int
+}
+
+// match matches what is next.
+func (c *change) match(budget int) error {
+	err := c.matchWith(func(things []policy.Thing) error { return policy.Rule(c.sets, things, &c.spent, budget) })
+	if err != nil {
+		return &policy.Invalid{Problems: []string{err.Error()}}
+	}
+	return nil
+}
+
+// matchWith has rule say of what is next what governs it, in the order of names, so that
+// a refusal names the same one each time.
+func (c *change) matchWith(rule func([]policy.Thing) error) error {
+	slices.SortFunc(c.next, func(a, b governed) int { return strings.Compare(a.Name, b.Name) })
+	things := make([]policy.Thing, len(c.next))
+	for i := range c.next {
+		things[i] = c.next[i].Thing
+	}
+	if err := rule(things); err != nil {
+		return err
+	}
+	for i := range things {
+		c.next[i].Thing = things[i]
+	}
+	c.done, c.next = append(c.done, c.next...), nil
+	return nil
+}
+
+// rounds is how often a change of policies matches, without the lock, what was
+// declared while it matched before.
+const rounds = 4
+
+// revision is what a change of policies makes of a definition.
+type revision struct {
+	key      string // "": it is saved already
+	now, was any    // nil: none
+}
+
+// changePolicies makes a change and has all in the virtual host obey it, at once and
+// altogether, once it is saved. with changes the sets and says what of that is to be
+// saved, nil if there is nothing to change. Errors: *policy.Invalid, ErrNotSaved; then
+// nothing has changed.
+func (t *policyTable) changePolicies(budget int, with func(*[2]policy.Set) *revision) error {
+	changed, err := t.changeSaved(budget, with)
+	t.vh.CompleteSubqueues(changed)
+	return err
+}
+
+// changeSaved is changePolicies without the queues that policies ask for. It returns those
+// of which they say something new.
+func (t *policyTable) changeSaved(budget int, with func(*[2]policy.Set) *revision) (changed []*Queue, err error) {
+	t.vh.importing.RLock()
+	defer t.vh.importing.RUnlock()
+	changed, err = t.changeGoverned(budget, with)
+	obey(changed)
+	return changed, err
+}
+
+// changeGoverned is changePolicies with importing held. It returns the queues that have
+// to obey.
+func (t *policyTable) changeGoverned(budget int, with func(*[2]policy.Set) *revision) (changed []*Queue, err error) {
+	t.governing.Lock()
+	defer t.governing.Unlock()
+	t.vh.mu.Lock()
+	defer t.vh.unlock()
+	if t.vh.deleted {
+		return nil, NoVHost(t.vh.name)
+	}
+	c := &change{sets: t.policies, next: t.vh.allLocked()}
+	r := with(&c.sets)
+	if r == nil {
+		return nil, nil
+	}
+	t.change = c
+	defer func() { t.change = nil }()
+	if err = t.matchAllLocked(c, budget); err == nil {
+		err = t.reviseLocked(r, func() error { return t.matchAllLocked(c, budget) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t.applyLocked(c), nil
+}
+
+// reviseLocked saves what is revised and then asks once more, as mu, which is held, was
+// released for it: if the answer is no, what was is saved again.
+func (t *policyTable) reviseLocked(r *revision, still func() error) error {
+	if r.key == "" {
+		return still()
+	}
+	t.vh.claims[r.key] = true // nobody else does: governing is held
+	defer delete(t.vh.claims, r.key)
+	err := t.vh.saveLocked(r.key, r.now, r.was)
+	if err != nil {
+		return err
+	}
+	if err = still(); err != nil {
+		_ = t.vh.saveLocked(r.key, r.was, r.was)
+	}
+	return err
+}
+
+// matchAllLocked matches all there is, and what is declared meanwhile. It releases mu for most of
+// that.
+func (t *policyTable) matchAllLocked(c *change, budget int) error {
+	for round := 0; len(c.next) > 0; round++ {
+		if err := t.matchNextLocked(c, budget, round < rounds); err != nil {
+			return err
+		}
+	}
+	if t.vh.deleted {
+		return NoVHost(t.vh.name)
+	}
+	return nil
+}
+
+// matchNextLocked matches what is next. It releases mu
+// meanwhile if free is set.
+func (t *policyTable) matchNextLocked(c *change, budget int, free bool) error {
+	if !free {
+		return c.match(budget)
+	}
+	mine := *c
+	c.next = nil
+	t.vh.unlock()
+	err := mine.match(budget)
+	t.vh.mu.Lock()
+	c.done, c.spent = mine.done, mine.spent
+	return err
+}
+
+// applyLocked makes the sets those in force and tells all there is which of them apply to
+// it. It returns the queues for which that is news.
+func (t *policyTable) applyLocked(c *change) (changed []*Queue) {
+	t.policies = c.sets
+	t.policyVersion++
+	t.vh.changedLocked()
+	for i := range c.done {
+		g := &c.done[i]
+		a := appliedOf(&g.Ruling)
+		switch {
+		case g.queue != nil && t.vh.queues[g.Name] == g.queue:
+			t.chargeLocked(&g.queue.policies, &a)
+			if news := !a.equals(&g.queue.policies); news {
+				g.queue.governLocked(a)
+				changed = append(changed, g.queue)
+			} else {
+				g.queue.policies = a
+			}
+		case g.exchange != nil && t.vh.exchanges[g.Name] == g.exchange:
+			t.chargeLocked(&g.exchange.policies, &a)
+			news := !a.equals(&g.exchange.policies)
+			if g.exchange.governLocked(a); news {
+				g.exchange.useLocked()
+			}
+		}
+	}
+	return changed
+}
+
+// chargeLocked takes off the budgets what old takes and puts on what new does.
+func (t *policyTable) chargeLocked(old, new *applied) {
+	for k := range t.spent {
+		t.spent[k] += new.Steps[k] - old.Steps[k]
+	}
+}
+
+func (a *applied) equals(b *applied) bool { return a.Policies == b.Policies }
+
+func appliedOf(r *policy.Ruling) applied {
+	return applied{*r, policy.Effective(r.Policies[policy.User], r.Policies[policy.Operator])}
+}
+
+// errMatchAgain is what a declare says when policies, or what is left of their budget,
+// changed while it matched them.
+var errMatchAgain = errors.New("broker: policies changed")
+
+// match finds which policies are to govern what is about to be declared, with no
+// lock held. While the broker is restored none is: RestorePolicies does it for all.
+// Error: 406, if matching would take too long.
+func (t *policyTable) match(thing policy.Thing) (a applied, version uint64, err error) {
+	t.vh.mu.RLock()
+	sets, spent, version := t.policies, t.spent, t.policyVersion
+	t.vh.mu.RUnlock()
+	if t.vh.registry.restoring() {
+		return applied{}, version, nil
+	}
+	things := []policy.Thing{thing}
+	if err := policy.Rule(sets, things, &spent, policy.Budget); err != nil {
+		return applied{}, version, amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s", err)
+	}
+	return appliedOf(&things[0].Ruling), version, nil
+}
+
+// holdsLocked reports whether what match found still holds. Error:
+// errMatchAgain, to begin again.
+func (t *policyTable) holdsLocked(a *applied, version uint64) error {
+	if t.policyVersion != version {
+		return errMatchAgain
+	}
+	for k, steps := range a.Steps {
+		if steps > 0 && t.spent[k]+steps > policy.Budget {
+			return errMatchAgain // others were faster; match reports it
+		}
+	}
+	return nil
+}
+
+// enterLocked has what is declared governed as match found, if that still holds. It comes
+// last of all that may refuse it. Error: that of holdsLocked.
+func (t *policyTable) enterLocked(g governed, a *applied, version uint64) error {
+	if err := t.holdsLocked(a, version); err != nil {
+		return err
+	}
+	t.chargeLocked(&applied{}, a)
+	if t.change != nil {
+		g.Ruling = a.Ruling
+		t.change.next = append(t.change.next, g)
+	}
+	return nil
+}
+
+// saveGovernedLocked has what is declared saved, if it is durable, and then entered. It releases mu
+// for that. Errors: those of saveLocked and of enterLocked.
+func (t *policyTable) saveGovernedLocked(g governed, a *applied, version uint64, durable bool, key string, saved any) error {
+	if !durable {
+		return t.enterLocked(g, a, version)
+	}
+	err := t.vh.saveLocked(key, saved, nil)
+	if err != nil {
+		return err
+	}
+	if err = t.enterLocked(g, a, version); err != nil {
+		_ = t.vh.saveLocked(key, nil, nil)
+	}
+	return err
+}

@@ -1,0 +1,152 @@
+package topology
+
+import (
+	"cmp"
+	"slices"
+
+	"curfew/broker/exchange"
+	"curfew/broker/internal/delivery"
+)
+
+// QueueInfo is what a queue shows of itself, all of one instant.
+type QueueInfo struct {
+	QueueDeclare
+	ID          uint64
+	VHost, Name string
+	Owner       Owner // of an exclusive queue
+	Recovered   bool  // made for messages that were found without the definition of their queue
+
+	delivery.QueueState
+}
+
+// Info returns what the queue shows of itself.
+func (q *Queue) Info() QueueInfo {
+	return QueueInfo{QueueDeclare: q.declared, ID: q.ID(), VHost: q.vh.name, Name: q.Name(), Owner: q.owner, Recovered: q.recovered, QueueState: q.State()}
+}
+
+// Queues lists the queues by name.
+func (t *queueTable) Queues() []*Queue {
+	t.vh.mu.RLock()
+	defer t.vh.mu.RUnlock()
+	all := make([]*Queue, 0, len(t.queues))
+	for _, q := range t.queues {
+		all = append(all, q)
+	}
+	slices.SortFunc(all, func(x, y *Queue) int { return cmp.Compare(x.Name(), y.Name()) })
+	return all
+}
+
+// ExchangeInfo is what an exchange shows of itself.
+type ExchangeInfo struct {
+	ExchangeDeclare
+	VHost, Name  string
+	Bindings     int    // from it
+	PublishedIn  uint64 // messages published to it
+	PublishedOut uint64 // queues they went to, summed up
+}
+
+// Exchanges lists the exchanges by name, the default one "" first.
+func (t *exchangeTable) Exchanges() []ExchangeInfo {
+	t.vh.mu.RLock()
+	defer t.vh.mu.RUnlock()
+	all := make([]ExchangeInfo, 0, len(t.exchanges)+1)
+	all = append(all, t.defaultExchangeInfo())
+	for _, x := range t.exchanges {
+		all = append(all, x.info(t.vh.name))
+	}
+	slices.SortFunc(all, func(x, y ExchangeInfo) int { return cmp.Compare(x.Name, y.Name) })
+	return all
+}
+
+// Exchange returns the exchange of that name, or a 404 exception.
+func (t *exchangeTable) Exchange(name string) (ExchangeInfo, error) {
+	if name == "" {
+		return t.defaultExchangeInfo(), nil
+	}
+	t.vh.mu.RLock()
+	defer t.vh.mu.RUnlock()
+	x, ok := t.exchanges[name]
+	if !ok {
+		return ExchangeInfo{}, NoExchange(t.vh.name, name)
+	}
+	return x.info(t.vh.name), nil
+}
+
+func (t *exchangeTable) defaultExchangeInfo() ExchangeInfo {
+	return ExchangeInfo{
+		ExchangeDeclare: ExchangeDeclare{Kind: string(exchange.Direct), Durable: true}, VHost: t.vh.name,
+		PublishedIn: t.defaultExchange.In.Load(), PublishedOut: t.defaultExchange.Out.Load(),
+	}
+}
+
+func (x *Exchange) info(vhost string) ExchangeInfo {
+	return ExchangeInfo{
+		ExchangeDeclare: x.declared, VHost: vhost, Name: x.name, Bindings: x.router.Len(),
+		PublishedIn: x.tally.In.Load(), PublishedOut: x.tally.Out.Load(),
+	}
+}
+
+// Bindings lists the bindings made, and for each queue the one it has to the
+// default exchange without having been bound (AMQP 0-9-1 §3.1.3.1), by source,
+// destination and key.
+func (vh *VHost) Bindings() []Binding {
+	vh.mu.RLock()
+	defer vh.mu.RUnlock()
+	all := make([]Binding, 0, len(vh.queues))
+	for name := range vh.queues {
+		all = append(all, Binding{Destination: name, RoutingKey: name})
+	}
+	for _, x := range vh.exchanges {
+		x.router.Each(func(b exchange.Binding[destination]) bool {
+			one := Binding{Source: x.name, RoutingKey: b.Key, Args: b.Args}
+			if to := b.Destination.exchange; to != nil {
+				one.Destination, one.ToExchange = to.name, true
+			} else {
+				one.Destination = b.Destination.queue.Name()
+			}
+			all = append(all, one)
+			return true
+		})
+	}
+	slices.SortFunc(all, func(x, y Binding) int {
+		return cmp.Or(cmp.Compare(x.Source, y.Source), cmp.Compare(x.Destination, y.Destination), cmp.Compare(x.RoutingKey, y.RoutingKey))
+	})
+	return all
+}
+
+// TallyOf returns the tally of a declared exchange, "" the default one; one that has gone meanwhile gets one
+// that nobody reads.
+func (t *exchangeTable) TallyOf(name string) *Tally {
+	if name == "" {
+		return &t.defaultExchange
+	}
+	t.vh.mu.RLock()
+	defer t.vh.mu.RUnlock()
+	if x, ok := t.exchanges[name]; ok {
+		return &x.tally
+	}
+	return new(Tally)
+}
+
+// IsTopic reports whether there is a topic exchange of that name.
+func (t *exchangeTable) IsTopic(name []byte) bool {
+	t.vh.mu.RLock()
+	defer t.vh.mu.RUnlock()
+	x, ok := t.exchanges[string(name)]
+	return ok && x.kind == exchange.Topic
+}
+
+// Destinations are the queues that a message without headers would reach through an
+// exchange by a key, the internal ones too. None where it is missing. To ask is no use of the
+// exchange (x-auto-delete-on-idle).
+func (vh *VHost) Destinations(exchange, key string) (names []string) {
+	var r Routes
+	found, err := r.Find(vh, []byte(exchange), []byte(key), ByNobody, Headers{}, false)
+	if err != nil {
+		return nil
+	}
+	for _, t := range found {
+		names = append(names, t.Queue.Name())
+	}
+	return names
+}

@@ -1,0 +1,116 @@
+package topology
+
+import (
+	"sync/atomic"
+
+	"curfew/broker/amqp"
+)
+
+// What queues, exchanges and bindings take in memory beside names and arguments, measured
+// (TestWhatIsDeclaredIsCounted).
+const (
+	queueBytes    = 1300
+	exchangeBytes = 500
+	bindingBytes  = 300
+)
+
+// Memory counts the memory that all virtual hosts take for what is declared in them. It
+// may be half the memory limit, and while publishers wait for want of memory only a little
+// more than it was then: what clients declare is not held back as publishes are, since
+// consumers have to declare what they make room with.
+type Memory struct {
+	most, slack int64 // 0: no bound
+	used        atomic.Int64
+	ceiling     atomic.Int64 // while memory is low; 0: it is not
+}
+
+// The least that may be declared, and that may be while memory is low, however small the limit.
+const (
+	leastDeclared = 512 << 10
+	leastSlack    = 32 << 10
+)
+
+func (m *Memory) init(memoryLimit int64) {
+	if memoryLimit > 0 {
+		m.most, m.slack = max(memoryLimit/2, leastDeclared), max(memoryLimit/32, leastSlack)
+	}
+}
+
+// Continue has a copy of a broker count on from what the broker has, under its bounds.
+func (m *Memory) Continue(b *Memory) {
+	m.most, m.slack = b.most, b.slack
+	m.used.Store(b.used.Load())
+	m.ceiling.Store(b.ceiling.Load())
+}
+
+// Low notes whether memory is low.
+func (m *Memory) Low(is bool) {
+	switch {
+	case !is:
+		m.ceiling.Store(0)
+	case m.ceiling.Load() == 0:
+		m.ceiling.Store(m.used.Load() + m.slack)
+	}
+}
+
+// take counts n bytes more, unless that is too much: then it is false.
+func (m *Memory) take(n int64) bool {
+	used := m.used.Add(n)
+	if m.most == 0 || used <= m.most {
+		if ceiling := m.ceiling.Load(); ceiling == 0 || used <= ceiling {
+			return true
+		}
+	}
+	m.used.Add(-n)
+	return false
+}
+
+// footprint is what one virtual host takes of it. Guarded by the virtual host's mu.
+type footprint struct {
+	all   *Registry
+	bytes int64
+	ended bool
+}
+
+// takeLocked counts what is about to be declared; label is for the error, 406. What must be,
+// and what is restored, is counted and not refused.
+func (f *footprint) takeLocked(n int64, label string, must bool) error {
+	m := &f.all.Memory
+	if must || f.all.restoring() {
+		m.used.Add(n)
+	} else if !m.take(n) {
+		return amqp.NewException(amqp.PreconditionFailed, 0, 0,
+			"no memory to declare %s: queues, exchanges and bindings take %d bytes of %d; delete some, shorten their arguments or raise the memory limit",
+			label, m.used.Load(), m.most)
+	}
+	f.bytes += n
+	return nil
+}
+
+// giveLocked counts what is not declared any more. What a deleted
+// virtual host had was given back with it.
+func (f *footprint) giveLocked(n int64) {
+	if f.ended {
+		return
+	}
+	f.bytes -= n
+	f.all.Memory.used.Add(-n)
+}
+
+// giveAllLocked is giveLocked for all there is, at the end of the virtual host.
+func (f *footprint) giveAllLocked() {
+	f.all.Memory.used.Add(-f.bytes)
+	f.bytes, f.ended = 0, true
+}
+
+func (q *Queue) footprint() int64 {
+	return queueBytes + int64(len(q.Name())) + q.declared.Args.Footprint()
+}
+
+func (x *Exchange) footprint() int64 {
+	return exchangeBytes + int64(len(x.name)) + x.declared.Args.Footprint()
+}
+
+func bindingFootprint(key string, args amqp.Table) int64 {
+	return bindingBytes + int64(len(key)) + args.Footprint()
+}

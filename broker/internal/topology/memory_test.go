@@ -1,0 +1,99 @@
+package topology_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+)
+
+// Whatever is declared is counted, as what it takes, and no more when it is gone.
+func TestWhatIsDeclaredIsCounted(t *testing.T) {
+	b, vh := declaringBroker(t, broker.Options{})
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	var hosts []string
+	for name, one := range map[string]func(vh *broker.VHost, i int){
+		"queues": func(vh *broker.VHost, i int) {
+			_, err := vh.DeclareQueue(nil, fmt.Sprint("a queue ", i), broker.QueueDeclare{Args: amqp.Table{"x-message-ttl": int32(60000), "x-more": strings.Repeat("m", 100)}})
+			require.NoError(t, err)
+		},
+		"exchanges": func(vh *broker.VHost, i int) {
+			require.NoError(t, vh.DeclareExchange(fmt.Sprint("an exchange ", i), broker.ExchangeDeclare{Kind: "topic"}))
+		},
+		"bindings": func(vh *broker.VHost, i int) {
+			require.NoError(t, vh.Bind(nil, broker.Binding{Source: "amq.direct", Destination: "amq.topic", ToExchange: true, RoutingKey: fmt.Sprint("a key ", i)}))
+		},
+		"bindings with arguments": func(vh *broker.VHost, i int) {
+			require.NoError(t, vh.Bind(nil, broker.Binding{Source: "amq.headers", Destination: "amq.topic", ToExchange: true, Args: amqp.Table{"n": int64(i)}}))
+		},
+	} {
+		own, _, err := b.PutVHost(name, broker.VHostMetadata{})
+		require.NoError(t, err)
+		hosts = append(hosts, name)
+		const count = 1000
+		before, counted := heap(), vh.Registry().Memory.Used()
+		for i := range count {
+			one(own, i)
+		}
+		took, counts := heap()-before, vh.Registry().Memory.Used()-counted
+		assert.Greater(t, counts, took*2/3, "%s: %d bytes each are counted as %d", name, took/count, counts/count)
+		assert.Less(t, counts, took*2, "%s: %d bytes each are counted as %d", name, took/count, counts/count)
+	}
+	one, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{})
+	require.NoError(t, err)
+	require.NoError(t, vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "fanout", AutoDelete: true}))
+	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "x", Destination: one.Name(), RoutingKey: "k"}))
+	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "x", Destination: one.Name(), RoutingKey: "k"}))
+	_, err = vh.DeleteQueue(nil, "q", false, false) // the exchange goes with its last binding
+	require.NoError(t, err)
+	for _, name := range hosts {
+		require.NoError(t, b.DeleteVHost(name))
+	}
+	assert.Zero(t, vh.Registry().Memory.Used(), "nothing is left")
+}
+
+func TestWhatIsDeclaredIsBounded(t *testing.T) {
+	_, vh := declaringBroker(t, broker.Options{MemoryLimit: 1 << 20, MemoryInUse: func() int64 { return 0 }})
+	args := amqp.Table{"x-nothing": strings.Repeat("n", 10<<10)}
+	declareAll := func() (n int, err error) {
+		for ; n < 100; n++ {
+			if err = vh.DeclareExchange(fmt.Sprint("x", vh.Registry().Memory.Used()), broker.ExchangeDeclare{Kind: "direct", Args: args}); err != nil {
+				return n, err
+			}
+		}
+		return n, nil
+	}
+	require.NoError(t, vh.DeclareExchange("first", broker.ExchangeDeclare{Kind: "direct"}))
+
+	vh.Registry().Memory.Low(true)
+	n, err := declareAll()
+	assert.ErrorContains(t, err, "PRECONDITION_FAILED - no memory to declare exchange 'x")
+	assert.Equal(t, 2, n, "a little more, while memory is low")
+	_, err = vh.DeclareQueue(nil, "q", broker.QueueDeclare{})
+	require.NoError(t, err, "a small one still")
+
+	vh.Registry().Memory.Low(false)
+	n, err = declareAll()
+	assert.ErrorContains(t, err, "no memory to declare")
+	assert.Greater(t, n, 40)
+	assert.LessOrEqual(t, vh.Registry().Memory.Used(), int64(1<<19))
+	err = vh.Bind(nil, broker.Binding{Source: "first", Destination: "q", Args: args})
+	assert.ErrorContains(t, err, "no memory to declare a binding of exchange 'first'")
+	require.NoError(t, vh.Bind(nil, broker.Binding{Source: "first", Destination: "q"}))
+
+	require.NoError(t, vh.DeleteExchange("first", false))
+	_, err = vh.DeclareQueue(nil, broker.UndeliverableQueue, broker.QueueDeclare{Durable: true})
+	require.NoError(t, err, "a dead letter must not be lost for it")
+}

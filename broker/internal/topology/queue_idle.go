@@ -1,0 +1,54 @@
+package topology
+
+import (
+	"go.uber.org/zap"
+
+	"curfew/broker/internal/delivery"
+)
+
+// heedSubqueue has the use of the queue beside q count for q: it is a part of it, which
+// cannot be managed by itself (Service Bus: Overview of dead-letter queues). What arrives
+// there is no use.
+func (q *Queue) heedSubqueue() {
+	if q.Set().IdleMillis == 0 {
+		return
+	}
+	if sub := q.subqueue(); sub != nil {
+		used := sub.Idle.LastUse(q.vh.registry.env.Clock.Now())
+		q.Idle.MarkUsed(used)
+	}
+}
+
+// expireIdle deletes q if it was unused for its x-expires or x-auto-delete-on-idle. It
+// does not wait for the disk.
+func (q *Queue) expireIdle() bool {
+	messages := 0
+	_, err := q.drop(func() error {
+		if !q.Idle.IsOverLocked() {
+			return delivery.ErrInUse
+		}
+		q.expired.Store(true)
+		messages = q.HeldLocked()
+		return nil
+	})
+	if err != nil {
+		return false
+	}
+	if q.durable() {
+		q.vh.registry.saveDeletedSoon()
+	}
+	q.vh.registry.log.Info("queue expired: unused for its x-expires or x-auto-delete-on-idle",
+		zap.String("vhost", q.vh.name), zap.String("queue", q.Name()), zap.Int("messages", messages))
+	return true
+}
+
+// Judge deletes q, or lets it have its period again: a delayed message is bound for it,
+// or it was used meanwhile.
+func (q *Queue) Judge(awaited bool) {
+	q.Idle.EndCheck(awaited)
+	q.heedSubqueue()
+	if q.expireIdle() {
+		return
+	}
+	q.Idle.SetTimer()
+}

@@ -1,0 +1,73 @@
+package topology
+
+import (
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"curfew/broker/amqp"
+	"curfew/broker/internal/catalog"
+)
+
+// RestoreExchange puts a saved exchange back.
+func (vh *VHost) RestoreExchange(x *catalog.Exchange) error {
+	args, err := x.Args.Table()
+	if err == nil {
+		err = vh.DeclareExchange(x.Name, exchangeDeclared(x, args))
+	}
+	if err != nil {
+		return fmt.Errorf("exchange %q: %w", x.Name, err)
+	}
+	return nil
+}
+
+func exchangeDeclared(x *catalog.Exchange, args amqp.Table) ExchangeDeclare {
+	return ExchangeDeclare{Kind: x.Type, Durable: !x.Transient, AutoDelete: x.AutoDelete, Internal: x.Internal, Args: args}
+}
+
+// RestoreQueue puts a queue back without its messages. One that was accepted once is
+// there again, whatever this version thinks of its arguments: those it would refuse
+// mean nothing now.
+func (t *queueTable) RestoreQueue(x *catalog.Queue) error {
+	args, err := x.Args.Table()
+	if err != nil {
+		return err
+	}
+	d := queueDeclared(x, args)
+	set, refused := t.settingsOf(x.Name, d)
+	if refused != nil {
+		t.vh.registry.log.Warn("a saved queue would be refused now, and is kept without what is wrong; delete it and declare it again",
+			zap.String("vhost", x.VHost), zap.String("queue", x.Name), zap.Error(refused))
+	}
+	set.TakePriorities(args)
+	var owner Owner
+	if x.Exclusive {
+		owner = otherConnection{}
+	}
+	q, err := t.enterQueue(x.ID, owner, x.Name, d, set)
+	if err == nil && x.Recovered {
+		q.recovered = true
+		t.vh.registry.Adopted.Add(1)
+	}
+	return err
+}
+
+func queueDeclared(x *catalog.Queue, args amqp.Table) QueueDeclare {
+	return QueueDeclare{Durable: !x.Transient, Exclusive: x.Exclusive, AutoDelete: x.AutoDelete, Args: args}
+}
+
+// otherConnection owns the exclusive queues in a copy of a broker.
+type otherConnection struct{}
+
+// RestoreBinding puts a saved binding back. Errors: 404, an end of it was deleted while it was imported.
+func (vh *VHost) RestoreBinding(x *catalog.Binding) error {
+	args, err := x.Args.Table()
+	if err != nil {
+		return err
+	}
+	return vh.Bind(nil, bindingOf(x, args))
+}
+
+func bindingOf(b *catalog.Binding, args amqp.Table) Binding {
+	return Binding{Source: b.Source, Destination: b.Destination, ToExchange: b.ToExchange, RoutingKey: b.RoutingKey, Args: args}
+}

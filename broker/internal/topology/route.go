@@ -1,0 +1,367 @@
+package topology
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"curfew/broker/amqp"
+	"curfew/broker/exchange"
+	"curfew/broker/internal/delivery"
+	"curfew/broker/internal/message"
+	"curfew/broker/internal/queueargs"
+	"curfew/broker/queue"
+)
+
+// Target is a queue that a message goes to.
+type Target struct {
+	Queue         *Queue
+	CeilingMillis int64 // most it may live there, by the exchanges on its way; <0 none
+}
+
+// Headers are a message's headers as they came, or parsed already.
+type Headers struct {
+	Raw   []byte
+	Table amqp.Table // of Raw, once asked for
+}
+
+func (h *Headers) parse() amqp.Table {
+	if h.Table == nil {
+		h.Table = message.HeadersOf(h.Raw)
+	}
+	return h.Table
+}
+
+// routing is the work of finding one message's queues.
+type routing struct {
+	vh      *VHost
+	key     []byte
+	more    [][]byte // keys besides
+	headers Headers
+	parse   func() amqp.Table // asks for them
+	out     TargetSet
+	through []*Exchange // exchanges passed already
+	found   []destination
+	again   bool  // an exchange was met that was passed already
+	byTable bool  // each message is routed by itself: a headers exchange was asked, or one that notes its use
+	by      Who   // it is published
+	refused error // by a queue that it names
+	ceiling int64 // of the exchanges passed on the way here, ms; <0 none
+}
+
+// route appends the queues that x sends the message to, each once and with the lowest
+// ceiling of any way to it; nil is the default exchange. Called with vh.mu held for
+// reading.
+func (r *routing) route(x *Exchange) {
+	if x != nil {
+		r.pass(x)
+		if r.again {
+			r.lower()
+		}
+		return
+	}
+	r.toQueue(r.key)
+	for _, key := range r.more {
+		r.toQueue(key)
+	}
+}
+
+// toQueue sends the message to the queue that the name means, as the default exchange does.
+func (r *routing) toQueue(name []byte) {
+	q, ok := r.vh.queues[string(name)]
+	if !ok {
+		q, ok = r.vh.queues[queueargs.Canonical(string(name))]
+	}
+	if !ok {
+		return
+	}
+	if q.Arguments.Keeps {
+		r.refuse(q)
+	}
+	r.addQueue(q)
+}
+
+// refuse keeps clients from publishing into a dead-letter sub-queue.
+func (r *routing) refuse(q *Queue) {
+	if r.by == ByClient && r.refused == nil {
+		r.refused = q.OnlyDeadLetters()
+	}
+}
+
+// who publishes a message.
+type Who uint8
+
+const (
+	ByClient Who = iota
+	ByTool       // replays and imports: into dead-letter sub-queues too
+	ByBroker     // through internal exchanges too
+	ByNobody     // likewise, but it is only asked where a message would go
+)
+
+// pass sends the message with all its keys through x, the exchanges bound to it, and,
+// where x has a binding for none of the keys, its alternate exchange (RabbitMQ: Alternate
+// Exchanges).
+func (r *routing) pass(x *Exchange) {
+	for _, been := range r.through {
+		if been == x {
+			r.again = true
+			return
+		}
+	}
+	r.through = append(r.through, x)
+	before := r.ceiling
+	r.ceiling = queueargs.LowerTTL(r.ceiling, x.ttlMillis)
+	r.byTable = r.byTable || x.kind == exchange.Headers
+	if x.idleMillis != 0 {
+		r.byTable = true
+		if r.by != ByNobody {
+			x.usedAt.Store(int64(r.vh.registry.env.Clock.Now()))
+		}
+	}
+	bound := r.follow(x, r.key)
+	if x.kind == exchange.Direct || x.kind == exchange.Topic { // others do not look at keys
+		for _, key := range r.more {
+			bound = r.follow(x, key) || bound
+		}
+	}
+	if !bound && x.alternate != "" {
+		if alternate, ok := r.vh.exchanges[x.alternate]; ok { // one that is missing routes nowhere
+			r.pass(alternate)
+		}
+	}
+	r.ceiling = before
+}
+
+// follow sends the message to where the bindings of x for one of its keys lead; false: x
+// has none.
+func (r *routing) follow(x *Exchange, key []byte) (bound bool) {
+	from := len(r.found)
+	r.found = x.router.Route(key, r.parse, r.found)
+	found := r.found[from:]
+	for _, d := range found {
+		if d.queue != nil {
+			r.addQueue(d.queue)
+		} else {
+			r.pass(d.exchange)
+		}
+	}
+	r.found = r.found[:from]
+	return len(found) > 0
+}
+
+// lower gives the queues the ceilings of the ways that pass left out because they come
+// together with others. An exchange's ceiling holds for all that it leads to: with the
+// lowest first, each exchange is passed once more at the most.
+func (r *routing) lower() {
+	r.again = false
+	var capped []*Exchange
+	for _, x := range r.through {
+		if x.ttlMillis >= 0 {
+			capped = append(capped, x)
+		}
+	}
+	slices.SortStableFunc(capped, func(a, b *Exchange) int { return cmp.Compare(a.ttlMillis, b.ttlMillis) })
+	r.through = r.through[:0]
+	for _, x := range capped {
+		r.pass(x)
+	}
+	r.again = false
+}
+
+func (r *routing) addQueue(q *Queue) { r.out.add(Target{q, r.ceiling}) }
+
+// TargetSet holds the queues that a message goes to, each once.
+type TargetSet struct {
+	List  []Target
+	index map[*Queue]int // into List; made when one is looked for among many
+}
+
+// targetScan is how many targets are compared one by one.
+const targetScan = 16
+
+// add adds t unless its queue is there: then the lower ceiling counts.
+func (s *TargetSet) add(t Target) {
+	if i := s.find(t.Queue); i >= 0 {
+		have := &s.List[i]
+		have.CeilingMillis = queueargs.LowerTTL(have.CeilingMillis, t.CeilingMillis)
+		return
+	}
+	s.List = append(s.List, t)
+}
+
+// find returns the place of a queue, -1 if it is not there.
+func (s *TargetSet) find(q *Queue) int {
+	if len(s.List) <= targetScan {
+		return slices.IndexFunc(s.List, func(t Target) bool { return t.Queue == q })
+	}
+	if s.index == nil {
+		s.index = map[*Queue]int{}
+	}
+	for i := len(s.index); i < len(s.List); i++ {
+		s.index[s.List[i].Queue] = i
+	}
+	if i, ok := s.index[q]; ok {
+		return i
+	}
+	return -1
+}
+
+// AddAll adds targets that are different from one another.
+func (s *TargetSet) AddAll(targets []Target) {
+	if len(s.List) == 0 {
+		s.List = append(s.List, targets...)
+		return
+	}
+	for _, t := range targets {
+		s.add(t)
+	}
+}
+
+// setKeep is how many targets' room an emptied set may keep.
+const setKeep = 1 << 10
+
+// Reset empties the set, whose room is used again.
+func (s *TargetSet) Reset() {
+	if s.List, s.index = s.List[:0], nil; cap(s.List) > setKeep {
+		s.List = nil
+	}
+}
+
+// Routes finds queues and remembers them per exchange and key until the
+// topology changes. For one goroutine.
+type Routes struct {
+	vh       *VHost
+	version  uint64
+	by       Who                 // it is that publishes
+	known    map[string][]Target // length of the exchange's name, name, key; nil until there are two
+	kept     int                 // targets in known
+	lastName []byte
+	last     []Target
+	named    []Target // scratch: what last is where the table has it not
+	name     []byte   // scratch
+	ByTable  bool     // what the last Find returned is of that message alone
+	work     routing
+}
+
+const (
+	// routesKept bounds the memory of a publisher with ever new keys, and targetsKept that
+	// of one whose messages go to many queues each.
+	routesKept  = 1024
+	targetsKept = 1 << 14
+)
+
+// Version is that of the topology by which it knows what it knows.
+func (rs *Routes) Version() uint64 { return rs.version }
+
+// Find returns the queues of a message; the slice is valid until the next call.
+// headers are the message's, for headers exchanges, and with keys for the routing
+// keys in CC and BCC.
+func (rs *Routes) Find(vh *VHost, name, key []byte, by Who, headers Headers, keys bool) ([]Target, error) {
+	rs.ByTable = false
+	rs.name = append(append(append(rs.name[:0], byte(len(name))), name...), key...)
+	if version := vh.version.Load(); rs.vh != vh || rs.version != version || rs.by != by {
+		rs.vh, rs.version, rs.by, rs.last, rs.lastName, rs.known = vh, version, by, nil, rs.lastName[:0], nil
+	}
+	if !keys {
+		if bytes.Equal(rs.name, rs.lastName) {
+			return rs.last, nil
+		}
+		if known, ok := rs.known[string(rs.name)]; ok {
+			rs.remember(known)
+			return known, nil
+		}
+		if len(name) == 0 && len(rs.known) >= routesKept && !queueargs.IsSubqueue(key) {
+			return rs.toQueue(key), nil
+		}
+	}
+	targets, err := rs.search(name, key, by, headers, keys)
+	if err == nil && !keys && !rs.ByTable {
+		rs.keep(slices.Clone(targets))
+	}
+	return targets, err
+}
+
+// toQueue finds the queue of a message to the default exchange and leaves the table as it
+// is: with more queues in turn than it holds, one that is begun again would know none.
+func (rs *Routes) toQueue(key []byte) []Target {
+	rs.vh.mu.RLock()
+	q, ok := rs.vh.queues[string(key)]
+	rs.vh.mu.RUnlock()
+	rs.named = rs.named[:0]
+	if ok {
+		rs.named = append(rs.named, Target{q, -1})
+	}
+	rs.remember(rs.named)
+	return rs.named
+}
+
+// keep remembers where rs.name leads. Most publishers have a single key and need no
+// table, which comes with the second one.
+func (rs *Routes) keep(targets []Target) {
+	if len(rs.lastName) > 0 {
+		if rs.known == nil || len(rs.known) >= routesKept || rs.kept+len(targets) > targetsKept {
+			rs.known = map[string][]Target{string(rs.lastName): slices.Clone(rs.last)}
+			rs.kept = len(rs.last)
+		}
+		rs.known[string(rs.name)] = targets
+		rs.kept += len(targets)
+	}
+	rs.remember(targets)
+}
+
+func (rs *Routes) remember(targets []Target) {
+	rs.last, rs.lastName = targets, append(rs.lastName[:0], rs.name...)
+}
+
+// search finds the queues of a message, and notes whether others of its key have to be
+// routed again. Error: 404 for an exchange that does not exist, 403 for an internal one, or
+// a dead-letter sub-queue.
+func (rs *Routes) search(name, key []byte, by Who, headers Headers, keys bool) ([]Target, error) {
+	rs.vh.mu.RLock()
+	defer rs.vh.mu.RUnlock()
+	x, ok := rs.vh.exchanges[string(name)]
+	switch {
+	case !ok && len(name) > 0:
+		return nil, NoExchange(rs.vh.name, string(name))
+	case ok && x.declared.Internal && by < ByBroker:
+		return nil, amqp.NewException(amqp.AccessRefused, 60, 40, "cannot publish to internal %s", exchangeLabel(rs.vh.name, string(name)))
+	}
+	r := &rs.work
+	if r.parse == nil {
+		r.parse = r.headers.parse
+	}
+	r.out.Reset()
+	*r = routing{
+		vh: rs.vh, key: key, more: r.more[:0], headers: headers, parse: r.parse,
+		out: r.out, through: r.through[:0], found: r.found[:0], ceiling: -1, by: by,
+	}
+	if keys {
+		for _, header := range []string{"CC", "BCC"} {
+			for _, more := range message.KeyList(r.parse()[header]) {
+				r.more = append(r.more, []byte(more))
+			}
+		}
+	}
+	r.route(x)
+	rs.ByTable = r.byTable
+	return r.out.List, r.refused
+}
+
+// AnyPersists reports whether one of them keeps a message with these flags over a restart.
+func AnyPersists(targets []Target, f queue.Flags) bool {
+	for _, t := range targets {
+		if t.Queue.Persists(f) {
+			return true
+		}
+	}
+	return false
+}
+
+// AddAll adds a message that the store keeps as long as the most careful of its queues
+// wants.
+func AddAll(b *delivery.Batch, targets []Target, it *delivery.Item) {
+	flags := it.Message.Flags
+	for _, t := range targets {
+		b.AddCareful(&t.Queue.Queue, t.CeilingMillis, it, flags)
+	}
+}

@@ -1,0 +1,216 @@
+package topology
+
+import (
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+	"curfew/broker/internal/catalog"
+	"curfew/broker/internal/delivery"
+	"curfew/broker/internal/queueargs"
+	"curfew/broker/store"
+)
+
+// Options are what a VHost is made with.
+type Options struct {
+	Registry *Registry
+	Name     string
+	Lines    *delivery.Lines // of letters, of all its queues
+
+	// Judge is asked when a queue or an exchange, the other of which is nil, may have been idle for its
+	// period: it reports whether delayed messages have to be looked at first. Then Queue.Judge
+	// or Exchange.ExpireIdle follows. Called with no lock held.
+	Judge func(*Queue, *Exchange) bool
+}
+
+// VHost is what is declared in a virtual host: a name space of exchanges and queues. Safe for
+// concurrent use.
+type VHost struct {
+	registry *Registry
+	lines    *delivery.Lines
+	judge    func(*Queue, *Exchange) bool
+
+	// version is raised by each change of exchanges, queues or bindings, so
+	// that a cached route knows when it is stale.
+	version atomic.Uint64
+
+	guard
+	policyTable
+	exchangeTable
+	queueTable
+
+	// Guarded by mu:
+	about  catalog.VHostMetadata
+	limits access.Limits
+	memory footprint
+}
+
+// New makes a virtual host with the exchanges every one has.
+func New(o Options) *VHost {
+	vh := &VHost{
+		registry: o.Registry, lines: o.Lines, judge: o.Judge, memory: footprint{all: o.Registry},
+	}
+	vh.guard.init(o.Name, o.Registry.catalog)
+	vh.policyTable.vh = vh
+	vh.exchangeTable.init(vh)
+	vh.queueTable.init(vh)
+	return vh
+}
+
+// Restore gives a new virtual host what is saved of it.
+func (vh *VHost) Restore(x *catalog.VHost) {
+	vh.mu.Lock()
+	defer vh.mu.Unlock()
+	vh.about, vh.limits = x.Metadata, x.Limits
+}
+
+// Version is another one after each change of exchanges, queues or bindings.
+func (vh *VHost) Version() uint64 { return vh.version.Load() }
+
+// Queue returns the queue of that name, or a 404 exception.
+func (t *queueTable) Queue(name string) (*Queue, error) {
+	t.vh.mu.RLock()
+	defer t.vh.mu.RUnlock()
+	if q, ok := t.queues[name]; ok {
+		return q, nil
+	}
+	return nil, NoQueue(t.vh.name, name)
+}
+
+// HasQueue reports whether there is a queue of that name.
+func (t *queueTable) HasQueue(name string) bool {
+	_, err := t.Queue(name)
+	return err == nil
+}
+
+// QueueFor returns the queue of that name if the connection may use it: an
+// exclusive queue answers only to its owner (405 RESOURCE_LOCKED).
+func (t *queueTable) QueueFor(owner Owner, name string) (*Queue, error) {
+	q, err := t.Queue(name)
+	if err != nil {
+		return nil, err
+	}
+	return q, q.checkOwner(owner)
+}
+
+// changedLocked marks the topology as changed.
+func (vh *VHost) changedLocked() { vh.version.Add(1) }
+
+// NoQueue is the refusal for a queue that does not exist.
+func NoQueue(vhost, name string) error {
+	return amqp.NewException(amqp.NotFound, 0, 0, "no %s", delivery.QueueLabel(vhost, name))
+}
+
+func (t *queueTable) queueLabel(name string) string { return delivery.QueueLabel(t.vh.name, name) }
+
+// Metadata is what is said about the virtual host.
+func (vh *VHost) Metadata() catalog.VHostMetadata {
+	vh.mu.RLock()
+	defer vh.mu.RUnlock()
+	return vh.about
+}
+
+// Limits are the virtual host's, not to be changed.
+func (vh *VHost) Limits() access.Limits {
+	vh.mu.RLock()
+	defer vh.mu.RUnlock()
+	return vh.limits
+}
+
+// SetMetadata replaces what is said about the virtual host, but lifts no protection.
+func (vh *VHost) SetMetadata(about catalog.VHostMetadata) error {
+	return vh.redefine(func(d *catalog.VHost) {
+		about.Protected = about.Protected || d.Metadata.Protected
+		d.Metadata = about
+	})
+}
+
+// SetProtected has DeleteVHost refuse the virtual host, or not any more.
+func (vh *VHost) SetProtected(protected bool) error {
+	return vh.redefine(func(d *catalog.VHost) { d.Metadata.Protected = protected })
+}
+
+// SetLimits replaces the limits (max-connections, max-queues); what is beyond
+// them already stays. Error: access.ErrInvalid.
+func (vh *VHost) SetLimits(l access.Limits) error {
+	if err := l.CheckVHost(); err != nil {
+		return err
+	}
+	return vh.redefine(func(d *catalog.VHost) { d.Limits = l })
+}
+
+// redefine replaces what the virtual host's own definition says.
+func (vh *VHost) redefine(change func(*catalog.VHost)) error {
+	key := catalog.Key(catalog.VhostKind, vh.name)
+	return vh.claimed(key, func() error {
+		was := vh.definitionLocked()
+		now := *was
+		change(&now)
+		if err := vh.saveLocked(key, &now, was); err != nil {
+			return err
+		}
+		vh.about, vh.limits = now.Metadata, now.Limits
+		return nil
+	})
+}
+
+// withDefaultType adds the virtual host's queue type to the arguments of a queue
+// that names none and could be of it.
+func (t *queueTable) withDefaultType(name string, d QueueDeclare) QueueDeclare {
+	kind := t.vh.Metadata().DefaultQueueType
+	if _, named := d.Args["x-queue-type"]; kind == "" || named || name == queueargs.UndeliverableQueue {
+		return d
+	}
+	if kind == queueargs.Quorum.String() && (!d.Durable || d.Exclusive || d.AutoDelete) {
+		return d
+	}
+	args := maps.Clone(d.Args)
+	if args == nil {
+		args = amqp.Table{}
+	}
+	args["x-queue-type"] = kind
+	d.Args = args
+	return d
+}
+
+// End takes the virtual host out of the definitions, with what is in it. It lets nothing new in and
+// returns the queues to remove. save is given what changes in the definitions; it and mayEnd are called with the lock
+// held. Error: mayEnd's, or delivery.ErrGone if somebody else has ended it.
+func (vh *VHost) End(mayEnd func(catalog.VHostMetadata) error, save func([]store.Definition)) ([]*Queue, error) {
+	vh.mu.Lock()
+	defer vh.mu.Unlock()
+	if vh.deleted {
+		return nil, delivery.ErrGone
+	}
+	if err := mayEnd(vh.about); err != nil {
+		return nil, err
+	}
+	vh.memory.giveAllLocked()
+	vh.deleted = true
+	keys, queues := vh.definitionKeysLocked(), slices.Collect(maps.Values(vh.queues))
+	var changes []store.Definition
+	for _, key := range keys {
+		changes = append(changes, store.Definition{Key: key})
+	}
+	for _, q := range queues {
+		if q.durable() {
+			changes = append(changes, catalog.Definition(DeletedKey(q.ID()), true))
+		}
+	}
+	save(changes)
+	return queues, nil
+}
+
+// RemoveQueues deletes the queues of a virtual host that has ended.
+func (vh *VHost) RemoveQueues(queues []*Queue) {
+	var ids []uint64
+	for _, q := range queues {
+		_, _ = q.drop(func() error { return nil }) // only a second deletion fails
+		if q.durable() && q.Letters.Count() == 0 { // otherwise the next start forgets it
+			ids = append(ids, q.ID())
+		}
+	}
+	vh.registry.ForgetDeleted(ids...)
+}

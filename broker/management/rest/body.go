@@ -1,0 +1,224 @@
+package rest
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"curfew/broker/amqp"
+	"curfew/broker/policy"
+)
+
+// Fields are the JSON object a client sent. Values come as several clients spell
+// them: rabbitmqadmin sends every boolean and number as a string.
+type Fields map[string]any
+
+// Fields reads the body; none at all, and null, which some clients send, is an empty object.
+func (r *Request) Fields() (Fields, error) {
+	b, err := r.ReadBody()
+	if err != nil {
+		return nil, err
+	}
+	if len(strings.TrimSpace(string(b))) == 0 {
+		return Fields{}, nil
+	}
+	v, err := policy.ParseJSON(b)
+	if err != nil {
+		return nil, ErrNotJSON
+	}
+	switch v := v.(type) {
+	case nil:
+		return Fields{}, nil
+	case map[string]any:
+		return v, nil
+	case string:
+		return nil, Bad("invalid payload: the request body JSON-decoded to a string. Is the input doubly-JSON-encoded?")
+	}
+	return nil, ErrNotJSON
+}
+
+// Need says which of the keys are not there.
+func (f Fields) Need(keys ...string) error {
+	var missing policy.MissingKeys
+	for _, key := range keys {
+		if _, ok := f[key]; !ok {
+			missing = append(missing, key)
+		}
+	}
+	if missing == nil {
+		return nil
+	}
+	text := missing.Error()
+	if len(text) > 80 { // RabbitMQ's lines end there
+		text = strings.ReplaceAll(text, "},{", "},\n {")
+	}
+	return Bad(text)
+}
+
+// Boolean reads one, absent if it is not there.
+func (f Fields) Boolean(key string, absent bool) (bool, error) {
+	switch v := f[key].(type) {
+	case nil:
+		return absent, nil
+	case bool:
+		return v, nil
+	case string:
+		switch v {
+		case "true":
+			return true, nil
+		case "false":
+			return false, nil
+		}
+	}
+	return false, Bad([]any{"not_boolean", f[key]})
+}
+
+// Integer reads one, absent if it is not there.
+func (f Fields) Integer(key string, absent int64) (int64, error) {
+	switch v := f[key].(type) {
+	case nil:
+		return absent, nil
+	case int64:
+		return v, nil
+	case float64:
+		if v == math.Trunc(v) {
+			return int64(v), nil
+		}
+	case string:
+		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
+			return n, nil
+		}
+	}
+	return 0, Bad([]any{"not_integer", f[key]})
+}
+
+// Text reads one, absent if it is not there.
+func (f Fields) Text(key, absent string) (string, error) {
+	switch v := f[key].(type) {
+	case nil:
+		return absent, nil
+	case string:
+		return v, nil
+	}
+	return "", Bad([]any{"not_string", key})
+}
+
+// Tags reads tags as a list or as one text with commas.
+func (f Fields) Tags(key string) ([]string, error) {
+	switch v := f[key].(type) {
+	case nil:
+		return []string{}, nil
+	case string:
+		return splitTags(v), nil
+	case []any:
+		tags := []string{}
+		for _, one := range v {
+			tag, ok := one.(string)
+			if !ok {
+				return nil, Bad([]any{"not_string", key})
+			}
+			tags = append(tags, tag)
+		}
+		return tags, nil
+	}
+	return nil, Bad([]any{"not_string", key})
+}
+
+func splitTags(text string) []string {
+	tags := []string{}
+	for tag := range strings.SplitSeq(text, ",") {
+		if tag = strings.TrimSpace(tag); tag != "" {
+			tags = append(tags, tag)
+		}
+	}
+	return tags
+}
+
+// Table reads arguments or headers. rabbitmqadmin may send an empty list for no
+// arguments.
+func (f Fields) Table(key string) (amqp.Table, error) {
+	switch v := f[key].(type) {
+	case nil:
+		return nil, nil
+	case []any:
+		if len(v) == 0 {
+			return nil, nil
+		}
+	case map[string]any:
+		return tableOf(v)
+	}
+	return nil, Bad([]any{"not_table", key})
+}
+
+func tableOf(v map[string]any) (amqp.Table, error) {
+	t := amqp.Table{}
+	for key, one := range v {
+		if len(key) > 255 {
+			return nil, Bad(fmt.Sprintf("key of %d octets is too long", len(key)))
+		}
+		value, err := fieldOf(one)
+		if err != nil {
+			return nil, err
+		}
+		t[key] = value
+	}
+	return t, nil
+}
+
+// fieldOf turns a JSON value into a field value (AMQP 0-9-1 §4.2.5.5).
+func fieldOf(v any) (any, error) {
+	switch v := v.(type) {
+	case nil:
+		return nil, Bad("null_not_allowed")
+	case map[string]any:
+		return tableOf(v)
+	case []any:
+		list := make([]any, len(v))
+		for i := range v {
+			var err error
+			if list[i], err = fieldOf(v[i]); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	}
+	return v, nil // bool, string, int64, float64
+}
+
+// JSONOf turns a table into a JSON object.
+func JSONOf(t amqp.Table) Object {
+	o := Object{}
+	for key, v := range t {
+		o[key] = jsonValue(v)
+	}
+	return o
+}
+
+// jsonValue turns a field value into a JSON value; what JSON cannot say becomes
+// text.
+func jsonValue(v any) any {
+	switch v := v.(type) {
+	case amqp.Table:
+		return JSONOf(v)
+	case []any:
+		list := make([]any, len(v))
+		for i := range v {
+			list[i] = jsonValue(v[i])
+		}
+		return list
+	case []byte:
+		return string(v)
+	case amqp.Timestamp:
+		return uint64(v)
+	case amqp.Decimal:
+		return float64(v.Value) / math.Pow10(int(v.Scale))
+	case float32:
+		return jsonValue(float64(v))
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Sprint(v)
+		}
+	}
+	return v
+}

@@ -1,0 +1,268 @@
+package rest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"curfew/broker/pattern"
+)
+
+// The bounds of a list.
+const (
+	defaultPageSize = 100
+	maxPageSize     = 500
+	MaxNameFilter   = 256 // octets of name=
+)
+
+// List answers with objects: sorted, filtered, cut into pages and reduced to
+// columns as the query asks (RabbitMQ: Management HTTP API).
+func (r *Request) List(items []Object) error {
+	return r.Rows(len(items), func(i int) Object { return items[i] })
+}
+
+// rowBytes is what a row of a list takes while it is answered, its object not counted.
+const rowBytes = 128
+
+// Rows is list for many objects: at makes the one of a row, each time it is asked. They
+// are made and written one by one, so that a long list takes as much memory as a short
+// one. Two lists are made at a time; one whose client does not take it waits for itself
+// alone.
+func (r *Request) Rows(n int, at func(i int) Object) error {
+	page, err := readPage(r)
+	if err != nil {
+		return err
+	}
+	if !r.Accepts() {
+		return ErrNotAcceptable
+	}
+	if err := r.Account.Take(int64(n) * rowBytes); err != nil {
+		return err
+	}
+	if err := r.server.Turns.Take(r.Context()); err != nil {
+		return err
+	}
+	defer r.server.Turns.End()
+	order := rowOrder(r, n, at, page)
+	if page != nil {
+		return answerPage(r, page, order, at, n)
+	}
+	s := r.Stream()
+	s.List(len(order), func(i int) any { return r.columns(at(order[i])) })
+	s.Text("\n")
+	s.End()
+	return nil
+}
+
+// One answers with an object, reduced to columns as the query asks.
+func (r *Request) One(o Object) error { return r.Answer(r.columns(o)) }
+
+// paging is what a query says of pages.
+type paging struct {
+	page, size int
+	name       string
+	pattern    *regexp.Regexp // nil: name is looked for as it is
+}
+
+// readPage reads the query; nil if it asks for everything.
+func readPage(r *Request) (*paging, error) {
+	v := r.URL.Query()
+	if !v.Has("page") {
+		return nil, nil
+	}
+	p := &paging{size: defaultPageSize, name: v.Get("name")}
+	shown := "undefined"
+	var err error
+	if p.page, err = strconv.Atoi(v.Get("page")); err != nil {
+		return nil, Bad("Pagination parameters are invalid")
+	}
+	if v.Has("page_size") {
+		if p.size, err = strconv.Atoi(v.Get("page_size")); err != nil {
+			return nil, Bad("Pagination parameters are invalid")
+		}
+		shown = v.Get("page_size")
+	}
+	if p.page < 1 || p.size < 1 || p.size > maxPageSize {
+		return nil, &Problem{http.StatusBadRequest, "invalid_pagination_parameters",
+			fmt.Sprintf("Invalid pagination parameters: page number %d, page size %s", p.page, shown)}
+	}
+	if len(p.name) > MaxNameFilter {
+		return nil, Bad("Pagination parameters are invalid")
+	}
+	if p.name != "" && v.Get("use_regex") == "true" {
+		if p.pattern, err = pattern.Linear("(?i)" + p.name); err != nil {
+			return nil, Bad("Pagination parameters are invalid")
+		}
+	}
+	return p, nil
+}
+
+func (p *paging) shows(o Object) bool {
+	if p == nil || p.name == "" {
+		return true
+	}
+	name, _ := o["name"].(string)
+	if p.pattern != nil {
+		return p.pattern.MatchString(name)
+	}
+	return strings.Contains(strings.ToLower(name), strings.ToLower(p.name))
+}
+
+// answerPage is a page and where it stands. Beyond the last there is only the
+// first, which may be empty.
+func answerPage(r *Request, p *paging, order []int, row func(int) Object, total int) error {
+	filtered, from := len(order), (p.page-1)*p.size
+	if from >= filtered && p.page > 1 {
+		return &Problem{http.StatusBadRequest, "page_out_of_range",
+			fmt.Sprintf("Page out of range, page: %d page size: %d, len: %d", p.page, p.size, filtered)}
+	}
+	items := []Object{}
+	for _, i := range order[from:min(from+p.size, filtered)] {
+		items = append(items, r.columns(row(i)))
+	}
+	return r.Answer(Object{
+		"page": p.page, "page_count": (filtered + p.size - 1) / p.size, "page_size": p.size,
+		"filtered_count": filtered, "item_count": len(items), "total_count": total, "items": items,
+	})
+}
+
+// rowOrder is which rows are shown, by the field that sort= names; without, they stand as
+// made. Of each object no more is kept than what it is sorted by.
+func rowOrder(r *Request, n int, row func(int) Object, p *paging) []int {
+	v := r.URL.Query()
+	var path []string
+	if by := v.Get("sort"); by != "" {
+		path = strings.Split(by, ".")
+	}
+	order := make([]int, 0, n)
+	var keys []any // by row
+	if path != nil {
+		keys = make([]any, n)
+	}
+	whole := path == nil && (p == nil || p.name == "")
+	for i := range n {
+		if !whole {
+			o := row(i)
+			if !p.shows(o) {
+				continue
+			}
+			if path != nil {
+				keys[i] = sortKey(at(o, path))
+			}
+		}
+		order = append(order, i)
+	}
+	if path != nil {
+		slices.SortStableFunc(order, func(a, b int) int { return compare(keys[a], keys[b]) })
+	}
+	if v.Get("sort_reverse") == "true" {
+		slices.Reverse(order)
+	}
+	return order
+}
+
+// sortKey is a number, or how something else prints.
+func sortKey(v any) any {
+	if n, ok := Number(v); ok {
+		return n
+	}
+	if text, ok := v.(string); ok {
+		return text
+	}
+	return fmt.Sprint(v)
+}
+
+// at is what stands under a path of keys; nil if nothing does.
+func at(v any, path []string) any {
+	for _, key := range path {
+		o, ok := v.(Object)
+		if !ok {
+			return nil
+		}
+		v = o[key]
+	}
+	return v
+}
+
+// compare orders numbers, then texts.
+func compare(a, b any) int {
+	x, isX := a.(float64)
+	y, isY := b.(float64)
+	switch {
+	case isX && isY:
+		return cmp.Compare(x, y)
+	case isX:
+		return -1
+	case isY:
+		return 1
+	}
+	return cmp.Compare(a.(string), b.(string))
+}
+
+// Number is what a value counts; false if it is none.
+func Number(v any) (float64, bool) {
+	switch v := v.(type) {
+	case int:
+		return float64(v), true
+	case int64:
+		return float64(v), true
+	case uint64:
+		return float64(v), true
+	case uint16:
+		return float64(v), true
+	case Rate:
+		return float64(v), true
+	}
+	return 0, false
+}
+
+// columns reduces an object to the fields that columns= names; a dot leads into a
+// field. Arguments cannot be led into: their keys may have dots.
+func (r *Request) columns(o Object) Object {
+	v := r.URL.Query()
+	if !v.Has("columns") {
+		return o
+	}
+	cut := Object{}
+	for column := range strings.SplitSeq(v.Get("columns"), ",") {
+		keep(cut, o, strings.Split(column, "."))
+	}
+	return cut
+}
+
+func keep(to, from Object, path []string) {
+	v, ok := from[path[0]]
+	if !ok {
+		return
+	}
+	inner, nested := v.(Object)
+	if len(path) == 1 || !nested || path[0] == "arguments" {
+		to[path[0]] = v
+		return
+	}
+	into, ok := to[path[0]].(Object)
+	if !ok {
+		into = Object{}
+	}
+	keep(into, inner, path[1:])
+	if len(into) > 0 {
+		to[path[0]] = into
+	}
+}
+
+// Rate is a number that is written with a fraction, as strict clients want it.
+type Rate float64
+
+// MarshalJSON writes 0 as 0.0.
+func (r Rate) MarshalJSON() ([]byte, error) {
+	b, err := json.Marshal(float64(r))
+	if err == nil && !strings.ContainsAny(string(b), ".e") {
+		b = append(b, ".0"...)
+	}
+	return b, err
+}

@@ -1,0 +1,179 @@
+package rest
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"curfew/broker"
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+	"curfew/broker/deadletters"
+	"curfew/broker/memory"
+	"curfew/broker/operate"
+	"curfew/broker/policy"
+)
+
+// Object is a JSON object.
+type Object = map[string]any
+
+// Problem is an answer that says no.
+type Problem struct {
+	Status int
+	Kind   string // the field error
+	Reason any    // a text, or a list as RabbitMQ has it
+}
+
+// NewProblem is an answer with a status, a kind and a reason.
+func NewProblem(status int, kind string, reason any) *Problem { return &Problem{status, kind, reason} }
+
+// Error implements error.
+func (p *Problem) Error() string {
+	text, ok := p.Reason.(string)
+	if !ok {
+		return p.Kind
+	}
+	return p.Kind + ": " + text
+}
+
+// Problems that are often met.
+var (
+	ErrNotFound      = &Problem{http.StatusNotFound, "Object Not Found", "Not Found"}
+	ErrNoVHost       = &Problem{http.StatusNotFound, "not_found", "vhost_not_found"}
+	errRefused       = &Problem{http.StatusUnauthorized, "not_authorised", "Access refused."}
+	ErrNotAcceptable = &Problem{http.StatusNotAcceptable, "not_acceptable", "answers are application/json"}
+	ErrNotJSON       = &Problem{http.StatusBadRequest, "bad_request", "not_json"}
+)
+
+// Bad is 400 for a reason.
+func Bad(reason any) error { return &Problem{http.StatusBadRequest, "bad_request", reason} }
+
+// Unauthorised is 401 for a reason.
+func Unauthorised(reason string) *Problem {
+	return &Problem{http.StatusUnauthorized, "not_authorised", reason}
+}
+
+// AsProblem finds RabbitMQ's words for an error of the broker's.
+func AsProblem(err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	if e, ok := errors.AsType[*amqp.Exception](err); ok {
+		return exceptionProblem(e)
+	}
+	if e, ok := errors.AsType[*policy.Invalid](err); ok {
+		return &Problem{http.StatusBadRequest, "bad_request", e.Error()}
+	}
+	if e, ok := errors.AsType[policy.MissingKeys](err); ok {
+		return &Problem{http.StatusBadRequest, "bad_request", e.Error()}
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &Problem{http.StatusRequestEntityTooLarge, "payload_too_large", err.Error()}
+	}
+	if e, ok := errors.AsType[*memory.Exceeded](err); ok {
+		return &Problem{http.StatusServiceUnavailable, "service_unavailable", e.Error() + "; try again"}
+	}
+	if p := operationProblem(err); p != nil {
+		return p
+	}
+	switch {
+	case errors.Is(err, broker.ErrNoUser), errors.Is(err, broker.ErrNoVHost):
+		return &Problem{http.StatusBadRequest, "bad_request", "vhost_or_user_not_found"}
+	case errors.Is(err, access.ErrInvalid), errors.Is(err, broker.ErrPolicyParameter):
+		return &Problem{http.StatusBadRequest, "bad_request", err.Error()}
+	case errors.Is(err, broker.ErrFull):
+		return &Problem{http.StatusServiceUnavailable, "service_unavailable", "no room for persistent messages; consume messages or make room"}
+	}
+	return &Problem{http.StatusInternalServerError, "internal_error", err.Error()}
+}
+
+// operationProblem finds RabbitMQ's words for an error of an operation; nil for others.
+func operationProblem(err error) *Problem {
+	if e, ok := errors.AsType[*operate.MissingRole](err); ok {
+		return Unauthorised(refusals[e.Role])
+	}
+	if e, ok := errors.AsType[*operate.OutOfRange](err); ok {
+		return &Problem{http.StatusBadRequest, "bad_request", []any{"out_of_range", e.Field, e.Value}}
+	}
+	if e, ok := errors.AsType[*operate.Invalid](err); ok {
+		return &Problem{http.StatusBadRequest, "bad_request", e.Reason}
+	}
+	switch {
+	case errors.Is(err, operate.ErrNoVHost), errors.Is(err, operate.ErrNotFound):
+		return ErrNotFound
+	case errors.Is(err, operate.ErrNoEntry):
+		return Unauthorised("User not authorised to access virtual host")
+	case errors.Is(err, operate.ErrNotYours):
+		return Unauthorised("User not authorised to access object")
+	case errors.Is(err, operate.ErrMessageGone), errors.Is(err, operate.ErrNoLock):
+		return &Problem{http.StatusNotFound, "not_found", err.Error()}
+	case errors.Is(err, operate.ErrChanged), errors.Is(err, deadletters.ErrRunning), errors.Is(err, deadletters.ErrOwner):
+		return &Problem{http.StatusConflict, "conflict", err.Error()}
+	case errors.Is(err, deadletters.ErrBlocked):
+		return &Problem{http.StatusServiceUnavailable, "service_unavailable", err.Error()}
+	case errors.Is(err, deadletters.ErrRequest), errors.Is(err, deadletters.ErrDraft):
+		return &Problem{http.StatusBadRequest, "bad_request", err.Error()}
+	}
+	return nil
+}
+
+// exceptionProblem answers what would have closed a channel.
+func exceptionProblem(e *amqp.Exception) *Problem {
+	text := plainText(e)
+	switch e.Code {
+	case amqp.AccessRefused:
+		return errRefused
+	case amqp.NotFound:
+		return &Problem{http.StatusNotFound, "not_found", text}
+	}
+	return &Problem{http.StatusBadRequest, "bad_request", text}
+}
+
+// plainText is an exception's text without the code's name.
+func plainText(e *amqp.Exception) string {
+	_, text, _ := strings.Cut(e.Text, " - ")
+	return text
+}
+
+// AnswerError writes an error as RabbitMQ does.
+func AnswerError(w http.ResponseWriter, err error) {
+	p := AsProblem(err)
+	if p.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	AnswerJSON(w, p.Status, Object{"error": p.Kind, "reason": p.Reason})
+}
+
+// AnswerJSON answers with a value.
+func AnswerJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(body) // a client that is gone needs no answer
+}
+
+// Answer is 200 with one value.
+func (r *Request) Answer(body any) error {
+	if !r.Accepts() {
+		return ErrNotAcceptable
+	}
+	AnswerJSON(r.W, http.StatusOK, body)
+	return nil
+}
+
+// Done is 204: there is nothing to say.
+func (r *Request) Done() error {
+	r.W.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// Put is the answer to a PUT: 201 where something is new, else 204.
+func (r *Request) Put(created bool) error {
+	if created {
+		r.W.WriteHeader(http.StatusCreated)
+		return nil
+	}
+	return r.Done()
+}

@@ -1,0 +1,264 @@
+package rest
+
+import (
+	"cmp"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"go.uber.org/zap"
+
+	"curfew/broker/memory"
+	"curfew/broker/operate"
+)
+
+// Route is one thing the API can do.
+type Route struct {
+	Method, Path string
+	Op           operate.Operation // whose rule says what it takes; "": Need does
+	Need         operate.Role
+	Handle       func(*Request) error
+	Body         int64                // most bytes of it; 0: MaxBody
+	Weight       int64                // bytes of memory that each of them takes until it is answered; 0: that of JSON
+	First        func(*Request) error // asked before the body is read; nil: nothing
+}
+
+// Role is what the route takes of a user's tags.
+func (one *Route) Role() operate.Role {
+	if one.Op != "" {
+		return operate.RoleOf(one.Op)
+	}
+	return one.Need
+}
+
+// router finds routes by path and method.
+type router struct {
+	paths   []string // in the order of the table
+	methods map[string]map[string]Route
+}
+
+func (rt *router) init(table []Route) {
+	rt.methods = map[string]map[string]Route{}
+	for _, one := range table {
+		if rt.methods[one.Path] == nil {
+			rt.paths = append(rt.paths, one.Path)
+			rt.methods[one.Path] = map[string]Route{}
+		}
+		rt.methods[one.Path][one.Method] = one
+	}
+}
+
+// allowed lists a path's methods as RabbitMQ orders them.
+func (rt *router) allowed(path string) string {
+	var names []string
+	for _, m := range []string{"HEAD", "GET", "PUT", "POST", "DELETE", "OPTIONS"} {
+		_, has := rt.methods[path][strings.Replace(m, "HEAD", "GET", 1)]
+		if has || m == "OPTIONS" {
+			names = append(names, m)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// serve answers the requests for one path.
+func (s *Server) serve(path string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		defer s.recover(w, r)
+		method := r.Method
+		if method == http.MethodHead {
+			method = http.MethodGet
+		}
+		one, ok := s.methods[path][method]
+		if !ok {
+			w.Header().Set("Allow", s.allowed(path))
+			if r.Method == http.MethodOptions {
+				w.WriteHeader(http.StatusOK)
+				return
+			}
+			AnswerError(w, &Problem{http.StatusMethodNotAllowed, "method_not_allowed", r.Method + " is not for this path; " + s.allowed(path) + " are"})
+			return
+		}
+		s.answer(&one, w, r)
+	}
+}
+
+// answer authenticates, asks for what the route takes, and runs the handler.
+func (s *Server) answer(one *Route, w http.ResponseWriter, r *http.Request) {
+	req := &Request{server: s, W: w, Request: r}
+	limit := one.Body
+	if limit == 0 {
+		limit = MaxBody
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, limit)
+	err := req.authenticate()
+	if err == nil {
+		err = req.permit(one)
+	}
+	if err == nil && one.First != nil {
+		err = one.First(req)
+	}
+	if err == nil {
+		req.Account = s.Broker.Clients().Open(req.Actor.Name, req.cutOff)
+		defer req.Account.Close()
+		defer req.endLong()
+		err = req.payBody(one, limit)
+	}
+	if err == nil {
+		err = one.Handle(req)
+	} else if r.ContentLength != 0 {
+		w.Header().Set("Connection", "close") // or net/http reads the body before it answers
+	}
+	if err == nil {
+		return
+	}
+	if AsProblem(err).Status >= http.StatusInternalServerError && r.Context().Err() == nil {
+		s.Log.Error("management request failed", zap.String("method", r.Method), zap.String("path", one.Path), zap.Error(err))
+	}
+	AnswerError(w, err)
+}
+
+// parsedWeight is how many bytes of memory a byte of JSON takes at most, about: "[0,0]".
+const parsedWeight = 16
+
+// payBody draws from the budget of all clients what the body will take, before it is read.
+// One that takes more than half of that is let in for half, alone of its kind.
+func (r *Request) payBody(one *Route, limit int64) error {
+	if r.ContentLength > limit {
+		return &http.MaxBytesError{Limit: limit}
+	}
+	weight, most := cmp.Or(one.Weight, parsedWeight), int64(math.MaxInt64)
+	if all := r.Account.Limit(); all > 0 {
+		most = all / 2
+	}
+	if r.ContentLength < 0 { // it does not say
+		r.Body = &paidBody{r.Body, r, weight, most}
+		return nil
+	}
+	if r.ContentLength > most/weight {
+		if err := r.beginLong(); err != nil {
+			return err
+		}
+	}
+	return r.Account.Take(min(r.ContentLength*weight, most))
+}
+
+// longWait is how long a request waits for another whose body takes more than it pays for.
+const longWait = 5 * time.Second
+
+// beginLong takes the turn of those whose body takes more than they pay for.
+func (r *Request) beginLong() error {
+	wait := time.NewTimer(longWait)
+	defer wait.Stop()
+	select {
+	case r.server.long <- struct{}{}:
+		r.long = true
+		return nil
+	case <-wait.C:
+		return &Problem{http.StatusServiceUnavailable, "service_unavailable", "another long request is under way; try again"}
+	case <-r.Context().Done():
+		return r.Context().Err()
+	}
+}
+
+func (r *Request) endLong() {
+	if r.long {
+		r.long = false
+		<-r.server.long
+	}
+}
+
+// paidBody is a body of unknown length, paid for as it comes.
+type paidBody struct {
+	io.ReadCloser
+	r            *Request
+	weight, left int64 // left is what it pays at most
+}
+
+func (b *paidBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	due := int64(n) * b.weight
+	if due > b.left && !b.r.long {
+		if refused := b.r.beginLong(); refused != nil {
+			return 0, refused
+		}
+	}
+	due = min(due, b.left)
+	b.left -= due
+	if refused := b.r.Account.Take(due); refused != nil {
+		return 0, refused
+	}
+	return n, err
+}
+
+// cutOff ends a request that has to give way to others.
+func (r *Request) cutOff(error) {
+	c := http.NewResponseController(r.W)
+	_ = c.SetReadDeadline(time.Unix(1, 0)) // of a client that is gone there is nothing to end
+	_ = c.SetWriteDeadline(time.Unix(1, 0))
+}
+
+// ReadBody reads what was paid for.
+func (r *Request) ReadBody() ([]byte, error) {
+	if r.ContentLength < 0 {
+		return io.ReadAll(r.Body)
+	}
+	b := make([]byte, r.ContentLength)
+	_, err := io.ReadFull(r.Body, b)
+	return b, err
+}
+
+// recover turns a panic, which would be a bug, into one failed request.
+func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
+	switch v := recover(); v {
+	case nil:
+	case http.ErrAbortHandler:
+		panic(v)
+	default:
+		s.Log.Error("panic while serving a management request; please report it", zap.String("method", r.Method), zap.Any("panic", v), zap.Stack("stack"))
+		AnswerError(w, &Problem{http.StatusInternalServerError, "internal_error", "internal error"})
+	}
+}
+
+// Request is one request under way. For one goroutine.
+type Request struct {
+	*http.Request
+	W       http.ResponseWriter
+	Actor   operate.Actor // the user
+	Account *memory.Account
+	server  *Server
+	long    bool // it has the turn of long requests
+}
+
+// Param is a part of the path, unescaped. chi matches the escaped path where there
+// is one; then its parts are escaped still.
+func (r *Request) Param(name string) string {
+	v := chi.URLParam(r.Request, name)
+	if r.URL.RawPath == "" {
+		return v
+	}
+	plain, err := url.PathUnescape(v)
+	if err != nil {
+		return v
+	}
+	return plain
+}
+
+// Flag is a query parameter that is true or not.
+func (r *Request) Flag(name string) bool { return r.URL.Query().Get(name) == "true" }
+
+// Accepts reports whether the client takes JSON.
+func (r *Request) Accepts() bool {
+	accept := r.Header.Values("Accept")
+	if len(accept) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(strings.Split(strings.Join(accept, ","), ","), func(part string) bool {
+		kind, _, _ := strings.Cut(strings.TrimSpace(part), ";")
+		return kind == "*/*" || kind == "application/*" || kind == "application/json" || kind == ""
+	})
+}

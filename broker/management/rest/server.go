@@ -1,0 +1,114 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+	"go.uber.org/zap"
+
+	"curfew/broker"
+	"curfew/broker/operate"
+)
+
+// Options of a Server. Broker and Operations are required.
+type Options struct {
+	Broker     *broker.Broker // whose users may ask
+	Operations *operate.Operations
+	Log        *zap.Logger // nil: none
+}
+
+// Server answers the requests of a table of routes. Safe for concurrent use.
+type Server struct {
+	Options
+	Turns Turns
+	long  chan struct{} // the turn of the one whose body takes more than it pays for
+	router
+}
+
+// New makes the server of a table.
+func New(o Options, table []Route) *Server {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	s := &Server{Options: o, Turns: make(Turns, turns), long: make(chan struct{}, 1)}
+	s.router.init(table)
+	return s
+}
+
+// Handler serves the routes. Requests are refused that a browser sends on behalf of another site (http.CrossOriginProtection); no answer
+// allows one to be read there.
+func (s *Server) Handler() http.Handler {
+	mux := chi.NewRouter()
+	for _, path := range s.paths {
+		mux.HandleFunc(path, s.serve(path))
+	}
+	mux.NotFound(func(w http.ResponseWriter, _ *http.Request) { AnswerError(w, ErrNotFound) })
+	return secured(http.NewCrossOriginProtection().Handler(withoutSlash(mux)))
+}
+
+// Guard puts a handler of others behind what the routes are behind: look answers GET and HEAD, change all else.
+func (s *Server) Guard(look, change *Route) http.Handler {
+	return secured(http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			s.answer(look, w, r)
+		} else {
+			s.answer(change, w, r)
+		}
+	})))
+}
+
+// MaxBody is the longest body of a request whose route says nothing else, in bytes.
+const MaxBody = 1 << 20
+
+// secured sets the headers every answer has.
+func secured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'self'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cache-Control", "no-cache")
+		h.Set("Vary", "accept, accept-encoding, origin")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// withoutSlash lets "/api/users/" mean "/api/users": clients send both.
+func withoutSlash(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		cut := func(p string) string {
+			for len(p) > 1 && p[len(p)-1] == '/' {
+				p = p[:len(p)-1]
+			}
+			return p
+		}
+		u := *r.URL
+		if u.RawPath != "" { // "%2F" at the end is a name, not a slash
+			u.RawPath = cut(u.RawPath)
+		} else {
+			u.Path = cut(u.Path)
+		}
+		inner := *r
+		inner.URL = &u
+		next.ServeHTTP(w, &inner)
+	})
+}
+
+// turns is how many long answers are made at a time.
+const turns = 2
+
+// Turns are those of long answers.
+type Turns chan struct{}
+
+// Take waits until this answer may be made.
+func (t Turns) Take(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// End gives the turn to the next.
+func (t Turns) End() { <-t }

@@ -1,0 +1,119 @@
+package broker
+
+import (
+	"curfew/broker/amqp"
+	"curfew/broker/internal/accounts"
+	"curfew/broker/internal/catalog"
+	"curfew/broker/internal/clock"
+	"curfew/broker/internal/delayed"
+	"curfew/broker/internal/delivery"
+	"curfew/broker/internal/queueargs"
+	"curfew/broker/internal/topology"
+)
+
+// The names by which programs know what packages inside define. Each is described there.
+
+// Of package queueargs:
+type (
+	Precedence = queueargs.Precedence
+	QueueType  = queueargs.QueueType
+)
+
+const (
+	Classic            = queueargs.Classic
+	Lower              = queueargs.Lower
+	MaxTTLMillis       = queueargs.MaxTTLMillis
+	MessageFirst       = queueargs.MessageFirst
+	Quorum             = queueargs.Quorum
+	UndeliverableQueue = queueargs.UndeliverableQueue
+)
+
+// IsNever reports whether a number of ms stands for no time to live at all: Service Bus's
+// longest span or the largest number.
+func IsNever(millis int64) bool { return queueargs.IsNever(millis) }
+
+// IsSubqueue reports whether a name is that of a queue which x-dead-letter-queue makes, in
+// any case of the last part, as in Service Bus.
+func IsSubqueue[T string | []byte](name T) bool { return queueargs.IsSubqueue(name) }
+
+// ParsePrecedence reads the name of a precedence as in x-ttl-precedence: min or message.
+func ParsePrecedence(name string) (p Precedence, ok bool) { return queueargs.ParsePrecedence(name) }
+
+// Of package topology:
+type (
+	BacklogEffect   = topology.BacklogEffect
+	Binding         = topology.Binding
+	Ceilings        = topology.Ceilings
+	ExchangeDeclare = topology.ExchangeDeclare
+	ExchangeInfo    = topology.ExchangeInfo
+	Owner           = topology.Owner
+	Queue           = topology.Queue
+	QueueDeclare    = topology.QueueDeclare
+	QueueInfo       = topology.QueueInfo
+)
+
+const (
+	DefaultIdleMinimum = topology.DefaultIdleMinimum
+	DelayedMessageKind = topology.DelayedMessageKind
+)
+
+// Of package catalog:
+type (
+	VHostMetadata = catalog.VHostMetadata
+)
+
+var (
+	ErrNotSaved = catalog.ErrNotSaved
+)
+
+// Of package accounts:
+var (
+	ErrLogin     = accounts.ErrLogin
+	ErrNoUser    = accounts.ErrNoUser
+	ErrNoVHost   = accounts.ErrNoVHost
+	ErrProtected = accounts.ErrProtected
+)
+
+// Of package clock:
+type (
+	Clock = clock.Clock
+)
+
+// Of package delayed:
+type (
+	DelayedMessage = delayed.Message
+)
+
+// Of package delivery:
+type (
+	Browse      = delivery.Browse
+	Browsed     = delivery.Browsed
+	Consumer    = delivery.Consumer
+	Delivery    = delivery.Delivery
+	Due         = delivery.Due
+	Holder      = delivery.Holder
+	MoveOutcome = delivery.MoveOutcome
+	QueueCounts = delivery.QueueCounts
+	QueueState  = delivery.QueueState
+	Settlement  = delivery.Settlement
+	Sink        = delivery.Sink
+	Source      = delivery.Source
+	Status      = delivery.Status
+)
+
+const (
+	Ack            = delivery.Ack
+	MoveBack       = delivery.MoveBack
+	MoveFull       = delivery.MoveFull
+	MoveGone       = delivery.MoveGone
+	MoveUnroutable = delivery.MoveUnroutable
+	Moved          = delivery.Moved
+	Reject         = delivery.Reject
+	Requeue        = delivery.Requeue
+	SingleActive   = delivery.SingleActive
+	Up             = delivery.Up
+	Waiting        = delivery.Waiting
+)
+
+// ParseStored parses the property list of a message that the broker handed out.
+func ParseStored(properties []byte) (amqp.Properties, error) { return delivery.ParseStored(properties) }

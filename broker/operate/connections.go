@@ -1,0 +1,87 @@
+package operate
+
+import (
+	"context"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"curfew/broker/server"
+)
+
+// ListConnections lists the open AMQP connections that the actor may see: the user's own, or all for those who monitor.
+func (o *Operations) ListConnections(_ context.Context, a Actor) ([]server.ConnectionInfo, error) {
+	if err := o.permit(&a, ListConnections, ""); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(o.Server.List(), func(c server.ConnectionInfo) bool { return !a.Has(Monitor) && c.User != a.Name }), nil
+}
+
+// ListConsumers lists the consumers in a virtual host, "" for all that the actor may look into, on a queue or on any ("").
+func (o *Operations) ListConsumers(_ context.Context, a Actor, vhost, queue string) (list []server.ConsumerInfo, err error) {
+	if err := o.permit(&a, ListQueues, vhost); err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, vh := range o.VHosts(a) {
+		seen[vh.Name()] = vhost == "" || vhost == vh.Name()
+	}
+	for _, c := range o.Server.List() {
+		if !seen[c.VHost] {
+			continue
+		}
+		for _, ch := range c.Channels {
+			for _, one := range ch.Consumers {
+				if queue == "" || one.Queue.Name() == queue {
+					list = append(list, one)
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
+// Connection shows one. Errors: ErrNotFound, or ErrNotYours.
+func (o *Operations) Connection(_ context.Context, a Actor, name string) (*server.ConnectionInfo, error) {
+	if err := o.permit(&a, ListConnections, ""); err != nil {
+		return nil, err
+	}
+	for _, c := range o.Server.List() {
+		if c.Name != name {
+			continue
+		}
+		if !a.Has(Monitor) && c.User != a.Name {
+			return nil, ErrNotYours
+		}
+		return &c, nil
+	}
+	return nil, ErrNotFound
+}
+
+// CloseConnection closes the actor's own connection, or any for an administrator. The reason becomes a part of what the client is told.
+// Errors: as Connection.
+func (o *Operations) CloseConnection(ctx context.Context, a Actor, name, reason string) error {
+	c, err := o.Connection(ctx, a, name)
+	if err == nil && c.User != a.Name && !a.Has(Administrator) {
+		err = ErrNotYours
+	}
+	if err == nil {
+		o.Server.CloseConnections(reason, func(name, user, _ string) bool { return name == c.Name && user == c.User })
+	}
+	o.Record(a, CloseConnections, QueueName{}, err, zap.String("connection", name), zap.String("reason", reason))
+	return err
+}
+
+// CloseConnectionsOf closes all connections of a user: one's own, or any user's for an administrator.
+func (o *Operations) CloseConnectionsOf(_ context.Context, a Actor, user, reason string) error {
+	err := o.permit(&a, CloseConnections, "")
+	if err == nil && user != a.Name && !a.Has(Administrator) {
+		err = ErrNotYours
+	}
+	n := 0
+	if err == nil {
+		n = o.Server.CloseConnections(reason, func(_, of, _ string) bool { return of == user })
+	}
+	o.Record(a, CloseConnections, QueueName{}, err, zap.String("of", user), zap.Int("connections", n), zap.String("reason", reason))
+	return err
+}

@@ -1,0 +1,265 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"curfew/broker"
+	"curfew/broker/deadletters"
+	"curfew/broker/queue"
+)
+
+// ListDeadLetterQueues lists the queues that dead letters go to or stand in, the fullest of each virtual host first; vhost is "" for all.
+func (o Letters) ListDeadLetterQueues(_ context.Context, a Actor, vhost string) ([]deadletters.Queue, error) {
+	if err := o.permit(&a, ListDeadLetterQueues, vhost); err != nil {
+		return nil, err
+	}
+	list := []deadletters.Queue{}
+	for _, vh := range o.VHosts(a) {
+		if vhost != "" && vhost != vh.Name() {
+			continue
+		}
+		list = append(list, slices.DeleteFunc(deadletters.Queues(vh), func(q deadletters.Queue) bool {
+			return o.permitQueue(&a, ListDeadLetterQueues, vh, q.Queue) != nil
+		})...)
+	}
+	return list, nil
+}
+
+// DeadLetters are some of a queue's.
+type DeadLetters struct {
+	Queue  QueueName
+	Filter deadletters.Filter
+}
+
+// GroupDeadLetters counts them by what they died of, the largest group first.
+func (o Letters) GroupDeadLetters(ctx context.Context, a Actor, r DeadLetters) ([]deadletters.Group, error) {
+	q, err := o.queue(&a, SearchDeadLetters, r.Queue)
+	if err == nil {
+		err = check(&r.Filter)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return deadletters.Groups(ctx, q, &r.Filter, time.Now())
+}
+
+func check(f *deadletters.Filter) error {
+	if err := f.Check(); err != nil {
+		return &Invalid{err.Error()}
+	}
+	return nil
+}
+
+// MaxSearchCount is how many dead letters or deadlines one answer has at most.
+const MaxSearchCount = 1000
+
+// SearchRequest says which dead letters to show.
+type SearchRequest struct {
+	DeadLetters
+	After            queue.Seq // goes on behind this one; 0: from the head
+	Count, BodyBytes int
+}
+
+// DeadLetter is one as it stands in its queue.
+type DeadLetter struct {
+	deadletters.Letter
+	DeadlineMillis int64 // Unix ms by the wall clock; 0 none
+}
+
+// Unacked reports whether a consumer holds the dead letter.
+func (l *DeadLetter) Unacked() bool { return l.State == queue.Unacked }
+
+// SearchDeadLetters shows dead letters; next is where to go on, 0 at the end.
+func (o Letters) SearchDeadLetters(ctx context.Context, a Actor, r SearchRequest) (list []DeadLetter, next queue.Seq, err error) {
+	if r.Count < 1 || r.Count > MaxSearchCount {
+		return nil, 0, &OutOfRange{"count", int64(r.Count)}
+	}
+	q, err := o.queue(&a, SearchDeadLetters, r.Queue)
+	if err == nil {
+		err = check(&r.Filter)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	found, next, err := deadletters.Search(ctx, q, &r.Filter, r.After, r.Count, min(max(r.BodyBytes, 0), maxAnswer/r.Count))
+	for i := range found {
+		list = append(list, DeadLetter{found[i], o.Broker.UnixMillis(found[i].Deadline)})
+	}
+	return list, next, err
+}
+
+// ExportDeadLetters writes dead letters as lines of JSON. Nothing is written if the error is about the actor or the request.
+func (o Letters) ExportDeadLetters(ctx context.Context, a Actor, r DeadLetters, w io.Writer) error {
+	q, err := o.queue(&a, ExportDeadLetters, r.Queue)
+	if err == nil {
+		err = check(&r.Filter)
+	}
+	if err == nil {
+		_, err = deadletters.Export(ctx, q, &r.Filter, w)
+	}
+	return err
+}
+
+// PurgeDeadLetters deletes dead letters if the confirmation is right. Error: *deadletters.Unconfirmed among others.
+func (o Letters) PurgeDeadLetters(ctx context.Context, a Actor, r DeadLetters, c deadletters.Confirmation) (deleted int, err error) {
+	q, err := o.queue(&a, PurgeDeadLetters, r.Queue)
+	if err == nil {
+		err = check(&r.Filter)
+	}
+	if err == nil {
+		deleted, err = deadletters.Purge(ctx, o.Broker, q, &r.Filter, c)
+	}
+	if _, asks := errors.AsType[*deadletters.Unconfirmed](err); asks {
+		return 0, err
+	}
+	if err == nil {
+		err = o.commit(ctx)
+	}
+	o.Record(a, PurgeDeadLetters, r.Queue, err, zap.Int("messages", deleted))
+	return deleted, err
+}
+
+// ImportDeadLetters publishes the lines of an exported file into a queue, as the actor. It returns how many it has, for an error too:
+// *deadletters.ImportError among others.
+func (o Letters) ImportDeadLetters(ctx context.Context, a Actor, to QueueName, lines io.Reader) (n int, err error) {
+	q, err := o.queue(&a, ImportDeadLetters, to)
+	var vh *broker.VHost
+	if err == nil {
+		vh, err = o.Broker.VHostOf(q)
+	}
+	if err == nil {
+		n, err = deadletters.Import(ctx, o.Broker, vh.NewPublisher(a.Name), q.Name(), lines)
+	}
+	if err == nil {
+		err = o.commit(ctx)
+	}
+	o.Record(a, ImportDeadLetters, to, err, zap.Int("messages", n))
+	return n, err
+}
+
+// Draft is what a replay would publish of one dead letter, for a person to change.
+type Draft struct {
+	deadletters.Draft
+	QueueID uint64 // the incarnation of the queue that it stands in
+}
+
+// maxDraft bounds a body that a person edits, in bytes.
+const maxDraft = 4 << 20
+
+// DraftDeadLetter shows what a replay would publish of a ready message whose body has 4 MiB at most.
+func (o Letters) DraftDeadLetter(_ context.Context, a Actor, at QueueName, seq queue.Seq) (Draft, error) {
+	q, err := o.queue(&a, SearchDeadLetters, at)
+	if err != nil {
+		return Draft{}, err
+	}
+	d, ok, err := deadletters.DraftOf(o.Broker, q, seq)
+	if err == nil && !ok {
+		err = ErrMessageGone
+	}
+	if len(d.Body) > maxDraft {
+		return Draft{}, &Invalid{"the body has more than 4 MiB: export the message, change the file and import it"}
+	}
+	return Draft{d, q.ID()}, err
+}
+
+// ResendDeadLetter publishes what became of a draft, as the actor, and takes the dead letter out of its queue, as one. The message stays if
+// skipped says why, and for an error. A queue that is not the draft's is as one that is gone; QueueID 0 is of any.
+func (o Letters) ResendDeadLetter(ctx context.Context, a Actor, at QueueName, seq queue.Seq, d Draft) (skipped deadletters.SkipReason, err error) {
+	q, err := o.queue(&a, ResendDeadLetter, at)
+	if err == nil && cmp.Or(d.QueueID, q.ID()) != q.ID() {
+		err = ErrNotFound
+	}
+	var vh *broker.VHost
+	if err == nil {
+		vh, err = o.Broker.VHostOf(q)
+	}
+	if err == nil {
+		skipped, err = deadletters.Resend(o.Broker, vh.NewPublisher(a.Name), q, seq, &d.Draft)
+	}
+	switch {
+	case err == nil && skipped == deadletters.SkippedGone:
+		skipped, err = "", ErrMessageGone
+	case err == nil && skipped == "":
+		err = o.commit(ctx)
+	}
+	o.Record(a, ResendDeadLetter, at, err, zap.Uint64("seq", uint64(seq)), zap.String("exchange", d.Exchange), zap.String("routing_key", d.RoutingKey), zap.String("skipped", string(skipped)))
+	return skipped, err
+}
+
+// StartReplay starts a replay that belongs to the actor, with the actor's rights. A dry run is over when it returns, and has moved nothing.
+// Errors: deadletters.ErrRequest, deadletters.ErrOwner or deadletters.ErrRunning among others.
+func (o Letters) StartReplay(ctx context.Context, a Actor, r deadletters.Request) (replay deadletters.Replay, err error) {
+	at := QueueName{r.VHost, r.Queue}
+	q, err := o.queue(&a, StartReplay, at)
+	if err == nil && o.Replays == nil {
+		err = ErrNotFound
+	}
+	if err == nil {
+		r.Queue, r.User = q.Name(), a.Name
+		replay, err = o.Replays.Start(ctx, r)
+	}
+	if !r.DryRun || Refused(err) {
+		o.Record(a, StartReplay, at, err, zap.String("replay", replay.ID))
+	}
+	return replay, err
+}
+
+// mayHandle is the rule about replays: the user who started one may see, cancel and resume it, and so may an administrator. What a program
+// started in nobody's name is the administrators'.
+func mayHandle(a *Actor, r *deadletters.Replay) bool {
+	return a.Has(Administrator) || r.User != "" && r.User == a.Name
+}
+
+// ListReplays lists the replays that the actor may see, the oldest first.
+func (o Letters) ListReplays(_ context.Context, a Actor) ([]deadletters.Replay, error) {
+	if err := o.permit(&a, ListReplays, ""); err != nil || o.Replays == nil {
+		return []deadletters.Replay{}, err
+	}
+	return slices.DeleteFunc(o.Replays.List(), func(r deadletters.Replay) bool { return !mayHandle(&a, &r) }), nil
+}
+
+// Replay shows one. Error: ErrNotFound, also for one that the actor may not see.
+func (o Letters) Replay(_ context.Context, a Actor, id string) (deadletters.Replay, error) {
+	return o.replay(&a, SeeReplay, id)
+}
+
+func (o Letters) replay(a *Actor, op Operation, id string) (deadletters.Replay, error) {
+	if err := o.permit(a, op, ""); err != nil {
+		return deadletters.Replay{}, err
+	}
+	if o.Replays == nil {
+		return deadletters.Replay{}, ErrNotFound
+	}
+	r, err := o.Replays.Get(id)
+	if err != nil || !mayHandle(a, &r) {
+		return deadletters.Replay{}, ErrNotFound
+	}
+	return r, nil
+}
+
+// CancelReplay stops a replay and waits until it stands still. One that has ended stays as it is. Error: as Replay.
+func (o Letters) CancelReplay(_ context.Context, a Actor, id string) (deadletters.Replay, error) {
+	return o.steer(a, CancelReplay, id, (*deadletters.Replays).Cancel)
+}
+
+// ResumeReplay goes on with a replay that was cancelled or failed, with the rights that its owner has now. Errors: as Replay, and
+// deadletters.ErrRunning and deadletters.ErrOwner.
+func (o Letters) ResumeReplay(_ context.Context, a Actor, id string) (deadletters.Replay, error) {
+	return o.steer(a, ResumeReplay, id, (*deadletters.Replays).Resume)
+}
+
+func (o Letters) steer(a Actor, op Operation, id string, do func(*deadletters.Replays, string) (deadletters.Replay, error)) (deadletters.Replay, error) {
+	r, err := o.replay(&a, op, id)
+	if err == nil {
+		r, err = do(o.Replays, id)
+	}
+	o.Record(a, op, QueueName{r.VHost, r.Queue}, err, zap.String("replay", id), zap.String("owner", r.User))
+	return r, err
+}

@@ -1,0 +1,197 @@
+package operate
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"curfew/broker"
+	"curfew/broker/deadline"
+	"curfew/broker/queue"
+)
+
+// farMillis is beyond any deadline, and can be counted with.
+const farMillis = 1 << 50
+
+// DeadlineList says which deadlines to list.
+type DeadlineList struct {
+	VHost string // "" all
+	Queue string // "" all of the virtual host
+	Count int    // at most MaxSearchCount; the earliest
+	// Before lists those up to an instant, Unix ms; 0: all.
+	Before  int64
+	Overdue bool // those that have come
+}
+
+// Deadline is that of a queued message.
+type Deadline struct {
+	Queue   *broker.Queue
+	Message Message
+	Overdue bool
+}
+
+// NextDeadlines lists the next deadlines of queued messages, the earliest first, and says how many there are in all. It looks at every
+// message of the queues.
+func (o *Operations) NextDeadlines(_ context.Context, a Actor, r DeadlineList) (list []Deadline, total int, err error) {
+	queues, err := o.queuesWithDeadlines(&a, &r)
+	if err != nil {
+		return nil, 0, err
+	}
+	before := o.Broker.Instant(min(max(r.Before, -farMillis), farMillis)) // µs
+	if r.Overdue {
+		before = o.Broker.Now()
+	}
+	var next dues
+	for _, from := range queues {
+		from.EachDue(func(d broker.Due) {
+			if before == 0 || d.Ref.Deadline <= before {
+				total++
+				next.keep(due{d, from}, min(r.Count, MaxSearchCount))
+			}
+		})
+	}
+	slices.SortFunc(next, func(a, b due) int { return cmp.Compare(a.Ref.Deadline, b.Ref.Deadline) })
+	for i := range next {
+		if x, ok := next[i].queue.Look(queue.Seq(next[i].Ref.Seq), 0); ok { // otherwise it has left
+			list = append(list, Deadline{next[i].queue, o.message(&x), o.Broker.Now() >= next[i].Ref.Deadline})
+		}
+	}
+	return list, total, nil
+}
+
+// queuesWithDeadlines are the one that is named, or all that the actor may see.
+func (o *Operations) queuesWithDeadlines(a *Actor, r *DeadlineList) (list []*broker.Queue, err error) {
+	if r.Queue != "" {
+		q, err := o.queue(a, ListDeadlines, QueueName{r.VHost, r.Queue})
+		return []*broker.Queue{q}, err
+	}
+	if err := o.permit(a, ListDeadlines, r.VHost); err != nil {
+		return nil, err
+	}
+	for _, vh := range o.VHosts(*a) {
+		if r.VHost != "" && r.VHost != vh.Name() {
+			continue
+		}
+		list = append(list, slices.DeleteFunc(vh.Queues(), func(q *broker.Queue) bool {
+			return o.permitQueue(a, ListDeadlines, vh, q.Name()) != nil
+		})...)
+	}
+	return list, nil
+}
+
+// due is a deadline and its queue.
+type due struct {
+	broker.Due
+	queue *broker.Queue
+}
+
+// dues holds the earliest deadlines, the latest of them at its front (container/heap).
+type dues []due
+
+func (d dues) Len() int           { return len(d) }
+func (d dues) Less(i, j int) bool { return d[i].Ref.Deadline > d[j].Ref.Deadline }
+func (d dues) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
+func (d *dues) Push(x any)        { *d = append(*d, x.(due)) }
+func (d *dues) Pop() any {
+	last := (*d)[len(*d)-1]
+	*d = (*d)[:len(*d)-1]
+	return last
+}
+
+// keep adds one if it is among the most earliest.
+func (d *dues) keep(one due, most int) {
+	if len(*d) < most {
+		heap.Push(d, one)
+	} else if most > 0 && one.Ref.Deadline < (*d)[0].Ref.Deadline {
+		(*d)[0] = one
+		heap.Fix(d, 0)
+	}
+}
+
+// DeadlineChange is what is to become of a message's deadline: one of By, At, Cancel and Fire.
+type DeadlineChange struct {
+	By     int64 // ms later; negative: earlier
+	At     int64 // Unix ms
+	Cancel bool  // it has none from now on
+	Fire   bool  // it comes now
+	Drop   bool  // with Fire: the message is not dead-lettered
+	// Was is the deadline that somebody saw, Unix ms, 0 for none: if the message has another one, it stays as it is. nil: whatever it was.
+	Was *int64
+}
+
+// DeadlineChanged is what came of a change.
+type DeadlineChanged struct {
+	// Outcome is "rescheduled", "expired", or "held": a consumer holds the message, which expires if it comes back.
+	Outcome  string
+	Deadline int64 // Unix ms; 0 none, or the message has left
+}
+
+var outcomes = map[deadline.Outcome]string{deadline.Rescheduled: "rescheduled", deadline.Expired: "expired", deadline.Held: "held"}
+
+// ChangeDeadline changes the deadline of one message by its number. Errors: ErrMessageGone, ErrChanged, *OutOfRange or *Invalid among others.
+func (o *Operations) ChangeDeadline(ctx context.Context, a Actor, at QueueName, seq queue.Seq, c DeadlineChange) (done DeadlineChanged, err error) {
+	q, err := o.queue(&a, ChangeDeadline, at)
+	was := int64(0)
+	if err == nil {
+		done, was, err = o.changeDeadline(q, seq, &c)
+	}
+	if err == nil {
+		err = o.commit(ctx)
+	}
+	o.Record(a, ChangeDeadline, at, err, zap.Uint64("seq", uint64(seq)), zap.String("outcome", done.Outcome), zap.Int64("from", was), zap.Int64("to", done.Deadline),
+		zap.Bool("fired", c.Fire), zap.Bool("dropped", c.Fire && c.Drop))
+	return done, err
+}
+
+func (o *Operations) changeDeadline(q *broker.Queue, seq queue.Seq, c *DeadlineChange) (done DeadlineChanged, was int64, err error) {
+	x, ok := q.Look(seq, 0)
+	if !ok {
+		return done, 0, ErrMessageGone
+	}
+	if was = o.Broker.UnixMillis(x.Deadline); c.Was != nil && *c.Was != was {
+		return done, was, ErrChanged
+	}
+	if !o.Broker.Expires() {
+		return done, was, &Invalid{"no message expires here (CURFEW_TTL=off), so there is no deadline to change"}
+	}
+	var outcome deadline.Outcome
+	ref := q.Ref(&x)
+	if c.Fire {
+		outcome, ref.Deadline = o.Broker.FireNow(ref, c.Drop), 0
+	} else {
+		to, err := o.newDeadline(c, x.Deadline)
+		if err != nil {
+			return done, was, err
+		}
+		outcome, ref = o.Broker.Reschedule(ref, to)
+	}
+	if outcomes[outcome] == "" {
+		return done, was, ErrChanged
+	}
+	return DeadlineChanged{outcomes[outcome], o.Broker.UnixMillis(ref.Deadline)}, was, nil
+}
+
+// newDeadline is what a change makes of a deadline, both by the broker's clock, 0 for none.
+func (o *Operations) newDeadline(c *DeadlineChange, was deadline.Instant) (to deadline.Instant, err error) {
+	switch {
+	case c.Cancel:
+		return 0, nil
+	case c.At < 0 || max(c.At, c.By) > farMillis || c.By < -farMillis:
+		return 0, &OutOfRange{"deadline", cmp.Or(c.At, c.By)}
+	case c.At != 0:
+		to = o.Broker.Instant(c.At)
+	case c.By == 0:
+		return 0, &Invalid{"say by_millis, at, cancel or fire"}
+	case was == 0:
+		return 0, &Invalid{"the message has no deadline: give it one with at"}
+	default:
+		to = was.AddMillis(deadline.Millis(c.By))
+	}
+	if to < 0 || to > o.Broker.Now().AddMillis(broker.MaxTTLMillis) {
+		return 0, &OutOfRange{"deadline", o.Broker.UnixMillis(to)}
+	}
+	return to, nil
+}

@@ -1,0 +1,53 @@
+package operate
+
+import (
+	"context"
+
+	"curfew/broker/definitions"
+)
+
+// ExportDefinitions is everything that is defined, in RabbitMQ's format.
+func (o Settings) ExportDefinitions(_ context.Context, a Actor) (*definitions.Document, error) {
+	if err := o.permit(&a, ExportDefinitions, ""); err != nil {
+		return nil, err
+	}
+	return definitions.Export(o.Broker, o.Version), nil
+}
+
+// ExportVHostDefinitions is what is defined in one virtual host.
+func (o Settings) ExportVHostDefinitions(_ context.Context, a Actor, vhost string) (*definitions.Document, error) {
+	vh, err := o.vhost(&a, ExportVHostDefinitions, vhost)
+	if err != nil {
+		return nil, err
+	}
+	return definitions.ExportVHost(vh, o.Version), nil
+}
+
+// ImportDefinitions adds what a document holds. The actor gets all permissions in the virtual hosts that it makes. What the document leaves
+// out or cannot change is in the log.
+func (o Settings) ImportDefinitions(_ context.Context, a Actor, d *definitions.Document) error {
+	err := o.permit(&a, ImportDefinitions, "")
+	var report definitions.Report
+	if err == nil {
+		report, err = definitions.ImportAs(o.Broker, a.Name, d)
+	}
+	return o.imported(a, "", report, err)
+}
+
+// ImportVHostDefinitions adds what a document holds to one virtual host.
+func (o Settings) ImportVHostDefinitions(_ context.Context, a Actor, vhost string, d *definitions.Document) error {
+	vh, err := o.vhost(&a, ImportDefinitions, vhost)
+	var report definitions.Report
+	if err == nil {
+		report, err = definitions.ImportVHost(o.Broker, vh.Name(), d)
+	}
+	return o.imported(a, vhost, report, err)
+}
+
+func (o Settings) imported(a Actor, vhost string, report definitions.Report, err error) error {
+	if err == nil {
+		report.Log(o.log)
+	}
+	o.Record(a, ImportDefinitions, QueueName{VHost: vhost}, err)
+	return err
+}

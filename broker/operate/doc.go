@@ -1,0 +1,26 @@
+// Package operate is what people and tools can do to a running broker: look at messages, purge and replay dead letters, change deadlines, set
+// policies, close connections. The faces (the management API, the dashboard; the command line uses the API) parse a request, call one method
+// of Operations and show the result. They hold no permission, bound or wording of their own.
+//
+//	face ─► Operations.X(ctx, Actor, request) ─► may the actor? ─► bounds ─► do it ─► wait for the commit ─► record it ─► result
+//
+// # Who may do what
+//
+// The table in rules.go says it for every operation, and nothing else does: the role the user's tags have to give, access to the virtual host,
+// and the permissions on the queue (RabbitMQ: Access Control, Management Plugin Permissions). It is the same for all faces. A replay belongs
+// to the user who started it.
+//
+// # What is safe, and when
+//
+// A change is answered when it is as durable as the store's mode promises. A context that ends stops the wait and not the change.
+//
+// # Who did what
+//
+// Each change is recorded once, whether it was done, refused or failed: a line in the log named "operation", always with the keys operation,
+// user, face, result, vhost and queue, and the counter curfew_operations_total{operation,result}. To look is not recorded.
+//
+// # Left to others
+//
+// How an answer looks (the faces), routes that only speak RabbitMQ's format of topology, users and statistics (broker/management), what dead
+// letters are (broker/deadletters), and which documents can be imported (broker/definitions).
+package operate

@@ -1,0 +1,80 @@
+package operate
+
+import (
+	"errors"
+	"fmt"
+
+	"curfew/broker/amqp"
+)
+
+// Errors of operations. Those of the broker come as they are: *amqp.Exception among others, 403 for a permission that is missing.
+var (
+	// ErrNoVHost: there is no such virtual host.
+	ErrNoVHost = errors.New("there is no such virtual host")
+	// ErrNoEntry: the user has no permissions in the virtual host.
+	ErrNoEntry = errors.New("the user has no permissions in the virtual host")
+	// ErrNotFound: there is no such thing, or the actor may not know of it.
+	ErrNotFound = errors.New("it is not there")
+	// ErrNotYours: the connection is another user's.
+	ErrNotYours = errors.New("it belongs to another user")
+	// ErrMessageGone: the message has left its queue.
+	ErrMessageGone = errors.New("no message with this number is in the queue any more")
+	// ErrChanged: the message is not as it was when somebody looked at it.
+	ErrChanged = errors.New("the message left or changed meanwhile")
+	// ErrNoLock: the lock has lapsed, or its message was settled.
+	ErrNoLock = errors.New("no lock of this queue has this token any more: it has lapsed, or its message was settled")
+)
+
+// MissingRole says that the user's tags do not give a role.
+type MissingRole struct{ Role Role }
+
+// Error implements error.
+func (e *MissingRole) Error() string {
+	return map[Role]string{
+		Management: "this takes a user who may use the management interface", Policymaker: "this takes a user with the tag policymaker or administrator",
+		Monitor: "this takes a user with the tag monitoring or administrator", Administrator: "this takes a user with the tag administrator",
+	}[e.Role]
+}
+
+// Invalid says what is wrong with a request.
+type Invalid struct{ Reason string }
+
+// Error implements error.
+func (e *Invalid) Error() string { return e.Reason }
+
+// OutOfRange says that a number of a request is too low or too high.
+type OutOfRange struct {
+	Field string
+	Value int64
+}
+
+// Error implements error.
+func (e *OutOfRange) Error() string {
+	if e.Field == "deadline" {
+		return "a deadline can be ten years ahead at most"
+	}
+	return fmt.Sprintf("%s is out of range: %d", e.Field, e.Value)
+}
+
+// Refused reports whether an operation failed because the actor may not do it.
+func Refused(err error) bool {
+	if _, ok := errors.AsType[*MissingRole](err); ok {
+		return true
+	}
+	return errors.Is(err, ErrNoEntry) || errors.Is(err, ErrNotYours) || hasCode(err, amqp.AccessRefused)
+}
+
+// Gone reports whether an operation failed because what it is about is not there any more.
+func Gone(err error) bool {
+	for _, one := range []error{ErrNoVHost, ErrNotFound, ErrMessageGone, ErrChanged} {
+		if errors.Is(err, one) {
+			return true
+		}
+	}
+	return hasCode(err, amqp.NotFound)
+}
+
+func hasCode(err error, code uint16) bool {
+	e, ok := errors.AsType[*amqp.Exception](err)
+	return ok && e.Code == code
+}

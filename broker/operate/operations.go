@@ -1,0 +1,202 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"curfew/broker"
+	"curfew/broker/access"
+	"curfew/broker/deadletters"
+	"curfew/broker/definitions"
+	"curfew/broker/server"
+)
+
+// Options of Operations. Broker and Server are required.
+type Options struct {
+	Broker *broker.Broker
+	Server *server.Server
+	// Replays of dead letters; nil: none can be started.
+	Replays *deadletters.Replays
+	// Version is written into exported definitions.
+	Version definitions.Version
+	// DataDir is where messages are kept; "": in memory only.
+	DataDir string
+	Started time.Time // of the process; zero: when New was called
+	Log     *zap.Logger
+	// Registerer for curfew_operations_total; nil: it is not registered.
+	Registerer prometheus.Registerer
+}
+
+// Operations are what can be done to one broker. Safe for concurrent use.
+type Operations struct {
+	*Access
+	Letters
+	Settings
+}
+
+// Access asks who may do what, waits for commits and records changes, for all operations.
+type Access struct {
+	Options
+	log     *zap.Logger
+	counter *prometheus.CounterVec
+}
+
+// Letters are the operations on dead letters and their replays.
+type Letters struct{ *Access }
+
+// Settings are the operations on policies, parameters and definitions.
+type Settings struct{ *Access }
+
+// New makes the operations of a broker. It fails if the metric cannot be registered.
+func New(o Options) (*Operations, error) {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Started.IsZero() {
+		o.Started = time.Now()
+	}
+	shared := &Access{Options: o, log: o.Log.Named("operate"), counter: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "curfew_operations_total", Help: "What users changed by the management API, the dashboard or the command line, or tried to, by result: done, refused or failed.",
+	}, []string{"operation", "result"})}
+	ops := &Operations{shared, Letters{shared}, Settings{shared}}
+	if o.Registerer == nil {
+		return ops, nil
+	}
+	return ops, o.Registerer.Register(shared.counter)
+}
+
+// QueueName names a queue. It may be the short name of a sub-queue.
+type QueueName struct{ VHost, Name string }
+
+// Permit asks for an operation's role and, in a virtual host ("" none), for access to it. Faces that read a long request call it before they
+// do; each method asks again. A change that is refused is recorded.
+func (o *Access) Permit(a Actor, op Operation, vhost string) error {
+	err := o.permit(&a, op, vhost)
+	if err != nil && !rules[op].looks {
+		o.Record(a, op, QueueName{VHost: vhost}, err)
+	}
+	return err
+}
+
+func (o *Access) permit(a *Actor, op Operation, vhost string) error {
+	r, known := rules[op]
+	if !known {
+		panic("operate: no rule for " + string(op))
+	}
+	return o.Enter(*a, r.role, vhost, r.looks)
+}
+
+// Enter asks for a role and, in a virtual host ("" none), for access to it: some permission there, or the role Monitor to look. It is for
+// requests that are no operation of this package.
+func (o *Access) Enter(a Actor, role Role, vhost string, looks bool) error {
+	for _, needed := range []Role{Management, role} {
+		if !a.Has(needed) {
+			return &MissingRole{needed}
+		}
+	}
+	if vhost == "" || role == Administrator {
+		return nil
+	}
+	if _, ok := o.Broker.VHost(vhost); !ok {
+		return ErrNoVHost
+	}
+	if looks && a.Has(Monitor) || o.Broker.HasPermissions(a.Name, vhost) {
+		return nil
+	}
+	return ErrNoEntry
+}
+
+// VHosts are those that the actor may look into: all for those who monitor, else those where the user has permissions.
+func (o *Access) VHosts(a Actor) (list []*broker.VHost) {
+	for _, vh := range o.Broker.VHosts() {
+		if a.Has(Monitor) || o.Broker.HasPermissions(a.Name, vh.Name()) {
+			list = append(list, vh)
+		}
+	}
+	return list
+}
+
+// vhost finds a virtual host that an operation is permitted in.
+func (o *Access) vhost(a *Actor, op Operation, name string) (*broker.VHost, error) {
+	if err := o.permit(a, op, name); err != nil {
+		return nil, err
+	}
+	vh, ok := o.Broker.VHost(name)
+	if !ok {
+		return nil, ErrNoVHost
+	}
+	return vh, nil
+}
+
+// queue finds a queue that an operation is permitted on.
+func (o *Access) queue(a *Actor, op Operation, at QueueName) (*broker.Queue, error) {
+	vh, err := o.vhost(a, op, at.VHost)
+	if err != nil {
+		return nil, err
+	}
+	name := vh.QueueName(at.Name)
+	if err := o.permitQueue(a, op, vh, name); err != nil {
+		return nil, err
+	}
+	q, err := vh.Queue(name)
+	if err != nil {
+		return nil, ErrNotFound
+	}
+	return q, nil
+}
+
+// permitQueue asks for the permissions on a queue that an operation takes.
+func (o *Access) permitQueue(a *Actor, op Operation, vh *broker.VHost, name string) error {
+	r, rights := rules[op], o.Broker.RightsOf(a.Name, vh.Name())
+	if r.read == always || r.read == unlessMonitor && !a.Has(Monitor) {
+		if err := rights.Queue(access.Read, name); err != nil {
+			return err
+		}
+	}
+	if r.write == always {
+		return rights.Queue(access.Write, name)
+	}
+	return nil
+}
+
+// commit waits until what was done is as durable as the store makes it.
+func (o *Access) commit(ctx context.Context) error {
+	done := make(chan error, 1)
+	o.Broker.Commit(func(err error) { done <- err })
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Record notes a change that a user made, or tried to make. Faces call it for what they let others do (alerts).
+func (o *Access) Record(a Actor, op Operation, at QueueName, err error, more ...zap.Field) {
+	result := "done"
+	switch {
+	case Refused(err):
+		result = "refused"
+	case err != nil:
+		result = "failed"
+	}
+	o.counter.WithLabelValues(string(op), result).Inc()
+	fields := append([]zap.Field{
+		zap.String("operation", string(op)), zap.String("user", a.Name), zap.String("face", string(a.Face)), zap.String("result", result),
+		zap.String("vhost", at.VHost), zap.String("queue", at.Name),
+	}, more...)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		fields = append(fields, zap.Error(err))
+	}
+	o.log.Info("operation", fields...)
+}
+
+// May reports whether the actor may do an operation on a queue, for faces that show a form only to those who can use it.
+func (o *Access) May(a Actor, op Operation, at QueueName) bool {
+	vh, err := o.vhost(&a, op, at.VHost)
+	return err == nil && o.permitQueue(&a, op, vh, vh.QueueName(at.Name)) == nil
+}

@@ -1,0 +1,241 @@
+package operate_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"curfew/broker"
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+	"curfew/broker/deadletters"
+	"curfew/broker/deadline"
+	"curfew/broker/operate"
+	"curfew/broker/queue"
+	"curfew/broker/server"
+)
+
+// site is a broker whose queue "q" dead-letters to "dlq", and what can be done to it.
+type site struct {
+	*operate.Operations
+	t       *testing.T
+	b       *broker.Broker
+	q, dlq  *broker.Queue
+	records *observer.ObservedLogs
+	metrics *prometheus.Registry
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	b, err := broker.New(broker.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, b.Close()) })
+	replays, err := deadletters.OpenReplays(b, "", nil)
+	require.NoError(t, err)
+	t.Cleanup(replays.Close)
+	core, records := observer.New(zap.InfoLevel)
+	s := &site{t: t, b: b, records: records, metrics: prometheus.NewRegistry()}
+	s.Operations, err = operate.New(operate.Options{Broker: b, Server: server.New(server.Options{Broker: b}), Replays: replays, Log: zap.New(core), Registerer: s.metrics})
+	require.NoError(t, err)
+	s.q = s.declare("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
+	s.dlq = s.declare("dlq", nil)
+	return s
+}
+
+func (s *site) declare(name string, args amqp.Table) *broker.Queue {
+	s.t.Helper()
+	vh, _ := s.b.VHost("/")
+	q, err := vh.DeclareQueue(nil, name, broker.QueueDeclare{Durable: true, Args: args})
+	require.NoError(s.t, err)
+	return q
+}
+
+// dead makes n dead letters.
+func (s *site) dead(n int) {
+	s.t.Helper()
+	vh, _ := s.b.VHost("/")
+	p := vh.OwnPublisher()
+	for range n {
+		_, err := p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: new(amqp.Properties).Append(nil)})
+		require.NoError(s.t, err)
+		p.Flush(nil)
+	}
+	found, err := s.q.Browse(broker.Browse{Count: n})
+	require.NoError(s.t, err)
+	for i := range found {
+		require.Equal(s.t, deadline.Expired, s.b.FireNow(s.q.Ref(&found[i]), false))
+	}
+	require.NoError(s.t, s.b.Forwarded(s.t.Context()))
+}
+
+// user makes somebody with a tag, who may read and write everything unless there is no vhost.
+func (s *site) user(name, tag string, vhosts ...string) operate.Actor {
+	s.t.Helper()
+	u := access.User{Name: name, Tags: []string{tag}}
+	require.NoError(s.t, s.b.PutUser(u))
+	for _, vhost := range vhosts {
+		require.NoError(s.t, s.b.SetPermission(access.Permission{User: name, VHost: vhost, Write: ".*", Read: ".*"}))
+	}
+	return operate.ActorOf(&u, operate.API)
+}
+
+var dlq = operate.QueueName{VHost: "/", Name: "dlq"}
+
+// TestWhoMayHandleAReplay: its owner and administrators; to others, who may read its queue too, there is no such replay.
+func TestWhoMayHandleAReplay(t *testing.T) {
+	s := newSite(t)
+	s.dead(20)
+	root, owner, reader := s.user("root", access.Administrator), s.user("owner", access.Management, "/"), s.user("reader", access.Management, "/")
+	watcher := s.user("watcher", access.Monitoring, "/")
+	request := deadletters.Request{VHost: "/", Queue: "dlq", Options: deadletters.Options{Rate: 0.01}}
+	replay, err := s.StartReplay(t.Context(), owner, request)
+	require.NoError(t, err)
+	ownerless, err := s.Replays.Start(t.Context(), request)
+	require.NoError(t, err)
+
+	for _, by := range []operate.Actor{reader, watcher, {Tags: []string{access.Management}}} {
+		list, err := s.ListReplays(t.Context(), by)
+		require.NoError(t, err)
+		assert.Empty(t, list)
+		for _, id := range []string{replay.ID, ownerless.ID, ""} {
+			_, err = s.Replay(t.Context(), by, id)
+			assert.ErrorIs(t, err, operate.ErrNotFound)
+			_, err = s.CancelReplay(t.Context(), by, id)
+			assert.ErrorIs(t, err, operate.ErrNotFound)
+			_, err = s.ResumeReplay(t.Context(), by, id)
+			assert.ErrorIs(t, err, operate.ErrNotFound)
+		}
+	}
+	for _, by := range []operate.Actor{owner, root} {
+		got, err := s.Replay(t.Context(), by, replay.ID)
+		require.NoError(t, err)
+		assert.Equal(t, deadletters.Running, got.State, "nobody has stopped it")
+		_, err = s.CancelReplay(t.Context(), by, replay.ID)
+		require.NoError(t, err)
+		got, err = s.ResumeReplay(t.Context(), by, replay.ID)
+		require.NoError(t, err)
+		assert.Equal(t, "owner", got.User, "it stays whose it was")
+	}
+	list, _ := s.ListReplays(t.Context(), owner)
+	assert.Len(t, list, 1)
+	list, _ = s.ListReplays(t.Context(), root)
+	assert.Len(t, list, 2)
+	_, err = s.Replay(t.Context(), owner, ownerless.ID)
+	assert.ErrorIs(t, err, operate.ErrNotFound, "what nobody owns is the administrators'")
+}
+
+// TestChangesAreRecorded: once each, with the same keys, whether they were done, refused or failed; a look is not.
+func TestChangesAreRecorded(t *testing.T) {
+	s := newSite(t)
+	s.dead(3)
+	user, other := s.user("user", access.Management, "/"), s.user("other", access.Management)
+	_, err := s.Peek(t.Context(), user, operate.PeekRequest{Queue: dlq, Count: 10})
+	require.NoError(t, err)
+	_, err = s.PurgeDeadLetters(t.Context(), user, operate.DeadLetters{Queue: dlq}, deadletters.Confirmation{Messages: -1})
+	require.ErrorContains(t, err, "3 messages match")
+	require.Zero(t, s.records.Len())
+
+	n, err := s.PurgeDeadLetters(t.Context(), user, operate.DeadLetters{Queue: dlq}, deadletters.Confirmation{Messages: 3})
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+	_, err = s.PurgeQueue(t.Context(), other, dlq)
+	require.ErrorIs(t, err, operate.ErrNoEntry)
+	require.True(t, operate.Refused(err))
+	_, err = s.PurgeQueue(t.Context(), user, operate.QueueName{VHost: "/", Name: "none"})
+	require.True(t, operate.Gone(err))
+	require.Error(t, s.Permit(other, operate.CancelDelayed, "/"), "refused before it is read")
+
+	var results []string
+	for _, e := range s.records.All() {
+		fields := e.ContextMap()
+		require.Equal(t, "operation", e.Message)
+		for _, key := range []string{"operation", "user", "face", "result", "vhost", "queue"} {
+			require.Contains(t, fields, key)
+		}
+		results = append(results, fields["operation"].(string)+" "+fields["user"].(string)+" "+fields["result"].(string))
+	}
+	require.Equal(t, []string{"purge_dead_letters user done", "purge_queue other refused", "purge_queue user failed", "cancel_delayed other refused"}, results)
+	require.EqualValues(t, 3, s.records.All()[0].ContextMap()["messages"])
+	count, err := testutil.GatherAndCount(s.metrics, "curfew_operations_total")
+	require.NoError(t, err)
+	require.Equal(t, 4, count)
+}
+
+// TestChangesWaitForTheCommit, unless the one who asked does not any more.
+func TestChangesWaitForTheCommit(t *testing.T) {
+	s := newSite(t)
+	s.dead(2)
+	user := s.user("user", access.Management, "/")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.Eventually(t, func() bool { // either may be first
+		_, err := s.PurgeQueue(ended, user, dlq)
+		return err == nil || assert.ErrorIs(t, err, context.Canceled)
+	}, time.Minute, time.Millisecond)
+	ready, _, _ := s.dlq.Counts()
+	require.Zero(t, ready, "it is done all the same")
+}
+
+// TestADeadlineThatSomebodyElseChanged stays as it is for those who saw another.
+func TestADeadlineThatSomebodyElseChanged(t *testing.T) {
+	s := newSite(t)
+	vh, _ := s.b.VHost("/")
+	p := vh.OwnPublisher()
+	_, err := p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: (&amqp.Properties{Expiration: "60000", Has: amqp.HasExpiration}).Append(nil)})
+	require.NoError(t, err)
+	p.Flush(nil)
+	user, at, seq := s.user("user", access.Management, "/"), operate.QueueName{VHost: "/", Name: "q"}, queue.Seq(1)
+	seen, err := s.Look(t.Context(), user, at, seq, 0)
+	require.NoError(t, err)
+	was := seen.DeadlineMillis
+	done, err := s.ChangeDeadline(t.Context(), user, at, seq, operate.DeadlineChange{By: 1000, Was: &was})
+	require.NoError(t, err)
+	require.Equal(t, operate.DeadlineChanged{Outcome: "rescheduled", Deadline: was + 1000}, done)
+	_, err = s.ChangeDeadline(t.Context(), user, at, seq, operate.DeadlineChange{Fire: true, Was: &was})
+	require.ErrorIs(t, err, operate.ErrChanged)
+	_, err = s.ChangeDeadline(t.Context(), user, at, seq, operate.DeadlineChange{At: was + broker.MaxTTLMillis})
+	var far *operate.OutOfRange
+	require.ErrorAs(t, err, &far)
+	_, err = s.ChangeDeadline(t.Context(), user, at, 99, operate.DeadlineChange{Fire: true})
+	require.ErrorIs(t, err, operate.ErrMessageGone)
+}
+
+// TestTimesAreTheWallClocks, though the broker's own clock is a day ahead.
+func TestTimesAreTheWallClocks(t *testing.T) {
+	wall := func() int64 { return time.Now().UnixNano() }
+	b, err := broker.New(broker.Options{Clock: func() int64 { return wall() + int64(24*time.Hour) }, Wall: wall})
+	require.NoError(t, err)
+	defer b.Close()
+	vh, _ := b.VHost("/")
+	q, err := vh.DeclareQueue(nil, "q", broker.QueueDeclare{})
+	require.NoError(t, err)
+	p, hour := vh.OwnPublisher(), time.Now().Add(time.Hour).UnixMilli()
+	properties := amqp.Properties{Headers: amqp.Table{"x-expires-at": hour}}
+	_, err = p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: properties.Append(nil)})
+	require.NoError(t, err)
+	p.Flush(nil)
+
+	s, err := operate.New(operate.Options{Broker: b, Server: server.New(server.Options{Broker: b})})
+	require.NoError(t, err)
+	guest, at := operate.Actor{Name: "guest", Tags: []string{access.Administrator}}, operate.QueueName{VHost: "/", Name: "q"}
+	require.InDelta(t, time.Now().UnixMilli(), s.State().NowMillis, 60_000)
+	m, err := s.Look(t.Context(), guest, at, 1, 0)
+	require.NoError(t, err)
+	require.Equal(t, hour, m.DeadlineMillis)
+	letters, _, err := s.SearchDeadLetters(t.Context(), guest, operate.SearchRequest{DeadLetters: operate.DeadLetters{Queue: at}, Count: 10})
+	require.NoError(t, err)
+	require.Equal(t, hour, letters[0].DeadlineMillis)
+	done, err := s.ChangeDeadline(t.Context(), guest, at, 1, operate.DeadlineChange{Was: &hour, At: hour + 60_000})
+	require.NoError(t, err)
+	require.Equal(t, operate.DeadlineChanged{Outcome: "rescheduled", Deadline: hour + 60_000}, done)
+	found, err := q.Browse(broker.Browse{Count: 1})
+	require.NoError(t, err)
+	require.Equal(t, b.Instant(hour+60_000), found[0].Deadline)
+}

@@ -1,0 +1,144 @@
+package operate
+
+import (
+	"context"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"curfew/broker"
+	"curfew/broker/deadletters"
+	"curfew/broker/policy"
+)
+
+// setPolicy and clearPolicy are the operations on policies of a kind.
+var (
+	setPolicy   = map[policy.Kind]Operation{policy.User: SetPolicy, policy.Operator: SetOperatorPolicy}
+	clearPolicy = map[policy.Kind]Operation{policy.User: ClearPolicy, policy.Operator: ClearOperatorPolicy}
+)
+
+// SetPolicyOf is the operation that sets a policy of a kind.
+func SetPolicyOf(k policy.Kind) Operation { return setPolicy[k] }
+
+// ClearPolicyOf is the operation that clears one.
+func ClearPolicyOf(k policy.Kind) Operation { return clearPolicy[k] }
+
+// SetPolicy makes or changes a policy.
+func (o Settings) SetPolicy(_ context.Context, a Actor, vhost string, k policy.Kind, p policy.Policy) (created bool, err error) {
+	vh, err := o.vhost(&a, setPolicy[k], vhost)
+	if err == nil {
+		created, err = vh.SetPolicy(k, p)
+	}
+	o.Record(a, setPolicy[k], QueueName{VHost: vhost}, err, zap.String("policy", p.Name))
+	return created, err
+}
+
+// PolicyEffect is what a policy's time to live does to the messages that are queued already.
+type PolicyEffect struct {
+	broker.BacklogEffect
+	// DeadLetterQueues are those of the named queues that dead letters go to. Dead letters expire there like any message.
+	DeadLetterQueues []string `json:"dead_letter_queues"`
+}
+
+// find finds which of the named queues dead letters go to.
+func (e *PolicyEffect) find(vh *broker.VHost) {
+	e.Names, e.DeadLetterQueues = append([]string{}, e.Names...), []string{}
+	for _, q := range deadletters.Queues(vh) {
+		if slices.Contains(e.Names, q.Queue) && (len(q.From) > 0 || q.Parked || broker.IsSubqueue(q.Queue)) {
+			e.DeadLetterQueues = append(e.DeadLetterQueues, q.Queue)
+		}
+	}
+	slices.Sort(e.DeadLetterQueues)
+}
+
+// SetPolicyForBacklog is SetPolicy whose time to live counts for the messages that are queued already too. With dryRun it only says for how
+// many that would bring an earlier deadline.
+func (o Settings) SetPolicyForBacklog(_ context.Context, a Actor, vhost string, k policy.Kind, p policy.Policy, dryRun bool) (effect PolicyEffect, err error) {
+	vh, err := o.vhost(&a, setPolicy[k], vhost)
+	if err == nil && dryRun {
+		if effect.BacklogEffect, err = vh.TryPolicyRetroactively(k, p); err == nil {
+			effect.find(vh)
+		}
+		return effect, err
+	}
+	if err == nil {
+		if _, effect.BacklogEffect, err = vh.SetPolicyRetroactively(k, p); err == nil {
+			effect.find(vh)
+		}
+	}
+	o.Record(a, setPolicy[k], QueueName{VHost: vhost}, err, zap.String("policy", p.Name), zap.Int("messages", effect.Earlier), zap.Int("expired", effect.Expired))
+	return effect, err
+}
+
+// ClearPolicy removes a policy. Error: ErrNotFound among others.
+func (o Settings) ClearPolicy(_ context.Context, a Actor, vhost string, k policy.Kind, name string) error {
+	vh, err := o.vhost(&a, clearPolicy[k], vhost)
+	var existed bool
+	if err == nil {
+		if existed, err = vh.ClearPolicy(k, name); err == nil && !existed {
+			err = ErrNotFound
+		}
+	}
+	o.Record(a, clearPolicy[k], QueueName{VHost: vhost}, err, zap.String("policy", name))
+	return err
+}
+
+// ParameterName names a parameter of a virtual host.
+type ParameterName struct{ VHost, Component, Name string }
+
+// ofOperators: operator policies and limits bound those who make policies, so they take an administrator.
+func (p *ParameterName) ofOperators() bool {
+	return p.Component == policy.Operator.String() || p.Component == "vhost-limits"
+}
+
+// SetParameter makes or changes a parameter.
+func (o Settings) SetParameter(_ context.Context, a Actor, at ParameterName, value any) (created bool, err error) {
+	vh, err := o.parameters(&a, SetParameter, &at)
+	if err == nil {
+		created, err = vh.SetParameter(at.Component, at.Name, value)
+	}
+	o.Record(a, SetParameter, QueueName{VHost: at.VHost}, err, zap.String("component", at.Component), zap.String("parameter", at.Name))
+	return created, err
+}
+
+// ClearParameter removes a parameter. Error: ErrNotFound among others.
+func (o Settings) ClearParameter(_ context.Context, a Actor, at ParameterName) error {
+	vh, err := o.parameters(&a, ClearParameter, &at)
+	var existed bool
+	if err == nil {
+		if existed, err = vh.ClearParameter(at.Component, at.Name); err == nil && !existed {
+			err = ErrNotFound
+		}
+	}
+	o.Record(a, ClearParameter, QueueName{VHost: at.VHost}, err, zap.String("component", at.Component), zap.String("parameter", at.Name))
+	return err
+}
+
+func (o Settings) parameters(a *Actor, op Operation, at *ParameterName) (*broker.VHost, error) {
+	vh, err := o.vhost(a, op, at.VHost)
+	if err == nil && at.ofOperators() && !a.Has(Administrator) {
+		err = &MissingRole{Administrator}
+	}
+	return vh, err
+}
+
+// SetGlobalParameter makes or changes a parameter of the broker.
+func (o Settings) SetGlobalParameter(_ context.Context, a Actor, name string, value any) (created bool, err error) {
+	if err = o.permit(&a, SetGlobalParameter, ""); err == nil {
+		created, err = o.Broker.SetGlobalParameter(name, value)
+	}
+	o.Record(a, SetGlobalParameter, QueueName{}, err, zap.String("parameter", name))
+	return created, err
+}
+
+// ClearGlobalParameter removes one. Error: ErrNotFound among others.
+func (o Settings) ClearGlobalParameter(_ context.Context, a Actor, name string) (err error) {
+	var existed bool
+	if err = o.permit(&a, ClearGlobalParameter, ""); err == nil {
+		if existed, err = o.Broker.ClearGlobalParameter(name); err == nil && !existed {
+			err = ErrNotFound
+		}
+	}
+	o.Record(a, ClearGlobalParameter, QueueName{}, err, zap.String("parameter", name))
+	return err
+}

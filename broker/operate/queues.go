@@ -1,0 +1,243 @@
+package operate
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/memory"
+	"curfew/broker/policy"
+	"curfew/broker/queue"
+)
+
+// Queue is a queue in a list.
+type Queue struct {
+	broker.QueueInfo
+	Type string
+	// DeadLetters reports whether dead letters go somewhere: to DeadLetterExchange ("" is the default one) by DeadLetterKey ("": their own).
+	DeadLetters                       bool
+	DeadLetterExchange, DeadLetterKey string
+}
+
+// QueueDetail is a queue with its policies.
+type QueueDetail struct {
+	Queue
+	Policy, OperatorPolicy string            // names; "" none
+	Effective              policy.Definition // what the policies come to
+}
+
+// ListQueues lists the queues of all virtual hosts that the actor may look into, in any order.
+func (o *Operations) ListQueues(_ context.Context, a Actor) (all []Queue, err error) {
+	if err := o.permit(&a, ListQueues, ""); err != nil {
+		return nil, err
+	}
+	for _, vh := range o.VHosts(a) {
+		for _, q := range vh.Queues() {
+			all = append(all, queueOf(q))
+		}
+	}
+	return all, nil
+}
+
+func queueOf(q *broker.Queue) Queue {
+	one := Queue{QueueInfo: q.Info(), Type: q.Type().String()}
+	one.DeadLetterExchange, one.DeadLetterKey, one.DeadLetters = q.DeadLettersTo()
+	return one
+}
+
+// Queue shows one queue.
+func (o *Operations) Queue(_ context.Context, a Actor, at QueueName) (QueueDetail, error) {
+	q, err := o.queue(&a, ListQueues, at)
+	if err != nil {
+		return QueueDetail{}, err
+	}
+	d := QueueDetail{Queue: queueOf(q)}
+	d.Policy, d.OperatorPolicy, d.Effective = q.Policies()
+	return d, nil
+}
+
+// Seq is the number of a message in its queue.
+type Seq = queue.Seq
+
+// Message is a message as it stands in its queue.
+type Message struct {
+	broker.Browsed
+	DeadlineMillis int64           // Unix ms by the wall clock; 0 none
+	Properties     amqp.Properties // of one whose properties cannot be read: none
+}
+
+// Unacked reports whether a consumer holds the message.
+func (m *Message) Unacked() bool { return m.State == queue.Unacked }
+
+func (o *Operations) message(x *broker.Browsed) Message {
+	m := Message{Browsed: *x, DeadlineMillis: o.Broker.UnixMillis(x.Deadline)}
+	if p, err := x.Decode(); err == nil {
+		m.Properties = p
+	}
+	return m
+}
+
+// The bounds of a look at messages.
+const (
+	MaxPeekCount = 500
+	maxOffset    = 1 << 40
+	maxPeek      = 16 << 20 // bytes of all bodies
+)
+
+// copiesOfBody is how often a face holds a body: as text, in base64 and in the answer.
+const copiesOfBody = 4
+
+// PeekRequest says which messages of a queue to look at.
+type PeekRequest struct {
+	Queue         QueueName
+	FromTail      bool        // newest first, else from the head
+	State         queue.State // queue.Ready or queue.Unacked; 0: both
+	Offset, Count int
+	BodyBytes     int // of each body
+	// Memory pays for the answer; nil: nobody does.
+	Memory *memory.Account
+}
+
+// Peek looks at messages without taking them. Errors: *OutOfRange, *Invalid, or *memory.Exceeded among others.
+func (o *Operations) Peek(_ context.Context, a Actor, r PeekRequest) ([]Message, error) {
+	for _, n := range []struct {
+		field       string
+		value, most int
+	}{{"offset", r.Offset, maxOffset}, {"count", r.Count, MaxPeekCount}, {"truncate", r.BodyBytes, broker.DefaultMaxMessageBytes}} {
+		if n.value < 0 || n.value > n.most {
+			return nil, &OutOfRange{n.field, int64(n.value)}
+		}
+	}
+	q, err := o.queue(&a, Peek, r.Queue)
+	if err != nil {
+		return nil, err
+	}
+	most := int64(r.Count) * int64(min(r.BodyBytes, o.Broker.MaxMessageBytes()))
+	if most > maxPeek {
+		return nil, &Invalid{fmt.Sprintf("count times truncate is more than %d", maxPeek)}
+	}
+	if r.Memory != nil {
+		if err := r.Memory.Take(min(copiesOfBody*most, maxPeek)); err != nil {
+			return nil, err
+		}
+	}
+	found, err := q.Browse(broker.Browse{FromTail: r.FromTail, Offset: r.Offset, Count: r.Count, State: r.State, BodyBytes: r.BodyBytes})
+	list := make([]Message, len(found))
+	for i := range found {
+		list[i] = o.message(&found[i])
+	}
+	return list, err
+}
+
+// Look shows one message by its number, with bodyBytes of its body, at most 16 MiB.
+func (o *Operations) Look(_ context.Context, a Actor, at QueueName, seq queue.Seq, bodyBytes int) (Message, error) {
+	q, err := o.queue(&a, Peek, at)
+	if err != nil {
+		return Message{}, err
+	}
+	x, ok := q.Look(seq, min(max(bodyBytes, 0), maxPeek))
+	if !ok {
+		return Message{}, ErrMessageGone
+	}
+	return o.message(&x), nil
+}
+
+// nobody owns what operations declare or ask for: another's exclusive queue stays closed to them.
+type nobody struct{}
+
+const (
+	// maxAnswer bounds the bodies of one answer, in bytes; what is beyond stays in the queue.
+	maxAnswer = 128 << 20
+	// messageBytes is what a message takes in an answer beside its content.
+	messageBytes = 1 << 10
+)
+
+// GetRequest says how many messages to take from a queue and what becomes of them.
+type GetRequest struct {
+	Queue QueueName
+	Count int
+	NoAck bool              // they are gone once taken
+	After broker.Settlement // of all together, once they were shown; without NoAck
+	// Memory pays for the answer; nil: nobody does. Where there is none left, fewer are taken.
+	Memory *memory.Account
+}
+
+// Get takes messages and shows each, as basic.get does; then it settles them. What show gets is valid during the call.
+func (o *Operations) Get(ctx context.Context, a Actor, r GetRequest, show func(*broker.Delivery)) error {
+	n, err := o.get(&a, &r, show)
+	if err == nil && n > 0 && (r.NoAck || r.After != broker.Requeue) {
+		err = o.commit(ctx)
+	}
+	o.Record(a, Get, r.Queue, err, zap.Int("messages", n), zap.Bool("requeued", !r.NoAck && r.After == broker.Requeue))
+	return err
+}
+
+func (o *Operations) get(a *Actor, r *GetRequest, show func(*broker.Delivery)) (n int, err error) {
+	vh, err := o.vhost(a, Get, r.Queue.VHost)
+	if err != nil {
+		return 0, err
+	}
+	name := vh.QueueName(r.Queue.Name)
+	if err := o.permitQueue(a, Get, vh, name); err != nil {
+		return 0, err
+	}
+	q, err := vh.QueueFor(nobody{}, name)
+	if err != nil {
+		return 0, err
+	}
+	seqs, bytes, paid := []queue.Seq{}, 0, 0
+	for n < r.Count && bytes < maxAnswer {
+		due := copiesOfBody * bytes
+		if r.Memory != nil && !r.Memory.Try(int64(due-paid)) {
+			break
+		}
+		paid = due
+		got, err := q.Get(r.NoAck, func(d *broker.Delivery) {
+			show(d)
+			bytes += messageBytes + len(d.Message.Properties) + len(d.Message.Body)
+			seqs = append(seqs, d.Seq)
+		})
+		if err != nil {
+			q.Settle(broker.Requeue, seqs, nil)
+			return 0, err
+		}
+		if !got {
+			break
+		}
+		n++
+	}
+	if !r.NoAck {
+		q.Settle(r.After, seqs, nil)
+	}
+	return n, nil
+}
+
+// PurgeQueue deletes the ready messages of a queue.
+func (o *Operations) PurgeQueue(ctx context.Context, a Actor, at QueueName) (n int, err error) {
+	q, err := o.queue(&a, PurgeQueue, at)
+	if err == nil {
+		q, err = q.VHost().QueueFor(nobody{}, q.Name())
+	}
+	if err == nil {
+		n = q.Purge()
+		err = o.commit(ctx)
+	}
+	o.Record(a, PurgeQueue, at, err, zap.Int("messages", n))
+	return n, err
+}
+
+// RenewLock renews the lock of the delivery that came with a token (Service Bus: Renew-Lock for a Message), and returns until when it lasts.
+func (o *Operations) RenewLock(_ context.Context, a Actor, at QueueName, token string) (until int64, err error) {
+	q, err := o.queue(&a, RenewLock, at)
+	if err != nil {
+		return 0, err
+	}
+	until, ok := q.RenewLock(token)
+	if !ok {
+		return 0, ErrNoLock
+	}
+	return until, nil
+}

@@ -1,0 +1,109 @@
+package operate
+
+// Operation names an operation in records.
+type Operation string
+
+// The operations.
+const (
+	ListQueues             Operation = "list_queues"
+	Peek                   Operation = "peek"
+	Get                    Operation = "get"
+	PurgeQueue             Operation = "purge_queue"
+	ListDeadLetterQueues   Operation = "list_dead_letter_queues"
+	SearchDeadLetters      Operation = "search_dead_letters" // and groups
+	ExportDeadLetters      Operation = "export_dead_letters"
+	PurgeDeadLetters       Operation = "purge_dead_letters"
+	ImportDeadLetters      Operation = "import_dead_letters"
+	ResendDeadLetter       Operation = "resend_dead_letter"
+	StartReplay            Operation = "start_replay"
+	ListReplays            Operation = "list_replays"
+	SeeReplay              Operation = "see_replay"
+	CancelReplay           Operation = "cancel_replay"
+	ResumeReplay           Operation = "resume_replay"
+	ListDeadlines          Operation = "list_deadlines"
+	ChangeDeadline         Operation = "change_deadline"
+	RenewLock              Operation = "renew_lock"
+	ListDelayed            Operation = "list_delayed"
+	CancelDelayed          Operation = "cancel_delayed"
+	ListPolicies           Operation = "list_policies"
+	SetPolicy              Operation = "set_policy"
+	ClearPolicy            Operation = "clear_policy"
+	SetOperatorPolicy      Operation = "set_operator_policy"
+	ClearOperatorPolicy    Operation = "clear_operator_policy"
+	ListParameters         Operation = "list_parameters"
+	SetParameter           Operation = "set_parameter"
+	ClearParameter         Operation = "clear_parameter"
+	ListGlobalParameters   Operation = "list_global_parameters"
+	SetGlobalParameter     Operation = "set_global_parameter"
+	ClearGlobalParameter   Operation = "clear_global_parameter"
+	ExportDefinitions      Operation = "export_definitions"
+	ExportVHostDefinitions Operation = "export_vhost_definitions"
+	ImportDefinitions      Operation = "import_definitions"
+	ListConnections        Operation = "list_connections"
+	CloseConnections       Operation = "close_connections"
+	LookAround             Operation = "look_around"   // status, alerts, forecasts, the audit
+	ChangeAlerts           Operation = "change_alerts" // silences
+)
+
+// need says when an operation takes a permission on its queue.
+type need uint8
+
+const (
+	no            need = iota
+	always             // from everybody
+	unlessMonitor      // not from those whose role is Monitor: they see every queue
+)
+
+// rule is what an operation takes. An operation in a virtual host also takes some permission in it, unless its role is Administrator.
+type rule struct {
+	role  Role
+	looks bool // it changes nothing: those whose role is Monitor look into every virtual host
+	read  need // of the queue
+	write need // of the queue; to publish takes what it takes over AMQP
+	owner bool // of the replay, or else administrator
+}
+
+// rules are who may do what.
+var rules = map[Operation]rule{
+	ListQueues:             {role: Management, looks: true},
+	Peek:                   {role: Management, read: always},
+	Get:                    {role: Management, read: always},
+	PurgeQueue:             {role: Management, read: always},
+	ListDeadLetterQueues:   {role: Management, looks: true, read: unlessMonitor},
+	SearchDeadLetters:      {role: Management, read: always},
+	ExportDeadLetters:      {role: Management, read: always},
+	PurgeDeadLetters:       {role: Management, read: always},
+	ImportDeadLetters:      {role: Management, read: always},
+	ResendDeadLetter:       {role: Management, read: always},
+	StartReplay:            {role: Management, read: always},
+	ListReplays:            {role: Management, owner: true},
+	SeeReplay:              {role: Management, owner: true},
+	CancelReplay:           {role: Management, owner: true},
+	ResumeReplay:           {role: Management, owner: true},
+	ListDeadlines:          {role: Management, looks: true, read: unlessMonitor},
+	ChangeDeadline:         {role: Management, read: always, write: always},
+	RenewLock:              {role: Management, read: always},
+	ListDelayed:            {role: Administrator, looks: true},
+	CancelDelayed:          {role: Administrator},
+	ListPolicies:           {role: Management, looks: true},
+	SetPolicy:              {role: Policymaker},
+	ClearPolicy:            {role: Policymaker},
+	SetOperatorPolicy:      {role: Administrator},
+	ClearOperatorPolicy:    {role: Administrator},
+	ListParameters:         {role: Policymaker, looks: true},
+	SetParameter:           {role: Policymaker}, // operator policies and limits: Administrator
+	ClearParameter:         {role: Policymaker}, // likewise
+	ListGlobalParameters:   {role: Policymaker, looks: true},
+	SetGlobalParameter:     {role: Administrator},
+	ClearGlobalParameter:   {role: Administrator},
+	ExportDefinitions:      {role: Administrator, looks: true},
+	ExportVHostDefinitions: {role: Policymaker, looks: true},
+	ImportDefinitions:      {role: Administrator},
+	ListConnections:        {role: Management, looks: true}, // one's own; those whose role is Monitor see all
+	CloseConnections:       {role: Management},              // one's own; administrators close all
+	LookAround:             {role: Monitor, looks: true},
+	ChangeAlerts:           {role: Administrator},
+}
+
+// RoleOf is the role that an operation takes.
+func RoleOf(op Operation) Role { return rules[op].role }

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// The maintainer is one goroutine that does what nobody waits for: it drops segments
+// without references, keeps memory and spare files ready, moves sealed segments from memory
+// to disk, and copies the last messages out of segments that are mostly garbage. It sleeps
+// until a segment is sealed or dies.
+type maintainer struct {
+	memory   *mappings
+	volatile *volatileLog
+	journal  *journal    // nil: memory only
+	define   func() bool // tries again to write definitions; false: still impossible
+	spilled  spill       // unused without a journal
+	relocate func(queue, seq uint64, old, new Pos) (Terms, bool)
+	log      *zap.Logger
+	opts     tuning
+
+	bell, stop, ended chan struct{}
+	stopping          sync.Once
+
+	// Scratch space of compaction.
+	found, holders []Enqueue
+	amends         []amendment
+}
+
+func (m *maintainer) wake() {
+	select {
+	case m.bell <- struct{}{}:
+	default:
+	}
+}
+
+func (m *maintainer) run() {
+	defer close(m.ended)
+	for {
+		var retry <-chan time.Time
+		if !m.round() {
+			retry = time.After(m.opts.retry)
+		}
+		select {
+		case <-m.stop:
+			return
+		case <-m.bell:
+		case <-retry:
+		}
+	}
+}
+
+// round does all there is to do. It returns false when the disk is full.
+func (m *maintainer) round() bool {
+	enough := m.makeReady()
+	if m.journal != nil {
+		m.journal.pageOut()
+	}
+	if m.relocate != nil {
+		m.compact()
+	}
+	m.trim()
+	return enough
+}
+
+// makeReady does what publishers may be waiting for: it keeps memory ready, moves transient
+// messages out of memory, and turns dead segments into space and space into spare files.
+func (m *maintainer) makeReady() bool {
+	m.memory.makeReady()
+	if m.journal == nil {
+		return true
+	}
+	m.spill()
+	m.journal.dropSegments()
+	m.trim()
+	enough := m.journal.refill(math.MaxInt)
+	return m.define() && enough
+}
+
+// trim returns unneeded memory, and frees the places on disk that no memory maps any more.
+func (m *maintainer) trim() {
+	for _, s := range m.memory.unmapUnused() {
+		s.place.free()
+	}
+	if m.journal != nil {
+		m.spilled.shrink(m.journal.isFull())
+	}
+}
+
+// close stops the maintainer, if it is still running.
+func (m *maintainer) close() {
+	m.stopping.Do(func() { close(m.stop) })
+	<-m.ended
+}

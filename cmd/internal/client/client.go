@@ -1,0 +1,159 @@
+// Package client calls a running Curfew over HTTP, for the commands: its management API and /readyz.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// timeout is for one request; an import of many queues is the slowest.
+const timeout = 2 * time.Minute
+
+// Endpoint is the address of a management API, without a slash at its end, and the user that calls it.
+type Endpoint struct{ URL, User, Password string }
+
+// Client calls the management API of a running Curfew.
+type Client struct {
+	endpoint func() (Endpoint, error)
+}
+
+// New returns a client that asks endpoint before each request whom to call.
+func New(endpoint func() (Endpoint, error)) *Client { return &Client{endpoint} }
+
+// Error is an answer with a status other than 2xx.
+type Error struct {
+	Status int
+	Kind   string
+	Reason string
+	// Where the caller has to confirm how many messages: their number, and the position up to which they were counted.
+	Matched  int
+	Position string
+}
+
+func (e *Error) Error() string {
+	if e.Status == http.StatusNotFound && e.Reason == "Not Found" {
+		return "Not Found (HTTP 404); check the name and --vhost"
+	}
+	text := fmt.Sprintf("%s (HTTP %d)", strings.TrimSpace(e.Reason), e.Status)
+	if e.Status == http.StatusUnauthorized {
+		text += "; check --user and --password-file (else CURFEW_USER and CURFEW_PASSWORD), and what that user may do"
+	}
+	return text
+}
+
+// Call makes a request. path is escaped already. send is encoded as JSON; nil sends no body. The answer is
+// decoded into receive unless that is nil. The error is an *Error if the status is not 2xx.
+func (c *Client) Call(ctx context.Context, method, path string, send, receive any) error {
+	var body io.Reader = http.NoBody
+	if send != nil {
+		text, err := json.Marshal(send)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(text)
+	}
+	answer, err := c.Fetch(ctx, method, path, body)
+	if err != nil || receive == nil {
+		return err
+	}
+	if err := Decode(answer, receive); err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// Decode reads the JSON of an answer.
+func Decode(answer []byte, receive any) error {
+	if err := json.Unmarshal(answer, receive); err != nil {
+		return fmt.Errorf("unexpected answer: %w", err)
+	}
+	return nil
+}
+
+// Fetch makes a request and returns the answer as it is.
+func (c *Client) Fetch(ctx context.Context, method, path string, body io.Reader) ([]byte, error) {
+	var answer bytes.Buffer
+	err := c.do(ctx, &http.Client{Timeout: timeout}, method, path, body, &answer)
+	return answer.Bytes(), err
+}
+
+// Stream posts send as JSON and copies the answer to out. The answer may be large and slow.
+func (c *Client) Stream(ctx context.Context, path string, send any, out io.Writer) error {
+	text, err := json.Marshal(send)
+	if err != nil {
+		return err
+	}
+	return c.Upload(ctx, path, bytes.NewReader(text), out)
+}
+
+// Download copies an answer to out. The answer may be large and slow.
+func (c *Client) Download(ctx context.Context, path string, out io.Writer) error {
+	return c.do(ctx, &http.Client{}, http.MethodGet, path, http.NoBody, out)
+}
+
+// Upload posts the contents of in, which may be large, and copies the answer to out.
+func (c *Client) Upload(ctx context.Context, path string, in io.Reader, out io.Writer) error {
+	return c.do(ctx, &http.Client{}, http.MethodPost, path, in, out)
+}
+
+// do makes a request and copies the answer to out if the status is 2xx.
+func (c *Client) do(ctx context.Context, via *http.Client, method, path string, body io.Reader, out io.Writer) error {
+	to, err := c.endpoint()
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, to.URL+path, body)
+	if err != nil {
+		return err
+	}
+	req.SetBasicAuth(to.User, to.Password)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := via.Do(req)
+	if err != nil {
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			err = failed.Err // it repeats the URL, which may hold a password
+		}
+		return fmt.Errorf("no answer from %s: %w; is Curfew running there?", req.URL.Redacted(), err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		answer, _ := io.ReadAll(resp.Body) // as much of it as could be read
+		return newError(resp, answer)
+	}
+	if _, err := io.Copy(out, resp.Body); err != nil {
+		return fmt.Errorf("read the answer of %s: %w", req.URL.Redacted(), err)
+	}
+	return nil
+}
+
+func newError(resp *http.Response, answer []byte) error {
+	var fields struct {
+		Error    string `json:"error"`
+		Reason   any    `json:"reason"`
+		Matched  int    `json:"matched"`
+		Position string `json:"position"`
+	}
+	if json.Unmarshal(answer, &fields) != nil || fields.Reason == nil {
+		return &Error{Status: resp.StatusCode, Reason: resp.Status}
+	}
+	return &Error{resp.StatusCode, fields.Error, html.UnescapeString(fmt.Sprint(fields.Reason)), fields.Matched, fields.Position}
+}
+
+// Path joins parts of a path of the API, each escaped: a virtual host's name may be a slash.
+func Path(parts ...string) string {
+	escaped := make([]string, len(parts))
+	for i, part := range parts {
+		escaped[i] = url.PathEscape(part)
+	}
+	return "/api/" + strings.Join(escaped, "/")
+}

@@ -1,0 +1,83 @@
+package client
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/scheduler/storetest"
+)
+
+// serve answers requests with handler and returns a client that calls it as ann.
+func serve(t *testing.T, handler http.HandlerFunc) *Client {
+	t.Helper()
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	return New(func() (Endpoint, error) { return Endpoint{URL: s.URL, User: "ann", Password: "pw"}, nil })
+}
+
+func TestCall(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		assert.Equal(t, []string{"ann", "pw"}, []string{user, password})
+		assert.Equal(t, "/api/queues/%2F/a%20b", r.URL.EscapedPath())
+		text := new(bytes.Buffer)
+		_, _ = text.ReadFrom(r.Body)
+		assert.JSONEq(t, `{"count":3}`, text.String())
+		_, _ = w.Write([]byte(`{"name":"a b"}`))
+	})
+	var answer struct{ Name string }
+	require.NoError(t, c.Call(t.Context(), http.MethodPost, Path("queues", "/", "a b"), map[string]int{"count": 3}, &answer))
+	assert.Equal(t, "a b", answer.Name)
+	var out strings.Builder
+	require.NoError(t, c.Stream(t.Context(), Path("queues", "/", "a b"), map[string]int{"count": 3}, &out))
+	assert.JSONEq(t, `{"name":"a b"}`, out.String())
+}
+
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		status       int
+		answer, want string
+		matched      int
+	}{
+		{http.StatusNotFound, `{"error":"Object Not Found","reason":"Not Found"}`, "Not Found (HTTP 404); check the name and --vhost", 0},
+		{http.StatusBadRequest, `{"error":"bad_request","reason":"a &lt; b\n"}`, "a < b (HTTP 400)", 0},
+		{http.StatusUnauthorized, `{"error":"not_authorized","reason":"Login failed"}`,
+			"Login failed (HTTP 401); check --user and --password-file (else CURFEW_USER and CURFEW_PASSWORD), and what that user may do", 0},
+		{http.StatusConflict, `{"error":"unconfirmed","reason":"7 match","matched":7}`, "7 match (HTTP 409)", 7},
+		{http.StatusBadGateway, "<html>", "502 Bad Gateway (HTTP 502)", 0},
+	} {
+		client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(c.status)
+			_, _ = w.Write([]byte(c.answer))
+		})
+		err := client.Call(t.Context(), http.MethodGet, "/api/x", nil, nil)
+		var answered *Error
+		require.ErrorAs(t, err, &answered)
+		assert.Equal(t, c.status, answered.Status)
+		assert.Equal(t, c.matched, answered.Matched)
+		assert.EqualError(t, err, c.want)
+	}
+	html := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) })
+	assert.ErrorContains(t, html.Call(t.Context(), http.MethodGet, "/api/x", nil, &struct{}{}), "GET /api/x: unexpected answer: ")
+}
+
+// TestNoAnswer: the error does not repeat a password that is in the URL.
+func TestNoAnswer(t *testing.T) {
+	addr := storetest.FreeAddr()
+	c := New(func() (Endpoint, error) { return Endpoint{URL: "http://ann:s3cret@" + addr}, nil })
+	err := c.Download(t.Context(), "/api/x", new(bytes.Buffer))
+	assert.ErrorContains(t, err, "is Curfew running there?")
+	assert.ErrorContains(t, err, addr)
+	assert.NotContains(t, err.Error(), "s3cret")
+
+	unset := errors.New("no password")
+	c = New(func() (Endpoint, error) { return Endpoint{}, unset })
+	assert.ErrorIs(t, c.Upload(t.Context(), "/api/x", http.NoBody, new(bytes.Buffer)), unset)
+}

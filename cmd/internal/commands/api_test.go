@@ -1,0 +1,52 @@
+package commands
+
+import (
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/scheduler/storetest"
+)
+
+func TestAPICommandsWithoutAnAnswer(t *testing.T) {
+	setenv(t, "CURFEW_HTTP_ADDR="+storetest.FreeAddr())
+	code, _, errOut := runCommand(t, "policy", "list")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errOut, "is Curfew running there?")
+	for text, args := range map[string][]string{
+		`unknown command "sit"; curfew policy set, clear or list`:        {"policy", "sit"},
+		`unknown command "x"; curfew definitions export, import or diff`: {"definitions", "x"},
+		"curfew policy set takes a name, a pattern and a definition":     {"policy", "set", "a"},
+		"the definition has to be a JSON object":                         {"policy", "set", "a", "b", "[]"},
+		`-o takes table or json, not "xml"`:                              {"policy", "list", "-o", "xml"},
+		"curfew definitions import takes a file":                         {"definitions", "import"},
+	} {
+		code, _, errOut := runCommand(t, args...)
+		assert.Equal(t, exitUsage, code, "%v", args)
+		assert.Contains(t, errOut, text)
+	}
+}
+
+// TestForeignAnswers: answers that are not the API's are shown as they are.
+func TestForeignAnswers(t *testing.T) {
+	setenv(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			http.Error(w, "<html>", http.StatusBadGateway)
+			return
+		}
+		_, _ = w.Write([]byte("<html>"))
+	})}
+	go s.Serve(l)
+	defer s.Close()
+	code, _, errOut := runCommand(t, "policy", "list", "--url", "http://"+l.Addr().String())
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errOut, "unexpected answer")
+	_, _, errOut = runCommand(t, "policy", "clear", "x", "--url", "http://"+l.Addr().String()+"/")
+	assert.Contains(t, errOut, "502 Bad Gateway (HTTP 502)")
+}

@@ -1,0 +1,193 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"curfew/cmd/internal/client"
+	"curfew/monitor/audit"
+)
+
+// auditCommands read the record of expired messages from a running Curfew, or with --dir from a data folder.
+type auditCommands struct {
+	*api
+	dir         string
+	query       audit.Query
+	since, till string
+}
+
+func auditCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "audit",
+		Short: "Search and export the record of expired messages, of a running Curfew or of a data folder",
+		Example: `  curfew audit search --queue orders --since 1h
+  curfew audit search --min-lateness 100ms --dir /var/lib/curfew
+  curfew audit export --since 24h > expired.jsonl`,
+		RunE: group("audit", "search or export"),
+	}
+	a := &auditCommands{api: withAPI(c)}
+	f := c.PersistentFlags()
+	f.StringVar(&a.dir, "dir", "", "read this data folder (CURFEW_DATA_DIR of a Curfew, running or not) instead of asking a running Curfew")
+	f.StringVar(&a.query.VHost, "vhost", "", "only of this virtual host")
+	f.StringVar(&a.query.Queue, "queue", "", "only of this queue")
+	f.StringVar(&a.query.MessageID, "message-id", "", "only with this message-id")
+	f.StringVar(&a.query.Path, "path", "", "only those found by: eager, index, lazy, requeue, manual or scheduled")
+	f.StringVar(&a.query.Outcome, "outcome", "", "only dead_lettered, dropped or parked")
+	f.DurationVar(&a.query.MinLateness, "min-lateness", 0, "only with at least this lateness")
+	f.StringVar(&a.since, "since", "", "from this instant (RFC 3339), or within this time, such as 2h")
+	f.StringVar(&a.till, "before", "", "before this instant, or longer ago than this time")
+	offers(c, "path", "eager", "index", "lazy", "requeue", "manual", "scheduled")
+	offers(c, "outcome", "dead_lettered", "dropped", "parked")
+	c.AddCommand(a.search(), a.export())
+	return c
+}
+
+// complete reads the flags that are instants and checks the query.
+func (a *auditCommands) complete() (err error) {
+	if a.query.From, err = instant("--since", a.since); err != nil {
+		return err
+	}
+	if a.query.To, err = instant("--before", a.till); err != nil {
+		return err
+	}
+	if err = a.query.Check(); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// records searches the data folder.
+func (a *auditCommands) records(ctx context.Context) (iter.Seq2[audit.Record, error], error) {
+	folder := filepath.Join(a.dir, "audit")
+	if _, err := os.Stat(folder); err != nil {
+		return nil, fmt.Errorf("%w; --dir takes the data folder of a Curfew that has CURFEW_AUDIT on", err)
+	}
+	return audit.Search(ctx, folder, a.query), nil
+}
+
+// location is the path of the API with the query's parameters.
+func (a *auditCommands) location(format string) string {
+	v := url.Values{"format": {format}}
+	q := &a.query
+	for name, text := range map[string]string{"vhost": q.VHost, "queue": q.Queue, "message_id": q.MessageID, "path": q.Path, "outcome": q.Outcome} {
+		if text != "" {
+			v.Set(name, text)
+		}
+	}
+	for name, at := range map[string]time.Time{"from": q.From, "to": q.To} {
+		if !at.IsZero() {
+			v.Set(name, at.Format(time.RFC3339Nano))
+		}
+	}
+	if q.MinLateness > 0 {
+		v.Set("min_lateness", q.MinLateness.String())
+	}
+	if q.Limit > 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return client.Path("curfew", "audit") + "?" + v.Encode()
+}
+
+func (a *auditCommands) search() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "search",
+		Short: "Show the last messages that expired, the newest first",
+		Args:  exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.complete(); err != nil {
+				return err
+			}
+			list, err := a.newest(cmd.Context())
+			if err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, r := range list {
+				if r.Lost > 0 {
+					rows = append(rows, []string{time.UnixMilli(r.At).UTC().Format("2006-01-02T15:04:05.000Z"), "-", "-", "-", "-", fmt.Sprint(r.Lost, " records are missing"), "-"})
+					continue
+				}
+				rows = append(rows, []string{time.UnixMilli(r.At).UTC().Format("2006-01-02T15:04:05.000Z"), r.Queue, orDash(string(r.MessageID)), r.Lateness().String(), r.Path, r.Outcome, orDash(strings.Join(r.To, " "))})
+			}
+			out := make([]*audit.Record, len(list))
+			for i := range list {
+				out[i] = &list[i]
+			}
+			return a.print(cmd.OutOrStdout(), out, []string{"AT", "QUEUE", "MESSAGE-ID", "LATE", "PATH", "OUTCOME", "TO"}, rows)
+		},
+	}
+	c.Flags().IntVarP(&a.query.Limit, "count", "n", 20, "how many at most")
+	return watched(c)
+}
+
+func (a *auditCommands) newest(ctx context.Context) (list []audit.Record, err error) {
+	if a.dir == "" {
+		return list, a.explain(a.Call(ctx, http.MethodGet, a.location("json"), nil, &list))
+	}
+	a.query.Newest = true
+	records, err := a.records(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for r, err := range records {
+		if err != nil {
+			return list, err
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// explain adds to an error how to have a record kept.
+func (a *auditCommands) explain(err error) error {
+	if r, ok := errors.AsType[*client.Error](err); ok && r.Status == 404 {
+		return &client.Error{Status: 404, Reason: "this Curfew keeps no record: it takes CURFEW_AUDIT=true and a CURFEW_DATA_DIR"}
+	}
+	return err
+}
+
+func (a *auditCommands) export() *cobra.Command {
+	var format, file string
+	c := &cobra.Command{
+		Use:   "export",
+		Short: "Write all records, the oldest first, as JSON lines or CSV",
+		Args:  exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if format != "jsonl" && format != "csv" {
+				return usageError{fmt.Errorf("--format takes jsonl or csv, not %q", format)}
+			}
+			if err := a.complete(); err != nil {
+				return err
+			}
+			out, done, err := create(cmd.OutOrStdout(), file)
+			if err != nil {
+				return err
+			}
+			if a.dir == "" {
+				return errors.Join(a.explain(a.Download(cmd.Context(), a.location(format), out)), done())
+			}
+			records, err := a.records(cmd.Context())
+			if err != nil {
+				return errors.Join(err, done())
+			}
+			if format == "csv" {
+				return errors.Join(audit.WriteCSV(out, records), done())
+			}
+			return errors.Join(audit.WriteJSONLines(out, records), done())
+		},
+	}
+	c.Flags().StringVar(&format, "format", "jsonl", "jsonl or csv")
+	c.Flags().StringVarP(&file, "file", "f", "", "file to write; it must not exist")
+	return c
+}

@@ -1,0 +1,97 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"curfew/cmd/internal/client"
+	"curfew/cmd/internal/node"
+	"curfew/cmd/internal/settings"
+	"curfew/monitor/printable"
+)
+
+const (
+	exitFailed      = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitUnhealthy   = 4
+	exitUnconfirmed = 5
+	exitAborted     = 6
+)
+
+// unhealthyError means that the running Curfew is degraded or dead.
+type unhealthyError struct{ error }
+
+// confirmationError means that the command needs --confirm.
+type confirmationError struct{ error }
+
+// usageError is a mistake in the command line, or in a file that it or the environment names.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// Run executes one command line and returns the exit code. release is the version that the linker has set, or empty.
+func Run(ctx context.Context, release string, args []string, stdout, stderr io.Writer) int {
+	root := rootCommand(node.BuildOf(release))
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(stderr, "curfew:", printable.Text(err.Error(), "\n\t"))
+	return exitCode(err)
+}
+
+func exitCode(err error) int {
+	if r, ok := errors.AsType[*client.Error](err); ok && r.Status == http.StatusNotFound {
+		return exitNotFound
+	}
+	if _, ok := errors.AsType[usageError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[settings.Error](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[unhealthyError](err); ok {
+		return exitUnhealthy
+	}
+	if _, ok := errors.AsType[confirmationError](err); ok {
+		return exitUnconfirmed
+	}
+	return exitFailed
+}
+
+const introduction = `AMQP 0-9-1 broker whose message deadlines fire on time, with nobody consuming. Without a command it serves.
+
+Exit codes: 0 done; 1 failed, or the answer is no; 2 the command line or a variable is wrong; 3 what was asked for
+does not exist; 4 (status) the running one is degraded or dead; 5 a purge wants --confirm with the number of messages;
+6 (serve) ended by SIGABRT, as systemd's watchdog does, or SIGQUIT, with the stacks of all goroutines on stderr.`
+
+func rootCommand(b node.Build) *cobra.Command {
+	serve := serveCommand(b)
+	root := &cobra.Command{
+		Use:           "curfew",
+		Short:         "AMQP 0-9-1 broker whose message deadlines fire on time, with nobody consuming",
+		Long:          introduction,
+		Args:          unknownCommand,
+		RunE:          serve.RunE,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(serve, demoCommand(), configCommand(), healthcheckCommand(), versionCommand(b))
+	for _, cmd := range root.Commands() {
+		cmd.Args = noArguments
+	}
+	root.AddCommand(alertCommand(), storeCommand(), benchCommand(), policyCommand(), definitionsCommand(), userCommand(), injectCommand(b.Version),
+		statusCommand(), deadlinesCommand(), queueCommand(), dlqCommand(), auditCommand(), rabbitmqCommand())
+	addExamples(root)
+	return root
+}

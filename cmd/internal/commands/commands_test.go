@@ -1,0 +1,112 @@
+package commands
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"curfew/cmd/internal/node"
+)
+
+// scratch is a folder for the built binary.
+var scratch string
+
+func TestMain(m *testing.M) {
+	var err error
+	if scratch, err = os.MkdirTemp("", "curfew-test-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/alexedwards/scs/v2/memstore.(*MemStore).startCleanup"), goleak.Cleanup(func(code int) {
+		os.RemoveAll(scratch)
+		os.Exit(code)
+	}))
+}
+
+// setenv clears every CURFEW_ and OTEL_ variable and sets the given ones ("NAME=value") for the test.
+func setenv(t *testing.T, settings ...string) {
+	t.Helper()
+	for _, entry := range os.Environ() {
+		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "CURFEW_") || strings.HasPrefix(name, "OTEL_") || strings.HasPrefix(name, "RABBITMQ_DEFAULT_") {
+			t.Setenv(name, "") // so that it is restored
+			os.Unsetenv(name)
+		}
+	}
+	for _, s := range settings {
+		name, value, _ := strings.Cut(s, "=")
+		t.Setenv(name, value)
+	}
+}
+
+// runCommand runs one command line in this process.
+func runCommand(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code = Run(t.Context(), "", args, &out, &errOut)
+	return code, out.String(), errOut.String()
+}
+
+func TestVersion(t *testing.T) {
+	code, out, _ := runCommand(t, "version")
+	assert.Zero(t, code)
+	assert.Regexp(t, `^curfew \S+ `+runtime.Version()+` \S+\n$`, out)
+}
+
+func TestWrongCommandLines(t *testing.T) {
+	for text, args := range map[string][]string{
+		`unknown command "srve"`:     {"srve"},
+		"unknown flag: --port":       {"serve", "--port", "1"},
+		`version takes no arguments`: {"version", "now"},
+		`unknown command "check"`:    {"store", "check"},
+		"store verify takes one":     {"store", "verify", "a", "b"},
+		"unknown flag: --json":       {"--json"},
+	} {
+		code, _, errOut := runCommand(t, args...)
+		assert.Equal(t, exitUsage, code, "%v", args)
+		assert.Contains(t, errOut, text)
+	}
+}
+
+// TestEveryCommandHasAnExample: a command with an argument or a flag of its own has an example, with arguments and
+// flags that exist.
+func TestEveryCommandHasAnExample(t *testing.T) {
+	var visit func(*cobra.Command)
+	visit = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+		if !c.HasSubCommands() && (c.HasLocalFlags() || strings.Contains(c.Use, "<")) {
+			assert.Contains(t, c.Example, c.CommandPath())
+		}
+		for line := range strings.Lines(c.Example) {
+			holdExample(t, strings.TrimSpace(line))
+		}
+	}
+	visit(rootCommand(node.Build{}))
+}
+
+var shellWord = regexp.MustCompile(`'[^']*'|\S+`)
+
+// holdExample parses a command line up to a redirection or a pipe.
+func holdExample(t *testing.T, line string) {
+	t.Helper()
+	line, _, _ = strings.Cut(line, " > ")
+	line, _, _ = strings.Cut(line, " | ")
+	var args []string
+	for _, word := range shellWord.FindAllString(line, -1) {
+		args = append(args, strings.Trim(word, "'"))
+	}
+	c, rest, err := rootCommand(node.Build{}).Find(args[1:])
+	require.NoError(t, err, line)
+	require.NoError(t, c.ParseFlags(rest), line)
+	assert.NoError(t, c.ValidateArgs(c.Flags().Args()), line)
+}

@@ -1,0 +1,30 @@
+package commands
+
+import (
+	"github.com/spf13/cobra"
+
+	"curfew/cmd/internal/settings"
+)
+
+func configCommand() *cobra.Command {
+	var markdown bool
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Print every variable with its default, its present value and what it means; check the alerts file",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if markdown {
+				return settings.WriteMarkdown(cmd.OutOrStdout())
+			}
+			s, err := settings.Load()
+			if err != nil {
+				return err
+			}
+			if _, err := configuredAlerts(&s); err != nil {
+				return err
+			}
+			return s.WriteTable(cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().BoolVar(&markdown, "markdown", false, "print the tables of the README instead: no present values")
+	return cmd
+}

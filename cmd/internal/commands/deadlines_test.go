@@ -1,0 +1,41 @@
+package commands
+
+import (
+	"strings"
+	"testing"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/assert"
+)
+
+func TestDeadlineAndQueueCommands(t *testing.T) {
+	r := startRunning(t)
+	ch := r.dead(0)
+	r.send(ch, amqp091.Publishing{Expiration: "3600000", MessageId: "a"})
+	r.send(ch, amqp091.Publishing{Expiration: "60000", MessageId: "b"})
+	list := r.ok("deadlines", "list")
+	assert.Less(t, strings.Index(list, "  b\n"), strings.Index(list, "  a\n"), list)
+	assert.Equal(t, 1, strings.Count(r.ok("deadlines", "list", "orders", "--overdue"), "\n"))
+	assert.Contains(t, r.ok("deadlines", "extend", "orders", "2", "--by", "2h"), "rescheduled")
+	list = r.ok("deadlines", "list", "orders")
+	assert.Less(t, strings.Index(list, "  a\n"), strings.Index(list, "  b\n"), list)
+	assert.Contains(t, r.ok("deadlines", "shorten", "orders", "--message-id", "b", "--by", "1h"), "rescheduled")
+	assert.Equal(t, "OUTCOME      DEADLINE\nrescheduled  -\n", r.ok("deadlines", "cancel", "orders", "2"))
+	assert.Equal(t, "OUTCOME  DEADLINE\nexpired  -\n", r.ok("deadlines", "fire", "orders", "--message-id", "a"))
+	r.waits("orders.dead", 1)
+	assert.Contains(t, r.exits(exitNotFound, "deadlines", "fire", "orders", "1"), "no message with this number")
+	assert.Contains(t, r.exits(exitNotFound, "deadlines", "fire", "orders", "--message-id", "a"), "no ready message")
+	r.exits(exitUsage, "deadlines", "extend", "orders", "2")
+	r.exits(exitUsage, "deadlines", "cancel", "orders")
+	assert.Contains(t, r.exits(exitUsage, "deadlines", "fire", "orders", "a"), `by its number in the queue (curfew deadlines list), not "a"`)
+	assert.Contains(t, r.exits(exitUsage, "deadlines", "extend", "orders", "2", "--by", "1h", "--at", "2030-01-01T00:00:00Z"), "not both")
+
+	assert.Contains(t, r.ok("queue", "list"), "orders.dead  classic  1      0        0")
+	shown := r.ok("queue", "show", "orders")
+	assert.Contains(t, shown, "messages_ready               1")
+	assert.Contains(t, shown, `{"x-dead-letter-exchange":"","x-dead-letter-routing-key":"orders.dead"}`)
+	assert.Contains(t, r.ok("queue", "peek", "orders", "--state", "ready", "--tail"), "orders")
+	assert.Contains(t, r.exits(exitUsage, "queue", "peek"), "curfew queue peek takes a queue\n")
+	assert.Contains(t, r.exits(exitUnconfirmed, "queue", "purge", "orders"), "1 messages are ready in \"orders\"; to delete them add --confirm 1")
+	assert.Equal(t, "DELETED\n1\n", r.ok("queue", "purge", "orders", "--confirm", "1"))
+}

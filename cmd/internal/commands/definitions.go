@@ -1,0 +1,137 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"curfew/broker/definitions"
+	"curfew/cmd/internal/client"
+)
+
+func definitionsCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "definitions",
+		Short: "Export, import and compare the definitions of a running Curfew, in RabbitMQ's format",
+		RunE:  group("definitions", "export, import or diff"),
+	}
+	d := definitionsCommands{api: withAPI(c)}
+	c.PersistentFlags().StringVar(&d.vhost, "vhost", "", "only what is in this virtual host")
+	c.AddCommand(d.export(), d.load(), d.diff())
+	return c
+}
+
+type definitionsCommands struct {
+	*api
+	vhost string
+}
+
+func (d *definitionsCommands) at() string {
+	if d.vhost == "" {
+		return client.Path("definitions")
+	}
+	return client.Path("definitions", d.vhost)
+}
+
+func (d *definitionsCommands) fetch(ctx context.Context) (*definitions.Document, error) {
+	text, err := d.Fetch(ctx, http.MethodGet, d.at(), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	return definitions.Parse(text)
+}
+
+func (d *definitionsCommands) export() *cobra.Command {
+	return &cobra.Command{
+		Use:   "export [file]",
+		Short: "Write the definitions to a file, or print them; they hold password hashes",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			document, err := d.fetch(cmd.Context())
+			if err != nil {
+				return err
+			}
+			text, err := document.Marshal()
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 && args[0] != "-" {
+				return os.WriteFile(args[0], text, 0o600)
+			}
+			_, err = cmd.OutOrStdout().Write(text)
+			return err
+		},
+	}
+}
+
+func (d *definitionsCommands) load() *cobra.Command {
+	return &cobra.Command{
+		Use:   "import <file>",
+		Short: "Add what a file holds, - for standard input; nothing is deleted, and of a wrong file nothing is taken",
+		Args:  exactly(1, "a file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := readFile(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			if _, err := definitions.Parse(text); err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			_, err = d.Fetch(cmd.Context(), http.MethodPost, d.at(), bytes.NewReader(text))
+			return err
+		},
+	}
+}
+
+func readFile(cmd *cobra.Command, name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(cmd.InOrStdin())
+	}
+	return os.ReadFile(name)
+}
+
+func (d *definitionsCommands) diff() *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff <file>",
+		Short: "Print what importing a file would do: + add, ~ change, ! differs and would stay, - is only here and would stay",
+		Long:  "Exit code 1 if an import would add or change something, or leave something that differs.",
+		Args:  exactly(1, "a file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := readFile(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			want, err := definitions.Parse(text)
+			if err != nil {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			have, err := d.fetch(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return d.printDifferences(cmd.OutOrStdout(), definitions.Diff(have, want))
+		},
+	}
+}
+
+func (d *definitionsCommands) printDifferences(w io.Writer, list []definitions.Difference) error {
+	rows, differs := [][]string{}, 0
+	for _, x := range list {
+		rows = append(rows, []string{string(x.Mark), x.What})
+		if x.Mark != definitions.Missing {
+			differs++
+		}
+	}
+	if err := d.print(w, list, []string{"", "WHAT"}, rows); err != nil {
+		return err
+	}
+	if differs > 0 {
+		return fmt.Errorf("%d differences", differs)
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var backLine = regexp.MustCompile(`(?m)^  order-\d +lived +\S+  dead-lettered \(expired\) +[0-9.]+ ms late$`)
+
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	code, out, errOut := runBinary(t, []string{"demo"}, "AMQP_ADDR=nonsense") // it reads no variable
+	require.Zero(t, code, "%s\n%s", out, errOut)
+	n := len(demoTTLs)
+	assert.Len(t, backLine.FindAllString(out, -1), n, out)
+	assert.Contains(t, out, fmt.Sprintf("\n%d of %d back, the latest ", n, n))
+	assert.Contains(t, out, "the one-hour message is still queued.")
+	assert.Contains(t, out, "curfew serve")
+}
+
+func TestDemoInterrupted(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	assert.ErrorContains(t, demo(ctx, new(bytes.Buffer), []time.Duration{time.Hour}), "interrupted")
+}
+
+// The client fails the demo when a message is early, late or unexpected, whatever the broker says.
+func TestDemoClientJudges(t *testing.T) {
+	now := time.Now()
+	for name, c := range map[string]struct {
+		id   string
+		at   time.Time
+		want string
+	}{
+		"on time":    {"order-1", now.Add(time.Millisecond), ""},
+		"early":      {"order-1", now.Add(-2 * time.Millisecond), "order-1 came 2.0 ms early"},
+		"late":       {"order-1", now.Add(5500 * time.Millisecond), "order-1 came 5500.0 ms late"},
+		"unexpected": {"the-hour", now, "the-hour came back and should not have"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &demoClient{w: new(bytes.Buffer), due: map[string]promised{"order-1": {now, time.Second}}}
+			s.check(&amqp091.Delivery{MessageId: c.id, Headers: amqp091.Table{"x-first-death-reason": "expired"}}, c.at)
+			if c.want == "" {
+				assert.Empty(t, s.wrong)
+				return
+			}
+			require.Len(t, s.wrong, 1)
+			assert.EqualError(t, s.wrong[0], c.want)
+		})
+	}
+}

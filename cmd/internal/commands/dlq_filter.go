@@ -1,0 +1,102 @@
+package commands
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"curfew/broker/deadletters"
+	"curfew/broker/queue"
+	"curfew/cmd/internal/client"
+)
+
+// filterFlags are the flags that select dead letters.
+type filterFlags struct {
+	deadletters.Filter
+	headers       []string
+	seqs          []string
+	since, before string
+}
+
+func (f *filterFlags) add(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.Reason, "reason", "", "died of: expired, rejected, maxlen or delivery_limit")
+	offers(c, "reason", "expired", "rejected", "maxlen", "delivery_limit")
+	flags.StringVar(&f.Queue, "from-queue", "", "died in this queue")
+	flags.StringVar(&f.Exchange, "from-exchange", "", "was published to this exchange")
+	flags.StringArrayVar(&f.headers, "header", nil, "has this header, as name=value; may be repeated")
+	flags.StringVar(&f.MessageID, "message-id", "", "has this message-id")
+	flags.StringVar(&f.Run, "run", "", "was replayed last by this run")
+	flags.StringVar(&f.since, "since", "", "died after this instant (RFC 3339) or within this time, such as 2h")
+	flags.StringVar(&f.before, "before", "", "died before this instant, or longer ago than this time")
+	flags.StringVar(&f.Body, "body", "", "its body has this text")
+	flags.StringVar(&f.Pattern, "pattern", "", "its body matches this RE2 expression")
+	flags.StringSliceVar(&f.seqs, "seq", nil, "has this number in its queue (see peek); may be repeated")
+}
+
+// filter builds the filter from the flags.
+func (f *filterFlags) filter() (filter deadletters.Filter, err error) {
+	filter = f.Filter
+	if filter.Since, err = instant("--since", f.since); err != nil {
+		return filter, err
+	}
+	if filter.Before, err = instant("--before", f.before); err != nil {
+		return filter, err
+	}
+	for _, h := range f.headers {
+		name, value, ok := strings.Cut(h, "=")
+		if !ok {
+			return filter, usageError{fmt.Errorf("--header takes name=value, not %q", h)}
+		}
+		if filter.Headers == nil {
+			filter.Headers = map[string]string{}
+		}
+		filter.Headers[name] = value
+	}
+	for _, s := range f.seqs {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			return filter, usageError{fmt.Errorf("--seq takes a number, not %q", s)}
+		}
+		filter.Seqs = append(filter.Seqs, queue.Seq(n))
+	}
+	if err := filter.Check(); err != nil {
+		return filter, usageError{err}
+	}
+	return filter, nil
+}
+
+// instant reads an instant, or a duration counted back from now; "" is the zero time.
+func instant(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil {
+		return time.Now().Add(-ago).UTC(), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, usageError{fmt.Errorf("%s takes an instant such as 2006-01-02T15:04:05Z or a time such as 2h, not %q", flag, text)}
+	}
+	return at, nil
+}
+
+// deadLetterRequest is the body of a request about a queue's dead letters.
+type deadLetterRequest struct {
+	Filter   deadletters.Filter `json:"filter"`
+	Count    int                `json:"count,omitempty"`
+	Truncate *int               `json:"truncate,omitempty"`
+	Confirm  *int               `json:"confirm,omitempty"`
+	DryRun   bool               `json:"dry_run,omitempty"`
+
+	Position deadletters.Position `json:"position,omitzero"`
+	*deadletters.Options
+}
+
+// letters is the API path of an operation on a queue's dead letters.
+func letters(vhost, name, what string) string {
+	return client.Path("curfew", "deadletters", vhost, name, what)
+}

@@ -1,0 +1,101 @@
+package commands
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestDeadLetterCommands(t *testing.T) {
+	r := startRunning(t)
+	r.dead(4)
+	assert.Equal(t, "QUEUE        READY  UNACKED  BYTES  FROM\norders.dead  4      0        28     orders\n", r.ok("dlq", "list"))
+	assert.Contains(t, r.ok("dlq", "groups", "orders.dead"), "expired  orders  -         4         4")
+	assert.Contains(t, r.ok("dlq", "peek", "orders.dead", "-n", "1"), `order\n0`)
+	found := r.ok("dlq", "search", "orders.dead", "--body", "2", "--since", "1h", "--reason", "expired", "--header", "x-first-death-queue=orders")
+	assert.Equal(t, 2, strings.Count(found, "\n"), found)
+	assert.Contains(t, found, "m2")
+	assert.Contains(t, r.exits(exitUsage, "dlq", "search", "orders.dead", "--pattern", "("), "RE2")
+	assert.Contains(t, r.exits(exitUsage, "dlq", "search", "orders.dead", "--since", "yesterday"), "takes an instant")
+	assert.Contains(t, r.exits(exitUsage, "dlq", "purge", "orders.dead", "--reason", "expire"), "there are expired, rejected, maxlen, delivery_limit")
+	assert.Contains(t, r.exits(exitNotFound, "dlq", "groups", "nothing"), "check the name and --vhost")
+
+	file := filepath.Join(t.TempDir(), "dead.jsonl")
+	r.ok("dlq", "export", "orders.dead", "--message-id", "m3", "-f", file)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, 1, strings.Count(string(text), "\n"))
+	r.exits(exitFailed, "dlq", "export", "orders.dead", "-f", file)
+	assert.Contains(t, r.exits(exitUnconfirmed, "dlq", "purge", "orders.dead", "--message-id", "m3"), "1 messages match; to delete them add --confirm 1")
+	assert.Contains(t, r.exits(exitUnconfirmed, "dlq", "purge", "orders.dead", "--message-id", "m3", "--confirm", "2"), "--confirm 1")
+	assert.Contains(t, r.exits(exitUnconfirmed, "dlq", "purge", "orders.dead", "--message-id", "m3", "--confirm", "0"), "--confirm 1")
+	for _, c := range []string{"dlq", "queue"} {
+		_, help, _ := runCommand(t, c, "purge", "--help")
+		assert.NotContains(t, help, "default -1")
+	}
+	asked := r.exits(exitUnconfirmed, "dlq", "purge", "orders.dead", "--message-id", "m3")
+	_, token, has := strings.Cut(asked, "--confirm ")
+	require.True(t, has)
+	token, _, _ = strings.Cut(token, " ")
+	require.Regexp(t, `^1@[0-9a-z]+-[0-9a-z.]+$`, token)
+	assert.Contains(t, r.exits(exitUsage, "dlq", "purge", "orders.dead", "--confirm", "1@x"), "not a position in a queue")
+	assert.Equal(t, "DELETED\n1\n", r.ok("dlq", "purge", "orders.dead", "--message-id", "m3", "--confirm", token))
+	assert.Equal(t, "IMPORTED\n1\n", r.ok("dlq", "import", "orders.dead", file))
+	assert.Contains(t, r.ok("dlq", "export", "orders.dead", "--message-id", "m3"), string(text)[strings.Index(string(text), `"properties"`):], "nothing of it is lost")
+
+	draft := r.ok("dlq", "edit", "orders.dead", "1")
+	assert.Contains(t, draft, `order\n0`)
+	changed := filepath.Join(t.TempDir(), "draft.json")
+	require.NoError(t, os.WriteFile(changed, []byte(strings.Replace(draft, `order\n0`, `order\nnew`, 1)), 0o600))
+	r.exits(exitNotFound, "dlq", "edit", "orders.dead", "99", "-f", changed)
+	r.ok("dlq", "edit", "orders.dead", "1", "-f", changed)
+	r.waits("orders.dead", 4) // it expires again
+	assert.Contains(t, r.ok("dlq", "search", "orders.dead", "--body", "new"), "m0")
+
+	dry := r.ok("dlq", "replay", "orders.dead", "--dry-run", "--ttl", "none", "--message-id", "m1")
+	assert.Contains(t, dry, "dry run")
+	r.waits("orders.dead", 4)
+	assert.Contains(t, r.ok("dlq", "replay", "orders.dead", "--ttl", "10m", "--limit", "3"), "done")
+	r.waits("orders", 3)
+	assert.Contains(t, r.ok("dlq", "replay", "orders.dead", "--exchange", "nowhere"), "unroutable=1")
+	assert.Equal(t, 3, strings.Count(r.ok("dlq", "runs"), "\n"))
+	for _, what := range []string{"cancel", "resume"} {
+		assert.Contains(t, r.exits(exitNotFound, "dlq", what, "none"), `there is no replay "none"; curfew dlq runs lists them`)
+	}
+	assert.Contains(t, r.exits(exitUnconfirmed, "dlq", "purge", "orders.dead", "--message-id", "none"), "no messages match: there is nothing to delete")
+	assert.Contains(t, r.exits(exitUsage, "dlq", "replay", "orders.dead", "--ttl", "soon"), "--ttl takes")
+}
+
+// TestJSONHasWholeBodies: a program that reads JSON gets all of a body, or is told that it does not.
+func TestJSONHasWholeBodies(t *testing.T) {
+	r := startRunning(t)
+	ch := r.dead(0)
+	body := strings.Repeat("x", 5_000)
+	require.NoError(t, ch.Publish("", "orders.dead", false, false, amqp091.Publishing{Body: []byte(body)}))
+	r.waits("orders.dead", 1)
+	for _, command := range [][]string{{"queue", "peek"}, {"dlq", "peek"}} {
+		for truncate, want := range map[string]string{"": body, "--truncate=100": body[:100]} {
+			args := append(slices.Clone(command), "orders.dead", "-o", "json")
+			if truncate != "" {
+				args = append(args, truncate)
+			}
+			var list []struct {
+				Payload   string `json:"payload"`
+				Truncated bool   `json:"payload_truncated"`
+			}
+			require.NoError(t, json.Unmarshal([]byte(r.ok(args...)), &list))
+			require.Equal(t, want, list[0].Payload, args)
+			require.Equal(t, truncate != "", list[0].Truncated, args)
+		}
+	}
+	require.False(t, isTruncated("YWJj", "base64", 3))
+	require.False(t, isTruncated("YWI=", "base64", 2))
+	require.True(t, isTruncated("YWI=", "base64", 3))
+}

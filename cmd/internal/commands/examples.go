@@ -1,0 +1,56 @@
+package commands
+
+import "github.com/spf13/cobra"
+
+// examples are those of the commands that do not set their own. A test checks each against its
+// command's arguments and flags.
+var examples = map[string]string{
+	"curfew alert":                  "curfew alert test\n  curfew alert rules\n  curfew alert ls",
+	"curfew alert ls":               "curfew alert ls --watch",
+	"curfew alert silence":          "curfew alert silence --for 2h --queue 'orders*' --comment 'migration of the shop'",
+	"curfew alert test":             "curfew alert test --sink slack",
+	"curfew audit export":           "curfew audit export --since 24h --format csv --file expired.csv",
+	"curfew audit search":           "curfew audit search --queue orders --since 1h --min-lateness 100ms",
+	"curfew bench deadlines":        "curfew bench deadlines --rate 5000 --duration 30s --min-ttl 100ms --max-ttl 2s",
+	"curfew config":                 "curfew config",
+	"curfew deadlines cancel":       "curfew deadlines cancel orders 17",
+	"curfew deadlines extend":       "curfew deadlines extend orders 17 --by 10m\n  curfew deadlines extend orders --message-id 5f1c --at 2030-01-01T08:00:00Z",
+	"curfew deadlines fire":         "curfew deadlines fire orders --message-id 5f1c",
+	"curfew deadlines list":         "curfew deadlines list orders --count 50\n  curfew deadlines list --overdue --watch",
+	"curfew deadlines shorten":      "curfew deadlines shorten orders 17 --by 90s",
+	"curfew definitions diff":       "curfew definitions diff definitions.json",
+	"curfew definitions import":     "curfew definitions import definitions.json",
+	"curfew dlq cancel":             "curfew dlq cancel 20300101-080000-1a2b3c4d",
+	"curfew dlq export":             "curfew dlq export orders.dead --since 2h --file dead.jsonl",
+	"curfew dlq groups":             "curfew dlq groups orders.dead",
+	"curfew dlq import":             "curfew dlq import orders.dead dead.jsonl",
+	"curfew dlq list":               "curfew dlq list -o json",
+	"curfew dlq peek":               "curfew dlq peek orders.dead --count 3",
+	"curfew dlq purge":              "curfew dlq purge orders.dead --reason maxlen --before 720h --confirm 118",
+	"curfew dlq resume":             "curfew dlq resume 20300101-080000-1a2b3c4d",
+	"curfew dlq runs":               "curfew dlq runs --watch",
+	"curfew dlq search":             "curfew dlq search orders.dead --reason expired --since 2h --body '\"customer\": 7'",
+	"curfew inject":                 "curfew inject -f deploy.yaml",
+	"curfew policy clear":           "curfew policy clear ttl",
+	"curfew queue":                  "curfew queue list\n  curfew queue peek orders --count 3",
+	"curfew queue list":             "curfew queue list --vhost shop",
+	"curfew queue peek":             "curfew queue peek orders --state unacked --tail",
+	"curfew queue purge":            "curfew queue purge orders --confirm 118",
+	"curfew queue show":             "curfew queue show orders -o json",
+	"curfew rabbitmq allow":         "curfew rabbitmq allow retry-1",
+	"curfew rabbitmq status":        "curfew rabbitmq status --watch",
+	"curfew status":                 "curfew status --watch",
+	"curfew user add":               "curfew user add app --tags monitoring --new-password-file app.password",
+	"curfew user delete":            "curfew user delete app",
+	"curfew user passwd":            "curfew user passwd app --new-password-file app.password",
+	"curfew user permissions clear": "curfew user permissions clear app --vhost shop",
+}
+
+func addExamples(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		addExamples(sub)
+	}
+	if text := examples[c.CommandPath()]; text != "" {
+		c.Example = "  " + text
+	}
+}

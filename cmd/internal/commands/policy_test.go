@@ -1,0 +1,77 @@
+package commands
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestPolicyCommands(t *testing.T) {
+	r := startRunning(t)
+	conn, err := amqp091.Dial(r.amqp)
+	require.NoError(t, err)
+	defer conn.Close()
+	ch, err := conn.Channel()
+	require.NoError(t, err)
+	_, err = ch.QueueDeclare("orders.a", false, false, false, false, nil)
+	require.NoError(t, err)
+	require.NoError(t, ch.Confirm(false))
+	for range 3 {
+		c, err := ch.PublishWithDeferredConfirm("", "orders.a", false, false, amqp091.Publishing{})
+		require.NoError(t, err)
+		require.True(t, c.Wait())
+	}
+
+	ttl := []string{"policy", "set", "ttl", `^orders\.`, `{"message-ttl":600000}`, "--apply-to", "queues", "--priority", "3"}
+	assert.Equal(t, "QUEUES  EARLIER  EXPIRED\n1       3        0\n", r.ok(append(ttl, "--dry-run")...))
+	assert.Equal(t, "NAME  PATTERN  APPLY TO  PRIORITY  DEFINITION\n", r.ok("policy", "list"))
+	assert.Empty(t, r.ok(ttl...))
+	assert.JSONEq(t, `{"queues":1,"earlier":3,"expired":0,"names":["orders.a"],"dead_letter_queues":[]}`, r.ok(append(ttl, "--retroactive", "-o", "json")...))
+	assert.Equal(t, "NAME  PATTERN    APPLY TO  PRIORITY  DEFINITION\nttl   ^orders\\.  queues    3         {\"message-ttl\":600000}\n", r.ok("policy", "list"))
+	assert.JSONEq(t, `[{"name":"ttl","pattern":"^orders\\.","apply-to":"queues","priority":3,"definition":{"message-ttl":600000}}]`, r.ok("policy", "list", "-o", "json"))
+
+	for name, args := range map[string]amqp091.Table{"bills": {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "bills.dead"}, "bills.dead": nil} {
+		_, err = ch.QueueDeclare(name, false, false, false, false, args)
+		require.NoError(t, err)
+	}
+	code, _, notes := runCommand(t, append([]string{"policy", "set", "bills", "^bills", `{"message-ttl":600000}`, "--dry-run"}, r.flags...)...)
+	assert.Zero(t, code)
+	assert.Equal(t, "queues: bills, bills.dead\nwarning: dead letters go to \"bills.dead\", and with this policy they expire there; leave it out of the pattern unless you mean it\n", notes)
+
+	r.ok("policy", "set", "--operator", "op", ".*", `{"max-length":2}`)
+	q, err := ch.QueueDeclarePassive("orders.a", false, false, false, false, nil)
+	require.NoError(t, err)
+	assert.Equal(t, 2, q.Messages)
+	assert.Contains(t, r.ok("policy", "list", "--operator"), "op    .*")
+	r.ok("policy", "clear", "--operator", "op")
+	assert.Contains(t, r.fails("policy", "clear", "--operator", "op"), "Not Found (HTTP 404)")
+	assert.Equal(t, "curfew: Validation failed\n\n[{<<\"foo\">>,1}] are not recognised policy settings (HTTP 400)\n", r.fails("policy", "set", "x", "a", `{"foo":1}`))
+	assert.Contains(t, r.fails("policy", "list", "--vhost", "nope"), "HTTP 404")
+
+	_, err = ch.QueueDeclare(strings.Repeat("a", 200)+"-", false, false, false, false, nil)
+	require.NoError(t, err)
+	for _, how := range [][]string{nil, {"--operator"}, {"--retroactive"}, {"--retroactive", "--dry-run"}} {
+		assert.Contains(t, r.fails(append([]string{"policy", "set", "slow", "^(?=(a+)+$)(a+)+$", `{"max-length":1}`}, how...)...),
+			"pattern of policy 'slow' takes too long: more than 100000 steps of matching for the name 'aaaa")
+	}
+}
+
+// TestPolicyNotInForceIsListed: the notice is on stderr, since scripts read the list.
+func TestPolicyNotInForceIsListed(t *testing.T) {
+	setenv(t)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`[{"name":"p","pattern":"a","apply-to":"all","priority":0,"definition":{},"not_in_force":"takes too long"}]`))
+	}))
+	defer s.Close()
+	code, out, errOut := runCommand(t, "policy", "list", "--url", s.URL)
+	assert.Zero(t, code)
+	assert.Equal(t, "NAME  PATTERN  APPLY TO  PRIORITY  DEFINITION\np     a        all       0         {}\n", out)
+	assert.Equal(t, "policy p is not in force: takes too long\n", errOut)
+	_, out, _ = runCommand(t, "policy", "list", "--url", s.URL, "-o", "json")
+	assert.Contains(t, out, `"not_in_force"`)
+}

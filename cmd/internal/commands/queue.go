@@ -1,0 +1,211 @@
+package commands
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"curfew/broker/deadletters"
+	"curfew/cmd/internal/client"
+)
+
+// queueCommands list, show and purge queues and peek into them.
+type queueCommands struct {
+	*api
+	vhost string
+}
+
+func queueCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "queue",
+		Short: "List and show queues of a running Curfew, peek into one, purge one",
+		RunE:  group("queue", "list, show, peek or purge"),
+	}
+	q := &queueCommands{api: withAPI(c)}
+	c.PersistentFlags().StringVar(&q.vhost, "vhost", "/", "virtual host")
+	c.AddCommand(watched(q.list()), watched(q.show()), watched(q.peek()), q.purge())
+	q.offersQueues(c, &q.vhost)
+	return c
+}
+
+func (q *queueCommands) list() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the queues",
+		Args:  exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var list []map[string]any
+			if err := q.Call(cmd.Context(), http.MethodGet, client.Path("queues", q.vhost), nil, &list); err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, one := range list {
+				rows = append(rows, []string{textOf(one["name"]), textOf(one["type"]), textOf(one["messages_ready"]), textOf(one["messages_unacknowledged"]),
+					textOf(one["consumers"]), textOf(one["message_bytes"]), textOf(one["policy"])})
+			}
+			return q.print(cmd.OutOrStdout(), list, []string{"QUEUE", "TYPE", "READY", "UNACKED", "CONSUMERS", "BYTES", "POLICY"}, rows)
+		},
+	}
+}
+
+// textOf is a JSON value as text for a table.
+func textOf(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "-"
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case string:
+		return orDash(v)
+	case map[string]any, []any:
+		if b, err := json.Marshal(v); err == nil {
+			return string(b)
+		}
+	}
+	return fmt.Sprint(v)
+}
+
+func (q *queueCommands) show() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show <queue>",
+		Short: "Show one queue",
+		Args:  exactly(1, "a queue"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var one map[string]any
+			if err := q.Call(cmd.Context(), http.MethodGet, client.Path("queues", q.vhost, args[0]), nil, &one); err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, key := range []string{"name", "vhost", "type", "durable", "auto_delete", "exclusive", "arguments", "policy", "operator_policy", "effective_policy_definition",
+				"messages_ready", "messages_unacknowledged", "message_bytes", "consumers", "head_message_timestamp", "idle_since"} {
+				rows = append(rows, []string{key, textOf(one[key])})
+			}
+			return q.print(cmd.OutOrStdout(), one, []string{"WHAT", "VALUE"}, rows)
+		},
+	}
+}
+
+// queuedMessage is a message as the API returns it to a peek.
+type queuedMessage struct {
+	Seq        uint64         `json:"seq"`
+	State      string         `json:"state"`
+	Exchange   string         `json:"exchange"`
+	RoutingKey string         `json:"routing_key"`
+	Deadline   *int64         `json:"deadline"`
+	Bytes      int            `json:"payload_bytes"`
+	Payload    string         `json:"payload"`
+	Encoding   string         `json:"payload_encoding"`
+	Truncated  bool           `json:"payload_truncated,omitempty"` // set here
+	Properties map[string]any `json:"properties"`
+}
+
+func (q *queueCommands) peek() *cobra.Command {
+	body := map[string]any{}
+	var count, offset, truncate int
+	var tail bool
+	var state string
+	c := &cobra.Command{
+		Use:   "peek <queue>",
+		Short: "Show messages of a queue; nothing is taken or marked",
+		Args:  exactly(1, "a queue"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body["count"], body["offset"], body["truncate"], body["state"] = count, offset, q.bodyBytes(cmd, truncate, count), state
+			if tail {
+				body["from"] = "tail"
+			}
+			var list []queuedMessage
+			if err := q.Call(cmd.Context(), http.MethodPost, client.Path("queues", q.vhost, args[0], "peek"), body, &list); err != nil {
+				return err
+			}
+			var rows [][]string
+			for i := range list {
+				m := &list[i]
+				m.Truncated = isTruncated(m.Payload, m.Encoding, m.Bytes)
+				deadline := "-"
+				if m.Deadline != nil {
+					deadline = time.UnixMilli(*m.Deadline).UTC().Format("2006-01-02T15:04:05.000Z")
+				}
+				id, _ := m.Properties["message_id"].(string)
+				rows = append(rows, []string{strconv.FormatUint(m.Seq, 10), m.State, orDash(m.Exchange), orDash(m.RoutingKey), deadline, strconv.Itoa(m.Bytes), orDash(id), bodyCell(m.Payload, m.Encoding)})
+			}
+			return q.print(cmd.OutOrStdout(), list, []string{"SEQ", "STATE", "EXCHANGE", "KEY", "DEADLINE", "BYTES", "MESSAGE-ID", "BODY"}, rows)
+		},
+	}
+	f := c.Flags()
+	f.IntVarP(&count, "count", "n", 10, "how many at most")
+	f.IntVar(&offset, "offset", 0, "how many messages to skip first")
+	f.IntVar(&truncate, "truncate", 200, truncateHelp)
+	f.BoolVar(&tail, "tail", false, "the newest first")
+	f.StringVar(&state, "state", "", "ready or unacked (default both)")
+	offers(c, "state", "ready", "unacked")
+	return c
+}
+
+// confirmation is the value of --confirm: how many messages the caller expects to be deleted, and, after an @, the position in the queue up to
+// which they were counted. Without a position the number is of all that are there.
+type confirmation struct {
+	messages *int // nil: the flag was not given
+	position deadletters.Position
+}
+
+// String, Set and Type implement pflag.Value.
+func (c *confirmation) String() string {
+	if c.messages == nil {
+		return ""
+	}
+	return strconv.Itoa(*c.messages)
+}
+
+func (c *confirmation) Set(text string) error {
+	number, position, _ := strings.Cut(text, "@")
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return fmt.Errorf("%q is not a number of messages", number)
+	}
+	c.messages = &n
+	return c.position.UnmarshalText([]byte(position))
+}
+
+func (*confirmation) Type() string { return "number" }
+
+func (c *confirmation) addTo(cmd *cobra.Command) {
+	cmd.Flags().Var(c, "confirm", "how many messages you expect to be deleted, as printed without this flag")
+}
+
+// unconfirmed is the error of a purge without the number of messages, or with a wrong one.
+func unconfirmed(failed *client.Error, which string) error {
+	if failed.Matched == 0 {
+		return confirmationError{fmt.Errorf("no messages %s: there is nothing to delete", which)}
+	}
+	return confirmationError{fmt.Errorf("%d messages %s; to delete them add --confirm %d@%s (what arrives meanwhile stays)", failed.Matched, which, failed.Matched, failed.Position)}
+}
+
+func (q *queueCommands) purge() *cobra.Command {
+	var confirm confirmation
+	c := &cobra.Command{
+		Use:   "purge <queue>",
+		Short: "Delete the ready messages of a queue; without --confirm it only prints how many there are",
+		Args:  exactly(1, "a queue"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body := deadLetterRequest{Confirm: confirm.messages, Position: confirm.position}
+			var answer struct {
+				Deleted int `json:"deleted"`
+			}
+			err := q.Call(cmd.Context(), http.MethodPost, letters(q.vhost, args[0], "purge"), body, &answer)
+			if failed, ok := conflict(err); ok {
+				return unconfirmed(failed, fmt.Sprintf("are ready in %q", args[0]))
+			}
+			if err != nil {
+				return err
+			}
+			return q.print(cmd.OutOrStdout(), answer, []string{"DELETED"}, [][]string{{strconv.Itoa(answer.Deleted)}})
+		},
+	}
+	confirm.addTo(c)
+	return c
+}

@@ -1,0 +1,166 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"curfew/cmd/internal/settings"
+	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/plan"
+)
+
+func rabbitmqCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "rabbitmq",
+		Short: "See how deadlines are or can be kept in a RabbitMQ beside Curfew",
+		RunE:  group("rabbitmq", "plan, status or allow"),
+	}
+	c.AddCommand(rabbitmqPlanCommand(), rabbitmqStatusCommand(), rabbitmqAllowCommand())
+	return c
+}
+
+const rabbitmqPlanHelp = `Print how the deadlines of each queue of a RabbitMQ can be kept, what that costs and what needs no keeping. It changes nothing.
+
+The RabbitMQ is that of CURFEW_PRIMARY_URL, in the virtual host that it names, and its management API that of
+CURFEW_PRIMARY_API_URL. CURFEW_WATCH or CURFEW_WATCH_FILE say what is to be kept.
+
+DEADLINES is exact (RabbitMQ keeps them by itself), kept (Curfew can), not_worth or refused. OBSERVED is single, where
+Curfew can say of each message whether it missed its deadline, or totals.
+
+--emit prints what an operator sets up instead of the table: Curfew's user and permissions, and with --gateway the
+queues, policies, upstream and shovels by which messages of these queues wait in Curfew. The output for a gateway has
+the password of --curfew-url in it.`
+
+func rabbitmqPlanCommand() *cobra.Command {
+	var output, emit string
+	var o plan.SetupOptions
+	c := &cobra.Command{
+		Use:   "plan",
+		Short: "Print how the deadlines of each queue of a RabbitMQ can be kept, and what to set up",
+		Long:  rabbitmqPlanHelp,
+		Example: `  curfew rabbitmq plan
+  curfew rabbitmq plan --emit rabbitmqctl > setup.sh
+  curfew rabbitmq plan --emit definitions --gateway orders --curfew-url amqp://app:secret@curfew:5672`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "table" && output != "json" {
+				return usageError{fmt.Errorf("-o takes table or json, not %q", output)}
+			}
+			if emit != "" && !slices.Contains(plan.Formats, emit) {
+				return usageError{fmt.Errorf("--emit takes %s, not %q", strings.Join(plan.Formats, ", "), emit)}
+			}
+			if emit == "" && len(o.Gateway) > 0 {
+				return usageError{errors.New("--gateway is for --emit")}
+			}
+			p, err := makePlan(cmd)
+			if err != nil {
+				return err
+			}
+			if emit == "" {
+				return printPlan(cmd.OutOrStdout(), cmd.ErrOrStderr(), p, output)
+			}
+			setup, err := p.Setup(o)
+			if err != nil {
+				return err
+			}
+			return setup.Emit(cmd.OutOrStdout(), emit)
+		},
+	}
+	flags := c.Flags()
+	flags.StringVarP(&output, "output", "o", "table", "table or json")
+	flags.StringVar(&emit, "emit", "", "what to set up, for "+strings.Join(plan.Formats, ", "))
+	flags.StringVar(&o.User, "user", "curfew", "Curfew's user in RabbitMQ")
+	flags.StringSliceVar(&o.Gateway, "gateway", nil, "queues whose messages are to wait in Curfew")
+	flags.StringVar(&o.CurfewURL, "curfew-url", "", "where RabbitMQ reaches Curfew's own broker, with user and password")
+	offers(c, "output", "table", "json")
+	offers(c, "emit", plan.Formats...)
+	return c
+}
+
+// makePlan asks the RabbitMQ that the settings name.
+func makePlan(cmd *cobra.Command) (*plan.Plan, error) {
+	s, err := settings.Load()
+	if err != nil {
+		return nil, err
+	}
+	if s.PrimaryURL == "" {
+		return nil, usageError{errors.New("CURFEW_PRIMARY_URL is not set: it says where RabbitMQ is, such as amqp://user:password@host:5672/vhost")}
+	}
+	watch, err := s.WatchRules()
+	if err != nil {
+		return nil, err
+	}
+	primary := s.Primary()
+	primary.Name = "curfew rabbitmq plan"
+	c, err := cluster.Open(primary)
+	if err != nil {
+		return nil, err
+	}
+	names, patterns := watch.Names()
+	inventory, err := c.Inventory(cmd.Context(), names)
+	if err != nil {
+		return nil, err
+	}
+	exchanges, bindings, unknown := c.Topology(cmd.Context())
+	p := plan.New(inventory, exchanges, bindings, unknown, watch)
+	if len(inventory.Queues) == 0 && len(patterns) > 0 && unknown != nil {
+		p.Notes = append(p.Notes, "patterns such as "+patterns[0]+" match nothing without the management API")
+	}
+	return p, nil
+}
+
+func printPlan(w, notes io.Writer, p *plan.Plan, output string) error {
+	out := printer{output}
+	var rows [][]string
+	for _, r := range p.Rows {
+		observed := "single"
+		if r.Untappable != "" {
+			observed = "totals"
+		}
+		rows = append(rows, []string{r.Queue, orDash(r.Type), r.TTLs(), strconv.FormatInt(r.Ready+r.Unacked, 10), strconv.Itoa(r.Consumers), orDash(r.Rule),
+			r.Deadlines.String(), observed, orDash(r.Cost.String()), strings.TrimSpace(r.Reason + " " + r.Instead)})
+	}
+	if err := out.print(w, p, []string{"QUEUE", "TYPE", "TTL", "MESSAGES", "CONSUMERS", "RULE", "DEADLINES", "OBSERVED", "COST", "WHY"}, rows); err != nil || output == "json" {
+		return err
+	}
+	for _, note := range remarks(p) {
+		if _, err := fmt.Fprintln(notes, note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remarks are what the table has no room for: each once, with the queues that it is about.
+func remarks(p *plan.Plan) (list []string) {
+	about := map[string][]string{}
+	var order []string
+	add := func(text, queue string) {
+		if text == "" {
+			return
+		}
+		if about[text] == nil {
+			order = append(order, text)
+		}
+		about[text] = append(about[text], queue)
+	}
+	for _, r := range p.Rows {
+		for _, text := range r.Mind {
+			add(text, r.Queue)
+		}
+		add(r.Topology, r.Queue)
+		if r.Untappable != "" {
+			add("Observed by totals: "+r.Untappable, r.Queue)
+		}
+	}
+	for _, text := range order {
+		list = append(list, strings.Join(about[text], ", ")+": "+text)
+	}
+	return append(list, p.Notes...)
+}

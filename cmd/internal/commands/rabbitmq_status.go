@@ -1,0 +1,106 @@
+package commands
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"curfew/cmd/internal/client"
+	"curfew/monitor/printable"
+	"curfew/monitor/rabbitmq"
+)
+
+const rabbitmqStatusHelp = `Print what a running Curfew does with the queues of its RabbitMQ.
+
+STATE is what the keeper of a queue does (keeping, standing_aside, ...), let_go if keeping did harm and an operator has to
+allow it, refused, exact or not_worth if nobody is to keep it, or observed. What another Curfew holds, only that one
+knows. LATE is the lateness of kept messages in ms, upper bounds of the median and of 99 in 100.`
+
+func rabbitmqStatusCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Print the kept and observed queues: held, due next, lateness, state with its reason, who keeps them",
+		Long:  rabbitmqStatusHelp,
+		Args:  noArguments,
+	}
+	a := withAPI(c)
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		var s rabbitmq.Status
+		if err := a.Call(cmd.Context(), http.MethodGet, client.Path("curfew", "rabbitmq"), nil, &s); err != nil {
+			return err
+		}
+		var rows [][]string
+		for i := range s.Queues {
+			rows = append(rows, rabbitmqRow(&s.Queues[i]))
+		}
+		headings := []string{"QUEUE", "TYPE", "MODE", "STATE", "KEPT BY", "HELD", "DUE NEXT", "LATE", "MISSED", "WHY"}
+		if err := a.print(cmd.OutOrStdout(), s, headings, rows); err != nil || a.output == "json" {
+			return err
+		}
+		return printAround(cmd.ErrOrStderr(), &s)
+	}
+	return watched(c)
+}
+
+func rabbitmqRow(q *rabbitmq.Queue) []string {
+	held, due, late, missed, why := "-", "-", "-", "-", strings.TrimSpace(q.Reason+" "+q.Instead)
+	if q.Here {
+		held = strconv.Itoa(q.Held)
+	}
+	if q.NextDue != 0 {
+		due = fromNow(time.UnixMilli(q.NextDue))
+	}
+	if q.P50 != nil {
+		late = "<= " + lateMillis(q.P50) + " / " + lateMillis(q.P99)
+	}
+	if o := q.Observed; o != nil {
+		if missed = strconv.FormatUint(o.Missed, 10); !o.Tapped {
+			missed = "-"
+		}
+		if o.Overdue > 0 {
+			missed += fmt.Sprintf(" (%d are still there)", o.Overdue)
+		}
+	}
+	return []string{q.Queue, orDash(q.Type), q.Mode, q.State, orDash(q.Keeper), held, due, late, missed, orDash(why)}
+}
+
+// lateMillis is an upper bound in ms; nil: it is above them all.
+func lateMillis(bound *float64) string {
+	if bound == nil {
+		return "more"
+	}
+	return strconv.FormatFloat(*bound, 'f', -1, 64)
+}
+
+// printAround prints what concerns no single queue.
+func printAround(w io.Writer, s *rabbitmq.Status) error {
+	lines := []string{fmt.Sprintf("%s at %s; Curfews: %s; observes: %s; Redis: %s",
+		orDash(s.Broker), s.Address, strings.Join(s.Members, ", "), orDash(s.Observer), s.Redis)}
+	for _, reason := range s.Reasons {
+		lines = append(lines, "! "+reason)
+	}
+	for _, line := range append(lines, s.Notes...) {
+		if _, err := fmt.Fprintln(w, printable.Text(line, "")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func rabbitmqAllowCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "allow <queue>",
+		Short: "Have a queue kept again that was let go of because keeping it did harm",
+		Args:  exactly(1, "a queue"),
+	}
+	a := withAPI(c)
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "rabbitmq", "allow"), map[string]string{"queue": args[0]}, nil)
+	}
+	return c
+}

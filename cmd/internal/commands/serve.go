@@ -1,0 +1,35 @@
+package commands
+
+import (
+	"context"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"curfew/cmd/internal/node"
+	"curfew/cmd/internal/settings"
+)
+
+func serveCommand(b node.Build) *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Run the broker and its deadline monitor until SIGTERM or SIGINT (the default); SIGHUP reads the alerts file again",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := settings.Load()
+			if err != nil {
+				return err
+			}
+			log, err := newLogger(s.LogLevel, s.LogFormat)
+			if err != nil {
+				return err
+			}
+			defer log.Sync()               //nolint:errcheck // stderr may not be a file
+			signal.Ignore(syscall.SIGPIPE) // keep serving when nobody reads the log any more
+			defer onAbort(log)()
+			return runUntilSignal(cmd.Context(), log, func(ctx context.Context) error {
+				return node.Serve(ctx, node.Options{Settings: &s, Build: b, Log: log}, cmd.OutOrStdout())
+			})
+		},
+	}
+}

@@ -1,0 +1,115 @@
+package commands
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"curfew/cmd/internal/client"
+	"curfew/cmd/internal/node"
+)
+
+func statusCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "One screen: deadlines, lateness, schedule, store, alerts, queues at risk; exit code 4 if something is wrong",
+		Args:  noArguments,
+	}
+	a := withAPI(c)
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		var s node.Status
+		if err := a.Call(cmd.Context(), http.MethodGet, client.Path("curfew", "status"), nil, &s); err != nil {
+			return err
+		}
+		if err := a.print(cmd.OutOrStdout(), s, []string{"CURFEW " + s.Version, s.Health}, statusRows(&s)); err != nil {
+			return err
+		}
+		again, err := cmd.Flags().GetBool("watch")
+		if s.Health != "ok" && err == nil && !again {
+			return unhealthyError{errors.New(s.Health + ": " + strings.Join(s.Reasons, "; "))}
+		}
+		return nil
+	}
+	return watched(c)
+}
+
+func statusRows(s *node.Status) [][]string {
+	rows := [][]string{}
+	add := func(what string, value ...any) { rows = append(rows, []string{what, fmt.Sprint(value...)}) }
+	for _, r := range s.Reasons {
+		add("!", r)
+	}
+	if s.Primary != "" {
+		add("primary", s.Primary, " (see curfew rabbitmq status)")
+	} else {
+		add("messages", s.Ready, " ready, ", s.Unacked, " unacked in ", s.Queues, " queues")
+		add("clients", s.Connections, " connections, ", s.Consumers, " consumers")
+	}
+	if s.Monitor {
+		next := ""
+		if s.Next != nil {
+			next = ", next " + fromNow(*s.Next) + " (" + s.Next.Format("2006-01-02T15:04:05.000Z") + ")"
+		}
+		add("deadlines", s.Pending, " pending", next)
+		add("expired", s.Fired, ", late ", s.Late, ", parked ", s.Parked)
+		add("lateness", "p50 ", lateness(s.LatenessP50), ", p99 ", lateness(s.LatenessP99))
+		add("schedule", s.Schedule)
+	} else {
+		add("deadlines", "monitor off: messages expire only when a delivery or a get meets them")
+	}
+	if s.Primary == "" {
+		rows = append(rows, storeRows(s)...)
+	}
+	add("alerts", "critical ", s.Alerts.Critical, ", other ", s.Alerts.Other)
+	for _, f := range s.AtRisk {
+		first := ""
+		if f.FirstMiss != 0 {
+			first = ", the first " + fromNow(time.UnixMilli(f.FirstMiss))
+		}
+		add("at risk", f.Queue, ": ", f.WillMiss, " of ", f.Deadlines, " messages with a deadline will expire", first)
+	}
+	return rows
+}
+
+// storeRows are about the broker's store and memory.
+func storeRows(s *node.Status) (rows [][]string) {
+	add := func(what string, value ...any) { rows = append(rows, []string{what, fmt.Sprint(value...)}) }
+	publishers := "open to publishers"
+	if s.Blocked != "" {
+		publishers = "publishers wait: " + s.Blocked
+	}
+	add("store", publishers)
+	add("", s.Segments, " segments, ", humanize.IBytes(uint64(s.Stored)), ", of which messages need ", humanize.IBytes(uint64(s.Live)))
+	if s.SyncP99 != nil {
+		add("", "syncs p50 ", lateness(s.SyncP50), ", p99 ", lateness(s.SyncP99))
+	}
+	limit := ""
+	if s.MemoryLimit > 0 {
+		limit = " of " + humanize.IBytes(uint64(s.MemoryLimit))
+	}
+	add("memory", humanize.IBytes(uint64(s.Memory)), limit)
+	add("resource alarms", strconv.Itoa(s.AlarmsFiring))
+	return rows
+}
+
+// lateness is an upper bound of a share of the lateness, in words.
+func lateness(seconds *float64) string {
+	if seconds == nil {
+		return "-"
+	}
+	return "<= " + time.Duration(*seconds*float64(time.Second)).String()
+}
+
+// fromNow is an instant such as "in 5s", or "now" if it has passed.
+func fromNow(at time.Time) string {
+	if d := time.Until(at); d > 0 {
+		return "in " + inTime(d)
+	}
+	return "now"
+}

@@ -1,0 +1,94 @@
+package commands
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/cmd/internal/node"
+	"curfew/scheduler/storetest"
+)
+
+func TestStatusAndAuditCommands(t *testing.T) {
+	dir := t.TempDir()
+	r := startRunning(t, "DATA_DIR="+dir)
+	r.dead(2)
+	require.Eventually(t, func() bool { return strings.Count(r.ok("audit", "search"), "\n") == 3 }, time.Minute, 20*time.Millisecond)
+	assert.Contains(t, r.ok("audit", "search", "--message-id", "m1"), "dead_lettered")
+	assert.Equal(t, 2, strings.Count(r.ok("audit", "export"), "\n"))
+	assert.Equal(t, 3, strings.Count(r.ok("audit", "export", "--format", "csv"), "\n"))
+	assert.Equal(t, 2, strings.Count(r.ok("audit", "export", "--dir", dir), "\n"), "without asking it")
+	assert.Contains(t, r.ok("audit", "search", "--dir", dir, "--queue", "orders", "-n", "1"), "m1")
+	assert.Contains(t, r.exits(exitFailed, "audit", "search", "--dir", t.TempDir()), "--dir takes the data folder")
+	r.exits(exitUsage, "audit", "export", "--format", "xml")
+	code, _, errOut := runCommand(t, append([]string{"status"}, append(r.flags, "--user", "nobody")...)...)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errOut, "(HTTP 401); check --user and --password-file")
+	assert.Contains(t, r.exits(exitUsage, "audit", "search", "--path", "late"), "it can be eager, index, lazy, requeue, manual, scheduled")
+	assert.Contains(t, r.exits(exitUsage, "audit", "search", "--outcome", "lost"), "it can be dead_lettered, dropped, parked")
+
+	require.Eventually(t, func() bool { return strings.Contains(r.ok("status"), "  2, late 0, parked 0") }, time.Minute, 20*time.Millisecond)
+	text := r.ok("status")
+	for _, line := range []string{`ok\n`, `messages +2 ready, 0 unacked in 2 queues\n`, `lateness +p50 <= .*, p99 <= `, `alerts +critical 0, other \d+\n`, `resource alarms +0\n`,
+		`clients +\d+ connections, 0 consumers\n`, `  \d+ segments, \d.* MiB, of which messages need \d`, `  syncs p50 <= .*, p99 <= `, `memory +\d+\.\d MiB of \d`} {
+		assert.Regexp(t, line, text)
+	}
+	var s node.Status
+	require.NoError(t, json.Unmarshal([]byte(r.ok("status", "-o", "json")), &s))
+	assert.Equal(t, "ok", s.Health)
+	assert.NotNil(t, s.LatenessP99)
+	assert.NotNil(t, s.SyncP50)
+	assert.Positive(t, s.Live)
+	assert.Greater(t, s.Stored, s.Live)
+}
+
+// TestStatusOfADegradedOne: the Redis of the schedule does not answer.
+func TestStatusOfADegradedOne(t *testing.T) {
+	r := startRunning(t, "REDIS_URL=redis://"+storetest.FreeAddr())
+	var out, errOut string
+	require.Eventually(t, func() bool {
+		var code int
+		code, out, errOut = runCommand(t, append([]string{"status"}, r.flags...)...)
+		return code == exitUnhealthy
+	}, time.Minute, 20*time.Millisecond)
+	assert.Contains(t, out, "degraded\n!")
+	assert.Contains(t, errOut, "curfew: degraded: ")
+}
+
+// TestStatusCarriesAlerts: a dead letter with nowhere to go is a critical alert, and then nothing says that all is well.
+func TestStatusCarriesAlerts(t *testing.T) {
+	r := startRunning(t, "ALERTS="+alertsFile(t, "defaults: {wait: 10ms}"))
+	conn, err := amqp091.Dial(r.amqp)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	ch, err := conn.Channel()
+	require.NoError(t, err)
+	_, err = ch.QueueDeclare("orders", true, false, false, false, amqp091.Table{"x-dead-letter-exchange": "gone"})
+	require.NoError(t, err)
+	require.NoError(t, ch.Confirm(false))
+	require.Contains(t, r.ok("status"), "alerts           critical 0, other 0\n")
+	r.send(ch, amqp091.Publishing{Expiration: "1"})
+	var out, errOut string
+	require.Eventually(t, func() bool {
+		var code int
+		code, out, errOut = runCommand(t, append([]string{"status"}, r.flags...)...)
+		return code == exitUnhealthy
+	}, time.Minute, 20*time.Millisecond)
+	assert.Contains(t, errOut, `alerts: critical: dead letters had nowhere to go and were parked: 1 in queue "orders"`)
+	assert.Contains(t, out, "alerts           critical 1, other ")
+	assert.Contains(t, out, "expired          1, late 0, parked 1\n")
+	assert.Contains(t, out, "resource alarms  0\n")
+}
+
+// TestTimesAreNotNegative: what is due is due now.
+func TestTimesAreNotNegative(t *testing.T) {
+	assert.Equal(t, "now", inTime(-902*time.Millisecond))
+	assert.Equal(t, "1.5s", inTime(1500*time.Millisecond))
+	assert.Equal(t, "now", fromNow(time.Now().Add(-time.Second)))
+	assert.Equal(t, "in 1h0m0s", fromNow(time.Now().Add(time.Hour)))
+}

@@ -1,0 +1,27 @@
+package node
+
+import (
+	"context"
+	"path/filepath"
+
+	"curfew/monitor/audit"
+)
+
+// openAudit opens the record of expiries. Without a data folder there is none.
+func (n *Node) openAudit() (err error) {
+	if !n.settings.Audit || n.settings.DataDir == "" {
+		return nil
+	}
+	n.audit, err = audit.Open(audit.Options{
+		Dir: filepath.Join(n.settings.DataDir, "audit"), Log: n.log, Registerer: n.metrics,
+	})
+	return err
+}
+
+// runAudit records expiries until stop is called. stop waits for the last of them.
+func (n *Node) runAudit(ctx context.Context) (stop func()) {
+	if n.audit == nil {
+		return func() {}
+	}
+	return runInBackground(ctx, n.audit.Run)
+}

@@ -1,0 +1,91 @@
+package node
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"curfew/cmd/internal/settings"
+)
+
+// printBanner prints the addresses for clients and operators. Test suites with containers wait for
+// its last line (Testcontainers: RabbitMQ module).
+func (n *Node) printBanner(w io.Writer, s *sockets) {
+	c, web, ops := n.settings, "http://"+settings.Reachable(s.web.Addr().String()), "http://"+settings.Reachable(s.ops.Addr().String())
+	lines := []string{"Curfew " + n.build.Version}
+	for i, l := range s.amqp {
+		if i == 0 {
+			lines = append(lines, "  AMQP      "+clientURL(c, l.Addr()))
+		} else {
+			lines = append(lines, "  AMQPS     amqps://"+settings.Reachable(l.Addr().String())+"/")
+		}
+	}
+	lines = append(lines,
+		"  Dashboard "+web+"/",
+		"  API       "+web+"/api",
+		"  Metrics   "+ops+"/metrics",
+		"  Health    "+ops+"/healthz, "+ops+"/readyz")
+	if n.rabbitmq != nil {
+		lines = append(lines,
+			"  RabbitMQ  "+c.PrimaryURL.Redacted(),
+			"  Leases    "+leasesText(c),
+			"  Look      curfew rabbitmq status")
+	} else {
+		lines = append(lines,
+			"  Schedule  "+scheduleText(c),
+			"  Store     "+storeText(c, n.broker.Recovered()),
+			"  Monitor   "+monitorText(c),
+			"  Try       curfew demo")
+	}
+	fmt.Fprintln(w, strings.Join(append(lines, "Server startup complete"), "\n"))
+}
+
+func leasesText(c *settings.Settings) string {
+	if c.RedisURL == "" {
+		return "none: only one Curfew may keep these queues (CURFEW_REDIS_URL is empty)"
+	}
+	return c.RedisURL.Redacted()
+}
+
+// clientURL shows the password only if everybody knows it.
+func clientURL(c *settings.Settings, addr net.Addr) string {
+	u := url.URL{Scheme: "amqp", Host: settings.Reachable(addr.String()), Path: "/", User: url.UserPassword(string(c.User), string(c.Password))}
+	if c.User != "guest" || c.Password != "guest" {
+		u.User = url.UserPassword(string(c.User), "PASSWORD")
+	}
+	return u.String()
+}
+
+func scheduleText(c *settings.Settings) string {
+	switch {
+	case !c.Monitor:
+		return "none"
+	case c.RedisURL == "":
+		return "embedded (CURFEW_REDIS_URL is empty)"
+	}
+	return c.RedisURL.Redacted()
+}
+
+func storeText(c *settings.Settings, recovered int) string {
+	if c.DataDir == "" {
+		return "memory only: messages are lost when Curfew stops"
+	}
+	dir, err := filepath.Abs(c.DataDir)
+	if err != nil {
+		dir = c.DataDir
+	}
+	return fmt.Sprintf("%s (sync: %s), %d messages recovered", dir, c.StoreSync, recovered)
+}
+
+func monitorText(c *settings.Settings) string {
+	if c.TTL == "off" {
+		return "nothing to do: no message expires (CURFEW_TTL=off)"
+	}
+	if !c.Monitor {
+		return "off: messages expire only at the head of a queue"
+	}
+	return "on: deadlines fire when they come"
+}

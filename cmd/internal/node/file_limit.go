@@ -1,0 +1,48 @@
+package node
+
+import (
+	"math"
+	"syscall"
+
+	"go.uber.org/zap"
+)
+
+// filesReserved is the number of file descriptors kept for the store, Redis and alerts.
+const filesReserved = 64
+
+// fileShares is how many connections of each kind there may be without using the reserve.
+type fileShares struct{ amqp, http, ops int }
+
+// The most connections of management API and dashboard, and of metrics and health.
+const (
+	mostHTTP = 256
+	mostOps  = 64
+)
+
+// openFiles divides the file descriptors that the process may open (ulimit -n).
+func openFiles() (fileShares, uint64) {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		files.Cur = math.MaxUint64
+	}
+	return sharesOf(files.Cur), files.Cur
+}
+
+// connectionLimit lowers the limit on AMQP connections to what the process may open, so that
+// clients cannot use up the store's file descriptors.
+func connectionLimit(asked int, log *zap.Logger) int {
+	s, files := openFiles()
+	if s.amqp >= asked {
+		return asked
+	}
+	log.Warn("fewer connections than CURFEW_MAX_CONNECTIONS: raise the limit on open files (ulimit -n)",
+		zap.Int("connections", s.amqp), zap.Int("asked", asked), zap.Uint64("open_files", files))
+	return s.amqp
+}
+
+func sharesOf(files uint64) fileShares {
+	left := int(max(int64(min(files, 1<<31))-filesReserved, 4))
+	s := fileShares{http: max(min(left/8, mostHTTP), 1), ops: max(min(left/16, mostOps), 1)}
+	s.amqp = left - s.http - s.ops
+	return s
+}

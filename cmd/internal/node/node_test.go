@@ -1,0 +1,101 @@
+package node
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"curfew/cmd/internal/settings"
+	"curfew/scheduler/storetest"
+)
+
+// nodeOfRabbitMQ is a node whose RabbitMQ nobody reaches.
+func nodeOfRabbitMQ(t *testing.T, more ...string) (*Node, error) {
+	t.Helper()
+	t.Setenv("CURFEW_PRIMARY_URL", "amqp://ann:s3cret@"+storetest.FreeAddr()+"/shop")
+	for _, s := range more {
+		name, value, _ := strings.Cut(s, "=")
+		t.Setenv(name, value)
+	}
+	c, err := settings.Load()
+	require.NoError(t, err)
+	n, err := Open(Options{Settings: &c, Metrics: prometheus.NewRegistry(), Log: zap.NewNop()})
+	if err == nil {
+		t.Cleanup(func() { assert.NoError(t, n.Close()) })
+	}
+	return n, err
+}
+
+// TestNoBrokerWithRabbitMQ: with CURFEW_PRIMARY_URL there is a monitor of that RabbitMQ and nothing that a broker has.
+func TestNoBrokerWithRabbitMQ(t *testing.T) {
+	n, err := nodeOfRabbitMQ(t)
+	require.NoError(t, err)
+	require.Nil(t, n.broker)
+	require.Nil(t, n.server)
+	require.Nil(t, n.audit, "no folder was named")
+	require.NotNil(t, n.monitor)
+	s := n.status(newOpsEndpoints(n.metrics))
+	assert.Contains(t, s.Primary, "amqp://ann@")
+	assert.Equal(t, "primary", s.Schedule)
+	assert.Empty(t, n.stalled())
+
+	_, err = nodeOfRabbitMQ(t, "CURFEW_WATCH_FILE=/does/not/exist")
+	var wrong settings.Error
+	require.ErrorAs(t, err, &wrong)
+	assert.ErrorContains(t, err, "CURFEW_WATCH_FILE")
+}
+
+// TestPagesWithoutBroker: the one user of the settings may look at and change everything, and nobody else.
+func TestPagesWithoutBroker(t *testing.T) {
+	n, err := nodeOfRabbitMQ(t, "CURFEW_PASSWORD=right")
+	require.NoError(t, err)
+	ops := newOpsEndpoints(n.metrics)
+	ui, err := n.newDashboard(nil)
+	require.NoError(t, err)
+	t.Cleanup(ui.Close)
+	pages := n.pagesWithoutBroker(ui, ops)
+	ask := func(method, path, password, from string, header ...string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, path, strings.NewReader(`{"queue":"q"}`))
+		r.RemoteAddr = from
+		if password != "" {
+			r.SetBasicAuth("guest", password)
+		}
+		if len(header) > 0 {
+			r.Header.Set(header[0], header[1])
+		}
+		w := httptest.NewRecorder()
+		pages.ServeHTTP(w, r)
+		return w
+	}
+	const here, elsewhere = "127.0.0.1:1", "192.0.2.1:1"
+	w := ask("GET", "/api/curfew/rabbitmq", "right", here)
+	assert.Equal(t, http.StatusOK, w.Code)
+	assert.Contains(t, w.Body.String(), `"vhost":"shop"`)
+	assert.NotContains(t, w.Body.String(), "s3cret")
+	assert.Equal(t, http.StatusOK, ask("GET", "/api/curfew/status", "right", here).Code)
+	assert.Equal(t, http.StatusOK, ask("GET", "/api/curfew/forecasts", "right", here).Code)
+	for _, path := range []string{"/api/curfew/rabbitmq", "/api/curfew/status", "/api/curfew/alerts"} {
+		assert.Equal(t, http.StatusUnauthorized, ask("GET", path, "", here).Code)
+		assert.Equal(t, http.StatusUnauthorized, ask("GET", path, "wrong", here).Code)
+		assert.Equal(t, http.StatusUnauthorized, ask("GET", path, "right", elsewhere).Code, "guest is let in from this machine only")
+	}
+	assert.Equal(t, http.StatusNotFound, ask("POST", "/api/curfew/rabbitmq/allow", "right", here).Code, "it was not let go of")
+	assert.Equal(t, http.StatusForbidden, ask("POST", "/api/curfew/rabbitmq/allow", "right", here, "Sec-Fetch-Site", "cross-site").Code)
+	w = ask("GET", "/api/queues", "right", here)
+	assert.Equal(t, http.StatusNotFound, w.Code)
+	assert.Contains(t, w.Body.String(), "no broker runs here")
+	for _, path := range []string{"/", "/rabbitmq", "/alerts", "/audit"} {
+		w = ask("GET", path, "right", here)
+		assert.Equal(t, http.StatusOK, w.Code, path)
+		assert.NotContains(t, w.Body.String(), "s3cret")
+		assert.NotContains(t, w.Body.String(), `href="/queues"`, path)
+	}
+	w = ask("GET", "/queue?name=q", "right", here)
+	assert.Equal(t, "/rabbitmq", w.Header().Get("Location"))
+}

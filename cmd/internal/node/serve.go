@@ -1,0 +1,113 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"curfew/monitor/dashboard"
+)
+
+// Serve runs a node with its metrics, health, management API and dashboard until ctx ends or a part fails. It
+// returns when all parts have stopped. It makes o.Metrics itself.
+func Serve(ctx context.Context, o Options, stdout io.Writer) (err error) {
+	o.Metrics = newRegistry(o.Build)
+	c, registry, log := o.Settings, o.Metrics, o.Log
+	ops := newOpsEndpoints(registry)
+	opsListener, err := listen(ctx, "CURFEW_OPS_ADDR", string(c.OpsAddr))
+	if err != nil {
+		return err
+	}
+	stopOps := ops.start(ctx, opsListener, log)
+	defer stopOps()
+
+	// Collect garbage before memory runs out, not when the heap has doubled: publishers must not wait for it.
+	if limit := c.MemoryLimit.Bytes(); limit > 0 {
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(limit))
+	}
+	n, err := Open(o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	defer onHangup(n.alerts.Reload)()
+	if n.rabbitmq != nil {
+		n.watchRabbitMQ(ops)
+	} else {
+		n.watchBroker(ops)
+	}
+	if n.monitor != nil {
+		since := time.Now()
+		ops.watch(alertPart, n.alertHealth)
+		ops.watch("monitor", func() healthReport { return monitorHealth(n.monitor.Health(), since, time.Now()) })
+	}
+	s, err := openSockets(ctx, c, opsListener, log)
+	if err != nil {
+		return err
+	}
+	ui, pages, err := n.newPages(ops, &s)
+	if err != nil {
+		s.close()
+		return err
+	}
+	ops.watch("HTTP", pages.connections.health)
+	ops.watch("ops", ops.connections.health)
+	registry.MustRegister(pages.connections, ops.connections)
+	defer s.serveWeb(ctx, pages, log)()
+	defer ui.Close() // before the servers, which would wait for its streams
+	n.printBanner(stdout, &s)
+	ops.enter(ready)
+	defer context.AfterFunc(ctx, func() { ops.enter(stopping) })()
+	defer notifySystemd(ctx, ops.alive, log)()
+	return n.Run(ctx, s.amqp...)
+}
+
+// newPages makes what is served over HTTP besides the ops endpoints.
+func (n *Node) newPages(ops *opsEndpoints, s *sockets) (*dashboard.Dashboard, *web, error) {
+	if n.rabbitmq != nil {
+		ui, err := n.newDashboard(nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		return ui, n.pagesWithoutBroker(ui, ops), nil
+	}
+	operations, err := n.newOperations()
+	if err != nil {
+		return nil, nil, err
+	}
+	ui, err := n.newDashboard(operations)
+	if err != nil {
+		return nil, nil, err
+	}
+	api := n.newManagement(operations, s.listeners())
+	ops.showMetrics(api.Metrics(n.metrics))
+	return ui, n.pages(api, ui, ops), nil
+}
+
+// watchBroker adds the broker of this process to the health.
+func (n *Node) watchBroker(ops *opsEndpoints) {
+	ops.watch("store", n.storeHealth)
+	ops.watch("clock", func() healthReport { return clockHealth(n.broker.ClockOffset()) })
+	if n.settings.TTL == "off" {
+		n.log.Warn("no message expires: CURFEW_TTL=off. Times to live are checked and stored, but have no effect")
+		ops.watch("ttl", func() healthReport { return healthReport{Detail: "off: no message expires (CURFEW_TTL=off)"} })
+	}
+	ops.watch("connections", n.connectionHealth)
+}
+
+func newRegistry(b Build) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "curfew_build_info",
+		Help: "1, with what this binary was built from as labels.",
+	}, []string{"version", "revision", "goversion"})
+	info.WithLabelValues(b.Version, b.Revision, runtime.Version()).Set(1)
+	r.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}

@@ -1,0 +1,98 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"go.uber.org/zap"
+
+	"curfew/broker/management"
+	"curfew/cmd/internal/settings"
+)
+
+// sockets are the listeners of a node. Whoever serves on one closes it.
+type sockets struct {
+	amqp   []net.Listener // without TLS and, if configured, with TLS; none beside RabbitMQ
+	web    net.Listener
+	secure net.Listener // web with TLS; nil: none
+	ops    net.Listener
+}
+
+// openSockets opens all but ops, which is open already. After an error the others are closed.
+func openSockets(ctx context.Context, c *settings.Settings, ops net.Listener, log *zap.Logger) (s sockets, err error) {
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	s.ops = ops
+	if c.PrimaryURL == "" {
+		if s.amqp, err = amqpListeners(ctx, c, log); err != nil {
+			return s, err
+		}
+	}
+	if s.web, err = listen(ctx, "CURFEW_HTTP_ADDR", string(c.HTTPAddr)); err != nil {
+		return s, err
+	}
+	s.secure, err = httpsListener(ctx, c, log)
+	return s, err
+}
+
+// close closes all but ops.
+func (s *sockets) close() {
+	for _, l := range append(s.amqp, s.web, s.secure) {
+		if l != nil {
+			l.Close()
+		}
+	}
+}
+
+// serveWeb serves pages on the web sockets until stop is called, which waits for the end.
+func (s *sockets) serveWeb(ctx context.Context, pages *web, log *zap.Logger) (stop func()) {
+	failed := func(err error) { log.Error("the management API is not served any more", zap.Error(err)) }
+	stopPlain := background(ctx, pages.server(), s.web, failed)
+	if s.secure == nil {
+		return stopPlain
+	}
+	stopSecure := background(ctx, pages.server(), s.secure, failed)
+	return func() {
+		stopSecure()
+		stopPlain()
+	}
+}
+
+// listeners lists the sockets for the management API.
+func (s *sockets) listeners() (list []management.Listener) {
+	for i, protocol := range []string{"amqp", "amqp/ssl"} {
+		if i < len(s.amqp) {
+			list = append(list, listenerOf(protocol, s.amqp[i]))
+		}
+	}
+	if s.secure != nil {
+		list = append(list, listenerOf("https", s.secure))
+	}
+	return append(list, listenerOf("http", s.web), listenerOf("http/prometheus", s.ops))
+}
+
+func listenerOf(protocol string, l net.Listener) management.Listener {
+	as := management.Listener{Protocol: protocol, Address: l.Addr().String(), TLS: protocol == "amqp/ssl" || protocol == "https"}
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok {
+		as.Address, as.Port = tcp.IP.String(), tcp.Port
+	}
+	return as
+}
+
+// listen opens a port. The error for a busy port names what an operator can do.
+func listen(ctx context.Context, variable string, addr string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s: %s is in use by another process; stop that one or set %s to another address", variable, addr, variable)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", variable, err)
+	}
+	return l, nil
+}

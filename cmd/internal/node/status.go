@@ -1,0 +1,168 @@
+package node
+
+import (
+	"cmp"
+	"math"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"curfew/monitor"
+)
+
+// Status is the state of a Curfew on one screen.
+type Status struct {
+	Version string   `json:"version"`
+	Health  string   `json:"health"` // ok, degraded, dead
+	Phase   phase    `json:"phase"`
+	Reasons []string `json:"reasons"`
+
+	Primary      string     `json:"primary,omitempty"` // the RabbitMQ beside which this runs; then nothing is known of a store
+	Monitor      bool       `json:"monitor"`           // false: messages expire only when a delivery meets them
+	Schedule     string     `json:"schedule,omitempty"`
+	Pending      int64      `json:"pending"`
+	Next         *time.Time `json:"next"` // deadline; null: none
+	Fired        uint64     `json:"fired"`
+	Late         uint64     `json:"late"`
+	Parked       uint64     `json:"parked"`
+	Missed       uint64     `json:"missed"`               // late and parked; goes in the next version
+	LatenessP50  *float64   `json:"lateness_p50_seconds"` // since the start; null: none fired
+	LatenessP99  *float64   `json:"lateness_p99_seconds"`
+	Ready        uint64     `json:"ready"`
+	Unacked      uint64     `json:"unacked"`
+	Queues       uint64     `json:"queues"`
+	Connections  uint64     `json:"connections"`
+	Consumers    uint64     `json:"consumers"`
+	Blocked      string     `json:"blocked"` // why publishers wait; "" they do not
+	Memory       int64      `json:"memory_bytes"`
+	MemoryLimit  int64      `json:"memory_limit_bytes"` // 0: none
+	Segments     uint64     `json:"store_segments"`
+	Stored       int64      `json:"store_bytes"`
+	Live         int64      `json:"store_live_bytes"` // the part that messages still need: an estimate
+	SyncP50      *float64   `json:"sync_p50_seconds"` // of the journal, since the start; null: none
+	SyncP99      *float64   `json:"sync_p99_seconds"`
+	AlarmsFiring int        `json:"alarms"` // resource alarms: of memory and disk
+
+	Alerts firingAlerts `json:"alerts"`
+
+	AtRisk []monitor.Forecast `json:"at_risk"` // at most maxAtRisk queues
+}
+
+const maxAtRisk = 10
+
+// status gathers the state of all parts.
+func (n *Node) status(o *opsEndpoints) Status {
+	h := o.health()
+	s := Status{Version: n.build.Version, Health: h.Status, Phase: h.Phase, Reasons: h.Reasons, Monitor: n.monitor != nil, AtRisk: []monitor.Forecast{}}
+	if s.Reasons == nil {
+		s.Reasons = []string{}
+	}
+	if n.rabbitmq != nil {
+		s.Primary = n.settings.PrimaryURL.Redacted()
+	} else {
+		s.Blocked, _ = n.broker.Gate()
+		s.Memory, s.MemoryLimit = n.broker.MemoryInUse(), n.broker.MemoryLimit()
+		memory, disk := n.broker.Alarms()
+		for _, on := range []bool{memory, disk} {
+			if on {
+				s.AlarmsFiring++
+			}
+		}
+	}
+	if n.monitor != nil {
+		m := n.monitor.Health()
+		s.Schedule, s.Pending = string(m.Schedule), m.Pending
+		for _, f := range n.monitor.Forecasts() {
+			if (f.AtRisk || f.WillMiss > 0) && len(s.AtRisk) < maxAtRisk {
+				s.AtRisk = append(s.AtRisk, f)
+			}
+		}
+	}
+	s.Alerts, _ = h.Parts[alertPart].(firingAlerts)
+	s.measure(n.metrics)
+	return s
+}
+
+// measure reads the numbers from the metrics, which are counted anyway. A metric that cannot be
+// gathered stays zero.
+func (s *Status) measure(metrics prometheus.Gatherer) {
+	families, _ := metrics.Gather()
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			value := cmp.Or(m.GetCounter().GetValue(), m.GetGauge().GetValue())
+			switch family.GetName() {
+			case "curfew_deadlines_fired_total":
+				s.Fired += uint64(value)
+			case "curfew_deadlines_failed_total":
+				s.Missed += uint64(value)
+				if labelOf(m, "reason") == "parked" {
+					s.Parked += uint64(value)
+				} else {
+					s.Late += uint64(value)
+				}
+			case "curfew_messages_ready":
+				s.Ready = uint64(value)
+			case "curfew_messages_unacked":
+				s.Unacked = uint64(value)
+			case "curfew_queues":
+				s.Queues = uint64(value)
+			case "curfew_connections":
+				s.Connections = uint64(value)
+			case "curfew_consumers":
+				s.Consumers = uint64(value)
+			case "curfew_store_segments":
+				s.Segments = uint64(value)
+			case "curfew_store_bytes":
+				s.Stored = int64(value)
+			case "curfew_store_live_bytes":
+				s.Live = int64(value)
+			case "curfew_deadline_next_timestamp_seconds":
+				if value > 0 {
+					next := time.UnixMilli(int64(math.Ceil(math.Round(value*1e6) / 1e3))).UTC() // as all deadlines are shown
+					s.Next = &next
+				}
+			case "curfew_deadline_lateness_seconds":
+				s.LatenessP50, s.LatenessP99 = quantiles(m.GetHistogram())
+			case "curfew_journal_fsync_duration_seconds":
+				s.SyncP50, s.SyncP99 = quantiles(m.GetHistogram())
+			}
+		}
+	}
+}
+
+// labelOf is the value of a label; "" if there is none.
+func labelOf(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
+// quantiles are the median and the 99th percentile, as quantile has them.
+func quantiles(h *dto.Histogram) (p50, p99 *float64) {
+	var bounds []float64
+	var counts []uint64
+	for _, b := range h.GetBucket() {
+		bounds, counts = append(bounds, b.GetUpperBound()), append(counts, b.GetCumulativeCount())
+	}
+	total := h.GetSampleCount()
+	return quantile(0.50, bounds, counts, total), quantile(0.99, bounds, counts, total)
+}
+
+// quantile is at most that of the observations in a histogram: the bound of the bucket in which it
+// lies, as Prometheus counts, and above the last bound that bound. nil: there are none.
+func quantile(q float64, bounds []float64, cumulative []uint64, total uint64) *float64 {
+	if total == 0 || len(bounds) == 0 {
+		return nil
+	}
+	rank := uint64(math.Ceil(q * float64(total)))
+	for i, n := range cumulative {
+		if n >= rank && !math.IsInf(bounds[i], 1) {
+			return &bounds[i]
+		}
+	}
+	return &bounds[len(bounds)-1]
+}

@@ -1,0 +1,71 @@
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+
+	"go.uber.org/zap"
+
+	"curfew/broker/certs"
+	"curfew/cmd/internal/settings"
+)
+
+// tlsFiles opens the certificate files, or returns nil if none are named.
+func tlsFiles(c *settings.Settings, log *zap.Logger) (*certs.Files, error) {
+	if c.TLSCert == "" && c.TLSKey == "" {
+		if c.AMQPSAddr != "" || c.HTTPSAddr != "" {
+			return nil, settings.Error{Err: errors.New("CURFEW_AMQPS_ADDR and CURFEW_HTTPS_ADDR need CURFEW_TLS_CERT and CURFEW_TLS_KEY")}
+		}
+		return nil, nil
+	}
+	files, err := certs.Open(certs.Options{
+		Cert: c.TLSCert, Key: c.TLSKey, ClientCA: c.TLSClientCA, ClientAuth: certs.ClientAuth(c.TLSClientAuth), Log: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("CURFEW_TLS_CERT, CURFEW_TLS_KEY, CURFEW_TLS_CLIENT_CA: %w", err)
+	}
+	return files, nil
+}
+
+// amqpListeners opens the port for AMQP and, if one is configured, the port for AMQP with TLS.
+func amqpListeners(ctx context.Context, c *settings.Settings, log *zap.Logger) (_ []net.Listener, err error) {
+	files, err := tlsFiles(c, log)
+	if err != nil {
+		return nil, err
+	}
+	plain, err := listen(ctx, "CURFEW_AMQP_ADDR", string(c.AMQPAddr))
+	if err != nil {
+		return nil, err
+	}
+	if c.AMQPSAddr == "" {
+		return []net.Listener{plain}, nil
+	}
+	secure, err := listen(ctx, "CURFEW_AMQPS_ADDR", string(c.AMQPSAddr))
+	if err != nil {
+		plain.Close()
+		return nil, err
+	}
+	return []net.Listener{plain, tls.NewListener(secure, files.Config())}, nil
+}
+
+// httpsListener opens the port for HTTP with TLS, or returns nil if none is configured. Users of the API
+// log in with a password, so clients are not asked for certificates.
+func httpsListener(ctx context.Context, c *settings.Settings, log *zap.Logger) (net.Listener, error) {
+	if c.HTTPSAddr == "" {
+		return nil, nil
+	}
+	bare := *c
+	bare.TLSClientAuth = string(certs.None)
+	files, err := tlsFiles(&bare, log)
+	if err != nil {
+		return nil, err
+	}
+	l, err := listen(ctx, "CURFEW_HTTPS_ADDR", string(c.HTTPSAddr))
+	if err != nil {
+		return nil, err
+	}
+	return tls.NewListener(l, files.Config()), nil
+}

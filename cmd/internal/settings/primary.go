@@ -1,0 +1,140 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"curfew/monitor/rabbitmq/cluster"
+)
+
+// primaryURL is a URL for cluster.Options, or empty.
+type primaryURL string
+
+func (u *primaryURL) UnmarshalText(text []byte) error {
+	*u = primaryURL(text)
+	if *u == "" {
+		return nil
+	}
+	if _, err := cluster.ParseAddress(string(text)); err != nil {
+		return explainedError{err}
+	}
+	return nil
+}
+
+// Redacted keeps user, nodes and virtual host: no password, no parameters.
+func (u primaryURL) Redacted() string {
+	if u == "" {
+		return ""
+	}
+	address, err := cluster.ParseAddress(string(u))
+	if err != nil {
+		return ""
+	}
+	return address.String()
+}
+
+// primaryAPIURL is the URL of a management API for cluster.Options, or empty.
+type primaryAPIURL string
+
+func (u *primaryAPIURL) UnmarshalText(text []byte) error {
+	*u = primaryAPIURL(text)
+	if *u == "" {
+		return nil
+	}
+	// Open does not connect, so there is nothing to close.
+	if _, err := cluster.Open(cluster.Options{URL: "amqp://localhost", APIURL: string(text)}); err != nil {
+		return explainedError{err}
+	}
+	return nil
+}
+
+// Redacted keeps only the address: no user, no password, no parameters.
+func (u primaryAPIURL) Redacted() string { return withoutSecrets(string(u)) }
+
+// watchRules are rules for cluster.ParseWatch, or empty.
+type watchRules string
+
+func (w *watchRules) UnmarshalText(text []byte) error {
+	*w = watchRules(text)
+	if *w == "" {
+		return nil
+	}
+	if _, err := cluster.ParseWatch(string(text)); err != nil {
+		return explainedError{err}
+	}
+	return nil
+}
+
+// checkPrimary checks the variables about a RabbitMQ against each other.
+func (s *Settings) checkPrimary() (errs []error) {
+	if s.Watch != "" && s.WatchFile != "" {
+		errs = append(errs, errors.New("CURFEW_WATCH and CURFEW_WATCH_FILE are both set; set one of them"))
+	}
+	if s.PrimaryURL != "" {
+		return append(errs, s.checkNoBroker()...)
+	}
+	for _, v := range []struct{ name, value string }{
+		{"CURFEW_PRIMARY_API_URL", string(s.PrimaryAPIUrl)}, {"CURFEW_WATCH", string(s.Watch)}, {"CURFEW_WATCH_FILE", s.WatchFile},
+	} {
+		if v.value != "" {
+			errs = append(errs, fmt.Errorf("%s: it is about the RabbitMQ of CURFEW_PRIMARY_URL, which is not set", v.name))
+		}
+	}
+	return errs
+}
+
+// checkNoBroker refuses what only a broker of Curfew's own could do: beside a RabbitMQ there is none. Without a data
+// folder that somebody chose, nothing is kept in one.
+func (s *Settings) checkNoBroker() (errs []error) {
+	for _, v := range []struct {
+		name string
+		set  bool
+		why  string
+	}{
+		{"CURFEW_AMQPS_ADDR", s.AMQPSAddr != "", "AMQP clients connect to that RabbitMQ"},
+		{"CURFEW_DEFINITIONS", s.Definitions != "", "definitions belong in that RabbitMQ"},
+		{"CURFEW_TTL", s.TTL == "off", "that RabbitMQ expires messages; set CURFEW_WATCH=off:* to leave it alone"},
+		{"CURFEW_MONITOR", !s.Monitor, "the monitor is all there is to run"},
+	} {
+		if v.set {
+			errs = append(errs, fmt.Errorf("%s: it is about Curfew's own broker, which does not run with CURFEW_PRIMARY_URL: %s; unset one of the two", v.name, v.why))
+		}
+	}
+	if _, chosen := os.LookupEnv("CURFEW_DATA_DIR"); !chosen {
+		s.DataDir = ""
+	}
+	return errs
+}
+
+// ofBroker are variables that only Curfew's own broker uses, and that do no harm without it.
+// CURFEW_AMQP_ADDR is not among them, since the image sets it.
+var ofBroker = []string{"STORE_SYNC", "TTL_PRECEDENCE", "UNROUTABLE", "IDLE_MINIMUM", "SCHEDULE_WINDOW", "TLS_CLIENT_CA",
+	"TLS_CLIENT_AUTH", "TLS_LOGIN_FROM", "DISK_FREE_LIMIT", "MAX_MESSAGE_SIZE", "MAX_CONNECTIONS", "HEARTBEAT", "CONSUMER_TIMEOUT"}
+
+// Unused lists the variables that are set and have no effect, since no broker runs.
+func (s *Settings) Unused() (names []string) {
+	if s.PrimaryURL == "" {
+		return nil
+	}
+	for _, name := range ofBroker {
+		if os.Getenv(prefix+"_"+name) != "" {
+			names = append(names, prefix+"_"+name)
+		}
+	}
+	return names
+}
+
+// Primary is the address of the RabbitMQ of CURFEW_PRIMARY_URL. The URL is empty if there is none.
+func (s *Settings) Primary() cluster.Options {
+	return cluster.Options{URL: string(s.PrimaryURL), APIURL: string(s.PrimaryAPIUrl)}
+}
+
+// WatchRules reads the rules for its queues. The error is an Error, about CURFEW_WATCH_FILE.
+func (s *Settings) WatchRules() (cluster.Watch, error) {
+	rules, err := cluster.LoadWatch(string(s.Watch), s.WatchFile)
+	if err != nil {
+		return nil, Error{err}
+	}
+	return rules, nil
+}

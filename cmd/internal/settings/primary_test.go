@@ -1,0 +1,92 @@
+package settings
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/monitor/rabbitmq/cluster"
+)
+
+func TestPrimary(t *testing.T) {
+	password := filepath.Join(t.TempDir(), "url")
+	require.NoError(t, os.WriteFile(password, []byte("amqp://ann:s3cret@a,b/shop\n"), 0o600))
+	setenv(t, "CURFEW_PRIMARY_URL_FILE="+password, "CURFEW_PRIMARY_API_URL=http://a:15672")
+	s, err := Load()
+	require.NoError(t, err)
+	assert.Equal(t, cluster.Options{URL: "amqp://ann:s3cret@a,b/shop", APIURL: "http://a:15672"}, s.Primary())
+	rules, err := s.WatchRules()
+	require.NoError(t, err)
+	assert.Equal(t, cluster.DefaultWatch(), rules, "every queue is observed")
+}
+
+// TestPrimaryIsNeeded: a variable about a RabbitMQ is a mistake where no RabbitMQ is named.
+func TestPrimaryIsNeeded(t *testing.T) {
+	for _, name := range []string{"CURFEW_PRIMARY_API_URL=http://h", "CURFEW_WATCH=keep:*", "CURFEW_WATCH_FILE=w.yaml"} {
+		setenv(t, name)
+		_, err := Load()
+		var wrong Error
+		require.ErrorAs(t, err, &wrong)
+		assert.ErrorContains(t, err, "the RabbitMQ of CURFEW_PRIMARY_URL, which is not set")
+	}
+	setenv(t, "CURFEW_PRIMARY_API_URL=", "CURFEW_WATCH=", "CURFEW_WATCH_FILE=")
+	_, err := Load()
+	assert.NoError(t, err, "empty is not set")
+}
+
+// TestNoBrokerWithRabbitMQ: what only Curfew's own broker could do is refused, or reported as unused.
+func TestNoBrokerWithRabbitMQ(t *testing.T) {
+	for _, wrong := range []string{"CURFEW_AMQPS_ADDR=:5671", "CURFEW_DEFINITIONS=d.json", "CURFEW_TTL=off", "CURFEW_MONITOR=false"} {
+		setenv(t, "CURFEW_PRIMARY_URL=amqp://h", wrong)
+		_, err := Load()
+		name, _, _ := strings.Cut(wrong, "=")
+		assert.ErrorContains(t, err, name+": it is about Curfew's own broker, which does not run with CURFEW_PRIMARY_URL")
+	}
+	setenv(t, "CURFEW_PRIMARY_URL=amqp://h", "CURFEW_AMQP_ADDR=:5672", "CURFEW_STORE_SYNC=never", "CURFEW_HEARTBEAT=5s")
+	s, err := Load()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"CURFEW_STORE_SYNC", "CURFEW_HEARTBEAT"}, s.Unused())
+	assert.Empty(t, s.DataDir, "nothing is kept in a folder that nobody chose")
+	setenv(t, "CURFEW_PRIMARY_URL=amqp://h", "CURFEW_DATA_DIR=d")
+	s, err = Load()
+	require.NoError(t, err)
+	assert.Equal(t, "d", s.DataDir)
+	setenv(t, "CURFEW_STORE_SYNC=never")
+	s, err = Load()
+	require.NoError(t, err)
+	assert.Empty(t, s.Unused())
+}
+
+func TestWatchRules(t *testing.T) {
+	setenv(t, "CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH=keep:retry-*,off:x", "CURFEW_WATCH_FILE=w.yaml")
+	_, err := Load()
+	assert.ErrorContains(t, err, "CURFEW_WATCH and CURFEW_WATCH_FILE are both set")
+
+	setenv(t, "CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH=keep:retry-*,off:x")
+	s, err := Load()
+	require.NoError(t, err)
+	rules, err := s.WatchRules()
+	require.NoError(t, err)
+	require.Len(t, rules, 2)
+	assert.Equal(t, cluster.Keep, rules[0].Mode)
+
+	file := filepath.Join(t.TempDir(), "watch.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("queues:\n  - queue: orders\n    mode: hold\n"), 0o600))
+	setenv(t, "CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH_FILE="+file)
+	s, err = Load()
+	require.NoError(t, err, "the file is read when it is needed")
+	_, err = s.WatchRules()
+	var wrong Error
+	require.ErrorAs(t, err, &wrong)
+	assert.ErrorContains(t, err, "CURFEW_WATCH_FILE: "+file+": queues[0] (orders): mode: \"hold\" is not allowed; it takes observe or keep or off")
+}
+
+func TestPrimaryRedacted(t *testing.T) {
+	assert.Equal(t, "amqps://ann@a:5671,b:1/shop", primaryURL("amqps://ann:s3cret@a,b:1/shop?keyfile=s3cret").Redacted())
+	assert.Empty(t, primaryURL("").Redacted())
+	assert.Equal(t, "https://h:1", primaryAPIURL("https://ann:s3cret@h:1?cacertfile=s3cret").Redacted())
+}

@@ -1,0 +1,72 @@
+package settings
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// unknownVariables finds CURFEW_ variables in environ that do not exist. Most are spelling mistakes, and
+// ignoring one would mean running with a default that somebody wanted to change.
+func unknownVariables(variables []variable, environ []string) (errs []error) {
+	var known []string
+	for _, v := range variables {
+		known = append(known, v.name)
+		if v.secret {
+			known = append(known, v.fileName())
+		}
+	}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, prefix+"_") || slices.Contains(known, name) || serviceLink(name, value) {
+			continue
+		}
+		if err := gone(name); err != nil {
+			errs = append(errs, err)
+		} else {
+			errs = append(errs, fmt.Errorf("%s: there is no such variable; did you mean %s? (curfew config lists all)", name, nearest(name, known)))
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errs
+}
+
+var (
+	serviceHost = regexp.MustCompile(`^CURFEW_(\w+_)?SERVICE_(HOST|PORT(_\w+)?)$`)
+	servicePort = regexp.MustCompile(`^CURFEW_(\w+_)?PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?$`)
+	portURL     = regexp.MustCompile(`^(tcp|udp|sctp)://`)
+)
+
+// serviceLink recognises the variables that Kubernetes sets in every container if there is a Service
+// named curfew or curfew-something (Kubernetes: Accessing the Service, Environment Variables).
+func serviceLink(name, value string) bool {
+	return serviceHost.MatchString(name) ||
+		servicePort.MatchString(name) && (strings.Contains(name, "_PORT_") || portURL.MatchString(value))
+}
+
+func nearest(name string, known []string) string {
+	return slices.MinFunc(known, func(a, b string) int { return distance(name, a) - distance(name, b) })
+}
+
+// distance is how many letters have to be added or removed to turn a into b. A changed letter counts
+// as two, so that a shortened name is nearer to the full one than to another name of its length.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change += 2
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

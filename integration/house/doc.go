@@ -1,0 +1,11 @@
+// Package house checks the source itself: its language, its sizes, and which package imports which. It builds and starts
+// nothing, so `make check` runs it each time.
+//
+//	language_test.go  words that are not used here, each with what to write instead; testdata/language.txt says where one still is
+//	size_test.go      methods of a type, lines of a package; with -v it counts the whole tree
+//	imports_test.go   which package may import which
+//	architecture_test.go  docs/architecture.md is about these packages, files and functions
+//	tiers_test.go     the Makefile's lists of tests
+//	circles_test.go   counts the files that use one another in a circle
+//	source_test.go    reads the Go files for the others
+package house

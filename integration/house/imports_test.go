@@ -1,0 +1,177 @@
+package house
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rooms says which of our packages each package may import: downward, and no other. What is under integration stands above all of them.
+// Test files are not looked at; they may reach anywhere.
+var rooms = map[string][]string{
+	"broker/access":             {"broker/pattern"},
+	"broker/amqp":               {},
+	"broker/certs":              {},
+	"broker/certs/certstest":    {},
+	"broker/exchange":           {"broker/amqp"},
+	"broker/pattern":            {},
+	"broker/policy":             {"broker/pattern"},
+	"broker/queue":              {},
+	"broker/store":              {},
+	"broker/memory":             {},
+	"broker/internal/resources": {},
+	"broker/internal/clock":     {},
+	"broker/internal/message":   {"broker/amqp", "broker/internal/queueargs", "broker/queue"},
+	"broker/internal/catalog":   {"broker/access", "broker/amqp", "broker/internal/message", "broker/policy", "broker/store"},
+	"broker/internal/accounts":  {"broker/access", "broker/amqp", "broker/internal/catalog", "broker/store"},
+	"broker/internal/delivery":  {"broker/amqp", "broker/internal/clock", "broker/internal/message", "broker/internal/queueargs", "broker/queue", "broker/store"},
+	"broker/internal/topology":  {"broker/access", "broker/amqp", "broker/exchange", "broker/internal/catalog", "broker/internal/delivery", "broker/internal/message", "broker/internal/queueargs", "broker/policy", "broker/queue", "broker/store"},
+	"broker/internal/forward":   {"broker/amqp", "broker/internal/delivery", "broker/internal/message", "broker/internal/queueargs", "broker/internal/topology", "broker/queue", "broker/store"},
+	"broker/internal/delayed":   {"broker/internal/delivery", "broker/internal/queueargs", "broker/queue", "broker/store"},
+	"broker/internal/queueargs": {"broker/amqp", "broker/exchange", "broker/policy", "broker/queue"},
+	"broker/deadline":           {},
+	"broker":                    {"broker/internal/accounts", "broker/internal/catalog", "broker/internal/clock", "broker/internal/delayed", "broker/internal/delivery", "broker/internal/forward", "broker/internal/message", "broker/internal/queueargs", "broker/internal/resources", "broker/internal/topology", "broker/access", "broker/amqp", "broker/memory", "broker/policy", "broker/queue", "broker/store"},
+	"broker/deadletters":        {"broker", "broker/access", "broker/amqp", "broker/pattern", "broker/queue"},
+	"broker/operate":            {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/memory", "broker/policy", "broker/queue", "broker/server"},
+	"broker/definitions":        {"broker", "broker/access", "broker/amqp", "broker/policy"},
+	"broker/management":         {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/management/metrics", "broker/management/rates", "broker/management/rest", "broker/operate", "broker/policy", "broker/queue", "broker/server"},
+	"broker/management/metrics": {"broker", "broker/management/rest", "broker/pattern", "broker/queue", "broker/server"},
+	"broker/management/rates":   {"broker/management/rest"},
+	"broker/management/rest":    {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/memory", "broker/operate", "broker/pattern", "broker/policy"},
+	"broker/server":             {"broker", "broker/access", "broker/amqp", "broker/certs", "broker/memory", "broker/queue"}, // of the queue only the identity of a message
+
+	"scheduler":            {},
+	"scheduler/memstore":   {"scheduler"},
+	"scheduler/redisstore": {"scheduler"},
+	"scheduler/storetest":  {"scheduler"},
+	"monitor":              {"scheduler", "scheduler/memstore", "monitor/alert", "monitor/forecast"},
+	"monitor/alert":        {},
+	"monitor/printable":    {},
+	"monitor/forecast":     {},
+	"monitor/audit":        {},
+	"monitor/dashboard":    {"monitor", "monitor/alert", "monitor/audit", "monitor/dashboard/internal/assets", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/rates", "monitor/dashboard/internal/session", "monitor/rabbitmq", "broker/access", "broker/deadletters", "broker/operate"}, // of access only values
+	"monitor/telemetry":    {},
+
+	"monitor/dashboard/internal/assets":  {},
+	"monitor/dashboard/internal/chart":   {"monitor", "monitor/dashboard/internal/format"},
+	"monitor/dashboard/internal/content": {"broker/amqp"},
+	"monitor/dashboard/internal/format":  {"monitor/printable"},
+	"monitor/dashboard/internal/rates":   {"broker/operate"},
+	"monitor/dashboard/internal/session": {},
+
+	"monitor/rabbitmq":         {"monitor/rabbitmq/cluster", "monitor/rabbitmq/keeper", "monitor/rabbitmq/lease", "monitor/rabbitmq/observe"},
+	"monitor/rabbitmq/cluster": {},
+	"monitor/rabbitmq/observe": {"monitor/forecast", "monitor/rabbitmq/cluster"},
+	"monitor/rabbitmq/plan":    {"monitor/rabbitmq/cluster", "monitor/rabbitmq/observe"},
+	"monitor/rabbitmq/keeper":  {},
+	"monitor/rabbitmq/lease":   {"monitor/rabbitmq/keeper"},
+
+	"cmd/load":              {"broker/amqp"}, // a client of any broker: of ours it knows the codec alone
+	"cmd/internal/inject":   {},
+	"cmd/internal/client":   {},
+	"cmd/internal/settings": {"broker", "monitor/alert", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
+	"cmd/internal/node":     {"broker", "broker/access", "broker/amqp", "broker/certs", "broker/deadletters", "broker/definitions", "broker/management", "broker/operate", "broker/server", "broker/store", "cmd/internal/settings", "monitor", "monitor/alert", "monitor/audit", "monitor/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"},
+	"cmd/internal/commands": {"broker/access", "broker/deadletters", "broker/definitions", "broker/operate", "broker/policy", "broker/queue", "broker/store", "cmd/internal/client", "cmd/internal/inject", "cmd/internal/node", "cmd/internal/settings", "cmd/load", "monitor/alert", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan"},
+	"cmd/curfew":            {"cmd/internal/commands"},
+}
+
+var everyRoom = []string{"*"}
+
+// importBans are imports a package must not have, ours or another's, each with its reason. A ban covers the import's subfolders.
+var importBans = []struct {
+	room    string
+	imports []string
+	reason  string
+}{
+	{"broker/queue", []string{"os", "net", "sync", "log", "time", "context", "go.uber.org/zap"},
+		"the queue is a pure state machine: time comes in as a parameter, consequences go out, so a model and a fuzzer can drive it"},
+	{"broker/access", []string{"os", "sync", "log", "context", "go.uber.org/zap"},
+		"who may do what is computed from values: the broker keeps them, under its lock"},
+	{"broker/exchange", []string{"os", "net", "sync", "log", "time", "context", "go.uber.org/zap"},
+		"routing is pure: the registry above holds the lock"},
+	{"broker/amqp", []string{"os", "net", "sync", "log", "io", "go.uber.org/zap"},
+		"the codec turns bytes into values and back: connections own the reading and writing"},
+	{"broker", []string{"curfew/monitor", "curfew/scheduler", "github.com/redis"},
+		"the broker is the truth and works alone: whatever watches deadlines sees it through a feed"},
+	{"broker/server", []string{"curfew/monitor", "curfew/scheduler", "github.com/redis"},
+		"the broker is the truth and works alone: whatever watches deadlines sees it through a feed"},
+	{"broker/management", []string{"curfew/monitor", "curfew/scheduler", "github.com/redis", "curfew/broker/store"},
+		"the API is a view on the broker and its clients: whatever watches deadlines has paths of its own"},
+	{"broker/store", []string{"curfew/monitor", "curfew/scheduler", "github.com/redis", "net"},
+		"what the journal promises may not depend on another machine"},
+	{"scheduler", []string{"curfew/broker", "github.com/redis"},
+		"a schedule is deadlines and identities: it knows no message, and a Store is behind an interface"},
+	{"scheduler/memstore", []string{"github.com/redis", "net"},
+		"the in-process index is what fires while Redis is away"},
+	{"scheduler/redisstore", []string{"curfew/broker", "curfew/monitor"},
+		"a Store keeps shadows; what they mean is decided above"},
+	{"monitor", []string{"curfew/broker"},
+		"the monitor proposes to any Primary: our broker is one, an outside RabbitMQ may be another"},
+	{"cmd/internal/client", []string{"github.com/spf13/cobra"},
+		"it calls a running Curfew: flags and printing are for the commands"},
+	{"cmd/internal/node", []string{"github.com/spf13/cobra"},
+		"it runs the parts: the command line is read above it"},
+	{"monitor/forecast", []string{"os", "net", "sync", "log", "time", "context", "go.uber.org/zap"},
+		"a forecast is arithmetic: what it says can be held against a simulated queue"},
+	{"monitor/dashboard", []string{"curfew/broker/server", "curfew/broker/store", "curfew/broker/management", "curfew/scheduler", "github.com/redis"},
+		"a face asks, parses and draws: who may do what, and how it is done, is decided once for all faces, in broker/operate"},
+	{"broker/operate", []string{"curfew/monitor", "curfew/scheduler", "github.com/redis", "net/http"},
+		"an operation is the same by whatever face it is asked for: it knows none of them, and no deadline watcher"},
+	{"monitor/audit", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},
+		"a record of what others say has happened, readable without them"},
+	{"monitor/telemetry", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},
+		"it sends what others hand over"},
+	{"monitor/rabbitmq/cluster", []string{"curfew/broker", "curfew/monitor", "curfew/scheduler", "github.com/redis"},
+		"a RabbitMQ is seen from outside, as any client sees it"},
+	{"monitor/alert", []string{"curfew/broker", "curfew/scheduler", "github.com/redis"},
+		"an alert is told from what the monitor hands over"},
+}
+
+// ground is the vocabulary of deadlines. It imports none of our packages, and each of them may import it: it is not in the table.
+const ground = "broker/deadline"
+
+// TestImportDirections: the rooms import downward only, and the pure ones nothing that reads a clock, a lock or a socket.
+// A permission that no package uses is not kept.
+func TestImportDirections(t *testing.T) {
+	used := map[string]bool{}
+	for _, f := range allGoFiles(t) {
+		name := f.folder
+		allowed, known := rooms[name]
+		if within(name, "integration") {
+			allowed, known = everyRoom, true
+		}
+		if within(name, "deploy/examples") { // modules of their own
+			known = true
+		}
+		if f.test {
+			continue
+		}
+		if !known {
+			t.Errorf("package %s is in no room: add it to the table with what it may import", name)
+			continue
+		}
+		for _, spec := range f.ast.Imports {
+			path := strings.Trim(spec.Path.Value, `"`)
+			inner, ours := strings.CutPrefix(path, module+"/")
+			if inner == ground {
+				continue
+			}
+			used[name+" imports "+inner] = true
+			if ours && !slices.Contains(allowed, "*") && !slices.Contains(allowed, inner) {
+				t.Errorf("%s imports %s; it may import %v", f.path, inner, allowed)
+			}
+			for _, ban := range importBans {
+				if ban.room == name && slices.ContainsFunc(ban.imports, func(b string) bool { return within(path, b) }) {
+					t.Errorf("%s imports %s: %s", f.path, path, ban.reason)
+				}
+			}
+		}
+	}
+	for name, allowed := range rooms {
+		for _, inner := range allowed {
+			if inner != "*" && !used[name+" imports "+inner] {
+				t.Errorf("%s may import %s and does not: take it out of the table", name, inner)
+			}
+		}
+	}
+}

@@ -1,0 +1,566 @@
+package rabbitmq
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/lease"
+	"curfew/scheduler/storetest"
+)
+
+// TestKeeperStandsAsideForConsumers: an application comes, seen by a look or an event, gets all in order, and goes.
+func TestKeeperStandsAsideForConsumers(t *testing.T) {
+	t.Parallel()
+	n := sharedNode(t)
+	_, url := n.vhost(t)
+	for _, kind := range queueTypes {
+		for _, by := range []string{"look", "event"} {
+			t.Run(kind.String()+" "+by, func(t *testing.T) {
+				t.Parallel()
+				const count = 3000
+				q := declareKept(t, url, kind.String()+by, kind, nil)
+				events := make(chan keeper.Event, 1)
+				r := q.keep(t, func(o *keeper.Options) { o.Events = events })
+				r.reach(t, keeper.Keeping, 0)
+				q.fill(count, strconv.Itoa, func(i int) time.Duration { return time.Hour })
+				r.reach(t, keeper.Keeping, count)
+
+				ch := openChannel(t, dial(t, url))
+				check(t, ch.Qos(count, 0, false))
+				begin := time.Now()
+				deliveries, err := ch.Consume(q.name, "app", false, false, false, false, nil)
+				check(t, err)
+				if by == "event" {
+					events <- keeper.Event{ConsumerTag: "app"}
+				}
+				var ids []string
+				var first time.Duration
+				for d := range deliveries {
+					if len(ids) == 0 {
+						first = time.Since(begin)
+					}
+					if ids = append(ids, d.MessageId); len(ids) <= 1000 {
+						check(t, d.Ack(false))
+					}
+					if len(ids) == count {
+						break
+					}
+				}
+				if n := breaks(ids); n > 0 {
+					t.Errorf("%d breaks in the order", n)
+				}
+				s := r.reach(t, keeper.StandingAside, 0)
+				t.Logf("%s, seen by %s: first of %d messages after %v, release took %v, the last after %v", kind, by, count, first, s.LastRelease.Took, time.Since(begin))
+
+				// What comes meanwhile and is not consumed is kept when the application has gone.
+				q.publish("late", 500*time.Millisecond)
+				check(t, ch.Close())
+				s = r.reach(t, keeper.Keeping, count-1000)
+				if s.Counts.UnknownAge > 0 {
+					t.Errorf("%d messages of unknown age: their deadlines were known before", s.Counts.UnknownAge)
+				}
+				q.expectDead(1, answerLimit)
+			})
+		}
+	}
+}
+
+// TestKeeperSurvivesLosses: the connection is cut, a channel is closed by a lost permission, the queue is deleted and declared again.
+func TestKeeperSurvivesLosses(t *testing.T) {
+	t.Parallel()
+	n := sharedNode(t)
+	vhost, url := n.vhost(t)
+	for _, kind := range queueTypes {
+		t.Run("cut "+kind.String(), func(t *testing.T) {
+			t.Parallel()
+			q := declareKept(t, url, "cut."+kind.String(), kind, nil)
+			var mu sync.Mutex
+			var sockets []net.Conn
+			r := q.keep(t, func(o *keeper.Options) {
+				o.PerChannel = 50
+				o.Connect = func(context.Context) (*amqp091.Connection, error) {
+					return amqp091.DialConfig(url, amqp091.Config{Dial: func(network, addr string) (net.Conn, error) {
+						c, err := amqp091.DefaultDial(answerLimit)(network, addr)
+						mu.Lock()
+						sockets = append(sockets, c)
+						mu.Unlock()
+						return c, err
+					}})
+				}
+			})
+			r.reach(t, keeper.Keeping, 0)
+			due := 0
+			ttl := mixed(2, 3*time.Second)
+			q.fill(600, strconv.Itoa, func(i int) time.Duration {
+				d := ttl(i)
+				if d < time.Minute {
+					due++
+				}
+				return d
+			})
+			for range 3 {
+				mu.Lock()
+				sockets[len(sockets)-1].Close()
+				count := len(sockets)
+				mu.Unlock()
+				eventually(t, answerLimit, "another connection", func() bool { mu.Lock(); defer mu.Unlock(); return len(sockets) > count })
+			}
+			q.expectDead(due, answerLimit)
+			r.reach(t, keeper.Keeping, 600-due)
+			late := q.lateness()
+			t.Logf("%s, connection cut three times: late p50 %v max %v", kind, percentile(late, 0.5), late[len(late)-1])
+		})
+		t.Run("deleted "+kind.String(), func(t *testing.T) {
+			t.Parallel()
+			q := declareKept(t, url, "deleted."+kind.String(), kind, nil)
+			r := q.keep(t, func(o *keeper.Options) { o.PerChannel = 10 })
+			r.reach(t, keeper.Keeping, 0)
+			q.fill(45, strconv.Itoa, func(int) time.Duration { return time.Hour })
+			r.reach(t, keeper.Keeping, 45)
+			_, err := q.ch.QueueDelete(q.name, false, false, false)
+			check(t, err)
+			r.reach(t, keeper.Observing, 0)
+			q.declare(nil)
+			q.publish("again", 300*time.Millisecond)
+			q.publish("kept", time.Hour)
+			q.expectDead(1, answerLimit)
+			r.reach(t, keeper.Keeping, 1)
+		})
+		t.Run("permission "+kind.String(), func(t *testing.T) {
+			t.Parallel()
+			q := declareKept(t, url, "permission."+kind.String(), kind, nil)
+			name := "keeper-" + kind.String()
+			as := n.user(t, url, name, "", "", "", ".*")
+			r := q.keep(t, func(o *keeper.Options) {
+				o.PerChannel = 10
+				o.Connect = connectTo(as)
+			})
+			r.reach(t, keeper.Keeping, 0)
+			q.fill(25, strconv.Itoa, func(int) time.Duration { return time.Hour })
+			r.reach(t, keeper.Keeping, 25)
+			allow := func(read string) {
+				n.api(t, http.MethodPut, "permissions/"+vhost+"/"+name, map[string]string{"configure": "", "write": "", "read": read}, nil)
+			}
+			allow("^$")
+			q.fill(25, func(i int) string { return strconv.Itoa(100 + i) }, func(int) time.Duration { return time.Hour })
+			s := r.reach(t, keeper.Refused, 0)
+			if !strings.Contains(s.Reason, "refused") || s.NeedsOperator {
+				t.Errorf("%+v", s)
+			}
+			allow(".*")
+			r.reach(t, keeper.Keeping, 50)
+		})
+	}
+}
+
+// TestKeeperSparesTheDeliveryLimit: no message is dead-lettered because the keeper has taken it too often.
+func TestKeeperSparesTheDeliveryLimit(t *testing.T) {
+	t.Parallel()
+	_, url := sharedNode(t).vhost(t)
+	q := declareKept(t, url, "limited", keeper.Quorum, amqp091.Table{"x-delivery-limit": 5})
+	q.facts.DeliveryLimit = 5
+	q.fill(20, strconv.Itoa, func(int) time.Duration { return time.Hour })
+	for range 2 {
+		r := q.keep(t, nil)
+		r.reach(t, keeper.Keeping, 20)
+		r.stop()
+	}
+	r := q.keep(t, nil)
+	s := r.reach(t, keeper.Refused, 0)
+	if !s.NeedsOperator || !strings.Contains(s.Reason, "delivery limit") {
+		t.Errorf("%+v", s)
+	}
+	r.stop()
+	if ids := q.drain(t, 20); breaks(ids) > 0 || q.dead() > 0 {
+		t.Errorf("%d dead letters, order %v", q.dead(), ids)
+	}
+}
+
+// TestKeeperAndARestartedNode: the node is killed and comes back; the deadlines are known from before.
+func TestKeeperAndARestartedNode(t *testing.T) {
+	t.Parallel()
+	n := startNodes(t, 1, "")[0]
+	declared := time.Now()
+	queues := map[keeper.Type]*keptQueue{}
+	keepers := map[keeper.Type]*running{}
+	for _, kind := range queueTypes {
+		q := declareKept(t, n.url, "restart."+kind.String(), kind, nil)
+		r := q.keep(t, func(o *keeper.Options) { o.PerChannel = 100 })
+		r.reach(t, keeper.Keeping, 0)
+		ttl := mixed(3, 8*time.Second)
+		q.fill(500, strconv.Itoa, func(i int) time.Duration {
+			if d := ttl(i); d > time.Minute {
+				return d
+			} else {
+				return d + 25*time.Second // after the restart
+			}
+		})
+		r.reach(t, keeper.Keeping, 500)
+		queues[kind], keepers[kind] = q, r
+	}
+	// RabbitMQ 3.10 alone brings a quorum queue back empty when its node is killed within seconds of the declaration.
+	eventually(t, answerLimit, "the queues to be old enough", func() bool { return time.Since(declared) > 12*time.Second })
+	n.kill()
+	for _, r := range keepers {
+		r.reach(t, keeper.Observing, 0)
+	}
+	check(t, n.start())
+	for kind, q := range queues {
+		due := 0
+		q.mu.Lock()
+		for _, at := range q.deadline {
+			if time.Until(at) < time.Minute {
+				due++
+			}
+		}
+		q.mu.Unlock()
+		go func() { // a restarted quorum queue refuses consumers for some seconds
+			for t.Context().Err() == nil {
+				if conn, err := amqp091.Dial(n.url); err == nil {
+					q.readLetters(conn)
+					conn.Close()
+				}
+			}
+		}()
+		q.expectDead(due, answerLimit)
+		s := keepers[kind].reach(t, keeper.Keeping, 500-due)
+		late := q.lateness()
+		t.Logf("%s: %d due after the restart, late p50 %v max %v", kind, due, percentile(late, 0.5), late[len(late)-1])
+		if s.Counts.UnknownAge > 0 {
+			t.Errorf("%s: %d messages of unknown age", kind, s.Counts.UnknownAge)
+		}
+	}
+}
+
+// helperConfig is what a keeper in a process of its own needs.
+type helperConfig struct {
+	URL, API, Queue, Redis, Name string
+	Facts                        keeper.Facts // if there is no API
+}
+
+const helperVariable = "CURFEW_TEST_KEEPER"
+
+// init makes this test binary a keeper when it is started as one.
+func init() {
+	text := os.Getenv(helperVariable)
+	if text == "" {
+		return
+	}
+	if err := runHelper(text); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// runHelper prints a Status as JSON at each change and every 50 ms.
+func runHelper(text string) error {
+	var c helperConfig
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		return err
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
+	client := redis.NewClient(&redis.Options{Addr: c.Redis})
+	defer client.Close()
+	shadows := lease.NewShadows(client, "", c.Queue, zap.NewNop())
+	o := keeper.Options{
+		Queue: c.Queue, Name: c.Name,
+		Connect: connectTo(c.URL),
+		Facts:   func(context.Context) (keeper.Facts, error) { return c.Facts, nil },
+		Lease:   lease.New(client, "", c.Queue, c.Name),
+		Shadows: shadows,
+	}
+	if c.API != "" {
+		if err := watch(ctx, c, &o); err != nil {
+			return err
+		}
+	}
+	k, err := keeper.New(o)
+	if err != nil {
+		return err
+	}
+	go shadows.Run(ctx)
+	go func() {
+		for tick := time.NewTicker(50 * time.Millisecond); ; <-tick.C {
+			json.NewEncoder(os.Stdout).Encode(k.Status())
+		}
+	}()
+	return k.Run(ctx)
+}
+
+// helper is a keeper in a process of its own.
+type helper struct {
+	cmd *exec.Cmd
+	mu  sync.Mutex
+	s   keeper.Status
+	at  time.Time // when it last told it
+}
+
+func (q *keptQueue) keepElsewhere(t testing.TB, redisAddr, name string) *helper {
+	t.Helper()
+	return startHelper(t, helperConfig{URL: q.url, Queue: q.name, Redis: redisAddr, Name: name, Facts: q.facts})
+}
+
+func startHelper(t testing.TB, c helperConfig) *helper {
+	t.Helper()
+	config, err := json.Marshal(c)
+	check(t, err)
+	h := &helper{cmd: exec.Command(os.Args[0])}
+	h.cmd.Env = append(os.Environ(), helperVariable+"="+string(config))
+	h.cmd.Stderr = os.Stderr
+	h.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := h.cmd.StdoutPipe()
+	check(t, err)
+	check(t, h.cmd.Start())
+	t.Cleanup(h.kill)
+	go func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			h.mu.Lock()
+			json.Unmarshal(lines.Bytes(), &h.s)
+			h.at = time.Now()
+			h.mu.Unlock()
+		}
+	}()
+	return h
+}
+
+func (h *helper) status() keeper.Status {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.s
+}
+
+func (h *helper) heard() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.at
+}
+
+// stop has it give everything back.
+func (h *helper) stop(t testing.TB) {
+	t.Helper()
+	if h.cmd.Process.Signal(syscall.SIGTERM) == nil {
+		if err := h.cmd.Wait(); err != nil {
+			t.Errorf("keeper %s: %v", h.status().Keeper, err)
+		}
+	}
+}
+
+func (h *helper) kill() {
+	h.cmd.Process.Kill()
+	h.cmd.Wait()
+}
+
+// TestKeepersTakeOverFromEachOther: one is killed, one is stopped past its lease, and Redis goes away.
+func TestKeepersTakeOverFromEachOther(t *testing.T) {
+	t.Parallel()
+	_, url := sharedNode(t).vhost(t)
+	store := storetest.StartRedis(t)
+	for _, kind := range queueTypes {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			q := declareKept(t, url, "shared."+kind.String(), kind, nil)
+			first := q.keepElsewhere(t, store.Addr, "first")
+			eventually(t, answerLimit, "the first to keep", func() bool { return first.status().State == keeper.Keeping })
+			second := q.keepElsewhere(t, store.Addr, "second")
+			due := 0
+			ttl := mixed(4, 15*time.Second)
+			q.fill(1000, strconv.Itoa, func(i int) time.Duration {
+				d := ttl(i)
+				if d < time.Minute {
+					due++
+				}
+				return d
+			})
+			eventually(t, answerLimit, "all to be held", func() bool { return first.status().Held+q.dead() >= 1000 })
+			eventually(t, answerLimit, "the second to wait", func() bool { s := second.status(); return s.State == keeper.Observing && s.Keeper == "first" })
+			shadows := lease.NewShadows(store.Client, "", q.name, zap.NewNop())
+			eventually(t, answerLimit, "the shadows to be written", func() bool {
+				all, err := shadows.Load(t.Context())
+				return err == nil && len(all) >= first.status().Held
+			})
+			killed := time.Now()
+			first.kill()
+			eventually(t, answerLimit, "the second to keep", func() bool { s := second.status(); return s.State == keeper.Keeping && s.CaughtUp })
+			took := time.Since(killed)
+			if took > 5*time.Second {
+				t.Errorf("taken over after %v", took)
+			}
+			if s := second.status(); s.Counts.UnknownAge > 0 {
+				t.Errorf("%d messages of unknown age at the second keeper", s.Counts.UnknownAge)
+			}
+			third := q.keepElsewhere(t, store.Addr, "third")
+			eventually(t, answerLimit, "the third to wait", func() bool { return third.status().Keeper == "second" })
+			check(t, second.cmd.Process.Signal(syscall.SIGSTOP))
+			stopped := time.Now()
+			eventually(t, answerLimit, "the third to have the lease", func() bool { return third.status().Keeper == "third" })
+			leased := time.Since(stopped)
+			eventually(t, answerLimit, "the third to keep", func() bool { return third.status().State == keeper.Keeping && third.status().Held > 0 })
+			kept := time.Since(stopped)
+			check(t, second.cmd.Process.Signal(syscall.SIGCONT))
+			eventually(t, answerLimit, "the second to yield", func() bool { s := second.status(); return s.State == keeper.Observing && s.Keeper == "third" })
+			q.expectDead(due, answerLimit)
+			t.Logf("%s: %d due; killed: kept by the next after %v; stopped: lease after %v, kept after %v (heartbeat 5 s)", kind, due, took, leased, kept)
+			eventually(t, answerLimit, "the third to hold the rest", func() bool { s := third.status(); return s.State == keeper.Keeping && s.Held == 1000-due })
+		})
+	}
+}
+
+// TestKeeperWithoutRedis: what is kept is kept on while Redis is away, flushed and back.
+func TestKeeperWithoutRedis(t *testing.T) {
+	t.Parallel()
+	_, url := sharedNode(t).vhost(t)
+	store := storetest.StartRedis(t)
+	q := declareKept(t, url, "noredis", keeper.Classic, nil)
+	shadows := lease.NewShadows(store.Client, "", q.name, zap.NewNop())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go shadows.Run(ctx)
+	r := q.keep(t, func(o *keeper.Options) {
+		o.Lease, o.Shadows = lease.New(store.Client, "", q.name, "one"), shadows
+	})
+	r.reach(t, keeper.Keeping, 0)
+	ttl := func(i int) time.Duration { return []time.Duration{time.Hour, 4 * time.Second}[i%2] }
+	q.fill(200, strconv.Itoa, ttl)
+	r.reach(t, keeper.Keeping, 200)
+	store.Kill()
+	eventually(t, answerLimit, "the lost lease to be told", func() bool { return r.Status().LeaseError != "" })
+	q.expectDead(100, answerLimit)
+	if s := r.Status(); s.State != keeper.Keeping || s.Held != 100 {
+		t.Errorf("without Redis: %+v", s)
+	}
+	store.Restart()
+	eventually(t, answerLimit, "the lease again", func() bool { return r.Status().LeaseError == "" })
+	remembered := func() bool {
+		all, err := shadows.Load(t.Context())
+		return err == nil && len(all) >= 100
+	}
+	eventually(t, answerLimit, "the shadows again", remembered)
+	store.Do("FLUSHALL")
+	eventually(t, answerLimit, "the shadows after a flush", remembered)
+	r.reach(t, keeper.Keeping, 100)
+}
+
+// TestKeeperRollsSegments: segments are given back and taken again while messages come, for generations and for messages
+// of unknown age, and the order stays; on a quorum queue a few that come during a roll may change places.
+func TestKeeperRollsSegments(t *testing.T) {
+	t.Parallel()
+	_, url := sharedNode(t).vhost(t)
+	for _, kind := range queueTypes {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			q := declareKept(t, url, "rolled."+kind.String(), kind, nil)
+			q.facts.ConsumerTimeout = 4 * time.Second
+			const before, after = 400, 600
+			ttl := mixed(5, 6*time.Second)
+			due := 0
+			count := func(i int) time.Duration {
+				d := ttl(i)
+				if d < time.Minute {
+					due++
+				}
+				return d
+			}
+			q.fill(before, strconv.Itoa, count)
+			r := q.keep(t, func(o *keeper.Options) { o.PerChannel = 100 })
+			for i := range after {
+				q.publish(strconv.Itoa(before+i), count(i+1))
+			}
+			q.expectDead(due, answerLimit)
+			eventually(t, answerLimit, "generations", func() bool { return r.Status().Counts.Rolls >= 15 })
+			r.reach(t, keeper.Keeping, before+after-due)
+			eventually(t, answerLimit, "reports", func() bool { c := r.Status().Counts; return c.Expired >= c.GivenBack })
+			r.stop()
+			s := r.Status()
+			late := q.lateness()
+			t.Logf("%s: %d rolls of %d messages, %d of unknown age, late p50 %v max %v", kind, s.Counts.Rolls, s.Counts.Rolled, s.Counts.UnknownAge,
+				percentile(late, 0.5), late[len(late)-1])
+			// Some forty rolls while the queue is published to displaced 0 to 6 of 650 messages on a busy machine. One place in
+			// twenty is far from the order of a queue that is dealt out again.
+			allowed := map[keeper.Type]int{keeper.Quorum: (before + after - due) / 20}[kind]
+			if n := breaks(q.drain(t, before+after-due)); n > allowed {
+				t.Errorf("%d breaks in the order", n)
+			} else if n > 0 {
+				t.Logf("%d of %d places where the order is broken", n, before+after-due)
+			}
+		})
+	}
+}
+
+// TestKeeperMakesRoomForPolling: an application that reads a kept queue with basic.get finds nothing. RabbitMQ's statistics
+// tell of it, the queue is refused with the reason, and the application has its messages, in order.
+func TestKeeperMakesRoomForPolling(t *testing.T) {
+	t.Parallel()
+	n := sharedNode(t)
+	_, url := n.vhost(t)
+	c := open(t, n, url)
+	for _, kind := range queueTypes {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			const count = 50
+			rule := cluster.DefaultWatch()[0]
+			rule.Mode = cluster.Keep
+			decide := func() cluster.Decision {
+				i, err := c.Inventory(t.Context(), nil)
+				check(t, err)
+				found := i.Queue("polled." + kind.String())
+				if found == nil {
+					t.Fatal("the queue is not listed")
+				}
+				return cluster.Decide(found, rule, i.Server, cluster.Seen{})
+			}
+			q := declareKept(t, url, "polled."+kind.String(), kind, nil)
+			r := q.keep(t, nil)
+			r.reach(t, keeper.Keeping, 0)
+			q.fill(count, strconv.Itoa, func(int) time.Duration { return time.Hour })
+			r.reach(t, keeper.Keeping, count)
+			eventually(t, answerLimit, "statistics", func() bool { return decide().Verdict == cluster.Kept })
+
+			app := openChannel(t, dial(t, url))
+			if _, ok, err := app.Get(q.name, true); ok || err != nil {
+				t.Fatalf("a message for a poll while all are held: %v, %v", ok, err)
+			}
+			begin := time.Now()
+			var d cluster.Decision
+			eventually(t, answerLimit, "the poll to be seen", func() bool { d = decide(); return d.Verdict == cluster.Refused })
+			t.Logf("%s: one basic.get seen after %v", kind, time.Since(begin))
+			require.Equal(t, cluster.IsPolled, d.Code, d.Reason)
+			require.Contains(t, d.Reason, "basic.get")
+			r.stop()
+			var ids []string
+			for len(ids) < count {
+				m, ok, err := app.Get(q.name, true)
+				check(t, err)
+				if !ok {
+					t.Fatalf("%d of %d messages for the application", len(ids), count)
+				}
+				ids = append(ids, m.MessageId)
+			}
+			if n := breaks(ids); n > 0 || q.dead() > 0 {
+				t.Errorf("%d breaks in the order, %d dead letters", n, q.dead())
+			}
+			require.Equal(t, cluster.IsPolled, decide().Code, "it may come again")
+		})
+	}
+}

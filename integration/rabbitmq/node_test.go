@@ -1,0 +1,423 @@
+package rabbitmq
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"curfew/monitor/rabbitmq/keeper"
+	"curfew/scheduler/storetest"
+)
+
+const (
+	startLimit  = 3 * time.Minute
+	answerLimit = 30 * time.Second
+)
+
+// plugins are enabled on every node besides the management plugin.
+var plugins = []string{"rabbitmq_management", "rabbitmq_event_exchange", "rabbitmq_federation", "rabbitmq_shovel",
+	"rabbitmq_consistent_hash_exchange", "rabbitmq_random_exchange"}
+
+// scratch is the folder of the run: the home of all nodes, with their common Erlang cookie, and what tests build.
+var scratch string
+
+func TestMain(m *testing.M) {
+	var err error
+	if scratch, err = os.MkdirTemp("", "curfew-rabbitmq-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	for _, n := range append(shared.nodes, trio.nodes...) {
+		n.kill()
+	}
+	if epmd.cmd != nil {
+		end(epmd.cmd)
+	}
+	os.RemoveAll(scratch)
+	os.Exit(code)
+}
+
+// node is one RabbitMQ node of the run's own.
+type node struct {
+	name string // the Erlang node: x@127.0.0.1
+	addr string // host:port of AMQP
+	url  string // of virtual host /, as guest
+	http string // the management API
+	log  *logBuffer
+	env  []string
+	cmd  *exec.Cmd
+}
+
+// shared is the node that serves the whole run.
+var shared struct {
+	once  sync.Once
+	nodes []*node
+	err   error
+}
+
+// sharedNode returns the node that serves the whole run. Tests neither stop it nor use its virtual host /.
+func sharedNode(t testing.TB) *node {
+	t.Helper()
+	shared.once.Do(func() { shared.nodes, shared.err = runNodes(1, "") })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.nodes[0]
+}
+
+// startNodes starts a cluster of count nodes, which end with the test. config is added to their rabbitmq.conf.
+func startNodes(t testing.TB, count int, config string) []*node {
+	t.Helper()
+	nodes, err := runNodes(count, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, n := range nodes {
+			n.kill()
+			if t.Failed() {
+				t.Logf("log of %s:\n%s", n.name, n.log.tail(4000))
+			}
+		}
+	})
+	return nodes
+}
+
+// epmd is the port mapper of all nodes of the run. A node that finds none would leave a daemon of its own behind.
+var epmd struct {
+	once sync.Once
+	port string
+	cmd  *exec.Cmd
+	err  error
+}
+
+func startEpmd() error {
+	epmd.once.Do(func() {
+		if epmd.err = findTools(); epmd.err != nil {
+			return
+		}
+		if epmd.err = os.WriteFile(filepath.Join(scratch, ".erlang.cookie"), []byte("CURFEWTESTS"), 0o400); epmd.err != nil {
+			return
+		}
+		epmd.port = freePort()
+		epmd.cmd = command(new(logBuffer), []string{"ERL_EPMD_ADDRESS=127.0.0.1"}, tool("epmd"), "-port", epmd.port)
+		if epmd.err = epmd.cmd.Start(); epmd.err != nil {
+			return
+		}
+		epmd.err = poll(time.Minute, func() (bool, error) { return listens("127.0.0.1:" + epmd.port), nil })
+	})
+	return epmd.err
+}
+
+func runNodes(count int, config string) (nodes []*node, err error) {
+	if err := startEpmd(); err != nil {
+		return nil, err
+	}
+	config += "\ncluster_formation.peer_discovery_backend = classic_config\n"
+	if family() == keeper.V3 { // later ones wait no random time
+		config += "cluster_formation.randomized_startup_delay_range.min = 0\ncluster_formation.randomized_startup_delay_range.max = 1\n"
+	}
+	for i := range count {
+		n := newNode()
+		nodes = append(nodes, n)
+		config += fmt.Sprintf("cluster_formation.classic_config.nodes.%d = %s\n", i+1, n.name)
+	}
+	for _, n := range nodes {
+		err = errors.Join(err, n.prepare(config))
+	}
+	together := nodes
+	if err == nil && family() == keeper.V3 { // the others find it when they start; later ones wait for each other
+		err = nodes[0].start()
+		together = nodes[1:]
+	}
+	if err == nil {
+		started := make(chan error)
+		for _, n := range together {
+			go func() { started <- n.start() }()
+		}
+		for range together {
+			err = errors.Join(err, <-started)
+		}
+	}
+	if err != nil {
+		for _, n := range nodes {
+			n.kill()
+		}
+	}
+	return nodes, err
+}
+
+func newNode() *node {
+	port := freePort()
+	n := &node{name: "curfew-" + port + "@127.0.0.1", addr: "127.0.0.1:" + port, log: new(logBuffer), http: "http://127.0.0.1:" + freePort()}
+	n.url = "amqp://guest:guest@" + n.addr
+	return n
+}
+
+// prepare writes the node's configuration.
+func (n *node) prepare(config string) error {
+	dir := filepath.Join(scratch, n.name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	_, httpPort, _ := strings.Cut(strings.TrimPrefix(n.http, "http://"), ":")
+	_, port, _ := strings.Cut(n.addr, ":")
+	for name, text := range map[string]string{
+		"plugins":       "[" + strings.Join(plugins, ",") + "].\n",
+		"rabbitmq.conf": "management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = " + httpPort + "\n" + config,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	n.env = []string{
+		"HOME=" + scratch, // the Erlang cookie
+		"ERL_EPMD_PORT=" + epmd.port,
+		"ERL_EPMD_ADDRESS=127.0.0.1",
+		"RABBITMQ_NODENAME=" + n.name,
+		"RABBITMQ_USE_LONGNAME=true",
+		"RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
+		"RABBITMQ_NODE_PORT=" + port,
+		"RABBITMQ_DIST_PORT=" + freePort(),
+		"RABBITMQ_MNESIA_BASE=" + filepath.Join(dir, "mnesia"),
+		"RABBITMQ_LOG_BASE=" + filepath.Join(dir, "log"),
+		"RABBITMQ_LOGS=-",
+		"RABBITMQ_ENABLED_PLUGINS_FILE=" + filepath.Join(dir, "plugins"),
+		"RABBITMQ_CONFIG_FILE=" + filepath.Join(dir, "rabbitmq.conf"),
+		"RABBITMQ_CONF_ENV_FILE=/dev/null",
+	}
+	return nil
+}
+
+// start runs the node until it is ready. It may be called again after kill: the node has its files still.
+func (n *node) start() error {
+	n.log.reset()
+	n.cmd = command(n.log, n.env, tool("rabbitmq-server"))
+	if err := n.cmd.Start(); err != nil {
+		return fmt.Errorf("start RabbitMQ: %w", err)
+	}
+	err := poll(startLimit, func() (bool, error) {
+		log := n.log.String()
+		if strings.Contains(log, "BOOT FAILED") {
+			return false, errors.New("it did not start")
+		}
+		return strings.Contains(log, "Server startup complete"), nil
+	})
+	if err != nil {
+		return fmt.Errorf("RabbitMQ %s: %w\n%s", n.name, err, n.log.tail(8000))
+	}
+	return nil
+}
+
+// kill ends the node at once, as a crash would.
+func (n *node) kill() {
+	if n.cmd != nil {
+		end(n.cmd)
+		n.cmd = nil
+	}
+}
+
+// ctl runs rabbitmqctl on the node and returns what it prints; each call takes a second or two.
+func (n *node) ctl(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := n.tryCtl(args...)
+	check(t, err)
+	return out
+}
+
+func (n *node) tryCtl(args ...string) (string, error) {
+	cmd := exec.Command(tool("rabbitmqctl"), args...)
+	cmd.Env = append(os.Environ(), n.env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("rabbitmqctl %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out), nil
+}
+
+// vhost makes a virtual host for the test, in which guest may do everything, and returns its AMQP URL. It is deleted at the end.
+func (n *node) vhost(t testing.TB) (vhost, amqpURL string) {
+	t.Helper()
+	vhost = strings.ReplaceAll(t.Name(), "/", "-")
+	n.api(t, http.MethodPut, "vhosts/"+vhost, nil, nil)
+	n.api(t, http.MethodPut, "permissions/"+vhost+"/guest", map[string]string{"configure": ".*", "write": ".*", "read": ".*"}, nil)
+	t.Cleanup(func() { n.api(t, http.MethodDelete, "vhosts/"+vhost, nil, nil) })
+	return vhost, n.url + "/" + vhost
+}
+
+// api makes a request to the management API as guest: in is sent as JSON, the answer is read into out; both may be nil.
+func (n *node) api(t testing.TB, method, path string, in, out any) {
+	t.Helper()
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		check(t, err)
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequest(method, n.http+"/api/"+path, body)
+	check(t, err)
+	req.SetBasicAuth("guest", "guest")
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	check(t, err)
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	check(t, err)
+	if res.StatusCode >= 300 {
+		t.Fatalf("%s %s: %s %s", method, path, res.Status, b)
+	}
+	if out != nil {
+		check(t, json.Unmarshal(b, out))
+	}
+}
+
+// user makes a user with a password equal to the name, which may do in the virtual host what the patterns say, and returns amqpURL as
+// this user.
+func (n *node) user(t testing.TB, amqpURL, name, tags, configure, write, read string) string {
+	t.Helper()
+	u, err := url.Parse(amqpURL)
+	check(t, err)
+	n.api(t, http.MethodPut, "users/"+name, map[string]string{"password": name, "tags": tags}, nil)
+	t.Cleanup(func() { n.api(t, http.MethodDelete, "users/"+name, nil, nil) })
+	vhost := strings.TrimPrefix(u.Path, "/")
+	n.api(t, http.MethodPut, "permissions/"+url.PathEscape(vhost)+"/"+name, map[string]string{"configure": configure, "write": write, "read": read}, nil)
+	u.User = url.UserPassword(name, name)
+	return u.String()
+}
+
+// dial connects with amqp091-go; the connection ends with the test.
+func dial(t testing.TB, url string) *amqp091.Connection {
+	t.Helper()
+	conn, err := amqp091.Dial(url)
+	if err != nil {
+		t.Fatalf("dial %s: %v", url, err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+func openChannel(t testing.TB, conn *amqp091.Connection) *amqp091.Channel {
+	t.Helper()
+	ch, err := conn.Channel()
+	if err != nil {
+		t.Fatalf("open channel: %v", err)
+	}
+	return ch
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually polls until done says so, and fails the test with what it waited for when the limit has passed.
+func eventually(t testing.TB, limit time.Duration, what string, done func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for !done() {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			t.Fatalf("waited %v for %s", limit, what)
+		}
+	}
+}
+
+// poll is eventually for what no single test owns.
+func poll(limit time.Duration, done func() (bool, error)) error {
+	deadline := time.After(limit)
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-deadline:
+			return fmt.Errorf("not ready within %v", limit)
+		}
+	}
+}
+
+// command is a process in a group of its own, so that its helpers end with it, and it ends with us.
+func command(log io.Writer, env []string, name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+func end(cmd *exec.Cmd) {
+	if cmd.Process != nil {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		cmd.Wait()
+	}
+}
+
+func listens(addr string) bool {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+func freePort() string {
+	_, port, _ := net.SplitHostPort(storetest.FreeAddr())
+	return port
+}
+
+// logBuffer collects a process's output while the test reads it.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+func (b *logBuffer) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.buf.Reset()
+}
+
+// tail is the end of the log, at most n bytes of it.
+func (b *logBuffer) tail(n int) string {
+	s := b.String()
+	return s[max(0, len(s)-n):]
+}

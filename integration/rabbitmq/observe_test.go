@@ -1,0 +1,288 @@
+package rabbitmq
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/observe"
+)
+
+// observing is an Observer at work and what it has told.
+type observing struct {
+	*observe.Observer
+	mu    sync.Mutex
+	told  map[string]observe.Missed // by message-id; the last word
+	first map[string]observe.Missed
+	stop  func()
+}
+
+func startObserver(t *testing.T, c *cluster.Cluster, watch string) *observing {
+	t.Helper()
+	w, err := cluster.ParseWatch(watch)
+	check(t, err)
+	o := &observing{told: map[string]observe.Missed{}, first: map[string]observe.Missed{}}
+	o.Observer = observe.New(c, w, observe.Options{Missed: o.missed})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- o.Run(ctx) }()
+	o.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != context.Canceled {
+			t.Errorf("the observer ended with %v", err)
+		}
+	})
+	t.Cleanup(o.stop)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("queues: %+v", o.States())
+		}
+	})
+	return o
+}
+
+func (o *observing) missed(list []observe.Missed) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, m := range list {
+		if _, again := o.told[m.MessageID]; !again {
+			o.first[m.MessageID] = m
+		}
+		o.told[m.MessageID] = m
+	}
+}
+
+func (o *observing) state(queue string) (s observe.State) {
+	for _, one := range o.States() {
+		if one.Queue == queue {
+			return one
+		}
+	}
+	return s
+}
+
+func (o *observing) tapped(t *testing.T, queues ...string) {
+	t.Helper()
+	eventually(t, answerLimit, "taps of "+strings.Join(queues, ", "), func() bool {
+		for _, q := range queues {
+			if !o.state(q).Tapped {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// TestTapAccuracy: beside a consumer that is too slow, the tap says of each message whether it was still there at its deadline.
+func TestTapAccuracy(t *testing.T) {
+	for _, kind := range []string{"classic", "quorum"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			tapAccuracy(t, kind)
+		})
+	}
+}
+
+func tapAccuracy(t *testing.T, kind string) {
+	const messages, publishRate, consumeRate = 1500, 500, 200
+	n := sharedNode(t)
+	_, url := n.vhost(t)
+	conn := dial(t, url)
+	ch := openChannel(t, conn)
+	check(t, ch.ExchangeDeclare("work", "topic", true, false, false, false, nil))
+	declare(t, ch, "dead", nil)
+	declare(t, ch, "jobs", table{"x-queue-type": kind, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+	check(t, ch.QueueBind("jobs", "job.#", "work", false, nil))
+	check(t, ch.QueueBind("jobs", "job.*", "work", false, nil)) // both match: one copy, here and in the tap
+	o := startObserver(t, open(t, n, url), "observe:jobs")
+	o.tapped(t, "jobs")
+
+	// The truth: which messages were consumed, and which were dead-lettered.
+	consumed, dead := make(chan string, messages), make(chan string, messages)
+	worker := openChannel(t, conn)
+	check(t, worker.Qos(5, 0, false))
+	jobs, err := worker.Consume("jobs", "worker", false, false, false, false, nil)
+	check(t, err)
+	go func() {
+		next := time.NewTicker(time.Second / consumeRate)
+		defer next.Stop()
+		for d := range jobs {
+			<-next.C
+			d.Ack(false)
+			consumed <- d.MessageId
+		}
+	}()
+	letters, err := openChannel(t, conn).Consume("dead", "", true, false, false, false, nil)
+	check(t, err)
+	go func() {
+		for d := range letters {
+			dead <- d.MessageId
+		}
+	}()
+
+	pace := time.NewTicker(time.Second / publishRate)
+	defer pace.Stop()
+	for i := range messages {
+		<-pace.C
+		check(t, ch.PublishWithContext(t.Context(), "work", "job.x", false, false, amqp091.Publishing{
+			MessageId: strconv.Itoa(i), Expiration: strconv.Itoa(100 + rand.IntN(4000)), DeliveryMode: amqp091.Persistent}))
+	}
+	served, expired := map[string]bool{}, map[string]bool{}
+	for range messages {
+		select {
+		case id := <-consumed:
+			served[id] = true
+		case id := <-dead:
+			expired[id] = true
+		case <-time.After(answerLimit):
+			t.Fatalf("of %d messages %d were consumed and %d expired", messages, len(served), len(expired))
+		}
+	}
+	eventually(t, answerLimit, "every message to be judged", func() bool {
+		s := o.state("jobs")
+		return s.Counts.InTime+s.Counts.Expired == messages
+	})
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	falseAlarms, untold, late := 0, 0, 0
+	for id := range o.told {
+		if served[id] {
+			falseAlarms++
+		}
+	}
+	for id := range expired {
+		m, ok := o.told[id]
+		if !ok {
+			untold++
+		} else if m.Left == 0 || !m.DeadLettered || m.Left < m.Deadline {
+			t.Errorf("message %s: %+v", id, m)
+		} else if m.Lateness() > 50*time.Millisecond {
+			late++
+		}
+	}
+	t.Logf("%s: %d consumed, %d expired, of which %d were told and %d not; %d false alarms; %d were seen to leave more than 50 ms late",
+		kind, len(served), len(expired), len(expired)-untold, untold, falseAlarms, late)
+	require.Greater(t, len(expired), messages/5, "the consumer was not slow enough to say anything")
+	require.LessOrEqual(t, falseAlarms, len(served)/200, "the few are consumed as they are counted")
+	require.LessOrEqual(t, untold, len(expired)/20, "those at the head at their deadlines may have been consumed")
+	require.Zero(t, o.state("jobs").Overdue)
+}
+
+// TestObserveForecast: what waits behind a long line is told before it misses its deadline.
+func TestObserveForecast(t *testing.T) {
+	t.Parallel()
+	n := sharedNode(t)
+	_, url := n.vhost(t)
+	ch := openChannel(t, dial(t, url))
+	declare(t, ch, "line", nil)
+	check(t, ch.QueueBind("line", "line", "amq.direct", false, nil))
+	o := startObserver(t, open(t, n, url), "observe:line")
+	o.tapped(t, "line")
+	publish(t, ch, "amq.direct", "line", "", 500)
+	publish(t, ch, "amq.direct", "line", "60000", 100)
+	eventually(t, answerLimit, "a forecast", func() bool { return o.state("line").WillMiss == 100 })
+	require.Zero(t, o.state("line").Missed)
+	publish(t, ch, "amq.direct", "line", "50", 10)
+	eventually(t, answerLimit, "what has missed its deadline", func() bool { return o.state("line").Overdue == 10 })
+	require.EqualValues(t, 10, o.state("line").Missed)
+	_, err := ch.QueuePurge("line", false)
+	check(t, err)
+	eventually(t, answerLimit, "the purge", func() bool { return o.state("line").Overdue == 0 })
+}
+
+// TestUntappable: queues that cannot be tapped are named with the reason, and counted.
+func TestUntappable(t *testing.T) {
+	t.Parallel()
+	n := sharedNode(t)
+	_, url := n.vhost(t)
+	ch := openChannel(t, dial(t, url))
+	check(t, ch.ExchangeDeclare("hash", "x-consistent-hash", true, false, false, false, nil))
+	check(t, ch.ExchangeDeclare("random", "x-random", true, false, false, false, nil))
+	want := map[string]string{
+		"default":    "default exchange",
+		"hash":       `Exchange hash of type "x-consistent-hash"`,
+		"random":     `Exchange random of type "x-random"`,
+		"priorities": "priorities",
+		"full":       "refuses messages",
+		"retry":      "Dead letters of queue default",
+		"stream":     "stream",
+		"bypassed":   "some arrive by the default exchange",
+	}
+	args := map[string]table{"default": {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "retry"}, "priorities": {"x-max-priority": 3},
+		"full": {"x-max-length": 10, "x-overflow": "reject-publish"}, "stream": {"x-queue-type": "stream"}}
+	for name := range want {
+		declare(t, ch, name, args[name])
+	}
+	for queue, exchange := range map[string]string{"hash": "hash", "random": "random", "priorities": "amq.direct", "full": "amq.direct", "retry": "amq.direct", "bypassed": "amq.direct"} {
+		check(t, ch.QueueBind(queue, "1", exchange, false, nil))
+	}
+	o := startObserver(t, open(t, n, url), "observe:*")
+	o.tapped(t, "bypassed")
+	publish(t, ch, "", "default", "", 3)
+	eventually(t, answerLimit, "the reasons", func() bool {
+		publish(t, ch, "", "bypassed", "", 1)
+		for name, reason := range want {
+			if s := o.state(name); s.Tapped || !strings.Contains(s.Reason, reason) {
+				return false
+			}
+		}
+		return o.state("default").Ready == 3
+	})
+
+	// RabbitMQ does not count an exclusive queue for others: its totals are those of the management API.
+	_, err := ch.QueueDeclare("locked", false, false, true, false, nil)
+	check(t, err)
+	publish(t, ch, "", "locked", "", 4)
+	next := time.Now()
+	eventually(t, answerLimit, "the totals of an exclusive queue", func() bool {
+		if now := time.Now(); now.After(next) { // a change has everything looked at
+			next = now.Add(2 * time.Second)
+			check(t, ch.QueueBind("retry", strconv.FormatInt(now.UnixNano(), 10), "amq.direct", false, nil))
+		}
+		s := o.state("locked")
+		return s.Ready == 4 && !s.Tapped && strings.Contains(s.Reason, "exclusive")
+	})
+}
+
+// TestTapsGo: a tap leaves nothing behind, follows bindings, and takes no rights but its own.
+func TestTapsGo(t *testing.T) {
+	t.Parallel()
+	n := sharedNode(t)
+	vhost, url := n.vhost(t)
+	ch := openChannel(t, dial(t, url))
+	declare(t, ch, "jobs", nil)
+	check(t, ch.QueueBind("jobs", "a", "amq.topic", false, nil))
+	user := n.user(t, url, "observer", "monitoring", `^curfew\.tap\.`, `^curfew\.tap\.`, `^(curfew\.tap\..*|amq\.topic)$`)
+	o := startObserver(t, open(t, n, user), "observe:jobs") // it cannot read events, so it polls
+	o.tapped(t, "jobs")
+	publish(t, ch, "amq.topic", "a", "60000", 5)
+	eventually(t, answerLimit, "the messages", func() bool { return o.state("jobs").Entered == 5 })
+	check(t, ch.QueueBind("jobs", "b", "amq.topic", false, nil))
+	eventually(t, answerLimit, "the second binding", func() bool { return o.state("jobs").Restarts == 1 && o.state("jobs").Tapped })
+	publish(t, ch, "amq.topic", "b", "60000", 7)
+	eventually(t, answerLimit, "the messages", func() bool { return o.state("jobs").Entered == 7 })
+	require.Equal(t, cluster.Seen{Messages: 12, Expiring: 12, Least: 60_000, Most: 60_000}, o.state("jobs").Seen)
+
+	taps := func() (names []string) {
+		var list []struct{ Name string }
+		n.api(t, "GET", fmt.Sprintf("queues/%s?disable_stats=true&enable_queue_totals=true", vhost), nil, &list)
+		for _, q := range list {
+			if strings.HasPrefix(q.Name, cluster.TapPrefix) {
+				names = append(names, q.Name)
+			}
+		}
+		return names
+	}
+	eventually(t, answerLimit, "one tap", func() bool { return len(taps()) == 1 })
+	o.stop()
+	eventually(t, answerLimit, "no tap", func() bool { return len(taps()) == 0 })
+}

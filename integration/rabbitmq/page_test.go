@@ -1,0 +1,175 @@
+package rabbitmq
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/lease"
+	"curfew/scheduler/redisstore"
+	"curfew/scheduler/storetest"
+)
+
+const page = "../../docs/beside-rabbitmq.md"
+
+// section is what stands below a heading of the page.
+func section(t *testing.T, heading string) string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	check(t, err)
+	_, after, found := strings.Cut(string(text), "\n## "+heading+"\n")
+	require.True(t, found, "the page has no section %s", heading)
+	below, _, _ := strings.Cut(after, "\n## ")
+	return below
+}
+
+// serveAsWritten runs commands of a page that end in curfew serve, with addresses of the test's own for those of the page.
+func serveAsWritten(t *testing.T, commands string) *replica {
+	t.Helper()
+	path, err := binary()
+	check(t, err)
+	r := &replica{t: t, api: storetest.FreeAddr(), ops: storetest.FreeAddr(), log: new(logBuffer)}
+	for page, own := range map[string]string{"127.0.0.1:15673": r.api, "127.0.0.1:15693": r.ops} {
+		require.Contains(t, commands, page)
+		commands = strings.ReplaceAll(commands, page, own)
+	}
+	r.cmd = command(r.log, []string{"PATH=" + filepath.Dir(path) + ":" + os.Getenv("PATH")}, "sh", "-c", "set -eu\n"+commands)
+	check(t, r.cmd.Start())
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("Curfew's log:\n%s", r.log.tail(6000))
+		}
+		end(r.cmd)
+	})
+	return r
+}
+
+// TestFiveMinutes runs the commands of the page's first steps, one after the other, on a RabbitMQ of its own.
+func TestFiveMinutes(t *testing.T) {
+	t.Parallel()
+	n := startNodes(t, 1, "")[0]
+	curfew, err := binary()
+	check(t, err)
+	here := strings.NewReplacer("127.0.0.1:5672", n.addr, "http://127.0.0.1:15672", n.http)
+	var steps []string
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(section(t, "Five minutes: a retry queue"), -1) {
+		steps = append(steps, here.Replace(block[1]))
+	}
+	require.Len(t, steps, 7, "steps")
+	folder := t.TempDir()
+	try := func(steps ...string) (string, error) {
+		cmd := exec.Command("sh", "-c", "set -eu\n"+strings.Join(steps, "\n"))
+		cmd.Dir = folder
+		cmd.Env = append(os.Environ(), n.env...)
+		cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(curfew)+":"+filepath.Dir(tool("rabbitmqctl"))+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	run := func(steps ...string) string {
+		out, err := try(steps...)
+		require.NoError(t, err, "%s\n%s", out, strings.Join(steps, "\n"))
+		return out
+	}
+	require.Regexp(t, `(?m)^retry +quorum .* keep +kept `, run(steps[:3]...))
+
+	// The terminal of the first steps still has what they exported.
+	exported := regexp.MustCompile(`(?m)^ *export .*$`).FindAllString(strings.Join(steps[:3], ""), -1)
+	r := serveAsWritten(t, strings.Join(append(exported, steps[3]), "\n"))
+	look := strings.ReplaceAll(steps[4], "127.0.0.1:15673", r.api)
+	shows := func(row string) func() bool {
+		return func() bool {
+			out, err := try(look)
+			return err == nil && regexp.MustCompile(`(?m)^retry +quorum +keep +keeping +\S+ +`+row).MatchString(out)
+		}
+	}
+	eventually(t, answerLimit, "the queue to be kept", shows("0 "))
+	api, _, _ := strings.Cut(steps[5], "\n") // the terminal has it still
+	run(steps[5])
+	eventually(t, answerLimit, "the message to be back", func() bool { return strings.Contains(run(api, steps[6]), `"payload":"soon"`) })
+	require.NotContains(t, run(api, steps[6]), `"payload":"later"`)
+	eventually(t, answerLimit, "the other one to be held", shows("1 "))
+}
+
+// TestPageNamesEveryRefusal: the page has each reason for which a queue is not kept, and no other.
+func TestPageNamesEveryRefusal(t *testing.T) {
+	source, err := os.ReadFile("../../monitor/rabbitmq/cluster/decide.go")
+	check(t, err)
+	reasons := map[string]bool{}
+	for _, match := range regexp.MustCompile(`Code += "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
+		reasons[match[1]] = match[1] != "by_rule"
+	}
+	require.Greater(t, len(reasons), 15)
+	named := map[string]bool{"by_rule": false}
+	text := section(t, "What is refused")
+	for _, row := range regexp.MustCompile("(?m)^\\| (`.*?) \\|").FindAllStringSubmatch(text, -1) {
+		for _, code := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(row[1], -1) {
+			named[code[1]] = true
+		}
+	}
+	for _, code := range regexp.MustCompile("pointless: `(\\w+)`.* `(\\w+)`").FindStringSubmatch(text)[1:] {
+		named[code] = true
+	}
+	require.Equal(t, reasons, named)
+}
+
+// TestPageNamesTheRightsInRedis: a user of Redis with the rights on the page may do all that Curfews do there.
+func TestPageNamesTheRightsInRedis(t *testing.T) {
+	text := section(t, "Replicas and Redis")
+	rights := regexp.MustCompile("`(\\+get [^`]*)` on\\s+keys\\s+`(~[^`]*)`").FindStringSubmatch(text)
+	require.NotNil(t, rights, text)
+	r := storetest.StartRedis(t)
+	rule := []any{"ACL", "SETUSER", "curfew", "on", ">secret", rights[2]}
+	for _, right := range strings.Fields(rights[1]) {
+		rule = append(rule, right)
+	}
+	check(t, r.Client.Do(t.Context(), rule...).Err())
+	client, err := redisstore.NewClient("redis://curfew:secret@" + r.Addr)
+	check(t, err)
+	t.Cleanup(func() { client.Close() })
+	require.ErrorContains(t, client.FlushDB(t.Context()).Err(), "NOPERM")
+
+	group := lease.NewGroup(client, "/", "one")
+	_, err = group.Beat(t.Context())
+	check(t, err)
+	check(t, group.LetGo(t.Context(), "q", "harm"))
+	_, err = group.Allow(t.Context(), "q")
+	check(t, err)
+	check(t, group.Leave(t.Context()))
+
+	one := lease.New(client, "/", "q", "one")
+	_, held, err := one.Acquire(t.Context())
+	check(t, err)
+	require.True(t, held)
+	_, err = one.Holder(t.Context())
+	check(t, err)
+	check(t, one.Release(t.Context()))
+
+	shadows := lease.NewShadows(client, "/", "q", zap.NewNop())
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- shadows.Run(ctx) }()
+	shadows.Put([]keeper.Shadow{{Fingerprint: 1, Deadline: deadline.At(time.Now())}})
+	eventually(t, answerLimit, "the deadline to be written", func() bool {
+		all, err := shadows.Load(t.Context())
+		check(t, err)
+		return len(all) == 1
+	})
+	check(t, r.Client.FlushDB(t.Context()).Err())
+	select {
+	case <-shadows.Lost(): // it may look whether Redis has all
+	case <-time.After(answerLimit):
+		t.Error("nobody noticed that Redis lost everything")
+	}
+	stop()
+	check(t, <-ended)
+}

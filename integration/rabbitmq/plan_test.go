@@ -1,0 +1,256 @@
+package rabbitmq
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"curfew/scheduler/storetest"
+)
+
+// binary is the curfew command, built once for the run.
+var binary = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(scratch, "curfew")
+	cmd := exec.Command("go", "build", "-o", path, "./cmd/curfew")
+	cmd.Dir = "../.."
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build curfew: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// run runs the curfew command with CURFEW_ variables and returns what it prints.
+func run(t *testing.T, env []string, stdin string, args ...string) string {
+	t.Helper()
+	path, err := binary()
+	check(t, err)
+	cmd := exec.Command(path, args...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdin = strings.NewReader(stdin)
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("curfew %v: %v\n%s", args, err, errOut.String())
+	}
+	return out.String()
+}
+
+// serve runs a Curfew of the test's own and returns the address of its AMQP and of its API.
+func serve(t *testing.T) (addr, api string) {
+	t.Helper()
+	path, err := binary()
+	check(t, err)
+	addr, api = storetest.FreeAddr(), storetest.FreeAddr()
+	ops := storetest.FreeAddr()
+	log := new(logBuffer)
+	cmd := command(log, []string{"CURFEW_AMQP_ADDR=" + addr, "CURFEW_HTTP_ADDR=" + api, "CURFEW_OPS_ADDR=" + ops, "CURFEW_DATA_DIR=" + t.TempDir()}, path, "serve")
+	check(t, cmd.Start())
+	t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Wait()
+		if t.Failed() {
+			t.Logf("Curfew's log:\n%s", log.tail(4000))
+		}
+	})
+	eventually(t, answerLimit, "Curfew to be ready", func() bool {
+		res, err := http.Get("http://" + ops + "/readyz")
+		if err != nil {
+			return false
+		}
+		res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	})
+	return addr, "http://" + api
+}
+
+// shellIn runs a script with the tools of the node.
+func (n *node) shellIn(t *testing.T, script string, env ...string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "script") // from Erlang 26 on rabbitmqctl reads ahead what a shell would read from its input
+	check(t, os.WriteFile(file, []byte(script), 0o600))
+	cmd := exec.Command("sh", "-e", file)
+	cmd.Env = append(append(os.Environ(), n.env...), env...)
+	cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(tool("rabbitmqctl"))+":"+os.Getenv("PATH"), "CURFEW_PASSWORD=secret")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out, script)
+	}
+}
+
+// TestGateway applies what `curfew rabbitmq plan --emit` prints, in each form that a RabbitMQ takes, and then has messages wait in Curfew:
+// those in the middle of the queue expire on time and reach RabbitMQ's dead-letter exchange, the others reach RabbitMQ's consumers in order.
+func TestGateway(t *testing.T) {
+	t.Parallel()
+	n := sharedNode(t)
+	curfew, api := serve(t)
+	apply := map[string]func(t *testing.T, text string){
+		"rabbitmqctl": func(t *testing.T, text string) { n.shellIn(t, text) },
+		"definitions": func(t *testing.T, text string) {
+			file := filepath.Join(t.TempDir(), "definitions.json")
+			check(t, os.WriteFile(file, []byte(text), 0o600))
+			n.ctl(t, "import_definitions", file)
+		},
+		"rabbitmqadmin": func(t *testing.T, text string) {
+			var served bytes.Buffer
+			res, err := http.Get(n.http + "/cli/rabbitmqadmin")
+			check(t, err)
+			defer res.Body.Close()
+			_, err = served.ReadFrom(res.Body)
+			check(t, err)
+			tool := filepath.Join(t.TempDir(), "rabbitmqadmin")
+			check(t, os.WriteFile(tool, served.Bytes(), 0o700))
+			_, port, _ := strings.Cut(strings.TrimPrefix(n.http, "http://"), ":")
+			n.shellIn(t, text, "RABBITMQADMIN=python3 "+tool+" -P "+port)
+		},
+	}
+	for format, apply := range apply {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			gateway(t, n, format, apply, curfew, api)
+		})
+	}
+}
+
+func gateway(t *testing.T, n *node, format string, apply func(*testing.T, string), curfew, api string) {
+	const messages, short = 300, 3 // every third lives for a moment
+	vhost, url := n.vhost(t)
+	queue := "orders." + format
+	ch := openChannel(t, dial(t, url))
+	check(t, ch.ExchangeDeclare("shop", "topic", true, false, false, false, nil))
+	check(t, ch.ExchangeDeclare("dlx", "topic", true, false, false, false, nil))
+	declare(t, ch, "dead", nil)
+	check(t, ch.QueueBind("dead", "order.#", "dlx", false, nil))
+	declare(t, ch, queue, table{"x-queue-type": "quorum", "x-dead-letter-exchange": "dlx"})
+	check(t, ch.QueueBind(queue, "order.#", "shop", false, nil))
+
+	user := "gateway-" + format
+	t.Cleanup(func() { n.api(t, http.MethodDelete, "users/"+user, nil, nil) })
+	env := []string{"CURFEW_PRIMARY_URL=" + url, "CURFEW_PRIMARY_API_URL=" + n.http}
+	args := []string{"rabbitmq", "plan", "--user", user, "--gateway", queue, "--curfew-url", "amqp://guest:guest@" + curfew, "--emit"}
+	side := filepath.Join(t.TempDir(), "curfew.json")
+	check(t, os.WriteFile(side, []byte(run(t, env, "", append(args, "curfew")...)), 0o600))
+	run(t, nil, "", "definitions", "import", side, "--url", api)
+	apply(t, run(t, env, "", append(args, format)...))
+	check(t, ch.QueueUnbind(queue, "order.#", "shop", nil)) // the operator's last step
+
+	var permissions []struct{ User, Configure, Read string }
+	n.api(t, http.MethodGet, "vhosts/"+vhost+"/permissions", nil, &permissions)
+	require.Contains(t, permissions, struct{ User, Configure, Read string }{user, `^curfew\.tap\.`, `^(curfew\.tap\..*|dlx|shop)$`})
+
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("queues in Curfew:\n%s\nRabbitMQ's log:\n%s", run(t, nil, "", "queue", "list", "--url", api), n.log.tail(4000))
+		}
+	})
+	letters, err := openChannel(t, dial(t, url)).Consume("dead", "", true, false, false, false, nil)
+	check(t, err)
+	began := map[string]time.Time{}
+	for i := range messages {
+		expiration := "3600000"
+		if i%short == 1 {
+			expiration = strconv.Itoa(3000 + 2*i)
+		}
+		id := strconv.Itoa(i)
+		began[id] = time.Now()
+		check(t, ch.PublishWithContext(t.Context(), "shop", "order.new", false, false, amqp091.Publishing{MessageId: id, Expiration: expiration, DeliveryMode: amqp091.Persistent}))
+	}
+	worst := time.Duration(0)
+	for range messages / short {
+		select {
+		case d := <-letters:
+			i, err := strconv.Atoi(d.MessageId)
+			check(t, err)
+			require.Equal(t, 1, i%short, "message %d has expired", i)
+			require.Equal(t, "order.new", d.RoutingKey)
+			death := d.Headers["x-death"].([]any)[0].(table)
+			require.Equal(t, "expired", death["reason"])
+			require.Equal(t, queue, death["queue"])
+			ttl := time.Duration(3000+2*i) * time.Millisecond
+			late := time.Since(began[d.MessageId]) - ttl
+			require.Greater(t, late, -time.Millisecond, "message %d is early", i)
+			worst = max(worst, late)
+		case <-time.After(answerLimit):
+			t.Fatal("a message did not expire")
+		}
+	}
+	t.Logf("%s: the last of %d dead letters reached RabbitMQ %v after its deadline at most", format, messages/short, worst)
+
+	worker := openChannel(t, dial(t, url))
+	check(t, worker.Qos(50, 0, false))
+	jobs, err := worker.Consume(queue, "", false, false, false, false, nil)
+	check(t, err)
+	for i := range messages {
+		if i%short == 1 {
+			continue
+		}
+		select {
+		case d := <-jobs:
+			require.Equal(t, strconv.Itoa(i), d.MessageId, "the order")
+			left, err := strconv.Atoi(d.Expiration) // x-remaining-expiration
+			check(t, err)
+			require.LessOrEqual(t, left, 3600000-3000, "it waited at least as long as the messages before it that expired")
+			require.GreaterOrEqual(t, left, int(3600000-time.Since(began[d.MessageId]).Milliseconds()), "it has not waited longer than this")
+			if i == 0 {
+				t.Logf("consumers see exchange %q, routing key %q and headers %v", d.Exchange, d.RoutingKey, d.Headers)
+			}
+			check(t, d.Ack(false))
+		case <-time.After(answerLimit):
+			t.Fatalf("message %d did not arrive", i)
+		}
+	}
+}
+
+// TestPlan holds the table to a virtual host with a queue of each kind.
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	n := sharedNode(t)
+	_, url := n.vhost(t)
+	ch := openChannel(t, dial(t, url))
+	declare(t, ch, "retry", table{"x-queue-type": "quorum", "x-dead-letter-exchange": ""})
+	declare(t, ch, "uniform", table{"x-message-ttl": 60000})
+	declare(t, ch, "stream", table{"x-queue-type": "stream"})
+	declare(t, ch, "orders", nil)
+	check(t, ch.QueueBind("orders", "", "amq.fanout", false, nil))
+	env := []string{"CURFEW_PRIMARY_URL=" + url, "CURFEW_PRIMARY_API_URL=" + n.http, "CURFEW_WATCH=keep:retry*,observe:*"}
+	var rows map[string]string
+	eventually(t, answerLimit, "statistics", func() bool {
+		rows = map[string]string{}
+		for line := range strings.SplitSeq(run(t, env, "", "rabbitmq", "plan"), "\n") {
+			if fields := strings.Fields(line); len(fields) > 8 {
+				rows[fields[0]] = strings.Join(fields[1:8], " ")
+			}
+		}
+		return strings.Contains(rows["retry"], "kept")
+	})
+	require.Equal(t, map[string]string{
+		"QUEUE":   "TYPE TTL MESSAGES CONSUMERS RULE DEADLINES OBSERVED",
+		"retry":   "quorum unknown 0 0 keep kept totals",
+		"uniform": "classic 1m0s 0 0 observe exact totals",
+		"stream":  "stream - 0 0 observe refused totals",
+		"orders":  "classic unknown 0 0 observe kept single",
+	}, rows)
+	var plan struct {
+		Broker string
+		Queues []struct {
+			Queue, Deadlines, Code string
+			Cost                   *struct{ Held int }
+		}
+	}
+	check(t, json.Unmarshal([]byte(run(t, env, "", "rabbitmq", "plan", "-o", "json")), &plan))
+	require.Equal(t, "RabbitMQ "+version, plan.Broker)
+	require.Len(t, plan.Queues, 4)
+	require.Equal(t, "retry", plan.Queues[1].Queue)
+	require.Contains(t, run(t, env, "", "rabbitmq", "plan", "--emit", "rabbitmqctl"), `'^(amq\.fanout|curfew\.tap\..*|retry)$'`)
+}

@@ -1,0 +1,579 @@
+package rabbitmq
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"curfew/integration/faults/history"
+	"curfew/monitor/rabbitmq/keeper"
+	"curfew/scheduler/storetest"
+)
+
+const (
+	roundsVariable = "KEEPER_ROUNDS"
+	seedVariable   = "KEEPER_SEED"
+	roundMessages  = 120
+	roundDue       = 4 * time.Second // those with a short TTL expire within it
+	roundLimit     = 90 * time.Second
+	deadQueue      = "dead"
+	keeperUser     = "keeper"
+)
+
+// badDay is what happens in a round, while the first half of its messages falls due. Those that are alone happen between the halves, the
+// others while the second half is published.
+type badDay struct {
+	name  string
+	alone bool
+	// scrambles: RabbitMQ takes messages back from a lost channel, so those that are left may change places.
+	scrambles bool
+	// repeats: RabbitMQ itself may dead-letter a message of a quorum queue twice.
+	repeats bool
+	happen  func(*round)
+}
+
+var badDays = []badDay{
+	{name: "connection cut", scrambles: true, happen: (*round).cut},
+	{name: "RabbitMQ restarted", scrambles: true, repeats: true, happen: (*round).restartNode},
+	{name: "leader moved", scrambles: true, repeats: true, happen: (*round).moveLeader},
+	{name: "keeper killed", scrambles: true, happen: (*round).killKeeper},
+	{name: "keeper stopped past its lease", scrambles: true, happen: (*round).stopKeeper},
+	{name: "consumer for a moment", happen: (*round).consume},
+	{name: "policy changed", alone: true, happen: (*round).changePolicy},
+	{name: "queue purged", alone: true, happen: (*round).purge},
+	{name: "queue deleted", alone: true, happen: (*round).delete},
+	{name: "Redis killed", scrambles: true, happen: func(r *round) { r.redis.Kill(); r.pause(5 * time.Second); r.redis.Restart() }},
+	{name: "Redis flushed", happen: func(r *round) { r.redis.Do("FLUSHALL") }},
+	{name: "permission taken away", scrambles: true, happen: (*round).takePermission},
+	{name: "memory alarm", happen: (*round).raiseMemoryAlarm},
+}
+
+// rounds are bad days one after another on the cluster of three. Each has a queue of its own with two keepers, in processes of their own.
+// One history is written of all, and judged at the end.
+type rounds struct {
+	t       *testing.T
+	random  *rand.Rand
+	nodes   []*node
+	calm    *node // it is not restarted: clients of the test are connected to it
+	vhost   string
+	url     string
+	redis   *storetest.Redis
+	proxies []*proxy // of the keepers' connections, one for each node
+	log     *history.Log
+	ch      *amqp091.Channel
+	peek    *peeker
+	twice   int // by RabbitMQ
+}
+
+// round is one bad day.
+type round struct {
+	*rounds
+	t      *testing.T
+	day    badDay
+	queue  string
+	kind   keeper.Type
+	policy map[string]any
+
+	keepers  []*helper
+	sent     []*sentMessage
+	consumed map[string]bool
+	ttl      *int64 // of the queue, ms
+}
+
+type sentMessage struct {
+	id      string
+	ttl     time.Duration
+	cleared bool // it was in a queue that was purged or deleted
+}
+
+// TestRounds runs bad days at random: KEEPER_ROUNDS of them (3), by KEEPER_SEED, which is printed. Nothing may be lost, expire early, or
+// be dead-lettered twice by Curfew, and what is left keeps its order where RabbitMQ keeps it.
+func TestRounds(t *testing.T) {
+	t.Parallel()
+	count, seed := number(t, roundsVariable, 3), uint64(number(t, seedVariable, int(time.Now().UnixNano()%1e9)))
+	t.Logf("%s=%d %s=%d", roundsVariable, count, seedVariable, seed)
+	file, err := os.Create(filepath.Join(t.TempDir(), "history"))
+	check(t, err)
+	defer file.Close()
+	rs := &rounds{t: t, random: rand.New(rand.NewPCG(seed, 1)), nodes: threeNodes(t), log: history.NewLog(file)}
+	rs.calm = rs.nodes[2]
+	rs.prepare()
+	days := rs.random.Perm(len(badDays)) // each once before any comes twice
+	for i := range count {
+		if i > 0 && i%len(days) == 0 {
+			days = rs.random.Perm(len(badDays))
+		}
+		day := badDays[days[i%len(days)]]
+		if ok := t.Run(fmt.Sprintf("%02d %s", i, day.name), func(t *testing.T) { rs.round(t, i, day) }); !ok {
+			break
+		}
+	}
+	rs.log.Append(history.Event{Kind: history.Drained, At: micros()})
+	rs.log.Append(history.Event{Kind: history.Ended, How: history.Stopped, At: micros()})
+	check(t, rs.log.Flush())
+	_, err = file.Seek(0, 0)
+	check(t, err)
+	report, err := history.Check(file)
+	check(t, err)
+	report.Write(t.Output())
+	t.Logf("dead-lettered twice by RabbitMQ itself: %d", rs.twice)
+	if !report.OK() {
+		t.Errorf("promises are broken; repeat with %s=%d %s=%d", roundsVariable, count, seedVariable, seed)
+	}
+}
+
+func number(t testing.TB, variable string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	check(t, err)
+	return n
+}
+
+func micros() int64 { return time.Now().UnixMicro() }
+
+// prepare makes what all rounds share.
+func (rs *rounds) prepare() {
+	t := rs.t
+	rs.vhost, rs.url = rs.calm.vhost(t)
+	rs.calm.user(t, rs.url, keeperUser, "monitoring", `^curfew\.tap\.`, `^curfew\.tap\.`, ".*")
+	rs.calm.api(t, http.MethodPut, "permissions/%2F/"+keeperUser, map[string]string{"configure": `^curfew\.tap\.`, "write": `^curfew\.tap\.`,
+		"read": `^(amq\.rabbitmq\.event|curfew\.tap\..*)$`}, nil)
+	rs.redis = storetest.StartRedis(t)
+	for _, n := range rs.nodes {
+		rs.proxies = append(rs.proxies, startProxy(t, n.addr))
+	}
+	rs.log.Append(history.Event{Kind: history.Started, At: micros()})
+	rs.log.Append(history.Event{Kind: history.Declared, At: micros(), Queue: deadQueue})
+	rs.ch = openChannel(t, dial(t, rs.url))
+	check(t, rs.ch.Confirm(false))
+	declare(t, rs.ch, deadQueue, nil)
+	for _, exchange := range []string{"dlx.one", "dlx.two"} {
+		check(t, rs.ch.ExchangeDeclare(exchange, "fanout", true, false, false, false, nil))
+		check(t, rs.ch.QueueBind(deadQueue, "", exchange, false, nil))
+	}
+	rs.peek = &peeker{first: map[string]time.Time{}}
+	rs.peek.start(t, rs.url)
+	t.Cleanup(func() { rs.peek.stop() })
+}
+
+// round publishes, has the day happen, and waits until all that is due is dead-lettered and the rest is kept; then it takes everything.
+func (rs *rounds) round(t *testing.T, number int, day badDay) {
+	r := &round{rounds: rs, t: t, day: day, queue: fmt.Sprintf("round-%02d", number), kind: queueTypes[rs.random.IntN(2)], consumed: map[string]bool{},
+		policy: map[string]any{"dead-letter-exchange": "dlx.one"}}
+	if r.kind == keeper.Quorum {
+		r.policy["dead-letter-strategy"], r.policy["overflow"] = "at-least-once", "reject-publish"
+	}
+	r.setPolicy()
+	t.Cleanup(func() { r.calm.api(t, http.MethodDelete, "policies/"+r.vhost+"/"+r.queue, nil, nil) })
+	r.declare()
+	r.startKeeper()
+	r.kept("before")
+	r.startKeeper()
+	began := time.Now()
+	r.publish(roundMessages / 2)
+	if day.alone {
+		day.happen(r)
+		r.publish(roundMessages / 2)
+	} else {
+		published := make(chan struct{})
+		go func() { defer close(published); r.publish(roundMessages / 2) }()
+		day.happen(r)
+		<-published
+	}
+	happened := time.Since(began)
+	r.expectLetters()
+	r.kept("after")
+	recovered := time.Since(began)
+	for _, k := range r.keepers {
+		k.stop(t)
+	}
+	r.collect()
+	r.drain()
+	t.Logf("%v: happened after %v, all well after %v", r.kind, happened.Round(time.Millisecond), recovered.Round(time.Millisecond))
+}
+
+func (r *round) setPolicy() {
+	r.calm.api(r.t, http.MethodPut, "policies/"+r.vhost+"/"+r.queue, map[string]any{"pattern": "^" + r.queue + "$", "apply-to": "queues", "definition": r.policy}, nil)
+}
+
+func (r *round) declare() {
+	declare(r.t, r.ch, r.queue, table{"x-queue-type": r.kind.String()})
+	eventually(r.t, answerLimit, "the policy to apply", func() bool {
+		var q struct {
+			Policy string `json:"policy"`
+		}
+		r.calm.api(r.t, http.MethodGet, "queues/"+r.vhost+"/"+r.queue, nil, &q)
+		return q.Policy == r.queue
+	})
+	r.declared()
+}
+
+// declared writes down what the queue is from now on.
+func (r *round) declared() {
+	r.log.Append(history.Event{Kind: history.Declared, At: micros(), Queue: r.queue, DeadLetters: deadQueue, TTLMillis: r.ttl})
+}
+
+// startKeeper starts one more, on another node than the last.
+func (r *round) startKeeper() {
+	nodes := make([]*node, len(r.nodes))
+	for i := range nodes {
+		nodes[i] = &node{addr: r.proxies[(len(r.keepers)+i)%len(nodes)].addr}
+	}
+	c := helperConfig{URL: urlsIn(keeperUser, nodes, r.vhost), API: r.calm.http, Queue: r.queue, Redis: r.redis.Addr, Name: fmt.Sprintf("keeper-%d", len(r.keepers))}
+	r.keepers = append(r.keepers, startHelper(r.t, c))
+}
+
+// keeping is the keeper that holds the queue, nil if none does.
+func (r *round) keeping() *helper {
+	for _, k := range r.keepers {
+		if s := k.status(); s.State == keeper.Keeping && s.CaughtUp && time.Since(k.heard()) < time.Second {
+			return k
+		}
+	}
+	return nil
+}
+
+func (r *round) kept(when string) {
+	r.t.Helper()
+	r.t.Cleanup(func() {
+		if r.t.Failed() {
+			for i, k := range r.keepers {
+				r.t.Logf("keeper %d %s: %+v", i, when, k.status())
+			}
+		}
+	})
+	eventually(r.t, roundLimit, "the queue to be kept "+when, func() bool { return r.keeping() != nil })
+}
+
+// publish sends a number of messages, half of them due soon, over a second and sees them confirmed. Their bodies tell them apart.
+func (r *round) publish(count int) {
+	type waiting struct {
+		id string
+		c  *amqp091.DeferredConfirmation
+	}
+	var all []waiting
+	for range count {
+		m := &sentMessage{id: fmt.Sprintf("%s-%03d", r.queue, len(r.sent)), ttl: time.Hour}
+		if r.random.IntN(2) == 0 {
+			m.ttl = 50*time.Millisecond + time.Duration(r.random.Int64N(roundDue.Milliseconds()))*time.Millisecond
+		}
+		if r.ttl != nil {
+			m.ttl = min(m.ttl, time.Duration(*r.ttl)*time.Millisecond)
+		}
+		r.sent = append(r.sent, m)
+		p := amqp091.Publishing{MessageId: m.id, Expiration: strconv.FormatInt(m.ttl.Milliseconds(), 10), DeliveryMode: amqp091.Persistent, Body: []byte(m.id)}
+		r.log.Append(history.Event{Kind: history.Publish, At: micros(), By: r.queue, ID: m.id, Queues: []string{r.queue}, TTLMillis: new(m.ttl.Milliseconds()),
+			Persistent: true, Sum: sumOf(p.Body)})
+		c, err := r.ch.PublishWithDeferredConfirm("", r.queue, false, false, p)
+		if err != nil {
+			r.t.Errorf("publish: %v", err)
+			return
+		}
+		all = append(all, waiting{m.id, c})
+		r.pause(time.Second / time.Duration(count))
+	}
+	for _, w := range all {
+		ctx, cancel := context.WithTimeout(context.Background(), roundLimit)
+		ok, err := w.c.WaitContext(ctx)
+		cancel()
+		if err != nil {
+			r.t.Errorf("message %s is not answered: %v", w.id, err)
+			return
+		}
+		kind := history.Confirmed
+		if !ok {
+			kind = history.Refused
+		}
+		r.log.Append(history.Event{Kind: kind, At: micros(), ID: w.id})
+	}
+}
+
+// pause spreads what happens over time; nothing waits for it.
+func (r *round) pause(d time.Duration) { <-time.After(d) }
+
+func sumOf(body []byte) string {
+	h := fnv.New64a()
+	h.Write(body)
+	return strconv.FormatUint(h.Sum64(), 16)
+}
+
+// expectLetters waits until every message that was due was dead-lettered.
+func (r *round) expectLetters() {
+	r.t.Helper()
+	var missing []string
+	r.t.Cleanup(func() {
+		if r.t.Failed() && len(missing) > 0 {
+			r.t.Logf("not dead-lettered: %v", missing)
+		}
+	})
+	eventually(r.t, roundLimit, "all that was due to be dead-lettered", func() bool {
+		missing = missing[:0]
+		seen := r.peek.seen()
+		for _, m := range r.sent {
+			if _, dead := seen[m.id]; !dead && !m.cleared && !r.consumed[m.id] && m.ttl < time.Minute {
+				missing = append(missing, m.id)
+			}
+		}
+		return len(missing) == 0
+	})
+}
+
+// collect takes the dead letters, and writes them down with the instant at which they were first seen.
+func (r *round) collect() {
+	r.t.Helper()
+	seen := r.peek.seen()
+	r.peek.stop()
+	taken := map[string]bool{}
+	r.takeAll(deadQueue, func(d amqp091.Delivery, event history.Event) bool {
+		if at, ok := seen[d.MessageId]; ok {
+			event.At = at.UnixMicro()
+		}
+		if again := taken[d.MessageId]; again && r.day.repeats {
+			r.twice++
+			return false
+		}
+		taken[d.MessageId] = true
+		r.log.Append(event)
+		return true
+	})
+	r.peek.start(r.t, r.url)
+}
+
+// drain takes what is left in the queue, and checks its order.
+func (r *round) drain() {
+	r.t.Helper()
+	var ids []string
+	r.takeAll(r.queue, func(d amqp091.Delivery, event history.Event) bool {
+		ids = append(ids, d.MessageId)
+		r.log.Append(event)
+		return true
+	})
+	for _, m := range r.sent {
+		if m.ttl > time.Minute && !m.cleared && !r.consumed[m.id] && !slices.Contains(ids, m.id) {
+			r.t.Errorf("message %s is not there any more", m.id)
+		}
+	}
+	if !r.day.scrambles && !slices.IsSorted(ids) {
+		r.t.Errorf("what is left is out of order: %v", ids)
+	}
+}
+
+// takeAll consumes and acks until the queue is empty. note is given the event that tells of each delivery, and whether it wrote it down.
+func (r *round) takeAll(queue string, note func(amqp091.Delivery, history.Event) bool) {
+	r.t.Helper()
+	ch := openChannel(r.t, dial(r.t, r.url))
+	by := fmt.Sprintf("%s of %s", queue, r.queue)
+	r.log.Append(history.Event{Kind: history.Opened, At: micros(), By: by, Queue: queue})
+	deliveries, err := ch.Consume(queue, "", false, false, false, false, nil)
+	check(r.t, err)
+	for quiet := 0; quiet < 2; {
+		select {
+		case d := <-deliveries:
+			quiet = 0
+			event := deliveredEvent(by, queue, &d)
+			if note(d, event) {
+				r.log.Append(history.Event{Kind: history.Ack, At: micros(), By: by, ID: d.MessageId, Queue: queue, From: event.From})
+			}
+			check(r.t, d.Ack(false))
+		case <-time.After(300 * time.Millisecond):
+			q, err := r.ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+			check(r.t, err)
+			if q.Messages == 0 {
+				quiet++
+			}
+		}
+	}
+	r.log.Append(history.Event{Kind: history.Closed, At: micros(), By: by})
+	check(r.t, ch.Close())
+}
+
+func deliveredEvent(by, queue string, d *amqp091.Delivery) history.Event {
+	from, _ := d.Headers["x-first-death-queue"].(string)
+	reason, _ := d.Headers["x-first-death-reason"].(string)
+	return history.Event{Kind: history.Delivered, At: micros(), By: by, ID: d.MessageId, Queue: queue, Redelivered: d.Redelivered, From: from, Reason: reason, Sum: sumOf(d.Body)}
+}
+
+func (r *round) cut() {
+	for range 1 + r.random.IntN(3) {
+		r.pause(time.Duration(r.random.Int64N(int64(time.Second))))
+		for _, p := range r.proxies {
+			p.cut()
+		}
+	}
+}
+
+func (r *round) restartNode() {
+	n := r.nodes[r.random.IntN(2)]
+	n.ctl(r.t, "stop_app")
+	n.ctl(r.t, "start_app")
+}
+
+func (r *round) moveLeader() {
+	if r.kind == keeper.Classic {
+		r.cut() // it has no leader to move
+		return
+	}
+	for range 2 {
+		r.calm.moveLeader(r.t, r.vhost, r.queue, r.nodes[r.random.IntN(3)])
+	}
+}
+
+func (r *round) killKeeper() {
+	if k := r.keeping(); k != nil {
+		k.kill()
+		r.startKeeper()
+	}
+}
+
+func (r *round) stopKeeper() {
+	if k := r.keeping(); k != nil {
+		check(r.t, k.cmd.Process.Signal(syscall.SIGSTOP))
+		r.pause(4*time.Second + time.Duration(r.random.Int64N(int64(3*time.Second))))
+		check(r.t, k.cmd.Process.Signal(syscall.SIGCONT))
+	}
+}
+
+// consume takes some messages as an application would that comes and goes.
+func (r *round) consume() {
+	ch := openChannel(r.t, dial(r.t, r.url))
+	check(r.t, ch.Qos(5, 0, false))
+	by := "visitor of " + r.queue
+	r.log.Append(history.Event{Kind: history.Opened, At: micros(), By: by, Queue: r.queue})
+	deliveries, err := ch.Consume(r.queue, "visitor", false, false, false, false, nil)
+	check(r.t, err)
+	limit := time.After(3 * time.Second)
+	for range 20 {
+		select {
+		case d := <-deliveries:
+			r.log.Append(deliveredEvent(by, r.queue, &d))
+			r.log.Append(history.Event{Kind: history.Ack, At: micros(), By: by, ID: d.MessageId, Queue: r.queue})
+			r.consumed[d.MessageId] = true
+			check(r.t, d.Ack(false))
+		case <-limit:
+		}
+	}
+	if len(r.consumed) == 0 {
+		r.t.Errorf("an application that consumes for 3 s gets nothing")
+	}
+	r.log.Append(history.Event{Kind: history.Closed, At: micros(), By: by})
+	check(r.t, ch.Close())
+}
+
+// changePolicy sets a TTL, another dead-letter exchange, or a length, which has the keeper let the queue go until it is taken away.
+func (r *round) changePolicy() {
+	before := maps.Clone(r.policy)
+	switch r.random.IntN(3) {
+	case 0:
+		r.policy["message-ttl"], r.ttl = 3000, new(int64(3000))
+	case 1:
+		r.policy["dead-letter-exchange"] = "dlx.two"
+	case 2:
+		r.policy["max-length"] = 100_000
+		r.setPolicy()
+		eventually(r.t, answerLimit, "the queue to be let go", func() bool {
+			return slices.ContainsFunc(r.keepers, func(k *helper) bool { return k.status().State == keeper.Refused })
+		})
+		r.policy = before
+	}
+	r.setPolicy()
+	r.declared()
+}
+
+// clear writes down that what was published may be gone.
+func (r *round) clear() {
+	r.log.Append(history.Event{Kind: history.Cleared, At: micros(), Queue: r.queue})
+	for _, m := range r.sent {
+		m.cleared = true
+	}
+}
+
+func (r *round) purge() {
+	r.clear()
+	_, err := r.ch.QueuePurge(r.queue, false)
+	check(r.t, err)
+}
+
+func (r *round) delete() {
+	r.clear()
+	_, err := r.ch.QueueDelete(r.queue, false, false, false)
+	check(r.t, err)
+	r.pause(time.Duration(r.random.Int64N(int64(2 * time.Second))))
+	r.declare()
+}
+
+func (r *round) takePermission() {
+	allow := func(read string) {
+		r.calm.api(r.t, http.MethodPut, "permissions/"+r.vhost+"/"+keeperUser, map[string]string{"configure": `^curfew\.tap\.`, "write": `^curfew\.tap\.`, "read": read}, nil)
+	}
+	allow("^$")
+	for _, p := range r.proxies { // what consumes already may go on
+		p.cut()
+	}
+	r.pause(2 * time.Second)
+	allow(".*")
+}
+
+func (r *round) raiseMemoryAlarm() {
+	r.calm.runOutOfMemory(r.t, true)
+	r.pause(2 * time.Second)
+	r.calm.runOutOfMemory(r.t, false)
+}
+
+// peeker sees dead letters as they come and takes none: it gives them back when it stops.
+type peeker struct {
+	mu    sync.Mutex
+	first map[string]time.Time
+	conn  *amqp091.Connection
+}
+
+func (p *peeker) start(t testing.TB, url string) {
+	t.Helper()
+	conn, err := amqp091.Dial(url)
+	check(t, err)
+	ch := openChannel(t, conn)
+	deliveries, err := ch.Consume(deadQueue, "", false, false, false, false, nil)
+	check(t, err)
+	p.mu.Lock()
+	p.conn = conn
+	p.mu.Unlock()
+	go func() {
+		for d := range deliveries {
+			at := time.Now()
+			p.mu.Lock()
+			if _, known := p.first[d.MessageId]; !known {
+				p.first[d.MessageId] = at
+			}
+			p.mu.Unlock()
+		}
+	}()
+}
+
+func (p *peeker) stop() {
+	p.mu.Lock()
+	conn := p.conn
+	p.mu.Unlock()
+	_ = conn.Close()
+}
+
+func (p *peeker) seen() map[string]time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.first)
+}

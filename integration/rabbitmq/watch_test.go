@@ -1,0 +1,77 @@
+package rabbitmq
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/keeper"
+)
+
+// watch has a keeper connect to any node of the cluster, read the facts of its queue from the management API, and hear of events.
+func watch(ctx context.Context, c helperConfig, o *keeper.Options) error {
+	at, err := cluster.Open(cluster.Options{URL: c.URL, APIURL: c.API, Name: c.Name})
+	if err != nil {
+		return err
+	}
+	o.Connect = func(ctx context.Context) (*amqp091.Connection, error) { return at.Connect(ctx, "keeper") }
+	o.Facts = func(ctx context.Context) (keeper.Facts, error) {
+		i, err := at.Inventory(ctx, []string{c.Queue})
+		if err != nil {
+			return keeper.Facts{}, err
+		}
+		q := i.Queue(c.Queue)
+		if q == nil {
+			return keeper.Facts{}, fmt.Errorf("queue %s is not in the inventory", c.Queue)
+		}
+		return factsOf(q, i.Server), nil
+	}
+	events := make(chan keeper.Event, 64)
+	o.Events = events
+	tell := func(e keeper.Event) {
+		select {
+		case events <- e:
+		default: // the keeper is not connected, and asks for everything when it is
+		}
+	}
+	go func() {
+		_ = at.Events(ctx, func(e cluster.Event) {
+			switch {
+			case e.Kind == cluster.ConsumerCreated && e.Queue == c.Queue:
+				tell(keeper.Event{Kind: keeper.ConsumerCame, ConsumerTag: e.ConsumerTag})
+			case e.Kind == cluster.PolicyChanged, e.Kind == cluster.Resync:
+				tell(keeper.Event{Kind: keeper.FactsChanged})
+			}
+		})
+	}()
+	go func() { // an event may be lost with a node
+		for tick := time.NewTicker(3 * time.Second); ; <-tick.C {
+			tell(keeper.Event{Kind: keeper.FactsChanged})
+		}
+	}()
+	return nil
+}
+
+func factsOf(q *cluster.Queue, s cluster.Server) keeper.Facts {
+	f := keeper.Facts{Type: keeper.Classic, Family: familyOf(s), TTL: -1, ConsumerTimeout: 30 * time.Minute}
+	if q.Type == cluster.Quorum {
+		f.Type = keeper.Quorum
+	}
+	if limit, ok := q.DeliveryLimit(s.Family()); ok {
+		f.DeliveryLimit = int(limit)
+	}
+	if ttl, ok := q.TTLMillis(); ok {
+		f.TTL = time.Duration(ttl) * time.Millisecond
+	}
+	if _, limited := q.MaxLength(); limited {
+		f.Overflow = keeper.DropHead
+		if strings.HasPrefix(q.Overflow(), "reject") {
+			f.Overflow = keeper.RejectPublish
+		}
+	}
+	return f
+}

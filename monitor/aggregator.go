@@ -1,0 +1,173 @@
+package monitor
+
+import (
+	"time"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/alert"
+)
+
+// aggregator adds up expired messages, so that counters and alerts are updated once per
+// run of messages with the same queue, action and path. It is for one goroutine.
+type aggregator struct {
+	counters  *counters
+	histogram *latenessHistogram
+	alerts    *alert.Alerts
+	threshold time.Duration // the lateness from which an expiry is late
+
+	lateness latenessCount
+	queue    uint64
+	of       *queueCounters // of queue
+	action   deadline.Action
+	path     deadline.Path
+	run      alert.Tally      // of queue, action and path
+	late     alert.Tally      // those of run that were late
+	began    deadline.Instant // when the first of run expired
+	offset   time.Duration    // of the primary's clock from the wall clock
+	each     bool             // each message of queue is a notification of its own
+
+	holding   uint64      // the queue of those below
+	held      alert.Tally // unacked past their deadline, seen for the first time
+	heldAgain alert.Tally // seen before
+}
+
+func (m *Monitor) newAggregator() aggregator {
+	return aggregator{
+		counters:  m.counters,
+		histogram: m.metrics.lateness,
+		alerts:    m.options.Alerts,
+		threshold: m.options.LateThreshold,
+	}
+}
+
+// expired counts messages that expired; for any goroutine (Primary.Expiries).
+func (m *Monitor) expired(batch []deadline.Expiry) {
+	a := m.aggregators.Get().(*aggregator)
+	for i := range batch {
+		a.add(&batch[i])
+	}
+	a.close()
+	m.aggregators.Put(a)
+}
+
+// add counts one message that expired. If a consumer gave it back after its deadline, or
+// somebody expired it before, it counts, but not its lateness, which was not ours.
+func (a *aggregator) add(x *deadline.Expiry) {
+	if a.run.Count > 0 && (x.Ref.Queue != a.queue || x.Action != a.action || x.Path != a.path) {
+		a.flush()
+	}
+	if a.run.Count == 0 {
+		a.open(x)
+	}
+	lateness := x.Lateness()
+	a.count(&a.run, x.Ref.Deadline, lateness)
+	if x.Path != deadline.Requeued && x.Path != deadline.Manual && x.Path != deadline.Scheduled {
+		a.lateness.add(lateness)
+		if lateness >= a.threshold {
+			a.count(&a.late, x.Ref.Deadline, lateness)
+		}
+	}
+	if a.each {
+		a.flush()
+		a.merge()
+	}
+}
+
+// open begins a run with its first message.
+func (a *aggregator) open(x *deadline.Expiry) {
+	a.queue, a.action, a.path, a.began = x.Ref.Queue, x.Action, x.Path, x.Arrived
+	a.of = a.counters.of(a.queue, x.VHost, x.Queue)
+	a.each = a.alerts.Each(a.of.vhost, a.of.queue)
+}
+
+// hold counts one message that a consumer holds at the given instant, past its deadline. It
+// is looked at every heldAfter. Alerts add up how many were held, each once.
+func (a *aggregator) hold(s deadline.Ref, at deadline.Instant) {
+	if a.holding != s.Queue {
+		a.flushHeld()
+	}
+	a.holding = s.Queue
+	if late := at.Sub(s.Deadline); late < heldAfter {
+		a.count(&a.held, s.Deadline, late)
+	} else {
+		a.count(&a.heldAgain, s.Deadline, late)
+	}
+}
+
+// count adds a message to a tally, which is in ms of the wall clock.
+func (a *aggregator) count(t *alert.Tally, due deadline.Instant, lateness time.Duration) {
+	if t.Count == 0 {
+		a.offset = a.counters.offset()
+	}
+	t.Add(due.Add(-a.offset), lateness)
+}
+
+func (a *aggregator) flushHeld() {
+	n := a.held.Count + a.heldAgain.Count
+	if n == 0 {
+		return
+	}
+	q := a.counters.of(a.holding, "", "")
+	a.counters.held.add(q.labels, n)
+	event := alert.Event{Kind: alert.HeldPastDeadline, VHost: q.vhost, Queue: q.queue, Tally: a.held}
+	a.alerts.Record(event)
+	event.Again, event.Tally = true, a.heldAgain
+	a.alerts.Record(event)
+	a.held, a.heldAgain = alert.Tally{}, alert.Tally{}
+}
+
+// close records what was added since the last call.
+func (a *aggregator) close() {
+	a.flushHeld()
+	if a.run.Count == 0 {
+		return
+	}
+	a.flush()
+	a.merge()
+}
+
+func (a *aggregator) merge() {
+	a.histogram.merge(&a.lateness)
+	a.lateness = latenessCount{}
+}
+
+// flush records a run.
+func (a *aggregator) flush() {
+	q := a.of
+	if a.path == deadline.Scheduled {
+		a.alerts.Record(alert.Event{Kind: alert.DeadLetterUnroutable, VHost: q.vhost, Queue: q.queue, Action: a.action.String(), Tally: a.run})
+		a.run = alert.Tally{}
+		return
+	}
+	a.counters.countFired(q, a.action, a.path, a.run.Count)
+	a.counters.recent.add(RecentExpiry{
+		At: a.began.Add(-a.offset).UnixMilli(), VHost: q.vhost, Queue: q.queue, Action: a.action.String(), Path: a.path.String(),
+		Count: a.run.Count, WorstMillis: a.run.WorstMillis, Late: a.late.Count > 0,
+	})
+	event := alert.Event{
+		Kind:   alert.DeadlineMissed,
+		VHost:  q.vhost,
+		Queue:  q.queue,
+		Action: a.action.String(),
+		Tally:  a.run,
+	}
+	if a.path != deadline.Manual { // which somebody wanted
+		a.alerts.Record(event)
+	}
+	if a.action == deadline.Parked {
+		a.counters.countFailed(q, failParked, a.run.Count)
+		event.Kind = alert.DeadLetterUnroutable
+		a.alerts.Record(event)
+	}
+	if a.path == deadline.Stalled {
+		a.counters.countFailed(q, failStalled, a.run.Count)
+	}
+	if a.late.Count > 0 {
+		if a.path != deadline.Stalled {
+			a.counters.countFailed(q, failLate, a.late.Count)
+		}
+		event.Kind, event.Tally = alert.DeadlineFiredLate, a.late
+		a.alerts.Record(event)
+	}
+	a.run, a.late = alert.Tally{}, alert.Tally{}
+}

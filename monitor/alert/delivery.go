@@ -1,0 +1,121 @@
+package alert
+
+import (
+	"slices"
+	"sync"
+
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+)
+
+// delivery hands notifications to the log and to the sinks in force. Safe for concurrent use.
+type delivery struct {
+	log      *logSink
+	zap      *zap.Logger
+	metrics  *metrics
+	limit    rate.Limit // of notifications, per sink
+	exchange Exchange
+	stalled  func() []string           // nil: an Alertmanager is sent no watchdog
+	firing   func(sink string) []alert // what an Alertmanager is sent
+
+	mu       sync.Mutex
+	channels []*channelOf                // replaced, never changed
+	start    func(channel) (stop func()) // of a channel that is new; nil: Run does not run
+}
+
+// channelOf is a channel and the settings that it was made of.
+type channelOf struct {
+	channel
+	settings sinkSettings
+	stop     func() // nil: it does not run
+}
+
+// run starts the channels with start, now and when settings bring new ones.
+func (d *delivery) run(start func(channel) (stop func())) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.start = start
+	for _, c := range d.channels {
+		c.stop = start(c.channel)
+	}
+}
+
+// notify hands n to the log and to the sinks of its rule.
+func (d *delivery) notify(n *notification) {
+	d.log.notify(n)
+	for _, c := range d.sinks() {
+		if n.rule.sends(c.name()) {
+			c.put(n)
+		}
+	}
+}
+
+// sinks are all but the log.
+func (d *delivery) sinks() []*channelOf {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.channels
+}
+
+// names are those of all sinks.
+func (d *delivery) names() []string {
+	names := []string{logName}
+	for _, c := range d.sinks() {
+		names = append(names, c.name())
+	}
+	return names
+}
+
+// use makes channels of the sinks in list and ends those of others. A sink of the same name
+// keeps what waits for it, unless one of the two is an Alertmanager.
+func (d *delivery) use(list []sinkSettings) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var ended []*channelOf
+	kept := make(map[string]*channelOf)
+	for _, c := range d.channels {
+		at := slices.IndexFunc(list, func(s sinkSettings) bool { return s.name == c.settings.name })
+		if at >= 0 && (list[at] == c.settings || !isAlertmanager(list[at]) && !isAlertmanager(c.settings)) {
+			kept[c.settings.name] = c
+		} else {
+			ended = append(ended, c)
+		}
+	}
+	for _, c := range ended {
+		if c.stop != nil {
+			c.stop()
+		}
+		d.metrics.forget(c.name())
+		if lost := c.queued(); lost > 0 {
+			d.zap.Warn("a sink is gone, and notifications that waited for it", zap.String("sink", c.name()), zap.Int("notifications", lost))
+		}
+	}
+	channels := make([]*channelOf, 0, len(list))
+	for _, s := range list {
+		c := kept[s.name]
+		switch {
+		case c == nil:
+			c = d.openLocked(s)
+		case c.settings != s:
+			c.channel.(*outbox).use(s.newSink(d.exchange))
+			c = &channelOf{c.channel, s, c.stop}
+		}
+		channels = append(channels, c)
+	}
+	d.channels = channels
+}
+
+func isAlertmanager(s sinkSettings) bool { return kindOfSink(s.url) == alertmanagerKind }
+
+func (d *delivery) openLocked(s sinkSettings) *channelOf {
+	c := &channelOf{settings: s}
+	if isAlertmanager(s) {
+		c.channel = d.newManager(s)
+	} else {
+		c.channel = newOutbox(s.newSink(d.exchange), d.limit, d.metrics, d.zap)
+	}
+	if d.start != nil {
+		c.stop = d.start(c.channel)
+	}
+	return c
+}

@@ -1,0 +1,48 @@
+package alert
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// everything is the rule whose notifications go to every sink.
+var everything = &rule{name: "curfew", everywhere: true}
+
+// Tested is what became of a test of one sink.
+type Tested struct {
+	Sink string
+	Err  error
+}
+
+// SendTest sends a test to one sink, or with an empty name to each but the log, and returns the
+// results. Run need not run. The error says that there is no such sink.
+func (a *Alerts) SendTest(ctx context.Context, sink string) (tested []Tested, err error) {
+	names := a.delivery.names()
+	if sink != "" && !slices.Contains(names, sink) {
+		return nil, fmt.Errorf("there is no sink %q; there are %s", sink, strings.Join(names, ", "))
+	}
+	now := time.Now()
+	fires := newNotification(everything, groupKey{rule: everything.name, kind: Test}, now)
+	fires.add(alert{key: key{kind: Test}, detail: "this sink works", severity: kinds[Test].severity, startsAt: now, fresh: true})
+	over := newNotification(everything, fires.key, now)
+	ended := fires.alerts[0]
+	ended.endsAt = now
+	over.add(ended)
+	if sink == logName {
+		a.delivery.log.notify(fires)
+		return []Tested{{Sink: sink}}, nil
+	}
+	for _, c := range a.delivery.sinks() {
+		if sink == "" || c.name() == sink {
+			err := c.send(ctx, fires)
+			if err == nil {
+				err = c.send(ctx, over)
+			}
+			tested = append(tested, Tested{c.name(), err})
+		}
+	}
+	return tested, nil
+}

@@ -1,0 +1,89 @@
+package alert
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net/http"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/discord"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/rocketchat"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/incident/pagerduty"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/push/ntfy"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/push/pushover"
+	"github.com/nicholas-fedor/shoutrrr/pkg/types"
+	"github.com/nicholas-fedor/shoutrrr/pkg/util/jsonclient"
+)
+
+// attempt is the HTTP transport of one notification. Its requests end with ctx.
+type attempt struct {
+	ctx    context.Context //nolint:containedctx // the library's methods take none
+	base   http.RoundTripper
+	status int // of the last answer; 0: none
+}
+
+// RoundTrip implements http.RoundTripper. The request ends with its own context or with ctx,
+// whichever ends first.
+func (a *attempt) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	unhook := context.AfterFunc(a.ctx, func() { cancel(a.ctx.Err()) })
+	answer, err := a.base.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		unhook()
+		cancel(err)
+		return nil, err
+	}
+	a.status = answer.StatusCode
+	return answer, nil // its body is read within ctx
+}
+
+// clientSetter gives a service of the library a client for one notification; nil if that
+// service makes or shares one that cannot be replaced.
+func clientSetter(library types.Service) func(*http.Client) {
+	switch s := library.(type) {
+	case *ntfy.Service: // which keeps the titles that it sent in its client, so it needs a new one in any case
+		return s.SetHTTPClient
+	case *pagerduty.Service:
+		return s.SetHTTPClient
+	case *discord.Service:
+		return func(c *http.Client) { s.HTTPClient = c }
+	case *rocketchat.Service:
+		return func(c *http.Client) { s.Client = c }
+	case *pushover.Service:
+		return func(c *http.Client) { s.Client = c }
+	}
+	return nil
+}
+
+// newTransport is the transport of a service whose client can be replaced.
+func newTransport(library types.Service) *http.Transport {
+	push, isNtfy := library.(*ntfy.Service)
+	return &http.Transport{
+		Proxy: http.ProxyFromEnvironment, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: isNtfy && push.Config.DisableTLSVerification}, //nolint:gosec // the URL says so
+	}
+}
+
+// isPermanent reports whether an answer with this status will be the same next time.
+func isPermanent(status int) bool {
+	return status/100 == 4 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
+}
+
+// statusInText finds a status in an error's text: "... status code: 404 Not Found", "... returned status 400".
+var statusInText = regexp.MustCompile(`(?i)status[a-z ]*:? *"?([1-5]\d\d)\b|\b([1-5]\d\d) [A-Z][a-z]`)
+
+// statusOf is the HTTP status that an error of the library is about; 0 if it does not tell.
+func statusOf(err error) int {
+	if answer, is := errors.AsType[jsonclient.Error](err); is {
+		return answer.StatusCode
+	}
+	found := statusInText.FindStringSubmatch(err.Error())
+	if found == nil {
+		return 0
+	}
+	status, _ := strconv.Atoi(found[1] + found[2])
+	return status
+}

@@ -1,0 +1,124 @@
+package monitor
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"curfew/broker/deadline"
+)
+
+const (
+	// maxQueues bounds the queues that have metrics of their own; all others share
+	// the label "_other".
+	maxQueues   = 500
+	otherQueues = "_other"
+	// maxQueueCounters bounds the queues whose counters are at hand. When there are that
+	// many, all are looked up again.
+	maxQueueCounters = 4096
+)
+
+// failReason is why a deadline failed: its message expired, but too late, or not to where
+// it should go.
+type failReason uint8
+
+const (
+	failLate    failReason = iota // fired over the threshold, for no reason below
+	failStalled                   // likewise, since the schedule that was up did not fire
+	failParked                    // the dead letter had nowhere to go
+
+	failReasons = int(iota)
+)
+
+func (r failReason) String() string {
+	return [failReasons]string{"late", "stalled", "parked"}[r]
+}
+
+// oldReason is its name in curfew_deadlines_missed_total.
+func (r failReason) oldReason() string {
+	if r == failParked {
+		return "dlx_failed"
+	}
+	return r.String()
+}
+
+// counters holds the counters of all queues. Safe for concurrent use.
+type counters struct {
+	queueName func(uint64) (vhost, name string, ok bool)
+	offset    func() time.Duration   // of the primary's clock from the wall clock
+	fired     *prometheus.CounterVec // vhost, queue, action, path
+	failed    *prometheus.CounterVec // vhost, queue, reason
+	missed    *prometheus.CounterVec // likewise, under the name that it had before
+	held      heldCounts
+	recent    recent
+
+	mu     sync.Mutex
+	byID   map[uint64]*queueCounters // by incarnation
+	labels map[[2]string]struct{}
+}
+
+// queueCounters holds what is counted for one queue. Each counter is made when it is first used.
+type queueCounters struct {
+	vhost, queue string // its name
+	labels       [2]string
+
+	mu     sync.Mutex
+	fired  [deadline.Actions][deadline.Paths]prometheus.Counter
+	failed [failReasons]struct{ now, before prometheus.Counter }
+}
+
+// of returns the counters of a queue. vhost and name are what it was called, for one that
+// has been deleted since; they may be empty.
+func (c *counters) of(queue uint64, vhost, name string) *queueCounters {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q := c.byID[queue]; q != nil {
+		return q
+	}
+	if len(c.byID) >= maxQueueCounters {
+		clear(c.byID)
+	}
+	q := c.openLocked(queue, vhost, name)
+	c.byID[queue] = q
+	return q
+}
+
+func (c *counters) openLocked(queue uint64, vhost, name string) *queueCounters {
+	if v, n, ok := c.queueName(queue); ok {
+		vhost, name = v, n
+	} else if name == "" {
+		return &queueCounters{vhost: otherQueues, queue: otherQueues, labels: [2]string{otherQueues, otherQueues}}
+	}
+	labels := [2]string{vhost, name}
+	if _, known := c.labels[labels]; !known {
+		if len(c.labels) >= maxQueues {
+			labels = [2]string{otherQueues, otherQueues}
+		} else {
+			c.labels[labels] = struct{}{}
+		}
+	}
+	return &queueCounters{vhost: vhost, queue: name, labels: labels}
+}
+
+func (c *counters) countFired(q *queueCounters, a deadline.Action, p deadline.Path, n int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	counter := &q.fired[a][p]
+	if *counter == nil {
+		*counter = c.fired.WithLabelValues(q.labels[0], q.labels[1], a.String(), p.String())
+	}
+	(*counter).Add(float64(n))
+}
+
+func (c *counters) countFailed(q *queueCounters, r failReason, n int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	counter := &q.failed[r]
+	if counter.now == nil {
+		counter.now = c.failed.WithLabelValues(q.labels[0], q.labels[1], r.String())
+		counter.before = c.missed.WithLabelValues(q.labels[0], q.labels[1], r.oldReason())
+	}
+	counter.now.Add(float64(n))
+	counter.before.Add(float64(n))
+}

@@ -1,0 +1,65 @@
+package dashboard
+
+import (
+	"net/url"
+	"time"
+
+	"curfew/monitor/dashboard/internal/chart"
+)
+
+// choice is a link to another view; URL is empty for the current one.
+type choice struct {
+	Name, URL string
+}
+
+// timeline is the chart of the deadlines ahead, with links to its other windows.
+type timeline struct {
+	*chart.Timeline
+	Choices []choice
+}
+
+// newTimeline spans the window that the query names, or one that fits.
+func newTimeline(m Monitor, now, pending int64, q url.Values) *timeline {
+	t := &timeline{Timeline: chart.NewTimeline(m.Ahead, now, pending, q.Get("ahead"))}
+	for _, window := range chart.Windows() {
+		c := choice{Name: window}
+		if window != t.Window {
+			c.URL = with("/", q, "ahead", window)
+		}
+		t.Choices = append(t.Choices, c)
+	}
+	return t
+}
+
+// spans are the time spans of the histogram of lateness; 0: since the start.
+var spans = []struct {
+	name, label string
+	span        time.Duration
+}{
+	{"5m", "5 min", 5 * time.Minute}, {"1h", "1 h", time.Hour}, {"", "since the start", 0},
+}
+
+// histogram is the chart of how late messages were, with links to other time spans.
+type histogram struct {
+	*chart.Histogram
+	Choices []choice
+	Span    time.Duration // 0: since the start
+}
+
+// lateness is the histogram over the span that the query names.
+func lateness(m Monitor, q url.Values) *histogram {
+	h := &histogram{}
+	for _, s := range spans {
+		c := choice{Name: s.label, URL: with("/", q, "late", s.name)}
+		if s.name == q.Get("late") {
+			c.URL, h.Span = "", s.span
+		}
+		h.Choices = append(h.Choices, c)
+	}
+	l := m.Lateness()
+	if h.Span > 0 {
+		l = m.LatenessWithin(h.Span)
+	}
+	h.Histogram = chart.NewHistogram(l)
+	return h
+}

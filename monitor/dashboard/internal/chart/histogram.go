@@ -1,0 +1,96 @@
+package chart
+
+import (
+	"math"
+	"time"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/monitor"
+	"curfew/monitor/dashboard/internal/format"
+)
+
+// Histogram is how late messages were.
+type Histogram struct {
+	Total uint64
+	Most  string // 99 in 100 left at most this long after their deadline
+	half  string // half left at most this long after it
+	late  uint64 // later than a second
+	rows  []histogramRow
+}
+
+type histogramRow struct {
+	label string
+	count uint64
+	width int // of 100; logarithmic, so that small counts can be seen next to large ones
+	late  bool
+}
+
+// lateAfter is the lateness in ms from which the histogram marks messages as late.
+const lateAfter = 1000
+
+// NewHistogram returns the histogram of l.
+func NewHistogram(l monitor.Lateness) *Histogram {
+	h := &Histogram{Total: l.Total(), half: within(&l, 0.5), Most: within(&l, 0.99)}
+	var most uint64
+	for _, n := range l.Counts {
+		most = max(most, n)
+	}
+	for i, n := range l.Counts {
+		row := histogramRow{count: n, label: "later"}
+		if i < len(l.UpTo) {
+			row.label = "≤ " + format.Millis(l.UpTo[i])
+		}
+		row.late = i > 0 && l.UpTo[i-1] >= lateAfter
+		if row.late {
+			h.late += n
+		}
+		if n > 0 {
+			row.width = 2 + int(98*math.Log1p(float64(n))/math.Log1p(float64(most)))
+		}
+		h.rows = append(h.rows, row)
+	}
+	h.trim()
+	return h
+}
+
+// trim drops empty rows at the end.
+func (l *Histogram) trim() {
+	const least = 6
+	for n := len(l.rows); n > least && l.rows[n-1].count == 0; n-- {
+		l.rows = l.rows[:n-1]
+	}
+}
+
+func within(l *monitor.Lateness, share float64) string {
+	millis, ok := l.Within(share)
+	if !ok {
+		return ""
+	}
+	return "≤ " + format.Span(time.Duration(millis)*time.Millisecond)
+}
+
+// Draw shows the histogram; over describes its time span.
+func (l *Histogram) Draw(over string) g.Node {
+	or := func(text string) g.Node {
+		if text == "" {
+			return bold("more than a minute")
+		}
+		return bold(text)
+	}
+	return g.Group{
+		h.P(h.Class("note"), bold(format.Plural(l.Total, "message")), g.Text(" "+over+". Half left their queue "), or(l.half), g.Text(" after their deadline, 99 in 100 "), or(l.Most), g.Text("."),
+			g.If(l.late > 0, g.Group{g.Text(" "), h.Span(h.Class("bad"), g.Text(format.Plural(l.late, "message")+" expired more than 1 s late."))})),
+		h.Table(h.Class("bars"), h.TBody(g.Map(l.rows, histogramRow.draw))),
+		h.P(h.Class("faint"), g.Text("The scale is logarithmic.")),
+	}
+}
+
+func (r histogramRow) draw() g.Node {
+	count := h.Span(h.Class("faint"), g.Text("0"))
+	if r.count > 0 {
+		count = g.Text(format.Number(r.count))
+	}
+	return h.Tr(h.Th(h.Scope("row"), g.Text(r.label)), h.Td(Strip(r.width, g.If(r.late, h.Class("late")))), h.Td(h.Class("number"), count))
+}

@@ -1,0 +1,114 @@
+package format
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dustin/go-humanize"
+
+	"curfew/monitor/printable"
+)
+
+// Number groups digits by thousands.
+func Number[T int | int64 | uint64](n T) string { return humanize.Comma(int64(n)) }
+
+// Plural is "1 message", "1,200 messages".
+func Plural[T int | int64 | uint64](n T, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return Number(n) + " " + noun + "s"
+}
+
+// Bytes is a size in its largest unit, a power of 1,024.
+func Bytes(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
+
+// Rate has one decimal place below ten a second, and none above.
+func Rate(perSecond float64) string {
+	switch {
+	case perSecond == 0:
+		return "0"
+	case perSecond < 10:
+		return strconv.FormatFloat(perSecond, 'f', 1, 64)
+	default:
+		return Number(int64(perSecond + 0.5))
+	}
+}
+
+// Span is a duration in its two largest units.
+func Span(d time.Duration) string {
+	if d < 0 {
+		return "-" + Span(-d)
+	}
+	if d < time.Second {
+		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
+	}
+	if d < time.Minute {
+		return strconv.FormatFloat(d.Truncate(100*time.Millisecond).Seconds(), 'f', -1, 64) + " s"
+	}
+	units := []struct {
+		name string
+		of   time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"min", time.Minute}, {"s", time.Second}}
+	for i, u := range units {
+		if d < u.of {
+			continue
+		}
+		text := fmt.Sprintf("%d %s", d/u.of, u.name)
+		if i+1 < len(units) {
+			if rest := d % u.of / units[i+1].of; rest > 0 {
+				text += fmt.Sprintf(" %d %s", rest, units[i+1].name)
+			}
+		}
+		return text
+	}
+	return ""
+}
+
+// Millis is a duration of n ms.
+func Millis(n int64) string { return Span(time.Duration(n) * time.Millisecond) }
+
+// Since is how long ago t was.
+func Since(t time.Time) string { return Span(time.Since(t)) }
+
+// Instant is a date and a time of day, in UTC to the second.
+func Instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// UTC is a date and a time of day, in UTC to the millisecond.
+func UTC(millis int64) string {
+	return time.UnixMilli(millis).UTC().Format("2006-01-02 15:04:05.000 UTC")
+}
+
+// Clock is a time of day, in UTC to the second.
+func Clock(millis int64) string { return time.UnixMilli(millis).UTC().Format("15:04:05") }
+
+// Until is an instant as seen from another: "in 5 s", "now", "5 s ago".
+func Until(at, now int64) string {
+	if at <= now && now-at < 2000 {
+		return "now"
+	}
+	if at <= now {
+		return Span(time.Duration(now-at)*time.Millisecond) + " ago"
+	}
+	return "in " + Span(time.Duration(at-now)*time.Millisecond)
+}
+
+// maxName bounds what is shown of a name.
+const maxName = 1024
+
+// Visible shows a name that somebody chose.
+func Visible(text string) string {
+	switch {
+	case text == "":
+		return "(empty)"
+	case len(text) > maxName:
+		end := maxName
+		for end > 0 && !utf8.RuneStart(text[end]) {
+			end--
+		}
+		return printable.Text(text[:end], "") + "…"
+	}
+	return printable.Text(text, "")
+}

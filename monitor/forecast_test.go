@@ -1,0 +1,123 @@
+package monitor_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/monitor"
+	"curfew/monitor/alert"
+)
+
+// poll takes a message every so often until stopped.
+func (x *bench) poll(q *broker.Queue, every time.Duration) (stop func()) {
+	ticks := time.NewTicker(every)
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-ticks.C:
+				q.Get(true, func(*broker.Delivery) {})
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { ticks.Stop(); close(done); <-ended }
+}
+
+func only(t *testing.T, all []monitor.Forecast) monitor.Forecast {
+	t.Helper()
+	require.Len(t, all, 1)
+	return all[0]
+}
+
+// TestForecastComesTrue: a queue is served at 100 messages a second and has more than it can serve in time. What is forecast of it then
+// happens.
+func TestForecastComesTrue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t)
+		q := x.declare("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
+		dlq := x.declare("dlq", nil)
+		stop := x.poll(q, 10*time.Millisecond)
+		defer stop()
+		for range 3000 {
+			x.publish("q", 20*time.Second)
+		}
+		time.Sleep(5*time.Second + time.Millisecond)
+		synctest.Wait()
+		f := only(t, x.monitor.Forecasts())
+		assert.InDelta(t, 100, f.Rate, 5)
+		assert.InDelta(t, 2500, f.Deadlines, 25)
+		assert.InDelta(t, 1000, f.WillMiss, 50)
+		assert.InDelta(t, 15_000, f.FirstMiss-time.Now().UnixMilli(), 100)
+		time.Sleep(time.Minute)
+		assert.InDelta(t, f.WillMiss, ready(dlq), 0.05*float64(f.WillMiss))
+		assert.Empty(t, x.monitor.Forecasts(), "no deadline waits any more")
+	})
+}
+
+// TestAtRiskIsToldAndTakenBack: a queue nobody reads is at risk once half of the time to live of the first to miss is gone, and no
+// longer when its messages have been read.
+func TestAtRiskIsToldAndTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logged := observer.New(zap.InfoLevel)
+		alerts, err := alert.New(alert.Options{Log: zap.New(core)})
+		require.NoError(t, err)
+		x := newBenchWith(t, alerts)
+		q := x.declare("q", nil)
+		for range 7 {
+			x.publish("q", time.Minute)
+		}
+		time.Sleep(28 * time.Second)
+		f := only(t, x.monitor.Forecasts())
+		assert.Equal(t, 7, f.WillMiss)
+		assert.False(t, f.AtRisk, "there is time yet for somebody to come")
+		time.Sleep(15 * time.Second)
+		assert.True(t, only(t, x.monitor.Forecasts()).AtRisk)
+		require.Equal(t, 1, told(logged, "firing"), "%v", logged.All())
+
+		for range 7 {
+			x.get(q, true)
+		}
+		time.Sleep(10 * time.Minute)
+		assert.Empty(t, x.monitor.Forecasts())
+		assert.Equal(t, 1, told(logged, "firing"))
+		assert.Equal(t, 1, told(logged, "resolved"), "%v", logged.All())
+	})
+}
+
+// told counts the log's notifications of a status.
+func told(logged *observer.ObservedLogs, status string) (n int) {
+	for _, e := range logged.All() {
+		if fields := e.ContextMap(); fields["event"] == "at_risk" && fields["status"] == status {
+			n++
+		}
+	}
+	return n
+}
+
+// TestNoRiskWhileClientsReconnect: after a start nobody consumes for some seconds, which says nothing.
+func TestNoRiskWhileClientsReconnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t)
+		x.declare("q", nil)
+		x.publish("q", 20*time.Second)
+		time.Sleep(13 * time.Second)
+		synctest.Wait()
+		f := only(t, x.monitor.Forecasts())
+		require.Equal(t, 1, f.WillMiss)
+		require.False(t, f.AtRisk, "though more than half of its time is used up")
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		require.True(t, only(t, x.monitor.Forecasts()).AtRisk)
+	})
+}

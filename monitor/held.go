@@ -1,0 +1,86 @@
+package monitor
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// heldSeconds is how long a message that a consumer holds counts after it was looked at:
+// until it is looked at again.
+const heldSeconds = int64(heldAfter / time.Second)
+
+var heldDesc = prometheus.NewDesc("curfew_deadlines_held",
+	"Messages that consumers held past their deadlines in the last 30 s. They expire if they come back.", []string{"vhost", "queue"}, nil)
+
+// heldCounts counts, by queue, the messages that consumers hold past their deadlines. Each
+// is looked at every heldAfter, so those of the last heldAfter are the ones that are held,
+// and some that were acked since. Safe for concurrent use. The zero value is ready.
+type heldCounts struct {
+	now func() time.Time // nil: time.Now
+
+	mu      sync.Mutex
+	byQueue map[[2]string]*[heldSeconds]heldSecond // by labels; by second modulo their count
+}
+
+// heldSecond is how many were looked at in one second.
+type heldSecond struct{ unix, n int64 }
+
+func (h *heldCounts) second() int64 {
+	if h.now != nil {
+		return h.now().Unix()
+	}
+	return time.Now().Unix()
+}
+
+// add counts n messages of a queue that were looked at now.
+func (h *heldCounts) add(labels [2]string, n int64) {
+	second := h.second()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.byQueue == nil {
+		h.byQueue = make(map[[2]string]*[heldSeconds]heldSecond)
+	}
+	ring := h.byQueue[labels]
+	if ring == nil {
+		ring = new([heldSeconds]heldSecond)
+		h.byQueue[labels] = ring
+	}
+	if at := &ring[second%heldSeconds]; at.unix == second {
+		at.n += n
+	} else {
+		*at = heldSecond{second, n}
+	}
+}
+
+// counts returns the messages held, by queue. A queue of which none is held any more is
+// listed with 0 once, and then forgotten.
+func (h *heldCounts) counts() map[[2]string]int64 {
+	second := h.second()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	counts := make(map[[2]string]int64, len(h.byQueue))
+	for labels, ring := range h.byQueue {
+		counts[labels] = 0
+		for _, at := range ring {
+			if second-at.unix < heldSeconds {
+				counts[labels] += at.n
+			}
+		}
+		if counts[labels] == 0 {
+			delete(h.byQueue, labels)
+		}
+	}
+	return counts
+}
+
+// Describe implements prometheus.Collector.
+func (*heldCounts) Describe(out chan<- *prometheus.Desc) { out <- heldDesc }
+
+// Collect implements prometheus.Collector.
+func (h *heldCounts) Collect(out chan<- prometheus.Metric) {
+	for labels, n := range h.counts() {
+		out <- prometheus.MustNewConstMetric(heldDesc, prometheus.GaugeValue, float64(n), labels[0], labels[1])
+	}
+}

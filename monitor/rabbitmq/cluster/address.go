@@ -1,0 +1,132 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+)
+
+// Address says where the nodes of a RabbitMQ cluster are, with which credentials and in
+// which virtual host. The zero value has no node.
+type Address struct {
+	nodes []string // one URL each, with the password
+	vhost string
+}
+
+// nextURL is where a list of whole URLs continues.
+var nextURL = regexp.MustCompile(`,\s*amqps?://`)
+
+// ParseAddress reads one or several nodes:
+//
+//	amqp://user:password@host:5672/vhost
+//	amqps://user:password@a,b:5671,c/vhost?cacertfile=/etc/ca.pem
+//	amqp://user:password@a/vhost,amqp://user:password@b/vhost
+//
+// The parameters are RabbitMQ's: cacertfile, certfile, keyfile, server_name_indication,
+// auth_mechanism, heartbeat, connection_timeout (ms), channel_max. All nodes have to name
+// the same virtual host. Errors do not quote the text, since it may hold a password.
+//
+// Source: RabbitMQ: URI Specification, URI Query Parameters.
+func ParseAddress(text string) (Address, error) {
+	var a Address
+	for _, part := range splitURLs(text) {
+		urls, err := splitHosts(part)
+		if err != nil {
+			return Address{}, err
+		}
+		for _, one := range urls {
+			parsed, err := amqp091.ParseURI(one)
+			if err != nil {
+				return Address{}, fmt.Errorf("the address of node %d: %w", len(a.nodes)+1, withoutURL(err))
+			}
+			if len(a.nodes) > 0 && parsed.Vhost != a.vhost {
+				return Address{}, fmt.Errorf("the nodes name different virtual hosts, %q and %q", a.vhost, parsed.Vhost)
+			}
+			a.nodes, a.vhost = append(a.nodes, one), parsed.Vhost
+		}
+	}
+	return a, nil
+}
+
+func splitURLs(text string) (parts []string) {
+	text = strings.TrimSpace(text)
+	for {
+		comma := nextURL.FindStringIndex(text)
+		if comma == nil {
+			return append(parts, text)
+		}
+		parts = append(parts, strings.TrimSpace(text[:comma[0]]))
+		text = strings.TrimSpace(text[comma[0]+1:])
+	}
+}
+
+// splitHosts turns a URL with several hosts into one URL for each.
+func splitHosts(text string) (urls []string, err error) {
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok || scheme != "amqp" && scheme != "amqps" {
+		return nil, errors.New("the address has to begin with amqp:// or amqps://")
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	authority, tail := rest[:end], rest[end:]
+	at := strings.LastIndex(authority, "@") + 1
+	for host := range strings.SplitSeq(authority[at:], ",") {
+		if host = strings.TrimSpace(host); host == "" {
+			return nil, errors.New("the address has an empty host name")
+		}
+		urls = append(urls, scheme+"://"+authority[:at]+host+tail)
+	}
+	return urls, nil
+}
+
+// withoutURL is the reason why a URL is wrong, without the URL.
+func withoutURL(err error) error {
+	if wrong, ok := errors.AsType[*url.Error](err); ok {
+		if reason, ok := errors.AsType[url.InvalidHostError](wrong.Err); ok {
+			return fmt.Errorf("the character %s is not allowed in a host name", string(reason))
+		}
+		if _, ok := errors.AsType[url.EscapeError](wrong.Err); ok {
+			return errors.New("a percent sign is not followed by two hexadecimal digits")
+		}
+		return errors.New("it is not a URL; what is reserved in user name, password and virtual host (such as @ : / ? # %) has to be percent-encoded")
+	}
+	return err
+}
+
+// VHost is the virtual host that the address names; / if it names none.
+func (a Address) VHost() string { return a.vhost }
+
+// Nodes lists the nodes as host:port.
+func (a Address) Nodes() (list []string) {
+	for _, one := range a.nodes {
+		u, _ := amqp091.ParseURI(one)
+		list = append(list, net.JoinHostPort(u.Host, strconv.Itoa(u.Port)))
+	}
+	return list
+}
+
+// User is the user of the first node.
+func (a Address) User() string {
+	if len(a.nodes) == 0 {
+		return ""
+	}
+	u, _ := amqp091.ParseURI(a.nodes[0])
+	return u.Username
+}
+
+// String shows scheme, user, nodes and virtual host: no password and no parameters.
+func (a Address) String() string {
+	if len(a.nodes) == 0 {
+		return ""
+	}
+	scheme, _, _ := strings.Cut(a.nodes[0], "://")
+	return scheme + "://" + a.User() + "@" + strings.Join(a.Nodes(), ",") + "/" + url.PathEscape(a.vhost)
+}

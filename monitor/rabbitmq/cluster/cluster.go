@@ -1,0 +1,175 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"go.uber.org/zap"
+)
+
+const (
+	// heartbeat is that of connections unless the address has one. After two or three of them RabbitMQ takes back what a
+	// process holds that hangs.
+	heartbeat = 5 * time.Second
+	// dialLimit is for reaching a node, TLS and the AMQP handshake.
+	dialLimit = 5 * time.Second
+	// firstPause and longestPause are between rounds over all nodes when none can be reached.
+	firstPause   = 100 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
+// Options say how to reach a RabbitMQ cluster.
+type Options struct {
+	// URL is what ParseAddress takes.
+	URL string
+	// APIURL is where the management API is, http or https, with user and password if they
+	// are not those of URL; https may have the parameter cacertfile. Empty: it is not asked, and much cannot be known.
+	APIURL string
+	// Name is what connections are called in RabbitMQ; "curfew" if empty.
+	Name string
+	// Log is told of nodes that cannot be reached; nil: nobody is.
+	Log *zap.Logger
+}
+
+// Cluster is a RabbitMQ cluster outside of this process. It is safe for concurrent use.
+type Cluster struct {
+	address Address
+	api     *api // nil: there is none
+	name    string
+	log     *zap.Logger
+
+	mu     sync.Mutex
+	next   int    // the node that the next connection tries first
+	server Server // of the last connection
+	down   bool   // the last attempt has reached no node
+	gets   map[string]read
+}
+
+// Open checks the options. It connects to nothing.
+func Open(o Options) (*Cluster, error) {
+	address, err := ParseAddress(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{address: address, name: cmp.Or(o.Name, "curfew"), log: o.Log}
+	if c.log == nil {
+		c.log = zap.NewNop()
+	}
+	if o.APIURL != "" {
+		if c.api, err = newAPI(o.APIURL, address); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// Address is where the nodes are.
+func (c *Cluster) Address() Address { return c.address }
+
+// HasAPI reports whether the address of a management API is known.
+func (c *Cluster) HasAPI() bool { return c.api != nil }
+
+// Server is what the node of the last connection says about itself; the zero value before
+// the first one.
+func (c *Cluster) Server() Server {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.server
+}
+
+// Connect opens a connection to one of the nodes, in the virtual host of the address. It
+// begins with the node that was reached last. When no node can be reached, it tries them
+// all again after a pause, which grows to five seconds, until ctx ends; the error is then
+// that of ctx with the reasons of the last round. The connection is the caller's, who calls
+// Connect again when it is lost. purpose is a part of its name in RabbitMQ.
+func (c *Cluster) Connect(ctx context.Context, purpose string) (*amqp091.Connection, error) {
+	return c.connect(ctx, c.address.vhost, purpose)
+}
+
+// ConnectOnce is Connect with one round over the nodes.
+func (c *Cluster) ConnectOnce(ctx context.Context, purpose string) (*amqp091.Connection, error) {
+	return c.round(ctx, c.address.vhost, purpose)
+}
+
+func (c *Cluster) connect(ctx context.Context, vhost, purpose string) (*amqp091.Connection, error) {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		conn, err := c.round(ctx, vhost, purpose)
+		if err == nil {
+			return conn, nil
+		}
+		if ctx.Err() != nil {
+			return nil, errors.Join(ctx.Err(), err)
+		}
+		select {
+		case <-time.After(pause*4/5 + rand.N(pause*2/5)): // or all that lost a node come back at once
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), err)
+		}
+	}
+}
+
+// round tries each node once.
+func (c *Cluster) round(ctx context.Context, vhost, purpose string) (*amqp091.Connection, error) {
+	c.mu.Lock()
+	first := c.next
+	c.mu.Unlock()
+	var errs []error
+	for i := range c.address.nodes {
+		at := (first + i) % len(c.address.nodes)
+		conn, err := c.dial(ctx, c.address.nodes[at], vhost, purpose)
+		if err == nil {
+			c.reached(at, serverOf(conn.Properties))
+			return conn, nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", c.address.Nodes()[at], withoutURL(err)))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	err := fmt.Errorf("connect to RabbitMQ: %w", errors.Join(errs...))
+	if c.isDown() {
+		c.log.Warn("no node of RabbitMQ can be reached; trying again", zap.Stringer("address", c.address), zap.Error(err))
+	}
+	return nil, err
+}
+
+func (c *Cluster) reached(at int, s Server) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.next, c.server, c.down = at, s, false
+}
+
+// isDown reports whether that no node can be reached is news.
+func (c *Cluster) isDown() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.down
+	c.down = true
+	return !was
+}
+
+func (c *Cluster) dial(ctx context.Context, node, vhost, purpose string) (*amqp091.Connection, error) {
+	properties := amqp091.NewConnectionProperties()
+	properties["product"] = "Curfew"
+	properties.SetClientConnectionName(c.name + ": " + purpose)
+	dialer := net.Dialer{Timeout: dialLimit}
+	return amqp091.DialConfig(node, amqp091.Config{
+		Vhost:      vhost,
+		Heartbeat:  heartbeat,
+		Properties: properties,
+		Dial: func(network, addr string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, addr)
+			if err == nil {
+				err = conn.SetDeadline(time.Now().Add(dialLimit)) // of the handshakes; the client takes it off after them
+			}
+			return conn, err
+		},
+	})
+}

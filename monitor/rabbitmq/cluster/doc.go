@@ -1,0 +1,49 @@
+// Package cluster is access to a RabbitMQ cluster outside of this process: where its nodes
+// are, what queues there are, what happens to them, and what Curfew does with each.
+//
+//	CURFEW_PRIMARY_URL ──► Address ──► Connect ──► a connection to the next node that answers
+//	CURFEW_PRIMARY_API_URL ─────────► Inventory ──► Queue ─┐
+//	CURFEW_WATCH, CURFEW_WATCH_FILE ─► Watch ─────► Rule ──┴─► Decide ──► Decision
+//	exchange amq.rabbitmq.event ────► Events ──► take a new Inventory, stand aside, ...
+//
+// # Guarantees
+//
+//   - It changes nothing in RabbitMQ. The only thing it declares is one exclusive queue
+//     that receives events, curfew.tap.*, which goes with its connection.
+//   - Decide refuses to keep a queue of which it cannot be known that keeping does no harm.
+//   - No error and no log entry holds a password.
+//   - While no node can be reached, nothing fails: Connect goes on trying, 100 ms after the
+//     first round and at most 6 s after any other.
+//
+// # What can be known
+//
+// With the management API and the tag monitoring: everything in Queue. Without: ready
+// messages and the number of consumers of queues that a rule names exactly. AMQP has no
+// way to ask for a queue's type or arguments. What is not known is in Queue.Unknown, and
+// Inventory.Notes says why.
+//
+// The list of queues without statistics is exact; the one with statistics is up to five
+// seconds old and has no policy for a new queue. So the two are put together, and
+// consumers are taken from a third list, which is exact.
+//
+// # Reasons to refuse
+//
+// Keeping a queue means to hold all its messages unacknowledged. RabbitMQ counts only ready
+// messages for a maximal length and for deletion with if-empty, renews x-expires when
+// somebody consumes, and deletes an auto-delete queue when its last consumer goes. One
+// single active consumer, an exclusive consumer and an application that polls with
+// basic.get all rule out a second consumer. Such an application is known by the statistics
+// only: a count of reads that has grown between two inventories. Returns count against the
+// delivery limit of a quorum queue, except for basic.nack from 4.3 on. In 3.10 to 3.13 a
+// delivery limit of -1 is a limit, not the absence of one.
+//
+// # Sources
+//
+// RabbitMQ: URI Specification; URI Query Parameters; HTTP API; Event Exchange Plugin;
+// Policies; Queue Length Limit; Quorum Queues (Poison Message Handling); Consumers.
+//
+// # Left to others
+//
+// Holding messages is package keeper's, telling what is missed is package observe's, and
+// what an operator has to set up is package plan's.
+package cluster

@@ -1,0 +1,342 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+)
+
+// Inventory is what there is in one virtual host.
+type Inventory struct {
+	Server Server
+	VHost  string
+	Queues []Queue // by name
+	// Seen is what was seen of the messages, by queue. Nothing in RabbitMQ tells it: a
+	// caller that observes or keeps the queues fills it in.
+	Seen map[string]Seen
+	// Notes say what could not be found out, and why.
+	Notes []string
+}
+
+// Queue finds a queue by its name; nil: no queue has that name.
+func (i *Inventory) Queue(name string) *Queue {
+	at, ok := slices.BinarySearchFunc(i.Queues, name, func(q Queue, name string) int { return strings.Compare(q.Name, name) })
+	if !ok {
+		return nil
+	}
+	return &i.Queues[at]
+}
+
+// Inventory lists the queues of the address's virtual host. Without the management API it
+// knows those of names only, and little of them: ready messages, consumers, and whether
+// they are exclusive. It changes nothing.
+//
+// Statistics of RabbitMQ are up to five seconds old, and of a new queue there are none yet;
+// names, types, flags and arguments are of now.
+func (c *Cluster) Inventory(ctx context.Context, names []string) (*Inventory, error) {
+	if c.api == nil {
+		return c.declarePassively(ctx, names, "the address of a management API is not set")
+	}
+	i, err := c.askAPI(ctx)
+	if refused, ok := errors.AsType[*denied](err); ok {
+		return c.declarePassively(ctx, names, refused.Error()+" (it takes the tag management or monitoring)")
+	}
+	return i, err
+}
+
+// listedQueue is a queue in the list without statistics.
+type listedQueue struct {
+	Name       string
+	Type       Type
+	Durable    bool
+	AutoDelete any  `json:"auto_delete"` // "undefined" at times
+	Exclusive  bool // null at times
+	Arguments  table
+	State      string
+	Policy     string // its name
+	Ready      int64  `json:"messages_ready"`
+	Unacked    int64  `json:"messages_unacknowledged"`
+}
+
+// measuredQueue is a queue in the list with statistics.
+type measuredQueue struct {
+	Name         string
+	Effective    *table `json:"effective_policy_definition"` // nil: not known yet
+	Ready        *int64 `json:"messages_ready"`              // nil: not known yet
+	Unacked      int64  `json:"messages_unacknowledged"`
+	MessageStats stats  `json:"message_stats"`
+}
+
+type rate struct{ Rate float64 }
+
+// stats are the counters of basic.get.
+type stats struct {
+	Get             int64
+	GetDetails      rate  `json:"get_details"`
+	GetNoAck        int64 `json:"get_no_ack"`
+	GetNoAckDetails rate  `json:"get_no_ack_details"`
+	GetEmpty        int64 `json:"get_empty"`
+	GetEmptyDetails rate  `json:"get_empty_details"`
+}
+
+const measuredColumns = "name,effective_policy_definition,messages_ready,messages_unacknowledged," +
+	"message_stats.get,message_stats.get_details.rate,message_stats.get_no_ack,message_stats.get_no_ack_details.rate," +
+	"message_stats.get_empty,message_stats.get_empty_details.rate"
+
+// askAPI puts three answers together: names and arguments are exact in the list without
+// statistics, policies and reads are only in the one with them, and consumers are exact in
+// their own list.
+func (c *Cluster) askAPI(ctx context.Context) (*Inventory, error) {
+	vhost := url.PathEscape(c.address.vhost)
+	var overview struct {
+		Product string `json:"product_name"`
+		Version string `json:"rabbitmq_version"`
+		Cluster string `json:"cluster_name"`
+	}
+	if err := c.api.get(ctx, "overview?disable_stats=true", &overview); err != nil {
+		return nil, err
+	}
+	var listed []listedQueue
+	if err := c.api.get(ctx, "queues/"+vhost+"?disable_stats=true&enable_queue_totals=true", &listed); err != nil {
+		return nil, err
+	}
+	i := &Inventory{Server: Server{Product: overview.Product, Version: overview.Version, Cluster: overview.Cluster}, VHost: c.address.vhost}
+	if i.Server.Product == "" {
+		i.Server.Product = "RabbitMQ" // it says so from 3.8 on
+	}
+	for _, l := range listed {
+		autoDelete, _ := l.AutoDelete.(bool)
+		i.Queues = append(i.Queues, Queue{VHost: c.address.vhost, Name: l.Name, Type: l.Type, Durable: l.Durable, AutoDelete: autoDelete,
+			Exclusive: l.Exclusive, State: l.State, Arguments: l.Arguments, Ready: l.Ready, Unacked: l.Unacked,
+			Unknown: UnknownPolicy | UnknownGets | UnknownConsumers})
+	}
+	slices.SortFunc(i.Queues, func(a, b Queue) int { return strings.Compare(a.Name, b.Name) })
+	c.addMeasured(ctx, i, vhost)
+	c.addPolicies(ctx, i, vhost, listed)
+	c.addConsumers(ctx, i, vhost)
+	return i, nil
+}
+
+func (c *Cluster) addMeasured(ctx context.Context, i *Inventory, vhost string) {
+	var measured []measuredQueue
+	if err := c.api.get(ctx, "queues/"+vhost+"?columns="+measuredColumns, &measured); err != nil {
+		i.Notes = append(i.Notes, "statistics of queues: "+err.Error())
+		return
+	}
+	for _, m := range measured {
+		q := i.Queue(m.Name)
+		if q == nil {
+			continue // made since
+		}
+		if m.Effective != nil {
+			q.Policy, q.Unknown = *m.Effective, q.Unknown&^UnknownPolicy
+		}
+		if m.Ready != nil {
+			q.Ready, q.Unacked = *m.Ready, m.Unacked
+		}
+		s := m.MessageStats
+		q.Gets = s.Get + s.GetNoAck + s.GetEmpty
+		q.Polled = c.polled(q.Name, q.Gets)
+		q.GetRate = s.GetDetails.Rate + s.GetNoAckDetails.Rate + s.GetEmptyDetails.Rate
+		q.Unknown &^= UnknownGets
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.gets, func(name string, _ read) bool { return i.Queue(name) == nil })
+}
+
+// polledFor is how long a queue counts as polled after it was read with basic.get.
+const polledFor = 10 * time.Minute
+
+// read is how often a queue was read with basic.get, by the last inventory.
+type read struct {
+	count int64
+	at    time.Time // when the count was last seen to grow; zero: never
+}
+
+// polled takes in a queue's count and reports whether it has grown of late. RabbitMQ tells
+// nobody of a basic.get, and the rate in its statistics covers a few seconds only.
+func (c *Cluster) polled(queue string, count int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gets == nil {
+		c.gets = map[string]read{}
+	}
+	last, known := c.gets[queue]
+	if known && count != last.count && count > 0 { // lower: its statistics have begun again, with a read
+		last.at = time.Now()
+	}
+	last.count = count
+	c.gets[queue] = last
+	return !last.at.IsZero() && time.Since(last.at) < polledFor
+}
+
+// addPolicies finds out what applies to queues that have no statistics yet: the policy
+// that RabbitMQ names for each, unless there are operator policies.
+func (c *Cluster) addPolicies(ctx context.Context, i *Inventory, vhost string, listed []listedQueue) {
+	if !slices.ContainsFunc(i.Queues, func(q Queue) bool { return q.Unknown&UnknownPolicy != 0 }) {
+		return
+	}
+	var operator []any
+	if c.api.get(ctx, "operator-policies/"+vhost, &operator) != nil || len(operator) > 0 {
+		return
+	}
+	var policies []struct {
+		Name       string
+		Definition table
+	}
+	if c.api.get(ctx, "policies/"+vhost, &policies) != nil {
+		return
+	}
+	definitions := map[string]table{"": nil}
+	for _, p := range policies {
+		definitions[p.Name] = p.Definition
+	}
+	for _, l := range listed {
+		definition, known := definitions[l.Policy]
+		if q := i.Queue(l.Name); known && q.Unknown&UnknownPolicy != 0 {
+			q.Policy, q.Unknown = definition, q.Unknown&^UnknownPolicy
+		}
+	}
+}
+
+func (c *Cluster) addConsumers(ctx context.Context, i *Inventory, vhost string) {
+	var consumers []struct {
+		Tag       string `json:"consumer_tag"`
+		Exclusive bool
+		ManualAck bool `json:"ack_required"`
+		Prefetch  int  `json:"prefetch_count"`
+		Arguments table
+		Queue     struct{ Name string }
+		Channel   table `json:"channel_details"`
+	}
+	if err := c.api.get(ctx, "consumers/"+vhost, &consumers); err != nil {
+		i.Notes = append(i.Notes, "consumers: "+err.Error())
+		return
+	}
+	for _, one := range consumers {
+		if q := i.Queue(one.Queue.Name); q != nil {
+			connection, _ := one.Channel["connection_name"].(string)
+			user, _ := one.Channel["user"].(string)
+			q.Attached = append(q.Attached, Consumer{Tag: one.Tag, Connection: connection, User: user, Exclusive: one.Exclusive,
+				ManualAck: one.ManualAck, Prefetch: one.Prefetch, Arguments: one.Arguments})
+		}
+	}
+	for at := range i.Queues {
+		q := &i.Queues[at]
+		q.Consumers, q.Unknown = len(q.Attached), q.Unknown&^UnknownConsumers
+	}
+}
+
+// declarePassively asks for each name over AMQP.
+func (c *Cluster) declarePassively(ctx context.Context, names []string, why string) (*Inventory, error) {
+	conn, err := c.ConnectOnce(ctx, "inventory")
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	i := &Inventory{Server: c.Server(), VHost: c.address.vhost}
+	i.Notes = append(i.Notes, why+": queues are known by their exact names only, and their types, arguments, policies and bindings are not known")
+	names = slices.Clone(names)
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		ch, err := conn.Channel()
+		if err != nil {
+			return nil, fmt.Errorf("ask for queue %s: %w", name, err)
+		}
+		q := Queue{VHost: c.address.vhost, Name: name, Unknown: UnknownArguments | UnknownPolicy | UnknownGets | UnknownUnacked | UnknownConsumers}
+		found, err := ch.QueueDeclarePassive(name, false, false, false, false, nil)
+		refused, _ := errors.AsType[*amqp091.Error](err)
+		switch {
+		case err == nil:
+			q.Ready, q.Consumers = int64(found.Messages), found.Consumers
+			ch.Close()
+		case refused == nil || refused.Code == amqp091.ChannelError || conn.IsClosed():
+			return nil, fmt.Errorf("ask for queue %s: %w", name, err)
+		case refused.Code == amqp091.NotFound:
+			continue
+		case refused.Code == amqp091.ResourceLocked:
+			q.Exclusive = true
+		default:
+			i.Notes = append(i.Notes, fmt.Sprintf("queue %s: %s", name, refused.Reason))
+		}
+		i.Queues = append(i.Queues, q)
+	}
+	return i, nil
+}
+
+// Binding leads from an exchange to a queue.
+type Binding struct {
+	Exchange, Queue, RoutingKey string
+	Arguments                   map[string]any
+}
+
+// Exchange is what is known of one exchange.
+type Exchange struct {
+	Name, Type string
+	Internal   bool
+	Arguments  map[string]any
+}
+
+// Topology lists the exchanges of the virtual host by name, and the bindings of its queues
+// that do not belong to the default exchange. It needs the management API.
+func (c *Cluster) Topology(ctx context.Context) (exchanges map[string]Exchange, bindings []Binding, err error) {
+	if c.api == nil {
+		return nil, nil, errors.New("bindings are known to the management API only, and the address of one is not set")
+	}
+	vhost := url.PathEscape(c.address.vhost)
+	var bound []struct {
+		Source, Destination string
+		Kind                string `json:"destination_type"`
+		RoutingKey          string `json:"routing_key"`
+		Arguments           table
+	}
+	if err := c.api.get(ctx, "bindings/"+vhost, &bound); err != nil {
+		return nil, nil, err
+	}
+	for _, b := range bound {
+		if b.Kind == "queue" && b.Source != "" {
+			bindings = append(bindings, Binding{Exchange: b.Source, Queue: b.Destination, RoutingKey: b.RoutingKey, Arguments: b.Arguments})
+		}
+	}
+	var list []struct {
+		Name, Type string
+		Internal   bool
+		Arguments  table
+	}
+	if err := c.api.get(ctx, "exchanges/"+vhost+"?disable_stats=true", &list); err != nil {
+		return nil, nil, err
+	}
+	exchanges = map[string]Exchange{}
+	for _, x := range list {
+		exchanges[x.Name] = Exchange{Name: x.Name, Type: x.Type, Internal: x.Internal, Arguments: x.Arguments}
+	}
+	return exchanges, bindings, nil
+}
+
+// Published is how many messages have entered each queue of the virtual host since its
+// statistics began. They are up to five seconds old.
+func (c *Cluster) Published(ctx context.Context) (map[string]int64, error) {
+	if c.api == nil {
+		return nil, errors.New("the address of a management API is not set")
+	}
+	var list []struct {
+		Name         string
+		MessageStats struct{ Publish int64 } `json:"message_stats"`
+	}
+	if err := c.api.get(ctx, "queues/"+url.PathEscape(c.address.vhost)+"?columns=name,message_stats.publish", &list); err != nil {
+		return nil, err
+	}
+	published := map[string]int64{}
+	for _, q := range list {
+		published[q.Name] = q.MessageStats.Publish
+	}
+	return published, nil
+}

@@ -1,0 +1,213 @@
+package cluster
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+
+	"curfew/broker/deadline"
+)
+
+// Type is the type of a queue as RabbitMQ calls it. There are others than those named here.
+type Type string
+
+const (
+	// UnknownType: nobody could say.
+	UnknownType Type = ""
+	Classic     Type = "classic"
+	Quorum      Type = "quorum"
+	Stream      Type = "stream"
+)
+
+// Queue is what is known of one queue.
+type Queue struct {
+	VHost, Name                    string
+	Type                           Type
+	Durable, AutoDelete, Exclusive bool
+	// State is "running", or what RabbitMQ says else: "down", "minority". Empty: unknown.
+	State string
+	// Arguments are those it was declared with. Numbers are int64 or float64.
+	Arguments map[string]any
+	// Policy is what the policies and operator policies that apply to it define, as
+	// RabbitMQ merges them.
+	Policy map[string]any
+
+	Ready, Unacked int64
+	// Consumers counts those that are attached. Attached names them, where that is known.
+	Consumers int
+	Attached  []Consumer
+	// Gets is how often it was read with basic.get since its statistics began, found empty
+	// or not; GetRate how often a second in the last few. Polled says that Gets has grown in
+	// the last ten minutes, between two inventories of one Cluster.
+	Gets    int64
+	GetRate float64
+	Polled  bool
+
+	// Unknown says what could not be found out.
+	Unknown Unknown
+}
+
+// Unknown is a set of things that could not be found out about a queue.
+type Unknown uint8
+
+const (
+	// UnknownArguments: neither the type, nor flags, nor arguments.
+	UnknownArguments Unknown = 1 << iota
+	// UnknownPolicy: not what policies define for it.
+	UnknownPolicy
+	// UnknownGets: not whether it is read with basic.get.
+	UnknownGets
+	// UnknownUnacked: not how many messages its consumers hold.
+	UnknownUnacked
+	// UnknownConsumers: not who consumes, only how many do.
+	UnknownConsumers
+)
+
+// String lists what is unknown, for people; empty if nothing is.
+func (u Unknown) String() string {
+	var list []string
+	for i, words := range []string{"its type, flags and arguments", "what policies define for it", "whether it is read with basic.get", "how many messages are unacknowledged", "who consumes"} {
+		if u&(1<<i) != 0 {
+			list = append(list, words)
+		}
+	}
+	return strings.Join(list, "; ")
+}
+
+// Consumer is one consumer of a queue.
+type Consumer struct {
+	Tag        string
+	Connection string // its name
+	User       string
+	Exclusive  bool
+	ManualAck  bool
+	Prefetch   int
+	Arguments  map[string]any
+}
+
+// TTLMillis is how long messages may stay at most by argument and policy; the lower of
+// the two. False: the queue sets no limit.
+func (q *Queue) TTLMillis() (deadline.Millis, bool) { return q.shortest("message-ttl") }
+
+// Expires is the x-expires of the queue itself.
+func (q *Queue) Expires() (deadline.Millis, bool) { return q.shortest("expires") }
+
+// MaxLength is how many ready messages it may hold.
+func (q *Queue) MaxLength() (int64, bool) { return q.lowest("max-length") }
+
+// MaxLengthBytes is how many bytes its ready messages may have.
+func (q *Queue) MaxLengthBytes() (int64, bool) { return q.lowest("max-length-bytes") }
+
+// Overflow says what happens at its maximal length; "drop-head" if nothing is said.
+func (q *Queue) Overflow() string {
+	if text, ok := q.text("overflow"); ok {
+		return text
+	}
+	return "drop-head"
+}
+
+// DeadLetterExchange is where its dead letters go; false: nowhere. The default exchange
+// is the empty name.
+func (q *Queue) DeadLetterExchange() (string, bool) { return q.text("dead-letter-exchange") }
+
+// DeadLetterRoutingKey replaces the routing key of its dead letters; false: they keep theirs.
+func (q *Queue) DeadLetterRoutingKey() (string, bool) { return q.text("dead-letter-routing-key") }
+
+// SingleActiveConsumer reports whether only one of its consumers gets messages.
+func (q *Queue) SingleActiveConsumer() bool {
+	on, _ := q.Arguments["x-single-active-consumer"].(bool)
+	return on
+}
+
+// DelayedRetry is x-delayed-retry-type of quorum queues from 4.3 on; "" or "disabled":
+// returned messages are ready at once.
+func (q *Queue) DelayedRetry() string {
+	text, _ := q.text("delayed-retry-type")
+	return text
+}
+
+// ConsumerTimeoutMillis is how long a delivery may stay unacknowledged, if argument or
+// policy say so. What the node's configuration says cannot be asked for.
+func (q *Queue) ConsumerTimeoutMillis() (deadline.Millis, bool) {
+	return q.shortest("consumer-timeout")
+}
+
+// DeliveryLimit is how often a message may be returned, by argument, policy and version;
+// false: as often as one likes. -1 in 3.10 to 3.13 is a limit of -1, not none.
+func (q *Queue) DeliveryLimit(f Family) (int64, bool) {
+	if q.Type != Quorum {
+		return 0, false
+	}
+	limit, ok := q.lowest("delivery-limit")
+	if !ok {
+		return f.DefaultDeliveryLimit()
+	}
+	if limit < 0 && f != Family3 {
+		return 0, false
+	}
+	return limit, true
+}
+
+// argument is the value of an argument x-key.
+func (q *Queue) argument(key string) (any, bool) {
+	v, ok := q.Arguments["x-"+key]
+	return v, ok
+}
+
+// lowest is the lower one of argument x-key and policy key, as RabbitMQ takes it for numbers.
+func (q *Queue) lowest(key string) (value int64, ok bool) {
+	if v, given := q.argument(key); given {
+		value, ok = whole(v)
+	}
+	if v, given := whole(q.Policy[key]); given && (!ok || v < value) {
+		value, ok = v, true
+	}
+	return value, ok
+}
+
+// shortest is lowest for a setting in milliseconds.
+func (q *Queue) shortest(key string) (deadline.Millis, bool) {
+	ms, ok := q.lowest(key)
+	return deadline.Millis(ms), ok
+}
+
+// text is the argument x-key, or else policy key, as RabbitMQ takes it for text.
+func (q *Queue) text(key string) (string, bool) {
+	if v, given := q.argument(key); given {
+		s, ok := v.(string)
+		return s, ok
+	}
+	s, ok := q.Policy[key].(string)
+	return s, ok
+}
+
+func whole(v any) (int64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return n, true
+	case float64:
+		return int64(n), n == math.Trunc(n)
+	}
+	return 0, false
+}
+
+// table reads an object of the API. RabbitMQ writes an empty one as a list at times.
+type table map[string]any
+
+func (t *table) UnmarshalJSON(text []byte) error {
+	*t = nil
+	if len(text) > 0 && text[0] != '{' {
+		return nil
+	}
+	var raw map[string]any
+	if err := json.Unmarshal(text, &raw); err != nil {
+		return err
+	}
+	for key, v := range raw {
+		if n, ok := v.(float64); ok && n == math.Trunc(n) && math.Abs(n) < 1<<53 {
+			raw[key] = int64(n)
+		}
+	}
+	*t = raw
+	return nil
+}

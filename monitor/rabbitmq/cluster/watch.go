@@ -1,0 +1,195 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Mode is what is done with a queue.
+type Mode uint8
+
+const (
+	// Observe: say which deadlines were missed and which will be.
+	Observe Mode = iota
+	// Keep: have RabbitMQ expire its messages on time.
+	Keep
+	// Off: nothing.
+	Off
+)
+
+var modes = []string{"observe", "keep", "off"}
+
+// String is "observe", "keep" or "off".
+func (m Mode) String() string { return modes[m] }
+
+// Stuck is what to do with a kept queue whose consumers are attached and take nothing.
+type Stuck uint8
+
+const (
+	// Wait: the consumers have the queue; expired messages wait behind theirs.
+	Wait Stuck = iota
+	// Window: take the queue for a moment now and then, so that what has expired leaves.
+	Window
+)
+
+var stuck = []string{"wait", "window"}
+
+// String is "wait" or "window".
+func (s Stuck) String() string { return stuck[s] }
+
+const (
+	// NamePrefix is that of queues which are Curfew's own. They are never watched.
+	NamePrefix = "curfew."
+
+	// DefaultMessages is how many messages of a queue are held at most unless a rule says
+	// otherwise; MaxClassic and MaxQuorum are the most that a rule may say. Giving back more
+	// than MaxClassic keeps a classic queue busy for many seconds.
+	DefaultMessages = 100_000
+	MaxClassic      = 100_000
+	MaxQuorum       = 1_000_000
+	// DefaultBytes is how many bytes of bodies are taken to hold a queue.
+	DefaultBytes = 1 << 30
+	// DefaultHolds is how many messages are taken a second.
+	DefaultHolds = 5_000
+	// DefaultStuckAfter is how long consumers have to take nothing to count as stuck.
+	DefaultStuckAfter = time.Minute
+)
+
+// Budget bounds what keeping one queue may cost.
+type Budget struct {
+	Messages int   // held at once
+	Bytes    int64 // of bodies in what is held
+	Holds    int   // messages taken a second, at the start and after a release
+}
+
+func defaultBudget() Budget {
+	return Budget{Messages: DefaultMessages, Bytes: DefaultBytes, Holds: DefaultHolds}
+}
+
+// Rule says what is done with the queues of a pattern.
+type Rule struct {
+	VHost   string // empty: that of the address
+	Pattern string // a name, with * for any characters and ? for one
+	Mode    Mode
+	Budget  Budget
+	Stuck   Stuck
+	// StuckAfter is how long consumers have to take nothing while messages are ready.
+	StuckAfter time.Duration
+	// Assume is the type of the queues if the management API cannot tell. Whoever sets it
+	// vouches for the queues: none of the reasons to refuse applies to them.
+	Assume Type
+}
+
+func defaultRule() Rule {
+	return Rule{Mode: Observe, Budget: defaultBudget(), StuckAfter: DefaultStuckAfter}
+}
+
+// Watch is an ordered list of rules. A queue has the first one that matches; without one
+// it is not watched.
+type Watch []Rule
+
+// DefaultWatch observes every queue.
+func DefaultWatch() Watch {
+	r := defaultRule()
+	r.Pattern = "*"
+	return Watch{r}
+}
+
+// ParseWatch reads mode:pattern with commas between, such as keep:retry-*,observe:*. The
+// mode may be left out and is then observe. The pattern goes to the next comma.
+func ParseWatch(text string) (Watch, error) {
+	var w Watch
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		r := defaultRule()
+		mode, pattern, ok := strings.Cut(part, ":")
+		if !ok {
+			mode, pattern = Observe.String(), part
+		}
+		at := slices.Index(modes, mode)
+		if at < 0 {
+			return nil, fmt.Errorf("%q: the mode %q is not known; allowed are observe, keep and off, as in keep:retry-*,observe:*", part, mode)
+		}
+		r.Mode, r.Pattern = Mode(at), pattern
+		if err := checkPattern(pattern); err != nil {
+			return nil, fmt.Errorf("%q: %w", part, err)
+		}
+		w = append(w, r)
+	}
+	return w, nil
+}
+
+func checkPattern(pattern string) error {
+	switch {
+	case pattern == "":
+		return fmt.Errorf("the name of the queue is missing; it may have * for any characters and ? for one")
+	case len(pattern) > 255:
+		return fmt.Errorf("the name of a queue has 255 bytes at most, and this one %d", len(pattern))
+	}
+	return nil
+}
+
+// Rule finds the rule for a queue of the virtual host that the address names (home) or of
+// another. False: the queue is not watched.
+func (w Watch) Rule(home, vhost, queue string) (Rule, bool) {
+	if strings.HasPrefix(queue, NamePrefix) {
+		return Rule{}, false
+	}
+	for _, r := range w {
+		if r.VHost == vhost || r.VHost == "" && vhost == home {
+			if glob(r.Pattern, queue) {
+				return r, r.Mode != Off
+			}
+		}
+	}
+	return Rule{}, false
+}
+
+// Names lists the patterns that are plain names, for a broker that cannot be asked for
+// its queues, and the patterns that are not, which match nothing there.
+func (w Watch) Names() (names, patterns []string) {
+	for _, r := range w {
+		switch {
+		case r.Mode == Off:
+		case strings.ContainsAny(r.Pattern, "*?"):
+			patterns = append(patterns, r.Pattern)
+		default:
+			names = append(names, r.Pattern)
+		}
+	}
+	return names, patterns
+}
+
+// glob matches * with any characters and ? with one. Its time is bounded by the product
+// of the lengths.
+func glob(pattern, name string) bool {
+	star, retry := -1, 0
+	p, n := 0, 0
+	for n < len(name) {
+		_, size := utf8.DecodeRuneInString(name[n:])
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, retry = p, n
+			p++
+		case p < len(pattern) && pattern[p] == '?':
+			p++
+			n += size
+		case p < len(pattern) && pattern[p] == name[n]:
+			p++
+			n++
+		case star >= 0:
+			_, size = utf8.DecodeRuneInString(name[retry:])
+			retry += size
+			p, n = star+1, retry
+		default:
+			return false
+		}
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}

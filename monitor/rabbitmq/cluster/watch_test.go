@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestParseWatch(t *testing.T) {
+	w, err := ParseWatch("off:retry-test, keep:retry-*,audit ,observe:*")
+	require.NoError(t, err)
+	for queue, want := range map[string]Mode{"retry-1": Keep, "retry-": Keep, "audit": Observe, "orders": Observe} {
+		r, ok := w.Rule("/", "/", queue)
+		require.True(t, ok, queue)
+		require.Equal(t, want, r.Mode, queue)
+		require.Equal(t, defaultBudget(), r.Budget)
+	}
+	for _, queue := range []string{"retry-test", "curfew.tap.x"} {
+		_, ok := w.Rule("/", "/", queue)
+		require.False(t, ok, queue)
+	}
+	_, ok := w.Rule("/", "shop", "orders")
+	require.False(t, ok, "another virtual host")
+	names, patterns := w.Names()
+	require.Equal(t, []string{"audit"}, names)
+	require.Equal(t, []string{"retry-*", "*"}, patterns)
+}
+
+func TestParseWatchErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"hold:retry-*":                     `"hold:retry-*": the mode "hold" is not known; allowed are observe, keep and off`,
+		"keep:":                            `"keep:": the name of the queue is missing`,
+		"a,,b":                             "the name of the queue is missing",
+		"keep:" + strings.Repeat("x", 256): "255 bytes at most",
+	} {
+		_, err := LoadWatch(text, "")
+		require.ErrorContains(t, err, "CURFEW_WATCH: ")
+		require.ErrorContains(t, err, want)
+	}
+	_, err := LoadWatch("a", "b")
+	require.ErrorContains(t, err, "both set")
+	_, err = LoadWatch("", "/does/not/exist")
+	require.ErrorContains(t, err, "CURFEW_WATCH_FILE: ")
+	w, err := LoadWatch("", "")
+	require.NoError(t, err)
+	require.Equal(t, DefaultWatch(), w)
+}
+
+func TestParseWatchFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "watch.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`
+queues:
+  - queue: retry-*
+    vhost: shop
+    mode: keep
+    budget: {messages: 50000, bytes: 512MiB, holds_per_second: 2000}
+    stuck_consumers: {do: window, after: 2m}
+    assume: quorum
+  - queue: "*"
+`), 0o600))
+	w, err := LoadWatch("", file)
+	require.NoError(t, err)
+	require.Equal(t, Watch{
+		{VHost: "shop", Pattern: "retry-*", Mode: Keep, Budget: Budget{50000, 512 << 20, 2000}, Stuck: Window, StuckAfter: 2 * time.Minute, Assume: Quorum},
+		DefaultWatch()[0],
+	}, w)
+	_, ok := w.Rule("/", "shop", "other")
+	require.False(t, ok, "the second rule is of the address's virtual host")
+}
+
+func TestParseWatchFileErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                 "no rule",
+		"queues: [{mode: keep}]":           "queues[0] (): queue: the name of the queue is missing",
+		"queues: [{queue: a, mode: hold}]": `queues[0] (a): mode: "hold" is not allowed; it takes observe or keep or off`,
+		"queues: [{queue: a, keep: true}]": "field keep not found",
+		"queues: [{queue: a, budget: {messages: 0}}]":           "budget.messages: 0 is not allowed; it takes 1 to 1000000",
+		"queues: [{queue: a, budget: {holds_per_second: -1}}]":  "budget.holds_per_second: -1 is not allowed",
+		"queues: [{queue: a, budget: {bytes: many}}]":           `budget.bytes: "many" is not allowed`,
+		"queues: [{queue: a, budget: {bytes: 99999999999GiB}}]": "budget.bytes",
+		"queues: [{queue: a, stuck_consumers: {do: kill}}]":     `stuck_consumers.do: "kill" is not allowed; it takes wait or window`,
+		"queues: [{queue: a, stuck_consumers: {after: 1ms}}]":   `stuck_consumers.after: "1ms" is not allowed; it takes 1s to 24h`,
+		"queues: [{queue: a, assume: stream}]":                  `assume: "stream" is not allowed; it takes classic or quorum`,
+	} {
+		_, err := ParseWatchFile([]byte(text))
+		require.ErrorContains(t, err, want, text)
+	}
+}
+
+// TestGlob holds the matcher to a regular expression.
+func TestGlob(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pattern := rapid.StringOfN(rapid.RuneFrom([]rune("ab.ä*?")), 0, 8, -1).Draw(t, "pattern")
+		name := rapid.StringOfN(rapid.RuneFrom([]rune("ab.ä*")), 0, 8, -1).Draw(t, "name")
+		text := regexp.QuoteMeta(pattern)
+		text = strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(text)
+		if want := regexp.MustCompile("^(?s:" + text + ")$").MatchString(name); glob(pattern, name) != want {
+			t.Fatalf("glob(%q, %q) is %v", pattern, name, !want)
+		}
+	})
+}

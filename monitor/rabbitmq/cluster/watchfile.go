@@ -1,0 +1,180 @@
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// watchFile is the form of CURFEW_WATCH_FILE.
+type watchFile struct {
+	Queues []watchedQueues `yaml:"queues"`
+}
+
+type watchedQueues struct {
+	VHost  string `yaml:"vhost"`
+	Queue  string `yaml:"queue"`
+	Mode   string `yaml:"mode"`
+	Budget struct {
+		Messages *int   `yaml:"messages"`
+		Bytes    string `yaml:"bytes"`
+		Holds    *int   `yaml:"holds_per_second"`
+	} `yaml:"budget"`
+	Stuck struct {
+		Do    string `yaml:"do"`
+		After string `yaml:"after"`
+	} `yaml:"stuck_consumers"`
+	Assume string `yaml:"assume"`
+}
+
+// ParseWatchFile reads the rules of a file in YAML:
+//
+//	queues:
+//	  - queue: retry-*          # a name, with * for any characters and ? for one
+//	    vhost: shop             # left out: that of CURFEW_PRIMARY_URL
+//	    mode: keep              # observe (default), keep or off
+//	    budget:
+//	      messages: 50000       # held at once; 100000 if left out
+//	      bytes: 512MiB         # of bodies in what is held; 1GiB if left out
+//	      holds_per_second: 2000 # 5000 if left out
+//	    stuck_consumers:
+//	      do: window            # wait (default) or window
+//	      after: 2m             # 1m if left out
+//	    assume: quorum          # classic or quorum; see Rule.Assume
+//
+// Errors name the rule, the key, its value and what is allowed.
+func ParseWatchFile(text []byte) (Watch, error) {
+	var file watchFile
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if len(file.Queues) == 0 {
+		return nil, errors.New("it has no rule: write a list under the key queues")
+	}
+	var w Watch
+	for i, one := range file.Queues {
+		r, err := one.rule()
+		if err != nil {
+			return nil, fmt.Errorf("queues[%d] (%s): %w", i, one.Queue, err)
+		}
+		w = append(w, r)
+	}
+	return w, nil
+}
+
+func (q *watchedQueues) rule() (r Rule, err error) {
+	r = defaultRule()
+	r.VHost, r.Pattern = q.VHost, q.Queue
+	if err := checkPattern(q.Queue); err != nil {
+		return r, fmt.Errorf("queue: %w", err)
+	}
+	mode, err := oneOf("mode", q.Mode, modes)
+	if err != nil {
+		return r, err
+	}
+	r.Mode = Mode(mode)
+	if err := within("budget.messages", q.Budget.Messages, MaxQuorum, &r.Budget.Messages); err != nil {
+		return r, err
+	}
+	if err := within("budget.holds_per_second", q.Budget.Holds, 1_000_000, &r.Budget.Holds); err != nil {
+		return r, err
+	}
+	if q.Budget.Bytes != "" {
+		if r.Budget.Bytes, err = parseBytes(q.Budget.Bytes); err != nil {
+			return r, fmt.Errorf("budget.bytes: %w", err)
+		}
+	}
+	do, err := oneOf("stuck_consumers.do", q.Stuck.Do, stuck)
+	if err != nil {
+		return r, err
+	}
+	r.Stuck = Stuck(do)
+	if q.Stuck.After != "" {
+		after, err := time.ParseDuration(q.Stuck.After)
+		if err != nil || after < time.Second || after > 24*time.Hour {
+			return r, fmt.Errorf("stuck_consumers.after: %q is not allowed; it takes 1s to 24h, as in 90s", q.Stuck.After)
+		}
+		r.StuckAfter = after
+	}
+	types := []string{string(UnknownType), string(Classic), string(Quorum)}
+	assumed, err := oneOf("assume", q.Assume, types)
+	if err != nil {
+		return r, err
+	}
+	r.Assume = Type(types[assumed])
+	return r, nil
+}
+
+// oneOf finds value among those allowed; nothing is the first of them.
+func oneOf(key, value string, allowed []string) (int, error) {
+	if value == "" {
+		return 0, nil
+	}
+	if at := slices.Index(allowed, value); at >= 0 {
+		return at, nil
+	}
+	shown := slices.DeleteFunc(slices.Clone(allowed), func(s string) bool { return s == "" })
+	return 0, fmt.Errorf("%s: %q is not allowed; it takes %s", key, value, strings.Join(shown, " or "))
+}
+
+func within(key string, value *int, most int, to *int) error {
+	if value == nil {
+		return nil
+	}
+	if *value < 1 || *value > most {
+		return fmt.Errorf("%s: %d is not allowed; it takes 1 to %d", key, *value, most)
+	}
+	*to = *value
+	return nil
+}
+
+// parseBytes reads a whole number, or one with KiB, MiB or GiB.
+func parseBytes(text string) (int64, error) {
+	number, unit := text, int64(1)
+	for suffix, size := range map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
+		if cut, ok := strings.CutSuffix(text, suffix); ok {
+			number, unit = cut, size
+		}
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+	if err != nil || n < 1 || n > (1<<50)/unit {
+		return 0, fmt.Errorf("%q is not allowed; it takes a number of bytes, or of KiB, MiB or GiB, as in 512MiB", text)
+	}
+	return n * unit, nil
+}
+
+// LoadWatch reads the rules from the values of CURFEW_WATCH and CURFEW_WATCH_FILE, of
+// which one may be set. With neither, every queue is observed. Errors name the variable.
+func LoadWatch(watch, file string) (Watch, error) {
+	switch {
+	case watch != "" && file != "":
+		return nil, errors.New("CURFEW_WATCH and CURFEW_WATCH_FILE are both set; set one of them")
+	case watch != "":
+		w, err := ParseWatch(watch)
+		if err != nil {
+			return nil, fmt.Errorf("CURFEW_WATCH: %w", err)
+		}
+		return w, nil
+	case file == "":
+		return DefaultWatch(), nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("CURFEW_WATCH_FILE: %w", err)
+	}
+	w, err := ParseWatchFile(text)
+	if err != nil {
+		return nil, fmt.Errorf("CURFEW_WATCH_FILE: %s: %w", file, err)
+	}
+	return w, nil
+}

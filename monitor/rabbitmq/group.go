@@ -1,0 +1,247 @@
+package rabbitmq
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"curfew/monitor/rabbitmq/lease"
+)
+
+const (
+	beatEvery   = time.Second
+	beatTimeout = 2 * time.Second
+	// unwantedAfter is how often, once a second, a lease has to be found free before somebody who has their share takes it.
+	unwantedAfter = 3
+	// settledAfter is how long the members have to be the same before queues change hands.
+	settledAfter = 5 * time.Second
+	// yieldPause is how long a Curfew that has given a queue back leaves it to the others.
+	yieldPause = 5 * time.Second
+)
+
+// group is what the Curfews beside one virtual host share, as this one sees it: who they are, and how many leases each
+// may have. It is safe for concurrent use.
+type group struct {
+	redis *lease.Group // nil: there is no Redis, and nobody else
+
+	mu      sync.Mutex
+	failing failing // to reach Redis
+	members []string
+	since   time.Time // they are the same
+	letGo   map[string]string
+	wanted  int                // queues that may be kept
+	taken   map[*turn]struct{} // leases that are held here, or being tried for
+}
+
+func newGroup(name string) *group {
+	return &group{members: []string{name}, since: time.Now(), taken: make(map[*turn]struct{})}
+}
+
+// shareLocked is how many leases this Curfew may have.
+func (g *group) shareLocked() int { return (g.wanted + len(g.members) - 1) / len(g.members) }
+
+// setWanted says how many queues may be kept.
+func (g *group) setWanted(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.wanted = n
+}
+
+// surplus is by how many the leases held exceed the share, while others are there to take them.
+func (g *group) surplus() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.failing.err != nil || len(g.members) == 1 || time.Since(g.since) < settledAfter {
+		return 0
+	}
+	return len(g.taken) - g.shareLocked()
+}
+
+// see takes in what a beat has found. It reports whether Redis answers again, or no longer.
+func (g *group) see(v lease.View, err error) (news bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	news = g.failing.note(err)
+	if err != nil {
+		return news
+	}
+	if !slices.Equal(v.Members, g.members) {
+		g.members, g.since = v.Members, time.Now()
+		for t := range g.taken {
+			t.unwanted = false
+		}
+	}
+	g.letGo = v.LetGo
+	return news
+}
+
+// letGoFor is why nobody may keep a queue; "" is nothing.
+func (g *group) letGoFor(queue string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.letGo[queue]
+}
+
+// trouble is why leases cannot be renewed or taken; nil: they can.
+func (g *group) trouble() failing {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.failing
+}
+
+// names are those of all that live.
+func (g *group) names() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.members
+}
+
+// turn is the lease of one queue, taken if this Curfew has less than its share. It implements keeper.Lease, for one
+// keeper at a time.
+type turn struct {
+	*lease.Lease
+	group *group
+
+	// Guarded by group.mu.
+	held     bool
+	free     int  // how often in a row nobody was found to have it
+	unwanted bool // it was taken beyond the share, since nobody else wanted it
+}
+
+// Acquire implements keeper.Lease.
+func (t *turn) Acquire(ctx context.Context) (holder string, held bool, err error) {
+	if !t.reserve() {
+		holder, err = t.Holder(ctx)
+		t.peeked(err == nil && holder == "")
+		return holder, false, err
+	}
+	holder, held, err = t.Lease.Acquire(ctx)
+	t.settle(held, err)
+	return holder, held, err
+}
+
+// Release implements keeper.Lease.
+func (t *turn) Release(ctx context.Context) error {
+	t.settle(false, nil)
+	return t.Lease.Release(ctx)
+}
+
+// reserve reports whether this Curfew may have the lease.
+func (t *turn) reserve() bool {
+	t.group.mu.Lock()
+	defer t.group.mu.Unlock()
+	if _, taken := t.group.taken[t]; !taken && len(t.group.taken) >= t.group.shareLocked() {
+		if t.free < unwantedAfter {
+			return false
+		}
+		t.unwanted = true
+	}
+	t.group.taken[t] = struct{}{}
+	return true
+}
+
+func (t *turn) peeked(free bool) {
+	t.group.mu.Lock()
+	defer t.group.mu.Unlock()
+	if t.free++; !free {
+		t.free = 0
+	}
+}
+
+// settle notes what came of trying. Whoever has a lease and cannot ask has it still.
+func (t *turn) settle(held bool, err error) {
+	t.group.mu.Lock()
+	defer t.group.mu.Unlock()
+	if err == nil {
+		t.held, t.free = held, 0
+	}
+	if !t.held {
+		t.unwanted = false
+		delete(t.group.taken, t)
+	}
+}
+
+func (t *turn) isHeld() bool {
+	t.group.mu.Lock()
+	defer t.group.mu.Unlock()
+	return t.held
+}
+
+// mayYield reports whether somebody else may want it.
+func (t *turn) mayYield() bool {
+	t.group.mu.Lock()
+	defer t.group.mu.Unlock()
+	return t.held && !t.unwanted
+}
+
+// runGroup beats until ctx ends, and has queues change hands.
+func (p *Primary) runGroup(ctx context.Context) {
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		p.beat(ctx)
+		if p.group.surplus() > 0 {
+			p.yieldOne()
+		}
+	}
+}
+
+// beat says that this Curfew lives, and takes in what the others say.
+func (p *Primary) beat(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, beatTimeout)
+	defer cancel()
+	v, err := p.group.redis.Beat(limited)
+	if ctx.Err() != nil {
+		return
+	}
+	switch news := p.group.see(v, err); {
+	case news && err != nil:
+		p.log.Warn("Redis does not answer: what is kept is kept on, and nothing is taken over", zap.Error(err))
+	case news:
+		p.log.Info("Redis answers again")
+	}
+	if err == nil {
+		p.exchangeLetGo(ctx, v.LetGo)
+	}
+}
+
+// yieldOne gives one queue to another Curfew: the one that holds least.
+func (p *Primary) yieldOne() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var least *queue
+	held := 0
+	for _, q := range p.queues {
+		if q.stop == nil || q.keeper == nil || q.yielding || !q.turn.mayYield() {
+			continue
+		}
+		if n := q.keeper.Status().Held; least == nil || n < held {
+			least, held = q, n
+		}
+	}
+	if least != nil {
+		p.log.Info("another Curfew has fewer queues: gives one to it", zap.String("queue", least.name), zap.Int("held", held))
+		least.yielding = true
+		least.end()
+	}
+}
+
+// leaveGroup says that this Curfew ends, so that others need not wait to notice.
+func (p *Primary) leaveGroup() {
+	if p.group.redis == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), beatTimeout)
+	defer cancel()
+	if err := p.group.redis.Leave(ctx); err != nil {
+		p.log.Warn("the others are not told of the end; they notice", zap.Error(err))
+	}
+}

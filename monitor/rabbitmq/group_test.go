@@ -1,0 +1,160 @@
+package rabbitmq
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"curfew/monitor/rabbitmq/keeper"
+	"curfew/scheduler/storetest"
+)
+
+const patience = 30 * time.Second
+
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	require.Eventually(t, done, patience, 10*time.Millisecond, what)
+}
+
+// TestReplicasShareQueues: one Curfew keeps everything; a second one gets its share; when it ends, or is gone without a word, the first takes
+// all back.
+func TestReplicasShareQueues(t *testing.T) {
+	t.Parallel()
+	server := storetest.StartRedis(t)
+	rabbitmq := newFakeRabbitMQ(t)
+	const queues = 5
+	for i := range queues {
+		rabbitmq.declare(fmt.Sprintf("keep-%d", i))
+	}
+	a := newRunning(t, rabbitmq, "a", server.Client).start()
+	eventually(t, "all at one", func() bool { return len(a.kept()) == queues })
+	require.Equal(t, "a", a.Status().Observer)
+
+	b := newRunning(t, rabbitmq, "b", server.Client).start()
+	eventually(t, "shares", func() bool { return len(a.kept()) == 3 && len(b.kept()) == 2 })
+	require.Equal(t, []string{"a", "b"}, b.Status().Members)
+	eventually(t, "each to know who keeps what", func() bool {
+		for _, q := range b.kept() {
+			if row := a.row(q); row.Keeper != "b" || row.Here {
+				return false
+			}
+		}
+		return true
+	})
+	eventually(t, "b to know who observes", func() bool { return b.Status().Observer == "a" })
+
+	ended := time.Now()
+	b.stop()
+	eventually(t, "all at a again", func() bool { return len(a.kept()) == queues })
+	t.Logf("taken over after %v", time.Since(ended))
+	a.stop()
+	require.Empty(t, server.Client.Keys(t.Context(), "*:lease").Val(), "nobody has a lease")
+}
+
+// TestReplicaGoneWithoutAWord: the leases of a Curfew that does not say that it ends are taken when they end.
+func TestReplicaGoneWithoutAWord(t *testing.T) {
+	t.Parallel()
+	server := storetest.StartRedis(t)
+	rabbitmq := newFakeRabbitMQ(t)
+	rabbitmq.declare("keep-0", "keep-1", "keep-2", "keep-3")
+	lost := redis.NewClient(&redis.Options{Addr: server.Addr, MaxRetries: -1})
+	a := newRunning(t, rabbitmq, "a", lost).start()
+	eventually(t, "all at one", func() bool { return len(a.kept()) == 4 })
+	b := newRunning(t, rabbitmq, "b", server.Client).start()
+	eventually(t, "shares", func() bool { return len(a.kept()) == 2 && len(b.kept()) == 2 })
+	require.NoError(t, lost.Close()) // a reaches Redis no more: it goes on, and b takes what it has the lease of
+	began := time.Now()
+	eventually(t, "all leases at b", func() bool { return len(b.kept()) == 4 })
+	t.Logf("taken over after %v", time.Since(began))
+	eventually(t, "a to say so", func() bool { return len(a.Health()) == 1 && a.Status().Redis == "down" })
+	require.Contains(t, a.Health()[0], "Redis has not answered")
+	require.Len(t, a.kept(), 2, "keeping goes on")
+	eventually(t, "b to observe", func() bool { return b.Status().Observer == "b" })
+}
+
+// TestUnwantedQueues: what nobody else takes is kept beyond the share, and not offered again.
+func TestUnwantedQueues(t *testing.T) {
+	t.Parallel()
+	server := storetest.StartRedis(t)
+	all, few := newFakeRabbitMQ(t), newFakeRabbitMQ(t)
+	all.declare("keep-0", "keep-1", "keep-2", "keep-3")
+	a := newRunning(t, all, "a", server.Client).start()
+	b := newRunning(t, few, "b", server.Client).start() // has a rule for none of them
+	eventually(t, "both", func() bool { return len(a.Status().Members) == 2 && len(b.Status().Members) == 2 })
+	eventually(t, "all at a", func() bool { return len(a.kept()) == 4 })
+	for end := time.Now().Add(settledAfter + 3*time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if len(a.kept()) < 4 {
+			eventually(t, "all at a again", func() bool { return len(a.kept()) == 4 })
+		}
+	}
+	began := a.count("keep-0") + a.count("keep-1") + a.count("keep-2") + a.count("keep-3")
+	time.Sleep(3 * time.Second)
+	require.Equal(t, began, a.count("keep-0")+a.count("keep-1")+a.count("keep-2")+a.count("keep-3"), "queues do not change hands for nothing")
+}
+
+// TestLetGoIsKnownToAll: no Curfew begins again what did harm, until an operator allows it at any of them.
+func TestLetGoIsKnownToAll(t *testing.T) {
+	t.Parallel()
+	server := storetest.StartRedis(t)
+	rabbitmq := newFakeRabbitMQ(t)
+	rabbitmq.declare("keep-0")
+	a := newRunning(t, rabbitmq, "a", server.Client).start()
+	eventually(t, "the queue at a", func() bool { return len(a.kept()) == 1 })
+	b := newRunning(t, rabbitmq, "b", server.Client).start()
+	a.keeper("keep-0").change(func(s *keeper.Status) {
+		s.State, s.Code, s.Reason, s.NeedsOperator = keeper.Refused, keeper.DeliveryLimit, "a quarter is spent", true
+	})
+	eventually(t, "b to know", func() bool { return b.row("keep-0").State == "let_go" })
+	require.Equal(t, "delivery_limit", b.row("keep-0").Code)
+	require.Equal(t, "a quarter is spent", b.row("keep-0").Reason)
+	a.stop()
+	require.Never(t, func() bool { return len(b.kept()) > 0 }, 5*time.Second, 50*time.Millisecond)
+	require.NoError(t, b.Allow(context.Background(), "keep-0"))
+	eventually(t, "b to keep it", func() bool { return len(b.kept()) == 1 })
+	require.ErrorIs(t, b.Allow(context.Background(), "keep-0"), ErrNotLetGo)
+}
+
+// TestAllowedElsewhere: the keeper that let a queue go is told when an operator allows it at another Curfew.
+func TestAllowedElsewhere(t *testing.T) {
+	t.Parallel()
+	server := storetest.StartRedis(t)
+	rabbitmq := newFakeRabbitMQ(t)
+	rabbitmq.declare("keep-0")
+	a := newRunning(t, rabbitmq, "a", server.Client).start()
+	eventually(t, "the queue at a", func() bool { return len(a.kept()) == 1 })
+	b := newRunning(t, rabbitmq, "b", server.Client).start()
+	a.keeper("keep-0").change(func(s *keeper.Status) {
+		s.State, s.Code, s.Reason, s.NeedsOperator = keeper.Refused, keeper.Harm, "it came again", true
+	})
+	eventually(t, "b to know", func() bool { return b.row("keep-0").State == "let_go" })
+	eventually(t, "a to know that b knows", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.Primary.mu.Lock()
+		defer a.Primary.mu.Unlock()
+		return a.queues["keep-0"].listed
+	})
+	require.NoError(t, b.Allow(context.Background(), "keep-0"))
+	eventually(t, "one to keep it", func() bool { return len(a.kept())+len(b.kept()) == 1 })
+}
+
+// TestRedisAwayAtTheStart: nothing is taken while nobody can be asked, which is told.
+func TestRedisAwayAtTheStart(t *testing.T) {
+	t.Parallel()
+	server := storetest.StartRedis(t)
+	rabbitmq := newFakeRabbitMQ(t)
+	rabbitmq.declare("keep-0")
+	server.Kill()
+	a := newRunning(t, rabbitmq, "a", server.Client).start()
+	eventually(t, "the queue to be known", func() bool { return a.row("keep-0").State == "observing" })
+	eventually(t, "the reason", func() bool { return len(a.Health()) == 1 })
+	require.Empty(t, a.kept())
+	require.Nil(t, a.observer)
+	server.Restart()
+	eventually(t, "the queue at a", func() bool { return len(a.kept()) == 1 })
+	eventually(t, "health", func() bool { return len(a.Health()) == 0 })
+}

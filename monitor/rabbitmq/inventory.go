@@ -1,0 +1,266 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/keeper"
+)
+
+const (
+	// refreshEvery is how often the queues are looked at when RabbitMQ tells of changes, pollEvery when it does not.
+	refreshEvery = 30 * time.Second
+	pollEvery    = 5 * time.Second
+	// lookAgain is when the queues are looked at once more after a change: RabbitMQ says for up to five seconds what
+	// policies were in force before.
+	lookAgain = 6 * time.Second
+	// settle is how long changes are collected, and the least time between two inventories.
+	settle = 200 * time.Millisecond
+	// lookTimeout is for one inventory.
+	lookTimeout = time.Minute
+	// unknownFor is how long a queue is kept on by what was known of it, while RabbitMQ does not say.
+	unknownFor = time.Minute
+	// polledFor is how long a queue counts as read with basic.get after it was.
+	polledFor = 10 * time.Minute
+)
+
+// runInventory takes inventories until ctx ends, and starts and stops keepers by what they find.
+func (p *Primary) runInventory(ctx context.Context, running *sync.WaitGroup) {
+	polled := make(chan struct{})
+	running.Go(func() {
+		if err := p.rabbitmq.Events(ctx, p.event); errors.Is(err, cluster.ErrNoEvents) {
+			p.log.Info("queues are polled", zap.Duration("every", pollEvery), zap.Error(err))
+			close(polled)
+		}
+	})
+	every := refreshEvery
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		next := every
+		select {
+		case <-timer.C:
+		case <-p.looks:
+			next = min(every, lookAgain)
+		case <-polled:
+			every, next, polled = pollEvery, pollEvery, nil
+		case <-ctx.Done():
+			return
+		}
+		p.take(ctx, running)
+		if !sleep(ctx, settle) {
+			return
+		}
+		timer.Reset(next)
+	}
+}
+
+// sleep reports whether ctx goes on.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// event takes in what RabbitMQ tells.
+func (p *Primary) event(e cluster.Event) {
+	switch e.Kind {
+	case cluster.ConsumerCreated:
+		p.mu.Lock()
+		q := p.queues[e.Queue]
+		p.mu.Unlock()
+		if q != nil {
+			q.tell(keeper.Event{Kind: keeper.ConsumerCame, ConsumerTag: e.ConsumerTag})
+		}
+	case cluster.ConsumerDeleted, cluster.BindingChanged:
+	default:
+		p.wantLook()
+	}
+}
+
+func (p *Primary) wantLook() {
+	select {
+	case p.looks <- struct{}{}:
+	default:
+	}
+}
+
+// look waits for an inventory that begins after the call.
+func (p *Primary) look(ctx context.Context) error {
+	answer := make(chan error, 1)
+	p.mu.Lock()
+	p.waiting = append(p.waiting, answer)
+	p.mu.Unlock()
+	p.wantLook()
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// take takes an inventory.
+func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) {
+	p.mu.Lock()
+	waiting := p.waiting
+	p.waiting = nil
+	p.mu.Unlock()
+	limited, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	names, _ := p.watch.Names()
+	i, err := p.rabbitmq.Inventory(limited, names)
+	if ctx.Err() != nil {
+		return
+	}
+	p.mu.Lock()
+	if p.failing.note(err) && err != nil {
+		p.log.Warn("the queues of RabbitMQ cannot be looked at: what is kept is kept on", zap.Error(err))
+	}
+	if err == nil {
+		p.inventory, p.lookedAt = i, time.Now()
+		p.applyLocked(ctx, running)
+	}
+	p.mu.Unlock()
+	for _, answer := range waiting {
+		answer <- err
+	}
+}
+
+// applyLocked decides on each queue by the inventory.
+func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup) {
+	found := make(map[string]bool)
+	for at := range p.inventory.Queues {
+		q := &p.inventory.Queues[at]
+		rule, watched := p.watch.Rule(p.vhost(), q.VHost, q.Name)
+		if !watched || rule.Mode != cluster.Keep {
+			continue
+		}
+		found[q.Name] = true
+		k := p.queues[q.Name]
+		if k == nil {
+			p.numbers++
+			k = newQueue(p, q.Name, rule, p.numbers)
+			p.queues[q.Name] = k
+		}
+		k.decideLocked(q, p.inventory.Server)
+		k.lookForStrandedLocked(q)
+	}
+	wanted := 0
+	for name, k := range p.queues {
+		if !found[name] {
+			k.stopLocked()
+			delete(p.queues, name)
+			continue
+		}
+		if k.decision.Verdict == cluster.Kept && k.letGo == "" {
+			wanted++
+		}
+	}
+	p.group.setWanted(wanted)
+	for _, k := range p.queues {
+		k.startOrStopLocked(ctx, running)
+	}
+}
+
+// decideLocked takes in what an inventory says of the queue. While a keeper runs, it judges by itself what changes from
+// moment to moment, and what cannot be known for the moment stays as it was.
+func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server) {
+	d := cluster.Decide(found, q.rule, s, cluster.Seen{})
+	now := time.Now()
+	q.letGo = q.p.group.letGoFor(q.name)
+	if q.letGo != "" && q.keeper != nil && q.keeper.Status().NeedsOperator {
+		q.letGo = "" // this one let it go, and says so itself
+	}
+	if d.Code == cluster.IsPolled {
+		q.polledAt = now
+	} else if d.Verdict == cluster.Kept && !q.polledAt.IsZero() && now.Sub(q.polledAt) < polledFor {
+		return
+	}
+	if q.stop != nil {
+		switch d.Code {
+		case cluster.TooMany, cluster.NotRunning:
+			return
+		case cluster.CannotBeKnown:
+			if q.unknownAt.IsZero() {
+				q.unknownAt = now
+			}
+			if now.Sub(q.unknownAt) < unknownFor {
+				return
+			}
+		}
+	}
+	q.unknownAt = time.Time{}
+	q.decision = d
+	_, deadLettered := found.DeadLetterExchange()
+	q.deadLettered.Store(deadLettered)
+	q.kind = found.Type
+	if q.kind == cluster.UnknownType {
+		q.kind = q.rule.Assume
+	}
+	if facts := factsOf(found, q.rule, s); facts != q.facts {
+		q.facts = facts
+		if q.stop != nil {
+			q.tell(keeper.Event{Kind: keeper.FactsChanged})
+		}
+	}
+}
+
+// startOrStopLocked has a keeper run if the queue is to be kept.
+func (q *queue) startOrStopLocked(ctx context.Context, running *sync.WaitGroup) {
+	wanted := q.decision.Verdict == cluster.Kept && q.letGo == ""
+	if wanted && q.stop == nil {
+		q.startLocked(ctx, running)
+	} else if !wanted {
+		q.stopLocked()
+	}
+}
+
+// factsOf are the facts of a queue as its keeper takes them.
+func factsOf(q *cluster.Queue, rule cluster.Rule, s cluster.Server) keeper.Facts {
+	kind := q.Type
+	if kind == cluster.UnknownType {
+		kind = rule.Assume
+	}
+	asked := *q
+	asked.Type = kind
+	f := keeper.Facts{
+		Type:      map[cluster.Type]keeper.Type{cluster.Quorum: keeper.Quorum, cluster.Stream: keeper.Stream}[kind],
+		Family:    map[cluster.Family]keeper.Family{cluster.Family40: keeper.V40, cluster.Family43: keeper.V43}[s.Family()],
+		Exclusive: q.Exclusive, AutoDelete: q.AutoDelete, SingleActive: q.SingleActiveConsumer(), TTL: -1,
+		DelayedRetry: kind == cluster.Quorum && q.DelayedRetry() != "" && q.DelayedRetry() != "disabled",
+	}
+	if ttl, ok := q.TTLMillis(); ok {
+		f.TTL = time.Duration(ttl) * time.Millisecond
+	}
+	if limit, ok := asked.DeliveryLimit(s.Family()); ok {
+		f.DeliveryLimit = int(limit)
+	}
+	if timeout, ok := q.ConsumerTimeoutMillis(); ok {
+		f.ConsumerTimeout = time.Duration(timeout) * time.Millisecond
+	}
+	_, f.Expires = q.Expires()
+	_, length := q.MaxLength()
+	_, bytes := q.MaxLengthBytes()
+	switch {
+	case !length && !bytes:
+	case q.Overflow() == "drop-head":
+		f.Overflow = keeper.DropHead
+	default:
+		f.Overflow = keeper.RejectPublish
+	}
+	if unknown := q.Unknown & (cluster.UnknownArguments | cluster.UnknownPolicy); unknown != 0 {
+		f.Unknown = unknown.String()
+	}
+	return f
+}

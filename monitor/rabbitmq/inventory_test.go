@@ -1,0 +1,176 @@
+package rabbitmq
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/keeper"
+)
+
+// TestKeepersFollowTheInventory: a keeper runs for as long as its queue is there and nothing stands against it.
+func TestKeepersFollowTheInventory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.declare("keep-a", "other")
+		r := newRunning(t, rabbitmq, "one", nil).start()
+		time.Sleep(time.Second)
+		require.Equal(t, "keeping", r.row("keep-a").State)
+		require.True(t, r.row("keep-a").Here)
+		require.Equal(t, "one", r.row("keep-a").Keeper)
+		require.Equal(t, "observed", r.row("other").State)
+		require.Zero(t, r.count("other"))
+
+		rabbitmq.declare("keep-b")
+		time.Sleep(time.Second)
+		require.Equal(t, "keeping", r.row("keep-b").State)
+
+		rabbitmq.setPolicy("keep-a", map[string]any{"max-length": int64(10)})
+		time.Sleep(time.Second)
+		row := r.row("keep-a")
+		require.Equal(t, "refused", row.State)
+		require.Equal(t, string(cluster.DropsHead), row.Code)
+		require.NotEmpty(t, row.Instead)
+		require.False(t, row.Here)
+		require.Equal(t, keeper.Stopped, r.keeper("keep-a").Status().State, "all was given back")
+
+		rabbitmq.setPolicy("keep-a", nil)
+		time.Sleep(time.Second)
+		require.Equal(t, "keeping", r.row("keep-a").State)
+		require.Equal(t, 2, r.count("keep-a"))
+		require.Empty(t, r.row("keep-a").Code)
+
+		rabbitmq.set(cluster.QueueDeleted, func(queues map[string]cluster.Queue) { delete(queues, "keep-b") })
+		time.Sleep(time.Second)
+		require.Empty(t, r.row("keep-b").Queue)
+		require.Equal(t, keeper.Stopped, r.keeper("keep-b").Status().State)
+		require.Equal(t, 1, r.count("keep-b"))
+	})
+}
+
+// TestFactsReachTheKeeper: a policy that stands against nothing changes the facts, which the keeper is told of.
+func TestFactsReachTheKeeper(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.declare("keep-a")
+		r := newRunning(t, rabbitmq, "one", nil).start()
+		time.Sleep(time.Second)
+		facts, err := r.keeper("keep-a").o.Facts(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, keeper.Facts{Type: keeper.Quorum, Family: keeper.V3, TTL: -1}, facts)
+		rabbitmq.setPolicy("keep-a", map[string]any{"delivery-limit": int64(40), "consumer-timeout": int64(60_000)})
+		time.Sleep(time.Second)
+		k := r.keeper("keep-a")
+		require.Equal(t, []keeper.Event{{Kind: keeper.FactsChanged}}, k.seen())
+		require.Equal(t, 40, k.facts.DeliveryLimit)
+		require.Equal(t, time.Minute, k.facts.ConsumerTimeout)
+	})
+}
+
+// TestInventoryAway: while RabbitMQ does not say what queues there are, what is kept is kept on, and that is told.
+func TestInventoryAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.declare("keep-a")
+		r := newRunning(t, rabbitmq, "one", nil).start()
+		time.Sleep(time.Second)
+		require.Empty(t, r.Health())
+		rabbitmq.fail(errors.New("connection refused"))
+		time.Sleep(time.Hour)
+		require.Equal(t, "keeping", r.row("keep-a").State)
+		require.Equal(t, 1, r.count("keep-a"))
+		require.Len(t, r.Health(), 1)
+		require.Contains(t, r.Health()[0], "kept on (connection refused)")
+		facts, err := r.keeper("keep-a").o.Facts(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, keeper.Quorum, facts.Type, "the last ones known")
+		rabbitmq.fail(nil)
+		time.Sleep(time.Minute)
+		require.Empty(t, r.Health())
+	})
+}
+
+// TestWhatComesAndGoes: what RabbitMQ cannot say for a moment, and what its keeper judges by itself, ends no keeper; a queue that is read with
+// basic.get is left alone for a while.
+func TestWhatComesAndGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.declare("keep-a")
+		r := newRunning(t, rabbitmq, "one", nil).start()
+		change := func(fn func(q *cluster.Queue)) {
+			rabbitmq.set(cluster.PolicyChanged, func(queues map[string]cluster.Queue) {
+				q := queues["keep-a"]
+				fn(&q)
+				queues["keep-a"] = q
+			})
+			time.Sleep(time.Second)
+		}
+		change(func(q *cluster.Queue) { q.Unknown = cluster.UnknownPolicy })
+		require.Empty(t, r.count("keep-a"), "nothing is begun with a queue of which so little is known")
+		require.Equal(t, string(cluster.CannotBeKnown), r.row("keep-a").Code)
+		change(func(q *cluster.Queue) { q.Unknown = 0 })
+		require.Equal(t, "keeping", r.row("keep-a").State)
+		change(func(q *cluster.Queue) { q.Unknown = cluster.UnknownPolicy })
+		require.Equal(t, "keeping", r.row("keep-a").State, "but what is kept is kept on for a while")
+		time.Sleep(unknownFor + refreshEvery)
+		require.Equal(t, string(cluster.CannotBeKnown), r.row("keep-a").Code)
+		change(func(q *cluster.Queue) { q.Unknown = 0 })
+		require.Equal(t, "keeping", r.row("keep-a").State)
+
+		change(func(q *cluster.Queue) { q.Ready = 1_000_000 })
+		require.Equal(t, "keeping", r.row("keep-a").State, "its keeper counts by itself")
+		change(func(q *cluster.Queue) { q.Ready, q.State = 0, "minority" })
+		require.Equal(t, "keeping", r.row("keep-a").State)
+
+		change(func(q *cluster.Queue) { q.State, q.GetRate = "running", 0.2 })
+		require.Equal(t, string(cluster.IsPolled), r.row("keep-a").Code)
+		change(func(q *cluster.Queue) { q.GetRate = 0 })
+		time.Sleep(polledFor / 2)
+		require.Equal(t, string(cluster.IsPolled), r.row("keep-a").Code, "whoever read it may come again")
+		time.Sleep(polledFor/2 + refreshEvery)
+		require.Equal(t, "keeping", r.row("keep-a").State)
+	})
+}
+
+// TestStrandedMessages: what a quorum queue counts beyond what its keeper holds, for longer than counts are old, is
+// reported with what to do; a difference that comes and goes is not.
+func TestStrandedMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.declare("keep-a")
+		r := newRunning(t, rabbitmq, "one", nil).start()
+		counts := func(unacked int64) {
+			rabbitmq.set(cluster.PolicyChanged, func(queues map[string]cluster.Queue) {
+				q := queues["keep-a"]
+				q.Type, q.Unacked = cluster.Quorum, unacked
+				queues["keep-a"] = q
+			})
+			time.Sleep(time.Second)
+		}
+		counts(0)
+		held := r.row("keep-a").Held
+		for _, unacked := range []int64{500, 0, 300, int64(held) + strandedLeast - 1} {
+			counts(unacked)
+			time.Sleep(strandedAfter / 2)
+			require.Zero(t, r.row("keep-a").Stranded)
+		}
+		require.Empty(t, r.Health())
+		counts(int64(held) + 500)
+		time.Sleep(strandedAfter / 2)
+		counts(int64(held) + 300)
+		time.Sleep(strandedAfter)
+		row := r.row("keep-a")
+		require.Equal(t, "keeping", row.State)
+		require.EqualValues(t, 300, row.Stranded, "the fewest that were counted")
+		require.Equal(t, strandedCode, row.Code)
+		require.Len(t, r.Health(), 1)
+		require.Contains(t, r.Health()[0], "another leader")
+		counts(int64(held))
+		require.Zero(t, r.row("keep-a").Stranded)
+		require.Empty(t, r.Health())
+	})
+}

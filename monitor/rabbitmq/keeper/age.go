@@ -1,0 +1,61 @@
+package keeper
+
+import (
+	"time"
+
+	"curfew/broker/deadline"
+)
+
+// ages is what is known of the messages that come: how long they have been in the queue, at most.
+type ages struct {
+	backlog     int              // messages that were ready when the take began and have not come yet
+	caughtUp    bool             // all that was ready has been taken: what comes new has just been published
+	drained     deadline.Instant // the last instant at which nothing was left in the queue unseen; 0 is unknown
+	trustAt     deadline.Instant // from when on a look that finds no ready message is trusted
+	cancelledAt deadline.Instant // when a consumer last ended
+	lastOther   deadline.Instant // when another consumer was last seen
+}
+
+// begin starts over with that many ready messages.
+func (a *ages) begin(now deadline.Instant, ready int) {
+	a.backlog, a.caughtUp = ready, ready == 0 && now >= a.trustAt
+}
+
+// came counts a delivery.
+func (a *ages) came(taking bool) {
+	if a.backlog > 0 {
+		if a.backlog--; a.backlog == 0 && taking {
+			a.caughtUp = true
+		}
+	}
+}
+
+// gap notes that from now on messages come that are not seen at once. It reports whether all had been seen.
+func (a *ages) gap(now deadline.Instant) bool {
+	if !a.caughtUp {
+		return false
+	}
+	a.caughtUp, a.drained = false, now
+	return true
+}
+
+// unsure is how old a message with such a TTL, of which nothing is remembered, may be.
+func (a *ages) unsure(now deadline.Instant, redelivered bool, ttl time.Duration) time.Duration {
+	switch {
+	case !redelivered && a.caughtUp:
+		return 0
+	case a.caughtUp && now.Sub(a.cancelledAt) < lateWithin && a.othersLongGone(now, ttl):
+		// A quorum queue had delivered it when its consumer was cancelled, and took it back.
+		return 0
+	case a.drained > 0 && (!redelivered || a.othersLongGone(now, ttl)):
+		// It came after all had been seen. If it is redelivered, nobody else can have had it, so it was on its way to
+		// the keeper when a channel was lost.
+		return min(ttl, now.Sub(a.drained))
+	}
+	return ttl
+}
+
+// othersLongGone reports that no message with such a TTL can have been another consumer's.
+func (a *ages) othersLongGone(now deadline.Instant, ttl time.Duration) bool {
+	return a.lastOther == 0 || a.lastOther < now.Add(-ttl)
+}

@@ -1,0 +1,269 @@
+package keeper
+
+import (
+	"fmt"
+	"time"
+
+	"curfew/broker/deadline"
+)
+
+// looks are what the queue's own counts say, twice a second.
+type looks struct {
+	at      deadline.Instant // the next one
+	asked   bool             // an answer is on its way
+	suspect bool             // the last look saw another consumer
+	ready   int
+	others  int // consumers that are not the keeper's
+	left    leftBehind
+}
+
+// by has the next look no later than that.
+func (l *looks) by(at deadline.Instant) { l.at = min(l.at, at) }
+
+// leftBehind are the keeper's consumers on connections that were lost with their node. A quorum queue goes on counting them until the node
+// is back. Their number is known to a few: what was on its way to the node may have reached the queue or not.
+type leftBehind struct{ least, most int }
+
+// among says how many of the consumers that are not on the present connection are left behind. They go all at once, so where there are
+// fewer than there must be, all of them are somebody else's.
+func (l *leftBehind) among(others int) int {
+	if others < l.least {
+		*l = leftBehind{}
+	}
+	l.most = min(l.most, others)
+	return l.most
+}
+
+// strangers is how many of the counted consumers are neither the keeper's own nor left behind by it. A quorum queue without a leader
+// answers a look with 0, which says nothing of those left behind.
+func (l *looks) strangers(counted, own int, trusted bool) int {
+	if counted < own || counted == 0 && !trusted {
+		return 0
+	}
+	return counted - own - l.left.among(counted-own)
+}
+
+// aside is how long other consumers are left alone, and when the window opens beside those that come and go or are stuck.
+type aside struct {
+	span       time.Duration
+	until      deadline.Instant
+	tookAt     deadline.Instant // when the keeper last began to take messages
+	stuck      bool             // the window is for stuck consumers
+	leastReady int
+	fallingAt  deadline.Instant // when ready messages last became fewer; 0: no other consumer is there
+	windowAt   deadline.Instant // when the window opens next
+	windowEnd  deadline.Instant // 0 while the window is closed
+}
+
+// lengthen doubles the span if others came back soon after the last time. It reports whether that is too long.
+func (a *aside) lengthen(now deadline.Instant, before bool) bool {
+	if a.tookAt == 0 || now.Sub(a.tookAt) >= flapWithin || !before {
+		a.span = firstAside
+		return false
+	}
+	a.span *= 2
+	if a.span <= longestAside {
+		return false
+	}
+	a.span = longestAside
+	return true
+}
+
+// windowFull says that no more is taken in this window.
+func (c *core) windowFull() bool { return c.state == Window && c.line.held.count >= windowMost }
+
+// consumerSeen says that a consumer that is not the keeper's has come, by an event of RabbitMQ.
+func (c *core) consumerSeen(now deadline.Instant) {
+	c.ages.lastOther = now
+	if c.looks.others == 0 {
+		c.looks.others = 1
+	}
+	c.standAside(now, reason{Consumer, "another consumer came"})
+	c.looks.at = now
+	c.advance(now)
+}
+
+// standAside gives the queue to the other consumers.
+func (c *core) standAside(now deadline.Instant, why reason) {
+	c.ages.lastOther = now
+	switch {
+	case c.state == Window && c.aside.windowEnd != 0 && c.aside.stuck:
+		return // the others are there all the time, and do nothing
+	case c.state == Window && c.aside.windowEnd != 0:
+		c.beginRelease(now, Window, why)
+		c.aside.windowAt = now.Add(windowEvery)
+	case c.state == Keeping:
+		if c.aside.lengthen(now, c.counts.Releases > 0) {
+			c.aside.stuck, c.aside.windowAt = false, now.Add(windowEvery)
+			c.beginRelease(now, Window, reason{Flapping, "other consumers come and go"})
+			break
+		}
+		c.beginRelease(now, StandingAside, why)
+	case c.state == Observing && c.connected:
+		c.enter(now, StandingAside, why)
+		c.aside.span = shortAside
+	}
+	c.aside.until = now.Add(c.aside.span)
+}
+
+// looked takes in the answer to a look, begun in epoch.
+func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, why failure, text string, ok bool) {
+	c.looks.asked = false
+	if !c.connected || c.state == Stopped {
+		return
+	}
+	if !ok {
+		c.lookFailed(now, why, text)
+		return
+	}
+	c.looks.ready = ready
+	if c.state == Observing && c.reason == noQueue {
+		c.enter(now, Observing, looking)
+	}
+	if c.taking() || c.state == Releasing {
+		c.lookedWhileHolding(now, epoch, consumers)
+		return
+	}
+	c.looks.others = c.looks.strangers(consumers, 0, now >= c.ages.trustAt)
+	if c.looks.others > 0 {
+		c.ages.lastOther = now
+	}
+	switch c.state {
+	case Observing:
+		if c.stale {
+			c.looks.at = now.Add(time.Second)
+			c.line.out = append(c.line.out, command{do: learn})
+			return
+		}
+		if c.looks.others > 0 {
+			c.standAside(now, reason{Consumer, "other consumers are there"})
+		} else {
+			c.beginKeeping(now)
+		}
+	case StandingAside:
+		c.lookedAside(now)
+	case Window:
+		c.lookedWindow(now)
+	case Refused:
+		if !c.refusal.sticky && c.refusal.readyBelow > 0 && ready <= c.refusal.readyBelow {
+			c.enter(now, Observing, reason{Looking, "few enough messages"})
+			c.refusal.readyBelow = 0
+			c.looks.at = now
+		}
+	}
+	c.advance(now)
+}
+
+func (c *core) lookFailed(now deadline.Instant, why failure, text string) {
+	switch why {
+	case queueGone:
+		c.forgetQueue(now)
+		c.looks.at = now.Add(time.Second)
+	case forbidden:
+		c.refuse(now, refusal{reason: reason{Permission, text}, retryAt: now.Add(retryRefused)})
+		c.looks.at = now.Add(retryRefused)
+	default:
+		c.looks.at = now.Add(time.Second)
+	}
+	c.advance(now)
+}
+
+// forgetQueue drops all that is known: the queue was deleted, and its messages with it.
+func (c *core) forgetQueue(now deadline.Instant) {
+	for _, s := range c.line.segments {
+		c.line.do(command{do: shut, segment: s.id})
+	}
+	c.line.forgetAll()
+	c.given.forget()
+	c.rolls.present = nil
+	c.ages.caughtUp, c.ages.drained, c.ages.backlog = false, now, 0
+	c.aside.windowEnd, c.looks.others, c.looks.left = 0, 0, leftBehind{}
+	c.restarted, c.stale = false, true
+	if c.state == Releasing {
+		c.released(now)
+	}
+	if c.state != Stopped && !c.refusal.sticky {
+		c.enter(now, Observing, noQueue)
+	}
+}
+
+// lookedWhileHolding compares the consumers with the keeper's own, if these have not changed meanwhile.
+func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers int) {
+	if c.taking() && !c.ages.caughtUp && c.looks.ready == 0 && now >= c.ages.trustAt && c.line.consumer != nil && c.line.consumer.phase == live {
+		c.ages.caughtUp = true
+	}
+	if epoch != c.line.epoch {
+		c.looks.at = now.Add(lookAgain)
+		return
+	}
+	c.looks.others = c.looks.strangers(consumers, c.line.own(), now >= c.ages.trustAt)
+	switch still := c.line.stillCounted(now); {
+	case c.looks.others == 0:
+		c.looks.suspect = false
+	case c.looks.others <= still:
+		c.looks.others = 0
+		c.looks.at = now.Add(lookSurely)
+	case !c.looks.suspect:
+		c.looks.suspect = true
+		c.looks.at = now.Add(lookSurely)
+	default:
+		c.looks.suspect = false
+		c.standAside(now, reason{Consumer, "another consumer came"})
+		c.advance(now)
+	}
+}
+
+func (c *core) lookedAside(now deadline.Instant) {
+	switch {
+	case c.looks.others == 0:
+		c.aside.stuck, c.aside.fallingAt = false, 0
+		if now >= c.aside.until {
+			c.beginKeeping(now)
+		}
+		return
+	case c.aside.fallingAt == 0 || c.looks.ready < c.aside.leastReady || c.looks.ready == 0:
+		c.aside.leastReady, c.aside.fallingAt = c.looks.ready, now
+	case c.cfg.stuckAfter > 0 && now.Sub(c.aside.fallingAt) >= c.cfg.stuckAfter:
+		c.aside.stuck, c.aside.windowAt = true, now
+		c.enter(now, Window, reason{StuckConsumers, fmt.Sprintf("the consumers are stuck: ready messages have not become fewer for %v", c.cfg.stuckAfter)})
+		c.lookedWindow(now)
+		return
+	}
+	c.aside.until = now.Add(c.aside.span)
+}
+
+// lookedWindow opens the window when its time has come, and leaves the state when its reason has gone.
+func (c *core) lookedWindow(now deadline.Instant) {
+	if c.aside.stuck && (c.looks.others == 0 || c.looks.ready < c.aside.leastReady) {
+		c.aside.stuck, c.aside.fallingAt = false, 0
+		c.aside.until = now.Add(c.aside.span)
+		c.enter(now, StandingAside, reason{Consumer, "the consumers work again"})
+		return
+	}
+	if !c.aside.stuck && now.Sub(c.ages.lastOther) > 2*longestAside {
+		c.aside.span = firstAside
+		c.beginKeeping(now)
+		return
+	}
+	if now >= c.aside.windowAt && (c.aside.stuck || c.looks.others == 0) {
+		c.aside.windowEnd = now.Add(windowLength)
+		c.beginTake(now)
+	}
+}
+
+func (c *core) beginKeeping(now deadline.Instant) {
+	if c.looks.ready > c.cfg.limit {
+		c.refuse(now, refusal{reason: reason{Budget, "more messages than may be held"}, readyBelow: c.cfg.limit * 8 / 10})
+		return
+	}
+	c.enter(now, Keeping, reason{NoConsumer, "no other consumer"})
+	c.beginTake(now)
+}
+
+func (c *core) beginTake(now deadline.Instant) {
+	c.aside.tookAt = now
+	c.looks.suspect = false
+	c.rolls.compactBy(now.Add(compactEvery))
+	c.openAt = now
+	c.ages.begin(now, c.looks.ready)
+}

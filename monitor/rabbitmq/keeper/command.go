@@ -1,0 +1,38 @@
+package keeper
+
+// action is what the core asks its driver to do. Those that name an input are answered by it.
+type action uint8
+
+const (
+	consume     action = iota // consume with prefetch, on the segment's channel or a new one: opened, later ended
+	cancel                    // cancel the segment's consumer: ended, after its last delivery
+	giveBack                  // nack(tag, requeue)
+	giveBackTo                // nack(tag, multiple, requeue)
+	giveBackAll               // nack(multiple, requeue) of the channel and a round trip: returned
+	settle                    // a round trip on the channel, after what was given back one by one: settled
+	drop                      // the segment holds nothing any more: no answer
+	look                      // ask for ready messages and consumers: looked
+	learn                     // ask what is true of the queue: setFacts
+	shut                      // close the channel: no answer
+)
+
+type command struct {
+	do       action
+	segment  uint32
+	tag      uint64
+	prefetch int
+	epoch    uint32
+}
+
+// failure is why a channel was closed by RabbitMQ, or a look went wrong.
+type failure uint8
+
+const (
+	other       failure = iota
+	queueGone           // 404: there is no such queue
+	unavailable         // 404: it has no leader, or its node is down
+	forbidden           // 403: no permission
+	locked              // another consumer has it exclusively
+	noChannel           // the connection has no more of them
+	timedOut            // consumer_timeout
+)

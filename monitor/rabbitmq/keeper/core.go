@@ -1,0 +1,253 @@
+package keeper
+
+import (
+	"time"
+
+	"curfew/broker/deadline"
+)
+
+const (
+	lookEvery     = 500 * time.Millisecond // passive declare: consumers and ready messages
+	lookAgain     = 25 * time.Millisecond  // after a look that cannot be used
+	lookSurely    = 150 * time.Millisecond // after one that saw another consumer
+	countedOn     = 500 * time.Millisecond // a quorum queue may count an empty cancelled consumer for so long
+	settleAfter   = 250 * time.Millisecond // a message that has not come back by then has expired
+	settleRolled  = time.Second            // the same, of one given back with its segment
+	forgetAfter   = 5 * time.Second        // and its deadline is remembered until then
+	firstRetry    = 2 * time.Millisecond   // a message that came back too early is given back again after this, then twice this
+	lastRetry     = 100 * time.Millisecond
+	maxEarly      = 12                     // after so many its age counts as unknown
+	leastProbe    = 500 * time.Millisecond // one segment is not given back more often than this
+	quiet         = 100 * time.Millisecond // a segment is taken again when nothing has come for so long
+	quietAtFirst  = 500 * time.Millisecond // the same, before the first has come
+	lateWithin    = 2 * time.Second        // a quorum queue takes back what it had delivered to a cancelled consumer
+	rollShare     = 3                      // after a roll none follows for so many times as long as it took
+	compactEvery  = 10 * time.Second       // how often it is looked for sparse segments
+	firstAside    = 10 * time.Second
+	shortAside    = 2 * time.Second // when nothing was taken from the others before
+	longestAside  = 5 * time.Minute
+	flapWithin    = time.Minute
+	windowEvery   = time.Minute
+	windowLength  = 5 * time.Second
+	windowMost    = 10_000
+	retryRefused  = 10 * time.Second // after a permission was missing
+	distrustZero  = 10 * time.Second // a restarted node reports 0 ready messages for its first seconds
+	dueAtOnce     = 4096             // given back in one tick, at most
+	manyChannels  = 1500
+	harmWithin    = time.Minute
+	harmEarly     = 1000        // messages that came back within harmWithin, if they are more than half of those given back
+	longPast      = time.Second // a deadline that passed before that is of no use any more
+	judgeShareFor = 1000        // messages held before the share without TTL counts
+)
+
+// config is what the core needs of Options.
+type config struct {
+	perChannel  int           // P: messages per channel
+	limit       int           // messages held
+	bytesLimit  int64         // their bodies
+	takeRate    int           // messages per second at start
+	probeShare  float64       // of the TTL
+	endlessMost float64       // share of messages without TTL
+	stuckAfter  time.Duration // 0: they never count as stuck
+	unknownToo  bool          // queues of which something could not be known
+}
+
+// core decides what is taken, held and given back. It does nothing itself: events come in by its methods, each with
+// the present instant, and commands go out in line.out, to be carried out in order. It is not safe for concurrent use.
+//
+// Invariant, checked after each step by the tests: a message of known age is given back alone only at its deadline.
+type core struct {
+	cfg   config
+	facts Facts
+	stale bool // the facts are those of a queue that was deleted
+
+	state  State
+	reason reason
+	since  deadline.Instant
+
+	connected bool
+	restarted bool             // it was connected before
+	openAt    deadline.Instant // no new consumer before it
+
+	line  line
+	given givenBack
+	ages  ages
+	rolls rolls
+	aside aside
+	harm  harm
+
+	looks   looks
+	release release // of Releasing
+	refusal refusal // of Refused
+
+	counts Counts
+	seen   Seen
+	fresh  []Shadow // deadlines learned since they were last fetched
+}
+
+func newCore(cfg config, now deadline.Instant) *core {
+	c := &core{cfg: cfg, rolls: rolls{next: never}, aside: aside{span: firstAside}}
+	c.line = newLine(now, &c.given)
+	c.enter(now, Observing, reason{Connection, "not connected"})
+	return c
+}
+
+func (c *core) enter(now deadline.Instant, s State, why reason) {
+	if c.state != s || c.reason != why {
+		c.state, c.reason, c.since = s, why, now
+	}
+}
+
+// taking says that messages are to be held.
+func (c *core) taking() bool {
+	return c.state == Keeping || c.state == Window && c.aside.windowEnd != 0
+}
+
+// connect begins with nothing held, on a new connection.
+func (c *core) connect(now deadline.Instant, f Facts) {
+	c.connected = true
+	c.ages.trustAt = now
+	if c.restarted {
+		c.ages.trustAt = now.Add(distrustZero)
+	}
+	c.restarted = true
+	if c.state == Observing {
+		c.enter(now, Observing, looking)
+	}
+	c.looks.at, c.looks.asked = now, false
+	c.setFacts(now, f)
+	c.advance(now)
+}
+
+// setFacts takes what is now true of the queue.
+func (c *core) setFacts(now deadline.Instant, f Facts) {
+	changed := c.facts != f
+	c.facts, c.stale, c.line.quorum = f, false, f.Type == Quorum
+	c.looks.by(now.Add(lookEvery))
+	if c.state == Refused && c.refusal.sticky {
+		return
+	}
+	why := reason{Settings, f.Refusal()}
+	if why.text == "" && f.Unknown != "" && !c.cfg.unknownToo {
+		why = reason{Unknown, "cannot be known: " + f.Unknown}
+	}
+	switch {
+	case why.text != "":
+		c.refuse(now, refusal{reason: why})
+	case c.state == Refused && c.refusal.readyBelow == 0 && c.refusal.retryAt == 0:
+		c.enter(now, Observing, looking)
+	case changed && c.taking():
+		c.ages.caughtUp = false // a TTL may have changed: deadlines known from before stay
+		c.ages.drained = now
+		c.ages.backlog = 0
+	}
+}
+
+// disconnect is the end of the connection: RabbitMQ has all messages again.
+func (c *core) disconnect(now deadline.Instant, text string) {
+	c.beginGap(now)
+	if c.line.quorum {
+		own := c.line.own()
+		c.looks.left.most += own + c.line.stillCounted(now)
+		if s := c.line.consumer; s != nil && s.phase != live {
+			own-- // it has just come, or just gone
+		}
+		c.looks.left.least += own
+	}
+	c.line.forgetAll()
+	c.rolls.present, c.given.rolled = nil, nil
+	c.connected, c.looks.asked = false, false
+	c.line.out = c.line.out[:0]
+	switch {
+	case c.state == Releasing:
+		c.released(now)
+	case c.state != Refused && c.state != Stopped:
+		c.aside.windowEnd = 0
+		c.enter(now, Observing, reason{Connection, text})
+	}
+}
+
+// beginGap notes that from now on messages come that are not seen at once.
+func (c *core) beginGap(now deadline.Instant) {
+	if c.ages.gap(now) && c.rolls.present == nil && len(c.given.rolled) == 0 {
+		c.given.waiting = multiset{} // all that is in the queue has been seen: what has not come back is gone
+	}
+}
+
+// tick gives back what is due and does what else the time has come for.
+func (c *core) tick(now deadline.Instant) {
+	if c.taking() && c.connected {
+		if n := c.line.giveBackDue(now); n > 0 {
+			c.counts.GivenBack += uint64(n)
+			if text := c.harm.judge(now, c.counts); text != "" {
+				c.refuse(now, refusal{reason: reason{Harm, text}, sticky: true})
+			}
+		}
+	}
+	c.counts.Expired += uint64(c.given.settle(now))
+	c.passTime(now)
+	if c.connected && !c.looks.asked && now >= c.looks.at && c.state != Stopped {
+		c.looks.asked = true
+		c.looks.at = now.Add(lookEvery)
+		c.line.out = append(c.line.out, command{do: look, epoch: c.line.epoch})
+	}
+	c.advance(now)
+}
+
+// passTime ends what lasts for a time only.
+func (c *core) passTime(now deadline.Instant) {
+	switch {
+	case c.aside.windowEnd != 0 && now >= c.aside.windowEnd:
+		c.aside.windowAt = now.Add(windowEvery)
+		c.beginRelease(now, Window, c.reason)
+	case c.state == Refused && !c.refusal.sticky && c.refusal.retryAt != 0 && now >= c.refusal.retryAt:
+		c.refusal.retryAt = 0
+		c.enter(now, Observing, reason{Looking, "trying again"})
+		c.setFacts(now, c.facts)
+		c.looks.at = now
+	}
+}
+
+// wake is the next instant at which tick has something to do.
+func (c *core) wake() deadline.Instant {
+	at := c.given.wake()
+	if c.connected && c.taking() {
+		at = min(at, c.line.held.nextDue())
+		switch r := c.rolls.present; {
+		case r != nil:
+			if r.replacement != nil && c.line.consumer == r.replacement && !c.line.waits() {
+				at = min(at, r.quietUntil())
+			}
+		case !c.line.waits():
+			if c.ages.caughtUp {
+				at = min(at, max(c.rolls.next, c.rolls.free))
+			}
+			if c.line.consumer == nil && !c.windowFull() {
+				at = min(at, max(c.openAt, 1))
+			}
+		}
+	}
+	if c.connected && !c.looks.asked && c.state != Stopped {
+		at = min(at, c.looks.at)
+	}
+	if c.aside.windowEnd != 0 {
+		at = min(at, c.aside.windowEnd)
+	}
+	if c.state == Refused && c.refusal.retryAt != 0 {
+		at = min(at, c.refusal.retryAt)
+	}
+	return at
+}
+
+// advance does what comes next, unless an answer is waited for.
+func (c *core) advance(now deadline.Instant) {
+	if !c.connected || c.line.waits() {
+		return
+	}
+	switch {
+	case c.state == Releasing:
+		c.advanceRelease(now)
+	case c.taking():
+		c.advanceTake(now)
+	}
+}

@@ -1,0 +1,280 @@
+package keeper
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+
+	"curfew/broker/deadline"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+)
+
+func TestRefusals(t *testing.T) {
+	fine := Facts{Type: Quorum, TTL: -1, DeliveryLimit: 20}
+	require.Empty(t, fine.Refusal())
+	for name, change := range map[string]func(*Facts){
+		"stream":        func(f *Facts) { f.Type = Stream },
+		"exclusive":     func(f *Facts) { f.Exclusive = true },
+		"auto-delete":   func(f *Facts) { f.AutoDelete = true },
+		"x-expires":     func(f *Facts) { f.Expires = true },
+		"single active": func(f *Facts) { f.SingleActive = true },
+		"drop-head":     func(f *Facts) { f.Overflow = DropHead },
+		"reject":        func(f *Facts) { f.Overflow = RejectPublish },
+		"delayed retry": func(f *Facts) { f.DelayedRetry = true },
+	} {
+		f := fine
+		change(&f)
+		require.Contains(t, f.Refusal(), name)
+	}
+}
+
+func TestVersionsDiffer(t *testing.T) {
+	for _, c := range []struct {
+		facts  Facts
+		counts bool
+		takes  int
+		hold   time.Duration
+		share  float64
+	}{
+		{Facts{Type: Classic, Family: V3}, false, -1, 15 * time.Minute, 0.05},
+		{Facts{Type: Quorum, Family: V3}, true, -1, 15 * time.Minute, 0.05},
+		{Facts{Type: Quorum, Family: V3, DeliveryLimit: 5, ConsumerTimeout: time.Minute}, true, 1, 30 * time.Second, 0},
+		{Facts{Type: Quorum, Family: V40, DeliveryLimit: 20}, true, 5, 15 * time.Minute, 0.2},
+		{Facts{Type: Quorum, Family: V43, DeliveryLimit: 20}, false, 5, 0, 0.05},
+		{Facts{Type: Classic, Family: V43}, false, -1, 0, 0.05},
+	} {
+		require.Equal(t, c.counts, c.facts.returnsCount())
+		require.Equal(t, c.takes, c.facts.takes())
+		require.Equal(t, c.hold, c.facts.holdLimit())
+		require.InDelta(t, c.share, c.facts.probeShare(0.05), 1e-9)
+	}
+}
+
+func TestAHeldMessageCosts68Bytes(t *testing.T) {
+	require.EqualValues(t, 64, unsafe.Sizeof(entry{})) // and 4 in the heap
+}
+
+func TestHeapGivesTheEarliestFirst(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var h heldMessages
+	var in []uint32
+	for range 5000 {
+		if len(in) > 0 && r.IntN(3) == 0 {
+			at := r.IntN(len(in))
+			h.remove(in[at])
+			in = slices.Delete(in, at, at+1)
+		} else {
+			in = append(in, h.add(entry{due: deadline.Instant(r.Int64N(1000)), size: 1}))
+		}
+		require.Equal(t, len(in), h.count)
+		require.EqualValues(t, len(in), h.bytes)
+		least := never
+		for _, i := range in {
+			least = min(least, h.entries[i].due)
+		}
+		require.Equal(t, least, h.nextDue())
+	}
+}
+
+func TestMultisetAgainstAMap(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	var m multiset
+	naive := map[uint64][]deadline.Instant{}
+	for range 20_000 {
+		fingerprint, at := r.Uint64N(20), deadline.Instant(r.Int64N(50))
+		switch r.IntN(3) {
+		case 0:
+			m.add(remembered{fingerprint: fingerprint, deadline: at})
+			naive[fingerprint] = append(naive[fingerprint], at)
+			slices.Sort(naive[fingerprint])
+		case 1:
+			got, ok := m.take(fingerprint)
+			require.Equal(t, len(naive[fingerprint]) > 0, ok)
+			if ok {
+				require.Equal(t, naive[fingerprint][0], got.deadline)
+				naive[fingerprint] = naive[fingerprint][1:]
+			}
+		default:
+			i := slices.Index(naive[fingerprint], at)
+			require.Equal(t, i >= 0, m.has(fingerprint, at))
+			require.Equal(t, i >= 0, m.remove(fingerprint, at))
+			if i >= 0 {
+				naive[fingerprint] = slices.Delete(naive[fingerprint], i, i+1)
+			}
+		}
+	}
+	total := 0
+	for _, deadlines := range naive {
+		total += len(deadlines)
+	}
+	require.Equal(t, total, m.len())
+}
+
+func TestFingerprintIsThatOfTheMessageNotOfTheDelivery(t *testing.T) {
+	base := func() amqp091.Delivery {
+		return amqp091.Delivery{Exchange: "e", RoutingKey: "k", MessageId: "m", Expiration: "100", Body: []byte("body"), DeliveryTag: 1,
+			Timestamp: time.Unix(1000, 0), Headers: amqp091.Table{"a": int32(1), "b": []any{"x", amqp091.Table{"c": true}}}}
+	}
+	read := func(change func(*amqp091.Delivery)) message {
+		d := base()
+		change(&d)
+		return newReader("key").read(&d)
+	}
+	plain := read(func(*amqp091.Delivery) {})
+	require.Equal(t, 100*time.Millisecond, plain.ttl)
+	require.Equal(t, deadline.FromUnixMilli(1_001_000), plain.published)
+	for _, change := range []func(*amqp091.Delivery){
+		func(d *amqp091.Delivery) { d.DeliveryTag, d.Redelivered, d.ConsumerTag = 9, true, "other" },
+		func(d *amqp091.Delivery) { d.Headers["x-delivery-count"] = int64(3) },
+		func(d *amqp091.Delivery) { d.Headers["x-acquired-count"] = int64(3) },
+	} {
+		require.Equal(t, plain.fingerprint, read(change).fingerprint)
+	}
+	for _, change := range []func(*amqp091.Delivery){
+		func(d *amqp091.Delivery) { d.Exchange, d.RoutingKey = "ek", "" },
+		func(d *amqp091.Delivery) { d.Body = []byte("bodx") },
+		func(d *amqp091.Delivery) { d.Expiration = "101" },
+		func(d *amqp091.Delivery) { d.Headers["a"] = int32(2) },
+		func(d *amqp091.Delivery) { d.Headers["b"] = []any{"x", amqp091.Table{"c": false}} },
+		func(d *amqp091.Delivery) { delete(d.Headers, "a") },
+	} {
+		require.NotEqual(t, plain.fingerprint, read(change).fingerprint)
+	}
+	d := base()
+	require.NotEqual(t, plain.fingerprint, newReader("another key").read(&d).fingerprint)
+	require.Equal(t, plain.fingerprint, uint64(0x112a989bef3884af), "fingerprints in Redis must stay valid")
+	require.Equal(t, 3, read(func(d *amqp091.Delivery) { d.Headers["x-delivery-count"] = int64(3) }).returns)
+	for _, bad := range []string{"", "-1", "soon", "99999999999999999999"} {
+		require.Negative(t, read(func(d *amqp091.Delivery) { d.Expiration = bad }).ttl)
+	}
+}
+
+// TestFlappingConsumersAreLeftAloneLongerAndLonger: each return within a time.Minute doubles the time, and then a window remains.
+func TestFlappingConsumersAreLeftAloneLongerAndLonger(t *testing.T) {
+	s := newSim(t, 1, plainFacts(Classic), testConfig())
+	s.connect()
+	s.pass(time.Second)
+	for i := range 10 {
+		s.m.publish(uint64(i), 10*time.Hour)
+	}
+	var waits []time.Duration
+	for range 7 {
+		for s.c.state != Keeping && s.c.state != Window {
+			s.pass(time.Second)
+		}
+		if s.c.state == Window {
+			break
+		}
+		s.pass(5 * time.Second)
+		s.input(func(c *core) { c.consumerSeen(s.m.now) })
+		s.pass(time.Second)
+		waits = append(waits, s.c.aside.span/time.Second)
+	}
+	require.Equal(t, []time.Duration{10, 20, 40, 80, 160, 300}, waits)
+	require.Equal(t, Window, s.c.state)
+	held := 0
+	for range 130 {
+		s.pass(time.Second)
+		if s.c.line.held.count > 0 {
+			held++
+		}
+	}
+	require.InDelta(t, 10, held, 4, "5 s of each time.Minute")
+	require.Equal(t, 10, s.c.line.held.count+s.m.total())
+	s.pass(10 * time.Minute)
+	require.Equal(t, Keeping, s.c.state)
+}
+
+// TestConsumersLeftBehindAreNotOthers: the node of the keeper's connection goes down, and its consumers are counted until it is back.
+func TestConsumersLeftBehindAreNotOthers(t *testing.T) {
+	for seed := range uint64(20) {
+		s := newSim(t, seed, plainFacts(Quorum), testConfig())
+		s.connect()
+		s.pass(time.Second)
+		count := 1 + s.r.IntN(200)
+		for i := range count {
+			s.m.publish(uint64(i), time.Hour)
+			s.pass(s.within(2 * time.Millisecond))
+		}
+		for range 2 {
+			s.loseNode()
+			s.pass(s.within(time.Second))
+			s.connect()
+			s.pass(3 * time.Second)
+			require.Equal(t, Keeping, s.c.state, s.c.reason.text)
+			require.Equal(t, count, s.c.line.held.count)
+			require.Zero(t, s.c.counts.UnknownAge)
+		}
+		for range 2 {
+			s.m.appHere = true
+			s.pass(2 * time.Second)
+			require.Equal(t, StandingAside, s.c.state, "an application came")
+			s.m.appHere = false
+			for _, msg := range s.m.app {
+				s.m.giveBack(msg)
+			}
+			s.m.app = nil
+			s.pass(time.Minute)
+			require.Equal(t, Keeping, s.c.state, s.c.reason.text)
+			s.m.leftBehind = 0 // the nodes are back
+			s.pass(time.Minute)
+			require.Equal(t, Keeping, s.c.state, s.c.reason.text)
+		}
+	}
+}
+
+func TestStuckConsumersLeaveAWindow(t *testing.T) {
+	for after, allowed := range map[time.Duration]bool{0: false, 10 * time.Minute: false, time.Minute: true} {
+		cfg := testConfig()
+		cfg.stuckAfter = after
+		s := newSim(t, 1, plainFacts(Quorum), cfg)
+		s.m.appHere = true // takes two messages and does nothing
+		s.connect()
+		s.m.publish(1, time.Hour)
+		s.m.publish(2, time.Hour)
+		s.m.publish(3, time.Hour)
+		late := s.m.publish(4, 10*time.Second)
+		s.pass(4 * time.Minute)
+		_, expired := s.m.expired[late.id]
+		require.Equal(t, allowed, expired)
+		require.Equal(t, allowed, s.c.state == Window)
+		s.m.appHere = false
+		s.pass(time.Minute)
+		require.Equal(t, Keeping, s.c.state)
+	}
+}
+
+func TestLimitsRefuseAndRecover(t *testing.T) {
+	cfg := testConfig()
+	cfg.limit = 20
+	s := newSim(t, 1, plainFacts(Classic), cfg)
+	s.connect()
+	s.pass(time.Second)
+	for i := range 25 {
+		s.m.publish(uint64(i), time.Minute)
+	}
+	s.pass(2 * time.Second)
+	require.Equal(t, Refused, s.c.state)
+	require.Equal(t, 25, s.m.total())
+	s.pass(2 * time.Minute) // they expire at the head
+	require.Equal(t, Keeping, s.c.state)
+}
+
+func TestMessagesWithoutTTLAreNotWorthKeeping(t *testing.T) {
+	cfg := testConfig()
+	cfg.perChannel, cfg.endlessMost = 1000, 0.5
+	s := newSim(t, 1, plainFacts(Classic), cfg)
+	s.connect()
+	s.pass(time.Second)
+	for i := range 1001 {
+		s.m.publish(uint64(i), -1)
+	}
+	s.pass(2 * time.Second)
+	require.Equal(t, Refused, s.c.state)
+	require.True(t, s.c.refusal.sticky)
+	require.True(t, slices.IsSorted(s.order()))
+}

@@ -1,0 +1,78 @@
+// Package keeper makes the deadlines of one queue of a RabbitMQ exact, without a message ever leaving RabbitMQ.
+//
+// RabbitMQ expires messages at the head of a queue only: a message with a short TTL behind one with a long TTL stays
+// until the other has gone (RabbitMQ: Time-To-Live and Expiration, "Caveats"). A Keeper consumes the queue with manual
+// acknowledgement and holds everything. At a message's deadline it gives back that one with basic.nack(requeue). All
+// before it are held, so the message is the head, and RabbitMQ itself expires it: with its own reason, death history,
+// dead-letter strategy and metrics. Bodies are hashed and dropped.
+//
+// # Guarantees
+//
+//   - No message is in the keeper's custody: whatever happens to it, its channels close and RabbitMQ has the messages
+//     again, most with the redelivered flag. It acknowledges nothing and publishes nothing.
+//   - No message expires early. RabbitMQ decides; a deadline is receipt plus TTL, and receipt comes after enqueueing.
+//     What comes back because the clocks differ is given back again after 2 ms, then twice that, up to 100 ms.
+//   - Order. A release gives back in the order of the queue. After an uncontrolled end (a lost connection, a killed
+//     keeper) RabbitMQ keeps the order within a channel only. A quorum queue takes back what it has just delivered to a
+//     consumer that is cancelled at this moment. The keeper waits for that before the next consumer asks, and still a few
+//     of the messages that are published during a roll may change places: those that the queue hands out in place of
+//     messages that expired meanwhile.
+//   - Other consumers come first. When one is seen, everything is given back to it, and the keeper has no consumer
+//     until it has gone: a low consumer priority alone does not protect a consumer with a small prefetch.
+//
+// A node that goes down: a quorum queue gives back at once what the live consumers of that node held. What its
+// cancelled consumers held, the full segments of a keeper that was connected to it, comes back only when the queue has
+// another leader; that the node is back is not enough (seen on 3.10.8). Nothing is lost, and these messages are late until
+// then.
+//
+// Late messages: one whose age is not known (it was in the queue before, and nobody remembers it) is given back in even
+// steps of Options.ProbeShare of its TTL, not more often than every half second with its segment; a message that
+// arrives while a consumer is being replaced is late by a few round trips.
+//
+// # Segments
+//
+// RabbitMQ scans a channel's unacked messages for each nack, and deals messages out in turn to several consumers. So
+// one channel at a time consumes, up to Options.PerChannel messages; then its consumer is cancelled, the channel keeps
+// what it holds, and the next channel goes on. Each channel holds a stretch of the queue, a segment. To roll segments
+// is to give them back and take them again at the same place: before consumer_timeout (RabbitMQ: Consumers, "Delivery
+// Acknowledgement Timeout"), to probe messages of unknown age, and to merge sparse neighbours.
+//
+// # States
+//
+//	            nobody else consumes                another consumer
+//	observing ─────────────────────► keeping ─────────────────────────► releasing ──► standing aside
+//	    ▲                               ▲                                   │               │
+//	    │ connection lost, queue gone   └───────────────────────────────────┼───────────────┘
+//	    │                                 10 s after the others left,       │
+//	    └──── from each state             twice as long if they return      ├──► window   they come and go, or are stuck:
+//	                                      within a minute, up to 5 min      │             5 s of keeping each minute
+//	                                                                        ├──► refused  by a fact, a limit, a missing
+//	                                                                        │             permission, or harm done
+//	                                                                        └──► stopped
+//
+// Each state has a reason. Refused ends by itself when the fact, the number of messages or the permission changes;
+// where keeping did harm it ends by Allow.
+//
+// # What is refused
+//
+// Facts.Refusal has the list with the reasons: streams, exclusive and auto-delete queues, x-expires, single active
+// consumer, both kinds of max-length, delayed retry. Besides: more than Options.MaxMessages or MaxBytes, mostly messages
+// without TTL, more than a quarter of the delivery limit spent (RabbitMQ: Quorum Queues, "Poison Message Handling"; 3.x
+// and 4.0 to 4.2 count each return, from 4.3 a nack does not count), and messages that do not expire when given back.
+// Two things cannot be seen from here. Applications that poll with basic.get find nothing while messages are held; nothing
+// but RabbitMQ's statistics tells of them, so package cluster watches these and refuses the queue. And queue.delete with
+// if-empty deletes a classic queue whose messages are held: that is for the operator to know.
+//
+// # Parts
+//
+// core decides and does nothing itself: inputs with an instant go in, commands come out. Its parts have their own state:
+// line is what is held and who takes more, givenBack what is on its way out or back, ages what is known of the age of
+// what comes, rolls when segments are given back and taken again, aside how long others are left alone, harm whether
+// keeping does any. session carries the commands out with amqp091-go: one connection, one goroutine that owns the core,
+// and one for each thing waited for. Each held message costs 68 bytes here. Leases and shadows for several Curfews are in
+// package lease.
+//
+// # Left to others
+//
+// Connecting and failing over, reading the facts, seeing consumers by events, and what to do with the reports.
+package keeper

@@ -1,0 +1,144 @@
+package keeper
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"curfew/broker/deadline"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+)
+
+// message is what is kept of a delivery.
+type message struct {
+	fingerprint uint64
+	ttl         time.Duration    // the message's own; negative is none
+	published   deadline.Instant // by the publisher's timestamp, at the latest; 0 is unknown
+	returns     int              // x-delivery-count
+	size        int
+	redelivered bool
+}
+
+// reader makes messages of deliveries. It is not safe for concurrent use.
+type reader struct {
+	hash hash.Hash
+	key  []byte
+	buf  []byte
+	sum  [sha256.Size]byte
+}
+
+// newReader takes the key of the fingerprints. Whoever does not know it cannot tell from a fingerprint in Redis which
+// message it belongs to.
+func newReader(key string) *reader {
+	sum := sha256.Sum256([]byte(key))
+	return &reader{hash: sha256.New(), key: sum[:]}
+}
+
+func (r *reader) read(d *amqp091.Delivery) message {
+	m := message{fingerprint: r.fingerprint(d), ttl: -1, size: len(d.Body), redelivered: d.Redelivered}
+	if ms, err := strconv.ParseInt(d.Expiration, 10, 64); err == nil && ms >= 0 && ms < math.MaxInt64/int64(time.Millisecond) {
+		m.ttl = deadline.Millis(ms).Duration()
+	}
+	if ms, ok := integer(d.Headers["timestamp_in_ms"]); ok && ms > 0 && ms < math.MaxInt64/1000 {
+		m.published = deadline.FromUnixMilli(ms).AddMillis(1)
+	} else if !d.Timestamp.IsZero() && d.Timestamp.Unix() > 0 {
+		m.published = deadline.At(d.Timestamp).Add(time.Second) // it counts whole seconds
+	}
+	if n, ok := integer(d.Headers["x-delivery-count"]); ok {
+		m.returns = int(n)
+	}
+	return m
+}
+
+// fingerprint is 64 bits of a keyed hash over all of a message that stays the same from delivery to delivery. It is the
+// same in every process with the same key.
+func (r *reader) fingerprint(d *amqp091.Delivery) uint64 {
+	r.hash.Reset()
+	r.hash.Write(r.key)
+	b := r.buf[:0]
+	for _, s := range [...]string{d.Exchange, d.RoutingKey, d.ContentType, d.ContentEncoding, d.CorrelationId, d.ReplyTo,
+		d.Expiration, d.MessageId, d.Type, d.UserId, d.AppId} {
+		b = appendText(b, s)
+	}
+	b = append(b, d.DeliveryMode, d.Priority)
+	b = binary.BigEndian.AppendUint64(b, uint64(d.Timestamp.Unix()))
+	b = appendTable(b, d.Headers, true)
+	r.buf = b
+	r.hash.Write(b)
+	r.hash.Write(d.Body)
+	return binary.BigEndian.Uint64(r.hash.Sum(r.sum[:0]))
+}
+
+// counted are the headers that the broker changes from delivery to delivery.
+func counted(name string) bool { return name == "x-delivery-count" || name == "x-acquired-count" }
+
+func appendText(b []byte, s string) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s)))
+	return append(b, s...)
+}
+
+func appendTable(b []byte, t amqp091.Table, outer bool) []byte {
+	if len(t) == 0 {
+		return append(b, 0)
+	}
+	for _, name := range slices.Sorted(maps.Keys(t)) {
+		if outer && counted(name) {
+			continue
+		}
+		b = append(b, 1)
+		b = appendValue(appendText(b, name), t[name])
+	}
+	return append(b, 0)
+}
+
+func appendValue(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case amqp091.Table:
+		return appendTable(append(b, 'F'), v, false)
+	case []any:
+		b = binary.AppendUvarint(append(b, 'A'), uint64(len(v)))
+		for _, inner := range v {
+			b = appendValue(b, inner)
+		}
+		return b
+	case string:
+		return appendText(append(b, 'S'), v)
+	case []byte:
+		return appendText(append(b, 'x'), string(v))
+	case time.Time:
+		return binary.BigEndian.AppendUint64(append(b, 'T'), uint64(v.Unix()))
+	}
+	if n, ok := integer(v); ok {
+		return binary.BigEndian.AppendUint64(append(b, 'I'), uint64(n))
+	}
+	return appendText(append(b, '?'), fmt.Sprint(v))
+}
+
+func integer(v any) (int64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return v, true
+	case int32:
+		return int64(v), true
+	case int16:
+		return int64(v), true
+	case int8:
+		return int64(v), true
+	case byte:
+		return int64(v), true
+	case int:
+		return int64(v), true
+	case uint32:
+		return int64(v), true
+	case uint16:
+		return int64(v), true
+	}
+	return 0, false
+}

@@ -1,0 +1,113 @@
+package keeper
+
+import (
+	"slices"
+
+	"curfew/broker/deadline"
+)
+
+// leaving is a message that was given back and should expire.
+type leaving struct {
+	remembered
+	at deadline.Instant // when it was given back
+}
+
+// rolled are messages given back with their segments. Most come back; those that have not a moment after the roll have
+// expired.
+type rolled struct {
+	at    deadline.Instant // when the roll ended
+	given []leaving
+}
+
+// givenBack remembers messages that are not held at the moment, by their fingerprints, and tells which of them have
+// expired. The zero value is empty.
+type givenBack struct {
+	waiting multiset // given back before their deadlines, or lost with a channel
+	left    multiset // given back at their deadlines
+
+	leaving   []leaving
+	settled   int      // leaving[:settled] have been judged
+	forgotten int      // leaving[:forgotten] are of no use any more
+	rolled    []rolled // by the instant
+	expired   []Expiry // since they were last fetched
+}
+
+// alive notes a message that will come back.
+func (g *givenBack) alive(e *entry, also flags) {
+	if e.deadline != never {
+		g.waiting.add(remembered{e.fingerprint, e.deadline, e.flags&^hinted | also, e.early})
+	}
+}
+
+// atDeadline notes a message that should expire.
+func (g *givenBack) atDeadline(now deadline.Instant, e *entry) {
+	r := remembered{e.fingerprint, e.deadline, e.flags, e.early}
+	g.left.add(r)
+	g.leaving = append(g.leaving, leaving{r, now})
+}
+
+// settle adds what was given back and has not come again to expired, and returns how many that are. Some seconds later it
+// forgets them.
+func (g *givenBack) settle(now deadline.Instant) int {
+	before := len(g.expired)
+	for ; g.settled < len(g.leaving) && now >= g.leaving[g.settled].at.Add(settleAfter); g.settled++ {
+		if l := g.leaving[g.settled]; g.left.has(l.fingerprint, l.deadline) {
+			g.hasExpired(l)
+		}
+	}
+	for len(g.rolled) > 0 && now >= g.rolled[0].at.Add(settleRolled) {
+		for _, l := range g.rolled[0].given {
+			if g.waiting.remove(l.fingerprint, l.deadline) {
+				g.hasExpired(l)
+			}
+		}
+		g.rolled = slices.Delete(g.rolled, 0, 1)
+	}
+	for ; g.forgotten < g.settled && now >= g.leaving[g.forgotten].at.Add(forgetAfter); g.forgotten++ {
+		l := g.leaving[g.forgotten]
+		g.left.remove(l.fingerprint, l.deadline)
+	}
+	if g.forgotten > 1024 || g.forgotten == len(g.leaving) {
+		g.leaving = slices.Delete(g.leaving, 0, g.forgotten)
+		g.settled -= g.forgotten
+		g.forgotten = 0
+	}
+	return len(g.expired) - before
+}
+
+func (g *givenBack) hasExpired(l leaving) {
+	g.expired = append(g.expired, Expiry{Deadline: l.deadline, GivenBack: l.at, Fingerprint: l.fingerprint,
+		AgeUnknown: l.flags&unknownAge != 0, Early: int(l.early)})
+}
+
+// wake is the next instant at which settle has something to do.
+func (g *givenBack) wake() deadline.Instant {
+	at := never
+	if g.settled < len(g.leaving) {
+		at = min(at, g.leaving[g.settled].at.Add(settleAfter))
+	}
+	if len(g.rolled) > 0 {
+		at = min(at, g.rolled[0].at.Add(settleRolled))
+	}
+	if g.forgotten < g.settled {
+		at = min(at, g.leaving[g.forgotten].at.Add(forgetAfter))
+	}
+	return at
+}
+
+// forget drops all that is known of a queue that is gone.
+func (g *givenBack) forget() { *g = givenBack{expired: g.expired} }
+
+// remember takes in what another keeper, or an earlier Run, knew.
+func (g *givenBack) remember(now deadline.Instant, shadows []Shadow) {
+	for _, s := range shadows {
+		if s.Deadline < now.Add(-longPast) || s.Deadline == never || g.waiting.has(s.Fingerprint, s.Deadline) {
+			continue
+		}
+		r := remembered{fingerprint: s.Fingerprint, deadline: s.Deadline}
+		if s.AgeUnknown {
+			r.flags = unknownAge
+		}
+		g.waiting.add(r)
+	}
+}

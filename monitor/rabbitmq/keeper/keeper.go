@@ -1,0 +1,318 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
+)
+
+// Options of a Keeper. Queue, Connect and Facts are required.
+type Options struct {
+	VHost, Queue string
+	// Connect opens a connection that the keeper has for itself, to any node. Its heartbeat is how long a keeper that
+	// hangs keeps its messages; 5 s are good. The keeper closes it.
+	Connect func(context.Context) (*amqp091.Connection, error)
+	// Facts says what is true of the queue now. It is asked after each connect, after the queue was declared again, and at
+	// an event FactsChanged.
+	Facts func(context.Context) (Facts, error)
+	// Inspect counts the queue's ready messages and consumers, for users who may not declare passively (from 4.3 that
+	// takes the configure permission); nil declares passively. ErrNoQueue says that the queue does not exist.
+	Inspect func(context.Context) (ready, consumers int, err error)
+	// Events tells what the cluster has seen of the queue; nil leaves it to a look every half second.
+	Events <-chan Event
+	// Lease makes sure that one of several Curfews keeps the queue; nil needs none.
+	Lease Lease
+	// Shadows remember deadlines beyond a Run; nil forgets them.
+	Shadows Shadows
+	// Expired is told of each message that expired because it was given back, in batches that are valid during the
+	// call. It must not block; nil tells nobody.
+	Expired func([]Expiry)
+	// Changed is told of each change of state; it must not block or call the keeper. nil tells nobody.
+	Changed func(Status)
+
+	// Name is this Curfew's, and a part of its consumer tags; "" is "curfew".
+	Name string
+	// FingerprintKey is the key of the fingerprints, the same in all Curfews that share Shadows.
+	FingerprintKey string
+
+	MaxMessages   int           // held at most; 0 is 100,000
+	MaxBytes      int64         // of their bodies; 0 is 1 GiB. Bodies are held by RabbitMQ, not here
+	PerChannel    int           // 0 is 1,000
+	TakeRate      int           // messages per second at the start; 0 is 5,000, negative is no limit
+	ProbeShare    float64       // lateness of messages of unknown age as a share of their TTL; 0 is 0.05
+	MaxWithoutTTL float64       // share of messages without TTL, from 1,000 messages on; 0 is 0.5, 1 any
+	StuckAfter    time.Duration // hold for 5 s a minute when other consumers have taken nothing for so long; 0 is never
+	AllowUnknown  bool          // keep although Facts.Unknown names something
+	StopTimeout   time.Duration // for the last release; 0 is 10 s, and 1 s more for each 10,000 messages held
+
+	Log *zap.Logger
+	// Now is the present instant; nil is the wall clock at the start of the Keeper, going on by the monotonic clock.
+	Now func() deadline.Instant
+}
+
+// Event is something the cluster has seen.
+type Event struct {
+	Kind EventKind
+	// ConsumerTag is that of the consumer that came. The keeper's own begin with TagPrefix.
+	ConsumerTag string
+}
+
+type EventKind uint8
+
+const (
+	ConsumerCame EventKind = iota
+	FactsChanged
+)
+
+// TagPrefix begins the consumer tags of all keepers.
+const TagPrefix = "curfew.keeper."
+
+// ErrNoQueue is what Options.Inspect answers when there is no such queue.
+var ErrNoQueue = errors.New("keeper: there is no such queue")
+
+// Lease says who keeps a queue.
+type Lease interface {
+	// Acquire takes the lease or renews it, and is called every second. holder names who has it. An error says that
+	// nobody could be asked: a keeper that has it goes on, one that has not waits.
+	Acquire(ctx context.Context) (holder string, held bool, err error)
+	// Release gives it back, if it is held.
+	Release(ctx context.Context) error
+}
+
+// Shadows remember the deadlines of a queue's held messages, for the next who keeps it. Nothing waits for them, and
+// what they lose costs probes, never a message. A deadline is of no use a minute after it has passed.
+type Shadows interface {
+	// Put remembers; it does not block.
+	Put([]Shadow)
+	// Load returns what is remembered.
+	Load(context.Context) ([]Shadow, error)
+	// Lost ticks when what was put may be gone: all is put again.
+	Lost() <-chan struct{}
+}
+
+const (
+	leaseEvery   = time.Second
+	leaseTimeout = 2 * time.Second
+	loadTimeout  = 5 * time.Second
+)
+
+// Keeper keeps one queue exact. Its methods are safe for concurrent use; Run is called once.
+type Keeper struct {
+	o   Options
+	log *zap.Logger
+
+	mu       sync.Mutex
+	core     *core
+	holder   string // of the lease
+	leaseErr error
+	told     State
+	toldWhy  reason
+	allowed  chan struct{}
+}
+
+// New makes a Keeper that does nothing until Run.
+func New(o Options) (*Keeper, error) {
+	if o.Queue == "" || o.Connect == nil || o.Facts == nil {
+		return nil, errors.New("keeper: Queue, Connect and Facts are required")
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Now == nil {
+		start := time.Now()
+		o.Now = func() deadline.Instant { return deadline.At(start.Add(time.Since(start))) }
+	}
+	or(&o.Name, "curfew")
+	or(&o.MaxMessages, 100_000)
+	or(&o.MaxBytes, 1<<30)
+	or(&o.PerChannel, 1000)
+	or(&o.TakeRate, 5000)
+	or(&o.ProbeShare, 0.05)
+	or(&o.MaxWithoutTTL, 0.5)
+	k := &Keeper{o: o, log: o.Log.With(zap.String("vhost", o.VHost), zap.String("queue", o.Queue)), allowed: make(chan struct{}, 1)}
+	k.core = newCore(config{perChannel: o.PerChannel, limit: o.MaxMessages, bytesLimit: o.MaxBytes, takeRate: max(o.TakeRate, 0),
+		probeShare: o.ProbeShare, endlessMost: o.MaxWithoutTTL, stuckAfter: o.StuckAfter, unknownToo: o.AllowUnknown}, o.Now())
+	return k, nil
+}
+
+func or[T comparable](value *T, otherwise T) {
+	var zero T
+	if *value == zero {
+		*value = otherwise
+	}
+}
+
+// Status is the present state.
+func (k *Keeper) Status() Status {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.statusLocked()
+}
+
+func (k *Keeper) statusLocked() Status {
+	s := k.core.status()
+	s.VHost, s.Queue, s.Keeper = k.o.VHost, k.o.Queue, k.holder
+	if k.leaseErr != nil {
+		s.LeaseError = k.leaseErr.Error()
+	}
+	return s
+}
+
+// Allow ends a refusal that waits for an operator.
+func (k *Keeper) Allow() {
+	select {
+	case k.allowed <- struct{}{}:
+	default:
+	}
+}
+
+// Run keeps the queue until ctx ends; then it gives everything back in order. It returns when all that it started has
+// ended, with nil.
+func (k *Keeper) Run(ctx context.Context) error {
+	if err := k.loadShadows(ctx); err != nil {
+		k.log.Warn("deadlines known to others cannot be read; ages of messages are unknown", zap.Error(err))
+	}
+	for wait := firstWait; ctx.Err() == nil && k.acquire(ctx) == nil; {
+		began := time.Now()
+		err := k.runSession(ctx)
+		if err == nil {
+			continue // stopped, or the lease is another's
+		}
+		k.input(func(c *core, now deadline.Instant) { c.disconnect(now, err.Error()) })
+		k.log.Warn("connection lost, the queue has its messages again", zap.Error(err))
+		if time.Since(began) > lastWait {
+			wait = firstWait
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, lastWait)
+	}
+	k.input(func(c *core, now deadline.Instant) { c.stop(now) })
+	k.releaseLease()
+	return nil
+}
+
+const firstWait, lastWait = 50 * time.Millisecond, 2 * time.Second
+
+// input hands one input to the core, outside of a session.
+func (k *Keeper) input(fn func(c *core, now deadline.Instant)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	fn(k.core, k.o.Now())
+	k.tellLocked()
+}
+
+// stopTimeout is how long the last release may take.
+func (k *Keeper) stopTimeout() time.Duration {
+	if k.o.StopTimeout != 0 {
+		return k.o.StopTimeout
+	}
+	return 10*time.Second + time.Duration(k.Status().Held)*100*time.Microsecond
+}
+
+// tellLocked logs a change of state and hands it on.
+func (k *Keeper) tellLocked() {
+	c := k.core
+	if c.state == k.told && c.reason == k.toldWhy {
+		return
+	}
+	k.told, k.toldWhy = c.state, c.reason
+	k.log.Info("state", zap.Stringer("state", c.state), zap.String("reason", c.reason.text), zap.Int("held", c.line.held.count))
+	if k.o.Changed != nil {
+		k.o.Changed(k.statusLocked())
+	}
+}
+
+func (k *Keeper) loadShadows(ctx context.Context) error {
+	if k.o.Shadows == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	shadows, err := k.o.Shadows.Load(ctx)
+	if err != nil {
+		return err
+	}
+	k.input(func(c *core, now deadline.Instant) { c.given.remember(now, shadows) })
+	return nil
+}
+
+// acquire waits until the lease is held. The error is that of ctx.
+func (k *Keeper) acquire(ctx context.Context) error {
+	if k.o.Lease == nil {
+		return ctx.Err()
+	}
+	for first := true; ; first = false {
+		if k.renew(ctx) == leaseHeld {
+			if !first { // another has kept the queue until now
+				if err := k.loadShadows(ctx); err != nil {
+					k.log.Warn("deadlines known to others cannot be read; ages of messages are unknown", zap.Error(err))
+				}
+			}
+			return ctx.Err()
+		}
+		k.input(func(c *core, now deadline.Instant) {
+			if k.leaseErr == nil {
+				c.enter(now, Observing, leased)
+			} else {
+				c.enter(now, Observing, reason{LostLease, "no lease: " + k.leaseErr.Error()})
+			}
+		})
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(leaseEvery):
+		}
+	}
+}
+
+type leaseState uint8
+
+const (
+	leaseUnknown leaseState = iota
+	leaseHeld
+	leaseOthers
+)
+
+func (k *Keeper) renew(ctx context.Context) leaseState {
+	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
+	defer cancel()
+	holder, held, err := k.o.Lease.Acquire(ctx)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err != nil && k.leaseErr == nil && ctx.Err() != context.Canceled {
+		k.log.Warn("lease cannot be renewed; what is kept is kept on", zap.Error(err))
+	}
+	k.leaseErr = err
+	if err != nil {
+		return leaseUnknown
+	}
+	k.holder = holder
+	if held {
+		return leaseHeld
+	}
+	return leaseOthers
+}
+
+func (k *Keeper) releaseLease() {
+	if k.o.Lease == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaseTimeout)
+	defer cancel()
+	if err := k.o.Lease.Release(ctx); err != nil {
+		k.log.Warn("lease cannot be given back; it ends by itself", zap.Error(err))
+	}
+}
+
+// consumerTag is unique among the keepers of all Curfews, and within a connection.
+func consumerTag(name string, n int) string { return fmt.Sprintf("%s%s.%d", TagPrefix, name, n) }

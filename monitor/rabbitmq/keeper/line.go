@@ -1,0 +1,308 @@
+package keeper
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"curfew/broker/deadline"
+)
+
+// segment is what one channel holds: a stretch of the queue, in order of tags. At most one segment has a consumer.
+//
+//	consume    opened        cancel        ended
+//	──────► opening ──► live ──────► cancelling ──► sealed ──► giveBackAll: returning ──► gone
+type segment struct {
+	id          uint32
+	key         uint64 // its place among the segments, and in the queue
+	phase       phase
+	held        int
+	first, last uint32           // entries, by tag
+	probeAt     deadline.Instant // when it is given back to see whether messages of unknown age have expired; never
+	strangers   []uint64
+	holds       []int // messages by consumption: a quorum queue counts each that holds any
+}
+
+type phase uint8
+
+const (
+	opening phase = iota
+	live
+	cancelling
+	sealed
+	returning
+)
+
+// line is what is held of the queue: its messages in segments, in the order of the queue, and the consumer that takes
+// more. It does nothing by itself; what it is asked for goes out as commands.
+//
+// Invariants: every entry is in exactly one segment; at most one segment has a consumer; segments are in order of key.
+type line struct {
+	held     heldMessages
+	segments []*segment // in order of key
+	byID     map[uint32]*segment
+	nextID   uint32
+	nextKey  uint64
+	consumer *segment // opening, live or cancelling
+	giving   *segment // returning
+	settling *segment // some of its messages are on their way back
+	openedAt deadline.Instant
+	started  deadline.Instant // entries count the time from then
+	given    *givenBack
+	out      []command
+	due      []uint32 // scratch
+
+	quorum  bool               // a quorum queue counts a cancelled consumer that holds messages
+	epoch   uint32             // changes with the number of consumers that are ours
+	emptied []deadline.Instant // when cancelled consumers last came to hold nothing: a quorum queue may count them a moment longer
+}
+
+func newLine(now deadline.Instant, given *givenBack) line {
+	return line{started: now, byID: map[uint32]*segment{}, nextID: 1, nextKey: 1, given: given}
+}
+
+// do adds a command that may change the number of consumers.
+func (l *line) do(cmd command) {
+	l.epoch++
+	l.out = append(l.out, cmd)
+}
+
+// waits reports whether an answer is on its way that decides what comes next.
+func (l *line) waits() bool {
+	return l.giving != nil || l.settling != nil || l.consumer != nil && l.consumer.phase != live
+}
+
+// tail is the last segment; nil if there is none.
+func (l *line) tail() *segment {
+	if len(l.segments) == 0 {
+		return nil
+	}
+	return l.segments[len(l.segments)-1]
+}
+
+// open begins to consume on a new segment at the given place.
+func (l *line) open(now deadline.Instant, key uint64, prefetch int) *segment {
+	s := &segment{id: l.nextID, key: key, first: none, last: none, probeAt: never}
+	l.nextID++
+	l.byID[s.id] = s
+	at, _ := slices.BinarySearchFunc(l.segments, key, func(s *segment, key uint64) int {
+		if s.key < key {
+			return -1
+		}
+		return 1
+	})
+	l.segments = slices.Insert(l.segments, at, s)
+	l.consumeOn(now, s, prefetch)
+	return s
+}
+
+// openTail begins to consume at the end of the queue.
+func (l *line) openTail(now deadline.Instant, prefetch int) {
+	key := l.nextKey
+	l.nextKey++
+	l.open(now, key, prefetch)
+}
+
+func (l *line) consumeOn(now deadline.Instant, s *segment, prefetch int) {
+	s.phase, l.consumer, l.openedAt = opening, s, now
+	s.holds = append(s.holds, 0)
+	l.do(command{do: consume, segment: s.id, prefetch: prefetch})
+}
+
+func (l *line) cancelConsumer() {
+	l.consumer.phase = cancelling
+	l.do(command{do: cancel, segment: l.consumer.id})
+}
+
+// add appends a message to its segment.
+func (l *line) add(now deadline.Instant, s *segment, e entry) {
+	e.taken = uint32(now.Sub(l.started) / time.Second)
+	e.segment, e.prev, e.next, e.consumption = s.id, s.last, none, uint16(len(s.holds)-1)
+	i := l.held.add(e)
+	if s.last == none {
+		s.first = i
+	} else {
+		l.held.entries[s.last].next = i
+	}
+	s.last = i
+	s.held++
+	s.holds[len(s.holds)-1]++
+}
+
+// unlink takes a message out of its segment.
+func (l *line) unlink(now deadline.Instant, s *segment, i uint32) {
+	e := &l.held.entries[i]
+	if e.prev == none {
+		s.first = e.next
+	} else {
+		l.held.entries[e.prev].next = e.next
+	}
+	if e.next == none {
+		s.last = e.prev
+	} else {
+		l.held.entries[e.next].prev = e.prev
+	}
+	s.held--
+	if n := &s.holds[e.consumption]; *n == 1 {
+		*n = 0
+		l.emptied = append(l.emptied, now)
+	} else {
+		*n--
+	}
+}
+
+// giveBackDue gives back what is due, each message alone and in the order of the queue, and returns how many that are.
+func (l *line) giveBackDue(now deadline.Instant) int {
+	due := l.due[:0]
+	for len(due) < dueAtOnce && l.held.nextDue() <= now {
+		i := l.held.first()
+		e := &l.held.entries[i]
+		l.unlink(now, l.byID[e.segment], i)
+		l.out = append(l.out, command{do: giveBack, segment: e.segment, tag: e.tag})
+		due = append(due, e.segment)
+		l.given.atDeadline(now, e)
+		l.held.remove(i)
+	}
+	l.due = due
+	slices.SortFunc(l.out[len(l.out)-len(due):], l.byPlace)
+	for _, id := range slices.Compact(due) {
+		if s := l.byID[id]; s != nil {
+			l.dropIfEmpty(s)
+		}
+	}
+	return len(due)
+}
+
+// byPlace orders what is given back as it lies in the queue.
+func (l *line) byPlace(a, b command) int {
+	if a.segment == b.segment {
+		return cmp.Compare(a.tag, b.tag)
+	}
+	return cmp.Compare(l.byID[a.segment].key, l.byID[b.segment].key)
+}
+
+// giveBackSegment gives back all of a segment; returned answers.
+func (l *line) giveBackSegment(s *segment) {
+	s.phase, l.giving = returning, s
+	if l.quorum {
+		l.giveBackEarlier(s)
+	}
+	l.do(command{do: giveBackAll, segment: s.id})
+	l.forget(s)
+}
+
+// giveBackEarlier gives back what the segment's earlier consumers took, one after the other: a quorum queue takes the
+// messages of several consumers back in any order.
+func (l *line) giveBackEarlier(s *segment) {
+	for i := s.first; i != none; i = l.held.entries[i].next {
+		e := &l.held.entries[i]
+		if e.next != none && l.held.entries[e.next].consumption != e.consumption {
+			l.out = append(l.out, command{do: giveBackTo, segment: s.id, tag: e.tag})
+		}
+	}
+}
+
+// giveBackStrangers gives back messages published during a roll, which do not belong into a segment further ahead. settled
+// answers: on another channel the next consumer could overtake them, and take what was published after them.
+func (l *line) giveBackStrangers(now deadline.Instant, s *segment) {
+	for i := s.first; i != none && len(s.strangers) > 0; {
+		e := &l.held.entries[i]
+		next := e.next
+		if e.tag == s.strangers[0] {
+			s.strangers = s.strangers[1:]
+			l.given.alive(e, strayed)
+			l.out = append(l.out, command{do: giveBack, segment: s.id, tag: e.tag})
+			l.unlink(now, s, i)
+			l.held.remove(i)
+		}
+		i = next
+	}
+	s.strangers = nil
+	l.settling = s
+	l.out = append(l.out, command{do: settle, segment: s.id})
+}
+
+// forget moves a segment's messages to those that will come back.
+func (l *line) forget(s *segment) {
+	for i := s.first; s.held > 0; {
+		e := &l.held.entries[i]
+		next := e.next
+		l.given.alive(e, 0)
+		l.held.remove(i)
+		s.held--
+		i = next
+	}
+	s.first, s.last, s.probeAt, s.strangers, s.holds = none, none, never, nil, nil
+}
+
+// lose takes out a segment whose messages are back in the queue.
+func (l *line) lose(now deadline.Instant, s *segment) {
+	l.epoch++
+	l.forget(s)
+	l.remove(s)
+	l.emptied = append(l.emptied, now)
+}
+
+// forgetAll forgets every segment and the consumer.
+func (l *line) forgetAll() {
+	for _, s := range l.segments {
+		l.forget(s)
+	}
+	l.segments, l.consumer, l.giving, l.settling = nil, nil, nil, nil
+	clear(l.byID)
+	l.epoch++
+}
+
+func (l *line) remove(s *segment) {
+	delete(l.byID, s.id)
+	if i := slices.Index(l.segments, s); i >= 0 {
+		l.segments = slices.Delete(l.segments, i, i+1)
+	}
+	if l.consumer == s {
+		l.consumer = nil
+	}
+	if l.giving == s {
+		l.giving = nil
+	}
+	if l.settling == s {
+		l.settling = nil
+	}
+}
+
+func (l *line) dropIfEmpty(s *segment) {
+	if s.held == 0 && s.phase == sealed && l.settling != s && l.byID[s.id] == s {
+		l.remove(s)
+		l.do(command{do: drop, segment: s.id})
+	}
+}
+
+// own is how many of the queue's consumers are the keeper's.
+func (l *line) own() (n int) {
+	if l.quorum {
+		for _, s := range l.segments {
+			for i, held := range s.holds {
+				if held > 0 && !(s == l.consumer && i == len(s.holds)-1) {
+					n++
+				}
+			}
+		}
+	}
+	if l.consumer != nil {
+		n++
+	}
+	return n
+}
+
+// stillCounted is how many consumers that hold nothing any more may be counted still.
+func (l *line) stillCounted(now deadline.Instant) int {
+	l.emptied = slices.DeleteFunc(l.emptied, func(at deadline.Instant) bool { return at < now.Add(-countedOn) })
+	if !l.quorum {
+		return 0
+	}
+	return len(l.emptied)
+}
+
+// heldSince is when the first message of a segment was taken, to a second.
+func (l *line) heldSince(s *segment) deadline.Instant {
+	return l.started.Add(time.Duration(l.held.entries[s.first].taken) * time.Second)
+}

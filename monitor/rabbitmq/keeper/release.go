@@ -1,0 +1,90 @@
+package keeper
+
+import "curfew/broker/deadline"
+
+// release is the giving back of all that was held.
+type release struct {
+	next     State // that follows
+	why      reason
+	at       deadline.Instant // when it began
+	messages int              // then
+	last     Release          // the last one that has ended
+}
+
+// advanceRelease gives everything back in order of the queue, one segment after the other.
+func (c *core) advanceRelease(now deadline.Instant) {
+	switch {
+	case c.line.consumer != nil:
+		c.line.cancelConsumer()
+	case len(c.line.segments) > 0:
+		c.line.giveBackSegment(c.line.segments[0])
+	default:
+		c.released(now)
+	}
+}
+
+// beginRelease gives back all; next is the state that follows.
+func (c *core) beginRelease(now deadline.Instant, next State, why reason) {
+	c.release.next, c.release.why = next, why
+	if c.state == Releasing {
+		return
+	}
+	if !c.taking() && len(c.line.segments) == 0 {
+		c.aside.windowEnd = 0
+		c.enter(now, next, why)
+		return
+	}
+	c.beginGap(now)
+	c.rolls.present = nil
+	c.aside.windowEnd = 0
+	c.release.at, c.release.messages = now, c.line.held.count
+	c.enter(now, Releasing, why)
+}
+
+func (c *core) released(now deadline.Instant) {
+	c.counts.Releases++
+	r := &c.release
+	c.counts.Released += uint64(r.messages)
+	r.last = Release{At: r.at, Took: now.Sub(r.at), Messages: r.messages, Code: r.why.code, Reason: r.why.text}
+	c.given.rolled = nil // whoever takes them now, nobody tells the keeper
+	c.enter(now, r.next, r.why)
+	c.looks.at = now
+	if c.state == Observing {
+		c.refusal.retryAt = 0
+	}
+}
+
+// stop releases; the core has ended when its state is Stopped.
+func (c *core) stop(now deadline.Instant) {
+	c.beginRelease(now, Stopped, stopped)
+	c.advance(now)
+}
+
+// refuse gives all back and takes nothing until what ends the refusal has come.
+func (c *core) refuse(now deadline.Instant, r refusal) {
+	if c.refusal.sticky {
+		return
+	}
+	c.refusal = r
+	if c.release.next == Stopped && c.state == Releasing {
+		return
+	}
+	if c.state != Refused {
+		c.counts.Refusals++
+	}
+	c.beginRelease(now, Refused, r.reason)
+	if c.state == Refused {
+		c.enter(now, Refused, r.reason)
+	}
+}
+
+// allow ends a refusal; what is still true of the queue refuses it again.
+func (c *core) allow(now deadline.Instant) {
+	if c.state != Refused {
+		return
+	}
+	c.refusal, c.harm.at = refusal{}, 0
+	c.enter(now, Observing, reason{Looking, "allowed by an operator"})
+	c.setFacts(now, c.facts)
+	c.looks.at = now
+}

@@ -1,0 +1,125 @@
+package keeper
+
+import (
+	"time"
+
+	"curfew/broker/deadline"
+)
+
+// Expiry is one message that expired because it was given back. Instants are by the keeper's clock.
+type Expiry struct {
+	VHost, Queue string
+	// Deadline is receipt plus TTL, so at most the way from the queue to the keeper later than RabbitMQ's own. With
+	// AgeUnknown it is the latest instant possible.
+	Deadline deadline.Instant
+	// GivenBack is when the message was last given back. RabbitMQ tells nobody when it dead-letters or drops a
+	// message; it does so as soon as the message is back in its queue.
+	GivenBack   deadline.Instant
+	Fingerprint uint64
+	AgeUnknown  bool
+	Early       int // how often it had come back before, because RabbitMQ's clock was behind
+}
+
+// Shadow is the deadline of a held message, by its fingerprint.
+type Shadow struct {
+	Fingerprint uint64
+	Deadline    deadline.Instant // at the latest, with AgeUnknown
+	AgeUnknown  bool
+}
+
+// Counts only grow while a Keeper lives.
+type Counts struct {
+	Taken       uint64 // deliveries
+	Redelivered uint64 // of them with the redelivered flag
+	UnknownAge  uint64 // of them of unknown age
+	GivenBack   uint64 // at their deadline, one by one
+	Expired     uint64 // given back and not come again
+	Early       uint64 // given back and come again
+	Releases    uint64
+	Released    uint64 // messages given back alive in releases
+	Rolls       uint64 // segments given back and taken again: generations, probes, compaction
+	Rolled      uint64 // messages in them
+	Lost        uint64 // messages that went back because RabbitMQ closed a channel
+	Refusals    uint64
+}
+
+// Seen is what was seen of the messages as they came for the first time.
+type Seen struct {
+	Messages    int
+	Expiring    int             // of these, how many had a TTL of their own
+	Shorter     int             // and how many one below the queue's
+	Least, Most deadline.Millis // the lowest and the highest TTL of their own
+}
+
+func (s *Seen) add(ttl, queue time.Duration) {
+	s.Messages++
+	if ttl < 0 {
+		return
+	}
+	ms := deadline.RoundUp(ttl)
+	if s.Expiring == 0 || ms < s.Least {
+		s.Least = ms
+	}
+	s.Most = max(s.Most, ms)
+	s.Expiring++
+	if queue >= 0 && ttl < queue {
+		s.Shorter++
+	}
+}
+
+// Release is one giving back of all that was held.
+type Release struct {
+	At       deadline.Instant
+	Took     time.Duration
+	Messages int
+	Code     Code
+	Reason   string
+}
+
+// Status is what a keeper does at one instant.
+type Status struct {
+	VHost, Queue string
+	State        State
+	Code         Code
+	Reason       string
+	Since        deadline.Instant
+	Keeper       string // who holds the lease: this keeper's name, or another's; "" is unknown
+	LeaseError   string // the lease cannot be renewed or taken
+	// NeedsOperator says that the queue stays refused until Allow is called.
+	NeedsOperator bool
+	Held          int
+	HeldBytes     int64
+	WithoutTTL    int
+	Segments      int
+	CaughtUp      bool             // all that was in the queue has been taken
+	NextDue       deadline.Instant // 0: nothing expires
+	Ready         int              // by the last look
+	Consumers     int              // that are not the keeper's, by the last look
+	Seen          Seen             // since the Keeper was made
+	LastRelease   Release
+	Counts        Counts
+}
+
+func (c *core) status() Status {
+	held := &c.line.held
+	s := Status{State: c.state, Code: c.reason.code, Reason: c.reason.text, Since: c.since, NeedsOperator: c.state == Refused && c.refusal.sticky,
+		Held: held.count, HeldBytes: held.bytes, WithoutTTL: held.endless, Segments: len(c.line.segments), CaughtUp: c.ages.caughtUp,
+		Ready: c.looks.ready, Consumers: c.looks.others, Seen: c.seen, LastRelease: c.release.last, Counts: c.counts}
+	if due := held.nextDue(); due != never {
+		s.NextDue = due
+	}
+	return s
+}
+
+// shadows are all deadlines that are known.
+func (c *core) shadows() (all []Shadow) {
+	for i := range c.line.held.entries {
+		if e := &c.line.held.entries[i]; e.tag != 0 && e.deadline != never {
+			all = append(all, Shadow{e.fingerprint, e.deadline, e.flags&unknownAge != 0})
+		}
+	}
+	c.given.waiting.each(func(r remembered) {
+		all = append(all, Shadow{r.fingerprint, r.deadline, r.flags&unknownAge != 0})
+	})
+	return all
+}

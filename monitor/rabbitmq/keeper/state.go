@@ -1,0 +1,74 @@
+package keeper
+
+import "fmt"
+
+// State is what the keeper does with its queue at the moment.
+type State uint8
+
+const (
+	Observing     State = iota // nothing is held: not connected, no lease, or the queue has not been looked at
+	Keeping                    // all messages are held, and each is given back at its deadline
+	Releasing                  // all is being given back, in order
+	StandingAside              // other consumers are there, or were a moment ago
+	Window                     // messages are held for a few seconds a minute
+	Refused                    // nothing is held, for the reason stated
+	Stopped                    // Run has returned
+)
+
+// States are all states, in order.
+var States = []State{Observing, Keeping, Releasing, StandingAside, Window, Refused, Stopped}
+
+func (s State) String() string {
+	switch s {
+	case Observing:
+		return "observing"
+	case Keeping:
+		return "keeping"
+	case Releasing:
+		return "releasing"
+	case StandingAside:
+		return "standing aside"
+	case Window:
+		return "window"
+	case Refused:
+		return "refused"
+	case Stopped:
+		return "stopped"
+	}
+	return fmt.Sprintf("state %d", uint8(s))
+}
+
+// Code names the reason for a state or a release in one word, for metrics.
+type Code string
+
+const (
+	Connection     Code = "connection" // there is none
+	Looking        Code = "looking"    // at the queue, before anything is taken
+	NoQueue        Code = "no_queue"
+	LostLease      Code = "lost_lease" // another Curfew has it, or nobody can be asked
+	NoConsumer     Code = "no_consumer"
+	Consumer       Code = "consumer"        // another one is there, or was a moment ago
+	Flapping       Code = "flapping"        // other consumers come and go
+	StuckConsumers Code = "stuck_consumers" // other consumers are there and do not work
+	Settings       Code = "settings"        // the queue's type, arguments or policies
+	Unknown        Code = "unknown"         // settings that could not be read
+	Budget         Code = "budget"          // more messages or bytes than may be held
+	FewDeadlines   Code = "few_deadlines"   // most messages have no TTL
+	DeliveryLimit  Code = "delivery_limit"  // a quarter of it is spent
+	Harm           Code = "harm"            // what is given back at its deadline does not expire
+	Permission     Code = "permission"      // RabbitMQ refuses what keeping takes
+	Stop           Code = "stop"            // Run ends
+)
+
+// reason is why the keeper is in a state: in one word, and in a sentence for people.
+type reason struct {
+	code Code
+	text string
+}
+
+var (
+	looking = reason{Looking, "looking at the queue"}
+	noQueue = reason{NoQueue, "there is no such queue"}
+	leased  = reason{LostLease, "another Curfew keeps it"}
+	stopped = reason{Stop, "stopped"}
+)

@@ -1,0 +1,204 @@
+package keeper
+
+import (
+	"time"
+
+	"curfew/broker/deadline"
+)
+
+// opened says that the segment's consumer is there; its deliveries follow.
+func (c *core) opened(now deadline.Instant, id uint32) {
+	s := c.line.byID[id]
+	if s == nil || s.phase != opening {
+		return
+	}
+	s.phase = live
+	c.line.epoch++
+	if r := c.rolls.present; r != nil {
+		r.lastAt = now
+	}
+	c.advance(now)
+}
+
+// deliver takes in what the segment's consumer was handed.
+func (c *core) deliver(now deadline.Instant, id uint32, tag uint64, m message) {
+	s := c.line.byID[id]
+	if s == nil {
+		return
+	}
+	c.counts.Taken++
+	if m.redelivered {
+		c.counts.Redelivered++
+	} else {
+		c.seen.add(m.ttl, c.facts.TTL)
+	}
+	e, known := c.judge(now, s, m)
+	if r := c.rolls.present; r != nil && s == r.replacement {
+		r.came(now, m, tag, known)
+	}
+	c.ages.came(c.taking())
+	e.tag, e.fingerprint, e.size = tag, m.fingerprint, uint32(min(m.size, 1<<32-1))
+	if limit := c.facts.holdLimit(); limit > 0 && s.held == 0 {
+		c.rolls.by(now.Add(limit))
+	}
+	c.line.add(now, s, e)
+	if c.taking() {
+		if r := c.cfg.exceeded(c.facts, &c.line.held, m, c.state == Window); r != nil {
+			c.refuse(now, *r)
+		}
+	}
+	c.advance(now)
+}
+
+// judge works out when a message expires. known reports that it was held before.
+func (c *core) judge(now deadline.Instant, s *segment, m message) (e entry, known bool) {
+	ttl := m.ttl
+	if c.facts.TTL >= 0 && (ttl < 0 || c.facts.TTL < ttl) {
+		ttl = c.facts.TTL
+	}
+	if ttl < 0 {
+		return entry{deadline: never, due: never}, m.redelivered
+	}
+	step := time.Duration(c.facts.probeShare(c.cfg.probeShare) * float64(ttl))
+	probe := func(from deadline.Instant) {
+		if e.flags&unknownAge != 0 && step > 0 {
+			c.rolls.probe(s, e, from.Add(max(step, leastProbe)))
+		}
+	}
+	// A quorum queue that loses the node of a connection hands out what it had delivered there without the flag.
+	if m.redelivered || c.line.quorum && !c.ages.caughtUp {
+		if r, ok := c.given.waiting.take(m.fingerprint); ok {
+			e = entry{deadline: r.deadline, due: max(r.deadline, now), flags: r.flags &^ strayed, early: r.early}
+			probe(now)
+			return e, r.flags&strayed == 0
+		}
+	}
+	if m.redelivered {
+		if r, ok := c.given.left.take(m.fingerprint); ok {
+			c.counts.Early++
+			if r.flags&hinted == 0 && r.early < maxEarly {
+				return entry{deadline: r.deadline, due: now.Add(min(firstRetry<<r.early, lastRetry)), flags: r.flags, early: r.early + 1}, false
+			}
+		}
+	}
+	latest := now.Add(ttl)
+	e = entry{deadline: latest, due: latest}
+	if unsure := c.ages.unsure(now, m.redelivered, ttl); unsure > max(step, quiet) {
+		e.flags = unknownAge
+		c.counts.UnknownAge++
+		if at := m.published.Add(ttl); m.published > 0 && at > now && at < latest {
+			e.flags |= hinted
+			e.due = at
+		}
+		probe(max(now, latest.Add(-unsure)))
+	}
+	c.fresh = append(c.fresh, Shadow{m.fingerprint, e.deadline, e.flags&unknownAge != 0})
+	return e, false
+}
+
+// ended says that the segment's consumer is gone and all its deliveries have been handed over.
+func (c *core) ended(now deadline.Instant, id uint32) {
+	s := c.line.byID[id]
+	if s == nil || c.line.consumer != s {
+		return
+	}
+	asked := s.phase == cancelling
+	s.phase, c.line.consumer, c.ages.cancelledAt = sealed, nil, now
+	if s.holds[len(s.holds)-1] == 0 {
+		c.line.emptied = append(c.line.emptied, now)
+	}
+	c.line.epoch++
+	if !asked { // RabbitMQ cancelled it: the queue was deleted, moved, or its consumer timed out
+		c.looks.at, c.openAt = now, now.Add(2*lookAgain)
+	}
+	c.line.dropIfEmpty(s)
+	c.advance(now)
+}
+
+// lost says that RabbitMQ closed the segment's channel: its messages are ready again.
+func (c *core) lost(now deadline.Instant, id uint32, why failure, text string) {
+	s := c.line.byID[id]
+	if s == nil {
+		return
+	}
+	c.counts.Lost += uint64(s.held)
+	c.line.lose(now, s)
+	c.looks.at = now
+	switch why {
+	case forbidden, noChannel:
+		c.refuse(now, refusal{reason: reason{Permission, text}, retryAt: now.Add(retryRefused)})
+	case locked:
+		c.standAside(now, reason{Consumer, "another consumer is exclusive"})
+	case queueGone, unavailable:
+		c.openAt = now.Add(time.Second)
+	default:
+		c.openAt = max(c.openAt, now.Add(lookAgain))
+	}
+	c.advance(now)
+}
+
+// returned says that all of the segment is back in its queue.
+func (c *core) returned(now deadline.Instant, id uint32) {
+	s := c.line.byID[id]
+	if s == nil || c.line.giving != s {
+		return
+	}
+	c.line.lose(now, s)
+	c.line.do(command{do: drop, segment: s.id})
+	c.advance(now)
+}
+
+// settled says that what was given back of the segment one by one is in its queue.
+func (c *core) settled(now deadline.Instant, id uint32) {
+	s := c.line.byID[id]
+	if s == nil || c.line.settling != s {
+		return
+	}
+	c.line.settling = nil
+	c.line.dropIfEmpty(s)
+	c.advance(now)
+}
+
+// advanceTake keeps one consumer going, seals a full segment, and rolls segments when it is time.
+func (c *core) advanceTake(now deadline.Instant) {
+	if s := c.line.consumer; s != nil {
+		r := c.rolls.present
+		switch {
+		case r != nil && s == r.replacement:
+			if r.full(now) {
+				c.line.cancelConsumer()
+			}
+		case s.held >= c.cfg.perChannel:
+			if !c.ages.caughtUp && c.cfg.takeRate > 0 {
+				c.openAt = max(c.openAt, c.line.openedAt.Add(time.Duration(c.cfg.perChannel)*time.Second/time.Duration(c.cfg.takeRate)))
+			}
+			c.line.cancelConsumer()
+		case r == nil && c.findRoll(now):
+			c.line.cancelConsumer()
+		}
+		return
+	}
+	if c.rolls.present != nil || c.findRoll(now) {
+		c.advanceRoll(now)
+		if c.rolls.present != nil {
+			return
+		}
+	}
+	if now < c.openAt || c.windowFull() {
+		return
+	}
+	if last := c.line.tail(); last != nil && last.held <= c.cfg.perChannel/2 && len(last.holds) < 64 {
+		c.line.consumeOn(now, last, c.cfg.perChannel-last.held)
+		return
+	}
+	c.line.openTail(now, c.cfg.perChannel)
+}
+
+// findRoll begins a roll if it is time for one.
+func (c *core) findRoll(now deadline.Instant) bool {
+	if !c.ages.caughtUp || !c.rolls.begin(now, &c.line, c.facts, c.cfg.perChannel) {
+		return false
+	}
+	c.counts.Rolls++
+	return true
+}

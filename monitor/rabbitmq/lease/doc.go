@@ -1,0 +1,36 @@
+// Package lease is what several Curfews that keep queues of one RabbitMQ share in Redis: who keeps which queue, and
+// the deadlines of the messages held, so that the next keeper knows them.
+//
+// # Keys
+//
+// One hash tag per queue, so that all of a queue lies on one node of a cluster:
+//
+//	{curfew:keep:<vhost>:<queue>}:lease        string: the keeper's name and a random part; expires after 3 s
+//	{curfew:keep:<vhost>:<queue>}:minutes      sorted set: the minutes that have shadows, by Unix minute
+//	{curfew:keep:<vhost>:<queue>}:at:<minute>  string: 16 bytes per shadow: fingerprint, deadline in µs times two,
+//	                                           plus one if the age is unknown; expires two minutes after its minute
+//
+// And for all of a virtual host:
+//
+//	{curfew:keep:<vhost>}:members              sorted set: names and random parts of the Curfews that live, by the Unix
+//	                                           ms until which that is valid, 3 s after each beat
+//	{curfew:keep:<vhost>}:let-go               hash: queues that nobody may keep until an operator allows it, with the
+//	                                           reasons
+//
+// vhost and queue are percent-encoded. The lease of the queue with the empty name is that of observing. Curfews beside
+// different RabbitMQ clusters must not share a Redis database: nothing in the keys says which cluster they are about.
+//
+// # Guarantees
+//
+// A lease has one holder by Redis's clock. It is advice: RabbitMQ hands each message to one consumer at a time,
+// whatever the leases say, so a lease that is lost by a stall, a failover or a flush costs order, never a message. A
+// keeper that is killed is followed by another within 5 s: 3 s until its lease ends, and 1 s between tries.
+//
+// Shadows are written in batches by a goroutine of their own; nothing waits for it. What is not written because Redis
+// is away is dropped, and all is written again when Redis is back, or has lost what it had. A deadline that is missing
+// makes the age of its message unknown to the next keeper, and one too many is of no consequence.
+//
+// Rights the Redis user needs: +get +set +del +eval +evalsha +append +expireat +zadd +zrange +zrem +zremrangebyscore +exists
+// +hgetall +hset +hdel +time on
+// ~{curfew:keep:*.
+package lease

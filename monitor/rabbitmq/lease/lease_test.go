@@ -1,0 +1,120 @@
+package lease
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/keeper"
+	"curfew/scheduler/storetest"
+)
+
+func TestLeaseHasOneHolder(t *testing.T) {
+	r := storetest.StartRedis(t)
+	a, b := New(r.Client, "/", "q", "left"), New(r.Client, "/", "q", "right")
+	elsewhere := New(r.Client, "/", "q2", "right")
+	acquire := func(l *Lease) (string, bool) {
+		holder, held, err := l.Acquire(t.Context())
+		require.NoError(t, err)
+		return holder, held
+	}
+	holder, held := acquire(a)
+	require.True(t, held)
+	require.Equal(t, "left", holder)
+	holder, held = acquire(b)
+	require.False(t, held)
+	require.Equal(t, "left", holder)
+	_, held = acquire(elsewhere)
+	require.True(t, held)
+	require.NoError(t, b.Release(t.Context()), "is not b's to give back")
+	_, held = acquire(a)
+	require.True(t, held)
+	require.NoError(t, a.Release(t.Context()))
+	_, held = acquire(b)
+	require.True(t, held)
+
+	ttl, err := r.Client.PTTL(t.Context(), b.key).Result()
+	require.NoError(t, err)
+	require.LessOrEqual(t, ttl, Length)
+	require.Positive(t, ttl)
+
+	r.Kill()
+	_, _, err = a.Acquire(t.Context())
+	require.Error(t, err)
+}
+
+func TestShadowsAreWrittenAndReadAgain(t *testing.T) {
+	r := storetest.StartRedis(t)
+	now := deadline.At(time.Now())
+	want := []keeper.Shadow{
+		{Fingerprint: 1, Deadline: now + 1e6},
+		{Fingerprint: 1<<64 - 1, Deadline: now + 3600e6, AgeUnknown: true},
+		{Fingerprint: 7, Deadline: now + 3600e6},
+		{Fingerprint: 7, Deadline: now + 3600e6 + 1},
+	}
+	s := NewShadows(r.Client, "v", "q", zap.NewNop())
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- s.Run(ctx) }()
+	stored := func(shadows []keeper.Shadow) func() bool {
+		return func() bool {
+			got, err := NewShadows(r.Client, "v", "q", zap.NewNop()).Load(t.Context())
+			return err == nil && sameShadows(shadows, got)
+		}
+	}
+	s.Put(want[:2])
+	s.Put(want[2:])
+	require.Eventually(t, stored(want), 5*time.Second, 10*time.Millisecond)
+
+	r.Client.FlushAll(t.Context())
+	<-s.Lost()
+	s.Put(want[:3])
+	require.Eventually(t, stored(want[:3]), 5*time.Second, 10*time.Millisecond)
+
+	r.Kill()
+	s.Put(want[3:])
+	require.Eventually(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.dropped }, 10*time.Second, 10*time.Millisecond)
+	r.Restart()
+	<-s.Lost()
+	s.Put(want)
+	require.Eventually(t, stored(want), 10*time.Second, 10*time.Millisecond)
+
+	keys, err := r.Client.Keys(t.Context(), "*:at:*").Result()
+	require.NoError(t, err)
+	for _, key := range keys {
+		ttl, err := r.Client.TTL(t.Context(), key).Result()
+		require.NoError(t, err)
+		require.Positive(t, ttl, key)
+	}
+	cancel()
+	require.NoError(t, <-done)
+}
+
+func sameShadows(a, b []keeper.Shadow) bool {
+	count := map[keeper.Shadow]int{}
+	for _, s := range a {
+		count[s]++
+	}
+	for _, s := range b {
+		count[s]--
+	}
+	for _, n := range count {
+		if n != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func TestALongBacklogOfShadowsIsDroppedNotKept(t *testing.T) {
+	s := NewShadows(nil, "v", "q", zap.NewNop())
+	s.Put(make([]keeper.Shadow, mostWaiting))
+	require.False(t, s.dropped)
+	s.Put(make([]keeper.Shadow, 1))
+	require.True(t, s.dropped)
+	require.Empty(t, s.waiting)
+}

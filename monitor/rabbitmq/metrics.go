@@ -1,0 +1,150 @@
+package rabbitmq
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	// maxQueues bounds the queues that have metrics of their own; all others share the label "_other".
+	maxQueues   = 500
+	otherQueues = "_other"
+)
+
+var (
+	queuesDesc  = prometheus.NewDesc("curfew_rabbitmq_queues", "Watched queues by what is done with them. A kept queue counts where its lease is.", []string{"mode", "state"}, nil)
+	notKeptDesc = prometheus.NewDesc("curfew_rabbitmq_queue_not_kept", "1 for a queue that a rule wants kept, and that is refused or let go of, or of which messages cannot be taken (stranded).", []string{"vhost", "queue", "reason"}, nil)
+	heldDesc    = prometheus.NewDesc("curfew_rabbitmq_held_messages", "Messages that the keeper of a queue holds.", []string{"vhost", "queue"}, nil)
+	bytesDesc   = prometheus.NewDesc("curfew_rabbitmq_held_bytes", "Bodies of the messages that the keeper of a queue holds. RabbitMQ has them.", []string{"vhost", "queue"}, nil)
+	lateDesc    = prometheus.NewDesc("curfew_rabbitmq_kept_lateness_seconds", "How long after its deadline a message of a kept queue was given back to expire; without those of unknown age.", nil, nil)
+	leasesDesc  = prometheus.NewDesc("curfew_rabbitmq_leases", "Queues whose lease this Curfew has; without Redis, queues that it keeps.", nil, nil)
+	redisDesc   = prometheus.NewDesc("curfew_rabbitmq_redis_up", "0 if leases cannot be renewed or taken. Not there without Redis.", nil, nil)
+	ageDesc     = prometheus.NewDesc("curfew_rabbitmq_inventory_age_seconds", "Since the queues of RabbitMQ were last looked at.", nil, nil)
+	lagDesc     = prometheus.NewDesc("curfew_rabbitmq_observer_lag_seconds", "How far what the observer has read of the taps is behind. Only where it runs.", []string{"vhost"}, nil)
+)
+
+// counters are the metrics that only grow.
+type counters struct {
+	releases   *prometheus.CounterVec
+	unknownAge prometheus.Counter
+
+	mu    *sync.Mutex
+	named map[string]bool // queues with a label of their own
+}
+
+func newCounters() counters {
+	return counters{
+		releases: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "curfew_rabbitmq_releases_total",
+			Help: "Times that a keeper gave back all it held."}, []string{"vhost", "queue", "reason"}),
+		unknownAge: prometheus.NewCounter(prometheus.CounterOpts{Name: "curfew_rabbitmq_unknown_age_total",
+			Help: "Messages taken of which nobody knows when they entered their queue. They may be late."}),
+		mu: new(sync.Mutex), named: make(map[string]bool),
+	}
+}
+
+func (c *counters) released(vhost, queue, reason string) {
+	c.releases.WithLabelValues(vhost, c.label(queue), reason).Inc()
+}
+
+// label is the name of a queue in metrics.
+func (c *counters) label(queue string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.named[queue] {
+		if len(c.named) >= maxQueues {
+			return otherQueues
+		}
+		c.named[queue] = true
+	}
+	return queue
+}
+
+// Describe implements prometheus.Collector.
+func (p *Primary) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{queuesDesc, notKeptDesc, heldDesc, bytesDesc, lateDesc, leasesDesc, redisDesc, ageDesc, lagDesc} {
+		out <- d
+	}
+	p.counts.releases.Describe(out)
+	p.counts.unknownAge.Describe(out)
+}
+
+// Collect implements prometheus.Collector.
+func (p *Primary) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	p.collectQueues(gauge)
+	sum := &lateness{}
+	p.mu.Lock()
+	for _, q := range p.queues {
+		q.late.addTo(sum)
+		if q.keeper != nil {
+			q.changed(q.keeper.Status())
+		}
+	}
+	if !p.lookedAt.IsZero() {
+		gauge(ageDesc, time.Since(p.lookedAt).Seconds())
+	}
+	if p.observer != nil {
+		gauge(lagDesc, p.observer.Lag().Seconds(), p.vhost())
+	}
+	p.mu.Unlock()
+	out <- sum.metric()
+	if p.redis != nil {
+		up := 1.0
+		if p.group.trouble().err != nil {
+			up = 0
+		}
+		gauge(redisDesc, up)
+	}
+	p.counts.releases.Collect(out)
+	p.counts.unknownAge.Collect(out)
+}
+
+// collectQueues collects what the status says of the queues.
+func (p *Primary) collectQueues(gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+	s := p.Status()
+	o, _ := p.observing()
+	observes := o != nil // one of all Curfews does, and counts what nobody keeps
+	states := map[[2]string]int{}
+	held, bytes, leases := map[string]int{}, map[string]int64{}, 0
+	notKept := map[[2]string]bool{}
+	for i := range s.Queues {
+		q := &s.Queues[i]
+		if q.Here {
+			leases++
+			label := p.counts.label(q.Queue)
+			held[label] += q.Held
+			bytes[label] += q.HeldBytes
+		}
+		if q.Here || !q.running && observes {
+			states[[2]string{q.Mode, q.State}]++
+		}
+		if q.Code != "" {
+			notKept[[2]string{p.counts.label(q.Queue), q.Code}] = true
+		}
+	}
+	for key, n := range states {
+		gauge(queuesDesc, float64(n), key[0], key[1])
+	}
+	for label, n := range held {
+		gauge(heldDesc, float64(n), s.VHost, label)
+		gauge(bytesDesc, float64(bytes[label]), s.VHost, label)
+	}
+	for key := range notKept {
+		gauge(notKeptDesc, 1, s.VHost, key[0], key[1])
+	}
+	gauge(leasesDesc, float64(leases))
+}
+
+// metric is a histogram in seconds.
+func (l *lateness) metric() prometheus.Metric {
+	cumulative, n := make(map[float64]uint64, len(latenessMillis)), uint64(0)
+	for i, bound := range latenessMillis {
+		n += l.buckets[i]
+		cumulative[bound/1000] = n
+	}
+	return prometheus.MustNewConstHistogram(lateDesc, l.total, l.sum.Seconds(), cumulative)
+}

@@ -1,0 +1,270 @@
+package observe
+
+import (
+	"container/heap"
+	"slices"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/forecast"
+)
+
+// maxDeadlines is how many deadlines a Line knows at most unless it is told otherwise.
+const maxDeadlines = 1_000_000
+
+// Line computes which messages of one queue were there at their deadlines, from what its
+// tap has received and how many messages were ready. It has no clock and no lock, and
+// changes nothing.
+//
+// The messages are numbered in the order in which they entered. Of E messages that have
+// entered, those that wait are the last ones: message k is there if and only if
+// E-1-k < ready. What has been requeued is ready again, and counts as such.
+//
+// A tap and a count are never of the same instant, so E is known within bounds, and so is
+// the head of the queue: messages before `gone` have left it, those from `there` on wait,
+// and of the few between nothing is said until a later count decides.
+//
+// The zero value is an empty queue that nobody has counted.
+type Line struct {
+	// Most bounds the deadlines known at once; 0: a million. Beyond, those of messages that
+	// have left are forgotten, and then those of new messages (Counts.Unknown).
+	Most int
+
+	entered uint64
+	due     byDeadline // not judged yet
+	doubt   []waiting  // due, between gone and there at the last count
+	overdue byNumber   // missed, and not seen to leave
+
+	gone, there int64 // of the last count; below 0: messages from before the tap wait
+	ready       int
+	consumers   int
+	counted     deadline.Instant // of the last count; 0: none
+	left        uint64           // messages that have left, at least; never falls
+	meter       forecast.Meter
+	counts      Counts
+}
+
+// Counts are what a Line has found out since it began. They never fall.
+type Counts struct {
+	Entered uint64 `json:"entered"`
+	Expire  uint64 `json:"with_deadline"` // of these, how many had a deadline
+	InTime  uint64 `json:"in_time"`       // left before their deadlines
+	Missed  uint64 `json:"missed"`        // were there at their deadlines
+	Expired uint64 `json:"expired"`       // of these, how many have left
+	Unknown uint64 `json:"unknown"`       // deadlines that there was no room for
+}
+
+type waiting struct {
+	number   uint64
+	deadline deadline.Instant
+	id       string
+}
+
+// Miss is a message that was in its queue at its deadline, consumed by nobody.
+type Miss struct {
+	Number    uint64 // its place among the messages that have entered, from 0
+	MessageID string
+	Deadline  deadline.Instant
+	// Seen is when it was seen there after its deadline, or seen to be gone with nobody
+	// there who could have consumed it.
+	Seen deadline.Instant
+	// Left is when it was seen to be gone; 0: it is still there. RabbitMQ hands out no
+	// expired message, so it expired between the last look at the queue and this one.
+	Left deadline.Instant
+}
+
+// Count is how many messages were ready, at an instant between two.
+type Count struct {
+	Asked, Answered deadline.Instant
+	Ready           int
+	Consumers       int
+	// Before is what Entered was when the question was asked, After what it was when all
+	// had arrived that had entered the queue by the answer.
+	Before, After uint64
+}
+
+// Entered is how many messages have entered.
+func (l *Line) Entered() uint64 { return l.entered }
+
+// Counts are what was found out so far.
+func (l *Line) Counts() Counts {
+	l.counts.Entered = l.entered
+	return l.counts
+}
+
+// Ready and Consumers are those of the last count.
+func (l *Line) Ready() int     { return l.ready }
+func (l *Line) Consumers() int { return l.consumers }
+
+// Overdue is how many messages have missed their deadlines and are still there, and the
+// earliest of these deadlines.
+func (l *Line) Overdue() (n int, since deadline.Instant) {
+	for _, w := range l.overdue {
+		if since == 0 || w.deadline < since {
+			since = w.deadline
+		}
+	}
+	return len(l.overdue), since
+}
+
+// NextDeadline is the earliest one that was not looked at; 0: there is none.
+func (l *Line) NextDeadline() deadline.Instant {
+	if len(l.due) == 0 {
+		return 0
+	}
+	return l.due[0].deadline
+}
+
+// Undecided reports whether messages are due of which the last count said nothing.
+func (l *Line) Undecided() bool { return len(l.doubt) > 0 }
+
+// Enter takes note of a message that has entered the queue; at 0 it never expires.
+func (l *Line) Enter(at deadline.Instant, id string) {
+	number := l.entered
+	l.entered++
+	if at == 0 {
+		return
+	}
+	l.counts.Expire++
+	most := l.Most
+	if most == 0 {
+		most = maxDeadlines
+	}
+	if len(l.due) >= most && l.prune() >= most {
+		l.counts.Unknown++
+		return
+	}
+	heap.Push(&l.due, waiting{number, at, id})
+}
+
+// prune forgets the deadlines of messages that have left, and returns how many stay. So
+// that it is not called for each message, it keeps none of them once it begins.
+func (l *Line) prune() int {
+	kept := l.due[:0]
+	for _, w := range l.due {
+		if int64(w.number) >= l.gone {
+			kept = append(kept, w)
+		}
+	}
+	l.counts.InTime += uint64(len(l.due) - len(kept))
+	clear(l.due[len(kept):])
+	l.due = kept
+	heap.Init(&l.due)
+	return len(l.due)
+}
+
+// Count judges what is due by c.Asked, and appends each message that has missed its
+// deadline to out, and again when it has left.
+func (l *Line) Count(c Count, out []Miss) []Miss {
+	alone := l.counted != 0 && l.consumers == 0 && c.Consumers == 0 // nobody consumed since the last count
+	wasThere := l.there
+	l.gone, l.there = int64(c.Before)-int64(c.Ready), int64(c.After)-int64(c.Ready)
+	l.ready, l.consumers, l.counted = c.Ready, c.Consumers, c.Answered
+
+	// What was in doubt is looked at once more, with what has become due.
+	looked := l.doubt
+	l.doubt = nil
+	for len(l.due) > 0 && l.due[0].deadline <= c.Asked {
+		looked = append(looked, heap.Pop(&l.due).(waiting))
+	}
+	for _, w := range looked {
+		switch number := int64(w.number); {
+		case number >= l.there:
+			l.counts.Missed++
+			out = append(out, Miss{w.number, w.id, w.deadline, c.Answered, 0})
+			heap.Push(&l.overdue, w)
+		case number >= l.gone:
+			l.doubt = append(l.doubt, w)
+		case alone && number >= wasThere:
+			l.counts.Missed++
+			l.counts.Expired++
+			out = append(out, Miss{w.number, w.id, w.deadline, c.Answered, c.Answered})
+		default:
+			l.counts.InTime++
+		}
+	}
+	for len(l.overdue) > 0 && int64(l.overdue[0].number) < l.gone {
+		w := heap.Pop(&l.overdue).(waiting)
+		l.counts.Expired++
+		out = append(out, Miss{w.number, w.id, w.deadline, c.Answered, c.Answered})
+	}
+	if l.gone > 0 && uint64(l.gone) > l.left {
+		l.left = uint64(l.gone)
+	}
+	l.meter.Observe(forecast.Observation{Now: c.Answered, Delivered: l.served(), Ready: c.Ready, Consumers: c.Consumers})
+	return out
+}
+
+// served is how many messages have left otherwise than by expiring.
+func (l *Line) served() uint64 {
+	if l.left < l.counts.Expired {
+		return 0
+	}
+	return l.left - l.counts.Expired
+}
+
+// Rate is how many messages a second are consumed while any wait.
+func (l *Line) Rate() float64 { return l.meter.Rate() }
+
+// Forecast says what will become of the messages that wait, if consumers go on as in the
+// last seconds. It looks at about samples of them. Those that have missed their deadlines
+// count among those that will.
+func (l *Line) Forecast(now deadline.Instant, samples int) forecast.Prediction {
+	line := forecast.Line{Now: now, Ready: l.ready, Step: max(l.ready/max(samples, 1), 1), Rate: l.Rate()}
+	head := int64(l.entered) - int64(l.ready)
+	for _, w := range l.due {
+		if ahead := int64(w.number) - head; ahead >= 0 && ahead%int64(line.Step) == 0 {
+			line.Standings = append(line.Standings, deadline.Standing{Ref: deadline.Ref{Deadline: w.deadline, Seq: w.number}, Ahead: int(ahead)})
+		}
+	}
+	for _, w := range l.overdue {
+		if ahead := int64(w.number) - head; ahead >= 0 && ahead%int64(line.Step) == 0 {
+			line.Standings = append(line.Standings, deadline.Standing{Ref: deadline.Ref{Deadline: w.deadline, Seq: w.number}, Ahead: int(ahead)})
+		}
+	}
+	slices.SortFunc(line.Standings, func(a, b deadline.Standing) int { return a.Ahead - b.Ahead })
+	line.Standings = withOthers(line.Standings, line.Step, line.Ready)
+	return forecast.Predict(line)
+}
+
+// withOthers adds the messages without a known deadline to a sample in order.
+func withOthers(known []deadline.Standing, step, ready int) []deadline.Standing {
+	all := make([]deadline.Standing, 0, ready/step+1)
+	next := 0
+	for ahead := 0; ahead < ready; ahead += step {
+		s := deadline.Standing{Ahead: ahead}
+		for next < len(known) && known[next].Ahead <= ahead {
+			s = known[next]
+			next++
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+type byDeadline []waiting
+
+func (h byDeadline) Len() int           { return len(h) }
+func (h byDeadline) Less(i, j int) bool { return h[i].deadline < h[j].deadline }
+func (h byDeadline) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *byDeadline) Push(v any)        { *h = append(*h, v.(waiting)) }
+func (h *byDeadline) Pop() any {
+	last := len(*h) - 1
+	v := (*h)[last]
+	(*h)[last] = waiting{}
+	*h = (*h)[:last]
+	return v
+}
+
+type byNumber []waiting
+
+func (h byNumber) Len() int           { return len(h) }
+func (h byNumber) Less(i, j int) bool { return h[i].number < h[j].number }
+func (h byNumber) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *byNumber) Push(v any)        { *h = append(*h, v.(waiting)) }
+func (h *byNumber) Pop() any {
+	last := len(*h) - 1
+	v := (*h)[last]
+	(*h)[last] = waiting{}
+	*h = (*h)[:last]
+	return v
+}

@@ -1,0 +1,75 @@
+package observe
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
+)
+
+func TestExpiration(t *testing.T) {
+	for text, want := range map[string]deadline.Millis{"": -1, "0": 0, "1500": 1500, "x": -1, "-5": -1, "99999999999999999999999": -1} {
+		require.Equal(t, want, expiration(text), text)
+	}
+	require.EqualValues(t, 5, lower(-1, 5))
+	require.EqualValues(t, 5, lower(5, -1))
+	require.EqualValues(t, 3, lower(3, 5))
+	require.EqualValues(t, -1, lower(-1, -1))
+}
+
+func TestExpiry(t *testing.T) {
+	m := Missed{VHost: "/", Queue: "q", Line: 3, DeadLettered: true, Miss: Miss{Number: 7, MessageID: "a", Deadline: 1_000, Seen: 2_000}}
+	_, left := m.Expiry()
+	require.False(t, left)
+	require.Equal(t, time.Millisecond, m.Lateness())
+	m.Left = 5_000
+	e, left := m.Expiry()
+	require.True(t, left)
+	require.Equal(t, 4*time.Millisecond, e.Lateness())
+	require.Equal(t, "dead_lettered", e.Action.String())
+	require.Equal(t, deadline.Ref{Deadline: 1_000, Queue: 3, Seq: 7}, e.Ref)
+}
+
+func TestUntappable(t *testing.T) {
+	exchanges := map[string]cluster.Exchange{
+		"topic":        {Type: "topic"},
+		"hash":         {Type: "x-consistent-hash"},
+		"delayed":      {Type: "x-delayed-message", Arguments: map[string]any{"x-delayed-type": "fanout"}},
+		"delayed-hash": {Type: "x-delayed-message", Arguments: map[string]any{"x-delayed-type": "x-consistent-hash"}},
+	}
+	for _, c := range []struct {
+		name     string
+		q        cluster.Queue
+		bound    []string
+		others   []cluster.Queue
+		contains string // empty: it can be tapped
+	}{
+		{"topic", cluster.Queue{}, []string{"topic"}, nil, ""},
+		{"delayed", cluster.Queue{}, []string{"topic", "delayed"}, nil, ""},
+		{"drop-head", cluster.Queue{Arguments: map[string]any{"x-max-length": int64(1)}}, []string{"topic"}, nil, ""},
+		{"nothing", cluster.Queue{}, nil, nil, "default exchange"},
+		{"hash", cluster.Queue{}, []string{"topic", "hash"}, nil, "Exchange hash"},
+		{"delayed hash", cluster.Queue{}, []string{"delayed-hash"}, nil, "Exchange delayed-hash"},
+		{"an exchange that is gone", cluster.Queue{}, []string{"gone"}, nil, "Exchange gone"},
+		{"stream", cluster.Queue{Type: cluster.Stream}, []string{"topic"}, nil, "stream"},
+		{"exclusive", cluster.Queue{Exclusive: true}, []string{"topic"}, nil, "exclusive"},
+		{"priorities", cluster.Queue{Arguments: map[string]any{"x-max-priority": int64(5)}}, []string{"topic"}, nil, "priorities"},
+		{"refuses", cluster.Queue{Policy: map[string]any{"max-length": int64(5), "overflow": "reject-publish"}}, []string{"topic"}, nil, "refuses"},
+		{"dead letters", cluster.Queue{}, []string{"topic"}, []cluster.Queue{{Name: "a", Policy: map[string]any{"dead-letter-exchange": "", "dead-letter-routing-key": "q"}}}, "Dead letters of queue a"},
+	} {
+		c.q.Name = "q"
+		var bindings []cluster.Binding
+		for _, x := range c.bound {
+			bindings = append(bindings, cluster.Binding{Exchange: x, Queue: "q"})
+		}
+		why := Untappable(&cluster.Inventory{Queues: append(c.others, c.q)}, &c.q, exchanges, append(bindings, cluster.Binding{Exchange: "hash", Queue: "other"}))
+		if c.contains == "" {
+			require.Empty(t, why, c.name)
+		} else {
+			require.Contains(t, why, c.contains, c.name)
+		}
+	}
+}

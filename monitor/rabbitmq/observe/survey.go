@@ -1,0 +1,94 @@
+package observe
+
+import (
+	"slices"
+	"time"
+
+	"curfew/broker/deadline"
+)
+
+// Survey calls fn with how each tapped queue stands, and with about samples of its ready messages. The number of the
+// queue is that of its line (Missed.Line); instants are by the wall clock. What fn is given is valid during the call,
+// and fn may change it.
+func (o *Observer) Survey(samples int, fn func(*deadline.Survey)) {
+	for _, w := range o.tapped() {
+		if s, ok := w.survey(o.cluster.Address().VHost(), samples); ok {
+			fn(s)
+		}
+	}
+}
+
+// TimeToLive is how long a message was to live when it entered its queue; false: its queue has no time to live, and that
+// of the message itself is not kept. line and number are those of Missed.
+func (o *Observer) TimeToLive(line, number uint64) (deadline.Millis, bool) {
+	for _, w := range o.tapped() {
+		if ttl, ok := w.timeToLive(line, number); ok {
+			return ttl, true
+		}
+	}
+	return 0, false
+}
+
+// Lag is how far behind the observer is: how long ago the tap that is furthest behind was last read to its end, or, while
+// there is no connection, how long that has been lost. Reading is looked at once a second.
+func (o *Observer) Lag() (lag time.Duration) {
+	o.mu.Lock()
+	lost := o.lostAt
+	o.mu.Unlock()
+	if !lost.IsZero() {
+		return time.Since(lost)
+	}
+	for _, w := range o.tapped() {
+		w.mu.Lock()
+		if w.line != nil {
+			lag = max(lag, time.Since(w.readAt)-restEvery)
+		}
+		w.mu.Unlock()
+	}
+	return lag
+}
+
+// tapped are the watched queues.
+func (o *Observer) tapped() (list []*watched) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, w := range o.queues {
+		list = append(list, w)
+	}
+	return list
+}
+
+func (w *watched) survey(vhost string, samples int) (*deadline.Survey, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.line == nil || w.line.counted == 0 {
+		return nil, false
+	}
+	l := w.line
+	step := max(l.ready/max(samples, 1), 1)
+	return &deadline.Survey{Queue: w.number, VHost: vhost, Name: w.name, At: deadline.At(time.Now()), Ready: l.ready, Consumers: l.consumers,
+		Delivered: l.served(), Step: step, Standings: l.standings(step)}, true
+}
+
+// standings are every step-th message that waits, in order.
+func (l *Line) standings(step int) (known []deadline.Standing) {
+	head := int64(l.entered) - int64(l.ready)
+	for _, list := range [][]waiting{l.due, l.overdue} {
+		for _, w := range list {
+			if ahead := int64(w.number) - head; ahead >= 0 && ahead%int64(step) == 0 {
+				known = append(known, deadline.Standing{Ref: deadline.Ref{Deadline: w.deadline, Seq: w.number}, Ahead: int(ahead)})
+			}
+		}
+	}
+	slices.SortFunc(known, func(a, b deadline.Standing) int { return a.Ahead - b.Ahead })
+	return withOthers(known, step, l.ready)
+}
+
+func (w *watched) timeToLive(line, _ uint64) (deadline.Millis, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.line == nil || w.number != line || w.ttl < 0 {
+		return 0, false
+	}
+	return w.ttl, true
+}

@@ -1,0 +1,337 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/url"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"curfew/monitor/rabbitmq/cluster"
+)
+
+// Formats are those that Emit knows. The last one is for Curfew's own broker and takes the
+// same form as RabbitMQ's definitions.
+var Formats = []string{"rabbitmqctl", "rabbitmqadmin", "definitions", "kubernetes", "curfew"}
+
+// Emit writes the setup in one of Formats.
+func (s *Setup) Emit(w io.Writer, format string) error {
+	switch format {
+	case "rabbitmqctl":
+		return s.rabbitmqctl(w)
+	case "rabbitmqadmin":
+		return s.rabbitmqadmin(w)
+	case "definitions":
+		return writeJSON(w, s.definitions())
+	case "kubernetes":
+		return s.kubernetes(w)
+	case "curfew":
+		return writeJSON(w, s.curfew())
+	}
+	return fmt.Errorf("there is no format %q; there are %s", format, strings.Join(Formats, ", "))
+}
+
+func writeJSON(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(v)
+}
+
+func escapeVHost(vhost string) string { return url.PathEscape(vhost) }
+
+// object is a JSON object.
+type object = map[string]any
+
+func (s *Setup) topology(vhost string) (queues, bindings []object) {
+	for _, q := range s.Queues {
+		queues = append(queues, object{"name": q.Name, "vhost": vhost, "durable": true, "auto_delete": false, "arguments": q.Arguments})
+	}
+	for _, b := range s.Bindings {
+		bindings = append(bindings, object{"source": b.Exchange, "vhost": vhost, "destination": b.Queue, "destination_type": "queue", "routing_key": b.RoutingKey, "arguments": emptied(b.Arguments)})
+	}
+	return queues, bindings
+}
+
+// emptied is an object where there is none.
+func emptied(m map[string]any) map[string]any {
+	if m == nil {
+		return object{}
+	}
+	return m
+}
+
+func (s *Setup) definitions() object {
+	queues, bindings := s.topology(s.VHost)
+	d := object{
+		// Without a hash nobody can log in with a password: rabbitmqctl change_password gives it one.
+		"users": []object{{"name": s.User, "password_hash": "", "hashing_algorithm": "rabbit_password_hashing_sha256", "tags": "monitoring"}},
+	}
+	var permissions, parameters, policies []object
+	for _, p := range s.Permissions {
+		permissions = append(permissions, object{"user": s.User, "vhost": p.VHost, "configure": p.Configure, "write": p.Write, "read": p.Read})
+	}
+	for _, p := range s.Upstreams {
+		parameters = append(parameters, object{"component": "federation-upstream", "vhost": s.VHost, "name": p.Name, "value": p.Value})
+	}
+	for _, p := range s.Shovels {
+		parameters = append(parameters, object{"component": "shovel", "vhost": s.VHost, "name": p.Name, "value": p.Value})
+	}
+	for _, p := range s.Policies {
+		policies = append(policies, object{"vhost": s.VHost, "name": p.Name, "pattern": p.Pattern, "apply-to": "queues", "priority": p.Priority, "definition": p.Definition})
+	}
+	for key, list := range map[string][]object{"permissions": permissions, "parameters": parameters, "policies": policies, "queues": queues, "bindings": bindings} {
+		if list != nil {
+			d[key] = list
+		}
+	}
+	return d
+}
+
+// curfew are definitions for Curfew's own broker, in the virtual host that its URL names.
+func (s *Setup) curfew() object {
+	vhost := "/"
+	if len(s.Upstreams) > 0 {
+		a, err := cluster.ParseAddress(s.Upstreams[0].Value["uri"].(string))
+		if err == nil {
+			vhost = a.VHost()
+		}
+	}
+	queues, exchanges, bindings := []object{}, []object{}, []object{}
+	for _, q := range s.Curfew.Queues {
+		queues = append(queues, object{"name": q.Name, "vhost": vhost, "durable": true, "auto_delete": false, "arguments": q.Arguments})
+	}
+	for _, x := range s.Curfew.Exchanges {
+		exchanges = append(exchanges, object{"name": x, "vhost": vhost, "type": "fanout", "durable": true, "auto_delete": false, "internal": false, "arguments": object{}})
+	}
+	for _, b := range s.Curfew.Bindings {
+		bindings = append(bindings, object{"source": b.Exchange, "vhost": vhost, "destination": b.Queue, "destination_type": "queue", "routing_key": "", "arguments": object{}})
+	}
+	return object{"vhosts": []object{{"name": vhost}}, "queues": queues, "exchanges": exchanges, "bindings": bindings}
+}
+
+// script writes shell commands.
+type script struct {
+	w   io.Writer
+	err error
+}
+
+func (s *script) comment(text string) { s.line("# " + strings.ReplaceAll(text, "\n", "\n# ")) }
+
+func (s *script) line(text string) {
+	if s.err == nil {
+		_, s.err = fmt.Fprintln(s.w, text)
+	}
+}
+
+// run writes a command; words are quoted but for those that are a variable in quotes.
+func (s *script) run(words ...string) {
+	for i, word := range words {
+		words[i] = quoted(word)
+	}
+	s.line(strings.Join(words, " "))
+}
+
+// password is the one word that the shell expands.
+const password = `"$CURFEW_PASSWORD"`
+
+func quoted(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=", r)
+	}
+	if word == password || strings.HasSuffix(word, "="+password) || word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+func inline(v any) string {
+	text, _ := json.Marshal(v) // maps of strings, numbers and booleans
+	return string(text)
+}
+
+func (s *Setup) head(w io.Writer, tool string) *script {
+	c := &script{w: w}
+	c.line("#!/bin/sh")
+	c.comment("For " + tool + ", in virtual host " + s.VHost + ". Set CURFEW_PASSWORD to the password that user " + s.User + " is to have.")
+	for _, note := range s.Notes {
+		c.comment(note)
+	}
+	if len(s.Shovels) > 0 {
+		c.comment("Before: import the output of --emit curfew into Curfew, and enable rabbitmq_federation and rabbitmq_shovel on every node.")
+	}
+	c.line("set -eu")
+	c.line(`: "${CURFEW_PASSWORD:?}"`)
+	return c
+}
+
+func (s *Setup) rabbitmqctl(w io.Writer) error {
+	c := s.head(w, "rabbitmqctl")
+	c.run("rabbitmqctl", "add_user", s.User, password)
+	c.run("rabbitmqctl", "set_user_tags", s.User, "monitoring")
+	for _, p := range s.Permissions {
+		c.run("rabbitmqctl", "set_permissions", "-p", p.VHost, s.User, p.Configure, p.Write, p.Read)
+	}
+	if len(s.Queues) > 0 {
+		// Not through its standard input: rabbitmqctl 4.0 on Erlang 27 never comes back from that. It may run as another user.
+		c.comment("rabbitmqctl declares queues and bindings by definitions only.")
+		queues, bindings := s.topology(s.VHost)
+		c.line("definitions=$(mktemp)")
+		c.line(`cat >"$definitions" <<'END_OF_DEFINITIONS'`)
+		c.line(inline(object{"queues": queues, "bindings": bindings}))
+		c.line("END_OF_DEFINITIONS")
+		c.line(`chmod a+r "$definitions"`)
+		c.line(`rabbitmqctl import_definitions "$definitions"`)
+		c.line(`rm "$definitions"`)
+	}
+	for _, p := range s.Upstreams {
+		c.run("rabbitmqctl", "set_parameter", "-p", s.VHost, "federation-upstream", p.Name, inline(p.Value))
+	}
+	for _, p := range s.Policies {
+		c.run("rabbitmqctl", "set_policy", "-p", s.VHost, "--apply-to", "queues", "--priority", fmt.Sprint(p.Priority), p.Name, p.Pattern, inline(p.Definition))
+	}
+	for _, p := range s.Shovels {
+		c.run("rabbitmqctl", "set_parameter", "-p", s.VHost, "shovel", p.Name, inline(p.Value))
+	}
+	if len(s.Unbind) > 0 {
+		c.comment("Last of all, take these bindings away (management page, or rabbitmqadmin delete binding):")
+		for _, b := range s.Unbind {
+			c.comment("  exchange " + b.Exchange + ", queue " + b.Queue + ", routing key " + b.RoutingKey + ", arguments " + inline(emptied(b.Arguments)))
+		}
+	}
+	return c.err
+}
+
+// rabbitmqadmin is for the tool that RabbitMQ serves up to 4.2.
+func (s *Setup) rabbitmqadmin(w io.Writer) error {
+	c := s.head(w, "rabbitmqadmin (version 1, as RabbitMQ serves it up to 4.2)")
+	c.comment("Set RABBITMQADMIN to the command with its options, such as: rabbitmqadmin -u admin -p secret")
+	c.line(`: "${RABBITMQADMIN:=rabbitmqadmin}"`)
+	run := func(words ...string) {
+		for i, word := range words {
+			words[i] = quoted(word)
+		}
+		c.line("$RABBITMQADMIN -V " + quoted(s.VHost) + " " + strings.Join(words, " "))
+	}
+	run("declare", "user", "name="+s.User, "password="+password, "tags=monitoring")
+	for _, p := range s.Permissions {
+		run("declare", "permission", "vhost="+p.VHost, "user="+s.User, "configure="+p.Configure, "write="+p.Write, "read="+p.Read)
+	}
+	for _, q := range s.Queues {
+		run("declare", "queue", "name="+q.Name, "durable=true", "arguments="+inline(q.Arguments))
+	}
+	for _, b := range s.Bindings {
+		run("declare", "binding", "source="+b.Exchange, "destination="+b.Queue, "destination_type=queue", "routing_key="+b.RoutingKey, "arguments="+inline(emptied(b.Arguments)))
+	}
+	for _, p := range s.Upstreams {
+		run("declare", "parameter", "component=federation-upstream", "name="+p.Name, "value="+inline(p.Value))
+	}
+	for _, p := range s.Policies {
+		run("declare", "policy", "name="+p.Name, "pattern="+p.Pattern, "definition="+inline(p.Definition), "priority="+fmt.Sprint(p.Priority), "apply-to=queues")
+	}
+	for _, p := range s.Shovels {
+		run("declare", "parameter", "component=shovel", "name="+p.Name, "value="+inline(p.Value))
+	}
+	for _, b := range s.Unbind {
+		if len(b.Arguments) > 0 {
+			c.comment("Then take away the binding of exchange " + b.Exchange + " to queue " + b.Queue + " with arguments " + inline(b.Arguments) + ".")
+			continue
+		}
+		key := b.RoutingKey
+		if key == "" {
+			key = "~"
+		}
+		c.comment("Last of all:")
+		c.comment("$RABBITMQADMIN -V " + quoted(s.VHost) + " delete binding " + quoted("source="+b.Exchange) + " destination_type=queue " + quoted("destination="+b.Queue) + " " + quoted("properties_key="+key))
+	}
+	return c.err
+}
+
+// kubernetes writes resources of RabbitMQ's Messaging Topology Operator.
+func (s *Setup) kubernetes(w io.Writer) error {
+	var all []object
+	resource := func(kind, name string, spec object) {
+		spec["rabbitmqClusterReference"] = object{"name": "rabbitmq"}
+		all = append(all, object{"apiVersion": "rabbitmq.com/v1beta1", "kind": kind, "metadata": object{"name": resourceName(name)}, "spec": spec})
+	}
+	secret := func(name string, data object) {
+		all = append(all, object{"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+			"metadata": object{"name": resourceName(name), "labels": object{"rabbitmq.com/topology-operator": "true"}}, "stringData": data})
+	}
+	resource("User", s.User, object{"tags": []string{"monitoring"}})
+	for i, p := range s.Permissions {
+		resource("Permission", fmt.Sprintf("%s-%d", s.User, i+1), object{"user": s.User, "vhost": p.VHost,
+			"permissions": object{"configure": p.Configure, "write": p.Write, "read": p.Read}})
+	}
+	for _, q := range s.Queues {
+		arguments := object{}
+		for key, value := range q.Arguments {
+			if key != "x-queue-type" {
+				arguments[key] = value
+			}
+		}
+		resource("Queue", q.Name, object{"name": q.Name, "vhost": s.VHost, "type": q.Arguments["x-queue-type"], "durable": true, "autoDelete": false, "arguments": arguments})
+	}
+	for i, b := range s.Bindings {
+		resource("Binding", fmt.Sprintf("%s-%d", b.Queue, i+1), object{"source": b.Exchange, "destination": b.Queue, "destinationType": "queue",
+			"routingKey": b.RoutingKey, "vhost": s.VHost, "arguments": emptied(b.Arguments)})
+	}
+	for _, p := range s.Upstreams {
+		secret(p.Name+"-upstream", object{"uri": p.Value["uri"]})
+		resource("Federation", p.Name, object{"name": p.Name, "vhost": s.VHost, "uriSecret": object{"name": resourceName(p.Name + "-upstream")},
+			"ackMode": p.Value["ack-mode"], "prefetchCount": p.Value["prefetch-count"], "reconnectDelay": p.Value["reconnect-delay"]})
+	}
+	for _, p := range s.Policies {
+		resource("Policy", p.Name, object{"name": p.Name, "vhost": s.VHost, "pattern": p.Pattern, "applyTo": "queues", "priority": p.Priority, "definition": p.Definition})
+	}
+	for _, p := range s.Shovels {
+		secret(p.Name+"-uris", object{"srcUri": p.Value["src-uri"], "destUri": p.Value["dest-uri"]})
+		spec := object{"name": p.Name, "vhost": s.VHost, "uriSecret": object{"name": resourceName(p.Name + "-uris")}, "srcQueue": p.Value["src-queue"],
+			"ackMode": p.Value["ack-mode"], "srcPrefetchCount": p.Value["src-prefetch-count"], "reconnectDelay": p.Value["reconnect-delay"]}
+		for from, to := range map[string]string{"dest-queue": "destQueue", "dest-exchange": "destExchange"} {
+			if v, ok := p.Value[from]; ok {
+				spec[to] = v
+			}
+		}
+		resource("Shovel", p.Name, spec)
+	}
+	for _, note := range append([]string{"For RabbitMQ's Messaging Topology Operator. Replace the name rabbitmq by that of your RabbitmqCluster."}, s.Notes...) {
+		if _, err := fmt.Fprintln(w, "# "+note); err != nil {
+			return err
+		}
+	}
+	for _, b := range s.Unbind {
+		if _, err := fmt.Fprintf(w, "# Last of all, unbind queue %s from exchange %s (routing key %s).\n", b.Queue, b.Exchange, b.RoutingKey); err != nil {
+			return err
+		}
+	}
+	encoder := yaml.NewEncoder(w)
+	encoder.SetIndent(2)
+	for _, one := range all {
+		if err := encoder.Encode(one); err != nil {
+			return err
+		}
+	}
+	return encoder.Close()
+}
+
+// resourceName is a name that Kubernetes takes. What it has to leave out is told apart by
+// a checksum.
+func resourceName(name string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			b.WriteRune(r)
+		} else {
+			b.WriteByte('-')
+		}
+	}
+	fit := strings.Trim(b.String()[:min(b.Len(), 200)], "-")
+	if fit == name {
+		return name
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%s-%08x", fit, crc32.ChecksumIEEE([]byte(name))), "-")
+}

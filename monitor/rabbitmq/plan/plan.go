@@ -1,0 +1,165 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/observe"
+)
+
+// Plan is what can be done about the deadlines of a virtual host.
+type Plan struct {
+	Broker string   `json:"broker"`
+	VHost  string   `json:"vhost"`
+	Rows   []Row    `json:"queues"`
+	Notes  []string `json:"notes"` // what could not be found out, and why
+
+	inventory *cluster.Inventory
+	bindings  []cluster.Binding
+}
+
+// Row is one queue.
+type Row struct {
+	Queue string `json:"queue"`
+	Type  string `json:"type"`
+	// TTLMillis is the queue's time to live by argument and policy; 0: messages have their
+	// own or none. Seen are those of its messages; nil: nobody has seen any.
+	TTLMillis deadline.Millis `json:"ttl_ms"`
+	Seen      *cluster.Seen   `json:"ttl_seen,omitempty"`
+	Ready     int64           `json:"ready"`
+	Unacked   int64           `json:"unacked"`
+	Consumers int             `json:"consumers"`
+	Rule      string          `json:"rule"` // what CURFEW_WATCH says: keep, observe, off, or nothing
+	// Deadlines says how they can be kept: kept, exact, not_worth or refused.
+	Deadlines cluster.Verdict `json:"deadlines"`
+	Code      cluster.Code    `json:"code"`
+	Reason    string          `json:"reason"`
+	Instead   string          `json:"instead,omitempty"` // what to do about it
+	Mind      []string        `json:"mind,omitempty"`
+	// Untappable is why single messages of the queue cannot be observed; empty: they can.
+	Untappable string `json:"untappable,omitempty"`
+	// Cost is what keeping would take; nil unless it can be kept.
+	Cost *Cost `json:"cost,omitempty"`
+	// Topology is what would need no keeping.
+	Topology string `json:"topology,omitempty"`
+
+	kept, observed bool // by its rule
+}
+
+// Cost is what keeping a queue takes, by measurements with messages of 100 bytes to 1 KiB
+// on one machine: a scale, not a promise.
+type Cost struct {
+	Held       int64   `json:"held"`         // messages, of the present ones
+	Memory     int64   `json:"memory"`       // bytes, in RabbitMQ
+	CPU        float64 `json:"cpu_ms"`       // of RabbitMQ, for each message that expires
+	Publishing string  `json:"publish_rate"` // what is left of the most that can be published to the queue
+}
+
+// String is for a table.
+func (c *Cost) String() string {
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d held, %.1f MiB, %.1f ms CPU each", c.Held, float64(c.Memory)/(1<<20), c.CPU)
+}
+
+// New makes a plan. exchanges and bindings may be nil if they cannot be known; unknown says
+// why.
+func New(i *cluster.Inventory, exchanges map[string]cluster.Exchange, bindings []cluster.Binding, unknown error, watch cluster.Watch) *Plan {
+	p := &Plan{Broker: i.Server.String(), VHost: i.VHost, Notes: i.Notes, inventory: i, bindings: bindings}
+	if unknown != nil {
+		p.Notes = append(p.Notes, "exchanges and bindings: "+unknown.Error())
+	}
+	for at := range i.Queues {
+		q := &i.Queues[at]
+		if strings.HasPrefix(q.Name, cluster.NamePrefix) {
+			continue
+		}
+		r := Row{Queue: q.Name, Type: string(q.Type), Ready: q.Ready, Unacked: q.Unacked, Consumers: q.Consumers}
+		r.TTLMillis, _ = q.TTLMillis()
+		rule, watched := watch.Rule(i.VHost, q.VHost, q.Name)
+		if watched {
+			r.Rule = rule.Mode.String()
+		}
+		asked := rule
+		if !watched || rule.Mode != cluster.Keep {
+			asked = keepRule(rule)
+		}
+		seen, known := i.Seen[q.Name]
+		if known && seen.Messages > 0 {
+			r.Seen = &seen
+		}
+		d := cluster.Decide(q, asked, i.Server, seen)
+		r.Deadlines, r.Code, r.Reason, r.Instead, r.Mind = d.Verdict, d.Code, d.Reason, d.Instead, d.Mind
+		if d.Code == cluster.ByRule {
+			r.Reason = "Nothing stands against it."
+		}
+		if unknown == nil {
+			r.Untappable = observe.Untappable(i, q, exchanges, bindings)
+		} else {
+			r.Untappable = unknown.Error()
+		}
+		if d.Verdict == cluster.Kept {
+			r.Cost, r.Topology = costOf(q, i.Server.Family()), topologyFor(q, i.Server.Family())
+		}
+		r.kept = watched && rule.Mode == cluster.Keep && d.Verdict == cluster.Kept
+		r.observed = watched && !r.kept && r.Untappable == ""
+		p.Rows = append(p.Rows, r)
+	}
+	return p
+}
+
+// TTLs says in a word or two how long messages live: by the queue, and by what was seen of
+// them. "unknown": messages may have times to live of their own, and nobody has seen any.
+func (r *Row) TTLs() string {
+	var parts []string
+	if r.TTLMillis > 0 {
+		parts = append(parts, r.TTLMillis.Duration().String())
+	}
+	if s := r.Seen; s != nil && s.Expiring > 0 {
+		own := s.Least.Duration().String()
+		if s.Most > s.Least {
+			own += ".." + s.Most.Duration().String()
+		}
+		parts = append(parts, own)
+	}
+	switch {
+	case len(parts) > 0:
+		return strings.Join(parts, ",")
+	case r.Seen != nil || r.Type == string(cluster.Stream):
+		return "-"
+	}
+	return "unknown"
+}
+
+// keepRule is a rule as if it said keep.
+func keepRule(r cluster.Rule) cluster.Rule {
+	if r.Budget.Messages == 0 { // no rule at all
+		r = cluster.DefaultWatch()[0]
+	}
+	r.Mode = cluster.Keep
+	return r
+}
+
+// costOf scales what was measured: see Cost.
+func costOf(q *cluster.Queue, f cluster.Family) *Cost {
+	c := &Cost{Held: q.Ready + q.Unacked, CPU: 0.4, Publishing: "50% to 85%"}
+	each := int64(900)
+	if q.Type == cluster.Classic {
+		c.CPU, each = 0.2, 1900
+		if f == cluster.Family43 {
+			each = 6800
+		}
+	}
+	c.Memory = c.Held * each
+	return c
+}
+
+func topologyFor(q *cluster.Queue, f cluster.Family) string {
+	if f == cluster.Family43 && q.Type == cluster.Quorum {
+		return "With up to 32 times to live: a priority for each, since the head of each priority expires by itself."
+	}
+	return "With few times to live: a queue for each, with its x-message-ttl, so that the next message to expire is at the head."
+}

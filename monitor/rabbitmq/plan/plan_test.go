@@ -1,0 +1,154 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"curfew/monitor/rabbitmq/cluster"
+)
+
+func example(t *testing.T, vhost, watch string) *Plan {
+	t.Helper()
+	i := &cluster.Inventory{Server: cluster.Server{Product: "RabbitMQ", Version: "3.10.8"}, VHost: vhost, Queues: []cluster.Queue{
+		{VHost: vhost, Name: "curfew.tap.x", Type: cluster.Classic},
+		{VHost: vhost, Name: "it's", Type: cluster.Classic, Durable: true, State: "running"},
+		{VHost: vhost, Name: "orders", Type: cluster.Quorum, Durable: true, State: "running", Ready: 1000,
+			Arguments: map[string]any{"x-dead-letter-exchange": "dlx"}, Policy: map[string]any{"delivery-limit": int64(50)}},
+		{VHost: vhost, Name: "retry", Type: cluster.Quorum, Durable: true, State: "running", Arguments: map[string]any{"x-dead-letter-exchange": ""}},
+		{VHost: vhost, Name: "stream", Type: cluster.Stream, Durable: true, State: "running"},
+	}}
+	exchanges := map[string]cluster.Exchange{"shop": {Name: "shop", Type: "topic"}}
+	bindings := []cluster.Binding{{Exchange: "shop", Queue: "orders", RoutingKey: "order.#"}}
+	w, err := cluster.ParseWatch(watch)
+	require.NoError(t, err)
+	return New(i, exchanges, bindings, nil, w)
+}
+
+func TestPlan(t *testing.T) {
+	p := example(t, "/", "keep:retry,observe:orders")
+	got := map[string][]string{}
+	for _, r := range p.Rows {
+		tapped := "single"
+		if r.Untappable != "" {
+			tapped = "totals"
+		}
+		got[r.Queue] = []string{r.Rule, r.Deadlines.String(), tapped}
+	}
+	require.Equal(t, map[string][]string{
+		"it's":   {"", "kept", "totals"},
+		"orders": {"observe", "kept", "single"},
+		"retry":  {"keep", "kept", "totals"},
+		"stream": {"", "refused", "totals"},
+	}, got)
+	require.EqualValues(t, 1000, p.Rows[1].Cost.Held)
+	require.Equal(t, "unknown", p.Rows[1].TTLs())
+	require.Equal(t, "-", p.Rows[3].TTLs(), "a stream has none")
+	require.Equal(t, "1000 held, 0.9 MiB, 0.4 ms CPU each", p.Rows[1].Cost.String())
+
+	unknown := New(&cluster.Inventory{Queues: []cluster.Queue{{Name: "a"}}}, nil, nil, errors.New("no API"), cluster.DefaultWatch())
+	require.Equal(t, "no API", unknown.Rows[0].Untappable)
+	require.Contains(t, unknown.Notes[0], "no API")
+}
+
+// TestTTLs: the column says what the queue sets and what was seen of its messages, and "unknown" if nobody has looked.
+func TestTTLs(t *testing.T) {
+	for want, r := range map[string]Row{
+		"unknown":      {},
+		"1m0s":         {TTLMillis: 60_000},
+		"-":            {Seen: &cluster.Seen{Messages: 5}},
+		"50ms..1h0m0s": {Seen: &cluster.Seen{Messages: 5, Expiring: 2, Least: 50, Most: 3_600_000}},
+		"1m0s,2s":      {TTLMillis: 60_000, Seen: &cluster.Seen{Messages: 5, Expiring: 2, Least: 2000, Most: 2000}},
+	} {
+		require.Equal(t, want, r.TTLs())
+	}
+	i := &cluster.Inventory{Server: cluster.Server{Product: "RabbitMQ", Version: "3.10.8"}, Queues: []cluster.Queue{
+		{Name: "q", Type: cluster.Quorum, Durable: true, State: "running", Arguments: map[string]any{"x-message-ttl": int64(60_000)}}},
+		Seen: map[string]cluster.Seen{"q": {Messages: 200, Expiring: 150, Shorter: 150, Least: 100, Most: 200}}}
+	row := New(i, nil, nil, nil, cluster.DefaultWatch()).Rows[0]
+	require.Equal(t, cluster.Kept, row.Deadlines, "not exact: there are shorter ones")
+	require.Equal(t, "1m0s,100ms..200ms", row.TTLs())
+}
+
+// TestLeastRights: one reads what is tapped and what is kept, and nothing else.
+func TestLeastRights(t *testing.T) {
+	s, err := example(t, "/", "keep:retry,observe:orders").Setup(SetupOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []Permission{{"/", `^curfew\.tap\.`, `^curfew\.tap\.`, `^(amq\.rabbitmq\.event|curfew\.tap\..*|retry|shop)$`}}, s.Permissions)
+	s, err = example(t, "shop", "off:*").Setup(SetupOptions{User: "c"})
+	require.NoError(t, err)
+	require.Equal(t, []Permission{
+		{"/", `^curfew\.tap\.`, `^curfew\.tap\.`, `^(curfew\.tap\..*|amq\.rabbitmq\.event)$`},
+		{"shop", `^curfew\.tap\.`, `^curfew\.tap\.`, `^(curfew\.tap\..*)$`},
+	}, s.Permissions)
+	require.Empty(t, s.Queues)
+	require.Empty(t, s.Shovels)
+}
+
+func TestGatewaySetup(t *testing.T) {
+	s, err := example(t, "shop", "observe:*").Setup(SetupOptions{Gateway: []string{"orders"}, CurfewURL: "amqp://u:p@curfew:5672"})
+	require.NoError(t, err)
+	require.Equal(t, "amqp://u:p@curfew:5672/%2F", s.Upstreams[0].Value["uri"], "RabbitMQ would take its own virtual host's name")
+	require.Equal(t, map[string]any{"federation-upstream": "curfew", "delivery-limit": int64(50)}, s.Policies[0].Definition)
+	require.Equal(t, []cluster.Binding{{Exchange: "shop", Queue: "orders.in", RoutingKey: "order.#"}}, s.Bindings)
+	require.Equal(t, []cluster.Binding{{Exchange: "shop", Queue: "orders", RoutingKey: "order.#"}}, s.Unbind)
+	require.Equal(t, map[string]any{"x-queue-type": "quorum", "x-dead-letter-exchange": "dlx"}, s.Queues[0].Arguments)
+	require.Len(t, s.Shovels, 2)
+	for _, format := range Formats {
+		var out bytes.Buffer
+		require.NoError(t, s.Emit(&out, format))
+		text := out.String()
+		require.Contains(t, text, "orders")
+		switch format {
+		case "definitions", "curfew":
+			require.True(t, json.Valid(out.Bytes()))
+		case "kubernetes":
+			kinds := map[string]int{}
+			decoder := yaml.NewDecoder(strings.NewReader(text))
+			for {
+				var one struct {
+					Kind     string
+					Metadata struct{ Name string }
+				}
+				if err := decoder.Decode(&one); err == io.EOF {
+					break
+				} else {
+					require.NoError(t, err)
+				}
+				kinds[one.Kind]++
+				require.Regexp(t, `^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`, one.Metadata.Name)
+			}
+			require.Equal(t, map[string]int{"User": 1, "Permission": 2, "Queue": 1, "Binding": 1, "Secret": 3, "Federation": 1, "Policy": 1, "Shovel": 2}, kinds)
+		default:
+			require.Contains(t, text, `"$CURFEW_PASSWORD"`)
+		}
+	}
+	require.ErrorContains(t, s.Emit(io.Discard, "terraform"), "rabbitmqctl, rabbitmqadmin, definitions, kubernetes, curfew")
+}
+
+func TestGatewayErrors(t *testing.T) {
+	p := example(t, "/", "observe:*")
+	for queue, want := range map[string]string{"missing": "no such queue", "stream": "only durable classic and quorum", "retry": "set a dead-letter-routing-key"} {
+		_, err := p.Setup(SetupOptions{Gateway: []string{queue}, CurfewURL: "amqp://u:secret@c"})
+		require.ErrorContains(t, err, want)
+	}
+	for _, url := range []string{"", "http://u:secret@c", "amqp://u:secret@a,b"} {
+		_, err := p.Setup(SetupOptions{Gateway: []string{"orders"}, CurfewURL: url})
+		require.ErrorContains(t, err, "the URL at which RabbitMQ reaches Curfew")
+		require.NotContains(t, err.Error(), "secret")
+	}
+}
+
+func TestQuoted(t *testing.T) {
+	for word, want := range map[string]string{"a-b": "a-b", "": "''", "it's": `'it'\''s'`, "$(x)": "'$(x)'", password: password, "password=" + password: "password=" + password, "a b": "'a b'"} {
+		require.Equal(t, want, quoted(word))
+	}
+	require.NotEqual(t, resourceName("a.b"), resourceName("a-b"))
+	require.Equal(t, "a-b", resourceName("a-b"))
+}

@@ -1,0 +1,245 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"curfew/monitor/rabbitmq/cluster"
+)
+
+// Setup is what an operator sets up in RabbitMQ, and in Curfew for the gateway.
+type Setup struct {
+	VHost       string
+	User        string // has the tag monitoring
+	Permissions []Permission
+	Queues      []Queue
+	Bindings    []cluster.Binding
+	Upstreams   []Parameter
+	Policies    []Policy
+	Shovels     []Parameter
+	// Unbind are bindings to take away last of all.
+	Unbind []cluster.Binding
+	// Curfew is what its own broker needs for the gateway.
+	Curfew CurfewSide
+	// Notes are for the operator.
+	Notes []string
+}
+
+// Permission is what the user may do in a virtual host; regular expressions.
+type Permission struct{ VHost, Configure, Write, Read string }
+
+// Queue is a durable queue to declare.
+type Queue struct {
+	Name      string
+	Arguments map[string]any
+}
+
+// Policy is a policy for queues.
+type Policy struct {
+	Name, Pattern string
+	Priority      int
+	Definition    map[string]any
+}
+
+// Parameter is a shovel or an upstream.
+type Parameter struct {
+	Name  string
+	Value map[string]any
+}
+
+// CurfewSide is what Curfew's own broker declares.
+type CurfewSide struct {
+	Queues    []Queue
+	Exchanges []string          // fanout, durable
+	Bindings  []cluster.Binding // without routing key
+}
+
+// SetupOptions say what is set up.
+type SetupOptions struct {
+	User string // of Curfew in RabbitMQ; "curfew" if empty
+	// Gateway lists queues that are to wait in Curfew.
+	Gateway []string
+	// CurfewURL is where RabbitMQ reaches Curfew's own broker (amqp or amqps, with user and
+	// password); for the gateway only.
+	CurfewURL string
+}
+
+const (
+	upstream = "curfew"
+	// linkPrefetch bounds the messages that move to RabbitMQ ahead of its consumers, where
+	// they would wait in line again.
+	linkPrefetch = 100
+	// gatewayPriority is above the policies that people write as a rule; what such a policy
+	// said of the queue is in the new one.
+	gatewayPriority = 100
+)
+
+// Setup computes what to set up for the rules of the plan and the gateway.
+func (p *Plan) Setup(o SetupOptions) (*Setup, error) {
+	if o.User == "" {
+		o.User = "curfew"
+	}
+	s := &Setup{VHost: p.VHost, User: o.User}
+	s.permit(p)
+	if len(o.Gateway) == 0 {
+		return s, nil
+	}
+	address, err := withVHost(o.CurfewURL)
+	if err != nil {
+		return nil, fmt.Errorf("the gateway needs the URL at which RabbitMQ reaches Curfew: %w", err)
+	}
+	o.CurfewURL = address
+	s.Upstreams = []Parameter{{upstream, map[string]any{"uri": o.CurfewURL, "ack-mode": "on-confirm", "prefetch-count": linkPrefetch, "reconnect-delay": 1}}}
+	for _, name := range o.Gateway {
+		if err := s.gateway(p, name, o.CurfewURL); err != nil {
+			return nil, fmt.Errorf("gateway for queue %s: %w", name, err)
+		}
+	}
+	return s, nil
+}
+
+// withVHost adds the virtual host / to a URL that names none: RabbitMQ's plugins would take
+// the name of their own.
+func withVHost(text string) (string, error) {
+	a, err := cluster.ParseAddress(text)
+	if err != nil {
+		return "", err
+	}
+	if len(a.Nodes()) != 1 {
+		return "", errors.New("it has to name one host")
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return "", errors.New("it is not a URL")
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path, u.RawPath = "//", "/%2F"
+	}
+	return u.String(), nil
+}
+
+// permit gives the user what observing and keeping take.
+func (s *Setup) permit(p *Plan) {
+	own := "^" + regexp.QuoteMeta(cluster.TapPrefix)
+	readable := []string{regexp.QuoteMeta(cluster.TapPrefix) + ".*"}
+	events := regexp.QuoteMeta("amq.rabbitmq.event")
+	for _, r := range p.Rows {
+		if r.kept {
+			readable = append(readable, regexp.QuoteMeta(r.Queue))
+		}
+		if r.observed {
+			for _, b := range p.bindings {
+				if b.Queue == r.Queue {
+					readable = append(readable, regexp.QuoteMeta(b.Exchange))
+				}
+			}
+		}
+		if r.observed && p.inventory.Server.Family() == cluster.Family43 {
+			s.note("From RabbitMQ 4.3 on, to count the ready messages of a queue takes the permission to configure it, which would allow Curfew to delete it: it is not given. Without it nothing is said of single messages of an observed queue; the totals shown are those of the management API, up to half a minute old.")
+		}
+	}
+	if p.VHost == "/" {
+		readable = append(readable, events)
+	} else {
+		s.Permissions = append(s.Permissions, Permission{"/", own, own, "^(" + regexp.QuoteMeta(cluster.TapPrefix) + ".*|" + events + ")$"})
+		s.note("In virtual host / Curfew reads the events of RabbitMQ (rabbitmq_event_exchange). They tell of the whole broker; without this permission Curfew polls.")
+	}
+	slices.Sort(readable)
+	s.Permissions = append(s.Permissions, Permission{p.VHost, own, own, "^(" + strings.Join(slices.Compact(readable), "|") + ")$"})
+}
+
+func (s *Setup) note(text string) {
+	if !slices.Contains(s.Notes, text) {
+		s.Notes = append(s.Notes, text)
+	}
+}
+
+// gateway has the messages of one queue wait in Curfew: see doc.go.
+func (s *Setup) gateway(p *Plan, name, curfew string) error {
+	q := p.inventory.Queue(name)
+	switch {
+	case q == nil:
+		return errors.New("there is no such queue")
+	case q.Unknown&(cluster.UnknownArguments|cluster.UnknownPolicy) != 0:
+		return errors.New("it cannot be known how it is declared: " + q.Unknown.String())
+	case q.Type != cluster.Classic && q.Type != cluster.Quorum || q.Exclusive || q.AutoDelete || !q.Durable:
+		return errors.New("only durable classic and quorum queues that are neither exclusive nor auto-delete can be federated")
+	}
+	in, waits := map[string]any{"x-queue-type": string(q.Type)}, map[string]any{"x-remaining-expiration": true}
+	if ttl, ok := q.TTLMillis(); ok {
+		in["x-message-ttl"], waits["x-message-ttl"] = int64(ttl), int64(ttl)
+	}
+	if err := s.deadLetters(q, in, waits, curfew); err != nil {
+		return err
+	}
+	s.Queues = append(s.Queues, Queue{name + ".in", in})
+	s.Curfew.Queues = append(s.Curfew.Queues, Queue{name, waits})
+	s.Curfew.Exchanges = append(s.Curfew.Exchanges, name+".in")
+	s.Curfew.Bindings = append(s.Curfew.Bindings, cluster.Binding{Exchange: name + ".in", Queue: name})
+	s.Shovels = append(s.Shovels, Parameter{"curfew." + name + ".in", map[string]any{
+		"src-protocol": "amqp091", "src-uri": "amqp:///" + escapeVHost(p.VHost), "src-queue": name + ".in",
+		"dest-protocol": "amqp091", "dest-uri": curfew, "dest-exchange": name + ".in", // to a queue it would publish under the queue's name
+		"ack-mode": "on-confirm", "src-prefetch-count": linkPrefetch, "reconnect-delay": 1}})
+	bound := false
+	for _, b := range p.bindings {
+		if b.Queue == name {
+			to := b
+			to.Queue = name + ".in"
+			s.Bindings, s.Unbind, bound = append(s.Bindings, to), append(s.Unbind, b), true
+		}
+	}
+	if !bound {
+		s.note(fmt.Sprintf("Nothing but the default exchange leads to %s: publishers have to publish to %s.in.", name, name))
+	}
+	definition := map[string]any{"federation-upstream": upstream}
+	for key, value := range q.Policy {
+		definition[key] = value
+	}
+	s.Policies = append(s.Policies, Policy{"curfew." + name, "^" + regexp.QuoteMeta(name) + "$", gatewayPriority, definition})
+	if len(q.Policy) > 0 {
+		s.note(fmt.Sprintf("Only one policy applies to a queue: curfew.%s repeats what the present ones say of %s. Change both from now on.", name, name))
+	}
+	if _, dead := q.DeadLetterExchange(); dead {
+		if _, replaced := q.DeadLetterRoutingKey(); !replaced {
+			s.note(fmt.Sprintf("What has moved to RabbitMQ has the routing key %s, also when it is dead-lettered there; the one it was published with is in the header x-original-routing-key.", name))
+		}
+	}
+	s.note("Messages wait on Curfew's disk: give it a persistent volume.")
+	return nil
+}
+
+// deadLetters has what expires in Curfew go where RabbitMQ's dead letters go.
+func (s *Setup) deadLetters(q *cluster.Queue, in, waits map[string]any, curfew string) error {
+	exchange, ok := q.DeadLetterExchange()
+	if !ok {
+		return nil
+	}
+	key, replaced := q.DeadLetterRoutingKey()
+	in["x-dead-letter-exchange"] = exchange
+	out, dead := q.Name+".dlx", q.Name+".dead-letters"
+	waits["x-dead-letter-exchange"] = out
+	if replaced {
+		in["x-dead-letter-routing-key"], waits["x-dead-letter-routing-key"] = key, key
+	}
+	shovel := map[string]any{
+		"src-protocol": "amqp091", "src-uri": curfew, "src-queue": dead,
+		"dest-protocol": "amqp091", "dest-uri": "amqp:///" + escapeVHost(s.VHost),
+		"ack-mode": "on-confirm", "src-prefetch-count": linkPrefetch, "reconnect-delay": 1}
+	switch {
+	case exchange != "":
+		shovel["dest-exchange"] = exchange
+	case replaced:
+		shovel["dest-queue"] = key
+	default:
+		return errors.New("its dead letters go to the default exchange under their own routing keys, which a shovel cannot do: set a dead-letter-routing-key")
+	}
+	s.Curfew.Exchanges = append(s.Curfew.Exchanges, out)
+	s.Curfew.Queues = append(s.Curfew.Queues, Queue{dead, map[string]any{}})
+	s.Curfew.Bindings = append(s.Curfew.Bindings, cluster.Binding{Exchange: out, Queue: dead})
+	s.Shovels = append(s.Shovels, Parameter{"curfew." + q.Name + ".dead-letters", shovel})
+	return nil
+}

@@ -1,0 +1,233 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/lease"
+	"curfew/monitor/rabbitmq/observe"
+)
+
+// Options of a Primary. Cluster is required.
+type Options struct {
+	Cluster *cluster.Cluster
+	// Watch says what is done with each queue; nil: every queue is observed.
+	Watch cluster.Watch
+	// Redis is what several Curfews share; nil: this one keeps alone. The caller closes it after Run.
+	Redis redis.UniversalClient
+	// Name is this Curfew's; "" is "curfew".
+	Name string
+	// Expiries is the stream that every expiry is published on; nil: a new one.
+	Expiries *deadline.Stream
+	// Registerer takes the metrics; nil keeps them private.
+	Registerer prometheus.Registerer
+	// Log; nil is silent.
+	Log *zap.Logger
+}
+
+// Primary keeps and observes the queues of one virtual host of a RabbitMQ cluster. Its methods are safe for concurrent
+// use; Run is called once.
+type Primary struct {
+	rabbitmq  source
+	watch     cluster.Watch
+	name      string
+	redis     redis.UniversalClient // nil: none
+	stream    *deadline.Stream
+	log       *zap.Logger
+	started   time.Time
+	counts    counters
+	newKeeper func(keeper.Options) (queueKeeper, error)
+	newWatch  func(observe.Options) observer
+
+	group *group // what the Curfews share
+
+	looks chan struct{} // an inventory is wanted
+
+	mu        sync.Mutex
+	numbers   uint64            // of kept queues so far
+	observers uint64            // so far
+	queues    map[string]*queue // those that a rule wants kept, by name
+	inventory *cluster.Inventory
+	lookedAt  time.Time
+	failing   failing      // to take an inventory
+	waiting   []chan error // for the next inventory
+	observer  observer     // nil: another Curfew observes
+	watching  string       // who observes
+}
+
+// source is what a Primary asks of RabbitMQ: a *cluster.Cluster, or a test's.
+type source interface {
+	Address() cluster.Address
+	Inventory(ctx context.Context, names []string) (*cluster.Inventory, error)
+	Events(ctx context.Context, fn func(cluster.Event)) error
+	Connect(ctx context.Context, purpose string) (*amqp091.Connection, error)
+}
+
+// queueKeeper is a *keeper.Keeper, or a test's.
+type queueKeeper interface {
+	Run(ctx context.Context) error
+	Status() keeper.Status
+	Ahead(until []deadline.Instant, out []int64) []int64
+	Allow()
+}
+
+// observer is an *observe.Observer, or a test's.
+type observer interface {
+	Run(ctx context.Context) error
+	States() []observe.State
+	Lag() time.Duration
+	Survey(samples int, fn func(*deadline.Survey))
+	TimeToLive(line, number uint64) (deadline.Millis, bool)
+}
+
+// failing is since when something fails, and why.
+type failing struct {
+	since time.Time
+	err   error // nil: it does not
+}
+
+func (f *failing) note(err error) (news bool) {
+	news = (err == nil) != (f.err == nil)
+	if news {
+		f.since = time.Now()
+	}
+	f.err = err
+	return news
+}
+
+// New makes a Primary that does nothing until Run. Its error says that o is incomplete or that a metric is registered
+// already.
+func New(o Options) (*Primary, error) {
+	if o.Cluster == nil {
+		return nil, errors.New("rabbitmq: Options.Cluster is missing")
+	}
+	p := newPrimary(o, o.Cluster)
+	if o.Registerer != nil {
+		if err := o.Registerer.Register(p); err != nil {
+			return nil, fmt.Errorf("rabbitmq: register metrics: %w", err)
+		}
+	}
+	return p, nil
+}
+
+func newPrimary(o Options, rabbitmq source) *Primary {
+	p := &Primary{rabbitmq: rabbitmq, watch: o.Watch, name: o.Name, redis: o.Redis, stream: o.Expiries, log: o.Log, started: time.Now(),
+		looks: make(chan struct{}, 1), queues: make(map[string]*queue), counts: newCounters()}
+	if p.watch == nil {
+		p.watch = cluster.DefaultWatch()
+	}
+	if p.name == "" {
+		p.name = "curfew"
+	}
+	if p.stream == nil {
+		p.stream = new(deadline.Stream)
+	}
+	if p.log == nil {
+		p.log = zap.NewNop()
+	}
+	p.log = p.log.Named("rabbitmq")
+	p.newKeeper = func(o keeper.Options) (queueKeeper, error) { return keeper.New(o) }
+	p.newWatch = func(w observe.Options) observer { return observe.New(o.Cluster, p.watch, w) }
+	p.group = newGroup(p.name)
+	if p.redis != nil {
+		p.group.redis = lease.NewGroup(p.redis, p.vhost(), p.name)
+	}
+	return p
+}
+
+func (p *Primary) vhost() string { return p.rabbitmq.Address().VHost() }
+
+// Run keeps and observes until ctx ends; then keepers give everything back in order. It returns when all it started has
+// ended, with nil.
+func (p *Primary) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	if p.group.redis != nil {
+		p.beat(ctx) // so that the share is known before the first lease is taken
+		running.Go(func() { p.runGroup(ctx) })
+	}
+	running.Go(func() { p.runObserver(ctx) })
+	p.runInventory(ctx, &running)
+	running.Wait()
+	p.leaveGroup()
+	return nil
+}
+
+// Now is the present instant by the clock of the keepers, which does not jump when somebody sets the machine's.
+func (p *Primary) Now() deadline.Instant { return deadline.At(p.started.Add(time.Since(p.started))) }
+
+// ClockOffset is how far that clock is ahead of the wall clock.
+func (p *Primary) ClockOffset() time.Duration { return p.Now().Sub(deadline.At(time.Now())) }
+
+// Expiries is the stream on which every expiry is published.
+func (p *Primary) Expiries() *deadline.Stream { return p.stream }
+
+// Events implements monitor.Primary: there are none.
+func (p *Primary) Events(ctx context.Context, _ []deadline.Event) (n int, lagged bool, err error) {
+	<-ctx.Done()
+	return 0, false, ctx.Err()
+}
+
+// Snapshot implements monitor.Primary: it is empty.
+func (p *Primary) Snapshot(context.Context, func([]deadline.Ref) error) error { return nil }
+
+// Track implements monitor.Primary: nothing is queued here.
+func (p *Primary) Track([]deadline.Ref) []deadline.Ref { return nil }
+
+// Expire implements monitor.Primary: nothing is queued here.
+func (p *Primary) Expire(refs []deadline.Ref, _ deadline.Path, out []deadline.Answer) []deadline.Answer {
+	for range refs {
+		out = append(out, deadline.Answer{Outcome: deadline.Gone})
+	}
+	return out
+}
+
+// QueueName implements monitor.Primary. Each expiry has the names itself, so nobody need ask.
+func (p *Primary) QueueName(uint64) (vhost, name string, ok bool) { return "", "", false }
+
+// Waiting implements monitor.SelfScheduled: the deadlines that keepers here hold.
+func (p *Primary) Waiting() (pending int64, nextAt deadline.Instant) {
+	for _, k := range p.keepers() {
+		s := k.Status()
+		pending += int64(s.Held - s.WithoutTTL)
+		if s.NextDue != 0 && (nextAt == 0 || s.NextDue < nextAt) {
+			nextAt = s.NextDue
+		}
+	}
+	return pending, nextAt
+}
+
+// Ahead implements monitor.SelfScheduled.
+func (p *Primary) Ahead(until []deadline.Instant, out []int64) []int64 {
+	sum := make([]int64, len(until))
+	var one []int64
+	for _, k := range p.keepers() {
+		one = k.Ahead(until, one[:0])
+		for i := range sum {
+			sum[i] += one[i]
+		}
+	}
+	return append(out, sum...)
+}
+
+// keepers are those that run.
+func (p *Primary) keepers() (list []queueKeeper) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, q := range p.queues {
+		if q.stop != nil && q.keeper != nil {
+			list = append(list, q.keeper)
+		}
+	}
+	return list
+}

@@ -1,0 +1,72 @@
+package rabbitmq
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"curfew/monitor"
+	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/keeper"
+)
+
+var (
+	_ monitor.Primary       = (*Primary)(nil)
+	_ monitor.Surveyor      = (*Primary)(nil)
+	_ monitor.SelfScheduled = (*Primary)(nil)
+)
+
+// TestBehindAMonitor: a monitor counts what expires here, and shows what lies ahead.
+func TestBehindAMonitor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.declare("keep-a")
+		r := newRunning(t, rabbitmq, "one", nil)
+		registry := prometheus.NewRegistry()
+		m, err := monitor.New(monitor.Options{Primary: r.Primary, Registerer: registry})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- m.Run(ctx) }()
+		r.start()
+		time.Sleep(time.Second)
+		now := r.Now()
+		k := r.keeper("keep-a")
+		k.change(func(s *keeper.Status) { s.Held, s.WithoutTTL, s.NextDue = 5, 1, now.Add(time.Minute) })
+		k.o.Expired([]keeper.Expiry{{VHost: "shop", Queue: "keep-a", Deadline: now, GivenBack: now.Add(3 * time.Millisecond)}})
+
+		h := m.Health()
+		require.EqualValues(t, 4, h.Pending)
+		require.Equal(t, monitor.ScheduleOfPrimary, h.Schedule)
+		require.Zero(t, h.Lag)
+		require.Empty(t, h.Reasons)
+		require.Equal(t, []int64{5, 5}, m.Ahead([]int64{1, 2}, nil))
+		missed := m.RecentExpiries()
+		require.Len(t, missed, 1)
+		require.Equal(t, monitor.RecentExpiry{At: missed[0].At, VHost: "shop", Queue: "keep-a", Action: "dead_lettered", Path: "eager", Count: 1, WorstMillis: 3}, missed[0])
+		late := m.Lateness()
+		require.EqualValues(t, 1, late.Total())
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+// TestOptions: what is missing is said, and what is left out has a default.
+func TestOptions(t *testing.T) {
+	_, err := New(Options{})
+	require.Error(t, err)
+	c, err := cluster.Open(cluster.Options{URL: "amqp://u:p@rabbit/shop"})
+	require.NoError(t, err)
+	registry := prometheus.NewRegistry()
+	p, err := New(Options{Cluster: c, Registerer: registry})
+	require.NoError(t, err)
+	require.Equal(t, "curfew", p.Status().Instance)
+	require.Equal(t, "none", p.Status().Redis)
+	require.NotContains(t, p.Status().Address, ":p@")
+	_, err = New(Options{Cluster: c, Registerer: registry})
+	require.Error(t, err, "the metrics are registered already")
+}

@@ -1,0 +1,328 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"go.uber.org/zap"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/lease"
+)
+
+const (
+	// firstPause and longestPause are between a keeper that has ended by itself and the next one.
+	firstPause   = time.Second
+	longestPause = time.Minute
+	// factsTimeout is how long a keeper waits for new facts; then it takes the last ones. Those of factsAge are new.
+	factsTimeout = 3 * time.Second
+	factsAge     = time.Second
+	// stopTimeout is for giving everything back at the end, before the process is ended for good.
+	stopTimeout = 8 * time.Second
+	// eventsAtOnce bounds the events that wait for a keeper. Of what is dropped, it finds out when it looks.
+	eventsAtOnce = 16
+	// keptNumbers begins the numbers of kept queues in expiries, observedNumbers those of each observer.
+	keptNumbers     = 1 << 63
+	observedNumbers = 1 << 32
+)
+
+// queue is one that a rule wants kept.
+type queue struct {
+	p      *Primary
+	name   string
+	rule   cluster.Rule
+	number uint64 // in expiries
+	events chan keeper.Event
+	turn   *turn          // nil: without Redis
+	shadow keeper.Shadows // a *lease.Shadows with Redis
+	batch  []deadline.Expiry
+	seq    uint64 // of the last expiry; with batch, of the goroutine of the keeper
+
+	late         lateness
+	deadLettered atomic.Bool
+
+	// Guarded by p.mu.
+	decision  cluster.Decision
+	facts     keeper.Facts
+	kind      cluster.Type
+	letGo     string             // why nobody may keep it; "" is nothing
+	unknownAt time.Time          // since when it cannot be known what it is
+	polledAt  time.Time          // when it was last seen to be read with basic.get
+	stop      context.CancelFunc // nil: no keeper is to run
+	ended     chan struct{}      // closed when the last one has
+	keeper    queueKeeper        // the present or last one
+	end       context.CancelFunc // ends it; another follows unless stop was called
+	yielding  bool               // it ends for another Curfew to take the queue
+	stranded  stranded
+	listed    bool // all Curfews know that it was let go of here
+
+	counting sync.Mutex // the last lock taken: keepers call changed with theirs
+	counted  keeper.Counts
+}
+
+func newQueue(p *Primary, name string, rule cluster.Rule, number uint64) *queue {
+	q := &queue{p: p, name: name, rule: rule, number: keptNumbers + number, events: make(chan keeper.Event, eventsAtOnce)}
+	if p.redis == nil {
+		q.shadow = &keeper.InProcess{Now: p.Now}
+		return q
+	}
+	q.turn = &turn{Lease: lease.New(p.redis, p.vhost(), name, p.name), group: p.group}
+	q.shadow = lease.NewShadows(p.redis, p.vhost(), name, p.log.With(zap.String("queue", name)))
+	return q
+}
+
+// tell hands an event to the keeper, if one runs.
+func (q *queue) tell(e keeper.Event) {
+	select {
+	case q.events <- e:
+	default:
+	}
+}
+
+// startLocked has keepers run, one after the other, when the last one has ended.
+func (q *queue) startLocked(ctx context.Context, running *sync.WaitGroup) {
+	ctx, q.stop = context.WithCancel(ctx)
+	last := q.ended
+	ended := make(chan struct{})
+	q.ended = ended
+	running.Go(func() {
+		defer close(ended)
+		if last != nil {
+			<-last
+		}
+		q.run(ctx)
+	})
+}
+
+// stopLocked has the keeper give everything back and end.
+func (q *queue) stopLocked() {
+	if q.stop != nil {
+		q.stop()
+		q.stop = nil
+	}
+}
+
+// run runs keepers until ctx ends.
+func (q *queue) run(ctx context.Context) {
+	var writing sync.WaitGroup
+	if s, ok := q.shadow.(*lease.Shadows); ok {
+		until, end := context.WithCancel(context.WithoutCancel(ctx))
+		defer writing.Wait()
+		defer end()
+		writing.Go(func() {
+			if err := s.Run(until); err != nil {
+				q.p.log.Warn("the last deadlines are not known to the next keeper", zap.String("queue", q.name), zap.Error(err))
+			}
+		})
+	}
+	for pause := firstPause; ctx.Err() == nil; {
+		began := time.Now()
+		err := q.runKeeper(ctx)
+		wait := pause
+		switch {
+		case ctx.Err() != nil:
+			return
+		case q.yielded():
+			wait, pause = yieldPause, firstPause
+		default:
+			q.p.log.Error("a keeper has ended; another one follows", zap.String("queue", q.name), zap.Duration("in", pause), zap.Error(err))
+			if pause = min(2*pause, longestPause); time.Since(began) > longestPause {
+				pause = firstPause
+			}
+		}
+		sleep(ctx, wait)
+	}
+}
+
+func (q *queue) runKeeper(ctx context.Context) error {
+	k, err := q.p.newKeeper(q.options())
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	q.p.mu.Lock()
+	q.keeper, q.end = k, end
+	q.counting.Lock()
+	q.counted = keeper.Counts{}
+	q.counting.Unlock()
+	q.p.mu.Unlock()
+	return k.Run(ctx)
+}
+
+// yielded reports, once, whether the keeper ended for another Curfew to take the queue.
+func (q *queue) yielded() bool {
+	q.p.mu.Lock()
+	defer q.p.mu.Unlock()
+	was := q.yielding
+	q.yielding = false
+	return was
+}
+
+// options are those of the queue's keepers.
+func (q *queue) options() keeper.Options {
+	o := keeper.Options{
+		VHost: q.p.vhost(), Queue: q.name, Connect: q.connect, Facts: q.readFacts, Events: q.events, Shadows: q.shadow,
+		Expired: q.expired, Changed: q.changed, Name: q.p.name, Now: q.p.Now, Log: q.p.log,
+		MaxMessages: q.rule.Budget.Messages, MaxBytes: q.rule.Budget.Bytes, TakeRate: q.rule.Budget.Holds,
+		StopTimeout: stopTimeout, AllowUnknown: q.rule.Assume != cluster.UnknownType,
+	}
+	if q.rule.Stuck == cluster.Window {
+		o.StuckAfter = q.rule.StuckAfter
+	}
+	q.p.mu.Lock()
+	defer q.p.mu.Unlock()
+	if q.kind == cluster.Classic {
+		o.MaxMessages = min(o.MaxMessages, cluster.MaxClassic)
+	}
+	if q.turn != nil { // a nil *turn would be a lease
+		o.Lease = q.turn
+	}
+	return o
+}
+
+// connect connects. What was told before is of no use to a keeper that begins with nothing.
+func (q *queue) connect(ctx context.Context) (*amqp091.Connection, error) {
+	conn, err := q.p.rabbitmq.Connect(ctx, "keep "+q.name)
+	for {
+		select {
+		case <-q.events:
+			continue
+		default:
+		}
+		return conn, err
+	}
+}
+
+// readFacts waits for the present facts, and answers with the last ones if RabbitMQ does not say.
+func (q *queue) readFacts(ctx context.Context) (keeper.Facts, error) {
+	q.p.mu.Lock()
+	facts, fresh := q.facts, time.Since(q.p.lookedAt) < factsAge
+	q.p.mu.Unlock()
+	if fresh {
+		return facts, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, factsTimeout)
+	defer cancel()
+	if err := q.p.look(limited); ctx.Err() != nil {
+		return keeper.Facts{}, ctx.Err()
+	} else if err != nil {
+		q.p.log.Debug("facts are the last ones known", zap.String("queue", q.name), zap.Error(err))
+	}
+	q.p.mu.Lock()
+	defer q.p.mu.Unlock()
+	return q.facts, nil
+}
+
+// expired publishes what expired because it was given back.
+func (q *queue) expired(batch []keeper.Expiry) {
+	action := deadline.Dropped
+	if q.deadLettered.Load() {
+		action = deadline.DeadLettered
+	}
+	ahead := q.p.ClockOffset()
+	out := q.batch[:0]
+	for i := range batch {
+		x := &batch[i]
+		path := deadline.Eager
+		if x.AgeUnknown {
+			path = deadline.Requeued
+		} else {
+			q.late.add(deadline.Lateness(x.Deadline, x.GivenBack))
+		}
+		q.seq++
+		out = append(out, deadline.Expiry{
+			Ref:   deadline.Ref{Deadline: x.Deadline, Queue: q.number, Seq: q.seq},
+			VHost: x.VHost, Queue: x.Queue, Path: path, Action: action, Arrived: x.GivenBack, ClockAhead: ahead,
+		})
+	}
+	q.batch = out
+	q.p.stream.Publish(out)
+}
+
+// changed counts what has happened since the last call. The keeper calls it with its lock held; a status may come after
+// a later one.
+func (q *queue) changed(s keeper.Status) {
+	q.counting.Lock()
+	defer q.counting.Unlock()
+	if n := s.Counts.Releases; n > q.counted.Releases {
+		q.counted.Releases = n
+		q.p.counts.released(q.p.vhost(), q.name, releaseReason(s.LastRelease.Code))
+	}
+	if n := s.Counts.UnknownAge; n > q.counted.UnknownAge {
+		q.p.counts.unknownAge.Add(float64(n - q.counted.UnknownAge))
+		q.counted.UnknownAge = n
+	}
+}
+
+// exchangeLetGo tells the others which queues were let go of here, and ends what an operator has ended.
+func (p *Primary) exchangeLetGo(ctx context.Context, known map[string]string) {
+	letGo := map[string]string{}
+	changed := false
+	p.mu.Lock()
+	for name, q := range p.queues {
+		reason, listed := known[name]
+		sticky := q.stop != nil && q.keeper != nil
+		var s keeper.Status
+		if sticky {
+			s = q.keeper.Status()
+			sticky = s.NeedsOperator
+		}
+		switch {
+		case sticky && listed:
+			q.listed = true
+		case sticky && q.listed:
+			q.listed = false
+			q.keeper.Allow()
+		case sticky:
+			letGo[name] = string(s.Code) + " " + s.Reason
+		default:
+			changed = changed || q.letGo != reason
+		}
+	}
+	p.mu.Unlock()
+	if changed {
+		p.wantLook()
+	}
+	for name, reason := range letGo {
+		if err := p.group.redis.LetGo(ctx, name, reason); err != nil {
+			p.log.Warn("the others do not know yet that a queue was let go of", zap.String("queue", name), zap.Error(err))
+		}
+	}
+}
+
+// ErrNotLetGo says that there is nothing to allow.
+var ErrNotLetGo = errors.New("the queue was not let go of")
+
+// Allow has a queue kept again that was let go of, whichever Curfew did that.
+func (p *Primary) Allow(ctx context.Context, name string) error {
+	p.mu.Lock()
+	q := p.queues[name]
+	here := q != nil && q.stop != nil && q.keeper != nil && q.keeper.Status().NeedsOperator
+	p.mu.Unlock()
+	was := here
+	if p.group.redis != nil {
+		listed, err := p.group.redis.Allow(ctx, name)
+		if err != nil {
+			return err
+		}
+		was = was || listed
+	}
+	if here {
+		p.mu.Lock()
+		q.listed = false
+		q.keeper.Allow()
+		p.mu.Unlock()
+	}
+	if !was {
+		return ErrNotLetGo
+	}
+	p.wantLook()
+	return nil
+}

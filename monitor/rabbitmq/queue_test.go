@@ -1,0 +1,157 @@
+package rabbitmq
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/observe"
+)
+
+// TestKeeperIsStartedAgain: one that ends by itself is followed by another, with pauses that grow to a minute.
+func TestKeeperIsStartedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.declare("keep-a")
+		r := newRunning(t, rabbitmq, "one", nil)
+		var mu sync.Mutex
+		var at []time.Duration
+		began := time.Now()
+		make := r.newKeeper
+		r.newKeeper = func(o keeper.Options) (queueKeeper, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			at = append(at, time.Since(began).Round(time.Second))
+			k, err := make(o)
+			k.(*fakeKeeper).fail = errors.New("broken")
+			return k, err
+		}
+		r.start()
+		time.Sleep(3*time.Minute + 30*time.Second)
+		s := time.Second
+		mu.Lock()
+		defer mu.Unlock()
+		require.Equal(t, []time.Duration{0, s, 3 * s, 7 * s, 15 * s, 31 * s, 63 * s, 123 * s, 183 * s}, at)
+	})
+}
+
+// TestKeeperRecovers: one that works follows those that did not.
+func TestKeeperRecovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.declare("keep-a")
+		r := newRunning(t, rabbitmq, "one", nil)
+		make, broken := r.newKeeper, 3
+		r.newKeeper = func(o keeper.Options) (queueKeeper, error) {
+			if broken--; broken >= 0 {
+				return nil, errors.New("broken")
+			}
+			return make(o)
+		}
+		r.start()
+		time.Sleep(time.Minute)
+		require.Equal(t, "keeping", r.row("keep-a").State)
+	})
+}
+
+// TestExpiriesAreOnOneStream: what keepers and the observer tell is published once, with the path by which it expired.
+func TestExpiriesAreOnOneStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.declare("keep-a", "other")
+		r := newRunning(t, rabbitmq, "one", nil).start()
+		time.Sleep(time.Second)
+		now := r.Now()
+		k := r.keeper("keep-a")
+		k.o.Expired([]keeper.Expiry{
+			{VHost: "shop", Queue: "keep-a", Deadline: now, GivenBack: now.Add(4 * time.Millisecond)},
+			{VHost: "shop", Queue: "keep-a", Deadline: now.Add(time.Hour), GivenBack: now, AgeUnknown: true},
+		})
+		r.observers[0].o.Missed([]observe.Missed{
+			{VHost: "shop", Queue: "other", Line: 7, Miss: observe.Miss{Number: 3, MessageID: "m", Deadline: 1000, Seen: 2000}},
+			{VHost: "shop", Queue: "other", Line: 7, DeadLettered: true, Miss: observe.Miss{Number: 3, MessageID: "m", Deadline: 1000, Seen: 2000, Left: 3000}},
+		})
+		require.Len(t, r.expired, 3, "what is still there has not expired")
+		require.Equal(t, deadline.Eager, r.expired[0].Path)
+		require.Equal(t, deadline.DeadLettered, r.expired[0].Action)
+		require.Equal(t, 4*time.Millisecond, r.expired[0].Lateness())
+		require.Equal(t, deadline.Requeued, r.expired[1].Path, "whose lateness nobody knows")
+		require.Equal(t, deadline.Lazy, r.expired[2].Path)
+		require.Equal(t, "m", string(r.expired[2].MessageID))
+		require.Equal(t, 2*time.Millisecond, r.expired[2].Lateness())
+		require.NotEqual(t, r.expired[0].Ref, r.expired[1].Ref)
+		require.NotEqual(t, r.expired[0].Ref.Queue, r.expired[2].Ref.Queue)
+		row := r.row("keep-a")
+		require.Equal(t, 5.0, *row.P99, "an upper bound, without the message of unknown age")
+	})
+}
+
+// TestConsumersAreToldOf: an event reaches the keeper of its queue.
+func TestConsumersAreToldOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.declare("keep-a", "keep-b")
+		r := newRunning(t, rabbitmq, "one", nil).start()
+		time.Sleep(time.Second)
+		r.event(cluster.Event{Kind: cluster.ConsumerCreated, Queue: "keep-b", ConsumerTag: "app"})
+		synctest.Wait()
+		k := r.keeper("keep-b")
+		require.Equal(t, []keeper.Event{{Kind: keeper.ConsumerCame, ConsumerTag: "app"}}, k.seen())
+		require.Empty(t, r.keeper("keep-a").seen())
+
+		for range 3 * eventsAtOnce {
+			r.queues["keep-a"].tell(keeper.Event{Kind: keeper.ConsumerCame})
+		}
+		_, err := k.o.Connect(t.Context())
+		require.Error(t, err)
+		_, err = r.keeper("keep-a").o.Connect(t.Context())
+		require.Error(t, err)
+		require.Empty(t, r.queues["keep-a"].events, "what was told before a connection is of no use to it")
+	})
+}
+
+// TestLetGoAlone: without Redis, a queue that was let go of stays so until an operator allows it.
+func TestLetGoAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.declare("keep-a")
+		r := newRunning(t, rabbitmq, "one", nil).start()
+		time.Sleep(time.Second)
+		require.ErrorIs(t, r.Allow(t.Context(), "keep-a"), ErrNotLetGo)
+		r.keeper("keep-a").change(func(s *keeper.Status) {
+			s.State, s.Code, s.Reason, s.NeedsOperator = keeper.Refused, keeper.Harm, "20 of 30 messages came again", true
+			s.Counts.Releases, s.LastRelease = 1, keeper.Release{At: r.Now(), Code: s.Code, Reason: s.Reason, Messages: 30}
+		})
+		row := r.row("keep-a")
+		require.Equal(t, "let_go", row.State)
+		require.Equal(t, "harm", row.Code)
+		require.True(t, row.NeedsOperator)
+		require.Equal(t, []string{"let go of until an operator allows it: keep-a"}, r.Health())
+		require.Equal(t, 1.0, testutil.ToFloat64(r.counts.releases.WithLabelValues("shop", "keep-a", "harm")))
+		time.Sleep(time.Hour)
+		require.Equal(t, "let_go", r.row("keep-a").State)
+		require.NoError(t, r.Allow(t.Context(), "keep-a"))
+		time.Sleep(time.Minute)
+		require.Equal(t, "keeping", r.row("keep-a").State)
+		require.Empty(t, r.Health())
+	})
+}
+
+// TestOptionsOfKeepers: what a rule says reaches the keeper. Consumers never count as stuck where the rule leaves the queue to them.
+func TestOptionsOfKeepers(t *testing.T) {
+	p := newPrimary(Options{}, newFakeRabbitMQ(t))
+	rule := cluster.Rule{Mode: cluster.Keep, Budget: cluster.Budget{Messages: 200_000, Bytes: 7, Holds: 5}, StuckAfter: 2 * time.Minute}
+	o := newQueue(p, "keep-a", rule, 1).options()
+	require.Equal(t, []any{200_000, int64(7), 5}, []any{o.MaxMessages, o.MaxBytes, o.TakeRate})
+	require.Zero(t, o.StuckAfter)
+	rule.Stuck = cluster.Window
+	require.Equal(t, 2*time.Minute, newQueue(p, "keep-a", rule, 1).options().StuckAfter)
+}

@@ -1,0 +1,226 @@
+package rabbitmq
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/observe"
+)
+
+// Status is what a Curfew does with the queues of a RabbitMQ.
+type Status struct {
+	Address  string   `json:"address"` // without the password
+	Broker   string   `json:"broker"`  // its product and version; empty: it was not reached yet
+	VHost    string   `json:"vhost"`
+	Instance string   `json:"instance"`          // this Curfew
+	Members  []string `json:"members"`           // all that share the queues, this one among them
+	Observer string   `json:"observer"`          // the one that observes for all
+	Redis    string   `json:"redis"`             // up, down, or none: this Curfew keeps alone
+	Reasons  []string `json:"reasons,omitempty"` // what is wrong, for an operator
+	Notes    []string `json:"notes,omitempty"`   // what could not be found out about RabbitMQ, and why
+	LookedAt int64    `json:"looked_at"`         // when the queues were, Unix ms; 0: never
+	Queues   []Queue  `json:"queues"`            // the watched ones, by name
+}
+
+// Queue is how one watched queue stands. What another Curfew keeps or observes is known to that one alone.
+type Queue struct {
+	VHost string `json:"vhost"`
+	Queue string `json:"queue"`
+	Type  string `json:"type"`
+	Mode  string `json:"mode"` // keep or observe
+	// State is the keeper's (observing, keeping, releasing, standing_aside, window, refused, stopped); or let_go; or, of
+	// queues that nobody is to keep, exact, not_worth, refused, observed.
+	State  string `json:"state"`
+	Reason string `json:"reason,omitempty"`
+	// Code is a fixed word for a refusal; empty: it is not refused.
+	Code    string   `json:"code,omitempty"`
+	Instead string   `json:"instead,omitempty"` // what to do about it
+	Mind    []string `json:"mind,omitempty"`
+	Keeper  string   `json:"keeper,omitempty"` // the Curfew that keeps it
+	Here    bool     `json:"here"`             // that is this one
+	running bool     // a keeper runs, or waits for the lease
+	// NeedsOperator: it stays as it is until an operator allows it.
+	NeedsOperator bool `json:"needs_operator,omitempty"`
+
+	Held      int      `json:"held"`
+	HeldBytes int64    `json:"held_bytes"`
+	NextDue   int64    `json:"next_due"` // Unix ms; 0: none, or not known
+	Expired   uint64   `json:"expired"`  // since the keeper began
+	P50       *float64 `json:"lateness_p50_ms"`
+	P99       *float64 `json:"lateness_p99_ms"` // upper bounds; absent: nothing expired, or later than a minute
+	// Stranded is how many messages RabbitMQ keeps for consumers of a node that died: nobody can take them, and they
+	// expire late, until the queue has another leader.
+	Stranded int64 `json:"stranded,omitempty"`
+	// UnknownAge is how many of the messages taken may be late, since nobody knows when they entered the queue.
+	UnknownAge  uint64   `json:"unknown_age"`
+	LastRelease *Release `json:"last_release,omitempty"`
+
+	Observed *observe.State `json:"observed,omitempty"` // nil: it is kept, or another Curfew observes
+}
+
+// Release is a giving back of all that was held.
+type Release struct {
+	At       int64   `json:"at"` // Unix ms
+	Millis   float64 `json:"ms"`
+	Messages int     `json:"messages"`
+	Reason   string  `json:"reason"`
+}
+
+// Status is how everything stands.
+func (p *Primary) Status() Status {
+	address := p.rabbitmq.Address()
+	s := Status{Address: address.String(), VHost: address.VHost(), Instance: p.name, Members: p.group.names(), Redis: "none",
+		Reasons: p.Health(), Queues: []Queue{}}
+	if p.redis != nil {
+		s.Redis = "up"
+		if p.group.trouble().err != nil {
+			s.Redis = "down"
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.Observer = p.watching
+	if p.inventory == nil {
+		return s
+	}
+	s.Broker, s.Notes, s.LookedAt = p.inventory.Server.String(), p.inventory.Notes, p.lookedAt.UnixMilli()
+	observed := map[string]*observe.State{}
+	if p.observer != nil {
+		for _, state := range p.observer.States() {
+			observed[state.Queue] = &state
+		}
+	}
+	for at := range p.inventory.Queues {
+		q := &p.inventory.Queues[at]
+		if rule, watched := p.watch.Rule(p.vhost(), q.VHost, q.Name); watched {
+			s.Queues = append(s.Queues, p.rowLocked(q, rule, observed[q.Name]))
+		}
+	}
+	slices.SortFunc(s.Queues, func(a, b Queue) int { return cmp.Compare(a.Queue, b.Queue) })
+	return s
+}
+
+func (p *Primary) rowLocked(q *cluster.Queue, rule cluster.Rule, observed *observe.State) Queue {
+	row := Queue{VHost: q.VHost, Queue: q.Name, Type: string(q.Type), Mode: rule.Mode.String(), State: "observed", Observed: observed}
+	if observed != nil {
+		row.Reason = observed.Reason
+	}
+	if k := p.queues[q.Name]; k != nil && rule.Mode == cluster.Keep {
+		k.describeLocked(&row)
+	}
+	return row
+}
+
+// describeLocked says how a queue stands that a rule wants kept.
+func (q *queue) describeLocked(row *Queue) {
+	d := q.decision
+	row.Type = string(q.kind)
+	row.State, row.Reason, row.Instead, row.Mind = d.Verdict.String(), d.Reason, d.Instead, d.Mind
+	if d.Verdict == cluster.Refused || d.Verdict == cluster.NotWorth {
+		row.Code = string(d.Code)
+	}
+	row.P50, row.P99 = q.late.within(0.5), q.late.within(0.99)
+	if q.letGo != "" {
+		row.State, row.Instead, row.NeedsOperator = "let_go", allowIt, true
+		row.Code, row.Reason, _ = strings.Cut(q.letGo, " ")
+		return
+	}
+	if q.stop == nil || q.keeper == nil {
+		return
+	}
+	s := q.keeper.Status()
+	row.running, row.Here = true, true
+	row.State, row.Reason, row.Instead, row.Keeper = stateWord(s.State), s.Reason, "", s.Keeper
+	if q.turn == nil {
+		row.Keeper = q.p.name
+	} else {
+		row.Here = q.turn.isHeld()
+	}
+	if s.State == keeper.Refused {
+		row.Code = string(s.Code)
+	}
+	if s.NeedsOperator {
+		row.State, row.NeedsOperator, row.Instead = "let_go", true, allowIt
+	}
+	row.Held, row.HeldBytes, row.NextDue = s.Held, s.HeldBytes, s.NextDue.Add(-q.p.ClockOffset()).UnixMilli()
+	if s.NextDue == 0 {
+		row.NextDue = 0
+	}
+	if n := q.stranded.messages(); n > 0 {
+		row.Stranded, row.Code, row.Instead = n, strandedCode, moveLeader
+		row.Reason = strings.TrimSpace(fmt.Sprintf("%s %d more messages wait for consumers of a node that died.", row.Reason, n))
+	}
+	row.Expired, row.UnknownAge = s.Counts.Expired, s.Counts.UnknownAge
+	if r := s.LastRelease; r.At != 0 {
+		row.LastRelease = &Release{At: r.At.Add(-q.p.ClockOffset()).UnixMilli(), Millis: float64(r.Took.Microseconds()) / 1000, Messages: r.Messages, Reason: r.Reason}
+	}
+}
+
+const (
+	// strandedCode is the reason in metrics for messages that cannot be taken.
+	strandedCode = "stranded"
+	moveLeader   = "Give the queue another leader: rabbitmq-queues rebalance quorum, or restart the node that leads it."
+)
+
+const allowIt = "When the cause is gone, allow it: curfew rabbitmq allow QUEUE, or the page RabbitMQ."
+
+// stateWord is a keeper's state as one word.
+func stateWord(s keeper.State) string { return strings.ReplaceAll(s.String(), " ", "_") }
+
+// releaseReason is the word in metrics for why a keeper gave everything back: for all that other consumers do there is one.
+func releaseReason(c keeper.Code) string {
+	switch c {
+	case keeper.Consumer, keeper.Flapping, keeper.StuckConsumers:
+		return string(keeper.Consumer)
+	}
+	return string(c)
+}
+
+// inventoryLate is how old the inventory may be before Health says so.
+const inventoryLate = 2 * time.Minute
+
+// Health says, in words for an operator, what is wrong; nothing if all is well.
+func (p *Primary) Health() (reasons []string) {
+	if p.redis != nil {
+		if f := p.group.trouble(); f.err != nil {
+			reasons = append(reasons, fmt.Sprintf("Redis has not answered for %s: what is kept is kept on, and nothing is taken over (%s)", ago(f.since), f.err))
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.failing.err != nil:
+		reasons = append(reasons, fmt.Sprintf("the queues of RabbitMQ have not been looked at for %s: what is kept is kept on (%s)", ago(p.failing.since), p.failing.err))
+	case p.lookedAt.IsZero():
+		reasons = append(reasons, "the queues of RabbitMQ have not been looked at yet")
+	case time.Since(p.lookedAt) > inventoryLate:
+		reasons = append(reasons, fmt.Sprintf("the queues of RabbitMQ have not been looked at for %s", ago(p.lookedAt)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.queues)) {
+		if n := p.queues[name].stranded.messages(); n > 0 {
+			reasons = append(reasons, fmt.Sprintf("%d messages of %s wait for consumers of a node that died, and expire late. %s", n, name, moveLeader))
+		}
+	}
+	if letGo := p.letGoLocked(); len(letGo) > 0 {
+		reasons = append(reasons, "let go of until an operator allows it: "+strings.Join(letGo, ", "))
+	}
+	return reasons
+}
+
+func (p *Primary) letGoLocked() (names []string) {
+	for name, q := range p.queues {
+		if q.letGo != "" || q.stop != nil && q.keeper != nil && q.keeper.Status().NeedsOperator {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func ago(t time.Time) time.Duration { return time.Since(t).Round(time.Second) }

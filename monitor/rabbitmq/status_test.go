@@ -1,0 +1,17 @@
+package rabbitmq
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/monitor/rabbitmq/keeper"
+)
+
+// TestReleaseReason: what other consumers do is one reason, which nobody need be alerted of.
+func TestReleaseReason(t *testing.T) {
+	for code, want := range map[keeper.Code]string{keeper.Consumer: "consumer", keeper.Flapping: "consumer", keeper.StuckConsumers: "consumer",
+		keeper.Harm: "harm", keeper.Budget: "budget", keeper.LostLease: "lost_lease", keeper.Stop: "stop", keeper.Settings: "settings"} {
+		require.Equal(t, want, releaseReason(code))
+	}
+}
