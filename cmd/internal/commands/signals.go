@@ -18,16 +18,21 @@ const stopLimit = 10 * time.Second
 // runUntilSignal runs fn until it returns. The first SIGTERM or SIGINT ends its context; it then has
 // stopLimit to return. A second signal ends the process at once.
 func runUntilSignal(ctx context.Context, log *zap.Logger, fn func(context.Context) error) error {
-	ctx, restore := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer restore()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
 	ended := make(chan error, 1)
 	go func() { ended <- fn(ctx) }()
 	select {
 	case err := <-ended:
 		return err
+	case <-signals:
 	case <-ctx.Done():
 	}
-	restore()
+	signal.Stop(signals) // before fn can say that it is stopping: from then on a second signal has its effect
+	cancel()
 	log.Info("stopping")
 	limit := time.NewTimer(stopLimit)
 	defer limit.Stop()
