@@ -49,15 +49,17 @@ var rooms = map[string][]string{
 	"monitor/printable":    {},
 	"monitor/forecast":     {},
 	"monitor/audit":        {},
-	"monitor/dashboard":    {"monitor", "monitor/alert", "monitor/audit", "monitor/dashboard/internal/assets", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/rates", "monitor/dashboard/internal/session", "monitor/rabbitmq", "broker/access", "broker/deadletters", "broker/operate"}, // of access only values
+	"monitor/dashboard":    {"monitor", "monitor/alert", "monitor/audit", "monitor/dashboard/internal/alerts", "monitor/dashboard/internal/assets", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/rates", "monitor/dashboard/internal/session", "monitor/dashboard/internal/ui", "monitor/rabbitmq", "broker/access", "broker/deadletters", "broker/operate"}, // of access only values
 	"monitor/telemetry":    {},
 
+	"monitor/dashboard/internal/alerts":  {"monitor/alert", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
 	"monitor/dashboard/internal/assets":  {},
 	"monitor/dashboard/internal/chart":   {"monitor", "monitor/dashboard/internal/format"},
 	"monitor/dashboard/internal/content": {"broker/amqp"},
 	"monitor/dashboard/internal/format":  {"monitor/printable"},
 	"monitor/dashboard/internal/rates":   {"broker/operate"},
 	"monitor/dashboard/internal/session": {},
+	"monitor/dashboard/internal/ui":      {"broker/operate", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format"},
 
 	"monitor/rabbitmq":         {"monitor/rabbitmq/cluster", "monitor/rabbitmq/keeper", "monitor/rabbitmq/lease", "monitor/rabbitmq/observe"},
 	"monitor/rabbitmq/cluster": {},

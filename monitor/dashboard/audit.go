@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"curfew/monitor/audit"
+	"curfew/monitor/dashboard/internal/ui"
 )
 
 const (
@@ -38,7 +39,7 @@ type auditForm struct{ VHost, Queue, MessageID, Outcome, Path, Within, Lateness 
 // auditWithin has the time spans to choose from.
 var auditWithin = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
 
-func (d *Dashboard) audit(r *http.Request, _ visitor) (view, error) {
+func (d *Dashboard) audit(r *http.Request, _ ui.Visitor) (ui.View, error) {
 	v := r.URL.Query()
 	p := &auditPage{On: d.Audit != nil, Outcomes: []string{"dead_lettered", "dropped", "parked"}, Paths: []string{"eager", "index", "lazy", "requeue", "manual", "scheduled"}}
 	p.Form = auditForm{v.Get("vhost"), v.Get("queue"), strings.TrimSpace(v.Get("message_id")), v.Get("outcome"), v.Get("path"), v.Get("within"), strings.TrimSpace(v.Get("min_lateness"))}
@@ -103,5 +104,5 @@ func (p *auditPage) export(q audit.Query) {
 	if q.MinLateness > 0 {
 		v.Set("min_lateness", q.MinLateness.String())
 	}
-	p.CSV, p.JSONL = with("/audit/export", v, "format", "csv"), with("/audit/export", v, "format", "jsonl")
+	p.CSV, p.JSONL = ui.With("/audit/export", v, "format", "csv"), ui.With("/audit/export", v, "format", "jsonl")
 }

@@ -5,26 +5,22 @@ import (
 	"time"
 
 	"curfew/monitor/dashboard/internal/chart"
+	"curfew/monitor/dashboard/internal/ui"
 )
-
-// choice is a link to another view; URL is empty for the current one.
-type choice struct {
-	Name, URL string
-}
 
 // timeline is the chart of the deadlines ahead, with links to its other windows.
 type timeline struct {
 	*chart.Timeline
-	Choices []choice
+	Choices []ui.Choice
 }
 
 // newTimeline spans the window that the query names, or one that fits.
 func newTimeline(m Monitor, now, pending int64, q url.Values) *timeline {
 	t := &timeline{Timeline: chart.NewTimeline(m.Ahead, now, pending, q.Get("ahead"))}
 	for _, window := range chart.Windows() {
-		c := choice{Name: window}
+		c := ui.Choice{Name: window}
 		if window != t.Window {
-			c.URL = with("/", q, "ahead", window)
+			c.URL = ui.With("/", q, "ahead", window)
 		}
 		t.Choices = append(t.Choices, c)
 	}
@@ -42,7 +38,7 @@ var spans = []struct {
 // histogram is the chart of how late messages were, with links to other time spans.
 type histogram struct {
 	*chart.Histogram
-	Choices []choice
+	Choices []ui.Choice
 	Span    time.Duration // 0: since the start
 }
 
@@ -50,7 +46,7 @@ type histogram struct {
 func lateness(m Monitor, q url.Values) *histogram {
 	h := &histogram{}
 	for _, s := range spans {
-		c := choice{Name: s.label, URL: with("/", q, "late", s.name)}
+		c := ui.Choice{Name: s.label, URL: ui.With("/", q, "late", s.name)}
 		if s.name == q.Get("late") {
 			c.URL, h.Span = "", s.span
 		}

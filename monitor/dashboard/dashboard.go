@@ -13,9 +13,11 @@ import (
 	"curfew/broker/operate"
 	"curfew/monitor/alert"
 	"curfew/monitor/audit"
+	"curfew/monitor/dashboard/internal/alerts"
 	"curfew/monitor/dashboard/internal/assets"
 	"curfew/monitor/dashboard/internal/rates"
 	"curfew/monitor/dashboard/internal/session"
+	"curfew/monitor/dashboard/internal/ui"
 )
 
 // Options of a Dashboard. Users is required.
@@ -38,6 +40,7 @@ type Dashboard struct {
 	Options
 	log      *zap.Logger
 	assets   assets.Assets
+	groups   []ui.Group
 	pages    map[string]*page
 	sessions *session.Sessions
 	rates    rates.Rates
@@ -66,6 +69,7 @@ func New(o Options) (*Dashboard, error) {
 	if d.assets, err = assets.Load(); err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
+	d.groups = []ui.Group{alerts.Pages{Alerts: o.Alerts, Site: answers{d}, Record: d.record}.Group()}
 	d.pages, d.sessions = d.makePages(), session.New()
 	return d, nil
 }
@@ -92,12 +96,18 @@ func (d *Dashboard) Handler() http.Handler {
 	}
 	if d.Audit != nil {
 		export := d.Audit.Handler()
-		mux.Handle("GET /audit/export", d.known(func(w http.ResponseWriter, r *http.Request, _ visitor) { export.ServeHTTP(w, r) }))
+		mux.Handle("GET /audit/export", d.known(func(w http.ResponseWriter, r *http.Request, _ ui.Visitor) { export.ServeHTTP(w, r) }))
 	}
-	mux.Handle("POST /silences", d.changes(d.byAdmins(d.silence)))
-	mux.Handle("POST /silences/end", d.changes(d.byAdmins(d.endSilence)))
+	for _, group := range d.groups {
+		for path, change := range group.Changes {
+			mux.Handle("POST "+path, d.changes(change))
+		}
+		for path, file := range group.Files {
+			mux.Handle("GET "+path, d.known(file))
+		}
+	}
 	if d.RabbitMQ != nil {
-		mux.Handle("POST /rabbitmq/allow", d.changes(d.byAdmins(rabbitmqPages{d}.allow)))
+		mux.Handle("POST /rabbitmq/allow", d.changes(ui.ByAdmins(answers{d}, rabbitmqPages{d}.allow)))
 		for _, path := range []string{"GET /queue", "GET /queues"} { // where the names of queues lead
 			mux.Handle(path, http.RedirectHandler("/rabbitmq", http.StatusSeeOther))
 		}
@@ -111,7 +121,7 @@ func (d *Dashboard) Handler() http.Handler {
 		mux.Handle("POST /dead-letters/replay", d.changes(d.replay))
 		mux.Handle("POST /dead-letters/cancel", d.changes(d.cancelReplay))
 	}
-	mux.Handle("/", d.known(func(w http.ResponseWriter, r *http.Request, _ visitor) {
+	mux.Handle("/", d.known(func(w http.ResponseWriter, r *http.Request, _ ui.Visitor) {
 		d.fail(w, r, http.StatusNotFound, "There is no such page.")
 	}))
 	return secured(http.NewCrossOriginProtection().Handler(mux))
@@ -123,4 +133,13 @@ func exact(path string) string {
 		return "/{$}"
 	}
 	return path
+}
+
+// record notes that a user changed alerts.
+func (d *Dashboard) record(v ui.Visitor, more ...zap.Field) {
+	if d.Operations != nil { // without a broker there is no record of operations
+		d.Operations.Record(v.Actor(), operate.ChangeAlerts, operate.QueueName{}, nil, more...)
+	} else {
+		d.log.Info("alerts changed", append(more, zap.String("user", v.Name))...)
+	}
 }

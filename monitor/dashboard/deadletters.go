@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"curfew/broker/deadletters"
+	"curfew/monitor/dashboard/internal/ui"
 )
 
 // deadLettersPage is the content of the page of dead letters.
@@ -16,13 +17,13 @@ type deadLettersPage struct {
 
 const maxReplays = 10 // that the page lists
 
-func (d *Dashboard) deadLetters(r *http.Request, v visitor) (view, error) {
+func (d *Dashboard) deadLetters(r *http.Request, v ui.Visitor) (ui.View, error) {
 	l := &deadLettersPage{}
 	var err error
-	if l.Queues, err = d.Operations.ListDeadLetterQueues(r.Context(), v.actor(), ""); err != nil {
+	if l.Queues, err = d.Operations.ListDeadLetterQueues(r.Context(), v.Actor(), ""); err != nil {
 		return nil, err
 	}
-	if l.Replays, err = d.Operations.ListReplays(r.Context(), v.actor()); err != nil {
+	if l.Replays, err = d.Operations.ListReplays(r.Context(), v.Actor()); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(l.Queues, func(a, b deadletters.Queue) int { return b.Ready + b.Unacked - a.Ready - a.Unacked })
@@ -42,8 +43,8 @@ func share(r *deadletters.Replay) int {
 	return min(r.Scanned*100/r.Total, 100)
 }
 
-func (d *Dashboard) cancelReplay(w http.ResponseWriter, r *http.Request, v visitor) {
-	if _, err := d.Operations.CancelReplay(r.Context(), v.actor(), r.PostFormValue("id")); err != nil {
+func (d *Dashboard) cancelReplay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	if _, err := d.Operations.CancelReplay(r.Context(), v.Actor(), r.PostFormValue("id")); err != nil {
 		d.refuse(w, r, err)
 		return
 	}

@@ -11,27 +11,28 @@ import (
 
 	"curfew/broker/deadletters"
 	"curfew/monitor/dashboard/internal/format"
+	"curfew/monitor/dashboard/internal/ui"
 )
 
-func (l *deadLettersPage) draw(s *pageInfo) drawing {
-	return drawing{top: h.H1(g.Text("Dead letters")), live: g.Group{g.If(len(l.Replays) > 0, l.replays(s)), l.queues()}}
+func (l *deadLettersPage) Draw(s *ui.Info) ui.Drawing {
+	return ui.Drawing{Top: h.H1(g.Text("Dead letters")), Live: g.Group{g.If(len(l.Replays) > 0, l.replays(s)), l.queues()}}
 }
 
-func (l *deadLettersPage) replays(s *pageInfo) g.Node {
-	return card("replays", "Replays", nil,
-		table([]string{"Queue", "State", "Progress", "#Replayed", "Skipped", "By", "Started (UTC)", ""}, g.Map(l.Replays, s.replayed)))
+func (l *deadLettersPage) replays(s *ui.Info) g.Node {
+	return ui.Card("replays", "Replays", nil,
+		ui.Table([]string{"Queue", "State", "Progress", "#Replayed", "Skipped", "By", "Started (UTC)", ""}, g.Map(l.Replays, func(r deadletters.Replay) g.Node { return replayed(s, r) })))
 }
 
 // replayed is a row of the replays.
-func (s *pageInfo) replayed(r deadletters.Replay) g.Node {
+func replayed(s *ui.Info, r deadletters.Replay) g.Node {
 	share := strconv.Itoa(share(&r))
-	cancel := s.change("/dead-letters/cancel", hidden("id", r.ID), button("Cancel"))
+	cancel := s.Change("/dead-letters/cancel", ui.Hidden("id", r.ID), ui.Button("Cancel"))
 	return h.Tr(
-		h.Td(link(lettersURL(r.VHost, r.Queue), name(r.Queue))),
-		h.Td(replayState(r.State), g.If(r.Error != "", g.Group{g.Text(" "), class("bad", name(r.Error))})),
+		h.Td(ui.Link(lettersURL(r.VHost, r.Queue), ui.Name(r.Queue))),
+		h.Td(replayState(r.State), g.If(r.Error != "", g.Group{g.Text(" "), ui.Class("bad", ui.Name(r.Error))})),
 		h.Td(h.Progress(h.Max("100"), h.Value(share), h.Aria("label", share+" of 100"), g.Text(share+" %"))),
-		amount(g.Text(format.Number(r.Replayed)+" of "+format.Number(r.Matched))), h.Td(stayed(r.Skipped)),
-		h.Td(g.If(r.User != "", name(r.User))), h.Td(h.Time(g.Text(format.Instant(r.Started)))),
+		ui.Amount(g.Text(format.Number(r.Replayed)+" of "+format.Number(r.Matched))), h.Td(stayed(r.Skipped)),
+		h.Td(g.If(r.User != "", ui.Name(r.User))), h.Td(h.Time(g.Text(format.Instant(r.Started)))),
 		h.Td(g.If(r.State == deadletters.Running, cancel)))
 }
 
@@ -39,17 +40,17 @@ func replayState(s deadletters.State) g.Node {
 	state := string(s)
 	switch state {
 	case string(deadletters.Running):
-		return class("tag warn", g.Text(state))
+		return ui.Class("tag warn", g.Text(state))
 	case string(deadletters.Done):
-		return class("tag good", g.Text(state))
+		return ui.Class("tag good", g.Text(state))
 	}
-	return class("tag bad", g.Text(state))
+	return ui.Class("tag bad", g.Text(state))
 }
 
 // stayed shows how many messages were skipped, and why.
 func stayed(skipped map[deadletters.SkipReason]int) g.Node {
 	if len(skipped) == 0 {
-		return faint("none")
+		return ui.Faint("none")
 	}
 	var reasons []string
 	for _, why := range slices.Sorted(maps.Keys(skipped)) {
@@ -60,12 +61,12 @@ func stayed(skipped map[deadletters.SkipReason]int) g.Node {
 
 func (l *deadLettersPage) queues() g.Node {
 	if len(l.Queues) == 0 {
-		return card("holders", "Queues with dead letters", nil, empty(
-			g.Text("No queue has dead letters, and none sends any. Give a queue a dead-letter exchange (a policy with "), code("dead-letter-exchange"),
-			g.Text(", or "), code("x-dead-letter-queue"), g.Text("). What expires or is rejected there can then be seen, searched and replayed here.")))
+		return ui.Card("holders", "Queues with dead letters", nil, ui.Empty(
+			g.Text("No queue has dead letters, and none sends any. Give a queue a dead-letter exchange (a policy with "), ui.Code("dead-letter-exchange"),
+			g.Text(", or "), ui.Code("x-dead-letter-queue"), g.Text("). What expires or is rejected there can then be seen, searched and replayed here.")))
 	}
-	return card("holders", "Queues with dead letters", g.If(l.Total > 0, faint(format.Plural(l.Total, "message"))),
-		table([]string{"Queue", "#Messages", "#Size", "From"}, g.Map(l.Queues, letterQueue)))
+	return ui.Card("holders", "Queues with dead letters", g.If(l.Total > 0, ui.Faint(format.Plural(l.Total, "message"))),
+		ui.Table([]string{"Queue", "#Messages", "#Size", "From"}, g.Map(l.Queues, letterQueue)))
 }
 
 func letterQueue(q deadletters.Queue) g.Node {
@@ -75,8 +76,8 @@ func letterQueue(q deadletters.Queue) g.Node {
 		from = append(from[:most:most], "…")
 	}
 	return h.Tr(
-		h.Td(queueLink(lettersURL(q.VHost, q.Queue), q.VHost, q.Queue), g.If(q.Parked, g.Group{g.Text(" "), class("tag warn", g.Text("parked: nowhere to go"))})),
-		amount(g.Text(format.Number(q.Ready)), g.If(q.Unacked > 0, g.Group{g.Text(" "), faint("+ " + format.Number(q.Unacked) + " unacked")})),
-		amount(g.Text(format.Bytes(q.Bytes))),
-		h.Td(names(from, faint("no dead-letter exchange leads here now"))))
+		h.Td(ui.QueueLink(lettersURL(q.VHost, q.Queue), q.VHost, q.Queue), g.If(q.Parked, g.Group{g.Text(" "), ui.Class("tag warn", g.Text("parked: nowhere to go"))})),
+		ui.Amount(g.Text(format.Number(q.Ready)), g.If(q.Unacked > 0, g.Group{g.Text(" "), ui.Faint("+ " + format.Number(q.Unacked) + " unacked")})),
+		ui.Amount(g.Text(format.Bytes(q.Bytes))),
+		h.Td(ui.Names(from, ui.Faint("no dead-letter exchange leads here now"))))
 }

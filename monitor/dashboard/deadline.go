@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"curfew/broker/operate"
+	"curfew/monitor/dashboard/internal/ui"
 )
 
 // deadlineChange is a requested change of a message's deadline.
@@ -46,7 +47,7 @@ func deadlineURL(vhost, queue string, seq uint64) string {
 	return "/deadline?" + url.Values{"vhost": {vhost}, "name": {queue}, "seq": {strconv.FormatUint(seq, 10)}}.Encode()
 }
 
-func (d *Dashboard) deadline(r *http.Request, v visitor) (view, error) {
+func (d *Dashboard) deadline(r *http.Request, v ui.Visitor) (ui.View, error) {
 	p, err := d.lookAtDeadline(r.Context(), v, r.URL.Query())
 	if operate.Refused(err) {
 		p.Refused = true
@@ -56,21 +57,21 @@ func (d *Dashboard) deadline(r *http.Request, v visitor) (view, error) {
 }
 
 // lookAtDeadline finds the message that a query or a form names.
-func (d *Dashboard) lookAtDeadline(ctx context.Context, v visitor, q url.Values) (*deadlinePage, error) {
+func (d *Dashboard) lookAtDeadline(ctx context.Context, v ui.Visitor, q url.Values) (*deadlinePage, error) {
 	p := &deadlinePage{VHost: q.Get("vhost"), Queue: q.Get("name"), Now: d.state().NowMillis}
 	n, err := strconv.ParseUint(q.Get("seq"), 10, 64)
 	if err != nil {
 		return p, operate.ErrMessageGone
 	}
-	m, err := d.Operations.Look(ctx, v.actor(), named(q), operate.Seq(n), peekBody)
+	m, err := d.Operations.Look(ctx, v.Actor(), ui.Named(q), operate.Seq(n), peekBody)
 	if err == nil {
-		p.Message, p.Changes = viewMessage(&m, 0), d.Operations.May(v.actor(), operate.ChangeDeadline, named(q))
+		p.Message, p.Changes = viewMessage(&m, 0), d.Operations.May(v.Actor(), operate.ChangeDeadline, ui.Named(q))
 	}
 	return p, err
 }
 
 // changeDeadline shows what a change would do, or does it if it is confirmed.
-func (d *Dashboard) changeDeadline(w http.ResponseWriter, r *http.Request, v visitor) {
+func (d *Dashboard) changeDeadline(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	f := r.PostForm
 	seen, err := d.lookAtDeadline(r.Context(), v, f)
 	p := &deadlinePlan{deadlinePage: *seen}
@@ -83,13 +84,13 @@ func (d *Dashboard) changeDeadline(w http.ResponseWriter, r *http.Request, v vis
 	}
 	var done operate.DeadlineChanged
 	if err == nil {
-		done, err = d.Operations.ChangeDeadline(r.Context(), v.actor(), named(f), operate.Seq(p.Message.Seq), p.Change.request())
+		done, err = d.Operations.ChangeDeadline(r.Context(), v.Actor(), ui.Named(f), operate.Seq(p.Message.Seq), p.Change.request())
 	}
 	if err != nil {
 		d.refuse(w, r, err)
 		return
 	}
-	http.Redirect(w, r, with("/queue", url.Values{"vhost": {p.VHost}, "name": {p.Queue}}, "changed", done.Outcome), http.StatusSeeOther)
+	http.Redirect(w, r, ui.With("/queue", url.Values{"vhost": {p.VHost}, "name": {p.Queue}}, "changed", done.Outcome), http.StatusSeeOther)
 }
 
 // request is the change as the operation takes it.

@@ -5,9 +5,9 @@
 //	                                                             ▲
 //	          events (every 2 s, while something changed) ───────┘ its live part
 //
-// For each page, queue.go and the like gather its content, and queue_page.go and the like draw
-// it. Pages are drawn in Go, by gomponents, so that the compiler checks them. What knows no page
-// is in packages of its own under internal.
+// Pages that belong together are a group, in a package of its own under internal (ui.Group). Some
+// are in this package. For each page, queue.go and the like gather its content, and queue_page.go
+// and the like draw it. Pages are drawn in Go, by gomponents, so that the compiler checks them.
 //
 // A browser without scripts shows and does everything. With scripts, the live part of a page
 // follows by server-sent events. It is merged into the page node by node, so that what somebody

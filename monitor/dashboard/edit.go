@@ -12,6 +12,7 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/broker/operate"
 	"curfew/monitor/dashboard/internal/content"
+	"curfew/monitor/dashboard/internal/ui"
 )
 
 const (
@@ -45,15 +46,15 @@ func editURL(vhost, queue string, seq uint64) string {
 	return editPath + "?" + url.Values{"vhost": {vhost}, "name": {queue}, "seq": {strconv.FormatUint(seq, 10)}}.Encode()
 }
 
-func (d *Dashboard) edit(r *http.Request, v visitor) (view, error) {
+func (d *Dashboard) edit(r *http.Request, v ui.Visitor) (ui.View, error) {
 	q := r.URL.Query()
 	p := &editPage{VHost: q.Get("vhost"), Queue: q.Get("name")}
 	var err error
 	if p.Seq, err = strconv.ParseUint(q.Get("seq"), 10, 64); err != nil {
 		return nil, operate.ErrMessageGone
 	}
-	p.Draft, err = d.Operations.DraftDeadLetter(r.Context(), v.actor(), named(q), operate.Seq(p.Seq))
-	p.Allowed = d.Operations.May(v.actor(), operate.ResendDeadLetter, named(q))
+	p.Draft, err = d.Operations.DraftDeadLetter(r.Context(), v.Actor(), ui.Named(q), operate.Seq(p.Seq))
+	p.Allowed = d.Operations.May(v.Actor(), operate.ResendDeadLetter, ui.Named(q))
 	if operate.Refused(err) {
 		p.Refused = true
 		return p, nil
@@ -94,7 +95,7 @@ func bodyOf(form, text string) ([]byte, error) {
 }
 
 // resend replays a changed dead letter.
-func (d *Dashboard) resend(w http.ResponseWriter, r *http.Request, v visitor) {
+func (d *Dashboard) resend(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	f := r.PostForm
 	seq, err := strconv.ParseUint(f.Get("seq"), 10, 64)
 	draft := operate.Draft{Draft: deadletters.Draft{Exchange: f.Get("exchange"), RoutingKey: f.Get("routing_key"), Properties: []byte(f.Get("properties"))}}
@@ -106,7 +107,7 @@ func (d *Dashboard) resend(w http.ResponseWriter, r *http.Request, v visitor) {
 	}
 	skipped := deadletters.SkipReason("")
 	if err == nil {
-		skipped, err = d.Operations.ResendDeadLetter(r.Context(), v.actor(), named(f), operate.Seq(seq), draft)
+		skipped, err = d.Operations.ResendDeadLetter(r.Context(), v.Actor(), ui.Named(f), operate.Seq(seq), draft)
 	}
 	if err == nil && skipped != "" {
 		err = fmt.Errorf("the message stays where it is, like those that %s", leftWords(string(skipped)))
@@ -115,5 +116,5 @@ func (d *Dashboard) resend(w http.ResponseWriter, r *http.Request, v visitor) {
 		d.refuse(w, r, err)
 		return
 	}
-	http.Redirect(w, r, with("/dead-letter", url.Values{"vhost": f["vhost"], "name": f["name"]}, "replayed", "1"), http.StatusSeeOther)
+	http.Redirect(w, r, ui.With("/dead-letter", url.Values{"vhost": f["vhost"], "name": f["name"]}, "replayed", "1"), http.StatusSeeOther)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"curfew/monitor/dashboard/internal/format"
+	"curfew/monitor/dashboard/internal/ui"
 
 	"go.uber.org/zap"
 )
@@ -48,10 +49,10 @@ func (f *download) Write(b []byte) (int, error) {
 }
 
 // exportLetters answers with the matching dead letters, one JSON object per line.
-func (d *Dashboard) exportLetters(w http.ResponseWriter, r *http.Request, v visitor) {
+func (d *Dashboard) exportLetters(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	q, file := r.URL.Query(), &download{ResponseWriter: w}
 	takeTime(w)
-	err := d.Operations.ExportDeadLetters(r.Context(), v.actor(), some(q), file)
+	err := d.Operations.ExportDeadLetters(r.Context(), v.Actor(), some(q), file)
 	switch {
 	case err == nil && !file.begun:
 		_, _ = file.Write(nil) // an empty file
@@ -64,7 +65,7 @@ func (d *Dashboard) exportLetters(w http.ResponseWriter, r *http.Request, v visi
 }
 
 // importLetters publishes the lines of an uploaded file to a queue as it reads them.
-func (d *Dashboard) importLetters(w http.ResponseWriter, r *http.Request, v visitor) {
+func (d *Dashboard) importLetters(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	takeTime(w)
 	fields, file, err := upload(r)
 	if !d.fromHere(w, r, v, fields.Get("token")) {
@@ -72,7 +73,7 @@ func (d *Dashboard) importLetters(w http.ResponseWriter, r *http.Request, v visi
 	}
 	n := 0
 	if err == nil {
-		n, err = d.Operations.ImportDeadLetters(r.Context(), v.actor(), named(fields), file)
+		n, err = d.Operations.ImportDeadLetters(r.Context(), v.Actor(), ui.Named(fields), file)
 	}
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		err = fmt.Errorf("the file has more than %s: use curfew dlq import", format.Bytes(maxUpload))
@@ -85,7 +86,7 @@ func (d *Dashboard) importLetters(w http.ResponseWriter, r *http.Request, v visi
 		d.refuse(w, r, err)
 		return
 	}
-	http.Redirect(w, r, with("/dead-letter", url.Values{"vhost": fields["vhost"], "name": fields["name"]}, "imported", strconv.Itoa(n)), http.StatusSeeOther)
+	http.Redirect(w, r, ui.With("/dead-letter", url.Values{"vhost": fields["vhost"], "name": fields["name"]}, "imported", strconv.Itoa(n)), http.StatusSeeOther)
 }
 
 // upload reads the fields of a form up to its file. The caller reads the file.

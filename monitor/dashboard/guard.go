@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"curfew/monitor/dashboard/internal/session"
+	"curfew/monitor/dashboard/internal/ui"
 )
 
 const (
@@ -47,18 +48,8 @@ func maxBody(path string) int64 {
 	return maxForm
 }
 
-// visitor is the user of a request, with the token that changes need.
-type visitor struct {
-	User
-	token string
-	basic bool // by HTTP Basic: there is no session to end
-	live  bool // wants the live part of a page
-}
-
-type handler func(w http.ResponseWriter, r *http.Request, v visitor)
-
 // known admits users who are logged in, and sends others to the login page.
-func (d *Dashboard) known(next handler) http.Handler {
+func (d *Dashboard) known(next ui.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := d.visitor(r)
 		switch {
@@ -71,7 +62,7 @@ func (d *Dashboard) known(next handler) http.Handler {
 				return
 			}
 			next(w, r, v)
-		case r.Method == http.MethodGet && !v.basic && !strings.HasPrefix(r.URL.Path, "/live"):
+		case r.Method == http.MethodGet && !v.Basic && !strings.HasPrefix(r.URL.Path, "/live"):
 			http.Redirect(w, r, "/login?to="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
 		default:
 			http.Error(w, err.Error(), http.StatusUnauthorized)
@@ -83,7 +74,7 @@ func (d *Dashboard) known(next handler) http.Handler {
 const formWeight = 4
 
 // payForm reserves the memory for a long form before it is read.
-func (d *Dashboard) payForm(r *http.Request, v visitor) (release func(), err error) {
+func (d *Dashboard) payForm(r *http.Request, v ui.Visitor) (release func(), err error) {
 	most := maxBody(r.URL.Path)
 	if r.Method != http.MethodPost || most == maxForm || d.Operations == nil {
 		return func() {}, nil
@@ -97,28 +88,17 @@ func (d *Dashboard) payForm(r *http.Request, v visitor) (release func(), err err
 
 // changes is like known, for requests that change something: they need the token from a page of the session. The handler checks what the
 // user may change.
-func (d *Dashboard) changes(next handler) http.Handler {
-	return d.known(func(w http.ResponseWriter, r *http.Request, v visitor) {
+func (d *Dashboard) changes(next ui.Handler) http.Handler {
+	return d.known(func(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		if d.fromHere(w, r, v, r.PostFormValue("token")) {
 			next(w, r, v)
 		}
 	})
 }
 
-// byAdmins admits only administrators. It is for changes that are not operations.
-func (d *Dashboard) byAdmins(next handler) handler {
-	return func(w http.ResponseWriter, r *http.Request, v visitor) {
-		if !v.Admin {
-			d.fail(w, r, http.StatusForbidden, "That needs a user with the tag administrator.")
-			return
-		}
-		next(w, r, v)
-	}
-}
-
 // fromHere reports whether a request comes from a page of the visitor's session. If not, it answers it.
-func (d *Dashboard) fromHere(w http.ResponseWriter, r *http.Request, v visitor, token string) bool {
-	if subtle.ConstantTimeCompare([]byte(token), []byte(v.token)) == 1 {
+func (d *Dashboard) fromHere(w http.ResponseWriter, r *http.Request, v ui.Visitor, token string) bool {
+	if subtle.ConstantTimeCompare([]byte(token), []byte(v.Token)) == 1 {
 		return true
 	}
 	d.fail(w, r, http.StatusForbidden, "This form is too old: go back, reload the page and try again.")
@@ -126,21 +106,21 @@ func (d *Dashboard) fromHere(w http.ResponseWriter, r *http.Request, v visitor, 
 }
 
 // visitor returns the user of a request.
-func (d *Dashboard) visitor(r *http.Request) (visitor, error) {
+func (d *Dashboard) visitor(r *http.Request) (ui.Visitor, error) {
 	if name, password, given := r.BasicAuth(); given {
 		u, err := d.authenticate(r, name, password)
-		return visitor{User: u, token: d.sessions.Token("basic\x00" + name), basic: true}, err
+		return ui.Visitor{User: u, Token: d.sessions.Token("basic\x00" + name), Basic: true}, err
 	}
 	name, stamp := d.sessions.Find(r)
 	if name == "" {
-		return visitor{}, errors.New("log in first")
+		return ui.Visitor{}, errors.New("log in first")
 	}
 	u, ok := d.user(name)
 	if !ok || u.Stamp != stamp {
 		d.sessions.End(r)
-		return visitor{}, errors.New("log in again")
+		return ui.Visitor{}, errors.New("log in again")
 	}
-	return visitor{User: u, token: d.sessions.Token(session.Secret(r))}, nil
+	return ui.Visitor{User: u, Token: d.sessions.Token(session.Secret(r))}, nil
 }
 
 // peerOf is the client's address. One that cannot be read does not count as this machine's.

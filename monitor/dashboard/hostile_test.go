@@ -21,6 +21,7 @@ import (
 	"curfew/monitor/alert"
 	"curfew/monitor/audit"
 	"curfew/monitor/dashboard/internal/format"
+	"curfew/monitor/dashboard/internal/ui"
 )
 
 // hostile are names as somebody would choose them who means ill.
@@ -89,7 +90,7 @@ func pagesOf(t *testing.T, name string) map[string]string {
 	s.logIn(name)
 	query, token := url.QueryEscape(name), s.d.sessions.Token(s.secret())
 	for short, path := range map[string]string{
-		"overview": "/", "queues": "/queues?q=&vhost=" + query, "none": "/queues?sort=ready&q=no" + query, "queue": queueURL(name, name) + "&bodies=1&offset=0&x=" + query,
+		"overview": "/", "queues": "/queues?q=&vhost=" + query, "none": "/queues?sort=ready&q=no" + query, "queue": ui.QueueURL(name, name) + "&bodies=1&offset=0&x=" + query,
 		"alerts": "/alerts?event=at_risk&vhost=" + query + "&queue=" + query, "dead letters": "/dead-letters",
 		"dead letter": lettersURL(name, name) + "&bodies=1&after=1&died_in=" + query + "&exchange=" + query + "&message_id=" + query + "&body=" + query,
 		"deadline":    deadlineURL(name, name, 1), "edit": editURL(name, name, 1),
@@ -123,10 +124,10 @@ func leadsTo(page string) (list []string) {
 // TestLinksStayHere: no link leads elsewhere, whoever wrote what it is made of.
 func TestLinksStayHere(t *testing.T) {
 	for _, to := range []string{"javascript:alert(1)", " javascript:alert(1)", "//evil.example", `/\evil.example`, "https://evil.example", "data:text/html,x", "", "x", "/a\nb"} {
-		require.Equal(t, ` href="/"`, fmt.Sprint(href(to)), "%q", to)
+		require.Equal(t, ` href="/"`, fmt.Sprint(ui.Href(to)), "%q", to)
 	}
-	require.Equal(t, ` href="/queue?name=a&amp;vhost=%2F"`, fmt.Sprint(href(queueURL("/", "a"))))
-	require.Equal(t, ` href="#content"`, fmt.Sprint(href("#content")))
+	require.Equal(t, ` href="/queue?name=a&amp;vhost=%2F"`, fmt.Sprint(ui.Href(ui.QueueURL("/", "a"))))
+	require.Equal(t, ` href="#content"`, fmt.Sprint(ui.Href("#content")))
 }
 
 var (

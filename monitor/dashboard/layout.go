@@ -5,53 +5,54 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"curfew/monitor/dashboard/internal/format"
+	"curfew/monitor/dashboard/internal/ui"
 )
 
 // layout is the document around a page's parts.
-func (d *Dashboard) layout(s *pageInfo, p drawing) g.Node {
+func (d *Dashboard) layout(s *ui.Info, p ui.Drawing) g.Node {
 	return h.Doctype(h.HTML(h.Lang("en"),
 		h.Head(
 			h.Meta(h.Charset("utf-8")),
 			h.Meta(h.Name("viewport"), h.Content("width=device-width, initial-scale=1")),
 			h.Meta(h.Name("color-scheme"), h.Content("light dark")),
 			h.TitleEl(g.Text(s.Title+" · "+format.Visible(s.Instance)+" · Curfew")),
-			h.Link(h.Rel("stylesheet"), href(d.assets.URLs["style.css"])),
-			h.Link(h.Rel("icon"), h.Type("image/svg+xml"), href(d.assets.URLs["icon.svg"])),
+			h.Link(h.Rel("stylesheet"), ui.Href(d.assets.URLs["style.css"])),
+			h.Link(h.Rel("icon"), h.Type("image/svg+xml"), ui.Href(d.assets.URLs["icon.svg"])),
 			h.Script(h.Src(d.assets.URLs["live.js"]), h.Defer()),
 		),
 		h.Body(
-			h.A(h.Class("skip"), href("#content"), g.Text("Skip to content")),
+			h.A(h.Class("skip"), ui.Href("#content"), g.Text("Skip to content")),
 			h.Header(
-				h.A(h.Class("brand"), href("/"), h.Img(h.Src(d.assets.URLs["icon.svg"]), h.Alt(""), h.Width("24"), h.Height("24")), g.Text("Curfew")),
+				h.A(h.Class("brand"), ui.Href("/"), h.Img(h.Src(d.assets.URLs["icon.svg"]), h.Alt(""), h.Width("24"), h.Height("24")), g.Text("Curfew")),
 				g.If(s.User.Name != "", g.Group{menu(s), who(s)}),
 			),
 			h.Main(h.ID("content"), h.TabIndex("-1"),
-				p.top,
-				h.Div(h.ID("live"), g.If(s.Live != "", h.Data("live", s.Live)), p.live),
-				p.bottom,
+				p.Top,
+				h.Div(h.ID("live"), g.If(s.Live != "", h.Data("live", s.Live)), p.Live),
+				p.Bottom,
 			),
-			h.Footer(g.Text("Curfew "+s.Version+" · "), name(s.Instance)),
+			h.Footer(g.Text("Curfew "+s.Version+" · "), ui.Name(s.Instance)),
 		),
 	))
 }
 
 // menu leads to the pages.
-func menu(s *pageInfo) g.Node {
+func menu(s *ui.Info) g.Node {
 	entry := func(path, text string) g.Node {
-		return h.A(href(path), g.If(s.Tab == path, h.Aria("current", "page")), g.Text(text))
+		return h.A(ui.Href(path), g.If(s.Tab == path, h.Aria("current", "page")), g.Text(text))
 	}
-	return h.Nav(h.Aria("label", "Pages"), spaced(
+	return h.Nav(h.Aria("label", "Pages"), ui.Spaced(
 		entry("/", "Overview"), g.If(s.RabbitMQ, entry("/rabbitmq", "RabbitMQ")),
 		g.If(s.Broker, entry("/queues", "Queues")), g.If(s.Broker, entry("/dead-letters", "Dead letters")),
 		entry("/alerts", "Alerts"), entry("/audit", "Audit")))
 }
 
 // who shows the user's name and the button to log out.
-func who(s *pageInfo) g.Node {
+func who(s *ui.Info) g.Node {
 	pause := h.Button(h.Type("button"), h.ID("pause"), h.Class("quiet"), h.Aria("pressed", "false"), g.Attr("hidden"), g.Text("Pause"))
 	out := h.Form(h.Method("post"), h.Action("/logout"), h.Button(h.Class("quiet"), g.Text("Log out")))
 	return h.Div(h.Class("who"),
 		g.If(s.Live != "", pause),
-		h.Span(h.Class("user"), h.Title("logged in as"), name(s.User.Name)),
+		h.Span(h.Class("user"), h.Title("logged in as"), ui.Name(s.User.Name)),
 		g.If(!s.Basic, out))
 }

@@ -13,6 +13,7 @@ import (
 	"curfew/broker/operate"
 	"curfew/monitor/dashboard/internal/content"
 	"curfew/monitor/dashboard/internal/format"
+	"curfew/monitor/dashboard/internal/ui"
 )
 
 // lettersTime bounds the time for the groups and the search of one page.
@@ -84,12 +85,12 @@ func (f *letterFilter) filter() deadletters.Filter {
 // some are the dead letters that a query or a form selects.
 func some(v url.Values) operate.DeadLetters {
 	f := readFilter(v)
-	return operate.DeadLetters{Queue: named(v), Filter: f.filter()}
+	return operate.DeadLetters{Queue: ui.Named(v), Filter: f.filter()}
 }
 
-func (d *Dashboard) letters(r *http.Request, v visitor) (view, error) {
+func (d *Dashboard) letters(r *http.Request, v ui.Visitor) (ui.View, error) {
 	q := r.URL.Query()
-	p, err := d.letterPage(r.Context(), v.actor(), q)
+	p, err := d.letterPage(r.Context(), v.Actor(), q)
 	if operate.Refused(err) {
 		p.Refused = true
 		return p, nil
@@ -107,11 +108,11 @@ func (d *Dashboard) letterPage(ctx context.Context, by operate.Actor, q url.Valu
 	q.Del("deleted") // links do not repeat it
 	q.Del("imported")
 	q.Del("replayed")
-	p.Export = with("/dead-letters/export", q, "after", "", "bodies", "")
+	p.Export = ui.With("/dead-letters/export", q, "after", "", "bodies", "")
 	ctx, cancel := context.WithTimeout(ctx, lettersTime)
 	defer cancel()
-	p.May = letterRightsOf(d.Operations, by, named(q))
-	groups, err := d.Operations.GroupDeadLetters(ctx, by, operate.DeadLetters{Queue: named(q)})
+	p.May = letterRightsOf(d.Operations, by, ui.Named(q))
+	groups, err := d.Operations.GroupDeadLetters(ctx, by, operate.DeadLetters{Queue: ui.Named(q)})
 	if err == nil {
 		p.group(groups, q)
 		err = p.search(ctx, d.Operations, by, q)
@@ -139,7 +140,7 @@ func (p *letterPage) group(groups []deadletters.Group, q url.Values) {
 	for _, g := range groups[:min(len(groups), most)] {
 		link := url.Values{"vhost": q["vhost"], "name": q["name"]}
 		p.Groups = append(p.Groups, letterGroup{
-			Group: g, URL: with("/dead-letter", link, "reason", g.Reason, "died_in", g.Queue, "exchange", g.Exchange),
+			Group: g, URL: ui.With("/dead-letter", link, "reason", g.Reason, "died_in", g.Queue, "exchange", g.Exchange),
 			Share: max(g.Messages*100/max(groups[0].Messages, 1), 1),
 		})
 	}
@@ -163,12 +164,12 @@ func (p *letterPage) search(ctx context.Context, from *operate.Operations, by op
 		p.Letters = append(p.Letters, l)
 	}
 	if next != 0 {
-		p.After = with("/dead-letter", q, "after", strconv.FormatUint(uint64(next), 10))
+		p.After = ui.With("/dead-letter", q, "after", strconv.FormatUint(uint64(next), 10))
 	}
 	if after != 0 {
-		p.First = with("/dead-letter", q, "after", "")
+		p.First = ui.With("/dead-letter", q, "after", "")
 	}
-	p.Toggle = with("/dead-letter", q, "bodies", map[bool]string{false: "1"}[p.Bodies])
+	p.Toggle = ui.With("/dead-letter", q, "bodies", map[bool]string{false: "1"}[p.Bodies])
 	return nil
 }
 
@@ -185,13 +186,13 @@ func viewLetter(l *operate.DeadLetter, place int) letterView {
 }
 
 // replay makes a dry run and shows its result, or starts the replay if it is confirmed.
-func (d *Dashboard) replay(w http.ResponseWriter, r *http.Request, v visitor) {
+func (d *Dashboard) replay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	o, err := replayRequest(r.PostForm)
 	if err != nil {
 		d.fail(w, r, http.StatusBadRequest, err.Error())
 		return
 	}
-	run, err := d.Operations.StartReplay(r.Context(), v.actor(), o)
+	run, err := d.Operations.StartReplay(r.Context(), v.Actor(), o)
 	switch {
 	case err != nil:
 		d.refuse(w, r, err)

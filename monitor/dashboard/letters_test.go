@@ -16,7 +16,7 @@ import (
 func (s *site) started() []deadletters.Replay {
 	s.Helper()
 	root, _ := s.d.user("root")
-	list, err := s.d.Operations.ListReplays(s.Context(), root.actor())
+	list, err := s.d.Operations.ListReplays(s.Context(), root.Actor())
 	require.NoError(s, err)
 	return list
 }
@@ -86,7 +86,7 @@ func TestBadReplaysAreRefused(t *testing.T) {
 func (s *site) begin(user string) deadletters.Replay {
 	s.Helper()
 	u, _ := s.d.user(user)
-	r, err := s.d.Operations.StartReplay(s.Context(), u.actor(), deadletters.Request{VHost: "/", Queue: "dlq", Options: deadletters.Options{Rate: 0.0001}})
+	r, err := s.d.Operations.StartReplay(s.Context(), u.Actor(), deadletters.Request{VHost: "/", Queue: "dlq", Options: deadletters.Options{Rate: 0.0001}})
 	require.NoError(s, err)
 	return r
 }

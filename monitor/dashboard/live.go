@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bytes"
+	"curfew/monitor/dashboard/internal/ui"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -19,7 +20,7 @@ const (
 
 // stream sends the live part of a page as it changes, as server-sent events whose data is
 // the markup in JSON. There can be maxStreams; other clients have to try again later.
-func (p *page) stream(w http.ResponseWriter, r *http.Request, v visitor) {
+func (p *page) stream(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	select {
 	case p.d.streams <- struct{}{}:
 		defer func() { <-p.d.streams }()
@@ -47,7 +48,7 @@ type stream struct {
 	last    []byte
 }
 
-func (s *stream) run(v visitor) {
+func (s *stream) run(v ui.Visitor) {
 	ticks := time.NewTicker(s.page.d.Every)
 	defer ticks.Stop()
 	life := time.NewTimer(streamLife)
@@ -74,14 +75,14 @@ func (s *stream) run(v visitor) {
 }
 
 // update sends the live part if it has changed, otherwise a comment that keeps the connection alive.
-func (s *stream) update(v visitor) (ok bool) {
-	v.live = true
+func (s *stream) update(v ui.Visitor) (ok bool) {
+	v.Live = true
 	content, err := s.page.build(s.r, v)
 	if err != nil {
 		s.send("event: over\ndata: {}\n\n")
 		return false
 	}
-	text, err := markup(content.draw(s.page.info(s.r, v)).live)
+	text, err := markup(content.Draw(s.page.info(s.r, v)).Live)
 	if err != nil {
 		s.page.d.log.Error("render", zap.String("page", s.page.title), zap.Error(err))
 		return false

@@ -1,19 +1,19 @@
 package dashboard
 
 import (
+	"curfew/monitor/dashboard/internal/ui"
 	"errors"
 	"net/http"
-	"strings"
 
 	"go.uber.org/zap"
 )
 
 func (d *Dashboard) loginPage(w http.ResponseWriter, r *http.Request) {
-	d.pages["/login"].write(w, r, http.StatusOK, visitor{}, loginForm{To: local(r.FormValue("to"))})
+	d.pages["/login"].write(w, r, http.StatusOK, ui.Visitor{}, loginForm{To: ui.Local(r.FormValue("to"))})
 }
 
 func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
-	form := loginForm{Name: r.PostFormValue("name"), To: local(r.PostFormValue("to"))}
+	form := loginForm{Name: r.PostFormValue("name"), To: ui.Local(r.PostFormValue("to"))}
 	u, err := d.authenticate(r, form.Name, r.PostFormValue("password"))
 	if err != nil {
 		d.log.Info("login refused", zap.String("user", form.Name), zap.Error(err))
@@ -21,7 +21,7 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 		if errors.Is(err, errForbidden) {
 			form.Problem = "This user may not open the dashboard: give it the tag monitoring or administrator."
 		}
-		d.pages["/login"].write(w, r, http.StatusUnauthorized, visitor{}, form)
+		d.pages["/login"].write(w, r, http.StatusUnauthorized, ui.Visitor{}, form)
 		return
 	}
 	if err := d.sessions.Begin(w, r, u.Name, u.Stamp); err != nil {
@@ -37,12 +37,4 @@ func (d *Dashboard) logout(w http.ResponseWriter, r *http.Request) {
 	d.sessions.End(r)
 	d.sessions.TakeBack(w, r)
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
-}
-
-// local is to if it is a path of this site, otherwise "/".
-func local(to string) string {
-	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n\t") {
-		return "/"
-	}
-	return to
 }

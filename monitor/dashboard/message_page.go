@@ -3,8 +3,8 @@ package dashboard
 import (
 	"strconv"
 
-	"curfew/monitor/dashboard/internal/content"
 	"curfew/monitor/dashboard/internal/format"
+	"curfew/monitor/dashboard/internal/ui"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -13,39 +13,39 @@ import (
 // draw shows a message in a list of them.
 func (m messageView) draw(now int64) g.Node {
 	return h.Li(g.If(m.Expired, h.Class("expired")),
-		h.Div(h.Class("message"), spaced(
-			class("place", g.Text("#"+format.Number(m.Place))),
-			class("grow", m.routed()),
-			class("tags", m.tags()),
-			class("when", m.due(now), g.If(m.Change != "", g.Group{g.Text(" "), link(m.Change, g.Text("Change…"))})),
-			class("size", g.Text(format.Bytes(int64(m.BodyBytes)))))),
-		g.If(len(m.Properties)+len(m.Headers) > 0, details("Properties and headers", pairs(m.Properties), pairs(m.Headers))),
+		h.Div(h.Class("message"), ui.Spaced(
+			ui.Class("place", g.Text("#"+format.Number(m.Place))),
+			ui.Class("grow", m.routed()),
+			ui.Class("tags", m.tags()),
+			ui.Class("when", m.due(now), g.If(m.Change != "", g.Group{g.Text(" "), ui.Link(m.Change, g.Text("Change…"))})),
+			ui.Class("size", g.Text(format.Bytes(int64(m.BodyBytes)))))),
+		g.If(len(m.Properties)+len(m.Headers) > 0, ui.Details("Properties and headers", ui.Pairs(m.Properties), ui.Pairs(m.Headers))),
 		m.body("Body of message "+strconv.Itoa(m.Place)))
 }
 
 func (m *messageView) routed() g.Node {
-	key, by := faint("no routing key"), "via the default exchange"
+	key, by := ui.Faint("no routing key"), "via the default exchange"
 	if m.RoutingKey != "" {
-		key = name(m.RoutingKey)
+		key = ui.Name(m.RoutingKey)
 	}
 	if m.Exchange != "" {
 		by = "via " + format.Visible(m.Exchange)
 	}
-	return g.Group{class("what", key), g.Text(" "), faint(by)}
+	return g.Group{ui.Class("what", key), g.Text(" "), ui.Faint(by)}
 }
 
 func (m *messageView) tags() g.Node {
-	return spaced(
-		g.If(m.Expired, class("tag bad", g.Text("past its deadline"))),
-		g.If(m.Unacked, class("tag warn", g.Text("unacked"))),
-		g.If(m.Redelivered, class("tag", g.Text("redelivered"))),
-		g.If(!m.Persistent, class("tag faint", g.Text("transient"))))
+	return ui.Spaced(
+		g.If(m.Expired, ui.Class("tag bad", g.Text("past its deadline"))),
+		g.If(m.Unacked, ui.Class("tag warn", g.Text("unacked"))),
+		g.If(m.Redelivered, ui.Class("tag", g.Text("redelivered"))),
+		g.If(!m.Persistent, ui.Class("tag faint", g.Text("transient"))))
 }
 
 func (m *messageView) due(now int64) g.Node {
 	switch {
 	case m.Deadline == 0:
-		return faint("no deadline")
+		return ui.Faint("no deadline")
 	case m.Expired:
 		return h.Time(h.Title(format.UTC(m.Deadline)), g.Text("was due "+format.Until(m.Deadline, now)))
 	}
@@ -65,17 +65,4 @@ func (m *messageView) body(label string) g.Node {
 		h.Pre(h.Class(how), h.TabIndex("0"), h.Aria("label", label), g.Text(m.Text)),
 		g.If(m.Cut, h.P(h.Class("faint"), g.Text("… the first "+format.Bytes(int64(len(m.Body)))+" of "+format.Bytes(int64(m.BodyBytes))))),
 	}
-}
-
-// details are folded until somebody opens them.
-func details(summary string, entries ...g.Node) g.Node {
-	return h.Details(h.Summary(g.Text(summary)), h.Dl(entries...))
-}
-
-func pairs(list []content.Pair) g.Group {
-	return g.Map(list, func(p content.Pair) g.Node { return pair(p) })
-}
-
-func pair(p content.Pair, more ...g.Node) g.Node {
-	return h.Div(h.Dt(name(p.Name)), h.Dd(name(p.Value), g.Group(more)))
 }

@@ -13,6 +13,7 @@ import (
 	"curfew/monitor/dashboard/internal/chart"
 	"curfew/monitor/dashboard/internal/format"
 	"curfew/monitor/dashboard/internal/rates"
+	"curfew/monitor/dashboard/internal/ui"
 )
 
 const (
@@ -55,7 +56,7 @@ type verdict struct {
 	More  []string // why, and what to do
 }
 
-func (d *Dashboard) overview(r *http.Request, v visitor) (view, error) {
+func (d *Dashboard) overview(r *http.Request, v ui.Visitor) (ui.View, error) {
 	o := &overview{State: d.state(), Watched: d.Monitor != nil, Audited: d.Audit != nil}
 	o.Rates = d.rates.Of(time.Now(), o.Totals)
 	queues, err := d.listQueues(r, v)

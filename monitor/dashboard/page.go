@@ -9,6 +9,7 @@ import (
 	g "maragu.dev/gomponents"
 
 	"curfew/broker/operate"
+	"curfew/monitor/dashboard/internal/ui"
 )
 
 // page is one page.
@@ -18,34 +19,13 @@ type page struct {
 	tab   string // the entry of the menu it belongs to
 	live  bool   // part of it follows what happens
 	// build gathers what the page shows; nil if other code does.
-	build func(r *http.Request, v visitor) (view, error)
-}
-
-// view is what a page shows, gathered and ready to be drawn.
-type view interface{ draw(s *pageInfo) drawing }
-
-// drawing is the content of a page. live is updated, the parts above and below it are not. A part may
-// be nil.
-type drawing struct{ top, live, bottom g.Node }
-
-// pageInfo is what every page has: its title, the menu, the user and the like.
-type pageInfo struct {
-	Title, Tab        string
-	Instance, Version string
-	User              User
-	Token             string
-	Basic             bool
-	Broker            bool   // there is one, with pages of queues and dead letters
-	RabbitMQ          bool   // there is one, with a page
-	Live              string // URL of the events of the live part; "" if there is none
-	Here              string // path and query
+	build func(r *http.Request, v ui.Visitor) (ui.View, error)
 }
 
 // makePages returns all pages, by path.
 func (d *Dashboard) makePages() map[string]*page {
 	pages := map[string]*page{
 		"/":       {title: "Overview", tab: "/", live: true, build: d.overview},
-		"/alerts": {title: "Alerts", tab: "/alerts", live: true, build: d.alerts},
 		"/audit":  {title: "Audit", tab: "/audit", build: d.audit},
 		"/login":  {title: "Log in"},
 		"/failed": {title: "Error"},
@@ -64,6 +44,11 @@ func (d *Dashboard) makePages() map[string]*page {
 	if d.RabbitMQ != nil {
 		pages["/rabbitmq"] = &page{title: "RabbitMQ", tab: "/rabbitmq", live: true, build: rabbitmqPages{d}.build}
 	}
+	for _, group := range d.groups {
+		for path, p := range group.Pages {
+			pages[path] = &page{title: p.Title, tab: p.Tab, live: p.Live, build: p.Build}
+		}
+	}
 	for _, p := range pages {
 		p.d = d
 	}
@@ -71,7 +56,7 @@ func (d *Dashboard) makePages() map[string]*page {
 }
 
 // serve answers with the page.
-func (p *page) serve(w http.ResponseWriter, r *http.Request, v visitor) {
+func (p *page) serve(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	content, err := p.build(r, v)
 	if err != nil {
 		p.d.refuse(w, r, err)
@@ -96,9 +81,9 @@ func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // write answers with the whole page.
-func (p *page) write(w http.ResponseWriter, r *http.Request, status int, v visitor, content view) {
+func (p *page) write(w http.ResponseWriter, r *http.Request, status int, v ui.Visitor, content ui.View) {
 	s := p.info(r, v)
-	text, err := markup(p.d.layout(s, content.draw(s)))
+	text, err := markup(p.d.layout(s, content.Draw(s)))
 	if err != nil {
 		p.d.log.Error("render", zap.String("page", p.title), zap.Error(err))
 		http.Error(w, "the page could not be made; the log says why", http.StatusInternalServerError)
@@ -109,10 +94,10 @@ func (p *page) write(w http.ResponseWriter, r *http.Request, status int, v visit
 	_, _ = w.Write(text) // it fails only if the client is gone
 }
 
-func (p *page) info(r *http.Request, v visitor) *pageInfo {
-	s := &pageInfo{
+func (p *page) info(r *http.Request, v ui.Visitor) *ui.Info {
+	s := &ui.Info{
 		Title: p.title, Tab: p.tab, Instance: p.d.Instance, Version: p.d.Version,
-		User: v.User, Token: v.token, Basic: v.basic, Here: r.URL.RequestURI(),
+		User: v.User, Token: v.Token, Basic: v.Basic, Here: r.URL.RequestURI(),
 		Broker: p.d.Operations != nil, RabbitMQ: p.d.RabbitMQ != nil,
 	}
 	if p.live {
@@ -135,7 +120,20 @@ func markup(n g.Node) ([]byte, error) {
 func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, status int, text string) {
 	v, err := d.visitor(r)
 	if err != nil {
-		v = visitor{}
+		v = ui.Visitor{}
 	}
 	d.pages["/failed"].write(w, r, status, v, failure(text))
 }
+
+// answers is the dashboard as groups of pages use it.
+type answers struct{ d *Dashboard }
+
+func (s answers) Show(w http.ResponseWriter, r *http.Request, status int, v ui.Visitor, path string, content ui.View) {
+	s.d.pages[path].write(w, r, status, v, content)
+}
+
+func (s answers) Fail(w http.ResponseWriter, r *http.Request, status int, text string) {
+	s.d.fail(w, r, status, text)
+}
+
+func (s answers) Refuse(w http.ResponseWriter, r *http.Request, err error) { s.d.refuse(w, r, err) }

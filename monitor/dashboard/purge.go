@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"curfew/broker/deadletters"
+	"curfew/monitor/dashboard/internal/ui"
 )
 
 // purgePlan is a deletion that the user confirms by typing the number of messages.
@@ -21,7 +22,7 @@ type purgePlan struct {
 
 // purge deletes dead letters if the user typed the number that the page asked for. Otherwise it
 // asks, for the messages that are in the queue now: what arrives later is left alone.
-func (d *Dashboard) purge(w http.ResponseWriter, r *http.Request, v visitor) {
+func (d *Dashboard) purge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	f := r.PostForm
 	p := &purgePlan{VHost: f.Get("vhost"), Queue: f.Get("name"), Filter: readFilter(f), Typed: f.Get("confirm")}
 	c := deadletters.Confirmation{Messages: -1}
@@ -40,7 +41,7 @@ func (d *Dashboard) purge(w http.ResponseWriter, r *http.Request, v visitor) {
 		return
 	}
 	takeTime(w)
-	n, err := d.Operations.PurgeDeadLetters(r.Context(), v.actor(), some(f), c)
+	n, err := d.Operations.PurgeDeadLetters(r.Context(), v.Actor(), some(f), c)
 	unconfirmed, asks := errors.AsType[*deadletters.Unconfirmed](err)
 	switch {
 	case asks:
@@ -49,6 +50,6 @@ func (d *Dashboard) purge(w http.ResponseWriter, r *http.Request, v visitor) {
 	case err != nil:
 		d.refuse(w, r, err)
 	default:
-		http.Redirect(w, r, with("/dead-letter", url.Values{"vhost": {p.VHost}, "name": {p.Queue}}, "deleted", strconv.Itoa(n)), http.StatusSeeOther)
+		http.Redirect(w, r, ui.With("/dead-letter", url.Values{"vhost": {p.VHost}, "name": {p.Queue}}, "deleted", strconv.Itoa(n)), http.StatusSeeOther)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"curfew/broker/operate"
 	"curfew/monitor"
 	"curfew/monitor/dashboard/internal/content"
+	"curfew/monitor/dashboard/internal/ui"
 )
 
 const (
@@ -63,23 +64,18 @@ type messageView struct {
 	Change string
 }
 
-// named is the queue that a query or a form names.
-func named(q url.Values) operate.QueueName {
-	return operate.QueueName{VHost: q.Get("vhost"), Name: q.Get("name")}
-}
-
-func (d *Dashboard) queue(r *http.Request, v visitor) (view, error) {
+func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
 	q := r.URL.Query()
-	detail, err := d.Operations.Queue(r.Context(), v.actor(), named(q))
+	detail, err := d.Operations.Queue(r.Context(), v.Actor(), ui.Named(q))
 	if err != nil {
 		return nil, err
 	}
 	p := &queuePage{QueueDetail: detail, Now: d.state().NowMillis, Forecast: d.forecasts()[[2]string{detail.VHost, detail.Name}]}
 	p.Changed = changed[q.Get("changed")]
-	if v.live { // messages stay as they were when the page was opened
+	if v.Live { // messages stay as they were when the page was opened
 		return p, nil
 	}
-	return p, p.Peek.look(r.Context(), d.Operations, v.actor(), q)
+	return p, p.Peek.look(r.Context(), d.Operations, v.Actor(), q)
 }
 
 // look gathers the messages that a query names by queue, end and offset.
@@ -87,7 +83,7 @@ func (p *peek) look(ctx context.Context, o *operate.Operations, by operate.Actor
 	p.FromTail, p.Bodies = q.Get("from") == "tail", q.Get("bodies") == "1"
 	p.Offset, _ = strconv.Atoi(q.Get("offset"))
 	p.Offset = min(max(p.Offset, 0), maxOffset)
-	want := operate.PeekRequest{Queue: named(q), FromTail: p.FromTail, Offset: p.Offset, Count: peekRows + 1}
+	want := operate.PeekRequest{Queue: ui.Named(q), FromTail: p.FromTail, Offset: p.Offset, Count: peekRows + 1}
 	if p.Bodies {
 		want.BodyBytes = peekBody
 	}
@@ -100,7 +96,7 @@ func (p *peek) look(ctx context.Context, o *operate.Operations, by operate.Actor
 		return err
 	}
 	p.links(q, len(list) > peekRows)
-	mayChange := o.May(by, operate.ChangeDeadline, named(q))
+	mayChange := o.May(by, operate.ChangeDeadline, ui.Named(q))
 	for i := range list[:min(len(list), peekRows)] {
 		m := viewMessage(&list[i], p.Offset+i+1)
 		if mayChange {
@@ -112,25 +108,25 @@ func (p *peek) look(ctx context.Context, o *operate.Operations, by operate.Actor
 }
 
 func (p *peek) links(q url.Values, more bool) {
-	p.Start = with("/queue", q, "offset", "")
+	p.Start = ui.With("/queue", q, "offset", "")
 	if p.FromTail {
-		p.Head = with("/queue", q, "from", "", "offset", "")
+		p.Head = ui.With("/queue", q, "from", "", "offset", "")
 	} else {
-		p.Tail = with("/queue", q, "from", "tail", "offset", "")
+		p.Tail = ui.With("/queue", q, "from", "tail", "offset", "")
 	}
-	p.Toggle = with("/queue", q, "bodies", "1")
+	p.Toggle = ui.With("/queue", q, "bodies", "1")
 	if p.Bodies {
-		p.Toggle = with("/queue", q, "bodies", "")
+		p.Toggle = ui.With("/queue", q, "bodies", "")
 	}
 	if p.Offset > 0 {
 		before := ""
 		if p.Offset > peekRows {
 			before = strconv.Itoa(p.Offset - peekRows)
 		}
-		p.Before = with("/queue", q, "offset", before)
+		p.Before = ui.With("/queue", q, "offset", before)
 	}
 	if more {
-		p.After = with("/queue", q, "offset", strconv.Itoa(p.Offset+peekRows))
+		p.After = ui.With("/queue", q, "offset", strconv.Itoa(p.Offset+peekRows))
 	}
 }
 

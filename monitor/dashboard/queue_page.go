@@ -5,25 +5,21 @@ import (
 
 	"curfew/monitor/dashboard/internal/content"
 	"curfew/monitor/dashboard/internal/format"
+	"curfew/monitor/dashboard/internal/ui"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 )
 
-func (p *queuePage) draw(s *pageInfo) drawing {
-	return drawing{
-		top: g.Group{
-			crumbs("/queues", "Queues", p.VHost), h.H1(name(p.Name)),
+func (p *queuePage) Draw(s *ui.Info) ui.Drawing {
+	return ui.Drawing{
+		Top: g.Group{
+			ui.Crumbs("/queues", "Queues", p.VHost), h.H1(ui.Name(p.Name)),
 			g.If(p.Changed != "", h.P(h.Class("done"), h.Role("status"), g.Text(p.Changed))),
 		},
-		live:   g.Group{p.figures(), p.warning()},
-		bottom: g.Group{p.Peek.draw(s, p.Now), p.settings()},
+		Live:   g.Group{p.figures(), p.warning()},
+		Bottom: g.Group{p.Peek.draw(s, p.Now), p.settings()},
 	}
-}
-
-// crumbs are the way to a page.
-func crumbs(to, text, vhost string) g.Node {
-	return h.P(h.Class("crumbs"), link(to, g.Text(text)), g.Text(" · virtual host "), name(vhost))
 }
 
 func (p *queuePage) figures() g.Node {
@@ -31,15 +27,15 @@ func (p *queuePage) figures() g.Node {
 	if p.Forecast != nil {
 		ahead, drain = deadlines(p.Forecast), g.Text(format.Rate(p.Forecast.Rate))
 	}
-	return figures(
-		figure("Ready", g.Text(format.Number(p.Ready))),
-		figure("Unacked", g.Text(format.Number(p.Unacked))),
-		figure("Consumers", g.If(p.Consumers == 0 && p.Ready > 0, h.Class("warn")), g.Text(format.Number(p.Consumers))),
-		figure("Deadlines", ahead),
-		figure("At risk", either(p.Forecast == nil, g.Text("0"), willMiss(p.Forecast))),
-		figure("Drain /s", drain),
-		figure("Published", g.Text(format.Number(p.Counts.Published))),
-		figure("Acked", g.Text(format.Number(p.Counts.Acked))))
+	return ui.Figures(
+		ui.Figure("Ready", g.Text(format.Number(p.Ready))),
+		ui.Figure("Unacked", g.Text(format.Number(p.Unacked))),
+		ui.Figure("Consumers", g.If(p.Consumers == 0 && p.Ready > 0, h.Class("warn")), g.Text(format.Number(p.Consumers))),
+		ui.Figure("Deadlines", ahead),
+		ui.Figure("At risk", ui.Either(p.Forecast == nil, g.Text("0"), willMiss(p.Forecast))),
+		ui.Figure("Drain /s", drain),
+		ui.Figure("Published", g.Text(format.Number(p.Counts.Published))),
+		ui.Figure("Acked", g.Text(format.Number(p.Counts.Acked))))
 }
 
 // warning says how many messages are at risk, and why.
@@ -69,28 +65,28 @@ func why(consumers int, rate float64) string {
 	return "consumers take " + format.Rate(rate) + " a second"
 }
 
-func (p *peek) draw(s *pageInfo, now int64) g.Node {
-	ends := []choice{{"Head", p.Head}, {"Tail", p.Tail}}
+func (p *peek) draw(s *ui.Info, now int64) g.Node {
+	ends := []ui.Choice{{Name: "Head", URL: p.Head}, {Name: "Tail", URL: p.Tail}}
 	toggle := "Show bodies"
 	if p.Bodies {
 		toggle = "Hide bodies"
 	}
-	return card("peek", "Messages", choices("View", ends, link(p.Toggle, g.Text(toggle))), p.list(s, now))
+	return ui.Card("peek", "Messages", ui.Choices("View", ends, ui.Link(p.Toggle, g.Text(toggle))), p.list(s, now))
 }
 
-func (p *peek) list(s *pageInfo, now int64) g.Node {
+func (p *peek) list(s *ui.Info, now int64) g.Node {
 	switch {
 	case p.Refused:
-		return empty(g.Text("This user may not read the queue: ask for the permission to read it."))
+		return ui.Empty(g.Text("This user may not read the queue: ask for the permission to read it."))
 	case len(p.Messages) == 0 && p.Offset > 0:
-		return empty(g.Text("There are no messages from here on. "), link(p.Start, g.Text("Back to the beginning")), g.Text("."))
+		return ui.Empty(g.Text("There are no messages from here on. "), ui.Link(p.Start, g.Text("Back to the beginning")), g.Text("."))
 	case len(p.Messages) == 0:
-		return empty(g.Text("The queue is empty."))
+		return ui.Empty(g.Text("The queue is empty."))
 	}
 	return g.Group{
 		h.P(h.Class("faint"), g.Text("Looking changes nothing: no message is marked as redelivered, and none changes its place. As of "+format.UTC(now)+".")),
 		h.Ol(h.Class("messages"), g.Map(p.Messages, func(m messageView) g.Node { return m.draw(now) })),
-		h.P(h.Class("pager"), spaced(follow("prev", p.Before, "← Before"), follow("next", p.After, "After →"), link(s.Here, g.Text("Look again")))),
+		h.P(h.Class("pager"), ui.Spaced(ui.Follow("prev", p.Before, "← Before"), ui.Follow("next", p.After, "After →"), ui.Link(s.Here, g.Text("Look again")))),
 	}
 }
 
@@ -99,20 +95,20 @@ func (p *queuePage) settings() g.Node {
 	if p.TTLMillis >= 0 {
 		lives = g.Text(format.Millis(p.TTLMillis))
 	}
-	letters := name(deadLettersTo(&p.Queue))
+	letters := ui.Name(deadLettersTo(&p.Queue))
 	if !p.DeadLetters {
-		letters = g.Group{class("warn", g.Text("nowhere")), g.Text(": what expires here is dropped; set a policy with dead-letter-exchange")}
+		letters = g.Group{ui.Class("warn", g.Text("nowhere")), g.Text(": what expires here is dropped; set a policy with dead-letter-exchange")}
 	}
-	return card("set", "Settings", nil, facts(
-		fact("Type", names(append([]string{p.Type}, p.features()...), nil)),
-		fact("Time to live", lives),
-		fact("Dead letters to", letters),
-		fact("Size", g.Text(format.Bytes(p.ReadyBytes+p.UnackedBytes)+", "+format.Bytes(p.PersistentBytes)+" of it persistent")),
-		fact("Policy", orNone(p.Policy)),
-		fact("Operator policy", orNone(p.OperatorPolicy)),
-		g.If(p.ActiveConsumer != "", fact("Single active consumer", name(p.ActiveConsumer))),
-		g.Map(content.Fields(p.Args), func(a content.Pair) g.Node { return pair(a, g.Text(" "), faint("argument")) }),
-		g.Map(content.Fields(p.Effective), func(a content.Pair) g.Node { return pair(a, g.Text(" "), faint("by policy")) })))
+	return ui.Card("set", "Settings", nil, ui.Facts(
+		ui.Fact("Type", ui.Names(append([]string{p.Type}, p.features()...), nil)),
+		ui.Fact("Time to live", lives),
+		ui.Fact("Dead letters to", letters),
+		ui.Fact("Size", g.Text(format.Bytes(p.ReadyBytes+p.UnackedBytes)+", "+format.Bytes(p.PersistentBytes)+" of it persistent")),
+		ui.Fact("Policy", ui.OrNone(p.Policy)),
+		ui.Fact("Operator policy", ui.OrNone(p.OperatorPolicy)),
+		g.If(p.ActiveConsumer != "", ui.Fact("Single active consumer", ui.Name(p.ActiveConsumer))),
+		g.Map(content.Fields(p.Args), func(a content.Pair) g.Node { return ui.Pair(a, g.Text(" "), ui.Faint("argument")) }),
+		g.Map(content.Fields(p.Effective), func(a content.Pair) g.Node { return ui.Pair(a, g.Text(" "), ui.Faint("by policy")) })))
 }
 
 // features are the flags that the queue was declared with.
@@ -124,11 +120,4 @@ func (p *queuePage) features() (list []string) {
 	}
 	slices.Sort(list)
 	return list
-}
-
-func orNone(text string) g.Node {
-	if text == "" {
-		return faint("none")
-	}
-	return name(text)
 }

@@ -10,6 +10,7 @@ import (
 
 	"curfew/broker/operate"
 	"curfew/monitor"
+	"curfew/monitor/dashboard/internal/ui"
 )
 
 // pageRows is how many queues one page lists.
@@ -35,11 +36,11 @@ type queueRow struct {
 }
 
 // listQueues are all queues; none without a broker.
-func (d *Dashboard) listQueues(r *http.Request, v visitor) ([]operate.Queue, error) {
+func (d *Dashboard) listQueues(r *http.Request, v ui.Visitor) ([]operate.Queue, error) {
 	if d.Operations == nil {
 		return nil, nil
 	}
-	return d.Operations.ListQueues(r.Context(), v.actor())
+	return d.Operations.ListQueues(r.Context(), v.Actor())
 }
 
 // deadLettersTo is, in words, where a queue's dead letters go; "" for nowhere.
@@ -89,7 +90,7 @@ func (q *queueRow) willMiss() int {
 	return q.Forecast.WillMiss
 }
 
-func (d *Dashboard) queues(r *http.Request, by visitor) (view, error) {
+func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	v := r.URL.Query()
 	l := &queuesPage{Filter: v.Get("q"), VHost: v.Get("vhost"), Sort: v.Get("sort"), Descending: v.Get("desc") == "1"}
 	if orders[l.Sort] == nil {
@@ -155,10 +156,10 @@ func (l *queuesPage) page(v url.Values) {
 	from, to := at*pageRows, min((at+1)*pageRows, l.Found)
 	l.Rows, l.From, l.To = l.Rows[from:to], from+1, to
 	if at > 0 {
-		l.Before = with("/queues", v, "page", strconv.Itoa(at))
+		l.Before = ui.With("/queues", v, "page", strconv.Itoa(at))
 	}
 	if at < last {
-		l.After = with("/queues", v, "page", strconv.Itoa(at+2))
+		l.After = ui.With("/queues", v, "page", strconv.Itoa(at+2))
 	}
 }
 
@@ -180,30 +181,7 @@ func (l *queuesPage) columns(v url.Values) {
 		if descending {
 			direction = "1"
 		}
-		c.URL = with("/queues", v, "sort", c.Key, "desc", direction, "page", "")
+		c.URL = ui.With("/queues", v, "sort", c.Key, "desc", direction, "page", "")
 		l.Columns = append(l.Columns, c)
 	}
-}
-
-// with is a path with the query v, in which the given names have the given values; an empty value
-// removes the name.
-func with(path string, v url.Values, changes ...string) string {
-	changed := url.Values{}
-	for name, values := range v {
-		changed[name] = values
-	}
-	for i := 0; i < len(changes); i += 2 {
-		changed.Del(changes[i])
-		if changes[i+1] != "" {
-			changed.Set(changes[i], changes[i+1])
-		}
-	}
-	if len(changed) == 0 {
-		return path
-	}
-	return path + "?" + changed.Encode()
-}
-
-func queueURL(vhost, name string) string {
-	return "/queue?" + url.Values{"vhost": {vhost}, "name": {name}}.Encode()
 }

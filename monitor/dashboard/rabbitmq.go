@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"curfew/monitor/dashboard/internal/ui"
 	"curfew/monitor/rabbitmq"
 )
 
@@ -30,7 +31,7 @@ type rabbitmqPage struct {
 // rabbitmqPages are the page of a RabbitMQ and what can be done there.
 type rabbitmqPages struct{ *Dashboard }
 
-func (d rabbitmqPages) build(*http.Request, visitor) (view, error) {
+func (d rabbitmqPages) build(*http.Request, ui.Visitor) (ui.View, error) {
 	p := &rabbitmqPage{Status: d.RabbitMQ.Status(), Now: time.Now().UnixMilli()}
 	for _, q := range p.Queues {
 		switch {
@@ -53,7 +54,7 @@ func (d rabbitmqPages) build(*http.Request, visitor) (view, error) {
 }
 
 // allow has a queue kept again that was let go of.
-func (d rabbitmqPages) allow(w http.ResponseWriter, r *http.Request, v visitor) {
+func (d rabbitmqPages) allow(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	queue := r.PostFormValue("queue")
 	err := d.RabbitMQ.Allow(r.Context(), queue)
 	if errors.Is(err, rabbitmq.ErrNotLetGo) {
@@ -64,6 +65,6 @@ func (d rabbitmqPages) allow(w http.ResponseWriter, r *http.Request, v visitor) 
 		d.fail(w, r, http.StatusServiceUnavailable, "The other Curfews could not be told: "+err.Error())
 		return
 	}
-	record(d.Dashboard, v, zap.String("allowed_queue", queue))
+	d.record(v, zap.String("allowed_queue", queue))
 	http.Redirect(w, r, "/rabbitmq", http.StatusSeeOther)
 }

@@ -10,21 +10,22 @@ import (
 
 	"curfew/broker/deadletters"
 	"curfew/monitor/dashboard/internal/format"
+	"curfew/monitor/dashboard/internal/ui"
 )
 
-func (p *plan) draw(s *pageInfo) drawing {
+func (p *plan) Draw(s *ui.Info) ui.Drawing {
 	title, back := "Nothing would be replayed", "Back"
 	if p.Run.Replayed > 0 {
 		title, back = "Replay "+format.Plural(p.Run.Replayed, "message")+"?", "Cancel"
 	}
 	o := &p.Order
-	return drawing{live: g.Group{
-		h.P(h.Class("crumbs"), link("/dead-letters", g.Text("Dead letters")), g.Text(" / "), link(lettersURL(o.VHost, o.Queue), name(o.Queue))),
+	return ui.Drawing{Live: g.Group{
+		h.P(h.Class("crumbs"), ui.Link("/dead-letters", g.Text("Dead letters")), g.Text(" / "), ui.Link(lettersURL(o.VHost, o.Queue), ui.Name(o.Queue))),
 		h.H1(g.Text(title)),
 		h.Section(h.Class("card"), p.facts()),
-		s.change("/dead-letters/replay", h.Class("filter"), hidden("confirmed", "1"), p.fields(),
+		s.Change("/dead-letters/replay", h.Class("filter"), ui.Hidden("confirmed", "1"), p.fields(),
 			g.If(p.Run.Replayed > 0, h.Button(h.Class("primary"), h.AutoFocus(), g.Text("Replay "+format.Plural(p.Run.Replayed, "message")))),
-			link(lettersURL(o.VHost, o.Queue), g.Text(back))),
+			ui.Link(lettersURL(o.VHost, o.Queue), g.Text(back))),
 	}}
 }
 
@@ -39,15 +40,15 @@ func (p *plan) facts() g.Node {
 	case "none":
 		lives = "only that of its queue"
 	}
-	return facts(
-		fact("Examined", g.Text(format.Number(p.Run.Scanned))),
-		fact("Match", g.Text(format.Number(p.Run.Matched))),
-		fact("Would go back", bold(format.Number(p.Run.Replayed))),
+	return ui.Facts(
+		ui.Fact("Examined", g.Text(format.Number(p.Run.Scanned))),
+		ui.Fact("Match", g.Text(format.Number(p.Run.Matched))),
+		ui.Fact("Would go back", ui.Bold(format.Number(p.Run.Replayed))),
 		g.Map(slices.Sorted(maps.Keys(p.Run.Skipped)), func(why deadletters.SkipReason) g.Node {
-			return fact("Would stay", g.Text(format.Number(p.Run.Skipped[why])), g.Text(" "), faint(leftWords(string(why))))
+			return ui.Fact("Would stay", g.Text(format.Number(p.Run.Skipped[why])), g.Text(" "), ui.Faint(leftWords(string(why))))
 		}),
-		fact("To", g.Text(to)),
-		fact("Time to live", g.Text(lives)))
+		ui.Fact("To", g.Text(to)),
+		ui.Fact("Time to live", g.Text(lives)))
 }
 
 // fields are the hidden fields of the confirmed request.
@@ -64,9 +65,9 @@ func (p *plan) fields() g.Node {
 		keep = "1"
 	}
 	return g.Group{
-		hidden("vhost", o.VHost), hidden("name", o.Queue), p.Filter.fields(), hidden("to", o.To), hidden("ttl", o.TTL),
-		hidden("position", p.Run.Position.String()),
-		hiddenIf("limit", limit), hiddenIf("rate", rate), hiddenIf("keep_deaths", keep),
+		ui.Hidden("vhost", o.VHost), ui.Hidden("name", o.Queue), p.Filter.fields(), ui.Hidden("to", o.To), ui.Hidden("ttl", o.TTL),
+		ui.Hidden("position", p.Run.Position.String()),
+		ui.HiddenIf("limit", limit), ui.HiddenIf("rate", rate), ui.HiddenIf("keep_deaths", keep),
 	}
 }
 

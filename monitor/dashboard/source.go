@@ -12,6 +12,7 @@ import (
 	"curfew/broker/access"
 	"curfew/broker/operate"
 	"curfew/monitor"
+	"curfew/monitor/dashboard/internal/ui"
 )
 
 // errForbidden: the user may not open the dashboard.
@@ -26,30 +27,16 @@ type Users interface {
 	User(name string) (access.User, bool)
 }
 
-// User is a user of the dashboard.
-type User struct {
-	Name  string
-	Tags  []string
-	Admin bool // may change what does not belong to a queue
-	// Stamp changes with the user's password and tags; then the user's sessions end.
-	Stamp string
-}
-
-// actor is the user as operations know it.
-func (u *User) actor() operate.Actor {
-	return operate.Actor{Name: u.Name, Tags: u.Tags, Face: operate.Dashboard}
-}
-
 // viewer returns the user, and whether their tags allow them to open the dashboard.
-func viewer(u *access.User) (User, bool) {
-	user := User{Name: u.Name, Tags: u.Tags, Stamp: hex.EncodeToString(u.PasswordHash) + " " + strings.Join(u.Tags, ",")}
-	a := user.actor()
+func viewer(u *access.User) (ui.User, bool) {
+	user := ui.User{Name: u.Name, Tags: u.Tags, Stamp: hex.EncodeToString(u.PasswordHash) + " " + strings.Join(u.Tags, ",")}
+	a := user.Actor()
 	user.Admin = a.Has(operate.RoleOf(operate.ChangeAlerts))
 	return user, a.Has(operate.RoleOf(operate.LookAround))
 }
 
 // authenticate returns the user with a name and a password. The error is errForbidden, among others.
-func (d *Dashboard) authenticate(r *http.Request, name, password string) (User, error) {
+func (d *Dashboard) authenticate(r *http.Request, name, password string) (ui.User, error) {
 	u, err := d.Users.Authenticate(r.Context(), name, password, peerOf(r))
 	user, may := viewer(&u)
 	if err == nil && !may {
@@ -59,7 +46,7 @@ func (d *Dashboard) authenticate(r *http.Request, name, password string) (User, 
 }
 
 // user is false for a user that does not exist any more, or may not open the dashboard any more.
-func (d *Dashboard) user(name string) (User, bool) {
+func (d *Dashboard) user(name string) (ui.User, bool) {
 	u, ok := d.Users.User(name)
 	user, may := viewer(&u)
 	return user, ok && may

@@ -1,0 +1,90 @@
+package alerts
+
+import (
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"curfew/monitor/alert"
+	"curfew/monitor/dashboard/internal/ui"
+)
+
+// page is what the page of alerts shows.
+type page struct {
+	On       bool
+	List     []alert.Status
+	Silences []alert.Silence
+	Sinks    []alert.SinkStatus
+	Rules    error // why the file of rules is not in force
+	Events   []string
+	Event    string // to fill in
+	VHost    string
+	Queue    string
+	Now      int64
+}
+
+// silenceFor has the durations that the form offers.
+var silenceFor = map[string]time.Duration{"15m": 15 * time.Minute, "1h": time.Hour, "4h": 4 * time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
+
+// Pages of alerts. All but Alerts is required.
+type Pages struct {
+	Alerts *alert.Alerts // nil: none, since the monitor is off
+	Site   ui.Site
+	// Record notes who changed something.
+	Record func(by ui.Visitor, more ...zap.Field)
+}
+
+// Group has the page and its forms.
+func (a Pages) Group() ui.Group {
+	return ui.Group{
+		Pages:   map[string]ui.Page{"/alerts": {Title: "Alerts", Tab: "/alerts", Live: true, Build: a.build}},
+		Changes: map[string]ui.Handler{"/silences": ui.ByAdmins(a.Site, a.silence), "/silences/end": ui.ByAdmins(a.Site, a.endSilence)},
+	}
+}
+
+func (a Pages) build(r *http.Request, _ ui.Visitor) (ui.View, error) {
+	v := r.URL.Query()
+	p := &page{On: a.Alerts != nil, Event: v.Get("event"), VHost: v.Get("vhost"), Queue: v.Get("queue"), Now: time.Now().UnixMilli()}
+	if p.On {
+		p.List, p.Silences, p.Sinks, p.Events = a.Alerts.List(), a.Alerts.Silences(), a.Alerts.Sinks(), alert.Events()
+		p.Rules = a.Alerts.FileError()
+	}
+	return p, nil
+}
+
+func (a Pages) silence(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	if a.Alerts == nil {
+		a.Site.Fail(w, r, http.StatusNotFound, "There are no alerts to silence: the monitor is off.")
+		return
+	}
+	lasts, ok := silenceFor[r.PostFormValue("for")]
+	if !ok {
+		a.Site.Fail(w, r, http.StatusBadRequest, "Choose how long the silence lasts.")
+		return
+	}
+	m, err := a.Alerts.AddSilence(alert.Silence{
+		Event: r.PostFormValue("event"), VHost: r.PostFormValue("vhost"), Queue: r.PostFormValue("queue"),
+		Comment: r.PostFormValue("comment"), Author: v.Name, ExpiresAt: time.Now().Add(lasts),
+	})
+	if err != nil {
+		a.Site.Fail(w, r, http.StatusBadRequest, err.Error())
+		return
+	}
+	a.Record(v, zap.String("silence", m.ID))
+	http.Redirect(w, r, "/alerts", http.StatusSeeOther)
+}
+
+func (a Pages) endSilence(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	if a.Alerts == nil {
+		a.Site.Fail(w, r, http.StatusNotFound, "There are no silences: the monitor is off.")
+		return
+	}
+	id := r.PostFormValue("id")
+	if _, err := a.Alerts.EndSilence(id); err != nil {
+		a.Site.Fail(w, r, http.StatusInternalServerError, err.Error())
+		return
+	}
+	a.Record(v, zap.String("silence_ended", id))
+	http.Redirect(w, r, "/alerts", http.StatusSeeOther)
+}

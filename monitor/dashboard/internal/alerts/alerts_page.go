@@ -1,0 +1,107 @@
+package alerts
+
+import (
+	"net/url"
+	"strings"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/monitor/alert"
+	"curfew/monitor/dashboard/internal/format"
+	"curfew/monitor/dashboard/internal/ui"
+)
+
+func (p *page) Draw(s *ui.Info) ui.Drawing {
+	top := h.H1(g.Text("Alerts"))
+	if !p.On {
+		return ui.Drawing{Top: top, Live: ui.Only(g.Text("The monitor is off, so there are no alerts. Set CURFEW_MONITOR=true."))}
+	}
+	return ui.Drawing{Top: top, Live: g.Group{p.mistakes(), p.firing(), p.silences(s), p.receivers()}, Bottom: p.silenceForm(s)}
+}
+
+// mistakes lists the mistakes in the alerts file.
+func (p *page) mistakes() g.Node {
+	if p.Rules == nil {
+		return nil
+	}
+	lines := strings.Split(p.Rules.Error(), "\n")
+	return ui.Card("rules", "The alerts file is not in force", nil,
+		h.Ul(g.Map(lines, func(line string) g.Node { return h.Li(ui.Name(line)) })),
+		ui.Faint("The rules that were in force before still are; after a start, every event goes to every sink. The file is read again when it changes."))
+}
+
+func (p *page) firing() g.Node {
+	if len(p.List) == 0 {
+		return ui.Card("now", "Now", nil, ui.Empty(g.Text("No alerts.")))
+	}
+	return ui.Card("now", "Now", nil, ui.Table([]string{"Severity", "What", "State", "Since (UTC)", ""}, g.Map(p.List, firingRow)))
+}
+
+func firingRow(a alert.Status) g.Node {
+	silence := "/alerts?" + url.Values{"event": {a.Event}, "vhost": {a.Labels["vhost"]}, "queue": {a.Labels["queue"]}}.Encode() + "#silence"
+	return h.Tr(
+		h.Td(ui.Severity(a.Severity)),
+		h.Td(ui.Name(a.Summary), h.Br(), ui.Faint(a.Alertname)),
+		h.Td(g.Text(a.State)),
+		h.Td(h.Time(h.Title(format.Instant(a.LastAt)), g.Text(format.Instant(a.StartsAt)))),
+		h.Td(h.Class("tight"), g.If(a.State != "silenced", ui.Link(silence, g.Text("Silence…")))))
+}
+
+func (p *page) silences(s *ui.Info) g.Node {
+	if len(p.Silences) == 0 {
+		return ui.Card("silences", "Silences", nil, ui.Empty(g.Text("No silences.")))
+	}
+	return ui.Card("silences", "Silences", nil,
+		ui.Table([]string{"Event", "Virtual host", "Queue", "By", "Comment", "Ends", ""}, g.Map(p.Silences, func(m alert.Silence) g.Node { return silenced(s, m) })))
+}
+
+// silenced is a row of the silences.
+func silenced(s *ui.Info, m alert.Silence) g.Node {
+	or := func(text, otherwise string) g.Node {
+		if text == "" {
+			return g.Text(otherwise)
+		}
+		return ui.Name(text)
+	}
+	end := s.Change("/silences/end", ui.Hidden("id", m.ID), ui.Button("End"))
+	return h.Tr(
+		h.Td(or(m.Event, "all")), h.Td(or(m.VHost, "all")), h.Td(or(m.Queue, "all")), h.Td(or(m.Author, "")), h.Td(or(m.Comment, "")),
+		h.Td(h.Time(g.Text(format.Instant(m.ExpiresAt)))),
+		h.Td(g.If(s.User.Admin, end)))
+}
+
+func (p *page) receivers() g.Node {
+	const title = "Where alerts go"
+	if len(p.Sinks) == 0 {
+		return ui.Card("sinks", title, nil, ui.Empty(g.Text("Only to the log. Add sinks in "), ui.Code("CURFEW_ALERT_URLS"), g.Text(" or in the file of "), ui.Code("CURFEW_ALERTS"),
+			g.Text(", then test them with "), ui.Code("curfew alert test"), g.Text(".")))
+	}
+	return ui.Card("sinks", title, nil, ui.Facts(g.Map(p.Sinks, receiver)))
+}
+
+func receiver(s alert.SinkStatus) g.Node {
+	is := g.Group{ui.Class("good", g.Text("works"))}
+	if s.Trouble != nil {
+		is = g.Group{ui.Class("bad", g.Text("failing")), g.Text(" since " + format.Instant(s.Trouble.Since) + ": "), ui.Name(s.Trouble.Error)}
+	}
+	if s.Queued > 0 {
+		is = append(is, g.Text(", "+format.Number(s.Queued)+" waiting"))
+	}
+	return ui.Fact(s.Name, is)
+}
+
+func (p *page) silenceForm(s *ui.Info) g.Node {
+	if !s.User.Admin {
+		return ui.Card("silence", "Silence alerts", nil, ui.Empty(g.Text("Only a user with the tag administrator may silence alerts.")))
+	}
+	lasts := h.Select(h.Name("for"),
+		ui.Option("15m", "15 minutes", "1h"), ui.Option("1h", "1 hour", "1h"), ui.Option("4h", "4 hours", "1h"), ui.Option("24h", "a day", "1h"), ui.Option("7d", "a week", "1h"))
+	return ui.Card("silence", "Silence alerts", nil, s.Change("/silences", h.Class("filter"),
+		ui.Choose("event", "Event", "all", p.Events, p.Event),
+		ui.Field("Virtual host", "vhost", p.VHost, h.Placeholder("all")),
+		ui.Field("Queue", "queue", p.Queue, h.Placeholder("all; * and ? are wildcards")),
+		h.Label(g.Text("For"), lasts),
+		h.Label(g.Text("Comment"), h.Input(h.Name("comment"), h.MaxLength("500"))),
+		ui.Primary("Silence")))
+}

@@ -1,0 +1,2 @@
+// Package alerts is the page of alerts and silences.
+package alerts

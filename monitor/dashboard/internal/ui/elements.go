@@ -1,0 +1,259 @@
+package ui
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"curfew/monitor/dashboard/internal/content"
+	"curfew/monitor/dashboard/internal/format"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+)
+
+// The elements that the pages share. gomponents escapes texts and the values of attributes; nothing
+// in this package writes markup itself.
+
+// Name shows a name that somebody chose.
+func Name(text string) g.Node { return g.Text(format.Visible(text)) }
+
+// Names lists names, or shows otherwise if there are none.
+func Names(list []string, otherwise g.Node) g.Node {
+	if len(list) == 0 {
+		return otherwise
+	}
+	texts := make([]string, len(list))
+	for i := range list {
+		texts[i] = format.Visible(list[i])
+	}
+	return g.Text(strings.Join(texts, ", "))
+}
+
+// Href links to a page of this site; any other address becomes the first page.
+func Href(to string) g.Node {
+	if !strings.HasPrefix(to, "#") {
+		to = Local(to)
+	}
+	return h.Href(to)
+}
+
+func Link(to string, children ...g.Node) g.Node {
+	return h.A(slices.Insert(children, 0, Href(to))...)
+}
+
+// Follow is a link with a relation, or nothing if to is "".
+func Follow(relation, to, text string) g.Node {
+	if to == "" {
+		return nil
+	}
+	return h.A(h.Rel(relation), Href(to), g.Text(text))
+}
+
+// QueueLink links a queue's name to url, followed by its virtual host unless that is "/".
+func QueueLink(url, vhost, queue string) g.Node {
+	if vhost == "/" {
+		return Link(url, Name(queue))
+	}
+	return g.Group{Link(url, Name(queue)), g.Text(" "), Class("faint", Name(vhost))}
+}
+
+func Class(name string, children ...g.Node) g.Node {
+	return h.Span(slices.Insert(children, 0, h.Class(name))...)
+}
+
+func Faint(text string) g.Node { return Class("faint", g.Text(text)) }
+func Code(text string) g.Node  { return h.Code(g.Text(text)) }
+func Bold(text string) g.Node  { return h.B(g.Text(text)) }
+
+// Spaced puts spaces between the elements of a line, for readers without the style sheet.
+func Spaced(list ...g.Node) (line g.Group) {
+	for _, n := range list {
+		if n != nil {
+			line = append(line, n, g.Text(" "))
+		}
+	}
+	return line
+}
+
+// Either returns yes if is, otherwise no.
+func Either(is bool, yes, no g.Node) g.Node {
+	if is {
+		return yes
+	}
+	return no
+}
+
+// Card is a part of a page with a heading. aside is shown next to the heading.
+func Card(id, heading string, aside g.Node, children ...g.Node) g.Node {
+	return h.Section(h.Class("card"), h.Aria("labelledby", id),
+		h.Div(h.Class("head"), h.H2(h.ID(id), g.Text(heading)), aside), g.Group(children))
+}
+
+// Empty explains why there is nothing to show, and what to do about it.
+func Empty(children ...g.Node) g.Node { return h.P(h.Class("empty"), g.Group(children)) }
+
+// Only is a page with one text.
+func Only(children ...g.Node) g.Node { return h.Section(h.Class("card"), Empty(children...)) }
+
+// Table has a column for each heading. A heading that begins with "#" makes a column of numbers.
+func Table(headings []string, rows g.Group) g.Node {
+	return h.Div(h.Class("scroll"), h.Table(
+		h.THead(h.Tr(g.Map(headings, Heading))),
+		h.TBody(rows)))
+}
+
+// Heading is the heading of a column; "#" begins that of numbers.
+func Heading(text string) g.Node {
+	if number, ok := strings.CutPrefix(text, "#"); ok {
+		return h.Th(h.Class("number"), g.Text(number))
+	}
+	return h.Th(g.Text(text))
+}
+
+// Amount is a cell of a column of numbers.
+func Amount(children ...g.Node) g.Node { return h.Td(h.Class("number"), g.Group(children)) }
+
+// Fact is an entry of a description list.
+func Fact(name string, is ...g.Node) g.Node {
+	return h.Div(h.Dt(g.Text(name)), h.Dd(is...))
+}
+
+func Facts(list ...g.Node) g.Node { return h.Dl(h.Class("parts"), g.Group(list)) }
+
+// Figure is one of the numbers at the top of a page.
+func Figure(name string, is ...g.Node) g.Node {
+	return h.Div(h.Span(g.Text(name)), h.B(is...))
+}
+
+func Figures(list ...g.Node) g.Node {
+	return h.Section(h.Class("numbers"), h.Aria("label", "Numbers"), g.Group(list))
+}
+
+// Hidden is a hidden field of a form.
+func Hidden(name, value string) g.Node {
+	return h.Input(h.Type("hidden"), h.Name(name), h.Value(value))
+}
+
+// HiddenIf is a hidden field that is left out if it is empty.
+func HiddenIf(name, value string) g.Node {
+	if value == "" {
+		return nil
+	}
+	return Hidden(name, value)
+}
+
+// Choose is a field with values to choose from. The empty value is labelled otherwise.
+func Choose(name, label, otherwise string, values []string, chosen string) g.Node {
+	return h.Label(g.Text(label), h.Select(h.Name(name), Option("", otherwise, chosen),
+		g.Map(values, func(v string) g.Node { return Option(v, v, chosen) })))
+}
+
+func Option(value, text, chosen string) g.Node {
+	return h.Option(h.Value(value), g.If(value == chosen && value != "", h.Selected()), Name(text))
+}
+
+// Field is an input field.
+func Field(label, name, value string, attributes ...g.Node) g.Node {
+	return h.Label(g.Text(label), h.Input(h.Name(name), h.Value(value), g.Group(attributes)))
+}
+
+// Search is a form that searches and changes nothing.
+func Search(action string, children ...g.Node) g.Node {
+	return h.Form(h.Class("filter"), h.Method("get"), h.Action(action), h.Role("search"), g.Group(children))
+}
+
+// change is a form that changes something. It has the visitor's token.
+func (s *Info) Change(action string, children ...g.Node) g.Node {
+	return h.Form(h.Method("post"), h.Action(action), Hidden("token", s.Token), g.Group(children))
+}
+
+func Button(text string) g.Node  { return h.Button(g.Text(text)) }
+func Primary(text string) g.Node { return h.Button(h.Class("primary"), g.Text(text)) }
+
+// Crumbs are the way to a page.
+func Crumbs(to, text, vhost string) g.Node {
+	return h.P(h.Class("crumbs"), Link(to, g.Text(text)), g.Text(" · virtual host "), Name(vhost))
+}
+
+func OrNone(text string) g.Node {
+	if text == "" {
+		return Faint("none")
+	}
+	return Name(text)
+}
+
+// OrFaint is a number, drawn faint if it is 0.
+func OrFaint(n int) g.Node {
+	if n == 0 {
+		return Faint("0")
+	}
+	return g.Text(format.Number(n))
+}
+
+// NameOr is a name, or nothing if there is none.
+func NameOr(text string) g.Node {
+	if text == "" {
+		return nil
+	}
+	return Name(text)
+}
+
+// Choice is a link to another view; URL is empty for the current one.
+type Choice struct {
+	Name, URL string
+}
+
+// Choices are links to views; the current one is not a link.
+func Choices(label string, list []Choice, more ...g.Node) g.Node {
+	return h.Nav(h.Class("choices"), h.Aria("label", label), Spaced(append(g.Map(list, Choice.Draw), more...)...))
+}
+
+func (c Choice) Draw() g.Node {
+	if c.URL == "" {
+		return h.B(h.Aria("current", "true"), g.Text(c.Name))
+	}
+	return Link(c.URL, g.Text(c.Name))
+}
+
+// Details are folded until somebody opens them.
+func Details(summary string, entries ...g.Node) g.Node {
+	return h.Details(h.Summary(g.Text(summary)), h.Dl(entries...))
+}
+
+func Pairs(list []content.Pair) g.Group {
+	return g.Map(list, func(p content.Pair) g.Node { return Pair(p) })
+}
+
+func Pair(p content.Pair, more ...g.Node) g.Node {
+	return h.Div(h.Dt(Name(p.Name)), h.Dd(Name(p.Value), g.Group(more)))
+}
+
+// Ago shows how long ago t was; the zero time is unknown.
+func Ago(t time.Time) g.Node {
+	if t.IsZero() {
+		return Faint("–")
+	}
+	return h.Time(h.Title(format.Instant(t)), g.Text(format.Since(t)+" ago"))
+}
+
+// Due shows a deadline, or "none".
+func Due(at, now int64) g.Node {
+	if at == 0 {
+		return Faint("none")
+	}
+	return g.Group{Bold(format.UTC(at)), g.Text(" "), Faint(format.Until(at, now))}
+}
+
+// Area is a field of several lines. Browsers drop a line break at its beginning.
+func Area(label, name, text string) g.Node {
+	return h.Label(g.Text(label), h.Textarea(h.Name(name), h.Rows("10"), g.Attr("spellcheck", "false"), g.Text("\n"+text)))
+}
+
+// Severity is the severity of an alert.
+func Severity(of string) g.Node {
+	if of == "critical" {
+		return Class("tag bad", g.Text(of))
+	}
+	return Class("tag warn", g.Text(of))
+}

@@ -1,0 +1,92 @@
+package ui
+
+import (
+	"curfew/broker/operate"
+	"net/http"
+
+	g "maragu.dev/gomponents"
+)
+
+// View is what a page shows, gathered and ready to be drawn.
+type View interface{ Draw(s *Info) Drawing }
+
+// Drawing is the content of a page. Live is updated, the parts above and below it are not. A part may
+// be nil.
+type Drawing struct{ Top, Live, Bottom g.Node }
+
+// Info is what every page has: its title, the menu, the user and the like.
+type Info struct {
+	Title, Tab        string
+	Instance, Version string
+	User              User
+	Token             string
+	Basic             bool
+	Broker            bool   // there is one, with pages of queues and dead letters
+	RabbitMQ          bool   // there is one, with a page
+	Live              string // URL of the events of the live part; "" if there is none
+	Here              string // path and query
+}
+
+// Visitor is the user of a request, with the token that changes need.
+type Visitor struct {
+	User
+	Token string
+	Basic bool // by HTTP Basic: there is no session to end
+	Live  bool // wants the live part of a page
+}
+
+// User is a user of the dashboard.
+type User struct {
+	Name  string
+	Tags  []string
+	Admin bool // may change what does not belong to a queue
+	// Stamp changes with the user's password and tags; then the user's sessions end.
+	Stamp string
+}
+
+// Actor is the user as operations know it.
+func (u *User) Actor() operate.Actor {
+	return operate.Actor{Name: u.Name, Tags: u.Tags, Face: operate.Dashboard}
+}
+
+// Page is one page of a Group.
+type Page struct {
+	Title string
+	Tab   string // the entry of the menu it belongs to
+	Live  bool   // part of it follows what happens
+	// Build gathers what the page shows. nil: handlers show the page with what they have, by Site.Show.
+	Build func(r *http.Request, v Visitor) (View, error)
+}
+
+// Handler answers a request of somebody who is logged in. What they may do, it checks itself.
+type Handler func(w http.ResponseWriter, r *http.Request, v Visitor)
+
+// Group is some pages that belong together, by path.
+type Group struct {
+	Pages map[string]Page
+	// Changes answer POST requests, which have the token of a page.
+	Changes map[string]Handler
+	// Files answer GET requests with something else than a page.
+	Files map[string]Handler
+}
+
+// Site is what the handlers of a Group answer with.
+type Site interface {
+	// Show answers with the page at path, which shows content.
+	Show(w http.ResponseWriter, r *http.Request, status int, v Visitor, path string, content View)
+	// Fail answers with a page that says what went wrong.
+	Fail(w http.ResponseWriter, r *http.Request, status int, text string)
+	// Refuse answers with a page about the error of an operation.
+	Refuse(w http.ResponseWriter, r *http.Request, err error)
+}
+
+// ByAdmins admits only administrators. It is for changes that are not operations.
+func ByAdmins(s Site, next Handler) Handler {
+	return func(w http.ResponseWriter, r *http.Request, v Visitor) {
+		if !v.Admin {
+			s.Fail(w, r, http.StatusForbidden, "That needs a user with the tag administrator.")
+			return
+		}
+		next(w, r, v)
+	}
+}
