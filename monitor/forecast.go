@@ -207,6 +207,5 @@ func (one *Forecast) reason(now int64) string {
 		served = fmt.Sprintf("its %d consumers take nothing", one.Consumers)
 	}
 	in := time.Duration(one.FirstMiss-now) * time.Millisecond
-	return fmt.Sprintf("%d messages wait, %d of them with deadlines, and %s: the first will expire in %s",
-		one.Ready, one.Deadlines, served, max(in, 0).Round(100*time.Millisecond))
+	return fmt.Sprintf("%d messages wait, %s, the first expires in %s", one.Ready, served, max(in, 0).Round(100*time.Millisecond))
 }

@@ -155,9 +155,9 @@ func (m *manager) picture(firing []alert, now time.Time) (list []postedAlert) {
 func (m *manager) posted(a alert) postedAlert {
 	return postedAlert{
 		Labels:       m.source.labels(a.labels(), a.severity),
-		Annotations:  m.source.annotations(a.kind, a.annotations()),
+		Annotations:  m.source.annotations(a.key, a.annotations()),
 		StartsAt:     a.startsAt.UTC(),
-		GeneratorURL: m.source.externalURL,
+		GeneratorURL: m.source.page(a.key),
 	}
 }
 

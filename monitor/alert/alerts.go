@@ -30,6 +30,7 @@ type Alerts struct {
 	fileText string     // what was last read
 	fileErr  error      // why that is not in force
 	fileUsed bool       // a file has been put in force
+	source   source     // as the settings in force say
 }
 
 // New returns Alerts that notify the log and the sinks of o. Its error says that one of
@@ -182,6 +183,7 @@ func (a *Alerts) readAgain(requested bool) {
 
 // useLocked puts settings in force.
 func (a *Alerts) useLocked(s settings) {
+	a.source = s.source
 	a.delivery.use(s.sinks)
 	a.tracker.use(s.rules, &s.rest)
 }

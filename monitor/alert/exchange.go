@@ -87,7 +87,10 @@ func (s source) event(a *alert) event {
 	e := event{
 		Event: kinds[a.kind].event, Alertname: a.kind.String(), Status: a.status(), Severity: a.severity, Summary: a.summary(),
 		Instance: s.instance, Peer: a.peer, VHost: a.vhost, Queue: a.queue, Action: a.action, Detail: a.detail,
-		Count: a.Count, WorstMillis: a.WorstMillis, StartsAt: a.startsAt.UTC(), Fingerprint: a.fingerprint(), Links: make(map[string]string),
+		Count: a.Count, WorstMillis: a.WorstMillis, StartsAt: a.startsAt.UTC(), Fingerprint: a.fingerprint(), Links: s.pages(a.key),
+	}
+	if s.externalURL != "" {
+		e.Links["curfew"] = s.externalURL
 	}
 	if a.FirstDeadlineAt != 0 {
 		e.FirstAt = stamp(a.FirstDeadlineAt)
@@ -98,12 +101,6 @@ func (s source) event(a *alert) event {
 	if !a.endsAt.IsZero() {
 		at := a.endsAt.UTC()
 		e.EndsAt = &at
-	}
-	if s.externalURL != "" {
-		e.Links["curfew"] = s.externalURL
-	}
-	if url := s.runbook(a.kind); url != "" {
-		e.Links["runbook"] = url
 	}
 	return e
 }

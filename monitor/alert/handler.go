@@ -23,6 +23,13 @@ type Status struct {
 	Annotations map[string]string `json:"annotations"`
 	StartsAt    time.Time         `json:"starts_at"`
 	LastAt      time.Time         `json:"last_at"`
+	// Finding is the summary without the queue.
+	Finding string `json:"-"`
+	// Links are paths of the dashboard's pages about it, by what they show: "queue", "audit", "dead_letters".
+	Links map[string]string `json:"-"`
+	kind  Kind
+	// Runbook is the address of its page; "": nobody has said where they are.
+	Runbook string `json:"-"`
 }
 
 // SinkStatus is the state of a sink.
@@ -51,6 +58,12 @@ type RuleStatus struct {
 // List returns the alerts that are not over, the worst severity first.
 func (a *Alerts) List() []Status {
 	list := a.tracker.list(time.Now())
+	a.mu.Lock()
+	from := a.source
+	a.mu.Unlock()
+	for i := range list {
+		list[i].Runbook = from.runbook(list[i].kind)
+	}
 	rank := func(s Status) int { return slices.Index(severities, s.Severity) }
 	slices.SortFunc(list, func(a, b Status) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.StartsAt.Compare(b.StartsAt), cmp.Compare(a.Summary, b.Summary))

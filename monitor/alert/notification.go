@@ -257,16 +257,24 @@ func (n *notification) summary() string {
 }
 
 func (a *alert) summary() string {
+	return a.says(fmt.Sprintf(" in queue %q of vhost %q", a.queue, a.vhost))
+}
+
+// finding is the summary without the queue, for lists that have it in another place.
+func (a *alert) finding() string { return a.says("") }
+
+// says is the summary; where follows the number of messages.
+func (a *alert) says(where string) string {
 	text := subject(a.kind)
 	if a.kind == InstanceSilent {
 		text = fmt.Sprintf("instance %q is silent", a.peer)
 	}
 	if !a.endsAt.IsZero() {
 		text += ": over"
-		if a.queue != "" && !(a.kind == AtRisk) {
-			text += fmt.Sprintf(", %d in queue %q of vhost %q", a.Count, a.queue, a.vhost)
-		} else if a.queue != "" {
-			text += fmt.Sprintf(", in queue %q of vhost %q", a.queue, a.vhost)
+		if a.queue != "" && a.kind != AtRisk {
+			text += fmt.Sprintf(", %d%s", a.Count, where)
+		} else if a.queue != "" && where != "" {
+			text += "," + where
 		}
 		return text
 	}
@@ -278,13 +286,13 @@ func (a *alert) summary() string {
 	case NotificationsDropped:
 		return fmt.Sprintf("%s: %d", text, a.Count)
 	case AtRisk:
-		text = fmt.Sprintf("%s: %d in queue %q of vhost %q", text, a.Count, a.queue, a.vhost)
+		text = fmt.Sprintf("%s: %d%s", text, a.Count, where)
 		if a.detail != "" {
 			text += ": " + a.detail
 		}
 		return text
 	default:
-		return fmt.Sprintf("%s: %d in queue %q of vhost %q", text, a.Count, a.queue, a.vhost)
+		return fmt.Sprintf("%s: %d%s", text, a.Count, where)
 	}
 }
 

@@ -74,9 +74,9 @@ func (s source) labels(labels map[string]string, severity string) map[string]str
 	return labels
 }
 
-func (s source) annotations(k Kind, annotations map[string]string) map[string]string {
-	if url := s.runbook(k); url != "" {
-		annotations["runbook_url"] = url
+func (s source) annotations(k key, annotations map[string]string) map[string]string {
+	for what, page := range s.pages(k) {
+		annotations[what+"_url"] = page
 	}
 	return annotations
 }

@@ -25,6 +25,10 @@ const serviceTimeout = 30 * time.Second
 // maxSummary bounds the summary, in characters. A text with its links then fits into one message of each service.
 const maxSummary = 1200
 
+// maxLink bounds a link in a text, in bytes. Instead of a longer one, to a queue with a very long name, the text has one
+// to the list of alerts.
+const maxLink = 300
+
 // service sends notifications as short text to a service that shoutrrr knows: chat, mail, push messages, on-call duty.
 type service struct {
 	settings sinkSettings
@@ -145,7 +149,10 @@ func (s *service) message(n *notification) (text string, params types.Params) {
 		details += ", instance " + from.instance
 	}
 	lines := []string{harmless(cut(n.summary(), maxSummary)), details}
-	for _, link := range []string{from.externalURL, from.runbook(n.key.kind)} {
+	for _, link := range []string{from.page(n.about()), from.runbook(n.key.kind)} {
+		if len(link) > maxLink {
+			link = from.page(key{kind: n.key.kind})
+		}
 		if link != "" {
 			lines = append(lines, link)
 		}
@@ -179,7 +186,7 @@ func (s *service) duty(n *notification, params types.Params) {
 		params["severity"] = "info"
 	}
 	params["source"], params["client"] = cmp.Or(s.settings.source.instance, "curfew"), "Curfew"
-	params["client_url"] = s.settings.source.externalURL
+	params["client_url"] = s.settings.source.page(n.about())
 	params["dedup_key"], params["action"] = s.settings.source.groupID(n), "trigger"
 	if n.resolved() {
 		params["action"] = "resolve"

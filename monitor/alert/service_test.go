@@ -96,7 +96,7 @@ func TestServicesAreSentText(t *testing.T) {
 		require.Contains(t, text, "in 60 queues")
 		require.Contains(t, text, "severity warning")
 		require.Contains(t, text, "worst lateness 30ms, instance here")
-		require.Contains(t, text, "\nhttps://curfew.example\nhttps://runbooks.example/CurfewDeadlineMissed.md")
+		require.Contains(t, text, "\nhttps://curfew.example/alerts\nhttps://runbooks.example/CurfewDeadlineMissed.md")
 		require.NotContains(t, text, "<!channel>", "a queue's name mentions nobody")
 		require.LessOrEqual(t, utf8.RuneCountInString(text), 2_000, "Discord's limit")
 		require.Less(t, len(text), 4_096, "Telegram's limit")

@@ -23,6 +23,7 @@ type settings struct {
 	sinks []sinkSettings
 	rules []*rule
 	rest  rule // takes what none of rules does
+	source
 	deadManSwitch
 	// text is all that was read: the file and those that it names.
 	text string
@@ -38,7 +39,6 @@ type deadManSwitch struct {
 type settingsReader struct {
 	path     string
 	settings settings
-	source   source         // of every sink
 	errs     []error        // every mistake
 	names    map[string]int // of rules, and the line they stand in
 }
@@ -47,7 +47,8 @@ type settingsReader struct {
 // names every mistake by line and field, with what is allowed there. What it returns then are the
 // sinks that have none, and no rules.
 func (o *Options) readSettings() (settings, error) {
-	r := &settingsReader{path: o.File, names: make(map[string]int), source: source{instance: o.Instance}}
+	r := &settingsReader{path: o.File, names: make(map[string]int)}
+	r.settings.source.instance = o.Instance
 	r.settings.rest = rule{
 		name: "default", everywhere: true, count: 1, wait: defaultWait, interval: defaultInterval, repeat: defaultRepeat,
 	}
@@ -58,7 +59,7 @@ func (o *Options) readSettings() (settings, error) {
 		r.read()
 	}
 	for i := range r.settings.sinks {
-		r.settings.sinks[i].source = r.source
+		r.settings.sinks[i].source = r.settings.source
 	}
 	err := errors.Join(r.errs...)
 	if err != nil {
@@ -103,8 +104,8 @@ func (r *settingsReader) read() {
 		return // nothing but comments
 	}
 	r.mapping(doc.Content[0], "", []field{
-		{"externalURL", func(n *yaml.Node, where string) { r.source.externalURL = r.webAddress(n, where) }},
-		{"runbooksURL", func(n *yaml.Node, where string) { r.source.runbooksURL = r.webAddress(n, where) }},
+		{"externalURL", func(n *yaml.Node, where string) { r.settings.source.externalURL = r.webAddress(n, where) }},
+		{"runbooksURL", func(n *yaml.Node, where string) { r.settings.source.runbooksURL = r.webAddress(n, where) }},
 		{"deadManSwitch", r.deadManSwitch},
 		{"sinks", r.sinks},
 		{"defaults", func(n *yaml.Node, where string) { r.mapping(n, where, r.timing(&r.settings.rest)) }},

@@ -89,7 +89,7 @@ func (w *webhook) message(n *notification) message {
 		Status:            n.status(),
 		Receiver:          "curfew",
 		GroupLabels:       n.labels(),
-		CommonAnnotations: w.source.annotations(n.key.kind, n.annotations()),
+		CommonAnnotations: w.source.annotations(n.about(), n.annotations()),
 		ExternalURL:       w.source.externalURL,
 	}
 	for i := range listed {
@@ -103,10 +103,10 @@ func (w *webhook) alert(a *alert) messageAlert {
 	return messageAlert{
 		Status:       a.status(),
 		Labels:       w.source.labels(a.labels(), a.severity),
-		Annotations:  w.source.annotations(a.kind, a.annotations()),
+		Annotations:  w.source.annotations(a.key, a.annotations()),
 		StartsAt:     a.startsAt.UTC(),
 		EndsAt:       a.endsAt.UTC(),
-		GeneratorURL: w.source.externalURL,
+		GeneratorURL: w.source.page(a.key),
 		Fingerprint:  a.fingerprint(),
 	}
 }

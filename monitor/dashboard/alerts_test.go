@@ -3,6 +3,7 @@ package dashboard
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,4 +26,36 @@ func TestMistakesInRules(t *testing.T) {
 	require.Contains(t, page, "The alerts file is not in force")
 	require.Contains(t, page, file+":2: rules[0].severity: &#34;&lt;b&gt;&#34; is not allowed")
 	require.Contains(t, page, file+":3: rules[1].count")
+}
+
+// TestAlertsByQueue: a queue's alerts stand together, each says what happened once, and leads to where it can be seen.
+func TestAlertsByQueue(t *testing.T) {
+	s := newSite(t)
+	for _, e := range []alert.Event{
+		{Kind: alert.DeadlineMissed, VHost: "/", Queue: "a&b", Action: "dropped", Tally: alert.Tally{Count: 7}},
+		{Kind: alert.DeadLetterUnroutable, VHost: "/", Queue: "a&b", Action: "parked", Tally: alert.Tally{Count: 3}},
+		{Kind: alert.HeldPastDeadline, VHost: "/", Queue: "other", Tally: alert.Tally{Count: 1}},
+	} {
+		s.alerts.Record(e)
+	}
+	s.alerts.Degraded("it is away")
+	page := s.logIn("root").get("/alerts").body
+	require.Equal(t, 1, strings.Count(page, `<a href="/queue?name=a%26b&amp;vhost=%2F">a&amp;b</a>`), "one heading for two alerts")
+	require.Contains(t, page, "Messages expired unconsumed: 7<br>")
+	require.Contains(t, page, `href="/audit?queue=a%26b&amp;vhost=%2F"`)
+	require.Contains(t, page, `href="/dead-letter?name=curfew.undeliverable&amp;queue=a%26b&amp;vhost=%2F"`)
+	require.Contains(t, page, `<th scope="rowgroup" colspan="5">Curfew itself</th>`)
+	require.NotContains(t, page, "What to do", "nobody has said where the runbooks are")
+}
+
+// TestRunbooks are linked where the alerts file says where they are.
+func TestRunbooks(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "alerts.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("runbooksURL: https://wiki.example/runbooks\n"), 0o600))
+	alerts, err := alert.New(alert.Options{File: file})
+	require.NoError(t, err)
+	alerts.Degraded("it is away")
+	s := newSite(t)
+	s.with(func(o *Options) { o.Alerts = alerts })
+	require.Contains(t, s.logIn("root").get("/alerts").body, `<a href="https://wiki.example/runbooks/CurfewScheduleDegraded.md" rel="external noopener">What to do</a>`)
 }

@@ -13,7 +13,7 @@ import (
 // page is what the page of alerts shows.
 type page struct {
 	On       bool
-	List     []alert.Status
+	Subjects []subject
 	Silences []alert.Silence
 	Sinks    []alert.SinkStatus
 	Rules    error // why the file of rules is not in force
@@ -22,6 +22,27 @@ type page struct {
 	VHost    string
 	Queue    string
 	Now      int64
+}
+
+// subject is a queue with its alerts, the worst first; without a name it is Curfew itself.
+type subject struct {
+	VHost, Queue string
+	Alerts       []alert.Status
+}
+
+// bySubject groups alerts. The order of their first ones is that of the groups.
+func bySubject(list []alert.Status) (subjects []subject) {
+	at := make(map[[2]string]int)
+	for _, a := range list {
+		name := [2]string{a.Labels["vhost"], a.Labels["queue"]}
+		i, known := at[name]
+		if !known {
+			i, at[name] = len(subjects), len(subjects)
+			subjects = append(subjects, subject{VHost: name[0], Queue: name[1]})
+		}
+		subjects[i].Alerts = append(subjects[i].Alerts, a)
+	}
+	return subjects
 }
 
 // silenceFor has the durations that the form offers.
@@ -47,7 +68,8 @@ func (a Pages) build(r *http.Request, _ ui.Visitor) (ui.View, error) {
 	v := r.URL.Query()
 	p := &page{On: a.Alerts != nil, Event: v.Get("event"), VHost: v.Get("vhost"), Queue: v.Get("queue"), Now: time.Now().UnixMilli()}
 	if p.On {
-		p.List, p.Silences, p.Sinks, p.Events = a.Alerts.List(), a.Alerts.Silences(), a.Alerts.Sinks(), alert.Events()
+		p.Subjects = bySubject(a.Alerts.List())
+		p.Silences, p.Sinks, p.Events = a.Alerts.Silences(), a.Alerts.Sinks(), alert.Events()
 		p.Rules = a.Alerts.FileError()
 	}
 	return p, nil

@@ -32,20 +32,40 @@ func (p *page) mistakes() g.Node {
 }
 
 func (p *page) firing() g.Node {
-	if len(p.List) == 0 {
+	if len(p.Subjects) == 0 {
 		return ui.Card("now", "Now", nil, ui.Empty(g.Text("No alerts.")))
 	}
-	return ui.Card("now", "Now", nil, ui.Table([]string{"Severity", "What", "State", "Since (UTC)", ""}, g.Map(p.List, firingRow)))
+	return ui.Card("now", "Now", nil, h.Div(h.Class("scroll"), h.Table(
+		h.THead(h.Tr(g.Map([]string{"Severity", "What", "State", "Since (UTC)", ""}, ui.Heading))),
+		g.Map(p.Subjects, subject.draw))))
+}
+
+// draw is a part of the table, under a heading of its own.
+func (s subject) draw() g.Node {
+	of := g.Group{g.Text("Curfew itself")}
+	if s.Queue != "" {
+		of = g.Group{ui.Name(s.Queue)}
+		if to := s.Alerts[0].Links["queue"]; to != "" {
+			of = g.Group{ui.QueueLink(to, s.VHost, s.Queue)}
+		}
+	}
+	return h.TBody(
+		h.Tr(h.Class("subject"), h.Th(h.Scope("rowgroup"), h.ColSpan("5"), of)),
+		g.Map(s.Alerts, firingRow))
 }
 
 func firingRow(a alert.Status) g.Node {
 	silence := "/alerts?" + url.Values{"event": {a.Event}, "vhost": {a.Labels["vhost"]}, "queue": {a.Labels["queue"]}}.Encode() + "#silence"
 	return h.Tr(
 		h.Td(ui.Severity(a.Severity)),
-		h.Td(ui.Name(a.Summary), h.Br(), ui.Faint(a.Alertname)),
+		h.Td(ui.Name(format.Sentence(a.Finding)), h.Br(), ui.Faint(a.Alertname)),
 		h.Td(g.Text(a.State)),
 		h.Td(h.Time(h.Title(format.Instant(a.LastAt)), g.Text(format.Instant(a.StartsAt)))),
-		h.Td(h.Class("tight"), g.If(a.State != "silenced", ui.Link(silence, g.Text("Silence…")))))
+		h.Td(h.Class("tight"), ui.Spaced(
+			ui.Follow("related", a.Links["audit"], "What expired"),
+			ui.Follow("related", a.Links["dead_letters"], "Dead letters"),
+			g.If(a.Runbook != "", ui.Outside(a.Runbook, "What to do")),
+			g.If(a.State != "silenced", ui.Link(silence, g.Text("Silence…"))))))
 }
 
 func (p *page) silences(s *ui.Info) g.Node {

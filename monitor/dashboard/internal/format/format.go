@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
@@ -111,4 +112,13 @@ func Visible(text string) string {
 		return printable.Text(text[:end], "") + "…"
 	}
 	return printable.Text(text, "")
+}
+
+// Sentence is text with an upper-case first letter.
+func Sentence(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	if size == 0 {
+		return ""
+	}
+	return string(unicode.ToUpper(first)) + text[size:]
 }

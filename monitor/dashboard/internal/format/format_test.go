@@ -24,6 +24,12 @@ func TestNumbersAndTimes(t *testing.T) {
 	require.Equal(t, "now", Until(9_500, 10_000))
 }
 
+func TestSentence(t *testing.T) {
+	require.Equal(t, "Übung macht", Sentence("übung macht"))
+	require.Empty(t, Sentence(""))
+	require.Equal(t, "5 in", Sentence("5 in"))
+}
+
 func TestVisible(t *testing.T) {
 	require.Equal(t, "(empty)", Visible(""))
 	require.Equal(t, `a\u202eb`, Visible("a\u202eb"))
