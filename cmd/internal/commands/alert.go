@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/cmd/internal/settings"
 	"curfew/monitor/alert"
@@ -23,10 +24,10 @@ func alertCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "alert",
 		Short: "Test sinks, check rules, list firing alerts, silence them",
-		RunE:  group("alert", "test, rules, ls, silence or unsilence"),
+		RunE:  cli.Group,
 	}
-	a := withAPI(cmd)
-	cmd.AddCommand(alertTestCommand(a), alertRulesCommand(a), watched(alertListCommand(a)), silenceCommand(a), unsilenceCommand(a))
+	a := cli.WithAPI(cmd)
+	cmd.AddCommand(alertTestCommand(a), alertRulesCommand(a), cli.Watched(alertListCommand(a)), silenceCommand(a), unsilenceCommand(a))
 	return cmd
 }
 
@@ -50,7 +51,7 @@ func configuredAlerts(s *settings.Settings) (*alert.Alerts, error) {
 		err = a.FileError()
 	}
 	if err != nil {
-		return nil, usageError{err}
+		return nil, cli.Usage(err)
 	}
 	return a, nil
 }
@@ -62,7 +63,7 @@ var errElsewhere = errors.New("skipped: only the running Curfew publishes there;
 
 func (elsewhere) Publish(context.Context, alert.Publication) error { return errElsewhere }
 
-func alertTestCommand(a *api) *cobra.Command {
+func alertTestCommand(a *cli.API) *cobra.Command {
 	var sink string
 	var running bool
 	cmd := &cobra.Command{
@@ -70,7 +71,7 @@ func alertTestCommand(a *api) *cobra.Command {
 		Short: "Send a test alert, and that it is resolved, to each configured sink or to one",
 		Long: "Send a test alert, and then that it is resolved, to each configured sink or to one. No Curfew needs to be\n" +
 			"running: the settings in the environment are used. With --running, the running Curfew sends it, by its own settings.",
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if running {
 				return testRemotely(cmd, a, sink)
@@ -92,7 +93,7 @@ func testSinks(ctx context.Context, out io.Writer, sink string) error {
 	}
 	tested, err := a.SendTest(ctx, sink)
 	if err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	if len(tested) == 0 {
 		fmt.Fprintln(out, "no sink but the log is configured: set CURFEW_ALERT_URLS, or name a file in CURFEW_ALERTS")
@@ -111,7 +112,7 @@ func testSinks(ctx context.Context, out io.Writer, sink string) error {
 	return err
 }
 
-func testRemotely(cmd *cobra.Command, a *api, sink string) error {
+func testRemotely(cmd *cobra.Command, a *cli.API, sink string) error {
 	var answer struct{ Sinks map[string]string }
 	if err := a.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "alerts", "test"), map[string]string{"sink": sink}, &answer); err != nil {
 		return err
@@ -126,11 +127,11 @@ func testRemotely(cmd *cobra.Command, a *api, sink string) error {
 	return failed
 }
 
-func alertRulesCommand(a *api) *cobra.Command {
+func alertRulesCommand(a *cli.API) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rules",
 		Short: "Check the alerts file and show which sinks get what, in the order in which rules are tried",
-		Args:  noArguments,
+		Args:  cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			alerts, err := loadAlerts()
 			if err != nil {
@@ -139,10 +140,10 @@ func alertRulesCommand(a *api) *cobra.Command {
 			rules := alerts.Rules()
 			var rows [][]string
 			for _, r := range rules {
-				rows = append(rows, []string{r.Name, orAll(r.Events), r.VHost, r.Queue, strings.Join(r.To, " "), orDash(r.Severity), r.Group,
+				rows = append(rows, []string{r.Name, orAll(r.Events), r.VHost, r.Queue, strings.Join(r.To, " "), cli.OrDash(r.Severity), r.Group,
 					fmt.Sprintf("%d, %s late", r.Count, r.Lateness), r.Wait, r.Interval, r.Repeat})
 			}
-			return a.print(cmd.OutOrStdout(), rules, []string{"RULE", "EVENTS", "VHOST", "QUEUE", "TO", "SEVERITY", "GROUP", "FROM", "WAIT", "INTERVAL", "REPEAT"}, rows)
+			return a.Print(cmd.OutOrStdout(), rules, []string{"RULE", "EVENTS", "VHOST", "QUEUE", "TO", "SEVERITY", "GROUP", "FROM", "WAIT", "INTERVAL", "REPEAT"}, rows)
 		},
 	}
 	return cmd
@@ -155,11 +156,11 @@ func orAll(events []string) string {
 	return strings.Join(events, " ")
 }
 
-func alertListCommand(a *api) *cobra.Command {
+func alertListCommand(a *cli.API) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List alerts, silences and sinks in trouble of the running Curfew",
-		Args:  noArguments,
+		Args:  cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var all struct {
 				Alerts   []alert.Status  `json:"alerts"`
@@ -181,7 +182,7 @@ func alertListCommand(a *api) *cobra.Command {
 			for _, t := range all.Trouble {
 				rows = append(rows, []string{"trouble", "", "", "", t})
 			}
-			return a.print(cmd.OutOrStdout(), all, []string{"STATE", "SEVERITY", "SINCE", "ALERT", "SUMMARY"}, rows)
+			return a.Print(cmd.OutOrStdout(), all, []string{"STATE", "SEVERITY", "SINCE", "ALERT", "SUMMARY"}, rows)
 		},
 	}
 	return cmd
@@ -198,20 +199,20 @@ func describe(m *alert.Silence) string {
 	return strings.Join(parts, ", ")
 }
 
-func silenceCommand(a *api) *cobra.Command {
+func silenceCommand(a *cli.API) *cobra.Command {
 	var m alert.Silence
 	var life time.Duration
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "silence --for 2h [--event E] [--vhost V] [--queue Q]",
 		Short: "Silence alerts for a time; prints the ID of the silence",
-		Args:  noArguments,
+		Args:  cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if life <= 0 {
-				return usageError{errors.New("--for takes how long, such as 30m or 8h")}
+				return cli.Usagef("--for takes how long, such as 30m or 8h")
 			}
 			if m.Event+m.VHost+m.Queue+m.Peer == "" && !all {
-				return usageError{errors.New("name what to silence by --event, --vhost, --queue or --peer; --all silences everything")}
+				return cli.Usagef("name what to silence by --event, --vhost, --queue or --peer; --all silences everything")
 			}
 			m.ExpiresAt = time.Now().Add(life)
 			var made alert.Silence
@@ -225,7 +226,7 @@ func silenceCommand(a *api) *cobra.Command {
 	f := cmd.Flags()
 	f.DurationVar(&life, "for", 0, "how long")
 	f.StringVar(&m.Event, "event", "", "only this event, such as deadline_missed")
-	offers(cmd, "event", alert.Events()...)
+	cli.Offers(cmd, "event", alert.Events()...)
 	f.StringVar(&m.VHost, "vhost", "", "only virtual hosts that match this (* stands for any text, ? for any character)")
 	f.StringVar(&m.Queue, "queue", "", "only queues that match this")
 	f.StringVar(&m.Peer, "peer", "", "only silent instances that match this")
@@ -235,13 +236,13 @@ func silenceCommand(a *api) *cobra.Command {
 	return cmd
 }
 
-func unsilenceCommand(a *api) *cobra.Command {
+func unsilenceCommand(a *cli.API) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unsilence ID...",
 		Short: "End silences",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{errors.New("unsilence takes the IDs of silences (curfew alert ls)")}
+				return cli.Usagef("unsilence takes the IDs of silences (curfew alert ls)")
 			}
 			return nil
 		},

@@ -17,12 +17,12 @@ func TestAPICommandsWithoutAnAnswer(t *testing.T) {
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errOut, "is Curfew running there?")
 	for text, args := range map[string][]string{
-		`unknown command "sit"; curfew policy set, clear or list`:        {"policy", "sit"},
-		`unknown command "x"; curfew definitions export, import or diff`: {"definitions", "x"},
-		"curfew policy set takes a name, a pattern and a definition":     {"policy", "set", "a"},
-		"the definition has to be a JSON object":                         {"policy", "set", "a", "b", "[]"},
-		`-o takes table or json, not "xml"`:                              {"policy", "list", "-o", "xml"},
-		"curfew definitions import takes a file":                         {"definitions", "import"},
+		`unknown command "sit"; curfew policy has clear, list, set`:        {"policy", "sit"},
+		`unknown command "x"; curfew definitions has diff, export, import`: {"definitions", "x"},
+		"curfew policy set takes a name, a pattern and a definition":       {"policy", "set", "a"},
+		"the definition has to be a JSON object":                           {"policy", "set", "a", "b", "[]"},
+		`-o takes table or json, not "xml"`:                                {"policy", "list", "-o", "xml"},
+		"curfew definitions import takes a file":                           {"definitions", "import"},
 	} {
 		code, _, errOut := runCommand(t, args...)
 		assert.Equal(t, exitUsage, code, "%v", args)

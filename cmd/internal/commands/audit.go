@@ -15,13 +15,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/monitor/audit"
 )
 
 // auditCommands read the record of expired messages from a running Curfew, or with --dir from a data folder.
 type auditCommands struct {
-	*api
+	*cli.API
 	dir         string
 	query       audit.Query
 	since, till string
@@ -34,9 +35,9 @@ func auditCommand() *cobra.Command {
 		Example: `  curfew audit search --queue orders --since 1h
   curfew audit search --min-lateness 100ms --dir /var/lib/curfew
   curfew audit export --since 24h > expired.jsonl`,
-		RunE: group("audit", "search or export"),
+		RunE: cli.Group,
 	}
-	a := &auditCommands{api: withAPI(c)}
+	a := &auditCommands{API: cli.WithAPI(c)}
 	f := c.PersistentFlags()
 	f.StringVar(&a.dir, "dir", "", "read this data folder (CURFEW_DATA_DIR of a Curfew, running or not) instead of asking a running Curfew")
 	f.StringVar(&a.query.VHost, "vhost", "", "only of this virtual host")
@@ -47,22 +48,22 @@ func auditCommand() *cobra.Command {
 	f.DurationVar(&a.query.MinLateness, "min-lateness", 0, "only with at least this lateness")
 	f.StringVar(&a.since, "since", "", "from this instant (RFC 3339), or within this time, such as 2h")
 	f.StringVar(&a.till, "before", "", "before this instant, or longer ago than this time")
-	offers(c, "path", "eager", "index", "lazy", "requeue", "manual", "scheduled")
-	offers(c, "outcome", "dead_lettered", "dropped", "parked")
+	cli.Offers(c, "path", "eager", "index", "lazy", "requeue", "manual", "scheduled")
+	cli.Offers(c, "outcome", "dead_lettered", "dropped", "parked")
 	c.AddCommand(a.search(), a.export())
 	return c
 }
 
 // complete reads the flags that are instants and checks the query.
 func (a *auditCommands) complete() (err error) {
-	if a.query.From, err = instant("--since", a.since); err != nil {
+	if a.query.From, err = cli.Instant("--since", a.since); err != nil {
 		return err
 	}
-	if a.query.To, err = instant("--before", a.till); err != nil {
+	if a.query.To, err = cli.Instant("--before", a.till); err != nil {
 		return err
 	}
 	if err = a.query.Check(); err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	return nil
 }
@@ -103,7 +104,7 @@ func (a *auditCommands) search() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "search",
 		Short: "Show the last messages that expired, the newest first",
-		Args:  exactly(0, "no arguments"),
+		Args:  cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.complete(); err != nil {
 				return err
@@ -118,17 +119,17 @@ func (a *auditCommands) search() *cobra.Command {
 					rows = append(rows, []string{time.UnixMilli(r.At).UTC().Format("2006-01-02T15:04:05.000Z"), "-", "-", "-", "-", fmt.Sprint(r.Lost, " records are missing"), "-"})
 					continue
 				}
-				rows = append(rows, []string{time.UnixMilli(r.At).UTC().Format("2006-01-02T15:04:05.000Z"), r.Queue, orDash(string(r.MessageID)), r.Lateness().String(), r.Path, r.Outcome, orDash(strings.Join(r.To, " "))})
+				rows = append(rows, []string{time.UnixMilli(r.At).UTC().Format("2006-01-02T15:04:05.000Z"), r.Queue, cli.OrDash(string(r.MessageID)), r.Lateness().String(), r.Path, r.Outcome, cli.OrDash(strings.Join(r.To, " "))})
 			}
 			out := make([]*audit.Record, len(list))
 			for i := range list {
 				out[i] = &list[i]
 			}
-			return a.print(cmd.OutOrStdout(), out, []string{"AT", "QUEUE", "MESSAGE-ID", "LATE", "PATH", "OUTCOME", "TO"}, rows)
+			return a.Print(cmd.OutOrStdout(), out, []string{"AT", "QUEUE", "MESSAGE-ID", "LATE", "PATH", "OUTCOME", "TO"}, rows)
 		},
 	}
 	c.Flags().IntVarP(&a.query.Limit, "count", "n", 20, "how many at most")
-	return watched(c)
+	return cli.Watched(c)
 }
 
 func (a *auditCommands) newest(ctx context.Context) (list []audit.Record, err error) {
@@ -162,10 +163,10 @@ func (a *auditCommands) export() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export",
 		Short: "Write all records, the oldest first, as JSON lines or CSV",
-		Args:  exactly(0, "no arguments"),
+		Args:  cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "jsonl" && format != "csv" {
-				return usageError{fmt.Errorf("--format takes jsonl or csv, not %q", format)}
+				return cli.Usagef("--format takes jsonl or csv, not %q", format)
 			}
 			if err := a.complete(); err != nil {
 				return err

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/load"
 )
 
@@ -23,7 +24,7 @@ func benchCommand() *cobra.Command {
 		Short: "Put any AMQP broker under load and measure throughput, latency or lateness of deadlines",
 		Long: `Publishes and consumes as fast as the broker can, or at --rate, and prints throughput, latency and the client's own CPU time.
 It declares queues of its own, named curfew.bench.*, and deletes them. Two runs at the same time share only the load.`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runUntilSignal(cmd.Context(), zap.NewNop(), func(ctx context.Context) error {
 				result, err := load.Throughput(ctx, s)
@@ -66,7 +67,7 @@ func benchDeadlinesCommand(s *load.Spec, asJSON *bool) *cobra.Command {
 		Long: `Publishes one message with a long time to live and behind it many with short ones, in random order, to a queue without a
 consumer, and consumes its dead letters. Lateness is measured twice: from the instant before a message was written plus its time to
 live, which includes the way to the broker, and from the instant of its confirm plus its time to live.`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d.URL = s.URL
 			return runUntilSignal(cmd.Context(), zap.NewNop(), func(ctx context.Context) error {

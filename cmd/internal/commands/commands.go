@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/cmd/internal/node"
 	"curfew/cmd/internal/settings"
@@ -23,17 +24,6 @@ const (
 	exitUnconfirmed = 5
 	exitAborted     = 6
 )
-
-// unhealthyError means that the running Curfew is degraded or dead.
-type unhealthyError struct{ error }
-
-// confirmationError means that the command needs --confirm.
-type confirmationError struct{ error }
-
-// usageError is a mistake in the command line, or in a file that it or the environment names.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
 
 // Run executes one command line and returns the exit code. release is the version that the linker has set, or empty.
 func Run(ctx context.Context, release string, args []string, stdout, stderr io.Writer) int {
@@ -53,16 +43,16 @@ func exitCode(err error) int {
 	if r, ok := errors.AsType[*client.Error](err); ok && r.Status == http.StatusNotFound {
 		return exitNotFound
 	}
-	if _, ok := errors.AsType[usageError](err); ok {
+	if _, ok := errors.AsType[cli.UsageError](err); ok {
 		return exitUsage
 	}
 	if _, ok := errors.AsType[settings.Error](err); ok {
 		return exitUsage
 	}
-	if _, ok := errors.AsType[unhealthyError](err); ok {
+	if _, ok := errors.AsType[cli.UnhealthyError](err); ok {
 		return exitUnhealthy
 	}
-	if _, ok := errors.AsType[confirmationError](err); ok {
+	if _, ok := errors.AsType[cli.ConfirmationError](err); ok {
 		return exitUnconfirmed
 	}
 	return exitFailed
@@ -85,13 +75,20 @@ func rootCommand(b node.Build) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usage(err) })
 	root.AddCommand(serve, demoCommand(), configCommand(), healthcheckCommand(), versionCommand(b))
 	for _, cmd := range root.Commands() {
-		cmd.Args = noArguments
+		cmd.Args = cli.NoArguments
 	}
 	root.AddCommand(alertCommand(), storeCommand(), benchCommand(), policyCommand(), definitionsCommand(), userCommand(), injectCommand(b.Version),
 		statusCommand(), deadlinesCommand(), queueCommand(), dlqCommand(), auditCommand(), rabbitmqCommand())
 	addExamples(root)
 	return root
+}
+
+func unknownCommand(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return cli.Usagef("unknown command %q; curfew help lists them", args[0])
+	}
+	return nil
 }

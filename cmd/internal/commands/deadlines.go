@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,14 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/broker/deadletters"
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 )
 
 // deadlinesCommands list and change the deadlines of queued messages.
-type deadlinesCommands struct {
-	*api
-	vhost string
-}
+type deadlinesCommands struct{ *cli.API }
 
 func deadlinesCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -27,12 +24,11 @@ func deadlinesCommand() *cobra.Command {
 		Example: `  curfew deadlines list
   curfew deadlines extend orders 17 --by 10m
   curfew deadlines fire orders --message-id 5f1c`,
-		RunE: group("deadlines", "list, extend, shorten, cancel or fire"),
+		RunE: cli.Group,
 	}
-	d := &deadlinesCommands{api: withAPI(c)}
-	c.PersistentFlags().StringVar(&d.vhost, "vhost", "/", "virtual host")
-	c.AddCommand(watched(d.list()), d.extend(), d.shorten(), d.cancel(), d.fire())
-	d.offersQueues(c, &d.vhost)
+	d := &deadlinesCommands{cli.WithVHost(c)}
+	c.AddCommand(cli.Watched(d.list()), d.extend(), d.shorten(), d.cancel(), d.fire())
+	d.OffersQueues(c)
 	return c
 }
 
@@ -55,7 +51,7 @@ func (d *deadlinesCommands) list() *cobra.Command {
 		Short: "List the next deadlines, of one queue or of all",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usageError{fmt.Errorf("%s takes one queue, got %q", cmd.CommandPath(), args)}
+				return cli.Usagef("%s takes one queue, got %q", cmd.CommandPath(), args)
 			}
 			return nil
 		},
@@ -65,19 +61,19 @@ func (d *deadlinesCommands) list() *cobra.Command {
 				Items []queuedDeadline `json:"items"`
 				Total int              `json:"total"`
 			}
-			where := client.Path(append([]string{"curfew", "deadlines", d.vhost}, args...)...)
+			where := client.Path(append([]string{"curfew", "deadlines", d.VHost}, args...)...)
 			if err := d.Call(cmd.Context(), http.MethodGet, where+"?"+query.Encode(), nil, &answer); err != nil {
 				return err
 			}
 			var rows [][]string
 			for _, one := range answer.Items {
 				at := time.UnixMilli(one.Deadline)
-				rows = append(rows, []string{one.Queue, strconv.FormatUint(one.Seq, 10), at.UTC().Format("2006-01-02T15:04:05.000Z"), inTime(time.Until(at)), one.State, orDash(one.MessageID)})
+				rows = append(rows, []string{one.Queue, strconv.FormatUint(one.Seq, 10), at.UTC().Format("2006-01-02T15:04:05.000Z"), inTime(time.Until(at)), one.State, cli.OrDash(one.MessageID)})
 			}
-			if err := d.print(cmd.OutOrStdout(), answer, []string{"QUEUE", "SEQ", "DEADLINE", "IN", "STATE", "MESSAGE-ID"}, rows); err != nil {
+			if err := d.Print(cmd.OutOrStdout(), answer, []string{"QUEUE", "SEQ", "DEADLINE", "IN", "STATE", "MESSAGE-ID"}, rows); err != nil {
 				return err
 			}
-			if more := answer.Total - len(answer.Items); more > 0 && d.output != "json" {
+			if more := answer.Total - len(answer.Items); more > 0 && !d.JSON() {
 				fmt.Fprintf(cmd.ErrOrStderr(), "and %d later (--count)\n", more)
 			}
 			return nil
@@ -106,7 +102,7 @@ func (d *deadlinesCommands) change(use, short string, body func() (map[string]an
 		Use: use + " <queue> [seq]", Short: short + ", by its number in the queue or by --message-id",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 && (len(args) != 1 || id == "") {
-				return usageError{fmt.Errorf("%s takes a queue and the number of a message (curfew deadlines list), or --message-id", cmd.CommandPath())}
+				return cli.Usagef("%s takes a queue and the number of a message (curfew deadlines list), or --message-id", cmd.CommandPath())
 			}
 			return nil
 		},
@@ -123,14 +119,14 @@ func (d *deadlinesCommands) change(use, short string, body func() (map[string]an
 				Outcome  string `json:"outcome"`
 				Deadline int64  `json:"deadline"`
 			}
-			if err := d.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "deadlines", d.vhost, args[0], seq), send, &answer); err != nil {
+			if err := d.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "deadlines", d.VHost, args[0], seq), send, &answer); err != nil {
 				return err
 			}
 			deadline := "-"
 			if answer.Deadline != 0 {
 				deadline = time.UnixMilli(answer.Deadline).UTC().Format("2006-01-02T15:04:05.000Z")
 			}
-			return d.print(cmd.OutOrStdout(), answer, []string{"OUTCOME", "DEADLINE"}, [][]string{{answer.Outcome, deadline}})
+			return d.Print(cmd.OutOrStdout(), answer, []string{"OUTCOME", "DEADLINE"}, [][]string{{answer.Outcome, deadline}})
 		},
 	}
 	c.Flags().StringVar(&id, "message-id", "", "the ready message with this message-id; it has to be the only one")
@@ -141,7 +137,7 @@ func (d *deadlinesCommands) change(use, short string, body func() (map[string]an
 func (d *deadlinesCommands) find(cmd *cobra.Command, args []string, id string) (string, error) {
 	if len(args) == 2 {
 		if _, err := strconv.ParseUint(args[1], 10, 64); err != nil {
-			return "", usageError{fmt.Errorf("a message is named by its number in the queue (curfew deadlines list), not %q", args[1])}
+			return "", cli.Usagef("a message is named by its number in the queue (curfew deadlines list), not %q", args[1])
 		}
 		return args[1], nil
 	}
@@ -149,7 +145,7 @@ func (d *deadlinesCommands) find(cmd *cobra.Command, args []string, id string) (
 		Items []letter `json:"items"`
 	}
 	body := deadLetterRequest{Filter: deadletters.Filter{MessageID: id}, Count: 2}
-	if err := d.Call(cmd.Context(), http.MethodPost, letters(d.vhost, args[0], "search"), body, &answer); err != nil {
+	if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "search"), body, &answer); err != nil {
 		return "", err
 	}
 	switch len(answer.Items) {
@@ -158,7 +154,7 @@ func (d *deadlinesCommands) find(cmd *cobra.Command, args []string, id string) (
 	case 1:
 		return strconv.FormatUint(answer.Items[0].Seq, 10), nil
 	}
-	return "", usageError{fmt.Errorf("several messages in %q have message-id %q; name one by its number (curfew dlq search %s --message-id %s)", args[0], id, args[0], id)}
+	return "", cli.Usagef("several messages in %q have message-id %q; name one by its number (curfew dlq search %s --message-id %s)", args[0], id, args[0], id)
 }
 
 func (d *deadlinesCommands) extend() *cobra.Command {
@@ -174,17 +170,17 @@ func (d *deadlinesCommands) shift(use, short string, sign int64) *cobra.Command 
 	var at string
 	c := d.change(use, short, func() (map[string]any, error) {
 		if at != "" && by != 0 {
-			return nil, usageError{errors.New("use either --by (by how much) or --at (until when), not both")}
+			return nil, cli.Usagef("use either --by (by how much) or --at (until when), not both")
 		}
 		if at != "" {
 			when, err := time.Parse(time.RFC3339, at)
 			if err != nil {
-				return nil, usageError{fmt.Errorf("--at takes an instant such as 2006-01-02T15:04:05Z, not %q", at)}
+				return nil, cli.Usagef("--at takes an instant such as 2006-01-02T15:04:05Z, not %q", at)
 			}
 			return map[string]any{"at": when.UnixMilli()}, nil
 		}
 		if by < time.Millisecond {
-			return nil, usageError{fmt.Errorf("use --by with a duration such as 10m, or --at with an instant")}
+			return nil, cli.Usagef("use --by with a duration such as 10m, or --at with an instant")
 		}
 		return map[string]any{"by_millis": sign * by.Milliseconds()}, nil
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/broker/definitions"
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 )
 
@@ -18,24 +19,22 @@ func definitionsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "definitions",
 		Short: "Export, import and compare the definitions of a running Curfew, in RabbitMQ's format",
-		RunE:  group("definitions", "export, import or diff"),
+		RunE:  cli.Group,
 	}
-	d := definitionsCommands{api: withAPI(c)}
-	c.PersistentFlags().StringVar(&d.vhost, "vhost", "", "only what is in this virtual host")
+	d := definitionsCommands{cli.WithAPI(c)}
+	c.PersistentFlags().StringVar(&d.VHost, "vhost", "", "only what is in this virtual host")
+	cli.OffersBy(c, "vhost", d.VHosts)
 	c.AddCommand(d.export(), d.load(), d.diff())
 	return c
 }
 
-type definitionsCommands struct {
-	*api
-	vhost string
-}
+type definitionsCommands struct{ *cli.API }
 
 func (d *definitionsCommands) at() string {
-	if d.vhost == "" {
+	if d.VHost == "" {
 		return client.Path("definitions")
 	}
-	return client.Path("definitions", d.vhost)
+	return client.Path("definitions", d.VHost)
 }
 
 func (d *definitionsCommands) fetch(ctx context.Context) (*definitions.Document, error) {
@@ -73,9 +72,9 @@ func (d *definitionsCommands) load() *cobra.Command {
 	return &cobra.Command{
 		Use:   "import <file>",
 		Short: "Add what a file holds, - for standard input; nothing is deleted, and of a wrong file nothing is taken",
-		Args:  exactly(1, "a file"),
+		Args:  cli.Exactly(1, "a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := readFile(cmd, args[0])
+			text, err := cli.ReadFile(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -88,21 +87,14 @@ func (d *definitionsCommands) load() *cobra.Command {
 	}
 }
 
-func readFile(cmd *cobra.Command, name string) ([]byte, error) {
-	if name == "-" {
-		return io.ReadAll(cmd.InOrStdin())
-	}
-	return os.ReadFile(name)
-}
-
 func (d *definitionsCommands) diff() *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff <file>",
 		Short: "Print what importing a file would do: + add, ~ change, ! differs and would stay, - is only here and would stay",
 		Long:  "Exit code 1 if an import would add or change something, or leave something that differs.",
-		Args:  exactly(1, "a file"),
+		Args:  cli.Exactly(1, "a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := readFile(cmd, args[0])
+			text, err := cli.ReadFile(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -127,7 +119,7 @@ func (d *definitionsCommands) printDifferences(w io.Writer, list []definitions.D
 			differs++
 		}
 	}
-	if err := d.print(w, list, []string{"", "WHAT"}, rows); err != nil {
+	if err := d.Print(w, list, []string{"", "WHAT"}, rows); err != nil {
 		return err
 	}
 	if differs > 0 {

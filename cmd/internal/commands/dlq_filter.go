@@ -1,15 +1,14 @@
 package commands
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"curfew/broker/deadletters"
 	"curfew/broker/queue"
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 )
 
@@ -24,7 +23,7 @@ type filterFlags struct {
 func (f *filterFlags) add(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.Reason, "reason", "", "died of: expired, rejected, maxlen or delivery_limit")
-	offers(c, "reason", "expired", "rejected", "maxlen", "delivery_limit")
+	cli.Offers(c, "reason", "expired", "rejected", "maxlen", "delivery_limit")
 	flags.StringVar(&f.Queue, "from-queue", "", "died in this queue")
 	flags.StringVar(&f.Exchange, "from-exchange", "", "was published to this exchange")
 	flags.StringArrayVar(&f.headers, "header", nil, "has this header, as name=value; may be repeated")
@@ -40,16 +39,16 @@ func (f *filterFlags) add(c *cobra.Command) {
 // filter builds the filter from the flags.
 func (f *filterFlags) filter() (filter deadletters.Filter, err error) {
 	filter = f.Filter
-	if filter.Since, err = instant("--since", f.since); err != nil {
+	if filter.Since, err = cli.Instant("--since", f.since); err != nil {
 		return filter, err
 	}
-	if filter.Before, err = instant("--before", f.before); err != nil {
+	if filter.Before, err = cli.Instant("--before", f.before); err != nil {
 		return filter, err
 	}
 	for _, h := range f.headers {
 		name, value, ok := strings.Cut(h, "=")
 		if !ok {
-			return filter, usageError{fmt.Errorf("--header takes name=value, not %q", h)}
+			return filter, cli.Usagef("--header takes name=value, not %q", h)
 		}
 		if filter.Headers == nil {
 			filter.Headers = map[string]string{}
@@ -59,29 +58,14 @@ func (f *filterFlags) filter() (filter deadletters.Filter, err error) {
 	for _, s := range f.seqs {
 		n, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {
-			return filter, usageError{fmt.Errorf("--seq takes a number, not %q", s)}
+			return filter, cli.Usagef("--seq takes a number, not %q", s)
 		}
 		filter.Seqs = append(filter.Seqs, queue.Seq(n))
 	}
 	if err := filter.Check(); err != nil {
-		return filter, usageError{err}
+		return filter, cli.Usage(err)
 	}
 	return filter, nil
-}
-
-// instant reads an instant, or a duration counted back from now; "" is the zero time.
-func instant(flag, text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if ago, err := time.ParseDuration(text); err == nil {
-		return time.Now().Add(-ago).UTC(), nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return at, usageError{fmt.Errorf("%s takes an instant such as 2006-01-02T15:04:05Z or a time such as 2h, not %q", flag, text)}
-	}
-	return at, nil
 }
 
 // deadLetterRequest is the body of a request about a queue's dead letters.

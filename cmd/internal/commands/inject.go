@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/inject"
 	"curfew/cmd/internal/settings"
 )
@@ -28,10 +29,10 @@ which is deleted with the pod, and a warning is printed to standard error.
 
   curfew inject -f deploy.yaml | kubectl apply -f -
   curfew inject -f deploy.yaml --claim shop-messages | kubectl apply -f -`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(files) == 0 {
-				return usageError{fmt.Errorf("inject: -f names the manifest; - is standard input")}
+				return cli.Usagef("inject: -f names the manifest; - is standard input")
 			}
 			for n, file := range files {
 				if n > 0 {

@@ -5,6 +5,8 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"curfew/cmd/internal/table"
 )
 
 // newLogger returns a logger to stderr, with one JSON object per line, or columns on a terminal. It does
@@ -15,7 +17,7 @@ func newLogger(level, format string) (*zap.Logger, error) {
 		return nil, err
 	}
 	c := zap.NewProductionConfig()
-	if format == "console" || format == "auto" && isTerminal(os.Stderr) {
+	if format == "console" || format == "auto" && table.OnTerminal(os.Stderr) {
 		c = zap.NewDevelopmentConfig()
 		c.Development = false
 	}
@@ -25,9 +27,4 @@ func newLogger(level, format string) (*zap.Logger, error) {
 	c.EncoderConfig.EncodeTime = zapcore.ISO8601TimeEncoder
 	c.EncoderConfig.EncodeDuration = zapcore.StringDurationEncoder
 	return c.Build()
-}
-
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -11,6 +11,7 @@ import (
 
 	"curfew/broker/operate"
 	"curfew/broker/policy"
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 )
 
@@ -18,18 +19,16 @@ func policyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "policy",
 		Short: "Set, clear and list policies of a running Curfew",
-		RunE:  group("policy", "set, clear or list"),
+		RunE:  cli.Group,
 	}
-	p := policyCommands{api: withAPI(c)}
-	c.PersistentFlags().StringVar(&p.vhost, "vhost", "/", "virtual host")
+	p := policyCommands{API: cli.WithVHost(c)}
 	c.PersistentFlags().BoolVar(&p.operator, "operator", false, "operator policies")
 	c.AddCommand(p.set(), p.clear(), p.list())
 	return c
 }
 
 type policyCommands struct {
-	*api
-	vhost    string
+	*cli.API
 	operator bool
 }
 
@@ -49,18 +48,18 @@ func (p *policyCommands) set() *cobra.Command {
 		Short: "Make or replace a policy",
 		Example: `  curfew policy set ttl '^orders\.(?!dead$)' '{"message-ttl":60000}' --apply-to queues
   curfew policy set ttl '^orders\.(?!dead$)' '{"message-ttl":60000}' --retroactive --dry-run`,
-		Args: exactly(3, "a name, a pattern and a definition"),
+		Args: cli.Exactly(3, "a name, a pattern and a definition"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var definition policy.Definition
 			if err := json.Unmarshal([]byte(args[2]), &definition); err != nil {
-				return usageError{fmt.Errorf("the definition has to be a JSON object: %w", err)}
+				return cli.Usagef("the definition has to be a JSON object: %w", err)
 			}
 			body := policy.Policy{Name: args[0], Pattern: args[1], ApplyTo: applyTo, Priority: priority, Definition: definition}
 			if !dryRun && !retroactive {
-				return p.Call(cmd.Context(), http.MethodPut, client.Path(p.kind(), p.vhost, args[0]), body, nil)
+				return p.Call(cmd.Context(), http.MethodPut, client.Path(p.kind(), p.VHost, args[0]), body, nil)
 			}
 			var done operate.PolicyEffect
-			err := p.Call(cmd.Context(), http.MethodPut, client.Path("curfew", p.kind(), p.vhost, args[0])+"?dry_run="+strconv.FormatBool(dryRun), body, &done)
+			err := p.Call(cmd.Context(), http.MethodPut, client.Path("curfew", p.kind(), p.VHost, args[0])+"?dry_run="+strconv.FormatBool(dryRun), body, &done)
 			if err != nil {
 				return err
 			}
@@ -85,7 +84,7 @@ func (p *policyCommands) printEffect(cmd *cobra.Command, done operate.PolicyEffe
 	for _, name := range done.DeadLetterQueues {
 		fmt.Fprintf(notes, "warning: dead letters go to %q, and with this policy they expire there; leave it out of the pattern unless you mean it\n", name)
 	}
-	return p.print(cmd.OutOrStdout(), done, []string{"QUEUES", "EARLIER", "EXPIRED"},
+	return p.Print(cmd.OutOrStdout(), done, []string{"QUEUES", "EARLIER", "EXPIRED"},
 		[][]string{{strconv.Itoa(done.Queues), strconv.Itoa(done.Earlier), strconv.Itoa(done.Expired)}})
 }
 
@@ -93,9 +92,9 @@ func (p *policyCommands) clear() *cobra.Command {
 	return &cobra.Command{
 		Use:   "clear <name>",
 		Short: "Remove a policy",
-		Args:  exactly(1, "a name"),
+		Args:  cli.Exactly(1, "a name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.Call(cmd.Context(), http.MethodDelete, client.Path(p.kind(), p.vhost, args[0]), nil, nil)
+			return p.Call(cmd.Context(), http.MethodDelete, client.Path(p.kind(), p.VHost, args[0]), nil, nil)
 		},
 	}
 }
@@ -104,10 +103,10 @@ func (p *policyCommands) list() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the policies",
-		Args:  noArguments,
+		Args:  cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list := []policy.Policy{}
-			if err := p.Call(cmd.Context(), http.MethodGet, client.Path(p.kind(), p.vhost), nil, &list); err != nil {
+			if err := p.Call(cmd.Context(), http.MethodGet, client.Path(p.kind(), p.VHost), nil, &list); err != nil {
 				return err
 			}
 			var rows [][]string
@@ -123,7 +122,7 @@ func (p *policyCommands) list() *cobra.Command {
 					fmt.Fprintf(cmd.ErrOrStderr(), "policy %s is not in force: %s\n", one.Name, one.NotInForce)
 				}
 			}
-			return p.print(cmd.OutOrStdout(), list, []string{"NAME", "PATTERN", "APPLY TO", "PRIORITY", "DEFINITION"}, rows)
+			return p.Print(cmd.OutOrStdout(), list, []string{"NAME", "PATTERN", "APPLY TO", "PRIORITY", "DEFINITION"}, rows)
 		},
 	}
 }

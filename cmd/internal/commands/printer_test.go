@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"curfew/cmd/internal/table"
 	"strings"
 	"testing"
 
@@ -27,7 +28,7 @@ func TestNamesCannotSteerTheTerminal(t *testing.T) {
 // TestBodiesInTables: a body is printed as it is, but control characters are escaped.
 func TestBodiesInTables(t *testing.T) {
 	var out strings.Builder
-	p := printer{"table"}
-	require.NoError(t, p.print(&out, nil, []string{"BODY"}, [][]string{{bodyCell("{\"a\": \"\\\"\"}\n\x1b", "string")}, {bodyCell("AA==", "base64")}}))
+	p := table.Printer{}
+	require.NoError(t, p.Print(&out, nil, []string{"BODY"}, [][]string{{bodyCell("{\"a\": \"\\\"\"}\n\x1b", "string")}, {bodyCell("AA==", "base64")}}))
 	assert.Equal(t, "BODY\n{\"a\": \"\\\"\"}\\n\\x1b\n(base64) AA==\n", out.String())
 }

@@ -11,25 +11,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/broker/deadletters"
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 )
 
 // queueCommands list, show and purge queues and peek into them.
-type queueCommands struct {
-	*api
-	vhost string
-}
+type queueCommands struct{ *cli.API }
 
 func queueCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "queue",
 		Short: "List and show queues of a running Curfew, peek into one, purge one",
-		RunE:  group("queue", "list, show, peek or purge"),
+		RunE:  cli.Group,
 	}
-	q := &queueCommands{api: withAPI(c)}
-	c.PersistentFlags().StringVar(&q.vhost, "vhost", "/", "virtual host")
-	c.AddCommand(watched(q.list()), watched(q.show()), watched(q.peek()), q.purge())
-	q.offersQueues(c, &q.vhost)
+	q := &queueCommands{cli.WithVHost(c)}
+	c.AddCommand(cli.Watched(q.list()), cli.Watched(q.show()), cli.Watched(q.peek()), q.purge())
+	q.OffersQueues(c)
 	return c
 }
 
@@ -37,10 +34,10 @@ func (q *queueCommands) list() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the queues",
-		Args:  exactly(0, "no arguments"),
+		Args:  cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list []map[string]any
-			if err := q.Call(cmd.Context(), http.MethodGet, client.Path("queues", q.vhost), nil, &list); err != nil {
+			if err := q.Call(cmd.Context(), http.MethodGet, client.Path("queues", q.VHost), nil, &list); err != nil {
 				return err
 			}
 			var rows [][]string
@@ -48,7 +45,7 @@ func (q *queueCommands) list() *cobra.Command {
 				rows = append(rows, []string{textOf(one["name"]), textOf(one["type"]), textOf(one["messages_ready"]), textOf(one["messages_unacknowledged"]),
 					textOf(one["consumers"]), textOf(one["message_bytes"]), textOf(one["policy"])})
 			}
-			return q.print(cmd.OutOrStdout(), list, []string{"QUEUE", "TYPE", "READY", "UNACKED", "CONSUMERS", "BYTES", "POLICY"}, rows)
+			return q.Print(cmd.OutOrStdout(), list, []string{"QUEUE", "TYPE", "READY", "UNACKED", "CONSUMERS", "BYTES", "POLICY"}, rows)
 		},
 	}
 }
@@ -61,7 +58,7 @@ func textOf(v any) string {
 	case float64:
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	case string:
-		return orDash(v)
+		return cli.OrDash(v)
 	case map[string]any, []any:
 		if b, err := json.Marshal(v); err == nil {
 			return string(b)
@@ -74,10 +71,10 @@ func (q *queueCommands) show() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show <queue>",
 		Short: "Show one queue",
-		Args:  exactly(1, "a queue"),
+		Args:  cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var one map[string]any
-			if err := q.Call(cmd.Context(), http.MethodGet, client.Path("queues", q.vhost, args[0]), nil, &one); err != nil {
+			if err := q.Call(cmd.Context(), http.MethodGet, client.Path("queues", q.VHost, args[0]), nil, &one); err != nil {
 				return err
 			}
 			var rows [][]string
@@ -85,7 +82,7 @@ func (q *queueCommands) show() *cobra.Command {
 				"messages_ready", "messages_unacknowledged", "message_bytes", "consumers", "head_message_timestamp", "idle_since"} {
 				rows = append(rows, []string{key, textOf(one[key])})
 			}
-			return q.print(cmd.OutOrStdout(), one, []string{"WHAT", "VALUE"}, rows)
+			return q.Print(cmd.OutOrStdout(), one, []string{"WHAT", "VALUE"}, rows)
 		},
 	}
 }
@@ -112,14 +109,14 @@ func (q *queueCommands) peek() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "peek <queue>",
 		Short: "Show messages of a queue; nothing is taken or marked",
-		Args:  exactly(1, "a queue"),
+		Args:  cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			body["count"], body["offset"], body["truncate"], body["state"] = count, offset, q.bodyBytes(cmd, truncate, count), state
+			body["count"], body["offset"], body["truncate"], body["state"] = count, offset, bodyBytes(q.API, cmd, truncate, count), state
 			if tail {
 				body["from"] = "tail"
 			}
 			var list []queuedMessage
-			if err := q.Call(cmd.Context(), http.MethodPost, client.Path("queues", q.vhost, args[0], "peek"), body, &list); err != nil {
+			if err := q.Call(cmd.Context(), http.MethodPost, client.Path("queues", q.VHost, args[0], "peek"), body, &list); err != nil {
 				return err
 			}
 			var rows [][]string
@@ -131,9 +128,9 @@ func (q *queueCommands) peek() *cobra.Command {
 					deadline = time.UnixMilli(*m.Deadline).UTC().Format("2006-01-02T15:04:05.000Z")
 				}
 				id, _ := m.Properties["message_id"].(string)
-				rows = append(rows, []string{strconv.FormatUint(m.Seq, 10), m.State, orDash(m.Exchange), orDash(m.RoutingKey), deadline, strconv.Itoa(m.Bytes), orDash(id), bodyCell(m.Payload, m.Encoding)})
+				rows = append(rows, []string{strconv.FormatUint(m.Seq, 10), m.State, cli.OrDash(m.Exchange), cli.OrDash(m.RoutingKey), deadline, strconv.Itoa(m.Bytes), cli.OrDash(id), bodyCell(m.Payload, m.Encoding)})
 			}
-			return q.print(cmd.OutOrStdout(), list, []string{"SEQ", "STATE", "EXCHANGE", "KEY", "DEADLINE", "BYTES", "MESSAGE-ID", "BODY"}, rows)
+			return q.Print(cmd.OutOrStdout(), list, []string{"SEQ", "STATE", "EXCHANGE", "KEY", "DEADLINE", "BYTES", "MESSAGE-ID", "BODY"}, rows)
 		},
 	}
 	f := c.Flags()
@@ -142,7 +139,7 @@ func (q *queueCommands) peek() *cobra.Command {
 	f.IntVar(&truncate, "truncate", 200, truncateHelp)
 	f.BoolVar(&tail, "tail", false, "the newest first")
 	f.StringVar(&state, "state", "", "ready or unacked (default both)")
-	offers(c, "state", "ready", "unacked")
+	cli.Offers(c, "state", "ready", "unacked")
 	return c
 }
 
@@ -180,9 +177,9 @@ func (c *confirmation) addTo(cmd *cobra.Command) {
 // unconfirmed is the error of a purge without the number of messages, or with a wrong one.
 func unconfirmed(failed *client.Error, which string) error {
 	if failed.Matched == 0 {
-		return confirmationError{fmt.Errorf("no messages %s: there is nothing to delete", which)}
+		return cli.Unconfirmedf("no messages %s: there is nothing to delete", which)
 	}
-	return confirmationError{fmt.Errorf("%d messages %s; to delete them add --confirm %d@%s (what arrives meanwhile stays)", failed.Matched, which, failed.Matched, failed.Position)}
+	return cli.Unconfirmedf("%d messages %s; to delete them add --confirm %d@%s (what arrives meanwhile stays)", failed.Matched, which, failed.Matched, failed.Position)
 }
 
 func (q *queueCommands) purge() *cobra.Command {
@@ -190,20 +187,20 @@ func (q *queueCommands) purge() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "purge <queue>",
 		Short: "Delete the ready messages of a queue; without --confirm it only prints how many there are",
-		Args:  exactly(1, "a queue"),
+		Args:  cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body := deadLetterRequest{Confirm: confirm.messages, Position: confirm.position}
 			var answer struct {
 				Deleted int `json:"deleted"`
 			}
-			err := q.Call(cmd.Context(), http.MethodPost, letters(q.vhost, args[0], "purge"), body, &answer)
+			err := q.Call(cmd.Context(), http.MethodPost, letters(q.VHost, args[0], "purge"), body, &answer)
 			if failed, ok := conflict(err); ok {
 				return unconfirmed(failed, fmt.Sprintf("are ready in %q", args[0]))
 			}
 			if err != nil {
 				return err
 			}
-			return q.print(cmd.OutOrStdout(), answer, []string{"DELETED"}, [][]string{{strconv.Itoa(answer.Deleted)}})
+			return q.Print(cmd.OutOrStdout(), answer, []string{"DELETED"}, [][]string{{strconv.Itoa(answer.Deleted)}})
 		},
 	}
 	confirm.addTo(c)

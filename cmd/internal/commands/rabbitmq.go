@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/settings"
+	"curfew/cmd/internal/table"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/plan"
 )
@@ -19,7 +20,7 @@ func rabbitmqCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rabbitmq",
 		Short: "See how deadlines are or can be kept in a RabbitMQ beside Curfew",
-		RunE:  group("rabbitmq", "plan, status or allow"),
+		RunE:  cli.Group,
 	}
 	c.AddCommand(rabbitmqPlanCommand(), rabbitmqStatusCommand(), rabbitmqAllowCommand())
 	return c
@@ -47,16 +48,16 @@ func rabbitmqPlanCommand() *cobra.Command {
 		Example: `  curfew rabbitmq plan
   curfew rabbitmq plan --emit rabbitmqctl > setup.sh
   curfew rabbitmq plan --emit definitions --gateway orders --curfew-url amqp://app:secret@curfew:5672`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
-				return usageError{fmt.Errorf("-o takes table or json, not %q", output)}
+				return cli.Usagef("-o takes table or json, not %q", output)
 			}
 			if emit != "" && !slices.Contains(plan.Formats, emit) {
-				return usageError{fmt.Errorf("--emit takes %s, not %q", strings.Join(plan.Formats, ", "), emit)}
+				return cli.Usagef("--emit takes %s, not %q", strings.Join(plan.Formats, ", "), emit)
 			}
 			if emit == "" && len(o.Gateway) > 0 {
-				return usageError{errors.New("--gateway is for --emit")}
+				return cli.Usagef("--gateway is for --emit")
 			}
 			p, err := makePlan(cmd)
 			if err != nil {
@@ -78,8 +79,8 @@ func rabbitmqPlanCommand() *cobra.Command {
 	flags.StringVar(&o.User, "user", "curfew", "Curfew's user in RabbitMQ")
 	flags.StringSliceVar(&o.Gateway, "gateway", nil, "queues whose messages are to wait in Curfew")
 	flags.StringVar(&o.CurfewURL, "curfew-url", "", "where RabbitMQ reaches Curfew's own broker, with user and password")
-	offers(c, "output", "table", "json")
-	offers(c, "emit", plan.Formats...)
+	cli.Offers(c, "output", "table", "json")
+	cli.Offers(c, "emit", plan.Formats...)
 	return c
 }
 
@@ -90,7 +91,7 @@ func makePlan(cmd *cobra.Command) (*plan.Plan, error) {
 		return nil, err
 	}
 	if s.PrimaryURL == "" {
-		return nil, usageError{errors.New("CURFEW_PRIMARY_URL is not set: it says where RabbitMQ is, such as amqp://user:password@host:5672/vhost")}
+		return nil, cli.Usagef("CURFEW_PRIMARY_URL is not set: it says where RabbitMQ is, such as amqp://user:password@host:5672/vhost")
 	}
 	watch, err := s.WatchRules()
 	if err != nil {
@@ -116,17 +117,17 @@ func makePlan(cmd *cobra.Command) (*plan.Plan, error) {
 }
 
 func printPlan(w, notes io.Writer, p *plan.Plan, output string) error {
-	out := printer{output}
+	out := table.Printer{Output: output}
 	var rows [][]string
 	for _, r := range p.Rows {
 		observed := "single"
 		if r.Untappable != "" {
 			observed = "totals"
 		}
-		rows = append(rows, []string{r.Queue, orDash(r.Type), r.TTLs(), strconv.FormatInt(r.Ready+r.Unacked, 10), strconv.Itoa(r.Consumers), orDash(r.Rule),
-			r.Deadlines.String(), observed, orDash(r.Cost.String()), strings.TrimSpace(r.Reason + " " + r.Instead)})
+		rows = append(rows, []string{r.Queue, cli.OrDash(r.Type), r.TTLs(), strconv.FormatInt(r.Ready+r.Unacked, 10), strconv.Itoa(r.Consumers), cli.OrDash(r.Rule),
+			r.Deadlines.String(), observed, cli.OrDash(r.Cost.String()), strings.TrimSpace(r.Reason + " " + r.Instead)})
 	}
-	if err := out.print(w, p, []string{"QUEUE", "TYPE", "TTL", "MESSAGES", "CONSUMERS", "RULE", "DEADLINES", "OBSERVED", "COST", "WHY"}, rows); err != nil || output == "json" {
+	if err := out.Print(w, p, []string{"QUEUE", "TYPE", "TTL", "MESSAGES", "CONSUMERS", "RULE", "DEADLINES", "OBSERVED", "COST", "WHY"}, rows); err != nil || output == "json" {
 		return err
 	}
 	for _, note := range remarks(p) {

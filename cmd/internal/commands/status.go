@@ -11,6 +11,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/cmd/internal/node"
 )
@@ -19,24 +20,24 @@ func statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "One screen: deadlines, lateness, schedule, store, alerts, queues at risk; exit code 4 if something is wrong",
-		Args:  noArguments,
+		Args:  cli.NoArguments,
 	}
-	a := withAPI(c)
+	a := cli.WithAPI(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		var s node.Status
 		if err := a.Call(cmd.Context(), http.MethodGet, client.Path("curfew", "status"), nil, &s); err != nil {
 			return err
 		}
-		if err := a.print(cmd.OutOrStdout(), s, []string{"CURFEW " + s.Version, s.Health}, statusRows(&s)); err != nil {
+		if err := a.Print(cmd.OutOrStdout(), s, []string{"CURFEW " + s.Version, s.Health}, statusRows(&s)); err != nil {
 			return err
 		}
 		again, err := cmd.Flags().GetBool("watch")
 		if s.Health != "ok" && err == nil && !again {
-			return unhealthyError{errors.New(s.Health + ": " + strings.Join(s.Reasons, "; "))}
+			return cli.Unhealthy(errors.New(s.Health + ": " + strings.Join(s.Reasons, "; ")))
 		}
 		return nil
 	}
-	return watched(c)
+	return cli.Watched(c)
 }
 
 func statusRows(s *node.Status) [][]string {

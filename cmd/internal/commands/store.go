@@ -1,13 +1,13 @@
 package commands
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"curfew/broker/store"
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/settings"
 )
 
@@ -17,7 +17,7 @@ func storeCommand() *cobra.Command {
 		Short: "Look at a message store that no Curfew is using",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("unknown command %q; curfew store inspect or curfew store verify", args[0])}
+				return cli.Usagef("unknown command %q; curfew store inspect or curfew store verify", args[0])
 			}
 			return cmd.Help()
 		},
@@ -36,7 +36,7 @@ func storeReader(name, short string, read func(dir string, w io.Writer) error) *
 		Short: short,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usageError{fmt.Errorf("store %s takes one folder, got %q", name, args)}
+				return cli.Usagef("store %s takes one folder, got %q", name, args)
 			}
 			return nil
 		},
@@ -59,7 +59,7 @@ func storeFolder(args []string) (string, error) {
 	}
 	s, err := settings.Load()
 	if err == nil && s.DataDir == "" {
-		err = usageError{errors.New("CURFEW_DATA_DIR is empty: name the folder of the store")}
+		err = cli.Usagef("CURFEW_DATA_DIR is empty: name the folder of the store")
 	}
 	return s.DataDir, err
 }

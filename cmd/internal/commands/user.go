@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/broker/access"
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 )
 
@@ -19,14 +20,14 @@ func userCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "user",
 		Short: "Add, change, delete and list the users of a running Curfew and what they may do",
-		RunE:  group("user", "add, passwd, delete, list or permissions"),
+		RunE:  cli.Group,
 	}
-	u := userCommands{api: withAPI(c)}
+	u := userCommands{cli.WithAPI(c)}
 	c.AddCommand(u.add(), u.passwd(), u.delete(), u.list(), u.permissions())
 	return c
 }
 
-type userCommands struct{ *api }
+type userCommands struct{ *cli.API }
 
 // userBody is a user as the API takes it. The password is hashed here: only the hash is sent.
 type userBody struct {
@@ -41,7 +42,7 @@ func (u *userCommands) add() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "add <name>",
 		Short: "Make a user, or replace one; the password is read from standard input or a file",
-		Args:  exactly(1, "a name"),
+		Args:  cli.Exactly(1, "a name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body := userBody{Tags: tags}
 			if !none {
@@ -63,7 +64,7 @@ func (u *userCommands) passwd() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "passwd <name>",
 		Short: "Change a user's password; it is read from standard input or a file",
-		Args:  exactly(1, "a name"),
+		Args:  cli.Exactly(1, "a name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var is access.User
 			if err := u.Call(cmd.Context(), http.MethodGet, client.Path("users", args[0]), nil, &is); err != nil {
@@ -96,7 +97,7 @@ func (b *userBody) readPassword(stdin io.Reader, file string) error {
 	}
 	password := strings.TrimRight(line, "\r\n")
 	if password == "" {
-		return usageError{errors.New("the password is empty")}
+		return cli.Usagef("the password is empty")
 	}
 	b.PasswordHash, b.Algorithm = access.Hash(password), access.SHA256
 	return nil
@@ -106,7 +107,7 @@ func (u *userCommands) delete() *cobra.Command {
 	return &cobra.Command{
 		Use:   "delete <name>",
 		Short: "Delete a user and close the user's connections",
-		Args:  exactly(1, "a name"),
+		Args:  cli.Exactly(1, "a name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return u.Call(cmd.Context(), http.MethodDelete, client.Path("users", args[0]), nil, nil)
 		},
@@ -124,7 +125,7 @@ func (u *userCommands) list() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the users",
-		Args:  noArguments,
+		Args:  cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list := []userView{}
 			if err := u.Call(cmd.Context(), http.MethodGet, client.Path("users"), nil, &list); err != nil {
@@ -134,34 +135,34 @@ func (u *userCommands) list() *cobra.Command {
 			for _, one := range list {
 				rows = append(rows, []string{one.Name, strings.Join(one.Tags, ",")})
 			}
-			return u.print(cmd.OutOrStdout(), list, []string{"NAME", "TAGS"}, rows)
+			return u.Print(cmd.OutOrStdout(), list, []string{"NAME", "TAGS"}, rows)
 		},
 	}
 }
 
 func (u *userCommands) permissions() *cobra.Command {
-	var vhost string
 	c := &cobra.Command{
 		Use:   "permissions",
 		Short: "Set, clear and list what users may do in a virtual host",
-		RunE:  group("user permissions", "set, clear or list"),
+		RunE:  cli.Group,
 	}
-	c.PersistentFlags().StringVar(&vhost, "vhost", "/", "virtual host")
+	c.PersistentFlags().StringVar(&u.VHost, "vhost", "/", "virtual host")
+	cli.OffersBy(c, "vhost", u.VHosts)
 	c.AddCommand(&cobra.Command{
 		Use:     "set <name> <configure> <write> <read>",
 		Short:   "Give a user access to the virtual host: regular expressions over the names of exchanges and queues",
 		Example: `  curfew user permissions set app '^app\.' '^(app\.|amq\.default$)' '^app\.'`,
-		Args:    exactly(4, "a name and three regular expressions"),
+		Args:    cli.Exactly(4, "a name and three regular expressions"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p := access.Permission{User: args[0], VHost: vhost, Configure: args[1], Write: args[2], Read: args[3]}
-			return u.Call(cmd.Context(), http.MethodPut, client.Path("permissions", vhost, p.User), p, nil)
+			p := access.Permission{User: args[0], VHost: u.VHost, Configure: args[1], Write: args[2], Read: args[3]}
+			return u.Call(cmd.Context(), http.MethodPut, client.Path("permissions", u.VHost, p.User), p, nil)
 		},
 	}, &cobra.Command{
 		Use:   "clear <name>",
 		Short: "Remove a user's access to the virtual host",
-		Args:  exactly(1, "a name"),
+		Args:  cli.Exactly(1, "a name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return u.Call(cmd.Context(), http.MethodDelete, client.Path("permissions", vhost, args[0]), nil, nil)
+			return u.Call(cmd.Context(), http.MethodDelete, client.Path("permissions", u.VHost, args[0]), nil, nil)
 		},
 	}, u.listPermissions())
 	return c
@@ -171,7 +172,7 @@ func (u *userCommands) listPermissions() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the permissions in all virtual hosts",
-		Args:  noArguments,
+		Args:  cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list := []access.Permission{}
 			if err := u.Call(cmd.Context(), http.MethodGet, client.Path("permissions"), nil, &list); err != nil {
@@ -181,7 +182,7 @@ func (u *userCommands) listPermissions() *cobra.Command {
 			for _, p := range list {
 				rows = append(rows, []string{p.VHost, p.User, p.Configure, p.Write, p.Read})
 			}
-			return u.print(cmd.OutOrStdout(), list, []string{"VHOST", "USER", "CONFIGURE", "WRITE", "READ"}, rows)
+			return u.Print(cmd.OutOrStdout(), list, []string{"VHOST", "USER", "CONFIGURE", "WRITE", "READ"}, rows)
 		},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/access"
+	"curfew/cmd/internal/cli"
 )
 
 func TestReadPassword(t *testing.T) {
@@ -23,6 +24,6 @@ func TestReadPassword(t *testing.T) {
 		assert.True(t, access.Verify(&access.User{PasswordHash: b.PasswordHash, Algorithm: b.Algorithm}, c.want), c.want)
 	}
 	var b userBody
-	assert.ErrorAs(t, b.readPassword(strings.NewReader("\n"), ""), new(usageError))
+	assert.ErrorAs(t, b.readPassword(strings.NewReader("\n"), ""), new(cli.UsageError))
 	assert.ErrorIs(t, b.readPassword(nil, file+".none"), os.ErrNotExist)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/node"
 )
 
@@ -30,7 +31,7 @@ func TestWatch(t *testing.T) {
 		} {
 			ctx, cancel := context.WithCancel(t.Context())
 			shown := 0
-			cmd := watched(&cobra.Command{SilenceErrors: true, SilenceUsage: true, RunE: func(*cobra.Command, []string) error {
+			cmd := cli.Watched(&cobra.Command{SilenceErrors: true, SilenceUsage: true, RunE: func(*cobra.Command, []string) error {
 				shown++
 				if shown == len(c.answers) {
 					cancel()

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// NoArguments checks that a command gets none.
+func NoArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return Usagef("%s takes no arguments, got %q", cmd.Name(), args)
+	}
+	return nil
+}
+
+// Exactly checks that a command gets n arguments. names says what they are.
+func Exactly(n int, names string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0 && n > 0:
+			return Usagef("%s takes %s", cmd.CommandPath(), names)
+		case len(args) != n:
+			return Usagef("%s takes %s, got %q", cmd.CommandPath(), names, args)
+		}
+		return nil
+	}
+}
+
+// Between checks that a command gets as many arguments as that. names says what they are.
+func Between(least, most int, names string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0 && least > 0:
+			return Usagef("%s takes %s", cmd.CommandPath(), names)
+		case len(args) < least || len(args) > most:
+			return Usagef("%s takes %s, got %q", cmd.CommandPath(), names, args)
+		}
+		return nil
+	}
+}
+
+// Group runs a command that only has subcommands: it prints the help.
+func Group(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	var has []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() && sub.Name() != "help" {
+			has = append(has, sub.Name())
+		}
+	}
+	return Usagef("unknown command %q; %s has %s", args[0], cmd.CommandPath(), strings.Join(has, ", "))
+}
+
+// Instant reads an instant, or a duration counted back from now; "" is the zero time.
+func Instant(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil {
+		return time.Now().Add(-ago).UTC(), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, Usagef("%s takes an instant such as 2006-01-02T15:04:05Z or a time such as 2h, not %q", flag, text)
+	}
+	return at, nil
+}
+
+// ReadFile reads the file with that name; - is standard input.
+func ReadFile(cmd *cobra.Command, name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(cmd.InOrStdin())
+	}
+	return os.ReadFile(name)
+}
+
+// OrDash is text for a cell of a table.
+func OrDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

@@ -1,0 +1,101 @@
+package table
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+
+	"curfew/monitor/printable"
+)
+
+const (
+	gap   = "  "
+	reset = "\x1b[0m"
+
+	red   = "\x1b[31m"
+	amber = "\x1b[33m"
+	green = "\x1b[32m"
+)
+
+// colors are those of the words for states, in columns of verdicts.
+var colors = map[string]string{
+	"ok": green, "running": green, "resolved": green, "done": green, "keeping": green, "expired": amber,
+	"degraded": amber, "warning": amber, "pending": amber, "blocked": amber, "blocking": amber, "flow": amber, "held": amber, "at risk": amber, "overdue": amber, "interrupted": amber,
+	"!": red, "dead": red, "critical": red, "firing": red, "failed": red, "trouble": red, "parked": red, "dropped": red, "past deadline": red,
+}
+
+// column is a column with its heading as the first cell.
+type column struct {
+	cells             []string
+	width             int // of the widest cell, or less if cells are to be cut
+	optional, verdict bool
+}
+
+// newColumn makes the column at place i.
+func newColumn(heading string, i int, rows [][]string) column {
+	name := strings.TrimRight(heading, "?!")
+	marks := heading[len(name):]
+	c := column{optional: strings.Contains(marks, "?"), verdict: strings.Contains(marks, "!"), cells: []string{printable.Text(name, "")}}
+	for _, row := range rows {
+		c.cells = append(c.cells, printable.Text(row[i], ""))
+	}
+	for _, text := range c.cells {
+		c.width = max(c.width, runewidth.StringWidth(text))
+	}
+	return c
+}
+
+// legible and least are the widths down to which columns are cut: before others are left out, and if that is not enough.
+const legible, least = 20, 6
+
+// fit makes columns narrow enough for a terminal: it cuts the widest to what is legible, leaves out the optional ones, the last
+// first, cuts further, and in the end leaves out the last columns. A width of 0 is no limit.
+func fit(columns []column, width int) []column {
+	if width <= 0 {
+		return columns
+	}
+	for !cut(columns, width, legible) {
+		at := lastOptional(columns)
+		if at < 0 {
+			break
+		}
+		columns = slices.Delete(columns, at, at+1)
+	}
+	for !cut(columns, width, least) && len(columns) > 1 {
+		columns = columns[:len(columns)-1]
+	}
+	return columns
+}
+
+func lastOptional(columns []column) int {
+	for i := len(columns) - 1; i >= 0; i-- {
+		if columns[i].optional {
+			return i
+		}
+	}
+	return -1
+}
+
+// cut takes from the widest columns until all fit into width, and reports whether they do. No column gets narrower than
+// floor. If they cannot fit, it changes nothing.
+func cut(columns []column, width, floor int) bool {
+	excess, give := -width-len(gap), 0
+	for i := range columns {
+		excess += columns[i].width + len(gap)
+		give += max(0, columns[i].width-floor)
+	}
+	if give < excess {
+		return false
+	}
+	for ; excess > 0; excess-- {
+		widest := 0
+		for i := range columns {
+			if columns[i].width > columns[widest].width {
+				widest = i
+			}
+		}
+		columns[widest].width--
+	}
+	return true
+}

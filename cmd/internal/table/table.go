@@ -1,0 +1,136 @@
+// Package table prints what a command answers: as a table for people, or as JSON for programs.
+//
+// On a terminal a table is never wider than the screen, instants are shown as ages ("3m ago"), and verdicts have a color.
+// Anywhere else a table is complete and has no colors, so that a script that reads it does not depend on a screen.
+package table
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+	"golang.org/x/term"
+)
+
+// Printer prints answers in the chosen format. Its zero value prints complete tables without colors.
+type Printer struct {
+	Output string // table or json; "" is table
+	Color  string // auto, always or never; "" is never
+
+	terminal bool
+	width    int // of the terminal; 0: no limit
+}
+
+// Outputs and Colors are the values that the fields take.
+var (
+	Outputs = []string{"table", "json"}
+	Colors  = []string{"auto", "always", "never"}
+)
+
+// Check refuses a format or a use of colors that does not exist.
+func (p *Printer) Check() error {
+	if p.Output != "" && !slices.Contains(Outputs, p.Output) {
+		return fmt.Errorf("-o takes table or json, not %q", p.Output)
+	}
+	if p.Color != "" && !slices.Contains(Colors, p.Color) {
+		return fmt.Errorf("--color takes auto, always or never, not %q", p.Color)
+	}
+	return nil
+}
+
+// Fit adapts tables to w: to its width, if it is a terminal. noColor is the variable NO_COLOR (no-color.org).
+func (p *Printer) Fit(w io.Writer, noColor string) {
+	if p.terminal = OnTerminal(w); p.terminal {
+		p.width, _, _ = term.GetSize(int(w.(*os.File).Fd())) // 0 if it has none
+	}
+	if p.Color == "auto" && (!p.terminal || noColor != "") {
+		p.Color = "never"
+	}
+}
+
+// OnTerminal reports whether w is a terminal.
+func OnTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// JSON reports whether answers are printed as JSON.
+func (p *Printer) JSON() bool { return p.Output == "json" }
+
+// Time is an instant for a cell: an age on a terminal, else exact to the millisecond; "-" if it is zero.
+func (p *Printer) Time(t time.Time) string {
+	switch {
+	case t.IsZero():
+		return "-"
+	case p.terminal:
+		return Age(time.Since(t))
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// Age is how long ago something was, in its largest unit: "3m ago"; if d is negative, "in 3m".
+func Age(d time.Duration) string {
+	text := "0s"
+	for _, unit := range []struct {
+		size time.Duration
+		name string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}} {
+		if n := d.Abs() / unit.size; n > 0 {
+			text = fmt.Sprint(int64(n), unit.name)
+			break
+		}
+	}
+	if d < 0 {
+		return "in " + text
+	}
+	return text + " ago"
+}
+
+// Print writes v as JSON, or as a table: its head, then rows, each as long as head.
+//
+// A column whose heading ends in "?" is left out where the terminal is too narrow, the last one first. In a column whose heading ends in
+// "!" the words for good and bad states have a color. Neither mark is printed.
+func (p *Printer) Print(w io.Writer, v any, head []string, rows [][]string) error {
+	if p.JSON() {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(v)
+	}
+	columns := make([]column, len(head))
+	for i, heading := range head {
+		columns[i] = newColumn(heading, i, rows)
+	}
+	columns = fit(columns, p.width)
+	for n := range len(rows) + 1 {
+		var line strings.Builder
+		for i := range columns {
+			if i > 0 {
+				line.WriteString(gap)
+			}
+			p.cell(&line, &columns[i], n, i == len(columns)-1)
+		}
+		if _, err := fmt.Fprintln(w, line.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cell writes one cell, as wide as its column unless it is the last of its line.
+func (p *Printer) cell(line *strings.Builder, c *column, row int, last bool) {
+	text := runewidth.Truncate(c.cells[row], c.width, "…")
+	padding := strings.Repeat(" ", c.width-runewidth.StringWidth(text))
+	if color := colors[text]; c.verdict && color != "" && p.Color != "never" && p.Color != "" {
+		text = color + text + reset
+	}
+	line.WriteString(text)
+	if !last {
+		line.WriteString(padding)
+	}
+}
