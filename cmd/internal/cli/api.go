@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/cmd/internal/client"
+	"curfew/cmd/internal/contexts"
 	"curfew/cmd/internal/settings"
 	"curfew/cmd/internal/table"
 )
@@ -20,7 +21,8 @@ type API struct {
 	table.Printer
 	VHost string // "" unless the command has --vhost
 
-	url, user, passwordFile string
+	url, user, passwordFile, context string
+	found                            *client.Endpoint // once it was looked for
 }
 
 // WithAPI adds the flags of an API to a command and its subcommands.
@@ -31,8 +33,10 @@ func WithAPI(cmd *cobra.Command) *API {
 	flags.StringVar(&a.url, "url", "", "management API of the running Curfew (default: on CURFEW_HTTP_ADDR)")
 	flags.StringVar(&a.user, "user", "", "its user (default CURFEW_USER)")
 	flags.StringVar(&a.passwordFile, "password-file", "", "file with the user's password (default CURFEW_PASSWORD)")
+	flags.StringVar(&a.context, "context", "", "one of the contexts that curfew context lists (default CURFEW_CONTEXT)")
 	flags.StringVarP(&a.Output, "output", "o", "table", "table or json")
 	flags.StringVar(&a.Color, "color", "auto", "colors in tables: auto (on a terminal, unless NO_COLOR is set), always or never")
+	OffersBy(cmd, "context", Contexts)
 	Offers(cmd, "output", table.Outputs...)
 	Offers(cmd, "color", table.Colors...)
 	cmd.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
@@ -53,25 +57,88 @@ func WithVHost(cmd *cobra.Command) *API {
 	return a
 }
 
-// Endpoint is the address of the API and the user that calls it, from the flags or else from the environment.
+// Endpoint is the address of the API and the user that calls it, from a context or the environment, and flags over that.
 func (a *API) Endpoint() (e client.Endpoint, err error) {
+	if a.found != nil {
+		return *a.found, nil
+	}
 	if a.url == "" || a.user == "" || a.passwordFile == "" {
-		s, err := settings.Load()
-		if err != nil {
+		if e, err = a.named(); err != nil {
 			return e, err
 		}
-		e = client.Endpoint{URL: "http://" + settings.Reachable(string(s.HTTPAddr)), User: string(s.User), Password: string(s.Password)}
 	}
 	if a.passwordFile != "" {
-		text, err := os.ReadFile(a.passwordFile)
-		if err != nil {
-			return e, fmt.Errorf("read the password: %w", err)
+		if e.Password, err = contexts.ReadPassword(a.passwordFile); err != nil {
+			return e, err
 		}
-		e.Password = strings.TrimRight(string(text), "\r\n")
 	}
 	e.URL, e.User = strings.TrimRight(cmp.Or(a.url, e.URL), "/"), cmp.Or(a.user, e.User)
 	if _, err := url.Parse(e.URL); err != nil {
 		return e, Usagef("--url %q: %w", a.url, err)
 	}
+	a.found = &e
 	return e, nil
+}
+
+// ContextVariable names the context that commands use. It is read here only: serve knows no contexts.
+const ContextVariable = "CURFEW_CONTEXT"
+
+// Precedence says which Curfew a command calls. All of address, user and password come from one place, so that a password never goes to
+// another address than it is for.
+const Precedence = `Which Curfew a command calls, the first of these that is given:
+  1. --context NAME
+  2. the variable CURFEW_CONTEXT
+  3. the variables CURFEW_HTTP_ADDR, CURFEW_USER, CURFEW_PASSWORD or CURFEW_PASSWORD_FILE, if one is set, or --url
+  4. the context that "curfew context use" has chosen
+  5. http://127.0.0.1:15672 as guest
+The name "default" stands for 3 and 5. --url, --user and --password-file replace a single part of what is found.`
+
+// named finds the API by a context, or else by the environment.
+func (a *API) named() (client.Endpoint, error) {
+	name := cmp.Or(a.context, os.Getenv(ContextVariable))
+	if name == contexts.Default {
+		return fromEnvironment()
+	}
+	if name == "" && (a.url != "" || settings.NamesAPI()) {
+		return fromEnvironment()
+	}
+	path, err := contexts.Path()
+	if err != nil && name == "" {
+		return fromEnvironment() // there is no home, so there is no choice
+	}
+	var all *contexts.Contexts
+	if err == nil {
+		all, err = contexts.Load(path)
+	}
+	if err != nil {
+		return client.Endpoint{}, Usage(err)
+	}
+	if name = cmp.Or(name, all.Current); name == "" {
+		return fromEnvironment()
+	}
+	one, err := all.Find(name)
+	if err != nil {
+		return client.Endpoint{}, Usage(err)
+	}
+	e := client.Endpoint{URL: one.URL, User: one.User, From: fmt.Sprintf("context %q", name)}
+	if a.passwordFile == "" {
+		e.Password, err = one.Password()
+	}
+	return e, err
+}
+
+func fromEnvironment() (client.Endpoint, error) {
+	s, err := settings.Load()
+	return client.Endpoint{URL: "http://" + settings.Reachable(string(s.HTTPAddr)), User: string(s.User), Password: string(s.Password)}, err
+}
+
+// Contexts completes the name of a context.
+func Contexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	path, err := contexts.Path()
+	if err == nil {
+		if all, err := contexts.Load(path); err == nil {
+			return all.Names(), cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
 }

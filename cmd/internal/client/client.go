@@ -18,8 +18,9 @@ import (
 // timeout is for one request; an import of many queues is the slowest.
 const timeout = 2 * time.Minute
 
-// Endpoint is the address of a management API, without a slash at its end, and the user that calls it.
-type Endpoint struct{ URL, User, Password string }
+// Endpoint is the address of a management API, without a slash at its end, and the user that calls it. From says where they come from, for
+// errors, unless that goes without saying.
+type Endpoint struct{ URL, User, Password, From string }
 
 // Client calls the management API of a running Curfew.
 type Client struct {
@@ -37,6 +38,8 @@ type Error struct {
 	// Where the caller has to confirm how many messages: their number, and the position up to which they were counted.
 	Matched  int
 	Position string
+
+	asked Endpoint
 }
 
 func (e *Error) Error() string {
@@ -45,7 +48,11 @@ func (e *Error) Error() string {
 	}
 	text := fmt.Sprintf("%s (HTTP %d)", strings.TrimSpace(e.Reason), e.Status)
 	if e.Status == http.StatusUnauthorized {
-		text += "; check --user and --password-file (else CURFEW_USER and CURFEW_PASSWORD), and what that user may do"
+		hint := "check --user and --password-file (else CURFEW_USER and CURFEW_PASSWORD)"
+		if e.asked.From != "" {
+			hint = "check the user " + e.asked.User + " of " + e.asked.From
+		}
+		text += "; " + hint + ", and what that user may do"
 	}
 	return text
 }
@@ -123,12 +130,16 @@ func (c *Client) do(ctx context.Context, via *http.Client, method, path string, 
 		if errors.As(err, &failed) {
 			err = failed.Err // it repeats the URL, which may hold a password
 		}
-		return fmt.Errorf("no answer from %s: %w; is Curfew running there?", req.URL.Redacted(), err)
+		from := ""
+		if to.From != "" {
+			from = " (" + to.From + ")"
+		}
+		return fmt.Errorf("no answer from %s%s: %w; is Curfew running there?", req.URL.Redacted(), from, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {
 		answer, _ := io.ReadAll(resp.Body) // as much of it as could be read
-		return newError(resp, answer)
+		return newError(resp, answer, to)
 	}
 	if _, err := io.Copy(out, resp.Body); err != nil {
 		return fmt.Errorf("read the answer of %s: %w", req.URL.Redacted(), err)
@@ -136,7 +147,7 @@ func (c *Client) do(ctx context.Context, via *http.Client, method, path string, 
 	return nil
 }
 
-func newError(resp *http.Response, answer []byte) error {
+func newError(resp *http.Response, answer []byte, asked Endpoint) error {
 	var fields struct {
 		Error    string `json:"error"`
 		Reason   any    `json:"reason"`
@@ -144,9 +155,9 @@ func newError(resp *http.Response, answer []byte) error {
 		Position string `json:"position"`
 	}
 	if json.Unmarshal(answer, &fields) != nil || fields.Reason == nil {
-		return &Error{Status: resp.StatusCode, Reason: resp.Status}
+		return &Error{Status: resp.StatusCode, Reason: resp.Status, asked: asked}
 	}
-	return &Error{resp.StatusCode, fields.Error, html.UnescapeString(fmt.Sprint(fields.Reason)), fields.Matched, fields.Position}
+	return &Error{resp.StatusCode, fields.Error, html.UnescapeString(fmt.Sprint(fields.Reason)), fields.Matched, fields.Position, asked}
 }
 
 // Path joins parts of a path of the API, each escaped: a virtual host's name may be a slash.

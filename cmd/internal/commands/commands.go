@@ -81,7 +81,7 @@ func rootCommand(b node.Build) *cobra.Command {
 		cmd.Args = cli.NoArguments
 	}
 	root.AddCommand(alertCommand(), storeCommand(), benchCommand(), policyCommand(), definitionsCommand(), userCommand(), injectCommand(b.Version),
-		statusCommand(), deadlinesCommand(), queueCommand(), dlqCommand(), auditCommand(), rabbitmqCommand())
+		statusCommand(), deadlinesCommand(), queueCommand(), dlqCommand(), auditCommand(), rabbitmqCommand(), contextCommand())
 	addExamples(root)
 	return root
 }

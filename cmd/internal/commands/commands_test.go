@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 // setenv clears every CURFEW_ and OTEL_ variable and sets the given ones ("NAME=value") for the test.
 func setenv(t *testing.T, settings ...string) {
 	t.Helper()
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // no contexts
 	for _, entry := range os.Environ() {
 		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "CURFEW_") || strings.HasPrefix(name, "OTEL_") || strings.HasPrefix(name, "RABBITMQ_DEFAULT_") {
 			t.Setenv(name, "") // so that it is restored

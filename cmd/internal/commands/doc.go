@@ -9,6 +9,7 @@
 //	curfew queue        list, show, peek into and purge queues
 //	curfew dlq          list, search, replay, purge, export and import dead letters
 //	curfew audit        search and export what expired, of a running one or of a data folder
+//	curfew context      name the Curfews to work with, and choose one
 //	curfew completion   completion for bash, zsh, fish or PowerShell
 //	curfew store        inspect or verify a message store that is not in use
 //	curfew policy       set, clear and list policies of a running one

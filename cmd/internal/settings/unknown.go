@@ -7,10 +7,13 @@ import (
 	"strings"
 )
 
+// forClients are the variables that only commands read, see package cli.
+var forClients = []string{prefix + "_CONTEXT"}
+
 // unknownVariables finds CURFEW_ variables in environ that do not exist. Most are spelling mistakes, and
 // ignoring one would mean running with a default that somebody wanted to change.
 func unknownVariables(variables []variable, environ []string) (errs []error) {
-	var known []string
+	known := slices.Clone(forClients)
 	for _, v := range variables {
 		known = append(known, v.name)
 		if v.secret {
