@@ -88,3 +88,43 @@ func TestEveryExpiryIsRecordedOnce(t *testing.T) {
 		}, got)
 	})
 }
+
+// TestOtherDeathsAreRecorded: where they went and why, each once, apart from the expiries, and only if somebody asks.
+func TestOtherDeathsAreRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var expired, died recorded
+		stream := expired.stream()
+		x := newBench(t, broker.Options{Expiries: stream})
+		dying := x.queue("dying", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead", "x-max-length": int32(1)})
+		x.queue("dead", nil)
+		lost := x.queue("lost", amqp.Table{"x-dead-letter-exchange": "none"})
+		plain := x.queue("plain", nil)
+		reject := func(q *broker.Queue) {
+			var d broker.Delivery
+			_, err := q.Get(false, func(got *broker.Delivery) { d = *got })
+			require.NoError(t, err)
+			q.Settle(broker.Reject, []queue.Seq{d.Seq}, nil)
+		}
+		x.publishNamed("lost", "not asked for", "")
+		reject(lost)
+		stream.SubscribeDeaths(died.take)
+		x.publishNamed("dying", "first", "")
+		x.publishNamed("dying", "second", "")
+		reject(dying)
+		x.publishNamed("lost", "third", "1000")
+		reject(lost)
+		x.publishNamed("plain", "dropped", "")
+		reject(plain)
+
+		var got []string
+		for _, e := range died.all {
+			got = append(got, fmt.Sprint(e.Queue, " ", string(e.MessageID), " ", e.Reason, " ", e.Action, " ", e.Exchange, " ", string(e.RoutingKey), " ", e.To))
+		}
+		assert.Equal(t, []string{
+			"dying first maxlen dead_lettered  dead [dead]",
+			"dying second rejected dead_lettered  dead [dead]",
+			"lost third rejected parked none lost [curfew.undeliverable]",
+		}, got)
+		assert.Empty(t, expired.all)
+	})
+}

@@ -78,6 +78,10 @@ type Expiry struct {
 	// ahead of the wall clock.
 	ClockAhead time.Duration
 
+	// Reason is why a message that did not expire left its queue, as in x-death: "rejected",
+	// "maxlen" or "delivery_limit". Of an expiry it is empty.
+	Reason string
+
 	// The rest is empty unless somebody asked for it when the broker was made.
 
 	MessageID  []byte // the property; empty: the message has none

@@ -25,6 +25,7 @@ const (
 type Stream struct {
 	mu          sync.Mutex // held while a subscriber is added
 	subscribers atomic.Pointer[[]func([]Expiry)]
+	deaths      atomic.Pointer[func([]Expiry)]
 	details     atomic.Uint32
 }
 
@@ -44,6 +45,25 @@ func (s *Stream) Subscribe(needs Details, fn func([]Expiry)) {
 	all = append(all, fn)
 	s.details.Store(max(s.details.Load(), uint32(needs)))
 	s.subscribers.Store(&all)
+}
+
+// SubscribeDeaths has fn also called with dead letters of messages that did not expire, WithMessage.
+// There is one such subscriber. The rules of Subscribe are for it too.
+func (s *Stream) SubscribeDeaths(fn func([]Expiry)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.details.Store(max(s.details.Load(), uint32(WithMessage)))
+	s.deaths.Store(&fn)
+}
+
+// DeathsWatched reports whether somebody has subscribed to them.
+func (s *Stream) DeathsWatched() bool { return s.deaths.Load() != nil }
+
+// PublishDeaths calls the subscriber of other deaths with the batch.
+func (s *Stream) PublishDeaths(batch []Expiry) {
+	if fn := s.deaths.Load(); fn != nil && len(batch) > 0 {
+		(*fn)(batch)
+	}
 }
 
 // Watched reports whether there is a subscriber. What is published without one is lost.

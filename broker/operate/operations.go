@@ -3,10 +3,15 @@ package operate
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"curfew/broker"
 	"curfew/broker/access"
@@ -27,6 +32,8 @@ type Options struct {
 	DataDir string
 	Started time.Time // of the process; zero: when New was called
 	Log     *zap.Logger
+	// Changed is told what users did, or tried to do; nil: nobody. It is called from any goroutine, and must not block.
+	Changed func(Change)
 	// Registerer for curfew_operations_total; nil: it is not registered.
 	Registerer prometheus.Registerer
 }
@@ -193,6 +200,34 @@ func (o *Access) Record(a Actor, op Operation, at QueueName, err error, more ...
 		fields = append(fields, zap.Error(err))
 	}
 	o.log.Info("operation", fields...)
+	if o.Changed != nil {
+		o.Changed(Change{Operation: op, By: a, At: at, Result: result, Detail: words(more, err)})
+	}
+}
+
+// words are fields as text.
+func words(fields []zap.Field, err error) string {
+	values := zapcore.NewMapObjectEncoder()
+	for _, f := range fields {
+		f.AddTo(values)
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(values.Fields)) {
+		parts = append(parts, fmt.Sprintf("%s %v", name, values.Fields[name]))
+	}
+	if err != nil {
+		parts = append(parts, err.Error())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Change is what a user did, or tried to do.
+type Change struct {
+	Operation Operation
+	By        Actor
+	At        QueueName // what it was about; empty if that was no queue
+	Result    string    // "done", "refused" or "failed"
+	Detail    string    // in words
 }
 
 // May reports whether the actor may do an operation on a queue, for faces that show a form only to those who can use it.

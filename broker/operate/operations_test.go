@@ -30,6 +30,7 @@ type site struct {
 	q, dlq  *broker.Queue
 	records *observer.ObservedLogs
 	metrics *prometheus.Registry
+	changes []operate.Change
 }
 
 func newSite(t *testing.T) *site {
@@ -42,7 +43,8 @@ func newSite(t *testing.T) *site {
 	t.Cleanup(replays.Close)
 	core, records := observer.New(zap.InfoLevel)
 	s := &site{t: t, b: b, records: records, metrics: prometheus.NewRegistry()}
-	s.Operations, err = operate.New(operate.Options{Broker: b, Server: server.New(server.Options{Broker: b}), Replays: replays, Log: zap.New(core), Registerer: s.metrics})
+	s.Operations, err = operate.New(operate.Options{Broker: b, Server: server.New(server.Options{Broker: b}), Replays: replays, Log: zap.New(core), Registerer: s.metrics,
+		Changed: func(c operate.Change) { s.changes = append(s.changes, c) }})
 	require.NoError(t, err)
 	s.q = s.declare("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 	s.dlq = s.declare("dlq", nil)
@@ -163,6 +165,9 @@ func TestChangesAreRecorded(t *testing.T) {
 	}
 	require.Equal(t, []string{"purge_dead_letters user done", "purge_queue other refused", "purge_queue user failed", "cancel_delayed other refused"}, results)
 	require.EqualValues(t, 3, s.records.All()[0].ContextMap()["messages"])
+	require.Len(t, s.changes, len(results), "whoever asked for them is told the same")
+	require.Equal(t, operate.Change{Operation: operate.PurgeDeadLetters, By: user, At: dlq, Result: "done", Detail: "messages 3"}, s.changes[0])
+	require.Contains(t, s.changes[1].Detail, operate.ErrNoEntry.Error())
 	count, err := testutil.GatherAndCount(s.metrics, "curfew_operations_total")
 	require.NoError(t, err)
 	require.Equal(t, 4, count)

@@ -3,6 +3,7 @@ package audit
 import (
 	"bytes"
 	"context"
+	"curfew/broker/deadline"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -261,11 +262,11 @@ func TestHandler(t *testing.T) {
 	require.NoError(t, json.Unmarshal(get("message_id=none").Body.Bytes(), &all))
 	assert.Empty(t, all)
 	assert.Equal(t, 2, bytes.Count(get("format=jsonl").Body.Bytes(), []byte("\n")))
-	assert.Equal(t, "at,vhost,queue,message_id,deadline,lateness_ms,path,outcome,exchange,routing_key,to,lost\n"+
-		"2023-11-14T22:13:20.000Z,/,orders,m1,2023-11-14T22:13:19.997Z,3,eager,dead_lettered,,dead,dead,\n"+
-		"2023-11-14T22:13:20.001Z,/,orders,'=m2,2023-11-14T22:13:19.998Z,3,eager,dead_lettered,,dead,dead,\n", get("format=csv").Body.String())
+	assert.Equal(t, "at,vhost,queue,message_id,deadline,lateness_ms,path,outcome,exchange,routing_key,to,lost,reason,operation,user,face,result,detail\n"+
+		"2023-11-14T22:13:20.000Z,/,orders,m1,2023-11-14T22:13:19.997Z,3,eager,dead_lettered,,dead,dead,,expired,,,,,\n"+
+		"2023-11-14T22:13:20.001Z,/,orders,'=m2,2023-11-14T22:13:19.998Z,3,eager,dead_lettered,,dead,dead,,expired,,,,,\n", get("format=csv").Body.String())
 	for query, reason := range map[string]string{
-		"limit=0": "limit", "limit=x": "limit", "from=noon": "from", "format=xml": "format", "order=up": "order", "min_lateness=1": "min_lateness", "path=late": "eager", "outcome=lost": "parked", "que=q": "que",
+		"limit=0": "limit", "limit=x": "limit", "from=noon": "from", "format=xml": "format", "order=up": "order", "min_lateness=1": "min_lateness", "path=late": "eager", "outcome=lost": "parked", "reason=bored": "rejected", "que=q": "que",
 	} {
 		w := get(query)
 		assert.Equal(t, http.StatusBadRequest, w.Code, query)
@@ -274,6 +275,40 @@ func TestHandler(t *testing.T) {
 	w := httptest.NewRecorder()
 	l.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/audit", nil))
 	assert.Equal(t, http.StatusMethodNotAllowed, w.Code)
+}
+
+// TestDeathsAndChanges stand beside expiries, and are found by what they are and by whom.
+func TestDeathsAndChanges(t *testing.T) {
+	dir := t.TempDir()
+	written(t, Options{Dir: dir}, func(l *Log) {
+		l.Add([]Record{record("expired", noon)})
+		l.Died([]deadline.Expiry{{VHost: "/", Queue: "orders", MessageID: []byte("turned down"), Reason: "rejected", Action: deadline.DeadLettered, To: []string{"dead"}}})
+		l.Did(Change{Operation: "purge", User: "ann", Face: "dashboard", Result: "done", Detail: `deleted 3, of "them" all`}, "/", "=dead")
+		l.Did(Change{Operation: "replay", User: "ben", Face: "api", Result: "refused"}, "/", "dead")
+	})
+	assert.Equal(t, []string{"expired"}, found(t, dir, Query{Reason: Expired}))
+	assert.Equal(t, []string{"turned down"}, found(t, dir, Query{Reason: "rejected"}))
+	for r := range Search(t.Context(), dir, Query{Reason: "rejected"}) {
+		assert.Zero(t, r.Deadline, "it had none, or not this one")
+		assert.Equal(t, []string{"dead"}, r.To)
+	}
+	var changes []Change
+	for r := range Search(t.Context(), dir, Query{Reason: Changed}) {
+		changes = append(changes, *r.Change)
+	}
+	assert.Equal(t, []Change{
+		{Operation: "purge", User: "ann", Face: "dashboard", Result: "done", Detail: `deleted 3, of "them" all`},
+		{Operation: "replay", User: "ben", Face: "api", Result: "refused"},
+	}, changes)
+	for r, err := range Search(t.Context(), dir, Query{User: "ann"}) {
+		require.NoError(t, err)
+		assert.Equal(t, "=dead", r.Queue)
+	}
+	assert.Empty(t, found(t, dir, Query{User: "nobody"}))
+	assert.Equal(t, []string{"expired"}, found(t, dir, Query{MinLateness: time.Millisecond}), "others are never late")
+	var csv bytes.Buffer
+	require.NoError(t, WriteCSV(&csv, Search(t.Context(), dir, Query{User: "ann"})))
+	assert.Contains(t, csv.String(), `,/,'=dead,,,,,,,,,,changed,purge,ann,dashboard,done,"deleted 3, of ""them"" all"`)
 }
 
 func TestAddAllocatesNothing(t *testing.T) {

@@ -1,7 +1,10 @@
 // Package audit keeps a record of every message that expired: its id, its queue, when it was
-// due and when it left, by which path, and where it went.
+// due and when it left, by which path, and where it went. It also records what users did by the
+// management API, the dashboard or the command line. If asked, it records dead letters of other reasons too:
+// rejected, refused by a full queue, delivered too often. That is not the default, since in some systems
+// those are most of the traffic, and would take the room of the others.
 //
-//	expiry ─► Log.Add ─► buffer ─► Log.Run ─► audit-<start>.jsonl, ... ─► Search, export
+//	expiry, death, change ─► Log.Add ─► buffer ─► Log.Run ─► audit-<start>.jsonl, ... ─► Search, export
 //
 // # Files
 //

@@ -24,7 +24,7 @@ func WriteJSONLines(w io.Writer, records iter.Seq2[Record, error]) error {
 	return nil
 }
 
-var csvHeader = []string{"at", "vhost", "queue", "message_id", "deadline", "lateness_ms", "path", "outcome", "exchange", "routing_key", "to", "lost"}
+var csvHeader = []string{"at", "vhost", "queue", "message_id", "deadline", "lateness_ms", "path", "outcome", "exchange", "routing_key", "to", "lost", "reason", "operation", "user", "face", "result", "detail"}
 
 // WriteCSV writes records as RFC 4180 has it, with a header. Names that a spreadsheet
 // would take for a formula begin with an apostrophe.
@@ -49,11 +49,18 @@ func (r *Record) row() []string {
 	row := make([]string, len(csvHeader))
 	row[0] = string(instant(r.At).append(nil))
 	if r.Lost > 0 {
-		row[len(row)-1] = strconv.FormatInt(r.Lost, 10)
+		row[11] = strconv.FormatInt(r.Lost, 10)
 		return row
 	}
-	copy(row[1:], []string{harmless(r.VHost), harmless(r.Queue), harmless(string(r.MessageID)), string(instant(r.Deadline).append(nil)),
-		strconv.FormatInt(r.LateMillis, 10), r.Path, r.Outcome, harmless(r.Exchange), harmless(string(r.RoutingKey)), harmless(strings.Join(r.To, " "))})
+	row[1], row[2], row[12] = harmless(r.VHost), harmless(r.Queue), r.Died()
+	if c := r.Change; c != nil {
+		copy(row[13:], []string{harmless(c.Operation), harmless(c.User), c.Face, c.Result, harmless(c.Detail)})
+		return row
+	}
+	copy(row[3:], []string{harmless(string(r.MessageID)), "", "", r.Path, r.Outcome, harmless(r.Exchange), harmless(string(r.RoutingKey)), harmless(strings.Join(r.To, " "))})
+	if r.Died() == Expired {
+		row[4], row[5] = string(instant(r.Deadline).append(nil)), strconv.FormatInt(r.LateMillis, 10)
+	}
 	return row
 }
 

@@ -14,7 +14,8 @@ const (
 )
 
 // Handler answers GET with the records that match its query parameters: vhost, queue,
-// message_id, path, outcome, from and to (RFC 3339), min_lateness (a duration such as
+// message_id, path, outcome, reason (expired, rejected, maxlen, delivery_limit; changed for
+// what users did), user, from and to (RFC 3339), min_lateness (a duration such as
 // 250ms), order (newest, the default, or oldest), limit (100; with format csv or jsonl
 // all, oldest first) and format (json, jsonl, csv). JSON is an array. A parameter with a wrong
 // value is answered with 400 and {"error","reason"}.
@@ -59,7 +60,7 @@ func refuse(w http.ResponseWriter, status int, code, reason string) {
 	fmt.Fprintf(w, `{"error":%q,"reason":%s}`, code, appendString(nil, reason))
 }
 
-var knownParameters = map[string]bool{"vhost": true, "queue": true, "message_id": true, "path": true, "outcome": true, "from": true, "to": true,
+var knownParameters = map[string]bool{"vhost": true, "queue": true, "message_id": true, "path": true, "outcome": true, "reason": true, "user": true, "from": true, "to": true,
 	"min_lateness": true, "order": true, "limit": true, "format": true}
 
 func parseQuery(v url.Values) (q Query, format string, err error) {
@@ -68,7 +69,7 @@ func parseQuery(v url.Values) (q Query, format string, err error) {
 			return q, "", fmt.Errorf("unknown parameter %q", name)
 		}
 	}
-	q = Query{VHost: v.Get("vhost"), Queue: v.Get("queue"), MessageID: v.Get("message_id"), Path: v.Get("path"), Outcome: v.Get("outcome")}
+	q = Query{VHost: v.Get("vhost"), Queue: v.Get("queue"), MessageID: v.Get("message_id"), Path: v.Get("path"), Outcome: v.Get("outcome"), Reason: v.Get("reason"), User: v.Get("user")}
 	if q.From, err = parseTime(v, "from"); err != nil {
 		return q, "", err
 	}

@@ -77,9 +77,9 @@ func Open(o Options) (*Log, error) {
 		files: files{dir: o.Dir, fileBytes: o.MaxBytes / 8, maxBytes: o.MaxBytes}, log: o.Log.Named("audit"), now: time.Now,
 		begun: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		kept: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "curfew_audit_records_total", Help: "Expiries recorded in the audit."}),
+			Name: "curfew_audit_records_total", Help: "Records kept in the audit."}),
 		lostCount: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "curfew_audit_records_lost_total", Help: "Expiries that the audit has only as a gap: they came too fast, or the disk failed."}),
+			Name: "curfew_audit_records_lost_total", Help: "Records that the audit has only as a gap: they came too fast, or the disk failed."}),
 	}
 	if o.Registerer == nil {
 		o.Registerer = prometheus.NewRegistry()
@@ -108,10 +108,28 @@ func (l *Log) Expired(batch []deadline.Expiry) {
 	clear(*records)
 }
 
-// scratch is what Expired works with.
+// Died records dead letters of messages that did not expire: it is the subscriber of
+// deadline.Stream's deaths.
+func (l *Log) Died(batch []deadline.Expiry) {
+	records := scratch.Get().(*[]Record)
+	defer scratch.Put(records)
+	*records = (*records)[:0]
+	for i := range batch {
+		*records = append(*records, deathOf(&batch[i]))
+	}
+	l.Add(*records)
+	clear(*records)
+}
+
+// Did records what a user did in a virtual host, to a queue; both may be "".
+func (l *Log) Did(c Change, vhost, queue string) {
+	l.Add([]Record{{At: l.now().UnixMilli(), VHost: vhost, Queue: queue, Reason: Changed, Change: &c}})
+}
+
+// scratch is what Expired and Died work with.
 var scratch = sync.Pool{New: func() any { return new([]Record) }}
 
-// Add records messages that expired, in the order in which they are given. It copies
+// Add adds records, in the order in which they are given. It copies
 // what it keeps, and never waits for the disk.
 func (l *Log) Add(records []Record) {
 	l.mu.Lock()
@@ -243,7 +261,7 @@ func (w *writer) store(first int64, records int, lost int64) {
 	}
 	if !w.failed {
 		w.failed = true
-		w.log.Error("expiries are not recorded; make room on the disk, or turn the audit off", zap.Error(err))
+		w.log.Error("the audit has gaps; make room on the disk, or turn the audit off", zap.Error(err))
 	}
 	w.lostCount.Add(float64(records))
 	w.mu.Lock()

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"time"
@@ -9,13 +10,21 @@ import (
 	"curfew/broker/deadline"
 )
 
-// What Path and Outcome of a Record can be.
+// What Path, Outcome and Reason of a Record can be.
 var (
 	paths    = []string{"eager", "index", "lazy", "requeue", "manual", "scheduled"}
 	outcomes = []string{"dead_lettered", "dropped", "parked"}
+	reasons  = []string{Expired, "rejected", "maxlen", "delivery_limit", Changed}
 )
 
-// Record is one message that expired, or with Lost a gap.
+const (
+	// Expired is the Reason of a message that expired.
+	Expired = "expired"
+	// Changed is the Reason of what a user did.
+	Changed = "changed"
+)
+
+// Record is one message that expired or died for another reason, what a user did, or with Lost a gap.
 type Record struct {
 	At         int64 // Unix ms: when it had arrived, or was dropped
 	Deadline   int64 // Unix ms
@@ -28,7 +37,18 @@ type Record struct {
 	Exchange   string   // the dead-letter exchange it went to
 	RoutingKey []byte   // with this key
 	To         []string // into these queues
+	Reason     string   // one of reasons; "" is Expired
+	Change     *Change  // of what a user did; VHost and Queue say where
 	Lost       int64    // the number of records before this instant that could not be kept; then this is a gap, not a message
+}
+
+// Change is what a user did, or tried to do.
+type Change struct {
+	Operation string // as in broker/operate, such as "purge"
+	User      string
+	Face      string // what the user used: the management API, the dashboard or the command line
+	Result    string // "done", "refused" or "failed"
+	Detail    string // in words, such as how many messages
 }
 
 // recordOf is the record of an expiry, by the wall clock.
@@ -39,6 +59,16 @@ func recordOf(e *deadline.Expiry) Record {
 		MessageID: e.MessageID, Path: e.Path.String(), Outcome: e.Action.String(), Exchange: e.Exchange, RoutingKey: e.RoutingKey, To: e.To,
 	}
 }
+
+// deathOf is the record of a dead letter that did not expire.
+func deathOf(e *deadline.Expiry) Record {
+	r := recordOf(e)
+	r.Deadline, r.LateMillis, r.Path, r.Reason = 0, 0, "", e.Reason
+	return r
+}
+
+// Died is why the message died, Changed for what a user did.
+func (r *Record) Died() string { return cmp.Or(r.Reason, Expired) }
 
 // Lateness is how long after its deadline the message had arrived, or was dropped, in whole ms.
 func (r *Record) Lateness() time.Duration { return deadline.Millis(r.LateMillis).Duration() }
@@ -57,6 +87,12 @@ type line struct {
 	RoutingKey string   `json:"routing_key,omitempty"`
 	To         []string `json:"to,omitempty"`
 	Lost       int64    `json:"lost,omitempty"`
+	Reason     string   `json:"reason,omitempty"`
+	Operation  string   `json:"operation,omitempty"`
+	User       string   `json:"user,omitempty"`
+	Face       string   `json:"face,omitempty"`
+	Result     string   `json:"result,omitempty"`
+	Detail     string   `json:"detail,omitempty"`
 }
 
 // instant is a time in Unix ms, RFC 3339 with milliseconds in JSON.
@@ -88,7 +124,10 @@ func (r *Record) UnmarshalJSON(b []byte) error {
 	}
 	*r = Record{
 		At: int64(l.At), Deadline: int64(l.Deadline), LateMillis: l.LatenessMS, VHost: l.VHost, Queue: l.Queue, MessageID: []byte(l.MessageID), Path: l.Path,
-		Outcome: l.Outcome, Exchange: l.Exchange, RoutingKey: []byte(l.RoutingKey), To: l.To, Lost: l.Lost,
+		Outcome: l.Outcome, Exchange: l.Exchange, RoutingKey: []byte(l.RoutingKey), To: l.To, Lost: l.Lost, Reason: l.Reason,
+	}
+	if l.Reason == Changed {
+		r.Change = &Change{Operation: l.Operation, User: l.User, Face: l.Face, Result: l.Result, Detail: l.Detail}
 	}
 	return nil
 }
@@ -102,12 +141,20 @@ func (r *Record) appendJSON(b []byte) []byte {
 	}
 	b = field(b, "vhost", r.VHost)
 	b = field(b, "queue", r.Queue)
+	if r.Reason != "" {
+		b = field(b, "reason", r.Reason)
+	}
+	if c := r.Change; c != nil {
+		b = field(field(field(b, "operation", c.Operation), "user", c.User), "face", c.Face)
+		return append(field(field(b, "result", c.Result), "detail", c.Detail), '}')
+	}
 	if len(r.MessageID) > 0 {
 		b = appendString(append(b, `,"message_id":`...), r.MessageID)
 	}
-	b = append(instant(r.Deadline).append(append(b, `,"deadline":"`...)), `","lateness_ms":`...)
-	b = strconv.AppendInt(b, r.LateMillis, 10)
-	b = field(b, "path", r.Path)
+	if r.Reason == "" {
+		b = append(instant(r.Deadline).append(append(b, `,"deadline":"`...)), `","lateness_ms":`...)
+		b = field(strconv.AppendInt(b, r.LateMillis, 10), "path", r.Path)
+	}
 	b = field(b, "outcome", r.Outcome)
 	if len(r.To) == 0 {
 		return append(b, '}')

@@ -19,6 +19,8 @@ import (
 type Query struct {
 	VHost, Queue, MessageID string
 	Path, Outcome           string
+	Reason                  string    // Expired, Changed, or another reason of a death
+	User                    string    // who made a change
 	From, To                time.Time // when they left: From on, before To
 	MinLateness             time.Duration
 	// Limit is how many of them; 0 is all. With Newest these are the last ones, newest
@@ -27,12 +29,12 @@ type Query struct {
 	Newest bool
 }
 
-// Check returns an error for a path or an outcome that no record has.
+// Check returns an error for a path, an outcome or a reason that no record has.
 func (q *Query) Check() error {
 	for _, field := range []struct {
 		name, value string
 		known       []string
-	}{{"path", q.Path, paths}, {"outcome", q.Outcome, outcomes}} {
+	}{{"path", q.Path, paths}, {"outcome", q.Outcome, outcomes}, {"reason", q.Reason, reasons}} {
 		if field.value != "" && !slices.Contains(field.known, field.value) {
 			return fmt.Errorf("%s is %q; it can be %s", field.name, field.value, strings.Join(field.known, ", "))
 		}
@@ -83,7 +85,7 @@ type search struct {
 }
 
 func (s *search) needles() {
-	for _, text := range []string{s.q.Queue, s.q.MessageID} {
+	for _, text := range []string{s.q.Queue, s.q.MessageID, s.q.User} {
 		if text != "" {
 			s.needle = append(s.needle, appendString(nil, text))
 		}
@@ -181,7 +183,10 @@ func (s *search) parse(line []byte) (r Record, ok bool) {
 
 func (q *Query) wants(r *Record) bool {
 	is := func(want, value string) bool { return want == "" || want == value }
-	return is(q.VHost, r.VHost) && is(q.Queue, r.Queue) && is(q.MessageID, string(r.MessageID)) && is(q.Path, r.Path) && is(q.Outcome, r.Outcome) &&
+	if q.User != "" && (r.Change == nil || r.Change.User != q.User) || q.MinLateness > 0 && r.Died() != Expired {
+		return false
+	}
+	return is(q.VHost, r.VHost) && is(q.Queue, r.Queue) && is(q.MessageID, string(r.MessageID)) && is(q.Path, r.Path) && is(q.Outcome, r.Outcome) && (q.Reason == "" || r.Lost == 0 && q.Reason == r.Died()) &&
 		r.Lateness() >= q.MinLateness &&
 		(q.From.IsZero() || r.At >= q.From.UnixMilli()) && (q.To.IsZero() || r.At < q.To.UnixMilli())
 }

@@ -31,18 +31,19 @@ type auditPage struct {
 	JSONL    string
 	Outcomes []string
 	Paths    []string
+	Reasons  []string
 }
 
 // auditForm is the search as it was filled in.
-type auditForm struct{ VHost, Queue, MessageID, Outcome, Path, Within, Lateness string }
+type auditForm struct{ VHost, Queue, MessageID, User, Reason, Outcome, Path, Within, Lateness string }
 
 // auditWithin has the time spans to choose from.
 var auditWithin = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
 
 func (d *Dashboard) audit(r *http.Request, _ ui.Visitor) (ui.View, error) {
 	v := r.URL.Query()
-	p := &auditPage{On: d.Audit != nil, Outcomes: []string{"dead_lettered", "dropped", "parked"}, Paths: []string{"eager", "index", "lazy", "requeue", "manual", "scheduled"}}
-	p.Form = auditForm{v.Get("vhost"), v.Get("queue"), strings.TrimSpace(v.Get("message_id")), v.Get("outcome"), v.Get("path"), v.Get("within"), strings.TrimSpace(v.Get("min_lateness"))}
+	p := &auditPage{On: d.Audit != nil, Reasons: []string{"expired", "rejected", "maxlen", "delivery_limit", "changed"}, Outcomes: []string{"dead_lettered", "dropped", "parked"}, Paths: []string{"eager", "index", "lazy", "requeue", "manual", "scheduled"}}
+	p.Form = auditForm{v.Get("vhost"), v.Get("queue"), strings.TrimSpace(v.Get("message_id")), v.Get("user"), v.Get("reason"), v.Get("outcome"), v.Get("path"), v.Get("within"), strings.TrimSpace(v.Get("min_lateness"))}
 	p.Asked = p.Form != auditForm{}
 	if !p.On {
 		return p, nil
@@ -59,7 +60,10 @@ func (d *Dashboard) audit(r *http.Request, _ ui.Visitor) (ui.View, error) {
 
 func (f *auditForm) query(now time.Time) (q audit.Query, err error) {
 	q = audit.Query{
-		VHost: f.VHost, Queue: f.Queue, MessageID: f.MessageID, Outcome: f.Outcome, Path: f.Path, Limit: auditRows + 1, Newest: true,
+		VHost: f.VHost, Queue: f.Queue, MessageID: f.MessageID, User: f.User, Reason: f.Reason, Outcome: f.Outcome, Path: f.Path, Limit: auditRows + 1, Newest: true,
+	}
+	if err := q.Check(); err != nil {
+		return q, err
 	}
 	if span, ok := auditWithin[f.Within]; ok {
 		q.From = now.Add(-span).Truncate(time.Second)
@@ -93,7 +97,7 @@ func (p *auditPage) search(ctx context.Context, dir string, q audit.Query) error
 // export makes the links to download all matching records.
 func (p *auditPage) export(q audit.Query) {
 	v := url.Values{}
-	for name, value := range map[string]string{"vhost": q.VHost, "queue": q.Queue, "message_id": q.MessageID, "outcome": q.Outcome, "path": q.Path} {
+	for name, value := range map[string]string{"vhost": q.VHost, "queue": q.Queue, "message_id": q.MessageID, "user": q.User, "reason": q.Reason, "outcome": q.Outcome, "path": q.Path} {
 		if value != "" {
 			v.Set(name, value)
 		}

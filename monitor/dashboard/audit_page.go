@@ -15,7 +15,7 @@ func (p *auditPage) Draw(*ui.Info) ui.Drawing {
 		return ui.Drawing{Top: top, Live: ui.Only(g.Text("The audit is off: it is kept in the data folder. Set CURFEW_DATA_DIR, and CURFEW_AUDIT=true."))}
 	}
 	files := h.Span(h.A(ui.Href(p.CSV), h.Download(""), g.Text("CSV")), g.Text(" · "), h.A(ui.Href(p.JSONL), h.Download(""), g.Text("JSON lines")))
-	return ui.Drawing{Top: g.Group{top, p.Form.draw(p)}, Live: ui.Card("records", "Expired messages", files,
+	return ui.Drawing{Top: g.Group{top, p.Form.draw(p)}, Live: ui.Card("records", "Records", files,
 		g.If(p.TooLong, h.P(h.Class("problem"), g.Text("The search took too long and was ended: choose a queue or a shorter time."))),
 		p.found())}
 }
@@ -27,6 +27,8 @@ func (f *auditForm) draw(p *auditPage) g.Node {
 		ui.Field("Queue", "queue", f.Queue, h.MaxLength("255")),
 		ui.Field("Virtual host", "vhost", f.VHost, h.Placeholder("all"), h.MaxLength("255")),
 		ui.Field("Message id", "message_id", f.MessageID, h.MaxLength("255")),
+		ui.Field("User", "user", f.User, h.MaxLength("255")),
+		ui.Choose("reason", "What", "everything", p.Reasons, f.Reason),
 		ui.Choose("outcome", "Outcome", "any", p.Outcomes, f.Outcome),
 		ui.Choose("path", "Path", "any", p.Paths, f.Path),
 		h.Label(g.Text("Within"), within),
@@ -38,27 +40,47 @@ func (p *auditPage) found() g.Node {
 	switch {
 	case len(p.Records) > 0:
 		return g.Group{
-			ui.Table([]string{"When", "Queue", "Message id", "#Lateness", "Path", "Outcome", "To"}, g.Map(p.Records, func(r audit.Record) g.Node { return auditRow(&r) })),
+			ui.Table([]string{"When", "What", "Queue", "Message or user", "#Lateness", "Path", "Outcome", "To"}, g.Map(p.Records, func(r audit.Record) g.Node { return auditRow(&r) })),
 			g.If(p.More, h.P(h.Class("faint"), g.Textf("These are the last %d. For older ones, narrow the search or download the file.", len(p.Records)))),
 		}
 	case p.Asked:
 		return ui.Empty(g.Text("No record matches. "), ui.Link("/audit", g.Text("Show all")))
 	}
-	return ui.Empty(g.Text("No message has expired yet. When one does, it is recorded here with its lateness and where it went."))
+	return ui.Empty(g.Text("No message has expired yet, and nobody has changed anything. When that happens it is recorded here: a message with its lateness and where it went, a change with who made it."))
 }
 
 func auditRow(r *audit.Record) g.Node {
 	at := h.Td(h.Time(g.Text(format.UTC(r.At))))
 	if r.Lost > 0 {
-		return h.Tr(at, h.Td(h.ColSpan("6"), h.Class("warn"), g.Text(format.Plural(r.Lost, "record")+" before this one could not be kept")))
+		return h.Tr(at, h.Td(h.ColSpan("7"), h.Class("warn"), g.Text(format.Plural(r.Lost, "record")+" before this one could not be kept")))
+	}
+	queue := ui.Faint("–")
+	if r.Queue != "" {
+		queue = ui.QueueLink(ui.QueueURL(r.VHost, r.Queue), r.VHost, r.Queue)
+	}
+	if c := r.Change; c != nil {
+		return h.Tr(at, h.Td(ui.Name(c.Operation)), h.Td(queue), h.Td(ui.Name(c.User)), h.Td(), h.Td(h.Class("faint"), ui.Name(c.Face)),
+			h.Td(result(c.Result)), h.Td(ui.NameOr(c.Detail)))
 	}
 	id := ui.Faint("none")
 	if len(r.MessageID) > 0 {
 		id = ui.Name(string(r.MessageID))
 	}
-	return h.Tr(at,
-		h.Td(ui.QueueLink(ui.QueueURL(r.VHost, r.Queue), r.VHost, r.Queue)), h.Td(id), ui.Amount(g.Text(format.Span(r.Lateness()))),
+	late := g.Text("")
+	if r.Died() == audit.Expired {
+		late = g.Text(format.Span(r.Lateness()))
+	}
+	return h.Tr(at, h.Td(ui.Name(r.Died())),
+		h.Td(queue), h.Td(id), ui.Amount(late),
 		h.Td(h.Class("faint"), ui.Name(r.Path)), h.Td(outcome(r.Outcome)), h.Td(ui.Names(r.To, ui.Faint("nowhere"))))
+}
+
+// result shows what became of a change.
+func result(of string) g.Node {
+	if of == "done" {
+		return ui.Class("tag", g.Text(of))
+	}
+	return ui.Class("tag warn", ui.Name(of))
 }
 
 // outcome shows what became of a message.

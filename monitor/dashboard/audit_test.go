@@ -36,3 +36,24 @@ func TestAuditIsSearched(t *testing.T) {
 	s.post("/logout", nil)
 	require.Equal(t, "/login", s.get("/audit/export?format=csv").path)
 }
+
+// TestAuditShowsChanges: who did what, as text, and only that if somebody asks.
+func TestAuditShowsChanges(t *testing.T) {
+	s := newSite(t)
+	s.audited(
+		audit.Record{At: 1000, Deadline: 1000, VHost: "/", Queue: "q", MessageID: []byte("m-1"), Path: "eager", Outcome: "dropped"},
+		audit.Record{At: 1000, VHost: "/", Queue: "q", MessageID: []byte("m-2"), Reason: "rejected", Outcome: "dead_lettered", To: []string{"dlq"}},
+		audit.Record{At: 2000, VHost: "/", Queue: "q", Reason: audit.Changed, Change: &audit.Change{Operation: "purge_queue", User: "<i>ann", Face: "api", Result: "done", Detail: "messages 3"}},
+	)
+	s.logIn("eye")
+	all := s.get("/audit").body
+	for _, text := range []string{"m-1", "m-2", "rejected", "purge_queue", "&lt;i&gt;ann", "messages 3"} {
+		require.Contains(t, all, text)
+	}
+	changes := s.get("/audit?reason=changed").body
+	require.Contains(t, changes, "purge_queue")
+	require.NotContains(t, changes, "m-1")
+	require.NotContains(t, changes, "m-2")
+	require.Contains(t, s.get("/audit?user=ben").body, "No record matches")
+	require.Equal(t, http.StatusBadRequest, s.get("/audit?reason=bored").status)
+}

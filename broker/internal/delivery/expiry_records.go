@@ -13,6 +13,7 @@ import (
 // grow.
 type expiries struct {
 	Records []deadline.Expiry
+	Deaths  []deadline.Expiry // of messages that did not expire
 	Ids     []byte
 	Names   []string
 	held    []held
@@ -71,11 +72,17 @@ func (s *Transition) Report() {
 	for i := range e.Records {
 		e.Records[i].ClockAhead = ahead
 	}
+	for i := range e.Deaths {
+		e.Deaths[i].ClockAhead = ahead
+	}
 	s.Env.Expiries.Publish(e.Records)
+	s.Env.Expiries.PublishDeaths(e.Deaths)
 	for _, h := range e.held {
 		s.Env.Store.Release(h.pos)
 	}
 	clear(e.Records)
+	clear(e.Deaths)
 	clear(e.Names)
+	e.Deaths = e.Deaths[:0]
 	e.Records, e.Ids, e.Names, e.held = e.Records[:0], e.Ids[:0], e.Names[:0], e.held[:0]
 }

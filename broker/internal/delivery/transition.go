@@ -69,7 +69,7 @@ func (s *Transition) Done() {
 	if len(s.Sources) > 0 {
 		s.forward()
 	}
-	if len(s.Expiries.Records) > 0 {
+	if len(s.Expiries.Records)+len(s.Expiries.Deaths) > 0 {
 		s.Report()
 	}
 	s.recycle()

@@ -126,7 +126,7 @@ func (t *turn) take(l *Lane, q *delivery.Letters, b *budget) (more, held bool) {
 			t.f.env.Store.Release(store.Pos(t.crossings[i].Settled.Pos))
 		}
 	}
-	if len(t.s.Expiries.Records) > 0 {
+	if len(t.s.Expiries.Records)+len(t.s.Expiries.Deaths) > 0 {
 		t.s.Report()
 	}
 	l.passed(done)
@@ -275,18 +275,24 @@ func (t *turn) arrive(x *crossing, at deadline.Instant) {
 	if x.receipt != 0 {
 		t.f.env.Store.Release(x.receipt)
 	}
-	if x.tells() {
-		t.noteArrived(x, at)
-	}
+	t.report(x, at)
 }
 
-// tells reports whether the arrival is told as an expiry: once, and of a delayed message
-// only where it could not go on.
-func (x *crossing) tells() bool {
-	if x.from.Delayed {
-		return x.action == deadline.Parked
+// report records an arrival, once: of a message that expired, of a delayed message only where
+// it could not go on, and of other deaths if somebody asks for them.
+func (t *turn) report(x *crossing, at deadline.Instant) {
+	told := t.f.env.Expiries
+	switch e := &t.s.Expiries; {
+	case x.from.Delayed && x.action != deadline.Parked, !x.from.Delayed && x.Tried:
+	case x.from.Delayed || x.Settled.Reason == queue.Expired:
+		if told.Watched() {
+			e.Records = append(e.Records, t.recordOf(x, at))
+		}
+	case told.DeathsWatched():
+		r := t.recordOf(x, at)
+		r.Reason = message.ReasonName(x.Settled.Reason)
+		e.Deaths = append(e.Deaths, r)
 	}
-	return x.Settled.Reason == queue.Expired && !x.Tried
 }
 
 // retain journals where a dead letter that not all targets took has arrived, and
@@ -316,11 +322,8 @@ func (x *crossing) untried(targets []topology.Target) []topology.Target {
 	return slices.DeleteFunc(targets, func(t topology.Target) bool { return slices.Contains(x.Done, t.Queue.ID()) })
 }
 
-// noteArrived records a message that expired when it is where it goes.
-func (t *turn) noteArrived(x *crossing, at deadline.Instant) {
-	if !t.f.env.Expiries.Watched() {
-		return
-	}
+// recordOf is the record of a message that is where it goes.
+func (t *turn) recordOf(x *crossing, at deadline.Instant) deadline.Expiry {
 	e := deadline.Expiry{
 		VHost: t.lane.VHost.Name(), Queue: x.from.Name, Arrived: at, Path: x.Path, Action: x.action,
 		Ref: deadline.Ref{Deadline: x.Settled.ExpiresAt, Queue: x.from.ID, Seq: uint64(x.Settled.Seq)},
@@ -328,19 +331,19 @@ func (t *turn) noteArrived(x *crossing, at deadline.Instant) {
 	if of := x.about; of != nil {
 		e.MessageID, e.Trace, e.Exchange, e.RoutingKey, e.To = of.id, of.trace, of.exchange, of.key, of.to
 	}
-	t.s.Expiries.Records = append(t.s.Expiries.Records, e)
+	return e
 }
 
 // recorded reports whether the details of a letter are recorded: of one that is tried again they
 // are already.
-func (x *crossing) recorded() bool {
-	return x.about != nil && x.Settled.Reason == queue.Expired && !x.Tried
+func (x *crossing) recorded(s *delivery.Transition) bool {
+	return x.about != nil && !x.Tried && (x.Settled.Reason == queue.Expired || s.Env.Expiries.DeathsWatched())
 }
 
 // describe keeps what the record of a dead letter will say of it: its id and where it
 // goes.
 func describe[T string | []byte](s *delivery.Transition, x *crossing, id, key T, targets []topology.Target) {
-	if !x.recorded() {
+	if !x.recorded(s) {
 		return
 	}
 	e := &s.Expiries
@@ -354,7 +357,7 @@ func describe[T string | []byte](s *delivery.Transition, x *crossing, id, key T,
 
 // trace keeps the trace context of a dead letter for its record.
 func (t *turn) trace(x *crossing, src store.Message) {
-	if t.f.env.Expiries.Needs() < deadline.WithTrace || !x.recorded() {
+	if t.f.env.Expiries.Needs() < deadline.WithTrace || !x.recorded(t.s) {
 		return
 	}
 	view, err := amqp.ViewProperties(src.Properties)

@@ -31,8 +31,9 @@ type auditCommands struct {
 func auditCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "audit",
-		Short: "Search and export the record of expired messages, of a running Curfew or of a data folder",
+		Short: "Search and export the record of what expired and who changed what, of a running Curfew or of a data folder",
 		Example: `  curfew audit search --queue orders --since 1h
+  curfew audit search --reason changed --since 24h
   curfew audit search --min-lateness 100ms --dir /var/lib/curfew
   curfew audit export --since 24h > expired.jsonl`,
 		RunE: cli.Group,
@@ -45,10 +46,13 @@ func auditCommand() *cobra.Command {
 	f.StringVar(&a.query.MessageID, "message-id", "", "only with this message-id")
 	f.StringVar(&a.query.Path, "path", "", "only those found by: eager, index, lazy, requeue, manual or scheduled")
 	f.StringVar(&a.query.Outcome, "outcome", "", "only dead_lettered, dropped or parked")
+	f.StringVar(&a.query.Reason, "reason", "", "only expired, rejected, maxlen or delivery_limit; changed is what users did")
+	f.StringVar(&a.query.User, "by", "", "only what this user changed")
 	f.DurationVar(&a.query.MinLateness, "min-lateness", 0, "only with at least this lateness")
 	f.StringVar(&a.since, "since", "", "from this instant (RFC 3339), or within this time, such as 2h")
 	f.StringVar(&a.till, "before", "", "before this instant, or longer ago than this time")
 	cli.Offers(c, "path", "eager", "index", "lazy", "requeue", "manual", "scheduled")
+	cli.Offers(c, "reason", "expired", "rejected", "maxlen", "delivery_limit", "changed")
 	cli.Offers(c, "outcome", "dead_lettered", "dropped", "parked")
 	c.AddCommand(a.search(), a.export())
 	return c
@@ -81,7 +85,7 @@ func (a *auditCommands) records(ctx context.Context) (iter.Seq2[audit.Record, er
 func (a *auditCommands) location(format string) string {
 	v := url.Values{"format": {format}}
 	q := &a.query
-	for name, text := range map[string]string{"vhost": q.VHost, "queue": q.Queue, "message_id": q.MessageID, "path": q.Path, "outcome": q.Outcome} {
+	for name, text := range map[string]string{"vhost": q.VHost, "queue": q.Queue, "message_id": q.MessageID, "path": q.Path, "outcome": q.Outcome, "reason": q.Reason, "user": q.User} {
 		if text != "" {
 			v.Set(name, text)
 		}
@@ -103,7 +107,7 @@ func (a *auditCommands) location(format string) string {
 func (a *auditCommands) search() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "search",
-		Short: "Show the last messages that expired, the newest first",
+		Short: "Show the last records, the newest first",
 		Args:  cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.complete(); err != nil {
@@ -114,22 +118,34 @@ func (a *auditCommands) search() *cobra.Command {
 				return err
 			}
 			var rows [][]string
-			for _, r := range list {
-				if r.Lost > 0 {
-					rows = append(rows, []string{time.UnixMilli(r.At).UTC().Format("2006-01-02T15:04:05.000Z"), "-", "-", "-", "-", fmt.Sprint(r.Lost, " records are missing"), "-"})
-					continue
-				}
-				rows = append(rows, []string{time.UnixMilli(r.At).UTC().Format("2006-01-02T15:04:05.000Z"), r.Queue, cli.OrDash(string(r.MessageID)), r.Lateness().String(), r.Path, r.Outcome, cli.OrDash(strings.Join(r.To, " "))})
+			for i := range list {
+				rows = append(rows, auditRow(&list[i]))
 			}
 			out := make([]*audit.Record, len(list))
 			for i := range list {
 				out[i] = &list[i]
 			}
-			return a.Print(cmd.OutOrStdout(), out, []string{"AT", "QUEUE", "MESSAGE-ID", "LATE", "PATH", "OUTCOME", "TO"}, rows)
+			return a.Print(cmd.OutOrStdout(), out, []string{"AT", "WHAT", "QUEUE", "MESSAGE-ID", "LATE", "PATH", "OUTCOME", "TO"}, rows)
 		},
 	}
 	c.Flags().IntVarP(&a.query.Limit, "count", "n", 20, "how many at most")
 	return cli.Watched(c)
+}
+
+// auditRow shows a record. A change has its user where a message has its id.
+func auditRow(r *audit.Record) []string {
+	at := time.UnixMilli(r.At).UTC().Format("2006-01-02T15:04:05.000Z")
+	if r.Lost > 0 {
+		return []string{at, "-", "-", "-", "-", "-", fmt.Sprint(r.Lost, " records are missing"), "-"}
+	}
+	if c := r.Change; c != nil {
+		return []string{at, c.Operation, cli.OrDash(r.Queue), "by " + c.User, "-", c.Face, c.Result, cli.OrDash(c.Detail)}
+	}
+	late := "-"
+	if r.Died() == audit.Expired {
+		late = r.Lateness().String()
+	}
+	return []string{at, r.Died(), r.Queue, cli.OrDash(string(r.MessageID)), late, cli.OrDash(r.Path), r.Outcome, cli.OrDash(strings.Join(r.To, " "))}
 }
 
 func (a *auditCommands) newest(ctx context.Context) (list []audit.Record, err error) {

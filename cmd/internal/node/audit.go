@@ -4,12 +4,13 @@ import (
 	"context"
 	"path/filepath"
 
+	"curfew/broker/operate"
 	"curfew/monitor/audit"
 )
 
 // openAudit opens the record of expiries. Without a data folder there is none.
 func (n *Node) openAudit() (err error) {
-	if !n.settings.Audit || n.settings.DataDir == "" {
+	if n.settings.Audit == "false" || n.settings.DataDir == "" {
 		return nil
 	}
 	n.audit, err = audit.Open(audit.Options{
@@ -18,7 +19,17 @@ func (n *Node) openAudit() (err error) {
 	return err
 }
 
-// runAudit records expiries until stop is called. stop waits for the last of them.
+// changesInto has what users do recorded in l, if there is one.
+func changesInto(l *audit.Log) func(operate.Change) {
+	if l == nil {
+		return nil
+	}
+	return func(c operate.Change) {
+		l.Did(audit.Change{Operation: string(c.Operation), User: c.By.Name, Face: string(c.By.Face), Result: c.Result, Detail: c.Detail}, c.At.VHost, c.At.Name)
+	}
+}
+
+// runAudit writes records until stop is called. stop waits for the last of them.
 func (n *Node) runAudit(ctx context.Context) (stop func()) {
 	if n.audit == nil {
 		return func() {}

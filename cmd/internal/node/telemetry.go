@@ -32,6 +32,9 @@ func (n *Node) expiries() *deadline.Stream {
 	var s deadline.Stream
 	if n.audit != nil {
 		s.Subscribe(deadline.WithMessage, n.audit.Expired)
+		if n.settings.Audit == "all" {
+			s.SubscribeDeaths(n.audit.Died)
+		}
 	}
 	if n.telemetry != nil && n.telemetry.Traces() {
 		s.Subscribe(deadline.WithTrace, n.telemetry.Expired)

@@ -35,7 +35,7 @@ func TestDefaults(t *testing.T) {
 	assert.Equal(t, Settings{
 		AMQPAddr: "127.0.0.1:5672", HTTPAddr: "127.0.0.1:15672", OpsAddr: "127.0.0.1:15692", DataDir: "./curfew-data", StoreSync: "group",
 		Monitor: true, IdleMinimum: 5 * time.Minute, TTL: "on", ScheduleWindow: 20 * time.Millisecond, TTLPrecedence: "min", Unroutable: "park",
-		User: "guest", Password: "guest", GuestLoopbackOnly: true, Audit: true, TLSClientAuth: "none", TLSLoginFrom: "distinguished_name", Instance: instance(host),
+		User: "guest", Password: "guest", GuestLoopbackOnly: true, Audit: "true", TLSClientAuth: "none", TLSLoginFrom: "distinguished_name", Instance: instance(host),
 		Heartbeat: seconds(time.Minute), MaxMessageSize: 16 << 20, MaxConnections: 1024, ConsumerTimeout: ackTimeout(30 * time.Minute), MemoryLimit: memoryLimit{percent: 60}, DiskFreeLimit: 50 << 20, LogLevel: "info", LogFormat: "auto",
 	}, c)
 }
@@ -54,7 +54,7 @@ func TestReadsEveryVariable(t *testing.T) {
 	assert.Equal(t, Settings{
 		AMQPAddr: ":0", HTTPAddr: ":1", AMQPSAddr: ":1", HTTPSAddr: ":2", TLSCert: "c", TLSKey: "k", TLSClientCA: "ca", TLSClientAuth: "require", TLSLoginFrom: "common_name",
 		OpsAddr: "[::1]:99", StoreSync: "never", RedisURL: "redis://h",
-		IdleMinimum: time.Second, TTL: "off", ScheduleWindow: time.Second, TTLPrecedence: "message", Unroutable: "drop", Alerts: "a.yaml", AlertUrls: "webhook+https://h/x,ntfy://h/t",
+		Audit: "false", IdleMinimum: time.Second, TTL: "off", ScheduleWindow: time.Second, TTLPrecedence: "message", Unroutable: "drop", Alerts: "a.yaml", AlertUrls: "webhook+https://h/x,ntfy://h/t",
 		User: "u", Password: "p", Instance: "i-1", MaxMessageSize: 1 << 20, MaxConnections: 7, MemoryLimit: memoryLimit{size: 1 << 30}, DiskFreeLimit: 1 << 20,
 		LogLevel: "debug", LogFormat: "json",
 	}, c)
