@@ -30,11 +30,11 @@ func (c *connection) waitWhileBlocked() error {
 		}
 		select {
 		case <-changed:
-		case <-c.ackCheckCalled:
+		case <-c.deadline.checkCalled:
 			if err := c.closeOverdue(); err != nil {
 				return err
 			}
-		case <-c.out.gone:
+		case <-c.out.Gone():
 			return errEnd
 		case <-c.ctx.Done():
 			return context.Cause(c.ctx)
@@ -49,7 +49,7 @@ func (c *connection) waitWhileBlocked() error {
 func (c *connection) notifyBlocked(reason string) {
 	c.log.Info("publisher is blocked", zap.String("reason", reason))
 	if c.takesBlocked {
-		c.out.send(0, &amqp.ConnectionBlocked{Reason: reason})
+		c.out.Send(0, &amqp.ConnectionBlocked{Reason: reason})
 	}
 }
 
@@ -57,9 +57,9 @@ func (c *connection) notifyBlocked(reason string) {
 // the client's silence must not count.
 func (c *connection) notifyUnblocked() {
 	if c.takesBlocked {
-		c.out.send(0, &amqp.ConnectionUnblocked{})
+		c.out.Send(0, &amqp.ConnectionUnblocked{})
 	}
-	c.readUntil = time.Time{}
+	c.deadline.restart()
 }
 
 // awaitUnblocked waits before a publish while a resource alarm is on. Whatever was read
@@ -102,7 +102,7 @@ func (ch *channel) addWhenRoom(m *broker.Publication) (routed bool, err error) {
 		pause := time.NewTimer(fullRetry)
 		select {
 		case <-pause.C:
-		case <-ch.conn.out.gone:
+		case <-ch.conn.out.Gone():
 			return false, errEnd
 		case <-ch.conn.ctx.Done():
 			return false, context.Cause(ch.conn.ctx)

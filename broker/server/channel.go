@@ -2,54 +2,42 @@ package server
 
 import (
 	"errors"
-	"sync"
+	"sync/atomic"
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/server/internal/confirms"
+	"curfew/broker/server/internal/content"
+	"curfew/broker/server/internal/deliveries"
 )
 
-// channel is one channel of a connection. The fields above mu belong to the connection's
-// reader; the fields below it are shared with whoever delivers. Lock order: a queue's lock,
-// then mu, then the outbox's.
+// channel is one channel of a connection: it takes frames apart by method and has each part
+// do its share. Its fields belong to the connection's reader, except that deliveries, and
+// what is atomic, may be used by any goroutine.
 type channel struct {
 	conn *connection
 	id   uint16
 
-	publisher     *broker.Publisher
-	content       content
-	queue         string // declared last; an empty queue name refers to it
-	prefetch      int    // of consumers started from now on; 0: no limit
-	confirm       bool
-	published     uint64 // publishes since confirm.select; the tag of the last one
-	confirmed     uint64 // confirms were requested from the broker up to this tag
-	refused       []int
-	tags          int               // generated consumer tags so far
-	settled       []unackedDelivery // scratch space of settle
-	pendingCounts publishCounts
-	dirty         bool          // is in conn.dirty
-	closing       bool          // channel.close is sent; everything but close-ok is ignored
-	replies       replyConsumer // zero: none
-	tx            *transaction  // nil: the channel is not transactional; changed with mu held
+	dirty   bool   // is in conn.dirty
+	closing bool   // channel.close is sent; everything but close-ok is ignored
+	queue   string // declared last; an empty queue name refers to it
 
-	mu        sync.Mutex
-	consumers map[string]*consumer
-	unacked   unackedRing
-	limit     int         // unacked deliveries over all consumers; 0: no limit (basic.qos global)
-	inFlight  int         // unacked deliveries of consumers; messages from basic.get do not count
-	starved   []*consumer // refused because of limit, in the order of their turns
-	turn      *consumer   // the consumer that may take a message before them; nil: none
-	closed    bool
+	publisher *broker.Publisher
+	content   content.Assembly
+	refused   []int // scratch space: the publishes of a batch that a full queue refused
+	unflushed publishCounts
+	published publishTotals
+	confirms  atomic.Pointer[confirms.Confirms] // nil: the channel does not confirm
+	tx        atomic.Pointer[transaction]       // nil: the channel is not transactional
 
-	committing bool // tx.commit has not been answered yet
-	counts     ChannelCounts
-	toConfirm  uint64 // publishes to be confirmed
-	answered   uint64 // publishes confirmed or refused
+	deliveries deliveries.Deliveries
+	replies    *replyConsumer // nil: none
 }
 
 func newChannel(c *connection, id uint16) *channel {
-	return &channel{
-		conn: c, id: id, publisher: c.rights.NewPublisher(c.vhost), consumers: map[string]*consumer{},
-	}
+	ch := &channel{conn: c, id: id, publisher: c.user.Rights.NewPublisher(c.user.VHost)}
+	ch.deliveries.Init(id, &c.out, &c.held, c.cancelNotify)
+	return ch
 }
 
 // frame handles one frame of this channel.
@@ -57,10 +45,10 @@ func (ch *channel) frame(f amqp.Frame) error {
 	if ch.closing {
 		return ch.whileClosing(f)
 	}
-	if f.Type == amqp.FrameMethod && ch.content.stage == contentNone {
+	if f.Type == amqp.FrameMethod && !ch.content.Begun() {
 		return ch.method(f.Payload)
 	}
-	if err := ch.contentFrame(f); !errors.Is(err, errOverdue) {
+	if err := ch.addContent(f); !errors.Is(err, errOverdue) {
 		return err
 	}
 	return nil
@@ -87,14 +75,14 @@ func (ch *channel) method(payload []byte) error {
 	if err != nil {
 		return err
 	}
-	if ch.tx != nil && id != amqp.ChannelCloseID {
-		if err := ch.checkCommitted(); err != nil {
+	if tx := ch.tx.Load(); tx != nil && id != amqp.ChannelCloseID {
+		if err := tx.checkCommitted(); err != nil {
 			return amqp.Answering(err, id)
 		}
 	}
 	switch id {
 	case amqp.BasicPublishID:
-		return ch.publishMethod(payload)
+		return ch.content.Begin(payload)
 	case amqp.BasicAckID:
 		tag, multiple, err := amqp.ParseAck(payload)
 		if err != nil {
@@ -141,24 +129,6 @@ func (ch *channel) handle(m amqp.Method) error {
 		return nil
 	case *amqp.ChannelFlow:
 		return ch.flow(m)
-	case *amqp.ExchangeDeclare:
-		return ch.exchangeDeclare(m)
-	case *amqp.ExchangeDelete:
-		return ch.exchangeDelete(m)
-	case *amqp.ExchangeBind:
-		return ch.exchangeBind(m)
-	case *amqp.ExchangeUnbind:
-		return ch.exchangeUnbind(m)
-	case *amqp.QueueDeclare:
-		return ch.queueDeclare(m)
-	case *amqp.QueueBind:
-		return ch.queueBind(m)
-	case *amqp.QueueUnbind:
-		return ch.queueUnbind(m)
-	case *amqp.QueuePurge:
-		return ch.queuePurge(m)
-	case *amqp.QueueDelete:
-		return ch.queueDelete(m)
 	case *amqp.BasicQos:
 		return ch.qos(m)
 	case *amqp.BasicConsume:
@@ -182,7 +152,14 @@ func (ch *channel) handle(m amqp.Method) error {
 	case *amqp.TxRollback:
 		return ch.txRollback()
 	}
-	return amqp.NewException(amqp.NotImplemented, 0, 0, "method %s", m.ID())
+	answer, known, err := ch.conn.user.Execute(m, &ch.queue)
+	if !known {
+		return amqp.NewException(amqp.NotImplemented, 0, 0, "method %s", m.ID())
+	}
+	if answer != nil {
+		ch.send(answer)
+	}
+	return err
 }
 
 // flow: a client cannot stop deliveries by channel.flow, as in RabbitMQ; basic.qos and
@@ -196,7 +173,7 @@ func (ch *channel) flow(m *amqp.ChannelFlow) error {
 }
 
 // send appends a method to the connection's outbox.
-func (ch *channel) send(m amqp.Method) { ch.conn.out.send(ch.id, m) }
+func (ch *channel) send(m amqp.Method) { ch.conn.out.Send(ch.id, m) }
 
 // reply sends the answer unless the client asked for none.
 func (ch *channel) reply(noWait bool, m amqp.Method) error {
@@ -213,22 +190,19 @@ func (ch *channel) closeWith(e *amqp.Exception) {
 	ch.send(&amqp.ChannelClose{Closing: amqp.Closing{ReplyCode: e.Code, ReplyText: e.Text, ClassID: e.Class, MethodID: e.Method}})
 }
 
-// close returns the unacked messages and ends the consumers, in this order, so that the
-// next consumers of a queue get its messages in order. It may be called again.
+// close rolls back what is not committed, and gives up what the channel holds. It may be
+// called again.
 func (ch *channel) close() {
 	ch.conn.flush()
 	ch.publisher.Pause()
 	ch.rollback()
 	ch.closeReplies()
-	ch.content.abandon(ch.conn)
-	ch.mu.Lock()
-	ch.closed = true
-	consumers := ch.consumers
-	ch.consumers, ch.starved = nil, nil
-	ch.mu.Unlock()
-	ch.returnUnacked()
-	for _, c := range consumers {
-		ch.conn.heldBytes.Add(-c.bytes())
-		c.Cancel()
+	ch.content.Abandon(&ch.conn.held)
+	if c := ch.confirms.Load(); c != nil {
+		c.Close()
 	}
+	if tx := ch.tx.Load(); tx != nil {
+		tx.close()
+	}
+	ch.deliveries.Close(&ch.conn.acks)
 }

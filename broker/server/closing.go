@@ -5,8 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"os"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -31,7 +29,7 @@ func (c *connection) fail(id uint16, err error) error {
 	if c.phase < running {
 		c.log.Warn("handshake failed", zap.String("reason", e.Text))
 	}
-	if ch := c.channels[id]; id != 0 && ch != nil && !e.Hard() {
+	if ch := c.channels.get(id); ch != nil && !e.Hard() {
 		c.log.Info("channel closed", zap.Uint16("channel", id), zap.String("reason", e.Text))
 		ch.closeWith(e)
 		return nil
@@ -40,7 +38,7 @@ func (c *connection) fail(id uint16, err error) error {
 		return nil
 	}
 	c.log.Warn("connection closed", zap.String("reason", e.Text))
-	c.out.send(0, closeMethod(e))
+	c.out.Send(0, closeMethod(e))
 	c.startClosing()
 	return nil
 }
@@ -52,8 +50,8 @@ func closeMethod(e *amqp.Exception) *amqp.ConnectionClose {
 // startClosing releases at once what the client holds, and waits for close-ok.
 func (c *connection) startClosing() {
 	c.releaseAll()
-	c.phase, c.leaveBy = closing, time.Now().Add(closeGrace)
-	c.nc.SetReadDeadline(c.leaveBy)
+	c.phase = closing
+	c.deadline.leave(closeGrace)
 }
 
 // whileClosing waits for close-ok. A client may send close more than once, from several
@@ -68,7 +66,7 @@ func (c *connection) whileClosing(f amqp.Frame) error {
 	case amqp.ConnectionCloseOkID:
 		c.ended = true
 	case amqp.ConnectionCloseID:
-		c.out.send(0, &amqp.ConnectionCloseOk{})
+		c.out.Send(0, &amqp.ConnectionCloseOk{})
 	}
 	return nil
 }
@@ -82,19 +80,15 @@ func (c *connection) linger() error {
 
 // releaseAll closes the channels and deletes the exclusive queues. It may be called again.
 func (c *connection) releaseAll() {
-	for _, ch := range c.channels {
+	for _, ch := range c.channels.list() {
 		ch.close()
 	}
-	c.srv.totals.channelsClosed.Add(uint64(len(c.channels)))
-	c.listing.Lock()
-	clear(c.channels)
-	c.listing.Unlock()
-	c.last = nil
-	c.closeAccount()
+	c.srv.totals.channelsClosed.Add(uint64(c.channels.clear()))
+	c.held.Close()
 	c.unlist()
 	if c.session != nil {
-		c.rights.Pace(false)
-		c.vhost.Release(c)
+		c.user.Rights.Pace(false)
+		c.user.VHost.Release(c)
 		c.session.Close()
 	}
 }
@@ -103,7 +97,7 @@ func (c *connection) releaseAll() {
 // more than once; it does not block.
 func (c *connection) forceClose(e *amqp.Exception) {
 	c.cancel(e)
-	c.nc.SetReadDeadline(time.Unix(1, 0)) // wakes the reader
+	c.deadline.wake()
 }
 
 // closeForced closes a connection because of forceClose.
@@ -112,24 +106,6 @@ func (c *connection) closeForced() error {
 		return nil
 	}
 	return c.fail(0, context.Cause(c.ctx))
-}
-
-// interrupted reports whether a read ended only because of forceClose or requestAckCheck.
-func (c *connection) interrupted(err error) bool {
-	if !errors.Is(err, os.ErrDeadlineExceeded) {
-		return false
-	}
-	if c.ctx.Err() == nil {
-		return c.ackCheckPending()
-	}
-	if c.phase != closing {
-		return true
-	}
-	left := time.Now().Before(c.leaveBy)
-	if left {
-		c.nc.SetReadDeadline(c.leaveBy)
-	}
-	return left
 }
 
 // cutOff ends the connection without an answer, not even one from TLS, which could block.

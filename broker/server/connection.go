@@ -2,11 +2,9 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +12,10 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
-	"curfew/broker/memory"
+	"curfew/broker/server/internal/declare"
+	"curfew/broker/server/internal/deliveries"
+	"curfew/broker/server/internal/held"
+	"curfew/broker/server/internal/outbox"
 )
 
 // phase is the state of a connection (AMQP 0-9-1 §2.2.4).
@@ -29,76 +30,58 @@ const (
 )
 
 // connection is one client's socket. Its fields belong to the reader goroutine. Others
-// reach the client through out, and the channels through their locks.
+// reach the client through out, and the channels through their deliveries.
 type connection struct {
 	srv *Server
 	nc  net.Conn
 	log *zap.Logger
-	out outbox
+	out outbox.Outbox
 
-	ctx    context.Context // ends when the connection is forced to close; the cause is the exception
-	cancel context.CancelCauseFunc
+	ctx      context.Context // ends when the connection is forced to close; the cause is the exception
+	cancel   context.CancelCauseFunc
+	deadline readDeadline
 
-	accepted time.Time
-	tls      *tls.ConnectionState // nil: none
-
-	phase     phase
-	session   *broker.Session
-	rights    *broker.Rights
-	vhost     *broker.VHost
-	user      string
-	frameMax  uint32
-	chanMax   uint16
-	tables    amqp.Limits
-	heartbeat time.Duration
-	readUntil time.Time // when the read deadline was last set
-	leaveBy   time.Time // a client that was sent connection.close may stay until then
-
-	mechanism  string                   // of the login
-	properties []byte                   // of the client, encoded
-	identity   atomic.Pointer[identity] // nil unless the connection is open
-	traffic    traffic
-	blocked    atomic.Bool  // by a resource alarm
-	lastFlow   atomic.Int64 // when it was last made to wait for consumers, Unix µs; 0: never
-
-	account   *memory.Account // nil until the client has logged in
-	heldBytes atomic.Int64    // bytes that the connection holds; see accounted
-	accounted int64           // bytes drawn from the account for them
+	phase      phase
+	handshake  *handshake // nil once the connection is open
+	session    *broker.Session
+	user       declare.Client // its rights, once the connection is open
+	userName   string
+	frameMax   uint32
+	channelMax uint16
+	tables     amqp.Limits
 
 	cancelNotify bool // the client supports basic.cancel
 	takesBlocked bool // the client supports connection.blocked
-	consuming    bool // had consumers when updatePaced was last called
 	published    bool // all or part of a message, since waitWhileBlocked was last called
-	authClose    bool // the client supports connection.close after a failed login
+	ended        bool
 
-	ackCheckMu     sync.Mutex
-	ackCheck       bool          // check for overdue deliveries
-	ackCheckCalled chan struct{} // wakes waitWhileBlocked for that
+	blocked  atomic.Bool              // by a resource alarm
+	flow     flow                     // by consumers that get too little processor time
+	identity atomic.Pointer[identity] // nil unless the connection is open
 
-	listing  sync.Mutex // held by the reader to change channels, by others to read them
-	channels map[uint16]*channel
-	last     *channel    // of the last frame
-	acks     settleBatch // settlements not yet passed to their queues
-	dirty    []*channel
-	ended    bool
+	reads, received atomic.Uint64 // from the socket: calls, octets
+
+	held     held.Bytes
+	channels channelTable
+	acks     deliveries.Batch // settlements not yet passed to their queues
+	dirty    []*channel       // with publishes not yet passed to their queues
 }
 
-const (
-	handshakeTimeout = 10 * time.Second
-	preAuthFrameMax  = 8192
-)
+// preAuthFrameMax is the size of the frames that the server takes from an unknown client.
+const preAuthFrameMax = 8192
 
 // preAuthTables bounds the tables that the server parses for an unknown client.
 var preAuthTables = amqp.Limits{Depth: 4, Entries: 128, Values: 256}
 
 func newConnection(s *Server, nc net.Conn) *connection {
 	c := &connection{
-		srv: s, nc: nc, accepted: time.Now(), log: s.log.WithLazy(zap.Stringer("conn", nc.RemoteAddr())),
-		frameMax: preAuthFrameMax, tables: preAuthTables,
-		ackCheckCalled: make(chan struct{}, 1), channels: map[uint16]*channel{},
+		srv: s, nc: nc, log: s.log.WithLazy(zap.Stringer("conn", nc.RemoteAddr())),
+		frameMax: preAuthFrameMax, tables: preAuthTables, channels: channelTable{open: map[uint16]*channel{}},
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
-	c.out.init(c.write)
+	c.handshake = newHandshake(c)
+	c.deadline.init(nc)
+	c.out.Init(c.write)
 	return c
 }
 
@@ -109,8 +92,8 @@ func (c *connection) run() {
 	if left := c.guard(func() error { c.releaseAll(); return nil }); err == nil {
 		err = left
 	}
-	c.out.close()
-	<-c.out.gone
+	c.out.Close()
+	<-c.out.Gone()
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
 		c.log.Info("connection ended", zap.Error(err))
 	}
@@ -118,13 +101,13 @@ func (c *connection) run() {
 
 // write runs the outbox's writer. After the last frame it closes the socket.
 func (c *connection) write() {
-	err := c.guard(func() error { return c.out.write(c.nc, &c.traffic) })
+	err := c.guard(func() error { return c.out.Write(c.nc) })
 	if err != nil {
 		c.log.Debug("write failed", zap.Error(err))
 	}
-	if err != nil || c.out.ended() {
+	if err != nil || c.out.Ended() {
 		c.nc.Close()
-		c.out.kill()
+		c.out.Kill()
 	}
 }
 
@@ -133,7 +116,7 @@ func (c *connection) guard(fn func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			c.log.Error("panic while serving a connection; please report it", zap.Any("panic", r), zap.Stack("stack"))
-			c.out.send(0, closeMethod(amqp.NewException(amqp.InternalError, 0, 0, "broker error")))
+			c.out.Send(0, closeMethod(amqp.NewException(amqp.InternalError, 0, 0, "broker error")))
 			err = errors.New("server: panic")
 		}
 	}()
@@ -143,50 +126,34 @@ func (c *connection) guard(fn func() error) (err error) {
 // channel returns the channel of a frame, or nil if the frame opened the channel or is to
 // be ignored.
 func (c *connection) channel(f amqp.Frame) (*channel, error) {
-	if c.last != nil && c.last.id == f.Channel {
-		return c.last, nil
-	}
-	ch, ok := c.channels[f.Channel]
-	if ok {
-		c.last = ch
+	if ch := c.channels.get(f.Channel); ch != nil {
 		return ch, nil
 	}
 	id, err := amqp.PeekMethod(f.Payload)
 	if f.Type != amqp.FrameMethod || err != nil || id != amqp.ChannelOpenID {
 		return nil, amqp.NewException(amqp.ChannelError, 0, 0, "expected 'channel.open'")
 	}
-	if f.Channel > c.chanMax {
+	if f.Channel > c.channelMax {
 		return nil, amqp.NewException(amqp.NotAllowed, id.Class(), id.Method(),
-			"number of channels opened (%d) has reached the negotiated channel_max (%d)", len(c.channels), c.chanMax)
+			"number of channels opened (%d) has reached the negotiated channel_max (%d)", c.channels.count(), c.channelMax)
 	}
 	if err := c.session.OpenChannel(); err != nil {
 		return nil, amqp.Answering(err, id)
 	}
-	c.addChannel(newChannel(c, f.Channel))
-	c.out.send(f.Channel, &amqp.ChannelOpenOk{})
-	return nil, nil
-}
-
-func (c *connection) addChannel(ch *channel) {
-	c.listing.Lock()
-	c.channels[ch.id] = ch
-	c.listing.Unlock()
-	c.heldBytes.Add(channelBytes)
+	c.channels.add(newChannel(c, f.Channel))
+	c.held.Add(channelBytes)
 	c.srv.totals.channelsOpened.Add(1)
+	c.out.Send(f.Channel, &amqp.ChannelOpenOk{})
+	return nil, nil
 }
 
 // removeChannel removes a closed channel.
 func (c *connection) removeChannel(ch *channel) {
-	c.listing.Lock()
-	delete(c.channels, ch.id)
-	c.listing.Unlock()
-	c.heldBytes.Add(-channelBytes)
+	c.channels.remove(ch)
+	c.held.Add(-channelBytes)
 	c.srv.totals.channelsClosed.Add(1)
 	c.session.CloseChannel()
-	if c.last == ch {
-		c.last = nil
-	}
-	if c.consuming {
+	if c.flow.consuming {
 		c.updatePaced()
 	}
 }
@@ -201,5 +168,25 @@ func (c *connection) flush() {
 		ch.flushPublishes()
 	}
 	c.dirty = c.dirty[:0]
-	c.acks.flush()
+	c.acks.Flush()
+}
+
+const (
+	channelBytes = 2 << 10 // with its room for properties and two names
+
+	// maxHeldBytes is how much one connection may hold in addition to the largest message. It also
+	// applies if the budget is unlimited.
+	maxHeldBytes = 64 << 20
+)
+
+// updateHeld draws from the budget of all clients what the connection now holds in addition,
+// or gives back what it no longer holds. An error is 506, which closes the connection.
+func (c *connection) updateHeld() error {
+	return c.held.Update(maxHeldBytes + int64(c.srv.opts.Broker.MaxMessageBytes()))
+}
+
+// evict closes the connection that holds the most. A client that does not read is cut off.
+func (c *connection) evict(err error) {
+	c.forceClose(held.OverBudget(err))
+	time.AfterFunc(closeGrace, c.cutOff)
 }

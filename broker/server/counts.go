@@ -1,10 +1,6 @@
 package server
 
-import (
-	"sync/atomic"
-
-	"curfew/broker"
-)
+import "sync/atomic"
 
 // ChannelCounts are the totals of one channel (RabbitMQ: message_stats).
 type ChannelCounts struct {
@@ -21,48 +17,23 @@ type ChannelCounts struct {
 	Redelivered    uint64
 }
 
-// countDelivered counts a message that was sent to the client.
-func (c *ChannelCounts) countDelivered(get, noAck, redelivered bool) {
-	switch {
-	case get && noAck:
-		c.GotNoAck++
-	case get:
-		c.Got++
-	case noAck:
-		c.DeliveredNoAck++
-	default:
-		c.Delivered++
-	}
-	if redelivered {
-		c.Redelivered++
-	}
-}
-
 // publishCounts is what a channel's reader has counted since the last flush.
 type publishCounts struct{ published, returned, dropped uint64 }
 
-// foldCounts adds what the reader has counted to the totals, once a batch.
-func (ch *channel) foldCounts() {
-	n, t := &ch.pendingCounts, &ch.conn.srv.totals
-	if n.published == 0 {
-		return
+// publishTotals are the totals of one channel. They are updated once a batch, by its reader.
+type publishTotals struct{ published, returned, dropped atomic.Uint64 }
+
+func (t *publishTotals) add(n *publishCounts) {
+	t.published.Add(n.published)
+	addSome(&t.returned, n.returned)
+	addSome(&t.dropped, n.dropped)
+}
+
+// addSome leaves alone what is not to be changed, which is cheaper.
+func addSome(total *atomic.Uint64, n uint64) {
+	if n > 0 {
+		total.Add(n)
 	}
-	t.received.Add(n.published)
-	if ch.confirm {
-		t.receivedConfirm.Add(n.published)
-	}
-	if n.returned > 0 {
-		t.returned.Add(n.returned)
-	}
-	if n.dropped > 0 {
-		t.dropped.Add(n.dropped)
-	}
-	ch.mu.Lock()
-	ch.counts.Published += n.published
-	ch.counts.Returned += n.returned
-	ch.counts.Dropped += n.dropped
-	ch.mu.Unlock()
-	*n = publishCounts{}
 }
 
 // totals are the server's since its start. They are updated once a batch.
@@ -72,6 +43,15 @@ type totals struct {
 	received, receivedConfirm, confirmed atomic.Uint64
 	returned, dropped                    atomic.Uint64
 	repliesLost                          atomic.Uint64 // direct replies
+}
+
+func (t *totals) addPublishes(n *publishCounts, confirm bool) {
+	t.received.Add(n.published)
+	if confirm {
+		t.receivedConfirm.Add(n.published)
+	}
+	addSome(&t.returned, n.returned)
+	addSome(&t.dropped, n.dropped)
 }
 
 // Totals are the server's since its start.
@@ -98,17 +78,3 @@ func (s *Server) Totals() Totals {
 // RepliesLost returns how many direct replies were lost because their client did not read
 // fast enough.
 func (s *Server) RepliesLost() uint64 { return s.totals.repliesLost.Load() }
-
-// countSettledLocked counts the deliveries that a settlement ended.
-func (ch *channel) countSettledLocked(how broker.Settlement) {
-	if how == broker.Ack {
-		ch.counts.Acked += uint64(len(ch.settled))
-	}
-}
-
-// expectConfirms adds n to the publishes that are to be confirmed.
-func (ch *channel) expectConfirms(n uint64) {
-	ch.mu.Lock()
-	defer ch.mu.Unlock()
-	ch.toConfirm += n
-}

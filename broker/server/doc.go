@@ -10,12 +10,32 @@
 //	                               broker ─► consumer.Pull ─► outbox ─► writer ─► socket
 //
 // Only the reader goroutine touches the state of a connection and its channels. What
-// deliveries share with it (tags, unacked, credit) is guarded by the channel's lock.
-// Publishes and settlements are gathered until the end of a read, or until another method
-// needs to see their effect. Deliveries, confirms and replies are gathered in the outbox;
-// its writer swaps the buffer out and sends it in one write. The reader runs for as long as
-// the connection exists. The writer runs only while there is something to send: starting it
-// costs no more than waking it.
+// deliveries share with it (tags, unacked, credit) is guarded by a lock of the channel's
+// deliveries. Publishes and settlements are gathered until the end of a read, or until
+// another method needs to see their effect. Deliveries, confirms and replies are gathered in
+// the outbox; its writer swaps the buffer out and sends it in one write. The reader runs for
+// as long as the connection exists. The writer runs only while there is something to send:
+// starting it costs no more than waking it.
+//
+// # Parts
+//
+// A connection and its channels decide which part a frame is for. The parts know neither; each
+// is a package under internal.
+//
+//	admission   which connections may be in their handshake
+//	sasl        who the client is
+//	outbox      frames that wait for the socket; the writer; heartbeats
+//	held        memory that the client makes the broker hold
+//	content     a publish, put together from its frames
+//	confirms    publisher confirms of a channel
+//	declare     methods that declare, bind, purge and delete
+//	deliveries  consumers of a channel, prefetch, unacked messages, settlements
+//	buffers     pooled memory for frames
+//
+// In this package are the types that a connection (connection.go) consists of besides:
+// handshake (until it is open), readDeadline (how others wake the reader), channelTable, flow.
+// A channel (channel.go) executes methods in publish.go, consume.go, reply.go and
+// transaction.go.
 //
 // # States
 //
@@ -23,7 +43,7 @@
 //
 // A channel is in one of three modes: plain, publisher confirms (confirm.select), or
 // transactional (tx.select). In a transaction, publishes are in the store but in no queue
-// until the commit, and settlements wait in the channel (transaction).
+// until the commit, and settlements wait in the channel's deliveries (transaction).
 //
 // A request from outside (to close the connection, or to check for deliveries that were not
 // acknowledged in time) sets the connection's read deadline to the past. The reader wakes
@@ -36,7 +56,7 @@
 //     address that has the most is closed (admission).
 //   - An oversized frame is refused before it is buffered. Bodies take memory as they
 //     arrive. Unfinished publishes, transactions, channels, consumers and unsent frames are
-//     charged to a memory budget that all clients share (memory.go, broker/memory). When the
+//     charged to a memory budget that all clients share (held, broker/memory). When the
 //     budget is used up, the largest connection of the user who holds the most is closed
 //     with 506. In any case one connection may hold no more than 64 MiB and one message.
 //   - Of a consumer's arguments, up to 1 KiB is kept for display.
@@ -61,9 +81,9 @@
 //
 // # Metrics and listings
 //
-// List and Totals serve management. A channel counts under its own lock, or, where its
-// reader holds no lock, in numbers of its own that it adds up once a batch.
-// connection.listing is a leaf lock: it lets other goroutines see the list of channels.
+// List and Totals serve management. A channel counts deliveries under their lock, and
+// publishes in numbers of its reader that are added up once a batch. channelTable has a leaf
+// lock: it lets other goroutines see the list of channels.
 //
 // # Left to others
 //

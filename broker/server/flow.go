@@ -1,6 +1,7 @@
 package server
 
 import (
+	"sync/atomic"
 	"time"
 
 	"curfew/broker/deadline"
@@ -10,6 +11,12 @@ import (
 // and out of flow all the time (RabbitMQ: Flow Control).
 const flowVisible = time.Second
 
+// flow is whether a connection may have to wait for consumers, and when it last had to.
+type flow struct {
+	consuming bool         // had consumers when updatePaced was last called
+	last      atomic.Int64 // when it was last made to wait, Unix µs; 0: never
+}
+
 // awaitConsumers makes a connection wait that publishes so fast that the consumers get too
 // little processor time (broker.Rights.AwaitConsumers). Meanwhile it is not read:
 // heartbeats, and a close by either side, wait for half a second at most. A connection that consumes never
@@ -18,42 +25,28 @@ func (c *connection) awaitConsumers() {
 	if c.phase != running {
 		return
 	}
-	crowded := c.rights.Crowded()
+	rights := c.user.Rights
+	crowded := rights.Crowded()
 	if crowded {
-		c.lastFlow.Store(int64(c.srv.opts.Broker.Now()))
+		c.flow.last.Store(int64(c.srv.opts.Broker.Now()))
 	}
-	c.rights.AwaitConsumers(c.ctx.Done())
+	rights.AwaitConsumers(c.ctx.Done())
 	if crowded {
-		c.lastFlow.Store(int64(c.srv.opts.Broker.Now()))
-		c.readUntil = time.Time{} // nothing was read meanwhile
+		c.flow.last.Store(int64(c.srv.opts.Broker.Now()))
+		c.deadline.restart() // nothing was read meanwhile
 	}
 }
 
 // updatePaced records whether the connection may be made to wait. The reader calls it when
 // there may be one consumer more or fewer.
 func (c *connection) updatePaced() {
-	c.consuming = c.consumes()
-	c.rights.Pace(!c.consuming)
+	c.flow.consuming = c.channels.consume()
+	c.user.Rights.Pace(!c.flow.consuming)
 }
 
-// consumes reports whether any channel has consumers.
-func (c *connection) consumes() bool {
-	for _, ch := range c.channels {
-		if ch.consumerCount() > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func (ch *channel) consumerCount() int {
-	ch.mu.Lock()
-	defer ch.mu.Unlock()
-	return len(ch.consumers)
-}
-
-// inFlow reports whether the connection recently had to wait for consumers.
+// inFlow reports whether the connection recently had to wait for consumers. Any goroutine may
+// call it.
 func (c *connection) inFlow() bool {
-	at := deadline.Instant(c.lastFlow.Load())
+	at := deadline.Instant(c.flow.last.Load())
 	return at != 0 && c.srv.opts.Broker.Now().Sub(at) < flowVisible
 }

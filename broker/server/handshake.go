@@ -1,19 +1,70 @@
 package server
 
 import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
 	"io"
+	"net"
+	"net/netip"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
 	"curfew/broker/amqp"
+	"curfew/broker/server/internal/declare"
+	"curfew/broker/server/internal/sasl"
 )
 
-// protocolHeader reads the first eight octets and answers with connection.start. A client
-// of another protocol is sent ours and is cut off (AMQP 0-9-1 §4.2.2).
-func (c *connection) protocolHeader() error {
+const (
+	handshakeTimeout = 10 * time.Second
+	// tlsTimeout is how long a TLS handshake may take.
+	tlsTimeout = 5 * time.Second
+)
+
+// handshake is what a connection needs until it is open: who the client is, how it logs in,
+// which limits it asks for. It belongs to the connection's reader. It implements
+// admission.Handshake, with functions that any goroutine may call.
+type handshake struct {
+	c      *connection
+	client sasl.Client
+	began  time.Time
+
+	mechanism   string        // of the login
+	properties  []byte        // of the client, encoded
+	tellRefusal bool          // the client supports connection.close after a failed login
+	heartbeat   time.Duration // 0: none
+}
+
+func newHandshake(c *connection) *handshake {
+	h := &handshake{c: c, began: time.Now(), client: sasl.Client{Log: c.log}}
+	if tcp, ok := c.nc.RemoteAddr().(*net.TCPAddr); ok {
+		h.client.Address = tcp.AddrPort().Addr().Unmap()
+	}
+	return h
+}
+
+// Address returns the client's address. For a pipe or a Unix socket it is the zero address.
+func (h *handshake) Address() netip.Addr { return h.client.Address }
+
+// Began returns when the connection was accepted.
+func (h *handshake) Began() time.Time { return h.began }
+
+// CutOff ends the connection without an answer.
+func (h *handshake) CutOff() { h.c.cutOff() }
+
+// begin performs the TLS handshake on a TLS connection. Then it reads the first eight octets
+// and answers with connection.start. A client of another protocol is sent ours and is cut off
+// (AMQP 0-9-1 §4.2.2).
+func (h *handshake) begin() error {
+	c := h.c
+	if err := h.secure(); err != nil {
+		return err
+	}
 	c.nc.SetDeadline(time.Now().Add(handshakeTimeout))
 	var header [len(amqp.ProtocolHeader)]byte
 	if _, err := io.ReadFull(c.nc, header[:]); err != nil {
@@ -21,16 +72,28 @@ func (c *connection) protocolHeader() error {
 	}
 	if string(header[:]) != amqp.ProtocolHeader {
 		c.log.Warn("not an AMQP 0-9-1 client", zap.String("hint", headerHint(header[:])), zap.Binary("sent", header[:]))
-		c.out.mu.Lock()
-		c.out.buf = append(c.out.buf, amqp.ProtocolHeader...)
-		c.out.flushLocked()
-		c.out.mu.Unlock()
+		c.out.SendHeader()
 		return errEnd
 	}
-	c.out.send(0, &amqp.ConnectionStart{
+	c.out.Send(0, &amqp.ConnectionStart{
 		VersionMajor: 0, VersionMinor: 9, ServerProperties: c.srv.properties(),
-		Mechanisms: c.mechanisms(), Locales: "en_US",
+		Mechanisms: h.client.Mechanisms(), Locales: "en_US",
 	})
+	return nil
+}
+
+func (h *handshake) secure() error {
+	t, ok := h.c.nc.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(h.c.ctx, tlsTimeout)
+	defer cancel()
+	if err := t.HandshakeContext(ctx); err != nil {
+		return fmt.Errorf("server: TLS handshake: %w", err)
+	}
+	state := t.ConnectionState()
+	h.client.TLS = &state
 	return nil
 }
 
@@ -67,68 +130,60 @@ func (s *Server) properties() amqp.Table {
 	}
 }
 
-// connectionMethod handles a frame on channel 0.
-func (c *connection) connectionMethod(f amqp.Frame) error {
-	if f.Type != amqp.FrameMethod {
-		return amqp.NewException(amqp.UnexpectedFrame, 0, 0, "content frame on channel 0")
+// login verifies the client's SASL response.
+func (h *handshake) login(m *amqp.ConnectionStartOk) error {
+	c := h.c
+	h.properties, h.mechanism = slices.Clone(amqp.AppendTable(nil, m.ClientProperties)), m.Mechanism
+	announced, _ := m.ClientProperties["capabilities"].(amqp.Table)
+	c.cancelNotify, _ = announced["consumer_cancel_notify"].(bool)
+	c.takesBlocked, _ = announced["connection.blocked"].(bool)
+	h.tellRefusal, _ = announced["authentication_failure_close"].(bool)
+	user, err := c.srv.logins.Authenticate(c.ctx, &h.client, m.Mechanism, m.Response)
+	if e, ok := errors.AsType[*amqp.Exception](err); ok {
+		return e
 	}
-	id, err := amqp.PeekMethod(f.Payload)
 	if err != nil {
-		return err
+		return h.refuseLogin(err)
 	}
-	if id.Class() != amqp.ClassConnection {
-		return amqp.NewException(amqp.CommandInvalid, id.Class(), id.Method(), "method %s on channel 0", id)
+	c.nc.SetDeadline(time.Now().Add(handshakeTimeout)) // the login may have waited because of wrong passwords
+	c.userName = user.Name
+	c.phase = awaitTuneOk
+	o := &c.srv.opts
+	c.out.Send(0, &amqp.ConnectionTune{Tuning: amqp.Tuning{
+		ChannelMax: o.ChannelMax, FrameMax: o.FrameMax, Heartbeat: uint16(max(o.Heartbeat, 0) / time.Second),
+	}})
+	return nil
+}
+
+// refuseLogin notifies a client that supports it. For any other client the socket is
+// closed, as AMQP 0-9-1 requires (RabbitMQ: Authentication Failure Notifications).
+func (h *handshake) refuseLogin(why error) error {
+	h.c.log.Warn("login refused", zap.String("mechanism", h.mechanism), zap.Error(why))
+	if !h.tellRefusal {
+		return errEnd
 	}
-	m, err := amqp.ParseMethod(f.Payload, c.tables)
-	if err != nil {
-		return err
-	}
-	switch m := m.(type) {
-	case *amqp.ConnectionStartOk:
-		if c.phase == awaitStartOk {
-			return c.login(m)
-		}
-	case *amqp.ConnectionTuneOk:
-		if c.phase == awaitTuneOk {
-			return c.tune(m)
-		}
-	case *amqp.ConnectionOpen:
-		if c.phase == awaitOpen {
-			return c.open(m)
-		}
-	case *amqp.ConnectionUpdateSecret:
-		if c.phase == running {
-			return c.updateSecret(m)
-		}
-	case *amqp.ConnectionClose:
-		c.flush()
-		c.startClosing() // the client closes the socket: many clients take an end of the stream before close-ok for an error
-		c.out.send(0, &amqp.ConnectionCloseOk{})
-		return nil
-	case *amqp.ConnectionCloseOk:
-		c.ended = true
-		return nil
-	}
-	return amqp.NewException(amqp.CommandInvalid, id.Class(), id.Method(), "unexpected method %s", id)
+	return amqp.NewException(amqp.AccessRefused, 0, 0,
+		"Login was refused using authentication mechanism %s. For details see the broker logfile.", h.mechanism)
 }
 
 // tune negotiates the limits: ours, unless the client asks for less.
-func (c *connection) tune(m *amqp.ConnectionTuneOk) error {
-	o := &c.srv.opts
+func (h *handshake) tune(m *amqp.ConnectionTuneOk) error {
+	c, o := h.c, &h.c.srv.opts
 	if m.FrameMax > o.FrameMax || m.FrameMax != 0 && m.FrameMax < amqp.MinFrameSize {
 		return negotiation("frame_max", m.FrameMax, amqp.MinFrameSize, o.FrameMax)
 	}
 	if m.ChannelMax > o.ChannelMax {
 		return negotiation("channel_max", uint32(m.ChannelMax), 0, uint32(o.ChannelMax))
 	}
-	c.frameMax, c.chanMax = m.FrameMax, m.ChannelMax
+	c.frameMax, c.channelMax = m.FrameMax, m.ChannelMax
 	if c.frameMax == 0 {
 		c.frameMax = o.FrameMax
 	}
-	if c.chanMax == 0 {
-		c.chanMax = o.ChannelMax
+	if c.channelMax == 0 {
+		c.channelMax = o.ChannelMax
 	}
-	c.heartbeat = time.Duration(m.Heartbeat) * time.Second
+	c.out.SetFrameMax(c.frameMax)
+	h.heartbeat = time.Duration(m.Heartbeat) * time.Second
 	c.tables = amqp.Limits{}
 	c.phase = awaitOpen
 	return nil
@@ -141,21 +196,26 @@ func negotiation(what string, got, low, high uint32) error {
 	return amqp.NewException(amqp.NotAllowed, 10, 31, "negotiated %s = %d is higher than the maximum allowed value (%d)", what, got, high)
 }
 
-func (c *connection) open(m *amqp.ConnectionOpen) error {
-	session, err := c.srv.opts.Broker.OpenSession(c.user, m.VirtualHost, c.forceClose)
+// open opens the connection, which ends the handshake.
+func (h *handshake) open(m *amqp.ConnectionOpen) error {
+	c := h.c
+	session, err := c.srv.opts.Broker.OpenSession(c.userName, m.VirtualHost, c.forceClose)
 	if err != nil {
 		return amqp.Answering(err, m.ID())
 	}
-	c.session, c.vhost, c.rights, c.phase = session, session.VHost(), session.Rights(), running
-	c.openAccount()
+	c.session, c.phase, c.handshake = session, running, nil
+	c.user = declare.Client{Rights: session.Rights(), VHost: session.VHost(), Owner: c}
+	account := c.srv.opts.Broker.Clients().Open(c.userName, c.evict)
+	c.held.Open(account)
+	c.out.OpenAccount(account)
 	c.updatePaced()
-	c.nc.SetDeadline(time.Time{})
-	if c.heartbeat > 0 {
-		c.out.heartbeats(c.heartbeat)
+	c.deadline.open(h.heartbeat)
+	if h.heartbeat > 0 {
+		c.out.Heartbeats(h.heartbeat)
 	}
-	c.srv.handshakeEnded(c)
-	c.list()
-	c.out.send(0, &amqp.ConnectionOpenOk{})
-	c.log.Debug("connection open", zap.String("user", c.user), zap.String("vhost", m.VirtualHost))
+	c.srv.handshakeEnded(h)
+	c.list(h)
+	c.out.Send(0, &amqp.ConnectionOpenOk{})
+	c.log.Debug("connection open", zap.String("user", c.userName), zap.String("vhost", m.VirtualHost))
 	return nil
 }

@@ -4,25 +4,24 @@ import (
 	"errors"
 	"net"
 	"runtime"
-	"time"
+
+	"go.uber.org/zap"
 
 	"curfew/broker/amqp"
+	"curfew/broker/server/internal/buffers"
 )
 
 const (
-	readBufferMin  = 512        // while idle
-	readBufferMore = buffer4K   // when a read fills it
-	readBufferBusy = buffer64K  // when a read fills that, too: a steady stream
-	readBufferMax  = buffer256K // for the largest frames
+	readBufferMin  = 512              // while idle
+	readBufferMore = buffers.Size4K   // when a read fills it
+	readBufferBusy = buffers.Size64K  // when a read fills that, too: a steady stream
+	readBufferMax  = buffers.Size256K // for the largest frames
 )
 
 // read is the reader. It parses the frames that have arrived in place, then makes the
 // gathered publishes and settlements enter their queues, then reads on.
 func (c *connection) read() error {
-	if err := c.secure(); err != nil {
-		return err
-	}
-	if err := c.protocolHeader(); err != nil {
+	if err := c.handshake.begin(); err != nil {
 		return err
 	}
 	own := make([]byte, readBufferMin)
@@ -37,12 +36,13 @@ func (c *connection) read() error {
 		n, err := c.nc.Read(buf[to:])
 		if n == 0 && err != nil { // TLS returns the last octets together with the end, and repeats the end
 			c.flush()
-			if c.interrupted(err) {
+			if c.deadline.interrupted(err, c.ctx.Err() != nil) {
 				continue
 			}
 			return c.readError(err)
 		}
-		c.traffic.read(n)
+		c.reads.Add(1)
+		c.received.Add(uint64(n))
 		to += n
 		used, err := c.frames(buf[from:to])
 		c.flush()
@@ -53,7 +53,7 @@ func (c *connection) read() error {
 		if from == to {
 			from, to = 0, 0
 			if len(buf) > readBufferMin { // the next read may take a long time
-				recycle(buf)
+				buffers.Recycle(buf)
 				buf = own
 			}
 		}
@@ -63,7 +63,7 @@ func (c *connection) read() error {
 		if n >= readBufferMore { // more has arrived; let other goroutines run, not only after a time slice of 10 ms
 			runtime.Gosched()
 		}
-		c.out.waitRoom()
+		c.out.WaitRoom()
 		c.awaitConsumers()
 		if err := c.blockPublishers(); err != nil {
 			return err
@@ -77,7 +77,7 @@ func (c *connection) accountForRead() error {
 	if c.phase != running {
 		return nil
 	}
-	if err := c.updateAccount(); err != nil {
+	if err := c.updateHeld(); err != nil {
 		return c.fail(0, err)
 	}
 	return nil
@@ -85,7 +85,7 @@ func (c *connection) accountForRead() error {
 
 // beforeRead does what has become due since the last read.
 func (c *connection) beforeRead() error {
-	c.extendDeadline()
+	c.deadline.extend()
 	if err := c.closeForced(); err != nil {
 		return err
 	}
@@ -121,11 +121,11 @@ func makeRoom(buf []byte, from, to int) ([]byte, int, int) {
 	if size == len(buf) {
 		return buf, 0, copy(buf, buf[from:to])
 	}
-	grown := newBuffer(size)
+	grown := buffers.New(size)
 	grown = grown[:cap(grown)]
 	n := copy(grown, buf[from:to])
 	if len(buf) > readBufferMin {
-		recycle(buf)
+		buffers.Recycle(buf)
 	}
 	return grown, 0, n
 }
@@ -175,16 +175,58 @@ func (c *connection) frame(f amqp.Frame) error {
 	return ch.frame(f)
 }
 
-// extendDeadline ends a connection after two heartbeats of silence. It does not set the
-// deadline at every read, but only after a quarter of a heartbeat.
-func (c *connection) extendDeadline() {
-	if c.heartbeat == 0 || c.phase != running {
-		return
+// connectionMethod handles a frame on channel 0.
+func (c *connection) connectionMethod(f amqp.Frame) error {
+	if f.Type != amqp.FrameMethod {
+		return amqp.NewException(amqp.UnexpectedFrame, 0, 0, "content frame on channel 0")
 	}
-	if now := time.Now(); now.Sub(c.readUntil) > c.heartbeat/4 {
-		c.readUntil = now
-		c.nc.SetReadDeadline(now.Add(2*c.heartbeat + c.heartbeat/4))
+	id, err := amqp.PeekMethod(f.Payload)
+	if err != nil {
+		return err
 	}
+	if id.Class() != amqp.ClassConnection {
+		return amqp.NewException(amqp.CommandInvalid, id.Class(), id.Method(), "method %s on channel 0", id)
+	}
+	m, err := amqp.ParseMethod(f.Payload, c.tables)
+	if err != nil {
+		return err
+	}
+	switch m := m.(type) {
+	case *amqp.ConnectionStartOk:
+		if c.phase == awaitStartOk {
+			return c.handshake.login(m)
+		}
+	case *amqp.ConnectionTuneOk:
+		if c.phase == awaitTuneOk {
+			return c.handshake.tune(m)
+		}
+	case *amqp.ConnectionOpen:
+		if c.phase == awaitOpen {
+			return c.handshake.open(m)
+		}
+	case *amqp.ConnectionUpdateSecret:
+		if c.phase == running {
+			return c.updateSecret(m)
+		}
+	case *amqp.ConnectionClose:
+		c.flush()
+		c.startClosing() // the client closes the socket: many clients take an end of the stream before close-ok for an error
+		c.out.Send(0, &amqp.ConnectionCloseOk{})
+		return nil
+	case *amqp.ConnectionCloseOk:
+		c.ended = true
+		return nil
+	}
+	return amqp.NewException(amqp.CommandInvalid, id.Class(), id.Method(), "unexpected method %s", id)
+}
+
+// updateSecret accepts a new credential (RabbitMQ: connection.update-secret). Passwords are
+// verified only at login, so any credential is accepted and none changes anything, as with
+// RabbitMQ's internal users.
+func (c *connection) updateSecret(m *amqp.ConnectionUpdateSecret) error {
+	c.log.Debug("secret updated", zap.String("user", c.userName), zap.String("reason", m.Reason))
+	c.out.Send(0, &amqp.ConnectionUpdateSecretOk{})
+	return nil
 }
 
 func (c *connection) readError(err error) error {

@@ -6,7 +6,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"curfew/broker"
@@ -26,12 +25,6 @@ type identity struct {
 	heartbeat   time.Duration
 	tls         *tls.ConnectionState
 }
-
-// traffic counts a connection's socket calls.
-type traffic struct{ reads, received, writes, sent atomic.Uint64 }
-
-func (t *traffic) read(n int)    { t.reads.Add(1); t.received.Add(uint64(n)) }
-func (t *traffic) written(n int) { t.writes.Add(1); t.sent.Add(uint64(n)) }
 
 // ConnectionInfo describes an open connection.
 type ConnectionInfo struct {
@@ -133,16 +126,10 @@ func (s *Server) Counts() (connections, channels int) {
 	for _, c := range s.open() {
 		if c.identity.Load() != nil {
 			connections++
-			channels += c.channelCount()
+			channels += c.channels.count()
 		}
 	}
 	return connections, channels
-}
-
-func (c *connection) channelCount() int {
-	c.listing.Lock()
-	defer c.listing.Unlock()
-	return len(c.channels)
 }
 
 func (s *Server) open() []*connection {
@@ -169,11 +156,11 @@ func (s *Server) CloseConnections(reason string, match func(name, user, vhost st
 }
 
 // list adds the connection to those that List returns.
-func (c *connection) list() {
+func (c *connection) list(h *handshake) {
 	c.identity.Store(&identity{
 		name: addrText(c.nc.RemoteAddr()) + " -> " + addrText(c.nc.LocalAddr()),
-		user: c.user, vhost: c.vhost.Name(), mechanism: c.mechanism, properties: c.properties,
-		since: time.Now(), frameMax: c.frameMax, channelMax: c.chanMax, heartbeat: c.heartbeat, tls: c.tls,
+		user: c.userName, vhost: c.user.VHost.Name(), mechanism: h.mechanism, properties: h.properties,
+		since: time.Now(), frameMax: c.frameMax, channelMax: c.channelMax, heartbeat: h.heartbeat, tls: h.client.TLS,
 	})
 	c.srv.totals.connectionsOpened.Add(1)
 }
@@ -203,13 +190,13 @@ func (c *connection) info(i *identity) ConnectionInfo {
 	info := ConnectionInfo{
 		Name: i.name, User: i.user, VHost: i.vhost, Mechanism: i.mechanism, ClientProperties: i.clientProperties(), Since: i.since,
 		FrameMax: i.frameMax, ChannelMax: i.channelMax, Heartbeat: i.heartbeat, TLS: i.tls, Blocked: c.blocked.Load(), Flow: c.inFlow(),
-		Reads: c.traffic.reads.Load(), Received: c.traffic.received.Load(),
-		Writes: c.traffic.writes.Load(), Sent: c.traffic.sent.Load(), Pending: c.out.pending(),
+		Reads: c.reads.Load(), Received: c.received.Load(), Pending: c.out.Pending(),
 		identityOfLifetime: i,
 	}
+	info.Writes, info.Sent = c.out.Written()
 	info.PeerHost, info.PeerPort = hostPort(c.nc.RemoteAddr())
 	info.Host, info.Port = hostPort(c.nc.LocalAddr())
-	for _, ch := range c.listChannels() {
+	for _, ch := range c.channels.list() {
 		info.Channels = append(info.Channels, ch.info(&info))
 	}
 	return info
@@ -224,40 +211,28 @@ func hostPort(a net.Addr) (host string, port int) {
 	return host, port
 }
 
-// listChannels returns the channels, ordered by number. Any goroutine may call it.
-func (c *connection) listChannels() []*channel {
-	c.listing.Lock()
-	defer c.listing.Unlock()
-	all := make([]*channel, 0, len(c.channels))
-	for _, ch := range c.channels {
-		all = append(all, ch)
-	}
-	slices.SortFunc(all, func(x, y *channel) int { return cmp.Compare(x.id, y.id) })
-	return all
-}
-
 func (ch *channel) info(of *ConnectionInfo) ChannelInfo {
-	ch.mu.Lock()
-	defer ch.mu.Unlock()
+	d := ch.deliveries.Info()
 	info := ChannelInfo{
 		Number: ch.id, Connection: of.Name, User: of.User, VHost: of.VHost, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
-		Confirm: ch.confirm, Transactional: ch.tx != nil, Prefetch: ch.prefetch, GlobalPrefetch: ch.limit, Unacked: ch.unacked.count,
-		Unconfirmed: ch.toConfirm - ch.answered, Counts: ch.counts,
+		Transactional: ch.tx.Load() != nil, Prefetch: d.Prefetch, GlobalPrefetch: d.GlobalPrefetch, Unacked: d.Unacked,
+		Counts: ChannelCounts{
+			Published: ch.published.published.Load(), Returned: ch.published.returned.Load(), Dropped: ch.published.dropped.Load(),
+			Delivered: d.Counts.Delivered, DeliveredNoAck: d.Counts.DeliveredNoAck, Got: d.Counts.Got, GotNoAck: d.Counts.GotNoAck,
+			GetEmpty: d.Counts.GetEmpty, Acked: d.Counts.Acked, Redelivered: d.Counts.Redelivered,
+		},
 		identityOfLifetime: ch,
 	}
-	for _, c := range ch.consumers {
+	if c := ch.confirms.Load(); c != nil {
+		info.Confirm = true
+		info.Counts.Confirmed, info.Unconfirmed = c.Counts()
+	}
+	for _, c := range d.Consumers {
 		info.Consumers = append(info.Consumers, ConsumerInfo{
-			Tag: c.Tag, Queue: c.on, NoAck: c.NoAck, Exclusive: c.Exclusive, Prefetch: c.prefetch, Arguments: c.decodeArguments(), Status: c.Status(),
+			Tag: c.Tag, Queue: c.Queue, NoAck: c.NoAck, Exclusive: c.Exclusive, Prefetch: c.Prefetch, Arguments: c.Arguments(), Status: c.Status(),
 			Channel: ch.id, Connection: of.Name, User: of.User, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
 		})
 	}
 	slices.SortFunc(info.Consumers, func(x, y ConsumerInfo) int { return cmp.Compare(x.Tag, y.Tag) })
 	return info
-}
-
-// pending returns how many bytes wait to be written.
-func (o *outbox) pending() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.buf)
 }

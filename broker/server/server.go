@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +15,8 @@ import (
 	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/certs"
+	"curfew/broker/server/internal/admission"
+	"curfew/broker/server/internal/sasl"
 )
 
 // Options configures a Server. Broker is required. The zero values of the other fields mean
@@ -55,14 +56,13 @@ type Server struct {
 	fullAt            atomic.Int64 // when a connection was last refused because of their number, Unix ns; 0: never
 	totals            totals
 
-	clearText sync.Once // a password was sent in clear text
+	logins sasl.Authenticator
 
-	mu        sync.Mutex
-	admission admission
-	conns     map[*connection]struct{}
-	stopping  bool
-	ended     sync.WaitGroup
-	draining  atomic.Bool // nothing is delivered any more
+	mu         sync.Mutex
+	handshakes *admission.Handshakes
+	conns      map[*connection]struct{}
+	stopping   bool
+	ended      sync.WaitGroup
 }
 
 // New returns a server; Serve starts it.
@@ -94,9 +94,11 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	s := &Server{opts: o, log: o.Log.Named("server"), conns: map[*connection]struct{}{}}
-	s.admission.handshakes, s.admission.ofPeer = map[*connection]struct{}{}, map[netip.Addr]int{}
-	return s
+	return &Server{
+		opts: o, log: o.Log.Named("server"), conns: map[*connection]struct{}{},
+		handshakes: admission.New(o.MaxHandshakes, o.MaxPeerHandshakes),
+		logins:     sasl.Authenticator{Broker: o.Broker, NameFrom: o.NameFrom, Limits: preAuthTables},
+	}
 }
 
 // closeGrace is how long a client has to answer connection.close.
@@ -175,11 +177,46 @@ func (s *Server) start(nc net.Conn) {
 	}()
 }
 
+// admitLocked admits a connection, or returns why not.
+func (s *Server) admitLocked(c *connection) (why string) {
+	if s.stopping {
+		return "stopping"
+	}
+	if len(s.conns) >= s.opts.MaxConnections {
+		s.fullAt.Store(time.Now().UnixNano())
+		return "too many connections"
+	}
+	if why := s.handshakes.Add(c.handshake, c.handshake.client.Remote()); why != "" {
+		return why
+	}
+	s.conns[c] = struct{}{}
+	return ""
+}
+
+// handshakeEnded records that a connection is open.
+func (s *Server) handshakeEnded(h *handshake) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handshakes.Remove(h)
+}
+
+// connectionEnded records that a connection has ended.
+func (s *Server) connectionEnded(c *connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.handshake != nil {
+		s.handshakes.Remove(c.handshake)
+	}
+	delete(s.conns, c)
+}
+
 // shutdown asks every client to close, waits, and cuts off those that stay.
 func (s *Server) shutdown() {
-	s.draining.Store(true) // what a closed connection gives back must not be delivered to one that is closed next
 	s.mu.Lock()
 	s.stopping = true
+	for c := range s.conns { // what a closed connection gives back must not be delivered to one that is closed next
+		c.out.StopDeliveries()
+	}
 	for c := range s.conns {
 		c.forceClose(amqp.NewException(amqp.ConnectionForced, 0, 0,
 			"broker forced connection closure with reason 'shutdown'"))

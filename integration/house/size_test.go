@@ -29,12 +29,9 @@ type exception struct {
 // An exception that is not needed any more fails the test, so these tables can only shrink.
 var (
 	largeTypes = map[string]exception{
-		"broker/server.channel":    {73, "a channel's methods are AMQP's, with one state and one lock"},
-		"broker/server.connection": {60, "what one connection may do, with one state and one lock"},
 		"broker/store.journal":     {62, "the commit pipeline and what reads what it writes: one order of locks"},
 	}
 	largePackages = map[string]exception{
-		"broker/server": {4_200, "connections and channels know each other: taken apart they would be a circle"},
 		"broker/store":  {5_900, "the commit pipeline, recovery and compaction share the format of one journal"},
 	}
 )

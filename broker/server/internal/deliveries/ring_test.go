@@ -1,4 +1,4 @@
-package server
+package deliveries
 
 import (
 	"maps"
@@ -15,7 +15,7 @@ import (
 func TestUnackedIsAMapByTag(t *testing.T) {
 	q := new(broker.Queue)
 	rapid.Check(t, func(t *rapid.T) {
-		var u unackedRing
+		var r ring
 		model, next := map[uint64]queue.Seq{}, uint64(0)
 		steps := rapid.SliceOfN(rapid.IntRange(0, 9), 1, 60).Draw(t, "steps")
 		for i, step := range steps {
@@ -24,22 +24,22 @@ func TestUnackedIsAMapByTag(t *testing.T) {
 				for n := range rapid.IntRange(1, 700).Draw(t, "deliveries") {
 					next++
 					if step == 0 && n > 0 {
-						assert.Equal(t, next, u.skip())
+						assert.Equal(t, next, r.skip())
 						continue
 					}
 					seq := queue.Seq(i*1000 + n)
-					assert.Equal(t, next, u.add(unackedDelivery{q: q, seq: seq}))
+					assert.Equal(t, next, r.add(delivery{queue: q, seq: seq}))
 					model[next] = seq
 				}
 			case step < 7:
 				tag := rapid.Uint64Range(0, next+1).Draw(t, "tag")
-				h, ok := u.take(tag)
+				h, ok := r.take(tag)
 				want, held := model[tag]
 				assert.Equal(t, held, ok)
 				assert.Equal(t, want, h.seq)
 				delete(model, tag)
 				if ok && step == 6 { // a rollback
-					u.putBack(tag, h)
+					r.putBack(tag, h)
 					model[tag] = want
 				}
 			default:
@@ -51,32 +51,32 @@ func TestUnackedIsAMapByTag(t *testing.T) {
 						delete(model, held)
 					}
 				}
-				assert.Len(t, u.tagsUpTo(tag), len(want))
+				assert.Len(t, r.tagsUpTo(tag), len(want))
 				var got []queue.Seq
-				for _, h := range u.takeUpTo(tag, nil) {
+				for _, h := range r.takeUpTo(tag, nil) {
 					got = append(got, h.seq)
 				}
 				assert.Equal(t, want, got, "all of them, in order")
 			}
-			assert.Equal(t, len(model), u.count)
+			assert.Equal(t, len(model), r.count)
 		}
 	})
 }
 
 func TestOneHeldForLongCostsOnlyItself(t *testing.T) {
-	var u unackedRing
-	held := unackedDelivery{q: new(broker.Queue)}
-	u.add(held)
+	var r ring
+	held := delivery{queue: new(broker.Queue)}
+	r.add(held)
 	for range 1_000_000 {
-		tag := u.add(held)
-		u.take(tag)
+		tag := r.add(held)
+		r.take(tag)
 	}
-	assert.LessOrEqual(t, len(u.ring), ringLarge)
-	assert.Equal(t, 1, u.count)
-	_, ok := u.take(1)
+	assert.LessOrEqual(t, len(r.slots), ringLarge)
+	assert.Equal(t, 1, r.count)
+	_, ok := r.take(1)
 	assert.True(t, ok)
 	for range 1_000_000 {
-		u.skip()
+		r.skip()
 	}
-	assert.Zero(t, u.count)
+	assert.Zero(t, r.count)
 }

@@ -22,9 +22,9 @@ func TestReminderDoesNotHideAForcedClose(t *testing.T) {
 		defer ours.Close()
 		c := newConnection(&Server{log: zap.NewNop()}, ours)
 		c.phase = running
-		c.requestAckCheck()
+		c.deadline.requestCheck()
 		c.forceClose(amqp.NewException(amqp.ConnectionForced, 0, 0, "closed by the test"))
-		require.True(t, c.takeAckCheck())
+		require.True(t, c.deadline.takeCheck(func() bool { return c.ctx.Err() != nil }))
 		_, err := ours.Read(make([]byte, 1))
 		assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	})

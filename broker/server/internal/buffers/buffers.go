@@ -1,0 +1,61 @@
+// Package buffers lends memory for frames. Busy connections take buffers from pools, by size,
+// and give them back when the content is sent or parsed. So an idle connection holds next to
+// nothing, and a busy one allocates nothing. The garbage collector empties the pools. All
+// functions are safe for concurrent use.
+package buffers
+
+import "sync"
+
+// The sizes that come from pools, in octets.
+const (
+	Size4K   = 4 << 10
+	Size64K  = 64 << 10
+	Size256K = 256 << 10
+	Size1M   = 1 << 20
+)
+
+var (
+	pool4K   = sync.Pool{New: func() any { return new([Size4K]byte) }}
+	pool64K  = sync.Pool{New: func() any { return new([Size64K]byte) }}
+	pool256K = sync.Pool{New: func() any { return new([Size256K]byte) }}
+	pool1M   = sync.Pool{New: func() any { return new([Size1M]byte) }}
+)
+
+// New returns an empty buffer of at least that capacity. Buffers above 1 MiB come from no
+// pool.
+func New(capacity int) []byte {
+	switch {
+	case capacity <= Size4K:
+		return pool4K.Get().(*[Size4K]byte)[:0]
+	case capacity <= Size64K:
+		return pool64K.Get().(*[Size64K]byte)[:0]
+	case capacity <= Size256K:
+		return pool256K.Get().(*[Size256K]byte)[:0]
+	case capacity <= Size1M:
+		return pool1M.Get().(*[Size1M]byte)[:0]
+	}
+	return make([]byte, 0, capacity)
+}
+
+// Recycle gives a buffer back, which nobody may use any more. A buffer that came from no
+// pool is left to the garbage collector.
+func Recycle(b []byte) {
+	switch cap(b) {
+	case Size4K:
+		pool4K.Put((*[Size4K]byte)(b[:Size4K]))
+	case Size64K:
+		pool64K.Put((*[Size64K]byte)(b[:Size64K]))
+	case Size256K:
+		pool256K.Put((*[Size256K]byte)(b[:Size256K]))
+	case Size1M:
+		pool1M.Put((*[Size1M]byte)(b[:Size1M]))
+	}
+}
+
+// Grown returns a buffer with the content of b and room for n octets more. b must not be used
+// any more.
+func Grown(b []byte, n int) []byte {
+	grown := append(New(len(b)+n), b...)
+	Recycle(b)
+	return grown
+}

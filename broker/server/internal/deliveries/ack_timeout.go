@@ -1,0 +1,51 @@
+package deliveries
+
+import "curfew/broker/deadline"
+
+// Overdue returns the timeout, in ms, of a delivery that was not acknowledged in time, or 0
+// if there is none. serverMillis is the timeout for deliveries whose consumer and queue set
+// none; 0 means none. It examines only deliveries older than the shortest timeout on the
+// channel.
+func (d *Deliveries) Overdue(now deadline.Instant, serverMillis int64) (timeoutMillis int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed || d.unacked.count == 0 {
+		return 0
+	}
+	shortest := serverMillis
+	for _, c := range d.consumers {
+		shortest = shorter(shortest, timeoutOf(&delivery{queue: c.Queue, consumer: c}, serverMillis))
+	}
+	d.unacked.each(func(m *delivery) bool {
+		age := now.Sub(m.at).Milliseconds()
+		if t := timeoutOf(m, serverMillis); t > 0 && age > t {
+			timeoutMillis = t
+		}
+		return timeoutMillis == 0 && shortest > 0 && age > shortest
+	})
+	return timeoutMillis
+}
+
+// timeoutOf returns how long a delivery may stay unacknowledged, in ms; 0 means forever.
+// Its consumer, its queue or the server sets the timeout. The server's does not apply while
+// the delivery is locked: the lock ends sooner, unless it is renewed.
+func timeoutOf(m *delivery, serverMillis int64) int64 {
+	if m.consumer != nil && m.consumer.TimeoutMillis > 0 {
+		return m.consumer.TimeoutMillis
+	}
+	if t := m.queue.ConsumerTimeoutMillis(); t > 0 {
+		return t
+	}
+	if m.seq != 0 && m.locked {
+		return 0
+	}
+	return serverMillis
+}
+
+// shorter returns the shorter of two timeouts; 0 means none.
+func shorter(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,110 @@
+package deliveries
+
+import (
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+)
+
+// deferredSettlement is a delivery that ends when the channel's transaction is committed. Until
+// then it counts against the prefetch limits. A rollback restores it under its tag.
+type deferredSettlement struct {
+	how broker.Settlement
+	tag uint64
+	m   delivery // m.seq is 0 if its lock has lapsed
+}
+
+// Defer is Settle in a transaction: the deliveries end when TakeDeferred is called. Errors as
+// of Settle. The reader's.
+func (d *Deliveries) Defer(how broker.Settlement, tag uint64, multiple bool, id amqp.MethodID) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	tags := []uint64{tag}
+	if multiple {
+		tags = d.unacked.tagsUpTo(tag)
+	}
+	found := multiple && tag == 0
+	for _, t := range tags {
+		if m, ok := d.unacked.take(t); ok {
+			if m.seq == 0 {
+				return lapsedLock(t, m.queue, id)
+			}
+			if d.deferred == nil {
+				d.deferred = new([]deferredSettlement)
+			}
+			*d.deferred = append(*d.deferred, deferredSettlement{how, t, m})
+			found = true
+		}
+	}
+	if !found {
+		return unknownTag(tag, id)
+	}
+	return nil
+}
+
+// TakeDeferred returns the deferred settlements as the broker takes them, to be passed to
+// broker.Publisher.Transact: one for each run of the same queue, kind and consumer. Their
+// deliveries end, and from then on no lock lapses. If one has lapsed before, it returns 406
+// and takes nothing out. ServeLine must follow. The reader's.
+func (d *Deliveries) TakeDeferred() (runs []broker.Settling, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.deferred == nil {
+		return nil, nil
+	}
+	for _, x := range *d.deferred {
+		if x.m.seq == 0 {
+			return nil, lapsedLock(x.tag, x.m.queue, amqp.TxCommitID)
+		}
+	}
+	for _, x := range *d.deferred {
+		d.giveCreditLocked(x.m)
+		if x.how == broker.Ack {
+			d.counts.Acked++
+		}
+	}
+	runs = settlementRuns(*d.deferred)
+	d.deferred = nil
+	return runs, nil
+}
+
+func settlementRuns(settled []deferredSettlement) (runs []broker.Settling) {
+	for i := range settled {
+		x := broker.Settling{Queue: settled[i].m.queue, How: settled[i].how, Consumer: settled[i].m.brokers()}
+		n := len(runs)
+		if n == 0 || runs[n-1].Queue != x.Queue || runs[n-1].How != x.How || runs[n-1].Consumer != x.Consumer {
+			runs, n = append(runs, x), n+1
+		}
+		runs[n-1].Seqs = append(runs[n-1].Seqs, settled[i].m.seq)
+	}
+	return runs
+}
+
+// PutBackDeferred makes the deferred deliveries unacked again. They are not delivered again
+// (AMQP 0-9-1 tx.rollback). The reader's.
+func (d *Deliveries) PutBackDeferred() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.deferred == nil {
+		return
+	}
+	for _, x := range *d.deferred {
+		d.unacked.putBack(x.tag, x.m)
+	}
+	d.deferred = nil
+}
+
+// lapseDeferredLocked marks the deferred settlement of a message as too late. It returns false
+// if the message is not among them.
+func (d *Deliveries) lapseDeferredLocked(id uint64, seq queue.Seq) bool {
+	if d.deferred == nil {
+		return false
+	}
+	for i := range *d.deferred {
+		if m := &(*d.deferred)[i].m; m.seq == seq && m.queue.ID() == id {
+			m.seq = 0
+			return true
+		}
+	}
+	return false
+}

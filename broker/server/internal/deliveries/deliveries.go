@@ -1,0 +1,180 @@
+package deliveries
+
+import (
+	"sync"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+	"curfew/broker/server/internal/held"
+	"curfew/broker/server/internal/outbox"
+)
+
+// Deliveries is what one channel delivers. It must be initialized by Init. It implements
+// broker.Holder for what basic.get has taken.
+//
+// Functions that say so belong to the connection's reader; any goroutine may call the others.
+// Lock order: a queue's lock, then mu, then the outbox's.
+type Deliveries struct {
+	out          *outbox.Outbox
+	held         *held.Bytes // of the connection; the consumers are counted in it
+	channel      uint16
+	notifyCancel bool // the client supports basic.cancel
+
+	// The reader's:
+	tags  uint32     // consumer tags generated so far
+	ended []delivery // scratch space of endLocked
+
+	mu        sync.Mutex
+	closed    bool
+	prefetch  uint16 // of consumers started from now on; 0: no limit
+	consumers map[string]*Consumer
+	unacked   ring
+	shared    sharedPrefetch
+	deferred  *[]deferredSettlement // nil: none
+	counts    Counts
+}
+
+// Init prepares the deliveries of a channel. They are sent by out, and the memory that
+// consumers take is added to h.
+func (d *Deliveries) Init(channel uint16, out *outbox.Outbox, h *held.Bytes, notifyCancel bool) {
+	d.channel, d.out, d.held, d.notifyCancel = channel, out, h, notifyCancel
+	d.consumers = map[string]*Consumer{}
+}
+
+// SetPrefetch sets the limit of all consumers together (global), or of the consumers started
+// later (RabbitMQ: Consumer Prefetch). Setting the latter removes the shared limit, as in
+// RabbitMQ. ServeLine must follow. The reader's.
+func (d *Deliveries) SetPrefetch(limit uint16, global bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.shared.limit = 0
+	if global {
+		d.shared.limit = int(limit)
+	} else {
+		d.prefetch = limit
+	}
+}
+
+// Get takes a message of the queue (basic.get) and sends it; false: there is none. Errors are
+// those of broker.Queue.Get. The reader's.
+func (d *Deliveries) Get(q *broker.Queue, noAck bool) (bool, error) {
+	got, err := q.Get(noAck, func(m *broker.Delivery) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.counts.add(true, noAck, m.Redelivered)
+		m.Holder = d
+		var tag uint64
+		if noAck {
+			tag = d.unacked.skip()
+		} else {
+			tag = d.unacked.add(delivery{queue: q, seq: m.Seq, at: m.At, locked: m.Locked})
+		}
+		d.out.SendGot(d.channel, tag, m)
+	})
+	if err == nil && !got {
+		d.mu.Lock()
+		d.counts.GetEmpty++
+		d.mu.Unlock()
+	}
+	return got, err
+}
+
+// Reply sends a direct reply to the consumer with a tag. lost: too much was waiting to be sent.
+func (d *Deliveries) Reply(consumer string, m *broker.Publication) (lost bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.out.Lock()
+	defer d.out.Unlock()
+	if d.closed || d.out.DeadLocked() {
+		return false
+	}
+	if !d.out.RoomForReplyLocked() {
+		return true
+	}
+	d.out.ReplyLocked(d.channel, consumer, d.unacked.skip(), m)
+	return false
+}
+
+// Lapsed implements broker.Holder.
+func (d *Deliveries) Lapsed(id uint64, seq queue.Seq) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.unacked.lapse(id, seq) || d.lapseDeferredLocked(id, seq)
+}
+
+// Close ends the consumers and returns the unacked messages. The messages come first, so that
+// the next consumers of a queue get its messages in order. Nothing is delivered any more. It
+// may be called again. The reader's.
+func (d *Deliveries) Close(b *Batch) {
+	d.mu.Lock()
+	d.closed = true
+	consumers := d.consumers
+	d.consumers, d.shared.line = nil, nil
+	d.mu.Unlock()
+	d.ReturnAll(b)
+	for _, c := range consumers {
+		d.held.Add(-c.bytes())
+		c.Cancel()
+	}
+}
+
+// Counts are the totals of one channel (RabbitMQ: message_stats).
+type Counts struct {
+	Delivered      uint64 // to consumers with manual acknowledgement
+	DeliveredNoAck uint64
+	Got            uint64 // by basic.get with manual acknowledgement
+	GotNoAck       uint64
+	GetEmpty       uint64 // basic.get on an empty queue
+	Acked          uint64
+	Redelivered    uint64
+}
+
+// add counts a message that was sent to the client.
+func (c *Counts) add(get, noAck, redelivered bool) {
+	switch {
+	case get && noAck:
+		c.GotNoAck++
+	case get:
+		c.Got++
+	case noAck:
+		c.DeliveredNoAck++
+	default:
+		c.Delivered++
+	}
+	if redelivered {
+		c.Redelivered++
+	}
+}
+
+// Info describes the deliveries of a channel.
+type Info struct {
+	Prefetch       int // of consumers started from now on; 0: none
+	GlobalPrefetch int // over all consumers; 0: none
+	Unacked        int
+	Counts         Counts
+	Consumers      []*Consumer // in no order
+}
+
+// Info returns how the deliveries stand.
+func (d *Deliveries) Info() Info {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	info := Info{Prefetch: int(d.prefetch), GlobalPrefetch: d.shared.limit, Unacked: d.unacked.count, Counts: d.counts}
+	for _, c := range d.consumers {
+		info.Consumers = append(info.Consumers, c)
+	}
+	return info
+}
+
+// Consumers returns how many consumers the channel has.
+func (d *Deliveries) Consumers() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.consumers)
+}
+
+// tagTaken refuses a consumer tag that the channel uses already.
+func tagTaken(tag string) error {
+	return amqp.NewException(amqp.NotAllowed, 0, 0, "attempt to reuse consumer tag '%s'", tag)
+}

@@ -1,0 +1,111 @@
+package deliveries
+
+import (
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/queue"
+)
+
+// Batch gathers settlements, so that a queue is locked once for a run of them. A connection
+// has one for all its channels; it belongs to the reader. The zero value is empty.
+type Batch struct {
+	how  broker.Settlement
+	q    *broker.Queue
+	wake *broker.Consumer
+	seqs []queue.Seq
+}
+
+// add adds one delivery to the run, or begins a new run.
+func (b *Batch) add(how broker.Settlement, m delivery) {
+	wake := m.brokers()
+	if b.q != m.queue || b.how != how || b.wake != wake {
+		b.Flush()
+		b.q, b.how, b.wake = m.queue, how, wake
+	}
+	b.seqs = append(b.seqs, m.seq)
+}
+
+// Flush passes the run to its queue.
+func (b *Batch) Flush() {
+	if len(b.seqs) == 0 {
+		return
+	}
+	b.q.Settle(b.how, b.seqs, b.wake)
+	b.q, b.wake, b.seqs = nil, nil, b.seqs[:0]
+}
+
+// Settle ends the delivery with a tag; with multiple, all deliveries up to it (0: all). It
+// takes effect when the batch is flushed. id is the method that settles. Errors: 406, the tag
+// is not known, or the lock on the message has lapsed. If a multiple settlement names other
+// messages as well, they are settled. The reader's.
+func (d *Deliveries) Settle(b *Batch, how broker.Settlement, tag uint64, multiple bool, id amqp.MethodID) (err error) {
+	d.mu.Lock()
+	if !d.endLocked(tag, multiple) {
+		d.mu.Unlock()
+		return unknownTag(tag, id)
+	}
+	if how == broker.Ack {
+		d.counts.Acked += uint64(len(d.ended))
+	}
+	waiting := len(d.shared.line) > 0
+	d.mu.Unlock()
+	for _, m := range d.ended {
+		if m.seq == 0 {
+			err = lapsedLock(tag, m.queue, id)
+			continue
+		}
+		b.add(how, m)
+	}
+	if waiting {
+		b.Flush()
+		d.ServeLine()
+	}
+	return err
+}
+
+// ReturnAll requeues everything that is unacked, in order. The reader's.
+func (d *Deliveries) ReturnAll(b *Batch) {
+	d.mu.Lock()
+	d.endLocked(0, true)
+	d.mu.Unlock()
+	for _, m := range d.ended {
+		if m.seq != 0 {
+			b.add(broker.Requeue, m)
+		}
+	}
+	b.Flush()
+	d.ServeLine()
+}
+
+// endLocked moves the deliveries that a settlement names to d.ended, and gives their consumers
+// the credit back. It returns false if there are none.
+func (d *Deliveries) endLocked(tag uint64, multiple bool) bool {
+	d.ended = d.ended[:0]
+	if multiple {
+		d.ended = d.unacked.takeUpTo(tag, d.ended)
+	} else if m, ok := d.unacked.take(tag); ok {
+		d.ended = append(d.ended, m)
+	}
+	for _, m := range d.ended {
+		d.giveCreditLocked(m)
+	}
+	return len(d.ended) > 0 || multiple && tag == 0
+}
+
+// giveCreditLocked stops counting a delivery that ends against the prefetch limits.
+func (d *Deliveries) giveCreditLocked(m delivery) {
+	if m.consumer != nil {
+		m.consumer.inFlight--
+		d.shared.inFlight--
+	}
+}
+
+// lapsedLock refuses to settle a message whose lock has lapsed.
+func lapsedLock(tag uint64, q *broker.Queue, id amqp.MethodID) error {
+	return amqp.NewException(amqp.PreconditionFailed, id.Class(), id.Method(),
+		"the lock on delivery tag %d has lapsed: the message went back to %s after its x-lock-duration", tag, q.Label())
+}
+
+func unknownTag(tag uint64, id amqp.MethodID) error {
+	return amqp.NewException(amqp.PreconditionFailed, id.Class(), id.Method(), "unknown delivery tag %d", tag)
+}

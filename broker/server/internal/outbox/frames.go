@@ -1,0 +1,89 @@
+package outbox
+
+import (
+	"curfew/broker"
+	"curfew/broker/amqp"
+)
+
+// Send appends one method.
+func (o *Outbox) Send(channel uint16, m amqp.Method) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.reserveLocked(methodSize)
+	o.buf = amqp.AppendMethod(o.buf, channel, m)
+	o.FlushLocked()
+}
+
+// SendHeader appends the protocol header, for a client that speaks something else.
+func (o *Outbox) SendHeader() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.buf = append(o.buf, amqp.ProtocolHeader...)
+	o.FlushLocked()
+}
+
+// DeliverLocked appends a message for a consumer. FlushLocked must follow.
+func (o *Outbox) DeliverLocked(channel uint16, consumer string, tag uint64, d *broker.Delivery) {
+	m := &d.Message
+	o.reserveLocked(contentSize(d))
+	o.buf = amqp.AppendDeliver(o.buf, channel, consumer, tag, d.Redelivered, m.Exchange, m.RoutingKey)
+	o.buf = amqp.AppendContent(o.buf, channel, m.Properties, m.Body, o.frameMax)
+}
+
+// SendGot appends the message that a basic.get has taken.
+func (o *Outbox) SendGot(channel uint16, tag uint64, d *broker.Delivery) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	m := &d.Message
+	o.reserveLocked(contentSize(d))
+	o.buf = amqp.AppendGetOk(o.buf, channel, tag, d.Redelivered, m.Exchange, m.RoutingKey, uint32(d.Ready))
+	o.buf = amqp.AppendContent(o.buf, channel, m.Properties, m.Body, o.frameMax)
+	o.FlushLocked()
+}
+
+// contentSize is the size that most deliveries of a message fit in, with three names of
+// usual length.
+func contentSize(d *broker.Delivery) int {
+	m := &d.Message
+	return 256 + len(m.Exchange) + len(m.RoutingKey) + len(m.Properties) + len(m.Body)
+}
+
+// ReplyLocked appends a direct reply.
+func (o *Outbox) ReplyLocked(channel uint16, consumer string, tag uint64, m *broker.Publication) {
+	o.reserveLocked(len(consumer) + publicationSize(m))
+	o.buf = amqp.AppendDeliver(o.buf, channel, consumer, tag, false, m.Exchange, m.RoutingKey)
+	o.buf = amqp.AppendContent(o.buf, channel, m.Properties, m.Body, o.frameMax)
+	o.FlushLocked()
+}
+
+// SendReturn appends a mandatory publish that no queue takes.
+func (o *Outbox) SendReturn(channel uint16, m *broker.Publication) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.reserveLocked(publicationSize(m))
+	o.buf = amqp.AppendReturn(o.buf, channel, amqp.NoRoute, "NO_ROUTE", m.Exchange, m.RoutingKey)
+	o.buf = amqp.AppendContent(o.buf, channel, m.Properties, m.Body, o.frameMax)
+	o.FlushLocked()
+}
+
+func publicationSize(m *broker.Publication) int {
+	return returnSize + len(m.Exchange) + len(m.RoutingKey) + len(m.Properties) + len(m.Body)
+}
+
+// ConfirmLocked confirms the publishes first to last, except for the refused ones (ascending),
+// in as few frames as possible (RabbitMQ: Publisher Confirms).
+func (o *Outbox) ConfirmLocked(channel uint16, first, last uint64, refused []uint64) {
+	o.reserveLocked(settleSize * (1 + 2*len(refused)))
+	next := first
+	for _, tag := range refused {
+		if tag > next {
+			o.buf = amqp.AppendAck(o.buf, channel, tag-1, tag-next > 1)
+		}
+		o.buf = amqp.AppendNack(o.buf, channel, tag, false, false)
+		next = tag + 1
+	}
+	if next <= last {
+		o.buf = amqp.AppendAck(o.buf, channel, last, last > next)
+	}
+	o.FlushLocked()
+}

@@ -1,0 +1,294 @@
+// Package outbox gathers the frames that go to one client, and writes them to its socket.
+package outbox
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/memory"
+	"curfew/broker/server/internal/buffers"
+)
+
+const (
+	// full stops deliveries to the connection: its consumers wait until the writer has
+	// swapped the buffer out.
+	full = 512 << 10
+	// free is the buffer size that every outbox may have. A larger buffer is drawn from the
+	// budget of all clients. When the budget is used up, the outbox is full at this size.
+	free = 64 << 10
+	// choked stops reading from the connection: a client that does not read its confirms and
+	// replies gets no more of them.
+	choked = 4 << 20
+	// replyBacklog is how many octets may wait for a direct reply to be added, if the budget
+	// of all clients allows that. Beyond it replies are lost, as they are when the channel is
+	// gone: they are not stored, and their publishers do not wait.
+	replyBacklog = 16 << 20
+	// writeTimeout ends a connection whose client does not read a slice for this long.
+	writeTimeout = 30 * time.Second
+	writeSlice   = 256 << 10
+	// methodSize is the size that most methods fit in; settleSize is the size of one ack.
+	methodSize = 512
+	settleSize = 32
+	// returnSize is what a returned message or a direct reply takes in addition to its names
+	// and content.
+	returnSize = 512
+)
+
+// Outbox gathers the frames for one connection. Its writer swaps the buffer out and sends
+// it in one write. The writer runs only while there is something to send, since an idle
+// writer would take a third of the memory of an idle connection.
+//
+// Its lock is a leaf. A caller who decides something together with what it sends holds the
+// lock (Lock) and calls the functions that end in Locked; all others take it themselves.
+// Any goroutine may call them.
+type Outbox struct {
+	mu             sync.Mutex
+	buf            []byte // nil while there is nothing to send
+	lastSize       int    // octets of the last buffer sent
+	writer         func() // calls Write; runs in its own goroutine
+	frameMax       uint32 // of content frames, with overhead
+	writing        bool   // the writer runs
+	sent           bool   // something was sent since the heartbeat timer last fired
+	closing        bool   // send what is buffered, then end
+	dead           bool   // nothing is sent any more
+	stopped        bool   // nothing is delivered any more
+	budgetUsedUp   bool   // the budget was not enough for buf
+	waiting        []*broker.Consumer
+	drained        sync.Cond
+	heartbeatTimer *time.Timer   // nil: no heartbeats
+	gone           chan struct{} // closed when dead
+
+	account *memory.Account // nil: none yet
+	drawn   int64           // drawn from it for buf
+
+	writes, octets atomic.Uint64 // written to the socket
+}
+
+// Init prepares an outbox. writer is run in a goroutine of its own when there is something to
+// send; it must call Write.
+func (o *Outbox) Init(writer func()) {
+	o.writer, o.gone = writer, make(chan struct{})
+	o.drained.L = &o.mu
+}
+
+// SetFrameMax sets the size that content is split at from now on, in octets.
+func (o *Outbox) SetFrameMax(octets uint32) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.frameMax = octets
+}
+
+// OpenAccount draws the buffer's memory from an account from now on.
+func (o *Outbox) OpenAccount(a *memory.Account) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.account = a
+}
+
+// Lock locks the outbox for several calls.
+func (o *Outbox) Lock() { o.mu.Lock() }
+
+// Unlock ends what Lock has begun.
+func (o *Outbox) Unlock() { o.mu.Unlock() }
+
+// DeadLocked reports whether the socket is closed or failed: nothing is sent any more.
+func (o *Outbox) DeadLocked() bool { return o.dead }
+
+// RoomLocked reports whether one more message may be delivered now. A full outbox remembers
+// the consumer and wakes it when the buffer has been swapped out.
+func (o *Outbox) RoomLocked(c *broker.Consumer) bool {
+	switch {
+	case o.stopped:
+		return false
+	case o.overLocked(full), o.dead:
+		o.waiting = append(o.waiting, c)
+		return false
+	}
+	return true
+}
+
+// RoomForReplyLocked reports whether a direct reply may be added now.
+func (o *Outbox) RoomForReplyLocked() bool { return !o.overLocked(replyBacklog) }
+
+// overLocked reports whether most octets are waiting, or as many as there is memory for.
+func (o *Outbox) overLocked(most int) bool {
+	return len(o.buf) >= most || o.budgetUsedUp && len(o.buf) >= free
+}
+
+// reserveLocked makes room for n octets before an append. n is an estimate: appending more
+// is correct, but allocates.
+func (o *Outbox) reserveLocked(n int) {
+	switch {
+	case cap(o.buf)-len(o.buf) >= n:
+		return
+	case o.buf == nil:
+		o.buf = buffers.New(max(n, o.lastSize))
+	default:
+		o.buf = buffers.Grown(o.buf, n)
+	}
+	o.drawLocked()
+}
+
+// drawLocked draws the growth of the buffer from the account.
+func (o *Outbox) drawLocked() {
+	more := int64(cap(o.buf)) - free - o.drawn
+	if o.account == nil || more <= 0 || o.budgetUsedUp {
+		return
+	}
+	if o.account.Try(more) {
+		o.drawn += more
+		return
+	}
+	o.budgetUsedUp = true
+}
+
+// FlushLocked makes the writer send what is buffered. It is called after DeliverLocked.
+func (o *Outbox) FlushLocked() {
+	if o.writing || o.dead {
+		return
+	}
+	o.writing = true
+	go o.writer()
+}
+
+// Close ends the outbox once it has sent what is buffered.
+func (o *Outbox) Close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closing = true
+	o.FlushLocked()
+}
+
+// StopDeliveries makes RoomLocked false from now on.
+func (o *Outbox) StopDeliveries() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.stopped = true
+}
+
+// WaitRoom blocks the reader while the client does not read what it is sent.
+func (o *Outbox) WaitRoom() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.overLocked(choked) && !o.dead {
+		o.drained.Wait()
+	}
+}
+
+// swap takes the buffer out, with the amount drawn for it. more: the writer must continue.
+func (o *Outbox) swap() (out []byte, drawn int64, waiting []*broker.Consumer, more bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.dead || len(o.buf) == 0 && len(o.waiting) == 0 {
+		o.writing = false
+		return nil, 0, nil, false
+	}
+	out, o.buf, o.lastSize = o.buf, nil, len(o.buf)
+	if o.budgetUsedUp {
+		o.lastSize = 0
+	}
+	drawn, o.drawn, o.budgetUsedUp = o.drawn, 0, false
+	waiting, o.waiting = o.waiting, nil
+	o.sent = o.sent || len(out) > 0
+	o.drained.Broadcast()
+	return out, drawn, waiting, true
+}
+
+// Ended reports whether everything that had to be sent has been sent.
+func (o *Outbox) Ended() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.closing && !o.writing
+}
+
+// Kill discards what has not been sent. It may be called again.
+func (o *Outbox) Kill() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.dead {
+		return
+	}
+	o.dead, o.buf = true, nil
+	if o.heartbeatTimer != nil {
+		o.heartbeatTimer.Stop()
+	}
+	close(o.gone)
+	o.drained.Broadcast()
+}
+
+// Gone is closed when nothing is sent any more.
+func (o *Outbox) Gone() <-chan struct{} { return o.gone }
+
+// Write is the writer. It ends when nothing is left to send, or when the socket fails.
+func (o *Outbox) Write(nc net.Conn) error {
+	for {
+		out, drawn, waiting, more := o.swap()
+		if !more {
+			return nil
+		}
+		for _, c := range waiting {
+			c.Wake()
+		}
+		if err := o.writeAll(nc, out); err != nil {
+			return err
+		}
+		buffers.Recycle(out)
+		if drawn > 0 {
+			o.account.Give(drawn)
+		}
+	}
+}
+
+// writeAll writes b in slices, so that a client that reads slowly but steadily is not
+// mistaken for one that does not read.
+func (o *Outbox) writeAll(nc net.Conn, b []byte) error {
+	for len(b) > 0 {
+		n := min(len(b), writeSlice)
+		nc.SetWriteDeadline(time.Now().Add(writeTimeout))
+		if _, err := nc.Write(b[:n]); err != nil {
+			return err
+		}
+		o.writes.Add(1)
+		o.octets.Add(uint64(n))
+		b = b[n:]
+	}
+	return nil
+}
+
+// Written returns how often the socket was written to, and how many octets.
+func (o *Outbox) Written() (writes, octets uint64) { return o.writes.Load(), o.octets.Load() }
+
+// Pending returns how many octets wait to be written.
+func (o *Outbox) Pending() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.buf)
+}
+
+// Heartbeats sends a heartbeat when nothing else was sent for a quarter of the interval or
+// longer, and at the latest after half of it (AMQP 0-9-1 §4.2.7). RabbitMQ sends them every
+// half interval as well: some clients give up when they have received nothing for a whole
+// one. It must be called only once.
+func (o *Outbox) Heartbeats(interval time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.heartbeatTimer = time.AfterFunc(interval/4, func() { o.heartbeat(interval / 4) })
+}
+
+func (o *Outbox) heartbeat(next time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.dead {
+		return
+	}
+	if !o.sent && len(o.buf) == 0 {
+		o.buf = amqp.AppendHeartbeat(o.buf)
+		o.FlushLocked()
+	}
+	o.sent = false
+	o.heartbeatTimer.Reset(next)
+}

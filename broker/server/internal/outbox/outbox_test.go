@@ -1,0 +1,164 @@
+package outbox
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker/amqp"
+	"curfew/broker/server/internal/buffers"
+)
+
+// wired gives fn an outbox and the other end of its socket.
+func wired(t *testing.T, fn func(o *Outbox, client net.Conn)) {
+	synctest.Test(t, func(t *testing.T) {
+		client, nc := net.Pipe()
+		o := new(Outbox)
+		o.Init(func() {
+			if err := o.Write(nc); err != nil || o.Ended() {
+				nc.Close()
+				o.Kill()
+			}
+		})
+		fn(o, client)
+		o.Close()
+		rest, err := io.ReadAll(client)
+		assert.NoError(t, err)
+		assert.Empty(t, rest, "all was read that was sent, and then it ended")
+		<-o.Gone()
+	})
+}
+
+func (o *Outbox) idle() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.writing
+}
+
+// A connection that has nothing to send has no writer goroutine.
+func TestWriterRunsWhileThereIsSomethingToSend(t *testing.T) {
+	wired(t, func(o *Outbox, client net.Conn) {
+		assert.True(t, o.idle())
+		want := amqp.AppendMethod(nil, 1, &amqp.ChannelOpenOk{})
+		for range 3 {
+			o.Send(1, &amqp.ChannelOpenOk{})
+			synctest.Wait()
+			assert.False(t, o.idle(), "nobody takes it")
+			got := make([]byte, len(want))
+			_, err := io.ReadFull(client, got)
+			require.NoError(t, err)
+			assert.Equal(t, want, got)
+			synctest.Wait()
+			assert.True(t, o.idle())
+		}
+	})
+}
+
+// What was sent before the end is delivered, whoever sends at that moment.
+func TestOutboxEndsAfterWhatIsThere(t *testing.T) {
+	wired(t, func(o *Outbox, client net.Conn) {
+		want := amqp.AppendMethod(nil, 1, &amqp.ChannelOpenOk{})
+		o.Send(1, &amqp.ChannelOpenOk{})
+		o.Send(1, &amqp.ChannelOpenOk{})
+		synctest.Wait()
+		o.Send(1, &amqp.ChannelOpenOk{})
+		o.Close()
+		got := make([]byte, 3*len(want))
+		_, err := io.ReadFull(client, got)
+		require.NoError(t, err)
+	})
+}
+
+// A client receives something in each half of the interval, and no heartbeats beside other
+// traffic.
+func TestHeartbeatsAreSentInSilence(t *testing.T) {
+	const interval = 10 * time.Second
+	wired(t, func(o *Outbox, client net.Conn) {
+		o.Heartbeats(interval)
+		beat := make([]byte, len(amqp.AppendHeartbeat(nil)))
+		hear := func() {
+			last := time.Now()
+			_, err := io.ReadFull(client, beat)
+			require.NoError(t, err)
+			assert.Equal(t, amqp.AppendHeartbeat(nil), beat)
+			assert.LessOrEqual(t, time.Since(last), interval/2)
+		}
+		for range 20 {
+			hear()
+		}
+		reply := make([]byte, len(amqp.AppendMethod(nil, 1, &amqp.ChannelOpenOk{})))
+		send := func(after time.Duration) {
+			time.Sleep(after)
+			o.Send(1, &amqp.ChannelOpenOk{})
+			_, err := io.ReadFull(client, reply)
+			require.NoError(t, err)
+			assert.EqualValues(t, amqp.FrameMethod, reply[0])
+		}
+		for phase := range 20 { // the connection becomes silent at any moment between two checks
+			send(interval / 40 * time.Duration(phase%10))
+			hear()
+		}
+		send(interval / 5)
+		for range 20 {
+			send(interval / 5)
+		}
+	})
+}
+
+func TestOutboxIsEmptyOnceSent(t *testing.T) {
+	var o Outbox
+	o.Init(func() {})
+	o.reserveLocked(10)
+	o.buf = append(o.buf, "first"...)
+	o.reserveLocked(buffers.Size64K)
+	o.buf = append(o.buf, bytes.Repeat([]byte("x"), buffers.Size64K)...)
+	out, _, _, _ := o.swap()
+	assert.Equal(t, "first", string(out[:5]))
+	assert.Len(t, out, 5+buffers.Size64K)
+	assert.Nil(t, o.buf, "an idle connection holds no buffer")
+	o.reserveLocked(1)
+	assert.Equal(t, buffers.Size256K, cap(o.buf), "as large as was needed last")
+}
+
+func TestOutboxDoesNotAllocate(t *testing.T) {
+	var o Outbox
+	o.Init(func() {})
+	message := make([]byte, 1000)
+	round := func() {
+		for range 100 {
+			o.reserveLocked(len(message))
+			o.buf = append(o.buf, message...)
+		}
+		out, _, _, _ := o.swap()
+		buffers.Recycle(out)
+	}
+	round()
+	assert.Less(t, testing.AllocsPerRun(200, round), 1.0)
+}
+
+func TestConfirmsInAsFewFramesAsItTakes(t *testing.T) {
+	ack := func(b []byte, tag uint64, multiple bool) []byte { return amqp.AppendAck(b, 7, tag, multiple) }
+	nack := func(b []byte, tag uint64) []byte { return amqp.AppendNack(b, 7, tag, false, false) }
+	for _, c := range []struct {
+		first, last uint64
+		refused     []uint64
+		want        []byte
+	}{
+		{1, 1, nil, ack(nil, 1, false)},
+		{1, 5, nil, ack(nil, 5, true)},
+		{4, 6, []uint64{4, 5, 6}, nack(nack(nack(nil, 4), 5), 6)},
+		{1, 6, []uint64{3}, ack(nack(ack(nil, 2, true), 3), 6, true)},
+		{1, 3, []uint64{2}, ack(nack(ack(nil, 1, false), 2), 3, false)},
+	} {
+		var o Outbox
+		o.Init(func() {})
+		o.ConfirmLocked(7, c.first, c.last, c.refused)
+		assert.Equal(t, c.want, o.buf)
+	}
+}
