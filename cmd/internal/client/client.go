@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -46,7 +47,10 @@ func (e *Error) Error() string {
 	if e.Status == http.StatusNotFound && e.Reason == "Not Found" {
 		return "Not Found (HTTP 404); check the name and --vhost"
 	}
-	text := fmt.Sprintf("%s (HTTP %d)", strings.TrimSpace(e.Reason), e.Status)
+	text := strings.TrimSpace(e.Reason)
+	if e.asked.URL != "" { // else a command says it, not the API
+		text += fmt.Sprintf(" (HTTP %d)", e.Status)
+	}
 	if e.Status == http.StatusUnauthorized {
 		hint := "check --user and --password-file (else CURFEW_USER and CURFEW_PASSWORD)"
 		if e.asked.From != "" {
@@ -78,6 +82,11 @@ func (c *Client) Call(ctx context.Context, method, path string, send, receive an
 	return nil
 }
 
+// CallWith makes a request with headers of its own, without a body, and drops the answer.
+func (c *Client) CallWith(ctx context.Context, header http.Header, method, path string) error {
+	return c.do(ctx, &http.Client{Timeout: timeout}, header, method, path, http.NoBody, io.Discard)
+}
+
 // Decode reads the JSON of an answer.
 func Decode(answer []byte, receive any) error {
 	if err := json.Unmarshal(answer, receive); err != nil {
@@ -89,7 +98,7 @@ func Decode(answer []byte, receive any) error {
 // Fetch makes a request and returns the answer as it is.
 func (c *Client) Fetch(ctx context.Context, method, path string, body io.Reader) ([]byte, error) {
 	var answer bytes.Buffer
-	err := c.do(ctx, &http.Client{Timeout: timeout}, method, path, body, &answer)
+	err := c.do(ctx, &http.Client{Timeout: timeout}, nil, method, path, body, &answer)
 	return answer.Bytes(), err
 }
 
@@ -104,16 +113,16 @@ func (c *Client) Stream(ctx context.Context, path string, send any, out io.Write
 
 // Download copies an answer to out. The answer may be large and slow.
 func (c *Client) Download(ctx context.Context, path string, out io.Writer) error {
-	return c.do(ctx, &http.Client{}, http.MethodGet, path, http.NoBody, out)
+	return c.do(ctx, &http.Client{}, nil, http.MethodGet, path, http.NoBody, out)
 }
 
 // Upload posts the contents of in, which may be large, and copies the answer to out.
 func (c *Client) Upload(ctx context.Context, path string, in io.Reader, out io.Writer) error {
-	return c.do(ctx, &http.Client{}, http.MethodPost, path, in, out)
+	return c.do(ctx, &http.Client{}, nil, http.MethodPost, path, in, out)
 }
 
 // do makes a request and copies the answer to out if the status is 2xx.
-func (c *Client) do(ctx context.Context, via *http.Client, method, path string, body io.Reader, out io.Writer) error {
+func (c *Client) do(ctx context.Context, via *http.Client, header http.Header, method, path string, body io.Reader, out io.Writer) error {
 	to, err := c.endpoint()
 	if err != nil {
 		return err
@@ -122,6 +131,7 @@ func (c *Client) do(ctx context.Context, via *http.Client, method, path string, 
 	if err != nil {
 		return err
 	}
+	maps.Copy(req.Header, header)
 	req.SetBasicAuth(to.User, to.Password)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := via.Do(req)

@@ -11,6 +11,7 @@ import (
 
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
+	"curfew/cmd/internal/messaging"
 	"curfew/cmd/internal/node"
 	"curfew/cmd/internal/settings"
 	"curfew/monitor/printable"
@@ -61,7 +62,7 @@ func exitCode(err error) int {
 const introduction = `AMQP 0-9-1 broker whose message deadlines fire on time, with nobody consuming. Without a command it serves.
 
 Exit codes: 0 done; 1 failed, or the answer is no; 2 the command line or a variable is wrong; 3 what was asked for
-does not exist; 4 (status) the running one is degraded or dead; 5 a purge wants --confirm with the number of messages;
+does not exist; 4 (status) the running one is degraded or dead; 5 a deletion wants --confirm with the number of messages;
 6 (serve) ended by SIGABRT, as systemd's watchdog does, or SIGQUIT, with the stacks of all goroutines on stderr.`
 
 func rootCommand(b node.Build) *cobra.Command {
@@ -81,7 +82,8 @@ func rootCommand(b node.Build) *cobra.Command {
 		cmd.Args = cli.NoArguments
 	}
 	root.AddCommand(alertCommand(), storeCommand(), benchCommand(), policyCommand(), definitionsCommand(), userCommand(), injectCommand(b.Version),
-		statusCommand(), deadlinesCommand(), queueCommand(), dlqCommand(), auditCommand(), rabbitmqCommand(), contextCommand())
+		statusCommand(), deadlinesCommand(), queueCommand(), dlqCommand(), auditCommand(), rabbitmqCommand(), contextCommand(), messaging.Publish(), messaging.Get(), messaging.Declare(), messaging.Bind(), messaging.Unbind(),
+		messaging.Delete(), messaging.Consumers(), messaging.Connections(), messaging.Channels())
 	addExamples(root)
 	return root
 }

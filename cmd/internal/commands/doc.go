@@ -6,6 +6,12 @@
 //	curfew healthcheck  ask a running one whether it is ready
 //	curfew status       one screen of a running one: deadlines, lateness, schedule, store, what is at risk
 //	curfew deadlines    list the next deadlines; extend, shorten, cancel or fire one
+//	curfew publish      publish a message, and say whether a queue took it
+//	curfew get          show the first messages of a queue, or take them
+//	curfew declare      declare a queue or an exchange; bind, unbind and delete are beside it
+//	curfew consumers    who consumes, and who holds messages past their deadlines
+//	curfew connections  the connections of clients; close one
+//	curfew channels     the channels of clients
 //	curfew queue        list, show, peek into and purge queues
 //	curfew dlq          list, search, replay, purge, export and import dead letters
 //	curfew audit        search and export what expired, of a running one or of a data folder
@@ -21,8 +27,9 @@
 //	curfew bench        put a broker under load: throughput, latency, lateness of deadlines
 //	curfew version
 //
-// A command that is about a running Curfew calls its management API (package client), with the address and the user
-// from flags or else from the environment (package settings). serve and demo run one (package node).
+// A command that is about a running Curfew calls its management API (packages cli and client), with the address and the user from flags, the
+// environment (package settings) or a context (package contexts). serve and demo run one (package node). What a client of AMQP does, by hand,
+// is package messaging.
 //
 // # Exit codes
 //
@@ -31,7 +38,7 @@
 //	2  the command line or a variable is wrong
 //	3  what was asked for does not exist
 //	4  the running one is degraded or dead (status)
-//	5  a purge has to be confirmed with the number of messages it is about
+//	5  a deletion has to be confirmed, with the number of messages it is about
 //	6  SIGABRT, which systemd's watchdog sends, or SIGQUIT ended it, after the stacks of all goroutines (serve);
 //	   a panic ends with 2, the runtime's code
 //

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -42,29 +41,12 @@ func (q *queueCommands) list() *cobra.Command {
 			}
 			var rows [][]string
 			for _, one := range list {
-				rows = append(rows, []string{textOf(one["name"]), textOf(one["type"]), textOf(one["messages_ready"]), textOf(one["messages_unacknowledged"]),
-					textOf(one["consumers"]), textOf(one["message_bytes"]), textOf(one["policy"])})
+				rows = append(rows, []string{cli.Text(one["name"]), cli.Text(one["type"]), cli.Text(one["messages_ready"]), cli.Text(one["messages_unacknowledged"]),
+					cli.Text(one["consumers"]), cli.Text(one["message_bytes"]), cli.Text(one["policy"])})
 			}
 			return q.Print(cmd.OutOrStdout(), list, []string{"QUEUE", "TYPE", "READY", "UNACKED", "CONSUMERS", "BYTES", "POLICY"}, rows)
 		},
 	}
-}
-
-// textOf is a JSON value as text for a table.
-func textOf(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "-"
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64)
-	case string:
-		return cli.OrDash(v)
-	case map[string]any, []any:
-		if b, err := json.Marshal(v); err == nil {
-			return string(b)
-		}
-	}
-	return fmt.Sprint(v)
 }
 
 func (q *queueCommands) show() *cobra.Command {
@@ -80,7 +62,7 @@ func (q *queueCommands) show() *cobra.Command {
 			var rows [][]string
 			for _, key := range []string{"name", "vhost", "type", "durable", "auto_delete", "exclusive", "arguments", "policy", "operator_policy", "effective_policy_definition",
 				"messages_ready", "messages_unacknowledged", "message_bytes", "consumers", "head_message_timestamp", "idle_since"} {
-				rows = append(rows, []string{key, textOf(one[key])})
+				rows = append(rows, []string{key, cli.Text(one[key])})
 			}
 			return q.Print(cmd.OutOrStdout(), one, []string{"WHAT", "VALUE"}, rows)
 		},

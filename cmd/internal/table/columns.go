@@ -2,6 +2,7 @@ package table
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
@@ -23,6 +24,13 @@ var colors = map[string]string{
 	"ok": green, "running": green, "resolved": green, "done": green, "keeping": green, "expired": amber,
 	"degraded": amber, "warning": amber, "pending": amber, "blocked": amber, "blocking": amber, "flow": amber, "held": amber, "at risk": amber, "overdue": amber, "interrupted": amber,
 	"!": red, "dead": red, "critical": red, "firing": red, "failed": red, "trouble": red, "parked": red, "dropped": red, "past deadline": red,
+}
+
+func colorOf(text string) string {
+	if n, err := strconv.ParseFloat(text, 64); err == nil && n > 0 {
+		return red
+	}
+	return colors[text]
 }
 
 // column is a column with its heading as the first cell.

@@ -56,8 +56,11 @@ func (p *Printer) Fit(w io.Writer, noColor string) {
 // OnTerminal reports whether w is a terminal.
 func OnTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	return ok && OnTerminalFile(f)
 }
+
+// OnTerminalFile reports whether f is a terminal.
+func OnTerminalFile(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // JSON reports whether answers are printed as JSON.
 func (p *Printer) JSON() bool { return p.Output == "json" }
@@ -91,10 +94,15 @@ func Age(d time.Duration) string {
 	return text + " ago"
 }
 
+// PrintText is Print for an answer that is JSON text already.
+func (p *Printer) PrintText(w io.Writer, text []byte, head []string, rows [][]string) error {
+	return p.Print(w, json.RawMessage(text), head, rows)
+}
+
 // Print writes v as JSON, or as a table: its head, then rows, each as long as head.
 //
 // A column whose heading ends in "?" is left out where the terminal is too narrow, the last one first. In a column whose heading ends in
-// "!" the words for good and bad states have a color. Neither mark is printed.
+// "!" words for good and bad states have a color, and numbers that are not 0 are red. Neither mark is printed.
 func (p *Printer) Print(w io.Writer, v any, head []string, rows [][]string) error {
 	if p.JSON() {
 		encoder := json.NewEncoder(w)
@@ -126,7 +134,7 @@ func (p *Printer) Print(w io.Writer, v any, head []string, rows [][]string) erro
 func (p *Printer) cell(line *strings.Builder, c *column, row int, last bool) {
 	text := runewidth.Truncate(c.cells[row], c.width, "…")
 	padding := strings.Repeat(" ", c.width-runewidth.StringWidth(text))
-	if color := colors[text]; c.verdict && color != "" && p.Color != "never" && p.Color != "" {
+	if color := colorOf(text); c.verdict && color != "" && p.Color != "never" && p.Color != "" {
 		text = color + text + reset
 	}
 	line.WriteString(text)

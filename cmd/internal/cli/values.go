@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// PairsHelp says how Pairs reads a value.
+const PairsHelp = `name=value; may be repeated. A value that is JSON (7, true, [1], "7") is of that type, any other is text`
+
+// Pairs reads name=value arguments of a flag.
+func Pairs(flag string, pairs []string) (map[string]any, error) {
+	all := map[string]any{}
+	for _, pair := range pairs {
+		name, text, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return nil, Usagef("%s takes name=value, not %q", flag, pair)
+		}
+		all[name] = value(text)
+	}
+	return all, nil
+}
+
+// value is what JSON text stands for, its numbers as they are written; other text is itself.
+func value(text string) (v any) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return text
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return text // there is more behind it, such as in 2030-01-01
+	}
+	return v
+}
+
+// Text is a JSON value as text for a table.
+func Text(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "-"
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case string:
+		return OrDash(v)
+	case map[string]any, []any:
+		if b, err := json.Marshal(v); err == nil {
+			return string(b)
+		}
+	}
+	return fmt.Sprint(v)
+}

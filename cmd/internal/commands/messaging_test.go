@@ -1,0 +1,105 @@
+package commands
+
+import (
+	"curfew/cmd/internal/node"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestByHand: a queue, an exchange and a message, without a client.
+func TestByHand(t *testing.T) {
+	r := startRunning(t)
+	assert.Equal(t, "declared queue \"orders\"\n", r.ok("declare", "queue", "orders", "--ttl", "1h", "--dlq", "dead", "--arg", "x-max-length=7"))
+	assert.Contains(t, r.ok("declare", "queue", "orders", "--ttl", "1h", "--dlq", "dead", "--max-length", "7"), "as asked")
+	_, out, errOut := runCommand(t, append([]string{"declare", "queue", "orders", "--ttl", "2h", "--type", "quorum"}, r.flags...)...)
+	for _, line := range []string{`x-dead-letter-exchange +- +""`, `x-max-length +- +7`, `x-message-ttl +7200000 +3600000`, `x-queue-type +quorum +-`} {
+		assert.Regexp(t, "(?m)^"+line+"$", out)
+	}
+	assert.Contains(t, errOut, "nothing was changed")
+	assert.Contains(t, r.exits(exitUsage, "declare", "queue", "q", "--ttl", "1h", "--arg", "x-message-ttl=1"), "use one")
+	assert.Contains(t, r.exits(exitFailed, "declare", "queue", "q", "--arg", "x-message-ttl=text"), "x-message-ttl")
+
+	r.ok("declare", "exchange", "events", "--type", "topic")
+	assert.Contains(t, r.exits(exitFailed, "declare", "exchange", "events"), "differs")
+	r.ok("bind", "events", "orders", "--key", "order.*")
+	r.ok("bind", "events", "orders", "--key", "order.*") // again
+
+	file := filepath.Join(t.TempDir(), "body")
+	require.NoError(t, os.WriteFile(file, []byte("\xff\x00"), 0o600))
+	assert.Equal(t, "confirmed\n", r.ok("publish", "orders", `{"n": 1}`, "--header", "tenant=globex", "--header", "n=7", "--message-id", "m1", "--ttl", "10m", "--priority", "3"))
+	assert.JSONEq(t, `{"routed": true}`, r.ok("publish", "--exchange", "events", "--key", "order.new", "--file", file, "-o", "json", "--deadline", time.Now().Add(time.Hour).Format(time.RFC3339)))
+	assert.Contains(t, r.exits(exitFailed, "publish", "ordrs", "lost"), `there is no queue "ordrs"`)
+	assert.Contains(t, r.exits(exitFailed, "publish", "--exchange", "events", "--key", "x", "lost"), `no binding of exchange "events" takes the routing key "x"`)
+	assert.Contains(t, r.exits(exitFailed, "publish", "--exchange", "evnts", "lost"), "no exchange 'evnts'")
+	assert.Contains(t, r.exits(exitUsage, "publish", "orders", "x", "--ttl", "1s", "--deadline", "2999-01-01T00:00:00Z"), "either")
+	assert.Contains(t, r.exits(exitUsage, "publish", "orders", "x", "--header", "x"), "--header takes name=value")
+
+	var list []struct {
+		Payload    string         `json:"payload"`
+		Properties map[string]any `json:"properties"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.ok("get", "orders", "-n", "9", "-o", "json")), &list))
+	require.Len(t, list, 2)
+	assert.Equal(t, map[string]any{
+		"message_id": "m1", "expiration": "600000", "priority": 3., "delivery_mode": 2., "headers": map[string]any{"tenant": "globex", "n": 7.},
+	}, list[0].Properties)
+	assert.Equal(t, `{"n": 1}`, r.ok("get", "orders", "--ack", "--body"))
+	assert.Equal(t, "\xff\x00", r.ok("get", "orders", "--body"))
+	assert.Equal(t, "\xff\x00", r.ok("get", "orders", "--body"), "it was taken without --ack")
+
+	assert.Contains(t, r.exits(exitNotFound, "unbind", "events", "orders", "--key", "other"), "other bindings between them: 1")
+	r.ok("unbind", "events", "orders", "--key", "order.*")
+	r.exits(exitNotFound, "unbind", "events", "orders", "--key", "order.*")
+	r.ok("delete", "exchange", "events")
+	assert.Contains(t, r.exits(exitUnconfirmed, "delete", "queue", "orders"), "--confirm 1")
+	assert.Contains(t, r.exits(exitUnconfirmed, "delete", "queue", "orders", "--confirm", "2"), "--confirm 1")
+	r.ok("delete", "queue", "orders", "--confirm", "1")
+	r.exits(exitNotFound, "delete", "queue", "orders")
+}
+
+// TestPublishFromStandardInput, from which a script hands over a body.
+func TestPublishFromStandardInput(t *testing.T) {
+	r := startRunning(t)
+	r.ok("declare", "queue", "orders")
+	root := rootCommand(node.Build{})
+	root.SetArgs(append([]string{"publish", "orders"}, r.flags...))
+	root.SetIn(strings.NewReader("from a pipe"))
+	root.SetOut(new(strings.Builder))
+	require.NoError(t, root.ExecuteContext(t.Context()))
+	assert.Equal(t, "from a pipe", r.ok("get", "orders", "--body"))
+}
+
+// TestConnectionsAreClosedByName: by their addresses, or by the name that the client has given itself, if only one has it.
+func TestConnectionsAreClosedByName(t *testing.T) {
+	r := startRunning(t)
+	closed := make([]chan *amqp091.Error, 3)
+	for i, name := range []string{"worker", "twin", "twin"} {
+		config := amqp091.Config{Properties: amqp091.NewConnectionProperties()}
+		config.Properties.SetClientConnectionName(name)
+		conn, err := amqp091.DialConfig(r.amqp, config)
+		require.NoError(t, err)
+		t.Cleanup(func() { conn.Close() })
+		closed[i] = conn.NotifyClose(make(chan *amqp091.Error, 1))
+		ch, err := conn.Channel()
+		require.NoError(t, err)
+		require.NoError(t, ch.Qos(5, 0, false))
+	}
+	var list []struct{ Name string }
+	require.NoError(t, json.Unmarshal([]byte(r.ok("connections", "-o", "json")), &list))
+	require.Len(t, list, 3)
+	assert.Regexp(t, `(?m)^127\.0\.0\.1:\d+ -> \S+ +worker +guest +/ +running +1 +0 +0 `, r.ok("connections"))
+	assert.Contains(t, r.ok("channels"), "(1)")
+	assert.Contains(t, r.exits(exitUsage, "connections", "close", "twin"), "2 connections have this name")
+	assert.Contains(t, r.exits(exitNotFound, "connections", "close", "none"), "curfew connections")
+	assert.Contains(t, r.exits(exitUsage, "connections", "shut"), "has close")
+	r.ok("connections", "close", "worker", "--reason", "it is stuck")
+	assert.Contains(t, (<-closed[0]).Reason, "it is stuck")
+}

@@ -1,0 +1,96 @@
+package messaging
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"curfew/cmd/internal/cli"
+	"curfew/cmd/internal/client"
+)
+
+// Delete is the command that deletes queues and exchanges.
+func Delete() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "delete",
+		Short: "Delete a queue or an exchange",
+		RunE:  cli.Group,
+	}
+	d := &deleter{cli.WithVHost(c)}
+	c.AddCommand(d.queue(), d.exchange())
+	return c
+}
+
+type deleter struct{ *cli.API }
+
+func (d *deleter) queue() *cobra.Command {
+	confirm, unused := -1, false
+	c := &cobra.Command{
+		Use:   "queue <queue>",
+		Short: "Delete a queue, with --confirm also one that has messages",
+		Long: `Delete a queue. One that has messages is not deleted unless --confirm says how many there are (exit code 5 otherwise); what arrives
+between the count and the deletion is deleted, too.`,
+		Example: `  curfew delete queue orders
+  curfew delete queue orders --confirm 118`,
+		Args: cli.Exactly(1, "a queue"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, condition := client.Path("queues", d.VHost, args[0]), "?if-empty=true"
+			var is struct {
+				Messages int `json:"messages"`
+			}
+			count := func() error { return d.Call(cmd.Context(), http.MethodGet, path, nil, &is) }
+			if confirm >= 0 {
+				if err := count(); err != nil {
+					return err
+				}
+				if is.Messages != confirm {
+					return unconfirmed(args[0], is.Messages)
+				}
+				condition = "?if-empty=false"
+			}
+			if unused {
+				condition += "&if-unused=true"
+			}
+			err := d.Call(cmd.Context(), http.MethodDelete, path+condition, nil, nil)
+			var refused *client.Error
+			if errors.As(err, &refused) && refused.Status == http.StatusBadRequest && confirm < 0 {
+				if count() == nil && is.Messages > 0 {
+					return unconfirmed(args[0], is.Messages)
+				}
+			}
+			if err != nil {
+				return err
+			}
+			return say(d.API, cmd, map[string]any{"deleted": args[0]}, fmt.Sprintf("deleted queue %q", args[0]))
+		},
+		ValidArgsFunction: cli.Arguments(d.Queues),
+	}
+	c.Flags().IntVar(&confirm, "confirm", confirm, "how many messages, ready and unacked, you expect to be deleted with it")
+	c.Flags().BoolVar(&unused, "if-unused", false, "only if it has no consumer")
+	return c
+}
+
+func unconfirmed(queue string, messages int) error {
+	return cli.Unconfirmedf("queue %q has messages: %d; to delete them with it add --confirm %d", queue, messages, messages)
+}
+
+func (d *deleter) exchange() *cobra.Command {
+	unused := false
+	c := &cobra.Command{
+		Use:     "exchange <exchange>",
+		Short:   "Delete an exchange and its bindings",
+		Example: `  curfew delete exchange events --if-unused`,
+		Args:    cli.Exactly(1, "an exchange"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := d.Call(cmd.Context(), http.MethodDelete, client.Path("exchanges", d.VHost, args[0])+fmt.Sprintf("?if-unused=%t", unused), nil, nil); err != nil {
+				return err
+			}
+			return say(d.API, cmd, map[string]any{"deleted": args[0]}, fmt.Sprintf("deleted exchange %q", args[0]))
+		},
+		ValidArgsFunction: cli.Arguments(d.Exchanges),
+	}
+	c.Flags().BoolVar(&unused, "if-unused", false, "only if nothing is bound to it")
+	return c
+}
