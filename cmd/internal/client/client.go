@@ -48,7 +48,7 @@ func (e *Error) Error() string {
 		return "Not Found (HTTP 404); check the name and --vhost"
 	}
 	text := strings.TrimSpace(e.Reason)
-	if e.asked.URL != "" { // else a command says it, not the API
+	if e.asked.URL != "" { // without one a command says it, not the API
 		text += fmt.Sprintf(" (HTTP %d)", e.Status)
 	}
 	if e.Status == http.StatusUnauthorized {

@@ -36,7 +36,7 @@ func TestByHand(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("\xff\x00"), 0o600))
 	assert.Equal(t, "confirmed\n", r.ok("publish", "orders", `{"n": 1}`, "--header", "tenant=globex", "--header", "n=7", "--message-id", "m1", "--ttl", "10m", "--priority", "3"))
 	assert.JSONEq(t, `{"routed": true}`, r.ok("publish", "--exchange", "events", "--key", "order.new", "--file", file, "-o", "json", "--deadline", time.Now().Add(time.Hour).Format(time.RFC3339)))
-	assert.Contains(t, r.exits(exitFailed, "publish", "ordrs", "lost"), `there is no queue "ordrs"`)
+	assert.Contains(t, r.exits(exitFailed, "publish", "ordrs", "lost"), `queue "ordrs" does not exist`)
 	assert.Contains(t, r.exits(exitFailed, "publish", "--exchange", "events", "--key", "x", "lost"), `no binding of exchange "events" takes the routing key "x"`)
 	assert.Contains(t, r.exits(exitFailed, "publish", "--exchange", "evnts", "lost"), "no exchange 'evnts'")
 	assert.Contains(t, r.exits(exitUsage, "publish", "orders", "x", "--ttl", "1s", "--deadline", "2999-01-01T00:00:00Z"), "either")

@@ -22,7 +22,7 @@ func Declare() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "declare",
 		Short: "Declare a queue or an exchange",
-		Long: `Declare a queue or an exchange. If it is there already, with the same arguments, nothing happens. If it has others, that is an error
+		Long: `Declare a queue or an exchange. If it exists already with the same arguments, nothing happens. If it has others, that is an error
 (exit code 1), and each difference is printed: a queue is never changed; a policy can change most of it (curfew policy set).`,
 		RunE: cli.Group,
 	}
@@ -110,7 +110,7 @@ func (d *declarer) declare(cmd *cobra.Command, what, path string, want *declarat
 	}
 	done := "declared " + what
 	if !missing {
-		done = what + " is there already, as asked"
+		done = what + " exists already, as asked"
 	}
 	return say(d.API, cmd, map[string]bool{"created": missing}, done)
 }
@@ -123,7 +123,7 @@ func (d *declarer) printDifferences(cmd *cobra.Command, what string, list []diff
 	if err := d.Print(cmd.OutOrStdout(), list, []string{"WHAT", "ASKED FOR", "IS"}, rows); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s is there already and differs: nothing was changed", what)
+	return fmt.Errorf("%s exists already and differs: nothing was changed", what)
 }
 
 func cell(v any) string {

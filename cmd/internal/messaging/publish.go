@@ -106,7 +106,7 @@ func (p *publisher) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if p.exchange == "" {
-		return fmt.Errorf("nobody received it: there is no queue %q (curfew queue list shows which there are; curfew declare queue makes one)", key)
+		return fmt.Errorf("nobody received it: queue %q does not exist (curfew queue list shows which there are; curfew declare queue makes one)", key)
 	}
 	return fmt.Errorf("nobody received it: no binding of exchange %q takes the routing key %q", p.exchange, key)
 }
