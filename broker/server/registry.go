@@ -59,6 +59,7 @@ type ConnectionInfo struct {
 type ChannelInfo struct {
 	Number             uint16
 	Connection         string
+	State              string // the connection's
 	User, VHost        string
 	PeerHost           string
 	PeerPort           int
@@ -71,6 +72,33 @@ type ChannelInfo struct {
 	Consumers          []ConsumerInfo
 	Counts             ChannelCounts
 	identityOfLifetime *channel
+}
+
+// State is what its reader does, in RabbitMQ's words: "running", "blocked" by a resource alarm, or in "flow".
+func (c *ConnectionInfo) State() string {
+	switch {
+	case c.Blocked:
+		return "blocked"
+	case c.Flow:
+		return "flow"
+	}
+	return "running"
+}
+
+// Consumers returns how many it has on all channels.
+func (c *ConnectionInfo) Consumers() (n int) {
+	for i := range c.Channels {
+		n += len(c.Channels[i].Consumers)
+	}
+	return n
+}
+
+// Unacked returns how many messages it holds on all channels.
+func (c *ConnectionInfo) Unacked() (n int) {
+	for i := range c.Channels {
+		n += c.Channels[i].Unacked
+	}
+	return n
 }
 
 // Name returns the channel's name, in RabbitMQ's form.
@@ -240,19 +268,23 @@ func (ch *channel) info(of *ConnectionInfo) ChannelInfo {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	info := ChannelInfo{
-		Number: ch.id, Connection: of.Name, User: of.User, VHost: of.VHost, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
+		Number: ch.id, Connection: of.Name, State: of.State(), User: of.User, VHost: of.VHost, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
 		Confirm: ch.confirm, Transactional: ch.tx != nil, Prefetch: ch.prefetch, GlobalPrefetch: ch.limit, Unacked: ch.unacked.count,
 		Unconfirmed: ch.toConfirm - ch.answered, Counts: ch.counts,
 		identityOfLifetime: ch,
 	}
 	for _, c := range ch.consumers {
-		info.Consumers = append(info.Consumers, ConsumerInfo{
-			Tag: c.Tag, Queue: c.on, NoAck: c.NoAck, Exclusive: c.Exclusive, Prefetch: c.prefetch, Arguments: c.decodeArguments(), Status: c.Status(),
-			Channel: ch.id, Connection: of.Name, User: of.User, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
-		})
+		info.Consumers = append(info.Consumers, c.info(of))
 	}
 	slices.SortFunc(info.Consumers, func(x, y ConsumerInfo) int { return cmp.Compare(x.Tag, y.Tag) })
 	return info
+}
+
+func (c *consumer) info(of *ConnectionInfo) ConsumerInfo {
+	return ConsumerInfo{
+		Tag: c.Tag, Queue: c.on, NoAck: c.NoAck, Exclusive: c.Exclusive, Prefetch: c.prefetch, Arguments: c.decodeArguments(), Status: c.Status(),
+		Channel: c.ch.id, Connection: of.Name, User: of.User, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
+	}
 }
 
 // pending returns how many bytes wait to be written.

@@ -173,6 +173,23 @@ func (u *unackedRing) each(fn func(*unackedDelivery) bool) {
 	}
 }
 
+// page appends to out the deliveries behind a tag, some thousand of them and those in old, and returns where to go on. There are no more
+// if it appends none.
+func (u *unackedRing) page(after uint64, out []unackedDelivery) (_ []unackedDelivery, next uint64) {
+	if after == 0 {
+		for _, h := range u.old {
+			out = append(out, h)
+		}
+	}
+	t := max(after, u.first)
+	for ; t < u.next && len(out) < 4*ringLarge; t++ {
+		if h := u.slot(t + 1); h.q != nil {
+			out = append(out, *h)
+		}
+	}
+	return out, max(t, 1) // 0 is where it begins
+}
+
 // lapse marks the delivery of a message as lost, and returns false if there is none. Locks
 // lapse in the order of delivery, so the search starts behind the last one.
 func (u *unackedRing) lapse(id uint64, seq queue.Seq) bool {
