@@ -57,12 +57,6 @@ func (o *Operations) ListHolders(_ context.Context, a Actor, at QueueName) ([]Ho
 	}), nil
 }
 
-// HoldersOf is who holds messages of a queue past their deadlines, for alerts: it asks nobody's rights.
-func (o *Operations) HoldersOf(at QueueName) []Holder {
-	list := o.holders(func(q *broker.Queue) bool { return q.VHost().Name() == at.VHost && q.Name() == at.Name })
-	return slices.DeleteFunc(list, func(h Holder) bool { return h.PastDeadline == 0 })
-}
-
 func (o *Operations) holders(match func(*broker.Queue) bool) []Holder {
 	list := []Holder{}
 	for _, h := range o.Server.Holders(match) {
