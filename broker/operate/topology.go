@@ -49,9 +49,9 @@ func (o Topology) DeleteQueue(_ context.Context, a Actor, at QueueName, d QueueD
 	return messages, err
 }
 
-// PurgeShown deletes the ready messages of a queue that somebody was shown, and nothing that arrived later. Error:
+// PurgeSeen deletes the ready messages of a queue that somebody has seen, and nothing that arrived later. Error:
 // *deadletters.Unconfirmed among others.
-func (o Topology) PurgeShown(ctx context.Context, a Actor, at QueueName, c deadletters.Confirmation) (deleted int, err error) {
+func (o Topology) PurgeSeen(ctx context.Context, a Actor, at QueueName, c deadletters.Confirmation) (deleted int, err error) {
 	q, err := o.queue(&a, PurgeQueue, at)
 	if err == nil {
 		q, err = q.VHost().QueueFor(nobody{}, q.Name())

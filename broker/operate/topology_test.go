@@ -52,8 +52,8 @@ func TestPublishNeedsWhatItNeedsOverAMQP(t *testing.T) {
 	require.True(t, operate.Gone(err))
 }
 
-// TestPurgeDeletesWhatWasShown: what arrives after somebody was shown a number stays, and the number is good.
-func TestPurgeDeletesWhatWasShown(t *testing.T) {
+// TestPurgeDeletesWhatSomebodySaw: what arrives after somebody saw the number stays, and the number is good.
+func TestPurgeDeletesWhatSomebodySaw(t *testing.T) {
 	s := newSite(t)
 	user, at := s.user("user", access.Management, "/"), operate.QueueName{VHost: "/", Name: "q"}
 	publish := func() {
@@ -62,24 +62,24 @@ func TestPurgeDeletesWhatWasShown(t *testing.T) {
 	}
 	publish()
 	publish()
-	_, err := s.PurgeShown(t.Context(), user, at, deadletters.Confirmation{Messages: -1})
-	var shown *deadletters.Unconfirmed
-	require.ErrorAs(t, err, &shown)
-	require.Equal(t, 2, shown.Matched)
+	_, err := s.PurgeSeen(t.Context(), user, at, deadletters.Confirmation{Messages: -1})
+	var asked *deadletters.Unconfirmed
+	require.ErrorAs(t, err, &asked)
+	require.Equal(t, 2, asked.Matched)
 	publish()
-	n, err := s.PurgeShown(t.Context(), user, at, deadletters.Confirmation{Messages: 2, Position: shown.Position})
+	n, err := s.PurgeSeen(t.Context(), user, at, deadletters.Confirmation{Messages: 2, Position: asked.Position})
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
 	ready, _, _ := s.q.Counts()
 	require.Equal(t, 1, ready)
 }
 
-// TestOnlyTheQueueThatWasShownIsDeleted, not another one of its name.
-func TestOnlyTheQueueThatWasShownIsDeleted(t *testing.T) {
+// TestOnlyTheQueueThatSomebodySawIsDeleted, not another one of its name.
+func TestOnlyTheQueueThatSomebodySawIsDeleted(t *testing.T) {
 	s := newSite(t)
 	root, at := s.user("root", access.Administrator), operate.QueueName{VHost: "/", Name: "q"}
 	require.NoError(t, s.b.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
-	shown := s.q.ID()
+	seen := s.q.ID()
 	_, err := s.DeleteQueue(t.Context(), root, at, operate.QueueDeletion{})
 	require.NoError(t, err)
 	created, err := s.DeclareQueue(t.Context(), root, at, broker.QueueDeclare{Durable: true})
@@ -88,7 +88,7 @@ func TestOnlyTheQueueThatWasShownIsDeleted(t *testing.T) {
 	created, err = s.DeclareQueue(t.Context(), root, at, broker.QueueDeclare{Durable: true})
 	require.NoError(t, err)
 	require.False(t, created)
-	_, err = s.DeleteQueue(t.Context(), root, at, operate.QueueDeletion{QueueID: shown})
+	_, err = s.DeleteQueue(t.Context(), root, at, operate.QueueDeletion{QueueID: seen})
 	require.ErrorIs(t, err, operate.ErrNotFound)
 	_, err = s.Queue(t.Context(), root, at)
 	require.NoError(t, err)

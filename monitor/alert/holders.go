@@ -18,10 +18,8 @@ type Holder struct {
 }
 
 const (
-	// holdersEvery is how often it is asked at most who holds messages: all consumers are looked at.
-	holdersEvery = time.Second
-	// maxHolders bounds those that an alert names.
-	maxHolders = 3
+	holdersEvery = time.Second // it is asked no more often who holds messages: all consumers are looked at
+	maxHolders   = 3           // that an alert names
 )
 
 // held is what is held of a queue at present.
@@ -72,8 +70,7 @@ func (t *tracker) setHolders(list []Holder, now time.Time) {
 
 func heldBy(list []Holder, now time.Time) *held {
 	slices.SortStableFunc(list, func(x, y Holder) int { return cmp.Compare(y.Count, x.Count) })
-	of := &held{}
-	var parts []string
+	of, parts := &held{}, []string(nil)
 	for n, h := range list {
 		of.count += int64(h.Count)
 		if n < maxHolders {

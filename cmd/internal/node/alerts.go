@@ -26,14 +26,14 @@ func (n *Node) openAlerts() (err error) {
 	o := n.alertOptions()
 	if n.broker != nil { // otherwise nobody could publish there
 		o.Exchange = &eventExchange{broker: n.broker}
-		o.Holders = n.holders
+		o.Holders = func() []alert.Holder { return holders(n) }
 	}
 	n.alerts, err = alert.New(o)
 	return err
 }
 
 // holders are who holds messages past their deadlines now.
-func (n *Node) holders() (list []alert.Holder) {
+func holders(n *Node) (list []alert.Holder) {
 	if n.server == nil { // no consumer can be there yet
 		return nil
 	}
