@@ -73,8 +73,3 @@ func (r *request) vhosts() []*broker.VHost {
 	}
 	return r.api.Operations.VHosts(r.Actor)
 }
-
-// rights are what the user may do in a virtual host.
-func (r *request) rights(vh *broker.VHost) *broker.Rights {
-	return r.api.b.RightsOf(r.Actor.Name, vh.Name())
-}

@@ -160,10 +160,6 @@ func getBinding(r *request) error {
 // bind answers with where the binding is from now on; Terraform takes the last
 // part of it for the binding's identity.
 func bind(r *request) error {
-	vh, err := r.vhost()
-	if err != nil {
-		return err
-	}
 	b, err := bindingEnds(r)
 	if err != nil {
 		return err
@@ -178,7 +174,7 @@ func bind(r *request) error {
 	if b.Args, err = f.Table("arguments"); err != nil {
 		return err
 	}
-	if err := r.rights(vh).Bind(vh, owner{}, b); err != nil {
+	if err := r.api.Operations.Bind(r.Context(), r.Actor, r.Param("vhost"), b); err != nil {
 		return err
 	}
 	r.W.Header().Set("Location", escapeAll(b.Destination)+"/"+escapeAll(propertiesKey(&b)))
@@ -194,7 +190,7 @@ func escapeAll(s string) string {
 func unbind(r *request) error {
 	vh, b, err := namedBinding(r)
 	if err == nil {
-		err = r.rights(vh).Unbind(vh, owner{}, *b)
+		err = r.api.Operations.Unbind(r.Context(), r.Actor, vh.Name(), *b)
 	}
 	if err != nil {
 		return err

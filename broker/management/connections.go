@@ -9,6 +9,7 @@ import (
 	"curfew/broker/management/rest"
 
 	"curfew/broker"
+	"curfew/broker/operate"
 	"curfew/broker/server"
 )
 
@@ -76,22 +77,11 @@ func closeUser(r *request) error {
 	return r.Done()
 }
 
-// connectionState is in RabbitMQ's words.
-func connectionState(c *server.ConnectionInfo) string {
-	switch {
-	case c.Blocked:
-		return "blocked"
-	case c.Flow:
-		return "flow"
-	}
-	return "running"
-}
-
 func connectionObject(r *request, c *server.ConnectionInfo) object {
 	properties := rest.JSONOf(c.ClientProperties)
 	given, _ := properties["connection_name"].(string)
 	o := object{
-		"name": c.Name, "node": r.api.Node, "type": "network", "protocol": "AMQP 0-9-1", "state": connectionState(c),
+		"name": c.Name, "node": r.api.Node, "type": "network", "protocol": "AMQP 0-9-1", "state": c.State(),
 		"user": c.User, "user_who_performed_action": c.User, "vhost": c.VHost, "auth_mechanism": c.Mechanism,
 		"user_provided_name": given, "client_properties": properties, "connected_at": c.Since.UnixMilli(),
 		"host": c.Host, "port": c.Port, "peer_host": c.PeerHost, "peer_port": c.PeerPort,
@@ -100,6 +90,7 @@ func connectionObject(r *request, c *server.ConnectionInfo) object {
 		"ssl": false, "ssl_protocol": nil, "ssl_cipher": nil, "ssl_hash": nil, "ssl_key_exchange": nil,
 		"peer_cert_issuer": nil, "peer_cert_subject": nil, "peer_cert_validity": nil, "garbage_collection": noGarbage,
 	}
+	o["consumers"], o["messages_unacknowledged"] = c.Consumers(), c.Unacked() // Curfew's own
 	if c.TLS != nil {
 		addTLS(o, c.TLS)
 	}
@@ -163,7 +154,7 @@ func getChannel(r *request) error {
 
 func channelObject(r *request, ch *server.ChannelInfo) object {
 	return object{
-		"name": ch.Name(), "number": ch.Number, "node": r.api.Node, "state": "running",
+		"name": ch.Name(), "number": ch.Number, "node": r.api.Node, "state": ch.State,
 		"user": ch.User, "user_who_performed_action": ch.User, "vhost": ch.VHost,
 		"connection_details": object{"name": ch.Connection, "peer_host": ch.PeerHost, "peer_port": ch.PeerPort},
 		"confirm":            ch.Confirm, "transactional": ch.Transactional,
@@ -192,6 +183,30 @@ func consumerObjects(r *request, consumers []server.ConsumerInfo) []object {
 		list = append(list, consumerObject(r, &consumers[i]))
 	}
 	return list
+}
+
+// listHolders lists who holds messages or is to get them, with what they hold; beyond RabbitMQ's.
+func listHolders(r *request) error {
+	list, err := r.api.Operations.ListHolders(r.Context(), r.Actor, r.queueNamed())
+	if err != nil {
+		return err
+	}
+	return r.Rows(len(list), func(i int) object { return holderObject(r, &list[i]) })
+}
+
+func holderObject(r *request, h *operate.Holder) object {
+	o := consumerObject(r, &h.ConsumerInfo)
+	o["kind"], o["messages_unacknowledged"], o["messages_past_deadline"] = h.Kind(), h.Unacked, h.PastDeadline
+	o["oldest_unacknowledged_at"], o["earliest_deadline"] = timeOrNull(h.OldestMillis), timeOrNull(h.EarliestMillis)
+	o["client"] = object{"connection_name": h.Client.Name, "product": h.Client.Product, "version": h.Client.Version, "platform": h.Client.Platform}
+	return o
+}
+
+func timeOrNull(unixMillis int64) any {
+	if unixMillis == 0 {
+		return nil
+	}
+	return unixMillis
 }
 
 func consumerObject(r *request, c *server.ConsumerInfo) object {

@@ -37,7 +37,7 @@ func TestConnectionState(t *testing.T) {
 	for want, c := range map[string]server.ConnectionInfo{
 		"running": {}, "flow": {Flow: true}, "blocked": {Blocked: true, Flow: true},
 	} {
-		assert.Equal(t, want, connectionState(&c))
+		assert.Equal(t, want, (&c).State())
 	}
 }
 

@@ -4,11 +4,8 @@ import (
 	"curfew/broker"
 	"curfew/broker/management/rates"
 	"curfew/broker/management/rest"
+	"curfew/broker/operate"
 )
-
-// owner is whose the API's declarations are: nobody's connection, so that another's
-// exclusive queue stays closed to it.
-type owner struct{}
 
 // defaultExchange is how the default exchange is written in paths.
 const defaultExchange = "amq.default"
@@ -19,6 +16,11 @@ func (r *request) exchangeName() string {
 		return name
 	}
 	return ""
+}
+
+// exchangeNamed is the name of the exchange in the path.
+func (r *request) exchangeNamed() operate.ExchangeName {
+	return operate.ExchangeName{VHost: r.Param("vhost"), Name: r.exchangeName()}
 }
 
 func exchangeObject(r *request, vh *broker.VHost, x *broker.ExchangeInfo) object {
@@ -78,19 +80,15 @@ func (r *request) exchange() (*broker.VHost, *broker.ExchangeInfo, error) {
 }
 
 func putExchange(r *request) error {
-	vh, err := r.vhost()
-	if err != nil {
-		return err
-	}
 	d, err := exchangeDeclare(r)
 	if err != nil {
 		return err
 	}
-	_, missing := vh.Exchange(r.exchangeName())
-	if err := r.rights(vh).DeclareExchange(vh, r.exchangeName(), d); err != nil {
+	created, err := r.api.Operations.DeclareExchange(r.Context(), r.Actor, r.exchangeNamed(), d)
+	if err != nil {
 		return err
 	}
-	return r.Put(missing != nil)
+	return r.Put(created)
 }
 
 // exchangeDeclare reads the body.
@@ -116,11 +114,7 @@ func exchangeDeclare(r *request) (d broker.ExchangeDeclare, err error) {
 }
 
 func deleteExchange(r *request) error {
-	vh, x, err := r.exchange()
-	if err == nil {
-		err = r.rights(vh).DeleteExchange(vh, x.Name, r.Flag("if-unused"))
-	}
-	if err != nil {
+	if err := r.api.Operations.DeleteExchange(r.Context(), r.Actor, r.exchangeNamed(), r.Flag("if-unused")); err != nil {
 		return err
 	}
 	return r.Done()

@@ -12,9 +12,6 @@ import (
 	"time"
 
 	"curfew/broker/management/rest"
-
-	"curfew/broker"
-	"curfew/broker/amqp"
 )
 
 // healthy is the answer of a check that found nothing.
@@ -179,24 +176,13 @@ func certificateEnd(file string) (time.Time, error) {
 	return time.Time{}, errors.New("no certificate in it")
 }
 
-// alivenessQueue is declared by the aliveness test, as in RabbitMQ.
-const alivenessQueue = "aliveness-test"
-
 // aliveness sends one message through a queue.
 func aliveness(r *request) error {
-	vh, err := r.vhost()
+	arrived, err := r.api.Operations.TryMessage(r.Context(), r.Actor, r.Param("vhost"))
 	if err != nil {
 		return err
 	}
-	declare := broker.QueueDeclare{}
-	queue, err := declareQueue(r, vh, alivenessQueue, declare)
-	if err != nil {
-		return err
-	}
-	if _, err := publishTo(r, vh, &broker.Publication{RoutingKey: []byte(alivenessQueue), Properties: new(amqp.Properties).Append(nil), Body: []byte("test_message")}); err != nil {
-		return err
-	}
-	if got, err := queue.Get(true, func(*broker.Delivery) {}); err != nil || !got {
+	if !arrived {
 		return failed(r, "aliveness-test failed: the message did not arrive", nil)
 	}
 	return healthy(r)

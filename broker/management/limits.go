@@ -68,7 +68,7 @@ func putVHostLimit(r *request) error {
 	}
 	n, err := readLimit(r)
 	if err == nil {
-		err = vh.SetLimits(with(vh.Limits(), r.Param("limit"), n))
+		err = r.api.Operations.SetVHostLimits(r.Context(), r.Actor, vh.Name(), with(vh.Limits(), r.Param("limit"), n))
 	}
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func putVHostLimit(r *request) error {
 func deleteVHostLimit(r *request) error {
 	vh, err := r.vhost()
 	if err == nil {
-		err = vh.SetLimits(without(vh.Limits(), r.Param("limit")))
+		err = r.api.Operations.SetVHostLimits(r.Context(), r.Actor, vh.Name(), without(vh.Limits(), r.Param("limit")))
 	}
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func putUserLimit(r *request) error {
 	}
 	n, err := readLimit(r)
 	if err == nil {
-		err = r.api.b.SetUserLimits(u.Name, with(u.Limits, r.Param("limit"), n))
+		err = r.api.Operations.SetUserLimits(r.Context(), r.Actor, u.Name, with(u.Limits, r.Param("limit"), n))
 	}
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func putUserLimit(r *request) error {
 func deleteUserLimit(r *request) error {
 	u, err := r.namedUser()
 	if err == nil {
-		err = r.api.b.SetUserLimits(u.Name, without(u.Limits, r.Param("limit")))
+		err = r.api.Operations.SetUserLimits(r.Context(), r.Actor, u.Name, without(u.Limits, r.Param("limit")))
 	}
 	if err != nil {
 		return err

@@ -78,19 +78,15 @@ func putPermission(r *request) error {
 			return err
 		}
 	}
-	_, missing := namedPermission(r)
-	if err := r.api.b.SetPermission(p); err != nil {
+	created, err := r.api.Operations.SetPermission(r.Context(), r.Actor, p)
+	if err != nil {
 		return err
 	}
-	return r.Put(missing != nil)
+	return r.Put(created)
 }
 
 func deletePermission(r *request) error {
-	p, err := namedPermission(r)
-	if err == nil {
-		err = r.api.b.ClearPermission(p.User, p.VHost)
-	}
-	if err != nil {
+	if err := r.api.Operations.ClearPermission(r.Context(), r.Actor, r.Param("user"), r.Param("vhost")); err != nil {
 		return err
 	}
 	return r.Done()
@@ -146,7 +142,7 @@ func putTopicPermission(r *request) error {
 		}
 	}
 	before, _ := namedTopicPermissions(r)
-	if err := r.api.b.SetTopicPermission(p); err != nil {
+	if err := r.api.Operations.SetTopicPermission(r.Context(), r.Actor, p); err != nil {
 		return err
 	}
 	return r.Put(len(before) == 0)
@@ -159,7 +155,7 @@ func deleteTopicPermissions(r *request) error {
 	if err != nil || !slices.ContainsFunc(all, func(p access.TopicPermission) bool { return exchange == "" || p.Exchange == exchange }) {
 		return rest.ErrNotFound
 	}
-	if err := r.api.b.ClearTopicPermissions(r.Param("user"), r.Param("vhost"), exchange); err != nil {
+	if err := r.api.Operations.ClearTopicPermissions(r.Context(), r.Actor, r.Param("user"), r.Param("vhost"), exchange); err != nil {
 		return err
 	}
 	return r.Done()

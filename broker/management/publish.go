@@ -10,19 +10,14 @@ import (
 
 	"curfew/broker/management/rest"
 
-	"curfew/broker"
-	"curfew/broker/access"
 	"curfew/broker/amqp"
+	"curfew/broker/operate"
 	"curfew/broker/policy"
 )
 
 // publish publishes one message and answers when it is as durable as a confirm
 // says, and whether it was routed.
 func publish(r *request) error {
-	vh, err := r.vhost()
-	if err != nil {
-		return err
-	}
 	f, err := publishFields(r)
 	if err == nil {
 		err = f.Need("routing_key", "properties", "payload", "payload_encoding")
@@ -30,16 +25,13 @@ func publish(r *request) error {
 	if err != nil {
 		return err
 	}
-	m, err := readPublication(f, r.exchangeName())
+	m, err := readPublication(f, r.exchangeNamed())
 	if err != nil {
 		return err
 	}
-	if most := r.api.b.MaxMessageBytes(); len(m.Body) > most {
-		return rest.Bad(fmt.Sprintf("406 PRECONDITION_FAILED - message size %d is larger than configured max size %d", len(m.Body), most))
-	}
-	routed, err := publishTo(r, vh, m)
+	routed, err := r.api.Operations.Publish(r.Context(), r.Actor, m)
 	if err != nil {
-		return publishError(r, err)
+		return publishError(err)
 	}
 	return r.Answer(object{"routed": routed})
 }
@@ -51,41 +43,26 @@ const publishWeight = 5
 // mayPublish is asked before the message is read: who may not publish there sends none,
 // and while publishers have to wait nobody does.
 func mayPublish(r *request) error {
-	vh, err := r.vhost()
-	if err != nil {
-		return err
-	}
-	if err := r.rights(vh).Exchange(access.Write, r.exchangeName()); err != nil {
-		return publishError(r, err)
-	}
-	if _, err := vh.Exchange(r.exchangeName()); err != nil {
-		return publishError(r, err)
+	if err := r.api.Operations.MayPublish(r.Context(), r.Actor, r.exchangeNamed()); err != nil {
+		return publishError(err)
 	}
 	most := publishMost(r.api.b.MaxMessageBytes())
 	if r.ContentLength > most {
 		return &http.MaxBytesError{Limit: most}
 	}
 	r.Body = http.MaxBytesReader(r.W, r.Body, most) // of one that does not say
-	return checkBlocked(r)
+	return nil
 }
 
 // publishMost is the longest request with a message of that many octets, in base64.
 func publishMost(message int) int64 { return int64(message)/3*4 + rest.MaxBody }
 
 // publishError names the exception that a publish would have closed its channel with.
-func publishError(r *request, err error) error {
+func publishError(err error) error {
 	if e, ok := errors.AsType[*amqp.Exception](amqp.Answering(err, amqp.BasicPublishID)); ok {
 		return rest.Bad(fmt.Sprintf("%d %s", e.Code, e.Text))
 	}
 	return err
-}
-
-// checkBlocked refuses a publish while publishers have to wait.
-func checkBlocked(r *request) error {
-	if why, _ := r.api.b.Gate(); why != "" {
-		return rest.NewProblem(http.StatusServiceUnavailable, "service_unavailable", "publishers are blocked: "+why)
-	}
-	return nil
 }
 
 // publishFields are the fields of a body that is long for its payload alone: all else has to
@@ -121,24 +98,17 @@ func publishFields(r *request) (rest.Fields, error) {
 	return f, nil
 }
 
-// publication reads the message.
-func readPublication(f rest.Fields, exchange string) (*broker.Publication, error) {
-	key, err := f.Text("routing_key", "")
-	if err != nil {
+// readPublication reads the message.
+func readPublication(f rest.Fields, to operate.ExchangeName) (m *operate.Publication, err error) {
+	m = &operate.Publication{Exchange: to}
+	if m.RoutingKey, err = f.Text("routing_key", ""); err != nil {
 		return nil, err
 	}
-	properties, err := readProperties(f)
-	if err != nil {
+	if m.Properties, err = readProperties(f); err != nil {
 		return nil, err
 	}
-	body, err := readPayload(f)
-	if err != nil {
-		return nil, err
-	}
-	if len(key) > 255 || len(exchange) > 255 {
-		return nil, rest.Bad("routing key is longer than 255 octets")
-	}
-	return &broker.Publication{Exchange: []byte(exchange), RoutingKey: []byte(key), Properties: properties.Append(nil), Body: body}, nil
+	m.Body, err = readPayload(f)
+	return m, err
 }
 
 func readPayload(f rest.Fields) ([]byte, error) {
@@ -184,9 +154,6 @@ func readProperties(f rest.Fields) (p amqp.Properties, err error) {
 		if *to, err = given.Text(key, ""); err != nil {
 			return p, err
 		}
-		if len(*to) > 255 {
-			return p, rest.Bad(key + " is longer than 255 octets")
-		}
 	}
 	return p, readNumbers(given, &p)
 }
@@ -211,27 +178,4 @@ func readNumbers(f rest.Fields, p *amqp.Properties) error {
 		n.set(v)
 	}
 	return nil
-}
-
-// publishTo publishes, and waits until the message is durable. A client that is
-// gone does not wait.
-func publishTo(r *request, vh *broker.VHost, m *broker.Publication) (routed bool, err error) {
-	if err := checkBlocked(r); err != nil {
-		return false, err
-	}
-	p := vh.NewPublisher(r.Actor.Name)
-	if routed, err = p.Add(m); err != nil {
-		return false, err
-	}
-	if refused := p.Flush(nil); len(refused) > 0 {
-		return false, rest.Bad("a queue is full and refuses the message")
-	}
-	durable := make(chan error, 1)
-	r.api.b.Commit(func(err error) { durable <- err })
-	select {
-	case err := <-durable:
-		return routed, err
-	case <-r.Context().Done():
-		return false, r.Context().Err()
-	}
 }

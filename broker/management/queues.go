@@ -128,19 +128,15 @@ func getQueue(r *request) error {
 }
 
 func putQueue(r *request) error {
-	vh, err := r.vhost()
-	if err != nil {
-		return err
-	}
 	d, err := queueDeclare(r)
 	if err != nil {
 		return err
 	}
-	_, missing := vh.Queue(r.queueName(vh))
-	if _, err := declareQueue(r, vh, r.queueName(vh), d); err != nil {
+	created, err := r.api.Operations.DeclareQueue(r.Context(), r.Actor, r.queueNamed(), d)
+	if err != nil {
 		return err
 	}
-	return r.Put(missing != nil)
+	return r.Put(created)
 }
 
 func queueDeclare(r *request) (d broker.QueueDeclare, err error) {
@@ -158,16 +154,9 @@ func queueDeclare(r *request) (d broker.QueueDeclare, err error) {
 	return d, err
 }
 
-func declareQueue(r *request, vh *broker.VHost, name string, d broker.QueueDeclare) (*broker.Queue, error) {
-	return r.rights(vh).DeclareQueue(vh, owner{}, name, d)
-}
-
 func deleteQueue(r *request) error {
-	vh, queue, err := r.queue()
-	if err == nil {
-		_, err = r.rights(vh).DeleteQueue(vh, owner{}, queue.Name(), r.Flag("if-unused"), r.Flag("if-empty"))
-	}
-	if err != nil {
+	d := operate.QueueDeletion{IfUnused: r.Flag("if-unused"), IfEmpty: r.Flag("if-empty")}
+	if _, err := r.api.Operations.DeleteQueue(r.Context(), r.Actor, r.queueNamed(), d); err != nil {
 		return err
 	}
 	return r.Done()

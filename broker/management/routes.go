@@ -74,10 +74,10 @@ var nodeRoutes = []route{
 	{method: get, path: "/api/federation-links", need: monitor, handle: emptyList},
 	{method: get, path: "/api/vhosts", need: management, handle: listVHosts},
 	{method: get, path: "/api/vhosts/{vhost}", need: management, handle: getVHost},
-	{method: put, path: "/api/vhosts/{vhost}", need: administrator, handle: putVHost},
-	{method: remove, path: "/api/vhosts/{vhost}", need: administrator, handle: deleteVHost},
-	{method: post, path: "/api/vhosts/{vhost}/deletion/protection", need: administrator, handle: protectVHost(true)},
-	{method: remove, path: "/api/vhosts/{vhost}/deletion/protection", need: administrator, handle: protectVHost(false)},
+	{method: put, path: "/api/vhosts/{vhost}", op: operate.ChangeVHosts, handle: putVHost},
+	{method: remove, path: "/api/vhosts/{vhost}", op: operate.DeleteVHost, handle: deleteVHost},
+	{method: post, path: "/api/vhosts/{vhost}/deletion/protection", op: operate.ChangeVHosts, handle: protectVHost(true)},
+	{method: remove, path: "/api/vhosts/{vhost}/deletion/protection", op: operate.ChangeVHosts, handle: protectVHost(false)},
 }
 
 var healthRoutes = []route{
@@ -99,7 +99,7 @@ var healthRoutes = []route{
 	{method: get, path: "/api/health/checks/certificate-expiration/{within}/{unit}", need: management, handle: checkCertificates},
 	{method: get, path: "/api/healthchecks/node", need: management, handle: checkNode},
 	{method: get, path: "/api/healthchecks/node/{node}", need: management, handle: checkNode},
-	{method: get, path: "/api/aliveness-test/{vhost}", need: management, handle: aliveness},
+	{method: get, path: "/api/aliveness-test/{vhost}", op: operate.TryMessage, handle: aliveness},
 }
 
 var connectionRoutes = []route{
@@ -115,17 +115,20 @@ var connectionRoutes = []route{
 	{method: get, path: "/api/vhosts/{vhost}/channels", op: operate.ListConnections, handle: listChannels},
 	{method: get, path: "/api/consumers", op: operate.ListQueues, handle: listConsumers},
 	{method: get, path: "/api/consumers/{vhost}", op: operate.ListQueues, handle: listConsumers},
+	{method: get, path: "/api/curfew/consumers", op: operate.ListQueues, handle: listHolders},
+	{method: get, path: "/api/curfew/consumers/{vhost}", op: operate.ListQueues, handle: listHolders},
+	{method: get, path: "/api/curfew/consumers/{vhost}/{queue}", op: operate.ListQueues, handle: listHolders},
 }
 
 var exchangeRoutes = []route{
-	{method: get, path: "/api/exchanges", need: management, handle: listExchanges},
-	{method: get, path: "/api/exchanges/{vhost}", need: management, handle: listExchanges},
-	{method: get, path: "/api/exchanges/{vhost}/{exchange}", need: management, handle: getExchange},
-	{method: put, path: "/api/exchanges/{vhost}/{exchange}", need: management, handle: putExchange},
-	{method: remove, path: "/api/exchanges/{vhost}/{exchange}", need: management, handle: deleteExchange},
-	{method: get, path: "/api/exchanges/{vhost}/{exchange}/bindings/source", need: management, handle: bindingsFrom},
-	{method: get, path: "/api/exchanges/{vhost}/{exchange}/bindings/destination", need: management, handle: bindingsTo},
-	{method: post, path: "/api/exchanges/{vhost}/{exchange}/publish", need: management, handle: publish, body: maxPublish, weight: publishWeight, first: mayPublish},
+	{method: get, path: "/api/exchanges", op: operate.ListExchanges, handle: listExchanges},
+	{method: get, path: "/api/exchanges/{vhost}", op: operate.ListExchanges, handle: listExchanges},
+	{method: get, path: "/api/exchanges/{vhost}/{exchange}", op: operate.ListExchanges, handle: getExchange},
+	{method: put, path: "/api/exchanges/{vhost}/{exchange}", op: operate.DeclareExchange, handle: putExchange},
+	{method: remove, path: "/api/exchanges/{vhost}/{exchange}", op: operate.DeleteExchange, handle: deleteExchange},
+	{method: get, path: "/api/exchanges/{vhost}/{exchange}/bindings/source", op: operate.ListBindings, handle: bindingsFrom},
+	{method: get, path: "/api/exchanges/{vhost}/{exchange}/bindings/destination", op: operate.ListBindings, handle: bindingsTo},
+	{method: post, path: "/api/exchanges/{vhost}/{exchange}/publish", op: operate.Publish, handle: publish, body: maxPublish, weight: publishWeight, first: mayPublish},
 }
 
 var queueRoutes = []route{
@@ -133,55 +136,55 @@ var queueRoutes = []route{
 	{method: get, path: "/api/queues/detailed", op: operate.ListQueues, handle: listQueues},
 	{method: get, path: "/api/queues/{vhost}", op: operate.ListQueues, handle: listQueues},
 	{method: get, path: "/api/queues/{vhost}/{queue}", op: operate.ListQueues, handle: getQueue},
-	{method: put, path: "/api/queues/{vhost}/{queue}", need: management, handle: putQueue},
-	{method: remove, path: "/api/queues/{vhost}/{queue}", need: management, handle: deleteQueue},
+	{method: put, path: "/api/queues/{vhost}/{queue}", op: operate.DeclareQueue, handle: putQueue},
+	{method: remove, path: "/api/queues/{vhost}/{queue}", op: operate.DeleteQueue, handle: deleteQueue},
 	{method: remove, path: "/api/queues/{vhost}/{queue}/contents", op: operate.PurgeQueue, handle: purgeQueue},
 	{method: post, path: "/api/queues/{vhost}/{queue}/get", op: operate.Get, handle: getMessages},
 	{method: post, path: "/api/queues/{vhost}/{queue}/peek", op: operate.Peek, handle: peek},
-	{method: get, path: "/api/queues/{vhost}/{queue}/bindings", need: management, handle: queueBindings},
+	{method: get, path: "/api/queues/{vhost}/{queue}/bindings", op: operate.ListBindings, handle: queueBindings},
 }
 
 var bindingRoutes = []route{
-	{method: get, path: "/api/bindings", need: management, handle: allBindings},
-	{method: get, path: "/api/bindings/{vhost}", need: management, handle: allBindings},
-	{method: get, path: "/api/bindings/{vhost}/e/{exchange}/{kind}/{destination}", need: management, handle: bindingsBetween},
-	{method: post, path: "/api/bindings/{vhost}/e/{exchange}/{kind}/{destination}", need: management, handle: bind},
-	{method: get, path: "/api/bindings/{vhost}/e/{exchange}/{kind}/{destination}/{props}", need: management, handle: getBinding},
-	{method: remove, path: "/api/bindings/{vhost}/e/{exchange}/{kind}/{destination}/{props}", need: management, handle: unbind},
+	{method: get, path: "/api/bindings", op: operate.ListBindings, handle: allBindings},
+	{method: get, path: "/api/bindings/{vhost}", op: operate.ListBindings, handle: allBindings},
+	{method: get, path: "/api/bindings/{vhost}/e/{exchange}/{kind}/{destination}", op: operate.ListBindings, handle: bindingsBetween},
+	{method: post, path: "/api/bindings/{vhost}/e/{exchange}/{kind}/{destination}", op: operate.Bind, handle: bind},
+	{method: get, path: "/api/bindings/{vhost}/e/{exchange}/{kind}/{destination}/{props}", op: operate.ListBindings, handle: getBinding},
+	{method: remove, path: "/api/bindings/{vhost}/e/{exchange}/{kind}/{destination}/{props}", op: operate.Unbind, handle: unbind},
 }
 
 var userRoutes = []route{
-	{method: get, path: "/api/users", need: administrator, handle: listUsers},
-	{method: get, path: "/api/users/without-permissions", need: administrator, handle: usersWithoutPermissions},
-	{method: post, path: "/api/users/bulk-delete", need: administrator, handle: deleteUsers},
-	{method: get, path: "/api/users/{user}", need: administrator, handle: getUser},
-	{method: put, path: "/api/users/{user}", need: administrator, handle: putUser},
-	{method: remove, path: "/api/users/{user}", need: administrator, handle: deleteUser},
-	{method: get, path: "/api/users/{user}/permissions", need: administrator, handle: listPermissions},
-	{method: get, path: "/api/users/{user}/topic-permissions", need: administrator, handle: listTopicPermissions},
-	{method: get, path: "/api/vhosts/{vhost}/permissions", need: administrator, handle: listPermissions},
-	{method: get, path: "/api/vhosts/{vhost}/topic-permissions", need: administrator, handle: listTopicPermissions},
-	{method: get, path: "/api/permissions", need: administrator, handle: listPermissions},
-	{method: get, path: "/api/permissions/{vhost}/{user}", need: administrator, handle: getPermission},
-	{method: put, path: "/api/permissions/{vhost}/{user}", need: administrator, handle: putPermission},
-	{method: remove, path: "/api/permissions/{vhost}/{user}", need: administrator, handle: deletePermission},
-	{method: get, path: "/api/topic-permissions", need: administrator, handle: listTopicPermissions},
-	{method: get, path: "/api/topic-permissions/{vhost}/{user}", need: administrator, handle: getTopicPermissions},
-	{method: put, path: "/api/topic-permissions/{vhost}/{user}", need: administrator, handle: putTopicPermission},
-	{method: remove, path: "/api/topic-permissions/{vhost}/{user}", need: administrator, handle: deleteTopicPermissions},
-	{method: remove, path: "/api/topic-permissions/{vhost}/{user}/{exchange}", need: administrator, handle: deleteTopicPermissions},
+	{method: get, path: "/api/users", op: operate.ListUsers, handle: listUsers},
+	{method: get, path: "/api/users/without-permissions", op: operate.ListUsers, handle: usersWithoutPermissions},
+	{method: post, path: "/api/users/bulk-delete", op: operate.DeleteUser, handle: deleteUsers},
+	{method: get, path: "/api/users/{user}", op: operate.ListUsers, handle: getUser},
+	{method: put, path: "/api/users/{user}", op: operate.SetUser, handle: putUser},
+	{method: remove, path: "/api/users/{user}", op: operate.DeleteUser, handle: deleteUser},
+	{method: get, path: "/api/users/{user}/permissions", op: operate.ListUsers, handle: listPermissions},
+	{method: get, path: "/api/users/{user}/topic-permissions", op: operate.ListUsers, handle: listTopicPermissions},
+	{method: get, path: "/api/vhosts/{vhost}/permissions", op: operate.ListUsers, handle: listPermissions},
+	{method: get, path: "/api/vhosts/{vhost}/topic-permissions", op: operate.ListUsers, handle: listTopicPermissions},
+	{method: get, path: "/api/permissions", op: operate.ListUsers, handle: listPermissions},
+	{method: get, path: "/api/permissions/{vhost}/{user}", op: operate.ListUsers, handle: getPermission},
+	{method: put, path: "/api/permissions/{vhost}/{user}", op: operate.SetPermission, handle: putPermission},
+	{method: remove, path: "/api/permissions/{vhost}/{user}", op: operate.ClearPermission, handle: deletePermission},
+	{method: get, path: "/api/topic-permissions", op: operate.ListUsers, handle: listTopicPermissions},
+	{method: get, path: "/api/topic-permissions/{vhost}/{user}", op: operate.ListUsers, handle: getTopicPermissions},
+	{method: put, path: "/api/topic-permissions/{vhost}/{user}", op: operate.SetPermission, handle: putTopicPermission},
+	{method: remove, path: "/api/topic-permissions/{vhost}/{user}", op: operate.ClearPermission, handle: deleteTopicPermissions},
+	{method: remove, path: "/api/topic-permissions/{vhost}/{user}/{exchange}", op: operate.ClearPermission, handle: deleteTopicPermissions},
 	{method: get, path: "/api/auth/hash_password/{password}", need: administrator, handle: hashPassword},
 }
 
 var limitRoutes = []route{
 	{method: get, path: "/api/vhost-limits", need: management, handle: listVHostLimits},
 	{method: get, path: "/api/vhost-limits/{vhost}", need: management, handle: listVHostLimits},
-	{method: put, path: "/api/vhost-limits/{vhost}/{limit}", need: administrator, handle: putVHostLimit},
-	{method: remove, path: "/api/vhost-limits/{vhost}/{limit}", need: administrator, handle: deleteVHostLimit},
-	{method: get, path: "/api/user-limits", need: administrator, handle: listUserLimits},
-	{method: get, path: "/api/user-limits/{user}", need: administrator, handle: listUserLimits},
-	{method: put, path: "/api/user-limits/{user}/{limit}", need: administrator, handle: putUserLimit},
-	{method: remove, path: "/api/user-limits/{user}/{limit}", need: administrator, handle: deleteUserLimit},
+	{method: put, path: "/api/vhost-limits/{vhost}/{limit}", op: operate.ChangeVHosts, handle: putVHostLimit},
+	{method: remove, path: "/api/vhost-limits/{vhost}/{limit}", op: operate.ChangeVHosts, handle: deleteVHostLimit},
+	{method: get, path: "/api/user-limits", op: operate.ListUsers, handle: listUserLimits},
+	{method: get, path: "/api/user-limits/{user}", op: operate.ListUsers, handle: listUserLimits},
+	{method: put, path: "/api/user-limits/{user}/{limit}", op: operate.SetUser, handle: putUserLimit},
+	{method: remove, path: "/api/user-limits/{user}/{limit}", op: operate.SetUser, handle: deleteUserLimit},
 }
 
 var policyRoutes = []route{

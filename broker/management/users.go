@@ -6,9 +6,9 @@ import (
 
 	"curfew/broker/management/rest"
 
-	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/definitions"
+	"curfew/broker/operate"
 )
 
 func userObject(u *access.User) object {
@@ -77,18 +77,18 @@ func putUser(r *request) error {
 	if _, given := f["tags"]; !given {
 		return rest.Bad("tags_not_present")
 	}
-	u, existed := r.api.b.User(r.Param("user"))
-	u.Name = r.Param("user")
+	u := access.User{Name: r.Param("user")}
 	if u.Tags, err = f.Tags("tags"); err != nil {
 		return err
 	}
 	if err := setPassword(&u, f); err != nil {
 		return err
 	}
-	if err := r.api.b.PutUser(u); err != nil {
+	created, err := r.api.Operations.SetUser(r.Context(), r.Actor, u)
+	if err != nil {
 		return err
 	}
-	return r.Put(!existed)
+	return r.Put(created)
 }
 
 // setPassword takes a password or its hash; without either the user has none, as
@@ -114,11 +114,7 @@ func setPassword(u *access.User, f rest.Fields) error {
 }
 
 func deleteUser(r *request) error {
-	err := r.api.b.DeleteUser(r.Param("user"))
-	if errors.Is(err, broker.ErrNoUser) {
-		return rest.ErrNotFound
-	}
-	if err != nil {
+	if err := r.api.Operations.DeleteUser(r.Context(), r.Actor, r.Param("user")); err != nil {
 		return err
 	}
 	return r.Done()
@@ -141,7 +137,7 @@ func deleteUsers(r *request) error {
 		return err
 	}
 	for _, name := range names {
-		if err := r.api.b.DeleteUser(name); err != nil && !errors.Is(err, broker.ErrNoUser) {
+		if err := r.api.Operations.DeleteUser(r.Context(), r.Actor, name); err != nil && !errors.Is(err, operate.ErrNotFound) {
 			return err
 		}
 	}

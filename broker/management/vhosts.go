@@ -125,7 +125,7 @@ func putVHost(r *request) error {
 	if tracing {
 		return rest.Bad("there is no firehose: tracing cannot be on")
 	}
-	_, created, err := r.api.b.PutVHostAs(r.Actor.Name, r.Param("vhost"), about)
+	created, err := r.api.Operations.MakeVHost(r.Context(), r.Actor, r.Param("vhost"), about)
 	if err != nil {
 		return err
 	}
@@ -133,10 +133,7 @@ func putVHost(r *request) error {
 }
 
 func deleteVHost(r *request) error {
-	if _, ok := r.api.b.VHost(r.Param("vhost")); !ok {
-		return rest.ErrNotFound
-	}
-	err := r.api.b.DeleteVHost(r.Param("vhost"))
+	err := r.api.Operations.DeleteVHost(r.Context(), r.Actor, r.Param("vhost"))
 	if errors.Is(err, broker.ErrProtected) {
 		return rest.NewProblem(http.StatusPreconditionFailed, "precondition_failed",
 			fmt.Sprintf("Refusing to delete virtual host '%s' because it is protected from deletion", r.Param("vhost")))
@@ -150,11 +147,7 @@ func deleteVHost(r *request) error {
 // protectVHost has the virtual host refuse to be deleted, or not any more.
 func protectVHost(protected bool) func(*request) error {
 	return func(r *request) error {
-		vh, err := r.vhost()
-		if err != nil {
-			return err
-		}
-		if err := vh.SetProtected(protected); err != nil {
+		if err := r.api.Operations.ProtectVHost(r.Context(), r.Actor, r.Param("vhost"), protected); err != nil {
 			return err
 		}
 		return r.Done()

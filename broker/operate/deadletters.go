@@ -116,14 +116,19 @@ func (o Letters) PurgeDeadLetters(ctx context.Context, a Actor, r DeadLetters, c
 	if err == nil {
 		deleted, err = deadletters.Purge(ctx, o.Broker, q, &r.Filter, c)
 	}
+	return deleted, o.purged(ctx, &a, PurgeDeadLetters, r.Queue, deleted, err)
+}
+
+// purged ends a purge that somebody has to confirm: nothing is recorded while it is not.
+func (o *Access) purged(ctx context.Context, a *Actor, op Operation, at QueueName, deleted int, err error) error {
 	if _, asks := errors.AsType[*deadletters.Unconfirmed](err); asks {
-		return 0, err
+		return err
 	}
 	if err == nil {
 		err = o.commit(ctx)
 	}
-	o.Record(a, PurgeDeadLetters, r.Queue, err, zap.Int("messages", deleted))
-	return deleted, err
+	o.Record(*a, op, at, err, zap.Int("messages", deleted))
+	return err
 }
 
 // ImportDeadLetters publishes the lines of an exported file into a queue, as the actor. It returns how many it has, for an error too:

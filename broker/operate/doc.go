@@ -1,5 +1,5 @@
-// Package operate is what people and tools can do to a running broker: look at messages, purge and replay dead letters, change deadlines, set
-// policies, close connections. The faces (the management API, the dashboard; the command line uses the API) parse a request, call one method
+// Package operate is what people and tools can do to a running broker: look at messages and publish them, see who holds them, purge
+// and replay dead letters, change deadlines, declare and delete queues, exchanges and bindings, set policies and users, close connections. The faces (the management API, the dashboard; the command line uses the API) parse a request, call one method
 // of Operations and show the result. They hold no permission, bound or wording of their own.
 //
 //	face ─► Operations.X(ctx, Actor, request) ─► may the actor? ─► bounds ─► do it ─► wait for the commit ─► record it ─► result
@@ -21,6 +21,6 @@
 //
 // # Left to others
 //
-// How an answer looks (the faces), routes that only speak RabbitMQ's format of topology, users and statistics (broker/management), what dead
+// How an answer looks (the faces), RabbitMQ's statistics (broker/management), what dead
 // letters are (broker/deadletters), and which documents can be imported (broker/definitions).
 package operate

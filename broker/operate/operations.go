@@ -43,6 +43,8 @@ type Operations struct {
 	*Access
 	Letters
 	Settings
+	Topology
+	Users
 }
 
 // Access asks who may do what, waits for commits and records changes, for all operations.
@@ -58,6 +60,12 @@ type Letters struct{ *Access }
 // Settings are the operations on policies, parameters and definitions.
 type Settings struct{ *Access }
 
+// Topology are the operations on virtual hosts, queues, exchanges and bindings, and publishing.
+type Topology struct{ *Access }
+
+// Users are the operations on users, permissions and limits.
+type Users struct{ *Access }
+
 // New makes the operations of a broker. It fails if the metric cannot be registered.
 func New(o Options) (*Operations, error) {
 	if o.Log == nil {
@@ -69,7 +77,7 @@ func New(o Options) (*Operations, error) {
 	shared := &Access{Options: o, log: o.Log.Named("operate"), counter: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "curfew_operations_total", Help: "What users changed by the management API, the dashboard or the command line, or tried to, by result: done, refused or failed.",
 	}, []string{"operation", "result"})}
-	ops := &Operations{shared, Letters{shared}, Settings{shared}}
+	ops := &Operations{shared, Letters{shared}, Settings{shared}, Topology{shared}, Users{shared}}
 	if o.Registerer == nil {
 		return ops, nil
 	}

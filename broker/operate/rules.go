@@ -41,6 +41,23 @@ const (
 	ImportDefinitions      Operation = "import_definitions"
 	ListConnections        Operation = "list_connections"
 	CloseConnections       Operation = "close_connections"
+	DeclareQueue           Operation = "declare_queue"
+	DeleteQueue            Operation = "delete_queue"
+	ListExchanges          Operation = "list_exchanges"
+	DeclareExchange        Operation = "declare_exchange"
+	DeleteExchange         Operation = "delete_exchange"
+	ListBindings           Operation = "list_bindings"
+	Bind                   Operation = "bind"
+	Unbind                 Operation = "unbind"
+	Publish                Operation = "publish"
+	TryMessage             Operation = "try_message"
+	ChangeVHosts           Operation = "change_vhosts" // make, protect and limit them
+	DeleteVHost            Operation = "delete_vhost"
+	ListUsers              Operation = "list_users" // with their permissions
+	SetUser                Operation = "set_user"
+	DeleteUser             Operation = "delete_user"
+	SetPermission          Operation = "set_permission"
+	ClearPermission        Operation = "clear_permission"
 	LookAround             Operation = "look_around"   // status, alerts, forecasts, the audit
 	ChangeAlerts           Operation = "change_alerts" // silences
 )
@@ -101,6 +118,23 @@ var rules = map[Operation]rule{
 	ImportDefinitions:      {role: Administrator},
 	ListConnections:        {role: Management, looks: true}, // one's own; those whose role is Monitor see all
 	CloseConnections:       {role: Management},              // one's own; administrators close all
+	DeclareQueue:           {role: Management},              // here and below: permissions as AMQP's methods take them
+	DeleteQueue:            {role: Management},
+	ListExchanges:          {role: Management, looks: true},
+	DeclareExchange:        {role: Management},
+	DeleteExchange:         {role: Management},
+	ListBindings:           {role: Management, looks: true},
+	Bind:                   {role: Management},
+	Unbind:                 {role: Management},
+	Publish:                {role: Management},
+	TryMessage:             {role: Management, looks: true},
+	ChangeVHosts:           {role: Administrator},
+	DeleteVHost:            {role: Administrator},
+	ListUsers:              {role: Administrator, looks: true},
+	SetUser:                {role: Administrator},
+	DeleteUser:             {role: Administrator},
+	SetPermission:          {role: Administrator},
+	ClearPermission:        {role: Administrator},
 	LookAround:             {role: Monitor, looks: true},
 	ChangeAlerts:           {role: Administrator},
 }

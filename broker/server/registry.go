@@ -10,6 +10,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/server/internal/deliveries"
 )
 
 // identity is what a connection displays of itself. It is known once the connection is open
@@ -52,6 +53,7 @@ type ConnectionInfo struct {
 type ChannelInfo struct {
 	Number             uint16
 	Connection         string
+	State              string // the connection's
 	User, VHost        string
 	PeerHost           string
 	PeerPort           int
@@ -64,6 +66,33 @@ type ChannelInfo struct {
 	Consumers          []ConsumerInfo
 	Counts             ChannelCounts
 	identityOfLifetime *channel
+}
+
+// State is what its reader does, in RabbitMQ's words: "running", "blocked" by a resource alarm, or in "flow".
+func (c *ConnectionInfo) State() string {
+	switch {
+	case c.Blocked:
+		return "blocked"
+	case c.Flow:
+		return "flow"
+	}
+	return "running"
+}
+
+// Consumers returns how many it has on all channels.
+func (c *ConnectionInfo) Consumers() (n int) {
+	for i := range c.Channels {
+		n += len(c.Channels[i].Consumers)
+	}
+	return n
+}
+
+// Unacked returns how many messages it holds on all channels.
+func (c *ConnectionInfo) Unacked() (n int) {
+	for i := range c.Channels {
+		n += c.Channels[i].Unacked
+	}
+	return n
 }
 
 // Name returns the channel's name, in RabbitMQ's form.
@@ -214,7 +243,7 @@ func hostPort(a net.Addr) (host string, port int) {
 func (ch *channel) info(of *ConnectionInfo) ChannelInfo {
 	d := ch.deliveries.Info()
 	info := ChannelInfo{
-		Number: ch.id, Connection: of.Name, User: of.User, VHost: of.VHost, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
+		Number: ch.id, Connection: of.Name, State: of.State(), User: of.User, VHost: of.VHost, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
 		Transactional: ch.tx.Load() != nil, Prefetch: d.Prefetch, GlobalPrefetch: d.GlobalPrefetch, Unacked: d.Unacked,
 		Counts: ChannelCounts{
 			Published: ch.published.published.Load(), Returned: ch.published.returned.Load(), Dropped: ch.published.dropped.Load(),
@@ -228,11 +257,15 @@ func (ch *channel) info(of *ConnectionInfo) ChannelInfo {
 		info.Counts.Confirmed, info.Unconfirmed = c.Counts()
 	}
 	for _, c := range d.Consumers {
-		info.Consumers = append(info.Consumers, ConsumerInfo{
-			Tag: c.Tag, Queue: c.Queue, NoAck: c.NoAck, Exclusive: c.Exclusive, Prefetch: c.Prefetch, Arguments: c.Arguments(), Status: c.Status(),
-			Channel: ch.id, Connection: of.Name, User: of.User, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
-		})
+		info.Consumers = append(info.Consumers, ch.consumerInfo(c, of))
 	}
 	slices.SortFunc(info.Consumers, func(x, y ConsumerInfo) int { return cmp.Compare(x.Tag, y.Tag) })
 	return info
+}
+
+func (ch *channel) consumerInfo(c *deliveries.Consumer, of *ConnectionInfo) ConsumerInfo {
+	return ConsumerInfo{
+		Tag: c.Tag, Queue: c.Queue, NoAck: c.NoAck, Exclusive: c.Exclusive, Prefetch: c.Prefetch, Arguments: c.Arguments(), Status: c.Status(),
+		Channel: ch.id, Connection: of.Name, User: of.User, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
+	}
 }

@@ -50,17 +50,18 @@ var rooms = map[string][]string{
 	"broker/server/internal/confirms":   {"broker/server/internal/outbox"},
 	"broker/server/internal/deliveries": {"broker", "broker/amqp", "broker/queue", "broker/server/internal/held", "broker/server/internal/outbox"}, // of the queue only the identity of a message
 
-	"scheduler":            {},
-	"scheduler/memstore":   {"scheduler"},
-	"scheduler/redisstore": {"scheduler"},
-	"scheduler/storetest":  {"scheduler"},
-	"monitor":              {"scheduler", "scheduler/memstore", "monitor/alert", "monitor/forecast"},
-	"monitor/alert":        {},
-	"monitor/printable":    {},
-	"monitor/forecast":     {},
-	"monitor/audit":        {},
-	"monitor/dashboard":    {"monitor", "monitor/alert", "monitor/audit", "monitor/dashboard/internal/alerts", "monitor/dashboard/internal/assets", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/rates", "monitor/dashboard/internal/session", "monitor/dashboard/internal/ui", "monitor/rabbitmq", "broker/access", "broker/deadletters", "broker/operate"}, // of access only values
-	"monitor/telemetry":    {},
+	"scheduler":                        {},
+	"scheduler/memstore":               {"scheduler"},
+	"scheduler/redisstore":             {"scheduler"},
+	"scheduler/storetest":              {"scheduler"},
+	"monitor":                          {"scheduler", "scheduler/memstore", "monitor/alert", "monitor/forecast"},
+	"monitor/alert":                    {"monitor/alert/internal/transport"},
+	"monitor/alert/internal/transport": {},
+	"monitor/printable":                {},
+	"monitor/forecast":                 {},
+	"monitor/audit":                    {},
+	"monitor/dashboard":                {"monitor", "monitor/alert", "monitor/audit", "monitor/dashboard/internal/alerts", "monitor/dashboard/internal/assets", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/rates", "monitor/dashboard/internal/session", "monitor/dashboard/internal/ui", "monitor/rabbitmq", "broker/access", "broker/deadletters", "broker/operate"}, // of access only values
+	"monitor/telemetry":                {},
 
 	"monitor/dashboard/internal/alerts":  {"monitor/alert", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
 	"monitor/dashboard/internal/assets":  {},

@@ -125,6 +125,7 @@ func (a *Alerts) notifyUntil(ctx context.Context) {
 			}
 			return
 		}
+		a.lookAtHolders(time.Now())
 		due, next := a.tracker.due(time.Now())
 		for _, n := range due {
 			a.delivery.notify(n)

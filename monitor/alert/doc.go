@@ -14,7 +14,8 @@
 // notification of a group is sent after the group's wait; the next ones no more often than
 // the interval, and only with news: another incident, ten times as many messages as last
 // time, or one that is over. Without news it is sent again after the repeat interval.
-// Counts are since the incident began.
+// Counts are since the incident began; those of HeldPastDeadline are of what is held now, if
+// somebody knows who holds it (Options.Holders).
 //
 // # The alerts file
 //

@@ -16,7 +16,7 @@ const (
 	DeadlineMissed Kind = iota
 	// AtRisk: by the forecast, messages of a queue will expire.
 	AtRisk
-	// HeldPastDeadline: consumers held messages, unacked, past their deadlines.
+	// HeldPastDeadline: consumers hold messages, unacked, past their deadlines.
 	HeldPastDeadline
 	// DeadlineFiredLate: messages expired with a lateness above the threshold.
 	DeadlineFiredLate

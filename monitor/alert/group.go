@@ -61,7 +61,7 @@ func (t *tracker) stepLocked(g *group, now time.Time) *notification {
 	g.notifiedAt = now
 	for _, i := range g.incidents {
 		if !i.silenced && i.reached(g.rule) {
-			i.notified, i.notifiedCount = true, i.Count
+			i.notified, i.notifiedCount = true, i.count()
 		}
 	}
 	n.close()
@@ -122,9 +122,9 @@ func (t *tracker) remaining(now time.Time) (rest []*notification) {
 	for _, g := range t.groups {
 		n := newNotification(g.rule, g.key, now)
 		for _, i := range g.incidents {
-			if (!i.notified || !i.state && i.Count > i.notifiedCount) && i.reached(g.rule) && !i.over(g.rule, now) {
+			if (!i.notified || !i.state && i.count() > i.notifiedCount) && i.reached(g.rule) && !i.over(g.rule, now) {
 				n.add(i.alert(g.rule.severityOf(i.kind)))
-				i.notified, i.notifiedCount = true, i.Count
+				i.notified, i.notifiedCount = true, i.count()
 			}
 		}
 		if n.firing > 0 {

@@ -57,6 +57,7 @@ type RuleStatus struct {
 
 // List returns the alerts that are not over, the worst severity first.
 func (a *Alerts) List() []Status {
+	a.lookAtHolders(time.Now())
 	list := a.tracker.list(time.Now())
 	a.mu.Lock()
 	from := a.source

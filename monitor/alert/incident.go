@@ -19,12 +19,14 @@ type incident struct {
 	lasts    bool   // a state that has not ended
 	state    bool   // it ends when that is recorded, not when nothing happens
 	detail   string // of a state, in words
+	held     *held  // who holds the messages; nil: not known
 	startsAt time.Time
 	lastAt   time.Time // the last event
 
 	group         *group
 	notified      bool  // a notification said that it fires, so one of its end has to follow
 	notifiedCount int64 // the count in that notification
+	again         bool  // a message is held for longer than heldAgain
 	silenced      bool  // a silence suppresses its notification
 }
 
@@ -41,7 +43,10 @@ func (i *incident) reached(r *rule) bool {
 	if i.state && i.Count == 0 {
 		return true
 	}
-	return i.Count >= r.count && (r.lateness == 0 || lateness(i.WorstMillis) >= r.lateness)
+	if i.held != nil && i.held.count == 0 && !i.again { // all came back meanwhile
+		return false
+	}
+	return i.count() >= r.count && (r.lateness == 0 || lateness(i.WorstMillis) >= r.lateness)
 }
 
 // growth is the factor by which an incident must have grown for another notification before
@@ -50,10 +55,22 @@ const growth = 10
 
 // news reports whether the last notification is out of date.
 func (i *incident) news() bool {
-	return !i.notified || !i.state && i.Count >= growth*max(i.notifiedCount, 1)
+	return !i.notified || !i.state && i.count() >= growth*max(i.notifiedCount, 1)
 }
 
 // alert returns i as it goes into a notification.
 func (i *incident) alert(severity string) alert {
-	return alert{key: i.key, Tally: i.Tally, detail: i.detail, severity: severity, startsAt: i.startsAt, fresh: i.news()}
+	a := alert{key: i.key, Tally: i.Tally, detail: i.detail, severity: severity, startsAt: i.startsAt, fresh: i.news()}
+	if i.held != nil {
+		a.Count, a.detail = i.held.count, i.held.holders
+	}
+	return a
+}
+
+// count is how many messages it is about: those held now, if that is known, else all since it began.
+func (i *incident) count() int64 {
+	if i.held != nil && i.held.count > 0 {
+		return i.held.count
+	}
+	return i.Count
 }

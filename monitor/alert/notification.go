@@ -153,6 +153,9 @@ func (a *alert) annotations() map[string]string {
 	if a.kind == InstanceSilent && a.detail != "" {
 		m["queues"] = a.detail
 	}
+	if a.kind == HeldPastDeadline && a.detail != "" {
+		m["holders"] = a.detail
+	}
 	return m
 }
 
@@ -285,7 +288,7 @@ func (a *alert) says(where string) string {
 		return fmt.Sprintf("%s and %d of its deadlines have passed: %s", text, a.Count, a.detail)
 	case NotificationsDropped:
 		return fmt.Sprintf("%s: %d", text, a.Count)
-	case AtRisk:
+	case AtRisk, HeldPastDeadline:
 		text = fmt.Sprintf("%s: %d%s", text, a.Count, where)
 		if a.detail != "" {
 			text += ": " + a.detail
@@ -303,7 +306,7 @@ func subject(k Kind) string {
 	case AtRisk:
 		return "messages are at risk of expiring"
 	case HeldPastDeadline:
-		return "consumers held messages past their deadlines"
+		return "consumers hold messages past their deadlines"
 	case DeadlineFiredLate:
 		return "messages expired late"
 	case DeadLetterUnroutable:

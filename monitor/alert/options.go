@@ -29,6 +29,9 @@ type Options struct {
 	// Stalled returns the parts of this process that hang; empty if it is well. For as long
 	// as it is, Alertmanager is sent CurfewWatchdog. nil: there is no CurfewWatchdog.
 	Stalled func() []string
+	// Holders returns who holds messages past their deadlines now, in all queues; nil: that is not known. It is asked when there is an
+	// alert about it, once a second at most.
+	Holders func() []Holder
 	// Log; nil is silent.
 	Log *zap.Logger
 	// Registerer takes the metrics; nil keeps them private.

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"time"
 
+	"curfew/monitor/alert/internal/transport"
+
 	"github.com/cenkalti/backoff/v5"
 )
 
@@ -72,7 +74,7 @@ func judge(answer *http.Response) error {
 	switch {
 	case code/100 == 2:
 		return nil
-	case code/100 < 4 || isPermanent(code):
+	case code/100 < 4 || transport.IsPermanent(code):
 		return backoff.Permanent(err)
 	}
 	if seconds, bad := strconv.Atoi(answer.Header.Get("Retry-After")); bad == nil && seconds >= 0 {

@@ -13,6 +13,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"curfew/monitor/alert/internal/transport"
+
 	"github.com/cenkalti/backoff/v5"
 	parameters "github.com/nicholas-fedor/shoutrrr/pkg/format"
 	"github.com/nicholas-fedor/shoutrrr/pkg/router"
@@ -68,8 +70,8 @@ func newService(s sinkSettings) (*service, error) {
 	}
 	config := parameters.NewPropKeyResolver(parameters.GetServiceConfig(library))
 	made.takes = config.QueryFields()
-	if made.setClient = clientSetter(library); made.setClient != nil {
-		made.transport = newTransport(library)
+	if made.setClient = transport.ClientSetter(library); made.setClient != nil {
+		made.transport = transport.New(library)
 	}
 	return made, nil
 }
@@ -77,7 +79,7 @@ func newService(s sinkSettings) (*service, error) {
 func (s *service) name() string { return s.settings.name }
 
 // send sends n once. If the service does not answer within serviceTimeout, the notification counts as failed. The
-// request is cancelled where the library allows that (clientSetter); elsewhere it goes on in the background, and the
+// request is cancelled where the library allows that (transport.ClientSetter); elsewhere it goes on in the background, and the
 // service may still take it. So a service may get a notification twice.
 func (s *service) send(ctx context.Context, n *notification) error {
 	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
@@ -114,13 +116,13 @@ func (s *service) sendText(ctx context.Context, text string, params *types.Param
 		}
 		s.login = nil
 	}
-	a := &attempt{ctx: ctx, base: s.transport}
+	a := &transport.Attempt{Ctx: ctx, Base: s.transport}
 	if s.setClient != nil {
 		s.setClient(&http.Client{Timeout: serviceTimeout, Transport: a})
 	}
 	err := s.library.Send(text, params)
 	if err != nil {
-		return s.failure(err, a.status)
+		return s.failure(err, a.Status)
 	}
 	return nil
 }
@@ -128,10 +130,10 @@ func (s *service) sendText(ctx context.Context, text string, params *types.Param
 // failure is an error of the library without secrets, permanent if trying again is useless.
 func (s *service) failure(err error, status int) error {
 	if status == 0 {
-		status = statusOf(err)
+		status = transport.StatusOf(err)
 	}
 	redacted := fmt.Errorf("alert: send: %s", s.settings.redact(err.Error()))
-	if isPermanent(status) {
+	if transport.IsPermanent(status) {
 		return backoff.Permanent(redacted)
 	}
 	return redacted

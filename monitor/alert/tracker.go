@@ -32,6 +32,7 @@ type tracker struct {
 	groups      map[groupKey]*group
 	unsent      []*notification // of single messages, and of incidents that left their group
 	singleCount uint64          // notifications of single messages so far
+	holdersAt   time.Time       // when it was last asked who holds messages
 }
 
 func newTracker(limit rate.Limit, s *silences) *tracker {
@@ -102,7 +103,7 @@ func (t *tracker) record(e Event) {
 	} else {
 		i.merge(e.Tally)
 	}
-	i.lastAt = time.Now()
+	i.lastAt, i.again = time.Now(), i.again || e.Again
 }
 
 // recordSingleLocked makes e a notification of its own if its rule wants that and the rate allows it.

@@ -149,6 +149,17 @@ func (q *messages) Look(seq queue.Seq, bodyBytes int) (x Browsed, ok bool) {
 	return x, ok
 }
 
+// DeadlinesOf appends the deadlines of messages to out, one for each: 0 for a message that has none, or is gone.
+func (q *messages) DeadlinesOf(seqs []queue.Seq, out []deadline.Instant) []deadline.Instant {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, seq := range seqs {
+		m, _, _ := q.core.Find(seq)
+		out = append(out, m.ExpiresAt)
+	}
+	return out
+}
+
 // Decode parses the message's properties, death headers included.
 func (x *Browsed) Decode() (amqp.Properties, error) {
 	return amqp.ParseProperties(x.Message.Properties, message.StoredLimits)

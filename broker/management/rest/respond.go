@@ -99,7 +99,12 @@ func operationProblem(err error) *Problem {
 	if e, ok := errors.AsType[*operate.Invalid](err); ok {
 		return &Problem{http.StatusBadRequest, "bad_request", e.Reason}
 	}
+	if e, ok := errors.AsType[*operate.Blocked](err); ok {
+		return &Problem{http.StatusServiceUnavailable, "service_unavailable", e.Error()}
+	}
 	switch {
+	case errors.Is(err, operate.ErrQueueFull):
+		return &Problem{http.StatusBadRequest, "bad_request", err.Error()}
 	case errors.Is(err, operate.ErrNoVHost), errors.Is(err, operate.ErrNotFound):
 		return ErrNotFound
 	case errors.Is(err, operate.ErrNoEntry):

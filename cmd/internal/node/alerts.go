@@ -1,12 +1,16 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net"
+	"strconv"
 	"time"
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/operate"
 	"curfew/monitor/alert"
 )
 
@@ -22,9 +26,27 @@ func (n *Node) openAlerts() (err error) {
 	o := n.alertOptions()
 	if n.broker != nil { // otherwise nobody could publish there
 		o.Exchange = &eventExchange{broker: n.broker}
+		o.Holders = func() []alert.Holder { return holders(n) }
 	}
 	n.alerts, err = alert.New(o)
 	return err
+}
+
+// holders are who holds messages past their deadlines now.
+func holders(n *Node) (list []alert.Holder) {
+	if n.server == nil { // no consumer can be there yet
+		return nil
+	}
+	for _, h := range n.server.Holders(func(*broker.Queue) bool { return true }) {
+		if h.PastDeadline == 0 {
+			continue
+		}
+		list = append(list, alert.Holder{
+			VHost: h.Queue.VHost().Name(), Queue: h.Queue.Name(), Connection: cmp.Or(operate.ClientOf(h.Properties).Name, h.Connection), User: h.User,
+			Address: net.JoinHostPort(h.PeerHost, strconv.Itoa(h.PeerPort)), Count: h.PastDeadline, FirstDeadlineAt: n.broker.UnixMillis(h.Earliest),
+		})
+	}
+	return list
 }
 
 // openDeadManSwitch makes the node's dead man's switch. Without an alerts file there is none.

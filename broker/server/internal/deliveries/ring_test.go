@@ -60,6 +60,16 @@ func TestUnackedIsAMapByTag(t *testing.T) {
 			}
 			assert.Equal(t, len(model), r.count)
 		}
+		paged := map[queue.Seq]int{}
+		for page, at := r.page(0, nil); len(page) > 0; page, at = r.page(at, nil) {
+			for i := range page {
+				paged[page[i].Seq]++
+			}
+		}
+		for _, seq := range model {
+			assert.Equal(t, 1, paged[seq], "once each")
+		}
+		assert.Len(t, paged, len(model))
 	})
 }
 

@@ -1,4 +1,4 @@
-package alert
+package transport
 
 import (
 	"context"
@@ -18,31 +18,31 @@ import (
 	"github.com/nicholas-fedor/shoutrrr/pkg/util/jsonclient"
 )
 
-// attempt is the HTTP transport of one notification. Its requests end with ctx.
-type attempt struct {
-	ctx    context.Context //nolint:containedctx // the library's methods take none
-	base   http.RoundTripper
-	status int // of the last answer; 0: none
+// Attempt is the HTTP transport of one notification. Its requests end with ctx.
+type Attempt struct {
+	Ctx    context.Context //nolint:containedctx // the library's methods take none
+	Base   http.RoundTripper
+	Status int // of the last answer; 0: none
 }
 
 // RoundTrip implements http.RoundTripper. The request ends with its own context or with ctx,
 // whichever ends first.
-func (a *attempt) RoundTrip(r *http.Request) (*http.Response, error) {
+func (a *Attempt) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	unhook := context.AfterFunc(a.ctx, func() { cancel(a.ctx.Err()) })
-	answer, err := a.base.RoundTrip(r.WithContext(ctx))
+	unhook := context.AfterFunc(a.Ctx, func() { cancel(a.Ctx.Err()) })
+	answer, err := a.Base.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		unhook()
 		cancel(err)
 		return nil, err
 	}
-	a.status = answer.StatusCode
+	a.Status = answer.StatusCode
 	return answer, nil // its body is read within ctx
 }
 
-// clientSetter gives a service of the library a client for one notification; nil if that
+// ClientSetter gives a service of the library a client for one notification; nil if that
 // service makes or shares one that cannot be replaced.
-func clientSetter(library types.Service) func(*http.Client) {
+func ClientSetter(library types.Service) func(*http.Client) {
 	switch s := library.(type) {
 	case *ntfy.Service: // which keeps the titles that it sent in its client, so it needs a new one in any case
 		return s.SetHTTPClient
@@ -58,8 +58,8 @@ func clientSetter(library types.Service) func(*http.Client) {
 	return nil
 }
 
-// newTransport is the transport of a service whose client can be replaced.
-func newTransport(library types.Service) *http.Transport {
+// New is the transport of a service whose client can be replaced.
+func New(library types.Service) *http.Transport {
 	push, isNtfy := library.(*ntfy.Service)
 	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
@@ -67,16 +67,16 @@ func newTransport(library types.Service) *http.Transport {
 	}
 }
 
-// isPermanent reports whether an answer with this status will be the same next time.
-func isPermanent(status int) bool {
+// IsPermanent reports whether an answer with this status will be the same next time.
+func IsPermanent(status int) bool {
 	return status/100 == 4 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
 }
 
 // statusInText finds a status in an error's text: "... status code: 404 Not Found", "... returned status 400".
 var statusInText = regexp.MustCompile(`(?i)status[a-z ]*:? *"?([1-5]\d\d)\b|\b([1-5]\d\d) [A-Z][a-z]`)
 
-// statusOf is the HTTP status that an error of the library is about; 0 if it does not tell.
-func statusOf(err error) int {
+// StatusOf is the HTTP status that an error of the library is about; 0 if it does not tell.
+func StatusOf(err error) int {
 	if answer, is := errors.AsType[jsonclient.Error](err); is {
 		return answer.StatusCode
 	}

@@ -1,0 +1,77 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/server"
+)
+
+// Holder is a consumer, or a channel that gets messages of a queue, with what it holds.
+type Holder struct {
+	server.Holder
+	Client       Client
+	OldestMillis int64 // when the oldest message that it holds was delivered, Unix ms by the wall clock; 0: it holds none
+	// EarliestMillis is the earliest deadline that came while it holds the message, Unix ms by the wall clock; 0: none came.
+	EarliestMillis int64
+}
+
+// Client is what a client says of itself. What it does not say is empty.
+type Client struct{ Name, Product, Version, Platform string }
+
+// ClientOf reads the properties of a client.
+func ClientOf(t amqp.Table) Client {
+	text := func(key string) string {
+		s, _ := t[key].(string)
+		return s
+	}
+	return Client{text("connection_name"), text("product"), text("version"), text("platform")}
+}
+
+// Kind is what holds: "consumer", "cancelled" for what a cancelled consumer has not settled, or "get" for basic.get.
+func (h *Holder) Kind() string {
+	switch {
+	case h.Cancelled:
+		return "cancelled"
+	case h.Tag == "":
+		return "get"
+	}
+	return "consumer"
+}
+
+// ListHolders lists who holds or would hold messages: the consumers in a virtual host, "" for all that the actor may look into, on a queue or
+// on any (""), and the channels that hold messages by basic.get. Those with the most messages past their deadlines come first.
+func (o *Operations) ListHolders(_ context.Context, a Actor, at QueueName) ([]Holder, error) {
+	if err := o.permit(&a, ListQueues, at.VHost); err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, vh := range o.VHosts(a) {
+		seen[vh.Name()] = at.VHost == "" || at.VHost == vh.Name()
+	}
+	return o.holders(func(q *broker.Queue) bool {
+		return seen[q.VHost().Name()] && (at.Name == "" || at.Name == q.Name())
+	}), nil
+}
+
+func (o *Operations) holders(match func(*broker.Queue) bool) []Holder {
+	list := []Holder{}
+	for _, h := range o.Server.Holders(match) {
+		one := Holder{Holder: h, Client: ClientOf(h.Properties)}
+		if h.Oldest != 0 {
+			one.OldestMillis = o.Broker.UnixMillis(h.Oldest)
+		}
+		if h.Earliest != 0 {
+			one.EarliestMillis = o.Broker.UnixMillis(h.Earliest)
+		}
+		list = append(list, one)
+	}
+	slices.SortStableFunc(list, func(x, y Holder) int {
+		return cmp.Or(cmp.Compare(y.PastDeadline, x.PastDeadline), cmp.Compare(y.Unacked, x.Unacked), cmp.Compare(x.Queue.VHost().Name(), y.Queue.VHost().Name()),
+			cmp.Compare(x.Queue.Name(), y.Queue.Name()), cmp.Compare(x.Connection, y.Connection), cmp.Compare(x.Channel, y.Channel), cmp.Compare(x.Tag, y.Tag))
+	})
+	return list
+}

@@ -1,0 +1,127 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"curfew/broker"
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+)
+
+// ErrQueueFull: a queue is full and refuses what is published (x-overflow).
+var ErrQueueFull = errors.New("a queue is full and refuses the message")
+
+// Blocked says why publishers have to wait.
+type Blocked struct{ Reason string }
+
+// Error implements error.
+func (e *Blocked) Error() string { return "publishers are blocked: " + e.Reason }
+
+// maxShortText is what names and texts in AMQP have at most, in octets.
+const maxShortText = 255
+
+// Publication is a message to publish. The exchange "" is the default one.
+type Publication struct {
+	Exchange   ExchangeName
+	RoutingKey string
+	Properties amqp.Properties
+	Body       []byte
+}
+
+// MayPublish asks for what Publish takes, for faces that read a long message after that. Errors: the broker's, as basic.publish has them;
+// *Blocked.
+func (o Topology) MayPublish(_ context.Context, a Actor, to ExchangeName) error {
+	vh, err := o.vhost(&a, Publish, to.VHost)
+	if err == nil {
+		err = o.rights(&a, vh).Exchange(access.Write, to.Name)
+	}
+	if err == nil {
+		_, err = vh.Exchange(to.Name)
+	}
+	if err == nil {
+		err = o.blocked()
+	}
+	return err
+}
+
+func (o *Access) blocked() error {
+	if why, _ := o.Broker.Gate(); why != "" {
+		return &Blocked{why}
+	}
+	return nil
+}
+
+// Publish publishes one message, and waits until it is as durable as a confirm says. routed is false if no queue took it. Errors: *Invalid,
+// *Blocked, ErrQueueFull, or the broker's.
+func (o Topology) Publish(ctx context.Context, a Actor, m *Publication) (routed bool, err error) {
+	routed, err = o.publish(ctx, &a, m)
+	o.Record(a, Publish, QueueName{VHost: m.Exchange.VHost}, err,
+		zap.String("exchange", m.Exchange.Name), zap.String("routing_key", m.RoutingKey), zap.Bool("routed", routed), zap.Int("bytes", len(m.Body)))
+	return routed, err
+}
+
+func (o Topology) publish(ctx context.Context, a *Actor, m *Publication) (routed bool, err error) {
+	vh, err := o.vhost(a, Publish, m.Exchange.VHost)
+	if err == nil {
+		err = m.check(o.Broker.MaxMessageBytes())
+	}
+	if err == nil {
+		err = o.blocked()
+	}
+	if err != nil {
+		return false, err
+	}
+	p := vh.NewPublisher(a.Name)
+	routed, err = p.Add(&broker.Publication{
+		Exchange: []byte(m.Exchange.Name), RoutingKey: []byte(m.RoutingKey), Properties: m.Properties.Append(nil), Body: m.Body,
+	})
+	if err != nil {
+		return false, err
+	}
+	if refused := p.Flush(nil); len(refused) > 0 {
+		return false, ErrQueueFull
+	}
+	return routed, o.commit(ctx)
+}
+
+// alivenessQueue is what a test message goes through, as in RabbitMQ.
+const alivenessQueue = "aliveness-test"
+
+// TryMessage sends one message through a queue of its own, and reports whether it arrived. It is for health checks, and not recorded.
+func (o Topology) TryMessage(ctx context.Context, a Actor, vhost string) (arrived bool, err error) {
+	vh, err := o.vhost(&a, TryMessage, vhost)
+	if err != nil {
+		return false, err
+	}
+	q, err := o.rights(&a, vh).DeclareQueue(vh, nobody{}, alivenessQueue, broker.QueueDeclare{})
+	if err == nil {
+		_, err = o.publish(ctx, &a, &Publication{Exchange: ExchangeName{VHost: vhost}, RoutingKey: alivenessQueue, Body: []byte("test_message")})
+	}
+	if err != nil {
+		return false, err
+	}
+	return q.Get(true, func(*broker.Delivery) {})
+}
+
+func (m *Publication) check(maxBody int) error {
+	if len(m.Body) > maxBody {
+		return &Invalid{fmt.Sprintf("406 PRECONDITION_FAILED - message size %d is larger than configured max size %d", len(m.Body), maxBody)}
+	}
+	if len(m.RoutingKey) > maxShortText || len(m.Exchange.Name) > maxShortText {
+		return &Invalid{"routing key is longer than 255 octets"}
+	}
+	p := &m.Properties
+	for name, text := range map[string]string{
+		"content_type": p.ContentType, "content_encoding": p.ContentEncoding, "correlation_id": p.CorrelationID, "reply_to": p.ReplyTo,
+		"expiration": p.Expiration, "message_id": p.MessageID, "type": p.Type, "user_id": p.UserID, "app_id": p.AppID, "cluster_id": p.ClusterID,
+	} {
+		if len(text) > maxShortText {
+			return &Invalid{name + " is longer than 255 octets"}
+		}
+	}
+	return nil
+}

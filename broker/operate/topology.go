@@ -1,0 +1,176 @@
+package operate
+
+import (
+	"context"
+
+	"go.uber.org/zap"
+
+	"curfew/broker"
+	"curfew/broker/deadletters"
+)
+
+// ExchangeName names an exchange; "" is the default one.
+type ExchangeName struct{ VHost, Name string }
+
+// DeclareQueue makes a queue, or finds one that is as d says. The errors are the broker's: 406 for a queue that is otherwise.
+func (o Topology) DeclareQueue(_ context.Context, a Actor, at QueueName, d broker.QueueDeclare) (created bool, err error) {
+	vh, err := o.vhost(&a, DeclareQueue, at.VHost)
+	if err == nil {
+		name := vh.QueueName(at.Name)
+		_, missing := vh.Queue(name)
+		created = missing != nil
+		_, err = o.rights(&a, vh).DeclareQueue(vh, nobody{}, name, d)
+	}
+	o.Record(a, DeclareQueue, at, err)
+	return created && err == nil, err
+}
+
+// QueueDeletion says when a queue is not to be deleted after all.
+type QueueDeletion struct {
+	IfUnused, IfEmpty bool
+	QueueID           uint64 // another incarnation is as one that is gone; 0: any
+}
+
+// DeleteQueue deletes a queue with its messages, and returns how many were ready. Errors: ErrNotFound, or the broker's: 406 for one that is used
+// or not empty and was not to be.
+func (o Topology) DeleteQueue(_ context.Context, a Actor, at QueueName, d QueueDeletion) (messages int, err error) {
+	q, err := o.queue(&a, DeleteQueue, at)
+	if err == nil && d.QueueID != 0 && d.QueueID != q.ID() {
+		err = ErrNotFound
+	}
+	var vh *broker.VHost
+	if err == nil {
+		vh, err = o.Broker.VHostOf(q)
+	}
+	if err == nil {
+		messages, err = o.rights(&a, vh).DeleteQueue(vh, nobody{}, q.Name(), d.IfUnused, d.IfEmpty)
+	}
+	o.Record(a, DeleteQueue, at, err, zap.Int("messages", messages))
+	return messages, err
+}
+
+// PurgeSeen deletes the ready messages of a queue that somebody has seen, and nothing that arrived later. Error:
+// *deadletters.Unconfirmed among others.
+func (o Topology) PurgeSeen(ctx context.Context, a Actor, at QueueName, c deadletters.Confirmation) (deleted int, err error) {
+	q, err := o.queue(&a, PurgeQueue, at)
+	if err == nil {
+		q, err = q.VHost().QueueFor(nobody{}, q.Name())
+	}
+	if err == nil {
+		deleted, err = deadletters.Purge(ctx, o.Broker, q, &deadletters.Filter{}, c)
+	}
+	return deleted, o.purged(ctx, &a, PurgeQueue, at, deleted, err)
+}
+
+// ListExchanges lists the exchanges of the virtual hosts that the actor may look into, by virtual host and name.
+func (o Topology) ListExchanges(_ context.Context, a Actor) (all []broker.ExchangeInfo, err error) {
+	if err := o.permit(&a, ListExchanges, ""); err != nil {
+		return nil, err
+	}
+	for _, vh := range o.VHosts(a) {
+		all = append(all, vh.Exchanges()...)
+	}
+	return all, nil
+}
+
+// Exchange shows one. Error: ErrNotFound among others.
+func (o Topology) Exchange(_ context.Context, a Actor, at ExchangeName) (broker.ExchangeInfo, error) {
+	vh, err := o.vhost(&a, ListExchanges, at.VHost)
+	if err != nil {
+		return broker.ExchangeInfo{}, err
+	}
+	x, err := vh.Exchange(at.Name)
+	if err != nil {
+		return x, ErrNotFound
+	}
+	return x, nil
+}
+
+// DeclareExchange makes an exchange, or finds one that is as d says.
+func (o Topology) DeclareExchange(_ context.Context, a Actor, at ExchangeName, d broker.ExchangeDeclare) (created bool, err error) {
+	vh, err := o.vhost(&a, DeclareExchange, at.VHost)
+	if err == nil {
+		_, missing := vh.Exchange(at.Name)
+		created = missing != nil
+		err = o.rights(&a, vh).DeclareExchange(vh, at.Name, d)
+	}
+	o.Record(a, DeclareExchange, QueueName{VHost: at.VHost}, err, zap.String("exchange", at.Name))
+	return created && err == nil, err
+}
+
+// DeleteExchange deletes an exchange with its bindings. Error: ErrNotFound among others.
+func (o Topology) DeleteExchange(_ context.Context, a Actor, at ExchangeName, ifUnused bool) error {
+	vh, err := o.vhost(&a, DeleteExchange, at.VHost)
+	if err == nil {
+		if _, missing := vh.Exchange(at.Name); missing != nil {
+			err = ErrNotFound
+		} else {
+			err = o.rights(&a, vh).DeleteExchange(vh, at.Name, ifUnused)
+		}
+	}
+	o.Record(a, DeleteExchange, QueueName{VHost: at.VHost}, err, zap.String("exchange", at.Name))
+	return err
+}
+
+// ListBindings lists the bindings in a virtual host.
+func (o Topology) ListBindings(_ context.Context, a Actor, vhost string) ([]broker.Binding, error) {
+	vh, err := o.vhost(&a, ListBindings, vhost)
+	if err != nil {
+		return nil, err
+	}
+	return vh.Bindings(), nil
+}
+
+// Bind binds a queue or an exchange to an exchange.
+func (o Topology) Bind(_ context.Context, a Actor, vhost string, b broker.Binding) error {
+	return o.changeBinding(&a, Bind, vhost, b, (*broker.Rights).Bind)
+}
+
+// Unbind removes a binding.
+func (o Topology) Unbind(_ context.Context, a Actor, vhost string, b broker.Binding) error {
+	return o.changeBinding(&a, Unbind, vhost, b, (*broker.Rights).Unbind)
+}
+
+func (o Topology) changeBinding(a *Actor, op Operation, vhost string, b broker.Binding, change func(*broker.Rights, *broker.VHost, broker.Owner, broker.Binding) error) error {
+	vh, err := o.vhost(a, op, vhost)
+	if err == nil {
+		err = change(o.rights(a, vh), vh, nobody{}, b)
+	}
+	o.Record(*a, op, QueueName{VHost: vhost}, err,
+		zap.String("source", b.Source), zap.String("destination", b.Destination), zap.Bool("to_exchange", b.ToExchange), zap.String("routing_key", b.RoutingKey))
+	return err
+}
+
+// rights are what the actor may do in a virtual host, as over AMQP.
+func (o *Access) rights(a *Actor, vh *broker.VHost) *broker.Rights {
+	return o.Broker.RightsOf(a.Name, vh.Name())
+}
+
+// MakeVHost makes a virtual host, or changes what is said about one.
+func (o Topology) MakeVHost(_ context.Context, a Actor, name string, about broker.VHostMetadata) (created bool, err error) {
+	if err = o.permit(&a, ChangeVHosts, ""); err == nil {
+		_, created, err = o.Broker.PutVHostAs(a.Name, name, about)
+	}
+	o.Record(a, ChangeVHosts, QueueName{VHost: name}, err)
+	return created, err
+}
+
+// DeleteVHost deletes a virtual host with all that is in it. Errors: ErrNoVHost, broker.ErrProtected among others.
+func (o Topology) DeleteVHost(_ context.Context, a Actor, name string) error {
+	_, err := o.vhost(&a, DeleteVHost, name)
+	if err == nil {
+		err = o.Broker.DeleteVHost(name)
+	}
+	o.Record(a, DeleteVHost, QueueName{VHost: name}, err)
+	return err
+}
+
+// ProtectVHost has a virtual host refuse to be deleted, or not any more.
+func (o Topology) ProtectVHost(_ context.Context, a Actor, name string, protected bool) error {
+	vh, err := o.vhost(&a, ChangeVHosts, name)
+	if err == nil {
+		err = vh.SetProtected(protected)
+	}
+	o.Record(a, ChangeVHosts, QueueName{VHost: name}, err, zap.Bool("protected", protected))
+	return err
+}

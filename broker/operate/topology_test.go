@@ -1,0 +1,131 @@
+package operate_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/access"
+	"curfew/broker/amqp"
+	"curfew/broker/deadletters"
+	"curfew/broker/operate"
+)
+
+// TestPublishNeedsWhatItNeedsOverAMQP, and says what became of the message.
+func TestPublishNeedsWhatItNeedsOverAMQP(t *testing.T) {
+	s := newSite(t)
+	user, reader, stranger := s.user("user", access.Management, "/"), s.user("reader", access.Management), s.user("stranger", access.Management)
+	require.NoError(t, s.b.SetPermission(access.Permission{User: "reader", VHost: "/", Read: ".*"}))
+	m := operate.Publication{Exchange: operate.ExchangeName{VHost: "/"}, RoutingKey: "q", Properties: amqp.Properties{Expiration: "60000", Has: amqp.HasExpiration}, Body: []byte("b")}
+	routed, err := s.Publish(t.Context(), user, &m)
+	require.NoError(t, err)
+	require.True(t, routed)
+	found, err := s.q.Browse(broker.Browse{Count: 2, BodyBytes: -1})
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	assert.Equal(t, "b", string(found[0].Message.Body))
+	assert.NotZero(t, found[0].Deadline)
+
+	m.RoutingKey = "nowhere"
+	routed, err = s.Publish(t.Context(), user, &m)
+	require.NoError(t, err)
+	assert.False(t, routed)
+	for _, by := range []operate.Actor{reader, stranger} {
+		_, err = s.Publish(t.Context(), by, &m)
+		assert.True(t, operate.Refused(err), err)
+		assert.True(t, operate.Refused(s.MayPublish(t.Context(), by, m.Exchange)))
+	}
+	for _, wrong := range []operate.Publication{
+		{Exchange: m.Exchange, RoutingKey: string(make([]byte, 256))}, {Exchange: m.Exchange, Properties: amqp.Properties{MessageID: string(make([]byte, 256)), Has: amqp.HasMessageID}},
+		{Exchange: m.Exchange, Body: make([]byte, s.b.MaxMessageBytes()+1)},
+	} {
+		_, err = s.Publish(t.Context(), user, &wrong)
+		var invalid *operate.Invalid
+		assert.ErrorAs(t, err, &invalid)
+	}
+	s.declare("full", amqp.Table{"x-max-length": int64(0), "x-overflow": "reject-publish"})
+	_, err = s.Publish(t.Context(), user, &operate.Publication{Exchange: m.Exchange, RoutingKey: "full"})
+	require.ErrorIs(t, err, operate.ErrQueueFull)
+	_, err = s.Publish(t.Context(), user, &operate.Publication{Exchange: operate.ExchangeName{VHost: "/", Name: "none"}})
+	require.True(t, operate.Gone(err))
+}
+
+// TestPurgeDeletesWhatSomebodySaw: what arrives after somebody saw the number stays, and the number is good.
+func TestPurgeDeletesWhatSomebodySaw(t *testing.T) {
+	s := newSite(t)
+	user, at := s.user("user", access.Management, "/"), operate.QueueName{VHost: "/", Name: "q"}
+	publish := func() {
+		_, err := s.Publish(t.Context(), user, &operate.Publication{Exchange: operate.ExchangeName{VHost: "/"}, RoutingKey: "q"})
+		require.NoError(t, err)
+	}
+	publish()
+	publish()
+	_, err := s.PurgeSeen(t.Context(), user, at, deadletters.Confirmation{Messages: -1})
+	var asked *deadletters.Unconfirmed
+	require.ErrorAs(t, err, &asked)
+	require.Equal(t, 2, asked.Matched)
+	publish()
+	n, err := s.PurgeSeen(t.Context(), user, at, deadletters.Confirmation{Messages: 2, Position: asked.Position})
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	ready, _, _ := s.q.Counts()
+	require.Equal(t, 1, ready)
+}
+
+// TestOnlyTheQueueThatSomebodySawIsDeleted, not another one of its name.
+func TestOnlyTheQueueThatSomebodySawIsDeleted(t *testing.T) {
+	s := newSite(t)
+	root, at := s.user("root", access.Administrator), operate.QueueName{VHost: "/", Name: "q"}
+	require.NoError(t, s.b.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
+	seen := s.q.ID()
+	_, err := s.DeleteQueue(t.Context(), root, at, operate.QueueDeletion{})
+	require.NoError(t, err)
+	created, err := s.DeclareQueue(t.Context(), root, at, broker.QueueDeclare{Durable: true})
+	require.NoError(t, err)
+	require.True(t, created)
+	created, err = s.DeclareQueue(t.Context(), root, at, broker.QueueDeclare{Durable: true})
+	require.NoError(t, err)
+	require.False(t, created)
+	_, err = s.DeleteQueue(t.Context(), root, at, operate.QueueDeletion{QueueID: seen})
+	require.ErrorIs(t, err, operate.ErrNotFound)
+	_, err = s.Queue(t.Context(), root, at)
+	require.NoError(t, err)
+}
+
+// TestUsersAreTheAdministrators: nobody else sees or changes them. What is done is recorded once, without a password.
+func TestUsersAreTheAdministrators(t *testing.T) {
+	s := newSite(t)
+	root, watcher := s.user("root", access.Administrator), s.user("watcher", access.Monitoring, "/")
+	u := access.User{Name: "new", Tags: []string{access.Management}}
+	u.SetPassword("secret")
+	created, err := s.SetUser(t.Context(), root, u)
+	require.NoError(t, err)
+	require.True(t, created)
+	require.NoError(t, s.SetUserLimits(t.Context(), root, "new", access.Limits{access.MaxConnections: 1}))
+	u.Tags = nil
+	created, err = s.SetUser(t.Context(), root, u)
+	require.NoError(t, err)
+	require.False(t, created)
+	got, err := s.User(t.Context(), root, "new")
+	require.NoError(t, err)
+	require.Equal(t, access.Limits{access.MaxConnections: 1}, got.Limits, "they stay")
+	created, err = s.SetPermission(t.Context(), root, access.Permission{User: "new", VHost: "/", Read: ".*"})
+	require.NoError(t, err)
+	require.True(t, created)
+	require.NoError(t, s.ClearPermission(t.Context(), root, "new", "/"))
+	require.ErrorIs(t, s.ClearPermission(t.Context(), root, "new", "/"), operate.ErrNotFound)
+
+	_, err = s.ListUsers(t.Context(), watcher)
+	require.True(t, operate.Refused(err))
+	_, err = s.SetUser(t.Context(), watcher, u)
+	require.True(t, operate.Refused(err))
+	require.True(t, operate.Refused(s.DeleteUser(t.Context(), watcher, "new")))
+	require.NoError(t, s.DeleteUser(t.Context(), root, "new"))
+	require.ErrorIs(t, s.DeleteUser(t.Context(), root, "new"), operate.ErrNotFound)
+	for _, e := range s.records.All() {
+		require.NotContains(t, e.ContextMap(), "password")
+	}
+	require.Equal(t, 10, s.records.Len())
+}

@@ -1,0 +1,98 @@
+package server
+
+import (
+	"cmp"
+	"slices"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/deadline"
+	"curfew/broker/server/internal/deliveries"
+)
+
+// Holder is who may hold messages of a queue unacked: a consumer, or a channel that gets them.
+type Holder struct {
+	ConsumerInfo            // of basic.get: without a tag
+	Cancelled    bool       // the consumer is gone; its channel still holds what it was sent
+	Properties   amqp.Table // the client's properties; must not be changed
+	Unacked      int
+	Oldest       deadline.Instant // when the oldest of them was delivered; 0: none
+	PastDeadline int              // those of them whose deadlines have come
+	Earliest     deadline.Instant // the earliest deadline of these; 0: none
+}
+
+// Holders returns the consumers of the queues for which match returns true, and the channels that hold messages of them by basic.get. No lock
+// is held for longer than a few thousand deliveries take, so it is no snapshot.
+func (s *Server) Holders(match func(*broker.Queue) bool) (all []Holder) {
+	now := s.opts.Broker.Now()
+	for _, c := range s.open() {
+		if i := c.identity.Load(); i != nil {
+			of := c.info(i)
+			for _, ch := range c.channels.list() {
+				all = append(all, holdersOf(ch, &of, now, match)...)
+			}
+		}
+	}
+	return all
+}
+
+// holderKey tells the holders of a channel apart; c is nil for basic.get.
+type holderKey struct {
+	q *broker.Queue
+	c *deliveries.Consumer
+}
+
+func holdersOf(ch *channel, of *ConnectionInfo, now deadline.Instant, match func(*broker.Queue) bool) []Holder {
+	var list []*Holder
+	known := map[holderKey]*Holder{}
+	for _, c := range ch.deliveries.Info().Consumers {
+		if match(c.Queue) {
+			list = append(list, &Holder{ConsumerInfo: ch.consumerInfo(c, of), Properties: of.ClientProperties})
+			known[holderKey{c.Queue, c}] = list[len(list)-1]
+		}
+	}
+	var page []deliveries.Unacked
+	for tag := uint64(0); ; {
+		page, tag = ch.deliveries.Page(tag, page[:0])
+		if len(page) == 0 {
+			break
+		}
+		page = slices.DeleteFunc(page, func(d deliveries.Unacked) bool { return d.Seq == 0 || !match(d.Queue) })
+		slices.SortStableFunc(page, func(x, y deliveries.Unacked) int { return cmp.Compare(x.Queue.ID(), y.Queue.ID()) })
+		deadlines := deliveries.Deadlines(page)
+		for i, d := range page {
+			h := known[holderKey{d.Queue, d.Consumer}]
+			if h == nil {
+				h = &Holder{ConsumerInfo: ConsumerInfo{Queue: d.Queue, Channel: ch.id, Connection: of.Name, User: of.User, PeerHost: of.PeerHost, PeerPort: of.PeerPort}, Properties: of.ClientProperties}
+				if d.Consumer != nil {
+					h.ConsumerInfo, h.Cancelled = ch.consumerInfo(d.Consumer, of), true
+				}
+				list = append(list, h)
+				known[holderKey{d.Queue, d.Consumer}] = h
+			}
+			h.add(d.At, deadlines[i], now)
+		}
+	}
+	slices.SortFunc(list, func(x, y *Holder) int {
+		return cmp.Or(cmp.Compare(x.Tag, y.Tag), cmp.Compare(x.Queue.Name(), y.Queue.Name()))
+	})
+	all := make([]Holder, len(list))
+	for i := range list {
+		all[i] = *list[i]
+	}
+	return all
+}
+
+func (h *Holder) add(at, due, now deadline.Instant) {
+	h.Unacked++
+	if h.Oldest == 0 || at < h.Oldest {
+		h.Oldest = at
+	}
+	if due == 0 || now < due {
+		return
+	}
+	h.PastDeadline++
+	if h.Earliest == 0 || due < h.Earliest {
+		h.Earliest = due
+	}
+}

@@ -1,0 +1,54 @@
+package deliveries
+
+import (
+	"curfew/broker"
+	"curfew/broker/deadline"
+	"curfew/broker/queue"
+)
+
+// Unacked is a delivery that the client has not settled.
+type Unacked struct {
+	Queue    *broker.Queue
+	Seq      queue.Seq        // 0: its lock lapsed, and it was requeued
+	Consumer *Consumer        // nil: basic.get
+	At       deadline.Instant // when it was delivered, on the broker's clock
+}
+
+// Page appends to out the unacked deliveries behind a tag, some thousand of them, and returns
+// where to go on; 0 is where it begins. There are no more if it appends none.
+func (d *Deliveries) Page(after uint64, out []Unacked) (_ []Unacked, next uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.unacked.page(after, out)
+}
+
+// page appends the deliveries in old to those of the first page.
+func (r *ring) page(after uint64, out []Unacked) (_ []Unacked, next uint64) {
+	if after == 0 {
+		for _, m := range r.old {
+			out = append(out, m.shown())
+		}
+	}
+	t := max(after, r.first)
+	for ; t < r.next && len(out) < 4*ringLarge; t++ {
+		if m := r.slot(t + 1); m.queue != nil {
+			out = append(out, m.shown())
+		}
+	}
+	return out, max(t, 1)
+}
+
+func (m *delivery) shown() Unacked { return Unacked{m.queue, m.seq, m.consumer, m.at} }
+
+// Deadlines returns the deadlines of a page as they are now; 0: none. The page must be sorted by
+// queue, so that each queue is asked once.
+func Deadlines(page []Unacked) (all []deadline.Instant) {
+	var seqs []queue.Seq
+	for i, m := range page {
+		seqs = append(seqs, m.Seq)
+		if i+1 == len(page) || page[i+1].Queue != m.Queue {
+			all, seqs = m.Queue.DeadlinesOf(seqs, all), seqs[:0]
+		}
+	}
+	return all
+}

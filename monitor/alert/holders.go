@@ -1,0 +1,89 @@
+package alert
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Holder holds messages of a queue past their deadlines.
+type Holder struct {
+	VHost, Queue    string
+	Connection      string // what the client calls itself, or else its address and the server's
+	User, Address   string // of the client
+	Count           int
+	FirstDeadlineAt int64 // Unix ms, the earliest of their deadlines
+}
+
+const (
+	holdersEvery = time.Second // it is asked no more often who holds messages: all consumers are looked at
+	maxHolders   = 3           // that an alert names
+)
+
+// held is what is held of a queue at present.
+type held struct {
+	count   int64
+	holders string // in words
+}
+
+// lookAtHolders finds out who holds messages now, if there is an alert about that.
+func (a *Alerts) lookAtHolders(now time.Time) {
+	if a.options.Holders == nil || !a.tracker.asksHolders(now) {
+		return
+	}
+	a.tracker.setHolders(a.options.Holders(), now)
+}
+
+// asksHolders reports whether there are incidents to name holders for, and not a moment ago.
+func (t *tracker) asksHolders(now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.Sub(t.holdersAt) < holdersEvery {
+		return false
+	}
+	for k := range t.incidents {
+		if k.kind == HeldPastDeadline {
+			t.holdersAt = now
+			return true
+		}
+	}
+	return false
+}
+
+// setHolders records who holds messages, for all queues.
+func (t *tracker) setHolders(list []Holder, now time.Time) {
+	by := make(map[key][]Holder)
+	for _, h := range list {
+		k := key{kind: HeldPastDeadline, vhost: h.VHost, queue: h.Queue}
+		by[k] = append(by[k], h)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for k, i := range t.incidents {
+		if k.kind == HeldPastDeadline && k.queue != otherQueues {
+			i.held = heldBy(by[k], now)
+		}
+	}
+}
+
+func heldBy(list []Holder, now time.Time) *held {
+	slices.SortStableFunc(list, func(x, y Holder) int { return cmp.Compare(y.Count, x.Count) })
+	of, parts := &held{}, []string(nil)
+	for n, h := range list {
+		of.count += int64(h.Count)
+		if n < maxHolders {
+			parts = append(parts, fmt.Sprintf("%q (user %q at %s) holds %d, the longest %s past its deadline",
+				h.Connection, h.User, h.Address, h.Count, now.Sub(time.UnixMilli(h.FirstDeadlineAt)).Round(time.Second)))
+		}
+	}
+	if more := len(list) - maxHolders; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	if len(list) == 0 {
+		parts = []string{"none is held any more"}
+	}
+	of.holders = strings.Join(parts, "; ")
+	return of
+}
