@@ -13,10 +13,10 @@ import (
 type Item struct {
 	Message       queue.Message // ExpiresAt: its absolute deadline, 0 none; or when a delayed one is due
 	Priority      uint8
+	AtLeastOnce   bool  // a dead letter that a full queue may refuse, since its source keeps it then
 	TtlMillis     int64 // time to live of the message itself; <0: none
 	ceilingMillis int64 // of the exchange it came by; <0 none
 	Number        int   // of the publish within its batch
-	AtLeastOnce   bool  // a dead letter that a full queue may refuse, since its source keeps it then
 	Move          int   // index in Transition.Transfers of the transfer that it is a part of; <0: a publish
 }
 
