@@ -73,19 +73,20 @@ func (vh *VHost) OwnPublisher() *Publisher {
 // property or header that means something and is wrong; or ErrFull, after which it
 // may be tried again. With an error nothing was added.
 func (p *Publisher) Add(m *Publication) (routed bool, err error) {
-	view, err := amqp.ViewProperties(m.Properties)
-	if err != nil {
+	var view amqp.PropertyView
+	if err := view.Parse(m.Properties); err != nil {
 		return false, err
 	}
 	if err := p.rights.publish(m.Exchange); err != nil {
 		return false, amqp.Answering(err, amqp.BasicPublishID)
 	}
+	var has message.Marks
 	if view.Headers != nil {
 		if err := amqp.ValidateTable(view.Headers, amqp.Limits{}); err != nil {
 			return false, err
 		}
+		has = message.MarksOf(view.Headers)
 	}
-	has := message.MarksOf(view.Headers)
 	targets, err := p.routes.Find(p.vh.VHost, m.Exchange, m.RoutingKey, p.by(), topology.Headers{Raw: view.Headers}, has&message.KeyMarks != 0)
 	if err == nil {
 		err = p.permit(m, &view)
@@ -182,9 +183,7 @@ func (p *Publisher) putDelayed(m *Publication, it *delivery.Item) error {
 
 // store copies a message into the store, for as many entries of the batch.
 func (p *Publisher) store(m *Publication, it *delivery.Item, persists bool, entries int) error {
-	pos, err := p.putter.Put(&store.Message{
-		Exchange: m.Exchange, RoutingKey: m.RoutingKey, Properties: m.Properties, Body: m.Body,
-	}, persists, entries)
+	pos, err := p.putter.Put((*store.Message)(m), persists, entries)
 	if err != nil {
 		return err
 	}

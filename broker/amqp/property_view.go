@@ -22,17 +22,26 @@ type PropertyView struct {
 // ViewProperties parses a raw property list without allocating; the list must fill raw. The
 // error is an *Exception 502 SYNTAX_ERROR. ValidateTable checks the content of the headers.
 func ViewProperties(raw []byte) (v PropertyView, err error) {
+	if err := v.Parse(raw); err != nil {
+		return PropertyView{}, err
+	}
+	return v, nil
+}
+
+// Parse is ViewProperties for the caller's v, which is zero, and is large to copy. After an
+// error v means nothing.
+func (v *PropertyView) Parse(raw []byte) error {
 	c := cursor{rest: raw}
 	v.Has = PropertySet(c.short())
 	if v.Has&undefinedProperties != 0 {
-		return PropertyView{}, badProperties()
+		return badProperties()
 	}
 	v.viewCommon(&c)
 	v.viewRest(&c)
 	if c.failed || len(c.rest) != 0 {
-		return PropertyView{}, badProperties()
+		return badProperties()
 	}
-	return v, nil
+	return nil
 }
 
 func badProperties() *Exception {

@@ -17,7 +17,7 @@ type Schedule struct {
 	env *delivery.Env
 	id  uint64 // incarnation, as a queue has one
 
-	timerIndex int // guarded by the timers
+	timerIndex int32 // guarded by the timers
 
 	mu            sync.Mutex
 	core          *queue.Queue // in the order of publishing; a message's deadline is when it is due
@@ -91,7 +91,7 @@ func (d *Schedule) addLocked(at due, pos store.Pos) {
 }
 
 // TimerIndex is its index among the timers.
-func (d *Schedule) TimerIndex() *int { return &d.timerIndex }
+func (d *Schedule) TimerIndex() *int32 { return &d.timerIndex }
 
 // OnTimer has messages that are due put in line, no more of them than is good under one
 // lock, and letters that are retained tried again. It sets the next timer.

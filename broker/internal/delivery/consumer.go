@@ -108,10 +108,9 @@ func (src *Source) Next(d *Delivery) bool {
 	if t.Redelivered {
 		src.q.tally.redelivered++
 	}
-	*d = Delivery{
-		Seq: t.Seq, Message: src.s.Env.Store.View(store.Pos(t.Pos)), Redelivered: t.Redelivered,
-		Locked: locked, Ready: src.q.core.Ready(), At: src.s.Now,
-	}
+	d.Seq, d.Redelivered, d.Locked = t.Seq, t.Redelivered, locked // a Delivery is large to copy
+	d.Message = src.s.Env.Store.View(store.Pos(t.Pos))
+	d.Ready, d.At, d.Holder = src.q.core.Ready(), src.s.Now, nil
 	if t.Flags&queue.Hidden != 0 {
 		d.Message.Properties = message.WithoutBCC(d.Message.Properties)
 	}

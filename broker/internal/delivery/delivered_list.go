@@ -27,7 +27,7 @@ func (q *Queue) AppendDelivered(runs []store.Delivered) []store.Delivered {
 		}
 		return true
 	})
-	if len(q.Retained.list)+q.Letters.line.n == 0 {
+	if q.Retained.countLocked()+q.Letters.line.n == 0 {
 		return runs
 	}
 	of := q.Retained.appendDelivered(q.id, runs[from:])

@@ -7,7 +7,7 @@ import (
 
 // enqueueTimes are the instants at which the messages of a queue entered it, for
 // x-delivery-deadline: 8 bytes for each message, in chunks of consecutive messages. A chunk is
-// freed with the last of them. Other queues keep none. The zero value is empty.
+// freed with the last of them. The zero value is empty. nil, that of other queues, stays empty.
 type enqueueTimes struct {
 	chunks  map[queue.Seq]*timesChunk // by Seq >> timesBits
 	last    *timesChunk               // the chunk that was added to last; its key is lastKey
@@ -39,6 +39,9 @@ func (t *enqueueTimes) add(seq queue.Seq, at deadline.Instant) {
 
 // at returns 0 if it is not known.
 func (t *enqueueTimes) at(seq queue.Seq) deadline.Instant {
+	if t == nil {
+		return 0
+	}
 	if c := t.chunks[seq>>timesBits]; c != nil {
 		return c.at[seq%(1<<timesBits)]
 	}
@@ -47,7 +50,7 @@ func (t *enqueueTimes) at(seq queue.Seq) deadline.Instant {
 
 // drop forgets a message that has left. It does nothing if the message is not known.
 func (t *enqueueTimes) drop(seq queue.Seq) {
-	if len(t.chunks) == 0 {
+	if t == nil || len(t.chunks) == 0 {
 		return
 	}
 	key := seq >> timesBits

@@ -23,7 +23,30 @@ type Holder interface {
 // locks are the deliveries of a queue with x-lock-duration that nobody has settled.
 type locks struct {
 	q    *Queue
-	line lockLine
+	line *lockLine // nil: there was none yet
+}
+
+// findLocked returns the lock that counts for a message; nil if it has none.
+func (l *locks) findLocked(seq queue.Seq) *lock {
+	if l.line == nil {
+		return nil
+	}
+	return l.line.find(seq)
+}
+
+// releaseLocked forgets the lock of a message that was settled.
+func (l *locks) releaseLocked(seq queue.Seq) {
+	if l.line != nil {
+		l.line.release(seq)
+	}
+}
+
+// oldestLocked is the lock that expires first; nil if there is none.
+func (l *locks) oldestLocked() *lock {
+	if l.line == nil {
+		return nil
+	}
+	return l.line.oldest()
 }
 
 // lockLine is the locks of a queue in the order in which they expire. That is the order in
@@ -147,6 +170,9 @@ func (l *locks) untilLocked(s *Transition) deadline.Instant {
 }
 
 func (l *locks) insertLocked(k lock) {
+	if l.line == nil {
+		l.line = new(lockLine)
+	}
 	if l.line.add(k) {
 		l.q.env.Timers.Add(l.q, k.until)
 	}
@@ -202,7 +228,7 @@ func (q *Queue) RenewLock(token string) (lockedUntil int64, ok bool) {
 	defer s.Done()
 	q.lock(s)
 	defer q.mu.Unlock()
-	k := q.locks.line.find(t.seq)
+	k := q.locks.findLocked(t.seq)
 	if k == nil || k.token != t.token || k.until <= s.Now {
 		return 0, false
 	}
@@ -217,7 +243,7 @@ func (q *Queue) RenewLock(token string) (lockedUntil int64, ok bool) {
 // Message locks), which counts as a failed delivery. The consumer that held it gets
 // no credit for it until it settles it, which has no effect then.
 func (l *locks) expireLocked(s *Transition) {
-	for k := l.line.oldest(); k != nil && k.until <= s.Now; k = l.line.oldest() {
+	for k := l.oldestLocked(); k != nil && k.until <= s.Now; k = l.oldestLocked() {
 		l.line.release(k.seq)
 		if k.holder != nil && !k.holder.Lapsed(l.q.id, k.seq) {
 			continue

@@ -18,14 +18,14 @@ type messages struct {
 	env         *Env
 	id          uint64
 	vhost, name string
-	Durable     bool                               // it outlives a restart, by its declaration
-	Arguments   queueargs.Settings                 // by its arguments alone
-	settings    atomic.Pointer[queueargs.Settings] // by its arguments and policies; changed with mu held
+	Arguments   *queueargs.Settings                // by its arguments alone; others may have the same
+	settings    atomic.Pointer[queueargs.Settings] // by its arguments and policies, likewise; changed with mu held
 
 	mu       sync.Mutex
 	core     *queue.Queue
-	enqueued enqueueTimes // of a queue with x-delivery-deadline
+	enqueued *enqueueTimes // of a queue with x-delivery-deadline; of others it is nil
 	tally    tally
+	Durable  bool // it outlives a restart, by its declaration; not guarded
 	deleted  bool
 	activeAt deadline.Instant // when something happened last
 	usedAt   deadline.Instant // when it was used last, by the rules of x-auto-delete-on-idle

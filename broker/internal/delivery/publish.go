@@ -13,10 +13,10 @@ import (
 type Item struct {
 	Message       queue.Message // ExpiresAt: its absolute deadline, 0 none; or when a delayed one is due
 	Priority      uint8
+	AtLeastOnce   bool  // a dead letter that a full queue may refuse, since its source keeps it then
 	TtlMillis     int64 // time to live of the message itself; <0: none
 	ceilingMillis int64 // of the exchange it came by; <0 none
 	Number        int   // of the publish within its batch
-	AtLeastOnce   bool  // a dead letter that a full queue may refuse, since its source keeps it then
 	Move          int   // index in Transition.Transfers of the transfer that it is a part of; <0: a publish
 }
 
@@ -125,7 +125,7 @@ func (q *Queue) enterLocked(s *Transition, it *Item) {
 		s.notifyLocked(deadline.Event{Kind: deadline.Enqueued, Ref: q.refOf(seq, m.ExpiresAt)})
 	}
 	entered := store.Enqueue{Queue: q.id, Seq: uint64(seq), Pos: store.Pos(m.Pos), ExpiresAt: m.ExpiresAt, Flags: uint8(m.Flags), Durable: m.Flags&queue.Durable != 0}
-	if q.Arguments.Shows&queueargs.ShowDeadline != 0 {
+	if q.enqueued != nil {
 		entered.EnqueuedAt = s.stamp
 		q.enqueued.add(seq, s.stamp)
 	}
@@ -156,7 +156,8 @@ func (q *Queue) refuseLocked(s *Transition, it *Item) bool {
 
 // fullLocked reports whether the queue refuses a message of that size.
 func (q *Queue) fullLocked(bytes uint32) bool {
-	return q.core.FullWith(bytes, len(q.Retained.list), q.Retained.bytes)
+	n, size := q.Retained.sizeLocked()
+	return q.core.FullWith(bytes, n, size)
 }
 
 // Refuses reports whether the queue would refuse a message of that size.
@@ -170,7 +171,8 @@ func (q *Queue) Refuses(bytes uint32) bool {
 func (q *Queue) AtLimit(bytes uint32) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	o, r := q.Set().Core, &q.Retained
-	return o.MaxLength >= 0 && int64(q.core.Ready()+len(r.list)) >= o.MaxLength ||
-		o.MaxBytes >= 0 && q.core.ReadyBytes()+r.bytes+int64(bytes) > o.MaxBytes
+	o := q.Set().Core
+	n, size := q.Retained.sizeLocked()
+	return o.MaxLength >= 0 && int64(q.core.Ready()+n) >= o.MaxLength ||
+		o.MaxBytes >= 0 && q.core.ReadyBytes()+size+int64(bytes) > o.MaxBytes
 }

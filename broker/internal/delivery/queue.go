@@ -13,9 +13,9 @@ import (
 type Queue struct {
 	messages
 	Registered registered
-	autoDelete bool
 
-	timerIndex    int  // guarded by the timers
+	timerIndex    int32 // guarded by the timers
+	autoDelete    bool
 	shrinkPending bool // the shrinker looks at it later
 
 	consumers consumers
@@ -46,14 +46,17 @@ type QueueOptions struct {
 	Lines       *Lines // of letters, of its virtual host
 	Durable     bool   // it outlives a restart
 	AutoDelete  bool
-	Settings    queueargs.Settings
+	Settings    *queueargs.Settings // not changed any more
 }
 
 // Init begins a queue that is empty.
 func (q *Queue) Init(o QueueOptions) {
 	q.env, q.id, q.vhost, q.name, q.Durable, q.Arguments = o.Env, o.Id, o.Vhost, o.Name, o.Durable, o.Settings
 	q.core = queue.New(o.Settings.Core)
-	q.settings.Store(&q.Arguments)
+	q.settings.Store(q.Arguments)
+	if q.Arguments.Shows&queueargs.ShowDeadline != 0 {
+		q.enqueued = new(enqueueTimes)
+	}
 	q.Registered, q.autoDelete, q.timerIndex = o.Registered, o.AutoDelete, NotTimed
 	q.consumers.q, q.locks.q, q.flow.q, q.Idle.q = q, q, q, q
 	q.Letters.Init(Origin{ID: o.Id, Name: o.Name, Lines: o.Lines}, &q.mu)
@@ -70,7 +73,7 @@ func (q *Queue) finishLocked(s *Transition, path deadline.Path) {
 	set := q.Set()
 	for i := range s.fx.Settled {
 		x := &s.fx.Settled[i]
-		if q.enqueued.chunks != nil {
+		if q.enqueued != nil {
 			q.enqueued.drop(x.Seq)
 		}
 		if (deadLettered(set, x.Reason) || OwesReceipt(x)) && !s.dropping {
@@ -146,8 +149,8 @@ func (q *Queue) Delete(s *Transition, veto func() error) (ready int, orphans []*
 // InUseLocked reports whether it has consumers, EmptyLocked whether no message waits in it. HeldLocked is how many
 // messages it holds; those that wait for another try are counted. They are for Delete's veto.
 func (q *Queue) InUseLocked() bool { return q.consumers.count > 0 }
-func (q *Queue) EmptyLocked() bool { return q.core.Ready()+len(q.Retained.list) == 0 }
-func (q *Queue) HeldLocked() int   { return q.core.Len() + len(q.Retained.list) }
+func (q *Queue) EmptyLocked() bool { return q.core.Ready()+q.Retained.countLocked() == 0 }
+func (q *Queue) HeldLocked() int   { return q.core.Len() + q.Retained.countLocked() }
 
 // Purge drops the ready messages and returns how many there were; purged ones
 // are not dead-lettered.
@@ -162,12 +165,13 @@ func (q *Queue) Purge() int {
 	return n
 }
 
-// Apply has settings hold from now on. Messages that are above a limit that has become lower stay until Trim.
-func (q *Queue) Apply(set queueargs.Settings) {
+// Apply has settings, which are not changed any more, hold from now on. Messages that are above
+// a limit that has become lower stay until Trim.
+func (q *Queue) Apply(set *queueargs.Settings) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	renew := set.ExpiresMillis != q.Set().ExpiresMillis
-	q.settings.Store(&set)
+	q.settings.Store(set)
 	q.core.SetOptions(set.Core)
 	if renew {
 		q.Idle.renewLocked()
@@ -191,7 +195,7 @@ func (q *Queue) Trim() {
 }
 
 // TimerIndex is its index among the timers.
-func (q *Queue) TimerIndex() *int { return &q.timerIndex }
+func (q *Queue) TimerIndex() *int32 { return &q.timerIndex }
 
 // OnTimer has the queue do what is due.
 func (q *Queue) OnTimer() {
@@ -225,7 +229,7 @@ func (q *Queue) runDue(s *Transition) {
 	if retryAt != 0 {
 		q.env.Timers.Add(q, retryAt)
 	}
-	if k := q.locks.line.oldest(); k != nil {
+	if k := q.locks.oldestLocked(); k != nil {
 		q.env.Timers.Add(q, k.until)
 	}
 }

@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"curfew/broker/internal/queueargs"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -27,7 +26,7 @@ func (q *Queue) Restore(r *store.RecoveredQueue, keep bool) {
 			Pos: uint64(e.Pos), ExpiresAt: e.ExpiresAt, Flags: flags,
 			Bytes: uint32(len(q.env.Store.View(e.Pos).Body)),
 		}, e.Deliveries)
-		if at := r.EnqueuedAt(&e); at != 0 && q.Arguments.Shows&queueargs.ShowDeadline != 0 {
+		if at := r.EnqueuedAt(&e); at != 0 && q.enqueued != nil {
 			q.enqueued.add(queue.Seq(e.Seq), at)
 		}
 	}

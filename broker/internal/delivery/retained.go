@@ -37,13 +37,18 @@ const (
 type Retained struct {
 	letters *Letters
 	timers  *Timers
-	source  Timed // whose timer has them tried again
+	source  Timed     // whose timer has them tried again
+	kept    *retained // nil: there were none yet
+	closed  bool      // the source is deleted
+}
+
+// retained is what few queues have.
+type retained struct {
 	list    []*Letter
 	bySeq   map[queue.Seq]*Letter
 	bytes   int64
 	retryAt deadline.Instant // 0 while there are none
 	pause   time.Duration    // between the last try and the next
-	closed  bool             // the source is deleted
 }
 
 // Init is to be called before any other method. timers wake source when it is time for RetryLocked.
@@ -68,16 +73,17 @@ func (r *Retained) Keep(s *Transition, kept Letter, into []store.Enqueue, receip
 		}
 	}
 	kept.Unsaved = kept.Unsaved && len(kept.Done) > 0 // then the journal keeps the original, whatever the next try does
-	if r.bySeq == nil {
-		r.bySeq = map[queue.Seq]*Letter{}
+	if r.kept == nil {
+		r.kept = &retained{bySeq: map[queue.Seq]*Letter{}}
 	}
-	r.list = append(r.list, &kept)
-	r.bySeq[kept.Settled.Seq] = &kept
-	r.bytes += int64(kept.Settled.Bytes)
-	if r.retryAt == 0 {
-		r.pause = max(r.pause, RetryFirst)
-		r.retryAt = s.Now.Add(r.pause)
-		r.timers.Add(r.source, r.retryAt)
+	k := r.kept
+	k.list = append(k.list, &kept)
+	k.bySeq[kept.Settled.Seq] = &kept
+	k.bytes += int64(kept.Settled.Bytes)
+	if k.retryAt == 0 {
+		k.pause = max(k.pause, RetryFirst)
+		k.retryAt = s.Now.Add(k.pause)
+		r.timers.Add(r.source, k.retryAt)
 	}
 	return true
 }
@@ -85,24 +91,28 @@ func (r *Retained) Keep(s *Transition, kept Letter, into []store.Enqueue, receip
 // RetryLocked puts the first letters in line again if it is time. set is what holds for the
 // source now. next is when the others are to be tried; 0: there are none.
 func (r *Retained) RetryLocked(s *Transition, set *queueargs.Settings) (next deadline.Instant) {
-	if len(r.list) == 0 || r.retryAt > s.Now {
-		return r.retryAt
+	k := r.kept
+	if k == nil {
+		return 0
 	}
-	r.pause = min(2*r.pause, retryLast)
-	n := min(len(r.list), retryAtOnce)
-	for _, x := range r.list[:n] {
-		delete(r.bySeq, x.Settled.Seq)
-		r.bytes -= int64(x.Settled.Bytes)
+	if len(k.list) == 0 || k.retryAt > s.Now {
+		return k.retryAt
+	}
+	k.pause = min(2*k.pause, retryLast)
+	n := min(len(k.list), retryAtOnce)
+	for _, x := range k.list[:n] {
+		delete(k.bySeq, x.Settled.Seq)
+		k.bytes -= int64(x.Settled.Bytes)
 		if set.DeadLetters {
 			x.Set = set
 		}
 		r.letters.PostLocked(s, x)
 	}
-	r.list = slices.Delete(r.list, 0, n)
-	if r.retryAt = 0; len(r.list) > 0 {
-		r.retryAt = s.Now.Add(r.pause)
+	k.list = slices.Delete(k.list, 0, n)
+	if k.retryAt = 0; len(k.list) > 0 {
+		k.retryAt = s.Now.Add(k.pause)
 	}
-	return r.retryAt
+	return k.retryAt
 }
 
 // RetryAll puts the next letters in line again, whether or not it is time.
@@ -110,8 +120,10 @@ func (r *Retained) RetryAll(s *Transition, set *queueargs.Settings) {
 	r.letters.mu.Lock()
 	defer r.letters.mu.Unlock()
 	s.ReadClock()
-	r.retryAt = s.Now
-	r.RetryLocked(s, set)
+	if r.countLocked() > 0 {
+		r.kept.retryAt = s.Now
+		r.RetryLocked(s, set)
+	}
 }
 
 // RetrySoon has the others follow one that went through.
@@ -124,31 +136,54 @@ func (r *Retained) RetrySoon(s *Transition) {
 
 // retrySoonLocked has those that wait be tried at once.
 func (r *Retained) retrySoonLocked(now deadline.Instant) {
-	r.pause = RetryFirst
-	if len(r.list) > 0 {
-		r.retryAt = now
+	if r.kept == nil {
+		return
+	}
+	r.kept.pause = RetryFirst
+	if len(r.kept.list) > 0 {
+		r.kept.retryAt = now
 		r.timers.Add(r.source, now)
 	}
 }
 
 // ReleaseLocked settles them all: the source is deleted. Nothing is kept any more.
 func (r *Retained) ReleaseLocked(s *Transition, id uint64) {
-	for _, x := range r.list {
+	for _, x := range r.listLocked() {
 		s.Left = append(s.Left, SettleRecord(id, &x.Settled))
 	}
-	r.list, r.bySeq, r.bytes, r.retryAt, r.closed = nil, nil, 0, 0, true
+	r.kept, r.closed = nil, true
 }
 
 // Count is how many letters wait to be tried again.
 func (r *Retained) Count() int {
 	r.letters.mu.Lock()
 	defer r.letters.mu.Unlock()
-	return len(r.list)
+	return r.countLocked()
+}
+
+func (r *Retained) listLocked() []*Letter {
+	if r.kept == nil {
+		return nil
+	}
+	return r.kept.list
+}
+
+func (r *Retained) countLocked() int { return len(r.listLocked()) }
+
+// sizeLocked is how many letters there are, and the octets of their messages.
+func (r *Retained) sizeLocked() (n int, bytes int64) {
+	if r.kept == nil {
+		return 0, 0
+	}
+	return len(r.kept.list), r.kept.bytes
 }
 
 // RelocateLocked notes that the store keeps one of the messages at another position.
 func (r *Retained) RelocateLocked(seq queue.Seq, old, moved uint64) (store.Terms, bool) {
-	x := r.bySeq[seq]
+	if r.kept == nil {
+		return store.Terms{}, false
+	}
+	x := r.kept.bySeq[seq]
 	if x == nil || x.Settled.Pos != old {
 		return store.Terms{}, false
 	}
@@ -159,7 +194,7 @@ func (r *Retained) RelocateLocked(seq queue.Seq, old, moved uint64) (store.Terms
 // appendDelivered appends those that a consumer has seen: in the next run they are in the
 // queue again.
 func (r *Retained) appendDelivered(id uint64, runs []store.Delivered) []store.Delivered {
-	for _, x := range r.list {
+	for _, x := range r.listLocked() {
 		if x.wasDelivered() {
 			runs = append(runs, store.Delivered{Queue: id, First: uint64(x.Settled.Seq), Count: 1})
 		}

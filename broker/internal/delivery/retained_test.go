@@ -18,12 +18,12 @@ func TestUnsavedCopyKeepsTheOriginalInTheJournal(t *testing.T) {
 	e := &Env{Clock: clock.New(), Log: zap.NewNop()}
 	e.Init()
 	var q Queue
-	q.Init(QueueOptions{Env: e, Name: "q", Lines: &Lines{First: func(*Transition) {}}, Settings: queueargs.Settings{TTLMillis: -1}})
+	q.Init(QueueOptions{Env: e, Name: "q", Lines: &Lines{First: func(*Transition) {}}, Settings: &queueargs.Settings{TTLMillis: -1}})
 	s := e.Begin()
 	defer s.Done()
 	x := Letter{Set: q.Set(), Queued: true, Unsaved: true}
 	require.True(t, q.Retained.Keep(s, x, nil, 0))
-	assert.False(t, q.Retained.list[0].Unsaved, "nobody has it: the next try counts")
+	assert.False(t, q.Retained.kept.list[0].Unsaved, "nobody has it: the next try counts")
 	require.True(t, q.Retained.Keep(s, x, []store.Enqueue{{Queue: 7, Pos: 1}}, 0))
-	assert.True(t, q.Retained.list[1].Unsaved)
+	assert.True(t, q.Retained.kept.list[1].Unsaved)
 }

@@ -31,7 +31,7 @@ func (q *Queue) Get(noAck bool, fn func(*Delivery)) (bool, error) {
 	if ok {
 		fn(&d)
 		if d.Locked {
-			q.locks.line.find(d.Seq).holder = d.Holder
+			q.locks.findLocked(d.Seq).holder = d.Holder
 		}
 	} else {
 		q.tally.getEmpty++
@@ -71,9 +71,7 @@ func (q *Queue) SettleWith(s *Transition, how Settlement, seqs []queue.Seq, c *C
 	for _, seq := range seqs {
 		if q.settleOneLocked(s, how, seq) {
 			settled++
-			if len(q.locks.line.held) > 0 {
-				q.locks.line.release(seq)
-			}
+			q.locks.releaseLocked(seq)
 		}
 	}
 	if c != nil && c.queue == q {

@@ -10,7 +10,7 @@ import (
 )
 
 // NotTimed is the index of a queue or exchange that has no timer.
-const NotTimed = -1
+const NotTimed int32 = -1
 
 // Timers wake queues and exchanges when they have something to do at a certain time: x-expires
 // (RabbitMQ: Queue TTL) or x-auto-delete-on-idle (Service Bus: AutoDeleteOnIdle) runs out, a
@@ -27,8 +27,8 @@ type Timers struct {
 
 // Timed is what timers wake: a queue, an exchange or a schedule of delayed messages.
 type Timed interface {
-	TimerIndex() *int // its index in the heap
-	OnTimer()         // does what is due, and adds the next instant; no lock is held
+	TimerIndex() *int32 // its index in the heap
+	OnTimer()           // does what is due, and adds the next instant; no lock is held
 }
 
 type timer struct {
@@ -42,10 +42,10 @@ func (h timerHeap) Len() int           { return len(h) }
 func (h timerHeap) Less(i, j int) bool { return h[i].at < h[j].at }
 func (h timerHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	*h[i].of.TimerIndex(), *h[j].of.TimerIndex() = i, j
+	*h[i].of.TimerIndex(), *h[j].of.TimerIndex() = int32(i), int32(j)
 }
 func (h *timerHeap) Push(x any) {
-	*x.(timer).of.TimerIndex() = len(*h)
+	*x.(timer).of.TimerIndex() = int32(len(*h))
 	*h = append(*h, x.(timer))
 }
 func (h *timerHeap) Pop() any {
@@ -70,7 +70,7 @@ func (t *Timers) Add(of Timed, at deadline.Instant) {
 		heap.Push(&t.heap, timer{at, of})
 	} else if at < t.heap[i].at { // a policy made its period shorter
 		t.heap[i].at = at
-		heap.Fix(&t.heap, i)
+		heap.Fix(&t.heap, int(i))
 	}
 	if t.heap[0].of == of {
 		select {
@@ -85,7 +85,7 @@ func (t *Timers) Drop(of Timed) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if i := *of.TimerIndex(); i != NotTimed {
-		heap.Remove(&t.heap, i)
+		heap.Remove(&t.heap, int(i))
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 // it is another's case, and nothing was done; ok is what address returns.
 func (t *turn) addressFresh(x *crossing, at int, src store.Message) (done, ok bool) {
 	set := x.Set
-	view, err := amqp.ViewProperties(src.Properties)
+	var view amqp.PropertyView
+	err := view.Parse(src.Properties)
 	if err != nil || message.Meaningful(view.Headers) || !set.DeadLetters || set.Explains(x.Settled.Reason) || x.Settled.Flags&queue.Died != 0 || delivery.OwesReceipt(&x.Settled) {
 		return false, false
 	}

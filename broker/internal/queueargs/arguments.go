@@ -13,25 +13,26 @@ const MaxTTLMillis = 315_360_000_000
 
 // Settings are a queue's arguments, understood.
 type Settings struct {
-	Type               QueueType
-	TTLMillis          int64 // x-message-ttl; <0 none
-	ExpiresMillis      int64 // x-expires; 0 none
-	DeadLetters        bool  // x-dead-letter-exchange is set
-	DeadLetterExchange string
-	DeadLetterKey      string // x-dead-letter-routing-key
-	HasDeadLetterKey   bool   // dlk is set
-	AtLeastOnce        bool   // a dead letter stays until all its targets have it
-	HasSubqueue        bool   // x-dead-letter-queue
-	Subqueue           string // its name
+	TTLMillis          int64  // x-message-ttl; <0 none
+	ExpiresMillis      int64  // x-expires; 0 none
 	IdleMillis         int64  // x-auto-delete-on-idle; 0 none
-	Keeps              bool   // nothing expires in it
-	Precedence         Precedence
-	SingleActive       bool  // x-single-active-consumer
-	TimeoutMillis      int64 // x-consumer-timeout; 0 not set
-	LockMillis         int64 // x-lock-duration; 0 none
-	MaxDeliveries      int64 // x-max-delivery-count; 0 none
-	Shows              Shows // x-delivery-deadline, x-remaining-expiration
+	TimeoutMillis      int64  // x-consumer-timeout; 0 not set
+	LockMillis         int64  // x-lock-duration; 0 none
+	MaxDeliveries      int64  // x-max-delivery-count; 0 none
+	DeadLetterExchange string // x-dead-letter-exchange
+	DeadLetterKey      string // x-dead-letter-routing-key
+	Subqueue           string // the name of x-dead-letter-queue
 	Core               queue.Options
+
+	Type             QueueType
+	Precedence       Precedence
+	Shows            Shows // x-delivery-deadline, x-remaining-expiration
+	DeadLetters      bool  // DeadLetterExchange is set
+	HasDeadLetterKey bool  // DeadLetterKey is set
+	AtLeastOnce      bool  // a dead letter stays until all its targets have it
+	HasSubqueue      bool  // Subqueue is set
+	Keeps            bool  // nothing expires in it
+	SingleActive     bool  // x-single-active-consumer
 }
 
 // Shows are what a queue's deliveries tell their receivers beside what was published. What

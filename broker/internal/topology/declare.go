@@ -143,9 +143,13 @@ func (t *queueTable) enterQueue(id uint64, owner Owner, name string, d QueueDecl
 
 // newQueue makes a queue that is not among the others yet.
 func (t *queueTable) newQueue(id uint64, owner Owner, name string, d QueueDeclare, set queueargs.Settings) *Queue {
-	q := &Queue{vh: t.vh, declared: d}
+	if len(d.Args) == 0 {
+		d.Args = nil
+	}
+	q := &Queue{vh: t.vh, declared: d, policies: ungoverned}
 	q.Queue.Init(delivery.QueueOptions{
-		Env: t.vh.registry.env, Registered: q, Id: id, Vhost: t.vh.name, Name: name, Lines: t.vh.lines, Durable: d.Durable && !d.Exclusive, AutoDelete: d.AutoDelete, Settings: set,
+		Env: t.vh.registry.env, Registered: q, Id: id, Vhost: t.vh.name, Name: name, Lines: t.vh.lines, Durable: d.Durable && !d.Exclusive, AutoDelete: d.AutoDelete,
+		Settings: t.vh.registry.settings.share(set),
 	})
 	if d.Exclusive {
 		q.owner = owner

@@ -75,7 +75,7 @@ type Exchange struct {
 	tally      Tally
 	usedAt     atomic.Int64 // Unix µs: x-auto-delete-on-idle counts from it
 	expired    bool         // it is deleted because it was idle
-	alarmIndex int          // in the broker's alarms, by which it is guarded
+	alarmIndex int32        // in the broker's alarms, by which it is guarded
 }
 
 // ExchangeDeclare is what exchange.declare carries besides the name.
@@ -214,7 +214,7 @@ func (t *exchangeTable) CheckDeletable(name string) error {
 func (x *Exchange) removeLocked() {
 	vh := x.vh
 	delete(vh.exchanges, x.name)
-	vh.chargeLocked(&x.policies, &applied{})
+	vh.chargeLocked(&x.policies, ungoverned)
 	vh.memory.giveLocked(x.footprint())
 	vh.changedLocked()
 	if x.declared.Durable {

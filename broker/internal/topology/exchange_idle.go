@@ -127,4 +127,4 @@ func (x *Exchange) ExpireIdle() {
 }
 
 // TimerIndex is its index among the timers.
-func (x *Exchange) TimerIndex() *int { return &x.alarmIndex }
+func (x *Exchange) TimerIndex() *int32 { return &x.alarmIndex }

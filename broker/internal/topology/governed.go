@@ -201,12 +201,12 @@ func (t *policyTable) applyLocked(c *change) (changed []*Queue) {
 		a := appliedOf(&g.Ruling)
 		switch {
 		case g.queue != nil && t.vh.queues[g.Name] == g.queue:
-			t.chargeLocked(&g.queue.policies, &a)
-			if news := !a.equals(&g.queue.policies); news {
+			t.chargeLocked(g.queue.policies, &a)
+			if news := !a.equals(g.queue.policies); news {
 				g.queue.governLocked(a)
 				changed = append(changed, g.queue)
 			} else {
-				g.queue.policies = a
+				g.queue.policies = a.keep()
 			}
 		case g.exchange != nil && t.vh.exchanges[g.Name] == g.exchange:
 			t.chargeLocked(&g.exchange.policies, &a)
@@ -273,7 +273,7 @@ func (t *policyTable) enterLocked(g governed, a *applied, version uint64) error 
 	if err := t.holdsLocked(a, version); err != nil {
 		return err
 	}
-	t.chargeLocked(&applied{}, a)
+	t.chargeLocked(ungoverned, a)
 	if t.change != nil {
 		g.Ruling = a.Ruling
 		t.change.next = append(t.change.next, g)

@@ -63,7 +63,7 @@ func (vh *VHost) takeExchange(x *catalog.Exchange, set [2]policy.Set) {
 	a := matchTaken(made.governed().Thing, set)
 	vh.mu.Lock()
 	defer vh.mu.Unlock()
-	vh.chargeLocked(&applied{}, &a)
+	vh.chargeLocked(ungoverned, &a)
 	_ = vh.memory.takeLocked(made.footprint(), "", true)
 	vh.placeExchangeLocked(made, a)
 }
@@ -87,7 +87,7 @@ func (t *queueTable) takeQueue(x *catalog.Queue, policies [2]policy.Set) {
 		}
 		q.owner = of.owner
 	}
-	t.vh.chargeLocked(&applied{}, &a)
+	t.vh.chargeLocked(ungoverned, &a)
 	_ = t.vh.memory.takeLocked(q.footprint(), "", true)
 	t.placeQueueLocked(q, a)
 	q.Touch()

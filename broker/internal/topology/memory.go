@@ -9,7 +9,7 @@ import (
 // What queues, exchanges and bindings take in memory beside names and arguments, measured
 // (TestWhatIsDeclaredIsCounted).
 const (
-	queueBytes    = 1300
+	queueBytes    = 1000
 	exchangeBytes = 500
 	bindingBytes  = 300
 )

@@ -5,24 +5,44 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/internal/queueargs"
+	"curfew/broker/internal/topology"
 )
+
+// heap returns the octets that are in use.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// TestFootprint bounds what an idle queue takes, so that ten thousand of them are cheap.
+func TestFootprint(t *testing.T) {
+	assert.LessOrEqual(t, unsafe.Sizeof(topology.Queue{}), uintptr(576), "a size of Go's allocator: the next is 640")
+	assert.LessOrEqual(t, unsafe.Sizeof(queueargs.Settings{}), uintptr(144), "likewise: the next is 160")
+	_, vh := declaringBroker(t, broker.Options{})
+	const count = 5000
+	before := heap()
+	for i := range count {
+		_, err := vh.DeclareQueue(nil, fmt.Sprint("queue ", i), broker.QueueDeclare{Args: amqp.Table{}})
+		require.NoError(t, err)
+	}
+	assert.Less(t, (heap()-before)/count, int64(960), "octets of an idle queue, with its places in maps")
+	runtime.KeepAlive(vh)
+}
 
 // Whatever is declared is counted, as what it takes, and no more when it is gone.
 func TestWhatIsDeclaredIsCounted(t *testing.T) {
 	b, vh := declaringBroker(t, broker.Options{})
-	heap := func() int64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
 	var hosts []string
 	for name, one := range map[string]func(vh *broker.VHost, i int){
 		"queues": func(vh *broker.VHost, i int) {

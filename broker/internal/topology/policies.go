@@ -31,6 +31,18 @@ type applied struct {
 	definition policy.Definition // of both kinds together; nil: none applies
 }
 
+// ungoverned is what policies say of most queues: nothing. It is not changed.
+var ungoverned = &applied{}
+
+// keep returns a as a queue keeps it. Queues that are not governed share one.
+func (a applied) keep() *applied {
+	if a.Policies == ungoverned.Policies && a.Verdicts == nil && a.Steps == ungoverned.Steps {
+		return ungoverned
+	}
+	kept := a // &a would be allocated for all
+	return &kept
+}
+
 // SetPolicy makes or replaces a policy, which holds from now on for all it
 // matches: limits at once, a time to live for what is published afterwards
 // (RabbitMQ: Time-To-Live). created is false if it replaced one. Error:
@@ -171,8 +183,8 @@ func (r *Registry) checkIdle(d policy.Definition) error {
 // governLocked has a queue settle its limits again; called with vh.mu held. What that
 // means for the messages in it, obey does.
 func (q *Queue) governLocked(a applied) {
-	q.policies = a
-	q.Apply(q.Arguments.Under(a.definition, q.declared.Args, q.Name()))
+	q.policies = a.keep()
+	q.Apply(q.vh.registry.settings.share(q.Arguments.Under(a.definition, q.declared.Args, q.Name())))
 }
 
 // obey has queues drop what stands above limits that have become lower.

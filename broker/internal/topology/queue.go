@@ -24,7 +24,7 @@ type Queue struct {
 	recovered bool        // its messages were found without the definition of theirs
 	expired   atomic.Bool // it is deleted because it was idle
 
-	policies applied // guarded by vh.mu
+	policies *applied // guarded by vh.mu
 	sources  sources
 }
 
@@ -107,7 +107,7 @@ func (q *Queue) erase() (all bool) {
 	defer vh.unlock()
 	if vh.queues[q.Name()] == q {
 		delete(vh.queues, q.Name())
-		vh.chargeLocked(&q.policies, &applied{})
+		vh.chargeLocked(q.policies, ungoverned)
 		vh.memory.giveLocked(q.footprint())
 		if q.durable() {
 			vh.undefineLocked(q.definition().Key())

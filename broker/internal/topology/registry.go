@@ -40,6 +40,7 @@ type Registry struct {
 	ceilings Ceilings
 	run      func(func())
 	saver    saver
+	settings settingsShared
 
 	Memory Memory // that all virtual hosts take for what is declared
 
