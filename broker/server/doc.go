@@ -7,7 +7,7 @@
 //	              │ end of what one read brought             │ publishes, acks gathered
 //	              └─────────────── flush ◄───────────────────┘
 //	                                 ▼ one lock per queue and batch
-//	                               broker ─► consumer.Pull ─► outbox ─► writer ─► socket
+//	                               broker ─► Consumer.Pull ─► outbox ─► writer ─► socket
 //
 // Only the reader goroutine touches the state of a connection and its channels. What
 // deliveries share with it (tags, unacked, credit) is guarded by a lock of the channel's
