@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"curfew/broker/access/login"
 	"curfew/broker/amqp"
 	"curfew/broker/internal/accounts"
 	"curfew/broker/internal/catalog"
@@ -66,9 +67,9 @@ var (
 	ErrNotSaved = catalog.ErrNotSaved
 )
 
-// Of package accounts:
+// Of packages accounts and login:
 var (
-	ErrLogin     = accounts.ErrLogin
+	ErrLogin     = login.ErrRefused
 	ErrNoUser    = accounts.ErrNoUser
 	ErrNoVHost   = accounts.ErrNoVHost
 	ErrProtected = accounts.ErrProtected

@@ -10,6 +10,7 @@ import (
 // Test files are not looked at; they may reach anywhere.
 var rooms = map[string][]string{
 	"broker/access":             {"broker/pattern"},
+	"broker/access/login":       {"broker/access"},
 	"broker/amqp":               {},
 	"broker/certs":              {},
 	"broker/certs/certstest":    {},
@@ -23,14 +24,14 @@ var rooms = map[string][]string{
 	"broker/internal/clock":     {},
 	"broker/internal/message":   {"broker/amqp", "broker/internal/queueargs", "broker/queue"},
 	"broker/internal/catalog":   {"broker/access", "broker/amqp", "broker/internal/message", "broker/policy", "broker/store"},
-	"broker/internal/accounts":  {"broker/access", "broker/amqp", "broker/internal/catalog", "broker/store"},
+	"broker/internal/accounts":  {"broker/access", "broker/access/login", "broker/amqp", "broker/internal/catalog", "broker/store"},
 	"broker/internal/delivery":  {"broker/amqp", "broker/internal/clock", "broker/internal/message", "broker/internal/queueargs", "broker/queue", "broker/store"},
 	"broker/internal/topology":  {"broker/access", "broker/amqp", "broker/exchange", "broker/internal/catalog", "broker/internal/delivery", "broker/internal/message", "broker/internal/queueargs", "broker/policy", "broker/queue", "broker/store"},
 	"broker/internal/forward":   {"broker/amqp", "broker/internal/delivery", "broker/internal/message", "broker/internal/queueargs", "broker/internal/topology", "broker/queue", "broker/store"},
 	"broker/internal/delayed":   {"broker/internal/delivery", "broker/internal/queueargs", "broker/queue", "broker/store"},
 	"broker/internal/queueargs": {"broker/amqp", "broker/exchange", "broker/policy", "broker/queue"},
 	"broker/deadline":           {},
-	"broker":                    {"broker/internal/accounts", "broker/internal/catalog", "broker/internal/clock", "broker/internal/delayed", "broker/internal/delivery", "broker/internal/forward", "broker/internal/message", "broker/internal/queueargs", "broker/internal/resources", "broker/internal/topology", "broker/access", "broker/amqp", "broker/memory", "broker/policy", "broker/queue", "broker/store"},
+	"broker":                    {"broker/internal/accounts", "broker/internal/catalog", "broker/internal/clock", "broker/internal/delayed", "broker/internal/delivery", "broker/internal/forward", "broker/internal/message", "broker/internal/queueargs", "broker/internal/resources", "broker/internal/topology", "broker/access", "broker/access/login", "broker/amqp", "broker/memory", "broker/policy", "broker/queue", "broker/store"},
 	"broker/deadletters":        {"broker", "broker/access", "broker/amqp", "broker/pattern", "broker/queue"},
 	"broker/operate":            {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/memory", "broker/policy", "broker/queue", "broker/server"},
 	"broker/definitions":        {"broker", "broker/access", "broker/amqp", "broker/policy"},
@@ -87,7 +88,7 @@ var rooms = map[string][]string{
 	"cmd/internal/messaging": {"cmd/internal/cli", "cmd/internal/client", "cmd/internal/table"},
 	"cmd/internal/table":     {"monitor/printable"},
 	"cmd/internal/settings":  {"broker", "monitor/alert", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
-	"cmd/internal/node":      {"broker", "broker/access", "broker/amqp", "broker/certs", "broker/deadletters", "broker/definitions", "broker/management", "broker/operate", "broker/server", "broker/store", "cmd/internal/settings", "monitor", "monitor/alert", "monitor/audit", "monitor/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"},
+	"cmd/internal/node":      {"broker", "broker/access", "broker/access/login", "broker/amqp", "broker/certs", "broker/deadletters", "broker/definitions", "broker/management", "broker/operate", "broker/server", "broker/store", "cmd/internal/settings", "monitor", "monitor/alert", "monitor/audit", "monitor/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"},
 	"cmd/internal/commands":  {"broker/access", "broker/deadletters", "broker/definitions", "broker/operate", "broker/policy", "broker/queue", "broker/store", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/contexts", "cmd/internal/inject", "cmd/internal/messaging", "cmd/internal/node", "cmd/internal/settings", "cmd/internal/table", "cmd/load", "monitor/alert", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan"},
 	"cmd/curfew":             {"cmd/internal/commands"},
 }

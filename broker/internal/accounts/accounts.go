@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"curfew/broker/access"
+	"curfew/broker/access/login"
 	"curfew/broker/amqp"
 	"curfew/broker/internal/catalog"
 	"curfew/broker/store"
@@ -40,8 +41,8 @@ type Options struct {
 // it is saved, what is taken away at once: both are changed with the admin lock held. Safe for
 // concurrent use.
 type Accounts struct {
-	opts    Options
-	guesses guesses
+	opts  Options
+	guard login.Guard
 
 	// version is raised by each change, so that a cached answer knows when it is
 	// stale.
@@ -57,8 +58,7 @@ type Accounts struct {
 
 // New makes accounts without users. Restore puts those of the last run back.
 func New(o Options) *Accounts {
-	a := &Accounts{opts: o}
-
+	a := &Accounts{opts: o, guard: login.Guard{GuestFromAnywhere: o.GuestFromAnywhere}}
 	a.users, a.granted = map[string]*access.User{}, map[catalog.UserIn]access.Permission{}
 	a.topics, a.compiled = map[catalog.UserIn]map[string]access.TopicPermission{}, map[catalog.UserIn]*access.Grant{}
 	return a

@@ -2,102 +2,31 @@ package accounts
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
-	"sync"
-	"time"
 
 	"go.uber.org/zap"
 
 	"curfew/broker/access"
+	"curfew/broker/access/login"
 	"curfew/broker/internal/catalog"
 )
 
-// ErrLogin is wrapped by every refusal of a login. Its text says why: it is for
-// the log, the client is told nothing.
-var ErrLogin = errors.New("login refused")
-
 // Authenticate says who logs in by name and password from an address; the zero
-// address is a client on this machine. It takes as long for a user who does not
-// exist. Where passwords are guessed, it waits before it looks at one, and before it
-// says that one was wrong (access.Throttle); a wait ends with ctx. A right password is
-// never refused for what others guessed. Errors: ErrLogin, or ctx's.
+// address is a client on this machine. Errors: login.ErrRefused, or ctx's. See
+// login.Guard.
 func (a *Accounts) Authenticate(ctx context.Context, name, password string, from netip.Addr) (access.User, error) {
-	g := &a.guesses
-	attempt := g.begin(from)
-	if err := pause(ctx, attempt.Wait); err != nil {
-		g.end(attempt, false)
-		return access.User{}, err
-	}
-	u, known := a.User(name)
-	asked := &u
-	if !known {
-		asked = nil
-	}
-	valid := access.Verify(asked, password)
-	late := g.end(attempt, !valid)
-	if valid {
-		return u, a.checkLoopback(&u, from)
-	}
-	if err := pause(ctx, late); err != nil {
-		return access.User{}, err
-	}
-	return access.User{}, fmt.Errorf("%w: user '%s': invalid credentials", ErrLogin, name)
-}
-
-// guesses is the throttle of all logins. Its lock is a leaf, and held for nothing else.
-type guesses struct {
-	mu       sync.Mutex
-	throttle access.Throttle
-}
-
-func (g *guesses) begin(from netip.Addr) access.Attempt {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.throttle.Begin(from, time.Now())
-}
-
-func (g *guesses) end(a access.Attempt, wrong bool) (late time.Duration) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.throttle.End(a, time.Now(), wrong)
+	return a.guard.Authenticate(ctx, a.User, name, password, from)
 }
 
 // Identify says who logs in where another has vouched for the name, as TLS does
-// for a client certificate (SASL EXTERNAL). Error: ErrLogin.
+// for a client certificate (SASL EXTERNAL). Error: login.ErrRefused.
 func (a *Accounts) Identify(name string, from netip.Addr) (access.User, error) {
 	u, ok := a.User(name)
 	if !ok {
-		return access.User{}, fmt.Errorf("%w: user '%s': not known", ErrLogin, name)
+		return access.User{}, fmt.Errorf("%w: user '%s': not known", login.ErrRefused, name)
 	}
-	return u, a.checkLoopback(&u, from)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	if d == 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// Guest is the user whose password everybody knows.
-const Guest = "guest"
-
-// checkLoopback keeps guest to clients on this machine (RabbitMQ: Access Control,
-// loopback_users).
-func (a *Accounts) checkLoopback(u *access.User, from netip.Addr) error {
-	if u.Name != Guest || a.opts.GuestFromAnywhere || !from.IsValid() || from.Unmap().IsLoopback() {
-		return nil
-	}
-	return fmt.Errorf("%w: user '%s' can only connect via localhost", ErrLogin, u.Name)
+	return u, a.guard.CheckAddress(name, from)
 }
 
 // Seed applies the configured user where the configuration is new: at the first
