@@ -80,6 +80,8 @@ var rooms = map[string][]string{
 	"monitor/rabbitmq/keeper":  {},
 	"monitor/rabbitmq/lease":   {"monitor/rabbitmq/keeper"},
 
+	"cmd/internal/settings/settingstest": {},
+
 	"cmd/load":               {"broker/amqp"}, // a client of any broker: of ours it knows the codec alone
 	"cmd/internal/inject":    {},
 	"cmd/internal/cli":       {"cmd/internal/client", "cmd/internal/contexts", "cmd/internal/settings", "cmd/internal/table", "monitor/printable"},

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"curfew/cmd/internal/node"
+	"curfew/cmd/internal/settings/settingstest"
 )
 
 // scratch is a folder for the built binary.
@@ -32,21 +33,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// setenv clears every CURFEW_ and OTEL_ variable and sets the given ones ("NAME=value") for the test.
-func setenv(t *testing.T, settings ...string) {
-	t.Helper()
-	t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // no contexts
-	for _, entry := range os.Environ() {
-		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "CURFEW_") || strings.HasPrefix(name, "OTEL_") || strings.HasPrefix(name, "RABBITMQ_DEFAULT_") {
-			t.Setenv(name, "") // so that it is restored
-			os.Unsetenv(name)
-		}
-	}
-	for _, s := range settings {
-		name, value, _ := strings.Cut(s, "=")
-		t.Setenv(name, value)
-	}
-}
+var setenv = settingstest.Setenv
 
 // runCommand runs one command line in this process.
 func runCommand(t *testing.T, args ...string) (code int, stdout, stderr string) {

@@ -9,22 +9,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"curfew/cmd/internal/settings/settingstest"
 )
 
-// setenv clears every CURFEW_ and OTEL_ variable and sets the given ones ("NAME=value") for the test.
-func setenv(t *testing.T, settings ...string) {
-	t.Helper()
-	for _, entry := range os.Environ() {
-		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "CURFEW_") || strings.HasPrefix(name, "OTEL_") || strings.HasPrefix(name, "RABBITMQ_DEFAULT_") {
-			t.Setenv(name, "") // so that it is restored
-			os.Unsetenv(name)
-		}
-	}
-	for _, s := range settings {
-		name, value, _ := strings.Cut(s, "=")
-		t.Setenv(name, value)
-	}
-}
+var setenv = settingstest.Setenv
 
 func TestDefaults(t *testing.T) {
 	setenv(t)
