@@ -456,7 +456,8 @@ func (r *round) killNode() {
 
 // failRedisOver has a replica go on as the primary, at the same address.
 func (r *round) failRedisOver() {
-	replica := storetest.StartRedis(r.rounds.t, "--replicaof", "127.0.0.1", strconv.Itoa(r.redis.Port()))
+	replica := storetest.StartRedis(r.rounds.t)
+	replica.Do("REPLICAOF", "127.0.0.1", r.redis.Port())
 	eventually(r.t, answerLimit, "the replica to follow", func() bool {
 		return strings.Contains(fmt.Sprint(replica.Do("INFO", "replication")), "master_link_status:up")
 	})
