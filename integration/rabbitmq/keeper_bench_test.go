@@ -58,9 +58,12 @@ func measure(b *testing.B, q *keptQueue, held, rate int, during time.Duration) {
 	r.reach(b, keeper.Keeping, 0)
 	due := int(during.Seconds() * float64(rate))
 	order := rand.New(rand.NewPCG(1, 1)).Perm(held + due)
-	allowed := 15*time.Second + time.Duration(held)*300*time.Microsecond
+	const sample = 2000
 	filling := time.Now()
-	begin := filling.Add(allowed) // the fill takes less
+	q.fill(sample, func(n int) string { return strconv.Itoa(n - sample) }, func(int) time.Duration { return time.Hour })
+	allowed := 10*time.Second + 4*time.Since(filling)*time.Duration(len(order)/sample)
+	begin := time.Now().Add(allowed) // the fill takes less
+	held += sample
 	for i := 0; i < len(order); {
 		if k := order[i]; k < due { // alone: what waits in the publisher's socket looks like lateness
 			q.publish(strconv.Itoa(i), time.Until(begin.Add(during*time.Duration(k)/time.Duration(due))))
@@ -78,7 +81,7 @@ func measure(b *testing.B, q *keptQueue, held, rate int, during time.Duration) {
 	if time.Now().After(begin) {
 		b.Fatalf("the machine is too busy: the fill took longer than %v", allowed)
 	}
-	b.Logf("filled in %v", time.Since(filling))
+	b.Logf("filled in %v of %v", time.Since(filling), allowed)
 	report := func(name string, d time.Duration) { b.ReportMetric(float64(d.Microseconds())/1000, name) }
 	c := newControl(b, q)
 	time.Sleep(time.Until(begin.Add(-c.ttl)))
@@ -100,7 +103,9 @@ func measure(b *testing.B, q *keptQueue, held, rate int, during time.Duration) {
 	r.stop()
 	s := r.Status()
 	report("release-ms", s.LastRelease.Took)
+	drained := time.Now()
 	ids := q.drain(b, held)
+	b.Logf("%d messages consumed in %v", held, time.Since(drained))
 	b.ReportMetric(float64(breaks(ids)), "breaks")
 	b.ReportMetric(float64(s.Counts.Early), "early")
 	b.ReportMetric(0, "ns/op")

@@ -7,10 +7,11 @@ import (
 	"testing"
 )
 
-// proxy hands connections on to one node, until it cuts them.
+// proxy hands connections on to one server, until it cuts them.
 type proxy struct {
 	addr  string
 	mu    sync.Mutex
+	to    string // "" hands on none
 	conns map[net.Conn]bool
 }
 
@@ -18,7 +19,7 @@ func startProxy(t testing.TB, to string) *proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
-	p := &proxy{addr: listener.Addr().String(), conns: map[net.Conn]bool{}}
+	p := &proxy{addr: listener.Addr().String(), to: to, conns: map[net.Conn]bool{}}
 	t.Cleanup(func() {
 		listener.Close()
 		p.cut()
@@ -29,19 +30,26 @@ func startProxy(t testing.TB, to string) *proxy {
 			if err != nil {
 				return
 			}
-			go p.serve(conn, to)
+			go p.serve(conn)
 		}
 	}()
 	return p
 }
 
-func (p *proxy) serve(client net.Conn, to string) {
+func (p *proxy) serve(client net.Conn) {
+	p.mu.Lock()
+	to := p.to
+	p.mu.Unlock()
 	node, err := net.Dial("tcp", to)
-	if err != nil {
+	p.mu.Lock()
+	if err != nil || p.to != to {
+		p.mu.Unlock()
 		client.Close()
+		if err == nil {
+			node.Close()
+		}
 		return
 	}
-	p.mu.Lock()
 	p.conns[client], p.conns[node] = true, true
 	p.mu.Unlock()
 	pass := func(to, from net.Conn) {
@@ -64,4 +72,12 @@ func (p *proxy) cut() {
 	for conn := range p.conns {
 		conn.Close()
 	}
+}
+
+// direct cuts all connections and hands new ones on to another server; "" is none.
+func (p *proxy) direct(to string) {
+	p.mu.Lock()
+	p.to = to
+	p.mu.Unlock()
+	p.cut()
 }

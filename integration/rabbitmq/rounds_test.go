@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -49,6 +50,7 @@ var badDays = []badDay{
 	{name: "connection cut", scrambles: true, happen: (*round).cut},
 	{name: "RabbitMQ restarted", scrambles: true, repeats: true, happen: (*round).restartNode},
 	{name: "leader moved", scrambles: true, repeats: true, happen: (*round).moveLeader},
+	{name: "node killed", scrambles: true, repeats: true, happen: (*round).killNode},
 	{name: "keeper killed", scrambles: true, happen: (*round).killKeeper},
 	{name: "keeper stopped past its lease", scrambles: true, happen: (*round).stopKeeper},
 	{name: "consumer for a moment", happen: (*round).consume},
@@ -57,6 +59,8 @@ var badDays = []badDay{
 	{name: "queue deleted", alone: true, happen: (*round).delete},
 	{name: "Redis killed", scrambles: true, happen: func(r *round) { r.redis.Kill(); r.pause(5 * time.Second); r.redis.Restart() }},
 	{name: "Redis flushed", happen: func(r *round) { r.redis.Do("FLUSHALL") }},
+	{name: "Redis failing over", scrambles: true, happen: (*round).failRedisOver},
+	{name: "management API away", happen: (*round).hideAPI},
 	{name: "permission taken away", scrambles: true, happen: (*round).takePermission},
 	{name: "memory alarm", happen: (*round).raiseMemoryAlarm},
 }
@@ -71,7 +75,9 @@ type rounds struct {
 	vhost   string
 	url     string
 	redis   *storetest.Redis
-	proxies []*proxy // of the keepers' connections, one for each node
+	store   *proxy   // the keepers' way to it
+	api     *proxy   // and to the management API
+	proxies []*proxy // and to the nodes, in their order
 	log     *history.Log
 	ch      *amqp091.Channel
 	peek    *peeker
@@ -156,6 +162,8 @@ func (rs *rounds) prepare() {
 	rs.calm.api(t, http.MethodPut, "permissions/%2F/"+keeperUser, map[string]string{"configure": `^curfew\.tap\.`, "write": `^curfew\.tap\.`,
 		"read": `^(amq\.rabbitmq\.event|curfew\.tap\..*)$`}, nil)
 	rs.redis = storetest.StartRedis(t)
+	rs.store = startProxy(t, rs.redis.Addr)
+	rs.api = startProxy(t, strings.TrimPrefix(rs.calm.http, "http://"))
 	for _, n := range rs.nodes {
 		rs.proxies = append(rs.proxies, startProxy(t, n.addr))
 	}
@@ -236,7 +244,7 @@ func (r *round) startKeeper() {
 	for i := range nodes {
 		nodes[i] = &node{addr: r.proxies[(len(r.keepers)+i)%len(nodes)].addr}
 	}
-	c := helperConfig{URL: urlsIn(keeperUser, nodes, r.vhost), API: r.calm.http, Queue: r.queue, Redis: r.redis.Addr, Name: fmt.Sprintf("keeper-%d", len(r.keepers))}
+	c := helperConfig{URL: urlsIn(keeperUser, nodes, r.vhost), API: "http://" + r.api.addr, Queue: r.queue, Redis: r.store.addr, Name: fmt.Sprintf("keeper-%d", len(r.keepers))}
 	r.keepers = append(r.keepers, startHelper(r.t, c))
 }
 
@@ -433,6 +441,38 @@ func (r *round) moveLeader() {
 	for range 2 {
 		r.calm.moveLeader(r.t, r.vhost, r.queue, r.nodes[r.random.IntN(3)])
 	}
+}
+
+// killNode kills a node that a keeper may be connected to and that may lead the queue, and starts it again.
+func (r *round) killNode() {
+	n := r.nodes[r.random.IntN(2)]
+	if r.kind == keeper.Quorum && r.random.IntN(2) == 0 {
+		r.calm.moveLeader(r.t, r.vhost, r.queue, n)
+	}
+	n.kill()
+	r.pause(time.Duration(r.random.Int64N(int64(2 * time.Second))))
+	check(r.t, n.start())
+}
+
+// failRedisOver has a replica go on as the primary, at the same address.
+func (r *round) failRedisOver() {
+	replica := storetest.StartRedis(r.rounds.t)
+	replica.Do("REPLICAOF", "127.0.0.1", r.redis.Port())
+	eventually(r.t, answerLimit, "the replica to follow", func() bool {
+		return strings.Contains(fmt.Sprint(replica.Do("INFO", "replication")), "master_link_status:up")
+	})
+	r.redis.Kill()
+	r.pause(time.Duration(r.random.Int64N(int64(5 * time.Second))))
+	replica.Do("REPLICAOF", "NO", "ONE")
+	r.redis = replica
+	r.store.direct(replica.Addr)
+}
+
+// hideAPI has the management API away for some seconds.
+func (r *round) hideAPI() {
+	r.api.direct("")
+	r.pause(time.Duration(r.random.Int64N(int64(5 * time.Second))))
+	r.api.direct(strings.TrimPrefix(r.calm.http, "http://"))
 }
 
 func (r *round) killKeeper() {

@@ -55,7 +55,7 @@ type Queue struct {
 	P50       *float64 `json:"lateness_p50_ms"`
 	P99       *float64 `json:"lateness_p99_ms"` // upper bounds; absent: nothing expired, or later than a minute
 	// Stranded is how many messages RabbitMQ keeps for consumers of a node that died: nobody can take them, and they
-	// expire late, until the queue has another leader.
+	// expire late, until the node is up again and the queue has another leader.
 	Stranded int64 `json:"stranded,omitempty"`
 	// UnknownAge is how many of the messages taken may be late, since nobody knows when they entered the queue.
 	UnknownAge  uint64   `json:"unknown_age"`
@@ -165,7 +165,7 @@ func (q *queue) describeLocked(row *Queue) {
 const (
 	// strandedCode is the reason in metrics for messages that cannot be taken.
 	strandedCode = "stranded"
-	moveLeader   = "Give the queue another leader: rabbitmq-queues rebalance quorum, or restart the node that leads it."
+	moveLeader   = "When the dead node is up again, give the queue another leader: rabbitmq-queues rebalance quorum, or restart the node that leads it."
 )
 
 const allowIt = "When the cause is gone, allow it: curfew rabbitmq allow QUEUE, or the page RabbitMQ."

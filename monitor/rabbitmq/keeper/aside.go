@@ -15,6 +15,7 @@ type looks struct {
 	ready   int
 	others  int // consumers that are not the keeper's
 	left    leftBehind
+	zeroAt  deadline.Instant // since when each look has counted no consumer; 0: the last one has
 }
 
 // by has the next look no later than that.
@@ -34,13 +35,19 @@ func (l *leftBehind) among(others int) int {
 	return l.most
 }
 
-// strangers is how many of the counted consumers are neither the keeper's own nor left behind by it. A quorum queue without a leader
-// answers a look with 0, which says nothing of those left behind.
-func (l *looks) strangers(counted, own int, trusted bool) int {
-	if counted < own || counted == 0 && !trusted {
-		return 0
+// strangers is how many of the counted consumers are neither the keeper's own nor left behind by it. A quorum queue whose leader does not
+// answer in time counts 0, which says nothing unless it goes on for long: ok is false.
+func (l *looks) strangers(now deadline.Instant, counted, own int) (n int, ok bool) {
+	switch {
+	case counted > 0:
+		l.zeroAt = 0
+	case l.zeroAt == 0:
+		l.zeroAt = now
 	}
-	return counted - own - l.left.among(counted-own)
+	if counted < own || counted == 0 && now < l.zeroAt.Add(distrustZero) {
+		return 0, false
+	}
+	return counted - own - l.left.among(counted-own), true
 }
 
 // aside is how long other consumers are left alone, and when the window opens beside those that come and go or are stuck.
@@ -124,7 +131,7 @@ func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, 
 		c.lookedWhileHolding(now, epoch, consumers)
 		return
 	}
-	c.looks.others = c.looks.strangers(consumers, 0, now >= c.ages.trustAt)
+	c.looks.others, _ = c.looks.strangers(now, consumers, 0)
 	if c.looks.others > 0 {
 		c.ages.lastOther = now
 	}
@@ -192,11 +199,15 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 	if c.taking() && !c.ages.caughtUp && c.looks.ready == 0 && now >= c.ages.trustAt && c.line.consumer != nil && c.line.consumer.phase == live {
 		c.ages.caughtUp = true
 	}
-	if epoch != c.line.epoch {
+	if s := c.line.consumer; epoch != c.line.epoch || s != nil && s.phase == opening { // it may be counted or not
 		c.looks.at = now.Add(lookAgain)
 		return
 	}
-	c.looks.others = c.looks.strangers(consumers, c.line.own(), now >= c.ages.trustAt)
+	others, ok := c.looks.strangers(now, consumers, c.line.own())
+	if !ok {
+		return
+	}
+	c.looks.others = others
 	switch still := c.line.stillCounted(now); {
 	case c.looks.others == 0:
 		c.looks.suspect = false

@@ -10,6 +10,9 @@ const (
 	giveBackTo                // nack(tag, multiple, requeue)
 	giveBackAll               // nack(multiple, requeue) of the channel and a round trip: returned
 	settle                    // a round trip on the channel, after what was given back one by one: settled
+	replace                   // cancel the segment's consumer, and stay: ended
+	stay                      // consume again under the tag of a cancelled consumer, without credit: no answer
+	leave                     // cancel such a consumer: no answer
 	drop                      // the segment holds nothing any more: no answer
 	look                      // ask for ready messages and consumers: looked
 	learn                     // ask what is true of the queue: setFacts
@@ -17,11 +20,12 @@ const (
 )
 
 type command struct {
-	do       action
-	segment  uint32
-	tag      uint64
-	prefetch int
-	epoch    uint32
+	do          action
+	segment     uint32
+	tag         uint64
+	prefetch    int
+	consumption int // of the segment
+	epoch       uint32
 }
 
 // failure is why a channel was closed by RabbitMQ, or a look went wrong.

@@ -21,6 +21,7 @@ const (
 	quiet         = 100 * time.Millisecond // a segment is taken again when nothing has come for so long
 	quietAtFirst  = 500 * time.Millisecond // the same, before the first has come
 	lateWithin    = 2 * time.Second        // a quorum queue takes back what it had delivered to a cancelled consumer
+	stayAfter     = 20 * time.Millisecond  // a cancelled consumer is put back without credit
 	rollShare     = 3                      // after a roll none follows for so many times as long as it took
 	compactEvery  = 10 * time.Second       // how often it is looked for sparse segments
 	firstAside    = 10 * time.Second
@@ -122,7 +123,7 @@ func (c *core) connect(now deadline.Instant, f Facts) {
 // setFacts takes what is now true of the queue.
 func (c *core) setFacts(now deadline.Instant, f Facts) {
 	changed := c.facts != f
-	c.facts, c.stale, c.line.quorum = f, false, f.Type == Quorum
+	c.facts, c.stale, c.line.quorum, c.line.strands = f, false, f.Type == Quorum, f.strands()
 	c.looks.by(now.Add(lookEvery))
 	if c.state == Refused && c.refusal.sticky {
 		return
@@ -185,6 +186,7 @@ func (c *core) tick(now deadline.Instant) {
 		}
 	}
 	c.counts.Expired += uint64(c.given.settle(now))
+	c.line.putBackDue(now)
 	c.passTime(now)
 	if c.connected && !c.looks.asked && now >= c.looks.at && c.state != Stopped {
 		c.looks.asked = true
@@ -229,6 +231,9 @@ func (c *core) wake() deadline.Instant {
 	}
 	if c.connected && !c.looks.asked && c.state != Stopped {
 		at = min(at, c.looks.at)
+	}
+	if len(c.line.putBacks) > 0 {
+		at = min(at, c.line.putBacks[0].at)
 	}
 	if c.aside.windowEnd != 0 {
 		at = min(at, c.aside.windowEnd)

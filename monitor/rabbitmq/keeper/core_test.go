@@ -195,6 +195,7 @@ func TestConsumersLeftBehindAreNotOthers(t *testing.T) {
 		s := newSim(t, seed, plainFacts(Quorum), testConfig())
 		s.connect()
 		s.pass(time.Second)
+		s.m.silent = func() bool { return s.r.IntN(4) == 0 }
 		count := 1 + s.r.IntN(200)
 		for i := range count {
 			s.m.publish(uint64(i), time.Hour)
@@ -224,6 +225,31 @@ func TestConsumersLeftBehindAreNotOthers(t *testing.T) {
 			s.pass(time.Minute)
 			require.Equal(t, Keeping, s.c.state, s.c.reason.text)
 		}
+	}
+}
+
+// TestNothingIsHeldForACancelledConsumer, which would strand it if its node went down; where it does not, nothing is put back.
+func TestNothingIsHeldForACancelledConsumer(t *testing.T) {
+	classic, later := plainFacts(Classic), plainFacts(Quorum)
+	later.Family = V43
+	for _, f := range []Facts{plainFacts(Quorum), classic, later} {
+		s := newSim(t, 1, f, testConfig())
+		s.connect()
+		s.pass(time.Second)
+		for i := range 300 {
+			s.m.publish(uint64(i), []time.Duration{time.Hour, 3 * time.Second}[i%2])
+			s.pass(s.within(10 * time.Millisecond))
+		}
+		s.pass(2 * time.Second)
+		stays := 0
+		for _, ch := range s.m.channels {
+			stays += len(ch.stays)
+			for i, unacked := range ch.counts {
+				live := i == len(ch.counts)-1 && ch.prefetch > 0
+				require.Equal(t, f.strands() && len(unacked) > 0 && !live, ch.stays[i])
+			}
+		}
+		require.Equal(t, f.strands(), stays > 10)
 	}
 }
 

@@ -20,11 +20,6 @@
 //   - Other consumers come first. When one is seen, everything is given back to it, and the keeper has no consumer
 //     until it has gone: a low consumer priority alone does not protect a consumer with a small prefetch.
 //
-// A node that goes down: a quorum queue gives back at once what the live consumers of that node held. What its
-// cancelled consumers held, the full segments of a keeper that was connected to it, comes back only when the queue has
-// another leader; that the node is back is not enough (seen on 3.10.8). Nothing is lost, and these messages are late until
-// then.
-//
 // Late messages: one whose age is not known (it was in the queue before, and nobody remembers it) is given back in even
 // steps of Options.ProbeShare of its TTL, not more often than every half second with its segment; a message that
 // arrives while a consumer is being replaced is late by a few round trips.
@@ -36,6 +31,20 @@
 // what it holds, and the next channel goes on. Each channel holds a stretch of the queue, a segment. To roll segments
 // is to give them back and take them again at the same place: before consumer_timeout (RabbitMQ: Consumers, "Delivery
 // Acknowledgement Timeout"), to probe messages of unknown age, and to merge sparse neighbours.
+//
+// # A node that goes down
+//
+// Before 4.3 a quorum queue takes back at once what the live consumers of that node held, and what its cancelled consumers
+// held only when the node is up again and the queue has another leader after that (rabbit_fifo: a lost connection concerns
+// consumers that are up). Until then nobody has these messages, and they are late; none is lost. The cancelled consumers are
+// the full segments of a keeper that was connected to the node. From 4.3 on they follow after 10 s.
+//
+// On 3.x no segment is left with a cancelled consumer: it is cancelled and consumes again under its tag with the argument
+// x-credit and no credit. The queue then counts all that it held as a live consumer's, and gives it no more, also for what
+// is given back. What remains is the moment between the two, and 20 ms where the consumer was not full: before a roll and
+// a release. 4.0 to 4.2 do not know x-credit from AMQP 0-9-1; every consumer there has credit again for what it gives back, and
+// would take messages out of their order. So there the messages of full segments are late after such a day, and package
+// monitor/rabbitmq reports them (stranded.go).
 //
 // # States
 //

@@ -114,6 +114,10 @@ func (f Facts) probeShare(asked float64) float64 {
 	return max(asked, 1/float64(most))
 }
 
+// strands says that the queue keeps what a cancelled consumer holds when the node of its connection goes down, until the node is up again
+// and the queue has another leader after that.
+func (f Facts) strands() bool { return f.Type == Quorum && f.Family == V3 }
+
 const assumedConsumerTimeout = 30 * time.Minute
 
 // holdLimit is how long a message may be held before it is given back and taken again; 0 is forever.

@@ -20,7 +20,21 @@ type segment struct {
 	first, last uint32           // entries, by tag
 	probeAt     deadline.Instant // when it is given back to see whether messages of unknown age have expired; never
 	strangers   []uint64
-	holds       []int // messages by consumption: a quorum queue counts each that holds any
+	holds       []holding // by consumption
+}
+
+// holding is what is held of the messages that one consumer of a segment has taken. A quorum queue counts the consumer while it holds any.
+type holding struct {
+	count int
+	asked int  // the consumer's prefetch
+	stays bool // the consumer was cancelled and is back, without credit
+}
+
+// putBack is a cancelled consumer that is to be put back.
+type putBack struct {
+	at          deadline.Instant
+	segment     uint32
+	consumption int
 }
 
 type phase uint8
@@ -52,9 +66,11 @@ type line struct {
 	out      []command
 	due      []uint32 // scratch
 
-	quorum  bool               // a quorum queue counts a cancelled consumer that holds messages
-	epoch   uint32             // changes with the number of consumers that are ours
-	emptied []deadline.Instant // when cancelled consumers last came to hold nothing: a quorum queue may count them a moment longer
+	quorum   bool               // a quorum queue counts a cancelled consumer that holds messages
+	strands  bool               // Facts.strands
+	putBacks []putBack          // by time
+	epoch    uint32             // changes with the number of consumers that are ours
+	emptied  []deadline.Instant // when cancelled consumers last came to hold nothing: a quorum queue may count them a moment longer
 }
 
 func newLine(now deadline.Instant, given *givenBack) line {
@@ -105,13 +121,53 @@ func (l *line) openTail(now deadline.Instant, prefetch int) {
 
 func (l *line) consumeOn(now deadline.Instant, s *segment, prefetch int) {
 	s.phase, l.consumer, l.openedAt = opening, s, now
-	s.holds = append(s.holds, 0)
+	s.holds = append(s.holds, holding{asked: prefetch})
 	l.do(command{do: consume, segment: s.id, prefetch: prefetch})
 }
 
+// cancelConsumer ends taking. Where a cancelled consumer strands what it holds if its node goes down, it is put back without credit:
+// in the same moment if it is full. Otherwise messages may be on their way to it, and RabbitMQ would deliver all again that it holds.
 func (l *line) cancelConsumer() {
-	l.consumer.phase = cancelling
-	l.do(command{do: cancel, segment: l.consumer.id})
+	s := l.consumer
+	s.phase = cancelling
+	h := &s.holds[len(s.holds)-1]
+	do := cancel
+	if l.strands && h.count == h.asked {
+		h.stays, do = true, replace
+	}
+	l.do(command{do: do, segment: s.id, consumption: len(s.holds) - 1})
+}
+
+// cancelled notes that the consumer of the segment is gone.
+func (l *line) cancelled(now deadline.Instant, s *segment) {
+	i := len(s.holds) - 1
+	switch h := &s.holds[i]; {
+	case h.count == 0:
+		l.emptied = append(l.emptied, now)
+	case l.strands && !h.stays:
+		l.putBacks = append(l.putBacks, putBack{now.Add(stayAfter), s.id, i})
+	}
+}
+
+// putBackDue puts back the consumers whose time it is.
+func (l *line) putBackDue(now deadline.Instant) {
+	n := 0
+	for ; n < len(l.putBacks) && l.putBacks[n].at <= now; n++ {
+		p := l.putBacks[n]
+		if s := l.byID[p.segment]; s != nil && s.phase != returning && s.holds[p.consumption].count > 0 {
+			s.holds[p.consumption].stays = true
+			l.do(command{do: stay, segment: s.id, consumption: p.consumption})
+		}
+	}
+	l.putBacks = slices.Delete(l.putBacks, 0, n)
+}
+
+// leave cancels a consumer that was put back, if it was.
+func (l *line) leave(s *segment, consumption int) {
+	if h := &s.holds[consumption]; h.stays {
+		h.stays = false
+		l.do(command{do: leave, segment: s.id, consumption: consumption})
+	}
 }
 
 // add appends a message to its segment.
@@ -126,7 +182,7 @@ func (l *line) add(now deadline.Instant, s *segment, e entry) {
 	}
 	s.last = i
 	s.held++
-	s.holds[len(s.holds)-1]++
+	s.holds[len(s.holds)-1].count++
 }
 
 // unlink takes a message out of its segment.
@@ -143,11 +199,10 @@ func (l *line) unlink(now deadline.Instant, s *segment, i uint32) {
 		l.held.entries[e.next].prev = e.prev
 	}
 	s.held--
-	if n := &s.holds[e.consumption]; *n == 1 {
-		*n = 0
+	h := &s.holds[e.consumption]
+	if h.count--; h.count == 0 {
+		l.leave(s, int(e.consumption))
 		l.emptied = append(l.emptied, now)
-	} else {
-		*n--
 	}
 }
 
@@ -184,6 +239,9 @@ func (l *line) byPlace(a, b command) int {
 // giveBackSegment gives back all of a segment; returned answers.
 func (l *line) giveBackSegment(s *segment) {
 	s.phase, l.giving = returning, s
+	for i := range s.holds {
+		l.leave(s, i)
+	}
 	if l.quorum {
 		l.giveBackEarlier(s)
 	}
@@ -248,7 +306,7 @@ func (l *line) forgetAll() {
 	for _, s := range l.segments {
 		l.forget(s)
 	}
-	l.segments, l.consumer, l.giving, l.settling = nil, nil, nil, nil
+	l.segments, l.consumer, l.giving, l.settling, l.putBacks = nil, nil, nil, nil, nil
 	clear(l.byID)
 	l.epoch++
 }
@@ -280,8 +338,8 @@ func (l *line) dropIfEmpty(s *segment) {
 func (l *line) own() (n int) {
 	if l.quorum {
 		for _, s := range l.segments {
-			for i, held := range s.holds {
-				if held > 0 && !(s == l.consumer && i == len(s.holds)-1) {
+			for i, h := range s.holds {
+				if h.count > 0 && !(s == l.consumer && i == len(s.holds)-1) {
 					n++
 				}
 			}

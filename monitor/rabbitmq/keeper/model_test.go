@@ -31,6 +31,7 @@ type modelChannel struct {
 	firstTag uint64
 	prefetch int                      // of the consumer; 0 is none
 	counts   []map[*modelMessage]bool // unacked, by consumer; the last may be there still
+	stays    map[int]bool             // consumers that are there without credit
 }
 
 // model is a queue of RabbitMQ as its documents describe it: expired messages leave at the head only, and before
@@ -44,7 +45,8 @@ type model struct {
 	channels   map[uint32]*modelChannel
 	app        []*modelMessage // unacked at the application
 	appHere    bool
-	leftBehind int // consumers of lost nodes that are still counted
+	leftBehind int         // consumers of lost nodes that are still counted
+	silent     func() bool // whether the leader of a quorum queue does not answer a look
 	expired    map[int]deadline.Instant
 	killed     map[int]bool // by the delivery limit
 	consumed   map[int]bool
@@ -145,7 +147,7 @@ func (m *model) consumers() (n int) {
 			n++
 		}
 		for i, unacked := range ch.counts {
-			if m.quorum && len(unacked) > 0 && (i < len(ch.counts)-1 || ch.prefetch == 0) {
+			if m.quorum && (len(unacked) > 0 || ch.stays[i]) && (i < len(ch.counts)-1 || ch.prefetch == 0) {
 				n++
 			}
 		}
@@ -161,7 +163,7 @@ func (m *model) do(cmd command, exact bool, c *core) {
 	switch cmd.do {
 	case consume:
 		if ch == nil {
-			ch = &modelChannel{firstTag: 1}
+			ch = &modelChannel{firstTag: 1, stays: map[int]bool{}}
 			m.channels[cmd.segment] = ch
 		}
 		require.Positive(m.t, cmd.prefetch)
@@ -201,13 +203,33 @@ func (m *model) do(cmd command, exact bool, c *core) {
 		if ch != nil {
 			m.out = append(m.out, func(c *core) { c.settled(m.now, cmd.segment) })
 		}
+	case replace:
+		if ch != nil {
+			require.True(m.t, cmd.consumption == len(ch.counts)-1 && len(ch.counts[cmd.consumption]) == ch.prefetch)
+			ch.prefetch, ch.stays[cmd.consumption] = 0, true
+			m.out = append(m.out, func(c *core) { c.ended(m.now, cmd.segment) })
+		}
+	case stay:
+		if ch != nil {
+			require.True(m.t, m.quorum && (cmd.consumption < len(ch.counts)-1 || ch.prefetch == 0) && !ch.stays[cmd.consumption])
+			ch.stays[cmd.consumption] = true
+		}
+	case leave:
+		if ch != nil {
+			require.True(m.t, ch.stays[cmd.consumption])
+			delete(ch.stays, cmd.consumption)
+		}
 	case drop:
 		if ch != nil {
+			require.Empty(m.t, ch.stays)
 			m.loseChannel(cmd.segment)
 		}
 	case look:
 		m.head()
 		ready, consumers, epoch := m.total(), m.consumers(), cmd.epoch
+		if m.silent != nil && m.silent() {
+			ready, consumers = 0, 0
+		}
 		m.out = append(m.out, func(c *core) { c.looked(m.now, epoch, ready, consumers, other, "", true) })
 	}
 	m.run()
@@ -603,6 +625,11 @@ func random(t *testing.T, seed uint64) {
 			s.connect()
 		case n < 66:
 			s.input(func(c *core) { c.allow(s.m.now) })
+		case n < 67:
+			for id := range s.m.channels {
+				s.input(func(c *core) { c.stray(s.m.now, id) })
+				break
+			}
 		default:
 			s.pass(s.within(time.Second))
 		}

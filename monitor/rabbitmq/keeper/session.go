@@ -44,7 +44,7 @@ type session struct {
 // channel is an AMQP channel and the segment that it holds at the moment.
 type channel struct {
 	segment uint32                          // 0 while it is spare; of the goroutine run
-	tag     string                          // of the present consumer
+	tags    []string                        // of the segment's consumers, by consumption; of the goroutine run
 	open    atomic.Pointer[amqp091.Channel] // nil before the first consumer
 	qos     int                             // of the goroutine that waits for RabbitMQ
 }
@@ -54,6 +54,7 @@ type eventKind uint8
 const (
 	wasOpened eventKind = iota
 	wasDelivered
+	wasStray
 	wasEnded
 	wasLost
 	wasReturned
@@ -252,6 +253,8 @@ func (s *session) take(c *core, e event) {
 		c.opened(now, e.segment)
 	case wasDelivered:
 		c.deliver(now, e.segment, e.tag, e.message)
+	case wasStray:
+		c.stray(now, e.segment)
 	case wasEnded:
 		c.ended(now, e.segment)
 	case wasLost:
@@ -317,13 +320,18 @@ func (s *session) perform(cmd command) {
 			c = s.channelFor(cmd.segment)
 		}
 		s.tags++
-		c.tag = consumerTag(s.k.o.Name, s.tags)
-		tag, args, quorum := c.tag, s.consumeArgs(), s.facts.Type == Quorum
+		tag, args, quorum := consumerTag(s.k.o.Name, s.tags), s.consumeArgs(), s.facts.Type == Quorum
+		c.tags = append(c.tags, tag)
 		s.spawn(func() { s.consume(c, cmd.segment, tag, cmd.prefetch, args, quorum) })
 	case cancel:
 		if c != nil {
-			tag := c.tag
+			tag := c.tags[len(c.tags)-1]
 			s.spawn(func() { _ = c.open.Load().Cancel(tag, false) })
+		}
+	case replace:
+		if c != nil {
+			_ = c.open.Load().Cancel(c.tags[cmd.consumption], true)
+			s.stay(c, c.tags[cmd.consumption])
 		}
 	case giveBackAll:
 		if c != nil {
@@ -336,6 +344,14 @@ func (s *session) perform(cmd command) {
 					s.post(event{kind: wasSettled, segment: cmd.segment})
 				}
 			})
+		}
+	case stay:
+		if c != nil {
+			s.stay(c, c.tags[cmd.consumption])
+		}
+	case leave:
+		if c != nil {
+			_ = c.open.Load().Cancel(c.tags[cmd.consumption], true)
 		}
 	case drop, shut:
 		s.drop(c, cmd.do == drop)
@@ -356,7 +372,7 @@ func (s *session) channelFor(segment uint32) *channel {
 	if n := len(s.spare); n > 0 {
 		c, s.spare = s.spare[n-1], s.spare[:n-1]
 	}
-	c.segment = segment
+	c.segment, c.tags = segment, nil
 	s.channels[segment] = c
 	return c
 }
@@ -423,6 +439,23 @@ func (s *session) consume(c *channel, segment uint32, tag string, prefetch int, 
 		_ = c.roundTrip() // a closed channel is posted by watch
 	}
 	s.post(event{kind: wasEnded, segment: segment})
+}
+
+// stay puts a cancelled consumer back that can take nothing: RabbitMQ counts what it holds as that of a live one, and takes it back at once
+// when the node of the connection goes down. x-credit is what RabbitMQ's AMQP 1.0 plugin consumes with, and keeps giving back from being
+// credit.
+func (s *session) stay(c *channel, tag string) {
+	args := amqp091.Table{"x-priority": int32(priority), "x-credit": amqp091.Table{"credit": int64(0), "drain": false}}
+	deliveries, err := c.open.Load().Consume(s.k.o.Queue, tag, false, false, false, true, args)
+	if err != nil {
+		return // a closed channel is posted by watch
+	}
+	segment := c.segment
+	s.spawn(func() {
+		for range deliveries {
+			s.post(event{kind: wasStray, segment: segment})
+		}
+	})
 }
 
 // roundTrip waits until RabbitMQ's channel has done what it was asked for before.

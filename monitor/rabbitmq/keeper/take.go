@@ -96,6 +96,15 @@ func (c *core) judge(now deadline.Instant, s *segment, m message) (e entry, know
 	return e, false
 }
 
+// stray says that RabbitMQ delivered to a consumer without credit, which may be what is held already: all of the segment is taken again.
+func (c *core) stray(now deadline.Instant, id uint32) {
+	if s := c.line.byID[id]; s != nil {
+		s.probeAt = now
+		c.rolls.by(now)
+	}
+	c.advance(now)
+}
+
 // ended says that the segment's consumer is gone and all its deliveries have been handed over.
 func (c *core) ended(now deadline.Instant, id uint32) {
 	s := c.line.byID[id]
@@ -104,9 +113,7 @@ func (c *core) ended(now deadline.Instant, id uint32) {
 	}
 	asked := s.phase == cancelling
 	s.phase, c.line.consumer, c.ages.cancelledAt = sealed, nil, now
-	if s.holds[len(s.holds)-1] == 0 {
-		c.line.emptied = append(c.line.emptied, now)
-	}
+	c.line.cancelled(now, s)
 	c.line.epoch++
 	if !asked { // RabbitMQ cancelled it: the queue was deleted, moved, or its consumer timed out
 		c.looks.at, c.openAt = now, now.Add(2*lookAgain)
