@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 
@@ -35,12 +36,12 @@ func chooseTheme(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: themeCookie, Value: theme, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode})
-	http.Redirect(w, r, ui.Local(r.PostFormValue("to")), http.StatusSeeOther)
+	http.Redirect(w, r, ui.Local(r.FormValue("to")), http.StatusSeeOther)
 }
 
 // themeSwitch has a button for each theme.
 func themeSwitch(s *ui.Info) g.Node {
-	return h.Form(h.Class("themes"), h.Method("post"), h.Action("/theme"), ui.Hidden("to", s.Here),
+	return h.Form(h.Class("themes"), h.Method("post"), h.Action(ui.With("/theme", url.Values{"to": {s.Here}})),
 		h.Span(g.Text("Colors")),
 		g.Map(themes, func(theme string) g.Node {
 			return h.Button(h.Class("quiet"), h.Name("theme"), h.Value(theme), h.Aria("pressed", strconv.FormatBool(s.Theme == theme)), g.Text(theme))

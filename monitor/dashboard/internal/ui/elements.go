@@ -127,6 +127,9 @@ func less(headings []string) g.Node {
 // Heading is the heading of a column; "#" begins that of numbers.
 func Heading(text string) g.Node {
 	text = strings.TrimSuffix(text, "?")
+	if text == "" { // of a column that explains itself, such as one of buttons
+		return h.Td()
+	}
 	if number, ok := strings.CutPrefix(text, "#"); ok {
 		return h.Th(h.Class("number"), g.Text(number))
 	}
@@ -279,3 +282,6 @@ func Severity(of string) g.Node {
 	}
 	return Class("tag warn", g.Text(of))
 }
+
+// Unseen is text that only screen readers present.
+func Unseen(text string) g.Node { return Class("unseen", g.Text(text)) }
