@@ -40,7 +40,7 @@ func (p *auditPage) found() g.Node {
 	switch {
 	case len(p.Records) > 0:
 		return g.Group{
-			ui.Table([]string{"When", "What", "Queue", "Message or user", "#Lateness", "Path", "Outcome", "To"}, g.Map(p.Records, func(r audit.Record) g.Node { return auditRow(&r) })),
+			ui.Table([]string{"When", "What", "Queue", "Message or user", "#Lateness", "Path?", "Outcome", "To?"}, g.Map(p.Records, func(r audit.Record) g.Node { return auditRow(&r) })),
 			g.If(p.More, h.P(h.Class("faint"), g.Textf("These are the last %d. For older ones, narrow the search or download the file.", len(p.Records)))),
 		}
 	case p.Asked:

@@ -85,6 +85,7 @@ func (d *Dashboard) Handler() http.Handler {
 	mux.HandleFunc("GET /login", d.loginPage)
 	mux.HandleFunc("POST /login", d.login)
 	mux.HandleFunc("POST /logout", d.logout)
+	mux.HandleFunc("POST /theme", chooseTheme)
 	for path, p := range d.pages {
 		if p.build == nil {
 			continue

@@ -10,7 +10,7 @@ import (
 
 // layout is the document around a page's parts.
 func (d *Dashboard) layout(s *ui.Info, p ui.Drawing) g.Node {
-	return h.Doctype(h.HTML(h.Lang("en"),
+	return h.Doctype(h.HTML(h.Lang("en"), g.If(s.Theme != themes[0], h.Data("theme", s.Theme)),
 		h.Head(
 			h.Meta(h.Charset("utf-8")),
 			h.Meta(h.Name("viewport"), h.Content("width=device-width, initial-scale=1")),
@@ -19,6 +19,7 @@ func (d *Dashboard) layout(s *ui.Info, p ui.Drawing) g.Node {
 			h.Link(h.Rel("stylesheet"), ui.Href(d.assets.URLs["style.css"])),
 			h.Link(h.Rel("icon"), h.Type("image/svg+xml"), ui.Href(d.assets.URLs["icon.svg"])),
 			h.Script(h.Src(d.assets.URLs["live.js"]), h.Defer()),
+			h.Script(h.Src(d.assets.URLs["times.js"]), h.Defer()),
 		),
 		h.Body(
 			h.A(h.Class("skip"), ui.Href("#content"), g.Text("Skip to content")),
@@ -31,7 +32,10 @@ func (d *Dashboard) layout(s *ui.Info, p ui.Drawing) g.Node {
 				h.Div(h.ID("live"), g.If(s.Live != "", h.Data("live", s.Live)), p.Live),
 				p.Bottom,
 			),
-			h.Footer(g.Text("Curfew "+s.Version+" · "), ui.Name(s.Instance)),
+			h.Footer(
+				h.Span(g.Text("Curfew "+s.Version+" · "), ui.Name(s.Instance)),
+				h.Button(h.Type("button"), h.ID("times"), h.Class("quiet"), h.Aria("pressed", "false"), g.Attr("hidden"), g.Text("Local times")),
+				themeSwitch(s)),
 		),
 	))
 }

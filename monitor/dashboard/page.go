@@ -97,7 +97,7 @@ func (p *page) write(w http.ResponseWriter, r *http.Request, status int, v ui.Vi
 func (p *page) info(r *http.Request, v ui.Visitor) *ui.Info {
 	s := &ui.Info{
 		Title: p.title, Tab: p.tab, Instance: p.d.Instance, Version: p.d.Version,
-		User: v.User, Token: v.Token, Basic: v.Basic, Here: r.URL.RequestURI(),
+		User: v.User, Token: v.Token, Basic: v.Basic, Here: r.URL.RequestURI(), Theme: themeOf(r),
 		Broker: p.d.Operations != nil, RabbitMQ: p.d.RabbitMQ != nil,
 	}
 	if p.live {

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -101,15 +102,34 @@ func Empty(children ...g.Node) g.Node { return h.P(h.Class("empty"), g.Group(chi
 // Only is a page with one text.
 func Only(children ...g.Node) g.Node { return h.Section(h.Class("card"), Empty(children...)) }
 
-// Table has a column for each heading. A heading that begins with "#" makes a column of numbers.
+// Table has a column for each heading. A heading that begins with "#" makes a column of numbers. One that ends in "?"
+// makes a column that a narrow screen leaves out.
 func Table(headings []string, rows g.Group) g.Node {
-	return h.Div(h.Class("scroll"), h.Table(
+	return h.Div(h.Class("scroll"), h.Table(less(headings),
 		h.THead(h.Tr(g.Map(headings, Heading))),
 		h.TBody(rows)))
 }
 
+// less is the class of a table with columns that a narrow screen leaves out; the style sheet knows those up to the ninth.
+func less(headings []string) g.Node {
+	var classes []string
+	for i, text := range headings {
+		if strings.HasSuffix(text, "?") {
+			classes = append(classes, "less-"+strconv.Itoa(i+1))
+		}
+	}
+	if classes == nil {
+		return nil
+	}
+	return h.Class(strings.Join(classes, " "))
+}
+
 // Heading is the heading of a column; "#" begins that of numbers.
 func Heading(text string) g.Node {
+	text = strings.TrimSuffix(text, "?")
+	if text == "" { // of a column that explains itself, such as one of buttons
+		return h.Td()
+	}
 	if number, ok := strings.CutPrefix(text, "#"); ok {
 		return h.Th(h.Class("number"), g.Text(number))
 	}
@@ -262,3 +282,6 @@ func Severity(of string) g.Node {
 	}
 	return Class("tag warn", g.Text(of))
 }
+
+// Unseen is text that only screen readers present.
+func Unseen(text string) g.Node { return Class("unseen", g.Text(text)) }

@@ -25,6 +25,7 @@ type Info struct {
 	RabbitMQ          bool   // there is one, with a page
 	Live              string // URL of the events of the live part; "" if there is none
 	Here              string // path and query
+	Theme             string // the colors chosen: "system", "light" or "dark"
 }
 
 // Visitor is the user of a request, with the token that changes need.
