@@ -18,13 +18,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/broker/deadletters"
-	"curfew/cmd/internal/cli"
+	"curfew/broker/queue"
 	"curfew/cmd/internal/client"
-	"curfew/cmd/internal/table"
 )
 
 // dlqCommands look at, replay, edit and delete dead letters.
-type dlqCommands struct{ *cli.API }
+type dlqCommands struct {
+	*api
+	vhost string
+}
 
 func dlqCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -32,14 +34,16 @@ func dlqCommand() *cobra.Command {
 		Short: "List, search, replay, edit, purge, export and import dead letters of a running Curfew",
 		Example: `  curfew dlq list
   curfew dlq groups orders.dead
-  curfew dlq search orders.dead --reason expired --body '"customer": 7'
+  curfew dlq search orders.dead --newest --json-value customer.id=7
+  curfew dlq show orders.dead 17
   curfew dlq replay orders.dead --dry-run
   curfew dlq replay orders.dead --since 2h --rate 100`,
-		RunE: cli.Group,
+		RunE: group("dlq", "list, groups, peek, search, show, filters, replay, runs, cancel, resume, edit, purge, export or import"),
 	}
-	d := &dlqCommands{cli.WithVHost(c)}
-	c.AddCommand(cli.Watched(d.list()), cli.Watched(d.groups()), cli.Watched(d.peek()), cli.Watched(d.search()), d.replay(), cli.Watched(d.runs()), d.cancel(), d.resume(), d.edit(), d.purge(), d.export(), d.importFile())
-	d.OffersQueues(c)
+	d := &dlqCommands{api: withAPI(c)}
+	c.PersistentFlags().StringVar(&d.vhost, "vhost", "/", "virtual host")
+	c.AddCommand(watched(d.list()), watched(d.groups()), watched(d.peek()), watched(d.search()), d.show(), d.filters(), d.replay(), watched(d.runs()), d.cancel(), d.resume(), d.edit(), d.purge(), d.export(), d.importFile())
+	d.offersQueues(c, &d.vhost)
 	return c
 }
 
@@ -47,21 +51,21 @@ func (d *dlqCommands) list() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the queues that dead letters go to or are in",
-		Args:  cli.Exactly(0, "no arguments"),
+		Args:  exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list []deadletters.Queue
-			if err := d.Call(cmd.Context(), http.MethodGet, client.Path("curfew", "deadletters", d.VHost), nil, &list); err != nil {
+			if err := d.Call(cmd.Context(), http.MethodGet, client.Path("curfew", "deadletters", d.vhost), nil, &list); err != nil {
 				return err
 			}
 			var rows [][]string
 			for _, h := range list {
-				from := cli.OrDash(strings.Join(h.From, " "))
+				from := orDash(strings.Join(h.From, " "))
 				if h.Parked {
 					from = "(no queue was bound for them)"
 				}
 				rows = append(rows, []string{h.Queue, strconv.Itoa(h.Ready), strconv.Itoa(h.Unacked), strconv.FormatInt(h.Bytes, 10), from})
 			}
-			return d.Print(cmd.OutOrStdout(), list, []string{"QUEUE", "READY", "UNACKED", "BYTES", "FROM"}, rows)
+			return d.print(cmd.OutOrStdout(), list, []string{"QUEUE", "READY", "UNACKED", "BYTES", "FROM"}, rows)
 		},
 	}
 }
@@ -71,29 +75,48 @@ func (d *dlqCommands) groups() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "groups <queue>",
 		Short: "Count a queue's dead letters by reason, queue, exchange and age",
-		Args:  cli.Exactly(1, "a queue"),
+		Args:  exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter()
+			filter, err := f.filter(cmd, d, args[0])
 			if err != nil {
 				return err
 			}
 			var list []deadletters.Group
-			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "groups"), deadLetterRequest{Filter: filter}, &list); err != nil {
+			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.vhost, args[0], "groups"), deadLetterRequest{Filter: filter}, &list); err != nil {
 				return err
 			}
 			var rows [][]string
 			for _, g := range list {
-				row := []string{cli.OrDash(g.Reason), cli.OrDash(g.Queue), cli.OrDash(g.Exchange), strconv.Itoa(g.Messages)}
+				if g.Why != "" {
+					fmt.Fprintln(cmd.ErrOrStderr(), parkedHint(args[0], &g))
+				}
+				row := []string{orDash(g.Reason), orDash(g.Queue), orDash(g.Exchange), strconv.Itoa(g.Messages)}
 				for _, n := range g.Ages {
 					row = append(row, strconv.Itoa(n))
 				}
 				rows = append(rows, append(row, when(g.Oldest), when(g.Newest)))
 			}
-			return d.Print(cmd.OutOrStdout(), list, []string{"REASON", "QUEUE", "EXCHANGE", "MESSAGES", "<1M", "<1H", "<1D", "OLDER", "OLDEST", "NEWEST"}, rows)
+			return d.print(cmd.OutOrStdout(), list, []string{"REASON", "QUEUE", "EXCHANGE", "MESSAGES", "<1M", "<1H", "<1D", "OLDER", "OLDEST", "NEWEST"}, rows)
 		},
 	}
 	f.add(c)
 	return c
+}
+
+// parkedHint says why messages are parked, and how to go on.
+func parkedHint(queueName string, g *deadletters.Group) string {
+	exchange := strconv.Quote(g.Toward)
+	if g.Toward == "" {
+		exchange = "the default exchange"
+	}
+	onward := "curfew dlq replay " + queueName + " --to onward --from-queue " + orDash(g.Queue)
+	switch g.Why {
+	case deadletters.CauseNoExchange:
+		return fmt.Sprintf("%d from %s are parked because exchange %s does not exist. Declare it and bind a queue, then: %s", g.Messages, orDash(g.Queue), exchange, onward)
+	case deadletters.CauseNoQueue:
+		return fmt.Sprintf("%d from %s are parked because no queue is bound to %s for key %q. Bind one, then: %s", g.Messages, orDash(g.Queue), exchange, g.Key, onward)
+	}
+	return fmt.Sprintf("%d from %s are parked, but %s leads to a queue by now: %s", g.Messages, orDash(g.Queue), exchange, onward)
 }
 
 func when(t time.Time) string {
@@ -131,11 +154,11 @@ func (d *dlqCommands) search() *cobra.Command {
 
 func (d *dlqCommands) finder(use, short string, count int, filtered bool) *cobra.Command {
 	var f filterFlags
-	truncate := 0
+	truncate, newest, after := 0, false, uint64(0)
 	c := &cobra.Command{
-		Use: use, Short: short, Args: cli.Exactly(1, "a queue"),
+		Use: use, Short: short, Args: exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter()
+			filter, err := f.filter(cmd, d, args[0])
 			if err != nil {
 				return err
 			}
@@ -143,19 +166,21 @@ func (d *dlqCommands) finder(use, short string, count int, filtered bool) *cobra
 				Items []letter `json:"items"`
 				Next  uint64   `json:"next"`
 			}
-			bodyBytes := bodyBytes(d.API, cmd, truncate, count)
-			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "search"), deadLetterRequest{Filter: filter, Count: count, Truncate: &bodyBytes}, &answer); err != nil {
+			bodyBytes := d.bodyBytes(cmd, truncate, count)
+			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.vhost, args[0], "search"), deadLetterRequest{
+				Filter: filter, After: queue.Seq(after), Newest: newest, Count: count, Truncate: &bodyBytes,
+			}, &answer); err != nil {
 				return err
 			}
 			for i := range answer.Items {
 				l := &answer.Items[i]
 				l.Truncated = isTruncated(l.Payload, l.Encoding, l.Bytes)
 			}
-			if err := d.Print(cmd.OutOrStdout(), answer.Items, letterHead, letterRows(answer.Items)); err != nil {
+			if err := d.print(cmd.OutOrStdout(), answer.Items, letterHead, letterRows(answer.Items)); err != nil {
 				return err
 			}
 			if answer.Next != 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "there are more: raise --count (at most 1000), or narrow the search\n")
+				fmt.Fprintf(cmd.ErrOrStderr(), "there are more: raise --count (at most 1000), go on with --after %d, or narrow the search\n", answer.Next)
 			}
 			return nil
 		},
@@ -164,6 +189,8 @@ func (d *dlqCommands) finder(use, short string, count int, filtered bool) *cobra
 		f.add(c)
 	}
 	c.Flags().IntVarP(&count, "count", "n", count, "how many at most")
+	c.Flags().BoolVar(&newest, "newest", false, "the newest first")
+	c.Flags().Uint64Var(&after, "after", 0, "go on behind the message with this number")
 	c.Flags().IntVar(&truncate, "truncate", 200, truncateHelp)
 	return c
 }
@@ -175,8 +202,8 @@ const truncateHelp = "how many bytes of each body; with -o json all of it unless
 const wholeBodies = 16 << 20
 
 // bodyBytes is how many bytes of each body to request: a program that reads JSON wants whole bodies.
-func bodyBytes(a *cli.API, cmd *cobra.Command, truncate, count int) int {
-	if a.JSON() && !cmd.Flags().Changed("truncate") {
+func (a *api) bodyBytes(cmd *cobra.Command, truncate, count int) int {
+	if a.output == "json" && !cmd.Flags().Changed("truncate") {
 		return wholeBodies / max(count, 1)
 	}
 	return truncate
@@ -199,7 +226,7 @@ func bodyCell(payload, encoding string) string {
 	return payload
 }
 
-var letterHead = []string{"SEQ", "DIED", "REASON", "QUEUE", "EXCHANGE", "KEY", "REPLAYS", "MESSAGE-ID", "BODY"}
+var letterHead = []string{"SEQ", "DIED", "REASON", "QUEUE", "EXCHANGE", "KEY", "TYPE", "REPLAYS", "MESSAGE-ID", "BODY"}
 
 func letterRows(items []letter) (rows [][]string) {
 	for _, l := range items {
@@ -209,8 +236,9 @@ func letterRows(items []letter) (rows [][]string) {
 			key = strings.Join(died.Keys, " ")
 		}
 		id, _ := l.Properties["message_id"].(string)
-		rows = append(rows, []string{strconv.FormatUint(l.Seq, 10), when(died.Time), cli.OrDash(died.Reason), cli.OrDash(died.Queue), cli.OrDash(died.Exchange), cli.OrDash(key),
-			strconv.FormatInt(l.Replays, 10), cli.OrDash(id), bodyCell(l.Payload, l.Encoding)})
+		kind, _ := l.Properties["type"].(string)
+		rows = append(rows, []string{strconv.FormatUint(l.Seq, 10), when(died.Time), orDash(died.Reason), orDash(died.Queue), orDash(died.Exchange), orDash(key), orDash(kind),
+			strconv.FormatInt(l.Replays, 10), orDash(id), bodyCell(l.Payload, l.Encoding)})
 	}
 	return rows
 }
@@ -222,9 +250,9 @@ func (d *dlqCommands) purge() *cobra.Command {
 		Use:   "purge <queue>",
 		Short: "Delete the dead letters that the flags describe",
 		Long:  "Delete the dead letters that the flags describe. Without --confirm it only prints how many there are (exit code 5);\nwith it, nothing is deleted unless the number is right. What it prints names the messages it counted, so what arrives\nmeanwhile stays.",
-		Args:  cli.Exactly(1, "a queue"),
+		Args:  exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter()
+			filter, err := f.filter(cmd, d, args[0])
 			if err != nil {
 				return err
 			}
@@ -232,14 +260,14 @@ func (d *dlqCommands) purge() *cobra.Command {
 			var answer struct {
 				Deleted int `json:"deleted"`
 			}
-			err = d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "purge"), body, &answer)
+			err = d.Call(cmd.Context(), http.MethodPost, letters(d.vhost, args[0], "purge"), body, &answer)
 			if failed, ok := conflict(err); ok {
 				return unconfirmed(failed, "match")
 			}
 			if err != nil {
 				return err
 			}
-			return d.Print(cmd.OutOrStdout(), answer, []string{"DELETED"}, [][]string{{strconv.Itoa(answer.Deleted)}})
+			return d.print(cmd.OutOrStdout(), answer, []string{"DELETED"}, [][]string{{strconv.Itoa(answer.Deleted)}})
 		},
 	}
 	f.add(c)
@@ -259,9 +287,9 @@ func (d *dlqCommands) export() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export <queue>",
 		Short: "Write dead letters as JSON lines to standard output or a file; they stay in the queue",
-		Args:  cli.Exactly(1, "a queue"),
+		Args:  exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter()
+			filter, err := f.filter(cmd, d, args[0])
 			if err != nil {
 				return err
 			}
@@ -269,7 +297,7 @@ func (d *dlqCommands) export() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return errors.Join(d.Stream(cmd.Context(), letters(d.VHost, args[0], "export"), deadLetterRequest{Filter: filter}, out), done())
+			return errors.Join(d.Stream(cmd.Context(), letters(d.vhost, args[0], "export"), deadLetterRequest{Filter: filter}, out), done())
 		},
 	}
 	f.add(c)
@@ -279,41 +307,61 @@ func (d *dlqCommands) export() *cobra.Command {
 
 func (d *dlqCommands) edit() *cobra.Command {
 	var file string
+	var dryRun bool
 	c := &cobra.Command{
 		Use:   "edit <queue> <seq>",
 		Short: "Send one dead letter with another body, key or headers",
 		Long: "Without --file it prints what a replay would publish of the message, as JSON. Change that and give it back with --file:\n" +
 			"it is published, and the dead letter leaves its queue together with its arrival.",
 		Example: `  curfew dlq edit orders.dead 17 > draft.json
+  curfew dlq edit orders.dead 17 --file draft.json --dry-run
   curfew dlq edit orders.dead 17 --file draft.json`,
-		Args: cli.Exactly(2, "a queue and the number of a message (curfew dlq peek)"),
+		Args: exactly(2, "a queue and the number of a message (curfew dlq peek)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			seq, err := strconv.ParseUint(args[1], 10, 64)
+			seq, err := messageNumber(args[1])
 			if err != nil {
-				return cli.Usagef("a message is named by its number in the queue (curfew dlq peek), not %q", args[1])
+				return err
 			}
 			if file != "" {
-				return d.resend(cmd, args[0], seq, file)
+				return d.resend(cmd, args[0], seq, file, dryRun)
 			}
-			return d.Stream(cmd.Context(), letters(d.VHost, args[0], "draft"), map[string]any{"seq": seq}, cmd.OutOrStdout())
+			return d.Stream(cmd.Context(), letters(d.vhost, args[0], "draft"), map[string]any{"seq": seq}, cmd.OutOrStdout())
 		},
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", `the changed draft; "-" is standard input`)
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "send nothing; print what has changed, and where it would go")
 	return c
 }
 
+// messageNumber reads the number of a message in its queue.
+func messageNumber(text string) (uint64, error) {
+	seq, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, usageError{fmt.Errorf("a message is named by its number in the queue (curfew dlq peek), not %q", text)}
+	}
+	return seq, nil
+}
+
 // resend sends the draft in a file.
-func (d *dlqCommands) resend(cmd *cobra.Command, queue string, seq uint64, file string) error {
-	text, err := cli.ReadFile(cmd, file)
+func (d *dlqCommands) resend(cmd *cobra.Command, queue string, seq uint64, file string, dryRun bool) error {
+	text, err := readFile(cmd, file)
 	if err != nil {
 		return err
 	}
 	var draft map[string]json.RawMessage
 	if err := json.Unmarshal(text, &draft); err != nil {
-		return cli.Usagef("the draft is not valid JSON: %w", err)
+		return usageError{fmt.Errorf("the draft is not valid JSON: %w", err)}
 	}
 	draft["seq"] = json.RawMessage(strconv.FormatUint(seq, 10))
-	return d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, queue, "resend"), draft, nil)
+	if dryRun {
+		draft["dry_run"] = json.RawMessage("true")
+		var review deadletters.Review
+		if err := d.Call(cmd.Context(), http.MethodPost, letters(d.vhost, queue, "resend"), draft, &review); err != nil {
+			return err
+		}
+		return d.printReview(cmd, &review)
+	}
+	return d.Call(cmd.Context(), http.MethodPost, letters(d.vhost, queue, "resend"), draft, nil)
 }
 
 // create makes a file to write to. If name is "", it returns out.
@@ -334,7 +382,7 @@ func (d *dlqCommands) importFile() *cobra.Command {
 		Short: "Publish exported messages to a queue, from a file or standard input",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
-				return cli.Usagef("%s takes a queue and a file, got %q", cmd.CommandPath(), args)
+				return usageError{fmt.Errorf("%s takes a queue and a file, got %q", cmd.CommandPath(), args)}
 			}
 			return nil
 		},
@@ -352,13 +400,13 @@ func (d *dlqCommands) importFile() *cobra.Command {
 				Imported int `json:"imported"`
 			}
 			var text bytes.Buffer
-			if err := d.Upload(cmd.Context(), letters(d.VHost, args[0], "import"), in, &text); err != nil {
+			if err := d.Upload(cmd.Context(), letters(d.vhost, args[0], "import"), in, &text); err != nil {
 				return err
 			}
 			if err := client.Decode(text.Bytes(), &answer); err != nil {
 				return err
 			}
-			return d.Print(cmd.OutOrStdout(), answer, []string{"IMPORTED"}, [][]string{{strconv.Itoa(answer.Imported)}})
+			return d.print(cmd.OutOrStdout(), answer, []string{"IMPORTED"}, [][]string{{strconv.Itoa(answer.Imported)}})
 		},
 	}
 }
@@ -367,7 +415,7 @@ func (d *dlqCommands) importFile() *cobra.Command {
 func (d *dlqCommands) follow(ctx context.Context, errOut io.Writer, id string) (run deadletters.Replay, err error) {
 	ctx, restore := signal.NotifyContext(ctx, os.Interrupt)
 	defer restore()
-	bar := table.OnTerminal(errOut)
+	bar := onTerminal(errOut)
 	for {
 		err = d.Call(ctx, http.MethodGet, client.Path("curfew", "replays", id), nil, &run)
 		if err != nil && ctx.Err() == nil {
@@ -379,7 +427,7 @@ func (d *dlqCommands) follow(ctx context.Context, errOut io.Writer, id string) (
 		if err == nil && run.State != deadletters.Running {
 			break
 		}
-		if !cli.Pause(ctx, 100*time.Millisecond) {
+		if !pause(ctx, 100*time.Millisecond) {
 			if bar {
 				fmt.Fprintln(errOut)
 			}
