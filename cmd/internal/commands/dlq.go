@@ -24,7 +24,7 @@ import (
 
 // dlqCommands look at, replay, edit and delete dead letters.
 type dlqCommands struct {
-	*api
+	*cli.API
 	vhost string
 }
 
@@ -38,12 +38,12 @@ func dlqCommand() *cobra.Command {
   curfew dlq show orders.dead 17
   curfew dlq replay orders.dead --dry-run
   curfew dlq replay orders.dead --since 2h --rate 100`,
-		RunE: group("dlq", "list, groups, peek, search, show, filters, replay, runs, cancel, resume, edit, purge, export or import"),
+		RunE: cli.Group,
 	}
-	d := &dlqCommands{api: withAPI(c)}
-	c.PersistentFlags().StringVar(&d.vhost, "vhost", "/", "virtual host")
-	c.AddCommand(watched(d.list()), watched(d.groups()), watched(d.peek()), watched(d.search()), d.show(), d.filters(), d.replay(), watched(d.runs()), d.cancel(), d.resume(), d.edit(), d.purge(), d.export(), d.importFile())
-	d.offersQueues(c, &d.vhost)
+	d := &dlqCommands{API: cli.WithAPI(c)}
+	c.PersistentFlags().StringVar(&d.VHost, "vhost", "/", "virtual host")
+	c.AddCommand(cli.Watched(d.list()), cli.Watched(d.groups()), cli.Watched(d.peek()), cli.Watched(d.search()), d.show(), d.filters(), d.replay(), cli.Watched(d.runs()), d.cancel(), d.resume(), d.edit(), d.purge(), d.export(), d.importFile())
+	d.OffersQueues(c)
 	return c
 }
 
@@ -51,21 +51,21 @@ func (d *dlqCommands) list() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the queues that dead letters go to or are in",
-		Args:  exactly(0, "no arguments"),
+		Args:  cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list []deadletters.Queue
-			if err := d.Call(cmd.Context(), http.MethodGet, client.Path("curfew", "deadletters", d.vhost), nil, &list); err != nil {
+			if err := d.Call(cmd.Context(), http.MethodGet, client.Path("curfew", "deadletters", d.VHost), nil, &list); err != nil {
 				return err
 			}
 			var rows [][]string
 			for _, h := range list {
-				from := orDash(strings.Join(h.From, " "))
+				from := cli.OrDash(strings.Join(h.From, " "))
 				if h.Parked {
 					from = "(no queue was bound for them)"
 				}
 				rows = append(rows, []string{h.Queue, strconv.Itoa(h.Ready), strconv.Itoa(h.Unacked), strconv.FormatInt(h.Bytes, 10), from})
 			}
-			return d.print(cmd.OutOrStdout(), list, []string{"QUEUE", "READY", "UNACKED", "BYTES", "FROM"}, rows)
+			return d.Print(cmd.OutOrStdout(), list, []string{"QUEUE", "READY", "UNACKED", "BYTES", "FROM"}, rows)
 		},
 	}
 }
@@ -75,14 +75,14 @@ func (d *dlqCommands) groups() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "groups <queue>",
 		Short: "Count a queue's dead letters by reason, queue, exchange and age",
-		Args:  exactly(1, "a queue"),
+		Args:  cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter(cmd, d, args[0])
 			if err != nil {
 				return err
 			}
 			var list []deadletters.Group
-			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.vhost, args[0], "groups"), deadLetterRequest{Filter: filter}, &list); err != nil {
+			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "groups"), deadLetterRequest{Filter: filter}, &list); err != nil {
 				return err
 			}
 			var rows [][]string
@@ -90,13 +90,13 @@ func (d *dlqCommands) groups() *cobra.Command {
 				if g.Why != "" {
 					fmt.Fprintln(cmd.ErrOrStderr(), parkedHint(args[0], &g))
 				}
-				row := []string{orDash(g.Reason), orDash(g.Queue), orDash(g.Exchange), strconv.Itoa(g.Messages)}
+				row := []string{cli.OrDash(g.Reason), cli.OrDash(g.Queue), cli.OrDash(g.Exchange), strconv.Itoa(g.Messages)}
 				for _, n := range g.Ages {
 					row = append(row, strconv.Itoa(n))
 				}
 				rows = append(rows, append(row, when(g.Oldest), when(g.Newest)))
 			}
-			return d.print(cmd.OutOrStdout(), list, []string{"REASON", "QUEUE", "EXCHANGE", "MESSAGES", "<1M", "<1H", "<1D", "OLDER", "OLDEST", "NEWEST"}, rows)
+			return d.Print(cmd.OutOrStdout(), list, []string{"REASON", "QUEUE", "EXCHANGE", "MESSAGES", "<1M", "<1H", "<1D", "OLDER", "OLDEST", "NEWEST"}, rows)
 		},
 	}
 	f.add(c)
@@ -109,14 +109,14 @@ func parkedHint(queueName string, g *deadletters.Group) string {
 	if g.Toward == "" {
 		exchange = "the default exchange"
 	}
-	onward := "curfew dlq replay " + queueName + " --to onward --from-queue " + orDash(g.Queue)
+	onward := "curfew dlq replay " + queueName + " --to onward --from-queue " + cli.OrDash(g.Queue)
 	switch g.Why {
 	case deadletters.CauseNoExchange:
-		return fmt.Sprintf("%d from %s are parked because exchange %s does not exist. Declare it and bind a queue, then: %s", g.Messages, orDash(g.Queue), exchange, onward)
+		return fmt.Sprintf("%d from %s are parked because exchange %s does not exist. Declare it and bind a queue, then: %s", g.Messages, cli.OrDash(g.Queue), exchange, onward)
 	case deadletters.CauseNoQueue:
-		return fmt.Sprintf("%d from %s are parked because no queue is bound to %s for key %q. Bind one, then: %s", g.Messages, orDash(g.Queue), exchange, g.Key, onward)
+		return fmt.Sprintf("%d from %s are parked because no queue is bound to %s for key %q. Bind one, then: %s", g.Messages, cli.OrDash(g.Queue), exchange, g.Key, onward)
 	}
-	return fmt.Sprintf("%d from %s are parked, but %s leads to a queue by now: %s", g.Messages, orDash(g.Queue), exchange, onward)
+	return fmt.Sprintf("%d from %s are parked, but %s leads to a queue by now: %s", g.Messages, cli.OrDash(g.Queue), exchange, onward)
 }
 
 func when(t time.Time) string {
@@ -156,7 +156,7 @@ func (d *dlqCommands) finder(use, short string, count int, filtered bool) *cobra
 	var f filterFlags
 	truncate, newest, after := 0, false, uint64(0)
 	c := &cobra.Command{
-		Use: use, Short: short, Args: exactly(1, "a queue"),
+		Use: use, Short: short, Args: cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter(cmd, d, args[0])
 			if err != nil {
@@ -166,8 +166,8 @@ func (d *dlqCommands) finder(use, short string, count int, filtered bool) *cobra
 				Items []letter `json:"items"`
 				Next  uint64   `json:"next"`
 			}
-			bodyBytes := d.bodyBytes(cmd, truncate, count)
-			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.vhost, args[0], "search"), deadLetterRequest{
+			bodyBytes := bodyBytes(d.API, cmd, truncate, count)
+			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "search"), deadLetterRequest{
 				Filter: filter, After: queue.Seq(after), Newest: newest, Count: count, Truncate: &bodyBytes,
 			}, &answer); err != nil {
 				return err
@@ -176,7 +176,7 @@ func (d *dlqCommands) finder(use, short string, count int, filtered bool) *cobra
 				l := &answer.Items[i]
 				l.Truncated = isTruncated(l.Payload, l.Encoding, l.Bytes)
 			}
-			if err := d.print(cmd.OutOrStdout(), answer.Items, letterHead, letterRows(answer.Items)); err != nil {
+			if err := d.Print(cmd.OutOrStdout(), answer.Items, letterHead, letterRows(answer.Items)); err != nil {
 				return err
 			}
 			if answer.Next != 0 {
@@ -202,8 +202,8 @@ const truncateHelp = "how many bytes of each body; with -o json all of it unless
 const wholeBodies = 16 << 20
 
 // bodyBytes is how many bytes of each body to request: a program that reads JSON wants whole bodies.
-func (a *api) bodyBytes(cmd *cobra.Command, truncate, count int) int {
-	if a.output == "json" && !cmd.Flags().Changed("truncate") {
+func bodyBytes(a *cli.API, cmd *cobra.Command, truncate, count int) int {
+	if a.JSON() && !cmd.Flags().Changed("truncate") {
 		return wholeBodies / max(count, 1)
 	}
 	return truncate
@@ -237,8 +237,8 @@ func letterRows(items []letter) (rows [][]string) {
 		}
 		id, _ := l.Properties["message_id"].(string)
 		kind, _ := l.Properties["type"].(string)
-		rows = append(rows, []string{strconv.FormatUint(l.Seq, 10), when(died.Time), orDash(died.Reason), orDash(died.Queue), orDash(died.Exchange), orDash(key), orDash(kind),
-			strconv.FormatInt(l.Replays, 10), orDash(id), bodyCell(l.Payload, l.Encoding)})
+		rows = append(rows, []string{strconv.FormatUint(l.Seq, 10), when(died.Time), cli.OrDash(died.Reason), cli.OrDash(died.Queue), cli.OrDash(died.Exchange), cli.OrDash(key), cli.OrDash(kind),
+			strconv.FormatInt(l.Replays, 10), cli.OrDash(id), bodyCell(l.Payload, l.Encoding)})
 	}
 	return rows
 }
@@ -250,7 +250,7 @@ func (d *dlqCommands) purge() *cobra.Command {
 		Use:   "purge <queue>",
 		Short: "Delete the dead letters that the flags describe",
 		Long:  "Delete the dead letters that the flags describe. Without --confirm it only prints how many there are (exit code 5);\nwith it, nothing is deleted unless the number is right. What it prints names the messages it counted, so what arrives\nmeanwhile stays.",
-		Args:  exactly(1, "a queue"),
+		Args:  cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter(cmd, d, args[0])
 			if err != nil {
@@ -260,14 +260,14 @@ func (d *dlqCommands) purge() *cobra.Command {
 			var answer struct {
 				Deleted int `json:"deleted"`
 			}
-			err = d.Call(cmd.Context(), http.MethodPost, letters(d.vhost, args[0], "purge"), body, &answer)
+			err = d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "purge"), body, &answer)
 			if failed, ok := conflict(err); ok {
 				return unconfirmed(failed, "match")
 			}
 			if err != nil {
 				return err
 			}
-			return d.print(cmd.OutOrStdout(), answer, []string{"DELETED"}, [][]string{{strconv.Itoa(answer.Deleted)}})
+			return d.Print(cmd.OutOrStdout(), answer, []string{"DELETED"}, [][]string{{strconv.Itoa(answer.Deleted)}})
 		},
 	}
 	f.add(c)
@@ -287,7 +287,7 @@ func (d *dlqCommands) export() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export <queue>",
 		Short: "Write dead letters as JSON lines to standard output or a file; they stay in the queue",
-		Args:  exactly(1, "a queue"),
+		Args:  cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter(cmd, d, args[0])
 			if err != nil {
@@ -297,7 +297,7 @@ func (d *dlqCommands) export() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return errors.Join(d.Stream(cmd.Context(), letters(d.vhost, args[0], "export"), deadLetterRequest{Filter: filter}, out), done())
+			return errors.Join(d.Stream(cmd.Context(), letters(d.VHost, args[0], "export"), deadLetterRequest{Filter: filter}, out), done())
 		},
 	}
 	f.add(c)
@@ -316,7 +316,7 @@ func (d *dlqCommands) edit() *cobra.Command {
 		Example: `  curfew dlq edit orders.dead 17 > draft.json
   curfew dlq edit orders.dead 17 --file draft.json --dry-run
   curfew dlq edit orders.dead 17 --file draft.json`,
-		Args: exactly(2, "a queue and the number of a message (curfew dlq peek)"),
+		Args: cli.Exactly(2, "a queue and the number of a message (curfew dlq peek)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			seq, err := messageNumber(args[1])
 			if err != nil {
@@ -325,7 +325,7 @@ func (d *dlqCommands) edit() *cobra.Command {
 			if file != "" {
 				return d.resend(cmd, args[0], seq, file, dryRun)
 			}
-			return d.Stream(cmd.Context(), letters(d.vhost, args[0], "draft"), map[string]any{"seq": seq}, cmd.OutOrStdout())
+			return d.Stream(cmd.Context(), letters(d.VHost, args[0], "draft"), map[string]any{"seq": seq}, cmd.OutOrStdout())
 		},
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", `the changed draft; "-" is standard input`)
@@ -337,31 +337,31 @@ func (d *dlqCommands) edit() *cobra.Command {
 func messageNumber(text string) (uint64, error) {
 	seq, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, usageError{fmt.Errorf("a message is named by its number in the queue (curfew dlq peek), not %q", text)}
+		return 0, cli.Usagef("a message is named by its number in the queue (curfew dlq peek), not %q", text)
 	}
 	return seq, nil
 }
 
 // resend sends the draft in a file.
 func (d *dlqCommands) resend(cmd *cobra.Command, queue string, seq uint64, file string, dryRun bool) error {
-	text, err := readFile(cmd, file)
+	text, err := cli.ReadFile(cmd, file)
 	if err != nil {
 		return err
 	}
 	var draft map[string]json.RawMessage
 	if err := json.Unmarshal(text, &draft); err != nil {
-		return usageError{fmt.Errorf("the draft is not valid JSON: %w", err)}
+		return cli.Usagef("the draft is not valid JSON: %w", err)
 	}
 	draft["seq"] = json.RawMessage(strconv.FormatUint(seq, 10))
 	if dryRun {
 		draft["dry_run"] = json.RawMessage("true")
 		var review deadletters.Review
-		if err := d.Call(cmd.Context(), http.MethodPost, letters(d.vhost, queue, "resend"), draft, &review); err != nil {
+		if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, queue, "resend"), draft, &review); err != nil {
 			return err
 		}
 		return d.printReview(cmd, &review)
 	}
-	return d.Call(cmd.Context(), http.MethodPost, letters(d.vhost, queue, "resend"), draft, nil)
+	return d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, queue, "resend"), draft, nil)
 }
 
 // create makes a file to write to. If name is "", it returns out.
@@ -382,7 +382,7 @@ func (d *dlqCommands) importFile() *cobra.Command {
 		Short: "Publish exported messages to a queue, from a file or standard input",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
-				return usageError{fmt.Errorf("%s takes a queue and a file, got %q", cmd.CommandPath(), args)}
+				return cli.Usagef("%s takes a queue and a file, got %q", cmd.CommandPath(), args)
 			}
 			return nil
 		},
@@ -400,13 +400,13 @@ func (d *dlqCommands) importFile() *cobra.Command {
 				Imported int `json:"imported"`
 			}
 			var text bytes.Buffer
-			if err := d.Upload(cmd.Context(), letters(d.vhost, args[0], "import"), in, &text); err != nil {
+			if err := d.Upload(cmd.Context(), letters(d.VHost, args[0], "import"), in, &text); err != nil {
 				return err
 			}
 			if err := client.Decode(text.Bytes(), &answer); err != nil {
 				return err
 			}
-			return d.print(cmd.OutOrStdout(), answer, []string{"IMPORTED"}, [][]string{{strconv.Itoa(answer.Imported)}})
+			return d.Print(cmd.OutOrStdout(), answer, []string{"IMPORTED"}, [][]string{{strconv.Itoa(answer.Imported)}})
 		},
 	}
 }
@@ -415,7 +415,7 @@ func (d *dlqCommands) importFile() *cobra.Command {
 func (d *dlqCommands) follow(ctx context.Context, errOut io.Writer, id string) (run deadletters.Replay, err error) {
 	ctx, restore := signal.NotifyContext(ctx, os.Interrupt)
 	defer restore()
-	bar := onTerminal(errOut)
+	bar := table.OnTerminal(errOut)
 	for {
 		err = d.Call(ctx, http.MethodGet, client.Path("curfew", "replays", id), nil, &run)
 		if err != nil && ctx.Err() == nil {
@@ -427,7 +427,7 @@ func (d *dlqCommands) follow(ctx context.Context, errOut io.Writer, id string) (
 		if err == nil && run.State != deadletters.Running {
 			break
 		}
-		if !pause(ctx, 100*time.Millisecond) {
+		if !cli.Pause(ctx, 100*time.Millisecond) {
 			if bar {
 				fmt.Fprintln(errOut)
 			}

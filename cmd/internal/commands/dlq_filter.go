@@ -53,7 +53,7 @@ func (f *filterFlags) add(c *cobra.Command) {
 		}
 	}
 	c.Flags().StringVar(&f.saved, "saved", "", "select what this saved filter selects (see curfew dlq filters); other flags narrow it")
-	offers(c, "reason", deadletters.Reasons...)
+	cli.Offers(c, "reason", deadletters.Reasons...)
 }
 
 // query is what the flags say, without a saved filter.
@@ -89,17 +89,17 @@ func filterOf(q deadletters.Query) (deadletters.Filter, error) {
 	for _, one := range filterFlagList {
 		single := !slices.Contains([]string{"header", "property", "json", "seq"}, one.field)
 		if single && len(q[one.field]) > 1 {
-			return deadletters.Filter{}, usageError{fmt.Errorf("--%s was given %d times", one.flag, len(q[one.field]))}
+			return deadletters.Filter{}, cli.Usagef("--%s was given %d times", one.flag, len(q[one.field]))
 		}
 	}
 	filter, wrong := q.Filter(time.Now())
 	for _, field := range slices.Sorted(maps.Keys(wrong)) {
 		for _, one := range filterFlagList {
 			if one.field == field {
-				return filter, usageError{fmt.Errorf("--%s: %w", one.flag, wrong[field])}
+				return filter, cli.Usagef("--%s: %w", one.flag, wrong[field])
 			}
 		}
-		return filter, usageError{wrong[field]}
+		return filter, cli.Usage(wrong[field])
 	}
 	return filter, nil
 }
@@ -119,7 +119,7 @@ func (d *dlqCommands) savedFilter(cmd *cobra.Command, queueName, name string) (d
 }
 
 func (d *dlqCommands) savedFilters(cmd *cobra.Command, queueName string) (list []operate.SavedFilter, err error) {
-	err = d.Call(cmd.Context(), http.MethodGet, letters(d.vhost, queueName, "filters"), nil, &list)
+	err = d.Call(cmd.Context(), http.MethodGet, letters(d.VHost, queueName, "filters"), nil, &list)
 	return list, err
 }
 
@@ -134,19 +134,19 @@ func (d *dlqCommands) filters() *cobra.Command {
 			"Everybody who may read the queue sees them, here and on the dashboard.",
 		Example: `  curfew dlq filters orders.dead --save night --reason expired --since 8h
   curfew dlq search orders.dead --saved night`,
-		Args: exactly(1, "a queue"),
+		Args: cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case save != "" && remove != "":
-				return usageError{fmt.Errorf("--save and --delete cannot be used together")}
+				return cli.Usagef("--save and --delete cannot be used together")
 			case save != "":
 				q := f.query()
 				if _, err := filterOf(q); err != nil {
 					return err
 				}
-				return d.Call(cmd.Context(), http.MethodPut, client.Path("curfew", "deadletters", d.vhost, args[0], "filters", save), map[string]string{"query": q.String()}, nil)
+				return d.Call(cmd.Context(), http.MethodPut, client.Path("curfew", "deadletters", d.VHost, args[0], "filters", save), map[string]string{"query": q.String()}, nil)
 			case remove != "":
-				return d.Call(cmd.Context(), http.MethodDelete, client.Path("curfew", "deadletters", d.vhost, args[0], "filters", remove), nil, nil)
+				return d.Call(cmd.Context(), http.MethodDelete, client.Path("curfew", "deadletters", d.VHost, args[0], "filters", remove), nil, nil)
 			}
 			list, err := d.savedFilters(cmd, args[0])
 			if err != nil {
@@ -154,9 +154,9 @@ func (d *dlqCommands) filters() *cobra.Command {
 			}
 			var rows [][]string
 			for _, one := range list {
-				rows = append(rows, []string{one.Name, one.Query, orDash(one.By)})
+				rows = append(rows, []string{one.Name, one.Query, cli.OrDash(one.By)})
 			}
-			return d.print(cmd.OutOrStdout(), list, []string{"NAME", "FILTER", "BY"}, rows)
+			return d.Print(cmd.OutOrStdout(), list, []string{"NAME", "FILTER", "BY"}, rows)
 		},
 	}
 	f.add(c)

@@ -34,7 +34,7 @@ func (d *dlqCommands) replay() *cobra.Command {
 		Example: `  curfew dlq replay orders.dead --dry-run
   curfew dlq replay orders.dead --reason expired --ttl none --limit 10
   curfew dlq replay orders.dead --exchange orders --key retry --rate 50`,
-		Args: exactly(1, "a queue"),
+		Args: cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter(cmd, d, args[0])
 			if err != nil {
@@ -49,9 +49,9 @@ func (d *dlqCommands) replay() *cobra.Command {
 			var run deadletters.Replay
 			body := deadLetterRequest{Filter: filter, DryRun: dryRun, Options: &o}
 			if err := body.Position.UnmarshalText([]byte(position)); err != nil {
-				return usageError{fmt.Errorf("--position takes what --dry-run prints: %w", err)}
+				return cli.Usagef("--position takes what --dry-run prints: %w", err)
 			}
-			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.vhost, args[0], "replay"), body, &run); err != nil {
+			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "replay"), body, &run); err != nil {
 				return err
 			}
 			if !background && !dryRun {
@@ -75,8 +75,8 @@ func (d *dlqCommands) replay() *cobra.Command {
 	flags.BoolVar(&dryRun, "dry-run", false, "move nothing; print what would happen")
 	flags.StringVar(&position, "position", "", "replay what a --dry-run with this position counted; what arrived since stays")
 	flags.BoolVar(&background, "background", false, "do not wait for the end")
-	offers(c, "to", deadletters.ToOrigin, deadletters.ToQueue, deadletters.ToOnward, deadletters.ToExchange)
-	offers(c, "ttl", deadletters.TTLFresh, deadletters.TTLRemaining, deadletters.TTLNone)
+	cli.Offers(c, "to", deadletters.ToOrigin, deadletters.ToQueue, deadletters.ToOnward, deadletters.ToExchange)
+	cli.Offers(c, "ttl", deadletters.TTLFresh, deadletters.TTLRemaining, deadletters.TTLNone)
 	return c
 }
 
@@ -89,7 +89,7 @@ func setTTL(o *deadletters.Options, text string) error {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < time.Millisecond {
-		return usageError{fmt.Errorf("--ttl takes fresh, remaining, none or a time such as 10m, not %q", text)}
+		return cli.Usagef("--ttl takes fresh, remaining, none or a time such as 10m, not %q", text)
 	}
 	o.TTL, o.Millis = deadletters.TTLMillis, d.Milliseconds()
 	return nil
@@ -97,12 +97,12 @@ func setTTL(o *deadletters.Options, text string) error {
 
 // printRun prints a run. It returns an error if the run failed.
 func (d *dlqCommands) printRun(cmd *cobra.Command, run deadletters.Replay) error {
-	if err := d.print(cmd.OutOrStdout(), run, runHead, runRows([]deadletters.Replay{run})); err != nil {
+	if err := d.Print(cmd.OutOrStdout(), run, runHead, runRows([]deadletters.Replay{run})); err != nil {
 		return err
 	}
-	if run.DryRun && d.output != "json" && len(run.Targets) > 0 {
+	if run.DryRun && !d.JSON() && len(run.Targets) > 0 {
 		fmt.Fprintln(cmd.OutOrStdout())
-		if err := d.print(cmd.OutOrStdout(), nil, targetHead, targetRows(run.Targets)); err != nil {
+		if err := d.Print(cmd.OutOrStdout(), nil, targetHead, targetRows(run.Targets)); err != nil {
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func runRows(runs []deadletters.Replay) (rows [][]string) {
 		if r.DryRun {
 			state = "dry run"
 		}
-		rows = append(rows, []string{r.ID, r.Queue, state, strconv.Itoa(r.Matched), strconv.Itoa(r.Replayed), orDash(strings.Join(left, " "))})
+		rows = append(rows, []string{r.ID, r.Queue, state, strconv.Itoa(r.Matched), strconv.Itoa(r.Replayed), cli.OrDash(strings.Join(left, " "))})
 	}
 	return rows
 }
@@ -163,8 +163,8 @@ func millis(n int64) string {
 // printReview prints what became of a draft.
 func (d *dlqCommands) printReview(cmd *cobra.Command, r *deadletters.Review) error {
 	out := cmd.OutOrStdout()
-	if d.output == "json" {
-		return d.print(out, r, nil, nil)
+	if d.JSON() {
+		return d.Print(out, r, nil, nil)
 	}
 	if r.Diff == "" {
 		fmt.Fprintln(out, "Nothing is changed.")
@@ -176,20 +176,20 @@ func (d *dlqCommands) printReview(cmd *cobra.Command, r *deadletters.Review) err
 	if r.Skipped != "" {
 		return fmt.Errorf("the message would stay where it is: %s", r.Skipped)
 	}
-	return d.print(out, nil, targetHead, targetRows(r.Targets))
+	return d.Print(out, nil, targetHead, targetRows(r.Targets))
 }
 
 func (d *dlqCommands) runs() *cobra.Command {
 	return &cobra.Command{
 		Use:   "runs",
 		Short: "List replays: under way, and the last that ended",
-		Args:  exactly(0, "no arguments"),
+		Args:  cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list []deadletters.Replay
 			if err := d.Call(cmd.Context(), http.MethodGet, client.Path("curfew", "replays"), nil, &list); err != nil {
 				return err
 			}
-			return d.print(cmd.OutOrStdout(), list, runHead, runRows(list))
+			return d.Print(cmd.OutOrStdout(), list, runHead, runRows(list))
 		},
 	}
 }
@@ -206,7 +206,7 @@ func (d *dlqCommands) cancel() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel <run>",
 		Short: "Stop a replay; what it moved stays moved",
-		Args:  exactly(1, "the ID of a run"),
+		Args:  cli.Exactly(1, "the ID of a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var run deadletters.Replay
 			if err := d.Call(cmd.Context(), http.MethodDelete, client.Path("curfew", "replays", args[0]), nil, &run); err != nil {
@@ -221,7 +221,7 @@ func (d *dlqCommands) resume() *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume <run>",
 		Short: "Continue a replay that was cancelled or failed",
-		Args:  exactly(1, "the ID of a run"),
+		Args:  cli.Exactly(1, "the ID of a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var run deadletters.Replay
 			if err := d.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "replays", args[0], "resume"), nil, &run); err != nil {

@@ -37,14 +37,14 @@ func (d *dlqCommands) show() *cobra.Command {
 			"many lines. With --raw it writes the body alone, byte for byte as it was sent.",
 		Example: `  curfew dlq show orders.dead 17
   curfew dlq show orders.dead 17 --raw > body`,
-		Args: exactly(2, "a queue and the number of a message (curfew dlq peek)"),
+		Args: cli.Exactly(2, "a queue and the number of a message (curfew dlq peek)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			seq, err := messageNumber(args[1])
 			if err != nil {
 				return err
 			}
 			var l shownLetter
-			path := client.Path("curfew", "deadletters", d.vhost, args[0], "messages", strconv.FormatUint(seq, 10))
+			path := client.Path("curfew", "deadletters", d.VHost, args[0], "messages", strconv.FormatUint(seq, 10))
 			if err := d.Call(cmd.Context(), http.MethodGet, path, nil, &l); err != nil {
 				return err
 			}
@@ -52,8 +52,8 @@ func (d *dlqCommands) show() *cobra.Command {
 			switch {
 			case raw:
 				return l.writeBody(cmd.OutOrStdout())
-			case d.output == "json":
-				return d.print(cmd.OutOrStdout(), l, nil, nil)
+			case d.JSON():
+				return d.Print(cmd.OutOrStdout(), l, nil, nil)
 			}
 			return l.write(cmd.OutOrStdout())
 		},
