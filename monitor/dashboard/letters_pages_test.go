@@ -122,7 +122,8 @@ func TestSelected(t *testing.T) {
 	require.Eventually(t, func() bool { return len(s.standing(q)) == 1 }, eventually, pollEvery)
 	require.Equal(t, "d", string(s.standing(q)[0].Message.Body))
 
-	require.NoError(t, dlq.VHost().DeleteQueue(nil, "dlq", false, false))
+	_, err := dlq.VHost().DeleteQueue(nil, "dlq", false, false)
+	require.NoError(t, err)
 	s.dead(4)
 	form["pick"] = []string{"1"}
 	a = s.post("/dead-letters/purge", form)
@@ -255,7 +256,7 @@ func TestReviewShowsWhatChanged(t *testing.T) {
 	require.Contains(t, review, "Replay it although it is not JSON")
 	again := formWith(review, "answer")
 	again.Set("do", "again")
-	require.Contains(t, s.post("/dead-letter/edit", again).body, "tru\n}")
+	require.Contains(t, s.post("/dead-letter/edit", again).body, "tru\r\n}")
 	form.Set("properties", "{")
 	a := s.post("/dead-letter/edit", form)
 	require.Equal(t, http.StatusBadRequest, a.status)

@@ -19,14 +19,13 @@ import (
 
 	"curfew/broker/deadletters"
 	"curfew/broker/queue"
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
+	"curfew/cmd/internal/table"
 )
 
 // dlqCommands look at, replay, edit and delete dead letters.
-type dlqCommands struct {
-	*cli.API
-	vhost string
-}
+type dlqCommands struct{ *cli.API }
 
 func dlqCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -40,8 +39,7 @@ func dlqCommand() *cobra.Command {
   curfew dlq replay orders.dead --since 2h --rate 100`,
 		RunE: cli.Group,
 	}
-	d := &dlqCommands{API: cli.WithAPI(c)}
-	c.PersistentFlags().StringVar(&d.VHost, "vhost", "/", "virtual host")
+	d := &dlqCommands{cli.WithVHost(c)}
 	c.AddCommand(cli.Watched(d.list()), cli.Watched(d.groups()), cli.Watched(d.peek()), cli.Watched(d.search()), d.show(), d.filters(), d.replay(), cli.Watched(d.runs()), d.cancel(), d.resume(), d.edit(), d.purge(), d.export(), d.importFile())
 	d.OffersQueues(c)
 	return c
@@ -226,7 +224,7 @@ func bodyCell(payload, encoding string) string {
 	return payload
 }
 
-var letterHead = []string{"SEQ", "DIED", "REASON", "QUEUE", "EXCHANGE", "KEY", "TYPE", "REPLAYS", "MESSAGE-ID", "BODY"}
+var letterHead = []string{"SEQ", "DIED", "REASON", "QUEUE", "EXCHANGE?", "KEY", "TYPE?", "REPLAYS?", "MESSAGE-ID", "BODY"}
 
 func letterRows(items []letter) (rows [][]string) {
 	for _, l := range items {

@@ -12,6 +12,7 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/broker/operate"
 	"curfew/broker/queue"
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 )
 

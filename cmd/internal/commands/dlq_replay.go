@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/broker/deadletters"
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/monitor/printable"
 )
@@ -139,9 +140,9 @@ func targetRows(targets []deadletters.Target) (rows [][]string) {
 	for _, t := range targets {
 		expire, then := "-", "-"
 		if t.Expiring > 0 {
-			expire = fmt.Sprintf("%d in %s", t.Expiring, millis(t.FirstMillis))
+			expire = fmt.Sprintf("%d in %s", t.Expiring, inWords(t.FirstMillis))
 			if t.LastMillis > t.FirstMillis {
-				expire += " to " + millis(t.LastMillis)
+				expire += " to " + inWords(t.LastMillis)
 			}
 		}
 		if t.Back {
@@ -156,7 +157,7 @@ func targetRows(targets []deadletters.Target) (rows [][]string) {
 	return rows
 }
 
-func millis(n int64) string {
+func inWords(n int64) string {
 	return (time.Duration(n) * time.Millisecond).Round(time.Second / 10).String()
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/broker/deadletters"
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/monitor/printable"
 )

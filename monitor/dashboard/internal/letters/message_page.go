@@ -65,7 +65,7 @@ func (p *messagePage) body() g.Node {
 	}
 	file := messageURL(bodyPath, p.VHost, p.Queue, p.Seq)
 	aside := h.Span(h.Class("bodytools"), ui.Faint(size), g.Text(" "), g.If(packed || b.JSON || p.Raw, ui.Choices("View", views)), g.Text(" "),
-		g.If(!b.Hex && b.Text != "", h.Button(h.Type("button"), h.Class("quiet"), h.Data("copy", "message-body"), g.Attr("hidden"), g.Text("Copy"))),
+		g.If(b.Text != "", h.Button(h.Type("button"), h.Class("quiet"), h.Data("copy", "message-body"), g.Attr("hidden"), g.Text("Copy"))),
 		h.A(ui.Href(file), h.Download(""), g.Text("Download")), g.If(packed, g.Group{g.Text(" "), h.A(ui.Href(file+"&unpacked=1"), h.Download(""), g.Text("unpacked"))}))
 	how := "text"
 	if b.Hex {
