@@ -137,7 +137,7 @@ func TestTrySaysWhere(t *testing.T) {
 	s.dead(3)
 	form := url.Values{"token": {s.token(dlqPage)}, "vhost": {"/"}, "name": {"dlq"}, "to": {"exchange"}, "to_exchange": {""}, "to_key": {"short"}, "ttl": {"none"}}
 	a := s.post("/dead-letters/replay", form)
-	require.Contains(t, a.body, "Nobody consumes short: 3 messages would expire there again from 20 s on and comes back here.")
+	require.Contains(t, a.body, "Nobody consumes short: 3 messages would expire there again from 20 s on and come back here.")
 	require.Contains(t, a.body, "3 in 20 s")
 	confirm := formWith(a.body, "answer")
 	require.Equal(t, "short", confirm.Get("to_key"))

@@ -191,6 +191,9 @@ func firstLine(p *amqp.Properties, body []byte, whole int) string {
 	if dumped {
 		return "(binary)"
 	}
+	if strings.HasPrefix(strings.TrimSpace(text), "{") {
+		text = content.Unescaped(text)
+	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if len(line) > 1 || line != "" && !strings.ContainsAny(line, "{[") { // JSON on many lines begins with a bracket

@@ -46,7 +46,7 @@ func (l group) draw() g.Node {
 		exchange = ui.Name(l.Exchange)
 	}
 	return h.Tr(
-		h.Td(ui.Link(l.URL, g.Text(why))), h.Td(g.If(l.Queue != "", ui.Name(l.Queue))), h.Td(exchange), ui.Amount(g.Text(format.Number(l.Messages))),
+		h.Td(h.Class("tight"), ui.Link(l.URL, g.Text(why))), h.Td(g.If(l.Queue != "", ui.Name(l.Queue))), h.Td(exchange), ui.Amount(g.Text(format.Number(l.Messages))),
 		h.Td(h.Class("share"), chart.Strip(l.Share)),
 		h.Td(ui.Ago(l.Oldest)), h.Td(ui.Ago(l.Newest)))
 }
@@ -158,7 +158,7 @@ func (p *listPage) buttons(of string) g.Node {
 
 func (p *listPage) drawRow(l row) g.Node {
 	number := strconv.FormatUint(l.Seq, 10)
-	title := g.Node(ui.Faint("#" + number))
+	title := g.Text("#" + number)
 	if l.ID != "" {
 		title = ui.Name(l.ID)
 	}

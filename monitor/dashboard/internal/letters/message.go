@@ -92,7 +92,7 @@ func showBody(encoding string, body []byte, whole int, raw bool) (s shown) {
 	}
 	if !s.Cut && !raw && json.Valid(body) {
 		if pretty, ok := deadletters.Indent(body); ok {
-			body, s.JSON = pretty, true
+			body, s.JSON = []byte(content.Unescaped(string(pretty))), true
 		}
 	}
 	s.Text, s.Hex = content.Body(body, s.Cut)

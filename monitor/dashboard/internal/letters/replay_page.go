@@ -51,10 +51,10 @@ func (p *plan) warnings() (list []string) {
 		case t.Consumers > 0 && t.Expiring == 0:
 			continue
 		case t.Consumers > 0 && t.FirstMillis < time.Minute.Milliseconds():
-			list = append(list, "What is not consumed in "+name+" within "+format.Millis(t.FirstMillis)+" expires again"+backWords(&t)+".")
+			list = append(list, "What is not consumed in "+name+" within "+format.Millis(t.FirstMillis)+" expires again"+backWords(&t, " and comes")+".")
 		case t.Consumers > 0:
 		case t.Expiring > 0:
-			list = append(list, "Nobody consumes "+name+": "+format.Plural(t.Expiring, "message")+" would expire there again from "+format.Millis(t.FirstMillis)+" on"+backWords(&t)+".")
+			list = append(list, "Nobody consumes "+name+": "+format.Plural(t.Expiring, "message")+" would expire there again from "+format.Millis(t.FirstMillis)+" on"+backWords(&t, " and come")+".")
 		default:
 			list = append(list, "Nobody consumes "+name+": they would wait there.")
 		}
@@ -62,9 +62,10 @@ func (p *plan) warnings() (list []string) {
 	return list
 }
 
-func backWords(t *deadletters.Target) string {
+// backWords say that messages come back from a target, if they do.
+func backWords(t *deadletters.Target, come string) string {
 	if t.Back {
-		return " and comes back here"
+		return come + " back here"
 	}
 	return ""
 }
