@@ -239,7 +239,7 @@ func TestOneDeadLetterOverHTTP(t *testing.T) {
 	assert.Contains(t, x.ask("POST", dlq+"/search", map[string]any{"filter": map[string]any{"properties": map[string]string{"message-id": "id1"}}}).body, `"payload":"1"`)
 
 	x.ask("PUT", dlq+"/filters/the%20night", map[string]any{"query": "reason=expired&since=2h"}).is(204, "")
-	assert.JSONEq(t, `[{"name":"the night","query":"reason=expired&since=2h","by":"u-administrator"}]`, x.ask("GET", dlq+"/filters", nil).body)
+	assert.JSONEq(t, `[{"name":"the night","query":"reason=expired&since=2h","by":"guest"}]`, x.ask("GET", dlq+"/filters", nil).body)
 	for _, query := range []string{"", "colour=red", "since=yesterday", "%"} {
 		x.ask("PUT", dlq+"/filters/wrong", map[string]any{"query": query}).is(400, "")
 	}

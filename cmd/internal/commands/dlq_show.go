@@ -18,8 +18,8 @@ import (
 	"curfew/monitor/printable"
 )
 
-// shownLetter is a dead letter by itself, as the API returns it.
-type shownLetter struct {
+// wholeLetter is a dead letter by itself, as the API returns it.
+type wholeLetter struct {
 	letter
 	Unpacked *struct {
 		Payload   string  `json:"payload"`
@@ -44,7 +44,7 @@ func (d *dlqCommands) show() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var l shownLetter
+			var l wholeLetter
 			path := client.Path("curfew", "deadletters", d.VHost, args[0], "messages", strconv.FormatUint(seq, 10))
 			if err := d.Call(cmd.Context(), http.MethodGet, path, nil, &l); err != nil {
 				return err
@@ -64,7 +64,7 @@ func (d *dlqCommands) show() *cobra.Command {
 }
 
 // writeBody writes the body as it was sent.
-func (l *shownLetter) writeBody(out io.Writer) error {
+func (l *wholeLetter) writeBody(out io.Writer) error {
 	if l.Truncated {
 		return errors.New("the body has more than 16 MiB: use curfew dlq export --seq")
 	}
@@ -83,7 +83,7 @@ func bodyOf(payload, encoding string) ([]byte, error) {
 }
 
 // write writes all for a person to read.
-func (l *shownLetter) write(out io.Writer) error {
+func (l *wholeLetter) write(out io.Writer) error {
 	line := func(name string, value any) {
 		fmt.Fprintf(out, "%-18s%s\n", name, printable.Text(fmt.Sprint(value), ""))
 	}

@@ -32,7 +32,7 @@ func Unescaped(json string) string {
 	return b.String()
 }
 
-// escaped is the character that an escape at the beginning of the text stands for, and how long that is; 0 if it is none of those with \u.
+// escaped is the character that an escape at the beginning of the text stands for, and how long that is; 0 if it is not one of those with \u.
 func escaped(text string) (r rune, size int) {
 	unit := func(at int) rune {
 		if len(text) < at+6 || text[at] != '\\' || text[at+1] != 'u' {

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// shownBody is how much of a body its page shows, and readBody how much of a packed one is read for it, in bytes.
-	shownBody = 256 << 10
-	readBody  = 4 << 20
+	// bodyView is how much of a body its page shows, and readBody how much of a packed one is read for it, in bytes.
+	bodyView = 256 << 10
+	readBody = 4 << 20
 	// maxUnpacked bounds what is unpacked for a download. What has more may be made to do harm.
 	maxUnpacked = 64 << 20
 	// copies is how many bytes of memory each byte of a body takes until it is sent.
@@ -32,15 +32,15 @@ type messagePage struct {
 	Properties   []content.Pair
 	Headers      []content.Pair
 	Deaths       []deadletters.Death // the oldest first
-	Body         shown
+	Body         bodyText
 	Raw          bool // as it was sent
 	May          rights
 	Now          int64
 	Refused      bool
 }
 
-// shown is a body as its page shows it.
-type shown struct {
+// bodyText is a body as its page shows it.
+type bodyText struct {
 	Text     string
 	Hex      bool
 	JSON     bool   // on many lines
@@ -75,10 +75,10 @@ func (d Pages) message(r *http.Request, v ui.Visitor) (ui.View, error) {
 }
 
 // showBody makes a body readable: unpacked, and JSON on many lines. body is its beginning; whole is its size.
-func showBody(encoding string, body []byte, whole int, raw bool) (s shown) {
+func showBody(encoding string, body []byte, whole int, raw bool) (s bodyText) {
 	s.Cut = len(body) < whole
 	if deadletters.IsPacked(encoding) && !raw {
-		plain, more, err := deadletters.Unpack(encoding, body, shownBody)
+		plain, more, err := deadletters.Unpack(encoding, body, bodyView)
 		if len(plain) > 0 || err == nil {
 			body, s.Unpacked = plain, len(plain)
 			s.Cut = s.Cut || more
@@ -87,8 +87,8 @@ func showBody(encoding string, body []byte, whole int, raw bool) (s shown) {
 			s.Problem = err.Error()
 		}
 	}
-	if len(body) > shownBody {
-		body, s.Cut = body[:shownBody], true
+	if len(body) > bodyView {
+		body, s.Cut = body[:bodyView], true
 	}
 	if !s.Cut && !raw && json.Valid(body) {
 		if pretty, ok := deadletters.Indent(body); ok {
