@@ -39,18 +39,31 @@ func (p *Publisher) Move(ref deadline.Ref, m *Publication, died bool) (MoveOutco
 	return p.move(q, ref, m, &it, to)
 }
 
-// CanMove says what Move would, without doing it.
-func (p *Publisher) CanMove(ref deadline.Ref, m *Publication) (MoveOutcome, error) {
+// Arrival is a queue that a message would enter. Expires is the deadline that it would have there; 0: none.
+type Arrival struct {
+	Queue   *Queue
+	Expires deadline.Instant
+}
+
+// CanMove says what Move would, without doing it, and appends to out where the message would arrive: nowhere if it would stay, or if it would be
+// delayed first.
+func (p *Publisher) CanMove(ref deadline.Ref, m *Publication, out []Arrival) (MoveOutcome, []Arrival, error) {
 	q := p.vh.b.registry.ByID(ref.Queue)
 	if q == nil {
-		return MoveGone, nil
+		return MoveGone, out, nil
 	}
 	it := delivery.Item{TtlMillis: -1}
 	to, err := p.destine(m, &it)
 	if err != nil {
-		return 0, err
+		return 0, out, err
 	}
-	return to.admit(q, it.Message.Bytes), nil
+	outcome := to.admit(q, it.Message.Bytes)
+	if outcome == Moved {
+		for _, t := range to.queues {
+			out = append(out, Arrival{t.Queue, t.Queue.WouldExpire(&it, t.CeilingMillis)})
+		}
+	}
+	return outcome, out, nil
 }
 
 // moveTargets are where a message to be moved goes: to queues, or until it is due to the

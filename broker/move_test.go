@@ -37,7 +37,7 @@ func TestMoveTakesFromTheMiddle(t *testing.T) {
 		}
 		tracked := x.deadlines()
 		found := standing(t, from)
-		outcome, err := x.p.CanMove(from.Ref(&found[1]), moving(&found[1], "to"))
+		outcome, _, err := x.p.CanMove(from.Ref(&found[1]), moving(&found[1], "to"), nil)
 		require.NoError(t, err)
 		assert.Equal(t, broker.Moved, outcome)
 		assert.Len(t, standing(t, from), 3)
@@ -80,7 +80,7 @@ func TestMoveLeavesWhatCannotGo(t *testing.T) {
 		outcome, err := x.p.Move(from.Ref(&m), to, false)
 		require.NoError(t, err)
 		assert.Equal(t, c.want, outcome, "%+v", c)
-		outcome, err = x.p.CanMove(from.Ref(&m), to)
+		outcome, _, err = x.p.CanMove(from.Ref(&m), to, nil)
 		require.NoError(t, err)
 		assert.Equal(t, c.want, outcome, "%+v", c)
 	}

@@ -120,12 +120,14 @@ func changeDeadline(b *browser) {
 // moveInFiles has a dead letter twice by a file, replays one of them with another body and deletes the other by its number.
 func moveInFiles(b *browser) {
 	b.Helper()
-	b.open("/dead-letter?vhost=/&name=orders.expired&bodies=1")
-	b.shows("Download all")
+	b.open("/dead-letter?vhost=/&name=orders.expired")
+	b.shows("Select the page")
 	b.screenshot("files")
-	// What the link downloads, as the file that somebody chooses.
+	// What is downloaded of all, as the file that somebody chooses.
 	b.do(chromedp.Evaluate[chromedp.Void](`(async () => {
-		const text = await (await fetch([...document.links].find(a => a.innerText === 'Download all').href)).text();
+		const form = new URLSearchParams(new FormData(document.querySelector('form.letters')));
+		form.set('of', 'all');
+		const text = await (await fetch('/dead-letters/export', {method: 'POST', body: form})).text();
 		const files = new DataTransfer();
 		files.items.add(new File([text], 'letters.jsonl'));
 		document.querySelector('input[type=file]').files = files.files;
@@ -134,15 +136,27 @@ func moveInFiles(b *browser) {
 	b.until("window.lines === 1")
 	b.click("form[action='/dead-letters/import'] button")
 	b.shows("1 message imported.")
+	b.click("a.what")
+	b.shows("Properties and headers")
+	b.screenshot("message")
+	b.click("button[data-copy]")
+	b.shows("Copied")
 	b.follow("Change and replay…", "Change a dead letter")
 	b.do(chromedp.SetValue("textarea[name=body]", "put right"))
 	b.screenshot("edit")
 	b.click("form.edit button.primary")
+	b.shows("What has changed")
+	b.shows("+put right")
+	b.screenshot("review")
+	b.click("button[value=send]")
 	b.shows("1 message replayed.")
 	b.open("/queue?vhost=/&name=orders.payment&from=tail&bodies=1")
 	b.shows("put right")
 	b.open("/dead-letter?vhost=/&name=orders.expired")
-	b.click("form[action='/dead-letters/purge'] button")
+	b.click("button[value=selected].danger")
+	b.shows("Select messages first")
+	b.click("input[name=pick]")
+	b.click("button[value=selected].danger")
 	b.shows("Delete 1 message for good?")
 	b.screenshot("purge")
 	b.do(chromedp.SendKeys("input[name=confirm]", "2\r"))
@@ -159,11 +173,14 @@ func replayAll(b *browser) {
 	b.follow("orders.expired", "orders.expired")
 	b.shows("expired in")
 	b.screenshot("deadletters")
-	b.do(chromedp.Evaluate[chromedp.Void]("document.querySelector('details').open = true"))
-	b.do(chromedp.SetValue("select[name=ttl]", "none"))
-	b.click("form[action='/dead-letters/replay'] button")
+	b.click("button[value=all]")
 	b.shows("Replay 25 messages?")
-	b.click("form[action='/dead-letters/replay'] button")
+	b.shows("would expire there again")
+	b.do(chromedp.SetValue("select[name=ttl]", "none"))
+	b.click("form.filter button")
+	b.shows("they would wait there")
+	b.screenshot("try")
+	b.click("form.answer button")
 	b.shows("25 of 25")
 }
 
@@ -208,7 +225,7 @@ func TestDashboardOnAPhone(t *testing.T) {
 	backs := map[bool]string{}
 	for _, dark := range []bool{false, true} {
 		b.dark(dark)
-		for _, path := range []string{"/", "/queues", "/queue?vhost=/&name=orders.payment&bodies=1", "/deadline?vhost=/&name=orders.payment&seq=1", "/dead-letters", "/dead-letter?vhost=/&name=orders.expired&bodies=1", "/dead-letter/edit?vhost=/&name=orders.expired&seq=1", "/alerts", "/audit"} {
+		for _, path := range []string{"/", "/queues", "/queue?vhost=/&name=orders.payment&bodies=1", "/deadline?vhost=/&name=orders.payment&seq=1", "/dead-letters", "/dead-letter?vhost=/&name=orders.expired", "/dead-letters/message?vhost=/&name=orders.expired&seq=1", "/dead-letter/edit?vhost=/&name=orders.expired&seq=1", "/alerts", "/audit"} {
 			b.open(path)
 			if wide := evaluate[int](b, "document.documentElement.scrollWidth"); wide > 390 {
 				t.Errorf("%s is %d wide", path, wide)

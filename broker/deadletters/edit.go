@@ -6,8 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aymanbagabas/go-udiff"
 
 	"curfew/broker"
+	"curfew/broker/amqp"
 	"curfew/broker/queue"
 )
 
@@ -15,8 +20,10 @@ import (
 // and change.
 type Draft struct {
 	Exchange, RoutingKey string
-	Properties           []byte // JSON, as Export writes them
-	Body                 []byte
+	// Properties are JSON, as Export writes them, but that all integers among the headers are plain. Unless they are changed they keep
+	// their types.
+	Properties []byte
+	Body       []byte
 }
 
 // ErrDraft is wrapped by errors about a draft that cannot be sent.
@@ -42,23 +49,140 @@ func DraftOf(b *broker.Broker, q *broker.Queue, seq queue.Seq) (d Draft, ok bool
 		return d, true, err
 	}
 	delete(p.Headers, ReplayHeader) // there is no run
+	p.Headers = plainNumbers(p.Headers)
 	d = Draft{Exchange: string(m.Exchange), RoutingKey: string(m.RoutingKey), Body: m.Body}
 	d.Properties, err = json.MarshalIndent(propertyMapOf(&p), "", "  ")
 	return d, true, err
+}
+
+// Review is what a person has to know of a changed draft before it is sent.
+type Review struct {
+	Diff string `json:"diff"` // to the unchanged draft, unified; "": there is none
+	// NotJSON says where the body is not valid JSON though that of the dead letter is, or though its content type says so; "": nothing is wrong.
+	NotJSON string     `json:"not_json,omitempty"`
+	Skipped SkipReason `json:"skipped,omitempty"` // why the message would stay; "": it would not
+	Targets []Target   `json:"targets"`
+}
+
+// ReviewOf tells what Resend would do with d, and does nothing. Errors are those of Resend. False: the message is gone, or a consumer holds it.
+func ReviewOf(b *broker.Broker, p *broker.Publisher, q *broker.Queue, seq queue.Seq, d *Draft) (r Review, ok bool, err error) {
+	old, ok, err := DraftOf(b, q, seq)
+	if err != nil || !ok {
+		return r, ok, err
+	}
+	x, ok := q.Look(seq, 0)
+	if !ok {
+		return r, false, nil
+	}
+	m, properties, err := d.publication(&x)
+	if err != nil {
+		return r, true, err
+	}
+	if r.Diff, err = diff(&old, d); err != nil {
+		return r, true, err
+	}
+	if json.Valid(old.Body) || strings.Contains(strings.ToLower(properties.ContentType), "json") && !IsPacked(properties.ContentEncoding) {
+		r.NotJSON = notJSON(d.Body)
+	}
+	outcome, to, err := p.CanMove(q.Ref(&x), m, nil)
+	if err != nil {
+		return r, true, err
+	}
+	found := targets{}
+	found.add(to)
+	r.Skipped, r.Targets = skipReasons[outcome], found.list(b, q)
+	return r, true, nil
+}
+
+// notJSON says where a body is not valid JSON; "": it is.
+func notJSON(body []byte) string {
+	var any json.RawMessage
+	err := json.Unmarshal(body, &any)
+	if err == nil {
+		return ""
+	}
+	at := len(body)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		at = min(max(int(syntax.Offset)-1, 0), len(body))
+	}
+	before := body[:at]
+	line, start := bytes.Count(before, []byte("\n"))+1, bytes.LastIndexByte(before, '\n')+1
+	return fmt.Sprintf("line %d, column %d: %v", line, utf8.RuneCount(before[start:])+1, err)
+}
+
+// diff compares two drafts line by line.
+func diff(old, changed *Draft) (string, error) {
+	from, to := old.lines(), changed.lines()
+	edits := udiff.Lines(from, to)
+	if len(edits) == 0 {
+		return "", nil
+	}
+	return udiff.ToUnified("dead letter", "changed", from, edits, udiff.DefaultContextLines)
+}
+
+// lines are the draft for a comparison: JSON is on many lines.
+func (d *Draft) lines() string {
+	body := string(d.Body)
+	if pretty, ok := Indent(d.Body); ok {
+		body = string(pretty)
+	} else if !utf8.Valid(d.Body) {
+		body = fmt.Sprintf("(%d bytes that are not text: %x)", len(d.Body), d.Body[:min(len(d.Body), 64)])
+	}
+	properties := d.Properties
+	if pretty, ok := Indent(properties); ok {
+		properties = pretty
+	}
+	return fmt.Sprintf("exchange: %s\nrouting key: %s\nproperties: %s\n\n%s\n", d.Exchange, d.RoutingKey, properties, body)
+}
+
+// maxIndented is how long indented JSON may become, in bytes.
+const maxIndented = 4 << 20
+
+// Indent returns a body that is JSON on many lines. False: it is not JSON, or would become too long.
+func Indent(body []byte) (pretty []byte, ok bool) {
+	if len(body) == 0 || len(body) > maxIndented || indented(body) > maxIndented || !json.Valid(body) {
+		return nil, false
+	}
+	var b bytes.Buffer
+	err := json.Indent(&b, bytes.TrimSpace(body), "", "  ")
+	return b.Bytes(), err == nil
+}
+
+// indented bounds how long a body becomes that is indented: each comma and bracket outside of texts begins a line.
+func indented(body []byte) int {
+	n, depth, quoted := len(body), 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+			n += 2*depth + 1
+		case c == '}' || c == ']':
+			depth = max(depth-1, 0)
+			n += 2*depth + 1
+		case c == ',':
+			n += 2*depth + 1
+		}
+	}
+	return n
 }
 
 // Resend publishes d and takes the message seq out of q, as one (broker: Publisher.Move),
 // which is as safe as the store makes it once a Commit that follows has called back. The message stays as it is if skipped says why, or for
 // an error: about the draft, the rights of p, or publishers that have to wait.
 func Resend(b *broker.Broker, p *broker.Publisher, q *broker.Queue, seq queue.Seq, d *Draft) (skipped SkipReason, err error) {
-	m, err := d.publication()
+	x, ok := q.Look(seq, 0)
+	m, _, err := d.publication(&x)
 	if err != nil {
 		return "", err
 	}
 	if reason, _ := b.Gate(); reason != "" {
 		return "", fmt.Errorf("%w: %s", ErrBlocked, reason)
 	}
-	x, ok := q.Look(seq, 0)
 	if !ok {
 		return SkippedGone, nil
 	}
@@ -66,19 +190,23 @@ func Resend(b *broker.Broker, p *broker.Publisher, q *broker.Queue, seq queue.Se
 	return skipReasons[outcome], err
 }
 
-func (d *Draft) publication() (*broker.Publication, error) {
+// publication is what the draft of x becomes.
+func (d *Draft) publication(x *broker.Browsed) (*broker.Publication, *amqp.Properties, error) {
 	var properties propertyMap
 	decoder := json.NewDecoder(bytes.NewReader(d.Properties))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&properties); err != nil {
-		return nil, fmt.Errorf("%w: its properties cannot be read: %w", ErrDraft, err)
+		return nil, nil, fmt.Errorf("%w: its properties cannot be read: %w", ErrDraft, err)
 	}
 	p, err := properties.properties()
 	if err != nil {
-		return nil, fmt.Errorf("%w: its properties cannot be read: %w", ErrDraft, err)
+		return nil, nil, fmt.Errorf("%w: its properties cannot be read: %w", ErrDraft, err)
 	}
 	if len(d.Exchange) > 255 || len(d.RoutingKey) > 255 {
-		return nil, fmt.Errorf("%w: exchange and routing key have at most 255 bytes", ErrDraft)
+		return nil, nil, fmt.Errorf("%w: exchange and routing key have at most 255 bytes", ErrDraft)
 	}
-	return &broker.Publication{Exchange: []byte(d.Exchange), RoutingKey: []byte(d.RoutingKey), Properties: p.Append(nil), Body: d.Body}, nil
+	if was, err := x.Decode(); err == nil {
+		withTypes(p.Headers, was.Headers)
+	}
+	return &broker.Publication{Exchange: []byte(d.Exchange), RoutingKey: []byte(d.RoutingKey), Properties: p.Append(nil), Body: d.Body}, &p, nil
 }

@@ -154,7 +154,7 @@ func Export(ctx context.Context, q *broker.Queue, f *Filter, w io.Writer) (n int
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	var failed error
-	err = walk(ctx, q, 0, m, -1, func(l *Letter) bool {
+	err = walk(ctx, q, way{bodyBytes: -1}, m, func(l *Letter) bool {
 		failed = encoder.Encode(line{
 			VHost: q.VHost().Name(), Queue: q.Name(), Seq: l.Seq, Exchange: shortText(l.Exchange), RoutingKey: shortText(l.RoutingKey),
 			Properties: propertyMapOf(&l.Properties), Payload: l.Body,

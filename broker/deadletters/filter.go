@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"curfew/broker/amqp"
 	"curfew/broker/pattern"
@@ -14,39 +16,66 @@ import (
 )
 
 // Filter chooses dead letters; all that is set has to hold, the zero Filter matches
-// all. Of the deaths any may match, but for Reason, Queue and Exchange one and the same.
+// all. Of the deaths any may match, but for Reason, Queue, Exchange and Key one and the same.
+// Body, Pattern and JSON look at the body as it is behind its content-encoding (Unpack).
 type Filter struct {
-	Seqs      []queue.Seq       `json:"seqs,omitempty"`
-	Reason    string            `json:"reason,omitempty"`
-	Queue     string            `json:"queue,omitempty"`    // in which it died
-	Exchange  string            `json:"exchange,omitempty"` // to which it was published then
-	Headers   map[string]string `json:"headers,omitempty"`  // value as text
-	MessageID string            `json:"message_id,omitempty"`
-	Run       string            `json:"run,omitempty"` // that replayed it last
+	Seqs []queue.Seq `json:"seqs,omitempty"`
+	// QueueID is the incarnation of the queue that Seqs are of; 0: any.
+	QueueID    uint64            `json:"queue_id,omitempty,string"`
+	Reason     string            `json:"reason,omitempty"`
+	Queue      string            `json:"queue,omitempty"`       // in which it died
+	Exchange   string            `json:"exchange,omitempty"`    // to which it was published then
+	Key        string            `json:"routing_key,omitempty"` // with which it was published then
+	Headers    map[string]string `json:"headers,omitempty"`     // value as text
+	Properties map[string]string `json:"properties,omitempty"`  // by AMQP's names, such as "correlation-id"; value as text
+	MessageID  string            `json:"message_id,omitempty"`
+	Run        string            `json:"run,omitempty"` // that replayed it last
 	// Since and Before bound the time of the last death: Since <= time < Before.
 	Since  time.Time `json:"since,omitzero"`
 	Before time.Time `json:"before,omitzero"`
-	Body   string    `json:"body,omitempty"` // a part of it
+	Body   string    `json:"body,omitempty"` // a part of it, as it is or as JSON escapes it
 	// Pattern is an RE2 expression that the body, as bytes, has to match somewhere.
 	Pattern string `json:"pattern,omitempty"`
+	// JSON has values by their paths in the body, such as "customer.id": see parsePath.
+	JSON map[string]string `json:"json,omitempty"`
 }
 
-// MaxPattern is how long a pattern may be, in bytes. RE2 takes time in proportion to
-// the body, whatever the pattern.
-const MaxPattern = 1000
+// FilterError says which part of a filter is wrong. Field is its name in JSON.
+type FilterError struct {
+	Field string
+	Err   error
+}
+
+func (e *FilterError) Error() string { return e.Err.Error() }
+func (e *FilterError) Unwrap() error { return e.Err }
+
+func wrong(field, format string, args ...any) error {
+	return &FilterError{field, fmt.Errorf(format, args...)}
+}
+
+const (
+	// MaxPattern is how long a pattern may be, in bytes. RE2 takes time in proportion to
+	// the body, whatever the pattern.
+	MaxPattern = 1000
+	// maxConditions is how many headers, properties or JSON values a filter may name.
+	maxConditions = 50
+	// maxFiltered is how much of a compressed body filters unpack, in bytes.
+	maxFiltered = 4 << 20
+)
 
 // matcher is a filter made ready.
 type matcher struct {
 	Filter
-	seqs    map[queue.Seq]bool
-	body    []byte
+	seqs    []queue.Seq // in the order of delivery
+	bodies  [][]byte    // of which one has to be in the body
 	pattern *regexp.Regexp
+	json    []jsonValue
 }
 
-// reasons are what RabbitMQ writes into x-death.
-var reasons = []string{"expired", "rejected", "maxlen", "delivery_limit"}
+// Reasons are what RabbitMQ writes into x-death.
+var Reasons = []string{"expired", "rejected", "maxlen", "delivery_limit"}
 
-// Check says what is wrong with the filter: its reason or its pattern.
+// Check says what is wrong with the filter. The error is a *FilterError.
 func (f *Filter) Check() error {
 	_, err := f.compile()
 	return err
@@ -54,47 +83,128 @@ func (f *Filter) Check() error {
 
 // compile checks the filter, as Check does.
 func (f *Filter) compile() (*matcher, error) {
-	if f.Reason != "" && !slices.Contains(reasons, f.Reason) {
-		return nil, fmt.Errorf("nothing dies of the reason %q; there are %s", f.Reason, strings.Join(reasons, ", "))
+	if f.Reason != "" && !slices.Contains(Reasons, f.Reason) {
+		return nil, wrong("reason", "%q is not a reason for dead-lettering; there are %s", f.Reason, strings.Join(Reasons, ", "))
 	}
-	m := &matcher{Filter: *f, body: []byte(f.Body)}
-	if f.Seqs != nil {
-		m.seqs = map[queue.Seq]bool{}
+	m := &matcher{Filter: *f, bodies: needles(f.Body)}
+	m.seqs = inOrder(f.Seqs)
+	for field, n := range map[string]int{"headers": len(f.Headers), "properties": len(f.Properties), "json": len(f.JSON)} {
+		if n > maxConditions {
+			return nil, wrong(field, "%d conditions are too many; at most %d are allowed", n, maxConditions)
+		}
 	}
-	for _, s := range f.Seqs {
-		m.seqs[s] = true
+	for name := range f.Properties {
+		if !slices.Contains(PropertyNames, name) {
+			return nil, wrong("properties", "%q is not a property; there are %s", name, strings.Join(PropertyNames, ", "))
+		}
 	}
 	if len(f.Pattern) > MaxPattern {
-		return nil, fmt.Errorf("the pattern has %d bytes; at most %d are allowed", len(f.Pattern), MaxPattern)
+		return nil, wrong("pattern", "the pattern has %d bytes; at most %d are allowed", len(f.Pattern), MaxPattern)
 	}
 	if f.Pattern != "" {
 		var err error
 		if m.pattern, err = pattern.Linear(f.Pattern); err != nil {
-			return nil, fmt.Errorf("the pattern is no RE2 expression: %w", err)
+			return nil, wrong("pattern", "the pattern is not an RE2 expression: %w", err)
 		}
+	}
+	for path, want := range f.JSON {
+		v, err := parsePath(path, want)
+		if err != nil {
+			return nil, &FilterError{"json", err}
+		}
+		m.json = append(m.json, v)
 	}
 	return m, nil
 }
 
+// inOrder are the numbers in the order of delivery, each once.
+func inOrder(seqs []queue.Seq) []queue.Seq {
+	sorted := slices.Clone(seqs)
+	slices.SortFunc(sorted, delivered)
+	return slices.Compact(sorted)
+}
+
+// delivered compares messages by the order of delivery: a higher priority comes first.
+func delivered(a, b queue.Seq) int {
+	if pa, pb := a.Priority(), b.Priority(); pa != pb {
+		return int(pb) - int(pa)
+	}
+	if a < b {
+		return -1
+	}
+	return int(min(a-b, 1))
+}
+
+// needles are what a body that has the text has: the text, or how JSON writes it where only
+// ASCII is wanted, as Python does.
+func needles(text string) [][]byte {
+	if text == "" {
+		return nil
+	}
+	list := [][]byte{[]byte(text)}
+	if !utf8.ValidString(text) || strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return list
+	}
+	for _, format := range []string{`\u%04x`, `\u%04X`} {
+		var b []byte
+		for _, r := range text {
+			if r < utf8.RuneSelf {
+				b = append(b, byte(r))
+				continue
+			}
+			for _, unit := range utf16.Encode([]rune{r}) {
+				b = fmt.Appendf(b, format, unit)
+			}
+		}
+		list = append(list, b)
+	}
+	return list
+}
+
 // reads reports whether the whole body is looked at.
-func (m *matcher) reads() bool { return len(m.body) > 0 || m.pattern != nil }
+func (m *matcher) reads() bool { return len(m.bodies) > 0 || m.pattern != nil || len(m.json) > 0 }
 
 // matches wants the whole body if reads says so.
 func (m *matcher) matches(l *Letter) bool {
-	return (m.seqs == nil || m.seqs[l.Seq]) &&
-		(m.MessageID == "" || l.Properties.MessageID == m.MessageID) &&
+	return (m.MessageID == "" || l.Properties.MessageID == m.MessageID) &&
 		(m.Run == "" || l.Run == m.Run) &&
-		m.died(l) && m.inTime(l) && m.hasHeaders(l.Properties.Headers) &&
-		bytes.Contains(l.Body, m.body) &&
-		(m.pattern == nil || m.pattern.Match(l.Body))
+		m.died(l) && m.inTime(l) && m.hasHeaders(l.Properties.Headers) && m.hasProperties(&l.Properties) &&
+		(!m.reads() || m.inBody(l))
+}
+
+func (m *matcher) inBody(l *Letter) bool {
+	body, _, err := Unpack(l.Properties.ContentEncoding, l.Body, maxFiltered)
+	if err != nil && len(body) == 0 {
+		body = l.Body
+	}
+	return m.contains(body) && (m.pattern == nil || m.pattern.Match(body)) && m.hasValues(body)
+}
+
+func (m *matcher) contains(body []byte) bool {
+	for _, one := range m.bodies {
+		if bytes.Contains(body, one) {
+			return true
+		}
+	}
+	return len(m.bodies) == 0
+}
+
+func (m *matcher) hasValues(body []byte) bool {
+	for i := range m.json {
+		if !m.json[i].in(body) {
+			return false
+		}
+	}
+	return true
 }
 
 func (m *matcher) died(l *Letter) bool {
-	if m.Reason == "" && m.Queue == "" && m.Exchange == "" {
+	if m.Reason == "" && m.Queue == "" && m.Exchange == "" && m.Key == "" {
 		return true
 	}
 	for _, d := range l.Deaths {
-		if (m.Reason == "" || d.Reason == m.Reason) && (m.Queue == "" || d.Queue == m.Queue) && (m.Exchange == "" || d.Exchange == m.Exchange) {
+		if (m.Reason == "" || d.Reason == m.Reason) && (m.Queue == "" || d.Queue == m.Queue) && (m.Exchange == "" || d.Exchange == m.Exchange) &&
+			(m.Key == "" || slices.Contains(d.Keys, m.Key)) {
 			return true
 		}
 	}
@@ -112,6 +222,15 @@ func (m *matcher) inTime(l *Letter) bool {
 func (m *matcher) hasHeaders(h amqp.Table) bool {
 	for name, want := range m.Headers {
 		if v, ok := h[name]; !ok || text(v) != want {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *matcher) hasProperties(p *amqp.Properties) bool {
+	for name, want := range m.Properties {
+		if is, ok := propertyText(p, name); !ok || is != want {
 			return false
 		}
 	}

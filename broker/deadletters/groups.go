@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"curfew/broker"
+	"curfew/broker/queue"
 )
 
 // Group is the dead letters that died last of one reason in one queue, published to
@@ -19,9 +20,23 @@ type Group struct {
 	Bytes    int64     `json:"bytes"` // of the bodies
 	Oldest   time.Time `json:"oldest,omitzero"`
 	Newest   time.Time `json:"newest,omitzero"`
+	// Toward is, in the queue of parked messages, the exchange that they could not be routed by, and Key a key of one of them.
+	Toward string `json:"toward,omitempty"`
+	Key    string `json:"routing_key,omitempty"`
+	Why    Cause  `json:"why,omitempty"` // they are parked
 	// Ages counts them by how long ago they died: below a minute, an hour, a day, older.
 	Ages [4]int `json:"ages"`
 }
+
+// Cause is why messages are parked, as far as it can be seen now: exchanges and bindings may have changed since.
+type Cause string
+
+// The causes.
+const (
+	CauseNoExchange Cause = "no_exchange" // the exchange does not exist
+	CauseNoQueue    Cause = "no_queue"    // no queue is bound to it for their key
+	CauseMended     Cause = "mended"      // it leads to a queue by now
+)
 
 // ages are the bounds of Group.Ages.
 var ages = [...]time.Duration{time.Minute, time.Hour, 24 * time.Hour}
@@ -31,36 +46,56 @@ var ages = [...]time.Duration{time.Minute, time.Hour, 24 * time.Hour}
 const maxGroups = 1000
 
 // Groups sorts the ready messages of q that f matches by what they died of, the largest
-// group first. now is the present instant.
-func Groups(ctx context.Context, q *broker.Queue, f *Filter, now time.Time) ([]Group, error) {
+// group first. now is the present instant. When ctx ends it returns the groups of the newest
+// messages, with ctx's error; seen is how many it has looked at.
+func Groups(ctx context.Context, q *broker.Queue, f *Filter, now time.Time) (list []Group, seen int, err error) {
 	m, err := f.compile()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	type key struct{ reason, queue, exchange string }
-	groups := map[key]*Group{}
-	err = walk(ctx, q, 0, m, noBody, func(l *Letter) bool {
+	type key struct{ reason, queue, exchange, toward string }
+	groups, parked := map[key]*Group{}, q.Name() == broker.UndeliverableQueue
+	err = walk(ctx, q, way{newest: true}, m, func(l *Letter) bool {
 		d, _ := l.Last()
-		k := key{d.Reason, d.Queue, d.Exchange}
+		k := key{d.Reason, d.Queue, d.Exchange, ""}
+		if parked {
+			k.toward = l.Exchange
+		}
 		if groups[k] == nil && len(groups) >= maxGroups {
 			k = key{reason: "other"}
 		}
 		g := groups[k]
 		if g == nil {
 			g = &Group{Reason: k.reason, Queue: k.queue, Exchange: k.exchange}
+			if parked && k.reason != "other" {
+				g.Toward, g.Key, g.Why = l.Exchange, l.RoutingKey, causeOf(q, l)
+			}
 			groups[k] = g
 		}
 		g.add(l, d.Time, now)
 		return true
-	}, nil)
-	list := make([]Group, 0, len(groups))
+	}, func(_ queue.Seq, n int) { seen += n })
+	list = make([]Group, 0, len(groups))
 	for _, g := range groups {
 		list = append(list, *g)
 	}
 	slices.SortFunc(list, func(a, b Group) int {
-		return cmp.Or(cmp.Compare(b.Messages, a.Messages), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Exchange, b.Exchange))
+		return cmp.Or(cmp.Compare(b.Messages, a.Messages), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Exchange, b.Exchange),
+			cmp.Compare(a.Toward, b.Toward))
 	})
-	return list, err
+	return list, seen, err
+}
+
+// causeOf says why a message is parked. It stands there as it was to be routed.
+func causeOf(q *broker.Queue, l *Letter) Cause {
+	_, missing := q.VHost().Exchange(l.Exchange)
+	switch {
+	case missing != nil:
+		return CauseNoExchange
+	case len(q.VHost().Destinations(l.Exchange, l.RoutingKey)) == 0:
+		return CauseNoQueue
+	}
+	return CauseMended
 }
 
 func (g *Group) add(l *Letter, died, now time.Time) {

@@ -1,6 +1,7 @@
 package deadletters
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strconv"
@@ -14,7 +15,8 @@ import (
 const (
 	ToOrigin   = "origin"   // the exchange and keys it was first published with
 	ToQueue    = "queue"    // the queue it first died in, and no other
-	ToExchange = "exchange" // Target.Exchange, by Target.Key or, if that is "", its first
+	ToOnward   = "onward"   // the exchange and key by which it came here, as the dead letter it is: for parked messages once these lead somewhere
+	ToExchange = "exchange" // Options.Exchange, by Options.Key or, if that is "", its first
 )
 
 // What time to live a replayed message has.
@@ -30,10 +32,10 @@ type Options struct {
 	To       string `json:"to"`                    // default ToOrigin
 	Exchange string `json:"exchange,omitempty"`    // of ToExchange
 	Key      string `json:"routing_key,omitempty"` // likewise
-	TTL      string `json:"ttl"`                   // default TTLFresh
+	TTL      string `json:"ttl"`                   // default TTLFresh; with ToOnward TTLNone
 	Millis   int64  `json:"ttl_millis,omitempty"`
 	// KeepDeaths leaves the death headers on the message, so that its next death adds to
-	// them; without, it is as published for the first time.
+	// them; without, it is as published for the first time. ToOnward keeps them.
 	KeepDeaths bool `json:"keep_deaths"`
 	// MaxReplays leaves messages that were replayed so often before; 0: DefaultMaxReplays.
 	MaxReplays int64   `json:"max_replays"`
@@ -49,15 +51,17 @@ func (o *Options) complete() error {
 	if o.To == "" {
 		o.To = ToOrigin
 	}
-	if o.TTL == "" {
-		o.TTL = TTLFresh
+	if o.To == ToOnward {
+		o.KeepDeaths = true
+		o.TTL = cmp.Or(o.TTL, TTLNone)
 	}
+	o.TTL = cmp.Or(o.TTL, TTLFresh)
 	if o.MaxReplays == 0 {
 		o.MaxReplays = DefaultMaxReplays
 	}
 	switch {
-	case o.To != ToOrigin && o.To != ToQueue && o.To != ToExchange:
-		return fmt.Errorf("to is %q; it can be origin, queue or exchange", o.To)
+	case o.To != ToOrigin && o.To != ToQueue && o.To != ToOnward && o.To != ToExchange:
+		return fmt.Errorf("to is %q; it can be origin, queue, onward or exchange", o.To)
 	case o.TTL != TTLFresh && o.TTL != TTLRemaining && o.TTL != TTLNone && o.TTL != TTLMillis:
 		return fmt.Errorf("ttl is %q; it can be fresh, remaining, none or millis", o.TTL)
 	case o.Millis < 0 || o.Millis > broker.MaxTTLMillis || o.Millis == 0 && o.TTL == TTLMillis:
@@ -122,6 +126,10 @@ func (o *Options) address(l *Letter, m *broker.Publication, headers amqp.Table) 
 		}
 		m.Exchange, m.RoutingKey = []byte(o.Exchange), []byte(key)
 		delete(headers, "CC") // it goes where it was told to, and nowhere else
+		return true
+	case o.To == ToOnward:
+		m.Exchange, m.RoutingKey = []byte(l.Exchange), []byte(l.RoutingKey)
+		delete(headers, "CC")
 		return true
 	case !died || o.To == ToOrigin && len(first.Keys) == 0:
 		return false

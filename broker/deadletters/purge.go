@@ -40,7 +40,7 @@ func Purge(ctx context.Context, b *broker.Broker, q *broker.Queue, f *Filter, c 
 		upTo = c.Position
 	}
 	matched := 0
-	if err := walk(ctx, q, 0, m, noBody, func(l *Letter) bool {
+	if err := walk(ctx, q, way{}, m, func(l *Letter) bool {
 		if upTo.includes(l.Seq) {
 			matched++
 		}
@@ -51,7 +51,7 @@ func Purge(ctx context.Context, b *broker.Broker, q *broker.Queue, f *Filter, c 
 	if matched != c.Messages && (!fixed || matched > c.Messages) {
 		return 0, &Unconfirmed{matched, positionOf(q)}
 	}
-	err = walk(ctx, q, 0, m, noBody, func(l *Letter) bool {
+	err = walk(ctx, q, way{}, m, func(l *Letter) bool {
 		if upTo.includes(l.Seq) {
 			deleted += b.Remove([]deadline.Ref{{Deadline: l.Deadline, Queue: q.ID(), Seq: uint64(l.Seq)}})
 		}

@@ -54,6 +54,8 @@ type Replay struct {
 	Matched  int                `json:"matched"` // by the filter
 	Replayed int                `json:"replayed"`
 	Skipped  map[SkipReason]int `json:"left"`
+	// Targets are, of a dry run, where the messages would go, those with the most first. One that is delayed first goes nowhere yet.
+	Targets []Target `json:"targets,omitempty"`
 
 	// QueueID is the queue's incarnation, UpTo its last messages by priority when the run
 	// was made, At where the run is.
@@ -97,7 +99,9 @@ type replayer struct {
 	id      string
 	upTo    Position
 	limiter *rate.Limiter
-	saved   func() error // after a page
+	targets targets          // of a dry run
+	arrives []broker.Arrival // reused
+	saved   func() error     // after a page
 	err     error
 }
 
@@ -111,7 +115,7 @@ func (r *replayer) replay(ctx context.Context) error {
 	if r.order.Rate > 0 {
 		r.limiter = rate.NewLimiter(rate.Limit(r.order.Rate), 1)
 	}
-	err = walk(ctx, r.q, r.snapshot().At, m, -1, func(l *Letter) bool {
+	err = walk(ctx, r.q, way{after: r.snapshot().At, bodyBytes: -1}, m, func(l *Letter) bool {
 		if !r.upTo.includes(l.Seq) || l.Run == r.id {
 			return true
 		}
@@ -168,7 +172,9 @@ func (r *replayer) one(ctx context.Context, l *Letter) error {
 func (r *replayer) send(ctx context.Context, l *Letter, m *broker.Publication) (SkipReason, error) {
 	ref := deadline.Ref{Deadline: l.Deadline, Queue: r.q.ID(), Seq: uint64(l.Seq)}
 	if r.order.DryRun {
-		outcome, err := r.p.CanMove(ref, m)
+		outcome, to, err := r.p.CanMove(ref, m, r.arrives[:0])
+		r.targets.add(to)
+		r.arrives = to
 		return skipReason(outcome, err)
 	}
 	if err := r.limiter.Wait(ctx); err != nil {

@@ -26,7 +26,7 @@ var ErrNoReplay = errors.New("there is no such run")
 var ErrRunning = errors.New("the run is not in a state for that")
 
 // ErrRequest is wrapped by errors about a request that cannot be carried out.
-var ErrRequest = errors.New("bad order")
+var ErrRequest = errors.New("the replay cannot be started")
 
 const (
 	// maxReplays is how many replays that have ended are kept.
@@ -90,11 +90,11 @@ func (r *Replays) Start(ctx context.Context, o Request) (Replay, error) {
 	if err != nil {
 		return Replay{}, err
 	}
-	switch {
-	case o.Position.IsZero():
+	if o.Position.IsZero() {
 		o.Position = positionOf(q)
-	case o.Position.QueueID != q.ID():
-		return Replay{}, fmt.Errorf("%w: the queue was deleted and declared again since it was looked at; look again", ErrRequest)
+	}
+	if o.Position.QueueID != q.ID() || o.Filter.QueueID != 0 && o.Filter.QueueID != q.ID() {
+		return Replay{}, fmt.Errorf("%w: %w", ErrRequest, ErrRedeclared)
 	}
 	ready, _, _ := q.Counts()
 	j := &job{run: Replay{
@@ -215,9 +215,13 @@ func (r *Replays) move(ctx context.Context, j *job, saved func() error) error {
 	if run.User != "" {
 		p = vh.NewPublisher(run.User)
 	}
-	one := &replayer{job: j, b: r.b, q: q, p: p, order: run.Request, id: run.ID, upTo: Position{run.QueueID, run.UpTo}, saved: saved}
-	if err := one.replay(ctx); err != nil || run.DryRun {
+	one := &replayer{job: j, b: r.b, q: q, p: p, order: run.Request, id: run.ID, upTo: Position{run.QueueID, run.UpTo}, saved: saved, targets: targets{}}
+	if err := one.replay(ctx); err != nil {
 		return err
+	}
+	if run.DryRun {
+		j.change(func(run *Replay) { run.Targets = one.targets.list(r.b, q) })
+		return nil
 	}
 	return r.commit(ctx)
 }

@@ -1,6 +1,7 @@
 package deadletters
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,8 +12,8 @@ import (
 	"curfew/broker/amqp"
 )
 
-// typed is a field value with its type: {"long": 5}, {"longstr": "x"}, as RabbitMQ names
-// types (amqp.TypeName). A longstr that is no UTF-8 is {"longstr_base64": "..."}.
+// typed is a field value. What JSON has a type for is plain: a longstr, a bool, a long, a double with a point or an exponent, void as null. Any
+// other has its type with it, as RabbitMQ names types (amqp.TypeName): {"signedint": 5}. A longstr that is no UTF-8 is {"longstr_base64": "..."}.
 type typed struct{ value any }
 
 const longstrCoded = "longstr_base64"
@@ -48,13 +49,19 @@ func nameable(v any) bool {
 func (t typed) MarshalJSON() ([]byte, error) {
 	name, v := amqp.TypeName(t.value), t.value
 	switch x := t.value.(type) {
+	case bool, int64, nil:
+		return json.Marshal(x)
 	case string:
-		if !utf8.ValidString(x) {
-			name, v = longstrCoded, []byte(x)
+		if utf8.ValidString(x) {
+			return json.Marshal(x)
 		}
+		name, v = longstrCoded, []byte(x)
 	case float32:
 		v = number(float64(x), 32)
 	case float64:
+		if text, ok := number(x, 64).(json.RawMessage); ok && bytes.ContainsAny(text, ".e") {
+			return text, nil
+		}
 		v = number(x, 64)
 	case amqp.Decimal:
 		v = [2]int64{int64(x.Scale), int64(x.Value)}
@@ -78,12 +85,24 @@ func number(f float64, bits int) any {
 	return json.RawMessage(strconv.FormatFloat(f, 'g', -1, bits))
 }
 
-// UnmarshalJSON also takes a plain string, for files written by hand.
+// UnmarshalJSON takes plain values and those with a type.
 func (t *typed) UnmarshalJSON(b []byte) error {
-	var plain string
-	if json.Unmarshal(b, &plain) == nil && string(b) != "null" {
-		t.value = plain
+	switch b[0] {
+	case '"':
+		return into[string](b, &t.value)
+	case 't', 'f':
+		return into[bool](b, &t.value)
+	case 'n':
+		t.value = nil
 		return nil
+	case '{':
+	case '[':
+		return t.readArray(b)
+	default:
+		if bytes.ContainsAny(b, ".eE") {
+			return into[float64](b, &t.value)
+		}
+		return into[int64](b, &t.value)
 	}
 	var one map[string]json.RawMessage
 	if err := json.Unmarshal(b, &one); err != nil {
@@ -94,7 +113,7 @@ func (t *typed) UnmarshalJSON(b []byte) error {
 			return t.read(name, raw)
 		}
 	}
-	return errors.New(`a header has to be {"type": value}, such as {"long": 5}`)
+	return errors.New(`a header has to be a text, a number, true, false, null or {"type": value}, such as {"signedint": 5}`)
 }
 
 func (t *typed) read(name string, raw json.RawMessage) (err error) {
@@ -187,4 +206,43 @@ func plainTable(m map[string]typed) (amqp.Table, error) {
 		t[name] = v.value
 	}
 	return t, nil
+}
+
+// plainNumbers makes longs of all integers, so that a person reads them as numbers. withTypes is its opposite.
+func plainNumbers(t amqp.Table) amqp.Table {
+	plain := make(amqp.Table, len(t))
+	for name, v := range t {
+		if n, ok := amqp.Integer(v); ok {
+			v = n
+		}
+		plain[name] = v
+	}
+	return plain
+}
+
+// withTypes gives longs the types of the integers that have their names in like, if they fit.
+func withTypes(t, like amqp.Table) {
+	for name, v := range t {
+		n, ok := v.(int64)
+		if !ok {
+			continue
+		}
+		switch like[name].(type) {
+		case int8:
+			v = int8(n)
+		case uint8:
+			v = uint8(n)
+		case int16:
+			v = int16(n)
+		case uint16:
+			v = uint16(n)
+		case int32:
+			v = int32(n)
+		case uint32:
+			v = uint32(n)
+		}
+		if back, _ := amqp.Integer(v); back == n {
+			t[name] = v
+		}
+	}
 }

@@ -2,6 +2,8 @@ package deadletters
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"curfew/broker"
 	"curfew/broker/queue"
@@ -12,20 +14,38 @@ const (
 	// held alone.
 	pageCount = 256
 	pageBytes = 1 << 20
-	// noBody is how much of a body is read where nobody asked for it.
-	noBody = 0
 )
 
-// walk calls fn with each ready message of q behind after that m matches, in the order
-// of delivery and with bodyBytes of its body (<0 all), until fn returns false. Progress
-// is told after each page: the last message looked at, and how many were.
-func walk(ctx context.Context, q *broker.Queue, after queue.Seq, m *matcher, bodyBytes int, fn func(*Letter) bool, progress func(last queue.Seq, seen int)) error {
-	whole := bodyBytes
+// ErrRedeclared is returned for messages named by their numbers in a queue that is gone.
+var ErrRedeclared = errors.New("the queue was deleted and declared again since it was looked at; look again")
+
+// way is where a walk begins, and in which direction it goes.
+type way struct {
+	after     queue.Seq // the message before the first; 0: from the end that it begins at
+	newest    bool      // against the order of delivery
+	bodyBytes int       // <0 all
+}
+
+// walk calls fn with each ready message of q on the way that m matches, until fn returns
+// false. Progress is told after each page: the last message looked at, and how many were.
+func walk(ctx context.Context, q *broker.Queue, w way, m *matcher, fn func(*Letter) bool, progress func(last queue.Seq, seen int)) error {
+	if m.QueueID != 0 && m.QueueID != q.ID() {
+		return ErrRedeclared
+	}
+	look := broker.Browse{After: w.after, FromTail: w.newest, Count: pageCount, State: queue.Ready, BodyBytes: w.bodyBytes, Bytes: pageBytes}
 	if m.reads() {
-		whole = -1
+		look.BodyBytes = -1
+	}
+	next := func() ([]broker.Browsed, error) { return q.Browse(look) }
+	if len(m.seqs) > 0 {
+		left := w.ahead(m.seqs)
+		next = func() (page []broker.Browsed, _ error) {
+			page, left = pick(q, left, look.BodyBytes)
+			return page, nil
+		}
 	}
 	for {
-		page, err := q.Browse(broker.Browse{After: after, Count: pageCount, State: queue.Ready, BodyBytes: whole, Bytes: pageBytes})
+		page, err := next()
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -37,37 +57,90 @@ func walk(ctx context.Context, q *broker.Queue, after queue.Seq, m *matcher, bod
 			if !m.matches(&l) {
 				continue
 			}
-			if bodyBytes >= 0 && len(l.Body) > bodyBytes {
-				l.Body = l.Body[:bodyBytes]
+			if w.bodyBytes >= 0 && len(l.Body) > w.bodyBytes {
+				l.Body = l.Body[:w.bodyBytes]
 			}
 			if !fn(&l) {
 				return nil
 			}
 		}
-		after = page[len(page)-1].Seq
+		look.After = page[len(page)-1].Seq
 		if progress != nil {
-			progress(after, len(page))
+			progress(look.After, len(page))
 		}
 	}
 }
 
-// Search returns up to most dead letters of q behind after (0: from the head) that f
-// matches, with bodyBytes of each body. next is where to go on: the last one found, or 0
-// when the queue has been looked through.
-func Search(ctx context.Context, q *broker.Queue, f *Filter, after queue.Seq, most, bodyBytes int) (found []Letter, next queue.Seq, err error) {
+// ahead are those of the messages that lie on the way. They are in the order of delivery.
+func (w *way) ahead(seqs []queue.Seq) []queue.Seq {
+	list := slices.Clone(seqs)
+	if w.newest {
+		slices.Reverse(list)
+	}
+	if w.after == 0 {
+		return list
+	}
+	return slices.DeleteFunc(list, func(s queue.Seq) bool {
+		if w.newest {
+			return delivered(s, w.after) >= 0
+		}
+		return delivered(s, w.after) <= 0
+	})
+}
+
+// pick looks for messages by their numbers, those of a page; left are the others.
+func pick(q *broker.Queue, seqs []queue.Seq, bodyBytes int) (page []broker.Browsed, left []queue.Seq) {
+	bytes := 0
+	for i, s := range seqs {
+		if len(page) == pageCount || bytes >= pageBytes {
+			return page, seqs[i:]
+		}
+		if x, ok := q.Look(s, bodyBytes); ok && x.State == queue.Ready {
+			page = append(page, x)
+			bytes += len(x.Message.Body) + len(x.Message.Properties)
+		}
+	}
+	return page, nil
+}
+
+// Look says which messages a search shows, and how much of them.
+type Look struct {
+	After     queue.Seq // goes on behind this one; 0: from the head, or with Newest from the tail
+	Newest    bool      // the newest first
+	Count     int       // at most
+	BodyBytes int       // of each body; <0 all
+}
+
+// Search returns dead letters of q that f matches. next is where to go on: the last one
+// found, or 0 when the queue has been looked through. When ctx ends it returns what it has
+// found, with ctx's error; next is the last message that was looked at then.
+func Search(ctx context.Context, q *broker.Queue, f *Filter, look Look) (found []Letter, next queue.Seq, err error) {
 	m, err := f.compile()
 	if err != nil {
 		return nil, 0, err
 	}
-	err = walk(ctx, q, after, m, bodyBytes, func(l *Letter) bool {
-		if len(found) == most {
-			next = found[most-1].Seq
+	seen := look.After
+	err = walk(ctx, q, way{look.After, look.Newest, look.BodyBytes}, m, func(l *Letter) bool {
+		if len(found) == look.Count {
+			next = found[look.Count-1].Seq
 			return false
 		}
 		found = append(found, *l)
 		return true
-	}, nil)
+	}, func(last queue.Seq, _ int) { seen = last })
+	if err != nil && ctx.Err() != nil {
+		next = seen
+	}
 	return found, next, err
+}
+
+// At returns the message of q with that number, ready or with a consumer, with bodyBytes of its body (<0 all). False: it is gone.
+func At(q *broker.Queue, seq queue.Seq, bodyBytes int) (l Letter, ok bool) {
+	x, ok := q.Look(seq, bodyBytes)
+	if ok {
+		l = letterOf(&x)
+	}
+	return l, ok
 }
 
 // Count is how many ready messages of q the filter matches.
@@ -76,6 +149,6 @@ func Count(ctx context.Context, q *broker.Queue, f *Filter) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	err = walk(ctx, q, 0, m, noBody, func(*Letter) bool { n++; return true }, nil)
+	err = walk(ctx, q, way{}, m, func(*Letter) bool { n++; return true }, nil)
 	return n, err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -28,6 +29,10 @@ var deadLetterRoutes = []route{
 	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/import", op: operate.ImportDeadLetters, handle: importDeadLetters, body: maxImport},
 	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/draft", op: operate.SearchDeadLetters, handle: draftDeadLetter},
 	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/resend", op: operate.ResendDeadLetter, handle: resendDeadLetter, body: maxDefinitions, weight: publishWeight},
+	{method: get, path: "/api/curfew/deadletters/{vhost}/{queue}/messages/{seq}", op: operate.SearchDeadLetters, handle: getDeadLetter},
+	{method: get, path: "/api/curfew/deadletters/{vhost}/{queue}/filters", op: operate.SearchDeadLetters, handle: listFilters},
+	{method: put, path: "/api/curfew/deadletters/{vhost}/{queue}/filters/{name}", op: operate.SaveFilter, handle: putFilter},
+	{method: remove, path: "/api/curfew/deadletters/{vhost}/{queue}/filters/{name}", op: operate.DeleteFilter, handle: deleteFilter},
 	{method: get, path: "/api/curfew/replays", op: operate.ListReplays, handle: listReplays},
 	{method: get, path: "/api/curfew/replays/{run}", op: operate.SeeReplay, handle: getReplay},
 	{method: remove, path: "/api/curfew/replays/{run}", op: operate.CancelReplay, handle: cancelReplay},
@@ -45,6 +50,7 @@ const (
 type lettersRequest struct {
 	Filter   deadletters.Filter `json:"filter"`
 	After    queue.Seq          `json:"after"`
+	Newest   bool               `json:"newest"`
 	Count    int                `json:"count"`    // default peekCount
 	Truncate *int               `json:"truncate"` // bytes of each body; default peekBytes
 	Encoding string             `json:"encoding"`
@@ -88,7 +94,7 @@ func groupDeadLetters(r *request) error {
 	if err != nil {
 		return err
 	}
-	groups, err := r.api.Operations.GroupDeadLetters(r.Context(), r.Actor, letters)
+	groups, _, err := r.api.Operations.GroupDeadLetters(r.Context(), r.Actor, letters)
 	if err != nil {
 		return err
 	}
@@ -102,7 +108,7 @@ func searchDeadLetters(r *request) error {
 	if err != nil {
 		return err
 	}
-	search := operate.SearchRequest{DeadLetters: letters, After: l.After, Count: l.Count, BodyBytes: peekBytes}
+	search := operate.SearchRequest{DeadLetters: letters, After: l.After, Newest: l.Newest, Count: l.Count, BodyBytes: peekBytes}
 	if l.Truncate != nil {
 		search.BodyBytes = *l.Truncate
 	}
@@ -129,6 +135,67 @@ func letterObject(l *operate.DeadLetter, encoding string) object {
 		o["deaths"] = []any{}
 	}
 	return o
+}
+
+// maxUnpacked is how much of a body is unpacked for an answer, in bytes.
+const maxUnpacked = 16 << 20
+
+// getDeadLetter answers with one message, its whole body up to 16 MiB and, in "unpacked", what is behind its content-encoding.
+func getDeadLetter(r *request) error {
+	seq, err := strconv.ParseUint(r.Param("seq"), 10, 64)
+	if err != nil {
+		return operate.ErrMessageGone
+	}
+	l, err := r.api.Operations.DeadLetter(r.Context(), r.Actor, r.queueNamed(), operate.Seq(seq), maxUnpacked)
+	if err != nil {
+		return err
+	}
+	o := letterObject(&l, "")
+	o["queue_id"] = strconv.FormatUint(l.QueueID, 10)
+	if !deadletters.IsPacked(l.Properties.ContentEncoding) {
+		return r.Answer(o)
+	}
+	plain, more, err := deadletters.Unpack(l.Properties.ContentEncoding, l.Body, maxUnpacked)
+	text, encoding := string(plain), "string"
+	if !utf8.Valid(plain) {
+		text, encoding = base64.StdEncoding.EncodeToString(plain), "base64"
+	}
+	unpacked := object{"payload": text, "payload_encoding": encoding, "truncated": more, "error": nil}
+	if err != nil {
+		unpacked["error"] = err.Error()
+	}
+	o["unpacked"] = unpacked
+	return r.Answer(o)
+}
+
+func listFilters(r *request) error {
+	list, err := r.api.Operations.ListFilters(r.Context(), r.Actor, r.queueNamed())
+	if err != nil {
+		return err
+	}
+	return r.Answer(list)
+}
+
+// putFilter saves {"query": "reason=expired&since=2h"} under a name.
+func putFilter(r *request) error {
+	var f operate.SavedFilter
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&f); err != nil {
+		return rest.Bad(err.Error())
+	}
+	f.Name = r.Param("name")
+	if err := r.api.Operations.SaveFilter(r.Context(), r.Actor, r.queueNamed(), f); err != nil {
+		return err
+	}
+	return r.Done()
+}
+
+func deleteFilter(r *request) error {
+	if err := r.api.Operations.DeleteFilter(r.Context(), r.Actor, r.queueNamed(), r.Param("name")); err != nil {
+		return err
+	}
+	return r.Done()
 }
 
 func replayDeadLetters(r *request) error {
@@ -254,6 +321,7 @@ type draft struct {
 	Properties json.RawMessage `json:"properties"` // as in an exported file
 	Payload    string          `json:"payload"`
 	Encoding   string          `json:"payload_encoding"` // string or base64
+	DryRun     bool            `json:"dry_run,omitempty"`
 }
 
 func readDraft(r *request) (d draft, err error) {
@@ -275,14 +343,14 @@ func draftDeadLetter(r *request) error {
 	if err != nil {
 		return err
 	}
-	answer := draft{asked.Seq, d.QueueID, d.Exchange, d.RoutingKey, d.Properties, string(d.Body), "string"}
+	answer := draft{Seq: asked.Seq, QueueID: d.QueueID, Exchange: d.Exchange, RoutingKey: d.RoutingKey, Properties: d.Properties, Payload: string(d.Body), Encoding: "string"}
 	if !utf8.Valid(d.Body) {
 		answer.Payload, answer.Encoding = base64.StdEncoding.EncodeToString(d.Body), "base64"
 	}
 	return r.Answer(answer)
 }
 
-// resendDeadLetter publishes what became of a draft, and takes the dead letter out of its queue.
+// resendDeadLetter publishes what became of a draft, and takes the dead letter out of its queue. A dry run answers with the review of the draft.
 func resendDeadLetter(r *request) error {
 	d, err := readDraft(r)
 	if err != nil {
@@ -292,9 +360,17 @@ func resendDeadLetter(r *request) error {
 	if err != nil {
 		return err
 	}
-	skipped, err := r.api.Operations.ResendDeadLetter(r.Context(), r.Actor, r.queueNamed(), d.Seq, operate.Draft{
+	changed := operate.Draft{
 		QueueID: d.QueueID, Draft: deadletters.Draft{Exchange: d.Exchange, RoutingKey: d.RoutingKey, Properties: d.Properties, Body: body},
-	})
+	}
+	if d.DryRun {
+		review, err := r.api.Operations.ReviewDraft(r.Context(), r.Actor, r.queueNamed(), d.Seq, changed)
+		if err != nil {
+			return err
+		}
+		return r.Answer(review)
+	}
+	skipped, err := r.api.Operations.ResendDeadLetter(r.Context(), r.Actor, r.queueNamed(), d.Seq, changed)
 	if err == nil && skipped != "" {
 		err = rest.NewProblem(http.StatusConflict, "skipped", "the message stays where it is: "+string(skipped))
 	}

@@ -223,3 +223,36 @@ func TestEditAndResend(t *testing.T) {
 	assert.Equal(t, map[string]any{"message_id": "n"}, got["properties"])
 	assert.Empty(t, x.ask("POST", "/api/queues/%2F/dlq/peek", `{}`).list())
 }
+
+// TestOneDeadLetterOverHTTP: a message by itself, saved filters, where a try goes, and the review of a draft.
+func TestOneDeadLetterOverHTTP(t *testing.T) {
+	x := start(t)
+	x.deadLetters(3)
+	one := x.ask("GET", dlq+"/messages/2", nil).is(200, "").body
+	assert.Contains(t, one, `"payload":"1"`)
+	assert.Contains(t, one, `"reason":"expired"`)
+	for _, seq := range []string{"9", "x", "-1"} {
+		x.ask("GET", dlq+"/messages/"+seq, nil).is(404, "")
+	}
+	newest := x.ask("POST", dlq+"/search", map[string]any{"newest": true, "count": 1}).body
+	assert.Contains(t, newest, `"payload":"2"`)
+	assert.Contains(t, x.ask("POST", dlq+"/search", map[string]any{"filter": map[string]any{"properties": map[string]string{"message-id": "id1"}}}).body, `"payload":"1"`)
+
+	x.ask("PUT", dlq+"/filters/the%20night", map[string]any{"query": "reason=expired&since=2h"}).is(204, "")
+	assert.JSONEq(t, `[{"name":"the night","query":"reason=expired&since=2h","by":"guest"}]`, x.ask("GET", dlq+"/filters", nil).body)
+	for _, query := range []string{"", "colour=red", "since=yesterday", "%"} {
+		x.ask("PUT", dlq+"/filters/wrong", map[string]any{"query": query}).is(400, "")
+	}
+	x.ask("DELETE", dlq+"/filters/the%20night", nil).is(204, "")
+	x.ask("DELETE", dlq+"/filters/the%20night", nil).is(404, "")
+
+	assert.Contains(t, x.ask("POST", dlq+"/replay", map[string]any{"dry_run": true, "ttl": "millis", "ttl_millis": 5000}).body,
+		`"targets":[{"queue":"q","messages":3,"consumers":0,"expiring":3,"first_expiry_millis":`)
+	draft := x.ask("POST", dlq+"/draft", map[string]any{"seq": 1}).object()
+	draft["payload"], draft["dry_run"] = "changed", true
+	review := x.ask("POST", dlq+"/resend", draft).is(200, "").object()
+	assert.Contains(t, review["diff"], "-0\n+changed")
+	assert.Contains(t, review["not_json"], "line 1, column 1")
+	ready := x.ask("GET", "/api/curfew/deadletters", nil).body
+	assert.Contains(t, ready, `"ready":3`, "a review changes nothing")
+}

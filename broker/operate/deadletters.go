@@ -38,14 +38,15 @@ type DeadLetters struct {
 	Filter deadletters.Filter
 }
 
-// GroupDeadLetters counts them by what they died of, the largest group first.
-func (o Letters) GroupDeadLetters(ctx context.Context, a Actor, r DeadLetters) ([]deadletters.Group, error) {
+// GroupDeadLetters counts them by what they died of, the largest group first. When ctx ends it has the groups of the newest, with ctx's error; seen
+// is how many messages it has looked at.
+func (o Letters) GroupDeadLetters(ctx context.Context, a Actor, r DeadLetters) (list []deadletters.Group, seen int, err error) {
 	q, err := o.queue(&a, SearchDeadLetters, r.Queue)
 	if err == nil {
 		err = check(&r.Filter)
 	}
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	return deadletters.Groups(ctx, q, &r.Filter, time.Now())
 }
@@ -63,20 +64,22 @@ const MaxSearchCount = 1000
 // SearchRequest says which dead letters to show.
 type SearchRequest struct {
 	DeadLetters
-	After            queue.Seq // goes on behind this one; 0: from the head
+	After            queue.Seq // goes on behind this one; 0: from the head, or with Newest from the tail
+	Newest           bool      // the newest first
 	Count, BodyBytes int
 }
 
 // DeadLetter is one as it stands in its queue.
 type DeadLetter struct {
 	deadletters.Letter
-	DeadlineMillis int64 // Unix ms by the wall clock; 0 none
+	DeadlineMillis int64  // Unix ms by the wall clock; 0 none
+	QueueID        uint64 // the incarnation of its queue
 }
 
 // Unacked reports whether a consumer holds the dead letter.
 func (l *DeadLetter) Unacked() bool { return l.State == queue.Unacked }
 
-// SearchDeadLetters shows dead letters; next is where to go on, 0 at the end.
+// SearchDeadLetters shows dead letters; next is where to go on, 0 at the end. When ctx ends it has what was found until then, with ctx's error.
 func (o Letters) SearchDeadLetters(ctx context.Context, a Actor, r SearchRequest) (list []DeadLetter, next queue.Seq, err error) {
 	if r.Count < 1 || r.Count > MaxSearchCount {
 		return nil, 0, &OutOfRange{"count", int64(r.Count)}
@@ -88,11 +91,30 @@ func (o Letters) SearchDeadLetters(ctx context.Context, a Actor, r SearchRequest
 	if err != nil {
 		return nil, 0, err
 	}
-	found, next, err := deadletters.Search(ctx, q, &r.Filter, r.After, r.Count, min(max(r.BodyBytes, 0), maxAnswer/r.Count))
+	found, next, err := deadletters.Search(ctx, q, &r.Filter, deadletters.Look{
+		After: r.After, Newest: r.Newest, Count: r.Count, BodyBytes: min(max(r.BodyBytes, 0), maxAnswer/r.Count),
+	})
 	for i := range found {
-		list = append(list, DeadLetter{found[i], o.Broker.UnixMillis(found[i].Deadline)})
+		list = append(list, o.deadLetter(q, &found[i]))
 	}
 	return list, next, err
+}
+
+func (o Letters) deadLetter(q *broker.Queue, l *deadletters.Letter) DeadLetter {
+	return DeadLetter{*l, o.Broker.UnixMillis(l.Deadline), q.ID()}
+}
+
+// DeadLetter shows one message by its number, ready or unacked, with bodyBytes of its body (<0 all). Error: ErrMessageGone among others.
+func (o Letters) DeadLetter(_ context.Context, a Actor, at QueueName, seq queue.Seq, bodyBytes int) (DeadLetter, error) {
+	q, err := o.queue(&a, SearchDeadLetters, at)
+	if err != nil {
+		return DeadLetter{}, err
+	}
+	l, ok := deadletters.At(q, seq, bodyBytes)
+	if !ok {
+		return DeadLetter{}, ErrMessageGone
+	}
+	return o.deadLetter(q, &l), nil
 }
 
 // ExportDeadLetters writes dead letters as lines of JSON. Nothing is written if the error is about the actor or the request.
@@ -196,6 +218,26 @@ func (o Letters) ResendDeadLetter(ctx context.Context, a Actor, at QueueName, se
 	}
 	o.Record(a, ResendDeadLetter, at, err, zap.Uint64("seq", uint64(seq)), zap.String("exchange", d.Exchange), zap.String("routing_key", d.RoutingKey), zap.String("skipped", string(skipped)))
 	return skipped, err
+}
+
+// ReviewDraft tells what ResendDeadLetter would do with a draft, and does nothing. Errors: as there.
+func (o Letters) ReviewDraft(_ context.Context, a Actor, at QueueName, seq queue.Seq, d Draft) (deadletters.Review, error) {
+	q, err := o.queue(&a, ResendDeadLetter, at)
+	if err == nil && cmp.Or(d.QueueID, q.ID()) != q.ID() {
+		err = ErrNotFound
+	}
+	var vh *broker.VHost
+	if err == nil {
+		vh, err = o.Broker.VHostOf(q)
+	}
+	if err != nil {
+		return deadletters.Review{}, err
+	}
+	r, ok, err := deadletters.ReviewOf(o.Broker, vh.NewPublisher(a.Name), q, seq, &d.Draft)
+	if err == nil && !ok {
+		err = ErrMessageGone
+	}
+	return r, err
 }
 
 // StartReplay starts a replay that belongs to the actor, with the actor's rights. A dry run is over when it returns, and has moved nothing.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"curfew/broker/amqp"
+	"curfew/broker/deadletters"
 )
 
 // Errors of operations. Those of the broker come as they are: *amqp.Exception among others, 403 for a permission that is missing.
@@ -66,7 +67,7 @@ func Refused(err error) bool {
 
 // Gone reports whether an operation failed because what it is about is not there any more.
 func Gone(err error) bool {
-	for _, one := range []error{ErrNoVHost, ErrNotFound, ErrMessageGone, ErrChanged} {
+	for _, one := range []error{ErrNoVHost, ErrNotFound, ErrMessageGone, ErrChanged, deadletters.ErrRedeclared} {
 		if errors.Is(err, one) {
 			return true
 		}

@@ -11,6 +11,8 @@ const (
 	PurgeQueue             Operation = "purge_queue"
 	ListDeadLetterQueues   Operation = "list_dead_letter_queues"
 	SearchDeadLetters      Operation = "search_dead_letters" // and groups
+	SaveFilter             Operation = "save_filter"
+	DeleteFilter           Operation = "delete_filter"
 	ExportDeadLetters      Operation = "export_dead_letters"
 	PurgeDeadLetters       Operation = "purge_dead_letters"
 	ImportDeadLetters      Operation = "import_dead_letters"
@@ -88,6 +90,8 @@ var rules = map[Operation]rule{
 	PurgeQueue:             {role: Management, read: always},
 	ListDeadLetterQueues:   {role: Management, looks: true, read: unlessMonitor},
 	SearchDeadLetters:      {role: Management, read: always},
+	SaveFilter:             {role: Management, read: always},
+	DeleteFilter:           {role: Management, read: always},
 	ExportDeadLetters:      {role: Management, read: always},
 	PurgeDeadLetters:       {role: Management, read: always},
 	ImportDeadLetters:      {role: Management, read: always},

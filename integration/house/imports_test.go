@@ -61,7 +61,7 @@ var rooms = map[string][]string{
 	"monitor/printable":                {},
 	"monitor/forecast":                 {},
 	"monitor/audit":                    {},
-	"monitor/dashboard":                {"monitor", "monitor/alert", "monitor/audit", "monitor/dashboard/internal/alerts", "monitor/dashboard/internal/assets", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/rates", "monitor/dashboard/internal/session", "monitor/dashboard/internal/ui", "monitor/rabbitmq", "broker/access", "broker/deadletters", "broker/operate"}, // of access only values
+	"monitor/dashboard":                {"monitor", "monitor/alert", "monitor/audit", "monitor/dashboard/internal/alerts", "monitor/dashboard/internal/assets", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/letters", "monitor/dashboard/internal/rates", "monitor/dashboard/internal/session", "monitor/dashboard/internal/ui", "monitor/rabbitmq", "broker/access", "broker/deadletters", "broker/operate"}, // of access only values
 	"monitor/telemetry":                {},
 
 	"monitor/dashboard/internal/alerts":  {"monitor/alert", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
@@ -69,6 +69,7 @@ var rooms = map[string][]string{
 	"monitor/dashboard/internal/chart":   {"monitor", "monitor/dashboard/internal/format"},
 	"monitor/dashboard/internal/content": {"broker/amqp"},
 	"monitor/dashboard/internal/format":  {"monitor/printable"},
+	"monitor/dashboard/internal/letters": {"broker/amqp", "broker/deadletters", "broker/operate", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
 	"monitor/dashboard/internal/rates":   {"broker/operate"},
 	"monitor/dashboard/internal/session": {},
 	"monitor/dashboard/internal/ui":      {"broker/operate", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format"},

@@ -1,11 +1,15 @@
 package dashboard
 
 import (
+	"time"
+
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"curfew/broker/deadletters"
 	"curfew/monitor/audit"
 	"curfew/monitor/dashboard/internal/format"
+	"curfew/monitor/dashboard/internal/letters"
 	"curfew/monitor/dashboard/internal/ui"
 )
 
@@ -72,7 +76,25 @@ func auditRow(r *audit.Record) g.Node {
 	}
 	return h.Tr(at, h.Td(ui.Name(r.Died())),
 		h.Td(queue), h.Td(id), ui.Amount(late),
-		h.Td(h.Class("faint"), ui.Name(r.Path)), h.Td(outcome(r.Outcome)), h.Td(ui.Names(r.To, ui.Faint("nowhere"))))
+		h.Td(h.Class("faint"), ui.Name(r.Path)), h.Td(outcome(r.Outcome)), h.Td(deadLetterAt(r)))
+}
+
+// deadLetterAt links each queue that a dead letter went to with the dead letter there: by its message-id, else by where and when it died.
+func deadLetterAt(r *audit.Record) g.Node {
+	if len(r.To) == 0 {
+		return ui.Faint("nowhere")
+	}
+	if r.Outcome != "dead_lettered" && r.Outcome != "parked" {
+		return ui.Names(r.To, nil)
+	}
+	q := deadletters.Query{"died_in": {r.Queue}}
+	if len(r.MessageID) > 0 {
+		q["message_id"] = []string{string(r.MessageID)}
+	} else { // it died within the second that its history names, or its first death there was before
+		died := time.UnixMilli(r.At).UTC().Truncate(time.Second)
+		q["since"], q["before"] = []string{died.Add(-time.Second).Format(time.RFC3339)}, []string{died.Add(2 * time.Second).Format(time.RFC3339)}
+	}
+	return ui.Spaced(g.Map(r.To, func(queue string) g.Node { return ui.Link(letters.FindURL(r.VHost, queue, q), ui.Name(queue)) })...)
 }
 
 // result shows what became of a change.

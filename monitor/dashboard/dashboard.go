@@ -15,6 +15,7 @@ import (
 	"curfew/monitor/audit"
 	"curfew/monitor/dashboard/internal/alerts"
 	"curfew/monitor/dashboard/internal/assets"
+	"curfew/monitor/dashboard/internal/letters"
 	"curfew/monitor/dashboard/internal/rates"
 	"curfew/monitor/dashboard/internal/session"
 	"curfew/monitor/dashboard/internal/ui"
@@ -70,6 +71,9 @@ func New(o Options) (*Dashboard, error) {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
 	d.groups = []ui.Group{alerts.Pages{Alerts: o.Alerts, Site: answers{d}, Record: d.record}.Group()}
+	if o.Operations != nil {
+		d.groups = append(d.groups, letters.Pages{Operations: o.Operations, Site: answers{d}, Log: d.log}.Group())
+	}
 	d.pages, d.sessions = d.makePages(), session.New()
 	return d, nil
 }
@@ -103,6 +107,9 @@ func (d *Dashboard) Handler() http.Handler {
 		for path, change := range group.Changes {
 			mux.Handle("POST "+path, d.changes(change))
 		}
+		for path, upload := range group.Uploads {
+			mux.Handle("POST "+path, d.known(upload))
+		}
 		for path, file := range group.Files {
 			mux.Handle("GET "+path, d.known(file))
 		}
@@ -115,12 +122,6 @@ func (d *Dashboard) Handler() http.Handler {
 	}
 	if d.Operations != nil {
 		mux.Handle("POST /deadline", d.changes(d.changeDeadline))
-		mux.Handle("GET /dead-letters/export", d.known(d.exportLetters))
-		mux.Handle("POST "+importPath, d.known(d.importLetters))
-		mux.Handle("POST "+editPath, d.changes(d.resend))
-		mux.Handle("POST /dead-letters/purge", d.changes(d.purge))
-		mux.Handle("POST /dead-letters/replay", d.changes(d.replay))
-		mux.Handle("POST /dead-letters/cancel", d.changes(d.cancelReplay))
 	}
 	mux.Handle("/", d.known(func(w http.ResponseWriter, r *http.Request, _ ui.Visitor) {
 		d.fail(w, r, http.StatusNotFound, "There is no such page.")

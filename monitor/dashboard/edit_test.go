@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/monitor/dashboard/internal/letters"
 )
 
 var (
@@ -19,9 +21,30 @@ var (
 	textPattern = regexp.MustCompile(`<input name="([^"]+)" value="([^"]*)"`)
 )
 
+const maxEdited = 256 << 10 // as on the page
+
+func editURL(vhost, queue string, seq uint64) string {
+	return letters.EditPath + "?" + url.Values{"vhost": {vhost}, "name": {queue}, "seq": {strconv.FormatUint(seq, 10)}}.Encode()
+}
+
+// sent confirms what a review shows.
+func (s *site) sent(form url.Values) answer {
+	s.Helper()
+	review := s.post(letters.EditPath, form)
+	if review.status != http.StatusOK {
+		return review
+	}
+	confirmed := formWith(review.body, "answer")
+	confirmed.Set("do", "send")
+	return s.post(letters.EditPath, confirmed)
+}
+
 // filledIn is a page's form as a browser sends it: its lines end with CR LF.
 func filledIn(page string) url.Values {
 	form := hiddenForm(page)
+	for name := range form {
+		form.Set(name, strings.ReplaceAll(strings.ReplaceAll(form.Get(name), "\r\n", "\n"), "\n", "\r\n"))
+	}
 	for _, m := range textPattern.FindAllStringSubmatch(page, -1) {
 		form.Set(m[1], html.UnescapeString(m[2]))
 	}
@@ -46,7 +69,7 @@ func TestEditChangesNothingByItself(t *testing.T) {
 		s.publish(dlq, p, body)
 		a := s.get(editURL("/", "dlq", uint64(s.standing(dlq)[0].Seq)))
 		require.NotContains(t, a.body, "<script>alert")
-		a = s.post(editPath, filledIn(a.body))
+		a = s.sent(filledIn(a.body))
 		require.Contains(t, a.body, "1 message replayed.", "%q", body)
 		require.Empty(t, s.standing(dlq))
 		sent := s.standing(q)[i]
@@ -67,23 +90,32 @@ func TestEdit(t *testing.T) {
 	require.NoError(t, err)
 	s.publish(dlq, amqp.Properties{Headers: died("q", "expired", ""), Has: amqp.HasHeaders}, "x")
 	page := s.get("/dead-letter?vhost=/&name=dlq").body
-	require.Contains(t, page, `href="/dead-letter/edit?name=dlq&amp;seq=2&amp;vhost=%2F"`)
-	require.NotContains(t, page, "seq=1&amp;", "a consumer holds it")
+	require.Contains(t, page, `href="/dead-letters/message?name=dlq&amp;seq=2&amp;vhost=%2F"`)
+	require.Contains(t, s.get("/dead-letters/message?name=dlq&seq=2&vhost=/").body, `href="/dead-letter/edit?name=dlq&amp;seq=2&amp;vhost=%2F"`)
+	held := s.get("/dead-letters/message?name=dlq&seq=1&vhost=/").body
+	require.Contains(t, held, "a consumer has it")
+	require.NotContains(t, held, letters.EditPath)
 	form := filledIn(s.get(editURL("/", "dlq", 2)).body)
 	form.Set("routing_key", "nowhere")
-	a := s.post(editPath, form)
+	a := s.post(letters.EditPath, form)
+	require.Contains(t, a.body, "would stay where it is, like those that would reach no queue")
+	require.NotContains(t, a.body, `value="send"`)
+	form.Set("do", "send")
+	a = s.post(letters.EditPath, form)
 	require.Equal(t, http.StatusBadRequest, a.status)
 	require.Contains(t, a.body, "stays where it is, like those that would reach no queue")
-	form.Set("form", coded)
+	require.Contains(t, a.body, `name="routing_key" value="nowhere"`, "the form is as it was filled in")
+	form.Del("do")
+	form.Set("form", "base64")
 	form.Set("body", "?")
-	require.Contains(t, s.post(editPath, form).body, "not valid base64")
+	require.Contains(t, s.post(letters.EditPath, form).body, "not valid base64")
 	form.Set("form", "")
-	require.Equal(t, http.StatusBadRequest, s.post(editPath, form).status)
+	require.Equal(t, http.StatusBadRequest, s.post(letters.EditPath, form).status)
 	require.Equal(t, http.StatusNotFound, s.get(editURL("/", "dlq", 7)).status)
 
 	s.publish(dlq, amqp.Properties{Headers: died("q", "expired", ""), Has: amqp.HasHeaders}, strings.Repeat("\x00", maxEdited))
 	form = filledIn(s.get(editURL("/", "dlq", 3)).body)
-	require.Equal(t, "/dead-letter", s.post(editPath, form).path, "the largest fits into a form")
+	require.Equal(t, "/dead-letter", s.sent(form).path, "the largest fits into a form")
 	s.publish(dlq, amqp.Properties{Headers: died("q", "expired", ""), Has: amqp.HasHeaders}, strings.Repeat("\x00", maxEdited+1))
 	require.Contains(t, s.get(editURL("/", "dlq", 4)).body, "larger than 256 KiB")
 	require.Len(t, s.standing(q), 1)
@@ -91,9 +123,9 @@ func TestEdit(t *testing.T) {
 	form.Set("seq", "2")
 	s.logIn("eye")
 	require.Contains(t, s.get(editURL("/", "dlq", 2)).body, "may not read")
-	require.Equal(t, http.StatusForbidden, s.post(editPath, form).status)
+	require.Equal(t, http.StatusForbidden, s.post(letters.EditPath, form).status)
 	form.Set("token", s.d.sessions.Token(s.secret()))
-	require.Equal(t, http.StatusForbidden, s.post(editPath, form).status)
+	require.Equal(t, http.StatusForbidden, s.post(letters.EditPath, form).status)
 	require.Len(t, s.standing(q), 1)
 }
 
@@ -106,7 +138,7 @@ func TestLongFormsAreAskedFor(t *testing.T) {
 	all := clients.Open("other", func(error) {})
 	require.NoError(t, all.Take(clients.Limit()))
 	roots := clients.Open("root", func(error) {})
-	a := s.post(editPath, form)
+	a := s.post(letters.EditPath, form)
 	all.Close()
 	roots.Close()
 	if a.status != http.StatusOK { // otherwise the client that held most has given way

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/amqp"
+	"curfew/monitor/dashboard/internal/letters"
 )
 
 // TestPurgeTakesTheNumber: nothing is deleted before somebody has typed in how many messages they are.
@@ -25,7 +26,7 @@ func TestPurgeTakesTheNumber(t *testing.T) {
 	require.Contains(t, a.body, "Delete 12 messages for good?")
 	require.NotContains(t, a.body, "Nothing was deleted")
 
-	form = hiddenForm(a.body)
+	form = formWith(a.body, "answer")
 	form.Set("confirm", "11")
 	a = s.post("/dead-letters/purge", form)
 	require.Contains(t, a.body, "Nothing was deleted: the number is not 11.")
@@ -57,8 +58,14 @@ func TestExportIsOfWhatFits(t *testing.T) {
 	s := newSite(t).logIn("root")
 	dlq := s.dead(1)
 	s.publish(dlq, amqp.Properties{Headers: died("q", "rejected", ""), Has: amqp.HasHeaders}, "")
-	page := s.get("/dead-letter?vhost=/&name=dlq&reason=expired&bodies=1").body
-	require.Contains(t, page, `href="/dead-letters/export?name=dlq&amp;reason=expired&amp;vhost=%2F"`)
+	page := s.get("/dead-letter?vhost=/&name=dlq&reason=expired").body
+	form := formWith(page, "letters")
+	form.Set("of", "all")
+	require.Equal(t, 1, strings.Count(s.post("/dead-letters/export", form).body, "\n"))
+	form.Set("of", "selected")
+	require.Contains(t, s.post("/dead-letters/export", form).body, "Select messages first")
+	form["pick"] = []string{"1", "2"}
+	require.Equal(t, 2, strings.Count(s.post("/dead-letters/export", form).body, "\n"))
 	a := s.get("/dead-letters/export?name=dlq&reason=expired&vhost=%2F")
 	require.Equal(t, 1, strings.Count(a.body, "\n"))
 	require.Contains(t, a.body, `"payload":"YWJj"`)
@@ -116,7 +123,7 @@ func TestImportIsBounded(t *testing.T) {
 	s := newSite(t).logIn("root")
 	dlq := s.dead(0)
 	const before = "--b\r\nContent-Disposition: form-data; name=\"vhost\"\r\n\r\n/\r\n--b\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\ndlq\r\n--b\r\nContent-Disposition: form-data; name=\"token\"\r\n\r\n%s\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n"
-	body := io.MultiReader(strings.NewReader(fmt.Sprintf(before, s.token("/alerts"))), io.LimitReader(&endless{}, maxUpload), strings.NewReader("\r\n--b--\r\n"))
+	body := io.MultiReader(strings.NewReader(fmt.Sprintf(before, s.token("/alerts"))), io.LimitReader(&endless{}, letters.MaxUpload), strings.NewReader("\r\n--b--\r\n"))
 	r := httptest.NewRequest(http.MethodPost, "/dead-letters/import", body) // over no network: the answer comes before all is sent
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=b")
 	r.AddCookie(s.cookie())
@@ -124,7 +131,7 @@ func TestImportIsBounded(t *testing.T) {
 	s.d.Handler().ServeHTTP(w, r)
 	require.Equal(t, http.StatusBadRequest, w.Code)
 	require.Contains(t, w.Body.String(), "more than 64 MiB: use curfew dlq import")
-	require.LessOrEqual(t, len(s.standing(dlq)), maxUpload>>16)
+	require.LessOrEqual(t, len(s.standing(dlq)), letters.MaxUpload>>16)
 }
 
 // endless is a file without an end: one message in each 64 KiB.

@@ -8,16 +8,13 @@ import (
 	"net/url"
 	"strings"
 
+	"curfew/monitor/dashboard/internal/letters"
 	"curfew/monitor/dashboard/internal/session"
 	"curfew/monitor/dashboard/internal/ui"
 )
 
-const (
-	// maxForm bounds the body of a request.
-	maxForm = 64 << 10
-	// importPath is the only one that takes a file.
-	importPath = "/dead-letters/import"
-)
+// maxForm bounds the body of a request.
+const maxForm = 64 << 10
 
 // policy lets pages load this package's own files and talk only to this server.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
@@ -40,10 +37,10 @@ func secured(next http.Handler) http.Handler {
 
 func maxBody(path string) int64 {
 	switch path {
-	case importPath:
-		return maxUpload
-	case editPath:
-		return maxEditForm
+	case letters.ImportPath:
+		return letters.MaxUpload
+	case letters.EditPath:
+		return letters.MaxEditForm
 	}
 	return maxForm
 }

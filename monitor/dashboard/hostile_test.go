@@ -21,6 +21,7 @@ import (
 	"curfew/monitor/alert"
 	"curfew/monitor/audit"
 	"curfew/monitor/dashboard/internal/format"
+	"curfew/monitor/dashboard/internal/letters"
 	"curfew/monitor/dashboard/internal/ui"
 )
 
@@ -92,9 +93,11 @@ func pagesOf(t *testing.T, name string) map[string]string {
 	for short, path := range map[string]string{
 		"overview": "/", "queues": "/queues?q=&vhost=" + query, "none": "/queues?sort=ready&q=no" + query, "queue": ui.QueueURL(name, name) + "&bodies=1&offset=0&x=" + query,
 		"alerts": "/alerts?event=at_risk&vhost=" + query + "&queue=" + query, "dead letters": "/dead-letters",
-		"dead letter": lettersURL(name, name) + "&bodies=1&after=1&died_in=" + query + "&exchange=" + query + "&message_id=" + query + "&body=" + query,
+		"dead letter": letters.URL(name, name) + "&order=oldest&after=1&header=" + query + "%3D" + query + "&property=type%3D" + query + "&json=a%3D" + query + "&key=" + query + "&died_in=" + query + "&exchange=" + query + "&message_id=" + query + "&body=" + query,
 		"deadline":    deadlineURL(name, name, 1), "edit": editURL(name, name, 1),
-		"audit": "/audit", "nothing audited": "/audit?queue=no" + query + "&vhost=" + query + "&message_id=" + query,
+		"dead letter list": letters.URL(name, name), "wrong filter": letters.URL(name, name) + "&since=" + query + "&pattern=(" + query,
+		"message": "/dead-letters/message?seq=1&" + strings.TrimPrefix(letters.URL(name, name), "/dead-letter?"),
+		"audit":   "/audit", "nothing audited": "/audit?queue=no" + query + "&vhost=" + query + "&message_id=" + query,
 	} {
 		a := s.get(path)
 		require.Equal(t, 200, a.status, path)

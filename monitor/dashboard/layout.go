@@ -20,6 +20,7 @@ func (d *Dashboard) layout(s *ui.Info, p ui.Drawing) g.Node {
 			h.Link(h.Rel("icon"), h.Type("image/svg+xml"), ui.Href(d.assets.URLs["icon.svg"])),
 			h.Script(h.Src(d.assets.URLs["live.js"]), h.Defer()),
 			h.Script(h.Src(d.assets.URLs["times.js"]), h.Defer()),
+			h.Script(h.Src(d.assets.URLs["copy.js"]), h.Defer()),
 		),
 		h.Body(
 			h.A(h.Class("skip"), ui.Href("#content"), g.Text("Skip to content")),

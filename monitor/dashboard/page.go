@@ -35,11 +35,6 @@ func (d *Dashboard) makePages() map[string]*page {
 		pages["/queue"] = &page{title: "Queue", tab: "/queues", live: true, build: d.queue}
 		pages["/deadline"] = &page{title: "Deadline", tab: "/queues", build: d.deadline}
 		pages["/deadline-plan"] = &page{title: "Deadline", tab: "/queues"}
-		pages["/dead-letters"] = &page{title: "Dead letters", tab: "/dead-letters", live: true, build: d.deadLetters}
-		pages["/dead-letter"] = &page{title: "Dead letters", tab: "/dead-letters", build: d.letters}
-		pages[editPath] = &page{title: "Change", tab: "/dead-letters", build: d.edit}
-		pages["/purge"] = &page{title: "Delete", tab: "/dead-letters"}
-		pages["/replay"] = &page{title: "Replay", tab: "/dead-letters"}
 	}
 	if d.RabbitMQ != nil {
 		pages["/rabbitmq"] = &page{title: "RabbitMQ", tab: "/rabbitmq", live: true, build: rabbitmqPages{d}.build}
@@ -137,3 +132,7 @@ func (s answers) Fail(w http.ResponseWriter, r *http.Request, status int, text s
 }
 
 func (s answers) Refuse(w http.ResponseWriter, r *http.Request, err error) { s.d.refuse(w, r, err) }
+
+func (s answers) FromHere(w http.ResponseWriter, r *http.Request, v ui.Visitor, token string) bool {
+	return s.d.fromHere(w, r, v, token)
+}

@@ -46,20 +46,37 @@ func (it *Item) deadline(s *Transition, set *queueargs.Settings) (at deadline.In
 	if set.Keeps || s.Env.TtlOff {
 		return 0, false
 	}
+	return it.deadlineAt(s.Now, s.stamp, set)
+}
+
+// WouldExpire is the deadline that the item would have if it entered the queue now, by an exchange with that ceiling (<0 none). 0: none.
+func (q *Queue) WouldExpire(it *Item, ceilingMillis int64) deadline.Instant {
+	set := q.Set()
+	if set.Keeps || q.env.TtlOff {
+		return 0
+	}
+	one := *it
+	one.ceilingMillis = ceilingMillis
+	now, stamp := q.env.Clock.Read()
+	at, _ := one.deadlineAt(now, stamp, set)
+	return at
+}
+
+func (it *Item) deadlineAt(now, stamp deadline.Instant, set *queueargs.Settings) (at deadline.Instant, immediate bool) {
 	ttl, own := set.TTLMillis, it.Message.ExpiresAt
 	if own != 0 && set.Precedence == queueargs.MessageFirst {
 		ttl = -1
 	}
 	ttl = queueargs.LowerTTL(set.Precedence.EffectiveTTL(ttl, it.TtlMillis), it.ceilingMillis)
 	switch {
-	case own != 0 && own <= s.Now:
-		return s.Now, false
+	case own != 0 && own <= now:
+		return now, false
 	case ttl == 0:
-		return s.Now, true
+		return now, true
 	case ttl > 0 && own != 0:
-		return min(s.stamp.AddMillis(deadline.Millis(ttl)), own), false
+		return min(stamp.AddMillis(deadline.Millis(ttl)), own), false
 	case ttl > 0:
-		return s.stamp.AddMillis(deadline.Millis(ttl)), false
+		return stamp.AddMillis(deadline.Millis(ttl)), false
 	}
 	return own, false
 }

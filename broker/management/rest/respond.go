@@ -113,7 +113,7 @@ func operationProblem(err error) *Problem {
 		return Unauthorised("User not authorised to access object")
 	case errors.Is(err, operate.ErrMessageGone), errors.Is(err, operate.ErrNoLock):
 		return &Problem{http.StatusNotFound, "not_found", err.Error()}
-	case errors.Is(err, operate.ErrChanged), errors.Is(err, deadletters.ErrRunning), errors.Is(err, deadletters.ErrOwner):
+	case errors.Is(err, operate.ErrChanged), errors.Is(err, deadletters.ErrRedeclared), errors.Is(err, deadletters.ErrRunning), errors.Is(err, deadletters.ErrOwner):
 		return &Problem{http.StatusConflict, "conflict", err.Error()}
 	case errors.Is(err, deadletters.ErrBlocked):
 		return &Problem{http.StatusServiceUnavailable, "service_unavailable", err.Error()}

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"curfew/broker/deadletters"
+	"curfew/broker/queue"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/cmd/internal/table"
@@ -32,13 +33,14 @@ func dlqCommand() *cobra.Command {
 		Short: "List, search, replay, edit, purge, export and import dead letters of a running Curfew",
 		Example: `  curfew dlq list
   curfew dlq groups orders.dead
-  curfew dlq search orders.dead --reason expired --body '"customer": 7'
+  curfew dlq search orders.dead --newest --json-value customer.id=7
+  curfew dlq show orders.dead 17
   curfew dlq replay orders.dead --dry-run
   curfew dlq replay orders.dead --since 2h --rate 100`,
 		RunE: cli.Group,
 	}
 	d := &dlqCommands{cli.WithVHost(c)}
-	c.AddCommand(cli.Watched(d.list()), cli.Watched(d.groups()), cli.Watched(d.peek()), cli.Watched(d.search()), d.replay(), cli.Watched(d.runs()), d.cancel(), d.resume(), d.edit(), d.purge(), d.export(), d.importFile())
+	c.AddCommand(cli.Watched(d.list()), cli.Watched(d.groups()), cli.Watched(d.peek()), cli.Watched(d.search()), d.show(), d.filters(), d.replay(), cli.Watched(d.runs()), d.cancel(), d.resume(), d.edit(), d.purge(), d.export(), d.importFile())
 	d.OffersQueues(c)
 	return c
 }
@@ -73,7 +75,7 @@ func (d *dlqCommands) groups() *cobra.Command {
 		Short: "Count a queue's dead letters by reason, queue, exchange and age",
 		Args:  cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter()
+			filter, err := f.filter(cmd, d, args[0])
 			if err != nil {
 				return err
 			}
@@ -83,6 +85,9 @@ func (d *dlqCommands) groups() *cobra.Command {
 			}
 			var rows [][]string
 			for _, g := range list {
+				if g.Why != "" {
+					fmt.Fprintln(cmd.ErrOrStderr(), parkedHint(args[0], &g))
+				}
 				row := []string{cli.OrDash(g.Reason), cli.OrDash(g.Queue), cli.OrDash(g.Exchange), strconv.Itoa(g.Messages)}
 				for _, n := range g.Ages {
 					row = append(row, strconv.Itoa(n))
@@ -94,6 +99,22 @@ func (d *dlqCommands) groups() *cobra.Command {
 	}
 	f.add(c)
 	return c
+}
+
+// parkedHint says why messages are parked, and how to go on.
+func parkedHint(queueName string, g *deadletters.Group) string {
+	exchange := strconv.Quote(g.Toward)
+	if g.Toward == "" {
+		exchange = "the default exchange"
+	}
+	onward := "curfew dlq replay " + queueName + " --to onward --from-queue " + cli.OrDash(g.Queue)
+	switch g.Why {
+	case deadletters.CauseNoExchange:
+		return fmt.Sprintf("%d from %s are parked because exchange %s does not exist. Declare it and bind a queue, then: %s", g.Messages, cli.OrDash(g.Queue), exchange, onward)
+	case deadletters.CauseNoQueue:
+		return fmt.Sprintf("%d from %s are parked because no queue is bound to %s for key %q. Bind one, then: %s", g.Messages, cli.OrDash(g.Queue), exchange, g.Key, onward)
+	}
+	return fmt.Sprintf("%d from %s are parked, but %s leads to a queue by now: %s", g.Messages, cli.OrDash(g.Queue), exchange, onward)
 }
 
 func when(t time.Time) string {
@@ -131,11 +152,11 @@ func (d *dlqCommands) search() *cobra.Command {
 
 func (d *dlqCommands) finder(use, short string, count int, filtered bool) *cobra.Command {
 	var f filterFlags
-	truncate := 0
+	truncate, newest, after := 0, false, uint64(0)
 	c := &cobra.Command{
 		Use: use, Short: short, Args: cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter()
+			filter, err := f.filter(cmd, d, args[0])
 			if err != nil {
 				return err
 			}
@@ -144,7 +165,9 @@ func (d *dlqCommands) finder(use, short string, count int, filtered bool) *cobra
 				Next  uint64   `json:"next"`
 			}
 			bodyBytes := bodyBytes(d.API, cmd, truncate, count)
-			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "search"), deadLetterRequest{Filter: filter, Count: count, Truncate: &bodyBytes}, &answer); err != nil {
+			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "search"), deadLetterRequest{
+				Filter: filter, After: queue.Seq(after), Newest: newest, Count: count, Truncate: &bodyBytes,
+			}, &answer); err != nil {
 				return err
 			}
 			for i := range answer.Items {
@@ -155,7 +178,7 @@ func (d *dlqCommands) finder(use, short string, count int, filtered bool) *cobra
 				return err
 			}
 			if answer.Next != 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "there are more: raise --count (at most 1000), or narrow the search\n")
+				fmt.Fprintf(cmd.ErrOrStderr(), "there are more: raise --count (at most 1000), go on with --after %d, or narrow the search\n", answer.Next)
 			}
 			return nil
 		},
@@ -164,6 +187,8 @@ func (d *dlqCommands) finder(use, short string, count int, filtered bool) *cobra
 		f.add(c)
 	}
 	c.Flags().IntVarP(&count, "count", "n", count, "how many at most")
+	c.Flags().BoolVar(&newest, "newest", false, "the newest first")
+	c.Flags().Uint64Var(&after, "after", 0, "go on behind the message with this number")
 	c.Flags().IntVar(&truncate, "truncate", 200, truncateHelp)
 	return c
 }
@@ -199,7 +224,7 @@ func bodyCell(payload, encoding string) string {
 	return payload
 }
 
-var letterHead = []string{"SEQ", "DIED", "REASON", "QUEUE", "EXCHANGE", "KEY", "REPLAYS", "MESSAGE-ID", "BODY"}
+var letterHead = []string{"SEQ", "DIED", "REASON", "QUEUE", "EXCHANGE?", "KEY", "TYPE?", "REPLAYS?", "MESSAGE-ID", "BODY"}
 
 func letterRows(items []letter) (rows [][]string) {
 	for _, l := range items {
@@ -209,7 +234,8 @@ func letterRows(items []letter) (rows [][]string) {
 			key = strings.Join(died.Keys, " ")
 		}
 		id, _ := l.Properties["message_id"].(string)
-		rows = append(rows, []string{strconv.FormatUint(l.Seq, 10), when(died.Time), cli.OrDash(died.Reason), cli.OrDash(died.Queue), cli.OrDash(died.Exchange), cli.OrDash(key),
+		kind, _ := l.Properties["type"].(string)
+		rows = append(rows, []string{strconv.FormatUint(l.Seq, 10), when(died.Time), cli.OrDash(died.Reason), cli.OrDash(died.Queue), cli.OrDash(died.Exchange), cli.OrDash(key), cli.OrDash(kind),
 			strconv.FormatInt(l.Replays, 10), cli.OrDash(id), bodyCell(l.Payload, l.Encoding)})
 	}
 	return rows
@@ -224,7 +250,7 @@ func (d *dlqCommands) purge() *cobra.Command {
 		Long:  "Delete the dead letters that the flags describe. Without --confirm it only prints how many there are (exit code 5);\nwith it, nothing is deleted unless the number is right. What it prints names the messages it counted, so what arrives\nmeanwhile stays.",
 		Args:  cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter()
+			filter, err := f.filter(cmd, d, args[0])
 			if err != nil {
 				return err
 			}
@@ -261,7 +287,7 @@ func (d *dlqCommands) export() *cobra.Command {
 		Short: "Write dead letters as JSON lines to standard output or a file; they stay in the queue",
 		Args:  cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter()
+			filter, err := f.filter(cmd, d, args[0])
 			if err != nil {
 				return err
 			}
@@ -279,31 +305,43 @@ func (d *dlqCommands) export() *cobra.Command {
 
 func (d *dlqCommands) edit() *cobra.Command {
 	var file string
+	var dryRun bool
 	c := &cobra.Command{
 		Use:   "edit <queue> <seq>",
 		Short: "Send one dead letter with another body, key or headers",
 		Long: "Without --file it prints what a replay would publish of the message, as JSON. Change that and give it back with --file:\n" +
 			"it is published, and the dead letter leaves its queue together with its arrival.",
 		Example: `  curfew dlq edit orders.dead 17 > draft.json
+  curfew dlq edit orders.dead 17 --file draft.json --dry-run
   curfew dlq edit orders.dead 17 --file draft.json`,
 		Args: cli.Exactly(2, "a queue and the number of a message (curfew dlq peek)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			seq, err := strconv.ParseUint(args[1], 10, 64)
+			seq, err := messageNumber(args[1])
 			if err != nil {
-				return cli.Usagef("a message is named by its number in the queue (curfew dlq peek), not %q", args[1])
+				return err
 			}
 			if file != "" {
-				return d.resend(cmd, args[0], seq, file)
+				return d.resend(cmd, args[0], seq, file, dryRun)
 			}
 			return d.Stream(cmd.Context(), letters(d.VHost, args[0], "draft"), map[string]any{"seq": seq}, cmd.OutOrStdout())
 		},
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", `the changed draft; "-" is standard input`)
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "send nothing; print what has changed, and where it would go")
 	return c
 }
 
+// messageNumber reads the number of a message in its queue.
+func messageNumber(text string) (uint64, error) {
+	seq, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, cli.Usagef("a message is named by its number in the queue (curfew dlq peek), not %q", text)
+	}
+	return seq, nil
+}
+
 // resend sends the draft in a file.
-func (d *dlqCommands) resend(cmd *cobra.Command, queue string, seq uint64, file string) error {
+func (d *dlqCommands) resend(cmd *cobra.Command, queue string, seq uint64, file string, dryRun bool) error {
 	text, err := cli.ReadFile(cmd, file)
 	if err != nil {
 		return err
@@ -313,6 +351,14 @@ func (d *dlqCommands) resend(cmd *cobra.Command, queue string, seq uint64, file 
 		return cli.Usagef("the draft is not valid JSON: %w", err)
 	}
 	draft["seq"] = json.RawMessage(strconv.FormatUint(seq, 10))
+	if dryRun {
+		draft["dry_run"] = json.RawMessage("true")
+		var review deadletters.Review
+		if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, queue, "resend"), draft, &review); err != nil {
+			return err
+		}
+		return d.printReview(cmd, &review)
+	}
 	return d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, queue, "resend"), draft, nil)
 }
 

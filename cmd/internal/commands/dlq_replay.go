@@ -15,6 +15,7 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
+	"curfew/monitor/printable"
 )
 
 func (d *dlqCommands) replay() *cobra.Command {
@@ -27,7 +28,8 @@ func (d *dlqCommands) replay() *cobra.Command {
 		Use:   "replay <queue>",
 		Short: "Send dead letters back to where they were published, or elsewhere",
 		Long: "Send dead letters back to where they were first published (--to origin), into the queue alone in which they first\n" +
-			"died (--to queue), or elsewhere (--exchange, --key). A message leaves the dead-letter queue only together with its\n" +
+			"died (--to queue), on to the dead-letter exchange that they could not be routed by (--to onward, for curfew.undeliverable),\n" +
+			"or elsewhere (--exchange, --key). A message leaves the dead-letter queue only together with its\n" +
 			"arrival: what cannot be routed, has no room or was replayed too often stays and is counted under its reason.\n" +
 			"A run continues after a restart of Curfew.",
 		Example: `  curfew dlq replay orders.dead --dry-run
@@ -35,7 +37,7 @@ func (d *dlqCommands) replay() *cobra.Command {
   curfew dlq replay orders.dead --exchange orders --key retry --rate 50`,
 		Args: cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter()
+			filter, err := f.filter(cmd, d, args[0])
 			if err != nil {
 				return err
 			}
@@ -63,10 +65,10 @@ func (d *dlqCommands) replay() *cobra.Command {
 	}
 	f.add(c)
 	flags := c.Flags()
-	flags.StringVar(&o.To, "to", deadletters.ToOrigin, "origin, queue or exchange")
+	flags.StringVar(&o.To, "to", deadletters.ToOrigin, "origin, queue, onward or exchange")
 	flags.StringVar(&o.Exchange, "exchange", "", `to this exchange ("" is the default one)`)
 	flags.StringVar(&o.Key, "key", "", "by this routing key (default: the first one it was published with)")
-	flags.StringVar(&ttl, "ttl", deadletters.TTLFresh, "fresh: the time it was published with; remaining: its old deadline; none; or a time such as 10m")
+	flags.StringVar(&ttl, "ttl", "", "fresh (default): the time it was published with; remaining: its old deadline; none (default with --to onward); or a time such as 10m")
 	flags.BoolVar(&o.KeepDeaths, "keep-deaths", false, "leave the x-death headers on it")
 	flags.Int64Var(&o.MaxReplays, "max-replays", deadletters.DefaultMaxReplays, "skip messages that were replayed this often before")
 	flags.IntVar(&o.Limit, "limit", 0, "how many to replay at most (default all)")
@@ -74,7 +76,7 @@ func (d *dlqCommands) replay() *cobra.Command {
 	flags.BoolVar(&dryRun, "dry-run", false, "move nothing; print what would happen")
 	flags.StringVar(&position, "position", "", "replay what a --dry-run with this position counted; what arrived since stays")
 	flags.BoolVar(&background, "background", false, "do not wait for the end")
-	cli.Offers(c, "to", deadletters.ToOrigin, deadletters.ToQueue, deadletters.ToExchange)
+	cli.Offers(c, "to", deadletters.ToOrigin, deadletters.ToQueue, deadletters.ToOnward, deadletters.ToExchange)
 	cli.Offers(c, "ttl", deadletters.TTLFresh, deadletters.TTLRemaining, deadletters.TTLNone)
 	return c
 }
@@ -82,7 +84,7 @@ func (d *dlqCommands) replay() *cobra.Command {
 // setTTL reads --ttl.
 func setTTL(o *deadletters.Options, text string) error {
 	switch text {
-	case deadletters.TTLFresh, deadletters.TTLRemaining, deadletters.TTLNone:
+	case "", deadletters.TTLFresh, deadletters.TTLRemaining, deadletters.TTLNone:
 		o.TTL = text
 		return nil
 	}
@@ -98,6 +100,12 @@ func setTTL(o *deadletters.Options, text string) error {
 func (d *dlqCommands) printRun(cmd *cobra.Command, run deadletters.Replay) error {
 	if err := d.Print(cmd.OutOrStdout(), run, runHead, runRows([]deadletters.Replay{run})); err != nil {
 		return err
+	}
+	if run.DryRun && !d.JSON() && len(run.Targets) > 0 {
+		fmt.Fprintln(cmd.OutOrStdout())
+		if err := d.Print(cmd.OutOrStdout(), nil, targetHead, targetRows(run.Targets)); err != nil {
+			return err
+		}
 	}
 	if run.DryRun && run.Replayed > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "to replay these and nothing that arrives meanwhile add --position %s\n", run.Position)
@@ -123,6 +131,53 @@ func runRows(runs []deadletters.Replay) (rows [][]string) {
 		rows = append(rows, []string{r.ID, r.Queue, state, strconv.Itoa(r.Matched), strconv.Itoa(r.Replayed), cli.OrDash(strings.Join(left, " "))})
 	}
 	return rows
+}
+
+var targetHead = []string{"TO QUEUE", "MESSAGES", "CONSUMERS", "EXPIRE AGAIN", "THEN"}
+
+// targetRows are where the messages of a dry run would go.
+func targetRows(targets []deadletters.Target) (rows [][]string) {
+	for _, t := range targets {
+		expire, then := "-", "-"
+		if t.Expiring > 0 {
+			expire = fmt.Sprintf("%d in %s", t.Expiring, inWords(t.FirstMillis))
+			if t.LastMillis > t.FirstMillis {
+				expire += " to " + inWords(t.LastMillis)
+			}
+		}
+		if t.Back {
+			then = "back here"
+		}
+		consumers := strconv.Itoa(t.Consumers)
+		if t.Consumers == 0 {
+			consumers = "none"
+		}
+		rows = append(rows, []string{t.Queue, strconv.Itoa(t.Messages), consumers, expire, then})
+	}
+	return rows
+}
+
+func inWords(n int64) string {
+	return (time.Duration(n) * time.Millisecond).Round(time.Second / 10).String()
+}
+
+// printReview prints what became of a draft.
+func (d *dlqCommands) printReview(cmd *cobra.Command, r *deadletters.Review) error {
+	out := cmd.OutOrStdout()
+	if d.JSON() {
+		return d.Print(out, r, nil, nil)
+	}
+	if r.Diff == "" {
+		fmt.Fprintln(out, "Nothing is changed.")
+	}
+	fmt.Fprintln(out, printable.Text(r.Diff, "\n\t"))
+	if r.NotJSON != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "the body is not valid JSON: %s\n", r.NotJSON)
+	}
+	if r.Skipped != "" {
+		return fmt.Errorf("the message would stay where it is: %s", r.Skipped)
+	}
+	return d.Print(out, nil, targetHead, targetRows(r.Targets))
 }
 
 func (d *dlqCommands) runs() *cobra.Command {

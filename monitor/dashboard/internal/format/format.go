@@ -122,3 +122,6 @@ func Sentence(text string) string {
 	}
 	return string(unicode.ToUpper(first)) + text[size:]
 }
+
+// Line shows a line of somebody's text, however long.
+func Line(text string) string { return printable.Text(text, "\t") }

@@ -67,6 +67,8 @@ type Group struct {
 	Pages map[string]Page
 	// Changes answer POST requests, which have the token of a page.
 	Changes map[string]Handler
+	// Uploads answer POST requests with a file. They check the token themselves (Site.FromHere), before they read the file.
+	Uploads map[string]Handler
 	// Files answer GET requests with something else than a page.
 	Files map[string]Handler
 }
@@ -79,6 +81,8 @@ type Site interface {
 	Fail(w http.ResponseWriter, r *http.Request, status int, text string)
 	// Refuse answers with a page about the error of an operation.
 	Refuse(w http.ResponseWriter, r *http.Request, err error)
+	// FromHere reports whether a request has the token of a page of the visitor's session. If not, it answers it.
+	FromHere(w http.ResponseWriter, r *http.Request, v Visitor, token string) bool
 }
 
 // ByAdmins admits only administrators. It is for changes that are not operations.

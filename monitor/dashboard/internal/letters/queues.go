@@ -1,4 +1,4 @@
-package dashboard
+package letters
 
 import (
 	"net/http"
@@ -8,8 +8,8 @@ import (
 	"curfew/monitor/dashboard/internal/ui"
 )
 
-// deadLettersPage is the content of the page of dead letters.
-type deadLettersPage struct {
+// queuesPage is the content of the page of dead letters.
+type queuesPage struct {
 	Queues  []deadletters.Queue
 	Total   int
 	Replays []deadletters.Replay
@@ -17,8 +17,8 @@ type deadLettersPage struct {
 
 const maxReplays = 10 // that the page lists
 
-func (d *Dashboard) deadLetters(r *http.Request, v ui.Visitor) (ui.View, error) {
-	l := &deadLettersPage{}
+func (d Pages) queues(r *http.Request, v ui.Visitor) (ui.View, error) {
+	l := &queuesPage{}
 	var err error
 	if l.Queues, err = d.Operations.ListDeadLetterQueues(r.Context(), v.Actor(), ""); err != nil {
 		return nil, err
@@ -43,9 +43,9 @@ func share(r *deadletters.Replay) int {
 	return min(r.Scanned*100/r.Total, 100)
 }
 
-func (d *Dashboard) cancelReplay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+func (d Pages) cancelReplay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	if _, err := d.Operations.CancelReplay(r.Context(), v.Actor(), r.PostFormValue("id")); err != nil {
-		d.refuse(w, r, err)
+		d.Site.Refuse(w, r, err)
 		return
 	}
 	http.Redirect(w, r, "/dead-letters", http.StatusSeeOther)

@@ -1,4 +1,4 @@
-package dashboard
+package letters
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"curfew/monitor/dashboard/internal/format"
 	"curfew/monitor/dashboard/internal/ui"
@@ -16,22 +15,11 @@ import (
 	"go.uber.org/zap"
 )
 
+// maxFields and maxField bound the fields before the file that is imported.
 const (
-	// maxUpload bounds a file that is imported; the command takes larger ones.
-	maxUpload = 64 << 20
-	// maxFields and maxField bound the fields before the file.
 	maxFields = 8
 	maxField  = 4 << 10
-	// longRequest is how long a file may take.
-	longRequest = 30 * time.Minute
 )
-
-// takeTime allows a request more time than others have.
-func takeTime(w http.ResponseWriter) {
-	c, until := http.NewResponseController(w), time.Now().Add(longRequest)
-	_ = c.SetWriteDeadline(until) // a writer without deadlines needs none
-	_ = c.SetReadDeadline(until)
-}
 
 // download is a file whose headers are sent before the first byte is written.
 type download struct {
@@ -48,27 +36,43 @@ func (f *download) Write(b []byte) (int, error) {
 	return f.ResponseWriter.Write(b)
 }
 
-// exportLetters answers with the matching dead letters, one JSON object per line.
-func (d *Dashboard) exportLetters(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	q, file := r.URL.Query(), &download{ResponseWriter: w}
+// exportLetters answers with all dead letters that an address selects, one JSON object per line.
+func (d Pages) exportLetters(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	c := chosenBy(r.URL.Query())
+	d.export(w, r, v, &c)
+}
+
+// exportChosen is exportLetters for those that a form selects.
+func (d Pages) exportChosen(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	c := chosenBy(r.PostForm)
+	if !d.stopped(w, r, v, &c) {
+		d.export(w, r, v, &c)
+	}
+}
+
+func (d Pages) export(w http.ResponseWriter, r *http.Request, v ui.Visitor, c *chosen) {
+	file := &download{ResponseWriter: w}
 	takeTime(w)
-	err := d.Operations.ExportDeadLetters(r.Context(), v.Actor(), some(q), file)
+	err := c.Wrong
+	if err == nil {
+		err = d.Operations.ExportDeadLetters(r.Context(), v.Actor(), c.letters(), file)
+	}
 	switch {
 	case err == nil && !file.begun:
 		_, _ = file.Write(nil) // an empty file
 	case err != nil && !file.begun:
-		d.refuse(w, r, err)
+		d.Site.Refuse(w, r, err)
 	case err != nil:
-		d.log.Warn("export ended", zap.Error(err))
+		d.Log.Warn("export ended", zap.Error(err))
 		panic(http.ErrAbortHandler) // the file is incomplete
 	}
 }
 
 // importLetters publishes the lines of an uploaded file to a queue as it reads them.
-func (d *Dashboard) importLetters(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+func (d Pages) importLetters(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	takeTime(w)
 	fields, file, err := upload(r)
-	if !d.fromHere(w, r, v, fields.Get("token")) {
+	if !d.Site.FromHere(w, r, v, fields.Get("token")) {
 		return
 	}
 	n := 0
@@ -76,14 +80,14 @@ func (d *Dashboard) importLetters(w http.ResponseWriter, r *http.Request, v ui.V
 		n, err = d.Operations.ImportDeadLetters(r.Context(), v.Actor(), ui.Named(fields), file)
 	}
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		err = fmt.Errorf("the file has more than %s: use curfew dlq import", format.Bytes(maxUpload))
+		err = fmt.Errorf("the file has more than %s: use curfew dlq import", format.Bytes(MaxUpload))
 	}
 	switch {
 	case err != nil && n > 0:
-		d.fail(w, r, http.StatusBadRequest, format.Plural(n, "message")+" imported, then: "+err.Error())
+		d.Site.Fail(w, r, http.StatusBadRequest, format.Plural(n, "message")+" imported, then: "+err.Error())
 		return
 	case err != nil:
-		d.refuse(w, r, err)
+		d.Site.Refuse(w, r, err)
 		return
 	}
 	http.Redirect(w, r, ui.With("/dead-letter", url.Values{"vhost": fields["vhost"], "name": fields["name"]}, "imported", strconv.Itoa(n)), http.StatusSeeOther)

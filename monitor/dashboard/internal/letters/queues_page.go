@@ -1,4 +1,4 @@
-package dashboard
+package letters
 
 import (
 	"maps"
@@ -14,11 +14,11 @@ import (
 	"curfew/monitor/dashboard/internal/ui"
 )
 
-func (l *deadLettersPage) Draw(s *ui.Info) ui.Drawing {
+func (l *queuesPage) Draw(s *ui.Info) ui.Drawing {
 	return ui.Drawing{Top: h.H1(g.Text("Dead letters")), Live: g.Group{g.If(len(l.Replays) > 0, l.replays(s)), l.queues()}}
 }
 
-func (l *deadLettersPage) replays(s *ui.Info) g.Node {
+func (l *queuesPage) replays(s *ui.Info) g.Node {
 	return ui.Card("replays", "Replays", nil,
 		ui.Table([]string{"Queue", "State", "Progress", "#Replayed", "Skipped", "By", "Started (UTC)", ""}, g.Map(l.Replays, func(r deadletters.Replay) g.Node { return replayed(s, r) })))
 }
@@ -28,7 +28,7 @@ func replayed(s *ui.Info, r deadletters.Replay) g.Node {
 	share := strconv.Itoa(share(&r))
 	cancel := s.Change("/dead-letters/cancel", ui.Hidden("id", r.ID), ui.Button("Cancel"))
 	return h.Tr(
-		h.Td(ui.Link(lettersURL(r.VHost, r.Queue), ui.Name(r.Queue))),
+		h.Td(ui.Link(URL(r.VHost, r.Queue), ui.Name(r.Queue))),
 		h.Td(replayState(r.State), g.If(r.Error != "", g.Group{g.Text(" "), ui.Class("bad", ui.Name(r.Error))})),
 		h.Td(h.Progress(h.Max("100"), h.Value(share), h.Aria("label", share+" of 100"), g.Text(share+" %"))),
 		ui.Amount(g.Text(format.Number(r.Replayed)+" of "+format.Number(r.Matched))), h.Td(stayed(r.Skipped)),
@@ -54,12 +54,12 @@ func stayed(skipped map[deadletters.SkipReason]int) g.Node {
 	}
 	var reasons []string
 	for _, why := range slices.Sorted(maps.Keys(skipped)) {
-		reasons = append(reasons, strconv.Itoa(skipped[why])+" "+leftWords(string(why)))
+		reasons = append(reasons, strconv.Itoa(skipped[why])+" "+skippedWords(string(why)))
 	}
 	return g.Text(strings.Join(reasons, ", "))
 }
 
-func (l *deadLettersPage) queues() g.Node {
+func (l *queuesPage) queues() g.Node {
 	if len(l.Queues) == 0 {
 		return ui.Card("holders", "Queues with dead letters", nil, ui.Empty(
 			g.Text("No queue has dead letters, and none sends any. Give a queue a dead-letter exchange (a policy with "), ui.Code("dead-letter-exchange"),
@@ -76,7 +76,7 @@ func letterQueue(q deadletters.Queue) g.Node {
 		from = append(from[:most:most], "…")
 	}
 	return h.Tr(
-		h.Td(ui.QueueLink(lettersURL(q.VHost, q.Queue), q.VHost, q.Queue), g.If(q.Parked, g.Group{g.Text(" "), ui.Class("tag warn", g.Text("parked: nowhere to go"))})),
+		h.Td(ui.QueueLink(URL(q.VHost, q.Queue), q.VHost, q.Queue), g.If(q.Parked, g.Group{g.Text(" "), ui.Class("tag warn", g.Text("parked: nowhere to go"))})),
 		ui.Amount(g.Text(format.Number(q.Ready)), g.If(q.Unacked > 0, g.Group{g.Text(" "), ui.Faint("+ " + format.Number(q.Unacked) + " unacked")})),
 		ui.Amount(g.Text(format.Bytes(q.Bytes))),
 		h.Td(ui.Names(from, ui.Faint("no dead-letter exchange leads here now"))))

@@ -1,0 +1,74 @@
+package deadletters
+
+import (
+	"cmp"
+	"slices"
+
+	"curfew/broker"
+	"curfew/broker/deadline"
+)
+
+// Target is a queue that replayed messages would go to, as it is now.
+type Target struct {
+	Queue     string `json:"queue"`
+	Messages  int    `json:"messages"`
+	Consumers int    `json:"consumers"`
+	// Expiring is how many would expire there if nobody takes them: the first in FirstMillis, the last in LastMillis, by the time to live of the
+	// message and of the queue.
+	Expiring    int   `json:"expiring"`
+	FirstMillis int64 `json:"first_expiry_millis"`
+	LastMillis  int64 `json:"last_expiry_millis"`
+	// Back reports whether what expires or is rejected there comes back to the queue that is replayed.
+	Back bool `json:"back"`
+}
+
+// targets gathers where the messages of a dry run go.
+type targets map[*broker.Queue]*arrivals
+
+// arrivals are those in one queue. first and last are deadlines.
+type arrivals struct {
+	messages, expiring int
+	first, last        deadline.Instant
+}
+
+func (t targets) add(to []broker.Arrival) {
+	for _, one := range to {
+		a := t[one.Queue]
+		if a == nil {
+			a = &arrivals{}
+			t[one.Queue] = a
+		}
+		a.messages++
+		if one.Expires == 0 {
+			continue
+		}
+		if a.expiring++; a.expiring == 1 || one.Expires < a.first {
+			a.first = one.Expires
+		}
+		a.last = max(a.last, one.Expires)
+	}
+}
+
+// list are the targets of messages of from, those with the most messages first.
+func (t targets) list(b *broker.Broker, from *broker.Queue) []Target {
+	list, now := make([]Target, 0, len(t)), unixMillis(b)
+	for q, a := range t {
+		one := Target{Queue: q.Name(), Messages: a.messages, Expiring: a.expiring, Back: leadsTo(b, q, from)}
+		_, _, one.Consumers = q.Counts()
+		if a.expiring > 0 {
+			one.FirstMillis, one.LastMillis = max(b.UnixMillis(a.first)-now, 0), max(b.UnixMillis(a.last)-now, 0)
+		}
+		list = append(list, one)
+	}
+	slices.SortFunc(list, func(a, b Target) int {
+		return cmp.Or(cmp.Compare(b.Messages, a.Messages), cmp.Compare(a.Queue, b.Queue))
+	})
+	return list
+}
+
+// leadsTo reports whether dead letters of q go to another queue.
+func leadsTo(b *broker.Broker, q, other *broker.Queue) bool {
+	exchange, key, ok := q.DeadLettersTo()
+	vh, err := b.VHostOf(q)
+	return ok && err == nil && slices.Contains(destinations(vh, exchange, key), other.Name())
+}

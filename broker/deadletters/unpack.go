@@ -1,0 +1,66 @@
+package deadletters
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// ErrEncoding is wrapped by errors about a content-encoding that is not known.
+var ErrEncoding = errors.New("this content-encoding is not known")
+
+// maxWindow bounds what a zstd stream may ask to be kept, in bytes. Encoders use 8 MiB at most unless they are told otherwise.
+const maxWindow = 8 << 20
+
+// Unpack returns what a body holds behind its content-encoding: gzip, deflate (with zlib's header or without) or zstd. At most most bytes are
+// unpacked, however small the body is; more says that it has more than these. A body without an encoding is its own. With an error, plain is
+// what could be read until then.
+func Unpack(encoding string, body []byte, most int) (plain []byte, more bool, err error) {
+	var r io.Reader
+	switch strings.ToLower(strings.TrimSpace(encoding)) {
+	case "", "identity", "utf-8", "utf8": // some write the character set here
+		return body, false, nil
+	case "gzip", "x-gzip":
+		r, err = gzip.NewReader(bytes.NewReader(body))
+	case "deflate":
+		if r, err = zlib.NewReader(bytes.NewReader(body)); err != nil {
+			r, err = flate.NewReader(bytes.NewReader(body)), nil
+		}
+	case "zstd":
+		var z *zstd.Decoder
+		z, err = zstd.NewReader(bytes.NewReader(body), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err == nil {
+			defer z.Close()
+			r = z
+		}
+	default:
+		return nil, false, fmt.Errorf("%w: %q", ErrEncoding, encoding)
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("unpack %s: %w", encoding, err)
+	}
+	plain, err = io.ReadAll(io.LimitReader(r, int64(most)+1))
+	if len(plain) > most {
+		return plain[:most], true, nil
+	}
+	if err != nil {
+		err = fmt.Errorf("unpack %s: %w", encoding, err)
+	}
+	return plain, false, err
+}
+
+// IsPacked reports whether the encoding is one that Unpack unpacks.
+func IsPacked(encoding string) bool {
+	switch strings.ToLower(strings.TrimSpace(encoding)) {
+	case "gzip", "x-gzip", "deflate", "zstd":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,139 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"go.uber.org/zap"
+
+	"curfew/broker/deadletters"
+)
+
+// SavedFilter is a filter for the dead letters of one queue, with a name. Everybody who may read the queue shares it. It is one of the broker's
+// global parameters, so it is kept, exported and imported with the definitions.
+type SavedFilter struct {
+	Name  string `json:"name"`
+	Query string `json:"query"` // deadletters.Query, as text
+	By    string `json:"by"`    // who saved it
+}
+
+const (
+	// filterParameter begins the name of the global parameter: the virtual host, the queue and the filter's name follow, each escaped.
+	filterParameter = "dead-letter-filter/"
+	maxFilterName   = 100
+	maxFilters      = 50 // of a queue
+	maxAllFilters   = 1000
+)
+
+func filterPrefix(at QueueName) string {
+	return filterParameter + url.PathEscape(at.VHost) + "/" + url.PathEscape(at.Name) + "/"
+}
+
+// ListFilters lists the filters saved for a queue, by name.
+func (o Letters) ListFilters(_ context.Context, a Actor, at QueueName) ([]SavedFilter, error) {
+	q, err := o.queue(&a, SearchDeadLetters, at)
+	if err != nil {
+		return nil, err
+	}
+	prefix, list := filterPrefix(QueueName{at.VHost, q.Name()}), []SavedFilter{}
+	for name, value := range o.Broker.GlobalParameters() {
+		if rest, ok := strings.CutPrefix(name, prefix); ok {
+			f := savedFilter(value)
+			if f.Name, err = url.PathUnescape(rest); err == nil {
+				list = append(list, f)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b SavedFilter) int { return cmp.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// savedFilter reads a parameter, which somebody may have set otherwise: then its query is empty.
+func savedFilter(value any) (f SavedFilter) {
+	text, err := json.Marshal(value)
+	if err == nil {
+		err = json.Unmarshal(text, &f)
+	}
+	if err == nil {
+		_, err = deadletters.ParseQuery(f.Query)
+	}
+	if err != nil {
+		return SavedFilter{}
+	}
+	return f
+}
+
+// SaveFilter saves a filter under its name, in place of one that has it.
+func (o Letters) SaveFilter(ctx context.Context, a Actor, at QueueName, f SavedFilter) error {
+	list, err := o.ListFilters(ctx, a, at)
+	if err == nil {
+		err = o.checkFilter(f, list)
+	}
+	if err == nil {
+		at.Name = o.fullName(at)
+		_, err = o.Broker.SetGlobalParameter(filterPrefix(at)+url.PathEscape(f.Name), map[string]any{"query": f.Query, "by": a.Name})
+	}
+	o.Record(a, SaveFilter, at, err, zap.String("filter", f.Name))
+	return err
+}
+
+// fullName is the name of a queue that was named by its short name. The queue is there.
+func (o Letters) fullName(at QueueName) string {
+	vh, ok := o.Broker.VHost(at.VHost)
+	if !ok {
+		return at.Name
+	}
+	return vh.QueueName(at.Name)
+}
+
+func (o Letters) checkFilter(f SavedFilter, saved []SavedFilter) error {
+	if f.Name == "" || len(f.Name) > maxFilterName || !utf8.ValidString(f.Name) {
+		return &Invalid{fmt.Sprintf("a filter is saved under a name of 1 to %d bytes", maxFilterName)}
+	}
+	q, err := deadletters.ParseQuery(f.Query)
+	if err != nil {
+		return &Invalid{err.Error()}
+	}
+	if len(q) == 0 {
+		return &Invalid{"there is nothing to save: the filter is empty"}
+	}
+	_, wrong := q.Filter(time.Now())
+	for _, field := range slices.Sorted(maps.Keys(wrong)) {
+		return &Invalid{field + ": " + wrong[field].Error()}
+	}
+	if slices.ContainsFunc(saved, func(one SavedFilter) bool { return one.Name == f.Name }) {
+		return nil
+	}
+	all := 0
+	for name := range o.Broker.GlobalParameters() {
+		if strings.HasPrefix(name, filterParameter) {
+			all++
+		}
+	}
+	if len(saved) >= maxFilters || all >= maxAllFilters {
+		return &Invalid{fmt.Sprintf("%d filters are saved for this queue and %d in all, at most %d and %d: delete one", len(saved), all, maxFilters, maxAllFilters)}
+	}
+	return nil
+}
+
+// DeleteFilter deletes a saved filter. Error: ErrNotFound among others.
+func (o Letters) DeleteFilter(ctx context.Context, a Actor, at QueueName, name string) error {
+	list, err := o.ListFilters(ctx, a, at)
+	if err == nil && !slices.ContainsFunc(list, func(f SavedFilter) bool { return f.Name == name }) {
+		err = ErrNotFound
+	}
+	if err == nil {
+		at.Name = o.fullName(at)
+		_, err = o.Broker.ClearGlobalParameter(filterPrefix(at) + url.PathEscape(name))
+	}
+	o.Record(a, DeleteFilter, at, err, zap.String("filter", name))
+	return err
+}

@@ -1,0 +1,140 @@
+package letters
+
+import (
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/broker/deadletters"
+	"curfew/broker/operate"
+	"curfew/monitor/dashboard/internal/ui"
+)
+
+// The filter of a list: a form whose fields are those of the address.
+
+// often and seldom are the fields of the form but the reason. Those of seldom are folded while they are empty.
+var (
+	often = []fieldOf{
+		{"since", "Died since", "2h, or 2030-01-31 08:00", false}, {"before", "Died before", "30m, or 2030-01-31 09:00", false},
+		{"json", "JSON value", "customer.id=7", true}, {"body", "Body contains", "", false},
+	}
+	seldom = []fieldOf{
+		{"message_id", "Message id", "", false}, {"header", "Header", "tenant=globex", true}, {"property", "Property", "type=order.created", true},
+		{"died_in", "Died in queue", "", false}, {"exchange", "Published to", "any exchange", false}, {"key", "Routing key", "", false},
+		{"pattern", "Body matches (RE2)", `error \d+`, false}, {"run", "Replayed by run", "", false},
+	}
+)
+
+// fieldOf is a field of the form.
+type fieldOf struct {
+	name, label, placeholder string
+	several                  bool // it may be filled in more than once
+}
+
+func (p *listPage) form() g.Node {
+	open := false
+	for _, f := range seldom {
+		open = open || len(p.Query[f.name]) > 0
+	}
+	order := ""
+	if p.Oldest {
+		order = "oldest"
+	}
+	return h.Section(h.Class("card"), h.Aria("label", "Filter"),
+		p.saved(),
+		ui.Search(listPath,
+			ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.HiddenIf("order", order),
+			h.Label(g.Text("Reason"), h.Select(h.Name("reason"), ui.Option("", "any", p.Query.Get("reason")),
+				g.Map(deadletters.Reasons, func(v string) g.Node { return ui.Option(v, v, p.Query.Get("reason")) })), p.mistake("reason")),
+			g.Map(often, p.field),
+			h.Details(h.Class("more"), g.If(open, g.Attr("open")), h.Summary(g.Text("More conditions")), h.Div(h.Class("filter"), g.Map(seldom, p.field))),
+			h.Div(h.Class("go"), ui.Primary("Search"), g.If(len(p.Query) > 0, ui.Link(URL(p.VHost, p.Queue), g.Text("Show all"))))))
+}
+
+// field is an input for each value, and for one more where there may be several.
+func (p *listPage) field(f fieldOf) g.Node {
+	values := p.Query[f.name]
+	if len(values) == 0 || f.several {
+		values = append(values[:len(values):len(values)], "")
+	}
+	var inputs g.Group
+	for i, value := range values {
+		label := f.label
+		if i > 0 {
+			label = "and " + f.label
+		}
+		wrong := p.Wrong[f.name] != nil && value != ""
+		inputs = append(inputs, h.Label(g.Text(label),
+			h.Input(h.Name(f.name), h.Value(value), h.MaxLength("1000"), g.If(f.placeholder != "", h.Placeholder(f.placeholder)),
+				g.If(wrong, g.Group{h.Aria("invalid", "true"), h.Aria("describedby", "wrong-"+f.name)})),
+			g.If(i == 0, p.mistake(f.name))))
+	}
+	return inputs
+}
+
+// mistake says what is wrong with a field, beside it.
+func (p *listPage) mistake(field string) g.Node {
+	if p.Wrong[field] == nil {
+		return nil
+	}
+	return h.Span(h.Class("mistake"), h.ID("wrong-"+field), ui.Name(p.Wrong[field].Error()))
+}
+
+// saved lists the filters that were saved for the queue.
+func (p *listPage) saved() g.Node {
+	if len(p.Saved) == 0 {
+		return nil
+	}
+	return h.Nav(h.Class("choices"), h.Aria("label", "Saved filters"), ui.Faint("Saved:"), g.Text(" "), ui.Spaced(g.Map(p.Saved, func(f operate.SavedFilter) g.Node {
+		q, _ := deadletters.ParseQuery(f.Query) // it was checked when it was read
+		is := ui.Link(FindURL(p.VHost, p.Queue, q), ui.Name(f.Name))
+		if q.String() == p.Query.String() {
+			is = h.B(h.Aria("current", "true"), ui.Name(f.Name))
+		}
+		return is
+	})...))
+}
+
+// keep saves the filter in force, or deletes it if it is saved.
+func (p *listPage) keep(s *ui.Info) g.Node {
+	if len(p.Query) == 0 || len(p.Wrong) > 0 || !p.May.save {
+		return nil
+	}
+	where := g.Group{ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue)}
+	for _, f := range p.Saved {
+		if q, _ := deadletters.ParseQuery(f.Query); q.String() == p.Query.String() {
+			return s.Change(forgetPath, h.Class("keep"), where, ui.Hidden("filter", f.Name),
+				ui.Faint("Saved as "), ui.Name(f.Name), g.If(f.By != "", g.Group{ui.Faint(" by "), ui.Name(f.By)}), g.Text(" "), h.Button(h.Class("quiet"), g.Text("Forget it")))
+		}
+	}
+	return s.Change(savePath, h.Class("keep"), where, queryFields(p.Query),
+		h.Label(h.Class("inline"), g.Text("Save this filter as "), h.Input(h.Name("as"), h.Required(), h.MaxLength("100"), g.Attr("size", "16"))), ui.Button("Save"))
+}
+
+// queryFields are the hidden fields of a query.
+func queryFields(q deadletters.Query) (fields g.Group) {
+	for _, name := range deadletters.QueryFields {
+		for _, value := range q[name] {
+			fields = append(fields, ui.Hidden(name, value))
+		}
+	}
+	return fields
+}
+
+// queryFacts describe a query.
+func queryFacts(q deadletters.Query) (facts g.Group) {
+	labels := map[string]string{"reason": "Reason", "seq": "Selected"}
+	for _, f := range append(often[:len(often):len(often)], seldom...) {
+		labels[f.name] = f.label
+	}
+	for _, name := range deadletters.QueryFields {
+		if name == "queue_id" || len(q[name]) == 0 {
+			continue
+		}
+		if name == "seq" {
+			facts = append(facts, ui.Fact("Selected", g.Textf("%d on the page", len(q[name]))))
+			continue
+		}
+		facts = append(facts, ui.Fact(labels[name], ui.Names(q[name], nil)))
+	}
+	return facts
+}

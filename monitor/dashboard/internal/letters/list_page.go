@@ -1,0 +1,222 @@
+package letters
+
+import (
+	"strconv"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/broker/deadletters"
+	"curfew/monitor/dashboard/internal/chart"
+	"curfew/monitor/dashboard/internal/format"
+	"curfew/monitor/dashboard/internal/ui"
+)
+
+func (p *listPage) Draw(s *ui.Info) ui.Drawing {
+	top := g.Group{ui.Crumbs("/dead-letters", "Dead letters", p.VHost), h.H1(ui.Name(p.Queue))}
+	if p.Refused {
+		return ui.Drawing{Top: append(top, ui.Only(g.Text("This user may not read the queue: ask for the permission to read it.")))}
+	}
+	return ui.Drawing{Top: append(top,
+		g.If(p.Done != "", h.P(h.Class("done"), h.Role("status"), g.Text(p.Done))),
+		g.If(p.Problem != "", h.P(h.Class("problem"), h.Role("alert"), g.Text(p.Problem))),
+		p.parked(s),
+		g.If(len(p.Groups) > 0, p.groups()),
+		p.form(),
+		p.found(s),
+		p.importForm(s))}
+}
+
+func (p *listPage) groups() g.Node {
+	var aside g.Node
+	if p.Partly {
+		aside = h.Span(ui.Faint("the newest "+format.Plural(p.Counted, "message")+" "), ui.Link(ui.With(listPath, p.At, "count", "all"), g.Text("Count all")))
+	}
+	return ui.Card("groups", "By cause", aside, h.Div(h.Class("scroll"), h.Table(
+		h.THead(h.Tr(h.Th(g.Text("Reason")), h.Th(g.Text("In queue")), h.Th(g.Text("Published to")), ui.Heading("#Messages"), h.Th(h.Class("share"), h.Aria("label", "Share")), h.Th(g.Text("Oldest")), h.Th(g.Text("Newest")))),
+		h.TBody(g.Map(p.Groups, group.draw)))))
+}
+
+func (l group) draw() g.Node {
+	why, exchange := "never died", ui.Faint("default exchange")
+	if l.Reason != "" {
+		why = format.Visible(l.Reason)
+	}
+	if l.Exchange != "" {
+		exchange = ui.Name(l.Exchange)
+	}
+	return h.Tr(
+		h.Td(h.Class("tight"), ui.Link(l.URL, g.Text(why))), h.Td(g.If(l.Queue != "", ui.Name(l.Queue))), h.Td(exchange), ui.Amount(g.Text(format.Number(l.Messages))),
+		h.Td(h.Class("share"), chart.Strip(l.Share)),
+		h.Td(ui.Ago(l.Oldest)), h.Td(ui.Ago(l.Newest)))
+}
+
+// parked says why messages are parked, and how to go on.
+func (p *listPage) parked(s *ui.Info) g.Node {
+	var rows g.Group
+	for _, one := range p.Groups {
+		if one.Why != "" {
+			rows = append(rows, h.Li(p.cause(s, &one)))
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return ui.Card("parked", "Why they are parked here", nil, h.Ul(h.Class("causes"), rows))
+}
+
+func (p *listPage) cause(s *ui.Info, one *group) g.Node {
+	exchange, from := g.Node(g.Text("the default exchange")), g.Node(g.Text("messages that were due"))
+	if one.Toward != "" {
+		exchange = g.Group{g.Text("the exchange "), h.B(ui.Name(one.Toward))}
+	}
+	if one.Queue != "" {
+		from = g.Group{g.Text("dead letters of "), h.B(ui.Name(one.Queue))}
+	}
+	says, then := g.Group{exchange, g.Text(" does not exist. Declare it and bind a queue to it")}, "Try to replay them to it…"
+	switch one.Why {
+	case deadletters.CauseNoQueue:
+		says = g.Group{g.Text("no queue is bound to "), exchange, g.Text(" for the key "), h.B(ui.Name(one.Key)), g.Text(". Bind one")}
+	case deadletters.CauseMended:
+		says = g.Group{exchange, g.Text(" leads to a queue by now: it was mended since, or they had died too often")}
+	}
+	query := deadletters.Query{}
+	for field, value := range map[string]string{"reason": one.Reason, "died_in": one.Queue, "exchange": one.Exchange} {
+		if value != "" {
+			query[field] = []string{value}
+		}
+	}
+	replay := s.Change(replayPath, ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), queryFields(query), ui.Hidden("to", deadletters.ToOnward), ui.Button(then))
+	return g.Group{
+		h.P(h.B(g.Text(format.Number(one.Messages))), g.Text(" "), from, g.Text(": "), says, g.Text("; then replay them to it, or back to where they came from.")),
+		g.If(p.May.replay, replay),
+	}
+}
+
+func (p *listPage) found(s *ui.Info) g.Node {
+	title := "Messages"
+	if len(p.Query) > 0 {
+		title = "Matching messages"
+	}
+	newest, oldest := ui.Choice{Name: "Newest first"}, ui.Choice{Name: "Oldest first", URL: ui.With(listPath, p.At, "order", "oldest", "after", "")}
+	if p.Oldest {
+		newest.URL, oldest.URL = ui.With(listPath, p.At, "order", "", "after", ""), ""
+	}
+	return ui.Card("found", title, ui.Choices("Order", []ui.Choice{newest, oldest}), p.keep(s), p.rows(s))
+}
+
+func (p *listPage) rows(s *ui.Info) g.Node {
+	more := ui.Follow("next", p.After, "After →")
+	if p.TooLong {
+		more = ui.Follow("next", p.After, "Search on →")
+	}
+	pager := h.P(h.Class("pager"), ui.Spaced(ui.Follow("first", p.First, "← First"), more))
+	slow := g.If(p.TooLong, h.P(h.Class("problem"), g.Text("The search took too long and was ended, so this page does not show everything. Search on from here, or use "), ui.Code("curfew dlq"), g.Text(", which has no time limit.")))
+	switch {
+	case len(p.Wrong) > 0:
+		return ui.Empty(g.Text("Nothing was searched: correct what is marked above."))
+	case len(p.Rows) == 0 && p.TooLong:
+		return g.Group{slow, pager}
+	case len(p.Rows) == 0 && len(p.Query) > 0:
+		return ui.Empty(g.Text("No message matches. "), ui.Link(URL(p.VHost, p.Queue), g.Text("Show all")))
+	case len(p.Rows) == 0:
+		return ui.Empty(g.Text("The queue is empty: no dead letters."))
+	}
+	return g.Group{slow, s.Change(replayPath, h.Class("letters"),
+		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), queryFields(p.Query), ui.Hidden("queue_id", strconv.FormatUint(p.QueueID, 10)),
+		ui.HiddenIf("order", p.At.Get("order")), ui.HiddenIf("after", p.At.Get("after")),
+		p.actions(),
+		h.Ol(h.Class("messages"), g.Map(p.Rows, p.drawRow))),
+		pager,
+		h.P(h.Class("faint"), g.Text("Looking changes nothing. As of "+format.UTC(p.Now)+"."))}
+}
+
+// actions are what can be done to the messages, beside the selection.
+func (p *listPage) actions() g.Node {
+	all := "All"
+	if len(p.Query) > 0 {
+		all = "All that match"
+	}
+	choose := ui.Link(ui.With(listPath, p.At, "all", "1"), g.Text("Select the page"))
+	if p.All {
+		choose = ui.Link(ui.With(listPath, p.At), g.Text("Select none"))
+	}
+	return h.Div(h.Class("actions"),
+		h.Div(h.Role("group"), h.Aria("label", "Selected"), h.Span(g.Text("Selected")), p.buttons("selected"), choose),
+		h.Div(h.Role("group"), h.Aria("label", all), h.Span(g.Text(all)), p.buttons("all")))
+}
+
+func (p *listPage) buttons(of string) g.Node {
+	does := func(path, class, text string) g.Node {
+		return h.Button(h.Name("of"), h.Value(of), h.FormAction(path), g.If(class != "", h.Class(class)), g.Text(text))
+	}
+	return ui.Spaced(
+		g.If(p.May.replay, does(replayPath, "", "Replay…")),
+		g.If(p.May.purge, does(purgePath, "danger", "Delete…")),
+		does(exportPath, "", "Download"))
+}
+
+func (p *listPage) drawRow(l row) g.Node {
+	number := strconv.FormatUint(l.Seq, 10)
+	title := g.Text("#" + number)
+	if l.ID != "" {
+		title = ui.Name(l.ID)
+	}
+	return h.Li(
+		h.Input(h.Type("checkbox"), h.Name("pick"), h.Value(number), h.Aria("label", "Select message "+number), g.If(p.All, h.Checked()), g.If(l.Unacked, h.Disabled())),
+		h.Div(h.Class("letter"),
+			h.Div(h.Class("message"), ui.Spaced(
+				h.Span(h.Class("grow"), h.A(h.Class("what"), ui.Href(l.URL), title), g.Text(" "), l.about()),
+				ui.Class("tags", l.tags()),
+				ui.Class("when", l.when()),
+				ui.Class("size", g.Text(format.Bytes(int64(l.Bytes)))))),
+			h.P(h.Class("line"), ui.Either(l.Line == "", ui.Faint("no body"), ui.Name(l.Line)))))
+}
+
+// about says why, where and with which key a message died.
+func (l *row) about() g.Node {
+	key := g.Node(ui.Faint("no key"))
+	if l.Key != "" {
+		key = ui.Name(l.Key)
+	}
+	kind := g.If(l.Type != "", g.Group{ui.Class("tag", ui.Name(l.Type)), g.Text(" ")})
+	if l.Last == nil {
+		return g.Group{kind, key, g.Text(" "), ui.Faint("never died")}
+	}
+	return g.Group{kind, key, g.Text(" "), ui.Faint(format.Visible(l.Last.Reason) + " in " + format.Visible(l.Last.Queue))}
+}
+
+func (l *row) when() g.Node {
+	if l.Last == nil || l.Last.Time.IsZero() {
+		return nil
+	}
+	return ui.Ago(l.Last.Time)
+}
+
+func (l *row) tags() g.Node {
+	var tags []g.Node
+	if l.Last != nil && l.Last.Count > 1 {
+		tags = append(tags, ui.Class("tag warn", g.Text(format.Number(l.Last.Count)+" times")))
+	}
+	if l.Replays > 0 {
+		tags = append(tags, ui.Class("tag", g.Text("replayed "+format.Number(l.Replays)+"×")))
+	}
+	if l.Unacked {
+		tags = append(tags, ui.Class("tag warn", g.Text("unacked")))
+	}
+	return ui.Spaced(tags...)
+}
+
+func (p *listPage) importForm(s *ui.Info) g.Node {
+	if !p.May.fill {
+		return nil
+	}
+	return h.Details(h.Class("card"), h.Summary(g.Text("Import a file into this queue")),
+		h.Form(h.Class("filter"), h.Method("post"), h.Action(ImportPath), h.EncType("multipart/form-data"),
+			ui.Hidden("token", s.Token), ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), // before the file, which is read as it comes
+			h.Label(g.Text("An exported file, at most "+format.Bytes(MaxUpload)), h.Input(h.Type("file"), h.Name("file"), h.Accept(".jsonl,.json,.txt"), h.Required())),
+			ui.Button("Import")))
+}
+
+// danger is the button of what deletes.
+func danger(text string) g.Node { return h.Button(h.Class("danger"), g.Text(text)) }

@@ -1,0 +1,53 @@
+package letters
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"curfew/broker/deadletters"
+	"curfew/monitor/dashboard/internal/ui"
+)
+
+// purgePlan is a deletion that the user confirms by typing the number of messages.
+type purgePlan struct {
+	chosen
+	Matched  int
+	Position deadletters.Position // the messages that had entered the queue then
+	Typed    string               // the wrong number; "" none yet
+}
+
+// purge deletes dead letters if the user typed the number that the page asked for. Otherwise it
+// asks, for the messages that are in the queue now: what arrives later is left alone.
+func (d Pages) purge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	f := r.PostForm
+	p := &purgePlan{chosen: chosenBy(f), Typed: strings.TrimSpace(f.Get("confirm"))}
+	if d.stopped(w, r, v, &p.chosen) {
+		return
+	}
+	c, status := deadletters.Confirmation{Messages: -1}, http.StatusOK
+	if err := c.Position.UnmarshalText([]byte(f.Get("position"))); err != nil {
+		d.Site.Refuse(w, r, err)
+		return
+	}
+	if p.Typed != "" {
+		status = http.StatusBadRequest
+		asked := f.Get("asked")
+		if n, err := strconv.Atoi(p.Typed); err == nil && n >= 0 && (asked == "" || asked == p.Typed) {
+			c.Messages, status = n, http.StatusOK
+		}
+	}
+	takeTime(w)
+	n, err := d.Operations.PurgeDeadLetters(r.Context(), v.Actor(), p.letters(), c)
+	unconfirmed, asks := errors.AsType[*deadletters.Unconfirmed](err)
+	switch {
+	case asks:
+		p.Matched, p.Position = unconfirmed.Matched, unconfirmed.Position
+		d.Site.Show(w, r, status, v, "/purge", p)
+	case err != nil:
+		d.Site.Refuse(w, r, err)
+	default:
+		http.Redirect(w, r, ui.With(URL(p.VHost, p.Queue)+"&deleted="+strconv.Itoa(n), nil), http.StatusSeeOther)
+	}
+}

@@ -1,0 +1,94 @@
+package letters
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"curfew/broker/deadletters"
+	"curfew/monitor/dashboard/internal/ui"
+)
+
+// tryTime bounds a dry run. A queue that takes longer is for the command.
+const tryTime = 2 * time.Minute
+
+// plan is the dry run of a replay, to be confirmed.
+type plan struct {
+	chosen
+	Order deadletters.Request
+	Form  url.Values       // as it was filled in
+	Wrong map[string]error // by field
+	Run   deadletters.Replay
+}
+
+// replay makes a dry run and shows its result, or starts the replay if it is confirmed.
+func (d Pages) replay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	c := chosenBy(r.PostForm)
+	if d.stopped(w, r, v, &c) {
+		return
+	}
+	p := &plan{chosen: c, Form: r.PostForm}
+	p.read(r.PostForm)
+	confirmed := r.PostFormValue("confirmed") == "1"
+	p.Order.DryRun = !confirmed
+	status := http.StatusOK
+	if len(p.Wrong) > 0 {
+		status = http.StatusBadRequest
+		d.Site.Show(w, r, status, v, "/replay", p)
+		return
+	}
+	takeTime(w)
+	ctx, cancel := context.WithTimeout(r.Context(), tryTime)
+	defer cancel()
+	run, err := d.Operations.StartReplay(ctx, v.Actor(), p.Order)
+	switch {
+	case err != nil && ctx.Err() != nil && r.Context().Err() == nil:
+		d.Site.Fail(w, r, http.StatusServiceUnavailable, "The try took too long and was ended. Narrow the filter, or use curfew dlq replay.")
+	case errors.Is(err, deadletters.ErrRequest) && !errors.Is(err, deadletters.ErrRedeclared):
+		p.Wrong = map[string]error{"to": err}
+		d.Site.Show(w, r, http.StatusBadRequest, v, "/replay", p)
+	case err != nil:
+		d.Site.Refuse(w, r, err)
+	case !confirmed:
+		p.Run, p.Order = run, run.Request
+		d.Site.Show(w, r, status, v, "/replay", p)
+	default:
+		http.Redirect(w, r, "/dead-letters", http.StatusSeeOther)
+	}
+}
+
+// read reads the options of a replay from its form.
+func (p *plan) read(f url.Values) {
+	p.Wrong = map[string]error{}
+	p.Order = deadletters.Request{
+		VHost: p.VHost, Queue: p.Queue, Filter: p.Filter,
+		Options: deadletters.Options{To: f.Get("to"), TTL: f.Get("ttl"), KeepDeaths: f.Get("keep_deaths") == "1"},
+	}
+	o := &p.Order
+	if o.To == deadletters.ToExchange {
+		o.Exchange, o.Key = f.Get("to_exchange"), f.Get("to_key")
+	}
+	if err := o.Position.UnmarshalText([]byte(f.Get("position"))); err != nil {
+		p.Wrong["to"] = err
+	}
+	var err error
+	if text := strings.TrimSpace(f.Get("ttl_of")); o.TTL == deadletters.TTLMillis {
+		lasts, err := time.ParseDuration(text)
+		if err != nil || lasts < time.Millisecond {
+			p.Wrong["ttl_of"] = fmt.Errorf("write a time such as 10m, not %q", text)
+		}
+		o.Millis = lasts.Milliseconds()
+	}
+	if o.Limit, err = strconv.Atoi(cmp.Or(strings.TrimSpace(f.Get("limit")), "0")); err != nil || o.Limit < 0 {
+		p.Wrong["limit"] = fmt.Errorf("%q is not a number of messages", f.Get("limit"))
+	}
+	if o.Rate, err = strconv.ParseFloat(cmp.Or(strings.TrimSpace(f.Get("rate")), "0"), 64); err != nil || !(o.Rate >= 0) {
+		p.Wrong["rate"] = fmt.Errorf("%q is not a rate", f.Get("rate"))
+	}
+}

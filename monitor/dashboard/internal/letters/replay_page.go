@@ -1,0 +1,186 @@
+package letters
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/broker/deadletters"
+	"curfew/monitor/dashboard/internal/format"
+	"curfew/monitor/dashboard/internal/ui"
+)
+
+func crumbs(vhost, queue string) g.Node {
+	return h.P(h.Class("crumbs"), ui.Link("/dead-letters", g.Text("Dead letters")), g.Text(" / "), ui.Link(URL(vhost, queue), ui.Name(queue)), g.Text(" · virtual host "), ui.Name(vhost))
+}
+
+func (p *plan) Draw(s *ui.Info) ui.Drawing {
+	n, back := p.Run.Replayed, "Cancel"
+	title := "Nothing would be replayed"
+	switch {
+	case len(p.Wrong) > 0:
+		title = "Replay"
+	case n > 0:
+		title = "Replay " + format.Plural(n, "message") + "?"
+	}
+	return ui.Drawing{Live: g.Group{
+		crumbs(p.VHost, p.Queue),
+		h.H1(g.Text(title)),
+		g.If(len(p.Wrong) == 0, g.Group{
+			g.Map(p.warnings(), func(text string) g.Node { return h.P(h.Class("problem"), g.Text(text)) }),
+			s.Change(replayPath, h.Class("answer"), ui.Hidden("confirmed", "1"), p.fields(),
+				g.If(n > 0, h.Button(h.Class("primary"), h.AutoFocus(), g.Text("Replay "+format.Plural(n, "message")))),
+				ui.Link(URL(p.VHost, p.Queue), g.Text(back))),
+			h.Div(h.Class("columns"),
+				ui.Card("what", "What", nil, p.facts()),
+				ui.Card("where", "Where they go", nil, p.targets())),
+		}),
+		ui.Card("how", "How", nil, p.options(s)),
+	}}
+}
+
+// warnings are what may make a replay useless.
+func (p *plan) warnings() (list []string) {
+	for _, t := range p.Run.Targets[:min(len(p.Run.Targets), 10)] {
+		name := format.Visible(t.Queue)
+		switch {
+		case t.Consumers > 0 && t.Expiring == 0:
+			continue
+		case t.Consumers > 0 && t.FirstMillis < time.Minute.Milliseconds():
+			list = append(list, "What is not consumed in "+name+" within "+format.Millis(t.FirstMillis)+" expires again"+backWords(&t, " and comes")+".")
+		case t.Consumers > 0:
+		case t.Expiring > 0:
+			list = append(list, "Nobody consumes "+name+": "+format.Plural(t.Expiring, "message")+" would expire there again from "+format.Millis(t.FirstMillis)+" on"+backWords(&t, " and come")+".")
+		default:
+			list = append(list, "Nobody consumes "+name+": they would wait there.")
+		}
+	}
+	return list
+}
+
+// backWords say that messages come back from a target, if they do.
+func backWords(t *deadletters.Target, come string) string {
+	if t.Back {
+		return come + " back here"
+	}
+	return ""
+}
+
+func (p *plan) facts() g.Node {
+	return ui.Facts(
+		ui.Fact("Queue", ui.Name(p.Queue)), queryFacts(p.Query),
+		ui.Fact("Examined", g.Text(format.Number(p.Run.Scanned))),
+		ui.Fact("Match", g.Text(format.Number(p.Run.Matched))),
+		ui.Fact("Would go", ui.Bold(format.Number(p.Run.Replayed))),
+		g.Map(slices.Sorted(maps.Keys(p.Run.Skipped)), func(why deadletters.SkipReason) g.Node {
+			return ui.Fact("Would stay", g.Text(format.Number(p.Run.Skipped[why])), g.Text(" "), ui.Faint(skippedWords(string(why))))
+		}))
+}
+
+func (p *plan) targets() g.Node { return drawTargets(p.VHost, p.Run.Targets) }
+
+// drawTargets lists where messages would go.
+func drawTargets(vhost string, targets []deadletters.Target) g.Node {
+	if len(targets) == 0 {
+		return ui.Empty(g.Text("Nowhere."))
+	}
+	const most = 50
+	return g.Group{
+		ui.Table([]string{"Queue", "#Messages", "#Consumers", "Expire again"}, g.Map(targets[:min(len(targets), most)], func(t deadletters.Target) g.Node { return drawTarget(vhost, &t) })),
+		g.If(len(targets) > most, h.P(h.Class("faint"), g.Text("and "+format.Plural(len(targets)-most, "other queue")))),
+	}
+}
+
+func drawTarget(vhost string, t *deadletters.Target) g.Node {
+	consumers := g.Node(ui.Class("tag warn", g.Text("none")))
+	if t.Consumers > 0 {
+		consumers = g.Text(format.Number(t.Consumers))
+	}
+	expire := g.Node(ui.Faint("no"))
+	if t.Expiring > 0 {
+		text := format.Number(t.Expiring) + " in " + format.Millis(t.FirstMillis)
+		if t.LastMillis-t.FirstMillis > 999 {
+			text += " to " + format.Millis(t.LastMillis)
+		}
+		expire = g.Group{ui.Class("warn", g.Text(text)), g.If(t.Back, ui.Faint(", then back here"))}
+	}
+	return h.Tr(h.Td(ui.Link(ui.QueueURL(vhost, t.Queue), ui.Name(t.Queue))), ui.Amount(g.Text(format.Number(t.Messages))), ui.Amount(consumers), h.Td(expire))
+}
+
+// options is the form to try the replay otherwise.
+func (p *plan) options(s *ui.Info) g.Node {
+	o, f := &p.Order, p.Form
+	mistake := func(field string) g.Node {
+		if p.Wrong[field] == nil {
+			return nil
+		}
+		return h.Span(h.Class("mistake"), h.Role("alert"), ui.Name(p.Wrong[field].Error()))
+	}
+	input := func(label, field, placeholder string) g.Node {
+		return h.Label(g.Text(label), h.Input(h.Name(field), h.Value(f.Get(field)), h.MaxLength("255"), h.Placeholder(placeholder), g.Attr("size", "14"), g.If(p.Wrong[field] != nil, h.Aria("invalid", "true"))), mistake(field))
+	}
+	return s.Change(replayPath, h.Class("filter"),
+		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), queryFields(p.Query),
+		h.Label(g.Text("To"), h.Select(h.Name("to"),
+			ui.Option(deadletters.ToOrigin, "where each was published to", o.To), ui.Option(deadletters.ToQueue, "the queue each first died in", o.To),
+			ui.Option(deadletters.ToOnward, "on to the exchange it came here by", o.To), ui.Option(deadletters.ToExchange, "this exchange and key:", o.To)), mistake("to")),
+		input("Exchange", "to_exchange", "the default exchange"), input("Routing key", "to_key", "its own"),
+		h.Label(g.Text("Time to live"), h.Select(h.Name("ttl"),
+			ui.Option("fresh", "as when published, from now", o.TTL), ui.Option("remaining", "what is left of it", o.TTL), ui.Option("none", "only that of its queue", o.TTL),
+			ui.Option("millis", "this long:", o.TTL))),
+		input("Lives for", "ttl_of", "10m"),
+		input("At most", "limit", "all"), input("Per second", "rate", "no limit"),
+		h.Label(h.Class("inline"), h.Input(h.Type("checkbox"), h.Name("keep_deaths"), h.Value("1"), g.If(o.KeepDeaths, h.Checked())), g.Text(" Keep the death history")),
+		ui.Button("Try again"),
+		h.P(h.Class("faint"), g.Text("A try moves nothing. A message leaves this queue only when another one has it; what arrives after the try is left alone.")))
+}
+
+// fields are the hidden fields of the confirmed request.
+func (p *plan) fields() g.Node {
+	o := &p.Order
+	limit, rate, keep := "", "", ""
+	if o.Limit > 0 {
+		limit = strconv.Itoa(o.Limit)
+	}
+	if o.Rate > 0 {
+		rate = strconv.FormatFloat(o.Rate, 'g', -1, 64)
+	}
+	if o.KeepDeaths {
+		keep = "1"
+	}
+	return g.Group{
+		ui.Hidden("vhost", o.VHost), ui.Hidden("name", o.Queue), queryFields(p.fixed()), ui.Hidden("to", o.To), ui.Hidden("ttl", o.TTL),
+		ui.HiddenIf("to_exchange", o.Exchange), ui.HiddenIf("to_key", o.Key), ui.HiddenIf("ttl_of", p.Form.Get("ttl_of")),
+		ui.Hidden("position", p.Run.Position.String()),
+		ui.HiddenIf("limit", limit), ui.HiddenIf("rate", rate), ui.HiddenIf("keep_deaths", keep),
+	}
+}
+
+// fixed is the query with the instants that it meant, so that what is confirmed is what was shown.
+func (c *chosen) fixed() deadletters.Query {
+	q := maps.Clone(c.Query)
+	for field, at := range map[string]time.Time{"since": c.Filter.Since, "before": c.Filter.Before} {
+		if !at.IsZero() {
+			q[field] = []string{at.UTC().Format(time.RFC3339Nano)}
+		}
+	}
+	return q
+}
+
+// skippedReasons are, in words, why a replay leaves a message where it is.
+var skippedReasons = map[string]string{
+	"replayed_too_often": "were replayed too often before", "no_origin": "never died, so their origin is not known",
+	"no_time_left": "have no time left: choose a new time to live", "unroutable": "would reach no queue", "target_full": "found their queue full",
+	"leads_back": "would come back here", "gone": "were taken or expired meanwhile", "refused": "were refused",
+}
+
+func skippedWords(reason string) string {
+	if words, ok := skippedReasons[reason]; ok {
+		return words
+	}
+	return format.Visible(reason)
+}
