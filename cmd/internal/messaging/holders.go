@@ -1,6 +1,7 @@
 package messaging
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,8 +15,8 @@ import (
 	"curfew/cmd/internal/client"
 )
 
-// holder is a consumer, or a channel that holds messages it got with basic.get.
-type holder struct {
+// Holder is a consumer, or a channel that holds messages it got with basic.get.
+type Holder struct {
 	Tag      string `json:"consumer_tag"`
 	Kind     string `json:"kind"` // consumer, get or cancelled
 	Prefetch int    `json:"prefetch_count"`
@@ -55,11 +56,7 @@ func Consumers() *cobra.Command {
 	a := cli.WithVHost(c)
 	c.ValidArgsFunction = cli.Arguments(a.Queues)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		var list []holder
-		text, err := a.Fetch(cmd.Context(), http.MethodGet, client.Path(append([]string{"curfew", "consumers", a.VHost}, args...)...), http.NoBody)
-		if err == nil {
-			err = client.Decode(text, &list)
-		}
+		text, list, err := holders(cmd.Context(), a, args...)
 		if err != nil {
 			return err
 		}
@@ -67,12 +64,39 @@ func Consumers() *cobra.Command {
 		for i := range list {
 			rows = append(rows, list[i].row(a))
 		}
-		return a.PrintText(cmd.OutOrStdout(), text, []string{"QUEUE", "CONSUMER", "USER?", "HELD", "OLDEST", "PAST!", "PREFETCH?", "STATUS?", "CONNECTION"}, rows)
+		return a.PrintText(cmd.OutOrStdout(), text, []string{"QUEUE", "CONSUMER", "USER?", "HELD", "OLDEST", "PAST!", "PREFETCH?", "STATUS?", "CONNECTION="}, rows)
 	}
 	return cli.Watched(c)
 }
 
-func (h *holder) row(a *cli.API) []string {
+// Holders are those of a queue in the virtual host of a.
+func Holders(ctx context.Context, a *cli.API, queue string) ([]Holder, error) {
+	_, list, err := holders(ctx, a, queue)
+	return list, err
+}
+
+func holders(ctx context.Context, a *cli.API, queue ...string) (text []byte, list []Holder, err error) {
+	text, err = a.Fetch(ctx, http.MethodGet, client.Path(append([]string{"curfew", "consumers", a.VHost}, queue...)...), http.NoBody)
+	if err == nil {
+		err = client.Decode(text, &list)
+	}
+	return text, list, err
+}
+
+// Words says in one line who it is and what it holds.
+func (h *Holder) Words(a *cli.API) string {
+	row := h.row(a)
+	text := fmt.Sprintf("%s of user %s at %s holds %d", row[1], h.Channel.User, row[len(row)-1], h.Unacked)
+	if h.Oldest != nil {
+		text += ", the oldest since " + row[4]
+	}
+	if h.Past > 0 {
+		text += fmt.Sprintf("; past their deadlines: %d", h.Past)
+	}
+	return text
+}
+
+func (h *Holder) row(a *cli.API) []string {
 	oldest, tag := "-", h.Tag
 	if h.Oldest != nil {
 		oldest = a.Time(time.UnixMilli(*h.Oldest))
@@ -129,7 +153,7 @@ down).`,
 			rows = append(rows, []string{one.Name, cli.OrDash(one.Properties.Name), one.User, one.VHost, one.State, strconv.Itoa(one.Channels), strconv.Itoa(one.Consumers),
 				strconv.Itoa(one.Unacked), a.Time(time.UnixMilli(one.Since)), cli.OrDash(one.Properties.Product)})
 		}
-		return a.PrintText(cmd.OutOrStdout(), text, []string{"CONNECTION", "CLIENT", "USER", "VHOST?", "STATE!", "CHANNELS?", "CONSUMERS", "HELD", "SINCE?", "PRODUCT?"}, rows)
+		return a.PrintText(cmd.OutOrStdout(), text, []string{"CONNECTION=", "CLIENT", "USER", "VHOST?", "STATE!", "CHANNELS?", "CONSUMERS", "HELD", "SINCE?", "PRODUCT?"}, rows)
 	}
 	c.AddCommand(closeConnection(a))
 	return cli.Watched(c)
