@@ -37,7 +37,8 @@
 // Before 4.3 a quorum queue takes back at once what the live consumers of that node held, and what its cancelled consumers
 // held only when the node is up again and the queue has another leader after that (rabbit_fifo: a lost connection concerns
 // consumers that are up). Until then nobody has these messages, and they are late; none is lost. The cancelled consumers are
-// the full segments of a keeper that was connected to the node. From 4.3 on they follow after 10 s.
+// the full segments of a keeper that was connected to the node. From 4.3 on the queue waits for a lost node, a minute by default,
+// and then takes everything back.
 //
 // On 3.x no segment is left with a cancelled consumer: it is cancelled and consumes again under its tag with the argument
 // x-credit and no credit. The queue then counts all that it held as a live consumer's, and gives it no more, also for what
