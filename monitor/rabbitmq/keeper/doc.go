@@ -16,7 +16,8 @@
 //     keeper) RabbitMQ keeps the order within a channel only. A quorum queue takes back what it has just delivered to a
 //     consumer that is cancelled at this moment. The keeper waits for that before the next consumer asks, and still a few
 //     of the messages that are published during a roll may change places: those that the queue hands out in place of
-//     messages that expired meanwhile.
+//     messages that expired meanwhile. A quorum queue with a delivery limit takes back what is returned at once in any order
+//     (seen on 3.10.8).
 //   - Other consumers come first. When one is seen, everything is given back to it, and the keeper has no consumer
 //     until it has gone: a low consumer priority alone does not protect a consumer with a small prefetch.
 //
