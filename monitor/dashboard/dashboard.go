@@ -18,6 +18,7 @@ import (
 	"curfew/monitor/dashboard/internal/rates"
 	"curfew/monitor/dashboard/internal/session"
 	"curfew/monitor/dashboard/internal/ui"
+	"curfew/monitor/history"
 )
 
 // Options of a Dashboard. Users is required.
@@ -25,10 +26,11 @@ type Options struct {
 	Users Users
 	// Operations of the bundled broker; nil: there is none, and no page of queues, messages and dead letters.
 	Operations        *operate.Operations
-	Monitor           Monitor       // nil: deadlines are not watched
-	Alerts            *alert.Alerts // nil: none
-	Audit             *audit.Log    // nil: expiries are not recorded
-	RabbitMQ          RabbitMQ      // nil: none; not together with Operations
+	Monitor           Monitor          // nil: deadlines are not watched
+	Alerts            *alert.Alerts    // nil: none
+	Audit             *audit.Log       // nil: expiries are not recorded
+	History           *history.History // nil: none
+	RabbitMQ          RabbitMQ         // nil: none; not together with Operations
 	Instance, Version string
 	Log               *zap.Logger
 	// Every is how often live parts are updated; 0: 2 s.

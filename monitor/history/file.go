@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"go.uber.org/zap"
@@ -115,6 +116,9 @@ func (h *History) save() {
 }
 
 func (h *History) write() error {
+	if err := os.MkdirAll(filepath.Dir(h.File), 0o700); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(h.File+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err

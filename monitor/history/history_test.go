@@ -204,7 +204,7 @@ func TestMemory(t *testing.T) {
 	before := inUse()
 	h, f := busyDay(t, maxQueues)
 	for range maxMarks + 10 {
-		h.Add(Mark{Kind: AlertFired, Text: fmt.Sprintf("%0200d", 1)})
+		h.add(Mark{Kind: AlertFired, Text: fmt.Sprintf("%0200d", 1)})
 	}
 	sampled(h, start(), 130, func(n int) { f.traffic(h, n) })
 	names := int64(maxQueues * 48) // those and the queues are the broker's
@@ -293,14 +293,14 @@ func TestMarks(t *testing.T) {
 	require.Equal(t, []string{"started Curfew 1.2 started", "alert late", "redis_lost Redis is lost", "redis_back Redis is back"}, kinds[:4])
 	require.Len(t, kinds, 4+marksAtOnce+1)
 	require.Equal(t, "alert 22 more alerts", kinds[len(kinds)-1])
-	h.Add(Mark{At: at.UnixMilli(), Kind: PolicyChanged, Text: "p", VHost: "other"})
+	h.add(Mark{At: at.UnixMilli(), Kind: PolicyChanged, Text: "p", VHost: "other"})
 	h.sample(at)
 	for _, m := range h.Read(Request{VHost: "/", Queue: "r", Span: 24 * time.Hour}).Marks {
 		require.NotEqual(t, "q", m.Queue)
 		require.NotEqual(t, "other", m.VHost)
 	}
 	for range 2 * maxMarks {
-		h.Add(Mark{Text: "x"})
+		h.add(Mark{Text: "x"})
 	}
 	require.Len(t, h.marks.list, maxMarks)
 }
@@ -314,7 +314,7 @@ func TestRestart(t *testing.T) {
 	f.queues = []Queue{{VHost: "/", Name: "q", Depth: 5, Published: 9}}
 	from := start()
 	sampled(h, from, 120, func(int) {})
-	h.Add(Mark{At: from.UnixMilli(), Kind: PolicyChanged, Text: "policy"})
+	h.add(Mark{At: from.UnixMilli(), Kind: PolicyChanged, Text: "policy"})
 	h.save()
 
 	again, f := day(t, Options{File: file, Version: "2"})

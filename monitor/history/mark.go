@@ -67,8 +67,13 @@ func (m *marks) add(one Mark) {
 	m.list = append(m.list, one)
 }
 
-// Add adds a mark.
-func (h *History) Add(one Mark) {
+// AddNow adds a mark for something that has just happened.
+func (h *History) AddNow(one Mark) {
+	one.At = h.now().UnixMilli()
+	h.add(one)
+}
+
+func (h *History) add(one Mark) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.marks.add(one)
