@@ -15,7 +15,7 @@ import (
 	"curfew/monitor/audit"
 	"curfew/monitor/dashboard/internal/alerts"
 	"curfew/monitor/dashboard/internal/assets"
-	"curfew/monitor/dashboard/internal/rates"
+	"curfew/monitor/dashboard/internal/overview"
 	"curfew/monitor/dashboard/internal/session"
 	"curfew/monitor/dashboard/internal/ui"
 	"curfew/monitor/history"
@@ -45,7 +45,6 @@ type Dashboard struct {
 	groups   []ui.Group
 	pages    map[string]*page
 	sessions *session.Sessions
-	rates    rates.Rates
 	streams  chan struct{} // a place for each
 	ended    chan struct{}
 	end      sync.Once
@@ -71,9 +70,18 @@ func New(o Options) (*Dashboard, error) {
 	if d.assets, err = assets.Load(); err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
-	d.groups = []ui.Group{alerts.Pages{Alerts: o.Alerts, Site: answers{d}, Record: d.record}.Group()}
+	d.groups = []ui.Group{d.overview().Group(), alerts.Pages{Alerts: o.Alerts, Site: answers{d}, Record: d.record}.Group()}
 	d.pages, d.sessions = d.makePages(), session.New()
 	return d, nil
+}
+
+// overview has the first page.
+func (d *Dashboard) overview() *overview.Pages {
+	p := &overview.Pages{State: d.state, Operations: d.Operations, Monitor: d.Monitor, Alerts: d.Alerts, History: d.History, Audited: d.Audit != nil}
+	if d.RabbitMQ != nil {
+		p.Troubles = d.RabbitMQ.Health
+	}
+	return p
 }
 
 // Close ends the streams, so that a server does not wait for them. It may be called more

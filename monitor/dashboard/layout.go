@@ -20,6 +20,10 @@ func (d *Dashboard) layout(s *ui.Info, p ui.Drawing) g.Node {
 			h.Link(h.Rel("icon"), h.Type("image/svg+xml"), ui.Href(d.assets.URLs["icon.svg"])),
 			h.Script(h.Src(d.assets.URLs["live.js"]), h.Defer()),
 			h.Script(h.Src(d.assets.URLs["times.js"]), h.Defer()),
+			g.If(p.Charts, g.Group{
+				h.Link(h.Rel("stylesheet"), ui.Href(d.assets.URLs["uPlot.css"])),
+				h.Script(h.Src(d.assets.URLs["uPlot.js"]), h.Defer()), h.Script(h.Src(d.assets.URLs["chart.js"]), h.Defer()),
+			}),
 		),
 		h.Body(
 			h.A(h.Class("skip"), ui.Href("#content"), g.Text("Skip to content")),

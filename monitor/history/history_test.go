@@ -113,10 +113,13 @@ func TestADay(t *testing.T) {
 	minutes := h.Read(Request{VHost: "/", Queue: "q", Span: 24 * time.Hour})
 	require.Len(t, minutes.Points, 24*60)
 	require.EqualValues(t, 180, minutes.Points[24*60-1].Published)
-	merged := h.Read(Request{VHost: "/", Queue: "q", Span: 24 * time.Hour, Points: 100})
+	merged := h.Read(Request{VHost: "/", Queue: "q", Span: 24 * time.Hour, Points: 100, Partial: true})
 	require.EqualValues(t, 15*60, merged.Step)
 	require.Len(t, merged.Points, 96)
+	require.Zero(t, merged.From%merged.Step, "round times")
 	require.EqualValues(t, 10*180, merged.Points[95].Published)
+	whole := h.Read(Request{VHost: "/", Queue: "q", Span: 24 * time.Hour, Points: 100})
+	require.Len(t, whole.Points, 95, "the last has not ended")
 	require.False(t, h.Read(Request{VHost: "/", Queue: "idle"}).Known, "nothing has happened there")
 	depths := h.Depths("/", "q", 60)
 	require.Len(t, depths, 60)
@@ -421,7 +424,8 @@ func TestHandler(t *testing.T) {
 	require.NotEmpty(t, got["marks"])
 	code, got = get("queue=q&span=5m&points=10")
 	require.Equal(t, http.StatusOK, code)
-	require.Len(t, got["published"], 10)
+	require.Len(t, got["published"], 9)
+	require.Zero(t, int64(got["from"].(float64))%30)
 	for query, want := range map[string]int{
 		"queue=none": http.StatusNotFound, "span=2": http.StatusBadRequest, "span=48h": http.StatusBadRequest, "points=0": http.StatusBadRequest, "points=99999": http.StatusBadRequest,
 	} {

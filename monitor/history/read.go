@@ -11,8 +11,10 @@ type Request struct {
 	VHost, Queue string
 	// Span is how far back to go: at most a day.
 	Span time.Duration
-	// Points is at most how many to return, by adding up neighbours; 0: all there are, at most 1,440.
+	// Points is at most how many to return, by adding up neighbours; 0: all there are, at most 1,440. They begin at round times.
 	Points int
+	// Partial returns the last one, too, if its time is not over.
+	Partial bool
 }
 
 // Read is the history of a queue, or of all.
@@ -54,7 +56,7 @@ func (h *History) Read(r Request) (out Read) {
 	if out.Known {
 		out.Points = p.read(level, from, to, h.last, make([]Point, 0, to-from))
 	}
-	out.merge(r.Points)
+	out.merge(r.Points, r.Partial)
 	for _, m := range h.marks.list {
 		if m.At >= out.From*1000 && m.of(r.VHost, r.Queue) {
 			out.Marks = append(out.Marks, m)
@@ -70,20 +72,26 @@ func (m *Mark) of(vhost, queue string) bool {
 }
 
 // merge adds up neighbours until there are at most so many points.
-func (r *Read) merge(most int) {
+func (r *Read) merge(most int, partial bool) {
 	if most <= 0 || len(r.Points) <= most {
 		return
 	}
 	n := (len(r.Points) + most - 1) / most
+	step := r.Step * int64(n)
+	skip := int((step - r.From%step) % step / r.Step) // to the next round time
 	merged := r.Points[:0]
-	for part := range slices.Chunk(r.Points, n) {
+	for part := range slices.Chunk(r.Points[skip:], n) {
+		if len(part) < n && !partial {
+			break
+		}
 		sum := Point{}
 		for i := range part {
 			sum.add(&part[i])
 		}
 		merged = append(merged, sum)
 	}
-	r.Points, r.Step = merged, r.Step*int64(n)
+	r.From += int64(skip) * r.Step
+	r.Points, r.Step = merged, step
 }
 
 // Depths returns the depth of a queue in each of the last minutes, up to a day, the oldest first, the present one last; nil if it has no
