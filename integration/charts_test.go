@@ -43,7 +43,10 @@ const ink = `(kind, name) => {
 	copy.width = canvas.width;
 	copy.height = canvas.height;
 	const probe = copy.getContext('2d', {willReadFrequently: true});
-	probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+	const named = document.body.appendChild(document.createElement('span'));
+	named.style.color = 'var(' + name + ')';
+	probe.fillStyle = getComputedStyle(named).color;
+	named.remove();
 	probe.fillRect(0, 0, 1, 1);
 	const want = probe.getImageData(0, 0, 1, 1).data;
 	probe.clearRect(0, 0, 1, 1);

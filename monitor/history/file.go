@@ -48,7 +48,7 @@ func (h *History) load(now time.Time) {
 		f.Close()
 	}
 	if err != nil {
-		h.log.Warn("the history of the last day cannot be used and begins anew", zap.String("file", h.File), zap.Error(err))
+		h.log.Warn("the history of the last day cannot be used: it begins again", zap.String("file", h.File), zap.Error(err))
 		clearRecords(h.total.data)
 		h.last, h.marks, h.places, h.unused = 0, marks{}, make(map[[2]string]*place), nil
 	}

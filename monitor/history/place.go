@@ -91,7 +91,7 @@ func (p *place) most() time.Duration {
 	return p.worst
 }
 
-// write writes what has happened since the last sample, so many seconds ago, spread over the last seconds.
+// write writes what has happened since the last sample, which is since seconds ago, spread over the last of them.
 func (p *place) write(second, since, spread int64) {
 	if since > spread {
 		p.skip(second-since+1, second-spread+1)

@@ -71,7 +71,7 @@ func (m *Mark) of(vhost, queue string) bool {
 	return queue == "" || (m.VHost == "" || m.VHost == vhost) && (m.Queue == "" || m.Queue == queue)
 }
 
-// merge adds up neighbours until there are at most so many points.
+// merge adds up neighbours until there are at most most points.
 func (r *Read) merge(most int, partial bool) {
 	if most <= 0 || len(r.Points) <= most {
 		return

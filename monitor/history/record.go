@@ -47,7 +47,7 @@ const (
 	latenessUnit     = 100 * time.Microsecond
 )
 
-// pack is n as a floating-point number with so many bits of mantissa, rounded, at most most.
+// pack is n as a floating-point number with that many bits of mantissa, rounded, at most most.
 func pack(n int64, mantissa int, most uint16) uint16 {
 	n = max(n, 0)
 	exponent := max(bits.Len64(uint64(n))-mantissa-1, 0)

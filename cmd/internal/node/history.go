@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 
@@ -11,22 +10,23 @@ import (
 	"curfew/monitor/history"
 )
 
-// openHistory makes the history of the last day. It is made before what it samples, so that it misses no expiry.
-func (n *Node) openHistory() {
+// newHistory makes the history of the last day. It is made before what it samples, so that it misses no expiry.
+func newHistory(n *Node) *history.History {
 	file := ""
 	if n.settings.DataDir != "" {
 		file = filepath.Join(n.settings.DataDir, "history")
 	}
-	n.history = history.New(history.Options{
+	return history.New(history.Options{
 		Source: historySource{n}, Traffic: n.settings.PrimaryURL == "", File: file, Version: n.build.Version, Log: n.log,
 	})
 }
 
 // historySource is what the history samples.
-type historySource struct{ *Node }
+type historySource struct{ n *Node }
 
 // Queues implements history.Source: the broker's queues with their forecasts, or beside RabbitMQ those that have a forecast.
-func (n historySource) Queues(fn func(*history.Queue)) history.Totals {
+func (s historySource) Queues(fn func(*history.Queue)) history.Totals {
+	n := s.n
 	var forecasts []monitor.Forecast
 	if n.monitor != nil {
 		forecasts = n.monitor.Forecasts()
@@ -54,21 +54,22 @@ func (n historySource) Queues(fn func(*history.Queue)) history.Totals {
 }
 
 // State implements history.Source.
-func (n historySource) State() (s history.State) {
+func (s historySource) State() (now history.State) {
+	n := s.n
 	if n.monitor != nil && n.redis != nil {
-		s.Schedule = string(n.monitor.Health().Schedule)
+		now.Schedule = string(n.monitor.Health().Schedule)
 	}
 	if n.alerts == nil {
-		return s
+		return now
 	}
 	for _, a := range n.alerts.List() {
 		if a.State == "firing" {
-			s.Firing = append(s.Firing, history.Alert{
+			now.Firing = append(now.Firing, history.Alert{
 				Key: fmt.Sprint(a.Event, "\x00", a.Labels, "\x00", a.StartsAt.UnixMilli()), Text: a.Summary, VHost: a.Labels["vhost"], Queue: a.Labels["queue"], Since: a.StartsAt,
 			})
 		}
 	}
-	return s
+	return now
 }
 
 // policyChanges are the operations that may change which policies are in force.
@@ -78,8 +79,8 @@ var policyChanges = map[operate.Operation]string{
 	operate.ImportDefinitions: "definitions imported",
 }
 
-// changed records what users do in the audit, and marks changes of policies in the history.
-func (n *Node) changed() func(operate.Change) {
+// changesOf records what users do in the audit, and marks changes of policies in the history.
+func changesOf(n *Node) func(operate.Change) {
 	record := changesInto(n.audit)
 	return func(c operate.Change) {
 		if record != nil {
@@ -89,9 +90,4 @@ func (n *Node) changed() func(operate.Change) {
 			n.history.AddNow(history.Mark{Kind: history.PolicyChanged, Text: text + " by " + c.By.Name + ": " + c.Detail, VHost: c.At.VHost})
 		}
 	}
-}
-
-// runHistory samples until stop is called, which waits until the file is written.
-func (n *Node) runHistory(ctx context.Context) (stop func()) {
-	return runInBackground(ctx, n.history.Run)
 }

@@ -12,7 +12,7 @@ import (
 // newOperations makes the operations that the node's management API and dashboard share.
 func (n *Node) newOperations() (*operate.Operations, error) {
 	return operate.New(operate.Options{
-		Broker: n.broker, Server: n.server, Replays: n.replays, DataDir: n.settings.DataDir, Started: time.Now(), Log: n.log, Registerer: n.metrics, Changed: n.changed(),
+		Broker: n.broker, Server: n.server, Replays: n.replays, DataDir: n.settings.DataDir, Started: time.Now(), Log: n.log, Registerer: n.metrics, Changed: changesOf(n),
 		Version: definitions.Version{RabbitMQ: management.DefaultCompat, Product: "Curfew", ProductVersion: n.build.Version},
 	})
 }

@@ -80,7 +80,7 @@ func Open(o Options) (n *Node, err error) {
 	if err := n.openTelemetry(); err != nil {
 		return n, err
 	}
-	n.openHistory()
+	n.history = newHistory(n)
 	if err := n.openPrimary(); err != nil {
 		return n, err
 	}
@@ -275,7 +275,7 @@ func (n *Node) Run(ctx context.Context, listeners ...net.Listener) error {
 			ended <- part(background)
 		}()
 	}
-	stopAudit, stopTelemetry, stopHistory := n.runAudit(ctx), n.runTelemetry(ctx), n.runHistory(ctx)
+	stopAudit, stopTelemetry, stopHistory := n.runAudit(ctx), n.runTelemetry(ctx), runInBackground(ctx, n.history.Run)
 	err := serve(serving)
 	stopBackground()
 	for range parts {

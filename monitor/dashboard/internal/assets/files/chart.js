@@ -18,7 +18,15 @@
 
   let root = null, charts = [], numbers = null, due = 0, asking = false;
 
-  const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+  // What a colour of the style sheet is in the present scheme, as the canvas takes it.
+  const probe = document.createElement("span");
+  function colour(name, alpha) {
+    probe.style.color = "var(" + name + ")";
+    root.append(probe);
+    const is = getComputedStyle(probe).color;
+    probe.remove();
+    return alpha === undefined ? is : is.replace("rgb(", "rgba(").replace(")", ", " + alpha + ")");
+  }
 
   function options(kind, place) {
     const grid = { stroke: colour("--line"), width: 1 }, axis = { stroke: colour("--faint"), grid, ticks: grid, font: "12px system-ui, sans-serif" };
@@ -30,7 +38,7 @@
       legend: { markers: { width: 0, fill: (u, i) => colour(kinds[kind][i - 1][2]) } },
       axes: [{ ...axis, size: 30, space: 56, values: (u, at) => at.map((t) => clock(t, 16)) }, { ...axis, size: 46, space: 32, values: (u, all) => all.map((v) => short.format(v)) }],
       series: [{ label: "UTC", value: (u, t) => (t === null || t === undefined ? "" : clock(t, 19)) }].concat(kinds[kind].map(([, label, name, fill]) => ({
-        label, stroke: colour(name), width: 1.5, fill: fill ? colour(name) + "2e" : undefined, points: { size: 4 },
+        label, stroke: colour(name), width: 1.5, fill: fill ? colour(name, 0.18) : undefined, points: { size: 4 },
         value: (u, v) => (v === null || v === undefined ? "–" : exact.format(v)),
       }))),
       hooks: { drawClear: [drawMarks] },
@@ -106,7 +114,7 @@
 
   function look() {
     const pause = document.getElementById("pause"), here = document.querySelector("[data-history]");
-    if (here !== root) { // the page has made it anew
+    if (here !== root) { // the page has replaced it
       forget();
       root = here;
       due = 0;
