@@ -127,6 +127,13 @@ type Totals struct {
 	ExpiredDropped uint64
 }
 
+// Loads calls fn with each queue, the messages in it, unacked ones among them, and its totals, in no order. It returns how many messages clients
+// published and how many were delivered to them since the start. Each queue is locked for as long as it takes to copy the numbers.
+func (b *Broker) Loads(fn func(q *Queue, messages int, c *QueueCounts)) (published, delivered uint64) {
+	all := b.registry.Loads(fn)
+	return b.counters.published.Load(), all.AllDelivered()
+}
+
 // Totals sums up. It visits every queue.
 func (b *Broker) Totals() Totals {
 	c, forwarded := &b.counters, &b.forwarder.Counters

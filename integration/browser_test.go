@@ -160,3 +160,10 @@ func (b *browser) screenshot(name string) {
 	check(b.T, err)
 	check(b.T, os.WriteFile(filepath.Join(folder, name+".png"), png, 0o600))
 }
+
+// withoutScripts opens further pages as a browser does that runs none.
+func (b *browser) withoutScripts() {
+	b.Helper()
+	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	check(b.T, err)
+}

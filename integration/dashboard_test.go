@@ -60,7 +60,7 @@ func TestDashboardInABrowser(t *testing.T) {
 		b.press(span)
 		b.until(fmt.Sprintf("document.querySelector('.choices b') !== null && document.querySelector('.choices b').innerText === %q", span))
 	}
-	b.follow("5 min", "will expire")
+	b.click("a[href*='late=5m']")
 	b.shows("in the last 5 min")
 	b.follow("Queues", "Queues")
 	b.follow("orders.payment", "orders.payment")

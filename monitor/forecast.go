@@ -59,12 +59,14 @@ type Forecast struct {
 // forecaster is the loop that looks ahead.
 type forecaster struct {
 	from   Surveyor
-	offset func() time.Duration // of the primary's clock from the wall clock
+	now    func() deadline.Instant // by the primary's clock
+	offset func() time.Duration    // of that clock from the wall clock
 	alerts *alert.Alerts
 	share  float64 // see Options.RiskShare
 	meters map[uint64]*metered
 	began  time.Time // when the loop first started
 	round  uint64
+	missed []bool // of the messages of one queue
 }
 
 // metered is what is remembered of one queue.
@@ -85,6 +87,16 @@ func (m *Monitor) Forecasts() []Forecast {
 	return nil
 }
 
+// Shares appends, for each span between two neighbours of the instants in Unix ms, which part of its deadlines will not be met, by the
+// forecasts of all queues; nothing if there are none. Safe for concurrent use.
+func (m *Monitor) Shares(atMillis []int64, out []forecast.Share) []forecast.Share {
+	outlook := m.outlook.Load()
+	if outlook == nil {
+		return out
+	}
+	return outlook.Shares(m.instants(atMillis), out)
+}
+
 // forecast looks ahead until ctx ends.
 func (m *Monitor) forecast(ctx context.Context, l *loop) error {
 	f := m.forecaster
@@ -95,8 +107,9 @@ func (m *Monitor) forecast(ctx context.Context, l *loop) error {
 	for {
 		l.tick()
 		started := time.Now()
-		all := f.look()
+		all, outlook := f.look()
 		m.forecasts.Store(&all)
+		m.outlook.Store(outlook)
 		if !sleep(ctx, max(forecastEvery, forecastShare*time.Since(started))) {
 			return nil
 		}
@@ -104,12 +117,13 @@ func (m *Monitor) forecast(ctx context.Context, l *loop) error {
 }
 
 // look makes a forecast of each queue in which deadlines wait.
-func (f *forecaster) look() (all []Forecast) {
+func (f *forecaster) look() (all []Forecast, outlook *forecast.Outlook) {
 	f.round++
+	outlook = forecast.NewOutlook(f.now())
 	f.from.Survey(forecastSamples, func(s *deadline.Survey) {
 		q := f.meter(s)
 		q.Observe(forecast.Observation{Now: s.At, Delivered: s.Delivered, Polled: s.Polled, Ready: s.Ready, Consumers: s.Consumers})
-		one, at := f.predict(s, q.Rate())
+		one, at := f.predict(s, q.Rate(), outlook)
 		if one.Deadlines > 0 {
 			all = append(all, one)
 		}
@@ -124,7 +138,7 @@ func (f *forecaster) look() (all []Forecast) {
 	slices.SortFunc(all, func(a, b Forecast) int {
 		return cmp.Or(cmp.Compare(b.WillMiss, a.WillMiss), cmp.Compare(a.VHost, b.VHost), cmp.Compare(a.Queue, b.Queue))
 	})
-	return all
+	return all, outlook
 }
 
 func (f *forecaster) meter(s *deadline.Survey) *metered {
@@ -137,9 +151,12 @@ func (f *forecaster) meter(s *deadline.Survey) *metered {
 	return q
 }
 
-func (f *forecaster) predict(s *deadline.Survey, rate float64) (Forecast, int64) {
+// predict makes the forecast of a queue, adds its deadlines to the outlook, and returns when that was, in Unix ms.
+func (f *forecaster) predict(s *deadline.Survey, rate float64, outlook *forecast.Outlook) (Forecast, int64) {
 	now := s.At
-	p := forecast.Predict(forecast.Line{Now: now, Ready: s.Ready, Step: s.Step, Standings: s.Standings, Rate: rate})
+	f.missed = slices.Grow(f.missed[:0], len(s.Standings))[:len(s.Standings)]
+	line := forecast.Line{Now: now, Ready: s.Ready, Step: s.Step, Standings: s.Standings, Rate: rate, Missed: f.missed}
+	p := forecast.Predict(line)
 	one := Forecast{
 		VHost: s.VHost, Queue: s.Name, Ready: s.Ready, Consumers: s.Consumers, Rate: rate,
 		Deadlines: p.Deadlines, WillMiss: p.Miss, Sampled: s.Step > 1,
@@ -150,6 +167,19 @@ func (f *forecaster) predict(s *deadline.Survey, rate float64) (Forecast, int64)
 		one.FirstMiss = f.wallMillis(first.Ref.Deadline)
 		reconnecting := s.Consumers == 0 && time.Since(f.began) < reconnectTime
 		one.AtRisk = !reconnecting && f.nearEnough(first.Ref, now)
+	}
+	fate := forecast.AtRisk
+	if one.AtRisk {
+		fate = forecast.WillExpire
+	}
+	for i := range s.Standings {
+		switch due := s.Standings[i].Ref.Deadline; {
+		case due == 0:
+		case f.missed[i]:
+			outlook.Add(due, line.Weight(&s.Standings[i]), fate)
+		default:
+			outlook.Add(due, line.Weight(&s.Standings[i]), forecast.Safe)
+		}
 	}
 	return one, f.wallMillis(now)
 }

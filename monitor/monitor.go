@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/forecast"
 	"curfew/scheduler/memstore"
 )
 
@@ -41,6 +42,7 @@ type Monitor struct {
 
 	forecaster *forecaster // nil: the primary cannot say how its queues stand
 	forecasts  atomic.Pointer[[]Forecast]
+	outlook    atomic.Pointer[forecast.Outlook]
 }
 
 // New returns a monitor that has not done anything yet. Its error says that o is
@@ -75,7 +77,7 @@ func New(o Options) (*Monitor, error) {
 	}
 	m.scheduled, _ = o.Primary.(SelfScheduled)
 	if surveyor, ok := o.Primary.(Surveyor); ok {
-		m.forecaster = &forecaster{from: surveyor, offset: o.Primary.ClockOffset, alerts: o.Alerts, share: o.RiskShare, meters: make(map[uint64]*metered)}
+		m.forecaster = &forecaster{from: surveyor, now: o.Primary.Now, offset: o.Primary.ClockOffset, alerts: o.Alerts, share: o.RiskShare, meters: make(map[uint64]*metered)}
 		m.loops = append(m.loops, &loop{name: "forecast", run: m.forecast})
 	}
 	if o.Alerts != nil {

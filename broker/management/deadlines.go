@@ -22,24 +22,31 @@ var deadlineRoutes = []route{
 // defaultDeadlines is how many deadlines are listed unless another number is asked for.
 const defaultDeadlines = 20
 
-// listDeadlines shows the next deadlines of queued messages: ?count= of them, those up to ?before= (Unix ms), with ?overdue=true those that
-// have come.
+// listDeadlines shows the next deadlines of queued messages: ?count= of them, those later than ?after= and up to ?before= (Unix ms), with
+// ?overdue=true those that have come. The answer says how many there are in all, and in each queue.
 func listDeadlines(r *request) error {
 	query := r.URL.Query()
 	count, err := strconv.Atoi(query.Get("count"))
 	if err != nil || count < 1 || count > operate.MaxSearchCount {
 		count = defaultDeadlines
 	}
-	before, err := strconv.ParseInt(query.Get("before"), 10, 64)
-	if query.Get("before") != "" && err != nil {
-		return rest.Bad([]any{"not_integer", "before"})
+	span := map[string]int64{}
+	for _, name := range []string{"after", "before"} {
+		if span[name], err = strconv.ParseInt(query.Get(name), 10, 64); query.Get(name) != "" && err != nil {
+			return rest.Bad([]any{"not_integer", name})
+		}
 	}
 	r.takeTime()
-	list, total, err := r.api.Operations.NextDeadlines(r.Context(), r.Actor, operate.DeadlineList{
-		VHost: r.Param("vhost"), Queue: r.Param("queue"), Count: count, Before: before, Overdue: r.Flag("overdue"),
+	list, in, err := r.api.Operations.NextDeadlines(r.Context(), r.Actor, operate.DeadlineList{
+		VHost: r.Param("vhost"), Queue: r.Param("queue"), Count: count, After: span["after"], Before: span["before"], Overdue: r.Flag("overdue"),
 	})
 	if err != nil {
 		return err
+	}
+	total, queues := 0, []object{}
+	for _, q := range in {
+		total += q.Count
+		queues = append(queues, object{"vhost": q.Queue.VHost().Name(), "queue": q.Queue.Name(), "count": q.Count, "first": q.First})
 	}
 	items := []object{}
 	for i := range list {
@@ -50,7 +57,7 @@ func listDeadlines(r *request) error {
 			"overdue": list[i].Overdue,
 		})
 	}
-	return r.Answer(object{"items": items, "total": total})
+	return r.Answer(object{"items": items, "total": total, "queues": queues})
 }
 
 // deadlineChange is what is to become of a message's deadline: one of by_millis, at, cancel and fire.

@@ -21,9 +21,9 @@ type DeadlineList struct {
 	VHost string // "" all
 	Queue string // "" all of the virtual host
 	Count int    // at most MaxSearchCount; the earliest
-	// Before lists those up to an instant, Unix ms; 0: all.
-	Before  int64
-	Overdue bool // those that have come
+	// After and Before list those later than one instant and up to another, Unix ms; 0: all.
+	After, Before int64
+	Overdue       bool // those that have come
 }
 
 // Deadline is that of a queued message.
@@ -33,33 +33,59 @@ type Deadline struct {
 	Overdue bool
 }
 
-// NextDeadlines lists the next deadlines of queued messages, the earliest first, and says how many there are in all. It looks at every
-// message of the queues.
-func (o *Operations) NextDeadlines(_ context.Context, a Actor, r DeadlineList) (list []Deadline, total int, err error) {
+// QueueDeadlines is how many of the deadlines that were asked for are in a queue.
+type QueueDeadlines struct {
+	Queue *broker.Queue
+	Count int
+	First int64 // Unix ms, the earliest
+}
+
+// NextDeadlines lists the next deadlines of queued messages, the earliest first, and says how many there are in each queue that has any, the one
+// with the most first. It looks at every message of the queues.
+func (o *Operations) NextDeadlines(_ context.Context, a Actor, r DeadlineList) (list []Deadline, in []QueueDeadlines, err error) {
 	queues, err := o.queuesWithDeadlines(&a, &r)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
-	before := o.Broker.Instant(min(max(r.Before, -farMillis), farMillis)) // µs
+	after, before := o.instant(r.After), o.instant(r.Before)
 	if r.Overdue {
 		before = o.Broker.Now()
 	}
 	var next dues
 	for _, from := range queues {
+		one := QueueDeadlines{Queue: from}
+		first := deadline.Instant(0)
 		from.EachDue(func(d broker.Due) {
-			if before == 0 || d.Ref.Deadline <= before {
-				total++
+			if (before == 0 || d.Ref.Deadline <= before) && (after == 0 || d.Ref.Deadline > after) {
+				if one.Count++; first == 0 || d.Ref.Deadline < first {
+					first = d.Ref.Deadline
+				}
 				next.keep(due{d, from}, min(r.Count, MaxSearchCount))
 			}
 		})
+		if one.Count > 0 {
+			one.First = o.Broker.UnixMillis(first)
+			in = append(in, one)
+		}
 	}
+	slices.SortFunc(in, func(a, b QueueDeadlines) int {
+		return cmp.Or(b.Count-a.Count, cmp.Compare(a.Queue.Name(), b.Queue.Name()))
+	})
 	slices.SortFunc(next, func(a, b due) int { return cmp.Compare(a.Ref.Deadline, b.Ref.Deadline) })
 	for i := range next {
 		if x, ok := next[i].queue.Look(queue.Seq(next[i].Ref.Seq), 0); ok { // otherwise it has left
 			list = append(list, Deadline{next[i].queue, o.message(&x), o.Broker.Now() >= next[i].Ref.Deadline})
 		}
 	}
-	return list, total, nil
+	return list, in, nil
+}
+
+// instant is Unix ms by the broker's clock; 0 stays 0, which is none.
+func (o *Operations) instant(millis int64) deadline.Instant {
+	if millis == 0 {
+		return 0
+	}
+	return o.Broker.Instant(min(max(millis, -farMillis), farMillis))
 }
 
 // queuesWithDeadlines are the one that is named, or all that the actor may see.

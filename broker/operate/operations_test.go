@@ -2,6 +2,7 @@ package operate_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -186,6 +187,35 @@ func TestChangesWaitForTheCommit(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 	ready, _, _ := s.dlq.Counts()
 	require.Zero(t, ready, "it is done all the same")
+}
+
+// TestDeadlinesOfASpan are counted by queue, the one with the most first, of those that the user may read.
+func TestDeadlinesOfASpan(t *testing.T) {
+	s := newSite(t)
+	vh, _ := s.b.VHost("/")
+	p := vh.OwnPublisher()
+	for i, queue := range []string{"q", "dlq", "dlq", "dlq"} {
+		expiration := fmt.Sprint(60_000 * (i + 1))
+		_, err := p.Add(&broker.Publication{RoutingKey: []byte(queue), Properties: (&amqp.Properties{Expiration: expiration, Has: amqp.HasExpiration}).Append(nil)})
+		require.NoError(t, err)
+	}
+	p.Flush(nil)
+	user, now := s.user("user", access.Monitoring, "/"), s.b.UnixMillis(s.b.Now())
+	list, in, err := s.NextDeadlines(t.Context(), user, operate.DeadlineList{Count: 10})
+	require.NoError(t, err)
+	require.Len(t, list, 4)
+	require.Len(t, in, 2)
+	require.Equal(t, "dlq", in[0].Queue.Name())
+	require.Equal(t, 3, in[0].Count)
+	require.InDelta(t, now+120_000, in[0].First, 20_000)
+	list, in, err = s.NextDeadlines(t.Context(), user, operate.DeadlineList{Count: 1, After: now + 90_000, Before: now + 200_000})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Len(t, in, 1)
+	require.Equal(t, 2, in[0].Count)
+	_, in, err = s.NextDeadlines(t.Context(), s.user("other", access.Management), operate.DeadlineList{Count: 1})
+	require.NoError(t, err)
+	require.Empty(t, in)
 }
 
 // TestADeadlineThatSomebodyElseChanged stays as it is for those who saw another.

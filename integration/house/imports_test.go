@@ -59,20 +59,23 @@ var rooms = map[string][]string{
 	"monitor/alert":                    {"monitor/alert/internal/transport"},
 	"monitor/alert/internal/transport": {},
 	"monitor/printable":                {},
+	"monitor/history":                  {},
 	"monitor/forecast":                 {},
 	"monitor/audit":                    {},
-	"monitor/dashboard":                {"monitor", "monitor/alert", "monitor/audit", "monitor/dashboard/internal/alerts", "monitor/dashboard/internal/assets", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/letters", "monitor/dashboard/internal/rates", "monitor/dashboard/internal/session", "monitor/dashboard/internal/ui", "monitor/rabbitmq", "broker/access", "broker/deadletters", "broker/operate"}, // of access only values
+	"monitor/dashboard":                {"monitor", "monitor/alert", "monitor/audit", "monitor/dashboard/internal/alerts", "monitor/dashboard/internal/assets", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/letters", "monitor/dashboard/internal/session", "monitor/dashboard/internal/ui", "monitor/rabbitmq", "broker/access", "broker/deadletters", "broker/operate", "monitor/dashboard/internal/overview", "monitor/dashboard/internal/trends", "monitor/history"}, // of access only values
 	"monitor/telemetry":                {},
 
-	"monitor/dashboard/internal/alerts":  {"monitor/alert", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
-	"monitor/dashboard/internal/assets":  {},
-	"monitor/dashboard/internal/chart":   {"monitor", "monitor/dashboard/internal/format"},
-	"monitor/dashboard/internal/content": {"broker/amqp"},
-	"monitor/dashboard/internal/format":  {"monitor/printable"},
-	"monitor/dashboard/internal/letters": {"broker/amqp", "broker/deadletters", "broker/operate", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
-	"monitor/dashboard/internal/rates":   {"broker/operate"},
-	"monitor/dashboard/internal/session": {},
-	"monitor/dashboard/internal/ui":      {"broker/operate", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format"},
+	"monitor/dashboard/internal/alerts":   {"monitor/alert", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
+	"monitor/dashboard/internal/assets":   {},
+	"monitor/dashboard/internal/chart":    {"monitor", "monitor/dashboard/internal/format", "monitor/forecast"},
+	"monitor/dashboard/internal/content":  {"broker/amqp"},
+	"monitor/dashboard/internal/format":   {"monitor/printable"},
+	"monitor/dashboard/internal/letters":  {"broker/amqp", "broker/deadletters", "broker/operate", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
+	"monitor/dashboard/internal/rates":    {"broker/operate"},
+	"monitor/dashboard/internal/session":  {},
+	"monitor/dashboard/internal/ui":       {"broker/operate", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor"},
+	"monitor/dashboard/internal/trends":   {"monitor/history", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
+	"monitor/dashboard/internal/overview": {"broker/operate", "monitor", "monitor/alert", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/format", "monitor/dashboard/internal/rates", "monitor/dashboard/internal/trends", "monitor/dashboard/internal/ui", "monitor/history"},
 
 	"monitor/rabbitmq":         {"monitor/rabbitmq/cluster", "monitor/rabbitmq/keeper", "monitor/rabbitmq/lease", "monitor/rabbitmq/observe"},
 	"monitor/rabbitmq/cluster": {},
@@ -92,7 +95,7 @@ var rooms = map[string][]string{
 	"cmd/internal/messaging": {"cmd/internal/cli", "cmd/internal/client", "cmd/internal/table"},
 	"cmd/internal/table":     {"monitor/printable"},
 	"cmd/internal/settings":  {"broker", "monitor/alert", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
-	"cmd/internal/node":      {"broker", "broker/access", "broker/access/login", "broker/amqp", "broker/certs", "broker/deadletters", "broker/definitions", "broker/management", "broker/operate", "broker/server", "broker/store", "cmd/internal/settings", "monitor", "monitor/alert", "monitor/audit", "monitor/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"},
+	"cmd/internal/node":      {"broker", "broker/access", "broker/access/login", "broker/amqp", "broker/certs", "broker/deadletters", "broker/definitions", "broker/management", "broker/operate", "broker/server", "broker/store", "cmd/internal/settings", "monitor", "monitor/alert", "monitor/audit", "monitor/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
 	"cmd/internal/commands":  {"broker/access", "broker/deadletters", "broker/definitions", "broker/operate", "broker/policy", "broker/queue", "broker/store", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/contexts", "cmd/internal/inject", "cmd/internal/messaging", "cmd/internal/node", "cmd/internal/settings", "cmd/internal/table", "cmd/load", "monitor/alert", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan", "cmd/internal/demo", "monitor"},
 	"cmd/curfew":             {"cmd/internal/commands"},
 }

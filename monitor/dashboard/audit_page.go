@@ -76,7 +76,7 @@ func auditRow(r *audit.Record) g.Node {
 	}
 	return h.Tr(at, h.Td(ui.Name(r.Died())),
 		h.Td(queue), h.Td(id), ui.Amount(late),
-		h.Td(h.Class("faint"), ui.Name(r.Path)), h.Td(outcome(r.Outcome)), h.Td(deadLetterAt(r)))
+		h.Td(h.Class("faint"), ui.Name(r.Path)), h.Td(ui.Outcome(r.Outcome)), h.Td(deadLetterAt(r)))
 }
 
 // deadLetterAt links each queue that a dead letter went to with the dead letter there: by its message-id, else by where and when it died.
@@ -103,15 +103,4 @@ func result(of string) g.Node {
 		return ui.Class("tag", g.Text(of))
 	}
 	return ui.Class("tag warn", ui.Name(of))
-}
-
-// outcome shows what became of a message.
-func outcome(of string) g.Node {
-	switch of {
-	case "dead_lettered":
-		return ui.Class("tag", g.Text("dead-lettered"))
-	case "parked":
-		return ui.Class("tag warn", g.Text("parked"))
-	}
-	return ui.Class("tag faint", ui.Name(of))
 }

@@ -16,9 +16,10 @@ import (
 	"curfew/monitor/dashboard/internal/alerts"
 	"curfew/monitor/dashboard/internal/assets"
 	"curfew/monitor/dashboard/internal/letters"
-	"curfew/monitor/dashboard/internal/rates"
+	"curfew/monitor/dashboard/internal/overview"
 	"curfew/monitor/dashboard/internal/session"
 	"curfew/monitor/dashboard/internal/ui"
+	"curfew/monitor/history"
 )
 
 // Options of a Dashboard. Users is required.
@@ -26,10 +27,11 @@ type Options struct {
 	Users Users
 	// Operations of the bundled broker; nil: there is none, and no page of queues, messages and dead letters.
 	Operations        *operate.Operations
-	Monitor           Monitor       // nil: deadlines are not watched
-	Alerts            *alert.Alerts // nil: none
-	Audit             *audit.Log    // nil: expiries are not recorded
-	RabbitMQ          RabbitMQ      // nil: none; not together with Operations
+	Monitor           Monitor          // nil: deadlines are not watched
+	Alerts            *alert.Alerts    // nil: none
+	Audit             *audit.Log       // nil: expiries are not recorded
+	History           *history.History // nil: none
+	RabbitMQ          RabbitMQ         // nil: none; not together with Operations
 	Instance, Version string
 	Log               *zap.Logger
 	// Every is how often live parts are updated; 0: 2 s.
@@ -44,7 +46,6 @@ type Dashboard struct {
 	groups   []ui.Group
 	pages    map[string]*page
 	sessions *session.Sessions
-	rates    rates.Rates
 	streams  chan struct{} // a place for each
 	ended    chan struct{}
 	end      sync.Once
@@ -70,12 +71,21 @@ func New(o Options) (*Dashboard, error) {
 	if d.assets, err = assets.Load(); err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
-	d.groups = []ui.Group{alerts.Pages{Alerts: o.Alerts, Site: answers{d}, Record: d.record}.Group()}
+	d.groups = []ui.Group{d.overview().Group(), alerts.Pages{Alerts: o.Alerts, Site: answers{d}, Record: d.record}.Group()}
 	if o.Operations != nil {
 		d.groups = append(d.groups, letters.Pages{Operations: o.Operations, Site: answers{d}, Log: d.log}.Group())
 	}
 	d.pages, d.sessions = d.makePages(), session.New()
 	return d, nil
+}
+
+// overview has the first page.
+func (d *Dashboard) overview() *overview.Pages {
+	p := &overview.Pages{State: d.state, Operations: d.Operations, Monitor: d.Monitor, Alerts: d.Alerts, History: d.History, Audited: d.Audit != nil}
+	if d.RabbitMQ != nil {
+		p.Troubles = d.RabbitMQ.Health
+	}
+	return p
 }
 
 // Close ends the streams, so that a server does not wait for them. It may be called more

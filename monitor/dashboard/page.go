@@ -25,7 +25,6 @@ type page struct {
 // makePages returns all pages, by path.
 func (d *Dashboard) makePages() map[string]*page {
 	pages := map[string]*page{
-		"/":       {title: "Overview", tab: "/", live: true, build: d.overview},
 		"/audit":  {title: "Audit", tab: "/audit", build: d.audit},
 		"/login":  {title: "Log in"},
 		"/failed": {title: "Error"},

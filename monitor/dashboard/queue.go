@@ -9,6 +9,7 @@ import (
 	"curfew/broker/operate"
 	"curfew/monitor"
 	"curfew/monitor/dashboard/internal/content"
+	"curfew/monitor/dashboard/internal/trends"
 	"curfew/monitor/dashboard/internal/ui"
 )
 
@@ -23,6 +24,7 @@ const (
 type queuePage struct {
 	operate.QueueDetail
 	Forecast *monitor.Forecast // nil: no deadlines wait there
+	History  *trends.Card
 	Now      int64
 	Peek     peek
 	Changed  string // the result of a change just made; "" for none
@@ -71,6 +73,7 @@ func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
 		return nil, err
 	}
 	p := &queuePage{QueueDetail: detail, Now: d.state().NowMillis, Forecast: d.forecasts()[[2]string{detail.VHost, detail.Name}]}
+	p.History = trends.New(d.History, "/queue", q, detail.VHost, detail.Name)
 	p.Changed = changed[q.Get("changed")]
 	if v.Live { // messages stay as they were when the page was opened
 		return p, nil

@@ -17,22 +17,23 @@ func (p *queuePage) Draw(s *ui.Info) ui.Drawing {
 			ui.Crumbs("/queues", "Queues", p.VHost), h.H1(ui.Name(p.Name)),
 			g.If(p.Changed != "", h.P(h.Class("done"), h.Role("status"), g.Text(p.Changed))),
 		},
-		Live:   g.Group{p.figures(), p.warning()},
+		Live:   g.Group{p.figures(), p.warning(), p.History.Draw()},
 		Bottom: g.Group{p.Peek.draw(s, p.Now), p.settings()},
+		Charts: p.History != nil,
 	}
 }
 
 func (p *queuePage) figures() g.Node {
 	ahead, drain := g.Text("0"), g.Text("–")
 	if p.Forecast != nil {
-		ahead, drain = deadlines(p.Forecast), g.Text(format.Rate(p.Forecast.Rate))
+		ahead, drain = ui.Deadlines(p.Forecast), g.Text(format.Rate(p.Forecast.Rate))
 	}
 	return ui.Figures(
 		ui.Figure("Ready", g.Text(format.Number(p.Ready))),
 		ui.Figure("Unacked", g.Text(format.Number(p.Unacked))),
 		ui.Figure("Consumers", g.If(p.Consumers == 0 && p.Ready > 0, h.Class("warn")), g.Text(format.Number(p.Consumers))),
 		ui.Figure("Deadlines", ahead),
-		ui.Figure("At risk", ui.Either(p.Forecast == nil, g.Text("0"), willMiss(p.Forecast))),
+		ui.Figure("At risk", ui.Either(p.Forecast == nil, g.Text("0"), ui.WillMiss(p.Forecast))),
 		ui.Figure("Drain /s", drain),
 		ui.Figure("Published", g.Text(format.Number(p.Counts.Published))),
 		ui.Figure("Acked", g.Text(format.Number(p.Counts.Acked))))

@@ -16,6 +16,9 @@ import (
 // pageRows is how many queues one page lists.
 const pageRows = 50
 
+// sparkMinutes is how far back a queue's line goes.
+const sparkMinutes = 60
+
 // queuesPage is what the page of queues shows.
 type queuesPage struct {
 	Filter, VHost string
@@ -33,6 +36,7 @@ type queuesPage struct {
 type queueRow struct {
 	operate.Queue
 	Forecast *monitor.Forecast // nil: no deadlines wait there
+	Depths   []int64           // in the last hour, by the minute; nil: not known
 }
 
 // listQueues are all queues; none without a broker.
@@ -64,6 +68,7 @@ type column struct {
 	Name, Key, URL string
 	Sorted         string // ascending, descending or ""
 	Number         bool
+	Roomy          bool // not on a narrow screen
 }
 
 // orders compares queues by column. Equal ones are sorted by name.
@@ -103,6 +108,11 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	l.gather(all, d.forecasts())
 	l.page(v)
 	l.columns(v)
+	if d.History != nil {
+		for i := range l.Rows {
+			l.Rows[i].Depths = d.History.Depths(l.Rows[i].VHost, l.Rows[i].Name, sparkMinutes)
+		}
+	}
 	return l, nil
 }
 
@@ -128,7 +138,7 @@ func (l *queuesPage) gather(all []operate.Queue, forecasts map[[2]string]*monito
 			l.VHosts = append(l.VHosts, q.VHost)
 		}
 		if strings.Contains(strings.ToLower(q.Name), filter) && (l.VHost == "" || l.VHost == q.VHost) {
-			l.Rows = append(l.Rows, queueRow{q, forecasts[[2]string{q.VHost, q.Name}]})
+			l.Rows = append(l.Rows, queueRow{Queue: q, Forecast: forecasts[[2]string{q.VHost, q.Name}]})
 		}
 	}
 	slices.Sort(l.VHosts)
@@ -167,8 +177,8 @@ func (l *queuesPage) page(v url.Values) {
 // largest.
 func (l *queuesPage) columns(v url.Values) {
 	for _, c := range []column{
-		{Name: "Queue", Key: "name"}, {Name: "Ready", Key: "ready", Number: true}, {Name: "Unacked", Key: "unacked", Number: true},
-		{Name: "Consumers", Key: "consumers", Number: true}, {Name: "Deadlines", Key: "deadlines", Number: true}, {Name: "At risk", Key: "miss", Number: true},
+		{Name: "Queue", Key: "name"}, {Name: "Ready", Key: "ready", Number: true}, {Name: "Unacked", Key: "unacked", Number: true, Roomy: true},
+		{Name: "Consumers", Key: "consumers", Number: true, Roomy: true}, {Name: "Deadlines", Key: "deadlines", Number: true, Roomy: true}, {Name: "At risk", Key: "miss", Number: true},
 	} {
 		descending := c.Number
 		if c.Key == l.Sort {

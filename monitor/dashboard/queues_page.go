@@ -4,7 +4,7 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
-	"curfew/monitor"
+	"curfew/monitor/dashboard/internal/chart"
 	"curfew/monitor/dashboard/internal/format"
 	"curfew/monitor/dashboard/internal/ui"
 )
@@ -34,8 +34,8 @@ func (l *queuesPage) list() g.Node {
 		return ui.Empty(g.Text("None of "+format.Plural(l.All, "queue")+" matches. "), ui.Link("/queues", g.Text("Show all")))
 	}
 	return g.Group{
-		h.Div(h.Class("scroll"), h.Table(h.Class("rows"),
-			h.THead(h.Tr(g.Map(l.Columns, columnHeading), h.Th(h.Scope("col"), g.Text("Dead letters to")))),
+		h.Div(h.Class("scroll"), h.Table(h.Class("rows fits"),
+			h.THead(h.Tr(g.Map(l.Columns, columnHeading), h.Th(h.Scope("col"), h.Class("trend"), g.Text("Last hour")), h.Th(h.Scope("col"), h.Class("roomy"), g.Text("Dead letters to")))),
 			h.TBody(g.Map(l.Rows, queueLine)))),
 		h.P(h.Class("pager"), ui.Spaced(
 			ui.Follow("prev", l.Before, "← Before"), h.Span(g.Text(format.Number(l.From)+"–"+format.Number(l.To)+" of "+format.Plural(l.Found, "queue"))), ui.Follow("next", l.After, "After →"))),
@@ -43,39 +43,22 @@ func (l *queuesPage) list() g.Node {
 }
 
 func columnHeading(c column) g.Node {
-	return h.Th(h.Scope("col"), g.If(c.Number, h.Class("number")), g.If(c.Sorted != "", h.Aria("sort", c.Sorted)), ui.Link(c.URL, g.Text(c.Name)))
+	classes := ""
+	if c.Number {
+		classes = "number"
+	}
+	if c.Roomy {
+		classes += " roomy"
+	}
+	return h.Th(h.Scope("col"), g.If(classes != "", h.Class(classes)), g.If(c.Sorted != "", h.Aria("sort", c.Sorted)), ui.Link(c.URL, g.Text(c.Name)))
 }
 
 func queueLine(q queueRow) g.Node {
+	roomy := func(n g.Node) g.Node { return h.Td(h.Class("number roomy"), n) }
 	return h.Tr(
-		h.Td(ui.QueueLink(ui.QueueURL(q.VHost, q.Name), q.VHost, q.Name)),
-		ui.Amount(g.Text(format.Number(q.Ready))), ui.Amount(g.Text(format.Number(q.Unacked))), ui.Amount(ui.OrFaint(q.Consumers)),
-		ui.Amount(deadlines(q.Forecast)), ui.Amount(willMiss(q.Forecast)),
-		h.Td(ui.Either(q.DeadLetters, ui.Name(deadLettersTo(&q.Queue)), ui.Faint("nowhere"))))
-}
-
-// deadlines is the number of deadlines in a forecast; nil for none.
-func deadlines(f *monitor.Forecast) g.Node {
-	switch {
-	case f == nil:
-		return ui.Faint("0")
-	case f.Sampled:
-		return g.Text("~" + format.Number(f.Deadlines))
-	}
-	return g.Text(format.Number(f.Deadlines))
-}
-
-// willMiss is how many messages of a forecast will expire.
-func willMiss(f *monitor.Forecast) g.Node {
-	if f == nil || f.WillMiss == 0 {
-		return ui.Faint("0")
-	}
-	text, how := format.Number(f.WillMiss), "warn"
-	if f.Sampled {
-		text = "about " + text
-	}
-	if f.AtRisk {
-		how = "bad"
-	}
-	return ui.Class(how, g.Text(text))
+		h.Td(h.Class("name"), ui.QueueLink(ui.QueueURL(q.VHost, q.Name), q.VHost, q.Name)),
+		ui.Amount(g.Text(format.Number(q.Ready))), roomy(g.Text(format.Number(q.Unacked))), roomy(ui.OrFaint(q.Consumers)),
+		roomy(ui.Deadlines(q.Forecast)), ui.Amount(ui.WillMiss(q.Forecast)),
+		h.Td(h.Class("trend"), chart.Sparkline(q.Depths, "depth in the last hour")),
+		h.Td(h.Class("roomy"), ui.Either(q.DeadLetters, ui.Name(deadLettersTo(&q.Queue)), ui.Faint("nowhere"))))
 }

@@ -26,6 +26,7 @@ import (
 	"curfew/monitor"
 	"curfew/monitor/alert"
 	"curfew/monitor/audit"
+	"curfew/monitor/forecast"
 )
 
 // siteNow is the time of the site's broker, Unix ms.
@@ -42,6 +43,7 @@ type fakeMonitor struct {
 	lateness  monitor.Lateness
 	recently  monitor.Lateness
 	expiries  []monitor.RecentExpiry
+	shares    func(from int64) forecast.Share // nil: there is no forecast
 }
 
 func (m *fakeMonitor) Health() monitor.Health                        { return m.health }
@@ -49,6 +51,16 @@ func (m *fakeMonitor) Forecasts() []monitor.Forecast                 { return m.
 func (m *fakeMonitor) Lateness() monitor.Lateness                    { return m.lateness }
 func (m *fakeMonitor) LatenessWithin(time.Duration) monitor.Lateness { return m.recently }
 func (m *fakeMonitor) RecentExpiries() []monitor.RecentExpiry        { return m.expiries }
+
+func (m *fakeMonitor) Shares(at []int64, out []forecast.Share) []forecast.Share {
+	if m.shares == nil {
+		return out
+	}
+	for i := range len(at) - 1 {
+		out = append(out, m.shares(at[i]))
+	}
+	return out
+}
 
 func (m *fakeMonitor) Ahead(until []int64, out []int64) []int64 {
 	for _, at := range until {

@@ -11,7 +11,7 @@ import (
 
 	"curfew/broker/access"
 	"curfew/broker/operate"
-	"curfew/monitor"
+	"curfew/monitor/dashboard/internal/overview"
 	"curfew/monitor/dashboard/internal/ui"
 )
 
@@ -53,14 +53,7 @@ func (d *Dashboard) user(name string) (ui.User, bool) {
 }
 
 // Monitor is what the dashboard needs of the monitor. *monitor.Monitor is one.
-type Monitor interface {
-	Health() monitor.Health
-	Forecasts() []monitor.Forecast
-	Ahead(until []int64, out []int64) []int64
-	Lateness() monitor.Lateness
-	LatenessWithin(span time.Duration) monitor.Lateness
-	RecentExpiries() []monitor.RecentExpiry
-}
+type Monitor = overview.Monitor
 
 // state is the broker's state. Without a broker there is only the time.
 func (d *Dashboard) state() operate.State {

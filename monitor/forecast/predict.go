@@ -14,7 +14,12 @@ type Line struct {
 	Step      int // 1 or more
 	Standings []deadline.Standing
 	Rate      float64 // messages served a second; 0: none are
+	// Missed, if it is not nil, has an entry for each standing; Predict says there whether it will expire.
+	Missed []bool
 }
+
+// Weight is how many messages a standing stands for.
+func (l *Line) Weight(s *deadline.Standing) int { return max(min(l.Step, l.Ready-s.Ahead), 1) }
 
 // Prediction is what becomes of a Line.
 type Prediction struct {
@@ -41,12 +46,16 @@ func Predict(l Line) Prediction {
 		return float64(l.Now) + served/l.Rate*second
 	}
 	for i, s := range l.Standings {
-		weight := max(min(l.Step, l.Ready-s.Ahead), 1)
+		weight := l.Weight(&s)
 		due := s.Ref.Deadline
 		if due != 0 {
 			p.Deadlines += weight
 		}
-		if due == 0 || float64(due) > reached() {
+		miss := due != 0 && float64(due) <= reached()
+		if l.Missed != nil {
+			l.Missed[i] = miss
+		}
+		if !miss {
 			served += float64(weight)
 			continue
 		}

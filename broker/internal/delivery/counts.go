@@ -90,3 +90,10 @@ func (q *Queue) Counters() QueueCounts {
 	defer q.mu.Unlock()
 	return q.tally.counts()
 }
+
+// Load returns how many messages are in the queue, unacked ones among them, and its totals.
+func (q *Queue) Load() (messages int, c QueueCounts) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.core.Ready() + q.core.Unacked(), q.tally.counts()
+}

@@ -127,6 +127,21 @@ func (r *Registry) Counts() delivery.QueueCounts {
 	return sum
 }
 
+// Loads calls fn with each queue, the messages in it and its totals, in no order, and sums the totals of the queues that are there and those that
+// were.
+func (r *Registry) Loads(fn func(q *Queue, messages int, c *delivery.QueueCounts)) delivery.QueueCounts {
+	r.mu.RLock()
+	sum := r.retired
+	all := r.queuesLocked()
+	r.mu.RUnlock()
+	for _, q := range all {
+		messages, c := q.Load()
+		sum.Add(&c)
+		fn(q, messages, &c)
+	}
+	return sum
+}
+
 // DeletedKey is that of the note that a queue was deleted. It is made when the queue's
 // definition goes, so that a start drops the messages which the journal may still have
 // then, and keeps those of a queue whose definition is missing for another reason. Dead

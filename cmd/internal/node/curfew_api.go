@@ -10,7 +10,7 @@ import (
 )
 
 // curfewParts are the paths of curfewAPI. All others below /api/curfew are broker/management's.
-var curfewParts = []string{"/api/curfew/alerts", "/api/curfew/silences", "/api/curfew/forecasts", "/api/curfew/audit", "/api/curfew/status"}
+var curfewParts = []string{"/api/curfew/alerts", "/api/curfew/silences", "/api/curfew/forecasts", "/api/curfew/audit", "/api/curfew/status", "/api/curfew/history"}
 
 // pages handles all requests on the sockets of API and dashboard.
 func (n *Node) pages(api *management.API, ui *dashboard.Dashboard, o *opsEndpoints) *web {
@@ -23,7 +23,7 @@ func (n *Node) pages(api *management.API, ui *dashboard.Dashboard, o *opsEndpoin
 	return pages
 }
 
-// curfewAPI is the part of Curfew's own API for alerts, forecasts, the audit and the status, and for a RabbitMQ. It is to
+// curfewAPI is the part of Curfew's own API for alerts, forecasts, the audit, the history and the status, and for a RabbitMQ. It is to
 // be guarded: it takes a user with the tag administrator; the tag monitoring is enough to read.
 func (n *Node) curfewAPI(o *opsEndpoints) http.Handler {
 	mux := http.NewServeMux()
@@ -34,6 +34,7 @@ func (n *Node) curfewAPI(o *opsEndpoints) http.Handler {
 	if n.monitor != nil {
 		mux.HandleFunc("GET /forecasts", n.forecasts)
 	}
+	mux.Handle("GET /history", n.history.Handler())
 	if n.audit != nil {
 		mux.Handle("/audit", n.audit.Handler())
 	}

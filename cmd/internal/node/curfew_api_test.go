@@ -15,6 +15,7 @@ import (
 	"curfew/broker/management"
 	"curfew/broker/operate"
 	"curfew/monitor/alert"
+	"curfew/monitor/history"
 )
 
 // TestCurfewAPITakesRoles: every mutating request an administrator, others monitoring.
@@ -29,9 +30,9 @@ func TestCurfewAPITakesRoles(t *testing.T) {
 	require.NoError(t, err)
 	operations, err := operate.New(operate.Options{Broker: b})
 	require.NoError(t, err)
-	n := &Node{alerts: alerts, metrics: prometheus.NewRegistry()}
+	n := &Node{alerts: alerts, history: history.New(history.Options{}), metrics: prometheus.NewRegistry()}
 	api := management.New(management.Options{Broker: b, Operations: operations}).Guard(n.curfewAPI(newOpsEndpoints(prometheus.NewRegistry())))
-	for _, request := range [][2]string{{"GET", "/alerts"}, {"GET", "/alerts/rules"}, {"GET", "/silences"}, {"POST", "/alerts/test"}, {"POST", "/silences"}, {"DELETE", "/silences/x"}} {
+	for _, request := range [][2]string{{"GET", "/alerts"}, {"GET", "/alerts/rules"}, {"GET", "/silences"}, {"GET", "/history"}, {"POST", "/alerts/test"}, {"POST", "/silences"}, {"DELETE", "/silences/x"}} {
 		for _, who := range []string{"", "nobody", access.Management, access.Monitoring, "admin"} {
 			r := httptest.NewRequest(request[0], "/api/curfew"+request[1], strings.NewReader("{}"))
 			if who != "" {

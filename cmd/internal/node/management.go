@@ -12,7 +12,7 @@ import (
 // newOperations makes the operations that the node's management API and dashboard share.
 func (n *Node) newOperations() (*operate.Operations, error) {
 	return operate.New(operate.Options{
-		Broker: n.broker, Server: n.server, Replays: n.replays, DataDir: n.settings.DataDir, Started: time.Now(), Log: n.log, Registerer: n.metrics, Changed: changesInto(n.audit),
+		Broker: n.broker, Server: n.server, Replays: n.replays, DataDir: n.settings.DataDir, Started: time.Now(), Log: n.log, Registerer: n.metrics, Changed: changesOf(n),
 		Version: definitions.Version{RabbitMQ: management.DefaultCompat, Product: "Curfew", ProductVersion: n.build.Version},
 	})
 }
@@ -29,7 +29,7 @@ func (n *Node) newManagement(operations *operate.Operations, sockets []managemen
 // newDashboard makes the dashboard of the node. operations may be nil.
 func (n *Node) newDashboard(operations *operate.Operations) (*dashboard.Dashboard, error) {
 	o := dashboard.Options{
-		Users: n.users(), Operations: operations, Alerts: n.alerts, Audit: n.audit,
+		Users: n.users(), Operations: operations, Alerts: n.alerts, Audit: n.audit, History: n.history,
 		Instance: string(n.settings.Instance), Version: n.build.Version, Log: n.log,
 	}
 	if n.monitor != nil {

@@ -25,6 +25,7 @@ import (
 	"curfew/monitor"
 	"curfew/monitor/alert"
 	"curfew/monitor/audit"
+	"curfew/monitor/history"
 	"curfew/monitor/rabbitmq"
 	"curfew/monitor/telemetry"
 	"curfew/scheduler/redisstore"
@@ -55,7 +56,8 @@ type Node struct {
 	deadManSwitch *alert.DeadManSwitch  // nil: none
 	audit         *audit.Log            // nil: none
 	telemetry     *telemetry.Exporter   // nil: none
-	replays       *deadletters.Replays  // of dead letters
+	history       *history.History
+	replays       *deadletters.Replays // of dead letters
 	probes        []*probe
 	failed        bool // Run ended by an error
 
@@ -78,6 +80,7 @@ func Open(o Options) (n *Node, err error) {
 	if err := n.openTelemetry(); err != nil {
 		return n, err
 	}
+	n.history = newHistory(n)
 	if err := n.openPrimary(); err != nil {
 		return n, err
 	}
@@ -272,7 +275,7 @@ func (n *Node) Run(ctx context.Context, listeners ...net.Listener) error {
 			ended <- part(background)
 		}()
 	}
-	stopAudit, stopTelemetry := n.runAudit(ctx), n.runTelemetry(ctx)
+	stopAudit, stopTelemetry, stopHistory := n.runAudit(ctx), n.runTelemetry(ctx), runInBackground(ctx, n.history.Run)
 	err := serve(serving)
 	stopBackground()
 	for range parts {
@@ -280,6 +283,7 @@ func (n *Node) Run(ctx context.Context, listeners ...net.Listener) error {
 	}
 	stopAudit() // now that nothing expires any more
 	stopTelemetry()
+	stopHistory()
 	n.failed = err != nil
 	return err
 }

@@ -30,6 +30,7 @@ func (n *Node) runTelemetry(ctx context.Context) (stop func()) {
 // expiries is the stream on which the broker reports what expired, with the subscribers that must not miss any.
 func (n *Node) expiries() *deadline.Stream {
 	var s deadline.Stream
+	s.Subscribe(deadline.Basic, n.history.Expired)
 	if n.audit != nil {
 		s.Subscribe(deadline.WithMessage, n.audit.Expired)
 		if n.settings.Audit == "all" {

@@ -10,105 +10,126 @@ import (
 	h "maragu.dev/gomponents/html"
 
 	"curfew/monitor/dashboard/internal/format"
+	"curfew/monitor/forecast"
 )
 
-// Timeline is the number of pending deadlines over time.
+// Timeline is the number of pending deadlines over time, and what will become of them.
 type Timeline struct {
-	Window  string // what it spans, one of Windows
-	Inside  int64  // deadlines in the picture
-	Later   int64  // after it
-	Overdue int64  // that have passed: consumers hold the messages, or they are being fired
-	bars    []bar
-	most    int64    // in one bar
-	ticks   []string // below it, evenly spaced
+	Window   string // what it spans
+	Inside   int64  // deadlines in the picture
+	Later    int64  // after it
+	Held     int64  // that have passed: consumers hold the messages, or they are being fired
+	Forecast bool   // it is known what will become of them
+
+	bars       []bar
+	atRisk     int64 // of Inside
+	willExpire int64 // of Inside
+	most       int64 // in one bar
+	ticks      []string
 }
 
-// bar is one bar of a timeline, with its position and size in the units of the picture.
+// bar is one bar of a timeline.
 type bar struct {
-	x, y, width, height int
-	label               string // shown on hover and read aloud
-	count               int64
+	from, to           int64         // Unix ms, the deadlines after from and up to to
+	in                 time.Duration // from, as seen from now
+	count              int64
+	atRisk, willExpire int64 // of count
 }
 
-const (
-	timelineBars   = 60
-	barStep        = 10
-	timelineWidth  = timelineBars * barStep
-	timelineHeight = 120
-)
+func (b *bar) safe() int64 { return b.count - b.atRisk - b.willExpire }
 
-// windows are the spans of the timeline.
+// windows are the spans of the timeline. Bars and ticks are round, and divide the span. Those without offered are only chosen because they fit.
 var windows = []struct {
-	name string
-	span time.Duration
+	name            string
+	span, bar, tick time.Duration
+	offered         bool
 }{
-	{"1 min", time.Minute}, {"15 min", 15 * time.Minute}, {"1 h", time.Hour}, {"6 h", 6 * time.Hour}, {"24 h", 24 * time.Hour}, {"7 d", 7 * 24 * time.Hour},
+	{"1 min", time.Minute, time.Second, 15 * time.Second, true},
+	{"2 min", 2 * time.Minute, 2 * time.Second, 30 * time.Second, false},
+	{"5 min", 5 * time.Minute, 5 * time.Second, time.Minute, true},
+	{"10 min", 10 * time.Minute, 10 * time.Second, 2 * time.Minute, false},
+	{"15 min", 15 * time.Minute, 15 * time.Second, 5 * time.Minute, true},
+	{"30 min", 30 * time.Minute, 30 * time.Second, 10 * time.Minute, false},
+	{"1 h", time.Hour, time.Minute, 15 * time.Minute, true},
+	{"2 h", 2 * time.Hour, 2 * time.Minute, 30 * time.Minute, false},
+	{"6 h", 6 * time.Hour, 5 * time.Minute, time.Hour, true},
+	{"12 h", 12 * time.Hour, 10 * time.Minute, 3 * time.Hour, false},
+	{"24 h", 24 * time.Hour, 30 * time.Minute, 6 * time.Hour, true},
+	{"3 d", 3 * 24 * time.Hour, time.Hour, 24 * time.Hour, false},
+	{"7 d", 7 * 24 * time.Hour, 3 * time.Hour, 24 * time.Hour, true},
+	{"30 d", 30 * 24 * time.Hour, 12 * time.Hour, 5 * 24 * time.Hour, true},
 }
 
-// Windows are the names of what a timeline can span, the shortest first.
-func Windows() []string {
-	names := make([]string, len(windows))
+// Windows are the names of what a timeline can span, the shortest first: those that are offered, and the present one.
+func Windows(present string) (names []string) {
 	for i := range windows {
-		names[i] = windows[i].name
+		if windows[i].offered || windows[i].name == present {
+			names = append(names, windows[i].name)
+		}
 	}
 	return names
 }
 
-// NewTimeline counts the deadlines from now to the end of the window of that name. Without such a window it takes the shortest one
-// with nine in ten of the deadlines. ahead counts the deadlines up to each instant, as monitor.Monitor.Ahead does.
-func NewTimeline(ahead func(until, out []int64) []int64, now, pending int64, window string) *Timeline {
-	w := windows[chooseWindow(ahead, now, pending, window)]
+// Ahead counts deadlines. *monitor.Monitor is one.
+type Ahead interface {
+	// Ahead appends how many deadlines there are up to each instant, in Unix ms.
+	Ahead(until, out []int64) []int64
+	// Shares appends which part of the deadlines between two instants will not be met; nothing if that is not known.
+	Shares(at []int64, out []forecast.Share) []forecast.Share
+}
+
+// NewTimeline counts the deadlines from now, Unix ms, to the end of the window of that name. Without such a window it takes the shortest one
+// with nine in ten of the deadlines that are pending.
+func NewTimeline(of Ahead, now, pending int64, window string) *Timeline {
+	w := windows[chooseWindow(of, now, pending, window)]
 	t := &Timeline{Window: w.name}
-	step := w.span.Milliseconds() / timelineBars
-	until := make([]int64, timelineBars+1)
-	for k := range until {
-		until[k] = now + int64(k)*step
+	at := make([]int64, 0, w.span/w.bar+1)
+	for in := time.Duration(0); in <= w.span; in += w.bar {
+		at = append(at, now+in.Milliseconds())
 	}
-	counts := ahead(until, nil)
-	t.fill(counts, step)
-	t.Overdue, t.Inside = counts[0], counts[timelineBars]-counts[0]
-	t.Later = max(pending-counts[timelineBars], 0)
-	for k := range 5 {
-		t.ticks = append(t.ticks, tick(time.Duration(k)*w.span/4))
+	counts := of.Ahead(at, nil)
+	shares := of.Shares(at, nil)
+	t.Forecast = len(shares) > 0
+	for i := range len(at) - 1 {
+		b := bar{from: at[i], to: at[i+1], in: time.Duration(i) * w.bar, count: max(counts[i+1]-counts[i], 0)}
+		if t.Forecast {
+			b.willExpire = min(int64(math.Round(shares[i].WillExpire*float64(b.count))), b.count)
+			b.atRisk = min(int64(math.Round(shares[i].AtRisk*float64(b.count))), b.count-b.willExpire)
+		}
+		t.most = max(t.most, b.count)
+		t.atRisk, t.willExpire = t.atRisk+b.atRisk, t.willExpire+b.willExpire
+		t.bars = append(t.bars, b)
+	}
+	last := counts[len(counts)-1]
+	t.Held, t.Inside, t.Later = counts[0], last-counts[0], max(pending-last, 0)
+	for in := time.Duration(0); in <= w.span; in += w.tick {
+		t.ticks = append(t.ticks, tick(in))
 	}
 	return t
 }
 
-func chooseWindow(ahead func(until, out []int64) []int64, now, pending int64, wanted string) int {
-	until := make([]int64, len(windows))
+// emptyWindow is the span where nothing is pending.
+const emptyWindow = 4
+
+func chooseWindow(of Ahead, now, pending int64, wanted string) int {
+	until := []int64{now}
 	for i, w := range windows {
 		if w.name == wanted {
 			return i
 		}
-		until[i] = now + w.span.Milliseconds()
+		until = append(until, now+w.span.Milliseconds())
 	}
-	for i, n := range ahead(until, nil) {
-		if pending > 0 && n > 0 && 10*n >= 9*pending {
+	counts := of.Ahead(until, nil)
+	held := counts[0]
+	if pending -= held; pending <= 0 {
+		return emptyWindow
+	}
+	for i, n := range counts[1:] {
+		if n > held && 10*(n-held) >= 9*pending {
 			return i
 		}
 	}
-	if pending == 0 {
-		return 1
-	}
 	return len(windows) - 1
-}
-
-// fill makes the bars from cumulative counts.
-func (t *Timeline) fill(counts []int64, stepMillis int64) {
-	for k := range timelineBars {
-		t.most = max(t.most, counts[k+1]-counts[k])
-	}
-	for k := range timelineBars {
-		n := max(counts[k+1]-counts[k], 0)
-		b := bar{x: k*barStep + 1, width: barStep - 2, count: n}
-		if n > 0 {
-			b.height = max(int(math.Round(float64(n)/float64(t.most)*timelineHeight)), 2)
-		}
-		b.y = timelineHeight - b.height
-		from := time.Duration(int64(k)*stepMillis) * time.Millisecond
-		b.label = fmt.Sprintf("%s due in %s to %s", format.Plural(n, "message"), format.Span(from), format.Span(from+time.Duration(stepMillis)*time.Millisecond))
-		t.bars = append(t.bars, b)
-	}
 }
 
 func tick(d time.Duration) string {
@@ -118,31 +139,140 @@ func tick(d time.Duration) string {
 	return "+" + format.Span(d)
 }
 
-// Draw shows the bars and their sums.
-func (t *Timeline) Draw() g.Node { return g.Group{t.chart(), t.sums()} }
+// The picture: a bar has barWidth of barStep units.
+const (
+	barStep        = 10
+	barWidth       = 8
+	timelineHeight = 120
+)
 
-func (t *Timeline) chart() g.Node {
+// Link is where a bar leads: to the deadlines after one instant and up to another, Unix ms. from 0 is for those that are held.
+type Link func(from, to int64) string
+
+// Draw shows the bars, their sums and a table. Without a link they lead nowhere.
+func (t *Timeline) Draw(link Link) g.Node { return g.Group{t.chart(link), t.sums(), t.table(link)} }
+
+func (t *Timeline) chart(link Link) g.Node {
 	line := func(y string) g.Node {
-		return g.El("line", h.Class("grid"), g.Attr("x1", "0"), g.Attr("x2", strconv.Itoa(timelineWidth)), g.Attr("y1", y), g.Attr("y2", y))
+		return g.El("line", h.Class("grid"), g.Attr("x1", "0"), g.Attr("x2", strconv.Itoa(len(t.bars)*barStep)), g.Attr("y1", y), g.Attr("y2", y))
 	}
 	label := format.Plural(t.Inside, "deadline") + " in the next " + t.Window + ", at most " + format.Number(t.most) + " in one bar"
+	draw := func(b bar, x int) g.Node { return b.draw(t.most, x, link) }
+	bars := make(g.Group, 0, len(t.bars))
+	for i, b := range t.bars {
+		bars = append(bars, draw(b, i*barStep))
+	}
+	held := bar{count: t.Held}
 	return h.Div(h.Class("chart"),
 		h.Span(h.Class("scale"), g.Text(format.Number(t.most))),
-		picture(timelineWidth, timelineHeight, h.Class("timeline"), h.Role("img"), h.Aria("label", label),
-			line("0.5"), line(strconv.Itoa(timelineHeight/2)),
-			g.Map(t.bars, bar.draw)),
+		h.Div(h.Class("lanes"),
+			picture(barStep, timelineHeight, h.Class("timeline lane-held"), h.Role("group"), h.Aria("label", format.Number(t.Held)+" held past their deadline"),
+				held.drawHeld(t.most, link)),
+			picture(len(t.bars)*barStep, timelineHeight, h.Class("timeline"), h.Role("group"), h.Aria("label", label), line("0.5"), line(strconv.Itoa(timelineHeight/2)), bars)),
 		h.Div(h.Class("ticks"), g.Map(t.ticks, func(text string) g.Node { return g.Group{h.Span(g.Text(text)), g.Text(" ")} })))
 }
 
-func (b bar) draw() g.Node {
+// height is that of a part of a bar; what is there can be seen.
+func height(n, most int64) int {
+	if n <= 0 {
+		return 0
+	}
+	return max(int(math.Round(float64(n)/float64(max(most, 1))*timelineHeight)), 2)
+}
+
+func (b *bar) draw(most int64, x int, link Link) g.Node {
 	if b.count == 0 {
 		return nil
 	}
-	return rectangle(b.x, b.y, b.width, b.height, g.El("title", g.Text(b.label)))
+	y, parts := timelineHeight, g.Group{}
+	for _, part := range []struct {
+		n     int64
+		class string
+	}{{b.willExpire, "expires"}, {b.atRisk, "risk"}, {b.safe(), "safe"}} {
+		if part.n > 0 {
+			tall := min(height(part.n, most), y)
+			y -= tall
+			parts = append(parts, rectangle(x+1, y, barWidth, tall, h.Class(part.class)))
+		}
+	}
+	return linked(link, b.from, b.to, b.label(), g.Group{rectangle(x, 0, barStep, timelineHeight, h.Class("hit")), parts})
 }
 
+func (b *bar) drawHeld(most int64, link Link) g.Node {
+	if b.count == 0 {
+		return nil
+	}
+	tall := min(height(b.count, most), timelineHeight)
+	return linked(link, 0, 0, format.Plural(b.count, "message")+" held past their deadline",
+		g.Group{rectangle(0, 0, barStep, timelineHeight, h.Class("hit")), rectangle(1, timelineHeight-tall, barWidth, tall, h.Class("held"))})
+}
+
+// linked is a part of a picture that is a link, if there is where to. It is reached by the table with the keyboard.
+func linked(link Link, from, to int64, label string, children g.Node) g.Node {
+	title := g.El("title", g.Text(label))
+	if link == nil {
+		return g.El("g", title, children)
+	}
+	return g.El("a", h.Href(link(from, to)), h.Aria("label", label), h.TabIndex("-1"), title, children)
+}
+
+func (b *bar) label() string {
+	text := fmt.Sprintf("%s due in %s to %s", format.Plural(b.count, "message"), format.Span(b.in), format.Span(b.in+b.span()))
+	if b.willExpire > 0 {
+		text += ", " + format.Number(b.willExpire) + " will expire"
+	}
+	if b.atRisk > 0 {
+		text += ", " + format.Number(b.atRisk) + " at risk"
+	}
+	return text
+}
+
+func (b *bar) span() time.Duration { return time.Duration(b.to-b.from) * time.Millisecond }
+
+// sums is the legend, with numbers.
 func (t *Timeline) sums() g.Node {
-	return h.P(h.Class("note"), bold(format.Number(t.Inside)), g.Text(" within "+t.Window),
-		g.If(t.Later > 0, g.Group{g.Text(" · "), bold(format.Number(t.Later)), g.Text(" later")}),
-		g.If(t.Overdue > 0, g.Group{g.Text(" · "), h.Span(h.Class("warn"), bold(format.Number(t.Overdue)), g.Text(" past their deadline, held by consumers"))}))
+	entry := func(is bool, class string, n int64, what string) g.Node {
+		if !is {
+			return nil
+		}
+		return h.Span(h.Class("key "+class), bold(format.Number(n)), g.Text(" "+what))
+	}
+	safe := "safe"
+	if !t.Forecast {
+		safe = "due"
+	}
+	return h.P(h.Class("note legend"),
+		entry(true, "safe", t.Inside-t.atRisk-t.willExpire, safe), g.Text(" "),
+		entry(t.Forecast, "risk", t.atRisk, "at risk"), g.Text(" "),
+		entry(t.Forecast, "expires", t.willExpire, "will expire"), g.Text(" "),
+		entry(true, "held", t.Held, "held past their deadline"), g.Text(" "),
+		h.Span(g.Text("· "), bold(format.Number(t.Inside)), g.Text(" within "+t.Window),
+			g.If(t.Later > 0, g.Group{g.Text(" · "), bold(format.Number(t.Later)), g.Text(" later")})))
+}
+
+// table has the same numbers, for those who do not look at pictures.
+func (t *Timeline) table(link Link) g.Node {
+	rows := g.Group{}
+	for _, b := range t.bars {
+		if b.count == 0 {
+			continue
+		}
+		when := g.Text(format.Span(b.in) + " to " + format.Span(b.in+b.span()))
+		if link != nil {
+			when = h.A(h.Href(link(b.from, b.to)), when)
+		}
+		cells := g.Group{h.Td(when), number(b.count)}
+		if t.Forecast {
+			cells = append(cells, number(b.safe()), number(b.atRisk), number(b.willExpire))
+		}
+		rows = append(rows, h.Tr(cells))
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	headings := []string{"Due in", "#Deadlines"}
+	if t.Forecast {
+		headings = append(headings, "#Safe", "#At risk", "#Will expire")
+	}
+	return asTable(headings, rows)
 }

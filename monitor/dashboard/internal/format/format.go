@@ -68,6 +68,14 @@ func Span(d time.Duration) string {
 	return ""
 }
 
+// Lateness is a duration that may be less than a millisecond.
+func Lateness(d time.Duration) string {
+	if d < 10*time.Millisecond {
+		return strconv.FormatFloat(float64(d.Round(100*time.Microsecond).Microseconds())/1000, 'f', -1, 64) + " ms"
+	}
+	return Span(d)
+}
+
 // Millis is a duration of n ms.
 func Millis(n int64) string { return Span(time.Duration(n) * time.Millisecond) }
 

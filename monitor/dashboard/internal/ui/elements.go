@@ -285,3 +285,14 @@ func Severity(of string) g.Node {
 
 // Unseen is text that only screen readers present.
 func Unseen(text string) g.Node { return Class("unseen", g.Text(text)) }
+
+// Outcome is what became of a message that expired.
+func Outcome(of string) g.Node {
+	switch of {
+	case "dead_lettered":
+		return Class("tag", g.Text("dead-lettered"))
+	case "parked":
+		return Class("tag warn", g.Text("parked"))
+	}
+	return Class("tag faint", Name(of))
+}

@@ -12,7 +12,11 @@ type View interface{ Draw(s *Info) Drawing }
 
 // Drawing is the content of a page. Live is updated, the parts above and below it are not. A part may
 // be nil.
-type Drawing struct{ Top, Live, Bottom g.Node }
+type Drawing struct {
+	Top, Live, Bottom g.Node
+	// Charts says that there are charts that a script draws.
+	Charts bool
+}
 
 // Info is what every page has: its title, the menu, the user and the like.
 type Info struct {

@@ -17,6 +17,8 @@
         into.appendChild(document.importNode(fresh[i], true));
       } else if (now.nodeType !== fresh[i].nodeType || now.nodeName !== fresh[i].nodeName) {
         now.replaceWith(document.importNode(fresh[i], true));
+      } else if (now.nodeType === Node.ELEMENT_NODE && now.dataset.keep !== undefined && now.dataset.keep === fresh[i].dataset.keep) {
+        continue; // another script draws there
       } else if (now.nodeType === Node.ELEMENT_NODE) {
         attributes(now, fresh[i]);
         merge(now, fresh[i]);

@@ -1,4 +1,4 @@
-package dashboard
+package overview
 
 import (
 	g "maragu.dev/gomponents"
@@ -15,7 +15,7 @@ func (o *overview) Draw(*ui.Info) ui.Drawing {
 	if o.Watched {
 		columns = g.Group{o.forecasts(), o.lateness(), o.expired(), o.alerts(), o.components()}
 	}
-	return ui.Drawing{Live: g.Group{o.verdicts(), o.figures(), o.Timeline.draw(), h.Div(h.Class("columns"), columns)}}
+	return ui.Drawing{Charts: o.History != nil, Live: g.Group{o.verdicts(), o.figures(), o.Timeline.draw(), o.History.Draw(), h.Div(h.Class("columns"), columns)}}
 }
 
 // verdicts is the banner.
@@ -77,7 +77,7 @@ func (o *overview) forecast(f *monitor.Forecast) g.Node {
 	}
 	return h.Tr(
 		h.Td(ui.QueueLink(ui.QueueURL(f.VHost, f.Queue), f.VHost, f.Queue)),
-		ui.Amount(deadlines(f)), ui.Amount(g.Text(format.Rate(f.Rate))), ui.Amount(willMiss(f)), ui.Amount(first))
+		ui.Amount(ui.Deadlines(f)), ui.Amount(g.Text(format.Rate(f.Rate))), ui.Amount(ui.WillMiss(f)), ui.Amount(first))
 }
 
 func (o *overview) lateness() g.Node {
@@ -111,7 +111,7 @@ func expiredRow(m monitor.RecentExpiry) g.Node {
 	return h.Tr(
 		h.Td(h.Time(h.Title(format.UTC(m.At)), g.Text(format.Clock(m.At)))),
 		h.Td(ui.QueueLink(ui.QueueURL(m.VHost, m.Queue), m.VHost, m.Queue)),
-		ui.Amount(g.Text(format.Number(m.Count))), h.Td(outcome(m.Action)), h.Td(h.Class("faint"), ui.Name(m.Path)),
+		ui.Amount(g.Text(format.Number(m.Count))), h.Td(ui.Outcome(m.Action)), h.Td(h.Class("faint"), ui.Name(m.Path)),
 		ui.Amount(ui.Either(m.Late, ui.Class("bad", g.Text(format.Millis(m.WorstMillis))), g.Text(format.Millis(m.WorstMillis)))))
 }
 

@@ -1,4 +1,4 @@
-package dashboard
+package overview
 
 import (
 	g "maragu.dev/gomponents"
@@ -16,8 +16,8 @@ func (t *timeline) draw() g.Node {
 
 func (t *timeline) content() g.Node {
 	switch {
-	case t.Inside > 0 || t.Overdue > 0:
-		return t.Draw()
+	case t.Inside > 0 || t.Held > 0:
+		return t.Draw(t.Link)
 	case t.Later > 0:
 		return ui.Empty(g.Text("Nothing is due within " + t.Window + ", and " + format.Plural(t.Later, "deadline") + " later. Choose a longer span."))
 	}

@@ -1,6 +1,7 @@
-package dashboard
+package overview
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,7 +14,9 @@ import (
 	"curfew/monitor/dashboard/internal/chart"
 	"curfew/monitor/dashboard/internal/format"
 	"curfew/monitor/dashboard/internal/rates"
+	"curfew/monitor/dashboard/internal/trends"
 	"curfew/monitor/dashboard/internal/ui"
+	"curfew/monitor/history"
 )
 
 const (
@@ -34,6 +37,7 @@ type overview struct {
 	Verdicts         []verdict // the worst first
 	Health           monitor.Health
 	Timeline         *timeline
+	History          *trends.Card
 	Next             int64 // Unix ms of the next deadline that is known; 0 none
 	Histogram        *histogram
 	Late             string // 99 in 100 since the start were no later; "" not known
@@ -56,22 +60,56 @@ type verdict struct {
 	More  []string // why, and what to do
 }
 
-func (d *Dashboard) overview(r *http.Request, v ui.Visitor) (ui.View, error) {
-	o := &overview{State: d.state(), Watched: d.Monitor != nil, Audited: d.Audit != nil}
-	o.Rates = d.rates.Of(time.Now(), o.Totals)
-	queues, err := d.listQueues(r, v)
-	if err != nil {
-		return nil, err
+// Monitor is what the first page needs of the monitor. *monitor.Monitor is one.
+type Monitor interface {
+	chart.Ahead
+	Health() monitor.Health
+	Forecasts() []monitor.Forecast
+	Lateness() monitor.Lateness
+	LatenessWithin(span time.Duration) monitor.Lateness
+	RecentExpiries() []monitor.RecentExpiry
+}
+
+// Pages are the first page and that of the deadlines in a span.
+type Pages struct {
+	State      func() operate.State
+	Operations *operate.Operations // nil: there is no broker
+	Monitor    Monitor             // nil: deadlines are not watched
+	Alerts     *alert.Alerts       // nil: none
+	History    *history.History    // nil: none
+	Audited    bool
+	// Troubles are those with the RabbitMQ that has the messages; nil: the broker is in this process.
+	Troubles func() []string
+
+	rates rates.Rates
+}
+
+// Group has the pages.
+func (d *Pages) Group() ui.Group {
+	group := ui.Group{
+		Pages: map[string]ui.Page{"/": {Title: "Overview", Tab: "/", Live: true, Build: d.build}},
+		Files: trends.Files(d.History),
 	}
-	for _, q := range queues {
-		o.Queues++
-		o.Ready, o.Unacked, o.Consumers = o.Ready+q.Ready, o.Unacked+q.Unacked, o.Consumers+q.Consumers
+	if d.Operations != nil {
+		group.Pages[deadlinesPath] = ui.Page{Title: "Deadlines", Tab: "/", Build: d.deadlines}
+	}
+	return group
+}
+
+func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
+	o := &overview{State: d.State(), Watched: d.Monitor != nil, Audited: d.Audited}
+	o.Rates = d.rates.Of(time.Now(), o.Totals)
+	if err := o.count(r.Context(), d.Operations, v); err != nil {
+		return nil, err
 	}
 	if d.Monitor != nil {
 		o.watch(d.Monitor, r.URL.Query())
+		if d.Operations != nil {
+			o.Timeline.Link = deadlinesURL
+		}
 	}
-	if d.RabbitMQ != nil {
-		o.Remote, o.Troubles = true, d.RabbitMQ.Health()
+	if d.Troubles != nil {
+		o.Remote, o.Troubles = true, d.Troubles()
 	}
 	if d.Alerts != nil {
 		o.Alerts = d.Alerts.List()
@@ -87,7 +125,22 @@ func (d *Dashboard) overview(r *http.Request, v ui.Visitor) (ui.View, error) {
 	}
 	o.judge()
 	o.Alerts = o.Alerts[:min(len(o.Alerts), overviewAlerts)]
+	o.History = trends.New(d.History, "/", r.URL.Query(), "", "")
 	return o, nil
+}
+
+// count sums up the queues.
+func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visitor) error {
+	if of == nil {
+		return nil
+	}
+	queues, err := of.ListQueues(ctx, v.Actor())
+	for i := range queues {
+		q := &queues[i]
+		o.Ready, o.Unacked, o.Consumers = o.Ready+q.Ready, o.Unacked+q.Unacked, o.Consumers+q.Consumers
+	}
+	o.Queues = len(queues)
+	return err
 }
 
 // watch adds what the monitor knows.

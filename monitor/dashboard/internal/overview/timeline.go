@@ -1,4 +1,4 @@
-package dashboard
+package overview
 
 import (
 	"net/url"
@@ -12,17 +12,21 @@ import (
 type timeline struct {
 	*chart.Timeline
 	Choices []ui.Choice
+	Link    chart.Link // nil: there is no page of deadlines
 }
 
 // newTimeline spans the window that the query names, or one that fits.
 func newTimeline(m Monitor, now, pending int64, q url.Values) *timeline {
-	t := &timeline{Timeline: chart.NewTimeline(m.Ahead, now, pending, q.Get("ahead"))}
-	for _, window := range chart.Windows() {
+	t := &timeline{Timeline: chart.NewTimeline(m, now, pending, q.Get("ahead"))}
+	for _, window := range chart.Windows(t.Window) {
 		c := ui.Choice{Name: window}
 		if window != t.Window {
 			c.URL = ui.With("/", q, "ahead", window)
 		}
 		t.Choices = append(t.Choices, c)
+	}
+	if q.Get("ahead") == t.Window {
+		t.Choices = append(t.Choices, ui.Choice{Name: "Auto", URL: ui.With("/", q, "ahead", "")})
 	}
 	return t
 }

@@ -1,0 +1,138 @@
+// Draws the history as charts with uPlot, and gets new numbers when there are some. Times are UTC, as on the rest of the page.
+"use strict";
+(() => {
+  if (!window.uPlot) return;
+
+  // What each chart shows: field, name, colour, whether the area below is filled, whether it counts messages.
+  const kinds = {
+    depth: [["depth", "Depth", "--bar", true], ["will_expire", "Will expire", "--bad", true]],
+    traffic: [["published", "Published", "--accent", false, true], ["delivered", "Delivered", "--good", false, true],
+      ["expired", "Expired", "--warn", false, true], ["late", "Late", "--bad", false, true]],
+    expiries: [["expired", "Expired", "--warn", false, true], ["late", "Late", "--bad", false, true]],
+    lateness: [["lateness_p99_ms", "p99", "--warn", true]],
+  };
+  const marks = { alert: "--bad", redis_lost: "--bad", redis_back: "--good", started: "--faint", policy: "--accent" };
+  const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+  const exact = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
+  const clock = (at, end) => new Date(at * 1000).toISOString().slice(11, end);
+
+  let root = null, charts = [], numbers = null, due = 0, asking = false;
+
+  // What a colour of the style sheet is in the present scheme, as the canvas takes it.
+  const probe = document.createElement("span");
+  function colour(name, alpha) {
+    probe.style.color = "var(" + name + ")";
+    root.append(probe);
+    const is = getComputedStyle(probe).color;
+    probe.remove();
+    return alpha === undefined ? is : is.replace("rgb(", "rgba(").replace(")", ", " + alpha + ")");
+  }
+
+  function options(kind, place) {
+    const grid = { stroke: colour("--line"), width: 1 }, axis = { stroke: colour("--faint"), grid, ticks: grid, font: "12px system-ui, sans-serif" };
+    return {
+      width: Math.max(place.clientWidth, 120), height: 170, padding: [8, 4, 0, 0],
+      tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
+      cursor: { sync: { key: "history" }, drag: { x: false, y: false }, y: false },
+      scales: { y: { range: (u, low, high) => [0, Math.max(high * 1.08, 1)] } },
+      legend: { markers: { width: 0, fill: (u, i) => colour(kinds[kind][i - 1][2]) } },
+      axes: [{ ...axis, size: 30, space: 56, values: (u, at) => at.map((t) => clock(t, 16)) }, { ...axis, size: 46, space: 32, values: (u, all) => all.map((v) => short.format(v)) }],
+      series: [{ label: "UTC", value: (u, t) => (t === null || t === undefined ? "" : clock(t, 19)) }].concat(kinds[kind].map(([, label, name, fill]) => ({
+        label, stroke: colour(name), width: 1.5, fill: fill ? colour(name, 0.18) : undefined, points: { size: 4 },
+        value: (u, v) => (v === null || v === undefined ? "–" : exact.format(v)),
+      }))),
+      hooks: { drawClear: [drawMarks] },
+    };
+  }
+
+  // Marks are lines behind the curves.
+  function drawMarks(u) {
+    const c = u.ctx;
+    c.save();
+    c.lineWidth = devicePixelRatio;
+    c.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+    for (const m of numbers.marks) {
+      const x = Math.round(u.valToPos(m.at / 1000, "x", true));
+      if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
+      c.strokeStyle = colour(marks[m.kind] || "--faint");
+      c.beginPath();
+      c.moveTo(x, u.bbox.top);
+      c.lineTo(x, u.bbox.top + u.bbox.height);
+      c.stroke();
+    }
+    c.restore();
+  }
+
+  function data(kind) {
+    const at = numbers.expired.map((_, i) => numbers.from + i * numbers.step);
+    return [at].concat(kinds[kind].map(([field, , , , counts]) => numbers[field].map((v) => (v === null || !counts ? v : v / numbers.step))));
+  }
+
+  function draw() {
+    // A process that is young has all of the picture for what it knows.
+    const first = Math.max(0, Math.min(numbers.expired.findIndex((v) => v !== null), numbers.expired.length - 20));
+    const span = { min: numbers.from + first * numbers.step, max: numbers.from + (numbers.expired.length - 1) * numbers.step };
+    for (const place of root.querySelectorAll("[data-plot]")) {
+      const kind = place.dataset.plot, old = charts.find((c) => c.place === place);
+      if (old) {
+        old.plot.setData(data(kind), false);
+        old.plot.setScale("x", span);
+        continue;
+      }
+      const plot = new uPlot(options(kind, place), data(kind), place);
+      plot.setScale("x", span);
+      charts.push({ place, plot });
+    }
+    root.dataset.drawn = String(charts.length);
+  }
+
+  function forget() {
+    for (const c of charts) c.plot.destroy();
+    charts = [];
+  }
+  function again() {
+    if (!root || !numbers) return;
+    forget();
+    draw();
+  }
+
+  async function ask() {
+    asking = true;
+    try {
+      const answer = await fetch(location.origin + root.dataset.history, { headers: { Accept: "application/json" } });
+      if (answer.ok) {
+        numbers = await answer.json();
+        due = Date.now() + 1000 * Math.max(2, numbers.step);
+        draw();
+      }
+    } catch {
+      due = Date.now() + 10000; // live.js says that the server is away
+    } finally {
+      asking = false;
+    }
+  }
+
+  function look() {
+    const pause = document.getElementById("pause"), here = document.querySelector("[data-history]");
+    if (here !== root) { // the page has replaced it
+      forget();
+      root = here;
+      due = 0;
+    }
+    if (!root || asking || document.hidden || Date.now() < due) return;
+    if (numbers && pause && pause.getAttribute("aria-pressed") === "true") return;
+    due = Date.now() + 2000;
+    ask();
+  }
+
+  let width = window.innerWidth;
+  window.addEventListener("resize", () => {
+    if (window.innerWidth === width) return; // a phone's address bar
+    width = window.innerWidth;
+    again();
+  });
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  new MutationObserver(again).observe(document.documentElement, { attributes: true }); // a scheme that somebody chose
+  setInterval(look, 500);
+  look();
+})();

@@ -1,0 +1,48 @@
+package chart
+
+import (
+	"strconv"
+	"strings"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/monitor/dashboard/internal/format"
+)
+
+const sparkHeight = 24
+
+// Sparkline draws values, evenly spaced, the oldest first. A negative one is not known. over says what they are, such as "depth in the last
+// hour". It is nil if none is known.
+func Sparkline(values []int64, over string) g.Node {
+	var most, last int64 = 0, -1
+	for _, v := range values {
+		most = max(most, v)
+		if v >= 0 {
+			last = v
+		}
+	}
+	if last < 0 {
+		return nil
+	}
+	var line strings.Builder
+	for i, v := range values {
+		if v < 0 {
+			continue
+		}
+		step := byte('L')
+		if i == 0 || values[i-1] < 0 {
+			step = 'M'
+		}
+		line.WriteByte(step)
+		line.WriteString(strconv.Itoa(i))
+		line.WriteByte(' ')
+		line.WriteString(strconv.Itoa(sparkHeight - 1 - int(v*(sparkHeight-2)/max(most, 1))))
+		if step == 'M' && (i == len(values)-1 || values[i+1] < 0) { // alone, it is a dash
+			line.WriteString("h1")
+		}
+	}
+	label := over + ": at most " + format.Number(most) + ", now " + format.Number(last)
+	return picture(len(values), sparkHeight, h.Class("spark"), h.Role("img"), h.Aria("label", label),
+		g.El("title", g.Text(label)), g.El("path", g.Attr("d", line.String())))
+}

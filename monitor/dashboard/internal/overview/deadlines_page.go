@@ -1,0 +1,97 @@
+package overview
+
+import (
+	"net/url"
+	"strconv"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/broker/operate"
+	"curfew/monitor"
+	"curfew/monitor/dashboard/internal/format"
+	"curfew/monitor/dashboard/internal/ui"
+)
+
+func (p *deadlinesPage) Draw(*ui.Info) ui.Drawing {
+	return ui.Drawing{
+		Top:    g.Group{h.P(h.Class("crumbs"), ui.Link("/", g.Text("Overview")), g.Text(" · deadlines ahead")), h.H1(g.Text(p.heading()))},
+		Bottom: p.content(),
+	}
+}
+
+func (p *deadlinesPage) heading() string {
+	text := format.Plural(p.Total, "deadline")
+	if p.Queue != "" {
+		text += " in " + format.Visible(p.Queue)
+	}
+	switch {
+	case p.Held:
+		return text + " passed, their messages held by consumers"
+	case p.After != 0 && p.Before != 0:
+		return text + " from " + format.Clock(p.After) + " to " + format.Clock(p.Before) + " UTC"
+	case p.Before != 0:
+		return text + " up to " + format.Clock(p.Before) + " UTC"
+	}
+	return text
+}
+
+func (p *deadlinesPage) content() g.Node {
+	if p.Total == 0 {
+		return ui.Only(g.Text("No message has such a deadline any more: it was consumed or has expired. "), ui.Link("/", g.Text("Back to the deadlines ahead")))
+	}
+	return g.Group{p.queues(), p.list()}
+}
+
+func (p *deadlinesPage) queues() g.Node {
+	var all g.Node
+	if p.All != "" {
+		all = ui.Link(p.All, g.Text("All queues"))
+	}
+	return ui.Card("queues", "By queue", all, ui.Table([]string{"Queue", "#Deadlines", "#First", "Forecast for the queue", ""}, g.Map(p.Queues, p.queue)))
+}
+
+func (p *deadlinesPage) queue(q queueDeadlines) g.Node {
+	vhost, name := q.Queue.VHost().Name(), q.Queue.Name()
+	return h.Tr(
+		h.Td(ui.QueueLink(ui.QueueURL(vhost, name), vhost, name)),
+		ui.Amount(g.Text(format.Number(q.Count))), ui.Amount(g.Text(format.Until(q.First, p.Now))), h.Td(forecastOf(q.Forecast)),
+		h.Td(h.Class("tight"), g.If(p.Queue == "" && len(p.Queues) > 1, ui.Link(q.Only, g.Text("Only these")))))
+}
+
+// forecastOf says what will become of a queue's messages.
+func forecastOf(f *monitor.Forecast) g.Node {
+	if f == nil || f.WillMiss == 0 {
+		return ui.Class("good", g.Text("consumed in time"))
+	}
+	return g.Group{ui.WillMiss(f), g.Text(" of " + format.Number(f.Deadlines) + " will expire")}
+}
+
+func (p *deadlinesPage) list() g.Node {
+	note := "The earliest first."
+	if p.Total > len(p.List) {
+		note = "The first " + format.Number(len(p.List)) + " of them."
+	}
+	return ui.Card("list", "Messages", ui.Faint(note),
+		ui.Table([]string{"Due (UTC)", "", "Queue", "Message id", "Routing key", "State", ""}, g.Map(p.List, p.row)))
+}
+
+func (p *deadlinesPage) row(d operate.Deadline) g.Node {
+	m, vhost, name := &d.Message, d.Queue.VHost().Name(), d.Queue.Name()
+	var state g.Node = g.Text("ready")
+	switch {
+	case m.Unacked() && d.Overdue:
+		state = ui.Class("warn", g.Text("held by a consumer"))
+	case m.Unacked():
+		state = g.Text("with a consumer")
+	}
+	change := "/deadline?" + url.Values{"vhost": {vhost}, "name": {name}, "seq": {strconv.FormatUint(uint64(m.Seq), 10)}}.Encode()
+	id := ui.Faint("none")
+	if m.Properties.MessageID != "" {
+		id = ui.Name(m.Properties.MessageID)
+	}
+	return h.Tr(
+		h.Td(h.Time(h.Title(format.UTC(m.DeadlineMillis)), g.Text(format.Clock(m.DeadlineMillis)))), h.Td(h.Class("tight faint"), g.Text(format.Until(m.DeadlineMillis, p.Now))),
+		h.Td(ui.QueueLink(ui.QueueURL(vhost, name), vhost, name)), h.Td(id), h.Td(ui.NameOr(string(m.Message.RoutingKey))),
+		h.Td(state), h.Td(h.Class("tight"), ui.Link(change, g.Text("Change…"))))
+}

@@ -1,0 +1,96 @@
+package trends
+
+import (
+	"slices"
+	"time"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/monitor/dashboard/internal/format"
+	"curfew/monitor/dashboard/internal/ui"
+	"curfew/monitor/history"
+)
+
+// Draw shows the card. It may be part of what is updated: the charts update themselves.
+func (c *Card) Draw() g.Node {
+	if c == nil {
+		return nil
+	}
+	return ui.Card("history", "History", ui.Choices("Time range", c.Choices), c.content())
+}
+
+func (c *Card) content() g.Node {
+	switch {
+	case c.Read.Full:
+		return ui.Empty(g.Text("This queue has no history of its own: the 1,000 queues that can have one are all in use. It counts in the history on the first page."))
+	case !c.Read.Known:
+		return ui.Empty(g.Text("Nothing has happened in this queue in the last day. What does is shown here."))
+	}
+	plot := func(kind, title string) g.Node {
+		return h.Figure(h.Class("plot"), h.FigCaption(g.Text(title)), h.Div(h.Class("canvas"), h.Data("plot", kind)))
+	}
+	rates := "traffic"
+	if !c.Traffic {
+		rates = "expiries"
+	}
+	return g.Group{
+		h.Div(h.Class("plots"), h.Data("keep", c.Source), h.Data("history", c.Source),
+			plot("depth", "Messages in queues"), plot(rates, "Messages a second"), plot("lateness", "Lateness, p99, ms")),
+		h.NoScript(h.P(h.Class("note"), g.Text("The charts need scripts. The table has the same numbers."))),
+		c.marks(), c.table(),
+	}
+}
+
+// table is the history in numbers, the latest first.
+func (c *Card) table() g.Node {
+	headings := []string{"From (UTC)", "#Depth", "#Will expire"}
+	if c.Traffic {
+		headings = append(headings, "#Published", "#Delivered")
+	}
+	headings = append(headings, "#Expired", "#Late", "#Lateness, p99")
+	rows := g.Group{}
+	for i, p := range slices.Backward(c.Read.Points) {
+		if p.Known {
+			rows = append(rows, c.row(c.Read.From+int64(i)*c.Read.Step, &p))
+		}
+	}
+	if len(rows) == 0 {
+		return ui.Empty(g.Text("The first numbers of this span will be here in a minute."))
+	}
+	return h.Details(h.Class("as-table"), h.Summary(g.Text("As a table")),
+		h.P(h.Class("note"), g.Text("Each row is "+format.Span(time.Duration(c.Read.Step)*time.Second)+". Depth and will expire are the most in that time.")),
+		ui.Table(headings, rows))
+}
+
+func (c *Card) row(from int64, p *history.Point) g.Node {
+	number := func(n int64) g.Node {
+		if n == 0 {
+			return ui.Amount(ui.Faint("0"))
+		}
+		return ui.Amount(g.Text(format.Number(n)))
+	}
+	late := ui.Faint("–")
+	if p.Expired > 0 {
+		late = g.Text(format.Lateness(p.Lateness))
+	}
+	return h.Tr(
+		h.Td(h.Time(h.Title(format.UTC(from*1000)), g.Text(format.Clock(from*1000)))), number(p.Depth), number(p.WillExpire),
+		g.If(c.Traffic, g.Group{number(p.Published), number(p.Delivered)}),
+		number(p.Expired), number(p.Late), ui.Amount(late))
+}
+
+// marks lists what else happened, the latest first.
+func (c *Card) marks() g.Node {
+	if len(c.Read.Marks) == 0 {
+		return nil
+	}
+	list := g.Group{}
+	for _, m := range slices.Backward(c.Read.Marks) {
+		list = append(list, h.Li(h.Class("mark "+string(m.Kind)), h.Time(h.Title(format.UTC(m.At)), g.Text(format.Clock(m.At))), g.Text(" "), h.Span(ui.Name(m.Text))))
+	}
+	if c.Older > 0 {
+		list = append(list, h.Li(ui.Faint("and "+format.Number(c.Older)+" before these")))
+	}
+	return h.Ul(h.Class("marks"), h.Aria("label", "What happened in the last "+c.Label), list)
+}

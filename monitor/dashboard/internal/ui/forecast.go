@@ -1,0 +1,34 @@
+package ui
+
+import (
+	g "maragu.dev/gomponents"
+
+	"curfew/monitor"
+	"curfew/monitor/dashboard/internal/format"
+)
+
+// Deadlines is the number of deadlines in a forecast; nil for none.
+func Deadlines(f *monitor.Forecast) g.Node {
+	switch {
+	case f == nil:
+		return Faint("0")
+	case f.Sampled:
+		return g.Text("~" + format.Number(f.Deadlines))
+	}
+	return g.Text(format.Number(f.Deadlines))
+}
+
+// WillMiss is how many messages of a forecast will expire.
+func WillMiss(f *monitor.Forecast) g.Node {
+	if f == nil || f.WillMiss == 0 {
+		return Faint("0")
+	}
+	text, how := format.Number(f.WillMiss), "warn"
+	if f.Sampled {
+		text = "about " + text
+	}
+	if f.AtRisk {
+		how = "bad"
+	}
+	return Class(how, g.Text(text))
+}

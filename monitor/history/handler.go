@@ -1,0 +1,111 @@
+package history
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// answer is a Read as JSON. Arrays have an entry for each point; null is a point of which nothing is known.
+type answer struct {
+	From       int64      `json:"from"` // Unix s, of the first point
+	Step       int64      `json:"step"` // s, from one point to the next
+	Depth      []*int64   `json:"depth"`
+	WillExpire []*int64   `json:"will_expire"`
+	Published  []*int64   `json:"published,omitempty"`
+	Delivered  []*int64   `json:"delivered,omitempty"`
+	Expired    []*int64   `json:"expired"`
+	Late       []*int64   `json:"late"`
+	Lateness   []*float64 `json:"lateness_p99_ms"`
+	Marks      []Mark     `json:"marks"`
+}
+
+// Handler answers GET requests with the history in JSON: of all queues together, or with ?vhost= and ?queue= of one. ?span= is how far back it
+// goes, from 1m to 24h, such as 6h; 1h if it is missing. ?points= is the most points that it has, 1 to 1440, which is also the default.
+//
+//	{"from": 1700000000, "step": 10,
+//	 "depth": [12, null, 9], "will_expire": [...],
+//	 "published": [...], "delivered": [...], "expired": [...], "late": [...],
+//	 "lateness_p99_ms": [...],
+//	 "marks": [{"at": 1700000012345, "kind": "alert", "text": "...", "vhost": "/", "queue": "orders"}]}
+//
+// Point n begins at from + n × step, in Unix seconds. depth and will_expire are the most in that time; published, delivered, expired and late
+// count the messages of that time; lateness_p99_ms is how late 99 in 100 of the expired messages were, in its worst second. null is a point of
+// which nothing is known. Beside a RabbitMQ there is no published and no delivered. A mark's kind is started, alert, redis_lost, redis_back or
+// policy. The interval that has not ended is left out. An answer 400 has a wrong parameter, 404 a queue without a history.
+func (h *History) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		want, err := request(r)
+		if err != nil {
+			refuse(w, http.StatusBadRequest, "bad_request", err.Error())
+			return
+		}
+		got := h.Read(want)
+		switch {
+		case got.Full:
+			refuse(w, http.StatusNotFound, "not_found", fmt.Sprintf("%d queues have a history, and this is not one of them", maxQueues))
+			return
+		case !got.Known:
+			refuse(w, http.StatusNotFound, "not_found", "nothing has happened in such a queue since Curfew started")
+			return
+		}
+		_ = json.NewEncoder(w).Encode(h.answer(&got)) // it fails only if the client is gone
+	})
+}
+
+func refuse(w http.ResponseWriter, status int, kind, reason string) {
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": kind, "reason": reason})
+}
+
+// request is what the query asks for.
+func request(r *http.Request) (want Request, err error) {
+	q := r.URL.Query()
+	want = Request{VHost: q.Get("vhost"), Queue: q.Get("queue"), Span: time.Hour, Points: 0}
+	if text := q.Get("span"); text != "" {
+		if want.Span, err = time.ParseDuration(text); err != nil || want.Span < time.Minute || want.Span > keep {
+			return want, fmt.Errorf("span: %q is not allowed; it takes 1m to 24h, such as 6h", text)
+		}
+	}
+	if text := q.Get("points"); text != "" {
+		if want.Points, err = strconv.Atoi(text); err != nil || want.Points < 1 || want.Points > totalLengths[2] {
+			return want, fmt.Errorf("points: %q is not allowed; it takes 1 to %d", text, totalLengths[2])
+		}
+	}
+	if want.Queue != "" && want.VHost == "" {
+		want.VHost = "/"
+	}
+	return want, nil
+}
+
+func (h *History) answer(r *Read) *answer {
+	column := func(of func(p *Point) int64) []*int64 {
+		list := make([]*int64, len(r.Points))
+		for i := range r.Points {
+			if p := &r.Points[i]; p.Known {
+				list[i] = new(of(p))
+			}
+		}
+		return list
+	}
+	a := &answer{
+		From: r.From, Step: r.Step, Marks: append([]Mark{}, r.Marks...), Lateness: make([]*float64, len(r.Points)),
+		Depth:      column(func(p *Point) int64 { return p.Depth }),
+		WillExpire: column(func(p *Point) int64 { return p.WillExpire }),
+		Expired:    column(func(p *Point) int64 { return p.Expired }),
+		Late:       column(func(p *Point) int64 { return p.Late }),
+	}
+	if h.Traffic {
+		a.Published = column(func(p *Point) int64 { return p.Published })
+		a.Delivered = column(func(p *Point) int64 { return p.Delivered })
+	}
+	for i := range r.Points {
+		if p := &r.Points[i]; p.Known {
+			a.Lateness[i] = new(float64(p.Lateness.Microseconds()) / 1000)
+		}
+	}
+	return a
+}

@@ -1,0 +1,242 @@
+package history
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// maxQueues is how many queues have a history of their own.
+	maxQueues = 1000
+	// idleBefore is how long nothing has happened in a queue before another may take its rings.
+	idleBefore = time.Hour
+	// keep is how long a queue that is gone is remembered.
+	keep = 24 * time.Hour
+	// maxSpread is over how many seconds a sample that comes late is spread.
+	maxSpread = 60
+)
+
+// Source is what is sampled. Its methods are called by one goroutine.
+type Source interface {
+	// Queues calls fn with each queue there is, and returns the totals of what clients published and what was delivered to them.
+	Queues(fn func(*Queue)) Totals
+	// State is asked for every few seconds. What is new in it becomes a mark.
+	State() State
+}
+
+// Queue is a queue at a moment. The counts are since it was made; one that is lower than before has begun again.
+type Queue struct {
+	VHost, Name          string
+	Depth                int // messages, unacked ones among them
+	WillExpire           int // of these, by the forecast
+	Published, Delivered uint64
+}
+
+// Totals are counts since the process began.
+type Totals struct{ Published, Delivered uint64 }
+
+// Options of a History. Source is required.
+type Options struct {
+	Source Source
+	// Traffic says that the source knows what is published and delivered.
+	Traffic bool
+	// File is where the history is kept over a restart; "": nowhere.
+	File    string
+	Version string // of the program, for the mark of its start
+	Log     *zap.Logger
+}
+
+// History is what happened in the last day. Create it with New and run it once. Its methods are safe for concurrent use.
+type History struct {
+	Options
+	log *zap.Logger
+	now func() time.Time
+
+	mu      sync.Mutex
+	last    int64 // the last second that was written, Unix; 0: none yet
+	total   place
+	places  map[[2]string]*place
+	unused  [][]byte // rings
+	full    bool     // a queue got no rings
+	idle    []*place // whose rings another queue may take
+	idleAt  int64    // when they were looked for
+	marks   marks
+	known   state   // the last State
+	sampled []Queue // of one round; only sample uses it
+	run     bool    // something was sampled by this process
+}
+
+// New returns a history with what the file has of the last day.
+func New(o Options) *History {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	h := &History{Options: o, log: o.Log.Named("history"), now: (&clock{at: time.Now()}).now, places: make(map[[2]string]*place)}
+	h.total.rings = rings{totalLengths, make([]byte, totalLengths.bytes())}
+	h.total.counting = true
+	clearRecords(h.total.data)
+	h.load(h.now())
+	h.marks.add(Mark{At: h.now().UnixMilli(), Kind: Started, Text: "Curfew " + o.Version + " started"})
+	return h
+}
+
+const (
+	sampleEvery = time.Second
+	// sampleShare is which part of the time sampling may take.
+	sampleShare = 100
+	stateEvery  = 5 * time.Second
+	saveEvery   = 5 * time.Minute
+)
+
+// Run samples until ctx ends, and saves then. It returns nil.
+func (h *History) Run(ctx context.Context) error {
+	defer h.save()
+	next := time.NewTimer(sampleEvery)
+	defer next.Stop()
+	states, saves := time.NewTicker(stateEvery), time.NewTicker(saveEvery)
+	defer states.Stop()
+	defer saves.Stop()
+	for {
+		select {
+		case <-next.C:
+			at := h.now()
+			h.sample(at)
+			took := h.now().Sub(at)
+			next.Reset(max(h.now().Truncate(sampleEvery).Add(sampleEvery).Sub(h.now()), (sampleShare-1)*took))
+		case <-states.C:
+			h.look(h.Source.State(), h.now())
+		case <-saves.C:
+			h.save()
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// sample writes the seconds since the last sample.
+func (h *History) sample(at time.Time) {
+	h.sampled = h.sampled[:0]
+	totals := h.Source.Queues(func(q *Queue) { h.sampled = append(h.sampled, *q) })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	second := at.Unix()
+	if second <= h.last {
+		return
+	}
+	h.total.gather(0, 0, totals.Published, totals.Delivered)
+	for i := range h.sampled {
+		h.sampleLocked(&h.sampled[i], second)
+	}
+	since := second - h.last
+	if h.last == 0 {
+		since = 1
+	}
+	spread := min(since, maxSpread)
+	if !h.run { // before this process there is nothing to spread over
+		h.run, spread = true, 1
+	}
+	h.total.write(second, since, spread)
+	for _, p := range h.places {
+		p.write(second, since, spread)
+		if p.seen != second && second-p.active > int64(keep.Seconds()) {
+			h.freeLocked(p)
+		}
+	}
+	h.last = second
+	clear(h.sampled) // names of queues that may be deleted
+}
+
+// sampleLocked adds a queue.
+func (h *History) sampleLocked(q *Queue, second int64) {
+	h.total.depth += int64(q.Depth)
+	h.total.willExpire += int64(q.WillExpire)
+	p := h.places[[2]string{q.VHost, q.Name}]
+	if p == nil {
+		if q.Depth == 0 && q.Published == 0 && q.Delivered == 0 {
+			return
+		}
+		if p = h.placeLocked(q.VHost, q.Name, second); p == nil {
+			return
+		}
+	}
+	p.seen = second
+	p.gather(q.Depth, q.WillExpire, q.Published, q.Delivered)
+	if p.busy() {
+		p.active = second
+	}
+}
+
+// placeLocked gives a queue rings; nil: there are none left.
+func (h *History) placeLocked(vhost, name string, second int64) *place {
+	if len(h.places) >= maxQueues {
+		h.full = true
+		if !h.takeLocked(second) {
+			return nil
+		}
+	}
+	p := &place{vhost: vhost, name: name, seen: second, active: second, rings: rings{queueLengths, h.ringsLocked()}}
+	p.counting = !h.full // otherwise its counts are of a time in which it had no rings
+	h.places[[2]string{vhost, name}] = p
+	return p
+}
+
+// takeEvery is how often queues that are idle are looked for, in seconds.
+const takeEvery = 10
+
+// takeLocked takes the rings of the queue that has been idle the longest, of those that are gone first. It is false if there is none.
+func (h *History) takeLocked(second int64) bool {
+	if len(h.idle) == 0 && second-h.idleAt >= takeEvery {
+		h.idleAt = second
+		for _, p := range h.places {
+			if p.gone(second) || second-p.active >= int64(idleBefore.Seconds()) {
+				h.idle = append(h.idle, p)
+			}
+		}
+		slices.SortFunc(h.idle, func(a, b *place) int { // the best is the last
+			if gone := a.gone(second); gone != b.gone(second) {
+				if gone {
+					return 1
+				}
+				return -1
+			}
+			return int(b.active - a.active)
+		})
+	}
+	for len(h.idle) > 0 {
+		p := h.idle[len(h.idle)-1]
+		h.idle = h.idle[:len(h.idle)-1]
+		if h.places[[2]string{p.vhost, p.name}] == p && (p.gone(second) || second-p.active >= int64(idleBefore.Seconds())) {
+			h.freeLocked(p)
+			return true
+		}
+	}
+	return false
+}
+
+func (h *History) freeLocked(p *place) {
+	delete(h.places, [2]string{p.vhost, p.name})
+	h.unused = append(h.unused, p.data)
+	p.data = nil
+}
+
+// slab is for how many queues memory is taken at a time.
+const slab = 25
+
+// ringsLocked are rings without a record.
+func (h *History) ringsLocked() []byte {
+	size := queueLengths.bytes()
+	if len(h.unused) == 0 {
+		all := make([]byte, slab*size)
+		for i := range slab {
+			h.unused = append(h.unused, all[i*size:][:size:size])
+		}
+	}
+	data := h.unused[len(h.unused)-1]
+	h.unused = h.unused[:len(h.unused)-1]
+	clearRecords(data)
+	return data
+}

@@ -1,0 +1,439 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"curfew/broker/deadline"
+)
+
+// fake is a source with what a test puts in.
+type fake struct {
+	queues []Queue
+	totals Totals
+	state  State
+}
+
+func (f *fake) Queues(fn func(*Queue)) Totals {
+	for i := range f.queues {
+		fn(&f.queues[i])
+	}
+	return f.totals
+}
+
+func (f *fake) State() State { return f.state }
+
+// start is the first second of an hour, of the present day.
+func start() time.Time { return time.Now().Truncate(time.Hour).Add(-time.Hour) }
+
+// day is a history that is sampled by the test, at times of its own.
+func day(t testing.TB, o Options) (*History, *fake) {
+	t.Helper()
+	f := &fake{}
+	o.Source = f
+	h := New(o)
+	h.now = start
+	return h, f
+}
+
+// sampled samples seconds from one on, up to another; each may change the source first.
+func sampled(h *History, from time.Time, seconds int, each func(n int)) {
+	for n := range seconds {
+		each(n)
+		h.sample(from.Add(time.Duration(n) * time.Second))
+	}
+}
+
+func expiry(queue string, late time.Duration, path deadline.Path) deadline.Expiry {
+	due := deadline.FromUnixMilli(1000)
+	return deadline.Expiry{Ref: deadline.Ref{Deadline: due}, VHost: "/", Queue: queue, Arrived: due.Add(late), Path: path}
+}
+
+func TestNumbersAreExactOrNear(t *testing.T) {
+	for n := int64(0); n < 1<<40; n += 1 + n/97 {
+		got := unpack(pack(n, mantissa, mostNumber), mantissa)
+		if n < 256 {
+			require.Equal(t, n, got)
+		} else if n < 1<<37 {
+			require.InEpsilon(t, n, got, 0.004)
+		}
+	}
+	require.NotEqual(t, byte(nothing), byte(pack(1<<62, mantissa, mostNumber)>>4))
+	p := Point{Known: true, Depth: 1_000_000, WillExpire: 3, Published: 200, Delivered: 0, Expired: 77, Late: 1, Lateness: 1200 * time.Microsecond}
+	record := make([]byte, recordBytes)
+	p.encode(record)
+	got := decode(record)
+	require.InEpsilon(t, p.Depth, got.Depth, 0.004)
+	p.Depth = got.Depth
+	require.Equal(t, p, got)
+	(&Point{}).encode(record)
+	require.Equal(t, Point{}, decode(record))
+}
+
+// TestADay: what happens is in each ring, added up.
+func TestADay(t *testing.T) {
+	h, f := day(t, Options{Traffic: true})
+	from := start()
+	sampled(h, from, 600, func(n int) {
+		depth := 10
+		if n == 5 {
+			depth = 5000 // a peak of one second
+		}
+		f.queues = []Queue{{VHost: "/", Name: "q", Depth: depth, WillExpire: 2, Published: uint64(3 * (n + 1)), Delivered: uint64(n + 1)}, {VHost: "/", Name: "idle"}}
+		f.totals = Totals{Published: uint64(3 * (n + 1)), Delivered: uint64(n + 1)}
+		h.Expired([]deadline.Expiry{expiry("q", 2*time.Millisecond, deadline.Eager), expiry("q", 3*time.Second, deadline.Requeued)})
+	})
+	h.now = func() time.Time { return from.Add(599 * time.Second) }
+	seconds := h.Read(Request{Span: 10 * time.Minute})
+	require.EqualValues(t, 1, seconds.Step)
+	require.Len(t, seconds.Points, 600)
+	require.Equal(t, from.Unix(), seconds.From)
+	require.Equal(t, Point{Known: true, Depth: 10, WillExpire: 2, Published: 3, Delivered: 1, Expired: 2, Lateness: 2 * time.Millisecond}, seconds.Points[7])
+	tens := h.Read(Request{VHost: "/", Queue: "q", Span: 15 * time.Minute})
+	require.EqualValues(t, 10, tens.Step)
+	require.Len(t, tens.Points, 90)
+	require.False(t, tens.Points[0].Known, "before the start")
+	require.InEpsilon(t, 5000, tens.Points[30].Depth, 0.004, "the peak is kept")
+	require.EqualValues(t, 30, tens.Points[31].Published)
+	require.EqualValues(t, 20, tens.Points[31].Expired)
+	minutes := h.Read(Request{VHost: "/", Queue: "q", Span: 24 * time.Hour})
+	require.Len(t, minutes.Points, 24*60)
+	require.EqualValues(t, 180, minutes.Points[24*60-1].Published)
+	merged := h.Read(Request{VHost: "/", Queue: "q", Span: 24 * time.Hour, Points: 100, Partial: true})
+	require.EqualValues(t, 15*60, merged.Step)
+	require.Len(t, merged.Points, 96)
+	require.Zero(t, merged.From%merged.Step, "round times")
+	require.EqualValues(t, 10*180, merged.Points[95].Published)
+	whole := h.Read(Request{VHost: "/", Queue: "q", Span: 24 * time.Hour, Points: 100})
+	require.Len(t, whole.Points, 95, "the last has not ended")
+	require.False(t, h.Read(Request{VHost: "/", Queue: "idle"}).Known, "nothing has happened there")
+	depths := h.Depths("/", "q", 60)
+	require.Len(t, depths, 60)
+	require.EqualValues(t, -1, depths[0])
+	require.EqualValues(t, 10, depths[58])
+	require.Nil(t, h.Depths("/", "idle", 60))
+}
+
+// TestLateSamplesAreSpread: a sample that comes late is no peak, and after a long pause there is a gap.
+func TestLateSamplesAreSpread(t *testing.T) {
+	h, f := day(t, Options{})
+	from := start()
+	f.totals.Published = 100
+	h.sample(from)
+	f.totals.Published = 150
+	h.sample(from.Add(5 * time.Second))
+	f.totals.Published = 150 + 7200
+	h.sample(from.Add(2 * time.Hour))
+	points := h.total.read(0, h.last-100, h.last+1, h.last, nil)
+	for i, p := range points {
+		if i <= 100-maxSpread {
+			require.False(t, p.Known, i)
+		} else {
+			require.EqualValues(t, 7200/maxSpread, p.Published, i)
+		}
+	}
+	minutes := h.total.read(2, from.Unix()/60, h.last/60, h.last, nil)
+	require.EqualValues(t, 150, minutes[0].Published, "what was there before the pause is kept")
+	require.False(t, minutes[1].Known)
+	h.sample(from) // a clock that goes back writes nothing
+	require.Equal(t, from.Add(2*time.Hour).Unix(), h.last)
+}
+
+func TestLateness(t *testing.T) {
+	var p place
+	require.Zero(t, p.most())
+	for i := range 1000 {
+		late := 300 * time.Microsecond
+		if i >= 995 {
+			late = 3 * time.Second
+		}
+		p.expire(late)
+	}
+	p.expire(-1)
+	require.Equal(t, 500*time.Microsecond, p.most())
+	require.EqualValues(t, 1001, p.expired)
+	require.EqualValues(t, 5, p.late)
+	p = place{}
+	p.expire(20 * time.Second)
+	require.Equal(t, 20*time.Second, p.most(), "no later than the worst")
+	p.expire(time.Minute)
+	require.Equal(t, time.Minute, p.most())
+}
+
+// busyDay has n queues in which everything happens all the time.
+func busyDay(t testing.TB, n int) (*History, *fake) {
+	t.Helper()
+	h, f := day(t, Options{Traffic: true})
+	for i := range n {
+		f.queues = append(f.queues, Queue{VHost: "/", Name: fmt.Sprintf("queue %05d", i), Depth: i, WillExpire: i / 2})
+	}
+	return h, f
+}
+
+// traffic is a second of it.
+func (f *fake) traffic(h *History, second int) {
+	for i := range f.queues {
+		q := &f.queues[i]
+		q.Published, q.Delivered, q.Depth = q.Published+uint64(i*second%911), q.Delivered+uint64(i*second%877), i*second%50_021
+		if i%50 == second%50 {
+			h.Expired([]deadline.Expiry{expiry(q.Name, time.Duration(second)*time.Microsecond, deadline.Eager)})
+		}
+	}
+}
+
+// TestMemory: 1,000 queues in which everything happens take less than 16 MiB, however long.
+func TestMemory(t *testing.T) {
+	inUse := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := inUse()
+	h, f := busyDay(t, maxQueues)
+	for range maxMarks + 10 {
+		h.add(Mark{Kind: AlertFired, Text: fmt.Sprintf("%0200d", 1)})
+	}
+	sampled(h, start(), 130, func(n int) { f.traffic(h, n) })
+	names := int64(maxQueues * 48) // those and the queues are the broker's
+	took := inUse() - before - names - int64(cap(f.queues))*64
+	require.Len(t, h.places, maxQueues)
+	t.Logf("%d queues: %.2f MiB", maxQueues, float64(took)/(1<<20))
+	require.Less(t, took, int64(16<<20))
+	runtime.KeepAlive(h)
+}
+
+// BenchmarkSample takes a second of 1,000 and of 10,000 busy queues. A hundredth of a core is 10 ms.
+func BenchmarkSample(b *testing.B) {
+	for _, n := range []int{1000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			h, f := busyDay(b, n)
+			at, second := start(), 0
+			b.ReportAllocs()
+			for b.Loop() {
+				second++
+				f.traffic(h, second)
+				h.sample(at.Add(time.Duration(second) * time.Second))
+			}
+		})
+	}
+}
+
+// TestTooManyQueues: another queue gets the rings of one that is gone, or idle for long; others count in the whole.
+func TestTooManyQueues(t *testing.T) {
+	h, f := busyDay(t, maxQueues)
+	from := start()
+	for i := range f.queues {
+		f.queues[i].Depth = 1
+	}
+	h.sample(from)
+	require.Len(t, h.places, maxQueues)
+	f.queues = append(f.queues, Queue{VHost: "/", Name: "one more", Depth: 7, Published: 500})
+	h.sample(from.Add(time.Second))
+	read := h.Read(Request{VHost: "/", Queue: "one more"})
+	require.False(t, read.Known)
+	require.True(t, read.Full)
+	p := h.total.read(0, h.last, h.last+1, h.last, nil)[0]
+	require.InEpsilon(t, 1007, p.Depth, 0.004, "it counts in all")
+
+	f.queues[3].Depth = 0 // idle from now on
+	h.sample(from.Add(2 * time.Second))
+	h.sample(from.Add(time.Hour - time.Second))
+	require.Nil(t, h.places[[2]string{"/", "one more"}])
+	h.sample(from.Add(time.Hour + 20*time.Second))
+	require.NotNil(t, h.places[[2]string{"/", "one more"}])
+	require.Nil(t, h.places[[2]string{"/", "queue 00003"}])
+	p = h.places[[2]string{"/", "one more"}].read(0, h.last, h.last+1, h.last, nil)[0]
+	require.EqualValues(t, 7, p.Depth)
+	require.Zero(t, p.Published, "of a time in which it had no rings")
+
+	f.queues = append(f.queues[5:], Queue{VHost: "/", Name: "another", Depth: 1})
+	h.sample(from.Add(time.Hour + 30*time.Second))
+	require.Nil(t, h.places[[2]string{"/", "another"}], "the five may only be missing for a moment")
+	h.sample(from.Add(time.Hour + 200*time.Second))
+	require.NotNil(t, h.places[[2]string{"/", "another"}])
+	require.Len(t, h.places, maxQueues)
+	f.queues = nil
+	h.sample(from.Add(time.Hour + 201*time.Second))
+	h.sample(from.Add(26 * time.Hour))
+	require.Empty(t, h.places, "after a day nobody remembers them")
+}
+
+func TestMarks(t *testing.T) {
+	h, _ := day(t, Options{Version: "1.2"})
+	at := start()
+	a := Alert{Key: "a", Text: "late", VHost: "/", Queue: "q", Since: at}
+	h.look(State{Schedule: "up", Firing: []Alert{a}}, at)
+	h.look(State{Schedule: "up", Firing: []Alert{a}}, at)
+	h.look(State{Schedule: "down"}, at)
+	h.look(State{Schedule: "rebuilding"}, at)
+	h.look(State{Schedule: "up"}, at)
+	h.look(State{}, at)
+	storm := State{}
+	for i := range 30 {
+		storm.Firing = append(storm.Firing, Alert{Key: fmt.Sprint(i), Text: fmt.Sprint(i), Since: at})
+	}
+	h.look(storm, at)
+	var kinds []string
+	for _, m := range h.marks.list {
+		kinds = append(kinds, string(m.Kind)+" "+m.Text)
+	}
+	require.Equal(t, []string{"started Curfew 1.2 started", "alert late", "redis_lost Redis is lost", "redis_back Redis is back"}, kinds[:4])
+	require.Len(t, kinds, 4+marksAtOnce+1)
+	require.Equal(t, "alert 22 more alerts", kinds[len(kinds)-1])
+	h.add(Mark{At: at.UnixMilli(), Kind: PolicyChanged, Text: "p", VHost: "other"})
+	h.sample(at)
+	for _, m := range h.Read(Request{VHost: "/", Queue: "r", Span: 24 * time.Hour}).Marks {
+		require.NotEqual(t, "q", m.Queue)
+		require.NotEqual(t, "other", m.VHost)
+	}
+	for range 2 * maxMarks {
+		h.add(Mark{Text: "x"})
+	}
+	require.Len(t, h.marks.list, maxMarks)
+}
+
+// TestRestart: a history goes on where the last one ended, and says when the process began.
+func TestRestart(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "history")
+	h, f := day(t, Options{File: file})
+	h.save()
+	require.NoFileExists(t, file, "nothing was sampled")
+	f.queues = []Queue{{VHost: "/", Name: "q", Depth: 5, Published: 9}}
+	from := start()
+	sampled(h, from, 120, func(int) {})
+	h.add(Mark{At: from.UnixMilli(), Kind: PolicyChanged, Text: "policy"})
+	h.save()
+
+	again, f := day(t, Options{File: file, Version: "2"})
+	require.Equal(t, h.last, again.last)
+	require.Equal(t, h.total.data, again.total.data)
+	require.Equal(t, h.places[[2]string{"/", "q"}].data, again.places[[2]string{"/", "q"}].data)
+	f.queues = []Queue{{VHost: "/", Name: "q", Depth: 6, Published: 2}}
+	sampled(again, from.Add(10*time.Minute), 60, func(int) {})
+	minutes := again.places[[2]string{"/", "q"}].read(2, from.Unix()/60, from.Unix()/60+11, again.last, nil)
+	require.EqualValues(t, 5, minutes[1].Depth)
+	require.False(t, minutes[2].Known, "nobody was there")
+	require.EqualValues(t, 6, minutes[10].Depth)
+	require.EqualValues(t, 2, minutes[10].Published, "it counts from 0 again")
+	var texts []string
+	for _, m := range again.marks.list {
+		texts = append(texts, m.Text)
+	}
+	require.Contains(t, texts, "policy")
+	require.Contains(t, texts, "Curfew 2 started")
+}
+
+// TestFilesThatCannotBeUsed are ignored, and the log says so.
+func TestFilesThatCannotBeUsed(t *testing.T) {
+	good := filepath.Join(t.TempDir(), "good")
+	h, f := day(t, Options{File: good})
+	f.queues = []Queue{{VHost: "/", Name: "q", Depth: 5}}
+	h.sample(start())
+	h.save()
+	text, err := os.ReadFile(good)
+	require.NoError(t, err)
+	h.last -= 3 * 24 * 3600
+	h.save()
+	old, err := os.ReadFile(good)
+	require.NoError(t, err)
+	h.last += 6 * 24 * 3600
+	h.save()
+	future, err := os.ReadFile(good)
+	require.NoError(t, err)
+	flipped := append([]byte{}, text...)
+	flipped[len(flipped)/2] ^= 0x10
+	for name, content := range map[string][]byte{
+		"empty": {}, "another version": append([]byte("CURFEWH0"), text[8:]...), "cut": text[:len(text)-9], "flipped": flipped, "old": old, "of the future": future,
+		"longer": append(append([]byte{}, text...), "more"...),
+	} {
+		file := filepath.Join(t.TempDir(), "history")
+		require.NoError(t, os.WriteFile(file, content, 0o600))
+		core, logs := observer.New(zap.WarnLevel)
+		again, f := day(t, Options{File: file, Log: zap.New(core)})
+		require.Equal(t, 1, logs.Len(), name)
+		require.Empty(t, again.places, name)
+		require.Zero(t, again.last, name)
+		f.queues = []Queue{{VHost: "/", Name: "q", Depth: 5}}
+		again.sample(start())
+		again.save()
+		require.Zero(t, logs.Len()-1, name)
+	}
+}
+
+// TestRun samples each second, notes states and saves at the end.
+func TestRun(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "history")
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{queues: []Queue{{VHost: "/", Name: "q", Depth: 5}}, state: State{Schedule: "down"}}
+		h := New(Options{Source: f, File: file})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- h.Run(ctx) }()
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		read := h.Read(Request{Span: 5 * time.Minute})
+		known := 0
+		for _, p := range read.Points {
+			if p.Known {
+				known++
+			}
+		}
+		require.GreaterOrEqual(t, known, 179)
+		require.Equal(t, ScheduleLost, read.Marks[len(read.Marks)-1].Kind)
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	require.FileExists(t, file)
+}
+
+func TestHandler(t *testing.T) {
+	h, f := day(t, Options{Traffic: true})
+	h.now = func() time.Time { return start().Add(2 * time.Minute) }
+	sampled(h, start(), 100, func(n int) {
+		f.queues = []Queue{{VHost: "/", Name: "q", Depth: n, Published: uint64(n)}}
+		f.totals.Published = uint64(n)
+	})
+	get := func(query string) (int, map[string]any) {
+		w := httptest.NewRecorder()
+		h.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/history?"+query, http.NoBody))
+		var got map[string]any
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &got), w.Body.String())
+		return w.Code, got
+	}
+	code, got := get("")
+	require.Equal(t, http.StatusOK, code)
+	require.Len(t, got["depth"], 360)
+	require.EqualValues(t, 10, got["step"])
+	require.Nil(t, got["depth"].([]any)[0])
+	require.NotEmpty(t, got["marks"])
+	code, got = get("queue=q&span=5m&points=10")
+	require.Equal(t, http.StatusOK, code)
+	require.Len(t, got["published"], 9)
+	require.Zero(t, int64(got["from"].(float64))%30)
+	for query, want := range map[string]int{
+		"queue=none": http.StatusNotFound, "span=2": http.StatusBadRequest, "span=48h": http.StatusBadRequest, "points=0": http.StatusBadRequest, "points=99999": http.StatusBadRequest,
+	} {
+		code, got := get(query)
+		assert.Equal(t, want, code, query)
+		assert.NotEmpty(t, got["reason"], query)
+	}
+	h.Traffic = false
+	_, got = get("")
+	require.NotContains(t, got, "published")
+}

@@ -1,0 +1,142 @@
+package history
+
+import (
+	"time"
+
+	"curfew/broker/deadline"
+)
+
+// place is the history of a queue, or of all, with the interval that has not been written yet.
+type place struct {
+	rings
+	vhost, name string
+	seen        int64 // the last second in which the queue was there
+	active      int64 // the last second in which something happened
+
+	published, delivered uint64 // at the last sample
+	counting             bool   // they are known
+
+	depth, willExpire int64
+	came, went        int64
+	expired, late     int64
+	worst             time.Duration
+	lateness          [len(latenessUpTo) + 1]uint32
+}
+
+// latenessUpTo are the upper bounds of what is counted to find the lateness of 99 in 100.
+var latenessUpTo = [...]time.Duration{
+	100 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond,
+	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
+	100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
+	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 30 * time.Second,
+}
+
+// lateFrom is the lateness from which an expiry is late.
+const lateFrom = time.Second
+
+// gather adds a sample of a queue. depth and willExpire are added, so that those of all queues can be.
+func (p *place) gather(depth, willExpire int, published, delivered uint64) {
+	p.depth += int64(depth)
+	p.willExpire += int64(willExpire)
+	if p.counting {
+		p.came += rise(p.published, published)
+		p.went += rise(p.delivered, delivered)
+	}
+	p.published, p.delivered, p.counting = published, delivered, true
+}
+
+// rise is by how much a counter rose; one that is lower than before began again.
+func rise(before, now uint64) int64 {
+	if now < before {
+		return int64(now)
+	}
+	return int64(now - before)
+}
+
+// busy reports whether something happens in the queue.
+func (p *place) busy() bool { return p.depth > 0 || p.came > 0 || p.went > 0 || p.expired > 0 }
+
+// gone reports whether the queue was not in the last sample.
+func (p *place) gone(second int64) bool { return second-p.seen > 2*maxSpread }
+
+// expire counts a message that expired. late is negative if its lateness does not count.
+func (p *place) expire(late time.Duration) {
+	p.expired++
+	if late < 0 {
+		return
+	}
+	if late >= lateFrom {
+		p.late++
+	}
+	p.worst = max(p.worst, late)
+	i := 0
+	for i < len(latenessUpTo) && late > latenessUpTo[i] {
+		i++
+	}
+	p.lateness[i]++
+}
+
+// most is the lateness of 99 in 100.
+func (p *place) most() time.Duration {
+	total := uint64(0)
+	for _, n := range p.lateness {
+		total += uint64(n)
+	}
+	seen := uint64(0)
+	for i, n := range p.lateness {
+		if seen += uint64(n); i < len(latenessUpTo) && 100*seen >= 99*total {
+			return min(latenessUpTo[i], p.worst)
+		}
+	}
+	return p.worst
+}
+
+// write writes what has happened since the last sample, which is since seconds ago, spread over the last of them.
+func (p *place) write(second, since, spread int64) {
+	if since > spread {
+		p.skip(second-since+1, second-spread+1)
+	}
+	sum := Point{
+		Known: true, Depth: p.depth, WillExpire: p.willExpire,
+		Published: p.came, Delivered: p.went, Expired: p.expired, Late: p.late, Lateness: p.most(),
+	}
+	for i := range spread {
+		one := sum
+		if spread > 1 {
+			for _, n := range []*int64{&one.Published, &one.Delivered, &one.Expired, &one.Late} {
+				*n = *n*(i+1)/spread - *n*i/spread
+			}
+		}
+		p.rings.write(second-spread+1+i, &one)
+	}
+	p.depth, p.willExpire, p.came, p.went, p.expired, p.late, p.worst = 0, 0, 0, 0, 0, 0, 0
+	p.lateness = [len(p.lateness)]uint32{}
+}
+
+// Expired counts messages that expired. It is a subscriber of a deadline.Stream.
+func (h *History) Expired(batch []deadline.Expiry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var at *place
+	second := max(h.last, h.now().Unix()-1)
+	for i := range batch {
+		x := &batch[i]
+		if x.Path == deadline.Scheduled { // no expiry
+			continue
+		}
+		late := x.Lateness()
+		if x.Path == deadline.Requeued || x.Path == deadline.Manual { // not ours
+			late = -1
+		}
+		h.total.expire(late)
+		if at == nil || at.name != x.Queue || at.vhost != x.VHost {
+			if at = h.places[[2]string{x.VHost, x.Queue}]; at == nil && x.Queue != "" {
+				at = h.placeLocked(x.VHost, x.Queue, second)
+			}
+		}
+		if at != nil {
+			at.expire(late)
+			at.active = second
+		}
+	}
+}

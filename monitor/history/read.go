@@ -1,0 +1,121 @@
+package history
+
+import (
+	"slices"
+	"time"
+)
+
+// Request says what to read.
+type Request struct {
+	// VHost and Queue name a queue; both empty: all queues together.
+	VHost, Queue string
+	// Span is how far back to go: at most a day.
+	Span time.Duration
+	// Points is at most how many to return, by adding up neighbours; 0: all there are, at most 1,440. They begin at round times.
+	Points int
+	// Partial returns the last one, too, if its time is not over.
+	Partial bool
+}
+
+// Read is the history of a queue, or of all.
+type Read struct {
+	// From is the beginning of the first point and Step the length of each, Unix seconds and seconds.
+	From, Step int64
+	Points     []Point
+	// Marks are those of the span, the earliest first: of a queue, those about it and those about no other.
+	Marks []Mark
+	// Known is false for a queue without a history of its own; Full says that this is because there are too many queues.
+	Known, Full bool
+}
+
+// Read returns what is known of a span. All points are in the past: the interval that has not ended is left out.
+func (h *History) Read(r Request) (out Read) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := &h.total
+	if r.VHost != "" || r.Queue != "" {
+		if p = h.places[[2]string{r.VHost, r.Queue}]; p == nil {
+			out.Full = h.full
+			p = &place{}
+		}
+	}
+	last := max(h.last, h.now().Unix()-maxSpread)
+	span := min(max(int64(r.Span.Seconds()), steps[1]), int64(keep.Seconds()))
+	level := 0
+	lengths := totalLengths
+	if p != &h.total {
+		lengths = queueLengths
+	}
+	for level < len(steps)-1 && int64(lengths[level])*steps[level] < span {
+		level++
+	}
+	step := steps[level]
+	to := (last + 1) / step
+	from := to - span/step
+	out.From, out.Step, out.Known = from*step, step, p.data != nil
+	if out.Known {
+		out.Points = p.read(level, from, to, h.last, make([]Point, 0, to-from))
+	}
+	out.merge(r.Points, r.Partial)
+	for _, m := range h.marks.list {
+		if m.At >= out.From*1000 && m.of(r.VHost, r.Queue) {
+			out.Marks = append(out.Marks, m)
+		}
+	}
+	slices.SortStableFunc(out.Marks, func(a, b Mark) int { return int(a.At - b.At) })
+	return out
+}
+
+// of reports whether the mark belongs to the history of a queue, or of all ("").
+func (m *Mark) of(vhost, queue string) bool {
+	return queue == "" || (m.VHost == "" || m.VHost == vhost) && (m.Queue == "" || m.Queue == queue)
+}
+
+// merge adds up neighbours until there are at most most points.
+func (r *Read) merge(most int, partial bool) {
+	if most <= 0 || len(r.Points) <= most {
+		return
+	}
+	n := (len(r.Points) + most - 1) / most
+	step := r.Step * int64(n)
+	skip := int((step - r.From%step) % step / r.Step) // to the next round time
+	merged := r.Points[:0]
+	for part := range slices.Chunk(r.Points[skip:], n) {
+		if len(part) < n && !partial {
+			break
+		}
+		sum := Point{}
+		for i := range part {
+			sum.add(&part[i])
+		}
+		merged = append(merged, sum)
+	}
+	r.From += int64(skip) * r.Step
+	r.Points, r.Step = merged, step
+}
+
+// Depths returns the depth of a queue in each of the last minutes, up to a day, the oldest first, the present one last; nil if it has no
+// history. A minute of which nothing is known is -1.
+func (h *History) Depths(vhost, queue string, minutes int) []int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.places[[2]string{vhost, queue}]
+	if p == nil {
+		return nil
+	}
+	const level = len(steps) - 1
+	share := steps[level] / steps[level-1]
+	to := (h.last + 1) / steps[level]
+	points := p.read(level, to-int64(minutes)+1, to, h.last, make([]Point, 0, minutes))
+	var present Point
+	for _, one := range p.read(level-1, to*share, (h.last+1)/steps[level-1], h.last, nil) {
+		present.add(&one)
+	}
+	depths := make([]int64, minutes)
+	for i, one := range append(points, present) {
+		if depths[i] = one.Depth; !one.Known {
+			depths[i] = -1
+		}
+	}
+	return depths
+}

@@ -1,0 +1,76 @@
+package history
+
+// steps are the intervals of the rings, in seconds. Each is a multiple of the one before.
+var steps = [...]int64{1, 10, 60}
+
+// lengths are how many records the rings have. The first must be long enough for the second's step, and so on.
+type lengths [len(steps)]int
+
+var (
+	queueLengths = lengths{60, 90, 24 * 60}
+	totalLengths = lengths{15 * 60, 6 * 60, 24 * 60}
+)
+
+func (l lengths) bytes() int { return (l[0] + l[1] + l[2]) * recordBytes }
+
+// rings are the rings of a queue, or of all, one behind the other. Interval n of a ring, counted from 1970, is at n modulo its length.
+type rings struct {
+	lengths
+	data []byte
+}
+
+func (r *rings) record(level int, n int64) []byte {
+	at := int(n % int64(r.lengths[level]))
+	for l := range level {
+		at += r.lengths[l]
+	}
+	return r.data[at*recordBytes:][:recordBytes]
+}
+
+// write adds a second, and what it completes. Seconds are written in order, without gaps.
+func (r *rings) write(second int64, p *Point) {
+	p.encode(r.record(0, second))
+	for level := 1; level < len(steps); level++ {
+		if (second+1)%steps[level] != 0 {
+			return
+		}
+		sum := r.sum(level, second/steps[level])
+		sum.encode(r.record(level, second/steps[level]))
+	}
+}
+
+// sum is an interval of a ring, made of the records of the one before.
+func (r *rings) sum(level int, n int64) (sum Point) {
+	share := steps[level] / steps[level-1]
+	for i := range share {
+		p := decode(r.record(level-1, n*share+i))
+		sum.add(&p)
+	}
+	return sum
+}
+
+// skip writes that nothing is known of the seconds from one on, up to another. Intervals that have begun before keep what they have.
+func (r *rings) skip(from, to int64) {
+	whole := steps[len(steps)-1]
+	for ; from < to && from%whole != 0; from++ {
+		r.write(from, &Point{})
+	}
+	for level, step := range steps {
+		for n := max(from/step, to/step-int64(r.lengths[level])); n < to/step; n++ {
+			clearRecords(r.record(level, n))
+		}
+	}
+}
+
+// read appends the records of a ring from one interval up to another; what has left the ring is not known.
+func (r *rings) read(level int, from, to, last int64, out []Point) []Point {
+	oldest := last/steps[level] - int64(r.lengths[level])
+	for n := from; n < to; n++ {
+		if n <= oldest || n > last/steps[level] {
+			out = append(out, Point{})
+			continue
+		}
+		out = append(out, decode(r.record(level, n)))
+	}
+	return out
+}
