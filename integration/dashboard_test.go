@@ -82,7 +82,7 @@ func TestDashboardInABrowser(t *testing.T) {
 	replayAll(b)
 	changeDeadline(b)
 	moveInFiles(b)
-	if n := evaluate[int](b, "document.scripts.length"); n != 1 {
+	if n := evaluate[int](b, "document.scripts.length"); n != 2 { // live.js and times.js
 		t.Errorf("%d scripts in the page", n)
 	}
 	b.quiet()

@@ -36,7 +36,7 @@
       cursor: { sync: { key: "history" }, drag: { x: false, y: false }, y: false },
       scales: { y: { range: (u, low, high) => [0, Math.max(high * 1.08, 1)] } },
       legend: { markers: { width: 0, fill: (u, i) => colour(kinds[kind][i - 1][2]) } },
-      axes: [{ ...axis, size: 30, space: 56, values: (u, at) => at.map((t) => clock(t, 16)) }, { ...axis, size: 46, space: 32, values: (u, all) => all.map((v) => short.format(v)) }],
+      axes: [{ ...axis, size: 30, space: 56, values: (u, at) => at.map((t) => clock(t, at[1] - at[0] < 60 ? 19 : 16)) }, { ...axis, size: 46, space: 32, values: (u, all) => all.map((v) => short.format(v)) }],
       series: [{ label: "UTC", value: (u, t) => (t === null || t === undefined ? "" : clock(t, 19)) }].concat(kinds[kind].map(([, label, name, fill]) => ({
         label, stroke: colour(name), width: 1.5, fill: fill ? colour(name, 0.18) : undefined, points: { size: 4 },
         value: (u, v) => (v === null || v === undefined ? "–" : exact.format(v)),
