@@ -60,7 +60,7 @@ func (p *Publisher) CanMove(ref deadline.Ref, m *Publication, out []Arrival) (Mo
 	outcome := to.admit(q, it.Message.Bytes)
 	if outcome == Moved {
 		for _, t := range to.queues {
-			out = append(out, Arrival{t.Queue, t.Queue.WouldExpire(&it, t.CeilingMillis)})
+			out = append(out, Arrival{t.Queue, it.WouldExpire(&t.Queue.Queue, t.CeilingMillis)})
 		}
 	}
 	return outcome, out, nil

@@ -49,8 +49,8 @@ func (it *Item) deadline(s *Transition, set *queueargs.Settings) (at deadline.In
 	return it.deadlineAt(s.Now, s.stamp, set)
 }
 
-// WouldExpire is the deadline that the item would have if it entered the queue now, by an exchange with that ceiling (<0 none). 0: none.
-func (q *Queue) WouldExpire(it *Item, ceilingMillis int64) deadline.Instant {
+// WouldExpire is the deadline that the item would have if it entered queue q now, by an exchange with that ceiling (<0 none). 0: none.
+func (it *Item) WouldExpire(q *Queue, ceilingMillis int64) deadline.Instant {
 	set := q.Set()
 	if set.Keeps || q.env.TtlOff {
 		return 0
