@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -143,7 +142,7 @@ func alertRulesCommand(a *cli.API) *cobra.Command {
 				rows = append(rows, []string{r.Name, orAll(r.Events), r.VHost, r.Queue, strings.Join(r.To, " "), cli.OrDash(r.Severity), r.Group,
 					fmt.Sprintf("%d, %s late", r.Count, r.Lateness), r.Wait, r.Interval, r.Repeat})
 			}
-			return a.Print(cmd.OutOrStdout(), rules, []string{"RULE", "EVENTS", "VHOST", "QUEUE", "TO", "SEVERITY", "GROUP", "FROM", "WAIT", "INTERVAL", "REPEAT"}, rows)
+			return a.Print(cmd.OutOrStdout(), rules, []string{"RULE", "EVENTS", "VHOST?", "QUEUE", "TO", "SEVERITY!?", "GROUP?", "FROM?", "WAIT?", "INTERVAL?", "REPEAT?"}, rows)
 		},
 	}
 	return cmd
@@ -174,15 +173,15 @@ func alertListCommand(a *cli.API) *cobra.Command {
 			}
 			var rows [][]string
 			for _, s := range all.Alerts {
-				rows = append(rows, []string{s.State, s.Severity, s.StartsAt.Format(time.RFC3339), s.Alertname, s.Summary})
+				rows = append(rows, []string{s.State, s.Severity, a.Time(s.StartsAt), s.Alertname, s.Summary})
 			}
 			for _, m := range all.Silences {
-				rows = append(rows, []string{"silence " + m.ID, "", "until " + m.ExpiresAt.Format(time.RFC3339), cmp.Or(m.Event, "*"), describe(&m)})
+				rows = append(rows, []string{"silence " + m.ID, "", "until " + m.ExpiresAt.UTC().Format("2006-01-02T15:04:05Z"), cmp.Or(m.Event, "*"), describe(&m)})
 			}
 			for _, t := range all.Trouble {
 				rows = append(rows, []string{"trouble", "", "", "", t})
 			}
-			return a.Print(cmd.OutOrStdout(), all, []string{"STATE", "SEVERITY", "SINCE", "ALERT", "SUMMARY"}, rows)
+			return a.Print(cmd.OutOrStdout(), all, []string{"STATE!", "SEVERITY!", "SINCE", "ALERT?", "SUMMARY="}, rows)
 		},
 	}
 	return cmd
@@ -214,6 +213,13 @@ func silenceCommand(a *cli.API) *cobra.Command {
 			if m.Event+m.VHost+m.Queue+m.Peer == "" && !all {
 				return cli.Usagef("name what to silence by --event, --vhost, --queue or --peer; --all silences everything")
 			}
+			if m.Author == "" {
+				e, err := a.Endpoint()
+				if err != nil {
+					return err
+				}
+				m.Author = e.User
+			}
 			m.ExpiresAt = time.Now().Add(life)
 			var made alert.Silence
 			if err := a.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "silences"), m, &made); err != nil {
@@ -232,7 +238,7 @@ func silenceCommand(a *cli.API) *cobra.Command {
 	f.StringVar(&m.Peer, "peer", "", "only silent instances that match this")
 	f.BoolVar(&all, "all", false, "silence everything")
 	f.StringVar(&m.Comment, "comment", "", "why")
-	f.StringVar(&m.Author, "author", os.Getenv("USER"), "who")
+	f.StringVar(&m.Author, "author", "", "who (default: the user that calls the API)")
 	return cmd
 }
 

@@ -52,6 +52,7 @@ func TestAlertCommands(t *testing.T) {
 	list := r.ok("alert", "ls")
 	assert.Contains(t, list, "silenced")
 	assert.Contains(t, list, "silence "+id)
+	assert.Contains(t, list, "by guest", "who made it")
 	assert.Contains(t, list, "queue ord*")
 	var all struct{ Silences []alert.Silence }
 	require.NoError(t, json.Unmarshal([]byte(r.ok("alert", "ls", "-o", "json")), &all))

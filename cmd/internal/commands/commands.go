@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -71,13 +72,15 @@ func rootCommand(b node.Build) *cobra.Command {
 		Use:           "curfew",
 		Short:         "AMQP 0-9-1 broker whose message deadlines fire on time, with nobody consuming",
 		Long:          introduction,
+		Version:       fmt.Sprint(b.Version, " ", runtime.Version(), " ", b.Revision), // for --version
 		Args:          unknownCommand,
 		RunE:          serve.RunE,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetVersionTemplate("curfew {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usage(err) })
-	root.AddCommand(serve, demoCommand(), configCommand(), healthcheckCommand(), versionCommand(b))
+	root.AddCommand(serve, demoCommand(), configCommand(), healthcheckCommand(), versionCommand())
 	for _, cmd := range root.Commands() {
 		cmd.Args = cli.NoArguments
 	}

@@ -44,9 +44,11 @@ func runCommand(t *testing.T, args ...string) (code int, stdout, stderr string) 
 }
 
 func TestVersion(t *testing.T) {
-	code, out, _ := runCommand(t, "version")
-	assert.Zero(t, code)
-	assert.Regexp(t, `^curfew \S+ `+runtime.Version()+` \S+\n$`, out)
+	for _, name := range []string{"version", "--version"} {
+		code, out, _ := runCommand(t, name)
+		assert.Zero(t, code)
+		assert.Regexp(t, `^curfew \S+ `+runtime.Version()+` \S+\n$`, out)
+	}
 }
 
 func TestWrongCommandLines(t *testing.T) {

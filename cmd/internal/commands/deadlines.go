@@ -70,7 +70,7 @@ func (d *deadlinesCommands) list() *cobra.Command {
 				at := time.UnixMilli(one.Deadline)
 				rows = append(rows, []string{one.Queue, strconv.FormatUint(one.Seq, 10), at.UTC().Format("2006-01-02T15:04:05.000Z"), inTime(time.Until(at)), one.State, cli.OrDash(one.MessageID)})
 			}
-			if err := d.Print(cmd.OutOrStdout(), answer, []string{"QUEUE", "SEQ", "DEADLINE", "IN", "STATE", "MESSAGE-ID"}, rows); err != nil {
+			if err := d.Print(cmd.OutOrStdout(), answer, []string{"QUEUE", "SEQ", "DEADLINE?", "IN", "STATE", "MESSAGE-ID"}, rows); err != nil {
 				return err
 			}
 			if more := answer.Total - len(answer.Items); more > 0 && !d.JSON() {

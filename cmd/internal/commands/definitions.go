@@ -119,7 +119,11 @@ func (d *definitionsCommands) printDifferences(w io.Writer, list []definitions.D
 			differs++
 		}
 	}
-	if err := d.Print(w, list, []string{"", "WHAT"}, rows); err != nil {
+	if len(list) == 0 && !d.JSON() {
+		_, err := fmt.Fprintln(w, "no difference")
+		return err
+	}
+	if err := d.Print(w, list, []string{"", "WHAT="}, rows); err != nil {
 		return err
 	}
 	if differs > 0 {

@@ -23,7 +23,7 @@ func TestDefinitionsCommands(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &exported))
 	assert.Len(t, exported["queues"], 1, "imported at the start")
 	assert.JSONEq(t, string(text), r.ok("definitions", "export"))
-	assert.Equal(t, "  WHAT\n", r.ok("definitions", "diff", file))
+	assert.Equal(t, "no difference\n", r.ok("definitions", "diff", file))
 
 	more := filepath.Join(t.TempDir(), "more.json")
 	require.NoError(t, os.WriteFile(more, []byte(`{"queues":[{"name":"more","durable":true}]}`), 0o600))

@@ -1,7 +1,9 @@
 package commands
 
 import (
+	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
+	"curfew/monitor"
 )
 
 // queueCommands list, show and purge queues and peek into them.
@@ -32,41 +35,56 @@ func queueCommand() *cobra.Command {
 func (q *queueCommands) list() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the queues",
-		Args:  cli.Exactly(0, "no arguments"),
+		Short: "List the queues, with rates, deadlines and how many of those will be missed",
+		Long: `List the queues. IN and OUT are messages a second, published and delivered. DEADLINES is how many ready messages have one, WILL EXPIRE
+how many of them nobody will have consumed by then, as things are; both take a user who may see the status.`,
+		Args: cli.Exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list []map[string]any
 			if err := q.Call(cmd.Context(), http.MethodGet, client.Path("queues", q.VHost), nil, &list); err != nil {
 				return err
 			}
+			forecasts := q.forecasts(cmd.Context())
 			var rows [][]string
 			for _, one := range list {
-				rows = append(rows, []string{cli.Text(one["name"]), cli.Text(one["type"]), cli.Text(one["messages_ready"]), cli.Text(one["messages_unacknowledged"]),
-					cli.Text(one["consumers"]), cli.Text(one["message_bytes"]), cli.Text(one["policy"])})
+				name, _ := one["name"].(string)
+				deadlines, willExpire := "-", "-"
+				if f, ok := forecasts[name]; ok {
+					deadlines, willExpire = strconv.Itoa(f.Deadlines), strconv.Itoa(f.WillMiss)
+					one["forecast"] = f
+				} else if forecasts != nil {
+					deadlines, willExpire = "0", "0"
+				}
+				rows = append(rows, []string{name, cli.Text(one["type"]), cli.Text(one["messages_ready"]), cli.Text(one["messages_unacknowledged"]),
+					cli.Text(one["consumers"]), rate(one, "publish_details"), rate(one, "deliver_get_details"), deadlines, willExpire, cli.Text(one["message_bytes"]), cli.Text(one["policy"])})
 			}
-			return q.Print(cmd.OutOrStdout(), list, []string{"QUEUE", "TYPE", "READY", "UNACKED", "CONSUMERS", "BYTES", "POLICY"}, rows)
+			return q.Print(cmd.OutOrStdout(), list, []string{"QUEUE", "TYPE?", "READY", "UNACKED", "CONSUMERS?", "IN?", "OUT?", "DEADLINES", "WILL EXPIRE!", "BYTES?", "POLICY?"}, rows)
 		},
 	}
 }
 
-func (q *queueCommands) show() *cobra.Command {
-	return &cobra.Command{
-		Use:   "show <queue>",
-		Short: "Show one queue",
-		Args:  cli.Exactly(1, "a queue"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var one map[string]any
-			if err := q.Call(cmd.Context(), http.MethodGet, client.Path("queues", q.VHost, args[0]), nil, &one); err != nil {
-				return err
-			}
-			var rows [][]string
-			for _, key := range []string{"name", "vhost", "type", "durable", "auto_delete", "exclusive", "arguments", "policy", "operator_policy", "effective_policy_definition",
-				"messages_ready", "messages_unacknowledged", "message_bytes", "consumers", "head_message_timestamp", "idle_since"} {
-				rows = append(rows, []string{key, cli.Text(one[key])})
-			}
-			return q.Print(cmd.OutOrStdout(), one, []string{"WHAT", "VALUE"}, rows)
-		},
+// rate is a rate of a queue in messages a second.
+func rate(queue map[string]any, of string) string {
+	stats, _ := queue["message_stats"].(map[string]any)
+	details, _ := stats[of].(map[string]any)
+	perSecond, _ := details["rate"].(float64)
+	return strconv.FormatFloat(math.Round(perSecond*10)/10, 'f', -1, 64)
+}
+
+// forecasts are those of the virtual host's queues that have deadlines. nil: they are not known, as there is no monitor or the user may not
+// see them.
+func (q *queueCommands) forecasts(ctx context.Context) map[string]monitor.Forecast {
+	var list []monitor.Forecast
+	if q.Call(ctx, http.MethodGet, client.Path("curfew", "forecasts"), nil, &list) != nil {
+		return nil
 	}
+	byName := map[string]monitor.Forecast{}
+	for _, f := range list {
+		if f.VHost == q.VHost {
+			byName[f.Queue] = f
+		}
+	}
+	return byName
 }
 
 // queuedMessage is a message as the API returns it to a peek.
@@ -107,12 +125,12 @@ func (q *queueCommands) peek() *cobra.Command {
 				m.Truncated = isTruncated(m.Payload, m.Encoding, m.Bytes)
 				deadline := "-"
 				if m.Deadline != nil {
-					deadline = time.UnixMilli(*m.Deadline).UTC().Format("2006-01-02T15:04:05.000Z")
+					deadline = q.Time(time.UnixMilli(*m.Deadline))
 				}
 				id, _ := m.Properties["message_id"].(string)
 				rows = append(rows, []string{strconv.FormatUint(m.Seq, 10), m.State, cli.OrDash(m.Exchange), cli.OrDash(m.RoutingKey), deadline, strconv.Itoa(m.Bytes), cli.OrDash(id), bodyCell(m.Payload, m.Encoding)})
 			}
-			return q.Print(cmd.OutOrStdout(), list, []string{"SEQ", "STATE", "EXCHANGE", "KEY", "DEADLINE", "BYTES", "MESSAGE-ID", "BODY"}, rows)
+			return q.Print(cmd.OutOrStdout(), list, []string{"SEQ", "STATE", "EXCHANGE?", "KEY?", "DEADLINE", "BYTES?", "MESSAGE-ID", "BODY"}, rows)
 		},
 	}
 	f := c.Flags()

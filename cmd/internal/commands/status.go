@@ -28,7 +28,7 @@ func statusCommand() *cobra.Command {
 		if err := a.Call(cmd.Context(), http.MethodGet, client.Path("curfew", "status"), nil, &s); err != nil {
 			return err
 		}
-		if err := a.Print(cmd.OutOrStdout(), s, []string{"CURFEW " + s.Version, s.Health}, statusRows(&s)); err != nil {
+		if err := a.Print(cmd.OutOrStdout(), s, []string{"CURFEW " + s.Version + "!", s.Health + "!="}, statusRows(&s)); err != nil {
 			return err
 		}
 		again, err := cmd.Flags().GetBool("watch")

@@ -1,6 +1,7 @@
 package messaging
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,8 +15,8 @@ import (
 	"curfew/cmd/internal/client"
 )
 
-// holder is a consumer, or a channel that holds messages it got with basic.get.
-type holder struct {
+// Holder is a consumer, or a channel that holds messages it got with basic.get.
+type Holder struct {
 	Tag      string `json:"consumer_tag"`
 	Kind     string `json:"kind"` // consumer, get or cancelled
 	Prefetch int    `json:"prefetch_count"`
@@ -55,11 +56,7 @@ func Consumers() *cobra.Command {
 	a := cli.WithVHost(c)
 	c.ValidArgsFunction = cli.Arguments(a.Queues)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		var list []holder
-		text, err := a.Fetch(cmd.Context(), http.MethodGet, client.Path(append([]string{"curfew", "consumers", a.VHost}, args...)...), http.NoBody)
-		if err == nil {
-			err = client.Decode(text, &list)
-		}
+		text, list, err := holders(cmd.Context(), a, args...)
 		if err != nil {
 			return err
 		}
@@ -72,7 +69,34 @@ func Consumers() *cobra.Command {
 	return cli.Watched(c)
 }
 
-func (h *holder) row(a *cli.API) []string {
+// Holders are those of a queue in the virtual host of a.
+func Holders(ctx context.Context, a *cli.API, queue string) ([]Holder, error) {
+	_, list, err := holders(ctx, a, queue)
+	return list, err
+}
+
+func holders(ctx context.Context, a *cli.API, queue ...string) (text []byte, list []Holder, err error) {
+	text, err = a.Fetch(ctx, http.MethodGet, client.Path(append([]string{"curfew", "consumers", a.VHost}, queue...)...), http.NoBody)
+	if err == nil {
+		err = client.Decode(text, &list)
+	}
+	return text, list, err
+}
+
+// Words says in one line who it is and what it holds.
+func (h *Holder) Words(a *cli.API) string {
+	row := h.row(a)
+	text := fmt.Sprintf("%s of user %s at %s holds %d", row[1], h.Channel.User, row[len(row)-1], h.Unacked)
+	if h.Oldest != nil {
+		text += ", the oldest since " + row[4]
+	}
+	if h.Past > 0 {
+		text += fmt.Sprintf("; past their deadlines: %d", h.Past)
+	}
+	return text
+}
+
+func (h *Holder) row(a *cli.API) []string {
 	oldest, tag := "-", h.Tag
 	if h.Oldest != nil {
 		oldest = a.Time(time.UnixMilli(*h.Oldest))

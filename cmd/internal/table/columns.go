@@ -35,16 +35,16 @@ func colorOf(text string) string {
 
 // column is a column with its heading as the first cell.
 type column struct {
-	cells             []string
-	width             int // of the widest cell, or less if cells are to be cut
-	optional, verdict bool
+	cells                    []string
+	width                    int // of the widest cell, or less if cells are to be cut
+	optional, verdict, whole bool
 }
 
 // newColumn makes the column at place i.
 func newColumn(heading string, i int, rows [][]string) column {
-	name := strings.TrimRight(heading, "?!")
+	name := strings.TrimRight(heading, "?!=")
 	marks := heading[len(name):]
-	c := column{optional: strings.Contains(marks, "?"), verdict: strings.Contains(marks, "!"), cells: []string{printable.Text(name, "")}}
+	c := column{optional: strings.Contains(marks, "?"), verdict: strings.Contains(marks, "!"), whole: strings.Contains(marks, "="), cells: []string{printable.Text(name, "")}}
 	for _, row := range rows {
 		c.cells = append(c.cells, printable.Text(row[i], ""))
 	}
@@ -58,7 +58,8 @@ func newColumn(heading string, i int, rows [][]string) column {
 const legible, least = 20, 6
 
 // fit makes columns narrow enough for a terminal: it cuts the widest to what is legible, leaves out the optional ones, the last
-// first, cuts further, and in the end leaves out the last columns. A width of 0 is no limit.
+// first, cuts further, and in the end leaves out the last columns. What is to be whole stays, even if its lines are broken then. A width of 0
+// is no limit.
 func fit(columns []column, width int) []column {
 	if width <= 0 {
 		return columns
@@ -69,6 +70,9 @@ func fit(columns []column, width int) []column {
 			break
 		}
 		columns = slices.Delete(columns, at, at+1)
+	}
+	if slices.ContainsFunc(columns, func(c column) bool { return c.whole }) {
+		return columns
 	}
 	for !cut(columns, width, least) && len(columns) > 1 {
 		columns = columns[:len(columns)-1]
@@ -91,15 +95,17 @@ func cut(columns []column, width, floor int) bool {
 	excess, give := -width-len(gap), 0
 	for i := range columns {
 		excess += columns[i].width + len(gap)
-		give += max(0, columns[i].width-floor)
+		if !columns[i].whole {
+			give += max(0, columns[i].width-floor)
+		}
 	}
 	if give < excess {
 		return false
 	}
 	for ; excess > 0; excess-- {
-		widest := 0
+		widest := -1
 		for i := range columns {
-			if columns[i].width > columns[widest].width {
+			if !columns[i].whole && (widest < 0 || columns[i].width > columns[widest].width) {
 				widest = i
 			}
 		}

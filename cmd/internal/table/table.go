@@ -102,7 +102,8 @@ func (p *Printer) PrintText(w io.Writer, text []byte, head []string, rows [][]st
 // Print writes v as JSON, or as a table: its head, then rows, each as long as head.
 //
 // A column whose heading ends in "?" is left out where the terminal is too narrow, the last one first. In a column whose heading ends in
-// "!" words for good and bad states have a color, and numbers that are not 0 are red. Neither mark is printed.
+// "!" words for good and bad states have a color, and numbers that are not 0 are red. A column whose heading ends
+// in "=" is never cut. No mark is printed.
 func (p *Printer) Print(w io.Writer, v any, head []string, rows [][]string) error {
 	if p.JSON() {
 		encoder := json.NewEncoder(w)

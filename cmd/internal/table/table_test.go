@@ -92,3 +92,14 @@ func TestOutlandishText(t *testing.T) {
 	require.NoError(t, new(Printer).Print(&out, nil, []string{"\x1b[2Jname"}, [][]string{{"a\nb\x1b"}}))
 	assert.Equal(t, `\x1b[2Jname`+"\n"+`a\nb\x1b`+"\n", out.String())
 }
+
+// TestWhatIsToBeWholeIsWhole: the reason of an alert is not cut.
+func TestWhatIsToBeWholeIsWhole(t *testing.T) {
+	long := strings.Repeat("reason ", 30) + "end"
+	for _, width := range []int{1, 10, 80} {
+		var out strings.Builder
+		require.NoError(t, (&Printer{width: width}).Print(&out, nil, []string{"STATE", "MORE?", "WHY="}, [][]string{{"firing", "x", long}}))
+		assert.Contains(t, out.String(), long)
+		assert.NotContains(t, out.String(), "MORE")
+	}
+}

@@ -1,0 +1,53 @@
+package commands
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/monitor"
+)
+
+// TestQueueShow says what is in force, who says so, and what will become of the messages.
+func TestQueueShow(t *testing.T) {
+	r := startRunning(t)
+	r.ok("declare", "queue", "orders", "--ttl", "1h", "--dlq", "dead")
+	r.ok("declare", "queue", "events")
+	assert.Regexp(t, `(?m)^time to live +1h0m0s \(argument x-message-ttl\)$`, r.ok("queue", "show", "orders"))
+	r.ok("policy", "set", "short", "^", `{"message-ttl": 600000, "dead-letter-exchange": "late"}`, "--apply-to", "queues")
+	r.ok("publish", "orders", "x")
+	orders, events := r.ok("queue", "show", "orders"), r.ok("queue", "show", "events")
+	assert.Regexp(t, `(?m)^time to live +10m0s \(policy short\)$`, orders)
+	assert.Regexp(t, `(?m)^dead letters +to queue dead, by the default exchange \(argument x-dead-letter-exchange\)$`, orders)
+	assert.Regexp(t, `(?m)^deadlines +1, next in (10m0s|9m5\ds)$`, orders)
+	assert.Regexp(t, `(?m)^dead letters +to exchange late with their own routing key \(policy short\)$`, events)
+	assert.Regexp(t, `(?m)^deadlines +0$`, events)
+	assert.Regexp(t, `(?m)^forecast +no ready message has a deadline$`, events)
+	r.ok("policy", "set", "short", "^", `{"message-ttl": 7200000}`, "--apply-to", "queues")
+	assert.Regexp(t, `(?m)^time to live +1h0m0s \(argument x-message-ttl; policy short has 2h0m0s, and the lower counts\)$`, r.ok("queue", "show", "orders"))
+	assert.Regexp(t, `(?m)^dead letters +dropped: it has no dead-letter exchange$`, r.ok("queue", "show", "events"))
+}
+
+// TestQueueListHasForecasts, in the table and for programs.
+func TestQueueListHasForecasts(t *testing.T) {
+	r := startRunning(t)
+	r.ok("declare", "queue", "orders", "--ttl", "1h")
+	r.ok("declare", "queue", "other")
+	r.ok("publish", "orders", "x")
+	var list []struct {
+		Name     string
+		Forecast *monitor.Forecast
+	}
+	require.Eventually(t, func() bool {
+		list = nil
+		require.NoError(t, json.Unmarshal([]byte(r.ok("queue", "list", "-o", "json")), &list))
+		return len(list) == 2 && list[0].Forecast != nil
+	}, time.Minute, 50*time.Millisecond)
+	assert.Equal(t, 1, list[0].Forecast.Deadlines)
+	assert.Nil(t, list[1].Forecast)
+	assert.Regexp(t, `(?m)^orders +classic +1 +0 +0 +\S+ +\S+ +1 +\d `, r.ok("queue", "list"))
+	assert.Regexp(t, `(?m)^other +classic +0 +0 +0 +0 +0 +0 +0 `, r.ok("queue", "list"))
+}
