@@ -4,65 +4,98 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
+	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
-	"curfew/cmd/internal/node"
-	"curfew/cmd/internal/settings"
+	"curfew/cmd/internal/cli"
+	"curfew/cmd/internal/demo"
 )
 
-// demoTTLs are the times to live of the messages that stand behind the one of an hour, in the order in which they
-// are published.
-var demoTTLs = []time.Duration{
-	3 * time.Second, 500 * time.Millisecond, 6 * time.Second, time.Second,
-	4500 * time.Millisecond, 2 * time.Second, 1500 * time.Millisecond,
-}
+const demoHelp = `Without --against: run a broker of its own for some seconds and watch deadlines fire on a queue that nobody consumes.
+
+With --against: fill a Curfew that is running, so that every page of its dashboard and every command has something to show: deadlines that
+will be met and others at risk, dead letters of four causes, a consumer that holds messages, alerts. It goes on until it is interrupted, at
+most for --for, and then deletes what it has made: queues named demo.* and a policy. What the audit and the alerts remember stays.
+
+It refuses to fill one that looks like production, with other queues or on another machine, unless --yes is given (exit code 5).`
+
+// maxDemo is the longest time for which a running Curfew is filled.
+const maxDemo = 24 * time.Hour
 
 func demoCommand() *cobra.Command {
-	return &cobra.Command{
+	var against, amqp string
+	var yes, clean bool
+	life := 30 * time.Minute
+	c := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch deadlines fire on a queue that nobody consumes; needs nothing, takes seconds",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Short: "Watch deadlines fire on a queue that nobody consumes; with --against, fill a running Curfew with examples",
+		Long:  demoHelp,
+		Example: `  curfew demo
+  curfew demo --against http://127.0.0.1:15672
+  curfew demo --against http://127.0.0.1:15672 --clean`,
+		Args: cli.NoArguments,
+	}
+	a := cli.WithAPI(c)
+	f := c.Flags()
+	f.StringVar(&against, "against", "", "management API of the running Curfew to fill, such as http://127.0.0.1:15672, or the name of a context")
+	f.StringVar(&amqp, "amqp", "", "where it takes AMQP (default: the API says it)")
+	f.DurationVar(&life, "for", life, "stop filling after this time")
+	f.BoolVar(&yes, "yes", false, "fill it even if it looks like production")
+	f.BoolVar(&clean, "clean", false, "only delete what an earlier demo has left")
+	for _, name := range []string{"url", "context", "output", "color"} {
+		c.PersistentFlags().Lookup(name).Hidden = true // --against says it
+	}
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		if against == "" {
 			return runUntilSignal(cmd.Context(), zap.NewNop(), func(ctx context.Context) error {
-				return demo(ctx, cmd.OutOrStdout(), demoTTLs)
+				return demo.Run(ctx, cmd.OutOrStdout(), demo.TTLs)
 			})
-		},
+		}
+		if life <= 0 || life > maxDemo {
+			return cli.Usagef("--for takes how long, at most %s, not %s", maxDemo, life)
+		}
+		flag := "context"
+		if strings.Contains(against, "://") {
+			flag = "url"
+		}
+		if err := c.PersistentFlags().Set(flag, against); err != nil {
+			return err
+		}
+		at, err := a.Endpoint()
+		if err != nil {
+			return err
+		}
+		filler := &demo.Filler{Client: a.Client, At: at, AMQP: amqp, Out: cmd.OutOrStdout()}
+		if clean {
+			n, err := filler.Clean(cmd.Context())
+			fmt.Fprintf(cmd.OutOrStdout(), "deleted %d queues\n", n)
+			return err
+		}
+		return fill(cmd, filler, life, yes)
 	}
+	return c
 }
 
-// demo runs a memory-only broker on a free port and a client against it, and prints to w what happens. The error says which
-// messages were early, late or missing.
-func demo(ctx context.Context, w io.Writer, ttls []time.Duration) (err error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("demo: %w", err)
+// fill fills a running Curfew for a time, unless it looks like one that is in use, and cleans up.
+func fill(cmd *cobra.Command, f *demo.Filler, life time.Duration, yes bool) error {
+	if why, err := f.InUse(cmd.Context()); err != nil {
+		return err
+	} else if why != "" && !yes {
+		return cli.Unconfirmedf("%s looks like production: %s. To fill it all the same add --yes", f.At.URL, why)
 	}
-	s := settings.Settings{User: "guest", Password: "guest", GuestLoopbackOnly: true, TTL: "on", TTLPrecedence: "min", Unroutable: "park", StoreSync: "group", Monitor: true}
-	n, err := node.Open(node.Options{Settings: &s, Metrics: prometheus.NewRegistry(), Log: zap.NewNop()})
-	if err != nil {
-		l.Close()
-		return fmt.Errorf("demo: %w", err)
-	}
-	serving, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- n.Run(serving, l) }()
-	err = runDemoClient(ctx, w, "amqp://guest:guest@"+l.Addr().String()+"/", ttls)
-	stop()
-	return errors.Join(err, <-ended, n.Close())
+	out := cmd.OutOrStdout()
+	return runUntilSignal(cmd.Context(), zap.NewNop(), func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, life)
+		defer cancel()
+		fmt.Fprintf(out, "Filling %s until you press ctrl-C, at most for %s:\n", f.At.URL, life)
+		err := f.Fill(ctx)
+		fmt.Fprintln(out, "Deleting what the demo has made.")
+		end, ended := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
+		defer ended()
+		_, failed := f.Clean(end)
+		return errors.Join(err, failed)
+	})
 }
-
-const demoNext = `
-Try next
-  curfew serve    the same broker on amqp://guest:guest@127.0.0.1:5672/, for any AMQP 0-9-1 client:
-                  declare a queue with x-dead-letter-exchange, publish with an expiration
-  CURFEW_REDIS_URL=redis://127.0.0.1:6379 curfew serve
-                  keeps the schedule of deadlines in Redis
-  curl http://127.0.0.1:15692/metrics
-                  how late every deadline fired: curfew_deadline_lateness_seconds
-  curfew config   every setting
-`

@@ -3,12 +3,14 @@ package commands
 import (
 	"bytes"
 	"context"
+	"curfew/cmd/internal/demo"
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -19,41 +21,52 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	code, out, errOut := runBinary(t, []string{"demo"}, "AMQP_ADDR=nonsense") // it reads no variable
 	require.Zero(t, code, "%s\n%s", out, errOut)
-	n := len(demoTTLs)
+	n := len(demo.TTLs)
 	assert.Len(t, backLine.FindAllString(out, -1), n, out)
 	assert.Contains(t, out, fmt.Sprintf("\n%d of %d back, the latest ", n, n))
 	assert.Contains(t, out, "the one-hour message is still queued.")
 	assert.Contains(t, out, "curfew serve")
 }
 
-func TestDemoInterrupted(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	assert.ErrorContains(t, demo(ctx, new(bytes.Buffer), []time.Duration{time.Hour}), "interrupted")
+// TestDemoFillsARunningOne: dead letters of four causes, deadlines, a consumer that holds, an alert. When it is stopped, nothing is left.
+func TestDemoFillsARunningOne(t *testing.T) {
+	r := startRunning(t)
+	at := r.flags[1]
+	login := r.flags[2:]
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var out, errOut bytes.Buffer
+	ended := make(chan int, 1)
+	go func() { ended <- Run(ctx, "", append([]string{"demo", "--against", at}, login...), &out, &errOut) }()
+	missing := []string{`"reason": "expired"`, `"reason": "rejected"`, `"reason": "maxlen"`, `"reason": "delivery_limit"`}
+	require.Eventually(t, func() bool {
+		code, groups, _ := runCommand(t, append([]string{"dlq", "groups", "demo.dead-letters", "-o", "json"}, r.flags...)...)
+		missing = slices.DeleteFunc(missing, func(text string) bool { return code == 0 && strings.Contains(groups, text) })
+		return len(missing) == 0
+	}, 2*time.Minute, 100*time.Millisecond, "%v", missing)
+	assert.Regexp(t, `(?m)^time to live +45s \(policy demo\.sessions\)$`, r.ok("queue", "show", "demo.sessions"))
+	assert.Contains(t, r.ok("connections"), "demo: reports worker")
+	require.Eventually(t, func() bool { return strings.Contains(r.ok("alert", "ls"), "demo.orders") }, time.Minute, 100*time.Millisecond)
+	stop()
+	assert.Zero(t, <-ended, errOut.String())
+	assert.Contains(t, out.String(), "the dashboard, "+at+"/")
+	assert.NotContains(t, r.ok("queue", "list")+r.ok("policy", "list"), "demo.")
 }
 
-// The client fails the demo when a message is early, late or unexpected, whatever the broker says.
-func TestDemoClientJudges(t *testing.T) {
-	now := time.Now()
-	for name, c := range map[string]struct {
-		id   string
-		at   time.Time
-		want string
-	}{
-		"on time":    {"order-1", now.Add(time.Millisecond), ""},
-		"early":      {"order-1", now.Add(-2 * time.Millisecond), "order-1 came 2.0 ms early"},
-		"late":       {"order-1", now.Add(5500 * time.Millisecond), "order-1 came 5500.0 ms late"},
-		"unexpected": {"the-hour", now, "the-hour came back and should not have"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := &demoClient{w: new(bytes.Buffer), due: map[string]promised{"order-1": {now, time.Second}}}
-			s.check(&amqp091.Delivery{MessageId: c.id, Headers: amqp091.Table{"x-first-death-reason": "expired"}}, c.at)
-			if c.want == "" {
-				assert.Empty(t, s.wrong)
-				return
-			}
-			require.Len(t, s.wrong, 1)
-			assert.EqualError(t, s.wrong[0], c.want)
-		})
-	}
+// TestDemoLeavesOthersAlone: one with queues of its own is filled only by --yes, and --clean deletes nothing but the demo's.
+func TestDemoLeavesOthersAlone(t *testing.T) {
+	r := startRunning(t)
+	r.ok("declare", "queue", "orders")
+	r.ok("declare", "queue", "demo.left")
+	against := append([]string{"demo", "--against", r.flags[1]}, r.flags[2:]...)
+	code, _, errOut := runCommand(t, against...)
+	assert.Equal(t, exitUnconfirmed, code)
+	assert.Contains(t, errOut, `it has queues of its own: 1, such as "orders"`)
+	code, out, errOut := runCommand(t, append(against, "--clean")...)
+	assert.Zero(t, code, errOut)
+	assert.Equal(t, "deleted 1 queues\n", out)
+	assert.Contains(t, r.ok("queue", "list"), "orders")
+	code, _, errOut = runCommand(t, "demo", "--against", r.flags[1], "--for", "1000h")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, errOut, "at most 24h")
 }

@@ -1,7 +1,7 @@
 // Package commands is the command line of Curfew. Run executes one.
 //
 //	curfew [serve]      run until SIGTERM or SIGINT
-//	curfew demo         ten seconds of deadlines that fire with nobody consuming
+//	curfew demo         ten seconds of deadlines that fire with nobody consuming; or fills a running one with examples
 //	curfew config       every variable, its default, its value and what it means
 //	curfew healthcheck  ask a running one whether it is ready
 //	curfew status       one screen of a running one: deadlines, lateness, schedule, store, what is at risk
@@ -28,7 +28,7 @@
 //	curfew version
 //
 // A command that is about a running Curfew calls its management API (packages cli and client), with the address and the user from flags, the
-// environment (package settings) or a context (package contexts). serve and demo run one (package node). What a client of AMQP does, by hand,
+// environment (package settings) or a context (package contexts). serve and demo run one (packages node and demo). What a client of AMQP does, by hand,
 // is package messaging.
 //
 // # Exit codes

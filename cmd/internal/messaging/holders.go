@@ -64,7 +64,7 @@ func Consumers() *cobra.Command {
 		for i := range list {
 			rows = append(rows, list[i].row(a))
 		}
-		return a.PrintText(cmd.OutOrStdout(), text, []string{"QUEUE", "CONSUMER", "USER?", "HELD", "OLDEST", "PAST!", "PREFETCH?", "STATUS?", "CONNECTION"}, rows)
+		return a.PrintText(cmd.OutOrStdout(), text, []string{"QUEUE", "CONSUMER", "USER?", "HELD", "OLDEST", "PAST!", "PREFETCH?", "STATUS?", "CONNECTION="}, rows)
 	}
 	return cli.Watched(c)
 }
@@ -153,7 +153,7 @@ down).`,
 			rows = append(rows, []string{one.Name, cli.OrDash(one.Properties.Name), one.User, one.VHost, one.State, strconv.Itoa(one.Channels), strconv.Itoa(one.Consumers),
 				strconv.Itoa(one.Unacked), a.Time(time.UnixMilli(one.Since)), cli.OrDash(one.Properties.Product)})
 		}
-		return a.PrintText(cmd.OutOrStdout(), text, []string{"CONNECTION", "CLIENT", "USER", "VHOST?", "STATE!", "CHANNELS?", "CONSUMERS", "HELD", "SINCE?", "PRODUCT?"}, rows)
+		return a.PrintText(cmd.OutOrStdout(), text, []string{"CONNECTION=", "CLIENT", "USER", "VHOST?", "STATE!", "CHANNELS?", "CONSUMERS", "HELD", "SINCE?", "PRODUCT?"}, rows)
 	}
 	c.AddCommand(closeConnection(a))
 	return cli.Watched(c)

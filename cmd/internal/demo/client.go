@@ -1,4 +1,4 @@
-package commands
+package demo
 
 import (
 	"context"
@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	demoQueue       = "demo.orders"
-	demoDLX         = "demo.expired"
-	demoDeadLetters = "demo.dead-letters"
-	longTTL         = time.Hour
-	// maxDemoLateness is how late a message may be before the demo has failed.
-	maxDemoLateness = 5 * time.Second
+	queue       = "demo.orders"
+	expired     = "demo.expired"
+	deadLetters = "demo.dead-letters"
+	longTTL     = time.Hour
+	// maxLateness is how late a message may be before the demo has failed.
+	maxLateness = 5 * time.Second
 )
 
-// demoClient publishes messages with deadlines to a queue without a consumer and watches
+// watcher publishes messages with deadlines to a queue without a consumer and watches
 // them come back as dead letters.
-type demoClient struct {
+type watcher struct {
 	w     io.Writer
 	ch    *amqp091.Channel
 	dead  <-chan amqp091.Delivery
@@ -38,14 +38,14 @@ type promised struct {
 	ttl time.Duration
 }
 
-// runDemoClient runs against the broker at url.
-func runDemoClient(ctx context.Context, w io.Writer, url string, ttls []time.Duration) error {
+// watch runs against the broker at url.
+func runWatcher(ctx context.Context, w io.Writer, url string, ttls []time.Duration) error {
 	conn, err := amqp091.Dial(url)
 	if err != nil {
 		return fmt.Errorf("demo: connect: %w", err)
 	}
 	defer conn.Close()
-	c := &demoClient{w: w, due: make(map[string]promised)}
+	c := &watcher{w: w, due: make(map[string]promised)}
 	if c.ch, err = conn.Channel(); err != nil {
 		return fmt.Errorf("demo: open channel: %w", err)
 	}
@@ -61,27 +61,27 @@ func runDemoClient(ctx context.Context, w io.Writer, url string, ttls []time.Dur
 	return c.summarize(len(ttls))
 }
 
-func (c *demoClient) declare() error {
-	if err := c.ch.ExchangeDeclare(demoDLX, amqp091.ExchangeFanout, false, false, false, false, nil); err != nil {
+func (c *watcher) declare() error {
+	if err := c.ch.ExchangeDeclare(expired, amqp091.ExchangeFanout, false, false, false, false, nil); err != nil {
 		return err
 	}
-	args := amqp091.Table{"x-dead-letter-exchange": demoDLX}
-	if _, err := c.ch.QueueDeclare(demoQueue, false, false, false, false, args); err != nil {
+	args := amqp091.Table{"x-dead-letter-exchange": expired}
+	if _, err := c.ch.QueueDeclare(queue, false, false, false, false, args); err != nil {
 		return err
 	}
-	if _, err := c.ch.QueueDeclare(demoDeadLetters, false, false, false, false, nil); err != nil {
+	if _, err := c.ch.QueueDeclare(deadLetters, false, false, false, false, nil); err != nil {
 		return err
 	}
-	if err := c.ch.QueueBind(demoDeadLetters, "", demoDLX, false, nil); err != nil {
+	if err := c.ch.QueueBind(deadLetters, "", expired, false, nil); err != nil {
 		return err
 	}
 	var err error
-	c.dead, err = c.ch.Consume(demoDeadLetters, "", true, false, false, false, nil)
+	c.dead, err = c.ch.Consume(deadLetters, "", true, false, false, false, nil)
 	return err
 }
 
-func (c *demoClient) publish(ctx context.Context, ttls []time.Duration) error {
-	fmt.Fprintf(c.w, "Queue %s has no consumer, and a message of one hour is at its head.\n", demoQueue)
+func (c *watcher) publish(ctx context.Context, ttls []time.Duration) error {
+	fmt.Fprintf(c.w, "Queue %s has no consumer, and a message of one hour is at its head.\n", queue)
 	fmt.Fprintf(c.w, "Behind it: %d messages that live %v, in this order.\n", len(ttls), ttls)
 	fmt.Fprintf(c.w, "A broker that looks only at the head would keep them all for an hour.\n\n")
 	if err := c.send(ctx, "the-hour", longTTL); err != nil {
@@ -97,8 +97,8 @@ func (c *demoClient) publish(ctx context.Context, ttls []time.Duration) error {
 	return nil
 }
 
-func (c *demoClient) send(ctx context.Context, id string, ttl time.Duration) error {
-	return c.ch.PublishWithContext(ctx, "", demoQueue, false, false, amqp091.Publishing{
+func (c *watcher) send(ctx context.Context, id string, ttl time.Duration) error {
+	return c.ch.PublishWithContext(ctx, "", queue, false, false, amqp091.Publishing{
 		MessageId:  id,
 		Expiration: strconv.FormatInt(ttl.Milliseconds(), 10),
 		Body:       []byte(id),
@@ -106,14 +106,14 @@ func (c *demoClient) send(ctx context.Context, id string, ttl time.Duration) err
 }
 
 // watch takes dead letters until all awaited have come, or the last of them is too late.
-func (c *demoClient) watch(ctx context.Context) error {
+func (c *watcher) watch(ctx context.Context) error {
 	var last time.Time
 	for _, d := range c.due {
 		if d.at.After(last) {
 			last = d.at
 		}
 	}
-	giveUp := time.NewTimer(time.Until(last) + 2*maxDemoLateness)
+	giveUp := time.NewTimer(time.Until(last) + 2*maxLateness)
 	defer giveUp.Stop()
 	for len(c.due) > 0 {
 		select {
@@ -132,7 +132,7 @@ func (c *demoClient) watch(ctx context.Context) error {
 }
 
 // check judges one dead letter that arrived at now.
-func (c *demoClient) check(d *amqp091.Delivery, now time.Time) {
+func (c *watcher) check(d *amqp091.Delivery, now time.Time) {
 	due, awaited := c.due[d.MessageId]
 	if !awaited {
 		c.fail("%s came back and should not have", d.MessageId)
@@ -146,17 +146,17 @@ func (c *demoClient) check(d *amqp091.Delivery, now time.Time) {
 	switch {
 	case lateness < 0:
 		c.fail("%s came %.1f ms early", d.MessageId, -millis(lateness))
-	case lateness > maxDemoLateness:
+	case lateness > maxLateness:
 		c.fail("%s came %.1f ms late", d.MessageId, millis(lateness))
 	}
 }
 
 // summarize prints the result. The error names everything that went wrong.
-func (c *demoClient) summarize(sent int) error {
+func (c *watcher) summarize(sent int) error {
 	for id := range c.due {
 		c.fail("%s did not come back", id)
 	}
-	q, err := c.ch.QueueDeclarePassive(demoQueue, false, false, false, false, nil)
+	q, err := c.ch.QueueDeclarePassive(queue, false, false, false, false, nil)
 	if err != nil {
 		return fmt.Errorf("demo: look at the queue: %w", err)
 	}
@@ -169,11 +169,11 @@ func (c *demoClient) summarize(sent int) error {
 	if err := errors.Join(c.wrong...); err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	_, err = fmt.Fprint(c.w, demoNext)
+	_, err = fmt.Fprint(c.w, next)
 	return err
 }
 
-func (c *demoClient) fail(format string, args ...any) {
+func (c *watcher) fail(format string, args ...any) {
 	c.wrong = append(c.wrong, fmt.Errorf(format, args...))
 }
 
