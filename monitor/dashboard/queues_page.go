@@ -28,7 +28,8 @@ func (l *queuesPage) form() g.Node {
 func (l *queuesPage) list() g.Node {
 	switch {
 	case l.All == 0:
-		return ui.Empty(g.Text("There are no queues yet. Connect a client to this broker and declare one: it appears here at once."))
+		return ui.Empty(g.Text("There are no queues yet. Connect a client to this broker and declare one: it appears here at once. Or let "),
+			ui.Code("curfew demo --against"), g.Text(" and this address fill it with examples."))
 	case len(l.Rows) == 0:
 		return ui.Empty(g.Text("None of "+format.Plural(l.All, "queue")+" matches. "), ui.Link("/queues", g.Text("Show all")))
 	}

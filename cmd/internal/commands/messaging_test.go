@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -102,4 +103,25 @@ func TestConnectionsAreClosedByName(t *testing.T) {
 	assert.Contains(t, r.exits(exitUsage, "connections", "shut"), "has close")
 	r.ok("connections", "close", "worker", "--reason", "it is stuck")
 	assert.Contains(t, (<-closed[0]).Reason, "it is stuck")
+}
+
+// TestConsumersSaysWhoHolds: by connection and user, with what is past its deadline first.
+func TestConsumersSaysWhoHolds(t *testing.T) {
+	r := startRunning(t)
+	ch := r.dead(0)
+	for _, queue := range []string{"orders", "orders.dead"} {
+		deliveries, err := ch.Consume(queue, queue+"-worker", false, false, false, false, nil)
+		require.NoError(t, err)
+		if queue == "orders" {
+			r.send(ch, amqp091.Publishing{Expiration: "20", MessageId: "m"})
+			<-deliveries
+		}
+	}
+	require.Eventually(t, func() bool {
+		return regexp.MustCompile(`(?m)^orders +orders-worker +guest +1 +\S+ +1 +0 `).MatchString(r.ok("consumers"))
+	}, time.Minute, 20*time.Millisecond)
+	list := r.ok("consumers")
+	assert.Less(t, strings.Index(list, "orders-worker"), strings.Index(list, "orders.dead-worker"), list)
+	assert.NotContains(t, r.ok("consumers", "orders"), "orders.dead-worker")
+	assert.Regexp(t, `(?m)^ +orders-worker of user guest at .* holds 1, the oldest since \S+; past their deadlines: 1$`, r.ok("queue", "show", "orders"))
 }

@@ -14,8 +14,8 @@ import (
 	"curfew/cmd/internal/messaging"
 )
 
-// shownQueue is a queue as the API shows it, as far as it is put into words.
-type shownQueue struct {
+// queueSettings is what governs a queue, as the API shows it.
+type queueSettings struct {
 	Arguments      map[string]any `json:"arguments"`
 	Policy         string         `json:"policy"`
 	OperatorPolicy string         `json:"operator_policy"`
@@ -33,7 +33,7 @@ func (q *queueCommands) show() *cobra.Command {
 				return err
 			}
 			var all map[string]any
-			var is shownQueue
+			var is queueSettings
 			for _, v := range []any{&all, &is} {
 				if err := client.Decode(text, v); err != nil {
 					return err
@@ -62,7 +62,7 @@ func (q *queueCommands) show() *cobra.Command {
 }
 
 // timeToLive is the time to live that the queue gives to its messages, and where it comes from.
-func (s *shownQueue) timeToLive() string {
+func (s *queueSettings) timeToLive() string {
 	declared, argued := s.Arguments["x-message-ttl"].(float64)
 	governed, ruled := s.Effective["message-ttl"].(float64)
 	switch {
@@ -79,7 +79,7 @@ func (s *shownQueue) timeToLive() string {
 func inMillis(ms float64) string { return (time.Duration(ms) * time.Millisecond).String() }
 
 // policies are the policies that apply to the queue.
-func (s *shownQueue) policies() string {
+func (s *queueSettings) policies() string {
 	var names []string
 	if s.Policy != "" {
 		names = append(names, "policy "+s.Policy)
@@ -91,7 +91,7 @@ func (s *shownQueue) policies() string {
 }
 
 // deadLetters says where dead letters go, and who says so: what is declared comes before a policy.
-func (s *shownQueue) deadLetters() string {
+func (s *queueSettings) deadLetters() string {
 	if own, _ := s.Arguments["x-dead-letter-queue"].(bool); own {
 		return "to its own dead-letter queue (argument x-dead-letter-queue)"
 	}
