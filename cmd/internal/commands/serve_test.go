@@ -28,7 +28,7 @@ func TestServeSaysWhereItIs(t *testing.T) {
 	assert.Contains(t, p.line(t, "Schedule"), "embedded")
 	assert.Contains(t, p.line(t, "Store"), "memory only")
 	assert.Contains(t, p.line(t, "Monitor"), "on")
-	assert.Equal(t, "curfew demo", p.line(t, "Try"))
+	assert.Equal(t, "curfew demo --against "+strings.TrimSuffix(p.line(t, "Dashboard"), "/"), p.line(t, "Try"))
 
 	conn, err := amqp091.Dial(p.line(t, "AMQP"))
 	require.NoError(t, err)

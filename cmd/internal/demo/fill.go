@@ -201,7 +201,7 @@ func (f *Filler) Fill(ctx context.Context) error {
 	stop()
 	sender.Close() // a publish that waits because memory is low ends
 	for range running {
-		<-failed
+		err = errors.Join(err, <-failed)
 	}
 	return err
 }
@@ -247,16 +247,21 @@ func consumeUntil(ctx context.Context, conn *amqp091.Connection, r *role) error 
 			return nil
 		case d, open := <-deliveries:
 			if !open {
-				if ctx.Err() != nil {
-					return nil
-				}
-				return fmt.Errorf("demo: the consumer of %s%s was closed", Prefix, r.name)
+				return closed(ctx, r)
 			}
 			if err := r.consume.take(ctx, &d); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// closed is the error of a consumer that gets no more deliveries: none if it was to end.
+func closed(ctx context.Context, r *role) error {
+	if ctx.Err() == nil {
+		return fmt.Errorf("demo: the consumer of %s%s was closed", Prefix, r.name)
+	}
+	return nil
 }
 
 // step is how often it is looked which messages are to be sent.

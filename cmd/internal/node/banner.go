@@ -38,7 +38,7 @@ func (n *Node) printBanner(w io.Writer, s *sockets) {
 			"  Schedule  "+scheduleText(c),
 			"  Store     "+storeText(c, n.broker.Recovered()),
 			"  Monitor   "+monitorText(c),
-			"  Try       curfew demo --against "+web+" fills it with examples")
+			"  Try       curfew demo --against "+web)
 	}
 	fmt.Fprintln(w, strings.Join(append(lines, "Server startup complete"), "\n"))
 }
