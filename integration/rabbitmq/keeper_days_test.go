@@ -186,8 +186,9 @@ func TestKeeperSparesTheDeliveryLimit(t *testing.T) {
 		r.stop()
 	}
 	r := q.keep(t, nil)
-	s := r.reach(t, keeper.Refused, 0)
-	if !s.NeedsOperator || !strings.Contains(s.Reason, "delivery limit") {
+	if family() == keeper.V43 { // where a nack does not count
+		r.reach(t, keeper.Keeping, 20)
+	} else if s := r.reach(t, keeper.Refused, 0); !s.NeedsOperator || !strings.Contains(s.Reason, "delivery limit") {
 		t.Errorf("%+v", s)
 	}
 	r.stop()
@@ -283,12 +284,12 @@ func runHelper(text string) error {
 	defer cancel()
 	client := redis.NewClient(&redis.Options{Addr: c.Redis})
 	defer client.Close()
-	shadows := lease.NewShadows(client, "", c.Queue, zap.NewNop())
+	shadows := lease.NewShadows(client, lease.Space{}, c.Queue, zap.NewNop())
 	o := keeper.Options{
 		Queue: c.Queue, Name: c.Name,
 		Connect: connectTo(c.URL),
 		Facts:   func(context.Context) (keeper.Facts, error) { return c.Facts, nil },
-		Lease:   lease.New(client, "", c.Queue, c.Name),
+		Lease:   lease.New(client, lease.Space{}, c.Queue, c.Name),
 		Shadows: shadows,
 	}
 	if c.API != "" {
@@ -315,11 +316,6 @@ type helper struct {
 	mu  sync.Mutex
 	s   keeper.Status
 	at  time.Time // when it last told it
-}
-
-func (q *keptQueue) keepElsewhere(t testing.TB, redisAddr, name string) *helper {
-	t.Helper()
-	return startHelper(t, helperConfig{URL: q.url, Queue: q.name, Redis: redisAddr, Name: name, Facts: q.facts})
 }
 
 func startHelper(t testing.TB, c helperConfig) *helper {
@@ -381,9 +377,13 @@ func TestKeepersTakeOverFromEachOther(t *testing.T) {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
 			q := declareKept(t, url, "shared."+kind.String(), kind, nil)
-			first := q.keepElsewhere(t, store.Addr, "first")
+			heartbeat := map[keeper.Type]int{keeper.Classic: 2, keeper.Quorum: 5}[kind] // seconds; 5 unless the URL says otherwise
+			start := func(name string) *helper {
+				return startHelper(t, helperConfig{URL: fmt.Sprintf("%s?heartbeat=%d", q.url, heartbeat), Queue: q.name, Redis: store.Addr, Name: name, Facts: q.facts})
+			}
+			first := start("first")
 			eventually(t, answerLimit, "the first to keep", func() bool { return first.status().State == keeper.Keeping })
-			second := q.keepElsewhere(t, store.Addr, "second")
+			second := start("second")
 			due := 0
 			ttl := mixed(4, 15*time.Second)
 			q.fill(1000, strconv.Itoa, func(i int) time.Duration {
@@ -395,7 +395,7 @@ func TestKeepersTakeOverFromEachOther(t *testing.T) {
 			})
 			eventually(t, answerLimit, "all to be held", func() bool { return first.status().Held+q.dead() >= 1000 })
 			eventually(t, answerLimit, "the second to wait", func() bool { s := second.status(); return s.State == keeper.Observing && s.Keeper == "first" })
-			shadows := lease.NewShadows(store.Client, "", q.name, zap.NewNop())
+			shadows := lease.NewShadows(store.Client, lease.Space{}, q.name, zap.NewNop())
 			eventually(t, answerLimit, "the shadows to be written", func() bool {
 				all, err := shadows.Load(t.Context())
 				return err == nil && len(all) >= first.status().Held
@@ -404,13 +404,13 @@ func TestKeepersTakeOverFromEachOther(t *testing.T) {
 			first.kill()
 			eventually(t, answerLimit, "the second to keep", func() bool { s := second.status(); return s.State == keeper.Keeping && s.CaughtUp })
 			took := time.Since(killed)
-			if took > 5*time.Second {
+			if took > 15*time.Second { // 5 s on a quiet machine
 				t.Errorf("taken over after %v", took)
 			}
 			if s := second.status(); s.Counts.UnknownAge > 0 {
 				t.Errorf("%d messages of unknown age at the second keeper", s.Counts.UnknownAge)
 			}
-			third := q.keepElsewhere(t, store.Addr, "third")
+			third := start("third")
 			eventually(t, answerLimit, "the third to wait", func() bool { return third.status().Keeper == "second" })
 			check(t, second.cmd.Process.Signal(syscall.SIGSTOP))
 			stopped := time.Now()
@@ -421,7 +421,7 @@ func TestKeepersTakeOverFromEachOther(t *testing.T) {
 			check(t, second.cmd.Process.Signal(syscall.SIGCONT))
 			eventually(t, answerLimit, "the second to yield", func() bool { s := second.status(); return s.State == keeper.Observing && s.Keeper == "third" })
 			q.expectDead(due, answerLimit)
-			t.Logf("%s: %d due; killed: kept by the next after %v; stopped: lease after %v, kept after %v (heartbeat 5 s)", kind, due, took, leased, kept)
+			t.Logf("%s: %d due; killed: kept by the next after %v; stopped: lease after %v, kept after %v (heartbeat %d s)", kind, due, took, leased, kept, heartbeat)
 			eventually(t, answerLimit, "the third to hold the rest", func() bool { s := third.status(); return s.State == keeper.Keeping && s.Held == 1000-due })
 		})
 	}
@@ -433,12 +433,12 @@ func TestKeeperWithoutRedis(t *testing.T) {
 	_, url := sharedNode(t).vhost(t)
 	store := storetest.StartRedis(t)
 	q := declareKept(t, url, "noredis", keeper.Classic, nil)
-	shadows := lease.NewShadows(store.Client, "", q.name, zap.NewNop())
+	shadows := lease.NewShadows(store.Client, lease.Space{}, q.name, zap.NewNop())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go shadows.Run(ctx)
 	r := q.keep(t, func(o *keeper.Options) {
-		o.Lease, o.Shadows = lease.New(store.Client, "", q.name, "one"), shadows
+		o.Lease, o.Shadows = lease.New(store.Client, lease.Space{}, q.name, "one"), shadows
 	})
 	r.reach(t, keeper.Keeping, 0)
 	ttl := func(i int) time.Duration { return []time.Duration{time.Hour, 4 * time.Second}[i%2] }
@@ -470,7 +470,14 @@ func TestKeeperRollsSegments(t *testing.T) {
 	for _, kind := range queueTypes {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
-			q := declareKept(t, url, "rolled."+kind.String(), kind, nil)
+			var args amqp091.Table
+			if kind == keeper.Quorum && family() == keeper.V40 { // whose default limit so many generations would reach
+				args = amqp091.Table{"x-delivery-limit": -1}
+			}
+			q := declareKept(t, url, "rolled."+kind.String(), kind, args)
+			if args != nil {
+				q.facts.DeliveryLimit = 0
+			}
 			q.facts.ConsumerTimeout = 4 * time.Second
 			const before, after = 400, 600
 			ttl := mixed(5, 6*time.Second)

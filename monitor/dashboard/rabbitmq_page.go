@@ -90,7 +90,7 @@ func (p *rabbitmqPage) keptRow(s *ui.Info, q rabbitmq.Queue) g.Node {
 	if q.P50 != nil {
 		late = bound(q.P50) + " / " + bound(q.P99)
 	}
-	if !q.Here {
+	if !q.Here && !q.Reported {
 		held, due, late, expired = "", "", "", ""
 	}
 	var allow g.Node

@@ -19,8 +19,8 @@ import (
 const rabbitmqStatusHelp = `Print what a running Curfew does with the queues of its RabbitMQ.
 
 STATE is what the keeper of a queue does (keeping, standing_aside, ...), let_go if keeping did harm and an operator has to
-allow it, refused, exact or not_worth if nobody is to keep it, or observed. What another Curfew holds, only that one
-knows. LATE is the lateness of kept messages in ms, upper bounds of the median and of 99 in 100.`
+allow it, refused, exact or not_worth if nobody is to keep it, or observed. What another Curfew keeps or observes is as
+that one told a moment ago. LATE is the lateness of kept messages in ms, upper bounds of the median and of 99 in 100.`
 
 func rabbitmqStatusCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -50,7 +50,7 @@ func rabbitmqStatusCommand() *cobra.Command {
 
 func rabbitmqRow(q *rabbitmq.Queue) []string {
 	held, due, late, missed, why := "-", "-", "-", "-", strings.TrimSpace(q.Reason+" "+q.Instead)
-	if q.Here {
+	if q.Here || q.Reported {
 		held = strconv.Itoa(q.Held)
 	}
 	if q.NextDue != 0 {
@@ -80,8 +80,8 @@ func lateMillis(bound *float64) string {
 
 // printAround prints what concerns no single queue.
 func printAround(w io.Writer, s *rabbitmq.Status) error {
-	lines := []string{fmt.Sprintf("%s at %s; Curfews: %s; observes: %s; Redis: %s",
-		cli.OrDash(s.Broker), s.Address, strings.Join(s.Members, ", "), cli.OrDash(s.Observer), s.Redis)}
+	lines := []string{fmt.Sprintf("%s, cluster %s at %s; Curfews: %s; observes: %s; Redis: %s",
+		cli.OrDash(s.Broker), cli.OrDash(s.Cluster), s.Address, strings.Join(s.Members, ", "), cli.OrDash(s.Observer), s.Redis)}
 	for _, reason := range s.Reasons {
 		lines = append(lines, "! "+reason)
 	}

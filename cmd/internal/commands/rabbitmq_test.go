@@ -1,24 +1,31 @@
 package commands
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"curfew/cmd/internal/settings"
+	"curfew/monitor/rabbitmq"
+	"curfew/monitor/rabbitmq/cluster"
 	"curfew/scheduler/storetest"
 )
 
 // TestRabbitMQPlanChecksItsSettings before it asks a RabbitMQ.
 func TestRabbitMQPlanChecksItsSettings(t *testing.T) {
 	for text, settings := range map[string][]string{
-		"CURFEW_PRIMARY_URL is not set":             nil,
-		"CURFEW_PRIMARY_URL: the value (a secret":   {"CURFEW_PRIMARY_URL=ann:s3cret@h"},
-		"CURFEW_WATCH_FILE: open /does/not/exist":   {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH_FILE=/does/not/exist"},
-		"did you mean CURFEW_PRIMARY_URL":           {"CURFEW_PRIMARY_UR=amqp://h"},
-		"CURFEW_WATCH and CURFEW_WATCH_FILE":        {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH=a", "CURFEW_WATCH_FILE=b"},
-		"of CURFEW_PRIMARY_URL, which is not set":   {"CURFEW_WATCH=a"},
-		`CURFEW_WATCH: "hold:*" is not allowed`:     {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH=hold:*"},
-		"the management API has to be http:// or h": {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_PRIMARY_API_URL=ann:s3cret@h"},
+		"CURFEW_PRIMARY_URL is not set":            {"CURFEW_WATCH=a"},
+		"CURFEW_PRIMARY_URL: the value (a secret":  {"CURFEW_PRIMARY_URL=ann:s3cret@h"},
+		"CURFEW_WATCH_FILE: open /does/not/exist":  {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH_FILE=/does/not/exist"},
+		"did you mean CURFEW_PRIMARY_URL":          {"CURFEW_PRIMARY_UR=amqp://h"},
+		"CURFEW_WATCH and CURFEW_WATCH_FILE":       {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH=a", "CURFEW_WATCH_FILE=b"},
+		`CURFEW_WATCH: "hold:*" is not allowed`:    {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH=hold:*"},
+		"management API has to begin with http://": {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_PRIMARY_API_URL=ann:s3cret@h"},
 	} {
 		setenv(t, settings...)
 		code, out, errOut := runCommand(t, "rabbitmq", "plan")
@@ -31,4 +38,66 @@ func TestRabbitMQPlanChecksItsSettings(t *testing.T) {
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errOut, "connect to RabbitMQ")
 	assert.NotContains(t, errOut, "s3cret")
+}
+
+// TestRulesWithoutRabbitMQ: rules for a RabbitMQ that is not named are a mistake for whoever serves. A command that asks a running Curfew, in
+// the same shell, does not look at them.
+func TestRulesWithoutRabbitMQ(t *testing.T) {
+	for _, rules := range []string{"CURFEW_WATCH=keep:retry", "CURFEW_WATCH_FILE=/does/not/exist", "CURFEW_PRIMARY_API_URL=http://h:15672"} {
+		name, value, _ := strings.Cut(rules, "=")
+		setenv(t, rules)
+		for _, command := range []string{"serve", "config"} {
+			code, _, errOut := runCommand(t, command)
+			assert.Equal(t, exitUsage, code, command)
+			assert.Contains(t, errOut, name+`: the value "`+value+`" is about a RabbitMQ, and CURFEW_PRIMARY_URL names none`)
+		}
+		for _, command := range [][]string{{"status"}, {"rabbitmq", "status"}, {"queue", "list"}} {
+			code, _, errOut := runCommand(t, append(command, "--url", "http://"+storetest.FreeAddr())...)
+			assert.NotEqual(t, exitUsage, code, errOut)
+			assert.NotZero(t, code)
+			assert.NotContains(t, errOut, name)
+		}
+	}
+}
+
+// TestWhatWasSeen: a plan takes what a running Curfew has seen, if it is beside the same cluster and virtual host, and says why it does not.
+func TestWhatWasSeen(t *testing.T) {
+	seen := cluster.Seen{Messages: 5, Expiring: 2, Least: 50, Most: 3_600_000}
+	status := rabbitmq.Status{Cluster: "rabbit@one", VHost: "shop", Queues: []rabbitmq.Queue{{Queue: "retry", Seen: &seen}, {Queue: "other"}}}
+	curfew := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); r.URL.Path != "/api/curfew/rabbitmq" || user != "guest" || password != "guest" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		assert.NoError(t, json.NewEncoder(w).Encode(status))
+	}))
+	t.Cleanup(curfew.Close)
+	inventory := &cluster.Inventory{Server: cluster.Server{Cluster: "rabbit@one"}, VHost: "shop"}
+	ask := func(named string, variables ...string) (map[string]cluster.Seen, string, error) {
+		setenv(t, variables...)
+		s, err := settings.Load()
+		require.NoError(t, err)
+		return whatWasSeen(t.Context(), named, &s, inventory)
+	}
+	here := "CURFEW_HTTP_ADDR=" + strings.TrimPrefix(curfew.URL, "http://")
+	got, why, err := ask("", here)
+	require.NoError(t, err)
+	assert.Empty(t, why)
+	assert.Equal(t, map[string]cluster.Seen{"retry": seen}, got)
+	got, _, err = ask(curfew.URL+"/", "CURFEW_HTTP_ADDR=127.0.0.1:1")
+	require.NoError(t, err)
+	assert.Len(t, got, 1)
+
+	_, why, err = ask("", "CURFEW_HTTP_ADDR="+storetest.FreeAddr())
+	require.NoError(t, err)
+	assert.Contains(t, why, "no Curfew that runs beside a RabbitMQ answers at http://127.0.0.1:")
+	_, why, err = ask("", here, "CURFEW_PASSWORD=other")
+	require.NoError(t, err)
+	assert.Contains(t, why, "no Curfew")
+	_, _, err = ask("http://" + storetest.FreeAddr())
+	require.ErrorContains(t, err, "--url http://127.0.0.1:")
+	inventory.Server.Cluster = "rabbit@two"
+	_, why, err = ask("", here)
+	require.NoError(t, err)
+	assert.Contains(t, why, "is beside virtual host shop of cluster rabbit@one, and this is shop of rabbit@two")
 }
