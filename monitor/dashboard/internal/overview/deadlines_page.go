@@ -78,7 +78,7 @@ func (p *deadlinesPage) list() g.Node {
 
 func (p *deadlinesPage) row(d operate.Deadline) g.Node {
 	m, vhost, name := &d.Message, d.Queue.VHost().Name(), d.Queue.Name()
-	var state g.Node = g.Text("ready")
+	state := g.Text("ready")
 	switch {
 	case m.Unacked() && d.Overdue:
 		state = ui.Class("warn", g.Text("held by a consumer"))
