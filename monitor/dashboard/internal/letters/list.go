@@ -234,5 +234,9 @@ func (d Pages) back(w http.ResponseWriter, r *http.Request, q deadletters.Query,
 		d.Site.Refuse(w, r, err)
 		return
 	}
-	http.Redirect(w, r, FindURL(r.PostFormValue("vhost"), r.PostFormValue("name"), q), http.StatusSeeOther)
+	to := URL(r.PostFormValue("vhost"), r.PostFormValue("name"))
+	if len(q) > 0 {
+		to += "&" + q.String()
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
 }

@@ -126,9 +126,6 @@ func (c *chosen) letters() operate.DeadLetters {
 	return operate.DeadLetters{Queue: c.at(), Filter: c.Filter}
 }
 
-// selected reports whether single messages were chosen.
-func (c *chosen) selected() bool { return len(c.Filter.Seqs) > 0 }
-
 // stopped answers a request about messages that cannot be chosen.
 func (d Pages) stopped(w http.ResponseWriter, r *http.Request, v ui.Visitor, c *chosen) bool {
 	switch {
