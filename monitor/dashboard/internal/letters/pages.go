@@ -137,7 +137,7 @@ func (d Pages) stopped(w http.ResponseWriter, r *http.Request, v ui.Visitor, c *
 			return true
 		}
 		page.Problem = "Select messages first: tick the boxes beside them."
-		d.Site.Show(w, r, http.StatusBadRequest, v, listPath, page)
+		d.Site.Show(w, r, http.StatusOK, v, listPath, page)
 		return true
 	case c.Wrong != nil:
 		d.Site.Fail(w, r, http.StatusBadRequest, c.Wrong.Error())
