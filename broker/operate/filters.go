@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -106,8 +105,10 @@ func (o Letters) checkFilter(f SavedFilter, saved []SavedFilter) error {
 		return &Invalid{"there is nothing to save: the filter is empty"}
 	}
 	_, wrong := q.Filter(time.Now())
-	for _, field := range slices.Sorted(maps.Keys(wrong)) {
-		return &Invalid{field + ": " + wrong[field].Error()}
+	for _, field := range deadletters.QueryFields {
+		if wrong[field] != nil {
+			return &Invalid{field + ": " + wrong[field].Error()}
+		}
 	}
 	if slices.ContainsFunc(saved, func(one SavedFilter) bool { return one.Name == f.Name }) {
 		return nil

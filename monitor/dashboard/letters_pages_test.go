@@ -97,7 +97,6 @@ func TestSelected(t *testing.T) {
 	form := formWith(page, "letters")
 	form.Set("of", "selected")
 	a := s.post("/dead-letters/replay", form)
-	require.Equal(t, http.StatusBadRequest, a.status)
 	require.Contains(t, a.body, "Select messages first")
 	require.Contains(t, a.body, `name="pick"`, "the list is still there")
 	require.Equal(t, 4, strings.Count(s.get(dlqPage+"&all=1").body, ` checked`))

@@ -2,7 +2,6 @@ package commands
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -94,13 +93,10 @@ func filterOf(q deadletters.Query) (deadletters.Filter, error) {
 		}
 	}
 	filter, wrong := q.Filter(time.Now())
-	for _, field := range slices.Sorted(maps.Keys(wrong)) {
-		for _, one := range filterFlagList {
-			if one.field == field {
-				return filter, cli.Usagef("--%s: %w", one.flag, wrong[field])
-			}
+	for _, one := range filterFlagList {
+		if err := wrong[one.field]; err != nil {
+			return filter, cli.Usagef("--%s: %w", one.flag, err)
 		}
-		return filter, cli.Usage(wrong[field])
 	}
 	return filter, nil
 }

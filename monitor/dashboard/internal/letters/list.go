@@ -215,24 +215,23 @@ func cutTo(line string, most int) string {
 
 // saveFilter saves the filter of a list under a name.
 func (d Pages) saveFilter(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	f := r.PostForm
-	q := deadletters.QueryOf(f)
-	delete(q, "queue_id")
-	err := d.Operations.SaveFilter(r.Context(), v.Actor(), ui.Named(f), operate.SavedFilter{Name: strings.TrimSpace(f.Get("as")), Query: q.String()})
-	d.back(w, r, q, err)
+	c := chosenBy(r.PostForm)
+	delete(c.Query, "queue_id")
+	err := d.Operations.SaveFilter(r.Context(), v.Actor(), c.at(), operate.SavedFilter{Name: strings.TrimSpace(r.PostForm.Get("as")), Query: c.Query.String()})
+	d.back(w, r, &c, err)
 }
 
 // deleteFilter forgets a saved filter.
 func (d Pages) deleteFilter(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	err := d.Operations.DeleteFilter(r.Context(), v.Actor(), ui.Named(r.PostForm), r.PostFormValue("filter"))
-	d.back(w, r, nil, err)
+	c := chosenBy(r.PostForm)
+	d.back(w, r, &c, d.Operations.DeleteFilter(r.Context(), v.Actor(), c.at(), r.PostForm.Get("filter")))
 }
 
 // back leads to the list after a change of its filters.
-func (d Pages) back(w http.ResponseWriter, r *http.Request, q deadletters.Query, err error) {
+func (d Pages) back(w http.ResponseWriter, r *http.Request, c *chosen, err error) {
 	if err != nil {
 		d.Site.Refuse(w, r, err)
 		return
 	}
-	http.Redirect(w, r, FindURL(r.PostFormValue("vhost"), r.PostFormValue("name"), q), http.StatusSeeOther)
+	http.Redirect(w, r, FindURL(c.VHost, c.Queue, c.Query), http.StatusSeeOther)
 }

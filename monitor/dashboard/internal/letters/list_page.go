@@ -66,7 +66,7 @@ func (p *listPage) parked(s *ui.Info) g.Node {
 }
 
 func (p *listPage) cause(s *ui.Info, one *group) g.Node {
-	exchange, from := g.Node(g.Text("the default exchange")), g.Node(g.Text("messages that were due"))
+	exchange, from := g.Text("the default exchange"), g.Text("messages that were due")
 	if one.Toward != "" {
 		exchange = g.Group{g.Text("the exchange "), h.B(ui.Name(one.Toward))}
 	}
@@ -175,7 +175,7 @@ func (p *listPage) drawRow(l row) g.Node {
 
 // about says why, where and with which key a message died.
 func (l *row) about() g.Node {
-	key := g.Node(ui.Faint("no key"))
+	key := ui.Faint("no key")
 	if l.Key != "" {
 		key = ui.Name(l.Key)
 	}

@@ -126,9 +126,6 @@ func (c *chosen) letters() operate.DeadLetters {
 	return operate.DeadLetters{Queue: c.at(), Filter: c.Filter}
 }
 
-// selected reports whether single messages were chosen.
-func (c *chosen) selected() bool { return len(c.Filter.Seqs) > 0 }
-
 // stopped answers a request about messages that cannot be chosen.
 func (d Pages) stopped(w http.ResponseWriter, r *http.Request, v ui.Visitor, c *chosen) bool {
 	switch {
@@ -140,7 +137,7 @@ func (d Pages) stopped(w http.ResponseWriter, r *http.Request, v ui.Visitor, c *
 			return true
 		}
 		page.Problem = "Select messages first: tick the boxes beside them."
-		d.Site.Show(w, r, http.StatusBadRequest, v, listPath, page)
+		d.Site.Show(w, r, http.StatusOK, v, listPath, page)
 		return true
 	case c.Wrong != nil:
 		d.Site.Fail(w, r, http.StatusBadRequest, c.Wrong.Error())

@@ -32,10 +32,13 @@ func (d Pages) purge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		return
 	}
 	if p.Typed != "" {
-		status = http.StatusBadRequest
 		asked := f.Get("asked")
-		if n, err := strconv.Atoi(p.Typed); err == nil && n >= 0 && (asked == "" || asked == p.Typed) {
-			c.Messages, status = n, http.StatusOK
+		n, err := strconv.Atoi(p.Typed)
+		switch {
+		case err != nil || n < 0:
+			status = http.StatusBadRequest
+		case asked == "" || asked == p.Typed:
+			c.Messages = n
 		}
 	}
 	takeTime(w)

@@ -96,11 +96,11 @@ func drawTargets(vhost string, targets []deadletters.Target) g.Node {
 }
 
 func drawTarget(vhost string, t *deadletters.Target) g.Node {
-	consumers := g.Node(ui.Class("tag warn", g.Text("none")))
+	consumers := ui.Class("tag warn", g.Text("none"))
 	if t.Consumers > 0 {
 		consumers = g.Text(format.Number(t.Consumers))
 	}
-	expire := g.Node(ui.Faint("no"))
+	expire := ui.Faint("no")
 	if t.Expiring > 0 {
 		text := format.Number(t.Expiring) + " in " + format.Millis(t.FirstMillis)
 		if t.LastMillis-t.FirstMillis > 999 {

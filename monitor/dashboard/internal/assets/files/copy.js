@@ -10,6 +10,5 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
     const done = document.execCommand("copy"); // navigator.clipboard needs https
     marked.removeAllRanges();
     button.textContent = done ? "Copied" : "Select it and copy";
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
 }
