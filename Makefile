@@ -1,6 +1,7 @@
 GO       ?= go
 FUZZTIME ?= 20s
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+SUITE    ?= trixie
 
 LINT_VERSION = v2.15.0
 LINT         = .cache/bin/golangci-lint-$(LINT_VERSION)
@@ -57,9 +58,9 @@ test: deps ## everything, with the race detector, against real Redis, RabbitMQ a
 test-privileged: deps ## the tests that need root with CAP_SYS_ADMIN and loop devices: disks that fill, fail or stand still, other clocks
 	$(RELEASED) -p 2 -run '$(PRIVILEGED)' ./integration ./integration/faults
 
-test-rabbitmq4: deps ## the tests beside RabbitMQ against a RabbitMQ 4, which is fetched into .cache (Debian 13's packages; no root)
-	.ci/rabbitmq4
-	TEST_RABBITMQ=$(CURDIR)/.cache/rabbitmq4/trixie $(RELEASED) -parallel 6 -v ./integration/rabbitmq
+test-rabbitmq4: deps ## the tests beside RabbitMQ against a RabbitMQ 4 that is fetched into .cache: SUITE=trixie has 4.0, SUITE=forky 4.3; no root
+	.ci/rabbitmq4 $(SUITE)
+	TEST_RABBITMQ=$(CURDIR)/.cache/rabbitmq4/$(SUITE) $(RELEASED) -parallel 6 -v ./integration/rabbitmq
 
 deps: ## install what the tests need (apt-get as root or through sudo; npm into .cache)
 	@.ci/deps

@@ -19,6 +19,9 @@ func configCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := s.CheckServe(); err != nil {
+				return err
+			}
 			if _, err := configuredAlerts(&s); err != nil {
 				return err
 			}

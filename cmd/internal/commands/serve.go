@@ -20,6 +20,9 @@ func serveCommand(b node.Build) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := s.CheckServe(); err != nil {
+				return err
+			}
 			log, err := newLogger(s.LogLevel, s.LogFormat)
 			if err != nil {
 				return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"curfew/monitor/rabbitmq/cluster"
 )
@@ -49,8 +50,14 @@ func (u *primaryAPIURL) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Redacted keeps only the address: no user, no password, no parameters.
-func (u primaryAPIURL) Redacted() string { return withoutSecrets(string(u)) }
+// Redacted keeps only the addresses: no user, no password, no parameters.
+func (u primaryAPIURL) Redacted() string {
+	nodes, err := cluster.APINodes(string(u))
+	if err != nil {
+		return ""
+	}
+	return strings.Join(nodes, ",")
+}
 
 // watchRules are rules for cluster.ParseWatch, or empty.
 type watchRules string
@@ -66,26 +73,38 @@ func (w *watchRules) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// checkPrimary checks the variables about a RabbitMQ against each other.
-func (s *Settings) checkPrimary() (errs []error) {
+// CheckServe checks what the variables about a RabbitMQ say together. That is of concern to whoever serves: a command that only asks a
+// running Curfew does without. The error is an Error that names each mistake.
+func (s *Settings) CheckServe() error {
+	var errs []error
 	if s.Watch != "" && s.WatchFile != "" {
 		errs = append(errs, errors.New("CURFEW_WATCH and CURFEW_WATCH_FILE are both set; set one of them"))
 	}
 	if s.PrimaryURL != "" {
-		return append(errs, s.checkNoBroker()...)
+		errs = append(errs, s.checkNoBroker()...)
+	} else {
+		errs = append(errs, s.checkNoPrimary()...)
 	}
+	if err := errors.Join(errs...); err != nil {
+		return Error{err}
+	}
+	return nil
+}
+
+// checkNoPrimary refuses what is about a RabbitMQ where none is named.
+func (s *Settings) checkNoPrimary() (errs []error) {
 	for _, v := range []struct{ name, value string }{
-		{"CURFEW_PRIMARY_API_URL", string(s.PrimaryAPIUrl)}, {"CURFEW_WATCH", string(s.Watch)}, {"CURFEW_WATCH_FILE", s.WatchFile},
+		{"CURFEW_PRIMARY_API_URL", s.PrimaryAPIUrl.Redacted()}, {"CURFEW_WATCH", string(s.Watch)}, {"CURFEW_WATCH_FILE", s.WatchFile},
 	} {
 		if v.value != "" {
-			errs = append(errs, fmt.Errorf("%s: it is about the RabbitMQ of CURFEW_PRIMARY_URL, which is not set", v.name))
+			errs = append(errs, fmt.Errorf("%s: the value %q is about a RabbitMQ, and CURFEW_PRIMARY_URL names none; "+
+				"set that (amqp:// or amqps://, one or several hosts and a virtual host), or leave %s empty", v.name, v.value, v.name))
 		}
 	}
 	return errs
 }
 
-// checkNoBroker refuses what only a broker of Curfew's own could do: beside a RabbitMQ there is none. Without a data
-// folder that somebody chose, nothing is kept in one.
+// checkNoBroker refuses what only a broker of Curfew's own could do: beside a RabbitMQ there is none.
 func (s *Settings) checkNoBroker() (errs []error) {
 	for _, v := range []struct {
 		name string
@@ -101,10 +120,14 @@ func (s *Settings) checkNoBroker() (errs []error) {
 			errs = append(errs, fmt.Errorf("%s: it is about Curfew's own broker, which does not run with CURFEW_PRIMARY_URL: %s; unset one of the two", v.name, v.why))
 		}
 	}
-	if _, chosen := os.LookupEnv("CURFEW_DATA_DIR"); !chosen {
+	return errs
+}
+
+// forgetDataDir has nothing kept in a data folder that nobody chose, where there is no broker.
+func (s *Settings) forgetDataDir() {
+	if _, chosen := os.LookupEnv("CURFEW_DATA_DIR"); !chosen && s.PrimaryURL != "" {
 		s.DataDir = ""
 	}
-	return errs
 }
 
 // ofBroker are variables that only Curfew's own broker uses, and that do no harm without it.

@@ -24,27 +24,35 @@ func TestPrimary(t *testing.T) {
 	assert.Equal(t, cluster.DefaultWatch(), rules, "every queue is observed")
 }
 
-// TestPrimaryIsNeeded: a variable about a RabbitMQ is a mistake where no RabbitMQ is named.
+// TestPrimaryIsNeeded: a variable about a RabbitMQ is a mistake where no RabbitMQ is named, for those who serve alone.
 func TestPrimaryIsNeeded(t *testing.T) {
-	for _, name := range []string{"CURFEW_PRIMARY_API_URL=http://h", "CURFEW_WATCH=keep:*", "CURFEW_WATCH_FILE=w.yaml"} {
-		setenv(t, name)
-		_, err := Load()
+	for name, value := range map[string]string{"CURFEW_PRIMARY_API_URL": "http://h:15672", "CURFEW_WATCH": "keep:*", "CURFEW_WATCH_FILE": "w.yaml"} {
+		setenv(t, name+"="+value)
+		s, err := Load()
+		require.NoError(t, err)
+		err = s.CheckServe()
 		var wrong Error
 		require.ErrorAs(t, err, &wrong)
-		assert.ErrorContains(t, err, "the RabbitMQ of CURFEW_PRIMARY_URL, which is not set")
+		assert.ErrorContains(t, err, name+`: the value "`+value+`" is about a RabbitMQ, and CURFEW_PRIMARY_URL names none; set that (amqp://`)
 	}
+	setenv(t, "CURFEW_PRIMARY_API_URL=http://ann:s3cret@h:15672")
+	s, err := Load()
+	require.NoError(t, err)
+	assert.NotContains(t, s.CheckServe().Error(), "s3cret")
 	setenv(t, "CURFEW_PRIMARY_API_URL=", "CURFEW_WATCH=", "CURFEW_WATCH_FILE=")
-	_, err := Load()
-	assert.NoError(t, err, "empty is not set")
+	s, err = Load()
+	require.NoError(t, err)
+	assert.NoError(t, s.CheckServe(), "empty is not set")
 }
 
 // TestNoBrokerWithRabbitMQ: what only Curfew's own broker could do is refused, or reported as unused.
 func TestNoBrokerWithRabbitMQ(t *testing.T) {
 	for _, wrong := range []string{"CURFEW_AMQPS_ADDR=:5671", "CURFEW_DEFINITIONS=d.json", "CURFEW_TTL=off", "CURFEW_MONITOR=false"} {
 		setenv(t, "CURFEW_PRIMARY_URL=amqp://h", wrong)
-		_, err := Load()
+		s, err := Load()
+		require.NoError(t, err)
 		name, _, _ := strings.Cut(wrong, "=")
-		assert.ErrorContains(t, err, name+": it is about Curfew's own broker, which does not run with CURFEW_PRIMARY_URL")
+		assert.ErrorContains(t, s.CheckServe(), name+": it is about Curfew's own broker, which does not run with CURFEW_PRIMARY_URL")
 	}
 	setenv(t, "CURFEW_PRIMARY_URL=amqp://h", "CURFEW_AMQP_ADDR=:5672", "CURFEW_STORE_SYNC=never", "CURFEW_HEARTBEAT=5s")
 	s, err := Load()
@@ -63,11 +71,12 @@ func TestNoBrokerWithRabbitMQ(t *testing.T) {
 
 func TestWatchRules(t *testing.T) {
 	setenv(t, "CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH=keep:retry-*,off:x", "CURFEW_WATCH_FILE=w.yaml")
-	_, err := Load()
-	assert.ErrorContains(t, err, "CURFEW_WATCH and CURFEW_WATCH_FILE are both set")
+	s, err := Load()
+	require.NoError(t, err)
+	assert.ErrorContains(t, s.CheckServe(), "CURFEW_WATCH and CURFEW_WATCH_FILE are both set")
 
 	setenv(t, "CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH=keep:retry-*,off:x")
-	s, err := Load()
+	s, err = Load()
 	require.NoError(t, err)
 	rules, err := s.WatchRules()
 	require.NoError(t, err)
@@ -89,4 +98,6 @@ func TestPrimaryRedacted(t *testing.T) {
 	assert.Equal(t, "amqps://ann@a:5671,b:1/shop", primaryURL("amqps://ann:s3cret@a,b:1/shop?keyfile=s3cret").Redacted())
 	assert.Empty(t, primaryURL("").Redacted())
 	assert.Equal(t, "https://h:1", primaryAPIURL("https://ann:s3cret@h:1?cacertfile=s3cret").Redacted())
+	assert.Equal(t, "https://h:1,https://i", primaryAPIURL("https://ann:s3cret@h:1,i?cacertfile=s3cret").Redacted())
+	assert.Empty(t, primaryAPIURL("s3cret").Redacted())
 }

@@ -55,7 +55,7 @@ type Settings struct {
 	_          struct{}   `group:"Beside RabbitMQ"`
 	PrimaryURL primaryURL `split_words:"true" default:"" allow:"amqp:// or amqps://, one or several hosts and a virtual host, or nothing" secret:"true" desc:"a RabbitMQ whose deadlines are to be kept, such as amqp://user:password@a,b:5672/vhost: Curfew then runs no broker of its own; empty: none"`
 	// PrimaryAPIUrl is not PrimaryAPIURL: envconfig would read that as PRIMARY_APIURL.
-	PrimaryAPIUrl primaryAPIURL `split_words:"true" default:"" allow:"http:// or https:// and a host, or nothing" secret:"true" desc:"its management API, with user and password if they are others; empty: it is not asked, and less is known"`
+	PrimaryAPIUrl primaryAPIURL `split_words:"true" default:"" allow:"http:// or https:// and one or several hosts, or nothing" secret:"true" desc:"its management API, such as http://a:15672,b:15672, with user and password if they are others; empty: it is not asked, and less is known"`
 	Watch         watchRules    `split_words:"true" default:"" allow:"observe:, keep: or off: and a pattern, with commas between, or nothing" desc:"what is done with which of its queues, the first rule that matches, such as keep:retry-*,observe:*; empty: every queue is observed"`
 	WatchFile     string        `split_words:"true" default:"" desc:"file with such rules and their budgets instead, YAML; empty: none"`
 
@@ -105,7 +105,7 @@ func Load() (Settings, error) {
 	if s.Instance == "" {
 		errs = append(errs, s.Instance.setHostName())
 	}
-	errs = append(errs, s.checkPrimary()...)
+	s.forgetDataDir()
 	var otelErrs []error
 	s.telemetry, otelErrs = readTelemetry(string(s.Instance))
 	errs = append(errs, otelErrs...)

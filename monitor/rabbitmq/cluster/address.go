@@ -20,7 +20,7 @@ type Address struct {
 }
 
 // nextURL is where a list of whole URLs continues.
-var nextURL = regexp.MustCompile(`,\s*amqps?://`)
+var nextURL = regexp.MustCompile(`,\s*(amqp|http)s?://`)
 
 // ParseAddress reads one or several nodes:
 //
@@ -36,9 +36,9 @@ var nextURL = regexp.MustCompile(`,\s*amqps?://`)
 func ParseAddress(text string) (Address, error) {
 	var a Address
 	for _, part := range splitURLs(text) {
-		urls, err := splitHosts(part)
+		urls, err := splitHosts(part, "amqp")
 		if err != nil {
-			return Address{}, err
+			return Address{}, fmt.Errorf("the address %w", err)
 		}
 		for _, one := range urls {
 			parsed, err := amqp091.ParseURI(one)
@@ -66,11 +66,11 @@ func splitURLs(text string) (parts []string) {
 	}
 }
 
-// splitHosts turns a URL with several hosts into one URL for each.
-func splitHosts(text string) (urls []string, err error) {
-	scheme, rest, ok := strings.Cut(text, "://")
-	if !ok || scheme != "amqp" && scheme != "amqps" {
-		return nil, errors.New("the address has to begin with amqp:// or amqps://")
+// splitHosts turns a URL of scheme, or scheme with an s, with several hosts into one URL for each.
+func splitHosts(text, scheme string) (urls []string, err error) {
+	found, rest, _ := strings.Cut(text, "://")
+	if strings.TrimSuffix(found, "s") != scheme {
+		return nil, fmt.Errorf("has to begin with %s:// or %ss://", scheme, scheme)
 	}
 	end := strings.IndexAny(rest, "/?#")
 	if end < 0 {
@@ -80,9 +80,9 @@ func splitHosts(text string) (urls []string, err error) {
 	at := strings.LastIndex(authority, "@") + 1
 	for host := range strings.SplitSeq(authority[at:], ",") {
 		if host = strings.TrimSpace(host); host == "" {
-			return nil, errors.New("the address has an empty host name")
+			return nil, errors.New("has an empty host name")
 		}
-		urls = append(urls, scheme+"://"+authority[:at]+host+tail)
+		urls = append(urls, found+"://"+authority[:at]+host+tail)
 	}
 	return urls, nil
 }

@@ -53,7 +53,7 @@ func TestParseAddressErrors(t *testing.T) {
 func TestOpenChecksAPI(t *testing.T) {
 	for text, want := range map[string]string{
 		"amqp://a":                             "http:// or https://",
-		"https://":                             "http:// or https://",
+		"https://":                             "an empty host name",
 		"https://u:secret@a:b":                 "it is not a URL",
 		"https://a?cacertfile=/does/not/exist": "cacertfile",
 	} {
@@ -63,13 +63,13 @@ func TestOpenChecksAPI(t *testing.T) {
 	}
 	c, err := Open(Options{URL: "amqp://u:p@a", APIURL: "http://a:15672/api/"})
 	require.NoError(t, err)
-	require.Equal(t, "http://a:15672/api/", c.api.base)
-	require.Equal(t, "u", c.api.user)
+	require.Equal(t, "http://a:15672/api/", c.api.nodes[0].base)
+	require.Equal(t, "u", c.api.nodes[0].user)
 	c, err = Open(Options{URL: "amqp://u:p@a", APIURL: "http://v:w@a:15672/prefix"})
 	require.NoError(t, err)
-	require.Equal(t, "http://a:15672/prefix/api/", c.api.base)
-	require.Equal(t, "v", c.api.user)
-	require.Equal(t, "w", c.api.password)
+	require.Equal(t, "http://a:15672/prefix/api/", c.api.nodes[0].base)
+	require.Equal(t, "v", c.api.nodes[0].user)
+	require.Equal(t, "w", c.api.nodes[0].password)
 }
 
 func TestFamily(t *testing.T) {

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -19,48 +21,93 @@ import (
 
 const (
 	apiLimit     = 30 * time.Second // for one answer
+	apiSilence   = 10 * time.Second // until it begins, where another node can be asked
 	largestReply = 256 << 20
 )
 
-// api is RabbitMQ's management API. Only GET requests are made.
+// api is RabbitMQ's management API, on one node or several, each of which knows of the whole cluster. Only GET requests
+// are made. It is safe for concurrent use.
 type api struct {
+	nodes []*apiNode
+
+	mu   sync.Mutex
+	next int // the node that is asked first: the last one that answered
+}
+
+type apiNode struct {
 	base, user, password string
 	client               http.Client
 }
 
-// newAPI takes the credentials of the AMQP address if the URL has none. Its parameter
+// apiURLs are those of a text such as http://user:password@a:15672,b:15672 or http://a:15672,http://b:15672.
+func apiURLs(text string) (list []*url.URL, err error) {
+	for _, part := range splitURLs(text) {
+		urls, err := splitHosts(part, "http")
+		if err != nil {
+			return nil, fmt.Errorf("the address of the management API %w", err)
+		}
+		for _, one := range urls {
+			u, err := url.Parse(one)
+			if err != nil {
+				return nil, fmt.Errorf("the address of the management API: %w", withoutURL(err))
+			}
+			if u.Hostname() == "" {
+				return nil, errors.New("the address of the management API has an empty host name")
+			}
+			list = append(list, u)
+		}
+	}
+	return list, nil
+}
+
+// APINodes lists the nodes of an Options.APIURL as URLs without user, password, path and parameters.
+func APINodes(text string) (list []string, err error) {
+	urls, err := apiURLs(text)
+	for _, u := range urls {
+		list = append(list, u.Scheme+"://"+u.Host)
+	}
+	return list, err
+}
+
+// newAPI takes the credentials of the AMQP address where a URL has none. Its parameter
 // cacertfile names the authorities that are trusted instead of the system's.
 func newAPI(text string, address Address) (*api, error) {
-	u, err := url.Parse(text)
+	urls, err := apiURLs(text)
 	if err != nil {
-		return nil, fmt.Errorf("the address of the management API: %w", withoutURL(err))
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, errors.New("the address of the management API has to be http:// or https:// and a host")
+		return nil, err
 	}
 	amqp, err := amqp091.ParseURI(address.nodes[0])
 	if err != nil {
 		return nil, withoutURL(err)
 	}
-	a := &api{user: amqp.Username, password: amqp.Password, client: http.Client{Timeout: apiLimit}}
-	if file := u.Query().Get("cacertfile"); file != "" {
-		roots, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("the management API's cacertfile: %w", err)
+	a := &api{}
+	for _, u := range urls {
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.DialContext = (&net.Dialer{Timeout: dialLimit}).DialContext
+		if len(urls) > 1 {
+			transport.ResponseHeaderTimeout = apiSilence
 		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(roots) {
-			return nil, fmt.Errorf("the management API's cacertfile %s holds no certificate (PEM)", file)
+		n := &apiNode{user: amqp.Username, password: amqp.Password, client: http.Client{Timeout: apiLimit, Transport: transport}}
+		if file := u.Query().Get("cacertfile"); file != "" {
+			roots, err := os.ReadFile(file)
+			if err != nil {
+				return nil, fmt.Errorf("the management API's cacertfile: %w", err)
+			}
+			pool := x509.NewCertPool()
+			if !pool.AppendCertsFromPEM(roots) {
+				return nil, fmt.Errorf("the management API's cacertfile %s holds no certificate (PEM)", file)
+			}
+			transport.TLSClientConfig = &tls.Config{RootCAs: pool}
 		}
-		a.client.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: pool}}
+		if u.User != nil {
+			n.user = u.User.Username()
+			n.password, _ = u.User.Password()
+			u.User = nil
+		}
+		u.RawQuery, u.Fragment = "", ""
+		n.base = strings.TrimSuffix(strings.TrimRight(u.String(), "/"), "/api") + "/api/"
+		a.nodes = append(a.nodes, n)
 	}
-	if u.User != nil {
-		a.user = u.User.Username()
-		a.password, _ = u.User.Password()
-		u.User = nil
-	}
-	u.RawQuery, u.Fragment = "", ""
-	a.base = strings.TrimSuffix(strings.TrimRight(u.String(), "/"), "/api") + "/api/"
 	return a, nil
 }
 
@@ -71,8 +118,31 @@ func (d *denied) Error() string {
 	return fmt.Sprintf("the management API refuses %s: %s", d.path, d.reason)
 }
 
-// get reads one answer. The path is escaped already. Error: *denied when the user may not ask.
+// get reads one answer, from the first node that gives one. The path is escaped already. Error: *denied when the user
+// may not ask; what one node refuses, all do.
 func (a *api) get(ctx context.Context, path string, out any) error {
+	a.mu.Lock()
+	first := a.next
+	a.mu.Unlock()
+	var errs []error
+	for i := range a.nodes {
+		at := (first + i) % len(a.nodes)
+		err := a.nodes[at].get(ctx, path, out)
+		if _, refused := errors.AsType[*denied](err); err == nil || refused {
+			a.mu.Lock()
+			a.next = at
+			a.mu.Unlock()
+			return err
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (a *apiNode) get(ctx context.Context, path string, out any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path, nil)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ const (
 type Options struct {
 	// URL is what ParseAddress takes.
 	URL string
-	// APIURL is where the management API is, http or https, with user and password if they
+	// APIURL is where the management API is, http or https, on one node or several with commas between, with user and password if they
 	// are not those of URL; https may have the parameter cacertfile. Empty: it is not asked, and much cannot be known.
 	APIURL string
 	// Name is what connections are called in RabbitMQ; "curfew" if empty.
