@@ -8,7 +8,7 @@ import (
 )
 
 // aggregator adds up expired messages, so that counters and alerts are updated once per
-// run of messages with the same queue, action and path. It is for one goroutine.
+// run of messages with the same queue, action, path and purpose. It is for one goroutine.
 type aggregator struct {
 	counters  *counters
 	histogram *latenessHistogram
@@ -20,7 +20,8 @@ type aggregator struct {
 	of       *queueCounters // of queue
 	action   deadline.Action
 	path     deadline.Path
-	run      alert.Tally      // of queue, action and path
+	intended bool             // expiring is what they were there for
+	run      alert.Tally      // of queue, action, path and intended
 	late     alert.Tally      // those of run that were late
 	began    deadline.Instant // when the first of run expired
 	offset   time.Duration    // of the primary's clock from the wall clock
@@ -53,7 +54,7 @@ func (m *Monitor) expired(batch []deadline.Expiry) {
 // add counts one message that expired. If a consumer gave it back after its deadline, or
 // somebody expired it before, it counts, but not its lateness, which was not ours.
 func (a *aggregator) add(x *deadline.Expiry) {
-	if a.run.Count > 0 && (x.Ref.Queue != a.queue || x.Action != a.action || x.Path != a.path) {
+	if a.run.Count > 0 && (x.Ref.Queue != a.queue || x.Action != a.action || x.Path != a.path || x.Intended != a.intended) {
 		a.flush()
 	}
 	if a.run.Count == 0 {
@@ -75,7 +76,7 @@ func (a *aggregator) add(x *deadline.Expiry) {
 
 // open begins a run with its first message.
 func (a *aggregator) open(x *deadline.Expiry) {
-	a.queue, a.action, a.path, a.began = x.Ref.Queue, x.Action, x.Path, x.Arrived
+	a.queue, a.action, a.path, a.intended, a.began = x.Ref.Queue, x.Action, x.Path, x.Intended, x.Arrived
 	a.of = a.counters.of(a.queue, x.VHost, x.Queue)
 	a.each = a.alerts.Each(a.of.vhost, a.of.queue)
 }
@@ -151,7 +152,7 @@ func (a *aggregator) flush() {
 		Action: a.action.String(),
 		Tally:  a.run,
 	}
-	if a.path != deadline.Manual { // which somebody wanted
+	if a.path != deadline.Manual && !a.intended { // which somebody wanted
 		a.alerts.Record(event)
 	}
 	if a.action == deadline.Parked {

@@ -77,6 +77,9 @@ type Expiry struct {
 	// ClockAhead is how far the broker's clock, of which Ref.Deadline and Arrived are, is
 	// ahead of the wall clock.
 	ClockAhead time.Duration
+	// Intended: expiring is what the message was in its queue for, as a delay or a retry. It is counted, and it is not
+	// missed; late it can be all the same.
+	Intended bool
 
 	// Reason is why a message that did not expire left its queue, as in x-death: "rejected",
 	// "maxlen" or "delivery_limit". Of an expiry it is empty.

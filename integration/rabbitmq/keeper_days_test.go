@@ -283,12 +283,12 @@ func runHelper(text string) error {
 	defer cancel()
 	client := redis.NewClient(&redis.Options{Addr: c.Redis})
 	defer client.Close()
-	shadows := lease.NewShadows(client, "", c.Queue, zap.NewNop())
+	shadows := lease.NewShadows(client, lease.Space{}, c.Queue, zap.NewNop())
 	o := keeper.Options{
 		Queue: c.Queue, Name: c.Name,
 		Connect: connectTo(c.URL),
 		Facts:   func(context.Context) (keeper.Facts, error) { return c.Facts, nil },
-		Lease:   lease.New(client, "", c.Queue, c.Name),
+		Lease:   lease.New(client, lease.Space{}, c.Queue, c.Name),
 		Shadows: shadows,
 	}
 	if c.API != "" {
@@ -395,7 +395,7 @@ func TestKeepersTakeOverFromEachOther(t *testing.T) {
 			})
 			eventually(t, answerLimit, "all to be held", func() bool { return first.status().Held+q.dead() >= 1000 })
 			eventually(t, answerLimit, "the second to wait", func() bool { s := second.status(); return s.State == keeper.Observing && s.Keeper == "first" })
-			shadows := lease.NewShadows(store.Client, "", q.name, zap.NewNop())
+			shadows := lease.NewShadows(store.Client, lease.Space{}, q.name, zap.NewNop())
 			eventually(t, answerLimit, "the shadows to be written", func() bool {
 				all, err := shadows.Load(t.Context())
 				return err == nil && len(all) >= first.status().Held
@@ -433,12 +433,12 @@ func TestKeeperWithoutRedis(t *testing.T) {
 	_, url := sharedNode(t).vhost(t)
 	store := storetest.StartRedis(t)
 	q := declareKept(t, url, "noredis", keeper.Classic, nil)
-	shadows := lease.NewShadows(store.Client, "", q.name, zap.NewNop())
+	shadows := lease.NewShadows(store.Client, lease.Space{}, q.name, zap.NewNop())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go shadows.Run(ctx)
 	r := q.keep(t, func(o *keeper.Options) {
-		o.Lease, o.Shadows = lease.New(store.Client, "", q.name, "one"), shadows
+		o.Lease, o.Shadows = lease.New(store.Client, lease.Space{}, q.name, "one"), shadows
 	})
 	r.reach(t, keeper.Keeping, 0)
 	ttl := func(i int) time.Duration { return []time.Duration{time.Hour, 4 * time.Second}[i%2] }

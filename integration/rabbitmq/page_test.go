@@ -138,15 +138,15 @@ func TestPageNamesTheRightsInRedis(t *testing.T) {
 	t.Cleanup(func() { client.Close() })
 	require.ErrorContains(t, client.FlushDB(t.Context()).Err(), "NOPERM")
 
-	group := lease.NewGroup(client, "/", "one")
-	_, err = group.Beat(t.Context())
+	group := lease.NewGroup(client, lease.Space{VHost: "/"}, "one")
+	_, err = group.Beat(t.Context(), "report")
 	check(t, err)
 	check(t, group.LetGo(t.Context(), "q", "harm"))
 	_, err = group.Allow(t.Context(), "q")
 	check(t, err)
 	check(t, group.Leave(t.Context()))
 
-	one := lease.New(client, "/", "q", "one")
+	one := lease.New(client, lease.Space{VHost: "/"}, "q", "one")
 	_, held, err := one.Acquire(t.Context())
 	check(t, err)
 	require.True(t, held)
@@ -154,7 +154,7 @@ func TestPageNamesTheRightsInRedis(t *testing.T) {
 	check(t, err)
 	check(t, one.Release(t.Context()))
 
-	shadows := lease.NewShadows(client, "/", "q", zap.NewNop())
+	shadows := lease.NewShadows(client, lease.Space{VHost: "/"}, "q", zap.NewNop())
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- shadows.Run(ctx) }()

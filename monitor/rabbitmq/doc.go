@@ -4,7 +4,7 @@
 //	cluster: inventory, events ──► Decide ──kept──────► a keeper for each queue ──────┐
 //	                                  │                   ▲ lease, shadows (Redis)    ├──► deadline.Stream ──► metrics, alerts,
 //	                                  └──everything else─► one observer ──────────────┘                        audit, traces
-//	                                                       ▲ lease
+//	                                                       ▲ lease, the same inventory
 //
 // # One queue
 //
@@ -24,7 +24,16 @@
 // three seconds. When another Curfew joins, those that have more than their share give one queue back each second. One
 // Curfew observes for all, by a lease of its own, since each of them would tell the same.
 //
-// Redis also records which queues were let go, so that no other Curfew keeps again where keeping did harm.
+// Redis also records which queues were let go, so that no other Curfew keeps again where keeping did harm, and what each
+// Curfew tells of the queues that it keeps or observes (report.go): every one of them shows them all, while metrics are of
+// its own ones only, so that they can be added up. The keys name the RabbitMQ cluster, so nothing is asked of Redis before
+// RabbitMQ was reached once (join.go).
+//
+// # What was seen
+//
+// Keepers and the observer note what times to live messages have (seen.go). Decide goes by that: a queue with a time to
+// live of its own is exact only as long as no message with a shorter one was seen, and one of which most messages never
+// expire is not worth keeping. It is forgotten when the last Curfew ends.
 //
 // # Guarantees
 //
@@ -53,6 +62,8 @@
 //	curfew_rabbitmq_queues{mode,state}                    watched queues; a kept queue counts where it has the lease
 //	curfew_rabbitmq_queue_not_kept{vhost,queue,reason}    1: a rule says keep, and it is refused or let go of, or
 //	                                                      some of its messages are stranded (stranded.go)
+//	curfew_rabbitmq_expiry_intended{vhost,queue}          1: what expires there is not missed (a rule says keep, and not
+//	                                                      alert_on_expiry); on every Curfew
 //	curfew_rabbitmq_held_messages{vhost,queue}            messages held by the keeper of the queue
 //	curfew_rabbitmq_held_bytes{vhost,queue}               their bodies, which RabbitMQ holds
 //	curfew_rabbitmq_releases_total{vhost,queue,reason}    times that all of it was given back: a keeper.Code, and

@@ -25,11 +25,11 @@ const (
 // group is what the Curfews beside one virtual host share, as this one sees it: who they are, and how many leases each
 // may have. It is safe for concurrent use.
 type group struct {
-	redis *lease.Group // nil: there is no Redis, and nobody else
-
 	mu      sync.Mutex
-	failing failing // to reach Redis
+	redis   *lease.Group // nil: there is no Redis, and nobody else; or it is not known yet which cluster this is
+	failing failing      // to reach Redis
 	members []string
+	reports []report  // of the others
 	since   time.Time // they are the same
 	letGo   map[string]string
 	wanted  int                // queues that may be kept
@@ -38,6 +38,21 @@ type group struct {
 
 func newGroup(name string) *group {
 	return &group{members: []string{name}, since: time.Now(), taken: make(map[*turn]struct{})}
+}
+
+// join has the group be another one in Redis, and returns the last one.
+func (g *group) join(next *lease.Group) (last *lease.Group) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	last, g.redis = g.redis, next
+	return last
+}
+
+// shared is the group in Redis; nil: there is none, or none yet.
+func (g *group) shared() *lease.Group {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.redis
 }
 
 // shareLocked is how many leases this Curfew may have.
@@ -74,7 +89,7 @@ func (g *group) see(v lease.View, err error) (news bool) {
 			t.unwanted = false
 		}
 	}
-	g.letGo = v.LetGo
+	g.letGo, g.reports = v.LetGo, readReports(v.Reports)
 	return news
 }
 
@@ -196,9 +211,13 @@ func (p *Primary) runGroup(ctx context.Context) {
 
 // beat says that this Curfew lives, and takes in what the others say.
 func (p *Primary) beat(ctx context.Context) {
+	shared := p.group.shared()
+	if shared == nil {
+		return
+	}
 	limited, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
-	v, err := p.group.redis.Beat(limited)
+	v, err := shared.Beat(limited, p.report())
 	if ctx.Err() != nil {
 		return
 	}
@@ -236,12 +255,13 @@ func (p *Primary) yieldOne() {
 
 // leaveGroup says that this Curfew ends, so that others need not wait to notice.
 func (p *Primary) leaveGroup() {
-	if p.group.redis == nil {
+	shared := p.group.shared()
+	if shared == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), beatTimeout)
 	defer cancel()
-	if err := p.group.redis.Leave(ctx); err != nil {
+	if err := shared.Leave(ctx); err != nil {
 		p.log.Warn("the others are not told of the end; they notice", zap.Error(err))
 	}
 }

@@ -27,6 +27,7 @@ type fakeRabbitMQ struct {
 	queues map[string]cluster.Queue
 	err    error // of the management API
 	asked  int
+	name   string // of the cluster
 	events []func(cluster.Event)
 }
 
@@ -46,13 +47,19 @@ func (r *fakeRabbitMQ) Inventory(context.Context, []string) (*cluster.Inventory,
 	if r.err != nil {
 		return nil, r.err
 	}
-	i := &cluster.Inventory{Server: cluster.Server{Product: "RabbitMQ", Version: "3.10.8"}, VHost: "shop"}
+	i := &cluster.Inventory{Server: cluster.Server{Product: "RabbitMQ", Version: "3.10.8", Cluster: r.name}, VHost: "shop"}
 	for _, q := range r.queues {
 		i.Queues = append(i.Queues, q)
 	}
 	slices.SortFunc(i.Queues, func(a, b cluster.Queue) int { return strings.Compare(a.Name, b.Name) })
 	return i, nil
 }
+
+func (r *fakeRabbitMQ) Topology(context.Context) (map[string]cluster.Exchange, []cluster.Binding, error) {
+	return nil, nil, errors.New("bindings are not known")
+}
+
+func (r *fakeRabbitMQ) Published(context.Context) (map[string]int64, error) { return nil, nil }
 
 func (r *fakeRabbitMQ) Events(ctx context.Context, fn func(cluster.Event)) error {
 	r.mu.Lock()
@@ -194,14 +201,53 @@ func (k *fakeKeeper) Ahead(until []deadline.Instant, out []int64) []int64 {
 	return out
 }
 
-// fakeObserver observes nothing.
-type fakeObserver struct{ o observe.Options }
+// fakeObserver observes nothing, and says what a test says.
+type fakeObserver struct {
+	o observe.Options
+
+	mu     sync.Mutex
+	view   *observe.View
+	states []observe.State
+}
 
 func (f *fakeObserver) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
-func (f *fakeObserver) States() []observe.State                        { return nil }
+
+func (f *fakeObserver) Show(v *observe.View) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.view = v
+}
+
+// observes reports whether it was told to observe a queue.
+func (f *fakeObserver) observes(queue string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.view != nil && f.view.Observed[queue]
+}
+
+func (f *fakeObserver) say(states ...observe.State) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.states = states
+}
+
+func (f *fakeObserver) States() []observe.State {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.states)
+}
+
+func (f *fakeObserver) Seen() map[string]cluster.Seen {
+	all := map[string]cluster.Seen{}
+	for _, s := range f.States() {
+		all[s.Queue] = s.Seen
+	}
+	return all
+}
+
 func (f *fakeObserver) Lag() time.Duration                             { return 0 }
 func (f *fakeObserver) Survey(int, func(*deadline.Survey))             {}
 func (f *fakeObserver) TimeToLive(_, _ uint64) (deadline.Millis, bool) { return 0, false }

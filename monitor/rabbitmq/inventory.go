@@ -82,7 +82,11 @@ func (p *Primary) event(e cluster.Event) {
 		if q != nil {
 			q.tell(keeper.Event{Kind: keeper.ConsumerCame, ConsumerTag: e.ConsumerTag})
 		}
-	case cluster.ConsumerDeleted, cluster.BindingChanged:
+	case cluster.ConsumerDeleted:
+	case cluster.BindingChanged:
+		if o, _ := p.observed(); o != nil {
+			p.wantLook()
+		}
 	default:
 		p.wantLook()
 	}
@@ -123,6 +127,9 @@ func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) {
 	if ctx.Err() != nil {
 		return
 	}
+	if err == nil {
+		p.join(ctx, i.Server.Cluster)
+	}
 	p.mu.Lock()
 	if p.failing.note(err) && err != nil {
 		p.log.Warn("the queues of RabbitMQ cannot be looked at: what is kept is kept on", zap.Error(err))
@@ -135,10 +142,14 @@ func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) {
 	for _, answer := range waiting {
 		answer <- err
 	}
+	if err == nil {
+		p.show(limited, i)
+	}
 }
 
 // applyLocked decides on each queue by the inventory.
 func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup) {
+	p.lookAtMessagesLocked()
 	found := make(map[string]bool)
 	for at := range p.inventory.Queues {
 		q := &p.inventory.Queues[at]
@@ -176,7 +187,7 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup) {
 // decideLocked takes in what an inventory says of the queue. While a keeper runs, it judges by itself what changes from
 // moment to moment, and what cannot be known for the moment stays as it was.
 func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server) {
-	d := cluster.Decide(found, q.rule, s, cluster.Seen{})
+	d := cluster.Decide(found, q.rule, s, q.p.seenLocked(q.name))
 	now := time.Now()
 	q.letGo = q.p.group.letGoFor(q.name)
 	if q.letGo != "" && q.keeper != nil && q.keeper.Status().NeedsOperator {
@@ -189,7 +200,7 @@ func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server) {
 	}
 	if q.stop != nil {
 		switch d.Code {
-		case cluster.TooMany, cluster.NotRunning:
+		case cluster.TooMany, cluster.NotRunning, cluster.FewDeadlines:
 			return
 		case cluster.CannotBeKnown:
 			if q.unknownAt.IsZero() {

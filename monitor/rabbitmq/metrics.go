@@ -19,6 +19,7 @@ var (
 	heldDesc    = prometheus.NewDesc("curfew_rabbitmq_held_messages", "Messages that the keeper of a queue holds.", []string{"vhost", "queue"}, nil)
 	bytesDesc   = prometheus.NewDesc("curfew_rabbitmq_held_bytes", "Bodies of the messages that the keeper of a queue holds. RabbitMQ has them.", []string{"vhost", "queue"}, nil)
 	lateDesc    = prometheus.NewDesc("curfew_rabbitmq_kept_lateness_seconds", "How long after its deadline a message of a kept queue was given back to expire; without those of unknown age.", nil, nil)
+	intendDesc  = prometheus.NewDesc("curfew_rabbitmq_expiry_intended", "1 for a queue that a rule wants kept for messages that are there to expire: what expires is not missed. On every Curfew.", []string{"vhost", "queue"}, nil)
 	leasesDesc  = prometheus.NewDesc("curfew_rabbitmq_leases", "Queues whose lease this Curfew has; without Redis, queues that it keeps.", nil, nil)
 	redisDesc   = prometheus.NewDesc("curfew_rabbitmq_redis_up", "0 if leases cannot be renewed or taken. Not there without Redis.", nil, nil)
 	ageDesc     = prometheus.NewDesc("curfew_rabbitmq_inventory_age_seconds", "Since the queues of RabbitMQ were last looked at.", nil, nil)
@@ -63,7 +64,7 @@ func (c *counters) label(queue string) string {
 
 // Describe implements prometheus.Collector.
 func (p *Primary) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{queuesDesc, notKeptDesc, heldDesc, bytesDesc, lateDesc, leasesDesc, redisDesc, ageDesc, lagDesc} {
+	for _, d := range []*prometheus.Desc{queuesDesc, notKeptDesc, heldDesc, bytesDesc, lateDesc, intendDesc, leasesDesc, redisDesc, ageDesc, lagDesc} {
 		out <- d
 	}
 	p.counts.releases.Describe(out)
@@ -106,11 +107,12 @@ func (p *Primary) Collect(out chan<- prometheus.Metric) {
 // collectQueues collects what the status says of the queues.
 func (p *Primary) collectQueues(gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	s := p.Status()
-	o, _ := p.observing()
+	o, _ := p.observed()
 	observes := o != nil // one of all Curfews does, and counts what nobody keeps
 	states := map[[2]string]int{}
 	held, bytes, leases := map[string]int{}, map[string]int64{}, 0
 	notKept := map[[2]string]bool{}
+	intended := map[string]bool{}
 	for i := range s.Queues {
 		q := &s.Queues[i]
 		if q.Here {
@@ -121,6 +123,9 @@ func (p *Primary) collectQueues(gauge func(d *prometheus.Desc, value float64, la
 		}
 		if q.Here || !q.running && observes {
 			states[[2]string{q.Mode, q.State}]++
+		}
+		if rule, _ := p.watch.Rule(s.VHost, q.VHost, q.Queue); rule.ExpiryIntended() {
+			intended[p.counts.label(q.Queue)] = true
 		}
 		if q.Code != "" {
 			notKept[[2]string{p.counts.label(q.Queue), q.Code}] = true
@@ -135,6 +140,9 @@ func (p *Primary) collectQueues(gauge func(d *prometheus.Desc, value float64, la
 	}
 	for key := range notKept {
 		gauge(notKeptDesc, 1, s.VHost, key[0], key[1])
+	}
+	for label := range intended {
+		gauge(intendDesc, 1, s.VHost, label)
 	}
 	gauge(leasesDesc, float64(leases))
 }

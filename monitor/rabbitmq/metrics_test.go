@@ -41,12 +41,14 @@ func TestMetrics(t *testing.T) {
 		for key, want := range map[string]float64{
 			"curfew_rabbitmq_queues keep keeping": 1, "curfew_rabbitmq_queues keep refused": 1, "curfew_rabbitmq_queues observe observed": 1,
 			"curfew_rabbitmq_queue_not_kept keep-b expires shop": 1, "curfew_rabbitmq_held_messages keep-a shop": 7,
+			"curfew_rabbitmq_expiry_intended keep-a shop": 1, "curfew_rabbitmq_expiry_intended keep-b shop": 1,
 			"curfew_rabbitmq_held_bytes keep-a shop": 700, "curfew_rabbitmq_leases": 1, "curfew_rabbitmq_unknown_age_total": 3,
 			"curfew_rabbitmq_kept_lateness_seconds": 0.004, "curfew_rabbitmq_observer_lag_seconds shop": 0,
 		} {
 			require.Contains(t, values, key)
 			require.InDelta(t, want, values[key], 1e-9, key)
 		}
+		require.NotContains(t, values, "curfew_rabbitmq_expiry_intended other shop")
 		problems, err := testutil.GatherAndLint(registry)
 		require.NoError(t, err)
 		require.Empty(t, problems)

@@ -50,14 +50,22 @@ type Primary struct {
 	newKeeper func(keeper.Options) (queueKeeper, error)
 	newWatch  func(observe.Options) observer
 
-	group *group // what the Curfews share
+	group  *group        // what the Curfews share
+	joined chan struct{} // closed when it is known which cluster this is; with Redis
+
+	reporting  sync.Mutex
+	reported   string // to the others, last
+	reportedAt time.Time
 
 	looks chan struct{} // an inventory is wanted
 
 	mu        sync.Mutex
+	space     lease.Space       // where the queues are
+	observing *lease.Lease      // that of observing there; nil: without Redis, or not known yet
 	numbers   uint64            // of kept queues so far
 	observers uint64            // so far
 	queues    map[string]*queue // those that a rule wants kept, by name
+	seen      map[string]*seen  // what messages were seen in watched queues, by name
 	inventory *cluster.Inventory
 	lookedAt  time.Time
 	failing   failing      // to take an inventory
@@ -71,6 +79,8 @@ type source interface {
 	Address() cluster.Address
 	Inventory(ctx context.Context, names []string) (*cluster.Inventory, error)
 	Events(ctx context.Context, fn func(cluster.Event)) error
+	Topology(ctx context.Context) (exchanges map[string]cluster.Exchange, bindings []cluster.Binding, err error)
+	Published(ctx context.Context) (map[string]int64, error)
 	Connect(ctx context.Context, purpose string) (*amqp091.Connection, error)
 }
 
@@ -85,7 +95,9 @@ type queueKeeper interface {
 // observer is an *observe.Observer, or a test's.
 type observer interface {
 	Run(ctx context.Context) error
+	Show(v *observe.View)
 	States() []observe.State
+	Seen() map[string]cluster.Seen
 	Lag() time.Duration
 	Survey(samples int, fn func(*deadline.Survey))
 	TimeToLive(line, number uint64) (deadline.Millis, bool)
@@ -123,7 +135,7 @@ func New(o Options) (*Primary, error) {
 
 func newPrimary(o Options, rabbitmq source) *Primary {
 	p := &Primary{rabbitmq: rabbitmq, watch: o.Watch, name: o.Name, redis: o.Redis, stream: o.Expiries, log: o.Log, started: time.Now(),
-		looks: make(chan struct{}, 1), queues: make(map[string]*queue), counts: newCounters()}
+		looks: make(chan struct{}, 1), queues: make(map[string]*queue), seen: make(map[string]*seen), counts: newCounters(), joined: make(chan struct{})}
 	if p.watch == nil {
 		p.watch = cluster.DefaultWatch()
 	}
@@ -138,11 +150,8 @@ func newPrimary(o Options, rabbitmq source) *Primary {
 	}
 	p.log = p.log.Named("rabbitmq")
 	p.newKeeper = func(o keeper.Options) (queueKeeper, error) { return keeper.New(o) }
-	p.newWatch = func(w observe.Options) observer { return observe.New(o.Cluster, p.watch, w) }
+	p.newWatch = func(w observe.Options) observer { return observe.New(w) }
 	p.group = newGroup(p.name)
-	if p.redis != nil {
-		p.group.redis = lease.NewGroup(p.redis, p.vhost(), p.name)
-	}
 	return p
 }
 
@@ -152,8 +161,7 @@ func (p *Primary) vhost() string { return p.rabbitmq.Address().VHost() }
 // ended, with nil.
 func (p *Primary) Run(ctx context.Context) error {
 	var running sync.WaitGroup
-	if p.group.redis != nil {
-		p.beat(ctx) // so that the share is known before the first lease is taken
+	if p.redis != nil {
 		running.Go(func() { p.runGroup(ctx) })
 	}
 	running.Go(func() { p.runObserver(ctx) })

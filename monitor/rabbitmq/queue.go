@@ -66,14 +66,15 @@ type queue struct {
 	counted  keeper.Counts
 }
 
+// newQueue is called with p.mu held.
 func newQueue(p *Primary, name string, rule cluster.Rule, number uint64) *queue {
 	q := &queue{p: p, name: name, rule: rule, number: keptNumbers + number, events: make(chan keeper.Event, eventsAtOnce)}
 	if p.redis == nil {
 		q.shadow = &keeper.InProcess{Now: p.Now}
 		return q
 	}
-	q.turn = &turn{Lease: lease.New(p.redis, p.vhost(), name, p.name), group: p.group}
-	q.shadow = lease.NewShadows(p.redis, p.vhost(), name, p.log.With(zap.String("queue", name)))
+	q.turn = &turn{Lease: lease.New(p.redis, p.space, name, p.name), group: p.group}
+	q.shadow = lease.NewShadows(p.redis, p.space, name, p.log.With(zap.String("queue", name)))
 	return q
 }
 
@@ -239,7 +240,7 @@ func (q *queue) expired(batch []keeper.Expiry) {
 		q.seq++
 		out = append(out, deadline.Expiry{
 			Ref:   deadline.Ref{Deadline: x.Deadline, Queue: q.number, Seq: q.seq},
-			VHost: x.VHost, Queue: x.Queue, Path: path, Action: action, Arrived: x.GivenBack, ClockAhead: ahead,
+			VHost: x.VHost, Queue: x.Queue, Path: path, Action: action, Arrived: x.GivenBack, ClockAhead: ahead, Intended: q.rule.ExpiryIntended(),
 		})
 	}
 	q.batch = out
@@ -291,7 +292,7 @@ func (p *Primary) exchangeLetGo(ctx context.Context, known map[string]string) {
 		p.wantLook()
 	}
 	for name, reason := range letGo {
-		if err := p.group.redis.LetGo(ctx, name, reason); err != nil {
+		if err := p.group.shared().LetGo(ctx, name, reason); err != nil {
 			p.log.Warn("the others do not know yet that a queue was let go of", zap.String("queue", name), zap.Error(err))
 		}
 	}
@@ -307,8 +308,8 @@ func (p *Primary) Allow(ctx context.Context, name string) error {
 	here := q != nil && q.stop != nil && q.keeper != nil && q.keeper.Status().NeedsOperator
 	p.mu.Unlock()
 	was := here
-	if p.group.redis != nil {
-		listed, err := p.group.redis.Allow(ctx, name)
+	if shared := p.group.shared(); shared != nil {
+		listed, err := shared.Allow(ctx, name)
 		if err != nil {
 			return err
 		}

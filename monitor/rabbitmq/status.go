@@ -21,14 +21,15 @@ type Status struct {
 	Instance string   `json:"instance"`          // this Curfew
 	Members  []string `json:"members"`           // all that share the queues, this one among them
 	Observer string   `json:"observer"`          // the one that observes for all
-	Redis    string   `json:"redis"`             // up, down, or none: this Curfew keeps alone
+	Cluster  string   `json:"cluster"`           // the name that RabbitMQ's cluster has
+	Redis    string   `json:"redis"`             // up, down, none: this Curfew keeps alone; or unknown: RabbitMQ was not reached yet
 	Reasons  []string `json:"reasons,omitempty"` // what is wrong, for an operator
 	Notes    []string `json:"notes,omitempty"`   // what could not be found out about RabbitMQ, and why
 	LookedAt int64    `json:"looked_at"`         // when the queues were, Unix ms; 0: never
 	Queues   []Queue  `json:"queues"`            // the watched ones, by name
 }
 
-// Queue is how one watched queue stands. What another Curfew keeps or observes is known to that one alone.
+// Queue is how one watched queue stands. What another Curfew keeps or observes is as that one told a moment ago.
 type Queue struct {
 	VHost string `json:"vhost"`
 	Queue string `json:"queue"`
@@ -44,7 +45,9 @@ type Queue struct {
 	Mind    []string `json:"mind,omitempty"`
 	Keeper  string   `json:"keeper,omitempty"` // the Curfew that keeps it
 	Here    bool     `json:"here"`             // that is this one
-	running bool     // a keeper runs, or waits for the lease
+	// Reported: it is another one, and what follows is as that one told.
+	Reported bool `json:"reported,omitempty"`
+	running  bool // a keeper runs here, or waits for the lease
 	// NeedsOperator: it stays as it is until an operator allows it.
 	NeedsOperator bool `json:"needs_operator,omitempty"`
 
@@ -61,7 +64,10 @@ type Queue struct {
 	UnknownAge  uint64   `json:"unknown_age"`
 	LastRelease *Release `json:"last_release,omitempty"`
 
-	Observed *observe.State `json:"observed,omitempty"` // nil: it is kept, or another Curfew observes
+	// Seen is what was seen of its messages; nil: nobody has seen any.
+	Seen *cluster.Seen `json:"ttl_seen,omitempty"`
+
+	Observed *observe.State `json:"observed,omitempty"` // nil: it is kept, or nobody has told
 }
 
 // Release is a giving back of all that was held.
@@ -81,6 +87,8 @@ func (p *Primary) Status() Status {
 		s.Redis = "up"
 		if p.group.trouble().err != nil {
 			s.Redis = "down"
+		} else if p.group.shared() == nil {
+			s.Redis = "unknown"
 		}
 	}
 	p.mu.Lock()
@@ -89,7 +97,23 @@ func (p *Primary) Status() Status {
 	if p.inventory == nil {
 		return s
 	}
-	s.Broker, s.Notes, s.LookedAt = p.inventory.Server.String(), p.inventory.Notes, p.lookedAt.UnixMilli()
+	s.Broker, s.Cluster, s.Notes, s.LookedAt = p.inventory.Server.String(), p.inventory.Server.Cluster, p.inventory.Notes, p.lookedAt.UnixMilli()
+	p.lookAtMessagesLocked()
+	s.Queues = append(s.Queues, p.rowsLocked()...)
+	for i := range s.Queues {
+		if all := p.seenLocked(s.Queues[i].Queue); all.Messages > 0 {
+			s.Queues[i].Seen = &all
+		}
+	}
+	p.group.complete(s.Queues)
+	return s
+}
+
+// rowsLocked are the watched queues by name, as this Curfew sees them.
+func (p *Primary) rowsLocked() (rows []Queue) {
+	if p.inventory == nil {
+		return nil
+	}
 	observed := map[string]*observe.State{}
 	if p.observer != nil {
 		for _, state := range p.observer.States() {
@@ -99,17 +123,21 @@ func (p *Primary) Status() Status {
 	for at := range p.inventory.Queues {
 		q := &p.inventory.Queues[at]
 		if rule, watched := p.watch.Rule(p.vhost(), q.VHost, q.Name); watched {
-			s.Queues = append(s.Queues, p.rowLocked(q, rule, observed[q.Name]))
+			rows = append(rows, p.rowLocked(q, rule, observed[q.Name]))
 		}
 	}
-	slices.SortFunc(s.Queues, func(a, b Queue) int { return cmp.Compare(a.Queue, b.Queue) })
-	return s
+	slices.SortFunc(rows, func(a, b Queue) int { return cmp.Compare(a.Queue, b.Queue) })
+	return rows
 }
 
 func (p *Primary) rowLocked(q *cluster.Queue, rule cluster.Rule, observed *observe.State) Queue {
 	row := Queue{VHost: q.VHost, Queue: q.Name, Type: string(q.Type), Mode: rule.Mode.String(), State: "observed", Observed: observed}
 	if observed != nil {
 		row.Reason = observed.Reason
+	}
+	if s := p.seen[q.Name]; s != nil && s.here().Messages > 0 {
+		here := s.here()
+		row.Seen = &here
 	}
 	if k := p.queues[q.Name]; k != nil && rule.Mode == cluster.Keep {
 		k.describeLocked(&row)

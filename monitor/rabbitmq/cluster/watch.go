@@ -81,7 +81,13 @@ type Rule struct {
 	// Assume is the type of the queues if the management API cannot tell. Whoever sets it
 	// vouches for the queues: none of the reasons to refuse applies to them.
 	Assume Type
+	// AlertOnExpiry says that a message of a kept queue is missed when it expires. Otherwise
+	// it was there for that: a delay, a retry.
+	AlertOnExpiry bool
 }
+
+// ExpiryIntended reports whether expiring is what messages of its queues are there for.
+func (r Rule) ExpiryIntended() bool { return r.Mode == Keep && !r.AlertOnExpiry }
 
 func defaultRule() Rule {
 	return Rule{Mode: Observe, Budget: defaultBudget(), StuckAfter: DefaultStuckAfter}

@@ -32,7 +32,8 @@ type watchedQueues struct {
 		Do    string `yaml:"do"`
 		After string `yaml:"after"`
 	} `yaml:"stuck_consumers"`
-	Assume string `yaml:"assume"`
+	Assume        string `yaml:"assume"`
+	AlertOnExpiry bool   `yaml:"alert_on_expiry"`
 }
 
 // ParseWatchFile reads the rules of a file in YAML:
@@ -49,6 +50,7 @@ type watchedQueues struct {
 //	      do: window            # wait (default) or window
 //	      after: 2m             # 1m if left out
 //	    assume: quorum          # classic or quorum; see Rule.Assume
+//	    alert_on_expiry: true   # false if left out; see Rule.AlertOnExpiry
 //
 // Errors name the rule, the key, its value and what is allowed.
 func ParseWatchFile(text []byte) (Watch, error) {
@@ -74,7 +76,7 @@ func ParseWatchFile(text []byte) (Watch, error) {
 
 func (q *watchedQueues) rule() (r Rule, err error) {
 	r = defaultRule()
-	r.VHost, r.Pattern = q.VHost, q.Queue
+	r.VHost, r.Pattern, r.AlertOnExpiry = q.VHost, q.Queue, q.AlertOnExpiry
 	if err := checkPattern(q.Queue); err != nil {
 		return r, fmt.Errorf("queue: %w", err)
 	}
@@ -112,6 +114,9 @@ func (q *watchedQueues) rule() (r Rule, err error) {
 		return r, err
 	}
 	r.Assume = Type(types[assumed])
+	if r.AlertOnExpiry && r.Mode != Keep {
+		return r, fmt.Errorf("alert_on_expiry: true is for mode keep, and this is %s: whatever expires in an observed queue is missed", r.Mode)
+	}
 	return r, nil
 }
 

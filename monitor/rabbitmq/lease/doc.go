@@ -5,20 +5,25 @@
 //
 // One hash tag per queue, so that all of a queue lies on one node of a cluster:
 //
-//	{curfew:keep:<vhost>:<queue>}:lease        string: the keeper's name and a random part; expires after 3 s
-//	{curfew:keep:<vhost>:<queue>}:minutes      sorted set: the minutes that have shadows, by Unix minute
-//	{curfew:keep:<vhost>:<queue>}:at:<minute>  string: 16 bytes per shadow: fingerprint, deadline in µs times two,
-//	                                           plus one if the age is unknown; expires two minutes after its minute
+//	{curfew:keep:<cluster>:<vhost>:<queue>}:lease        string: the keeper's name and a random part; expires after 3 s
+//	{curfew:keep:<cluster>:<vhost>:<queue>}:minutes      sorted set: the minutes that have shadows, by Unix minute;
+//	                                                     expires two minutes after the last of them
+//	{curfew:keep:<cluster>:<vhost>:<queue>}:at:<minute>  string: 16 bytes per shadow: fingerprint, deadline in µs times
+//	                                                     two, plus one if the age is unknown; expires two minutes after
+//	                                                     its minute
 //
 // And for all of a virtual host:
 //
-//	{curfew:keep:<vhost>}:members              sorted set: names and random parts of the Curfews that live, by the Unix
-//	                                           ms until which that is valid, 3 s after each beat
-//	{curfew:keep:<vhost>}:let-go               hash: queues that nobody may keep until an operator allows it, with the
-//	                                           reasons
+//	{curfew:keep:<cluster>:<vhost>}:members  sorted set: names and random parts of the Curfews that live, by the Unix ms
+//	                                         until which that is valid, 3 s after each beat; expires after a minute
+//	                                         without a beat
+//	{curfew:keep:<cluster>:<vhost>}:reports  hash: what each of them says of itself, and goes with it
+//	{curfew:keep:<cluster>:<vhost>}:let-go   hash: queues that nobody may keep until an operator allows it, with the
+//	                                         reasons
 //
-// vhost and queue are percent-encoded. The lease of the queue with the empty name is that of observing. Curfews beside
-// different RabbitMQ clusters must not share a Redis database: nothing in the keys says which cluster they are about.
+// cluster is the name that the RabbitMQ cluster has (rabbitmqctl set_cluster_name; else that of its first node), so that
+// Curfews beside different clusters may share a Redis database if these have different names. cluster, vhost and queue
+// are percent-encoded. The lease of the queue with the empty name is that of observing.
 //
 // # Guarantees
 //

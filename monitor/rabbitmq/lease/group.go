@@ -4,50 +4,71 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// Group is what the Curfews beside one virtual host know of each other: who lives, and which queues nobody may keep
-// until an operator allows it. It is safe for concurrent use.
+// Group is what the Curfews beside one virtual host know of each other: who lives, what each does with the queues, and
+// which queues nobody may keep until an operator allows it. It is safe for concurrent use.
 type Group struct {
-	client       redis.UniversalClient
-	members, let string // keys
-	token        string
+	client                redis.UniversalClient
+	members, reports, let string // keys
+	token                 string
 }
 
 // View is a Group as a beat found it.
 type View struct {
 	Members []string          // their names, this one among them, sorted
+	Reports []Report          // of the others that live
 	LetGo   map[string]string // queues that nobody may keep, with the reason, one word and a sentence
 }
 
-// NewGroup makes the group of a virtual host. name is this Curfew's, for people. It does not connect.
-func NewGroup(client redis.UniversalClient, vhost, name string) *Group {
-	tag := fmt.Sprintf("{curfew:keep:%s}", url.QueryEscape(vhost))
-	return &Group{client: client, members: tag + ":members", let: tag + ":let-go", token: name + " " + rand.Text()}
+// Report is what a member last said of itself.
+type Report struct {
+	Name string // its name
+	Text string // what it gave Beat
 }
 
-// beat notes by Redis's clock that a member lives, and drops those that do not.
-// KEYS[1] members; ARGV[1] token, ARGV[2] how long that is valid in ms. Returns the tokens of all members.
+// NewGroup makes the group of a virtual host. name is this Curfew's, for people. It does not connect.
+func NewGroup(client redis.UniversalClient, at Space, name string) *Group {
+	tag := at.group()
+	return &Group{client: client, members: tag + ":members", reports: tag + ":reports", let: tag + ":let-go", token: name + " " + rand.Text()}
+}
+
+// beat notes by Redis's clock that a member lives and what it reports, and drops those that do not live. Nothing is left
+// behind when nobody beats any more.
+// KEYS[1] members, KEYS[2] reports; ARGV[1] token, ARGV[2] how long that is valid in ms, ARGV[3] report. Returns the tokens
+// and the reports of all members, each token before its report.
 var beat = redis.NewScript(`
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
-return redis.call('ZRANGE', KEYS[1], 0, -1)`)
+redis.call('HSET', KEYS[2], ARGV[1], ARGV[3])
+local members = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
+for i = 1, #members, 2 do
+	if tonumber(members[i + 1]) <= now then
+		redis.call('ZREM', KEYS[1], members[i])
+		redis.call('HDEL', KEYS[2], members[i])
+	end
+end
+redis.call('EXPIREAT', KEYS[1], time[1] + 60)
+redis.call('EXPIREAT', KEYS[2], time[1] + 60)
+return redis.call('HGETALL', KEYS[2])`)
 
-// Beat says that this Curfew lives, which is valid for Length, and returns what is known of all.
-func (g *Group) Beat(ctx context.Context) (v View, err error) {
-	tokens, err := beat.Run(ctx, g.client, []string{g.members}, g.token, Length.Milliseconds()).StringSlice()
+// Beat says that this Curfew lives, and what it does, which is valid for Length, and returns what is known of all.
+func (g *Group) Beat(ctx context.Context, report string) (v View, err error) {
+	all, err := beat.Run(ctx, g.client, []string{g.members, g.reports}, g.token, Length.Milliseconds(), report).StringSlice()
 	if err != nil {
 		return v, fmt.Errorf("lease: beat: %w", err)
 	}
-	for _, token := range tokens {
-		v.Members = append(v.Members, nameOf(token))
+	for pair := range slices.Chunk(all, 2) {
+		name := nameOf(pair[0])
+		v.Members = append(v.Members, name)
+		if pair[0] != g.token {
+			v.Reports = append(v.Reports, Report{name, pair[1]})
+		}
 	}
 	slices.Sort(v.Members)
 	if v.LetGo, err = g.client.HGetAll(ctx, g.let).Result(); err != nil {
@@ -58,7 +79,12 @@ func (g *Group) Beat(ctx context.Context) (v View, err error) {
 
 // Leave says that this Curfew ends.
 func (g *Group) Leave(ctx context.Context) error {
-	if err := g.client.ZRem(ctx, g.members, g.token).Err(); err != nil {
+	_, err := g.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.ZRem(ctx, g.members, g.token)
+		p.HDel(ctx, g.reports, g.token)
+		return nil
+	})
+	if err != nil {
 		return fmt.Errorf("lease: leave: %w", err)
 	}
 	return nil

@@ -9,44 +9,62 @@ import (
 	"curfew/scheduler/storetest"
 )
 
-// TestGroupKnowsWhoLives: a member that leaves or stops beating is dropped, and what one lets go all know.
+// TestGroupKnowsWhoLives: a member that leaves or stops beating is dropped with what it has reported, and what one lets go all know. Another
+// virtual host, or that of another cluster, sees nothing of it.
 func TestGroupKnowsWhoLives(t *testing.T) {
 	r := storetest.StartRedis(t)
-	a, b := NewGroup(r.Client, "/", "left"), NewGroup(r.Client, "/", "right")
-	elsewhere := NewGroup(r.Client, "other", "third")
-	see := func(g *Group) View {
-		v, err := g.Beat(t.Context())
+	at := Space{Cluster: "rabbit", VHost: "/"}
+	a, b := NewGroup(r.Client, at, "left"), NewGroup(r.Client, at, "right")
+	elsewhere := []*Group{NewGroup(r.Client, Space{Cluster: "rabbit", VHost: "other"}, "third"), NewGroup(r.Client, Space{Cluster: "hare", VHost: "/"}, "third")}
+	see := func(g *Group, report string) View {
+		v, err := g.Beat(t.Context(), report)
 		require.NoError(t, err)
 		return v
 	}
-	require.Equal(t, []string{"left"}, see(a).Members)
-	require.Equal(t, []string{"left", "right"}, see(b).Members)
-	require.Equal(t, []string{"third"}, see(elsewhere).Members)
-	require.Empty(t, see(a).LetGo)
+	require.Equal(t, []string{"left"}, see(a, "").Members)
+	v := see(b, "right keeps q")
+	require.Equal(t, []string{"left", "right"}, v.Members)
+	require.Equal(t, []Report{{"left", ""}}, v.Reports, "not its own")
+	require.Equal(t, []Report{{"right", "right keeps q"}}, see(a, "").Reports)
+	for _, g := range elsewhere {
+		v := see(g, "")
+		require.Equal(t, []string{"third"}, v.Members)
+		require.Empty(t, v.Reports)
+	}
+	require.Empty(t, see(a, "").LetGo)
 
 	require.NoError(t, a.LetGo(t.Context(), "q", "harm"))
-	require.Equal(t, map[string]string{"q": "harm"}, see(b).LetGo)
+	require.Equal(t, map[string]string{"q": "harm"}, see(b, "").LetGo)
+	for _, g := range elsewhere {
+		require.Empty(t, see(g, "").LetGo)
+	}
 	was, err := b.Allow(t.Context(), "q")
 	require.NoError(t, err)
 	require.True(t, was)
 	was, err = b.Allow(t.Context(), "q")
 	require.NoError(t, err)
 	require.False(t, was)
-	require.Empty(t, see(a).LetGo)
+	require.Empty(t, see(a, "").LetGo)
 
 	require.NoError(t, b.Leave(t.Context()))
-	require.Equal(t, []string{"left"}, see(a).Members)
-	see(b)
-	require.Eventually(t, func() bool { return len(see(a).Members) == 1 }, 10*time.Second, 100*time.Millisecond, "b beats no more")
+	v = see(a, "")
+	require.Equal(t, []string{"left"}, v.Members)
+	require.Empty(t, v.Reports)
+	see(b, "again")
+	require.Eventually(t, func() bool { v = see(a, ""); return len(v.Members) == 1 }, 10*time.Second, 100*time.Millisecond, "b beats no more")
+	require.Empty(t, v.Reports)
+	for _, key := range r.Client.Keys(t.Context(), "*").Val() {
+		require.Positive(t, r.Client.TTL(t.Context(), key).Val(), "%s ends by itself", key)
+	}
 
 	r.Kill()
-	_, err = a.Beat(t.Context())
+	_, err = a.Beat(t.Context(), "")
 	require.Error(t, err)
 }
 
 func TestHolderOfALease(t *testing.T) {
 	r := storetest.StartRedis(t)
-	a, b := New(r.Client, "/", "q", "left"), New(r.Client, "/", "q", "right")
+	a, b := New(r.Client, Space{VHost: "/"}, "q", "left"), New(r.Client, Space{VHost: "/"}, "q", "right")
 	holder, err := b.Holder(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, holder)

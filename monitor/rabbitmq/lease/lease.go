@@ -13,6 +13,20 @@ import (
 	"curfew/monitor/rabbitmq/keeper"
 )
 
+// Space is where queues are: a virtual host of a RabbitMQ cluster, by the name that the cluster has (rabbitmqctl
+// set_cluster_name). What one Space has in Redis no other one sees.
+type Space struct{ Cluster, VHost string }
+
+// prefix begins the keys of a queue, and with "" those of observing.
+func (s Space) prefix(queue string) string {
+	return fmt.Sprintf("{curfew:keep:%s:%s:%s}", url.QueryEscape(s.Cluster), url.QueryEscape(s.VHost), url.QueryEscape(queue))
+}
+
+// group begins the keys of the whole virtual host.
+func (s Space) group() string {
+	return fmt.Sprintf("{curfew:keep:%s:%s}", url.QueryEscape(s.Cluster), url.QueryEscape(s.VHost))
+}
+
 // Length is how long a lease is valid without being renewed.
 const Length = 3 * time.Second
 
@@ -27,12 +41,8 @@ type Lease struct {
 var _ keeper.Lease = (*Lease)(nil)
 
 // New makes the lease of a queue. name is this Curfew's, for people; several may have the same. It does not connect.
-func New(client redis.UniversalClient, vhost, queue, name string) *Lease {
-	return &Lease{client: client, key: prefix(vhost, queue) + ":lease", name: name, token: name + " " + rand.Text()}
-}
-
-func prefix(vhost, queue string) string {
-	return fmt.Sprintf("{curfew:keep:%s:%s}", url.QueryEscape(vhost), url.QueryEscape(queue))
+func New(client redis.UniversalClient, at Space, queue, name string) *Lease {
+	return &Lease{client: client, key: at.prefix(queue) + ":lease", name: name, token: name + " " + rand.Text()}
 }
 
 // acquire takes the lease if nobody has it and renews it if it is ours.

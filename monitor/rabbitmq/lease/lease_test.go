@@ -15,8 +15,8 @@ import (
 
 func TestLeaseHasOneHolder(t *testing.T) {
 	r := storetest.StartRedis(t)
-	a, b := New(r.Client, "/", "q", "left"), New(r.Client, "/", "q", "right")
-	elsewhere := New(r.Client, "/", "q2", "right")
+	a, b := New(r.Client, Space{VHost: "/"}, "q", "left"), New(r.Client, Space{VHost: "/"}, "q", "right")
+	elsewhere := New(r.Client, Space{VHost: "/"}, "q2", "right")
 	acquire := func(l *Lease) (string, bool) {
 		holder, held, err := l.Acquire(t.Context())
 		require.NoError(t, err)
@@ -30,6 +30,8 @@ func TestLeaseHasOneHolder(t *testing.T) {
 	require.Equal(t, "left", holder)
 	_, held = acquire(elsewhere)
 	require.True(t, held)
+	_, held = acquire(New(r.Client, Space{Cluster: "another", VHost: "/"}, "q", "right"))
+	require.True(t, held, "a queue of the same name in another cluster")
 	require.NoError(t, b.Release(t.Context()), "is not b's to give back")
 	_, held = acquire(a)
 	require.True(t, held)
@@ -56,13 +58,13 @@ func TestShadowsAreWrittenAndReadAgain(t *testing.T) {
 		{Fingerprint: 7, Deadline: now + 3600e6},
 		{Fingerprint: 7, Deadline: now + 3600e6 + 1},
 	}
-	s := NewShadows(r.Client, "v", "q", zap.NewNop())
+	s := NewShadows(r.Client, Space{VHost: "v"}, "q", zap.NewNop())
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- s.Run(ctx) }()
 	stored := func(shadows []keeper.Shadow) func() bool {
 		return func() bool {
-			got, err := NewShadows(r.Client, "v", "q", zap.NewNop()).Load(t.Context())
+			got, err := NewShadows(r.Client, Space{VHost: "v"}, "q", zap.NewNop()).Load(t.Context())
 			return err == nil && sameShadows(shadows, got)
 		}
 	}
@@ -83,7 +85,7 @@ func TestShadowsAreWrittenAndReadAgain(t *testing.T) {
 	s.Put(want)
 	require.Eventually(t, stored(want), 10*time.Second, 10*time.Millisecond)
 
-	keys, err := r.Client.Keys(t.Context(), "*:at:*").Result()
+	keys, err := r.Client.Keys(t.Context(), "*").Result()
 	require.NoError(t, err)
 	for _, key := range keys {
 		ttl, err := r.Client.TTL(t.Context(), key).Result()
@@ -111,7 +113,7 @@ func sameShadows(a, b []keeper.Shadow) bool {
 }
 
 func TestALongBacklogOfShadowsIsDroppedNotKept(t *testing.T) {
-	s := NewShadows(nil, "v", "q", zap.NewNop())
+	s := NewShadows(nil, Space{VHost: "v"}, "q", zap.NewNop())
 	s.Put(make([]keeper.Shadow, mostWaiting))
 	require.False(t, s.dropped)
 	s.Put(make([]keeper.Shadow, 1))

@@ -37,13 +37,15 @@ type Shadows struct {
 	waiting  []keeper.Shadow
 	dropped  bool // something was not written
 	anything bool // something was ever written, so the key minutes must be there
+
+	latest int64 // the last minute that was written; of the goroutine that writes
 }
 
 var _ keeper.Shadows = (*Shadows)(nil)
 
 // NewShadows makes the shadows of a queue. It does not connect.
-func NewShadows(client redis.UniversalClient, vhost, queue string, log *zap.Logger) *Shadows {
-	return &Shadows{client: client, prefix: prefix(vhost, queue), log: log, lost: make(chan struct{}, 1)}
+func NewShadows(client redis.UniversalClient, at Space, queue string, log *zap.Logger) *Shadows {
+	return &Shadows{client: client, prefix: at.prefix(queue), log: log, lost: make(chan struct{}, 1)}
 }
 
 // Put implements keeper.Shadows.
@@ -108,14 +110,16 @@ func (s *Shadows) write(ctx context.Context) error {
 	for _, shadow := range batch {
 		m := minuteOf(shadow.Deadline)
 		records[m] = appendRecord(records[m], shadow)
+		s.latest = max(s.latest, m)
 	}
 	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for m, b := range records {
 			p.Append(ctx, s.minuteKey(m), string(b))
-			p.ExpireAt(ctx, s.minuteKey(m), time.Unix(m*60, 0).Add(time.Minute+keepPast))
+			p.ExpireAt(ctx, s.minuteKey(m), endOf(m))
 			p.ZAdd(ctx, s.minutesKey(), redis.Z{Score: float64(m), Member: m})
 		}
 		p.ZRemRangeByScore(ctx, s.minutesKey(), "-inf", strconv.FormatInt(time.Now().Add(-2*keepPast).Unix()/60, 10))
+		p.ExpireAt(ctx, s.minutesKey(), endOf(s.latest))
 		return nil
 	})
 	s.mu.Lock()
@@ -184,6 +188,9 @@ func (s *Shadows) Load(ctx context.Context) (all []keeper.Shadow, err error) {
 func (s *Shadows) minutesKey() string       { return s.prefix + ":minutes" }
 func (s *Shadows) minuteKey(m int64) string { return s.prefix + ":at:" + strconv.FormatInt(m, 10) }
 func minuteOf(at deadline.Instant) int64    { return at.Time().Unix() / 60 }
+
+// endOf is when nobody needs what is of a minute any more.
+func endOf(minute int64) time.Time { return time.Unix(minute*60, 0).Add(time.Minute + keepPast) }
 
 func appendRecord(b []byte, s keeper.Shadow) []byte {
 	b = binary.BigEndian.AppendUint64(b, s.Fingerprint)

@@ -56,6 +56,7 @@ type Counts struct {
 type waiting struct {
 	number   uint64
 	deadline deadline.Instant
+	ttl      deadline.Millis
 	id       string
 }
 
@@ -117,8 +118,9 @@ func (l *Line) NextDeadline() deadline.Instant {
 // Undecided reports whether messages are due of which the last count said nothing.
 func (l *Line) Undecided() bool { return len(l.doubt) > 0 }
 
-// Enter takes note of a message that has entered the queue; at 0 it never expires.
-func (l *Line) Enter(at deadline.Instant, id string) {
+// Enter takes note of a message that has entered the queue with a time to live, and expires
+// at an instant; at 0 it never does.
+func (l *Line) Enter(at deadline.Instant, ttl deadline.Millis, id string) {
 	number := l.entered
 	l.entered++
 	if at == 0 {
@@ -133,7 +135,20 @@ func (l *Line) Enter(at deadline.Instant, id string) {
 		l.counts.Unknown++
 		return
 	}
-	heap.Push(&l.due, waiting{number, at, id})
+	heap.Push(&l.due, waiting{number, at, ttl, id})
+}
+
+// TimeToLive is how long a message that waits was to live when it entered; false: it does
+// not wait, or its deadline is not known.
+func (l *Line) TimeToLive(number uint64) (deadline.Millis, bool) {
+	for _, list := range [][]waiting{l.due, l.doubt, l.overdue} {
+		for i := range list {
+			if list[i].number == number {
+				return list[i].ttl, true
+			}
+		}
+	}
+	return 0, false
 }
 
 // prune forgets the deadlines of messages that have left, and returns how many stay. So

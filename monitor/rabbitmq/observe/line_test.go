@@ -93,7 +93,7 @@ func TestLineModel(t *testing.T) {
 		left := map[uint64]deadline.Instant{}
 		deliver := func(count int) {
 			for ; count > 0 && tapped < len(q.all); count-- {
-				l.Enter(q.all[tapped].deadline, "")
+				l.Enter(q.all[tapped].deadline, 0, "")
 				tapped++
 			}
 		}
@@ -179,14 +179,14 @@ func TestLineHead(t *testing.T) {
 	count := func(now deadline.Instant, ready, consumers int) []Miss {
 		return l.Count(Count{Asked: now, Answered: now, Ready: ready, Consumers: consumers, Before: l.Entered(), After: l.Entered()}, nil)
 	}
-	l.Enter(10, "a")
+	l.Enter(10, 0, "a")
 	require.Empty(t, count(5, 1, 0))
 	require.Equal(t, []Miss{{0, "a", 10, 11, 11}}, count(11, 0, 0), "nobody could have consumed it")
-	l.Enter(20, "b")
+	l.Enter(20, 0, "b")
 	require.Empty(t, count(15, 1, 1))
 	require.Empty(t, count(21, 0, 1), "its consumer may have had it in time")
-	l.Enter(0, "")
-	l.Enter(30, "c")
+	l.Enter(0, 0, "")
+	l.Enter(30, 0, "c")
 	require.Equal(t, []Miss{{3, "c", 30, 31, 0}}, count(31, 2, 1))
 	n, since := l.Overdue()
 	require.Equal(t, 1, n)
@@ -200,12 +200,12 @@ func TestLineHead(t *testing.T) {
 func TestLineBound(t *testing.T) {
 	l := &Line{Most: 10}
 	for i := range 25 {
-		l.Enter(deadline.Instant(1000+i), "")
+		l.Enter(deadline.Instant(1000+i), 0, "")
 	}
 	require.EqualValues(t, 15, l.Counts().Unknown)
 	l.Count(Count{Asked: 1, Answered: 1, Ready: 20, Before: 25, After: 25}, nil)
 	for range 10 {
-		l.Enter(2000, "")
+		l.Enter(2000, 0, "")
 	}
 	require.EqualValues(t, 20, l.Counts().Unknown)
 	require.EqualValues(t, 5, l.Counts().InTime)
@@ -220,7 +220,7 @@ func TestLineForecast(t *testing.T) {
 		if i == 60 {
 			at = 20 * second
 		}
-		l.Enter(at, "")
+		l.Enter(at, 0, "")
 	}
 	for now := range deadline.Instant(10) { // 2 messages a second
 		l.Count(Count{Asked: (now + 1) * second, Answered: (now + 1) * second, Ready: 100 - 2*int(now), Consumers: 1, Before: 100, After: 100}, nil)

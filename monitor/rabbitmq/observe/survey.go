@@ -11,17 +11,17 @@ import (
 // queue is that of its line (Missed.Line); instants are by the wall clock. What fn is given is valid during the call,
 // and fn may change it.
 func (o *Observer) Survey(samples int, fn func(*deadline.Survey)) {
-	for _, w := range o.tapped() {
-		if s, ok := w.survey(o.cluster.Address().VHost(), samples); ok {
+	for _, w := range o.watched() {
+		if s, ok := w.survey(o.o.VHost, samples); ok {
 			fn(s)
 		}
 	}
 }
 
-// TimeToLive is how long a message was to live when it entered its queue; false: its queue has no time to live, and that
-// of the message itself is not kept. line and number are those of Missed.
+// TimeToLive is how long a message was to live when it entered its queue, the lower of the queue's time to live and its
+// own; false: it does not wait any more, or its deadline is not known. line and number are those of Missed.
 func (o *Observer) TimeToLive(line, number uint64) (deadline.Millis, bool) {
-	for _, w := range o.tapped() {
+	for _, w := range o.watched() {
 		if ttl, ok := w.timeToLive(line, number); ok {
 			return ttl, true
 		}
@@ -38,7 +38,7 @@ func (o *Observer) Lag() (lag time.Duration) {
 	if !lost.IsZero() {
 		return time.Since(lost)
 	}
-	for _, w := range o.tapped() {
+	for _, w := range o.watched() {
 		w.mu.Lock()
 		if w.line != nil {
 			lag = max(lag, time.Since(w.readAt)-restEvery)
@@ -46,16 +46,6 @@ func (o *Observer) Lag() (lag time.Duration) {
 		w.mu.Unlock()
 	}
 	return lag
-}
-
-// tapped are the watched queues.
-func (o *Observer) tapped() (list []*watched) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, w := range o.queues {
-		list = append(list, w)
-	}
-	return list
 }
 
 func (w *watched) survey(vhost string, samples int) (*deadline.Survey, bool) {
@@ -84,11 +74,11 @@ func (l *Line) standings(step int) (known []deadline.Standing) {
 	return withOthers(known, step, l.ready)
 }
 
-func (w *watched) timeToLive(line, _ uint64) (deadline.Millis, bool) {
+func (w *watched) timeToLive(line, number uint64) (deadline.Millis, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.line == nil || w.number != line || w.ttl < 0 {
+	if w.line == nil || w.number != line {
 		return 0, false
 	}
-	return w.ttl, true
+	return w.line.TimeToLive(number)
 }

@@ -1,0 +1,49 @@
+package monitor
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/alert"
+)
+
+// TestIntendedExpiriesAreNotMissed: what expires because it was there for that is counted, and told when it was late or had nowhere to go.
+func TestIntendedExpiriesAreNotMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.InfoLevel)
+		alerts, err := alert.New(alert.Options{Log: zap.New(core), File: alertsFile(t, "defaults: {wait: 1s, group: queue}")})
+		require.NoError(t, err)
+		b, reg := newFakeBroker(t), prometheus.NewRegistry()
+		v := b.view()
+		start(t, Options{Primary: v, Registerer: reg, Alerts: alerts})
+		at := deadline.At(time.Now())
+		expire := func(intended bool, action deadline.Action, late time.Duration) deadline.Expiry {
+			return deadline.Expiry{Ref: deadline.Ref{Deadline: at, Queue: 7}, VHost: "/", Queue: "q7", Path: deadline.Eager, Action: action,
+				Arrived: at.Add(late), Intended: intended}
+		}
+		v.Expiries().Publish([]deadline.Expiry{
+			expire(true, deadline.DeadLettered, time.Millisecond),
+			expire(false, deadline.DeadLettered, time.Millisecond),
+			expire(true, deadline.DeadLettered, time.Millisecond),
+			expire(true, deadline.DeadLettered, time.Minute),
+			expire(true, deadline.Parked, time.Millisecond),
+		})
+		time.Sleep(time.Minute)
+		told := make(map[string]any)
+		for _, line := range logs.All() {
+			if fields := line.ContextMap(); fields["event"] != nil && fields["status"] == "firing" {
+				told[fmt.Sprint(fields["event"])] = fields["count"]
+			}
+		}
+		require.Equal(t, map[string]any{"deadline_missed": int64(1), "deadline_fired_late": int64(1), "dead_letter_unroutable": int64(1)}, told)
+		require.Equal(t, 4.0, gather(t, reg, "curfew_deadlines_fired_total", "vhost", "/", "queue", "q7", "action", "dead_lettered", "path", "eager"))
+	})
+}

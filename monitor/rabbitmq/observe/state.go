@@ -1,0 +1,69 @@
+package observe
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
+)
+
+// State is how one watched queue stands.
+type State struct {
+	VHost     string `json:"vhost"`
+	Queue     string `json:"queue"`
+	Tapped    bool   `json:"tapped"`
+	Reason    string `json:"reason,omitempty"` // why it is not
+	Ready     int    `json:"ready"`
+	Consumers int    `json:"consumers"`
+	Counts
+	// Seen is what the taps have seen of its messages since the Observer began.
+	Seen         cluster.Seen `json:"seen"`
+	Overdue      int          `json:"overdue"`       // missed their deadlines and are still there
+	OverdueSince int64        `json:"overdue_since"` // the earliest of these deadlines, Unix ms; 0: none
+	Rate         float64      `json:"rate"`          // messages consumed a second while any wait
+	WillMiss     int          `json:"will_miss"`     // of those that wait, how many will not be consumed in time
+	LastMiss     int64        `json:"last_miss"`     // the last of these deadlines, Unix ms; 0: none
+	// Restarts is how often what was known of the queue was given up: a connection was
+	// lost, its tap overflowed, its bindings changed.
+	Restarts int `json:"restarts"`
+}
+
+// States is how the watched queues stand, by name.
+func (o *Observer) States() []State {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var list []State
+	for _, name := range slices.Sorted(maps.Keys(o.queues)) {
+		list = append(list, o.stateLocked(o.queues[name]))
+	}
+	return list
+}
+
+func (o *Observer) stateLocked(w *watched) State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := State{VHost: o.o.VHost, Queue: w.name, Tapped: w.line != nil, Reason: w.reason, Ready: w.ready, Consumers: w.consumers, Seen: w.seen, Restarts: w.restarts}
+	if w.line != nil {
+		s.Counts, s.Rate = w.line.Counts(), w.line.Rate()
+		overdue, since := w.line.Overdue()
+		s.Overdue, s.OverdueSince = overdue, since.UnixMilli()
+		p := w.line.Forecast(deadline.At(time.Now()), samples)
+		s.WillMiss, s.LastMiss = p.Miss, p.Last.UnixMilli()
+	}
+	return s
+}
+
+// Seen is what the taps have seen of each queue's messages since the Observer began, by name.
+func (o *Observer) Seen() map[string]cluster.Seen {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := make(map[string]cluster.Seen, len(o.queues))
+	for name, w := range o.queues {
+		w.mu.Lock()
+		all[name] = w.seen
+		w.mu.Unlock()
+	}
+	return all
+}

@@ -1,0 +1,73 @@
+package observe
+
+import (
+	"fmt"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"curfew/monitor/rabbitmq/cluster"
+)
+
+// maxTaps bounds the queues that are tapped: RabbitMQ allows 2,047 channels for one
+// connection.
+const maxTaps = 2_000
+
+// View is what there is in the virtual host, and what of it is observed. Whoever gives it
+// to an Observer changes nothing of it any more.
+type View struct {
+	Inventory *cluster.Inventory
+	Observed  map[string]bool // the queues of Inventory that are observed, by name
+	Exchanges map[string]cluster.Exchange
+	Bindings  []cluster.Binding
+	Unknown   error // why exchanges and bindings are not known; nil: they are
+	// Published is how many messages have entered each queue (Cluster.Published); nil: not
+	// known. Then one way to notice what bypasses taps is missing.
+	Published map[string]int64
+}
+
+// apply ties taps to the queues that can be tapped. The error is that of a lost connection.
+func (o *Observer) apply(conn *amqp091.Connection, v *View) error {
+	taps := 0
+	for at := range v.Inventory.Queues {
+		q := &v.Inventory.Queues[at]
+		if !v.Observed[q.Name] {
+			continue
+		}
+		w := o.of(q.Name)
+		w.checkPublished(v.Published[q.Name])
+		reason := w.untappable(v, q)
+		if w.refused != "" {
+			w.setTotals(int(q.Ready), q.Consumers)
+		}
+		if taps++; reason == "" && taps > maxTaps {
+			reason = fmt.Sprintf("%d queues are tapped already.", maxTaps)
+		}
+		if err := w.adjust(conn, q, reason, v.Bindings); err != nil {
+			if conn.IsClosed() {
+				return err
+			}
+			w.setReason("RabbitMQ refuses its tap: " + err.Error())
+		}
+	}
+	for _, w := range o.watched() {
+		if v.Inventory.Queue(w.name) == nil || !v.Observed[w.name] {
+			w.untap()
+			o.drop(w.name)
+		}
+	}
+	return nil
+}
+
+// untappable is why a tap would not tell the truth; "": it would.
+func (w *watched) untappable(v *View, q *cluster.Queue) string {
+	if v.Unknown != nil {
+		return v.Unknown.Error()
+	}
+	if reason := Untappable(v.Inventory, q, v.Exchanges, v.Bindings); reason != "" {
+		return reason
+	}
+	if w.strangers >= strangers {
+		return bypassed
+	}
+	return w.refused
+}

@@ -1,0 +1,226 @@
+package observe
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/cluster"
+)
+
+const (
+	// strangers is how often more messages may be ready than have entered before a queue
+	// counts as reached by other ways.
+	strangers = 3
+	// statisticsAge is how old RabbitMQ's statistics may be, twice over.
+	statisticsAge = 10 * time.Second
+	// longestID bounds what is kept of a message-id, in bytes.
+	longestID = 128
+)
+
+// watched is one queue that is observed. The loop alone changes it; what others read or
+// the tap changes is below mu.
+type watched struct {
+	name      string
+	bindings  []cluster.Binding
+	tap       *tap      // nil: none
+	counted   time.Time // last
+	refused   string    // why RabbitMQ did not count it then; "": it did
+	strangers int       // how often more were ready than have entered
+	published int64     // by RabbitMQ's statistics, when they covered the tap's whole time; -1: not yet
+	since     time.Time // when the line began
+	number    uint64    // of the line, by lines
+	lines     *atomic.Uint64
+
+	mu        sync.Mutex
+	line      *Line           // nil: it is not tapped
+	from      *tap            // whose messages line counts
+	ttl       deadline.Millis // -1: none
+	restarts  int
+	ready     int
+	consumers int
+	seen      cluster.Seen
+	reason    string // why it is not tapped
+
+	deadLettered bool
+	readAt       time.Time // when the tap was last read to its end
+}
+
+// untap ends the tap; what was counted is given up.
+func (w *watched) untap() {
+	if w.tap != nil {
+		w.tap.close()
+		w.tap = nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.line != nil {
+		w.line = nil
+		w.restarts++
+	}
+}
+
+func (w *watched) setReason(reason string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reason = reason
+}
+
+// setTotals takes what the management API says of a queue that RabbitMQ does not count.
+func (w *watched) setTotals(ready, consumers int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ready, w.consumers = ready, consumers
+}
+
+// checkPublished compares RabbitMQ's statistics with the tap. The first ones that began
+// with the tap, or later, are the base: what is published from then on has to have
+// reached the tap, since statistics are older than what it has counted.
+func (w *watched) checkPublished(published int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.line == nil || time.Since(w.since) < statisticsAge {
+		return
+	}
+	if w.published < 0 {
+		w.published = published
+	} else if published-w.published > int64(w.line.Entered()) {
+		w.strangers = strangers
+	}
+}
+
+// bypassed is the reason not to tap a queue that messages reach otherwise.
+const bypassed = "More messages are ready than its exchanges have routed to it: some arrive by the default exchange."
+
+// adjust makes the tap what the queue's settings and bindings want.
+func (w *watched) adjust(conn *amqp091.Connection, q *cluster.Queue, reason string, all []cluster.Binding) error {
+	var bindings []cluster.Binding
+	for _, b := range all {
+		if b.Queue == q.Name {
+			bindings = append(bindings, b)
+		}
+	}
+	ttl := deadline.Millis(-1)
+	if ms, ok := q.TTLMillis(); ok {
+		ttl = ms
+	}
+	_, deadLettered := q.DeadLetterExchange()
+	same := slices.EqualFunc(bindings, w.bindings, func(a, b cluster.Binding) bool {
+		return a.Exchange == b.Exchange && a.RoutingKey == b.RoutingKey && fmt.Sprint(a.Arguments) == fmt.Sprint(b.Arguments)
+	})
+	w.setReason(reason)
+	w.mu.Lock()
+	w.ttl, w.deadLettered = ttl, deadLettered
+	w.mu.Unlock()
+	if w.tap != nil && reason == "" && same && !w.tap.ended() {
+		return nil
+	}
+	if !same {
+		w.strangers = 0
+	}
+	w.untap()
+	w.bindings = bindings
+	if reason != "" {
+		return nil
+	}
+	tap, err := openTap(conn, q.Name, bindings)
+	if err != nil {
+		return err
+	}
+	w.tap = tap
+	w.mu.Lock()
+	w.from = tap
+	w.beginLocked()
+	w.mu.Unlock()
+	go tap.read(w.enter)
+	return nil
+}
+
+// beginLocked starts counting from nothing.
+func (w *watched) beginLocked() {
+	w.line, w.number, w.published, w.since = &Line{}, w.lines.Add(1), -1, time.Now()
+	w.readAt = w.since
+}
+
+func (w *watched) setRead(at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.readAt = at
+}
+
+// enter takes note of a message that the tap has received, at the moment it has.
+func (w *watched) enter(tap *tap, d *amqp091.Delivery) {
+	at := deadline.At(time.Now())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.line == nil || w.from != tap {
+		return
+	}
+	own := expiration(d.Expiration)
+	w.seen.Add(own, w.ttl)
+	ttl, due := lower(w.ttl, own), deadline.Instant(0)
+	if ttl >= 0 {
+		due = at.AddMillis(ttl)
+	}
+	id := d.MessageId
+	if len(id) > longestID {
+		id = id[:longestID]
+	}
+	w.line.Enter(due, ttl, strings.Clone(id))
+}
+
+func (w *watched) entered() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.line == nil {
+		return 0
+	}
+	return w.line.Entered()
+}
+
+// pause is how long the next count may wait.
+func (w *watched) pause(now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.refused != "" {
+		return refusedEvery
+	}
+	if w.line == nil {
+		return restEvery
+	}
+	if next := w.line.NextDeadline(); w.line.Undecided() || next != 0 && next <= deadline.At(now) {
+		return dueEvery
+	}
+	if n, _ := w.line.Overdue(); n > 0 {
+		return overdueEvery
+	}
+	return restEvery
+}
+
+// judge hands a count to the line.
+func (w *watched) judge(vhost string, c Count, told []Missed) []Missed {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ready, w.consumers = c.Ready, c.Consumers
+	if w.line == nil || c.After < c.Before { // replaced meanwhile
+		return told
+	}
+	// With nobody consuming, messages only leave. If more are ready than before, others came than the tap has seen. (Or a
+	// consumer that was cancelled gave some back: so this has to happen more than once.)
+	if w.line.counted != 0 && w.line.Consumers() == 0 && c.Consumers == 0 && int64(c.After)-int64(c.Ready) < w.line.gone {
+		w.strangers++
+		w.restarts++
+		w.beginLocked()
+		return told
+	}
+	for _, m := range w.line.Count(c, nil) {
+		told = append(told, Missed{VHost: vhost, Queue: w.name, Line: w.number, DeadLettered: w.deadLettered, Miss: m})
+	}
+	return told
+}

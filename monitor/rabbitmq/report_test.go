@@ -1,0 +1,204 @@
+package rabbitmq
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/observe"
+	"curfew/scheduler/storetest"
+)
+
+// TestOthersAreShown: each Curfew shows what the other one keeps and observes: who, how much, what is due next, what was seen. When the other
+// one is gone, so is what it told.
+func TestOthersAreShown(t *testing.T) {
+	t.Parallel()
+	server := storetest.StartRedis(t)
+	rabbitmq := newFakeRabbitMQ(t)
+	rabbitmq.declare("keep-0", "other")
+	a := newRunning(t, rabbitmq, "a", server.Client).start()
+	eventually(t, "the queue at a, which observes", func() bool { return len(a.kept()) == 1 && a.Status().Observer == "a" })
+	b := newRunning(t, rabbitmq, "b", server.Client).start()
+	due := a.Now().Add(time.Hour)
+	a.keeper("keep-0").change(func(s *keeper.Status) {
+		s.Held, s.HeldBytes, s.NextDue, s.Counts.Expired = 7, 700, due, 3
+		s.Reason, s.Seen = "no other consumer", keeper.Seen{Messages: 10, Expiring: 9, Least: 50, Most: 3_600_000}
+	})
+	a.keeper("keep-0").o.Expired([]keeper.Expiry{{Queue: "keep-0", Deadline: 1_000_000, GivenBack: 1_004_000}})
+	a.observers[0].say(observe.State{Queue: "other", Tapped: true, Ready: 5, Overdue: 2, Counts: observe.Counts{Missed: 9}, Seen: cluster.Seen{Messages: 4}})
+
+	eventually(t, "b to show what a keeps", func() bool { return b.row("keep-0").Held == 7 })
+	row := b.row("keep-0")
+	require.False(t, row.Here)
+	require.True(t, row.Reported)
+	require.Equal(t, "a", row.Keeper)
+	require.Equal(t, "keeping", row.State)
+	require.Equal(t, "no other consumer", row.Reason)
+	require.EqualValues(t, 700, row.HeldBytes)
+	require.Equal(t, due.UnixMilli(), row.NextDue)
+	require.EqualValues(t, 3, row.Expired)
+	require.Equal(t, 5.0, *row.P50)
+	require.Equal(t, &cluster.Seen{Messages: 10, Expiring: 9, Least: 50, Most: 3_600_000}, row.Seen)
+	eventually(t, "b to show what a observes", func() bool { return b.row("other").Observed != nil })
+	require.Equal(t, 2, b.row("other").Observed.Overdue)
+	require.Equal(t, 4, b.row("other").Seen.Messages)
+	require.False(t, a.row("keep-0").Reported)
+
+	a.stop()
+	eventually(t, "the queue at b", func() bool { return len(b.kept()) == 1 })
+	require.Zero(t, b.row("keep-0").Held)
+	require.False(t, b.row("keep-0").Reported)
+}
+
+// TestClustersShareARedis: queues of one name, in virtual hosts of one name, in clusters with names of their own.
+func TestClustersShareARedis(t *testing.T) {
+	t.Parallel()
+	server := storetest.StartRedis(t)
+	one, two := newFakeRabbitMQ(t), newFakeRabbitMQ(t)
+	one.name, two.name = "rabbit@one", "rabbit@two"
+	one.declare("keep-0")
+	two.declare("keep-0")
+	a := newRunning(t, one, "a", server.Client).start()
+	b := newRunning(t, two, "b", server.Client).start()
+	eventually(t, "each to keep its own", func() bool { return len(a.kept()) == 1 && len(b.kept()) == 1 })
+	eventually(t, "each to observe its own", func() bool { return a.Status().Observer == "a" && b.Status().Observer == "b" })
+	require.Equal(t, []string{"a"}, a.Status().Members)
+	require.Equal(t, "rabbit@one", a.Status().Cluster)
+
+	// An operator names the second one as its virtual hosts are named elsewhere: one group, and everything once, under the new name.
+	c := newRunning(t, two, "c", server.Client).start()
+	eventually(t, "two members", func() bool { return len(b.Status().Members) == 2 && len(c.Status().Members) == 2 })
+	two.set(cluster.Resync, func(map[string]cluster.Queue) { two.name = "rabbit@renamed" })
+	eventually(t, "both under the new name", func() bool {
+		return len(server.Client.Keys(t.Context(), "*rabbit%40two*:lease").Val()) == 0 &&
+			server.Client.ZCard(t.Context(), "{curfew:keep:rabbit%40renamed:shop}:members").Val() == 2
+	})
+	eventually(t, "one to keep it", func() bool { return len(b.kept())+len(c.kept()) == 1 })
+	require.Len(t, a.kept(), 1)
+}
+
+// TestRedisIsAskedWhenTheClusterIsKnown: before, there is no name to ask under, and nobody says that Redis is down.
+func TestRedisIsAskedWhenTheClusterIsKnown(t *testing.T) {
+	t.Parallel()
+	server := storetest.StartRedis(t)
+	rabbitmq := newFakeRabbitMQ(t)
+	rabbitmq.fail(context.DeadlineExceeded)
+	a := newRunning(t, rabbitmq, "a", server.Client).start()
+	eventually(t, "RabbitMQ to be asked", func() bool { return len(a.Health()) == 1 })
+	require.Equal(t, "unknown", a.Status().Redis)
+	require.Empty(t, server.Client.Keys(t.Context(), "*").Val())
+	rabbitmq.fail(nil)
+	rabbitmq.declare("keep-0")
+	eventually(t, "the queue at a", func() bool { return len(a.kept()) == 1 && a.Status().Redis == "up" })
+}
+
+// TestWhatWasSeenDecides: a queue with a time to live is exact until a message with a shorter one was seen; one of which most messages have
+// none is not worth keeping. A keeper that runs judges that by itself.
+func TestWhatWasSeenDecides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.declare("keep-a", "keep-b")
+		rabbitmq.setPolicy("keep-a", map[string]any{"message-ttl": int64(60_000)})
+		r := newRunning(t, rabbitmq, "one", nil).start()
+		look := func() {
+			rabbitmq.set(cluster.Resync, func(map[string]cluster.Queue) {})
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Second)
+		require.Equal(t, "exact", r.row("keep-a").State)
+		require.True(t, r.observers[0].observes("keep-a"))
+		require.False(t, r.observers[0].observes("keep-b"))
+
+		shorter := cluster.Seen{Messages: 5, Expiring: 5, Shorter: 1, Least: 100, Most: 60_000}
+		r.observers[0].say(observe.State{Queue: "keep-a", Seen: shorter})
+		look()
+		require.Equal(t, "keeping", r.row("keep-a").State)
+		require.Equal(t, &shorter, r.row("keep-a").Seen)
+		require.False(t, r.observers[0].observes("keep-a"))
+		r.observers[0].say() // it is not observed any more
+		r.keeper("keep-a").change(func(s *keeper.Status) { s.Seen = keeper.Seen{Messages: 3, Expiring: 3, Least: 50, Most: 50} })
+		look()
+		require.Equal(t, &cluster.Seen{Messages: 8, Expiring: 8, Shorter: 1, Least: 50, Most: 60_000}, r.row("keep-a").Seen)
+		require.Equal(t, "keeping", r.row("keep-a").State)
+
+		few := keeper.Seen{Messages: 1000, Expiring: 10, Least: 1, Most: 1}
+		r.keeper("keep-b").change(func(s *keeper.Status) { s.Seen = few })
+		look()
+		require.Equal(t, "keeping", r.row("keep-b").State, "its keeper judges by itself")
+		rabbitmq.setPolicy("keep-b", map[string]any{"expires": int64(1000)})
+		time.Sleep(time.Second)
+		rabbitmq.setPolicy("keep-b", nil)
+		time.Sleep(time.Second)
+		require.Equal(t, "not_worth", r.row("keep-b").State, "it is not begun with again")
+		require.Equal(t, string(cluster.FewDeadlines), r.row("keep-b").Code)
+
+		rabbitmq.set(cluster.QueueDeleted, func(queues map[string]cluster.Queue) { delete(queues, "keep-b") })
+		time.Sleep(time.Second)
+		rabbitmq.declare("keep-b")
+		time.Sleep(time.Second)
+		require.Equal(t, "keeping", r.row("keep-b").State, "another queue of that name")
+	})
+}
+
+// TestOneInventory: what is looked at for the keepers is what the observer is shown.
+func TestOneInventory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.declare("keep-a", "other")
+		r := newRunning(t, rabbitmq, "one", nil).start()
+		time.Sleep(time.Second)
+		o := r.observers[0]
+		require.True(t, o.observes("other"))
+		require.False(t, o.observes("keep-a"))
+		require.Equal(t, "bindings are not known", o.view.Unknown.Error())
+		asked := func() int {
+			rabbitmq.mu.Lock()
+			defer rabbitmq.mu.Unlock()
+			return rabbitmq.asked
+		}
+		time.Sleep(time.Minute)
+		before := asked()
+		time.Sleep(10 * refreshEvery)
+		require.InDelta(t, 10, asked()-before, 1, "one inventory each half minute")
+		require.Len(t, rabbitmq.events, 1, "and one connection for events")
+
+		rabbitmq.setPolicy("keep-a", map[string]any{"max-length": int64(10)})
+		time.Sleep(time.Second)
+		require.True(t, o.observes("keep-a"), "it is refused, so observed")
+
+		before = asked()
+		r.event(cluster.Event{Kind: cluster.BindingChanged, Queue: "other"})
+		time.Sleep(time.Second)
+		require.Greater(t, asked(), before, "a tap follows bindings")
+	})
+}
+
+// TestIntendedExpiries: what expires in a queue of a rule that says keep was there for that, wherever it is seen to expire, unless the rule
+// says otherwise; and nothing there is at risk.
+func TestIntendedExpiries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rabbitmq := newFakeRabbitMQ(t)
+		rabbitmq.declare("keep-a", "keep-jobs", "other")
+		r := newRunning(t, rabbitmq, "one", nil)
+		var err error
+		r.watch, err = cluster.ParseWatchFile([]byte("queues: [{queue: keep-jobs, mode: keep, alert_on_expiry: true}, {queue: keep-*, mode: keep}, {queue: '*'}]"))
+		require.NoError(t, err)
+		r.start()
+		time.Sleep(time.Second)
+		for queue, want := range map[string]bool{"keep-a": true, "keep-jobs": false} {
+			r.expired = nil
+			r.keeper(queue).o.Expired([]keeper.Expiry{{VHost: "shop", Queue: queue}})
+			require.Equal(t, want, r.expired[0].Intended, queue)
+		}
+		for queue, want := range map[string]bool{"keep-a": true, "keep-jobs": false, "other": false} {
+			r.expired = nil
+			r.observers[0].o.Missed([]observe.Missed{{VHost: "shop", Queue: queue, Miss: observe.Miss{Deadline: 1000, Seen: 2000, Left: 3000}}})
+			require.Equal(t, want, r.expired[0].Intended, queue)
+		}
+	})
+}
