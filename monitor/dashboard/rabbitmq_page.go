@@ -54,6 +54,8 @@ func (p *rabbitmqPage) cluster() g.Node {
 	switch p.Redis {
 	case "up":
 		redis = g.Group{ui.Class("good", g.Text("up"))}
+	case "unknown":
+		redis = g.Group{ui.Class("warn", g.Text("not asked yet")), g.Text(": RabbitMQ has not been reached")}
 	case "down":
 		redis = g.Group{ui.Class("bad", g.Text("down")), g.Text(": what is kept is kept on, nothing is taken over")}
 	}
@@ -90,7 +92,7 @@ func (p *rabbitmqPage) keptRow(s *ui.Info, q rabbitmq.Queue) g.Node {
 	if q.P50 != nil {
 		late = bound(q.P50) + " / " + bound(q.P99)
 	}
-	if !q.Here {
+	if !q.Here && !q.Reported {
 		held, due, late, expired = "", "", "", ""
 	}
 	var allow g.Node

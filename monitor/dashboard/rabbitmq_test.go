@@ -33,6 +33,7 @@ func TestRabbitMQPage(t *testing.T) {
 		Reasons: []string{"Redis has not answered"}, Queues: []rabbitmq.Queue{
 			{Queue: "retry", Type: "quorum", Mode: "keep", State: "keeping", Keeper: "one", Here: true, Held: 1234, Expired: 7, P50: &p50, P99: &p99},
 			{Queue: "far", Type: "quorum", Mode: "keep", State: "observing", Keeper: "two"},
+			{Queue: "told", Type: "quorum", Mode: "keep", State: "keeping", Keeper: "two", Reported: true, Held: 4321, Expired: 98765},
 			{Queue: "harmed<b>", Type: "quorum", Mode: "keep", State: "let_go", Reason: "it came again", NeedsOperator: true},
 			{Queue: "limited", Mode: "keep", State: "refused", Reason: "It has a maximal length.", Instead: "Take it off.", Code: "max_length"},
 			{Queue: "uniform", Mode: "keep", State: "exact", Reason: "All have one TTL."},
@@ -44,7 +45,7 @@ func TestRabbitMQPage(t *testing.T) {
 	s.with(func(o *Options) { o.RabbitMQ, o.Operations = f, nil })
 	s.logIn("root")
 	page := s.get("/rabbitmq").body
-	for _, want := range []string{"1,234", "≤ 3 / ≤ 12", "kept elsewhere", "harmed&lt;b&gt;", "Keep again", "It has a maximal length. Take it off.", "All have one TTL.",
+	for _, want := range []string{"1,234", "4,321", "98,765", "5,555", "≤ 3 / ≤ 12", "kept elsewhere", "harmed&lt;b&gt;", "Keep again", "It has a maximal length. Take it off.", "All have one TTL.",
 		"each message", "by its totals", "An exchange of another type.", "another Curfew observes", "Redis has not answered", "one, two"} {
 		require.Contains(t, page, want)
 	}

@@ -228,6 +228,13 @@ func (f *fakeObserver) observes(queue string) bool {
 	return f.view != nil && f.view.Observed[queue]
 }
 
+// unknown is why it was told that bindings are not known.
+func (f *fakeObserver) unknown() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.view.Unknown
+}
+
 func (f *fakeObserver) say(states ...observe.State) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -315,6 +322,13 @@ func (r *running) keeper(queue string) *fakeKeeper {
 		return all[len(all)-1]
 	}
 	return nil
+}
+
+// watcher is the present observer.
+func (r *running) watcher() *fakeObserver {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.observers[len(r.observers)-1]
 }
 
 func (r *running) count(queue string) int {

@@ -30,7 +30,7 @@ func TestOthersAreShown(t *testing.T) {
 		s.Reason, s.Seen = "no other consumer", keeper.Seen{Messages: 10, Expiring: 9, Least: 50, Most: 3_600_000}
 	})
 	a.keeper("keep-0").o.Expired([]keeper.Expiry{{Queue: "keep-0", Deadline: 1_000_000, GivenBack: 1_004_000}})
-	a.observers[0].say(observe.State{Queue: "other", Tapped: true, Ready: 5, Overdue: 2, Counts: observe.Counts{Missed: 9}, Seen: cluster.Seen{Messages: 4}})
+	a.watcher().say(observe.State{Queue: "other", Tapped: true, Ready: 5, Overdue: 2, Counts: observe.Counts{Missed: 9}, Seen: cluster.Seen{Messages: 4}})
 
 	eventually(t, "b to show what a keeps", func() bool { return b.row("keep-0").Held == 7 })
 	row := b.row("keep-0")
@@ -111,16 +111,16 @@ func TestWhatWasSeenDecides(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		require.Equal(t, "exact", r.row("keep-a").State)
-		require.True(t, r.observers[0].observes("keep-a"))
-		require.False(t, r.observers[0].observes("keep-b"))
+		require.True(t, r.watcher().observes("keep-a"))
+		require.False(t, r.watcher().observes("keep-b"))
 
 		shorter := cluster.Seen{Messages: 5, Expiring: 5, Shorter: 1, Least: 100, Most: 60_000}
-		r.observers[0].say(observe.State{Queue: "keep-a", Seen: shorter})
+		r.watcher().say(observe.State{Queue: "keep-a", Seen: shorter})
 		look()
 		require.Equal(t, "keeping", r.row("keep-a").State)
 		require.Equal(t, &shorter, r.row("keep-a").Seen)
-		require.False(t, r.observers[0].observes("keep-a"))
-		r.observers[0].say() // it is not observed any more
+		require.False(t, r.watcher().observes("keep-a"))
+		r.watcher().say() // it is not observed any more
 		r.keeper("keep-a").change(func(s *keeper.Status) { s.Seen = keeper.Seen{Messages: 3, Expiring: 3, Least: 50, Most: 50} })
 		look()
 		require.Equal(t, &cluster.Seen{Messages: 8, Expiring: 8, Shorter: 1, Least: 50, Most: 60_000}, r.row("keep-a").Seen)
@@ -152,10 +152,10 @@ func TestOneInventory(t *testing.T) {
 		rabbitmq.declare("keep-a", "other")
 		r := newRunning(t, rabbitmq, "one", nil).start()
 		time.Sleep(time.Second)
-		o := r.observers[0]
+		o := r.watcher()
 		require.True(t, o.observes("other"))
 		require.False(t, o.observes("keep-a"))
-		require.Equal(t, "bindings are not known", o.view.Unknown.Error())
+		require.Equal(t, "bindings are not known", o.unknown().Error())
 		asked := func() int {
 			rabbitmq.mu.Lock()
 			defer rabbitmq.mu.Unlock()
@@ -165,7 +165,9 @@ func TestOneInventory(t *testing.T) {
 		before := asked()
 		time.Sleep(10 * refreshEvery)
 		require.InDelta(t, 10, asked()-before, 1, "one inventory each half minute")
+		rabbitmq.mu.Lock()
 		require.Len(t, rabbitmq.events, 1, "and one connection for events")
+		rabbitmq.mu.Unlock()
 
 		rabbitmq.setPolicy("keep-a", map[string]any{"max-length": int64(10)})
 		time.Sleep(time.Second)
@@ -197,7 +199,7 @@ func TestIntendedExpiries(t *testing.T) {
 		}
 		for queue, want := range map[string]bool{"keep-a": true, "keep-jobs": false, "other": false} {
 			r.expired = nil
-			r.observers[0].o.Missed([]observe.Missed{{VHost: "shop", Queue: queue, Miss: observe.Miss{Deadline: 1000, Seen: 2000, Left: 3000}}})
+			r.watcher().o.Missed([]observe.Missed{{VHost: "shop", Queue: queue, Miss: observe.Miss{Deadline: 1000, Seen: 2000, Left: 3000}}})
 			require.Equal(t, want, r.expired[0].Intended, queue)
 		}
 	})

@@ -1,26 +1,34 @@
 package commands
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"curfew/cmd/internal/cli"
+	"curfew/cmd/internal/client"
 	"curfew/cmd/internal/settings"
-	"curfew/cmd/internal/table"
+	"curfew/monitor/rabbitmq"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/plan"
 )
+
+// seenTimeout is for a running Curfew to say what it has seen.
+const seenTimeout = 5 * time.Second
 
 func rabbitmqCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rabbitmq",
 		Short: "See how deadlines are or can be kept in a RabbitMQ beside Curfew",
-		RunE:  cli.Group,
+		RunE:  group("rabbitmq", "plan, status or allow"),
 	}
 	c.AddCommand(rabbitmqPlanCommand(), rabbitmqStatusCommand(), rabbitmqAllowCommand())
 	return c
@@ -32,14 +40,15 @@ The RabbitMQ is that of CURFEW_PRIMARY_URL, in the virtual host that it names, a
 CURFEW_PRIMARY_API_URL. CURFEW_WATCH or CURFEW_WATCH_FILE say what is to be kept.
 
 DEADLINES is exact (RabbitMQ keeps them by itself), kept (Curfew can), not_worth or refused. OBSERVED is single, where
-Curfew can say of each message whether it missed its deadline, or totals.
+Curfew can say of each message whether it missed its deadline, or totals. TTL is what the queue sets, and what a running
+Curfew has seen of messages' own; unknown: nobody has watched them.
 
 --emit prints what an operator sets up instead of the table: Curfew's user and permissions, and with --gateway the
 queues, policies, upstream and shovels by which messages of these queues wait in Curfew. The output for a gateway has
 the password of --curfew-url in it.`
 
 func rabbitmqPlanCommand() *cobra.Command {
-	var output, emit string
+	var output, emit, running string
 	var o plan.SetupOptions
 	c := &cobra.Command{
 		Use:   "plan",
@@ -48,18 +57,18 @@ func rabbitmqPlanCommand() *cobra.Command {
 		Example: `  curfew rabbitmq plan
   curfew rabbitmq plan --emit rabbitmqctl > setup.sh
   curfew rabbitmq plan --emit definitions --gateway orders --curfew-url amqp://app:secret@curfew:5672`,
-		Args: cli.NoArguments,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
-				return cli.Usagef("-o takes table or json, not %q", output)
+				return usageError{fmt.Errorf("-o takes table or json, not %q", output)}
 			}
 			if emit != "" && !slices.Contains(plan.Formats, emit) {
-				return cli.Usagef("--emit takes %s, not %q", strings.Join(plan.Formats, ", "), emit)
+				return usageError{fmt.Errorf("--emit takes %s, not %q", strings.Join(plan.Formats, ", "), emit)}
 			}
 			if emit == "" && len(o.Gateway) > 0 {
-				return cli.Usagef("--gateway is for --emit")
+				return usageError{errors.New("--gateway is for --emit")}
 			}
-			p, err := makePlan(cmd)
+			p, err := makePlan(cmd, running)
 			if err != nil {
 				return err
 			}
@@ -79,19 +88,20 @@ func rabbitmqPlanCommand() *cobra.Command {
 	flags.StringVar(&o.User, "user", "curfew", "Curfew's user in RabbitMQ")
 	flags.StringSliceVar(&o.Gateway, "gateway", nil, "queues whose messages are to wait in Curfew")
 	flags.StringVar(&o.CurfewURL, "curfew-url", "", "where RabbitMQ reaches Curfew's own broker, with user and password")
-	cli.Offers(c, "output", "table", "json")
-	cli.Offers(c, "emit", plan.Formats...)
+	flags.StringVar(&running, "url", "", "a running Curfew that has watched the queues, with CURFEW_USER and CURFEW_PASSWORD (default: on CURFEW_HTTP_ADDR, if there is one)")
+	offers(c, "output", "table", "json")
+	offers(c, "emit", plan.Formats...)
 	return c
 }
 
-// makePlan asks the RabbitMQ that the settings name.
-func makePlan(cmd *cobra.Command) (*plan.Plan, error) {
+// makePlan asks the RabbitMQ that the settings name, and the Curfew at an address what it has seen of messages.
+func makePlan(cmd *cobra.Command, running string) (*plan.Plan, error) {
 	s, err := settings.Load()
 	if err != nil {
 		return nil, err
 	}
 	if s.PrimaryURL == "" {
-		return nil, cli.Usagef("CURFEW_PRIMARY_URL is not set: it says where RabbitMQ is, such as amqp://user:password@host:5672/vhost")
+		return nil, usageError{errors.New("CURFEW_PRIMARY_URL is not set: it says where RabbitMQ is, such as amqp://user:password@host:5672/vhost")}
 	}
 	watch, err := s.WatchRules()
 	if err != nil {
@@ -108,26 +118,62 @@ func makePlan(cmd *cobra.Command) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	seen, unseen, err := whatWasSeen(cmd.Context(), running, &s, inventory)
+	if err != nil {
+		return nil, err
+	}
+	inventory.Seen = seen
 	exchanges, bindings, unknown := c.Topology(cmd.Context())
 	p := plan.New(inventory, exchanges, bindings, unknown, watch)
 	if len(inventory.Queues) == 0 && len(patterns) > 0 && unknown != nil {
 		p.Notes = append(p.Notes, "patterns such as "+patterns[0]+" match nothing without the management API")
 	}
+	if unseen != "" {
+		p.Notes = append(p.Notes, "The times to live of messages were not watched: "+unseen)
+	}
 	return p, nil
 }
 
+// whatWasSeen asks a running Curfew what it has seen of messages, by queue. why is why nothing is known. It is an error
+// only if somebody has named that Curfew.
+func whatWasSeen(ctx context.Context, named string, s *settings.Settings, i *cluster.Inventory) (seen map[string]cluster.Seen, why string, err error) {
+	at := strings.TrimRight(cmp.Or(named, "http://"+settings.Reachable(string(s.HTTPAddr))), "/")
+	c := client.New(func() (client.Endpoint, error) {
+		return client.Endpoint{URL: at, User: string(s.User), Password: string(s.Password)}, nil
+	})
+	ctx, cancel := context.WithTimeout(ctx, seenTimeout)
+	defer cancel()
+	var status rabbitmq.Status
+	switch err := c.Call(ctx, http.MethodGet, client.Path("curfew", "rabbitmq"), nil, &status); {
+	case err != nil && named != "":
+		return nil, "", fmt.Errorf("--url %s: %w", named, err)
+	case err != nil:
+		return nil, "no Curfew that runs beside a RabbitMQ answers at " + at + "; --url names another one.", nil
+	case status.Cluster != i.Server.Cluster || status.VHost != i.VHost:
+		return nil, fmt.Sprintf("the Curfew at %s is beside virtual host %s of cluster %s, and this is %s of %s.", at,
+			status.VHost, orDash(status.Cluster), i.VHost, i.Server.Cluster), nil
+	}
+	seen = map[string]cluster.Seen{}
+	for _, q := range status.Queues {
+		if q.Seen != nil {
+			seen[q.Queue] = *q.Seen
+		}
+	}
+	return seen, "", nil
+}
+
 func printPlan(w, notes io.Writer, p *plan.Plan, output string) error {
-	out := table.Printer{Output: output}
+	out := printer{output}
 	var rows [][]string
 	for _, r := range p.Rows {
 		observed := "single"
 		if r.Untappable != "" {
 			observed = "totals"
 		}
-		rows = append(rows, []string{r.Queue, cli.OrDash(r.Type), r.TTLs(), strconv.FormatInt(r.Ready+r.Unacked, 10), strconv.Itoa(r.Consumers), cli.OrDash(r.Rule),
-			r.Deadlines.String(), observed, cli.OrDash(r.Cost.String()), strings.TrimSpace(r.Reason + " " + r.Instead)})
+		rows = append(rows, []string{r.Queue, orDash(r.Type), r.TTLs(), strconv.FormatInt(r.Ready+r.Unacked, 10), strconv.Itoa(r.Consumers), orDash(r.Rule),
+			r.Deadlines.String(), observed, orDash(r.Cost.String()), strings.TrimSpace(r.Reason + " " + r.Instead)})
 	}
-	if err := out.Print(w, p, []string{"QUEUE", "TYPE", "TTL", "MESSAGES", "CONSUMERS", "RULE", "DEADLINES", "OBSERVED", "COST", "WHY"}, rows); err != nil || output == "json" {
+	if err := out.print(w, p, []string{"QUEUE", "TYPE", "TTL", "MESSAGES", "CONSUMERS", "RULE", "DEADLINES", "OBSERVED", "COST", "WHY"}, rows); err != nil || output == "json" {
 		return err
 	}
 	for _, note := range remarks(p) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/monitor/printable"
 	"curfew/monitor/rabbitmq"
@@ -19,17 +18,17 @@ import (
 const rabbitmqStatusHelp = `Print what a running Curfew does with the queues of its RabbitMQ.
 
 STATE is what the keeper of a queue does (keeping, standing_aside, ...), let_go if keeping did harm and an operator has to
-allow it, refused, exact or not_worth if nobody is to keep it, or observed. What another Curfew holds, only that one
-knows. LATE is the lateness of kept messages in ms, upper bounds of the median and of 99 in 100.`
+allow it, refused, exact or not_worth if nobody is to keep it, or observed. What another Curfew keeps or observes is as
+that one told a moment ago. LATE is the lateness of kept messages in ms, upper bounds of the median and of 99 in 100.`
 
 func rabbitmqStatusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "Print the kept and observed queues: held, due next, lateness, state with its reason, who keeps them",
 		Long:  rabbitmqStatusHelp,
-		Args:  cli.NoArguments,
+		Args:  noArguments,
 	}
-	a := cli.WithAPI(c)
+	a := withAPI(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		var s rabbitmq.Status
 		if err := a.Call(cmd.Context(), http.MethodGet, client.Path("curfew", "rabbitmq"), nil, &s); err != nil {
@@ -40,17 +39,17 @@ func rabbitmqStatusCommand() *cobra.Command {
 			rows = append(rows, rabbitmqRow(&s.Queues[i]))
 		}
 		headings := []string{"QUEUE", "TYPE", "MODE", "STATE", "KEPT BY", "HELD", "DUE NEXT", "LATE", "MISSED", "WHY"}
-		if err := a.Print(cmd.OutOrStdout(), s, headings, rows); err != nil || a.JSON() {
+		if err := a.print(cmd.OutOrStdout(), s, headings, rows); err != nil || a.output == "json" {
 			return err
 		}
 		return printAround(cmd.ErrOrStderr(), &s)
 	}
-	return cli.Watched(c)
+	return watched(c)
 }
 
 func rabbitmqRow(q *rabbitmq.Queue) []string {
 	held, due, late, missed, why := "-", "-", "-", "-", strings.TrimSpace(q.Reason+" "+q.Instead)
-	if q.Here {
+	if q.Here || q.Reported {
 		held = strconv.Itoa(q.Held)
 	}
 	if q.NextDue != 0 {
@@ -67,7 +66,7 @@ func rabbitmqRow(q *rabbitmq.Queue) []string {
 			missed += fmt.Sprintf(" (%d are still there)", o.Overdue)
 		}
 	}
-	return []string{q.Queue, cli.OrDash(q.Type), q.Mode, q.State, cli.OrDash(q.Keeper), held, due, late, missed, cli.OrDash(why)}
+	return []string{q.Queue, orDash(q.Type), q.Mode, q.State, orDash(q.Keeper), held, due, late, missed, orDash(why)}
 }
 
 // lateMillis is an upper bound in ms; nil: it is above them all.
@@ -80,8 +79,8 @@ func lateMillis(bound *float64) string {
 
 // printAround prints what concerns no single queue.
 func printAround(w io.Writer, s *rabbitmq.Status) error {
-	lines := []string{fmt.Sprintf("%s at %s; Curfews: %s; observes: %s; Redis: %s",
-		cli.OrDash(s.Broker), s.Address, strings.Join(s.Members, ", "), cli.OrDash(s.Observer), s.Redis)}
+	lines := []string{fmt.Sprintf("%s, cluster %s at %s; Curfews: %s; observes: %s; Redis: %s",
+		orDash(s.Broker), orDash(s.Cluster), s.Address, strings.Join(s.Members, ", "), orDash(s.Observer), s.Redis)}
 	for _, reason := range s.Reasons {
 		lines = append(lines, "! "+reason)
 	}
@@ -97,9 +96,9 @@ func rabbitmqAllowCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "allow <queue>",
 		Short: "Have a queue kept again that was let go of because keeping it did harm",
-		Args:  cli.Exactly(1, "a queue"),
+		Args:  exactly(1, "a queue"),
 	}
-	a := cli.WithAPI(c)
+	a := withAPI(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "rabbitmq", "allow"), map[string]string{"queue": args[0]}, nil)
 	}

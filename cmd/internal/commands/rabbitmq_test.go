@@ -1,11 +1,18 @@
 package commands
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"curfew/cmd/internal/settings"
+	"curfew/monitor/rabbitmq"
+	"curfew/monitor/rabbitmq/cluster"
 	"curfew/scheduler/storetest"
 )
 
@@ -51,4 +58,46 @@ func TestRulesWithoutRabbitMQ(t *testing.T) {
 			assert.NotContains(t, errOut, name)
 		}
 	}
+}
+
+// TestWhatWasSeen: a plan takes what a running Curfew has seen, if it is beside the same cluster and virtual host, and says why it does not.
+func TestWhatWasSeen(t *testing.T) {
+	seen := cluster.Seen{Messages: 5, Expiring: 2, Least: 50, Most: 3_600_000}
+	status := rabbitmq.Status{Cluster: "rabbit@one", VHost: "shop", Queues: []rabbitmq.Queue{{Queue: "retry", Seen: &seen}, {Queue: "other"}}}
+	curfew := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); r.URL.Path != "/api/curfew/rabbitmq" || user != "guest" || password != "guest" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		assert.NoError(t, json.NewEncoder(w).Encode(status))
+	}))
+	t.Cleanup(curfew.Close)
+	inventory := &cluster.Inventory{Server: cluster.Server{Cluster: "rabbit@one"}, VHost: "shop"}
+	ask := func(named string, variables ...string) (map[string]cluster.Seen, string, error) {
+		setenv(t, variables...)
+		s, err := settings.Load()
+		require.NoError(t, err)
+		return whatWasSeen(t.Context(), named, &s, inventory)
+	}
+	here := "CURFEW_HTTP_ADDR=" + strings.TrimPrefix(curfew.URL, "http://")
+	got, why, err := ask("", here)
+	require.NoError(t, err)
+	assert.Empty(t, why)
+	assert.Equal(t, map[string]cluster.Seen{"retry": seen}, got)
+	got, _, err = ask(curfew.URL+"/", "CURFEW_HTTP_ADDR=127.0.0.1:1")
+	require.NoError(t, err)
+	assert.Len(t, got, 1)
+
+	_, why, err = ask("", "CURFEW_HTTP_ADDR="+storetest.FreeAddr())
+	require.NoError(t, err)
+	assert.Contains(t, why, "no Curfew that runs beside a RabbitMQ answers at http://127.0.0.1:")
+	_, why, err = ask("", here, "CURFEW_PASSWORD=other")
+	require.NoError(t, err)
+	assert.Contains(t, why, "no Curfew")
+	_, _, err = ask("http://" + storetest.FreeAddr())
+	require.ErrorContains(t, err, "--url http://127.0.0.1:")
+	inventory.Server.Cluster = "rabbit@two"
+	_, why, err = ask("", here)
+	require.NoError(t, err)
+	assert.Contains(t, why, "is beside virtual host shop of cluster rabbit@one, and this is shop of rabbit@two")
 }
