@@ -28,7 +28,7 @@ func rabbitmqCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rabbitmq",
 		Short: "See how deadlines are or can be kept in a RabbitMQ beside Curfew",
-		RunE:  group("rabbitmq", "plan, status or allow"),
+		RunE:  cli.Group,
 	}
 	c.AddCommand(rabbitmqPlanCommand(), rabbitmqStatusCommand(), rabbitmqAllowCommand())
 	return c
@@ -57,16 +57,16 @@ func rabbitmqPlanCommand() *cobra.Command {
 		Example: `  curfew rabbitmq plan
   curfew rabbitmq plan --emit rabbitmqctl > setup.sh
   curfew rabbitmq plan --emit definitions --gateway orders --curfew-url amqp://app:secret@curfew:5672`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
-				return usageError{fmt.Errorf("-o takes table or json, not %q", output)}
+				return cli.Usagef("-o takes table or json, not %q", output)
 			}
 			if emit != "" && !slices.Contains(plan.Formats, emit) {
-				return usageError{fmt.Errorf("--emit takes %s, not %q", strings.Join(plan.Formats, ", "), emit)}
+				return cli.Usagef("--emit takes %s, not %q", strings.Join(plan.Formats, ", "), emit)
 			}
 			if emit == "" && len(o.Gateway) > 0 {
-				return usageError{errors.New("--gateway is for --emit")}
+				return cli.Usage(errors.New("--gateway is for --emit"))
 			}
 			p, err := makePlan(cmd, running)
 			if err != nil {
@@ -89,8 +89,8 @@ func rabbitmqPlanCommand() *cobra.Command {
 	flags.StringSliceVar(&o.Gateway, "gateway", nil, "queues whose messages are to wait in Curfew")
 	flags.StringVar(&o.CurfewURL, "curfew-url", "", "where RabbitMQ reaches Curfew's own broker, with user and password")
 	flags.StringVar(&running, "url", "", "a running Curfew that has watched the queues, with CURFEW_USER and CURFEW_PASSWORD (default: on CURFEW_HTTP_ADDR, if there is one)")
-	offers(c, "output", "table", "json")
-	offers(c, "emit", plan.Formats...)
+	cli.Offers(c, "output", "table", "json")
+	cli.Offers(c, "emit", plan.Formats...)
 	return c
 }
 
@@ -101,7 +101,7 @@ func makePlan(cmd *cobra.Command, running string) (*plan.Plan, error) {
 		return nil, err
 	}
 	if s.PrimaryURL == "" {
-		return nil, usageError{errors.New("CURFEW_PRIMARY_URL is not set: it says where RabbitMQ is, such as amqp://user:password@host:5672/vhost")}
+		return nil, cli.Usage(errors.New("CURFEW_PRIMARY_URL is not set: it says where RabbitMQ is, such as amqp://user:password@host:5672/vhost"))
 	}
 	watch, err := s.WatchRules()
 	if err != nil {
@@ -151,7 +151,7 @@ func whatWasSeen(ctx context.Context, named string, s *settings.Settings, i *clu
 		return nil, "no Curfew that runs beside a RabbitMQ answers at " + at + "; --url names another one.", nil
 	case status.Cluster != i.Server.Cluster || status.VHost != i.VHost:
 		return nil, fmt.Sprintf("the Curfew at %s is beside virtual host %s of cluster %s, and this is %s of %s.", at,
-			status.VHost, orDash(status.Cluster), i.VHost, i.Server.Cluster), nil
+			status.VHost, cli.OrDash(status.Cluster), i.VHost, i.Server.Cluster), nil
 	}
 	seen = map[string]cluster.Seen{}
 	for _, q := range status.Queues {
@@ -163,17 +163,17 @@ func whatWasSeen(ctx context.Context, named string, s *settings.Settings, i *clu
 }
 
 func printPlan(w, notes io.Writer, p *plan.Plan, output string) error {
-	out := printer{output}
+	out := table.Printer{Output: output}
 	var rows [][]string
 	for _, r := range p.Rows {
 		observed := "single"
 		if r.Untappable != "" {
 			observed = "totals"
 		}
-		rows = append(rows, []string{r.Queue, orDash(r.Type), r.TTLs(), strconv.FormatInt(r.Ready+r.Unacked, 10), strconv.Itoa(r.Consumers), orDash(r.Rule),
-			r.Deadlines.String(), observed, orDash(r.Cost.String()), strings.TrimSpace(r.Reason + " " + r.Instead)})
+		rows = append(rows, []string{r.Queue, cli.OrDash(r.Type), r.TTLs(), strconv.FormatInt(r.Ready+r.Unacked, 10), strconv.Itoa(r.Consumers), cli.OrDash(r.Rule),
+			r.Deadlines.String(), observed, cli.OrDash(r.Cost.String()), strings.TrimSpace(r.Reason + " " + r.Instead)})
 	}
-	if err := out.print(w, p, []string{"QUEUE", "TYPE", "TTL", "MESSAGES", "CONSUMERS", "RULE", "DEADLINES", "OBSERVED", "COST", "WHY"}, rows); err != nil || output == "json" {
+	if err := out.Print(w, p, []string{"QUEUE", "TYPE", "TTL", "MESSAGES", "CONSUMERS", "RULE", "DEADLINES", "OBSERVED", "COST", "WHY"}, rows); err != nil || output == "json" {
 		return err
 	}
 	for _, note := range remarks(p) {

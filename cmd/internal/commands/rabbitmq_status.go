@@ -26,9 +26,9 @@ func rabbitmqStatusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "Print the kept and observed queues: held, due next, lateness, state with its reason, who keeps them",
 		Long:  rabbitmqStatusHelp,
-		Args:  noArguments,
+		Args:  cli.NoArguments,
 	}
-	a := withAPI(c)
+	a := cli.WithAPI(c)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		var s rabbitmq.Status
 		if err := a.Call(cmd.Context(), http.MethodGet, client.Path("curfew", "rabbitmq"), nil, &s); err != nil {
@@ -39,12 +39,12 @@ func rabbitmqStatusCommand() *cobra.Command {
 			rows = append(rows, rabbitmqRow(&s.Queues[i]))
 		}
 		headings := []string{"QUEUE", "TYPE", "MODE", "STATE", "KEPT BY", "HELD", "DUE NEXT", "LATE", "MISSED", "WHY"}
-		if err := a.print(cmd.OutOrStdout(), s, headings, rows); err != nil || a.output == "json" {
+		if err := a.Print(cmd.OutOrStdout(), s, headings, rows); err != nil || a.JSON() {
 			return err
 		}
 		return printAround(cmd.ErrOrStderr(), &s)
 	}
-	return watched(c)
+	return cli.Watched(c)
 }
 
 func rabbitmqRow(q *rabbitmq.Queue) []string {
@@ -66,7 +66,7 @@ func rabbitmqRow(q *rabbitmq.Queue) []string {
 			missed += fmt.Sprintf(" (%d are still there)", o.Overdue)
 		}
 	}
-	return []string{q.Queue, orDash(q.Type), q.Mode, q.State, orDash(q.Keeper), held, due, late, missed, orDash(why)}
+	return []string{q.Queue, cli.OrDash(q.Type), q.Mode, q.State, cli.OrDash(q.Keeper), held, due, late, missed, cli.OrDash(why)}
 }
 
 // lateMillis is an upper bound in ms; nil: it is above them all.
@@ -80,7 +80,7 @@ func lateMillis(bound *float64) string {
 // printAround prints what concerns no single queue.
 func printAround(w io.Writer, s *rabbitmq.Status) error {
 	lines := []string{fmt.Sprintf("%s, cluster %s at %s; Curfews: %s; observes: %s; Redis: %s",
-		orDash(s.Broker), orDash(s.Cluster), s.Address, strings.Join(s.Members, ", "), orDash(s.Observer), s.Redis)}
+		cli.OrDash(s.Broker), cli.OrDash(s.Cluster), s.Address, strings.Join(s.Members, ", "), cli.OrDash(s.Observer), s.Redis)}
 	for _, reason := range s.Reasons {
 		lines = append(lines, "! "+reason)
 	}
@@ -96,9 +96,9 @@ func rabbitmqAllowCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "allow <queue>",
 		Short: "Have a queue kept again that was let go of because keeping it did harm",
-		Args:  exactly(1, "a queue"),
+		Args:  cli.Exactly(1, "a queue"),
 	}
-	a := withAPI(c)
+	a := cli.WithAPI(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "rabbitmq", "allow"), map[string]string{"queue": args[0]}, nil)
 	}
