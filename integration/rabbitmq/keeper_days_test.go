@@ -186,8 +186,9 @@ func TestKeeperSparesTheDeliveryLimit(t *testing.T) {
 		r.stop()
 	}
 	r := q.keep(t, nil)
-	s := r.reach(t, keeper.Refused, 0)
-	if !s.NeedsOperator || !strings.Contains(s.Reason, "delivery limit") {
+	if family() == keeper.V43 { // where a nack does not count
+		r.reach(t, keeper.Keeping, 20)
+	} else if s := r.reach(t, keeper.Refused, 0); !s.NeedsOperator || !strings.Contains(s.Reason, "delivery limit") {
 		t.Errorf("%+v", s)
 	}
 	r.stop()
@@ -404,7 +405,7 @@ func TestKeepersTakeOverFromEachOther(t *testing.T) {
 			first.kill()
 			eventually(t, answerLimit, "the second to keep", func() bool { s := second.status(); return s.State == keeper.Keeping && s.CaughtUp })
 			took := time.Since(killed)
-			if took > 5*time.Second {
+			if took > 15*time.Second { // 5 s on a quiet machine
 				t.Errorf("taken over after %v", took)
 			}
 			if s := second.status(); s.Counts.UnknownAge > 0 {
@@ -470,7 +471,14 @@ func TestKeeperRollsSegments(t *testing.T) {
 	for _, kind := range queueTypes {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
-			q := declareKept(t, url, "rolled."+kind.String(), kind, nil)
+			var args amqp091.Table
+			if kind == keeper.Quorum && family() == keeper.V40 { // whose default limit so many generations would reach
+				args = amqp091.Table{"x-delivery-limit": -1}
+			}
+			q := declareKept(t, url, "rolled."+kind.String(), kind, args)
+			if args != nil {
+				q.facts.DeliveryLimit = 0
+			}
 			q.facts.ConsumerTimeout = 4 * time.Second
 			const before, after = 400, 600
 			ttl := mixed(5, 6*time.Second)

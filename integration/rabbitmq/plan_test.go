@@ -18,6 +18,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"curfew/monitor/rabbitmq/keeper"
 	"curfew/scheduler/storetest"
 )
 
@@ -114,6 +115,9 @@ func TestGateway(t *testing.T) {
 			_, port, _ := strings.Cut(strings.TrimPrefix(n.http, "http://"), ":")
 			n.shellIn(t, text, "RABBITMQADMIN=python3 "+tool+" -P "+port)
 		},
+	}
+	if family() == keeper.V43 {
+		delete(apply, "rabbitmqadmin") // such a node serves none, and version 2 has other words
 	}
 	for format, apply := range apply {
 		t.Run(format, func(t *testing.T) {

@@ -98,7 +98,6 @@ func (p *Primary) Status() Status {
 		return s
 	}
 	s.Broker, s.Cluster, s.Notes, s.LookedAt = p.inventory.Server.String(), p.inventory.Server.Cluster, p.inventory.Notes, p.lookedAt.UnixMilli()
-	p.lookAtMessagesLocked()
 	s.Queues = append(s.Queues, p.rowsLocked()...)
 	for i := range s.Queues {
 		if all := p.seenLocked(s.Queues[i].Queue); all.Messages > 0 {
@@ -114,6 +113,7 @@ func (p *Primary) rowsLocked() (rows []Queue) {
 	if p.inventory == nil {
 		return nil
 	}
+	p.lookAtMessagesLocked()
 	observed := map[string]*observe.State{}
 	if p.observer != nil {
 		for _, state := range p.observer.States() {

@@ -3,7 +3,6 @@ package commands
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,8 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/cmd/internal/settings"
+	"curfew/cmd/internal/table"
 	"curfew/monitor/rabbitmq"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/plan"
@@ -66,7 +67,7 @@ func rabbitmqPlanCommand() *cobra.Command {
 				return cli.Usagef("--emit takes %s, not %q", strings.Join(plan.Formats, ", "), emit)
 			}
 			if emit == "" && len(o.Gateway) > 0 {
-				return cli.Usage(errors.New("--gateway is for --emit"))
+				return cli.Usagef("--gateway is for --emit")
 			}
 			p, err := makePlan(cmd, running)
 			if err != nil {
@@ -101,7 +102,7 @@ func makePlan(cmd *cobra.Command, running string) (*plan.Plan, error) {
 		return nil, err
 	}
 	if s.PrimaryURL == "" {
-		return nil, cli.Usage(errors.New("CURFEW_PRIMARY_URL is not set: it says where RabbitMQ is, such as amqp://user:password@host:5672/vhost"))
+		return nil, cli.Usagef("CURFEW_PRIMARY_URL is not set: it says where RabbitMQ is, such as amqp://user:password@host:5672/vhost")
 	}
 	watch, err := s.WatchRules()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/monitor/printable"
 	"curfew/monitor/rabbitmq"
