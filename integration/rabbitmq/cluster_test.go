@@ -143,11 +143,11 @@ func TestInventoryWithoutRights(t *testing.T) {
 	check(t, err)
 	names := []string{"orders", "mine", "missing"}
 
-	configure := "^curfew\\.tap\\."
-	if family() == keeper.V43 { // where it takes that permission to ask for a queue
-		configure = "^(curfew\\.tap\\..*|orders|mine|missing)$"
+	write := "^curfew\\.tap\\."
+	if family() == keeper.V43 { // where it takes some permission to ask for a queue
+		write = "^(curfew\\.tap\\..*|orders|mine|missing)$"
 	}
-	plain := n.user(t, url, "plain", "", configure, "^curfew\\.tap\\.", "^(orders|curfew\\.tap\\..*)$")
+	plain := n.user(t, url, "plain", "", "^curfew\\.tap\\.", write, "^(orders|curfew\\.tap\\..*)$")
 	for _, c := range []*cluster.Cluster{open(t, n, plain), mustOpen(t, cluster.Options{URL: plain})} {
 		var i *cluster.Inventory
 		eventually(t, answerLimit, "the messages", func() bool {

@@ -382,9 +382,13 @@ func TestKeepersTakeOverFromEachOther(t *testing.T) {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
 			q := declareKept(t, url, "shared."+kind.String(), kind, nil)
-			first := q.keepElsewhere(t, store.Addr, "first")
+			heartbeat := map[keeper.Type]int{keeper.Classic: 2, keeper.Quorum: 5}[kind] // seconds; 5 unless the URL says otherwise
+			start := func(name string) *helper {
+				return startHelper(t, helperConfig{URL: fmt.Sprintf("%s?heartbeat=%d", q.url, heartbeat), Queue: q.name, Redis: store.Addr, Name: name, Facts: q.facts})
+			}
+			first := start("first")
 			eventually(t, answerLimit, "the first to keep", func() bool { return first.status().State == keeper.Keeping })
-			second := q.keepElsewhere(t, store.Addr, "second")
+			second := start("second")
 			due := 0
 			ttl := mixed(4, 15*time.Second)
 			q.fill(1000, strconv.Itoa, func(i int) time.Duration {
@@ -411,7 +415,7 @@ func TestKeepersTakeOverFromEachOther(t *testing.T) {
 			if s := second.status(); s.Counts.UnknownAge > 0 {
 				t.Errorf("%d messages of unknown age at the second keeper", s.Counts.UnknownAge)
 			}
-			third := q.keepElsewhere(t, store.Addr, "third")
+			third := start("third")
 			eventually(t, answerLimit, "the third to wait", func() bool { return third.status().Keeper == "second" })
 			check(t, second.cmd.Process.Signal(syscall.SIGSTOP))
 			stopped := time.Now()
@@ -422,7 +426,7 @@ func TestKeepersTakeOverFromEachOther(t *testing.T) {
 			check(t, second.cmd.Process.Signal(syscall.SIGCONT))
 			eventually(t, answerLimit, "the second to yield", func() bool { s := second.status(); return s.State == keeper.Observing && s.Keeper == "third" })
 			q.expectDead(due, answerLimit)
-			t.Logf("%s: %d due; killed: kept by the next after %v; stopped: lease after %v, kept after %v (heartbeat 5 s)", kind, due, took, leased, kept)
+			t.Logf("%s: %d due; killed: kept by the next after %v; stopped: lease after %v, kept after %v (heartbeat %d s)", kind, due, took, leased, kept, heartbeat)
 			eventually(t, answerLimit, "the third to hold the rest", func() bool { s := third.status(); return s.State == keeper.Keeping && s.Held == 1000-due })
 		})
 	}

@@ -35,7 +35,7 @@ const (
 	// return counts.
 	Family40
 	// Family43: 4.3 and later. basic.nack does not count against the delivery limit. A
-	// passive declare takes the permission to configure. Quorum queues return what a
+	// passive declare takes a permission on the queue, whichever. Quorum queues return what a
 	// consumer holds for too long, and classic queues do not time out.
 	Family43
 )

@@ -29,17 +29,11 @@ type message struct {
 // reader makes messages of deliveries. It is not safe for concurrent use.
 type reader struct {
 	hash hash.Hash
-	key  []byte
 	buf  []byte
 	sum  [sha256.Size]byte
 }
 
-// newReader takes the key of the fingerprints. Whoever does not know it cannot tell from a fingerprint in Redis which
-// message it belongs to.
-func newReader(key string) *reader {
-	sum := sha256.Sum256([]byte(key))
-	return &reader{hash: sha256.New(), key: sum[:]}
-}
+func newReader() *reader { return &reader{hash: sha256.New()} }
 
 func (r *reader) read(d *amqp091.Delivery) message {
 	m := message{fingerprint: r.fingerprint(d), ttl: -1, size: len(d.Body), redelivered: d.Redelivered}
@@ -57,11 +51,10 @@ func (r *reader) read(d *amqp091.Delivery) message {
 	return m
 }
 
-// fingerprint is 64 bits of a keyed hash over all of a message that stays the same from delivery to delivery. It is the
-// same in every process with the same key.
+// fingerprint is 64 bits of a hash over all of a message that stays the same from delivery to delivery. It is the same in
+// every process. It has no key: whoever may read Redis could tell which of the messages that they can guess are there.
 func (r *reader) fingerprint(d *amqp091.Delivery) uint64 {
 	r.hash.Reset()
-	r.hash.Write(r.key)
 	b := r.buf[:0]
 	for _, s := range [...]string{d.Exchange, d.RoutingKey, d.ContentType, d.ContentEncoding, d.CorrelationId, d.ReplyTo,
 		d.Expiration, d.MessageId, d.Type, d.UserId, d.AppId} {

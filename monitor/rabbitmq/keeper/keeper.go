@@ -39,8 +39,6 @@ type Options struct {
 
 	// Name is this Curfew's, and a part of its consumer tags; "" is "curfew".
 	Name string
-	// FingerprintKey is the key of the fingerprints, the same in all Curfews that share Shadows.
-	FingerprintKey string
 
 	MaxMessages   int           // held at most; 0 is 100,000
 	MaxBytes      int64         // of their bodies; 0 is 1 GiB. Bodies are held by RabbitMQ, not here

@@ -431,7 +431,7 @@ func (s *session) consume(c *channel, segment uint32, tag string, prefetch int, 
 		return
 	}
 	s.post(event{kind: wasOpened, segment: segment})
-	r := newReader(s.k.o.FingerprintKey)
+	r := newReader()
 	for d := range deliveries {
 		s.post(event{kind: wasDelivered, segment: segment, tag: d.DeliveryTag, message: r.read(&d)})
 	}

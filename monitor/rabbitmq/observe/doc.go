@@ -59,13 +59,13 @@
 // # Rights
 //
 // To configure, write and read curfew.tap.*, to read the tapped exchanges, and the tag
-// monitoring. From RabbitMQ 4.3 on a passive declare takes the permission to configure the
-// queue; where that is missing, nothing is said of single messages: the queue is named with this
-// reason, and its totals are those of the management API, up to half a minute old.
+// monitoring. From RabbitMQ 4.3 on a passive declare takes some permission on the queue, and
+// that to write is enough; without one nothing is said of single messages: the queue is named
+// with this reason, and its totals are those of the management API, up to half a minute old.
 //
 // # Left to others
 //
-// Which queues are watched and what can be known of them is package cluster's. Metrics,
+// Which queues there are and which are observed, an Observer is shown (View). Metrics,
 // alerts, audit and the dashboard belong to the program that runs the Observer; what they
 // take is Missed.Expiry and State.
 package observe

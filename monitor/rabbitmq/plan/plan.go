@@ -45,7 +45,7 @@ type Row struct {
 	// Topology is what would need no keeping.
 	Topology string `json:"topology,omitempty"`
 
-	kept, observed bool // by its rule
+	kept, observed, counted bool // by its rule; observed are single messages, counted all of them
 }
 
 // Cost is what keeping a queue takes, by measurements with messages of 100 bytes to 1 KiB
@@ -105,7 +105,8 @@ func New(i *cluster.Inventory, exchanges map[string]cluster.Exchange, bindings [
 			r.Cost, r.Topology = costOf(q, i.Server.Family()), topologyFor(q, i.Server.Family())
 		}
 		r.kept = watched && rule.Mode == cluster.Keep && d.Verdict == cluster.Kept
-		r.observed = watched && !r.kept && r.Untappable == ""
+		r.counted = watched && !r.kept && rule.Mode != cluster.Off
+		r.observed = r.counted && r.Untappable == ""
 		p.Rows = append(p.Rows, r)
 	}
 	return p

@@ -81,6 +81,12 @@ func TestLeastRights(t *testing.T) {
 	s, err := example(t, "/", "keep:retry,observe:orders").Setup(SetupOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []Permission{{"/", `^curfew\.tap\.`, `^curfew\.tap\.`, `^(amq\.rabbitmq\.event|curfew\.tap\..*|retry|shop)$`}}, s.Permissions)
+	p := example(t, "/", "keep:retry,observe:orders")
+	p.inventory.Server.Version = "4.3.6" // where counting takes some permission
+	s, err = p.Setup(SetupOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []Permission{{"/", `^curfew\.tap\.`, `^(curfew\.tap\..*|orders)$`, `^(amq\.rabbitmq\.event|curfew\.tap\..*|retry|shop)$`}}, s.Permissions)
+	require.Len(t, s.Notes, 1)
 	s, err = example(t, "shop", "off:*").Setup(SetupOptions{User: "c"})
 	require.NoError(t, err)
 	require.Equal(t, []Permission{

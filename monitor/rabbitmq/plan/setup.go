@@ -125,7 +125,8 @@ func withVHost(text string) (string, error) {
 // permit gives the user what observing and keeping take.
 func (s *Setup) permit(p *Plan) {
 	own := "^" + regexp.QuoteMeta(cluster.TapPrefix)
-	readable := []string{regexp.QuoteMeta(cluster.TapPrefix) + ".*"}
+	taps := regexp.QuoteMeta(cluster.TapPrefix) + ".*"
+	readable, writable := []string{taps}, []string{taps}
 	events := regexp.QuoteMeta("amq.rabbitmq.event")
 	for _, r := range p.Rows {
 		if r.kept {
@@ -138,8 +139,9 @@ func (s *Setup) permit(p *Plan) {
 				}
 			}
 		}
-		if r.observed && p.inventory.Server.Family() == cluster.Family43 {
-			s.note("From RabbitMQ 4.3 on, to count the ready messages of a queue takes the permission to configure it, which would allow Curfew to delete it: it is not given. Without it nothing is said of single messages of an observed queue; the totals shown are those of the management API, up to half a minute old.")
+		if r.counted && p.inventory.Server.Family() == cluster.Family43 {
+			writable = append(writable, regexp.QuoteMeta(r.Queue))
+			s.note("From RabbitMQ 4.3 on, to count the messages of a queue takes some permission on it: to write is the one with which nothing can be taken, removed or deleted there. Curfew does not use it.")
 		}
 	}
 	if p.VHost == "/" {
@@ -148,8 +150,17 @@ func (s *Setup) permit(p *Plan) {
 		s.Permissions = append(s.Permissions, Permission{"/", own, own, "^(" + regexp.QuoteMeta(cluster.TapPrefix) + ".*|" + events + ")$"})
 		s.note("In virtual host / Curfew reads the events of RabbitMQ (rabbitmq_event_exchange). They tell of the whole broker; without this permission Curfew polls.")
 	}
-	slices.Sort(readable)
-	s.Permissions = append(s.Permissions, Permission{p.VHost, own, own, "^(" + strings.Join(slices.Compact(readable), "|") + ")$"})
+	write := own
+	if len(writable) > 1 {
+		write = oneOf(writable)
+	}
+	s.Permissions = append(s.Permissions, Permission{p.VHost, own, write, oneOf(readable)})
+}
+
+// oneOf matches one of several patterns.
+func oneOf(patterns []string) string {
+	slices.Sort(patterns)
+	return "^(" + strings.Join(slices.Compact(patterns), "|") + ")$"
 }
 
 func (s *Setup) note(text string) {
