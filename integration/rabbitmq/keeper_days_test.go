@@ -318,11 +318,6 @@ type helper struct {
 	at  time.Time // when it last told it
 }
 
-func (q *keptQueue) keepElsewhere(t testing.TB, redisAddr, name string) *helper {
-	t.Helper()
-	return startHelper(t, helperConfig{URL: q.url, Queue: q.name, Redis: redisAddr, Name: name, Facts: q.facts})
-}
-
 func startHelper(t testing.TB, c helperConfig) *helper {
 	t.Helper()
 	config, err := json.Marshal(c)
