@@ -153,7 +153,7 @@ func TestRedisAwayAtTheStart(t *testing.T) {
 	eventually(t, "the queue to be known", func() bool { return a.row("keep-0").State == "observing" })
 	eventually(t, "the reason", func() bool { return len(a.Health()) == 1 })
 	require.Empty(t, a.kept())
-	require.Nil(t, a.observer)
+	require.Nil(t, a.observing.observer)
 	server.Restart()
 	eventually(t, "the queue at a", func() bool { return len(a.kept()) == 1 })
 	eventually(t, "health", func() bool { return len(a.Health()) == 0 })

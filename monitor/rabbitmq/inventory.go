@@ -84,7 +84,7 @@ func (p *Primary) event(e cluster.Event) {
 		}
 	case cluster.ConsumerDeleted:
 	case cluster.BindingChanged:
-		if o, _ := p.observed(); o != nil {
+		if o, _ := p.observing.now(); o != nil {
 			p.wantLook()
 		}
 	default:
@@ -143,7 +143,7 @@ func (p *Primary) take(ctx context.Context, running *sync.WaitGroup) {
 		answer <- err
 	}
 	if err == nil {
-		p.show(limited, i)
+		p.observing.show(limited, i)
 	}
 }
 
@@ -187,7 +187,7 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup) {
 // decideLocked takes in what an inventory says of the queue. While a keeper runs, it judges by itself what changes from
 // moment to moment, and what cannot be known for the moment stays as it was.
 func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server) {
-	d := cluster.Decide(found, q.rule, s, q.p.seenLocked(q.name))
+	d := cluster.Decide(found, q.rule, s, q.p.seen.known(q.name))
 	now := time.Now()
 	q.letGo = q.p.group.letGoFor(q.name)
 	if q.letGo != "" && q.keeper != nil && q.keeper.Status().NeedsOperator {

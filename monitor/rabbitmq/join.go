@@ -10,7 +10,7 @@ import (
 
 // join finds its place in Redis, which is named after the cluster: so that is known only when RabbitMQ has been reached.
 // An operator may give the cluster another name (rabbitmqctl set_cluster_name). All Curfews see that within half a
-// minute, and each begins anew under the new name; until the last one has, two may keep a queue, which costs order and no
+// minute, and each begins again under the new name; until the last one has, two may keep a queue, which costs order and no
 // message.
 func (p *Primary) join(ctx context.Context, name string) {
 	at := lease.Space{Cluster: name, VHost: p.vhost()}
@@ -18,7 +18,7 @@ func (p *Primary) join(ctx context.Context, name string) {
 		return
 	}
 	p.mu.Lock()
-	p.space, p.observing = at, lease.New(p.redis, at, "", p.name)
+	p.space, p.observing.lease = at, lease.New(p.redis, at, "", p.name)
 	for _, q := range p.queues {
 		q.stopLocked()
 	}
@@ -52,11 +52,4 @@ func (p *Primary) forgetQueues() {
 	for _, ended := range ending {
 		<-ended
 	}
-}
-
-// observerLease is the lease of observing, as of now.
-func (p *Primary) observerLease() *lease.Lease {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.observing
 }

@@ -88,8 +88,8 @@ func (p *Primary) Collect(out chan<- prometheus.Metric) {
 	if !p.lookedAt.IsZero() {
 		gauge(ageDesc, time.Since(p.lookedAt).Seconds())
 	}
-	if p.observer != nil {
-		gauge(lagDesc, p.observer.Lag().Seconds(), p.vhost())
+	if p.observing.observer != nil {
+		gauge(lagDesc, p.observing.observer.Lag().Seconds(), p.vhost())
 	}
 	p.mu.Unlock()
 	out <- sum.metric()
@@ -107,7 +107,7 @@ func (p *Primary) Collect(out chan<- prometheus.Metric) {
 // collectQueues collects what the status says of the queues.
 func (p *Primary) collectQueues(gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	s := p.Status()
-	o, _ := p.observed()
+	o, _ := p.observing.now()
 	observes := o != nil // one of all Curfews does, and counts what nobody keeps
 	states := map[[2]string]int{}
 	held, bytes, leases := map[string]int{}, map[string]int64{}, 0

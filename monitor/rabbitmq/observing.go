@@ -18,10 +18,22 @@ const (
 	leaseTimeout = 2 * time.Second
 )
 
-// runObserver observes, while this Curfew has the lease of it, until ctx ends.
-func (p *Primary) runObserver(ctx context.Context) {
+// watch is the part of a Primary that observes: by one observer at a time, while this Curfew has the lease of it.
+type watch struct {
+	p *Primary
+
+	// Guarded by p.mu.
+	lease    *lease.Lease // nil: without Redis, or not known yet
+	begun    uint64       // observers so far
+	observer observer     // nil: another Curfew observes
+	by       string       // who observes
+}
+
+// run observes, while this Curfew has the lease of it, until ctx ends.
+func (w *watch) run(ctx context.Context) {
+	p := w.p
 	if p.redis == nil {
-		p.observe(ctx)
+		w.observe(ctx)
 		return
 	}
 	select {
@@ -29,68 +41,77 @@ func (p *Primary) runObserver(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	for ctx.Err() == nil {
-		p.observeWith(ctx, p.observerLease())
+		w.observeWith(ctx, w.present())
 		sleep(ctx, leaseEvery)
 	}
 }
 
 // observeWith observes if nobody else does, until ctx ends, somebody else does, or the lease is another one.
-func (p *Primary) observeWith(ctx context.Context, l *lease.Lease) {
-	if !p.mayObserve(ctx, l, false) {
+func (w *watch) observeWith(ctx context.Context, l *lease.Lease) {
+	if !w.mayObserve(ctx, l, false) {
 		return
 	}
 	inner, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		p.observe(inner)
+		w.observe(inner)
 	}()
-	for sleep(ctx, leaseEvery) && p.observerLease() == l && p.mayObserve(ctx, l, true) {
+	for sleep(ctx, leaseEvery) && w.present() == l && w.mayObserve(ctx, l, true) {
 	}
 	stop()
 	<-done
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTimeout)
 	defer cancel()
 	if err := l.Release(limited); err != nil {
-		p.log.Debug("the lease of observing ends by itself", zap.Error(err))
+		w.p.log.Debug("the lease of observing ends by itself", zap.Error(err))
 	}
 }
 
 // mayObserve takes the lease or renews it. If nobody can be asked, it stays as it was.
-func (p *Primary) mayObserve(ctx context.Context, l *lease.Lease, before bool) bool {
+func (w *watch) mayObserve(ctx context.Context, l *lease.Lease, before bool) bool {
 	limited, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
 	holder, held, err := l.Acquire(limited)
 	if err != nil {
 		return before
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.watching = holder
+	w.p.mu.Lock()
+	defer w.p.mu.Unlock()
+	w.by = holder
 	return held
 }
 
+// present is the lease of observing, as of now.
+func (w *watch) present() *lease.Lease {
+	w.p.mu.Lock()
+	defer w.p.mu.Unlock()
+	return w.lease
+}
+
 // observe runs an observer until ctx ends.
-func (p *Primary) observe(ctx context.Context) {
+func (w *watch) observe(ctx context.Context) {
+	p := w.p
 	p.mu.Lock()
-	p.observers++
-	numbers := p.observers * observedNumbers
+	w.begun++
+	numbers := w.begun * observedNumbers
 	var told []deadline.Expiry
 	o := p.newWatch(observe.Options{VHost: p.vhost(), Log: p.log,
 		Connect: func(ctx context.Context) (*amqp091.Connection, error) { return p.rabbitmq.Connect(ctx, "observe") },
-		Missed:  func(batch []observe.Missed) { told = p.missed(batch, numbers, told[:0]) }})
-	p.observer, p.watching = o, p.name
+		Missed:  func(batch []observe.Missed) { told = w.missed(batch, numbers, told[:0]) }})
+	w.observer, w.by = o, p.name
 	p.mu.Unlock()
 	p.wantLook()   // which is shown to the observer
 	_ = o.Run(ctx) // the error is that of ctx
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.observer = nil
+	w.observer = nil
 }
 
 // show hands what there is to the observer, if it runs here.
-func (p *Primary) show(ctx context.Context, i *cluster.Inventory) {
-	if o, _ := p.observed(); o == nil {
+func (w *watch) show(ctx context.Context, i *cluster.Inventory) {
+	p := w.p
+	if o, _ := w.now(); o == nil {
 		return
 	}
 	v := &observe.View{Inventory: i, Observed: map[string]bool{}}
@@ -105,14 +126,15 @@ func (p *Primary) show(ctx context.Context, i *cluster.Inventory) {
 			v.Observed[q.Name] = k == nil || k.decision.Verdict != cluster.Kept || p.group.letGoFor(q.Name) != ""
 		}
 	}
-	if p.observer != nil {
-		p.observer.Show(v)
+	if w.observer != nil {
+		w.observer.Show(v)
 	}
 }
 
 // missed publishes what has missed its deadline and left. What is still there is in the forecast. numbers is added to
 // the number of each queue, since another observer begins to count again.
-func (p *Primary) missed(batch []observe.Missed, numbers uint64, out []deadline.Expiry) []deadline.Expiry {
+func (w *watch) missed(batch []observe.Missed, numbers uint64, out []deadline.Expiry) []deadline.Expiry {
+	p := w.p
 	ahead := p.ClockOffset() // the observer goes by the wall clock
 	for i := range batch {
 		e, left := batch[i].Expiry()
@@ -133,7 +155,7 @@ func (p *Primary) missed(batch []observe.Missed, numbers uint64, out []deadline.
 
 // Survey implements monitor.Surveyor, for observed queues.
 func (p *Primary) Survey(samples int, fn func(*deadline.Survey)) {
-	o, numbers := p.observed()
+	o, numbers := p.observing.now()
 	if o == nil {
 		return
 	}
@@ -155,16 +177,16 @@ func (p *Primary) Survey(samples int, fn func(*deadline.Survey)) {
 
 // TimeToLive implements monitor.Surveyor.
 func (p *Primary) TimeToLive(ref deadline.Ref) (deadline.Millis, bool) {
-	o, numbers := p.observed()
+	o, numbers := p.observing.now()
 	if o == nil || ref.Queue < numbers {
 		return 0, false
 	}
 	return o.TimeToLive(ref.Queue-numbers, ref.Seq)
 }
 
-// observed is the present observer, and what is added to the numbers of its queues.
-func (p *Primary) observed() (observer, uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.observer, p.observers * observedNumbers
+// now is the present observer, and what is added to the numbers of its queues.
+func (w *watch) now() (observer, uint64) {
+	w.p.mu.Lock()
+	defer w.p.mu.Unlock()
+	return w.observer, w.begun * observedNumbers
 }

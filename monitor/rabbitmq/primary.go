@@ -57,21 +57,19 @@ type Primary struct {
 	reported   string // to the others, last
 	reportedAt time.Time
 
+	observing watch
+
 	looks chan struct{} // an inventory is wanted
 
 	mu        sync.Mutex
 	space     lease.Space       // where the queues are
-	observing *lease.Lease      // that of observing there; nil: without Redis, or not known yet
 	numbers   uint64            // of kept queues so far
-	observers uint64            // so far
 	queues    map[string]*queue // those that a rule wants kept, by name
-	seen      map[string]*seen  // what messages were seen in watched queues, by name
+	seen      seenTable         // what messages were seen in watched queues, by name
 	inventory *cluster.Inventory
 	lookedAt  time.Time
 	failing   failing      // to take an inventory
 	waiting   []chan error // for the next inventory
-	observer  observer     // nil: another Curfew observes
-	watching  string       // who observes
 }
 
 // source is what a Primary asks of RabbitMQ: a *cluster.Cluster, or a test's.
@@ -135,7 +133,7 @@ func New(o Options) (*Primary, error) {
 
 func newPrimary(o Options, rabbitmq source) *Primary {
 	p := &Primary{rabbitmq: rabbitmq, watch: o.Watch, name: o.Name, redis: o.Redis, stream: o.Expiries, log: o.Log, started: time.Now(),
-		looks: make(chan struct{}, 1), queues: make(map[string]*queue), seen: make(map[string]*seen), counts: newCounters(), joined: make(chan struct{})}
+		looks: make(chan struct{}, 1), queues: make(map[string]*queue), seen: make(seenTable), counts: newCounters(), joined: make(chan struct{})}
 	if p.watch == nil {
 		p.watch = cluster.DefaultWatch()
 	}
@@ -152,6 +150,7 @@ func newPrimary(o Options, rabbitmq source) *Primary {
 	p.newKeeper = func(o keeper.Options) (queueKeeper, error) { return keeper.New(o) }
 	p.newWatch = func(w observe.Options) observer { return observe.New(w) }
 	p.group = newGroup(p.name)
+	p.observing.p = p
 	return p
 }
 
@@ -164,7 +163,7 @@ func (p *Primary) Run(ctx context.Context) error {
 	if p.redis != nil {
 		running.Go(func() { p.runGroup(ctx) })
 	}
-	running.Go(func() { p.runObserver(ctx) })
+	running.Go(func() { p.observing.run(ctx) })
 	p.runInventory(ctx, &running)
 	running.Wait()
 	p.leaveGroup()

@@ -12,7 +12,7 @@ import (
 	"curfew/monitor/rabbitmq/lease"
 )
 
-// reportEvery is how often what the others are told is made anew.
+// reportEvery is how often what the others are told is made again.
 const reportEvery = 2 * time.Second
 
 // mostReported bounds the queues in one report, of about 300 bytes each. Those kept come first.

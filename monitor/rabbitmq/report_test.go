@@ -14,9 +14,9 @@ import (
 	"curfew/scheduler/storetest"
 )
 
-// TestOthersAreShown: each Curfew shows what the other one keeps and observes: who, how much, what is due next, what was seen. When the other
+// TestEachTellsTheOthers: each Curfew shows what the other one keeps and observes: who, how much, what is due next, what was seen. When the other
 // one is gone, so is what it told.
-func TestOthersAreShown(t *testing.T) {
+func TestEachTellsTheOthers(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)
 	rabbitmq := newFakeRabbitMQ(t)
@@ -82,7 +82,7 @@ func TestClustersShareARedis(t *testing.T) {
 	require.Len(t, a.kept(), 1)
 }
 
-// TestRedisIsAskedWhenTheClusterIsKnown: before, there is no name to ask under, and nobody says that Redis is down.
+// TestRedisIsAskedWhenTheClusterIsKnown: before, the name to ask under is missing, and nobody says that Redis is down.
 func TestRedisIsAskedWhenTheClusterIsKnown(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)

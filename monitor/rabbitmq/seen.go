@@ -14,6 +14,17 @@ type seen struct {
 	known cluster.Seen
 }
 
+// seenTable is what was seen, by queue.
+type seenTable map[string]*seen
+
+// of is that of a queue, from now on if need be.
+func (t seenTable) of(name string) *seen {
+	if t[name] == nil {
+		t[name] = &seen{}
+	}
+	return t[name]
+}
+
 // here is what this Curfew has seen.
 func (s *seen) here() cluster.Seen { return sum(s.ended, sum(s.keeper, s.observer)) }
 
@@ -37,27 +48,21 @@ func sum(a, b cluster.Seen) cluster.Seen {
 
 // lookAtMessagesLocked takes in what keepers, the observer and other Curfews have seen, and forgets queues that are gone.
 func (p *Primary) lookAtMessagesLocked() {
-	of := func(name string) *seen {
-		if p.seen[name] == nil {
-			p.seen[name] = &seen{}
-		}
-		return p.seen[name]
-	}
-	if p.observer != nil {
-		for name, latest := range p.observer.Seen() {
-			s := of(name)
+	if p.observing.observer != nil {
+		for name, latest := range p.observing.observer.Seen() {
+			s := p.seen.of(name)
 			s.note(&s.observer, latest)
 		}
 	}
 	for name, q := range p.queues {
 		if q.keeper != nil {
-			s := of(name)
+			s := p.seen.of(name)
 			s.note(&s.keeper, cluster.Seen(q.keeper.Status().Seen))
 		}
 	}
 	elsewhere := p.group.seenElsewhere()
 	for name := range elsewhere {
-		of(name)
+		p.seen.of(name)
 	}
 	maps.DeleteFunc(p.seen, func(name string, _ *seen) bool { return p.inventory.Queue(name) == nil })
 	for name, s := range p.seen {
@@ -67,9 +72,9 @@ func (p *Primary) lookAtMessagesLocked() {
 	}
 }
 
-// seenLocked is what was seen of a queue's messages by any Curfew.
-func (p *Primary) seenLocked(name string) cluster.Seen {
-	if s := p.seen[name]; s != nil {
+// known is what was seen of a queue's messages by any Curfew.
+func (t seenTable) known(name string) cluster.Seen {
+	if s := t[name]; s != nil {
 		return s.known
 	}
 	return cluster.Seen{}

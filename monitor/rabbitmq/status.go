@@ -93,14 +93,14 @@ func (p *Primary) Status() Status {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.Observer = p.watching
+	s.Observer = p.observing.by
 	if p.inventory == nil {
 		return s
 	}
 	s.Broker, s.Cluster, s.Notes, s.LookedAt = p.inventory.Server.String(), p.inventory.Server.Cluster, p.inventory.Notes, p.lookedAt.UnixMilli()
 	s.Queues = append(s.Queues, p.rowsLocked()...)
 	for i := range s.Queues {
-		if all := p.seenLocked(s.Queues[i].Queue); all.Messages > 0 {
+		if all := p.seen.known(s.Queues[i].Queue); all.Messages > 0 {
 			s.Queues[i].Seen = &all
 		}
 	}
@@ -115,8 +115,8 @@ func (p *Primary) rowsLocked() (rows []Queue) {
 	}
 	p.lookAtMessagesLocked()
 	observed := map[string]*observe.State{}
-	if p.observer != nil {
-		for _, state := range p.observer.States() {
+	if p.observing.observer != nil {
+		for _, state := range p.observing.observer.States() {
 			observed[state.Queue] = &state
 		}
 	}

@@ -21,7 +21,7 @@
 //	{curfew:keep:<cluster>:<vhost>}:let-go   hash: queues that nobody may keep until an operator allows it, with the
 //	                                         reasons
 //
-// cluster is the name that the RabbitMQ cluster has (rabbitmqctl set_cluster_name; else that of its first node), so that
+// cluster is the name that the RabbitMQ cluster has (rabbitmqctl set_cluster_name, or that of its first node), so that
 // Curfews beside different clusters may share a Redis database if these have different names. cluster, vhost and queue
 // are percent-encoded. The lease of the queue with the empty name is that of observing.
 //
