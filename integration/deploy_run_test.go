@@ -114,7 +114,7 @@ func TestComposeTellsOfMissedDeadlines(t *testing.T) {
 func TestComposeWithoutRabbitMQ(t *testing.T) {
 	t.Parallel()
 	nodes := []string{storetest.FreeAddr(), storetest.FreeAddr(), storetest.FreeAddr()}
-	hosts := strings.NewReplacer("rabbitmq-0,rabbitmq-1,rabbitmq-2", strings.Join(nodes, ","), "rabbitmq-0:15672", storetest.FreeAddr(), "redis:6379", storetest.FreeAddr())
+	hosts := strings.NewReplacer("rabbitmq-0,rabbitmq-1,rabbitmq-2", strings.Join(nodes, ","), "rabbitmq-0:15672,rabbitmq-1:15672,rabbitmq-2:15672", storetest.FreeAddr(), "redis:6379", storetest.FreeAddr())
 	settings := composeSettings(composed(t, "compose.rabbitmq.yaml"), "curfew-0")
 	for i := range settings {
 		settings[i] = hosts.Replace(settings[i])

@@ -54,8 +54,6 @@ func (p *rabbitmqPage) cluster() g.Node {
 	switch p.Redis {
 	case "up":
 		redis = g.Group{ui.Class("good", g.Text("up"))}
-	case "unknown":
-		redis = g.Group{ui.Class("warn", g.Text("not asked yet")), g.Text(": RabbitMQ has not been reached")}
 	case "down":
 		redis = g.Group{ui.Class("bad", g.Text("down")), g.Text(": what is kept is kept on, nothing is taken over")}
 	}

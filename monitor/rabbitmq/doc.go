@@ -26,7 +26,7 @@
 //
 // Redis also records which queues were let go, so that no other Curfew keeps again where keeping did harm, and what each
 // Curfew tells of the queues that it keeps or observes (report.go): every one of them shows them all, while metrics are of
-// its own ones only, so that they can be added up. The keys name the RabbitMQ cluster, so nothing is asked of Redis before
+// its own ones only, so that they can be added up. The keys name the RabbitMQ cluster, so nothing is written to Redis before
 // RabbitMQ was reached once (join.go).
 //
 // # What was seen

@@ -211,13 +211,17 @@ func (p *Primary) runGroup(ctx context.Context) {
 
 // beat says that this Curfew lives, and takes in what the others say.
 func (p *Primary) beat(ctx context.Context) {
-	shared := p.group.shared()
-	if shared == nil {
-		return
-	}
 	limited, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
-	v, err := shared.Beat(limited, p.report())
+	var v lease.View
+	var err error
+	shared := p.group.shared()
+	if shared != nil {
+		v, err = shared.Beat(limited, p.report())
+	} else { // so that it is known whether Redis answers
+		v.Members = []string{p.name}
+		err = p.redis.Time(limited).Err()
+	}
 	if ctx.Err() != nil {
 		return
 	}
@@ -227,7 +231,7 @@ func (p *Primary) beat(ctx context.Context) {
 	case news:
 		p.log.Info("Redis answers again")
 	}
-	if err == nil {
+	if err == nil && shared != nil {
 		p.exchangeLetGo(ctx, v.LetGo)
 	}
 }

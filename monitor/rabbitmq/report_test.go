@@ -32,8 +32,8 @@ func TestEachTellsTheOthers(t *testing.T) {
 	a.keeper("keep-0").o.Expired([]keeper.Expiry{{Queue: "keep-0", Deadline: 1_000_000, GivenBack: 1_004_000}})
 	a.watcher().say(observe.State{Queue: "other", Tapped: true, Ready: 5, Overdue: 2, Counts: observe.Counts{Missed: 9}, Seen: cluster.Seen{Messages: 4}})
 
-	eventually(t, "b to show what a keeps", func() bool { return b.row("keep-0").Held == 7 })
-	row := b.row("keep-0")
+	var row Queue
+	eventually(t, "b to show what a keeps", func() bool { row = b.row("keep-0"); return row.Held == 7 && row.P50 != nil && row.Seen != nil })
 	require.False(t, row.Here)
 	require.True(t, row.Reported)
 	require.Equal(t, "a", row.Keeper)
@@ -44,9 +44,9 @@ func TestEachTellsTheOthers(t *testing.T) {
 	require.EqualValues(t, 3, row.Expired)
 	require.Equal(t, 5.0, *row.P50)
 	require.Equal(t, &cluster.Seen{Messages: 10, Expiring: 9, Least: 50, Most: 3_600_000}, row.Seen)
-	eventually(t, "b to show what a observes", func() bool { return b.row("other").Observed != nil })
-	require.Equal(t, 2, b.row("other").Observed.Overdue)
-	require.Equal(t, 4, b.row("other").Seen.Messages)
+	eventually(t, "b to show what a observes", func() bool { row = b.row("other"); return row.Observed != nil && row.Seen != nil })
+	require.Equal(t, 2, row.Observed.Overdue)
+	require.Equal(t, 4, row.Seen.Messages)
 	require.False(t, a.row("keep-0").Reported)
 
 	a.stop()
@@ -82,15 +82,18 @@ func TestClustersShareARedis(t *testing.T) {
 	require.Len(t, a.kept(), 1)
 }
 
-// TestRedisIsAskedWhenTheClusterIsKnown: before, the name to ask under is missing, and nobody says that Redis is down.
-func TestRedisIsAskedWhenTheClusterIsKnown(t *testing.T) {
+// TestNothingInRedisBeforeTheClusterIsKnown: the name to write under is missing. Whether Redis answers is told all the same.
+func TestNothingInRedisBeforeTheClusterIsKnown(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)
 	rabbitmq := newFakeRabbitMQ(t)
 	rabbitmq.fail(context.DeadlineExceeded)
 	a := newRunning(t, rabbitmq, "a", server.Client).start()
 	eventually(t, "RabbitMQ to be asked", func() bool { return len(a.Health()) == 1 })
-	require.Equal(t, "unknown", a.Status().Redis)
+	server.Kill()
+	eventually(t, "Redis to be down", func() bool { return a.Status().Redis == "down" && len(a.Health()) == 2 })
+	server.Restart()
+	eventually(t, "Redis to be up", func() bool { return a.Status().Redis == "up" })
 	require.Empty(t, server.Client.Keys(t.Context(), "*").Val())
 	rabbitmq.fail(nil)
 	rabbitmq.declare("keep-0")

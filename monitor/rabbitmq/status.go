@@ -22,7 +22,7 @@ type Status struct {
 	Members  []string `json:"members"`           // all that share the queues, this one among them
 	Observer string   `json:"observer"`          // the one that observes for all
 	Cluster  string   `json:"cluster"`           // the name that RabbitMQ's cluster has
-	Redis    string   `json:"redis"`             // up, down, none: this Curfew keeps alone; or unknown: RabbitMQ was not reached yet
+	Redis    string   `json:"redis"`             // up, down, or none: this Curfew keeps alone
 	Reasons  []string `json:"reasons,omitempty"` // what is wrong, for an operator
 	Notes    []string `json:"notes,omitempty"`   // what could not be found out about RabbitMQ, and why
 	LookedAt int64    `json:"looked_at"`         // when the queues were, Unix ms; 0: never
@@ -87,8 +87,6 @@ func (p *Primary) Status() Status {
 		s.Redis = "up"
 		if p.group.trouble().err != nil {
 			s.Redis = "down"
-		} else if p.group.shared() == nil {
-			s.Redis = "unknown"
 		}
 	}
 	p.mu.Lock()
