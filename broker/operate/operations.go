@@ -135,6 +135,14 @@ func (o *Access) VHosts(a Actor) (list []*broker.VHost) {
 	return list
 }
 
+// VHostNames are the names of VHosts.
+func (o *Access) VHostNames(a Actor) (names []string) {
+	for _, vh := range o.VHosts(a) {
+		names = append(names, vh.Name())
+	}
+	return names
+}
+
 // vhost finds a virtual host that an operation is permitted in.
 func (o *Access) vhost(a *Actor, op Operation, name string) (*broker.VHost, error) {
 	if err := o.permit(a, op, name); err != nil {

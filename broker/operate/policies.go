@@ -142,3 +142,46 @@ func (o Settings) ClearGlobalParameter(_ context.Context, a Actor, name string) 
 	o.Record(a, ClearGlobalParameter, QueueName{}, err, zap.String("parameter", name))
 	return err
 }
+
+// What faces say of policies.
+type (
+	// PolicyKind is whose policies they are.
+	PolicyKind = policy.Kind
+	// PolicyDefinition is a policy without its virtual host.
+	PolicyDefinition = policy.Policy
+)
+
+// The kinds of policies: those of users, and those of operators, which bound them.
+const (
+	UserPolicies     = policy.User
+	OperatorPolicies = policy.Operator
+)
+
+// Policy is a policy of a virtual host.
+type Policy struct {
+	VHost string
+	policy.Policy
+}
+
+// ReadPolicy reads a policy from the fields that the API has. Error: it says what is wrong.
+func ReadPolicy(k PolicyKind, name string, fields map[string]any) (PolicyDefinition, error) {
+	return policy.Decode(k, name, fields)
+}
+
+// ListPolicies lists the policies of a kind in the virtual hosts that the actor may look into.
+func (o Settings) ListPolicies(_ context.Context, a Actor, k PolicyKind) (list []Policy, err error) {
+	if err := o.permit(&a, ListPolicies, ""); err != nil {
+		return nil, err
+	}
+	for _, vh := range o.VHosts(a) {
+		for _, p := range vh.Policies(k) {
+			list = append(list, Policy{vh.Name(), p})
+		}
+	}
+	return list, nil
+}
+
+// TryPolicy says what SetPolicyForBacklog would do, and does nothing.
+func (o Settings) TryPolicy(ctx context.Context, a Actor, vhost string, k PolicyKind, p PolicyDefinition) (PolicyEffect, error) {
+	return o.SetPolicyForBacklog(ctx, a, vhost, k, p, true)
+}

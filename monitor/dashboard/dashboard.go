@@ -13,11 +13,14 @@ import (
 	"curfew/broker/operate"
 	"curfew/monitor/alert"
 	"curfew/monitor/audit"
+	"curfew/monitor/dashboard/internal/admin"
 	"curfew/monitor/dashboard/internal/alerts"
 	"curfew/monitor/dashboard/internal/assets"
+	"curfew/monitor/dashboard/internal/connections"
 	"curfew/monitor/dashboard/internal/letters"
 	"curfew/monitor/dashboard/internal/overview"
 	"curfew/monitor/dashboard/internal/session"
+	"curfew/monitor/dashboard/internal/topology"
 	"curfew/monitor/dashboard/internal/ui"
 	"curfew/monitor/history"
 )
@@ -74,6 +77,8 @@ func New(o Options) (*Dashboard, error) {
 	d.groups = []ui.Group{d.overview().Group(), alerts.Pages{Alerts: o.Alerts, Site: answers{d}, Record: d.record}.Group()}
 	if o.Operations != nil {
 		d.groups = append(d.groups, letters.Pages{Operations: o.Operations, Site: answers{d}, Log: d.log}.Group())
+		d.groups = append(d.groups, connections.New(o.Operations, answers{d}).Group(), topology.Pages{Operations: o.Operations, Site: answers{d}}.Group(),
+			admin.Pages{Operations: o.Operations, Site: answers{d}}.Group())
 	}
 	d.pages, d.sessions = d.makePages(), session.New()
 	return d, nil

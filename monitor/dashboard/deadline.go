@@ -40,6 +40,7 @@ type deadlinePlan struct {
 var changed = map[string]string{
 	"rescheduled": "The message has its new deadline.",
 	"expired":     "The message has expired.",
+	"declared":    "The queue exists now.",
 	"held":        "A consumer holds the message: it stays there, and expires if it comes back.",
 }
 

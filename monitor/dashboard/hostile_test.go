@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,11 +36,17 @@ var hostile = []string{
 // TestHostileNames: whatever is in a name, pages have the same tags with the same
 // attributes as for a harmless one, and show it.
 func TestHostileNames(t *testing.T) {
-	plain := pagesOf(t, "plain")
+	connected := map[bool]map[string]string{true: pagesOf(t, "plain", true), false: pagesOf(t, "plain", false)}
 	for _, evil := range hostile {
-		for path, page := range pagesOf(t, evil) {
-			require.Equal(t, tagsOf(plain[path]), tagsOf(page), "%s with %q", path, evil)
-			if path != "login" && path != "edit" { // these have the name in fields, which keep what they were given
+		connects := utf8.ValidString(evil) // no client can use another
+		plain := connected[connects]
+		for path, page := range pagesOf(t, evil, connects) {
+			if sortedByName.MatchString(path) {
+				require.ElementsMatch(t, tagsOf(plain[path]), tagsOf(page), "%s with %q", path, evil)
+			} else {
+				require.Equal(t, tagsOf(plain[path]), tagsOf(page), "%s with %q", path, evil)
+			}
+			if path != "login" && path != "edit" && !strings.HasPrefix(path, "form: ") { // these have the name in fields, which keep what they were given
 				require.Contains(t, html.UnescapeString(page), format.Visible(evil), "%s shows %q", path, evil)
 			}
 			for _, to := range leadsTo(page) {
@@ -52,8 +59,8 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// pagesOf are all pages of a site where everything has that name.
-func pagesOf(t *testing.T, name string) map[string]string {
+// pagesOf are all pages of a site where everything has that name, with a client if it connects.
+func pagesOf(t *testing.T, name string, connects bool) map[string]string {
 	t.Helper()
 	s := newSite(t)
 	s.audited(audit.Record{VHost: name, Queue: name, MessageID: []byte(name), Path: name, Outcome: name, To: []string{name, name}})
@@ -87,6 +94,14 @@ func pagesOf(t *testing.T, name string) map[string]string {
 	s.kept("r1", string(replay))
 	s.dataDir = name
 	s.operates()
+	s.permit("root", name, ".*", ".*")
+	held := s.queue(name, name+"2", nil)
+	for range 2 {
+		s.publish(held, amqp.Properties{}, name)
+	}
+	if connects {
+		s.dial(name, name, held.Name())
+	}
 	pages := map[string]string{"login": s.post("/login", url.Values{"name": {name}, "password": {"x"}, "to": {"/" + name}}).body}
 	s.logIn(name)
 	query, token := url.QueryEscape(name), s.d.sessions.Token(s.secret())
@@ -96,12 +111,28 @@ func pagesOf(t *testing.T, name string) map[string]string {
 		"dead letter": letters.URL(name, name) + "&order=oldest&after=1&header=" + query + "%3D" + query + "&property=type%3D" + query + "&json=a%3D" + query + "&key=" + query + "&died_in=" + query + "&exchange=" + query + "&message_id=" + query + "&body=" + query,
 		"deadline":    deadlineURL(name, name, 1), "edit": editURL(name, name, 1),
 		"dead letter list": letters.URL(name, name), "wrong filter": letters.URL(name, name) + "&since=" + query + "&pattern=(" + query,
-		"message": "/dead-letters/message?seq=1&" + strings.TrimPrefix(letters.URL(name, name), "/dead-letter?"),
-		"audit":   "/audit", "nothing audited": "/audit?queue=no" + query + "&vhost=" + query + "&message_id=" + query,
+		"message":   "/dead-letters/message?seq=1&" + strings.TrimPrefix(letters.URL(name, name), "/dead-letter?"),
+		"exchanges": "/exchanges?q=" + query, "exchange": ui.At("/exchange", "vhost", name, "name", name),
+		"delete exchange": ui.At("/exchange/delete", "vhost", name, "name", name), "delete queue": ui.At("/queue/delete", "vhost", name, "name", name),
+		"purge queue": ui.At("/queue/purge", "vhost", name, "name", name), "get": ui.At("/queue/get", "vhost", name, "name", name),
+		"form: queue": ui.At("/queue/new", "vhost", name, "name", name, "arguments", name), "form: exchange": ui.At("/exchange/new", "vhost", name, "name", name, "x-message-ttl", name),
+		"form: binding": ui.At("/binding/new", "vhost", name, "source", name, "destination", name, "key", name), "form: publish": ui.At("/publish", "vhost", name, "exchange", name, "key", name, "body", name),
+		"policies": "/policies", "form: policy": ui.At("/policy/new", "vhost", name, "name", name), "delete policy": ui.At("/policy/delete", "vhost", name, "name", name),
+		"users": "/users", "user": ui.At("/user", "name", name, "vhost", name), "form: user": ui.At("/user/new", "name", name), "delete user": ui.At("/user/delete", "name", name),
+		"clear permission": ui.At("/user/permission/clear", "name", name, "vhost", name),
+		"audit":            "/audit", "nothing audited": "/audit?queue=no" + query + "&vhost=" + query + "&message_id=" + query,
 	} {
 		a := s.get(path)
 		require.Equal(t, 200, a.status, path)
 		pages[short] = a.body
+	}
+	for _, c := range s.server.List() {
+		for short, path := range map[string]string{
+			"connections": "/connections", "connection": ui.At("/connection", "name", c.Name), "close": ui.At("/connection/close", "name", c.Name),
+			"consumers": "/consumers?q=" + query, "no connection": "/connections?q=no" + query, "held": ui.QueueURL(name, name+"2"),
+		} {
+			pages[short] = s.get(path).body
+		}
 	}
 	order := url.Values{"token": {token}, "vhost": {name}, "name": {name}, "died_in": {name}, "exchange": {name}, "message_id": {name}, "body": {name}}
 	pages["replay"] = s.post("/dead-letters/replay", order).body
@@ -110,9 +141,26 @@ func pagesOf(t *testing.T, name string) map[string]string {
 	pages["purge again"] = s.post("/dead-letters/purge", order).body
 	change := url.Values{"token": {token}, "vhost": {name}, "name": {name}, "seq": {"1"}, "do": {"cancel"}}
 	pages["deadline plan"] = s.post("/deadline", change).body
+	sent := func(pairs ...string) url.Values {
+		v := url.Values{"token": {token}, "vhost": {name}}
+		for i := 0; i < len(pairs); i += 2 {
+			v.Set(pairs[i], pairs[i+1])
+		}
+		return v
+	}
+	pages["unbind"] = s.post("/binding/delete", sent("source", name, "destination", name, "to", "queue")).body
+	pages["got"] = s.post("/queue/get", sent("name", name, "then", "requeue")).body
+	pages["wrong number"] = s.post("/queue/purge", sent("name", name, "asked", "3", "confirm", name, "position", "1.1")).body
+	pages["wrong queue"] = s.post("/queue/new", sent("name", name, "x-message-ttl", name, "x-max-length", name, "arguments", name)).body
+	pages["wrong message"] = s.post("/publish", sent("expiration", name, "deadline", name, "headers", name, "priority", name)).body
+	pages["tried policy"] = s.post("/policy/new", sent("name", name, "pattern", ".*", "apply-to", "queues", "priority", "1", "definition", `{"message-ttl": 60000}`)).body
+	pages["wrong policy"] = s.post("/policy/new", sent("name", name, "pattern", "("+name, "apply-to", name, "priority", name, "definition", name)).body
 	pages["failed"] = s.get("/audit?min_lateness=" + query).body
 	return pages
 }
+
+// sortedByName are the pages with users or virtual hosts in the order of their names.
+var sortedByName = regexp.MustCompile("^(user|wrong|form: |tried)")
 
 var linkPattern = regexp.MustCompile(` (?:href|src|action|data-live)="([^"]*)"`)
 

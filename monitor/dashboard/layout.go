@@ -52,8 +52,9 @@ func menu(s *ui.Info) g.Node {
 	}
 	return h.Nav(h.Aria("label", "Pages"), ui.Spaced(
 		entry("/", "Overview"), g.If(s.RabbitMQ, entry("/rabbitmq", "RabbitMQ")),
-		g.If(s.Broker, entry("/queues", "Queues")), g.If(s.Broker, entry("/dead-letters", "Dead letters")),
-		entry("/alerts", "Alerts"), entry("/audit", "Audit")))
+		g.If(s.Broker, entry("/queues", "Queues")), g.If(s.Broker, entry("/exchanges", "Exchanges")), g.If(s.Broker, entry("/connections", "Connections")),
+		g.If(s.Broker, entry("/dead-letters", "Dead letters")), entry("/alerts", "Alerts"), entry("/audit", "Audit"),
+		g.If(s.Broker, entry("/policies", "Policies")), g.If(s.Broker && s.User.Admin, entry("/users", "Users"))))
 }
 
 // who shows the user's name and the button to log out.

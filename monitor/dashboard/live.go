@@ -2,11 +2,12 @@ package dashboard
 
 import (
 	"bytes"
-	"curfew/monitor/dashboard/internal/ui"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
+
+	"curfew/monitor/dashboard/internal/ui"
 
 	"go.uber.org/zap"
 )

@@ -1,9 +1,10 @@
 package dashboard
 
 import (
-	"curfew/monitor/dashboard/internal/ui"
 	"errors"
 	"net/http"
+
+	"curfew/monitor/dashboard/internal/ui"
 
 	"go.uber.org/zap"
 )

@@ -9,6 +9,8 @@ import (
 	"curfew/broker/operate"
 	"curfew/monitor"
 	"curfew/monitor/dashboard/internal/content"
+	"curfew/monitor/dashboard/internal/format"
+	"curfew/monitor/dashboard/internal/topology"
 	"curfew/monitor/dashboard/internal/trends"
 	"curfew/monitor/dashboard/internal/ui"
 )
@@ -28,6 +30,8 @@ type queuePage struct {
 	Now      int64
 	Peek     peek
 	Changed  string // the result of a change just made; "" for none
+	Holders  []operate.Holder
+	Bindings []operate.Binding // that lead to it
 }
 
 // peek is some of a queue's messages.
@@ -75,8 +79,17 @@ func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
 	p := &queuePage{QueueDetail: detail, Now: d.state().NowMillis, Forecast: d.forecasts()[[2]string{detail.VHost, detail.Name}]}
 	p.History = trends.New(d.History, "/queue", q, detail.VHost, detail.Name)
 	p.Changed = changed[q.Get("changed")]
+	if n, err := strconv.Atoi(q.Get("purged")); err == nil {
+		p.Changed = format.Plural(n, "message") + " deleted."
+	}
+	if p.Holders, err = d.Operations.ListHolders(r.Context(), v.Actor(), operate.QueueName{VHost: detail.VHost, Name: detail.Name}); err != nil {
+		return nil, err
+	}
 	if v.Live { // messages stay as they were when the page was opened
 		return p, nil
+	}
+	if p.Bindings, err = topology.BindingsTo(r.Context(), d.Operations, v.Actor(), operate.QueueName{VHost: detail.VHost, Name: detail.Name}); err != nil {
+		return nil, err
 	}
 	return p, p.Peek.look(r.Context(), d.Operations, v.Actor(), q)
 }

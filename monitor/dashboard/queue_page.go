@@ -3,8 +3,10 @@ package dashboard
 import (
 	"slices"
 
+	"curfew/monitor/dashboard/internal/connections"
 	"curfew/monitor/dashboard/internal/content"
 	"curfew/monitor/dashboard/internal/format"
+	"curfew/monitor/dashboard/internal/topology"
 	"curfew/monitor/dashboard/internal/ui"
 
 	g "maragu.dev/gomponents"
@@ -15,10 +17,11 @@ func (p *queuePage) Draw(s *ui.Info) ui.Drawing {
 	return ui.Drawing{
 		Top: g.Group{
 			ui.Crumbs("/queues", "Queues", p.VHost), h.H1(ui.Name(p.Name)),
+			topology.QueueMenu(p.VHost, p.Name),
 			g.If(p.Changed != "", h.P(h.Class("done"), h.Role("status"), g.Text(p.Changed))),
 		},
-		Live:   g.Group{p.figures(), p.warning(), p.History.Draw()},
-		Bottom: g.Group{p.Peek.draw(s, p.Now), p.settings()},
+		Live:   g.Group{p.figures(), p.warning(), p.holders(), p.History.Draw()},
+		Bottom: g.Group{p.Peek.draw(s, p.Now), p.bindings(s), p.settings()},
 		Charts: p.History != nil,
 	}
 }
@@ -37,6 +40,21 @@ func (p *queuePage) figures() g.Node {
 		ui.Figure("Drain /s", drain),
 		ui.Figure("Published", g.Text(format.Number(p.Counts.Published))),
 		ui.Figure("Acked", g.Text(format.Number(p.Counts.Acked))))
+}
+
+// holders are who holds the queue's messages, and who would get them.
+func (p *queuePage) holders() g.Node {
+	if len(p.Holders) == 0 {
+		return ui.Card("holders", "Who holds it", nil, ui.Empty(g.Text("Nobody consumes, and nobody holds a message.")))
+	}
+	return ui.Card("holders", "Who holds it", nil, connections.Table(p.Holders, p.Now, false))
+}
+
+func (p *queuePage) bindings(s *ui.Info) g.Node {
+	if len(p.Bindings) == 0 {
+		return ui.Card("bindings", "Bindings", nil, ui.Empty(g.Text("Only the default exchange leads here, by the queue's name.")))
+	}
+	return ui.Card("bindings", "Bindings", nil, topology.Bindings(s, p.VHost, p.Bindings))
 }
 
 // warning says how many messages are at risk, and why.

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker"
@@ -84,6 +86,7 @@ type site struct {
 	dataDir string       // as it is shown
 	monitor *fakeMonitor
 	alerts  *alert.Alerts
+	server  *server.Server
 	d       *Dashboard
 	url     string
 	client  *http.Client
@@ -118,7 +121,8 @@ func (s *site) operates() {
 	replays, err := deadletters.OpenReplays(s.b, s.replays, nil)
 	require.NoError(s, err)
 	s.Cleanup(replays.Close)
-	ops, err := operate.New(operate.Options{Broker: s.b, Server: server.New(server.Options{Broker: s.b}), Replays: replays, DataDir: s.dataDir})
+	s.server = server.New(server.Options{Broker: s.b})
+	ops, err := operate.New(operate.Options{Broker: s.b, Server: s.server, Replays: replays, DataDir: s.dataDir})
 	require.NoError(s, err)
 	s.with(func(o *Options) { o.Operations = ops })
 }
@@ -207,6 +211,30 @@ func (s *site) audited(records ...audit.Record) {
 	end()
 	require.NoError(s, log.Run(ended)) // writes what waits
 	s.with(func(o *Options) { o.Audit = log })
+}
+
+// dial connects a client as root, whose connection has the name, to a virtual host. It holds two messages of each queue.
+func (s *site) dial(name, vhost string, queues ...string) *amqp091.Connection {
+	s.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(s, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.server.Serve(ctx, l) }()
+	s.Cleanup(func() { stop(); require.NoError(s, <-ended) })
+	c, err := amqp091.DialConfig("amqp://root:root@"+l.Addr().String(), amqp091.Config{Vhost: vhost, Properties: amqp091.Table{"connection_name": name, "product": name, "version": name}})
+	require.NoError(s, err)
+	s.Cleanup(func() { c.Close() })
+	ch, err := c.Channel()
+	require.NoError(s, err)
+	require.NoError(s, ch.Qos(2, 0, false))
+	for _, queue := range queues {
+		got, err := ch.Consume(queue, name, false, false, false, false, nil)
+		require.NoError(s, err)
+		<-got
+		<-got
+	}
+	return c
 }
 
 // with gives the site other options. To be called before logIn.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"curfew/broker/amqp"
+	"curfew/broker/operate"
 	"curfew/broker/policy"
 )
 
@@ -146,44 +147,9 @@ func (f Fields) Table(key string) (amqp.Table, error) {
 			return nil, nil
 		}
 	case map[string]any:
-		return tableOf(v)
+		return operate.TableOf(v)
 	}
 	return nil, Bad([]any{"not_table", key})
-}
-
-func tableOf(v map[string]any) (amqp.Table, error) {
-	t := amqp.Table{}
-	for key, one := range v {
-		if len(key) > 255 {
-			return nil, Bad(fmt.Sprintf("key of %d octets is too long", len(key)))
-		}
-		value, err := fieldOf(one)
-		if err != nil {
-			return nil, err
-		}
-		t[key] = value
-	}
-	return t, nil
-}
-
-// fieldOf turns a JSON value into a field value (AMQP 0-9-1 §4.2.5.5).
-func fieldOf(v any) (any, error) {
-	switch v := v.(type) {
-	case nil:
-		return nil, Bad("null_not_allowed")
-	case map[string]any:
-		return tableOf(v)
-	case []any:
-		list := make([]any, len(v))
-		for i := range v {
-			var err error
-			if list[i], err = fieldOf(v[i]); err != nil {
-				return nil, err
-			}
-		}
-		return list, nil
-	}
-	return v, nil // bool, string, int64, float64
 }
 
 // JSONOf turns a table into a JSON object.

@@ -23,6 +23,7 @@ type somebody struct {
 	role, permission string
 	enters           bool // has permissions in the virtual host
 	reads, writes    bool
+	configures       bool
 }
 
 func (u *somebody) name() string { return "u-" + u.role + "-" + u.permission }
@@ -41,6 +42,7 @@ func (u *somebody) is(role string) bool {
 //	look    the same for a look: those who monitor need none
 //	read    the permission to read the queue
 //	write   the permission to write to it
+//	configure the permission to declare and delete it
 //	lists   those who monitor see all, others what they may read
 func (u *somebody) may(rule string) bool {
 	words := strings.Fields(rule)
@@ -49,7 +51,7 @@ func (u *somebody) may(rule string) bool {
 	}
 	for _, word := range words[1:] {
 		ok := map[string]bool{
-			"vhost": u.enters, "look": u.enters || u.is("monitor"), "read": u.reads, "write": u.writes, "lists": u.reads || u.is("monitor"),
+			"vhost": u.enters, "look": u.enters || u.is("monitor"), "read": u.reads, "write": u.writes, "configure": u.configures, "lists": u.reads || u.is("monitor"),
 		}[word]
 		if !ok {
 			return false
@@ -62,7 +64,7 @@ func everybody() (all []somebody) {
 	for _, role := range []string{"administrator", "monitoring", "policymaker", "management", ""} {
 		all = append(all,
 			somebody{role: role, permission: "none"}, somebody{role: role, permission: "entry", enters: true}, somebody{role: role, permission: "write", enters: true, writes: true},
-			somebody{role: role, permission: "read", enters: true, reads: true}, somebody{role: role, permission: "all", enters: true, reads: true, writes: true})
+			somebody{role: role, permission: "read", enters: true, reads: true}, somebody{role: role, permission: "configure", enters: true, configures: true}, somebody{role: role, permission: "all", enters: true, reads: true, writes: true, configures: true})
 	}
 	return all
 }
@@ -83,6 +85,8 @@ func newFaces(t *testing.T) *faces {
 		_, err := ch.QueueDeclare(name, false, false, false, false, nil)
 		require.NoError(t, err)
 	}
+	require.NoError(t, ch.ExchangeDeclare("used", "fanout", false, false, false, false, nil))
+	require.NoError(t, ch.QueueBind("sink", "", "used", false, nil))
 	f.send(ch, amqp091.Publishing{Expiration: "3600000"})
 	_, page := f.visit("/queue?vhost=/&name=orders", nil)
 	link, err := url.Parse(html.UnescapeString(changeLink.FindStringSubmatch(page)[1]))
@@ -102,7 +106,7 @@ func newFaces(t *testing.T) *faces {
 				}
 				return ""
 			}
-			f.put("/api/permissions/%2F/"+u.name(), fmt.Sprintf(`{"configure":"","write":%q,"read":%q}`, allowed(u.writes), allowed(u.reads)))
+			f.put("/api/permissions/%2F/"+u.name(), fmt.Sprintf(`{"configure":%q,"write":%q,"read":%q}`, allowed(u.configures), allowed(u.writes), allowed(u.reads)))
 		}
 	}
 	return f
@@ -115,7 +119,7 @@ func (f *faces) put(path, body string) {
 }
 
 // refusedText is in pages and files for users who may not.
-var refusedText = regexp.MustCompile(`may not read|ACCESS_REFUSED|access to .* refused|lacks the permission|That takes a user`)
+var refusedText = regexp.MustCompile(`may not read|ACCESS_REFUSED|access to .* refused|lacks the permission|That takes a user|This takes a user|has no permissions in`)
 
 // call is one request of a user; it returns the answer, and whether it was allowed.
 type call func(f *faces, u *somebody) (allowed bool, answer string)
@@ -166,6 +170,24 @@ func form(page, path string, fields ...string) call {
 	}
 }
 
+// sends sends a form, whatever the page shows after that.
+func sends(path string, fields ...string) call {
+	return func(f *faces, u *somebody) (bool, string) {
+		_, shown := f.askAs(u.name(), "p", http.MethodGet, path, "", http.NoBody)
+		values := url.Values{"token": {fieldsOf(shown).Get("token")}}
+		for i := 0; i < len(fields); i += 2 {
+			values.Set(fields[i], fields[i+1])
+		}
+		status, answer := f.askAs(u.name(), "p", http.MethodPost, path, "application/x-www-form-urlencoded", strings.NewReader(values.Encode()))
+		return status == http.StatusOK, fmt.Sprint(status, " ", answer)
+	}
+}
+
+// policyForm sends the form of a policy.
+func policyForm(fields ...string) call {
+	return form("/policy/new", "/policy/new", append(fields, "vhost", "/", "name", "p", "pattern", "none", "apply-to", "queues", "priority", "0", "definition", `{"max-length":1}`)...)
+}
+
 // importForm uploads one message to sink.
 func importForm(f *faces, u *somebody) (bool, string) {
 	_, shown := f.askAs(u.name(), "p", http.MethodGet, "/dead-letter?vhost=/&name=sink", "", http.NoBody)
@@ -199,8 +221,8 @@ func TestWhoMayDoWhat(t *testing.T) {
 	}{
 		{"peek", "management vhost read", asks("POST", "/api/queues/%2F/orders/peek", "{}"), shows(orders, "due in")},
 		{"look at a message", "management vhost read", nil, shows(deadline, "Deadline")},
-		{"get", "management vhost read", asks("POST", "/api/queues/%2F/empty/get", `{"count":1,"ackmode":"ack_requeue_true","encoding":"auto"}`), nil},
-		{"purge a queue", "management vhost read", asks("DELETE", "/api/queues/%2F/empty/contents", ""), nil},
+		{"get", "management vhost read", asks("POST", "/api/queues/%2F/empty/get", `{"count":1,"ackmode":"ack_requeue_true","encoding":"auto"}`), form("/queue/get?vhost=/&name=empty", "/queue/get", "vhost", "/", "name", "empty", "then", "requeue")},
+		{"purge a queue", "management vhost read", asks("DELETE", "/api/queues/%2F/empty/contents", ""), shows("/queue/purge?vhost=/&name=empty", "There is nothing to delete")},
 		{"list dead-letter queues", "management lists", shows("/api/curfew/deadletters", "orders.dead"), shows("/dead-letters", "orders.dead")},
 		{"groups", "management vhost read", asks("POST", letters+"groups", "{}"), shows(dead, "expired")},
 		{"search", "management vhost read", asks("POST", letters+"search", "{}"), shows(dead, "m0")},
@@ -221,13 +243,13 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"renew a lock", "management vhost read", asks("POST", "/api/curfew/locks/%2F/orders/none", ""), nil},
 		{"list delayed messages", "administrator", asks("GET", "/api/curfew/delayed/%2F", ""), nil},
 		{"cancel a delayed message", "administrator", asks("DELETE", "/api/curfew/delayed/%2F/none", ""), nil},
-		{"list policies", "management look", asks("GET", "/api/policies/%2F", ""), nil},
-		{"set a policy", "policymaker vhost", asks("PUT", "/api/policies/%2F/p", `{"pattern":"none","definition":{"max-length":1}}`), nil},
-		{"try a policy", "policymaker vhost", asks("PUT", "/api/curfew/policies/%2F/p?dry_run=true", `{"pattern":"none","definition":{"max-length":1}}`), nil},
-		{"set a policy for what is queued", "policymaker vhost", asks("PUT", "/api/curfew/policies/%2F/p", `{"pattern":"none","definition":{"max-length":1}}`), nil},
+		{"list policies", "management look", asks("GET", "/api/policies/%2F", ""), opens("/policies")},
+		{"set a policy", "policymaker vhost", asks("PUT", "/api/policies/%2F/p", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("do", "set")},
+		{"try a policy", "policymaker vhost", asks("PUT", "/api/curfew/policies/%2F/p?dry_run=true", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("do", "try")},
+		{"set a policy for what is queued", "policymaker vhost", asks("PUT", "/api/curfew/policies/%2F/p", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("do", "backlog")},
 		{"clear a policy", "policymaker vhost", asks("DELETE", "/api/policies/%2F/none", ""), nil},
-		{"set an operator's policy", "administrator", asks("PUT", "/api/operator-policies/%2F/p", `{"pattern":"none","definition":{"max-length":1}}`), nil},
-		{"try an operator's policy", "administrator", asks("PUT", "/api/curfew/operator-policies/%2F/p?dry_run=true", `{"pattern":"none","definition":{"max-length":1}}`), nil},
+		{"set an operator's policy", "administrator", asks("PUT", "/api/operator-policies/%2F/p", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("do", "set", "kind", "operator")},
+		{"try an operator's policy", "administrator", asks("PUT", "/api/curfew/operator-policies/%2F/p?dry_run=true", `{"pattern":"none","definition":{"max-length":1}}`), policyForm("do", "try", "kind", "operator")},
 		{"clear an operator's policy", "administrator", asks("DELETE", "/api/operator-policies/%2F/none", ""), nil},
 		{"list parameters", "policymaker look", asks("GET", "/api/parameters/policy/%2F", ""), nil},
 		{"set a parameter", "policymaker vhost", asks("PUT", "/api/parameters/none/%2F/x", `{"value":{}}`), nil},
@@ -240,14 +262,28 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"export a virtual host's definitions", "policymaker look", asks("GET", "/api/definitions/%2F", ""), nil},
 		{"import definitions", "administrator", asks("POST", "/api/definitions", "{}"), nil},
 		{"import a virtual host's definitions", "administrator", asks("POST", "/api/definitions/%2F", "{}"), nil},
-		{"list connections", "monitor", shows("/api/connections", "guest"), nil},
-		{"list consumers", "management look", asks("GET", "/api/consumers/%2F", ""), nil},
+		{"list connections", "monitor", shows("/api/connections", "guest"), shows("/connections", "guest")},
+		{"list consumers", "management look", asks("GET", "/api/consumers/%2F", ""), opens("/consumers")},
+		{"list holders", "management look", asks("GET", "/api/curfew/consumers/%2F", ""), nil},
+		{"publish", "management vhost write", asks("POST", "/api/exchanges/%2F/amq.default/publish", `{"routing_key":"nowhere","properties":{},"payload":"","payload_encoding":"string"}`), form("/publish", "/publish", "vhost", "/", "key", "nowhere")},
+		{"declare a queue", "management vhost configure", asks("PUT", "/api/queues/%2F/empty", "{}"), sends("/queue/new", "vhost", "/", "name", "empty")},
+		{"delete a queue", "management vhost configure", asks("DELETE", "/api/queues/%2F/orders.dead?if-empty=true", ""), form("/queue/delete?vhost=/&name=orders.dead", "/queue/delete", "vhost", "/", "name", "orders.dead", "queue", "QUEUE", "if_empty", "1")},
+		{"list exchanges", "management look", shows("/api/exchanges/%2F", "amq.topic"), shows("/exchanges", "amq.topic")},
+		{"declare an exchange", "management vhost configure", asks("PUT", "/api/exchanges/%2F/x", `{"type":"fanout"}`), form("/exchange/new", "/exchange/new", "vhost", "/", "name", "x", "type", "fanout")},
+		{"delete an exchange", "management vhost configure", asks("DELETE", "/api/exchanges/%2F/used?if-unused=true", ""), form("/exchange/delete?vhost=/&name=used", "/exchange/delete", "vhost", "/", "name", "used", "if_unused", "1")},
+		{"list bindings", "management look", asks("GET", "/api/bindings/%2F", ""), nil},
+		{"bind", "management vhost read write", asks("POST", "/api/bindings/%2F/e/amq.fanout/q/sink", "{}"), form("/binding/new", "/binding/new", "vhost", "/", "source", "amq.fanout", "destination", "sink", "to", "queue")},
+		{"see a user", "administrator", asks("GET", "/api/users/guest", ""), shows("/user?name=guest", "guest")},
+		{"set a user", "administrator", asks("PUT", "/api/users/made", `{"tags":""}`), form("/publish", "/user/tags", "name", "made")},
+		{"set permissions", "administrator", asks("PUT", "/api/permissions/%2F/made", `{"configure":"","write":"","read":""}`), form("/publish", "/user/permission", "name", "made", "vhost", "/")},
+		{"clear permissions", "administrator", asks("DELETE", "/api/permissions/%2F/nobody", ""), form("/publish", "/user/permission/clear", "name", "nobody", "vhost", "/")},
+		{"delete a user", "administrator", asks("DELETE", "/api/users/nobody", ""), form("/publish", "/user/delete", "name", "nobody")},
 		{"close another's connections", "administrator", asks("DELETE", "/api/connections/username/nobody", ""), nil},
 		{"list queues", "management look", shows("/api/queues/%2F", "orders"), shows("/queues", "orders")},
 		{"see a queue", "management look", shows("/api/queues/%2F/orders", "orders"), opens(orders)},
 		{"see the status", "monitor", asks("GET", "/api/curfew/status", ""), shows("/", "Deadlines ahead")},
 		{"silence alerts", "administrator", asks("POST", "/api/curfew/silences", `{"event":"none","duration":"1ms"}`), form("/alerts", "/silences", "for", "none")},
-		{"list users", "administrator", asks("GET", "/api/users", ""), nil},
+		{"list users", "administrator", asks("GET", "/api/users", ""), opens("/users")},
 		{"make a virtual host", "administrator", asks("PUT", "/api/vhosts/%2F", "{}"), nil},
 	} {
 		for _, u := range everybody() {

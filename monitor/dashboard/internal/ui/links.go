@@ -1,9 +1,10 @@
 package ui
 
 import (
-	"curfew/broker/operate"
 	"net/url"
 	"strings"
+
+	"curfew/broker/operate"
 )
 
 // Local is to if it is a path of this site, otherwise "/".

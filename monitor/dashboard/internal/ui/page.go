@@ -1,8 +1,9 @@
 package ui
 
 import (
-	"curfew/broker/operate"
 	"net/http"
+
+	"curfew/broker/operate"
 
 	g "maragu.dev/gomponents"
 )

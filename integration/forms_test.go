@@ -1,0 +1,253 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	amqp091 "github.com/rabbitmq/amqp091-go"
+)
+
+// send fills in the form with an action as a person does, and presses one of its buttons. A box is checked for "1".
+func (b *browser) send(action, button string, fields ...string) {
+	b.Helper()
+	values, err := json.Marshal(append([]string{}, fields...))
+	check(b.T, err)
+	found := fmt.Sprintf("[...document.forms].find(f => f.getAttribute('action') === %q)", action)
+	b.until("document.readyState === 'complete' && " + found + " !== undefined")
+	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => {
+		const form = %s, values = %s;
+		for (const details of form.querySelectorAll('details')) details.open = true;
+		for (let i = 0; i < values.length; i += 2) {
+			const all = [...form.elements].filter(e => e.name === values[i]);
+			const field = all.find(e => e.type === 'checkbox' && e.value === values[i+1]) || all[0];
+			if (field.type === 'checkbox') { field.checked = values[i+1] !== ''; } else { field.value = values[i+1]; }
+		}
+		[...form.querySelectorAll('button')].find(e => e.innerText.trim() === %q).click();
+	})()`, found, values, button)))
+}
+
+// as logs out, and in as another user.
+func (b *browser) as(name string) {
+	b.Helper()
+	b.click("form[action='/logout'] button")
+	b.until("document.readyState === 'complete' && document.querySelector('input[name=password]') !== null")
+	b.send("/login", "Log in", "name", name, "password", name)
+	b.until("document.querySelector('header nav') !== null")
+}
+
+// pictures keeps a picture of a page on a phone and a desk, light and dark.
+func (b *browser) pictures(name string) {
+	b.Helper()
+	for _, wide := range []int64{390, 1400} {
+		for _, dark := range []bool{false, true} {
+			b.do(chromedp.EmulateViewport(wide, 1000))
+			b.dark(dark)
+			b.screenshot(fmt.Sprintf("%s-%d-%v", name, wide, dark))
+		}
+	}
+	b.dark(false)
+	b.do(chromedp.EmulateViewport(1400, 1000))
+	if over := evaluate[int](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); over > 0 {
+		b.Errorf("%s is %d px wider than the window", name, over)
+	}
+}
+
+// TestFormsInABrowser goes through every form, with scripts and without, as an administrator and as somebody who only monitors.
+func TestFormsInABrowser(t *testing.T) {
+	t.Parallel()
+	for _, scripts := range []bool{true, false} {
+		t.Run(map[bool]string{true: "with scripts", false: "without"}[scripts], func(t *testing.T) {
+			t.Parallel()
+			c := startCurfew(t)
+			b := openBrowser(t, c.http)
+			b.do(chromedp.EmulateViewport(1400, 1000))
+			b.logIn()
+			if !scripts {
+				_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+				check(t, err)
+			}
+			b.formsOfTopology()
+			b.formsOfMessages()
+			b.holders(c)
+			b.formsOfPolicies()
+			b.formsOfUsers()
+			b.quiet()
+			b.formsRefused()
+		})
+	}
+}
+
+func (b *browser) formsOfTopology() {
+	b.Helper()
+	b.open("/queue/new")
+	b.pictures("queue-new")
+	b.send("/queue/new", "Create the queue", "name", "orders", "x-message-ttl", "soon", "x-max-length", "100")
+	b.shows(`"soon" is not a time`)
+	b.until("document.querySelector('[name=x-message-ttl]').getAttribute('aria-invalid') === 'true' && document.querySelector('[name=x-max-length]').value === '100'")
+	b.pictures("queue-wrong")
+	b.send("/queue/new", "Create the queue", "x-message-ttl", "10m", "dead_letters", "queue")
+	b.shows("The queue exists now")
+	b.shows("Nobody consumes, and nobody holds a message")
+	b.open("/queue/new?name=orders")
+	b.send("/queue/new", "Create the queue", "x-message-ttl", "20m")
+	b.shows("inequivalent arg 'x-message-ttl'")
+	b.open("/queue/new?name=orders.dead")
+	b.send("/queue/new", "Create the queue")
+	b.shows("The queue exists now")
+	b.open("/queue/new?name=orders.late")
+	b.send("/queue/new", "Create the queue", "dead_letters", "exchange", "x-dead-letter-routing-key", "orders.dead")
+	b.shows("The queue exists now")
+	b.open("/exchange/new")
+	b.send("/exchange/new", "Create the exchange", "name", "shop", "type", "topic")
+	b.shows("The exchange exists now")
+	b.follow("Bind…", "New binding")
+	b.send("/binding/new", "Bind", "destination", "nowhere", "key", "orders.*")
+	b.shows("no queue 'nowhere'")
+	b.until("document.querySelector('[name=key]').value === 'orders.*'")
+	b.send("/binding/new", "Bind", "destination", "orders")
+	b.shows("The binding exists now")
+	b.pictures("exchange")
+}
+
+func (b *browser) formsOfMessages() {
+	b.Helper()
+	b.follow("Publish…", "Publish")
+	b.pictures("publish")
+	b.send("/publish", "Publish", "key", "orders.eu", "body", "{\"id\": 1}", "headers", "{", "expiration", "5m")
+	b.shows("It is not JSON")
+	b.send("/publish", "Publish", "headers", `{"tenant": "acme"}`, "message_id", "m1")
+	b.shows("a queue took it")
+	b.send("/publish", "Publish", "key", "nobody", "expiration", "", "deadline", "2030-01-31T15:00:00")
+	b.shows("no queue took it")
+	b.send("/publish", "Publish", "key", "orders.us", "deadline", "2031-01-31T15:00:00")
+	b.shows("a queue took it")
+	b.open("/queue/get?vhost=/&name=orders")
+	b.send("/queue/get", "Get it", "then", "requeue")
+	b.shows("It is back in the queue")
+	b.shows("acme")
+	b.pictures("got")
+	b.send("/queue/get", "Get it", "then", "ack")
+	b.shows("It left the queue")
+	b.open("/queue/purge?vhost=/&name=orders")
+	b.shows("Delete 1 message for good?")
+	b.send("/queue/purge", "Delete them", "confirm", "9")
+	b.shows("Nothing was deleted")
+	b.pictures("purge")
+	b.send("/queue/purge", "Delete them", "confirm", "1")
+	b.shows("1 message deleted")
+}
+
+// holders looks at who holds messages past their deadlines, and closes the connection.
+func (b *browser) holders(c *curfew) {
+	b.Helper()
+	connection, err := amqp091.DialConfig(c.url, amqp091.Config{Properties: amqp091.Table{"connection_name": "stuck-worker", "product": "test"}})
+	check(b.T, err)
+	b.Cleanup(func() { _ = connection.Close() })
+	ch := openChannel(b.T, connection)
+	check(b.T, ch.Qos(8, 0, false))
+	for range 3 {
+		check(b.T, ch.PublishWithContext(b.Context(), "", "orders", false, false, amqp091.Publishing{Expiration: "300"}))
+	}
+	held, err := ch.ConsumeWithContext(b.Context(), "orders", "worker-1", false, false, false, false, nil)
+	check(b.T, err)
+	for range 3 {
+		<-held
+	}
+	eventually(b.T, startLimit, "three are past their deadlines", func() bool {
+		b.open("/consumers?q=orders")
+		return evaluate[bool](b, "document.querySelector('td .bad') !== null && document.querySelector('td .bad').innerText === '3'")
+	})
+	b.shows("stuck-worker")
+	b.pictures("consumers")
+	b.open("/queue?vhost=/&name=orders")
+	b.shows("worker-1")
+	b.pictures("queue")
+	b.follow("Connections", "Connections")
+	b.pictures("connections")
+	b.follow("stuck-worker", "stuck-worker")
+	b.pictures("connection")
+	b.follow("Close…", "Close this connection?")
+	b.pictures("close")
+	gone := connection.NotifyClose(make(chan *amqp091.Error, 1))
+	b.send("/connection/close", "Close the connection", "reason", "it is stuck")
+	if e := <-gone; e == nil || !strings.Contains(e.Reason, "it is stuck") {
+		b.Errorf("the client is told %v", e)
+	}
+	b.shows("Nobody is connected")
+}
+
+func (b *browser) formsOfPolicies() {
+	b.Helper()
+	b.open("/policy/new")
+	b.send("/policy/new", "Try it…", "name", "ttl", "pattern", "^orders", "definition", "{")
+	b.shows("It is not JSON")
+	b.send("/policy/new", "Try it…", "definition", `{"message-ttl": 60000}`)
+	b.shows("get a time to live")
+	b.shows("Dead letters go to")
+	b.pictures("policy-tried")
+	b.send("/policy/new", "Set it", "pattern", "^orders$")
+	b.shows("The policy is in force")
+	b.pictures("policies")
+	b.follow("Delete…", "Delete the policy")
+	b.send("/policy/delete", "Delete the policy")
+	b.shows("The policy is deleted")
+}
+
+func (b *browser) formsOfUsers() {
+	b.Helper()
+	b.open("/user/new")
+	b.send("/user/new", "Add the user", "name", "eye", "tag", "monitoring")
+	b.shows("Fill this in.")
+	b.until("[...document.querySelectorAll('[name=tag]')].find(e => e.value === 'monitoring').checked")
+	b.send("/user/new", "Add the user", "password", "x")
+	b.shows("The user exists now")
+	b.send("/user/permission", "Set permissions", "read", "(")
+	b.shows("invalid")
+	b.send("/user/permission", "Set permissions", "read", "^nothing$", "write", "", "configure", "")
+	b.shows("The permissions are changed")
+	b.pictures("user")
+	b.follow("Clear…", "Clear these permissions?")
+	b.send("/user/permission/clear", "Clear them")
+	b.shows("The permissions are changed")
+	b.send("/user/password", "Set the password", "password", "eye")
+	b.shows("The password is changed")
+	b.open("/user/new?name=guest")
+	b.send("/user/new", "Add the user", "password", "x")
+	b.shows("There is a user of this name already")
+	b.send("/user/new", "Add the user", "name", "nobody", "password", "nobody")
+	b.shows("The user exists now")
+	b.open("/users")
+	b.pictures("users")
+}
+
+// formsRefused: somebody who only monitors sees what there is, and changes nothing. A user without a tag does not get in.
+func (b *browser) formsRefused() {
+	b.Helper()
+	b.as("eye")
+	b.until("![...document.links].some(a => a.innerText.trim() === 'Users')")
+	b.open("/exchanges")
+	b.shows("shop")
+	for path, button := range map[string]string{"/queue/new?name=mine": "Create the queue", "/exchange/new?name=mine": "Create the exchange", "/publish?key=orders&body=kept": "Publish"} {
+		b.open(path)
+		action, _, _ := strings.Cut(path, "?")
+		b.send(action, button)
+		b.shows("no permissions in the virtual host")
+	}
+	b.until("document.querySelector('form.sheet') !== null")
+	b.open("/policy/new?name=p&pattern=x")
+	b.send("/policy/new", "Try it…")
+	b.shows("takes a user with the tag policymaker or administrator")
+	b.until("document.querySelector('[name=pattern]').value === 'x'")
+	b.open("/users")
+	b.shows("takes a user with the tag administrator")
+	b.open("/queue/delete?vhost=/&name=orders")
+	b.send("/queue/delete", "Delete the queue")
+	b.shows("no permissions in the virtual host")
+	b.click("form[action='/logout'] button")
+	b.send("/login", "Log in", "name", "nobody", "password", "nobody")
+	b.shows("This user may not open the dashboard")
+}

@@ -1,0 +1,2 @@
+// Package admin is the pages of policies and users.
+package admin

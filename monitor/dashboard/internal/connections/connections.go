@@ -1,0 +1,226 @@
+package connections
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"curfew/broker/operate"
+	"curfew/monitor/dashboard/internal/ui"
+)
+
+// Pages of connections and consumers. Create them with New.
+type Pages struct {
+	operations *operate.Operations
+	site       ui.Site
+	rates      *sampler
+}
+
+// New returns the pages.
+func New(o *operate.Operations, site ui.Site) Pages { return Pages{o, site, new(sampler)} }
+
+const (
+	tab       = "/connections"
+	closePath = "/connection/close"
+	// maxRows bounds the rows of a list.
+	maxRows = 500
+)
+
+// Group has the pages and the form that closes a connection.
+func (p Pages) Group() ui.Group {
+	return ui.Group{
+		Pages: map[string]ui.Page{
+			tab:           {Title: "Connections", Tab: tab, Live: true, Build: p.list},
+			"/connection": {Title: "Connection", Tab: tab, Live: true, Build: p.one},
+			"/consumers":  {Title: "Consumers", Tab: tab, Live: true, Build: p.consumers},
+			closePath:     {Title: "Close", Tab: tab, Build: p.ask},
+		},
+		Changes: map[string]ui.Handler{closePath: p.close},
+	}
+}
+
+// connection is a row.
+type connection struct {
+	operate.Connection
+	Client  operate.Client
+	Rate    perSecond
+	Rates   []perSecond // of its channels
+	Holders []operate.Holder
+	Past    int // messages that it holds past their deadlines
+}
+
+// title is what the client calls itself, or else its address.
+func (c *connection) title() string {
+	return cmp.Or(c.Client.Name, strings.TrimSpace(c.Client.Product+" "+c.Client.Version), c.Name)
+}
+
+func address(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
+
+// gather lists the connections that the user may see.
+func (p Pages) gather(ctx context.Context, v ui.Visitor) ([]connection, error) {
+	found, err := p.operations.ListConnections(ctx, v.Actor())
+	if err != nil {
+		return nil, err
+	}
+	holders, err := p.operations.ListHolders(ctx, v.Actor(), operate.QueueName{})
+	if err != nil {
+		return nil, err
+	}
+	of, present := map[string][]operate.Holder{}, map[any]counts{}
+	for i := range holders {
+		of[holders[i].Connection] = append(of[holders[i].Connection], holders[i])
+	}
+	for i := range found {
+		var sum counts
+		for j := range found[i].Channels {
+			ch := &found[i].Channels[j]
+			n := ch.Counts
+			one := counts{n.Published, n.Delivered + n.DeliveredNoAck + n.Got + n.GotNoAck, n.Acked}
+			present[ch.Identity()] = one
+			sum = counts{sum.published + one.published, sum.delivered + one.delivered, sum.acked + one.acked}
+		}
+		present[found[i].Identity()] = sum
+	}
+	rate := p.rates.look(time.Now(), present)
+	list := make([]connection, len(found))
+	for i, c := range found {
+		one := connection{Connection: c, Client: operate.ClientOf(c.ClientProperties), Rate: rate(c.Identity()), Holders: of[c.Name]}
+		for j := range c.Channels {
+			one.Rates = append(one.Rates, rate(c.Channels[j].Identity()))
+		}
+		for j := range one.Holders {
+			one.Past += one.Holders[j].PastDeadline
+		}
+		list[i] = one
+	}
+	slices.SortStableFunc(list, func(x, y connection) int {
+		return cmp.Or(cmp.Compare(y.Past, x.Past), cmp.Compare(y.Unacked(), x.Unacked()), cmp.Compare(x.title(), y.title()))
+	})
+	return list, nil
+}
+
+// listPage is the content of the page of connections.
+type listPage struct {
+	Find  string
+	List  []connection
+	Found int // those that match, more than are listed maybe
+	All   int
+}
+
+func (p Pages) list(r *http.Request, v ui.Visitor) (ui.View, error) {
+	all, err := p.gather(r.Context(), v)
+	page := &listPage{Find: r.URL.Query().Get("q"), All: len(all)}
+	for i := range all {
+		c := &all[i]
+		if contains(page.Find, c.title(), c.Name, c.User, c.VHost, c.State(), c.Client.Product) {
+			page.List = append(page.List, *c)
+		}
+	}
+	page.Found = len(page.List)
+	page.List = page.List[:min(page.Found, maxRows)]
+	return page, err
+}
+
+// contains reports whether one of the texts has what somebody looks for.
+func contains(find string, texts ...string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(find)) })
+}
+
+// onePage is the content of the page of a connection.
+type onePage struct {
+	connection
+	MayClose bool
+	Now      int64
+}
+
+func (p Pages) one(r *http.Request, v ui.Visitor) (ui.View, error) {
+	name := r.URL.Query().Get("name")
+	all, err := p.gather(r.Context(), v)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(c connection) bool { return c.Name == name })
+	if i < 0 {
+		return nil, operate.ErrNotFound
+	}
+	return &onePage{connection: all[i], MayClose: p.mayClose(v, all[i].User), Now: p.operations.State().NowMillis}, nil
+}
+
+func (p Pages) mayClose(v ui.Visitor, user string) bool {
+	actor := v.Actor()
+	return user == v.Name || actor.Has(operate.Administrator)
+}
+
+// consumersPage is the content of the page of all consumers.
+type consumersPage struct {
+	Find  string
+	List  []operate.Holder
+	Found int
+	All   int
+	Now   int64
+}
+
+func (p Pages) consumers(r *http.Request, v ui.Visitor) (ui.View, error) {
+	all, err := p.operations.ListHolders(r.Context(), v.Actor(), operate.QueueName{})
+	page := &consumersPage{Find: r.URL.Query().Get("q"), All: len(all), Now: p.operations.State().NowMillis}
+	for i := range all {
+		c := &all[i]
+		if contains(page.Find, c.Queue.Name(), c.Queue.VHost().Name(), c.Tag, c.Client.Name, c.Connection, c.User) {
+			page.List = append(page.List, *c)
+		}
+	}
+	page.Found = len(page.List)
+	page.List = page.List[:min(page.Found, maxRows)]
+	return page, err
+}
+
+// closing is the question whether to close a connection.
+type closing struct {
+	*operate.Connection
+	Client operate.Client
+	Form   *ui.Form
+}
+
+func (p Pages) question(ctx context.Context, v ui.Visitor, values url.Values) (*closing, error) {
+	c, err := p.operations.Connection(ctx, v.Actor(), values.Get("name"))
+	if err == nil && !p.mayClose(v, c.User) {
+		err = operate.ErrNotYours
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &closing{c, operate.ClientOf(c.ClientProperties), ui.NewForm(values)}, nil
+}
+
+func (p Pages) ask(r *http.Request, v ui.Visitor) (ui.View, error) {
+	return p.question(r.Context(), v, r.URL.Query())
+}
+
+// maxReason is how long a reason may be, in bytes: it becomes part of what AMQP tells the client.
+const maxReason = 200
+
+func (p Pages) close(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	q, err := p.question(r.Context(), v, r.PostForm)
+	if err != nil {
+		p.site.Refuse(w, r, err)
+		return
+	}
+	reason := q.Form.Get("reason")
+	if len(reason) > maxReason {
+		q.Form.Wrong("reason", "A reason has 200 bytes at most.")
+		p.site.Show(w, r, http.StatusBadRequest, v, closePath, q)
+		return
+	}
+	err = p.operations.CloseConnection(r.Context(), v.Actor(), q.Name, cmp.Or(reason, "Closed by hand in the dashboard"))
+	if err != nil {
+		p.site.Refuse(w, r, err)
+		return
+	}
+	http.Redirect(w, r, tab, http.StatusSeeOther)
+}

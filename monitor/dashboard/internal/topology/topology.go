@@ -1,0 +1,61 @@
+package topology
+
+import (
+	"net/http"
+
+	"curfew/broker/operate"
+	"curfew/monitor/dashboard/internal/ui"
+)
+
+// Pages of queues' and exchanges' forms.
+type Pages struct {
+	Operations *operate.Operations
+	Site       ui.Site
+}
+
+// The pages, and where their forms are sent.
+const (
+	newQueue       = "/queue/new"
+	deleteQueue    = "/queue/delete"
+	purgeQueue     = "/queue/purge"
+	getMessage     = "/queue/get"
+	publish        = "/publish"
+	exchanges      = "/exchanges"
+	newExchange    = "/exchange/new"
+	deleteExchange = "/exchange/delete"
+	newBinding     = "/binding/new"
+	deleteBinding  = "/binding/delete"
+
+	queuesTab = "/queues"
+)
+
+// Group has the pages and the forms.
+func (p Pages) Group() ui.Group {
+	return ui.Group{
+		Pages: map[string]ui.Page{
+			newQueue:       {Title: "New queue", Tab: queuesTab, Build: p.newQueue},
+			deleteQueue:    {Title: "Delete", Tab: queuesTab, Build: p.askDeleteQueue},
+			purgeQueue:     {Title: "Purge", Tab: queuesTab, Build: p.askPurge},
+			getMessage:     {Title: "Get", Tab: queuesTab, Build: p.askGet},
+			publish:        {Title: "Publish", Tab: exchanges, Build: p.publishForm},
+			exchanges:      {Title: "Exchanges", Tab: exchanges, Build: p.listExchanges},
+			"/exchange":    {Title: "Exchange", Tab: exchanges, Build: p.exchange},
+			newExchange:    {Title: "New exchange", Tab: exchanges, Build: p.newExchange},
+			deleteExchange: {Title: "Delete", Tab: exchanges, Build: p.askDeleteExchange},
+			newBinding:     {Title: "New binding", Tab: exchanges, Build: p.newBinding},
+			deleteBinding:  {Title: "Delete", Tab: exchanges},
+		},
+		Changes: map[string]ui.Handler{
+			newQueue: p.declareQueue, deleteQueue: p.deleteQueue, purgeQueue: p.purge, getMessage: p.get, publish: p.publish,
+			newExchange: p.declareExchange, deleteExchange: p.deleteExchange, newBinding: p.bind, deleteBinding: p.unbind,
+		},
+	}
+}
+
+// again shows a form as it was typed, with what is wrong. err is what an operation had against it; nil: there are mistakes in it.
+func (p Pages) again(w http.ResponseWriter, r *http.Request, v ui.Visitor, path string, err error, f *ui.Form, content ui.View) {
+	if err != nil {
+		f.Fail(err)
+	}
+	p.Site.Show(w, r, ui.StatusOf(err), v, path, content)
+}

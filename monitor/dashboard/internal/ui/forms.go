@@ -1,0 +1,274 @@
+package ui
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/broker/operate"
+	"curfew/monitor/dashboard/internal/format"
+)
+
+// Form is what somebody typed, and what is wrong with it. It is drawn again as it was typed, with each mistake beside its field.
+type Form struct {
+	Values   url.Values
+	problems map[string]string // by field; "" is about the whole form
+}
+
+// NewForm is a form with what a query or an earlier try has. Fields that are not there have the given values, in pairs.
+func NewForm(values url.Values, otherwise ...string) *Form {
+	f := &Form{Values: url.Values{}, problems: map[string]string{}}
+	for name, list := range values {
+		f.Values[name] = list
+	}
+	for i := 0; i < len(otherwise); i += 2 {
+		if !values.Has(otherwise[i]) {
+			f.Values.Set(otherwise[i], otherwise[i+1])
+		}
+	}
+	return f
+}
+
+// Get is what a field has.
+func (f *Form) Get(name string) string { return f.Values.Get(name) }
+
+// Lines is what a field of several lines has, without the carriage returns that browsers send.
+func (f *Form) Lines(name string) string { return strings.ReplaceAll(f.Get(name), "\r\n", "\n") }
+
+// Wrong says what is wrong with a field, "" for the whole form. The first mistake of a field counts.
+func (f *Form) Wrong(name, text string) {
+	if _, known := f.problems[name]; !known {
+		f.problems[name] = text
+	}
+}
+
+// OK reports whether nothing is wrong so far.
+func (f *Form) OK() bool { return len(f.problems) == 0 }
+
+// Fail says what an operation had against the form: beside the field that the error names in quotes, or else above all.
+func (f *Form) Fail(err error) {
+	text := Explain(err)
+	for name := range f.Values {
+		if strings.HasPrefix(name, "x-") && strings.Contains(text, "'"+name+"'") {
+			f.Wrong(name, text)
+			return
+		}
+	}
+	f.Wrong("", text)
+}
+
+// Explain is an operation's error for a person.
+func Explain(err error) string {
+	role, isRole := errors.AsType[*operate.MissingRole](err)
+	switch {
+	case isRole:
+		return format.Sentence(role.Error()) + "."
+	case errors.Is(err, operate.ErrNoEntry):
+		return "This user has no permissions in the virtual host."
+	case errors.Is(err, operate.ErrNotFound), errors.Is(err, operate.ErrNoVHost):
+		return "It does not exist any more, or has changed meanwhile: look again."
+	case operate.Refused(err):
+		return "This user lacks the permission: " + err.Error()
+	}
+	return err.Error()
+}
+
+// StatusOf is the HTTP status of an answer about an operation's error; of nil, and of a form with mistakes, it is 400.
+func StatusOf(err error) int {
+	switch {
+	case err != nil && operate.Refused(err):
+		return http.StatusForbidden
+	case err != nil && operate.Gone(err):
+		return http.StatusNotFound
+	}
+	return http.StatusBadRequest
+}
+
+// Checked reports whether a box is checked.
+func (f *Form) Checked(name string) bool { return f.Get(name) != "" }
+
+// Need is what a field has, which must not be empty.
+func (f *Form) Need(name string) string {
+	text := f.Get(name)
+	if text == "" {
+		f.Wrong(name, "Fill this in.")
+	}
+	return text
+}
+
+// Integer reads a whole number of at least 0; given is false for an empty field.
+func (f *Form) Integer(name string) (n int64, given bool) {
+	text := strings.TrimSpace(f.Get(name))
+	if text == "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		f.Wrong(name, fmt.Sprintf("%q is not a whole number of 0 or more.", text))
+	}
+	return n, true
+}
+
+// Millis reads a span, in ms or as 90s, 10m or 1h30m; given is false for an empty field.
+func (f *Form) Millis(name string) (ms int64, given bool) {
+	text := strings.TrimSpace(f.Get(name))
+	if text == "" {
+		return 0, false
+	}
+	if ms, err := strconv.ParseInt(text, 10, 64); err == nil && ms >= 0 {
+		return ms, true
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d%time.Millisecond != 0 {
+		f.Wrong(name, fmt.Sprintf("%q is not a time: write milliseconds, or for example 90s, 10m or 1h30m.", text))
+	}
+	return d.Milliseconds(), true
+}
+
+// Object reads a JSON object; an empty field is an empty one.
+func (f *Form) Object(name string) map[string]any {
+	object, err := operate.ParseObject(strings.TrimSpace(f.Get(name)))
+	if err != nil {
+		f.Wrong(name, format.Sentence(err.Error())+".")
+	}
+	return object
+}
+
+// Table reads arguments or headers from a field with a JSON object.
+func (f *Form) Table(name string) operate.Table {
+	t, err := operate.TableOf(f.Object(name))
+	if err != nil {
+		f.Wrong(name, format.Sentence(err.Error())+".")
+	}
+	if t == nil {
+		t = operate.Table{}
+	}
+	return t
+}
+
+// Problem is what is wrong with the whole form, if anything is.
+func (f *Form) Problem() g.Node {
+	text, wrong := f.problems[""]
+	if !wrong {
+		return nil
+	}
+	return h.P(h.Class("problem"), h.Role("alert"), Name(text))
+}
+
+// labelled is a label around a control, with a hint and the mistake of its field.
+func (f *Form) labelled(class, label, name, hint string, control func(...g.Node) g.Node) g.Node {
+	text, wrong := f.problems[name]
+	var marks g.Group
+	if wrong {
+		marks = g.Group{h.Aria("invalid", "true"), h.Aria("describedby", "wrong-"+name)}
+	}
+	return h.Label(g.If(class != "", h.Class(class)), h.Span(g.Text(label)), control(marks...),
+		g.If(hint != "", h.Span(h.Class("hint"), g.Text(hint))),
+		g.If(wrong, h.Span(h.Class("wrong"), h.ID("wrong-"+name), h.Role("alert"), Name(text))))
+}
+
+// Field is a field of one line.
+func (f *Form) Field(label, name, hint string, attributes ...g.Node) g.Node {
+	return f.labelled("", label, name, hint, func(marks ...g.Node) g.Node {
+		return h.Input(h.Name(name), h.Value(f.Get(name)), h.AutoComplete("off"), g.Group(attributes), g.Group(marks))
+	})
+}
+
+// Password is a field whose content is never sent back.
+func (f *Form) Password(label, name, hint string) g.Node {
+	return f.labelled("", label, name, hint, func(marks ...g.Node) g.Node {
+		return h.Input(h.Type("password"), h.Name(name), h.AutoComplete("new-password"), g.Group(marks))
+	})
+}
+
+// Area is a field of several lines, as wide as the form. Browsers drop a line break at its beginning.
+func (f *Form) Area(label, name, hint string, rows int) g.Node {
+	return f.labelled("whole", label, name, hint, func(marks ...g.Node) g.Node {
+		return h.Textarea(h.Name(name), h.Rows(strconv.Itoa(rows)), g.Attr("spellcheck", "false"), g.Group(marks), g.Text("\n"+f.Lines(name)))
+	})
+}
+
+// Choose is a field with values to choose from, each followed by its text.
+func (f *Form) Choose(label, name, hint string, options ...string) g.Node {
+	chosen := f.Get(name)
+	var list g.Group
+	for i := 0; i < len(options); i += 2 {
+		list = append(list, h.Option(h.Value(options[i]), g.If(options[i] == chosen, h.Selected()), Name(options[i+1])))
+	}
+	return f.labelled("", label, name, hint, func(marks ...g.Node) g.Node { return h.Select(h.Name(name), list, g.Group(marks)) })
+}
+
+// ChooseVHost chooses the virtual host among those that the user may look into.
+func (f *Form) ChooseVHost(names []string) g.Node {
+	var options []string
+	for _, name := range names {
+		options = append(options, name, name)
+	}
+	return f.Choose("Virtual host", "vhost", "", options...)
+}
+
+// Check is a box to check.
+func (f *Form) Check(label, name string) g.Node {
+	return h.Label(h.Class("inline"), h.Input(h.Type("checkbox"), h.Name(name), h.Value("1"), g.If(f.Checked(name), h.Checked())), h.Span(g.Text(label)))
+}
+
+// Sheet is a form that changes something, with a field below the other or two beside each other. Actions are its buttons.
+func (s *Info) Sheet(action string, f *Form, fields g.Group, actions ...g.Node) g.Node {
+	return s.Change(action, h.Class("sheet"), f.Problem(), fields, h.P(h.Class("doing"), Spaced(actions...)))
+}
+
+// Danger is the button of what deletes.
+func Danger(text string) g.Node { return h.Button(h.Class("danger"), g.Text(text)) }
+
+// Typed asks for a number to be typed, so that nobody deletes by a slip.
+func (f *Form) Typed(n int) g.Node {
+	text := strconv.Itoa(n)
+	return f.Field("Type "+text+" to confirm", "confirm", "", g.Attr("inputmode", "numeric"), g.Attr("size", "10"), h.Required(), h.AutoFocus())
+}
+
+// Confirmed reports whether somebody typed the number that they were asked for.
+func (f *Form) Confirmed(n int) bool {
+	typed := strings.TrimSpace(f.Get("confirm"))
+	if typed == strconv.Itoa(n) {
+		return true
+	}
+	f.Wrong("confirm", fmt.Sprintf("Nothing was deleted: the number is not %q.", typed))
+	return false
+}
+
+// Menu is a line of links to what can be done.
+func Menu(label string, links ...g.Node) g.Node {
+	return h.Nav(h.Class("doing"), h.Aria("label", label), Spaced(links...))
+}
+
+// Action is a link that looks like a button.
+func Action(to, text string) g.Node { return h.A(h.Class("button"), Href(to), g.Text(text)) }
+
+// DangerLink leads to the question whether to delete.
+func DangerLink(to, text string) g.Node {
+	return h.A(h.Class("button danger"), Href(to), g.Text(text))
+}
+
+// Done says what was done.
+func Done(text string) g.Node {
+	if text == "" {
+		return nil
+	}
+	return h.P(h.Class("done"), h.Role("status"), g.Text(text))
+}
+
+// At is a path with a query of names and values in pairs.
+func At(path string, pairs ...string) string {
+	v := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		v.Set(pairs[i], pairs[i+1])
+	}
+	return path + "?" + v.Encode()
+}
