@@ -98,5 +98,8 @@ func holdExample(t *testing.T, line string) {
 	c, rest, err := rootCommand(node.Build{}).Find(args[1:])
 	require.NoError(t, err, line)
 	require.NoError(t, c.ParseFlags(rest), line)
+	if c.HasSubCommands() {
+		assert.Empty(t, c.Flags().Args(), "%s: there is no such command", line)
+	}
 	assert.NoError(t, c.ValidateArgs(c.Flags().Args()), line)
 }
