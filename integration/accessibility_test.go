@@ -26,6 +26,9 @@ func TestAccessibility(t *testing.T) {
 		t.Helper()
 		b.open(path)
 		b.until("document.readyState === 'complete'")
+		if evaluate[bool](b, "document.title.startsWith('Error')") {
+			t.Errorf("%s: there is no such page", path)
+		}
 		b.do(chromedp.Evaluate[chromedp.Void](string(checker)))
 		b.do(chromedp.Evaluate[chromedp.Void](`window.violations = undefined; axe.run(document, {resultTypes: ['violations']}).then(r => {
 			window.violations = r.violations.map(v => v.id + ': ' + v.help + ': ' + v.nodes.slice(0, 3).map(n => n.target.join(' ') + ' ' + n.any.map(c => c.message).join('; ')).join(' | ')).join('\n');
@@ -59,6 +62,9 @@ func TestAccessibility(t *testing.T) {
 
 // everyPage of a Curfew that fillDashboard has filled.
 var everyPage = []string{
-	"/", "/queues", "/queue?vhost=/&name=orders.payment&bodies=1", "/queue?vhost=/&name=orders.payment&from=tail", "/dead-letters",
-	"/dead-letter?vhost=/&name=orders.expired&bodies=1", "/alerts", "/audit", "/audit?reason=changed",
+	"/", "/deadlines", "/queues", "/queue?vhost=/&name=orders.payment&bodies=1", "/queue?vhost=/&name=orders.payment&from=tail", "/queue/new?vhost=/",
+	"/queue/delete?vhost=/&name=orders.payment", "/queue/purge?vhost=/&name=orders.payment", "/queue/get?vhost=/&name=orders.payment",
+	"/exchanges", "/exchange?vhost=/&name=amq.direct", "/exchange/new", "/binding/new?vhost=/&exchange=amq.direct", "/publish",
+	"/connections", "/consumers", "/dead-letters", "/dead-letter?vhost=/&name=orders.expired&bodies=1", "/alerts", "/audit", "/audit?reason=changed",
+	"/policies", "/policy/new", "/users", "/user/new", "/user?name=guest",
 }

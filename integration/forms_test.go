@@ -75,7 +75,6 @@ func TestFormsInABrowser(t *testing.T) {
 			b.holders(c)
 			b.formsOfPolicies()
 			b.formsOfUsers()
-			b.quiet()
 			b.formsRefused()
 		})
 	}
@@ -238,8 +237,8 @@ func (b *browser) formsRefused() {
 		b.shows("no permissions in the virtual host")
 	}
 	b.until("document.querySelector('form.sheet') !== null")
-	b.open("/policy/new?name=p&pattern=x")
-	b.send("/policy/new", "Try it…")
+	b.open("/policy/new?vhost=/&name=p&pattern=x")
+	b.send("/policy/new", "Try it…", "definition", `{"max-length": 1}`)
 	b.shows("takes a user with the tag policymaker or administrator")
 	b.until("document.querySelector('[name=pattern]').value === 'x'")
 	b.open("/users")

@@ -37,7 +37,7 @@ func policyTable(list []operate.Policy, kind string, changes bool, none string) 
 			h.Td(ui.Name(p.Name), g.If(p.VHost != "/", g.Group{g.Text(" "), ui.Class("faint", ui.Name(p.VHost))}),
 				g.If(p.NotInForce != "", g.Group{h.Br(), ui.Class("bad", g.Text("not in force: "), ui.Name(p.NotInForce))})),
 			h.Td(ui.Code(format.Visible(p.Pattern))), h.Td(ui.Name(p.ApplyTo)), ui.Amount(g.Text(strconv.FormatInt(p.Priority, 10))), h.Td(definition(p.Definition)),
-			h.Td(g.If(changes, ui.Menu("Actions", ui.Action(to(newPolicy), "Change…"), ui.DangerLink(to(deletePolicy), "Delete…")))))
+			h.Td(g.If(changes, ui.Menu("Actions on policy "+format.Visible(p.Name), ui.Action(to(newPolicy), "Change…"), ui.DangerLink(to(deletePolicy), "Delete…")))))
 	}))
 }
 

@@ -116,7 +116,7 @@ func (p *userPage) permissions() g.Node {
 	return ui.Table([]string{"Virtual host", "Configure", "Write", "Read", ""}, g.Map(p.Permissions, func(one access.Permission) g.Node {
 		return h.Tr(
 			h.Td(ui.Name(one.VHost)), h.Td(pattern(one.Configure)), h.Td(pattern(one.Write)), h.Td(pattern(one.Read)),
-			h.Td(ui.Menu("Actions", ui.Action(ui.At(userPath, "name", p.Name, "vhost", one.VHost), "Change…"), ui.DangerLink(ui.At(clearPath, "name", p.Name, "vhost", one.VHost), "Clear…"))))
+			h.Td(ui.Menu("Actions on permissions in "+format.Visible(one.VHost), ui.Action(ui.At(userPath, "name", p.Name, "vhost", one.VHost), "Change…"), ui.DangerLink(ui.At(clearPath, "name", p.Name, "vhost", one.VHost), "Clear…"))))
 	}))
 }
 

@@ -33,7 +33,7 @@ func (p *listPage) groups() g.Node {
 		aside = h.Span(ui.Faint("the newest "+format.Plural(p.Counted, "message")+" "), ui.Link(ui.With(listPath, p.At, "count", "all"), g.Text("Count all")))
 	}
 	return ui.Card("groups", "By cause", aside, h.Div(h.Class("scroll"), h.Table(
-		h.THead(h.Tr(h.Th(g.Text("Reason")), h.Th(g.Text("In queue")), h.Th(g.Text("Published to")), ui.Heading("#Messages"), h.Th(h.Class("share"), h.Aria("label", "Share")), h.Th(g.Text("Oldest")), h.Th(g.Text("Newest")))),
+		h.THead(h.Tr(h.Th(g.Text("Reason")), h.Th(g.Text("In queue")), h.Th(g.Text("Published to")), ui.Heading("#Messages"), h.Th(h.Class("share"), ui.Unseen("Share")), h.Th(g.Text("Oldest")), h.Th(g.Text("Newest")))),
 		h.TBody(g.Map(p.Groups, group.draw)))))
 }
 

@@ -82,7 +82,7 @@ func (o *overview) forecast(f *monitor.Forecast) g.Node {
 
 func (o *overview) lateness() g.Node {
 	l := o.Histogram
-	views, over := ui.Choices("Span", l.Choices), "in "+format.Since(o.Started)
+	views, over := ui.Choices("Span of the lateness", l.Choices), "in "+format.Since(o.Started)
 	if l.Span > 0 {
 		over = "in the last " + format.Span(l.Span)
 	}

@@ -11,7 +11,7 @@ func (t *timeline) draw() g.Node {
 	if t == nil {
 		return nil
 	}
-	return ui.Card("ahead", "Deadlines ahead", ui.Choices("Span", t.Choices), t.content())
+	return ui.Card("ahead", "Deadlines ahead", ui.Choices("Span of the deadlines", t.Choices), t.content())
 }
 
 func (t *timeline) content() g.Node {
