@@ -102,7 +102,7 @@ func TestChartsInABrowser(t *testing.T) {
 	b.shows("Curfew ")
 	b.open("/queue?vhost=/&name=nobody+reads")
 	b.until("document.querySelector('[data-history][data-drawn=\"3\"]') !== null")
-	b.until("(" + ink + ")('depth', '--bar')") // by itself, when the first ten seconds are over
+	b.until("(" + ink + ")('depth', '--bad')") // all of them will expire; by itself, when the first ten seconds are over
 	b.screenshot("queue-history")
 	b.open("/queues")
 	b.until("document.querySelector('svg.spark path') !== null")
