@@ -196,14 +196,14 @@ func TestDashboardByKeyboard(t *testing.T) {
 	b.do(chromedp.KeyEvent("guest"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("guest"), chromedp.KeyEvent(kb.Enter))
 	b.until("location.pathname === '/queues' && document.readyState === 'complete'") // where it was to go
 	var stops []string
-	for range 12 {
+	for range 18 {
 		b.do(chromedp.KeyEvent(kb.Tab))
 		stops = append(stops, evaluate[string](b, "(document.activeElement.innerText || document.activeElement.name || '').trim()"))
 		if !evaluate[bool](b, "document.activeElement.matches(':focus-visible')") {
 			t.Errorf("the focus at %q cannot be seen", stops[len(stops)-1])
 		}
 	}
-	want := "Skip to content,Curfew,Overview,Queues,Dead letters,Alerts,Audit,Pause,Log out,q,Filter,Queue"
+	want := "Skip to content,Curfew,Overview,Queues,Exchanges,Connections,Dead letters,Alerts,Audit,Policies,Users,Pause,Log out,New queue…,Publish…,q,Filter,Queue"
 	if got := strings.Join(stops, ","); got != want {
 		t.Errorf("tab stops %s, not %s", got, want)
 	}

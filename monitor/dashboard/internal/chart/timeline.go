@@ -219,7 +219,7 @@ func linked(link Link, from, to int64, label string, children g.Node) g.Node {
 func (b *bar) label() string {
 	text := fmt.Sprintf("%s due in %s to %s", format.Plural(b.count, "message"), format.Span(b.in), format.Span(b.in+b.span()))
 	if b.willExpire > 0 {
-		text += ", " + format.Number(b.willExpire) + " will expire"
+		text += ", " + format.Number(b.willExpire) + " at risk and nearly due"
 	}
 	if b.atRisk > 0 {
 		text += ", " + format.Number(b.atRisk) + " at risk"
@@ -244,7 +244,7 @@ func (t *Timeline) sums() g.Node {
 	return h.P(h.Class("note legend"),
 		entry(true, "safe", t.Inside-t.atRisk-t.willExpire, safe), g.Text(" "),
 		entry(t.Forecast, "risk", t.atRisk, "at risk"), g.Text(" "),
-		entry(t.Forecast, "expires", t.willExpire, "will expire"), g.Text(" "),
+		entry(t.Forecast, "expires", t.willExpire, "at risk and nearly due"), g.Text(" "),
 		entry(true, "held", t.Held, "held past their deadline"), g.Text(" "),
 		h.Span(g.Text("· "), bold(format.Number(t.Inside)), g.Text(" within "+t.Window),
 			g.If(t.Later > 0, g.Group{g.Text(" · "), bold(format.Number(t.Later)), g.Text(" later")})))
@@ -272,7 +272,7 @@ func (t *Timeline) table(link Link) g.Node {
 	}
 	headings := []string{"Due in", "#Deadlines"}
 	if t.Forecast {
-		headings = append(headings, "#Safe", "#At risk", "#Will expire")
+		headings = append(headings, "#Safe", "#At risk", "#Nearly due")
 	}
 	return asTable(headings, rows)
 }

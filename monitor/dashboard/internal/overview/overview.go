@@ -190,7 +190,7 @@ func (o *overview) judge() {
 	case o.AtRisk > 0:
 		add(true, warn, fmt.Sprintf("%s in %s at risk of expiring", format.Plural(o.WillMiss, "message"), format.Plural(o.AtRisk, "queue")), "Add consumers or make them faster: see the forecast below.")
 	case o.WillMiss > 0:
-		add(true, warn, format.Plural(o.WillMiss, "message")+" will expire if consumers go on like this", "There is time left: see the forecast below.")
+		add(true, warn, format.Plural(o.WillMiss, "message")+" at risk: will expire if consumers go on like this", "There is time left: see the forecast below.")
 	}
 	add(o.Firing > o.Critical, warn, format.Plural(o.Firing-o.Critical, "alert")+" firing", o.firing("")...)
 	add(len(o.Verdicts) == 0, good, "Every deadline is watched, none is late")
