@@ -138,7 +138,7 @@ func (p *exchangeForm) Draw(s *ui.Info) ui.Drawing {
 			f.Choose("Then it routes as", "x-delayed-type", "Of "+delayedKind+".", "topic", "topic", "direct", "direct", "fanout", "fanout", "headers", "headers"),
 			f.Field("Alternate exchange", "alternate-exchange", "For what it can route nowhere."),
 			f.Field("Time to live", "x-message-ttl", "The longest for what it routes: in ms, or as 90s, 10m or 24h."),
-			h.FieldSet(h.Legend(g.Text("It")), f.Check("survives a restart", "durable"), f.Check("is deleted with its last binding", "auto_delete"), f.Check("takes messages from exchanges only", "internal")),
+			h.FieldSet(h.Legend(g.Text("The exchange")), f.Check("survives a restart", "durable"), f.Check("is deleted with its last binding", "auto_delete"), f.Check("takes messages from exchanges only", "internal")),
 			f.Area("Other arguments", "arguments", "A JSON object.", 3),
 		}, ui.Primary("Create the exchange"), ui.Link(exchanges, g.Text("Cancel")))),
 	}}

@@ -14,7 +14,7 @@ func (p *publishForm) Draw(s *ui.Info) ui.Drawing {
 	if p.Lost {
 		became = h.P(h.Class("problem"), h.Role("alert"), g.Text("Published, and no queue took it: nothing is bound to the exchange for this key. The message is lost."))
 	}
-	back := ui.Link(exchangeURL(f.Get("vhost"), f.Get("exchange")), g.Text("To the exchange"))
+	back := ui.Link(exchangeURL(f.Get("vhost"), f.Get("exchange")), g.Text("Back to the exchange"))
 	if f.Get("exchange") == "" && f.Get("key") != "" {
 		back = ui.Link(ui.QueueURL(f.Get("vhost"), f.Get("key")), g.Text("To the queue"))
 	}
@@ -27,7 +27,7 @@ func (p *publishForm) Draw(s *ui.Info) ui.Drawing {
 			f.Field("Expires after", "expiration", "In ms, or as 90s, 10m or 24h. Empty: the queue's time to live.", h.Placeholder("90s")),
 			f.Area("Body", "body", "", 8),
 			f.Field("Content type", "content_type", ""),
-			h.FieldSet(h.Legend(g.Text("It")), f.Check("survives a restart", "persistent")),
+			h.FieldSet(h.Legend(g.Text("The message")), f.Check("survives a restart", "persistent")),
 			h.Details(g.If(!f.OK(), g.Attr("open")), h.Summary(g.Text("Deadline at an instant, headers and other properties")), h.Div(h.Class("sheet"),
 				f.Field("Deadline (UTC)", "deadline", "Instead of a span: the header x-expires-at.", h.Type("datetime-local"), h.Step("1")),
 				f.Field("Priority", "priority", "", number),

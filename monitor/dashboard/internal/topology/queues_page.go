@@ -24,7 +24,7 @@ func (p *queueForm) Draw(s *ui.Info) ui.Drawing {
 				"", "nowhere: they are dropped", "exchange", "to the exchange below", "queue", "to a queue of its own beside it"),
 			f.Field("Dead-letter exchange", "x-dead-letter-exchange", "Empty: the default exchange, which takes the key for a queue's name."),
 			f.Field("Dead-letter key", "x-dead-letter-routing-key", "Empty: the message's own."),
-			h.FieldSet(h.Legend(g.Text("It")),
+			h.FieldSet(h.Legend(g.Text("The queue")),
 				f.Check("survives a restart", "durable"), f.Check("is deleted with its last consumer", "auto_delete"),
 				f.Check("has one active consumer", "x-single-active-consumer")),
 			h.Details(g.If(!f.OK(), g.Attr("open")), h.Summary(g.Text("Limits and other arguments")), h.Div(h.Class("sheet"),
