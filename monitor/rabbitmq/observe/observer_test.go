@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,4 +73,29 @@ func TestUntappable(t *testing.T) {
 			require.Contains(t, why, c.contains, c.name)
 		}
 	}
+}
+
+// TestATapThatIsBehind for a moment costs nothing that is known of the queue; messages that it never sees do.
+func TestATapThatIsBehind(t *testing.T) {
+	w := &watched{name: "q", lines: new(atomic.Uint64)}
+	w.beginLocked()
+	count := func(second float64, entered uint64, ready int) {
+		at := deadline.Instant(second * 1e6)
+		for w.line.Entered() < entered {
+			w.line.Enter(at, -1, "")
+		}
+		w.judge("/", Count{Asked: at, Answered: at, Ready: ready, Before: entered, After: entered}, nil)
+	}
+	count(1, 500, 500)
+	count(2, 500, 510) // ten that the tap has not read yet
+	count(2.9, 500, 510)
+	require.Zero(t, w.restarts)
+	count(3, 510, 510)
+	count(4, 510, 512)
+	require.Zero(t, w.restarts, "it was not behind between")
+	count(4.5, 510, 512)
+	count(5, 510, 512)
+	require.Equal(t, 1, w.restarts)
+	require.Equal(t, 1, w.strangers)
+	require.Zero(t, w.line.Entered(), "counting starts over")
 }
