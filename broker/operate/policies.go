@@ -17,12 +17,6 @@ var (
 	clearPolicy = map[policy.Kind]Operation{policy.User: ClearPolicy, policy.Operator: ClearOperatorPolicy}
 )
 
-// SetPolicyOf is the operation that sets a policy of a kind.
-func SetPolicyOf(k policy.Kind) Operation { return setPolicy[k] }
-
-// ClearPolicyOf is the operation that clears one.
-func ClearPolicyOf(k policy.Kind) Operation { return clearPolicy[k] }
-
 // SetPolicy makes or changes a policy.
 func (o Settings) SetPolicy(_ context.Context, a Actor, vhost string, k policy.Kind, p policy.Policy) (created bool, err error) {
 	vh, err := o.vhost(&a, setPolicy[k], vhost)

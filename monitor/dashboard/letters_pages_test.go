@@ -80,7 +80,7 @@ func TestRowsAndFilters(t *testing.T) {
 	} {
 		a := s.get(dlqPage + "&body=kept&" + query)
 		require.Equal(t, http.StatusOK, a.status)
-		require.Regexp(t, `class="mistake"[^>]*>[^<]*`+regexp.QuoteMeta(html.EscapeString(text)), a.body, query)
+		require.Regexp(t, `class="wrong"[^>]*>[^<]*`+regexp.QuoteMeta(html.EscapeString(text)), a.body, query)
 		require.Contains(t, a.body, `name="body" value="kept"`, "the form stays as it was")
 		require.NotContains(t, a.body, `name="pick"`)
 	}
@@ -151,7 +151,7 @@ func TestTrySaysWhere(t *testing.T) {
 		}
 		a := s.post("/dead-letters/replay", wrong)
 		require.Equal(t, http.StatusBadRequest, a.status)
-		require.Contains(t, a.body, `class="mistake"`)
+		require.Contains(t, a.body, `class="wrong"`)
 		require.Contains(t, a.body, `name="`+field+`" value="`+value+`"`)
 	}
 	form.Set("ttl", "millis")

@@ -13,7 +13,7 @@ type loginForm struct{ Name, To, Problem string }
 func (f loginForm) Draw(*ui.Info) ui.Drawing {
 	return ui.Drawing{Live: h.Form(h.Class("login card"), h.Method("post"), h.Action("/login"),
 		h.H1(g.Text("Log in")),
-		g.If(f.Problem != "", h.P(h.Class("problem"), h.Role("alert"), g.Text(f.Problem))),
+		ui.Problem(f.Problem),
 		ui.Hidden("to", f.To),
 		ui.Field("User", "name", f.Name, h.AutoComplete("username"), h.Required(), h.AutoFocus()),
 		h.Label(g.Text("Password"), h.Input(h.Name("password"), h.Type("password"), h.AutoComplete("current-password"), h.Required())),

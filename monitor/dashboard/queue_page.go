@@ -18,7 +18,7 @@ func (p *queuePage) Draw(s *ui.Info) ui.Drawing {
 		Top: g.Group{
 			ui.Crumbs("/queues", "Queues", p.VHost), h.H1(ui.Name(p.Name)),
 			topology.QueueMenu(p.VHost, p.Name),
-			g.If(p.Changed != "", h.P(h.Class("done"), h.Role("status"), g.Text(p.Changed))),
+			ui.Done(p.Changed),
 		},
 		Live:   g.Group{p.figures(), p.warning(), p.holders(), p.History.Draw()},
 		Bottom: g.Group{p.Peek.draw(s, p.Now), p.bindings(s), p.settings()},

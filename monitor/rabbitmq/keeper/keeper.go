@@ -22,9 +22,6 @@ type Options struct {
 	// Facts says what is true of the queue now. It is asked after each connect, after the queue was declared again, and at
 	// an event FactsChanged.
 	Facts func(context.Context) (Facts, error)
-	// Inspect counts the queue's ready messages and consumers, for users who may not declare passively (from 4.3 that
-	// takes the configure permission); nil declares passively. ErrNoQueue says that the queue does not exist.
-	Inspect func(context.Context) (ready, consumers int, err error)
 	// Events tells what the cluster has seen of the queue; nil leaves it to a look every half second.
 	Events <-chan Event
 	// Lease makes sure that one of several Curfews keeps the queue; nil needs none.
@@ -71,9 +68,6 @@ const (
 
 // TagPrefix begins the consumer tags of all keepers.
 const TagPrefix = "curfew.keeper."
-
-// ErrNoQueue is what Options.Inspect answers when there is no such queue.
-var ErrNoQueue = errors.New("keeper: there is no such queue")
 
 // Lease says who keeps a queue.
 type Lease interface {

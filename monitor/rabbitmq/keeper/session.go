@@ -473,13 +473,7 @@ func (s *session) giveBackAll(c *channel, segment uint32) {
 	if ch.Nack(0, true, true) != nil {
 		return
 	}
-	var err error
-	if s.k.o.Inspect == nil {
-		_, err = ch.QueueDeclarePassive(s.k.o.Queue, true, false, false, false, nil)
-	} else {
-		err = ch.Qos(c.qos, 0, false)
-	}
-	if err == nil {
+	if _, err := ch.QueueDeclarePassive(s.k.o.Queue, true, false, false, false, nil); err == nil {
 		s.post(event{kind: wasReturned, segment: segment})
 	}
 }
@@ -487,16 +481,6 @@ func (s *session) giveBackAll(c *channel, segment uint32) {
 // look counts ready messages and consumers, on a channel of its own, which a queue that is not there closes.
 func (s *session) look(epoch uint32) {
 	e := event{kind: wasLooked, epoch: epoch}
-	if s.k.o.Inspect != nil {
-		ctx, cancel := context.WithTimeout(s.ctx, loadTimeout)
-		defer cancel()
-		e.ready, e.consumers, e.err = s.k.o.Inspect(ctx)
-		if errors.Is(e.err, ErrNoQueue) {
-			e.why = queueGone
-		}
-		s.post(e)
-		return
-	}
 	if s.looker == nil || s.looker.IsClosed() {
 		if s.looker, e.err = s.conn.Channel(); e.err != nil {
 			s.looker = nil

@@ -21,7 +21,7 @@ func (p *editPage) Draw(s *ui.Info) ui.Drawing {
 	case p.TooLarge:
 		return ui.Drawing{Top: append(top, ui.Only(g.Text("The body is larger than "+format.Bytes(maxEdited)+": download the message, change the file and import it.")))}
 	}
-	return ui.Drawing{Top: append(top, g.If(p.Problem != "", h.P(h.Class("problem"), h.Role("alert"), ui.Name(p.Problem))), p.form(s))}
+	return ui.Drawing{Top: append(top, ui.Problem(p.Problem), p.form(s))}
 }
 
 func (p *editPage) form(s *ui.Info) g.Node {
@@ -65,8 +65,8 @@ func (p *reviewPage) Draw(s *ui.Info) ui.Drawing {
 	return ui.Drawing{Live: g.Group{
 		crumbs(p.VHost, p.Queue),
 		h.H1(g.Text("Replay the changed message?")),
-		g.If(r.NotJSON != "", h.P(h.Class("problem"), h.Role("alert"), g.Text("The body is not valid JSON any more: "), ui.Name(r.NotJSON), g.Text("."))),
-		g.If(r.Skipped != "", h.P(h.Class("problem"), h.Role("alert"), g.Text("The message would stay where it is, like those that "+skippedWords(string(r.Skipped))+"."))),
+		g.If(r.NotJSON != "", ui.Problem("The body is not valid JSON any more: "+r.NotJSON+".")),
+		g.If(r.Skipped != "", ui.Problem("The message would stay where it is, like those that "+skippedWords(string(r.Skipped))+".")),
 		s.Change(EditPath, h.Class("answer"), p.names(),
 			ui.Hidden("exchange", p.Draft.Exchange), ui.Hidden("routing_key", p.Draft.RoutingKey), ui.Hidden("properties", string(p.Draft.Properties)), ui.Hidden("body", p.Text),
 			send, does("again", "", "Go on changing"), ui.Link(URL(p.VHost, p.Queue), g.Text("Cancel"))),

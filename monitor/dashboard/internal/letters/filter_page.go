@@ -76,7 +76,7 @@ func (p *listPage) mistake(field string) g.Node {
 	if p.Wrong[field] == nil {
 		return nil
 	}
-	return h.Span(h.Class("mistake"), h.ID("wrong-"+field), ui.Name(p.Wrong[field].Error()))
+	return h.Span(h.Class("wrong"), h.ID("wrong-"+field), ui.Name(p.Wrong[field].Error()))
 }
 
 // saved lists the filters that were saved for the queue.

@@ -18,8 +18,8 @@ func (p *listPage) Draw(s *ui.Info) ui.Drawing {
 		return ui.Drawing{Top: append(top, ui.Only(g.Text("This user may not read the queue: ask for the permission to read it.")))}
 	}
 	return ui.Drawing{Top: append(top,
-		g.If(p.Done != "", h.P(h.Class("done"), h.Role("status"), g.Text(p.Done))),
-		g.If(p.Problem != "", h.P(h.Class("problem"), h.Role("alert"), g.Text(p.Problem))),
+		ui.Done(p.Done),
+		ui.Problem(p.Problem),
 		p.parked(s),
 		g.If(len(p.Groups) > 0, p.groups()),
 		p.form(),
@@ -217,6 +217,3 @@ func (p *listPage) importForm(s *ui.Info) g.Node {
 			h.Label(g.Text("An exported file, at most "+format.Bytes(MaxUpload)), h.Input(h.Type("file"), h.Name("file"), h.Accept(".jsonl,.json,.txt"), h.Required())),
 			ui.Button("Import")))
 }
-
-// danger is the button of what deletes.
-func danger(text string) g.Node { return h.Button(h.Class("danger"), g.Text(text)) }

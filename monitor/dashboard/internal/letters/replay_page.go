@@ -118,7 +118,7 @@ func (p *plan) options(s *ui.Info) g.Node {
 		if p.Wrong[field] == nil {
 			return nil
 		}
-		return h.Span(h.Class("mistake"), h.Role("alert"), ui.Name(p.Wrong[field].Error()))
+		return h.Span(h.Class("wrong"), h.Role("alert"), ui.Name(p.Wrong[field].Error()))
 	}
 	input := func(label, field, placeholder string) g.Node {
 		return h.Label(g.Text(label), h.Input(h.Name(field), h.Value(f.Get(field)), h.MaxLength("255"), h.Placeholder(placeholder), g.Attr("size", "14"), g.If(p.Wrong[field] != nil, h.Aria("invalid", "true"))), mistake(field))

@@ -12,7 +12,7 @@ func (p *publishForm) Draw(s *ui.Info) ui.Drawing {
 	f := p.Form
 	became := ui.Done(p.Done)
 	if p.Lost {
-		became = h.P(h.Class("problem"), h.Role("alert"), g.Text("Published, and no queue took it: nothing is bound to the exchange for this key. The message is lost."))
+		became = ui.Problem("Published, and no queue took it: nothing is bound to the exchange for this key. The message is lost.")
 	}
 	back := ui.Link(exchangeURL(f.Get("vhost"), f.Get("exchange")), g.Text("Back to the exchange"))
 	if f.Get("exchange") == "" && f.Get("key") != "" {

@@ -188,7 +188,7 @@ func Search(action string, children ...g.Node) g.Node {
 	return h.Form(h.Class("filter"), h.Method("get"), h.Action(action), h.Role("search"), g.Group(children))
 }
 
-// change is a form that changes something. It has the visitor's token.
+// Change is a form that changes something. It has the visitor's token.
 func (s *Info) Change(action string, children ...g.Node) g.Node {
 	return h.Form(h.Method("post"), h.Action(action), Hidden("token", s.Token), g.Group(children))
 }

@@ -155,11 +155,7 @@ func (f *Form) Table(name string) operate.Table {
 
 // Problem is what is wrong with the whole form, if anything is.
 func (f *Form) Problem() g.Node {
-	text, wrong := f.problems[""]
-	if !wrong {
-		return nil
-	}
-	return h.P(h.Class("problem"), h.Role("alert"), Name(text))
+	return Problem(f.problems[""])
 }
 
 // labelled is a label around a control, with a hint and the mistake of its field.
@@ -256,12 +252,20 @@ func DangerLink(to, text string) g.Node {
 	return h.A(h.Class("button danger"), Href(to), g.Text(text))
 }
 
-// Done says what was done.
+// Done says what was done, or nothing if text is "".
 func Done(text string) g.Node {
 	if text == "" {
 		return nil
 	}
 	return h.P(h.Class("done"), h.Role("status"), g.Text(text))
+}
+
+// Problem says what went wrong, or nothing if text is "".
+func Problem(text string) g.Node {
+	if text == "" {
+		return nil
+	}
+	return h.P(h.Class("problem"), h.Role("alert"), Name(text))
 }
 
 // At is a path with a query of names and values in pairs.
