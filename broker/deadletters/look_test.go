@@ -2,6 +2,7 @@ package deadletters_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -128,8 +129,46 @@ func TestPurgeOfAGrowingQueue(t *testing.T) {
 	elsewhere := grown.Position
 	elsewhere.QueueID++
 	_, asks = purge(deadletters.Confirmation{Messages: 2, Position: elsewhere})
-	assert.Equal(t, deadletters.Unconfirmed{}, asks, "of another incarnation only the number counts")
-	assert.Empty(t, d.bodies(d.dlq))
+	assert.Equal(t, 2, asks.Matched, "those of another incarnation were never seen")
+	assert.Len(t, d.bodies(d.dlq), 2)
+	n, _ = purge(deadletters.Confirmation{Messages: 2, Position: asks.Position})
+	assert.Equal(t, 2, n)
+}
+
+// asked is a context that ends once somebody has asked so often whether it has.
+type asked struct {
+	context.Context
+	left int
+}
+
+func (c *asked) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestSearchEndsBetweenBodies: one that reads bodies ends between two of them, and goes on from there.
+func TestSearchEndsBetweenBodies(t *testing.T) {
+	d := newDesk(t)
+	d.dead(50)
+	f, look := &deadletters.Filter{Pattern: "[05]$"}, deadletters.Look{Count: 100}
+	var ids []string
+	searches := 0
+	for err := error(context.Canceled); err != nil; searches++ {
+		var found []deadletters.Letter
+		last := look.After
+		found, look.After, err = deadletters.Search(&asked{t.Context(), 10}, d.dlq, f, look)
+		for _, l := range found {
+			ids = append(ids, l.Properties.MessageID)
+		}
+		if err != nil {
+			require.ErrorIs(t, err, context.Canceled)
+			require.Greater(t, look.After, last)
+		}
+	}
+	require.Equal(t, []string{"id-0", "id-5", "id-10", "id-15", "id-20", "id-25", "id-30", "id-35", "id-40", "id-45"}, ids)
+	require.Greater(t, searches, 4)
 }
 
 func TestPositionAsText(t *testing.T) {

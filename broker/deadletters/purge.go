@@ -28,7 +28,8 @@ func (e *Unconfirmed) Error() string {
 
 // Purge deletes the ready messages of q that f matches, if they are as many as c says.
 // Otherwise it returns *Unconfirmed and deletes none. With a position it deletes those that
-// had entered by then; some of them may have left since. What a consumer takes while Purge
+// had entered by then; some of them may have left since. A position in an earlier incarnation
+// of the queue confirms nothing: these are other messages. What a consumer takes while Purge
 // runs is not deleted, and what arrives meanwhile is not looked at.
 func Purge(ctx context.Context, b *broker.Broker, q *broker.Queue, f *Filter, c Confirmation) (deleted int, err error) {
 	m, err := f.compile()
@@ -48,7 +49,8 @@ func Purge(ctx context.Context, b *broker.Broker, q *broker.Queue, f *Filter, c 
 	}, nil); err != nil {
 		return 0, err
 	}
-	if matched != c.Messages && (!fixed || matched > c.Messages) {
+	redeclared := !fixed && !c.Position.IsZero()
+	if redeclared || matched != c.Messages && (!fixed || matched > c.Messages) {
 		return 0, &Unconfirmed{matched, positionOf(q)}
 	}
 	err = walk(ctx, q, way{}, m, func(l *Letter) bool {

@@ -53,6 +53,12 @@ func walk(ctx context.Context, q *broker.Queue, w way, m *matcher, fn func(*Lett
 			return err
 		}
 		for i := range page {
+			if i > 0 && m.reads() && ctx.Err() != nil { // bodies take long, above all those that are packed
+				if progress != nil {
+					progress(page[i-1].Seq, i)
+				}
+				return ctx.Err()
+			}
 			l := letterOf(&page[i])
 			if !m.matches(&l) {
 				continue

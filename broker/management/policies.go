@@ -123,7 +123,10 @@ func deletePolicy(k policy.Kind) func(*request) error {
 
 func listGlobalParameters(r *request) error {
 	list := []object{}
-	all := r.api.b.GlobalParameters()
+	all, err := r.api.Operations.GlobalParameters(r.Context(), r.Actor)
+	if err != nil {
+		return err
+	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, object{"name": name, "value": all[name]})
 	}
@@ -132,7 +135,11 @@ func listGlobalParameters(r *request) error {
 
 // namedGlobalParameter is the value of the one the path names.
 func namedGlobalParameter(r *request) (any, error) {
-	v, ok := r.api.b.GlobalParameters()[r.Param("name")]
+	all, err := r.api.Operations.GlobalParameters(r.Context(), r.Actor)
+	if err != nil {
+		return nil, err
+	}
+	v, ok := all[r.Param("name")]
 	if !ok {
 		return nil, rest.ErrNotFound
 	}

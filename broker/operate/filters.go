@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -82,6 +83,19 @@ func (o Letters) SaveFilter(ctx context.Context, a Actor, at QueueName, f SavedF
 	}
 	o.Record(a, SaveFilter, at, err, zap.String("filter", f.Name))
 	return err
+}
+
+// GlobalParameters are the broker's that the actor may see. Saved filters are among them for administrators only: they tell of queues that others
+// may not read.
+func (o Settings) GlobalParameters(_ context.Context, a Actor) (map[string]any, error) {
+	if err := o.permit(&a, ListGlobalParameters, ""); err != nil {
+		return nil, err
+	}
+	all := o.Broker.GlobalParameters()
+	if !a.Has(Administrator) {
+		maps.DeleteFunc(all, func(name string, _ any) bool { return strings.HasPrefix(name, filterParameter) })
+	}
+	return all, nil
 }
 
 // fullName is the name of a queue that was named by its short name. The queue is there.

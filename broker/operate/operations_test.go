@@ -274,3 +274,24 @@ func TestTimesAreTheWallClocks(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, b.Instant(hour+60_000), found[0].Deadline)
 }
+
+// TestSavedFiltersAreNoParametersForOthers: a policymaker, who sees the global parameters, need not be one who may read the queues.
+func TestSavedFiltersAreNoParametersForOthers(t *testing.T) {
+	s := newSite(t)
+	user := s.user("user", access.Management, "/")
+	require.NoError(t, s.SaveFilter(t.Context(), user, dlq, operate.SavedFilter{Name: "f", Query: "message_id=secret"}))
+	_, err := s.b.SetGlobalParameter("shown", "x")
+	require.NoError(t, err)
+	seen, err := s.GlobalParameters(t.Context(), s.user("policymaker", access.Policymaker))
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"shown": "x"}, seen)
+	seen, err = s.GlobalParameters(t.Context(), s.user("root", access.Administrator))
+	require.NoError(t, err)
+	require.Len(t, seen, 2)
+	_, err = s.GlobalParameters(t.Context(), user)
+	var role *operate.MissingRole
+	require.ErrorAs(t, err, &role)
+	list, err := s.ListFilters(t.Context(), user, dlq)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+}

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"html"
 	"net/http"
+	"net/url"
 	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker"
+	"curfew/broker/access"
 	"curfew/broker/amqp"
 	"curfew/monitor"
 )
@@ -106,4 +108,21 @@ func TestPeek(t *testing.T) {
 	require.Equal(t, http.StatusOK, a.status)
 	require.NotContains(t, a.body, "secret body", "that takes the permission to read")
 	require.Contains(t, a.body, "may not read")
+}
+
+// TestAnEmptyQueueThatIsFilled is not deleted with what has arrived before somebody has seen that.
+func TestAnEmptyQueueThatIsFilled(t *testing.T) {
+	s := newSite(t).logIn("root")
+	require.NoError(t, s.b.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
+	q := s.queue("/", "filled", nil)
+	form := url.Values{"token": {s.d.sessions.Token(s.secret())}, "vhost": {"/"}, "name": {"filled"}, "queue": {fmt.Sprint(q.ID())}, "asked": {"0"}}
+	s.publish(q, amqp.Properties{}, "m")
+	a := s.post("/queue/delete", form)
+	require.Equal(t, http.StatusBadRequest, a.status)
+	require.Contains(t, a.body, "Nothing was deleted: the queue was empty, and has messages now.")
+	require.Contains(t, a.body, `name="asked" value="1"`)
+	require.Len(t, s.standing(q), 1)
+	form.Set("asked", "1")
+	form.Set("confirm", "1")
+	require.Equal(t, "/queues", s.post("/queue/delete", form).path)
 }

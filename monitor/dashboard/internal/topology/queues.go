@@ -115,8 +115,11 @@ func (p Pages) deleteQueue(w http.ResponseWriter, r *http.Request, v ui.Visitor)
 		p.Site.Refuse(w, r, operate.ErrNotFound)
 		return
 	}
-	if asked, _ := f.Integer("asked"); asked > 0 {
+	switch asked, _ := f.Integer("asked"); {
+	case asked > 0:
 		f.Confirmed(int(asked))
+	case d.Messages > 0 && !f.Checked("if_empty"):
+		f.Wrong("", "Nothing was deleted: the queue was empty, and has messages now.")
 	}
 	if f.OK() {
 		_, err = p.Operations.DeleteQueue(r.Context(), v.Actor(), ui.Named(f.Values), operate.QueueDeletion{QueueID: id, IfUnused: f.Checked("if_unused"), IfEmpty: f.Checked("if_empty")})
