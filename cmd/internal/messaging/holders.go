@@ -40,7 +40,7 @@ type Holder struct {
 
 const consumersHelp = `Show who consumes, those that hold messages past their deadlines first.
 
-HELD is how many messages a consumer has and has not acknowledged, OLDEST since when it has the oldest, PAST how many of them are past their
+UNACKED is how many messages a consumer has and has not settled, OLDEST since when it has the oldest, PAST how many of them are past their
 deadlines: they expire only if they are given back. To take them away from a consumer, close its connection (curfew connections close).`
 
 // Consumers is the command that lists consumers.
@@ -64,7 +64,7 @@ func Consumers() *cobra.Command {
 		for i := range list {
 			rows = append(rows, list[i].row(a))
 		}
-		return a.PrintText(cmd.OutOrStdout(), text, []string{"QUEUE", "CONSUMER", "USER?", "HELD", "OLDEST", "PAST!", "PREFETCH?", "STATUS?", "CONNECTION="}, rows)
+		return a.PrintText(cmd.OutOrStdout(), text, []string{"QUEUE", "CONSUMER", "USER?", "UNACKED", "OLDEST", "PAST!", "PREFETCH?", "STATUS?", "CONNECTION="}, rows)
 	}
 	return cli.Watched(c)
 }
@@ -153,7 +153,7 @@ down).`,
 			rows = append(rows, []string{one.Name, cli.OrDash(one.Properties.Name), one.User, one.VHost, one.State, strconv.Itoa(one.Channels), strconv.Itoa(one.Consumers),
 				strconv.Itoa(one.Unacked), a.Time(time.UnixMilli(one.Since)), cli.OrDash(one.Properties.Product)})
 		}
-		return a.PrintText(cmd.OutOrStdout(), text, []string{"CONNECTION=", "CLIENT", "USER", "VHOST?", "STATE!", "CHANNELS?", "CONSUMERS", "HELD", "SINCE?", "PRODUCT?"}, rows)
+		return a.PrintText(cmd.OutOrStdout(), text, []string{"CONNECTION=", "CLIENT", "USER", "VHOST?", "STATE!", "CHANNELS?", "CONSUMERS", "UNACKED", "SINCE?", "PRODUCT?"}, rows)
 	}
 	c.AddCommand(closeConnection(a))
 	return cli.Watched(c)
@@ -275,7 +275,7 @@ func Channels() *cobra.Command {
 			}
 			rows = append(rows, []string{one.Name, one.User, one.VHost, one.State, strconv.Itoa(one.Consumers), strconv.Itoa(one.Unacked), strconv.Itoa(one.Prefetch), confirms})
 		}
-		return a.PrintText(cmd.OutOrStdout(), text, []string{"CHANNEL", "USER", "VHOST?", "STATE!", "CONSUMERS", "HELD", "PREFETCH?", "UNCONFIRMED?"}, rows)
+		return a.PrintText(cmd.OutOrStdout(), text, []string{"CHANNEL", "USER", "VHOST?", "STATE!", "CONSUMERS", "UNACKED", "PREFETCH?", "UNCONFIRMED?"}, rows)
 	}
 	return cli.Watched(c)
 }
