@@ -155,8 +155,9 @@ func TestSearchEndsBetweenBodies(t *testing.T) {
 	f, look := &deadletters.Filter{Pattern: "[05]$"}, deadletters.Look{Count: 100}
 	var ids []string
 	searches := 0
-	for err := error(context.Canceled); err != nil; searches++ {
+	for more := true; more; searches++ {
 		var found []deadletters.Letter
+		var err error
 		last := look.After
 		found, look.After, err = deadletters.Search(&asked{t.Context(), 10}, d.dlq, f, look)
 		for _, l := range found {
@@ -166,6 +167,7 @@ func TestSearchEndsBetweenBodies(t *testing.T) {
 			require.ErrorIs(t, err, context.Canceled)
 			require.Greater(t, look.After, last)
 		}
+		more = err != nil
 	}
 	require.Equal(t, []string{"id-0", "id-5", "id-10", "id-15", "id-20", "id-25", "id-30", "id-35", "id-40", "id-45"}, ids)
 	require.Greater(t, searches, 4)
