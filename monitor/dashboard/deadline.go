@@ -44,10 +44,6 @@ var changed = map[string]string{
 	"held":        "A consumer holds the message: it stays there, and expires if it comes back.",
 }
 
-func deadlineURL(vhost, queue string, seq uint64) string {
-	return "/deadline?" + url.Values{"vhost": {vhost}, "name": {queue}, "seq": {strconv.FormatUint(seq, 10)}}.Encode()
-}
-
 func (d *Dashboard) deadline(r *http.Request, v ui.Visitor) (ui.View, error) {
 	p, err := d.lookAtDeadline(r.Context(), v, r.URL.Query())
 	if operate.Refused(err) {

@@ -15,7 +15,7 @@ func (p *deadlinePage) Draw(s *ui.Info) ui.Drawing {
 	top := g.Group{p.crumbs(), h.H1(g.Text("A message's deadline"))}
 	switch {
 	case p.Refused:
-		return ui.Drawing{Top: append(top, ui.Only(g.Text("This user may not read the queue: ask for the permission to read it.")))}
+		return ui.Drawing{Top: append(top, ui.Only(g.Text(ui.MayNotRead)))}
 	case !p.Changes:
 		return ui.Drawing{Top: append(top, p.message(), ui.Only(g.Text("This user may not change deadlines here.")))}
 	}
@@ -83,7 +83,7 @@ func (p *deadlinePlan) Draw(s *ui.Info) ui.Drawing {
 			g.If(p.Message.Unacked, ui.Fact("State", ui.Class("warn", g.Text("held by a consumer")), g.Text(": it stays there, and expires if it comes back after the deadline"))))),
 		p.form(s, ui.Hidden("confirmed", "1"), ui.Hidden("was", strconv.FormatInt(p.Change.Was, 10)), p.fields(),
 			h.Button(h.Class("primary"), h.AutoFocus(), g.Text(do)),
-			ui.Link(deadlineURL(p.VHost, p.Queue, p.Message.Seq), g.Text("Cancel"))),
+			ui.Link(ui.MessageURL("/deadline", p.VHost, p.Queue, p.Message.Seq), g.Text("Cancel"))),
 	}}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/monitor/dashboard/internal/ui"
 )
 
 // TestDeadlineIsChangedOnceConfirmed: each button shows what it would do, and does that when confirmed.
@@ -27,7 +28,7 @@ func TestDeadlineIsChangedOnceConfirmed(t *testing.T) {
 		{url.Values{"do": {"fire"}, "drop": {"1"}}, "Drop this message now?", -1},
 	} {
 		s, q := deadlineSite(t)
-		form := hiddenForm(s.get(deadlineURL("/", "q", 1)).body)
+		form := hiddenForm(s.get(ui.MessageURL("/deadline", "/", "q", 1)).body)
 		for name, value := range c.form {
 			form[name] = value
 		}
@@ -72,11 +73,11 @@ func TestDeadlinesAreOfferedToThoseWhoMayChangeThem(t *testing.T) {
 
 	s.logIn("eye")
 	require.NotContains(t, s.get("/queue?vhost=/&name=q").body, "/deadline")
-	require.Contains(t, s.get(deadlineURL("/", "q", 1)).body, "may not read")
+	require.Contains(t, s.get(ui.MessageURL("/deadline", "/", "q", 1)).body, "may not read")
 	form := url.Values{"token": {s.d.sessions.Token(s.secret())}, "vhost": {"/"}, "name": {"q"}, "seq": {"1"}, "do": {"fire"}, "confirmed": {"1"}}
 	require.Equal(t, http.StatusForbidden, s.post("/deadline", form).status)
 	s.permit("eye", "/", ".*", "")
-	require.Contains(t, s.get(deadlineURL("/", "q", 1)).body, "may not change")
+	require.Contains(t, s.get(ui.MessageURL("/deadline", "/", "q", 1)).body, "may not change")
 	require.Equal(t, http.StatusForbidden, s.post("/deadline", form).status)
 	s.logIn("root")
 	require.Equal(t, http.StatusForbidden, s.post("/deadline", form).status, "another session's token")
@@ -85,7 +86,7 @@ func TestDeadlinesAreOfferedToThoseWhoMayChangeThem(t *testing.T) {
 	s.logIn("eye")
 	s.permit("eye", "/", ".*", ".*")
 	require.Contains(t, s.get("/queue?vhost=/&name=q").body, "/deadline?", "no administrator is needed")
-	form = hiddenForm(s.get(deadlineURL("/", "q", 1)).body)
+	form = hiddenForm(s.get(ui.MessageURL("/deadline", "/", "q", 1)).body)
 	form.Set("do", "fire")
 	form.Set("confirmed", "1")
 	require.Equal(t, http.StatusOK, s.post("/deadline", form).status)
@@ -94,12 +95,12 @@ func TestDeadlinesAreOfferedToThoseWhoMayChangeThem(t *testing.T) {
 
 func TestBadDeadlinesAreRefused(t *testing.T) {
 	s, q := deadlineSite(t)
-	seen := hiddenForm(s.get(deadlineURL("/", "q", 1)).body)
+	seen := hiddenForm(s.get(ui.MessageURL("/deadline", "/", "q", 1)).body)
 	for _, bad := range []url.Values{
 		{"do": {"extend"}, "by": {"soon"}}, {"do": {"extend"}, "by": {"-1m"}}, {"do": {"set"}, "at": {"tomorrow"}}, {"do": {""}}, {"do": {"fire"}, "was": {"x"}}, {"do": {"to"}, "to": {"x"}},
 		{"do": {"to"}, "to": {"999999999999999"}},
 	} {
-		form := hiddenForm(s.get(deadlineURL("/", "q", 1)).body)
+		form := hiddenForm(s.get(ui.MessageURL("/deadline", "/", "q", 1)).body)
 		for name, value := range bad {
 			form[name] = value
 		}

@@ -116,7 +116,7 @@ func (p *peek) look(ctx context.Context, o *operate.Operations, by operate.Actor
 	for i := range list[:min(len(list), peekRows)] {
 		m := viewMessage(&list[i], p.Offset+i+1)
 		if mayChange {
-			m.Change = deadlineURL(q.Get("vhost"), q.Get("name"), m.Seq)
+			m.Change = ui.MessageURL("/deadline", q.Get("vhost"), q.Get("name"), m.Seq)
 		}
 		p.Messages = append(p.Messages, m)
 	}

@@ -96,7 +96,7 @@ func (p *peek) draw(s *ui.Info, now int64) g.Node {
 func (p *peek) list(s *ui.Info, now int64) g.Node {
 	switch {
 	case p.Refused:
-		return ui.Empty(g.Text("This user may not read the queue: ask for the permission to read it."))
+		return ui.Empty(g.Text(ui.MayNotRead))
 	case len(p.Messages) == 0 && p.Offset > 0:
 		return ui.Empty(g.Text("There are no messages from here on. "), ui.Link(p.Start, g.Text("Back to the beginning")), g.Text("."))
 	case len(p.Messages) == 0:

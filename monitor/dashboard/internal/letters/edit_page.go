@@ -15,7 +15,7 @@ func (p *editPage) Draw(s *ui.Info) ui.Drawing {
 	top := g.Group{crumbs(p.VHost, p.Queue), h.H1(g.Text("Change a dead letter and replay it"))}
 	switch {
 	case p.Refused:
-		return ui.Drawing{Top: append(top, ui.Only(g.Text("This user may not read the queue: ask for the permission to read it.")))}
+		return ui.Drawing{Top: append(top, ui.Only(g.Text(ui.MayNotRead)))}
 	case !p.Allowed:
 		return ui.Drawing{Top: append(top, ui.Only(g.Text("This user may not replay.")))}
 	case p.TooLarge:

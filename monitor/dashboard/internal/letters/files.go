@@ -90,7 +90,7 @@ func (d Pages) importLetters(w http.ResponseWriter, r *http.Request, v ui.Visito
 		d.Site.Refuse(w, r, err)
 		return
 	}
-	http.Redirect(w, r, ui.With("/dead-letter", url.Values{"vhost": fields["vhost"], "name": fields["name"]}, "imported", strconv.Itoa(n)), http.StatusSeeOther)
+	http.Redirect(w, r, URL(fields.Get("vhost"), fields.Get("name"))+"&imported="+strconv.Itoa(n), http.StatusSeeOther)
 }
 
 // upload reads the fields of a form up to its file. The caller reads the file.

@@ -165,7 +165,7 @@ func (d Pages) search(ctx context.Context, by operate.Actor, p *listPage, filter
 
 func (p *listPage) row(l *operate.DeadLetter) row {
 	one := row{
-		Seq: uint64(l.Seq), URL: messageURL(messagePath, p.VHost, p.Queue, uint64(l.Seq)), Unacked: l.Unacked(), ID: l.Properties.MessageID, Type: l.Properties.Type,
+		Seq: uint64(l.Seq), URL: ui.MessageURL(messagePath, p.VHost, p.Queue, uint64(l.Seq)), Unacked: l.Unacked(), ID: l.Properties.MessageID, Type: l.Properties.Type,
 		Key: l.RoutingKey, Line: firstLine(&l.Properties, l.Body, l.BodyBytes), Bytes: l.BodyBytes, Replays: l.Replays,
 	}
 	if len(l.Deaths) > 0 {

@@ -15,7 +15,7 @@ import (
 func (p *listPage) Draw(s *ui.Info) ui.Drawing {
 	top := g.Group{ui.Crumbs("/dead-letters", "Dead letters", p.VHost), h.H1(ui.Name(p.Queue))}
 	if p.Refused {
-		return ui.Drawing{Top: append(top, ui.Only(g.Text("This user may not read the queue: ask for the permission to read it.")))}
+		return ui.Drawing{Top: append(top, ui.Only(g.Text(ui.MayNotRead)))}
 	}
 	return ui.Drawing{Top: append(top,
 		ui.Done(p.Done),

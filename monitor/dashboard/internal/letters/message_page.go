@@ -15,7 +15,7 @@ import (
 
 func (p *messagePage) Draw(s *ui.Info) ui.Drawing {
 	if p.Refused {
-		return ui.Drawing{Top: g.Group{crumbs(p.VHost, p.Queue), ui.Only(g.Text("This user may not read the queue: ask for the permission to read it."))}}
+		return ui.Drawing{Top: g.Group{crumbs(p.VHost, p.Queue), ui.Only(g.Text(ui.MayNotRead))}}
 	}
 	title := "Message " + strconv.FormatUint(p.Seq, 10)
 	if id := p.Letter.Properties.MessageID; id != "" {
@@ -58,12 +58,12 @@ func (p *messagePage) body() g.Node {
 	case packed:
 		size += " of " + encoding
 	}
-	here := messageURL(messagePath, p.VHost, p.Queue, p.Seq)
+	here := ui.MessageURL(messagePath, p.VHost, p.Queue, p.Seq)
 	views := []ui.Choice{{Name: "Readable"}, {Name: "As sent", URL: here + "&raw=1"}}
 	if p.Raw {
 		views = []ui.Choice{{Name: "Readable", URL: here}, {Name: "As sent"}}
 	}
-	file := messageURL(bodyPath, p.VHost, p.Queue, p.Seq)
+	file := ui.MessageURL(bodyPath, p.VHost, p.Queue, p.Seq)
 	aside := h.Span(h.Class("bodytools"), ui.Faint(size), g.Text(" "), g.If(packed || b.JSON || p.Raw, ui.Choices("View", views)), g.Text(" "),
 		g.If(b.Text != "", h.Button(h.Type("button"), h.Class("quiet"), h.Data("copy", "message-body"), g.Attr("hidden"), g.Text("Copy"))),
 		h.A(ui.Href(file), h.Download(""), g.Text("Download")), g.If(packed, g.Group{g.Text(" "), h.A(ui.Href(file+"&unpacked=1"), h.Download(""), g.Text("unpacked"))}))

@@ -3,7 +3,6 @@ package letters
 import (
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -66,17 +65,11 @@ func (d Pages) Group() ui.Group {
 }
 
 // URL is the page of a queue's dead letters.
-func URL(vhost, name string) string {
-	return listPath + "?" + url.Values{"vhost": {vhost}, "name": {name}}.Encode()
-}
+func URL(vhost, name string) string { return ui.At(listPath, "vhost", vhost, "name", name) }
 
 // FindURL is the page of those of a queue's dead letters that a query selects.
 func FindURL(vhost, name string, q deadletters.Query) string {
 	return ui.With(listPath, url.Values(q), "vhost", vhost, "name", name)
-}
-
-func messageURL(path, vhost, queue string, seq uint64) string {
-	return path + "?" + url.Values{"vhost": {vhost}, "name": {queue}, "seq": {strconv.FormatUint(seq, 10)}}.Encode()
 }
 
 // takeTime allows a request more time than others have.

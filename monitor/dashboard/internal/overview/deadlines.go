@@ -2,7 +2,6 @@ package overview
 
 import (
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"curfew/broker/operate"
@@ -21,7 +20,7 @@ func deadlinesURL(from, to int64) string {
 	if from == 0 {
 		return deadlinesPath + "?held=1"
 	}
-	return deadlinesPath + "?" + url.Values{"after": {strconv.FormatInt(from, 10)}, "before": {strconv.FormatInt(to, 10)}}.Encode()
+	return ui.At(deadlinesPath, "after", strconv.FormatInt(from, 10), "before", strconv.FormatInt(to, 10))
 }
 
 // deadlinesPage is what the page of deadlines shows.

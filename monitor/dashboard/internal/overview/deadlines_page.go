@@ -1,9 +1,6 @@
 package overview
 
 import (
-	"net/url"
-	"strconv"
-
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
@@ -85,7 +82,7 @@ func (p *deadlinesPage) row(d operate.Deadline) g.Node {
 	case m.Unacked():
 		state = g.Text("with a consumer")
 	}
-	change := "/deadline?" + url.Values{"vhost": {vhost}, "name": {name}, "seq": {strconv.FormatUint(uint64(m.Seq), 10)}}.Encode()
+	change := ui.MessageURL("/deadline", vhost, name, uint64(m.Seq))
 	id := ui.Faint("none")
 	if m.Properties.MessageID != "" {
 		id = ui.Name(m.Properties.MessageID)

@@ -99,6 +99,9 @@ func Card(id, heading string, aside g.Node, children ...g.Node) g.Node {
 // Empty explains why there is nothing to show, and what to do about it.
 func Empty(children ...g.Node) g.Node { return h.P(h.Class("empty"), g.Group(children)) }
 
+// MayNotRead is what a page says about a queue that the user may not read.
+const MayNotRead = "This user may not read the queue: ask for the permission to read it."
+
 // Only is a page with one text.
 func Only(children ...g.Node) g.Node { return h.Section(h.Class("card"), Empty(children...)) }
 

@@ -267,12 +267,3 @@ func Problem(text string) g.Node {
 	}
 	return h.P(h.Class("problem"), h.Role("alert"), Name(text))
 }
-
-// At is a path with a query of names and values in pairs.
-func At(path string, pairs ...string) string {
-	v := url.Values{}
-	for i := 0; i < len(pairs); i += 2 {
-		v.Set(pairs[i], pairs[i+1])
-	}
-	return path + "?" + v.Encode()
-}

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 
 	"curfew/broker/operate"
@@ -34,8 +35,21 @@ func With(path string, v url.Values, changes ...string) string {
 	return path + "?" + changed.Encode()
 }
 
-func QueueURL(vhost, name string) string {
-	return "/queue?" + url.Values{"vhost": {vhost}, "name": {name}}.Encode()
+// At is a path with a query of names and values in pairs.
+func At(path string, pairs ...string) string {
+	v := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		v.Set(pairs[i], pairs[i+1])
+	}
+	return path + "?" + v.Encode()
+}
+
+// QueueURL is the page of a queue.
+func QueueURL(vhost, name string) string { return At("/queue", "vhost", vhost, "name", name) }
+
+// MessageURL is a page about one message of a queue: "/deadline" or one of those of dead letters.
+func MessageURL(path, vhost, queue string, seq uint64) string {
+	return At(path, "vhost", vhost, "name", queue, "seq", strconv.FormatUint(seq, 10))
 }
 
 // Named is the queue that a query or a form names.
