@@ -146,7 +146,13 @@ func getDeadLetter(r *request) error {
 	if err != nil {
 		return operate.ErrMessageGone
 	}
-	l, err := r.api.Operations.DeadLetter(r.Context(), r.Actor, r.queueNamed(), operate.Seq(seq), maxUnpacked)
+	l, err := r.api.Operations.DeadLetter(r.Context(), r.Actor, r.queueNamed(), operate.Seq(seq), 0)
+	if err == nil {
+		err = r.Account.Take(bytesOf(&l, r.Account.Limit()))
+	}
+	if err == nil {
+		l, err = r.api.Operations.DeadLetter(r.Context(), r.Actor, r.queueNamed(), operate.Seq(seq), maxUnpacked)
+	}
 	if err != nil {
 		return err
 	}
@@ -166,6 +172,21 @@ func getDeadLetter(r *request) error {
 	}
 	o["unpacked"] = unpacked
 	return r.Answer(o)
+}
+
+// copiesOfBody is how often an answer holds a body: as it is, as text and in the answer.
+const copiesOfBody = 4
+
+// bytesOf is the memory that getDeadLetter takes, at most half of what there is: how much a body unpacks to, nobody knows before.
+func bytesOf(l *operate.DeadLetter, limit int64) int64 {
+	n := int64(min(l.BodyBytes, maxUnpacked))
+	if deadletters.IsPacked(l.Properties.ContentEncoding) {
+		n += maxUnpacked
+	}
+	if n *= copiesOfBody; limit > 0 {
+		n = min(n, limit/2)
+	}
+	return n
 }
 
 func listFilters(r *request) error {

@@ -241,3 +241,21 @@ func TestPeekIsBounded(t *testing.T) {
 	assert.Contains(t, got.body, "count times truncate is more than 16777216")
 	x.ask("POST", "/api/queues/%2F/q/peek", map[string]any{"count": 500, "truncate": 30000}).is(200, "")
 }
+
+// TestPackedBodiesArePaidFor, since a short one may unpack to much.
+func TestPackedBodiesArePaidFor(t *testing.T) {
+	x := startWith(t, broker.Options{MemoryLimit: 1 << 30, MemoryInUse: func() int64 { return 0 }})
+	x.ask("PUT", "/api/queues/%2F/dlq", `{}`).is(201, "")
+	x.ask("POST", "/api/exchanges/%2F/amq.default/publish", `{"routing_key":"dlq","payload":"packed","payload_encoding":"string","properties":{"content_encoding":"gzip"}}`).is(200, "")
+	x.ask("POST", "/api/exchanges/%2F/amq.default/publish", `{"routing_key":"dlq","payload":"plain","payload_encoding":"string","properties":{}}`).is(200, "")
+	others := x.b.Clients().Open("others", func(error) { t.Error("nobody has to give way to it") })
+	more := x.b.Clients().Open("more", func(error) { t.Error("nobody has to give way to it") })
+	require.NoError(t, others.Take(25<<20)) // of 64 MiB
+	require.NoError(t, more.Take(25<<20))
+	assert.Equal(t, 503, x.ask("GET", dlq+"/messages/1", nil).status)
+	x.ask("GET", dlq+"/messages/2", nil).is(200, "")
+	others.Close()
+	more.Close()
+	x.ask("GET", dlq+"/messages/1", nil).is(200, "")
+	require.Eventually(t, func() bool { return x.b.Clients().Stats().Used == 0 }, time.Minute, time.Millisecond)
+}

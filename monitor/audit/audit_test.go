@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -339,4 +340,17 @@ func BenchmarkAdd(b *testing.B) {
 		w.write()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*256), "ns/record")
+}
+
+// TestLongNamesAreCut, whoever asks for them.
+func TestLongNamesAreCut(t *testing.T) {
+	dir, long := t.TempDir(), strings.Repeat("x", 1<<20)
+	written(t, Options{Dir: dir}, func(l *Log) {
+		l.Did(Change{Operation: "purge", User: "ann", Face: "api", Result: "refused", Detail: long}, long, long)
+	})
+	for r, err := range Search(t.Context(), dir, Query{Reason: Changed}) {
+		require.NoError(t, err)
+		assert.Equal(t, []string{long[:1024], long[:1024], long[:1024]}, []string{r.VHost, r.Queue, r.Change.Detail})
+	}
+	assert.Len(t, found(t, dir, Query{Reason: Changed}), 1)
 }

@@ -121,8 +121,15 @@ func (l *Log) Died(batch []deadline.Expiry) {
 	clear(*records)
 }
 
-// Did records what a user did in a virtual host, to a queue; both may be "".
+// maxText bounds each text about what a user did, in bytes. Names that exist are shorter, but a request may name what does not exist, and whoever
+// may do nothing could push all other records out.
+const maxText = 1 << 10
+
+func cut(text string) string { return text[:min(len(text), maxText)] }
+
+// Did records what a user did in a virtual host, to a queue; both may be "". Texts are cut to 1 KiB.
 func (l *Log) Did(c Change, vhost, queue string) {
+	c.User, c.Detail, vhost, queue = cut(c.User), cut(c.Detail), cut(vhost), cut(queue)
 	l.Add([]Record{{At: l.now().UnixMilli(), VHost: vhost, Queue: queue, Reason: Changed, Change: &c}})
 }
 

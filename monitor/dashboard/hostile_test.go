@@ -109,6 +109,7 @@ func pagesOf(t *testing.T, name string, connects bool) map[string]string {
 		"overview": "/", "queues": "/queues?q=&vhost=" + query, "none": "/queues?sort=ready&q=no" + query, "queue": ui.QueueURL(name, name) + "&bodies=1&offset=0&x=" + query,
 		"alerts": "/alerts?event=at_risk&vhost=" + query + "&queue=" + query, "dead letters": "/dead-letters",
 		"dead letter": letters.URL(name, name) + "&order=oldest&after=1&header=" + query + "%3D" + query + "&property=type%3D" + query + "&json=a%3D" + query + "&key=" + query + "&died_in=" + query + "&exchange=" + query + "&message_id=" + query + "&body=" + query,
+		"deadlines":   ui.At("/deadlines", "vhost", name, "queue", name),
 		"deadline":    ui.MessageURL("/deadline", name, name, 1), "edit": editURL(name, name, 1),
 		"dead letter list": letters.URL(name, name), "wrong filter": letters.URL(name, name) + "&since=" + query + "&pattern=(" + query,
 		"message":   "/dead-letters/message?seq=1&" + strings.TrimPrefix(letters.URL(name, name), "/dead-letter?"),

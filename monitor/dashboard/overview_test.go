@@ -1,10 +1,13 @@
 package dashboard
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/amqp"
 	"curfew/monitor"
 )
 
@@ -24,4 +27,18 @@ func TestLatenessOfASpan(t *testing.T) {
 	require.Contains(t, a.body, "<b>≤ 1 s</b>", "at the top")
 	s.monitor.recently = monitor.Lateness{UpTo: []int64{1}, Counts: []uint64{0, 0}}
 	require.Contains(t, s.get("/?late=1h").body, "Nothing expired in the last 1 h.")
+}
+
+// TestDeadlinesOfManyQueues: the page lists those with the most, and says how many others there are.
+func TestDeadlinesOfManyQueues(t *testing.T) {
+	s := newSite(t).logIn("root")
+	const queues = 203
+	for i := range queues {
+		s.publish(s.queue("/", fmt.Sprint("q", i), nil), amqp.Properties{Expiration: "60000", Has: amqp.HasExpiration}, "")
+	}
+	page := s.get("/deadlines").body
+	require.Contains(t, page, "203 deadlines")
+	require.Contains(t, page, "And 3 more queues.")
+	require.Equal(t, 200, strings.Count(page, "Only these"))
+	require.NotContains(t, s.get("/deadlines?vhost=/&queue=q1").body, "more queue")
 }

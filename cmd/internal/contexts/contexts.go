@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net/url"
@@ -67,8 +68,11 @@ func Load(path string) (*Contexts, error) {
 	}
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
-	if err := d.Decode(c); err != nil {
+	if err := d.Decode(c); err != nil && !errors.Is(err, io.EOF) { // an empty file is none
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if c.ByName == nil { // "contexts:" with nothing behind it
+		c.ByName = map[string]Context{}
 	}
 	return c, nil
 }

@@ -33,6 +33,17 @@ func TestContextsAreKept(t *testing.T) {
 	assert.Empty(t, c.Current)
 }
 
+// TestEmptyFiles: somebody emptied the file, or began to write it by hand.
+func TestEmptyFiles(t *testing.T) {
+	for _, text := range []string{"", "contexts:\n", "# none yet\n"} {
+		path := filepath.Join(t.TempDir(), "contexts.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		c, err := Load(path)
+		require.NoError(t, err)
+		require.NoError(t, c.Set("prod", Context{URL: "https://curfew:15672", User: "ops"}))
+	}
+}
+
 func TestWrongContexts(t *testing.T) {
 	for want, c := range map[string]Context{
 		"--url takes the address":           {URL: "curfew:15672", User: "guest"},

@@ -11,8 +11,9 @@ import (
 
 const (
 	deadlinesPath = "/deadlines"
-	// deadlineRows is how many deadlines are listed.
+	// deadlineRows is how many deadlines are listed, and queueRows of how many queues, those with the most.
 	deadlineRows = 100
+	queueRows    = 200
 )
 
 // deadlinesURL leads to the deadlines after one instant and up to another, Unix ms; from 0 to those that have come.
@@ -31,6 +32,7 @@ type deadlinesPage struct {
 	Now           int64
 	Total         int
 	Queues        []queueDeadlines
+	MoreQueues    int // that are not listed
 	List          []operate.Deadline
 	All           string // URL with all queues; "" if they are shown
 	Refused       bool
@@ -60,7 +62,10 @@ func (d *Pages) deadlines(r *http.Request, v ui.Visitor) (ui.View, error) {
 	forecasts := d.forecasts()
 	for _, one := range in {
 		vhost, name := one.Queue.VHost().Name(), one.Queue.Name()
-		p.Total += one.Count
+		if p.Total += one.Count; len(p.Queues) == queueRows {
+			p.MoreQueues++
+			continue
+		}
 		p.Queues = append(p.Queues, queueDeadlines{one, forecasts[[2]string{vhost, name}], ui.With(deadlinesPath, q, "vhost", vhost, "queue", name)})
 	}
 	p.List = list

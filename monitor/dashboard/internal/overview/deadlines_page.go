@@ -45,7 +45,10 @@ func (p *deadlinesPage) queues() g.Node {
 	if p.All != "" {
 		all = ui.Link(p.All, g.Text("All queues"))
 	}
-	return ui.Card("queues", "By queue", all, ui.Table([]string{"Queue", "#Deadlines", "#First", "Forecast for the queue", ""}, g.Map(p.Queues, p.queue)))
+	return ui.Card("queues", "By queue", all, g.Group{
+		ui.Table([]string{"Queue", "#Deadlines", "#First", "Forecast for the queue", ""}, g.Map(p.Queues, p.queue)),
+		g.If(p.MoreQueues > 0, h.P(h.Class("note"), g.Text("And "+format.Plural(p.MoreQueues, "more queue")+"."))),
+	})
 }
 
 func (p *deadlinesPage) queue(q queueDeadlines) g.Node {

@@ -44,7 +44,7 @@ func (p *getPage) Draw(s *ui.Info) ui.Drawing {
 		(&deletion{QueueDetail: p.QueueDetail}).crumbs(), h.H1(g.Text("Get a message")),
 		p.result(),
 		h.Section(h.Class("card"),
-			ui.Empty(g.Text("This takes the first ready message as a consumer would. To look without taking anything, "),
+			ui.Empty(g.Text("This takes the first ready message as a consumer would, before the page with it is sent: if the connection breaks meanwhile, a message removed for good is gone unseen. To look without taking anything, "),
 				ui.Link(ui.QueueURL(p.VHost, p.Name), g.Text("use the queue's page")), g.Text(".")),
 			s.Sheet(getMessage, f, g.Group{
 				ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Name),
