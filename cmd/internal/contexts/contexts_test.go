@@ -40,7 +40,7 @@ func TestEmptyFiles(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		c, err := Load(path)
 		require.NoError(t, err)
-		require.NoError(t, c.Set("prod", Context{URL: "https://curfew:15672", User: "ops"}))
+		require.NoError(t, c.Set("prod", Context{URL: "https://curfew:15672", User: "ops", PasswordCommand: "echo secret"}))
 	}
 }
 
