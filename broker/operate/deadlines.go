@@ -42,7 +42,7 @@ type QueueDeadlines struct {
 
 // NextDeadlines lists the next deadlines of queued messages, the earliest first, and says how many there are in each queue that has any, the one
 // with the most first. It looks at every message of the queues.
-func (o *Operations) NextDeadlines(_ context.Context, a Actor, r DeadlineList) (list []Deadline, in []QueueDeadlines, err error) {
+func (o *Operations) NextDeadlines(ctx context.Context, a Actor, r DeadlineList) (list []Deadline, in []QueueDeadlines, err error) {
 	queues, err := o.queuesWithDeadlines(&a, &r)
 	if err != nil {
 		return nil, nil, err
@@ -53,6 +53,9 @@ func (o *Operations) NextDeadlines(_ context.Context, a Actor, r DeadlineList) (
 	}
 	var next dues
 	for _, from := range queues {
+		if err := ctx.Err(); err != nil { // whoever asked has gone
+			return nil, nil, err
+		}
 		one := QueueDeadlines{Queue: from}
 		first := deadline.Instant(0)
 		from.EachDue(func(d broker.Due) {
