@@ -36,7 +36,10 @@ func (o *Observer) count(ctx context.Context, counter *counter) error {
 	reasons := make([]string, len(due))
 	for i, w := range due {
 		w.counted = now
-		counts[i].Before = w.entered()
+		before := w.entered()
+		// RabbitMQ counts what the queue has taken in, not what is on its way to it, and answers before it takes that in. So
+		// only what had entered by the count before this one is certain to be counted.
+		counts[i].Before, w.before = min(w.before, before), before
 		counts[i].Asked = deadline.At(time.Now())
 		var err error
 		counts[i].Ready, counts[i].Consumers, err = counter.count(w.name)
@@ -46,7 +49,7 @@ func (o *Observer) count(ctx context.Context, counter *counter) error {
 			return err
 		}
 		counts[i].Answered = deadline.At(time.Now())
-		counts[i].After = counts[i].Before
+		counts[i].After = before
 		if w.tap != nil && reasons[i] == "" {
 			waiting, err := w.tap.waiting(counter)
 			if err != nil && counter.conn.IsClosed() {

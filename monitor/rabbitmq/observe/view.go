@@ -19,7 +19,7 @@ type View struct {
 	Observed  map[string]bool // the queues of Inventory that are observed, by name
 	Exchanges map[string]cluster.Exchange
 	Bindings  []cluster.Binding
-	Unknown   error // why exchanges and bindings are not known; nil: they are
+	Unknown   error // why exchanges and bindings are not known; nil: they are. Taps that exist stay as they are
 	// Published is how many messages have entered each queue (Cluster.Published); nil: not
 	// known. Then one way to notice what bypasses taps is missing.
 	Published map[string]int64
@@ -34,6 +34,10 @@ func (o *Observer) apply(conn *amqp091.Connection, v *View) error {
 			continue
 		}
 		w := o.of(q.Name)
+		if v.Unknown != nil && w.tap != nil && !w.tap.ended() { // the management API did not answer: what was known of it still holds
+			taps++
+			continue
+		}
 		w.checkPublished(v.Published[q.Name])
 		reason := w.untappable(v, q)
 		if w.refused != "" {

@@ -33,6 +33,7 @@ type watched struct {
 	counted   time.Time        // last
 	refused   string           // why RabbitMQ did not count it then; "": it did
 	strangers int              // how often more were ready than have entered
+	before    uint64           // how many had entered when it was last counted
 	oddSince  deadline.Instant // since when more are ready; 0: they are not
 	published int64            // by RabbitMQ's statistics, when they covered the tap's whole time; -1: not yet
 	since     time.Time        // when the line began
