@@ -150,7 +150,7 @@ func (h *handshake) login(m *amqp.ConnectionStartOk) error {
 	c.phase = awaitTuneOk
 	o := &c.srv.opts
 	c.out.Send(0, &amqp.ConnectionTune{Tuning: amqp.Tuning{
-		ChannelMax: o.ChannelMax, FrameMax: o.FrameMax, Heartbeat: uint16(max(o.Heartbeat, 0) / time.Second),
+		ChannelMax: o.ChannelMax, FrameMax: o.FrameMax, Heartbeat: uint16(offeredHeartbeat / time.Second),
 	}})
 	return nil
 }

@@ -38,7 +38,7 @@ func rabbitmqCommand() *cobra.Command {
 const rabbitmqPlanHelp = `Print how the deadlines of each queue of a RabbitMQ can be kept, what that costs and what needs no keeping. It changes nothing.
 
 The RabbitMQ is that of CURFEW_PRIMARY_URL, in the virtual host that it names, and its management API that of
-CURFEW_PRIMARY_API_URL. CURFEW_WATCH or CURFEW_WATCH_FILE say what is to be kept.
+CURFEW_PRIMARY_API_URL. CURFEW_WATCH says what is to be kept.
 
 DEADLINES is exact (RabbitMQ keeps them by itself), kept (Curfew can), not_worth or refused. OBSERVED is single, where
 Curfew can say of each message whether it missed its deadline, or totals. TTL is what the queue sets, and what a running

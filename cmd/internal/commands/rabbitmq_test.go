@@ -21,9 +21,8 @@ func TestRabbitMQPlanChecksItsSettings(t *testing.T) {
 	for text, settings := range map[string][]string{
 		"CURFEW_PRIMARY_URL is not set":            {"CURFEW_WATCH=a"},
 		"CURFEW_PRIMARY_URL: the value (a secret":  {"CURFEW_PRIMARY_URL=ann:s3cret@h"},
-		"CURFEW_WATCH_FILE: open /does/not/exist":  {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH_FILE=/does/not/exist"},
+		"CURFEW_WATCH: open /does/not/exist":       {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH=/does/not/exist"},
 		"did you mean CURFEW_PRIMARY_URL":          {"CURFEW_PRIMARY_UR=amqp://h"},
-		"CURFEW_WATCH and CURFEW_WATCH_FILE":       {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH=a", "CURFEW_WATCH_FILE=b"},
 		`CURFEW_WATCH: "hold:*" is not allowed`:    {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH=hold:*"},
 		"management API has to begin with http://": {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_PRIMARY_API_URL=ann:s3cret@h"},
 	} {
@@ -43,7 +42,7 @@ func TestRabbitMQPlanChecksItsSettings(t *testing.T) {
 // TestRulesWithoutRabbitMQ: rules for a RabbitMQ that is not named are a mistake for whoever serves. A command that asks a running Curfew, in
 // the same shell, does not look at them.
 func TestRulesWithoutRabbitMQ(t *testing.T) {
-	for _, rules := range []string{"CURFEW_WATCH=keep:retry", "CURFEW_WATCH_FILE=/does/not/exist", "CURFEW_PRIMARY_API_URL=http://h:15672"} {
+	for _, rules := range []string{"CURFEW_WATCH=keep:retry", "CURFEW_WATCH=/does/not/exist", "CURFEW_PRIMARY_API_URL=http://h:15672"} {
 		name, value, _ := strings.Cut(rules, "=")
 		setenv(t, rules)
 		for _, command := range []string{"serve", "config"} {
