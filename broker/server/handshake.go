@@ -206,7 +206,7 @@ func (h *handshake) open(m *amqp.ConnectionOpen) error {
 	c.session, c.phase, c.handshake = session, running, nil
 	c.user = declare.Client{Rights: session.Rights(), VHost: session.VHost(), Owner: c}
 	account := c.srv.opts.Broker.Clients().Open(c.userName, c.evict)
-	c.held.Open(account)
+	c.usage.Open(account)
 	c.out.OpenAccount(account)
 	c.updatePaced()
 	c.deadline.open(h.heartbeat)

@@ -39,17 +39,17 @@ var rooms = map[string][]string{
 	"broker/management/metrics": {"broker", "broker/management/rest", "broker/pattern", "broker/queue", "broker/server"},
 	"broker/management/rates":   {"broker/management/rest"},
 	"broker/management/rest":    {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/memory", "broker/operate", "broker/pattern", "broker/policy"},
-	"broker/server":             {"broker", "broker/amqp", "broker/certs", "broker/server/internal/admission", "broker/server/internal/buffers", "broker/server/internal/confirms", "broker/server/internal/content", "broker/server/internal/declare", "broker/server/internal/deliveries", "broker/server/internal/held", "broker/server/internal/outbox", "broker/server/internal/sasl"},
+	"broker/server":             {"broker", "broker/amqp", "broker/certs", "broker/server/internal/admission", "broker/server/internal/buffers", "broker/server/internal/confirms", "broker/server/internal/content", "broker/server/internal/declare", "broker/server/internal/deliveries", "broker/server/internal/outbox", "broker/server/internal/sasl", "broker/server/internal/usage"},
 
 	"broker/server/internal/admission":  {},
 	"broker/server/internal/buffers":    {},
-	"broker/server/internal/held":       {"broker/amqp", "broker/memory"},
+	"broker/server/internal/usage":      {"broker/amqp", "broker/memory"},
 	"broker/server/internal/sasl":       {"broker", "broker/access", "broker/amqp", "broker/certs"},
 	"broker/server/internal/declare":    {"broker", "broker/access", "broker/amqp"},
 	"broker/server/internal/outbox":     {"broker", "broker/amqp", "broker/memory", "broker/server/internal/buffers"},
-	"broker/server/internal/content":    {"broker", "broker/amqp", "broker/server/internal/buffers", "broker/server/internal/held"},
+	"broker/server/internal/content":    {"broker", "broker/amqp", "broker/server/internal/buffers", "broker/server/internal/usage"},
 	"broker/server/internal/confirms":   {"broker/server/internal/outbox"},
-	"broker/server/internal/deliveries": {"broker", "broker/amqp", "broker/queue", "broker/server/internal/held", "broker/server/internal/outbox"}, // of the queue only the identity of a message
+	"broker/server/internal/deliveries": {"broker", "broker/amqp", "broker/queue", "broker/server/internal/outbox", "broker/server/internal/usage"}, // of the queue only the identity of a message
 
 	"scheduler":                        {},
 	"scheduler/memstore":               {"scheduler"},

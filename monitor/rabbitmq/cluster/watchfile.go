@@ -160,7 +160,9 @@ func parseBytes(text string) (int64, error) {
 
 // NamesFile reports whether the value of CURFEW_WATCH is the path of a file. A rule for a queue whose name begins like
 // that has its mode before it.
-func NamesFile(watch string) bool { return strings.HasPrefix(watch, "/") || strings.HasPrefix(watch, ".") }
+func NamesFile(watch string) bool {
+	return strings.HasPrefix(watch, "/") || strings.HasPrefix(watch, ".")
+}
 
 // LoadWatch reads the rules from the value of CURFEW_WATCH: rules, or the path of a file with them. If it is empty, every queue
 // is observed. Errors name the variable.

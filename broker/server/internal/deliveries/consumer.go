@@ -123,7 +123,7 @@ func (d *Deliveries) add(c *Consumer) error {
 		return tagTaken(c.Tag)
 	}
 	d.consumers[c.Tag] = c
-	d.held.Add(c.bytes())
+	d.usage.Add(c.bytes())
 	return nil
 }
 
@@ -133,7 +133,7 @@ func (d *Deliveries) removeLocked(c *Consumer) {
 		delete(d.consumers, c.Tag)
 		d.shared.leave(c)
 		c.removed = true
-		d.held.Add(-c.bytes())
+		d.usage.Add(-c.bytes())
 	}
 }
 
