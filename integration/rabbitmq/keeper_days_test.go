@@ -462,9 +462,9 @@ func TestKeeperWithoutRedis(t *testing.T) {
 	r.reach(t, keeper.Keeping, 100)
 }
 
-// TestKeeperRollsSegments: segments are given back and taken again while messages come, for generations and for messages
+// TestKeeperRollsStretches: stretches are given back and taken again while messages come, for generations and for messages
 // of unknown age, and the order stays; on a quorum queue a few that come during a roll may change places.
-func TestKeeperRollsSegments(t *testing.T) {
+func TestKeeperRollsStretches(t *testing.T) {
 	t.Parallel()
 	_, url := sharedNode(t).vhost(t)
 	for _, kind := range queueTypes {
