@@ -154,8 +154,8 @@ func (f *forecaster) meter(s *deadline.Survey) *metered {
 // predict makes the forecast of a queue, adds its deadlines to the outlook, and returns when that was, in Unix ms.
 func (f *forecaster) predict(s *deadline.Survey, rate float64, outlook *forecast.Outlook) (Forecast, int64) {
 	now := s.At
-	f.missed = slices.Grow(f.missed[:0], len(s.Standings))[:len(s.Standings)]
-	line := forecast.Line{Now: now, Ready: s.Ready, Step: s.Step, Standings: s.Standings, Rate: rate, Missed: f.missed}
+	f.missed = slices.Grow(f.missed[:0], len(s.Samples))[:len(s.Samples)]
+	line := forecast.Line{Now: now, Ready: s.Ready, Step: s.Step, Samples: s.Samples, Rate: rate, Missed: f.missed}
 	p := forecast.Predict(line)
 	one := Forecast{
 		VHost: s.VHost, Queue: s.Name, Ready: s.Ready, Consumers: s.Consumers, Rate: rate,
@@ -163,7 +163,7 @@ func (f *forecaster) predict(s *deadline.Survey, rate float64, outlook *forecast
 		LastMiss: f.wallMillis(p.Last), DrainedAt: f.wallMillis(p.Drained),
 	}
 	if p.First >= 0 {
-		first := s.Standings[p.First]
+		first := s.Samples[p.First]
 		one.FirstMiss = f.wallMillis(first.Ref.Deadline)
 		reconnecting := s.Consumers == 0 && time.Since(f.began) < reconnectTime
 		one.AtRisk = !reconnecting && f.nearEnough(first.Ref, now)
@@ -172,13 +172,13 @@ func (f *forecaster) predict(s *deadline.Survey, rate float64, outlook *forecast
 	if one.AtRisk {
 		fate = forecast.WillExpire
 	}
-	for i := range s.Standings {
-		switch due := s.Standings[i].Ref.Deadline; {
+	for i := range s.Samples {
+		switch due := s.Samples[i].Ref.Deadline; {
 		case due == 0:
 		case f.missed[i]:
-			outlook.Add(due, line.Weight(&s.Standings[i]), fate)
+			outlook.Add(due, line.Weight(&s.Samples[i]), fate)
 		default:
-			outlook.Add(due, line.Weight(&s.Standings[i]), forecast.Safe)
+			outlook.Add(due, line.Weight(&s.Samples[i]), forecast.Safe)
 		}
 	}
 	return one, f.wallMillis(now)

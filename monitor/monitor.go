@@ -40,7 +40,7 @@ type Monitor struct {
 
 	scheduled SelfScheduled // nil: the deadlines of the primary are in the index
 
-	forecaster *forecaster // nil: the primary cannot say how its queues stand
+	forecaster *forecaster // nil: the primary cannot survey its queues
 	forecasts  atomic.Pointer[[]Forecast]
 	outlook    atomic.Pointer[forecast.Outlook]
 }

@@ -18,7 +18,7 @@ const (
 )
 
 // ErrInstant is wrapped by a Store's refusal of a deadline, or another instant to
-// stand at, outside 1 ..= MaxDeadline.
+// be at, outside 1 ..= MaxDeadline.
 var ErrInstant = errors.New("instant out of range")
 
 // ErrText is wrapped by ParseText's refusal.

@@ -173,7 +173,7 @@ func TestNewestFirst(t *testing.T) {
 	d := newDesk(t)
 	d.dead(600)
 	var all []queue.Seq
-	for _, x := range d.standing(d.dlq) {
+	for _, x := range d.queued(d.dlq) {
 		all = append(all, x.Seq)
 	}
 	for _, f := range []deadletters.Filter{{}, {Seqs: all}, {Reason: "expired"}} {
@@ -204,7 +204,7 @@ func TestNewestFirst(t *testing.T) {
 func TestSelectedAreOfOneQueue(t *testing.T) {
 	d := newDesk(t)
 	d.dead(5)
-	seqs := []queue.Seq{d.standing(d.dlq)[3].Seq, d.standing(d.dlq)[1].Seq, d.standing(d.dlq)[1].Seq, 99}
+	seqs := []queue.Seq{d.queued(d.dlq)[3].Seq, d.queued(d.dlq)[1].Seq, d.queued(d.dlq)[1].Seq, 99}
 	f := &deadletters.Filter{Seqs: seqs, QueueID: d.dlq.ID()}
 	found, _, err := deadletters.Search(t.Context(), d.dlq, f, deadletters.Look{Count: 10, BodyBytes: -1})
 	require.NoError(t, err)

@@ -61,7 +61,7 @@ func (d *desk) publish(exchange, key, body string, p amqp.Properties) {
 // expire dead-letters what stands in q.
 func (d *desk) expire(q *broker.Queue) {
 	d.t.Helper()
-	for _, x := range d.standing(q) {
+	for _, x := range d.queued(q) {
 		require.Equal(d.t, deadline.Expired, d.b.FireNow(q.Ref(&x), false))
 	}
 }
@@ -76,7 +76,7 @@ func (d *desk) reject(q *broker.Queue) {
 	q.Settle(broker.Reject, []queue.Seq{seq}, nil)
 }
 
-func (d *desk) standing(q *broker.Queue) []broker.Browsed {
+func (d *desk) queued(q *broker.Queue) []broker.Browsed {
 	d.t.Helper()
 	found, err := q.Browse(broker.Browse{Count: 1 << 20, BodyBytes: -1})
 	require.NoError(d.t, err)
@@ -84,7 +84,7 @@ func (d *desk) standing(q *broker.Queue) []broker.Browsed {
 }
 
 func (d *desk) bodies(q *broker.Queue) (bodies []string) {
-	for _, x := range d.standing(q) {
+	for _, x := range d.queued(q) {
 		bodies = append(bodies, string(x.Message.Body))
 	}
 	return bodies

@@ -210,8 +210,8 @@ func TestExportLosesNothing(t *testing.T) {
 	assert.Equal(t, 2, n)
 	other, err := d.vh.Queue("other")
 	require.NoError(t, err)
-	for i, got := range d.standing(other) {
-		want := d.standing(d.dlq)[i]
+	for i, got := range d.queued(other) {
+		want := d.queued(d.dlq)[i]
 		assert.Equal(t, want.Message.Properties, got.Message.Properties)
 		assert.Equal(t, want.Message.Body, got.Message.Body)
 	}

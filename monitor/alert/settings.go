@@ -40,7 +40,7 @@ type settingsReader struct {
 	path     string
 	settings settings
 	errs     []error        // every mistake
-	names    map[string]int // of rules, and the line they stand in
+	names    map[string]int // of rules, and the line of each
 }
 
 // readSettings reads o.File, YAML or JSON (which is YAML), and adds the sinks of o.URLs. Its error

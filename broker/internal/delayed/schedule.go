@@ -36,7 +36,7 @@ type Schedule struct {
 // settings hold for letters of delayed messages: they are dead letters of no queue.
 var settings = &queueargs.Settings{TTLMillis: -1}
 
-// Init begins a schedule that is empty. name stands where that of a queue is needed; lines are those of letters
+// Init begins a schedule that is empty. name is used where that of a queue is needed; lines are those of letters
 // of the virtual host.
 func (d *Schedule) Init(env *delivery.Env, id uint64, name string, lines *delivery.Lines) {
 	d.env, d.id, d.timerIndex, d.byExchange = env, id, delivery.NotTimed, map[string]int{}

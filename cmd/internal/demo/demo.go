@@ -17,7 +17,7 @@ import (
 	"curfew/cmd/internal/settings"
 )
 
-// TTLs are the times to live of the messages that stand behind the one of an hour, in the order in which they
+// TTLs are the times to live of the messages that are behind the one of an hour, in the order in which they
 // are published.
 var TTLs = []time.Duration{
 	3 * time.Second, 500 * time.Millisecond, 6 * time.Second, time.Second,

@@ -224,7 +224,7 @@ func (r *roll) takeAgain(now deadline.Instant, l *line, perChannel int) bool {
 	return true
 }
 
-// advanceRoll goes on where the roll stands. No consumer is there, and nothing is on its way back.
+// advanceRoll goes on with the roll. No consumer is there, and nothing is on its way back.
 func (c *core) advanceRoll(now deadline.Instant) {
 	r := c.rolls.present
 	before := r.want

@@ -156,7 +156,7 @@ type Info struct {
 	Consumers      []*Consumer // in no order
 }
 
-// Info returns how the deliveries stand.
+// Info returns what there is of deliveries.
 func (d *Deliveries) Info() Info {
 	d.mu.Lock()
 	defer d.mu.Unlock()
