@@ -67,8 +67,6 @@ type Options struct {
 	// every shadow in the feed is written to Redis, even if its message is settled or due
 	// by then.
 	WriteWindow time.Duration
-	// LateThreshold is the lateness from which a deadline counts as late; 0 is 1 s.
-	LateThreshold time.Duration
 	// RiskShare is a share of a message's time to live, 0 to 1. A queue is at risk when the
 	// first message that will expire there has used up that share; 0 is 0.5.
 	RiskShare float64
@@ -78,8 +76,7 @@ type Options struct {
 }
 
 const (
-	defaultWriteWindow   = 20 * time.Millisecond
-	defaultLateThreshold = time.Second
+	defaultWriteWindow = 20 * time.Millisecond
 )
 
 func (o Options) withDefaults() (Options, error) {
@@ -100,9 +97,6 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.RiskShare == 0 {
 		o.RiskShare = defaultRiskShare
-	}
-	if o.LateThreshold == 0 {
-		o.LateThreshold = defaultLateThreshold
 	}
 	return o, nil
 }

@@ -208,8 +208,8 @@ func releaseReason(c keeper.Code) string {
 	return string(c)
 }
 
-// inventoryLate is how old the inventory may be before Health says so.
-const inventoryLate = 2 * time.Minute
+// inventoryOld is how old the inventory may be before Health says so.
+const inventoryOld = 2 * time.Minute
 
 // Health says, in words for an operator, what is wrong; nothing if all is well.
 func (p *Primary) Health() (reasons []string) {
@@ -225,7 +225,7 @@ func (p *Primary) Health() (reasons []string) {
 		reasons = append(reasons, fmt.Sprintf("the queues of RabbitMQ have not been looked at for %s: what is kept is kept on (%s)", ago(p.failing.since), p.failing.err))
 	case p.lookedAt.IsZero():
 		reasons = append(reasons, "the queues of RabbitMQ have not been looked at yet")
-	case time.Since(p.lookedAt) > inventoryLate:
+	case time.Since(p.lookedAt) > inventoryOld:
 		reasons = append(reasons, fmt.Sprintf("the queues of RabbitMQ have not been looked at for %s", ago(p.lookedAt)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.queues)) {
