@@ -22,9 +22,9 @@ const (
 	// reconnectTime is how long after a start a queue without consumers is not at risk:
 	// clients need some seconds to connect again.
 	reconnectTime = 15 * time.Second
-	// defaultRiskShare of its time to live is what the first message to miss has used up
+	// riskShare of its time to live is what the first message to miss has used up
 	// when a queue counts as at risk.
-	defaultRiskShare = 0.5
+	riskShare = 0.5
 )
 
 // Surveyor is a Primary that can describe its queues. Without one there is no forecast.
@@ -62,7 +62,6 @@ type forecaster struct {
 	now    func() deadline.Instant // by the primary's clock
 	offset func() time.Duration    // of that clock from the wall clock
 	alerts *alert.Alerts
-	share  float64 // see Options.RiskShare
 	meters map[uint64]*metered
 	began  time.Time // when the loop first started
 	round  uint64
@@ -197,7 +196,7 @@ func (f *forecaster) wallMillis(at deadline.Instant) int64 {
 // risk. If its time to live is not known, it has.
 func (f *forecaster) nearEnough(s deadline.Ref, now deadline.Instant) bool {
 	ttl, ok := f.from.TimeToLive(s)
-	return !ok || float64(s.Deadline.Sub(now)) <= (1-f.share)*float64(ttl.Duration())
+	return !ok || float64(s.Deadline.Sub(now)) <= (1-riskShare)*float64(ttl.Duration())
 }
 
 // tell reports a queue to alerts: in each round while it is at risk, so that counts are up

@@ -67,9 +67,6 @@ type Options struct {
 	// every shadow in the feed is written to Redis, even if its message is settled or due
 	// by then.
 	WriteWindow time.Duration
-	// RiskShare is a share of a message's time to live, 0 to 1. A queue is at risk when the
-	// first message that will expire there has used up that share; 0 is 0.5.
-	RiskShare float64
 	// NewTimer makes the timer that fires deadlines, such as PreciseTimer. nil is the Go
 	// runtime's, which is up to a millisecond late.
 	NewTimer func() (Timer, error)
@@ -94,9 +91,6 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.NewTimer == nil {
 		o.NewTimer = func() (Timer, error) { return newRuntimeTimer(), nil }
-	}
-	if o.RiskShare == 0 {
-		o.RiskShare = defaultRiskShare
 	}
 	return o, nil
 }
