@@ -187,7 +187,7 @@ func (a *auditCommands) export() *cobra.Command {
 			if err := a.complete(); err != nil {
 				return err
 			}
-			out, done, err := create(cmd.OutOrStdout(), file)
+			out, done, err := cli.Create(cmd.OutOrStdout(), file)
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
+	"curfew/cmd/internal/table"
 	"curfew/monitor/printable"
 	"curfew/monitor/rabbitmq"
 )
@@ -54,7 +55,7 @@ func rabbitmqRow(q *rabbitmq.Queue) []string {
 		held = strconv.Itoa(q.Held)
 	}
 	if q.NextDue != 0 {
-		due = fromNow(time.UnixMilli(q.NextDue))
+		due = table.FromNow(time.UnixMilli(q.NextDue))
 	}
 	if q.P50 != nil {
 		lateness = "<= " + millisBelow(q.P50) + " / " + millisBelow(q.P99)
