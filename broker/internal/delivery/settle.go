@@ -31,7 +31,7 @@ func (q *Queue) Get(noAck bool, fn func(*Delivery)) (bool, error) {
 	if ok {
 		fn(&d)
 		if d.Locked {
-			q.locks.findLocked(d.Seq).holder = d.Holder
+			q.locks.findLocked(d.Seq).holder = d.LockHolder
 		}
 	} else {
 		q.tally.getEmpty++

@@ -11,7 +11,7 @@ import (
 )
 
 // Deliveries is what one channel delivers. It must be initialized by Init. It implements
-// broker.Holder for what basic.get has taken.
+// broker.LockHolder for what basic.get has taken.
 //
 // Functions that say so belong to the connection's reader; any goroutine may call the others.
 // Lock order: a queue's lock, then mu, then the outbox's.
@@ -63,7 +63,7 @@ func (d *Deliveries) Get(q *broker.Queue, noAck bool) (bool, error) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.counts.add(true, noAck, m.Redelivered)
-		m.Holder = d
+		m.LockHolder = d
 		var tag uint64
 		if noAck {
 			tag = d.unacked.skip()
@@ -96,7 +96,7 @@ func (d *Deliveries) Reply(consumer string, m *broker.Publication) (lost bool) {
 	return false
 }
 
-// Lapsed implements broker.Holder.
+// Lapsed implements broker.LockHolder.
 func (d *Deliveries) Lapsed(id uint64, seq queue.Seq) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
