@@ -13,6 +13,7 @@ import (
 
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
+	"curfew/cmd/internal/table"
 	"curfew/cmd/internal/node"
 	"curfew/cmd/internal/table"
 )
