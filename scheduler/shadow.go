@@ -38,15 +38,6 @@ func CheckInstant(at deadline.Instant) error {
 	return nil
 }
 
-// Text is the text form of a shadow, or a description of one that has none.
-func Text(shadow deadline.Ref) string {
-	text, err := AppendText(make([]byte, 0, TextLen), shadow)
-	if err != nil {
-		return fmt.Sprintf("invalid shadow {%d %016x %d}", shadow.Deadline, shadow.Queue, shadow.Seq)
-	}
-	return string(text)
-}
-
 // AppendText appends the text form of a shadow, TextLen bytes:
 //
 //	<deadline, 16 digits>|<queue, 16 hex digits>|<seq, 20 digits>

@@ -86,7 +86,7 @@ func TestFiltersByContent(t *testing.T) {
 		{deadletters.Filter{Key: "q"}, 4},
 		{deadletters.Filter{Key: "other"}, 0},
 	} {
-		n, err := deadletters.Count(t.Context(), d.dlq, &c.f)
+		n, err := count(t.Context(), d.dlq, &c.f)
 		require.NoError(t, err)
 		assert.Equal(t, c.want, n, "%+v", c.f)
 	}
@@ -123,11 +123,11 @@ func TestHostileBodies(t *testing.T) {
 	d.expire(d.q)
 	for _, path := range []string{"a", "a.b", "a.#.a", "#.#.#.#", "0.0.0", strings.Repeat("#.", 19) + "#", "a.a.a.a.a.a.a"} {
 		start := time.Now()
-		_, err := deadletters.Count(t.Context(), d.dlq, &deadletters.Filter{JSON: map[string]string{path: "x"}})
+		_, err := count(t.Context(), d.dlq, &deadletters.Filter{JSON: map[string]string{path: "x"}})
 		require.NoError(t, err)
 		require.Less(t, time.Since(start), 30*time.Second, path)
 	}
-	n, err := deadletters.Count(t.Context(), d.dlq, &deadletters.Filter{Pattern: "^a{100}"})
+	n, err := count(t.Context(), d.dlq, &deadletters.Filter{Pattern: "^a{100}"})
 	require.NoError(t, err)
 	assert.Equal(t, 1, n, "the beginning of what is packed is looked at")
 }
@@ -301,7 +301,7 @@ func BenchmarkFilter(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := deadletters.Count(b.Context(), d.dlq, &f); err != nil {
+				if _, err := count(b.Context(), d.dlq, &f); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,7 +1,9 @@
 package deadletters_test
 
 import (
+	"context"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -127,4 +129,10 @@ func (d *desk) dead(n int) {
 		d.publish("", "q", fmt.Sprint(i), amqp.Properties{DeliveryMode: 2, MessageID: fmt.Sprint("id-", i)})
 	}
 	d.expire(d.q)
+}
+
+// count is how many ready messages of q the filter matches.
+func count(ctx context.Context, q *broker.Queue, f *deadletters.Filter) (int, error) {
+	found, _, err := deadletters.Search(ctx, q, f, deadletters.Look{Count: math.MaxInt})
+	return len(found), err
 }

@@ -13,7 +13,6 @@ import (
 
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
-	"curfew/cmd/internal/table"
 	"curfew/cmd/internal/node"
 	"curfew/cmd/internal/table"
 )
