@@ -227,7 +227,8 @@ func (r *reader) leave() {
 	}
 	r.stopCurfew()
 	if r.t.Failed() {
-		r.t.Logf("curfew's log:\n%s", r.log.String())
+		log := r.log.String()
+		r.t.Logf("curfew's log:\n%s", log[max(0, len(log)-4000):])
 	}
 }
 
