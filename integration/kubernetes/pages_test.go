@@ -9,13 +9,16 @@ import (
 	"strings"
 	"testing"
 
+	"helm.sh/helm/v3/pkg/strvals"
 	"sigs.k8s.io/yaml"
 )
 
 var yamlBlock = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```")
 
-// TestPages: manifests, compose files and values of the chart on the pages are what Kubernetes, docker compose and the chart take. The other
-// YAML is looked at by integration/pages.
+var installs = regexp.MustCompile(`(?m)^ *helm (?:install|upgrade) .*(?:\\\n.*)*`)
+
+// TestPages: manifests, compose files and values of the chart on the pages are what Kubernetes, docker compose and the chart take, and so is
+// what the pages give helm install. The other YAML is looked at by integration/pages.
 func TestPages(t *testing.T) {
 	known := map[string]any{}
 	check(t, yaml.Unmarshal([]byte(read(t, chartFolder+"/values.yaml")), &known))
@@ -37,6 +40,12 @@ func TestPages(t *testing.T) {
 					}
 					rendered(t, block)
 				}
+			})
+		}
+		for _, command := range installs.FindAllString(text, -1) {
+			t.Run(path+" helm", func(t *testing.T) {
+				count["helm install"]++
+				takesValues(t, command)
 			})
 		}
 	}
@@ -78,4 +87,16 @@ func composes(t *testing.T, text string) {
 	file := filepath.Join(t.TempDir(), "compose.yaml")
 	check(t, os.WriteFile(file, []byte(text), 0o600))
 	load(t, file, map[string]string{"CURFEW_PASSWORD": "secret", "RABBITMQ_PASSWORD": "secret"})
+}
+
+// takesValues has the chart take what a command sets.
+func takesValues(t *testing.T, command string) {
+	t.Helper()
+	values := map[string]any{}
+	for _, match := range regexp.MustCompile(`--set[ =](?:'([^']*)'|(\S+))`).FindAllStringSubmatch(command, -1) {
+		check(t, strvals.ParseInto(match[1]+match[2], values))
+	}
+	text, err := yaml.Marshal(values)
+	check(t, err)
+	rendered(t, string(text))
 }

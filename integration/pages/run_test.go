@@ -211,7 +211,7 @@ func namesExist(t *testing.T, where string, c Command) {
 		makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 		require.NoError(t, err)
 		for _, word := range c.Words[1:] {
-			if !strings.ContainsAny(word, "=-") || strings.HasPrefix(word, "test-") {
+			if !strings.Contains(word, "=") && !strings.HasPrefix(word, "-") {
 				assert.Regexp(t, `(?m)^`+regexp.QuoteMeta(word)+`:`, string(makefile), "%s: make has no target %s", where, word)
 			}
 		}

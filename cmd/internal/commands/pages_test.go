@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -31,10 +32,10 @@ func TestPagesNameRealCommands(t *testing.T) {
 			script, err := pages.ParseScript(text, variables)
 			require.NoError(t, err, "%s:%d", page.Path, block.Line)
 			for _, c := range script.Commands {
-				if isCurfew(c.Words) {
+				if args := arguments(c.Words); args != nil {
 					inBlocks++
 					where := fmt.Sprintf("%s:%d", page.Path, block.Line+c.Line-1)
-					t.Run(where, func(t *testing.T) { holdCommand(t, c.Words[1:], false) })
+					t.Run(where, func(t *testing.T) { holdCommand(t, args, false) })
 				}
 			}
 		}
@@ -54,8 +55,15 @@ func TestPagesNameRealCommands(t *testing.T) {
 	assert.Greater(t, inBlocks, 50)
 }
 
-func isCurfew(words []string) bool {
-	return len(words) > 0 && slices.Contains([]string{"curfew", "bin/curfew", "./bin/curfew"}, words[0])
+// arguments are those of the curfew that a command runs, itself or by another program (docker exec, sudo); nil if it runs none.
+func arguments(words []string) []string {
+	for i, word := range words {
+		program := i == 0 || slices.Contains([]string{"docker", "kubectl", "podman", "sudo"}, words[0]) && (word == "/curfew" || words[i-1] == "--" || words[i-1] == "sudo")
+		if program && path.Base(word) == "curfew" {
+			return words[i+1:]
+		}
+	}
+	return nil
 }
 
 // holdExample parses the commands of a line.
@@ -64,8 +72,8 @@ func holdExample(t *testing.T, line string) {
 	script, err := pages.ParseScript(line, map[string]string{})
 	require.NoError(t, err, line)
 	for _, c := range script.Commands {
-		if isCurfew(c.Words) {
-			holdCommand(t, c.Words[1:], false)
+		if args := arguments(c.Words); args != nil {
+			holdCommand(t, args, false)
 		}
 	}
 }
