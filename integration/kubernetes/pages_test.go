@@ -15,7 +15,7 @@ import (
 
 var yamlBlock = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```")
 
-var installs = regexp.MustCompile(`(?m)^ *helm (?:install|upgrade) .*(?:\\\n.*)*`)
+var installs = regexp.MustCompile(`(?m)^ *helm (?:install|upgrade) (?:[^\\\n]|\\.|\\\n)*`)
 
 // TestPages: manifests, compose files and values of the chart on the pages are what Kubernetes, docker compose and the chart take, and so is
 // what the pages give helm install. The other YAML is looked at by integration/pages.
