@@ -93,8 +93,8 @@ func composes(t *testing.T, text string) {
 func takesValues(t *testing.T, command string) {
 	t.Helper()
 	values := map[string]any{}
-	for _, match := range regexp.MustCompile(`--set[ =](?:'([^']*)'|(\S+))`).FindAllStringSubmatch(command, -1) {
-		check(t, strvals.ParseInto(match[1]+match[2], values))
+	for _, match := range regexp.MustCompile(`--set[ =](\S+)`).FindAllStringSubmatch(command, -1) {
+		check(t, strvals.ParseInto(strings.ReplaceAll(match[1], "'", ""), values))
 	}
 	text, err := yaml.Marshal(values)
 	check(t, err)
