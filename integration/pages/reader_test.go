@@ -95,7 +95,7 @@ func newReader(t *testing.T) *reader {
 	}
 	goRoot, goCache, goModules := goVariables(t)
 	r.env = []string{
-		"PATH=" + programs + ":/usr/bin:/usr/sbin:/bin:/sbin:" + goRoot + "/bin", "HOME=" + r.folder, "LANG=C.UTF-8",
+		"PATH=" + programs + ":/usr/bin:/usr/sbin:/bin:/sbin:" + goRoot + "/bin:" + os.Getenv("PATH"), "HOME=" + r.folder, "LANG=C.UTF-8",
 		"CURFEW_AMQP_ADDR=" + r.here("127.0.0.1:5672"), "CURFEW_HTTP_ADDR=" + r.here("127.0.0.1:15672"), "CURFEW_OPS_ADDR=" + r.here("127.0.0.1:15692"),
 		"CURFEW_DATA_DIR=" + filepath.Join(r.folder, "data"),
 		"GOCACHE=" + goCache, "GOMODCACHE=" + goModules, "GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "CGO_ENABLED=0",

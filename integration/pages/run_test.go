@@ -144,7 +144,7 @@ func follow(t *testing.T, page *Page) {
 			out, err = r.run(s.block.Text)
 		}
 		if err != nil {
-			t.Fatalf("%s:%d: %v\n%s\nprinted\n%s", page.Path, s.block.Line, err, s.block.Text, out)
+			t.Fatalf("%s:%d: %v (make deps installs the programs and clients that pages use)\n%s\nprinted\n%s", page.Path, s.block.Line, err, s.block.Text, out)
 		}
 	}
 }
