@@ -9,7 +9,7 @@ import (
 	"curfew/broker/queue"
 )
 
-// Queue is one that dead letters go to or stand in.
+// Queue is one that dead letters go to or are in.
 type Queue struct {
 	VHost   string `json:"vhost"`
 	Queue   string `json:"queue"`
@@ -25,7 +25,7 @@ type Queue struct {
 const (
 	maxFrom = 100
 	// sampled is how many messages at a queue's head and tail are looked at to see
-	// whether dead letters stand in it though no queue's go there.
+	// whether dead letters are in it though no queue's go there.
 	sampled = 8
 )
 
@@ -84,7 +84,7 @@ func destinations(vh *broker.VHost, exchange, key string) []string {
 
 var deathHeader = []byte("x-death")
 
-// hasLetters reports whether dead letters stand at the queue's head or tail.
+// hasLetters reports whether dead letters are at the queue's head or tail.
 func hasLetters(q *broker.Queue) bool {
 	if ready, _, _ := q.Counts(); ready == 0 {
 		return false

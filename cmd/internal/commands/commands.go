@@ -14,7 +14,7 @@ import (
 	"curfew/cmd/internal/client"
 	"curfew/cmd/internal/messaging"
 	"curfew/cmd/internal/node"
-	"curfew/cmd/internal/past"
+	"curfew/cmd/internal/queues"
 	"curfew/cmd/internal/settings"
 	"curfew/monitor/printable"
 )
@@ -85,8 +85,8 @@ func rootCommand(b node.Build) *cobra.Command {
 	for _, cmd := range root.Commands() {
 		cmd.Args = cli.NoArguments
 	}
-	root.AddCommand(alertCommand(), past.Command(), storeCommand(), benchCommand(), policyCommand(), definitionsCommand(), userCommand(), injectCommand(b.Version),
-		statusCommand(), deadlinesCommand(), queueCommand(), dlqCommand(), auditCommand(), rabbitmqCommand(), contextCommand(), messaging.Publish(), messaging.Get(), messaging.Declare(), messaging.Bind(), messaging.Unbind(),
+	root.AddCommand(alertCommand(), storeCommand(), benchCommand(), policyCommand(), definitionsCommand(), userCommand(), injectCommand(b.Version),
+		statusCommand(), queues.Deadlines(), queues.History(), queues.Queue(), queues.DeadLetters(), auditCommand(), rabbitmqCommand(), contextCommand(), messaging.Publish(), messaging.Get(), messaging.Declare(), messaging.Bind(), messaging.Unbind(),
 		messaging.Delete(), messaging.Consumers(), messaging.Connections(), messaging.Channels())
 	addExamples(root)
 	return root
