@@ -1,4 +1,4 @@
-package held
+package usage
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 
 func TestDrawnInSteps(t *testing.T) {
 	budget := memory.New(10 * step)
-	var b Bytes
+	var b Memory
 	require.NoError(t, b.Update(5*step), "nobody has logged in")
 	b.Open(budget.Open("u", func(error) {}))
 	for _, c := range []struct{ add, used int64 }{

@@ -1,16 +1,12 @@
-package commands
+package queues
 
 import (
 	"bytes"
-	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 	"time"
@@ -21,13 +17,13 @@ import (
 	"curfew/broker/queue"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
-	"curfew/cmd/internal/table"
 )
 
-// dlqCommands look at, replay, edit and delete dead letters.
-type dlqCommands struct{ *cli.API }
+// deadLetters look at, replay, edit and delete dead letters.
+type deadLetters struct{ *cli.API }
 
-func dlqCommand() *cobra.Command {
+// DeadLetters is curfew dlq.
+func DeadLetters() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dlq",
 		Short: "List, search, replay, edit, purge, export and import dead letters of a running Curfew",
@@ -39,13 +35,13 @@ func dlqCommand() *cobra.Command {
   curfew dlq replay orders.dead --since 2h --rate 100`,
 		RunE: cli.Group,
 	}
-	d := &dlqCommands{cli.WithVHost(c)}
+	d := &deadLetters{cli.WithVHost(c)}
 	c.AddCommand(cli.Watched(d.list()), cli.Watched(d.groups()), cli.Watched(d.peek()), cli.Watched(d.search()), d.show(), d.filters(), d.replay(), cli.Watched(d.runs()), d.cancel(), d.resume(), d.edit(), d.purge(), d.export(), d.importFile())
 	d.OffersQueues(c)
 	return c
 }
 
-func (d *dlqCommands) list() *cobra.Command {
+func (d *deadLetters) list() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the queues that dead letters go to or are in",
@@ -68,7 +64,7 @@ func (d *dlqCommands) list() *cobra.Command {
 	}
 }
 
-func (d *dlqCommands) groups() *cobra.Command {
+func (d *deadLetters) groups() *cobra.Command {
 	var f filterFlags
 	c := &cobra.Command{
 		Use:   "groups <queue>",
@@ -142,15 +138,15 @@ type letter struct {
 	State       string              `json:"state"`
 }
 
-func (d *dlqCommands) peek() *cobra.Command {
+func (d *deadLetters) peek() *cobra.Command {
 	return d.finder("peek <queue>", "Show a queue's first messages with their history; nothing is taken", 10, false)
 }
 
-func (d *dlqCommands) search() *cobra.Command {
+func (d *deadLetters) search() *cobra.Command {
 	return d.finder("search <queue>", "Show the dead letters that the flags describe; nothing is taken", 100, true)
 }
 
-func (d *dlqCommands) finder(use, short string, count int, filtered bool) *cobra.Command {
+func (d *deadLetters) finder(use, short string, count int, filtered bool) *cobra.Command {
 	var f filterFlags
 	truncate, newest, after := 0, false, uint64(0)
 	c := &cobra.Command{
@@ -193,37 +189,6 @@ func (d *dlqCommands) finder(use, short string, count int, filtered bool) *cobra
 	return c
 }
 
-// truncateHelp is the help of the flag --truncate.
-const truncateHelp = "how many bytes of each body; with -o json all of it unless this is set"
-
-// wholeBodies is how many bytes of all bodies together are requested for JSON: as many as an answer may have.
-const wholeBodies = 16 << 20
-
-// bodyBytes is how many bytes of each body to request: a program that reads JSON wants whole bodies.
-func bodyBytes(a *cli.API, cmd *cobra.Command, truncate, count int) int {
-	if a.JSON() && !cmd.Flags().Changed("truncate") {
-		return wholeBodies / max(count, 1)
-	}
-	return truncate
-}
-
-// isTruncated reports whether a payload is not the whole body.
-func isTruncated(payload, encoding string, bodyBytes int) bool {
-	n := len(payload)
-	if encoding == "base64" {
-		n = base64.StdEncoding.DecodedLen(n) - strings.Count(payload, "=")
-	}
-	return n < bodyBytes
-}
-
-// bodyCell is a body for a table.
-func bodyCell(payload, encoding string) string {
-	if encoding == "base64" {
-		return "(base64) " + payload
-	}
-	return payload
-}
-
 var letterHead = []string{"SEQ", "DIED", "REASON", "QUEUE", "EXCHANGE?", "KEY", "TYPE?", "REPLAYS?", "MESSAGE-ID", "BODY"}
 
 func letterRows(items []letter) (rows [][]string) {
@@ -241,7 +206,7 @@ func letterRows(items []letter) (rows [][]string) {
 	return rows
 }
 
-func (d *dlqCommands) purge() *cobra.Command {
+func (d *deadLetters) purge() *cobra.Command {
 	var f filterFlags
 	var confirm confirmation
 	c := &cobra.Command{
@@ -273,13 +238,7 @@ func (d *dlqCommands) purge() *cobra.Command {
 	return c
 }
 
-// conflict returns err as an answer of the API if the caller has to confirm a number.
-func conflict(err error) (*client.Error, bool) {
-	var r *client.Error
-	return r, errors.As(err, &r) && r.Status == http.StatusConflict && r.Kind == "unconfirmed"
-}
-
-func (d *dlqCommands) export() *cobra.Command {
+func (d *deadLetters) export() *cobra.Command {
 	var f filterFlags
 	var file string
 	c := &cobra.Command{
@@ -291,7 +250,7 @@ func (d *dlqCommands) export() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out, done, err := create(cmd.OutOrStdout(), file)
+			out, done, err := cli.Create(cmd.OutOrStdout(), file)
 			if err != nil {
 				return err
 			}
@@ -303,7 +262,7 @@ func (d *dlqCommands) export() *cobra.Command {
 	return c
 }
 
-func (d *dlqCommands) edit() *cobra.Command {
+func (d *deadLetters) edit() *cobra.Command {
 	var file string
 	var dryRun bool
 	c := &cobra.Command{
@@ -341,7 +300,7 @@ func messageNumber(text string) (uint64, error) {
 }
 
 // resend sends the draft in a file.
-func (d *dlqCommands) resend(cmd *cobra.Command, queue string, seq uint64, file string, dryRun bool) error {
+func (d *deadLetters) resend(cmd *cobra.Command, queue string, seq uint64, file string, dryRun bool) error {
 	text, err := cli.ReadFile(cmd, file)
 	if err != nil {
 		return err
@@ -362,19 +321,7 @@ func (d *dlqCommands) resend(cmd *cobra.Command, queue string, seq uint64, file 
 	return d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, queue, "resend"), draft, nil)
 }
 
-// create makes a file to write to. If name is "", it returns out.
-func create(out io.Writer, name string) (io.Writer, func() error, error) {
-	if name == "" {
-		return out, func() error { return nil }, nil
-	}
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, nil, err
-	}
-	return f, func() error { return errors.Join(f.Sync(), f.Close()) }, nil
-}
-
-func (d *dlqCommands) importFile() *cobra.Command {
+func (d *deadLetters) importFile() *cobra.Command {
 	return &cobra.Command{
 		Use:   "import <queue> [file]",
 		Short: "Publish exported messages to a queue, from a file or standard input",
@@ -407,50 +354,4 @@ func (d *dlqCommands) importFile() *cobra.Command {
 			return d.Print(cmd.OutOrStdout(), answer, []string{"IMPORTED"}, [][]string{{strconv.Itoa(answer.Imported)}})
 		},
 	}
-}
-
-// follow waits for the end of a run. On a terminal it draws a progress bar.
-func (d *dlqCommands) follow(ctx context.Context, errOut io.Writer, id string) (run deadletters.Replay, err error) {
-	ctx, restore := signal.NotifyContext(ctx, os.Interrupt)
-	defer restore()
-	bar := table.OnTerminal(errOut)
-	for {
-		err = d.Call(ctx, http.MethodGet, client.Path("curfew", "replays", id), nil, &run)
-		if err != nil && ctx.Err() == nil {
-			return run, err
-		}
-		if err == nil && bar {
-			fmt.Fprint(errOut, "\r", progress(&run))
-		}
-		if err == nil && run.State != deadletters.Running {
-			break
-		}
-		if !cli.Pause(ctx, 100*time.Millisecond) {
-			if bar {
-				fmt.Fprintln(errOut)
-			}
-			return run, fmt.Errorf("the run goes on; curfew dlq runs follows it, curfew dlq cancel %s ends it", id)
-		}
-	}
-	if bar {
-		fmt.Fprintln(errOut)
-	}
-	return run, nil
-}
-
-const barWidth = 30
-
-// progress is the progress bar. The number of scanned messages grows page by page, that of matches at
-// once. With a limit the run may end long before it reaches the end of the queue.
-func progress(run *deadletters.Replay) string {
-	share := 1.0
-	if run.State == deadletters.Running && run.Total > 0 {
-		share = float64(max(run.Scanned, run.Matched)) / float64(run.Total)
-		if run.Limit > 0 {
-			share = max(share, float64(run.Replayed)/float64(run.Limit))
-		}
-		share = min(share, 1)
-	}
-	full := int(share * barWidth)
-	return fmt.Sprintf("[%s%s] %3.0f%%  %d replayed", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), share*100, run.Replayed)
 }

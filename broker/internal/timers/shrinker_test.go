@@ -1,4 +1,4 @@
-package delivery
+package timers
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 
 // TestMemoryIsCollectedForManyQueues: also where they become idle a few at a time.
 func TestMemoryIsCollectedForManyQueues(t *testing.T) {
-	var x shrinker
+	var x Shrinker
 	collected := 0
 	for range 10 * collectAfter / 300 {
 		if x.due(300) {

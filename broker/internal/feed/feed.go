@@ -1,4 +1,4 @@
-package delivery
+package feed
 
 import (
 	"sync"
@@ -7,13 +7,13 @@ import (
 	"curfew/broker/deadline"
 )
 
-// feedEvents bounds the feed. A full feed drops events and reports that once
+// maxEvents bounds the feed. A full feed drops events and reports that once
 // (lagged); the subscriber then takes a new snapshot. 32 B each.
-const feedEvents = 1 << 18
+const maxEvents = 1 << 18
 
-// feed carries deadline events to one subscriber. Leaf lock: pushed to under
+// Feed carries deadline events to one subscriber. Leaf lock: pushed to under
 // queue locks so that the events of one message stay in order.
-type feed struct {
+type Feed struct {
 	mu      sync.Mutex
 	on      atomic.Bool // somebody has subscribed
 	lagged  bool
@@ -23,14 +23,15 @@ type feed struct {
 	Signal  chan struct{}
 }
 
-// feedKeep is the capacity above which an emptied buffer is given up if no more than an eighth
+// keptCapacity is the capacity above which an emptied buffer is given up if no more than an eighth
 // of it was needed.
-const feedKeep = 1 << 14
+const keptCapacity = 1 << 14
 
-func (f *feed) init() { f.Signal = make(chan struct{}, 1) }
+// Init must be called before any other method.
+func (f *Feed) Init() { f.Signal = make(chan struct{}, 1) }
 
 // Push appends events; never blocks.
-func (f *feed) Push(events []deadline.Event) {
+func (f *Feed) Push(events []deadline.Event) {
 	if len(events) == 0 {
 		return
 	}
@@ -39,7 +40,7 @@ func (f *feed) Push(events []deadline.Event) {
 	switch {
 	case !f.on.Load():
 		first = false
-	case len(f.events)+len(events) > feedEvents:
+	case len(f.events)+len(events) > maxEvents:
 		f.lagged = true
 	default:
 		f.events = append(f.events, events...)
@@ -54,12 +55,12 @@ func (f *feed) Push(events []deadline.Event) {
 }
 
 // Take moves up to len(buf) events into buf.
-func (f *feed) Take(buf []deadline.Event) (n int, lagged bool) {
+func (f *Feed) Take(buf []deadline.Event) (n int, lagged bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.on.Store(true)
 	if f.next == len(f.reading) {
-		if cap(f.reading) > feedKeep && len(f.events) < cap(f.reading)/8 {
+		if cap(f.reading) > keptCapacity && len(f.events) < cap(f.reading)/8 {
 			f.reading = nil
 		}
 		f.reading, f.events, f.next = f.events, f.reading[:0], 0
@@ -71,4 +72,7 @@ func (f *feed) Take(buf []deadline.Event) (n int, lagged bool) {
 }
 
 // Subscribe has events kept from now on.
-func (f *feed) Subscribe() { f.on.Store(true) }
+func (f *Feed) Subscribe() { f.on.Store(true) }
+
+// Wanted reports whether anybody has subscribed.
+func (f *Feed) Wanted() bool { return f.on.Load() }

@@ -1,4 +1,4 @@
-package commands
+package queues
 
 import (
 	"encoding/base64"
@@ -29,7 +29,7 @@ type wholeLetter struct {
 	} `json:"unpacked,omitempty"`
 }
 
-func (d *dlqCommands) show() *cobra.Command {
+func (d *deadLetters) show() *cobra.Command {
 	raw := false
 	c := &cobra.Command{
 		Use:   "show <queue> <seq>",

@@ -1,10 +1,14 @@
-package commands
+package queues
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
+	"os"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,10 +19,11 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
+	"curfew/cmd/internal/table"
 	"curfew/monitor/printable"
 )
 
-func (d *dlqCommands) replay() *cobra.Command {
+func (d *deadLetters) replay() *cobra.Command {
 	var f filterFlags
 	var o deadletters.Options
 	var ttl string
@@ -97,7 +102,7 @@ func setTTL(o *deadletters.Options, text string) error {
 }
 
 // printRun prints a run. It returns an error if the run failed.
-func (d *dlqCommands) printRun(cmd *cobra.Command, run deadletters.Replay) error {
+func (d *deadLetters) printRun(cmd *cobra.Command, run deadletters.Replay) error {
 	if err := d.Print(cmd.OutOrStdout(), run, runHead, runRows([]deadletters.Replay{run})); err != nil {
 		return err
 	}
@@ -140,9 +145,9 @@ func targetRows(targets []deadletters.Target) (rows [][]string) {
 	for _, t := range targets {
 		expire, then := "-", "-"
 		if t.Expiring > 0 {
-			expire = fmt.Sprintf("%d in %s", t.Expiring, inWords(t.FirstMillis))
+			expire = fmt.Sprintf("%d in %s", t.Expiring, table.Span(time.Duration(t.FirstMillis)*time.Millisecond))
 			if t.LastMillis > t.FirstMillis {
-				expire += " to " + inWords(t.LastMillis)
+				expire += " to " + table.Span(time.Duration(t.LastMillis)*time.Millisecond)
 			}
 		}
 		if t.Back {
@@ -157,12 +162,8 @@ func targetRows(targets []deadletters.Target) (rows [][]string) {
 	return rows
 }
 
-func inWords(n int64) string {
-	return (time.Duration(n) * time.Millisecond).Round(time.Second / 10).String()
-}
-
 // printReview prints what became of a draft.
-func (d *dlqCommands) printReview(cmd *cobra.Command, r *deadletters.Review) error {
+func (d *deadLetters) printReview(cmd *cobra.Command, r *deadletters.Review) error {
 	out := cmd.OutOrStdout()
 	if d.JSON() {
 		return d.Print(out, r, nil, nil)
@@ -180,7 +181,7 @@ func (d *dlqCommands) printReview(cmd *cobra.Command, r *deadletters.Review) err
 	return d.Print(out, nil, targetHead, targetRows(r.Targets))
 }
 
-func (d *dlqCommands) runs() *cobra.Command {
+func (d *deadLetters) runs() *cobra.Command {
 	return &cobra.Command{
 		Use:   "runs",
 		Short: "List replays: under way, and the last that ended",
@@ -203,7 +204,7 @@ func noRun(err error, id string) error {
 	return err
 }
 
-func (d *dlqCommands) cancel() *cobra.Command {
+func (d *deadLetters) cancel() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel <run>",
 		Short: "Stop a replay; what it moved stays moved",
@@ -218,7 +219,7 @@ func (d *dlqCommands) cancel() *cobra.Command {
 	}
 }
 
-func (d *dlqCommands) resume() *cobra.Command {
+func (d *deadLetters) resume() *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume <run>",
 		Short: "Continue a replay that was cancelled or failed",
@@ -235,4 +236,50 @@ func (d *dlqCommands) resume() *cobra.Command {
 			return d.printRun(cmd, run)
 		},
 	}
+}
+
+// follow waits for the end of a run. On a terminal it draws a progress bar.
+func (d *deadLetters) follow(ctx context.Context, errOut io.Writer, id string) (run deadletters.Replay, err error) {
+	ctx, restore := signal.NotifyContext(ctx, os.Interrupt)
+	defer restore()
+	bar := table.OnTerminal(errOut)
+	for {
+		err = d.Call(ctx, http.MethodGet, client.Path("curfew", "replays", id), nil, &run)
+		if err != nil && ctx.Err() == nil {
+			return run, err
+		}
+		if err == nil && bar {
+			fmt.Fprint(errOut, "\r", progress(&run))
+		}
+		if err == nil && run.State != deadletters.Running {
+			break
+		}
+		if !cli.Pause(ctx, 100*time.Millisecond) {
+			if bar {
+				fmt.Fprintln(errOut)
+			}
+			return run, fmt.Errorf("the run goes on; curfew dlq runs follows it, curfew dlq cancel %s ends it", id)
+		}
+	}
+	if bar {
+		fmt.Fprintln(errOut)
+	}
+	return run, nil
+}
+
+const barWidth = 30
+
+// progress is the progress bar. The number of scanned messages grows page by page, that of matches at
+// once. With a limit the run may end long before it reaches the end of the queue.
+func progress(run *deadletters.Replay) string {
+	share := 1.0
+	if run.State == deadletters.Running && run.Total > 0 {
+		share = float64(max(run.Scanned, run.Matched)) / float64(run.Total)
+		if run.Limit > 0 {
+			share = max(share, float64(run.Replayed)/float64(run.Limit))
+		}
+		share = min(share, 1)
+	}
+	full := int(share * barWidth)
+	return fmt.Sprintf("[%s%s] %3.0f%%  %d replayed", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), share*100, run.Replayed)
 }

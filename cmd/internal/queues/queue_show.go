@@ -1,4 +1,4 @@
-package commands
+package queues
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/cmd/internal/messaging"
+	"curfew/cmd/internal/table"
 )
 
 // queueSettings is what governs a queue, as the API shows it.
@@ -22,7 +23,7 @@ type queueSettings struct {
 	Effective      map[string]any `json:"effective_policy_definition"`
 }
 
-func (q *queueCommands) show() *cobra.Command {
+func (q *queues) show() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show <queue>",
 		Short: "Show one queue: what is in force, what is in it, what will become of it, who consumes",
@@ -118,7 +119,7 @@ func (s *queueSettings) deadLetters() string {
 }
 
 // ahead are the rows about the queue's deadlines. What the user may not see is left out.
-func (q *queueCommands) ahead(ctx context.Context, name string) (rows [][]string) {
+func (q *queues) ahead(ctx context.Context, name string) (rows [][]string) {
 	var next struct {
 		Items []queuedDeadline `json:"items"`
 		Total int              `json:"total"`
@@ -126,7 +127,7 @@ func (q *queueCommands) ahead(ctx context.Context, name string) (rows [][]string
 	if q.Call(ctx, http.MethodGet, client.Path("curfew", "deadlines", q.VHost, name)+"?count=1", nil, &next) == nil {
 		text := fmt.Sprint(next.Total)
 		if len(next.Items) > 0 {
-			text += ", next " + fromNow(time.UnixMilli(next.Items[0].Deadline))
+			text += ", next " + table.FromNow(time.UnixMilli(next.Items[0].Deadline))
 		}
 		rows = append(rows, []string{"deadlines", text})
 	}
@@ -138,7 +139,7 @@ func (q *queueCommands) ahead(ctx context.Context, name string) (rows [][]string
 	if f, ok := forecasts[name]; ok {
 		text = fmt.Sprintf("all %d that have a deadline will be consumed before it", f.Deadlines)
 		if f.WillMiss > 0 {
-			text = fmt.Sprintf("%d of %d that have a deadline will expire, the first %s", f.WillMiss, f.Deadlines, fromNow(time.UnixMilli(f.FirstMiss)))
+			text = fmt.Sprintf("%d of %d that have a deadline will expire, the first %s", f.WillMiss, f.Deadlines, table.FromNow(time.UnixMilli(f.FirstMiss)))
 		}
 	}
 	return append(rows, []string{"forecast", text})

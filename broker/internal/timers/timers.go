@@ -1,4 +1,4 @@
-package delivery
+package timers
 
 import (
 	"container/heap"
@@ -9,23 +9,23 @@ import (
 	"curfew/broker/internal/clock"
 )
 
-// NotTimed is the index of a queue or exchange that has no timer.
-const NotTimed int32 = -1
+// None is the index of a queue or exchange that has no timer.
+const None int32 = -1
 
-// Timers wake queues and exchanges when they have something to do at a certain time: x-expires
+// Set wakes queues and exchanges when they have something to do at a certain time: x-expires
 // (RabbitMQ: Queue TTL) or x-auto-delete-on-idle (Service Bus: AutoDeleteOnIdle) runs out, a
 // lock lapses, a dead letter is tried again. Timers of their own wake the schedules of delayed
 // messages. There is one goroutine and one timer. Each queue is in the heap at most once, at
 // the earliest instant that it has asked for. If it has nothing to do then, it asks for the
 // next instant.
-type Timers struct {
+type Set struct {
 	clock *clock.Kept
 	mu    sync.Mutex // leaf; guards the TimerIndex of all in the heap, too
 	heap  timerHeap
 	wake  chan struct{}
 }
 
-// Timed is what timers wake: a queue, an exchange or a schedule of delayed messages.
+// Timed is what a Set wakes: a queue, an exchange or a schedule of delayed messages.
 type Timed interface {
 	TimerIndex() *int32 // its index in the heap
 	OnTimer()           // does what is due, and adds the next instant; no lock is held
@@ -51,22 +51,23 @@ func (h *timerHeap) Push(x any) {
 func (h *timerHeap) Pop() any {
 	old := *h
 	last := old[len(old)-1]
-	*last.of.TimerIndex() = NotTimed
+	*last.of.TimerIndex() = None
 	old[len(old)-1] = timer{}
 	*h = old[:len(old)-1]
 	return last
 }
 
-func (t *Timers) init(c *clock.Kept) {
+// Init must be called before any other method.
+func (t *Set) Init(c *clock.Kept) {
 	t.clock, t.wake = c, make(chan struct{}, 1)
 }
 
 // Add has it woken at an instant, or earlier: one that is in the heap with an earlier instant
 // stays there, and asks again when that has come.
-func (t *Timers) Add(of Timed, at deadline.Instant) {
+func (t *Set) Add(of Timed, at deadline.Instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if i := *of.TimerIndex(); i == NotTimed {
+	if i := *of.TimerIndex(); i == None {
 		heap.Push(&t.heap, timer{at, of})
 	} else if at < t.heap[i].at { // a policy made its period shorter
 		t.heap[i].at = at
@@ -81,17 +82,17 @@ func (t *Timers) Add(of Timed, at deadline.Instant) {
 }
 
 // Drop forgets what is deleted.
-func (t *Timers) Drop(of Timed) {
+func (t *Set) Drop(of Timed) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if i := *of.TimerIndex(); i != NotTimed {
+	if i := *of.TimerIndex(); i != None {
 		heap.Remove(&t.heap, int(i))
 	}
 }
 
 // Run waits for the earliest. A minute is the longest it sleeps, so that
 // a machine that was suspended is noticed. It returns when quit is closed.
-func (t *Timers) Run(quit <-chan struct{}) {
+func (t *Set) Run(quit <-chan struct{}) {
 	timer := time.NewTimer(time.Minute)
 	defer timer.Stop()
 	for {
@@ -115,7 +116,7 @@ func (t *Timers) Run(quit <-chan struct{}) {
 }
 
 // due pops one that is due, or returns how long there is none.
-func (t *Timers) due(now deadline.Instant) (of Timed, in time.Duration) {
+func (t *Set) due(now deadline.Instant) (of Timed, in time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.heap) == 0 {

@@ -18,8 +18,8 @@ const (
 
 var errEpoch = errors.New("what Redis holds is not what was written: it was emptied, restored or replaced")
 
-// keeper brings the schedule in Redis up, checks it, and reconciles it.
-type keeper struct {
+// checker brings the schedule in Redis up, checks it, and reconciles it.
+type checker struct {
 	m         *Monitor
 	r         *redisSchedule
 	tick      func()                      // of the loop: rebuilding takes its time
@@ -27,155 +27,155 @@ type keeper struct {
 	notBefore time.Time                   // the next look
 }
 
-// keep checks the schedule every minute, and whenever it has failed, has let a deadline
+// checkRedis checks the schedule every minute, and whenever it has failed, has let a deadline
 // pass, or may have lost events.
-func (m *Monitor) keep(ctx context.Context, l *loop) error {
-	k := &keeper{m: m, r: m.redis, tick: l.tick, pause: backoff.NewExponentialBackOff()}
-	k.pause.InitialInterval, k.pause.MaxInterval = 250*time.Millisecond, 10*time.Second
+func (m *Monitor) checkRedis(ctx context.Context, l *loop) error {
+	c := &checker{m: m, r: m.redis, tick: l.tick, pause: backoff.NewExponentialBackOff()}
+	c.pause.InitialInterval, c.pause.MaxInterval = 250*time.Millisecond, 10*time.Second
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		l.idle.Store(true)
 		select {
 		case <-timer.C:
-		case <-k.r.keeper:
+		case <-c.r.checker:
 		case <-ctx.Done():
 			return nil
 		}
 		l.idle.Store(false)
 		l.tick()
-		wait := time.Until(k.notBefore)
+		wait := time.Until(c.notBefore)
 		if wait <= 0 {
-			wait = k.look(ctx)
+			wait = c.look(ctx)
 		}
 		timer.Reset(wait)
 	}
 }
 
 // look checks or rebuilds, and returns when to look again.
-func (k *keeper) look(ctx context.Context) time.Duration {
+func (c *checker) look(ctx context.Context) time.Duration {
 	var err error
-	if k.r.up() {
-		k.pause.Reset()
-		k.notBefore = time.Now().Add(checkPause)
-		err = k.check(ctx)
+	if c.r.up() {
+		c.pause.Reset()
+		c.notBefore = time.Now().Add(checkPause)
+		err = c.check(ctx)
 	} else {
-		err = k.rebuild(ctx)
-		k.notBefore = time.Now().Add(k.pause.NextBackOff())
+		err = c.rebuild(ctx)
+		c.notBefore = time.Now().Add(c.pause.NextBackOff())
 	}
 	switch {
 	case ctx.Err() != nil || err == nil:
 		return checkEvery
-	case k.r.up():
-		k.r.fail("check", err)
+	case c.r.up():
+		c.r.fail("check", err)
 	default:
-		k.r.stillDown(err)
+		c.r.stillDown(err)
 	}
-	return time.Until(k.notBefore)
+	return time.Until(c.notBefore)
 }
 
 // rebuild brings the schedule up: it takes ownership if it does not have it, lets writes
 // in, and reconciles.
-func (k *keeper) rebuild(ctx context.Context) error {
-	if err := k.inspect(ctx); err != nil {
+func (c *checker) rebuild(ctx context.Context) error {
+	if err := c.inspect(ctx); err != nil {
 		return err
 	}
-	ok, err := k.epoch(ctx)
+	ok, err := c.epoch(ctx)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		if err := k.begin(ctx); err != nil {
+		if err := c.begin(ctx); err != nil {
 			return err
 		}
 	}
-	k.r.resync.Store(false)
-	k.r.rebuilding()
-	if err := k.m.sync(ctx, k.r, k.tick); err != nil {
+	c.r.resync.Store(false)
+	c.r.rebuilding()
+	if err := c.m.sync(ctx, c.r, c.tick); err != nil {
 		return err
 	}
-	return k.r.rebuilt()
+	return c.r.rebuilt()
 }
 
 // check compares what is stored with the index, and reconciles if they differ or events
 // were lost.
-func (k *keeper) check(ctx context.Context) error {
-	if err := k.inspect(ctx); err != nil {
+func (c *checker) check(ctx context.Context) error {
+	if err := c.inspect(ctx); err != nil {
 		return err
 	}
-	ok, err := k.epoch(ctx)
+	ok, err := c.epoch(ctx)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		k.r.fail("check", errEpoch)
-		return k.rebuild(ctx)
+		c.r.fail("check", errEpoch)
+		return c.rebuild(ctx)
 	}
-	differs, err := k.differs(ctx)
+	differs, err := c.differs(ctx)
 	if err != nil {
 		return err
 	}
-	if differs || k.r.resync.Swap(false) {
-		if err := k.m.sync(ctx, k.r, k.tick); err != nil {
+	if differs || c.r.resync.Swap(false) {
+		if err := c.m.sync(ctx, c.r, c.tick); err != nil {
 			return err
 		}
 	}
-	k.r.trust()
+	c.r.trust()
 	return nil
 }
 
 // differs compares the number of stored shadows with that in the index, allowing for what
 // is on its way. It reads in the reverse order of writing: the backlog and the due list
 // change before the index does. What is on the due list may or may not be stored.
-func (k *keeper) differs(ctx context.Context) (bool, error) {
-	_, written := k.r.writer.progress()
-	indexed, err := k.m.index.Len(ctx)
+func (c *checker) differs(ctx context.Context) (bool, error) {
+	_, written := c.r.writer.progress()
+	indexed, err := c.m.index.Len(ctx)
 	if err != nil {
 		return false, fmt.Errorf("monitor: index: %w", err)
 	}
-	due, err := k.r.due.Len(ctx)
+	due, err := c.r.due.Len(ctx)
 	if err != nil {
 		return false, fmt.Errorf("monitor: due list: %w", err)
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	stored, err := k.r.store.Len(call)
+	stored, err := c.r.store.Len(call)
 	if err != nil {
 		return false, fmt.Errorf("count: %w", err)
 	}
-	taken, _ := k.r.writer.progress()
+	taken, _ := c.r.writer.progress()
 	difference := max(stored-indexed, indexed-stored)
 	return difference > due+int64(taken-written), nil
 }
 
 // inspect looks at the server.
-func (k *keeper) inspect(ctx context.Context) error {
+func (c *checker) inspect(ctx context.Context) error {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	status, err := k.r.store.Check(call)
+	status, err := c.r.store.Check(call)
 	if err != nil {
 		return fmt.Errorf("inspect: %w", err)
 	}
-	k.r.inspected(status)
+	c.r.inspected(status)
 	return nil
 }
 
-func (k *keeper) epoch(ctx context.Context) (bool, error) {
+func (c *checker) epoch(ctx context.Context) (bool, error) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	ok, err := k.r.store.Epoch(call)
+	ok, err := c.r.store.Epoch(call)
 	if err != nil {
 		return false, fmt.Errorf("read the epoch: %w", err)
 	}
 	return ok, nil
 }
 
-func (k *keeper) begin(ctx context.Context) error {
+func (c *checker) begin(ctx context.Context) error {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := k.r.store.Begin(call); err != nil {
+	if err := c.r.store.Begin(call); err != nil {
 		return fmt.Errorf("take possession: %w", err)
 	}
-	k.r.log.Info("schedule taken into possession, bringing it up to date")
+	c.r.log.Info("schedule taken into possession, bringing it up to date")
 	return nil
 }

@@ -1,4 +1,4 @@
-package commands
+package queues
 
 import (
 	"fmt"
@@ -12,12 +12,14 @@ import (
 	"curfew/broker/deadletters"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
+	"curfew/cmd/internal/table"
 )
 
-// deadlinesCommands list and change the deadlines of queued messages.
-type deadlinesCommands struct{ *cli.API }
+// deadlines list and change the deadlines of queued messages.
+type deadlines struct{ *cli.API }
 
-func deadlinesCommand() *cobra.Command {
+// Deadlines is curfew deadlines.
+func Deadlines() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "deadlines",
 		Short: "List the next deadlines of a running Curfew; extend, shorten, cancel or fire one",
@@ -26,7 +28,7 @@ func deadlinesCommand() *cobra.Command {
   curfew deadlines fire orders --message-id 5f1c`,
 		RunE: cli.Group,
 	}
-	d := &deadlinesCommands{cli.WithVHost(c)}
+	d := &deadlines{cli.WithVHost(c)}
 	c.AddCommand(cli.Watched(d.list()), d.extend(), d.shorten(), d.cancel(), d.fire())
 	d.OffersQueues(c)
 	return c
@@ -44,7 +46,7 @@ type queuedDeadline struct {
 	Bytes     int    `json:"payload_bytes"`
 }
 
-func (d *deadlinesCommands) list() *cobra.Command {
+func (d *deadlines) list() *cobra.Command {
 	count, overdue := 20, false
 	c := &cobra.Command{
 		Use:   "list [queue]",
@@ -68,7 +70,7 @@ func (d *deadlinesCommands) list() *cobra.Command {
 			var rows [][]string
 			for _, one := range answer.Items {
 				at := time.UnixMilli(one.Deadline)
-				rows = append(rows, []string{one.Queue, strconv.FormatUint(one.Seq, 10), at.UTC().Format("2006-01-02T15:04:05.000Z"), inTime(time.Until(at)), one.State, cli.OrDash(one.MessageID)})
+				rows = append(rows, []string{one.Queue, strconv.FormatUint(one.Seq, 10), at.UTC().Format("2006-01-02T15:04:05.000Z"), table.Until(at), one.State, cli.OrDash(one.MessageID)})
 			}
 			if err := d.Print(cmd.OutOrStdout(), answer, []string{"QUEUE", "SEQ", "DEADLINE?", "IN", "STATE", "MESSAGE-ID"}, rows); err != nil {
 				return err
@@ -84,19 +86,8 @@ func (d *deadlinesCommands) list() *cobra.Command {
 	return c
 }
 
-// inTime is a duration rounded for people.
-func inTime(d time.Duration) string {
-	if d <= 0 {
-		return "now" // it is being fired, or a consumer holds the message
-	}
-	if d.Abs() < 10*time.Second {
-		return d.Round(time.Millisecond).String()
-	}
-	return d.Round(time.Second).String()
-}
-
 // change makes a command that changes the deadline of one message.
-func (d *deadlinesCommands) change(use, short string, body func() (map[string]any, error)) *cobra.Command {
+func (d *deadlines) change(use, short string, body func() (map[string]any, error)) *cobra.Command {
 	var id string
 	c := &cobra.Command{
 		Use: use + " <queue> [seq]", Short: short + ", by its number in the queue or by --message-id",
@@ -134,7 +125,7 @@ func (d *deadlinesCommands) change(use, short string, body func() (map[string]an
 }
 
 // find returns the number of the message: the second argument, or the number of the message with that ID.
-func (d *deadlinesCommands) find(cmd *cobra.Command, args []string, id string) (string, error) {
+func (d *deadlines) find(cmd *cobra.Command, args []string, id string) (string, error) {
 	if len(args) == 2 {
 		if _, err := strconv.ParseUint(args[1], 10, 64); err != nil {
 			return "", cli.Usagef("a message is named by its number in the queue (curfew deadlines list), not %q", args[1])
@@ -157,15 +148,15 @@ func (d *deadlinesCommands) find(cmd *cobra.Command, args []string, id string) (
 	return "", cli.Usagef("several messages in %q have message-id %q; name one by its number (curfew dlq search %s --message-id %s)", args[0], id, args[0], id)
 }
 
-func (d *deadlinesCommands) extend() *cobra.Command {
+func (d *deadlines) extend() *cobra.Command {
 	return d.shift("extend", "Give a message more time", 1)
 }
 
-func (d *deadlinesCommands) shorten() *cobra.Command {
+func (d *deadlines) shorten() *cobra.Command {
 	return d.shift("shorten", "Give a message less time", -1)
 }
 
-func (d *deadlinesCommands) shift(use, short string, sign int64) *cobra.Command {
+func (d *deadlines) shift(use, short string, sign int64) *cobra.Command {
 	var by time.Duration
 	var at string
 	c := d.change(use, short, func() (map[string]any, error) {
@@ -189,13 +180,13 @@ func (d *deadlinesCommands) shift(use, short string, sign int64) *cobra.Command 
 	return c
 }
 
-func (d *deadlinesCommands) cancel() *cobra.Command {
+func (d *deadlines) cancel() *cobra.Command {
 	return d.change("cancel", "Take the deadline off a message, which then stays until it is consumed", func() (map[string]any, error) {
 		return map[string]any{"cancel": true}, nil
 	})
 }
 
-func (d *deadlinesCommands) fire() *cobra.Command {
+func (d *deadlines) fire() *cobra.Command {
 	drop := false
 	c := d.change("fire", "Make a message expire now", func() (map[string]any, error) {
 		return map[string]any{"fire": true, "drop": drop}, nil

@@ -1,4 +1,4 @@
-package commands
+package queues
 
 import (
 	"fmt"
@@ -68,7 +68,7 @@ func (f *filterFlags) query() deadletters.Query {
 }
 
 // filter builds the filter from the flags, and the saved filter that they name.
-func (f *filterFlags) filter(cmd *cobra.Command, d *dlqCommands, queueName string) (filter deadletters.Filter, err error) {
+func (f *filterFlags) filter(cmd *cobra.Command, d *deadLetters, queueName string) (filter deadletters.Filter, err error) {
 	q := f.query()
 	if f.saved != "" {
 		saved, err := d.savedFilter(cmd, queueName, f.saved)
@@ -102,7 +102,7 @@ func filterOf(q deadletters.Query) (deadletters.Filter, error) {
 }
 
 // savedFilter asks for a filter that was saved for a queue.
-func (d *dlqCommands) savedFilter(cmd *cobra.Command, queueName, name string) (deadletters.Query, error) {
+func (d *deadLetters) savedFilter(cmd *cobra.Command, queueName, name string) (deadletters.Query, error) {
 	list, err := d.savedFilters(cmd, queueName)
 	if err != nil {
 		return nil, err
@@ -115,13 +115,13 @@ func (d *dlqCommands) savedFilter(cmd *cobra.Command, queueName, name string) (d
 	return nil, fmt.Errorf("no filter %q is saved for queue %q; curfew dlq filters %s lists them", name, queueName, queueName)
 }
 
-func (d *dlqCommands) savedFilters(cmd *cobra.Command, queueName string) (list []operate.SavedFilter, err error) {
+func (d *deadLetters) savedFilters(cmd *cobra.Command, queueName string) (list []operate.SavedFilter, err error) {
 	err = d.Call(cmd.Context(), http.MethodGet, letters(d.VHost, queueName, "filters"), nil, &list)
 	return list, err
 }
 
 // filters lists, saves and deletes saved filters.
-func (d *dlqCommands) filters() *cobra.Command {
+func (d *deadLetters) filters() *cobra.Command {
 	var f filterFlags
 	var save, remove string
 	c := &cobra.Command{

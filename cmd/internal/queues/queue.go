@@ -1,4 +1,4 @@
-package commands
+package queues
 
 import (
 	"context"
@@ -6,33 +6,32 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"curfew/broker/deadletters"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/monitor"
 )
 
-// queueCommands list, show and purge queues and peek into them.
-type queueCommands struct{ *cli.API }
+// queues list, show and purge queues and peek into them.
+type queues struct{ *cli.API }
 
-func queueCommand() *cobra.Command {
+// Queue is curfew queue.
+func Queue() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "queue",
 		Short: "List and show queues of a running Curfew, peek into one, purge one",
 		RunE:  cli.Group,
 	}
-	q := &queueCommands{cli.WithVHost(c)}
+	q := &queues{cli.WithVHost(c)}
 	c.AddCommand(cli.Watched(q.list()), cli.Watched(q.show()), cli.Watched(q.peek()), q.purge())
 	q.OffersQueues(c)
 	return c
 }
 
-func (q *queueCommands) list() *cobra.Command {
+func (q *queues) list() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the queues, with rates, deadlines and how many of those will be missed",
@@ -73,7 +72,7 @@ func rate(queue map[string]any, of string) string {
 
 // forecasts are those of the virtual host's queues that have deadlines. nil: they are not known, as there is no monitor or the user may not
 // see them.
-func (q *queueCommands) forecasts(ctx context.Context) map[string]monitor.Forecast {
+func (q *queues) forecasts(ctx context.Context) map[string]monitor.Forecast {
 	var list []monitor.Forecast
 	if q.Call(ctx, http.MethodGet, client.Path("curfew", "forecasts"), nil, &list) != nil {
 		return nil
@@ -101,7 +100,7 @@ type queuedMessage struct {
 	Properties map[string]any `json:"properties"`
 }
 
-func (q *queueCommands) peek() *cobra.Command {
+func (q *queues) peek() *cobra.Command {
 	body := map[string]any{}
 	var count, offset, truncate int
 	var tail bool
@@ -143,46 +142,7 @@ func (q *queueCommands) peek() *cobra.Command {
 	return c
 }
 
-// confirmation is the value of --confirm: how many messages the caller expects to be deleted, and, after an @, the position in the queue up to
-// which they were counted. Without a position the number is of all that are there.
-type confirmation struct {
-	messages *int // nil: the flag was not given
-	position deadletters.Position
-}
-
-// String, Set and Type implement pflag.Value.
-func (c *confirmation) String() string {
-	if c.messages == nil {
-		return ""
-	}
-	return strconv.Itoa(*c.messages)
-}
-
-func (c *confirmation) Set(text string) error {
-	number, position, _ := strings.Cut(text, "@")
-	n, err := strconv.Atoi(number)
-	if err != nil {
-		return fmt.Errorf("%q is not a number of messages", number)
-	}
-	c.messages = &n
-	return c.position.UnmarshalText([]byte(position))
-}
-
-func (*confirmation) Type() string { return "number" }
-
-func (c *confirmation) addTo(cmd *cobra.Command) {
-	cmd.Flags().Var(c, "confirm", "how many messages you expect to be deleted, as printed without this flag")
-}
-
-// unconfirmed is the error of a purge without the number of messages, or with a wrong one.
-func unconfirmed(failed *client.Error, which string) error {
-	if failed.Matched == 0 {
-		return cli.Unconfirmedf("no messages %s: there is nothing to delete", which)
-	}
-	return cli.Unconfirmedf("%d messages %s; to delete them add --confirm %d@%s (what arrives meanwhile stays)", failed.Matched, which, failed.Matched, failed.Position)
-}
-
-func (q *queueCommands) purge() *cobra.Command {
+func (q *queues) purge() *cobra.Command {
 	var confirm confirmation
 	c := &cobra.Command{
 		Use:   "purge <queue>",
