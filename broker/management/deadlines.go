@@ -31,15 +31,10 @@ var (
 		},
 		Answer: deadlineList{},
 	}
-	changeDeadlineDoc = rest.Doc{
-		ID: "changeDeadline", Summary: "Move, cancel or fire the deadline of one message",
-		Text: "The body has one of `by_millis`, `at`, `cancel` and `fire`. The answer 409 means that the message has another deadline than `was`.",
-		Body: deadlineChange{}, Answer: deadlineChanged{},
-	}
-	renewLockDoc = rest.Doc{
-		ID: "renewLock", Summary: "Renew the lock of a delivery",
-		Text: "The token is the header `x-lock-token` of the delivery. 404: there is no such lock any more.", Answer: broker.LockAnswer{},
-	}
+	changeDeadlineDoc = rest.Doc{ID: "changeDeadline", Summary: "Move, cancel or fire the deadline of one message", Body: deadlineChange{}, Answer: deadlineChanged{},
+		Text: "The body has one of `by_millis`, `at`, `cancel` and `fire`. 409: the message has another deadline than `was`."}
+	renewLockDoc = rest.Doc{ID: "renewLock", Summary: "Renew the lock of a delivery", Answer: broker.LockAnswer{},
+		Text: "The token is the header `x-lock-token` of the delivery. 404: there is no such lock any more."}
 )
 
 // defaultDeadlines is how many deadlines are listed unless another number is asked for.

@@ -31,29 +31,29 @@ type apiRoute struct {
 // apiRoutes are the routes of curfewAPI.
 func apiRoutes() []apiRoute {
 	return []apiRoute{
-		{http.MethodGet, "/status", always, (*Node).statusHandler, rest.Doc{ID: "getStatus", Summary: "The state of this Curfew on one screen", Answer: Status{}}},
-		{http.MethodGet, "/alerts", (*Node).hasMonitor, (*Node).alertHandler, rest.Doc{
+		{http.MethodGet, "/status", always, statusHandler, rest.Doc{ID: "getStatus", Summary: "The state of this Curfew on one screen", Answer: Status{}}},
+		{http.MethodGet, "/alerts", hasMonitor, alertHandler, rest.Doc{
 			ID: "listAlerts", Summary: "The alerts that are not over, and the state of each sink", Text: partOfMonitor, Answer: alert.Overview{},
 		}},
-		{http.MethodGet, "/alerts/rules", (*Node).hasMonitor, (*Node).alertHandler, rest.Doc{
+		{http.MethodGet, "/alerts/rules", hasMonitor, alertHandler, rest.Doc{
 			ID: "listAlertRules", Summary: "The rules in force", Text: partOfMonitor, Answer: alert.RuleList{},
 		}},
-		{http.MethodPost, "/alerts/test", (*Node).hasMonitor, (*Node).alertHandler, rest.Doc{
+		{http.MethodPost, "/alerts/test", hasMonitor, alertHandler, rest.Doc{
 			ID: "testAlerts", Summary: "Send a test to one sink or to all", Text: partOfMonitor, Body: alert.TestRequest{}, Answer: alert.TestResults{},
 		}},
-		{http.MethodGet, "/silences", (*Node).hasMonitor, (*Node).alertHandler, rest.Doc{
+		{http.MethodGet, "/silences", hasMonitor, alertHandler, rest.Doc{
 			ID: "listSilences", Summary: "The silences in force, the first to expire first", Text: partOfMonitor, Answer: alert.SilenceList{},
 		}},
-		{http.MethodPost, "/silences", (*Node).hasMonitor, (*Node).alertHandler, rest.Doc{
+		{http.MethodPost, "/silences", hasMonitor, alertHandler, rest.Doc{
 			ID: "addSilence", Summary: "Silence alerts for a time", Text: "It takes `duration` or `expires_at`; `id` and `created_at` are not read. " + partOfMonitor,
 			Body: alert.SilenceRequest{}, Answer: alert.Silence{}, Created: true,
 		}},
-		{http.MethodDelete, "/silences/{id}", (*Node).hasMonitor, (*Node).alertHandler, rest.Doc{ID: "endSilence", Summary: "End a silence", Text: partOfMonitor}},
-		{http.MethodGet, "/forecasts", (*Node).hasMonitor, (*Node).forecastHandler, rest.Doc{
+		{http.MethodDelete, "/silences/{id}", hasMonitor, alertHandler, rest.Doc{ID: "endSilence", Summary: "End a silence", Text: partOfMonitor}},
+		{http.MethodGet, "/forecasts", hasMonitor, forecastHandler, rest.Doc{
 			ID: "listForecasts", Summary: "What will miss its deadline, in each queue that has deadlines",
 			Text: "Those with the most expected misses come first. " + partOfMonitor, Answer: []monitor.Forecast{},
 		}},
-		{http.MethodGet, "/history", always, (*Node).historyHandler, rest.Doc{
+		{http.MethodGet, "/history", always, historyHandler, rest.Doc{
 			ID: "getHistory", Summary: "The last day of one queue or of all together",
 			Text: "Point n begins at `from` + n × `step`. The interval that has not ended is left out. 404: the queue has no history.",
 			Query: []rest.Parameter{
@@ -64,7 +64,7 @@ func apiRoutes() []apiRoute {
 			},
 			Answer: history.Answer{},
 		}},
-		{http.MethodGet, "/audit", (*Node).hasAudit, (*Node).auditHandler, rest.Doc{
+		{http.MethodGet, "/audit", hasAudit, auditHandler, rest.Doc{
 			ID: "searchAudit", Summary: "What expired or died, and what users changed", Text: "Not there with `CURFEW_AUDIT=false`, and not without a data folder.",
 			Query: []rest.Parameter{
 				{Name: "vhost", Text: "In this virtual host.", Value: ""},
@@ -83,13 +83,13 @@ func apiRoutes() []apiRoute {
 			},
 			Answer: []audit.Line{}, Kinds: []string{"application/json", "application/jsonl", "text/csv"},
 		}},
-		{http.MethodGet, "/rabbitmq", (*Node).isBesideRabbitMQ, (*Node).rabbitmqHandler, rest.Doc{
-			ID: "getRabbitMQ", Summary: "What is done with the queues of a RabbitMQ", Text: besideRabbitMQ, Answer: rabbitmq.Status{},
+		{http.MethodGet, "/rabbitmq", hasRabbitMQ, rabbitmqHandler, rest.Doc{
+			ID: "getRabbitMQ", Summary: "What is done with the queues of a RabbitMQ", Text: onlyRabbitMQ, Answer: rabbitmq.Status{},
 		}},
-		{http.MethodPost, "/rabbitmq/allow", (*Node).isBesideRabbitMQ, (*Node).allowHandler, rest.Doc{
-			ID: "allowQueue", Summary: "Keep a queue again that was let go of", Text: "404: it was not let go of. " + besideRabbitMQ, Body: allowedQueue{}, Answer: allowedQueue{},
+		{http.MethodPost, "/rabbitmq/allow", hasRabbitMQ, allowHandler, rest.Doc{
+			ID: "allowQueue", Summary: "Keep a queue again that was let go of", Text: "404: it was not let go of. " + onlyRabbitMQ, Body: allowedQueue{}, Answer: allowedQueue{},
 		}},
-		{http.MethodGet, "/openapi.json", always, (*Node).openAPIHandler, rest.Doc{
+		{http.MethodGet, "/openapi.json", always, openAPIHandler, rest.Doc{
 			ID: "getOpenAPI", Summary: "This document", Text: "It has the routes that this Curfew serves.", Answer: map[string]any{},
 		}},
 	}
@@ -97,30 +97,31 @@ func apiRoutes() []apiRoute {
 
 const (
 	partOfMonitor  = "Not there with `CURFEW_MONITOR=false`."
-	besideRabbitMQ = "Only beside a RabbitMQ (`CURFEW_PRIMARY_URL`)."
+	onlyRabbitMQ = "Only beside a RabbitMQ (`CURFEW_PRIMARY_URL`)."
 )
 
-func always(*Node) bool { return true }
+func always(*Node) bool        { return true }
+func hasMonitor(n *Node) bool  { return n.alerts != nil }
+func hasAudit(n *Node) bool    { return n.audit != nil }
+func hasRabbitMQ(n *Node) bool { return n.rabbitmq != nil }
 
-func (n *Node) hasMonitor() bool       { return n.alerts != nil }
-func (n *Node) hasAudit() bool         { return n.audit != nil }
-func (n *Node) isBesideRabbitMQ() bool { return n.rabbitmq != nil }
-
-func (n *Node) statusHandler(o *opsEndpoints) http.Handler {
+func statusHandler(n *Node, o *opsEndpoints) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, n.status(o)) })
 }
 
-func (n *Node) alertHandler(*opsEndpoints) http.Handler {
+func alertHandler(n *Node, _ *opsEndpoints) http.Handler {
 	return http.StripPrefix(curfewPrefix, n.alerts.Handler())
 }
 
-func (n *Node) forecastHandler(*opsEndpoints) http.Handler { return http.HandlerFunc(n.forecasts) }
-func (n *Node) historyHandler(*opsEndpoints) http.Handler  { return n.history.Handler() }
-func (n *Node) auditHandler(*opsEndpoints) http.Handler    { return n.audit.Handler() }
-func (n *Node) rabbitmqHandler(*opsEndpoints) http.Handler {
+func forecastHandler(n *Node, _ *opsEndpoints) http.Handler { return http.HandlerFunc(n.forecasts) }
+func historyHandler(n *Node, _ *opsEndpoints) http.Handler  { return n.history.Handler() }
+func auditHandler(n *Node, _ *opsEndpoints) http.Handler    { return n.audit.Handler() }
+
+func rabbitmqHandler(n *Node, _ *opsEndpoints) http.Handler {
 	return http.HandlerFunc(rabbitmqAPI{n.rabbitmq}.status)
 }
-func (n *Node) allowHandler(*opsEndpoints) http.Handler {
+
+func allowHandler(n *Node, _ *opsEndpoints) http.Handler {
 	return http.HandlerFunc(rabbitmqAPI{n.rabbitmq}.allow)
 }
 
@@ -151,7 +152,7 @@ func APIRoutes() (all []rest.Route) {
 func (n *Node) pages(api *management.API, ui *dashboard.Dashboard, o *opsEndpoints) *web {
 	pages := newWeb()
 	pages.mount("/api", api.Handler())
-	for _, part := range n.apiParts() {
+	for _, part := range apiParts(n) {
 		pages.mount(part, api.Guard(n.curfewAPI(o)))
 	}
 	pages.mount("/", ui.Handler())
@@ -162,14 +163,14 @@ func (n *Node) pages(api *management.API, ui *dashboard.Dashboard, o *opsEndpoin
 // monitoring is enough to read.
 func (n *Node) curfewAPI(o *opsEndpoints) http.Handler {
 	mux := http.NewServeMux()
-	for _, one := range n.ownRoutes() {
+	for _, one := range ownRoutes(n) {
 		mux.Handle(one.method+" "+curfewPrefix+one.path, one.handler(n, o))
 	}
 	return mux
 }
 
 // ownRoutes are those of apiRoutes that the node serves.
-func (n *Node) ownRoutes() (list []apiRoute) {
+func ownRoutes(n *Node) (list []apiRoute) {
 	for _, one := range apiRoutes() {
 		if one.there(n) {
 			list = append(list, one)
@@ -179,8 +180,8 @@ func (n *Node) ownRoutes() (list []apiRoute) {
 }
 
 // apiParts are the paths that ownRoutes are below.
-func (n *Node) apiParts() (list []string) {
-	for _, one := range n.ownRoutes() {
+func apiParts(n *Node) (list []string) {
+	for _, one := range ownRoutes(n) {
 		part, _, _ := strings.Cut(one.path[1:], "/")
 		if path := curfewPrefix + "/" + part; !slices.Contains(list, path) {
 			list = append(list, path)

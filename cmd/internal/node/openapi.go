@@ -16,8 +16,8 @@ import (
 var wholeOpenAPI []byte
 
 // openAPIHandler answers with the document of the routes that the node serves.
-func (n *Node) openAPIHandler(*opsEndpoints) http.Handler {
-	document := n.openAPI()
+func openAPIHandler(n *Node, _ *opsEndpoints) http.Handler {
+	document := openAPIOf(n)
 	hash := fnv.New64a()
 	_, _ = hash.Write(document) // never fails
 	tag := fmt.Sprintf(`"%x"`, hash.Sum64())
@@ -29,10 +29,10 @@ func (n *Node) openAPIHandler(*opsEndpoints) http.Handler {
 	})
 }
 
-// openAPI is wholeOpenAPI without the paths that the node does not serve, and with its version.
-func (n *Node) openAPI() []byte {
+// openAPIOf is wholeOpenAPI without the paths that the node does not serve, and with its version.
+func openAPIOf(n *Node) []byte {
 	served := map[string]bool{}
-	for _, one := range n.ownRoutes() {
+	for _, one := range ownRoutes(n) {
 		served[curfewPrefix+one.path] = true
 	}
 	if n.broker != nil {

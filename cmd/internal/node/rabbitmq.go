@@ -64,7 +64,7 @@ func (n *Node) pagesWithoutBroker(ui *dashboard.Dashboard, o *opsEndpoints) *web
 	pages := newWeb()
 	pages.mount("/api", http.HandlerFunc(notHere))
 	guarded := guard(n.users(), n.log, n.curfewAPI(o))
-	for _, part := range n.apiParts() {
+	for _, part := range apiParts(n) {
 		pages.mount(part, guarded)
 	}
 	pages.mount("/", ui.Handler())

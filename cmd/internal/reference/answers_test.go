@@ -250,8 +250,8 @@ func jsonOf(c *caller, v any) string {
 	return string(text)
 }
 
-// TestAnswersBesideRabbitMQ calls every route that a Curfew without a broker serves. RabbitMQ is not there, so no queue can be allowed.
-func TestAnswersBesideRabbitMQ(t *testing.T) {
+// TestAnswersWithRabbitMQ calls every route that a Curfew without a broker serves. RabbitMQ is not there, so no queue can be allowed.
+func TestAnswersWithRabbitMQ(t *testing.T) {
 	c := newCaller(startNode(t, true))
 	c.checkRoutes()
 	for _, path := range []string{"/status", "/forecasts", "/history", "/audit", "/openapi.json", "/alerts", "/alerts/rules", "/silences", "/rabbitmq"} {

@@ -14,16 +14,9 @@ import (
 	"curfew/cmd/internal/commands"
 )
 
-// tree is all commands, those that the library adds among them.
-func tree() *cobra.Command {
-	root := commands.Tree()
-	root.InitDefaultCompletionCmd("bash")
-	return root
-}
-
 // exitCodes is what `curfew help` says about them, as a table.
 func exitCodes(t *testing.T) string {
-	_, list, found := strings.Cut(tree().Long, "Exit codes: ")
+	_, list, found := strings.Cut(commands.Tree().Long, "Exit codes: ")
 	require.True(t, found)
 	out := newTable("Code", "Meaning")
 	for one := range strings.SplitSeq(strings.TrimSuffix(strings.ReplaceAll(list, "\n", " "), "."), "; ") {
@@ -53,7 +46,7 @@ func commandPages(t *testing.T) string {
 			visit(sub)
 		}
 	}
-	root := tree()
+	root := commands.Tree()
 	sample, _, err := root.Find([]string{"queue", "list"})
 	require.NoError(t, err)
 	out.WriteString("### Flags of commands that call a running Curfew\n\n")
@@ -86,7 +79,7 @@ func describeCommand(t *testing.T, out *strings.Builder, c *cobra.Command) {
 		}
 		fmt.Fprintf(out, "Commands: %s\n\n", strings.Join(names, ", "))
 	}
-	if c.Runnable() {
+	if !c.HasSubCommands() || len(c.LocalNonPersistentFlags().FlagUsages()) > 0 {
 		fmt.Fprintf(out, "Usage: `%s`\n\n", c.UseLine())
 	}
 	own, calls := pflag.NewFlagSet("", pflag.ContinueOnError), c.Flags().Lookup("password-file") != nil && c.Flags().Lookup("context") != nil
@@ -100,7 +93,7 @@ func describeCommand(t *testing.T, out *strings.Builder, c *cobra.Command) {
 	if own.HasFlags() {
 		out.WriteString(flagTable(own) + "\n")
 	}
-	if calls || c.InheritedFlags().Lookup("password-file") != nil {
+	if !c.HasSubCommands() && calls || c.InheritedFlags().Lookup("password-file") != nil {
 		out.WriteString("It takes the [flags of commands that call a running Curfew](#flags-of-commands-that-call-a-running-curfew)")
 		if c.InheritedFlags().Lookup("vhost") != nil {
 			fmt.Fprintf(out, ", and `--vhost` of [`%s`](#%s)", c.Parent().CommandPath(), anchor(c.Parent().CommandPath()))

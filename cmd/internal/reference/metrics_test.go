@@ -63,7 +63,7 @@ func readMetrics(t *testing.T, r *running, all map[string]*metric) {
 	note := func(name, help string, labels []string) {
 		m := all[name]
 		if m == nil {
-			m = &metric{name: name, help: help, kind: cmp.Or(kinds[name], kindByName(name)), labels: labels}
+			m = &metric{name: name, help: help, kind: cmp.Or(kinds[name], kindByName(name)), labels: slices.Sorted(slices.Values(labels))}
 			all[name] = m
 		}
 		m.broker, m.rabbitmq = m.broker || r.broker, m.rabbitmq || !r.broker
@@ -223,5 +223,6 @@ func labelsOf(f *dto.MetricFamily) (names []string) {
 			}
 		}
 	}
+	slices.Sort(names)
 	return names
 }

@@ -34,15 +34,15 @@ type running struct {
 
 const nobody = "127.0.0.1:1"
 
-func startNode(t *testing.T, besideRabbitMQ bool) *running {
-	r := &running{t: t, amqp: storetest.FreeAddr(), web: storetest.FreeAddr(), ops: storetest.FreeAddr(), metrics: prometheus.NewRegistry(), broker: !besideRabbitMQ}
+func startNode(t *testing.T, withRabbitMQ bool) *running {
+	r := &running{t: t, amqp: storetest.FreeAddr(), web: storetest.FreeAddr(), ops: storetest.FreeAddr(), metrics: prometheus.NewRegistry(), broker: !withRabbitMQ}
 	alerts := filepath.Join(t.TempDir(), "alerts.yaml")
 	require.NoError(t, os.WriteFile(alerts, []byte("deadManSwitch: {url: http://"+nobody+"/}\nsinks: {hook: {url: webhook+http://"+nobody+"/}}\n"), 0o600))
 	variables := []string{
 		"CURFEW_AMQP_ADDR=" + r.amqp, "CURFEW_HTTP_ADDR=" + r.web, "CURFEW_OPS_ADDR=" + r.ops, "CURFEW_DATA_DIR=" + t.TempDir(), "CURFEW_INSTANCE=reference",
 		"CURFEW_ALERTS=" + alerts, "CURFEW_REDIS_URL=redis://" + nobody, "OTEL_EXPORTER_OTLP_ENDPOINT=http://" + nobody, "OTEL_EXPORTER_OTLP_TIMEOUT=100",
 	}
-	if besideRabbitMQ {
+	if withRabbitMQ {
 		variables = append(variables, "CURFEW_PRIMARY_URL=amqp://guest:guest@"+nobody+"/", "CURFEW_WATCH=keep:*")
 	}
 	settingstest.Setenv(t, variables...)
