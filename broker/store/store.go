@@ -229,9 +229,6 @@ func (s *Store) Synced(fn func(error)) {
 	s.journal.whenSynced(fn)
 }
 
-// Full reports whether the disk is full, so that durable messages are refused.
-func (s *Store) Full() bool { return s.journal != nil && s.journal.isFull() }
-
 // Failed delivers the error that ended the journal, if that ever happens. The process must
 // then end, and recover by opening the store again.
 func (s *Store) Failed() <-chan error {

@@ -92,8 +92,7 @@ func (l *Line) Counts() Counts {
 	return l.counts
 }
 
-// Ready and Consumers are those of the last count.
-func (l *Line) Ready() int     { return l.ready }
+// Consumers are those of the last count.
 func (l *Line) Consumers() int { return l.consumers }
 
 // Overdue is how many messages have missed their deadlines and are still there, and the
