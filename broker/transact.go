@@ -17,7 +17,7 @@ type Settling struct {
 // Transact is Flush for a transaction: it enters what was added and then settles. Each
 // queue sees its publishes at once, one queue after another. After a crash all of it is
 // found or nothing, except that what goes to a dead-letter exchange moves by itself, and
-// that of more than store.MaxTransaction changes (a message's entering one queue, an ack) a
+// that of more than store.maxTransaction changes (a message's entering one queue, an ack) a
 // prefix is found, publishes first.
 func (p *Publisher) Transact(settlings []Settling, refused []int) []int {
 	p.count = 0

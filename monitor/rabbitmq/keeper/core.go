@@ -128,7 +128,7 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 	if c.state == Refused && c.refusal.sticky {
 		return
 	}
-	why := reason{Settings, f.Refusal()}
+	why := reason{Settings, f.refusal()}
 	if why.text == "" && f.Unknown != "" && !c.cfg.unknownToo {
 		why = reason{Unknown, "cannot be known: " + f.Unknown}
 	}

@@ -15,7 +15,7 @@ import (
 
 func TestRefusals(t *testing.T) {
 	fine := Facts{Type: Quorum, TTL: -1, DeliveryLimit: 20}
-	require.Empty(t, fine.Refusal())
+	require.Empty(t, fine.refusal())
 	for name, change := range map[string]func(*Facts){
 		"stream":        func(f *Facts) { f.Type = Stream },
 		"exclusive":     func(f *Facts) { f.Exclusive = true },
@@ -28,7 +28,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		f := fine
 		change(&f)
-		require.Contains(t, f.Refusal(), name)
+		require.Contains(t, f.refusal(), name)
 	}
 }
 
