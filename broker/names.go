@@ -50,6 +50,7 @@ type (
 	Queue           = topology.Queue
 	QueueDeclare    = topology.QueueDeclare
 	QueueInfo       = topology.QueueInfo
+	QueueDeletion   = topology.QueueDeletion
 )
 
 const (
