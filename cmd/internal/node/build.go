@@ -57,4 +57,6 @@ func stamped(settings []debug.BuildSetting) (revision, when string) {
 const dirtySuffix = "-dirty"
 
 // Commit is the revision without its mark, and whether the files differed from it.
-func (b Build) Commit() (commit string, dirty bool) { return strings.CutSuffix(b.Revision, dirtySuffix) }
+func (b Build) Commit() (commit string, dirty bool) {
+	return strings.CutSuffix(b.Revision, dirtySuffix)
+}
