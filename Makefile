@@ -48,12 +48,12 @@ $(LINT): # built once, with Go alone
 	GOBIN=$(CURDIR)/.cache/bin CGO_ENABLED=0 $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 	mv .cache/bin/golangci-lint $@
 
-test: deps ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients (12 minutes)
+test: deps $(LINT) ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients (12 minutes)
 	CRASH_POINTS=some $(RACED) -skip '$(LONG)' $(UNIT) ./integration/simulation
 	$(RACED) -run '$(IN_PROCESS)' ./integration
 	$(RELEASED) -run '$(LONG)|^TestCrashAtEveryOperation$$' ./broker ./broker/deadletters ./broker/store ./monitor/forecast ./scheduler/memstore
 	$(RELEASED) -p 1 -parallel 6 -skip '$(IN_PROCESS)|$(PRIVILEGED)|^TestSimulation' ./integration/...
-	cd integration/kubernetes && export CGO_ENABLED=0 && $(GO) vet -trimpath . && $(GO) test -trimpath -vet=off .
+	cd integration/kubernetes && export CGO_ENABLED=0 && $(GO) test -trimpath -vet=off . && GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(CURDIR)/$(LINT) run .
 
 test-privileged: deps ## the tests that need root with CAP_SYS_ADMIN and loop devices: disks that fill, fail or stand still, other clocks
 	$(RELEASED) -p 2 -run '$(PRIVILEGED)' ./integration ./integration/faults

@@ -41,7 +41,7 @@ func (d Deadlines) Events(ctx context.Context, buf []deadline.Event) (n int, lag
 // Expiries is the stream on which every expiry is told once.
 func (d Deadlines) Expiries() *deadline.Stream { return d.b.env.Expiries }
 
-// Expire removes the named messages whose deadline has come, wherever they stand in their
+// Expire removes the named messages whose deadline has come, wherever they are in their
 // queues: dead-lettered if the queue has a dead-letter exchange, else dropped. It appends
 // one answer for each ref, in order: Expired, Gone, Held or NotDue. It may be repeated: a
 // message expires once. Refs of one queue are best given together. path says who asks:

@@ -23,7 +23,7 @@
 //
 // What leaves for a reason that dead-letters is put in its queue's line under the queue's
 // lock (internal/delivery), and moved on by turns without it (internal/forward), so that no two queue locks
-// are ever held. Its source keeps its reference to the store until it stands in its new
+// are ever held. Its source keeps its reference to the store until it is in its new
 // queues; both are journaled as one record, so that in a crash it is still in its
 // source or already in all its targets.
 //
@@ -168,11 +168,11 @@
 // A queue counts under its lock, plain numbers; publishers add what concerns
 // exchanges and the whole broker once a batch (counts.go). What a deleted queue has
 // counted is kept, so that totals never fall. Browse and Info look without touching;
-// Survey samples how queues stand, for a forecast.
+// Survey samples the queues, for a forecast.
 //
 // # Rooms inside
 //
-// What needs nothing of the broker stands in packages below internal: the clock of deadlines
+// What needs nothing of the broker is in packages below internal: the clock of deadlines
 // (clock), arguments and settings (queueargs), properties and headers (message), the
 // alarm of memory and disk (resources), definitions as they are saved (catalog), users and
 // their rights (accounts), one queue at work (delivery), messages that wait until they are due (delayed), what

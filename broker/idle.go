@@ -17,7 +17,7 @@ import (
 // one look at all delayed messages judges what has gathered, in a goroutine of its own that
 // there is only meanwhile: alarms do not wait for it, and publishing keeps no index for it.
 //
-// None is missed: one that is due stands in the line of letters until it has arrived,
+// None is missed: one that is due is in the line of letters until it has arrived,
 // which is use, and publishing one is use, too (await).
 type idlers struct {
 	mu        sync.Mutex // leaf

@@ -15,8 +15,8 @@ import (
 	"curfew/broker/store"
 )
 
-// standing are the messages of a queue as a browse shows them.
-func standing(t testing.TB, q *broker.Queue) []broker.Browsed {
+// queued are the messages of a queue as a browse shows them.
+func queued(t testing.TB, q *broker.Queue) []broker.Browsed {
 	t.Helper()
 	found, err := q.Browse(broker.Browse{Count: 1 << 20, BodyBytes: -1})
 	require.NoError(t, err)
@@ -36,17 +36,17 @@ func TestMoveTakesFromTheMiddle(t *testing.T) {
 			x.publish("", "from", body, "1000", nil)
 		}
 		tracked := x.deadlines()
-		found := standing(t, from)
+		found := queued(t, from)
 		outcome, _, err := x.p.CanMove(from.Ref(&found[1]), moving(&found[1], "to"), nil)
 		require.NoError(t, err)
 		assert.Equal(t, broker.Moved, outcome)
-		assert.Len(t, standing(t, from), 3)
+		assert.Len(t, queued(t, from), 3)
 
 		outcome, err = x.p.Move(from.Ref(&found[1]), moving(&found[1], "to"), false)
 		require.NoError(t, err)
 		assert.Equal(t, broker.Moved, outcome)
-		assert.Equal(t, []string{"a", "c"}, bodiesOf(standing(t, from)))
-		arrived := standing(t, to)
+		assert.Equal(t, []string{"a", "c"}, bodiesOf(queued(t, from)))
+		arrived := queued(t, to)
 		assert.Equal(t, []string{"b"}, bodiesOf(arrived))
 		assert.Equal(t, x.b.Now()+500_000, arrived[0].Deadline, "its new queue's time to live counts")
 		assert.Equal(t, []deadline.Event{
@@ -56,7 +56,7 @@ func TestMoveTakesFromTheMiddle(t *testing.T) {
 		outcome, err = x.p.Move(from.Ref(&found[1]), moving(&found[1], "to"), false)
 		require.NoError(t, err)
 		assert.Equal(t, broker.MoveGone, outcome, "once")
-		assert.Len(t, standing(t, to), 1)
+		assert.Len(t, queued(t, to), 1)
 	})
 }
 
@@ -67,7 +67,7 @@ func TestMoveLeavesWhatCannotGo(t *testing.T) {
 	x.publish("", "full", "first", "", nil)
 	x.publish("", "drops", "first", "", nil)
 	x.publish("", "from", "m", "", nil)
-	m := standing(t, from)[0]
+	m := queued(t, from)[0]
 	for _, c := range []struct {
 		exchange, key string
 		want          broker.MoveOutcome
@@ -90,7 +90,7 @@ func TestMoveLeavesWhatCannotGo(t *testing.T) {
 	_, err := x.p.Move(from.Ref(&m), bad, false)
 	assert.EqualValues(t, amqp.PreconditionFailed, code(err))
 	for _, q := range []*broker.Queue{from, full, drops} {
-		found := standing(t, q)
+		found := queued(t, q)
 		assert.Len(t, found, 1)
 		assert.Equal(t, queue.Ready, found[0].State)
 	}
@@ -110,10 +110,10 @@ func TestMoveAsksForRights(t *testing.T) {
 	from := x.queue("from", nil)
 	x.queue("to", nil)
 	x.publish("", "from", "m", "", nil)
-	m := standing(t, from)[0]
+	m := queued(t, from)[0]
 	_, err := x.vh.NewPublisher("nobody").Move(from.Ref(&m), moving(&m, "to"), false)
 	assert.EqualValues(t, amqp.AccessRefused, code(err))
-	assert.Len(t, standing(t, from), 1)
+	assert.Len(t, queued(t, from), 1)
 }
 
 func TestMovedOutlivesARestartOnce(t *testing.T) {
@@ -124,7 +124,7 @@ func TestMovedOutlivesARestartOnce(t *testing.T) {
 	for i := range 10 {
 		x.publishPersistent("", "from", fmt.Sprint(i), "")
 	}
-	for i, m := range standing(t, from) {
+	for i, m := range queued(t, from) {
 		if i%2 == 1 {
 			outcome, err := x.p.Move(from.Ref(&m), moving(&m, "to"), false)
 			require.NoError(t, err)
@@ -150,7 +150,7 @@ func TestMoveAmongOthers(t *testing.T) {
 	for i := range n {
 		x.publish("", "from", fmt.Sprint(i), "", nil)
 	}
-	found := standing(t, from)
+	found := queued(t, from)
 	var moved [2]int
 	done := make(chan struct{})
 	for w := range moved {
@@ -177,7 +177,7 @@ func TestMoveAmongOthers(t *testing.T) {
 	for _, body := range arrived {
 		taken[body]++
 	}
-	assert.Empty(t, standing(t, from))
+	assert.Empty(t, queued(t, from))
 	assert.Len(t, taken, n)
 	for body, times := range taken {
 		assert.Equal(t, 1, times, body)
@@ -190,7 +190,7 @@ func TestRemove(t *testing.T) {
 	for _, body := range []string{"a", "b", "c"} {
 		x.publish("", "q", body, "", nil)
 	}
-	found := standing(t, q)
+	found := queued(t, q)
 	refs := []deadline.Ref{q.Ref(&found[1]), q.Ref(&found[2]), q.Ref(&found[1]), {Queue: 4711, Seq: 1}}
 	assert.Equal(t, 2, x.b.Remove(refs))
 	assert.Equal(t, []string{"a"}, x.drain(q))

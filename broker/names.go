@@ -92,7 +92,7 @@ type (
 	Consumer    = delivery.Consumer
 	Delivery    = delivery.Delivery
 	Due         = delivery.Due
-	Holder      = delivery.Holder
+	LockHolder  = delivery.LockHolder
 	MoveOutcome = delivery.MoveOutcome
 	QueueCounts = delivery.QueueCounts
 	QueueState  = delivery.QueueState

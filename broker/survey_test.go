@@ -18,7 +18,7 @@ func (x *bench) surveyOf(name string, samples int) (found deadline.Survey) {
 	x.b.Deadlines().Survey(samples, func(s *deadline.Survey) {
 		if s.Name == name {
 			found = *s
-			found.Standings = append([]deadline.Standing(nil), s.Standings...)
+			found.Samples = append([]deadline.Sample(nil), s.Samples...)
 		}
 	})
 	return found
@@ -41,21 +41,21 @@ func TestSurveySaysHowAQueueStands(t *testing.T) {
 		assert.Equal(t, 9, s.Ready)
 		assert.Equal(t, uint64(2), s.Delivered)
 		assert.Equal(t, uint64(2), s.Polled)
-		require.Len(t, s.Standings, 9)
-		last := s.Standings[8]
+		require.Len(t, s.Samples, 9)
+		last := s.Samples[8]
 		assert.Equal(t, 8, last.Ahead)
 		assert.Equal(t, deadline.At(time.Now().Add(5*time.Second)), last.Ref.Deadline)
-		assert.Zero(t, s.Standings[7].Ref.Deadline)
+		assert.Zero(t, s.Samples[7].Ref.Deadline)
 		ttl, ok := x.b.Deadlines().TimeToLive(last.Ref)
 		assert.True(t, ok)
 		assert.Equal(t, deadline.Millis(5000), ttl)
-		_, ok = x.b.Deadlines().TimeToLive(s.Standings[0].Ref)
+		_, ok = x.b.Deadlines().TimeToLive(s.Samples[0].Ref)
 		assert.False(t, ok, "it has no deadline")
 
 		s = x.surveyOf("q", 3)
 		assert.Equal(t, 3, s.Step)
-		require.Len(t, s.Standings, 3)
-		assert.Equal(t, 6, s.Standings[2].Ahead)
+		require.Len(t, s.Samples, 3)
+		assert.Equal(t, 6, s.Samples[2].Ahead)
 		assert.Zero(t, x.surveyOf("other", 3).Ready)
 		assert.Equal(t, 9, s.Ready, "nothing was taken")
 	})

@@ -13,7 +13,6 @@ type aggregator struct {
 	counters  *counters
 	histogram *latenessHistogram
 	alerts    *alert.Alerts
-	threshold time.Duration // the lateness from which an expiry is late
 
 	lateness latenessCount
 	queue    uint64
@@ -37,7 +36,6 @@ func (m *Monitor) newAggregator() aggregator {
 		counters:  m.counters,
 		histogram: m.metrics.lateness,
 		alerts:    m.options.Alerts,
-		threshold: m.options.LateThreshold,
 	}
 }
 
@@ -64,7 +62,7 @@ func (a *aggregator) add(x *deadline.Expiry) {
 	a.count(&a.run, x.Ref.Deadline, lateness)
 	if x.Path != deadline.Requeued && x.Path != deadline.Manual && x.Path != deadline.Scheduled {
 		a.lateness.add(lateness)
-		if lateness >= a.threshold {
+		if lateness >= deadline.LateFrom {
 			a.count(&a.late, x.Ref.Deadline, lateness)
 		}
 	}

@@ -24,7 +24,7 @@ const (
 type failReason uint8
 
 const (
-	failLate    failReason = iota // fired over the threshold, for no reason below
+	failLate    failReason = iota // late (deadline.LateFrom), for no reason below
 	failStalled                   // likewise, since the schedule that was up did not fire
 	failParked                    // the dead letter had nowhere to go
 

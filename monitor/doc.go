@@ -15,7 +15,7 @@
 //	                        write ──► Redis ── claim ──► due list ────────┘
 //	reconcile: Snapshot ─► index      keep: checks Redis, Snapshot ─► Redis
 //	alert: notifies of what the others record (expired, late, held, parked, at risk)
-//	forecast: how queues stand and are served ─► what will expire (alert: at risk)
+//	forecast: what queues have, how they are served ─► what will expire (alert: at risk)
 //	watch: sends heartbeats to Redis; reports instances whose heartbeats stopped, and what is due there
 //
 // Each loop is a goroutine that ends only with the context of Run. One that fails or

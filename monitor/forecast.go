@@ -22,9 +22,9 @@ const (
 	// reconnectTime is how long after a start a queue without consumers is not at risk:
 	// clients need some seconds to connect again.
 	reconnectTime = 15 * time.Second
-	// defaultRiskShare of its time to live is what the first message to miss has used up
+	// riskShare of its time to live is what the first message to miss has used up
 	// when a queue counts as at risk.
-	defaultRiskShare = 0.5
+	riskShare = 0.5
 )
 
 // Surveyor is a Primary that can describe its queues. Without one there is no forecast.
@@ -62,7 +62,6 @@ type forecaster struct {
 	now    func() deadline.Instant // by the primary's clock
 	offset func() time.Duration    // of that clock from the wall clock
 	alerts *alert.Alerts
-	share  float64 // see Options.RiskShare
 	meters map[uint64]*metered
 	began  time.Time // when the loop first started
 	round  uint64
@@ -154,8 +153,8 @@ func (f *forecaster) meter(s *deadline.Survey) *metered {
 // predict makes the forecast of a queue, adds its deadlines to the outlook, and returns when that was, in Unix ms.
 func (f *forecaster) predict(s *deadline.Survey, rate float64, outlook *forecast.Outlook) (Forecast, int64) {
 	now := s.At
-	f.missed = slices.Grow(f.missed[:0], len(s.Standings))[:len(s.Standings)]
-	line := forecast.Line{Now: now, Ready: s.Ready, Step: s.Step, Standings: s.Standings, Rate: rate, Missed: f.missed}
+	f.missed = slices.Grow(f.missed[:0], len(s.Samples))[:len(s.Samples)]
+	line := forecast.Line{Now: now, Ready: s.Ready, Step: s.Step, Samples: s.Samples, Rate: rate, Missed: f.missed}
 	p := forecast.Predict(line)
 	one := Forecast{
 		VHost: s.VHost, Queue: s.Name, Ready: s.Ready, Consumers: s.Consumers, Rate: rate,
@@ -163,7 +162,7 @@ func (f *forecaster) predict(s *deadline.Survey, rate float64, outlook *forecast
 		LastMiss: f.wallMillis(p.Last), DrainedAt: f.wallMillis(p.Drained),
 	}
 	if p.First >= 0 {
-		first := s.Standings[p.First]
+		first := s.Samples[p.First]
 		one.FirstMiss = f.wallMillis(first.Ref.Deadline)
 		reconnecting := s.Consumers == 0 && time.Since(f.began) < reconnectTime
 		one.AtRisk = !reconnecting && f.nearEnough(first.Ref, now)
@@ -172,13 +171,13 @@ func (f *forecaster) predict(s *deadline.Survey, rate float64, outlook *forecast
 	if one.AtRisk {
 		fate = forecast.WillExpire
 	}
-	for i := range s.Standings {
-		switch due := s.Standings[i].Ref.Deadline; {
+	for i := range s.Samples {
+		switch due := s.Samples[i].Ref.Deadline; {
 		case due == 0:
 		case f.missed[i]:
-			outlook.Add(due, line.Weight(&s.Standings[i]), fate)
+			outlook.Add(due, line.Weight(&s.Samples[i]), fate)
 		default:
-			outlook.Add(due, line.Weight(&s.Standings[i]), forecast.Safe)
+			outlook.Add(due, line.Weight(&s.Samples[i]), forecast.Safe)
 		}
 	}
 	return one, f.wallMillis(now)
@@ -197,7 +196,7 @@ func (f *forecaster) wallMillis(at deadline.Instant) int64 {
 // risk. If its time to live is not known, it has.
 func (f *forecaster) nearEnough(s deadline.Ref, now deadline.Instant) bool {
 	ttl, ok := f.from.TimeToLive(s)
-	return !ok || float64(s.Deadline.Sub(now)) <= (1-f.share)*float64(ttl.Duration())
+	return !ok || float64(s.Deadline.Sub(now)) <= (1-riskShare)*float64(ttl.Duration())
 }
 
 // tell reports a queue to alerts: in each round while it is at risk, so that counts are up

@@ -40,7 +40,7 @@ type Monitor struct {
 
 	scheduled SelfScheduled // nil: the deadlines of the primary are in the index
 
-	forecaster *forecaster // nil: the primary cannot say how its queues stand
+	forecaster *forecaster // nil: the primary cannot survey its queues
 	forecasts  atomic.Pointer[[]Forecast]
 	outlook    atomic.Pointer[forecast.Outlook]
 }
@@ -77,7 +77,7 @@ func New(o Options) (*Monitor, error) {
 	}
 	m.scheduled, _ = o.Primary.(SelfScheduled)
 	if surveyor, ok := o.Primary.(Surveyor); ok {
-		m.forecaster = &forecaster{from: surveyor, now: o.Primary.Now, offset: o.Primary.ClockOffset, alerts: o.Alerts, share: o.RiskShare, meters: make(map[uint64]*metered)}
+		m.forecaster = &forecaster{from: surveyor, now: o.Primary.Now, offset: o.Primary.ClockOffset, alerts: o.Alerts, meters: make(map[uint64]*metered)}
 		m.loops = append(m.loops, &loop{name: "forecast", run: m.forecast})
 	}
 	if o.Alerts != nil {
@@ -115,7 +115,7 @@ func (m *Monitor) addRedis() {
 	m.loops = append(m.loops,
 		&loop{name: "write", run: m.redis.write},
 		&loop{name: "claim", run: m.redis.claim},
-		&loop{name: "keep", run: m.keep})
+		&loop{name: "check", run: m.checkRedis})
 	if registry, ok := m.options.Redis.(Registry); ok {
 		m.redis.names = newNames(registry, m.primary.QueueName, m.redis.log)
 		m.watcher = newWatcher(registry, m.options, m.log)

@@ -67,19 +67,13 @@ type Options struct {
 	// every shadow in the feed is written to Redis, even if its message is settled or due
 	// by then.
 	WriteWindow time.Duration
-	// LateThreshold is the lateness from which a deadline counts as late; 0 is 1 s.
-	LateThreshold time.Duration
-	// RiskShare is a share of a message's time to live, 0 to 1. A queue is at risk when the
-	// first message that will expire there has used up that share; 0 is 0.5.
-	RiskShare float64
 	// NewTimer makes the timer that fires deadlines, such as PreciseTimer. nil is the Go
 	// runtime's, which is up to a millisecond late.
 	NewTimer func() (Timer, error)
 }
 
 const (
-	defaultWriteWindow   = 20 * time.Millisecond
-	defaultLateThreshold = time.Second
+	defaultWriteWindow = 20 * time.Millisecond
 )
 
 func (o Options) withDefaults() (Options, error) {
@@ -97,12 +91,6 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.NewTimer == nil {
 		o.NewTimer = func() (Timer, error) { return newRuntimeTimer(), nil }
-	}
-	if o.RiskShare == 0 {
-		o.RiskShare = defaultRiskShare
-	}
-	if o.LateThreshold == 0 {
-		o.LateThreshold = defaultLateThreshold
 	}
 	return o, nil
 }

@@ -20,7 +20,7 @@ type RecentExpiry struct {
 	Path   string `json:"path"`
 	Count  int64  `json:"count"`
 	// WorstMillis is the greatest lateness. Late is true if some were later than
-	// Options.LateThreshold though no consumer had held them.
+	// deadline.LateFrom though no consumer had held them.
 	WorstMillis int64 `json:"worst_ms"`
 	Late        bool  `json:"late"`
 }

@@ -47,7 +47,7 @@ var errLost = errors.New("monitor: the schedule was lost while it was rebuilt")
 //
 // It fires only while it is up, and the index fires what it did not fire in time. A schedule
 // that is up and let a deadline pass is distrusted: the index fires as if it were down,
-// until the keeper has checked it.
+// until it has been checked.
 type redisSchedule struct {
 	store   Schedule
 	now     func() deadline.Instant // the primary's clock
@@ -57,7 +57,7 @@ type redisSchedule struct {
 	due     *memstore.Store
 	fire    *alarm // of the fire loop
 	claims  *alarm // of the claim loop
-	keeper  chan struct{}
+	checker chan struct{}
 	writer  writer
 	names   *names // nil: nobody would read them
 	every   bool   // write every shadow, see record
@@ -78,19 +78,19 @@ type redisSchedule struct {
 
 func newRedisSchedule(o Options, due *memstore.Store, fire *alarm) *redisSchedule {
 	return &redisSchedule{
-		store:  o.Redis,
-		every:  o.WriteWindow < 0,
-		now:    o.Primary.Now,
-		log:    o.Log.Named("schedule"),
-		alerts: o.Alerts,
-		due:    due,
-		fire:   fire,
-		claims: newAlarm(),
-		keeper: make(chan struct{}, 1),
-		writer: writer{arrived: make(chan struct{}, 1)},
-		state:  ScheduleDown,
-		since:  time.Now(),
-		reason: "not connected yet",
+		store:   o.Redis,
+		every:   o.WriteWindow < 0,
+		now:     o.Primary.Now,
+		log:     o.Log.Named("schedule"),
+		alerts:  o.Alerts,
+		due:     due,
+		fire:    fire,
+		claims:  newAlarm(),
+		checker: make(chan struct{}, 1),
+		writer:  writer{arrived: make(chan struct{}, 1)},
+		state:   ScheduleDown,
+		since:   time.Now(),
+		reason:  "not connected yet",
 	}
 }
 
@@ -132,7 +132,7 @@ func (r *redisSchedule) distrust() {
 	if !r.distrusted.Swap(true) {
 		r.log.Warn("schedule let deadlines pass, the index fires")
 		r.fire.now()
-		r.wakeKeeper()
+		r.wakeChecker()
 	}
 }
 
@@ -149,7 +149,7 @@ func (r *redisSchedule) fail(operation string, err error) {
 		zap.String("operation", operation), zap.Error(err))
 	r.alerts.Degraded(r.reason)
 	r.told = r.reason
-	r.wakeKeeper()
+	r.wakeChecker()
 }
 
 // rebuilding lets writes in: what comes from now on reaches Redis.
@@ -220,12 +220,12 @@ func (r *redisSchedule) inspected(s scheduler.Status) {
 // requestSync has the schedule reconciled.
 func (r *redisSchedule) requestSync() {
 	r.resync.Store(true)
-	r.wakeKeeper()
+	r.wakeChecker()
 }
 
-func (r *redisSchedule) wakeKeeper() {
+func (r *redisSchedule) wakeChecker() {
 	select {
-	case r.keeper <- struct{}{}:
+	case r.checker <- struct{}{}:
 	default:
 	}
 }

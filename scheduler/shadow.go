@@ -18,7 +18,7 @@ const (
 )
 
 // ErrInstant is wrapped by a Store's refusal of a deadline, or another instant to
-// stand at, outside 1 ..= MaxDeadline.
+// be at, outside 1 ..= MaxDeadline.
 var ErrInstant = errors.New("instant out of range")
 
 // ErrText is wrapped by ParseText's refusal.
@@ -36,15 +36,6 @@ func CheckInstant(at deadline.Instant) error {
 		return fmt.Errorf("scheduler: %w: %d µs", ErrInstant, at)
 	}
 	return nil
-}
-
-// Text is the text form of a shadow, or a description of one that has none.
-func Text(shadow deadline.Ref) string {
-	text, err := AppendText(make([]byte, 0, TextLen), shadow)
-	if err != nil {
-		return fmt.Sprintf("invalid shadow {%d %016x %d}", shadow.Deadline, shadow.Queue, shadow.Seq)
-	}
-	return string(text)
 }
 
 // AppendText appends the text form of a shadow, TextLen bytes:

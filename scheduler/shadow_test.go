@@ -18,7 +18,6 @@ func TestTextForm(t *testing.T) {
 		text, err := AppendText([]byte("x"), s)
 		require.NoError(t, err)
 		require.Equal(t, "x"+want, string(text))
-		require.Equal(t, want, Text(s))
 		back, err := ParseText(text[1:])
 		require.NoError(t, err)
 		require.Equal(t, s, back)
@@ -52,7 +51,6 @@ func TestRefusedInstants(t *testing.T) {
 		b, err := AppendText([]byte("x"), deadline.Ref{Deadline: at})
 		require.ErrorIs(t, err, ErrInstant)
 		require.Equal(t, "x", string(b))
-		require.Contains(t, Text(deadline.Ref{Deadline: at}), "invalid")
 	}
 }
 

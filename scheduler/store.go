@@ -15,7 +15,7 @@ import (
 // may be repeated. An instant out of range is refused with an error that wraps
 // ErrInstant.
 type Store interface {
-	// Apply puts add at their deadlines, also those that stand elsewhere, and
+	// Apply puts add at their deadlines, also those that are elsewhere, and
 	// removes remove; a shadow in both is removed. Shadows present or absent
 	// already are no error.
 	Apply(ctx context.Context, add, remove []deadline.Ref) error
@@ -23,7 +23,7 @@ type Store interface {
 	// Claim leases at most max shadows whose score is <= until: it moves their
 	// score to leaseUntil, which must be greater, and appends them to out. Those of
 	// one queue come in order of score, then deadline, then seq; other queues may
-	// stand between them.
+	// are between them.
 	//
 	// next is when to claim again: the lowest score in the store, which is <= until
 	// when there is more to claim, or where a lease ends; 0 when the store is empty.

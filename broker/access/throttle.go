@@ -80,7 +80,7 @@ func (t *Throttle) Begin(from netip.Addr, now time.Time) Attempt {
 
 // End ends an attempt. It returns how long the answer to a wrong password must be delayed.
 // An attempt that was not wrong, or not verified, gives its turn back.
-func (t *Throttle) End(a Attempt, now time.Time, wrong bool) (late time.Duration) {
+func (t *Throttle) End(a Attempt, now time.Time, wrong bool) (delay time.Duration) {
 	s := t.find(a.from)
 	if !wrong {
 		if s != nil && a.turnTaken {

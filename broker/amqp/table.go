@@ -71,7 +71,7 @@ func decodeArray(b []byte) []any {
 	return array
 }
 
-// decodeValue decodes the value whose type letter stands first in b.
+// decodeValue decodes the value whose type letter is the first in b.
 func decodeValue(b []byte) (value any, rest []byte) {
 	kind, b := b[0], b[1:]
 	n := int(fixedSize[kind])

@@ -15,7 +15,7 @@
 //
 // # Replays
 //
-// A replay walks its queue once, up to the messages that stood there when it was started, and moves each one that its filter matches
+// A replay walks its queue once, up to the messages that were there when it was started, and moves each one that its filter matches
 // (broker: Publisher.Move):
 //
 //	running ──all looked at──► done

@@ -18,7 +18,7 @@ func TestResend(t *testing.T) {
 	d := newDesk(t)
 	d.publish("", "q", "wrong", amqp.Properties{Expiration: "60000", MessageID: "m", Headers: amqp.Table{"tenant": "a"}})
 	d.expire(d.q)
-	seq := d.standing(d.dlq)[0].Seq
+	seq := d.queued(d.dlq)[0].Seq
 	draft, ok, err := deadletters.DraftOf(d.b, d.dlq, seq)
 	require.NoError(t, err)
 	require.True(t, ok)
@@ -49,7 +49,7 @@ func TestResend(t *testing.T) {
 	assert.Empty(t, left)
 	assert.Empty(t, d.bodies(d.dlq))
 	assert.Equal(t, []string{"right"}, d.bodies(d.q))
-	p, err := d.standing(d.q)[0].Decode()
+	p, err := d.queued(d.q)[0].Decode()
 	require.NoError(t, err)
 	assert.Equal(t, "70000", p.Expiration)
 	assert.Equal(t, amqp.Table{"customer": "a", deadletters.ReplaysHeader: int64(1)}, p.Headers)
@@ -65,7 +65,7 @@ func TestResend(t *testing.T) {
 func TestDraftOfWhatNeverDied(t *testing.T) {
 	d := newDesk(t)
 	d.publish("", "dlq", "m", amqp.Properties{})
-	seq := d.standing(d.dlq)[0].Seq
+	seq := d.queued(d.dlq)[0].Seq
 	draft, ok, err := deadletters.DraftOf(d.b, d.dlq, seq)
 	require.NoError(t, err)
 	require.True(t, ok)
@@ -80,5 +80,5 @@ func TestDraftOfWhatNeverDied(t *testing.T) {
 	_, ok, err = deadletters.DraftOf(d.b, d.dlq, seq)
 	require.NoError(t, err)
 	assert.False(t, ok)
-	assert.NotEqual(t, queue.Ready, d.standing(d.dlq)[0].State)
+	assert.NotEqual(t, queue.Ready, d.queued(d.dlq)[0].State)
 }

@@ -167,7 +167,7 @@ func Export(ctx context.Context, q *broker.Queue, f *Filter, w io.Writer) (n int
 	return n, errors.Join(err, failed)
 }
 
-// ImportError says at which line of a file an import ended; what stood before it is in
+// ImportError says at which line of a file an import ended; what came before it is in
 // the queue.
 type ImportError struct {
 	Line int

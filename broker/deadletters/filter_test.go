@@ -86,7 +86,7 @@ func TestFiltersByContent(t *testing.T) {
 		{deadletters.Filter{Key: "q"}, 4},
 		{deadletters.Filter{Key: "other"}, 0},
 	} {
-		n, err := deadletters.Count(t.Context(), d.dlq, &c.f)
+		n, err := count(t.Context(), d.dlq, &c.f)
 		require.NoError(t, err)
 		assert.Equal(t, c.want, n, "%+v", c.f)
 	}
@@ -123,11 +123,11 @@ func TestHostileBodies(t *testing.T) {
 	d.expire(d.q)
 	for _, path := range []string{"a", "a.b", "a.#.a", "#.#.#.#", "0.0.0", strings.Repeat("#.", 19) + "#", "a.a.a.a.a.a.a"} {
 		start := time.Now()
-		_, err := deadletters.Count(t.Context(), d.dlq, &deadletters.Filter{JSON: map[string]string{path: "x"}})
+		_, err := count(t.Context(), d.dlq, &deadletters.Filter{JSON: map[string]string{path: "x"}})
 		require.NoError(t, err)
 		require.Less(t, time.Since(start), 30*time.Second, path)
 	}
-	n, err := deadletters.Count(t.Context(), d.dlq, &deadletters.Filter{Pattern: "^a{100}"})
+	n, err := count(t.Context(), d.dlq, &deadletters.Filter{Pattern: "^a{100}"})
 	require.NoError(t, err)
 	assert.Equal(t, 1, n, "the beginning of what is packed is looked at")
 }
@@ -173,7 +173,7 @@ func TestNewestFirst(t *testing.T) {
 	d := newDesk(t)
 	d.dead(600)
 	var all []queue.Seq
-	for _, x := range d.standing(d.dlq) {
+	for _, x := range d.queued(d.dlq) {
 		all = append(all, x.Seq)
 	}
 	for _, f := range []deadletters.Filter{{}, {Seqs: all}, {Reason: "expired"}} {
@@ -204,7 +204,7 @@ func TestNewestFirst(t *testing.T) {
 func TestSelectedAreOfOneQueue(t *testing.T) {
 	d := newDesk(t)
 	d.dead(5)
-	seqs := []queue.Seq{d.standing(d.dlq)[3].Seq, d.standing(d.dlq)[1].Seq, d.standing(d.dlq)[1].Seq, 99}
+	seqs := []queue.Seq{d.queued(d.dlq)[3].Seq, d.queued(d.dlq)[1].Seq, d.queued(d.dlq)[1].Seq, 99}
 	f := &deadletters.Filter{Seqs: seqs, QueueID: d.dlq.ID()}
 	found, _, err := deadletters.Search(t.Context(), d.dlq, f, deadletters.Look{Count: 10, BodyBytes: -1})
 	require.NoError(t, err)
@@ -301,7 +301,7 @@ func BenchmarkFilter(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := deadletters.Count(b.Context(), d.dlq, &f); err != nil {
+				if _, err := count(b.Context(), d.dlq, &f); err != nil {
 					b.Fatal(err)
 				}
 			}

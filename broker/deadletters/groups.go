@@ -86,7 +86,7 @@ func Groups(ctx context.Context, q *broker.Queue, f *Filter, now time.Time) (lis
 	return list, seen, err
 }
 
-// causeOf says why a message is parked. It stands there as it was to be routed.
+// causeOf says why a message is parked. It is there as it was to be routed.
 func causeOf(q *broker.Queue, l *Letter) Cause {
 	_, missing := q.VHost().Exchange(l.Exchange)
 	switch {

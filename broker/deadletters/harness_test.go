@@ -1,7 +1,9 @@
 package deadletters_test
 
 import (
+	"context"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -61,7 +63,7 @@ func (d *desk) publish(exchange, key, body string, p amqp.Properties) {
 // expire dead-letters what stands in q.
 func (d *desk) expire(q *broker.Queue) {
 	d.t.Helper()
-	for _, x := range d.standing(q) {
+	for _, x := range d.queued(q) {
 		require.Equal(d.t, deadline.Expired, d.b.FireNow(q.Ref(&x), false))
 	}
 }
@@ -76,7 +78,7 @@ func (d *desk) reject(q *broker.Queue) {
 	q.Settle(broker.Reject, []queue.Seq{seq}, nil)
 }
 
-func (d *desk) standing(q *broker.Queue) []broker.Browsed {
+func (d *desk) queued(q *broker.Queue) []broker.Browsed {
 	d.t.Helper()
 	found, err := q.Browse(broker.Browse{Count: 1 << 20, BodyBytes: -1})
 	require.NoError(d.t, err)
@@ -84,7 +86,7 @@ func (d *desk) standing(q *broker.Queue) []broker.Browsed {
 }
 
 func (d *desk) bodies(q *broker.Queue) (bodies []string) {
-	for _, x := range d.standing(q) {
+	for _, x := range d.queued(q) {
 		bodies = append(bodies, string(x.Message.Body))
 	}
 	return bodies
@@ -127,4 +129,10 @@ func (d *desk) dead(n int) {
 		d.publish("", "q", fmt.Sprint(i), amqp.Properties{DeliveryMode: 2, MessageID: fmt.Sprint("id-", i)})
 	}
 	d.expire(d.q)
+}
+
+// count is how many ready messages of q the filter matches.
+func count(ctx context.Context, q *broker.Queue, f *deadletters.Filter) (int, error) {
+	found, _, err := deadletters.Search(ctx, q, f, deadletters.Look{Count: math.MaxInt})
+	return len(found), err
 }

@@ -87,7 +87,7 @@ func countAll(t *testing.T, dir string, n int) (q, dlq int) {
 	for _, body := range append(d.bodies(d.q), d.bodies(d.dlq)...) {
 		seen[body]++
 	}
-	q, dlq = len(d.standing(d.q)), len(d.standing(d.dlq))
+	q, dlq = len(d.queued(d.q)), len(d.queued(d.dlq))
 	require.NoError(t, d.b.Close())
 	require.Len(t, seen, n, "none is lost")
 	require.Equal(t, n, q+dlq, "none is doubled")

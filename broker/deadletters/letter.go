@@ -30,8 +30,8 @@ type Death struct {
 	ExpiresAt  int64     `json:"original_expires_at,omitempty"` // Unix ms
 }
 
-// Letter is a message as it stands in its queue, with its history. The zero Seq is of
-// a message that stands in none, such as one from a file.
+// Letter is a message as it is in its queue, with its history. The zero Seq is of
+// a message that is in none, such as one from a file.
 type Letter struct {
 	Seq         queue.Seq
 	State       queue.State

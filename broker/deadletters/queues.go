@@ -8,7 +8,7 @@ import (
 	"curfew/broker/queue"
 )
 
-// Queue is one that dead letters go to or stand in.
+// Queue is one that dead letters go to or are in.
 type Queue struct {
 	VHost   string `json:"vhost"`
 	Queue   string `json:"queue"`
@@ -24,7 +24,7 @@ type Queue struct {
 const (
 	maxFrom = 100
 	// sampled is how many messages at a queue's head and tail are looked at to see
-	// whether dead letters stand in it though no queue's go there.
+	// whether dead letters are in it though no queue's go there.
 	sampled = 8
 )
 
@@ -73,7 +73,7 @@ func destinations(vh *broker.VHost, exchange, key string) []string {
 	return found
 }
 
-// hasLetters reports whether dead letters stand at the queue's head or tail.
+// hasLetters reports whether dead letters are at the queue's head or tail.
 func hasLetters(q *broker.Queue) bool {
 	for _, tail := range []bool{false, true} {
 		page, _ := q.Browse(broker.Browse{FromTail: tail, Count: sampled, State: queue.Ready}) // one that is deleted has none

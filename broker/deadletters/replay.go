@@ -41,7 +41,7 @@ type Request struct {
 	Position Position `json:"position,omitzero"`
 }
 
-// Replay is a replay as it stands: running, or ended.
+// Replay is a replay as it is now: running, or ended.
 type Replay struct {
 	ID string `json:"id"`
 	Request

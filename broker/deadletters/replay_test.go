@@ -29,7 +29,7 @@ func TestReplayToOrigin(t *testing.T) {
 	assert.Equal(t, deadletters.Done, run.State, run.Error)
 	assert.Equal(t, 1, run.Replayed)
 	assert.Empty(t, d.bodies(d.dlq))
-	back := d.standing(d.q)
+	back := d.queued(d.q)
 	require.Len(t, back, 1)
 	assert.Equal(t, "orders new.one", string(back[0].Message.Exchange)+" "+string(back[0].Message.RoutingKey))
 	p, err := back[0].Decode()
@@ -130,7 +130,7 @@ func TestReplayTimeToLive(t *testing.T) {
 		d.expire(d.q)
 		run := d.replay(d.runs(""), deadletters.Request{Options: deadletters.Options{TTL: c.ttl, Millis: 5_000_000}})
 		got := map[string]int64{}
-		for _, x := range d.standing(d.q) {
+		for _, x := range d.queued(d.q) {
 			got[string(x.Message.Body)] = d.b.UnixMillis(x.Deadline)
 		}
 		require.Len(t, got, len(c.want), c.ttl)

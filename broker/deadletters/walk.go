@@ -148,13 +148,3 @@ func At(q *broker.Queue, seq queue.Seq, bodyBytes int) (l Letter, ok bool) {
 	}
 	return l, ok
 }
-
-// Count is how many ready messages of q the filter matches.
-func Count(ctx context.Context, q *broker.Queue, f *Filter) (n int, err error) {
-	m, err := f.compile()
-	if err != nil {
-		return 0, err
-	}
-	err = walk(ctx, q, way{}, m, func(*Letter) bool { n++; return true }, nil)
-	return n, err
-}

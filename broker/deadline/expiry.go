@@ -94,6 +94,9 @@ type Expiry struct {
 	To         []string // into these queues
 }
 
+// LateFrom is the lateness from which an expired message is late, if no consumer held it.
+const LateFrom = time.Second
+
 // Lateness is how long after its deadline the message was where it went, and 0 for one
 // that expired before its deadline because somebody made the deadline come. Metrics,
 // alerts, audit and traces all show this value.

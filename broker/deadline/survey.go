@@ -1,7 +1,7 @@
 package deadline
 
-// Standing is where one ready message stands in its queue.
-type Standing struct {
+// Sample is one ready message of a queue, and its place there.
+type Sample struct {
 	Ref   Ref // its Deadline is 0 if it has none
 	Ahead int // ready messages that are delivered before it
 }
@@ -16,5 +16,5 @@ type Survey struct {
 	Delivered        uint64 // messages delivered so far, each counted once however often it came back
 	Polled           uint64 // of these deliveries, those by basic.get
 	Step             int
-	Standings        []Standing
+	Samples          []Sample
 }

@@ -112,7 +112,7 @@ func addTLS(o object, s *tls.ConnectionState) {
 	o["peer_cert_validity"] = cert.NotBefore.UTC().Format(time.RFC3339) + " - " + cert.NotAfter.UTC().Format(time.RFC3339)
 }
 
-// noGarbage stands where RabbitMQ tells of its runtime.
+// noGarbage is shown where RabbitMQ tells of its runtime.
 var noGarbage = object{"max_heap_size": -1, "min_bin_vheap_size": -1, "min_heap_size": -1, "fullsweep_after": -1, "minor_gcs": -1}
 
 func listChannels(r *request) error {

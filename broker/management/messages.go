@@ -198,7 +198,7 @@ func readPeek(f rest.Fields) (p operate.PeekRequest, encoding string, err error)
 	return p, encoding, nil
 }
 
-// peekObject is a message as get shows it, and how it stands.
+// peekObject is a message as get shows it, with its state.
 func peekObject(m *operate.Message, encoding string) object {
 	o := messageObject(string(m.Message.Exchange), string(m.Message.RoutingKey), m.Redelivered, m.Message.Properties, m.Message.Body, m.BodyBytes,
 		&fetch{encoding: encoding, truncate: -1})

@@ -30,7 +30,7 @@ type Account struct {
 	evict func(error)
 
 	// Guarded by the budget's mu.
-	held    int64
+	used    int64
 	evicted error // why it had to give way; nil: it did not
 }
 
@@ -85,7 +85,7 @@ func (a *Account) take(n int64) (victim *Account, err error) {
 		b.refused++
 		return nil, exceeded
 	}
-	victim.addLocked(-victim.held)
+	victim.addLocked(-victim.used)
 	victim.evicted = exceeded
 	b.evicted++
 	return victim, exceeded
@@ -119,7 +119,7 @@ func (a *Account) Close() {
 	b := a.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	a.addLocked(-a.held)
+	a.addLocked(-a.used)
 	if a.evicted == nil {
 		a.evicted = &Exceeded{b.limit}
 	}
@@ -130,7 +130,7 @@ func (a *Account) Close() {
 // mu.
 func (a *Account) addLocked(n int64) {
 	b := a.b
-	a.held += n
+	a.used += n
 	b.used += n
 	if b.users[a.user] += n; b.users[a.user] == 0 {
 		delete(b.users, a.user)
@@ -141,8 +141,8 @@ func (a *Account) addLocked(n int64) {
 // it prefers the one that asks.
 func (b *Budget) largestLocked(asks *Account) (most *Account) {
 	user := asks.user
-	for name, held := range b.users {
-		if held > b.users[user] {
+	for name, used := range b.users {
+		if used > b.users[user] {
 			user = name
 		}
 	}
@@ -150,7 +150,7 @@ func (b *Budget) largestLocked(asks *Account) (most *Account) {
 		most = asks
 	}
 	for a := range b.accounts {
-		if a.user == user && (most == nil || a.held > most.held) {
+		if a.user == user && (most == nil || a.used > most.used) {
 			most = a
 		}
 	}

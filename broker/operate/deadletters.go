@@ -15,7 +15,7 @@ import (
 	"curfew/broker/queue"
 )
 
-// ListDeadLetterQueues lists the queues that dead letters go to or stand in, the fullest of each virtual host first; vhost is "" for all.
+// ListDeadLetterQueues lists the queues that dead letters go to or are in, the fullest of each virtual host first; vhost is "" for all.
 func (o Letters) ListDeadLetterQueues(_ context.Context, a Actor, vhost string) ([]deadletters.Queue, error) {
 	if err := o.permit(&a, ListDeadLetterQueues, vhost); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ type SearchRequest struct {
 	Count, BodyBytes int
 }
 
-// DeadLetter is one as it stands in its queue.
+// DeadLetter is one as it is in its queue.
 type DeadLetter struct {
 	deadletters.Letter
 	DeadlineMillis int64  // Unix ms by the wall clock; 0 none
@@ -174,7 +174,7 @@ func (o Letters) ImportDeadLetters(ctx context.Context, a Actor, to QueueName, l
 // Draft is what a replay would publish of one dead letter, for a person to change.
 type Draft struct {
 	deadletters.Draft
-	QueueID uint64 // the incarnation of the queue that it stands in
+	QueueID uint64 // the incarnation of the queue that it is in
 }
 
 // maxDraft bounds a body that a person edits, in bytes.

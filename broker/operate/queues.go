@@ -62,7 +62,7 @@ func (o *Operations) Queue(_ context.Context, a Actor, at QueueName) (QueueDetai
 // Seq is the number of a message in its queue.
 type Seq = queue.Seq
 
-// Message is a message as it stands in its queue.
+// Message is a message as it is in its queue.
 type Message struct {
 	broker.Browsed
 	DeadlineMillis int64           // Unix ms by the wall clock; 0 none

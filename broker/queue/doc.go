@@ -17,7 +17,7 @@
 //   - A message leaves once. Whatever tries to settle it a second time (an ack, a lazy
 //     expiry in Take, an eager one by Expire, a purge) learns that it is gone.
 //   - Nothing expires early. Nothing is delivered at or after its deadline, wherever in the
-//     queue it stands; the one exception is a time to live of zero at the instant of
+//     queue it is; the one exception is a time to live of zero at the instant of
 //     publishing.
 //   - An unacked message belongs to its consumer and never expires. If its deadline came
 //     meanwhile, Requeue expires it, and it is not offered again.
@@ -28,7 +28,7 @@
 // # Memory and time
 //
 // Messages of one priority have consecutive numbers. Their entries (24 bytes, without
-// pointers) stand in chunks of 128, the chunks in pages of 256, the pages in a directory:
+// pointers) are in chunks of 128, the chunks in pages of 256, the pages in a directory:
 // three lookups lead from a number to its entry. Bitmaps of the ready entries, and of the
 // chunks that have some, let the head skip millions of entries that are gone or unacked in a
 // few steps, even if the oldest message comes back again and again. A chunk is freed when

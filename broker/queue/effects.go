@@ -33,7 +33,7 @@ type Outcome uint8
 const (
 	// Fired: the message left the queue, and the effects say so.
 	Fired Outcome = iota
-	// Gone: no message with that number and deadline stands in the queue.
+	// Gone: no message with that number and deadline is in the queue.
 	Gone
 	// Held: it is unacked, and its consumer keeps it. Requeue will expire it.
 	Held

@@ -5,13 +5,13 @@ import "slices"
 // lane is the messages of one priority in the order of their numbers.
 type lane struct {
 	next  uint64  // the next number to be given
-	head  uint64  // no ready entry stands below it
+	head  uint64  // no ready entry is below it
 	first uint64  // index of the page dir[0]
 	dir   []*page // nil where all of a page's entries are gone; dir[0] is not
 	ready int
 }
 
-// place is where a number's entry stands, found once per operation.
+// place is where a number's entry is, found once per operation.
 type place struct {
 	number uint64
 	page   *page

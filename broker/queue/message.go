@@ -20,7 +20,7 @@ func makeSeq(priority uint8, number uint64) Seq {
 	return Seq(priority)<<numberBits | Seq(number)
 }
 
-// Priority is the priority the message stands under.
+// Priority is the priority the message is under.
 func (s Seq) Priority() uint8 { return uint8(s >> numberBits) }
 
 // Next is where Queue.Each goes on after s. It need not name a message.

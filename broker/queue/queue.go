@@ -8,7 +8,7 @@ import (
 	"curfew/broker/deadline"
 )
 
-// Queue is one message queue: what stands in it, in which order and state. See
+// Queue is one message queue: what is in it, in which order and state. See
 // the package comment. It is not safe for concurrent use.
 type Queue struct {
 	opts  Options
@@ -158,7 +158,7 @@ func (q *Queue) Requeue(now deadline.Instant, s Seq, failed bool, fx *Effects) b
 }
 
 // Expire settles the message s if it has this deadline, the deadline has come
-// and no consumer holds it, wherever in the queue it stands. With NotDue it
+// and no consumer holds it, wherever in the queue it is. With NotDue it
 // also returns the deadline. Any number of callers may propose the same expiry:
 // one is told Fired, the others Gone.
 func (q *Queue) Expire(now deadline.Instant, s Seq, deadline deadline.Instant, fx *Effects) (Outcome, deadline.Instant) {
@@ -224,7 +224,7 @@ func (q *Queue) Remove(s Seq, deadline deadline.Instant, fx *Effects) bool {
 }
 
 // Hold makes the ready message s, if it has this deadline, unacked, as Take does with
-// the first, wherever in the queue it stands. False: it is gone, held, or has another
+// the first, wherever in the queue it is. False: it is gone, held, or has another
 // deadline.
 func (q *Queue) Hold(s Seq, deadline deadline.Instant) bool {
 	at, ok := q.find(s)
@@ -262,7 +262,7 @@ func (q *Queue) Track(s Seq, deadline deadline.Instant) bool {
 }
 
 // Relocate notes that the store keeps the message s at another position. False:
-// it is gone, or does not stand at old.
+// it is gone, or is not at old.
 func (q *Queue) Relocate(s Seq, old, moved uint64) bool {
 	at, ok := q.find(s)
 	if !ok || at.entry().pos != old {

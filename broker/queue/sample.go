@@ -14,9 +14,9 @@ type Sampling struct {
 }
 
 // Sample goes on with a walk for at most chunks chunks of 128 messages, and calls
-// fn with each message it stops at and how many ready ones stand before it. It reads
+// fn with each message it stops at and how many ready ones are before it. It reads
 // the chunks it stops in, and of each other a count of one byte. more is false at the
-// end. Between two calls the queue may change: what stands before is then as of when
+// end. Between two calls the queue may change: what is before is then as of when
 // the walk passed it.
 func (q *Queue) Sample(s *Sampling, chunks int, fn func(ahead int, seq Seq, m Message)) (more bool) {
 	step := max(s.Step, 1)

@@ -28,7 +28,7 @@ func (q *Queue) Drain(fx *Effects) int {
 
 // Each calls fn with every queued message in the order of delivery (the highest
 // priority first, then by number) until fn returns false. It begins at from, or
-// where from would stand if it is gone; 0 is the beginning. A walk in pages goes
+// where from would be if it is gone; 0 is the beginning. A walk in pages goes
 // on with last.Next(). fn must not change the queue.
 func (q *Queue) Each(from Seq, fn func(Seq, Message, State) bool) {
 	p, number := len(q.lanes)-1, uint64(0)
@@ -47,7 +47,7 @@ func (q *Queue) Each(from Seq, fn func(Seq, Message, State) bool) {
 }
 
 // EachBack is Each from the other end: the order of delivery reversed, beginning
-// with what stands before the message before, or would if that is gone; 0 is behind
+// with what is before the message before, or would if that is gone; 0 is behind
 // the tail. A walk in pages goes on with the last one seen.
 func (q *Queue) EachBack(before Seq, fn func(Seq, Message, State) bool) {
 	p, number := 0, uint64(numberMask)

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"net"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -66,7 +65,7 @@ func benchClient(b *testing.B) *benchConn {
 	require.NoError(b, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
-	go func() { ended <- server.New(server.Options{Broker: br, Heartbeat: -time.Second}).Serve(ctx, l) }()
+	go func() { ended <- server.New(server.Options{Broker: br}).Serve(ctx, l) }()
 	nc, err := net.Dial("tcp", l.Addr().String())
 	require.NoError(b, err)
 	b.Cleanup(func() {

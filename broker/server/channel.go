@@ -36,7 +36,7 @@ type channel struct {
 
 func newChannel(c *connection, id uint16) *channel {
 	ch := &channel{conn: c, id: id, publisher: c.user.Rights.NewPublisher(c.user.VHost)}
-	ch.deliveries.Init(id, &c.out, &c.held, c.cancelNotify)
+	ch.deliveries.Init(id, &c.out, &c.usage, c.cancelNotify)
 	return ch
 }
 
@@ -197,7 +197,7 @@ func (ch *channel) close() {
 	ch.publisher.Pause()
 	ch.rollback()
 	ch.closeReplies()
-	ch.content.Abandon(&ch.conn.held)
+	ch.content.Abandon(&ch.conn.usage)
 	if c := ch.confirms.Load(); c != nil {
 		c.Close()
 	}

@@ -84,7 +84,7 @@ func (c *connection) releaseAll() {
 		ch.close()
 	}
 	c.srv.totals.channelsClosed.Add(uint64(c.channels.clear()))
-	c.held.Close()
+	c.usage.Close()
 	c.unlist()
 	if c.session != nil {
 		c.user.Rights.Pace(false)

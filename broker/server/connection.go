@@ -14,8 +14,8 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/server/internal/declare"
 	"curfew/broker/server/internal/deliveries"
-	"curfew/broker/server/internal/held"
 	"curfew/broker/server/internal/outbox"
+	"curfew/broker/server/internal/usage"
 )
 
 // phase is the state of a connection (AMQP 0-9-1 §2.2.4).
@@ -61,7 +61,7 @@ type connection struct {
 
 	reads, received atomic.Uint64 // from the socket: calls, octets
 
-	held     held.Bytes
+	usage    usage.Memory
 	channels channelTable
 	acks     deliveries.Batch // settlements not yet passed to their queues
 	dirty    []*channel       // with publishes not yet passed to their queues
@@ -141,7 +141,7 @@ func (c *connection) channel(f amqp.Frame) (*channel, error) {
 		return nil, amqp.Answering(err, id)
 	}
 	c.channels.add(newChannel(c, f.Channel))
-	c.held.Add(channelBytes)
+	c.usage.Add(channelBytes)
 	c.srv.totals.channelsOpened.Add(1)
 	c.out.Send(f.Channel, &amqp.ChannelOpenOk{})
 	return nil, nil
@@ -150,7 +150,7 @@ func (c *connection) channel(f amqp.Frame) (*channel, error) {
 // removeChannel removes a closed channel.
 func (c *connection) removeChannel(ch *channel) {
 	c.channels.remove(ch)
-	c.held.Add(-channelBytes)
+	c.usage.Add(-channelBytes)
 	c.srv.totals.channelsClosed.Add(1)
 	c.session.CloseChannel()
 	if c.flow.consuming {
@@ -174,19 +174,19 @@ func (c *connection) flush() {
 const (
 	channelBytes = 2 << 10 // with its room for properties and two names
 
-	// maxHeldBytes is how much one connection may hold in addition to the largest message. It also
+	// maxUsedBytes is how much one connection may use in addition to the largest message. It also
 	// applies if the budget is unlimited.
-	maxHeldBytes = 64 << 20
+	maxUsedBytes = 64 << 20
 )
 
-// updateHeld draws from the budget of all clients what the connection now holds in addition,
-// or gives back what it no longer holds. An error is 506, which closes the connection.
-func (c *connection) updateHeld() error {
-	return c.held.Update(maxHeldBytes + int64(c.srv.opts.Broker.MaxMessageBytes()))
+// updateUsage draws from the budget of all clients what the connection now uses in addition,
+// or gives back what it no longer uses. An error is 506, which closes the connection.
+func (c *connection) updateUsage() error {
+	return c.usage.Update(maxUsedBytes + int64(c.srv.opts.Broker.MaxMessageBytes()))
 }
 
-// evict closes the connection that holds the most. A client that does not read is cut off.
+// evict closes the connection that uses the most. A client that does not read is cut off.
 func (c *connection) evict(err error) {
-	c.forceClose(held.OverBudget(err))
+	c.forceClose(usage.OverBudget(err))
 	time.AfterFunc(closeGrace, c.cutOff)
 }

@@ -25,7 +25,7 @@
 //	admission   which connections may be in their handshake
 //	sasl        who the client is
 //	outbox      frames that wait for the socket; the writer; heartbeats
-//	held        memory that the client makes the broker hold
+//	usage       memory that the client makes the broker hold
 //	content     a publish, put together from its frames
 //	confirms    publisher confirms of a channel
 //	declare     methods that declare, bind, purge and delete
@@ -56,7 +56,7 @@
 //     address that has the most is closed (admission).
 //   - An oversized frame is refused before it is buffered. Bodies take memory as they
 //     arrive. Unfinished publishes, transactions, channels, consumers and unsent frames are
-//     charged to a memory budget that all clients share (held, broker/memory). When the
+//     charged to a memory budget that all clients share (usage, broker/memory). When the
 //     budget is used up, the largest connection of the user who holds the most is closed
 //     with 506. In any case one connection may hold no more than 64 MiB and one message.
 //   - Of a consumer's arguments, up to 1 KiB is kept for display.

@@ -150,7 +150,7 @@ func (h *handshake) login(m *amqp.ConnectionStartOk) error {
 	c.phase = awaitTuneOk
 	o := &c.srv.opts
 	c.out.Send(0, &amqp.ConnectionTune{Tuning: amqp.Tuning{
-		ChannelMax: o.ChannelMax, FrameMax: o.FrameMax, Heartbeat: uint16(max(o.Heartbeat, 0) / time.Second),
+		ChannelMax: o.ChannelMax, FrameMax: o.FrameMax, Heartbeat: uint16(offeredHeartbeat / time.Second),
 	}})
 	return nil
 }
@@ -206,7 +206,7 @@ func (h *handshake) open(m *amqp.ConnectionOpen) error {
 	c.session, c.phase, c.handshake = session, running, nil
 	c.user = declare.Client{Rights: session.Rights(), VHost: session.VHost(), Owner: c}
 	account := c.srv.opts.Broker.Clients().Open(c.userName, c.evict)
-	c.held.Open(account)
+	c.usage.Open(account)
 	c.out.OpenAccount(account)
 	c.updatePaced()
 	c.deadline.open(h.heartbeat)

@@ -9,7 +9,7 @@ import (
 // addContent handles a header or body frame.
 func (ch *channel) addContent(f amqp.Frame) error {
 	c := ch.conn
-	m, complete, err := ch.content.Add(f, c.srv.opts.Broker.MaxMessageBytes(), &c.held)
+	m, complete, err := ch.content.Add(f, c.srv.opts.Broker.MaxMessageBytes(), &c.usage)
 	if err != nil {
 		return err
 	}
@@ -18,7 +18,7 @@ func (ch *channel) addContent(f amqp.Frame) error {
 		return nil
 	}
 	err = ch.publish(&m)
-	ch.content.Release(&c.held)
+	ch.content.Release(&c.usage)
 	return err
 }
 

@@ -77,7 +77,7 @@ func (c *connection) accountForRead() error {
 	if c.phase != running {
 		return nil
 	}
-	if err := c.updateHeld(); err != nil {
+	if err := c.updateUsage(); err != nil {
 		return c.fail(0, err)
 	}
 	return nil

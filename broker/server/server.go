@@ -25,7 +25,6 @@ type Options struct {
 	Broker            *broker.Broker
 	FrameMax          uint32         // octets, with overhead; default 131072
 	ChannelMax        uint16         // channels per connection; default 2047
-	Heartbeat         time.Duration  // offered to clients, whole seconds; default 60 s, negative: none
 	MaxConnections    int            // open at once, including those still logging in; default 1024
 	MaxHandshakes     int            // connections that are not open yet; default 512
 	MaxPeerHandshakes int            // of those, from one address other than this machine's; default 64
@@ -39,12 +38,13 @@ type Options struct {
 const (
 	defaultFrameMax          = 131072
 	defaultChannelMax        = 2047
-	defaultHeartbeat         = 60 * time.Second
 	defaultMaxConnections    = 1024
 	defaultMaxHandshakes     = 512
 	defaultMaxPeerHandshakes = 64
 	defaultConsumerTimeout   = 30 * time.Minute
 	defaultCompat            = "4.1.0"
+
+	offeredHeartbeat = 60 * time.Second // what a client answers counts
 )
 
 // Server speaks AMQP 0-9-1 with clients. It is safe for concurrent use.
@@ -72,9 +72,6 @@ func New(o Options) *Server {
 	}
 	if o.ChannelMax == 0 {
 		o.ChannelMax = defaultChannelMax
-	}
-	if o.Heartbeat == 0 {
-		o.Heartbeat = defaultHeartbeat
 	}
 	if o.ConsumerTimeout == 0 {
 		o.ConsumerTimeout = defaultConsumerTimeout

@@ -6,8 +6,8 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
-	"curfew/broker/server/internal/held"
 	"curfew/broker/server/internal/outbox"
+	"curfew/broker/server/internal/usage"
 )
 
 const (
@@ -36,7 +36,7 @@ type transaction struct {
 	bytes     int
 	dropped   int                  // unroutable and not mandatory
 	returns   []broker.Publication // mandatory publishes without a queue, which the commit returns to the client
-	heldBytes int64                // counted in the connection's held.Bytes
+	usedBytes int64                // counted in the connection's usage.Memory
 
 	mu         sync.Mutex // comes before the outbox's lock
 	committing bool       // tx.commit has not been answered yet
@@ -58,23 +58,23 @@ func (tx *transaction) count(m *broker.Publication) error {
 const returnBytes = 160
 
 // returnLater keeps a copy of a message to be returned.
-func (tx *transaction) returnLater(m *broker.Publication, h *held.Bytes) {
-	tx.hold(h, returnBytes+int64(len(m.Exchange)+len(m.RoutingKey)+len(m.Properties)+len(m.Body)))
+func (tx *transaction) returnLater(m *broker.Publication, u *usage.Memory) {
+	tx.use(u, returnBytes+int64(len(m.Exchange)+len(m.RoutingKey)+len(m.Properties)+len(m.Body)))
 	tx.returns = append(tx.returns, broker.Publication{
 		Exchange: slices.Clone(m.Exchange), RoutingKey: slices.Clone(m.RoutingKey), Properties: slices.Clone(m.Properties), Body: slices.Clone(m.Body),
 	})
 }
 
-// hold counts memory of the transaction until its end.
-func (tx *transaction) hold(h *held.Bytes, n int64) {
-	tx.heldBytes += n
-	h.Add(n)
+// use counts memory of the transaction until its end.
+func (tx *transaction) use(u *usage.Memory, n int64) {
+	tx.usedBytes += n
+	u.Add(n)
 }
 
 // end forgets what was published, and begins a new transaction.
-func (tx *transaction) end(h *held.Bytes) {
-	h.Add(-tx.heldBytes)
-	tx.publishes, tx.bytes, tx.dropped, tx.returns, tx.heldBytes = 0, 0, 0, nil, 0
+func (tx *transaction) end(u *usage.Memory) {
+	u.Add(-tx.usedBytes)
+	tx.publishes, tx.bytes, tx.dropped, tx.returns, tx.usedBytes = 0, 0, 0, nil, 0
 }
 
 // checkCommitted refuses a method that arrives before tx.commit was answered.
@@ -130,11 +130,11 @@ func (ch *channel) publishLater(tx *transaction, m *broker.Publication) error {
 	entries := ch.publisher.Entries()
 	routed, err := ch.addWhenRoom(m)
 	ch.publisher.Pause()
-	tx.hold(&ch.conn.held, int64(ch.publisher.Entries()-entries)*broker.EntryBytes)
+	tx.use(&ch.conn.usage, int64(ch.publisher.Entries()-entries)*broker.EntryBytes)
 	switch {
 	case err != nil || routed:
 	case ch.content.Mandatory:
-		tx.returnLater(m, &ch.conn.held)
+		tx.returnLater(m, &ch.conn.usage)
 	default:
 		tx.dropped++
 	}
@@ -159,7 +159,7 @@ func (ch *channel) commit() error {
 	ch.refused = ch.publisher.Transact(settlements, ch.refused)
 	ch.unflushed = publishCounts{uint64(tx.publishes), uint64(len(tx.returns)), uint64(tx.dropped)}
 	ch.countPublishes()
-	tx.end(&ch.conn.held)
+	tx.end(&ch.conn.usage)
 	ch.deliveries.ServeLine()
 	if len(ch.refused) > 0 {
 		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "partial tx completion")
@@ -180,7 +180,7 @@ func (ch *channel) rollback() {
 		return
 	}
 	ch.publisher.Discard()
-	tx.end(&ch.conn.held)
+	tx.end(&ch.conn.usage)
 	ch.deliveries.PutBackDeferred()
 }
 

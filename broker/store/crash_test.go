@@ -36,8 +36,8 @@ func tiny(mode SyncMode) tuning {
 
 type place struct{ queue, seq uint64 }
 
-// standing is what must be found of a queued message.
-type standing struct {
+// queuedMessage is what must be found of a queued message.
+type queuedMessage struct {
 	id    int // 0: its body is too short for an id
 	terms Terms
 }
@@ -45,7 +45,7 @@ type standing struct {
 // fact is one call that changed what must survive.
 type fact struct {
 	leave []place
-	enter map[place]standing
+	enter map[place]queuedMessage
 	amend map[place]Terms
 }
 
@@ -58,7 +58,7 @@ type world struct {
 	mu        sync.Mutex // a queue lock for all queues
 	pos       map[place]Pos
 	terms     map[place]Terms
-	base      map[place]standing // what the last recovery found
+	base      map[place]queuedMessage // what the last recovery found
 	facts     []fact
 	confirmed int
 	next      map[uint64]uint64 // seq, by queue
@@ -71,7 +71,7 @@ type world struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	return &world{
 		t: t, rng: rand.New(rand.NewPCG(seed, 0)), pos: map[place]Pos{},
-		terms: map[place]Terms{}, base: map[place]standing{}, next: map[uint64]uint64{}, volatile: map[place]int{},
+		terms: map[place]Terms{}, base: map[place]queuedMessage{}, next: map[uint64]uint64{}, volatile: map[place]int{},
 	}
 }
 
@@ -130,7 +130,7 @@ func (w *world) publish(s *Store) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	f := fact{enter: map[place]standing{}}
+	f := fact{enter: map[place]queuedMessage{}}
 	var entries []Enqueue
 	for range queues {
 		queue := uint64(1 + w.rng.IntN(3))
@@ -138,7 +138,7 @@ func (w *world) publish(s *Store) {
 		e := w.enter(s, queue, p, durable)
 		entries = append(entries, e)
 		if durable && persistent {
-			f.enter[place{queue, e.Seq}] = standing{id, Terms{ExpiresAt: e.ExpiresAt}}
+			f.enter[place{queue, e.Seq}] = queuedMessage{id, Terms{ExpiresAt: e.ExpiresAt}}
 		} else {
 			w.volatile[place{queue, e.Seq}] = id
 		}
@@ -222,7 +222,7 @@ func (w *world) move(s *Store) {
 		return
 	}
 	e := w.enter(s, uint64(1+w.rng.IntN(3)), p, true)
-	w.facts = append(w.facts, fact{leave: []place{at}, enter: map[place]standing{{e.Queue, e.Seq}: {id, Terms{ExpiresAt: e.ExpiresAt}}}})
+	w.facts = append(w.facts, fact{leave: []place{at}, enter: map[place]queuedMessage{{e.Queue, e.Seq}: {id, Terms{ExpiresAt: e.ExpiresAt}}}})
 	s.Moved(src, []Enqueue{e})
 }
 
@@ -243,7 +243,7 @@ func (w *world) transact(s *Store) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	f := fact{enter: map[place]standing{}}
+	f := fact{enter: map[place]queuedMessage{}}
 	var settles []Settle
 	for range w.rng.IntN(6) {
 		if at, ok := w.any(); ok {
@@ -256,7 +256,7 @@ func (w *world) transact(s *Store) {
 	for i, p := range positions {
 		e := w.enter(s, uint64(1+w.rng.IntN(3)), p, true)
 		entries = append(entries, e)
-		f.enter[place{e.Queue, e.Seq}] = standing{first + i, Terms{ExpiresAt: e.ExpiresAt}}
+		f.enter[place{e.Queue, e.Seq}] = queuedMessage{first + i, Terms{ExpiresAt: e.ExpiresAt}}
 	}
 	w.facts = append(w.facts, f)
 	s.Transacted(entries, settles)
@@ -324,7 +324,7 @@ func (w *world) check(s *Store) {
 func (w *world) recovered(s *Store, r *Recovery) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	found := map[place]standing{}
+	found := map[place]queuedMessage{}
 	w.pos, w.terms = map[place]Pos{}, map[place]Terms{}
 	w.next, w.volatile = map[uint64]uint64{}, map[place]int{}
 	for _, q := range r.Queues {
@@ -336,15 +336,15 @@ func (w *world) recovered(s *Store, r *Recovery) {
 				fmt.Sscanf(string(m.Body[:8]), "%d", &id)
 				require.Equal(w.t, message(id), m, "a wrong body")
 			}
-			found[at] = standing{id, e.Terms}
+			found[at] = queuedMessage{id, e.Terms}
 			require.Equal(w.t, since(q.Queue, e.Seq), q.EnqueuedAt(&e))
 			w.pos[at], w.terms[at] = e.Pos, e.Terms
 			w.next[q.Queue] = max(w.next[q.Queue], e.Seq)
 		}
 	}
-	if !w.explained(func(state map[place]standing, _ int) bool { return sameMessages(state, found) }) {
+	if !w.explained(func(state map[place]queuedMessage, _ int) bool { return sameMessages(state, found) }) {
 		var nearest []string
-		w.explained(func(state map[place]standing, calls int) bool {
+		w.explained(func(state map[place]queuedMessage, calls int) bool {
 			if d := differences(state, found); nearest == nil || len(d) < len(nearest) {
 				nearest = append(d, fmt.Sprintf("after %d calls, of which the last %+v", calls, w.facts[max(calls-1, 0):calls]))
 			}
@@ -356,7 +356,7 @@ func (w *world) recovered(s *Store, r *Recovery) {
 }
 
 // explained tries the states that a restart may find until fn accepts one.
-func (w *world) explained(fn func(state map[place]standing, calls int) bool) bool {
+func (w *world) explained(fn func(state map[place]queuedMessage, calls int) bool) bool {
 	state := maps.Clone(w.base)
 	for i := 0; ; i++ {
 		if i >= w.confirmed && fn(state, i) {
@@ -369,20 +369,20 @@ func (w *world) explained(fn func(state map[place]standing, calls int) bool) boo
 	}
 }
 
-func (f *fact) apply(state map[place]standing) {
+func (f *fact) apply(state map[place]queuedMessage) {
 	for _, at := range f.leave {
 		delete(state, at)
 	}
 	maps.Copy(state, f.enter)
 	for at, terms := range f.amend {
 		if x, ok := state[at]; ok {
-			state[at] = standing{x.id, terms}
+			state[at] = queuedMessage{x.id, terms}
 		}
 	}
 }
 
 // differences describes how a state differs from what was found.
-func differences(state, found map[place]standing) (d []string) {
+func differences(state, found map[place]queuedMessage) (d []string) {
 	for at, x := range state {
 		if y, ok := found[at]; !ok {
 			d = append(d, fmt.Sprintf("%v %+v is missing", at, x))
@@ -399,7 +399,7 @@ func differences(state, found map[place]standing) (d []string) {
 }
 
 // sameMessages compares places, ids and terms.
-func sameMessages(a, b map[place]standing) bool {
+func sameMessages(a, b map[place]queuedMessage) bool {
 	if len(a) != len(b) {
 		return false
 	}

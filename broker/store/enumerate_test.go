@@ -263,7 +263,7 @@ func (r *trial) put(queue uint64, m Message) {
 	r.ids++
 	e := r.enter(r.s, queue, p, true)
 	at := place{queue, e.Seq}
-	r.facts = append(r.facts, fact{enter: map[place]standing{at: {r.ids, Terms{ExpiresAt: e.ExpiresAt}}}})
+	r.facts = append(r.facts, fact{enter: map[place]queuedMessage{at: {r.ids, Terms{ExpiresAt: e.ExpiresAt}}}})
 	r.queued = append(r.queued, at)
 	r.s.Enqueued([]Enqueue{e})
 }
@@ -307,7 +307,7 @@ func move(n int) func(*trial) {
 			r.mu.Lock()
 			r.ids++
 			src, e := r.leave(at), r.enter(r.s, 2, p, true)
-			r.facts = append(r.facts, fact{leave: []place{at}, enter: map[place]standing{{2, e.Seq}: {r.ids, Terms{ExpiresAt: e.ExpiresAt}}}})
+			r.facts = append(r.facts, fact{leave: []place{at}, enter: map[place]queuedMessage{{2, e.Seq}: {r.ids, Terms{ExpiresAt: e.ExpiresAt}}}})
 			r.s.Moved(src, []Enqueue{e})
 			r.mu.Unlock()
 		}
@@ -329,7 +329,7 @@ func transact(n, m int) func(*trial) {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		f := fact{enter: map[place]standing{}}
+		f := fact{enter: map[place]queuedMessage{}}
 		var settles []Settle
 		for range m {
 			if at, ok := r.first(); ok {
@@ -342,7 +342,7 @@ func transact(n, m int) func(*trial) {
 			r.ids++
 			e := r.enter(r.s, uint64(1+i%2), p, true)
 			entries = append(entries, e)
-			f.enter[place{e.Queue, e.Seq}] = standing{0, Terms{ExpiresAt: e.ExpiresAt}}
+			f.enter[place{e.Queue, e.Seq}] = queuedMessage{0, Terms{ExpiresAt: e.ExpiresAt}}
 			r.queued = append(r.queued, place{e.Queue, e.Seq})
 		}
 		r.facts = append(r.facts, f)

@@ -15,8 +15,8 @@ type confirms struct {
 	low    uint64  // all tags up to it are confirmed
 	next   uint64  // last tag sent
 	nacked int
-	late   Histogram
-	// measuring reports whether confirms count in late; nil: all of them do
+	delays Histogram
+	// measuring reports whether confirms count in delays; nil: all of them do
 	measuring *atomic.Bool
 	onConfirm func(tag uint64, at int64) // called for each confirmed tag; may be nil
 }
@@ -74,7 +74,7 @@ func (c *confirms) confirmOne(tag uint64, at int64) int {
 		return 0
 	}
 	if c.measuring == nil || c.measuring.Load() {
-		c.late.Record(time.Duration(at - *place))
+		c.delays.Record(time.Duration(at - *place))
 	}
 	*place = 0
 	if c.onConfirm != nil {

@@ -17,7 +17,7 @@ func TestConfirmsInAnyOrder(t *testing.T) {
 	require.Equal(t, 5, c.confirm(10, true, false, 6), "those between")
 	require.EqualValues(t, 10, c.low)
 	require.Equal(t, 1, c.nacked)
-	require.EqualValues(t, 10, c.late.count)
+	require.EqualValues(t, 10, c.delays.count)
 }
 
 func TestConfirmsAreFullBehindAStraggler(t *testing.T) {

@@ -80,7 +80,7 @@ func (p *libraryProducer) work(r *run) {
 	if p.confirms != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.confirm.Merge(&p.confirms.late)
+		r.confirm.Merge(&p.confirms.delays)
 		r.nacked += p.confirms.nacked
 	}
 }

@@ -274,7 +274,7 @@ func (p *producer) work(r *run) {
 	if p.confirms != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.confirm.Merge(&p.confirms.late)
+		r.confirm.Merge(&p.confirms.delays)
 		r.nacked += p.confirms.nacked
 	}
 }

@@ -76,7 +76,7 @@ func TestChartWithEverything(t *testing.T) {
 func TestChartForRabbitMQ(t *testing.T) {
 	objects := rendered(t, read(t, chartFolder+"/ci/rabbitmq.yaml"))
 	c := replicas(t, objects)
-	if env := environmentOf(c); env["CURFEW_WATCH_FILE"] != "/etc/curfew/files/watch.yaml" || env["CURFEW_HTTPS_ADDR"] != ":15671" || env["CURFEW_AMQPS_ADDR"] != "" {
+	if env := environmentOf(c); env["CURFEW_WATCH"] != "/etc/curfew/files/watch.yaml" || env["CURFEW_HTTPS_ADDR"] != ":15671" || env["CURFEW_AMQPS_ADDR"] != "" {
 		t.Errorf("the environment is %v", env)
 	}
 	if len(c.EnvFrom) != 1 || c.EnvFrom[0].SecretRef.Name != "shop-curfew" {

@@ -259,7 +259,7 @@ func fit(t *testing.T, objects []any, selector *meta.LabelSelector, pod core.Pod
 func TestManifestForRabbitMQ(t *testing.T) {
 	objects := decode(t, "beside-rabbitmq.yaml", read(t, deployFolder+"/kubernetes/beside-rabbitmq.yaml"))
 	env := environmentOf(replicas(t, objects))
-	if env["CURFEW_PRIMARY_API_URL"] != "http://rabbitmq:15672" || env["CURFEW_WATCH_FILE"] == "" {
+	if env["CURFEW_PRIMARY_API_URL"] != "http://rabbitmq:15672" || env["CURFEW_WATCH"] == "" {
 		t.Errorf("the environment is %v", env)
 	}
 }

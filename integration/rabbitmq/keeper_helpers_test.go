@@ -12,6 +12,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
 )
 
@@ -248,9 +249,14 @@ func (q *keptQueue) keep(t testing.TB, change func(*keeper.Options)) *running {
 	return r
 }
 
+// connectTo connects as Curfew does for a keeper.
 func connectTo(url string) func(context.Context) (*amqp091.Connection, error) {
-	return func(context.Context) (*amqp091.Connection, error) {
-		return amqp091.DialConfig(url, amqp091.Config{Heartbeat: 5 * time.Second})
+	at, err := cluster.Open(cluster.Options{URL: url})
+	return func(ctx context.Context) (*amqp091.Connection, error) {
+		if err != nil {
+			return nil, err
+		}
+		return at.ConnectToHold(ctx, "keeper")
 	}
 }
 

@@ -142,7 +142,7 @@ func gateway(t *testing.T, n *node, format string, apply func(*testing.T, string
 	user := "gateway-" + format
 	t.Cleanup(func() { n.api(t, http.MethodDelete, "users/"+user, nil, nil) })
 	env := []string{"CURFEW_PRIMARY_URL=" + url, "CURFEW_PRIMARY_API_URL=" + n.http}
-	args := []string{"rabbitmq", "plan", "--user", user, "--gateway", queue, "--curfew-url", "amqp://guest:guest@" + curfew, "--emit"}
+	args := []string{"rabbitmq", "plan", "--curfew-user", user, "--gateway", queue, "--curfew-url", "amqp://guest:guest@" + curfew, "--emit"}
 	side := filepath.Join(t.TempDir(), "curfew.json")
 	check(t, os.WriteFile(side, []byte(run(t, env, "", append(args, "curfew")...)), 0o600))
 	run(t, nil, "", "definitions", "import", side, "--url", api)

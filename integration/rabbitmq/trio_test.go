@@ -121,7 +121,7 @@ func TestThreeNodes(t *testing.T) {
 	r := q.keep(t, func(o *keeper.Options) {
 		o.PerChannel = 50
 		o.Connect = func(ctx context.Context) (*amqp091.Connection, error) {
-			conn, err := c.Connect(ctx, "keeper")
+			conn, err := c.ConnectToHold(ctx, "keeper")
 			if err == nil {
 				mu.Lock()
 				connected = append(connected, conn.RemoteAddr().String())

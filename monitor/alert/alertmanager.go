@@ -6,6 +6,8 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"go.uber.org/zap"
+
+	"curfew/monitor/alert/internal/transport"
 )
 
 const (
@@ -22,7 +24,8 @@ const (
 // fires, again and again, and what is over, for a while. An Alertmanager groups, silences
 // and repeats by itself, so alerts are posted one by one, not in groups.
 type manager struct {
-	*poster
+	named
+	*transport.Poster
 	source  source
 	stalled func() []string // nil: no watchdog
 	firing  func() []alert
@@ -50,7 +53,7 @@ type postedAlert struct {
 
 func (d *delivery) newManager(s sinkSettings) *manager {
 	return &manager{
-		poster: s.poster(), source: s.source, stalled: d.stalled, log: d.zap,
+		named: named(s.name), Poster: s.poster(), source: s.source, stalled: d.stalled, log: d.zap,
 		firing: func() []alert { return d.firing(s.name) },
 		counts: d.metrics.of(s.name), signal: make(chan struct{}, 1), known: make(map[string]*posted),
 	}
@@ -109,7 +112,7 @@ func (m *manager) round(ctx context.Context) bool {
 	if len(list) == 0 {
 		return true
 	}
-	err := m.postJSON(ctx, list)
+	err := m.PostJSON(ctx, list)
 	first := m.state.trouble() == nil
 	m.state.note(err)
 	if err == nil {
@@ -172,5 +175,5 @@ func (m *manager) send(ctx context.Context, n *notification) error {
 		}
 		list = append(list, p)
 	}
-	return m.postJSON(ctx, list)
+	return m.PostJSON(ctx, list)
 }

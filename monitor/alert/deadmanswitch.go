@@ -3,13 +3,14 @@ package alert
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+
+	"curfew/monitor/alert/internal/transport"
 )
 
 // DeadManSwitch requests a URL again and again while this process is well, so that whoever waits
@@ -31,7 +32,7 @@ type DeadManSwitch struct {
 func NewDeadManSwitch(o Options) (*DeadManSwitch, error) {
 	o = o.withDefaults()
 	d := &DeadManSwitch{
-		read: o.readSettings, stalled: o.Stalled, client: newPoster("", "").client, log: o.Log.Named("dead-man-switch"),
+		read: o.readSettings, stalled: o.Stalled, client: transport.Client(), log: o.Log.Named("dead-man-switch"),
 		lastTime: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "curfew_heartbeat_last_success_timestamp_seconds",
 			Help: "When the URL of the dead man's switch last answered.",
@@ -93,15 +94,15 @@ func (d *DeadManSwitch) ask(ctx context.Context) {
 func (d *DeadManSwitch) get(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.now.url, http.NoBody)
 	if err != nil {
-		return withoutURL(err)
+		return transport.WithoutURL(err)
 	}
 	req.Header.Set("User-Agent", "curfew")
 	answer, err := d.client.Do(req)
 	if err != nil {
-		return withoutURL(err)
+		return transport.WithoutURL(err)
 	}
 	defer answer.Body.Close()
-	_, _ = io.CopyN(io.Discard, answer.Body, maxAnswer)
+	transport.Drain(answer)
 	if answer.StatusCode/100 != 2 {
 		return fmt.Errorf("it answers %d", answer.StatusCode)
 	}

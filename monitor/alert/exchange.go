@@ -29,7 +29,7 @@ type Publication struct {
 // exchangeSink publishes each alert with news as a message of its own, so that a binding can
 // select queues.
 type exchangeSink struct {
-	sink     string
+	named
 	exchange Exchange
 	source   source
 }
@@ -56,8 +56,6 @@ type event struct {
 	Fingerprint string            `json:"fingerprint"`
 	Links       map[string]string `json:"links,omitempty"`
 }
-
-func (s *exchangeSink) name() string { return s.sink }
 
 func (s *exchangeSink) send(ctx context.Context, n *notification) error {
 	var errs []error

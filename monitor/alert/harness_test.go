@@ -139,7 +139,7 @@ func prepare(t *testing.T, change func(*Options)) setup {
 	s.Alerts, err = New(o)
 	require.NoError(t, err)
 	if c, ok := s.delivery.channels[0].channel.(*outbox); ok {
-		c.sink.(*webhook).client.Transport = s.receiver
+		c.sink.(*webhook).Client.Transport = s.receiver
 	}
 	return s
 }

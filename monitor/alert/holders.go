@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Holder holds messages of a queue past their deadlines.
-type Holder struct {
+// PastDeadline is what one consumer, or one channel by basic.get, holds of a queue past its deadlines.
+type PastDeadline struct {
 	VHost, Queue    string
 	Connection      string // what the client calls itself, or else its address and the server's
 	User, Address   string // of the client
@@ -53,8 +53,8 @@ func (t *tracker) asksHolders(now time.Time) bool {
 }
 
 // setHolders records who holds messages, for all queues.
-func (t *tracker) setHolders(list []Holder, now time.Time) {
-	by := make(map[key][]Holder)
+func (t *tracker) setHolders(list []PastDeadline, now time.Time) {
+	by := make(map[key][]PastDeadline)
 	for _, h := range list {
 		k := key{kind: HeldPastDeadline, vhost: h.VHost, queue: h.Queue}
 		by[k] = append(by[k], h)
@@ -68,8 +68,8 @@ func (t *tracker) setHolders(list []Holder, now time.Time) {
 	}
 }
 
-func heldBy(list []Holder, now time.Time) *held {
-	slices.SortStableFunc(list, func(x, y Holder) int { return cmp.Compare(y.Count, x.Count) })
+func heldBy(list []PastDeadline, now time.Time) *held {
+	slices.SortStableFunc(list, func(x, y PastDeadline) int { return cmp.Compare(y.Count, x.Count) })
 	of, parts := &held{}, []string(nil)
 	for n, h := range list {
 		of.count += int64(h.Count)

@@ -16,13 +16,13 @@ func heldEvent(n int64, again bool) Event {
 // TestHoldersAreNamed: the alert says who holds how many now, not how many were held since it began.
 func TestHoldersAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var now atomic.Pointer[[]Holder]
-		s := run(t, func(o *Options) { o.Holders = func() []Holder { return *now.Load() } })
+		var now atomic.Pointer[[]PastDeadline]
+		s := run(t, func(o *Options) { o.Holders = func() []PastDeadline { return *now.Load() } })
 		due := time.Now().UnixMilli()
-		holder := func(name, queue string, n int) Holder {
-			return Holder{VHost: "/", Queue: queue, Connection: name, User: "shop", Address: "10.0.0.7:4711", Count: n, FirstDeadlineAt: due}
+		holder := func(name, queue string, n int) PastDeadline {
+			return PastDeadline{VHost: "/", Queue: queue, Connection: name, User: "shop", Address: "10.0.0.7:4711", Count: n, FirstDeadlineAt: due}
 		}
-		holders := []Holder{holder("quick", "orders", 3), holder("stuck", "orders", 8), holder("another", "other", 99), holder("c", "orders", 2), holder("d", "orders", 2)}
+		holders := []PastDeadline{holder("quick", "orders", 3), holder("stuck", "orders", 8), holder("another", "other", 99), holder("c", "orders", 2), holder("d", "orders", 2)}
 		now.Store(&holders)
 		s.Record(heldEvent(2000, false))
 		s.Record(heldEvent(272, false))
@@ -38,7 +38,7 @@ func TestHoldersAreNamed(t *testing.T) {
 		now.Store(new(holders[:1]))
 		time.Sleep(time.Second)
 		require.Contains(t, s.List()[0].Summary, `: 3 in queue "orders"`)
-		now.Store(new([]Holder))
+		now.Store(new([]PastDeadline))
 		time.Sleep(time.Second)
 		require.Contains(t, s.List()[0].Summary, "none is held any more")
 		time.Sleep(5 * time.Minute)
@@ -50,7 +50,7 @@ func TestHoldersAreNamed(t *testing.T) {
 // TestHeldForAMomentIsNoAlert: what came back before anybody was notified. What lasts is one, though nobody is found who holds it.
 func TestHeldForAMomentIsNoAlert(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := run(t, func(o *Options) { o.Holders = func() []Holder { return nil } })
+		s := run(t, func(o *Options) { o.Holders = func() []PastDeadline { return nil } })
 		s.Record(heldEvent(5, false))
 		time.Sleep(20 * time.Second)
 		require.Empty(t, s.receiver.got())
@@ -64,7 +64,7 @@ func TestHeldForAMomentIsNoAlert(t *testing.T) {
 func TestHoldersAreAskedOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
-		s := run(t, func(o *Options) { o.Holders = func() []Holder { asked.Add(1); return nil } })
+		s := run(t, func(o *Options) { o.Holders = func() []PastDeadline { asked.Add(1); return nil } })
 		s.Record(missed("a", 1))
 		time.Sleep(time.Hour)
 		s.List()

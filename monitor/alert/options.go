@@ -31,7 +31,7 @@ type Options struct {
 	Stalled func() []string
 	// Holders returns who holds messages past their deadlines now, in all queues; nil: that is not known. It is asked when there is an
 	// alert about it, once a second at most.
-	Holders func() []Holder
+	Holders func() []PastDeadline
 	// Log; nil is silent.
 	Log *zap.Logger
 	// Registerer takes the metrics; nil keeps them private.

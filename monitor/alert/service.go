@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -66,7 +65,7 @@ func newService(s sinkSettings) (*service, error) {
 		err = library.Initialize(u, nil)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("url: %s: %s", kind, s.redact(err.Error()))
+		return nil, fmt.Errorf("url: %s: %s", kind, transport.Redact(s.url, err.Error()))
 	}
 	config := parameters.NewPropKeyResolver(parameters.GetServiceConfig(library))
 	made.takes = config.QueryFields()
@@ -132,7 +131,7 @@ func (s *service) failure(err error, status int) error {
 	if status == 0 {
 		status = transport.StatusOf(err)
 	}
-	redacted := fmt.Errorf("alert: send: %s", s.settings.redact(err.Error()))
+	redacted := fmt.Errorf("alert: send: %s", transport.Redact(s.settings.url, err.Error()))
 	if transport.IsPermanent(status) {
 		return backoff.Permanent(redacted)
 	}
@@ -211,43 +210,3 @@ func cut(text string, most int) string {
 	runes := []rune(text)
 	return string(runes[:most-1]) + "…"
 }
-
-var anyURL = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"']+`)
-
-// minSecret is the least length of a part of a URL that is taken for a secret. Shorter ones are in ordinary words.
-const minSecret = 4
-
-// redact removes all URLs from a text, and all parts of the sink's own URL: any of them may be the token.
-func (s sinkSettings) redact(text string) string {
-	text = anyURL.ReplaceAllString(text, "***")
-	for _, part := range s.parts() {
-		text = strings.ReplaceAll(text, part, "***")
-	}
-	return text
-}
-
-// parts are the pieces of the sink's URL that its errors must not repeat, the longest first.
-func (s sinkSettings) parts() (list []string) {
-	u, err := url.Parse(s.url)
-	if err != nil {
-		return nil // then there is no sink
-	}
-	password, _ := u.User.Password()
-	texts := []string{u.User.Username(), password, u.User.String(), u.Host, u.Path, u.EscapedPath(), u.Opaque}
-	for _, values := range u.Query() {
-		texts = append(texts, values...)
-	}
-	for _, text := range texts {
-		list = append(list, text)
-		for _, part := range strings.Split(text, "/") {
-			list = append(list, part)
-			list = append(list, strings.FieldsFunc(part, func(c rune) bool { return strings.ContainsRune(":-,@", c) })...)
-		}
-	}
-	list = slices.DeleteFunc(list, func(part string) bool { return len(part) < minSecret || slices.Contains(publicHosts, part) })
-	slices.SortFunc(list, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
-	return slices.Compact(list)
-}
-
-// publicHosts are words in the URLs of some services that are not secret.
-var publicHosts = []string{"webhook", "hook", "telegram", "join", "shoutrrr"}

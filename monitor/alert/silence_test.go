@@ -125,7 +125,7 @@ func TestHandler(t *testing.T) {
 	k := startTaker(t)
 	a, err := New(Options{URLs: []string{"webhook+" + k.url}, File: settingsFile(t, someRules)})
 	require.NoError(t, err)
-	t.Cleanup(a.delivery.channels[0].channel.(*outbox).sink.(*webhook).close)
+	t.Cleanup(a.delivery.channels[0].channel.(*outbox).sink.(*webhook).Client.CloseIdleConnections)
 	a.Record(missed("orders", 7))
 	alerts := ask(t, a, http.MethodGet, "/alerts", "", 200)
 	first := alerts["alerts"].([]any)[0].(map[string]any)

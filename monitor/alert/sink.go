@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/nicholas-fedor/shoutrrr/pkg/router"
+
+	"curfew/monitor/alert/internal/transport"
 )
 
 // logName is the sink that every notification goes to.
@@ -30,6 +32,11 @@ type sinkSettings struct {
 	secret string // signs what a webhook is posted
 	source source
 }
+
+// named is the name of a sink.
+type named string
+
+func (n named) name() string { return string(n) }
 
 // CheckURL returns nil if address is the URL of a sink. Its error repeats no part of the URL but the scheme.
 func CheckURL(address string) error {
@@ -108,11 +115,11 @@ func sinkKinds() []string {
 func (s sinkSettings) newSink(exchange Exchange) sink {
 	switch kindOfSink(s.url) {
 	case webhookKind:
-		return &webhook{s.poster(), s.source, s.secret}
+		return &webhook{named(s.name), s.poster(), s.source, s.secret}
 	case alertmanagerKind:
 		return nil
 	case exchangeKind:
-		return &exchangeSink{sink: s.name, exchange: exchange, source: s.source}
+		return &exchangeSink{named: named(s.name), exchange: exchange, source: s.source}
 	}
 	made, err := newService(s)
 	if err != nil {
@@ -122,12 +129,12 @@ func (s sinkSettings) newSink(exchange Exchange) sink {
 }
 
 // poster posts to where a webhook or an Alertmanager is.
-func (s sinkSettings) poster() *poster {
+func (s sinkSettings) poster() *transport.Poster {
 	u, _ := url.Parse(strings.TrimPrefix(s.url, kindOfSink(s.url)+"+")) // it was checked
 	if kindOfSink(s.url) == alertmanagerKind {
 		if u.Path = strings.TrimRight(u.Path, "/"); !strings.HasSuffix(u.Path, "/api/v2/alerts") {
 			u.Path += "/api/v2/alerts"
 		}
 	}
-	return newPoster(s.name, u.String())
+	return transport.NewPoster(u.String())
 }

@@ -76,8 +76,6 @@ func send(t *testing.T, o Options, n *notification) {
 	}
 }
 
-func (p *poster) close() { p.client.CloseIdleConnections() }
-
 // TestRunbookAddresses are those of the files in deploy/runbooks, as Prometheus's rules have them; a test of a sink
 // has no page.
 func TestRunbookAddresses(t *testing.T) {
@@ -185,9 +183,9 @@ func TestAlertmanagerIsSentAgain(t *testing.T) {
 			o.URLs = []string{"alertmanager+http://am.example/prefix/"}
 			o.Stalled = func() []string { return map[bool][]string{true: {"loop fire"}}[hangs.Load()] }
 		})
-		s.delivery.channels[0].channel.(*manager).client.Transport = m
+		s.delivery.channels[0].channel.(*manager).Client.Transport = m
 		s.start(t)
-		require.Equal(t, "http://am.example/prefix/api/v2/alerts", s.delivery.channels[0].channel.(*manager).url)
+		require.Equal(t, "http://am.example/prefix/api/v2/alerts", s.delivery.channels[0].channel.(*manager).URL)
 		s.Record(missed("a", 3))
 		time.Sleep(2 * time.Second)
 		require.Equal(t, map[string]bool{"CurfewWatchdog ": true, "CurfewDeadlineMissed a": true}, m.state())

@@ -32,11 +32,11 @@ func stormy(t testing.TB) *Alerts {
 	for _, c := range a.delivery.channels {
 		switch c := c.channel.(type) {
 		case *manager:
-			c.client.Transport = stuck{}
+			c.Client.Transport = stuck{}
 		case *outbox:
 			switch sink := c.sink.(type) {
 			case *webhook:
-				sink.client.Transport = stuck{}
+				sink.Client.Transport = stuck{}
 			case *service:
 				sink.library = stuckService{sink.library, t.Context().Done()}
 			}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"curfew/monitor/alert/internal/transport"
 )
 
 // maxMessageAlerts is how many alerts one message has at most; it says how many more there
@@ -22,7 +24,8 @@ const maxMessageAlerts = 50
 // webhook posts notifications in the format of Alertmanager's webhook receiver,
 // version 4 (Alertmanager: Configuration, webhook_config).
 type webhook struct {
-	*poster
+	named
+	*transport.Poster
 	source source
 	secret string
 }
@@ -69,7 +72,7 @@ func (w *webhook) send(ctx context.Context, n *notification) error {
 		header.Set(timestampHeader, stamp)
 		header.Set(signatureHeader, "sha256="+sign(w.secret, stamp, body))
 	}
-	return w.post(ctx, body, header)
+	return w.Post(ctx, body, header)
 }
 
 // sign is the HMAC-SHA256 over timestamp, a dot and body, in hexadecimal.

@@ -26,7 +26,7 @@ func hookAt(t *testing.T, address, secret string) *webhook {
 	a, err := New(Options{File: writeFile(t, file)})
 	require.NoError(t, err)
 	w := a.delivery.channels[0].channel.(*outbox).sink.(*webhook)
-	t.Cleanup(w.client.CloseIdleConnections)
+	t.Cleanup(w.Client.CloseIdleConnections)
 	return w
 }
 

@@ -15,8 +15,8 @@ import (
 
 // line is a queue that is really served, message by message, as a broker serves it: in order, and what is due leaves.
 type line struct {
-	now       deadline.Instant    // ms
-	waiting   []deadline.Standing // by arrival; deadlines in ms
+	now       deadline.Instant  // ms
+	waiting   []deadline.Sample // by arrival; deadlines in ms
 	delivered uint64
 	missed    int
 	serve     func(now deadline.Instant) float64 // messages a second at that instant
@@ -26,7 +26,7 @@ type line struct {
 }
 
 func (l *line) add(ttlMillis int64) {
-	s := deadline.Standing{}
+	s := deadline.Sample{}
 	if ttlMillis > 0 {
 		s.Ref.Deadline = l.now + deadline.Instant(ttlMillis)
 	}
@@ -38,7 +38,7 @@ func (l *line) millisecond() {
 	l.now++
 	l.arrive(l)
 	before := len(l.waiting)
-	l.waiting = slices.DeleteFunc(l.waiting, func(s deadline.Standing) bool { return s.Ref.Deadline != 0 && s.Ref.Deadline <= l.now })
+	l.waiting = slices.DeleteFunc(l.waiting, func(s deadline.Sample) bool { return s.Ref.Deadline != 0 && s.Ref.Deadline <= l.now })
 	l.missed += before - len(l.waiting)
 	l.credit += l.serve(l.now) / 1000
 	n := min(int(l.credit), len(l.waiting))
@@ -63,7 +63,7 @@ func (l *line) pass(millis int) {
 func (l *line) survey(samples int) Line {
 	s := Line{Now: l.now * 1000, Ready: len(l.waiting), Step: max(1, len(l.waiting)/samples), Rate: l.meter.Rate()}
 	for i := 0; i < len(l.waiting); i += s.Step {
-		s.Standings = append(s.Standings, deadline.Standing{Ahead: i, Ref: deadline.Ref{Deadline: l.waiting[i].Ref.Deadline * 1000}})
+		s.Samples = append(s.Samples, deadline.Sample{Ahead: i, Ref: deadline.Ref{Deadline: l.waiting[i].Ref.Deadline * 1000}})
 	}
 	return s
 }
@@ -175,27 +175,27 @@ func (l *line) runOut() (missed int, firstAt deadline.Instant) {
 		if l.missed > 0 && firstAt == 0 {
 			firstAt = l.now
 		}
-		deadlines = slices.ContainsFunc(l.waiting, func(s deadline.Standing) bool { return s.Ref.Deadline != 0 && s.Ref.Deadline < l.now+7_200_000 })
+		deadlines = slices.ContainsFunc(l.waiting, func(s deadline.Sample) bool { return s.Ref.Deadline != 0 && s.Ref.Deadline < l.now+7_200_000 })
 	}
 	return l.missed, firstAt
 }
 
-// standings are pairs of how many stand before and the deadline, in ms.
-func standings(pairs ...int64) (all []deadline.Standing) {
+// samples are pairs of how many are before and the deadline, in ms.
+func samples(pairs ...int64) (all []deadline.Sample) {
 	for p := range slices.Chunk(pairs, 2) {
-		all = append(all, deadline.Standing{Ahead: int(p[0]), Ref: deadline.Ref{Deadline: deadline.FromUnixMilli(p[1])}})
+		all = append(all, deadline.Sample{Ahead: int(p[0]), Ref: deadline.Ref{Deadline: deadline.FromUnixMilli(p[1])}})
 	}
 	return all
 }
 
 func TestPredictExactly(t *testing.T) {
-	l := Line{Now: 1_000_000, Ready: 4, Step: 1, Rate: 1, Standings: standings(0, 9000, 1, 2000, 2, 0, 3, 3000)}
+	l := Line{Now: 1_000_000, Ready: 4, Step: 1, Rate: 1, Samples: samples(0, 9000, 1, 2000, 2, 0, 3, 3000)}
 	assert.Equal(t, Prediction{Deadlines: 3, Miss: 2, First: 1, Last: 3_000_000, Drained: 3_000_000}, Predict(l), "the second is due as it is reached")
 	l.Rate = 0
 	assert.Equal(t, Prediction{Deadlines: 3, Miss: 3, First: 1, Last: 9_000_000}, Predict(l), "nobody serves")
 	assert.Equal(t, Prediction{First: -1, Drained: 1_000_000}, Predict(Line{Now: 1_000_000, Rate: 5}))
-	l = Line{Now: 0, Ready: 10, Step: 4, Rate: 1000, Standings: standings(0, 1, 4, 1, 8, 9000)}
-	assert.Equal(t, Prediction{Deadlines: 10, Miss: 4, First: 1, Last: 1000, Drained: 6000}, Predict(l), "the last standing speaks for two")
+	l = Line{Now: 0, Ready: 10, Step: 4, Rate: 1000, Samples: samples(0, 1, 4, 1, 8, 9000)}
+	assert.Equal(t, Prediction{Deadlines: 10, Miss: 4, First: 1, Last: 1000, Drained: 6000}, Predict(l), "the last sample is for two")
 }
 
 func TestMeterSeesTheRateOnlyWhileMessagesWait(t *testing.T) {
@@ -235,7 +235,7 @@ func TestMeterKnowsPollers(t *testing.T) {
 func BenchmarkPredict(b *testing.B) {
 	l := Line{Ready: 2048 * 100, Step: 100, Rate: 1000}
 	for i := range 2048 {
-		l.Standings = append(l.Standings, deadline.Standing{Ahead: i * 100, Ref: deadline.Ref{Deadline: deadline.Instant(i * 37 % 1000 * 100_000)}})
+		l.Samples = append(l.Samples, deadline.Sample{Ahead: i * 100, Ref: deadline.Ref{Deadline: deadline.Instant(i * 37 % 1000 * 100_000)}})
 	}
 	b.ReportAllocs()
 	for b.Loop() {

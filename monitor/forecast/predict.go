@@ -9,23 +9,23 @@ import (
 // Line is a queue at an instant: every Step-th message that is ready, in the order
 // of delivery.
 type Line struct {
-	Now       deadline.Instant
-	Ready     int // messages in all
-	Step      int // 1 or more
-	Standings []deadline.Standing
-	Rate      float64 // messages served a second; 0: none are
-	// Missed, if it is not nil, has an entry for each standing; Predict says there whether it will expire.
+	Now     deadline.Instant
+	Ready   int // messages in all
+	Step    int // 1 or more
+	Samples []deadline.Sample
+	Rate    float64 // messages served a second; 0: none are
+	// Missed, if it is not nil, has an entry for each sample; Predict says there whether it will expire.
 	Missed []bool
 }
 
-// Weight is how many messages a standing stands for.
-func (l *Line) Weight(s *deadline.Standing) int { return max(min(l.Step, l.Ready-s.Ahead), 1) }
+// Weight is how many messages a sample is for.
+func (l *Line) Weight(s *deadline.Sample) int { return max(min(l.Step, l.Ready-s.Ahead), 1) }
 
 // Prediction is what becomes of a Line.
 type Prediction struct {
 	Deadlines int // messages that have a deadline
 	Miss      int // how many of these will expire
-	// First is the index of the standing that will expire first; -1 is none. Last is the
+	// First is the index of the sample that will expire first; -1 is none. Last is the
 	// deadline of the last.
 	First int
 	Last  deadline.Instant
@@ -34,7 +34,7 @@ type Prediction struct {
 	Drained deadline.Instant
 }
 
-// Predict walks the line. Counts of a sampled line are estimates: each standing stands for
+// Predict walks the line. Counts of a sampled line are estimates: each sample is for
 // the Step messages from it on.
 func Predict(l Line) Prediction {
 	p := Prediction{First: -1}
@@ -45,7 +45,7 @@ func Predict(l Line) Prediction {
 		}
 		return float64(l.Now) + served/l.Rate*second
 	}
-	for i, s := range l.Standings {
+	for i, s := range l.Samples {
 		weight := l.Weight(&s)
 		due := s.Ref.Deadline
 		if due != 0 {
@@ -61,7 +61,7 @@ func Predict(l Line) Prediction {
 		}
 		p.Miss += weight
 		p.Last = max(p.Last, due)
-		if p.First < 0 || due < l.Standings[p.First].Ref.Deadline {
+		if p.First < 0 || due < l.Samples[p.First].Ref.Deadline {
 			p.First = i
 		}
 	}

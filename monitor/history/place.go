@@ -31,9 +31,6 @@ var latenessUpTo = [...]time.Duration{
 	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 30 * time.Second,
 }
 
-// lateFrom is the lateness from which an expiry is late.
-const lateFrom = time.Second
-
 // gather adds a sample of a queue. depth and willExpire are added, so that those of all queues can be.
 func (p *place) gather(depth, willExpire int, published, delivered uint64) {
 	p.depth += int64(depth)
@@ -59,18 +56,18 @@ func (p *place) busy() bool { return p.depth > 0 || p.came > 0 || p.went > 0 || 
 // gone reports whether the queue was not in the last sample.
 func (p *place) gone(second int64) bool { return second-p.seen > 2*maxSpread }
 
-// expire counts a message that expired. late is negative if its lateness does not count.
-func (p *place) expire(late time.Duration) {
+// expire counts a message that expired. Its lateness is negative if it does not count.
+func (p *place) expire(lateness time.Duration) {
 	p.expired++
-	if late < 0 {
+	if lateness < 0 {
 		return
 	}
-	if late >= lateFrom {
+	if lateness >= deadline.LateFrom {
 		p.late++
 	}
-	p.worst = max(p.worst, late)
+	p.worst = max(p.worst, lateness)
 	i := 0
-	for i < len(latenessUpTo) && late > latenessUpTo[i] {
+	for i < len(latenessUpTo) && lateness > latenessUpTo[i] {
 		i++
 	}
 	p.lateness[i]++

@@ -69,6 +69,10 @@ func (r *fakeRabbitMQ) Events(ctx context.Context, fn func(cluster.Event)) error
 	return ctx.Err()
 }
 
+func (r *fakeRabbitMQ) ConnectToHold(ctx context.Context, purpose string) (*amqp091.Connection, error) {
+	return r.Connect(ctx, purpose)
+}
+
 func (r *fakeRabbitMQ) Connect(ctx context.Context, _ string) (*amqp091.Connection, error) {
 	return nil, errors.New("there is no RabbitMQ")
 }

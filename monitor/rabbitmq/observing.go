@@ -166,8 +166,8 @@ func (p *Primary) Survey(samples int, fn func(*deadline.Survey)) {
 		}
 		s.Queue += numbers
 		s.At = s.At.Add(ahead)
-		for i := range s.Standings {
-			if ref := &s.Standings[i].Ref; ref.Deadline != 0 {
+		for i := range s.Samples {
+			if ref := &s.Samples[i].Ref; ref.Deadline != 0 {
 				ref.Queue, ref.Deadline = s.Queue, ref.Deadline.Add(ahead)
 			}
 		}

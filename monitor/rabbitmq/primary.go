@@ -80,6 +80,7 @@ type source interface {
 	Topology(ctx context.Context) (exchanges map[string]cluster.Exchange, bindings []cluster.Binding, err error)
 	Published(ctx context.Context) (map[string]int64, error)
 	Connect(ctx context.Context, purpose string) (*amqp091.Connection, error)
+	ConnectToHold(ctx context.Context, purpose string) (*amqp091.Connection, error)
 }
 
 // queueKeeper is a *keeper.Keeper, or a test's.

@@ -190,7 +190,7 @@ func (q *queue) options() keeper.Options {
 
 // connect connects. What was told before is of no use to a keeper that begins with nothing.
 func (q *queue) connect(ctx context.Context) (*amqp091.Connection, error) {
-	conn, err := q.p.rabbitmq.Connect(ctx, "keep "+q.name)
+	conn, err := q.p.rabbitmq.ConnectToHold(ctx, "keep "+q.name)
 	for {
 		select {
 		case <-q.events:

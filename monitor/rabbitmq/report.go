@@ -18,7 +18,7 @@ const reportEvery = 2 * time.Second
 // mostReported bounds the queues in one report, of about 300 bytes each. Those kept come first.
 const mostReported = 1000
 
-// report is what a Curfew tells the others with each beat: how the queues stand that it keeps or observes, as it shows
+// report is what a Curfew tells the others with each beat: the state of the queues that it keeps or observes, as it shows
 // them itself.
 type report struct {
 	Name   string  `json:"-"` // of the Curfew

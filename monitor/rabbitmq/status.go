@@ -29,7 +29,7 @@ type Status struct {
 	Queues   []Queue  `json:"queues"`            // the watched ones, by name
 }
 
-// Queue is how one watched queue stands. What another Curfew keeps or observes is as that one told a moment ago.
+// Queue is the state of one watched queue. What another Curfew keeps or observes is as that one told a moment ago.
 type Queue struct {
 	VHost string `json:"vhost"`
 	Queue string `json:"queue"`
@@ -78,7 +78,7 @@ type Release struct {
 	Reason   string  `json:"reason"`
 }
 
-// Status is how everything stands.
+// Status is the state of everything.
 func (p *Primary) Status() Status {
 	address := p.rabbitmq.Address()
 	s := Status{Address: address.String(), VHost: address.VHost(), Instance: p.name, Members: p.group.names(), Redis: "none",
@@ -143,7 +143,7 @@ func (p *Primary) rowLocked(q *cluster.Queue, rule cluster.Rule, observed *obser
 	return row
 }
 
-// describeLocked says how a queue stands that a rule wants kept.
+// describeLocked describes a queue that a rule wants kept.
 func (q *queue) describeLocked(row *Queue) {
 	d := q.decision
 	row.Type = string(q.kind)
@@ -208,8 +208,8 @@ func releaseReason(c keeper.Code) string {
 	return string(c)
 }
 
-// inventoryLate is how old the inventory may be before Health says so.
-const inventoryLate = 2 * time.Minute
+// inventoryOld is how old the inventory may be before Health says so.
+const inventoryOld = 2 * time.Minute
 
 // Health says, in words for an operator, what is wrong; nothing if all is well.
 func (p *Primary) Health() (reasons []string) {
@@ -225,7 +225,7 @@ func (p *Primary) Health() (reasons []string) {
 		reasons = append(reasons, fmt.Sprintf("the queues of RabbitMQ have not been looked at for %s: what is kept is kept on (%s)", ago(p.failing.since), p.failing.err))
 	case p.lookedAt.IsZero():
 		reasons = append(reasons, "the queues of RabbitMQ have not been looked at yet")
-	case time.Since(p.lookedAt) > inventoryLate:
+	case time.Since(p.lookedAt) > inventoryOld:
 		reasons = append(reasons, fmt.Sprintf("the queues of RabbitMQ have not been looked at for %s", ago(p.lookedAt)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.queues)) {

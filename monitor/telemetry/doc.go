@@ -16,7 +16,7 @@
 // # Spans
 //
 // An expired message is a span "expire QUEUE" or "dead_letter QUEUE" of kind INTERNAL. The span
-// begins at the message's deadline. It ends when the message had left its queue and stood where
+// begins at the message's deadline. It ends when the message had left its queue and was where
 // it went, so its duration is the lateness. A message that somebody fired before its deadline
 // has a span without duration.
 //

@@ -6,7 +6,7 @@ import (
 )
 
 // moved holds the shadows whose score is not their deadline: leased ones, mostly,
-// which leave it within moments. They stand in a heap by score and then in order of
+// which leave it within moments. They are in a heap by score and then in order of
 // shadow; an index finds them.
 type moved struct {
 	index map[deadline.Ref]int32 // place in slots
@@ -72,7 +72,7 @@ func (m *moved) rescore(place int32, at deadline.Instant) {
 	m.sink(int(m.slots[place].pos))
 }
 
-// remove takes out the shadow at a place. Others may stand elsewhere afterwards.
+// remove takes out the shadow at a place. Others may be elsewhere afterwards.
 func (m *moved) remove(place int32) {
 	m.cut(place)
 	if len(m.slots) > movedKeep && len(m.heap) < len(m.slots)/movedShrink {

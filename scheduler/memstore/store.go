@@ -121,7 +121,7 @@ func (s *Store) Settle(_ context.Context, done []deadline.Ref, later []scheduler
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range slices.Backward(done) { // what was claimed together stands at the end of the heap, in order
+	for i := range slices.Backward(done) { // what was claimed together is at the end of the heap, in order
 		s.drop(done[i : i+1])
 	}
 	for _, l := range later {

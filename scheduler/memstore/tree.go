@@ -193,7 +193,7 @@ func (n *node) move(i int, to *node) {
 	n.n = i
 }
 
-// remove takes the first of some shadows out, and with it as many of the next as stand
+// remove takes the first of some shadows out, and with it as many of the next as are
 // behind it. It returns how many; none when the first is not there.
 func (t *tree) remove(some []deadline.Ref) (n int) {
 	if t.length == 0 {

@@ -13,7 +13,7 @@ import (
 
 // settings hold where the URL names no others. A schedule that does not answer
 // within a second or two is away, and the caller has another. All that is sent is
-// pipelined, so one pool serves. What not every kind of URL can say stands below:
+// pipelined, so one pool serves. What not every kind of URL can say is below:
 // a dial is tried once per attempt, and the caller's context ends every call.
 var settings = map[string]string{
 	"dial_timeout":       "2s",

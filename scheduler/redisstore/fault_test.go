@@ -144,7 +144,7 @@ func TestAliens(t *testing.T) {
 	s := openStore(t, Options{URL: server.URL})
 	aliens := []string{
 		"", "x", strings.Repeat("x", scheduler.TextLen), strings.Repeat("0", scheduler.TextLen), "a\nb",
-		scheduler.Text(deadline.Ref{Deadline: startAt, Queue: 1, Seq: 1}), // of another shard
+		textOf(deadline.Ref{Deadline: startAt, Queue: 1, Seq: 1}), // of another shard
 	}
 	plant := func(score any) {
 		for _, key := range s.due {
@@ -187,7 +187,7 @@ func TestScoresOfOthersDoNotStopAClaim(t *testing.T) {
 	s := openStore(t, Options{URL: server.URL, Shards: 1})
 	require.NoError(t, s.Apply(ctx, row(3), nil))
 	for i, score := range []string{"-5", "1e300", "1795217348123456.5"} {
-		server.Do("ZADD", s.due[0], score, scheduler.Text(row(3)[i]))
+		server.Do("ZADD", s.due[0], score, textOf(row(3)[i]))
 	}
 	claimed, next, err := s.Claim(ctx, startAt, 10, startAt+10, nil)
 	require.NoError(t, err)
@@ -197,7 +197,7 @@ func TestScoresOfOthersDoNotStopAClaim(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, row(3)[2:], claimed)
 	require.EqualValues(t, startAt+10, next)
-	server.Do("ZREM", s.due[0], scheduler.Text(row(3)[0]), scheduler.Text(row(3)[2]))
+	server.Do("ZREM", s.due[0], textOf(row(3)[0]), textOf(row(3)[2]))
 	_, next, err = s.Claim(ctx, startAt+2, 10, startAt+30, nil)
 	require.NoError(t, err)
 	require.EqualValues(t, scheduler.MaxDeadline, next)
@@ -259,4 +259,13 @@ func TestTooOld(t *testing.T) {
 	} {
 		require.Equal(t, want, tooOld(version), version)
 	}
+}
+
+// textOf is a shadow as it is in Redis.
+func textOf(shadow deadline.Ref) string {
+	text, err := scheduler.AppendText(nil, shadow)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
 }

@@ -44,11 +44,11 @@ func (g *Guard) Authenticate(ctx context.Context, find func(name string) (access
 		asked = nil
 	}
 	valid := access.Verify(asked, password)
-	late := g.end(attempt, !valid)
+	delay := g.end(attempt, !valid)
 	if valid {
 		return u, g.CheckAddress(name, from)
 	}
-	if err := pause(ctx, late); err != nil {
+	if err := pause(ctx, delay); err != nil {
 		return access.User{}, err
 	}
 	return access.User{}, fmt.Errorf("%w: user '%s': invalid credentials", ErrRefused, name)
@@ -69,7 +69,7 @@ func (g *Guard) begin(from netip.Addr) access.Attempt {
 	return g.throttle.Begin(from, time.Now())
 }
 
-func (g *Guard) end(a access.Attempt, wrong bool) (late time.Duration) {
+func (g *Guard) end(a access.Attempt, wrong bool) (delay time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.throttle.End(a, time.Now(), wrong)

@@ -80,7 +80,7 @@ func (c *Catalog) SaveFirst(now, were []store.Definition) error {
 // written to the disk. It may succeed later.
 var ErrNotSaved = errors.New("save definitions")
 
-// Sync returns when the definitions as they stand are on disk.
+// Sync returns when the definitions of this moment are on disk.
 func (c *Catalog) Sync() error {
 	if err := c.store.SyncDefinitions(); err != nil {
 		return fmt.Errorf("broker: %w: %w", ErrNotSaved, err)

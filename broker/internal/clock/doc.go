@@ -2,7 +2,7 @@
 // and from what the wall clock says.
 //
 // A Clock counts Unix ns and does not run backwards. The broker's own is the time the machine
-// has been up, suspend included, from where the wall clock stood at first: stepping the wall
+// has been up, suspend included, from what the wall clock said at first: stepping the wall
 // clock neither expires a message early nor keeps it alive. With a data directory the clock goes
 // on over restarts (Continue), so a deadline means the same before and after.
 //

@@ -6,6 +6,7 @@ import (
 	"curfew/broker/deadline"
 	"curfew/broker/internal/delivery"
 	"curfew/broker/internal/queueargs"
+	"curfew/broker/internal/timers"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -36,10 +37,10 @@ type Schedule struct {
 // settings hold for letters of delayed messages: they are dead letters of no queue.
 var settings = &queueargs.Settings{TTLMillis: -1}
 
-// Init begins a schedule that is empty. name stands where that of a queue is needed; lines are those of letters
+// Init begins a schedule that is empty. name is used where that of a queue is needed; lines are those of letters
 // of the virtual host.
 func (d *Schedule) Init(env *delivery.Env, id uint64, name string, lines *delivery.Lines) {
-	d.env, d.id, d.timerIndex, d.byExchange = env, id, delivery.NotTimed, map[string]int{}
+	d.env, d.id, d.timerIndex, d.byExchange = env, id, timers.None, map[string]int{}
 	d.core = queue.New(queue.Options{MaxLength: -1, MaxBytes: -1, DeliveryLimit: -1})
 	d.Letters.Init(delivery.Origin{ID: id, Name: name, Delayed: true, Lines: lines}, &d.mu)
 	d.Retained.Init(&d.Letters, &env.DelayedTimers, d)
@@ -234,7 +235,7 @@ func (d *Schedule) ShrinkIfIdle() bool {
 	d.shrinkPending = false
 	switch {
 	case d.deleted || d.core.Len() > 0: // it comes up when it is emptied
-	case d.env.Clock.Now().Sub(d.activeAt) < delivery.ShrinkAfter:
+	case d.env.Clock.Now().Sub(d.activeAt) < timers.ShrinkAfter:
 		d.shrinkLaterLocked()
 	default:
 		d.core.Shrink()

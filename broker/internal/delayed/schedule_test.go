@@ -12,6 +12,7 @@ import (
 	"curfew/broker/deadline"
 	"curfew/broker/internal/clock"
 	"curfew/broker/internal/delivery"
+	"curfew/broker/internal/timers"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -150,5 +151,5 @@ func TestDeletedSchedule(t *testing.T) {
 	f.Publish(s, []delivery.Item{{Message: queue.Message{Pos: uint64(pos), ExpiresAt: 5e9}, Move: -1}})
 	assert.Zero(t, f.Count())
 	assert.False(t, f.Retained.Keep(s, delivery.Letter{Set: settings}, nil, 0))
-	assert.Equal(t, delivery.NotTimed, *f.TimerIndex())
+	assert.Equal(t, timers.None, *f.TimerIndex())
 }

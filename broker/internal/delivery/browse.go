@@ -24,7 +24,7 @@ type Browse struct {
 	Bytes int
 }
 
-// Browsed is one message as it stands in its queue, copied: the slices are the
+// Browsed is one message as it is in its queue, copied: the slices are the
 // caller's.
 type Browsed struct {
 	Seq         queue.Seq

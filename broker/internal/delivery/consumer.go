@@ -74,9 +74,9 @@ type Delivery struct {
 	Ready       int              // messages still ready behind it
 	At          deadline.Instant // by the broker's clock: now
 
-	// Holder is set by the function that a get shows the message to. It holds the message
+	// LockHolder is set by the function that a get shows the message to. It holds the message
 	// from now on, and is asked when the lock lapses. A consumer's is its Sink.
-	Holder Holder
+	LockHolder LockHolder
 }
 
 // Source yields a queue's messages to a Sink, within one Pull.
@@ -110,7 +110,7 @@ func (src *Source) Next(d *Delivery) bool {
 	}
 	d.Seq, d.Redelivered, d.Locked = t.Seq, t.Redelivered, locked // a Delivery is large to copy
 	d.Message = src.s.Env.Store.View(store.Pos(t.Pos))
-	d.Ready, d.At, d.Holder = src.q.core.Ready(), src.s.Now, nil
+	d.Ready, d.At, d.LockHolder = src.q.core.Ready(), src.s.Now, nil
 	if t.Flags&queue.Hidden != 0 {
 		d.Message.Properties = message.WithoutBCC(d.Message.Properties)
 	}

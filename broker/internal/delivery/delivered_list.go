@@ -34,7 +34,7 @@ func (q *Queue) AppendDelivered(runs []store.Delivered) []store.Delivered {
 	return append(runs[:from], withoutCovered(q.Letters.appendDelivered(q.id, of))...)
 }
 
-// withoutCovered drops runs of one message that stand within another run.
+// withoutCovered drops runs of one message that are within another run.
 func withoutCovered(runs []store.Delivered) []store.Delivered {
 	slices.SortFunc(runs, func(a, b store.Delivered) int { return cmp.Compare(a.First, b.First) })
 	kept := runs[:0]

@@ -12,7 +12,7 @@
 //
 // # Parts of a queue
 //
-//	messages    what stands in the queue; how to look at it      messages.go, browse.go, deadlines.go
+//	messages    what is in the queue; how to look at it      messages.go, browse.go, deadlines.go
 //	consumers   in which order they are served                   consumers.go
 //	locks       deliveries with x-lock-duration                  locks.go
 //	flow        when publishers have to wait for consumers       flow.go
@@ -41,7 +41,7 @@
 // know no lock (rank, consumers.add, lockLine, letterLine, enqueueTimes, tally). All others
 // take it themselves.
 //
-// Below it come a channel's lock (Sink, Holder), and leaves: the feed's, the timers', the
+// Below it come a channel's lock (Sink, LockHolder), and leaves: the feed's, the timers', the
 // shrinker's, that of the pauses of all queues, the store's. Nothing under it waits for a disk
 // or a network.
 //
@@ -49,7 +49,7 @@
 //
 // With no lock held: Queue.Registered, the declared queue, when a timer fires or an auto-delete
 // queue has lost its last consumer; and the function given to Env.Init, when a transition has
-// put letters in line. Under the lock: only Sink and Holder, which must not block.
+// put letters in line. Under the lock: only Sink and LockHolder, which must not block.
 //
 // Left to others: which queues are declared, to whom they belong and how messages are routed,
 // where letters go (package broker), what a policy means (queueargs), messages that are not due

@@ -7,6 +7,8 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/broker/internal/clock"
+	"curfew/broker/internal/feed"
+	"curfew/broker/internal/timers"
 	"curfew/broker/store"
 )
 
@@ -18,10 +20,10 @@ type Env struct {
 	TtlOff   bool
 	Expiries *deadline.Stream
 
-	Feed          feed
-	Timers        Timers
-	DelayedTimers Timers // of the delayed messages of each virtual host
-	Shrinker      shrinker
+	Feed          feed.Feed
+	Timers        timers.Set
+	DelayedTimers timers.Set // of the delayed messages of each virtual host
+	Shrinker      timers.Shrinker
 	pauses        flowPauses
 	Counters      workCounters
 	Waiting       atomic.Int64 // letters in all lines
@@ -31,7 +33,7 @@ type Env struct {
 type workCounters struct{ Refused, ExpiredDropped, Lapsed, DeadLettersLost, Moved atomic.Uint64 }
 
 func (e *Env) Init() {
-	e.Feed.init()
-	e.Timers.init(e.Clock)
-	e.DelayedTimers.init(e.Clock)
+	e.Feed.Init()
+	e.Timers.Init(e.Clock)
+	e.DelayedTimers.Init(e.Clock)
 }

@@ -19,7 +19,7 @@ type Letter struct {
 	Set     *queueargs.Settings // of its queue when it left
 	At      deadline.Instant    // when it left
 	Path    deadline.Path       // of an expiry
-	Queued  bool                // it stood in its queue; false: a full queue refused it
+	Queued  bool                // it was in its queue; false: a full queue refused it
 	Unsaved bool                // its new place is in memory only: the journal keeps the old one
 
 	// Of a queue that dead-letters at least once:
@@ -58,7 +58,7 @@ type Letters struct {
 // Init is to be called before any other method.
 func (l *Letters) Init(o Origin, mu *sync.Mutex) { l.Origin, l.mu = o, mu }
 
-// Origin is whose letters stand in a line.
+// Origin is whose letters are in a line.
 type Origin struct {
 	ID      uint64 // incarnation
 	Name    string
@@ -229,7 +229,7 @@ func (l *letterLine) at(number uint64) *Letter {
 	return &l.chunks[i/chunkLetters][i%chunkLetters]
 }
 
-// find returns the number of the letter that stood in its queue at seq. It may have left
+// find returns the number of the letter that was in its queue at seq. It may have left
 // the line: then the number is below passed.
 func (l *letterLine) find(seq queue.Seq) (number uint64, ok bool) {
 	if l.n == 0 {

@@ -12,8 +12,8 @@ import (
 	"curfew/broker/queue"
 )
 
-// Holder has unacked messages: the channel that a consumer or a get was made on.
-type Holder interface {
+// LockHolder has unacked messages with locks: the channel that a consumer or a get was made on.
+type LockHolder interface {
 	// Lapsed reports whether seq of the queue of that incarnation is still held; then the holder
 	// has lost it. False: its settlement is on the way, and counts. It is called under the
 	// queue's lock, must not block and must not call the broker.
@@ -74,7 +74,7 @@ type lock struct {
 	seq    queue.Seq
 	until  deadline.Instant
 	c      *Consumer
-	holder Holder // nil: nobody needs to be asked
+	holder LockHolder // nil: nobody needs to be asked
 }
 
 // locksSlack is by how many the settled deliveries in line may exceed the others.
@@ -154,7 +154,7 @@ func (l *lockLine) dropSettled() {
 func (l *locks) addLocked(s *Transition, seq queue.Seq, c *Consumer) {
 	k := lock{seq: seq, until: l.untilLocked(s), c: c}
 	if c != nil {
-		k.holder, _ = c.Sink.(Holder)
+		k.holder, _ = c.Sink.(LockHolder)
 	}
 	if l.q.Arguments.Shows&queueargs.ShowDeadline != 0 {
 		var random [8]byte

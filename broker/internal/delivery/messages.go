@@ -11,7 +11,7 @@ import (
 	"curfew/broker/store"
 )
 
-// messages are what stands in a queue, behind the queue's lock: the core, what names the
+// messages are what is in a queue, behind the queue's lock: the core, what names the
 // queue and what holds for it. Whoever only looks at a queue needs nothing else (browse.go,
 // deadlines.go).
 type messages struct {

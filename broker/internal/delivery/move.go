@@ -10,7 +10,7 @@ import (
 type MoveOutcome uint8
 
 const (
-	// Moved: it has left its queue and stands in others.
+	// Moved: it has left its queue and is in others.
 	Moved MoveOutcome = iota
 	// MoveGone: it has left its queue, is held by a consumer, or has another deadline
 	// than the ref says.

@@ -5,6 +5,7 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/broker/internal/queueargs"
+	"curfew/broker/internal/timers"
 	"curfew/broker/queue"
 )
 
@@ -57,7 +58,7 @@ func (q *Queue) Init(o QueueOptions) {
 	if q.Arguments.Shows&queueargs.ShowDeadline != 0 {
 		q.enqueued = new(enqueueTimes)
 	}
-	q.Registered, q.autoDelete, q.timerIndex = o.Registered, o.AutoDelete, NotTimed
+	q.Registered, q.autoDelete, q.timerIndex = o.Registered, o.AutoDelete, timers.None
 	q.consumers.q, q.locks.q, q.flow.q, q.Idle.q = q, q, q, q
 	q.Letters.Init(Origin{ID: o.Id, Name: o.Name, Lines: o.Lines}, &q.mu)
 	q.Retained.Init(&q.Letters, &o.Env.Timers, q)

@@ -6,6 +6,7 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/broker/internal/queueargs"
+	"curfew/broker/internal/timers"
 	"curfew/broker/queue"
 	"curfew/broker/store"
 )
@@ -36,10 +37,10 @@ const (
 // It is guarded by the lock of its source.
 type Retained struct {
 	letters *Letters
-	timers  *Timers
-	source  Timed     // whose timer has them tried again
-	kept    *retained // nil: there were none yet
-	closed  bool      // the source is deleted
+	timers  *timers.Set
+	source  timers.Timed // whose timer has them tried again
+	kept    *retained    // nil: there were none yet
+	closed  bool         // the source is deleted
 }
 
 // retained is what few queues have.
@@ -51,9 +52,9 @@ type retained struct {
 	pause   time.Duration    // between the last try and the next
 }
 
-// Init is to be called before any other method. timers wake source when it is time for RetryLocked.
-func (r *Retained) Init(letters *Letters, timers *Timers, source Timed) {
-	r.letters, r.timers, r.source = letters, timers, source
+// Init is to be called before any other method. t wakes source when it is time for RetryLocked.
+func (r *Retained) Init(letters *Letters, t *timers.Set, source timers.Timed) {
+	r.letters, r.timers, r.source = letters, t, source
 	letters.Retained = r
 }
 

@@ -9,7 +9,7 @@ import (
 
 // Get takes the next ready message (basic.get) and shows it to fn under the
 // queue's lock; false when there is none. It counts as use for x-expires. An
-// exclusive consumer does not stand in its way, as in RabbitMQ. Errors: 404 when
+// exclusive consumer does not prevent it, as in RabbitMQ. Errors: 404 when
 // the queue was deleted meanwhile, 405 on a quorum queue that serves one consumer
 // at a time.
 func (q *Queue) Get(noAck bool, fn func(*Delivery)) (bool, error) {
@@ -31,7 +31,7 @@ func (q *Queue) Get(noAck bool, fn func(*Delivery)) (bool, error) {
 	if ok {
 		fn(&d)
 		if d.Locked {
-			q.locks.findLocked(d.Seq).holder = d.Holder
+			q.locks.findLocked(d.Seq).holder = d.LockHolder
 		}
 	} else {
 		q.tally.getEmpty++

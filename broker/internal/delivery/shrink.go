@@ -1,27 +1,6 @@
 package delivery
 
-import (
-	"runtime/debug"
-	"sync"
-	"time"
-)
-
-// ShrinkAfter is how long a queue is unused and empty before it gives back the memory that it
-// keeps for messages to come. A queue that is emptied and filled all the time keeps it.
-const ShrinkAfter = time.Second
-
-// collectAfter is how many queues give memory back before the garbage is collected. An idle
-// process does that by itself only every two minutes.
-const collectAfter = 1000
-
-// shrinker remembers the queues that have become empty. Its timer runs only while there
-// are any, so an idle broker does nothing.
-type shrinker struct {
-	mu      sync.Mutex // leaf
-	emptied []Shrinkable
-	shrunk  int // since the last collection
-	stopped bool
-}
+import "curfew/broker/internal/timers"
 
 // shrinkLaterLocked follows messages that have left. It has an empty queue looked at later.
 func (q *Queue) shrinkLaterLocked() {
@@ -32,57 +11,6 @@ func (q *Queue) shrinkLaterLocked() {
 	q.env.Shrinker.Add(q)
 }
 
-// Shrinkable is what keeps memory for messages to come: a queue, or the delayed messages of a virtual host.
-type Shrinkable interface {
-	// ShrinkIfIdle gives that memory back unless it was used recently, and reports whether it did.
-	ShrinkIfIdle() bool
-}
-
-// Add has q looked at after ShrinkAfter.
-func (t *shrinker) Add(q Shrinkable) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.emptied) == 0 && !t.stopped {
-		time.AfterFunc(ShrinkAfter, t.run)
-	}
-	t.emptied = append(t.emptied, q)
-}
-
-// Stop forgets all queues. A timer that is set does nothing when it fires.
-func (t *shrinker) Stop() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.stopped, t.emptied = true, nil
-}
-
-// run looks at every queue that was emptied. A queue that was used since is looked at again later.
-func (t *shrinker) run() {
-	t.mu.Lock()
-	queues := t.emptied
-	t.emptied = nil
-	t.mu.Unlock()
-	shrunk := 0
-	for _, q := range queues {
-		if q.ShrinkIfIdle() {
-			shrunk++
-		}
-	}
-	if t.due(shrunk) {
-		debug.FreeOSMemory()
-	}
-}
-
-// due counts queues that gave memory back, and reports whether it is time to collect it.
-func (t *shrinker) due(shrunk int) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.shrunk += shrunk; t.shrunk < collectAfter {
-		return false
-	}
-	t.shrunk = 0
-	return true
-}
-
 // ShrinkIfIdle gives the queue's memory back unless the queue was used recently, and reports whether it did.
 func (q *Queue) ShrinkIfIdle() bool {
 	q.mu.Lock()
@@ -90,7 +18,7 @@ func (q *Queue) ShrinkIfIdle() bool {
 	q.shrinkPending = false
 	switch {
 	case q.deleted || q.core.Len() > 0: // it is looked at again once it is empty
-	case q.env.Clock.Now().Sub(q.activeAt) < ShrinkAfter:
+	case q.env.Clock.Now().Sub(q.activeAt) < timers.ShrinkAfter:
 		q.shrinkLaterLocked()
 	default:
 		q.core.Shrink()

@@ -22,7 +22,7 @@ type QueueState struct {
 	Counts                   QueueCounts
 }
 
-// State is how the queue stands now.
+// State is what the queue has now.
 func (q *Queue) State() QueueState {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -11,7 +11,7 @@ const surveyChunks = 512
 // Survey fills s with the state of the queue and a sample of its messages: at most 2*samples
 // of them, and all where there are no more than samples.
 func (q *Queue) Survey(samples int, s *deadline.Survey) {
-	*s = deadline.Survey{Queue: q.id, VHost: q.vhost, Name: q.name, Standings: s.Standings[:0]}
+	*s = deadline.Survey{Queue: q.id, VHost: q.vhost, Name: q.name, Samples: s.Samples[:0]}
 	var at queue.Sampling
 	for more := true; more; {
 		more = q.surveyPage(samples, &at, s)
@@ -31,6 +31,6 @@ func (q *Queue) surveyPage(samples int, at *queue.Sampling, s *deadline.Survey) 
 		at.Step = max(1, s.Ready/samples)
 	}
 	return q.core.Sample(at, surveyChunks, func(ahead int, seq queue.Seq, m queue.Message) {
-		s.Standings = append(s.Standings, deadline.Standing{Ref: q.refOf(seq, m.ExpiresAt), Ahead: ahead})
+		s.Samples = append(s.Samples, deadline.Sample{Ref: q.refOf(seq, m.ExpiresAt), Ahead: ahead})
 	})
 }

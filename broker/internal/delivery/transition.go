@@ -108,7 +108,7 @@ func (s *Transition) recycle() {
 
 // notifyLocked adds an event for the monitor, if there is one.
 func (s *Transition) notifyLocked(e deadline.Event) {
-	if s.Env.Feed.on.Load() {
+	if s.Env.Feed.Wanted() {
 		s.Events = append(s.Events, e)
 	}
 }

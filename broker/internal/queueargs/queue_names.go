@@ -26,7 +26,7 @@ func IsSubqueue[T string | []byte](name T) bool {
 	return at >= 0 && name[at] == '/' && strings.EqualFold(string(name[at:]), SubqueueSuffix)
 }
 
-// Canonical is the name under which a queue stands that a client calls name.
+// Canonical is the name of the queue that a client calls name.
 func Canonical(name string) string {
 	if !IsSubqueue(name) {
 		return name

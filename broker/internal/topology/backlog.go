@@ -44,7 +44,7 @@ func (t *policyTable) SetPolicyRetroactively(k policy.Kind, p policy.Policy) (cr
 }
 
 // TryPolicyRetroactively says what SetPolicyRetroactively would do, as things
-// stand, and does nothing. Error: *policy.Invalid.
+// are, and does nothing. Error: *policy.Invalid.
 func (t *policyTable) TryPolicyRetroactively(k policy.Kind, p policy.Policy) (would BacklogEffect, err error) {
 	if p, err = t.checkPolicy(k, p); err != nil {
 		return BacklogEffect{}, err
@@ -79,7 +79,7 @@ func governedBy(k policy.Kind, name string, all []governed) (list []governedQueu
 	return list
 }
 
-// apply applies a time to live to what stands in the queues, or only counts.
+// apply applies a time to live to what is in the queues, or only counts.
 func (r *BacklogEffect) apply(queues []governedQueue, dry bool) {
 	for i := range queues {
 		if len(r.Names) < maxNames {

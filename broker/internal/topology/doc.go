@@ -4,7 +4,7 @@
 //	VHost ─┬─ exchangeTable: exchanges, bindings from them ─┐
 //	       ├─ queues ──────────────────────────────────────┼─► Routes.Find ─► targets
 //	       ├─ policyTable: the policies, what they govern ──┘
-//	       └─ guard: the lock, and what stands in the definitions on disk
+//	       └─ guard: the lock, and what is in the definitions on disk
 //	Registry: what the virtual hosts of a broker have in common
 //
 // Routing is here and not in a package of its own: it reads the exchanges and queues under their

@@ -10,8 +10,8 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/exchange"
 	"curfew/broker/internal/catalog"
-	"curfew/broker/internal/delivery"
 	"curfew/broker/internal/queueargs"
+	"curfew/broker/internal/timers"
 	"curfew/broker/policy"
 )
 
@@ -89,7 +89,7 @@ func (t *exchangeTable) newExchange(name string, kind exchange.Kind, d ExchangeD
 	if d.Kind == "" {
 		d.Kind = string(kind)
 	}
-	x := &Exchange{vh: t.vh, name: name, kind: kind, declared: d, router: exchange.New[destination](kind), alarmIndex: delivery.NotTimed}
+	x := &Exchange{vh: t.vh, name: name, kind: kind, declared: d, router: exchange.New[destination](kind), alarmIndex: timers.None}
 	x.governLocked(applied{})
 	return x
 }

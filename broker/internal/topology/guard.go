@@ -7,7 +7,7 @@ import (
 	"curfew/broker/internal/catalog"
 )
 
-// guard is the lock of a virtual host's registry, and what stands in the definitions on disk.
+// guard is the lock of a virtual host's registry, and what is in the definitions on disk.
 //
 // What is not saved is not there: a queue or an exchange is among the others, and a policy
 // in force, when its definition is on the disk. For that nobody holds mu. Instead, whoever

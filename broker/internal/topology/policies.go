@@ -187,7 +187,7 @@ func (q *Queue) governLocked(a applied) {
 	q.Apply(q.vh.registry.settings.share(q.Arguments.Under(a.definition, q.declared.Args, q.Name())))
 }
 
-// obey has queues drop what stands above limits that have become lower.
+// obey has queues drop what is above limits that have become lower.
 func obey(changed []*Queue) {
 	for _, q := range changed {
 		q.Trim()

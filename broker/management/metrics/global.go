@@ -9,7 +9,7 @@ import (
 
 var protocol = label{"protocol", "amqp091"}
 
-// byQueueType: the totals are not kept by type of queue; all stand under RabbitMQ's
+// byQueueType: the totals are not kept by type of queue; all are under RabbitMQ's
 // name of the classic one.
 var byQueueType = []label{protocol, {"queue_type", "rabbit_classic_queue"}}
 

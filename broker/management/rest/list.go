@@ -113,7 +113,7 @@ func (p *paging) shows(o Object) bool {
 	return strings.Contains(strings.ToLower(name), strings.ToLower(p.name))
 }
 
-// answerPage is a page and where it stands. Beyond the last there is only the
+// answerPage is a page and its number. Beyond the last there is only the
 // first, which may be empty.
 func answerPage(r *Request, p *paging, order []int, row func(int) Object, total int) error {
 	filtered, from := len(order), (p.page-1)*p.size
@@ -131,7 +131,7 @@ func answerPage(r *Request, p *paging, order []int, row func(int) Object, total 
 	})
 }
 
-// rowOrder is which rows are shown, by the field that sort= names; without, they stand as
+// rowOrder is which rows are shown, by the field that sort= names; without, they are as
 // made. Of each object no more is kept than what it is sorted by.
 func rowOrder(r *Request, n int, row func(int) Object, p *paging) []int {
 	v := r.URL.Query()
@@ -177,7 +177,7 @@ func sortKey(v any) any {
 	return fmt.Sprint(v)
 }
 
-// at is what stands under a path of keys; nil if nothing does.
+// at is what is under a path of keys; nil if nothing is.
 func at(v any, path []string) any {
 	for _, key := range path {
 		o, ok := v.(Object)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -86,4 +87,16 @@ func OrDash(text string) string {
 		return "-"
 	}
 	return text
+}
+
+// Create makes a file to write to, with a function that closes it. If name is "", it returns out.
+func Create(out io.Writer, name string) (io.Writer, func() error, error) {
+	if name == "" {
+		return out, func() error { return nil }, nil
+	}
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, func() error { return errors.Join(f.Sync(), f.Close()) }, nil
 }

@@ -141,11 +141,11 @@ func auditRow(r *audit.Record) []string {
 	if c := r.Change; c != nil {
 		return []string{at, c.Operation, cli.OrDash(r.Queue), "by " + c.User, "-", c.Face, c.Result, cli.OrDash(c.Detail)}
 	}
-	late := "-"
+	lateness := "-"
 	if r.Died() == audit.Expired {
-		late = r.Lateness().String()
+		lateness = r.Lateness().String()
 	}
-	return []string{at, r.Died(), r.Queue, cli.OrDash(string(r.MessageID)), late, cli.OrDash(r.Path), r.Outcome, cli.OrDash(strings.Join(r.To, " "))}
+	return []string{at, r.Died(), r.Queue, cli.OrDash(string(r.MessageID)), lateness, cli.OrDash(r.Path), r.Outcome, cli.OrDash(strings.Join(r.To, " "))}
 }
 
 func (a *auditCommands) newest(ctx context.Context) (list []audit.Record, err error) {
@@ -187,7 +187,7 @@ func (a *auditCommands) export() *cobra.Command {
 			if err := a.complete(); err != nil {
 				return err
 			}
-			out, done, err := create(cmd.OutOrStdout(), file)
+			out, done, err := cli.Create(cmd.OutOrStdout(), file)
 			if err != nil {
 				return err
 			}

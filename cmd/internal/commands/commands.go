@@ -14,6 +14,7 @@ import (
 	"curfew/cmd/internal/client"
 	"curfew/cmd/internal/messaging"
 	"curfew/cmd/internal/node"
+	"curfew/cmd/internal/queues"
 	"curfew/cmd/internal/settings"
 	"curfew/monitor/printable"
 )
@@ -88,7 +89,7 @@ func rootCommand(b node.Build) *cobra.Command {
 		cmd.Args = cli.NoArguments
 	}
 	root.AddCommand(alertCommand(), storeCommand(), benchCommand(), policyCommand(), definitionsCommand(), userCommand(), injectCommand(b.Version),
-		statusCommand(), deadlinesCommand(), queueCommand(), dlqCommand(), auditCommand(), rabbitmqCommand(), contextCommand(), messaging.Publish(), messaging.Get(), messaging.Declare(), messaging.Bind(), messaging.Unbind(),
+		statusCommand(), queues.Deadlines(), queues.Queue(), queues.DeadLetters(), auditCommand(), rabbitmqCommand(), contextCommand(), messaging.Publish(), messaging.Get(), messaging.Declare(), messaging.Bind(), messaging.Unbind(),
 		messaging.Delete(), messaging.Consumers(), messaging.Connections(), messaging.Channels())
 	addExamples(root)
 	return root

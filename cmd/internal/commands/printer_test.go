@@ -1,8 +1,6 @@
 package commands
 
 import (
-	"curfew/cmd/internal/table"
-	"strings"
 	"testing"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -23,12 +21,4 @@ func TestNamesCannotSteerTheTerminal(t *testing.T) {
 		assert.Contains(t, out, `\x1b[`, "%q", args)
 	}
 	assert.NotContains(t, r.exits(exitFailed, "policy", "set", "\x1b[31mp", "(", "{}"), "\x1b")
-}
-
-// TestBodiesInTables: a body is printed as it is, but control characters are escaped.
-func TestBodiesInTables(t *testing.T) {
-	var out strings.Builder
-	p := table.Printer{}
-	require.NoError(t, p.Print(&out, nil, []string{"BODY"}, [][]string{{bodyCell("{\"a\": \"\\\"\"}\n\x1b", "string")}, {bodyCell("AA==", "base64")}}))
-	assert.Equal(t, "BODY\n{\"a\": \"\\\"\"}\\n\\x1b\n(base64) AA==\n", out.String())
 }

@@ -1,10 +1,8 @@
 package commands
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -16,7 +14,6 @@ import (
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/cmd/internal/settings"
-	"curfew/cmd/internal/table"
 	"curfew/monitor/rabbitmq"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/plan"
@@ -38,18 +35,19 @@ func rabbitmqCommand() *cobra.Command {
 const rabbitmqPlanHelp = `Print how the deadlines of each queue of a RabbitMQ can be kept, what that costs and what needs no keeping. It changes nothing.
 
 The RabbitMQ is that of CURFEW_PRIMARY_URL, in the virtual host that it names, and its management API that of
-CURFEW_PRIMARY_API_URL. CURFEW_WATCH or CURFEW_WATCH_FILE say what is to be kept.
+CURFEW_PRIMARY_API_URL. CURFEW_WATCH says what is to be kept.
 
 DEADLINES is exact (RabbitMQ keeps them by itself), kept (Curfew can), not_worth or refused. OBSERVED is single, where
 Curfew can say of each message whether it missed its deadline, or totals. TTL is what the queue sets, and what a running
-Curfew has seen of messages' own; unknown: nobody has watched them.
+Curfew has seen of messages' own; unknown: nobody has watched them. Which Curfew that is, the environment says, a context,
+or --url, as for other commands (curfew help context).
 
 --emit prints what an operator sets up instead of the table: Curfew's user and permissions, and with --gateway the
 queues, policies, upstream and shovels by which messages of these queues wait in Curfew. The output for a gateway has
 the password of --curfew-url in it.`
 
 func rabbitmqPlanCommand() *cobra.Command {
-	var output, emit, running string
+	var emit string
 	var o plan.SetupOptions
 	c := &cobra.Command{
 		Use:   "plan",
@@ -59,44 +57,39 @@ func rabbitmqPlanCommand() *cobra.Command {
   curfew rabbitmq plan --emit rabbitmqctl > setup.sh
   curfew rabbitmq plan --emit definitions --gateway orders --curfew-url amqp://app:secret@curfew:5672`,
 		Args: cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "table" && output != "json" {
-				return cli.Usagef("-o takes table or json, not %q", output)
-			}
-			if emit != "" && !slices.Contains(plan.Formats, emit) {
-				return cli.Usagef("--emit takes %s, not %q", strings.Join(plan.Formats, ", "), emit)
-			}
-			if emit == "" && len(o.Gateway) > 0 {
-				return cli.Usagef("--gateway is for --emit")
-			}
-			p, err := makePlan(cmd, running)
-			if err != nil {
-				return err
-			}
-			if emit == "" {
-				return printPlan(cmd.OutOrStdout(), cmd.ErrOrStderr(), p, output)
-			}
-			setup, err := p.Setup(o)
-			if err != nil {
-				return err
-			}
-			return setup.Emit(cmd.OutOrStdout(), emit)
-		},
+	}
+	a := cli.WithAPI(c)
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		if emit != "" && !slices.Contains(plan.Formats, emit) {
+			return cli.Usagef("--emit takes %s, not %q", strings.Join(plan.Formats, ", "), emit)
+		}
+		if emit == "" && len(o.Gateway) > 0 {
+			return cli.Usagef("--gateway is for --emit")
+		}
+		p, err := makePlan(cmd, a)
+		if err != nil {
+			return err
+		}
+		if emit == "" {
+			return printPlan(cmd, a, p)
+		}
+		setup, err := p.Setup(o)
+		if err != nil {
+			return err
+		}
+		return setup.Emit(cmd.OutOrStdout(), emit)
 	}
 	flags := c.Flags()
-	flags.StringVarP(&output, "output", "o", "table", "table or json")
 	flags.StringVar(&emit, "emit", "", "what to set up, for "+strings.Join(plan.Formats, ", "))
-	flags.StringVar(&o.User, "user", "curfew", "Curfew's user in RabbitMQ")
+	flags.StringVar(&o.User, "curfew-user", "curfew", "Curfew's user in RabbitMQ")
 	flags.StringSliceVar(&o.Gateway, "gateway", nil, "queues whose messages are to wait in Curfew")
 	flags.StringVar(&o.CurfewURL, "curfew-url", "", "where RabbitMQ reaches Curfew's own broker, with user and password")
-	flags.StringVar(&running, "url", "", "a running Curfew that has watched the queues, with CURFEW_USER and CURFEW_PASSWORD (default: on CURFEW_HTTP_ADDR, if there is one)")
-	cli.Offers(c, "output", "table", "json")
 	cli.Offers(c, "emit", plan.Formats...)
 	return c
 }
 
-// makePlan asks the RabbitMQ that the settings name, and the Curfew at an address what it has seen of messages.
-func makePlan(cmd *cobra.Command, running string) (*plan.Plan, error) {
+// makePlan asks the RabbitMQ that the settings name, and a running Curfew what it has seen of messages.
+func makePlan(cmd *cobra.Command, a *cli.API) (*plan.Plan, error) {
 	s, err := settings.Load()
 	if err != nil {
 		return nil, err
@@ -119,7 +112,7 @@ func makePlan(cmd *cobra.Command, running string) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen, unseen, err := whatWasSeen(cmd.Context(), running, &s, inventory)
+	seen, unseen, err := whatWasSeen(cmd, a, inventory)
 	if err != nil {
 		return nil, err
 	}
@@ -136,22 +129,22 @@ func makePlan(cmd *cobra.Command, running string) (*plan.Plan, error) {
 }
 
 // whatWasSeen asks a running Curfew what it has seen of messages, by queue. why is why nothing is known. It is an error
-// only if somebody has named that Curfew.
-func whatWasSeen(ctx context.Context, named string, s *settings.Settings, i *cluster.Inventory) (seen map[string]cluster.Seen, why string, err error) {
-	at := strings.TrimRight(cmp.Or(named, "http://"+settings.Reachable(string(s.HTTPAddr))), "/")
-	c := client.New(func() (client.Endpoint, error) {
-		return client.Endpoint{URL: at, User: string(s.User), Password: string(s.Password)}, nil
-	})
-	ctx, cancel := context.WithTimeout(ctx, seenTimeout)
+// only if a flag has named that Curfew.
+func whatWasSeen(cmd *cobra.Command, a *cli.API, i *cluster.Inventory) (seen map[string]cluster.Seen, why string, err error) {
+	e, err := a.Endpoint()
+	if err != nil {
+		return nil, "", err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), seenTimeout)
 	defer cancel()
 	var status rabbitmq.Status
-	switch err := c.Call(ctx, http.MethodGet, client.Path("curfew", "rabbitmq"), nil, &status); {
-	case err != nil && named != "":
-		return nil, "", fmt.Errorf("--url %s: %w", named, err)
+	switch err := a.Call(ctx, http.MethodGet, client.Path("curfew", "rabbitmq"), nil, &status); {
+	case err != nil && (cmd.Flags().Changed("url") || cmd.Flags().Changed("context")):
+		return nil, "", err
 	case err != nil:
-		return nil, "no Curfew that runs beside a RabbitMQ answers at " + at + "; --url names another one.", nil
+		return nil, "no Curfew that runs beside a RabbitMQ answers at " + e.URL + "; --url and --context name another one.", nil
 	case status.Cluster != i.Server.Cluster || status.VHost != i.VHost:
-		return nil, fmt.Sprintf("the Curfew at %s is beside virtual host %s of cluster %s, and this is %s of %s.", at,
+		return nil, fmt.Sprintf("the Curfew at %s is beside virtual host %s of cluster %s, and this is %s of %s.", e.URL,
 			status.VHost, cli.OrDash(status.Cluster), i.VHost, i.Server.Cluster), nil
 	}
 	seen = map[string]cluster.Seen{}
@@ -163,8 +156,7 @@ func whatWasSeen(ctx context.Context, named string, s *settings.Settings, i *clu
 	return seen, "", nil
 }
 
-func printPlan(w, notes io.Writer, p *plan.Plan, output string) error {
-	out := table.Printer{Output: output}
+func printPlan(cmd *cobra.Command, a *cli.API, p *plan.Plan) error {
 	var rows [][]string
 	for _, r := range p.Rows {
 		observed := "single"
@@ -174,11 +166,11 @@ func printPlan(w, notes io.Writer, p *plan.Plan, output string) error {
 		rows = append(rows, []string{r.Queue, cli.OrDash(r.Type), r.TTLs(), strconv.FormatInt(r.Ready+r.Unacked, 10), strconv.Itoa(r.Consumers), cli.OrDash(r.Rule),
 			r.Deadlines.String(), observed, cli.OrDash(r.Cost.String()), strings.TrimSpace(r.Reason + " " + r.Instead)})
 	}
-	if err := out.Print(w, p, []string{"QUEUE", "TYPE", "TTL", "MESSAGES", "CONSUMERS", "RULE", "DEADLINES", "OBSERVED", "COST", "WHY"}, rows); err != nil || output == "json" {
+	if err := a.Print(cmd.OutOrStdout(), p, []string{"QUEUE", "TYPE", "TTL", "MESSAGES", "CONSUMERS", "RULE", "DEADLINES", "OBSERVED", "COST", "WHY"}, rows); err != nil || a.JSON() {
 		return err
 	}
 	for _, note := range remarks(p) {
-		if _, err := fmt.Fprintln(notes, note); err != nil {
+		if _, err := fmt.Fprintln(cmd.ErrOrStderr(), note); err != nil {
 			return err
 		}
 	}

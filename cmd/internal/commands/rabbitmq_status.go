@@ -12,6 +12,7 @@ import (
 
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
+	"curfew/cmd/internal/table"
 	"curfew/monitor/printable"
 	"curfew/monitor/rabbitmq"
 )
@@ -49,15 +50,15 @@ func rabbitmqStatusCommand() *cobra.Command {
 }
 
 func rabbitmqRow(q *rabbitmq.Queue) []string {
-	held, due, late, missed, why := "-", "-", "-", "-", strings.TrimSpace(q.Reason+" "+q.Instead)
+	held, due, lateness, missed, why := "-", "-", "-", "-", strings.TrimSpace(q.Reason+" "+q.Instead)
 	if q.Here || q.Reported {
 		held = strconv.Itoa(q.Held)
 	}
 	if q.NextDue != 0 {
-		due = fromNow(time.UnixMilli(q.NextDue))
+		due = table.FromNow(time.UnixMilli(q.NextDue))
 	}
 	if q.P50 != nil {
-		late = "<= " + lateMillis(q.P50) + " / " + lateMillis(q.P99)
+		lateness = "<= " + millisBelow(q.P50) + " / " + millisBelow(q.P99)
 	}
 	if o := q.Observed; o != nil {
 		if missed = strconv.FormatUint(o.Missed, 10); !o.Tapped {
@@ -67,11 +68,11 @@ func rabbitmqRow(q *rabbitmq.Queue) []string {
 			missed += fmt.Sprintf(" (%d are still there)", o.Overdue)
 		}
 	}
-	return []string{q.Queue, cli.OrDash(q.Type), q.Mode, q.State, cli.OrDash(q.Keeper), held, due, late, missed, cli.OrDash(why)}
+	return []string{q.Queue, cli.OrDash(q.Type), q.Mode, q.State, cli.OrDash(q.Keeper), held, due, lateness, missed, cli.OrDash(why)}
 }
 
-// lateMillis is an upper bound in ms; nil: it is above them all.
-func lateMillis(bound *float64) string {
+// millisBelow is an upper bound in ms; nil: it is above them all.
+func millisBelow(bound *float64) string {
 	if bound == nil {
 		return "more"
 	}

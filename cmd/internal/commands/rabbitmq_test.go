@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"curfew/cmd/internal/settings"
+	"curfew/cmd/internal/cli"
 	"curfew/monitor/rabbitmq"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/scheduler/storetest"
@@ -21,9 +22,8 @@ func TestRabbitMQPlanChecksItsSettings(t *testing.T) {
 	for text, settings := range map[string][]string{
 		"CURFEW_PRIMARY_URL is not set":            {"CURFEW_WATCH=a"},
 		"CURFEW_PRIMARY_URL: the value (a secret":  {"CURFEW_PRIMARY_URL=ann:s3cret@h"},
-		"CURFEW_WATCH_FILE: open /does/not/exist":  {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH_FILE=/does/not/exist"},
+		"CURFEW_WATCH: open /does/not/exist":       {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH=/does/not/exist"},
 		"did you mean CURFEW_PRIMARY_URL":          {"CURFEW_PRIMARY_UR=amqp://h"},
-		"CURFEW_WATCH and CURFEW_WATCH_FILE":       {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH=a", "CURFEW_WATCH_FILE=b"},
 		`CURFEW_WATCH: "hold:*" is not allowed`:    {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH=hold:*"},
 		"management API has to begin with http://": {"CURFEW_PRIMARY_URL=amqp://h", "CURFEW_PRIMARY_API_URL=ann:s3cret@h"},
 	} {
@@ -43,7 +43,7 @@ func TestRabbitMQPlanChecksItsSettings(t *testing.T) {
 // TestRulesWithoutRabbitMQ: rules for a RabbitMQ that is not named are a mistake for whoever serves. A command that asks a running Curfew, in
 // the same shell, does not look at them.
 func TestRulesWithoutRabbitMQ(t *testing.T) {
-	for _, rules := range []string{"CURFEW_WATCH=keep:retry", "CURFEW_WATCH_FILE=/does/not/exist", "CURFEW_PRIMARY_API_URL=http://h:15672"} {
+	for _, rules := range []string{"CURFEW_WATCH=keep:retry", "CURFEW_WATCH=/does/not/exist", "CURFEW_PRIMARY_API_URL=http://h:15672"} {
 		name, value, _ := strings.Cut(rules, "=")
 		setenv(t, rules)
 		for _, command := range []string{"serve", "config"} {
@@ -73,18 +73,23 @@ func TestWhatWasSeen(t *testing.T) {
 	}))
 	t.Cleanup(curfew.Close)
 	inventory := &cluster.Inventory{Server: cluster.Server{Cluster: "rabbit@one"}, VHost: "shop"}
-	ask := func(named string, variables ...string) (map[string]cluster.Seen, string, error) {
+	asked := func(flags ...string) (map[string]cluster.Seen, string, error) {
+		cmd := &cobra.Command{}
+		a := cli.WithAPI(cmd)
+		cmd.SetContext(t.Context())
+		require.NoError(t, cmd.ParseFlags(flags))
+		return whatWasSeen(cmd, a, inventory)
+	}
+	ask := func(flag string, variables ...string) (map[string]cluster.Seen, string, error) {
 		setenv(t, variables...)
-		s, err := settings.Load()
-		require.NoError(t, err)
-		return whatWasSeen(t.Context(), named, &s, inventory)
+		return asked(strings.Fields(flag)...)
 	}
 	here := "CURFEW_HTTP_ADDR=" + strings.TrimPrefix(curfew.URL, "http://")
 	got, why, err := ask("", here)
 	require.NoError(t, err)
 	assert.Empty(t, why)
 	assert.Equal(t, map[string]cluster.Seen{"retry": seen}, got)
-	got, _, err = ask(curfew.URL+"/", "CURFEW_HTTP_ADDR=127.0.0.1:1")
+	got, _, err = ask("--url "+curfew.URL+"/", "CURFEW_HTTP_ADDR=127.0.0.1:1")
 	require.NoError(t, err)
 	assert.Len(t, got, 1)
 
@@ -94,8 +99,21 @@ func TestWhatWasSeen(t *testing.T) {
 	_, why, err = ask("", here, "CURFEW_PASSWORD=other")
 	require.NoError(t, err)
 	assert.Contains(t, why, "no Curfew")
-	_, _, err = ask("http://" + storetest.FreeAddr())
-	require.ErrorContains(t, err, "--url http://127.0.0.1:")
+	_, _, err = ask("--url http://" + storetest.FreeAddr())
+	require.ErrorContains(t, err, "http://127.0.0.1:")
+	setenv(t)
+	code, _, errOut := runCommand(t, "context", "add", "prod", "--url", curfew.URL, "--password-command", "echo guest")
+	require.Zero(t, code, errOut)
+	got, _, err = asked("--context", "prod")
+	require.NoError(t, err)
+	assert.Len(t, got, 1)
+	_, _, err = asked("--context", "nowhere")
+	require.ErrorContains(t, err, `"nowhere"`)
+	code, _, errOut = runCommand(t, "context", "use", "prod")
+	require.Zero(t, code, errOut)
+	got, _, err = asked()
+	require.NoError(t, err)
+	assert.Len(t, got, 1)
 	inventory.Server.Cluster = "rabbit@two"
 	_, why, err = ask("", here)
 	require.NoError(t, err)

@@ -85,7 +85,7 @@ func (r *running) send(ch *amqp091.Channel, m amqp091.Publishing) {
 func (r *running) waits(queue string, n int) {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool {
-		var list []queuedMessage
+		var list []json.RawMessage
 		require.NoError(r.t, json.Unmarshal([]byte(r.ok("queue", "peek", queue, "-n", "100", "-o", "json")), &list))
 		return len(list) == n
 	}, time.Minute, 20*time.Millisecond)

@@ -14,6 +14,7 @@ import (
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/cmd/internal/node"
+	"curfew/cmd/internal/table"
 )
 
 func statusCommand() *cobra.Command {
@@ -55,7 +56,7 @@ func statusRows(s *node.Status) [][]string {
 	if s.Monitor {
 		next := ""
 		if s.Next != nil {
-			next = ", next " + fromNow(*s.Next) + " (" + s.Next.Format("2006-01-02T15:04:05.000Z") + ")"
+			next = ", next " + table.FromNow(*s.Next) + " (" + s.Next.Format("2006-01-02T15:04:05.000Z") + ")"
 		}
 		add("deadlines", s.Pending, " pending", next)
 		add("expired", s.Fired, ", late ", s.Late, ", parked ", s.Parked)
@@ -71,7 +72,7 @@ func statusRows(s *node.Status) [][]string {
 	for _, f := range s.AtRisk {
 		first := ""
 		if f.FirstMiss != 0 {
-			first = ", the first " + fromNow(time.UnixMilli(f.FirstMiss))
+			first = ", the first " + table.FromNow(time.UnixMilli(f.FirstMiss))
 		}
 		add("at risk", f.Queue, ": ", f.WillMiss, " of ", f.Deadlines, " messages with a deadline will expire", first)
 	}
@@ -105,12 +106,4 @@ func lateness(seconds *float64) string {
 		return "-"
 	}
 	return "<= " + time.Duration(*seconds*float64(time.Second)).String()
-}
-
-// fromNow is an instant such as "in 5s", or "now" if it has passed.
-func fromNow(at time.Time) string {
-	if d := time.Until(at); d > 0 {
-		return "in " + inTime(d)
-	}
-	return "now"
 }

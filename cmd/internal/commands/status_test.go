@@ -84,11 +84,3 @@ func TestStatusCarriesAlerts(t *testing.T) {
 	assert.Contains(t, out, "expired          1, late 0, parked 1\n")
 	assert.Contains(t, out, "resource alarms  0\n")
 }
-
-// TestTimesAreNotNegative: what is due is due now.
-func TestTimesAreNotNegative(t *testing.T) {
-	assert.Equal(t, "now", inTime(-902*time.Millisecond))
-	assert.Equal(t, "1.5s", inTime(1500*time.Millisecond))
-	assert.Equal(t, "now", fromNow(time.Now().Add(-time.Second)))
-	assert.Equal(t, "in 1h0m0s", fromNow(time.Now().Add(time.Hour)))
-}

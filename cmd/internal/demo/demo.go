@@ -1,5 +1,3 @@
-// Package demo shows what Curfew does: Run with a broker of its own that ends with it, Filler in one that is running, so that every page and
-// command has something to show.
 package demo
 
 import (
@@ -17,7 +15,7 @@ import (
 	"curfew/cmd/internal/settings"
 )
 
-// TTLs are the times to live of the messages that stand behind the one of an hour, in the order in which they
+// TTLs are the times to live of the messages that are behind the one of an hour, in the order in which they
 // are published.
 var TTLs = []time.Duration{
 	3 * time.Second, 500 * time.Millisecond, 6 * time.Second, time.Second,

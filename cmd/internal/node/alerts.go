@@ -26,14 +26,14 @@ func (n *Node) openAlerts() (err error) {
 	o := n.alertOptions()
 	if n.broker != nil { // otherwise nobody could publish there
 		o.Exchange = &eventExchange{broker: n.broker}
-		o.Holders = func() []alert.Holder { return holders(n) }
+		o.Holders = func() []alert.PastDeadline { return holders(n) }
 	}
 	n.alerts, err = alert.New(o)
 	return err
 }
 
 // holders are who holds messages past their deadlines now.
-func holders(n *Node) (list []alert.Holder) {
+func holders(n *Node) (list []alert.PastDeadline) {
 	if n.server == nil { // no consumer can be there yet
 		return nil
 	}
@@ -41,7 +41,7 @@ func holders(n *Node) (list []alert.Holder) {
 		if h.PastDeadline == 0 {
 			continue
 		}
-		list = append(list, alert.Holder{
+		list = append(list, alert.PastDeadline{
 			VHost: h.Queue.VHost().Name(), Queue: h.Queue.Name(), Connection: cmp.Or(operate.ClientOf(h.Properties).Name, h.Connection), User: h.User,
 			Address: net.JoinHostPort(h.PeerHost, strconv.Itoa(h.PeerPort)), Count: h.PastDeadline, FirstDeadlineAt: n.broker.UnixMillis(h.Earliest),
 		})

@@ -127,7 +127,7 @@ func (n *Node) openBroker() error {
 	n.broker, err = broker.New(broker.Options{
 		Store: storage, MaxMessageBytes: int(c.MaxMessageSize), MemoryLimit: c.MemoryLimit.Bytes(), DiskFreeLimit: int64(c.DiskFreeLimit), Log: n.log,
 		User: string(c.User), Password: string(c.Password), GuestFromAnywhere: !c.GuestLoopbackOnly,
-		TTLPrecedence: precedence, TTLOff: c.TTL == "off", Unroutable: unroutables[c.Unroutable], IdleMinimum: c.IdleMinimum,
+		TTLPrecedence: precedence, TTLOff: c.TTL == "off", Unroutable: unroutables[c.Unroutable],
 		Expiries: n.expiries(),
 	})
 	if err != nil {
@@ -167,7 +167,6 @@ func (n *Node) openServer() error {
 	c := n.settings
 	n.server = server.New(server.Options{
 		Broker: n.broker, Log: n.log, Version: n.build.Version,
-		Heartbeat:      c.Heartbeat.Offered(),
 		MaxConnections: connectionLimit(c.MaxConnections, n.log), ConsumerTimeout: c.ConsumerTimeout.Limit(),
 		NameFrom: certs.NameFrom(c.TLSLoginFrom),
 	})
@@ -214,7 +213,7 @@ func (n *Node) openMonitor() error {
 		return err
 	}
 	o := monitor.Options{
-		Alerts: n.alerts, WriteWindow: writeWindow(n.settings.ScheduleWindow), NewTimer: monitor.PreciseTimer, Log: n.log, Registerer: n.metrics,
+		Alerts: n.alerts, NewTimer: monitor.PreciseTimer, Log: n.log, Registerer: n.metrics,
 	}
 	if n.rabbitmq != nil {
 		o.Primary = n.rabbitmq
@@ -234,14 +233,6 @@ func (n *Node) openMonitor() error {
 	}
 	n.monitor, err = monitor.New(o)
 	return err
-}
-
-// writeWindow is the window as the monitor takes it: there 0 is the default and a negative value is none.
-func writeWindow(window time.Duration) time.Duration {
-	if window == 0 {
-		return -1
-	}
-	return window
 }
 
 // redisLogger sends go-redis's messages, which would go to stderr, to log. They repeat with each attempt

@@ -45,10 +45,10 @@ func TestNoBrokerWithRabbitMQ(t *testing.T) {
 	assert.Equal(t, "primary", s.Schedule)
 	assert.Empty(t, n.stalled())
 
-	_, err = nodeOfRabbitMQ(t, "CURFEW_WATCH_FILE=/does/not/exist")
+	_, err = nodeOfRabbitMQ(t, "CURFEW_WATCH=/does/not/exist")
 	var wrong settings.Error
 	require.ErrorAs(t, err, &wrong)
-	assert.ErrorContains(t, err, "CURFEW_WATCH_FILE")
+	assert.ErrorContains(t, err, "CURFEW_WATCH")
 }
 
 // TestPagesWithoutBroker: the one user of the settings may look at and change everything, and nobody else.

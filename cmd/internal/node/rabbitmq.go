@@ -104,7 +104,7 @@ const guardedBody = 64 << 10
 // rabbitmqAPI is the part of Curfew's own API about a RabbitMQ.
 type rabbitmqAPI struct{ primary *rabbitmq.Primary }
 
-// status answers with how its queues stand.
+// status answers with the state of its queues.
 func (a rabbitmqAPI) status(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, a.primary.Status())
 }

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -43,12 +44,16 @@ var goneVariables = map[string]string{
 	"CURFEW_MAX_QUEUES":                  constant + "50000 in a virtual host; the limit max-queues of a virtual host may be lower",
 	"CURFEW_MAX_EXCHANGES":               constant + "10000 in a virtual host",
 	"CURFEW_MAX_BINDINGS":                constant + "200000 of an exchange",
+	"CURFEW_IDLE_MINIMUM":                constant + "5m",
+	"CURFEW_SCHEDULE_WINDOW":             constant + "20ms",
+	"CURFEW_HEARTBEAT":                   constant + "60s are offered, and a client may ask for another heartbeat or none",
+	"CURFEW_WATCH_FILE":                  "CURFEW_WATCH takes the path of the file; it begins with / or .",
 	"CURFEW_COMPAT_RABBITMQ_VERSION":     constant + "4.1.0",
 }
 
 // gone is the error about a variable of an earlier version, or about its _FILE; nil if there never was one.
 func gone(name string) error {
-	replacement := goneVariables[strings.TrimSuffix(name, "_FILE")]
+	replacement := cmp.Or(goneVariables[name], goneVariables[strings.TrimSuffix(name, "_FILE")])
 	if replacement == "" {
 		return nil
 	}

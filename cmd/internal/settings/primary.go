@@ -60,12 +60,12 @@ func (u primaryAPIURL) Redacted() string {
 	return strings.Join(nodes, ",")
 }
 
-// watchRules are rules for cluster.ParseWatch, or empty.
+// watchRules are rules for cluster.ParseWatch, the path of a file with such rules, or empty.
 type watchRules string
 
 func (w *watchRules) UnmarshalText(text []byte) error {
 	*w = watchRules(text)
-	if *w == "" {
+	if *w == "" || cluster.NamesFile(string(text)) {
 		return nil
 	}
 	if _, err := cluster.ParseWatch(string(text)); err != nil {
@@ -78,9 +78,6 @@ func (w *watchRules) UnmarshalText(text []byte) error {
 // running Curfew does without. The error is an Error that names each mistake.
 func (s *Settings) CheckServe() error {
 	var errs []error
-	if s.Watch != "" && s.WatchFile != "" {
-		errs = append(errs, errors.New("CURFEW_WATCH and CURFEW_WATCH_FILE are both set; set one of them"))
-	}
 	if s.PrimaryURL != "" {
 		errs = append(errs, s.checkNoBroker()...)
 	} else {
@@ -95,7 +92,7 @@ func (s *Settings) CheckServe() error {
 // checkNoPrimary refuses what is about a RabbitMQ where none is named.
 func (s *Settings) checkNoPrimary() (errs []error) {
 	for _, v := range []struct{ name, value string }{
-		{"CURFEW_PRIMARY_API_URL", s.PrimaryAPIUrl.Redacted()}, {"CURFEW_WATCH", string(s.Watch)}, {"CURFEW_WATCH_FILE", s.WatchFile},
+		{"CURFEW_PRIMARY_API_URL", s.PrimaryAPIUrl.Redacted()}, {"CURFEW_WATCH", string(s.Watch)},
 	} {
 		if v.value != "" {
 			errs = append(errs, fmt.Errorf("%s: the value %q is about a RabbitMQ, and CURFEW_PRIMARY_URL names none; "+
@@ -134,8 +131,8 @@ func (s *Settings) forgetDataDir() {
 
 // ofBroker are variables that only Curfew's own broker uses, and that do no harm without it.
 // CURFEW_AMQP_ADDR is not among them, since the image sets it.
-var ofBroker = []string{"STORE_SYNC", "TTL_PRECEDENCE", "UNROUTABLE", "IDLE_MINIMUM", "SCHEDULE_WINDOW", "TLS_CLIENT_CA",
-	"TLS_CLIENT_AUTH", "TLS_LOGIN_FROM", "DISK_FREE_LIMIT", "MAX_MESSAGE_SIZE", "MAX_CONNECTIONS", "HEARTBEAT", "CONSUMER_TIMEOUT"}
+var ofBroker = []string{"STORE_SYNC", "TTL_PRECEDENCE", "UNROUTABLE", "TLS_CLIENT_CA",
+	"TLS_CLIENT_AUTH", "TLS_LOGIN_FROM", "DISK_FREE_LIMIT", "MAX_MESSAGE_SIZE", "MAX_CONNECTIONS", "CONSUMER_TIMEOUT"}
 
 // Unused lists the variables that are set and have no effect, since no broker runs.
 func (s *Settings) Unused() (names []string) {
@@ -155,9 +152,9 @@ func (s *Settings) Primary() cluster.Options {
 	return cluster.Options{URL: string(s.PrimaryURL), APIURL: string(s.PrimaryAPIUrl)}
 }
 
-// WatchRules reads the rules for its queues. The error is an Error, about CURFEW_WATCH_FILE.
+// WatchRules reads the rules for its queues. The error is an Error, about CURFEW_WATCH.
 func (s *Settings) WatchRules() (cluster.Watch, error) {
-	rules, err := cluster.LoadWatch(string(s.Watch), s.WatchFile)
+	rules, err := cluster.LoadWatch(string(s.Watch))
 	if err != nil {
 		return nil, Error{err}
 	}

@@ -26,7 +26,7 @@ func TestPrimary(t *testing.T) {
 
 // TestPrimaryIsNeeded: a variable about a RabbitMQ is a mistake where no RabbitMQ is named, for those who serve alone.
 func TestPrimaryIsNeeded(t *testing.T) {
-	for name, value := range map[string]string{"CURFEW_PRIMARY_API_URL": "http://h:15672", "CURFEW_WATCH": "keep:*", "CURFEW_WATCH_FILE": "w.yaml"} {
+	for name, value := range map[string]string{"CURFEW_PRIMARY_API_URL": "http://h:15672", "CURFEW_WATCH": "keep:*"} {
 		setenv(t, name+"="+value)
 		s, err := Load()
 		require.NoError(t, err)
@@ -39,7 +39,7 @@ func TestPrimaryIsNeeded(t *testing.T) {
 	s, err := Load()
 	require.NoError(t, err)
 	assert.NotContains(t, s.CheckServe().Error(), "s3cret")
-	setenv(t, "CURFEW_PRIMARY_API_URL=", "CURFEW_WATCH=", "CURFEW_WATCH_FILE=")
+	setenv(t, "CURFEW_PRIMARY_API_URL=", "CURFEW_WATCH=")
 	s, err = Load()
 	require.NoError(t, err)
 	assert.NoError(t, s.CheckServe(), "empty is not set")
@@ -54,10 +54,10 @@ func TestNoBrokerWithRabbitMQ(t *testing.T) {
 		name, _, _ := strings.Cut(wrong, "=")
 		assert.ErrorContains(t, s.CheckServe(), name+": it is about Curfew's own broker, which does not run with CURFEW_PRIMARY_URL")
 	}
-	setenv(t, "CURFEW_PRIMARY_URL=amqp://h", "CURFEW_AMQP_ADDR=:5672", "CURFEW_STORE_SYNC=never", "CURFEW_HEARTBEAT=5s")
+	setenv(t, "CURFEW_PRIMARY_URL=amqp://h", "CURFEW_AMQP_ADDR=:5672", "CURFEW_STORE_SYNC=never", "CURFEW_CONSUMER_TIMEOUT=5m")
 	s, err := Load()
 	require.NoError(t, err)
-	assert.Equal(t, []string{"CURFEW_STORE_SYNC", "CURFEW_HEARTBEAT"}, s.Unused())
+	assert.Equal(t, []string{"CURFEW_STORE_SYNC", "CURFEW_CONSUMER_TIMEOUT"}, s.Unused())
 	assert.Empty(t, s.DataDir, "nothing is kept in a folder that nobody chose")
 	setenv(t, "CURFEW_PRIMARY_URL=amqp://h", "CURFEW_DATA_DIR=d")
 	s, err = Load()
@@ -70,13 +70,8 @@ func TestNoBrokerWithRabbitMQ(t *testing.T) {
 }
 
 func TestWatchRules(t *testing.T) {
-	setenv(t, "CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH=keep:retry-*,off:x", "CURFEW_WATCH_FILE=w.yaml")
-	s, err := Load()
-	require.NoError(t, err)
-	assert.ErrorContains(t, s.CheckServe(), "CURFEW_WATCH and CURFEW_WATCH_FILE are both set")
-
 	setenv(t, "CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH=keep:retry-*,off:x")
-	s, err = Load()
+	s, err := Load()
 	require.NoError(t, err)
 	rules, err := s.WatchRules()
 	require.NoError(t, err)
@@ -85,13 +80,13 @@ func TestWatchRules(t *testing.T) {
 
 	file := filepath.Join(t.TempDir(), "watch.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("queues:\n  - queue: orders\n    mode: hold\n"), 0o600))
-	setenv(t, "CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH_FILE="+file)
+	setenv(t, "CURFEW_PRIMARY_URL=amqp://h", "CURFEW_WATCH="+file)
 	s, err = Load()
 	require.NoError(t, err, "the file is read when it is needed")
 	_, err = s.WatchRules()
 	var wrong Error
 	require.ErrorAs(t, err, &wrong)
-	assert.ErrorContains(t, err, "CURFEW_WATCH_FILE: "+file+": queues[0] (orders): mode: \"hold\" is not allowed; it takes observe or keep or off")
+	assert.ErrorContains(t, err, "CURFEW_WATCH: "+file+": queues[0] (orders): mode: \"hold\" is not allowed; it takes observe or keep or off")
 }
 
 func TestPrimaryRedacted(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/kelseyhightower/envconfig"
 
@@ -41,23 +40,20 @@ type Settings struct {
 	StoreSync   string   `split_words:"true" default:"group" allow:"group|interval|never" desc:"when durable messages are synced to disk: before their confirm, within 100 ms, or when the operating system does it"`
 	Definitions string   `split_words:"true" default:"" desc:"file of definitions in RabbitMQ's format, imported at each start; empty: none"`
 
-	_              struct{}      `group:"Deadlines"`
-	Monitor        bool          `split_words:"true" default:"true" allow:"true|false" desc:"fire deadlines when they come; false: messages expire only when a delivery or a get meets them"`
-	RedisURL       redisURL      `split_words:"true" default:"" allow:"redis://, rediss://, unix://, redis-cluster:// or redis-sentinel://, or nothing" secret:"true" desc:"where the schedule of deadlines lives, or beside RabbitMQ what several Curfews share; empty: in the process"`
-	Instance       instance      `split_words:"true" default:"" allow:"letters, digits, '.', '_' and '-', 64 at most" desc:"name of this Curfew in Redis and in alerts; empty: the host name. No two may share one"`
-	TTL            string        `split_words:"true" default:"on" allow:"on|off" desc:"off: no message expires. Times to live are checked and stored, but have no effect; a start removes the deadlines of what is queued, for good"`
-	TTLPrecedence  string        `split_words:"true" default:"min" allow:"min|message" desc:"when queue and message both set a time to live: the lower counts, or the message's own; for queues where neither x-ttl-precedence nor a policy decides"`
-	Unroutable     string        `split_words:"true" default:"park" allow:"park|drop" desc:"what becomes of a dead letter that its exchange routes nowhere: kept in curfew.undeliverable, or lost"`
-	IdleMinimum    time.Duration `split_words:"true" default:"5m" allow:"1ms..24h" desc:"the shortest period that x-auto-delete-on-idle may have, as argument or policy"`
-	ScheduleWindow time.Duration `split_words:"true" default:"20ms" allow:"0s..1s" desc:"a message that comes and goes within this time is never written to the schedule; 0s: every message with a deadline is, even if it is gone or due by then"`
-	Audit          string        `split_words:"true" default:"true" allow:"true|false|all" desc:"record every message that expires and what users change, in the folder audit of the data folder; all: other dead letters too"`
+	_             struct{} `group:"Deadlines"`
+	Monitor       bool     `split_words:"true" default:"true" allow:"true|false" desc:"fire deadlines when they come; false: messages expire only when a delivery or a get meets them"`
+	RedisURL      redisURL `split_words:"true" default:"" allow:"redis://, rediss://, unix://, redis-cluster:// or redis-sentinel://, or nothing" secret:"true" desc:"where the schedule of deadlines lives, or beside RabbitMQ what several Curfews share; empty: in the process"`
+	Instance      instance `split_words:"true" default:"" allow:"letters, digits, '.', '_' and '-', 64 at most" desc:"name of this Curfew in Redis and in alerts; empty: the host name. No two may share one"`
+	TTL           string   `split_words:"true" default:"on" allow:"on|off" desc:"off: no message expires. Times to live are checked and stored, but have no effect; a start removes the deadlines of what is queued, for good"`
+	TTLPrecedence string   `split_words:"true" default:"min" allow:"min|message" desc:"when queue and message both set a time to live: the lower counts, or the message's own; for queues where neither x-ttl-precedence nor a policy decides"`
+	Unroutable    string   `split_words:"true" default:"park" allow:"park|drop" desc:"what becomes of a dead letter that its exchange routes nowhere: kept in curfew.undeliverable, or lost"`
+	Audit         string   `split_words:"true" default:"true" allow:"true|false|all" desc:"record every message that expires and what users change, in the folder audit of the data folder; all: other dead letters too"`
 
 	_          struct{}   `group:"Beside RabbitMQ"`
 	PrimaryURL primaryURL `split_words:"true" default:"" allow:"amqp:// or amqps://, one or several hosts and a virtual host, or nothing" secret:"true" desc:"a RabbitMQ whose deadlines are to be kept, such as amqp://user:password@a,b:5672/vhost: Curfew then runs no broker of its own; empty: none"`
 	// PrimaryAPIUrl is not PrimaryAPIURL: envconfig would read that as PRIMARY_APIURL.
 	PrimaryAPIUrl primaryAPIURL `split_words:"true" default:"" allow:"http:// or https:// and one or several hosts, or nothing" secret:"true" desc:"its management API, such as http://a:15672,b:15672, with user and password if they are others; empty: it is not asked, and less is known"`
-	Watch         watchRules    `split_words:"true" default:"" allow:"observe:, keep: or off: and a pattern, with commas between, or nothing" desc:"what is done with which of its queues, the first rule that matches, such as keep:retry-*,observe:*; empty: every queue is observed"`
-	WatchFile     string        `split_words:"true" default:"" desc:"file with such rules and their budgets instead, YAML; empty: none"`
+	Watch         watchRules    `split_words:"true" default:"" allow:"observe:, keep: or off: and a pattern, with commas between, the path of a file, or nothing" desc:"what is done with which of its queues, the first rule that matches, such as keep:retry-*,observe:*; or a file with such rules and their budgets, YAML, whose path begins with / or .; empty: every queue is observed"`
 
 	_                 struct{} `group:"Users and TLS"`
 	User              nonEmpty `split_words:"true" default:"guest" allow:"any text but none" alias:"RABBITMQ_DEFAULT_USER" desc:"user that is created as an administrator at the first start, and when this is changed"`
@@ -74,7 +70,6 @@ type Settings struct {
 	DiskFreeLimit   byteSize    `split_words:"true" default:"50MiB" allow:"a size" desc:"free disk below which publishers wait; a sixteenth of the disk where that is less; 0: none"`
 	MaxMessageSize  byteSize    `split_words:"true" default:"16MiB" allow:"1KiB..128MiB" desc:"largest message body"`
 	MaxConnections  int         `split_words:"true" default:"1024" allow:"1..1000000" desc:"AMQP connections open at once"`
-	Heartbeat       seconds     `split_words:"true" default:"60s" allow:"whole seconds from 0s to 18h" desc:"heartbeat offered to clients; 0s: none"`
 	ConsumerTimeout ackTimeout  `split_words:"true" default:"30m" allow:"0s for never, or from 1m to 10 years" desc:"how long a delivery may stay unacknowledged before its channel is closed and it goes back to its queue"`
 
 	_      struct{} `group:"Alerts"`

@@ -111,28 +111,6 @@ func (m memoryLimit) Bytes() int64 {
 	return int64(all / 100 * m.percent)
 }
 
-// seconds is a duration of whole seconds that fits AMQP's 16 bits.
-type seconds time.Duration
-
-func (s *seconds) UnmarshalText(text []byte) error {
-	d, err := time.ParseDuration(string(text))
-	if err != nil || d%time.Second != 0 || d < 0 || d > 18*time.Hour {
-		return errValue
-	}
-	*s = seconds(d)
-	return nil
-}
-
-// Offered is the value as the server takes it: there 0 is the default and a negative value is none.
-func (s seconds) Offered() time.Duration {
-	if s == 0 {
-		return -1
-	}
-	return time.Duration(s)
-}
-
-func (s seconds) String() string { return time.Duration(s).String() }
-
 // ackTimeout is a time of at least a minute, as in RabbitMQ, or 0 for no limit.
 type ackTimeout time.Duration
 

@@ -1,7 +1,3 @@
-// Package table prints what a command answers: as a table for people, or as JSON for programs.
-//
-// On a terminal a table is never wider than the screen, instants are shown as ages ("3m ago"), and verdicts have a color.
-// Anywhere else a table is complete and has no colors, so that a script that reads it does not depend on a screen.
 package table
 
 import (
@@ -74,24 +70,6 @@ func (p *Printer) Time(t time.Time) string {
 		return Age(time.Since(t))
 	}
 	return t.UTC().Format("2006-01-02T15:04:05.000Z")
-}
-
-// Age is how long ago something was, in its largest unit: "3m ago"; if d is negative, "in 3m".
-func Age(d time.Duration) string {
-	text := "0s"
-	for _, unit := range []struct {
-		size time.Duration
-		name string
-	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}} {
-		if n := d.Abs() / unit.size; n > 0 {
-			text = fmt.Sprint(int64(n), unit.name)
-			break
-		}
-	}
-	if d < 0 {
-		return "in " + text
-	}
-	return text + " ago"
 }
 
 // PrintText is Print for an answer that is JSON text already.

@@ -15,9 +15,14 @@ import (
 )
 
 const (
-	// heartbeat is that of connections unless the address has one. After two or three of them RabbitMQ takes back what a
-	// process holds that hangs.
+	// heartbeat is that of connections unless the address has one.
 	heartbeat = 5 * time.Second
+	// holdHeartbeat is that of connections that hold messages. After two or three of them RabbitMQ takes back what a process
+	// holds that hangs.
+	holdHeartbeat = 2 * time.Second
+	// serverPatience is how long a node may be silent on such a connection beyond what the heartbeat allows: one that is busy must not
+	// lose the connection, since that gives back all that is held.
+	serverPatience = 5 * time.Second
 	// dialLimit is for reaching a node, TLS and the AMQP handshake.
 	dialLimit = 5 * time.Second
 	// firstPause and longestPause are between rounds over all nodes when none can be reached.
@@ -90,17 +95,22 @@ func (c *Cluster) Server() Server {
 // that of ctx with the reasons of the last round. The connection is the caller's, who calls
 // Connect again when it is lost. purpose is a part of its name in RabbitMQ.
 func (c *Cluster) Connect(ctx context.Context, purpose string) (*amqp091.Connection, error) {
-	return c.connect(ctx, c.address.vhost, purpose)
+	return c.connect(ctx, c.address.vhost, purpose, heartbeat)
+}
+
+// ConnectToHold is Connect for a connection that holds messages: if this process hangs, RabbitMQ takes them back soon.
+func (c *Cluster) ConnectToHold(ctx context.Context, purpose string) (*amqp091.Connection, error) {
+	return c.connect(ctx, c.address.vhost, purpose, holdHeartbeat)
 }
 
 // ConnectOnce is Connect with one round over the nodes.
 func (c *Cluster) ConnectOnce(ctx context.Context, purpose string) (*amqp091.Connection, error) {
-	return c.round(ctx, c.address.vhost, purpose)
+	return c.round(ctx, c.address.vhost, purpose, heartbeat)
 }
 
-func (c *Cluster) connect(ctx context.Context, vhost, purpose string) (*amqp091.Connection, error) {
+func (c *Cluster) connect(ctx context.Context, vhost, purpose string, heartbeat time.Duration) (*amqp091.Connection, error) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		conn, err := c.round(ctx, vhost, purpose)
+		conn, err := c.round(ctx, vhost, purpose, heartbeat)
 		if err == nil {
 			return conn, nil
 		}
@@ -116,14 +126,14 @@ func (c *Cluster) connect(ctx context.Context, vhost, purpose string) (*amqp091.
 }
 
 // round tries each node once.
-func (c *Cluster) round(ctx context.Context, vhost, purpose string) (*amqp091.Connection, error) {
+func (c *Cluster) round(ctx context.Context, vhost, purpose string, heartbeat time.Duration) (*amqp091.Connection, error) {
 	c.mu.Lock()
 	first := c.next
 	c.mu.Unlock()
 	var errs []error
 	for i := range c.address.nodes {
 		at := (first + i) % len(c.address.nodes)
-		conn, err := c.dial(ctx, c.address.nodes[at], vhost, purpose)
+		conn, err := c.dial(ctx, c.address.nodes[at], vhost, purpose, heartbeat)
 		if err == nil {
 			c.reached(at, serverOf(conn.Properties))
 			return conn, nil
@@ -155,7 +165,7 @@ func (c *Cluster) isDown() bool {
 	return !was
 }
 
-func (c *Cluster) dial(ctx context.Context, node, vhost, purpose string) (*amqp091.Connection, error) {
+func (c *Cluster) dial(ctx context.Context, node, vhost, purpose string, heartbeat time.Duration) (*amqp091.Connection, error) {
 	properties := amqp091.NewConnectionProperties()
 	properties["product"] = "Curfew"
 	properties.SetClientConnectionName(c.name + ": " + purpose)
@@ -169,7 +179,21 @@ func (c *Cluster) dial(ctx context.Context, node, vhost, purpose string) (*amqp0
 			if err == nil {
 				err = conn.SetDeadline(time.Now().Add(dialLimit)) // of the handshakes; the client takes it off after them
 			}
+			if heartbeat == holdHeartbeat {
+				return patientConn{conn}, err
+			}
 			return conn, err
 		},
 	})
+}
+
+// patientConn waits longer for the server than the client asks it to.
+type patientConn struct{ net.Conn }
+
+// SetReadDeadline implements net.Conn.
+func (c patientConn) SetReadDeadline(at time.Time) error {
+	if !at.IsZero() {
+		at = at.Add(serverPatience)
+	}
+	return c.Conn.SetReadDeadline(at)
 }

@@ -119,7 +119,7 @@ func Decide(q *Queue, r Rule, s Server, seen Seen) Decision {
 	}
 	if q.Unknown&(UnknownArguments|UnknownPolicy) != 0 && r.Assume == UnknownType && !q.Exclusive {
 		return refuse(CannotBeKnown, "It cannot be known whether keeping it does harm: "+q.Unknown.String()+".",
-			"Set CURFEW_PRIMARY_API_URL and give the user the tag monitoring, or vouch for the queue with assume: quorum (or classic) in CURFEW_WATCH_FILE.")
+			"Set CURFEW_PRIMARY_API_URL and give the user the tag monitoring, or vouch for the queue with assume: quorum (or classic) in a file that CURFEW_WATCH names.")
 	}
 	assumed := *q
 	if q.Type == UnknownType {
@@ -223,7 +223,7 @@ func refuseSize(q *Queue, r Rule, _ Server) (Decision, bool) {
 		most = min(most, MaxClassic)
 	}
 	if all := q.Ready + q.Unacked; all > int64(most) {
-		instead := fmt.Sprintf("Raise budget.messages in CURFEW_WATCH_FILE (%d at most).", MaxQuorum)
+		instead := fmt.Sprintf("Raise budget.messages in the file that CURFEW_WATCH names (%d at most).", MaxQuorum)
 		if q.Type == Classic {
 			instead = fmt.Sprintf("Use a quorum queue, of which up to %d can be held, or several queues.", MaxQuorum)
 		}

@@ -3,7 +3,7 @@
 //
 //	CURFEW_PRIMARY_URL ──► Address ──► Connect ──► a connection to the next node that answers
 //	CURFEW_PRIMARY_API_URL ─────────► Inventory ──► Queue ─┐
-//	CURFEW_WATCH, CURFEW_WATCH_FILE ─► Watch ─────► Rule ──┴─► Decide ──► Decision
+//	CURFEW_WATCH ───────────────────► Watch ─────► Rule ──┴─► Decide ──► Decision
 //	exchange amq.rabbitmq.event ────► Events ──► take a new Inventory, stand aside, ...
 //
 // # Guarantees

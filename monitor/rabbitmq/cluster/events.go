@@ -97,12 +97,12 @@ type noExchange struct{ error }
 
 // eventsIn reads events until the connection is lost.
 func (c *Cluster) eventsIn(ctx context.Context, home string, fn func(Event)) error {
-	conn, err := c.round(ctx, home, "events")
+	conn, err := c.round(ctx, home, "events", heartbeat)
 	if home != c.address.vhost && forbidden(err) {
 		return &noExchange{errors.New("the user may not enter it")}
 	}
 	if err != nil {
-		conn, err = c.connect(ctx, home, "events")
+		conn, err = c.connect(ctx, home, "events", heartbeat)
 	}
 	if err != nil {
 		return err

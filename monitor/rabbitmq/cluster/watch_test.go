@@ -30,6 +30,9 @@ func TestParseWatch(t *testing.T) {
 	names, patterns := w.Names()
 	require.Equal(t, []string{"audit"}, names)
 	require.Equal(t, []string{"retry-*", "*"}, patterns)
+	w, err = LoadWatch("observe:/jobs")
+	require.NoError(t, err)
+	require.Equal(t, "/jobs", w[0].Pattern, "with a mode it is no path")
 }
 
 func TestParseWatchErrors(t *testing.T) {
@@ -39,15 +42,15 @@ func TestParseWatchErrors(t *testing.T) {
 		"a,,b":                             "the name of the queue is missing",
 		"keep:" + strings.Repeat("x", 256): "255 bytes at most",
 	} {
-		_, err := LoadWatch(text, "")
+		_, err := LoadWatch(text)
 		require.ErrorContains(t, err, "CURFEW_WATCH: ")
 		require.ErrorContains(t, err, want)
 	}
-	_, err := LoadWatch("a", "b")
-	require.ErrorContains(t, err, "both set")
-	_, err = LoadWatch("", "/does/not/exist")
-	require.ErrorContains(t, err, "CURFEW_WATCH_FILE: ")
-	w, err := LoadWatch("", "")
+	for _, path := range []string{"/does/not/exist", "./does-not-exist", "../does-not-exist"} {
+		_, err := LoadWatch(path)
+		require.ErrorContains(t, err, "CURFEW_WATCH: open "+path)
+	}
+	w, err := LoadWatch("")
 	require.NoError(t, err)
 	require.Equal(t, DefaultWatch(), w)
 }
@@ -64,7 +67,7 @@ queues:
     assume: quorum
   - queue: "*"
 `), 0o600))
-	w, err := LoadWatch("", file)
+	w, err := LoadWatch(file)
 	require.NoError(t, err)
 	require.Equal(t, Watch{
 		{VHost: "shop", Pattern: "retry-*", Mode: Keep, Budget: Budget{50000, 512 << 20, 2000}, Stuck: Window, StuckAfter: 2 * time.Minute, Assume: Quorum},

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// watchFile is the form of CURFEW_WATCH_FILE.
+// watchFile is the form of the file that CURFEW_WATCH may name.
 type watchFile struct {
 	Queues []watchedQueues `yaml:"queues"`
 }
@@ -158,28 +158,36 @@ func parseBytes(text string) (int64, error) {
 	return n * unit, nil
 }
 
-// LoadWatch reads the rules from the values of CURFEW_WATCH and CURFEW_WATCH_FILE, of
-// which one may be set. With neither, every queue is observed. Errors name the variable.
-func LoadWatch(watch, file string) (Watch, error) {
-	switch {
-	case watch != "" && file != "":
-		return nil, errors.New("CURFEW_WATCH and CURFEW_WATCH_FILE are both set; set one of them")
-	case watch != "":
-		w, err := ParseWatch(watch)
-		if err != nil {
-			return nil, fmt.Errorf("CURFEW_WATCH: %w", err)
-		}
-		return w, nil
-	case file == "":
+// NamesFile reports whether the value of CURFEW_WATCH is the path of a file. A rule for a queue whose name begins like
+// that has its mode before it.
+func NamesFile(watch string) bool {
+	return strings.HasPrefix(watch, "/") || strings.HasPrefix(watch, ".")
+}
+
+// LoadWatch reads the rules from the value of CURFEW_WATCH: rules, or the path of a file with them. If it is empty, every queue
+// is observed. Errors name the variable.
+func LoadWatch(watch string) (Watch, error) {
+	w, err := loadWatch(watch)
+	if err != nil {
+		return nil, fmt.Errorf("CURFEW_WATCH: %w", err)
+	}
+	return w, nil
+}
+
+func loadWatch(watch string) (Watch, error) {
+	if watch == "" {
 		return DefaultWatch(), nil
 	}
-	text, err := os.ReadFile(file)
+	if !NamesFile(watch) {
+		return ParseWatch(watch)
+	}
+	text, err := os.ReadFile(watch)
 	if err != nil {
-		return nil, fmt.Errorf("CURFEW_WATCH_FILE: %w", err)
+		return nil, err
 	}
 	w, err := ParseWatchFile(text)
 	if err != nil {
-		return nil, fmt.Errorf("CURFEW_WATCH_FILE: %s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", watch, err)
 	}
 	return w, nil
 }

@@ -177,8 +177,8 @@ func (c *core) lookFailed(now deadline.Instant, why failure, text string) {
 
 // forgetQueue drops all that is known: the queue was deleted, and its messages with it.
 func (c *core) forgetQueue(now deadline.Instant) {
-	for _, s := range c.line.segments {
-		c.line.do(command{do: shut, segment: s.id})
+	for _, s := range c.line.stretches {
+		c.line.do(command{do: shut, stretch: s.id})
 	}
 	c.line.forgetAll()
 	c.given.forget()

@@ -4,16 +4,16 @@ package keeper
 type action uint8
 
 const (
-	consume     action = iota // consume with prefetch, on the segment's channel or a new one: opened, later ended
-	cancel                    // cancel the segment's consumer: ended, after its last delivery
+	consume     action = iota // consume with prefetch, on the stretch's channel or a new one: opened, later ended
+	cancel                    // cancel the stretch's consumer: ended, after its last delivery
 	giveBack                  // nack(tag, requeue)
 	giveBackTo                // nack(tag, multiple, requeue)
 	giveBackAll               // nack(multiple, requeue) of the channel and a round trip: returned
 	settle                    // a round trip on the channel, after what was given back one by one: settled
-	replace                   // cancel the segment's consumer, and stay: ended
+	replace                   // cancel the stretch's consumer, and stay: ended
 	stay                      // consume again under the tag of a cancelled consumer, without credit: no answer
 	leave                     // cancel such a consumer: no answer
-	drop                      // the segment holds nothing any more: no answer
+	drop                      // the stretch holds nothing any more: no answer
 	look                      // ask for ready messages and consumers: looked
 	learn                     // ask what is true of the queue: setFacts
 	shut                      // close the channel: no answer
@@ -21,10 +21,10 @@ const (
 
 type command struct {
 	do          action
-	segment     uint32
+	stretch     uint32
 	tag         uint64
 	prefetch    int
-	consumption int // of the segment
+	consumption int // of the stretch
 	epoch       uint32
 }
 

@@ -22,14 +22,14 @@
 //     until it has gone: a low consumer priority alone does not protect a consumer with a small prefetch.
 //
 // Late messages: one whose age is not known (it was in the queue before, and nobody remembers it) is given back in even
-// steps of Options.ProbeShare of its TTL, not more often than every half second with its segment; a message that
+// steps of Options.ProbeShare of its TTL, not more often than every half second with its stretch; a message that
 // arrives while a consumer is being replaced is late by a few round trips.
 //
-// # Segments
+// # Stretches
 //
 // RabbitMQ scans a channel's unacked messages for each nack, and deals messages out in turn to several consumers. So
 // one channel at a time consumes, up to Options.PerChannel messages; then its consumer is cancelled, the channel keeps
-// what it holds, and the next channel goes on. Each channel holds a stretch of the queue, a segment. To roll segments
+// what it holds, and the next channel goes on. What one channel holds is a stretch of the queue. To roll stretches
 // is to give them back and take them again at the same place: before consumer_timeout (RabbitMQ: Consumers, "Delivery
 // Acknowledgement Timeout"), to probe messages of unknown age, and to merge sparse neighbours.
 //
@@ -38,14 +38,14 @@
 // Before 4.3 a quorum queue takes back at once what the live consumers of that node held, and what its cancelled consumers
 // held only when the node is up again and the queue has another leader after that (rabbit_fifo: a lost connection concerns
 // consumers that are up). Until then nobody has these messages, and they are late; none is lost. The cancelled consumers are
-// the full segments of a keeper that was connected to the node. From 4.3 on the queue waits for a lost node, a minute by default,
+// the full stretches of a keeper that was connected to the node. From 4.3 on the queue waits for a lost node, a minute by default,
 // and then takes everything back.
 //
-// On 3.x no segment is left with a cancelled consumer: it is cancelled and consumes again under its tag with the argument
+// On 3.x no stretch is left with a cancelled consumer: it is cancelled and consumes again under its tag with the argument
 // x-credit and no credit. The queue then counts all that it held as a live consumer's, and gives it no more, also for what
 // is given back. What remains is the moment between the two, and 20 ms where the consumer was not full: before a roll and
 // a release. 4.0 to 4.2 do not know x-credit from AMQP 0-9-1; every consumer there has credit again for what it gives back, and
-// would take messages out of their order. So there the messages of full segments are late after such a day, and package
+// would take messages out of their order. So there the messages of full stretches are late after such a day, and package
 // monitor/rabbitmq reports them (stranded.go).
 //
 // # States
@@ -78,7 +78,7 @@
 //
 // core decides and does nothing itself: inputs with an instant go in, commands come out. Its parts have their own state:
 // line is what is held and who takes more, givenBack what is on its way out or back, ages what is known of the age of
-// what comes, rolls when segments are given back and taken again, aside how long others are left alone, harm whether
+// what comes, rolls when stretches are given back and taken again, aside how long others are left alone, harm whether
 // keeping does any. session carries the commands out with amqp091-go: one connection, one goroutine that owns the core,
 // and one for each thing waited for. Each held message costs 68 bytes here. Leases and shadows for several Curfews are in
 // package lease.

@@ -12,7 +12,7 @@ type leaving struct {
 	at deadline.Instant // when it was given back
 }
 
-// rolled are messages given back with their segments. Most come back; those that have not a moment after the roll have
+// rolled are messages given back with their stretches. Most come back; those that have not a moment after the roll have
 // expired.
 type rolled struct {
 	at    deadline.Instant // when the roll ended

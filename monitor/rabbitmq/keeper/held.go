@@ -17,15 +17,15 @@ type entry struct {
 	deadline    deadline.Instant // when it expires, or at the latest if the age is not known; never
 	due         deadline.Instant // when it is given back next; deadline, or an instant of a second try or a hint
 	fingerprint uint64
-	tag         uint64 // delivery tag on the channel of the segment
-	segment     uint32
-	prev, next  uint32 // in the segment, by tag; next is also the list of free entries
+	tag         uint64 // delivery tag on the channel of the stretch
+	stretch     uint32
+	prev, next  uint32 // in the stretch, by tag; next is also the list of free entries
 	position    uint32 // in the heap; none if it never expires
 	size        uint32 // of the body
 	taken       uint32 // when it was taken, in seconds since the keeper's start
 	flags       flags
 	early       uint8  // how often it came back although it was due
-	consumption uint16 // of the segment
+	consumption uint16 // of the stretch
 }
 
 type flags uint8

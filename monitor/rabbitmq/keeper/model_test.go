@@ -159,23 +159,23 @@ func (m *model) consumers() (n int) {
 }
 
 func (m *model) do(cmd command, exact bool, c *core) {
-	ch := m.channels[cmd.segment]
+	ch := m.channels[cmd.stretch]
 	switch cmd.do {
 	case consume:
 		if ch == nil {
 			ch = &modelChannel{firstTag: 1, stays: map[int]bool{}}
-			m.channels[cmd.segment] = ch
+			m.channels[cmd.stretch] = ch
 		}
 		require.Positive(m.t, cmd.prefetch)
 		for _, other := range m.channels {
 			require.Zero(m.t, other.prefetch, "two consumers at once")
 		}
 		ch.prefetch, ch.counts = cmd.prefetch, append(ch.counts, map[*modelMessage]bool{})
-		m.out = append(m.out, func(c *core) { c.opened(m.now, cmd.segment) })
+		m.out = append(m.out, func(c *core) { c.opened(m.now, cmd.stretch) })
 	case cancel:
 		if ch != nil {
 			ch.prefetch = 0
-			m.out = append(m.out, func(c *core) { c.ended(m.now, cmd.segment) })
+			m.out = append(m.out, func(c *core) { c.ended(m.now, cmd.stretch) })
 		}
 	case giveBack:
 		if ch == nil {
@@ -197,17 +197,17 @@ func (m *model) do(cmd command, exact bool, c *core) {
 		}
 		m.giveBackMany(ch, cmd)
 		if cmd.do == giveBackAll {
-			m.out = append(m.out, func(c *core) { c.returned(m.now, cmd.segment) })
+			m.out = append(m.out, func(c *core) { c.returned(m.now, cmd.stretch) })
 		}
 	case settle:
 		if ch != nil {
-			m.out = append(m.out, func(c *core) { c.settled(m.now, cmd.segment) })
+			m.out = append(m.out, func(c *core) { c.settled(m.now, cmd.stretch) })
 		}
 	case replace:
 		if ch != nil {
 			require.True(m.t, cmd.consumption == len(ch.counts)-1 && len(ch.counts[cmd.consumption]) == ch.prefetch)
 			ch.prefetch, ch.stays[cmd.consumption] = 0, true
-			m.out = append(m.out, func(c *core) { c.ended(m.now, cmd.segment) })
+			m.out = append(m.out, func(c *core) { c.ended(m.now, cmd.stretch) })
 		}
 	case stay:
 		if ch != nil {
@@ -222,7 +222,7 @@ func (m *model) do(cmd command, exact bool, c *core) {
 	case drop:
 		if ch != nil {
 			require.Empty(m.t, ch.stays)
-			m.loseChannel(cmd.segment)
+			m.loseChannel(cmd.stretch)
 		}
 	case look:
 		m.head()
@@ -329,22 +329,22 @@ func (s *sim) check() {
 		}
 	}
 	must(c.given.settled <= len(c.given.leaving), "settled")
-	must(len(c.line.byID) == len(c.line.segments), "segments by id")
+	must(len(c.line.byID) == len(c.line.stretches), "stretches by id")
 	total := 0
-	for i, seg := range c.line.segments {
-		must(i == 0 || c.line.segments[i-1].key < seg.key, "segments in order of key")
-		must(c.line.byID[seg.id] == seg, "segment by id")
+	for i, seg := range c.line.stretches {
+		must(i == 0 || c.line.stretches[i-1].key < seg.key, "stretches in order of key")
+		must(c.line.byID[seg.id] == seg, "stretch by id")
 		must(seg.phase == sealed || seg.phase == returning || seg == c.line.consumer, "one consumer")
 		n, tag := 0, uint64(0)
 		for e := seg.first; e != none; e = c.line.held.entries[e].next {
-			must(c.line.held.entries[e].segment == seg.id && c.line.held.entries[e].tag > tag, "entries by tag")
+			must(c.line.held.entries[e].stretch == seg.id && c.line.held.entries[e].tag > tag, "entries by tag")
 			tag = c.line.held.entries[e].tag
 			n++
 		}
-		must(seg.held == n, "held of a segment")
+		must(seg.held == n, "held of a stretch")
 		total += n
 	}
-	must(total == c.line.held.count, "every entry is in one segment")
+	must(total == c.line.held.count, "every entry is in one stretch")
 	for i, e := range c.line.held.heap {
 		must(c.line.held.entries[e].position == uint32(i), "position")
 		must(i == 0 || c.line.held.entries[c.line.held.heap[(i-1)/arity]].due <= c.line.held.entries[e].due, "heap")
@@ -476,7 +476,7 @@ func TestMixedTTLsExpireInTimeAndTheRestStaysInOrder(t *testing.T) {
 	}
 }
 
-// TestGenerationsKeepTheOrder rolls segments again and again while messages come.
+// TestGenerationsKeepTheOrder rolls stretches again and again while messages come.
 func TestGenerationsKeepTheOrder(t *testing.T) {
 	for _, kind := range []Type{Classic, Quorum} {
 		for seed := range uint64(5) {

@@ -26,15 +26,6 @@ type node struct {
 	next uint32
 }
 
-func (m *multiset) len() (n int) {
-	for _, l := range m.lists {
-		for i := l.first; i != none; i = m.nodes[i].next {
-			n++
-		}
-	}
-	return n
-}
-
 // add keeps each list in order of deadline; what comes in that order is added in constant time.
 func (m *multiset) add(r remembered) {
 	i := m.node(r)

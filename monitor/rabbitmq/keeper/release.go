@@ -11,13 +11,13 @@ type release struct {
 	last     Release          // the last one that has ended
 }
 
-// advanceRelease gives everything back in order of the queue, one segment after the other.
+// advanceRelease gives everything back in order of the queue, one stretch after the other.
 func (c *core) advanceRelease(now deadline.Instant) {
 	switch {
 	case c.line.consumer != nil:
 		c.line.cancelConsumer()
-	case len(c.line.segments) > 0:
-		c.line.giveBackSegment(c.line.segments[0])
+	case len(c.line.stretches) > 0:
+		c.line.giveBackStretch(c.line.stretches[0])
 	default:
 		c.released(now)
 	}
@@ -29,7 +29,7 @@ func (c *core) beginRelease(now deadline.Instant, next State, why reason) {
 	if c.state == Releasing {
 		return
 	}
-	if !c.taking() && len(c.line.segments) == 0 {
+	if !c.taking() && len(c.line.stretches) == 0 {
 		c.aside.windowEnd = 0
 		c.enter(now, next, why)
 		return

@@ -37,7 +37,7 @@ type Counts struct {
 	Early       uint64 // given back and come again
 	Releases    uint64
 	Released    uint64 // messages given back alive in releases
-	Rolls       uint64 // segments given back and taken again: generations, probes, compaction
+	Rolls       uint64 // stretches given back and taken again: generations, probes, compaction
 	Rolled      uint64 // messages in them
 	Lost        uint64 // messages that went back because RabbitMQ closed a channel
 	Refusals    uint64
@@ -90,7 +90,6 @@ type Status struct {
 	Held          int
 	HeldBytes     int64
 	WithoutTTL    int
-	Segments      int
 	CaughtUp      bool             // all that was in the queue has been taken
 	NextDue       deadline.Instant // 0: nothing expires
 	Ready         int              // by the last look
@@ -103,7 +102,7 @@ type Status struct {
 func (c *core) status() Status {
 	held := &c.line.held
 	s := Status{State: c.state, Code: c.reason.code, Reason: c.reason.text, Since: c.since, NeedsOperator: c.state == Refused && c.refusal.sticky,
-		Held: held.count, HeldBytes: held.bytes, WithoutTTL: held.endless, Segments: len(c.line.segments), CaughtUp: c.ages.caughtUp,
+		Held: held.count, HeldBytes: held.bytes, WithoutTTL: held.endless, CaughtUp: c.ages.caughtUp,
 		Ready: c.looks.ready, Consumers: c.looks.others, Seen: c.seen, LastRelease: c.release.last, Counts: c.counts}
 	if due := held.nextDue(); due != never {
 		s.NextDue = due

@@ -2,13 +2,13 @@ package keeper
 
 import "curfew/broker/deadline"
 
-// roll gives back a group of neighbouring segments and takes their messages again as one, at the same place.
+// roll gives back a group of neighbouring stretches and takes their messages again as one, at the same place.
 type roll struct {
-	group       []*segment
+	group       []*stretch
 	key         uint64
 	want        int      // messages given back, those to be taken again
 	asked       int      // how many the replacement may hold before its consumer is cancelled
-	replacement *segment // nil before it is opened, or if the group is the end of the queue
+	replacement *stretch // nil before it is opened, or if the group is the end of the queue
 	got         int
 	gotBefore   int  // when its last consumer had ended
 	again       bool // strangers were in the way of what is still to come
@@ -18,32 +18,32 @@ type roll struct {
 	given       []leaving
 }
 
-// rolls is when segments are given back and taken again.
+// rolls is when stretches are given back and taken again.
 type rolls struct {
 	present   *roll            // nil: none
 	next      deadline.Instant // when to look for one, at the earliest
 	free      deadline.Instant // none begins before it
-	compactAt deadline.Instant // when to look for sparse segments
+	compactAt deadline.Instant // when to look for sparse stretches
 }
 
 // by has it looked for a roll by then.
 func (r *rolls) by(at deadline.Instant) { r.next = min(r.next, at) }
 
-// compactBy has it looked for sparse segments at that time.
+// compactBy has it looked for sparse stretches at that time.
 func (r *rolls) compactBy(at deadline.Instant) {
 	r.compactAt = at
 	r.by(at)
 }
 
-// probe has the segment given back for a look when a step in the age of one of its messages is over.
-func (r *rolls) probe(s *segment, e entry, at deadline.Instant) {
+// probe has the stretch given back for a look when a step in the age of one of its messages is over.
+func (r *rolls) probe(s *stretch, e entry, at deadline.Instant) {
 	if at < e.deadline && at < s.probeAt {
 		s.probeAt = at
 		r.by(at)
 	}
 }
 
-// begin looks for segments to give back and take again, and begins with the first it finds:
+// begin looks for stretches to give back and take again, and begins with the first it finds:
 //
 //   - a generation: they were held for half of the consumer_timeout;
 //   - a probe: a message of unknown age may have expired;
@@ -54,8 +54,8 @@ func (r *rolls) begin(now deadline.Instant, l *line, f Facts, perChannel int) bo
 	}
 	limit := f.holdLimit()
 	r.next = never
-	var generation, probe *segment
-	for _, s := range l.segments {
+	var generation, probe *stretch
+	for _, s := range l.stretches {
 		if s.held == 0 {
 			continue
 		}
@@ -71,12 +71,12 @@ func (r *rolls) begin(now deadline.Instant, l *line, f Facts, perChannel int) bo
 		}
 		r.by(s.probeAt)
 	}
-	var group []*segment
+	var group []*stretch
 	switch {
 	case generation != nil:
-		group = []*segment{generation}
+		group = []*stretch{generation}
 	case probe != nil:
-		group = []*segment{probe}
+		group = []*stretch{probe}
 	default:
 		group = r.sparse(now, l, f, perChannel)
 	}
@@ -88,23 +88,23 @@ func (r *rolls) begin(now deadline.Instant, l *line, f Facts, perChannel int) bo
 }
 
 // sparse is a run of neighbours that fit into half a channel, if giving back costs nothing or channels run out. The
-// last segment is left alone: it is filled further.
-func (r *rolls) sparse(now deadline.Instant, l *line, f Facts, perChannel int) []*segment {
+// last stretch is left alone: it is filled further.
+func (r *rolls) sparse(now deadline.Instant, l *line, f Facts, perChannel int) []*stretch {
 	if now < r.compactAt {
 		r.by(r.compactAt)
 		return nil
 	}
 	r.compactAt = now.Add(compactEvery)
-	if len(l.segments) > 2 {
+	if len(l.stretches) > 2 {
 		r.by(r.compactAt)
 	}
-	if f.returnsCount() && f.takes() >= 0 && len(l.segments) < manyChannels {
+	if f.returnsCount() && f.takes() >= 0 && len(l.stretches) < manyChannels {
 		return nil
 	}
-	var run []*segment
+	var run []*stretch
 	held := 0
-	for i := 0; i < len(l.segments)-1; i++ {
-		s := l.segments[i]
+	for i := 0; i < len(l.stretches)-1; i++ {
+		s := l.stretches[i]
 		if held+s.held > perChannel/2 {
 			if len(run) > 1 {
 				break
@@ -165,7 +165,7 @@ func (r *roll) full(now deadline.Instant) bool {
 	return r.got >= r.want || r.newcomer || r.replacement.held >= r.asked || now >= r.quietUntil()
 }
 
-// give gives back the next segment of the group; false: all have been.
+// give gives back the next stretch of the group; false: all have been.
 func (r *roll) give(now deadline.Instant, l *line) bool {
 	for len(r.group) > 0 {
 		s := r.group[0]
@@ -184,7 +184,7 @@ func (r *roll) give(now deadline.Instant, l *line) bool {
 				r.given = append(r.given, leaving{remembered{e.fingerprint, e.deadline, e.flags, e.early}, now})
 			}
 		}
-		l.giveBackSegment(s)
+		l.giveBackStretch(s)
 		return true
 	}
 	return false
@@ -224,7 +224,7 @@ func (r *roll) takeAgain(now deadline.Instant, l *line, perChannel int) bool {
 	return true
 }
 
-// advanceRoll goes on where the roll stands. No consumer is there, and nothing is on its way back.
+// advanceRoll goes on with the roll. No consumer is there, and nothing is on its way back.
 func (c *core) advanceRoll(now deadline.Instant) {
 	r := c.rolls.present
 	before := r.want

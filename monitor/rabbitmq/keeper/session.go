@@ -41,10 +41,10 @@ type session struct {
 	fresh    []Shadow
 }
 
-// channel is an AMQP channel and the segment that it holds at the moment.
+// channel is an AMQP channel and the stretch that it holds at the moment.
 type channel struct {
-	segment uint32                          // 0 while it is spare; of the goroutine run
-	tags    []string                        // of the segment's consumers, by consumption; of the goroutine run
+	stretch uint32                          // 0 while it is spare; of the goroutine run
+	tags    []string                        // of the stretch's consumers, by consumption; of the goroutine run
 	open    atomic.Pointer[amqp091.Channel] // nil before the first consumer
 	qos     int                             // of the goroutine that waits for RabbitMQ
 }
@@ -67,7 +67,7 @@ const (
 type event struct {
 	kind             eventKind
 	channel          *channel // of wasLost
-	segment          uint32   // of the others that concern one
+	stretch          uint32   // of the others that concern one
 	tag              uint64
 	message          message
 	epoch            uint32
@@ -250,23 +250,23 @@ func (s *session) take(c *core, e event) {
 	}
 	switch e.kind {
 	case wasOpened:
-		c.opened(now, e.segment)
+		c.opened(now, e.stretch)
 	case wasDelivered:
-		c.deliver(now, e.segment, e.tag, e.message)
+		c.deliver(now, e.stretch, e.tag, e.message)
 	case wasStray:
-		c.stray(now, e.segment)
+		c.stray(now, e.stretch)
 	case wasEnded:
-		c.ended(now, e.segment)
+		c.ended(now, e.stretch)
 	case wasLost:
-		id := e.channel.segment
+		id := e.channel.stretch
 		s.forget(e.channel)
 		if id != 0 {
 			c.lost(now, id, e.why, text)
 		}
 	case wasReturned:
-		c.returned(now, e.segment)
+		c.returned(now, e.stretch)
 	case wasSettled:
-		c.settled(now, e.segment)
+		c.settled(now, e.stretch)
 	case wasLooked:
 		c.looked(now, e.epoch, e.ready, e.consumers, e.why, text, e.err == nil)
 	case wasLearned:
@@ -291,10 +291,10 @@ func (s *session) clusterEvent(e Event) func(*core, deadline.Instant) {
 
 // forget takes a closed channel out of the maps.
 func (s *session) forget(c *channel) {
-	if s.channels[c.segment] == c {
-		delete(s.channels, c.segment)
+	if s.channels[c.stretch] == c {
+		delete(s.channels, c.stretch)
 	}
-	c.segment = 0
+	c.stretch = 0
 	for i, spare := range s.spare {
 		if spare == c {
 			s.spare = append(s.spare[:i], s.spare[i+1:]...)
@@ -305,7 +305,7 @@ func (s *session) forget(c *channel) {
 
 // perform carries out one command. What waits for an answer goes on in a goroutine.
 func (s *session) perform(cmd command) {
-	c := s.channels[cmd.segment]
+	c := s.channels[cmd.stretch]
 	switch cmd.do {
 	case giveBack:
 		if c != nil {
@@ -317,12 +317,12 @@ func (s *session) perform(cmd command) {
 		}
 	case consume:
 		if c == nil {
-			c = s.channelFor(cmd.segment)
+			c = s.channelFor(cmd.stretch)
 		}
 		s.tags++
 		tag, args, quorum := consumerTag(s.k.o.Name, s.tags), s.consumeArgs(), s.facts.Type == Quorum
 		c.tags = append(c.tags, tag)
-		s.spawn(func() { s.consume(c, cmd.segment, tag, cmd.prefetch, args, quorum) })
+		s.spawn(func() { s.consume(c, cmd.stretch, tag, cmd.prefetch, args, quorum) })
 	case cancel:
 		if c != nil {
 			tag := c.tags[len(c.tags)-1]
@@ -335,13 +335,13 @@ func (s *session) perform(cmd command) {
 		}
 	case giveBackAll:
 		if c != nil {
-			s.spawn(func() { s.giveBackAll(c, cmd.segment) })
+			s.spawn(func() { s.giveBackAll(c, cmd.stretch) })
 		}
 	case settle:
 		if c != nil {
 			s.spawn(func() {
 				if c.roundTrip() == nil {
-					s.post(event{kind: wasSettled, segment: cmd.segment})
+					s.post(event{kind: wasSettled, stretch: cmd.stretch})
 				}
 			})
 		}
@@ -367,13 +367,13 @@ func (s *session) perform(cmd command) {
 	}
 }
 
-func (s *session) channelFor(segment uint32) *channel {
+func (s *session) channelFor(stretch uint32) *channel {
 	c := &channel{}
 	if n := len(s.spare); n > 0 {
 		c, s.spare = s.spare[n-1], s.spare[:n-1]
 	}
-	c.segment, c.tags = segment, nil
-	s.channels[segment] = c
+	c.stretch, c.tags = stretch, nil
+	s.channels[stretch] = c
 	return c
 }
 
@@ -381,8 +381,8 @@ func (s *session) drop(c *channel, mayReuse bool) {
 	if c == nil {
 		return
 	}
-	delete(s.channels, c.segment)
-	c.segment = 0
+	delete(s.channels, c.stretch)
+	c.stretch = 0
 	ch := c.open.Load()
 	if ch == nil {
 		return
@@ -404,7 +404,7 @@ func (s *session) consumeArgs() amqp091.Table {
 
 // consume opens the channel if need be, consumes, and posts what comes until the consumer has ended. A closed channel
 // is posted by watch.
-func (s *session) consume(c *channel, segment uint32, tag string, prefetch int, args amqp091.Table, quorum bool) {
+func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, args amqp091.Table, quorum bool) {
 	ch := c.open.Load()
 	if ch == nil {
 		var err error
@@ -430,15 +430,15 @@ func (s *session) consume(c *channel, segment uint32, tag string, prefetch int, 
 	if err != nil {
 		return
 	}
-	s.post(event{kind: wasOpened, segment: segment})
+	s.post(event{kind: wasOpened, stretch: stretch})
 	r := newReader()
 	for d := range deliveries {
-		s.post(event{kind: wasDelivered, segment: segment, tag: d.DeliveryTag, message: r.read(&d)})
+		s.post(event{kind: wasDelivered, stretch: stretch, tag: d.DeliveryTag, message: r.read(&d)})
 	}
 	if quorum { // what was on its way to the consumer goes back to the queue before the next consumer asks
 		_ = c.roundTrip() // a closed channel is posted by watch
 	}
-	s.post(event{kind: wasEnded, segment: segment})
+	s.post(event{kind: wasEnded, stretch: stretch})
 }
 
 // stay puts a cancelled consumer back that can take nothing: RabbitMQ counts what it holds as that of a live one, and takes it back at once
@@ -450,10 +450,10 @@ func (s *session) stay(c *channel, tag string) {
 	if err != nil {
 		return // a closed channel is posted by watch
 	}
-	segment := c.segment
+	stretch := c.stretch
 	s.spawn(func() {
 		for range deliveries {
-			s.post(event{kind: wasStray, segment: segment})
+			s.post(event{kind: wasStray, stretch: stretch})
 		}
 	})
 }
@@ -468,13 +468,13 @@ func (s *session) watch(c *channel, closed <-chan *amqp091.Error) {
 	}
 }
 
-func (s *session) giveBackAll(c *channel, segment uint32) {
+func (s *session) giveBackAll(c *channel, stretch uint32) {
 	ch := c.open.Load()
 	if ch.Nack(0, true, true) != nil {
 		return
 	}
 	if _, err := ch.QueueDeclarePassive(s.k.o.Queue, true, false, false, false, nil); err == nil {
-		s.post(event{kind: wasReturned, segment: segment})
+		s.post(event{kind: wasReturned, stretch: stretch})
 	}
 }
 

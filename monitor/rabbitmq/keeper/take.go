@@ -6,7 +6,7 @@ import (
 	"curfew/broker/deadline"
 )
 
-// opened says that the segment's consumer is there; its deliveries follow.
+// opened says that the stretch's consumer is there; its deliveries follow.
 func (c *core) opened(now deadline.Instant, id uint32) {
 	s := c.line.byID[id]
 	if s == nil || s.phase != opening {
@@ -20,7 +20,7 @@ func (c *core) opened(now deadline.Instant, id uint32) {
 	c.advance(now)
 }
 
-// deliver takes in what the segment's consumer was handed.
+// deliver takes in what the stretch's consumer was handed.
 func (c *core) deliver(now deadline.Instant, id uint32, tag uint64, m message) {
 	s := c.line.byID[id]
 	if s == nil {
@@ -51,7 +51,7 @@ func (c *core) deliver(now deadline.Instant, id uint32, tag uint64, m message) {
 }
 
 // judge works out when a message expires. known reports that it was held before.
-func (c *core) judge(now deadline.Instant, s *segment, m message) (e entry, known bool) {
+func (c *core) judge(now deadline.Instant, s *stretch, m message) (e entry, known bool) {
 	ttl := m.ttl
 	if c.facts.TTL >= 0 && (ttl < 0 || c.facts.TTL < ttl) {
 		ttl = c.facts.TTL
@@ -96,7 +96,7 @@ func (c *core) judge(now deadline.Instant, s *segment, m message) (e entry, know
 	return e, false
 }
 
-// stray says that RabbitMQ delivered to a consumer without credit, which may be what is held already: all of the segment is taken again.
+// stray says that RabbitMQ delivered to a consumer without credit, which may be what is held already: all of the stretch is taken again.
 func (c *core) stray(now deadline.Instant, id uint32) {
 	if s := c.line.byID[id]; s != nil {
 		s.probeAt = now
@@ -105,7 +105,7 @@ func (c *core) stray(now deadline.Instant, id uint32) {
 	c.advance(now)
 }
 
-// ended says that the segment's consumer is gone and all its deliveries have been handed over.
+// ended says that the stretch's consumer is gone and all its deliveries have been handed over.
 func (c *core) ended(now deadline.Instant, id uint32) {
 	s := c.line.byID[id]
 	if s == nil || c.line.consumer != s {
@@ -122,7 +122,7 @@ func (c *core) ended(now deadline.Instant, id uint32) {
 	c.advance(now)
 }
 
-// lost says that RabbitMQ closed the segment's channel: its messages are ready again.
+// lost says that RabbitMQ closed the stretch's channel: its messages are ready again.
 func (c *core) lost(now deadline.Instant, id uint32, why failure, text string) {
 	s := c.line.byID[id]
 	if s == nil {
@@ -144,18 +144,18 @@ func (c *core) lost(now deadline.Instant, id uint32, why failure, text string) {
 	c.advance(now)
 }
 
-// returned says that all of the segment is back in its queue.
+// returned says that all of the stretch is back in its queue.
 func (c *core) returned(now deadline.Instant, id uint32) {
 	s := c.line.byID[id]
 	if s == nil || c.line.giving != s {
 		return
 	}
 	c.line.lose(now, s)
-	c.line.do(command{do: drop, segment: s.id})
+	c.line.do(command{do: drop, stretch: s.id})
 	c.advance(now)
 }
 
-// settled says that what was given back of the segment one by one is in its queue.
+// settled says that what was given back of the stretch one by one is in its queue.
 func (c *core) settled(now deadline.Instant, id uint32) {
 	s := c.line.byID[id]
 	if s == nil || c.line.settling != s {
@@ -166,7 +166,7 @@ func (c *core) settled(now deadline.Instant, id uint32) {
 	c.advance(now)
 }
 
-// advanceTake keeps one consumer going, seals a full segment, and rolls segments when it is time.
+// advanceTake keeps one consumer going, seals a full stretch, and rolls stretches when it is time.
 func (c *core) advanceTake(now deadline.Instant) {
 	if s := c.line.consumer; s != nil {
 		r := c.rolls.present

@@ -37,7 +37,7 @@
 //
 // Beside a slow consumer on RabbitMQ 3.10 (TestTapAccuracy), of the messages that expired
 // about 97 in 100 are told as missed, and no more than a few in a thousand of those that
-// were consumed. What is not told stood at the head of its queue at its deadline: whether
+// were consumed. What is not told was at the head of its queue at its deadline: whether
 // it expired or was consumed at that moment cannot be seen from outside, unless there are
 // no consumers. A message that was there before the tap is counted as ready and otherwise
 // unknown. Messages that are requeued out of order make the count right about how many

@@ -228,25 +228,25 @@ func (l *Line) Forecast(now deadline.Instant, samples int) forecast.Prediction {
 	head := int64(l.entered) - int64(l.ready)
 	for _, w := range l.due {
 		if ahead := int64(w.number) - head; ahead >= 0 && ahead%int64(line.Step) == 0 {
-			line.Standings = append(line.Standings, deadline.Standing{Ref: deadline.Ref{Deadline: w.deadline, Seq: w.number}, Ahead: int(ahead)})
+			line.Samples = append(line.Samples, deadline.Sample{Ref: deadline.Ref{Deadline: w.deadline, Seq: w.number}, Ahead: int(ahead)})
 		}
 	}
 	for _, w := range l.overdue {
 		if ahead := int64(w.number) - head; ahead >= 0 && ahead%int64(line.Step) == 0 {
-			line.Standings = append(line.Standings, deadline.Standing{Ref: deadline.Ref{Deadline: w.deadline, Seq: w.number}, Ahead: int(ahead)})
+			line.Samples = append(line.Samples, deadline.Sample{Ref: deadline.Ref{Deadline: w.deadline, Seq: w.number}, Ahead: int(ahead)})
 		}
 	}
-	slices.SortFunc(line.Standings, func(a, b deadline.Standing) int { return a.Ahead - b.Ahead })
-	line.Standings = withOthers(line.Standings, line.Step, line.Ready)
+	slices.SortFunc(line.Samples, func(a, b deadline.Sample) int { return a.Ahead - b.Ahead })
+	line.Samples = withOthers(line.Samples, line.Step, line.Ready)
 	return forecast.Predict(line)
 }
 
 // withOthers adds the messages without a known deadline to a sample in order.
-func withOthers(known []deadline.Standing, step, ready int) []deadline.Standing {
-	all := make([]deadline.Standing, 0, ready/step+1)
+func withOthers(known []deadline.Sample, step, ready int) []deadline.Sample {
+	all := make([]deadline.Sample, 0, ready/step+1)
 	next := 0
 	for ahead := 0; ahead < ready; ahead += step {
-		s := deadline.Standing{Ahead: ahead}
+		s := deadline.Sample{Ahead: ahead}
 		for next < len(known) && known[next].Ahead <= ahead {
 			s = known[next]
 			next++

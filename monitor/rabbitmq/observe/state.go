@@ -9,7 +9,7 @@ import (
 	"curfew/monitor/rabbitmq/cluster"
 )
 
-// State is how one watched queue stands.
+// State is what is known of one watched queue.
 type State struct {
 	VHost     string `json:"vhost"`
 	Queue     string `json:"queue"`
@@ -30,7 +30,7 @@ type State struct {
 	Restarts int `json:"restarts"`
 }
 
-// States is how the watched queues stand, by name.
+// States are those of the watched queues, by name.
 func (o *Observer) States() []State {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"curfew/broker/deadline"
 )
 
-// Survey calls fn with how each tapped queue stands, and with about samples of its ready messages. The number of the
+// Survey calls fn with what each tapped queue has, and with about samples of its ready messages. The number of the
 // queue is that of its line (Missed.Line); instants are by the wall clock. What fn is given is valid during the call,
 // and fn may change it.
 func (o *Observer) Survey(samples int, fn func(*deadline.Survey)) {
@@ -57,20 +57,20 @@ func (w *watched) survey(vhost string, samples int) (*deadline.Survey, bool) {
 	l := w.line
 	step := max(l.ready/max(samples, 1), 1)
 	return &deadline.Survey{Queue: w.number, VHost: vhost, Name: w.name, At: deadline.At(time.Now()), Ready: l.ready, Consumers: l.consumers,
-		Delivered: l.served(), Step: step, Standings: l.standings(step)}, true
+		Delivered: l.served(), Step: step, Samples: l.samples(step)}, true
 }
 
-// standings are every step-th message that waits, in order.
-func (l *Line) standings(step int) (known []deadline.Standing) {
+// samples are every step-th message that waits, in order.
+func (l *Line) samples(step int) (known []deadline.Sample) {
 	head := int64(l.entered) - int64(l.ready)
 	for _, list := range [][]waiting{l.due, l.overdue} {
 		for _, w := range list {
 			if ahead := int64(w.number) - head; ahead >= 0 && ahead%int64(step) == 0 {
-				known = append(known, deadline.Standing{Ref: deadline.Ref{Deadline: w.deadline, Seq: w.number}, Ahead: int(ahead)})
+				known = append(known, deadline.Sample{Ref: deadline.Ref{Deadline: w.deadline, Seq: w.number}, Ahead: int(ahead)})
 			}
 		}
 	}
-	slices.SortFunc(known, func(a, b deadline.Standing) int { return a.Ahead - b.Ahead })
+	slices.SortFunc(known, func(a, b deadline.Sample) int { return a.Ahead - b.Ahead })
 	return withOthers(known, step, l.ready)
 }
 

@@ -5,7 +5,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/server/internal/buffers"
-	"curfew/broker/server/internal/held"
+	"curfew/broker/server/internal/usage"
 )
 
 // stage is the kind of frame that comes next.
@@ -22,7 +22,7 @@ const (
 const ownProperties = 512
 
 // Assembly is the publish that a channel is receiving. The memory it takes is counted in the
-// connection's held.Bytes. For one goroutine, which is the connection's reader.
+// connection's usage.Memory. For one goroutine, which is the connection's reader.
 type Assembly struct {
 	Mandatory bool // of the publish that Begin was called for last
 
@@ -56,18 +56,18 @@ func (a *Assembly) Begin(payload []byte) error {
 // Add adds a header or body frame, and refuses one that is out of order. most is how large a
 // message may be. If the publish is complete with this frame, Add returns it; it is valid
 // until Release, which must follow.
-func (a *Assembly) Add(f amqp.Frame, most int, h *held.Bytes) (m broker.Publication, complete bool, err error) {
+func (a *Assembly) Add(f amqp.Frame, most int, u *usage.Memory) (m broker.Publication, complete bool, err error) {
 	switch a.stage {
 	case header:
 		if f.Type != amqp.FrameHeader {
 			return m, false, unexpected("expected content header for class 60, got non content header frame instead")
 		}
-		return a.addHeader(f.Payload, most, h)
+		return a.addHeader(f.Payload, most, u)
 	case body:
 		if f.Type != amqp.FrameBody {
 			return m, false, unexpected("expected content body, got non content body frame instead")
 		}
-		return a.addBody(f.Payload, h)
+		return a.addBody(f.Payload, u)
 	}
 	return m, false, unexpected("expected method frame, got non method frame instead")
 }
@@ -76,7 +76,7 @@ func unexpected(text string) error {
 	return amqp.NewException(amqp.UnexpectedFrame, amqp.ClassBasic, amqp.BasicPublishID.Method(), "%s", text)
 }
 
-func (a *Assembly) addHeader(payload []byte, most int, held *held.Bytes) (m broker.Publication, complete bool, err error) {
+func (a *Assembly) addHeader(payload []byte, most int, u *usage.Memory) (m broker.Publication, complete bool, err error) {
 	h, err := amqp.ParseContentHeader(payload)
 	if err != nil {
 		return m, false, err
@@ -89,13 +89,13 @@ func (a *Assembly) addHeader(payload []byte, most int, held *held.Bytes) (m brok
 		return a.complete(h.Properties, nil), true, nil
 	}
 	a.stage, a.size = body, h.BodySize
-	a.keepProperties(held, h.Properties)
+	a.keepProperties(u, h.Properties)
 	return m, false, nil
 }
 
 // addBody adds one body frame. A body of a single frame is used straight from the read
 // buffer. A longer body is assembled in memory that grows as it arrives.
-func (a *Assembly) addBody(b []byte, h *held.Bytes) (m broker.Publication, complete bool, err error) {
+func (a *Assembly) addBody(b []byte, u *usage.Memory) (m broker.Publication, complete bool, err error) {
 	left := a.size - uint64(len(a.body))
 	switch {
 	case len(b) == 0:
@@ -105,7 +105,7 @@ func (a *Assembly) addBody(b []byte, h *held.Bytes) (m broker.Publication, compl
 	case uint64(len(b)) == a.size:
 		return a.complete(a.properties, b), true, nil
 	}
-	a.appendBody(h, b)
+	a.appendBody(u, b)
 	if uint64(len(b)) < left {
 		return m, false, nil
 	}
@@ -118,15 +118,15 @@ func (a *Assembly) complete(properties, body []byte) broker.Publication {
 }
 
 // keepProperties copies the properties of a publish whose body is still to come.
-func (a *Assembly) keepProperties(h *held.Bytes, properties []byte) {
+func (a *Assembly) keepProperties(u *usage.Memory, properties []byte) {
 	if len(properties) > cap(a.properties) {
-		h.Add(-budgetBytes(a.properties))
+		u.Add(-budgetBytes(a.properties))
 		if buffers.Recycle(a.properties); len(properties) <= ownProperties {
 			a.properties = make([]byte, 0, ownProperties)
 		} else {
 			a.properties = buffers.New(len(properties))
 		}
-		h.Add(budgetBytes(a.properties))
+		u.Add(budgetBytes(a.properties))
 	}
 	a.properties = append(a.properties[:0], properties...)
 }
@@ -140,14 +140,14 @@ func budgetBytes(b []byte) int64 {
 }
 
 // appendBody appends a part of a body. The buffer grows as the body arrives, up to its size.
-func (a *Assembly) appendBody(h *held.Bytes, part []byte) {
+func (a *Assembly) appendBody(u *usage.Memory, part []byte) {
 	if need := len(a.body) + len(part); need > cap(a.body) {
 		size := max(need, 4*cap(a.body))
 		if uint64(size) > a.size {
 			size = int(a.size)
 		}
 		grown := append(buffers.New(size), a.body...)
-		h.Add(budgetBytes(grown) - budgetBytes(a.body))
+		u.Add(budgetBytes(grown) - budgetBytes(a.body))
 		buffers.Recycle(a.body)
 		a.body = grown
 	}
@@ -155,21 +155,21 @@ func (a *Assembly) appendBody(h *held.Bytes, part []byte) {
 }
 
 // Release gives back the buffers in which a publish was assembled.
-func (a *Assembly) Release(h *held.Bytes) {
+func (a *Assembly) Release(u *usage.Memory) {
 	if a.body != nil {
-		h.Add(-budgetBytes(a.body))
+		u.Add(-budgetBytes(a.body))
 		buffers.Recycle(a.body)
 		a.body = nil
 	}
 	if cap(a.properties) > ownProperties {
-		h.Add(-budgetBytes(a.properties))
+		u.Add(-budgetBytes(a.properties))
 		buffers.Recycle(a.properties)
 		a.properties = nil
 	}
 }
 
 // Abandon discards an unfinished publish, or a complete one that was not published yet.
-func (a *Assembly) Abandon(h *held.Bytes) {
-	a.Release(h)
+func (a *Assembly) Abandon(u *usage.Memory) {
+	a.Release(u)
 	*a = Assembly{}
 }

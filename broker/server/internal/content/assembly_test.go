@@ -10,7 +10,7 @@ import (
 
 	"curfew/broker/amqp"
 	"curfew/broker/memory"
-	"curfew/broker/server/internal/held"
+	"curfew/broker/server/internal/usage"
 )
 
 // frames returns the frames of b.
@@ -26,7 +26,7 @@ func frames(t *testing.T, b []byte) (all []amqp.Frame) {
 // TestWhatWasCutUpIsWhole, however long the parts are, and no memory stays counted.
 func TestWhatWasCutUpIsWhole(t *testing.T) {
 	budget := memory.New(0)
-	var h held.Bytes
+	var h usage.Memory
 	h.Open(budget.Open("u", func(error) {}))
 	var a Assembly
 	for _, properties := range [][]byte{{0, 0}, bytes.Repeat([]byte("p"), ownProperties+1)} {
@@ -50,7 +50,7 @@ func TestWhatWasCutUpIsWhole(t *testing.T) {
 			}
 			assert.False(t, a.Begun())
 			a.Release(&h)
-			require.NoError(t, h.Update(0), "nothing is held")
+			require.NoError(t, h.Update(0), "nothing is used")
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestFramesOutOfOrder(t *testing.T) {
 		{[]amqp.Frame{whole[0], whole[1], {Type: amqp.FrameBody, Payload: []byte("too long")}}, amqp.UnexpectedFrame},
 		{[]amqp.Frame{whole[0], {Type: amqp.FrameHeader, Payload: whole[1].Payload[:3]}}, amqp.FrameError},
 	} {
-		var h held.Bytes
+		var h usage.Memory
 		var a Assembly
 		var err error
 		for _, f := range c.frames {

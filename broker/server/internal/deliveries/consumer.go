@@ -9,7 +9,7 @@ import (
 	"curfew/broker/server/internal/outbox"
 )
 
-// Consumer is one basic.consume on a channel. It implements broker.Sink and broker.Holder.
+// Consumer is one basic.consume on a channel. It implements broker.Sink and broker.LockHolder.
 type Consumer struct {
 	broker.Consumer
 	Queue    *broker.Queue
@@ -75,7 +75,7 @@ func (c *Consumer) tagLocked(m *broker.Delivery) uint64 {
 	return c.of.unacked.add(delivery{queue: c.Queue, seq: m.Seq, consumer: c, at: m.At, locked: m.Locked})
 }
 
-// Lapsed implements broker.Holder.
+// Lapsed implements broker.LockHolder.
 func (c *Consumer) Lapsed(id uint64, seq queue.Seq) bool { return c.of.Lapsed(id, seq) }
 
 // Cancelled notifies a client that supports it that the queue is gone (RabbitMQ: Consumer
@@ -123,7 +123,7 @@ func (d *Deliveries) add(c *Consumer) error {
 		return tagTaken(c.Tag)
 	}
 	d.consumers[c.Tag] = c
-	d.held.Add(c.bytes())
+	d.usage.Add(c.bytes())
 	return nil
 }
 
@@ -133,7 +133,7 @@ func (d *Deliveries) removeLocked(c *Consumer) {
 		delete(d.consumers, c.Tag)
 		d.shared.leave(c)
 		c.removed = true
-		d.held.Add(-c.bytes())
+		d.usage.Add(-c.bytes())
 	}
 }
 

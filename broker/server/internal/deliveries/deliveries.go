@@ -6,18 +6,18 @@ import (
 	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/queue"
-	"curfew/broker/server/internal/held"
 	"curfew/broker/server/internal/outbox"
+	"curfew/broker/server/internal/usage"
 )
 
 // Deliveries is what one channel delivers. It must be initialized by Init. It implements
-// broker.Holder for what basic.get has taken.
+// broker.LockHolder for what basic.get has taken.
 //
 // Functions that say so belong to the connection's reader; any goroutine may call the others.
 // Lock order: a queue's lock, then mu, then the outbox's.
 type Deliveries struct {
 	out          *outbox.Outbox
-	held         *held.Bytes // of the connection; the consumers are counted in it
+	usage        *usage.Memory // of the connection; the consumers are counted in it
 	channel      uint16
 	notifyCancel bool // the client supports basic.cancel
 
@@ -37,8 +37,8 @@ type Deliveries struct {
 
 // Init prepares the deliveries of a channel. They are sent by out, and the memory that
 // consumers take is added to h.
-func (d *Deliveries) Init(channel uint16, out *outbox.Outbox, h *held.Bytes, notifyCancel bool) {
-	d.channel, d.out, d.held, d.notifyCancel = channel, out, h, notifyCancel
+func (d *Deliveries) Init(channel uint16, out *outbox.Outbox, u *usage.Memory, notifyCancel bool) {
+	d.channel, d.out, d.usage, d.notifyCancel = channel, out, u, notifyCancel
 	d.consumers = map[string]*Consumer{}
 }
 
@@ -63,7 +63,7 @@ func (d *Deliveries) Get(q *broker.Queue, noAck bool) (bool, error) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.counts.add(true, noAck, m.Redelivered)
-		m.Holder = d
+		m.LockHolder = d
 		var tag uint64
 		if noAck {
 			tag = d.unacked.skip()
@@ -96,7 +96,7 @@ func (d *Deliveries) Reply(consumer string, m *broker.Publication) (lost bool) {
 	return false
 }
 
-// Lapsed implements broker.Holder.
+// Lapsed implements broker.LockHolder.
 func (d *Deliveries) Lapsed(id uint64, seq queue.Seq) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,7 +114,7 @@ func (d *Deliveries) Close(b *Batch) {
 	d.mu.Unlock()
 	d.ReturnAll(b)
 	for _, c := range consumers {
-		d.held.Add(-c.bytes())
+		d.usage.Add(-c.bytes())
 		c.Cancel()
 	}
 }
@@ -156,7 +156,7 @@ type Info struct {
 	Consumers      []*Consumer // in no order
 }
 
-// Info returns how the deliveries stand.
+// Info returns what there is of deliveries.
 func (d *Deliveries) Info() Info {
 	d.mu.Lock()
 	defer d.mu.Unlock()

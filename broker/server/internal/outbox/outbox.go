@@ -1,4 +1,3 @@
-// Package outbox gathers the frames that go to one client, and writes them to its socket.
 package outbox
 
 import (

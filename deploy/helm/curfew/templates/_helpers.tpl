@@ -43,7 +43,7 @@ labels:
 {{- if include "curfew.beside" . -}}
 {{- $_ := set $env "CURFEW_DATA_DIR" "" -}}
 {{- with .Values.primary.watch -}}{{- $_ := set $env "CURFEW_WATCH" . -}}{{- end -}}
-{{- if .Values.primary.watchFile -}}{{- $_ := set $env "CURFEW_WATCH_FILE" "/etc/curfew/files/watch.yaml" -}}{{- end -}}
+{{- if .Values.primary.watchFile -}}{{- $_ := set $env "CURFEW_WATCH" "/etc/curfew/files/watch.yaml" -}}{{- end -}}
 {{- else -}}
 {{- $env = merge $env (dict "CURFEW_AMQP_ADDR" ":5672" "CURFEW_DATA_DIR" "/var/lib/curfew/data") -}}
 {{- if .Values.tls.secretName -}}{{- $_ := set $env "CURFEW_AMQPS_ADDR" ":5671" -}}{{- end -}}

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Unescaped is JSON in which the letters and signs that were written as \u00f6 and the like stand as themselves, as long as they are visible and
+// Unescaped is JSON in which the letters and signs that were written as \u00f6 and the like are themselves, as long as they are visible and
 // not ASCII. It means the same.
 func Unescaped(json string) string {
 	if !strings.Contains(json, `\u`) {

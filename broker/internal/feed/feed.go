@@ -1,0 +1,78 @@
+package feed
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"curfew/broker/deadline"
+)
+
+// maxEvents bounds the feed. A full feed drops events and reports that once
+// (lagged); the subscriber then takes a new snapshot. 32 B each.
+const maxEvents = 1 << 18
+
+// Feed carries deadline events to one subscriber. Leaf lock: pushed to under
+// queue locks so that the events of one message stay in order.
+type Feed struct {
+	mu      sync.Mutex
+	on      atomic.Bool // somebody has subscribed
+	lagged  bool
+	events  []deadline.Event
+	reading []deadline.Event // what the subscriber takes from, from next on
+	next    int
+	Signal  chan struct{}
+}
+
+// keptCapacity is the capacity above which an emptied buffer is given up if no more than an eighth
+// of it was needed.
+const keptCapacity = 1 << 14
+
+// Init must be called before any other method.
+func (f *Feed) Init() { f.Signal = make(chan struct{}, 1) }
+
+// Push appends events; never blocks.
+func (f *Feed) Push(events []deadline.Event) {
+	if len(events) == 0 {
+		return
+	}
+	f.mu.Lock()
+	first := len(f.events) == 0
+	switch {
+	case !f.on.Load():
+		first = false
+	case len(f.events)+len(events) > maxEvents:
+		f.lagged = true
+	default:
+		f.events = append(f.events, events...)
+	}
+	f.mu.Unlock()
+	if first {
+		select {
+		case f.Signal <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Take moves up to len(buf) events into buf.
+func (f *Feed) Take(buf []deadline.Event) (n int, lagged bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.on.Store(true)
+	if f.next == len(f.reading) {
+		if cap(f.reading) > keptCapacity && len(f.events) < cap(f.reading)/8 {
+			f.reading = nil
+		}
+		f.reading, f.events, f.next = f.events, f.reading[:0], 0
+	}
+	n = copy(buf, f.reading[f.next:])
+	f.next += n
+	lagged, f.lagged = f.lagged, false
+	return n, lagged
+}
+
+// Subscribe has events kept from now on.
+func (f *Feed) Subscribe() { f.on.Store(true) }
+
+// Wanted reports whether anybody has subscribed.
+func (f *Feed) Wanted() bool { return f.on.Load() }

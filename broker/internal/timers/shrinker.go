@@ -1,0 +1,75 @@
+package timers
+
+import (
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// ShrinkAfter is how long a queue is unused and empty before it gives back the memory that it
+// keeps for messages to come. A queue that is emptied and filled all the time keeps it.
+const ShrinkAfter = time.Second
+
+// collectAfter is how many queues give memory back before the garbage is collected. An idle
+// process does that by itself only every two minutes.
+const collectAfter = 1000
+
+// Shrinker remembers the queues that have become empty. Its timer runs only while there
+// are any, so an idle broker does nothing.
+type Shrinker struct {
+	mu      sync.Mutex // leaf
+	emptied []Shrinkable
+	shrunk  int // since the last collection
+	stopped bool
+}
+
+// Shrinkable is what keeps memory for messages to come: a queue, or the delayed messages of a virtual host.
+type Shrinkable interface {
+	// ShrinkIfIdle gives that memory back unless it was used recently, and reports whether it did.
+	ShrinkIfIdle() bool
+}
+
+// Add has q looked at after ShrinkAfter.
+func (t *Shrinker) Add(q Shrinkable) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.emptied) == 0 && !t.stopped {
+		time.AfterFunc(ShrinkAfter, t.run)
+	}
+	t.emptied = append(t.emptied, q)
+}
+
+// Stop forgets all queues. A timer that is set does nothing when it fires.
+func (t *Shrinker) Stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stopped, t.emptied = true, nil
+}
+
+// run looks at every queue that was emptied. A queue that was used since is looked at again later.
+func (t *Shrinker) run() {
+	t.mu.Lock()
+	queues := t.emptied
+	t.emptied = nil
+	t.mu.Unlock()
+	shrunk := 0
+	for _, q := range queues {
+		if q.ShrinkIfIdle() {
+			shrunk++
+		}
+	}
+	if t.due(shrunk) {
+		debug.FreeOSMemory()
+	}
+}
+
+// due counts queues that gave memory back, and reports whether it is time to collect it.
+func (t *Shrinker) due(shrunk int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.shrunk += shrunk; t.shrunk < collectAfter {
+		return false
+	}
+	t.shrunk = 0
+	return true
+}

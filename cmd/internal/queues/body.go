@@ -1,0 +1,41 @@
+package queues
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"curfew/cmd/internal/cli"
+)
+
+// truncateHelp is the help of the flag --truncate.
+const truncateHelp = "how many bytes of each body; with -o json all of it unless this is set"
+
+// wholeBodies is how many bytes of all bodies together are requested for JSON: as many as an answer may have.
+const wholeBodies = 16 << 20
+
+// bodyBytes is how many bytes of each body to request: a program that reads JSON wants whole bodies.
+func bodyBytes(a *cli.API, cmd *cobra.Command, truncate, count int) int {
+	if a.JSON() && !cmd.Flags().Changed("truncate") {
+		return wholeBodies / max(count, 1)
+	}
+	return truncate
+}
+
+// isTruncated reports whether a payload is not the whole body.
+func isTruncated(payload, encoding string, bodyBytes int) bool {
+	n := len(payload)
+	if encoding == "base64" {
+		n = base64.StdEncoding.DecodedLen(n) - strings.Count(payload, "=")
+	}
+	return n < bodyBytes
+}
+
+// bodyCell is a body for a table.
+func bodyCell(payload, encoding string) string {
+	if encoding == "base64" {
+		return "(base64) " + payload
+	}
+	return payload
+}

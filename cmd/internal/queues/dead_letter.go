@@ -1,0 +1,127 @@
+package queues
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"curfew/broker/deadletters"
+	"curfew/cmd/internal/cli"
+	"curfew/cmd/internal/client"
+	"curfew/monitor/printable"
+)
+
+// wholeLetter is a dead letter by itself, as the API returns it.
+type wholeLetter struct {
+	letter
+	Unpacked *struct {
+		Payload   string  `json:"payload"`
+		Encoding  string  `json:"payload_encoding"`
+		Truncated bool    `json:"truncated"`
+		Error     *string `json:"error"`
+	} `json:"unpacked,omitempty"`
+}
+
+func (d *deadLetters) show() *cobra.Command {
+	raw := false
+	c := &cobra.Command{
+		Use:   "show <queue> <seq>",
+		Short: "Show one dead letter: its properties, its deaths and its body",
+		Long: "Show one dead letter: its properties, its deaths and its body, unpacked if its content-encoding is gzip, deflate or zstd, and JSON on\n" +
+			"many lines. With --raw it writes the body alone, byte for byte as it was sent.",
+		Example: `  curfew dlq show orders.dead 17
+  curfew dlq show orders.dead 17 --raw > body`,
+		Args: cli.Exactly(2, "a queue and the number of a message (curfew dlq peek)"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			seq, err := messageNumber(args[1])
+			if err != nil {
+				return err
+			}
+			var l wholeLetter
+			path := client.Path("curfew", "deadletters", d.VHost, args[0], "messages", strconv.FormatUint(seq, 10))
+			if err := d.Call(cmd.Context(), http.MethodGet, path, nil, &l); err != nil {
+				return err
+			}
+			l.Truncated = isTruncated(l.Payload, l.Encoding, l.Bytes)
+			switch {
+			case raw:
+				return l.writeBody(cmd.OutOrStdout())
+			case d.JSON():
+				return d.Print(cmd.OutOrStdout(), l, nil, nil)
+			}
+			return l.write(cmd.OutOrStdout())
+		},
+	}
+	c.Flags().BoolVar(&raw, "raw", false, "write the body alone, as it was sent")
+	return c
+}
+
+// writeBody writes the body as it was sent.
+func (l *wholeLetter) writeBody(out io.Writer) error {
+	if l.Truncated {
+		return errors.New("the body has more than 16 MiB: use curfew dlq export --seq")
+	}
+	body, err := bodyOf(l.Payload, l.Encoding)
+	if err == nil {
+		_, err = out.Write(body)
+	}
+	return err
+}
+
+func bodyOf(payload, encoding string) ([]byte, error) {
+	if encoding == "base64" {
+		return base64.StdEncoding.DecodeString(payload)
+	}
+	return []byte(payload), nil
+}
+
+// write writes all for a person to read.
+func (l *wholeLetter) write(out io.Writer) error {
+	line := func(name string, value any) {
+		fmt.Fprintf(out, "%-18s%s\n", name, printable.Text(fmt.Sprint(value), ""))
+	}
+	line("number", fmt.Sprintf("%d, %s", l.Seq, l.State))
+	line("came here by", fmt.Sprintf("exchange %q, key %q", l.Exchange, l.RoutingKey))
+	for _, name := range slices.Sorted(maps.Keys(l.Properties)) {
+		if headers, ok := l.Properties[name].(map[string]any); ok {
+			for _, header := range slices.Sorted(maps.Keys(headers)) {
+				if header != "x-death" { // shown below
+					line("header "+header, headers[header])
+				}
+			}
+			continue
+		}
+		line(name, l.Properties[name])
+	}
+	for i := len(l.Deaths) - 1; i >= 0; i-- {
+		death := &l.Deaths[i]
+		line("died", fmt.Sprintf("%s of %q in %q, %d times, published to %q with %q", when(death.Time), death.Reason, death.Queue, death.Count, death.Exchange, death.Keys))
+	}
+	payload, encoding := l.Payload, l.Encoding
+	if l.Unpacked != nil && l.Unpacked.Error == nil {
+		payload, encoding = l.Unpacked.Payload, l.Unpacked.Encoding
+		line("body", fmt.Sprintf("%d bytes, unpacked below", l.Bytes))
+	} else {
+		line("body", fmt.Sprintf("%d bytes", l.Bytes))
+	}
+	body, err := bodyOf(payload, encoding)
+	if err != nil {
+		return err
+	}
+	if encoding == "base64" {
+		fmt.Fprintf(out, "\n(base64) %s\n", payload)
+		return nil
+	}
+	if pretty, ok := deadletters.Indent(body); ok {
+		body = pretty
+	}
+	_, err = fmt.Fprintf(out, "\n%s\n", printable.Text(string(body), "\n\t"))
+	return err
+}

@@ -1,0 +1,357 @@
+package queues
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"curfew/broker/deadletters"
+	"curfew/broker/queue"
+	"curfew/cmd/internal/cli"
+	"curfew/cmd/internal/client"
+)
+
+// deadLetters look at, replay, edit and delete dead letters.
+type deadLetters struct{ *cli.API }
+
+// DeadLetters is curfew dlq.
+func DeadLetters() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "dlq",
+		Short: "List, search, replay, edit, purge, export and import dead letters of a running Curfew",
+		Example: `  curfew dlq list
+  curfew dlq groups orders.dead
+  curfew dlq search orders.dead --newest --json-value customer.id=7
+  curfew dlq show orders.dead 17
+  curfew dlq replay orders.dead --dry-run
+  curfew dlq replay orders.dead --since 2h --rate 100`,
+		RunE: cli.Group,
+	}
+	d := &deadLetters{cli.WithVHost(c)}
+	c.AddCommand(cli.Watched(d.list()), cli.Watched(d.groups()), cli.Watched(d.peek()), cli.Watched(d.search()), d.show(), d.filters(), d.replay(), cli.Watched(d.runs()), d.cancel(), d.resume(), d.edit(), d.purge(), d.export(), d.importFile())
+	d.OffersQueues(c)
+	return c
+}
+
+func (d *deadLetters) list() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the queues that dead letters go to or are in",
+		Args:  cli.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var list []deadletters.Queue
+			if err := d.Call(cmd.Context(), http.MethodGet, client.Path("curfew", "deadletters", d.VHost), nil, &list); err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, h := range list {
+				from := cli.OrDash(strings.Join(h.From, " "))
+				if h.Parked {
+					from = "(no queue was bound for them)"
+				}
+				rows = append(rows, []string{h.Queue, strconv.Itoa(h.Ready), strconv.Itoa(h.Unacked), strconv.FormatInt(h.Bytes, 10), from})
+			}
+			return d.Print(cmd.OutOrStdout(), list, []string{"QUEUE", "READY", "UNACKED", "BYTES", "FROM"}, rows)
+		},
+	}
+}
+
+func (d *deadLetters) groups() *cobra.Command {
+	var f filterFlags
+	c := &cobra.Command{
+		Use:   "groups <queue>",
+		Short: "Count a queue's dead letters by reason, queue, exchange and age",
+		Args:  cli.Exactly(1, "a queue"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			filter, err := f.filter(cmd, d, args[0])
+			if err != nil {
+				return err
+			}
+			var list []deadletters.Group
+			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "groups"), deadLetterRequest{Filter: filter}, &list); err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, g := range list {
+				if g.Why != "" {
+					fmt.Fprintln(cmd.ErrOrStderr(), parkedHint(args[0], &g))
+				}
+				row := []string{cli.OrDash(g.Reason), cli.OrDash(g.Queue), cli.OrDash(g.Exchange), strconv.Itoa(g.Messages)}
+				for _, n := range g.Ages {
+					row = append(row, strconv.Itoa(n))
+				}
+				rows = append(rows, append(row, when(g.Oldest), when(g.Newest)))
+			}
+			return d.Print(cmd.OutOrStdout(), list, []string{"REASON", "QUEUE", "EXCHANGE", "MESSAGES", "<1M", "<1H", "<1D", "OLDER", "OLDEST", "NEWEST"}, rows)
+		},
+	}
+	f.add(c)
+	return c
+}
+
+// parkedHint says why messages are parked, and how to go on.
+func parkedHint(queueName string, g *deadletters.Group) string {
+	exchange := strconv.Quote(g.Toward)
+	if g.Toward == "" {
+		exchange = "the default exchange"
+	}
+	onward := "curfew dlq replay " + queueName + " --to onward --from-queue " + cli.OrDash(g.Queue)
+	switch g.Why {
+	case deadletters.CauseNoExchange:
+		return fmt.Sprintf("%d from %s are parked because exchange %s does not exist. Declare it and bind a queue, then: %s", g.Messages, cli.OrDash(g.Queue), exchange, onward)
+	case deadletters.CauseNoQueue:
+		return fmt.Sprintf("%d from %s are parked because no queue is bound to %s for key %q. Bind one, then: %s", g.Messages, cli.OrDash(g.Queue), exchange, g.Key, onward)
+	}
+	return fmt.Sprintf("%d from %s are parked, but %s leads to a queue by now: %s", g.Messages, cli.OrDash(g.Queue), exchange, onward)
+}
+
+func when(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// letter is a dead letter as the API returns it.
+type letter struct {
+	Seq         uint64              `json:"seq"`
+	Exchange    string              `json:"exchange"`
+	RoutingKey  string              `json:"routing_key"`
+	Deadline    *int64              `json:"deadline"`
+	Properties  map[string]any      `json:"properties"`
+	Payload     string              `json:"payload"`
+	Encoding    string              `json:"payload_encoding"`
+	Bytes       int                 `json:"payload_bytes"`
+	Truncated   bool                `json:"payload_truncated,omitempty"` // set here
+	Deaths      []deadletters.Death `json:"deaths"`
+	Replays     int64               `json:"replays"`
+	ReplayRun   string              `json:"replay_run,omitempty"`
+	Redelivered bool                `json:"redelivered"`
+	State       string              `json:"state"`
+}
+
+func (d *deadLetters) peek() *cobra.Command {
+	return d.finder("peek <queue>", "Show a queue's first messages with their history; nothing is taken", 10, false)
+}
+
+func (d *deadLetters) search() *cobra.Command {
+	return d.finder("search <queue>", "Show the dead letters that the flags describe; nothing is taken", 100, true)
+}
+
+func (d *deadLetters) finder(use, short string, count int, filtered bool) *cobra.Command {
+	var f filterFlags
+	truncate, newest, after := 0, false, uint64(0)
+	c := &cobra.Command{
+		Use: use, Short: short, Args: cli.Exactly(1, "a queue"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			filter, err := f.filter(cmd, d, args[0])
+			if err != nil {
+				return err
+			}
+			var answer struct {
+				Items []letter `json:"items"`
+				Next  uint64   `json:"next"`
+			}
+			bodyBytes := bodyBytes(d.API, cmd, truncate, count)
+			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "search"), deadLetterRequest{
+				Filter: filter, After: queue.Seq(after), Newest: newest, Count: count, Truncate: &bodyBytes,
+			}, &answer); err != nil {
+				return err
+			}
+			for i := range answer.Items {
+				l := &answer.Items[i]
+				l.Truncated = isTruncated(l.Payload, l.Encoding, l.Bytes)
+			}
+			if err := d.Print(cmd.OutOrStdout(), answer.Items, letterHead, letterRows(answer.Items)); err != nil {
+				return err
+			}
+			if answer.Next != 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "there are more: raise --count (at most 1000), go on with --after %d, or narrow the search\n", answer.Next)
+			}
+			return nil
+		},
+	}
+	if filtered {
+		f.add(c)
+	}
+	c.Flags().IntVarP(&count, "count", "n", count, "how many at most")
+	c.Flags().BoolVar(&newest, "newest", false, "the newest first")
+	c.Flags().Uint64Var(&after, "after", 0, "go on behind the message with this number")
+	c.Flags().IntVar(&truncate, "truncate", 200, truncateHelp)
+	return c
+}
+
+var letterHead = []string{"SEQ", "DIED", "REASON", "QUEUE", "EXCHANGE?", "KEY", "TYPE?", "REPLAYS?", "MESSAGE-ID", "BODY"}
+
+func letterRows(items []letter) (rows [][]string) {
+	for _, l := range items {
+		died, key := deadletters.Death{}, l.RoutingKey
+		if len(l.Deaths) > 0 {
+			died = l.Deaths[0]
+			key = strings.Join(died.Keys, " ")
+		}
+		id, _ := l.Properties["message_id"].(string)
+		kind, _ := l.Properties["type"].(string)
+		rows = append(rows, []string{strconv.FormatUint(l.Seq, 10), when(died.Time), cli.OrDash(died.Reason), cli.OrDash(died.Queue), cli.OrDash(died.Exchange), cli.OrDash(key), cli.OrDash(kind),
+			strconv.FormatInt(l.Replays, 10), cli.OrDash(id), bodyCell(l.Payload, l.Encoding)})
+	}
+	return rows
+}
+
+func (d *deadLetters) purge() *cobra.Command {
+	var f filterFlags
+	var confirm confirmation
+	c := &cobra.Command{
+		Use:   "purge <queue>",
+		Short: "Delete the dead letters that the flags describe",
+		Long:  "Delete the dead letters that the flags describe. Without --confirm it only prints how many there are (exit code 5);\nwith it, nothing is deleted unless the number is right. What it prints names the messages it counted, so what arrives\nmeanwhile stays.",
+		Args:  cli.Exactly(1, "a queue"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			filter, err := f.filter(cmd, d, args[0])
+			if err != nil {
+				return err
+			}
+			body := deadLetterRequest{Filter: filter, Confirm: confirm.messages, Position: confirm.position}
+			var answer struct {
+				Deleted int `json:"deleted"`
+			}
+			err = d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "purge"), body, &answer)
+			if failed, ok := conflict(err); ok {
+				return unconfirmed(failed, "match")
+			}
+			if err != nil {
+				return err
+			}
+			return d.Print(cmd.OutOrStdout(), answer, []string{"DELETED"}, [][]string{{strconv.Itoa(answer.Deleted)}})
+		},
+	}
+	f.add(c)
+	confirm.addTo(c)
+	return c
+}
+
+func (d *deadLetters) export() *cobra.Command {
+	var f filterFlags
+	var file string
+	c := &cobra.Command{
+		Use:   "export <queue>",
+		Short: "Write dead letters as JSON lines to standard output or a file; they stay in the queue",
+		Args:  cli.Exactly(1, "a queue"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			filter, err := f.filter(cmd, d, args[0])
+			if err != nil {
+				return err
+			}
+			out, done, err := cli.Create(cmd.OutOrStdout(), file)
+			if err != nil {
+				return err
+			}
+			return errors.Join(d.Stream(cmd.Context(), letters(d.VHost, args[0], "export"), deadLetterRequest{Filter: filter}, out), done())
+		},
+	}
+	f.add(c)
+	c.Flags().StringVarP(&file, "file", "f", "", "file to write; it must not exist")
+	return c
+}
+
+func (d *deadLetters) edit() *cobra.Command {
+	var file string
+	var dryRun bool
+	c := &cobra.Command{
+		Use:   "edit <queue> <seq>",
+		Short: "Send one dead letter with another body, key or headers",
+		Long: "Without --file it prints what a replay would publish of the message, as JSON. Change that and give it back with --file:\n" +
+			"it is published, and the dead letter leaves its queue together with its arrival.",
+		Example: `  curfew dlq edit orders.dead 17 > draft.json
+  curfew dlq edit orders.dead 17 --file draft.json --dry-run
+  curfew dlq edit orders.dead 17 --file draft.json`,
+		Args: cli.Exactly(2, "a queue and the number of a message (curfew dlq peek)"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			seq, err := messageNumber(args[1])
+			if err != nil {
+				return err
+			}
+			if file != "" {
+				return d.resend(cmd, args[0], seq, file, dryRun)
+			}
+			return d.Stream(cmd.Context(), letters(d.VHost, args[0], "draft"), map[string]any{"seq": seq}, cmd.OutOrStdout())
+		},
+	}
+	c.Flags().StringVarP(&file, "file", "f", "", `the changed draft; "-" is standard input`)
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "send nothing; print what has changed, and where it would go")
+	return c
+}
+
+// messageNumber reads the number of a message in its queue.
+func messageNumber(text string) (uint64, error) {
+	seq, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, cli.Usagef("a message is named by its number in the queue (curfew dlq peek), not %q", text)
+	}
+	return seq, nil
+}
+
+// resend sends the draft in a file.
+func (d *deadLetters) resend(cmd *cobra.Command, queue string, seq uint64, file string, dryRun bool) error {
+	text, err := cli.ReadFile(cmd, file)
+	if err != nil {
+		return err
+	}
+	var draft map[string]json.RawMessage
+	if err := json.Unmarshal(text, &draft); err != nil {
+		return cli.Usagef("the draft is not valid JSON: %w", err)
+	}
+	draft["seq"] = json.RawMessage(strconv.FormatUint(seq, 10))
+	if dryRun {
+		draft["dry_run"] = json.RawMessage("true")
+		var review deadletters.Review
+		if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, queue, "resend"), draft, &review); err != nil {
+			return err
+		}
+		return d.printReview(cmd, &review)
+	}
+	return d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, queue, "resend"), draft, nil)
+}
+
+func (d *deadLetters) importFile() *cobra.Command {
+	return &cobra.Command{
+		Use:   "import <queue> [file]",
+		Short: "Publish exported messages to a queue, from a file or standard input",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 && len(args) != 2 {
+				return cli.Usagef("%s takes a queue and a file, got %q", cmd.CommandPath(), args)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := cmd.InOrStdin()
+			if len(args) == 2 {
+				f, err := os.Open(args[1])
+				if err != nil {
+					return err
+				}
+				defer f.Close()
+				in = f
+			}
+			var answer struct {
+				Imported int `json:"imported"`
+			}
+			var text bytes.Buffer
+			if err := d.Upload(cmd.Context(), letters(d.VHost, args[0], "import"), in, &text); err != nil {
+				return err
+			}
+			if err := client.Decode(text.Bytes(), &answer); err != nil {
+				return err
+			}
+			return d.Print(cmd.OutOrStdout(), answer, []string{"IMPORTED"}, [][]string{{strconv.Itoa(answer.Imported)}})
+		},
+	}
+}

@@ -1,0 +1,3 @@
+// Package queues is the commands about queues and the messages in them: curfew queue, curfew deadlines and curfew dlq, for dead letters.
+// They ask the API of a running Curfew.
+package queues

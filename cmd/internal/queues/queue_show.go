@@ -1,0 +1,146 @@
+package queues
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"curfew/cmd/internal/cli"
+	"curfew/cmd/internal/client"
+	"curfew/cmd/internal/messaging"
+	"curfew/cmd/internal/table"
+)
+
+// queueSettings is what governs a queue, as the API shows it.
+type queueSettings struct {
+	Arguments      map[string]any `json:"arguments"`
+	Policy         string         `json:"policy"`
+	OperatorPolicy string         `json:"operator_policy"`
+	Effective      map[string]any `json:"effective_policy_definition"`
+}
+
+func (q *queues) show() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show <queue>",
+		Short: "Show one queue: what is in force, what is in it, what will become of it, who consumes",
+		Args:  cli.Exactly(1, "a queue"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := q.Fetch(cmd.Context(), http.MethodGet, client.Path("queues", q.VHost, args[0]), http.NoBody)
+			if err != nil {
+				return err
+			}
+			var all map[string]any
+			var is queueSettings
+			for _, v := range []any{&all, &is} {
+				if err := client.Decode(text, v); err != nil {
+					return err
+				}
+			}
+			var rows [][]string
+			add := func(what, value string) { rows = append(rows, []string{what, value}) }
+			for _, key := range []string{"name", "vhost", "type", "durable", "auto_delete", "exclusive", "arguments", "policy", "operator_policy", "effective_policy_definition"} {
+				add(key, cli.Text(all[key]))
+			}
+			add("time to live", is.timeToLive())
+			add("dead letters", is.deadLetters())
+			for _, key := range []string{"messages_ready", "messages_unacknowledged", "message_bytes", "head_message_timestamp", "idle_since"} {
+				add(key, cli.Text(all[key]))
+			}
+			add("rates", rate(all, "publish_details")+"/s in, "+rate(all, "deliver_get_details")+"/s out")
+			rows = append(rows, q.ahead(cmd.Context(), args[0])...)
+			add("consumers", cli.Text(all["consumers"]))
+			holders, _ := messaging.Holders(cmd.Context(), q.API, args[0]) // an older Curfew does not know them
+			for i := range holders {
+				add("", holders[i].Words(q.API))
+			}
+			return q.PrintText(cmd.OutOrStdout(), text, []string{"WHAT", "VALUE="}, rows)
+		},
+	}
+}
+
+// timeToLive is the time to live that the queue gives to its messages, and where it comes from.
+func (s *queueSettings) timeToLive() string {
+	declared, argued := s.Arguments["x-message-ttl"].(float64)
+	governed, ruled := s.Effective["message-ttl"].(float64)
+	switch {
+	case ruled && (!argued || governed < declared):
+		return inMillis(governed) + " (" + s.policies() + ")"
+	case argued && ruled:
+		return inMillis(declared) + " (argument x-message-ttl; " + s.policies() + " has " + inMillis(governed) + ", and the lower counts)"
+	case argued:
+		return inMillis(declared) + " (argument x-message-ttl)"
+	}
+	return "none of its own: each message's counts"
+}
+
+func inMillis(ms float64) string { return (time.Duration(ms) * time.Millisecond).String() }
+
+// policies are the policies that apply to the queue.
+func (s *queueSettings) policies() string {
+	var names []string
+	if s.Policy != "" {
+		names = append(names, "policy "+s.Policy)
+	}
+	if s.OperatorPolicy != "" {
+		names = append(names, "operator policy "+s.OperatorPolicy)
+	}
+	return strings.Join(names, " with ")
+}
+
+// deadLetters says where dead letters go, and who says so: what is declared comes before a policy.
+func (s *queueSettings) deadLetters() string {
+	if own, _ := s.Arguments["x-dead-letter-queue"].(bool); own {
+		return "to its own dead-letter queue (argument x-dead-letter-queue)"
+	}
+	exchange, by := s.Arguments["x-dead-letter-exchange"], "argument x-dead-letter-exchange"
+	if exchange == nil {
+		exchange, by = s.Effective["dead-letter-exchange"], s.policies()
+	}
+	if exchange == nil {
+		return "dropped: it has no dead-letter exchange"
+	}
+	key := s.Arguments["x-dead-letter-routing-key"]
+	if key == nil {
+		key = s.Effective["dead-letter-routing-key"]
+	}
+	switch {
+	case exchange == "" && key != nil:
+		return fmt.Sprintf("to queue %v, by the default exchange (%s)", key, by)
+	case key != nil:
+		return fmt.Sprintf("to exchange %v with routing key %v (%s)", exchange, key, by)
+	case exchange == "":
+		return fmt.Sprintf("to the queue that their routing key names (%s)", by)
+	}
+	return fmt.Sprintf("to exchange %v with their own routing key (%s)", exchange, by)
+}
+
+// ahead are the rows about the queue's deadlines. What the user may not see is left out.
+func (q *queues) ahead(ctx context.Context, name string) (rows [][]string) {
+	var next struct {
+		Items []queuedDeadline `json:"items"`
+		Total int              `json:"total"`
+	}
+	if q.Call(ctx, http.MethodGet, client.Path("curfew", "deadlines", q.VHost, name)+"?count=1", nil, &next) == nil {
+		text := fmt.Sprint(next.Total)
+		if len(next.Items) > 0 {
+			text += ", next " + table.FromNow(time.UnixMilli(next.Items[0].Deadline))
+		}
+		rows = append(rows, []string{"deadlines", text})
+	}
+	forecasts := q.forecasts(ctx)
+	if forecasts == nil {
+		return rows
+	}
+	text := "no ready message has a deadline"
+	if f, ok := forecasts[name]; ok {
+		text = fmt.Sprintf("all %d that have a deadline will be consumed before it", f.Deadlines)
+		if f.WillMiss > 0 {
+			text = fmt.Sprintf("%d of %d that have a deadline will expire, the first %s", f.WillMiss, f.Deadlines, table.FromNow(time.UnixMilli(f.FirstMiss)))
+		}
+	}
+	return append(rows, []string{"forecast", text})
+}

@@ -1,0 +1,285 @@
+package queues
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"curfew/broker/deadletters"
+	"curfew/cmd/internal/cli"
+	"curfew/cmd/internal/client"
+	"curfew/cmd/internal/table"
+	"curfew/monitor/printable"
+)
+
+func (d *deadLetters) replay() *cobra.Command {
+	var f filterFlags
+	var o deadletters.Options
+	var ttl string
+	var dryRun, background bool
+	var position string
+	c := &cobra.Command{
+		Use:   "replay <queue>",
+		Short: "Send dead letters back to where they were published, or elsewhere",
+		Long: "Send dead letters back to where they were first published (--to origin), into the queue alone in which they first\n" +
+			"died (--to queue), on to the dead-letter exchange that they could not be routed by (--to onward, for curfew.undeliverable),\n" +
+			"or elsewhere (--exchange, --key). A message leaves the dead-letter queue only together with its\n" +
+			"arrival: what cannot be routed, has no room or was replayed too often stays and is counted under its reason.\n" +
+			"A run continues after a restart of Curfew.",
+		Example: `  curfew dlq replay orders.dead --dry-run
+  curfew dlq replay orders.dead --reason expired --ttl none --limit 10
+  curfew dlq replay orders.dead --exchange orders --key retry --rate 50`,
+		Args: cli.Exactly(1, "a queue"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			filter, err := f.filter(cmd, d, args[0])
+			if err != nil {
+				return err
+			}
+			if err := setTTL(&o, ttl); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("exchange") || cmd.Flags().Changed("key") {
+				o.To = deadletters.ToExchange
+			}
+			var run deadletters.Replay
+			body := deadLetterRequest{Filter: filter, DryRun: dryRun, Options: &o}
+			if err := body.Position.UnmarshalText([]byte(position)); err != nil {
+				return cli.Usagef("--position takes what --dry-run prints: %w", err)
+			}
+			if err := d.Call(cmd.Context(), http.MethodPost, letters(d.VHost, args[0], "replay"), body, &run); err != nil {
+				return err
+			}
+			if !background && !dryRun {
+				if run, err = d.follow(cmd.Context(), cmd.ErrOrStderr(), run.ID); err != nil {
+					return err
+				}
+			}
+			return d.printRun(cmd, run)
+		},
+	}
+	f.add(c)
+	flags := c.Flags()
+	flags.StringVar(&o.To, "to", deadletters.ToOrigin, "origin, queue, onward or exchange")
+	flags.StringVar(&o.Exchange, "exchange", "", `to this exchange ("" is the default one)`)
+	flags.StringVar(&o.Key, "key", "", "by this routing key (default: the first one it was published with)")
+	flags.StringVar(&ttl, "ttl", "", "fresh (default): the time it was published with; remaining: its old deadline; none (default with --to onward); or a time such as 10m")
+	flags.BoolVar(&o.KeepDeaths, "keep-deaths", false, "leave the x-death headers on it")
+	flags.Int64Var(&o.MaxReplays, "max-replays", deadletters.DefaultMaxReplays, "skip messages that were replayed this often before")
+	flags.IntVar(&o.Limit, "limit", 0, "how many to replay at most (default all)")
+	flags.Float64Var(&o.Rate, "rate", 0, "messages a second (default as fast as it goes)")
+	flags.BoolVar(&dryRun, "dry-run", false, "move nothing; print what would happen")
+	flags.StringVar(&position, "position", "", "replay what a --dry-run with this position counted; what arrived since stays")
+	flags.BoolVar(&background, "background", false, "do not wait for the end")
+	cli.Offers(c, "to", deadletters.ToOrigin, deadletters.ToQueue, deadletters.ToOnward, deadletters.ToExchange)
+	cli.Offers(c, "ttl", deadletters.TTLFresh, deadletters.TTLRemaining, deadletters.TTLNone)
+	return c
+}
+
+// setTTL reads --ttl.
+func setTTL(o *deadletters.Options, text string) error {
+	switch text {
+	case "", deadletters.TTLFresh, deadletters.TTLRemaining, deadletters.TTLNone:
+		o.TTL = text
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < time.Millisecond {
+		return cli.Usagef("--ttl takes fresh, remaining, none or a time such as 10m, not %q", text)
+	}
+	o.TTL, o.Millis = deadletters.TTLMillis, d.Milliseconds()
+	return nil
+}
+
+// printRun prints a run. It returns an error if the run failed.
+func (d *deadLetters) printRun(cmd *cobra.Command, run deadletters.Replay) error {
+	if err := d.Print(cmd.OutOrStdout(), run, runHead, runRows([]deadletters.Replay{run})); err != nil {
+		return err
+	}
+	if run.DryRun && !d.JSON() && len(run.Targets) > 0 {
+		fmt.Fprintln(cmd.OutOrStdout())
+		if err := d.Print(cmd.OutOrStdout(), nil, targetHead, targetRows(run.Targets)); err != nil {
+			return err
+		}
+	}
+	if run.DryRun && run.Replayed > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "to replay these and nothing that arrives meanwhile add --position %s\n", run.Position)
+	}
+	if run.State == deadletters.Failed {
+		return fmt.Errorf("the replay stopped: %s; when that is fixed, curfew dlq resume %s", run.Error, run.ID)
+	}
+	return nil
+}
+
+var runHead = []string{"RUN", "QUEUE", "STATE", "MATCHED", "REPLAYED", "LEFT"}
+
+func runRows(runs []deadletters.Replay) (rows [][]string) {
+	for _, r := range runs {
+		var left []string
+		for _, why := range slices.Sorted(maps.Keys(r.Skipped)) {
+			left = append(left, fmt.Sprint(why, "=", r.Skipped[why]))
+		}
+		state := string(r.State)
+		if r.DryRun {
+			state = "dry run"
+		}
+		rows = append(rows, []string{r.ID, r.Queue, state, strconv.Itoa(r.Matched), strconv.Itoa(r.Replayed), cli.OrDash(strings.Join(left, " "))})
+	}
+	return rows
+}
+
+var targetHead = []string{"TO QUEUE", "MESSAGES", "CONSUMERS", "EXPIRE AGAIN", "THEN"}
+
+// targetRows are where the messages of a dry run would go.
+func targetRows(targets []deadletters.Target) (rows [][]string) {
+	for _, t := range targets {
+		expire, then := "-", "-"
+		if t.Expiring > 0 {
+			expire = fmt.Sprintf("%d in %s", t.Expiring, table.Span(time.Duration(t.FirstMillis)*time.Millisecond))
+			if t.LastMillis > t.FirstMillis {
+				expire += " to " + table.Span(time.Duration(t.LastMillis)*time.Millisecond)
+			}
+		}
+		if t.Back {
+			then = "back here"
+		}
+		consumers := strconv.Itoa(t.Consumers)
+		if t.Consumers == 0 {
+			consumers = "none"
+		}
+		rows = append(rows, []string{t.Queue, strconv.Itoa(t.Messages), consumers, expire, then})
+	}
+	return rows
+}
+
+// printReview prints what became of a draft.
+func (d *deadLetters) printReview(cmd *cobra.Command, r *deadletters.Review) error {
+	out := cmd.OutOrStdout()
+	if d.JSON() {
+		return d.Print(out, r, nil, nil)
+	}
+	if r.Diff == "" {
+		fmt.Fprintln(out, "Nothing is changed.")
+	}
+	fmt.Fprintln(out, printable.Text(r.Diff, "\n\t"))
+	if r.NotJSON != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "the body is not valid JSON: %s\n", r.NotJSON)
+	}
+	if r.Skipped != "" {
+		return fmt.Errorf("the message would stay where it is: %s", r.Skipped)
+	}
+	return d.Print(out, nil, targetHead, targetRows(r.Targets))
+}
+
+func (d *deadLetters) runs() *cobra.Command {
+	return &cobra.Command{
+		Use:   "runs",
+		Short: "List replays: under way, and the last that ended",
+		Args:  cli.Exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var list []deadletters.Replay
+			if err := d.Call(cmd.Context(), http.MethodGet, client.Path("curfew", "replays"), nil, &list); err != nil {
+				return err
+			}
+			return d.Print(cmd.OutOrStdout(), list, runHead, runRows(list))
+		},
+	}
+}
+
+// noRun adds to the error about an unknown replay how to list the known ones.
+func noRun(err error, id string) error {
+	if r, ok := errors.AsType[*client.Error](err); ok && r.Status == http.StatusNotFound {
+		r.Reason = fmt.Sprintf("there is no replay %q; curfew dlq runs lists them", id)
+	}
+	return err
+}
+
+func (d *deadLetters) cancel() *cobra.Command {
+	return &cobra.Command{
+		Use:   "cancel <run>",
+		Short: "Stop a replay; what it moved stays moved",
+		Args:  cli.Exactly(1, "the ID of a run"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var run deadletters.Replay
+			if err := d.Call(cmd.Context(), http.MethodDelete, client.Path("curfew", "replays", args[0]), nil, &run); err != nil {
+				return noRun(err, args[0])
+			}
+			return d.printRun(cmd, run)
+		},
+	}
+}
+
+func (d *deadLetters) resume() *cobra.Command {
+	return &cobra.Command{
+		Use:   "resume <run>",
+		Short: "Continue a replay that was cancelled or failed",
+		Args:  cli.Exactly(1, "the ID of a run"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var run deadletters.Replay
+			if err := d.Call(cmd.Context(), http.MethodPost, client.Path("curfew", "replays", args[0], "resume"), nil, &run); err != nil {
+				return noRun(err, args[0])
+			}
+			run, err := d.follow(cmd.Context(), cmd.ErrOrStderr(), run.ID)
+			if err != nil {
+				return err
+			}
+			return d.printRun(cmd, run)
+		},
+	}
+}
+
+// follow waits for the end of a run. On a terminal it draws a progress bar.
+func (d *deadLetters) follow(ctx context.Context, errOut io.Writer, id string) (run deadletters.Replay, err error) {
+	ctx, restore := signal.NotifyContext(ctx, os.Interrupt)
+	defer restore()
+	bar := table.OnTerminal(errOut)
+	for {
+		err = d.Call(ctx, http.MethodGet, client.Path("curfew", "replays", id), nil, &run)
+		if err != nil && ctx.Err() == nil {
+			return run, err
+		}
+		if err == nil && bar {
+			fmt.Fprint(errOut, "\r", progress(&run))
+		}
+		if err == nil && run.State != deadletters.Running {
+			break
+		}
+		if !cli.Pause(ctx, 100*time.Millisecond) {
+			if bar {
+				fmt.Fprintln(errOut)
+			}
+			return run, fmt.Errorf("the run goes on; curfew dlq runs follows it, curfew dlq cancel %s ends it", id)
+		}
+	}
+	if bar {
+		fmt.Fprintln(errOut)
+	}
+	return run, nil
+}
+
+const barWidth = 30
+
+// progress is the progress bar. The number of scanned messages grows page by page, that of matches at
+// once. With a limit the run may end long before it reaches the end of the queue.
+func progress(run *deadletters.Replay) string {
+	share := 1.0
+	if run.State == deadletters.Running && run.Total > 0 {
+		share = float64(max(run.Scanned, run.Matched)) / float64(run.Total)
+		if run.Limit > 0 {
+			share = max(share, float64(run.Replayed)/float64(run.Limit))
+		}
+		share = min(share, 1)
+	}
+	full := int(share * barWidth)
+	return fmt.Sprintf("[%s%s] %3.0f%%  %d replayed", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), share*100, run.Replayed)
+}

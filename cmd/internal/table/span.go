@@ -1,0 +1,48 @@
+package table
+
+import (
+	"fmt"
+	"time"
+)
+
+// Span is a span of time: to the millisecond below ten seconds, else to the second.
+func Span(d time.Duration) string {
+	if d.Abs() < 10*time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+// Until is how long it is until an instant, or "now" if that has passed.
+func Until(at time.Time) string {
+	if d := time.Until(at); d > 0 {
+		return Span(d)
+	}
+	return "now"
+}
+
+// FromNow is an instant such as "in 5s", or "now" if it has passed.
+func FromNow(at time.Time) string {
+	if d := time.Until(at); d > 0 {
+		return "in " + Span(d)
+	}
+	return "now"
+}
+
+// Age is how long ago something was, in its largest unit: "3m ago"; if d is negative, "in 3m".
+func Age(d time.Duration) string {
+	text := "0s"
+	for _, unit := range []struct {
+		size time.Duration
+		name string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}} {
+		if n := d.Abs() / unit.size; n > 0 {
+			text = fmt.Sprint(int64(n), unit.name)
+			break
+		}
+	}
+	if d < 0 {
+		return "in " + text
+	}
+	return text + " ago"
+}

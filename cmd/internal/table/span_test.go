@@ -1,0 +1,18 @@
+package table
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// TestTimesAreNotNegative: what is due is due now.
+func TestTimesAreNotNegative(t *testing.T) {
+	past := time.Now().Add(-902 * time.Millisecond)
+	assert.Equal(t, "now", Until(past))
+	assert.Equal(t, "now", FromNow(past))
+	assert.Equal(t, "in 1h0m0s", FromNow(time.Now().Add(time.Hour)))
+	assert.Equal(t, "1.5s", Span(1500*time.Millisecond))
+	assert.Equal(t, "1m31s", Span(90_700*time.Millisecond))
+}

@@ -1,0 +1,49 @@
+package transport
+
+import (
+	"cmp"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var anyURL = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"']+`)
+
+// minSecret is the least length of a part of a URL that is taken for a secret. Shorter ones are in ordinary words.
+const minSecret = 4
+
+// Redact removes all URLs from a text, and all parts of the sink's own URL: any of them may be the token.
+func Redact(sinkURL, text string) string {
+	text = anyURL.ReplaceAllString(text, "***")
+	for _, part := range parts(sinkURL) {
+		text = strings.ReplaceAll(text, part, "***")
+	}
+	return text
+}
+
+// parts are the pieces of the sink's URL that its errors must not repeat, the longest first.
+func parts(sinkURL string) (list []string) {
+	u, err := url.Parse(sinkURL)
+	if err != nil {
+		return nil // then there is no sink
+	}
+	password, _ := u.User.Password()
+	texts := []string{u.User.Username(), password, u.User.String(), u.Host, u.Path, u.EscapedPath(), u.Opaque}
+	for _, values := range u.Query() {
+		texts = append(texts, values...)
+	}
+	for _, text := range texts {
+		list = append(list, text)
+		for _, part := range strings.Split(text, "/") {
+			list = append(list, part)
+			list = append(list, strings.FieldsFunc(part, func(c rune) bool { return strings.ContainsRune(":-,@", c) })...)
+		}
+	}
+	list = slices.DeleteFunc(list, func(part string) bool { return len(part) < minSecret || slices.Contains(publicHosts, part) })
+	slices.SortFunc(list, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	return slices.Compact(list)
+}
+
+// publicHosts are words in the URLs of some services that are not secret.
+var publicHosts = []string{"webhook", "hook", "telegram", "join", "shoutrrr"}

@@ -1,0 +1,181 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+const (
+	// checkEvery is how often the schedule in Redis is compared with the index.
+	checkEvery = time.Minute
+	// checkPause is the least time between two looks at it.
+	checkPause = time.Second
+)
+
+var errEpoch = errors.New("what Redis holds is not what was written: it was emptied, restored or replaced")
+
+// checker brings the schedule in Redis up, checks it, and reconciles it.
+type checker struct {
+	m         *Monitor
+	r         *redisSchedule
+	tick      func()                      // of the loop: rebuilding takes its time
+	pause     *backoff.ExponentialBackOff // between attempts to bring it up
+	notBefore time.Time                   // the next look
+}
+
+// checkRedis checks the schedule every minute, and whenever it has failed, has let a deadline
+// pass, or may have lost events.
+func (m *Monitor) checkRedis(ctx context.Context, l *loop) error {
+	c := &checker{m: m, r: m.redis, tick: l.tick, pause: backoff.NewExponentialBackOff()}
+	c.pause.InitialInterval, c.pause.MaxInterval = 250*time.Millisecond, 10*time.Second
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		l.idle.Store(true)
+		select {
+		case <-timer.C:
+		case <-c.r.checker:
+		case <-ctx.Done():
+			return nil
+		}
+		l.idle.Store(false)
+		l.tick()
+		wait := time.Until(c.notBefore)
+		if wait <= 0 {
+			wait = c.look(ctx)
+		}
+		timer.Reset(wait)
+	}
+}
+
+// look checks or rebuilds, and returns when to look again.
+func (c *checker) look(ctx context.Context) time.Duration {
+	var err error
+	if c.r.up() {
+		c.pause.Reset()
+		c.notBefore = time.Now().Add(checkPause)
+		err = c.check(ctx)
+	} else {
+		err = c.rebuild(ctx)
+		c.notBefore = time.Now().Add(c.pause.NextBackOff())
+	}
+	switch {
+	case ctx.Err() != nil || err == nil:
+		return checkEvery
+	case c.r.up():
+		c.r.fail("check", err)
+	default:
+		c.r.stillDown(err)
+	}
+	return time.Until(c.notBefore)
+}
+
+// rebuild brings the schedule up: it takes ownership if it does not have it, lets writes
+// in, and reconciles.
+func (c *checker) rebuild(ctx context.Context) error {
+	if err := c.inspect(ctx); err != nil {
+		return err
+	}
+	ok, err := c.epoch(ctx)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		if err := c.begin(ctx); err != nil {
+			return err
+		}
+	}
+	c.r.resync.Store(false)
+	c.r.rebuilding()
+	if err := c.m.sync(ctx, c.r, c.tick); err != nil {
+		return err
+	}
+	return c.r.rebuilt()
+}
+
+// check compares what is stored with the index, and reconciles if they differ or events
+// were lost.
+func (c *checker) check(ctx context.Context) error {
+	if err := c.inspect(ctx); err != nil {
+		return err
+	}
+	ok, err := c.epoch(ctx)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		c.r.fail("check", errEpoch)
+		return c.rebuild(ctx)
+	}
+	differs, err := c.differs(ctx)
+	if err != nil {
+		return err
+	}
+	if differs || c.r.resync.Swap(false) {
+		if err := c.m.sync(ctx, c.r, c.tick); err != nil {
+			return err
+		}
+	}
+	c.r.trust()
+	return nil
+}
+
+// differs compares the number of stored shadows with that in the index, allowing for what
+// is on its way. It reads in the reverse order of writing: the backlog and the due list
+// change before the index does. What is on the due list may or may not be stored.
+func (c *checker) differs(ctx context.Context) (bool, error) {
+	_, written := c.r.writer.progress()
+	indexed, err := c.m.index.Len(ctx)
+	if err != nil {
+		return false, fmt.Errorf("monitor: index: %w", err)
+	}
+	due, err := c.r.due.Len(ctx)
+	if err != nil {
+		return false, fmt.Errorf("monitor: due list: %w", err)
+	}
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	stored, err := c.r.store.Len(call)
+	if err != nil {
+		return false, fmt.Errorf("count: %w", err)
+	}
+	taken, _ := c.r.writer.progress()
+	difference := max(stored-indexed, indexed-stored)
+	return difference > due+int64(taken-written), nil
+}
+
+// inspect looks at the server.
+func (c *checker) inspect(ctx context.Context) error {
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	status, err := c.r.store.Check(call)
+	if err != nil {
+		return fmt.Errorf("inspect: %w", err)
+	}
+	c.r.inspected(status)
+	return nil
+}
+
+func (c *checker) epoch(ctx context.Context) (bool, error) {
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	ok, err := c.r.store.Epoch(call)
+	if err != nil {
+		return false, fmt.Errorf("read the epoch: %w", err)
+	}
+	return ok, nil
+}
+
+func (c *checker) begin(ctx context.Context) error {
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := c.r.store.Begin(call); err != nil {
+		return fmt.Errorf("take possession: %w", err)
+	}
+	c.r.log.Info("schedule taken into possession, bringing it up to date")
+	return nil
+}
