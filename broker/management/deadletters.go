@@ -341,7 +341,8 @@ type draft struct {
 	RoutingKey string          `json:"routing_key"`
 	Properties json.RawMessage `json:"properties"` // as in an exported file
 	Payload    string          `json:"payload"`
-	Encoding   string          `json:"payload_encoding"` // string or base64
+	Encoding   string          `json:"payload_encoding"`   // string or base64
+	Unpacked   bool            `json:"unpacked,omitempty"` // the payload is the text behind the content-encoding, and is packed again
 	DryRun     bool            `json:"dry_run,omitempty"`
 }
 
@@ -364,7 +365,7 @@ func draftDeadLetter(r *request) error {
 	if err != nil {
 		return err
 	}
-	answer := draft{Seq: asked.Seq, QueueID: d.QueueID, Exchange: d.Exchange, RoutingKey: d.RoutingKey, Properties: d.Properties, Payload: string(d.Body), Encoding: "string"}
+	answer := draft{Seq: asked.Seq, QueueID: d.QueueID, Exchange: d.Exchange, RoutingKey: d.RoutingKey, Properties: d.Properties, Payload: string(d.Body), Encoding: "string", Unpacked: d.Unpacked}
 	if !utf8.Valid(d.Body) {
 		answer.Payload, answer.Encoding = base64.StdEncoding.EncodeToString(d.Body), "base64"
 	}
@@ -382,7 +383,7 @@ func resendDeadLetter(r *request) error {
 		return err
 	}
 	changed := operate.Draft{
-		QueueID: d.QueueID, Draft: deadletters.Draft{Exchange: d.Exchange, RoutingKey: d.RoutingKey, Properties: d.Properties, Body: body},
+		QueueID: d.QueueID, Draft: deadletters.Draft{Exchange: d.Exchange, RoutingKey: d.RoutingKey, Properties: d.Properties, Body: body, Unpacked: d.Unpacked},
 	}
 	if d.DryRun {
 		review, err := r.api.Operations.ReviewDraft(r.Context(), r.Actor, r.queueNamed(), d.Seq, changed)

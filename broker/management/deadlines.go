@@ -52,7 +52,7 @@ func listDeadlines(r *request) error {
 	for i := range list {
 		m := &list[i].Message
 		items = append(items, object{
-			"vhost": list[i].Queue.VHost().Name(), "queue": list[i].Queue.Name(), "seq": uint64(m.Seq), "deadline": m.DeadlineMillis, "state": m.State.String(),
+			"vhost": list[i].Queue.VHost().Name(), "queue": list[i].Queue.Name(), "queue_id": strconv.FormatUint(list[i].Queue.ID(), 10), "seq": uint64(m.Seq), "deadline": m.DeadlineMillis, "state": m.State.String(),
 			"message_id": m.Properties.MessageID, "exchange": string(m.Message.Exchange), "routing_key": string(m.Message.RoutingKey), "payload_bytes": m.BodyBytes,
 			"overdue": list[i].Overdue,
 		})
@@ -68,6 +68,8 @@ type deadlineChange struct {
 	Fire   bool   `json:"fire"`
 	Drop   bool   `json:"drop"` // with fire: not dead-lettered
 	Was    *int64 `json:"was"`  // Unix ms: nothing is changed unless this is the deadline
+	// QueueID is that of the list: nothing is changed in a queue that was declared again since. Absent: any of the name.
+	QueueID uint64 `json:"queue_id,string"`
 }
 
 // changeDeadline changes the deadline of one message, by its number in the queue. The answer says what came of it: rescheduled, expired, or
