@@ -134,7 +134,7 @@ func (p *onePage) channels() g.Node {
 			ui.Amount(ui.OrFaint(ch.Unacked)), ui.Amount(ui.OrFaint(int(ch.Unconfirmed))),
 			ui.Amount(rate.show(rate.published)), ui.Amount(rate.show(rate.delivered)), ui.Amount(rate.show(rate.acked))))
 	}
-	return ui.Card("channels", "Channels", nil, ui.Table(
+	return ui.Card("channels", "Channels", nil, ui.PlainTable("Channels",
 		[]string{"Number", "Publishes with", "#Prefetch", "#of the channel", "#Unacked", "#Unconfirmed", "#Published /s", "#Delivered /s", "#Acked /s"}, rows))
 }
 
