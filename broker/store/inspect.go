@@ -39,7 +39,7 @@ func Inspect(dir string, w io.Writer) error {
 }
 
 // Verify reads everything in a data directory, as Open does, and returns the error with
-// which Open would refuse it: a *CorruptError for damage. It changes nothing. The directory
+// which Open would refuse it: a *corruptError for damage. It changes nothing. The directory
 // must not be in use.
 func Verify(dir string, w io.Writer) error {
 	r, queues, err := examine(dir)
@@ -68,9 +68,9 @@ type examination struct {
 }
 
 func examine(dir string) (*examination, []RecoveredQueue, error) {
-	d := &diskDir{path: dir}
-	if _, err := d.List(); err != nil {
-		return nil, nil, fmt.Errorf("store: read data directory: %w", err)
+	d, err := existingDir(dir)
+	if err != nil {
+		return nil, nil, err
 	}
 	lock, err := d.Lock(lockName)
 	if err != nil {

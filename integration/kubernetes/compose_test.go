@@ -16,13 +16,18 @@ func composed(t *testing.T, name string, environment types.Mapping) *types.Proje
 	t.Helper()
 	file, err := filepath.Abs(deployFolder + "/" + name)
 	check(t, err)
+	return load(t, file, environment)
+}
+
+func load(t *testing.T, file string, environment types.Mapping) *types.Project {
+	t.Helper()
 	project, err := loader.LoadWithContext(t.Context(), types.ConfigDetails{
 		WorkingDir:  filepath.Dir(file),
 		ConfigFiles: []types.ConfigFile{{Filename: file}},
 		Environment: environment,
 	}, func(o *loader.Options) { o.SetProjectName("deploy", true) })
 	if err != nil {
-		t.Fatalf("%s: %v", name, err)
+		t.Fatalf("%s: %v", file, err)
 	}
 	return project
 }
@@ -34,7 +39,7 @@ func TestCompose(t *testing.T) {
 	} {
 		ports := map[string]string{}
 		for _, service := range composed(t, name, environment).Services {
-			if service.Image != "curfew" && !regexp.MustCompile(`:v?\d`).MatchString(service.Image) {
+			if !regexp.MustCompile(`:v?\d`).MatchString(service.Image) {
 				t.Errorf("%s: %s: image %s has no version", name, service.Name, service.Image)
 			}
 			for _, volume := range service.Volumes {
@@ -66,7 +71,7 @@ func TestComposeWithRabbitMQ(t *testing.T) {
 	}
 	names := map[string]bool{}
 	for _, service := range project.Services {
-		if service.Image != "curfew" {
+		if !strings.HasPrefix(service.Image, "curfew:") {
 			continue
 		}
 		value := func(name string) string {
