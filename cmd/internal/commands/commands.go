@@ -28,8 +28,11 @@ const (
 	exitAborted     = 6
 )
 
-// Run executes one command line and returns the exit code. release is the version that the linker has set, or empty.
-func Run(ctx context.Context, release string, args []string, stdout, stderr io.Writer) int {
+// Release is what the linker has set.
+type Release = node.Release
+
+// Run executes one command line and returns the exit code.
+func Run(ctx context.Context, release Release, args []string, stdout, stderr io.Writer) int {
 	root := rootCommand(node.BuildOf(release))
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -67,6 +70,9 @@ Exit codes: 0 done; 1 failed, or the answer is no; 2 the command line or a varia
 does not exist; 4 (status) the running one is degraded or dead; 5 a deletion wants --confirm with the number of messages;
 6 (serve) ended by SIGABRT, as systemd's watchdog does, or SIGQUIT, with the stacks of all goroutines on stderr.`
 
+// Tree is all commands, to be looked at.
+func Tree() *cobra.Command { return rootCommand(node.Build{}) }
+
 func rootCommand(b node.Build) *cobra.Command {
 	serve := serveCommand(b)
 	root := &cobra.Command{
@@ -81,7 +87,7 @@ func rootCommand(b node.Build) *cobra.Command {
 	}
 	root.SetVersionTemplate("curfew {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usage(err) })
-	root.AddCommand(serve, demoCommand(), configCommand(), healthcheckCommand(), versionCommand())
+	root.AddCommand(serve, demoCommand(), configCommand(), healthcheckCommand(), versionCommand(b))
 	for _, cmd := range root.Commands() {
 		cmd.Args = cli.NoArguments
 	}
