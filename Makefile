@@ -12,6 +12,7 @@ BUILD = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VE
 RELEASED = CGO_ENABLED=0 $(GO) test -trimpath -vet=off -timeout 20m
 RACED    = $(GO) test -race -vet=off -timeout 20m
 UNIT     = $(shell $(GO) list ./... | grep -v /integration)
+INTEGRATION = $(shell $(GO) list ./integration/...)
 
 # Of ./integration, the tests that run the broker within the test's process: the race detector watches it there.
 IN_PROCESS = ^Test(Login|RefusedLoginOnTheWire|Permissions|WhatEndsConnections|LimitsOfUsersAndVHosts|DefinitionsGoBothWays|Policies|ExpirationPage|Stories)$$
@@ -23,7 +24,7 @@ PRIVILEGED = ^Test(Amqp091Own|DiskFull|DiskFails|DiskStandsStill|SuspendedWhileD
 LONG = ^Test(TornTailAtEveryByte|KilledReplay|ManyLetters|CausesOfManyLettersMoveThem|ForecastComesTrue|TreeLikeASet)$$
 
 .DEFAULT_GOAL := help
-.PHONY: help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image clean
+.PHONY: .test-rabbitmq .test-in-process .test-kubernetes .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,10 +51,20 @@ $(LINT): # built once, with Go alone
 
 test: deps $(LINT) ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients (12 minutes)
 	CRASH_POINTS=some $(RACED) -skip '$(LONG)' $(UNIT) ./integration/simulation
+	$(MAKE) --no-print-directory -j2 .test-rabbitmq .test-in-process .test-kubernetes .test-faults .test-long
+	$(RELEASED) -p 1 -parallel 6 -skip '$(IN_PROCESS)|$(PRIVILEGED)|^TestSimulation' $(filter-out %/rabbitmq %/faults,$(INTEGRATION))
+
+# Two of these run at a time: they wait for other processes more than they compute. What measures lateness in milliseconds is not among them.
+.test-rabbitmq:
+	$(RELEASED) -parallel 6 ./integration/rabbitmq
+.test-in-process:
 	$(RACED) -run '$(IN_PROCESS)' ./integration
-	$(RELEASED) -run '$(LONG)|^TestCrashAtEveryOperation$$' ./broker ./broker/deadletters ./broker/store ./monitor/forecast ./scheduler/memstore
-	$(RELEASED) -p 1 -parallel 6 -skip '$(IN_PROCESS)|$(PRIVILEGED)|^TestSimulation' ./integration/...
+.test-kubernetes:
 	cd integration/kubernetes && export CGO_ENABLED=0 && $(GO) test -trimpath -vet=off . && GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(CURDIR)/$(LINT) run .
+.test-faults:
+	$(RELEASED) -parallel 6 -skip '$(PRIVILEGED)' ./integration/faults
+.test-long:
+	$(RELEASED) -run '$(LONG)|^TestCrashAtEveryOperation$$' ./broker ./broker/deadletters ./broker/store ./monitor/forecast ./scheduler/memstore
 
 test-privileged: deps ## the tests that need root with CAP_SYS_ADMIN and loop devices: disks that fill, fail or stand still, other clocks
 	$(RELEASED) -p 2 -run '$(PRIVILEGED)' ./integration ./integration/faults

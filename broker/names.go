@@ -51,6 +51,7 @@ type (
 	Queue           = topology.Queue
 	QueueDeclare    = topology.QueueDeclare
 	QueueInfo       = topology.QueueInfo
+	QueueDeletion   = topology.QueueDeletion
 )
 
 const (

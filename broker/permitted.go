@@ -59,11 +59,11 @@ func anyOf(check func(access.Operation) error) (err error) {
 }
 
 // DeleteQueue needs configure on the queue.
-func (r *Rights) DeleteQueue(vh *VHost, owner Owner, name string, ifUnused, ifEmpty bool) (messages int, err error) {
+func (r *Rights) DeleteQueue(vh *VHost, owner Owner, name string, d QueueDeletion) (messages int, err error) {
 	if err := r.Queue(access.Configure, name); err != nil {
 		return 0, err
 	}
-	return vh.DeleteQueue(owner, name, ifUnused, ifEmpty)
+	return vh.DeleteQueueIf(owner, name, d)
 }
 
 // DeclareExchange needs configure on the exchange; to make one with an alternate

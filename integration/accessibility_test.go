@@ -2,7 +2,9 @@ package integration
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,28 +45,20 @@ func TestAccessibility(t *testing.T) {
 	}
 	look("/login", "light")
 	b.logIn()
-	fillDashboard(t, c)
+	filled := fillEveryPage(t, c)
+	pages := slices.Sorted(maps.Keys(everyPage))
 	for _, theme := range []string{"light", "dark"} {
 		b.open("/")
 		b.click("button[name=theme][value=" + theme + "]")
 		b.until(fmt.Sprintf("document.documentElement.dataset.theme === %q", theme))
-		for _, path := range everyPage {
-			look(path, theme)
+		for _, path := range pages {
+			look(filled.Replace(path), theme)
 			b.screenshot(strings.Trim(strings.NewReplacer("/", "-", "?", "-", "&", "-").Replace(path), "-") + "-" + theme)
 		}
 	}
 	b.do(chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile))
-	for _, path := range everyPage {
-		look(path, "a phone")
+	for _, path := range pages {
+		look(filled.Replace(path), "a phone")
 		b.screenshot("phone" + strings.NewReplacer("/", "-", "?", "-", "&", "-").Replace(path))
 	}
-}
-
-// everyPage of a Curfew that fillDashboard has filled.
-var everyPage = []string{
-	"/", "/deadlines", "/queues", "/queue?vhost=/&name=orders.payment&bodies=1", "/queue?vhost=/&name=orders.payment&from=tail", "/queue/new?vhost=/",
-	"/queue/delete?vhost=/&name=orders.payment", "/queue/purge?vhost=/&name=orders.payment", "/queue/get?vhost=/&name=orders.payment",
-	"/exchanges", "/exchange?vhost=/&name=amq.direct", "/exchange/new", "/binding/new?vhost=/&exchange=amq.direct", "/publish",
-	"/connections", "/consumers", "/dead-letters", "/dead-letter?vhost=/&name=orders.expired&bodies=1", "/alerts", "/audit", "/audit?reason=changed",
-	"/policies", "/policy/new", "/users", "/user/new", "/user?name=guest",
 }

@@ -144,7 +144,7 @@ func moveInFiles(b *browser) {
 	b.follow("Change and replay…", "Change a dead letter")
 	b.do(chromedp.SetValue("textarea[name=body]", "put right"))
 	b.screenshot("edit")
-	b.click("form.edit button.primary")
+	b.click("form.sheet button.primary")
 	b.shows("What has changed")
 	b.shows("+put right")
 	b.screenshot("review")
@@ -180,7 +180,7 @@ func replayAll(b *browser) {
 	b.click("form.filter button")
 	b.shows("they would wait there")
 	b.screenshot("try")
-	b.click("form.answer button")
+	b.click("form.doing button")
 	b.shows("25 of 25")
 }
 

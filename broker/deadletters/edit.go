@@ -24,7 +24,12 @@ type Draft struct {
 	// their types.
 	Properties []byte
 	Body       []byte
+	// Unpacked: Body is text that was packed, as the content-encoding among the properties says. What is sent is packed again.
+	Unpacked bool
 }
+
+// maxPlain is how much text a body may hold that is unpacked for a person, in bytes.
+const maxPlain = 4 << 20
 
 // ErrDraft is wrapped by errors about a draft that cannot be sent.
 var ErrDraft = errors.New("the draft cannot be sent")
@@ -51,8 +56,20 @@ func DraftOf(b *broker.Broker, q *broker.Queue, seq queue.Seq) (d Draft, ok bool
 	delete(p.Headers, ReplayHeader) // there is no run
 	p.Headers = plainNumbers(p.Headers)
 	d = Draft{Exchange: string(m.Exchange), RoutingKey: string(m.RoutingKey), Body: m.Body}
+	if plain, ok := plainText(p.ContentEncoding, m.Body); ok {
+		d.Body, d.Unpacked = plain, true
+	}
 	d.Properties, err = json.MarshalIndent(propertyMapOf(&p), "", "  ")
 	return d, true, err
+}
+
+// plainText is the text that a packed body holds. False: it is not packed, too long, or no text.
+func plainText(encoding string, body []byte) (plain []byte, ok bool) {
+	if !IsPacked(encoding) {
+		return nil, false
+	}
+	plain, more, err := Unpack(encoding, body, maxPlain)
+	return plain, err == nil && !more && utf8.Valid(plain)
 }
 
 // Review is what a person has to know of a changed draft before it is sent.
@@ -70,7 +87,7 @@ func ReviewOf(b *broker.Broker, p *broker.Publisher, q *broker.Queue, seq queue.
 	if err != nil || !ok {
 		return r, ok, err
 	}
-	x, ok := q.Look(seq, 0)
+	x, ok := q.Look(seq, -1)
 	if !ok {
 		return r, false, nil
 	}
@@ -81,7 +98,7 @@ func ReviewOf(b *broker.Broker, p *broker.Publisher, q *broker.Queue, seq queue.
 	if r.Diff, err = diff(&old, d); err != nil {
 		return r, true, err
 	}
-	if json.Valid(old.Body) || strings.Contains(strings.ToLower(properties.ContentType), "json") && !IsPacked(properties.ContentEncoding) {
+	if json.Valid(old.Body) || strings.Contains(strings.ToLower(properties.ContentType), "json") && (d.Unpacked || !IsPacked(properties.ContentEncoding)) {
 		r.NotJSON = notJSON(d.Body)
 	}
 	outcome, to, err := p.CanMove(q.Ref(&x), m, nil)
@@ -175,7 +192,7 @@ func indented(body []byte) int {
 // which is as safe as the store makes it once a Commit that follows has called back. The message stays as it is if skipped says why, or for
 // an error: about the draft, the rights of p, or publishers that have to wait.
 func Resend(b *broker.Broker, p *broker.Publisher, q *broker.Queue, seq queue.Seq, d *Draft) (skipped SkipReason, err error) {
-	x, ok := q.Look(seq, 0)
+	x, ok := q.Look(seq, -1)
 	m, _, err := d.publication(&x)
 	if err != nil {
 		return "", err
@@ -205,8 +222,17 @@ func (d *Draft) publication(x *broker.Browsed) (*broker.Publication, *amqp.Prope
 	if len(d.Exchange) > 255 || len(d.RoutingKey) > 255 {
 		return nil, nil, fmt.Errorf("%w: exchange and routing key have at most 255 bytes", ErrDraft)
 	}
-	if was, err := x.Decode(); err == nil {
+	body := d.Body
+	was, err := x.Decode()
+	if err == nil {
 		withTypes(p.Headers, was.Headers)
 	}
-	return &broker.Publication{Exchange: []byte(d.Exchange), RoutingKey: []byte(d.RoutingKey), Properties: p.Append(nil), Body: d.Body}, &p, nil
+	if d.Unpacked && IsPacked(p.ContentEncoding) {
+		if plain, ok := plainText(was.ContentEncoding, x.Message.Body); ok && was.ContentEncoding == p.ContentEncoding && bytes.Equal(plain, d.Body) {
+			body = x.Message.Body // not another one that holds the same
+		} else if body, err = Pack(p.ContentEncoding, d.Body); err != nil {
+			return nil, nil, fmt.Errorf("%w: %w", ErrDraft, err)
+		}
+	}
+	return &broker.Publication{Exchange: []byte(d.Exchange), RoutingKey: []byte(d.RoutingKey), Properties: p.Append(nil), Body: body}, &p, nil
 }

@@ -1,6 +1,7 @@
 package deadletters
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
@@ -29,16 +30,24 @@ const (
 )
 
 // Queues lists the queues of vh that dead letters go to, or that have some at their
-// head or tail, the fullest first.
+// head or tail, the fullest first. Where they go is looked up once for all queues whose
+// dead letters go by the same exchange and key: a virtual host may have many.
 func Queues(vh *broker.VHost) []Queue {
 	all := vh.Queues()
-	from := map[string][]string{}
+	type way struct{ exchange, key string }
+	from, ways := map[string][]string{}, map[way][]string{}
 	for _, q := range all {
 		exchange, key, ok := q.DeadLettersTo()
 		if !ok {
 			continue
 		}
-		for _, name := range destinations(vh, exchange, key) {
+		by := way{exchange, key}
+		to, known := ways[by]
+		if !known {
+			to = destinations(vh, exchange, key)
+			ways[by] = to
+		}
+		for _, name := range to {
 			if len(from[name]) < maxFrom {
 				from[name] = append(from[name], q.Name())
 			}
@@ -73,11 +82,19 @@ func destinations(vh *broker.VHost, exchange, key string) []string {
 	return found
 }
 
+var deathHeader = []byte("x-death")
+
 // hasLetters reports whether dead letters are at the queue's head or tail.
 func hasLetters(q *broker.Queue) bool {
+	if ready, _, _ := q.Counts(); ready == 0 {
+		return false
+	}
 	for _, tail := range []bool{false, true} {
 		page, _ := q.Browse(broker.Browse{FromTail: tail, Count: sampled, State: queue.Ready}) // one that is deleted has none
 		for i := range page {
+			if !bytes.Contains(page[i].Message.Properties, deathHeader) { // most have none, and to read them all takes long
+				continue
+			}
 			if l := letterOf(&page[i]); len(l.Deaths) > 0 {
 				return true
 			}

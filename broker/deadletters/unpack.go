@@ -56,6 +56,29 @@ func Unpack(encoding string, body []byte, most int) (plain []byte, more bool, er
 	return plain, false, err
 }
 
+// Pack is the reverse of Unpack, for an encoding that IsPacked.
+func Pack(encoding string, plain []byte) ([]byte, error) {
+	var packed bytes.Buffer
+	var w io.WriteCloser
+	switch strings.ToLower(strings.TrimSpace(encoding)) {
+	case "gzip", "x-gzip":
+		w = gzip.NewWriter(&packed)
+	case "deflate":
+		w = zlib.NewWriter(&packed)
+	case "zstd":
+		z, err := zstd.NewWriter(&packed, zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			return nil, err
+		}
+		w = z
+	default:
+		return nil, fmt.Errorf("%w: %q", ErrEncoding, encoding)
+	}
+	_, err := w.Write(plain)
+	err = errors.Join(err, w.Close())
+	return packed.Bytes(), err
+}
+
 // IsPacked reports whether the encoding is one that Unpack unpacks.
 func IsPacked(encoding string) bool {
 	switch strings.ToLower(strings.TrimSpace(encoding)) {

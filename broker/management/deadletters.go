@@ -423,8 +423,9 @@ type draft struct {
 	RoutingKey string          `json:"routing_key"`
 	Properties json.RawMessage `json:"properties"` // as in an exported file
 	Payload    string          `json:"payload"`
-	Encoding   string          `json:"payload_encoding"`  // string or base64
-	DryRun     bool            `json:"dry_run,omitempty"` // send nothing, and review the draft
+	Encoding   string          `json:"payload_encoding"`   // string or base64
+	Unpacked   bool            `json:"unpacked,omitempty"` // the payload is the text behind the content-encoding, and is packed again
+	DryRun     bool            `json:"dry_run,omitempty"`  // send nothing, and review the draft
 }
 
 func readDraft(r *request) (d draft, err error) {
@@ -446,7 +447,7 @@ func draftDeadLetter(r *request) error {
 	if err != nil {
 		return err
 	}
-	answer := draft{Seq: asked.Seq, QueueID: d.QueueID, Exchange: d.Exchange, RoutingKey: d.RoutingKey, Properties: d.Properties, Payload: string(d.Body), Encoding: "string"}
+	answer := draft{Seq: asked.Seq, QueueID: d.QueueID, Exchange: d.Exchange, RoutingKey: d.RoutingKey, Properties: d.Properties, Payload: string(d.Body), Encoding: "string", Unpacked: d.Unpacked}
 	if !utf8.Valid(d.Body) {
 		answer.Payload, answer.Encoding = base64.StdEncoding.EncodeToString(d.Body), "base64"
 	}
@@ -464,7 +465,7 @@ func resendDeadLetter(r *request) error {
 		return err
 	}
 	changed := operate.Draft{
-		QueueID: d.QueueID, Draft: deadletters.Draft{Exchange: d.Exchange, RoutingKey: d.RoutingKey, Properties: d.Properties, Body: body},
+		QueueID: d.QueueID, Draft: deadletters.Draft{Exchange: d.Exchange, RoutingKey: d.RoutingKey, Properties: d.Properties, Body: body, Unpacked: d.Unpacked},
 	}
 	if d.DryRun {
 		review, err := r.api.Operations.ReviewDraft(r.Context(), r.Actor, r.queueNamed(), d.Seq, changed)

@@ -51,9 +51,10 @@ type deadlineList struct {
 type queuedDeadline struct {
 	VHost      string `json:"vhost"`
 	Queue      string `json:"queue"`
-	Seq        uint64 `json:"seq"`      // the message's number in the queue
-	Deadline   int64  `json:"deadline"` // Unix ms
-	State      string `json:"state"`    // ready or unacked
+	QueueID    uint64 `json:"queue_id,string"` // another queue of the name has another
+	Seq        uint64 `json:"seq"`             // the message's number in the queue
+	Deadline   int64  `json:"deadline"`        // Unix ms
+	State      string `json:"state"`           // ready or unacked
 	MessageID  string `json:"message_id"`
 	Exchange   string `json:"exchange"`    // to which it was published
 	RoutingKey string `json:"routing_key"` // with which it was published
@@ -98,7 +99,7 @@ func listDeadlines(r *request) error {
 	for i := range list {
 		m := &list[i].Message
 		answer.Items = append(answer.Items, queuedDeadline{
-			VHost: list[i].Queue.VHost().Name(), Queue: list[i].Queue.Name(), Seq: uint64(m.Seq), Deadline: m.DeadlineMillis, State: m.State.String(),
+			VHost: list[i].Queue.VHost().Name(), Queue: list[i].Queue.Name(), QueueID: list[i].Queue.ID(), Seq: uint64(m.Seq), Deadline: m.DeadlineMillis, State: m.State.String(),
 			MessageID: m.Properties.MessageID, Exchange: string(m.Message.Exchange), RoutingKey: string(m.Message.RoutingKey), Bytes: m.BodyBytes,
 			Overdue: list[i].Overdue,
 		})
@@ -114,6 +115,8 @@ type deadlineChange struct {
 	Fire   bool   `json:"fire"`      // the deadline comes now
 	Drop   bool   `json:"drop"`      // with fire: the message is not dead-lettered
 	Was    *int64 `json:"was"`       // nothing is changed unless this is the deadline, Unix ms; 0: there is none
+	// QueueID is that of the list: nothing is changed in a queue that was declared again since. Absent: any of the name.
+	QueueID uint64 `json:"queue_id,string"`
 }
 
 // deadlineChanged is what came of it.

@@ -12,12 +12,12 @@ import (
 	"curfew/broker/policy"
 )
 
-func policyObject(vhost string, p *policy.Policy) object {
+func policyObject(p *operate.Policy) object {
 	to := p.ApplyTo
 	if to == "" {
 		to = policy.All
 	}
-	o := object{"vhost": vhost, "name": p.Name, "pattern": p.Pattern, "apply-to": to, "priority": p.Priority, "definition": object(p.Definition)}
+	o := object{"vhost": p.VHost, "name": p.Name, "pattern": p.Pattern, "apply-to": to, "priority": p.Priority, "definition": object(p.Definition)}
 	if p.NotInForce != "" { // RabbitMQ has nothing like it
 		o["not_in_force"] = p.NotInForce
 	}
@@ -26,36 +26,27 @@ func policyObject(vhost string, p *policy.Policy) object {
 
 func listPolicies(k policy.Kind) func(*request) error {
 	return func(r *request) error {
+		all, err := r.api.Operations.ListPolicies(r.Context(), r.Actor, k)
+		if err != nil {
+			return err
+		}
 		list := []object{}
-		for _, vh := range r.vhosts() {
-			for _, p := range vh.Policies(k) {
-				list = append(list, policyObject(vh.Name(), &p))
+		for i := range all {
+			if vhost := r.Param("vhost"); vhost == "" || vhost == all[i].VHost {
+				list = append(list, policyObject(&all[i]))
 			}
 		}
 		return r.List(list)
 	}
 }
 
-// namedPolicy is the one the path names.
-func namedPolicy(r *request, k policy.Kind) (*broker.VHost, *policy.Policy, error) {
-	vh, err := r.vhost()
-	if err != nil {
-		return nil, nil, err
-	}
-	p, ok := vh.Policy(k, r.Param("policy"))
-	if !ok {
-		return nil, nil, rest.ErrNotFound
-	}
-	return vh, &p, nil
-}
-
 func getPolicy(k policy.Kind) func(*request) error {
 	return func(r *request) error {
-		vh, p, err := namedPolicy(r, k)
+		p, err := r.api.Operations.Policy(r.Context(), r.Actor, r.Param("vhost"), k, r.Param("policy"))
 		if err != nil {
 			return err
 		}
-		return r.One(policyObject(vh.Name(), p))
+		return r.One(policyObject(&p))
 	}
 }
 

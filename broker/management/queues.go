@@ -1,6 +1,8 @@
 package management
 
 import (
+	"strconv"
+
 	"curfew/broker"
 	"curfew/broker/management/rates"
 	"curfew/broker/management/rest"
@@ -154,8 +156,16 @@ func queueDeclare(r *request) (d broker.QueueDeclare, err error) {
 	return d, err
 }
 
+// deleteQueue deletes a queue; with ?if-at-most= only if no more messages go with it, ready and unacked, which RabbitMQ does not have.
 func deleteQueue(r *request) error {
 	d := operate.QueueDeletion{IfUnused: r.Flag("if-unused"), IfEmpty: r.Flag("if-empty")}
+	if text := r.URL.Query().Get("if-at-most"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return rest.Bad([]any{"not_integer", "if-at-most"})
+		}
+		d.AtMost = &n
+	}
 	if _, err := r.api.Operations.DeleteQueue(r.Context(), r.Actor, r.queueNamed(), d); err != nil {
 		return err
 	}

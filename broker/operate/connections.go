@@ -22,12 +22,9 @@ func (o *Operations) ListConsumers(_ context.Context, a Actor, vhost, queue stri
 	if err := o.permit(&a, ListQueues, vhost); err != nil {
 		return nil, err
 	}
-	seen := map[string]bool{}
-	for _, vh := range o.VHosts(a) {
-		seen[vh.Name()] = vhost == "" || vhost == vh.Name()
-	}
+	seen := o.visible(a)
 	for _, c := range o.Server.List() {
-		if !seen[c.VHost] {
+		if !seen[c.VHost] || vhost != "" && vhost != c.VHost {
 			continue
 		}
 		for _, ch := range c.Channels {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"curfew/broker"
 	"curfew/broker/amqp"
@@ -43,23 +44,26 @@ func (h *Holder) Kind() string {
 }
 
 // ListHolders lists who holds or would hold messages: the consumers in a virtual host, "" for all that the actor may look into, on a queue or
-// on any (""), and the channels that hold messages by basic.get. Those with the most messages past their deadlines come first.
+// on any (""), and the channels that hold messages by basic.get. Those with the most messages past their deadlines come first. It is what held
+// within the last second.
 func (o *Operations) ListHolders(_ context.Context, a Actor, at QueueName) ([]Holder, error) {
 	if err := o.permit(&a, ListQueues, at.VHost); err != nil {
 		return nil, err
 	}
-	seen := map[string]bool{}
-	for _, vh := range o.VHosts(a) {
-		seen[vh.Name()] = at.VHost == "" || at.VHost == vh.Name()
+	seen, list := o.visible(a), []Holder{}
+	all := o.holders.get(&o.epoch, 2*time.Microsecond, o.everyHolder)
+	for i := range all {
+		of := all[i].Queue
+		if vhost := of.VHost().Name(); seen[vhost] && (at.VHost == "" || at.VHost == vhost) && (at.Name == "" || at.Name == of.Name()) {
+			list = append(list, all[i])
+		}
 	}
-	return o.holders(func(q *broker.Queue) bool {
-		return seen[q.VHost().Name()] && (at.Name == "" || at.Name == q.Name())
-	}), nil
+	return list, nil
 }
 
-func (o *Operations) holders(match func(*broker.Queue) bool) []Holder {
-	list := []Holder{}
-	for _, h := range o.Server.Holders(match) {
+// everyHolder looks at every delivery that is unacked.
+func (o *Operations) everyHolder() (list []Holder, n int) {
+	for _, h := range o.Server.Holders(func(*broker.Queue) bool { return true }) {
 		one := Holder{Holder: h, Client: ClientOf(h.Properties)}
 		if h.Oldest != 0 {
 			one.OldestMillis = o.Broker.UnixMillis(h.Oldest)
@@ -68,10 +72,11 @@ func (o *Operations) holders(match func(*broker.Queue) bool) []Holder {
 			one.EarliestMillis = o.Broker.UnixMillis(h.Earliest)
 		}
 		list = append(list, one)
+		n += 1 + h.Unacked
 	}
 	slices.SortStableFunc(list, func(x, y Holder) int {
 		return cmp.Or(cmp.Compare(y.PastDeadline, x.PastDeadline), cmp.Compare(y.Unacked, x.Unacked), cmp.Compare(x.Queue.VHost().Name(), y.Queue.VHost().Name()),
 			cmp.Compare(x.Queue.Name(), y.Queue.Name()), cmp.Compare(x.Connection, y.Connection), cmp.Compare(x.Channel, y.Channel), cmp.Compare(x.Tag, y.Tag))
 	})
-	return list
+	return list, n
 }

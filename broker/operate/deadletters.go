@@ -15,19 +15,29 @@ import (
 	"curfew/broker/queue"
 )
 
-// ListDeadLetterQueues lists the queues that dead letters go to or are in, the fullest of each virtual host first; vhost is "" for all.
-func (o Letters) ListDeadLetterQueues(_ context.Context, a Actor, vhost string) ([]deadletters.Queue, error) {
+// ListDeadLetterQueues lists the queues that dead letters go to or are in, the fullest first, as they were within the last second; vhost is ""
+// for all. Nobody may change what it returns.
+func (o Letters) ListDeadLetterQueues(_ context.Context, a Actor, vhost string) ([]*deadletters.Queue, error) {
 	if err := o.permit(&a, ListDeadLetterQueues, vhost); err != nil {
 		return nil, err
 	}
-	list := []deadletters.Queue{}
-	for _, vh := range o.VHosts(a) {
-		if vhost != "" && vhost != vh.Name() {
-			continue
+	all := o.deadLetterQueues.get(&o.epoch, 100*time.Microsecond, func() (all []deadletters.Queue, n int) {
+		for _, vh := range o.Broker.VHosts() {
+			all = append(all, deadletters.Queues(vh)...)
+			n += len(vh.Queues())
 		}
-		list = append(list, slices.DeleteFunc(deadletters.Queues(vh), func(q deadletters.Queue) bool {
-			return o.permitQueue(&a, ListDeadLetterQueues, vh, q.Queue) != nil
-		})...)
+		slices.SortStableFunc(all, func(a, b deadletters.Queue) int { return cmp.Compare(b.Ready+b.Unacked, a.Ready+a.Unacked) })
+		return all, n
+	})
+	vhosts, list := map[string]*broker.VHost{}, []*deadletters.Queue{}
+	for _, vh := range o.VHosts(a) {
+		vhosts[vh.Name()] = vh
+	}
+	for i := range all {
+		q := &all[i]
+		if vh := vhosts[q.VHost]; vh != nil && (vhost == "" || vhost == q.VHost) && o.permitQueue(&a, ListDeadLetterQueues, vh, q.Queue) == nil {
+			list = append(list, q)
+		}
 	}
 	return list, nil
 }

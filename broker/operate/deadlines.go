@@ -77,7 +77,7 @@ func (o *Operations) NextDeadlines(ctx context.Context, a Actor, r DeadlineList)
 	slices.SortFunc(next, func(a, b due) int { return cmp.Compare(a.Ref.Deadline, b.Ref.Deadline) })
 	for i := range next {
 		if x, ok := next[i].queue.Look(queue.Seq(next[i].Ref.Seq), 0); ok { // otherwise it has left
-			list = append(list, Deadline{next[i].queue, o.message(&x), o.Broker.Now() >= next[i].Ref.Deadline})
+			list = append(list, Deadline{next[i].queue, o.message(next[i].queue, &x), o.Broker.Now() >= next[i].Ref.Deadline})
 		}
 	}
 	return list, in, nil
@@ -149,6 +149,8 @@ type DeadlineChange struct {
 	Drop   bool  // with Fire: the message is not dead-lettered
 	// Was is the deadline that somebody saw, Unix ms, 0 for none: if the message has another one, it stays as it is. nil: whatever it was.
 	Was *int64
+	// QueueID is the incarnation of the queue that somebody saw: in another one, the number is another message's. 0: any.
+	QueueID uint64
 }
 
 // DeadlineChanged is what came of a change.
@@ -164,6 +166,9 @@ var outcomes = map[deadline.Outcome]string{deadline.Rescheduled: "rescheduled", 
 func (o *Operations) ChangeDeadline(ctx context.Context, a Actor, at QueueName, seq queue.Seq, c DeadlineChange) (done DeadlineChanged, err error) {
 	q, err := o.queue(&a, ChangeDeadline, at)
 	was := int64(0)
+	if err == nil && c.QueueID != 0 && c.QueueID != q.ID() {
+		err = ErrMessageGone
+	}
 	if err == nil {
 		done, was, err = o.changeDeadline(q, seq, &c)
 	}

@@ -17,7 +17,8 @@
 // # Who did what
 //
 // Each change is recorded once, whether it was done, refused or failed: a line in the log named "operation", always with the keys operation,
-// user, face, result, vhost and queue, and the counter curfew_operations_total{operation,result}. To look is not recorded.
+// user, face, result, vhost and queue, and the counter curfew_operations_total{operation,result}. To look is not recorded. Of what a user tries
+// and may not or cannot do, thirty records a minute are written; one more says how many others there were.
 //
 // # Left to others
 //

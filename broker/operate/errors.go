@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"curfew/broker"
 	"curfew/broker/amqp"
 	"curfew/broker/deadletters"
 )
@@ -22,6 +23,10 @@ var (
 	ErrMessageGone = errors.New("no message with this number is in the queue any more")
 	// ErrChanged: the message is not as it was when somebody looked at it.
 	ErrChanged = errors.New("the message left or changed meanwhile")
+	// ErrUserChanged: the user is not as it was when somebody looked at it.
+	ErrUserChanged = errors.New("somebody else has changed this user meanwhile")
+	// ErrProtected: the virtual host is not to be deleted.
+	ErrProtected = broker.ErrProtected
 	// ErrNoLock: the lock has lapsed, or its message was settled.
 	ErrNoLock = errors.New("no lock of this queue has this token any more: it has lapsed, or its message was settled")
 )

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -50,8 +53,17 @@ type Operations struct {
 // Access asks who may do what, waits for commits and records changes, for all operations.
 type Access struct {
 	Options
-	log     *zap.Logger
-	counter *prometheus.CounterVec
+	log      *zap.Logger
+	counter  *prometheus.CounterVec
+	attempts attempts
+	users    sync.Mutex // held while users are changed
+	seed     maphash.Seed
+
+	// epoch counts the changes that were done. The lists are of all virtual hosts.
+	epoch            atomic.Uint64
+	queues           shared[[]Queue]
+	holders          shared[[]Holder]
+	deadLetterQueues shared[[]deadletters.Queue]
 }
 
 // Letters are the operations on dead letters and their replays.
@@ -64,7 +76,10 @@ type Settings struct{ *Access }
 type Topology struct{ *Access }
 
 // Users are the operations on users, permissions and limits.
-type Users struct{ *Access }
+type Users struct {
+	*Access
+	seen *seenUser // nil: changes are made whatever the user is like
+}
 
 // New makes the operations of a broker. It fails if the metric cannot be registered.
 func New(o Options) (*Operations, error) {
@@ -76,8 +91,8 @@ func New(o Options) (*Operations, error) {
 	}
 	shared := &Access{Options: o, log: o.Log.Named("operate"), counter: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "curfew_operations_total", Help: "What users changed by the management API, the dashboard or the command line, or tried to, by result: done, refused or failed.",
-	}, []string{"operation", "result"})}
-	ops := &Operations{shared, Letters{shared}, Settings{shared}, Topology{shared}, Users{shared}}
+	}, []string{"operation", "result"}), seed: maphash.MakeSeed()}
+	ops := &Operations{shared, Letters{shared}, Settings{shared}, Topology{shared}, Users{shared, nil}}
 	if o.Registerer == nil {
 		return ops, nil
 	}
@@ -198,7 +213,8 @@ func (o *Access) commit(ctx context.Context) error {
 	}
 }
 
-// Record notes a change that a user made, or tried to make. Faces call it for what they let others do (alerts).
+// Record notes a change that a user made, or tried to make. Faces call it for what they let others do (alerts). Of what a user tried and was not
+// done, only so much is written (attempts).
 func (o *Access) Record(a Actor, op Operation, at QueueName, err error, more ...zap.Field) {
 	result := "done"
 	switch {
@@ -208,6 +224,17 @@ func (o *Access) Record(a Actor, op Operation, at QueueName, err error, more ...
 		result = "failed"
 	}
 	o.counter.WithLabelValues(string(op), result).Inc()
+	if err == nil {
+		o.epoch.Add(1)
+	}
+	sum := func(n int) { o.write(a, ManyAttempts, QueueName{}, "refused", nil, zap.Int("attempts", n)) }
+	if err == nil || o.attempts.admit(a.Name, sum) {
+		o.write(a, op, at, result, err, more...)
+	}
+}
+
+// write writes a record to the log, and tells who wants to know.
+func (o *Access) write(a Actor, op Operation, at QueueName, result string, err error, more ...zap.Field) {
 	fields := append([]zap.Field{
 		zap.String("operation", string(op)), zap.String("user", a.Name), zap.String("face", string(a.Face)), zap.String("result", result),
 		zap.String("vhost", at.VHost), zap.String("queue", at.Name),

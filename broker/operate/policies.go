@@ -175,6 +175,19 @@ func (o Settings) ListPolicies(_ context.Context, a Actor, k PolicyKind) (list [
 	return list, nil
 }
 
+// Policy shows one. Error: ErrNotFound among others.
+func (o Settings) Policy(_ context.Context, a Actor, vhost string, k PolicyKind, name string) (Policy, error) {
+	vh, err := o.vhost(&a, ListPolicies, vhost)
+	if err != nil {
+		return Policy{}, err
+	}
+	p, ok := vh.Policy(k, name)
+	if !ok {
+		return Policy{}, ErrNotFound
+	}
+	return Policy{vh.Name(), p}, nil
+}
+
 // TryPolicy says what SetPolicyForBacklog would do, and does nothing.
 func (o Settings) TryPolicy(ctx context.Context, a Actor, vhost string, k PolicyKind, p PolicyDefinition) (PolicyEffect, error) {
 	return o.SetPolicyForBacklog(ctx, a, vhost, k, p, true)

@@ -3,6 +3,7 @@ package operate
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -29,17 +30,37 @@ type QueueDetail struct {
 	Effective              policy.Definition // what the policies come to
 }
 
-// ListQueues lists the queues of all virtual hosts that the actor may look into, in any order.
-func (o *Operations) ListQueues(_ context.Context, a Actor) (all []Queue, err error) {
+// ListQueues lists the queues of all virtual hosts that the actor may look into, in any order, as they were within the last second. Nobody
+// may change what it returns.
+func (o *Operations) ListQueues(_ context.Context, a Actor) ([]*Queue, error) {
 	if err := o.permit(&a, ListQueues, ""); err != nil {
 		return nil, err
 	}
-	for _, vh := range o.VHosts(a) {
-		for _, q := range vh.Queues() {
-			all = append(all, queueOf(q))
+	seen := o.visible(a)
+	all := o.queues.get(&o.epoch, 20*time.Microsecond, func() (all []Queue, n int) {
+		for _, vh := range o.Broker.VHosts() {
+			for _, q := range vh.Queues() {
+				all = append(all, queueOf(q))
+			}
+		}
+		return all, len(all)
+	})
+	list := make([]*Queue, 0, len(all))
+	for i := range all {
+		if seen[all[i].VHost] {
+			list = append(list, &all[i])
 		}
 	}
-	return all, nil
+	return list, nil
+}
+
+// visible are the names of the virtual hosts that the actor may look into.
+func (o *Access) visible(a Actor) map[string]bool {
+	names := map[string]bool{}
+	for _, vh := range o.VHosts(a) {
+		names[vh.Name()] = true
+	}
+	return names
 }
 
 func queueOf(q *broker.Queue) Queue {
@@ -67,13 +88,14 @@ type Message struct {
 	broker.Browsed
 	DeadlineMillis int64           // Unix ms by the wall clock; 0 none
 	Properties     amqp.Properties // of one whose properties cannot be read: none
+	QueueID        uint64          // the incarnation of its queue
 }
 
 // Unacked reports whether a consumer holds the message.
 func (m *Message) Unacked() bool { return m.State == queue.Unacked }
 
-func (o *Operations) message(x *broker.Browsed) Message {
-	m := Message{Browsed: *x, DeadlineMillis: o.Broker.UnixMillis(x.Deadline)}
+func (o *Operations) message(q *broker.Queue, x *broker.Browsed) Message {
+	m := Message{Browsed: *x, DeadlineMillis: o.Broker.UnixMillis(x.Deadline), QueueID: q.ID()}
 	if p, err := x.Decode(); err == nil {
 		m.Properties = p
 	}
@@ -127,7 +149,7 @@ func (o *Operations) Peek(_ context.Context, a Actor, r PeekRequest) ([]Message,
 	found, err := q.Browse(broker.Browse{FromTail: r.FromTail, Offset: r.Offset, Count: r.Count, State: r.State, BodyBytes: r.BodyBytes})
 	list := make([]Message, len(found))
 	for i := range found {
-		list[i] = o.message(&found[i])
+		list[i] = o.message(q, &found[i])
 	}
 	return list, err
 }
@@ -142,7 +164,7 @@ func (o *Operations) Look(_ context.Context, a Actor, at QueueName, seq queue.Se
 	if !ok {
 		return Message{}, ErrMessageGone
 	}
-	return o.message(&x), nil
+	return o.message(q, &x), nil
 }
 
 // nobody owns what operations declare or ask for: another's exclusive queue stays closed to them.

@@ -62,6 +62,8 @@ const (
 	ClearPermission        Operation = "clear_permission"
 	LookAround             Operation = "look_around"   // status, alerts, forecasts, the audit
 	ChangeAlerts           Operation = "change_alerts" // silences
+	// ManyAttempts is the record of further attempts within a minute, which were refused or failed. Nobody does it.
+	ManyAttempts Operation = "many_attempts"
 )
 
 // need says when an operation takes a permission on its queue.

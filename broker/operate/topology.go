@@ -26,13 +26,10 @@ func (o Topology) DeclareQueue(_ context.Context, a Actor, at QueueName, d broke
 }
 
 // QueueDeletion says when a queue is not to be deleted after all.
-type QueueDeletion struct {
-	IfUnused, IfEmpty bool
-	QueueID           uint64 // another incarnation is as one that is gone; 0: any
-}
+type QueueDeletion = broker.QueueDeletion
 
-// DeleteQueue deletes a queue with its messages, and returns how many were ready. Errors: ErrNotFound, or the broker's: 406 for one that is used
-// or not empty and was not to be.
+// DeleteQueue deletes a queue with its messages, and returns how many were ready. Errors: ErrNotFound, or the broker's: 406 for one that is used,
+// not empty or has more messages than it was to have.
 func (o Topology) DeleteQueue(_ context.Context, a Actor, at QueueName, d QueueDeletion) (messages int, err error) {
 	q, err := o.queue(&a, DeleteQueue, at)
 	if err == nil && d.QueueID != 0 && d.QueueID != q.ID() {
@@ -43,7 +40,7 @@ func (o Topology) DeleteQueue(_ context.Context, a Actor, at QueueName, d QueueD
 		vh, err = o.Broker.VHostOf(q)
 	}
 	if err == nil {
-		messages, err = o.rights(&a, vh).DeleteQueue(vh, nobody{}, q.Name(), d.IfUnused, d.IfEmpty)
+		messages, err = o.rights(&a, vh).DeleteQueue(vh, nobody{}, q.Name(), d)
 	}
 	o.Record(a, DeleteQueue, at, err, zap.Int("messages", messages))
 	return messages, err
@@ -144,33 +141,4 @@ func (o Topology) changeBinding(a *Actor, op Operation, vhost string, b broker.B
 // rights are what the actor may do in a virtual host, as over AMQP.
 func (o *Access) rights(a *Actor, vh *broker.VHost) *broker.Rights {
 	return o.Broker.RightsOf(a.Name, vh.Name())
-}
-
-// MakeVHost makes a virtual host, or changes what is said about one.
-func (o Topology) MakeVHost(_ context.Context, a Actor, name string, about broker.VHostMetadata) (created bool, err error) {
-	if err = o.permit(&a, ChangeVHosts, ""); err == nil {
-		_, created, err = o.Broker.PutVHostAs(a.Name, name, about)
-	}
-	o.Record(a, ChangeVHosts, QueueName{VHost: name}, err)
-	return created, err
-}
-
-// DeleteVHost deletes a virtual host with all that is in it. Errors: ErrNoVHost, broker.ErrProtected among others.
-func (o Topology) DeleteVHost(_ context.Context, a Actor, name string) error {
-	_, err := o.vhost(&a, DeleteVHost, name)
-	if err == nil {
-		err = o.Broker.DeleteVHost(name)
-	}
-	o.Record(a, DeleteVHost, QueueName{VHost: name}, err)
-	return err
-}
-
-// ProtectVHost has a virtual host refuse to be deleted, or not any more.
-func (o Topology) ProtectVHost(_ context.Context, a Actor, name string, protected bool) error {
-	vh, err := o.vhost(&a, ChangeVHosts, name)
-	if err == nil {
-		err = vh.SetProtected(protected)
-	}
-	o.Record(a, ChangeVHosts, QueueName{VHost: name}, err, zap.Bool("protected", protected))
-	return err
 }

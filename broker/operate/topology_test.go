@@ -129,3 +129,58 @@ func TestUsersAreTheAdministrators(t *testing.T) {
 	}
 	require.Equal(t, 10, s.records.Len())
 }
+
+// TestNoMoreMessagesGoThanWereConfirmed: those that arrive between the count and the deletion stay, with their queue.
+func TestNoMoreMessagesGoThanWereConfirmed(t *testing.T) {
+	s := newSite(t)
+	root, at := s.user("root", access.Administrator), operate.QueueName{VHost: "/", Name: "q"}
+	require.NoError(t, s.b.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
+	publish := func() {
+		_, err := s.Publish(t.Context(), root, &operate.Publication{Exchange: operate.ExchangeName{VHost: "/"}, RoutingKey: "q"})
+		require.NoError(t, err)
+	}
+	publish()
+	publish()
+	_, err := s.q.Get(false, func(*broker.Delivery) {})
+	require.NoError(t, err, "one of them is unacked")
+	most := 2
+	publish()
+	_, err = s.DeleteQueue(t.Context(), root, at, operate.QueueDeletion{AtMost: &most})
+	require.ErrorContains(t, err, "has 3 messages, more than the 2 that were to go")
+	most = 3
+	_, err = s.DeleteQueue(t.Context(), root, at, operate.QueueDeletion{AtMost: &most})
+	require.NoError(t, err)
+	_, err = s.Queue(t.Context(), root, at)
+	require.ErrorIs(t, err, operate.ErrNotFound)
+}
+
+// TestAUserThatSomebodyElseChanged stays as it is for those who saw another: no change is lost without a word.
+func TestAUserThatSomebodyElseChanged(t *testing.T) {
+	s := newSite(t)
+	root := s.user("root", access.Administrator)
+	_, err := s.IfStill("new", "").SetUser(t.Context(), root, access.User{Name: "new"})
+	require.NoError(t, err)
+	_, err = s.IfStill("new", "").SetUser(t.Context(), root, access.User{Name: "new", Tags: []string{"x"}})
+	require.ErrorIs(t, err, operate.ErrUserChanged, "somebody else made it")
+	permission := access.Permission{User: "new", VHost: "/", Read: ".*"}
+	topic := access.TopicPermission{User: "new", VHost: "/", Exchange: "amq.topic", Read: "a"}
+	for name, change := range map[string]func(operate.Users) error{
+		"tags": func(u operate.Users) error {
+			_, err := u.SetUser(t.Context(), root, access.User{Name: "new", Tags: []string{"management"}})
+			return err
+		},
+		"limits": func(u operate.Users) error {
+			return u.SetUserLimits(t.Context(), root, "new", access.Limits{access.MaxChannels: 3})
+		},
+		"permissions": func(u operate.Users) error { _, err := u.SetPermission(t.Context(), root, permission); return err },
+		"topics":      func(u operate.Users) error { return u.SetTopicPermission(t.Context(), root, topic) },
+	} {
+		seen, err := s.UserVersion(t.Context(), root, "new")
+		require.NoError(t, err)
+		require.NoError(t, change(s.IfStill("new", seen)), name)
+		require.ErrorIs(t, change(s.IfStill("new", seen)), operate.ErrUserChanged, name)
+		require.NoError(t, change(s.Users), "whoever does not say what was seen changes it")
+	}
+	_, err = s.UserVersion(t.Context(), s.user("watcher", access.Monitoring, "/"), "new")
+	require.True(t, operate.Refused(err))
+}

@@ -2,7 +2,11 @@ package operate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"hash/maphash"
+	"slices"
+	"strconv"
 
 	"go.uber.org/zap"
 
@@ -30,44 +34,76 @@ func (o Users) User(_ context.Context, a Actor, name string) (access.User, error
 	return u, nil
 }
 
+// IfStill are the same operations, which change nothing unless the user is as somebody saw it: at a version of UserVersion, "" for one that does
+// not exist. Their error then is ErrUserChanged.
+func (o Users) IfStill(name, version string) Users {
+	return Users{o.Access, &seenUser{name, version}}
+}
+
+// seenUser is a user as somebody saw it.
+type seenUser struct{ name, version string }
+
+// UserVersion is another one whenever the password, the tags, the limits or a permission of a user has changed. It means nothing after a restart.
+func (o Users) UserVersion(_ context.Context, a Actor, name string) (string, error) {
+	if err := o.permit(&a, ListUsers, ""); err != nil {
+		return "", err
+	}
+	o.users.Lock()
+	defer o.users.Unlock()
+	return o.versionLocked(name), nil
+}
+
+// versionLocked is "" for a user that does not exist.
+func (o Users) versionLocked(name string) string {
+	u, ok := o.Broker.User(name)
+	if !ok {
+		return ""
+	}
+	of := func(user string) bool { return user != name }
+	text, _ := json.Marshal([]any{ // it never fails
+		u,
+		slices.DeleteFunc(o.Broker.Permissions(), func(p access.Permission) bool { return of(p.User) }),
+		slices.DeleteFunc(o.Broker.TopicPermissions(), func(p access.TopicPermission) bool { return of(p.User) }),
+	})
+	return strconv.FormatUint(maphash.Bytes(o.seed, text), 36)
+}
+
+// change changes users if the actor may, and the user that somebody saw is as it was. There is one change at a time.
+func (o Users) change(a *Actor, op Operation, do func() error) error {
+	if err := o.permit(a, op, ""); err != nil {
+		return err
+	}
+	o.users.Lock()
+	defer o.users.Unlock()
+	if o.seen != nil && o.versionLocked(o.seen.name) != o.seen.version {
+		return ErrUserChanged
+	}
+	return do()
+}
+
 // SetUser makes a user, or replaces the one of that name: its password and tags; limits stay.
 func (o Users) SetUser(_ context.Context, a Actor, u access.User) (created bool, err error) {
-	if err = o.permit(&a, SetUser, ""); err == nil {
+	err = o.change(&a, SetUser, func() error {
 		old, existed := o.Broker.User(u.Name)
-		u.Limits = old.Limits
-		created, err = !existed, o.Broker.PutUser(u)
-	}
+		u.Limits, created = old.Limits, !existed
+		return o.Broker.PutUser(u)
+	})
 	o.Record(a, SetUser, QueueName{}, err, zap.String("name", u.Name), zap.Strings("tags", u.Tags))
 	return created && err == nil, err
 }
 
 // SetUserLimits sets all limits of a user.
 func (o Users) SetUserLimits(_ context.Context, a Actor, name string, l access.Limits) error {
-	err := o.permit(&a, SetUser, "")
-	if err == nil {
-		err = o.Broker.SetUserLimits(name, l)
-	}
+	err := o.change(&a, SetUser, func() error { return o.Broker.SetUserLimits(name, l) })
 	o.Record(a, SetUser, QueueName{}, err, zap.String("name", name), zap.Any("limits", l))
-	return err
-}
-
-// SetVHostLimits sets all limits of a virtual host.
-func (o Users) SetVHostLimits(_ context.Context, a Actor, vhost string, l access.Limits) error {
-	vh, err := o.vhost(&a, ChangeVHosts, vhost)
-	if err == nil {
-		err = vh.SetLimits(l)
-	}
-	o.Record(a, ChangeVHosts, QueueName{VHost: vhost}, err, zap.Any("limits", l))
 	return err
 }
 
 // DeleteUser removes a user with the permissions, and closes the user's connections. Error: ErrNotFound among others.
 func (o Users) DeleteUser(_ context.Context, a Actor, name string) error {
-	err := o.permit(&a, DeleteUser, "")
-	if err == nil {
-		if err = o.Broker.DeleteUser(name); errors.Is(err, broker.ErrNoUser) {
-			err = ErrNotFound
-		}
+	err := o.change(&a, DeleteUser, func() error { return o.Broker.DeleteUser(name) })
+	if errors.Is(err, broker.ErrNoUser) {
+		err = ErrNotFound
 	}
 	o.Record(a, DeleteUser, QueueName{}, err, zap.String("name", name))
 	return err
@@ -87,50 +123,50 @@ func (o Users) Permissions(_ context.Context, a Actor, user, vhost string) (list
 }
 
 // SetPermission gives a user permissions in a virtual host.
-func (o Users) SetPermission(ctx context.Context, a Actor, p access.Permission) (created bool, err error) {
-	before, err := o.Permissions(ctx, a, p.User, p.VHost)
-	if err == nil {
-		err = o.permit(&a, SetPermission, "")
-	}
-	if err == nil {
-		err = o.Broker.SetPermission(p)
-	}
+func (o Users) SetPermission(_ context.Context, a Actor, p access.Permission) (created bool, err error) {
+	err = o.change(&a, SetPermission, func() error {
+		created = !o.permitted(p.User, p.VHost)
+		return o.Broker.SetPermission(p)
+	})
 	o.recordPermission(&a, SetPermission, p.User, p.VHost, err)
-	return len(before) == 0 && err == nil, err
+	return created && err == nil, err
+}
+
+// permitted reports whether a user has permissions in a virtual host.
+func (o Users) permitted(user, vhost string) bool {
+	return slices.ContainsFunc(o.Broker.Permissions(), func(p access.Permission) bool { return p.User == user && p.VHost == vhost })
 }
 
 // ClearPermission takes a user's permissions in a virtual host. Error: ErrNotFound among others.
-func (o Users) ClearPermission(ctx context.Context, a Actor, user, vhost string) error {
-	before, err := o.Permissions(ctx, a, user, vhost)
-	if err == nil {
-		err = o.permit(&a, ClearPermission, "")
-	}
-	if err == nil && len(before) == 0 {
-		err = ErrNotFound
-	}
-	if err == nil {
-		err = o.Broker.ClearPermission(user, vhost)
-	}
+func (o Users) ClearPermission(_ context.Context, a Actor, user, vhost string) error {
+	err := o.change(&a, ClearPermission, func() error {
+		if !o.permitted(user, vhost) {
+			return ErrNotFound
+		}
+		return o.Broker.ClearPermission(user, vhost)
+	})
 	o.recordPermission(&a, ClearPermission, user, vhost, err)
 	return err
 }
 
+// TopicPermissions lists the topic permissions of a user.
+func (o Users) TopicPermissions(_ context.Context, a Actor, user string) ([]access.TopicPermission, error) {
+	if err := o.permit(&a, ListUsers, ""); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(o.Broker.TopicPermissions(), func(p access.TopicPermission) bool { return p.User != user }), nil
+}
+
 // SetTopicPermission restricts the routing keys of a user at one topic exchange.
 func (o Users) SetTopicPermission(_ context.Context, a Actor, p access.TopicPermission) error {
-	err := o.permit(&a, SetPermission, "")
-	if err == nil {
-		err = o.Broker.SetTopicPermission(p)
-	}
+	err := o.change(&a, SetPermission, func() error { return o.Broker.SetTopicPermission(p) })
 	o.recordPermission(&a, SetPermission, p.User, p.VHost, err, zap.String("exchange", p.Exchange))
 	return err
 }
 
 // ClearTopicPermissions lifts a user's restrictions at one topic exchange of a virtual host, or at all of them ("").
 func (o Users) ClearTopicPermissions(_ context.Context, a Actor, user, vhost, exchange string) error {
-	err := o.permit(&a, ClearPermission, "")
-	if err == nil {
-		err = o.Broker.ClearTopicPermissions(user, vhost, exchange)
-	}
+	err := o.change(&a, ClearPermission, func() error { return o.Broker.ClearTopicPermissions(user, vhost, exchange) })
 	o.recordPermission(&a, ClearPermission, user, vhost, err, zap.String("exchange", exchange))
 	return err
 }

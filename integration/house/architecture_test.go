@@ -49,7 +49,7 @@ func TestPicture(t *testing.T) {
 
 func picture(t *testing.T) string {
 	t.Helper()
-	_, after, found := strings.Cut(document(t, architecture), "<!-- picture -->\n```\n")
+	_, after, found := strings.Cut(document(t, architecture), "<!-- picture -->\n```text\n")
 	text, _, ended := strings.Cut(after, "\n```")
 	if !found || !ended {
 		t.Fatalf("%s has no picture", architecture)

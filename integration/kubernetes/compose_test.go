@@ -16,13 +16,18 @@ func composed(t *testing.T, name string, environment types.Mapping) *types.Proje
 	t.Helper()
 	file, err := filepath.Abs(deployFolder + "/" + name)
 	check(t, err)
+	return load(t, file, environment)
+}
+
+func load(t *testing.T, file string, environment types.Mapping) *types.Project {
+	t.Helper()
 	project, err := loader.LoadWithContext(t.Context(), types.ConfigDetails{
 		WorkingDir:  filepath.Dir(file),
 		ConfigFiles: []types.ConfigFile{{Filename: file}},
 		Environment: environment,
 	}, func(o *loader.Options) { o.SetProjectName("deploy", true) })
 	if err != nil {
-		t.Fatalf("%s: %v", name, err)
+		t.Fatalf("%s: %v", file, err)
 	}
 	return project
 }

@@ -22,7 +22,8 @@ const (
 // auditPage is the content of the audit page.
 type auditPage struct {
 	On       bool
-	Form     auditForm
+	Search   auditForm
+	Form     *ui.Form // the same, as it was filled in
 	Records  []audit.Record
 	More     bool // there are older ones
 	TooLong  bool // the search was ended before it was complete
@@ -42,20 +43,20 @@ var auditWithin = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hou
 
 func (d *Dashboard) audit(r *http.Request, _ ui.Visitor) (ui.View, error) {
 	v := r.URL.Query()
-	p := &auditPage{On: d.Audit != nil, Reasons: []string{"expired", "rejected", "maxlen", "delivery_limit", "changed"}, Outcomes: []string{"dead_lettered", "dropped", "parked"}, Paths: []string{"eager", "index", "lazy", "requeue", "manual", "scheduled"}}
-	p.Form = auditForm{v.Get("vhost"), v.Get("queue"), strings.TrimSpace(v.Get("message_id")), v.Get("user"), v.Get("reason"), v.Get("outcome"), v.Get("path"), v.Get("within"), strings.TrimSpace(v.Get("min_lateness"))}
-	p.Asked = p.Form != auditForm{}
+	p := &auditPage{On: d.Audit != nil, Form: ui.NewForm(v), Reasons: []string{"expired", "rejected", "maxlen", "delivery_limit", "changed"}, Outcomes: []string{"dead_lettered", "dropped", "parked"}, Paths: []string{"eager", "index", "lazy", "requeue", "manual", "scheduled"}}
+	p.Search = auditForm{v.Get("vhost"), v.Get("queue"), strings.TrimSpace(v.Get("message_id")), v.Get("user"), v.Get("reason"), v.Get("outcome"), v.Get("path"), v.Get("within"), strings.TrimSpace(v.Get("min_lateness"))}
+	p.Asked = p.Search != auditForm{}
 	if !p.On {
 		return p, nil
 	}
-	q, err := p.Form.query(time.Now())
+	q, err := p.Search.query(time.Now())
 	if err != nil {
 		return nil, err
 	}
 	p.export(q)
 	ctx, cancel := context.WithTimeout(r.Context(), auditTime)
 	defer cancel()
-	return p, p.search(ctx, d.Audit.Dir(), q)
+	return p, p.find(ctx, d.Audit.Dir(), q)
 }
 
 func (f *auditForm) query(now time.Time) (q audit.Query, err error) {
@@ -76,7 +77,7 @@ func (f *auditForm) query(now time.Time) (q audit.Query, err error) {
 	return q, nil
 }
 
-func (p *auditPage) search(ctx context.Context, dir string, q audit.Query) error {
+func (p *auditPage) find(ctx context.Context, dir string, q audit.Query) error {
 	for record, err := range audit.Search(ctx, dir, q) {
 		if err != nil && ctx.Err() != nil {
 			p.TooLong = true

@@ -19,24 +19,23 @@ func (p *auditPage) Draw(*ui.Info) ui.Drawing {
 		return ui.Drawing{Top: top, Live: ui.Only(g.Text("The audit is off: it is kept in the data folder. Set CURFEW_DATA_DIR, and CURFEW_AUDIT=true."))}
 	}
 	files := h.Span(h.A(ui.Href(p.CSV), h.Download(""), g.Text("CSV")), g.Text(" · "), h.A(ui.Href(p.JSONL), h.Download(""), g.Text("JSON lines")))
-	return ui.Drawing{Top: g.Group{top, p.Form.draw(p)}, Live: ui.Card("records", "Records", files,
+	return ui.Drawing{Top: g.Group{top, p.search()}, Live: ui.Card("records", "Records", files,
 		g.If(p.TooLong, h.P(h.Class("problem"), g.Text("The search took too long and was ended: choose a queue or a shorter time."))),
 		p.found())}
 }
 
-func (f *auditForm) draw(p *auditPage) g.Node {
-	within := h.Select(h.Name("within"),
-		ui.Option("", "all time", f.Within), ui.Option("1h", "the last hour", f.Within), ui.Option("24h", "the last day", f.Within), ui.Option("7d", "the last week", f.Within))
+func (p *auditPage) search() g.Node {
+	f := p.Form
 	return ui.Search("/audit",
-		ui.Field("Queue", "queue", f.Queue, h.MaxLength("255")),
-		ui.Field("Virtual host", "vhost", f.VHost, h.Placeholder("all"), h.MaxLength("255")),
-		ui.Field("Message id", "message_id", f.MessageID, h.MaxLength("255")),
-		ui.Field("User", "user", f.User, h.MaxLength("255")),
-		ui.Choose("reason", "What", "everything", p.Reasons, f.Reason),
-		ui.Choose("outcome", "Outcome", "any", p.Outcomes, f.Outcome),
-		ui.Choose("path", "Path", "any", p.Paths, f.Path),
-		h.Label(g.Text("Within"), within),
-		ui.Field("Lateness at least", "min_lateness", f.Lateness, h.Placeholder("250ms"), g.Attr("size", "8")),
+		f.Field("Queue", "queue", "", h.MaxLength("255")),
+		f.Field("Virtual host", "vhost", "", h.Placeholder("all"), h.MaxLength("255")),
+		f.Field("Message id", "message_id", "", h.MaxLength("255")),
+		f.Field("User", "user", "", h.MaxLength("255")),
+		f.Choose("What", "reason", "", ui.Or("everything", p.Reasons)...),
+		f.Choose("Outcome", "outcome", "", ui.Or("any", p.Outcomes)...),
+		f.Choose("Path", "path", "", ui.Or("any", p.Paths)...),
+		f.Choose("Within", "within", "", "", "all time", "1h", "the last hour", "24h", "the last day", "7d", "the last week"),
+		f.Field("Lateness at least", "min_lateness", "", h.Placeholder("250ms"), g.Attr("size", "8")),
 		ui.Primary("Search"))
 }
 

@@ -24,6 +24,7 @@ type deadlineChange struct {
 // deadlinePage is the content of the page of a message's deadline.
 type deadlinePage struct {
 	VHost, Queue string
+	QueueID      uint64 // the incarnation that the user saw
 	Message      messageView
 	Refused      bool // the user may not read the queue
 	Changes      bool // the user may change the deadline
@@ -61,6 +62,9 @@ func (d *Dashboard) lookAtDeadline(ctx context.Context, v ui.Visitor, q url.Valu
 		return p, operate.ErrMessageGone
 	}
 	m, err := d.Operations.Look(ctx, v.Actor(), ui.Named(q), operate.Seq(n), peekBody)
+	if p.QueueID = m.QueueID; err == nil && q.Has("queue") && q.Get("queue") != strconv.FormatUint(m.QueueID, 10) {
+		err = operate.ErrMessageGone // the number is another message's
+	}
 	if err == nil {
 		p.Message, p.Changes = viewMessage(&m, 0), d.Operations.May(v.Actor(), operate.ChangeDeadline, ui.Named(q))
 	}
@@ -72,6 +76,9 @@ func (d *Dashboard) changeDeadline(w http.ResponseWriter, r *http.Request, v ui.
 	f := r.PostForm
 	seen, err := d.lookAtDeadline(r.Context(), v, f)
 	p := &deadlinePlan{deadlinePage: *seen}
+	if err == nil && !f.Has("queue") {
+		err = operate.ErrMessageGone
+	}
 	if err == nil {
 		p.Change, err = wantedChange(f, p.Message.Deadline)
 	}
@@ -81,7 +88,7 @@ func (d *Dashboard) changeDeadline(w http.ResponseWriter, r *http.Request, v ui.
 	}
 	var done operate.DeadlineChanged
 	if err == nil {
-		done, err = d.Operations.ChangeDeadline(r.Context(), v.Actor(), ui.Named(f), operate.Seq(p.Message.Seq), p.Change.request())
+		done, err = d.Operations.ChangeDeadline(r.Context(), v.Actor(), ui.Named(f), operate.Seq(p.Message.Seq), p.Change.request(p.QueueID))
 	}
 	if err != nil {
 		d.refuse(w, r, err)
@@ -91,8 +98,8 @@ func (d *Dashboard) changeDeadline(w http.ResponseWriter, r *http.Request, v ui.
 }
 
 // request is the change as the operation takes it.
-func (c *deadlineChange) request() operate.DeadlineChange {
-	return operate.DeadlineChange{At: c.To, Cancel: !c.Fire && c.To == 0, Fire: c.Fire, Drop: c.Drop, Was: &c.Was}
+func (c *deadlineChange) request(queueID uint64) operate.DeadlineChange {
+	return operate.DeadlineChange{At: c.To, Cancel: !c.Fire && c.To == 0, Fire: c.Fire, Drop: c.Drop, Was: &c.Was, QueueID: queueID}
 }
 
 // wantedChange reads a form. A confirmed form has the instant that the user saw. An extension counts

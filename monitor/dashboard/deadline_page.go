@@ -39,8 +39,8 @@ func (p *deadlinePage) message() g.Node {
 
 // form is a form that changes the deadline of the message on the page.
 func (p *deadlinePage) form(s *ui.Info, children ...g.Node) g.Node {
-	return s.Change("/deadline", h.Class("filter"),
-		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("seq", strconv.FormatUint(p.Message.Seq, 10)), g.Group(children))
+	return s.Change("/deadline", "filter",
+		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("seq", strconv.FormatUint(p.Message.Seq, 10)), ui.Hidden("queue", strconv.FormatUint(p.QueueID, 10)), g.Group(children))
 }
 
 func (p *deadlinePage) was() g.Node {
@@ -55,18 +55,18 @@ func (p *deadlinePage) shift(s *ui.Info) g.Node {
 		return nil
 	}
 	return ui.Card("shift", "More time, or less", nil, p.form(s, p.was(),
-		ui.Field("By", "by", "10m", h.Required(), g.Attr("size", "8")), choiceOf("extend", "Extend…"), choiceOf("shorten", "Shorten…"), choiceOf("cancel", "No deadline…")))
+		ui.NewForm(nil, "by", "10m").Field("By", "by", "", h.Required(), g.Attr("size", "8")), choiceOf("extend", "Extend…"), choiceOf("shorten", "Shorten…"), choiceOf("cancel", "No deadline…")))
 }
 
 func (p *deadlinePage) set(s *ui.Info) g.Node {
 	at := time.UnixMilli(max(p.Message.Deadline, p.Now)).UTC().Format("2006-01-02T15:04:05")
 	return ui.Card("set", "Another deadline", nil, p.form(s, p.was(),
-		ui.Field("At (UTC)", "at", at, h.Type("datetime-local"), h.Step("1"), h.Required()), choiceOf("set", "Set…")))
+		ui.NewForm(nil, "at", at).Field("At (UTC)", "at", "", h.Type("datetime-local"), h.Step("1"), h.Required()), choiceOf("set", "Set…")))
 }
 
 func (p *deadlinePage) fire(s *ui.Info) g.Node {
 	return ui.Card("fire", "Now", nil, p.form(s, p.was(),
-		h.Label(h.Class("inline"), h.Input(h.Type("checkbox"), h.Name("drop"), h.Value("1")), g.Text(" Drop it, even if its queue dead-letters")),
+		ui.NewForm(nil).Check("Drop it, even if its queue dead-letters", "drop"),
 		choiceOf("fire", "Expire it now…")))
 }
 
@@ -83,7 +83,7 @@ func (p *deadlinePlan) Draw(s *ui.Info) ui.Drawing {
 			g.If(p.Message.Unacked, ui.Fact("State", ui.Class("warn", g.Text("held by a consumer")), g.Text(": it stays there, and expires if it comes back after the deadline"))))),
 		p.form(s, ui.Hidden("confirmed", "1"), ui.Hidden("was", strconv.FormatInt(p.Change.Was, 10)), p.fields(),
 			h.Button(h.Class("primary"), h.AutoFocus(), g.Text(do)),
-			ui.Link(ui.MessageURL("/deadline", p.VHost, p.Queue, p.Message.Seq), g.Text("Cancel"))),
+			ui.Link(ui.DeadlineURL(p.VHost, p.Queue, p.QueueID, p.Message.Seq), g.Text("Cancel"))),
 	}}
 }
 

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"testing"
@@ -67,14 +68,16 @@ func hiddenForm(page string) url.Values {
 
 func TestDeadlinesAreOfferedToThoseWhoMayChangeThem(t *testing.T) {
 	s, q := deadlineSite(t)
-	require.Contains(t, s.get("/queue?vhost=/&name=q").body, `href="/deadline?name=q&amp;seq=1&amp;vhost=%2F"`)
+	require.Contains(t, s.get("/queue?vhost=/&name=q").body, fmt.Sprintf(`href="/deadline?name=q&amp;seq=1&amp;vhost=%%2F&amp;queue=%d"`, q.ID()))
 	require.Equal(t, http.StatusNotFound, s.get("/deadline?vhost=/&name=q&seq=8").status)
 	require.Equal(t, http.StatusNotFound, s.get("/deadline?vhost=/&name=q&seq=x").status)
 
 	s.logIn("eye")
 	require.NotContains(t, s.get("/queue?vhost=/&name=q").body, "/deadline")
 	require.Contains(t, s.get(ui.MessageURL("/deadline", "/", "q", 1)).body, "may not read")
-	form := url.Values{"token": {s.d.sessions.Token(s.secret())}, "vhost": {"/"}, "name": {"q"}, "seq": {"1"}, "do": {"fire"}, "confirmed": {"1"}}
+	form := url.Values{
+		"token": {s.d.sessions.Token(s.secret())}, "vhost": {"/"}, "name": {"q"}, "seq": {"1"}, "queue": {fmt.Sprint(q.ID())}, "do": {"fire"}, "confirmed": {"1"},
+	}
 	require.Equal(t, http.StatusForbidden, s.post("/deadline", form).status)
 	s.permit("eye", "/", ".*", "")
 	require.Contains(t, s.get(ui.MessageURL("/deadline", "/", "q", 1)).body, "may not change")
@@ -117,4 +120,26 @@ func TestBadDeadlinesAreRefused(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, a.status)
 	require.Contains(t, a.body, "look again")
 	require.Len(t, s.standing(q), 1)
+}
+
+// TestAnotherQueueOfTheName: the number of a message in a queue that was deleted is not that of one in its successor.
+func TestAnotherQueueOfTheName(t *testing.T) {
+	s, q := deadlineSite(t)
+	address := ui.DeadlineURL("/", "q", q.ID(), 1)
+	seen := hiddenForm(s.get(address).body)
+	seen.Set("do", "fire")
+	plan := hiddenForm(s.post("/deadline", seen).body)
+	_, err := q.VHost().DeleteQueue(nil, "q", false, false)
+	require.NoError(t, err)
+	again := s.queue("/", "q", nil)
+	s.publish(again, amqp.Properties{Expiration: "100000", Has: amqp.HasExpiration}, "")
+	require.Equal(t, http.StatusNotFound, s.get(address).status)
+	for _, form := range []url.Values{seen, plan} {
+		a := s.post("/deadline", form)
+		require.Equal(t, http.StatusNotFound, a.status)
+		require.Contains(t, a.body, "look again")
+		form.Del("queue")
+		require.Equal(t, http.StatusNotFound, s.post("/deadline", form).status)
+	}
+	require.Len(t, s.standing(again), 1)
 }

@@ -13,6 +13,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadletters"
 	"curfew/monitor/dashboard/internal/letters"
 )
 
@@ -34,7 +35,7 @@ func (s *site) sent(form url.Values) answer {
 	if review.status != http.StatusOK {
 		return review
 	}
-	confirmed := formWith(review.body, "answer")
+	confirmed := formWith(review.body, "doing")
 	confirmed.Set("do", "send")
 	return s.post(letters.EditPath, confirmed)
 }
@@ -146,4 +147,37 @@ func TestLongFormsAreAskedFor(t *testing.T) {
 		require.Contains(t, a.body, "try again")
 	}
 	require.Zero(t, clients.Stats().Used)
+}
+
+// TestPackedBodiesAreEditedAsText, and packed again: the very bytes if the text was not changed, otherwise as the content-encoding says.
+func TestPackedBodiesAreEditedAsText(t *testing.T) {
+	for _, encoding := range []string{"gzip", "deflate", "zstd"} {
+		s := newSite(t).logIn("root")
+		dlq := s.dead(0)
+		q, _ := dlq.VHost().Queue("q")
+		packed, err := deadletters.Pack(encoding, []byte(`{"order": 7}`))
+		require.NoError(t, err)
+		for range 3 {
+			s.publish(dlq, amqp.Properties{Headers: died("q", "expired", ""), ContentEncoding: encoding, Has: amqp.HasHeaders | amqp.HasContentEncoding}, string(packed))
+		}
+		page := s.get(editURL("/", "dlq", 1)).body
+		require.Contains(t, page, "{&#34;order&#34;: 7}")
+		require.Contains(t, page, "packed again")
+		require.Contains(t, s.sent(filledIn(page)).body, "1 message replayed.")
+		require.Equal(t, packed, s.standing(q)[0].Message.Body, "the same bytes")
+
+		form := filledIn(s.get(editURL("/", "dlq", 2)).body)
+		form.Set("body", `{"order": 8}`)
+		review := s.post(letters.EditPath, form).body
+		require.Contains(t, review, "8")
+		require.Contains(t, s.sent(form).body, "1 message replayed.")
+		plain, _, err := deadletters.Unpack(encoding, s.standing(q)[1].Message.Body, 1000)
+		require.NoError(t, err)
+		require.JSONEq(t, `{"order": 8}`, string(plain))
+
+		form = filledIn(s.get(editURL("/", "dlq", 3)).body)
+		form.Set("properties", "{}")
+		require.Contains(t, s.sent(form).body, "1 message replayed.")
+		require.JSONEq(t, `{"order": 7}`, string(s.standing(q)[2].Message.Body), "without the content-encoding it is not packed")
+	}
 }

@@ -26,16 +26,16 @@ func TestPurgeTakesTheNumber(t *testing.T) {
 	require.Contains(t, a.body, "Delete 12 messages for good?")
 	require.NotContains(t, a.body, "Nothing was deleted")
 
-	form = formWith(a.body, "answer")
+	form = formWith(a.body, "/dead-letters/purge")
 	form.Set("confirm", "11")
 	a = s.post("/dead-letters/purge", form)
-	require.Contains(t, a.body, "Nothing was deleted: the number is not 11.")
+	require.Contains(t, a.body, "Nothing was deleted: &#34;11&#34; is not what is asked for.")
 	require.Len(t, s.standing(dlq), 12)
 	form.Set("confirm", "all")
 	require.Equal(t, http.StatusBadRequest, s.post("/dead-letters/purge", form).status)
 
 	form.Set("confirm", "99")
-	require.Contains(t, s.post("/dead-letters/purge", form).body, "Nothing was deleted: the number is not 99.")
+	require.Contains(t, s.post("/dead-letters/purge", form).body, "Nothing was deleted: &#34;99&#34; is not what is asked for.")
 	require.Len(t, s.standing(dlq), 12)
 
 	s.publish(dlq, amqp.Properties{Headers: died("q", "expired", ""), Has: amqp.HasHeaders}, "later")

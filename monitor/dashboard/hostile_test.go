@@ -120,8 +120,9 @@ func pagesOf(t *testing.T, name string, connects bool) map[string]string {
 		"form: binding": ui.At("/binding/new", "vhost", name, "source", name, "destination", name, "key", name), "form: publish": ui.At("/publish", "vhost", name, "exchange", name, "key", name, "body", name),
 		"policies": "/policies", "form: policy": ui.At("/policy/new", "vhost", name, "name", name), "delete policy": ui.At("/policy/delete", "vhost", name, "name", name),
 		"users": "/users", "user": ui.At("/user", "name", name, "vhost", name), "form: user": ui.At("/user/new", "name", name), "delete user": ui.At("/user/delete", "name", name),
-		"clear permission": ui.At("/user/permission/clear", "name", name, "vhost", name),
-		"audit":            "/audit", "nothing audited": "/audit?queue=no" + query + "&vhost=" + query + "&message_id=" + query,
+		"clear permission": ui.At("/user/permission/clear", "name", name, "vhost", name), "vhosts": "/vhosts", "vhost": ui.At("/vhost", "name", name),
+		"delete vhost": ui.At("/vhost/delete", "name", name), "form: vhost": ui.At("/vhost/new", "name", name, "description", name),
+		"audit": "/audit", "nothing audited": "/audit?queue=no" + query + "&vhost=" + query + "&message_id=" + query,
 	} {
 		a := s.get(path)
 		require.Equal(t, 200, a.status, path)
@@ -161,7 +162,7 @@ func pagesOf(t *testing.T, name string, connects bool) map[string]string {
 }
 
 // sortedByName are the pages with users or virtual hosts in the order of their names.
-var sortedByName = regexp.MustCompile("^(user|wrong|form: |tried)")
+var sortedByName = regexp.MustCompile("^(user|vhosts|wrong|form: |tried)")
 
 var linkPattern = regexp.MustCompile(` (?:href|src|action|data-live)="([^"]*)"`)
 

@@ -19,10 +19,10 @@ import (
 	"curfew/monitor/audit"
 )
 
-// formWith has the hidden fields of the form of a class, as a browser sends them: lines end with CR LF.
-func formWith(page, class string) url.Values {
+// formWith has the hidden fields of the first form with a class or an action, as a browser sends them: lines end with CR LF.
+func formWith(page, attribute string) url.Values {
 	form := url.Values{}
-	for _, m := range regexp.MustCompile(`(?s)<form [^>]*class="`+class+`"[^>]*>.*?</form>`).FindAllString(page, 1) {
+	for _, m := range regexp.MustCompile(`(?s)<form [^>]*"`+attribute+`"[^>]*>.*?</form>`).FindAllString(page, 1) {
 		for _, field := range hiddenFields(m) {
 			text := strings.ReplaceAll(html.UnescapeString(field[1]), "\r\n", "\n")
 			form.Add(field[0], strings.ReplaceAll(text, "\n", "\r\n"))
@@ -106,7 +106,7 @@ func TestSelected(t *testing.T) {
 	require.Contains(t, a.body, "Delete 2 messages for good?")
 	require.Contains(t, a.body, `class="danger"`)
 	require.Contains(t, a.body, ">Cancel<")
-	confirm := formWith(a.body, "answer")
+	confirm := formWith(a.body, "/dead-letters/purge")
 	confirm.Set("confirm", "2")
 	require.Contains(t, s.post("/dead-letters/purge", confirm).body, "2 messages deleted.")
 	require.Len(t, s.standing(dlq), 2)
@@ -115,7 +115,7 @@ func TestSelected(t *testing.T) {
 	a = s.post("/dead-letters/replay", form)
 	require.Contains(t, a.body, "Replay 1 message?")
 	require.Contains(t, a.body, "Nobody consumes q")
-	confirm = formWith(a.body, "answer")
+	confirm = formWith(a.body, "doing")
 	require.Equal(t, "/dead-letters", s.post("/dead-letters/replay", confirm).path)
 	q, _ := dlq.VHost().Queue("q")
 	require.Eventually(t, func() bool { return len(s.standing(q)) == 1 }, eventually, pollEvery)
@@ -138,7 +138,7 @@ func TestTrySaysWhere(t *testing.T) {
 	a := s.post("/dead-letters/replay", form)
 	require.Contains(t, a.body, "Nobody consumes short: 3 messages would expire there again from 20 s on and come back here.")
 	require.Contains(t, a.body, "3 in 20 s")
-	confirm := formWith(a.body, "answer")
+	confirm := formWith(a.body, "doing")
 	require.Equal(t, "short", confirm.Get("to_key"))
 	for field, value := range map[string]string{"limit": "many", "rate": "-1", "ttl_of": "soon"} {
 		wrong := url.Values{"ttl": {"none"}}
@@ -165,7 +165,7 @@ func TestSavedFilters(t *testing.T) {
 	s := newSite(t).logIn("root")
 	s.dead(2)
 	page := s.get(dlqPage + "&reason=expired&since=2h").body
-	form := formWith(page, "keep")
+	form := formWith(page, "/dead-letters/filters")
 	form.Set("as", "the <night>")
 	a := s.post("/dead-letters/filters", form)
 	require.Equal(t, "/dead-letter", a.path)
@@ -175,7 +175,7 @@ func TestSavedFilters(t *testing.T) {
 	s.permit("eye", "/", ".*", "")
 	s.logIn("eye")
 	require.Contains(t, s.get(dlqPage).body, "the &lt;night&gt;")
-	form = formWith(s.get(dlqPage+"&reason=expired&since=2h").body, "keep")
+	form = formWith(s.get(dlqPage+"&reason=expired&since=2h").body, "/dead-letters/filters/delete")
 	require.NotContains(t, s.post("/dead-letters/filters/delete", form).body, "night")
 	form.Set("as", strings.Repeat("x", 101))
 	require.Equal(t, http.StatusBadRequest, s.post("/dead-letters/filters", form).status)
@@ -253,9 +253,9 @@ func TestReviewShowsWhatChanged(t *testing.T) {
 	review = s.post("/dead-letter/edit", form).body
 	require.Contains(t, review, "not valid JSON any more: line 2, column 12")
 	require.Contains(t, review, "Replay it although it is not JSON")
-	again := formWith(review, "answer")
+	again := formWith(review, "doing")
 	again.Set("do", "again")
-	require.Contains(t, s.post("/dead-letter/edit", again).body, "tru\r\n}")
+	require.Contains(t, s.post("/dead-letter/edit", again).body, "tru\n}")
 	form.Set("properties", "{")
 	a := s.post("/dead-letter/edit", form)
 	require.Equal(t, http.StatusBadRequest, a.status)
@@ -298,7 +298,7 @@ func TestParkedSayWhy(t *testing.T) {
 	a := s.post("/dead-letters/replay", form)
 	require.Contains(t, a.body, "Replay 2 messages?")
 	require.Contains(t, a.body, "orders.dead")
-	require.Equal(t, "/dead-letters", s.post("/dead-letters/replay", formWith(a.body, "answer")).path)
+	require.Equal(t, "/dead-letters", s.post("/dead-letters/replay", formWith(a.body, "doing")).path)
 	dead, _ := vh.Queue("orders.dead")
 	require.Eventually(t, func() bool { return len(s.standing(dead)) == 2 }, eventually, pollEvery)
 	p, err := s.standing(dead)[0].Decode()

@@ -39,7 +39,7 @@ func TestReplayIsTriedFirst(t *testing.T) {
 	tried := s.post("/dead-letters/replay", form)
 	require.Contains(t, tried.body, "never died, so their origin is not known")
 
-	confirmed := formWith(a.body, "answer")
+	confirmed := formWith(a.body, "doing")
 	a = s.post("/dead-letters/replay", confirmed)
 	require.Equal(t, "/dead-letters", a.path)
 	require.Len(t, s.started(), 1)

@@ -10,23 +10,24 @@ import (
 )
 
 func (d *Dashboard) loginPage(w http.ResponseWriter, r *http.Request) {
-	d.pages["/login"].write(w, r, http.StatusOK, ui.Visitor{}, loginForm{To: ui.Local(r.FormValue("to"))})
+	d.pages["/login"].write(w, r, http.StatusOK, ui.Visitor{}, loginForm{ui.NewForm(nil), ui.Local(r.FormValue("to"))})
 }
 
 func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
-	form := loginForm{Name: r.PostFormValue("name"), To: ui.Local(r.PostFormValue("to"))}
-	u, err := d.authenticate(r, form.Name, r.PostFormValue("password"))
+	name := r.PostFormValue("name")
+	form := loginForm{ui.NewForm(nil, "name", name), ui.Local(r.PostFormValue("to"))}
+	u, err := d.authenticate(r, name, r.PostFormValue("password"))
 	if err != nil {
-		d.log.Info("login refused", zap.String("user", form.Name), zap.Error(err))
-		form.Problem = "Name or password is wrong."
+		d.log.Info("login refused", zap.String("user", name), zap.Error(err))
 		if errors.Is(err, errForbidden) {
-			form.Problem = "This user may not open the dashboard: give it the tag monitoring or administrator."
+			form.Wrong("", "This user may not open the dashboard: give it the tag monitoring or administrator.")
 		}
+		form.Wrong("", "Name or password is wrong.")
 		d.pages["/login"].write(w, r, http.StatusUnauthorized, ui.Visitor{}, form)
 		return
 	}
 	if err := d.sessions.Begin(w, r, u.Name, u.Stamp); err != nil {
-		d.log.Error("login", zap.String("user", form.Name), zap.Error(err))
+		d.log.Error("login", zap.String("user", name), zap.Error(err))
 		http.Error(w, "no session could be made; the log says why", http.StatusInternalServerError)
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"curfew/broker/operate"
@@ -76,7 +77,11 @@ func (d *Dashboard) queue(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &queuePage{QueueDetail: detail, Now: d.state().NowMillis, Forecast: d.forecasts()[[2]string{detail.VHost, detail.Name}]}
+	p := &queuePage{QueueDetail: detail, Now: d.state().NowMillis}
+	forecasts := d.forecasts()
+	if i := slices.IndexFunc(forecasts, func(f monitor.Forecast) bool { return f.Queue == detail.Name && f.VHost == detail.VHost }); i >= 0 {
+		p.Forecast = &forecasts[i]
+	}
 	p.History = trends.New(d.History, "/queue", q, detail.VHost, detail.Name)
 	p.Changed = changed[q.Get("changed")]
 	if n, err := strconv.Atoi(q.Get("purged")); err == nil {
@@ -116,7 +121,7 @@ func (p *peek) look(ctx context.Context, o *operate.Operations, by operate.Actor
 	for i := range list[:min(len(list), peekRows)] {
 		m := viewMessage(&list[i], p.Offset+i+1)
 		if mayChange {
-			m.Change = ui.MessageURL("/deadline", q.Get("vhost"), q.Get("name"), m.Seq)
+			m.Change = ui.DeadlineURL(q.Get("vhost"), q.Get("name"), list[i].QueueID, m.Seq)
 		}
 		p.Messages = append(p.Messages, m)
 	}

@@ -2,10 +2,10 @@ package dashboard
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"curfew/broker/operate"
@@ -13,38 +13,27 @@ import (
 	"curfew/monitor/dashboard/internal/ui"
 )
 
-// pageRows is how many queues one page lists.
-const pageRows = 50
-
 // sparkMinutes is how far back a queue's line goes.
 const sparkMinutes = 60
 
 // queuesPage is what the page of queues shows.
 type queuesPage struct {
+	Form          *ui.Form // the search
 	Filter, VHost string
 	Sort          string
 	Descending    bool
 	VHosts        []string
 	Rows          []queueRow
-	All, Found    int
-	From, To      int // of Found, counted from 1
-	Before, After string
+	All           int
+	Cut           ui.Cut
 	Columns       []column
 }
 
 // queueRow is a queue with its forecast.
 type queueRow struct {
-	operate.Queue
+	*operate.Queue
 	Forecast *monitor.Forecast // nil: no deadlines wait there
 	Depths   []int64           // in the last hour, by the minute; nil: not known
-}
-
-// listQueues are all queues; none without a broker.
-func (d *Dashboard) listQueues(r *http.Request, v ui.Visitor) ([]operate.Queue, error) {
-	if d.Operations == nil {
-		return nil, nil
-	}
-	return d.Operations.ListQueues(r.Context(), v.Actor())
 }
 
 // deadLettersTo is, in words, where a queue's dead letters go; "" for nowhere.
@@ -72,23 +61,23 @@ type column struct {
 }
 
 // orders compares queues by column. Equal ones are sorted by name.
-var orders = map[string]func(a, b *queueRow) int{
-	"name":      func(a, b *queueRow) int { return 0 },
-	"ready":     func(a, b *queueRow) int { return cmp.Compare(a.Ready, b.Ready) },
-	"unacked":   func(a, b *queueRow) int { return cmp.Compare(a.Unacked, b.Unacked) },
-	"consumers": func(a, b *queueRow) int { return cmp.Compare(a.Consumers, b.Consumers) },
-	"deadlines": func(a, b *queueRow) int { return cmp.Compare(a.deadlines(), b.deadlines()) },
-	"miss":      func(a, b *queueRow) int { return cmp.Compare(a.willMiss(), b.willMiss()) },
+var orders = map[string]func(a, b queueRow) int{
+	"name":      func(_, _ queueRow) int { return 0 },
+	"ready":     func(a, b queueRow) int { return cmp.Compare(a.Ready, b.Ready) },
+	"unacked":   func(a, b queueRow) int { return cmp.Compare(a.Unacked, b.Unacked) },
+	"consumers": func(a, b queueRow) int { return cmp.Compare(a.Consumers, b.Consumers) },
+	"deadlines": func(a, b queueRow) int { return cmp.Compare(a.deadlines(), b.deadlines()) },
+	"miss":      func(a, b queueRow) int { return cmp.Compare(a.willMiss(), b.willMiss()) },
 }
 
-func (q *queueRow) deadlines() int {
+func (q queueRow) deadlines() int {
 	if q.Forecast == nil {
 		return 0
 	}
 	return q.Forecast.Deadlines
 }
 
-func (q *queueRow) willMiss() int {
+func (q queueRow) willMiss() int {
 	if q.Forecast == nil {
 		return 0
 	}
@@ -97,16 +86,24 @@ func (q *queueRow) willMiss() int {
 
 func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	v := r.URL.Query()
-	l := &queuesPage{Filter: v.Get("q"), VHost: v.Get("vhost"), Sort: v.Get("sort"), Descending: v.Get("desc") == "1"}
+	l := &queuesPage{Form: ui.NewForm(v), Filter: v.Get("q"), VHost: v.Get("vhost"), Sort: v.Get("sort"), Descending: v.Get("desc") == "1"}
 	if orders[l.Sort] == nil {
 		l.Sort = "name"
 	}
-	all, err := d.listQueues(r, by)
+	all, err := d.Operations.ListQueues(r.Context(), by.Actor())
 	if err != nil {
 		return nil, err
 	}
-	l.gather(all, d.forecasts())
-	l.page(v)
+	l.gather(all)
+	if byForecast := l.Sort == "deadlines" || l.Sort == "miss"; byForecast {
+		l.foresee(d.forecasts())
+		l.order()
+		l.Rows, l.Cut = ui.CutOf(l.Rows, "/queues", v, "page")
+	} else { // those of one page are enough
+		l.order()
+		l.Rows, l.Cut = ui.CutOf(l.Rows, "/queues", v, "page")
+		l.foresee(d.forecasts())
+	}
 	l.columns(v)
 	if d.History != nil {
 		for i := range l.Rows {
@@ -116,61 +113,56 @@ func (d *Dashboard) queues(r *http.Request, by ui.Visitor) (ui.View, error) {
 	return l, nil
 }
 
-// forecasts are the forecasts by virtual host and name of the queue.
-func (d *Dashboard) forecasts() map[[2]string]*monitor.Forecast {
+// forecasts are those of the monitor; nobody may change them.
+func (d *Dashboard) forecasts() []monitor.Forecast {
 	if d.Monitor == nil {
 		return nil
 	}
-	all := d.Monitor.Forecasts()
-	by := make(map[[2]string]*monitor.Forecast, len(all))
-	for i := range all {
-		by[[2]string{all[i].VHost, all[i].Queue}] = &all[i]
-	}
-	return by
+	return d.Monitor.Forecasts()
 }
 
-// gather takes the matching queues, in the chosen order.
-func (l *queuesPage) gather(all []operate.Queue, forecasts map[[2]string]*monitor.Forecast) {
+// gather takes the matching queues.
+func (l *queuesPage) gather(all []*operate.Queue) {
 	l.All = len(all)
-	filter := strings.ToLower(l.Filter)
+	filter, vhosts := strings.ToLower(l.Filter), map[string]bool{}
 	for _, q := range all {
-		if !slices.Contains(l.VHosts, q.VHost) {
-			l.VHosts = append(l.VHosts, q.VHost)
-		}
+		vhosts[q.VHost] = true
 		if strings.Contains(strings.ToLower(q.Name), filter) && (l.VHost == "" || l.VHost == q.VHost) {
-			l.Rows = append(l.Rows, queueRow{Queue: q, Forecast: forecasts[[2]string{q.VHost, q.Name}]})
+			l.Rows = append(l.Rows, queueRow{Queue: q})
 		}
 	}
-	slices.Sort(l.VHosts)
+	l.VHosts = slices.Sorted(maps.Keys(vhosts))
+}
+
+// foresee adds the forecasts.
+func (l *queuesPage) foresee(forecasts []monitor.Forecast) {
+	at := make(map[[2]string]int, len(l.Rows))
+	for i, q := range l.Rows {
+		at[[2]string{q.VHost, q.Name}] = i
+	}
+	for i := range forecasts {
+		if row, ok := at[[2]string{forecasts[i].VHost, forecasts[i].Queue}]; ok {
+			l.Rows[row].Forecast = &forecasts[i]
+		}
+	}
+}
+
+// order sorts the rows as the user chose.
+func (l *queuesPage) order() {
+	order := orders[l.Sort]
 	slices.SortFunc(l.Rows, func(a, b queueRow) int {
-		order, names := orders[l.Sort](&a, &b), cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.VHost, b.VHost))
+		by, names := order(a, b), 0
+		if by == 0 {
+			names = cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.VHost, b.VHost))
+		}
 		if l.Descending {
-			order = -order
+			by = -by
 			if l.Sort == "name" {
 				names = -names
 			}
 		}
-		return cmp.Or(order, names)
+		return cmp.Or(by, names)
 	})
-	l.Found = len(l.Rows)
-}
-
-// page cuts out the rows of one page.
-func (l *queuesPage) page(v url.Values) {
-	last := max((l.Found-1)/pageRows, 0)
-	n, err := strconv.Atoi(v.Get("page"))
-	if err != nil {
-		n = 1
-	}
-	at := min(max(n-1, 0), last)
-	from, to := at*pageRows, min((at+1)*pageRows, l.Found)
-	l.Rows, l.From, l.To = l.Rows[from:to], from+1, to
-	if at > 0 {
-		l.Before = ui.With("/queues", v, "page", strconv.Itoa(at))
-	}
-	if at < last {
-		l.After = ui.With("/queues", v, "page", strconv.Itoa(at+2))
-	}
 }
 
 // columns makes the links that sort. A second click reverses the order; numbers begin with the

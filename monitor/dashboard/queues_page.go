@@ -19,8 +19,8 @@ func (l *queuesPage) form() g.Node {
 		direction = "1"
 	}
 	return ui.Search("/queues",
-		h.Label(g.Text("Name contains"), h.Input(h.Type("search"), h.Name("q"), h.Value(l.Filter), h.MaxLength("256"))),
-		g.If(len(l.VHosts) > 1, ui.Choose("vhost", "Virtual host", "all", l.VHosts, l.VHost)),
+		l.Form.Field("Name contains", "q", "", h.Type("search"), h.MaxLength("256")),
+		g.If(len(l.VHosts) > 1, l.Form.Choose("Virtual host", "vhost", "", ui.Or("all", l.VHosts)...)),
 		ui.Hidden("sort", l.Sort), ui.HiddenIf("desc", direction),
 		ui.Button("Filter"))
 }
@@ -37,8 +37,7 @@ func (l *queuesPage) list() g.Node {
 		h.Div(h.Class("scroll"), h.Table(h.Class("rows fits"),
 			h.THead(h.Tr(g.Map(l.Columns, columnHeading), h.Th(h.Scope("col"), h.Class("trend"), g.Text("Last hour")), h.Th(h.Scope("col"), h.Class("roomy"), g.Text("Dead letters to")))),
 			h.TBody(g.Map(l.Rows, queueLine)))),
-		h.P(h.Class("pager"), ui.Spaced(
-			ui.Follow("prev", l.Before, "← Before"), h.Span(g.Text(format.Number(l.From)+"–"+format.Number(l.To)+" of "+format.Plural(l.Found, "queue"))), ui.Follow("next", l.After, "After →"))),
+		l.Cut.Draw("queue"),
 	}
 }
 
@@ -60,5 +59,5 @@ func queueLine(q queueRow) g.Node {
 		ui.Amount(g.Text(format.Number(q.Ready))), roomy(g.Text(format.Number(q.Unacked))), roomy(ui.OrFaint(q.Consumers)),
 		roomy(ui.Deadlines(q.Forecast)), ui.Amount(ui.WillMiss(q.Forecast)),
 		h.Td(h.Class("trend"), chart.Sparkline(q.Depths, "depth in the last hour")),
-		h.Td(h.Class("roomy"), ui.Either(q.DeadLetters, ui.Name(deadLettersTo(&q.Queue)), ui.Faint("nowhere"))))
+		h.Td(h.Class("roomy"), ui.Either(q.DeadLetters, ui.Name(deadLettersTo(q.Queue)), ui.Faint("nowhere"))))
 }

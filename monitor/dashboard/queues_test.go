@@ -14,6 +14,7 @@ import (
 	"curfew/broker/access"
 	"curfew/broker/amqp"
 	"curfew/monitor"
+	"curfew/monitor/dashboard/internal/ui"
 )
 
 var (
@@ -48,13 +49,13 @@ func TestQueuesAreSortedFilteredAndPaged(t *testing.T) {
 	s := newSite(t).logIn("eye")
 	_, _, err := s.b.PutVHost("other", broker.VHostMetadata{})
 	require.NoError(t, err)
-	for i := range 2*pageRows + 1 {
+	for i := range 2*ui.PageRows + 1 {
 		vhost := "/"
 		if i == 7 {
 			vhost = "other"
 		}
 		q := s.queue(vhost, fmt.Sprintf("q%03d", i), nil)
-		if i == 2*pageRows {
+		if i == 2*ui.PageRows {
 			s.publish(q, amqp.Properties{}, "")
 		}
 	}
@@ -66,7 +67,7 @@ func TestQueuesAreSortedFilteredAndPaged(t *testing.T) {
 		all = append(all, rows(a.body)...)
 		path = linkTo(a.body, "next")
 	}
-	require.Len(t, all, 2*pageRows+1)
+	require.Len(t, all, 2*ui.PageRows+1)
 	require.Equal(t, "q000", all[0])
 	require.IsIncreasing(t, all)
 
@@ -119,7 +120,7 @@ func TestAnEmptyQueueThatIsFilled(t *testing.T) {
 	s.publish(q, amqp.Properties{}, "m")
 	a := s.post("/queue/delete", form)
 	require.Equal(t, http.StatusBadRequest, a.status)
-	require.Contains(t, a.body, "Nothing was deleted: the queue was empty, and has messages now.")
+	require.Contains(t, a.body, "more than the 0 that were to go")
 	require.Contains(t, a.body, `name="asked" value="1"`)
 	require.Len(t, s.standing(q), 1)
 	form.Set("asked", "1")

@@ -95,7 +95,7 @@ func (p *rabbitmqPage) keptRow(s *ui.Info, q rabbitmq.Queue) g.Node {
 	}
 	var allow g.Node
 	if q.NeedsOperator && s.User.Admin {
-		allow = s.Change("/rabbitmq/allow", ui.Hidden("queue", q.Queue), ui.Button("Keep again"))
+		allow = s.Change("/rabbitmq/allow", "", ui.Hidden("queue", q.Queue), ui.Button("Keep again"))
 	}
 	return h.Tr(
 		h.Td(ui.Name(q.Queue), h.Br(), ui.Faint(q.Type)),

@@ -128,6 +128,22 @@ func TestADay(t *testing.T) {
 	require.Nil(t, h.Depths("/", "idle", 60))
 }
 
+// TestExpiredInADay counts up to the present moment, whatever has been added up to minutes by then.
+func TestExpiredInADay(t *testing.T) {
+	h, _ := day(t, Options{})
+	require.Zero(t, h.ExpiredInADay())
+	from, n := start(), 0
+	for _, seconds := range []int{1, 6, 58, 83, 3600} {
+		sampled(h, from.Add(time.Duration(n)*time.Second), seconds, func(int) { h.Expired([]deadline.Expiry{expiry("q", 0, deadline.Eager)}) })
+		n += seconds
+		require.EqualValues(t, n, h.ExpiredInADay())
+		h.Expired([]deadline.Expiry{expiry("q", 0, deadline.Eager)})
+		n++
+		require.EqualValues(t, n, h.ExpiredInADay(), "what the next sample will write")
+		h.sample(from.Add(time.Duration(n-1) * time.Second))
+	}
+}
+
 // TestLateSamplesAreSpread: a sample that comes late is no peak, and after a long pause there is a gap.
 func TestLateSamplesAreSpread(t *testing.T) {
 	h, f := day(t, Options{})

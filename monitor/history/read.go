@@ -119,3 +119,23 @@ func (h *History) Depths(vhost, queue string, minutes int) []int64 {
 	}
 	return depths
 }
+
+// ExpiredInADay is how many messages expired in the last 24 hours, up to now.
+func (h *History) ExpiredInADay() (n int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n = h.total.expired // since the last second was written
+	if h.last == 0 {
+		return n
+	}
+	end := h.last + 1
+	from := end/steps[len(steps)-1]*steps[len(steps)-1] - int64(keep.Seconds())
+	for level := len(steps) - 1; level >= 0; level-- { // whole minutes, then what is left in tens of seconds, then in seconds
+		to := end / steps[level]
+		for _, p := range h.total.read(level, from/steps[level], to, h.last, nil) {
+			n += p.Expired
+		}
+		from = to * steps[level]
+	}
+	return n
+}

@@ -148,10 +148,12 @@ func (q *Queue) Delete(s *Transition, veto func() error) (ready int, orphans []*
 }
 
 // InUseLocked reports whether it has consumers, EmptyLocked whether no message waits in it. HeldLocked is how many
-// messages it holds; those that wait for another try are counted. They are for Delete's veto.
+// messages it holds, ready and unacked, and how many letters of it wait for another try. They are for Delete's veto.
 func (q *Queue) InUseLocked() bool { return q.consumers.count > 0 }
 func (q *Queue) EmptyLocked() bool { return q.core.Ready()+q.Retained.countLocked() == 0 }
-func (q *Queue) HeldLocked() int   { return q.core.Len() + q.Retained.countLocked() }
+func (q *Queue) HeldLocked() (messages, retained int) {
+	return q.core.Len(), q.Retained.countLocked()
+}
 
 // Purge drops the ready messages and returns how many there were; purged ones
 // are not dead-lettered.

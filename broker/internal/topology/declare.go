@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -246,12 +247,28 @@ func (t *queueTable) placeQueueLocked(q *Queue, a applied) {
 	t.vh.changedLocked()
 }
 
+// QueueDeletion says when a queue is not to be deleted after all.
+type QueueDeletion struct {
+	IfUnused, IfEmpty bool
+	QueueID           uint64 // another incarnation is as one that does not exist; 0: any
+	AtMost            *int   // how many messages, ready and unacked, may go with it; nil: any number
+}
+
 // DeleteQueue removes the queue with all it holds and returns how many messages
 // were ready; one that does not exist is deleted already. What it held is not
 // dead-lettered (RabbitMQ: Dead Letter Exchanges). Errors: 405 another's
 // exclusive queue, 406 in use or not empty, where that was asked.
 func (t *queueTable) DeleteQueue(owner Owner, name string, ifUnused, ifEmpty bool) (messages int, err error) {
+	return t.DeleteQueueIf(owner, name, QueueDeletion{IfUnused: ifUnused, IfEmpty: ifEmpty})
+}
+
+// DeleteQueueIf is DeleteQueue with all conditions. They hold at the moment at which the queue is deleted. Error: 406, too, for more messages
+// than were allowed.
+func (t *queueTable) DeleteQueueIf(owner Owner, name string, d QueueDeletion) (messages int, err error) {
 	q, err := t.QueueFor(owner, name)
+	if err == nil && d.QueueID != 0 && d.QueueID != q.ID() {
+		err = NoQueue(t.vh.name, name)
+	}
 	if err != nil {
 		if code(err) == amqp.NotFound {
 			return 0, nil
@@ -262,11 +279,14 @@ func (t *queueTable) DeleteQueue(owner Owner, name string, ifUnused, ifEmpty boo
 		return 0, err
 	}
 	messages, err = q.remove(func() error {
-		if ifUnused && q.InUseLocked() {
+		if d.IfUnused && q.InUseLocked() {
 			return delivery.ErrInUse
 		}
-		if ifEmpty && !q.EmptyLocked() {
+		if d.IfEmpty && !q.EmptyLocked() {
 			return delivery.ErrNotEmpty
+		}
+		if n, _ := q.HeldLocked(); d.AtMost != nil && n > *d.AtMost {
+			return fmt.Errorf("has %d messages, more than the %d that were to go", n, *d.AtMost)
 		}
 		return nil
 	})

@@ -28,7 +28,8 @@ func (q *Queue) expireIdle() bool {
 			return delivery.ErrInUse
 		}
 		q.expired.Store(true)
-		messages = q.HeldLocked()
+		held, retained := q.HeldLocked()
+		messages = held + retained
 		return nil
 	})
 	if err != nil {

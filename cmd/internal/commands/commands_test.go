@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"regexp"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"curfew/cmd/internal/node"
@@ -82,24 +80,4 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 		}
 	}
 	visit(rootCommand(node.Build{}))
-}
-
-var shellWord = regexp.MustCompile(`'[^']*'|\S+`)
-
-// holdExample parses a command line up to a redirection or a pipe.
-func holdExample(t *testing.T, line string) {
-	t.Helper()
-	line, _, _ = strings.Cut(line, " > ")
-	line, _, _ = strings.Cut(line, " | ")
-	var args []string
-	for _, word := range shellWord.FindAllString(line, -1) {
-		args = append(args, strings.Trim(word, "'"))
-	}
-	c, rest, err := rootCommand(node.Build{}).Find(args[1:])
-	require.NoError(t, err, line)
-	require.NoError(t, c.ParseFlags(rest), line)
-	if c.HasSubCommands() {
-		assert.Empty(t, c.Flags().Args(), "%s: there is no such command", line)
-	}
-	assert.NoError(t, c.ValidateArgs(c.Flags().Args()), line)
 }

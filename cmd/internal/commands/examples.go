@@ -36,6 +36,7 @@ var examples = map[string]string{
 	"curfew dlq filters":            "curfew dlq filters orders.dead --save night --reason expired --since 8h",
 	"curfew dlq show":               "curfew dlq show orders.dead 17",
 	"curfew dlq search":             "curfew dlq search orders.dead --reason expired --since 2h --newest --json-value customer.id=7",
+	"curfew history":                "curfew history\n  curfew history orders --span 6h --watch",
 	"curfew inject":                 "curfew inject -f deploy.yaml",
 	"curfew policy clear":           "curfew policy clear ttl",
 	"curfew queue":                  "curfew queue list\n  curfew queue peek orders --count 3",

@@ -75,6 +75,7 @@ type faces struct {
 	seq    string // of a message in orders
 	letter string // of a dead letter in orders.dead
 	queue  string // the incarnation of orders.dead
+	orders string // and of orders
 	run    string // a replay of guest's
 }
 
@@ -91,7 +92,7 @@ func newFaces(t *testing.T) *faces {
 	_, page := f.visit("/queue?vhost=/&name=orders", nil)
 	link, err := url.Parse(html.UnescapeString(changeLink.FindStringSubmatch(page)[1]))
 	require.NoError(t, err)
-	f.seq, f.letter = link.Query().Get("seq"), "3"
+	f.seq, f.orders, f.letter = link.Query().Get("seq"), link.Query().Get("queue"), "3"
 	_, page = f.visit(f.filled("/dead-letter/edit?vhost=/&name=orders.dead&seq=LETTER"), nil)
 	f.queue = fieldsOf(page).Get("queue")
 	f.ok("dlq", "replay", "orders.dead", "--rate", "0.0001", "--background")
@@ -206,7 +207,7 @@ func importForm(f *faces, u *somebody) (bool, string) {
 const importedLine = `{"exchange":"","routing_key":"x","properties":{},"payload":""}` + "\n"
 
 func (f *faces) filled(text string) string {
-	return strings.NewReplacer("SEQ", f.seq, "LETTER", f.letter, "QUEUE", f.queue, "RUN", f.run).Replace(text)
+	return strings.NewReplacer("SEQ", f.seq, "LETTER", f.letter, "QUEUE", f.queue, "ORDERS", f.orders, "RUN", f.run).Replace(text)
 }
 
 // TestWhoMayDoWhat asks for every operation, by each face, as a user of every role with every set of permissions. The rules are
@@ -239,7 +240,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"list deadlines", "management lists", shows("/api/curfew/deadlines", "orders"), nil},
 		{"list a queue's deadlines", "management lists", asks("GET", "/api/curfew/deadlines/%2F/orders", ""), nil},
 		{"change a deadline", "management vhost read write", asks("POST", "/api/curfew/deadlines/%2F/orders/SEQ", `{"by_millis":1000}`),
-			form(deadline, "/deadline", "vhost", "/", "name", "orders", "seq", "SEQ", "do", "extend", "by", "1s", "confirmed", "1")},
+			form(deadline, "/deadline", "vhost", "/", "name", "orders", "seq", "SEQ", "queue", "ORDERS", "do", "extend", "by", "1s", "confirmed", "1")},
 		{"renew a lock", "management vhost read", asks("POST", "/api/curfew/locks/%2F/orders/none", ""), nil},
 		{"list delayed messages", "administrator", asks("GET", "/api/curfew/delayed/%2F", ""), nil},
 		{"cancel a delayed message", "administrator", asks("DELETE", "/api/curfew/delayed/%2F/none", ""), nil},
@@ -284,7 +285,16 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"see the status", "monitor", asks("GET", "/api/curfew/status", ""), shows("/", "Deadlines ahead")},
 		{"silence alerts", "administrator", asks("POST", "/api/curfew/silences", `{"event":"none","duration":"1ms"}`), form("/alerts", "/silences", "for", "none")},
 		{"list users", "administrator", asks("GET", "/api/users", ""), opens("/users")},
-		{"make a virtual host", "administrator", asks("PUT", "/api/vhosts/%2F", "{}"), nil},
+		{"make a virtual host", "administrator", asks("PUT", "/api/vhosts/%2F", "{}"), form("/publish", "/vhost/new", "name", "/")},
+		{"see a virtual host", "management look", asks("GET", "/api/vhosts/%2F", ""), shows("/vhost?name=/", "Virtual hosts")},
+		{"describe a virtual host", "administrator", nil, form("/publish", "/vhost", "name", "/", "description", "")},
+		{"limit a virtual host", "administrator", asks("PUT", "/api/vhost-limits/%2F/max-queues", `{"value":-1}`), form("/publish", "/vhost/limits", "name", "/")},
+		{"protect a virtual host", "administrator", asks("DELETE", "/api/vhosts/%2F/deletion/protection", ""), form("/publish", "/vhost/protection", "name", "/", "protected", "")},
+		{"delete a virtual host", "administrator", asks("DELETE", "/api/vhosts/none", ""), form("/publish", "/vhost/delete", "name", "/", "confirm", "not this one")},
+		{"set topic permissions", "administrator", asks("PUT", "/api/topic-permissions/%2F/made", `{"exchange":"amq.topic","write":"","read":""}`), form("/publish", "/user/topic", "name", "made", "vhost", "/", "exchange", "amq.topic")},
+		{"see the history", "monitor", asks("GET", "/api/curfew/history", ""), nil},
+		{"see a queue's history", "monitor", asks("GET", "/api/curfew/history?queue=orders", ""), nil},
+		{"see deadlines by queue", "management lists", nil, shows("/deadlines", "orders")},
 	} {
 		for _, u := range everybody() {
 			for face, ask := range map[string]call{"api": c.ask, "dashboard": c.visit} {

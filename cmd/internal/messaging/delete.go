@@ -30,13 +30,13 @@ func (d *deleter) queue() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "queue <queue>",
 		Short: "Delete a queue, with --confirm also one that has messages",
-		Long: `Delete a queue. One that has messages is not deleted unless --confirm says how many there are (exit code 5 otherwise); what arrives
-between the count and the deletion is deleted, too.`,
+		Long: `Delete a queue. One that has messages, ready or unacked, is not deleted unless --confirm says how many there are (exit code 5 otherwise).
+No more are deleted than that: if others arrive before the deletion, the queue stays.`,
 		Example: `  curfew delete queue orders
   curfew delete queue orders --confirm 118`,
 		Args: cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, condition := client.Path("queues", d.VHost, args[0]), "?if-empty=true"
+			path := client.Path("queues", d.VHost, args[0])
 			var is struct {
 				Messages int `json:"messages"`
 			}
@@ -48,17 +48,12 @@ between the count and the deletion is deleted, too.`,
 				if is.Messages != confirm {
 					return unconfirmed(args[0], is.Messages)
 				}
-				condition = "?if-empty=false"
 			}
-			if unused {
-				condition += "&if-unused=true"
-			}
-			err := d.Call(cmd.Context(), http.MethodDelete, path+condition, nil, nil)
+			most := max(confirm, 0)
+			err := d.Call(cmd.Context(), http.MethodDelete, path+fmt.Sprintf("?if-at-most=%d&if-unused=%t", most, unused), nil, nil)
 			var refused *client.Error
-			if errors.As(err, &refused) && refused.Status == http.StatusBadRequest && confirm < 0 {
-				if count() == nil && is.Messages > 0 {
-					return unconfirmed(args[0], is.Messages)
-				}
+			if errors.As(err, &refused) && refused.Status == http.StatusBadRequest && count() == nil && is.Messages > most {
+				return unconfirmed(args[0], is.Messages)
 			}
 			if err != nil {
 				return err

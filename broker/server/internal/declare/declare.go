@@ -169,7 +169,7 @@ func (c *Client) queueDelete(m *amqp.QueueDelete, last string) (amqp.Method, err
 	if err != nil {
 		return nil, err
 	}
-	n, err := c.Rights.DeleteQueue(c.VHost, c.Owner, lineEnds.Replace(name), m.IfUnused, m.IfEmpty)
+	n, err := c.Rights.DeleteQueue(c.VHost, c.Owner, lineEnds.Replace(name), broker.QueueDeletion{IfUnused: m.IfUnused, IfEmpty: m.IfEmpty})
 	return &amqp.QueueDeleteOk{MessageCount: uint32(n)}, err
 }
 

@@ -1,2 +1,2 @@
-// Package admin is the pages of policies and users.
+// Package admin is the pages of policies, virtual hosts and users.
 package admin

@@ -11,7 +11,7 @@ import (
 	"curfew/monitor/dashboard/internal/ui"
 )
 
-// Pages of policies and users.
+// Pages of policies, virtual hosts and users.
 type Pages struct {
 	Operations *operate.Operations
 	Site       ui.Site
@@ -40,11 +40,16 @@ func (p Pages) Group() ui.Group {
 			userPath:     {Title: "User", Tab: users, Build: p.user},
 			deleteUser:   {Title: "Delete", Tab: users, Build: p.askDeleteUser},
 			clearPath:    {Title: "Clear", Tab: users, Build: p.askClear},
+			vhosts:       {Title: "Virtual hosts", Tab: policies, Build: p.listVHosts},
+			vhostPath:    {Title: "Virtual host", Tab: policies, Build: p.vhost},
+			newVHost:     {Title: "New virtual host", Tab: policies, Build: p.newVHost},
+			deleteVHost:  {Title: "Delete", Tab: policies, Build: p.askDeleteVHost},
 		},
 		Changes: map[string]ui.Handler{
 			newPolicy: p.setPolicy, deletePolicy: p.deletePolicy,
-			newUser: p.addUser, "/user/tags": p.setTags, "/user/password": p.setPassword, "/user/permission": p.setPermission, clearPath: p.clearPermission,
+			newUser: p.addUser, "/user/tags": p.setTags, "/user/password": p.setPassword, "/user/permission": p.setPermission, "/user/topic": p.setTopicPermission, clearPath: p.clearPermission,
 			deleteUser: p.deleteUser,
+			newVHost:   p.makeVHost, vhostPath: p.describeVHost, limitVHost: p.limitVHost, protectVHost: p.protectVHost, deleteVHost: p.deleteVHost,
 		},
 	}
 }
@@ -59,9 +64,10 @@ func (p Pages) again(w http.ResponseWriter, r *http.Request, v ui.Visitor, path 
 
 // policyList is the content of the page of policies.
 type policyList struct {
-	Users, Operators []operate.Policy
-	Sets             bool // the user may set the first kind
-	Done             string
+	Users, Operators       []operate.Policy
+	UsersCut, OperatorsCut ui.Cut
+	Sets                   bool // the user may set the first kind
+	Done                   string
 }
 
 func (p Pages) listPolicies(r *http.Request, v ui.Visitor) (ui.View, error) {
@@ -71,6 +77,10 @@ func (p Pages) listPolicies(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if page.Users, err = p.Operations.ListPolicies(r.Context(), actor, operate.UserPolicies); err == nil {
 		page.Operators, err = p.Operations.ListPolicies(r.Context(), actor, operate.OperatorPolicies)
 	}
+	q := r.URL.Query()
+	q.Del("done")
+	page.Users, page.UsersCut = ui.CutOf(page.Users, policies, q, "page")
+	page.Operators, page.OperatorsCut = ui.CutOf(page.Operators, policies, q, "operators")
 	return page, err
 }
 
@@ -96,14 +106,13 @@ func (p Pages) newPolicy(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if q.Get("name") == "" {
 		return page, nil
 	}
-	list, err := p.Operations.ListPolicies(r.Context(), v.Actor(), kindOf(q))
-	for _, one := range list {
-		if one.VHost == q.Get("vhost") && one.Name == q.Get("name") {
-			definition, _ := json.MarshalIndent(one.Definition, "", "  ")
-			for name, value := range map[string]string{"pattern": one.Pattern, "apply-to": one.ApplyTo, "priority": strconv.FormatInt(one.Priority, 10), "definition": string(definition)} {
-				page.Form.Values.Set(name, value)
-			}
-		}
+	one, err := p.Operations.Policy(r.Context(), v.Actor(), q.Get("vhost"), kindOf(q), q.Get("name"))
+	if operate.Gone(err) {
+		return page, nil // the name of a new one
+	}
+	definition, _ := json.MarshalIndent(one.Definition, "", "  ")
+	for name, value := range map[string]string{"pattern": one.Pattern, "apply-to": one.ApplyTo, "priority": strconv.FormatInt(one.Priority, 10), "definition": string(definition)} {
+		page.Form.Values.Set(name, value)
 	}
 	return page, err
 }
@@ -155,18 +164,11 @@ type policyDeletion struct {
 }
 
 func (p Pages) policyDeletion(r *http.Request, v ui.Visitor, values url.Values) (*policyDeletion, error) {
-	d := &policyDeletion{Form: ui.NewForm(values)}
-	list, err := p.Operations.ListPolicies(r.Context(), v.Actor(), kindOf(values))
+	one, err := p.Operations.Policy(r.Context(), v.Actor(), values.Get("vhost"), kindOf(values), values.Get("name"))
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range list {
-		if one.VHost == values.Get("vhost") && one.Name == values.Get("name") {
-			d.Policy = one
-			return d, nil
-		}
-	}
-	return nil, operate.ErrNotFound
+	return &policyDeletion{one, ui.NewForm(values)}, nil
 }
 
 func (p Pages) askDeletePolicy(r *http.Request, v ui.Visitor) (ui.View, error) {

@@ -16,13 +16,13 @@ import (
 func (p *policyList) Draw(s *ui.Info) ui.Drawing {
 	return ui.Drawing{
 		Top: g.Group{
-			h.H1(g.Text("Policies")), ui.Done(p.Done),
+			h.H1(g.Text("Policies")), lists(s, policies), ui.Done(p.Done),
 			ui.Menu("Actions", g.If(p.Sets, ui.Action(newPolicy, "New policy…")), g.If(s.User.Admin, ui.Action(newPolicy+"?kind=operator", "New operator policy…")),
 				g.If(!p.Sets, ui.Faint("Setting policies takes a user with the tag policymaker or administrator."))),
 		},
 		Live: g.Group{
-			ui.Card("users", "Policies", nil, policyTable(p.Users, "", p.Sets, "No policies. One gives every queue whose name matches a pattern a time to live, a dead-letter exchange or limits.")),
-			ui.Card("operators", "Operator policies", nil, policyTable(p.Operators, "operator", s.User.Admin, "No operator policies. They bound what policies and arguments may ask for.")),
+			ui.Card("users", "Policies", nil, policyTable(p.Users, "", p.Sets, "No policies. One gives every queue whose name matches a pattern a time to live, a dead-letter exchange or limits."), p.UsersCut.DrawIfCut("policy")),
+			ui.Card("operators", "Operator policies", nil, policyTable(p.Operators, "operator", s.User.Admin, "No operator policies. They bound what policies and arguments may ask for."), p.OperatorsCut.DrawIfCut("policy")),
 		},
 	}
 }

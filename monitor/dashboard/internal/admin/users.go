@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,6 +15,7 @@ import (
 // userList is the content of the page of users.
 type userList struct {
 	List    []access.User
+	Cut     ui.Cut
 	Entries map[string][]string // the virtual hosts where a user has permissions
 	Done    string
 }
@@ -24,6 +26,7 @@ func (p Pages) listUsers(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if page.List, err = p.Operations.ListUsers(r.Context(), v.Actor()); err != nil {
 		return nil, err
 	}
+	page.List, page.Cut = ui.CutOf(page.List, users, r.URL.Query(), "page")
 	all, err := p.Operations.Permissions(r.Context(), v.Actor(), "", "")
 	for _, one := range all {
 		page.Entries[one.User] = append(page.Entries[one.User], one.VHost)
@@ -63,15 +66,13 @@ func (p Pages) addUser(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	if password := f.Need("password"); f.OK() {
 		u.SetPassword(password)
 	}
-	_, err := p.Operations.User(r.Context(), v.Actor(), u.Name)
-	switch {
-	case err == nil:
-		f.Wrong("name", "There is a user of this name already.")
-	case operate.Gone(err):
-		err = nil
+	var err error
+	if f.OK() {
+		_, err = p.Operations.IfStill(u.Name, "").SetUser(r.Context(), v.Actor(), u)
 	}
-	if err == nil && f.OK() {
-		_, err = p.Operations.SetUser(r.Context(), v.Actor(), u)
+	if errors.Is(err, operate.ErrUserChanged) {
+		f.Wrong("name", "There is a user of this name already.")
+		err = nil
 	}
 	if err == nil && f.OK() && f.Get("vhost") != "" {
 		_, err = p.Operations.SetPermission(r.Context(), v.Actor(), permissionOf(u.Name, f))
@@ -97,28 +98,39 @@ func userURL(name, done string) string {
 // userPage is the content of the page of a user.
 type userPage struct {
 	access.User
+	Version     string // of the user as the page shows it: its forms change no other one
 	Self        bool
 	Permissions []access.Permission
+	Topics      []access.TopicPermission
 	VHosts      []string
 	Done        string
 	// What was typed, and what is wrong with it.
-	Tagging, Password, Permission *ui.Form
+	Tagging, Password, Permission, Topic *ui.Form
 }
 
 var userDone = map[string]string{
 	"added": "The user exists now.", "tags": "The tags are changed.", "password": "The password is changed.", "permission": "The permissions are changed.",
+	"topic": "The topic permissions are changed.",
 }
 
 func (p Pages) userPage(r *http.Request, v ui.Visitor, name string) (*userPage, error) {
+	version, err := p.Operations.UserVersion(r.Context(), v.Actor(), name) // first: what changes after it is seen by the next
+	if err != nil {
+		return nil, err
+	}
 	u, err := p.Operations.User(r.Context(), v.Actor(), name)
 	if err != nil {
 		return nil, err
 	}
-	page := &userPage{User: u, Self: name == v.Name, VHosts: p.Operations.VHostNames(v.Actor()), Done: userDone[r.URL.Query().Get("done")]}
+	page := &userPage{User: u, Version: version, Self: name == v.Name, VHosts: p.Operations.VHostNames(v.Actor()), Done: userDone[r.URL.Query().Get("done")]}
 	page.Tagging, page.Password = ui.NewForm(url.Values{"tag": u.Tags}), ui.NewForm(nil)
 	page.Permission = ui.NewForm(nil, "vhost", "/", "configure", ".*", "write", ".*", "read", ".*")
-	page.Permissions, err = p.Operations.Permissions(r.Context(), v.Actor(), name, "")
+	page.Topic = ui.NewForm(nil, "vhost", "/", "exchange", "amq.topic", "write", ".*", "read", ".*")
+	if page.Permissions, err = p.Operations.Permissions(r.Context(), v.Actor(), name, ""); err != nil {
+		return nil, err
+	}
 	slices.SortFunc(page.Permissions, func(x, y access.Permission) int { return cmp.Compare(x.VHost, y.VHost) })
+	page.Topics, err = p.Operations.TopicPermissions(r.Context(), v.Actor(), name)
 	return page, err
 }
 
@@ -133,19 +145,30 @@ func (p Pages) user(r *http.Request, v ui.Visitor) (ui.View, error) {
 			page.Permission = ui.NewForm(url.Values{"vhost": {one.VHost}, "configure": {one.Configure}, "write": {one.Write}, "read": {one.Read}})
 		}
 	}
+	for _, one := range page.Topics {
+		if q.Has("exchange") && one.VHost == q.Get("vhost") && one.Exchange == q.Get("exchange") {
+			page.Topic = ui.NewForm(url.Values{"vhost": {one.VHost}, "exchange": {one.Exchange}, "write": {one.Write}, "read": {one.Read}})
+		}
+	}
 	return page, nil
 }
 
-// change does something to the user whom a form names, and shows the user's page with what is wrong, or again.
-func (p Pages) change(w http.ResponseWriter, r *http.Request, v ui.Visitor, done string, form func(*userPage) **ui.Form, do func(*userPage, *ui.Form) error) {
+// change does something to the user whom a form names, and shows the user's page with what is wrong, or again. If somebody else has changed the
+// user since the form was made, it does nothing, and shows the user as it is now.
+func (p Pages) change(w http.ResponseWriter, r *http.Request, v ui.Visitor, done string, form func(*userPage) **ui.Form, do func(operate.Users, *userPage, *ui.Form) error) {
 	page, err := p.userPage(r, v, r.PostForm.Get("name"))
 	if err != nil {
 		p.Site.Refuse(w, r, err)
 		return
 	}
 	f := ui.NewForm(r.PostForm)
+	err = do(p.Operations.IfStill(page.Name, f.Get("was")), page, f)
+	if errors.Is(err, operate.ErrUserChanged) {
+		p.again(w, r, v, userPath, err, *form(page), page)
+		return
+	}
 	*form(page) = f
-	if err = do(page, f); err != nil || !f.OK() {
+	if err != nil || !f.OK() {
 		p.again(w, r, v, userPath, err, f, page)
 		return
 	}
@@ -153,41 +176,61 @@ func (p Pages) change(w http.ResponseWriter, r *http.Request, v ui.Visitor, done
 }
 
 func (p Pages) setTags(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	p.change(w, r, v, "tags", func(page *userPage) **ui.Form { return &page.Tagging }, func(page *userPage, f *ui.Form) error {
+	p.change(w, r, v, "tags", func(page *userPage) **ui.Form { return &page.Tagging }, func(users operate.Users, page *userPage, f *ui.Form) error {
 		u := page.User
 		u.Tags = tagsOf(f)
-		_, err := p.Operations.SetUser(r.Context(), v.Actor(), u)
+		_, err := users.SetUser(r.Context(), v.Actor(), u)
 		return err
 	})
 }
 
 func (p Pages) setPassword(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	p.change(w, r, v, "password", func(page *userPage) **ui.Form { return &page.Password }, func(page *userPage, f *ui.Form) error {
+	p.change(w, r, v, "password", func(page *userPage) **ui.Form { return &page.Password }, func(users operate.Users, page *userPage, f *ui.Form) error {
 		u, password := page.User, f.Need("password")
 		if !f.OK() {
 			return nil
 		}
 		u.SetPassword(password)
-		_, err := p.Operations.SetUser(r.Context(), v.Actor(), u)
+		_, err := users.SetUser(r.Context(), v.Actor(), u)
 		return err
 	})
 }
 
 func (p Pages) setPermission(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	p.change(w, r, v, "permission", func(page *userPage) **ui.Form { return &page.Permission }, func(page *userPage, f *ui.Form) error {
-		_, err := p.Operations.SetPermission(r.Context(), v.Actor(), permissionOf(page.Name, f))
+	p.change(w, r, v, "permission", func(page *userPage) **ui.Form { return &page.Permission }, func(users operate.Users, page *userPage, f *ui.Form) error {
+		_, err := users.SetPermission(r.Context(), v.Actor(), permissionOf(page.Name, f))
 		return err
 	})
 }
 
-// clearing is the question whether to take a user's permissions in a virtual host.
+func (p Pages) setTopicPermission(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+	p.change(w, r, v, "topic", func(page *userPage) **ui.Form { return &page.Topic }, func(users operate.Users, page *userPage, f *ui.Form) error {
+		one := access.TopicPermission{User: page.Name, VHost: f.Get("vhost"), Exchange: f.Need("exchange"), Write: f.Get("write"), Read: f.Get("read")}
+		if !f.OK() {
+			return nil
+		}
+		return users.SetTopicPermission(r.Context(), v.Actor(), one)
+	})
+}
+
+// clearing is the question whether to take a user's permissions in a virtual host, or those at one exchange of it.
 type clearing struct {
-	access.Permission
-	Form *ui.Form
+	access.TopicPermission        // Exchange "": not of a topic exchange
+	Configure              string // likewise
+	Form                   *ui.Form
 }
 
 func (p Pages) askClear(r *http.Request, v ui.Visitor) (ui.View, error) {
 	q := r.URL.Query()
+	if exchange := q.Get("exchange"); exchange != "" {
+		list, err := p.Operations.TopicPermissions(r.Context(), v.Actor(), q.Get("name"))
+		for _, one := range list {
+			if one.VHost == q.Get("vhost") && one.Exchange == exchange {
+				return &clearing{one, "", ui.NewForm(nil)}, err
+			}
+		}
+		return nil, cmp.Or(err, operate.ErrNotFound)
+	}
 	list, err := p.Operations.Permissions(r.Context(), v.Actor(), q.Get("name"), q.Get("vhost"))
 	if err == nil && len(list) != 1 {
 		err = operate.ErrNotFound
@@ -195,16 +238,24 @@ func (p Pages) askClear(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &clearing{list[0], ui.NewForm(nil)}, nil
+	one := list[0]
+	return &clearing{access.TopicPermission{User: one.User, VHost: one.VHost, Write: one.Write, Read: one.Read}, one.Configure, ui.NewForm(nil)}, nil
 }
 
 func (p Pages) clearPermission(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	name := r.PostForm.Get("name")
-	if err := p.Operations.ClearPermission(r.Context(), v.Actor(), name, r.PostForm.Get("vhost")); err != nil {
+	f := r.PostForm
+	name, done := f.Get("name"), "permission"
+	var err error
+	if exchange := f.Get("exchange"); exchange != "" {
+		done, err = "topic", p.Operations.ClearTopicPermissions(r.Context(), v.Actor(), name, f.Get("vhost"), exchange)
+	} else {
+		err = p.Operations.ClearPermission(r.Context(), v.Actor(), name, f.Get("vhost"))
+	}
+	if err != nil {
 		p.Site.Refuse(w, r, err)
 		return
 	}
-	http.Redirect(w, r, userURL(name, "permission"), http.StatusSeeOther)
+	http.Redirect(w, r, userURL(name, done), http.StatusSeeOther)
 }
 
 // userDeletion is the question whether to delete a user.

@@ -11,9 +11,9 @@ import (
 	"curfew/monitor/dashboard/internal/ui"
 )
 
-func (p *userList) Draw(*ui.Info) ui.Drawing {
+func (p *userList) Draw(s *ui.Info) ui.Drawing {
 	return ui.Drawing{
-		Top: g.Group{h.H1(g.Text("Users")), ui.Done(p.Done), ui.Menu("Actions", ui.Action(newUser, "New user…"))},
+		Top: g.Group{h.H1(g.Text("Users")), lists(s, users), ui.Done(p.Done), ui.Menu("Actions", ui.Action(newUser, "New user…"))},
 		Live: h.Section(h.Class("card"), ui.Table([]string{"Name", "Tags", "Virtual hosts", "Logs in"}, g.Map(p.List, func(u access.User) g.Node {
 			login := "with a password"
 			if len(u.PasswordHash) == 0 {
@@ -22,7 +22,7 @@ func (p *userList) Draw(*ui.Info) ui.Drawing {
 			return h.Tr(
 				h.Td(ui.Link(userURL(u.Name, ""), ui.Name(u.Name))), h.Td(tags(u.Tags)),
 				h.Td(ui.Names(p.Entries[u.Name], ui.Class("warn", g.Text("none: cannot log in over AMQP")))), h.Td(g.Text(login)))
-		}))),
+		})), p.Cut.DrawIfCut("user")),
 	}
 }
 
@@ -61,19 +61,12 @@ func (p *userForm) Draw(s *ui.Info) ui.Drawing {
 		h.P(h.Class("crumbs"), ui.Link(users, g.Text("Users"))), h.H1(g.Text("New user")),
 		h.Section(h.Class("card"), s.Sheet(newUser, f, g.Group{
 			f.Field("Name", "name", "", h.Required(), h.MaxLength("255")),
-			f.Password("Password", "password", "Only its hash is kept."),
+			f.Password("Password", "password", "new-password", "Only its hash is kept."),
 			tagFields(f),
-			f.Choose("Permissions in the virtual host", "vhost", "", append([]string{"", "none yet"}, pairs(p.VHosts)...)...),
+			f.Choose("Permissions in the virtual host", "vhost", "", ui.Or("none yet", p.VHosts)...),
 			permissionFields(f),
 		}, ui.Primary("Add the user"), ui.Link(users, g.Text("Cancel")))),
 	}}
-}
-
-func pairs(names []string) (list []string) {
-	for _, name := range names {
-		list = append(list, name, name)
-	}
-	return list
 }
 
 func permissionFields(f *ui.Form) g.Node {
@@ -93,30 +86,58 @@ func (p *userPage) Draw(s *ui.Info) ui.Drawing {
 		Live: g.Group{
 			ui.Card("permissions", "Permissions", nil, p.permissions(),
 				s.Sheet("/user/permission", p.Permission, g.Group{
-					ui.Hidden("name", p.Name), p.Permission.ChooseVHost(p.VHosts), permissionFields(p.Permission),
+					p.names(), p.Permission.ChooseVHost(p.VHosts), permissionFields(p.Permission),
 				}, ui.Button("Set permissions"))),
-			ui.Card("tagging", "Tags", nil, s.Sheet("/user/tags", p.Tagging, g.Group{ui.Hidden("name", p.Name), tagFields(p.Tagging)}, ui.Button("Set tags"))),
+			ui.Card("topics", "Topic permissions", nil, p.topics(),
+				s.Sheet("/user/topic", p.Topic, g.Group{
+					p.names(), p.Topic.ChooseVHost(p.VHosts),
+					p.Topic.Field("Topic exchange", "exchange", "", h.Required(), h.MaxLength("255")),
+					p.Topic.Field("Write", "write", "Publish with the routing keys that this regular expression matches."),
+					p.Topic.Field("Read", "read", "Bind queues with these."),
+				}, ui.Button("Set topic permissions"))),
+			ui.Card("tagging", "Tags", nil, s.Sheet("/user/tags", p.Tagging, g.Group{p.names(), tagFields(p.Tagging)}, ui.Button("Set tags"))),
 			ui.Card("password", "Password", nil, s.Sheet("/user/password", p.Password, g.Group{
-				ui.Hidden("name", p.Name), p.Password.Password("New password", "password", "Open AMQP connections stay."),
+				p.names(), p.Password.Password("New password", "password", "new-password", "Open AMQP connections stay."),
 			}, ui.Button("Set the password"))),
 		},
 	}
+}
+
+// names are the hidden fields that say who is to be changed, and how the user was when the page was made.
+func (p *userPage) names() g.Node {
+	return g.Group{ui.Hidden("name", p.Name), ui.Hidden("was", p.Version)}
+}
+
+// patternCell is a cell with a regular expression.
+func patternCell(text string) g.Node {
+	if text == "" {
+		return h.Td(ui.Faint("nothing"))
+	}
+	return h.Td(ui.Code(format.Visible(text)))
 }
 
 func (p *userPage) permissions() g.Node {
 	if len(p.Permissions) == 0 {
 		return ui.Empty(g.Text("None: the user cannot log in over AMQP."))
 	}
-	pattern := func(text string) g.Node {
-		if text == "" {
-			return ui.Faint("nothing")
-		}
-		return ui.Code(format.Visible(text))
-	}
 	return ui.Table([]string{"Virtual host", "Configure", "Write", "Read", ""}, g.Map(p.Permissions, func(one access.Permission) g.Node {
 		return h.Tr(
-			h.Td(ui.Name(one.VHost)), h.Td(pattern(one.Configure)), h.Td(pattern(one.Write)), h.Td(pattern(one.Read)),
+			h.Td(ui.Name(one.VHost)), patternCell(one.Configure), patternCell(one.Write), patternCell(one.Read),
 			h.Td(ui.Menu("Actions on permissions in "+format.Visible(one.VHost), ui.Action(ui.At(userPath, "name", p.Name, "vhost", one.VHost), "Change…"), ui.DangerLink(ui.At(clearPath, "name", p.Name, "vhost", one.VHost), "Clear…"))))
+	}))
+}
+
+func (p *userPage) topics() g.Node {
+	if len(p.Topics) == 0 {
+		return ui.Empty(g.Text("None: at topic exchanges the user may use every routing key."))
+	}
+	return ui.Table([]string{"Virtual host", "Exchange", "Write", "Read", ""}, g.Map(p.Topics, func(one access.TopicPermission) g.Node {
+		to := func(path string) string {
+			return ui.At(path, "name", p.Name, "vhost", one.VHost, "exchange", one.Exchange)
+		}
+		return h.Tr(
+			h.Td(ui.Name(one.VHost)), h.Td(ui.Name(one.Exchange)), patternCell(one.Write), patternCell(one.Read),
+			h.Td(ui.Menu("Actions on topic permissions at "+format.Visible(one.Exchange), ui.Action(to(userPath), "Change…"), ui.DangerLink(to(clearPath), "Clear…"))))
 	}))
 }
 
@@ -134,12 +155,16 @@ func (d *userDeletion) Draw(s *ui.Info) ui.Drawing {
 }
 
 func (c *clearing) Draw(s *ui.Info) ui.Drawing {
+	title, then, where := "Clear these permissions?", "the user cannot log in to the virtual host. What is connected is refused what it asks for.", ui.Fact("Configure", ui.OrNone(c.Configure))
+	if c.Exchange != "" {
+		title, then, where = "Clear these topic permissions?", "the user may use every routing key at the exchange, if the user may use the exchange.", ui.Fact("Exchange", ui.Name(c.Exchange))
+	}
 	return ui.Drawing{Live: g.Group{
 		h.P(h.Class("crumbs"), ui.Link(users, g.Text("Users")), g.Text(" / "), ui.Link(userURL(c.User, ""), ui.Name(c.User))),
-		h.H1(g.Text("Clear these permissions?")),
+		h.H1(g.Text(title)),
 		h.Section(h.Class("card"), ui.Facts(
-			ui.Fact("Virtual host", ui.Name(c.VHost)), ui.Fact("Configure", ui.OrNone(c.Configure)), ui.Fact("Write", ui.OrNone(c.Write)), ui.Fact("Read", ui.OrNone(c.Read)),
-			ui.Fact("Then", g.Text("the user cannot log in to the virtual host. What is connected is refused what it asks for.")))),
-		s.Sheet(clearPath, c.Form, g.Group{ui.Hidden("name", c.User), ui.Hidden("vhost", c.VHost)}, ui.Danger("Clear them"), ui.Link(userURL(c.User, ""), g.Text("Cancel"))),
+			ui.Fact("Virtual host", ui.Name(c.VHost)), where, ui.Fact("Write", ui.OrNone(c.Write)), ui.Fact("Read", ui.OrNone(c.Read)), ui.Fact("Then", g.Text(then)))),
+		s.Sheet(clearPath, c.Form, g.Group{ui.Hidden("name", c.User), ui.Hidden("vhost", c.VHost), ui.HiddenIf("exchange", c.Exchange)},
+			ui.Danger("Clear them"), ui.Link(userURL(c.User, ""), g.Text("Cancel"))),
 	}}
 }

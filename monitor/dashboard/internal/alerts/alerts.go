@@ -18,9 +18,7 @@ type page struct {
 	Sinks    []alert.SinkStatus
 	Rules    error // why the file of rules is not in force
 	Events   []string
-	Event    string // to fill in
-	VHost    string
-	Queue    string
+	Form     *ui.Form // of a silence, to fill in
 	Now      int64
 }
 
@@ -65,8 +63,7 @@ func (a Pages) Group() ui.Group {
 }
 
 func (a Pages) build(r *http.Request, _ ui.Visitor) (ui.View, error) {
-	v := r.URL.Query()
-	p := &page{On: a.Alerts != nil, Event: v.Get("event"), VHost: v.Get("vhost"), Queue: v.Get("queue"), Now: time.Now().UnixMilli()}
+	p := &page{On: a.Alerts != nil, Form: ui.NewForm(r.URL.Query(), "for", "1h"), Now: time.Now().UnixMilli()}
 	if p.On {
 		p.Subjects = bySubject(a.Alerts.List())
 		p.Silences, p.Sinks, p.Events = a.Alerts.Silences(), a.Alerts.Sinks(), alert.Events()

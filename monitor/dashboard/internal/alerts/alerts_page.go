@@ -84,7 +84,7 @@ func silenced(s *ui.Info, m alert.Silence) g.Node {
 		}
 		return ui.Name(text)
 	}
-	end := s.Change("/silences/end", ui.Hidden("id", m.ID), ui.Button("End"))
+	end := s.Change("/silences/end", "", ui.Hidden("id", m.ID), ui.Button("End"))
 	return h.Tr(
 		h.Td(or(m.Event, "all")), h.Td(or(m.VHost, "all")), h.Td(or(m.Queue, "all")), h.Td(or(m.Author, "")), h.Td(or(m.Comment, "")),
 		h.Td(h.Time(g.Text(format.Instant(m.ExpiresAt)))),
@@ -115,13 +115,12 @@ func (p *page) silenceForm(s *ui.Info) g.Node {
 	if !s.User.Admin {
 		return ui.Card("silence", "Silence alerts", nil, ui.Empty(g.Text("Only a user with the tag administrator may silence alerts.")))
 	}
-	lasts := h.Select(h.Name("for"),
-		ui.Option("15m", "15 minutes", "1h"), ui.Option("1h", "1 hour", "1h"), ui.Option("4h", "4 hours", "1h"), ui.Option("24h", "a day", "1h"), ui.Option("7d", "a week", "1h"))
-	return ui.Card("silence", "Silence alerts", nil, s.Change("/silences", h.Class("filter"),
-		ui.Choose("event", "Event", "all", p.Events, p.Event),
-		ui.Field("Virtual host", "vhost", p.VHost, h.Placeholder("all")),
-		ui.Field("Queue", "queue", p.Queue, h.Placeholder("all; * and ? are wildcards")),
-		h.Label(g.Text("For"), lasts),
-		h.Label(g.Text("Comment"), h.Input(h.Name("comment"), h.MaxLength("500"))),
+	f := p.Form
+	return ui.Card("silence", "Silence alerts", nil, s.Change("/silences", "filter",
+		f.Choose("Event", "event", "", ui.Or("all", p.Events)...),
+		f.Field("Virtual host", "vhost", "", h.Placeholder("all")),
+		f.Field("Queue", "queue", "", h.Placeholder("all; * and ? are wildcards")),
+		f.Choose("For", "for", "", "15m", "15 minutes", "1h", "1 hour", "4h", "4 hours", "24h", "a day", "7d", "a week"),
+		f.Field("Comment", "comment", "", h.MaxLength("500")),
 		ui.Primary("Silence")))
 }

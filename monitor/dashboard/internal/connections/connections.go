@@ -27,9 +27,8 @@ func New(o *operate.Operations, site ui.Site) Pages { return Pages{o, site, new(
 
 const (
 	tab       = "/connections"
+	consumers = "/consumers"
 	closePath = "/connection/close"
-	// maxRows bounds the rows of a list.
-	maxRows = 500
 )
 
 // Group has the pages and the form that closes a connection.
@@ -38,7 +37,7 @@ func (p Pages) Group() ui.Group {
 		Pages: map[string]ui.Page{
 			tab:           {Title: "Connections", Tab: tab, Live: true, Build: p.list},
 			"/connection": {Title: "Connection", Tab: tab, Live: true, Build: p.one},
-			"/consumers":  {Title: "Consumers", Tab: tab, Live: true, Build: p.consumers},
+			consumers:     {Title: "Consumers", Tab: tab, Live: true, Build: p.consumers},
 			closePath:     {Title: "Close", Tab: tab, Build: p.ask},
 		},
 		Changes: map[string]ui.Handler{closePath: p.close},
@@ -107,10 +106,10 @@ func (p Pages) gather(ctx context.Context, v ui.Visitor) ([]connection, error) {
 
 // listPage is the content of the page of connections.
 type listPage struct {
-	Find  string
-	List  []connection
-	Found int // those that match, more than are listed maybe
-	All   int
+	Find string
+	List []connection
+	Cut  ui.Cut // of those that match
+	All  int
 }
 
 func (p Pages) list(r *http.Request, v ui.Visitor) (ui.View, error) {
@@ -122,8 +121,7 @@ func (p Pages) list(r *http.Request, v ui.Visitor) (ui.View, error) {
 			page.List = append(page.List, *c)
 		}
 	}
-	page.Found = len(page.List)
-	page.List = page.List[:min(page.Found, maxRows)]
+	page.List, page.Cut = ui.CutOf(page.List, tab, r.URL.Query(), "page")
 	return page, err
 }
 
@@ -159,11 +157,11 @@ func (p Pages) mayClose(v ui.Visitor, user string) bool {
 
 // consumersPage is the content of the page of all consumers.
 type consumersPage struct {
-	Find  string
-	List  []operate.Holder
-	Found int
-	All   int
-	Now   int64
+	Find string
+	List []operate.Holder
+	Cut  ui.Cut
+	All  int
+	Now  int64
 }
 
 func (p Pages) consumers(r *http.Request, v ui.Visitor) (ui.View, error) {
@@ -175,8 +173,7 @@ func (p Pages) consumers(r *http.Request, v ui.Visitor) (ui.View, error) {
 			page.List = append(page.List, *c)
 		}
 	}
-	page.Found = len(page.List)
-	page.List = page.List[:min(page.Found, maxRows)]
+	page.List, page.Cut = ui.CutOf(page.List, consumers, r.URL.Query(), "page")
 	return page, err
 }
 

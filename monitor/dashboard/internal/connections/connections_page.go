@@ -23,17 +23,9 @@ func heading(title, path, find string) g.Node {
 	}
 	return g.Group{
 		h.H1(g.Text(title)),
-		ui.Choices("Lists", []ui.Choice{to("Connections", tab), to("Consumers", "/consumers")}),
-		ui.Search(path, ui.Field("Search", "q", find, h.Type("search"), h.Placeholder("client, user, address, queue")), ui.Button("Search")),
+		ui.Choices("Lists", []ui.Choice{to("Connections", tab), to("Consumers", consumers)}),
+		ui.Search(path, ui.NewForm(nil, "q", find).Field("Search", "q", "", h.Type("search"), h.Placeholder("client, user, address, queue")), ui.Button("Search")),
 	}
-}
-
-// cut says that a list is not whole.
-func cut(shown, found int) g.Node {
-	if shown == found {
-		return nil
-	}
-	return h.P(h.Class("note"), g.Text("The first "+format.Number(shown)+" of "+format.Number(found)+". Search to find others."))
 }
 
 func (p *listPage) Draw(*ui.Info) ui.Drawing {
@@ -41,12 +33,12 @@ func (p *listPage) Draw(*ui.Info) ui.Drawing {
 	switch {
 	case p.All == 0:
 		d.Live = ui.Only(g.Text("Nobody is connected."))
-	case p.Found == 0:
+	case p.Cut.Of == 0:
 		d.Live = ui.Only(g.Text("No connection matches. "), ui.Link(tab, g.Text("Show all")), g.Text("."))
 	default:
 		d.Live = h.Section(h.Class("card"), ui.Table(
 			[]string{"Client", "State", "#Past deadline", "#Unacked", "#Consumers", "#Channels", "#Published /s", "#Delivered /s", "User", "Address", "Connected"},
-			g.Map(p.List, func(c connection) g.Node { return c.row() })), cut(len(p.List), p.Found))
+			g.Map(p.List, func(c connection) g.Node { return c.row() })), p.Cut.DrawIfCut("connection"))
 	}
 	return d
 }
@@ -175,14 +167,14 @@ func (p *onePage) facts() g.Node {
 }
 
 func (p *consumersPage) Draw(*ui.Info) ui.Drawing {
-	d := ui.Drawing{Top: heading("Consumers", "/consumers", p.Find)}
+	d := ui.Drawing{Top: heading("Consumers", consumers, p.Find)}
 	switch {
 	case p.All == 0:
 		d.Live = ui.Only(g.Text("Nobody consumes."))
-	case p.Found == 0:
-		d.Live = ui.Only(g.Text("No consumer matches. "), ui.Link("/consumers", g.Text("Show all")), g.Text("."))
+	case p.Cut.Of == 0:
+		d.Live = ui.Only(g.Text("No consumer matches. "), ui.Link(consumers, g.Text("Show all")), g.Text("."))
 	default:
-		d.Live = h.Section(h.Class("card"), Table(p.List, p.Now, true), cut(len(p.List), p.Found))
+		d.Live = h.Section(h.Class("card"), Table(p.List, p.Now, true), p.Cut.DrawIfCut("consumer"))
 	}
 	return d
 }

@@ -3,6 +3,7 @@ package format
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -15,10 +16,13 @@ import (
 // Number groups digits by thousands.
 func Number[T int | int64 | uint64](n T) string { return humanize.Comma(int64(n)) }
 
-// Plural is "1 message", "1,200 messages".
+// Plural is "1 message", "1,200 messages", "3 policies".
 func Plural[T int | int64 | uint64](n T, noun string) string {
 	if n == 1 {
 		return "1 " + noun
+	}
+	if stem, ok := strings.CutSuffix(noun, "cy"); ok {
+		return Number(n) + " " + stem + "cies"
 	}
 	return Number(n) + " " + noun + "s"
 }

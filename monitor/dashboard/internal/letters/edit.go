@@ -141,7 +141,9 @@ func (d Pages) again(w http.ResponseWriter, r *http.Request, v ui.Visitor, p *ed
 // editedPage is the page with the form as it was filled in.
 func editedPage(f url.Values) (p editPage, err error) {
 	p = editPage{VHost: f.Get("vhost"), Queue: f.Get("name"), Allowed: true}
-	p.Draft.Draft = deadletters.Draft{Exchange: f.Get("exchange"), RoutingKey: f.Get("routing_key"), Properties: []byte(f.Get("properties"))}
+	p.Draft.Draft = deadletters.Draft{
+		Exchange: f.Get("exchange"), RoutingKey: f.Get("routing_key"), Properties: []byte(f.Get("properties")), Unpacked: f.Get("unpacked") == "1",
+	}
 	if p.Seq, err = strconv.ParseUint(f.Get("seq"), 10, 64); err != nil {
 		return p, operate.ErrMessageGone
 	}

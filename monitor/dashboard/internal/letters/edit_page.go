@@ -21,27 +21,39 @@ func (p *editPage) Draw(s *ui.Info) ui.Drawing {
 	case p.TooLarge:
 		return ui.Drawing{Top: append(top, ui.Only(g.Text("The body is larger than "+format.Bytes(maxEdited)+": download the message, change the file and import it.")))}
 	}
-	return ui.Drawing{Top: append(top, ui.Problem(p.Problem), p.form(s))}
+	return ui.Drawing{Top: append(top, p.form(s))}
 }
 
 func (p *editPage) form(s *ui.Info) g.Node {
 	body := "Body"
-	if p.Form == coded {
+	switch {
+	case p.Form == coded:
 		body = "Body, in base64 because it is not text"
+	case p.Draft.Unpacked:
+		body = "Body, unpacked: it is packed again as content_encoding says"
 	}
-	return h.Section(h.Class("card"), s.Change(EditPath, h.Class("edit"),
+	f := ui.NewForm(nil, "exchange", p.Draft.Exchange, "routing_key", p.Draft.RoutingKey, "properties", string(p.Draft.Properties), "body", p.Text)
+	if p.Problem != "" {
+		f.Wrong("", p.Problem)
+	}
+	return h.Section(h.Class("card"), s.Sheet(EditPath, f, g.Group{
 		p.names(),
-		ui.Field("Exchange", "exchange", p.Draft.Exchange, h.MaxLength("255"), h.Placeholder("the default exchange")),
-		ui.Field("Routing key", "routing_key", p.Draft.RoutingKey, h.MaxLength("255")),
-		ui.Area("Properties and headers, as JSON", "properties", string(p.Draft.Properties)),
-		ui.Area(body, "body", p.Text),
-		h.P(h.Class("faint"), g.Text("You see what has changed before anything is sent. The message leaves this queue only when another one has it; its history begins again there.")),
-		h.P(h.Class("pager"), ui.Spaced(ui.Primary("Review the change"), ui.Link(URL(p.VHost, p.Queue), g.Text("Cancel"))))))
+		f.Field("Exchange", "exchange", "", h.MaxLength("255"), h.Placeholder("the default exchange")),
+		f.Field("Routing key", "routing_key", "", h.MaxLength("255")),
+		f.Area("Properties and headers, as JSON", "properties", "", 10),
+		f.Area(body, "body", "", 10),
+		h.P(h.Class("faint whole"), g.Text("You see what has changed before anything is sent. The message leaves this queue only when another one has it; its history begins again there.")),
+	}, ui.Primary("Review the change"), ui.Link(URL(p.VHost, p.Queue), g.Text("Cancel"))))
 }
 
 // names are the hidden fields that say which message it is.
 func (p *editPage) names() g.Node {
+	unpacked := ""
+	if p.Draft.Unpacked {
+		unpacked = "1"
+	}
 	return g.Group{
+		ui.HiddenIf("unpacked", unpacked),
 		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("seq", strconv.FormatUint(p.Seq, 10)),
 		ui.Hidden("queue", strconv.FormatUint(p.Draft.QueueID, 10)), ui.Hidden("form", p.Form),
 	}
@@ -67,7 +79,7 @@ func (p *reviewPage) Draw(s *ui.Info) ui.Drawing {
 		h.H1(g.Text("Replay the changed message?")),
 		g.If(r.NotJSON != "", ui.Problem("The body is not valid JSON any more: "+r.NotJSON+".")),
 		g.If(r.Skipped != "", ui.Problem("The message would stay where it is, like those that "+skippedWords(string(r.Skipped))+".")),
-		s.Change(EditPath, h.Class("answer"), p.names(),
+		s.Change(EditPath, "doing", p.names(),
 			ui.Hidden("exchange", p.Draft.Exchange), ui.Hidden("routing_key", p.Draft.RoutingKey), ui.Hidden("properties", string(p.Draft.Properties)), ui.Hidden("body", p.Text),
 			send, does("again", "", "Go on changing"), ui.Link(URL(p.VHost, p.Queue), g.Text("Cancel"))),
 		diff,

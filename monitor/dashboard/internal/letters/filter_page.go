@@ -1,6 +1,8 @@
 package letters
 
 import (
+	"net/url"
+
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
@@ -39,44 +41,28 @@ func (p *listPage) form() g.Node {
 	if p.Oldest {
 		order = "oldest"
 	}
+	f := ui.NewForm(url.Values(p.Query))
+	for name, err := range p.Wrong {
+		f.Wrong(name, err.Error())
+	}
+	field := func(one fieldOf) g.Node { return one.draw(f) }
 	return h.Section(h.Class("card"), h.Aria("label", "Filter"),
 		p.saved(),
 		ui.Search(listPath,
 			ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.HiddenIf("order", order),
-			h.Label(g.Text("Reason"), h.Select(h.Name("reason"), ui.Option("", "any", p.Query.Get("reason")),
-				g.Map(deadletters.Reasons, func(v string) g.Node { return ui.Option(v, v, p.Query.Get("reason")) })), p.mistake("reason")),
-			g.Map(often, p.field),
-			h.Details(h.Class("more"), g.If(open, g.Attr("open")), h.Summary(g.Text("More conditions")), h.Div(h.Class("filter"), g.Map(seldom, p.field))),
+			f.Choose("Reason", "reason", "", ui.Or("any", deadletters.Reasons)...),
+			g.Map(often, field),
+			h.Details(h.Class("more"), g.If(open, g.Attr("open")), h.Summary(g.Text("More conditions")), h.Div(h.Class("filter"), g.Map(seldom, field))),
 			h.Div(h.Class("go"), ui.Primary("Search"), g.If(len(p.Query) > 0, ui.Link(URL(p.VHost, p.Queue), g.Text("Show all"))))))
 }
 
-// field is an input for each value, and for one more where there may be several.
-func (p *listPage) field(f fieldOf) g.Node {
-	values := p.Query[f.name]
-	if len(values) == 0 || f.several {
-		values = append(values[:len(values):len(values)], "")
+// draw is an input for each value, and for one more where there may be several.
+func (one *fieldOf) draw(f *ui.Form) g.Node {
+	attributes := []g.Node{h.MaxLength("1000"), g.If(one.placeholder != "", h.Placeholder(one.placeholder))}
+	if one.several {
+		return f.Fields(one.label, one.name, attributes...)
 	}
-	var inputs g.Group
-	for i, value := range values {
-		label := f.label
-		if i > 0 {
-			label = "and " + f.label
-		}
-		wrong := p.Wrong[f.name] != nil && value != ""
-		inputs = append(inputs, h.Label(g.Text(label),
-			h.Input(h.Name(f.name), h.Value(value), h.MaxLength("1000"), g.If(f.placeholder != "", h.Placeholder(f.placeholder)),
-				g.If(wrong, g.Group{h.Aria("invalid", "true"), h.Aria("describedby", "wrong-"+f.name)})),
-			g.If(i == 0, p.mistake(f.name))))
-	}
-	return inputs
-}
-
-// mistake says what is wrong with a field, beside it.
-func (p *listPage) mistake(field string) g.Node {
-	if p.Wrong[field] == nil {
-		return nil
-	}
-	return h.Span(h.Class("wrong"), h.ID("wrong-"+field), ui.Name(p.Wrong[field].Error()))
+	return f.Field(one.label, one.name, "", attributes...)
 }
 
 // saved lists the filters that were saved for the queue.
@@ -102,12 +88,12 @@ func (p *listPage) keep(s *ui.Info) g.Node {
 	where := g.Group{ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue)}
 	for _, f := range p.Saved {
 		if q, _ := deadletters.ParseQuery(f.Query); q.String() == p.Query.String() {
-			return s.Change(forgetPath, h.Class("keep"), where, ui.Hidden("filter", f.Name),
+			return s.Change(forgetPath, "doing", where, ui.Hidden("filter", f.Name),
 				ui.Faint("Saved as "), ui.Name(f.Name), g.If(f.By != "", g.Group{ui.Faint(" by "), ui.Name(f.By)}), g.Text(" "), h.Button(h.Class("quiet"), g.Text("Forget it")))
 		}
 	}
-	return s.Change(savePath, h.Class("keep"), where, queryFields(p.Query),
-		h.Label(h.Class("inline"), g.Text("Save this filter as "), h.Input(h.Name("as"), h.Required(), h.MaxLength("100"), g.Attr("size", "16"))), ui.Button("Save"))
+	return s.Change(savePath, "filter", where, queryFields(p.Query),
+		ui.NewForm(nil).Field("Save this filter as", "as", "", h.Required(), h.MaxLength("100"), g.Attr("size", "16")), ui.Button("Save"))
 }
 
 // queryFields are the hidden fields of a query.

@@ -86,7 +86,7 @@ func (p *listPage) cause(s *ui.Info, one *group) g.Node {
 			query[field] = []string{value}
 		}
 	}
-	replay := s.Change(replayPath, ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), queryFields(query), ui.Hidden("to", deadletters.ToOnward), ui.Button(then))
+	replay := s.Change(replayPath, "", ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), queryFields(query), ui.Hidden("to", deadletters.ToOnward), ui.Button(then))
 	return g.Group{
 		h.P(h.B(g.Text(format.Number(one.Messages))), g.Text(" "), from, g.Text(": "), says, g.Text("; then replay them to it, or back to where they came from.")),
 		g.If(p.May.replay, replay),
@@ -122,7 +122,7 @@ func (p *listPage) rows(s *ui.Info) g.Node {
 	case len(p.Rows) == 0:
 		return ui.Empty(g.Text("The queue is empty: no dead letters."))
 	}
-	return g.Group{slow, s.Change(replayPath, h.Class("letters"),
+	return g.Group{slow, s.Change(replayPath, "letters",
 		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), queryFields(p.Query), ui.Hidden("queue_id", strconv.FormatUint(p.QueueID, 10)),
 		ui.HiddenIf("order", p.At.Get("order")), ui.HiddenIf("after", p.At.Get("after")),
 		p.actions(),
@@ -214,6 +214,6 @@ func (p *listPage) importForm(s *ui.Info) g.Node {
 	return h.Details(h.Class("card"), h.Summary(g.Text("Import a file into this queue")),
 		h.Form(h.Class("filter"), h.Method("post"), h.Action(ImportPath), h.EncType("multipart/form-data"),
 			ui.Hidden("token", s.Token), ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), // before the file, which is read as it comes
-			h.Label(g.Text("An exported file, at most "+format.Bytes(MaxUpload)), h.Input(h.Type("file"), h.Name("file"), h.Accept(".jsonl,.json,.txt"), h.Required())),
+			ui.NewForm(nil).File("An exported file, at most "+format.Bytes(MaxUpload), "file", h.Accept(".jsonl,.json,.txt")),
 			ui.Button("Import")))
 }

@@ -36,12 +36,13 @@ func (p *messagePage) actions(s *ui.Info) g.Node {
 		return h.Button(h.FormAction(path), g.If(class != "", h.Class(class)), g.Text(text))
 	}
 	ready := !p.Letter.Unacked()
-	return s.Change(replayPath, h.Class("answer"),
+	return s.Change(replayPath, "doing",
 		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), ui.Hidden("of", "selected"), ui.Hidden("pick", number), ui.Hidden("queue_id", strconv.FormatUint(p.Letter.QueueID, 10)),
 		ui.Spaced(
 			g.If(p.May.replay && ready, does(replayPath, "primary", "Replay…")),
 			g.If(p.May.resend && ready, h.A(h.Class("button"), ui.Href(editURL(p.VHost, p.Queue, p.Seq)), g.Text("Change and replay…"))),
 			g.If(p.May.purge && ready, does(purgePath, "danger", "Delete…")),
+			g.If(p.May.replay && ready, ui.Faint("Replay shows first where the message would go, and what becomes of it there.")),
 			g.If(!ready, ui.Class("tag warn", g.Text("a consumer has it")))))
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"curfew/broker/deadletters"
 	"curfew/monitor/dashboard/internal/ui"
@@ -13,33 +12,28 @@ import (
 // purgePlan is a deletion that the user confirms by typing the number of messages.
 type purgePlan struct {
 	chosen
+	Form     *ui.Form
 	Matched  int
 	Position deadletters.Position // the messages that had entered the queue then
-	Typed    string               // the wrong number; "" none yet
 }
 
 // purge deletes dead letters if the user typed the number that the page asked for. Otherwise it
 // asks, for the messages that are in the queue now: what arrives later is left alone.
 func (d Pages) purge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	f := r.PostForm
-	p := &purgePlan{chosen: chosenBy(f), Typed: strings.TrimSpace(f.Get("confirm"))}
+	p := &purgePlan{chosen: chosenBy(r.PostForm), Form: ui.NewForm(r.PostForm)}
 	if d.stopped(w, r, v, &p.chosen) {
 		return
 	}
-	c, status := deadletters.Confirmation{Messages: -1}, http.StatusOK
+	f, c, status := p.Form, deadletters.Confirmation{Messages: -1}, http.StatusOK
 	if err := c.Position.UnmarshalText([]byte(f.Get("position"))); err != nil {
 		d.Site.Refuse(w, r, err)
 		return
 	}
-	if p.Typed != "" {
-		asked := f.Get("asked")
-		n, err := strconv.Atoi(p.Typed)
-		switch {
-		case err != nil || n < 0:
-			status = http.StatusBadRequest
-		case asked == "" || asked == p.Typed:
-			c.Messages = n
-		}
+	if n, _ := f.Integer("asked"); f.Get("confirm") != "" && f.Confirmed(strconv.FormatInt(n, 10)) {
+		c.Messages = int(n)
+	}
+	if !f.OK() {
+		status = http.StatusBadRequest
 	}
 	takeTime(w)
 	n, err := d.Operations.PurgeDeadLetters(r.Context(), v.Actor(), p.letters(), c)
@@ -47,6 +41,7 @@ func (d Pages) purge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	switch {
 	case asks:
 		p.Matched, p.Position = unconfirmed.Matched, unconfirmed.Position
+		f.Values.Del("confirm")
 		d.Site.Show(w, r, status, v, "/purge", p)
 	case err != nil:
 		d.Site.Refuse(w, r, err)

@@ -19,11 +19,10 @@ func (p *purgePlan) Draw(s *ui.Info) ui.Drawing {
 	return ui.Drawing{Live: g.Group{
 		path,
 		h.H1(g.Text("Delete " + format.Plural(p.Matched, "message") + " for good?")),
-		g.If(p.Typed != "", ui.Problem("Nothing was deleted: the number is not "+p.Typed+".")),
-		s.Change(purgePath, h.Class("answer"), ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), queryFields(p.fixed()),
-			ui.Hidden("asked", n), ui.Hidden("position", p.Position.String()),
-			h.Label(g.Text("Type "+n+" to delete them"), h.Input(h.Name("confirm"), g.Attr("inputmode", "numeric"), h.AutoComplete("off"), g.Attr("size", "10"), h.Required(), h.AutoFocus())),
-			ui.Danger("Delete them"), back),
 		h.Section(h.Class("card"), ui.Facts(ui.Fact("Queue", ui.Name(p.Queue)), queryFacts(p.Query), g.If(len(p.Query) == 0, ui.Fact("Messages", g.Text("all that are ready now"))))),
+		h.Section(h.Class("card"), s.Sheet(purgePath, p.Form, g.Group{
+			ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), queryFields(p.fixed()), ui.Hidden("asked", n), ui.Hidden("position", p.Position.String()),
+			p.Form.Typed(n),
+		}, ui.Danger("Delete them"), back)),
 	}}
 }

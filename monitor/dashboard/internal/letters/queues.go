@@ -3,6 +3,7 @@ package letters
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"curfew/broker/deadletters"
 	"curfew/monitor/dashboard/internal/ui"
@@ -10,26 +11,35 @@ import (
 
 // queuesPage is the content of the page of dead letters.
 type queuesPage struct {
-	Queues  []deadletters.Queue
-	Total   int
+	Find    string
+	Queues  []*deadletters.Queue
+	Cut     ui.Cut
+	All     int // queues
+	Total   int // messages
 	Replays []deadletters.Replay
 }
 
 const maxReplays = 10 // that the page lists
 
 func (d Pages) queues(r *http.Request, v ui.Visitor) (ui.View, error) {
-	l := &queuesPage{}
-	var err error
-	if l.Queues, err = d.Operations.ListDeadLetterQueues(r.Context(), v.Actor(), ""); err != nil {
+	q := r.URL.Query()
+	l := &queuesPage{Find: q.Get("q")}
+	all, err := d.Operations.ListDeadLetterQueues(r.Context(), v.Actor(), "")
+	if err != nil {
 		return nil, err
 	}
 	if l.Replays, err = d.Operations.ListReplays(r.Context(), v.Actor()); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(l.Queues, func(a, b deadletters.Queue) int { return b.Ready + b.Unacked - a.Ready - a.Unacked })
-	for _, q := range l.Queues {
+	find := strings.ToLower(l.Find)
+	for _, q := range all {
 		l.Total += q.Ready + q.Unacked
+		if strings.Contains(strings.ToLower(q.Queue), find) {
+			l.Queues = append(l.Queues, q)
+		}
 	}
+	l.All = len(all)
+	l.Queues, l.Cut = ui.CutOf(l.Queues, "/dead-letters", q, "page")
 	slices.Reverse(l.Replays)
 	l.Replays = l.Replays[:min(len(l.Replays), maxReplays)]
 	return l, nil

@@ -15,7 +15,12 @@ import (
 )
 
 func (l *queuesPage) Draw(s *ui.Info) ui.Drawing {
-	return ui.Drawing{Top: h.H1(g.Text("Dead letters")), Live: g.Group{g.If(len(l.Replays) > 0, l.replays(s)), l.queues()}}
+	top := g.Group{h.H1(g.Text("Dead letters"))}
+	if l.All > ui.PageRows || l.Find != "" {
+		top = append(top, ui.Search("/dead-letters", ui.NewForm(nil, "q", l.Find).Field("Queue contains", "q", "", h.Type("search")), ui.Button("Search")))
+	}
+	top = append(top, ui.Search("/audit", ui.NewForm(nil).Field("Find what became of a message", "message_id", "", h.Type("search"), h.Placeholder("message id"), h.Required(), h.MaxLength("255")), ui.Button("Find")))
+	return ui.Drawing{Top: top, Live: g.Group{g.If(len(l.Replays) > 0, l.replays(s)), l.queues()}}
 }
 
 func (l *queuesPage) replays(s *ui.Info) g.Node {
@@ -26,7 +31,7 @@ func (l *queuesPage) replays(s *ui.Info) g.Node {
 // replayed is a row of the replays.
 func replayed(s *ui.Info, r deadletters.Replay) g.Node {
 	share := strconv.Itoa(share(&r))
-	cancel := s.Change("/dead-letters/cancel", ui.Hidden("id", r.ID), ui.Button("Cancel"))
+	cancel := s.Change("/dead-letters/cancel", "", ui.Hidden("id", r.ID), ui.Button("Cancel"))
 	return h.Tr(
 		h.Td(ui.Link(URL(r.VHost, r.Queue), ui.Name(r.Queue))),
 		h.Td(replayState(r.State), g.If(r.Error != "", g.Group{g.Text(" "), ui.Class("bad", ui.Name(r.Error))})),
@@ -60,16 +65,20 @@ func stayed(skipped map[deadletters.SkipReason]int) g.Node {
 }
 
 func (l *queuesPage) queues() g.Node {
-	if len(l.Queues) == 0 {
-		return ui.Card("holders", "Queues with dead letters", nil, ui.Empty(
+	const title = "Queues with dead letters"
+	switch {
+	case l.All == 0:
+		return ui.Card("holders", title, nil, ui.Empty(
 			g.Text("No queue has dead letters, and none sends any. Give a queue a dead-letter exchange (a policy with "), ui.Code("dead-letter-exchange"),
 			g.Text(", or "), ui.Code("x-dead-letter-queue"), g.Text("). What expires or is rejected there can then be seen, searched and replayed here.")))
+	case len(l.Queues) == 0:
+		return ui.Card("holders", title, nil, ui.Empty(g.Text("None of them matches. "), ui.Link("/dead-letters", g.Text("Show all")), g.Text(".")))
 	}
-	return ui.Card("holders", "Queues with dead letters", g.If(l.Total > 0, ui.Faint(format.Plural(l.Total, "message"))),
-		ui.Table([]string{"Queue", "#Messages", "#Size", "From"}, g.Map(l.Queues, letterQueue)))
+	return ui.Card("holders", title, g.If(l.Total > 0, ui.Faint(format.Plural(l.Total, "message")+" in all")),
+		ui.Table([]string{"Queue", "#Messages", "#Size", "From"}, g.Map(l.Queues, letterQueue)), l.Cut.DrawIfCut("queue"))
 }
 
-func letterQueue(q deadletters.Queue) g.Node {
+func letterQueue(q *deadletters.Queue) g.Node {
 	const most = 8
 	from := q.From
 	if len(from) > most {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -22,8 +21,7 @@ const tryTime = 2 * time.Minute
 type plan struct {
 	chosen
 	Order deadletters.Request
-	Form  url.Values       // as it was filled in
-	Wrong map[string]error // by field
+	Form  *ui.Form
 	Run   deadletters.Replay
 }
 
@@ -33,14 +31,12 @@ func (d Pages) replay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	if d.stopped(w, r, v, &c) {
 		return
 	}
-	p := &plan{chosen: c, Form: r.PostForm}
-	p.read(r.PostForm)
+	p := &plan{chosen: c, Form: ui.NewForm(r.PostForm)}
+	p.read()
 	confirmed := r.PostFormValue("confirmed") == "1"
 	p.Order.DryRun = !confirmed
-	status := http.StatusOK
-	if len(p.Wrong) > 0 {
-		status = http.StatusBadRequest
-		d.Site.Show(w, r, status, v, "/replay", p)
+	if !p.Form.OK() {
+		d.Site.Show(w, r, http.StatusBadRequest, v, "/replay", p)
 		return
 	}
 	takeTime(w)
@@ -51,21 +47,21 @@ func (d Pages) replay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	case err != nil && ctx.Err() != nil && r.Context().Err() == nil:
 		d.Site.Fail(w, r, http.StatusServiceUnavailable, "The try took too long and was ended. Narrow the filter, or use curfew dlq replay.")
 	case errors.Is(err, deadletters.ErrRequest) && !errors.Is(err, deadletters.ErrRedeclared):
-		p.Wrong = map[string]error{"to": err}
+		p.Form.Wrong("to", err.Error())
 		d.Site.Show(w, r, http.StatusBadRequest, v, "/replay", p)
 	case err != nil:
 		d.Site.Refuse(w, r, err)
 	case !confirmed:
 		p.Run, p.Order = run, run.Request
-		d.Site.Show(w, r, status, v, "/replay", p)
+		d.Site.Show(w, r, http.StatusOK, v, "/replay", p)
 	default:
 		http.Redirect(w, r, "/dead-letters", http.StatusSeeOther)
 	}
 }
 
 // read reads the options of a replay from its form.
-func (p *plan) read(f url.Values) {
-	p.Wrong = map[string]error{}
+func (p *plan) read() {
+	f := p.Form
 	p.Order = deadletters.Request{
 		VHost: p.VHost, Queue: p.Queue, Filter: p.Filter,
 		Options: deadletters.Options{To: f.Get("to"), TTL: f.Get("ttl"), KeepDeaths: f.Get("keep_deaths") == "1"},
@@ -75,20 +71,20 @@ func (p *plan) read(f url.Values) {
 		o.Exchange, o.Key = f.Get("to_exchange"), f.Get("to_key")
 	}
 	if err := o.Position.UnmarshalText([]byte(f.Get("position"))); err != nil {
-		p.Wrong["to"] = err
+		f.Wrong("to", err.Error())
 	}
 	var err error
 	if text := strings.TrimSpace(f.Get("ttl_of")); o.TTL == deadletters.TTLMillis {
 		lasts, err := time.ParseDuration(text)
 		if err != nil || lasts < time.Millisecond {
-			p.Wrong["ttl_of"] = fmt.Errorf("write a time such as 10m, not %q", text)
+			f.Wrong("ttl_of", fmt.Sprintf("write a time such as 10m, not %q", text))
 		}
 		o.Millis = lasts.Milliseconds()
 	}
 	if o.Limit, err = strconv.Atoi(cmp.Or(strings.TrimSpace(f.Get("limit")), "0")); err != nil || o.Limit < 0 {
-		p.Wrong["limit"] = fmt.Errorf("%q is not a number of messages", f.Get("limit"))
+		f.Wrong("limit", fmt.Sprintf("%q is not a number of messages", f.Get("limit")))
 	}
 	if o.Rate, err = strconv.ParseFloat(cmp.Or(strings.TrimSpace(f.Get("rate")), "0"), 64); err != nil || !(o.Rate >= 0) {
-		p.Wrong["rate"] = fmt.Errorf("%q is not a rate", f.Get("rate"))
+		f.Wrong("rate", fmt.Sprintf("%q is not a rate", f.Get("rate")))
 	}
 }

@@ -22,7 +22,7 @@ func (p *plan) Draw(s *ui.Info) ui.Drawing {
 	n, back := p.Run.Replayed, "Cancel"
 	title := "Nothing would be replayed"
 	switch {
-	case len(p.Wrong) > 0:
+	case !p.Form.OK():
 		title = "Replay"
 	case n > 0:
 		title = "Replay " + format.Plural(n, "message") + "?"
@@ -30,9 +30,9 @@ func (p *plan) Draw(s *ui.Info) ui.Drawing {
 	return ui.Drawing{Live: g.Group{
 		crumbs(p.VHost, p.Queue),
 		h.H1(g.Text(title)),
-		g.If(len(p.Wrong) == 0, g.Group{
+		g.If(p.Form.OK(), g.Group{
 			g.Map(p.warnings(), func(text string) g.Node { return h.P(h.Class("problem"), g.Text(text)) }),
-			s.Change(replayPath, h.Class("answer"), ui.Hidden("confirmed", "1"), p.fields(),
+			s.Change(replayPath, "doing", ui.Hidden("confirmed", "1"), p.fields(),
 				g.If(n > 0, h.Button(h.Class("primary"), h.AutoFocus(), g.Text("Replay "+format.Plural(n, "message")))),
 				ui.Link(URL(p.VHost, p.Queue), g.Text(back))),
 			h.Div(h.Class("columns"),
@@ -113,28 +113,21 @@ func drawTarget(vhost string, t *deadletters.Target) g.Node {
 
 // options is the form to try the replay otherwise.
 func (p *plan) options(s *ui.Info) g.Node {
-	o, f := &p.Order, p.Form
-	mistake := func(field string) g.Node {
-		if p.Wrong[field] == nil {
-			return nil
-		}
-		return h.Span(h.Class("wrong"), h.Role("alert"), ui.Name(p.Wrong[field].Error()))
-	}
+	f := p.Form
+	f.Values.Set("to", p.Order.To)
+	f.Values.Set("ttl", p.Order.TTL)
 	input := func(label, field, placeholder string) g.Node {
-		return h.Label(g.Text(label), h.Input(h.Name(field), h.Value(f.Get(field)), h.MaxLength("255"), h.Placeholder(placeholder), g.Attr("size", "14"), g.If(p.Wrong[field] != nil, h.Aria("invalid", "true"))), mistake(field))
+		return f.Field(label, field, "", h.MaxLength("255"), h.Placeholder(placeholder), g.Attr("size", "14"))
 	}
-	return s.Change(replayPath, h.Class("filter"),
+	return s.Change(replayPath, "filter",
 		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), queryFields(p.Query),
-		h.Label(g.Text("To"), h.Select(h.Name("to"),
-			ui.Option(deadletters.ToOrigin, "where each was published to", o.To), ui.Option(deadletters.ToQueue, "the queue each first died in", o.To),
-			ui.Option(deadletters.ToOnward, "on to the exchange it came here by", o.To), ui.Option(deadletters.ToExchange, "this exchange and key:", o.To)), mistake("to")),
+		f.Choose("To", "to", "", deadletters.ToOrigin, "where each was published to", deadletters.ToQueue, "the queue each first died in",
+			deadletters.ToOnward, "on to the exchange it came here by", deadletters.ToExchange, "this exchange and key:"),
 		input("Exchange", "to_exchange", "the default exchange"), input("Routing key", "to_key", "its own"),
-		h.Label(g.Text("Time to live"), h.Select(h.Name("ttl"),
-			ui.Option("fresh", "as when published, from now", o.TTL), ui.Option("remaining", "what is left of it", o.TTL), ui.Option("none", "only that of its queue", o.TTL),
-			ui.Option("millis", "this long:", o.TTL))),
+		f.Choose("Time to live", "ttl", "", "fresh", "as when published, from now", "remaining", "what is left of it", "none", "only that of its queue", "millis", "this long:"),
 		input("Lives for", "ttl_of", "10m"),
 		input("At most", "limit", "all"), input("Per second", "rate", "no limit"),
-		h.Label(h.Class("inline"), h.Input(h.Type("checkbox"), h.Name("keep_deaths"), h.Value("1"), g.If(o.KeepDeaths, h.Checked())), g.Text(" Keep the death history")),
+		f.Check("Keep the death history", "keep_deaths"),
 		ui.Button("Try again"),
 		h.P(h.Class("faint"), g.Text("A try moves nothing. A message leaves this queue only when another one has it; what arrives after the try is left alone.")))
 }

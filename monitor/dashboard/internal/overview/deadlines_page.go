@@ -85,7 +85,7 @@ func (p *deadlinesPage) row(d operate.Deadline) g.Node {
 	case m.Unacked():
 		state = g.Text("with a consumer")
 	}
-	change := ui.MessageURL("/deadline", vhost, name, uint64(m.Seq))
+	change := ui.DeadlineURL(vhost, name, m.QueueID, uint64(m.Seq))
 	id := ui.Faint("none")
 	if m.Properties.MessageID != "" {
 		id = ui.Name(m.Properties.MessageID)

@@ -38,12 +38,13 @@ type overview struct {
 	Health           monitor.Health
 	Timeline         *timeline
 	History          *trends.Card
-	Next             int64 // Unix ms of the next deadline that is known; 0 none
 	Histogram        *histogram
 	Late             string // 99 in 100 since the start were no later; "" not known
 	Forecasts        []monitor.Forecast
 	MoreForecasts    int
 	WillMiss, AtRisk int
+	Next             *monitor.Forecast // of the queue whose messages expire first, of those that will; nil: none will
+	ExpiredToday     int64             // in the last day; negative: not known
 	RecentExpiries   []monitor.RecentExpiry
 	Alerts           []alert.Status
 	Firing, Critical int      // alerts
@@ -97,7 +98,10 @@ func (d *Pages) Group() ui.Group {
 }
 
 func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
-	o := &overview{State: d.State(), Watched: d.Monitor != nil, Audited: d.Audited}
+	o := &overview{State: d.State(), Watched: d.Monitor != nil, Audited: d.Audited, ExpiredToday: -1}
+	if d.History != nil {
+		o.ExpiredToday = d.History.ExpiredInADay()
+	}
 	o.Rates = d.rates.Of(time.Now(), o.Totals)
 	if err := o.count(r.Context(), d.Operations, v); err != nil {
 		return nil, err
@@ -135,8 +139,7 @@ func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visit
 		return nil
 	}
 	queues, err := of.ListQueues(ctx, v.Actor())
-	for i := range queues {
-		q := &queues[i]
+	for _, q := range queues {
 		o.Ready, o.Unacked, o.Consumers = o.Ready+q.Ready, o.Unacked+q.Unacked, o.Consumers+q.Consumers
 	}
 	o.Queues = len(queues)
@@ -152,10 +155,14 @@ func (o *overview) watch(m Monitor, q url.Values) {
 	o.RecentExpiries = m.RecentExpiries()
 	o.RecentExpiries = o.RecentExpiries[:min(len(o.RecentExpiries), overviewExpiries)]
 	all := m.Forecasts()
-	for _, f := range all {
+	for i := range all {
+		f := &all[i]
 		o.WillMiss += f.WillMiss
 		if f.AtRisk {
 			o.AtRisk++
+		}
+		if f.WillMiss > 0 && f.FirstMiss != 0 && (o.Next == nil || f.FirstMiss < o.Next.FirstMiss) {
+			o.Next = f
 		}
 	}
 	// Queues at risk come first, then those with most deadlines.
@@ -188,12 +195,20 @@ func (o *overview) judge() {
 	add(len(o.Undelivered) > 0, warn, "Alerts do not arrive where they should", o.Undelivered...)
 	switch {
 	case o.AtRisk > 0:
-		add(true, warn, fmt.Sprintf("%s in %s at risk of expiring", format.Plural(o.WillMiss, "message"), format.Plural(o.AtRisk, "queue")), "Add consumers or make them faster: see the forecast below.")
+		add(true, warn, fmt.Sprintf("%s in %s at risk of expiring", format.Plural(o.WillMiss, "message"), format.Plural(o.AtRisk, "queue")), o.next("Add consumers or make them faster.")...)
 	case o.WillMiss > 0:
-		add(true, warn, format.Plural(o.WillMiss, "message")+" at risk: will expire if consumers go on like this", "There is time left: see the forecast below.")
+		add(true, warn, format.Plural(o.WillMiss, "message")+" at risk: will expire if consumers go on like this", o.next("There is time left.")...)
 	}
 	add(o.Firing > o.Critical, warn, format.Plural(o.Firing-o.Critical, "alert")+" firing", o.firing("")...)
 	add(len(o.Verdicts) == 0, good, "Every deadline is watched, none is late")
+}
+
+// next says which queue is the next to miss a deadline, before what to do.
+func (o *overview) next(then string) []string {
+	if o.Next == nil {
+		return []string{then}
+	}
+	return []string{"The next is in " + o.Next.Queue + ", " + format.Until(o.Next.FirstMiss, o.NowMillis) + ". " + then}
 }
 
 // The levels of a verdict.

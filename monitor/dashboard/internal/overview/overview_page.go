@@ -11,11 +11,14 @@ import (
 )
 
 func (o *overview) Draw(*ui.Info) ui.Drawing {
-	columns := g.Group{o.alerts(), o.components()}
+	columns := func(parts ...g.Node) g.Node { return h.Div(append([]g.Node{h.Class("columns")}, parts...)...) }
+	live := g.Group{o.verdicts(), o.figures(), o.Timeline.draw()}
 	if o.Watched {
-		columns = g.Group{o.forecasts(), o.lateness(), o.expired(), o.alerts(), o.components()}
+		live = append(live, columns(o.forecasts(), o.components()), o.History.Draw(), columns(o.lateness(), o.alerts(), o.expired()))
+	} else {
+		live = append(live, o.History.Draw(), columns(o.alerts(), o.components()))
 	}
-	return ui.Drawing{Charts: o.History != nil, Live: g.Group{o.verdicts(), o.figures(), o.Timeline.draw(), o.History.Draw(), h.Div(h.Class("columns"), columns)}}
+	return ui.Drawing{Charts: o.History != nil, Live: live}
 }
 
 // verdicts is the banner.
@@ -40,10 +43,15 @@ func (o *overview) figures() g.Node {
 	if o.Late != "" {
 		late = o.Late
 	}
+	today := "–"
+	if o.ExpiredToday >= 0 {
+		today = format.Number(o.ExpiredToday)
+	}
 	return ui.Figures(
 		ui.Figure("Deadlines ahead", g.Text(format.Number(o.Health.Pending))),
 		ui.Figure("At risk", g.If(o.WillMiss > 0, h.Class("warn")), g.Text(format.Number(o.WillMiss))),
 		ui.Figure("Lateness, p99", g.Text(late)),
+		ui.Figure("Expired, 24 h", g.Text(today)),
 		g.If(!o.Remote, o.traffic(perSecond)))
 }
 
@@ -54,7 +62,6 @@ func (o *overview) traffic(perSecond func(rate float64) g.Node) g.Node {
 		ui.Figure("Unacked", g.Text(format.Number(o.Unacked))),
 		ui.Figure("Published /s", perSecond(o.Rates.Published)),
 		ui.Figure("Delivered /s", perSecond(o.Rates.Delivered)),
-		ui.Figure("Expired /s", perSecond(o.Rates.Expired)),
 	}
 }
 
@@ -64,9 +71,9 @@ func (o *overview) forecasts() g.Node {
 		more = ui.Link("/queues?sort=miss&desc=1", g.Text(format.Number(o.MoreForecasts)+" more"))
 	}
 	if len(o.Forecasts) == 0 {
-		return ui.Card("forecast", "Forecast", more, ui.Empty(g.Text("No messages with deadlines wait in any queue.")))
+		return ui.Card("forecast", "Forecast by queue", more, ui.Empty(g.Text("No messages with deadlines wait in any queue.")))
 	}
-	return ui.Card("forecast", "Forecast", more, ui.Table([]string{"Queue", "#Deadlines", "#Drain /s", "#At risk", "#First expires"},
+	return ui.Card("forecast", "Forecast by queue", more, ui.Table([]string{"Queue", "#Deadlines", "#Drain /s", "#At risk", "#First expires"},
 		g.Map(o.Forecasts, func(f monitor.Forecast) g.Node { return o.forecast(&f) })))
 }
 

@@ -17,26 +17,23 @@ import (
 
 // exchangeList is the content of the page of exchanges.
 type exchangeList struct {
-	Find       string
-	List       []operate.ExchangeInfo
-	Found, All int
-	Done       string
+	Find string
+	List []operate.ExchangeInfo
+	Cut  ui.Cut
+	Done string
 }
-
-// maxRows bounds the rows of a list.
-const maxRows = 500
 
 func (p Pages) listExchanges(r *http.Request, v ui.Visitor) (ui.View, error) {
 	all, err := p.Operations.ListExchanges(r.Context(), v.Actor())
 	q := r.URL.Query()
-	page := &exchangeList{Find: q.Get("q"), All: len(all), Done: map[string]string{"deleted": "The exchange is deleted."}[q.Get("done")]}
+	page := &exchangeList{Find: q.Get("q"), Done: map[string]string{"deleted": "The exchange is deleted."}[q.Get("done")]}
 	for _, x := range all {
 		if strings.Contains(strings.ToLower(x.Name), strings.ToLower(page.Find)) {
 			page.List = append(page.List, x)
 		}
 	}
-	page.Found = len(page.List)
-	page.List = page.List[:min(page.Found, maxRows)]
+	q.Del("done")
+	page.List, page.Cut = ui.CutOf(page.List, exchanges, q, "page")
 	return page, err
 }
 

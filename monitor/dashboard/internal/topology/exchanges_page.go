@@ -26,9 +26,9 @@ func (p *exchangeList) Draw(*ui.Info) ui.Drawing {
 	top := g.Group{
 		h.H1(g.Text("Exchanges")), ui.Done(p.Done),
 		ui.Menu("Actions", ui.Action(newExchange, "New exchange…"), ui.Action(newBinding, "Bind…"), ui.Action(publish, "Publish…")),
-		ui.Search(exchanges, ui.Field("Name contains", "q", p.Find, h.Type("search")), ui.Button("Search")),
+		ui.Search(exchanges, ui.NewForm(nil, "q", p.Find).Field("Name contains", "q", "", h.Type("search")), ui.Button("Search")),
 	}
-	if p.Found == 0 {
+	if p.Cut.Of == 0 {
 		return ui.Drawing{Top: top, Live: ui.Only(g.Text("No exchange matches. "), ui.Link(exchanges, g.Text("Show all")), g.Text("."))}
 	}
 	return ui.Drawing{Top: top, Live: h.Section(h.Class("card"),
@@ -39,7 +39,7 @@ func (p *exchangeList) Draw(*ui.Info) ui.Drawing {
 				ui.Amount(ui.OrFaint(x.Bindings)), ui.Amount(ui.OrFaint(int(x.PublishedIn))), ui.Amount(ui.OrFaint(int(x.PublishedOut))),
 				h.Td(ui.Names(of.features(), ui.Faint("–"))))
 		})),
-		g.If(p.Found > len(p.List), h.P(h.Class("note"), g.Text("The first "+format.Number(len(p.List))+" of "+format.Number(p.Found)+"."))))}
+		p.Cut.DrawIfCut("exchange"))}
 }
 
 // features are the flags that the exchange was declared with.
@@ -95,7 +95,7 @@ func Bindings(s *ui.Info, vhost string, list []operate.Binding) g.Node {
 	list = list[:min(found, maxBindings)]
 	return g.Group{
 		ui.Table([]string{"From", "By the key", "To", "Arguments", ""}, g.Map(list, func(b operate.Binding) g.Node {
-			remove := s.Change(deleteBinding, (&unbinding{Binding: b, VHost: vhost}).fields(), ui.Button("Unbind…"))
+			remove := s.Change(deleteBinding, "", (&unbinding{Binding: b, VHost: vhost}).fields(), ui.Button("Unbind…"))
 			return h.Tr(
 				h.Td(exchangeLink(vhost, b.Source)), h.Td(key(b.RoutingKey)), h.Td(end(vhost, &b)), h.Td(arguments(b.Args)),
 				h.Td(h.Class("tight"), g.If(b.Source != "", remove)))

@@ -115,14 +115,12 @@ func (p Pages) deleteQueue(w http.ResponseWriter, r *http.Request, v ui.Visitor)
 		p.Site.Refuse(w, r, operate.ErrNotFound)
 		return
 	}
-	switch asked, _ := f.Integer("asked"); {
-	case asked > 0:
-		f.Confirmed(int(asked))
-	case d.Messages > 0 && !f.Checked("if_empty"):
-		f.Wrong("", "Nothing was deleted: the queue was empty, and has messages now.")
-	}
-	if f.OK() {
-		_, err = p.Operations.DeleteQueue(r.Context(), v.Actor(), ui.Named(f.Values), operate.QueueDeletion{QueueID: id, IfUnused: f.Checked("if_unused"), IfEmpty: f.Checked("if_empty")})
+	asked, _ := f.Integer("asked")
+	most := int(asked)
+	if most == 0 || f.Confirmed(strconv.Itoa(most)) {
+		_, err = p.Operations.DeleteQueue(r.Context(), v.Actor(), ui.Named(f.Values), operate.QueueDeletion{
+			QueueID: id, IfUnused: f.Checked("if_unused"), IfEmpty: f.Checked("if_empty"), AtMost: &most,
+		})
 	}
 	if err != nil || !f.OK() {
 		f.Values.Del("confirm")
@@ -166,7 +164,7 @@ func (p Pages) purge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	f := d.Form
 	asked, _ := f.Integer("asked")
 	n := 0
-	if f.Confirmed(int(asked)) {
+	if f.Confirmed(strconv.Itoa(int(asked))) {
 		n, err = p.Operations.PurgeSeen(r.Context(), v.Actor(), ui.Named(f.Values), deadletters.Confirmation{Messages: int(asked), Position: d.Position})
 		if _, changed := errors.AsType[*deadletters.Unconfirmed](err); changed {
 			f.Wrong("confirm", "Nothing was deleted: the queue has changed meanwhile.")

@@ -69,12 +69,12 @@ func (d *queueDeletion) Draw(s *ui.Info) ui.Drawing {
 	f := d.Form
 	typed := g.Node(nil)
 	if d.Messages > 0 {
-		typed = f.Typed(d.Messages)
+		typed = f.Typed(strconv.Itoa(d.Messages))
 	}
 	return ui.Drawing{Live: g.Group{
 		d.crumbs(), h.H1(g.Text("Delete the queue "), ui.Name(d.Name), g.Text("?")),
 		h.Section(h.Class("card"), ui.Facts(
-			ui.Fact("Messages", g.If(d.Messages > 0, h.Class("bad")), g.Text(format.Number(d.Messages)+": they are lost, with what arrives until then. They are not dead-lettered.")),
+			ui.Fact("Messages", g.If(d.Messages > 0, h.Class("bad")), g.Text(format.Number(d.Messages)+": they are lost, and not dead-lettered. If more arrive before the deletion, the queue stays.")),
 			ui.Fact("Consumers", g.If(d.Consumers > 0, h.Class("warn")), g.Text(format.Number(d.Consumers)+": they are cancelled.")))),
 		h.Section(h.Class("card"), s.Sheet(deleteQueue, f, append(d.fields(), ui.Hidden("queue", strconv.FormatUint(d.ID, 10)),
 			h.FieldSet(h.Legend(g.Text("Only if")), f.Check("it is empty", "if_empty"), f.Check("nobody consumes", "if_unused")), typed),
@@ -94,7 +94,7 @@ func (d *queuePurge) Draw(s *ui.Info) ui.Drawing {
 		h.Section(h.Class("card"), ui.Facts(
 			ui.Fact("Queue", ui.Name(d.Name)),
 			ui.Fact("Messages", g.Text("those that are ready now; what arrives later stays, and what consumers hold")))),
-		h.Section(h.Class("card"), s.Sheet(purgeQueue, d.Form, append(d.fields(), ui.Hidden("position", d.Position.String()), d.Form.Typed(d.Messages)),
+		h.Section(h.Class("card"), s.Sheet(purgeQueue, d.Form, append(d.fields(), ui.Hidden("position", d.Position.String()), d.Form.Typed(strconv.Itoa(d.Messages))),
 			ui.Danger("Delete them"), d.cancel())),
 	}}
 }

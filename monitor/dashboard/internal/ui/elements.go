@@ -171,31 +171,6 @@ func HiddenIf(name, value string) g.Node {
 	return Hidden(name, value)
 }
 
-// Choose is a field with values to choose from. The empty value is labelled otherwise.
-func Choose(name, label, otherwise string, values []string, chosen string) g.Node {
-	return h.Label(g.Text(label), h.Select(h.Name(name), Option("", otherwise, chosen),
-		g.Map(values, func(v string) g.Node { return Option(v, v, chosen) })))
-}
-
-func Option(value, text, chosen string) g.Node {
-	return h.Option(h.Value(value), g.If(value == chosen && value != "", h.Selected()), Name(text))
-}
-
-// Field is an input field.
-func Field(label, name, value string, attributes ...g.Node) g.Node {
-	return h.Label(g.Text(label), h.Input(h.Name(name), h.Value(value), g.Group(attributes)))
-}
-
-// Search is a form that searches and changes nothing.
-func Search(action string, children ...g.Node) g.Node {
-	return h.Form(h.Class("filter"), h.Method("get"), h.Action(action), h.Role("search"), g.Group(children))
-}
-
-// Change is a form that changes something. It has the visitor's token.
-func (s *Info) Change(action string, children ...g.Node) g.Node {
-	return h.Form(h.Method("post"), h.Action(action), Hidden("token", s.Token), g.Group(children))
-}
-
 func Button(text string) g.Node  { return h.Button(g.Text(text)) }
 func Primary(text string) g.Node { return h.Button(h.Class("primary"), g.Text(text)) }
 
@@ -271,11 +246,6 @@ func Due(at, now int64) g.Node {
 		return Faint("none")
 	}
 	return g.Group{Bold(format.UTC(at)), g.Text(" "), Faint(format.Until(at, now))}
-}
-
-// Area is a field of several lines. Browsers drop a line break at its beginning.
-func Area(label, name, text string) g.Node {
-	return h.Label(g.Text(label), h.Textarea(h.Name(name), h.Rows("10"), g.Attr("spellcheck", "false"), g.Text("\n"+text)))
 }
 
 // Severity is the severity of an alert.

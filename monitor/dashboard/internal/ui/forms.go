@@ -72,6 +72,8 @@ func Explain(err error) string {
 		return format.Sentence(role.Error()) + "."
 	case errors.Is(err, operate.ErrNoEntry):
 		return "This user has no permissions in the virtual host."
+	case errors.Is(err, operate.ErrUserChanged):
+		return format.Sentence(err.Error()) + ". Nothing was changed: this is how the user is now."
 	case errors.Is(err, operate.ErrNotFound), errors.Is(err, operate.ErrNoVHost):
 		return "It does not exist any more, or has changed meanwhile: look again."
 	case operate.Refused(err):
@@ -83,6 +85,8 @@ func Explain(err error) string {
 // StatusOf is the HTTP status of an answer about an operation's error; of nil, and of a form with mistakes, it is 400.
 func StatusOf(err error) int {
 	switch {
+	case errors.Is(err, operate.ErrUserChanged):
+		return http.StatusConflict
 	case err != nil && operate.Refused(err):
 		return http.StatusForbidden
 	case err != nil && operate.Gone(err):
@@ -173,14 +177,35 @@ func (f *Form) labelled(class, label, name, hint string, control func(...g.Node)
 // Field is a field of one line.
 func (f *Form) Field(label, name, hint string, attributes ...g.Node) g.Node {
 	return f.labelled("", label, name, hint, func(marks ...g.Node) g.Node {
-		return h.Input(h.Name(name), h.Value(f.Get(name)), h.AutoComplete("off"), g.Group(attributes), g.Group(marks))
+		return h.Input(h.Name(name), h.Value(f.Get(name)), g.Group(attributes), g.Group(marks))
 	})
 }
 
-// Password is a field whose content is never sent back.
-func (f *Form) Password(label, name, hint string) g.Node {
+// Fields are a field for each value that the form has by a name, and one more for another value.
+func (f *Form) Fields(label, name string, attributes ...g.Node) g.Node {
+	values := f.Values[name]
+	list := g.Group{f.Field(label, name, "", attributes...)}
+	for i := 1; len(values) > 0 && i <= len(values); i++ {
+		value := ""
+		if i < len(values) {
+			value = values[i]
+		}
+		list = append(list, h.Label(h.Span(g.Text("and "+label)), h.Input(h.Name(name), h.Value(value), g.Group(attributes))))
+	}
+	return list
+}
+
+// Password is a field whose content is never sent back. what is what browsers fill in: "current-password" or "new-password".
+func (f *Form) Password(label, name, what, hint string) g.Node {
 	return f.labelled("", label, name, hint, func(marks ...g.Node) g.Node {
-		return h.Input(h.Type("password"), h.Name(name), h.AutoComplete("new-password"), g.Group(marks))
+		return h.Input(h.Type("password"), h.Name(name), h.AutoComplete(what), g.Group(marks))
+	})
+}
+
+// File is a field for a file.
+func (f *Form) File(label, name string, attributes ...g.Node) g.Node {
+	return f.labelled("", label, name, "", func(marks ...g.Node) g.Node {
+		return h.Input(h.Type("file"), h.Name(name), h.Required(), g.Group(attributes), g.Group(marks))
 	})
 }
 
@@ -201,13 +226,20 @@ func (f *Form) Choose(label, name, hint string, options ...string) g.Node {
 	return f.labelled("", label, name, hint, func(marks ...g.Node) g.Node { return h.Select(h.Name(name), list, g.Group(marks)) })
 }
 
+// Or are values to choose from that stand for themselves, after the empty one, which has a text; without a text there is no empty one.
+func Or(empty string, values []string) (options []string) {
+	if empty != "" {
+		options = append(options, "", empty)
+	}
+	for _, v := range values {
+		options = append(options, v, v)
+	}
+	return options
+}
+
 // ChooseVHost chooses the virtual host among those that the user may look into.
 func (f *Form) ChooseVHost(names []string) g.Node {
-	var options []string
-	for _, name := range names {
-		options = append(options, name, name)
-	}
-	return f.Choose("Virtual host", "vhost", "", options...)
+	return f.Choose("Virtual host", "vhost", "", Or("", names)...)
 }
 
 // Check is a box to check.
@@ -215,27 +247,37 @@ func (f *Form) Check(label, name string) g.Node {
 	return h.Label(h.Class("inline"), h.Input(h.Type("checkbox"), h.Name(name), h.Value("1"), g.If(f.Checked(name), h.Checked())), h.Span(g.Text(label)))
 }
 
+// Search is a form that searches and changes nothing: its fields beside each other.
+func Search(action string, children ...g.Node) g.Node {
+	return h.Form(h.Class("filter"), h.Method("get"), h.Action(action), h.Role("search"), h.AutoComplete("off"), g.Group(children))
+}
+
+// Change is a form that changes something. It has the visitor's token. Its class says how it looks: as "sheet" has it; as "filter", the fields
+// beside each other; as "doing", a line of buttons.
+func (s *Info) Change(action, class string, children ...g.Node) g.Node {
+	return h.Form(g.If(class != "", h.Class(class)), h.Method("post"), h.Action(action), h.AutoComplete("off"), Hidden("token", s.Token), g.Group(children))
+}
+
 // Sheet is a form that changes something, with a field below the other or two beside each other. Actions are its buttons.
 func (s *Info) Sheet(action string, f *Form, fields g.Group, actions ...g.Node) g.Node {
-	return s.Change(action, h.Class("sheet"), f.Problem(), fields, h.P(h.Class("doing"), Spaced(actions...)))
+	return s.Change(action, "sheet", f.Problem(), fields, h.P(h.Class("doing"), Spaced(actions...)))
 }
 
 // Danger is the button of what deletes.
 func Danger(text string) g.Node { return h.Button(h.Class("danger"), g.Text(text)) }
 
-// Typed asks for a number to be typed, so that nobody deletes by a slip.
-func (f *Form) Typed(n int) g.Node {
-	text := strconv.Itoa(n)
-	return f.Field("Type "+text+" to confirm", "confirm", "", g.Attr("inputmode", "numeric"), g.Attr("size", "10"), h.Required(), h.AutoFocus())
+// Typed asks for a number or a name to be typed, so that nobody deletes by a slip.
+func (f *Form) Typed(text string) g.Node {
+	return f.Field("Type "+format.Visible(text)+" to confirm", "confirm", "", g.Attr("size", "10"), h.Required(), h.AutoFocus())
 }
 
-// Confirmed reports whether somebody typed the number that they were asked for.
-func (f *Form) Confirmed(n int) bool {
+// Confirmed reports whether somebody typed what they were asked for.
+func (f *Form) Confirmed(text string) bool {
 	typed := strings.TrimSpace(f.Get("confirm"))
-	if typed == strconv.Itoa(n) {
+	if typed == text {
 		return true
 	}
-	f.Wrong("confirm", fmt.Sprintf("Nothing was deleted: the number is not %q.", typed))
+	f.Wrong("confirm", fmt.Sprintf("Nothing was deleted: %q is not what is asked for.", typed))
 	return false
 }
 

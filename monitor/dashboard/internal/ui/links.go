@@ -52,6 +52,11 @@ func MessageURL(path, vhost, queue string, seq uint64) string {
 	return At(path, "vhost", vhost, "name", queue, "seq", strconv.FormatUint(seq, 10))
 }
 
+// DeadlineURL is the page of a message's deadline. id is the incarnation of the queue, in which alone the number is the message's.
+func DeadlineURL(vhost, queue string, id, seq uint64) string {
+	return MessageURL("/deadline", vhost, queue, seq) + "&queue=" + strconv.FormatUint(id, 10)
+}
+
 // Named is the queue that a query or a form names.
 func Named(q url.Values) operate.QueueName {
 	return operate.QueueName{VHost: q.Get("vhost"), Name: q.Get("name")}

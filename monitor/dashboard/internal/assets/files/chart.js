@@ -1,4 +1,5 @@
-// Draws the history as charts with uPlot, and gets new numbers when there are some. Times are UTC, as on the rest of the page.
+// Draws the history as charts with uPlot, and gets new numbers when there are some. Times are UTC, or those of the clock here if somebody asks
+// for that (times.js).
 "use strict";
 (() => {
   if (!window.uPlot) return;
@@ -14,7 +15,14 @@
   const marks = { alert: "--bad", redis_lost: "--bad", redis_back: "--good", started: "--faint", policy: "--accent" };
   const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
   const exact = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
-  const clock = (at, end) => new Date(at * 1000).toISOString().slice(11, end);
+  const times = document.getElementById("times");
+  const local = () => times !== null && times.getAttribute("aria-pressed") === "true";
+  const two = (n) => String(n).padStart(2, "0");
+  function clock(at, seconds) {
+    const d = new Date(at * 1000);
+    const text = local() ? [d.getHours(), d.getMinutes(), d.getSeconds()].map(two).join(":") : d.toISOString().slice(11, 19);
+    return seconds ? text : text.slice(0, 5);
+  }
 
   let root = null, charts = [], numbers = null, due = 0, asking = false;
 
@@ -32,12 +40,12 @@
     const grid = { stroke: colour("--line"), width: 1 }, axis = { stroke: colour("--faint"), grid, ticks: grid, font: "12px system-ui, sans-serif" };
     return {
       width: Math.max(place.clientWidth, 120), height: 170, padding: [8, 4, 0, 0],
-      tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
+      tzDate: (at) => (local() ? new Date(at * 1000) : uPlot.tzDate(new Date(at * 1000), "Etc/UTC")),
       cursor: { sync: { key: "history" }, drag: { x: false, y: false }, y: false },
       scales: { y: { range: (u, low, high) => [0, Math.max(high * 1.08, 1)] } },
       legend: { markers: { width: 0, fill: (u, i) => colour(kinds[kind][i - 1][2]) } },
-      axes: [{ ...axis, size: 30, space: 56, values: (u, at) => at.map((t) => clock(t, at[1] - at[0] < 60 ? 19 : 16)) }, { ...axis, size: 46, space: 32, values: (u, all) => all.map((v) => short.format(v)) }],
-      series: [{ label: "UTC", value: (u, t) => (t === null || t === undefined ? "" : clock(t, 19)) }].concat(kinds[kind].map(([, label, name, fill]) => ({
+      axes: [{ ...axis, size: 30, space: 56, values: (u, at) => at.map((t) => clock(t, at[1] - at[0] < 60)) }, { ...axis, size: 46, space: 32, values: (u, all) => all.map((v) => short.format(v)) }],
+      series: [{ label: local() ? "Here" : "UTC", value: (u, t) => (t === null || t === undefined ? "" : clock(t, true)) }].concat(kinds[kind].map(([, label, name, fill]) => ({
         label, stroke: colour(name), width: 1.5, fill: fill ? colour(name, 0.18) : undefined, points: { size: 4 },
         value: (u, v) => (v === null || v === undefined ? "–" : exact.format(v)),
       }))),
@@ -133,6 +141,7 @@
   });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
   new MutationObserver(again).observe(document.documentElement, { attributes: true }); // a scheme that somebody chose
+  if (times) new MutationObserver(again).observe(times, { attributeFilter: ["aria-pressed"] });
   setInterval(look, 500);
   look();
 })();

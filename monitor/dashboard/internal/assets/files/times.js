@@ -10,7 +10,7 @@
   function show() {
     const on = button.getAttribute("aria-pressed") === "true";
     for (const element of document.getElementsByTagName("time")) {
-      const found = on && utc.exec(element.textContent);
+      const found = on && (utc.exec(element.textContent) || (/^\d\d:\d\d:\d\d$/.test(element.textContent) && utc.exec(element.title)));
       if (!found) {
         element.removeAttribute("data-local");
         continue;

@@ -1,0 +1,159 @@
+package queues
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"curfew/cmd/internal/cli"
+	"curfew/cmd/internal/client"
+)
+
+// pastNumbers is the history as the API shows it: an entry for each point, nil where nothing is known.
+type pastNumbers struct {
+	From       int64      `json:"from"` // Unix s
+	Step       int64      `json:"step"` // s
+	Depth      []*float64 `json:"depth"`
+	WillExpire []*float64 `json:"will_expire"`
+	Published  []*float64 `json:"published"` // nil beside a RabbitMQ
+	Delivered  []*float64 `json:"delivered"`
+	Expired    []*float64 `json:"expired"`
+	Late       []*float64 `json:"late"`
+	Lateness   []*float64 `json:"lateness_p99_ms"`
+	Marks      []struct {
+		At   int64  `json:"at"` // Unix ms
+		Text string `json:"text"`
+	} `json:"marks"`
+}
+
+// History shows the history of a queue, or of all.
+func History() *cobra.Command {
+	span, points := time.Hour, 30
+	var a *cli.API
+	c := &cobra.Command{
+		Use:   "history [queue]",
+		Short: "Show the last hour, or up to a day, of one queue or of all: depth, rates, expiries and lateness",
+		Long: `Show how many messages waited, came, went and expired, and how late, of one queue or of all. IN and OUT are messages a second. DEPTH and
+WILL EXPIRE are the most in the time of a row, LATENESS is that of 99 in 100 expired messages in its worst second. In a trend
+a space is a time of which nothing is known. It takes a user who may see the status.`,
+		Args: cli.Between(0, 1, "at most one queue"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			query := url.Values{"span": {span.String()}, "points": {strconv.Itoa(points)}}
+			if len(args) == 1 {
+				query.Set("vhost", a.VHost)
+				query.Set("queue", args[0])
+			}
+			text, err := a.Fetch(cmd.Context(), http.MethodGet, client.Path("curfew", "history")+"?"+query.Encode(), http.NoBody)
+			if err != nil {
+				return err
+			}
+			var past pastNumbers
+			if err := client.Decode(text, &past); err != nil {
+				return err
+			}
+			if a.JSON() {
+				return a.PrintText(cmd.OutOrStdout(), text, nil, nil)
+			}
+			return past.print(cmd, a)
+		},
+	}
+	a = cli.WithVHost(c)
+	c.Flags().DurationVar(&span, "span", span, "how far back, from 1m to 24h")
+	c.Flags().IntVarP(&points, "points", "n", points, "how many rows at most")
+	c.ValidArgsFunction = cli.Arguments(a.Queues)
+	return cli.Watched(c)
+}
+
+// pastColumn is one of the numbers of the history.
+type pastColumn struct {
+	heading, name string
+	of            []*float64
+	each          float64 // what is shown is divided by it
+}
+
+// columns are those that there are.
+func (p *pastNumbers) columns() (list []pastColumn) {
+	for _, c := range []pastColumn{
+		{"DEPTH", "depth", p.Depth, 1}, {"WILL EXPIRE!", "will expire", p.WillExpire, 1},
+		{"IN?", "published/s", p.Published, float64(p.Step)}, {"OUT?", "delivered/s", p.Delivered, float64(p.Step)},
+		{"EXPIRED", "expired", p.Expired, 1}, {"LATE!", "late", p.Late, 1}, {"LATENESS", "lateness p99, ms", p.Lateness, 1},
+	} {
+		if c.of != nil {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func (c *pastColumn) cell(i int) string {
+	if i >= len(c.of) || c.of[i] == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(math.Round(*c.of[i]/c.each*10)/10, 'f', -1, 64)
+}
+
+// print prints the trends, a row for each point and what else happened.
+func (p *pastNumbers) print(cmd *cobra.Command, a *cli.API) error {
+	columns := p.columns()
+	trends, rows, head := [][]string{}, [][]string{}, []string{"FROM"}
+	for _, c := range columns {
+		last, most := len(c.of)-1, 0
+		for i, v := range c.of {
+			if v != nil && (c.of[most] == nil || *v > *c.of[most]) {
+				most = i
+			}
+		}
+		trends = append(trends, []string{c.name, c.cell(last), c.cell(most), sparkline(c.of)})
+		head = append(head, c.heading)
+	}
+	for i := range p.Depth {
+		row := []string{a.Time(time.Unix(p.From+int64(i)*p.Step, 0))}
+		for _, c := range columns {
+			row = append(row, c.cell(i))
+		}
+		rows = append(rows, row)
+	}
+	w := cmd.OutOrStdout()
+	if err := a.Print(w, nil, []string{"WHAT", "LAST", "MOST", "TREND"}, trends); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nEach row is %v.\n", time.Duration(p.Step)*time.Second)
+	if err := a.Print(w, nil, head, rows); err != nil || len(p.Marks) == 0 {
+		return err
+	}
+	marks := [][]string{}
+	for _, m := range p.Marks {
+		marks = append(marks, []string{a.Time(time.UnixMilli(m.At)), m.Text})
+	}
+	fmt.Fprintln(w)
+	return a.Print(w, nil, []string{"WHEN", "WHAT HAPPENED"}, marks)
+}
+
+// sparkline draws a number over time, from 0 to the most; what is not known is a space.
+func sparkline(values []*float64) string {
+	const levels = "▁▂▃▄▅▆▇█"
+	bars, most := []rune(levels), 0.0
+	for _, v := range values {
+		if v != nil {
+			most = max(most, *v)
+		}
+	}
+	var line strings.Builder
+	for _, v := range values {
+		switch {
+		case v == nil:
+			line.WriteByte(' ')
+		case most == 0:
+			line.WriteRune(bars[0])
+		default:
+			line.WriteRune(bars[int(math.Round(*v/most*float64(len(bars)-1)))])
+		}
+	}
+	return line.String()
+}

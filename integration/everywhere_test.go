@@ -1,0 +1,192 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	amqp091 "github.com/rabbitmq/amqp091-go"
+)
+
+// everyPage of a Curfew that fillEveryPage has filled, and what it shows to those who may see it. LETTER is the number of a dead letter, CONNECTION
+// the name of a connection.
+var everyPage = map[string]string{
+	"/": "Deadlines ahead", "/deadlines": "By queue", "/queues": "orders.payment", "/queue?vhost=/&name=orders.payment&bodies=1": "Who holds it",
+	"/queue?vhost=/&name=orders.payment&from=tail": "Settings", "/deadline?vhost=/&name=orders.payment&seq=1": "Another deadline",
+	"/queue/new?vhost=/": "New queue", "/queue/delete?vhost=/&name=orders.payment": "Delete the queue", "/queue/purge?vhost=/&name=orders.payment": "for good?",
+	"/queue/get?vhost=/&name=orders.payment": "Get a message", "/publish": "Publish a message",
+	"/exchanges": "amq.direct", "/exchange?vhost=/&name=shop": "Routes to", "/exchange/new": "New exchange", "/exchange/delete?vhost=/&name=shop": "Delete the exchange",
+	"/binding/new?vhost=/&source=shop": "New binding",
+	"/connections":                     "everywhere", "/connection?name=CONNECTION": "Channels", "/connection/close?name=CONNECTION": "Close this connection?", "/consumers": "worker",
+	"/dead-letters": "orders.expired", "/dead-letter?vhost=/&name=orders.expired": "By cause", "/dead-letters/message?vhost=/&name=orders.expired&seq=LETTER": "Deaths",
+	"/dead-letter/edit?vhost=/&name=orders.expired&seq=LETTER": "Change a dead letter",
+	"/alerts": "Silence alerts", "/audit": "dead-lettered", "/audit?reason=changed": "set_policy",
+	"/policies": "ttl", "/policy/new": "Definition", "/policy/delete?vhost=/&name=ttl": "Delete the policy",
+	"/vhosts": "shop", "/vhost?name=shop": "Limits", "/vhost/new": "New virtual host", "/vhost/delete?name=shop": "Delete the virtual host",
+	"/users": "guest", "/user/new": "New user", "/user?name=eye": "Topic permissions", "/user/delete?name=eye": "Delete the user",
+	"/user/permission/clear?name=eye&vhost=/": "Clear these permissions?", "/user/permission/clear?name=eye&vhost=/&exchange=amq.topic": "Clear these topic permissions?",
+}
+
+// refusals are what pages say to those who may not see them.
+var refusals = []string{"takes a user with the tag", "may not read", "lacks the permission", "may not change", "may not replay", "does not exist any more"}
+
+// fillEveryPage gives each page something to show, and makes the users eye, who may read and monitors, and blind, who only monitors. It returns
+// what stands for the names in everyPage.
+func fillEveryPage(t *testing.T, c *curfew) *strings.Replacer {
+	t.Helper()
+	fillDashboard(t, c)
+	connection, err := amqp091.DialConfig(c.url, amqp091.Config{Properties: amqp091.Table{"connection_name": "everywhere"}})
+	check(t, err)
+	t.Cleanup(func() { _ = connection.Close() })
+	ch := openChannel(t, connection)
+	check(t, ch.ExchangeDeclare("shop", "topic", true, false, false, false, nil))
+	check(t, ch.QueueBind("orders.payment", "orders.*", "shop", false, nil))
+	check(t, ch.Qos(3, 0, false))
+	_, err = ch.QueueDeclare("held", true, false, false, false, nil)
+	check(t, err)
+	for range 3 {
+		check(t, ch.PublishWithContext(t.Context(), "", "held", false, false, amqp091.Publishing{Expiration: "300"}))
+	}
+	held, err := ch.ConsumeWithContext(t.Context(), "held", "worker", false, false, false, false, nil)
+	check(t, err)
+	for range 3 {
+		<-held
+	}
+	for path, body := range map[string]string{
+		"policies/%2F/ttl": `{"pattern": "^orders", "definition": {"max-length": 100000}, "apply-to": "queues"}`, "operator-policies/%2F/most": `{"pattern": "^x", "definition": {"max-length": 9}}`,
+		"vhosts/shop": `{"description": "what the shop needs"}`, "users/eye": `{"password": "eye", "tags": "monitoring"}`, "users/blind": `{"password": "blind", "tags": "monitoring"}`,
+	} {
+		c.done(t, http.MethodPut, path, body)
+	}
+	c.done(t, http.MethodPut, "permissions/%2F/eye", `{"configure": "", "write": "", "read": ".*"}`)
+	c.done(t, http.MethodPut, "topic-permissions/%2F/eye", `{"exchange": "amq.topic", "write": "^a", "read": ".*"}`)
+	c.done(t, http.MethodPut, "vhost-limits/shop/max-queues", `{"value": 20}`)
+	var list []struct {
+		Name string `json:"name"`
+	}
+	check(t, json.Unmarshal([]byte(c.done(t, http.MethodGet, "connections", "")), &list))
+	var letters []struct {
+		Seq uint64 `json:"seq"`
+	}
+	check(t, json.Unmarshal([]byte(c.done(t, http.MethodPost, "queues/%2F/orders.expired/peek", `{"count": 1}`)), &letters))
+	return strings.NewReplacer("CONNECTION", url.QueryEscape(list[0].Name), "LETTER", fmt.Sprint(letters[0].Seq))
+}
+
+// layout is what is wrong with how a page stands: it is wider than the window, or texts and controls stand upon each other.
+const layout = `(() => {
+	const wrong = [], wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+	if (wide > 0) wrong.push(wide + ' px wider than the window');
+	const shown = [];
+	for (const e of document.body.querySelectorAll('*')) {
+		if (e.closest('svg, canvas, .unseen, .skip, noscript, option, .u-wrap, .u-legend') || !e.checkVisibility({visibilityProperty: true})) continue;
+		const boxes = [];
+		if (/^(INPUT|SELECT|TEXTAREA|BUTTON|PROGRESS)$/.test(e.nodeName)) {
+			boxes.push(e.getBoundingClientRect());
+		} else {
+			for (const n of e.childNodes) {
+				if (n.nodeType !== Node.TEXT_NODE || n.data.trim() === '' || e.closest('button, select, textarea')) continue;
+				const range = document.createRange();
+				range.selectNodeContents(n);
+				boxes.push(...range.getClientRects());
+			}
+		}
+		for (const box of boxes) {
+			let {left, top, right, bottom} = box;
+			for (let up = e; up !== document.body; up = up.parentElement) { // what is cut off or scrolled away is not seen
+				if (getComputedStyle(up).overflow === 'visible') continue;
+				const frame = up.getBoundingClientRect();
+				left = Math.max(left, frame.left); right = Math.min(right, frame.right); top = Math.max(top, frame.top); bottom = Math.min(bottom, frame.bottom);
+			}
+			if (right - left > 1 && bottom - top > 1) shown.push({e, left, top, right, bottom});
+		}
+	}
+	shown.sort((a, b) => a.top - b.top);
+	for (let i = 0; i < shown.length; i++) {
+		for (let j = i + 1; j < shown.length && shown[j].top < shown[i].bottom - 4; j++) {
+			const a = shown[i], b = shown[j];
+			if (a.e === b.e || a.e.contains(b.e) || b.e.contains(a.e)) continue;
+			if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 4 && Math.min(a.bottom, b.bottom) - b.top > 4) {
+				wrong.push([a, b].map(x => x.e.nodeName + ' "' + (x.e.innerText || x.e.value || '').trim().slice(0, 30) + '"').join(' stands upon '));
+			}
+		}
+	}
+	return wrong.slice(0, 5).join('\n');
+})()`
+
+// TestEveryPageEverywhere opens each page on a phone, a desk and a wide screen, light and dark, with scripts and without, as an administrator, as
+// somebody who monitors and may read, and as somebody who only monitors. No page is wider than its window, nothing stands upon something else, the
+// console is quiet, and each page shows what it is for, or says why not. No link leads to a page that the table does not have.
+func TestEveryPageEverywhere(t *testing.T) {
+	t.Parallel()
+	for _, scripts := range []bool{true, false} {
+		t.Run(map[bool]string{true: "with scripts", false: "without"}[scripts], func(t *testing.T) {
+			t.Parallel()
+			c := startCurfew(t)
+			filled := fillEveryPage(t, c)
+			b := openBrowser(t, c.http)
+			b.logIn()
+			if !scripts {
+				b.withoutScripts()
+			}
+			for _, who := range []string{"guest", "eye", "blind"} {
+				if who != "guest" {
+					b.as(who)
+				}
+				for _, path := range slices.Sorted(maps.Keys(everyPage)) {
+					b.everywhere(who, filled.Replace(path), everyPage[path])
+				}
+			}
+			b.quiet()
+		})
+	}
+}
+
+// everywhere opens a page, and looks at it in every window.
+func (b *browser) everywhere(who, path, shows string) {
+	b.Helper()
+	b.do(chromedp.EmulateViewport(1400, 1000))
+	b.open(path)
+	b.until("document.readyState === 'complete' && document.body !== null && document.body.innerText !== ''")
+	text := evaluate[string](b, "document.body.innerText + [...document.querySelectorAll('input, textarea')].map(e => e.value).join()")
+	refused := slices.ContainsFunc(refusals, func(says string) bool { return strings.Contains(text, says) })
+	if !strings.Contains(text, shows) && (who == "guest" || !refused) {
+		b.Errorf("%s as %s does not show %q:\n%s", path, who, shows, text)
+	}
+	for _, wide := range []int64{390, 1400, 2560} {
+		for _, dark := range []bool{false, true} {
+			if dark && wide != 390 { // colors change no places; on a phone to be sure
+				continue
+			}
+			b.do(chromedp.EmulateViewport(wide, 1000))
+			b.dark(dark)
+			if wrong := evaluate[string](b, layout); wrong != "" {
+				b.Errorf("%s as %s, %d px, dark %v:\n%s", path, who, wide, dark, wrong)
+			}
+		}
+	}
+	b.dark(false)
+	for _, to := range evaluate[[]string](b, "[...document.links].filter(a => a.origin === location.origin && !a.download).map(a => a.pathname)") {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(everyPage)), func(known string) bool {
+			known, _, _ = strings.Cut(known, "?")
+			return known == to
+		}) {
+			b.Errorf("%s leads to %s, which is not in the table", path, to)
+		}
+	}
+}
+
+// done makes a request of guest to the management API that has to succeed, and returns the answer.
+func (c *curfew) done(t *testing.T, method, path, body string) string {
+	t.Helper()
+	status, answer := c.request("guest", "guest", method, "/api/"+path, body)
+	if status >= http.StatusBadRequest {
+		t.Fatalf("%s %s: %d %s", method, path, status, answer)
+	}
+	return answer
+}

@@ -1,0 +1,92 @@
+package integration
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"curfew/scheduler/storetest"
+)
+
+// question is what somebody wants to know who has never seen the dashboard: where to look, and what has to be seen there.
+type question struct{ asks, path, sees string }
+
+// TestQuestions: each page answers at first sight what people come to it with. The Curfew is one that `curfew demo --against` keeps busy.
+func TestQuestions(t *testing.T) {
+	t.Parallel()
+	redis := storetest.StartRedis(t)
+	c := startCurfew(t, "REDIS_URL="+redis.URL)
+	b := openBrowser(t, c.http)
+	b.do(chromedp.EmulateViewport(1280, 900))
+	b.logIn()
+	b.shows("No deadlines ahead")
+	b.screenshot("empty-overview")
+	fill := exec.CommandContext(t.Context(), mustBinary(t, release), "demo", "--against", c.http, "--for", "10m")
+	fill.Env = environment(nil)
+	check(t, fill.Start())
+	t.Cleanup(func() {
+		_ = fill.Process.Kill()
+		_ = fill.Wait()
+	})
+	b.open("/consumers")
+	b.until("document.querySelector('td .bad') !== null") // one holds messages past their deadlines
+	b.open("/")
+	eventually(t, startLimit, "dead letters of orders", func() bool {
+		_, answer := c.request("guest", "guest", "GET", "/api/curfew/deadletters/%2F", "")
+		return strings.Contains(answer, "demo.dead-letters") && !strings.Contains(answer, `"ready":0,`)
+	})
+	b.until("document.body.innerText.includes('CurfewDeadlineMissed') || document.body.innerText.includes('expired')")
+	for _, q := range []question{
+		{"Which queue will miss next?", "/", "demo.orders"},
+		{"Is Redis fine?", "/", "Redis, fires on time"},
+		{"Did anything miss its deadline today?", "/", "expired"},
+		{"How late are deadlines?", "/", "Lateness, p99"},
+		{"Can publishers publish?", "/", "free to publish"},
+		{"Who holds reports?", "/queue?vhost=/&name=demo.reports", "reports-worker"},
+		{"Why will orders be late?", "/queue?vhost=/&name=demo.orders", "consumers take"},
+		{"Which consumer is slow?", "/consumers", "reports-worker"},
+		{"What do messages die of?", "/dead-letter?vhost=/&name=demo.dead-letters", "By cause"},
+		{"What went wrong today?", "/alerts", "demo."},
+	} {
+		b.open(q.path)
+		b.until("document.readyState === 'complete'")
+		if text := evaluate[string](b, "document.body.innerText"); !strings.Contains(text, q.sees) {
+			t.Errorf("%s: %s does not show %q:\n%s", q.asks, q.path, q.sees, text)
+		}
+	}
+	b.bothSchemes("busy-overview", "/")
+	b.bothSchemes("busy-queues", "/queues")
+	b.bothSchemes("busy-queue", "/queue?vhost=/&name=demo.orders")
+	b.bothSchemes("busy-consumers", "/consumers")
+	b.bothSchemes("busy-dead-letters", "/dead-letter?vhost=/&name=demo.dead-letters")
+	b.bothSchemes("busy-alerts", "/alerts")
+	b.bothSchemes("busy-audit", "/audit")
+	b.open("/dead-letter?vhost=/&name=demo.dead-letters")
+	b.click("a.what")
+	b.shows("Deaths")
+	b.screenshot("busy-message")
+	b.click("button[formaction='/dead-letters/replay']")
+	b.shows("Where they go")
+	b.screenshot("busy-replay")
+
+	redis.Kill()
+	b.open("/")
+	b.shows("less protection than configured")
+	b.shows("Redis is away")
+	b.bothSchemes("degraded-overview", "/")
+	b.quiet()
+}
+
+// bothSchemes keeps pictures of a page, light and dark.
+func (b *browser) bothSchemes(name, path string) {
+	b.Helper()
+	b.open(path)
+	b.until("document.readyState === 'complete' && (document.querySelector('[data-history]') === null || document.querySelector('[data-history][data-drawn]') !== null)")
+	for _, dark := range []bool{false, true} {
+		b.dark(dark)
+		b.screenshot(name + map[bool]string{false: "", true: "-dark"}[dark])
+	}
+	b.dark(false)
+}

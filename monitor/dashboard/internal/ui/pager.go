@@ -1,0 +1,57 @@
+package ui
+
+import (
+	"net/url"
+	"strconv"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"curfew/monitor/dashboard/internal/format"
+)
+
+// PageRows is how many rows of a list one page has.
+const PageRows = 50
+
+// Cut says which rows of a list a page has.
+type Cut struct {
+	From, To, Of  int    // the first of them counts 1
+	Before, After string // URLs of the pages beside it; "": none
+}
+
+// CutOf cuts out the rows of one page: which one, the query says in a field of that name. A page beyond the last is the last.
+func CutOf[T any](list []T, path string, q url.Values, field string) ([]T, Cut) {
+	last := max((len(list)-1)/PageRows, 0)
+	n, err := strconv.Atoi(q.Get(field))
+	if err != nil {
+		n = 1
+	}
+	at := min(max(n-1, 0), last)
+	from, to := at*PageRows, min((at+1)*PageRows, len(list))
+	c := Cut{From: from + 1, To: to, Of: len(list)}
+	if at == 1 {
+		c.Before = With(path, q, field, "")
+	} else if at > 1 {
+		c.Before = With(path, q, field, strconv.Itoa(at))
+	}
+	if at < last {
+		c.After = With(path, q, field, strconv.Itoa(at+2))
+	}
+	return list[from:to], c
+}
+
+// Draw says which rows these are, with links to the pages beside them.
+func (c Cut) Draw(noun string) g.Node {
+	return h.P(h.Class("pager"), Spaced(
+		Follow("prev", c.Before, "← Before"),
+		h.Span(g.Text(format.Number(c.From)+"–"+format.Number(c.To)+" of "+format.Plural(c.Of, noun))),
+		Follow("next", c.After, "After →")))
+}
+
+// DrawIfCut is Draw, or nothing if all rows are on the page.
+func (c Cut) DrawIfCut(noun string) g.Node {
+	if c.Before == "" && c.After == "" {
+		return nil
+	}
+	return c.Draw(noun)
+}
