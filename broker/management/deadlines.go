@@ -51,7 +51,7 @@ type deadlineList struct {
 type queuedDeadline struct {
 	VHost      string `json:"vhost"`
 	Queue      string `json:"queue"`
-	QueueID    uint64 `json:"queue_id,string"` // another queue of the name has another
+	QueueID    uint64 `json:"queue_id,string"` // another one if the queue is deleted and declared again
 	Seq        uint64 `json:"seq"`             // the message's number in the queue
 	Deadline   int64  `json:"deadline"`        // Unix ms
 	State      string `json:"state"`           // ready or unacked
