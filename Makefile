@@ -24,7 +24,7 @@ PRIVILEGED = ^Test(Amqp091Own|DiskFull|DiskFails|DiskStandsStill|SuspendedWhileD
 LONG = ^Test(TornTailAtEveryByte|KilledReplay|ManyLetters|CausesOfManyLettersMoveThem|ForecastComesTrue|TreeLikeASet)$$
 
 .DEFAULT_GOAL := help
-.PHONY: .test-rabbitmq .test-in-process .test-kubernetes .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench bench-readme microbench image clean
+.PHONY: .test-rabbitmq .test-in-process .test-kubernetes .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,8 +94,8 @@ soak: deps ## the long run: 200 kills, 500 seeds, 50 bad days beside RabbitMQ, e
 bench: deps ## Curfew beside RabbitMQ, and its goals: 15 minutes (BENCH=quick: 2; BENCH_ONLY=P1,P6: single ones)
 	$(GO) run ./integration/bench
 
-bench-readme: ## put the results of the last `make bench` into README
-	$(GO) run ./integration/bench -readme README.md
+docs: ## write the pages of docs/reference, docs/benchmarks.md and the OpenAPI document from the code and the last `make bench`
+	$(GO) test ./cmd/internal/reference -write
 
 microbench: ## Go benchmarks with allocations, for benchstat
 	$(GO) test -run '^$$' -bench . -benchmem $(UNIT)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker/access"
+	"curfew/broker/access/login"
 	"curfew/broker/amqp"
 	"curfew/broker/store"
 )
@@ -166,10 +167,10 @@ func TestGuestStaysAtHome(t *testing.T) {
 	away, home := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("::ffff:127.0.0.1")
 	b, _ := openBroker(t, Options{})
 	_, err := b.Authenticate(t.Context(), "guest", "guest", away)
-	assert.ErrorIs(t, err, ErrLogin)
+	assert.ErrorIs(t, err, login.ErrRefused)
 	assert.ErrorContains(t, err, "user 'guest' can only connect via localhost")
 	_, err = b.Identify("guest", away)
-	assert.ErrorIs(t, err, ErrLogin, "with a certificate neither")
+	assert.ErrorIs(t, err, login.ErrRefused, "with a certificate neither")
 	_, err = b.Authenticate(t.Context(), "guest", "guest", home)
 	assert.NoError(t, err)
 
@@ -233,7 +234,7 @@ func TestARightPasswordGetsInAmongGuesses(t *testing.T) {
 					patient, cancel := context.WithTimeout(ctx, patience)
 					_, err := b.Authenticate(patient, name, "wrong", from)
 					cancel()
-					if errors.Is(err, ErrLogin) {
+					if errors.Is(err, login.ErrRefused) {
 						answered.Add(1)
 					}
 				}

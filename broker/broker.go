@@ -44,7 +44,7 @@ type Options struct {
 	TTLPrecedence     Precedence    // of queues for which neither an argument nor a policy names one
 	TTLOff            bool          // no message expires: what says so otherwise is checked and kept, and not in force
 	Unroutable        Unroutable
-	IdleMinimum       time.Duration // the least x-auto-delete-on-idle, by policy too; 0: DefaultIdleMinimum
+	IdleMinimum       time.Duration // the least x-auto-delete-on-idle, by policy too; 0: five minutes
 	User, Password    string        // applied at the first start and when they are others than before; default guest, guest
 	Ceilings          Ceilings
 	GuestFromAnywhere bool                                          // the user guest may log in from other machines too

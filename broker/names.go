@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"curfew/broker/access/login"
 	"curfew/broker/amqp"
 	"curfew/broker/internal/accounts"
 	"curfew/broker/internal/catalog"
@@ -55,7 +54,6 @@ type (
 )
 
 const (
-	DefaultIdleMinimum = topology.DefaultIdleMinimum
 	DelayedMessageKind = topology.DelayedMessageKind
 )
 
@@ -68,9 +66,8 @@ var (
 	ErrNotSaved = catalog.ErrNotSaved
 )
 
-// Of packages accounts and login:
+// Of package accounts:
 var (
-	ErrLogin     = login.ErrRefused
 	ErrNoUser    = accounts.ErrNoUser
 	ErrNoVHost   = accounts.ErrNoVHost
 	ErrProtected = accounts.ErrProtected

@@ -198,9 +198,6 @@ func (p *Publisher) store(m *Publication, it *delivery.Item, persists bool, entr
 // part of the store open until then (store.Putter).
 func (p *Publisher) Pause() { p.putter.End() }
 
-// Pending is how many publishes wait for Flush.
-func (p *Publisher) Pending() int { return p.count }
-
 // EntryBytes is what an entry takes in memory until Flush, the room to grow included.
 const EntryBytes = 2 * int64(unsafe.Sizeof(delivery.Item{}))
 

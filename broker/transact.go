@@ -4,12 +4,7 @@ import (
 	"slices"
 
 	"curfew/broker/queue"
-	"curfew/broker/store"
 )
-
-// MaxTransaction is how many changes a transaction may make and still be found whole or
-// not at all after a crash.
-const MaxTransaction = store.MaxTransaction
 
 // Settling is what a transaction makes of some deliveries of one queue, as Queue.Settle.
 type Settling struct {
@@ -22,7 +17,7 @@ type Settling struct {
 // Transact is Flush for a transaction: it enters what was added and then settles. Each
 // queue sees its publishes at once, one queue after another. After a crash all of it is
 // found or nothing, except that what goes to a dead-letter exchange moves by itself, and
-// that of more than MaxTransaction changes (a message's entering one queue, an ack) a
+// that of more than store.maxTransaction changes (a message's entering one queue, an ack) a
 // prefix is found, publishes first.
 func (p *Publisher) Transact(settlings []Settling, refused []int) []int {
 	p.count = 0

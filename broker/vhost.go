@@ -25,6 +25,3 @@ func newVHost(b *Broker, name string) *VHost {
 	vh.lane.VHost = vh.VHost
 	return vh
 }
-
-// Broker is the broker it belongs to.
-func (vh *VHost) Broker() *Broker { return vh.b }

@@ -109,7 +109,7 @@ func (m *Monitor) forecast(ctx context.Context, l *loop) error {
 		all, outlook := f.look()
 		m.forecasts.Store(&all)
 		m.outlook.Store(outlook)
-		if !sleep(ctx, max(forecastEvery, forecastShare*time.Since(started))) {
+		if !l.wait(ctx, max(forecastEvery, forecastShare*time.Since(started))) {
 			return nil
 		}
 	}

@@ -1,6 +1,7 @@
 package monitor_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/monitor"
 	"curfew/monitor/alert"
 )
@@ -101,6 +103,38 @@ func TestAtRiskIsToldAndTakenBack(t *testing.T) {
 }
 
 // told counts the log's notifications of a status.
+// slowSurvey is a primary whose queues take a while to look at.
+type slowSurvey struct{ broker.Deadlines }
+
+func (p slowSurvey) Survey(samples int, fn func(*deadline.Survey)) {
+	time.Sleep(2 * time.Second)
+	p.Deadlines.Survey(samples, fn)
+}
+
+// TestRareForecastsAreNoHungLoop: after a look that took long, the next one is a while away, and nothing is wrong.
+func TestRareForecastsAreNoHungLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, err := broker.New(broker.Options{Clock: func() int64 { return time.Now().UnixNano() }})
+		require.NoError(t, err)
+		m, err := monitor.New(monitor.Options{Primary: slowSurvey{b.Deadlines()}})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = m.Run(ctx)
+		}()
+		for range 100 {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			require.Empty(t, m.Health().Reasons)
+		}
+		cancel()
+		<-ended
+		require.NoError(t, b.Close())
+	})
+}
+
 func told(logged *observer.ObservedLogs, status string) (n int) {
 	for _, e := range logged.All() {
 		if fields := e.ContextMap(); fields["event"] == "at_risk" && fields["status"] == status {

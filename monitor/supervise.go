@@ -41,6 +41,16 @@ func (l *loop) lastTick() time.Time {
 	return time.Unix(0, l.beat.Load())
 }
 
+// wait waits for d, and the loop does not count as silent meanwhile; false when ctx ended before.
+func (l *loop) wait(ctx context.Context, d time.Duration) bool {
+	l.idle.Store(true)
+	defer func() {
+		l.tick()
+		l.idle.Store(false)
+	}()
+	return sleep(ctx, d)
+}
+
 // supervise runs l until ctx ends. A loop that returns or panics before is logged,
 // counted and started again after a pause that grows from 100 ms to 10 s.
 func (m *Monitor) supervise(ctx context.Context, l *loop) {

@@ -80,11 +80,9 @@ func (m *Monitor) watch(ctx context.Context, l *loop) error {
 			prunedAt = time.Now()
 			m.redis.names.prune(ctx)
 		}
-		l.idle.Store(true)
-		if !sleep(ctx, m.watcher.every) {
+		if !l.wait(ctx, m.watcher.every) {
 			return nil
 		}
-		l.idle.Store(false)
 	}
 }
 

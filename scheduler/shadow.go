@@ -21,8 +21,8 @@ const (
 // be at, outside 1 ..= MaxDeadline.
 var ErrInstant = errors.New("instant out of range")
 
-// ErrText is wrapped by ParseText's refusal.
-var ErrText = errors.New("not a shadow's text form")
+// errText is wrapped by ParseText's refusal.
+var errText = errors.New("not a shadow's text form")
 
 // Later is a shadow that is to be looked at again at another instant than its deadline.
 type Later struct {
@@ -75,7 +75,7 @@ func appendDigits(b []byte, v, base uint64, n int) []byte {
 }
 
 // ParseText is the inverse of AppendText. It accepts that form only; the error
-// wraps ErrText.
+// wraps errText.
 func ParseText[T ~string | ~[]byte](text T) (deadline.Ref, error) {
 	if len(text) != TextLen || text[16] != '|' || text[33] != '|' {
 		return deadline.Ref{}, refuse(text)
@@ -90,7 +90,7 @@ func ParseText[T ~string | ~[]byte](text T) (deadline.Ref, error) {
 }
 
 func refuse[T ~string | ~[]byte](text T) error {
-	return fmt.Errorf("scheduler: %w: %.80q", ErrText, string(text))
+	return fmt.Errorf("scheduler: %w: %.80q", errText, string(text))
 }
 
 // parseDigits reads lower-case digits; ok is false at another byte or overflow.

@@ -42,7 +42,7 @@ func TestRefusedTexts(t *testing.T) {
 		"1795217348123|00000000000000ff|00000000000000000042", // ms, of an older Curfew
 	} {
 		_, err := ParseText(text)
-		require.ErrorIs(t, err, ErrText, text)
+		require.ErrorIs(t, err, errText, text)
 	}
 }
 

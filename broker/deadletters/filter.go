@@ -94,8 +94,8 @@ func (f *Filter) compile() (*matcher, error) {
 		}
 	}
 	for name := range f.Properties {
-		if !slices.Contains(PropertyNames, name) {
-			return nil, wrong("properties", "%q is not a property; there are %s", name, strings.Join(PropertyNames, ", "))
+		if !slices.Contains(propertyNames, name) {
+			return nil, wrong("properties", "%q is not a property; there are %s", name, strings.Join(propertyNames, ", "))
 		}
 	}
 	if len(f.Pattern) > MaxPattern {
@@ -215,7 +215,7 @@ func (m *matcher) inTime(l *Letter) bool {
 	if m.Since.IsZero() && m.Before.IsZero() {
 		return true
 	}
-	d, ok := l.Last()
+	d, ok := l.last()
 	return ok && !d.Time.Before(m.Since) && (m.Before.IsZero() || d.Time.Before(m.Before))
 }
 

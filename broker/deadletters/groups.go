@@ -56,7 +56,7 @@ func Groups(ctx context.Context, q *broker.Queue, f *Filter, now time.Time) (lis
 	type key struct{ reason, queue, exchange, toward string }
 	groups, parked := map[key]*Group{}, q.Name() == broker.UndeliverableQueue
 	err = walk(ctx, q, way{newest: true}, m, func(l *Letter) bool {
-		d, _ := l.Last()
+		d, _ := l.last()
 		k := key{d.Reason, d.Queue, d.Exchange, ""}
 		if parked {
 			k.toward = l.Exchange

@@ -104,17 +104,17 @@ func instantOf(v any) int64 {
 	return max(n, 0)
 }
 
-// Last is the latest death; false: it never died.
-func (l *Letter) Last() (Death, bool) {
+// last is the latest death; false: it never died.
+func (l *Letter) last() (Death, bool) {
 	if len(l.Deaths) == 0 {
 		return Death{}, false
 	}
 	return l.Deaths[0], true
 }
 
-// First is the first death: the one that x-first-death-queue and -reason name, else the
+// first is the first death: the one that x-first-death-queue and -reason name, else the
 // oldest entry. False: it never died.
-func (l *Letter) First() (Death, bool) {
+func (l *Letter) first() (Death, bool) {
 	if len(l.Deaths) == 0 {
 		return Death{}, false
 	}

@@ -115,7 +115,7 @@ func (o *Options) rewrite(l *Letter, run string, now int64) (m broker.Publicatio
 
 // address says where it goes.
 func (o *Options) address(l *Letter, m *broker.Publication, headers amqp.Table) bool {
-	first, died := l.First()
+	first, died := l.first()
 	switch {
 	case o.To == ToExchange:
 		key := o.Key
@@ -144,7 +144,7 @@ func (o *Options) address(l *Letter, m *broker.Publication, headers amqp.Table) 
 
 // endure sets until when it is good; false: no time is left.
 func (o *Options) endure(l *Letter, p *amqp.Properties, now int64) bool {
-	first, _ := l.First()
+	first, _ := l.first()
 	absolute := max(first.ExpiresAt, instantOf(p.Headers["x-expires-at"]))
 	relative := first.Expiration
 	if relative == "" {

@@ -6,8 +6,8 @@ import (
 	"curfew/broker/amqp"
 )
 
-// PropertyNames are AMQP's names of the properties that filters know; headers have a place of their own.
-var PropertyNames = []string{
+// propertyNames are AMQP's names of the properties that filters know; headers have a place of their own.
+var propertyNames = []string{
 	"message-id", "correlation-id", "type", "app-id", "content-type", "content-encoding", "reply-to", "user-id", "expiration", "priority",
 	"delivery-mode", "timestamp", "cluster-id",
 }

@@ -185,6 +185,32 @@ func consumerObjects(r *request, consumers []server.ConsumerInfo) []object {
 	return list
 }
 
+var holdersDoc = rest.Doc{
+	ID: "listHolders", Summary: "Who holds messages or is to get them",
+	Text:   "Consumers, and channels that hold messages by `basic.get`. Those with the most messages past their deadlines come first.",
+	Answer: []holder{}, Rows: true,
+}
+
+// holder is the fields of holderObject.
+type holder struct {
+	Kind         string            `json:"kind"`         // consumer; cancelled: what a cancelled consumer has not settled; get: what basic.get took
+	ConsumerTag  string            `json:"consumer_tag"` // empty of basic.get
+	AckRequired  bool              `json:"ack_required"`
+	Exclusive    bool              `json:"exclusive"`
+	Prefetch     uint16            `json:"prefetch_count"`
+	Active       bool              `json:"active"`
+	Activity     string            `json:"activity_status"`
+	Arguments    object            `json:"arguments"`
+	Timeout      int64             `json:"consumer_timeout"` // how long a delivery of the queue may stay unacknowledged, ms; 0: the queue does not say
+	Unacked      int               `json:"messages_unacknowledged"`
+	PastDeadline int               `json:"messages_past_deadline"`   // of these
+	Oldest       *int64            `json:"oldest_unacknowledged_at"` // when the oldest was delivered, Unix ms; null: none is held
+	Earliest     *int64            `json:"earliest_deadline"`        // of those past it, Unix ms; null: none is
+	Queue        map[string]string `json:"queue"`                    // name and vhost
+	Channel      object            `json:"channel_details"`          // name, number, connection_name, node, peer_host, peer_port and user
+	Client       map[string]string `json:"client"`                   // connection_name, product, version and platform, as it says itself; empty: it does not say
+}
+
 // listHolders lists who holds messages or is to get them, with what they hold; beyond RabbitMQ's.
 func listHolders(r *request) error {
 	list, err := r.api.Operations.ListHolders(r.Context(), r.Actor, r.queueNamed())

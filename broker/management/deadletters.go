@@ -19,24 +19,106 @@ import (
 
 // RabbitMQ has nothing like these: see package broker/deadletters.
 var deadLetterRoutes = []route{
-	{method: get, path: "/api/curfew/deadletters", op: operate.ListDeadLetterQueues, handle: listDeadLetterQueues},
-	{method: get, path: "/api/curfew/deadletters/{vhost}", op: operate.ListDeadLetterQueues, handle: listDeadLetterQueues},
-	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/groups", op: operate.SearchDeadLetters, handle: groupDeadLetters},
-	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/search", op: operate.SearchDeadLetters, handle: searchDeadLetters},
-	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/replay", op: operate.StartReplay, handle: replayDeadLetters},
-	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/purge", op: operate.PurgeDeadLetters, handle: purgeDeadLetters},
-	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/export", op: operate.ExportDeadLetters, handle: exportDeadLetters},
-	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/import", op: operate.ImportDeadLetters, handle: importDeadLetters, body: maxImport},
-	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/draft", op: operate.SearchDeadLetters, handle: draftDeadLetter},
-	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/resend", op: operate.ResendDeadLetter, handle: resendDeadLetter, body: maxDefinitions, weight: publishWeight},
-	{method: get, path: "/api/curfew/deadletters/{vhost}/{queue}/messages/{seq}", op: operate.SearchDeadLetters, handle: getDeadLetter},
-	{method: get, path: "/api/curfew/deadletters/{vhost}/{queue}/filters", op: operate.SearchDeadLetters, handle: listFilters},
-	{method: put, path: "/api/curfew/deadletters/{vhost}/{queue}/filters/{name}", op: operate.SaveFilter, handle: putFilter},
-	{method: remove, path: "/api/curfew/deadletters/{vhost}/{queue}/filters/{name}", op: operate.DeleteFilter, handle: deleteFilter},
-	{method: get, path: "/api/curfew/replays", op: operate.ListReplays, handle: listReplays},
-	{method: get, path: "/api/curfew/replays/{run}", op: operate.SeeReplay, handle: getReplay},
-	{method: remove, path: "/api/curfew/replays/{run}", op: operate.CancelReplay, handle: cancelReplay},
-	{method: post, path: "/api/curfew/replays/{run}/resume", op: operate.ResumeReplay, handle: resumeReplay},
+	{method: get, path: "/api/curfew/deadletters", op: operate.ListDeadLetterQueues, handle: listDeadLetterQueues, doc: deadLetterQueuesDoc},
+	{method: get, path: "/api/curfew/deadletters/{vhost}", op: operate.ListDeadLetterQueues, handle: listDeadLetterQueues, doc: deadLetterQueuesDoc},
+	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/groups", op: operate.SearchDeadLetters, handle: groupDeadLetters, doc: groupsDoc},
+	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/search", op: operate.SearchDeadLetters, handle: searchDeadLetters, doc: searchDoc},
+	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/replay", op: operate.StartReplay, handle: replayDeadLetters, doc: replayDoc},
+	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/purge", op: operate.PurgeDeadLetters, handle: purgeDeadLetters, doc: purgeDoc},
+	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/export", op: operate.ExportDeadLetters, handle: exportDeadLetters, doc: exportDoc},
+	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/import", op: operate.ImportDeadLetters, handle: importDeadLetters, body: maxImport, doc: importDoc},
+	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/draft", op: operate.SearchDeadLetters, handle: draftDeadLetter, doc: draftDoc},
+	{method: post, path: "/api/curfew/deadletters/{vhost}/{queue}/resend", op: operate.ResendDeadLetter, handle: resendDeadLetter, body: maxDefinitions, weight: publishWeight, doc: resendDoc},
+	{method: get, path: "/api/curfew/deadletters/{vhost}/{queue}/messages/{seq}", op: operate.SearchDeadLetters, handle: getDeadLetter, doc: deadLetterDoc},
+	{method: get, path: "/api/curfew/deadletters/{vhost}/{queue}/filters", op: operate.SearchDeadLetters, handle: listFilters, doc: filtersDoc},
+	{method: put, path: "/api/curfew/deadletters/{vhost}/{queue}/filters/{name}", op: operate.SaveFilter, handle: putFilter, doc: saveFilterDoc},
+	{method: remove, path: "/api/curfew/deadletters/{vhost}/{queue}/filters/{name}", op: operate.DeleteFilter, handle: deleteFilter, doc: deleteFilterDoc},
+	{method: get, path: "/api/curfew/replays", op: operate.ListReplays, handle: listReplays, doc: replaysDoc},
+	{method: get, path: "/api/curfew/replays/{run}", op: operate.SeeReplay, handle: getReplay, doc: replayRunDoc},
+	{method: remove, path: "/api/curfew/replays/{run}", op: operate.CancelReplay, handle: cancelReplay, doc: cancelReplayDoc},
+	{method: post, path: "/api/curfew/replays/{run}/resume", op: operate.ResumeReplay, handle: resumeReplay, doc: resumeReplayDoc},
+}
+
+var (
+	deadLetterQueuesDoc = rest.Doc{ID: "listDeadLetterQueues", Summary: "Queues that dead letters go to or are in, the fullest first", Answer: []deadletters.Queue{}}
+	groupsDoc           = rest.Doc{ID: "groupDeadLetters", Summary: "Dead letters by what they died of, the largest group first", Text: "Only ready messages. Of the body only `filter` counts.",
+		Body: lettersRequest{}, Answer: []deadletters.Group{}}
+	searchDoc = rest.Doc{ID: "searchDeadLetters", Summary: "Dead letters that a filter matches", Text: "`next` of the answer goes into `after` of the next request; it is 0 at the end.",
+		Body: lettersRequest{}, Answer: letterPage{}}
+	replayDoc = rest.Doc{ID: "startReplay", Summary: "Start to replay the dead letters that a filter matches",
+		Text: "The answer is the replay as it begins; it goes on by itself. With `dry_run` it only counts, and says where the messages would go.",
+		Body: lettersRequest{}, Answer: deadletters.Replay{}}
+	purgeDoc = rest.Doc{ID: "purgeDeadLetters", Summary: "Delete the dead letters that a filter matches",
+		Text: "`confirm` has to be their number. Otherwise nothing is deleted: the answer is 409, with the number in `matched`. " +
+			"Its `position` makes a second request about the same messages.",
+		Body: lettersRequest{}, Answer: deletedCount{}}
+	exportDoc = rest.Doc{ID: "exportDeadLetters", Summary: "The dead letters that a filter matches, a line of JSON for each", Body: lettersRequest{}, Answer: "",
+		Text: "Nothing of a message is lost in its line. An answer that is not whole ends with a broken connection.", Kinds: []string{"application/jsonl"}}
+	importDoc = rest.Doc{ID: "importDeadLetters", Summary: "Publish the lines of an exported file into the queue", Body: "", BodyKind: "application/jsonl", Answer: importedCount{},
+		Text: "It stops at a line that cannot be read (400), or when publishers have to wait (503). Then `imported` is how many messages were before that line."}
+	draftDoc = rest.Doc{ID: "draftDeadLetter", Summary: "What a replay would publish of one dead letter, for a person to change", Text: "Of the body only `seq` counts.",
+		Body: draft{}, Answer: draft{}}
+	resendDoc = rest.Doc{ID: "resendDeadLetter", Summary: "Publish a changed draft, and take the dead letter out of its queue", Body: draft{}, Answer: deadletters.Review{}, Empty: true,
+		Text: "204: it is done. With `dry_run` nothing is done, and the answer 200 says what would be. 409: the message stays where it is, or has changed."}
+	deadLetterDoc = rest.Doc{ID: "getDeadLetter", Summary: "One message with its whole body, up to 16 MiB", Answer: wholeLetter{},
+		Text: "`unpacked` has what is behind the body's content encoding, if it has one."}
+	filtersDoc    = rest.Doc{ID: "listFilters", Summary: "The filters that are saved for a queue, by name", Answer: []operate.SavedFilter{}}
+	saveFilterDoc = rest.Doc{ID: "saveFilter", Summary: "Save a filter under a name", Body: operate.SavedFilter{},
+		Text: "`query` is a filter as text, such as `reason=expired&since=2h`; only it counts."}
+	deleteFilterDoc = rest.Doc{ID: "deleteFilter", Summary: "Delete a saved filter"}
+	replaysDoc      = rest.Doc{ID: "listReplays", Summary: "Replays that run or have ended", Text: "One's own; administrators see all.", Answer: []deadletters.Replay{}}
+	replayRunDoc    = rest.Doc{ID: "getReplay", Summary: "One replay as it is now", Answer: deadletters.Replay{}}
+	cancelReplayDoc = rest.Doc{ID: "cancelReplay", Summary: "Stop a replay", Answer: deadletters.Replay{}}
+	resumeReplayDoc = rest.Doc{ID: "resumeReplay", Summary: "Go on with a replay that was stopped or has failed", Answer: deadletters.Replay{}}
+)
+
+// letterPage is a page of dead letters.
+type letterPage struct {
+	Items []letter  `json:"items"`
+	Next  queue.Seq `json:"next"` // goes into after; 0: there are no more
+}
+
+// letter is the fields of letterObject.
+type letter struct {
+	Seq         queue.Seq           `json:"seq"`   // the message's number in the queue
+	State       string              `json:"state"` // ready or unacked
+	Persistent  bool                `json:"persistent"`
+	Redelivered bool                `json:"redelivered"`
+	Deadline    *int64              `json:"deadline"`    // Unix ms; null: it has none
+	Exchange    string              `json:"exchange"`    // by which it came here
+	RoutingKey  string              `json:"routing_key"` // likewise
+	Properties  object              `json:"properties"`  // those that it has, by RabbitMQ's names
+	Bytes       int                 `json:"payload_bytes"`
+	Payload     string              `json:"payload"`          // the body, or its beginning
+	Encoding    string              `json:"payload_encoding"` // string or base64
+	Deaths      []deadletters.Death `json:"deaths"`           // the latest first
+	Replays     int64               `json:"replays"`          // how often it was replayed
+	Run         string              `json:"replay_run"`       // that replayed it last; empty: none did
+}
+
+// wholeLetter is a letter with its whole body.
+type wholeLetter struct {
+	letter
+	QueueID  string    `json:"queue_id"` // of the queue that was looked at: another one of the name has another
+	Unpacked *unpacked `json:"unpacked,omitempty"`
+}
+
+// unpacked is what is behind the content encoding of a body.
+type unpacked struct {
+	Payload   string  `json:"payload"`
+	Encoding  string  `json:"payload_encoding"` // string or base64
+	Truncated bool    `json:"truncated"`        // there is more
+	Error     *string `json:"error"`            // why it cannot be unpacked; null: it can
+}
+
+// deletedCount is how many messages were deleted.
+type deletedCount struct {
+	Deleted int `json:"deleted"`
+}
+
+// importedCount is how many messages were published.
+type importedCount struct {
+	Imported int `json:"imported"`
 }
 
 const (
@@ -49,17 +131,17 @@ const (
 // lettersRequest is the body of requests about the dead letters of a queue.
 type lettersRequest struct {
 	Filter   deadletters.Filter `json:"filter"`
-	After    queue.Seq          `json:"after"`
-	Newest   bool               `json:"newest"`
-	Count    int                `json:"count"`    // default peekCount
-	Truncate *int               `json:"truncate"` // bytes of each body; default peekBytes
-	Encoding string             `json:"encoding"`
-	Confirm  *int               `json:"confirm"` // of a purge: how many messages it is about
+	After    queue.Seq          `json:"after"`    // of a search: next of the answer before
+	Newest   bool               `json:"newest"`   // of a search: the newest first
+	Count    int                `json:"count"`    // of a search: 1 to 1000; 10 if it is missing
+	Truncate *int               `json:"truncate"` // of a search: bytes of each body; 4096 if it is missing
+	Encoding string             `json:"encoding"` // of a search: base64, or auto: as text where the body is UTF-8; auto if it is missing
+	Confirm  *int               `json:"confirm"`  // of a purge: how many messages it is about
 
 	// Position is that of an earlier answer: what has arrived since is left alone.
 	Position deadletters.Position `json:"position"`
 	deadletters.Options
-	DryRun bool `json:"dry_run"`
+	DryRun bool `json:"dry_run"` // of a replay: only count
 }
 
 // readLetters reads the body. The answer may take long.
@@ -166,11 +248,11 @@ func getDeadLetter(r *request) error {
 	if !utf8.Valid(plain) {
 		text, encoding = base64.StdEncoding.EncodeToString(plain), "base64"
 	}
-	unpacked := object{"payload": text, "payload_encoding": encoding, "truncated": more, "error": nil}
+	behind := unpacked{Payload: text, Encoding: encoding, Truncated: more}
 	if err != nil {
-		unpacked["error"] = err.Error()
+		behind.Error = new(err.Error())
 	}
-	o["unpacked"] = unpacked
+	o["unpacked"] = behind
 	return r.Answer(o)
 }
 
@@ -279,7 +361,7 @@ func purgeDeadLetters(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.Answer(object{"deleted": deleted})
+	return r.Answer(deletedCount{deleted})
 }
 
 // download sends the type of its lines with the first of them.
@@ -330,12 +412,12 @@ func importDeadLetters(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.Answer(object{"imported": n})
+	return r.Answer(importedCount{n})
 }
 
 // draft is what a replay would publish of a dead letter, for a person to change.
 type draft struct {
-	Seq        operate.Seq     `json:"seq"`
+	Seq        operate.Seq     `json:"seq"`             // the dead letter's number in the queue
 	QueueID    uint64          `json:"queue_id,string"` // of the queue that was looked at; absent: any of the name
 	Exchange   string          `json:"exchange"`
 	RoutingKey string          `json:"routing_key"`
@@ -343,7 +425,7 @@ type draft struct {
 	Payload    string          `json:"payload"`
 	Encoding   string          `json:"payload_encoding"`   // string or base64
 	Unpacked   bool            `json:"unpacked,omitempty"` // the payload is the text behind the content-encoding, and is packed again
-	DryRun     bool            `json:"dry_run,omitempty"`
+	DryRun     bool            `json:"dry_run,omitempty"`  // send nothing, and review the draft
 }
 
 func readDraft(r *request) (d draft, err error) {

@@ -12,15 +12,63 @@ import (
 )
 
 var deadlineRoutes = []route{
-	{method: get, path: "/api/curfew/deadlines", op: operate.ListDeadlines, handle: listDeadlines},
-	{method: get, path: "/api/curfew/deadlines/{vhost}", op: operate.ListDeadlines, handle: listDeadlines},
-	{method: get, path: "/api/curfew/deadlines/{vhost}/{queue}", op: operate.ListDeadlines, handle: listDeadlines},
-	{method: post, path: "/api/curfew/deadlines/{vhost}/{queue}/{seq}", op: operate.ChangeDeadline, handle: changeDeadline},
-	{method: post, path: "/api/curfew/locks/{vhost}/{queue}/{token}", op: operate.RenewLock, handle: renewLock},
+	{method: get, path: "/api/curfew/deadlines", op: operate.ListDeadlines, handle: listDeadlines, doc: deadlinesDoc},
+	{method: get, path: "/api/curfew/deadlines/{vhost}", op: operate.ListDeadlines, handle: listDeadlines, doc: deadlinesDoc},
+	{method: get, path: "/api/curfew/deadlines/{vhost}/{queue}", op: operate.ListDeadlines, handle: listDeadlines, doc: deadlinesDoc},
+	{method: post, path: "/api/curfew/deadlines/{vhost}/{queue}/{seq}", op: operate.ChangeDeadline, handle: changeDeadline, doc: changeDeadlineDoc},
+	{method: post, path: "/api/curfew/locks/{vhost}/{queue}/{token}", op: operate.RenewLock, handle: renewLock, doc: renewLockDoc},
 }
+
+var (
+	deadlinesDoc = rest.Doc{
+		ID: "listDeadlines", Summary: "The next deadlines of queued messages, the earliest first",
+		Text: "It also says how many there are in all, and in each queue. It looks at every message of the queues.",
+		Query: []rest.Parameter{
+			{Name: "count", Text: "How many to list: 1 to 1000; 20 if it is missing.", Value: int64(0)},
+			{Name: "after", Text: "Only deadlines later than this, Unix ms.", Value: int64(0)},
+			{Name: "before", Text: "Only deadlines up to this, Unix ms.", Value: int64(0)},
+			{Name: "overdue", Text: "Only deadlines that have come.", Value: false},
+		},
+		Answer: deadlineList{},
+	}
+	changeDeadlineDoc = rest.Doc{ID: "changeDeadline", Summary: "Move, cancel or fire the deadline of one message", Body: deadlineChange{}, Answer: deadlineChanged{},
+		Text: "The body has one of `by_millis`, `at`, `cancel` and `fire`. 409: the message has another deadline than `was`."}
+	renewLockDoc = rest.Doc{ID: "renewLock", Summary: "Renew the lock of a delivery", Answer: broker.LockAnswer{},
+		Text: "The token is the header `x-lock-token` of the delivery. 404: there is no such lock any more."}
+)
 
 // defaultDeadlines is how many deadlines are listed unless another number is asked for.
 const defaultDeadlines = 20
+
+// deadlineList is the next deadlines.
+type deadlineList struct {
+	Items  []queuedDeadline `json:"items"`
+	Total  int              `json:"total"`  // how many there are, listed or not
+	Queues []queueDeadlines `json:"queues"` // how many there are in each queue, the one with the most first
+}
+
+// queuedDeadline is the deadline of one message.
+type queuedDeadline struct {
+	VHost      string `json:"vhost"`
+	Queue      string `json:"queue"`
+	QueueID    uint64 `json:"queue_id,string"` // another one if the queue is deleted and declared again
+	Seq        uint64 `json:"seq"`             // the message's number in the queue
+	Deadline   int64  `json:"deadline"`        // Unix ms
+	State      string `json:"state"`           // ready or unacked
+	MessageID  string `json:"message_id"`
+	Exchange   string `json:"exchange"`    // to which it was published
+	RoutingKey string `json:"routing_key"` // with which it was published
+	Bytes      int    `json:"payload_bytes"`
+	Overdue    bool   `json:"overdue"` // the deadline has come
+}
+
+// queueDeadlines is how many deadlines there are in one queue.
+type queueDeadlines struct {
+	VHost string `json:"vhost"`
+	Queue string `json:"queue"`
+	Count int    `json:"count"`
+	First int64  `json:"first"` // the earliest, Unix ms
+}
 
 // listDeadlines shows the next deadlines of queued messages: ?count= of them, those later than ?after= and up to ?before= (Unix ms), with
 // ?overdue=true those that have come. The answer says how many there are in all, and in each queue.
@@ -43,33 +91,38 @@ func listDeadlines(r *request) error {
 	if err != nil {
 		return err
 	}
-	total, queues := 0, []object{}
+	answer := deadlineList{Items: []queuedDeadline{}, Queues: []queueDeadlines{}}
 	for _, q := range in {
-		total += q.Count
-		queues = append(queues, object{"vhost": q.Queue.VHost().Name(), "queue": q.Queue.Name(), "count": q.Count, "first": q.First})
+		answer.Total += q.Count
+		answer.Queues = append(answer.Queues, queueDeadlines{q.Queue.VHost().Name(), q.Queue.Name(), q.Count, q.First})
 	}
-	items := []object{}
 	for i := range list {
 		m := &list[i].Message
-		items = append(items, object{
-			"vhost": list[i].Queue.VHost().Name(), "queue": list[i].Queue.Name(), "queue_id": strconv.FormatUint(list[i].Queue.ID(), 10), "seq": uint64(m.Seq), "deadline": m.DeadlineMillis, "state": m.State.String(),
-			"message_id": m.Properties.MessageID, "exchange": string(m.Message.Exchange), "routing_key": string(m.Message.RoutingKey), "payload_bytes": m.BodyBytes,
-			"overdue": list[i].Overdue,
+		answer.Items = append(answer.Items, queuedDeadline{
+			VHost: list[i].Queue.VHost().Name(), Queue: list[i].Queue.Name(), QueueID: list[i].Queue.ID(), Seq: uint64(m.Seq), Deadline: m.DeadlineMillis, State: m.State.String(),
+			MessageID: m.Properties.MessageID, Exchange: string(m.Message.Exchange), RoutingKey: string(m.Message.RoutingKey), Bytes: m.BodyBytes,
+			Overdue: list[i].Overdue,
 		})
 	}
-	return r.Answer(object{"items": items, "total": total, "queues": queues})
+	return r.Answer(answer)
 }
 
 // deadlineChange is what is to become of a message's deadline: one of by_millis, at, cancel and fire.
 type deadlineChange struct {
-	By     int64  `json:"by_millis"` // later; negative: earlier
-	At     int64  `json:"at"`        // Unix ms
-	Cancel bool   `json:"cancel"`
-	Fire   bool   `json:"fire"`
-	Drop   bool   `json:"drop"` // with fire: not dead-lettered
-	Was    *int64 `json:"was"`  // Unix ms: nothing is changed unless this is the deadline
+	By     int64  `json:"by_millis"` // ms later; negative: earlier
+	At     int64  `json:"at"`        // the new deadline, Unix ms
+	Cancel bool   `json:"cancel"`    // it has no deadline from now on
+	Fire   bool   `json:"fire"`      // the deadline comes now
+	Drop   bool   `json:"drop"`      // with fire: the message is not dead-lettered
+	Was    *int64 `json:"was"`       // nothing is changed unless this is the deadline, Unix ms; 0: there is none
 	// QueueID is that of the list: nothing is changed in a queue that was declared again since. Absent: any of the name.
 	QueueID uint64 `json:"queue_id,string"`
+}
+
+// deadlineChanged is what came of it.
+type deadlineChanged struct {
+	Outcome  string `json:"outcome"`  // rescheduled, expired, or held: a consumer holds the message, which expires if it comes back
+	Deadline int64  `json:"deadline"` // Unix ms; 0: none, or the message has left
 }
 
 // changeDeadline changes the deadline of one message, by its number in the queue. The answer says what came of it: rescheduled, expired, or
@@ -89,7 +142,7 @@ func changeDeadline(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.Answer(object{"outcome": done.Outcome, "deadline": done.Deadline})
+	return r.Answer(deadlineChanged(done))
 }
 
 // renewLock renews the lock of the delivery that came with the x-lock-token in the path.

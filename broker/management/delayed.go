@@ -3,13 +3,42 @@ package management
 import (
 	"strconv"
 
+	"curfew/broker/management/rest"
+
 	"curfew/broker/operate"
 )
 
+var (
+	delayedDoc = rest.Doc{
+		ID: "listDelayed", Summary: "Messages that wait to be enqueued, in the order of publishing",
+		Query: []rest.Parameter{
+			{Name: "from", Text: "`next` of the answer before; from the first if it is missing.", Value: ""},
+			{Name: "count", Text: "How many to list: 1 to 1000, which is also the default.", Value: int64(0)},
+		},
+		Answer: delayedList{},
+	}
+	cancelDelayedDoc = rest.Doc{ID: "cancelDelayed", Summary: "Drop a message that waits to be enqueued", Text: "404: it is enqueued or cancelled already."}
+)
+
+// delayedList is a page of messages that wait to be enqueued.
+type delayedList struct {
+	Items []delayedMessage `json:"items"`
+	Next  string           `json:"next"` // where the next page begins; empty at the end
+}
+
+// delayedMessage waits to be enqueued.
+type delayedMessage struct {
+	ID         string `json:"id"`  // to cancel it by
+	Due        int64  `json:"due"` // Unix ms
+	Exchange   string `json:"exchange"`
+	RoutingKey string `json:"routing_key"`
+	Properties object `json:"properties"` // those that it has, by RabbitMQ's names
+	Bytes      int    `json:"payload_bytes"`
+}
+
 // listDelayed shows the messages of a virtual host that wait to be enqueued, in the
-// order of publishing, from the one that ?from= names as next; ?count= of them. The
-// answer is {"items": [...], "next": "..."}, next being "" at the end. RabbitMQ has
-// nothing like it.
+// order of publishing, from the one that ?from= names as next; ?count= of them. RabbitMQ
+// has nothing like it.
 func listDelayed(r *request) error {
 	query := r.URL.Query()
 	from, _ := strconv.ParseUint(query.Get("from"), 10, 64)
@@ -21,17 +50,13 @@ func listDelayed(r *request) error {
 	if err != nil {
 		return err
 	}
-	items := []object{}
+	answer := delayedList{Items: []delayedMessage{}}
 	for i := range page {
 		m := &page[i]
-		items = append(items, object{
-			"id": m.ID, "due": m.DueMillis, "exchange": m.Exchange, "routing_key": m.RoutingKey,
-			"properties": propertiesObject(m.Properties), "payload_bytes": m.Bytes,
-		})
+		answer.Items = append(answer.Items, delayedMessage{m.ID, m.DueMillis, m.Exchange, m.RoutingKey, propertiesObject(m.Properties), int(m.Bytes)})
 	}
-	answer := object{"items": items, "next": ""}
 	if next != 0 {
-		answer["next"] = strconv.FormatUint(next, 10)
+		answer.Next = strconv.FormatUint(next, 10)
 	}
 	return r.Answer(answer)
 }

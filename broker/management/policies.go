@@ -92,6 +92,27 @@ func putPolicyForBacklog(k policy.Kind) func(*request) error {
 	}
 }
 
+// policyRequest is the body of a request to set a policy.
+type policyRequest struct {
+	Pattern    string `json:"pattern"`    // regular expression of the names that it governs
+	Definition object `json:"definition"` // its keys, such as message-ttl
+	Priority   int64  `json:"priority"`   // the highest that matches counts
+	ApplyTo    string `json:"apply-to"`   // all, queues, classic_queues, quorum_queues, streams or exchanges; all if it is missing
+}
+
+func backlogDoc(k policy.Kind) rest.Doc {
+	id, kind := "setPolicyForBacklog", "a policy"
+	if k == policy.Operator {
+		id, kind = "setOperatorPolicyForBacklog", "an operator policy"
+	}
+	return rest.Doc{
+		ID: id, Summary: "Set " + kind + " whose time to live counts for what is queued already, too",
+		Text:  "The time to live counts from now, and no deadline becomes a later one. RabbitMQ's own path sets a policy for what comes after it.",
+		Query: []rest.Parameter{{Name: "dry_run", Text: "Set nothing, and count the messages whose deadline would come earlier.", Value: false}},
+		Body:  policyRequest{}, Answer: operate.PolicyEffect{},
+	}
+}
+
 // escaped answers a refused policy or parameter as RabbitMQ does, which escapes
 // what it repeats for HTML.
 func escaped(err error) error {

@@ -24,6 +24,7 @@ type route struct {
 	handle       func(*request) error
 	body, weight int64
 	first        func(*request) error
+	doc          rest.Doc // of routes below /api/curfew
 }
 
 // request is one request under way.
@@ -34,9 +35,9 @@ type request struct {
 
 // table is the routes as they are served.
 func (a *API) table() (table []rest.Route) {
-	for _, one := range a.routes() {
+	for _, one := range routes() {
 		served := rest.Route{
-			Method: one.method, Path: one.path, Op: one.op, Need: one.need, Body: one.body, Weight: one.weight,
+			Method: one.method, Path: one.path, Op: one.op, Need: one.need, Body: one.body, Weight: one.weight, Doc: one.doc,
 			Handle: func(r *rest.Request) error { return one.handle(&request{r, a}) },
 		}
 		if one.first != nil {
@@ -50,8 +51,11 @@ func (a *API) table() (table []rest.Route) {
 // object is a JSON object.
 type object = rest.Object
 
+// Routes are those of the API, in the order of its table, to be looked at: they cannot be served.
+func Routes() []rest.Route { return (*API)(nil).table() }
+
 // routes are all there is.
-func (a *API) routes() (table []route) {
+func routes() (table []route) {
 	for _, part := range [][]route{nodeRoutes, healthRoutes, connectionRoutes, exchangeRoutes, queueRoutes, bindingRoutes, userRoutes, limitRoutes, policyRoutes, deadLetterRoutes, deadlineRoutes} {
 		table = append(table, part...)
 	}
@@ -115,9 +119,9 @@ var connectionRoutes = []route{
 	{method: get, path: "/api/vhosts/{vhost}/channels", op: operate.ListConnections, handle: listChannels},
 	{method: get, path: "/api/consumers", op: operate.ListQueues, handle: listConsumers},
 	{method: get, path: "/api/consumers/{vhost}", op: operate.ListQueues, handle: listConsumers},
-	{method: get, path: "/api/curfew/consumers", op: operate.ListQueues, handle: listHolders},
-	{method: get, path: "/api/curfew/consumers/{vhost}", op: operate.ListQueues, handle: listHolders},
-	{method: get, path: "/api/curfew/consumers/{vhost}/{queue}", op: operate.ListQueues, handle: listHolders},
+	{method: get, path: "/api/curfew/consumers", op: operate.ListQueues, handle: listHolders, doc: holdersDoc},
+	{method: get, path: "/api/curfew/consumers/{vhost}", op: operate.ListQueues, handle: listHolders, doc: holdersDoc},
+	{method: get, path: "/api/curfew/consumers/{vhost}/{queue}", op: operate.ListQueues, handle: listHolders, doc: holdersDoc},
 }
 
 var exchangeRoutes = []route{
@@ -198,10 +202,10 @@ var policyRoutes = []route{
 	{method: get, path: "/api/operator-policies/{vhost}/{policy}", op: operate.ListPolicies, handle: getPolicy(policy.Operator)},
 	{method: put, path: "/api/operator-policies/{vhost}/{policy}", op: operate.SetOperatorPolicy, handle: putPolicy(policy.Operator)},
 	{method: remove, path: "/api/operator-policies/{vhost}/{policy}", op: operate.ClearOperatorPolicy, handle: deletePolicy(policy.Operator)},
-	{method: get, path: "/api/curfew/delayed/{vhost}", op: operate.ListDelayed, handle: listDelayed},
-	{method: remove, path: "/api/curfew/delayed/{vhost}/{id}", op: operate.CancelDelayed, handle: cancelDelayed},
-	{method: put, path: "/api/curfew/policies/{vhost}/{policy}", op: operate.SetPolicy, handle: putPolicyForBacklog(policy.User)},
-	{method: put, path: "/api/curfew/operator-policies/{vhost}/{policy}", op: operate.SetOperatorPolicy, handle: putPolicyForBacklog(policy.Operator)},
+	{method: get, path: "/api/curfew/delayed/{vhost}", op: operate.ListDelayed, handle: listDelayed, doc: delayedDoc},
+	{method: remove, path: "/api/curfew/delayed/{vhost}/{id}", op: operate.CancelDelayed, handle: cancelDelayed, doc: cancelDelayedDoc},
+	{method: put, path: "/api/curfew/policies/{vhost}/{policy}", op: operate.SetPolicy, handle: putPolicyForBacklog(policy.User), doc: backlogDoc(policy.User)},
+	{method: put, path: "/api/curfew/operator-policies/{vhost}/{policy}", op: operate.SetOperatorPolicy, handle: putPolicyForBacklog(policy.Operator), doc: backlogDoc(policy.Operator)},
 	{method: get, path: "/api/parameters", op: operate.ListParameters, handle: listParameters},
 	{method: get, path: "/api/parameters/{component}", op: operate.ListParameters, handle: listParameters},
 	{method: get, path: "/api/parameters/{component}/{vhost}", op: operate.ListParameters, handle: listParameters},

@@ -104,7 +104,7 @@ func (o *Operations) message(q *broker.Queue, x *broker.Browsed) Message {
 
 // The bounds of a look at messages.
 const (
-	MaxPeekCount = 500
+	maxPeekCount = 500
 	maxOffset    = 1 << 40
 	maxPeek      = 16 << 20 // bytes of all bodies
 )
@@ -128,7 +128,7 @@ func (o *Operations) Peek(_ context.Context, a Actor, r PeekRequest) ([]Message,
 	for _, n := range []struct {
 		field       string
 		value, most int
-	}{{"offset", r.Offset, maxOffset}, {"count", r.Count, MaxPeekCount}, {"truncate", r.BodyBytes, broker.DefaultMaxMessageBytes}} {
+	}{{"offset", r.Offset, maxOffset}, {"count", r.Count, maxPeekCount}, {"truncate", r.BodyBytes, broker.DefaultMaxMessageBytes}} {
 		if n.value < 0 || n.value > n.most {
 			return nil, &OutOfRange{n.field, int64(n.value)}
 		}

@@ -42,13 +42,9 @@ func (q *Queue) SetOptions(o Options) {
 	q.opts = o
 }
 
-// Full says that the queue is to refuse a message with a body of that size: its
+// FullWith says that the queue is to refuse a message with a body of that size: its
 // Overflow is one of the rejecting ones and the message would take it above a
-// limit.
-func (q *Queue) Full(bytes uint32) bool { return q.FullWith(bytes, 0, 0) }
-
-// FullWith is Full where messages that have left the queue and are still kept
-// for it count, too.
+// limit. Messages that have left the queue and are still kept for it count, too.
 func (q *Queue) FullWith(bytes uint32, kept int, keptBytes int64) bool {
 	return q.opts.Overflow != DropHead &&
 		q.opts.exceeded(int64(q.readyCount+kept)+1, q.readyBytes+keptBytes+int64(bytes))

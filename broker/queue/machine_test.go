@@ -155,7 +155,7 @@ func (k *machine) setOptions(o Options) {
 }
 
 func (k *machine) trim() {
-	k.same("full", k.q.Full(5), k.m.full(5))
+	k.same("full", k.q.FullWith(5, 0, 0), k.m.full(5))
 	k.q.Trim(&k.fx)
 	k.m.trim()
 	k.check("trim")

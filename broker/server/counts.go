@@ -74,7 +74,3 @@ func (s *Server) Totals() Totals {
 		Returned: t.returned.Load(), Dropped: t.dropped.Load(),
 	}
 }
-
-// RepliesLost returns how many direct replies were lost because their client did not read
-// fast enough.
-func (s *Server) RepliesLost() uint64 { return s.totals.repliesLost.Load() }

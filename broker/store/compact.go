@@ -35,7 +35,7 @@ func (m *maintainer) compact() {
 	}
 	for _, s := range m.journal.sparse(m.opts.slack, m.journal.isFull()) {
 		if err := m.evacuate(s); err != nil {
-			if !errors.Is(err, ErrFull) && !errors.Is(err, ErrClosed) {
+			if !errors.Is(err, ErrFull) && !errors.Is(err, errClosed) {
 				m.journal.fail(err)
 			}
 			return
@@ -107,7 +107,7 @@ func (m *maintainer) evacuateVolatile(s *segment) {
 			h := &slotsOf(rec)[i]
 			m.addHolder(&Enqueue{Queue: atomic.LoadUint64(&h[0]), Seq: atomic.LoadUint64(&h[1]), Pos: p})
 		}
-		if err := m.moveVolatile(s, rec); errors.Is(err, ErrClosed) {
+		if err := m.moveVolatile(s, rec); errors.Is(err, errClosed) {
 			return
 		} else if err != nil {
 			m.log.Warn("compaction of transient messages stops", zap.Error(err))

@@ -124,7 +124,7 @@ func scanDefinitions(dir fileSystem) (*foundDefinitions, error) {
 		return nil, err
 	}
 	if len(b) < 16 || string(b[:8]) != definitionsMagic {
-		return nil, &CorruptError{File: definitionsName, Reason: "its header is not valid"}
+		return nil, &corruptError{File: definitionsName, Reason: "its header is not valid"}
 	}
 	f := &foundDefinitions{version: binary.LittleEndian.Uint32(b[8:]), size: int64(len(b))}
 	switch {
@@ -133,16 +133,16 @@ func scanDefinitions(dir fileSystem) (*foundDefinitions, error) {
 	case f.version == definitionsVersion:
 		return f, f.read(b)
 	case f.version == 0 || f.version >= 1<<16:
-		return nil, &CorruptError{File: definitionsName, Offset: 8, Reason: "its version is not valid"}
+		return nil, &corruptError{File: definitionsName, Offset: 8, Reason: "its version is not valid"}
 	}
-	return nil, fmt.Errorf("store: definitions: format %d, this Curfew reads 1 to %d: %w", f.version, definitionsVersion, ErrVersion)
+	return nil, fmt.Errorf("store: definitions: format %d, this Curfew reads 1 to %d: %w", f.version, definitionsVersion, errVersion)
 }
 
 // readDocument reads version 1.
 func (f *foundDefinitions) readDocument(b []byte) error {
 	f.end = f.size
 	if binary.LittleEndian.Uint32(b[12:]) != crc32.Checksum(b[16:], castagnoli) {
-		return &CorruptError{File: definitionsName, Offset: 16, Reason: "the checksum is wrong"}
+		return &corruptError{File: definitionsName, Offset: 16, Reason: "the checksum is wrong"}
 	}
 	f.latest.put(Definition{Value: b[16:]})
 	return nil
@@ -150,7 +150,7 @@ func (f *foundDefinitions) readDocument(b []byte) error {
 
 func (f *foundDefinitions) read(b []byte) error {
 	if len(b) < definitionsHeader || binary.LittleEndian.Uint32(b[12:]) != crc32.Checksum(b[16:definitionsHeader], castagnoli) {
-		return &CorruptError{File: definitionsName, Reason: "its header is not valid"}
+		return &corruptError{File: definitionsName, Reason: "its header is not valid"}
 	}
 	f.id, f.end = binary.LittleEndian.Uint64(b[16:]), definitionsHeader
 	for {
@@ -159,7 +159,7 @@ func (f *foundDefinitions) read(b []byte) error {
 			break
 		}
 		if !f.addBatch(batch[batchHeader:]) {
-			return &CorruptError{File: definitionsName, Offset: f.end, Reason: "the changes there are not valid"}
+			return &corruptError{File: definitionsName, Offset: f.end, Reason: "the changes there are not valid"}
 		}
 		f.marked = len(batch) == batchHeader
 		f.end += int64(align(len(batch))) // the padding may be missing if the file was cut
@@ -204,7 +204,7 @@ func (f *foundDefinitions) addBatch(b []byte) bool {
 func (f *foundDefinitions) checkTail(b []byte) error {
 	for at := f.end + 8; at < f.size; at += 8 {
 		if _, ok := batchAt(f.id, b, at); ok && binary.LittleEndian.Uint64(b[at+8:]) > uint64(f.end) {
-			return &CorruptError{File: definitionsName, Offset: f.end, Reason: "the changes there are not valid, but had been synced"}
+			return &corruptError{File: definitionsName, Offset: f.end, Reason: "the changes there are not valid, but had been synced"}
 		}
 	}
 	written := len(b)
@@ -213,7 +213,7 @@ func (f *foundDefinitions) checkTail(b []byte) error {
 	}
 	f.torn = max(0, written-int(f.end))
 	if f.end == definitionsHeader {
-		return &CorruptError{File: definitionsName, Offset: f.end, Reason: "the first changes are missing"}
+		return &corruptError{File: definitionsName, Offset: f.end, Reason: "the first changes are missing"}
 	}
 	return nil
 }

@@ -187,9 +187,9 @@ func TestFlippedBitsInDefinitions(t *testing.T) {
 			continue
 		}
 		refused++
-		var corrupt *CorruptError
+		var corrupt *corruptError
 		if !errors.As(err, &corrupt) {
-			require.ErrorIs(t, err, ErrVersion)
+			require.ErrorIs(t, err, errVersion)
 			continue
 		}
 		require.Equal(t, definitionsName, corrupt.File)
@@ -279,7 +279,7 @@ func TestFirstVersionOfDefinitionsIsRead(t *testing.T) {
 	require.ErrorContains(t, err, "definitions is damaged at offset 16")
 	old[8] = definitionsVersion + 1
 	_, _, err = reopen(disk)
-	require.ErrorIs(t, err, ErrVersion)
+	require.ErrorIs(t, err, errVersion)
 }
 
 // On a full disk changes wait, and messages do not wait for them.

@@ -27,7 +27,7 @@
 // Recovery returns exactly what was put: each record has a checksum, which also covers the
 // record's position. What was being written in a crash is cut off and reported. If
 // something that had been synced is damaged, or a file is missing, Open refuses with the
-// name and the offset (CorruptError) and changes nothing. A failed write or sync is not
+// name and the offset (corruptError) and changes nothing. A failed write or sync is not
 // tried again: every callback gets the error, Failed delivers it, and the process must end
 // and recover.
 //
@@ -87,7 +87,7 @@
 // # Formats
 //
 // The header of each kind of file contains a version. A file of a later version is refused
-// (ErrVersion); files of earlier versions are read. file.go lists the versions of segments.
+// (errVersion); files of earlier versions are read. file.go lists the versions of segments.
 // Version 1 of the definitions was a single document; the owner gets it as the definition
 // without a key. Files are always written in the present version, so an older Curfew cannot
 // open a directory that a newer one has used.

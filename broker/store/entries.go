@@ -5,9 +5,9 @@ import "encoding/binary"
 // perRecord bounds the entries and runs of one record, except in transactions.
 const perRecord = 1024
 
-// MaxTransaction is how many entries and settlements Transacted puts into one record.
+// maxTransaction is how many entries and settlements Transacted puts into one record.
 // Settlements with consecutive sequence numbers and messages in one segment count as one.
-const MaxTransaction = 1 << 18
+const maxTransaction = 1 << 18
 
 // enqueuedLocked appends those of the entries that belong into the journal.
 func (j *journal) enqueuedLocked(entries []Enqueue) {
@@ -61,7 +61,7 @@ func (j *journal) putEntriesLocked(b []byte, entries []Enqueue, k kind) {
 // kind is the kind of record that journals the entry, 0 if it is not journaled.
 func (e *Enqueue) kind() kind {
 	switch {
-	case !e.Pos.Durable():
+	case !e.Pos.durable():
 		return 0
 	case e.Durable:
 		return kindEnqueue
@@ -70,10 +70,10 @@ func (e *Enqueue) kind() kind {
 }
 
 // journaled reports whether the settlement must survive a restart.
-func (s Settle) journaled() bool { return s.Durable && s.Pos.Durable() }
+func (s Settle) journaled() bool { return s.Durable && s.Pos.durable() }
 
 // journaled reports whether the amendment must survive a restart.
-func (a Amend) journaled() bool { return a.Durable && a.Pos.Durable() }
+func (a Amend) journaled() bool { return a.Durable && a.Pos.durable() }
 
 // settledLocked appends those of the settlements that belong into the journal.
 func (j *journal) settledLocked(settles []Settle) {
@@ -160,7 +160,7 @@ func (j *journal) transactedLocked(entries []Enqueue, settles []Settle) {
 	runs := j.runsOfLocked(settles)
 	n, size := sizeOf(entries, kindEnqueue)
 	switch {
-	case n+len(runs) > MaxTransaction:
+	case n+len(runs) > maxTransaction:
 		j.enqueuedLocked(entries)
 		j.settledLocked(settles)
 		return

@@ -53,8 +53,8 @@ func putFileHeader(b []byte, id, number uint64) {
 
 var (
 	errNoHeader = errors.New("no header")
-	// ErrVersion is wrapped by Open's error about a file of another version.
-	ErrVersion = errors.New("written by another version of Curfew")
+	// errVersion is wrapped by Open's error about a file of another version.
+	errVersion = errors.New("written by another version of Curfew")
 )
 
 // getFileHeader reads a header. Before the checksum is verified only the magic and the
@@ -66,7 +66,7 @@ func getFileHeader(b []byte) (h segmentHeader, err error) {
 	v := binary.LittleEndian.Uint32(b[8:])
 	if v < oldestVersion || v > version {
 		if v > version && v < 1<<16 {
-			return h, fmt.Errorf("format %d, this Curfew reads %d to %d: %w", v, oldestVersion, version, ErrVersion)
+			return h, fmt.Errorf("format %d, this Curfew reads %d to %d: %w", v, oldestVersion, version, errVersion)
 		}
 		return h, errNoHeader
 	}

@@ -31,8 +31,8 @@ func FuzzRecovery(f *testing.F) {
 		}
 		s, r, err := reopen(damaged)
 		if err != nil {
-			var corrupt *CorruptError
-			require.True(t, errors.As(err, &corrupt) || errors.Is(err, ErrVersion), "%v", err)
+			var corrupt *corruptError
+			require.True(t, errors.As(err, &corrupt) || errors.Is(err, errVersion), "%v", err)
 			return
 		}
 		checkBodies(t, w, s, r)

@@ -39,7 +39,7 @@ func Inspect(dir string, w io.Writer) error {
 }
 
 // Verify reads everything in a data directory, as Open does, and returns the error with
-// which Open would refuse it: a *CorruptError for damage. It changes nothing. The directory
+// which Open would refuse it: a *corruptError for damage. It changes nothing. The directory
 // must not be in use.
 func Verify(dir string, w io.Writer) error {
 	r, queues, err := examine(dir)

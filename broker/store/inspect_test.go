@@ -39,7 +39,7 @@ func TestInspectAndVerify(t *testing.T) {
 		b[at] ^= 1
 		require.NoError(t, os.WriteFile(path, b, 0o600))
 		for _, look := range []func(string, io.Writer) error{Inspect, Verify} {
-			var corrupt *CorruptError
+			var corrupt *corruptError
 			require.ErrorAs(t, look(o.Dir, &out), &corrupt)
 			require.Equal(t, name, corrupt.File)
 		}

@@ -92,7 +92,7 @@ func (j *journal) usableLocked() error {
 		return j.err
 	}
 	if j.closed {
-		return ErrClosed
+		return errClosed
 	}
 	return nil
 }

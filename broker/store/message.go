@@ -14,9 +14,9 @@ type Message struct {
 	Exchange, RoutingKey, Properties, Body []byte
 }
 
-// ErrTooLarge is Put's answer to a message that no record can hold: a short string exceeds
+// errTooLarge is Put's answer to a message that no record can hold: a short string exceeds
 // 255 bytes, or the whole exceeds 256 MiB.
-var ErrTooLarge = errors.New("store: message is too large")
+var errTooLarge = errors.New("store: message is too large")
 
 // A message record, after its header:
 //
@@ -39,7 +39,7 @@ const (
 func messageBytes(m *Message, slots int) (int, error) {
 	n := messageHeader + slots*slotBytes + len(m.Exchange) + len(m.RoutingKey) + len(m.Properties) + len(m.Body)
 	if len(m.Exchange) > 255 || len(m.RoutingKey) > 255 || n-recordHeader > maxRecord || n < 0 {
-		return 0, ErrTooLarge
+		return 0, errTooLarge
 	}
 	return n, nil
 }

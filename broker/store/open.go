@@ -11,7 +11,7 @@ import (
 // Options configures a Store. The zero value is a store in memory only.
 type Options struct {
 	Dir          string   // of the journal; "": memory only, nothing is durable
-	SegmentBytes int      // 0: DefaultSegmentBytes, less on a small disk
+	SegmentBytes int      // 0: defaultSegmentBytes, less on a small disk
 	Sync         SyncMode // what Commit waits for
 	MemoryLimit  int64    // bytes that the process should stay well below; 0: none
 	Log          *zap.Logger
@@ -67,9 +67,9 @@ func (o *Options) tune(space int64) tuning {
 		t.onFull = func(error) {}
 	}
 	if t.segmentBytes == 0 {
-		t.segmentBytes = DefaultSegmentBytes
+		t.segmentBytes = defaultSegmentBytes
 		if space > 0 {
-			t.segmentBytes = min(DefaultSegmentBytes, max(minSegmentBytes, 1<<bits.Len64(uint64(space)/128)))
+			t.segmentBytes = min(defaultSegmentBytes, max(minSegmentBytes, 1<<bits.Len64(uint64(space)/128)))
 		}
 	}
 	t.segmentBytes = pageAlign(t.segmentBytes)
@@ -87,7 +87,7 @@ func (o *Options) tune(space int64) tuning {
 
 // Open opens the store in o.Dir, which no other process may have open, or an empty one in
 // memory. It reads the whole journal and returns what survives. If something is damaged
-// that had been synced, it refuses with a *CorruptError and changes nothing.
+// that had been synced, it refuses with a *corruptError and changes nothing.
 func Open(o Options) (*Store, *Recovery, error) {
 	if o.Dir == "" {
 		s := &Store{}

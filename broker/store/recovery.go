@@ -106,7 +106,7 @@ func (r *recovery) read() ([]RecoveredQueue, error) {
 			return false
 		}
 		if !s.hasMessage(p.offset()) {
-			stray = &CorruptError{File: s.name, Offset: int64(p.offset()), Reason: "an entry says there is a message"}
+			stray = &corruptError{File: s.name, Offset: int64(p.offset()), Reason: "an entry says there is a message"}
 		}
 		return true
 	})
@@ -184,14 +184,14 @@ func (r *recovery) open(name string, number uint64) error {
 	}
 	head, err := getFileHeader(start)
 	switch {
-	case errors.Is(err, ErrVersion):
+	case errors.Is(err, errVersion):
 		return fmt.Errorf("store: %s: %w", name, err)
 	case err != nil:
-		return &CorruptError{File: name, Reason: "its header is not valid"}
+		return &corruptError{File: name, Reason: "its header is not valid"}
 	case head.number != number:
-		return &CorruptError{File: name, Offset: 24, Reason: fmt.Sprintf("it is segment %d under another name", head.number)}
+		return &corruptError{File: name, Offset: 24, Reason: fmt.Sprintf("it is segment %d under another name", head.number)}
 	case len(r.files) > 0 && head.id != r.id:
-		return &CorruptError{File: name, Offset: 16, Reason: "it belongs to another store"}
+		return &corruptError{File: name, Offset: 16, Reason: "it belongs to another store"}
 	}
 	r.id = head.id
 	mem, err := f.Map()
@@ -243,7 +243,7 @@ func (r *recovery) cut(i int) error {
 	}
 	for _, f := range r.files {
 		if f.synced > at {
-			return &CorruptError{File: s.name, Offset: int64(s.end), Reason: "the record there is not valid, but had been synced"}
+			return &corruptError{File: s.name, Offset: int64(s.end), Reason: "the record there is not valid, but had been synced"}
 		}
 	}
 	r.reportCut(s.name, s.end, s.written()-s.end)
@@ -291,7 +291,7 @@ func (r *recovery) checkNext() error {
 		return nil
 	}
 	if s.searchMarks(r.id); s.synced > makePos(false, next, 0) {
-		return &CorruptError{File: s.name, Reason: "its header is gone, but had been synced"}
+		return &corruptError{File: s.name, Reason: "its header is gone, but had been synced"}
 	}
 	r.reportCut(s.name, 0, written)
 	r.spares[next] = 0
@@ -352,7 +352,7 @@ func (r *recovery) checkFirst() error {
 }
 
 func missingFile(number uint64) error {
-	return &CorruptError{File: fileName(number), Reason: "the file is missing"}
+	return &corruptError{File: fileName(number), Reason: "the file is missing"}
 }
 
 // present reports whether there is a file for the segment after the last one.

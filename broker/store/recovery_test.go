@@ -151,7 +151,7 @@ func TestLostHeader(t *testing.T) {
 	n := b.disk.names[fileName(2)]
 	clear(n.data[:sector])
 	_, _, err := reopen(b.disk)
-	var corrupt *CorruptError
+	var corrupt *corruptError
 	require.ErrorAs(t, err, &corrupt, "there are marks that say it was synced")
 	require.Equal(t, fileName(2), corrupt.File)
 
@@ -189,7 +189,7 @@ func TestMissingFiles(t *testing.T) {
 		without := disk.clone()
 		delete(without.names, name)
 		_, _, err := reopen(without)
-		var corrupt *CorruptError
+		var corrupt *corruptError
 		require.ErrorAs(t, err, &corrupt)
 		require.Equal(t, name, corrupt.File)
 		require.ErrorContains(t, err, "missing")
@@ -245,7 +245,7 @@ func TestOtherVersionIsRefused(t *testing.T) {
 	disk.names[name].data[8] = version + 1
 	before := fmt.Sprint(disk.names[name].data)
 	_, _, err := reopen(disk)
-	require.ErrorIs(t, err, ErrVersion)
+	require.ErrorIs(t, err, errVersion)
 	require.ErrorContains(t, err, name)
 	require.Equal(t, before, fmt.Sprint(disk.names[name].data))
 }
@@ -311,7 +311,7 @@ func TestLastMarkIsWrittenWhenIdle(t *testing.T) {
 	n := disk.names[fileName(1)]
 	n.data[p.offset()+40] ^= 1
 	_, _, err = reopen(disk)
-	var corrupt *CorruptError
+	var corrupt *corruptError
 	require.ErrorAs(t, err, &corrupt)
 	require.Equal(t, int64(p.offset()), corrupt.Offset)
 }

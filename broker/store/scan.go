@@ -102,14 +102,14 @@ func (s *scanned) hasMessage(at int) bool {
 	return k == kindMessage
 }
 
-// CorruptError reports that a file of the store is damaged where it was known to be on
+// corruptError reports that a file of the store is damaged where it was known to be on
 // disk. Nothing is changed.
-type CorruptError struct {
+type corruptError struct {
 	File   string
 	Offset int64
 	Reason string
 }
 
-func (e *CorruptError) Error() string {
+func (e *corruptError) Error() string {
 	return fmt.Sprintf("store: %s is damaged at offset %d: %s", e.File, e.Offset, e.Reason)
 }

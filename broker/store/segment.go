@@ -4,9 +4,9 @@ import (
 	"sync/atomic"
 )
 
-// DefaultSegmentBytes is the size of a segment. A message that does not fit gets a segment
+// defaultSegmentBytes is the size of a segment. A message that does not fit gets a segment
 // of its own size.
-const DefaultSegmentBytes = 4 << 20
+const defaultSegmentBytes = 4 << 20
 
 // segment is a range of memory outside the Go heap. Records are appended to it and never
 // move within it. It is appended to until it is sealed. It may be dropped once it is sealed

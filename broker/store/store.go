@@ -9,8 +9,8 @@ import (
 )
 
 var (
-	// ErrClosed is returned after Close.
-	ErrClosed = errors.New("store: closed")
+	// errClosed is returned after Close.
+	errClosed = errors.New("store: closed")
 	// ErrFull is Put's answer to a durable message while the disk is full. Operations that
 	// remove messages still work.
 	ErrFull = errors.New("store: disk is full")
@@ -100,7 +100,7 @@ func (s *Store) View(p Pos) Message {
 }
 
 func (s *Store) logOf(p Pos) *appender {
-	if p.Durable() {
+	if p.durable() {
 		return &s.journal.appender
 	}
 	return &s.volatile.appender
@@ -135,7 +135,7 @@ func (s *Store) Enqueued(entries []Enqueue) {
 // enterVolatile records and counts the entries of volatile messages.
 func (s *Store) enterVolatile(entries []Enqueue) (n int) {
 	for i := range entries {
-		if !entries[i].Pos.Durable() {
+		if !entries[i].Pos.durable() {
 			s.volatile.enqueued(&entries[i])
 			n++
 		}
@@ -195,7 +195,7 @@ func (s *Store) Moved(src Settle, dst []Enqueue) {
 }
 
 // Transacted is Enqueued and Settled as one, for any number of queues: after a crash all of
-// it is true or none. That holds for up to MaxTransaction entries and settlements; of more,
+// it is true or none. That holds for up to maxTransaction entries and settlements; of more,
 // a prefix survives, entries first. It may be called after the queues' locks were released,
 // if the caller holds a reference to each message in entries.
 func (s *Store) Transacted(entries []Enqueue, settles []Settle) {
@@ -228,9 +228,6 @@ func (s *Store) Synced(fn func(error)) {
 	}
 	s.journal.whenSynced(fn)
 }
-
-// Full reports whether the disk is full, so that durable messages are refused.
-func (s *Store) Full() bool { return s.journal != nil && s.journal.isFull() }
 
 // Failed delivers the error that ended the journal, if that ever happens. The process must
 // then end, and recover by opening the store again.

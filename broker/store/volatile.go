@@ -88,7 +88,7 @@ func (v *volatileLog) shut() {
 // rollLocked starts a segment of at least n bytes.
 func (v *volatileLog) rollLocked(n int) error {
 	if v.closed {
-		return ErrClosed
+		return errClosed
 	}
 	mem, err := v.memory.get(max(v.memory.size, pageAlign(n)))
 	if err != nil {

@@ -147,7 +147,7 @@ func TestCloseWhileTransientPublishersWait(t *testing.T) {
 	require.Eventually(t, func() bool { return s.Stats().ResidentBytes > 1<<16 }, waitFor, tick)
 	closed := make(chan error)
 	go func() { closed <- s.Close() }()
-	require.ErrorIs(t, <-ended, ErrClosed)
+	require.ErrorIs(t, <-ended, errClosed)
 	close(disk.answers)
 	require.NoError(t, <-closed)
 }
@@ -155,7 +155,7 @@ func TestCloseWhileTransientPublishersWait(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	s := openMemory(t, Options{})
 	_, err := s.Put(Message{RoutingKey: make([]byte, 256)}, false, 1)
-	require.ErrorIs(t, err, ErrTooLarge)
+	require.ErrorIs(t, err, errTooLarge)
 }
 
 func TestConcurrentPutViewRelease(t *testing.T) {

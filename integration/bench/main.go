@@ -25,11 +25,7 @@ func main() {
 	quick := flag.Bool("quick", os.Getenv("BENCH") == "quick", "less of everything, some two minutes (BENCH=quick)")
 	only := flag.String("only", os.Getenv("BENCH_ONLY"), "items to run, with commas between (BENCH_ONLY)")
 	out := flag.String("out", "", "directory of the results; empty: "+results+", or a temporary one unless everything is run")
-	readme := flag.String("readme", "", "put the goals of the results in -out between the marks in this file, and measure nothing")
 	flag.Parse()
-	if *readme != "" {
-		exit(include(*readme, cmp.Or(*out, results)))
-	}
 	if *out == "" && (*quick || *only != "") {
 		*out = filepath.Join(os.TempDir(), "curfew-bench-results")
 	}

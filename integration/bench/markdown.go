@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -11,7 +9,7 @@ import (
 // options matches the options of a load process, as its errors print them.
 var options = regexp.MustCompile(` ?\{[^}]*\}`)
 
-// goalsMarkdown returns the part of the report that is in the README.
+// goalsMarkdown returns the part of the report that is in docs/benchmarks.md.
 func (r *report) goalsMarkdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "`%s` at %s on %s, took %s: %s. Broker, load client and what else is measured share the processors, of which the machine's host took %s.\n\n",
@@ -61,27 +59,4 @@ func (r *row) markdown() string {
 		times = fmt.Sprintf("%s / %s", micros(r.P50.median()), micros(r.P99.median()))
 	}
 	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s |\n", r.Item, r.Work, r.Side, rate, cpu, client, times, r.Note)
-}
-
-const (
-	markBegin = "<!-- bench -->"
-	markEnd   = "<!-- /bench -->"
-)
-
-// include inserts the goals of the results in dir between the marks in a file.
-func include(file, dir string) error {
-	summary, err := os.ReadFile(filepath.Join(dir, "goals.md"))
-	if err != nil {
-		return err
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	before, rest, ok := strings.Cut(string(text), markBegin)
-	_, after, ended := strings.Cut(rest, markEnd)
-	if !ok || !ended {
-		return fmt.Errorf("bench: %s has no %s with a %s behind it", file, markBegin, markEnd)
-	}
-	return os.WriteFile(file, []byte(before+markBegin+"\n"+strings.TrimSpace(string(summary))+"\n"+markEnd+after), 0o644)
 }

@@ -5,7 +5,7 @@
 //	size_test.go      methods of a type, lines of a package; with -v it counts the whole tree
 //	imports_test.go   which package may import which
 //	architecture_test.go  docs/architecture.md is about these packages, files and functions
-//	pages_test.go     the tests that docs/guarantees.md names; the pictures in docs
+//	pages_test.go     how long README is; the tests that docs/guarantees.md names; the pictures in docs
 //	tiers_test.go     the Makefile's lists of tests
 //	prose_test.go     sentences of the pages: how long they are, and turns of phrase
 //	circles_test.go   counts the files that use one another in a circle

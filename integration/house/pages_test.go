@@ -11,6 +11,15 @@ import (
 	"testing"
 )
 
+// readmeBytes is how long README.md may be: a first-time reader reads all of it.
+const readmeBytes = 10_000
+
+func TestReadmeIsShort(t *testing.T) {
+	if n := len(document(t, "README.md")); n > readmeBytes {
+		t.Errorf("README.md has %d bytes, not at most %d: what not every reader needs goes to a page in docs", n, readmeBytes)
+	}
+}
+
 // TestGuarantees: each guarantee in docs/guarantees.md names tests that prove it, and they exist.
 func TestGuarantees(t *testing.T) {
 	const page = "docs/guarantees.md"

@@ -74,9 +74,9 @@ func New(o Options) (*Alerts, error) {
 // readSettings reads the file and the URLs.
 func (a *Alerts) readSettings() (settings, error) {
 	s, err := a.options.readSettings()
-	if a.options.Exchange == nil && slices.ContainsFunc(s.sinks, func(s sinkSettings) bool { return s.url == EventsURL }) {
-		s.sinks = slices.DeleteFunc(s.sinks, func(s sinkSettings) bool { return s.url == EventsURL })
-		err = errors.Join(err, fmt.Errorf("alert: there is no exchange for %s", EventsURL))
+	if a.options.Exchange == nil && slices.ContainsFunc(s.sinks, func(s sinkSettings) bool { return s.url == eventsURL }) {
+		s.sinks = slices.DeleteFunc(s.sinks, func(s sinkSettings) bool { return s.url == eventsURL })
+		err = errors.Join(err, fmt.Errorf("alert: there is no exchange for %s", eventsURL))
 	}
 	return s, err
 }

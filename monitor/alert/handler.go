@@ -35,8 +35,8 @@ type Status struct {
 // SinkStatus is the state of a sink.
 type SinkStatus struct {
 	Name    string   `json:"name"`
-	Queued  int      `json:"queued"`
-	Trouble *trouble `json:"trouble,omitempty"`
+	Queued  int      `json:"queued"`            // notifications that wait
+	Trouble *trouble `json:"trouble,omitempty"` // absent: it works
 }
 
 // RuleStatus is a rule as it is in force.
@@ -53,6 +53,39 @@ type RuleStatus struct {
 	Wait     string   `json:"wait"`
 	Interval string   `json:"interval"`
 	Repeat   string   `json:"repeat"`
+}
+
+// Overview answers GET /alerts.
+type Overview struct {
+	Alerts  []Status     `json:"alerts"` // those that are not over, the worst severity first
+	Sinks   []SinkStatus `json:"sinks"`
+	Trouble []string     `json:"trouble"` // what keeps alerts from being sent, for an operator
+}
+
+// RuleList answers GET /alerts/rules.
+type RuleList struct {
+	Rules []RuleStatus `json:"rules"` // in their order; the first that matches applies
+}
+
+// TestRequest is the body of POST /alerts/test.
+type TestRequest struct {
+	Sink string `json:"sink"` // empty: all
+}
+
+// TestResults answers POST /alerts/test.
+type TestResults struct {
+	Sinks map[string]string `json:"sinks"` // by name: ok, or what is wrong
+}
+
+// SilenceList answers GET /silences.
+type SilenceList struct {
+	Silences []Silence `json:"silences"`
+}
+
+// SilenceRequest is the body of POST /silences. It has a duration or an expires_at; id and created_at are not read.
+type SilenceRequest struct {
+	Silence
+	Duration string `json:"duration"` // how long it lasts, such as 30m or 8h
 }
 
 // List returns the alerts that are not over, the worst severity first.
@@ -107,11 +140,11 @@ const maxRequest = 64 << 10
 
 // Handler serves, below the path it is mounted at:
 //
-//	GET    /alerts          {"alerts": [Status], "sinks": [SinkStatus]}
-//	GET    /alerts/rules    {"rules": [RuleStatus]}
-//	POST   /alerts/test     sends each sink a test; {"sink": "NAME"} or nothing for all
-//	GET    /silences        {"silences": [Silence]}
-//	POST   /silences        Silence, with "duration" or expires_at; 201 and what was made
+//	GET    /alerts          Overview
+//	GET    /alerts/rules    RuleList
+//	POST   /alerts/test     TestRequest, or nothing for all sinks; TestResults
+//	GET    /silences        SilenceList
+//	POST   /silences        SilenceRequest; 201 and the Silence that was made
 //	DELETE /silences/{id}   204, 404
 //
 // Errors are {"error", "reason"}, as those of RabbitMQ's API. Whoever mounts it asks for
@@ -119,14 +152,14 @@ const maxRequest = 64 << 10
 func (a *Alerts) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /alerts", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, http.StatusOK, map[string]any{"alerts": a.List(), "sinks": a.Sinks(), "trouble": append([]string{}, a.Health()...)})
+		respond(w, http.StatusOK, Overview{a.List(), a.Sinks(), append([]string{}, a.Health()...)})
 	})
 	mux.HandleFunc("GET /alerts/rules", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, http.StatusOK, map[string]any{"rules": a.Rules()})
+		respond(w, http.StatusOK, RuleList{a.Rules()})
 	})
 	mux.HandleFunc("POST /alerts/test", a.serveTest)
 	mux.HandleFunc("GET /silences", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, http.StatusOK, map[string]any{"silences": a.Silences()})
+		respond(w, http.StatusOK, SilenceList{a.Silences()})
 	})
 	mux.HandleFunc("POST /silences", a.serveAddSilence)
 	mux.HandleFunc("DELETE /silences/{id}", a.serveEndSilence)
@@ -134,9 +167,7 @@ func (a *Alerts) Handler() http.Handler {
 }
 
 func (a *Alerts) serveTest(w http.ResponseWriter, r *http.Request) {
-	var request struct {
-		Sink string `json:"sink"`
-	}
+	var request TestRequest
 	if r.ContentLength != 0 && !decode(w, r, &request) {
 		return
 	}
@@ -145,21 +176,18 @@ func (a *Alerts) serveTest(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	results := make(map[string]string)
+	results := TestResults{make(map[string]string)}
 	for _, t := range tried {
-		results[t.Sink] = "ok"
+		results.Sinks[t.Sink] = "ok"
 		if t.Err != nil {
-			results[t.Sink] = t.Err.Error()
+			results.Sinks[t.Sink] = t.Err.Error()
 		}
 	}
-	respond(w, http.StatusOK, map[string]any{"sinks": results})
+	respond(w, http.StatusOK, results)
 }
 
 func (a *Alerts) serveAddSilence(w http.ResponseWriter, r *http.Request) {
-	var request struct {
-		Silence
-		Duration string `json:"duration"`
-	}
+	var request SilenceRequest
 	if !decode(w, r, &request) {
 		return
 	}

@@ -17,7 +17,7 @@ type Options struct {
 	File string
 	// URLs are sinks besides those of the file, each named after its scheme; see CheckURL.
 	URLs []string
-	// Exchange is where sinks with the URL EventsURL publish. It is required if there is one.
+	// Exchange is where sinks with the URL eventsURL publish. It is required if there is one.
 	Exchange Exchange
 	// Dir is where silences are kept; empty: they end with the process.
 	Dir string

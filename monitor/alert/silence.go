@@ -31,10 +31,10 @@ const (
 // is still notified of if its beginning was.
 type Silence struct {
 	ID        string    `json:"id"`
-	Event     string    `json:"event,omitempty"` // as in rules; empty: every event
-	VHost     string    `json:"vhost,omitempty"` // pattern, as in rules; empty: all
+	Event     string    `json:"event,omitempty"` // as in rules; absent: every event
+	VHost     string    `json:"vhost,omitempty"` // pattern, as in rules; absent: all
 	Queue     string    `json:"queue,omitempty"` // likewise
-	Peer      string    `json:"peer,omitempty"`  // the silent instance, likewise
+	Peer      string    `json:"peer,omitempty"`  // the instance that stopped answering, likewise
 	Author    string    `json:"author,omitempty"`
 	Comment   string    `json:"comment,omitempty"`
 	CreatedAt time.Time `json:"created_at"`

@@ -16,13 +16,13 @@ import (
 // logName is the sink that every notification goes to.
 const logName = "log"
 
-// The schemes of the sinks that are Curfew's own, each before +http or +https. EventsURL is the
+// The schemes of the sinks that are Curfew's own, each before +http or +https. eventsURL is the
 // whole URL of the exchange for events.
 const (
 	webhookKind      = "webhook"
 	alertmanagerKind = "alertmanager"
 	exchangeKind     = "amqp"
-	EventsURL        = "amqp:curfew.events"
+	eventsURL        = "amqp:curfew.events"
 )
 
 // sinkSettings is a sink as it is configured. A sink whose settings are equal is kept.
@@ -88,8 +88,8 @@ func (s sinkSettings) check() error {
 		}
 		return nil
 	case exchangeKind:
-		if s.url != EventsURL {
-			return fmt.Errorf("url: events are published in this Curfew itself, to one exchange: it takes %s", EventsURL)
+		if s.url != eventsURL {
+			return fmt.Errorf("url: events are published in this Curfew itself, to one exchange: it takes %s", eventsURL)
 		}
 		return nil
 	case "http", "https":

@@ -101,7 +101,7 @@ func (p *published) Publish(_ context.Context, e Publication) error {
 // by event, virtual host and queue.
 func TestExchangeTakesNews(t *testing.T) {
 	x := &published{}
-	send(t, Options{Exchange: x, URLs: []string{EventsURL}, Instance: "here"}, hostile())
+	send(t, Options{Exchange: x, URLs: []string{eventsURL}, Instance: "here"}, hostile())
 	require.Len(t, x.list, 30)
 	p := x.list[0]
 	require.LessOrEqual(t, len(p.RoutingKey), 255)
@@ -114,10 +114,10 @@ func TestExchangeTakesNews(t *testing.T) {
 	require.Equal(t, "here", e.Instance)
 
 	x.err = errors.New("full")
-	a, err := New(Options{Exchange: x, URLs: []string{EventsURL}})
+	a, err := New(Options{Exchange: x, URLs: []string{eventsURL}})
 	require.NoError(t, err)
 	require.ErrorContains(t, a.delivery.channels[0].send(t.Context(), hostile()), "full")
-	a, err = New(Options{URLs: []string{EventsURL}})
+	a, err = New(Options{URLs: []string{eventsURL}})
 	require.NoError(t, err)
 	require.ErrorContains(t, a.FileError(), "there is no exchange")
 	require.Empty(t, a.delivery.channels)

@@ -24,15 +24,15 @@ const (
 	writeRecords = 512
 	// keepRecords is the room that is kept while no record waits.
 	keepRecords = 16 * writeRecords
-	// DefaultMaxBytes is how much space the files may take.
-	DefaultMaxBytes = 512 << 20
+	// defaultMaxBytes is how much space the files may take.
+	defaultMaxBytes = 512 << 20
 	minMaxBytes     = 1 << 20
 )
 
 // Options of a Log. Dir is required.
 type Options struct {
 	Dir        string // made if it does not exist
-	MaxBytes   int64  // of all files; 0: DefaultMaxBytes
+	MaxBytes   int64  // of all files; 0: defaultMaxBytes
 	Log        *zap.Logger
 	Registerer prometheus.Registerer // nil keeps the metrics private
 }
@@ -62,7 +62,7 @@ type batch struct {
 // Open prepares the audit in o.Dir; nothing is written before Run.
 func Open(o Options) (*Log, error) {
 	if o.MaxBytes == 0 {
-		o.MaxBytes = DefaultMaxBytes
+		o.MaxBytes = defaultMaxBytes
 	}
 	if o.MaxBytes < minMaxBytes {
 		return nil, fmt.Errorf("audit: %d bytes are not enough, %d are", o.MaxBytes, minMaxBytes)

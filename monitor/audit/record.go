@@ -12,9 +12,9 @@ import (
 
 // What Path, Outcome and Reason of a Record can be.
 var (
-	paths    = []string{"eager", "index", "lazy", "requeue", "manual", "scheduled"}
-	outcomes = []string{"dead_lettered", "dropped", "parked"}
-	reasons  = []string{Expired, "rejected", "maxlen", "delivery_limit", Changed}
+	Paths    = []string{"eager", "index", "lazy", "requeue", "manual", "scheduled"}
+	Outcomes = []string{"dead_lettered", "dropped", "parked"}
+	Reasons  = []string{Expired, "rejected", "maxlen", "delivery_limit", Changed}
 )
 
 const (
@@ -32,12 +32,12 @@ type Record struct {
 	VHost      string
 	Queue      string
 	MessageID  []byte   // the property; may be empty
-	Path       string   // how the expiry came about; one of paths
-	Outcome    string   // one of outcomes
+	Path       string   // how the expiry came about; one of Paths
+	Outcome    string   // one of Outcomes
 	Exchange   string   // the dead-letter exchange it went to
 	RoutingKey []byte   // with this key
 	To         []string // into these queues
-	Reason     string   // one of reasons; "" is Expired
+	Reason     string   // one of Reasons; "" is Expired
 	Change     *Change  // of what a user did; VHost and Queue say where
 	Lost       int64    // the number of records before this instant that could not be kept; then this is a gap, not a message
 }
@@ -73,26 +73,26 @@ func (r *Record) Died() string { return cmp.Or(r.Reason, Expired) }
 // Lateness is how long after its deadline the message had arrived, or was dropped, in whole ms.
 func (r *Record) Lateness() time.Duration { return deadline.Millis(r.LateMillis).Duration() }
 
-// line is a Record as its line of JSON has it.
-type line struct {
-	At         instant  `json:"at"`
+// Line is a Record in JSON.
+type Line struct {
+	At         instant  `json:"at"` // when the message had arrived where it went, or was dropped
 	VHost      string   `json:"vhost,omitempty"`
 	Queue      string   `json:"queue,omitempty"`
-	MessageID  string   `json:"message_id,omitempty"`
-	Deadline   instant  `json:"deadline,omitzero"`
-	LatenessMS int64    `json:"lateness_ms"`
-	Path       string   `json:"path,omitempty"`
-	Outcome    string   `json:"outcome,omitempty"`
-	Exchange   string   `json:"exchange,omitempty"`
-	RoutingKey string   `json:"routing_key,omitempty"`
-	To         []string `json:"to,omitempty"`
-	Lost       int64    `json:"lost,omitempty"`
-	Reason     string   `json:"reason,omitempty"`
-	Operation  string   `json:"operation,omitempty"`
+	MessageID  string   `json:"message_id,omitempty"`  // its property
+	Deadline   instant  `json:"deadline,omitzero"`     // of a message that expired
+	LatenessMS int64    `json:"lateness_ms,omitempty"` // how long after the deadline that was, rounded up
+	Path       string   `json:"path,omitempty"`        // how the expiry came about: eager, index, lazy, requeue, manual or scheduled
+	Outcome    string   `json:"outcome,omitempty"`     // dead_lettered, dropped or parked
+	Exchange   string   `json:"exchange,omitempty"`    // the dead-letter exchange that it went to
+	RoutingKey string   `json:"routing_key,omitempty"` // with this key
+	To         []string `json:"to,omitempty"`          // into these queues
+	Lost       int64    `json:"lost,omitempty"`        // a gap: the number of records before this instant that could not be kept
+	Reason     string   `json:"reason,omitempty"`      // rejected, maxlen or delivery_limit; changed: what a user did; absent: it expired
+	Operation  string   `json:"operation,omitempty"`   // what a user did, such as purge_queue
 	User       string   `json:"user,omitempty"`
-	Face       string   `json:"face,omitempty"`
-	Result     string   `json:"result,omitempty"`
-	Detail     string   `json:"detail,omitempty"`
+	Face       string   `json:"face,omitempty"`   // what the user used: the management API, the dashboard or the command line
+	Result     string   `json:"result,omitempty"` // done, refused or failed
+	Detail     string   `json:"detail,omitempty"` // in words
 }
 
 // instant is a time in Unix ms, RFC 3339 with milliseconds in JSON.
@@ -118,7 +118,7 @@ func (r *Record) MarshalJSON() ([]byte, error) { return r.appendJSON(nil), nil }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (r *Record) UnmarshalJSON(b []byte) error {
-	var l line
+	var l Line
 	if err := json.Unmarshal(b, &l); err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (q *Query) Check() error {
 	for _, field := range []struct {
 		name, value string
 		known       []string
-	}{{"path", q.Path, paths}, {"outcome", q.Outcome, outcomes}, {"reason", q.Reason, reasons}} {
+	}{{"path", q.Path, Paths}, {"outcome", q.Outcome, Outcomes}, {"reason", q.Reason, Reasons}} {
 		if field.value != "" && !slices.Contains(field.known, field.value) {
 			return fmt.Errorf("%s is %q; it can be %s", field.name, field.value, strings.Join(field.known, ", "))
 		}

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// answer is a Read as JSON. Arrays have an entry for each point; null is a point of which nothing is known.
-type answer struct {
-	From       int64      `json:"from"` // Unix s, of the first point
-	Step       int64      `json:"step"` // s, from one point to the next
-	Depth      []*int64   `json:"depth"`
-	WillExpire []*int64   `json:"will_expire"`
-	Published  []*int64   `json:"published,omitempty"`
-	Delivered  []*int64   `json:"delivered,omitempty"`
-	Expired    []*int64   `json:"expired"`
-	Late       []*int64   `json:"late"`
-	Lateness   []*float64 `json:"lateness_p99_ms"`
-	Marks      []Mark     `json:"marks"`
+// Answer is a Read as JSON. Arrays have an entry for each point; null is a point of which nothing is known.
+type Answer struct {
+	From       int64      `json:"from"`                // Unix s, of the first point
+	Step       int64      `json:"step"`                // s, from one point to the next
+	Depth      []*int64   `json:"depth"`               // the most messages in that time
+	WillExpire []*int64   `json:"will_expire"`         // the most of them that were expected to expire
+	Published  []*int64   `json:"published,omitempty"` // messages in that time; absent beside a RabbitMQ
+	Delivered  []*int64   `json:"delivered,omitempty"` // likewise
+	Expired    []*int64   `json:"expired"`             // messages in that time
+	Late       []*int64   `json:"late"`                // of these, how many were late
+	Lateness   []*float64 `json:"lateness_p99_ms"`     // how late 99 in 100 of the expired messages were, in the worst second
+	Marks      []Mark     `json:"marks"`               // what happened in the whole time
 }
 
 // Handler answers GET requests with the history in JSON: of all queues together, or with ?vhost= and ?queue= of one. ?span= is how far back it
@@ -81,7 +81,7 @@ func request(r *http.Request) (want Request, err error) {
 	return want, nil
 }
 
-func (h *History) answer(r *Read) *answer {
+func (h *History) answer(r *Read) *Answer {
 	column := func(of func(p *Point) int64) []*int64 {
 		list := make([]*int64, len(r.Points))
 		for i := range r.Points {
@@ -91,7 +91,7 @@ func (h *History) answer(r *Read) *answer {
 		}
 		return list
 	}
-	a := &answer{
+	a := &Answer{
 		From: r.From, Step: r.Step, Marks: append([]Mark{}, r.Marks...), Lateness: make([]*float64, len(r.Points)),
 		Depth:      column(func(p *Point) int64 { return p.Depth }),
 		WillExpire: column(func(p *Point) int64 { return p.WillExpire }),

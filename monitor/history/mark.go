@@ -28,8 +28,8 @@ const (
 
 // Mark is something that happened once.
 type Mark struct {
-	At    int64  `json:"at"` // Unix ms
-	Kind  Kind   `json:"kind"`
+	At    int64  `json:"at"`   // Unix ms
+	Kind  Kind   `json:"kind"` // started, alert, redis_lost, redis_back or policy
 	Text  string `json:"text"`
 	VHost string `json:"vhost,omitempty"` // "": it is not about a virtual host
 	Queue string `json:"queue,omitempty"` // "": it is not about one queue

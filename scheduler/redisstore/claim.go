@@ -58,7 +58,7 @@ return {lowest[2] or '', table.concat(ours)}
 `, scheduler.TextLen))
 
 // Claim implements scheduler.Store. It asks all shards at once, each for its share
-// of max, and again those that have more due. After Begin its error wraps ErrEpoch
+// of max, and again those that have more due. After Begin its error wraps errEpoch
 // once a shard is not the one begun.
 func (s *Store) Claim(ctx context.Context, until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) (claimed []deadline.Ref, next deadline.Instant, err error) {
 	if leaseUntil <= until {

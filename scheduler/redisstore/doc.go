@@ -36,7 +36,7 @@
 //
 //	            Begin                      another epoch, server or owner
 //	not begun ─────────► begun, whole ─────────────────────────► not ours or not whole
-//	                        ▲  Epoch, Claim: yes                   Epoch: no  Claim: ErrEpoch
+//	                        ▲  Epoch, Claim: yes                   Epoch: no  Claim: errEpoch
 //	                        └──────────────────── Begin ◄──────────────┘
 //
 // Begin takes the ownership, which Refresh and Epoch renew, and writes a new epoch to

@@ -12,9 +12,9 @@ import (
 // owns the instance's schedule.
 var ErrOwned = errors.New("the schedule is owned by another Curfew")
 
-// ErrEpoch is wrapped by Claim's error when a shard is not the one Begin left: it
+// errEpoch is wrapped by Claim's error when a shard is not the one Begin left: it
 // was emptied, restored or replaced.
-var ErrEpoch = errors.New("what Redis holds is not what was written to it")
+var errEpoch = errors.New("what Redis holds is not what was written to it")
 
 func (s *Store) errOwned(holder string) error {
 	return fmt.Errorf("redisstore: %w (%s): give each Curfew that uses this Redis a CURFEW_INSTANCE of its own; this one is %q",
@@ -28,7 +28,7 @@ func explain(operation, key string, err error) error {
 	case err == nil:
 		return nil
 	case redis.HasErrorPrefix(err, "EPOCH"):
-		return fmt.Errorf("redisstore: %s: %w", operation, ErrEpoch)
+		return fmt.Errorf("redisstore: %s: %w", operation, errEpoch)
 	case redis.HasErrorPrefix(err, "WRONGTYPE"):
 		return fmt.Errorf("redisstore: %s: key %s is not a sorted set: delete or rename it, or choose another CURFEW_INSTANCE: %w", operation, key, err)
 	case redis.IsOOMError(err):

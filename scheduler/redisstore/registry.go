@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// MaxPeers is the most instances the registry may name for Peers to read it.
-	MaxPeers = 256
+	// maxPeers is the most instances the registry may name for Peers to read it.
+	maxPeers = 256
 	// maxShards is the most shards that are believed of a peer.
 	maxShards = 1024
 	// maxEntry is how long an entry may be, in bytes.
@@ -116,12 +116,12 @@ func (s *Store) leave(ctx context.Context) {
 }
 
 // Peers names the other instances, in order. What makes no sense in the registry is
-// left out; more than MaxPeers in it are an error.
+// left out; more than maxPeers in it are an error.
 func (s *Store) Peers(ctx context.Context) ([]scheduler.Peer, error) {
-	entries, err := peersScript.Run(ctx, s.client, []string{registryKey}, MaxPeers).StringSlice()
+	entries, err := peersScript.Run(ctx, s.client, []string{registryKey}, maxPeers).StringSlice()
 	if redis.HasErrorPrefix(err, "CROWD") {
 		return nil, fmt.Errorf("redisstore: peers: key %s names more than %d instances: delete it, those that live come back within seconds",
-			registryKey, MaxPeers)
+			registryKey, maxPeers)
 	}
 	if err != nil {
 		return nil, explainType("peers", registryKey, "hash", err)

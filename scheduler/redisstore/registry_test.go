@@ -149,7 +149,7 @@ func TestGarbageInTheRegistry(t *testing.T) {
 	require.Equal(t, peer, onlyPeer(t, first))
 	require.EqualValues(t, 16, server.Do("HLEN", registryKey))
 
-	for i := range MaxPeers {
+	for i := range maxPeers {
 		server.Do("HSET", registryKey, fmt.Sprint("crowd", i), good)
 	}
 	_, err := first.Peers(ctx)

@@ -96,7 +96,7 @@ const (
 	VhostKind      = "vhost"
 	ExchangeKind   = "exchange"          // virtual host, name
 	queueKind      = "queue"             // virtual host, name
-	DelayedKind    = "delayed"           // virtual host
+	delayedKind    = "delayed"           // virtual host
 	bindingKind    = "binding"           // virtual host, source, kind of destination, destination, routing key, arguments
 	PolicyKind     = "policy"            // virtual host, kind of policy, name
 	GlobalKind     = "global_parameter"  // name; an object with the one parameter
@@ -117,7 +117,7 @@ func Key(kind string, names ...string) string {
 
 func (q *Queue) Key() string {
 	if q.Delayed {
-		return Key(DelayedKind, q.VHost)
+		return Key(delayedKind, q.VHost)
 	}
 	return Key(queueKind, q.VHost, q.Name)
 }

@@ -57,7 +57,7 @@ func (d *Saved) read(x store.Definition) error {
 		return add(&d.VHosts, x.Value)
 	case ExchangeKind:
 		return add(&d.Exchanges, x.Value)
-	case queueKind, DelayedKind:
+	case queueKind, delayedKind:
 		return add(&d.Queues, x.Value)
 	case bindingKind:
 		return add(&d.Bindings, x.Value)

@@ -63,7 +63,7 @@ type Counters struct {
 	DeadLettered            [queue.Reasons]atomic.Uint64
 	Parked, Cycles, Bounded atomic.Uint64
 	Unroutable              atomic.Uint64 // delayed messages that no queue was bound for when they were due
-	Receipts                [ReceiptResults]atomic.Uint64
+	Receipts                [receiptResults]atomic.Uint64
 }
 
 // Init is to be called before any other method.

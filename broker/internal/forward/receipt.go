@@ -49,11 +49,11 @@ const (
 	ReceiptUnroutable               // nobody has the queue it goes to
 	ReceiptFailed                   // it could not be stored
 
-	ReceiptResults = int(iota)
+	receiptResults = int(iota)
 )
 
 func (r ReceiptResult) String() string {
-	return [ReceiptResults]string{"sent", "unroutable", "failed"}[r]
+	return [receiptResults]string{"sent", "unroutable", "failed"}[r]
 }
 
 // giveReceipts adds the receipts that letters owe which have arrived, as a part of their

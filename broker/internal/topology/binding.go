@@ -115,12 +115,12 @@ func (vh *VHost) bothEndsLocked(owner Owner, b Binding) (*Exchange, destination,
 	switch {
 	case err != nil:
 	case d == destination{} && b.ToExchange:
-		err = NoExchange(vh.name, b.Destination)
+		err = noExchange(vh.name, b.Destination)
 	case d == destination{}:
 		err = NoQueue(vh.name, b.Destination)
 	default:
 		if err = d.checkOwner(owner); err == nil && x == nil {
-			err = NoExchange(vh.name, b.Source)
+			err = noExchange(vh.name, b.Source)
 		}
 	}
 	return x, d, err

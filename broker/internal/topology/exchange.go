@@ -49,8 +49,8 @@ func (t *exchangeTable) init(vh *VHost) {
 	}
 }
 
-// NoExchange is the refusal for an exchange that does not exist.
-func NoExchange(vhost, name string) error {
+// noExchange is the refusal for an exchange that does not exist.
+func noExchange(vhost, name string) error {
 	return amqp.NewException(amqp.NotFound, 0, 0, "no %s", exchangeLabel(vhost, name))
 }
 
@@ -178,7 +178,7 @@ func (t *exchangeTable) CheckExchange(name string) error {
 	if x, ok := t.exchanges[name]; ok {
 		x.useLocked()
 	} else if name != "" {
-		return NoExchange(t.vh.name, name)
+		return noExchange(t.vh.name, name)
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func (t *exchangeTable) Exchange(name string) (ExchangeInfo, error) {
 	defer t.vh.mu.RUnlock()
 	x, ok := t.exchanges[name]
 	if !ok {
-		return ExchangeInfo{}, NoExchange(t.vh.name, name)
+		return ExchangeInfo{}, noExchange(t.vh.name, name)
 	}
 	return x.info(t.vh.name), nil
 }

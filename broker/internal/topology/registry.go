@@ -14,8 +14,8 @@ import (
 	"curfew/broker/store"
 )
 
-// DefaultIdleMinimum is the least AutoDeleteOnIdle of Service Bus.
-const DefaultIdleMinimum = 5 * time.Minute
+// defaultIdleMinimum is the least AutoDeleteOnIdle of Service Bus.
+const defaultIdleMinimum = 5 * time.Minute
 
 // RegistryOptions are what a Registry works with. It keeps none of the values: it is made once per broker.
 type RegistryOptions struct {
@@ -23,7 +23,7 @@ type RegistryOptions struct {
 	Catalog     *catalog.Catalog
 	Log         *zap.Logger
 	Precedence  queueargs.Precedence // of queues that name none
-	IdleMinimum time.Duration        // the least x-auto-delete-on-idle, by policy too; 0: DefaultIdleMinimum
+	IdleMinimum time.Duration        // the least x-auto-delete-on-idle, by policy too; 0: defaultIdleMinimum
 	Ceilings    Ceilings
 	MemoryLimit int64        // of the broker; 0: none
 	Go          func(func()) // runs a function in a goroutine that the broker waits for when it stops
@@ -61,7 +61,7 @@ type Registry struct {
 func (r *Registry) Init(o RegistryOptions) {
 	o.Ceilings.setDefaults()
 	if o.IdleMinimum == 0 {
-		o.IdleMinimum = DefaultIdleMinimum
+		o.IdleMinimum = defaultIdleMinimum
 	}
 	r.env, r.catalog, r.log, r.ceilings, r.run = o.Env, o.Catalog, o.Log, o.Ceilings, o.Go
 	r.defaults = queueargs.Defaults{Precedence: o.Precedence, IdleMinimumMillis: (o.IdleMinimum + time.Millisecond - 1).Milliseconds()}

@@ -322,7 +322,7 @@ func (rs *Routes) search(name, key []byte, by Who, headers Headers, keys bool) (
 	x, ok := rs.vh.exchanges[string(name)]
 	switch {
 	case !ok && len(name) > 0:
-		return nil, NoExchange(rs.vh.name, string(name))
+		return nil, noExchange(rs.vh.name, string(name))
 	case ok && x.declared.Internal && by < ByBroker:
 		return nil, amqp.NewException(amqp.AccessRefused, 60, 40, "cannot publish to internal %s", exchangeLabel(rs.vh.name, string(name)))
 	}

@@ -66,9 +66,6 @@ func (vh *VHost) Restore(x *catalog.VHost) {
 	vh.about, vh.limits = x.Metadata, x.Limits
 }
 
-// Version is another one after each change of exchanges, queues or bindings.
-func (vh *VHost) Version() uint64 { return vh.version.Load() }
-
 // Queue returns the queue of that name, or a 404 exception.
 func (t *queueTable) Queue(name string) (*Queue, error) {
 	t.vh.mu.RLock()

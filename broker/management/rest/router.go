@@ -26,6 +26,7 @@ type Route struct {
 	Body         int64                // most bytes of it; 0: MaxBody
 	Weight       int64                // bytes of memory that each of them takes until it is answered; 0: that of JSON
 	First        func(*Request) error // asked before the body is read; nil: nothing
+	Doc          Doc
 }
 
 // Role is what the route takes of a user's tags.

@@ -80,8 +80,8 @@ func (a *API) Endpoint() (e client.Endpoint, err error) {
 	return e, nil
 }
 
-// ContextVariable names the context that commands use. It is read here only: serve knows no contexts.
-const ContextVariable = "CURFEW_CONTEXT"
+// contextVariable names the context that commands use. It is read here only: serve knows no contexts.
+const contextVariable = "CURFEW_CONTEXT"
 
 // Precedence says which Curfew a command calls. All of address, user and password come from one place, so that a password never goes to
 // another address than it is for.
@@ -95,7 +95,7 @@ The name "default" stands for 3 and 5. --url, --user and --password-file replace
 
 // named finds the API by a context, or else by the environment.
 func (a *API) named() (client.Endpoint, error) {
-	name := cmp.Or(a.context, os.Getenv(ContextVariable))
+	name := cmp.Or(a.context, os.Getenv(contextVariable))
 	if name == contexts.Default {
 		return fromEnvironment()
 	}

@@ -61,11 +61,6 @@ func (a *API) VHosts(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.
 	return a.names(cmd, client.Path("vhosts"))
 }
 
-// Users completes the name of a user.
-func (a *API) Users(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return a.names(cmd, client.Path("users"))
-}
-
 // names completes with the names in a list of the API. Those that are empty are left out.
 func (a *API) names(cmd *cobra.Command, list string) (names []string, _ cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)

@@ -67,6 +67,9 @@ Exit codes: 0 done; 1 failed, or the answer is no; 2 the command line or a varia
 does not exist; 4 (status) the running one is degraded or dead; 5 a deletion wants --confirm with the number of messages;
 6 (serve) ended by SIGABRT, as systemd's watchdog does, or SIGQUIT, with the stacks of all goroutines on stderr.`
 
+// Tree is all commands, to be looked at.
+func Tree() *cobra.Command { return rootCommand(node.Build{}) }
+
 func rootCommand(b node.Build) *cobra.Command {
 	serve := serveCommand(b)
 	root := &cobra.Command{

@@ -53,7 +53,10 @@ func statusRows(s *node.Status) [][]string {
 		add("messages", s.Ready, " ready, ", s.Unacked, " unacked in ", s.Queues, " queues")
 		add("clients", s.Connections, " connections, ", s.Consumers, " consumers")
 	}
-	if s.Monitor {
+	switch {
+	case s.TTLOff:
+		add("deadlines", "none: no message expires (CURFEW_TTL=off)")
+	case s.Monitor:
 		next := ""
 		if s.Next != nil {
 			next = ", next " + table.FromNow(*s.Next) + " (" + s.Next.Format("2006-01-02T15:04:05.000Z") + ")"
@@ -62,7 +65,7 @@ func statusRows(s *node.Status) [][]string {
 		add("expired", s.Fired, ", late ", s.Late, ", parked ", s.Parked)
 		add("lateness", "p50 ", lateness(s.LatenessP50), ", p99 ", lateness(s.LatenessP99))
 		add("schedule", s.Schedule)
-	} else {
+	default:
 		add("deadlines", "monitor off: messages expire only when a delivery or a get meets them")
 	}
 	if s.Primary == "" {

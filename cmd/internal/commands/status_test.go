@@ -47,6 +47,12 @@ func TestStatusAndAuditCommands(t *testing.T) {
 	assert.Greater(t, s.Stored, s.Live)
 }
 
+// TestStatusSaysWhyNothingExpires, as nothing else is wrong then.
+func TestStatusSaysWhyNothingExpires(t *testing.T) {
+	assert.Contains(t, startRunning(t, "TTL=off").ok("status"), "no message expires (CURFEW_TTL=off)")
+	assert.Contains(t, startRunning(t, "MONITOR=false").ok("status"), "monitor off")
+}
+
 // TestStatusOfADegradedOne: the Redis of the schedule does not answer.
 func TestStatusOfADegradedOne(t *testing.T) {
 	r := startRunning(t, "REDIS_URL=redis://"+storetest.FreeAddr())

@@ -18,8 +18,8 @@ import (
 	"curfew/cmd/internal/client"
 )
 
-// Prefix is in front of the name of all that a Filler makes.
-const Prefix = "demo."
+// prefix is in front of the name of all that a Filler makes.
+const prefix = "demo."
 
 // vhost is the virtual host that is filled.
 const vhost = "/"
@@ -41,7 +41,7 @@ func (f *Filler) InUse(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	others := slices.DeleteFunc(queues, func(name string) bool { return strings.HasPrefix(name, Prefix) || name == "curfew.undeliverable" })
+	others := slices.DeleteFunc(queues, func(name string) bool { return strings.HasPrefix(name, prefix) || name == "curfew.undeliverable" })
 	if len(others) > 0 {
 		return fmt.Sprintf("it has queues of its own: %d, such as %q", len(others), others[0]), nil
 	}
@@ -73,7 +73,7 @@ func (f *Filler) Clean(ctx context.Context) (deleted int, err error) {
 	}
 	var errs []error
 	for _, name := range queues {
-		if strings.HasPrefix(name, Prefix) {
+		if strings.HasPrefix(name, prefix) {
 			errs = append(errs, f.gone(ctx, client.Path("queues", vhost, name)))
 			deleted++
 		}
@@ -92,7 +92,7 @@ func (f *Filler) gone(ctx context.Context, path string) error {
 }
 
 // policy is the name of the policy by which the messages of one queue expire.
-const policy = Prefix + "sessions"
+const policy = prefix + "sessions"
 
 // role is one of the queues that are filled: what is published to it, and who consumes it.
 type role struct {
@@ -132,7 +132,7 @@ func slowly(each time.Duration) func(context.Context, *amqp091.Delivery) error {
 }
 
 func roles() []role {
-	dead := amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": Prefix + "dead-letters"}
+	dead := amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": prefix + "dead-letters"}
 	with := func(more amqp091.Table) amqp091.Table {
 		all := amqp091.Table{"x-expires": idle.Milliseconds(), "x-max-length": 2000}
 		for _, table := range []amqp091.Table{dead, more} {
@@ -195,7 +195,7 @@ func (f *Filler) Fill(ctx context.Context) error {
 		}
 	}
 	if err == nil {
-		fmt.Fprintf(f.Out, "\nLook at the dashboard, %s/, or at\n  curfew status --watch\n  curfew queue list\n  curfew dlq groups %sdead-letters\n  curfew consumers\n\n", f.At.URL, Prefix)
+		fmt.Fprintf(f.Out, "\nLook at the dashboard, %s/, or at\n  curfew status --watch\n  curfew queue list\n  curfew dlq groups %sdead-letters\n  curfew consumers\n\n", f.At.URL, prefix)
 		err = f.send(ctx, ch, all, failed)
 	}
 	stop()
@@ -209,10 +209,10 @@ func (f *Filler) Fill(ctx context.Context) error {
 // start declares a queue and starts its consumer.
 func (f *Filler) start(ctx context.Context, ch *amqp091.Channel, address *url.URL, r *role, failed chan<- error, running *int) error {
 	quorum := r.arguments["x-queue-type"] == "quorum"
-	if _, err := ch.QueueDeclare(Prefix+r.name, quorum, false, false, false, r.arguments); err != nil {
-		return fmt.Errorf("demo: declare %s%s: %w", Prefix, r.name, err)
+	if _, err := ch.QueueDeclare(prefix+r.name, quorum, false, false, false, r.arguments); err != nil {
+		return fmt.Errorf("demo: declare %s%s: %w", prefix, r.name, err)
 	}
-	fmt.Fprintf(f.Out, "  %-18s  %s\n", Prefix+r.name, r.shows)
+	fmt.Fprintf(f.Out, "  %-18s  %s\n", prefix+r.name, r.shows)
 	if r.consume == nil {
 		return nil
 	}
@@ -237,7 +237,7 @@ func consumeUntil(ctx context.Context, conn *amqp091.Connection, r *role) error 
 	if err != nil {
 		return err
 	}
-	deliveries, err := ch.ConsumeWithContext(ctx, Prefix+r.name, r.name+"-worker", false, false, false, false, nil)
+	deliveries, err := ch.ConsumeWithContext(ctx, prefix+r.name, r.name+"-worker", false, false, false, false, nil)
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func consumeUntil(ctx context.Context, conn *amqp091.Connection, r *role) error 
 // closed is the error of a consumer that gets no more deliveries: none if it was to end.
 func closed(ctx context.Context, r *role) error {
 	if ctx.Err() == nil {
-		return fmt.Errorf("demo: the consumer of %s%s was closed", Prefix, r.name)
+		return fmt.Errorf("demo: the consumer of %s%s was closed", prefix, r.name)
 	}
 	return nil
 }
@@ -305,7 +305,7 @@ func publish(ctx context.Context, ch *amqp091.Channel, r *role, n int) error {
 	if r.ttl != nil {
 		m.Expiration = strconv.FormatInt(r.ttl(n).Milliseconds(), 10)
 	}
-	return ch.PublishWithContext(ctx, "", Prefix+r.name, false, false, m)
+	return ch.PublishWithContext(ctx, "", prefix+r.name, false, false, m)
 }
 
 func dial(address *url.URL, name string) (*amqp091.Connection, error) {

@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Prefix is the prefix of annotations and labels.
-const Prefix = "curfew.dev/"
+// prefix is the prefix of annotations and labels.
+const prefix = "curfew.dev/"
 
 // annotations are the annotations that are read.
 var annotations = []string{"inject", "image", "env", "env-from-secret", "volume", "claim", "cpu-request", "cpu-limit", "memory-request", "memory-limit"}
@@ -33,7 +33,7 @@ func (i *Injector) readAnnotations(object, pod *yaml.Node) (*podSettings, error)
 	w := &podSettings{image: i.Image, resources: make(map[[2]string]string)}
 	for _, n := range []*yaml.Node{lookup(object, "metadata", "annotations"), lookup(pod, "metadata", "annotations")} {
 		for key, value := range pairs(n) {
-			name, ours := strings.CutPrefix(key.Value, Prefix)
+			name, ours := strings.CutPrefix(key.Value, prefix)
 			if !ours {
 				continue
 			}

@@ -34,7 +34,7 @@ func (i *Injector) inject(l *workload, w *podSettings) (notes []string, err erro
 	if lookup(spec, "terminationGracePeriodSeconds") == nil {
 		spec.Content = append(spec.Content, text("terminationGracePeriodSeconds"), &yaml.Node{Kind: yaml.ScalarNode, Value: stopSeconds})
 	}
-	set(child(child(l.pod, "metadata", yaml.MappingNode), "labels", yaml.MappingNode), Prefix+"injected", "true")
+	set(child(child(l.pod, "metadata", yaml.MappingNode), "labels", yaml.MappingNode), prefix+"injected", "true")
 	return notes, nil
 }
 

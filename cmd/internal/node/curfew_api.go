@@ -3,47 +3,191 @@ package node
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strings"
 
 	"curfew/broker/management"
+	"curfew/broker/management/rest"
+	"curfew/broker/operate"
 	"curfew/monitor"
+	"curfew/monitor/alert"
+	"curfew/monitor/audit"
 	"curfew/monitor/dashboard"
+	"curfew/monitor/history"
+	"curfew/monitor/rabbitmq"
 )
 
-// curfewParts are the paths of curfewAPI. All others below /api/curfew are broker/management's.
-var curfewParts = []string{"/api/curfew/alerts", "/api/curfew/silences", "/api/curfew/forecasts", "/api/curfew/audit", "/api/curfew/status", "/api/curfew/history"}
+// curfewPrefix begins the paths of Curfew's own API.
+const curfewPrefix = "/api/curfew"
+
+// apiRoute is a route of Curfew's own API that is about more than the broker. All others are broker/management's.
+type apiRoute struct {
+	method, path string           // the path is below curfewPrefix
+	there        func(*Node) bool // whether the node has the part that it is about
+	handler      func(*Node, *opsEndpoints) http.Handler
+	doc          rest.Doc
+}
+
+// apiRoutes are the routes of curfewAPI.
+func apiRoutes() []apiRoute {
+	return []apiRoute{
+		{http.MethodGet, "/status", always, statusHandler, rest.Doc{ID: "getStatus", Summary: "The state of this Curfew on one screen", Answer: Status{}}},
+		{http.MethodGet, "/alerts", hasMonitor, alertHandler, rest.Doc{
+			ID: "listAlerts", Summary: "The alerts that are not over, and the state of each sink", Text: partOfMonitor, Answer: alert.Overview{},
+		}},
+		{http.MethodGet, "/alerts/rules", hasMonitor, alertHandler, rest.Doc{
+			ID: "listAlertRules", Summary: "The rules in force", Text: partOfMonitor, Answer: alert.RuleList{},
+		}},
+		{http.MethodPost, "/alerts/test", hasMonitor, alertHandler, rest.Doc{
+			ID: "testAlerts", Summary: "Send a test to one sink or to all", Text: partOfMonitor, Body: alert.TestRequest{}, Answer: alert.TestResults{},
+		}},
+		{http.MethodGet, "/silences", hasMonitor, alertHandler, rest.Doc{
+			ID: "listSilences", Summary: "The silences in force, the first to expire first", Text: partOfMonitor, Answer: alert.SilenceList{},
+		}},
+		{http.MethodPost, "/silences", hasMonitor, alertHandler, rest.Doc{
+			ID: "addSilence", Summary: "Silence alerts for a time", Text: "It takes `duration` or `expires_at`; `id` and `created_at` are not read. " + partOfMonitor,
+			Body: alert.SilenceRequest{}, Answer: alert.Silence{}, Created: true,
+		}},
+		{http.MethodDelete, "/silences/{id}", hasMonitor, alertHandler, rest.Doc{ID: "endSilence", Summary: "End a silence", Text: partOfMonitor}},
+		{http.MethodGet, "/forecasts", hasMonitor, forecastHandler, rest.Doc{
+			ID: "listForecasts", Summary: "What will miss its deadline, in each queue that has deadlines",
+			Text: "Those with the most expected misses come first. " + partOfMonitor, Answer: []monitor.Forecast{},
+		}},
+		{http.MethodGet, "/history", always, historyHandler, rest.Doc{
+			ID: "getHistory", Summary: "The last day of one queue or of all together",
+			Text: "Point n begins at `from` + n × `step`. The interval that has not ended is left out. 404: the queue has no history.",
+			Query: []rest.Parameter{
+				{Name: "vhost", Text: "The queue's virtual host; `/` if only `queue` is there.", Value: ""},
+				{Name: "queue", Text: "One queue; all together if it is missing.", Value: ""},
+				{Name: "span", Text: "How far back it goes: 1m to 24h, such as 6h; 1h if it is missing.", Value: ""},
+				{Name: "points", Text: "The most points that it has: 1 to 1440, which is also the default.", Value: int64(0)},
+			},
+			Answer: history.Answer{},
+		}},
+		{http.MethodGet, "/audit", hasAudit, auditHandler, rest.Doc{
+			ID: "searchAudit", Summary: "What expired or died, and what users changed", Text: "Not there with `CURFEW_AUDIT=false`, and not without a data folder.",
+			Query: []rest.Parameter{
+				{Name: "vhost", Text: "In this virtual host.", Value: ""},
+				{Name: "queue", Text: "In this queue.", Value: ""},
+				{Name: "message_id", Text: "With this message ID.", Value: ""},
+				{Name: "path", Text: "How the expiry came about.", Value: "", OneOf: audit.Paths},
+				{Name: "outcome", Text: "What became of the message.", Value: "", OneOf: audit.Outcomes},
+				{Name: "reason", Text: "Why it died; `changed` is for what users did.", Value: "", OneOf: audit.Reasons},
+				{Name: "user", Text: "What this user did.", Value: ""},
+				{Name: "from", Text: "From this instant on, such as 2030-01-01T08:00:00Z.", Value: ""},
+				{Name: "to", Text: "Before this instant.", Value: ""},
+				{Name: "min_lateness", Text: "At least this late, such as 250ms.", Value: ""},
+				{Name: "order", Text: "`newest` first is the default; with `csv` and `jsonl`, `oldest` first is.", Value: "", OneOf: []string{"newest", "oldest"}},
+				{Name: "limit", Text: "The most records: 1 to 10000; 100 if it is missing, with `csv` and `jsonl` all.", Value: int64(0)},
+				{Name: "format", Text: "`json`, an array, is the default.", Value: "", OneOf: []string{"json", "jsonl", "csv"}},
+			},
+			Answer: []audit.Line{}, Kinds: []string{"application/json", "application/jsonl", "text/csv"},
+		}},
+		{http.MethodGet, "/rabbitmq", hasRabbitMQ, rabbitmqHandler, rest.Doc{
+			ID: "getRabbitMQ", Summary: "What is done with the queues of a RabbitMQ", Text: onlyRabbitMQ, Answer: rabbitmq.Status{},
+		}},
+		{http.MethodPost, "/rabbitmq/allow", hasRabbitMQ, allowHandler, rest.Doc{
+			ID: "allowQueue", Summary: "Keep a queue again that was let go of", Text: "404: it was not let go of. " + onlyRabbitMQ, Body: allowedQueue{}, Answer: allowedQueue{},
+		}},
+		{http.MethodGet, "/openapi.json", always, openAPIHandler, rest.Doc{
+			ID: "getOpenAPI", Summary: "This document", Text: "It has the routes that this Curfew serves.", Answer: map[string]any{},
+		}},
+	}
+}
+
+const (
+	partOfMonitor  = "Not there with `CURFEW_MONITOR=false`."
+	onlyRabbitMQ = "Only beside a RabbitMQ (`CURFEW_PRIMARY_URL`)."
+)
+
+func always(*Node) bool        { return true }
+func hasMonitor(n *Node) bool  { return n.alerts != nil }
+func hasAudit(n *Node) bool    { return n.audit != nil }
+func hasRabbitMQ(n *Node) bool { return n.rabbitmq != nil }
+
+func statusHandler(n *Node, o *opsEndpoints) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, n.status(o)) })
+}
+
+func alertHandler(n *Node, _ *opsEndpoints) http.Handler {
+	return http.StripPrefix(curfewPrefix, n.alerts.Handler())
+}
+
+func forecastHandler(n *Node, _ *opsEndpoints) http.Handler { return http.HandlerFunc(n.forecasts) }
+func historyHandler(n *Node, _ *opsEndpoints) http.Handler  { return n.history.Handler() }
+func auditHandler(n *Node, _ *opsEndpoints) http.Handler    { return n.audit.Handler() }
+
+func rabbitmqHandler(n *Node, _ *opsEndpoints) http.Handler {
+	return http.HandlerFunc(rabbitmqAPI{n.rabbitmq}.status)
+}
+
+func allowHandler(n *Node, _ *opsEndpoints) http.Handler {
+	return http.HandlerFunc(rabbitmqAPI{n.rabbitmq}.allow)
+}
+
+// brokerRoutes are the routes of Curfew's own API that broker/management serves.
+func brokerRoutes() (list []rest.Route) {
+	for _, one := range management.Routes() {
+		if strings.HasPrefix(one.Path, curfewPrefix+"/") {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// APIRoutes are all routes of Curfew's own API, whether or not this or that node serves them. They are to be looked at.
+func APIRoutes() (all []rest.Route) {
+	all = brokerRoutes()
+	for _, one := range apiRoutes() {
+		op := operate.ChangeAlerts
+		if one.method == http.MethodGet {
+			op = operate.LookAround
+		}
+		all = append(all, rest.Route{Method: one.method, Path: curfewPrefix + one.path, Op: op, Doc: one.doc})
+	}
+	return all
+}
 
 // pages handles all requests on the sockets of API and dashboard.
 func (n *Node) pages(api *management.API, ui *dashboard.Dashboard, o *opsEndpoints) *web {
 	pages := newWeb()
 	pages.mount("/api", api.Handler())
-	for _, part := range curfewParts {
+	for _, part := range apiParts(n) {
 		pages.mount(part, api.Guard(n.curfewAPI(o)))
 	}
 	pages.mount("/", ui.Handler())
 	return pages
 }
 
-// curfewAPI is the part of Curfew's own API for alerts, forecasts, the audit, the history and the status, and for a RabbitMQ. It is to
-// be guarded: it takes a user with the tag administrator; the tag monitoring is enough to read.
+// curfewAPI is the part of Curfew's own API that is in apiRoutes. It is to be guarded: it takes a user with the tag administrator; the tag
+// monitoring is enough to read.
 func (n *Node) curfewAPI(o *opsEndpoints) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, n.status(o)) })
-	if n.alerts != nil {
-		mux.Handle("/", n.alerts.Handler())
+	for _, one := range ownRoutes(n) {
+		mux.Handle(one.method+" "+curfewPrefix+one.path, one.handler(n, o))
 	}
-	if n.monitor != nil {
-		mux.HandleFunc("GET /forecasts", n.forecasts)
+	return mux
+}
+
+// ownRoutes are those of apiRoutes that the node serves.
+func ownRoutes(n *Node) (list []apiRoute) {
+	for _, one := range apiRoutes() {
+		if one.there(n) {
+			list = append(list, one)
+		}
 	}
-	mux.Handle("GET /history", n.history.Handler())
-	if n.audit != nil {
-		mux.Handle("/audit", n.audit.Handler())
+	return list
+}
+
+// apiParts are the paths that ownRoutes are below.
+func apiParts(n *Node) (list []string) {
+	for _, one := range ownRoutes(n) {
+		part, _, _ := strings.Cut(one.path[1:], "/")
+		if path := curfewPrefix + "/" + part; !slices.Contains(list, path) {
+			list = append(list, path)
+		}
 	}
-	if n.rabbitmq != nil {
-		a := rabbitmqAPI{n.rabbitmq}
-		mux.HandleFunc("GET /rabbitmq", a.status)
-		mux.HandleFunc("POST /rabbitmq/allow", a.allow)
-	}
-	return http.StripPrefix("/api/curfew", mux)
+	return list
 }
 
 // forecasts answers with the forecast of each queue that has deadlines, the one with the most

@@ -64,7 +64,7 @@ func (n *Node) pagesWithoutBroker(ui *dashboard.Dashboard, o *opsEndpoints) *web
 	pages := newWeb()
 	pages.mount("/api", http.HandlerFunc(notHere))
 	guarded := guard(n.users(), n.log, n.curfewAPI(o))
-	for _, part := range append([]string{"/api/curfew/rabbitmq"}, curfewParts...) {
+	for _, part := range apiParts(n) {
 		pages.mount(part, guarded)
 	}
 	pages.mount("/", ui.Handler())
@@ -101,6 +101,11 @@ func guard(users dashboard.Users, log *zap.Logger, next http.Handler) http.Handl
 // guardedBody bounds the body of a request.
 const guardedBody = 64 << 10
 
+// allowedQueue names a queue that is to be kept again.
+type allowedQueue struct {
+	Queue string `json:"queue"`
+}
+
 // rabbitmqAPI is the part of Curfew's own API about a RabbitMQ.
 type rabbitmqAPI struct{ primary *rabbitmq.Primary }
 
@@ -111,7 +116,7 @@ func (a rabbitmqAPI) status(w http.ResponseWriter, _ *http.Request) {
 
 // allow has a queue kept again that was let go of.
 func (a rabbitmqAPI) allow(w http.ResponseWriter, r *http.Request) {
-	var asked struct{ Queue string }
+	var asked allowedQueue
 	err := json.NewDecoder(r.Body).Decode(&asked)
 	if err == nil && asked.Queue == "" {
 		err = errors.New("the field queue is missing")
@@ -126,6 +131,6 @@ func (a rabbitmqAPI) allow(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		answer(w, http.StatusServiceUnavailable, map[string]string{"error": "unavailable", "reason": strings.TrimSpace(err.Error())})
 	default:
-		answer(w, http.StatusOK, map[string]string{"queue": asked.Queue})
+		answer(w, http.StatusOK, asked)
 	}
 }

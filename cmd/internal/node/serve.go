@@ -15,9 +15,12 @@ import (
 )
 
 // Serve runs a node with its metrics, health, management API and dashboard until ctx ends or a part fails. It
-// returns when all parts have stopped. It makes o.Metrics itself.
+// returns when all parts have stopped. o.Metrics may be nil.
 func Serve(ctx context.Context, o Options, stdout io.Writer) (err error) {
-	o.Metrics = newRegistry(o.Build)
+	if o.Metrics == nil {
+		o.Metrics = prometheus.NewRegistry()
+	}
+	describeProcess(o.Metrics, o.Build)
 	c, registry, log := o.Settings, o.Metrics, o.Log
 	ops := newOpsEndpoints(registry)
 	opsListener, err := listen(ctx, "CURFEW_OPS_ADDR", string(c.OpsAddr))
@@ -101,13 +104,12 @@ func (n *Node) watchBroker(ops *opsEndpoints) {
 	ops.watch("connections", n.connectionHealth)
 }
 
-func newRegistry(b Build) *prometheus.Registry {
-	r := prometheus.NewRegistry()
+// describeProcess adds what the process is and uses.
+func describeProcess(r *prometheus.Registry, b Build) {
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "curfew_build_info",
 		Help: "1, with what this binary was built from as labels.",
 	}, []string{"version", "revision", "goversion"})
 	info.WithLabelValues(b.Version, b.Revision, runtime.Version()).Set(1)
 	r.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return r
 }

@@ -20,6 +20,7 @@ type Status struct {
 
 	Primary      string     `json:"primary,omitempty"` // the RabbitMQ beside which this runs; then nothing is known of a store
 	Monitor      bool       `json:"monitor"`           // false: messages expire only when a delivery meets them
+	TTLOff       bool       `json:"ttl_off,omitempty"` // no message expires (CURFEW_TTL=off)
 	Schedule     string     `json:"schedule,omitempty"`
 	Pending      int64      `json:"pending"`
 	Next         *time.Time `json:"next"` // deadline; null: none
@@ -54,7 +55,7 @@ const maxAtRisk = 10
 // status gathers the state of all parts.
 func (n *Node) status(o *opsEndpoints) Status {
 	h := o.health()
-	s := Status{Version: n.build.Version, Health: h.Status, Phase: h.Phase, Reasons: h.Reasons, Monitor: n.monitor != nil, AtRisk: []monitor.Forecast{}}
+	s := Status{Version: n.build.Version, Health: h.Status, Phase: h.Phase, Reasons: h.Reasons, Monitor: n.monitor != nil, TTLOff: n.settings.TTL == "off", AtRisk: []monitor.Forecast{}}
 	if s.Reasons == nil {
 		s.Reasons = []string{}
 	}

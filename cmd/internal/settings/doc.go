@@ -9,5 +9,5 @@
 // for another application in the same pod. Then values that are not allowed are refused, and variables that Curfew
 // does not know are named in the log.
 //
-// The tables of variables in README are what WriteMarkdown writes.
+// The tables of variables in docs/reference/configuration.md are what WriteMarkdown writes.
 package settings

@@ -29,7 +29,7 @@ func (s *Settings) WriteTable(w io.Writer) error {
 	return err
 }
 
-// WriteMarkdown writes the tables of the README: no present values, one table for each group.
+// WriteMarkdown writes the tables of docs/reference/configuration.md: no present values, one table for each group.
 func WriteMarkdown(w io.Writer) error {
 	var lines []string
 	var group string

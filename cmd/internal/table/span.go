@@ -29,8 +29,8 @@ func FromNow(at time.Time) string {
 	return "now"
 }
 
-// Age is how long ago something was, in its largest unit: "3m ago"; if d is negative, "in 3m".
-func Age(d time.Duration) string {
+// age is how long ago something was, in its largest unit: "3m ago"; if d is negative, "in 3m".
+func age(d time.Duration) string {
 	text := "0s"
 	for _, unit := range []struct {
 		size time.Duration

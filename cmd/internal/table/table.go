@@ -67,7 +67,7 @@ func (p *Printer) Time(t time.Time) string {
 	case t.IsZero():
 		return "-"
 	case p.terminal:
-		return Age(time.Since(t))
+		return age(time.Since(t))
 	}
 	return t.UTC().Format("2006-01-02T15:04:05.000Z")
 }

@@ -82,7 +82,7 @@ func TestAge(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s ago", 59 * time.Second: "59s ago", 200 * time.Second: "3m ago", 5 * time.Hour: "5h ago", 49 * time.Hour: "2d ago", -90 * time.Second: "in 1m",
 	} {
-		assert.Equal(t, want, Age(d))
+		assert.Equal(t, want, age(d))
 	}
 }
 

@@ -78,9 +78,6 @@ func Open(o Options) (*Cluster, error) {
 // Address is where the nodes are.
 func (c *Cluster) Address() Address { return c.address }
 
-// HasAPI reports whether the address of a management API is known.
-func (c *Cluster) HasAPI() bool { return c.api != nil }
-
 // Server is what the node of the last connection says about itself; the zero value before
 // the first one.
 func (c *Cluster) Server() Server {

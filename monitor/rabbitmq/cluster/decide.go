@@ -196,7 +196,7 @@ func refuseSettings(q *Queue, _ Rule, s Server) (Decision, bool) {
 		return refuse(DropsHead, "Only ready messages count for its maximal length: giving back what is held would drop the oldest.", "Take max-length off and set budget.messages, or observe it."), true
 	case q.Type == Quorum && q.DelayedRetry() != "" && q.DelayedRetry() != "disabled":
 		return refuse(DelaysRetries, "It delays every message that is given back.", "Set delayed-retry-type to disabled: Curfew keeps the delays."), true
-	case limited && s.Family().ReturnsCount() && limit < 4:
+	case limited && s.Family().returnsCount() && limit < 4:
 		return refuse(LowDeliveryLimit, fmt.Sprintf("Every return counts against its delivery limit of %d, and no more than a quarter of it may be spent.", limit),
 			"Raise delivery-limit to 20 or more by a policy, or use RabbitMQ 4.3 or later, where a nack does not count."), true
 	}
@@ -223,9 +223,9 @@ func refuseSize(q *Queue, r Rule, _ Server) (Decision, bool) {
 		most = min(most, MaxClassic)
 	}
 	if all := q.Ready + q.Unacked; all > int64(most) {
-		instead := fmt.Sprintf("Raise budget.messages in the file that CURFEW_WATCH names (%d at most).", MaxQuorum)
+		instead := fmt.Sprintf("Raise budget.messages in the file that CURFEW_WATCH names (%d at most).", maxQuorum)
 		if q.Type == Classic {
-			instead = fmt.Sprintf("Use a quorum queue, of which up to %d can be held, or several queues.", MaxQuorum)
+			instead = fmt.Sprintf("Use a quorum queue, of which up to %d can be held, or several queues.", maxQuorum)
 		}
 		return refuse(TooMany, fmt.Sprintf("It has %d messages, and %d may be held.", all, most), instead), true
 	}
@@ -237,7 +237,7 @@ func mind(q *Queue, s Server) (list []string) {
 	if q.Type == Classic {
 		list = append(list, "Nobody may delete it with if-empty: RabbitMQ counts ready messages only, and would delete it with all that is held.")
 	}
-	if limit, limited := q.DeliveryLimit(s.Family()); limited && s.Family().ReturnsCount() {
+	if limit, limited := q.DeliveryLimit(s.Family()); limited && s.Family().returnsCount() {
 		list = append(list, fmt.Sprintf("Every return counts against its delivery limit of %d; Curfew spends %d of it at most.", limit, limit/4))
 	}
 	if q.Consumers > 0 {

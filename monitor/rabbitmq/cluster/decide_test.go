@@ -17,7 +17,7 @@ var (
 func TestDecide(t *testing.T) {
 	keep, observe, off, vouched, large := defaultRule(), defaultRule(), defaultRule(), defaultRule(), defaultRule()
 	keep.Mode, observe.Mode, off.Mode, vouched.Mode, large.Mode = Keep, Observe, Off, Keep, Keep
-	vouched.Assume, large.Budget.Messages = Quorum, MaxQuorum
+	vouched.Assume, large.Budget.Messages = Quorum, maxQuorum
 	type args = map[string]any
 	queue := func(kind Type, change func(*Queue)) Queue {
 		q := Queue{VHost: "/", Name: "q", Type: kind, Durable: true, State: "running"}
@@ -79,7 +79,7 @@ func TestDecide(t *testing.T) {
 		{"limit 3 by policy", policy(Quorum, args{"delivery-limit": int64(3)}), keep, rabbit310, Seen{}, Refused, LowDeliveryLimit},
 		{"too many for classic", queue(Classic, func(q *Queue) { q.Ready = MaxClassic + 1 }), large, rabbit310, Seen{}, Refused, TooMany},
 		{"many on quorum", queue(Quorum, func(q *Queue) { q.Ready = MaxClassic + 1 }), large, rabbit310, Seen{}, Kept, ByRule},
-		{"too many for the budget", queue(Quorum, func(q *Queue) { q.Ready, q.Unacked = DefaultMessages, 1 }), keep, rabbit310, Seen{}, Refused, TooMany},
+		{"too many for the budget", queue(Quorum, func(q *Queue) { q.Ready, q.Unacked = defaultMessages, 1 }), keep, rabbit310, Seen{}, Refused, TooMany},
 		{"minority", queue(Quorum, func(q *Queue) { q.State = "minority" }), keep, rabbit310, Seen{}, Refused, NotRunning},
 		{"another broker", queue(Classic, nil), keep, Server{Product: "LavinMQ", Version: "2.4.0"}, Seen{}, Refused, OtherVersion},
 		{"an old broker", queue(Classic, nil), keep, Server{Product: "RabbitMQ", Version: "3.8.2"}, Seen{}, Refused, OtherVersion},

@@ -140,7 +140,7 @@ func (q *Queue) DeliveryLimit(f Family) (int64, bool) {
 	}
 	limit, ok := q.lowest("delivery-limit")
 	if !ok {
-		return f.DefaultDeliveryLimit()
+		return f.defaultDeliveryLimit()
 	}
 	if limit < 0 && f != Family3 {
 		return 0, false

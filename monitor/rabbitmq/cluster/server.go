@@ -70,13 +70,13 @@ func (s Server) Family() Family {
 	return Family43
 }
 
-// ReturnsCount reports whether giving a message back with basic.nack counts against the
+// returnsCount reports whether giving a message back with basic.nack counts against the
 // delivery limit of its quorum queue.
-func (f Family) ReturnsCount() bool { return f != Family43 }
+func (f Family) returnsCount() bool { return f != Family43 }
 
-// DefaultDeliveryLimit is that of a quorum queue for which nothing else is said; false:
+// defaultDeliveryLimit is that of a quorum queue for which nothing else is said; false:
 // there is none.
-func (f Family) DefaultDeliveryLimit() (limit int64, ok bool) {
+func (f Family) defaultDeliveryLimit() (limit int64, ok bool) {
 	return 20, f == Family40 || f == Family43
 }
 

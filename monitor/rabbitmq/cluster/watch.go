@@ -44,18 +44,18 @@ const (
 	// NamePrefix is that of queues which are Curfew's own. They are never watched.
 	NamePrefix = "curfew."
 
-	// DefaultMessages is how many messages of a queue are held at most unless a rule says
-	// otherwise; MaxClassic and MaxQuorum are the most that a rule may say. Giving back more
+	// defaultMessages is how many messages of a queue are held at most unless a rule says
+	// otherwise; MaxClassic and maxQuorum are the most that a rule may say. Giving back more
 	// than MaxClassic keeps a classic queue busy for many seconds.
-	DefaultMessages = 100_000
+	defaultMessages = 100_000
 	MaxClassic      = 100_000
-	MaxQuorum       = 1_000_000
-	// DefaultBytes is how many bytes of bodies are taken to hold a queue.
-	DefaultBytes = 1 << 30
-	// DefaultHolds is how many messages are taken a second.
-	DefaultHolds = 5_000
-	// DefaultStuckAfter is how long consumers have to take nothing to count as stuck.
-	DefaultStuckAfter = time.Minute
+	maxQuorum       = 1_000_000
+	// defaultBytes is how many bytes of bodies are taken to hold a queue.
+	defaultBytes = 1 << 30
+	// defaultHolds is how many messages are taken a second.
+	defaultHolds = 5_000
+	// defaultStuckAfter is how long consumers have to take nothing to count as stuck.
+	defaultStuckAfter = time.Minute
 )
 
 // Budget bounds what keeping one queue may cost.
@@ -66,7 +66,7 @@ type Budget struct {
 }
 
 func defaultBudget() Budget {
-	return Budget{Messages: DefaultMessages, Bytes: DefaultBytes, Holds: DefaultHolds}
+	return Budget{Messages: defaultMessages, Bytes: defaultBytes, Holds: defaultHolds}
 }
 
 // Rule says what is done with the queues of a pattern.
@@ -90,7 +90,7 @@ type Rule struct {
 func (r Rule) ExpiryIntended() bool { return r.Mode == Keep && !r.AlertOnExpiry }
 
 func defaultRule() Rule {
-	return Rule{Mode: Observe, Budget: defaultBudget(), StuckAfter: DefaultStuckAfter}
+	return Rule{Mode: Observe, Budget: defaultBudget(), StuckAfter: defaultStuckAfter}
 }
 
 // Watch is an ordered list of rules. A queue has the first one that matches; without one

@@ -85,7 +85,7 @@ func (q *watchedQueues) rule() (r Rule, err error) {
 		return r, err
 	}
 	r.Mode = Mode(mode)
-	if err := within("budget.messages", q.Budget.Messages, MaxQuorum, &r.Budget.Messages); err != nil {
+	if err := within("budget.messages", q.Budget.Messages, maxQuorum, &r.Budget.Messages); err != nil {
 		return r, err
 	}
 	if err := within("budget.holds_per_second", q.Budget.Holds, 1_000_000, &r.Budget.Holds); err != nil {

@@ -68,7 +68,7 @@ func (a *aside) lengthen(now deadline.Instant, before bool) bool {
 		a.span = firstAside
 		return false
 	}
-	a.span *= 2
+	a.span = max(2*a.span, shortAside)
 	if a.span <= longestAside {
 		return false
 	}
@@ -108,7 +108,7 @@ func (c *core) standAside(now deadline.Instant, why reason) {
 		c.beginRelease(now, StandingAside, why)
 	case c.state == Observing && c.connected:
 		c.enter(now, StandingAside, why)
-		c.aside.span = shortAside
+		c.aside.span = c.firstSpan(now)
 	}
 	c.aside.until = now.Add(c.aside.span)
 }
@@ -240,7 +240,19 @@ func (c *core) lookedAside(now deadline.Instant) {
 		c.lookedWindow(now)
 		return
 	}
+	if c.aside.span < shortAside {
+		c.aside.span = c.firstSpan(now)
+	}
 	c.aside.until = now.Add(c.aside.span)
+}
+
+// firstSpan is how long the queue is left alone after others that nothing was taken from. Those of a keeper that stands still or is gone
+// need no time to come back.
+func (c *core) firstSpan(now deadline.Instant) time.Duration {
+	if c.heirAt != 0 && now < c.heirAt.Add(heirWithin) {
+		return 0
+	}
+	return shortAside
 }
 
 // lookedWindow opens the window when its time has come, and leaves the state when its reason has gone.

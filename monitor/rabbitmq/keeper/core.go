@@ -25,7 +25,8 @@ const (
 	rollShare     = 3                      // after a roll none follows for so many times as long as it took
 	compactEvery  = 10 * time.Second       // how often it is looked for sparse stretches
 	firstAside    = 10 * time.Second
-	shortAside    = 2 * time.Second // when nothing was taken from the others before
+	shortAside    = 2 * time.Second  // when nothing was taken from the others before
+	heirWithin    = 20 * time.Second // consumers that are there so soon after another keeper's lease are taken for that keeper's
 	longestAside  = 5 * time.Minute
 	flapWithin    = time.Minute
 	windowEvery   = time.Minute
@@ -68,6 +69,7 @@ type core struct {
 
 	connected bool
 	restarted bool             // it was connected before
+	heirAt    deadline.Instant // when the lease came from another keeper; 0: it did not
 	openAt    deadline.Instant // no new consumer before it
 
 	line  line
@@ -128,7 +130,7 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 	if c.state == Refused && c.refusal.sticky {
 		return
 	}
-	why := reason{Settings, f.Refusal()}
+	why := reason{Settings, f.refusal()}
 	if why.text == "" && f.Unknown != "" && !c.cfg.unknownToo {
 		why = reason{Unknown, "cannot be known: " + f.Unknown}
 	}

@@ -15,7 +15,7 @@ import (
 
 func TestRefusals(t *testing.T) {
 	fine := Facts{Type: Quorum, TTL: -1, DeliveryLimit: 20}
-	require.Empty(t, fine.Refusal())
+	require.Empty(t, fine.refusal())
 	for name, change := range map[string]func(*Facts){
 		"stream":        func(f *Facts) { f.Type = Stream },
 		"exclusive":     func(f *Facts) { f.Exclusive = true },
@@ -28,7 +28,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		f := fine
 		change(&f)
-		require.Contains(t, f.Refusal(), name)
+		require.Contains(t, f.refusal(), name)
 	}
 }
 
@@ -191,6 +191,40 @@ func TestFlappingConsumersAreLeftAloneLongerAndLonger(t *testing.T) {
 	require.Equal(t, 10, s.c.line.held.count+s.m.total())
 	s.pass(10 * time.Minute)
 	require.Equal(t, Keeping, s.c.state)
+}
+
+// TestConsumersOfTheLastKeeper: whoever has the lease from a keeper that stands still begins as soon as its consumers are gone. Others get time
+// to come back.
+func TestConsumersOfTheLastKeeper(t *testing.T) {
+	for _, c := range []struct {
+		heir        bool
+		stay, after time.Duration
+	}{
+		{true, 5 * time.Second, 0},
+		{true, 30 * time.Second, shortAside},
+		{false, 5 * time.Second, shortAside},
+	} {
+		s := newSim(t, 1, plainFacts(Classic), testConfig())
+		s.m.publish(1, time.Hour)
+		s.m.now = s.m.now.Add(time.Minute)
+		if c.heir {
+			s.c.heirAt = s.m.now
+		}
+		s.m.appHere = true
+		s.connect()
+		s.pass(c.stay)
+		require.Equal(t, StandingAside, s.c.state)
+		s.m.appHere = false
+		for _, msg := range s.m.app {
+			s.m.giveBack(msg)
+		}
+		s.m.app = nil
+		gone := s.m.now
+		for s.c.state != Keeping {
+			s.pass(10 * time.Millisecond)
+		}
+		require.InDelta(t, c.after.Seconds(), s.m.now.Sub(gone).Seconds(), lookEvery.Seconds()+0.1)
+	}
 }
 
 // TestConsumersLeftBehindAreNotOthers: the node of the keeper's connection goes down, and its consumers are counted until it is back.

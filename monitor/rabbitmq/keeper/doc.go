@@ -66,7 +66,7 @@
 //
 // # What is refused
 //
-// Facts.Refusal has the list with the reasons: streams, exclusive and auto-delete queues, x-expires, single active
+// Facts.refusal has the list with the reasons: streams, exclusive and auto-delete queues, x-expires, single active
 // consumer, both kinds of max-length, delayed retry. Besides: more than Options.MaxMessages or MaxBytes, mostly messages
 // without TTL, more than a quarter of the delivery limit spent (RabbitMQ: Quorum Queues, "Poison Message Handling"; 3.x
 // and 4.0 to 4.2 count each return, from 4.3 a nack does not count), and messages that do not expire when given back.

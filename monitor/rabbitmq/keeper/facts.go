@@ -67,8 +67,8 @@ type Facts struct {
 	Unknown string
 }
 
-// Refusal says why the messages of such a queue must not be held, and what to do instead. It is "" if they may be.
-func (f Facts) Refusal() string {
+// refusal says why the messages of such a queue must not be held, and what to do instead. It is "" if they may be.
+func (f Facts) refusal() string {
 	switch {
 	case f.Type == Stream:
 		return "a stream: its messages expire by segment, not one by one"

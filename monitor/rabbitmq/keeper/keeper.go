@@ -55,7 +55,7 @@ type Options struct {
 // Event is something the cluster has seen.
 type Event struct {
 	Kind EventKind
-	// ConsumerTag is that of the consumer that came. The keeper's own begin with TagPrefix.
+	// ConsumerTag is that of the consumer that came. The keeper's own begin with tagPrefix.
 	ConsumerTag string
 }
 
@@ -66,8 +66,8 @@ const (
 	FactsChanged
 )
 
-// TagPrefix begins the consumer tags of all keepers.
-const TagPrefix = "curfew.keeper."
+// tagPrefix begins the consumer tags of all keepers.
+const tagPrefix = "curfew.keeper."
 
 // Lease says who keeps a queue.
 type Lease interface {
@@ -246,6 +246,7 @@ func (k *Keeper) acquire(ctx context.Context) error {
 	for first := true; ; first = false {
 		if k.renew(ctx) == leaseHeld {
 			if !first { // another has kept the queue until now
+				k.input(func(c *core, now deadline.Instant) { c.heirAt = now })
 				if err := k.loadShadows(ctx); err != nil {
 					k.log.Warn("deadlines known to others cannot be read; ages of messages are unknown", zap.Error(err))
 				}
@@ -307,4 +308,4 @@ func (k *Keeper) releaseLease() {
 }
 
 // consumerTag is unique among the keepers of all Curfews, and within a connection.
-func consumerTag(name string, n int) string { return fmt.Sprintf("%s%s.%d", TagPrefix, name, n) }
+func consumerTag(name string, n int) string { return fmt.Sprintf("%s%s.%d", tagPrefix, name, n) }

@@ -283,7 +283,7 @@ func (s *session) clusterEvent(e Event) func(*core, deadline.Instant) {
 	switch {
 	case e.Kind == FactsChanged:
 		return func(c *core, now deadline.Instant) { c.line.out = append(c.line.out, command{do: learn}) }
-	case e.Kind == ConsumerCame && !strings.HasPrefix(e.ConsumerTag, TagPrefix):
+	case e.Kind == ConsumerCame && !strings.HasPrefix(e.ConsumerTag, tagPrefix):
 		return func(c *core, now deadline.Instant) { c.consumerSeen(now) }
 	}
 	return nil

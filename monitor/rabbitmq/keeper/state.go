@@ -15,9 +15,6 @@ const (
 	Stopped                    // Run has returned
 )
 
-// States are all states, in order.
-var States = []State{Observing, Keeping, Releasing, StandingAside, Window, Refused, Stopped}
-
 func (s State) String() string {
 	switch s {
 	case Observing:

@@ -57,9 +57,9 @@ redis.call('EXPIREAT', KEYS[1], time[1] + 60)
 redis.call('EXPIREAT', KEYS[2], time[1] + 60)
 return redis.call('HGETALL', KEYS[2])`)
 
-// Beat says that this Curfew lives, and what it does, which is valid for Length, and returns what is known of all.
+// Beat says that this Curfew lives, and what it does, which is valid for length, and returns what is known of all.
 func (g *Group) Beat(ctx context.Context, report string) (v View, err error) {
-	all, err := beat.Run(ctx, g.client, []string{g.members, g.reports}, g.token, Length.Milliseconds(), report).StringSlice()
+	all, err := beat.Run(ctx, g.client, []string{g.members, g.reports}, g.token, length.Milliseconds(), report).StringSlice()
 	if err != nil {
 		return v, fmt.Errorf("lease: beat: %w", err)
 	}

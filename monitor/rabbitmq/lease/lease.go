@@ -27,8 +27,8 @@ func (s Space) group() string {
 	return fmt.Sprintf("{curfew:keep:%s:%s}", url.QueryEscape(s.Cluster), url.QueryEscape(s.VHost))
 }
 
-// Length is how long a lease is valid without being renewed.
-const Length = 3 * time.Second
+// length is how long a lease is valid without being renewed.
+const length = 3 * time.Second
 
 // Lease is the lease of one queue, as one Curfew sees it. It is safe for concurrent use.
 type Lease struct {
@@ -65,7 +65,7 @@ return 0`)
 
 // Acquire implements keeper.Lease.
 func (l *Lease) Acquire(ctx context.Context) (holder string, held bool, err error) {
-	token, err := acquire.Run(ctx, l.client, []string{l.key}, l.token, Length.Milliseconds()).Text()
+	token, err := acquire.Run(ctx, l.client, []string{l.key}, l.token, length.Milliseconds()).Text()
 	if err != nil {
 		return "", false, fmt.Errorf("lease: acquire: %w", err)
 	}

@@ -41,7 +41,7 @@ func TestLeaseHasOneHolder(t *testing.T) {
 
 	ttl, err := r.Client.PTTL(t.Context(), b.key).Result()
 	require.NoError(t, err)
-	require.LessOrEqual(t, ttl, Length)
+	require.LessOrEqual(t, ttl, length)
 	require.Positive(t, ttl)
 
 	r.Kill()

@@ -32,7 +32,7 @@ func (o *Observer) count(ctx context.Context, counter *counter) error {
 			due = append(due, w)
 		}
 	}
-	counts := make([]Count, len(due))
+	counts := make([]count, len(due))
 	reasons := make([]string, len(due))
 	for i, w := range due {
 		w.counted = now

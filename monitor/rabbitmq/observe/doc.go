@@ -3,13 +3,13 @@
 //
 //	                    ┌──► orders ──► consumers
 //	publisher ─► exchange         │ how many are ready? (passive declare)
-//	                    └──► curfew.tap.* ──► Line ──► missed, expired, forecast
+//	                    └──► curfew.tap.* ──► line ──► missed, expired, forecast
 //
 // A tap is a queue bound like the one that is watched, so it receives a copy of what
 // enters. Since a queue hands its messages out in order, those that wait are the last
 // ones: of E messages that have entered, message k (from 0) is there if and only if
 // E-1-k < ready. That is asked at each deadline, and it is all the arithmetic there is
-// (Line, which is pure).
+// (line, which is pure).
 //
 // # States of a message
 //

@@ -8,10 +8,10 @@ import (
 	"curfew/monitor/forecast"
 )
 
-// maxDeadlines is how many deadlines a Line knows at most unless it is told otherwise.
+// maxDeadlines is how many deadlines a line knows at most unless it is told otherwise.
 const maxDeadlines = 1_000_000
 
-// Line computes which messages of one queue were there at their deadlines, from what its
+// line computes which messages of one queue were there at their deadlines, from what its
 // tap has received and how many messages were ready. It has no clock and no lock, and
 // changes nothing.
 //
@@ -24,7 +24,7 @@ const maxDeadlines = 1_000_000
 // and of the few between nothing is said until a later count decides.
 //
 // The zero value is an empty queue that nobody has counted.
-type Line struct {
+type line struct {
 	// Most bounds the deadlines known at once; 0: a million. Beyond, those of messages that
 	// have left are forgotten, and then those of new messages (Counts.Unknown).
 	Most int
@@ -43,7 +43,7 @@ type Line struct {
 	counts      Counts
 }
 
-// Counts are what a Line has found out since it began. They never fall.
+// Counts are what a line has found out since it began. They never fall.
 type Counts struct {
 	Entered uint64 `json:"entered"`
 	Expire  uint64 `json:"with_deadline"` // of these, how many had a deadline
@@ -73,8 +73,8 @@ type Miss struct {
 	Left deadline.Instant
 }
 
-// Count is how many messages were ready, at an instant between two.
-type Count struct {
+// count is how many messages were ready, at an instant between two.
+type count struct {
 	Asked, Answered deadline.Instant
 	Ready           int
 	Consumers       int
@@ -84,21 +84,20 @@ type Count struct {
 }
 
 // Entered is how many messages have entered.
-func (l *Line) Entered() uint64 { return l.entered }
+func (l *line) Entered() uint64 { return l.entered }
 
 // Counts are what was found out so far.
-func (l *Line) Counts() Counts {
+func (l *line) Counts() Counts {
 	l.counts.Entered = l.entered
 	return l.counts
 }
 
-// Ready and Consumers are those of the last count.
-func (l *Line) Ready() int     { return l.ready }
-func (l *Line) Consumers() int { return l.consumers }
+// Consumers are those of the last count.
+func (l *line) Consumers() int { return l.consumers }
 
 // Overdue is how many messages have missed their deadlines and are still there, and the
 // earliest of these deadlines.
-func (l *Line) Overdue() (n int, since deadline.Instant) {
+func (l *line) Overdue() (n int, since deadline.Instant) {
 	for _, w := range l.overdue {
 		if since == 0 || w.deadline < since {
 			since = w.deadline
@@ -108,7 +107,7 @@ func (l *Line) Overdue() (n int, since deadline.Instant) {
 }
 
 // NextDeadline is the earliest one that was not looked at; 0: there is none.
-func (l *Line) NextDeadline() deadline.Instant {
+func (l *line) NextDeadline() deadline.Instant {
 	if len(l.due) == 0 {
 		return 0
 	}
@@ -116,11 +115,11 @@ func (l *Line) NextDeadline() deadline.Instant {
 }
 
 // Undecided reports whether messages are due of which the last count said nothing.
-func (l *Line) Undecided() bool { return len(l.doubt) > 0 }
+func (l *line) Undecided() bool { return len(l.doubt) > 0 }
 
 // Enter takes note of a message that has entered the queue with a time to live, and expires
 // at an instant; at 0 it never does.
-func (l *Line) Enter(at deadline.Instant, ttl deadline.Millis, id string) {
+func (l *line) Enter(at deadline.Instant, ttl deadline.Millis, id string) {
 	number := l.entered
 	l.entered++
 	if at == 0 {
@@ -140,7 +139,7 @@ func (l *Line) Enter(at deadline.Instant, ttl deadline.Millis, id string) {
 
 // TimeToLive is how long a message that waits was to live when it entered; false: it does
 // not wait, or its deadline is not known.
-func (l *Line) TimeToLive(number uint64) (deadline.Millis, bool) {
+func (l *line) TimeToLive(number uint64) (deadline.Millis, bool) {
 	for _, list := range [][]waiting{l.due, l.doubt, l.overdue} {
 		for i := range list {
 			if list[i].number == number {
@@ -153,7 +152,7 @@ func (l *Line) TimeToLive(number uint64) (deadline.Millis, bool) {
 
 // prune forgets the deadlines of messages that have left, and returns how many stay. So
 // that it is not called for each message, it keeps none of them once it begins.
-func (l *Line) prune() int {
+func (l *line) prune() int {
 	kept := l.due[:0]
 	for _, w := range l.due {
 		if int64(w.number) >= l.gone {
@@ -169,7 +168,7 @@ func (l *Line) prune() int {
 
 // Count judges what is due by c.Asked, and appends each message that has missed its
 // deadline to out, and again when it has left.
-func (l *Line) Count(c Count, out []Miss) []Miss {
+func (l *line) Count(c count, out []Miss) []Miss {
 	alone := l.counted != 0 && l.consumers == 0 && c.Consumers == 0 // nobody consumed since the last count
 	wasThere := l.there
 	l.gone, l.there = int64(c.Before)-int64(c.Ready), int64(c.After)-int64(c.Ready)
@@ -210,7 +209,7 @@ func (l *Line) Count(c Count, out []Miss) []Miss {
 }
 
 // served is how many messages have left otherwise than by expiring.
-func (l *Line) served() uint64 {
+func (l *line) served() uint64 {
 	if l.left < l.counts.Expired {
 		return 0
 	}
@@ -218,12 +217,12 @@ func (l *Line) served() uint64 {
 }
 
 // Rate is how many messages a second are consumed while any wait.
-func (l *Line) Rate() float64 { return l.meter.Rate() }
+func (l *line) Rate() float64 { return l.meter.Rate() }
 
 // Forecast says what will become of the messages that wait, if consumers go on as in the
 // last seconds. It looks at about samples of them. Those that have missed their deadlines
 // count among those that will.
-func (l *Line) Forecast(now deadline.Instant, samples int) forecast.Prediction {
+func (l *line) Forecast(now deadline.Instant, samples int) forecast.Prediction {
 	line := forecast.Line{Now: now, Ready: l.ready, Step: max(l.ready/max(samples, 1), 1), Rate: l.Rate()}
 	head := int64(l.entered) - int64(l.ready)
 	for _, w := range l.due {

@@ -87,7 +87,7 @@ func (q *queue) closes() bool {
 func TestLineModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		exact := rapid.Bool().Draw(t, "exact")
-		q, l := &queue{now: 1}, &Line{}
+		q, l := &queue{now: 1}, &line{}
 		var tapped int // messages the tap has handed over
 		var told []Miss
 		left := map[uint64]deadline.Instant{}
@@ -107,7 +107,7 @@ func TestLineModel(t *testing.T) {
 			// After is at least what had entered by the answer.
 			after := uint64(len(q.all))
 			deliver(len(q.all) - tapped)
-			told = l.Count(Count{Asked: now, Answered: now, Ready: ready, Consumers: 1, Before: before, After: after}, told)
+			told = l.Count(count{Asked: now, Answered: now, Ready: ready, Consumers: 1, Before: before, After: after}, told)
 		}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 6).Draw(t, "step") {
@@ -175,9 +175,9 @@ func TestLineModel(t *testing.T) {
 }
 
 func TestLineHead(t *testing.T) {
-	l := &Line{}
+	l := &line{}
 	count := func(now deadline.Instant, ready, consumers int) []Miss {
-		return l.Count(Count{Asked: now, Answered: now, Ready: ready, Consumers: consumers, Before: l.Entered(), After: l.Entered()}, nil)
+		return l.Count(count{Asked: now, Answered: now, Ready: ready, Consumers: consumers, Before: l.Entered(), After: l.Entered()}, nil)
 	}
 	l.Enter(10, 0, "a")
 	require.Empty(t, count(5, 1, 0))
@@ -198,12 +198,12 @@ func TestLineHead(t *testing.T) {
 
 // TestLineBound: what there is no room for is counted, and what has left makes room.
 func TestLineBound(t *testing.T) {
-	l := &Line{Most: 10}
+	l := &line{Most: 10}
 	for i := range 25 {
 		l.Enter(deadline.Instant(1000+i), 0, "")
 	}
 	require.EqualValues(t, 15, l.Counts().Unknown)
-	l.Count(Count{Asked: 1, Answered: 1, Ready: 20, Before: 25, After: 25}, nil)
+	l.Count(count{Asked: 1, Answered: 1, Ready: 20, Before: 25, After: 25}, nil)
 	for range 10 {
 		l.Enter(2000, 0, "")
 	}
@@ -213,7 +213,7 @@ func TestLineBound(t *testing.T) {
 }
 
 func TestLineForecast(t *testing.T) {
-	l := &Line{}
+	l := &line{}
 	const second deadline.Instant = 1_000_000
 	for i := range 100 {
 		at := 1000 * second
@@ -223,7 +223,7 @@ func TestLineForecast(t *testing.T) {
 		l.Enter(at, 0, "")
 	}
 	for now := range deadline.Instant(10) { // 2 messages a second
-		l.Count(Count{Asked: (now + 1) * second, Answered: (now + 1) * second, Ready: 100 - 2*int(now), Consumers: 1, Before: 100, After: 100}, nil)
+		l.Count(count{Asked: (now + 1) * second, Answered: (now + 1) * second, Ready: 100 - 2*int(now), Consumers: 1, Before: 100, After: 100}, nil)
 	}
 	require.InDelta(t, 2, l.Rate(), 0.1)
 	p := l.Forecast(10*second, 2048)

@@ -84,7 +84,7 @@ func TestATapThatIsBehind(t *testing.T) {
 		for w.line.Entered() < entered {
 			w.line.Enter(at, -1, "")
 		}
-		w.judge("/", Count{Asked: at, Answered: at, Ready: ready, Before: entered, After: entered}, nil)
+		w.judge("/", count{Asked: at, Answered: at, Ready: ready, Before: entered, After: entered}, nil)
 	}
 	count(1, 500, 500)
 	count(2, 500, 510) // ten that the tap has not read yet

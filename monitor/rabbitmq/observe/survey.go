@@ -61,7 +61,7 @@ func (w *watched) survey(vhost string, samples int) (*deadline.Survey, bool) {
 }
 
 // samples are every step-th message that waits, in order.
-func (l *Line) samples(step int) (known []deadline.Sample) {
+func (l *line) samples(step int) (known []deadline.Sample) {
 	head := int64(l.entered) - int64(l.ready)
 	for _, list := range [][]waiting{l.due, l.overdue} {
 		for _, w := range list {

@@ -41,7 +41,7 @@ type watched struct {
 	lines     *atomic.Uint64
 
 	mu        sync.Mutex
-	line      *Line           // nil: it is not tapped
+	line      *line           // nil: it is not tapped
 	from      *tap            // whose messages line counts
 	ttl       deadline.Millis // -1: none
 	restarts  int
@@ -146,7 +146,7 @@ func (w *watched) adjust(conn *amqp091.Connection, q *cluster.Queue, reason stri
 
 // beginLocked starts counting from nothing.
 func (w *watched) beginLocked() {
-	w.line, w.number, w.published, w.since = &Line{}, w.lines.Add(1), -1, time.Now()
+	w.line, w.number, w.published, w.since = &line{}, w.lines.Add(1), -1, time.Now()
 	w.readAt = w.since
 }
 
@@ -206,7 +206,7 @@ func (w *watched) pause(now time.Time) time.Duration {
 }
 
 // judge hands a count to the line.
-func (w *watched) judge(vhost string, c Count, told []Missed) []Missed {
+func (w *watched) judge(vhost string, c count, told []Missed) []Missed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ready, w.consumers = c.Ready, c.Consumers

@@ -11,14 +11,14 @@ const (
 	Size4K   = 4 << 10
 	Size64K  = 64 << 10
 	Size256K = 256 << 10
-	Size1M   = 1 << 20
+	size1M   = 1 << 20
 )
 
 var (
 	pool4K   = sync.Pool{New: func() any { return new([Size4K]byte) }}
 	pool64K  = sync.Pool{New: func() any { return new([Size64K]byte) }}
 	pool256K = sync.Pool{New: func() any { return new([Size256K]byte) }}
-	pool1M   = sync.Pool{New: func() any { return new([Size1M]byte) }}
+	pool1M   = sync.Pool{New: func() any { return new([size1M]byte) }}
 )
 
 // New returns an empty buffer of at least that capacity. Buffers above 1 MiB come from no
@@ -31,8 +31,8 @@ func New(capacity int) []byte {
 		return pool64K.Get().(*[Size64K]byte)[:0]
 	case capacity <= Size256K:
 		return pool256K.Get().(*[Size256K]byte)[:0]
-	case capacity <= Size1M:
-		return pool1M.Get().(*[Size1M]byte)[:0]
+	case capacity <= size1M:
+		return pool1M.Get().(*[size1M]byte)[:0]
 	}
 	return make([]byte, 0, capacity)
 }
@@ -47,8 +47,8 @@ func Recycle(b []byte) {
 		pool64K.Put((*[Size64K]byte)(b[:Size64K]))
 	case Size256K:
 		pool256K.Put((*[Size256K]byte)(b[:Size256K]))
-	case Size1M:
-		pool1M.Put((*[Size1M]byte)(b[:Size1M]))
+	case size1M:
+		pool1M.Put((*[size1M]byte)(b[:size1M]))
 	}
 }
 

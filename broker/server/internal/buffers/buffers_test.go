@@ -8,7 +8,7 @@ import (
 )
 
 func TestBuffersGrowWithTheirContent(t *testing.T) {
-	for _, n := range []int{0, 1, Size4K, Size4K + 1, Size64K, Size256K, Size1M, Size1M + 1} {
+	for _, n := range []int{0, 1, Size4K, Size4K + 1, Size64K, Size256K, size1M, size1M + 1} {
 		b := New(n)
 		require.GreaterOrEqual(t, cap(b), n)
 		require.Empty(t, b)

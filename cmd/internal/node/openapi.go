@@ -1,0 +1,66 @@
+package node
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"net/http"
+	"time"
+)
+
+// wholeOpenAPI describes all of APIRoutes in OpenAPI 3.1. `make docs` writes it.
+//
+//go:embed openapi.json
+var wholeOpenAPI []byte
+
+// openAPIHandler answers with the document of the routes that the node serves.
+func openAPIHandler(n *Node, _ *opsEndpoints) http.Handler {
+	document := openAPIOf(n)
+	hash := fnv.New64a()
+	_, _ = hash.Write(document) // never fails
+	tag := fmt.Sprintf(`"%x"`, hash.Sum64())
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-cache") // it changes with Curfew and its settings
+		w.Header().Set("ETag", tag)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(document))
+	})
+}
+
+// openAPIOf is wholeOpenAPI without the paths that the node does not serve, and with its version.
+func openAPIOf(n *Node) []byte {
+	served := map[string]bool{}
+	for _, one := range ownRoutes(n) {
+		served[curfewPrefix+one.path] = true
+	}
+	if n.broker != nil {
+		for _, one := range brokerRoutes() {
+			served[one.Path] = true
+		}
+	}
+	var document struct {
+		OpenAPI    json.RawMessage            `json:"openapi"`
+		Info       map[string]any             `json:"info"`
+		Servers    json.RawMessage            `json:"servers"`
+		Security   json.RawMessage            `json:"security"`
+		Tags       json.RawMessage            `json:"tags"`
+		Paths      map[string]json.RawMessage `json:"paths"`
+		Components json.RawMessage            `json:"components"`
+	}
+	if err := json.Unmarshal(wholeOpenAPI, &document); err != nil {
+		panic("node: openapi.json: " + err.Error())
+	}
+	for path := range document.Paths {
+		if !served[path] {
+			delete(document.Paths, path)
+		}
+	}
+	document.Info["version"] = n.build.Version
+	text, err := json.Marshal(&document)
+	if err != nil {
+		panic("node: openapi.json: " + err.Error())
+	}
+	return text
+}

@@ -1,0 +1,9 @@
+// Package reference writes the pages of docs/reference and docs/benchmarks.md, and the OpenAPI document that Curfew serves, from the code: the
+// tree of commands, the settings, the metrics of a running Curfew, the routes of its API with the types of their answers, and the results of
+// the last benchmark. All of it is in its tests.
+//
+//	go test ./cmd/internal/reference -write
+//
+// (`make docs`) writes them; without -write the tests fail where they are not current. What is generated stands between the marks <!-- NAME -->
+// and <!-- /NAME --> of a page; all else there is written by hand.
+package reference
