@@ -33,8 +33,8 @@ func (d *deadLetters) replay() *cobra.Command {
 		Use:   "replay <queue>",
 		Short: "Send dead letters back to where they were published, or elsewhere",
 		Long: "Send dead letters back to where they were first published (--to origin), or into the queue alone in which they first\n" +
-			"died (--to queue). --to onward is for curfew.undeliverable: on to the dead-letter exchange that they could not be routed by.\n" +
-			"--exchange and --key send them elsewhere. A message leaves the dead-letter queue only together with its\n" +
+			"died (--to queue). With --to onward, for curfew.undeliverable, they go on to the dead-letter exchange that they could not be routed\n" +
+			"by; with --exchange and --key, elsewhere. A message leaves the dead-letter queue only together with its\n" +
 			"arrival: what cannot be routed, has no room or was replayed too often stays and is counted under its reason.\n" +
 			"A run continues after a restart of Curfew.",
 		Example: `  curfew dlq replay orders.dead --dry-run
