@@ -231,7 +231,7 @@ func startedLater(plan []step, name string) bool {
 	})
 }
 
-var ownOrders = regexp.MustCompile(`declare queue orders\s`)
+var ownOrders = regexp.MustCompile(`declare queue orders\s|"name": ?"orders"`)
 
 // usesOrders reports whether a page takes the queue orders for granted: it is there, and the page does not make it.
 func usesOrders(page *Page) bool {
