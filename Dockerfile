@@ -1,14 +1,15 @@
 # syntax=docker/dockerfile:1
 FROM --platform=$BUILDPLATFORM golang:1.26-bookworm AS build
-ARG TARGETOS TARGETARCH VERSION=devel
+ARG TARGETOS TARGETARCH VERSION=devel REVISION=unknown CREATED=unknown
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/curfew ./cmd/curfew
+RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$VERSION -X main.commit=$REVISION -X main.commitTime=$CREATED" -o /out/curfew ./cmd/curfew
 RUN mkdir -p /out/var/lib/curfew
 
-# Nothing but the binary, the CA certificates for rediss:// and https:// alerts, and an empty data folder.
+# Nothing but the binary, the CA certificates for rediss:// and https:// alerts, and an empty data folder. `make release` builds the same image
+# from the instructions of this stage, without an engine.
 FROM scratch
 ARG VERSION=devel REVISION=unknown CREATED=unknown
 LABEL org.opencontainers.image.title="Curfew" \

@@ -2,6 +2,7 @@ GO       ?= go
 FUZZTIME ?= 20s
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 SUITE    ?= trixie
+COMMITTED = $(shell TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd)
 
 LINT_VERSION = v2.15.0
 LINT         = .cache/bin/golangci-lint-$(LINT_VERSION)
@@ -16,15 +17,15 @@ INTEGRATION = $(shell $(GO) list ./integration/...)
 
 # Of ./integration, the tests that run the broker within the test's process: the race detector watches it there.
 IN_PROCESS = ^Test(Login|RefusedLoginOnTheWire|Permissions|WhatEndsConnections|LimitsOfUsersAndVHosts|DefinitionsGoBothWays|Policies|ExpirationPage|Stories)$$
-# The tests that mount a file system, or run Curfew in a network or a time of its own.
-PRIVILEGED = ^Test(Amqp091Own|DiskFull|DiskFails|DiskStandsStill|SuspendedWhileDown|AbsoluteTimesAfterAWrongClock)$$
+# The tests that mount a file system, install a package, or run Curfew in a network or a time of its own.
+PRIVILEGED = ^Test(Amqp091Own|DiskFull|DiskFails|DiskStandsStill|SuspendedWhileDown|AbsoluteTimesAfterAWrongClock|DebInstalled|RpmInstalled)$$
 
 # Tests of packages that compute for long and start few goroutines, or measure memory: the race detector takes most of their time and sees
 # the same code in their neighbours. Of the crash points it sees every eighth.
 LONG = ^Test(TornTailAtEveryByte|KilledReplay|ManyLetters|CausesOfManyLettersMoveThem|ForecastComesTrue|TreeLikeASet)$$
 
 .DEFAULT_GOAL := help
-.PHONY: .test-rabbitmq .test-in-process .test-kubernetes .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image clean
+.PHONY: .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image release release-check set-version clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,7 +52,7 @@ $(LINT): # built once, with Go alone
 
 test: deps $(LINT) ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients (12 minutes)
 	CRASH_POINTS=some $(RACED) -skip '$(LONG)' $(UNIT) ./integration/simulation
-	$(MAKE) --no-print-directory -j2 .test-rabbitmq .test-in-process .test-kubernetes .test-faults .test-long
+	$(MAKE) --no-print-directory -j2 .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long
 	$(RELEASED) -p 1 -parallel 6 -skip '$(IN_PROCESS)|$(PRIVILEGED)|^TestSimulation' $(filter-out %/rabbitmq %/faults,$(INTEGRATION))
 
 # Two of these run at a time: they wait for other processes more than they compute. What measures lateness in milliseconds is not among them.
@@ -61,13 +62,16 @@ test: deps $(LINT) ## everything, with the race detector, against real Redis, Ra
 	$(RACED) -run '$(IN_PROCESS)' ./integration
 .test-kubernetes:
 	cd integration/kubernetes && export CGO_ENABLED=0 && $(GO) test -trimpath -vet=off . && GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(CURDIR)/$(LINT) run .
+.test-release:
+	cd deploy/release && export CGO_ENABLED=0 && $(GO) test -trimpath -vet=off -skip '$(PRIVILEGED)' . && GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(CURDIR)/$(LINT) run .
 .test-faults:
 	$(RELEASED) -parallel 6 -skip '$(PRIVILEGED)' ./integration/faults
 .test-long:
 	$(RELEASED) -run '$(LONG)|^TestCrashAtEveryOperation$$' ./broker ./broker/deadletters ./broker/store ./monitor/forecast ./scheduler/memstore
 
-test-privileged: deps ## the tests that need root with CAP_SYS_ADMIN and loop devices: disks that fill, fail or stand still, other clocks
+test-privileged: deps ## the tests that need root with CAP_SYS_ADMIN and loop devices: disks that fill, fail or stand still, other clocks, packages
 	$(RELEASED) -p 2 -run '$(PRIVILEGED)' ./integration ./integration/faults
+	cd deploy/release && CGO_ENABLED=0 $(GO) test -trimpath -vet=off -run '$(PRIVILEGED)' .
 
 test-rabbitmq4: deps ## the tests beside RabbitMQ against a RabbitMQ 4 that is fetched into .cache: SUITE=trixie has 4.0, SUITE=forky 4.3; no root
 	.ci/rabbitmq4 $(SUITE)
@@ -100,8 +104,19 @@ docs: ## write the pages of docs/reference, docs/benchmarks.md and the OpenAPI d
 microbench: ## Go benchmarks with allocations, for benchstat
 	$(GO) test -run '^$$' -bench . -benchmem $(UNIT)
 
-image: ## container image curfew:VERSION (needs docker)
-	docker build --build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) -t curfew:$(VERSION) .
+image: ## container image curfew:VERSION (needs docker; `make release` makes one without)
+	docker build --build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) --build-arg CREATED=$(COMMITTED) -t curfew:$(VERSION:v%=%) .
+
+release: ## archives, packages, image, SBOM, formula and checksums of VERSION=v0.1.0 into dist (needs only Go)
+	@test -z "$$(git status --porcelain)" || { echo "Commit first: a release is built from a commit."; exit 1; }
+	cd deploy/release && CGO_ENABLED=0 $(GO) run -trimpath . -root $(CURDIR) -out $(CURDIR)/dist -version '$(VERSION)' \
+		-commit $$(git rev-parse HEAD) -time $(COMMITTED) $(if $(DOWNLOADS),-downloads '$(DOWNLOADS)')
+
+release-check: ## everything that a release has, built twice: in two folders, each time from nothing, the same bytes (10 minutes)
+	cd deploy/release && export CGO_ENABLED=0 && RELEASE_TARGETS=all $(GO) test -trimpath -count=1 -timeout 60m -v -run '^TestReproducible$$' .
+
+set-version: ## write VERSION=v0.2.0 into the chart, the manifests and the compose files
+	cd deploy/release && CGO_ENABLED=0 $(GO) run -trimpath . -root $(CURDIR) -set '$(VERSION)'
 
 clean: ## remove what the targets above made
-	rm -rf bin .cache
+	rm -rf bin dist .cache

@@ -42,7 +42,7 @@ func TestCompose(t *testing.T) {
 func composesWell(t *testing.T, name string, curfews ...string) {
 	file := composed(t, name)
 	for name, service := range file.Services {
-		if service.Image != "curfew" && !regexp.MustCompile(`:v?\d`).MatchString(service.Image) {
+		if !regexp.MustCompile(`:v?\d`).MatchString(service.Image) {
 			t.Errorf("%s: image %s has no version", name, service.Image)
 		}
 		for _, volume := range service.Volumes {
@@ -233,9 +233,19 @@ func TestDockerfile(t *testing.T) {
 
 // TestInjectedExample: deploy/kubernetes/sidecar.yaml is app.yaml with the sidecar.
 func TestInjectedExample(t *testing.T) {
-	out := tool(t, mustBinary(t, release), "inject", "--image", "curfew:1.0.0", "-f", filepath.Join(deployFolder, "kubernetes/app.yaml"))
+	out := tool(t, mustBinary(t, release), "inject", "--image", "curfew:"+chartVersion(t), "-f", filepath.Join(deployFolder, "kubernetes/app.yaml"))
 	_, manifest, _ := strings.Cut(out, "\napiVersion")
 	if want := deployed(t, "kubernetes/sidecar.yaml"); strings.TrimSpace("apiVersion"+manifest) != strings.TrimSpace(want) {
 		t.Errorf("inject makes of app.yaml\n%s\nand sidecar.yaml is\n%s", manifest, want)
 	}
+}
+
+// chartVersion is the version that the files below deploy are about; deploy/release has a test that they all name the same.
+func chartVersion(t testing.TB) string {
+	t.Helper()
+	var chart struct {
+		AppVersion string `yaml:"appVersion"`
+	}
+	check(t, yaml.Unmarshal([]byte(deployed(t, "helm/curfew/Chart.yaml")), &chart))
+	return chart.AppVersion
 }

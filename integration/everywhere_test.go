@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -134,6 +135,7 @@ func TestEveryPageEverywhere(t *testing.T) {
 			if !scripts {
 				b.withoutScripts()
 			}
+			b.breaksALayout()
 			for _, who := range []string{"guest", "eye", "blind"} {
 				if who != "guest" {
 					b.as(who)
@@ -141,10 +143,35 @@ func TestEveryPageEverywhere(t *testing.T) {
 				for _, path := range slices.Sorted(maps.Keys(everyPage)) {
 					b.everywhere(who, filled.Replace(path), everyPage[path])
 				}
+				b.quiet()
 			}
-			b.quiet()
 		})
 	}
+}
+
+// breaksALayout sees that what is wrong with a layout is found.
+func (b *browser) breaksALayout() {
+	b.Helper()
+	b.open("/publish")
+	b.until("document.readyState === 'complete'")
+	for property, finds := range map[string]string{"width: 3000px": "wider than the window", "position: relative; top: 60px": "stands upon"} {
+		b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("document.querySelector('h1').style = %q", property)))
+		if wrong := evaluate[string](b, layout); !strings.Contains(wrong, finds) {
+			b.Errorf("with %s the layout is said to be %q", property, wrong)
+		}
+	}
+}
+
+// wrongLayout is what is wrong once the charts have been drawn for the window.
+func (b *browser) wrongLayout() (wrong string) {
+	b.Helper()
+	for range 20 {
+		if wrong = evaluate[string](b, layout); wrong == "" {
+			return ""
+		}
+		b.do(chromedp.Sleep(100 * time.Millisecond))
+	}
+	return wrong
 }
 
 // everywhere opens a page, and looks at it in every window.
@@ -165,13 +192,13 @@ func (b *browser) everywhere(who, path, shows string) {
 			}
 			b.do(chromedp.EmulateViewport(wide, 1000))
 			b.dark(dark)
-			if wrong := evaluate[string](b, layout); wrong != "" {
+			if wrong := b.wrongLayout(); wrong != "" {
 				b.Errorf("%s as %s, %d px, dark %v:\n%s", path, who, wide, dark, wrong)
 			}
 		}
 	}
 	b.dark(false)
-	for _, to := range evaluate[[]string](b, "[...document.links].filter(a => a.origin === location.origin && !a.download).map(a => a.pathname)") {
+	for _, to := range evaluate[[]string](b, "[...document.links].filter(a => a.origin === location.origin && !a.hasAttribute('download')).map(a => a.pathname)") {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(everyPage)), func(known string) bool {
 			known, _, _ = strings.Cut(known, "?")
 			return known == to

@@ -19,7 +19,7 @@ func TestQuestions(t *testing.T) {
 	redis := storetest.StartRedis(t)
 	c := startCurfew(t, "REDIS_URL="+redis.URL)
 	b := openBrowser(t, c.http)
-	b.do(chromedp.EmulateViewport(1280, 900))
+	b.do(chromedp.EmulateViewport(1200, 760))
 	b.logIn()
 	b.shows("No deadlines ahead")
 	b.screenshot("empty-overview")
@@ -79,14 +79,24 @@ func TestQuestions(t *testing.T) {
 	b.quiet()
 }
 
-// bothSchemes keeps pictures of a page, light and dark.
+// bothSchemes keeps pictures of a page, light and dark, and a tall one that shows what is further down.
 func (b *browser) bothSchemes(name, path string) {
 	b.Helper()
-	b.open(path)
-	b.until("document.readyState === 'complete' && (document.querySelector('[data-history]') === null || document.querySelector('[data-history][data-drawn]') !== null)")
+	b.do(chromedp.EmulateViewport(1200, 760))
 	for _, dark := range []bool{false, true} {
 		b.dark(dark)
+		b.drawn(path)
 		b.screenshot(name + map[bool]string{false: "", true: "-dark"}[dark])
 	}
 	b.dark(false)
+	b.do(chromedp.EmulateViewport(1280, 1800))
+	b.drawn(path)
+	b.screenshot(name + "-tall")
+}
+
+// drawn opens a page and waits for its charts.
+func (b *browser) drawn(path string) {
+	b.Helper()
+	b.open(path)
+	b.until("document.readyState === 'complete' && (document.querySelector('[data-history]') === null || document.querySelector('[data-history][data-drawn]') !== null)")
 }

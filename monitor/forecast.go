@@ -227,12 +227,18 @@ func (f *forecaster) forget() {
 
 // reason explains the forecast in words.
 func (one *Forecast) reason(now int64) string {
-	served := "nobody consumes"
-	if one.Rate > 0 {
+	waiting, served := "1 message waits", "nobody consumes"
+	if one.Ready != 1 {
+		waiting = fmt.Sprintf("%d messages wait", one.Ready)
+	}
+	switch {
+	case one.Rate > 0:
 		served = fmt.Sprintf("%.3g a second are consumed", one.Rate)
-	} else if one.Consumers > 0 {
+	case one.Consumers == 1:
+		served = "its consumer takes nothing"
+	case one.Consumers > 1:
 		served = fmt.Sprintf("its %d consumers take nothing", one.Consumers)
 	}
 	in := time.Duration(one.FirstMiss-now) * time.Millisecond
-	return fmt.Sprintf("%d messages wait, %s, the first expires in %s", one.Ready, served, max(in, 0).Round(100*time.Millisecond))
+	return fmt.Sprintf("%s, %s, the first expires in %s", waiting, served, max(in, 0).Round(100*time.Millisecond))
 }

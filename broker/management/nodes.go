@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"curfew/broker/internal/resources"
 	"curfew/broker/management/metrics"
 	"curfew/broker/management/rest"
 )
@@ -191,19 +191,16 @@ func (a *API) disk() (free, limit int64) {
 	if dir == "" {
 		dir = "."
 	}
-	var fs syscall.Statfs_t
-	if syscall.Statfs(dir, &fs) != nil {
+	free, _, err := resources.DiskSpace(dir)
+	if err != nil {
 		return 0, a.DiskFreeLimit
 	}
-	return int64(fs.Bavail) * int64(fs.Bsize), a.DiskFreeLimit
+	return free, a.DiskFreeLimit
 }
 
 // descriptors counts open files and how many there may be.
 func descriptors() (used, most int) {
-	var l syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) == nil {
-		most = int(min(l.Cur, math.MaxInt32))
-	}
+	most = filesLimit()
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return 0, most

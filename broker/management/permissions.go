@@ -46,22 +46,15 @@ func listPermissions(r *request) error {
 	return r.List(list)
 }
 
-// namedPermission is the one that the path names.
-func namedPermission(r *request) (*access.Permission, error) {
-	all := r.api.b.Permissions()
-	i := slices.IndexFunc(all, func(p access.Permission) bool { return p.User == r.Param("user") && p.VHost == r.Param("vhost") })
-	if i < 0 {
-		return nil, rest.ErrNotFound
-	}
-	return &all[i], nil
-}
-
 func getPermission(r *request) error {
-	p, err := namedPermission(r)
+	list, err := r.api.Operations.Permissions(r.Context(), r.Actor, r.Param("user"), r.Param("vhost"))
 	if err != nil {
 		return err
 	}
-	return r.One(permissionObject(p))
+	if len(list) == 0 {
+		return rest.ErrNotFound
+	}
+	return r.One(permissionObject(&list[0]))
 }
 
 func putPermission(r *request) error {

@@ -19,7 +19,8 @@ type diskDir struct {
 	self *os.File // stays open, so that syncing it takes no file descriptor; nil for read-only use
 }
 
-func openDir(path string) (*diskDir, error) {
+// openDir opens a directory of which this process will be the owner. If there is none, it is made.
+func openDir(path string) (fileSystem, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("store: make data directory: %w", err)
 	}
@@ -28,6 +29,15 @@ func openDir(path string) (*diskDir, error) {
 		return nil, fmt.Errorf("store: open data directory: %w", err)
 	}
 	return &diskDir{path, self}, nil
+}
+
+// existingDir opens a directory for reading.
+func existingDir(path string) (fileSystem, error) {
+	d := &diskDir{path: path}
+	if _, err := d.List(); err != nil {
+		return nil, fmt.Errorf("store: read data directory: %w", err)
+	}
+	return d, nil
 }
 
 func (d *diskDir) join(name string) string { return filepath.Join(d.path, name) }
@@ -145,4 +155,19 @@ func (f *diskFile) MapOver(mem []byte, offset int64, writable bool) error {
 		return fmt.Errorf("map %s: %w", f.Name(), err)
 	}
 	return nil
+}
+
+func mapAnonymous(size int) ([]byte, error) {
+	at, err := unix.MmapPtr(-1, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, err
+	}
+	return unsafe.Slice((*byte)(at), size), nil
+}
+
+// unmap returns memory to the system. It fails only for an address that was never mapped.
+func unmap(mem []byte) {
+	if err := unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(mem)), uintptr(len(mem))); err != nil {
+		panic(fmt.Sprintf("store: unmap %d bytes: %v", len(mem), err))
+	}
 }

@@ -68,9 +68,9 @@ type examination struct {
 }
 
 func examine(dir string) (*examination, []RecoveredQueue, error) {
-	d := &diskDir{path: dir}
-	if _, err := d.List(); err != nil {
-		return nil, nil, fmt.Errorf("store: read data directory: %w", err)
+	d, err := existingDir(dir)
+	if err != nil {
+		return nil, nil, err
 	}
 	lock, err := d.Lock(lockName)
 	if err != nil {

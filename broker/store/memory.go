@@ -5,9 +5,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 // spareMappings is how many unused mappings of the common size the maintainer leaves for
@@ -168,19 +165,4 @@ func (m *mappings) close() {
 	m.large, m.spare = append(m.large, m.spare...), nil
 	m.mu.Unlock()
 	m.unmapUnused()
-}
-
-func mapAnonymous(size int) ([]byte, error) {
-	at, err := unix.MmapPtr(-1, 0, nil, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	if err != nil {
-		return nil, err
-	}
-	return unsafe.Slice((*byte)(at), size), nil
-}
-
-// unmap returns memory to the system. It fails only for an address that was never mapped.
-func unmap(mem []byte) {
-	if err := unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(mem)), uintptr(len(mem))); err != nil {
-		panic(fmt.Sprintf("store: unmap %d bytes: %v", len(mem), err))
-	}
 }

@@ -3,10 +3,10 @@ package store
 import (
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/sys/unix"
 )
 
 // spareFiles are the files of the segments to come. They are made ahead, with their space
@@ -267,12 +267,12 @@ func (j *journal) reportFullLocked() {
 }
 
 // NoFiles reports whether err means that no file descriptors were left.
-func NoFiles(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
+func NoFiles(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) }
 
 // noSpace reports whether err may pass by itself: the disk is full, or no file descriptors
 // are left.
 func noSpace(err error) bool {
-	for _, e := range []unix.Errno{unix.ENOSPC, unix.EDQUOT, unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
+	for _, e := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
 		if errors.Is(err, e) {
 			return true
 		}

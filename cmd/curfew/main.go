@@ -11,11 +11,12 @@ import (
 	"curfew/cmd/internal/commands"
 )
 
-// version is set by the linker for a release.
-var version = ""
+// Set by the linker for a release: its version, the commit it was built from, and when that was made (RFC 3339).
+var version, commit, commitTime string
 
 func main() {
 	// Some alert sinks use the default client, which has no timeout of its own.
 	http.DefaultClient.Timeout = 30 * time.Second
-	os.Exit(commands.Run(context.Background(), version, os.Args[1:], os.Stdout, os.Stderr))
+	release := commands.Release{Version: version, Commit: commit, CommitTime: commitTime}
+	os.Exit(commands.Run(context.Background(), release, os.Args[1:], os.Stdout, os.Stderr))
 }

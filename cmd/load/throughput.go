@@ -8,7 +8,6 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"curfew/broker/amqp"
@@ -226,14 +225,6 @@ func (r *run) awaitAllowance(i, sent, most int) int {
 		time.Sleep(max(100*time.Microsecond, min(time.Millisecond, time.Duration(float64(time.Second)/rate))))
 	}
 	return 0
-}
-
-func ownCPU() time.Duration {
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		return 0
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // producer publishes on one connection.

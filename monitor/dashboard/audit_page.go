@@ -42,8 +42,9 @@ func (p *auditPage) search() g.Node {
 func (p *auditPage) found() g.Node {
 	switch {
 	case len(p.Records) > 0:
+		headings := []string{"When", "What", "Queue", "Message or user", "#Lateness", "Path?", "Outcome", "To?"}
 		return g.Group{
-			ui.Table([]string{"When", "What", "Queue", "Message or user", "#Lateness", "Path?", "Outcome", "To?"}, g.Map(p.Records, func(r audit.Record) g.Node { return auditRow(&r) })),
+			ui.PlainTable("Records", headings, g.Map(p.Records, func(r audit.Record) g.Node { return auditRow(&r) })), // some have links
 			g.If(p.More, h.P(h.Class("faint"), g.Textf("These are the last %d. For older ones, narrow the search or download the file.", len(p.Records)))),
 		}
 	case p.Asked:

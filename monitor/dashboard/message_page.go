@@ -31,6 +31,9 @@ func (m *messageView) routed() g.Node {
 	if m.Exchange != "" {
 		by = "via " + format.Visible(m.Exchange)
 	}
+	if m.ID != "" {
+		return g.Group{ui.Class("what", ui.Name(m.ID)), g.Text(" "), key, g.Text(" "), ui.Faint(by)}
+	}
 	return g.Group{ui.Class("what", key), g.Text(" "), ui.Faint(by)}
 }
 

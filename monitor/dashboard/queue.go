@@ -51,6 +51,7 @@ type peek struct {
 // messageView is a message as the pages show it.
 type messageView struct {
 	Seq         uint64
+	ID          string // message-id; "": none
 	Unacked     bool
 	Redelivered bool
 	Persistent  bool
@@ -153,7 +154,7 @@ func (p *peek) links(q url.Values, more bool) {
 
 func viewMessage(m *operate.Message, place int) messageView {
 	return messageView{
-		Seq: uint64(m.Seq), Unacked: m.Unacked(), Redelivered: m.Redelivered, Persistent: m.Persistent, Deadline: m.DeadlineMillis, Expired: m.Expired,
+		Seq: uint64(m.Seq), ID: m.Properties.MessageID, Unacked: m.Unacked(), Redelivered: m.Redelivered, Persistent: m.Persistent, Deadline: m.DeadlineMillis, Expired: m.Expired,
 		Exchange: string(m.Message.Exchange), RoutingKey: string(m.Message.RoutingKey), Properties: content.Properties(&m.Properties), Headers: content.Fields(m.Properties.Headers),
 		BodyBytes: m.BodyBytes, Body: m.Message.Body, Place: place,
 	}.withText()

@@ -43,7 +43,7 @@ func New(o Options) *Alarm {
 		o.MemoryInUse = memoryInUse
 	}
 	if o.DiskSpace == nil {
-		o.DiskSpace = diskSpace
+		o.DiskSpace = DiskSpace
 	}
 	return &Alarm{opts: o, changed: make(chan struct{}), poke: make(chan struct{}, 1)}
 }

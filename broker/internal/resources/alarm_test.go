@@ -102,7 +102,7 @@ func TestMemoryIsMeasuredOftenWhileSomebodyPublishes(t *testing.T) {
 }
 
 func TestDiskSpaceIsMeasured(t *testing.T) {
-	free, all, err := diskSpace(t.TempDir())
+	free, all, err := DiskSpace(t.TempDir())
 	require.NoError(t, err)
 	assert.Positive(t, free)
 	assert.Less(t, free, all)

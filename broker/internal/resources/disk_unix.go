@@ -4,9 +4,9 @@ package resources
 
 import "golang.org/x/sys/unix"
 
-// diskSpace is what the file system dir is in has free for this process and in
+// DiskSpace is what the file system dir is in has free for this process and in
 // all, in bytes.
-func diskSpace(dir string) (free, all int64, err error) {
+func DiskSpace(dir string) (free, all int64, err error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, 0, err

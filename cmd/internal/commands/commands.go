@@ -28,8 +28,11 @@ const (
 	exitAborted     = 6
 )
 
-// Run executes one command line and returns the exit code. release is the version that the linker has set, or empty.
-func Run(ctx context.Context, release string, args []string, stdout, stderr io.Writer) int {
+// Release is what the linker has set.
+type Release = node.Release
+
+// Run executes one command line and returns the exit code.
+func Run(ctx context.Context, release Release, args []string, stdout, stderr io.Writer) int {
 	root := rootCommand(node.BuildOf(release))
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -84,7 +87,7 @@ func rootCommand(b node.Build) *cobra.Command {
 	}
 	root.SetVersionTemplate("curfew {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usage(err) })
-	root.AddCommand(serve, demoCommand(), configCommand(), healthcheckCommand(), versionCommand())
+	root.AddCommand(serve, demoCommand(), configCommand(), healthcheckCommand(), versionCommand(b))
 	for _, cmd := range root.Commands() {
 		cmd.Args = cli.NoArguments
 	}

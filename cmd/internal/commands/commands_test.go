@@ -37,7 +37,7 @@ var setenv = settingstest.Setenv
 func runCommand(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	code = Run(t.Context(), "", args, &out, &errOut)
+	code = Run(t.Context(), Release{Version: "v1.2.3", Commit: "abc-dirty", CommitTime: "2030-01-02T03:04:05Z"}, args, &out, &errOut)
 	return code, out.String(), errOut.String()
 }
 
@@ -45,7 +45,21 @@ func TestVersion(t *testing.T) {
 	for _, name := range []string{"version", "--version"} {
 		code, out, _ := runCommand(t, name)
 		assert.Zero(t, code)
-		assert.Regexp(t, `^curfew \S+ `+runtime.Version()+` \S+\n$`, out)
+		assert.Equal(t, "curfew v1.2.3 "+runtime.Version()+" abc-dirty\n", out)
+	}
+	code, out, _ := runCommand(t, "version", "-o", "json")
+	assert.Zero(t, code)
+	assert.JSONEq(t, `{"version": "v1.2.3", "commit": "abc", "commit_time": "2030-01-02T03:04:05Z", "dirty": true,
+		"go": "`+runtime.Version()+`", "platform": "`+runtime.GOOS+"/"+runtime.GOARCH+`"}`, out)
+	code, _, errOut := runCommand(t, "version", "-o", "yaml")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, errOut, "table or json")
+}
+
+// TestInjectedImage: the sidecar's image is that of the release, whose tag has no v.
+func TestInjectedImage(t *testing.T) {
+	for version, want := range map[string]string{"v1.2.3": "curfew:1.2.3", "devel": "curfew:devel"} {
+		assert.Equal(t, want, injectCommand(version).Flag("image").DefValue)
 	}
 }
 

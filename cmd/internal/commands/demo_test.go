@@ -37,7 +37,9 @@ func TestDemoFillsARunningOne(t *testing.T) {
 	defer stop()
 	var out, errOut bytes.Buffer
 	ended := make(chan int, 1)
-	go func() { ended <- Run(ctx, "", append([]string{"demo", "--against", at}, login...), &out, &errOut) }()
+	go func() {
+		ended <- Run(ctx, Release{}, append([]string{"demo", "--against", at}, login...), &out, &errOut)
+	}()
 	missing := []string{`"reason": "expired"`, `"reason": "rejected"`, `"reason": "maxlen"`, `"reason": "delivery_limit"`}
 	require.Eventually(t, func() bool {
 		code, groups, _ := runCommand(t, append([]string{"dlq", "groups", "demo.dead-letters", "-o", "json"}, r.flags...)...)

@@ -51,6 +51,7 @@ var examples = map[string]string{
 	"curfew user delete":            "curfew user delete app",
 	"curfew user passwd":            "curfew user passwd app --new-password-file app.password",
 	"curfew user permissions clear": "curfew user permissions clear app --vhost shop",
+	"curfew version":                "curfew version -o json",
 }
 
 func addExamples(c *cobra.Command) {

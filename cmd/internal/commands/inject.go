@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +15,7 @@ import (
 
 func injectCommand(version string) *cobra.Command {
 	var files []string
-	i := &inject.Injector{Image: "curfew:" + version, Known: settings.Known}
+	i := &inject.Injector{Image: "curfew:" + strings.TrimPrefix(version, "v"), Known: settings.Known}
 	cmd := &cobra.Command{
 		Use:   "inject -f FILE",
 		Short: "Add Curfew as a sidecar to Kubernetes manifests and print them",

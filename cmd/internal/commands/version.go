@@ -2,17 +2,52 @@ package commands
 
 import (
 	"fmt"
+	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"curfew/cmd/internal/cli"
+	"curfew/cmd/internal/node"
+	"curfew/cmd/internal/table"
 )
 
-func versionCommand() *cobra.Command {
-	return &cobra.Command{
+// versionAnswer is what `curfew version -o json` prints.
+type versionAnswer struct {
+	Version    string     `json:"version"`
+	Commit     string     `json:"commit"`                // or unknown
+	CommitTime *time.Time `json:"commit_time,omitempty"` // of the commit, if it is known
+	Dirty      bool       `json:"dirty"`                 // the files differed from the commit
+	Go         string     `json:"go"`
+	Platform   string     `json:"platform"`
+}
+
+func versionCommand(b node.Build) *cobra.Command {
+	var printer table.Printer
+	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version, the Go version and the revision it was built from",
+		Short: "Print the version, the Go version and the commit it was built from; with -o json also its time and the platform",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "curfew", cmd.Root().Version)
-			return err
+			if err := printer.Check(); err != nil {
+				return cli.Usage(err)
+			}
+			if !printer.JSON() {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), "curfew", cmd.Root().Version)
+				return err
+			}
+			return printer.Print(cmd.OutOrStdout(), answerOf(b), nil, nil)
 		},
 	}
+	cmd.Flags().StringVarP(&printer.Output, "output", "o", "table", "table or json")
+	cli.Offers(cmd, "output", table.Outputs...)
+	return cmd
+}
+
+func answerOf(b node.Build) versionAnswer {
+	v := versionAnswer{Version: b.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	v.Commit, v.Dirty = b.Commit()
+	if t, err := time.Parse(time.RFC3339, b.CommitTime); err == nil {
+		v.CommitTime = &t
+	}
+	return v
 }

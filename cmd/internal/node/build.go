@@ -1,35 +1,62 @@
 package node
 
-import "runtime/debug"
+import (
+	"cmp"
+	"runtime/debug"
+	"strings"
+)
+
+// Release is what the linker has set. What is empty is taken from what the go tool has written into the binary.
+type Release struct {
+	Version    string
+	Commit     string
+	CommitTime string // RFC 3339
+}
 
 // Build is what the binary was built from.
 type Build struct {
-	Version  string // the release, or the module version of a `go install`, or devel
-	Revision string // the commit, with -dirty if the files differed from it, or unknown
+	Version    string // the release, or the module version of a `go install`, or devel
+	Revision   string // the commit, with -dirty if the files differed from it, or unknown
+	CommitTime string // RFC 3339, or empty
 }
 
-// BuildOf reads what the binary was built from. release is the version that the linker has set, or empty.
-func BuildOf(release string) Build {
-	b := Build{Version: release, Revision: "unknown"}
-	info, ok := debug.ReadBuildInfo()
-	if b.Version == "" {
-		b.Version = "devel"
-		if ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+// BuildOf reads what the binary was built from.
+func BuildOf(r Release) Build {
+	b := Build{Version: r.Version, Revision: r.Commit, CommitTime: r.CommitTime}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if b.Version == "" && info.Main.Version != "(devel)" {
 			b.Version = info.Main.Version
 		}
-	}
-	if !ok {
-		return b
-	}
-	dirty := ""
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			b.Revision = s.Value
-		case s.Key == "vcs.modified" && s.Value == "true":
-			dirty = "-dirty"
+		if b.Revision == "" {
+			b.Revision, b.CommitTime = stamped(info.Settings)
 		}
 	}
-	b.Revision += dirty
+	b.Version, b.Revision = cmp.Or(b.Version, "devel"), cmp.Or(b.Revision, "unknown")
 	return b
+}
+
+// stamped is the commit that the go tool has found in the source's folder.
+func stamped(settings []debug.BuildSetting) (revision, when string) {
+	dirty := false
+	for _, s := range settings {
+		switch s.Key {
+		case "vcs.revision":
+			revision = s.Value
+		case "vcs.time":
+			when = s.Value
+		case "vcs.modified":
+			dirty = s.Value == "true"
+		}
+	}
+	if dirty && revision != "" {
+		revision += dirtySuffix
+	}
+	return revision, when
+}
+
+const dirtySuffix = "-dirty"
+
+// Commit is the revision without its mark, and whether the files differed from it.
+func (b Build) Commit() (commit string, dirty bool) {
+	return strings.CutSuffix(b.Revision, dirtySuffix)
 }

@@ -1,11 +1,6 @@
 package node
 
-import (
-	"math"
-	"syscall"
-
-	"go.uber.org/zap"
-)
+import "go.uber.org/zap"
 
 // filesReserved is the number of file descriptors kept for the store, Redis and alerts.
 const filesReserved = 64
@@ -21,11 +16,8 @@ const (
 
 // openFiles divides the file descriptors that the process may open (ulimit -n).
 func openFiles() (fileShares, uint64) {
-	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
-		files.Cur = math.MaxUint64
-	}
-	return sharesOf(files.Cur), files.Cur
+	files := filesLimit()
+	return sharesOf(files), files
 }
 
 // connectionLimit lowers the limit on AMQP connections to what the process may open, so that

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 
 	"curfew/monitor/rabbitmq/cluster"
@@ -120,9 +121,10 @@ func (s *Settings) checkNoBroker() (errs []error) {
 	return errs
 }
 
-// forgetDataDir has nothing kept in a data folder that nobody chose, where there is no broker.
+// forgetDataDir has nothing kept in a data folder that nobody chose, where there is no broker, or on Windows, where the broker can keep
+// messages in memory only.
 func (s *Settings) forgetDataDir() {
-	if _, chosen := os.LookupEnv("CURFEW_DATA_DIR"); !chosen && s.PrimaryURL != "" {
+	if _, chosen := os.LookupEnv("CURFEW_DATA_DIR"); !chosen && (s.PrimaryURL != "" || runtime.GOOS == "windows") {
 		s.DataDir = ""
 	}
 }

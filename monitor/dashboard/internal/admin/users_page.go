@@ -60,7 +60,7 @@ func (p *userForm) Draw(s *ui.Info) ui.Drawing {
 	return ui.Drawing{Live: g.Group{
 		h.P(h.Class("crumbs"), ui.Link(users, g.Text("Users"))), h.H1(g.Text("New user")),
 		h.Section(h.Class("card"), s.Sheet(newUser, f, g.Group{
-			f.Field("Name", "name", "", h.Required(), h.MaxLength("255")),
+			f.Field("Name", "name", "", h.AutoComplete("username"), h.Required(), h.MaxLength("255")),
 			f.Password("Password", "password", "new-password", "Only its hash is kept."),
 			tagFields(f),
 			f.Choose("Permissions in the virtual host", "vhost", "", ui.Or("none yet", p.VHosts)...),
@@ -97,7 +97,8 @@ func (p *userPage) Draw(s *ui.Info) ui.Drawing {
 				}, ui.Button("Set topic permissions"))),
 			ui.Card("tagging", "Tags", nil, s.Sheet("/user/tags", p.Tagging, g.Group{p.names(), tagFields(p.Tagging)}, ui.Button("Set tags"))),
 			ui.Card("password", "Password", nil, s.Sheet("/user/password", p.Password, g.Group{
-				p.names(), p.Password.Password("New password", "password", "new-password", "Open AMQP connections stay."),
+				ui.Hidden("was", p.Version), h.Input(h.Name("name"), h.Value(p.Name), h.AutoComplete("username"), h.ReadOnly(), g.Attr("hidden")), // for password managers
+				p.Password.Password("New password", "password", "new-password", "Open AMQP connections stay."),
 			}, ui.Button("Set the password"))),
 		},
 	}

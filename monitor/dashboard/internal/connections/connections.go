@@ -71,22 +71,11 @@ func (p Pages) gather(ctx context.Context, v ui.Visitor) ([]connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	of, present := map[string][]operate.Holder{}, map[any]counts{}
+	of := map[string][]operate.Holder{}
 	for i := range holders {
 		of[holders[i].Connection] = append(of[holders[i].Connection], holders[i])
 	}
-	for i := range found {
-		var sum counts
-		for j := range found[i].Channels {
-			ch := &found[i].Channels[j]
-			n := ch.Counts
-			one := counts{n.Published, n.Delivered + n.DeliveredNoAck + n.Got + n.GotNoAck, n.Acked}
-			present[ch.Identity()] = one
-			sum = counts{sum.published + one.published, sum.delivered + one.delivered, sum.acked + one.acked}
-		}
-		present[found[i].Identity()] = sum
-	}
-	rate := p.rates.look(time.Now(), present)
+	rate := p.look(found)
 	list := make([]connection, len(found))
 	for i, c := range found {
 		one := connection{Connection: c, Client: operate.ClientOf(c.ClientProperties), Rate: rate(c.Identity()), Holders: of[c.Name]}
@@ -102,6 +91,23 @@ func (p Pages) gather(ctx context.Context, v ui.Visitor) ([]connection, error) {
 		return cmp.Or(cmp.Compare(y.Past, x.Past), cmp.Compare(y.Unacked(), x.Unacked()), cmp.Compare(x.title(), y.title()))
 	})
 	return list, nil
+}
+
+// look takes the counts of connections and their channels, and returns a function that tells the rates of one of them.
+func (p Pages) look(found []operate.Connection) func(identity any) perSecond {
+	present := map[any]counts{}
+	for i := range found {
+		var sum counts
+		for j := range found[i].Channels {
+			ch := &found[i].Channels[j]
+			n := ch.Counts
+			one := counts{n.Published, n.Delivered + n.DeliveredNoAck + n.Got + n.GotNoAck, n.Acked}
+			present[ch.Identity()] = one
+			sum = counts{sum.published + one.published, sum.delivered + one.delivered, sum.acked + one.acked}
+		}
+		present[found[i].Identity()] = sum
+	}
+	return p.rates.look(time.Now(), present)
 }
 
 // listPage is the content of the page of connections.
@@ -157,11 +163,13 @@ func (p Pages) mayClose(v ui.Visitor, user string) bool {
 
 // consumersPage is the content of the page of all consumers.
 type consumersPage struct {
-	Find string
-	List []operate.Holder
-	Cut  ui.Cut
-	All  int
-	Now  int64
+	Find    string
+	List    []operate.Holder
+	Cut     ui.Cut
+	All     int
+	Now     int64
+	Waiting map[uint64]int        // ready messages, by queue
+	Rates   map[channel]perSecond // of their channels
 }
 
 func (p Pages) consumers(r *http.Request, v ui.Visitor) (ui.View, error) {
@@ -174,7 +182,45 @@ func (p Pages) consumers(r *http.Request, v ui.Visitor) (ui.View, error) {
 		}
 	}
 	page.List, page.Cut = ui.CutOf(page.List, consumers, r.URL.Query(), "page")
+	if err == nil {
+		err = p.work(r.Context(), v, page)
+	}
 	return page, err
+}
+
+// work adds how much the consumers of a page do, and how much waits for them.
+func (p Pages) work(ctx context.Context, v ui.Visitor, page *consumersPage) error {
+	queues, err := p.operations.ListQueues(ctx, v.Actor())
+	if err != nil {
+		return err
+	}
+	found, err := p.operations.ListConnections(ctx, v.Actor())
+	if err != nil {
+		return err
+	}
+	page.Waiting, page.Rates = map[uint64]int{}, map[channel]perSecond{}
+	for i := range page.List {
+		page.Waiting[page.List[i].Queue.ID()] = 0
+	}
+	for _, q := range queues {
+		if _, listed := page.Waiting[q.ID]; listed {
+			page.Waiting[q.ID] = q.Ready
+		}
+	}
+	rate := p.look(found)
+	for i := range found {
+		for j := range found[i].Channels {
+			ch := &found[i].Channels[j]
+			page.Rates[channel{found[i].Name, ch.Number}] = rate(ch.Identity())
+		}
+	}
+	return nil
+}
+
+// channel names a channel of a connection.
+type channel struct {
+	connection string
+	number     uint16
 }
 
 // closing is the question whether to close a connection.

@@ -24,7 +24,7 @@ func heading(title, path, find string) g.Node {
 	return g.Group{
 		h.H1(g.Text(title)),
 		ui.Choices("Lists", []ui.Choice{to("Connections", tab), to("Consumers", consumers)}),
-		ui.Search(path, ui.NewForm(nil, "q", find).Field("Search", "q", "", h.Type("search"), h.Placeholder("client, user, address, queue")), ui.Button("Search")),
+		ui.Search(path, ui.NewForm(nil, "q", find).Field("Search", "q", "", h.Type("search"), h.Placeholder("client, user, address, queue"), g.Attr("size", "28")), ui.Button("Search")),
 	}
 }
 
@@ -134,7 +134,7 @@ func (p *onePage) channels() g.Node {
 			ui.Amount(ui.OrFaint(ch.Unacked)), ui.Amount(ui.OrFaint(int(ch.Unconfirmed))),
 			ui.Amount(rate.show(rate.published)), ui.Amount(rate.show(rate.delivered)), ui.Amount(rate.show(rate.acked))))
 	}
-	return ui.Card("channels", "Channels", nil, ui.Table(
+	return ui.Card("channels", "Channels", nil, ui.PlainTable("Channels",
 		[]string{"Number", "Publishes with", "#Prefetch", "#of the channel", "#Unacked", "#Unconfirmed", "#Published /s", "#Delivered /s", "#Acked /s"}, rows))
 }
 
@@ -174,21 +174,35 @@ func (p *consumersPage) Draw(*ui.Info) ui.Drawing {
 	case p.Cut.Of == 0:
 		d.Live = ui.Only(g.Text("No consumer matches. "), ui.Link(consumers, g.Text("Show all")), g.Text("."))
 	default:
-		d.Live = h.Section(h.Class("card"), Table(p.List, p.Now, true), p.Cut.DrawIfCut("consumer"))
+		d.Live = h.Section(h.Class("card"), table(p.List, p.Now, true, p.work), p.Cut.DrawIfCut("consumer"))
 	}
 	return d
 }
 
+// work is how many messages wait for a consumer, and how many its channel acks.
+func (p *consumersPage) work(c *operate.Holder) g.Node {
+	rate := p.Rates[channel{c.Connection, c.Channel}]
+	return g.Group{ui.Amount(ui.OrFaint(p.Waiting[c.Queue.ID()])), ui.Amount(rate.show(rate.acked))}
+}
+
 // Table lists who holds messages, of several queues or of one. now is in Unix ms.
 func Table(list []operate.Holder, now int64, queues bool) g.Node {
+	return table(list, now, queues, nil)
+}
+
+// table is Table. With work it also shows how much each consumer does, and how much waits for it.
+func table(list []operate.Holder, now int64, queues bool, work func(*operate.Holder) g.Node) g.Node {
 	headings := []string{"Consumer", "#Past deadline", "#Unacked", "#Prefetch", "Holds since", "User", "Address", "Status"}
+	if work != nil {
+		headings = slices.Insert(headings, 3, "#Waiting", "#Acked /s")
+	}
 	if queues {
 		headings = slices.Insert(headings, 1, "Queue")
 	}
-	return ui.Table(headings, g.Map(list, func(c operate.Holder) g.Node { return row(&c, now, queues) }))
+	return ui.Table(headings, g.Map(list, func(c operate.Holder) g.Node { return row(&c, now, queues, work) }))
 }
 
-func row(c *operate.Holder, now int64, queues bool) g.Node {
+func row(c *operate.Holder, now int64, queues bool, work func(*operate.Holder) g.Node) g.Node {
 	name := c.Tag
 	if c.Tag == "" {
 		name = "basic.get"
@@ -211,7 +225,7 @@ func row(c *operate.Holder, now int64, queues bool) g.Node {
 		g.Iff(queues, func() g.Node {
 			return h.Td(ui.QueueLink(ui.QueueURL(queue.VHost().Name(), queue.Name()), queue.VHost().Name(), queue.Name()))
 		}),
-		ui.Amount(over), ui.Amount(ui.OrFaint(c.Unacked)), ui.Amount(limit(c.Prefetch)), h.Td(h.Class("tight"), oldest),
+		ui.Amount(over), ui.Amount(ui.OrFaint(c.Unacked)), g.Iff(work != nil, func() g.Node { return work(c) }), ui.Amount(limit(c.Prefetch)), h.Td(h.Class("tight"), oldest),
 		h.Td(ui.Name(c.User)), h.Td(h.Class("tight"), ui.Name(address(c.PeerHost, c.PeerPort))), h.Td(status(c)))
 }
 

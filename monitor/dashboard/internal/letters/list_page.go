@@ -46,7 +46,7 @@ func (l group) draw() g.Node {
 		exchange = ui.Name(l.Exchange)
 	}
 	return h.Tr(
-		h.Td(h.Class("tight"), ui.Link(l.URL, g.Text(why))), h.Td(g.If(l.Queue != "", ui.Name(l.Queue))), h.Td(exchange), ui.Amount(g.Text(format.Number(l.Messages))),
+		h.Td(ui.Link(l.URL, g.Text(why)), ui.Faint(reasonWords(l.Reason))), h.Td(g.If(l.Queue != "", ui.Name(l.Queue))), h.Td(exchange), ui.Amount(g.Text(format.Number(l.Messages))),
 		h.Td(h.Class("share"), chart.Strip(l.Share)),
 		h.Td(ui.Ago(l.Oldest)), h.Td(ui.Ago(l.Newest)))
 }
@@ -152,7 +152,7 @@ func (p *listPage) buttons(of string) g.Node {
 	}
 	return ui.Spaced(
 		g.If(p.May.replay, does(replayPath, "", "Replay…")),
-		g.If(p.May.purge, does(purgePath, "danger", "Delete…")),
+		g.If(p.May.purge, does(purgePath, "danger asks", "Delete…")),
 		does(exportPath, "", "Download"))
 }
 

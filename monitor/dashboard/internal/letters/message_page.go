@@ -41,7 +41,7 @@ func (p *messagePage) actions(s *ui.Info) g.Node {
 		ui.Spaced(
 			g.If(p.May.replay && ready, does(replayPath, "primary", "Replay…")),
 			g.If(p.May.resend && ready, h.A(h.Class("button"), ui.Href(editURL(p.VHost, p.Queue, p.Seq)), g.Text("Change and replay…"))),
-			g.If(p.May.purge && ready, does(purgePath, "danger", "Delete…")),
+			g.If(p.May.purge && ready, does(purgePath, "danger asks", "Delete…")),
 			g.If(p.May.replay && ready, ui.Faint("Replay shows first where the message would go, and what becomes of it there.")),
 			g.If(!ready, ui.Class("tag warn", g.Text("a consumer has it")))))
 }
@@ -110,9 +110,27 @@ func (p *messagePage) death(d *deadletters.Death) g.Node {
 	}
 	return h.Li(
 		g.If(!d.Time.IsZero(), h.Div(h.Class("faint"), h.Time(g.Text(format.Instant(d.Time))), g.Text(" · "), g.Text(format.Since(d.Time)+" ago"))),
-		h.Div(h.B(ui.Name(d.Reason)), g.Text(" in "), ui.Link(ui.QueueURL(p.VHost, d.Queue), ui.Name(d.Queue)), g.Text(often)),
+		h.Div(h.B(ui.Name(d.Reason)), ui.Faint(reasonWords(d.Reason)), g.Text(" in "), ui.Link(ui.QueueURL(p.VHost, d.Queue), ui.Name(d.Queue)), g.Text(often)),
 		h.Div(h.Class("faint"), g.Text("published to "), exchangeName(d.Exchange), g.If(len(keys) > 0, g.Text(" with "+strings.Join(keys, ", "))),
-			g.If(d.Expiration != "", g.Text(", to live "+format.Visible(d.Expiration)+" ms"))))
+			g.If(d.Expiration != "", g.Text(", to live "+lifetime(d.Expiration)))))
+}
+
+// reasons say what the reasons mean that do not say it themselves.
+var reasons = map[string]string{"maxlen": "the queue was full", "delivery_limit": "delivered too often", "rejected": "by a consumer"}
+
+func reasonWords(reason string) string {
+	if words := reasons[reason]; words != "" {
+		return " (" + words + ")"
+	}
+	return ""
+}
+
+// lifetime is an expiration property for people.
+func lifetime(expiration string) string {
+	if ms, err := strconv.ParseInt(expiration, 10, 64); err == nil && ms >= 0 && ms < 1<<40 {
+		return format.Millis(ms)
+	}
+	return format.Visible(expiration) + " ms"
 }
 
 func (p *messagePage) about() g.Node {

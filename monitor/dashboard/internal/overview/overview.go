@@ -42,7 +42,8 @@ type overview struct {
 	Late             string // 99 in 100 since the start were no later; "" not known
 	Forecasts        []monitor.Forecast
 	MoreForecasts    int
-	WillMiss, AtRisk int
+	WillMiss, AtRisk int               // messages; queues that need something done
+	Risky            int               // queues with messages at risk
 	Next             *monitor.Forecast // of the queue whose messages expire first, of those that will; nil: none will
 	ExpiredToday     int64             // in the last day; negative: not known
 	RecentExpiries   []monitor.RecentExpiry
@@ -158,6 +159,9 @@ func (o *overview) watch(m Monitor, q url.Values) {
 	for i := range all {
 		f := &all[i]
 		o.WillMiss += f.WillMiss
+		if f.WillMiss > 0 {
+			o.Risky++
+		}
 		if f.AtRisk {
 			o.AtRisk++
 		}
@@ -189,13 +193,17 @@ func (o *overview) judge() {
 	add(o.Blocked != "", bad, "Resource alarm, publishers are blocked: "+o.Blocked, "Free memory or disk space, or consume messages. Queued messages are still delivered, and still expire.")
 	add(o.Critical > 0, bad, format.Plural(o.Critical, "critical alert")+" firing", o.firing(critical)...)
 	add(!o.Watched, warn, "Deadlines are not watched", "The monitor is off: messages expire only when a consumer meets them. Set CURFEW_MONITOR=true.")
-	add(len(o.Health.Stalled) == 0 && o.Health.Degraded(), warn, "Deadlines are met, with less protection than configured",
+	away := ""
+	if o.Health.Schedule == monitor.ScheduleDown {
+		away = "Redis is away: "
+	}
+	add(len(o.Health.Stalled) == 0 && o.Health.Degraded(), warn, format.Sentence(away+"deadlines are met, with less protection than configured"),
 		append(o.Health.Reasons, "This process fires them from its own memory, and nothing is lost. The schedule in Redis is brought up to date when it is back.")...)
 	add(len(o.Troubles) > 0, warn, "Not every deadline of RabbitMQ is looked after", o.Troubles...)
 	add(len(o.Undelivered) > 0, warn, "Alerts do not arrive where they should", o.Undelivered...)
 	switch {
 	case o.AtRisk > 0:
-		add(true, warn, fmt.Sprintf("%s in %s at risk of expiring", format.Plural(o.WillMiss, "message"), format.Plural(o.AtRisk, "queue")), o.next("Add consumers or make them faster.")...)
+		add(true, warn, fmt.Sprintf("%s in %s at risk of expiring", format.Plural(o.WillMiss, "message"), format.Plural(o.Risky, "queue")), o.next("Add consumers or make them faster.")...)
 	case o.WillMiss > 0:
 		add(true, warn, format.Plural(o.WillMiss, "message")+" at risk: will expire if consumers go on like this", o.next("There is time left.")...)
 	}
@@ -208,7 +216,7 @@ func (o *overview) next(then string) []string {
 	if o.Next == nil {
 		return []string{then}
 	}
-	return []string{"The next is in " + o.Next.Queue + ", " + format.Until(o.Next.FirstMiss, o.NowMillis) + ". " + then}
+	return []string{"The next to expire is in " + o.Next.Queue + ": " + format.Until(o.Next.FirstMiss, o.NowMillis) + ". " + then}
 }
 
 // The levels of a verdict.

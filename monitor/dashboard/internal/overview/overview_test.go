@@ -24,9 +24,9 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{"all is well", func(*overview) {}, []string{"good Every deadline is watched"}},
 		{"no monitor", func(o *overview) { o.Watched = false }, []string{"warn Deadlines are not watched"}},
-		{"at risk", func(o *overview) { o.AtRisk, o.WillMiss = 2, 1200 }, []string{"warn 1,200 messages in 2 queues at risk"}},
+		{"at risk", func(o *overview) { o.AtRisk, o.Risky, o.WillMiss = 1, 2, 1200 }, []string{"warn 1,200 messages in 2 queues at risk"}},
 		{"later", func(o *overview) { o.WillMiss = 1 }, []string{"warn 1 message at risk: will expire"}},
-		{"degraded", func(o *overview) { o.Health.Reasons = []string{"redis: away"}; o.AtRisk = 1 }, []string{"warn Deadlines are met, with less protection", "warn 0 messages in 1 queue at risk"}},
+		{"degraded", func(o *overview) { o.Health.Reasons = []string{"redis: away"}; o.AtRisk, o.Risky = 1, 1 }, []string{"warn Deadlines are met, with less protection", "warn 0 messages in 1 queue at risk"}},
 		{"undelivered", func(o *overview) { o.Undelivered = []string{"slack: 404"} }, []string{"warn Alerts do not arrive"}},
 		{"critical hides nothing", func(o *overview) {
 			o.Critical, o.Firing, o.Alerts = 1, 2, []alert.Status{firingAlert("critical"), firingAlert("warning")}

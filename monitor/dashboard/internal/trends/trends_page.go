@@ -30,13 +30,17 @@ func (c *Card) content() g.Node {
 	plot := func(kind, title string) g.Node {
 		return h.Figure(h.Class("plot"), h.FigCaption(g.Text(title)), h.Div(h.Class("canvas"), h.Data("plot", kind)))
 	}
+	depth := "Messages in queues"
+	if c.Queue != "" {
+		depth = "Messages in the queue"
+	}
 	rates := "traffic"
 	if !c.Traffic {
 		rates = "expiries"
 	}
 	return g.Group{
 		h.Div(h.Class("plots"), h.Data("keep", c.Source), h.Data("history", c.Source),
-			plot("depth", "Messages in queues"), plot(rates, "Messages a second"), plot("lateness", "Lateness, p99, ms")),
+			plot("depth", depth), plot(rates, "Messages a second"), plot("lateness", "Lateness, p99, ms")),
 		h.NoScript(h.P(h.Class("note"), g.Text("The charts need scripts. The table has the same numbers."))),
 		c.marks(), c.table(),
 	}

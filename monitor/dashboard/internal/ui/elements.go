@@ -113,6 +113,13 @@ func Table(headings []string, rows g.Group) g.Node {
 		h.TBody(rows)))
 }
 
+// PlainTable is a Table without links and buttons: where it is wider than the screen, the keyboard scrolls it. label says what it lists.
+func PlainTable(label string, headings []string, rows g.Group) g.Node {
+	return h.Div(h.Class("scroll"), h.Role("region"), h.Aria("label", label), h.TabIndex("0"), h.Table(less(headings),
+		h.THead(h.Tr(g.Map(headings, Heading))),
+		h.TBody(rows)))
+}
+
 // less is the class of a table with columns that a narrow screen leaves out; the style sheet knows those up to the ninth.
 func less(headings []string) g.Node {
 	var classes []string

@@ -1,0 +1,22 @@
+#!/bin/sh
+# After the files are in place. Debian calls it with "configure" and the version there was before, if any; RPM with 1 for an installation
+# and 2 for an upgrade.
+set -e
+
+# The service runs as this user. systemd would make one for each run; this one stays, so that keys and certificates can be given to it.
+if ! getent passwd curfew >/dev/null; then
+	useradd --system --user-group --home-dir /var/lib/curfew --no-create-home --shell /usr/sbin/nologin --comment Curfew curfew
+fi
+
+[ -d /run/systemd/system ] || exit 0
+systemctl daemon-reload
+case "$1" in
+configure) upgrade=$2 ;;
+2) upgrade=yes ;;
+*) upgrade= ;;
+esac
+if [ -n "$upgrade" ]; then
+	systemctl try-restart curfew.service
+else
+	echo "Curfew is not started yet. Settings: /etc/curfew/curfew.env. To start it: systemctl enable --now curfew"
+fi
