@@ -27,14 +27,14 @@ import (
 // image makes the container image for the Linux targets, as an archive of an OCI layout. It is what the last stage of the Dockerfile says,
 // without an engine: what that stage copies of the one before comes from here.
 func (r *release) image(_ context.Context, all []target) error {
-	index := v1.ImageIndex(mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, t := range all {
 		if t.os != "linux" {
 			continue
 		}
 		img, err := r.imageFor(t)
 		if err != nil {
-			return fmt.Errorf("Dockerfile: %w", err)
+			return fmt.Errorf("image of %s: %w", t, err)
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: t.os, Architecture: t.arch}}})
 	}
@@ -243,7 +243,7 @@ func (b *imageBuilder) source(name string) (f file, err error) {
 func certificates() []byte {
 	var text bytes.Buffer
 	for root := range bundle.Roots() {
-		pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a buffer takes everything
+		text.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}))
 	}
 	return text.Bytes()
 }

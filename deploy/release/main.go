@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -25,7 +26,7 @@ func main() {
 	})
 	flag.StringVar(&r.downloads, "downloads", "", "URL of the folder that the archives will be downloaded from, for the Homebrew formula; without it there is none")
 	flag.Parse()
-	err := error(nil)
+	var err error
 	if *set != "" {
 		err = setVersion(r.root, *set)
 	} else {
@@ -78,7 +79,7 @@ func (r *release) make(ctx context.Context, all []target) (err error) {
 	if r.work, err = os.MkdirTemp("", "curfew-release-"); err != nil {
 		return err
 	}
-	defer os.RemoveAll(r.work)
+	defer func() { err = errors.Join(err, os.RemoveAll(r.work)) }()
 	if err := os.RemoveAll(r.out); err != nil {
 		return err
 	}

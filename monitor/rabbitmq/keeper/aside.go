@@ -54,6 +54,7 @@ func (l *looks) strangers(now deadline.Instant, counted, own int) (n int, ok boo
 type aside struct {
 	span       time.Duration
 	until      deadline.Instant
+	heirAt     deadline.Instant // when the lease came from another keeper; 0: it did not
 	tookAt     deadline.Instant // when the keeper last began to take messages
 	stuck      bool             // the window is for stuck consumers
 	leastReady int
@@ -108,7 +109,7 @@ func (c *core) standAside(now deadline.Instant, why reason) {
 		c.beginRelease(now, StandingAside, why)
 	case c.state == Observing && c.connected:
 		c.enter(now, StandingAside, why)
-		c.aside.span = c.firstSpan(now)
+		c.aside.span = c.aside.firstSpan(now)
 	}
 	c.aside.until = now.Add(c.aside.span)
 }
@@ -241,15 +242,15 @@ func (c *core) lookedAside(now deadline.Instant) {
 		return
 	}
 	if c.aside.span < shortAside {
-		c.aside.span = c.firstSpan(now)
+		c.aside.span = c.aside.firstSpan(now)
 	}
 	c.aside.until = now.Add(c.aside.span)
 }
 
 // firstSpan is how long the queue is left alone after others that nothing was taken from. Those of a keeper that stands still or is gone
 // need no time to come back.
-func (c *core) firstSpan(now deadline.Instant) time.Duration {
-	if c.heirAt != 0 && now < c.heirAt.Add(heirWithin) {
+func (a *aside) firstSpan(now deadline.Instant) time.Duration {
+	if a.heirAt != 0 && now < a.heirAt.Add(heirWithin) {
 		return 0
 	}
 	return shortAside

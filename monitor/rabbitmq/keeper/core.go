@@ -69,7 +69,6 @@ type core struct {
 
 	connected bool
 	restarted bool             // it was connected before
-	heirAt    deadline.Instant // when the lease came from another keeper; 0: it did not
 	openAt    deadline.Instant // no new consumer before it
 
 	line  line

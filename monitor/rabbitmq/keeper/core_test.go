@@ -208,7 +208,7 @@ func TestConsumersOfTheLastKeeper(t *testing.T) {
 		s.m.publish(1, time.Hour)
 		s.m.now = s.m.now.Add(time.Minute)
 		if c.heir {
-			s.c.heirAt = s.m.now
+			s.c.aside.heirAt = s.m.now
 		}
 		s.m.appHere = true
 		s.connect()

@@ -246,7 +246,7 @@ func (k *Keeper) acquire(ctx context.Context) error {
 	for first := true; ; first = false {
 		if k.renew(ctx) == leaseHeld {
 			if !first { // another has kept the queue until now
-				k.input(func(c *core, now deadline.Instant) { c.heirAt = now })
+				k.input(func(c *core, now deadline.Instant) { c.aside.heirAt = now })
 				if err := k.loadShadows(ctx); err != nil {
 					k.log.Warn("deadlines known to others cannot be read; ages of messages are unknown", zap.Error(err))
 				}
