@@ -21,10 +21,10 @@ import (
 // transaction the lock is renewed at once; an answer to a queue enters it with the commit.
 const LockQueue = topology.LockQueue
 
-// LockAnswer is the JSON in an answer.
+// LockAnswer is what came of a request to renew a lock.
 type LockAnswer struct {
-	Outcome     string `json:"outcome"`                // renewed, lost
-	LockedUntil int64  `json:"locked_until,omitempty"` // renewed: Unix ms
+	Outcome     string `json:"outcome"`                // renewed or lost
+	LockedUntil int64  `json:"locked_until,omitempty"` // of a lock that was renewed: Unix ms
 }
 
 // lockAnswerType is the type property of an answer.

@@ -38,7 +38,7 @@ var (
 	receiptsDesc   = metric("expiry_receipts_total", "Receipts for expired messages, by what became of them.", "result")
 	readyDesc      = metric("messages_ready", "Messages waiting in queues.")
 	unackedDesc    = metric("messages_unacked", "Messages delivered and not yet settled.")
-	delayedDesc    = metric("messages_delayed", "Messages waiting for the time they are to be enqueued.")
+	delayedDesc    = metric("messages_delayed", "Delayed messages that wait until they are due.")
 	queuesDesc     = metric("queues", "Queues declared.")
 	consumersDesc  = metric("consumers", "Consumers on queues.")
 	idlePolicyDesc = metric("policies_not_in_force", "Saved policies that govern nothing, as matching them would take too long.")

@@ -44,16 +44,14 @@ type Forecast struct {
 	Queue     string  `json:"queue"`
 	Ready     int     `json:"ready"`
 	Consumers int     `json:"consumers"`
-	Rate      float64 `json:"rate"`      // messages handed out a second while any wait
-	Deadlines int     `json:"deadlines"` // ready messages that have one
-	WillMiss  int     `json:"will_miss"` // of these, how many will expire
-	Sampled   bool    `json:"sampled"`   // the counts are estimates
-	// FirstMiss and LastMiss are the deadlines of those that will expire, DrainedAt is when
-	// the last message served will have been, in Unix ms; 0: none, never.
-	FirstMiss int64 `json:"first_miss"`
-	LastMiss  int64 `json:"last_miss"`
-	DrainedAt int64 `json:"drained_at"`
-	AtRisk    bool  `json:"at_risk"` // enough of the first one's time is gone
+	Rate      float64 `json:"rate"`       // messages handed out a second while any wait
+	Deadlines int     `json:"deadlines"`  // ready messages that have one
+	WillMiss  int     `json:"will_miss"`  // of these, how many will expire
+	Sampled   bool    `json:"sampled"`    // the counts are estimates
+	FirstMiss int64   `json:"first_miss"` // the first deadline of those that will expire, Unix ms; 0: none will
+	LastMiss  int64   `json:"last_miss"`  // the last of them
+	DrainedAt int64   `json:"drained_at"` // when the last message will have been handed out, Unix ms; 0: never
+	AtRisk    bool    `json:"at_risk"`    // enough of the first one's time is gone
 }
 
 // forecaster is the loop that looks ahead.

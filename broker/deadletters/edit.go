@@ -74,11 +74,11 @@ func plainText(encoding string, body []byte) (plain []byte, ok bool) {
 
 // Review is what a person has to know of a changed draft before it is sent.
 type Review struct {
-	Diff string `json:"diff"` // to the unchanged draft, unified; "": there is none
-	// NotJSON says where the body is not valid JSON though that of the dead letter is, or though its content type says so; "": nothing is wrong.
+	Diff string `json:"diff"` // to the unchanged draft, unified; empty: there is none
+	// NotJSON says where the body is not valid JSON though that of the dead letter is, or though its content type says so; absent: nothing is wrong.
 	NotJSON string     `json:"not_json,omitempty"`
-	Skipped SkipReason `json:"skipped,omitempty"` // why the message would stay; "": it would not
-	Targets []Target   `json:"targets"`
+	Skipped SkipReason `json:"skipped,omitempty"` // why the message would stay; absent: it would not
+	Targets []Target   `json:"targets"`           // where the message would go
 }
 
 // ReviewOf tells what Resend would do with d, and does nothing. Errors are those of Resend. False: the message is gone, or a consumer holds it.

@@ -15,28 +15,28 @@ import (
 	"curfew/broker/queue"
 )
 
-// Filter chooses dead letters; all that is set has to hold, the zero Filter matches
-// all. Of the deaths any may match, but for Reason, Queue, Exchange and Key one and the same.
-// Body, Pattern and JSON look at the body as it is behind its content-encoding (Unpack).
+// Filter chooses dead letters; all that is set has to hold, and without anything set it matches
+// all. Of the deaths any may match, but reason, queue, exchange and routing key have to match one and the same.
+// What is asked of the body is asked of what is behind its content-encoding.
 type Filter struct {
+	// Seqs are the numbers that messages have in the queue.
 	Seqs []queue.Seq `json:"seqs,omitempty"`
-	// QueueID is the incarnation of the queue that Seqs are of; 0: any.
+	// QueueID is the incarnation of the queue that the numbers are of; 0: any.
 	QueueID    uint64            `json:"queue_id,omitempty,string"`
-	Reason     string            `json:"reason,omitempty"`
+	Reason     string            `json:"reason,omitempty"`      // for which it died: expired, rejected, maxlen or delivery_limit
 	Queue      string            `json:"queue,omitempty"`       // in which it died
 	Exchange   string            `json:"exchange,omitempty"`    // to which it was published then
 	Key        string            `json:"routing_key,omitempty"` // with which it was published then
 	Headers    map[string]string `json:"headers,omitempty"`     // value as text
 	Properties map[string]string `json:"properties,omitempty"`  // by AMQP's names, such as "correlation-id"; value as text
 	MessageID  string            `json:"message_id,omitempty"`
-	Run        string            `json:"run,omitempty"` // that replayed it last
-	// Since and Before bound the time of the last death: Since <= time < Before.
-	Since  time.Time `json:"since,omitzero"`
-	Before time.Time `json:"before,omitzero"`
-	Body   string    `json:"body,omitempty"` // a part of it, as it is or as JSON escapes it
+	Run        string            `json:"run,omitempty"`   // that replayed it last
+	Since      time.Time         `json:"since,omitzero"`  // its last death was then or later
+	Before     time.Time         `json:"before,omitzero"` // its last death was before then
+	Body       string            `json:"body,omitempty"`  // a part of it, as it is or as JSON escapes it
 	// Pattern is an RE2 expression that the body, as bytes, has to match somewhere.
 	Pattern string `json:"pattern,omitempty"`
-	// JSON has values by their paths in the body, such as "customer.id": see parsePath.
+	// JSON is values as text by their paths in the body, such as "customer.id".
 	JSON map[string]string `json:"json,omitempty"`
 }
 

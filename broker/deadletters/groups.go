@@ -13,18 +13,18 @@ import (
 // Group is the dead letters that died last of one reason in one queue, published to
 // one exchange.
 type Group struct {
-	Reason   string    `json:"reason"` // "" with the queue and exchange: they never died
-	Queue    string    `json:"queue"`
-	Exchange string    `json:"exchange"`
+	Reason   string    `json:"reason"`   // empty, as are queue and exchange: they never died
+	Queue    string    `json:"queue"`    // in which they died
+	Exchange string    `json:"exchange"` // to which they were published
 	Messages int       `json:"messages"`
-	Bytes    int64     `json:"bytes"` // of the bodies
-	Oldest   time.Time `json:"oldest,omitzero"`
-	Newest   time.Time `json:"newest,omitzero"`
-	// Toward is, in the queue of parked messages, the exchange that they could not be routed by, and Key a key of one of them.
+	Bytes    int64     `json:"bytes"`           // of the bodies
+	Oldest   time.Time `json:"oldest,omitzero"` // the first of their last deaths
+	Newest   time.Time `json:"newest,omitzero"` // the last of them
+	// Toward is, of parked messages, the exchange that they could not be routed by.
 	Toward string `json:"toward,omitempty"`
-	Key    string `json:"routing_key,omitempty"`
-	Why    Cause  `json:"why,omitempty"` // they are parked
-	// Ages counts them by how long ago they died: below a minute, an hour, a day, older.
+	Key    string `json:"routing_key,omitempty"` // of parked messages: the key of one of them
+	Why    Cause  `json:"why,omitempty"`         // they are parked: no_exchange, no_queue, or mended: it leads to a queue by now
+	// Ages is how many died less than a minute ago, less than an hour, less than a day, and earlier.
 	Ages [4]int `json:"ages"`
 }
 

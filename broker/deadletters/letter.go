@@ -22,12 +22,12 @@ const (
 type Death struct {
 	Queue      string    `json:"queue"`
 	Reason     string    `json:"reason"`
-	Exchange   string    `json:"exchange"` // it was published to when it first died so
-	Keys       []string  `json:"routing_keys"`
-	Count      int64     `json:"count"`
-	Time       time.Time `json:"time"` // of the first such death, in whole seconds
-	Expiration string    `json:"original_expiration,omitempty"`
-	ExpiresAt  int64     `json:"original_expires_at,omitempty"` // Unix ms
+	Exchange   string    `json:"exchange"`                      // it was published to when it first died so
+	Keys       []string  `json:"routing_keys"`                  // with which it was published then
+	Count      int64     `json:"count"`                         // how often it died so
+	Time       time.Time `json:"time"`                          // of the first such death, in whole seconds
+	Expiration string    `json:"original_expiration,omitempty"` // the property that it had, in ms
+	ExpiresAt  int64     `json:"original_expires_at,omitempty"` // the header x-expires-at that it had, Unix ms
 }
 
 // Letter is a message as it is in its queue, with its history. The zero Seq is of

@@ -29,18 +29,18 @@ const (
 
 // Options are what a replay does with each message.
 type Options struct {
-	To       string `json:"to"`                    // default ToOrigin
-	Exchange string `json:"exchange,omitempty"`    // of ToExchange
-	Key      string `json:"routing_key,omitempty"` // likewise
-	TTL      string `json:"ttl"`                   // default TTLFresh; with ToOnward TTLNone
-	Millis   int64  `json:"ttl_millis,omitempty"`
+	To       string `json:"to"`                    // where: origin (default), queue, onward or exchange
+	Exchange string `json:"exchange,omitempty"`    // to which exchange, if to is exchange
+	Key      string `json:"routing_key,omitempty"` // with which key, if to is exchange; absent: its first
+	TTL      string `json:"ttl"`                   // time to live: fresh (default), remaining, none (default if to is onward) or millis
+	Millis   int64  `json:"ttl_millis,omitempty"`  // if ttl is millis
 	// KeepDeaths leaves the death headers on the message, so that its next death adds to
-	// them; without, it is as published for the first time. ToOnward keeps them.
+	// them; without, it is as published for the first time. If to is onward they are kept.
 	KeepDeaths bool `json:"keep_deaths"`
-	// MaxReplays leaves messages that were replayed so often before; 0: DefaultMaxReplays.
+	// MaxReplays leaves messages where they are that were replayed so often before; 0: 3.
 	MaxReplays int64   `json:"max_replays"`
-	Limit      int     `json:"limit,omitempty"` // messages to move at most; 0 no limit
-	Rate       float64 `json:"rate,omitempty"`  // messages a second; 0 no limit
+	Limit      int     `json:"limit,omitempty"` // messages to move at most; 0: no limit
+	Rate       float64 `json:"rate,omitempty"`  // messages a second; 0: no limit
 }
 
 // DefaultMaxReplays stops what is replayed again and again.

@@ -15,8 +15,8 @@ type Queue struct {
 	Queue   string `json:"queue"`
 	Ready   int    `json:"ready"`
 	Unacked int    `json:"unacked"`
-	Bytes   int64  `json:"bytes"`
-	// From are the queues whose dead letters go here, by name; at most maxFrom.
+	Bytes   int64  `json:"bytes"` // of the bodies
+	// From are the queues whose dead letters go here, by name; at most 100.
 	From []string `json:"from"`
 	// Parked: it is where dead letters end that no queue is bound for.
 	Parked bool `json:"parked"`

@@ -31,10 +31,10 @@ const (
 type Request struct {
 	VHost  string `json:"vhost"`
 	Queue  string `json:"queue"`
-	User   string `json:"user"` // its owner, whose rights count; "" all
+	User   string `json:"user"` // its owner, whose rights count; empty: all rights
 	Filter Filter `json:"filter"`
 	Options
-	DryRun bool `json:"dry_run"`
+	DryRun bool `json:"dry_run"` // it only counts
 
 	// Position is how far the queue is replayed; none: what is there at the start. That of
 	// a dry run's answer replays what the dry run counted.
@@ -45,7 +45,7 @@ type Request struct {
 type Replay struct {
 	ID string `json:"id"`
 	Request
-	State    State              `json:"state"`
+	State    State              `json:"state"`           // running, done, cancelled or failed
 	Error    string             `json:"error,omitempty"` // why it failed
 	Started  time.Time          `json:"started"`
 	Ended    time.Time          `json:"ended,omitzero"`
@@ -53,15 +53,13 @@ type Replay struct {
 	Scanned  int                `json:"scanned"` // looked at
 	Matched  int                `json:"matched"` // by the filter
 	Replayed int                `json:"replayed"`
-	Skipped  map[SkipReason]int `json:"left"`
+	Skipped  map[SkipReason]int `json:"left"` // messages that stayed where they are, by why
 	// Targets are, of a dry run, where the messages would go, those with the most first. One that is delayed first goes nowhere yet.
 	Targets []Target `json:"targets,omitempty"`
 
-	// QueueID is the queue's incarnation, UpTo its last messages by priority when the run
-	// was made, At where the run is.
-	QueueID uint64      `json:"queue_id"`
-	UpTo    []queue.Seq `json:"up_to"`
-	At      queue.Seq   `json:"at"`
+	QueueID uint64      `json:"queue_id"` // the queue's incarnation
+	UpTo    []queue.Seq `json:"up_to"`    // the queue's last messages by priority when the run was made
+	At      queue.Seq   `json:"at"`       // where the run is
 }
 
 // job is a replay that can be worked on. Its Replay is guarded by mu, the rest by Replays.mu.

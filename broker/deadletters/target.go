@@ -13,11 +13,10 @@ type Target struct {
 	Queue     string `json:"queue"`
 	Messages  int    `json:"messages"`
 	Consumers int    `json:"consumers"`
-	// Expiring is how many would expire there if nobody takes them: the first in FirstMillis, the last in LastMillis, by the time to live of the
-	// message and of the queue.
+	// Expiring is how many would expire there if nobody takes them, by the time to live of the message and of the queue.
 	Expiring    int   `json:"expiring"`
-	FirstMillis int64 `json:"first_expiry_millis"`
-	LastMillis  int64 `json:"last_expiry_millis"`
+	FirstMillis int64 `json:"first_expiry_millis"` // in how many ms the first of these would expire
+	LastMillis  int64 `json:"last_expiry_millis"`  // in how many ms the last would
 	// Back reports whether what expires or is rejected there comes back to the queue that is replayed.
 	Back bool `json:"back"`
 }

@@ -191,7 +191,7 @@ var holdersDoc = rest.Doc{
 	Answer: []holder{}, Rows: true,
 }
 
-// holder is the fields of holderObject.
+// holder is a consumer, or a channel that holds messages: the fields of holderObject.
 type holder struct {
 	Kind         string            `json:"kind"`         // consumer; cancelled: what a cancelled consumer has not settled; get: what basic.get took
 	ConsumerTag  string            `json:"consumer_tag"` // empty of basic.get

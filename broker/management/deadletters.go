@@ -78,7 +78,7 @@ type letterPage struct {
 	Next  queue.Seq `json:"next"` // goes into after; 0: there are no more
 }
 
-// letter is the fields of letterObject.
+// letter is a dead letter: the fields of letterObject.
 type letter struct {
 	Seq         queue.Seq           `json:"seq"`   // the message's number in the queue
 	State       string              `json:"state"` // ready or unacked

@@ -21,7 +21,7 @@ import (
 // global parameters, so it is kept, exported and imported with the definitions.
 type SavedFilter struct {
 	Name  string `json:"name"`
-	Query string `json:"query"` // deadletters.Query, as text
+	Query string `json:"query"` // the filter as text, such as reason=expired&since=2h
 	By    string `json:"by"`    // who saved it
 }
 

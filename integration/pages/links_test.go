@@ -156,12 +156,12 @@ func elements(text string) (names []string, err error) {
 
 func TestParse(t *testing.T) {
 	page := Parse("docs/x.md", []byte("# A `b` & c!\n\n## Same\n\n## Same\n\n<a name=\"here\"></a> See [x](y.md#z),\n<img src=\"p.svg\" alt=\"P\"> and `curfew status`.\n\n"+
-		"Save this as `a.py`:\n\n```python\nprint(1)\n```\n\n- In a list, in `b.yaml`:\n\n  <!-- not run: because -->\n  ```yaml\n  a: 1\n  ```\n"))
+		"Save this as `a.py`:\n\n```python\nprint(1)\n```\n\n- In a list, in `b.yaml`:\n\n  <!-- not run: because -->\n  ```yaml\n  a: 1\n  ```\n\n<!-- sh\ncurfew declare queue q\n\ntrue\n-->\n"))
 	assert.Equal(t, map[string]bool{"a-b--c": true, "same": true, "same-1": true, "here": true}, page.Anchors)
 	assert.Equal(t, []Link{{7, "y.md#z", false, ""}, {7, "p.svg", true, "P"}}, page.Links)
 	assert.Equal(t, []Span{{1, "b"}, {7, "curfew status"}, {10, "a.py"}, {16, "b.yaml"}}, page.Spans)
 	assert.Equal(t, Text{7, false, " See x,  and X."}, page.Texts[3])
-	assert.Equal(t, []Block{{13, "python", "print(1)\n", "a.py", ""}, {20, "yaml", "a: 1\n", "b.yaml", "because"}}, page.Blocks)
+	assert.Equal(t, []Block{{13, "python", "print(1)\n", "a.py", ""}, {20, "yaml", "a: 1\n", "b.yaml", "because"}, {24, "sh", "curfew declare queue q\n\ntrue\n", "", ""}}, page.Blocks)
 }
 
 func TestParseScript(t *testing.T) {

@@ -97,7 +97,7 @@ func newReader(t *testing.T) *reader {
 	r.env = []string{
 		"PATH=" + programs + ":/usr/bin:/usr/sbin:/bin:/sbin:" + goRoot + "/bin:" + os.Getenv("PATH"), "HOME=" + r.folder, "LANG=C.UTF-8",
 		"CURFEW_AMQP_ADDR=" + r.here("127.0.0.1:5672"), "CURFEW_HTTP_ADDR=" + r.here("127.0.0.1:15672"), "CURFEW_OPS_ADDR=" + r.here("127.0.0.1:15692"),
-		"CURFEW_DATA_DIR=" + filepath.Join(r.folder, "data"),
+		"CURFEW_DATA_DIR=" + filepath.Join(r.folder, "curfew-data"), // the default, as seen from there
 		"GOCACHE=" + goCache, "GOMODCACHE=" + goModules, "GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "CGO_ENABLED=0",
 	}
 	// serve, which would not end, notes what it was started with. serve starts it.
@@ -164,7 +164,7 @@ func (r *reader) here(text string) string {
 		}
 		return parts[1] + r.ports[parts[2]]
 	})
-	return strings.NewReplacer("/var/lib/curfew", r.folder+"/data", "/etc/curfew", r.folder+"/etc").Replace(text)
+	return strings.NewReplacer("/var/lib/curfew", r.folder+"/curfew-data", "/etc/curfew", r.folder+"/etc").Replace(text)
 }
 
 // serve starts Curfew with an environment, in place of the one that runs.

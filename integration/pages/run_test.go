@@ -25,7 +25,7 @@ var elsewhere = map[string]string{
 // here are programs that are run.
 var here = strings.Fields(`curfew ./bin/curfew bin/curfew curl jq sh
 	. [ : cat cd chmod cp cut echo env export false for getent grep head kill ls mkdir mv printf read rm sed seq set shift sleep sort tail tee test tr trap true umask uniq unset wait wc while
-	java node openssl php python3 ruby redis-cli promtool amtool amqp-publish amqp-get base64 date`)
+	java node openssl php python3 ruby redis-cli promtool amtool amqp-consume amqp-publish amqp-get base64 date yes`)
 
 // notHere are programs that need what a test has not: another machine, the internet, a service manager. What is after a colon are the words
 // of the program for which that holds, if it is not always.
@@ -231,7 +231,7 @@ func startedLater(plan []step, name string) bool {
 	})
 }
 
-var ownOrders = regexp.MustCompile(`declare queue orders\s`)
+var ownOrders = regexp.MustCompile(`declare queue orders\s|"name": ?"orders"`)
 
 // usesOrders reports whether a page takes the queue orders for granted: it is there, and the page does not make it.
 func usesOrders(page *Page) bool {

@@ -13,16 +13,16 @@ import (
 
 // Status is an alert as it is shown.
 type Status struct {
-	Alertname   string            `json:"alertname"`
-	Event       string            `json:"event"`
-	State       string            `json:"state"` // pending, firing or silenced
-	Severity    string            `json:"severity"`
-	Rule        string            `json:"rule"`
+	Alertname   string            `json:"alertname"` // as Alertmanager and the runbooks have it
+	Event       string            `json:"event"`     // as rules have it
+	State       string            `json:"state"`     // pending, firing or silenced
+	Severity    string            `json:"severity"`  // critical, error, warning or info
+	Rule        string            `json:"rule"`      // that applies
 	Summary     string            `json:"summary"`
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 	StartsAt    time.Time         `json:"starts_at"`
-	LastAt      time.Time         `json:"last_at"`
+	LastAt      time.Time         `json:"last_at"` // when the event last came
 	// Finding is the summary without the queue.
 	Finding string `json:"-"`
 	// Links are paths of the dashboard's pages about it, by what they show: "queue", "audit", "dead_letters".
@@ -42,17 +42,17 @@ type SinkStatus struct {
 // RuleStatus is a rule as it is in force.
 type RuleStatus struct {
 	Name     string   `json:"name"`
-	Events   []string `json:"events,omitempty"` // none: all
-	VHost    string   `json:"vhost"`
-	Queue    string   `json:"queue"`
-	To       []string `json:"to"`
-	Severity string   `json:"severity,omitempty"` // none: that of the event
-	Group    string   `json:"group"`
-	Count    int64    `json:"count"`
-	Lateness string   `json:"lateness"`
-	Wait     string   `json:"wait"`
-	Interval string   `json:"interval"`
-	Repeat   string   `json:"repeat"`
+	Events   []string `json:"events,omitempty"`   // absent: all
+	VHost    string   `json:"vhost"`              // pattern; * matches all
+	Queue    string   `json:"queue"`              // likewise
+	To       []string `json:"to"`                 // names of sinks
+	Severity string   `json:"severity,omitempty"` // absent: that of the event
+	Group    string   `json:"group"`              // what shares a notification: event, vhost, queue or none
+	Count    int64    `json:"count"`              // from how many messages on
+	Lateness string   `json:"lateness"`           // if one of them is this late
+	Wait     string   `json:"wait"`               // how long a new group collects
+	Interval string   `json:"interval"`           // the least time between two notifications of a group
+	Repeat   string   `json:"repeat"`             // when an alert that still fires is sent again
 }
 
 // Overview answers GET /alerts.

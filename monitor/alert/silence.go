@@ -28,7 +28,7 @@ const (
 )
 
 // Silence suppresses notifications of matching alerts until an instant. The end of an alert
-// is still notified of if its beginning was.
+// is still sent if its beginning was.
 type Silence struct {
 	ID        string    `json:"id"`
 	Event     string    `json:"event,omitempty"` // as in rules; absent: every event

@@ -15,9 +15,9 @@ import (
 
 // Status is what a Curfew does with the queues of a RabbitMQ.
 type Status struct {
-	Address  string   `json:"address"` // without the password
-	Broker   string   `json:"broker"`  // its product and version; empty: it was not reached yet
-	VHost    string   `json:"vhost"`
+	Address  string   `json:"address"`           // without the password
+	Broker   string   `json:"broker"`            // its product and version; empty: it was not reached yet
+	VHost    string   `json:"vhost"`             // that is watched
 	Instance string   `json:"instance"`          // this Curfew
 	Members  []string `json:"members"`           // all that share the queues, this one among them
 	Observer string   `json:"observer"`          // the one that observes for all
@@ -38,25 +38,25 @@ type Queue struct {
 	// State is the keeper's (observing, keeping, releasing, standing_aside, window, refused, stopped); or let_go; or, of
 	// queues that nobody is to keep, exact, not_worth, refused, observed.
 	State  string `json:"state"`
-	Reason string `json:"reason,omitempty"`
+	Reason string `json:"reason,omitempty"` // why
 	// Code is a fixed word for a refusal; empty: it is not refused.
 	Code    string   `json:"code,omitempty"`
 	Instead string   `json:"instead,omitempty"` // what to do about it
-	Mind    []string `json:"mind,omitempty"`
-	Keeper  string   `json:"keeper,omitempty"` // the Curfew that keeps it
-	Here    bool     `json:"here"`             // that is this one
+	Mind    []string `json:"mind,omitempty"`    // what to bear in mind if it is kept
+	Keeper  string   `json:"keeper,omitempty"`  // the Curfew that keeps it
+	Here    bool     `json:"here"`              // that is this one
 	// Reported: it is another one, and what follows is as that one told.
 	Reported bool `json:"reported,omitempty"`
 	running  bool // a keeper runs here, or waits for the lease
 	// NeedsOperator: it stays as it is until an operator allows it.
 	NeedsOperator bool `json:"needs_operator,omitempty"`
 
-	Held      int      `json:"held"`
-	HeldBytes int64    `json:"held_bytes"`
-	NextDue   int64    `json:"next_due"` // Unix ms; 0: none, or not known
-	Expired   uint64   `json:"expired"`  // since the keeper began
-	P50       *float64 `json:"lateness_p50_ms"`
-	P99       *float64 `json:"lateness_p99_ms"` // upper bounds; absent: nothing expired, or later than a minute
+	Held      int      `json:"held"`            // messages
+	HeldBytes int64    `json:"held_bytes"`      // of their bodies
+	NextDue   int64    `json:"next_due"`        // Unix ms; 0: none, or not known
+	Expired   uint64   `json:"expired"`         // since the keeper began
+	P50       *float64 `json:"lateness_p50_ms"` // upper bound; null: nothing expired, or later than a minute
+	P99       *float64 `json:"lateness_p99_ms"` // likewise
 	// Stranded is how many messages RabbitMQ keeps for consumers of a node that died: nobody can take them, and they
 	// expire late, until the node is up again and the queue has another leader.
 	Stranded int64 `json:"stranded,omitempty"`
@@ -73,7 +73,7 @@ type Queue struct {
 // Release is a giving back of all that was held.
 type Release struct {
 	At       int64   `json:"at"` // Unix ms
-	Millis   float64 `json:"ms"`
+	Millis   float64 `json:"ms"` // that it took
 	Messages int     `json:"messages"`
 	Reason   string  `json:"reason"`
 }

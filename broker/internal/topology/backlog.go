@@ -18,7 +18,7 @@ type BacklogEffect struct {
 	Earlier int `json:"earlier"` // messages whose deadline comes, or is now, earlier than it was; those without one among them
 	Expired int `json:"expired"` // messages that expire at once: the time to live is 0
 
-	// Names are those of the queues, in order; at most maxNames.
+	// Names are those of the queues, in order; at most 100.
 	Names []string `json:"names"`
 }
 

@@ -16,8 +16,8 @@ import (
 
 const demoHelp = `Without --against: run a broker of its own for some seconds and watch deadlines fire on a queue that nobody consumes.
 
-With --against: fill a Curfew that is running, so that every page of its dashboard and every command has something to show: deadlines that
-will be met and others at risk, dead letters of four causes, a consumer that holds messages, alerts. It goes on until it is interrupted, at
+With --against: fill a Curfew that is running, so that every page of its dashboard and every command has something to show. It makes
+deadlines that will be met and others at risk, dead letters of four causes, a consumer that holds messages, alerts. It goes on until it is interrupted, at
 most for --for, and then deletes what it has made: queues named demo.* and a policy. What the audit and the alerts remember stays.
 
 It refuses to fill one that looks like production, with other queues or on another machine, unless --yes is given (exit code 5).`

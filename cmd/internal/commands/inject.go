@@ -24,8 +24,8 @@ The application then finds it on amqp://guest:guest@127.0.0.1:5672/. Everything 
 replaces the sidecar. Annotations of the pod with the prefix curfew.dev/ change it: inject ("false"), image, env (a YAML mapping),
 env-from-secret, volume, claim, cpu-request, cpu-limit, memory-request, memory-limit.
 
-Messages are on a claim for each pod of a StatefulSet (a claim template is added), on the claim that --claim or curfew.dev/claim names,
-which only one workload with one pod can use, or on the pod's volume that curfew.dev/volume names. Otherwise they are on an emptyDir,
+Messages are on a claim for each pod of a StatefulSet (a claim template is added), or on the pod's volume that curfew.dev/volume names.
+One workload with one pod can use the claim that --claim or curfew.dev/claim names. Otherwise they are on an emptyDir,
 which is deleted with the pod, and a warning is printed to standard error.
 
   curfew inject -f deploy.yaml | kubectl apply -f -

@@ -96,8 +96,8 @@ func apiRoutes() []apiRoute {
 }
 
 const (
-	partOfMonitor  = "Not there with `CURFEW_MONITOR=false`."
-	onlyRabbitMQ = "Only beside a RabbitMQ (`CURFEW_PRIMARY_URL`)."
+	partOfMonitor = "Not there with `CURFEW_MONITOR=false`."
+	onlyRabbitMQ  = "Only beside a RabbitMQ (`CURFEW_PRIMARY_URL`)."
 )
 
 func always(*Node) bool        { return true }
@@ -163,9 +163,20 @@ func (n *Node) pages(api *management.API, ui *dashboard.Dashboard, o *opsEndpoin
 // monitoring is enough to read.
 func (n *Node) curfewAPI(o *opsEndpoints) http.Handler {
 	mux := http.NewServeMux()
+	methods := map[string][]string{}
 	for _, one := range ownRoutes(n) {
 		mux.Handle(one.method+" "+curfewPrefix+one.path, one.handler(n, o))
+		methods[one.path] = append(methods[one.path], one.method)
 	}
+	for path, allowed := range methods {
+		mux.HandleFunc(curfewPrefix+path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Allow", strings.Join(allowed, ", "))
+			answer(w, http.StatusMethodNotAllowed, map[string]string{"error": "method_not_allowed", "reason": r.Method + " is not for this path"})
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusNotFound, map[string]string{"error": "not_found", "reason": "there is no such path"})
+	})
 	return mux
 }
 

@@ -117,7 +117,9 @@ func (a rabbitmqAPI) status(w http.ResponseWriter, _ *http.Request) {
 // allow has a queue kept again that was let go of.
 func (a rabbitmqAPI) allow(w http.ResponseWriter, r *http.Request) {
 	var asked allowedQueue
-	err := json.NewDecoder(r.Body).Decode(&asked)
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(&asked)
 	if err == nil && asked.Queue == "" {
 		err = errors.New("the field queue is missing")
 	}

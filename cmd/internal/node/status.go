@@ -14,40 +14,40 @@ import (
 // Status is the state of a Curfew on one screen.
 type Status struct {
 	Version string   `json:"version"`
-	Health  string   `json:"health"` // ok, degraded, dead
-	Phase   phase    `json:"phase"`
-	Reasons []string `json:"reasons"`
+	Health  string   `json:"health"`  // ok, degraded or dead
+	Phase   phase    `json:"phase"`   // starting, ready or stopping
+	Reasons []string `json:"reasons"` // why it is degraded or dead
 
-	Primary      string     `json:"primary,omitempty"` // the RabbitMQ beside which this runs; then nothing is known of a store
-	Monitor      bool       `json:"monitor"`           // false: messages expire only when a delivery meets them
-	TTLOff       bool       `json:"ttl_off,omitempty"` // no message expires (CURFEW_TTL=off)
-	Schedule     string     `json:"schedule,omitempty"`
-	Pending      int64      `json:"pending"`
-	Next         *time.Time `json:"next"` // deadline; null: none
-	Fired        uint64     `json:"fired"`
-	Late         uint64     `json:"late"`
-	Parked       uint64     `json:"parked"`
+	Primary      string     `json:"primary,omitempty"`    // the RabbitMQ beside which this runs; then nothing is known of a store
+	Monitor      bool       `json:"monitor"`              // false: messages expire only when a delivery meets them
+	TTLOff       bool       `json:"ttl_off,omitempty"`    // no message expires (CURFEW_TTL=off)
+	Schedule     string     `json:"schedule,omitempty"`   // what fires: embedded, primary (RabbitMQ), or how the one in Redis is: up, rebuilding or down
+	Pending      int64      `json:"pending"`              // deadlines that wait
+	Next         *time.Time `json:"next"`                 // the next deadline; null: none
+	Fired        uint64     `json:"fired"`                // messages that expired since the start
+	Late         uint64     `json:"late"`                 // of these, how many were late
+	Parked       uint64     `json:"parked"`               // of these, how many had nowhere to go
 	Missed       uint64     `json:"missed"`               // late and parked; goes in the next version
 	LatenessP50  *float64   `json:"lateness_p50_seconds"` // since the start; null: none fired
 	LatenessP99  *float64   `json:"lateness_p99_seconds"`
-	Ready        uint64     `json:"ready"`
-	Unacked      uint64     `json:"unacked"`
+	Ready        uint64     `json:"ready"`   // messages
+	Unacked      uint64     `json:"unacked"` // messages
 	Queues       uint64     `json:"queues"`
 	Connections  uint64     `json:"connections"`
 	Consumers    uint64     `json:"consumers"`
-	Blocked      string     `json:"blocked"` // why publishers wait; "" they do not
+	Blocked      string     `json:"blocked"` // why publishers wait; empty: they do not
 	Memory       int64      `json:"memory_bytes"`
 	MemoryLimit  int64      `json:"memory_limit_bytes"` // 0: none
 	Segments     uint64     `json:"store_segments"`
-	Stored       int64      `json:"store_bytes"`
+	Stored       int64      `json:"store_bytes"`      // on disk
 	Live         int64      `json:"store_live_bytes"` // the part that messages still need: an estimate
 	SyncP50      *float64   `json:"sync_p50_seconds"` // of the journal, since the start; null: none
 	SyncP99      *float64   `json:"sync_p99_seconds"`
 	AlarmsFiring int        `json:"alarms"` // resource alarms: of memory and disk
 
-	Alerts firingAlerts `json:"alerts"`
+	Alerts firingAlerts `json:"alerts"` // that fire
 
-	AtRisk []monitor.Forecast `json:"at_risk"` // at most maxAtRisk queues
+	AtRisk []monitor.Forecast `json:"at_risk"` // the forecasts of the queues at risk, at most 10
 }
 
 const maxAtRisk = 10

@@ -32,9 +32,9 @@ func (d *deadLetters) replay() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "replay <queue>",
 		Short: "Send dead letters back to where they were published, or elsewhere",
-		Long: "Send dead letters back to where they were first published (--to origin), into the queue alone in which they first\n" +
-			"died (--to queue), on to the dead-letter exchange that they could not be routed by (--to onward, for curfew.undeliverable),\n" +
-			"or elsewhere (--exchange, --key). A message leaves the dead-letter queue only together with its\n" +
+		Long: "Send dead letters back to where they were first published (--to origin), or into the queue alone in which they first\n" +
+			"died (--to queue). With --to onward, for curfew.undeliverable, they go on to the dead-letter exchange that they could not be routed\n" +
+			"by; with --exchange and --key, elsewhere. A message leaves the dead-letter queue only together with its\n" +
 			"arrival: what cannot be routed, has no room or was replayed too often stays and is counted under its reason.\n" +
 			"A run continues after a restart of Curfew.",
 		Example: `  curfew dlq replay orders.dead --dry-run

@@ -114,6 +114,19 @@ func filled(one *rest.Route) string {
 	return path
 }
 
+// checkRefusals: a path that does not exist, and a method that a path does not take, are answered with an Error.
+func (c *caller) checkRefusals() {
+	want := c.document.Components.Schemas["Error"].Value
+	for path, status := range map[string]int{"/alerts/none": 404, "/none": 404, "/status": 405, "/silences": 405, "/silences/none": 405} {
+		_, answer, text := c.ask(http.MethodPut, "/api/curfew"+path, "{}")
+		assert.Equal(c.t, status, answer.StatusCode, path)
+		assert.Equal(c.t, status == 405, answer.Header.Get("Allow") != "", path)
+		var body any
+		require.NoError(c.t, json.Unmarshal(text, &body), "%s: %s", path, text)
+		assert.NoError(c.t, want.VisitJSON(body, openapi3.EnableJSONSchema2020()), "%s: %s", path, text)
+	}
+}
+
 // checkCalled: each route was called.
 func (c *caller) checkCalled(except ...string) {
 	for _, id := range except {
@@ -155,6 +168,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	r.fill()
 	c := newCaller(r)
 	c.checkRoutes()
+	c.checkRefusals()
 	const api, dead = "/api/curfew", "/api/curfew/deadletters/{vhost}/{queue}"
 
 	c.call(200, "GET", api+"/status", "")
@@ -254,6 +268,7 @@ func jsonOf(c *caller, v any) string {
 func TestAnswersWithRabbitMQ(t *testing.T) {
 	c := newCaller(startNode(t, true))
 	c.checkRoutes()
+	c.checkRefusals()
 	for _, path := range []string{"/status", "/forecasts", "/history", "/audit", "/openapi.json", "/alerts", "/alerts/rules", "/silences", "/rabbitmq"} {
 		c.call(200, "GET", "/api/curfew"+path, "")
 	}

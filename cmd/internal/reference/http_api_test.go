@@ -21,8 +21,16 @@ func apiPages(t *testing.T) string {
 		for _, path := range slices.Sorted(maps.Keys(document.Paths.Map())) {
 			operations := document.Paths.Value(path).Operations()
 			for _, method := range slices.Sorted(maps.Keys(operations)) {
-				if op := operations[method]; op.Tags[0] == tag.Name {
-					fmt.Fprintf(&out, "#### %s %s\n\n", method, path)
+				if op := operations[method]; op.Tags[0] == tag.Name && !isNarrower(document, path, method) {
+					fmt.Fprintf(&out, "#### %s %s\n", method, path)
+					also := "\nAlso, for a single virtual host or queue: "
+					for _, narrower := range []string{path + "/{vhost}", path + "/{vhost}/{queue}"} {
+						if isNarrower(document, narrower, method) {
+							out.WriteString(also + code(narrower))
+							also = ", "
+						}
+					}
+					out.WriteString("\n")
 					describeOperation(&out, op)
 				}
 			}
@@ -31,8 +39,18 @@ func apiPages(t *testing.T) string {
 	return out.String()
 }
 
+// isNarrower reports whether a route is another one for a single virtual host or queue.
+func isNarrower(document *openapi3.T, path, method string) bool {
+	item := document.Paths.Value(path)
+	if item == nil {
+		return false
+	}
+	wide := document.Paths.Value(strings.TrimSuffix(strings.TrimSuffix(path, "/{queue}"), "/{vhost}"))
+	return wide != nil && wide != item && wide.GetOperation(method) != nil && wide.GetOperation(method).Summary == item.GetOperation(method).Summary
+}
+
 func describeOperation(out *strings.Builder, op *openapi3.Operation) {
-	fmt.Fprintf(out, "%s. %s\n\n", op.Summary, op.Description)
+	fmt.Fprintf(out, "\n%s. %s\n\n", op.Summary, op.Description)
 	query := newTable("Query", "Type", "Meaning")
 	some := false
 	for _, p := range op.Parameters {

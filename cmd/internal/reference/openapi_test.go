@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3gen"
 	"github.com/stretchr/testify/require"
@@ -159,7 +160,11 @@ func (d *documentor) add(one *rest.Route) {
 	op := &openapi3.Operation{
 		Tags: []string{subjectOf(d.t, one.Path)}, OperationID: d.id(one), Summary: one.Doc.Summary, Responses: openapi3.NewResponsesWithCapacity(3),
 	}
-	op.Description = strings.TrimSpace(one.Doc.Text + " Takes a user with the tag `" + tags[one.Role()] + "`.")
+	op.Description = strings.TrimSpace(one.Doc.Text + " It takes a user with the tag `" + tags[one.Role()] + "`")
+	if one.Body > 0 {
+		op.Description += ", and a body of " + humanize.IBytes(uint64(one.Body)) + " at most"
+	}
+	op.Description += "."
 	for _, match := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(one.Path, -1) {
 		p := openapi3.NewPathParameter(match[1]).WithDescription(pathParameters[match[1]]).WithSchema(openapi3.NewStringSchema())
 		require.NotEmpty(d.t, p.Description, match[1])

@@ -62,12 +62,11 @@ const (
 // Seen is what was seen of a queue's messages as they came, by a tap or a keeper. The zero
 // value is nothing.
 type Seen struct {
-	Messages int `json:"messages"`
-	Expiring int `json:"expiring"` // of these, how many had a time to live of their own
-	Shorter  int `json:"shorter"`  // and how many one below the queue's
-	// Least and Most are the lowest and the highest time to live of their own.
-	Least deadline.Millis `json:"least_ms"`
-	Most  deadline.Millis `json:"most_ms"`
+	Messages int             `json:"messages"`
+	Expiring int             `json:"expiring"` // of these, how many had a time to live of their own
+	Shorter  int             `json:"shorter"`  // and how many one below the queue's
+	Least    deadline.Millis `json:"least_ms"` // the lowest of these times to live
+	Most     deadline.Millis `json:"most_ms"`  // the highest of them
 }
 
 // Add takes note of a message with the time to live ttl in a queue with the time to live
