@@ -87,7 +87,7 @@ func ReviewOf(b *broker.Broker, p *broker.Publisher, q *broker.Queue, seq queue.
 	if err != nil || !ok {
 		return r, ok, err
 	}
-	x, ok := q.Look(seq, -1)
+	x, ok := d.look(q, seq)
 	if !ok {
 		return r, false, nil
 	}
@@ -192,7 +192,7 @@ func indented(body []byte) int {
 // which is as safe as the store makes it once a Commit that follows has called back. The message stays as it is if skipped says why, or for
 // an error: about the draft, the rights of p, or publishers that have to wait.
 func Resend(b *broker.Broker, p *broker.Publisher, q *broker.Queue, seq queue.Seq, d *Draft) (skipped SkipReason, err error) {
-	x, ok := q.Look(seq, -1)
+	x, ok := d.look(q, seq)
 	m, _, err := d.publication(&x)
 	if err != nil {
 		return "", err
@@ -205,6 +205,15 @@ func Resend(b *broker.Broker, p *broker.Publisher, q *broker.Queue, seq queue.Se
 	}
 	outcome, err := p.Move(q.Ref(&x), m, false)
 	return skipReasons[outcome], err
+}
+
+// look looks at the message of the draft. Its body, which may be long, is copied only to see how it was packed.
+func (d *Draft) look(q *broker.Queue, seq queue.Seq) (broker.Browsed, bool) {
+	bodyBytes := 0
+	if d.Unpacked {
+		bodyBytes = -1
+	}
+	return q.Look(seq, bodyBytes)
 }
 
 // publication is what the draft of x becomes.
@@ -228,9 +237,13 @@ func (d *Draft) publication(x *broker.Browsed) (*broker.Publication, *amqp.Prope
 		withTypes(p.Headers, was.Headers)
 	}
 	if d.Unpacked && IsPacked(p.ContentEncoding) {
-		if plain, ok := plainText(was.ContentEncoding, x.Message.Body); ok && was.ContentEncoding == p.ContentEncoding && bytes.Equal(plain, d.Body) {
-			body = x.Message.Body // not another one that holds the same
-		} else if body, err = Pack(p.ContentEncoding, d.Body); err != nil {
+		var old []byte
+		if was.ContentEncoding == p.ContentEncoding {
+			old = x.Message.Body
+		}
+		if plain, ok := plainText(p.ContentEncoding, old); ok && bytes.Equal(plain, d.Body) {
+			body = old // not another one that holds the same
+		} else if body, err = Pack(p.ContentEncoding, d.Body, old); err != nil {
 			return nil, nil, fmt.Errorf("%w: %w", ErrDraft, err)
 		}
 	}

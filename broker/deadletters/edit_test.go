@@ -61,6 +61,25 @@ func TestResend(t *testing.T) {
 	assert.False(t, ok)
 }
 
+// TestResendOfDeflated: with zlib's header or without, as the body was.
+func TestResendOfDeflated(t *testing.T) {
+	for _, kind := range []string{"deflate", "raw"} {
+		d := newDesk(t)
+		d.publish("", "q", packed(t, kind, "wrong"), amqp.Properties{ContentEncoding: "deflate"})
+		d.expire(d.q)
+		seq := d.queued(d.dlq)[0].Seq
+		draft, _, err := deadletters.DraftOf(d.b, d.dlq, seq)
+		require.NoError(t, err)
+		require.True(t, draft.Unpacked)
+		require.Equal(t, "wrong", string(draft.Body))
+		draft.Body = []byte("right")
+		left, err := deadletters.Resend(d.b, d.p, d.dlq, seq, &draft)
+		require.NoError(t, err)
+		require.Empty(t, left)
+		require.Equal(t, []string{packed(t, kind, "right")}, d.bodies(d.q), kind)
+	}
+}
+
 // TestDraftOfWhatNeverDied goes to where it came from; one that a consumer holds stays with the consumer.
 func TestDraftOfWhatNeverDied(t *testing.T) {
 	d := newDesk(t)

@@ -56,8 +56,9 @@ func Unpack(encoding string, body []byte, most int) (plain []byte, more bool, er
 	return plain, false, err
 }
 
-// Pack is the reverse of Unpack, for an encoding that IsPacked.
-func Pack(encoding string, plain []byte) ([]byte, error) {
+// Pack is the reverse of Unpack, for an encoding that IsPacked. A body that was deflated without zlib's header is again: whoever reads it
+// expects none.
+func Pack(encoding string, plain, was []byte) ([]byte, error) {
 	var packed bytes.Buffer
 	var w io.WriteCloser
 	switch strings.ToLower(strings.TrimSpace(encoding)) {
@@ -65,6 +66,9 @@ func Pack(encoding string, plain []byte) ([]byte, error) {
 		w = gzip.NewWriter(&packed)
 	case "deflate":
 		w = zlib.NewWriter(&packed)
+		if _, err := zlib.NewReader(bytes.NewReader(was)); len(was) > 0 && err != nil {
+			w, _ = flate.NewWriter(&packed, flate.DefaultCompression) // it fails for an unknown level only
+		}
 	case "zstd":
 		z, err := zstd.NewWriter(&packed, zstd.WithEncoderConcurrency(1))
 		if err != nil {

@@ -57,6 +57,9 @@ func TestDeclaring(t *testing.T) {
 
 	x.ask("POST", "/api/exchanges/%2F/amq.default/publish", publishing("q", "m")).is(200, `{"routed":true}`)
 	x.ask("DELETE", q+"?if-empty=true", nil).is(400, errorOf("bad_request", "queue 'q' in vhost '/' not empty"))
+	for _, most := range []string{"0", "-1", "", "many"} { // a condition that cannot be read is none that holds
+		require.Equal(t, 400, x.ask("DELETE", q+"?if-at-most="+most, nil).status, most)
+	}
 	x.ask("DELETE", q+"/contents", nil).is(204, "")
 	x.ask("DELETE", q, nil).is(204, "")
 	x.ask("DELETE", q, nil).is(404, "")

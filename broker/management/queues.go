@@ -159,8 +159,8 @@ func queueDeclare(r *request) (d broker.QueueDeclare, err error) {
 // deleteQueue deletes a queue; with ?if-at-most= only if no more messages go with it, ready and unacked, which RabbitMQ does not have.
 func deleteQueue(r *request) error {
 	d := operate.QueueDeletion{IfUnused: r.Flag("if-unused"), IfEmpty: r.Flag("if-empty")}
-	if text := r.URL.Query().Get("if-at-most"); text != "" {
-		n, err := strconv.Atoi(text)
+	if query := r.URL.Query(); query.Has("if-at-most") { // also without a number: a script may have lost it
+		n, err := strconv.Atoi(query.Get("if-at-most"))
 		if err != nil {
 			return rest.Bad([]any{"not_integer", "if-at-most"})
 		}

@@ -155,7 +155,7 @@ func TestPackedBodiesAreEditedAsText(t *testing.T) {
 		s := newSite(t).logIn("root")
 		dlq := s.dead(0)
 		q, _ := dlq.VHost().Queue("q")
-		packed, err := deadletters.Pack(encoding, []byte(`{"order": 7}`))
+		packed, err := deadletters.Pack(encoding, []byte(`{"order": 7}`), nil)
 		require.NoError(t, err)
 		for range 3 {
 			s.publish(dlq, amqp.Properties{Headers: died("q", "expired", ""), ContentEncoding: encoding, Has: amqp.HasHeaders | amqp.HasContentEncoding}, string(packed))

@@ -128,6 +128,16 @@ func TestADay(t *testing.T) {
 	require.Nil(t, h.Depths("/", "idle", 60))
 }
 
+// TestOnePoint has the whole span in it, which need not begin at a round time.
+func TestOnePoint(t *testing.T) {
+	h, _ := day(t, Options{})
+	sampled(h, start(), 100, func(int) { h.Expired([]deadline.Expiry{expiry("q", 0, deadline.Eager)}) })
+	one := h.Read(Request{Span: time.Minute, Points: 1})
+	require.Len(t, one.Points, 1)
+	require.EqualValues(t, 60, one.Step)
+	require.EqualValues(t, 60, one.Points[0].Expired)
+}
+
 // TestExpiredInADay counts up to the present moment, whatever has been added up to minutes by then.
 func TestExpiredInADay(t *testing.T) {
 	h, _ := day(t, Options{})

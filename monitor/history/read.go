@@ -11,7 +11,7 @@ type Request struct {
 	VHost, Queue string
 	// Span is how far back to go: at most a day.
 	Span time.Duration
-	// Points is at most how many to return, by adding up neighbours; 0: all there are, at most 1,440. They begin at round times.
+	// Points is at most how many to return, by adding up neighbours; 0: all there are, at most 1,440. They begin at round times, unless it is one.
 	Points int
 	// Partial returns the last one, too, if its time is not over.
 	Partial bool
@@ -79,6 +79,9 @@ func (r *Read) merge(most int, partial bool) {
 	n := (len(r.Points) + most - 1) / most
 	step := r.Step * int64(n)
 	skip := int((step - r.From%step) % step / r.Step) // to the next round time
+	if most == 1 {
+		skip = 0 // or nothing would be left
+	}
 	merged := r.Points[:0]
 	for part := range slices.Chunk(r.Points[skip:], n) {
 		if len(part) < n && !partial {

@@ -66,6 +66,24 @@ func TestByHand(t *testing.T) {
 	r.exits(exitNotFound, "delete", "queue", "orders")
 }
 
+// TestDeleteKeepsWaitingDeadLetters: a queue without messages has dead letters that their target does not take yet. It goes with them only if
+// somebody says that no messages are expected.
+func TestDeleteKeepsWaitingDeadLetters(t *testing.T) {
+	r := startRunning(t)
+	ch := r.dead(0)
+	arguments := amqp091.Table{"x-queue-type": "quorum", "x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish", "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "full"}
+	for name, arguments := range map[string]amqp091.Table{"full": {"x-max-length": 0, "x-overflow": "reject-publish"}, "retained": arguments} {
+		_, err := ch.QueueDeclare(name, true, false, false, false, arguments)
+		require.NoError(t, err)
+	}
+	c, err := ch.PublishWithDeferredConfirm("", "retained", false, false, amqp091.Publishing{Expiration: "1"})
+	require.NoError(t, err)
+	require.True(t, c.Wait())
+	r.waits("retained", 0)
+	assert.Contains(t, r.fails("delete", "queue", "retained"), "not empty")
+	r.ok("delete", "queue", "retained", "--confirm", "0")
+}
+
 // TestPublishFromStandardInput, from which a script hands over a body.
 func TestPublishFromStandardInput(t *testing.T) {
 	r := startRunning(t)

@@ -50,7 +50,11 @@ No more are deleted than that: if others arrive before the deletion, the queue s
 				}
 			}
 			most := max(confirm, 0)
-			err := d.Call(cmd.Context(), http.MethodDelete, path+fmt.Sprintf("?if-at-most=%d&if-unused=%t", most, unused), nil, nil)
+			condition := fmt.Sprintf("?if-at-most=%d&if-unused=%t", most, unused)
+			if confirm < 0 { // dead letters that wait for another try are no messages in the count; and an older Curfew, or a RabbitMQ, knows only this
+				condition += "&if-empty=true"
+			}
+			err := d.Call(cmd.Context(), http.MethodDelete, path+condition, nil, nil)
 			var refused *client.Error
 			if errors.As(err, &refused) && refused.Status == http.StatusBadRequest && count() == nil && is.Messages > most {
 				return unconfirmed(args[0], is.Messages)

@@ -92,7 +92,7 @@ func (p *pastNumbers) columns() (list []pastColumn) {
 }
 
 func (c *pastColumn) cell(i int) string {
-	if i >= len(c.of) || c.of[i] == nil {
+	if i < 0 || i >= len(c.of) || c.of[i] == nil {
 		return "-"
 	}
 	return strconv.FormatFloat(math.Round(*c.of[i]/c.each*10)/10, 'f', -1, 64)

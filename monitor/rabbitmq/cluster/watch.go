@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -114,6 +115,9 @@ func ParseWatch(text string) (Watch, error) {
 		mode, pattern, ok := strings.Cut(part, ":")
 		if !ok {
 			mode, pattern = Observe.String(), part
+			if end := filepath.Ext(part); end == ".yaml" || end == ".yml" {
+				return nil, fmt.Errorf("%q seems to be a file, whose path must begin with / or .; for a queue of that name write observe:%s", part, part)
+			}
 		}
 		at := slices.Index(modes, mode)
 		if at < 0 {

@@ -40,6 +40,7 @@ func TestParseWatchErrors(t *testing.T) {
 		"hold:retry-*":                     `"hold:retry-*": the mode "hold" is not known; allowed are observe, keep and off`,
 		"keep:":                            `"keep:": the name of the queue is missing`,
 		"a,,b":                             "the name of the queue is missing",
+		"watch.yaml":                       "write observe:watch.yaml",
 		"keep:" + strings.Repeat("x", 256): "255 bytes at most",
 	} {
 		_, err := LoadWatch(text)
