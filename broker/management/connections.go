@@ -185,11 +185,8 @@ func consumerObjects(r *request, consumers []server.ConsumerInfo) []object {
 	return list
 }
 
-var holdersDoc = rest.Doc{
-	ID: "listHolders", Summary: "Who holds messages or is to get them",
-	Text:   "Consumers, and channels that hold messages by `basic.get`. Those with the most messages past their deadlines come first.",
-	Answer: []holder{}, Rows: true,
-}
+var holdersDoc = rest.Doc{ID: "listHolders", Summary: "Who holds messages or is to get them", Answer: []holder{}, Rows: true,
+	Text: "Consumers, and channels that hold messages by `basic.get`. Those with the most messages past their deadlines come first."}
 
 // holder is a consumer, or a channel that holds messages: the fields of holderObject.
 type holder struct {

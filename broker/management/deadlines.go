@@ -20,17 +20,13 @@ var deadlineRoutes = []route{
 }
 
 var (
-	deadlinesDoc = rest.Doc{
-		ID: "listDeadlines", Summary: "The next deadlines of queued messages, the earliest first",
+	deadlinesDoc = rest.Doc{ID: "listDeadlines", Summary: "The next deadlines of queued messages, the earliest first", Answer: deadlineList{},
 		Text: "It also says how many there are in all, and in each queue. It looks at every message of the queues.",
 		Query: []rest.Parameter{
 			{Name: "count", Text: "How many to list: 1 to 1000; 20 if it is missing.", Value: int64(0)},
-			{Name: "after", Text: "Only deadlines later than this, Unix ms.", Value: int64(0)},
-			{Name: "before", Text: "Only deadlines up to this, Unix ms.", Value: int64(0)},
+			{Name: "after", Text: "Only deadlines later than this, Unix ms.", Value: int64(0)}, {Name: "before", Text: "Only deadlines up to this, Unix ms.", Value: int64(0)},
 			{Name: "overdue", Text: "Only deadlines that have come.", Value: false},
-		},
-		Answer: deadlineList{},
-	}
+		}}
 	changeDeadlineDoc = rest.Doc{ID: "changeDeadline", Summary: "Move, cancel or fire the deadline of one message", Body: deadlineChange{}, Answer: deadlineChanged{},
 		Text: "The body has one of `by_millis`, `at`, `cancel` and `fire`. 409: the message has another deadline than `was`."}
 	renewLockDoc = rest.Doc{ID: "renewLock", Summary: "Renew the lock of a delivery", Answer: broker.LockAnswer{},

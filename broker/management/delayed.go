@@ -9,14 +9,10 @@ import (
 )
 
 var (
-	delayedDoc = rest.Doc{
-		ID: "listDelayed", Summary: "Messages that wait to be enqueued, in the order of publishing",
-		Query: []rest.Parameter{
-			{Name: "from", Text: "`next` of the answer before; from the first if it is missing.", Value: ""},
-			{Name: "count", Text: "How many to list: 1 to 1000, which is also the default.", Value: int64(0)},
-		},
-		Answer: delayedList{},
-	}
+	delayedDoc = rest.Doc{ID: "listDelayed", Summary: "Messages that wait to be enqueued, in the order of publishing", Answer: delayedList{}, Query: []rest.Parameter{
+		{Name: "from", Text: "`next` of the answer before; from the first if it is missing.", Value: ""},
+		{Name: "count", Text: "How many to list: 1 to 1000, which is also the default.", Value: int64(0)},
+	}}
 	cancelDelayedDoc = rest.Doc{ID: "cancelDelayed", Summary: "Drop a message that waits to be enqueued", Text: "404: it is enqueued or cancelled already."}
 )
 

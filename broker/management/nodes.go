@@ -200,7 +200,7 @@ func (a *API) disk() (free, limit int64) {
 
 // descriptors counts open files and how many there may be.
 func descriptors() (used, most int) {
-	most = filesLimit()
+	most = resources.FilesLimit()
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return 0, most

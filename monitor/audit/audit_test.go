@@ -169,6 +169,30 @@ func TestSearchFindsWhatIsWanted(t *testing.T) {
 	}
 }
 
+// TestNewestFirst: from the end of a file of many blocks come the same records as from its beginning, and only as much is read as is wanted.
+func TestNewestFirst(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "audit-1.jsonl")
+	var text []byte
+	for i := range int64(9000) {
+		r := record(strings.Repeat("x", int(i*7919%200))+fmt.Sprint(i), noon+i)
+		text = append(r.appendJSON(text), '\n')
+	}
+	text = append(append(text, bytes.Repeat([]byte("y"), 3*readBytes)...), '\n') // no record, and longer than a block
+	last := record("last", noon)
+	text = append(append(last.appendJSON(text), '\n'), `{"at":"2001-`...)
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+	forward, backward := found(t, dir, Query{}), found(t, dir, Query{Newest: true})
+	require.Len(t, forward, 9001)
+	slices.Reverse(backward)
+	require.Equal(t, forward, backward)
+	require.Equal(t, "last", found(t, dir, Query{Newest: true, Limit: 1})[0])
+	require.NoError(t, os.WriteFile(path, text[:len(text)-3*readBytes], 0o600))
+	require.Empty(t, found(t, dir, Query{Newest: true, MessageID: "last"}))
+	require.NoError(t, os.WriteFile(path, []byte("\n\n{}\n"), 0o600))
+	require.Len(t, found(t, dir, Query{Newest: true}), len(found(t, dir, Query{})))
+}
+
 // TestFilesAreBoundedAndGoOn: files are ended and the oldest removed; a start goes on with the newest, after a line that was cut.
 func TestFilesAreBoundedAndGoOn(t *testing.T) {
 	dir := t.TempDir()

@@ -118,22 +118,59 @@ func (s *search) give(r Record) error {
 	return nil
 }
 
-// backward gives the last records of a file, the last one first.
+// readBytes is how much of a file is read at a time; a longer line is left out.
+const readBytes = 256 << 10
+
+// backward gives the matching records of a file, the last one first. It reads the file from its end, and no more of it than it needs.
 func (s *search) backward(f file) error {
-	var last []Record
-	err := s.each(f, func(r Record) error {
-		if last = append(last, r); s.q.Limit > 0 && len(last) >= 2*s.q.Limit {
-			last = slices.Delete(last, 0, len(last)-s.q.Limit)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
+	r, err := os.Open(f.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // pruned meanwhile
 	}
-	for _, r := range slices.Backward(last) {
-		if err := s.give(r); err != nil {
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	defer r.Close()
+	at, err := r.Seek(0, io.SeekEnd)
+	block, rest := make([]byte, readBytes), []byte(nil) // rest is the end of a line that begins in the block before
+	for err == nil && at > 0 {
+		n := min(at, readBytes)
+		at -= n
+		if _, err = r.ReadAt(block[:n], at); err != nil {
+			break
+		}
+		if s.ctx.Err() != nil {
+			return s.ctx.Err()
+		}
+		lines := append(block[:n:n], rest...)
+		lines = lines[:bytes.LastIndexByte(lines, '\n')+1] // the last line of the file is being written
+		begins := 0
+		if at > 0 {
+			begins = bytes.IndexByte(lines, '\n') + 1
+		}
+		if rest = append([]byte(nil), lines[:begins]...); len(rest) > readBytes {
+			rest = nil
+		}
+		if err := s.lastFirst(lines[begins:]); err != nil {
 			return err
 		}
+	}
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	return nil
+}
+
+// lastFirst gives the matching records of some lines, the last one first.
+func (s *search) lastFirst(lines []byte) error {
+	for len(lines) > 0 {
+		begins := bytes.LastIndexByte(lines[:len(lines)-1], '\n') + 1
+		if record, ok := s.parse(lines[begins:]); ok {
+			if err := s.give(record); err != nil {
+				return err
+			}
+		}
+		lines = lines[:begins]
 	}
 	return nil
 }
@@ -148,7 +185,7 @@ func (s *search) each(f file, fn func(Record) error) error {
 		return fmt.Errorf("audit: %w", err)
 	}
 	defer r.Close()
-	lines := bufio.NewReaderSize(r, 256<<10)
+	lines := bufio.NewReaderSize(r, readBytes)
 	for n := 0; ; n++ {
 		line, err := lines.ReadSlice('\n')
 		if errors.Is(err, io.EOF) {

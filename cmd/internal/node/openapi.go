@@ -2,26 +2,31 @@ package node
 
 import (
 	"bytes"
+	"compress/gzip"
 	_ "embed"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"net/http"
+	"sync"
 	"time"
 )
 
-// wholeOpenAPI describes all of APIRoutes in OpenAPI 3.1. `make docs` writes it.
+// packedOpenAPI is docs/reference/openapi.json, which describes all of APIRoutes in OpenAPI 3.1. `make docs` writes both.
 //
-//go:embed openapi.json
-var wholeOpenAPI []byte
+//go:embed openapi.json.gz
+var packedOpenAPI []byte
 
-// openAPIHandler answers with the document of the routes that the node serves.
+// openAPIHandler answers with the document of the routes that the node serves. It is made when it is first asked for.
 func openAPIHandler(n *Node, _ *opsEndpoints) http.Handler {
-	document := openAPIOf(n)
-	hash := fnv.New64a()
-	_, _ = hash.Write(document) // never fails
-	tag := fmt.Sprintf(`"%x"`, hash.Sum64())
+	made := sync.OnceValues(func() (document []byte, tag string) {
+		document = openAPIOf(n)
+		hash := fnv.New64a()
+		_, _ = hash.Write(document) // never fails
+		return document, fmt.Sprintf(`"%x"`, hash.Sum64())
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		document, tag := made()
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-cache") // it changes with Curfew and its settings
 		w.Header().Set("ETag", tag)
@@ -29,7 +34,7 @@ func openAPIHandler(n *Node, _ *opsEndpoints) http.Handler {
 	})
 }
 
-// openAPIOf is wholeOpenAPI without the paths that the node does not serve, and with its version.
+// openAPIOf is the document of all routes without the paths that the node does not serve, and with its version.
 func openAPIOf(n *Node) []byte {
 	served := map[string]bool{}
 	for _, one := range ownRoutes(n) {
@@ -49,8 +54,12 @@ func openAPIOf(n *Node) []byte {
 		Paths      map[string]json.RawMessage `json:"paths"`
 		Components json.RawMessage            `json:"components"`
 	}
-	if err := json.Unmarshal(wholeOpenAPI, &document); err != nil {
-		panic("node: openapi.json: " + err.Error())
+	whole, err := gzip.NewReader(bytes.NewReader(packedOpenAPI))
+	if err == nil {
+		err = json.NewDecoder(whole).Decode(&document)
+	}
+	if err != nil {
+		panic("node: openapi.json.gz: " + err.Error())
 	}
 	for path := range document.Paths {
 		if !served[path] {
@@ -60,7 +69,7 @@ func openAPIOf(n *Node) []byte {
 	document.Info["version"] = n.build.Version
 	text, err := json.Marshal(&document)
 	if err != nil {
-		panic("node: openapi.json: " + err.Error())
+		panic("node: openapi.json.gz: " + err.Error())
 	}
 	return text
 }

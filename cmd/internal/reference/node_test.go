@@ -24,12 +24,12 @@ import (
 
 // running is a node in this process, with all parts that report metrics. Redis, the collector and RabbitMQ are not there.
 type running struct {
-	t                  *testing.T
-	amqp, web, ops     string // addresses
-	metrics            *prometheus.Registry
-	broker             bool
-	channel            *amqp091.Channel
-	seq, letter, token string // of a message in orders, of one in orders.dead, of a lock
+	t              *testing.T
+	amqp, web, ops string // addresses
+	metrics        *prometheus.Registry
+	broker         bool
+	channel        *amqp091.Channel
+	token          string // of a lock
 }
 
 const nobody = "127.0.0.1:1"

@@ -3,8 +3,10 @@ package reference
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"encoding"
 	"encoding/json"
+	"io"
 	"net/http"
 	"os"
 	"reflect"
@@ -26,10 +28,26 @@ import (
 
 // TestOpenAPIIsCurrent: the document that Curfew serves is made of its routes, and is valid.
 func TestOpenAPIIsCurrent(t *testing.T) {
-	path := root + "/cmd/internal/node/openapi.json"
+	path, text := root+"/docs/reference/openapi.json", documentText(t)
 	old, err := os.ReadFile(path)
 	require.NoError(t, err)
-	keep(t, path, string(old), documentText(t), func(text string) string { return text })
+	keep(t, path, string(old), text, func(text string) string { return text })
+
+	path = root + "/cmd/internal/node/openapi.json.gz"
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer file.Close()
+	packed, err := gzip.NewReader(file)
+	require.NoError(t, err)
+	old, err = io.ReadAll(packed)
+	require.NoError(t, err)
+	keep(t, path, string(old), text, func(text string) string {
+		var out bytes.Buffer
+		w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
+		_, _ = io.WriteString(w, text)
+		require.NoError(t, w.Close())
+		return out.String()
+	})
 }
 
 // documentText is the document of all routes in JSON.

@@ -10,13 +10,7 @@ fi
 
 [ -d /run/systemd/system ] || exit 0
 systemctl daemon-reload
-case "$1" in
-configure) upgrade=$2 ;;
-2) upgrade=yes ;;
-*) upgrade= ;;
+case "$1 $2" in
+"configure " | "1 ") echo "Curfew is not started yet. Settings: /etc/curfew/curfew.env. To start it: systemctl enable --now curfew" ;;
+*) systemctl try-restart curfew.service ;;
 esac
-if [ -n "$upgrade" ]; then
-	systemctl try-restart curfew.service
-else
-	echo "Curfew is not started yet. Settings: /etc/curfew/curfew.env. To start it: systemctl enable --now curfew"
-fi

@@ -19,7 +19,7 @@ import (
 const (
 	// searchTime bounds the search of one page, and countTime the count of its groups unless somebody asks for all.
 	searchTime = 10 * time.Second
-	countTime  = 120 * time.Millisecond
+	countTime  = 60 * time.Millisecond
 	// listRows is how many messages one page shows, and rowBody how many bytes of each body are read for its first line.
 	listRows = 50
 	rowBody  = 2 << 10

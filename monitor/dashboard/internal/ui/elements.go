@@ -115,7 +115,7 @@ func Table(headings []string, rows g.Group) g.Node {
 
 // PlainTable is a Table without links and buttons: where it is wider than the screen, the keyboard scrolls it. label says what it lists.
 func PlainTable(label string, headings []string, rows g.Group) g.Node {
-	return h.Div(h.Class("scroll"), h.Role("region"), h.Aria("label", label), h.TabIndex("0"), h.Table(less(headings),
+	return h.Div(h.Class("scroll"), h.Role("group"), h.Aria("label", label), h.TabIndex("0"), h.Table(less(headings),
 		h.THead(h.Tr(g.Map(headings, Heading))),
 		h.TBody(rows)))
 }

@@ -2,7 +2,11 @@
 
 package resources
 
-import "golang.org/x/sys/unix"
+import (
+	"math"
+
+	"golang.org/x/sys/unix"
+)
 
 // DiskSpace is what the file system dir is in has free for this process and in
 // all, in bytes.
@@ -12,4 +16,13 @@ func DiskSpace(dir string) (free, all int64, err error) {
 		return 0, 0, err
 	}
 	return int64(st.Bavail) * int64(st.Bsize), int64(st.Blocks) * int64(st.Bsize), nil
+}
+
+// FilesLimit is how many files the process may have open; 0 if that is not known.
+func FilesLimit() int {
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {
+		return 0
+	}
+	return int(min(l.Cur, math.MaxInt32))
 }

@@ -14,3 +14,6 @@ func DiskSpace(dir string) (free, all int64, err error) {
 	}
 	return int64(available), int64(total), nil
 }
+
+// FilesLimit: Windows has no limit on open files and sockets.
+func FilesLimit() int { return 0 }
