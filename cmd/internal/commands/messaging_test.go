@@ -80,6 +80,7 @@ func TestDeleteKeepsWaitingDeadLetters(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, c.Wait())
 	r.waits("retained", 0)
+	time.Sleep(100 * time.Millisecond) // until its target has refused it
 	assert.Contains(t, r.fails("delete", "queue", "retained"), "not empty")
 	r.ok("delete", "queue", "retained", "--confirm", "0")
 }

@@ -271,10 +271,10 @@ func (f *Form) Typed(text string) g.Node {
 	return f.Field("Type "+format.Visible(text)+" to confirm", "confirm", "", g.Attr("size", "10"), h.Required(), h.AutoFocus())
 }
 
-// Confirmed reports whether somebody typed what they were asked for.
+// Confirmed reports whether somebody typed what they were asked for, as it is or as Typed shows it.
 func (f *Form) Confirmed(text string) bool {
 	typed := strings.TrimSpace(f.Get("confirm"))
-	if typed == text {
+	if typed == strings.TrimSpace(text) || typed == strings.TrimSpace(format.Visible(text)) {
 		return true
 	}
 	f.Wrong("confirm", fmt.Sprintf("Nothing was deleted: %q is not what is asked for.", typed))
