@@ -3,6 +3,7 @@ package operate_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ type site struct {
 	q, dlq  *broker.Queue
 	records *observer.ObservedLogs
 	metrics *prometheus.Registry
+	mu      sync.Mutex // of changes: a timer writes the sum of many attempts
 	changes []operate.Change
 }
 
@@ -45,7 +47,7 @@ func newSite(t *testing.T) *site {
 	core, records := observer.New(zap.InfoLevel)
 	s := &site{t: t, b: b, records: records, metrics: prometheus.NewRegistry()}
 	s.Operations, err = operate.New(operate.Options{Broker: b, Server: server.New(server.Options{Broker: b}), Replays: replays, Log: zap.New(core), Registerer: s.metrics,
-		Changed: func(c operate.Change) { s.changes = append(s.changes, c) }})
+		Changed: func(c operate.Change) { s.mu.Lock(); defer s.mu.Unlock(); s.changes = append(s.changes, c) }})
 	require.NoError(t, err)
 	s.q = s.declare("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 	s.dlq = s.declare("dlq", nil)
