@@ -9,8 +9,8 @@ import (
 	"curfew/monitor/dashboard/internal/format"
 )
 
-// TestConfirmedAsShown: a name that nobody can type as it is counts as the page shows it.
-func TestConfirmedAsShown(t *testing.T) {
+// TestNamesThatNobodyCanType are confirmed as the page shows them.
+func TestNamesThatNobodyCanType(t *testing.T) {
 	for _, name := range []string{"orders", " a", "a ", "a\u200bb", "a\nb"} {
 		require.True(t, NewForm(url.Values{"confirm": {name}}).Confirmed(name), "%q", name)
 		require.True(t, NewForm(url.Values{"confirm": {format.Visible(name)}}).Confirmed(name), "%q", name)
