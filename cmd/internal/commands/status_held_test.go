@@ -63,7 +63,7 @@ func TestHeldIsNotNext(t *testing.T) {
 	both := `\ndeadlines        2 pending, next in (1h0m0s|59m\d+s) \(20\S+Z\), 1 held past its deadline \(see curfew consumers\)\n`
 	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Regexp(c, both, r.ok("status")) }, time.Minute, 20*time.Millisecond)
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		assert.Regexp(c, `\ndeadlines +2, next \d+s ago, held\n`, r.ok("queue", "show", "orders"))
+		assert.Regexp(c, `\ndeadlines +2, the first \d+s ago, held\n`, r.ok("queue", "show", "orders"))
 	}, time.Minute, 20*time.Millisecond)
 	assert.Regexp(t, `\norders +1 +20\S+Z  \d+s ago, held  unacked `, r.ok("deadlines", "list"))
 	require.NoError(t, d.Ack(false))

@@ -55,12 +55,12 @@ func (q *queuedDeadline) in() string {
 	return text
 }
 
-// next is the same for a sentence.
-func (q *queuedDeadline) next() string {
+// first is the same in a sentence about the first deadline of a queue.
+func (q *queuedDeadline) first() string {
 	if q.Overdue {
-		return q.in()
+		return "the first " + q.in()
 	}
-	return "in " + q.in()
+	return "next in " + q.in()
 }
 
 func (d *deadlines) list() *cobra.Command {
