@@ -102,11 +102,7 @@ func (p *queuePage) warning() g.Node {
 	if f.FirstMiss != 0 {
 		text += ", the first " + format.Until(f.FirstMiss, p.Now)
 	}
-	how := "warn"
-	if f.AtRisk {
-		how = "bad"
-	}
-	return h.P(h.Class("verdict "+how), g.Text(text+": "+why(p.Consumers, f.Rate)+". Add consumers, or give messages more time."))
+	return h.P(h.Class("verdict "+ui.RiskClass(f.AtRisk)), g.Text(text+": "+why(p.Consumers, f.Rate)+". Add consumers, or give messages more time."))
 }
 
 func why(consumers int, rate float64) string {
