@@ -256,11 +256,14 @@ func Due(at, now int64) g.Node {
 }
 
 // Severity is the severity of an alert.
-func Severity(of string) g.Node {
-	if of == "critical" {
-		return Class("tag bad", g.Text(of))
+func Severity(of string) g.Node { return SeverityTag(of, of) }
+
+// SeverityTag is a text in the color of a severity.
+func SeverityTag(severity, text string) g.Node {
+	if severity == "critical" {
+		return Class("tag bad", g.Text(text))
 	}
-	return Class("tag warn", g.Text(of))
+	return Class("tag warn", g.Text(text))
 }
 
 // Unseen is text that only screen readers present.
