@@ -76,7 +76,7 @@ func New(o Options) (*Dashboard, error) {
 	}
 	d.groups = []ui.Group{d.overview().Group(), alerts.Pages{Alerts: o.Alerts, Site: answers{d}, Record: d.record}.Group()}
 	if o.Operations != nil {
-		d.groups = append(d.groups, letters.Pages{Operations: o.Operations, Site: answers{d}, Log: d.log}.Group())
+		d.groups = append(d.groups, letters.Pages{Operations: o.Operations, Forecasts: d.forecasts, Site: answers{d}, Log: d.log}.Group())
 		d.groups = append(d.groups, connections.New(o.Operations, answers{d}).Group(), topology.Pages{Operations: o.Operations, Site: answers{d}}.Group(),
 			admin.Pages{Operations: o.Operations, Site: answers{d}}.Group())
 	}

@@ -60,24 +60,13 @@ func firingRow(a alert.Status) g.Node {
 	return h.Tr(
 		h.Td(ui.Severity(a.Severity)),
 		h.Td(ui.Name(format.Sentence(a.Finding)), h.Br(), h.Span(h.Class("faint"), h.Title(a.Alertname), g.Text(cmp.Or(advice[a.Event], a.Alertname)))),
-		h.Td(state(a)),
+		h.Td(ui.AlertState(a.Severity, a.State)),
 		h.Td(h.Time(h.Title(format.Instant(a.LastAt)), g.Text(format.Instant(a.StartsAt)))),
 		h.Td(h.Class("tight"), ui.Spaced(
 			ui.Follow("related", a.Links["audit"], "What expired"),
 			ui.Follow("related", a.Links["dead_letters"], "Dead letters"),
 			g.If(a.Runbook != "", ui.Outside(a.Runbook, "What to do")))),
 		h.Td(h.Class("tight"), g.If(a.State != "silenced", ui.Link(silence, g.Text("Silence…")))))
-}
-
-// state says that an alert fires in the color of its severity.
-func state(a alert.Status) g.Node {
-	switch a.State {
-	case "firing":
-		return ui.SeverityTag(a.Severity, a.State)
-	case "silenced":
-		return ui.Faint(a.State)
-	}
-	return ui.Class("tag", g.Text(a.State))
 }
 
 // advice is what to do about an event, in one sentence or two. The runbooks say more.

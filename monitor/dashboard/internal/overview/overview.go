@@ -295,11 +295,11 @@ const (
 func (o *overview) firing(severity string) (list []line) {
 	for _, a := range o.Alerts {
 		if a.State == firing && (a.Severity == critical) == (severity == critical) {
-			text := a.Finding
+			text := "· " + a.Finding
 			if a.Labels["queue"] == "" {
 				text = format.Sentence(a.Summary)
 			}
-			list = append(list, line{VHost: a.Labels["vhost"], Name: a.Labels["queue"], Text: text + ", since " + format.Clock(a.StartsAt.UnixMilli()) + " UTC"})
+			list = append(list, line{VHost: a.Labels["vhost"], Name: a.Labels["queue"], Text: text + " · since " + format.Clock(a.StartsAt.UnixMilli()) + " UTC"})
 		}
 	}
 	if more := len(list) - verdictAlerts; more > 0 {

@@ -139,7 +139,7 @@ func (o *overview) alerts() g.Node {
 		return ui.Card("alerts", "Alerts", all, ui.Empty(g.Text("No alerts.")))
 	}
 	return ui.Card("alerts", "Alerts", all, h.Ul(h.Class("alerts"), g.Map(o.Alerts, func(a alert.Status) g.Node {
-		return h.Li(ui.Severity(a.Severity), g.Text(" "), h.Span(ui.Name(a.Summary)), g.Text(" "), ui.Faint(a.State))
+		return h.Li(ui.Severity(a.Severity), g.Text(" "), h.Span(ui.Name(format.Sentence(a.Summary))), g.Text(" "), ui.AlertState(a.Severity, a.State))
 	})))
 }
 

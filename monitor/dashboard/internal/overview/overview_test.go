@@ -55,10 +55,10 @@ func TestVerdictsNameAlerts(t *testing.T) {
 		o.Alerts = append(o.Alerts, alert.Status{Summary: "c" + strconv.Itoa(i), State: "firing", Severity: "critical", StartsAt: since}, alert.Status{Summary: "pending", State: "pending", Severity: "critical"})
 	}
 	o.Alerts = append(o.Alerts, alert.Status{Finding: "w", State: "firing", Severity: "warning", StartsAt: since, Labels: map[string]string{"vhost": "v", "queue": "<q>"}})
-	require.Equal(t, lines("C0, since 00:00:00 UTC", "C1, since 00:00:00 UTC", "C2, since 00:00:00 UTC", "and 7 more"), o.firing("critical"))
+	require.Equal(t, lines("C0 · since 00:00:00 UTC", "C1 · since 00:00:00 UTC", "C2 · since 00:00:00 UTC", "and 7 more"), o.firing("critical"))
 	var page strings.Builder
 	require.NoError(t, verdict{More: o.firing("")}.draw().Render(&page))
-	require.Contains(t, page.String(), `<b><a href="/queue?name=%3Cq%3E&amp;vhost=v">&lt;q&gt;</a> <span class="faint">v</span></b> w, since 00:00:00 UTC`)
+	require.Contains(t, page.String(), `<b><a href="/queue?name=%3Cq%3E&amp;vhost=v">&lt;q&gt;</a> <span class="faint">v</span></b> · w · since 00:00:00 UTC`)
 }
 
 // TestRedisIsAway: since when, then that nothing is lost, then what to do, and last the error.
