@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"curfew/broker/operate"
@@ -52,6 +54,8 @@ type overview struct {
 	Firing, Critical int      // alerts
 	Undelivered      []string // why alerts do not arrive where they should
 	Audited          bool
+	Broker           string   // the AMQP URL for clients, as far as it is known; "": there is no broker here
+	Site             string   // the URL of this dashboard
 	Remote           bool     // a RabbitMQ has the messages: nothing is known of a store, of publishers and the like
 	Troubles         []string // with that RabbitMQ
 }
@@ -95,6 +99,7 @@ type Pages struct {
 	Alerts     *alert.Alerts       // nil: none
 	History    *history.History    // nil: none
 	Audited    bool
+	AMQP       *net.TCPAddr // where clients connect; nil: not known
 	// Troubles are those with the RabbitMQ that has the messages; nil: the broker is in this process.
 	Troubles func() []string
 
@@ -122,6 +127,7 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if err := o.count(r.Context(), d.Operations, v); err != nil {
 		return nil, err
 	}
+	o.address(r, d.AMQP)
 	if d.Monitor != nil {
 		o.watch(d.Monitor, r.URL.Query())
 		if d.Operations != nil {
@@ -147,6 +153,22 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	o.Alerts = o.Alerts[:min(len(o.Alerts), overviewAlerts)]
 	o.History = trends.New(d.History, "/", r.URL.Query(), "", "")
 	return o, nil
+}
+
+// address finds out how this Curfew is reached: where it listens on all addresses, by the name that the browser has for it.
+func (o *overview) address(r *http.Request, amqp *net.TCPAddr) {
+	o.Site = "http://" + r.Host
+	if r.TLS != nil {
+		o.Site = "https://" + r.Host
+	}
+	if amqp == nil {
+		return
+	}
+	host := amqp.IP.String()
+	if amqp.IP.IsUnspecified() {
+		host = (&url.URL{Host: r.Host}).Hostname()
+	}
+	o.Broker = "amqp://" + net.JoinHostPort(host, strconv.Itoa(amqp.Port))
 }
 
 // count sums up the queues.

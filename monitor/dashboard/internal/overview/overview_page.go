@@ -12,13 +12,26 @@ import (
 
 func (o *overview) Draw(*ui.Info) ui.Drawing {
 	columns := func(parts ...g.Node) g.Node { return h.Div(append([]g.Node{h.Class("columns")}, parts...)...) }
-	live := g.Group{o.verdicts(), o.figures(), o.Timeline.draw()}
+	live := g.Group{o.verdicts(), o.figures(), o.start(), o.Timeline.draw()}
 	if o.Watched {
 		live = append(live, columns(o.forecasts(), o.components()), o.History.Draw(), columns(o.lateness(), o.alerts(), o.expired()))
 	} else {
 		live = append(live, o.History.Draw(), columns(o.alerts(), o.components()))
 	}
 	return ui.Drawing{Charts: o.History != nil, Live: live}
+}
+
+// start is what to do with a Curfew that is empty.
+func (o *overview) start() g.Node {
+	if o.Broker == "" || o.Queues > 0 {
+		return nil
+	}
+	const demo = "demo-command"
+	return ui.Card("start", "Start here", nil, ui.Facts(
+		ui.Fact("Clients connect to", ui.Code(o.Broker)),
+		ui.Fact("Or fill it with examples", h.Span(h.Class("bodytools"), h.Data("keep", demo),
+			h.Code(h.ID(demo), g.Text("curfew demo --against "+o.Site)), g.Text(" "),
+			h.Button(h.Type("button"), h.Class("quiet"), h.Data("copy", demo), g.Attr("hidden"), g.Text("Copy"))))))
 }
 
 // verdicts is the banner.
