@@ -26,7 +26,7 @@ PRIVILEGED = ^Test(Amqp091Own|DiskFull|DiskFails|DiskStandsStill|SuspendedWhileD
 LONG = ^Test(TornTailAtEveryByte|KilledReplay|ManyLetters|CausesOfManyLettersMoveThem|ForecastComesTrue|TreeLikeASet)$$
 
 .DEFAULT_GOAL := help
-.PHONY: .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image release release-check set-version clean
+.PHONY: .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long help build run demo check lint test test-privileged test-rabbitmq4 deps fuzz soak bench docs microbench image release release-check set-version clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,11 +52,13 @@ $(LINT): # built once, with Go alone
 	mv .cache/bin/golangci-lint $@
 
 test: deps $(LINT) ## everything, with the race detector, against real Redis, RabbitMQ and foreign clients (12 minutes)
-	CRASH_POINTS=some $(RACED) -skip '$(LONG)' $(UNIT) ./integration/simulation
-	$(MAKE) --no-print-directory -j2 .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long
+	$(MAKE) --no-print-directory -j2 .test-units .test-rabbitmq .test-in-process .test-kubernetes .test-release .test-faults .test-long
 	$(RELEASED) -p 1 -parallel 6 -skip '$(IN_PROCESS)|$(PRIVILEGED)|^TestSimulation' $(filter-out %/rabbitmq %/faults,$(INTEGRATION))
 
-# Two of these run at a time: they wait for other processes more than they compute. What measures lateness in milliseconds is not among them.
+# Two of these run at a time: the unit tests keep the processors busy, the others mostly wait for other processes. What measures lateness in
+# milliseconds is not among them.
+.test-units:
+	CRASH_POINTS=some $(RACED) -skip '$(LONG)' $(UNIT) ./integration/simulation
 .test-rabbitmq:
 	$(RELEASED) -parallel 6 ./integration/rabbitmq
 .test-in-process:

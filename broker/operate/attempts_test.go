@@ -24,22 +24,22 @@ func TestAttemptsAreBounded(t *testing.T) {
 			_, err := s.PurgeQueue(t.Context(), nobody, dlq)
 			require.True(t, operate.Refused(err))
 		}
-		require.Len(t, s.changes, 30)
+		require.Len(t, s.changed(), 30)
 		_, err := s.PurgeQueue(t.Context(), other, dlq)
 		require.Error(t, err)
 		_, err = s.SetUser(t.Context(), root, access.User{Name: "new"})
 		require.NoError(t, err)
-		require.Len(t, s.changes, 32, "others are recorded, and what is done")
+		require.Len(t, s.changed(), 32, "others are recorded, and what is done")
 
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.Len(t, s.changes, 33)
-		sum := s.changes[32]
+		require.Len(t, s.changed(), 33)
+		sum := s.changed()[32]
 		require.Equal(t, operate.Change{Operation: operate.ManyAttempts, By: nobody, Result: "refused", Detail: "attempts 970"}, sum)
 		require.Equal(t, 33, s.records.Len())
 		_, err = s.PurgeQueue(t.Context(), nobody, dlq)
 		require.Error(t, err)
-		require.Len(t, s.changes, 34, "the next minute begins")
+		require.Len(t, s.changed(), 34, "the next minute begins")
 	})
 }
 

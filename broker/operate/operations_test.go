@@ -3,6 +3,8 @@ package operate_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,6 +33,7 @@ type site struct {
 	q, dlq  *broker.Queue
 	records *observer.ObservedLogs
 	metrics *prometheus.Registry
+	mu      sync.Mutex // of changes: a timer writes the sum of many attempts
 	changes []operate.Change
 }
 
@@ -45,11 +48,18 @@ func newSite(t *testing.T) *site {
 	core, records := observer.New(zap.InfoLevel)
 	s := &site{t: t, b: b, records: records, metrics: prometheus.NewRegistry()}
 	s.Operations, err = operate.New(operate.Options{Broker: b, Server: server.New(server.Options{Broker: b}), Replays: replays, Log: zap.New(core), Registerer: s.metrics,
-		Changed: func(c operate.Change) { s.changes = append(s.changes, c) }})
+		Changed: func(c operate.Change) { s.mu.Lock(); defer s.mu.Unlock(); s.changes = append(s.changes, c) }})
 	require.NoError(t, err)
 	s.q = s.declare("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 	s.dlq = s.declare("dlq", nil)
 	return s
+}
+
+// changed are the changes that were recorded so far.
+func (s *site) changed() []operate.Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.changes)
 }
 
 func (s *site) declare(name string, args amqp.Table) *broker.Queue {
@@ -166,9 +176,9 @@ func TestChangesAreRecorded(t *testing.T) {
 	}
 	require.Equal(t, []string{"purge_dead_letters user done", "purge_queue other refused", "purge_queue user failed", "cancel_delayed other refused"}, results)
 	require.EqualValues(t, 3, s.records.All()[0].ContextMap()["messages"])
-	require.Len(t, s.changes, len(results), "whoever asked for them is told the same")
-	require.Equal(t, operate.Change{Operation: operate.PurgeDeadLetters, By: user, At: dlq, Result: "done", Detail: "messages 3"}, s.changes[0])
-	require.Contains(t, s.changes[1].Detail, operate.ErrNoEntry.Error())
+	require.Len(t, s.changed(), len(results), "whoever asked for them is told the same")
+	require.Equal(t, operate.Change{Operation: operate.PurgeDeadLetters, By: user, At: dlq, Result: "done", Detail: "messages 3"}, s.changed()[0])
+	require.Contains(t, s.changed()[1].Detail, operate.ErrNoEntry.Error())
 	count, err := testutil.GatherAndCount(s.metrics, "curfew_operations_total")
 	require.NoError(t, err)
 	require.Equal(t, 4, count)
