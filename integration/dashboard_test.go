@@ -210,7 +210,7 @@ func TestDashboardByKeyboard(t *testing.T) {
 	b.do(chromedp.KeyEvent(kb.Enter)) // sorts by name, the other way round
 	b.until("document.readyState === 'complete' && document.querySelector('th[aria-sort=descending]') !== null")
 	b.do(chromedp.Focus("#pause"), chromedp.KeyEvent(" "))
-	b.until("document.getElementById('pause').innerText === 'Paused'")
+	b.until("document.getElementById('pause').innerText === 'Updates paused'")
 	b.quiet()
 }
 

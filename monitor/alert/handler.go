@@ -28,6 +28,7 @@ type Status struct {
 	// Links are paths of the dashboard's pages about it, by what they show: "queue", "audit", "dead_letters".
 	Links map[string]string `json:"-"`
 	kind  Kind
+	none  bool // it is about to be over
 	// Runbook is the address of its page; "": nobody has said where they are.
 	Runbook string `json:"-"`
 }
@@ -88,7 +89,10 @@ type SilenceRequest struct {
 	Duration string `json:"duration"` // how long it lasts, such as 30m or 8h
 }
 
-// List returns the alerts that are not over, the worst severity first.
+// states are those of alerts, the most urgent first.
+var states = []string{"firing", "pending", "silenced"}
+
+// List returns the alerts that are not over: those that fire first, of these the worst severity first, and last what is about to be over.
 func (a *Alerts) List() []Status {
 	a.lookAtHolders(time.Now())
 	list := a.tracker.list(time.Now())
@@ -98,7 +102,12 @@ func (a *Alerts) List() []Status {
 	for i := range list {
 		list[i].Runbook = from.runbook(list[i].kind)
 	}
-	rank := func(s Status) int { return slices.Index(severities, s.Severity) }
+	rank := func(s Status) (n int) {
+		if s.none {
+			n = 1
+		}
+		return (n*len(states)+slices.Index(states, s.State))*len(severities) + slices.Index(severities, s.Severity)
+	}
 	slices.SortFunc(list, func(a, b Status) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.StartsAt.Compare(b.StartsAt), cmp.Compare(a.Summary, b.Summary))
 	})

@@ -259,6 +259,9 @@ func (n *notification) summary() string {
 	return text + n.top()
 }
 
+// none reports whether consumers hold no message past its deadline any more. The alert is about to be over.
+func (a *alert) none() bool { return a.kind == HeldPastDeadline && a.Count == 0 && a.detail != "" }
+
 func (a *alert) summary() string {
 	return a.says(fmt.Sprintf(" in queue %q of vhost %q", a.queue, a.vhost))
 }
@@ -289,9 +292,12 @@ func (a *alert) says(where string) string {
 	case NotificationsDropped:
 		return fmt.Sprintf("%s: %d", text, a.Count)
 	case AtRisk, HeldPastDeadline:
+		if a.none() {
+			return "consumers held messages past their deadlines" + where + ": " + a.detail
+		}
 		text = fmt.Sprintf("%s: %d%s", text, a.Count, where)
 		if a.detail != "" {
-			text += ": " + a.detail
+			text += "; " + a.detail
 		}
 		return text
 	default:

@@ -44,7 +44,8 @@ func TestAlertsByQueue(t *testing.T) {
 	require.Contains(t, page, "Messages expired unconsumed: 7<br>")
 	require.Contains(t, page, `href="/audit?queue=a%26b&amp;vhost=%2F"`)
 	require.Contains(t, page, `href="/dead-letter?name=curfew.undeliverable&amp;queue=a%26b&amp;vhost=%2F"`)
-	require.Contains(t, page, `<th scope="rowgroup" colspan="5">Curfew itself</th>`)
+	require.Contains(t, page, `<th scope="rowgroup" colspan="6">Curfew itself</th>`)
+	require.Contains(t, page, "Declare the dead-letter exchange")
 	require.NotContains(t, page, "What to do", "nobody has said where the runbooks are")
 }
 

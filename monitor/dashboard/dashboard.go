@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -36,7 +37,9 @@ type Options struct {
 	History           *history.History // nil: none
 	RabbitMQ          RabbitMQ         // nil: none; not together with Operations
 	Instance, Version string
-	Log               *zap.Logger
+	// AMQP is the port where clients connect, and the address if it is not all of them; nil: there is no broker.
+	AMQP *net.TCPAddr
+	Log  *zap.Logger
 	// Every is how often live parts are updated; 0: 2 s.
 	Every time.Duration
 }
@@ -76,7 +79,7 @@ func New(o Options) (*Dashboard, error) {
 	}
 	d.groups = []ui.Group{d.overview().Group(), alerts.Pages{Alerts: o.Alerts, Site: answers{d}, Record: d.record}.Group()}
 	if o.Operations != nil {
-		d.groups = append(d.groups, letters.Pages{Operations: o.Operations, Site: answers{d}, Log: d.log}.Group())
+		d.groups = append(d.groups, letters.Pages{Operations: o.Operations, Forecasts: d.forecasts, Site: answers{d}, Log: d.log}.Group())
 		d.groups = append(d.groups, connections.New(o.Operations, answers{d}).Group(), topology.Pages{Operations: o.Operations, Site: answers{d}}.Group(),
 			admin.Pages{Operations: o.Operations, Site: answers{d}}.Group())
 	}
@@ -86,7 +89,7 @@ func New(o Options) (*Dashboard, error) {
 
 // overview has the first page.
 func (d *Dashboard) overview() *overview.Pages {
-	p := &overview.Pages{State: d.state, Operations: d.Operations, Monitor: d.Monitor, Alerts: d.Alerts, History: d.History, Audited: d.Audit != nil}
+	p := &overview.Pages{State: d.state, Operations: d.Operations, Monitor: d.Monitor, Alerts: d.Alerts, History: d.History, Audited: d.Audit != nil, AMQP: d.AMQP}
 	if d.RabbitMQ != nil {
 		p.Troubles = d.RabbitMQ.Health
 	}

@@ -59,7 +59,7 @@ func menu(s *ui.Info) g.Node {
 
 // who shows the user's name and the button to log out.
 func who(s *ui.Info) g.Node {
-	pause := h.Button(h.Type("button"), h.ID("pause"), h.Class("quiet"), h.Aria("pressed", "false"), g.Attr("hidden"), g.Text("Pause"))
+	pause := h.Button(h.Type("button"), h.ID("pause"), h.Class("quiet"), h.Aria("pressed", "false"), g.Attr("hidden"), h.Title("Stop updating this page. Nothing else is paused."), g.Text("Pause updates"))
 	out := h.Form(h.Method("post"), h.Action("/logout"), h.Button(h.Class("quiet"), g.Text("Log out")))
 	return h.Div(h.Class("who"),
 		g.If(s.Live != "", pause),

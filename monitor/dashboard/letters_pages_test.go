@@ -206,6 +206,7 @@ func TestMessagePage(t *testing.T) {
 	require.Contains(t, body, "unpacked")
 	require.Contains(t, body, "1970-01-01 00:13:20 UTC")
 	require.Contains(t, body, ", 2 times since")
+	require.Contains(t, body, `<p class="summary"><b>Expired</b> in <a href="/queue?name=q&amp;vhost=%2F">q</a> 2 times, for the first time at 1970-01-01 00:13:20 UTC.</p>`)
 	require.Contains(t, page("1&raw=1"), `class="hex whole"`)
 	require.Contains(t, page("2"), "This is the beginning")
 	require.Contains(t, page("3"), "unpack gzip")

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
@@ -41,4 +42,16 @@ func TestDeadlinesOfManyQueues(t *testing.T) {
 	require.Contains(t, page, "And 3 more queues.")
 	require.Equal(t, 200, strings.Count(page, "Only these"))
 	require.NotContains(t, s.get("/deadlines?vhost=/&queue=q1").body, "more queue")
+}
+
+// TestEmptyOverviewSaysHowToStart: where clients connect, and a command that fills it; once there is a queue, nothing of that.
+func TestEmptyOverviewSaysHowToStart(t *testing.T) {
+	s := newSite(t)
+	s.with(func(o *Options) { o.AMQP = &net.TCPAddr{IP: net.IPv6unspecified, Port: 5672} })
+	s.logIn("root")
+	page := s.get("/").body
+	require.Contains(t, page, "<code>amqp://127.0.0.1:5672</code>", "by the name that the browser has for it")
+	require.Contains(t, page, "curfew demo --against "+s.url+"</code>")
+	s.queue("/", "q", nil)
+	require.NotContains(t, s.get("/").body, "curfew demo")
 }

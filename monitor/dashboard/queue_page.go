@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"slices"
+	"strings"
 
 	"curfew/monitor/dashboard/internal/connections"
 	"curfew/monitor/dashboard/internal/content"
@@ -16,7 +17,7 @@ import (
 func (p *queuePage) Draw(s *ui.Info) ui.Drawing {
 	return ui.Drawing{
 		Top: g.Group{
-			ui.Crumbs("/queues", "Queues", p.VHost), h.H1(ui.Name(p.Name)),
+			ui.Crumbs("/queues", "Queues", p.VHost), h.H1(ui.Name(p.Name)), p.summary(),
 			topology.QueueMenu(p.VHost, p.Name),
 			ui.Done(p.Changed),
 		},
@@ -24,6 +25,37 @@ func (p *queuePage) Draw(s *ui.Info) ui.Drawing {
 		Bottom: g.Group{p.Peek.draw(s, p.Now), p.bindings(s), p.settings()},
 		Charts: p.History != nil,
 	}
+}
+
+// summary says how long messages live here, and where they go when they die.
+func (p *queuePage) summary() g.Node {
+	lives := g.Group{ui.Bold("No TTL"), g.Text(" of the queue's own: only a message's expiration counts")}
+	if p.TTLMillis >= 0 {
+		lives = g.Group{ui.Bold("TTL " + format.Millis(p.TTLMillis)), g.Text(" ("), p.ttlFrom(), g.Text("), or a message's expiration if that is shorter")}
+	}
+	to := g.Group{g.Text("dead letters → "), ui.Name(deadLettersTo(&p.Queue))}
+	switch {
+	case !p.DeadLetters:
+		to = g.Group{ui.Class("warn", g.Text("no dead-letter exchange: what expires is dropped"))}
+	case p.DeadLetterExchange == "" && p.DeadLetterKey != "":
+		to = g.Group{g.Text("dead letters → "), ui.Link(ui.QueueURL(p.VHost, p.DeadLetterKey), ui.Name(p.DeadLetterKey))}
+	}
+	return h.P(h.Class("summary"), lives, g.Text(" · "), to)
+}
+
+// ttlFrom is what set the time to live in force, the shortest of those set.
+func (p *queuePage) ttlFrom() g.Node {
+	if n, ok := p.Effective.Integer("message-ttl"); !ok || n != p.TTLMillis {
+		return g.Text("argument x-message-ttl")
+	}
+	var names []string
+	if p.Policy != "" {
+		names = append(names, "policy "+p.Policy)
+	}
+	if p.OperatorPolicy != "" {
+		names = append(names, "operator policy "+p.OperatorPolicy)
+	}
+	return g.Text(format.Visible(strings.Join(names, " or ")))
 }
 
 func (p *queuePage) figures() g.Node {
@@ -70,11 +102,7 @@ func (p *queuePage) warning() g.Node {
 	if f.FirstMiss != 0 {
 		text += ", the first " + format.Until(f.FirstMiss, p.Now)
 	}
-	how := "warn"
-	if f.AtRisk {
-		how = "bad"
-	}
-	return h.P(h.Class("verdict "+how), g.Text(text+": "+why(p.Consumers, f.Rate)+". Add consumers, or give messages more time."))
+	return h.P(h.Class("verdict "+ui.RiskClass(f.AtRisk)), g.Text(text+": "+why(p.Consumers, f.Rate)+". Add consumers, or give messages more time."))
 }
 
 func why(consumers int, rate float64) string {

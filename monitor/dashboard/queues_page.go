@@ -59,5 +59,16 @@ func queueLine(q queueRow) g.Node {
 		ui.Amount(g.Text(format.Number(q.Ready))), roomy(g.Text(format.Number(q.Unacked))), roomy(ui.OrFaint(q.Consumers)),
 		roomy(ui.Deadlines(q.Forecast)), ui.Amount(ui.WillMiss(q.Forecast)),
 		h.Td(h.Class("trend"), chart.Sparkline(q.Depths, "depth in the last hour")),
-		h.Td(h.Class("roomy"), ui.Either(q.DeadLetters, ui.Name(deadLettersTo(q.Queue)), ui.Faint("nowhere"))))
+		h.Td(h.Class("roomy"), q.deadLetters()))
+}
+
+// deadLetters is where they go, or that what expires is dropped.
+func (q queueRow) deadLetters() g.Node {
+	switch {
+	case q.DeadLetters:
+		return ui.Name(deadLettersTo(q.Queue))
+	case q.willMiss() > 0:
+		return ui.Class("warn", g.Text("nowhere: they are dropped"))
+	}
+	return ui.Faint("nowhere")
 }

@@ -13,6 +13,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
+	brokerpolicy "curfew/broker/policy"
 	"curfew/monitor"
 	"curfew/monitor/dashboard/internal/ui"
 )
@@ -126,4 +127,25 @@ func TestAnEmptyQueueThatIsFilled(t *testing.T) {
 	form.Set("asked", "1")
 	form.Set("confirm", "1")
 	require.Equal(t, "/queues", s.post("/queue/delete", form).path)
+}
+
+// TestQueueSaysHowLongMessagesLive: under its title stand the time to live in force, what set it, and where dead letters go.
+func TestQueueSaysHowLongMessagesLive(t *testing.T) {
+	s := newSite(t).logIn("root")
+	vh, _ := s.b.VHost("/")
+	_, err := vh.SetPolicy(brokerpolicy.User, brokerpolicy.Policy{Name: "short", Pattern: "^by-", Definition: brokerpolicy.Definition{"message-ttl": int64(30_000)}})
+	require.NoError(t, err)
+	s.queue("/", "by-policy", nil)
+	s.queue("/", "by-argument", amqp.Table{"x-message-ttl": int64(5000), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "graves"})
+	s.queue("/", "free", amqp.Table{"x-dead-letter-exchange": "dlx"})
+	for name, want := range map[string][]string{
+		"by-policy":   {"TTL 30 s</b> (policy short)", "what expires is dropped"},
+		"by-argument": {"TTL 5 s</b> (argument x-message-ttl)", `dead letters → <a href="/queue?name=graves&amp;vhost=%2F">graves</a>`},
+		"free":        {"No TTL</b> of the queue", "dead letters → exchange dlx"},
+	} {
+		page := s.get("/queue?vhost=/&name=" + name).body
+		for _, text := range want {
+			require.Contains(t, page, text, name)
+		}
+	}
 }

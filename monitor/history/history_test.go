@@ -306,7 +306,8 @@ func TestMarks(t *testing.T) {
 	a := Alert{Key: "a", Text: "late", VHost: "/", Queue: "q", Since: at}
 	h.look(State{Schedule: "up", Firing: []Alert{a}}, at)
 	h.look(State{Schedule: "up", Firing: []Alert{a}}, at)
-	h.look(State{Schedule: "down"}, at)
+	h.look(State{Schedule: "down", Since: at.Add(-time.Second)}, at)
+	require.Equal(t, at.Add(-time.Second).UnixMilli(), h.marks.list[len(h.marks.list)-1].At, "when it began")
 	h.look(State{Schedule: "rebuilding"}, at)
 	h.look(State{Schedule: "up"}, at)
 	h.look(State{}, at)

@@ -39,6 +39,7 @@ type Mark struct {
 type State struct {
 	// Schedule is "up" while the schedule in Redis fires, anything else while it does not, and "" without a Redis.
 	Schedule string
+	Since    time.Time // when that began; the zero time: not known
 	Firing   []Alert
 }
 
@@ -83,14 +84,17 @@ func (h *History) add(one Mark) {
 func (h *History) look(now State, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	was := h.known
+	was, since := h.known, at.UnixMilli()
+	if !now.Since.IsZero() && now.Since.Before(at) {
+		since = now.Since.UnixMilli()
+	}
 	h.known = state{seen: true, schedule: now.Schedule, firing: make(map[string]bool, len(now.Firing))}
 	switch up, wasUp := now.Schedule == scheduleUp, !was.seen || was.schedule == scheduleUp; {
 	case now.Schedule == "" || up == wasUp:
 	case up:
-		h.marks.add(Mark{At: at.UnixMilli(), Kind: ScheduleBack, Text: "Redis is back"})
+		h.marks.add(Mark{At: since, Kind: ScheduleBack, Text: "Redis is back"})
 	default:
-		h.marks.add(Mark{At: at.UnixMilli(), Kind: ScheduleLost, Text: "Redis is lost"})
+		h.marks.add(Mark{At: since, Kind: ScheduleLost, Text: "Redis is lost"})
 	}
 	var begun []Alert
 	for _, a := range now.Firing {

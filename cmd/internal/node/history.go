@@ -57,7 +57,8 @@ func (s historySource) Queues(fn func(*history.Queue)) history.Totals {
 func (s historySource) State() (now history.State) {
 	n := s.n
 	if n.monitor != nil && n.redis != nil {
-		now.Schedule = string(n.monitor.Health().Schedule)
+		health := n.monitor.Health()
+		now.Schedule, now.Since = string(health.Schedule), health.Since
 	}
 	if n.alerts == nil {
 		return now

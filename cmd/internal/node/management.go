@@ -1,6 +1,7 @@
 package node
 
 import (
+	"net"
 	"time"
 
 	"curfew/broker/definitions"
@@ -26,9 +27,11 @@ func (n *Node) newManagement(operations *operate.Operations, sockets []managemen
 	})
 }
 
-// newDashboard makes the dashboard of the node. operations may be nil.
-func (n *Node) newDashboard(operations *operate.Operations) (*dashboard.Dashboard, error) {
+// newDashboard makes the dashboard of the node. operations may be nil, and amqp, the address where clients connect.
+func (n *Node) newDashboard(operations *operate.Operations, amqp net.Addr) (*dashboard.Dashboard, error) {
+	port, _ := amqp.(*net.TCPAddr)
 	o := dashboard.Options{
+		AMQP:  port,
 		Users: n.users(), Operations: operations, Alerts: n.alerts, Audit: n.audit, History: n.history,
 		Instance: string(n.settings.Instance), Version: n.build.Version, Log: n.log,
 	}

@@ -74,7 +74,7 @@ func Serve(ctx context.Context, o Options, stdout io.Writer) (err error) {
 // newPages makes what is served over HTTP besides the ops endpoints.
 func (n *Node) newPages(ops *opsEndpoints, s *sockets) (*dashboard.Dashboard, *web, error) {
 	if n.rabbitmq != nil {
-		ui, err := n.newDashboard(nil)
+		ui, err := n.newDashboard(nil, nil)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -84,7 +84,7 @@ func (n *Node) newPages(ops *opsEndpoints, s *sockets) (*dashboard.Dashboard, *w
 	if err != nil {
 		return nil, nil, err
 	}
-	ui, err := n.newDashboard(operations)
+	ui, err := n.newDashboard(operations, s.amqp[0].Addr())
 	if err != nil {
 		return nil, nil, err
 	}

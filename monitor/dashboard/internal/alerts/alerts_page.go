@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 
@@ -36,7 +37,7 @@ func (p *page) firing() g.Node {
 		return ui.Card("now", "Now", nil, ui.Empty(g.Text("No alerts.")))
 	}
 	return ui.Card("now", "Now", nil, h.Div(h.Class("scroll"), h.Table(
-		h.THead(h.Tr(g.Map([]string{"Severity", "What", "State", "Since (UTC)", ""}, ui.Heading))),
+		h.THead(h.Tr(g.Map([]string{"Severity", "What", "State", "Since (UTC)", "", ""}, ui.Heading))),
 		g.Map(p.Subjects, subject.draw))))
 }
 
@@ -50,7 +51,7 @@ func (s subject) draw() g.Node {
 		}
 	}
 	return h.TBody(
-		h.Tr(h.Class("subject"), h.Th(h.Scope("rowgroup"), h.ColSpan("5"), of)),
+		h.Tr(h.Class("subject"), h.Th(h.Scope("rowgroup"), h.ColSpan("6"), of)),
 		g.Map(s.Alerts, firingRow))
 }
 
@@ -58,14 +59,26 @@ func firingRow(a alert.Status) g.Node {
 	silence := "/alerts?" + url.Values{"event": {a.Event}, "vhost": {a.Labels["vhost"]}, "queue": {a.Labels["queue"]}}.Encode() + "#silence"
 	return h.Tr(
 		h.Td(ui.Severity(a.Severity)),
-		h.Td(ui.Name(format.Sentence(a.Finding)), h.Br(), ui.Faint(a.Alertname)),
-		h.Td(g.Text(a.State)),
+		h.Td(ui.Name(format.Sentence(a.Finding)), h.Br(), h.Span(h.Class("faint"), h.Title(a.Alertname), g.Text(cmp.Or(advice[a.Event], a.Alertname)))),
+		h.Td(ui.AlertState(a.Severity, a.State)),
 		h.Td(h.Time(h.Title(format.Instant(a.LastAt)), g.Text(format.Instant(a.StartsAt)))),
 		h.Td(h.Class("tight"), ui.Spaced(
 			ui.Follow("related", a.Links["audit"], "What expired"),
 			ui.Follow("related", a.Links["dead_letters"], "Dead letters"),
-			g.If(a.Runbook != "", ui.Outside(a.Runbook, "What to do")),
-			g.If(a.State != "silenced", ui.Link(silence, g.Text("Silence…"))))))
+			g.If(a.Runbook != "", ui.Outside(a.Runbook, "What to do")))),
+		h.Td(h.Class("tight"), g.If(a.State != "silenced", ui.Link(silence, g.Text("Silence…")))))
+}
+
+// advice is what to do about an event, in one sentence or two. The runbooks say more.
+var advice = map[string]string{
+	"deadline_missed":        "Add consumers or make them faster, or let messages live longer. What was dead-lettered can be replayed.",
+	"at_risk":                "Add consumers or make them faster before the first message expires, or give messages more time.",
+	"held_past_deadline":     "See what the consumer is doing: what it does not ack expires when it is given back, or when the connection closes.",
+	"deadline_fired_late":    "See whether this machine is short of processor time, and whether its disk and Redis are slow.",
+	"dead_letter_unroutable": "Declare the dead-letter exchange, or bind a queue to it. Then replay the dead letters.",
+	"schedule_degraded":      "See that Redis runs, has memory left and can be reached. Deadlines are still met.",
+	"instance_silent":        "See whether that instance runs, and start it again.",
+	"notifications_dropped":  "See whether the receiver answers, and how fast.",
 }
 
 func (p *page) silences(s *ui.Info) g.Node {

@@ -12,6 +12,9 @@ import (
 
 const sparkHeight = 24
 
+// sparkLeast is how many values a sparkline spans at least: one of a queue that is new leaves out the time before.
+const sparkLeast = 10
+
 // Sparkline draws values, evenly spaced, the oldest first. A negative one is not known. over says what they are, such as "depth in the last
 // hour". It is nil if none is known.
 func Sparkline(values []int64, over string) g.Node {
@@ -24,6 +27,9 @@ func Sparkline(values []int64, over string) g.Node {
 	}
 	if last < 0 {
 		return nil
+	}
+	for len(values) > sparkLeast && values[0] < 0 {
+		values = values[1:]
 	}
 	var line strings.Builder
 	for i, v := range values {

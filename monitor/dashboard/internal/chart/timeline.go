@@ -22,9 +22,10 @@ type Timeline struct {
 	Forecast bool   // it is known what will become of them
 
 	bars       []bar
-	atRisk     int64 // of Inside
-	willExpire int64 // of Inside
-	most       int64 // in one bar
+	shares     []forecast.Share // by bar
+	atRisk     int64            // of Inside
+	willExpire int64            // of Inside
+	most       int64            // in one bar
 	ticks      []string
 }
 
@@ -89,7 +90,7 @@ func NewTimeline(of Ahead, now, pending int64, window string) *Timeline {
 	}
 	counts := of.Ahead(at, nil)
 	shares := of.Shares(at, nil)
-	t.Forecast = len(shares) > 0
+	t.Forecast, t.shares = len(shares) > 0, shares
 	for i := range len(at) - 1 {
 		b := bar{from: at[i], to: at[i+1], in: time.Duration(i) * w.bar, count: max(counts[i+1]-counts[i], 0)}
 		if t.Forecast {
@@ -107,6 +108,42 @@ func NewTimeline(of Ahead, now, pending int64, window string) *Timeline {
 	}
 	return t
 }
+
+// Agree makes what is at risk add up to these sums, by the forecast of the queues that the same picture shows in other places. All of it has to
+// be inside. The bars have shares that are older and rounded.
+func (t *Timeline) Agree(atRisk, willExpire int64) {
+	if !t.Forecast {
+		return
+	}
+	for i := range t.bars {
+		t.bars[i].atRisk, t.bars[i].willExpire = 0, 0
+	}
+	t.willExpire = t.spread(willExpire, func(s forecast.Share) float64 { return s.WillExpire }, func(b *bar) *int64 { return &b.willExpire })
+	t.atRisk = t.spread(atRisk, func(s forecast.Share) float64 { return s.AtRisk }, func(b *bar) *int64 { return &b.atRisk })
+}
+
+// spread shares total out among the bars, and returns how much of it had a place.
+func (t *Timeline) spread(total int64, share func(forecast.Share) float64, of func(*bar) *int64) (given int64) {
+	all := 0.0
+	for i := range t.bars {
+		all += share(t.shares[i]) * float64(t.bars[i].count)
+	}
+	if all == 0 {
+		return 0
+	}
+	due := 0.0
+	for i := range t.bars {
+		b := &t.bars[i]
+		due += share(t.shares[i]) * float64(b.count) * float64(total) / all
+		n := min(max(int64(math.Round(due))-given, 0), b.safe())
+		*of(b) = n
+		given += n
+	}
+	return given
+}
+
+// End is the last instant of the picture, Unix ms.
+func (t *Timeline) End() int64 { return t.bars[len(t.bars)-1].to }
 
 // emptyWindow is the span where nothing is pending.
 const emptyWindow = 4

@@ -103,3 +103,26 @@ func TestTimelineIsStacked(t *testing.T) {
 	require.NoError(t, line.Draw(nil).Render(&page))
 	require.NotContains(t, page.String(), "<a")
 }
+
+// TestTimelineAgrees: the sums are those of the forecast, whatever the shares of the bars are rounded to.
+func TestTimelineAgrees(t *testing.T) {
+	due := deadlines{share: func(int64) forecast.Share { return forecast.Share{AtRisk: 0.3, WillExpire: 0.3} }}
+	for i := range int64(50) {
+		due.due = append(due.due, now+1000*i+1)
+	}
+	line := NewTimeline(due, now, 50, "1 min")
+	require.Zero(t, line.atRisk, "each bar has one, and 0.3 is rounded down")
+	line.Agree(14, 17)
+	require.EqualValues(t, 14, line.atRisk)
+	require.EqualValues(t, 17, line.willExpire)
+	sums := [3]int64{}
+	for _, b := range line.bars {
+		require.GreaterOrEqual(t, b.safe(), int64(0))
+		sums[0], sums[1], sums[2] = sums[0]+b.safe(), sums[1]+b.atRisk, sums[2]+b.willExpire
+	}
+	require.Equal(t, [3]int64{19, 14, 17}, sums)
+	require.EqualValues(t, now+60_000, line.End())
+	unknown := NewTimeline(deadlines{due: due.due}, now, 50, "1 min")
+	unknown.Agree(1, 1)
+	require.Zero(t, unknown.atRisk)
+}

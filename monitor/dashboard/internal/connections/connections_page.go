@@ -23,7 +23,7 @@ func heading(title, path, find string) g.Node {
 	}
 	return g.Group{
 		h.H1(g.Text(title)),
-		ui.Choices("Lists", []ui.Choice{to("Connections", tab), to("Consumers", consumers)}),
+		h.Div(h.Class("tabs"), ui.Choices("Lists", []ui.Choice{to("Connections", tab), to("Consumers", consumers)})),
 		ui.Search(path, ui.NewForm(nil, "q", find).Field("Search", "q", "", h.Type("search"), h.Placeholder("client, user, address, queue"), g.Attr("size", "28")), ui.Button("Search")),
 	}
 }
@@ -192,7 +192,7 @@ func Table(list []operate.Holder, now int64, queues bool) g.Node {
 
 // table is Table. With work it also shows how much each consumer does, and how much waits for it.
 func table(list []operate.Holder, now int64, queues bool, work func(*operate.Holder) g.Node) g.Node {
-	headings := []string{"Consumer", "#Past deadline", "#Unacked", "#Prefetch", "Holds since", "User", "Address", "Status"}
+	headings := []string{"Consumer", "#Past deadline", "#Unacked", "#Prefetch", "Held for", "User", "Address", "Status"}
 	if work != nil {
 		headings = slices.Insert(headings, 3, "#Waiting", "#Acked /s")
 	}

@@ -2,6 +2,7 @@ package letters
 
 import (
 	"net/url"
+	"strconv"
 
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
@@ -58,7 +59,7 @@ func (p *listPage) form() g.Node {
 
 // draw is an input for each value, and for one more where there may be several.
 func (one *fieldOf) draw(f *ui.Form) g.Node {
-	attributes := []g.Node{h.MaxLength("1000"), g.If(one.placeholder != "", h.Placeholder(one.placeholder))}
+	attributes := []g.Node{h.MaxLength("1000"), g.If(one.placeholder != "", g.Group{h.Placeholder(one.placeholder), g.Attr("size", strconv.Itoa(max(20, len(one.placeholder)+2)))})}
 	if one.several {
 		return f.Fields(one.label, one.name, attributes...)
 	}

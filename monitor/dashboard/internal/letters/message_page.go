@@ -24,6 +24,7 @@ func (p *messagePage) Draw(s *ui.Info) ui.Drawing {
 	return ui.Drawing{Top: g.Group{
 		crumbs(p.VHost, p.Queue),
 		h.H1(g.Text(title)),
+		p.lastDeath(),
 		p.actions(s),
 		p.body(),
 		h.Div(h.Class("columns"), p.deaths(), p.about()),
@@ -77,6 +78,28 @@ func (p *messagePage) body() g.Node {
 		ui.Either(b.Text == "", ui.Empty(g.Text("The message has no body.")),
 			h.Pre(h.Class(how+" whole"), h.ID("message-body"), h.TabIndex("0"), h.Aria("label", "Body"), g.Text(b.Text))),
 		g.If(b.Cut, h.P(h.Class("faint"), g.Text("This is the beginning. Download the message for the rest."))))
+}
+
+// lastDeath says in one sentence why the message is here.
+func (p *messagePage) lastDeath() g.Node {
+	if len(p.Letter.Deaths) == 0 {
+		return nil
+	}
+	d := &p.Letter.Deaths[0]
+	text := g.Group{h.B(g.Text(format.Sentence(format.Visible(d.Reason)))), g.Text(reasonWords(d.Reason) + " in "), ui.Link(ui.QueueURL(p.VHost, d.Queue), ui.Name(d.Queue))}
+	if d.Reason == "expired" && d.Expiration != "" {
+		text = append(text, g.Text(" after "+lifetime(d.Expiration)))
+	}
+	switch {
+	case d.Count > 1:
+		text = append(text, g.Text(" "+format.Number(d.Count)+" times"))
+		if !d.Time.IsZero() {
+			text = append(text, g.Text(", for the first time at "+format.Instant(d.Time)))
+		}
+	case !d.Time.IsZero():
+		text = append(text, g.Text(" at "+format.Instant(d.Time)+", "+format.Since(d.Time)+" ago"))
+	}
+	return h.P(h.Class("summary"), text, g.Text("."))
 }
 
 // deaths is when, where and why it died, as a line of time.

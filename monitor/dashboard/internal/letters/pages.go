@@ -9,6 +9,7 @@ import (
 
 	"curfew/broker/deadletters"
 	"curfew/broker/operate"
+	"curfew/monitor"
 	"curfew/monitor/dashboard/internal/ui"
 )
 
@@ -38,6 +39,7 @@ const longRequest = 30 * time.Minute
 // Pages of dead letters. All fields are required.
 type Pages struct {
 	Operations *operate.Operations
+	Forecasts  func() []monitor.Forecast // of the queues in which deadlines wait
 	Site       ui.Site
 	Log        *zap.Logger
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"curfew/broker/deadletters"
+	"curfew/monitor"
 	"curfew/monitor/dashboard/internal/ui"
 )
 
@@ -23,6 +24,8 @@ type plan struct {
 	Order deadletters.Request
 	Form  *ui.Form
 	Run   deadletters.Replay
+	// Forecasts are those of the queues of the virtual host, by name, in which deadlines wait.
+	Forecasts map[string]monitor.Forecast
 }
 
 // replay makes a dry run and shows its result, or starts the replay if it is confirmed.
@@ -53,6 +56,12 @@ func (d Pages) replay(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		d.Site.Refuse(w, r, err)
 	case !confirmed:
 		p.Run, p.Order = run, run.Request
+		p.Forecasts = make(map[string]monitor.Forecast)
+		for _, f := range d.Forecasts() {
+			if f.VHost == p.VHost {
+				p.Forecasts[f.Queue] = f
+			}
+		}
 		d.Site.Show(w, r, http.StatusOK, v, "/replay", p)
 	default:
 		http.Redirect(w, r, "/dead-letters", http.StatusSeeOther)

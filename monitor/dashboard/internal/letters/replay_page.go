@@ -51,7 +51,7 @@ func (p *plan) warnings() (list []string) {
 		case t.Consumers > 0 && t.Expiring == 0:
 			continue
 		case t.Consumers > 0 && t.FirstMillis < time.Minute.Milliseconds():
-			list = append(list, "What is not consumed in "+name+" within "+format.Millis(t.FirstMillis)+" expires again"+backWords(&t, " and comes")+".")
+			list = append(list, "What is not consumed in "+name+" within "+format.Millis(t.FirstMillis)+" expires again"+backWords(&t, " and comes")+"."+p.likely(&t))
 		case t.Consumers > 0:
 		case t.Expiring > 0:
 			list = append(list, "Nobody consumes "+name+": "+format.Plural(t.Expiring, "message")+" would expire there again from "+format.Millis(t.FirstMillis)+" on"+backWords(&t, " and come")+".")
@@ -60,6 +60,30 @@ func (p *plan) warnings() (list []string) {
 		}
 	}
 	return list
+}
+
+// likely says whether what goes to a queue will be consumed in time, if its consumers go on as they do.
+func (p *plan) likely(t *deadletters.Target) string {
+	f, known := p.Forecasts[t.Queue]
+	if !known || f.Ready == 0 {
+		return ""
+	}
+	text := " " + format.Plural(f.Ready, "message") + " wait there already, "
+	if f.Ready == 1 {
+		text = " 1 message waits there already, "
+	}
+	if f.Rate == 0 {
+		return text + "and none is consumed at present: expect them back."
+	}
+	takes := func(n int) int64 { return int64(float64(n) / f.Rate * 1000) }
+	text += "and " + format.Rate(f.Rate) + " a second are consumed. At that rate it takes " + format.Millis(takes(f.Ready+t.Messages))
+	switch {
+	case takes(f.Ready+t.Messages) <= t.FirstMillis:
+		return text + ": that is in time."
+	case takes(f.Ready) >= t.LastMillis:
+		return text + ": that is too late, so add consumers or let the messages live longer."
+	}
+	return text + ": for some of them that is too late."
 }
 
 // backWords say that messages come back from a target, if they do.
@@ -117,7 +141,7 @@ func (p *plan) options(s *ui.Info) g.Node {
 	f.Values.Set("to", p.Order.To)
 	f.Values.Set("ttl", p.Order.TTL)
 	input := func(label, field, placeholder string) g.Node {
-		return f.Field(label, field, "", h.MaxLength("255"), h.Placeholder(placeholder), g.Attr("size", "14"))
+		return f.Field(label, field, "", h.MaxLength("255"), h.Placeholder(placeholder), g.Attr("size", strconv.Itoa(max(14, len(placeholder)+2))))
 	}
 	return s.Change(replayPath, "filter",
 		ui.Hidden("vhost", p.VHost), ui.Hidden("name", p.Queue), queryFields(p.Query),

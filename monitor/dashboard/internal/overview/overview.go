@@ -1,11 +1,14 @@
 package overview
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"curfew/broker/operate"
@@ -51,6 +54,8 @@ type overview struct {
 	Firing, Critical int      // alerts
 	Undelivered      []string // why alerts do not arrive where they should
 	Audited          bool
+	Broker           string   // the AMQP URL for clients, as far as it is known; "": there is no broker here
+	Site             string   // the URL of this dashboard
 	Remote           bool     // a RabbitMQ has the messages: nothing is known of a store, of publishers and the like
 	Troubles         []string // with that RabbitMQ
 }
@@ -59,7 +64,21 @@ type overview struct {
 type verdict struct {
 	Level string // bad, warn or good
 	Text  string
-	More  []string // why, and what to do
+	More  []line // why, and what to do
+}
+
+// line is a sentence below a verdict.
+type line struct {
+	Text        string
+	VHost, Name string // of a queue that comes before the text; "": none
+	Faint       bool   // only for who wants to know exactly
+}
+
+func lines(texts ...string) (list []line) {
+	for _, text := range texts {
+		list = append(list, line{Text: text})
+	}
+	return list
 }
 
 // Monitor is what the first page needs of the monitor. *monitor.Monitor is one.
@@ -80,6 +99,7 @@ type Pages struct {
 	Alerts     *alert.Alerts       // nil: none
 	History    *history.History    // nil: none
 	Audited    bool
+	AMQP       *net.TCPAddr // where clients connect; nil: not known
 	// Troubles are those with the RabbitMQ that has the messages; nil: the broker is in this process.
 	Troubles func() []string
 
@@ -107,6 +127,7 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	if err := o.count(r.Context(), d.Operations, v); err != nil {
 		return nil, err
 	}
+	o.address(r, d.AMQP)
 	if d.Monitor != nil {
 		o.watch(d.Monitor, r.URL.Query())
 		if d.Operations != nil {
@@ -134,6 +155,22 @@ func (d *Pages) build(r *http.Request, v ui.Visitor) (ui.View, error) {
 	return o, nil
 }
 
+// address finds out how this Curfew is reached: where it listens on all addresses, by the name that the browser has for it.
+func (o *overview) address(r *http.Request, amqp *net.TCPAddr) {
+	o.Site = "http://" + r.Host
+	if r.TLS != nil {
+		o.Site = "https://" + r.Host
+	}
+	if amqp == nil {
+		return
+	}
+	host := amqp.IP.String()
+	if amqp.IP.IsUnspecified() {
+		host = (&url.URL{Host: r.Host}).Hostname()
+	}
+	o.Broker = "amqp://" + net.JoinHostPort(host, strconv.Itoa(amqp.Port))
+}
+
 // count sums up the queues.
 func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visitor) error {
 	if of == nil {
@@ -150,73 +187,111 @@ func (o *overview) count(ctx context.Context, of *operate.Operations, v ui.Visit
 // watch adds what the monitor knows.
 func (o *overview) watch(m Monitor, q url.Values) {
 	o.Health = m.Health()
+	all := slices.Clone(m.Forecasts())
 	o.Timeline = newTimeline(m, o.NowMillis, o.Health.Pending, q)
 	o.Histogram = lateness(m, q)
 	o.Late = chart.NewHistogram(m.Lateness()).Most
 	o.RecentExpiries = m.RecentExpiries()
 	o.RecentExpiries = o.RecentExpiries[:min(len(o.RecentExpiries), overviewExpiries)]
-	all := m.Forecasts()
+	var soon, last int64
 	for i := range all {
 		f := &all[i]
 		o.WillMiss += f.WillMiss
+		last = max(last, f.LastMiss)
 		if f.WillMiss > 0 {
 			o.Risky++
 		}
 		if f.AtRisk {
 			o.AtRisk++
+			soon += int64(f.WillMiss)
 		}
 		if f.WillMiss > 0 && f.FirstMiss != 0 && (o.Next == nil || f.FirstMiss < o.Next.FirstMiss) {
 			o.Next = f
 		}
 	}
-	// Queues at risk come first, then those with most deadlines.
-	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b monitor.Forecast) int {
-		if a.WillMiss != b.WillMiss {
-			return b.WillMiss - a.WillMiss
-		}
-		return b.Deadlines - a.Deadlines
-	})
+	if last <= o.Timeline.End() {
+		o.Timeline.Agree(int64(o.WillMiss)-soon, soon)
+	}
+	if o.Next != nil {
+		next := *o.Next // the list is sorted now
+		o.Next = &next
+	}
+	// Queues that need something done come first, then those whose first message expires earlier, then those with most deadlines.
+	slices.SortStableFunc(all, func(a, b monitor.Forecast) int { return cmp.Or(byUrgency(a, b), cmp.Compare(b.Deadlines, a.Deadlines)) })
 	o.Forecasts = all[:min(len(all), overviewForecasts)]
 	o.MoreForecasts = len(all) - len(o.Forecasts)
 }
 
+func byUrgency(a, b monitor.Forecast) int {
+	urgency := func(f monitor.Forecast) (int, int64) {
+		switch {
+		case f.AtRisk:
+			return 0, f.FirstMiss
+		case f.WillMiss > 0:
+			return 1, f.FirstMiss
+		}
+		return 2, 0
+	}
+	inA, atA := urgency(a)
+	inB, atB := urgency(b)
+	return cmp.Or(cmp.Compare(inA, inB), cmp.Compare(atA, atB))
+}
+
 // judge lists all that is wrong, the worst first; or that nothing is.
 func (o *overview) judge() {
-	add := func(is bool, level, text string, more ...string) {
+	tell := func(is bool, level, text string, more []line) {
 		if is {
 			o.Verdicts = append(o.Verdicts, verdict{level, text, more})
 		}
 	}
-	add(len(o.Health.Stalled) > 0, bad, "Part of the monitor is stuck", append(o.Health.Reasons, "Restart Curfew if this lasts; messages are safe.")...)
+	add := func(is bool, level, text string, more ...string) { tell(is, level, text, lines(more...)) }
+	add(len(o.Health.Stalled) > 0, bad, "Part of the monitor is stuck", append(slices.Clone(o.Health.Reasons), "Restart Curfew if this lasts; messages are safe.")...)
 	add(o.Health.Lag > time.Second, bad, "Deadlines are fired late, by "+format.Span(o.Health.Lag), o.Health.Reasons...)
 	add(o.Blocked != "", bad, "Resource alarm, publishers are blocked: "+o.Blocked, "Free memory or disk space, or consume messages. Queued messages are still delivered, and still expire.")
-	add(o.Critical > 0, bad, format.Plural(o.Critical, "critical alert")+" firing", o.firing(critical)...)
+	tell(o.Critical > 0, bad, format.Plural(o.Critical, "critical alert")+" firing", o.firing(critical))
 	add(!o.Watched, warn, "Deadlines are not watched", "The monitor is off: messages expire only when a consumer meets them. Set CURFEW_MONITOR=true.")
-	away := ""
-	if o.Health.Schedule == monitor.ScheduleDown {
-		away = "Redis is away: "
-	}
-	add(len(o.Health.Stalled) == 0 && o.Health.Degraded(), warn, format.Sentence(away+"deadlines are met, with less protection than configured"),
-		append(o.Health.Reasons, "This process fires them from its own memory, and nothing is lost. The schedule in Redis is brought up to date when it is back.")...)
+	o.risk(tell)
+	tell(len(o.Health.Stalled) == 0 && o.Health.Degraded(), warn, o.lessProtected(), o.degraded())
 	add(len(o.Troubles) > 0, warn, "Not every deadline of RabbitMQ is looked after", o.Troubles...)
 	add(len(o.Undelivered) > 0, warn, "Alerts do not arrive where they should", o.Undelivered...)
-	switch {
-	case o.AtRisk > 0:
-		add(true, warn, fmt.Sprintf("%s in %s at risk of expiring", format.Plural(o.WillMiss, "message"), format.Plural(o.Risky, "queue")), o.next("Add consumers or make them faster.")...)
-	case o.WillMiss > 0:
-		add(true, warn, format.Plural(o.WillMiss, "message")+" at risk: will expire if consumers go on like this", o.next("There is time left.")...)
-	}
-	add(o.Firing > o.Critical, warn, format.Plural(o.Firing-o.Critical, "alert")+" firing", o.firing("")...)
+	tell(o.Firing > o.Critical, warn, format.Plural(o.Firing-o.Critical, "alert")+" firing", o.firing(""))
 	add(len(o.Verdicts) == 0, good, "Every deadline is watched, none is late")
+	slices.SortStableFunc(o.Verdicts, func(a, b verdict) int { return cmp.Compare(levels[a.Level], levels[b.Level]) })
 }
 
-// next says which queue is the next to miss a deadline, before what to do.
-func (o *overview) next(then string) []string {
-	if o.Next == nil {
-		return []string{then}
+// risk says how many messages are at risk, and which are the first.
+func (o *overview) risk(tell func(is bool, level, text string, more []line)) {
+	next := func(then string) []line {
+		if o.Next == nil {
+			return lines(then)
+		}
+		return []line{{VHost: o.Next.VHost, Name: o.Next.Queue, Text: "is the next, " + format.Until(o.Next.FirstMiss, o.NowMillis) + ". " + then}}
 	}
-	return []string{"The next to expire is in " + o.Next.Queue + ": " + format.Until(o.Next.FirstMiss, o.NowMillis) + ". " + then}
+	text := fmt.Sprintf("%s in %s at risk of expiring", format.Plural(o.WillMiss, "message"), format.Plural(o.Risky, "queue"))
+	tell(o.AtRisk > 0, bad, text, next("Add consumers or make them faster."))
+	tell(o.AtRisk == 0 && o.WillMiss > 0, warn, text+" if consumers go on like this", next("There is time left."))
+}
+
+// lessProtected says what is degraded, and since when.
+func (o *overview) lessProtected() string {
+	const text = "deadlines are met, with less protection than configured"
+	if o.Health.Schedule != monitor.ScheduleDown {
+		return format.Sentence(text)
+	}
+	since := o.Health.Since.UnixMilli()
+	return "Redis has been away for " + format.Millis(max(o.NowMillis-since, 0)) + ", since " + format.Clock(since) + " UTC: " + text
+}
+
+// degraded is what that means, what to do, and then the errors.
+func (o *overview) degraded() (list []line) {
+	if o.Health.Schedule == monitor.ScheduleDown {
+		list = lines("Nothing is lost: this process fires deadlines from its own memory, and brings the schedule in Redis up to date when it is back.",
+			"See that Redis runs, has memory left, and can be reached at the address in REDIS_URL. Curfew connects again by itself.")
+	}
+	for _, reason := range o.Health.Reasons {
+		list = append(list, line{Text: reason, Faint: len(list) > 0})
+	}
+	return list
 }
 
 // The levels of a verdict.
@@ -225,6 +300,9 @@ const (
 	warn = "warn"
 	good = "good"
 )
+
+// levels are the ranks of the levels, the worst first.
+var levels = map[string]int{bad: 0, warn: 1, good: 2}
 
 // verdictAlerts is how many alerts a verdict names.
 const verdictAlerts = 3
@@ -235,15 +313,19 @@ const (
 	critical = "critical"
 )
 
-// firing are the summaries of the first firing alerts that are critical, or with "" of those that are not.
-func (o *overview) firing(severity string) (list []string) {
+// firing says what the first firing alerts that are critical have found, or with "" those that are not.
+func (o *overview) firing(severity string) (list []line) {
 	for _, a := range o.Alerts {
 		if a.State == firing && (a.Severity == critical) == (severity == critical) {
-			list = append(list, a.Summary)
+			text := "· " + a.Finding
+			if a.Labels["queue"] == "" {
+				text = format.Sentence(a.Summary)
+			}
+			list = append(list, line{VHost: a.Labels["vhost"], Name: a.Labels["queue"], Text: text + " · since " + format.Clock(a.StartsAt.UnixMilli()) + " UTC"})
 		}
 	}
 	if more := len(list) - verdictAlerts; more > 0 {
-		list = append(list[:verdictAlerts], "and "+format.Number(more)+" more")
+		list = append(list[:verdictAlerts], line{Text: "and " + format.Number(more) + " more"})
 	}
 	return list
 }

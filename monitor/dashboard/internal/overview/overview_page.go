@@ -12,13 +12,26 @@ import (
 
 func (o *overview) Draw(*ui.Info) ui.Drawing {
 	columns := func(parts ...g.Node) g.Node { return h.Div(append([]g.Node{h.Class("columns")}, parts...)...) }
-	live := g.Group{o.verdicts(), o.figures(), o.Timeline.draw()}
+	live := g.Group{o.verdicts(), o.figures(), o.start(), o.Timeline.draw()}
 	if o.Watched {
 		live = append(live, columns(o.forecasts(), o.components()), o.History.Draw(), columns(o.lateness(), o.alerts(), o.expired()))
 	} else {
 		live = append(live, o.History.Draw(), columns(o.alerts(), o.components()))
 	}
 	return ui.Drawing{Charts: o.History != nil, Live: live}
+}
+
+// start is what to do with a Curfew that is empty.
+func (o *overview) start() g.Node {
+	if o.Broker == "" || o.Queues > 0 {
+		return nil
+	}
+	const demo = "demo-command"
+	return ui.Card("start", "Start here", nil, ui.Facts(
+		ui.Fact("Clients connect to", ui.Code(o.Broker)),
+		ui.Fact("Or fill it with examples", h.Span(h.Class("bodytools"), h.Data("keep", demo),
+			h.Code(h.ID(demo), g.Text("curfew demo --against "+o.Site)), g.Text(" "),
+			h.Button(h.Type("button"), h.Class("quiet"), h.Data("copy", demo), g.Attr("hidden"), g.Text("Copy"))))))
 }
 
 // verdicts is the banner.
@@ -29,7 +42,17 @@ func (o *overview) verdicts() g.Node {
 func (v verdict) draw() g.Node {
 	return h.Div(h.Class("verdict "+v.Level),
 		h.H1(ui.Name(v.Text)),
-		g.Map(v.More, func(text string) g.Node { return h.P(ui.Name(text)) }))
+		g.Map(v.More, line.draw))
+}
+
+func (l line) draw() g.Node {
+	switch {
+	case l.Name != "":
+		return h.P(h.B(ui.QueueLink(ui.QueueURL(l.VHost, l.Name), l.VHost, l.Name)), g.Text(" "), ui.Name(l.Text))
+	case l.Faint:
+		return h.P(h.Class("faint"), ui.Name(l.Text))
+	}
+	return h.P(ui.Name(l.Text))
 }
 
 func (o *overview) figures() g.Node {
@@ -49,9 +72,9 @@ func (o *overview) figures() g.Node {
 	}
 	return ui.Figures(
 		ui.Figure("Deadlines ahead", g.Text(format.Number(o.Health.Pending))),
-		ui.Figure("At risk", g.If(o.WillMiss > 0, h.Class("warn")), g.Text(format.Number(o.WillMiss))),
+		ui.Figure("At risk", g.If(o.WillMiss > 0, h.Class(ui.RiskClass(o.AtRisk > 0))), g.Text(format.Number(o.WillMiss))),
 		ui.Figure("Lateness, p99", g.Text(late)),
-		ui.Figure("Expired, 24 h", g.Text(today)),
+		ui.Figure("Expired, 24 h", g.If(o.ExpiredToday > 0, h.Class("warn")), h.Title("messages of all queues, in the last 24 hours"), g.Text(today)),
 		g.If(!o.Remote, o.traffic(perSecond)))
 }
 
@@ -74,7 +97,8 @@ func (o *overview) forecasts() g.Node {
 		return ui.Card("forecast", "Forecast by queue", more, ui.Empty(g.Text("No messages with deadlines wait in any queue.")))
 	}
 	return ui.Card("forecast", "Forecast by queue", more, ui.Table([]string{"Queue", "#Deadlines", "#Drain /s", "#At risk", "#First expires"},
-		g.Map(o.Forecasts, func(f monitor.Forecast) g.Node { return o.forecast(&f) })))
+		g.Map(o.Forecasts, func(f monitor.Forecast) g.Node { return o.forecast(&f) })),
+		g.If(o.AtRisk > 0, h.P(h.Class("note"), ui.Class("bad", g.Text("Red")), g.Text(": nearly due, half of the time of the first message to expire is gone."))))
 }
 
 func (o *overview) forecast(f *monitor.Forecast) g.Node {
@@ -128,7 +152,7 @@ func (o *overview) alerts() g.Node {
 		return ui.Card("alerts", "Alerts", all, ui.Empty(g.Text("No alerts.")))
 	}
 	return ui.Card("alerts", "Alerts", all, h.Ul(h.Class("alerts"), g.Map(o.Alerts, func(a alert.Status) g.Node {
-		return h.Li(ui.Severity(a.Severity), g.Text(" "), h.Span(ui.Name(a.Summary)), g.Text(" "), ui.Faint(a.State))
+		return h.Li(ui.Severity(a.Severity), g.Text(" "), h.Span(ui.Name(format.Sentence(a.Summary))), g.Text(" "), ui.AlertState(a.Severity, a.State))
 	})))
 }
 
@@ -158,7 +182,7 @@ func (o *overview) components() g.Node {
 }
 
 func (o *overview) schedule() g.Node {
-	is := g.Group{ui.Class("bad", g.Text("Redis is away")), g.Text("; this process fires")}
+	is := g.Group{ui.Class("warn", g.Text("Redis is away")), g.Text("; this process fires")}
 	switch o.Health.Schedule {
 	case monitor.ScheduleUp:
 		is = g.Group{ui.Class("good", g.Text("Redis")), g.Text(", fires on time")}

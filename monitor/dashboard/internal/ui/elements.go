@@ -256,11 +256,24 @@ func Due(at, now int64) g.Node {
 }
 
 // Severity is the severity of an alert.
-func Severity(of string) g.Node {
-	if of == "critical" {
-		return Class("tag bad", g.Text(of))
+func Severity(of string) g.Node { return inColorOf(of, of) }
+
+func inColorOf(severity, text string) g.Node {
+	if severity == "critical" {
+		return Class("tag bad", g.Text(text))
 	}
-	return Class("tag warn", g.Text(of))
+	return Class("tag warn", g.Text(text))
+}
+
+// AlertState is the state of an alert. It has the color of the severity while the alert fires.
+func AlertState(severity, state string) g.Node {
+	switch state {
+	case "firing":
+		return inColorOf(severity, state)
+	case "silenced":
+		return Faint(state)
+	}
+	return Class("tag", g.Text(state))
 }
 
 // Unseen is text that only screen readers present.

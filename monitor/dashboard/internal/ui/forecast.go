@@ -23,12 +23,17 @@ func WillMiss(f *monitor.Forecast) g.Node {
 	if f == nil || f.WillMiss == 0 {
 		return Faint("0")
 	}
-	text, how := format.Number(f.WillMiss), "warn"
+	text := format.Number(f.WillMiss)
 	if f.Sampled {
 		text = "about " + text
 	}
-	if f.AtRisk {
-		how = "bad"
+	return Class(RiskClass(f.AtRisk), g.Text(text))
+}
+
+// RiskClass is the class of messages at risk: red once their queue is at risk by the forecast, since they are nearly due; amber before.
+func RiskClass(nearly bool) string {
+	if nearly {
+		return "bad"
 	}
-	return Class(how, g.Text(text))
+	return "warn"
 }

@@ -13,10 +13,11 @@
     lateness: [["lateness_p99_ms", "p99", "--warn", true]],
   };
   const marks = { alert: "--bad", redis_lost: "--bad", redis_back: "--good", started: "--faint", policy: "--accent" };
-  const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+  const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 2 });
   const exact = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
   const times = document.getElementById("times");
   const local = () => times !== null && times.getAttribute("aria-pressed") === "true";
+  const none = (v) => v === null || v === undefined;
   const two = (n) => String(n).padStart(2, "0");
   function clock(at, seconds) {
     const d = new Date(at * 1000);
@@ -45,9 +46,9 @@
       scales: { y: { range: (u, low, high) => [0, Math.max(high * 1.08, 1)] } },
       legend: { markers: { width: 0, fill: (u, i) => colour(kinds[kind][i - 1][2]) } },
       axes: [{ ...axis, size: 30, space: 56, values: (u, at) => at.map((t) => clock(t, at[1] - at[0] < 60)) }, { ...axis, size: 46, space: 32, values: (u, all) => all.map((v) => short.format(v)) }],
-      series: [{ label: local() ? "Here" : "UTC", value: (u, t) => (t === null || t === undefined ? "" : clock(t, true)) }].concat(kinds[kind].map(([, label, name, fill]) => ({
+      series: [{ label: local() ? "Here" : "UTC", value: (u, t, series, i) => (none(i) ? "latest" : clock(t, true)) }].concat(kinds[kind].map(([, label, name, fill]) => ({
         label, stroke: colour(name), width: 1.5, fill: fill ? colour(name, 0.18) : undefined, points: { size: 4 },
-        value: (u, v) => (v === null || v === undefined ? "–" : exact.format(v)),
+        value: (u, v, series, i) => { const is = none(i) ? u.data[series].findLast((one) => !none(one)) : v; return none(is) ? "–" : exact.format(is); },
       }))),
       hooks: { drawClear: [drawMarks] },
     };
@@ -78,7 +79,7 @@
 
   function draw() {
     // A process that is young has all of the picture for what it knows.
-    const first = Math.max(0, Math.min(numbers.expired.findIndex((v) => v !== null), numbers.expired.length - 20));
+    const first = Math.max(0, Math.min(numbers.expired.findIndex((v) => v !== null), numbers.expired.length - 6));
     const span = { min: numbers.from + first * numbers.step, max: numbers.from + (numbers.expired.length - 1) * numbers.step };
     for (const place of root.querySelectorAll("[data-plot]")) {
       const kind = place.dataset.plot, old = charts.find((c) => c.place === place);

@@ -52,7 +52,7 @@
   }
   function open() {
     source = new EventSource(live.dataset.live);
-    source.onopen = () => state("Pause", false);
+    source.onopen = () => state("Pause updates", false);
     source.onmessage = (e) => { held = JSON.parse(e.data); show(); };
     source.addEventListener("over", () => { source.close(); location.reload(); });
     source.onerror = () => {
@@ -69,9 +69,9 @@
     button.setAttribute("aria-pressed", String(paused));
     if (paused) {
       close();
-      state("Paused", false);
+      state("Updates paused", false);
     } else {
-      state("Pause", false);
+      state("Pause updates", false);
       open();
     }
   });
