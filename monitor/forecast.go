@@ -10,6 +10,7 @@ import (
 	"curfew/broker/deadline"
 	"curfew/monitor/alert"
 	"curfew/monitor/forecast"
+	"curfew/monitor/printable"
 )
 
 const (
@@ -240,5 +241,5 @@ func (one *Forecast) reason(now int64) string {
 		served = fmt.Sprintf("its %d consumers take nothing", one.Consumers)
 	}
 	in := time.Duration(one.FirstMiss-now) * time.Millisecond
-	return fmt.Sprintf("%s, %s, the first expires in %s", waiting, served, max(in, 0).Round(100*time.Millisecond))
+	return fmt.Sprintf("%s, %s, the first expires in %s", waiting, served, printable.Span(max(in, 0).Round(100*time.Millisecond)))
 }

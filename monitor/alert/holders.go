@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"curfew/monitor/printable"
 )
 
 // PastDeadline is what one consumer, or one channel by basic.get, holds of a queue past its deadlines.
@@ -77,7 +79,7 @@ func heldBy(list []PastDeadline, now time.Time) *held {
 		of.count, of.worst = of.count+int64(h.Count), max(of.worst, past.Milliseconds())
 		if n < maxHolders {
 			parts = append(parts, fmt.Sprintf("%q (user %q at %s) holds %d, the longest %s past its deadline",
-				h.Connection, h.User, h.Address, h.Count, past.Round(time.Second)))
+				h.Connection, h.User, h.Address, h.Count, printable.Span(past.Round(time.Second))))
 		}
 	}
 	if more := len(list) - maxHolders; more > 0 {

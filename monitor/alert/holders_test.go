@@ -30,7 +30,7 @@ func TestHoldersAreNamed(t *testing.T) {
 		posts := s.receiver.got()
 		require.Len(t, posts, 1)
 		summary := posts[0].CommonAnnotations["summary"]
-		require.Contains(t, summary, `consumers hold messages past their deadlines: 15 in queue "orders" of vhost "/"; "stuck" (user "shop" at 10.0.0.7:4711) holds 8, the longest 1s past its deadline; "quick"`)
+		require.Contains(t, summary, `consumers hold messages past their deadlines: 15 in queue "orders" of vhost "/"; "stuck" (user "shop" at 10.0.0.7:4711) holds 8, the longest 1 s past its deadline; "quick"`)
 		require.Contains(t, summary, `; and 1 more`)
 		require.NotContains(t, summary, "another")
 		require.Contains(t, posts[0].Alerts[0].Annotations["holders"], `"stuck"`)

@@ -136,11 +136,11 @@ func TestQueueSaysHowLongMessagesLive(t *testing.T) {
 	_, err := vh.SetPolicy(brokerpolicy.User, brokerpolicy.Policy{Name: "short", Pattern: "^by-", Definition: brokerpolicy.Definition{"message-ttl": int64(30_000)}})
 	require.NoError(t, err)
 	s.queue("/", "by-policy", nil)
-	s.queue("/", "by-argument", amqp.Table{"x-message-ttl": int64(5000), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "graves"})
+	s.queue("/", "by-argument", amqp.Table{"x-message-ttl": int64(5000), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "late"})
 	s.queue("/", "free", amqp.Table{"x-dead-letter-exchange": "dlx"})
 	for name, want := range map[string][]string{
 		"by-policy":   {"TTL 30 s</b> (policy short)", "what expires is dropped"},
-		"by-argument": {"TTL 5 s</b> (argument x-message-ttl)", `dead letters → <a href="/queue?name=graves&amp;vhost=%2F">graves</a>`},
+		"by-argument": {"TTL 5 s</b> (argument x-message-ttl)", `dead letters → <a href="/queue?name=late&amp;vhost=%2F">late</a>`},
 		"free":        {"No TTL</b> of the queue", "dead letters → exchange dlx"},
 	} {
 		page := s.get("/queue?vhost=/&name=" + name).body

@@ -1,5 +1,5 @@
 // Package printable makes text of strangers (names, message-ids, what a server says) fit to be shown, on a terminal and
-// on a page.
+// on a page. It also writes durations for people.
 package printable
 
 import (

@@ -62,7 +62,7 @@ func (p *plan) warnings() (list []string) {
 	return list
 }
 
-// likely says whether what goes to a queue will be consumed in time, if its consumers go on as they do.
+// likely reports whether what goes to a queue will be consumed in time, if its consumers go on as they do.
 func (p *plan) likely(t *deadletters.Target) string {
 	f, known := p.Forecasts[t.Queue]
 	if !known || f.Ready == 0 {

@@ -71,7 +71,7 @@ type verdict struct {
 type line struct {
 	Text        string
 	VHost, Name string // of a queue that comes before the text; "": none
-	Faint       bool   // only for who wants to know exactly
+	Faint       bool   // the exact error, not needed to understand the verdict
 }
 
 func lines(texts ...string) (list []line) {

@@ -40,7 +40,7 @@
   function options(kind, place) {
     const grid = { stroke: colour("--line"), width: 1 }, axis = { stroke: colour("--faint"), grid, ticks: grid, font: "12px system-ui, sans-serif" };
     return {
-      width: Math.max(place.clientWidth, 120), height: 170, padding: [8, 18, 0, 0],
+      width: Math.max(place.clientWidth, 120), height: 170, padding: [8, 30, 0, 0],
       tzDate: (at) => (local() ? new Date(at * 1000) : uPlot.tzDate(new Date(at * 1000), "Etc/UTC")),
       cursor: { sync: { key: "history" }, drag: { x: false, y: false }, y: false },
       scales: { y: { range: (u, low, high) => [0, Math.max(high * 1.08, 1)] } },
