@@ -26,6 +26,12 @@ func TestHeldPastDeadlines(t *testing.T) {
 			time.Sleep(time.Minute)
 			require.Equal(t, 2.0, held(), "each is looked at again and again, and counts once")
 		}
+		next := func() float64 { return gather(t, reg, "curfew_deadline_next_timestamp_seconds") }
+		require.Zero(t, next(), "to look at them again is no deadline")
+		third := b.publish(7, time.Hour)
+		time.Sleep(time.Second)
+		require.Equal(t, float64(third.Deadline)/1e6, next())
+		b.ack(third)
 		b.ack(first)
 		time.Sleep(2 * heldAfter)
 		require.Equal(t, 1.0, held())

@@ -166,7 +166,7 @@ func (m *Monitor) Health() Health {
 	return h
 }
 
-// next is the next deadline; 0: none.
+// next is when the next deadline is looked at; 0: none.
 func (m *Monitor) next() deadline.Instant {
 	if m.scheduled != nil {
 		_, nextAt := m.scheduled.Waiting()
@@ -175,9 +175,13 @@ func (m *Monitor) next() deadline.Instant {
 	return deadline.Instant(m.nextAt.Load())
 }
 
-// nextDeadline is the next deadline by the wall clock; 0 for none.
+// nextDeadline is the next deadline by the wall clock, without those that have come and were
+// put off, as consumers hold their messages; 0 for none.
 func (m *Monitor) nextDeadline() deadline.Instant {
-	nextAt := m.next()
+	nextAt := m.index.First()
+	if m.scheduled != nil {
+		nextAt = m.next()
+	}
 	if nextAt == 0 {
 		return 0
 	}

@@ -198,7 +198,7 @@ type holder struct {
 	Active       bool              `json:"active"`
 	Activity     string            `json:"activity_status"`
 	Arguments    object            `json:"arguments"`
-	Timeout      int64             `json:"consumer_timeout"` // how long a delivery of the queue may stay unacknowledged, ms; 0: the queue does not say
+	Timeout      int64             `json:"consumer_timeout"` // how long a delivery may stay unacknowledged, ms: as the consumer says, its queue, or `CURFEW_CONSUMER_TIMEOUT`; 0: forever. A lock ends by itself
 	Unacked      int               `json:"messages_unacknowledged"`
 	PastDeadline int               `json:"messages_past_deadline"`   // of these
 	Oldest       *int64            `json:"oldest_unacknowledged_at"` // when the oldest was delivered, Unix ms; null: none is held
@@ -237,7 +237,7 @@ func consumerObject(r *request, c *server.ConsumerInfo) object {
 	return object{
 		"consumer_tag": c.Tag, "ack_required": !c.NoAck, "exclusive": c.Exclusive, "prefetch_count": c.Prefetch,
 		"active": c.Status != broker.Waiting, "activity_status": c.Status, "arguments": rest.JSONOf(c.Arguments),
-		"consumer_timeout": c.Queue.ConsumerTimeoutMillis(),
+		"consumer_timeout": c.TimeoutMillis,
 		"queue":            object{"name": c.Queue.Name(), "vhost": c.Queue.VHost().Name()},
 		"channel_details": object{
 			"name": channel.Name(), "number": c.Channel, "connection_name": c.Connection, "node": r.api.Node,

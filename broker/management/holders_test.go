@@ -31,6 +31,7 @@ func TestConsumersWithWhatTheyHold(t *testing.T) {
 		return len(list) == 1 && row["messages_past_deadline"] == 2.0
 	}, time.Minute, 10*time.Millisecond)
 	assert.Equal(t, []any{"consumer", "slow", 2.0, 2.0, true}, []any{row["kind"], row["consumer_tag"], row["messages_unacknowledged"], row["prefetch_count"], row["ack_required"]})
+	assert.Equal(t, 1_800_000.0, row["consumer_timeout"], "the server's, as none is set")
 	assert.GreaterOrEqual(t, row["oldest_unacknowledged_at"], float64(before))
 	assert.GreaterOrEqual(t, row["earliest_deadline"], float64(before)+20)
 	client, _ := row["client"].(map[string]any)
@@ -43,4 +44,23 @@ func TestConsumersWithWhatTheyHold(t *testing.T) {
 
 	connections := x.ask("GET", "/api/connections?columns=consumers,messages_unacknowledged,state", nil).list()
 	assert.Equal(t, []any{map[string]any{"consumers": 1.0, "messages_unacknowledged": 2.0, "state": "running"}}, connections)
+}
+
+// TestTimeoutInForce: of the consumer, else of its queue.
+func TestTimeoutInForce(t *testing.T) {
+	x := start(t)
+	ch := x.dial()
+	_, err := ch.QueueDeclare("brief", false, false, false, false, amqp091.Table{"x-consumer-timeout": 60_000})
+	require.NoError(t, err)
+	require.NoError(t, ch.Publish("", "brief", false, false, amqp091.Publishing{}))
+	_, _, err = ch.Get("brief", false)
+	require.NoError(t, err)
+	_, err = ch.Consume("brief", "patient", false, false, false, false, amqp091.Table{"x-consumer-timeout": 120_000})
+	require.NoError(t, err)
+	timeouts := map[any]any{}
+	for _, one := range x.ask("GET", "/api/curfew/consumers/%2F/brief", nil).is(200, "").list() {
+		row, _ := one.(map[string]any)
+		timeouts[row["consumer_tag"]] = row["consumer_timeout"]
+	}
+	assert.Equal(t, map[any]any{"": 60_000.0, "patient": 120_000.0}, timeouts)
 }

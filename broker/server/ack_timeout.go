@@ -59,5 +59,8 @@ func (c *connection) closeOverdue() error {
 // overdue returns the timeout, in ms, of a delivery that was not acknowledged in time, or 0
 // if there is none.
 func (ch *channel) overdue(now deadline.Instant) (timeoutMillis int64) {
-	return ch.deliveries.Overdue(now, max(0, ch.conn.srv.opts.ConsumerTimeout.Milliseconds()))
+	return ch.deliveries.Overdue(now, ch.conn.srv.timeoutMillis())
 }
+
+// timeoutMillis is the timeout of deliveries whose consumer and queue set none; 0 means none.
+func (s *Server) timeoutMillis() int64 { return max(0, s.opts.ConsumerTimeout.Milliseconds()) }

@@ -63,7 +63,10 @@ func holdersOf(ch *channel, of *ConnectionInfo, now deadline.Instant, match func
 		for i, d := range page {
 			h := known[holderKey{d.Queue, d.Consumer}]
 			if h == nil {
-				h = &Holder{ConsumerInfo: ConsumerInfo{Queue: d.Queue, Channel: ch.id, Connection: of.Name, User: of.User, PeerHost: of.PeerHost, PeerPort: of.PeerPort}, Properties: of.ClientProperties}
+				h = &Holder{Properties: of.ClientProperties, ConsumerInfo: ConsumerInfo{
+					Queue: d.Queue, Channel: ch.id, Connection: of.Name, User: of.User, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
+					TimeoutMillis: deliveries.Timeout(d.Queue, nil, ch.conn.srv.timeoutMillis()),
+				}}
 				if d.Consumer != nil {
 					h.ConsumerInfo, h.Cancelled = ch.consumerInfo(d.Consumer, of), true
 				}

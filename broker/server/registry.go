@@ -112,7 +112,8 @@ type ConsumerInfo struct {
 	Tag              string
 	Queue            *broker.Queue
 	NoAck, Exclusive bool
-	Prefetch         int // 0: none
+	Prefetch         int   // 0: none
+	TimeoutMillis    int64 // how long a delivery may stay unacknowledged unless it is locked; 0: forever
 	Arguments        amqp.Table
 	Status           broker.Status
 	Channel          uint16
@@ -267,5 +268,6 @@ func (ch *channel) consumerInfo(c *deliveries.Consumer, of *ConnectionInfo) Cons
 	return ConsumerInfo{
 		Tag: c.Tag, Queue: c.Queue, NoAck: c.NoAck, Exclusive: c.Exclusive, Prefetch: c.Prefetch, Arguments: c.Arguments(), Status: c.Status(),
 		Channel: ch.id, Connection: of.Name, User: of.User, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
+		TimeoutMillis: deliveries.Timeout(c.Queue, c, ch.conn.srv.timeoutMillis()),
 	}
 }

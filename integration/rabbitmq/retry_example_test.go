@@ -77,7 +77,7 @@ func serveExample(t *testing.T, n *node, url string) *replica {
 	check(t, err)
 	const address, api = "amqp://guest:guest@127.0.0.1:5672/%2F", "http://127.0.0.1:15672"
 	var commands []string
-	for _, line := range regexp.MustCompile(`(?m)^    (export .*|.* curfew serve)$`).FindAllStringSubmatch(string(text), -1) {
+	for _, line := range regexp.MustCompile(`(?m)^(export .*|.* curfew serve)$`).FindAllStringSubmatch(string(text), -1) {
 		commands = append(commands, line[1])
 	}
 	written := strings.Join(commands, "\n")

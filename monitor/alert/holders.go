@@ -27,6 +27,7 @@ const (
 // held is what is held of a queue at present.
 type held struct {
 	count   int64
+	worst   int64  // ms that the one that is held the longest is past its deadline
 	holders string // in words
 }
 
@@ -74,10 +75,11 @@ func heldBy(list []PastDeadline, now time.Time) *held {
 	slices.SortStableFunc(list, func(x, y PastDeadline) int { return cmp.Compare(y.Count, x.Count) })
 	of, parts := &held{}, []string(nil)
 	for n, h := range list {
-		of.count += int64(h.Count)
+		past := now.Sub(time.UnixMilli(h.FirstDeadlineAt))
+		of.count, of.worst = of.count+int64(h.Count), max(of.worst, past.Milliseconds())
 		if n < maxHolders {
 			parts = append(parts, fmt.Sprintf("%q (user %q at %s) holds %d, the longest %s past its deadline",
-				h.Connection, h.User, h.Address, h.Count, printable.Span(now.Sub(time.UnixMilli(h.FirstDeadlineAt)).Round(time.Second))))
+				h.Connection, h.User, h.Address, h.Count, printable.Span(past.Round(time.Second))))
 		}
 	}
 	if more := len(list) - maxHolders; more > 0 {

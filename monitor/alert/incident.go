@@ -62,7 +62,7 @@ func (i *incident) news() bool {
 func (i *incident) alert(severity string) alert {
 	a := alert{key: i.key, Tally: i.Tally, detail: i.detail, severity: severity, startsAt: i.startsAt, fresh: i.news()}
 	if i.held != nil {
-		a.Count, a.detail = i.held.count, i.held.holders
+		a.Count, a.detail, a.WorstMillis = i.held.count, i.held.holders, max(a.WorstMillis, i.held.worst)
 	}
 	return a
 }

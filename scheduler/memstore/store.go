@@ -108,6 +108,14 @@ func (s *Store) next() (at deadline.Instant) {
 	return at
 }
 
+// First is the earliest deadline of the shadows whose score is their deadline; 0: there is none. What was claimed or put off is not among them.
+func (s *Store) First() deadline.Instant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	head, _ := s.waiting.first()
+	return head.Deadline
+}
+
 // Settle implements scheduler.Store. It fails only for an invalid shadow or instant,
 // and then does nothing.
 func (s *Store) Settle(_ context.Context, done []deadline.Ref, later []scheduler.Later) error {

@@ -143,7 +143,7 @@ func (c *Client) do(ctx context.Context, via *http.Client, header http.Header, m
 		if to.From != "" {
 			from = " (" + to.From + ")"
 		}
-		return fmt.Errorf("no answer from %s%s: %w; is Curfew running there?", req.URL.Redacted(), from, err)
+		return fmt.Errorf("no answer from %s%s: %w; is Curfew running there? If it listens elsewhere, name its address with --url or CURFEW_HTTP_ADDR", req.URL.Redacted(), from, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {

@@ -157,7 +157,7 @@ func orAll(events []string) string {
 
 func alertListCommand(a *cli.API) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "ls",
+		Use: "ls", Aliases: []string{"list"},
 		Short: "List alerts, silences and sinks in trouble of the running Curfew",
 		Args:  cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -64,7 +64,8 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-const introduction = `AMQP 0-9-1 broker whose message deadlines fire on time, with nobody consuming. Without a command it serves.
+const introduction = `AMQP 0-9-1 broker whose message deadlines fire on time, with nobody consuming.
+"curfew serve" runs it; the other commands look after one that runs.
 
 Exit codes: 0 done; 1 failed, or the answer is no; 2 the command line or a variable is wrong; 3 what was asked for
 does not exist; 4 (status) the running one is degraded or dead; 5 a deletion wants --confirm with the number of messages;
@@ -74,20 +75,19 @@ does not exist; 4 (status) the running one is degraded or dead; 5 a deletion wan
 func Tree() *cobra.Command { return rootCommand(node.Build{}) }
 
 func rootCommand(b node.Build) *cobra.Command {
-	serve := serveCommand(b)
 	root := &cobra.Command{
 		Use:           "curfew",
 		Short:         "AMQP 0-9-1 broker whose message deadlines fire on time, with nobody consuming",
 		Long:          introduction,
 		Version:       fmt.Sprint(b.Version, " ", runtime.Version(), " ", b.Revision), // for --version
 		Args:          unknownCommand,
-		RunE:          serve.RunE,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.SetVersionTemplate("curfew {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.Usage(err) })
-	root.AddCommand(serve, demoCommand(), configCommand(), healthcheckCommand(), versionCommand(b))
+	root.AddCommand(serveCommand(b), demoCommand(), configCommand(), healthcheckCommand(), versionCommand(b))
 	for _, cmd := range root.Commands() {
 		cmd.Args = cli.NoArguments
 	}

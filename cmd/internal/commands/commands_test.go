@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"curfew/cmd/internal/node"
@@ -39,6 +40,19 @@ func runCommand(t *testing.T, args ...string) (code int, stdout, stderr string) 
 	var out, errOut bytes.Buffer
 	code = Run(t.Context(), Release{Version: "v1.2.3", Commit: "abc-dirty", CommitTime: "2030-01-02T03:04:05Z"}, args, &out, &errOut)
 	return code, out.String(), errOut.String()
+}
+
+// TestWithoutACommand: whoever types the name alone sees the help, and no broker starts.
+func TestWithoutACommand(t *testing.T) {
+	t.Chdir(t.TempDir())
+	code, out, errOut := runCommand(t)
+	assert.Zero(t, code, errOut)
+	for _, text := range []string{`"curfew serve" runs it`, "Usage:", "Available Commands:", "\n  serve "} {
+		assert.Contains(t, out, text)
+	}
+	files, err := os.ReadDir(".")
+	require.NoError(t, err)
+	assert.Empty(t, files)
 }
 
 func TestVersion(t *testing.T) {

@@ -36,6 +36,7 @@ func TestDeadLetterCommands(t *testing.T) {
 	assert.Contains(t, r.exits(exitUsage, "dlq", "search", "orders.dead", "--body", "a", "--body", "b"), "--body was given 2 times")
 	whole := r.ok("dlq", "show", "orders.dead", "1")
 	assert.Regexp(t, `message_id +m0`, whole)
+	assert.Contains(t, whole, "header x-first-death-exchange  \nheader x-first-death-queue     orders\n")
 	assert.Regexp(t, `died +.*"expired" in "orders", 1 times`, whole)
 	assert.Equal(t, "order\n0", r.ok("dlq", "show", "orders.dead", "1", "--raw"))
 	r.exits(exitNotFound, "dlq", "show", "orders.dead", "99")

@@ -14,7 +14,7 @@ import (
 func serveCommand(b node.Build) *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
-		Short: "Run the broker and its deadline monitor until SIGTERM or SIGINT (the default); SIGHUP reads the alerts file again",
+		Short: "Run the broker and its deadline monitor until SIGTERM or SIGINT; SIGHUP reads the alerts file again",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := settings.Load()
 			if err != nil {

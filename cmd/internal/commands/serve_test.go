@@ -210,7 +210,7 @@ func TestServeBusyPort(t *testing.T) {
 }
 
 func TestServeRefusesWrongEnvironment(t *testing.T) {
-	code, out, errOut := runBinary(t, nil, "TTL_PRECEDENCE=max", "AMQP_ADRESS=:1")
+	code, out, errOut := runBinary(t, []string{"serve"}, "TTL_PRECEDENCE=max", "AMQP_ADRESS=:1")
 	assert.Equal(t, exitUsage, code)
 	assert.Empty(t, out)
 	assert.Contains(t, errOut, `CURFEW_TTL_PRECEDENCE: "max" is not allowed; it takes min or message`)
@@ -251,7 +251,7 @@ func TestServeKeepsWhatItConfirmed(t *testing.T) {
 	require.True(t, confirm.Wait())
 	assert.Regexp(t, `curfew_journal_fsync_duration_seconds_count [1-9]`, fetch(t, p.line(t, "Metrics")))
 
-	code, _, errOut := runBinary(t, nil, dir, "AMQP_ADDR=127.0.0.1:0", "HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0")
+	code, _, errOut := runBinary(t, []string{"serve"}, dir, "AMQP_ADDR=127.0.0.1:0", "HTTP_ADDR=127.0.0.1:0", "OPS_ADDR=127.0.0.1:0")
 	assert.Equal(t, exitFailed, code, "the folder is in use")
 	assert.Contains(t, errOut, "CURFEW_DATA_DIR")
 

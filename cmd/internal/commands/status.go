@@ -47,6 +47,14 @@ func statusRows(s *node.Status) [][]string {
 	for _, r := range s.Reasons {
 		add("!", r)
 	}
+	for _, u := range s.Undeliverable {
+		where, flag := "", ""
+		if u.VHost != "/" {
+			name := strconv.Quote(u.VHost)
+			where, flag = " of virtual host "+name, " --vhost "+name
+		}
+		add("!", counted(u.Messages, "message is", "messages are"), " parked in curfew.undeliverable", where, ": curfew dlq groups curfew.undeliverable", flag)
+	}
 	if s.Primary != "" {
 		add("primary", s.Primary, " (see curfew rabbitmq status)")
 	} else {
@@ -61,7 +69,11 @@ func statusRows(s *node.Status) [][]string {
 		if s.Next != nil {
 			next = ", next " + table.FromNow(*s.Next) + " (" + s.Next.Format("2006-01-02T15:04:05.000Z") + ")"
 		}
-		add("deadlines", s.Pending, " pending", next)
+		held := ""
+		if s.Held > 0 {
+			held = ", " + counted(s.Held, "held past its deadline", "held past their deadlines") + " (see curfew consumers)"
+		}
+		add("deadlines", s.Pending, " pending", next, held)
 		add("expired", s.Fired, ", late ", s.Late, ", parked ", s.Parked)
 		add("lateness", "p50 ", lateness(s.LatenessP50), ", p99 ", lateness(s.LatenessP99))
 		add("schedule", s.Schedule)
@@ -71,7 +83,11 @@ func statusRows(s *node.Status) [][]string {
 	if s.Primary == "" {
 		rows = append(rows, storeRows(s)...)
 	}
-	add("alerts", "critical ", s.Alerts.Critical, ", other ", s.Alerts.Other)
+	see := ""
+	if s.Alerts.Critical+s.Alerts.Other > 0 {
+		see = " (see curfew alert ls)"
+	}
+	add("alerts", "critical ", s.Alerts.Critical, ", other ", s.Alerts.Other, see)
 	for _, f := range s.AtRisk {
 		first := ""
 		if f.FirstMiss != 0 {
@@ -80,6 +96,14 @@ func statusRows(s *node.Status) [][]string {
 		add("at risk", f.Queue, ": ", f.WillMiss, " of ", f.Deadlines, " messages with a deadline will expire", first)
 	}
 	return rows
+}
+
+// counted is a number with the words that follow it, for one and for several.
+func counted(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + several
 }
 
 // storeRows are about the broker's store and memory.

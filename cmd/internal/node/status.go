@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"curfew/broker"
 	"curfew/monitor"
 )
 
@@ -23,7 +24,8 @@ type Status struct {
 	TTLOff       bool       `json:"ttl_off,omitempty"`    // no message expires (CURFEW_TTL=off)
 	Schedule     string     `json:"schedule,omitempty"`   // what fires: embedded, primary (RabbitMQ), or how the one in Redis is: up, rebuilding or down
 	Pending      int64      `json:"pending"`              // deadlines that wait
-	Next         *time.Time `json:"next"`                 // the next deadline; null: none
+	Next         *time.Time `json:"next"`                 // the next deadline, without those past which messages are held; null: none
+	Held         int        `json:"held"`                 // messages that consumers hold past their deadlines, now
 	Fired        uint64     `json:"fired"`                // messages that expired since the start
 	Late         uint64     `json:"late"`                 // of these, how many were late
 	Parked       uint64     `json:"parked"`               // of these, how many had nowhere to go
@@ -45,9 +47,17 @@ type Status struct {
 	SyncP99      *float64   `json:"sync_p99_seconds"`
 	AlarmsFiring int        `json:"alarms"` // resource alarms: of memory and disk
 
+	Undeliverable []undeliverable `json:"undeliverable"` // what is in the queues curfew.undeliverable now
+
 	Alerts firingAlerts `json:"alerts"` // that fire
 
 	AtRisk []monitor.Forecast `json:"at_risk"` // the forecasts of the queues at risk, at most 10
+}
+
+// undeliverable is what is parked in the queue curfew.undeliverable of a virtual host.
+type undeliverable struct {
+	VHost    string `json:"vhost"`
+	Messages int    `json:"messages"`
 }
 
 const maxAtRisk = 10
@@ -55,7 +65,7 @@ const maxAtRisk = 10
 // status gathers the state of all parts.
 func (n *Node) status(o *opsEndpoints) Status {
 	h := o.health()
-	s := Status{Version: n.build.Version, Health: h.Status, Phase: h.Phase, Reasons: h.Reasons, Monitor: n.monitor != nil, TTLOff: n.settings.TTL == "off", AtRisk: []monitor.Forecast{}}
+	s := Status{Version: n.build.Version, Health: h.Status, Phase: h.Phase, Reasons: h.Reasons, Monitor: n.monitor != nil, TTLOff: n.settings.TTL == "off", Undeliverable: []undeliverable{}, AtRisk: []monitor.Forecast{}}
 	if s.Reasons == nil {
 		s.Reasons = []string{}
 	}
@@ -64,6 +74,10 @@ func (n *Node) status(o *opsEndpoints) Status {
 	} else {
 		s.Blocked, _ = n.broker.Gate()
 		s.Memory, s.MemoryLimit = n.broker.MemoryInUse(), n.broker.MemoryLimit()
+		for _, h := range holders(n) {
+			s.Held += h.Count
+		}
+		s.Undeliverable = append(s.Undeliverable, parked(n)...)
 		memory, disk := n.broker.Alarms()
 		for _, on := range []bool{memory, disk} {
 			if on {
@@ -83,6 +97,20 @@ func (n *Node) status(o *opsEndpoints) Status {
 	s.Alerts, _ = h.Parts[alertPart].(firingAlerts)
 	s.measure(n.metrics)
 	return s
+}
+
+// parked is what is in the queues of parked messages, where there is any.
+func parked(n *Node) (list []undeliverable) {
+	for _, vh := range n.broker.VHosts() {
+		q, err := vh.Queue(broker.UndeliverableQueue)
+		if err != nil {
+			continue
+		}
+		if ready, unacked, _ := q.Counts(); ready+unacked > 0 {
+			list = append(list, undeliverable{vh.Name(), ready + unacked})
+		}
+	}
+	return list
 }
 
 // measure reads the numbers from the metrics, which are counted anyway. A metric that cannot be

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -84,8 +85,9 @@ func bodyOf(payload, encoding string) ([]byte, error) {
 
 // write writes all for a person to read.
 func (l *wholeLetter) write(out io.Writer) error {
+	var lines [][2]string
 	line := func(name string, value any) {
-		fmt.Fprintf(out, "%-18s%s\n", name, printable.Text(fmt.Sprint(value), ""))
+		lines = append(lines, [2]string{name, printable.Text(fmt.Sprint(value), "")})
 	}
 	line("number", fmt.Sprintf("%d, %s", l.Seq, l.State))
 	line("came here by", fmt.Sprintf("exchange %q, key %q", l.Exchange, l.RoutingKey))
@@ -111,6 +113,9 @@ func (l *wholeLetter) write(out io.Writer) error {
 	} else {
 		line("body", fmt.Sprintf("%d bytes", l.Bytes))
 	}
+	if err := inColumns(out, lines); err != nil {
+		return err
+	}
 	body, err := bodyOf(payload, encoding)
 	if err != nil {
 		return err
@@ -124,4 +129,19 @@ func (l *wholeLetter) write(out io.Writer) error {
 	}
 	_, err = fmt.Fprintf(out, "\n%s\n", printable.Text(string(body), "\n\t"))
 	return err
+}
+
+// inColumns writes lines of a name and a value, the values one below the other.
+func inColumns(out io.Writer, lines [][2]string) error {
+	const least = 16
+	width := least
+	for _, l := range lines {
+		width = max(width, utf8.RuneCountInString(l[0]))
+	}
+	for _, l := range lines {
+		if _, err := fmt.Fprintf(out, "%-*s  %s\n", width, l[0], l[1]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

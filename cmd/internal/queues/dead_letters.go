@@ -45,7 +45,12 @@ func (d *deadLetters) list() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the queues that dead letters go to or are in",
-		Args:  cli.Exactly(0, "no arguments"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return cli.Usagef("%s takes no arguments, got %q; for the dead letters of a queue: curfew dlq peek %[2]s", cmd.CommandPath(), args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var list []deadletters.Queue
 			if err := d.Call(cmd.Context(), http.MethodGet, client.Path("curfew", "deadletters", d.VHost), nil, &list); err != nil {
@@ -55,7 +60,7 @@ func (d *deadLetters) list() *cobra.Command {
 			for _, h := range list {
 				from := cli.OrDash(strings.Join(h.From, " "))
 				if h.Parked {
-					from = "(no queue was bound for them)"
+					from = "(parked; curfew dlq groups " + h.Queue + " says why)"
 				}
 				rows = append(rows, []string{h.Queue, strconv.Itoa(h.Ready), strconv.Itoa(h.Unacked), strconv.FormatInt(h.Bytes, 10), from})
 			}

@@ -46,6 +46,23 @@ type queuedDeadline struct {
 	Bytes     int    `json:"payload_bytes"`
 }
 
+// in is how long it is until the deadline, or since when it has passed.
+func (q *queuedDeadline) in() string {
+	text := table.Until(time.UnixMilli(q.Deadline))
+	if q.State == "unacked" && q.Overdue {
+		text += ", held"
+	}
+	return text
+}
+
+// first is the same in a sentence about the first deadline of a queue.
+func (q *queuedDeadline) first() string {
+	if q.Overdue {
+		return "the first " + q.in()
+	}
+	return "next in " + q.in()
+}
+
 func (d *deadlines) list() *cobra.Command {
 	count, overdue := 20, false
 	c := &cobra.Command{
@@ -70,7 +87,7 @@ func (d *deadlines) list() *cobra.Command {
 			var rows [][]string
 			for _, one := range answer.Items {
 				at := time.UnixMilli(one.Deadline)
-				rows = append(rows, []string{one.Queue, strconv.FormatUint(one.Seq, 10), at.UTC().Format("2006-01-02T15:04:05.000Z"), table.Until(at), one.State, cli.OrDash(one.MessageID)})
+				rows = append(rows, []string{one.Queue, strconv.FormatUint(one.Seq, 10), at.UTC().Format("2006-01-02T15:04:05.000Z"), one.in(), one.State, cli.OrDash(one.MessageID)})
 			}
 			if err := d.Print(cmd.OutOrStdout(), answer, []string{"QUEUE", "SEQ", "DEADLINE?", "IN", "STATE", "MESSAGE-ID"}, rows); err != nil {
 				return err

@@ -127,7 +127,7 @@ func (q *queues) ahead(ctx context.Context, name string) (rows [][]string) {
 	if q.Call(ctx, http.MethodGet, client.Path("curfew", "deadlines", q.VHost, name)+"?count=1", nil, &next) == nil {
 		text := fmt.Sprint(next.Total)
 		if len(next.Items) > 0 {
-			text += ", next " + table.FromNow(time.UnixMilli(next.Items[0].Deadline))
+			text += ", " + next.Items[0].first()
 		}
 		rows = append(rows, []string{"deadlines", text})
 	}

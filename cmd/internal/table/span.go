@@ -13,10 +13,13 @@ func Span(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// Until is how long it is until an instant, or "now" if that has passed.
+// Until is how long it is until an instant such as "5s", "now" if that has just come, or "1m2s ago" if it came a second ago or earlier.
 func Until(at time.Time) string {
-	if d := time.Until(at); d > 0 {
+	switch d := time.Until(at); {
+	case d > 0:
 		return Span(d)
+	case d <= -time.Second:
+		return (-d).Truncate(time.Second).String() + " ago"
 	}
 	return "now"
 }

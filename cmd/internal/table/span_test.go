@@ -7,10 +7,11 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestTimesAreNotNegative: what is due is due now.
+// TestTimesAreNotNegative: what is due is due now, or since some time.
 func TestTimesAreNotNegative(t *testing.T) {
 	past := time.Now().Add(-902 * time.Millisecond)
 	assert.Equal(t, "now", Until(past))
+	assert.Equal(t, "1m2s ago", Until(time.Now().Add(-62_900*time.Millisecond)))
 	assert.Equal(t, "now", FromNow(past))
 	assert.Equal(t, "in 1h0m0s", FromNow(time.Now().Add(time.Hour)))
 	assert.Equal(t, "1.5s", Span(1500*time.Millisecond))

@@ -1,6 +1,9 @@
 package deliveries
 
-import "curfew/broker/deadline"
+import (
+	"curfew/broker"
+	"curfew/broker/deadline"
+)
 
 // Overdue returns the timeout, in ms, of a delivery that was not acknowledged in time, or 0
 // if there is none. serverMillis is the timeout for deliveries whose consumer and queue set
@@ -30,14 +33,20 @@ func (d *Deliveries) Overdue(now deadline.Instant, serverMillis int64) (timeoutM
 // Its consumer, its queue or the server sets the timeout. The server's does not apply while
 // the delivery is locked: the lock ends sooner, unless it is renewed.
 func timeoutOf(m *delivery, serverMillis int64) int64 {
-	if m.consumer != nil && m.consumer.TimeoutMillis > 0 {
-		return m.consumer.TimeoutMillis
-	}
-	if t := m.queue.ConsumerTimeoutMillis(); t > 0 {
-		return t
-	}
 	if m.seq != 0 && m.locked {
-		return 0
+		serverMillis = 0
+	}
+	return Timeout(m.queue, m.consumer, serverMillis)
+}
+
+// Timeout returns how long a delivery that is not locked may stay unacknowledged, in ms; 0
+// means forever. c is nil for basic.get.
+func Timeout(q *broker.Queue, c *Consumer, serverMillis int64) int64 {
+	if c != nil && c.TimeoutMillis > 0 {
+		return c.TimeoutMillis
+	}
+	if t := q.ConsumerTimeoutMillis(); t > 0 {
+		return t
 	}
 	return serverMillis
 }
