@@ -58,7 +58,7 @@ type RuleStatus struct {
 
 // Overview answers GET /alerts.
 type Overview struct {
-	Alerts  []Status     `json:"alerts"` // those that are not over, the worst severity first
+	Alerts  []Status     `json:"alerts"` // those that are not over, those that fire first
 	Sinks   []SinkStatus `json:"sinks"`
 	Trouble []string     `json:"trouble"` // what keeps alerts from being sent, for an operator
 }

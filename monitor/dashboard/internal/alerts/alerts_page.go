@@ -1,7 +1,6 @@
 package alerts
 
 import (
-	"cmp"
 	"net/url"
 	"strings"
 
@@ -59,7 +58,7 @@ func firingRow(a alert.Status) g.Node {
 	silence := "/alerts?" + url.Values{"event": {a.Event}, "vhost": {a.Labels["vhost"]}, "queue": {a.Labels["queue"]}}.Encode() + "#silence"
 	return h.Tr(
 		h.Td(ui.Severity(a.Severity)),
-		h.Td(ui.Name(format.Sentence(a.Finding)), h.Br(), h.Span(h.Class("faint"), h.Title(a.Alertname), g.Text(cmp.Or(advice[a.Event], a.Alertname)))),
+		h.Td(ui.Name(format.Sentence(a.Finding)), h.Br(), ui.Faint(advice[a.Event]+" "), ui.Class("faint hint", g.Text(a.Alertname))),
 		h.Td(ui.AlertState(a.Severity, a.State)),
 		h.Td(h.Time(h.Title(format.Instant(a.LastAt)), g.Text(format.Instant(a.StartsAt)))),
 		h.Td(h.Class("tight"), ui.Spaced(
