@@ -40,7 +40,7 @@ func TestHoldersAreNamed(t *testing.T) {
 		require.Contains(t, s.List()[0].Summary, `: 3 in queue "orders"`)
 		time.Sleep(40 * time.Second)
 		time.Sleep(time.Second)
-		require.Contains(t, s.List()[0].Summary, "the longest 53s past its deadline")
+		require.Contains(t, s.List()[0].Summary, "the longest 53 s past its deadline")
 		require.Equal(t, "53s", s.List()[0].Annotations["worst_lateness"])
 		now.Store(new([]PastDeadline))
 		time.Sleep(time.Second)
