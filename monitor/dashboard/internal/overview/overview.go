@@ -286,7 +286,7 @@ func (o *overview) lessProtected() string {
 func (o *overview) degraded() (list []line) {
 	if o.Health.Schedule == monitor.ScheduleDown {
 		list = lines("Nothing is lost: this process fires deadlines from its own memory, and brings the schedule in Redis up to date when it is back.",
-			"See that Redis runs, has memory left, and can be reached at the address in REDIS_URL. Curfew connects again by itself.")
+			"See that Redis runs, has memory left, and can be reached at the address in CURFEW_REDIS_URL. Curfew connects again by itself.")
 	}
 	for _, reason := range o.Health.Reasons {
 		list = append(list, line{Text: reason, Faint: len(list) > 0})
