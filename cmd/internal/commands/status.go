@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"curfew/cmd/internal/cli"
@@ -53,13 +54,13 @@ func statusRows(s *node.Status) [][]string {
 			name := strconv.Quote(u.VHost)
 			where, flag = " of virtual host "+name, " --vhost "+name
 		}
-		add("!", counted(u.Messages, "message is", "messages are"), " parked in curfew.undeliverable", where, ": curfew dlq groups curfew.undeliverable", flag)
+		add("!", english.Plural(u.Messages, "message is", "messages are"), " parked in curfew.undeliverable", where, ": curfew dlq groups curfew.undeliverable", flag)
 	}
 	if s.Primary != "" {
 		add("primary", s.Primary, " (see curfew rabbitmq status)")
 	} else {
-		add("messages", s.Ready, " ready, ", s.Unacked, " unacked in ", s.Queues, " queues")
-		add("clients", s.Connections, " connections, ", s.Consumers, " consumers")
+		add("messages", s.Ready, " ready, ", s.Unacked, " unacked in ", english.Plural(int(s.Queues), "queue", ""))
+		add("clients", english.Plural(int(s.Connections), "connection", ""), ", ", english.Plural(int(s.Consumers), "consumer", ""))
 	}
 	switch {
 	case s.TTLOff:
@@ -71,7 +72,7 @@ func statusRows(s *node.Status) [][]string {
 		}
 		held := ""
 		if s.Held > 0 {
-			held = ", " + counted(s.Held, "held past its deadline", "held past their deadlines") + " (see curfew consumers)"
+			held = ", " + english.Plural(s.Held, "held past its deadline", "held past their deadlines") + " (see curfew consumers)"
 		}
 		add("deadlines", s.Pending, " pending", next, held)
 		add("expired", s.Fired, ", late ", s.Late, ", parked ", s.Parked)
@@ -98,14 +99,6 @@ func statusRows(s *node.Status) [][]string {
 	return rows
 }
 
-// counted is a number with the words that follow it, for one and for several.
-func counted(n int, one, several string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + several
-}
-
 // storeRows are about the broker's store and memory.
 func storeRows(s *node.Status) (rows [][]string) {
 	add := func(what string, value ...any) { rows = append(rows, []string{what, fmt.Sprint(value...)}) }
@@ -114,7 +107,7 @@ func storeRows(s *node.Status) (rows [][]string) {
 		publishers = "publishers wait: " + s.Blocked
 	}
 	add("store", publishers)
-	add("", s.Segments, " segments, ", humanize.IBytes(uint64(s.Stored)), ", of which messages need ", humanize.IBytes(uint64(s.Live)))
+	add("", english.Plural(int(s.Segments), "segment", ""), ", ", humanize.IBytes(uint64(s.Stored)), ", of which messages need ", humanize.IBytes(uint64(s.Live)))
 	if s.SyncP99 != nil {
 		add("", "syncs p50 ", lateness(s.SyncP50), ", p99 ", lateness(s.SyncP99))
 	}

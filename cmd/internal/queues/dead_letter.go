@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/spf13/cobra"
 
 	"curfew/broker/deadletters"
@@ -102,9 +103,10 @@ func (l *wholeLetter) write(out io.Writer) error {
 		}
 		line(name, l.Properties[name])
 	}
-	for i := len(l.Deaths) - 1; i >= 0; i-- {
+	for i := range l.Deaths { // the newest first
 		death := &l.Deaths[i]
-		line("died", fmt.Sprintf("%s of %q in %q, %d times, published to %q with %q", when(death.Time), death.Reason, death.Queue, death.Count, death.Exchange, death.Keys))
+		line("died", fmt.Sprintf("%s of %q in %q, %s, published to %q with %q", when(death.Time), death.Reason, death.Queue,
+			english.Plural(int(death.Count), "time", ""), death.Exchange, death.Keys))
 	}
 	payload, encoding := l.Payload, l.Encoding
 	if l.Unpacked != nil && l.Unpacked.Error == nil {
