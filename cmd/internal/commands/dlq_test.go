@@ -37,7 +37,7 @@ func TestDeadLetterCommands(t *testing.T) {
 	whole := r.ok("dlq", "show", "orders.dead", "1")
 	assert.Regexp(t, `message_id +m0`, whole)
 	assert.Contains(t, whole, "header x-first-death-exchange  \nheader x-first-death-queue     orders\n")
-	assert.Regexp(t, `died +.*"expired" in "orders", 1 times`, whole)
+	assert.Regexp(t, `died +.*"expired" in "orders", 1 time,`, whole)
 	assert.Equal(t, "order\n0", r.ok("dlq", "show", "orders.dead", "1", "--raw"))
 	r.exits(exitNotFound, "dlq", "show", "orders.dead", "99")
 	r.ok("dlq", "filters", "orders.dead", "--save", "night", "--message-id", "m2", "--since", "1h")
