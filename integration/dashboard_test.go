@@ -203,7 +203,7 @@ func TestDashboardByKeyboard(t *testing.T) {
 			t.Errorf("the focus at %q cannot be seen", stops[len(stops)-1])
 		}
 	}
-	want := "Skip to content,Curfew,Overview,Queues,Exchanges,Connections,Dead letters,Alerts,Audit,Policies,Users,Pause,Log out,New queue…,Publish…,q,Filter,Queue"
+	want := "Skip to content,Curfew,Overview,Queues,Exchanges,Connections,Dead letters,Alerts,Audit,Policies,Users,Pause updates,Log out,New queue…,Publish…,q,Filter,Queue"
 	if got := strings.Join(stops, ","); got != want {
 		t.Errorf("tab stops %s, not %s", got, want)
 	}

@@ -78,7 +78,7 @@ func TestRpm(t *testing.T) {
 	if files := output(t, "rpm", "rpm", "-qp", "--nosignature", "--queryformat", "[%{FILENAMES} %{FILEFLAGS:fflags}\n]", path); !strings.Contains(files, "/etc/curfew/curfew.env cn\n") {
 		t.Errorf("the settings are no %%config(noreplace) in\n%s", files)
 	}
-	if scripts := output(t, "rpm", "rpm", "-qp", "--nosignature", "--scripts", path); !strings.Contains(scripts, "useradd") || !strings.Contains(scripts, "systemctl disable --now") {
+	if scripts := output(t, "rpm", "rpm", "-qp", "--nosignature", "--scripts", path); !strings.Contains(scripts, "useradd") || !strings.Contains(scripts, "systemctl stop curfew") {
 		t.Errorf("the scripts are\n%s", scripts)
 	}
 }

@@ -29,6 +29,19 @@ func TestQueueShow(t *testing.T) {
 	r.ok("policy", "set", "short", "^", `{"message-ttl": 7200000}`, "--apply-to", "queues")
 	assert.Regexp(t, `(?m)^time to live +1h0m0s \(argument x-message-ttl; policy short has 2h0m0s, and the lower counts\)$`, r.ok("queue", "show", "orders"))
 	assert.Regexp(t, `(?m)^dead letters +dropped: it has no dead-letter exchange$`, r.ok("queue", "show", "events"))
+
+	r.ok("declare", "queue", "own", "--arg", "x-dead-letter-queue=true")
+	r.ok("policy", "set", "short", "^", `{"dead-letter-queue": true}`, "--apply-to", "queues")
+	for name, to := range map[string]string{
+		"own":                  `to queue own/\$deadletterqueue \(argument x-dead-letter-queue\)`,
+		"own/$deadletterqueue": `dropped: it has no dead-letter exchange`,
+		"events":               `to queue events/\$deadletterqueue \(policy short\)`,
+		"orders":               `to queue dead, by the default exchange \(argument x-dead-letter-exchange\)`,
+	} {
+		assert.Regexp(t, `(?m)^dead letters +`+to+`$`, r.ok("queue", "show", name))
+	}
+	r.ok("policy", "set", "short", "^", `{"dead-letter-exchange": "late"}`, "--apply-to", "queues")
+	assert.Regexp(t, `(?m)^dead letters +to exchange late with their own routing key \(policy short\)$`, r.ok("queue", "show", "own"), "an exchange goes before it")
 }
 
 // TestQueueListHasForecasts, in the table and for programs.

@@ -17,6 +17,7 @@ import (
 
 // queueSettings is what governs a queue, as the API shows it.
 type queueSettings struct {
+	Name           string         `json:"name"`
 	Arguments      map[string]any `json:"arguments"`
 	Policy         string         `json:"policy"`
 	OperatorPolicy string         `json:"operator_policy"`
@@ -91,17 +92,15 @@ func (s *queueSettings) policies() string {
 	return strings.Join(names, " with ")
 }
 
-// deadLetters says where dead letters go, and who says so: what is declared comes before a policy.
+// deadLetters says where dead letters go, and who says so: what is declared comes before a policy, and an exchange before the queue's own
+// dead-letter queue.
 func (s *queueSettings) deadLetters() string {
-	if own, _ := s.Arguments["x-dead-letter-queue"].(bool); own {
-		return "to its own dead-letter queue (argument x-dead-letter-queue)"
-	}
 	exchange, by := s.Arguments["x-dead-letter-exchange"], "argument x-dead-letter-exchange"
 	if exchange == nil {
 		exchange, by = s.Effective["dead-letter-exchange"], s.policies()
 	}
 	if exchange == nil {
-		return "dropped: it has no dead-letter exchange"
+		return s.ownDeadLetterQueue()
 	}
 	key := s.Arguments["x-dead-letter-routing-key"]
 	if key == nil {
@@ -116,6 +115,20 @@ func (s *queueSettings) deadLetters() string {
 		return fmt.Sprintf("to the queue that their routing key names (%s)", by)
 	}
 	return fmt.Sprintf("to exchange %v with their own routing key (%s)", exchange, by)
+}
+
+// ownDeadLetterQueue is where the dead letters of a queue without a dead-letter exchange go. Neither a dead-letter queue nor
+// curfew.undeliverable gets one by a policy.
+func (s *queueSettings) ownDeadLetterQueue() string {
+	const suffix = "/$deadletterqueue"
+	own, by := s.Arguments["x-dead-letter-queue"], "argument x-dead-letter-queue"
+	if own == nil && s.Name != "curfew.undeliverable" && !strings.HasSuffix(s.Name, suffix) {
+		own, by = s.Effective["dead-letter-queue"], s.policies()
+	}
+	if own == true {
+		return fmt.Sprintf("to queue %s%s (%s)", s.Name, suffix, by)
+	}
+	return "dropped: it has no dead-letter exchange"
 }
 
 // ahead are the rows about the queue's deadlines. What the user may not see is left out.

@@ -14,7 +14,6 @@ fi
 systemctl daemon-reload
 case "$1 $2" in
 "configure " | "1 ") echo "Curfew is not started yet. Settings: /etc/curfew/curfew.env. To start it: systemctl enable --now curfew" ;;
-*) # An upgrade ends well even if the service does not start again, for example because it refuses its settings; nor does it wait until
-	# a large store is read.
-	systemctl --no-block try-restart curfew.service || echo "Curfew was not started again. See: journalctl -u curfew" ;;
+*) # An upgrade ends well even if the service does not start again, for example because it refuses its settings.
+	systemctl try-restart curfew.service || echo "Curfew was not started again. See: journalctl -u curfew" ;;
 esac
