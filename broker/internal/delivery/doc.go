@@ -12,7 +12,7 @@
 //
 // # Parts of a queue
 //
-//	messages    what is in the queue; how to look at it      messages.go, browse.go, deadlines.go
+//	messages    what is in the queue; how to look at it          messages.go, browse.go, deadlines.go
 //	consumers   in which order they are served                   consumers.go
 //	locks       deliveries with x-lock-duration                  locks.go
 //	flow        when publishers have to wait for consumers       flow.go

@@ -44,7 +44,7 @@ class Worker {
             }
             int seconds = 1 << retries;
             headers.put("retries", retries + 1);
-            var properties = message.getProperties().builder().headers(headers).expiration(String.valueOf(1000 * seconds)).build();
+            var properties = message.getProperties().builder().userId(null).headers(headers).expiration(String.valueOf(1000 * seconds)).build();
             channel.basicPublish("retry", message.getEnvelope().getRoutingKey(), properties, message.getBody());
             confirmed(channel);
             System.out.println(name + ": " + error.getMessage() + ", again in " + seconds + " s");

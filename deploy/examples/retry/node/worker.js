@@ -39,6 +39,7 @@ async function handle(channel, message) {
     const seconds = 2 ** retries;
     channel.publish('retry', message.fields.routingKey, message.content, {
       ...message.properties,
+      userId: undefined, // only its first publisher may give it
       headers: { ...headers, retries: retries + 1 },
       expiration: String(1000 * seconds),
     });

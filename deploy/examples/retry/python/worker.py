@@ -38,6 +38,7 @@ def handle(channel, method, properties, body):
         seconds = 2 ** retries
         properties.headers = {**headers, "retries": retries + 1}
         properties.expiration = str(1000 * seconds)
+        properties.user_id = None  # only its first publisher may give it
         channel.basic_publish("retry", method.routing_key, body, properties)  # waits for the confirm
         print(f"{name}: {error}, again in {seconds} s", flush=True)
     channel.basic_ack(method.delivery_tag)  # last: after a crash in between a job is there twice, never lost
