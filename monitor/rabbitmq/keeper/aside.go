@@ -12,6 +12,8 @@ type looks struct {
 	at      deadline.Instant // the next one
 	asked   bool             // an answer is on its way
 	suspect bool             // the last look saw another consumer
+	doubt   bool             // the last look saw more consumers, which may be the keeper's still
+	proving int              // of line.gone, those that are none any more when prove is answered
 	ready   int
 	others  int // consumers that are not the keeper's
 	left    leftBehind
@@ -132,9 +134,12 @@ func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, 
 		c.lookedWhileHolding(now, epoch, consumers)
 		return
 	}
+	c.looks.doubt = false
 	c.looks.others, _ = c.looks.strangers(now, consumers, 0)
 	if c.looks.others > 0 {
 		c.ages.lastOther = now
+	} else {
+		c.line.gone = 0
 	}
 	switch c.state {
 	case Observing:
@@ -208,13 +213,20 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 	if !ok {
 		return
 	}
-	c.looks.others = others
-	switch still := c.line.stillCounted(now); {
-	case c.looks.others == 0:
+	doubted := c.looks.doubt
+	c.looks.others, c.looks.doubt = others, false
+	switch {
+	case others == 0:
 		c.looks.suspect = false
-	case c.looks.others <= still:
-		c.looks.others = 0
+		if c.looks.left.most == 0 {
+			c.line.gone = 0
+		}
+	case others <= c.line.gone:
+		c.looks.others, c.looks.doubt = 0, true
 		c.looks.at = now.Add(lookSurely)
+		if doubted && c.taking() && c.rolls.present == nil {
+			c.looks.prove(&c.line)
+		}
 	case !c.looks.suspect:
 		c.looks.suspect = true
 		c.looks.at = now.Add(lookSurely)
@@ -223,6 +235,24 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 		c.standAside(now, reason{Consumer, "another consumer came"})
 		c.advance(now)
 	}
+}
+
+// prove has the queue do all that it was asked for, where to look again does not tell the keeper's consumers that are gone from those of
+// others. Nothing is looked at meanwhile. A consumer has to take what comes then.
+func (l *looks) prove(line *line) {
+	if s := line.consumer; s != nil && s.phase == live {
+		l.asked, l.proving = true, line.gone
+		line.out = append(line.out, command{do: prove})
+	}
+}
+
+// proven says that the queue has done all that it had been asked for, if ok.
+func (l *looks) proven(now deadline.Instant, line *line, ok bool) {
+	l.asked, l.at = false, now.Add(lookSurely)
+	if ok {
+		line.gone, l.at = max(0, line.gone-l.proving), now
+	}
+	l.proving = 0
 }
 
 func (c *core) lookedAside(now deadline.Instant) {

@@ -2,6 +2,9 @@ package keeper
 
 import (
 	"errors"
+	"math"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -10,7 +13,9 @@ import (
 
 const (
 	priority       = -10
-	longestTimeout = 24 * time.Hour // what a consumer of a 4.3 quorum queue asks for
+	lendPriority   = math.MinInt32 / 2 // of the first consumer where Facts.lends; each one has a higher priority than those before it
+	stayPriority   = math.MinInt32     // of consumers that are back to take nothing
+	longestTimeout = 24 * time.Hour    // what a consumer of a 4.3 quorum queue asks for
 	spareChannels  = 2
 )
 
@@ -19,7 +24,15 @@ type channel struct {
 	stretch uint32                          // 0 while it is spare; of the goroutine run
 	tags    []string                        // of the stretch's consumers, by consumption; of the goroutine run
 	open    atomic.Pointer[amqp091.Channel] // nil before the first consumer
-	qos     int                             // of the goroutine that waits for RabbitMQ
+	calls   sync.Mutex                      // held by the one that waits for an answer: the client would mix them up
+	qos     int                             // under calls
+}
+
+// call asks RabbitMQ for something and waits for the answer.
+func (c *channel) call(ask func(ch *amqp091.Channel) error) error {
+	c.calls.Lock()
+	defer c.calls.Unlock()
+	return ask(c.open.Load())
 }
 
 func (s *session) channelFor(stretch uint32) *channel {
@@ -46,7 +59,21 @@ func (s *session) drop(c *channel, mayReuse bool) {
 		s.spare = append(s.spare, c)
 		return
 	}
-	s.spawn(func() { _ = ch.Close() })
+	done := make(chan struct{})
+	s.closing = append(slices.DeleteFunc(s.closing, isClosed), done)
+	s.spawn(func() {
+		_ = ch.Close()
+		close(done)
+	})
+}
+
+func isClosed(done chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
 }
 
 // forget takes a closed channel out of the maps.
@@ -65,7 +92,7 @@ func (s *session) forget(c *channel) {
 
 // consume opens the channel if need be, consumes, and posts what comes until the consumer has ended. A closed channel
 // is posted by watch.
-func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, args amqp091.Table, quorum bool) {
+func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, facts Facts, args amqp091.Table) {
 	ch := c.open.Load()
 	if ch == nil {
 		var err error
@@ -81,13 +108,16 @@ func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, 
 		closed := ch.NotifyClose(make(chan *amqp091.Error, 1))
 		s.spawn(func() { s.watch(c, closed) })
 	}
-	if c.qos != prefetch {
-		if ch.Qos(prefetch, 0, false) != nil {
-			return
+	var deliveries <-chan amqp091.Delivery
+	err := c.call(func(ch *amqp091.Channel) (err error) {
+		if err = c.setQos(prefetch); err != nil {
+			return err
 		}
-		c.qos = prefetch
-	}
-	deliveries, err := ch.Consume(s.k.o.Queue, tag, false, false, false, false, args)
+		if deliveries, err = ch.Consume(s.k.o.Queue, tag, false, false, false, false, args); err != nil || !facts.lends() {
+			return err
+		}
+		return c.setQos(1) // for the consumers that come back
+	})
 	if err != nil {
 		return
 	}
@@ -96,46 +126,76 @@ func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, 
 	for d := range deliveries {
 		s.post(event{kind: wasDelivered, stretch: stretch, tag: d.DeliveryTag, message: r.read(&d)})
 	}
-	if quorum { // what was on its way to the consumer goes back to the queue before the next consumer asks
+	if facts.Type == Quorum { // what was on its way to the consumer goes back to the queue before the next consumer asks
 		_ = c.roundTrip() // a closed channel is posted by watch
 	}
 	s.post(event{kind: wasEnded, stretch: stretch})
 }
 
-func (s *session) consumeArgs() amqp091.Table {
+// consumeArgs are those of the nth consumer of the connection.
+func consumeArgs(f Facts, n int) amqp091.Table {
 	args := amqp091.Table{"x-priority": int32(priority)}
-	if s.facts.Family == V43 && s.facts.Type == Quorum {
+	if f.lends() {
+		args["x-priority"] = int32(lendPriority + n)
+	}
+	if f.Family == V43 && f.Type == Quorum {
 		args["x-consumer-timeout"] = longestTimeout.Milliseconds()
 	}
 	return args
 }
 
-// stay puts a cancelled consumer back that can take nothing: RabbitMQ counts what it holds as that of a live one, and takes it back at once
-// when the node of the connection goes down. x-credit is what RabbitMQ's AMQP 1.0 plugin consumes with, and keeps giving back from being
-// credit.
-func (s *session) stay(c *channel, tag string) {
-	args := amqp091.Table{"x-priority": int32(priority), "x-credit": amqp091.Table{"credit": int64(0), "drain": false}}
-	deliveries, err := c.open.Load().Consume(s.k.o.Queue, tag, false, false, false, true, args)
+// stay puts a cancelled consumer back to take nothing: RabbitMQ counts what it holds as that of a live one, and takes it back at once when
+// the node of the connection goes down.
+func (s *session) stay(c *channel, consumption int) {
+	deliveries, err := c.open.Load().Consume(s.k.o.Queue, c.tags[consumption], false, false, false, true, stayArgs(s.facts))
 	if err != nil {
 		return // a closed channel is posted by watch
 	}
 	stretch := c.stretch
 	s.spawn(func() {
-		for range deliveries {
-			s.post(event{kind: wasStray, stretch: stretch})
+		for d := range deliveries {
+			s.post(event{kind: wasStray, stretch: stretch, consumption: consumption, tag: d.DeliveryTag, message: newReader().read(&d)})
 		}
 	})
 }
 
+// stayArgs are those of a consumer that is to take nothing. x-credit is what the AMQP 1.0 plugin of RabbitMQ 3.x consumes with: what is given
+// back is no credit then. Later versions do not know it, and there the prefetch is 1.
+func stayArgs(f Facts) amqp091.Table {
+	args := amqp091.Table{"x-priority": int32(stayPriority)}
+	if f.Family == V3 {
+		args["x-credit"] = amqp091.Table{"credit": int64(0), "drain": false}
+	}
+	return args
+}
+
+// setQos sets the prefetch of the consumers to come. The caller holds calls.
+func (c *channel) setQos(prefetch int) error {
+	if c.qos == prefetch {
+		return nil
+	}
+	c.qos = prefetch
+	return c.open.Load().Qos(prefetch, 0, false)
+}
+
+func (c *channel) cancel(tag string) error {
+	return c.call(func(ch *amqp091.Channel) error { return ch.Cancel(tag, false) })
+}
+
 // roundTrip waits until RabbitMQ's channel has done what it was asked for before.
-func (c *channel) roundTrip() error { return c.open.Load().Qos(c.qos, 0, false) }
+func (c *channel) roundTrip() error {
+	return c.call(func(ch *amqp091.Channel) error { return ch.Qos(c.qos, 0, false) })
+}
 
 func (s *session) giveBackAll(c *channel, stretch uint32) {
-	ch := c.open.Load()
-	if ch.Nack(0, true, true) != nil {
+	if c.open.Load().Nack(0, true, true) != nil {
 		return
 	}
-	if _, err := ch.QueueDeclarePassive(s.k.o.Queue, true, false, false, false, nil); err == nil {
+	err := c.call(func(ch *amqp091.Channel) error {
+		_, err := ch.QueueDeclarePassive(s.k.o.Queue, true, false, false, false, nil)
+		return err
+	})
+	if err == nil {
 		s.post(event{kind: wasReturned, stretch: stretch})
 	}
 }

@@ -11,10 +11,12 @@ const (
 	giveBackAll               // nack(multiple, requeue) of the channel and a round trip: returned
 	settle                    // a round trip on the channel, after what was given back one by one: settled
 	replace                   // cancel the stretch's consumer, and stay: ended
-	stay                      // consume again under the tag of a cancelled consumer, without credit: no answer
-	leave                     // cancel such a consumer: no answer
+	stay                      // consume again under the tag of a cancelled consumer, to take nothing: no answer, maybe strays
+	leave                     // cancel such a consumer that has no credit: no answer
+	recall                    // cancel such a consumer that has some: recalled, after its strays
 	drop                      // the stretch holds nothing any more: no answer
 	look                      // ask for ready messages and consumers: looked
+	prove                     // wait until the queue has done all that it was asked for: proven
 	learn                     // ask what is true of the queue: setFacts
 	shut                      // close the channel: no answer
 )

@@ -10,7 +10,6 @@ const (
 	lookEvery     = 500 * time.Millisecond // passive declare: consumers and ready messages
 	lookAgain     = 25 * time.Millisecond  // after a look that cannot be used
 	lookSurely    = 150 * time.Millisecond // after one that saw another consumer
-	countedOn     = 500 * time.Millisecond // a quorum queue may count an empty cancelled consumer for so long
 	settleAfter   = 250 * time.Millisecond // a message that has not come back by then has expired
 	settleRolled  = time.Second            // the same, of one given back with its stretch
 	forgetAfter   = 5 * time.Second        // and its deadline is remembered until then
@@ -124,7 +123,7 @@ func (c *core) connect(now deadline.Instant, f Facts) {
 // setFacts takes what is now true of the queue.
 func (c *core) setFacts(now deadline.Instant, f Facts) {
 	changed := c.facts != f
-	c.facts, c.stale, c.line.quorum, c.line.strands = f, false, f.Type == Quorum, f.strands()
+	c.facts, c.stale, c.line.quorum, c.line.strands, c.line.lends = f, false, f.Type == Quorum, f.strands(), f.lends()
 	c.looks.by(now.Add(lookEvery))
 	if c.state == Refused && c.refusal.sticky {
 		return
@@ -150,7 +149,7 @@ func (c *core) disconnect(now deadline.Instant, text string) {
 	c.beginGap(now)
 	if c.line.quorum {
 		own := c.line.own()
-		c.looks.left.most += own + c.line.stillCounted(now)
+		c.looks.left.most += own + c.line.gone
 		if s := c.line.consumer; s != nil && s.phase != live {
 			own-- // it has just come, or just gone
 		}
@@ -158,7 +157,7 @@ func (c *core) disconnect(now deadline.Instant, text string) {
 	}
 	c.line.forgetAll()
 	c.rolls.present, c.given.rolled = nil, nil
-	c.connected, c.looks.asked = false, false
+	c.connected, c.looks.asked, c.looks.doubt, c.looks.proving = false, false, false, 0
 	c.line.out = c.line.out[:0]
 	switch {
 	case c.state == Releasing:
@@ -222,7 +221,7 @@ func (c *core) wake() deadline.Instant {
 				at = min(at, r.quietUntil())
 			}
 		case !c.line.waits():
-			if c.ages.caughtUp {
+			if c.ages.caughtUp && !c.looks.doubt {
 				at = min(at, max(c.rolls.next, c.rolls.free))
 			}
 			if c.line.consumer == nil && !c.windowFull() {

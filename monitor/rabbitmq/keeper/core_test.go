@@ -268,9 +268,7 @@ func TestConsumersLeftBehindAreNotOthers(t *testing.T) {
 
 // TestNothingIsHeldForACancelledConsumer, which would strand it if its node went down; where it does not, nothing is put back.
 func TestNothingIsHeldForACancelledConsumer(t *testing.T) {
-	classic, later := plainFacts(Classic), plainFacts(Quorum)
-	later.Family = V43
-	for _, f := range []Facts{plainFacts(Quorum), classic, later} {
+	for _, f := range kinds() {
 		s := newSim(t, 1, f, testConfig())
 		s.connect()
 		s.pass(time.Second)
@@ -288,6 +286,71 @@ func TestNothingIsHeldForACancelledConsumer(t *testing.T) {
 			}
 		}
 		require.Equal(t, f.strands(), stays > 10)
+	}
+}
+
+// TestStraysGoBackToTheTail: where consumers that are back have credit again, more messages at once than the last consumer has room for
+// come to them, too. They expire in time, and are soon with the others.
+func TestStraysGoBackToTheTail(t *testing.T) {
+	for seed := range uint64(10) {
+		s := newSim(t, seed, kinds()[2], testConfig())
+		s.connect()
+		s.pass(time.Second)
+		for i := range 200 {
+			s.m.publish(uint64(i), []time.Duration{time.Hour, 3 * time.Second}[i%2])
+			s.pass(s.within(10 * time.Millisecond))
+		}
+		s.pass(4 * time.Second)
+		require.Zero(t, s.m.strays)
+		var burst []*modelMessage
+		for i := range 3 * spareCredit {
+			burst = append(burst, s.m.publish(uint64(1000+i), s.within(10*time.Second)))
+		}
+		s.m.run()
+		require.Greater(t, s.m.strays, 10)
+		s.pass(3 * time.Second)
+		require.Empty(t, s.c.line.astray)
+		for _, l := range s.c.line.stretches {
+			require.Empty(t, l.strangers)
+		}
+		s.pass(10 * time.Second)
+		for _, msg := range burst {
+			require.Less(t, s.m.expired[msg.id].Sub(msg.expires), 200*time.Millisecond)
+		}
+		require.Equal(t, 100, s.c.line.held.count)
+		require.Zero(t, s.c.counts.Early)
+		s.input(func(c *core) { c.stop(s.m.now) })
+		s.pass(time.Second)
+		require.True(t, slices.IsSorted(s.order()), "%v", s.order())
+	}
+}
+
+// TestConsumersThatAreGoneAreNotOthers: a quorum queue under load goes on counting consumers that have given back all they held.
+func TestConsumersThatAreGoneAreNotOthers(t *testing.T) {
+	for _, f := range kinds()[1:] {
+		for seed := range uint64(10) {
+			f.ConsumerTimeout = 20 * time.Second
+			s := newSim(t, seed, f, testConfig())
+			s.connect()
+			s.pass(time.Second)
+			s.m.slow = func() time.Duration { return s.within(5 * time.Second) }
+			for i := range 500 {
+				s.m.publish(uint64(i), s.within(5*time.Second))
+				s.pass(s.within(100 * time.Millisecond))
+			}
+			require.Equal(t, Keeping, s.c.state, s.c.reason.text)
+			require.Zero(t, s.c.counts.Releases)
+
+			came := s.m.now
+			s.m.slow = func() time.Duration { return s.within(300 * time.Millisecond) }
+			s.m.appHere = true
+			for s.c.state == Keeping {
+				s.m.publish(uint64(s.m.places), s.within(5*time.Second))
+				s.pass(s.within(100 * time.Millisecond))
+			}
+			require.Less(t, s.m.now.Sub(came), 20*time.Second, "an application came")
+			require.Equal(t, Consumer, s.c.reason.code)
+		}
 	}
 }
 

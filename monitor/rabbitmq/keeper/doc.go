@@ -41,12 +41,16 @@
 // the full stretches of a keeper that was connected to the node. From 4.3 on the queue waits for a lost node, a minute by default,
 // and then takes everything back.
 //
-// On 3.x no stretch is left with a cancelled consumer: it is cancelled and consumes again under its tag with the argument
-// x-credit and no credit. The queue then counts all that it held as a live consumer's, and gives it no more, also for what
-// is given back. What remains is the moment between the two, and 20 ms where the consumer was not full: before a roll and
-// a release. 4.0 to 4.2 do not know x-credit from AMQP 0-9-1; every consumer there has credit again for what it gives back, and
-// would take messages out of their order. So there the messages of full stretches are late after such a day, and package
-// monitor/rabbitmq reports them (stranded.go).
+// So before 4.3 no stretch is left with a cancelled consumer: it is cancelled and consumes again under its tag. The queue then
+// counts all that it held as a live consumer's. On 3.x it has the argument x-credit and no credit, so the queue gives it no more, also
+// for what is given back. 4.0 to 4.2 do not know x-credit from AMQP 0-9-1. There it has a prefetch of 1, which what it
+// holds takes up, and a low priority. It has credit for one message when it has given one back, and gets none as long as the consumer
+// that takes more has credit. That one asks for more than its stretch is to hold, and before it is cancelled the others lose
+// their credit (stay.go). If more than that is published at once, some of it may come to full stretches. It is given back in
+// a moment, expires in time like all the rest, and a few messages may change places.
+//
+// What remains is the moment between the two commands, and on 3.x 20 ms where the consumer was not full: before a roll and a release.
+// If a node goes down just then, package monitor/rabbitmq reports what is stranded (stranded.go).
 //
 // # States
 //
@@ -77,10 +81,10 @@
 // # Parts
 //
 // core decides and does nothing itself: inputs with an instant go in, commands come out. Its parts have their own state:
-// line is what is held and who takes more, givenBack what is on its way out or back, ages what is known of the age of
+// line is what is held and who takes more, stays who was cancelled and is back, givenBack what is on its way out or back, ages what is known of the age of
 // what comes, rolls when stretches are given back and taken again, aside how long others are left alone, harm whether
 // keeping does any. session carries the commands out with amqp091-go: one connection, one goroutine that owns the core,
-// and one for each thing waited for. Each held message costs 68 bytes here. Leases and shadows for several Curfews are in
+// and one for each thing waited for (event.go, perform.go, channel.go). Each held message costs 68 bytes here. Leases and shadows for several Curfews are in
 // package lease.
 //
 // # Left to others

@@ -14,11 +14,13 @@ const (
 	wasOpened eventKind = iota
 	wasDelivered
 	wasStray
+	wasRecalled
 	wasEnded
 	wasLost
 	wasReturned
 	wasSettled
 	wasLooked
+	wasProven
 	wasLearned
 )
 
@@ -27,6 +29,7 @@ type event struct {
 	kind             eventKind
 	channel          *channel // of wasLost
 	stretch          uint32   // of the others that concern one
+	consumption      int      // of wasStray
 	tag              uint64
 	message          message
 	epoch            uint32
@@ -49,7 +52,10 @@ func (s *session) take(c *core, e event) {
 	case wasDelivered:
 		c.deliver(now, e.stretch, e.tag, e.message)
 	case wasStray:
-		c.stray(now, e.stretch)
+		c.stray(now, e.stretch, e.consumption, e.tag, e.message)
+	case wasRecalled:
+		c.line.recalled(e.stretch)
+		c.advance(now)
 	case wasEnded:
 		c.ended(now, e.stretch)
 	case wasLost:
@@ -64,6 +70,8 @@ func (s *session) take(c *core, e event) {
 		c.settled(now, e.stretch)
 	case wasLooked:
 		c.looked(now, e.epoch, e.ready, e.consumers, e.why, text, e.err == nil)
+	case wasProven:
+		c.looks.proven(now, &c.line, e.err == nil)
 	case wasLearned:
 		if e.err == nil {
 			s.facts = e.facts

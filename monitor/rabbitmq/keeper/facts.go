@@ -116,7 +116,10 @@ func (f Facts) probeShare(asked float64) float64 {
 
 // strands says that the queue keeps what a cancelled consumer holds when the node of its connection goes down, until the node is up again
 // and the queue has another leader after that.
-func (f Facts) strands() bool { return f.Type == Quorum && f.Family == V3 }
+func (f Facts) strands() bool { return f.Type == Quorum && f.Family != V43 }
+
+// lends says that a consumer that is put back under its tag cannot ask for no credit, but for one message at the least.
+func (f Facts) lends() bool { return f.Type == Quorum && f.Family == V40 }
 
 const assumedConsumerTimeout = 30 * time.Minute
 

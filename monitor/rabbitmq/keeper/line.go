@@ -8,7 +8,8 @@ import (
 	"curfew/broker/deadline"
 )
 
-// stretch is what one channel holds: neighbours in the queue, in order of tags. At most one stretch has a consumer.
+// stretch is what one channel holds: neighbours in the queue, in order of tags. At most one stretch has a consumer that takes more, two while
+// one takes over from the other.
 //
 //	consume    opened        cancel        ended
 //	──────► opening ──► live ──────► cancelling ──► sealed ──► giveBackAll: returning ──► gone
@@ -21,20 +22,8 @@ type stretch struct {
 	probeAt     deadline.Instant // when it is given back to see whether messages of unknown age have expired; never
 	strangers   []uint64
 	holds       []holding // by consumption
-}
-
-// holding is what is held of the messages that one consumer of a stretch has taken. A quorum queue counts the consumer while it holds any.
-type holding struct {
-	count int
-	asked int  // the consumer's prefetch
-	stays bool // the consumer was cancelled and is back, without credit
-}
-
-// putBack is a cancelled consumer that is to be put back.
-type putBack struct {
-	at          deadline.Instant
-	stretch     uint32
-	consumption int
+	covers      bool      // its consumer has credit to spare (stay.go)
+	recalls     int       // answers to recall that are on their way
 }
 
 type phase uint8
@@ -50,7 +39,7 @@ const (
 // line is what is held of the queue: its messages in stretches, in the order of the queue, and the consumer that takes
 // more. It does nothing by itself; what it is asked for goes out as commands.
 //
-// Invariants: every entry is in exactly one stretch; at most one stretch has a consumer; stretches are in order of key.
+// Invariants: every entry is in exactly one stretch; stretches are in order of key.
 type line struct {
 	held      heldMessages
 	stretches []*stretch // in order of key
@@ -58,19 +47,19 @@ type line struct {
 	nextID    uint32
 	nextKey   uint64
 	consumer  *stretch // opening, live or cancelling
+	former    *stretch // its consumer is cancelled when that one is live (stay.go); live or cancelling
 	giving    *stretch // returning
 	settling  *stretch // some of its messages are on their way back
 	openedAt  deadline.Instant
 	started   deadline.Instant // entries count the time from then
 	given     *givenBack
 	out       []command
-	due       []uint32 // scratch
+	due       []command // scratch
 
-	quorum   bool               // a quorum queue counts a cancelled consumer that holds messages
-	strands  bool               // Facts.strands
-	putBacks []putBack          // by time
-	epoch    uint32             // changes with the number of consumers that are ours
-	emptied  []deadline.Instant // when cancelled consumers last came to hold nothing: a quorum queue may count them a moment longer
+	quorum bool // a quorum queue counts a cancelled consumer that holds messages
+	stays
+	epoch uint32 // changes with the number of consumers that are ours
+	gone  int    // consumers that hold nothing any more, and that a quorum queue may count still: it takes back in its own time
 }
 
 func newLine(now deadline.Instant, given *givenBack) line {
@@ -85,7 +74,7 @@ func (l *line) do(cmd command) {
 
 // waits reports whether an answer is on its way that decides what comes next.
 func (l *line) waits() bool {
-	return l.giving != nil || l.settling != nil || l.consumer != nil && l.consumer.phase != live
+	return l.giving != nil || l.settling != nil || l.former != nil || l.recalls > 0 || l.consumer != nil && l.consumer.phase != live
 }
 
 // tail is the last stretch; nil if there is none.
@@ -97,7 +86,7 @@ func (l *line) tail() *stretch {
 }
 
 // open begins to consume on a new stretch at the given place.
-func (l *line) open(now deadline.Instant, key uint64, prefetch int) *stretch {
+func (l *line) open(now deadline.Instant, key uint64, prefetch, spare int) *stretch {
 	s := &stretch{id: l.nextID, key: key, first: none, last: none, probeAt: never}
 	l.nextID++
 	l.byID[s.id] = s
@@ -108,72 +97,34 @@ func (l *line) open(now deadline.Instant, key uint64, prefetch int) *stretch {
 		return 1
 	})
 	l.stretches = slices.Insert(l.stretches, at, s)
-	l.consumeOn(now, s, prefetch)
+	l.consumeOn(now, s, prefetch, spare)
 	return s
 }
 
 // openTail begins to consume at the end of the queue.
-func (l *line) openTail(now deadline.Instant, prefetch int) {
+func (l *line) openTail(now deadline.Instant, prefetch, spare int) {
 	key := l.nextKey
 	l.nextKey++
-	l.open(now, key, prefetch)
+	l.open(now, key, prefetch, spare)
 }
 
-func (l *line) consumeOn(now deadline.Instant, s *stretch, prefetch int) {
-	s.phase, l.consumer, l.openedAt = opening, s, now
+// consumeOn consumes on a stretch, with credit for spare messages more than the stretch is to take.
+func (l *line) consumeOn(now deadline.Instant, s *stretch, prefetch, spare int) {
+	prefetch += spare
+	s.phase, s.covers, l.consumer, l.openedAt = opening, spare > 0, s, now
 	s.holds = append(s.holds, holding{asked: prefetch})
 	l.do(command{do: consume, stretch: s.id, prefetch: prefetch})
 }
 
-// cancelConsumer ends taking. Where a cancelled consumer strands what it holds if its node goes down, it is put back without credit:
-// in the same moment if it is full. Otherwise messages may be on their way to it, and RabbitMQ would deliver all again that it holds.
-func (l *line) cancelConsumer() {
-	s := l.consumer
-	s.phase = cancelling
-	h := &s.holds[len(s.holds)-1]
-	do := cancel
-	if l.strands && h.count == h.asked {
-		h.stays, do = true, replace
-	}
-	l.do(command{do: do, stretch: s.id, consumption: len(s.holds) - 1})
-}
-
-// cancelled notes that the consumer of the stretch is gone.
-func (l *line) cancelled(now deadline.Instant, s *stretch) {
-	i := len(s.holds) - 1
-	switch h := &s.holds[i]; {
-	case h.count == 0:
-		l.emptied = append(l.emptied, now)
-	case l.strands && !h.stays:
-		l.putBacks = append(l.putBacks, putBack{now.Add(stayAfter), s.id, i})
-	}
-}
-
-// putBackDue puts back the consumers whose time it is.
-func (l *line) putBackDue(now deadline.Instant) {
-	n := 0
-	for ; n < len(l.putBacks) && l.putBacks[n].at <= now; n++ {
-		p := l.putBacks[n]
-		if s := l.byID[p.stretch]; s != nil && s.phase != returning && s.holds[p.consumption].count > 0 {
-			s.holds[p.consumption].stays = true
-			l.do(command{do: stay, stretch: s.id, consumption: p.consumption})
-		}
-	}
-	l.putBacks = slices.Delete(l.putBacks, 0, n)
-}
-
-// leave cancels a consumer that was put back, if it was.
-func (l *line) leave(s *stretch, consumption int) {
-	if h := &s.holds[consumption]; h.stays {
-		h.stays = false
-		l.do(command{do: leave, stretch: s.id, consumption: consumption})
-	}
+// isTaking reports whether it is a consumer that takes more.
+func (l *line) isTaking(s *stretch, consumption int) bool {
+	return (s == l.consumer || s == l.former) && consumption == len(s.holds)-1
 }
 
 // add appends a message to its stretch.
-func (l *line) add(now deadline.Instant, s *stretch, e entry) {
+func (l *line) add(now deadline.Instant, s *stretch, consumption int, e entry) {
 	e.taken = uint32(now.Sub(l.started) / time.Second)
-	e.stretch, e.prev, e.next, e.consumption = s.id, s.last, none, uint16(len(s.holds)-1)
+	e.stretch, e.prev, e.next, e.consumption = s.id, s.last, none, uint16(consumption)
 	i := l.held.add(e)
 	if s.last == none {
 		s.first = i
@@ -182,11 +133,11 @@ func (l *line) add(now deadline.Instant, s *stretch, e entry) {
 	}
 	s.last = i
 	s.held++
-	s.holds[len(s.holds)-1].count++
+	s.holds[consumption].count++
 }
 
-// unlink takes a message out of its stretch.
-func (l *line) unlink(now deadline.Instant, s *stretch, i uint32) {
+// unlink takes a message that is given back alone out of its stretch.
+func (l *line) unlink(s *stretch, i uint32) {
 	e := &l.held.entries[i]
 	if e.prev == none {
 		s.first = e.next
@@ -200,9 +151,10 @@ func (l *line) unlink(now deadline.Instant, s *stretch, i uint32) {
 	}
 	s.held--
 	h := &s.holds[e.consumption]
-	if h.count--; h.count == 0 {
-		l.leave(s, int(e.consumption))
-		l.emptied = append(l.emptied, now)
+	h.count--
+	l.returns(s, int(e.consumption))
+	if h.count == 0 && l.quorum && !l.isTaking(s, int(e.consumption)) {
+		l.gone++
 	}
 }
 
@@ -212,18 +164,21 @@ func (l *line) giveBackDue(now deadline.Instant) int {
 	for len(due) < dueAtOnce && l.held.nextDue() <= now {
 		i := l.held.first()
 		e := &l.held.entries[i]
-		l.unlink(now, l.byID[e.stretch], i)
-		l.out = append(l.out, command{do: giveBack, stretch: e.stretch, tag: e.tag})
-		due = append(due, e.stretch)
+		l.unlink(l.byID[e.stretch], i)
+		due = append(due, command{do: giveBack, stretch: e.stretch, tag: e.tag})
 		l.given.atDeadline(now, e)
 		l.held.remove(i)
 	}
 	l.due = due
-	slices.SortFunc(l.out[len(l.out)-len(due):], l.byPlace)
-	for _, id := range slices.Compact(due) {
-		if s := l.byID[id]; s != nil {
-			l.dropIfEmpty(s)
+	slices.SortFunc(due, l.byPlace)
+	l.out = append(l.out, due...)
+	for i, cmd := range due {
+		if i > 0 && due[i-1].stretch == cmd.stretch {
+			continue
 		}
+		s := l.byID[cmd.stretch]
+		l.putBack(s)
+		l.dropIfEmpty(s)
 	}
 	return len(due)
 }
@@ -262,26 +217,28 @@ func (l *line) giveBackEarlier(s *stretch) {
 
 // giveBackStrangers gives back messages published during a roll, which do not belong into a stretch further ahead. settled
 // answers: on another channel the next consumer could overtake them, and take what was published after them.
-func (l *line) giveBackStrangers(now deadline.Instant, s *stretch) {
+func (l *line) giveBackStrangers(s *stretch) {
 	for i := s.first; i != none && len(s.strangers) > 0; {
 		e := &l.held.entries[i]
 		next := e.next
 		if e.tag == s.strangers[0] {
 			s.strangers = s.strangers[1:]
 			l.given.alive(e, strayed)
+			l.unlink(s, i)
 			l.out = append(l.out, command{do: giveBack, stretch: s.id, tag: e.tag})
-			l.unlink(now, s, i)
 			l.held.remove(i)
 		}
 		i = next
 	}
 	s.strangers = nil
+	l.putBack(s)
 	l.settling = s
 	l.out = append(l.out, command{do: settle, stretch: s.id})
 }
 
 // forget moves a stretch's messages to those that will come back.
 func (l *line) forget(s *stretch) {
+	l.gone += l.countedOf(s)
 	for i := s.first; s.held > 0; {
 		e := &l.held.entries[i]
 		next := e.next
@@ -294,11 +251,10 @@ func (l *line) forget(s *stretch) {
 }
 
 // lose takes out a stretch whose messages are back in the queue.
-func (l *line) lose(now deadline.Instant, s *stretch) {
+func (l *line) lose(s *stretch) {
 	l.epoch++
 	l.forget(s)
 	l.remove(s)
-	l.emptied = append(l.emptied, now)
 }
 
 // forgetAll forgets every stretch and the consumer.
@@ -306,7 +262,9 @@ func (l *line) forgetAll() {
 	for _, s := range l.stretches {
 		l.forget(s)
 	}
-	l.stretches, l.consumer, l.giving, l.settling, l.putBacks = nil, nil, nil, nil, nil
+	l.stretches, l.consumer, l.former, l.giving, l.settling = nil, nil, nil, nil, nil
+	l.stays = stays{strands: l.strands, lends: l.lends}
+	l.gone = 0
 	clear(l.byID)
 	l.epoch++
 }
@@ -316,19 +274,25 @@ func (l *line) remove(s *stretch) {
 	if i := slices.Index(l.stretches, s); i >= 0 {
 		l.stretches = slices.Delete(l.stretches, i, i+1)
 	}
-	if l.consumer == s {
-		l.consumer = nil
-	}
 	if l.giving == s {
 		l.giving = nil
 	}
 	if l.settling == s {
 		l.settling = nil
 	}
+	if l.former == s {
+		l.former = nil
+	}
+	if l.consumer == s {
+		l.consumer, l.former = l.former, nil
+		l.ending = false
+		l.recall()
+	}
+	l.answered(s, s.recalls)
 }
 
 func (l *line) dropIfEmpty(s *stretch) {
-	if s.held == 0 && s.phase == sealed && l.settling != s && l.byID[s.id] == s {
+	if s.held == 0 && s.phase == sealed && l.settling != s && s.recalls == 0 && l.byID[s.id] == s {
 		l.remove(s)
 		l.do(command{do: drop, stretch: s.id})
 	}
@@ -336,28 +300,20 @@ func (l *line) dropIfEmpty(s *stretch) {
 
 // own is how many of the queue's consumers are the keeper's.
 func (l *line) own() (n int) {
-	if l.quorum {
-		for _, s := range l.stretches {
-			for i, h := range s.holds {
-				if h.count > 0 && !(s == l.consumer && i == len(s.holds)-1) {
-					n++
-				}
-			}
-		}
-	}
-	if l.consumer != nil {
-		n++
+	for _, s := range l.stretches {
+		n += l.countedOf(s)
 	}
 	return n
 }
 
-// stillCounted is how many consumers that hold nothing any more may be counted still.
-func (l *line) stillCounted(now deadline.Instant) int {
-	l.emptied = slices.DeleteFunc(l.emptied, func(at deadline.Instant) bool { return at < now.Add(-countedOn) })
-	if !l.quorum {
-		return 0
+// countedOf is how many consumers the queue counts for the stretch: the one that takes more, and on a quorum queue those that hold messages.
+func (l *line) countedOf(s *stretch) (n int) {
+	for i, h := range s.holds {
+		if l.isTaking(s, i) || l.quorum && h.count > 0 {
+			n++
+		}
 	}
-	return len(l.emptied)
+	return n
 }
 
 // heldSince is when the first message of a stretch was taken, to a second.

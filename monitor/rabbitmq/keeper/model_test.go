@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -30,8 +31,10 @@ type modelChannel struct {
 	unacked  []*modelMessage // by tag; nil is settled
 	firstTag uint64
 	prefetch int                      // of the consumer; 0 is none
+	priority int                      // of the consumer
 	counts   []map[*modelMessage]bool // unacked, by consumer; the last may be there still
-	stays    map[int]bool             // consumers that are there without credit
+	stays    map[int]bool             // consumers that are back
+	credit   map[int]bool             // those of them that take another message
 }
 
 // model is a queue of RabbitMQ as its documents describe it: expired messages leave at the head only, and before
@@ -39,14 +42,19 @@ type modelChannel struct {
 type model struct {
 	t          *testing.T
 	quorum     bool
-	limit      int // delivery limit; 0 is none
+	lends      bool // a consumer that is back has credit again for what it gives back
+	limit      int  // delivery limit; 0 is none
 	returned   []*modelMessage
 	ready      []*modelMessage
 	channels   map[uint32]*modelChannel
 	app        []*modelMessage // unacked at the application
 	appHere    bool
-	leftBehind int         // consumers of lost nodes that are still counted
-	silent     func() bool // whether the leader of a quorum queue does not answer a look
+	leftBehind int                  // consumers of lost nodes that are still counted
+	silent     func() bool          // whether the leader of a quorum queue does not answer a look
+	slow       func() time.Duration // how long a quorum queue goes on counting a cancelled consumer that has given back all
+	lingering  []deadline.Instant   // until when it counts them
+	proofs     []deadline.Instant   // when it has done all that it was asked for before
+	strays     int                  // messages that consumers took that are back
 	expired    map[int]deadline.Instant
 	killed     map[int]bool // by the delivery limit
 	consumed   map[int]bool
@@ -106,6 +114,10 @@ func (m *model) pop() {
 
 // run delivers what can be delivered: to the application first.
 func (m *model) run() {
+	for len(m.proofs) > 0 && m.proofs[0] <= m.now {
+		m.proofs = m.proofs[1:]
+		m.out = append(m.out, func(c *core) { c.looks.proven(m.now, &c.line, true) })
+	}
 	for {
 		msg := m.head()
 		if msg == nil {
@@ -116,27 +128,49 @@ func (m *model) run() {
 			m.app = append(m.app, msg)
 			continue
 		}
-		delivered := false
+		var to uint32
 		for id, ch := range m.channels {
-			if ch.prefetch > 0 && ch.prefetch > len(ch.counts[len(ch.counts)-1]) {
-				m.pop()
-				m.deliver(id, ch, msg)
-				delivered = true
-				break
+			if ch.prefetch > 0 && ch.prefetch > len(ch.counts[len(ch.counts)-1]) && (to == 0 || ch.priority > m.channels[to].priority) {
+				to = id
 			}
 		}
-		if !delivered {
+		if to != 0 {
+			m.pop()
+			m.deliver(to, m.channels[to], msg)
+		} else if !m.stray(msg) {
 			return
 		}
 	}
 }
 
+// stray delivers the message to a consumer that is back and has credit, if there is one.
+func (m *model) stray(msg *modelMessage) bool {
+	for id, ch := range m.channels {
+		for i := range ch.counts {
+			if ch.credit[i] {
+				m.pop()
+				m.strays++
+				delete(ch.credit, i)
+				tag, in := m.add(ch, i, msg)
+				m.out = append(m.out, func(c *core) { c.stray(m.now, id, i, tag, in) })
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (m *model) deliver(id uint32, ch *modelChannel, msg *modelMessage) {
-	ch.unacked = append(ch.unacked, msg)
-	ch.counts[len(ch.counts)-1][msg] = true
-	tag := ch.firstTag + uint64(len(ch.unacked)) - 1
-	in := message{fingerprint: msg.fingerprint, ttl: msg.ttl, redelivered: msg.redelivered, returns: msg.returns, size: 1}
+	tag, in := m.add(ch, len(ch.counts)-1, msg)
 	m.out = append(m.out, func(c *core) { c.deliver(m.now, id, tag, in) })
+}
+
+// add notes a delivery to one of the channel's consumers.
+func (m *model) add(ch *modelChannel, consumer int, msg *modelMessage) (tag uint64, in message) {
+	ch.unacked = append(ch.unacked, msg)
+	ch.counts[consumer][msg] = true
+	tag = ch.firstTag + uint64(len(ch.unacked)) - 1
+	return tag, message{fingerprint: msg.fingerprint, ttl: msg.ttl, redelivered: msg.redelivered, returns: msg.returns, size: 1}
 }
 
 func (m *model) total() int { return len(m.ready) + len(m.returned) }
@@ -155,7 +189,19 @@ func (m *model) consumers() (n int) {
 	if m.appHere {
 		n++
 	}
-	return n + m.leftBehind
+	m.lingering = slices.DeleteFunc(m.lingering, func(until deadline.Instant) bool { return until <= m.now })
+	return n + m.leftBehind + len(m.lingering)
+}
+
+// gaveBack notes that a consumer of the channel has given a message back.
+func (m *model) gaveBack(ch *modelChannel, consumer int) {
+	if m.lends && ch.stays[consumer] {
+		ch.credit[consumer] = true
+	}
+	live := consumer == len(ch.counts)-1 && ch.prefetch > 0
+	if m.slow != nil && !live && !ch.stays[consumer] && len(ch.counts[consumer]) == 0 {
+		m.lingering = append(m.lingering, m.now.Add(m.slow()))
+	}
 }
 
 func (m *model) do(cmd command, exact bool, c *core) {
@@ -163,12 +209,14 @@ func (m *model) do(cmd command, exact bool, c *core) {
 	switch cmd.do {
 	case consume:
 		if ch == nil {
-			ch = &modelChannel{firstTag: 1, stays: map[int]bool{}}
+			ch = &modelChannel{firstTag: 1, stays: map[int]bool{}, credit: map[int]bool{}}
 			m.channels[cmd.stretch] = ch
 		}
 		require.Positive(m.t, cmd.prefetch)
+		ch.priority = 1
 		for _, other := range m.channels {
-			require.Zero(m.t, other.prefetch, "two consumers at once")
+			require.True(m.t, other.prefetch == 0 || m.lends, "two consumers at once")
+			ch.priority = max(ch.priority, other.priority+1)
 		}
 		ch.prefetch, ch.counts = cmd.prefetch, append(ch.counts, map[*modelMessage]bool{})
 		m.out = append(m.out, func(c *core) { c.opened(m.now, cmd.stretch) })
@@ -184,8 +232,11 @@ func (m *model) do(cmd command, exact bool, c *core) {
 		msg := ch.unacked[cmd.tag-ch.firstTag]
 		require.NotNil(m.t, msg, "given back twice")
 		ch.unacked[cmd.tag-ch.firstTag] = nil
-		for _, unacked := range ch.counts {
-			delete(unacked, msg)
+		for i, unacked := range ch.counts {
+			if unacked[msg] {
+				delete(unacked, msg)
+				m.gaveBack(ch, i)
+			}
 		}
 		if exact && m.now < msg.expires {
 			require.True(m.t, c.counts.UnknownAge > 0 || c.counts.Rolls > 0, "message %d given back %v early", msg.id, msg.expires.Sub(m.now))
@@ -206,6 +257,7 @@ func (m *model) do(cmd command, exact bool, c *core) {
 	case replace:
 		if ch != nil {
 			require.True(m.t, cmd.consumption == len(ch.counts)-1 && len(ch.counts[cmd.consumption]) == ch.prefetch)
+			require.False(m.t, m.lends && len(ch.counts[cmd.consumption]) == 0)
 			ch.prefetch, ch.stays[cmd.consumption] = 0, true
 			m.out = append(m.out, func(c *core) { c.ended(m.now, cmd.stretch) })
 		}
@@ -213,17 +265,33 @@ func (m *model) do(cmd command, exact bool, c *core) {
 		if ch != nil {
 			require.True(m.t, m.quorum && (cmd.consumption < len(ch.counts)-1 || ch.prefetch == 0) && !ch.stays[cmd.consumption])
 			ch.stays[cmd.consumption] = true
+			if m.lends && len(ch.counts[cmd.consumption]) == 0 {
+				ch.credit[cmd.consumption] = true
+			}
 		}
-	case leave:
+	case leave, recall:
 		if ch != nil {
 			require.True(m.t, ch.stays[cmd.consumption])
 			delete(ch.stays, cmd.consumption)
+			delete(ch.credit, cmd.consumption)
+			if cmd.do == recall {
+				m.out = append(m.out, func(c *core) {
+					c.line.recalled(cmd.stretch)
+					c.advance(m.now)
+				})
+			}
 		}
 	case drop:
 		if ch != nil {
 			require.Empty(m.t, ch.stays)
 			m.loseChannel(cmd.stretch)
 		}
+	case prove:
+		done := m.now.Add(time.Millisecond)
+		for _, until := range m.lingering {
+			done = max(done, until)
+		}
+		m.proofs = append(m.proofs, done)
 	case look:
 		m.head()
 		ready, consumers, epoch := m.total(), m.consumers(), cmd.epoch
@@ -250,10 +318,14 @@ func (m *model) giveBackMany(ch *modelChannel, cmd command) {
 		ch.unacked[i] = nil
 		group := 0
 		for at, unacked := range ch.counts {
-			if m.quorum && unacked[msg] {
+			if !unacked[msg] {
+				continue
+			}
+			if m.quorum {
 				group = len(ch.counts) - 1 - at
 			}
 			delete(unacked, msg)
+			m.gaveBack(ch, at)
 		}
 		groups[group] = append(groups[group], msg)
 	}
@@ -282,7 +354,7 @@ func (m *model) loseConnection() {
 	for _, id := range ids {
 		m.loseChannel(id)
 	}
-	m.out = nil
+	m.out, m.proofs = nil, nil
 }
 
 // sim drives a core against the model, with delays on both ways.
@@ -299,7 +371,7 @@ type sim struct {
 
 func newSim(t *testing.T, seed uint64, f Facts, cfg config) *sim {
 	s := &sim{t: t, r: rand.New(rand.NewPCG(seed, 1)), facts: f}
-	s.m = &model{t: t, quorum: f.Type == Quorum, limit: f.DeliveryLimit, channels: map[uint32]*modelChannel{}, expired: map[int]deadline.Instant{},
+	s.m = &model{t: t, quorum: f.Type == Quorum, lends: f.lends(), limit: f.DeliveryLimit, channels: map[uint32]*modelChannel{}, expired: map[int]deadline.Instant{},
 		killed: map[int]bool{}, consumed: map[int]bool{}, now: 1_000_000_000}
 	s.c = newCore(cfg, s.m.now)
 	return s
@@ -310,6 +382,17 @@ func testConfig() config {
 }
 
 func plainFacts(t Type) Facts { return Facts{Type: t, TTL: -1, ConsumerTimeout: 10 * time.Minute} }
+
+// kinds are facts of queues that are kept in different ways.
+func kinds() []Facts {
+	kinds := []Facts{plainFacts(Classic), plainFacts(Quorum), plainFacts(Quorum), plainFacts(Quorum)}
+	kinds[2].Family, kinds[3].Family = V40, V43
+	return kinds
+}
+
+func (f Facts) String() string {
+	return fmt.Sprint(f.Type, " ", [...]string{"3", "4.0", "4.3"}[f.Family])
+}
 
 // input hands one input to the core and takes its commands.
 func (s *sim) input(fn func(c *core)) {
@@ -334,7 +417,7 @@ func (s *sim) check() {
 	for i, seg := range c.line.stretches {
 		must(i == 0 || c.line.stretches[i-1].key < seg.key, "stretches in order of key")
 		must(c.line.byID[seg.id] == seg, "stretch by id")
-		must(seg.phase == sealed || seg.phase == returning || seg == c.line.consumer, "one consumer")
+		must(seg.phase == sealed || seg.phase == returning || seg == c.line.consumer || seg == c.line.former, "consumers")
 		n, tag := 0, uint64(0)
 		for e := seg.first; e != none; e = c.line.held.entries[e].next {
 			must(c.line.held.entries[e].stretch == seg.id && c.line.held.entries[e].tag > tag, "entries by tag")
@@ -425,10 +508,10 @@ func (s *sim) order() (places []int) {
 }
 
 func TestMixedTTLsExpireInTimeAndTheRestStaysInOrder(t *testing.T) {
-	for _, kind := range []Type{Classic, Quorum} {
+	for _, f := range kinds() {
 		for seed := range uint64(6) {
-			t.Run(fmt.Sprint(kind, seed), func(t *testing.T) {
-				s := newSim(t, seed, plainFacts(kind), testConfig())
+			t.Run(fmt.Sprint(f, seed), func(t *testing.T) {
+				s := newSim(t, seed, f, testConfig())
 				s.exact = true
 				s.connect()
 				s.pass(time.Second)
@@ -471,6 +554,7 @@ func TestMixedTTLsExpireInTimeAndTheRestStaysInOrder(t *testing.T) {
 				require.Equal(t, Stopped, s.c.state)
 				require.Equal(t, held, s.m.total())
 				require.True(t, slices.IsSorted(s.order()))
+				require.Zero(t, s.m.strays)
 			})
 		}
 	}
@@ -478,10 +562,9 @@ func TestMixedTTLsExpireInTimeAndTheRestStaysInOrder(t *testing.T) {
 
 // TestGenerationsKeepTheOrder rolls stretches again and again while messages come.
 func TestGenerationsKeepTheOrder(t *testing.T) {
-	for _, kind := range []Type{Classic, Quorum} {
+	for _, f := range kinds()[:3] {
 		for seed := range uint64(5) {
-			t.Run(fmt.Sprint(kind, seed), func(t *testing.T) {
-				f := plainFacts(kind)
+			t.Run(fmt.Sprint(f, seed), func(t *testing.T) {
 				f.ConsumerTimeout = 20 * time.Second
 				s := newSim(t, seed, f, testConfig())
 				s.connect()
@@ -506,6 +589,7 @@ func TestGenerationsKeepTheOrder(t *testing.T) {
 				s.pass(time.Second)
 				require.True(t, slices.IsSorted(s.order()), "%v", s.order())
 				require.Len(t, s.m.expired, 400-s.m.total())
+				require.Zero(t, s.m.strays)
 			})
 		}
 	}
@@ -576,7 +660,7 @@ func seeds(t *testing.T) int {
 }
 
 func random(t *testing.T, seed uint64) {
-	f := plainFacts(Type(seed % 2))
+	f := kinds()[seed%4]
 	f.ConsumerTimeout = []time.Duration{0, 20 * time.Second, time.Minute}[seed%3]
 	s := newSim(t, seed, f, testConfig())
 	if seed%5 == 0 {
@@ -627,7 +711,7 @@ func random(t *testing.T, seed uint64) {
 			s.input(func(c *core) { c.allow(s.m.now) })
 		case n < 67:
 			for id := range s.m.channels {
-				s.input(func(c *core) { c.stray(s.m.now, id) })
+				s.input(func(c *core) { c.stray(s.m.now, id, math.MaxInt, 0, message{}) })
 				break
 			}
 		default:

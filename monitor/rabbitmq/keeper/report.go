@@ -111,13 +111,13 @@ func (c *core) status() Status {
 }
 
 // shadows are all deadlines that are known.
-func (c *core) shadows() (all []Shadow) {
-	for i := range c.line.held.entries {
-		if e := &c.line.held.entries[i]; e.tag != 0 && e.deadline != never {
+func (l *line) shadows() (all []Shadow) {
+	for i := range l.held.entries {
+		if e := &l.held.entries[i]; e.tag != 0 && e.deadline != never {
 			all = append(all, Shadow{e.fingerprint, e.deadline, e.flags&unknownAge != 0})
 		}
 	}
-	c.given.waiting.each(func(r remembered) {
+	l.given.waiting.each(func(r remembered) {
 		all = append(all, Shadow{r.fingerprint, r.deadline, r.flags&unknownAge != 0})
 	})
 	return all

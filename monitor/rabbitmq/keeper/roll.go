@@ -190,15 +190,16 @@ func (r *roll) give(now deadline.Instant, l *line) bool {
 	return false
 }
 
-// takeAgain consumes what was given back, at its place; false: no more is to come, or the end of the queue takes it.
-func (r *roll) takeAgain(now deadline.Instant, l *line, perChannel int) bool {
+// takeAgain consumes what was given back, at its place, as one stretch of most messages at the most; false: no more is to come, or the end of
+// the queue takes it.
+func (r *roll) takeAgain(now deadline.Instant, l *line, most int) bool {
 	if r.replacement == nil {
 		if tail := l.tail(); r.want == 0 || tail == nil || tail.key <= r.key {
 			return false
 		}
 		r.lastAt = now
-		r.asked = min(r.want, perChannel)
-		r.replacement = l.open(now, r.key, r.asked)
+		r.asked = min(r.want, most)
+		r.replacement = l.open(now, r.key, r.asked, 0)
 		return true
 	}
 	s := r.replacement
@@ -208,19 +209,19 @@ func (r *roll) takeAgain(now deadline.Instant, l *line, perChannel int) bool {
 	if len(s.strangers) > 0 {
 		r.again = r.got < r.expected(now) && r.got > r.gotBefore
 		r.gotBefore = r.got
-		l.giveBackStrangers(now, s)
+		l.giveBackStrangers(s)
 		return true
 	}
 	if !r.again {
 		return false
 	}
 	r.again, r.newcomer, r.lastAt = false, false, now
-	r.asked = min(s.held+r.want-r.got, perChannel)
+	r.asked = min(s.held+r.want-r.got, most)
 	missing := r.asked - s.held
 	if missing <= 0 {
 		return false
 	}
-	l.consumeOn(now, s, missing)
+	l.consumeOn(now, s, missing, 0)
 	return true
 }
 
@@ -232,7 +233,7 @@ func (c *core) advanceRoll(now deadline.Instant) {
 		c.counts.Rolled += uint64(r.want - before)
 		return
 	}
-	if !r.takeAgain(now, &c.line, c.cfg.perChannel) {
+	if !r.takeAgain(now, &c.line, c.cfg.perChannel+c.line.spare()) {
 		c.rolls.end(now, &c.given)
 	}
 }

@@ -28,7 +28,8 @@ type session struct {
 	channels map[uint32]*channel
 	spare    []*channel
 	tags     int
-	looker   *amqp091.Channel // used by one look at a time
+	closing  []chan struct{}  // of channels that are being closed
+	looker   *amqp091.Channel // used by one look at a time, or by prove
 	facts    Facts
 	scratch  []command
 	expired  []Expiry
@@ -99,7 +100,7 @@ func (s *session) run(ctx context.Context, closed <-chan *amqp091.Error) error {
 		case <-k.allowed:
 			in = func(c *core, now deadline.Instant) { c.allow(now) }
 		case <-lost:
-			in = func(c *core, now deadline.Instant) { s.fresh = append(s.fresh, c.shadows()...) }
+			in = func(c *core, now deadline.Instant) { s.fresh = append(s.fresh, c.line.shadows()...) }
 		case state := <-leases:
 			if state == leaseOthers {
 				in = func(c *core, now deadline.Instant) {

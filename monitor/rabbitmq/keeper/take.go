@@ -14,6 +14,8 @@ func (c *core) opened(now deadline.Instant, id uint32) {
 	}
 	s.phase = live
 	c.line.epoch++
+	c.line.putBack(s)
+	c.line.handedOver()
 	if r := c.rolls.present; r != nil {
 		r.lastAt = now
 	}
@@ -26,6 +28,32 @@ func (c *core) deliver(now deadline.Instant, id uint32, tag uint64, m message) {
 	if s == nil {
 		return
 	}
+	known := c.takeIn(now, s, len(s.holds)-1, tag, m)
+	if r := c.rolls.present; r != nil && s == r.replacement {
+		r.came(now, m, tag, known)
+	}
+	c.advance(now)
+}
+
+// stray takes in what a consumer was handed that had come back to take nothing.
+func (c *core) stray(now deadline.Instant, id uint32, consumption int, tag uint64, m message) {
+	s := c.line.byID[id]
+	if s == nil {
+		return
+	}
+	if c.line.takesStray(s, consumption) {
+		c.takeIn(now, s, consumption, tag, m)
+		c.line.strayed(s, consumption, tag)
+	} else { // it may be what is held already: all of the stretch is taken again
+		s.probeAt = now
+		c.rolls.by(now)
+	}
+	c.advance(now)
+}
+
+// takeIn holds what a consumer of the stretch was handed, and refuses the queue if that passes a limit. known reports that it was held
+// before.
+func (c *core) takeIn(now deadline.Instant, s *stretch, consumption int, tag uint64, m message) (known bool) {
 	c.counts.Taken++
 	if m.redelivered {
 		c.counts.Redelivered++
@@ -33,21 +61,18 @@ func (c *core) deliver(now deadline.Instant, id uint32, tag uint64, m message) {
 		c.seen.add(m.ttl, c.facts.TTL)
 	}
 	e, known := c.judge(now, s, m)
-	if r := c.rolls.present; r != nil && s == r.replacement {
-		r.came(now, m, tag, known)
-	}
 	c.ages.came(c.taking())
 	e.tag, e.fingerprint, e.size = tag, m.fingerprint, uint32(min(m.size, 1<<32-1))
 	if limit := c.facts.holdLimit(); limit > 0 && s.held == 0 {
 		c.rolls.by(now.Add(limit))
 	}
-	c.line.add(now, s, e)
+	c.line.add(now, s, consumption, e)
 	if c.taking() {
 		if r := c.cfg.exceeded(c.facts, &c.line.held, m, c.state == Window); r != nil {
 			c.refuse(now, *r)
 		}
 	}
-	c.advance(now)
+	return known
 }
 
 // judge works out when a message expires. known reports that it was held before.
@@ -96,27 +121,19 @@ func (c *core) judge(now deadline.Instant, s *stretch, m message) (e entry, know
 	return e, false
 }
 
-// stray says that RabbitMQ delivered to a consumer without credit, which may be what is held already: all of the stretch is taken again.
-func (c *core) stray(now deadline.Instant, id uint32) {
-	if s := c.line.byID[id]; s != nil {
-		s.probeAt = now
-		c.rolls.by(now)
-	}
-	c.advance(now)
-}
-
 // ended says that the stretch's consumer is gone and all its deliveries have been handed over.
 func (c *core) ended(now deadline.Instant, id uint32) {
 	s := c.line.byID[id]
-	if s == nil || c.line.consumer != s {
+	if s == nil || c.line.consumer != s && c.line.former != s {
 		return
 	}
 	asked := s.phase == cancelling
-	s.phase, c.line.consumer, c.ages.cancelledAt = sealed, nil, now
+	s.phase, c.ages.cancelledAt = sealed, now
 	c.line.cancelled(now, s)
 	c.line.epoch++
 	if !asked { // RabbitMQ cancelled it: the queue was deleted, moved, or its consumer timed out
 		c.looks.at, c.openAt = now, now.Add(2*lookAgain)
+		c.line.recall()
 	}
 	c.line.dropIfEmpty(s)
 	c.advance(now)
@@ -129,7 +146,7 @@ func (c *core) lost(now deadline.Instant, id uint32, why failure, text string) {
 		return
 	}
 	c.counts.Lost += uint64(s.held)
-	c.line.lose(now, s)
+	c.line.lose(s)
 	c.looks.at = now
 	switch why {
 	case forbidden, noChannel:
@@ -150,7 +167,7 @@ func (c *core) returned(now deadline.Instant, id uint32) {
 	if s == nil || c.line.giving != s {
 		return
 	}
-	c.line.lose(now, s)
+	c.line.lose(s)
 	c.line.do(command{do: drop, stretch: s.id})
 	c.advance(now)
 }
@@ -179,8 +196,13 @@ func (c *core) advanceTake(now deadline.Instant) {
 			if !c.ages.caughtUp && c.cfg.takeRate > 0 {
 				c.openAt = max(c.openAt, c.line.openedAt.Add(time.Duration(c.cfg.perChannel)*time.Second/time.Duration(c.cfg.takeRate)))
 			}
-			c.line.cancelConsumer()
-		case r == nil && c.findRoll(now):
+			if s.covers && now >= c.openAt && !c.windowFull() {
+				c.line.handOver(now, c.cfg.perChannel)
+			} else {
+				c.line.cancelConsumer()
+			}
+		case r != nil || c.line.covered() && c.line.giveBackStray():
+		case c.findRoll(now), c.line.lends && c.ages.caughtUp && !s.covers:
 			c.line.cancelConsumer()
 		}
 		return
@@ -194,16 +216,20 @@ func (c *core) advanceTake(now deadline.Instant) {
 	if now < c.openAt || c.windowFull() {
 		return
 	}
+	spare := 0
+	if c.ages.caughtUp { // before that a full consumer is cancelled when it has taken all it may
+		spare = c.line.spare()
+	}
 	if last := c.line.tail(); last != nil && last.held <= c.cfg.perChannel/2 && len(last.holds) < 64 {
-		c.line.consumeOn(now, last, c.cfg.perChannel-last.held)
+		c.line.consumeOn(now, last, c.cfg.perChannel-last.held, spare)
 		return
 	}
-	c.line.openTail(now, c.cfg.perChannel)
+	c.line.openTail(now, c.cfg.perChannel, spare)
 }
 
 // findRoll begins a roll if it is time for one.
 func (c *core) findRoll(now deadline.Instant) bool {
-	if !c.ages.caughtUp || !c.rolls.begin(now, &c.line, c.facts, c.cfg.perChannel) {
+	if !c.ages.caughtUp || c.looks.doubt || !c.rolls.begin(now, &c.line, c.facts, c.cfg.perChannel) {
 		return false
 	}
 	c.counts.Rolls++

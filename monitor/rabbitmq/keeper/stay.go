@@ -1,0 +1,240 @@
+package keeper
+
+import (
+	"slices"
+
+	"curfew/broker/deadline"
+)
+
+// spareCredit is how many messages more than its stretch is to hold a consumer may take until the next one takes over, or the others' credit is
+// recalled.
+const spareCredit = 500
+
+// holding is what is held of the messages that one consumer of a stretch has taken. A quorum queue counts the consumer while it holds any.
+type holding struct {
+	count  int
+	asked  int  // the consumer's prefetch
+	stays  bool // the consumer was cancelled and is back, to take nothing
+	credit bool // if it is back, it may have credit for one message: something was given back
+}
+
+// stays are the consumers that were cancelled and are back under their tags, to take nothing: what they hold counts as a live
+// consumer's when their node goes down. The zero value puts none back.
+//
+// Where a consumer can ask for no credit (3.x), nothing else has to be done. Where it lends (4.0 to 4.2), each of them asks for one message,
+// which it has already, at the lowest priority. It has credit for another one as soon as it gives one back. That does no harm while a
+// consumer that takes more has credit: it gets every message. So such a consumer has some to spare, and the next one, of a higher
+// priority, takes over before it is cancelled. Where none is to follow, the others lose their credit first: they are cancelled and put back
+// once more (recall). While nobody covers them, they are cancelled before they give something back, and put back after that.
+type stays struct {
+	strands  bool      // Facts.strands
+	lends    bool      // Facts.lends
+	putBacks []putBack // by time; not if it lends
+	recalls  int       // answers to recall that are on their way
+	ending   bool      // the consumer is cancelled as soon as they are there
+	astray   []uint32  // stretches that hold a stray
+}
+
+// putBack is a cancelled consumer that is to be put back.
+type putBack struct {
+	at          deadline.Instant
+	stretch     uint32
+	consumption int
+}
+
+// spare is the credit that a consumer asks for to cover the others.
+func (y *stays) spare() int {
+	if y.lends {
+		return spareCredit
+	}
+	return 0
+}
+
+// covered reports that whatever comes is for a consumer that takes more, so that credit of the others does no harm.
+func (l *line) covered() bool {
+	covers := func(s *stretch) bool { return s != nil && s.phase == live && s.covers }
+	return covers(l.consumer) || covers(l.former)
+}
+
+// handOver has the consumer of a new stretch at the end of the queue take over from the present one.
+func (l *line) handOver(now deadline.Instant, prefetch int) {
+	l.former = l.consumer
+	l.openTail(now, prefetch, l.spare())
+}
+
+// handedOver cancels the consumer that another one has taken over from: nothing is on its way to it any more.
+func (l *line) handedOver() {
+	if s := l.former; s != nil {
+		s.phase = cancelling
+		l.do(command{do: cancel, stretch: s.id})
+	}
+}
+
+// cancelConsumer ends taking; ended answers.
+func (l *line) cancelConsumer() {
+	l.consumer.phase = cancelling
+	if l.ending = l.recall(); !l.ending {
+		l.cancelNow()
+	}
+}
+
+// cancelNow cancels the consumer. Where a cancelled consumer strands what it holds if its node goes down, it is put back: in the same moment
+// if it is full. Otherwise messages may be on their way to it, and 3.x would deliver all again that it holds.
+func (l *line) cancelNow() {
+	s := l.consumer
+	h := &s.holds[len(s.holds)-1]
+	do := cancel
+	if l.strands && h.count == h.asked {
+		h.stays, do = true, replace
+	}
+	l.do(command{do: do, stretch: s.id, consumption: len(s.holds) - 1})
+}
+
+// cancelled notes that the consumer of the stretch is gone.
+func (l *line) cancelled(now deadline.Instant, s *stretch) {
+	i := len(s.holds) - 1
+	if l.former == s {
+		l.former = nil
+	} else {
+		l.consumer, l.former, l.ending = l.former, nil, false
+	}
+	switch h := &s.holds[i]; {
+	case h.count == 0:
+		if l.quorum {
+			l.gone++
+		}
+	case l.lends:
+		l.putBack(s)
+	case l.strands && !h.stays:
+		l.putBacks = append(l.putBacks, putBack{now.Add(stayAfter), s.id, i})
+	}
+}
+
+// putBackDue puts back the consumers whose time it is.
+func (l *line) putBackDue(now deadline.Instant) {
+	n := 0
+	for ; n < len(l.putBacks) && l.putBacks[n].at <= now; n++ {
+		p := l.putBacks[n]
+		if s := l.byID[p.stretch]; s != nil && s.phase != returning && s.holds[p.consumption].count > 0 {
+			l.stay(s, p.consumption)
+		}
+	}
+	l.putBacks = slices.Delete(l.putBacks, 0, n)
+}
+
+// putBack puts back what was cancelled of the stretch, where that lends. While a consumer of the same channel is being opened, the channel's
+// prefetch is that one's.
+func (l *line) putBack(s *stretch) {
+	if !l.lends || s.phase == opening || s.phase == returning || s.recalls > 0 {
+		return
+	}
+	for i := range s.holds {
+		if h := &s.holds[i]; h.count > 0 && !h.stays && !l.isTaking(s, i) {
+			l.stay(s, i)
+		}
+	}
+}
+
+func (l *line) stay(s *stretch, consumption int) {
+	s.holds[consumption].stays = true
+	l.out = append(l.out, command{do: stay, stretch: s.id, consumption: consumption})
+}
+
+// leave cancels a consumer that was put back, if it was.
+func (l *line) leave(s *stretch, consumption int) {
+	if h := &s.holds[consumption]; h.stays {
+		h.stays = false
+		l.out = append(l.out, command{do: leave, stretch: s.id, consumption: consumption})
+	}
+}
+
+// returns goes before a message that a consumer of the stretch gives back alone; putBack goes after the last one.
+func (l *line) returns(s *stretch, consumption int) {
+	h := &s.holds[consumption]
+	switch {
+	case l.isTaking(s, consumption) && !h.stays:
+	case !l.lends:
+		if h.count == 0 {
+			l.leave(s, consumption)
+		}
+	case !l.covered():
+		// RabbitMQ's channel may keep what is given back to itself while the queue is slow, and send it after the consumer is back.
+		l.leave(s, consumption)
+		h.credit = true
+	default:
+		if h.credit = true; h.count == 0 {
+			l.recallOne(s, consumption)
+		}
+	}
+}
+
+// recall takes the credit of all that may have some, and reports whether there are any; recalled answers for each.
+func (l *line) recall() bool {
+	if !l.lends {
+		return false
+	}
+	for _, s := range l.stretches {
+		for i := range s.holds {
+			l.recallOne(s, i)
+		}
+	}
+	return l.recalls > 0
+}
+
+func (l *line) recallOne(s *stretch, consumption int) {
+	if h := &s.holds[consumption]; h.stays && h.credit {
+		h.stays, h.credit = false, false
+		s.recalls++
+		l.recalls++
+		l.out = append(l.out, command{do: recall, stretch: s.id, consumption: consumption})
+	}
+}
+
+// recalled says that a consumer of the stretch that had come back is cancelled, and that what it was handed has come.
+func (l *line) recalled(id uint32) {
+	s := l.byID[id]
+	if s == nil || s.recalls == 0 {
+		return
+	}
+	l.answered(s, 1)
+	l.putBack(s)
+	l.dropIfEmpty(s)
+}
+
+// answered notes so many answers to recall.
+func (l *line) answered(s *stretch, n int) {
+	s.recalls -= n
+	l.recalls -= n
+	if l.recalls == 0 && l.ending {
+		l.ending = false
+		l.cancelNow()
+	}
+}
+
+// takesStray reports whether a consumer that came back to take nothing may have had credit for what it was handed.
+func (y *stays) takesStray(s *stretch, consumption int) bool {
+	return y.lends && consumption < len(s.holds) && (s.holds[consumption].credit || s.recalls > 0)
+}
+
+// strayed notes a message that such a consumer was handed. It belongs behind all that is held, so it is given back to the consumer that takes
+// more, unless it is in that one's stretch.
+func (l *line) strayed(s *stretch, consumption int, tag uint64) {
+	s.holds[consumption].credit = false
+	if s != l.consumer && s != l.former {
+		s.strangers = append(s.strangers, tag)
+		l.astray = append(l.astray, s.id)
+	}
+}
+
+// giveBackStray gives back the strays of a stretch, if there are any; settled answers.
+func (l *line) giveBackStray() bool {
+	for len(l.astray) > 0 {
+		s := l.byID[l.astray[0]]
+		l.astray = l.astray[1:]
+		if s != nil && s.phase == sealed && len(s.strangers) > 0 {
+			l.giveBackStrangers(s)
+			return true
+		}
+	}
+	return false
+}
