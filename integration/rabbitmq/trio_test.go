@@ -74,11 +74,11 @@ func (n *node) moveLeader(t testing.TB, vhost, queue string, to *node) {
 	})
 }
 
-// waitForLive waits until no consumer of the queue is cancelled: the queue counts those, the management API does not list them. From 4.0 on
+// waitForLive waits until no consumer of the queue is cancelled: the queue counts those, the management API does not list them. From 4.3 on
 // some always are.
 func (n *node) waitForLive(t testing.TB, vhost string, q *keptQueue) {
 	t.Helper()
-	if family() != keeper.V3 {
+	if family() == keeper.V43 {
 		return
 	}
 	eventually(t, answerLimit, "every consumer to be live", func() bool {
@@ -173,35 +173,16 @@ func TestThreeNodes(t *testing.T) {
 	fillWithin(15 * time.Second)
 	calm.waitForLive(t, vhost, q)
 	nodes[0].kill() // the keeper's
-	if family() == keeper.V40 {
-		// What cancelled consumers held comes back when the node is up again and the queue has another leader after that. Until then RabbitMQ
-		// counts it as unacknowledged, which is how package monitor/rabbitmq finds out (stranded.go).
-		check(t, nodes[0].start())
-		eventually(t, answerLimit, "RabbitMQ to count messages that nobody holds", func() bool {
-			var counts struct {
-				Unacked int `json:"messages_unacknowledged"`
-			}
-			calm.api(t, http.MethodGet, "queues/"+vhost+"/"+q.name, nil, &counts)
-			s := r.Status()
-			return s.State == keeper.Keeping && counts.Unacked > s.Held+20
-		})
-		to := nodes[1]
-		if calm.leader(t, vhost, q.name) == to.name {
-			to = calm
-		}
-		calm.moveLeader(t, vhost, q.name, to)
-		kept("the keeper's node killed")
-	} else {
-		kept("the keeper's node killed")
-		check(t, nodes[0].start())
-		fillWithin(15 * time.Second)
-		calm.moveLeader(t, vhost, q.name, nodes[1])
-		calm.waitForLive(t, vhost, q)
-		nodes[1].kill() // the keeper's, and the leader
-		kept("the keeper's node killed, which led the queue")
-		check(t, nodes[1].start())
-	}
+	kept("the keeper's node killed")
+	check(t, nodes[0].start())
+	fillWithin(15 * time.Second)
+	calm.moveLeader(t, vhost, q.name, nodes[1])
+	calm.waitForLive(t, vhost, q)
+	nodes[1].kill() // the keeper's, and the leader
+	kept("the keeper's node killed, which led the queue")
+	check(t, nodes[1].start())
 	mu.Lock()
+	connected = slices.Compact(connected) // 4.0 may close the connection when the leader's node is killed (INTERNAL_ERROR, seen on 4.0.5)
 	if len(connected) < 2 || connected[0] != nodes[0].addr || connected[1] != nodes[1].addr {
 		t.Errorf("connected to %v, of nodes %v", connected, urlsIn("guest", nodes, vhost))
 	}

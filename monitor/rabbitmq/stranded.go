@@ -15,9 +15,9 @@ const (
 )
 
 // stranded is what a kept quorum queue holds for consumers that are gone. When a node dies, such a queue before 4.3 keeps what
-// the node's cancelled consumers held until it has another leader (package keeper, "A node that goes down"); nobody can
-// take these messages meanwhile, and they expire late. With 3.x that takes bad luck. RabbitMQ does not say whose they are: they are what it counts as
-// unacknowledged beyond what the keeper holds, while nobody else consumes.
+// the node's cancelled consumers held until it has another leader; nobody can take these messages meanwhile, and they expire late.
+// A keeper has such consumers for moments only (package keeper, "A node that goes down"), so it takes bad luck. RabbitMQ does not say whose
+// they are: they are what it counts as unacknowledged beyond what the keeper holds, while nobody else consumes.
 type stranded struct {
 	since time.Time // zero: there are none
 	least int64     // the fewest that were counted since
