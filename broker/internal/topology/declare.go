@@ -278,16 +278,16 @@ func (t *queueTable) DeleteQueueIf(owner Owner, name string, d QueueDeletion) (m
 	if err := t.checkGoes(name); err != nil {
 		return 0, err
 	}
-	beside := q.inSubqueue() // its lock and that of q are never held together
+	own := q.inSubqueue() // its lock and that of q are never held together
 	messages, err = q.remove(func() error {
 		if d.IfUnused && q.InUseLocked() {
 			return delivery.ErrInUse
 		}
-		if d.IfEmpty && (!q.EmptyLocked() || beside > 0) {
+		if d.IfEmpty && (!q.EmptyLocked() || own > 0) {
 			return delivery.ErrNotEmpty
 		}
 		held, retained := q.HeldLocked()
-		if n := held + retained + beside; d.AtMost != nil && n > *d.AtMost {
+		if n := held + retained + own; d.AtMost != nil && n > *d.AtMost {
 			return fmt.Errorf("has %d messages and dead letters, more than the %d that were to go", n, *d.AtMost)
 		}
 		return nil
