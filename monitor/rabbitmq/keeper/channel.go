@@ -13,7 +13,7 @@ import (
 
 const (
 	priority       = -10
-	lendPriority   = math.MinInt32 / 2 // of the first consumer where Facts.lends; each one has a higher priority than those before it
+	firstPriority  = math.MinInt32 / 2 // of the first consumer where Facts.needsCredit; each one has a higher priority than those before it
 	stayPriority   = math.MinInt32     // of consumers that are back to take nothing
 	longestTimeout = 24 * time.Hour    // what a consumer of a 4.3 quorum queue asks for
 	spareChannels  = 2
@@ -23,6 +23,7 @@ const (
 type channel struct {
 	stretch uint32                          // 0 while it is spare; of the goroutine run
 	tags    []string                        // of the stretch's consumers, by consumption; of the goroutine run
+	back    map[int]chan struct{}           // closed when all is posted of a consumer that came back; by consumption; of the goroutine run
 	open    atomic.Pointer[amqp091.Channel] // nil before the first consumer
 	calls   sync.Mutex                      // held by the one that waits for an answer: the client would mix them up
 	qos     int                             // under calls
@@ -40,7 +41,7 @@ func (s *session) channelFor(stretch uint32) *channel {
 	if n := len(s.spare); n > 0 {
 		c, s.spare = s.spare[n-1], s.spare[:n-1]
 	}
-	c.stretch, c.tags = stretch, nil
+	c.stretch, c.tags, c.back = stretch, nil, map[int]chan struct{}{}
 	s.channels[stretch] = c
 	return c
 }
@@ -113,7 +114,7 @@ func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, 
 		if err = c.setQos(prefetch); err != nil {
 			return err
 		}
-		if deliveries, err = ch.Consume(s.k.o.Queue, tag, false, false, false, false, args); err != nil || !facts.lends() {
+		if deliveries, err = ch.Consume(s.k.o.Queue, tag, false, false, false, false, args); err != nil || !facts.needsCredit() {
 			return err
 		}
 		return c.setQos(1) // for the consumers that come back
@@ -135,8 +136,8 @@ func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, 
 // consumeArgs are those of the nth consumer of the connection.
 func consumeArgs(f Facts, n int) amqp091.Table {
 	args := amqp091.Table{"x-priority": int32(priority)}
-	if f.lends() {
-		args["x-priority"] = int32(lendPriority + n)
+	if f.needsCredit() {
+		args["x-priority"] = int32(firstPriority + n)
 	}
 	if f.Family == V43 && f.Type == Quorum {
 		args["x-consumer-timeout"] = longestTimeout.Milliseconds()
@@ -151,8 +152,10 @@ func (s *session) stay(c *channel, consumption int) {
 	if err != nil {
 		return // a closed channel is posted by watch
 	}
-	stretch := c.stretch
+	stretch, gone := c.stretch, make(chan struct{})
+	c.back[consumption] = gone
 	s.spawn(func() {
+		defer close(gone)
 		for d := range deliveries {
 			s.post(event{kind: wasStray, stretch: stretch, consumption: consumption, tag: d.DeliveryTag, message: newReader().read(&d)})
 		}

@@ -123,7 +123,7 @@ func (c *core) connect(now deadline.Instant, f Facts) {
 // setFacts takes what is now true of the queue.
 func (c *core) setFacts(now deadline.Instant, f Facts) {
 	changed := c.facts != f
-	c.facts, c.stale, c.line.quorum, c.line.strands, c.line.lends = f, false, f.Type == Quorum, f.strands(), f.lends()
+	c.facts, c.stale, c.line.quorum, c.line.strands, c.line.needsCredit = f, false, f.Type == Quorum, f.strands(), f.needsCredit()
 	c.looks.by(now.Add(lookEvery))
 	if c.state == Refused && c.refusal.sticky {
 		return

@@ -44,10 +44,9 @@
 // So before 4.3 no stretch is left with a cancelled consumer: it is cancelled and consumes again under its tag. The queue then
 // counts all that it held as a live consumer's. On 3.x it has the argument x-credit and no credit, so the queue gives it no more, also
 // for what is given back. 4.0 to 4.2 do not know x-credit from AMQP 0-9-1. There it has a prefetch of 1, which what it
-// holds takes up, and a low priority. It has credit for one message when it has given one back, and gets none as long as the consumer
-// that takes more has credit. That one asks for more than its stretch is to hold, and before it is cancelled the others lose
-// their credit (stay.go). If more than that is published at once, some of it may come to full stretches. It is given back in
-// a moment, expires in time like all the rest, and a few messages may change places.
+// holds takes up, and the lowest priority. Once it has given a message back it has credit for another one, and gets none while a
+// consumer that takes more has credit. stay.go sees to that. If 500 messages more are published at once than a stretch is to hold,
+// some may come to full stretches. They expire in time, are given back in a moment, and may change places with a few others.
 //
 // What remains is the moment between the two commands, and on 3.x 20 ms where the consumer was not full: before a roll and a release.
 // If a node goes down just then, package monitor/rabbitmq reports what is stranded (stranded.go).

@@ -118,8 +118,8 @@ func (f Facts) probeShare(asked float64) float64 {
 // and the queue has another leader after that.
 func (f Facts) strands() bool { return f.Type == Quorum && f.Family != V43 }
 
-// lends says that a consumer that is put back under its tag cannot ask for no credit, but for one message at the least.
-func (f Facts) lends() bool { return f.Type == Quorum && f.Family == V40 }
+// needsCredit says that a consumer cannot ask for no credit when it is put back under its tag, but for one message at the least.
+func (f Facts) needsCredit() bool { return f.Type == Quorum && f.Family == V40 }
 
 const assumedConsumerTimeout = 30 * time.Minute
 

@@ -263,7 +263,7 @@ func (l *line) forgetAll() {
 		l.forget(s)
 	}
 	l.stretches, l.consumer, l.former, l.giving, l.settling = nil, nil, nil, nil, nil
-	l.stays = stays{strands: l.strands, lends: l.lends}
+	l.stays = stays{strands: l.strands, needsCredit: l.needsCredit}
 	l.gone = 0
 	clear(l.byID)
 	l.epoch++

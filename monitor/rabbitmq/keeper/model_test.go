@@ -40,27 +40,27 @@ type modelChannel struct {
 // model is a queue of RabbitMQ as its documents describe it: expired messages leave at the head only, and before
 // anything is delivered.
 type model struct {
-	t          *testing.T
-	quorum     bool
-	lends      bool // a consumer that is back has credit again for what it gives back
-	limit      int  // delivery limit; 0 is none
-	returned   []*modelMessage
-	ready      []*modelMessage
-	channels   map[uint32]*modelChannel
-	app        []*modelMessage // unacked at the application
-	appHere    bool
-	leftBehind int                  // consumers of lost nodes that are still counted
-	silent     func() bool          // whether the leader of a quorum queue does not answer a look
-	slow       func() time.Duration // how long a quorum queue goes on counting a cancelled consumer that has given back all
-	lingering  []deadline.Instant   // until when it counts them
-	proofs     []deadline.Instant   // when it has done all that it was asked for before
-	strays     int                  // messages that consumers took that are back
-	expired    map[int]deadline.Instant
-	killed     map[int]bool // by the delivery limit
-	consumed   map[int]bool
-	places     int
-	now        deadline.Instant
-	out        []func(c *core) // inputs for the core, in order
+	t           *testing.T
+	quorum      bool
+	needsCredit bool // a consumer that is back has credit again for what it gives back
+	limit       int  // delivery limit; 0 is none
+	returned    []*modelMessage
+	ready       []*modelMessage
+	channels    map[uint32]*modelChannel
+	app         []*modelMessage // unacked at the application
+	appHere     bool
+	leftBehind  int                  // consumers of lost nodes that are still counted
+	silent      func() bool          // whether the leader of a quorum queue does not answer a look
+	slow        func() time.Duration // how long a quorum queue goes on counting a cancelled consumer that has given back all
+	lingering   []deadline.Instant   // until when it counts them
+	proofs      []deadline.Instant   // when it has done all that it was asked for before
+	strays      int                  // messages that consumers took that are back
+	expired     map[int]deadline.Instant
+	killed      map[int]bool // by the delivery limit
+	consumed    map[int]bool
+	places      int
+	now         deadline.Instant
+	out         []func(c *core) // inputs for the core, in order
 }
 
 func (m *model) publish(fingerprint uint64, ttl time.Duration) *modelMessage {
@@ -195,7 +195,7 @@ func (m *model) consumers() (n int) {
 
 // gaveBack notes that a consumer of the channel has given a message back.
 func (m *model) gaveBack(ch *modelChannel, consumer int) {
-	if m.lends && ch.stays[consumer] {
+	if m.needsCredit && ch.stays[consumer] {
 		ch.credit[consumer] = true
 	}
 	live := consumer == len(ch.counts)-1 && ch.prefetch > 0
@@ -215,7 +215,7 @@ func (m *model) do(cmd command, exact bool, c *core) {
 		require.Positive(m.t, cmd.prefetch)
 		ch.priority = 1
 		for _, other := range m.channels {
-			require.True(m.t, other.prefetch == 0 || m.lends, "two consumers at once")
+			require.True(m.t, other.prefetch == 0 || m.needsCredit, "two consumers at once")
 			ch.priority = max(ch.priority, other.priority+1)
 		}
 		ch.prefetch, ch.counts = cmd.prefetch, append(ch.counts, map[*modelMessage]bool{})
@@ -257,7 +257,7 @@ func (m *model) do(cmd command, exact bool, c *core) {
 	case replace:
 		if ch != nil {
 			require.True(m.t, cmd.consumption == len(ch.counts)-1 && len(ch.counts[cmd.consumption]) == ch.prefetch)
-			require.False(m.t, m.lends && len(ch.counts[cmd.consumption]) == 0)
+			require.False(m.t, m.needsCredit && len(ch.counts[cmd.consumption]) == 0)
 			ch.prefetch, ch.stays[cmd.consumption] = 0, true
 			m.out = append(m.out, func(c *core) { c.ended(m.now, cmd.stretch) })
 		}
@@ -265,7 +265,7 @@ func (m *model) do(cmd command, exact bool, c *core) {
 		if ch != nil {
 			require.True(m.t, m.quorum && (cmd.consumption < len(ch.counts)-1 || ch.prefetch == 0) && !ch.stays[cmd.consumption])
 			ch.stays[cmd.consumption] = true
-			if m.lends && len(ch.counts[cmd.consumption]) == 0 {
+			if m.needsCredit && len(ch.counts[cmd.consumption]) == 0 {
 				ch.credit[cmd.consumption] = true
 			}
 		}
@@ -371,8 +371,9 @@ type sim struct {
 
 func newSim(t *testing.T, seed uint64, f Facts, cfg config) *sim {
 	s := &sim{t: t, r: rand.New(rand.NewPCG(seed, 1)), facts: f}
-	s.m = &model{t: t, quorum: f.Type == Quorum, lends: f.lends(), limit: f.DeliveryLimit, channels: map[uint32]*modelChannel{}, expired: map[int]deadline.Instant{},
-		killed: map[int]bool{}, consumed: map[int]bool{}, now: 1_000_000_000}
+	s.m = &model{t: t, quorum: f.Type == Quorum, needsCredit: f.needsCredit(), limit: f.DeliveryLimit, channels: map[uint32]*modelChannel{},
+		expired: map[int]deadline.Instant{},
+		killed:  map[int]bool{}, consumed: map[int]bool{}, now: 1_000_000_000}
 	s.c = newCore(cfg, s.m.now)
 	return s
 }

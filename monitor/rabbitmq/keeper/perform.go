@@ -63,9 +63,10 @@ func (s *session) perform(cmd command) {
 		}
 	case recall:
 		if c != nil {
-			tag := c.tags[cmd.consumption]
+			tag, gone := c.tags[cmd.consumption], c.back[cmd.consumption]
 			s.spawn(func() {
 				if c.cancel(tag) == nil {
+					<-gone
 					s.post(event{kind: wasRecalled, stretch: cmd.stretch})
 				}
 			})

@@ -21,18 +21,19 @@ type holding struct {
 // stays are the consumers that were cancelled and are back under their tags, to take nothing: what they hold counts as a live
 // consumer's when their node goes down. The zero value puts none back.
 //
-// Where a consumer can ask for no credit (3.x), nothing else has to be done. Where it lends (4.0 to 4.2), each of them asks for one message,
+// Where a consumer can ask for no credit (3.x), nothing else has to be done. Where it cannot (4.0 to 4.2), each of them asks for one message,
 // which it has already, at the lowest priority. It has credit for another one as soon as it gives one back. That does no harm while a
-// consumer that takes more has credit: it gets every message. So such a consumer has some to spare, and the next one, of a higher
-// priority, takes over before it is cancelled. Where none is to follow, the others lose their credit first: they are cancelled and put back
-// once more (recall). While nobody covers them, they are cancelled before they give something back, and put back after that.
+// consumer that takes more has credit: that one gets every message. So it has some to spare, and the next one, of a higher priority, takes
+// over before it is cancelled. Where none is to follow, the others lose their credit first: they are cancelled and put back once more
+// (recall). While no consumer that takes more has credit to spare, they are cancelled before they give something back, and put back after
+// that.
 type stays struct {
-	strands  bool      // Facts.strands
-	lends    bool      // Facts.lends
-	putBacks []putBack // by time; not if it lends
-	recalls  int       // answers to recall that are on their way
-	ending   bool      // the consumer is cancelled as soon as they are there
-	astray   []uint32  // stretches that hold a stray
+	strands     bool      // Facts.strands
+	needsCredit bool      // Facts.needsCredit
+	putBacks    []putBack // by time; none if needsCredit
+	recalls     int       // answers to recall that are on their way
+	ending      bool      // the consumer is cancelled as soon as they are there
+	astray      []uint32  // stretches that hold a stray
 }
 
 // putBack is a cancelled consumer that is to be put back.
@@ -44,7 +45,7 @@ type putBack struct {
 
 // spare is the credit that a consumer asks for to cover the others.
 func (y *stays) spare() int {
-	if y.lends {
+	if y.needsCredit {
 		return spareCredit
 	}
 	return 0
@@ -103,7 +104,7 @@ func (l *line) cancelled(now deadline.Instant, s *stretch) {
 		if l.quorum {
 			l.gone++
 		}
-	case l.lends:
+	case l.needsCredit:
 		l.putBack(s)
 	case l.strands && !h.stays:
 		l.putBacks = append(l.putBacks, putBack{now.Add(stayAfter), s.id, i})
@@ -122,10 +123,10 @@ func (l *line) putBackDue(now deadline.Instant) {
 	l.putBacks = slices.Delete(l.putBacks, 0, n)
 }
 
-// putBack puts back what was cancelled of the stretch, where that lends. While a consumer of the same channel is being opened, the channel's
-// prefetch is that one's.
+// putBack puts back the cancelled consumers of the stretch that need credit. While another one is being opened on the same channel, the
+// channel's prefetch is that one's.
 func (l *line) putBack(s *stretch) {
-	if !l.lends || s.phase == opening || s.phase == returning || s.recalls > 0 {
+	if !l.needsCredit || s.phase == opening || s.phase == returning || s.recalls > 0 {
 		return
 	}
 	for i := range s.holds {
@@ -153,7 +154,7 @@ func (l *line) returns(s *stretch, consumption int) {
 	h := &s.holds[consumption]
 	switch {
 	case l.isTaking(s, consumption) && !h.stays:
-	case !l.lends:
+	case !l.needsCredit:
 		if h.count == 0 {
 			l.leave(s, consumption)
 		}
@@ -170,7 +171,7 @@ func (l *line) returns(s *stretch, consumption int) {
 
 // recall takes the credit of all that may have some, and reports whether there are any; recalled answers for each.
 func (l *line) recall() bool {
-	if !l.lends {
+	if !l.needsCredit {
 		return false
 	}
 	for _, s := range l.stretches {
@@ -213,7 +214,7 @@ func (l *line) answered(s *stretch, n int) {
 
 // takesStray reports whether a consumer that came back to take nothing may have had credit for what it was handed.
 func (y *stays) takesStray(s *stretch, consumption int) bool {
-	return y.lends && consumption < len(s.holds) && (s.holds[consumption].credit || s.recalls > 0)
+	return y.needsCredit && consumption < len(s.holds) && (s.holds[consumption].credit || s.recalls > 0)
 }
 
 // strayed notes a message that such a consumer was handed. It belongs behind all that is held, so it is given back to the consumer that takes
