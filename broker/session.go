@@ -32,7 +32,7 @@ func (t *sessions) init() {
 	t.open, t.ofUser, t.ofVHost, t.channels = map[*Session]struct{}{}, map[string]int{}, map[*VHost]int{}, map[string]int{}
 }
 
-// OpenSession lets a user who has logged in into a virtual host. end is called,
+// OpenSession admits a user who has logged in to a virtual host. end is called,
 // by any goroutine and perhaps more than once, when the connection has to be
 // closed because the user or the virtual host is deleted; it must not block. The
 // session is to be closed. Errors are those of connection.open: 530 for a virtual

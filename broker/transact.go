@@ -15,10 +15,10 @@ type Settling struct {
 }
 
 // Transact is Flush for a transaction: it enters what was added and then settles. Each
-// queue sees its publishes at once, one queue after another. After a crash all of it is
-// found or nothing, except that what goes to a dead-letter exchange moves by itself, and
-// that of more than store.maxTransaction changes (a message's entering one queue, an ack) a
-// prefix is found, publishes first.
+// queue sees its publishes at once, one queue after another. After a crash, all of it or
+// nothing is found, with two exceptions: what goes to a dead-letter exchange moves by
+// itself, and of more than store.maxTransaction changes (a message's entering one queue, an
+// ack) a prefix is found, publishes first.
 func (p *Publisher) Transact(settlings []Settling, refused []int) []int {
 	p.count = 0
 	p.Pause()
