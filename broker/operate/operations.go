@@ -99,6 +99,9 @@ func New(o Options) (*Operations, error) {
 	return ops, o.Registerer.Register(shared.counter)
 }
 
+// Close records how many attempts of the minute were not recorded one by one. It is called when no face asks any more.
+func (o *Access) Close() { o.attempts.endAll() }
+
 // QueueName names a queue. It may be the short name of a sub-queue.
 type QueueName struct{ VHost, Name string }
 
