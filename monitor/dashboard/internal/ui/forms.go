@@ -74,6 +74,8 @@ func Explain(err error) string {
 		return "This user has no permissions in the virtual host."
 	case errors.Is(err, operate.ErrUserChanged):
 		return format.Sentence(err.Error()) + ". Nothing was changed: this is how the user is now."
+	case errors.Is(err, operate.ErrPolicyChanged):
+		return format.Sentence(err.Error()) + ". Nothing was changed: open the policy again to see how it is now."
 	case errors.Is(err, operate.ErrNotFound), errors.Is(err, operate.ErrNoVHost):
 		return "It does not exist any more, or has changed meanwhile: look again."
 	case operate.Refused(err):
@@ -85,7 +87,7 @@ func Explain(err error) string {
 // StatusOf is the HTTP status of an answer about an operation's error; of nil, and of a form with mistakes, it is 400.
 func StatusOf(err error) int {
 	switch {
-	case errors.Is(err, operate.ErrUserChanged):
+	case errors.Is(err, operate.ErrUserChanged), errors.Is(err, operate.ErrPolicyChanged):
 		return http.StatusConflict
 	case err != nil && operate.Refused(err):
 		return http.StatusForbidden
