@@ -159,6 +159,14 @@ func AnswerJSON(w http.ResponseWriter, status int, body any) {
 	_ = encoder.Encode(body) // a client that is gone needs no answer
 }
 
+// Result answers with what an operation gave, or with its error.
+func (r *Request) Result(body any, err error) error {
+	if err != nil {
+		return err
+	}
+	return r.Answer(body)
+}
+
 // Answer is 200 with one value.
 func (r *Request) Answer(body any) error {
 	if !r.Accepts() {
@@ -168,17 +176,20 @@ func (r *Request) Answer(body any) error {
 	return nil
 }
 
-// Done is 204: there is nothing to say.
-func (r *Request) Done() error {
+// Done is 204, since there is nothing to say, or the error of what was to be done.
+func (r *Request) Done(err error) error {
+	if err != nil {
+		return err
+	}
 	r.W.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// Put is the answer to a PUT: 201 where something is new, else 204.
-func (r *Request) Put(created bool) error {
-	if created {
+// Put is the answer to a PUT: 201 where something is new, 204 where it is not, or the error.
+func (r *Request) Put(created bool, err error) error {
+	if err == nil && created {
 		r.W.WriteHeader(http.StatusCreated)
 		return nil
 	}
-	return r.Done()
+	return r.Done(err)
 }
