@@ -95,9 +95,6 @@ func (t *sessions) end(chosen func(*Session) bool, reason string) {
 // VHost is the virtual host the session is in.
 func (s *Session) VHost() *VHost { return s.vh }
 
-// User is the name of the user.
-func (s *Session) User() string { return s.user }
-
 // Rights are what the user may do in the virtual host.
 func (s *Session) Rights() *Rights { return s.vh.b.RightsOf(s.user, s.vh.Name()) }
 

@@ -8,7 +8,7 @@
 //
 // Of the policies that match a queue or an exchange, only the one with the highest
 // priority counts; the same goes for operator policies. Where both kinds set a limit, the
-// lower one holds; otherwise the operator's word does (Merge). The broker then combines the
+// lower one holds; otherwise the operator's word does (merge). The broker then combines the
 // result with what was declared: of two limits the lower holds, and of anything else what
 // was declared.
 //

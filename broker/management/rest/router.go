@@ -81,7 +81,7 @@ func (s *Server) serve(path string) http.HandlerFunc {
 				w.WriteHeader(http.StatusOK)
 				return
 			}
-			AnswerError(w, &Problem{http.StatusMethodNotAllowed, "method_not_allowed", r.Method + " is not for this path; " + s.allowed(path) + " are"})
+			answerError(w, &Problem{http.StatusMethodNotAllowed, "method_not_allowed", r.Method + " is not for this path; " + s.allowed(path) + " are"})
 			return
 		}
 		s.answer(&one, w, r)
@@ -120,7 +120,7 @@ func (s *Server) answer(one *Route, w http.ResponseWriter, r *http.Request) {
 	if AsProblem(err).Status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		s.Log.Error("management request failed", zap.String("method", r.Method), zap.String("path", one.Path), zap.Error(err))
 	}
-	AnswerError(w, err)
+	answerError(w, err)
 }
 
 // parsedWeight is how many bytes of memory a byte of JSON takes at most, about: "[0,0]".
@@ -221,7 +221,7 @@ func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
 		panic(v)
 	default:
 		s.Log.Error("panic while serving a management request; please report it", zap.String("method", r.Method), zap.Any("panic", v), zap.Stack("stack"))
-		AnswerError(w, &Problem{http.StatusInternalServerError, "internal_error", "internal error"})
+		answerError(w, &Problem{http.StatusInternalServerError, "internal_error", "internal error"})
 	}
 }
 

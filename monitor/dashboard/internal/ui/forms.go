@@ -54,7 +54,7 @@ func (f *Form) OK() bool { return len(f.problems) == 0 }
 
 // Fail says what an operation had against the form: beside the field that the error names in quotes, or else above all.
 func (f *Form) Fail(err error) {
-	text := Explain(err)
+	text := explain(err)
 	for name := range f.Values {
 		if strings.HasPrefix(name, "x-") && strings.Contains(text, "'"+name+"'") {
 			f.Wrong(name, text)
@@ -64,8 +64,8 @@ func (f *Form) Fail(err error) {
 	f.Wrong("", text)
 }
 
-// Explain is an operation's error for a person.
-func Explain(err error) string {
+// explain is an operation's error for a person.
+func explain(err error) string {
 	role, isRole := errors.AsType[*operate.MissingRole](err)
 	switch {
 	case isRole:
