@@ -32,6 +32,9 @@ import (
 // during the fill: for that, since-receipt counts from when the message has reached the keeper. The way of a message in
 // means: receipt is from publishing to the keeper, timer from the deadline to the giving back, expiry from there to the
 // reader of the dead letters.
+//
+// warm-p99 leaves out the first second: the process of a classic queue that was idle grows its memory again then, and stands
+// still for up to 35 ms at a time while it does (RabbitMQ 3.10.8, 10,000 held).
 func BenchmarkKeeper(b *testing.B) {
 	const rate, during = 1000, 4 * time.Second
 	held := 10_000
@@ -92,6 +95,7 @@ func measure(b *testing.B, q *keptQueue, held, rate int, during time.Duration) {
 	report("p50-ms", percentile(late, 0.5))
 	report("p99-ms", percentile(late, 0.99))
 	report("max-ms", late[len(late)-1])
+	report("warm-p99-ms", percentile(q.latenessSince(begin.Add(time.Second)), 0.99))
 	report("ping-p50-ms", percentile(c.pings, 0.5))
 	report("ping-p99-ms", percentile(c.pings, 0.99))
 	report("alone-p50-ms", percentile(alone, 0.5))
@@ -170,6 +174,7 @@ const controlRate = 100
 
 func newControl(b *testing.B, q *keptQueue) *control {
 	c := &control{ttl: 2 * time.Second, alone: declareKept(b, q.url, q.name+".alone", q.facts.Type, nil), ping: q.name + ".ping", sent: map[string]time.Time{}}
+	c.alone.truncated = time.Millisecond
 	c.ch = openChannel(b, dial(b, q.url))
 	_, err := c.ch.QueueDeclare(c.ping, true, false, false, false, amqp091.Table{"x-queue-type": q.facts.Type.String()})
 	check(b, err)

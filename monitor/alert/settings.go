@@ -107,7 +107,7 @@ func (r *settingsReader) deadManSwitch(n *yaml.Node, where string) {
 	r.settings.deadManSwitch = d
 }
 
-var sinkName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+var sinkName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 // sinks reads the mapping from names to sinks.
 func (r *settingsReader) sinks(n *yaml.Node, where string) {
@@ -124,7 +124,7 @@ func (r *settingsReader) sinks(n *yaml.Node, where string) {
 
 func (r *settingsReader) sink(n *yaml.Node, where string) {
 	s := sinkSettings{name: strings.TrimPrefix(where, "sinks.")}
-	if !sinkName.MatchString(s.name) || s.name == logName {
+	if len(s.name) > 64 || !sinkName.MatchString(s.name) || s.name == logName {
 		r.Refuse(n, where, "it takes a name of letters, digits, '.', '_' and '-', 64 at most, but not %s, which is always there", logName)
 	}
 	if slices.Contains(r.sinkNames(), s.name) {

@@ -111,11 +111,11 @@ func (c *Contexts) Names() []string {
 	return append([]string{Default}, slices.Sorted(maps.Keys(c.ByName))...)
 }
 
-var nameOf = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var nameOf = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // Set adds a context, or replaces the one of that name.
 func (c *Contexts) Set(name string, one Context) error {
-	if !nameOf.MatchString(name) || name == Default {
+	if len(name) > 64 || !nameOf.MatchString(name) || name == Default {
 		return fmt.Errorf("a context cannot be named %q: take letters, digits, '.', '_' and '-', 64 at most, and not %s", name, Default)
 	}
 	if err := one.check(); err != nil {

@@ -148,10 +148,10 @@ func (g *nonEmpty) UnmarshalText(text []byte) error {
 // instance names this process among those that share a Redis.
 type instance string
 
-var instancePattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+var instancePattern = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 
 func (i *instance) UnmarshalText(text []byte) error {
-	if len(text) > 0 && !instancePattern.Match(text) {
+	if len(text) > 64 || len(text) > 0 && !instancePattern.Match(text) {
 		return errValue
 	}
 	*i = instance(text)
