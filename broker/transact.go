@@ -1,8 +1,6 @@
 package broker
 
 import (
-	"slices"
-
 	"curfew/broker/queue"
 )
 
@@ -43,11 +41,5 @@ func (p *Publisher) Transact(settlings []Settling, refused []int) []int {
 		p.batch.Discard(s.Env.Store)
 		p.endBatch()
 	}
-	if p.rights != nil {
-		p.rights.pacing.After(s)
-	}
-	refused = append(refused[:0], s.Refused...)
-	s.Done()
-	slices.Sort(refused)
-	return slices.Compact(refused)
+	return p.end(s, refused)
 }
