@@ -205,6 +205,17 @@ func (b *Broker) Failed() <-chan error { return b.env.Store.Failed() }
 // of their queue (RecoveredPrefix).
 func (b *Broker) Adopted() int { return int(b.registry.Adopted.Load()) }
 
+// diskLimit is how long the disk may take to answer before it counts as silent. A slow one does.
+const diskLimit = 5 * time.Second
+
+// DiskSilent is how long the disk has not answered a write or a sync; 0: it answers, or has not been asked for long enough to tell.
+func (b *Broker) DiskSilent() time.Duration {
+	if wait := b.env.Store.DiskWait(); wait > diskLimit {
+		return wait
+	}
+	return 0
+}
+
 // Unsaved is why the last changes of definitions are not on the disk, nil if they are.
 func (b *Broker) Unsaved() error { return b.env.Store.Unsaved() }
 

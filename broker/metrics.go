@@ -45,6 +45,7 @@ var (
 	clockDesc      = metric("clock_offset_seconds", "The clock deadlines are stamped with less the machine's wall clock; not 0 once the wall clock is set.")
 	segmentsDesc   = metric("store_segments", "Segments of the message store, in which messages and the records about them stand.")
 	storeDesc      = metric("store_bytes", "Bytes of these segments.")
+	diskWaitDesc   = metric("journal_disk_wait_seconds", "How long the message store has waited for the disk to answer a write or a sync; 0 if it waits for none.")
 	liveDesc       = metric("store_live_bytes", "Estimate of what of them messages still need; the rest is garbage that compaction takes or that goes with its segment.")
 )
 
@@ -96,6 +97,7 @@ func (b *Broker) Collect(ch chan<- prometheus.Metric) {
 	gauge(segmentsDesc, store.Segments)
 	gauge(storeDesc, int(store.MappedBytes))
 	gauge(liveDesc, int(store.LiveBytes))
+	ch <- prometheus.MustNewConstMetric(diskWaitDesc, prometheus.GaugeValue, b.env.Store.DiskWait().Seconds())
 }
 
 // policiesNotInForce counts them in all virtual hosts.

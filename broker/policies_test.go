@@ -52,6 +52,33 @@ func TestPolicyTTLHoldsForWhatIsPublishedAfterwards(t *testing.T) {
 	})
 }
 
+// TestParkedMessagesOutliveAPolicyForAll: a time to live bounds their life only where the pattern names their queue.
+func TestParkedMessagesOutliveAPolicyForAll(t *testing.T) {
+	for _, kind := range []policy.Kind{policy.User, policy.Operator} {
+		for pattern, left := range map[string]int{".*": 2, "^curfew[.]": 2, `^(orders|curfew\.undeliverable)$`: 1, "^curfew.undeliverable": 1} {
+			synctest.Test(t, func(t *testing.T) {
+				x := newBench(t, broker.Options{})
+				q := x.queue("q", amqp.Table{"x-dead-letter-exchange": "missing"})
+				park := func() {
+					x.publish("", "q", "m", "", nil)
+					x.rejectAll(q)
+					x.expire(nil)
+				}
+				park()
+				x.policy(kind, policy.Policy{Name: "p", Pattern: pattern, Definition: policy.Definition{"message-ttl": int64(500), "max-length": int64(9)}})
+				park()
+				_, _, effective := x.undeliverable().Policies()
+				_, bounded := effective["message-ttl"]
+				assert.Equal(t, left == 1, bounded, pattern)
+				assert.EqualValues(t, 9, effective["max-length"], "the rest of the policy counts")
+				time.Sleep(time.Second)
+				x.expire(x.deadlines())
+				assert.Equal(t, left, x.ready(x.undeliverable()), pattern)
+			})
+		}
+	}
+}
+
 func TestPolicyBoundsLengthAtOnce(t *testing.T) {
 	x := newBench(t, broker.Options{})
 	q, dlq := x.queue("q", nil), x.queue("dlq", nil)

@@ -63,7 +63,8 @@ func anyDeadline(r *store.Recovery) bool {
 // recovery puts back what outlived the last run, before anybody else works with the broker.
 type recovery struct {
 	b        *Broker
-	restored int // messages
+	restored int  // messages
+	fresh    bool // the data folder had nothing of a broker
 }
 
 // restore puts back what was saved, and saves what a start adds to it.
@@ -87,6 +88,9 @@ func (r *recovery) restore(found *store.Recovery) error {
 	}
 	for i := range found.Queues {
 		r.restoreMessages(&found.Queues[i])
+	}
+	if r.fresh = found.New; r.fresh {
+		r.b.log.Info("new data folder: starting empty. If Curfew has run before, its volume is not mounted or the folder is another one")
 	}
 	if r.restored > 0 || len(d.Queues) > 0 {
 		r.b.log.Info("recovered", zap.Int("queues", len(d.Queues)), zap.Int("messages", r.restored))
@@ -242,6 +246,9 @@ func (r *recovery) adopt(found *store.RecoveredQueue) error {
 
 // Recovered is how many messages outlived the last run.
 func (b *Broker) Recovered() int { return b.recovery.restored }
+
+// NewFolder reports whether the data folder had nothing of a broker at this start. It is false without a folder.
+func (b *Broker) NewFolder() bool { return b.recovery.fresh }
 
 // relocate tells a queue that the store wants to move a message, or has.
 func (b *Broker) relocate(id, seq uint64, old, moved store.Pos) (store.Terms, bool) {

@@ -227,9 +227,30 @@ func TestRetainedDeadLettersGoWithTheirQueue(t *testing.T) {
 	x.rejectAll(q)
 	_, err := x.vh.DeleteQueue(nil, "q", false, true)
 	assert.Equal(t, "PRECONDITION_FAILED - queue 'q' in vhost '/' not empty", text(err))
+	most := 2
+	_, err = x.vh.DeleteQueueIf(nil, "q", broker.QueueDeletion{AtMost: &most})
+	assert.Equal(t, "PRECONDITION_FAILED - queue 'q' in vhost '/' has 3 messages and dead letters, more than the 2 that were to go", text(err))
 	_, err = x.vh.DeleteQueue(nil, "q", false, false)
 	require.NoError(t, err)
 	assert.Zero(t, q.Retained.Count())
+}
+
+// TestDeadLettersGoWithTheirQueue: those in the queue beside it count where a deletion is bounded.
+func TestDeadLettersGoWithTheirQueue(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	q := x.queue("q", amqp.Table{"x-dead-letter-queue": true})
+	x.publishAll("q", 3)
+	x.rejectAll(q)
+	require.Equal(t, 3, q.DeadLetters())
+	_, err := x.vh.DeleteQueue(nil, "q", false, true)
+	assert.Equal(t, "PRECONDITION_FAILED - queue 'q' in vhost '/' not empty", text(err))
+	most := 2
+	_, err = x.vh.DeleteQueueIf(nil, "q", broker.QueueDeletion{AtMost: &most})
+	assert.Equal(t, "PRECONDITION_FAILED - queue 'q' in vhost '/' has 3 messages and dead letters, more than the 2 that were to go", text(err))
+	most = 3
+	_, err = x.vh.DeleteQueueIf(nil, "q", broker.QueueDeletion{AtMost: &most})
+	require.NoError(t, err)
+	require.False(t, x.exists("q"))
 }
 
 func TestDefaultStrategyForcesAFullTarget(t *testing.T) {

@@ -3,6 +3,7 @@ package integration
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -74,6 +75,7 @@ func TestFormsInABrowser(t *testing.T) {
 			b.formsOfMessages()
 			b.holders(c)
 			b.formsOfPolicies()
+			b.formsOfVHosts()
 			b.formsOfUsers()
 			b.formsRefused()
 		})
@@ -196,6 +198,59 @@ func (b *browser) formsOfPolicies() {
 	b.shows("The policy is deleted")
 }
 
+// formsOfVHosts makes a virtual host, describes, limits, protects and deletes it.
+func (b *browser) formsOfVHosts() {
+	b.Helper()
+	b.open("/vhosts")
+	b.follow("New virtual host…", "New virtual host")
+	b.send("/vhost/new", "Create the virtual host", "name", "/", "description", "for the shop")
+	b.shows("There is a virtual host of this name already")
+	b.until("document.querySelector('[name=description]').value === 'for the shop'")
+	b.pictures("vhost-wrong")
+	b.send("/vhost/new", "Create the virtual host", "name", oddVHost, "default_queue_type", "quorum")
+	b.shows("The virtual host exists now, and you have all permissions in it")
+	b.until("document.querySelector('form[action=\"/vhost\"] [name=default_queue_type]').value === 'quorum'")
+	b.send("/vhost", "Change it", "description", "for the shop & its \"clients\"")
+	b.shows("The virtual host is changed")
+	b.send("/vhost/limits", "Set the limits", "max-queues", "many", "max-connections", "7")
+	b.shows(`"many" is not a whole number`)
+	b.until("document.querySelector('[name=max-connections]').value === '7'")
+	b.send("/vhost/limits", "Set the limits", "max-queues", "1")
+	b.shows("The limits are changed")
+	b.shows("7 connections, 1 queue")
+	b.pictures("vhost")
+	b.open("/queue/new?name=first&vhost=" + url.QueryEscape(oddVHost))
+	b.send("/queue/new", "Create the queue")
+	b.shows("The queue exists now")
+	b.shows("quorum")
+	b.open("/queue/new?name=second&vhost=" + url.QueryEscape(oddVHost))
+	b.send("/queue/new", "Create the queue")
+	b.shows("(1) is reached")
+	b.open("/vhosts")
+	b.follow(oddVHost, oddVHost)
+	b.send("/vhost/protection", "Protect it from deletion")
+	b.shows("cannot be deleted now")
+	b.until("![...document.links].some(a => a.innerText.trim() === 'Delete…')")
+	b.open("/vhost/delete?name=" + url.QueryEscape(oddVHost)) // from a tab of before
+	b.send("/vhost/delete", "Delete the virtual host", "confirm", oddVHost)
+	b.shows("Nothing was deleted: the virtual host is protected")
+	b.open("/vhosts")
+	b.shows("protected")
+	b.follow(oddVHost, oddVHost)
+	b.send("/vhost/protection", "Allow its deletion")
+	b.shows("can be deleted now")
+	b.follow("Delete…", "Delete the virtual host")
+	b.send("/vhost/delete", "Delete the virtual host", "confirm", "shop")
+	b.shows("Nothing was deleted")
+	b.pictures("vhost-delete")
+	b.send("/vhost/delete", "Delete the virtual host", "confirm", oddVHost)
+	b.shows("The virtual host is deleted")
+	b.until("![...document.links].some(a => a.innerText.includes('client'))")
+}
+
+// oddVHost is the name of a virtual host that has to be written differently in paths, queries and pages.
+const oddVHost = `shop/eu %2F "client's" <b>&amp; 🐇`
+
 func (b *browser) formsOfUsers() {
 	b.Helper()
 	b.open("/user/new")
@@ -212,6 +267,7 @@ func (b *browser) formsOfUsers() {
 	b.follow("Clear…", "Clear these permissions?")
 	b.send("/user/permission/clear", "Clear them")
 	b.shows("The permissions are changed")
+	b.formsOfTopicPermissions()
 	b.send("/user/password", "Set the password", "password", "eye")
 	b.shows("The password is changed")
 	b.open("/user/new?name=guest")
@@ -221,6 +277,27 @@ func (b *browser) formsOfUsers() {
 	b.shows("The user exists now")
 	b.open("/users")
 	b.pictures("users")
+}
+
+// formsOfTopicPermissions are on the page of the user eye.
+func (b *browser) formsOfTopicPermissions() {
+	b.Helper()
+	b.shows("at topic exchanges the user may use every routing key")
+	b.send("/user/topic", "Set topic permissions", "exchange", "shop", "write", "(", "read", "^orders\\.")
+	b.shows("invalid")
+	b.until("document.querySelector('form[action=\"/user/topic\"] [name=read]').value === '^orders\\\\.'")
+	b.send("/user/topic", "Set topic permissions", "write", "^orders\\.eu$")
+	b.shows("The topic permissions are changed")
+	b.shows("^orders\\.eu$")
+	b.pictures("user-topics")
+	b.click("nav[aria-label='Actions on topic permissions at shop'] a") // Change…
+	b.until("document.querySelector('form[action=\"/user/topic\"] [name=exchange]').value === 'shop'")
+	b.send("/user/topic", "Set topic permissions", "write", "", "read", ".*")
+	b.shows("The topic permissions are changed")
+	b.until("!document.body.innerText.includes('^orders')")
+	b.follow("Clear…", "Clear these topic permissions?")
+	b.send("/user/permission/clear", "Clear them")
+	b.shows("at topic exchanges the user may use every routing key")
 }
 
 // formsRefused: somebody who only monitors sees what there is, and changes nothing. A user without a tag does not get in.
@@ -244,7 +321,8 @@ func (b *browser) formsRefused() {
 	b.open("/users")
 	b.shows("takes a user with the tag administrator")
 	b.open("/queue/delete?vhost=/&name=orders")
-	b.send("/queue/delete", "Delete the queue")
+	b.shows("3: they are lost, too")
+	b.send("/queue/delete", "Delete the queue", "confirm", "3")
 	b.shows("no permissions in the virtual host")
 	b.click("form[action='/logout'] button")
 	b.send("/login", "Log in", "name", "nobody", "password", "nobody")

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
 	"curfew/scheduler/storetest"
 )
 
@@ -63,6 +65,39 @@ func TestRedisFails(t *testing.T) {
 	}
 }
 
+// TestLostFolder: a start with an empty folder looks like a first one, except that Redis has deadlines of this instance. Health says so until the
+// next start.
+func TestLostFolder(t *testing.T) {
+	redis := storetest.StartRedis(t)
+	settings := []string{"REDIS_URL=" + redis.URL, "INSTANCE=one"}
+	first := startCurfew(t, settings...)
+	ch := openChannel(t, dial(t, first.url))
+	_, err := ch.QueueDeclare("orders", true, false, false, false, nil)
+	check(t, err)
+	for range 3 {
+		check(t, ch.PublishWithContext(t.Context(), "", "orders", false, false, amqp091.Publishing{DeliveryMode: amqp091.Persistent, Expiration: "3600000"}))
+	}
+	eventually(t, recoverLimit, "the deadlines in Redis", func() bool { return first.metric("curfew_schedule_up") == 1 && shadows(t, redis) == 3 })
+	if !first.healthy() {
+		t.Error("a first start is not healthy")
+	}
+	first.stop()
+
+	settings = append(settings, "DATA_DIR="+t.TempDir())
+	second := startCurfew(t, settings...)
+	eventually(t, recoverLimit, "health to say that messages are missing", func() bool {
+		_, body := second.fetch("/healthz")
+		return strings.Contains(body, "Redis had 3 deadline(s) of this instance")
+	})
+	second.stop()
+
+	third := startCurfew(t, settings...)
+	eventually(t, recoverLimit, "the schedule in Redis", func() bool { return third.metric("curfew_schedule_up") == 1 })
+	if !third.healthy() {
+		t.Error("the folder is not new any more, and health says that it is")
+	}
+}
+
 // killed: away while the second half is published and beyond, then back, empty.
 func killed(redis *storetest.Redis) *fault { return outage(redis.Kill, redis.Restart) }
 
@@ -94,16 +129,19 @@ func noticed(t *testing.T, broker *curfew) {
 // inRedis looks for the hour-long message's shadow, the one left of the run.
 func inRedis(t *testing.T, redis *storetest.Redis, broker *curfew) {
 	t.Helper()
-	schedule := func() (members int64) {
-		keys, err := redis.Client.Keys(t.Context(), "{curfew:*}:due:2").Result()
-		check(t, err)
-		for _, key := range keys {
-			n, err := redis.Client.ZCount(t.Context(), key, "-inf", "(+inf").Result() // the epoch's score is +inf
-			check(t, err)
-			members += n
-		}
-		return members
-	}
-	eventually(t, recoverLimit, "the one pending deadline in Redis", func() bool { return schedule() == 1 })
+	eventually(t, recoverLimit, "the one pending deadline in Redis", func() bool { return shadows(t, redis) == 1 })
 	eventually(t, recoverLimit, "one deadline to be pending", func() bool { return broker.metric("curfew_deadlines_pending") == 1 })
+}
+
+// shadows counts those of all instances.
+func shadows(t *testing.T, redis *storetest.Redis) (members int64) {
+	t.Helper()
+	keys, err := redis.Client.Keys(t.Context(), "{curfew:*}:due:2").Result()
+	check(t, err)
+	for _, key := range keys {
+		n, err := redis.Client.ZCount(t.Context(), key, "-inf", "(+inf").Result() // the epoch's score is +inf
+		check(t, err)
+		members += n
+	}
+	return members
 }

@@ -32,6 +32,9 @@ type Health struct {
 	Pending int64 `json:"pending"`
 	// LastTick is the last heartbeat of the loop that fires. It beats at least once a second.
 	LastTick time.Time `json:"last_tick"`
+	// Orphans are deadlines that an earlier run of this instance had left in Redis when this run began with a primary
+	// that was new: their messages are lost, or elsewhere.
+	Orphans int64 `json:"orphans,omitempty"`
 	// Lag is how far past its deadline the next one to fire is; 0 when none is due.
 	Lag time.Duration `json:"lag"`
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"curfew/broker/deadline"
 )
 
 // latenessMillis are the upper bounds of the histogram's buckets.
@@ -103,6 +105,11 @@ func (l *Lateness) Within(share float64) (millis int64, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// IsLate reports whether the messages of a bucket were late, which a bucket above deadline.LateFrom says.
+func (l *Lateness) IsLate(bucket int) bool {
+	return bucket > 0 && l.UpTo[bucket-1] >= deadline.LateFrom.Milliseconds()
 }
 
 // Lateness returns how late messages expired. Safe for concurrent use.

@@ -156,6 +156,7 @@ func (m *Monitor) Health() Health {
 	if m.redis != nil {
 		h.Schedule, h.Since = m.redis.current()
 		h.Reasons = m.redis.troubles()
+		h.Orphans = m.redis.orphans.Load()
 	}
 	for _, l := range m.loops {
 		if silent := time.Since(l.lastTick()); l.beat.Load() != 0 && silent > staleAfter {

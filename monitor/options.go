@@ -52,6 +52,9 @@ type Registry interface {
 // Options of a Monitor. Primary is required.
 type Options struct {
 	Primary Primary
+	// PrimaryIsNew says that the primary began empty, without the messages of an earlier run. What Redis has for this
+	// instance then is of messages that are lost, or elsewhere.
+	PrimaryIsNew bool
 	// Redis holds the schedule; nil keeps it in this process only. If it is a Registry, too,
 	// instances watch each other. The caller closes it after Run.
 	Redis Schedule

@@ -67,6 +67,8 @@ type redisSchedule struct {
 	behind     atomic.Bool  // that claim was full: there is more
 	full       atomic.Bool  // the claim loop waits for room on the due list
 	resync     atomic.Bool  // events were lost, or may have been
+	orphans    atomic.Int64 // shadows that an earlier run left for a primary that is new
+	counted    bool         // orphans are; used by the checker alone
 
 	mu       sync.Mutex
 	state    ScheduleState

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"go.uber.org/zap"
 )
 
 const (
@@ -89,12 +90,35 @@ func (c *checker) rebuild(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := c.countOrphans(ctx); err != nil {
+		return err
+	}
 	c.r.resync.Store(false)
 	c.r.rebuilding()
 	if err := c.m.sync(ctx, c.r, c.tick); err != nil {
 		return err
 	}
 	return c.r.rebuilt()
+}
+
+// countOrphans counts, for a primary that is new, what an earlier run of this instance has left in Redis. This run has written nothing yet.
+func (c *checker) countOrphans(ctx context.Context) error {
+	if !c.m.options.PrimaryIsNew || c.r.counted {
+		return nil
+	}
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	n, err := c.r.store.Len(call)
+	if err != nil {
+		return fmt.Errorf("count: %w", err)
+	}
+	c.r.counted = true
+	if n > 0 {
+		c.r.orphans.Store(n)
+		c.r.log.Error("the data folder was new at this start, but Redis has deadlines of this instance: their messages are not here. "+
+			"If they should be, stop Curfew, mount the volume or correct CURFEW_DATA_DIR, and start it again", zap.Int64("deadlines", n))
+	}
+	return nil
 }
 
 // check compares what is stored with the index, and reconciles if they differ or events

@@ -215,6 +215,35 @@ func TestScheduleOfAnotherOwnerIsLeftAlone(t *testing.T) {
 	})
 }
 
+// TestDeadlinesWithoutTheirMessages: a primary that is new, where an earlier run has left deadlines in Redis, has lost its folder. What this run
+// writes itself says nothing.
+func TestDeadlinesWithoutTheirMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newFakeRedis()
+		b := newFakeBroker(t)
+		m, stop := start(t, Options{Primary: b.view(), PrimaryIsNew: true, Redis: r})
+		time.Sleep(time.Second)
+		for range 3 {
+			b.publish(1, time.Hour)
+		}
+		time.Sleep(time.Second)
+		r.Fail(errRedis)
+		time.Sleep(10 * time.Second)
+		r.Heal()
+		time.Sleep(time.Minute)
+		require.Equal(t, ScheduleUp, m.Health().Schedule)
+		require.Zero(t, m.Health().Orphans, "they are of this run")
+		stop()
+
+		b = newFakeBroker(t)
+		m, _ = start(t, Options{Primary: b.view(), PrimaryIsNew: true, Redis: r})
+		b.publish(1, time.Hour)
+		time.Sleep(time.Minute)
+		require.EqualValues(t, 3, m.Health().Orphans)
+		require.False(t, m.Health().Degraded(), "the deadlines that there are are met")
+	})
+}
+
 func TestWarningsOfTheServerAreReasons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, r := newFakeBroker(t), newFakeRedis()

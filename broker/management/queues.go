@@ -119,6 +119,7 @@ func getQueue(r *request) error {
 	r.api.rates.Samples(o, queueKey(queue.ID()), asked, "lengths", rates.MessageCounts...)
 	r.api.rates.StatSamples(o, queueKey(queue.ID()), asked)
 	o["incoming"], o["deliveries"] = []any{}, []any{}
+	o["dead_letters"] = queue.DeadLetters() // Curfew's own: they are deleted with the queue
 	consumers := consumersBy(r, vh.Name(), queue.Name())
 	o["consumer_details"] = consumerObjects(r, consumers)
 	for _, c := range consumers {
@@ -152,7 +153,7 @@ func queueDeclare(r *request) (d broker.QueueDeclare, err error) {
 	return d, err
 }
 
-// deleteQueue deletes a queue; with ?if-at-most= only if no more messages go with it, ready and unacked, which RabbitMQ does not have.
+// deleteQueue deletes a queue; with ?if-at-most= only if no more messages go with it, dead letters among them, which RabbitMQ does not have.
 func deleteQueue(r *request) error {
 	d := operate.QueueDeletion{IfUnused: r.Flag("if-unused"), IfEmpty: r.Flag("if-empty")}
 	if query := r.URL.Query(); query.Has("if-at-most") { // also without a number: a script may have lost it

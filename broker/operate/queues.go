@@ -28,6 +28,7 @@ type QueueDetail struct {
 	Queue
 	Policy, OperatorPolicy string            // names; "" none
 	Effective              policy.Definition // what the policies come to
+	OwnDeadLetters         int               // that are deleted with it: no target has taken them, or they are in the queue beside it
 }
 
 // ListQueues lists the queues of all virtual hosts that the actor may look into, in any order, as they were within the last second. Nobody
@@ -75,7 +76,7 @@ func (o *Operations) Queue(_ context.Context, a Actor, at QueueName) (QueueDetai
 	if err != nil {
 		return QueueDetail{}, err
 	}
-	d := QueueDetail{Queue: queueOf(q)}
+	d := QueueDetail{Queue: queueOf(q), OwnDeadLetters: q.DeadLetters()}
 	d.Policy, d.OperatorPolicy, d.Effective = q.Policies()
 	return d, nil
 }

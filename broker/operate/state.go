@@ -10,9 +10,11 @@ import (
 type State struct {
 	NowMillis         int64 // Unix ms by the clock that deadlines are shown by
 	Started           time.Time
-	DataDir           string // "": memory only
-	Blocked           string // why publishers have to wait; "" they do not
-	Memory, MemoryMax int64  // bytes; max 0: no limit
+	DataDir           string        // "": memory only
+	NewFolder         bool          // DataDir had nothing of a broker at this start
+	DiskSilent        time.Duration // the disk has not answered for so long; 0: it answers
+	Blocked           string        // why publishers have to wait; "" they do not
+	Memory, MemoryMax int64         // bytes; max 0: no limit
 	Connections       int
 	InFlow            int // of them: they publish more than consumers get processor time for
 	Channels          int
@@ -27,7 +29,7 @@ func (o *Access) State() State {
 	t := o.Broker.Totals()
 	blocked, _ := o.Broker.Gate()
 	s := State{
-		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), Started: o.Started, DataDir: o.DataDir, Blocked: blocked,
+		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), Started: o.Started, DataDir: o.DataDir, NewFolder: o.Broker.NewFolder(), DiskSilent: o.Broker.DiskSilent(), Blocked: blocked,
 		Memory: o.Broker.MemoryInUse(), MemoryMax: o.Broker.MemoryLimit(), InFlow: o.Server.InFlow(),
 		Totals: Totals{
 			Published: t.Published, Delivered: t.Queues.AllDelivered(), Acked: t.Queues.Acked,

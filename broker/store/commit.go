@@ -1,6 +1,9 @@
 package store
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // SyncMode determines when Commit calls back.
 type SyncMode uint8
@@ -51,6 +54,7 @@ type commitState struct {
 	waiters           []func(error) // wait for what the mode promises
 	forced            []func(error) // wait for the disk, whatever the mode
 	calling           bool          // callbacks are being made
+	askedAt           time.Time     // of the disk: the committer has written or synced nothing since then, and is about to; zero: it sleeps
 	confirmed, synced Pos
 	failed            chan error
 	ended             chan struct{} // closed when the committer has returned

@@ -78,6 +78,41 @@ func TestGroupCommit(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// TestDiskWait: while the disk answers nothing, the store says for how long.
+func TestDiskWait(t *testing.T) {
+	disk := newCrashDisk()
+	s, _, err := reopen(disk)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return s.Stats().SpareBytes >= s.journal.opts.reserve+s.journal.opts.ahead }, waitFor, tick)
+	require.Zero(t, s.DiskWait(), "nothing is asked of it")
+	disk.mu.Lock() // writes and syncs hang
+	p, err := s.Put(text(1, 100), true, 0)
+	require.NoError(t, err)
+	s.Release(p)
+	done := make(chan error, 1)
+	s.Commit(func(err error) { done <- err })
+	require.Eventually(t, func() bool { return s.DiskWait() > 10*time.Millisecond }, waitFor, tick)
+	disk.mu.Unlock()
+	require.NoError(t, <-done)
+	require.Zero(t, s.DiskWait())
+	require.NoError(t, s.Close())
+	require.Zero(t, new(Store).DiskWait(), "there is no disk")
+}
+
+// TestNewFolder: it has nothing of a store until something was saved there.
+func TestNewFolder(t *testing.T) {
+	disk := newCrashDisk()
+	s, found, err := reopen(disk)
+	require.NoError(t, err)
+	require.True(t, found.New)
+	defineNow(t, s, Definition{"k", []byte("v")})
+	require.NoError(t, s.Close())
+	s, found, err = reopen(disk)
+	require.NoError(t, err)
+	require.False(t, found.New)
+	require.NoError(t, s.Close())
+}
+
 func (d *crashDisk) syncCount() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -119,6 +119,7 @@ func (c *committer) takeOverLocked() bool {
 	c.toDisk = len(c.forced) > 0 || lazy || j.closed || len(c.waiters) > 0 && j.opts.mode == SyncGroup
 	j.commit.calling = true
 	j.commit.sleep = awake
+	j.commit.askedAt = time.Now()
 	return true
 }
 
@@ -203,6 +204,7 @@ func (c *committer) write(p *part) error {
 	}
 	c.mu.Lock()
 	c.unsaved -= p.to - p.from
+	c.commit.askedAt = time.Now() // it has answered; what follows is asked now
 	c.space.Broadcast()
 	c.mu.Unlock()
 	return nil
@@ -240,6 +242,7 @@ func (c *committer) confirm(err error) {
 	if err == nil {
 		c.publishLocked()
 	}
+	c.commit.askedAt = time.Time{}
 	c.mu.Unlock()
 	for _, fn := range c.waiters {
 		fn(err)

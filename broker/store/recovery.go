@@ -20,6 +20,7 @@ type Recovery struct {
 	Segments int
 	Bytes    int64 // read
 	Clean    bool  // the last run stopped cleanly
+	New      bool  // the directory had nothing of a store
 
 	// Definitions has the latest value of each key that Define was given, in the order of
 	// the calls. A directory of an older version has a single definition, without a key:
@@ -111,6 +112,7 @@ func (r *recovery) read() ([]RecoveredQueue, error) {
 		return true
 	})
 	r.markDelivered(queues)
+	r.result.New = len(r.files)+len(r.discarded)+len(r.spares)+len(r.result.Definitions) == 0
 	return queues, stray
 }
 

@@ -1,5 +1,7 @@
 package store
 
+import "time"
+
 // Stats are current figures of the store.
 type Stats struct {
 	Messages       int64 // references to messages
@@ -27,6 +29,20 @@ func (s *Store) Stats() Stats {
 		st.Full = j.spare.why() != nil
 	}
 	return st
+}
+
+// DiskWait is how long the journal has waited for the disk to write or to sync something; 0: it is not waiting.
+func (s *Store) DiskWait() time.Duration {
+	j := s.journal
+	if j == nil {
+		return 0
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.commit.askedAt.IsZero() {
+		return 0
+	}
+	return time.Since(j.commit.askedAt)
 }
 
 func (a *appender) stats(st *Stats) {

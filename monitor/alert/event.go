@@ -36,18 +36,21 @@ const (
 	Test
 )
 
-// kinds holds the name (label alertname), the event in rules and logs, and the severity of each Kind.
-var kinds = [...]struct{ name, event, severity string }{
-	DeadlineMissed:       {"CurfewDeadlineMissed", "deadline_missed", "warning"},
-	AtRisk:               {"CurfewDeadlineAtRisk", "at_risk", "warning"},
-	HeldPastDeadline:     {"CurfewHeldPastDeadline", "held_past_deadline", "warning"},
-	DeadlineFiredLate:    {"CurfewDeadlineFiredLate", "deadline_fired_late", "critical"},
-	DeadLetterUnroutable: {"CurfewDeadLetterUnroutable", "dead_letter_unroutable", "critical"},
-	ScheduleDegraded:     {"CurfewScheduleDegraded", "schedule_degraded", "warning"},
-	InstanceSilent:       {"CurfewInstanceSilent", "instance_silent", "critical"},
-	NotificationsDropped: {"CurfewNotificationsDropped", "notifications_dropped", "warning"},
-	Watchdog:             {"CurfewWatchdog", "watchdog", "none"},
-	Test:                 {"CurfewTest", "test", "info"},
+// kinds holds of each Kind the name (label alertname), the event in rules and logs, the severity, and what it means for messages.
+var kinds = [...]struct {
+	name, event, severity string
+	harm                  harm
+}{
+	DeadlineMissed:       {"CurfewDeadlineMissed", "deadline_missed", "warning", messagesDied},
+	AtRisk:               {"CurfewDeadlineAtRisk", "at_risk", "warning", messagesAtRisk},
+	HeldPastDeadline:     {"CurfewHeldPastDeadline", "held_past_deadline", "warning", messagesAtRisk},
+	DeadlineFiredLate:    {"CurfewDeadlineFiredLate", "deadline_fired_late", "critical", messagesDied},
+	DeadLetterUnroutable: {"CurfewDeadLetterUnroutable", "dead_letter_unroutable", "critical", messagesDied},
+	ScheduleDegraded:     {"CurfewScheduleDegraded", "schedule_degraded", "warning", noMessages},
+	InstanceSilent:       {"CurfewInstanceSilent", "instance_silent", "critical", messagesDied},
+	NotificationsDropped: {"CurfewNotificationsDropped", "notifications_dropped", "warning", noMessages},
+	Watchdog:             {"CurfewWatchdog", "watchdog", "none", noMessages},
+	Test:                 {"CurfewTest", "test", "info", noMessages},
 }
 
 // ruled is how many kinds, from the first, rules can match. The others go to every sink.
@@ -58,7 +61,7 @@ func (k Kind) String() string { return kinds[k].name }
 
 // kindOf finds the kind that rules call event.
 func kindOf(event string) (Kind, bool) {
-	i := slices.IndexFunc(kinds[:ruled], func(k struct{ name, event, severity string }) bool { return k.event == event })
+	i := slices.Index(Events(), event)
 	return Kind(max(i, 0)), i >= 0
 }
 

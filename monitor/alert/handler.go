@@ -1,7 +1,6 @@
 package alert
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,7 +27,8 @@ type Status struct {
 	// Links are paths of the dashboard's pages about it, by what they show: "queue", "audit", "dead_letters".
 	Links map[string]string `json:"-"`
 	kind  Kind
-	none  bool // it is about to be over
+	none  bool  // it is about to be over
+	count int64 // messages it is about
 	// Runbook is the address of its page; "": nobody has said where they are.
 	Runbook string `json:"-"`
 }
@@ -58,7 +58,7 @@ type RuleStatus struct {
 
 // Overview answers GET /alerts.
 type Overview struct {
-	Alerts  []Status     `json:"alerts"` // those that are not over, those that fire first
+	Alerts  []Status     `json:"alerts"` // those that are not over, the most urgent first
 	Sinks   []SinkStatus `json:"sinks"`
 	Trouble []string     `json:"trouble"` // what keeps alerts from being sent, for an operator
 }
@@ -89,10 +89,7 @@ type SilenceRequest struct {
 	Duration string `json:"duration"` // how long it lasts, such as 30m or 8h
 }
 
-// states are those of alerts, the most urgent first.
-var states = []string{"firing", "pending", "silenced"}
-
-// List returns the alerts that are not over: those that fire first, of these the worst severity first, and last what is about to be over.
+// List returns the alerts that are not over, the most urgent first (byUrgency).
 func (a *Alerts) List() []Status {
 	a.lookAtHolders(time.Now())
 	list := a.tracker.list(time.Now())
@@ -102,15 +99,7 @@ func (a *Alerts) List() []Status {
 	for i := range list {
 		list[i].Runbook = from.runbook(list[i].kind)
 	}
-	rank := func(s Status) (n int) {
-		if s.none {
-			n = 1
-		}
-		return (n*len(states)+slices.Index(states, s.State))*len(severities) + slices.Index(severities, s.Severity)
-	}
-	slices.SortFunc(list, func(a, b Status) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.StartsAt.Compare(b.StartsAt), cmp.Compare(a.Summary, b.Summary))
-	})
+	slices.SortFunc(list, byUrgency)
 	return list
 }
 

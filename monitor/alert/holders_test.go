@@ -81,21 +81,3 @@ func TestHoldersAreAskedOnceASecond(t *testing.T) {
 		require.EqualValues(t, 1, asked.Load())
 	})
 }
-
-// TestListIsByUrgency: what fires comes before what does not yet, and last what nobody holds any more.
-func TestListIsByUrgency(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := run(t, func(o *Options) { o.Holders = func() []PastDeadline { return nil } })
-		s.Record(heldEvent(2000, false))
-		s.Record(Event{Kind: DeadlineMissed, VHost: "/", Queue: "early", Tally: Tally{Count: 1}})
-		time.Sleep(15 * time.Second)
-		s.Record(Event{Kind: DeadLetterUnroutable, VHost: "/", Queue: "critical", Tally: Tally{Count: 1}})
-		var list []string
-		for _, a := range s.List() {
-			list = append(list, a.State+" "+a.Event)
-		}
-		require.Len(t, list, 3)
-		require.Equal(t, []string{"firing deadline_missed", "pending dead_letter_unroutable"}, list[:2])
-		require.Contains(t, list[2], "held_past_deadline")
-	})
-}

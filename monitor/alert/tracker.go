@@ -237,7 +237,7 @@ func (t *tracker) statusLocked(i *incident, now time.Time) Status {
 		Alertname: i.kind.String(), Event: kinds[i.kind].event, State: "pending", Severity: a.severity, Rule: r.name,
 		Summary: a.summary(), Labels: a.labels(), Annotations: a.annotations(),
 		StartsAt: i.startsAt.UTC(), LastAt: i.lastAt.UTC(),
-		Finding: a.finding(), Links: i.links(), kind: i.kind, none: a.none(),
+		Finding: a.finding(), Links: i.links(), kind: i.kind, none: a.none(), count: a.Count,
 	}
 	switch {
 	case t.silences.cover(i.key, now):

@@ -76,7 +76,7 @@ func TestDeadlinesAreOfferedToThoseWhoMayChangeThem(t *testing.T) {
 	require.NotContains(t, s.get("/queue?vhost=/&name=q").body, "/deadline")
 	require.Contains(t, s.get(ui.MessageURL("/deadline", "/", "q", 1)).body, "may not read")
 	form := url.Values{
-		"token": {s.d.sessions.Token(s.secret())}, "vhost": {"/"}, "name": {"q"}, "seq": {"1"}, "queue": {fmt.Sprint(q.ID())}, "do": {"fire"}, "confirmed": {"1"},
+		"token": {s.ownToken()}, "vhost": {"/"}, "name": {"q"}, "seq": {"1"}, "queue": {fmt.Sprint(q.ID())}, "do": {"fire"}, "confirmed": {"1"},
 	}
 	require.Equal(t, http.StatusForbidden, s.post("/deadline", form).status)
 	s.permit("eye", "/", ".*", "")

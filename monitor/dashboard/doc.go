@@ -23,8 +23,8 @@
 //
 // Clients choose names, headers and bodies. On a page they are texts and values of attributes,
 // which are escaped, and never markup. Links lead only to this site. The Content-Security-Policy
-// allows the package's own files and nothing inline. A change needs a token that only the
-// session's pages have, and is refused if another site sent it.
+// allows the package's own files and nothing inline. A change needs a token that only pages
+// made for the user have, and is refused if another site sent it.
 //
 // # Bounds
 //

@@ -7,6 +7,16 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
+// sessionOver answers a form of somebody who is not logged in any more. The form can be sent again: its token is the user's.
+type sessionOver struct{}
+
+func (sessionOver) Draw(*ui.Info) ui.Drawing {
+	return ui.Drawing{Live: h.Section(h.Class("card empty"), h.Role("alert"),
+		h.H1(g.Text("Log in again")),
+		h.P(g.Text("Your session has ended, and nothing was done. "), h.A(h.Href("/login"), h.Target("_blank"), g.Text("Log in again in another tab")),
+			g.Text(", then reload this page: your form is sent again as it was.")))}
+}
+
 // failure is the content of the page about an error.
 type failure string
 

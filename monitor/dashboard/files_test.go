@@ -114,7 +114,7 @@ func TestImport(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, s.upload("/dead-letters/import", fields, "{}\n").status)
 	s.logIn("eye")
 	require.NotContains(t, s.get("/dead-letter?vhost=/&name=dlq").body, "multipart")
-	fields.Set("token", s.d.sessions.Token(s.secret()))
+	fields.Set("token", s.ownToken())
 	require.Equal(t, http.StatusForbidden, s.upload("/dead-letters/import", fields, "{}\n").status, "no permission")
 	require.Len(t, s.standing(dlq), 5_000)
 }

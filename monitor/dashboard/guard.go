@@ -8,8 +8,9 @@ import (
 	"net/url"
 	"strings"
 
+	"curfew/monitor/dashboard/internal/format"
 	"curfew/monitor/dashboard/internal/letters"
-	"curfew/monitor/dashboard/internal/session"
+	"curfew/monitor/dashboard/internal/topology"
 	"curfew/monitor/dashboard/internal/ui"
 )
 
@@ -39,7 +40,7 @@ func maxBody(path string) int64 {
 	switch path {
 	case letters.ImportPath:
 		return letters.MaxUpload
-	case letters.EditPath:
+	case letters.EditPath, topology.PublishPath:
 		return letters.MaxEditForm
 	}
 	return maxForm
@@ -59,10 +60,15 @@ func (d *Dashboard) known(next ui.Handler) http.Handler {
 				return
 			}
 			next(w, r, v)
-		case r.Method == http.MethodGet && !v.Basic && !strings.HasPrefix(r.URL.Path, "/live"):
-			http.Redirect(w, r, "/login?to="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
-		default:
+		case v.Basic:
 			http.Error(w, err.Error(), http.StatusUnauthorized)
+		case r.Method == http.MethodPost:
+			d.pages["/failed"].write(w, r, http.StatusUnauthorized, ui.Visitor{}, sessionOver{})
+		case strings.HasPrefix(r.URL.Path, "/live"):
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = w.Write([]byte(over)) // it fails only if the client is gone
+		default:
+			http.Redirect(w, r, "/login?to="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
 		}
 	})
 }
@@ -83,17 +89,21 @@ func (d *Dashboard) payForm(r *http.Request, v ui.Visitor) (release func(), err 
 	return d.Operations.Hold(v.Name, formWeight*length)
 }
 
-// changes is like known, for requests that change something: they need the token from a page of the session. The handler checks what the
+// changes is like known, for requests that change something: they need the token from a page for the user. The handler checks what the
 // user may change.
 func (d *Dashboard) changes(next ui.Handler) http.Handler {
 	return d.known(func(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
+		if tooLong, is := errors.AsType[*http.MaxBytesError](r.ParseForm()); is {
+			d.fail(w, r, http.StatusRequestEntityTooLarge, "The form is longer than "+format.Bytes(tooLong.Limit)+", and nothing was done. The command line and clients take more.")
+			return
+		}
 		if d.fromHere(w, r, v, r.PostFormValue("token")) {
 			next(w, r, v)
 		}
 	})
 }
 
-// fromHere reports whether a request comes from a page of the visitor's session. If not, it answers it.
+// fromHere reports whether a request comes from a page that was made for the visitor. If not, it answers it.
 func (d *Dashboard) fromHere(w http.ResponseWriter, r *http.Request, v ui.Visitor, token string) bool {
 	if subtle.ConstantTimeCompare([]byte(token), []byte(v.Token)) == 1 {
 		return true
@@ -117,7 +127,7 @@ func (d *Dashboard) visitor(r *http.Request) (ui.Visitor, error) {
 		d.sessions.End(r)
 		return ui.Visitor{}, errors.New("log in again")
 	}
-	return ui.Visitor{User: u, Token: d.sessions.Token(session.Secret(r))}, nil
+	return ui.Visitor{User: u, Token: d.sessions.Token("session\x00" + name + "\x00" + stamp)}, nil
 }
 
 // peerOf is the client's address. One that cannot be read does not count as this machine's.

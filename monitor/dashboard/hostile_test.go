@@ -104,7 +104,7 @@ func pagesOf(t *testing.T, name string, connects bool) map[string]string {
 	}
 	pages := map[string]string{"login": s.post("/login", url.Values{"name": {name}, "password": {"x"}, "to": {"/" + name}}).body}
 	s.logIn(name)
-	query, token := url.QueryEscape(name), s.d.sessions.Token(s.secret())
+	query, token := url.QueryEscape(name), s.ownToken()
 	for short, path := range map[string]string{
 		"overview": "/", "queues": "/queues?q=&vhost=" + query, "none": "/queues?sort=ready&q=no" + query, "queue": ui.QueueURL(name, name) + "&bodies=1&offset=0&x=" + query,
 		"alerts": "/alerts?event=at_risk&vhost=" + query + "&queue=" + query, "dead letters": "/dead-letters",

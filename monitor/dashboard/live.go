@@ -17,6 +17,8 @@ const (
 	streamWrite = 10 * time.Second
 	// streamLife is when a stream ends; browsers open another.
 	streamLife = time.Hour
+	// over has the browser load the page again.
+	over = "event: over\ndata: {}\n\n"
 )
 
 // stream sends the live part of a page as it changes, as server-sent events whose data is
@@ -69,7 +71,7 @@ func (s *stream) run(v ui.Visitor) {
 		}
 		var err error
 		if v, err = s.page.d.visitor(s.r); err != nil {
-			s.send("event: over\ndata: {}\n\n")
+			s.send(over)
 			return
 		}
 	}
@@ -80,7 +82,7 @@ func (s *stream) update(v ui.Visitor) (ok bool) {
 	v.Live = true
 	content, err := s.page.build(s.r, v)
 	if err != nil {
-		s.send("event: over\ndata: {}\n\n")
+		s.send(over)
 		return false
 	}
 	text, err := markup(content.Draw(s.page.info(s.r, v)).Live)

@@ -23,7 +23,7 @@ func TestEveryPageTakesALogin(t *testing.T) {
 		require.Equal(t, "/login", a.path, path)
 		require.NotContains(t, a.body, "aria-current", "no menu")
 	}
-	require.Equal(t, http.StatusUnauthorized, s.get("/live/").status)
+	require.Equal(t, "event: over\ndata: {}\n\n", s.get("/live/").body, "the browser loads the page again, and comes to the login")
 	require.Equal(t, http.StatusUnauthorized, s.post("/silences", nil).status)
 	require.Equal(t, http.StatusUnauthorized, s.post("/dead-letters/replay", nil).status)
 	s.logIn("eye")
@@ -154,7 +154,7 @@ func TestChangesTakeAToken(t *testing.T) {
 func TestChangesTakeAnAdministrator(t *testing.T) {
 	s := newSite(t).logIn("eye")
 	require.NotContains(t, s.get("/alerts").body, `action="/silences"`)
-	form := url.Values{"for": {"1h"}, "token": {s.d.sessions.Token(s.secret())}}
+	form := url.Values{"for": {"1h"}, "token": {s.ownToken()}}
 	require.Equal(t, http.StatusForbidden, s.post("/silences", form).status)
 	require.Empty(t, s.alerts.Silences())
 }
@@ -167,9 +167,50 @@ func (s *site) cookie() *http.Cookie {
 	return s.client.Jar.Cookies(u)[0]
 }
 
-func (s *site) secret() string {
+// ownToken is what the pages of the session have for changes.
+func (s *site) ownToken() string {
 	s.Helper()
-	return s.cookie().Value
+	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+	r.AddCookie(s.cookie())
+	v, err := s.d.visitor(r)
+	require.NoError(s, err)
+	return v.Token
+}
+
+// TestFormOfASessionThatEnded: the answer says what to do, and the same form counts for the same user in the next session. For another user, and
+// after a change of the password, it does not.
+func TestFormOfASessionThatEnded(t *testing.T) {
+	s := newSite(t).logIn("root")
+	form := url.Values{"for": {"1h"}, "token": {s.ownToken()}}
+	s.post("/logout", nil)
+	a := s.post("/silences", form)
+	require.Equal(t, http.StatusUnauthorized, a.status)
+	require.Contains(t, a.body, "Your session has ended, and nothing was done")
+	require.Contains(t, a.body, `<a href="/login" target="_blank">Log in again in another tab</a>`)
+	s.logIn("eye")
+	require.Equal(t, http.StatusForbidden, s.post("/silences", form).status)
+	s.logIn("root")
+	require.Equal(t, http.StatusOK, s.post("/silences", form).status)
+	require.Len(t, s.alerts.Silences(), 1)
+	s.user("root", access.Administrator, "/")
+	s.logIn("root")
+	require.Contains(t, s.post("/silences", form).body, "This form is too old")
+}
+
+// TestLongForms: what is too long is said to be that. A message may be longer than other forms.
+func TestLongForms(t *testing.T) {
+	s := newSite(t).logIn("root")
+	long := strings.Repeat("%", maxForm)
+	form := url.Values{"token": {s.ownToken()}, "for": {"1h"}, "comment": {long}}
+	a := s.post("/silences", form)
+	require.Equal(t, http.StatusRequestEntityTooLarge, a.status)
+	require.Contains(t, a.body, "The form is longer than 64 KiB, and nothing was done")
+	q := s.queue("/", "q", nil)
+	form = url.Values{"token": {s.ownToken()}, "vhost": {"/"}, "key": {"q"}, "body": {long}}
+	require.Contains(t, s.post("/publish", form).body, "a queue took it")
+	require.Len(t, s.standing(q), 1)
+	form.Set("body", strings.Repeat(long, 11))
+	require.Contains(t, s.post("/publish", form).body, "The form is longer than 2.0 MiB, and nothing was done")
 }
 
 // TestStream: a change comes without asking, and the stream ends with the session.

@@ -117,13 +117,34 @@ func TestAnEmptyQueueThatIsFilled(t *testing.T) {
 	s := newSite(t).logIn("root")
 	require.NoError(t, s.b.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
 	q := s.queue("/", "filled", nil)
-	form := url.Values{"token": {s.d.sessions.Token(s.secret())}, "vhost": {"/"}, "name": {"filled"}, "queue": {fmt.Sprint(q.ID())}, "asked": {"0"}}
+	form := url.Values{"token": {s.ownToken()}, "vhost": {"/"}, "name": {"filled"}, "queue": {fmt.Sprint(q.ID())}, "asked": {"0"}}
 	s.publish(q, amqp.Properties{}, "m")
 	a := s.post("/queue/delete", form)
 	require.Equal(t, http.StatusBadRequest, a.status)
 	require.Contains(t, a.body, "more than the 0 that were to go")
 	require.Contains(t, a.body, `name="asked" value="1"`)
 	require.Len(t, s.standing(q), 1)
+	form.Set("asked", "1")
+	form.Set("confirm", "1")
+	require.Equal(t, "/queues", s.post("/queue/delete", form).path)
+}
+
+// TestDeadLettersThatGoWithAQueue are said and have to be confirmed, though the queue has no messages.
+func TestDeadLettersThatGoWithAQueue(t *testing.T) {
+	s := newSite(t).logIn("root")
+	require.NoError(t, s.b.SetPermission(access.Permission{User: "root", VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
+	q := s.queue("/", "own", amqp.Table{"x-dead-letter-queue": true})
+	dead, err := q.VHost().Queue("own/$deadletterqueue")
+	require.NoError(t, err)
+	s.publish(dead, amqp.Properties{}, "dead")
+	page := s.get("/queue/delete?vhost=/&name=own").body
+	require.Contains(t, page, "<dd class=\"bad\">1: they are lost, too.")
+	require.Contains(t, page, "Type 1 to confirm")
+	form := url.Values{"token": {s.ownToken()}, "vhost": {"/"}, "name": {"own"}, "queue": {fmt.Sprint(q.ID())}, "asked": {"0"}}
+	a := s.post("/queue/delete", form)
+	require.Equal(t, http.StatusBadRequest, a.status)
+	require.Contains(t, a.body, "has 1 messages and dead letters, more than the 0 that were to go")
+	require.Len(t, s.standing(dead), 1)
 	form.Set("asked", "1")
 	form.Set("confirm", "1")
 	require.Equal(t, "/queues", s.post("/queue/delete", form).path)

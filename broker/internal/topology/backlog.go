@@ -70,7 +70,7 @@ func governedBy(k policy.Kind, name string, all []governed) (list []governedQueu
 		if q == nil || p == nil || p.Name != name {
 			continue
 		}
-		a := appliedOf(&all[i].Ruling)
+		a := appliedOf(&all[i].Thing)
 		if set := q.Arguments.Under(a.definition, q.declared.Args, q.Name()); set.TTLMillis >= 0 && !set.Keeps && !q.vh.registry.env.TtlOff {
 			list = append(list, governedQueue{q, set.TTLMillis, set.Precedence})
 		}

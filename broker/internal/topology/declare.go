@@ -249,9 +249,9 @@ func (t *queueTable) placeQueueLocked(q *Queue, a applied) {
 
 // QueueDeletion says when a queue is not to be deleted after all.
 type QueueDeletion struct {
-	IfUnused, IfEmpty bool
+	IfUnused, IfEmpty bool   // empty: also of the dead letters that would go with it
 	QueueID           uint64 // another incarnation is as one that does not exist; 0: any
-	AtMost            *int   // how many messages, ready and unacked, may go with it; nil: any number
+	AtMost            *int   // how many messages, ready and unacked, and dead letters may go with it; nil: any number
 }
 
 // DeleteQueue removes the queue with all it holds and returns how many messages
@@ -262,8 +262,8 @@ func (t *queueTable) DeleteQueue(owner Owner, name string, ifUnused, ifEmpty boo
 	return t.DeleteQueueIf(owner, name, QueueDeletion{IfUnused: ifUnused, IfEmpty: ifEmpty})
 }
 
-// DeleteQueueIf is DeleteQueue with all conditions. They hold at the moment at which the queue is deleted. Error: 406, too, for more messages
-// than were allowed.
+// DeleteQueueIf is DeleteQueue with all conditions. They hold at the moment at which the queue is deleted; what is in the dead-letter queue
+// beside it is counted just before. Error: 406, too, for more messages than were allowed.
 func (t *queueTable) DeleteQueueIf(owner Owner, name string, d QueueDeletion) (messages int, err error) {
 	q, err := t.QueueFor(owner, name)
 	if err == nil && d.QueueID != 0 && d.QueueID != q.ID() {
@@ -278,15 +278,17 @@ func (t *queueTable) DeleteQueueIf(owner Owner, name string, d QueueDeletion) (m
 	if err := t.checkGoes(name); err != nil {
 		return 0, err
 	}
+	own := q.inSubqueue() // its lock and that of q are never held together
 	messages, err = q.remove(func() error {
 		if d.IfUnused && q.InUseLocked() {
 			return delivery.ErrInUse
 		}
-		if d.IfEmpty && !q.EmptyLocked() {
+		if d.IfEmpty && (!q.EmptyLocked() || own > 0) {
 			return delivery.ErrNotEmpty
 		}
-		if n, _ := q.HeldLocked(); d.AtMost != nil && n > *d.AtMost {
-			return fmt.Errorf("has %d messages, more than the %d that were to go", n, *d.AtMost)
+		held, retained := q.HeldLocked()
+		if n := held + retained + own; d.AtMost != nil && n > *d.AtMost {
+			return fmt.Errorf("has %d messages and dead letters, more than the %d that were to go", n, *d.AtMost)
 		}
 		return nil
 	})

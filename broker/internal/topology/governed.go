@@ -2,6 +2,7 @@ package topology
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -198,7 +199,7 @@ func (t *policyTable) applyLocked(c *change) (changed []*Queue) {
 	t.vh.changedLocked()
 	for i := range c.done {
 		g := &c.done[i]
-		a := appliedOf(&g.Ruling)
+		a := appliedOf(&g.Thing)
 		switch {
 		case g.queue != nil && t.vh.queues[g.Name] == g.queue:
 			t.chargeLocked(g.queue.policies, &a)
@@ -228,8 +229,25 @@ func (t *policyTable) chargeLocked(old, new *applied) {
 
 func (a *applied) equals(b *applied) bool { return a.Policies == b.Policies }
 
-func appliedOf(r *policy.Ruling) applied {
-	return applied{*r, policy.Effective(r.Policies[policy.User], r.Policies[policy.Operator])}
+// appliedOf is what policies say of t.
+func appliedOf(t *policy.Thing) applied {
+	user, operator := t.Policies[policy.User], t.Policies[policy.Operator]
+	if t.Name == queueargs.UndeliverableQueue && t.Class != policy.Exchange {
+		user, operator = sparing(user), sparing(operator)
+	}
+	return applied{t.Ruling, policy.Effective(user, operator)}
+}
+
+// sparing is what a policy says of UndeliverableQueue: no time to live, unless its pattern names the queue. Somebody who bounds the life of
+// messages in all queues does not mean those that are kept because they had nowhere to go.
+func sparing(p *policy.Policy) *policy.Policy {
+	if p == nil || strings.Contains(strings.ReplaceAll(p.Pattern, `\`, ""), queueargs.UndeliverableQueue) {
+		return p
+	}
+	spared := *p
+	spared.Definition = maps.Clone(p.Definition)
+	delete(spared.Definition, "message-ttl")
+	return &spared
 }
 
 // errMatchAgain is what a declare says when policies, or what is left of their budget,
@@ -250,7 +268,7 @@ func (t *policyTable) match(thing policy.Thing) (a applied, version uint64, err 
 	if err := policy.Rule(sets, things, &spent, policy.Budget); err != nil {
 		return applied{}, version, amqp.NewException(amqp.PreconditionFailed, 0, 0, "%s", err)
 	}
-	return appliedOf(&things[0].Ruling), version, nil
+	return appliedOf(&things[0]), version, nil
 }
 
 // holdsLocked reports whether what match found still holds. Error:

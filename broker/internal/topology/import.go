@@ -52,7 +52,7 @@ func matchTaken(t policy.Thing, set [2]policy.Set) applied {
 	if err := policy.Rule(set, things, new([2]int), policy.Unbounded); err != nil {
 		panic("broker: policies that were tried cannot be matched: " + err.Error())
 	}
-	return appliedOf(&things[0].Ruling)
+	return appliedOf(&things[0])
 }
 
 func (vh *VHost) takeExchange(x *catalog.Exchange, set [2]policy.Set) {

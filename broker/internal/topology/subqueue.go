@@ -89,6 +89,19 @@ func (q *Queue) subqueue() *Queue {
 	return q.vh.queues[q.Name()+queueargs.SubqueueSuffix]
 }
 
+// inSubqueue is how many messages are in the queue beside q, ready and unacked. They are deleted with q.
+func (q *Queue) inSubqueue() int {
+	sub := q.subqueue()
+	if sub == nil {
+		return 0
+	}
+	ready, unacked, _ := sub.Counts()
+	return ready + unacked
+}
+
+// DeadLetters is how many dead letters are deleted with the queue: those that no target has taken yet, and those in the queue beside it.
+func (q *Queue) DeadLetters() int { return q.Retained.Count() + q.inSubqueue() }
+
 // dropSubqueue deletes the queue beside one that is deleted.
 func (q *Queue) dropSubqueue() {
 	if sub := q.subqueue(); sub != nil {

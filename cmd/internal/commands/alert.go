@@ -158,7 +158,7 @@ func orAll(events []string) string {
 func alertListCommand(a *cli.API) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ls", Aliases: []string{"list"},
-		Short: "List alerts, silences and sinks in trouble of the running Curfew",
+		Short: "List alerts, the most urgent first, then silences and sinks in trouble of the running Curfew",
 		Args:  cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var all struct {

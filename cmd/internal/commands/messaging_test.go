@@ -67,7 +67,7 @@ func TestByHand(t *testing.T) {
 }
 
 // TestDeleteKeepsWaitingDeadLetters: a queue without messages has dead letters that their target does not take yet. It goes with them only if
-// somebody says that no messages are expected.
+// somebody says how many. So does one with dead letters in a queue of its own.
 func TestDeleteKeepsWaitingDeadLetters(t *testing.T) {
 	r := startRunning(t)
 	ch := r.dead(0)
@@ -81,8 +81,17 @@ func TestDeleteKeepsWaitingDeadLetters(t *testing.T) {
 	require.True(t, c.Wait())
 	r.waits("retained", 0)
 	time.Sleep(100 * time.Millisecond) // until its target has refused it
-	assert.Contains(t, r.fails("delete", "queue", "retained"), "not empty")
-	r.ok("delete", "queue", "retained", "--confirm", "0")
+	const question = `has messages: 0, and dead letters that go with it: 1; to delete them with it add --confirm 1`
+	assert.Contains(t, r.exits(exitUnconfirmed, "delete", "queue", "retained"), question)
+	assert.Contains(t, r.exits(exitUnconfirmed, "delete", "queue", "retained", "--confirm", "0"), question)
+	r.ok("delete", "queue", "retained", "--confirm", "1")
+
+	_, err = ch.QueueDeclare("own", true, false, false, false, amqp091.Table{"x-dead-letter-queue": true})
+	require.NoError(t, err)
+	require.NoError(t, ch.Publish("", "own", false, false, amqp091.Publishing{Expiration: "1"}))
+	r.waits("own/$deadletterqueue", 1)
+	assert.Contains(t, r.exits(exitUnconfirmed, "delete", "queue", "own"), question)
+	r.ok("delete", "queue", "own", "--confirm", "1")
 }
 
 // TestPublishFromStandardInput, from which a script hands over a body.

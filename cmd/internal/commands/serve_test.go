@@ -239,6 +239,7 @@ func TestServeWithoutMonitor(t *testing.T) {
 func TestServeKeepsWhatItConfirmed(t *testing.T) {
 	dir := "DATA_DIR=" + t.TempDir()
 	p := startServe(t, dir)
+	assert.Contains(t, p.line(t, "Store"), ", a new folder: no messages")
 	conn, err := amqp091.Dial(p.line(t, "AMQP"))
 	require.NoError(t, err)
 	ch, err := conn.Channel()

@@ -107,6 +107,9 @@ func storeRows(s *node.Status) (rows [][]string) {
 		publishers = "publishers wait: " + s.Blocked
 	}
 	add("store", publishers)
+	if s.NewDataDir {
+		add("", "the data folder was empty at this start: if Curfew had run before, its volume is not mounted or CURFEW_DATA_DIR is another")
+	}
 	add("", english.Plural(int(s.Segments), "segment", ""), ", ", humanize.IBytes(uint64(s.Stored)), ", of which messages need ", humanize.IBytes(uint64(s.Live)))
 	if s.SyncP99 != nil {
 		add("", "syncs p50 ", lateness(s.SyncP50), ", p99 ", lateness(s.SyncP99))

@@ -2,6 +2,8 @@ package commands
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +48,15 @@ func TestStatusNamesTheVirtualHost(t *testing.T) {
 	s := node.Status{}
 	require.NoError(t, json.Unmarshal([]byte(`{"undeliverable": [{"vhost": "the shop", "messages": 3}]}`), &s))
 	assert.Equal(t, []string{"!", `3 messages are parked in curfew.undeliverable of virtual host "the shop": curfew dlq groups curfew.undeliverable --vhost "the shop"`}, statusRows(&s)[0])
+}
+
+// TestStatusNamesANewFolder, which may be one that was not mounted.
+func TestStatusNamesANewFolder(t *testing.T) {
+	named := func(s node.Status) bool {
+		return strings.Contains(fmt.Sprint(statusRows(&s)), "the data folder was empty at this start")
+	}
+	assert.True(t, named(node.Status{NewDataDir: true}))
+	assert.False(t, named(node.Status{}))
 }
 
 // TestHeldIsNotNext: a message that a consumer holds past its deadline is called that, and the next deadline is another's.

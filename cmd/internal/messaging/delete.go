@@ -31,33 +31,32 @@ func (d *deleter) queue() *cobra.Command {
 		Use:   "queue <queue>",
 		Short: "Delete a queue, with --confirm also one that has messages",
 		Long: `Delete a queue. One that has messages, ready or unacked, is not deleted unless --confirm says how many there are (exit code 5 otherwise).
+Dead letters that go with the queue count, too: those that their target has not taken yet, and those in its own dead-letter queue.
 No more are deleted than that: if others arrive before the deletion, the queue stays.`,
 		Example: `  curfew delete queue orders
   curfew delete queue orders --confirm 118`,
 		Args: cli.Exactly(1, "a queue"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path := client.Path("queues", d.VHost, args[0])
-			var is struct {
-				Messages int `json:"messages"`
-			}
+			var is held
 			count := func() error { return d.Call(cmd.Context(), http.MethodGet, path, nil, &is) }
 			if confirm >= 0 {
 				if err := count(); err != nil {
 					return err
 				}
-				if is.Messages != confirm {
-					return unconfirmed(args[0], is.Messages)
+				if is.all() != confirm {
+					return is.unconfirmed(args[0])
 				}
 			}
 			most := max(confirm, 0)
 			condition := fmt.Sprintf("?if-at-most=%d&if-unused=%t", most, unused)
-			if confirm < 0 { // dead letters that wait for another try are no messages in the count; and an older Curfew, or a RabbitMQ, knows only this
+			if confirm < 0 { // an older Curfew, or a RabbitMQ, knows only this
 				condition += "&if-empty=true"
 			}
 			err := d.Call(cmd.Context(), http.MethodDelete, path+condition, nil, nil)
 			var refused *client.Error
-			if errors.As(err, &refused) && refused.Status == http.StatusBadRequest && count() == nil && is.Messages > most {
-				return unconfirmed(args[0], is.Messages)
+			if errors.As(err, &refused) && refused.Status == http.StatusBadRequest && count() == nil && is.all() > most {
+				return is.unconfirmed(args[0])
 			}
 			if err != nil {
 				return err
@@ -66,13 +65,25 @@ No more are deleted than that: if others arrive before the deletion, the queue s
 		},
 		ValidArgsFunction: cli.Arguments(d.Queues),
 	}
-	c.Flags().IntVar(&confirm, "confirm", confirm, "how many messages, ready and unacked, you expect to be deleted with it")
+	c.Flags().IntVar(&confirm, "confirm", confirm, "how many messages, ready and unacked, and dead letters you expect to be deleted with it")
 	c.Flags().BoolVar(&unused, "if-unused", false, "only if it has no consumer")
 	return c
 }
 
-func unconfirmed(queue string, messages int) error {
-	return cli.Unconfirmedf("queue %q has messages: %d; to delete them with it add --confirm %d", queue, messages, messages)
+// held is what is deleted with a queue.
+type held struct {
+	Messages    int `json:"messages"`
+	DeadLetters int `json:"dead_letters"` // an older Curfew, or a RabbitMQ, does not have it
+}
+
+func (h *held) all() int { return h.Messages + h.DeadLetters }
+
+func (h *held) unconfirmed(queue string) error {
+	has := fmt.Sprintf("messages: %d", h.Messages)
+	if h.DeadLetters > 0 {
+		has += fmt.Sprintf(", and dead letters that go with it: %d", h.DeadLetters)
+	}
+	return cli.Unconfirmedf("queue %q has %s; to delete them with it add --confirm %d", queue, has, h.all())
 }
 
 func (d *deleter) exchange() *cobra.Command {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"curfew/broker"
 	"curfew/cmd/internal/settings"
 )
 
@@ -36,7 +37,7 @@ func (n *Node) printBanner(w io.Writer, s *sockets) {
 	} else {
 		lines = append(lines,
 			"  Schedule  "+scheduleText(c),
-			"  Store     "+storeText(c, n.broker.Recovered()),
+			"  Store     "+storeText(c, n.broker),
 			"  Monitor   "+monitorText(c),
 			"  Try       curfew demo --against "+web)
 	}
@@ -69,7 +70,7 @@ func scheduleText(c *settings.Settings) string {
 	return c.RedisURL.Redacted()
 }
 
-func storeText(c *settings.Settings, recovered int) string {
+func storeText(c *settings.Settings, b *broker.Broker) string {
 	if c.DataDir == "" {
 		return "memory only: messages are lost when Curfew stops"
 	}
@@ -77,7 +78,11 @@ func storeText(c *settings.Settings, recovered int) string {
 	if err != nil {
 		dir = c.DataDir
 	}
-	return fmt.Sprintf("%s (sync: %s), %d messages recovered", dir, c.StoreSync, recovered)
+	found := fmt.Sprintf("%d messages recovered", b.Recovered())
+	if b.NewFolder() {
+		found = "a new folder: no messages"
+	}
+	return fmt.Sprintf("%s (sync: %s), %s", dir, c.StoreSync, found)
 }
 
 func monitorText(c *settings.Settings) string {

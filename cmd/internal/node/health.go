@@ -17,6 +17,16 @@ func (n *Node) storeHealth() (r healthReport) {
 	if reason, _ := n.broker.Gate(); reason != "" {
 		r.Reasons = append(r.Reasons, "publishers are blocked, "+reason+": make room or consume messages")
 	}
+	if silent := n.broker.DiskSilent(); silent > 0 {
+		r.Reasons = append(r.Reasons, fmt.Sprintf("the disk has not answered for %s: confirms of persistent messages wait for it, deliveries and deadlines go on; "+
+			"see whether the volume is there and the machine's log says why", silent.Round(time.Second)))
+	}
+	if n.monitor != nil {
+		if lost := n.monitor.Health().Orphans; lost > 0 {
+			r.Reasons = append(r.Reasons, fmt.Sprintf("the data folder was new at this start, and Redis had %d deadline(s) of this instance: their messages are not here. "+
+				"If they should be, stop Curfew, mount the volume or correct CURFEW_DATA_DIR, and start it again; otherwise this ends with the next start", lost))
+		}
+	}
 	if err := n.broker.Unsaved(); err != nil {
 		r.Reasons = append(r.Reasons, fmt.Sprintf("definitions cannot be saved: queues, users and the like cannot be made or changed, and what was deleted would be back after a restart: make room (%s)", err))
 	}

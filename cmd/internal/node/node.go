@@ -222,7 +222,7 @@ func (n *Node) openMonitor() error {
 		n.monitor, err = monitor.New(o)
 		return err
 	}
-	o.Primary = n.broker.Deadlines()
+	o.Primary, o.PrimaryIsNew = n.broker.Deadlines(), n.broker.NewFolder()
 	if n.settings.RedisURL != "" {
 		redis.SetLogger(redisLogger{n.log.Named("redis")})
 		n.redis, err = redisstore.Open(redisstore.Options{

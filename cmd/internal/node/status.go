@@ -40,6 +40,7 @@ type Status struct {
 	Blocked      string     `json:"blocked"` // why publishers wait; empty: they do not
 	Memory       int64      `json:"memory_bytes"`
 	MemoryLimit  int64      `json:"memory_limit_bytes"` // 0: none
+	NewDataDir   bool       `json:"new_data_dir"`       // the data folder was empty at this start
 	Segments     uint64     `json:"store_segments"`
 	Stored       int64      `json:"store_bytes"`      // on disk
 	Live         int64      `json:"store_live_bytes"` // the part that messages still need: an estimate
@@ -73,6 +74,7 @@ func (n *Node) status(o *opsEndpoints) Status {
 		s.Primary = n.settings.PrimaryURL.Redacted()
 	} else {
 		s.Blocked, _ = n.broker.Gate()
+		s.NewDataDir = n.broker.NewFolder()
 		s.Memory, s.MemoryLimit = n.broker.MemoryInUse(), n.broker.MemoryLimit()
 		for _, h := range holders(n) {
 			s.Held += h.Count

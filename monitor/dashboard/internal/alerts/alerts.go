@@ -13,7 +13,8 @@ import (
 // page is what the page of alerts shows.
 type page struct {
 	On       bool
-	Subjects []subject
+	Subjects []subject     // the most urgent alert first
+	Urgent   *alert.Status // the most urgent one, of several; nil: there is no choice, or all are silenced
 	Silences []alert.Silence
 	Sinks    []alert.SinkStatus
 	Rules    error // why the file of rules is not in force
@@ -22,26 +23,27 @@ type page struct {
 	Now      int64
 }
 
-// subject is a queue with its alerts, the worst first; without a name it is Curfew itself.
+// subject is a queue with alerts of it that follow one another in the list; without a name it is Curfew itself.
 type subject struct {
 	VHost, Queue string
 	Alerts       []alert.Status
 }
 
-// bySubject groups alerts. The order of their first ones is that of the groups.
+// bySubject puts what follows one another about the same queue under one heading. The order stays that of the list, the most urgent first.
 func bySubject(list []alert.Status) (subjects []subject) {
-	at := make(map[[2]string]int)
 	for _, a := range list {
-		name := [2]string{a.Labels["vhost"], a.Labels["queue"]}
-		i, known := at[name]
-		if !known {
-			i, at[name] = len(subjects), len(subjects)
-			subjects = append(subjects, subject{VHost: name[0], Queue: name[1]})
+		vhost, queue := a.Labels["vhost"], a.Labels["queue"]
+		if n := len(subjects); n == 0 || subjects[n-1].VHost != vhost || subjects[n-1].Queue != queue {
+			subjects = append(subjects, subject{VHost: vhost, Queue: queue})
 		}
-		subjects[i].Alerts = append(subjects[i].Alerts, a)
+		last := &subjects[len(subjects)-1]
+		last.Alerts = append(last.Alerts, a)
 	}
 	return subjects
 }
+
+// silenced is a state of alerts.
+const silenced = "silenced"
 
 // silenceFor has the durations that the form offers.
 var silenceFor = map[string]time.Duration{"15m": 15 * time.Minute, "1h": time.Hour, "4h": 4 * time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
@@ -65,7 +67,11 @@ func (a Pages) Group() ui.Group {
 func (a Pages) build(r *http.Request, _ ui.Visitor) (ui.View, error) {
 	p := &page{On: a.Alerts != nil, Form: ui.NewForm(r.URL.Query(), "for", "1h"), Now: time.Now().UnixMilli()}
 	if p.On {
-		p.Subjects = bySubject(a.Alerts.List())
+		list := a.Alerts.List()
+		if len(list) > 1 && list[0].State != silenced {
+			p.Urgent = &list[0]
+		}
+		p.Subjects = bySubject(list)
 		p.Silences, p.Sinks, p.Events = a.Alerts.Silences(), a.Alerts.Sinks(), alert.Events()
 		p.Rules = a.Alerts.FileError()
 	}

@@ -35,9 +35,20 @@ func (p *page) firing() g.Node {
 	if len(p.Subjects) == 0 {
 		return ui.Card("now", "Now", nil, ui.Empty(g.Text("No alerts.")))
 	}
-	return ui.Card("now", "Now", nil, h.Div(h.Class("scroll"), h.Table(
+	return ui.Card("now", "Now", nil, p.urgent(), h.Div(h.Class("scroll"), h.Table(
 		h.THead(h.Tr(g.Map([]string{"Severity", "What", "State", "Since (UTC)", "", ""}, ui.Heading))),
 		g.Map(p.Subjects, subject.draw))))
+}
+
+// urgent says where to begin, and what the order of the list means.
+func (p *page) urgent() g.Node {
+	if p.Urgent == nil {
+		return nil
+	}
+	return h.Div(h.Class("verdict "+ui.RiskClass(p.Urgent.Severity == "critical")),
+		h.P(ui.Bold("Most urgent: "), ui.Name(p.Urgent.Summary+". "), g.Text(advice[p.Urgent.Event])),
+		h.P(ui.Faint("The list is in this order: what fires first, then by severity. Of the same severity, lost messages come first, then those that missed their deadlines, "+
+			"then those that can still be saved; then the larger number, and what has lasted longer.")))
 }
 
 // draw is a part of the table, under a heading of its own.
@@ -65,7 +76,7 @@ func firingRow(a alert.Status) g.Node {
 			ui.Follow("related", a.Links["audit"], "What expired"),
 			ui.Follow("related", a.Links["dead_letters"], "Dead letters"),
 			g.If(a.Runbook != "", ui.Outside(a.Runbook, "What to do")))),
-		h.Td(h.Class("tight"), g.If(a.State != "silenced", ui.Link(silence, g.Text("Silence…")))))
+		h.Td(h.Class("tight"), g.If(a.State != silenced, ui.Link(silence, g.Text("Silence…")))))
 }
 
 // advice is what to do about an event, in one sentence or two. The runbooks say more.
@@ -85,11 +96,11 @@ func (p *page) silences(s *ui.Info) g.Node {
 		return ui.Card("silences", "Silences", nil, ui.Empty(g.Text("No silences.")))
 	}
 	return ui.Card("silences", "Silences", nil,
-		ui.Table([]string{"Event", "Virtual host", "Queue", "By", "Comment", "Ends", ""}, g.Map(p.Silences, func(m alert.Silence) g.Node { return silenced(s, m) })))
+		ui.Table([]string{"Event", "Virtual host", "Queue", "By", "Comment", "Ends", ""}, g.Map(p.Silences, func(m alert.Silence) g.Node { return silenceRow(s, m) })))
 }
 
-// silenced is a row of the silences.
-func silenced(s *ui.Info, m alert.Silence) g.Node {
+// silenceRow is a row of the silences.
+func silenceRow(s *ui.Info, m alert.Silence) g.Node {
 	or := func(text, otherwise string) g.Node {
 		if text == "" {
 			return g.Text(otherwise)

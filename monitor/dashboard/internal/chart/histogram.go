@@ -7,6 +7,7 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
+	"curfew/broker/deadline"
 	"curfew/monitor"
 	"curfew/monitor/dashboard/internal/format"
 )
@@ -16,7 +17,8 @@ type Histogram struct {
 	Total uint64
 	Most  string // 99 in 100 left at most this long after their deadline
 	half  string // half left at most this long after it
-	late  uint64 // later than a second
+	above string // what exceeds every bound, in words
+	late  uint64
 	rows  []histogramRow
 }
 
@@ -27,9 +29,6 @@ type histogramRow struct {
 	late  bool
 }
 
-// lateAfter is the lateness in ms from which the histogram marks messages as late.
-const lateAfter = 1000
-
 // NewHistogram returns the histogram of l.
 func NewHistogram(l monitor.Lateness) *Histogram {
 	h := &Histogram{Total: l.Total(), half: within(&l, 0.5), Most: within(&l, 0.99)}
@@ -37,13 +36,15 @@ func NewHistogram(l monitor.Lateness) *Histogram {
 	for _, n := range l.Counts {
 		most = max(most, n)
 	}
+	if n := len(l.UpTo); n > 0 {
+		h.above = "more than " + format.Millis(l.UpTo[n-1])
+	}
 	for i, n := range l.Counts {
 		row := histogramRow{count: n, label: "later"}
 		if i < len(l.UpTo) {
 			row.label = "≤ " + format.Millis(l.UpTo[i])
 		}
-		row.late = i > 0 && l.UpTo[i-1] >= lateAfter
-		if row.late {
+		if row.late = l.IsLate(i); row.late {
 			h.late += n
 		}
 		if n > 0 {
@@ -75,13 +76,13 @@ func within(l *monitor.Lateness, share float64) string {
 func (l *Histogram) Draw(over string) g.Node {
 	or := func(text string) g.Node {
 		if text == "" {
-			return bold("more than a minute")
+			return bold(l.above)
 		}
 		return bold(text)
 	}
 	return g.Group{
 		h.P(h.Class("note"), bold(format.Plural(l.Total, "message")), g.Text(" "+over+". Half left their queue "), or(l.half), g.Text(" after their deadline, 99 in 100 "), or(l.Most), g.Text("."),
-			g.If(l.late > 0, g.Group{g.Text(" "), h.Span(h.Class("bad"), g.Text(format.Plural(l.late, "message")+" expired more than 1 s late."))})),
+			g.If(l.late > 0, g.Group{g.Text(" "), h.Span(h.Class("bad"), g.Text(format.Plural(l.late, "message")+" expired more than "+format.Span(deadline.LateFrom)+" late."))})),
 		h.Table(h.Class("bars"), h.TBody(g.Map(l.rows, histogramRow.draw))),
 		h.P(h.Class("faint"), g.Text("The scale is logarithmic.")),
 	}

@@ -1,11 +1,14 @@
 package chart
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/deadline"
 	"curfew/monitor"
+	"curfew/monitor/dashboard/internal/format"
 )
 
 func TestHistogram(t *testing.T) {
@@ -17,5 +20,15 @@ func TestHistogram(t *testing.T) {
 	require.Equal(t, 100, h.rows[0].width)
 	require.Zero(t, h.rows[2].width)
 	require.True(t, h.rows[3].late)
+	require.False(t, h.rows[2].late, "a bucket up to the limit")
 	require.Equal(t, "later", h.rows[4].label)
+}
+
+// TestHistogramGoesByTheMonitor: which messages are late, and what is more than all bounds, is what the monitor and its buckets say.
+func TestHistogramGoesByTheMonitor(t *testing.T) {
+	from := deadline.LateFrom.Milliseconds()
+	var page strings.Builder
+	require.NoError(t, NewHistogram(monitor.Lateness{UpTo: []int64{from / 2, from, 2 * from}, Counts: []uint64{1, 2, 4, 800}}).Draw("in 1 h").Render(&page))
+	require.Contains(t, page.String(), "804 messages expired more than "+format.Span(deadline.LateFrom)+" late.")
+	require.Contains(t, page.String(), "more than "+format.Span(2*deadline.LateFrom)+"</b>")
 }

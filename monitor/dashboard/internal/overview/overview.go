@@ -248,6 +248,10 @@ func (o *overview) judge() {
 	add(len(o.Health.Stalled) > 0, bad, "Part of the monitor is stuck", append(slices.Clone(o.Health.Reasons), "Restart Curfew if this lasts; messages are safe.")...)
 	add(o.Health.Lag > time.Second, bad, "Deadlines are fired late, by "+format.Span(o.Health.Lag), o.Health.Reasons...)
 	add(o.Blocked != "", bad, "Resource alarm, publishers are blocked: "+o.Blocked, "Free memory or disk space, or consume messages. Queued messages are still delivered, and still expire.")
+	add(o.DiskSilent > 0, bad, "The disk has not answered for "+format.Span(o.DiskSilent.Round(time.Second)),
+		"Confirms of persistent messages wait for it. Deliveries and deadlines go on.", "See whether the volume is there, and what the machine's log says.")
+	add(o.Health.Orphans > 0, bad, "The data folder was new at this start, and "+format.Plural(int(o.Health.Orphans), "message")+" of an earlier run may be missing",
+		"Redis had their deadlines. If they should be here, stop Curfew, mount the volume or correct CURFEW_DATA_DIR, and start it again.", "Otherwise this ends with the next start.")
 	tell(o.Critical > 0, bad, format.Plural(o.Critical, "critical alert")+" firing", o.firing(critical))
 	add(!o.Watched, warn, "Deadlines are not watched", "The monitor is off: messages expire only when a consumer meets them. Set CURFEW_MONITOR=true.")
 	o.risk(tell)

@@ -200,5 +200,5 @@ func (o *overview) store() g.Node {
 	if o.DataDir == "" {
 		return g.Group{ui.Class("warn", g.Text("memory only")), g.Text(": a restart loses every message; set CURFEW_DATA_DIR")}
 	}
-	return g.Group{ui.Class("good", g.Text("on disk")), g.Text(" "), ui.Class("faint", ui.Name(o.DataDir))}
+	return g.Group{ui.Class("good", g.Text("on disk")), g.Text(" "), ui.Class("faint", ui.Name(o.DataDir)), g.If(o.NewFolder, g.Text(", empty at this start"))}
 }

@@ -35,6 +35,8 @@ func TestVerdicts(t *testing.T) {
 			o.Health.Reasons = []string{"redis: away"}
 		}, []string{"bad 1 critical alert firing", "warn Deadlines are met, with less protection", "warn 1 alert firing"}},
 		{"blocked", func(o *overview) { o.Blocked = "low on disk" }, []string{"bad Resource alarm, publishers are blocked: low on disk"}},
+		{"silent disk", func(o *overview) { o.DiskSilent = 7 * time.Second }, []string{"bad The disk has not answered for 7 s"}},
+		{"lost folder", func(o *overview) { o.Health.Orphans = 3 }, []string{"bad The data folder was new at this start, and 3 messages of an earlier run may be missing"}},
 		{"late", func(o *overview) { o.Health.Lag = 3 * time.Second; o.Blocked = "low on disk" }, []string{"bad Deadlines are fired late, by 3 s", "bad Resource alarm"}},
 		{"stuck", func(o *overview) { o.Health.Stalled, o.Health.Reasons = []string{"fire"}, []string{"loop fire silent"} }, []string{"bad Part of the monitor is stuck"}},
 	} {

@@ -4,5 +4,5 @@
 // session compares its stamp with the user's. Sessions end after half a day. Their number is
 // bounded, and nothing is kept across a restart.
 //
-// A change needs a token as well, which only pages of the session have.
+// A change needs a token as well, which only pages made for the user have.
 package session

@@ -49,7 +49,7 @@ func New() *Sessions {
 // Begin opens a session for the user with that name and stamp, replaces the one that r has, and sends its secret as a cookie.
 func (s *Sessions) Begin(w http.ResponseWriter, r *http.Request, name, stamp string) error {
 	s.makeRoom()
-	ctx, err := s.manager.Load(r.Context(), Secret(r))
+	ctx, err := s.manager.Load(r.Context(), secret(r))
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (s *Sessions) makeRoom() {
 
 // Find is the user's name and stamp in the session of r; empty if there is none.
 func (s *Sessions) Find(r *http.Request) (name, stamp string) {
-	ctx, err := s.manager.Load(r.Context(), Secret(r))
+	ctx, err := s.manager.Load(r.Context(), secret(r))
 	if err != nil {
 		return "", ""
 	}
@@ -92,7 +92,7 @@ func (s *Sessions) Find(r *http.Request) (name, stamp string) {
 
 // End ends the session of r, if it has one.
 func (s *Sessions) End(r *http.Request) {
-	if ctx, err := s.manager.Load(r.Context(), Secret(r)); err == nil {
+	if ctx, err := s.manager.Load(r.Context(), secret(r)); err == nil {
 		_ = s.manager.Destroy(ctx) // never fails
 	}
 }
@@ -110,15 +110,16 @@ func (s *Sessions) cookies(r *http.Request) *scs.SessionManager {
 }
 
 // Token is the token that a change needs in addition to the session's secret. The browser has it
-// from a page, not from the cookie.
-func (s *Sessions) Token(secret string) string {
+// from a page, not from the cookie. It is the same for all sessions of one who, so that a form
+// outlives the session that it was filled in in.
+func (s *Sessions) Token(who string) string {
 	mac := hmac.New(sha256.New, s.key)
-	mac.Write([]byte(secret))
+	mac.Write([]byte(who))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// Secret is the secret of the session that r has; empty if it has none.
-func Secret(r *http.Request) string {
+// secret is the secret of the session that r has; empty if it has none.
+func secret(r *http.Request) string {
 	c, err := r.Cookie(cookieName)
 	if err != nil {
 		return ""

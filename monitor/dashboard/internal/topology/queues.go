@@ -83,7 +83,7 @@ func (q *queueForm) arguments() operate.Table {
 type deletion struct {
 	operate.QueueDetail
 	Form     *ui.Form
-	Messages int                  // that it has, ready and unacked; or that a purge deletes
+	Messages int                  // that are deleted: ready, unacked and dead letters; or ready only, by a purge
 	Position deadletters.Position // of a purge: what had entered by then
 }
 
@@ -92,7 +92,7 @@ func (p Pages) deletion(r *http.Request, v ui.Visitor, values url.Values) (*dele
 	if err != nil {
 		return nil, err
 	}
-	return &deletion{QueueDetail: q, Form: ui.NewForm(values), Messages: q.Ready + q.Unacked}, nil
+	return &deletion{QueueDetail: q, Form: ui.NewForm(values), Messages: q.Ready + q.Unacked + q.OwnDeadLetters}, nil
 }
 
 func (p Pages) askDeleteQueue(r *http.Request, v ui.Visitor) (ui.View, error) {

@@ -29,6 +29,9 @@ const (
 	queuesTab = "/queues"
 )
 
+// PublishPath takes longer forms than the others.
+const PublishPath = publish
+
 // Group has the pages and the forms.
 func (p Pages) Group() ui.Group {
 	return ui.Group{

@@ -18,3 +18,16 @@ func TestNamesThatNobodyCanType(t *testing.T) {
 		require.False(t, NewForm(nil).Confirmed(name), "%q", name)
 	}
 }
+
+// TestNumbers: what is wrong with one is said.
+func TestNumbers(t *testing.T) {
+	for text, wrong := range map[string]string{
+		"0": "", " 7 ": "", "9223372036854775807": "", "9223372036854775808": "9223372036854775808 is too large.", "-1": `"-1" is not a whole number of 0 or more.`,
+		"-9223372036854775809": `"-9223372036854775809" is not a whole number of 0 or more.`, "1e3": `"1e3" is not a whole number of 0 or more.`,
+	} {
+		f := NewForm(url.Values{"n": {text}})
+		_, given := f.Integer("n")
+		require.True(t, given)
+		require.Equal(t, wrong, f.problems["n"], text)
+	}
+}

@@ -116,7 +116,10 @@ func (f *Form) Integer(name string) (n int64, given bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 {
+	switch {
+	case errors.Is(err, strconv.ErrRange) && n > 0:
+		f.Wrong(name, fmt.Sprintf("%s is too large.", text))
+	case err != nil || n < 0:
 		f.Wrong(name, fmt.Sprintf("%q is not a whole number of 0 or more.", text))
 	}
 	return n, true

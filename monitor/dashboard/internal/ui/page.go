@@ -86,7 +86,7 @@ type Site interface {
 	Fail(w http.ResponseWriter, r *http.Request, status int, text string)
 	// Refuse answers with a page about the error of an operation.
 	Refuse(w http.ResponseWriter, r *http.Request, err error)
-	// FromHere reports whether a request has the token of a page of the visitor's session. If not, it answers it.
+	// FromHere reports whether a request has the token of a page that was made for the visitor. If not, it answers it.
 	FromHere(w http.ResponseWriter, r *http.Request, v Visitor, token string) bool
 }
 
