@@ -55,14 +55,6 @@ func (p Pages) Group() ui.Group {
 	}
 }
 
-// again shows a form as it was typed, with what is wrong. err is what an operation had against it; nil: there are mistakes in it.
-func (p Pages) again(w http.ResponseWriter, r *http.Request, v ui.Visitor, path string, err error, f *ui.Form, content ui.View) {
-	if err != nil {
-		f.Fail(err)
-	}
-	p.Site.Show(w, r, ui.StatusOf(err), v, path, content)
-}
-
 // policyList is the content of the page of policies.
 type policyList struct {
 	Users, Operators       []operate.Policy
@@ -135,7 +127,7 @@ func (p Pages) setPolicy(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		one, err = operate.ReadPolicy(kind, f.Get("name"), fields)
 	}
 	if err != nil || !f.OK() {
-		p.again(w, r, v, newPolicy, err, f, page)
+		f.Again(p.Site, w, r, v, newPolicy, err, page)
 		return
 	}
 	seen := p.Operations.IfPolicyStill(f.Get("was"))
@@ -157,7 +149,7 @@ func (p Pages) setPolicy(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		err = nil
 	}
 	if err != nil || !f.OK() {
-		p.again(w, r, v, newPolicy, err, f, page)
+		f.Again(p.Site, w, r, v, newPolicy, err, page)
 		return
 	}
 	http.Redirect(w, r, policies+"?done=set", http.StatusSeeOther)
@@ -192,7 +184,7 @@ func (p Pages) deletePolicy(w http.ResponseWriter, r *http.Request, v ui.Visitor
 		return
 	}
 	if err := p.Operations.ClearPolicy(r.Context(), v.Actor(), d.VHost, kindOf(r.PostForm), d.Name); err != nil {
-		p.again(w, r, v, deletePolicy, err, d.Form, d)
+		d.Form.Again(p.Site, w, r, v, deletePolicy, err, d)
 		return
 	}
 	http.Redirect(w, r, policies+"?done=deleted", http.StatusSeeOther)
