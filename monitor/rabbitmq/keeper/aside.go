@@ -237,8 +237,8 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 	}
 }
 
-// prove has the queue do all that it was asked for, where to look again does not tell the keeper's consumers that are gone from those of
-// others. Nothing is looked at meanwhile. A consumer has to take what comes then.
+// prove has the queue do all that it was asked for, where looks do not tell the keeper's consumers that are gone from those of others. None
+// is asked for meanwhile. One consumer has to take what comes: session's way to prove is another consumer, for a moment.
 func (l *looks) prove(line *line) {
 	if s := line.consumer; s != nil && s.phase == live {
 		l.asked, l.proving = true, line.gone

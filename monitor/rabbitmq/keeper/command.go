@@ -13,7 +13,7 @@ const (
 	replace                   // cancel the stretch's consumer, and stay: ended
 	stay                      // consume again under the tag of a cancelled consumer, to take nothing: no answer, maybe strays
 	leave                     // cancel such a consumer that has no credit: no answer
-	recall                    // cancel such a consumer that has some: recalled, after its strays
+	recall                    // cancel such a consumer that may have some: recalled, after its strays
 	drop                      // the stretch holds nothing any more: no answer
 	look                      // ask for ready messages and consumers: looked
 	prove                     // wait until the queue has done all that it was asked for: proven

@@ -215,7 +215,7 @@ func (l *line) giveBackEarlier(s *stretch) {
 	}
 }
 
-// giveBackStrangers gives back messages published during a roll, which do not belong into a stretch further ahead. settled
+// giveBackStrangers gives back messages that do not belong into a stretch further ahead: published during a roll, or strays. settled
 // answers: on another channel the next consumer could overtake them, and take what was published after them.
 func (l *line) giveBackStrangers(s *stretch) {
 	for i := s.first; i != none && len(s.strangers) > 0; {

@@ -372,8 +372,7 @@ type sim struct {
 func newSim(t *testing.T, seed uint64, f Facts, cfg config) *sim {
 	s := &sim{t: t, r: rand.New(rand.NewPCG(seed, 1)), facts: f}
 	s.m = &model{t: t, quorum: f.Type == Quorum, needsCredit: f.needsCredit(), limit: f.DeliveryLimit, channels: map[uint32]*modelChannel{},
-		expired: map[int]deadline.Instant{},
-		killed:  map[int]bool{}, consumed: map[int]bool{}, now: 1_000_000_000}
+		expired: map[int]deadline.Instant{}, killed: map[int]bool{}, consumed: map[int]bool{}, now: 1_000_000_000}
 	s.c = newCore(cfg, s.m.now)
 	return s
 }

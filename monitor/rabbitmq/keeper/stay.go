@@ -44,8 +44,8 @@ type putBack struct {
 }
 
 // spare is the credit that a consumer asks for to cover the others.
-func (y *stays) spare() int {
-	if y.needsCredit {
+func (st *stays) spare() int {
+	if st.needsCredit {
 		return spareCredit
 	}
 	return 0
@@ -213,8 +213,8 @@ func (l *line) answered(s *stretch, n int) {
 }
 
 // takesStray reports whether a consumer that came back to take nothing may have had credit for what it was handed.
-func (y *stays) takesStray(s *stretch, consumption int) bool {
-	return y.needsCredit && consumption < len(s.holds) && (s.holds[consumption].credit || s.recalls > 0)
+func (st *stays) takesStray(s *stretch, consumption int) bool {
+	return st.needsCredit && consumption < len(s.holds) && (s.holds[consumption].credit || s.recalls > 0)
 }
 
 // strayed notes a message that such a consumer was handed. It belongs behind all that is held, so it is given back to the consumer that takes

@@ -202,7 +202,7 @@ func (c *core) advanceTake(now deadline.Instant) {
 				c.line.cancelConsumer()
 			}
 		case r != nil || c.line.covered() && c.line.giveBackStray():
-		case c.findRoll(now), c.line.needsCredit && c.ages.caughtUp && !s.covers:
+		case c.findRoll(now), c.ages.caughtUp && !s.covers && c.line.spare() > 0: // from now on the next one has credit to spare
 			c.line.cancelConsumer()
 		}
 		return
