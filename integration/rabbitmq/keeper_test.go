@@ -44,7 +44,7 @@ func TestKeeperExpiresWhatRabbitMQAloneDoesNot(t *testing.T) {
 				counts := r.Status().Counts
 				r.mu.Lock()
 				defer r.mu.Unlock()
-				return len(r.expired) == due-(count-int(counts.Taken-counts.Redelivered))
+				return len(r.expired) == due-(count-int(counts.Taken-counts.Early))
 			})
 			s := r.reach(t, keeper.Keeping, count-due)
 			if s.Counts.Early > 0 {

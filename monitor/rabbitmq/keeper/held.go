@@ -105,6 +105,16 @@ func shrink[T any](s []T) []T {
 	return s[:0]
 }
 
+// has reports whether a message with that fingerprint is in the stretch.
+func (h *heldMessages) has(s *stretch, fingerprint uint64) bool {
+	for i := s.first; i != none; i = h.entries[i].next {
+		if h.entries[i].fingerprint == fingerprint {
+			return true
+		}
+	}
+	return false
+}
+
 // first is the entry due next, none if nothing expires.
 func (h *heldMessages) first() uint32 {
 	if len(h.heap) == 0 {

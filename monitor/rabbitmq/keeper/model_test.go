@@ -143,6 +143,19 @@ func (m *model) run() {
 	}
 }
 
+// late delivers a message to a consumer that is back: it was on its way to it before.
+func (m *model) late(msg *modelMessage) {
+	m.ready = m.ready[:len(m.ready)-1]
+	for id, ch := range m.channels {
+		for i := range ch.stays {
+			tag, in := m.add(ch, i, msg)
+			m.out = append(m.out, func(c *core) { c.stray(m.now, id, i, tag, in) })
+			return
+		}
+	}
+	m.ready = append(m.ready, msg)
+}
+
 // stray delivers the message to a consumer that is back and has credit, if there is one.
 func (m *model) stray(msg *modelMessage) bool {
 	for id, ch := range m.channels {
@@ -709,6 +722,10 @@ func random(t *testing.T, seed uint64) {
 			s.connect()
 		case n < 66:
 			s.input(func(c *core) { c.allow(s.m.now) })
+		case n < 67 && f.needsCredit():
+			ttl := time.Duration(s.r.IntN(30_000)) * time.Millisecond
+			messages = append(messages, s.m.publish(uint64(len(messages))+10, ttl))
+			s.m.late(messages[len(messages)-1])
 		case n < 67:
 			for id := range s.m.channels {
 				s.input(func(c *core) { c.stray(s.m.now, id, math.MaxInt, 0, message{}) })

@@ -212,9 +212,11 @@ func (l *line) answered(s *stretch, n int) {
 	}
 }
 
-// takesStray reports whether a consumer that came back to take nothing may have had credit for what it was handed.
-func (st *stays) takesStray(s *stretch, consumption int) bool {
-	return st.needsCredit && consumption < len(s.holds) && (s.holds[consumption].credit || s.recalls > 0)
+// takesStray reports whether what a consumer that came back to take nothing was handed is one message more: it had credit for it, or it is not
+// among those that the stretch holds. A message that was on its way to it when it was cancelled may come late. RabbitMQ may also deliver all
+// again that the consumer holds.
+func (st *stays) takesStray(s *stretch, consumption int, m message, held *heldMessages) bool {
+	return st.needsCredit && consumption < len(s.holds) && (s.holds[consumption].credit || s.recalls > 0 || !held.has(s, m.fingerprint))
 }
 
 // strayed notes a message that such a consumer was handed. It belongs behind all that is held, so it is given back to the consumer that takes

@@ -41,10 +41,10 @@ func (c *core) stray(now deadline.Instant, id uint32, consumption int, tag uint6
 	if s == nil {
 		return
 	}
-	if c.line.takesStray(s, consumption) {
+	if c.line.takesStray(s, consumption, m, &c.line.held) {
 		c.takeIn(now, s, consumption, tag, m)
 		c.line.strayed(s, consumption, tag)
-	} else { // it may be what is held already: all of the stretch is taken again
+	} else { // all of the stretch is taken again
 		s.probeAt = now
 		c.rolls.by(now)
 	}
