@@ -27,8 +27,8 @@ func (l *looks) by(at deadline.Instant) { l.at = min(l.at, at) }
 // is back. Their number is known to a few: what was on its way to the node may have reached the queue or not.
 type leftBehind struct{ least, most int }
 
-// among says how many of the consumers that are not on the present connection are left behind. They go all at once, so where there are
-// fewer than there must be, all of them are somebody else's.
+// among says how many of the consumers that are not on the present connection are left behind. But for those of one channel they go all at
+// once, so where there are fewer than there must be, all of them are somebody else's.
 func (l *leftBehind) among(others int) int {
 	if others < l.least {
 		*l = leftBehind{}

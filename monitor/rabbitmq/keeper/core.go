@@ -148,12 +148,15 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 func (c *core) disconnect(now deadline.Instant, text string) {
 	c.beginGap(now)
 	if c.line.quorum {
-		own := c.line.own()
+		own, onOne := c.line.own(), 0
+		for _, s := range c.line.stretches {
+			onOne = max(onOne, c.line.countedOf(s))
+		}
 		c.looks.left.most += own + c.line.gone
 		if s := c.line.consumer; s != nil && s.phase != live {
 			own-- // it has just come, or just gone
 		}
-		c.looks.left.least += own
+		c.looks.left.least += max(0, own-onOne) // RabbitMQ may have closed the connection for one of the channels
 	}
 	c.line.forgetAll()
 	c.rolls.present, c.given.rolled = nil, nil

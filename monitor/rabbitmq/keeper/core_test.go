@@ -247,10 +247,13 @@ func TestConsumersLeftBehindAreNotOthers(t *testing.T) {
 			require.Equal(t, Keeping, s.c.state, s.c.reason.text)
 			require.Equal(t, count, s.c.line.held.count)
 			require.Zero(t, s.c.counts.UnknownAge)
+			s.m.leftBehind-- // the channel that the connection was closed for
+			s.pass(3 * time.Second)
+			require.Equal(t, Keeping, s.c.state, s.c.reason.text)
 		}
 		for range 2 {
 			s.m.appHere = true
-			s.pass(2 * time.Second)
+			s.pass(4 * time.Second)
 			require.Equal(t, StandingAside, s.c.state, "an application came")
 			s.m.appHere = false
 			for _, msg := range s.m.app {
