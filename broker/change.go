@@ -10,11 +10,11 @@ import (
 )
 
 // Change has fn make and change definitions in a copy of the broker, without messages and
-// connections, and takes over what came of it: all or, with an error, nothing, also if
-// the process dies on the way. What fn deletes is not deleted. vhost names the virtual
-// host that it is about, with nothing beside; "" all, with users, permissions and global
-// parameters. Clients who would make something there wait meanwhile, and so would fn if
-// it did in b. Errors: fn's, ErrNoVHost, ErrNotSaved.
+// connections, and takes over the result: all of it or, with an error, nothing, even if the
+// process dies on the way. What fn deletes is not deleted. vhost names the only virtual host
+// that fn is about; "" is all of them, with users, permissions and global parameters.
+// Clients who would declare something there wait meanwhile, and so would fn if it did so in
+// b. Errors: fn's, ErrNoVHost, ErrNotSaved.
 func (b *Broker) Change(vhost string, fn func(*Broker) error) error {
 	b.admin.Lock()
 	defer b.admin.Unlock()

@@ -45,8 +45,8 @@ func (d Deadlines) Expiries() *deadline.Stream { return d.b.env.Expiries }
 // queues: dead-lettered if the queue has a dead-letter exchange, else dropped. It appends
 // one answer for each ref, in order: Expired, Gone, Held or NotDue. It may be repeated: a
 // message expires once. Refs of one queue are best given together. path says who asks:
-// Eager, Index or Stalled. It does not wait until dead letters have arrived; Expiries tells
-// that.
+// Eager, Index or Stalled. It does not wait until dead letters have arrived; Expiries
+// reports that.
 func (d Deadlines) Expire(refs []deadline.Ref, path deadline.Path, out []deadline.Answer) []deadline.Answer {
 	s := d.b.env.Hurry()
 	for i := 0; i < len(refs); {
@@ -150,9 +150,9 @@ func (d Deadlines) TimeToLive(ref deadline.Ref) (ttl deadline.Millis, ok bool) {
 	return q.TimeToLive(ref)
 }
 
-// Reschedule gives the message that ref names another deadline: to,
-// 0 for none (ref.Deadline is 0, too, of a message that had none). The message keeps
-// its place. Outcomes:
+// Reschedule gives the message that ref names another deadline: to, where 0 is none.
+// ref.Deadline is 0, too, for a message that has none. The message keeps its place.
+// Outcomes:
 //
 //	Rescheduled  the returned ref names it from now on; the old one names nothing
 //	Expired      it has come: the message expired there and then, see FireNow
@@ -161,18 +161,18 @@ func (d Deadlines) TimeToLive(ref deadline.Ref) (ttl deadline.Millis, ok bool) {
 //	Gone         it has left its queue, or has another deadline than ref says; or no
 //	             message expires (Options.TTLOff)
 //
-// An unacked message is rescheduled like one that waits. The monitor hears of the
-// change by the feed. It is journaled for a durable message, and as safe as the
-// store's mode promises when a Commit that follows has called back; until then a crash
-// may bring the old deadline back. To be called without any lock; safe for concurrent
-// use: of two who name the same ref, one is told Gone.
+// An unacked message is rescheduled like one that waits. The monitor learns of the
+// change by the feed. For a durable message it is journaled, and as safe as the store's
+// mode promises when a Commit that follows has called back; until then a crash may bring
+// the old deadline back. It is to be called without any lock, and is safe for concurrent
+// use: of two callers with the same ref, one gets Gone.
 func (b *Broker) Reschedule(ref deadline.Ref, to deadline.Instant) (deadline.Outcome, deadline.Ref) {
 	return b.reschedule(ref, to, false)
 }
 
 // FireNow makes the deadline of the message that ref names come now, whatever it was:
 // a message that waits leaves its queue at once, dead-lettered as expired if the queue
-// has a dead-letter exchange and drop is false, else dropped. It is told with Path
+// has a dead-letter exchange and drop is false, else dropped. It is reported with Path
 // Manual (Deadlines.Expiries), and dead letters carry the reason "expired". The outcome is
 // Expired, Held (it will expire, and dead-letter, if it comes back) or Gone. Durable
 // and concurrent as Reschedule is.

@@ -16,7 +16,7 @@ import (
 // goes to the request's reply-to, a queue or a direct reply, with its correlation-id; a
 // request without one gets none.
 //
-// It says the same to whoever may not read the queue as about a lock that is lost. Any
+// Whoever may not read the queue gets the same answer as for a lock that is lost. Any
 // channel can ask, since channels may be busy with other things while a consumer works. In a
 // transaction the lock is renewed at once; an answer to a queue enters it with the commit.
 const LockQueue = topology.LockQueue

@@ -14,8 +14,8 @@ import (
 )
 
 // Move publishes m and takes the ready message that ref names out of its queue, as
-// one: after a crash both have happened or neither has, once a Commit that follows has
-// called back or not. m is what the message is to be from now on, usually the message
+// one: after a crash both have happened or neither has, even before a Commit that follows
+// has called back. m is what the message is to be from now on, usually the message
 // itself with other headers; died says that the death headers in it are the broker's
 // own, so that the next death adds to them. The message stays as it was unless it was
 // Moved. A property user-id is not checked: it was when the message came. Errors are

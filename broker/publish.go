@@ -226,6 +226,11 @@ func (p *Publisher) Flush(refused []int) []int {
 	}
 	p.batch.Flush(s)
 	p.endBatch()
+	return p.end(s, refused)
+}
+
+// end ends a transition, and returns in refused which publishes it refused.
+func (p *Publisher) end(s *delivery.Transition, refused []int) []int {
 	if p.rights != nil {
 		p.rights.pacing.After(s)
 	}

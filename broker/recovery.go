@@ -208,8 +208,8 @@ func (r *recovery) restoreMessages(found *store.RecoveredQueue) {
 
 // RecoveredPrefix begins the name of a queue that was made at a start for messages whose
 // queue has no definition and was not deleted: the definitions were lost, or put back from
-// an older copy. It ends with the queue's incarnation. What had a deadline there has none
-// in it, as nobody knows what was to become of it then.
+// an older copy. It ends with the queue's incarnation. Its messages have no deadlines,
+// as nobody knows what was to become of them then.
 const RecoveredPrefix = "curfew.recovered."
 
 // adopt makes that queue. It takes the place of the lost one in the journal.

@@ -32,7 +32,7 @@ func (t *sessions) init() {
 	t.open, t.ofUser, t.ofVHost, t.channels = map[*Session]struct{}{}, map[string]int{}, map[*VHost]int{}, map[string]int{}
 }
 
-// OpenSession lets a user who has logged in into a virtual host. end is called,
+// OpenSession admits a user who has logged in to a virtual host. end is called,
 // by any goroutine and perhaps more than once, when the connection has to be
 // closed because the user or the virtual host is deleted; it must not block. The
 // session is to be closed. Errors are those of connection.open: 530 for a virtual
@@ -94,9 +94,6 @@ func (t *sessions) end(chosen func(*Session) bool, reason string) {
 
 // VHost is the virtual host the session is in.
 func (s *Session) VHost() *VHost { return s.vh }
-
-// User is the name of the user.
-func (s *Session) User() string { return s.user }
 
 // Rights are what the user may do in the virtual host.
 func (s *Session) Rights() *Rights { return s.vh.b.RightsOf(s.user, s.vh.Name()) }

@@ -1,8 +1,6 @@
 package broker
 
 import (
-	"slices"
-
 	"curfew/broker/queue"
 )
 
@@ -15,10 +13,10 @@ type Settling struct {
 }
 
 // Transact is Flush for a transaction: it enters what was added and then settles. Each
-// queue sees its publishes at once, one queue after another. After a crash all of it is
-// found or nothing, except that what goes to a dead-letter exchange moves by itself, and
-// that of more than store.maxTransaction changes (a message's entering one queue, an ack) a
-// prefix is found, publishes first.
+// queue sees its publishes at once, one queue after another. After a crash, all of it or
+// nothing is found, with two exceptions: what goes to a dead-letter exchange moves by
+// itself, and of more than store.maxTransaction changes (a message's entering one queue, an
+// ack) a prefix is found, publishes first.
 func (p *Publisher) Transact(settlings []Settling, refused []int) []int {
 	p.count = 0
 	p.Pause()
@@ -43,11 +41,5 @@ func (p *Publisher) Transact(settlings []Settling, refused []int) []int {
 		p.batch.Discard(s.Env.Store)
 		p.endBatch()
 	}
-	if p.rights != nil {
-		p.rights.pacing.After(s)
-	}
-	refused = append(refused[:0], s.Refused...)
-	s.Done()
-	slices.Sort(refused)
-	return slices.Compact(refused)
+	return p.end(s, refused)
 }

@@ -41,8 +41,8 @@
 // index fires what is 250 ms overdue, and everything while Redis is away, stuck, or not yet
 // rebuilt. A shadow that is due within 150 ms when it would be written goes to the due list
 // at once and is not written. Without a window (Options.WriteWindow) every shadow is
-// written to Redis, also that of a message which is settled or due by then; it is removed
-// at once.
+// written to Redis, even that of a message which is settled or due by then; that one is
+// removed at once.
 //
 // A primary that is SelfScheduled, such as the queues of a RabbitMQ (package monitor/rabbitmq), fires its deadlines
 // itself: no shadow of it comes here, and the monitor only counts, reports and forecasts its expiries.
@@ -72,8 +72,8 @@
 // before the snapshot begins. Sequence numbers are never used again, so a removal is final,
 // and a shadow wrongly left behind costs one request that is answered "gone".
 //
-// The exception are messages that are rescheduled, and then again to the deadline they had:
-// their shadow comes back. So such additions (Changed) are handled after the removals that
+// The exception is a message that is rescheduled and then gets the deadline back that it had:
+// its shadow comes back. So such additions (Changed) are handled after the removals that
 // arrived with them, and a reconciliation asks once more about what it has removed. If the
 // shadow came back before that answer, it is added again here; if after, its event is
 // handled after the removal.

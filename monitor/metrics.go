@@ -26,7 +26,6 @@ type metrics struct {
 	writeTime     prometheus.Histogram
 	missing       prometheus.Counter
 	orphans       prometheus.Counter
-	up            prometheus.Gauge
 	skew          prometheus.Gauge
 }
 
@@ -60,7 +59,7 @@ func newMetrics(r prometheus.Registerer, m *Monitor) (*metrics, error) {
 	reg.add(&beats{loops: m.loops, desc: prometheus.NewDesc("curfew_scheduler_last_tick_timestamp_seconds",
 		"When a loop of the monitor was last alive.", []string{"loop"}, nil)})
 	if m.redis != nil {
-		x.addSchedule(reg)
+		x.addSchedule(reg, m.redis)
 	}
 	if m.forecaster != nil {
 		reg.add(forecastMetrics{m})
@@ -72,7 +71,7 @@ func newMetrics(r prometheus.Registerer, m *Monitor) (*metrics, error) {
 }
 
 // addSchedule adds what only a schedule in Redis has.
-func (x *metrics) addSchedule(reg *registry) {
+func (x *metrics) addSchedule(reg *registry, r *redisSchedule) {
 	writes := reg.counters("curfew_shadow_writes_total",
 		"Shadows written to Redis, by operation and result; dropped: given up when Redis failed.", "op", "result")
 	for i, result := range []string{"ok", "error"} {
@@ -89,15 +88,16 @@ func (x *metrics) addSchedule(reg *registry) {
 	repaired := reg.counters("curfew_reconcile_repaired_total",
 		"Differences between Redis and the primary that were repaired.", "kind")
 	x.missing, x.orphans = repaired.WithLabelValues("missing"), repaired.WithLabelValues("orphan")
-	x.up = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "curfew_schedule_up",
-		Help: "1 if the schedule in Redis fires; otherwise the one in this process does.",
+	reg.gauge("curfew_schedule_up", "1 if the schedule in Redis fires; otherwise the one in this process does.", func() float64 {
+		if r.fires() {
+			return 1
+		}
+		return 0
 	})
 	x.skew = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "curfew_clock_skew_seconds",
 		Help: "The clock of Redis less that of this process.",
 	})
-	reg.add(x.up)
 	reg.add(x.skew)
 }
 
@@ -119,14 +119,6 @@ func (x *metrics) wrote(added, removed int, took time.Duration, err error) {
 	x.added[result].Add(float64(added))
 	x.removed[result].Add(float64(removed))
 	x.writeTime.Observe(took.Seconds())
-}
-
-func (x *metrics) setUp(up bool) {
-	if up {
-		x.up.Set(1)
-	} else {
-		x.up.Set(0)
-	}
 }
 
 // beats collects when each loop was last alive.

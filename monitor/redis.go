@@ -183,7 +183,6 @@ func (r *redisSchedule) rebuilt() error {
 // enterLocked changes the state.
 func (r *redisSchedule) enterLocked(state ScheduleState, reason string) {
 	r.state, r.since, r.reason = state, time.Now(), reason
-	r.metrics.setUp(state == ScheduleUp)
 	r.fire.now()
 }
 

@@ -89,10 +89,8 @@ func (l *loop) attempt(ctx context.Context) (err error) {
 
 // sleep waits for d; false when ctx ended before.
 func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

@@ -53,7 +53,7 @@ func DraftOf(b *broker.Broker, q *broker.Queue, seq queue.Seq) (d Draft, ok bool
 	if err != nil {
 		return d, true, err
 	}
-	delete(p.Headers, ReplayHeader) // there is no run
+	delete(p.Headers, replayHeader) // there is no run
 	p.Headers = plainNumbers(p.Headers)
 	d = Draft{Exchange: string(m.Exchange), RoutingKey: string(m.RoutingKey), Body: m.Body}
 	if plain, ok := plainText(p.ContentEncoding, m.Body); ok {

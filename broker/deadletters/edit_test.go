@@ -52,7 +52,7 @@ func TestResend(t *testing.T) {
 	p, err := d.queued(d.q)[0].Decode()
 	require.NoError(t, err)
 	assert.Equal(t, "70000", p.Expiration)
-	assert.Equal(t, amqp.Table{"customer": "a", deadletters.ReplaysHeader: int64(1)}, p.Headers)
+	assert.Equal(t, amqp.Table{"customer": "a", "x-curfew-replays": int64(1)}, p.Headers)
 
 	left, err = resend(func(*deadletters.Draft) {})
 	require.NoError(t, err)

@@ -54,9 +54,9 @@ func wrong(field, format string, args ...any) error {
 }
 
 const (
-	// MaxPattern is how long a pattern may be, in bytes. RE2 takes time in proportion to
+	// maxPattern is how long a pattern may be, in bytes. RE2 takes time in proportion to
 	// the body, whatever the pattern.
-	MaxPattern = 1000
+	maxPattern = 1000
 	// maxConditions is how many headers, properties or JSON values a filter may name.
 	maxConditions = 50
 	// maxFiltered is how much of a compressed body filters unpack, in bytes.
@@ -98,8 +98,8 @@ func (f *Filter) compile() (*matcher, error) {
 			return nil, wrong("properties", "%q is not a property; there are %s", name, strings.Join(propertyNames, ", "))
 		}
 	}
-	if len(f.Pattern) > MaxPattern {
-		return nil, wrong("pattern", "the pattern has %d bytes; at most %d are allowed", len(f.Pattern), MaxPattern)
+	if len(f.Pattern) > maxPattern {
+		return nil, wrong("pattern", "the pattern has %d bytes; at most %d are allowed", len(f.Pattern), maxPattern)
 	}
 	if f.Pattern != "" {
 		var err error

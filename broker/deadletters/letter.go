@@ -11,10 +11,10 @@ import (
 
 // Headers that a replay writes.
 const (
-	// ReplaysHeader is how often the message was replayed.
-	ReplaysHeader = "x-curfew-replays"
-	// ReplayHeader is the ID of the run that replayed it last.
-	ReplayHeader = "x-curfew-replay-run"
+	// replaysHeader is how often the message was replayed.
+	replaysHeader = "x-curfew-replays"
+	// replayHeader is the ID of the run that replayed it last.
+	replayHeader = "x-curfew-replay-run"
 )
 
 // Death is one entry of x-death (RabbitMQ: Dead Letter Exchanges, Effects on Messages):
@@ -72,8 +72,8 @@ func (l *Letter) readHeaders() {
 			l.Deaths = append(l.Deaths, deathOf(t))
 		}
 	}
-	l.Replays, _ = amqp.Integer(h[ReplaysHeader])
-	l.Run, _ = h[ReplayHeader].(string)
+	l.Replays, _ = amqp.Integer(h[replaysHeader])
+	l.Run, _ = h[replayHeader].(string)
 }
 
 func deathOf(t amqp.Table) (d Death) {

@@ -78,7 +78,7 @@ func TestGroupsAndSearch(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, found, 1)
 	assert.Zero(t, next)
-	for _, pattern := range []string{"(", strings.Repeat("a", deadletters.MaxPattern+1)} {
+	for _, pattern := range []string{"(", strings.Repeat("a", 1001)} {
 		_, err = count(t.Context(), d.dlq, &deadletters.Filter{Pattern: pattern})
 		assert.ErrorContains(t, err, "pattern")
 	}

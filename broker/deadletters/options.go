@@ -108,7 +108,7 @@ func (o *Options) rewrite(l *Letter, run string, now int64) (m broker.Publicatio
 	if !o.KeepDeaths {
 		strip(p.Headers)
 	}
-	p.Headers[ReplaysHeader], p.Headers[ReplayHeader] = l.Replays+1, run
+	p.Headers[replaysHeader], p.Headers[replayHeader] = l.Replays+1, run
 	m.Properties, m.Body = p.Append(nil), l.Body
 	return m, ""
 }

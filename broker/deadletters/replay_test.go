@@ -34,7 +34,7 @@ func TestReplayToOrigin(t *testing.T) {
 	assert.Equal(t, "orders new.one", string(back[0].Message.Exchange)+" "+string(back[0].Message.RoutingKey))
 	p, err := back[0].Decode()
 	require.NoError(t, err)
-	assert.Equal(t, amqp.Table{"tenant": "a", deadletters.ReplaysHeader: int64(1), deadletters.ReplayHeader: run.ID}, p.Headers)
+	assert.Equal(t, amqp.Table{"tenant": "a", "x-curfew-replays": int64(1), "x-curfew-replay-run": run.ID}, p.Headers)
 	assert.Equal(t, "60000", p.Expiration, "it has the time it was published with")
 	assert.InDelta(t, 60, back[0].Deadline.Sub(d.b.Now()).Seconds(), 10)
 }

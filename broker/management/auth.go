@@ -71,5 +71,5 @@ func (r *request) vhosts() []*broker.VHost {
 		}
 		return []*broker.VHost{vh}
 	}
-	return r.api.Operations.VHosts(r.Actor)
+	return r.Operations.VHosts(r.Actor)
 }

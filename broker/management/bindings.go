@@ -174,7 +174,7 @@ func bind(r *request) error {
 	if b.Args, err = f.Table("arguments"); err != nil {
 		return err
 	}
-	if err := r.api.Operations.Bind(r.Context(), r.Actor, r.Param("vhost"), b); err != nil {
+	if err := r.Operations.Bind(r.Context(), r.Actor, r.Param("vhost"), b); err != nil {
 		return err
 	}
 	r.W.Header().Set("Location", escapeAll(b.Destination)+"/"+escapeAll(propertiesKey(&b)))
@@ -190,10 +190,7 @@ func escapeAll(s string) string {
 func unbind(r *request) error {
 	vh, b, err := namedBinding(r)
 	if err == nil {
-		err = r.api.Operations.Unbind(r.Context(), r.Actor, vh.Name(), *b)
+		err = r.Operations.Unbind(r.Context(), r.Actor, vh.Name(), *b)
 	}
-	if err != nil {
-		return err
-	}
-	return r.Done()
+	return r.Done(err)
 }

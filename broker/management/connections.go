@@ -15,7 +15,7 @@ import (
 
 // visibleConnections are the open ones that the user may see.
 func visibleConnections(r *request) []server.ConnectionInfo {
-	list, _ := r.api.Operations.ListConnections(r.Context(), r.Actor) // the route was permitted
+	list, _ := r.Operations.ListConnections(r.Context(), r.Actor) // the route was permitted
 	return list
 }
 
@@ -30,7 +30,7 @@ func listConnections(r *request) error {
 
 // namedConnection is the one that the path names.
 func namedConnection(r *request) (*server.ConnectionInfo, error) {
-	return r.api.Operations.Connection(r.Context(), r.Actor, r.Param("connection"))
+	return r.Operations.Connection(r.Context(), r.Actor, r.Param("connection"))
 }
 
 func getConnection(r *request) error {
@@ -53,28 +53,20 @@ const closeReason = "Closed via management plugin"
 
 // closeConnection closes one. X-Reason is data: it becomes part of a text and nothing else.
 func closeConnection(r *request) error {
-	if err := r.api.Operations.CloseConnection(r.Context(), r.Actor, r.Param("connection"), reasonGiven(r)); err != nil {
-		return err
-	}
-	return r.Done()
+	return r.Done(r.Operations.CloseConnection(r.Context(), r.Actor, r.Param("connection"), reasonGiven(r)))
 }
-
-const maxReason = 200 // octets; a reply text has 255
 
 func reasonGiven(r *request) string {
 	reason := r.Header.Get("X-Reason")
 	if reason == "" {
 		return closeReason
 	}
-	return reason[:min(len(reason), maxReason)]
+	return reason[:min(len(reason), operate.MaxReason)]
 }
 
 // closeUser closes all connections of a user.
 func closeUser(r *request) error {
-	if err := r.api.Operations.CloseConnectionsOf(r.Context(), r.Actor, r.Param("user"), reasonGiven(r)); err != nil {
-		return err
-	}
-	return r.Done()
+	return r.Done(r.Operations.CloseConnectionsOf(r.Context(), r.Actor, r.Param("user"), reasonGiven(r)))
 }
 
 func connectionObject(r *request, c *server.ConnectionInfo) object {
@@ -173,7 +165,7 @@ func listConsumers(r *request) error {
 
 // consumersBy lists consumers of a virtual host or of all ("") that the user may see, on a queue or on any ("").
 func consumersBy(r *request, vhost, queue string) []server.ConsumerInfo {
-	list, _ := r.api.Operations.ListConsumers(r.Context(), r.Actor, vhost, queue) // the route was permitted
+	list, _ := r.Operations.ListConsumers(r.Context(), r.Actor, vhost, queue) // the route was permitted
 	return list
 }
 
@@ -210,7 +202,7 @@ type holder struct {
 
 // listHolders lists who holds messages or is to get them, with what they hold; beyond RabbitMQ's.
 func listHolders(r *request) error {
-	list, err := r.api.Operations.ListHolders(r.Context(), r.Actor, r.queueNamed())
+	list, err := r.Operations.ListHolders(r.Context(), r.Actor, r.QueueNamed())
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package management
 
 import (
-	"encoding/json"
 	"strconv"
 
 	"curfew/broker/management/rest"
@@ -80,8 +79,8 @@ func listDeadlines(r *request) error {
 			return rest.Bad([]any{"not_integer", name})
 		}
 	}
-	r.takeTime()
-	list, in, err := r.api.Operations.NextDeadlines(r.Context(), r.Actor, operate.DeadlineList{
+	r.TakeTime()
+	list, in, err := r.Operations.NextDeadlines(r.Context(), r.Actor, operate.DeadlineList{
 		VHost: r.Param("vhost"), Queue: r.Param("queue"), Count: count, After: span["after"], Before: span["before"], Overdue: r.Flag("overdue"),
 	})
 	if err != nil {
@@ -125,16 +124,14 @@ type deadlineChanged struct {
 // held by a consumer, with whom it stays until it comes back.
 func changeDeadline(r *request) error {
 	var c deadlineChange
-	decoder := json.NewDecoder(r.Body)
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&c); err != nil {
-		return rest.Bad(err.Error())
+	if err := r.ReadJSON(&c); err != nil {
+		return err
 	}
 	seq, err := strconv.ParseUint(r.Param("seq"), 10, 64)
 	if err != nil {
 		return operate.ErrMessageGone
 	}
-	done, err := r.api.Operations.ChangeDeadline(r.Context(), r.Actor, r.queueNamed(), queue.Seq(seq), operate.DeadlineChange(c))
+	done, err := r.Operations.ChangeDeadline(r.Context(), r.Actor, r.QueueNamed(), queue.Seq(seq), operate.DeadlineChange(c))
 	if err != nil {
 		return err
 	}
@@ -143,7 +140,7 @@ func changeDeadline(r *request) error {
 
 // renewLock renews the lock of the delivery that came with the x-lock-token in the path.
 func renewLock(r *request) error {
-	until, err := r.api.Operations.RenewLock(r.Context(), r.Actor, r.queueNamed(), r.Param("token"))
+	until, err := r.Operations.RenewLock(r.Context(), r.Actor, r.QueueNamed(), r.Param("token"))
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 
 // exportDefinitions is everything, in RabbitMQ's format.
 func exportDefinitions(r *request) error {
-	d, err := r.api.Operations.ExportDefinitions(r.Context(), r.Actor)
+	d, err := r.Operations.ExportDefinitions(r.Context(), r.Actor)
 	if err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func exportDefinitions(r *request) error {
 }
 
 func exportVHost(r *request) error {
-	d, err := r.api.Operations.ExportVHostDefinitions(r.Context(), r.Actor, r.Param("vhost"))
+	d, err := r.Operations.ExportVHostDefinitions(r.Context(), r.Actor, r.Param("vhost"))
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func importDefinitions(r *request) error {
 	if err != nil {
 		return invalidDefinitions(err)
 	}
-	return imported(r, r.api.Operations.ImportDefinitions(r.Context(), r.Actor, d))
+	return imported(r, r.Operations.ImportDefinitions(r.Context(), r.Actor, d))
 }
 
 func importVHost(r *request) error {
@@ -92,7 +92,7 @@ func importVHost(r *request) error {
 	if err != nil {
 		return invalidDefinitions(err)
 	}
-	return imported(r, r.api.Operations.ImportVHostDefinitions(r.Context(), r.Actor, r.Param("vhost"), d))
+	return imported(r, r.Operations.ImportVHostDefinitions(r.Context(), r.Actor, r.Param("vhost"), d))
 }
 
 // imported answers an import.
@@ -105,7 +105,7 @@ func imported(r *request, err error) error {
 		r.W.WriteHeader(http.StatusSeeOther)
 		return nil
 	}
-	return r.Done()
+	return r.Done(nil)
 }
 
 // readDefinitions reads the body, or the file of the form that web pages send.

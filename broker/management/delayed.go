@@ -42,14 +42,14 @@ func listDelayed(r *request) error {
 	if err != nil || count < 1 {
 		count = operate.MaxDelayedCount
 	}
-	page, next, err := r.api.Operations.ListDelayed(r.Context(), r.Actor, r.Param("vhost"), from, count)
+	page, next, err := r.Operations.ListDelayed(r.Context(), r.Actor, r.Param("vhost"), from, count)
 	if err != nil {
 		return err
 	}
 	answer := delayedList{Items: []delayedMessage{}}
 	for i := range page {
 		m := &page[i]
-		answer.Items = append(answer.Items, delayedMessage{m.ID, m.DueMillis, m.Exchange, m.RoutingKey, propertiesObject(m.Properties), int(m.Bytes)})
+		answer.Items = append(answer.Items, delayedMessage{m.ID, m.DueMillis, m.Exchange, m.RoutingKey, rest.PropertiesObject(m.Properties), int(m.Bytes)})
 	}
 	if next != 0 {
 		answer.Next = strconv.FormatUint(next, 10)
@@ -60,8 +60,5 @@ func listDelayed(r *request) error {
 // cancelDelayed drops one of them by its id; 404 if it is enqueued or cancelled
 // already.
 func cancelDelayed(r *request) error {
-	if err := r.api.Operations.CancelDelayed(r.Context(), r.Actor, r.Param("vhost"), r.Param("id")); err != nil {
-		return err
-	}
-	return r.Done()
+	return r.Done(r.Operations.CancelDelayed(r.Context(), r.Actor, r.Param("vhost"), r.Param("id")))
 }

@@ -24,7 +24,8 @@
 //
 // # Parts
 //
-// rest is how it speaks HTTP, rates the counts over time, metrics what Prometheus scrapes by RabbitMQ's names.
+// rest is how it speaks HTTP, letters answers requests about dead letters and replays, rates has the counts over time, metrics what Prometheus
+// scrapes by RabbitMQ's names.
 //
 // # Left to others
 //

@@ -84,11 +84,7 @@ func putExchange(r *request) error {
 	if err != nil {
 		return err
 	}
-	created, err := r.api.Operations.DeclareExchange(r.Context(), r.Actor, r.exchangeNamed(), d)
-	if err != nil {
-		return err
-	}
-	return r.Put(created)
+	return r.Put(r.Operations.DeclareExchange(r.Context(), r.Actor, r.exchangeNamed(), d))
 }
 
 // exchangeDeclare reads the body.
@@ -114,8 +110,5 @@ func exchangeDeclare(r *request) (d broker.ExchangeDeclare, err error) {
 }
 
 func deleteExchange(r *request) error {
-	if err := r.api.Operations.DeleteExchange(r.Context(), r.Actor, r.exchangeNamed(), r.Flag("if-unused")); err != nil {
-		return err
-	}
-	return r.Done()
+	return r.Done(r.Operations.DeleteExchange(r.Context(), r.Actor, r.exchangeNamed(), r.Flag("if-unused")))
 }

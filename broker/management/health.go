@@ -178,7 +178,7 @@ func certificateEnd(file string) (time.Time, error) {
 
 // aliveness sends one message through a queue.
 func aliveness(r *request) error {
-	arrived, err := r.api.Operations.TryMessage(r.Context(), r.Actor, r.Param("vhost"))
+	arrived, err := r.Operations.TryMessage(r.Context(), r.Actor, r.Param("vhost"))
 	if err != nil {
 		return err
 	}

@@ -35,10 +35,7 @@ func listUserLimits(r *request) error {
 
 // readLimit reads the value of the limit that the path names.
 func readLimit(r *request) (int, error) {
-	f, err := r.Fields()
-	if err == nil {
-		err = f.Need("value")
-	}
+	f, err := r.Fields("value")
 	if err != nil {
 		return 0, err
 	}
@@ -68,23 +65,17 @@ func putVHostLimit(r *request) error {
 	}
 	n, err := readLimit(r)
 	if err == nil {
-		err = r.api.Operations.SetVHostLimits(r.Context(), r.Actor, vh.Name(), with(vh.Limits(), r.Param("limit"), n))
+		err = r.Operations.SetVHostLimits(r.Context(), r.Actor, vh.Name(), with(vh.Limits(), r.Param("limit"), n))
 	}
-	if err != nil {
-		return err
-	}
-	return r.Done()
+	return r.Done(err)
 }
 
 func deleteVHostLimit(r *request) error {
 	vh, err := r.vhost()
 	if err == nil {
-		err = r.api.Operations.SetVHostLimits(r.Context(), r.Actor, vh.Name(), without(vh.Limits(), r.Param("limit")))
+		err = r.Operations.SetVHostLimits(r.Context(), r.Actor, vh.Name(), without(vh.Limits(), r.Param("limit")))
 	}
-	if err != nil {
-		return err
-	}
-	return r.Done()
+	return r.Done(err)
 }
 
 func putUserLimit(r *request) error {
@@ -94,21 +85,15 @@ func putUserLimit(r *request) error {
 	}
 	n, err := readLimit(r)
 	if err == nil {
-		err = r.api.Operations.SetUserLimits(r.Context(), r.Actor, u.Name, with(u.Limits, r.Param("limit"), n))
+		err = r.Operations.SetUserLimits(r.Context(), r.Actor, u.Name, with(u.Limits, r.Param("limit"), n))
 	}
-	if err != nil {
-		return err
-	}
-	return r.Done()
+	return r.Done(err)
 }
 
 func deleteUserLimit(r *request) error {
 	u, err := r.namedUser()
 	if err == nil {
-		err = r.api.Operations.SetUserLimits(r.Context(), r.Actor, u.Name, without(u.Limits, r.Param("limit")))
+		err = r.Operations.SetUserLimits(r.Context(), r.Actor, u.Name, without(u.Limits, r.Param("limit")))
 	}
-	if err != nil {
-		return err
-	}
-	return r.Done()
+	return r.Done(err)
 }

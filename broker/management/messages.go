@@ -1,10 +1,8 @@
 package management
 
 import (
-	"encoding/base64"
 	"math"
 	"slices"
-	"unicode/utf8"
 
 	"curfew/broker/management/rest"
 
@@ -33,10 +31,7 @@ var ackModes = map[string]fetch{
 
 // getMessages takes messages from the queue and puts them back or not, as asked.
 func getMessages(r *request) error {
-	f, err := r.Fields()
-	if err == nil {
-		err = f.Need("ackmode", "count", "encoding")
-	}
+	f, err := r.Fields("ackmode", "count", "encoding")
 	if err != nil {
 		return err
 	}
@@ -45,10 +40,17 @@ func getMessages(r *request) error {
 		return err
 	}
 	list := []object{}
-	err = r.api.Operations.Get(r.Context(), r.Actor, operate.GetRequest{
-		Queue: r.queueNamed(), Count: want.count, NoAck: want.noAck, After: want.after, Memory: r.Account,
+	err = r.Operations.Get(r.Context(), r.Actor, operate.GetRequest{
+		Queue: r.QueueNamed(), Count: want.count, NoAck: want.noAck, After: want.after, Memory: r.Account,
 	}, func(d *broker.Delivery) {
-		o := messageObject(string(d.Message.Exchange), string(d.Message.RoutingKey), d.Redelivered, d.Message.Properties, d.Message.Body, len(d.Message.Body), &want)
+		m := rest.Message{
+			Exchange: string(d.Message.Exchange), RoutingKey: string(d.Message.RoutingKey), Redelivered: d.Redelivered,
+			Properties: d.Message.Properties, Body: d.Message.Body, Bytes: len(d.Message.Body),
+		}
+		if want.truncate >= 0 {
+			m.Body = m.Body[:min(want.truncate, m.Bytes)]
+		}
+		o := m.Object(want.encoding)
 		o["message_count"] = d.Ready
 		list = append(list, o)
 	})
@@ -98,50 +100,6 @@ func readEncoding(f rest.Fields) (string, error) {
 	return e, err
 }
 
-// messageObject shows a message; body may be cut already, whole is its size.
-func messageObject(exchange, key string, redelivered bool, properties, body []byte, whole int, want *fetch) object {
-	if want.truncate >= 0 && len(body) > want.truncate {
-		body = body[:want.truncate]
-	}
-	payload, encoding := string(body), "string"
-	if want.encoding == "base64" || !utf8.Valid(body) {
-		payload, encoding = base64.StdEncoding.EncodeToString(body), "base64"
-	}
-	return object{
-		"payload_bytes": whole, "redelivered": redelivered, "exchange": exchange, "routing_key": key,
-		"properties": propertiesObject(properties), "payload": payload, "payload_encoding": encoding,
-	}
-}
-
-// propertiesObject shows the properties that a message has.
-func propertiesObject(raw []byte) object {
-	o := object{}
-	p, err := broker.ParseStored(raw)
-	if err != nil {
-		return o
-	}
-	add := func(flag amqp.PropertySet, name string, v any) {
-		if p.Has&flag != 0 {
-			o[name] = v
-		}
-	}
-	add(amqp.HasContentType, "content_type", p.ContentType)
-	add(amqp.HasContentEncoding, "content_encoding", p.ContentEncoding)
-	add(amqp.HasHeaders, "headers", rest.JSONOf(p.Headers))
-	add(amqp.HasDeliveryMode, "delivery_mode", p.DeliveryMode)
-	add(amqp.HasPriority, "priority", p.Priority)
-	add(amqp.HasCorrelationID, "correlation_id", p.CorrelationID)
-	add(amqp.HasReplyTo, "reply_to", p.ReplyTo)
-	add(amqp.HasExpiration, "expiration", p.Expiration)
-	add(amqp.HasMessageID, "message_id", p.MessageID)
-	add(amqp.HasTimestamp, "timestamp", uint64(p.Timestamp))
-	add(amqp.HasType, "type", p.Type)
-	add(amqp.HasUserID, "user_id", p.UserID)
-	add(amqp.HasAppID, "app_id", p.AppID)
-	add(amqp.HasClusterID, "cluster_id", p.ClusterID)
-	return o
-}
-
 // What a peek or a search shows unless it says otherwise.
 const (
 	peekCount = 10
@@ -158,8 +116,8 @@ func peek(r *request) error {
 	if err != nil {
 		return err
 	}
-	want.Queue, want.Memory = r.queueNamed(), r.Account
-	found, err := r.api.Operations.Peek(r.Context(), r.Actor, want)
+	want.Queue, want.Memory = r.QueueNamed(), r.Account
+	found, err := r.Operations.Peek(r.Context(), r.Actor, want)
 	if err != nil {
 		return err
 	}
@@ -200,8 +158,11 @@ func readPeek(f rest.Fields) (p operate.PeekRequest, encoding string, err error)
 
 // peekObject is a message as get shows it, with its state.
 func peekObject(m *operate.Message, encoding string) object {
-	o := messageObject(string(m.Message.Exchange), string(m.Message.RoutingKey), m.Redelivered, m.Message.Properties, m.Message.Body, m.BodyBytes,
-		&fetch{encoding: encoding, truncate: -1})
+	shown := rest.Message{
+		Exchange: string(m.Message.Exchange), RoutingKey: string(m.Message.RoutingKey), Redelivered: m.Redelivered,
+		Properties: m.Message.Properties, Body: m.Message.Body, Bytes: m.BodyBytes,
+	}
+	o := shown.Object(encoding)
 	o["seq"], o["position"], o["state"] = uint64(m.Seq), m.Position, m.State.String()
 	o["persistent"], o["expired"], o["deadline"] = m.Persistent, m.Expired, nil
 	if m.Deadline != 0 {

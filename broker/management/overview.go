@@ -123,10 +123,7 @@ func (a *API) clusterTags() any {
 func getClusterName(r *request) error { return r.One(object{"name": r.api.clusterName()}) }
 
 func putClusterName(r *request) error {
-	f, err := r.Fields()
-	if err == nil {
-		err = f.Need("name")
-	}
+	f, err := r.Fields("name")
 	if err != nil {
 		return err
 	}
@@ -134,10 +131,8 @@ func putClusterName(r *request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.api.Operations.SetGlobalParameter(r.Context(), r.Actor, clusterNameParameter, policy.Whole(name)); err != nil {
-		return err
-	}
-	return r.Done()
+	_, err = r.Operations.SetGlobalParameter(r.Context(), r.Actor, clusterNameParameter, policy.Whole(name))
+	return r.Done(err)
 }
 
 func whoami(r *request) error {
@@ -171,7 +166,7 @@ func enableFeatureFlag(r *request) error {
 	if !slices.Contains(featureFlagNames, r.Param("name")) {
 		return rest.Bad("unsupported")
 	}
-	return r.Done()
+	return r.Done(nil)
 }
 
 func emptyList(r *request) error { return r.List(nil) }

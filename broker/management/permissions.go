@@ -47,7 +47,7 @@ func listPermissions(r *request) error {
 }
 
 func getPermission(r *request) error {
-	list, err := r.api.Operations.Permissions(r.Context(), r.Actor, r.Param("user"), r.Param("vhost"))
+	list, err := r.Operations.Permissions(r.Context(), r.Actor, r.Param("user"), r.Param("vhost"))
 	if err != nil {
 		return err
 	}
@@ -58,10 +58,7 @@ func getPermission(r *request) error {
 }
 
 func putPermission(r *request) error {
-	f, err := r.Fields()
-	if err == nil {
-		err = f.Need("configure", "write", "read")
-	}
+	f, err := r.Fields("configure", "write", "read")
 	if err != nil {
 		return err
 	}
@@ -71,18 +68,11 @@ func putPermission(r *request) error {
 			return err
 		}
 	}
-	created, err := r.api.Operations.SetPermission(r.Context(), r.Actor, p)
-	if err != nil {
-		return err
-	}
-	return r.Put(created)
+	return r.Put(r.Operations.SetPermission(r.Context(), r.Actor, p))
 }
 
 func deletePermission(r *request) error {
-	if err := r.api.Operations.ClearPermission(r.Context(), r.Actor, r.Param("user"), r.Param("vhost")); err != nil {
-		return err
-	}
-	return r.Done()
+	return r.Done(r.Operations.ClearPermission(r.Context(), r.Actor, r.Param("user"), r.Param("vhost")))
 }
 
 // namedTopicPermissions are those of the user and virtual host that the path names.
@@ -121,10 +111,7 @@ func getTopicPermissions(r *request) error {
 }
 
 func putTopicPermission(r *request) error {
-	f, err := r.Fields()
-	if err == nil {
-		err = f.Need("exchange", "write", "read")
-	}
+	f, err := r.Fields("exchange", "write", "read")
 	if err != nil {
 		return err
 	}
@@ -135,10 +122,7 @@ func putTopicPermission(r *request) error {
 		}
 	}
 	before, _ := namedTopicPermissions(r)
-	if err := r.api.Operations.SetTopicPermission(r.Context(), r.Actor, p); err != nil {
-		return err
-	}
-	return r.Put(len(before) == 0)
+	return r.Put(len(before) == 0, r.Operations.SetTopicPermission(r.Context(), r.Actor, p))
 }
 
 // deleteTopicPermissions lifts one exchange's, or all.
@@ -148,8 +132,5 @@ func deleteTopicPermissions(r *request) error {
 	if err != nil || !slices.ContainsFunc(all, func(p access.TopicPermission) bool { return exchange == "" || p.Exchange == exchange }) {
 		return rest.ErrNotFound
 	}
-	if err := r.api.Operations.ClearTopicPermissions(r.Context(), r.Actor, r.Param("user"), r.Param("vhost"), exchange); err != nil {
-		return err
-	}
-	return r.Done()
+	return r.Done(r.Operations.ClearTopicPermissions(r.Context(), r.Actor, r.Param("user"), r.Param("vhost"), exchange))
 }

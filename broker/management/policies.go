@@ -26,7 +26,7 @@ func policyObject(p *operate.Policy) object {
 
 func listPolicies(k policy.Kind) func(*request) error {
 	return func(r *request) error {
-		all, err := r.api.Operations.ListPolicies(r.Context(), r.Actor, k)
+		all, err := r.Operations.ListPolicies(r.Context(), r.Actor, k)
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func listPolicies(k policy.Kind) func(*request) error {
 
 func getPolicy(k policy.Kind) func(*request) error {
 	return func(r *request) error {
-		p, err := r.api.Operations.Policy(r.Context(), r.Actor, r.Param("vhost"), k, r.Param("policy"))
+		p, err := r.Operations.Policy(r.Context(), r.Actor, r.Param("vhost"), k, r.Param("policy"))
 		if err != nil {
 			return err
 		}
@@ -56,10 +56,8 @@ func readPolicy(r *request, k policy.Kind) (p policy.Policy, err error) {
 	if err != nil {
 		return p, err
 	}
-	if p, err = policy.Decode(k, r.Param("policy"), f); err != nil {
-		return p, escaped(err)
-	}
-	return p, nil
+	p, err = policy.Decode(k, r.Param("policy"), f)
+	return p, escaped(err)
 }
 
 func putPolicy(k policy.Kind) func(*request) error {
@@ -68,11 +66,8 @@ func putPolicy(k policy.Kind) func(*request) error {
 		if err != nil {
 			return err
 		}
-		created, err := r.api.Operations.SetPolicy(r.Context(), r.Actor, r.Param("vhost"), k, p)
-		if err != nil {
-			return escaped(err)
-		}
-		return r.Put(created)
+		created, err := r.Operations.SetPolicy(r.Context(), r.Actor, r.Param("vhost"), k, p)
+		return r.Put(created, escaped(err))
 	}
 }
 
@@ -84,11 +79,7 @@ func putPolicyForBacklog(k policy.Kind) func(*request) error {
 		if err != nil {
 			return err
 		}
-		effect, err := r.api.Operations.SetPolicyForBacklog(r.Context(), r.Actor, r.Param("vhost"), k, p, r.Flag("dry_run"))
-		if err != nil {
-			return err
-		}
-		return r.Answer(effect)
+		return r.Result(r.Operations.SetPolicyForBacklog(r.Context(), r.Actor, r.Param("vhost"), k, p, r.Flag("dry_run")))
 	}
 }
 
@@ -116,6 +107,9 @@ func backlogDoc(k policy.Kind) rest.Doc {
 // escaped answers a refused policy or parameter as RabbitMQ does, which escapes
 // what it repeats for HTML.
 func escaped(err error) error {
+	if err == nil {
+		return nil
+	}
 	p := rest.AsProblem(err)
 	text, ok := p.Reason.(string)
 	if !ok {
@@ -126,16 +120,13 @@ func escaped(err error) error {
 
 func deletePolicy(k policy.Kind) func(*request) error {
 	return func(r *request) error {
-		if err := r.api.Operations.ClearPolicy(r.Context(), r.Actor, r.Param("vhost"), k, r.Param("policy")); err != nil {
-			return err
-		}
-		return r.Done()
+		return r.Done(r.Operations.ClearPolicy(r.Context(), r.Actor, r.Param("vhost"), k, r.Param("policy")))
 	}
 }
 
 func listGlobalParameters(r *request) error {
 	list := []object{}
-	all, err := r.api.Operations.GlobalParameters(r.Context(), r.Actor)
+	all, err := r.Operations.GlobalParameters(r.Context(), r.Actor)
 	if err != nil {
 		return err
 	}
@@ -147,7 +138,7 @@ func listGlobalParameters(r *request) error {
 
 // namedGlobalParameter is the value of the one the path names.
 func namedGlobalParameter(r *request) (any, error) {
-	all, err := r.api.Operations.GlobalParameters(r.Context(), r.Actor)
+	all, err := r.Operations.GlobalParameters(r.Context(), r.Actor)
 	if err != nil {
 		return nil, err
 	}
@@ -167,25 +158,15 @@ func getGlobalParameter(r *request) error {
 }
 
 func putGlobalParameter(r *request) error {
-	f, err := r.Fields()
-	if err == nil {
-		err = f.Need("value")
-	}
+	f, err := r.Fields("value")
 	if err != nil {
 		return err
 	}
-	created, err := r.api.Operations.SetGlobalParameter(r.Context(), r.Actor, r.Param("name"), f["value"])
-	if err != nil {
-		return err
-	}
-	return r.Put(created)
+	return r.Put(r.Operations.SetGlobalParameter(r.Context(), r.Actor, r.Param("name"), f["value"]))
 }
 
 func deleteGlobalParameter(r *request) error {
-	if err := r.api.Operations.ClearGlobalParameter(r.Context(), r.Actor, r.Param("name")); err != nil {
-		return err
-	}
-	return r.Done()
+	return r.Done(r.Operations.ClearGlobalParameter(r.Context(), r.Actor, r.Param("name")))
 }
 
 // namedParameters are those of the component and virtual host that the path names, ""
@@ -228,25 +209,16 @@ func parameterName(r *request) operate.ParameterName {
 }
 
 func putParameter(r *request) error {
-	f, err := r.Fields()
-	if err == nil {
-		err = f.Need("value")
-	}
+	f, err := r.Fields("value")
 	if err != nil {
 		return err
 	}
-	created, err := r.api.Operations.SetParameter(r.Context(), r.Actor, parameterName(r), f["value"])
-	if err != nil {
-		return escaped(err)
-	}
-	return r.Put(created)
+	created, err := r.Operations.SetParameter(r.Context(), r.Actor, parameterName(r), f["value"])
+	return r.Put(created, escaped(err))
 }
 
 func deleteParameter(r *request) error {
-	if err := r.api.Operations.ClearParameter(r.Context(), r.Actor, parameterName(r)); err != nil {
-		return err
-	}
-	return r.Done()
+	return r.Done(r.Operations.ClearParameter(r.Context(), r.Actor, parameterName(r)))
 }
 
 // escapeTerm escapes the brackets of Erlang terms, and not their quotes.

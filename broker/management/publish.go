@@ -2,7 +2,6 @@ package management
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,21 +28,17 @@ func publish(r *request) error {
 	if err != nil {
 		return err
 	}
-	routed, err := r.api.Operations.Publish(r.Context(), r.Actor, m)
+	routed, err := r.Operations.Publish(r.Context(), r.Actor, m)
 	if err != nil {
 		return publishError(err)
 	}
 	return r.Answer(object{"routed": routed})
 }
 
-// publishWeight: a payload is held as it came, as a part of the object, as text, as octets
-// and by the store.
-const publishWeight = 5
-
 // mayPublish is asked before the message is read: who may not publish there sends none,
 // and while publishers have to wait nobody does.
 func mayPublish(r *request) error {
-	if err := r.api.Operations.MayPublish(r.Context(), r.Actor, r.exchangeNamed()); err != nil {
+	if err := r.Operations.MayPublish(r.Context(), r.Actor, r.exchangeNamed()); err != nil {
 		return publishError(err)
 	}
 	most := publishMost(r.api.b.MaxMessageBytes())
@@ -116,25 +111,10 @@ func readPayload(f rest.Fields) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return payloadOf(text, f["payload_encoding"])
+	return rest.BodyOf(text, f["payload_encoding"])
 }
 
-// payloadOf is a body by its encoding: "string" or "base64".
-func payloadOf(text string, encoding any) ([]byte, error) {
-	switch encoding {
-	case "string":
-		return []byte(text), nil
-	case "base64":
-		body, err := base64.StdEncoding.DecodeString(text)
-		if err != nil {
-			return nil, rest.Bad([]any{"not_base64", text})
-		}
-		return body, nil
-	}
-	return nil, rest.Bad([]any{"unsupported_encoding", encoding})
-}
-
-// properties reads the message's properties; an empty list is none.
+// readProperties reads the message's properties; an empty list is none.
 func readProperties(f rest.Fields) (p amqp.Properties, err error) {
 	var given rest.Fields
 	switch v := f["properties"].(type) {

@@ -135,11 +135,7 @@ func putQueue(r *request) error {
 	if err != nil {
 		return err
 	}
-	created, err := r.api.Operations.DeclareQueue(r.Context(), r.Actor, r.queueNamed(), d)
-	if err != nil {
-		return err
-	}
-	return r.Put(created)
+	return r.Put(r.Operations.DeclareQueue(r.Context(), r.Actor, r.QueueNamed(), d))
 }
 
 func queueDeclare(r *request) (d broker.QueueDeclare, err error) {
@@ -167,20 +163,11 @@ func deleteQueue(r *request) error {
 		}
 		d.AtMost = &n
 	}
-	if _, err := r.api.Operations.DeleteQueue(r.Context(), r.Actor, r.queueNamed(), d); err != nil {
-		return err
-	}
-	return r.Done()
-}
-
-// queueNamed is the name of the queue in the path.
-func (r *request) queueNamed() operate.QueueName {
-	return operate.QueueName{VHost: r.Param("vhost"), Name: r.Param("queue")}
+	_, err := r.Operations.DeleteQueue(r.Context(), r.Actor, r.QueueNamed(), d)
+	return r.Done(err)
 }
 
 func purgeQueue(r *request) error {
-	if _, err := r.api.Operations.PurgeQueue(r.Context(), r.Actor, r.queueNamed()); err != nil {
-		return err
-	}
-	return r.Done()
+	_, err := r.Operations.PurgeQueue(r.Context(), r.Actor, r.QueueNamed())
+	return r.Done(err)
 }

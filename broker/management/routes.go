@@ -3,6 +3,7 @@ package management
 import (
 	"net/http"
 
+	"curfew/broker/management/letters"
 	"curfew/broker/management/rest"
 
 	"curfew/broker/operate"
@@ -45,7 +46,7 @@ func (a *API) table() (table []rest.Route) {
 		}
 		table = append(table, served)
 	}
-	return table
+	return append(table, letters.Routes()...)
 }
 
 // object is a JSON object.
@@ -54,9 +55,9 @@ type object = rest.Object
 // Routes are those of the API, in the order of its table, to be looked at: they cannot be served.
 func Routes() []rest.Route { return (*API)(nil).table() }
 
-// routes are all there is.
+// routes are those of this package.
 func routes() (table []route) {
-	for _, part := range [][]route{nodeRoutes, healthRoutes, connectionRoutes, exchangeRoutes, queueRoutes, bindingRoutes, userRoutes, limitRoutes, policyRoutes, deadLetterRoutes, deadlineRoutes} {
+	for _, part := range [][]route{nodeRoutes, healthRoutes, connectionRoutes, exchangeRoutes, queueRoutes, bindingRoutes, userRoutes, limitRoutes, policyRoutes, deadlineRoutes} {
 		table = append(table, part...)
 	}
 	return table
@@ -132,7 +133,7 @@ var exchangeRoutes = []route{
 	{method: remove, path: "/api/exchanges/{vhost}/{exchange}", op: operate.DeleteExchange, handle: deleteExchange},
 	{method: get, path: "/api/exchanges/{vhost}/{exchange}/bindings/source", op: operate.ListBindings, handle: bindingsFrom},
 	{method: get, path: "/api/exchanges/{vhost}/{exchange}/bindings/destination", op: operate.ListBindings, handle: bindingsTo},
-	{method: post, path: "/api/exchanges/{vhost}/{exchange}/publish", op: operate.Publish, handle: publish, body: maxPublish, weight: publishWeight, first: mayPublish},
+	{method: post, path: "/api/exchanges/{vhost}/{exchange}/publish", op: operate.Publish, handle: publish, body: maxPublish, weight: rest.MessageWeight, first: mayPublish},
 }
 
 var queueRoutes = []route{

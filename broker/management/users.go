@@ -84,11 +84,7 @@ func putUser(r *request) error {
 	if err := setPassword(&u, f); err != nil {
 		return err
 	}
-	created, err := r.api.Operations.SetUser(r.Context(), r.Actor, u)
-	if err != nil {
-		return err
-	}
-	return r.Put(created)
+	return r.Put(r.Operations.SetUser(r.Context(), r.Actor, u))
 }
 
 // setPassword takes a password or its hash; without either the user has none, as
@@ -114,18 +110,12 @@ func setPassword(u *access.User, f rest.Fields) error {
 }
 
 func deleteUser(r *request) error {
-	if err := r.api.Operations.DeleteUser(r.Context(), r.Actor, r.Param("user")); err != nil {
-		return err
-	}
-	return r.Done()
+	return r.Done(r.Operations.DeleteUser(r.Context(), r.Actor, r.Param("user")))
 }
 
 // deleteUsers deletes several; those that are gone are gone, as in RabbitMQ 4.
 func deleteUsers(r *request) error {
-	f, err := r.Fields()
-	if err == nil {
-		err = f.Need("users")
-	}
+	f, err := r.Fields("users")
 	if err != nil {
 		return err
 	}
@@ -137,11 +127,11 @@ func deleteUsers(r *request) error {
 		return err
 	}
 	for _, name := range names {
-		if err := r.api.Operations.DeleteUser(r.Context(), r.Actor, name); err != nil && !errors.Is(err, operate.ErrNotFound) {
+		if err := r.Operations.DeleteUser(r.Context(), r.Actor, name); err != nil && !errors.Is(err, operate.ErrNotFound) {
 			return err
 		}
 	}
-	return r.Done()
+	return r.Done(nil)
 }
 
 // hashPassword makes a hash as definitions have it.

@@ -125,31 +125,21 @@ func putVHost(r *request) error {
 	if tracing {
 		return rest.Bad("there is no firehose: tracing cannot be on")
 	}
-	created, err := r.api.Operations.MakeVHost(r.Context(), r.Actor, r.Param("vhost"), about)
-	if err != nil {
-		return err
-	}
-	return r.Put(created)
+	return r.Put(r.Operations.MakeVHost(r.Context(), r.Actor, r.Param("vhost"), about))
 }
 
 func deleteVHost(r *request) error {
-	err := r.api.Operations.DeleteVHost(r.Context(), r.Actor, r.Param("vhost"))
+	err := r.Operations.DeleteVHost(r.Context(), r.Actor, r.Param("vhost"))
 	if errors.Is(err, broker.ErrProtected) {
 		return rest.NewProblem(http.StatusPreconditionFailed, "precondition_failed",
 			fmt.Sprintf("Refusing to delete virtual host '%s' because it is protected from deletion", r.Param("vhost")))
 	}
-	if err != nil {
-		return err
-	}
-	return r.Done()
+	return r.Done(err)
 }
 
 // protectVHost has the virtual host refuse to be deleted, or not any more.
 func protectVHost(protected bool) func(*request) error {
 	return func(r *request) error {
-		if err := r.api.Operations.ProtectVHost(r.Context(), r.Actor, r.Param("vhost"), protected); err != nil {
-			return err
-		}
-		return r.Done()
+		return r.Done(r.Operations.ProtectVHost(r.Context(), r.Actor, r.Param("vhost"), protected))
 	}
 }

@@ -40,6 +40,16 @@ func TestAttemptsAreBounded(t *testing.T) {
 		_, err = s.PurgeQueue(t.Context(), nobody, dlq)
 		require.Error(t, err)
 		require.Len(t, s.changed(), 34, "the next minute begins")
+
+		for range 40 {
+			_, err := s.PurgeQueue(t.Context(), nobody, dlq)
+			require.Error(t, err)
+		}
+		s.Close()
+		require.Equal(t, "attempts 11", s.changed()[len(s.changed())-1].Detail, "a stop does not wait for the minute to end")
+		s.Close()
+		time.Sleep(time.Minute)
+		require.Len(t, s.changed(), 34+29+1, "and is the end of it")
 	})
 }
 

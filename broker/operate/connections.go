@@ -55,6 +55,9 @@ func (o *Operations) Connection(_ context.Context, a Actor, name string) (*serve
 	return nil, ErrNotFound
 }
 
+// MaxReason is how long the reason for closing a connection may be, in bytes: AMQP has room for 255, with what is said besides.
+const MaxReason = 200
+
 // CloseConnection closes the actor's own connection, or any for an administrator. The reason becomes a part of what the client is told.
 // Errors: as Connection.
 func (o *Operations) CloseConnection(ctx context.Context, a Actor, name, reason string) error {

@@ -1,6 +1,7 @@
 // Package operate is what people and tools can do to a running broker: look at messages and publish them, see who holds them, purge
-// and replay dead letters, change deadlines, declare and delete queues, exchanges and bindings, set policies and users, close connections. The faces (the management API, the dashboard; the command line uses the API) parse a request, call one method
-// of Operations and show the result. They hold no permission, bound or wording of their own.
+// and replay dead letters, change deadlines, declare and delete queues, exchanges and bindings, set policies and users, close connections.
+// The faces (the management API and the dashboard; the command line uses the API) parse a request, call one method of Operations and show the
+// result. They have no permissions, bounds or wording of their own.
 //
 //	face ─► Operations.X(ctx, Actor, request) ─► may the actor? ─► bounds ─► do it ─► wait for the commit ─► record it ─► result
 //
@@ -17,8 +18,8 @@
 // # Who did what
 //
 // Each change is recorded once, whether it was done, refused or failed: a line in the log named "operation", always with the keys operation,
-// user, face, result, vhost and queue, and the counter curfew_operations_total{operation,result}. To look is not recorded. Of what a user tries
-// and may not or cannot do, thirty records a minute are written; one more says how many others there were.
+// user, face, result, vhost and queue, and the counter curfew_operations_total{operation,result}. Looking is not recorded. Of the attempts of a
+// user that are refused or fail, thirty a minute are recorded; one more record says how many others there were.
 //
 // # Left to others
 //

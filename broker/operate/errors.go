@@ -25,6 +25,8 @@ var (
 	ErrChanged = errors.New("the message left or changed meanwhile")
 	// ErrUserChanged: the user is not as it was when somebody looked at it.
 	ErrUserChanged = errors.New("somebody else has changed this user meanwhile")
+	// ErrPolicyChanged: the policy is not as it was when somebody looked at it, or there was none.
+	ErrPolicyChanged = errors.New("somebody else has set this policy meanwhile")
 	// ErrProtected: the virtual host is not to be deleted.
 	ErrProtected = broker.ErrProtected
 	// ErrNoLock: the lock has lapsed, or its message was settled.

@@ -2,11 +2,13 @@ package operate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,6 +59,7 @@ type Access struct {
 	counter  *prometheus.CounterVec
 	attempts attempts
 	users    sync.Mutex // held while users are changed
+	policies sync.Mutex // held while one is set that may only replace what somebody saw
 	seed     maphash.Seed
 
 	// epoch counts the changes that were done. The lists are of all virtual hosts.
@@ -70,7 +73,10 @@ type Access struct {
 type Letters struct{ *Access }
 
 // Settings are the operations on policies, parameters and definitions.
-type Settings struct{ *Access }
+type Settings struct {
+	*Access
+	seen *string // the version of the only policy that may be replaced; nil: any may
+}
 
 // Topology are the operations on virtual hosts, queues, exchanges and bindings, and publishing.
 type Topology struct{ *Access }
@@ -92,12 +98,15 @@ func New(o Options) (*Operations, error) {
 	shared := &Access{Options: o, log: o.Log.Named("operate"), counter: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "curfew_operations_total", Help: "What users changed by the management API, the dashboard or the command line, or tried to, by result: done, refused or failed.",
 	}, []string{"operation", "result"}), seed: maphash.MakeSeed()}
-	ops := &Operations{shared, Letters{shared}, Settings{shared}, Topology{shared}, Users{shared, nil}}
+	ops := &Operations{shared, Letters{shared}, Settings{shared, nil}, Topology{shared}, Users{shared, nil}}
 	if o.Registerer == nil {
 		return ops, nil
 	}
 	return ops, o.Registerer.Register(shared.counter)
 }
+
+// Close records how many attempts of the minute were not recorded one by one. It is called when no face asks any more.
+func (o *Access) Close() { o.attempts.endAll() }
 
 // QueueName names a queue. It may be the short name of a sub-queue.
 type QueueName struct{ VHost, Name string }
@@ -199,6 +208,12 @@ func (o *Access) permitQueue(a *Actor, op Operation, vh *broker.VHost, name stri
 		return rights.Queue(access.Write, name)
 	}
 	return nil
+}
+
+// version is another one for other values. It means nothing after a restart.
+func (o *Access) version(values ...any) string {
+	text, _ := json.Marshal(values) // it never fails for what operations show
+	return strconv.FormatUint(maphash.Bytes(o.seed, text), 36)
 }
 
 // commit waits until what was done is as durable as the store makes it.

@@ -17,11 +17,33 @@ var (
 	clearPolicy = map[policy.Kind]Operation{policy.User: ClearPolicy, policy.Operator: ClearOperatorPolicy}
 )
 
+// IfPolicyStill are the same operations, which replace no policy but the one that somebody saw, at a version of PolicyVersion. Their error
+// otherwise is ErrPolicyChanged.
+func (o Settings) IfPolicyStill(version string) Settings { return Settings{o.Access, &version} }
+
+// PolicyVersion is another one for each policy, and whenever a policy has changed. It means nothing after a restart.
+func (o Settings) PolicyVersion(k policy.Kind, p *Policy) string {
+	return o.version(k, p.VHost, p.Policy)
+}
+
+// replace sets a policy. If only the one that somebody saw may be replaced, and the one of that name is another, it does not.
+func (o Settings) replace(vh *broker.VHost, k policy.Kind, name string, set func() error) error {
+	if o.seen == nil {
+		return set()
+	}
+	o.policies.Lock()
+	defer o.policies.Unlock()
+	if p, exists := vh.Policy(k, name); exists && o.PolicyVersion(k, &Policy{vh.Name(), p}) != *o.seen {
+		return ErrPolicyChanged
+	}
+	return set()
+}
+
 // SetPolicy makes or changes a policy.
 func (o Settings) SetPolicy(_ context.Context, a Actor, vhost string, k policy.Kind, p policy.Policy) (created bool, err error) {
 	vh, err := o.vhost(&a, setPolicy[k], vhost)
 	if err == nil {
-		created, err = vh.SetPolicy(k, p)
+		err = o.replace(vh, k, p.Name, func() (err error) { created, err = vh.SetPolicy(k, p); return err })
 	}
 	o.Record(a, setPolicy[k], QueueName{VHost: vhost}, err, zap.String("policy", p.Name))
 	return created, err
@@ -56,9 +78,10 @@ func (o Settings) SetPolicyForBacklog(_ context.Context, a Actor, vhost string, 
 		return effect, err
 	}
 	if err == nil {
-		if _, effect.BacklogEffect, err = vh.SetPolicyRetroactively(k, p); err == nil {
-			effect.find(vh)
-		}
+		err = o.replace(vh, k, p.Name, func() (err error) { _, effect.BacklogEffect, err = vh.SetPolicyRetroactively(k, p); return err })
+	}
+	if err == nil {
+		effect.find(vh)
 	}
 	o.Record(a, setPolicy[k], QueueName{VHost: vhost}, err, zap.String("policy", p.Name), zap.Int("messages", effect.Earlier), zap.Int("expired", effect.Expired))
 	return effect, err

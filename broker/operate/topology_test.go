@@ -11,6 +11,7 @@ import (
 	"curfew/broker/amqp"
 	"curfew/broker/deadletters"
 	"curfew/broker/operate"
+	"curfew/broker/policy"
 )
 
 // TestPublishNeedsWhatItNeedsOverAMQP, and says what became of the message.
@@ -154,13 +155,42 @@ func TestNoMoreMessagesGoThanWereConfirmed(t *testing.T) {
 	require.ErrorIs(t, err, operate.ErrNotFound)
 }
 
+// TestAPolicyThatSomebodyElseSet is not replaced by those who saw another, or none.
+func TestAPolicyThatSomebodyElseSet(t *testing.T) {
+	s := newSite(t)
+	root := s.user("root", access.Administrator, "/")
+	set := func(as operate.Settings, priority int64) error {
+		p := operate.PolicyDefinition{Name: "p", Pattern: ".*", Priority: priority, Definition: policy.Definition{"max-length": int64(9)}}
+		_, err := as.SetPolicy(t.Context(), root, "/", operate.UserPolicies, p)
+		return err
+	}
+	seen := func() string {
+		p, err := s.Policy(t.Context(), root, "/", operate.UserPolicies, "p")
+		require.NoError(t, err)
+		return s.PolicyVersion(operate.UserPolicies, &p)
+	}
+	require.NoError(t, set(s.IfPolicyStill(""), 1))
+	require.ErrorIs(t, set(s.IfPolicyStill(""), 2), operate.ErrPolicyChanged, "somebody else made it")
+	first := seen()
+	require.NoError(t, set(s.IfPolicyStill(first), 3))
+	require.ErrorIs(t, set(s.IfPolicyStill(first), 4), operate.ErrPolicyChanged)
+	p, err := s.Policy(t.Context(), root, "/", operate.UserPolicies, "p")
+	require.NoError(t, err)
+	_, err = s.IfPolicyStill(first).SetPolicyForBacklog(t.Context(), root, "/", operate.UserPolicies, p.Policy, false)
+	require.ErrorIs(t, err, operate.ErrPolicyChanged)
+	require.EqualValues(t, 3, p.Priority)
+	require.NoError(t, set(s.Settings, 5), "whoever does not say what was seen replaces it")
+	require.NoError(t, s.ClearPolicy(t.Context(), root, "/", operate.UserPolicies, "p"))
+	require.NoError(t, set(s.IfPolicyStill(first), 6), "nothing is replaced")
+}
+
 // TestAUserThatSomebodyElseChanged stays as it is for those who saw another: no change is lost without a word.
 func TestAUserThatSomebodyElseChanged(t *testing.T) {
 	s := newSite(t)
 	root := s.user("root", access.Administrator)
-	_, err := s.IfStill("new", "").SetUser(t.Context(), root, access.User{Name: "new"})
+	_, err := s.IfUserStill("new", "").SetUser(t.Context(), root, access.User{Name: "new"})
 	require.NoError(t, err)
-	_, err = s.IfStill("new", "").SetUser(t.Context(), root, access.User{Name: "new", Tags: []string{"x"}})
+	_, err = s.IfUserStill("new", "").SetUser(t.Context(), root, access.User{Name: "new", Tags: []string{"x"}})
 	require.ErrorIs(t, err, operate.ErrUserChanged, "somebody else made it")
 	permission := access.Permission{User: "new", VHost: "/", Read: ".*"}
 	topic := access.TopicPermission{User: "new", VHost: "/", Exchange: "amq.topic", Read: "a"}
@@ -177,8 +207,8 @@ func TestAUserThatSomebodyElseChanged(t *testing.T) {
 	} {
 		seen, err := s.UserVersion(t.Context(), root, "new")
 		require.NoError(t, err)
-		require.NoError(t, change(s.IfStill("new", seen)), name)
-		require.ErrorIs(t, change(s.IfStill("new", seen)), operate.ErrUserChanged, name)
+		require.NoError(t, change(s.IfUserStill("new", seen)), name)
+		require.ErrorIs(t, change(s.IfUserStill("new", seen)), operate.ErrUserChanged, name)
 		require.NoError(t, change(s.Users), "whoever does not say what was seen changes it")
 	}
 	_, err = s.UserVersion(t.Context(), s.user("watcher", access.Monitoring, "/"), "new")

@@ -2,11 +2,8 @@ package operate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"hash/maphash"
 	"slices"
-	"strconv"
 
 	"go.uber.org/zap"
 
@@ -34,9 +31,9 @@ func (o Users) User(_ context.Context, a Actor, name string) (access.User, error
 	return u, nil
 }
 
-// IfStill are the same operations, which change nothing unless the user is as somebody saw it: at a version of UserVersion, "" for one that does
+// IfUserStill are the same operations, which change nothing unless the user is as somebody saw it: at a version of UserVersion, "" for one that does
 // not exist. Their error then is ErrUserChanged.
-func (o Users) IfStill(name, version string) Users {
+func (o Users) IfUserStill(name, version string) Users {
 	return Users{o.Access, &seenUser{name, version}}
 }
 
@@ -60,12 +57,9 @@ func (o Users) versionLocked(name string) string {
 		return ""
 	}
 	of := func(user string) bool { return user != name }
-	text, _ := json.Marshal([]any{ // it never fails
-		u,
+	return o.version(u,
 		slices.DeleteFunc(o.Broker.Permissions(), func(p access.Permission) bool { return of(p.User) }),
-		slices.DeleteFunc(o.Broker.TopicPermissions(), func(p access.TopicPermission) bool { return of(p.User) }),
-	})
-	return strconv.FormatUint(maphash.Bytes(o.seed, text), 36)
+		slices.DeleteFunc(o.Broker.TopicPermissions(), func(p access.TopicPermission) bool { return of(p.User) }))
 }
 
 // change changes users if the actor may, and the user that somebody saw is as it was. There is one change at a time.

@@ -13,12 +13,12 @@ func Effective(user, operator *Policy) Definition {
 	case user == nil:
 		return operator.Definition
 	}
-	return Merge(user.Definition, operator.Definition)
+	return merge(user.Definition, operator.Definition)
 }
 
-// Merge combines two definitions: of two limits the lower, else what the
+// merge combines two definitions: of two limits the lower, else what the
 // operator says (RabbitMQ: Operator Policies).
-func Merge(user, operator Definition) Definition {
+func merge(user, operator Definition) Definition {
 	merged := maps.Clone(user)
 	for key, bound := range operator {
 		if value, both := user[key]; both {

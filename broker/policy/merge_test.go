@@ -20,7 +20,7 @@ func TestMerge(t *testing.T) {
 		{Definition{"queue-version": int64(1)}, Definition{"queue-version": int64(2)}, Definition{"queue-version": int64(2)}},
 	} {
 		before := len(c.user)
-		require.Equal(t, c.want, Merge(c.user, c.operator))
+		require.Equal(t, c.want, merge(c.user, c.operator))
 		require.Len(t, c.user, before, "what was given is not changed")
 	}
 	require.Nil(t, Effective(nil, nil))
@@ -40,7 +40,7 @@ func TestMergeAgainstModel(t *testing.T) {
 		for key, n := range definitions.Draw(t, "operator") {
 			operator[key] = n
 		}
-		merged := Merge(user, operator)
+		merged := merge(user, operator)
 		for _, key := range limits {
 			u, hasU := user.Integer(key)
 			o, hasO := operator.Integer(key)

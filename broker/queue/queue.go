@@ -44,11 +44,11 @@ func (q *Queue) Publish(m Message, priority uint8) Seq {
 	return makeSeq(p, n)
 }
 
-// Restore puts a message that outlived a restart back under its identity. Only
-// for a queue nothing was published to yet; the seqs of a priority ascend, with
-// holes as they come, and Publish goes on above the last. A priority the queue
-// does not have, or a seq out of order, panics: the caller mixed up two queues.
-// deliveries are those that failed before.
+// Restore puts a message that outlived a restart back under its identity. It is for
+// queues that nothing was published to yet. The seqs of a priority have to ascend and may
+// have gaps; Publish goes on above the last. A priority that the queue does not have, or a
+// seq out of order, panics: the caller mixed up two queues. deliveries are those that failed
+// before.
 func (q *Queue) Restore(s Seq, m Message, deliveries uint16) {
 	p, n := s.Priority(), s.number()
 	if int(p) >= len(q.lanes) || n < q.lanes[p].next {
@@ -130,7 +130,7 @@ func (q *Queue) settleUnacked(s Seq, r Reason, fx *Effects) bool {
 // its deadline unchanged. If that deadline has come it is Expired at once. Otherwise,
 // if more of its deliveries failed than the limit allows, it leaves with
 // DeliveryLimit. failed counts this delivery as one: the consumer failed on the
-// message rather than merely gave it back; which is which, the caller knows
+// message and did not merely give it back. The caller knows which it was
 // (RabbitMQ: Negative Acknowledgements). It returns false, and does nothing, if
 // s is not unacked.
 func (q *Queue) Requeue(now deadline.Instant, s Seq, failed bool, fx *Effects) bool {
@@ -176,12 +176,12 @@ func (q *Queue) Expire(now deadline.Instant, s Seq, deadline deadline.Instant, f
 	return Fired, 0
 }
 
-// Reschedule gives the message s another deadline in place of the one it has, in
-// 0 meaning none in both. Its place in the queue stays. If the new deadline
-// has come, a ready message is settled as Expired (Fired), still with the deadline it
-// had; an unacked one stays its consumer's and will expire if it is requeued (Held).
-// Whoever named the old deadline before is told Gone afterwards. wasTracked: Track
-// had asked to be told of the old one, and is to be asked again.
+// Reschedule gives the message s another deadline in place of the one it has; 0 is none,
+// for both. The message keeps its place in the queue. If the new deadline has come, a ready
+// message is settled as Expired (Fired), still with the deadline it had; an unacked one stays
+// its consumer's and will expire if it is requeued (Held). From then on the answer to whoever
+// names the old deadline is Gone. wasTracked says that the old deadline was tracked: Track is
+// to be called again.
 func (q *Queue) Reschedule(now deadline.Instant, s Seq, deadline, newDeadline deadline.Instant, fx *Effects) (_ Outcome, wasTracked bool) {
 	at, ok := q.find(s)
 	if !ok || at.entry().expiresAt != deadline {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dustin/go-humanize/english"
 	"go.uber.org/zap"
 )
 
@@ -52,8 +53,8 @@ func Verify(dir string, w io.Writer) error {
 		messages += len(q.Entries)
 	}
 	out := &printer{w: w}
-	out.printf("%d segments, %d bytes read, %d messages in queues, %d definitions: ok\n",
-		len(r.files), r.result.Bytes, messages, len(r.result.Definitions))
+	out.printf("%s, %d bytes read, %s in queues, %s: ok\n",
+		english.Plural(len(r.files), "segment", ""), r.result.Bytes, english.Plural(messages, "message", ""), english.Plural(len(r.result.Definitions), "definition", ""))
 	if r.result.CutBytes > 0 {
 		out.printf("%d bytes at offset %d of %s are the end of an interrupted write and will be cut off\n",
 			r.result.CutBytes, r.result.CutOffset, r.result.CutFile)

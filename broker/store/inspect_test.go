@@ -29,7 +29,7 @@ func TestInspectAndVerify(t *testing.T) {
 	require.Regexp(t, `(?m)^42 +5 +10 +14$`, out.String())
 	out.Reset()
 	require.NoError(t, Verify(o.Dir, &out))
-	require.Regexp(t, `^1 segments, 262144 bytes read, 5 messages in queues, 2 definitions: ok\n$`, out.String())
+	require.Regexp(t, `^1 segment, 262144 bytes read, 5 messages in queues, 2 definitions: ok\n$`, out.String())
 
 	for name, at := range map[string]int{definitionsName: 50, fileName(1): 300} {
 		path := filepath.Join(o.Dir, name)

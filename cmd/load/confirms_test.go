@@ -41,9 +41,9 @@ func TestHistogramKeepsTwoPercent(t *testing.T) {
 	}
 	for _, q := range []float64{0.01, 0.5, 0.99, 0.999} {
 		want := time.Duration(q*100_000) * time.Microsecond
-		require.InEpsilon(t, want, h.Quantile(q), 0.02, q)
+		require.InEpsilon(t, want, h.quantile(q), 0.02, q)
 	}
-	require.Equal(t, 99_999*time.Microsecond, h.Quantile(1))
+	require.Equal(t, 99_999*time.Microsecond, h.quantile(1))
 	for at := range 64*40 - 1 {
 		require.Equal(t, at, bucket(bottom(at)))
 		require.Equal(t, at, bucket(bottom(at+1)-1))

@@ -35,8 +35,8 @@ type Conn struct {
 	out      []byte
 }
 
-// Dial logs in at an amqp:// or amqps:// URL and opens channel 1.
-func Dial(rawURL string) (*Conn, error) {
+// logIn logs in at an amqp:// or amqps:// URL and opens channel 1.
+func logIn(rawURL string) (*Conn, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("load: %w", err)

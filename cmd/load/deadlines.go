@@ -107,7 +107,7 @@ func (d Deadlines) Run(ctx context.Context) (DeadlinesResult, error) {
 }
 
 func (r *deadlineRun) run(ctx context.Context) (result DeadlinesResult, err error) {
-	admin, err := Dial(r.URL)
+	admin, err := logIn(r.URL)
 	if err != nil {
 		return result, err
 	}
@@ -116,12 +116,12 @@ func (r *deadlineRun) run(ctx context.Context) (result DeadlinesResult, err erro
 		return result, fmt.Errorf("load: declare: %w", err)
 	}
 	defer func() { err = errors.Join(err, removeQueues(admin, r.queues)) }()
-	in, err := Dial(r.URL)
+	in, err := logIn(r.URL)
 	if err != nil {
 		return result, err
 	}
 	defer in.Close()
-	out, err := Dial(r.URL)
+	out, err := logIn(r.URL)
 	if err != nil {
 		return result, err
 	}
@@ -154,7 +154,7 @@ func (r *deadlineRun) declare(c *Conn) error {
 func (q deadlineQueues) declare(c *Conn, persist bool, queueType string, deadLetter bool) error {
 	durable := persist || queueType == "quorum"
 	arguments := amqp.Table{}
-	for k, v := range QueueArguments(queueType) {
+	for k, v := range queueArguments(queueType) {
 		arguments[k] = v
 	}
 	dead := &amqp.QueueDeclare{Queue: q.dead, Durable: durable, Arguments: arguments}

@@ -43,7 +43,7 @@ var ErrLead = errors.New("longer than the lead")
 func (d Due) Run(ctx context.Context) (result DueResult, err error) {
 	d.Size = max(d.Size, minBody)
 	d.MaxWait = cmp.Or(d.MaxWait, time.Minute)
-	admin, err := Dial(d.URL)
+	admin, err := logIn(d.URL)
 	if err != nil {
 		return result, err
 	}
@@ -96,7 +96,7 @@ func (d Due) Run(ctx context.Context) (result DueResult, err error) {
 // publish sends the messages, each batch with the remaining time to live, and waits for the
 // last confirm.
 func (d *Due) publish(ctx context.Context, instant time.Time) error {
-	c, err := Dial(d.URL)
+	c, err := logIn(d.URL)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (d *Due) publish(ctx context.Context, instant time.Time) error {
 
 // consumeDead subscribes to the dead letters.
 func consumeDead(url, queue string) (*Conn, error) {
-	c, err := Dial(url)
+	c, err := logIn(url)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func length(c *Conn, queue string) (int, error) {
 
 // QueueLength returns how many messages are ready in a queue of the broker.
 func QueueLength(url, queue string) (int, error) {
-	c, err := Dial(url)
+	c, err := logIn(url)
 	if err != nil {
 		return 0, err
 	}

@@ -16,10 +16,10 @@ type Histogram struct {
 const fineBits = 6
 
 // Record counts one duration; a negative one counts as 0.
-func (h *Histogram) Record(d time.Duration) { h.RecordMany(d, 1) }
+func (h *Histogram) Record(d time.Duration) { h.recordMany(d, 1) }
 
-// RecordMany counts a duration n times.
-func (h *Histogram) RecordMany(d time.Duration, n uint64) {
+// recordMany counts a duration n times.
+func (h *Histogram) recordMany(d time.Duration, n uint64) {
 	d = max(d, 0)
 	h.count += n
 	h.max = max(h.max, d)
@@ -52,9 +52,9 @@ func (h *Histogram) Merge(other *Histogram) {
 	}
 }
 
-// Quantile returns the value that a share q of the durations do not exceed, to the width of
+// quantile returns the value that a share q of the durations do not exceed, to the width of
 // a bucket; 0 if there are none.
-func (h *Histogram) Quantile(q float64) time.Duration {
+func (h *Histogram) quantile(q float64) time.Duration {
 	rank := uint64(q * float64(h.count))
 	for i, n := range h.buckets {
 		if rank < n {
@@ -80,5 +80,5 @@ func (h *Histogram) Summary() *Summary {
 		return nil
 	}
 	us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
-	return &Summary{Count: h.count, P50: us(h.Quantile(0.5)), P99: us(h.Quantile(0.99)), P999: us(h.Quantile(0.999)), Max: us(h.max)}
+	return &Summary{Count: h.count, P50: us(h.quantile(0.5)), P99: us(h.quantile(0.99)), P999: us(h.quantile(0.999)), Max: us(h.max)}
 }

@@ -21,7 +21,7 @@ const idleBody = 1024
 // caller closes the connections; the queues stay until the broker ends. Without Connections
 // no connection stays open.
 func (d Idle) Open() (conns []*Conn, err error) {
-	admin, err := Dial(d.URL)
+	admin, err := logIn(d.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (d Idle) Open() (conns []*Conn, err error) {
 		return conns, err
 	}
 	for range d.Connections {
-		c, err := Dial(d.URL)
+		c, err := logIn(d.URL)
 		if err != nil {
 			return conns, err
 		}

@@ -109,7 +109,7 @@ func TestKeptQueueIsReused(t *testing.T) {
 	s := Spec{URL: serve(t), Name: "kept.", Window: 100, Count: 1000, Duration: time.Minute, Keep: true}
 	_, err := Throughput(t.Context(), s)
 	require.NoError(t, err)
-	admin, err := Dial(s.URL)
+	admin, err := logIn(s.URL)
 	require.NoError(t, err)
 	defer admin.Close()
 	n, err := length(admin, s.QueueName(0))
@@ -187,7 +187,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 			s := Spec{
 				URL: serve(t), Client: client, Name: "full.", Window: 10, Count: 1000, Duration: time.Minute, Reuse: true, Keep: true,
 			}
-			admin, err := Dial(s.URL)
+			admin, err := logIn(s.URL)
 			require.NoError(t, err)
 			defer admin.Close()
 			_, err = admin.Call(channel, &amqp.QueueDeclare{Queue: s.QueueName(0), Arguments: amqp.Table{

@@ -55,7 +55,7 @@ func Throughput(ctx context.Context, s Spec) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	admin, err := Dial(s.URL)
+	admin, err := logIn(s.URL)
 	if err != nil {
 		return Result{}, err
 	}
@@ -237,7 +237,7 @@ type producer struct {
 }
 
 func newProducer(s *Spec, i int) (*producer, error) {
-	c, err := Dial(s.URL)
+	c, err := logIn(s.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -365,7 +365,7 @@ type consumer struct {
 }
 
 func newConsumer(s *Spec, i int) (*consumer, error) {
-	c, err := Dial(s.URL)
+	c, err := logIn(s.URL)
 	if err != nil {
 		return nil, err
 	}

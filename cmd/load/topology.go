@@ -43,7 +43,7 @@ func (s *Spec) remove(c *Conn) error {
 // since the failure closed the channel. What cannot be removed stays: the failure of
 // declare is what gets reported.
 func (s *Spec) removeLeftovers() {
-	if c, err := Dial(s.URL); err == nil {
+	if c, err := logIn(s.URL); err == nil {
 		defer c.Close()
 		s.remove(c) //nolint:errcheck // see above
 	}
@@ -71,11 +71,11 @@ func (s *Spec) eachQueue(c *Conn, answer amqp.MethodID, method func(name string,
 // persistent.
 func (s *Spec) durable() bool { return s.Persist || s.QueueType == "quorum" }
 
-func (s *Spec) arguments() amqp.Table { return QueueArguments(s.QueueType) }
+func (s *Spec) arguments() amqp.Table { return queueArguments(s.QueueType) }
 
-// QueueArguments returns the arguments that select a queue type; nil for the broker's
+// queueArguments returns the arguments that select a queue type; nil for the broker's
 // default.
-func QueueArguments(queueType string) amqp.Table {
+func queueArguments(queueType string) amqp.Table {
 	switch queueType {
 	case "classic":
 		return amqp.Table{"x-queue-type": "classic"}

@@ -37,7 +37,8 @@ var rooms = map[string][]string{
 	"broker/deadletters":        {"broker", "broker/access", "broker/amqp", "broker/pattern", "broker/queue"},
 	"broker/operate":            {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/memory", "broker/policy", "broker/queue", "broker/server"},
 	"broker/definitions":        {"broker", "broker/access", "broker/amqp", "broker/policy"},
-	"broker/management":         {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/definitions", "broker/internal/resources", "broker/management/metrics", "broker/management/rates", "broker/management/rest", "broker/operate", "broker/policy", "broker/queue", "broker/server"},
+	"broker/management":         {"broker", "broker/access", "broker/amqp", "broker/definitions", "broker/internal/resources", "broker/management/letters", "broker/management/metrics", "broker/management/rates", "broker/management/rest", "broker/operate", "broker/policy", "broker/queue", "broker/server"},
+	"broker/management/letters": {"broker/deadletters", "broker/management/rest", "broker/operate"},
 	"broker/management/metrics": {"broker", "broker/management/rest", "broker/pattern", "broker/queue", "broker/server"},
 	"broker/management/rates":   {"broker/management/rest"},
 	"broker/management/rest":    {"broker", "broker/access", "broker/amqp", "broker/deadletters", "broker/memory", "broker/operate", "broker/pattern", "broker/policy"},
@@ -104,7 +105,7 @@ var rooms = map[string][]string{
 	"cmd/internal/table":     {"monitor/printable"},
 	"cmd/internal/settings":  {"broker", "monitor/alert", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
 	"cmd/internal/node":      {"broker", "broker/access", "broker/access/login", "broker/amqp", "broker/certs", "broker/deadletters", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/server", "broker/store", "cmd/internal/settings", "monitor", "monitor/alert", "monitor/audit", "monitor/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
-	"cmd/internal/commands":  {"broker/access", "broker/definitions", "broker/operate", "broker/policy", "broker/store", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/contexts", "cmd/internal/inject", "cmd/internal/messaging", "cmd/internal/node", "cmd/internal/queues", "cmd/internal/settings", "cmd/internal/table", "cmd/load", "monitor/alert", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan", "cmd/internal/demo"},
+	"cmd/internal/commands":  {"broker/access", "broker/deadletters", "broker/definitions", "broker/operate", "broker/policy", "broker/store", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/contexts", "cmd/internal/inject", "cmd/internal/messaging", "cmd/internal/node", "cmd/internal/queues", "cmd/internal/settings", "cmd/internal/table", "cmd/load", "monitor/alert", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan", "cmd/internal/demo"},
 	"cmd/curfew":             {"cmd/internal/commands"},
 }
 

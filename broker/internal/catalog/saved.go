@@ -233,7 +233,7 @@ func (d *Accounts) besides(those map[string]store.Definition) (news Accounts) {
 	for k, p := range d.PerUser() {
 		for _, x := range p.Definitions(k) {
 			if string(those[x.Key].Value) != string(x.Value) {
-				news.add(k, &p)
+				news.add(&p)
 				break
 			}
 		}
@@ -241,7 +241,7 @@ func (d *Accounts) besides(those map[string]store.Definition) (news Accounts) {
 	return news
 }
 
-func (d *Accounts) add(k UserIn, p *Permissions) {
+func (d *Accounts) add(p *Permissions) {
 	if p.Granted != nil {
 		d.Permissions = append(d.Permissions, *p.Granted)
 	}

@@ -34,18 +34,27 @@ func (q *messages) EachDue(fn func(Due)) {
 func (q *messages) deadlinesPage(from queue.Seq, page []Due) (_ []Due, next queue.Seq, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	next, more = q.pageLocked(from, func(seq queue.Seq, m queue.Message, state queue.State) {
+		if m.ExpiresAt != 0 {
+			page = append(page, Due{q.refOf(seq, m.ExpiresAt), state})
+		}
+	})
+	return page, next, more
+}
+
+// pageLocked calls fn with the messages of one page, from a sequence number on, and returns where the next page begins.
+func (q *messages) pageLocked(from queue.Seq, fn func(queue.Seq, queue.Message, queue.State)) (next queue.Seq, more bool) {
 	seen := 0
 	q.core.Each(from, func(seq queue.Seq, m queue.Message, state queue.State) bool {
 		if seen == PageSize {
 			next, more = seq, true
 			return false
 		}
-		if seen++; m.ExpiresAt != 0 {
-			page = append(page, Due{q.refOf(seq, m.ExpiresAt), state})
-		}
+		seen++
+		fn(seq, m, state)
 		return true
 	})
-	return page, next, more
+	return next, more
 }
 
 // Track keeps the refs whose messages are still queued, and has the feed tell when they leave.
@@ -64,17 +73,10 @@ func (q *messages) Track(refs, kept []deadline.Ref) []deadline.Ref {
 func (q *messages) Deadlines(from queue.Seq, page []deadline.Ref) (_ []deadline.Ref, next queue.Seq, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	seen := 0
-	q.core.Each(from, func(seq queue.Seq, m queue.Message, _ queue.State) bool {
-		if seen == PageSize {
-			next, more = seq, true
-			return false
-		}
-		seen++
+	next, more = q.pageLocked(from, func(seq queue.Seq, m queue.Message, _ queue.State) {
 		if m.ExpiresAt != 0 {
 			page = append(page, q.refOf(seq, m.ExpiresAt))
 		}
-		return true
 	})
 	for _, ref := range page {
 		q.core.Track(queue.Seq(ref.Seq), ref.Deadline)
@@ -89,17 +91,10 @@ func (q *messages) LaterThan(from queue.Seq, page []deadline.Ref, ttlMillis int6
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	to = q.env.Clock.Stamp().AddMillis(deadline.Millis(ttlMillis))
-	seen := 0
-	q.core.Each(from, func(seq queue.Seq, m queue.Message, _ queue.State) bool {
-		if seen == PageSize {
-			next, more = seq, true
-			return false
-		}
-		seen++
+	next, more = q.pageLocked(from, func(seq queue.Seq, m queue.Message, _ queue.State) {
 		if m.ExpiresAt == 0 || m.ExpiresAt > to && precedence != queueargs.MessageFirst {
 			page = append(page, q.refOf(seq, m.ExpiresAt))
 		}
-		return true
 	})
 	return page, to, next, more
 }

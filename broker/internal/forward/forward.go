@@ -27,7 +27,7 @@ const (
 
 // Forwarder moves the letters that nobody else does: one goroutine that takes turns,
 // virtual host by virtual host, and within one queue by queue. So whatever one tenant's
-// dead letters cause, another's wait for a turn of each virtual host at most. Whoever makes
+// dead letters cause, another's wait for at most one turn of each virtual host. Whoever makes
 // deadlines come (Expire, the alarms, the delay timer) leaves all letters to it; a
 // publish, an acknowledgement and a get take a first turn themselves, so that their effects
 // are seen at once and their costs are borne by who causes them.

@@ -45,9 +45,9 @@ const receiptType = "curfew.expiry-receipt"
 type ReceiptResult uint8
 
 const (
-	ReceiptSent       ReceiptResult = iota
-	ReceiptUnroutable               // nobody has the queue it goes to
-	ReceiptFailed                   // it could not be stored
+	receiptSent       ReceiptResult = iota
+	receiptUnroutable               // nobody has the queue it goes to
+	receiptFailed                   // it could not be stored
 
 	receiptResults = int(iota)
 )
@@ -78,7 +78,7 @@ func (t *turn) giveReceipt(x *crossing, at int, arrived deadline.Instant) {
 	}
 	result, why := t.sendReceipt(x, at, p.ReplyTo, t.receipt(x, &p, arrived))
 	t.f.Counters.Receipts[result].Add(1)
-	if result != ReceiptSent {
+	if result != receiptSent {
 		t.logReceipt(x, why, p.ReplyTo)
 	}
 }
@@ -114,23 +114,23 @@ func (t *turn) sendReceipt(x *crossing, at int, to string, m store.Message) (_ R
 	vh := t.lane.VHost
 	if direct, err := t.lane.reply(&m); direct {
 		if err != nil {
-			return ReceiptUnroutable, err
+			return receiptUnroutable, err
 		}
-		return ReceiptSent, nil
+		return receiptSent, nil
 	}
 	targets, err := t.routes.Find(vh, nil, m.RoutingKey, topology.ByBroker, topology.Headers{}, false)
 	if err != nil || len(targets) == 0 || targets[0].Queue.Arguments.Keeps { // who asked for it is a client
-		return ReceiptUnroutable, topology.NoQueue(vh.Name(), to)
+		return receiptUnroutable, topology.NoQueue(vh.Name(), to)
 	}
 	it := delivery.Item{TtlMillis: -1, Move: at}
 	it.Message.Flags, it.Message.Bytes = x.Settled.Flags&queue.Durable, uint32(len(m.Body))
 	pos, err := t.f.env.Store.PutMoved(m, topology.AnyPersists(targets, it.Message.Flags), 1+len(targets))
 	if err != nil {
-		return ReceiptFailed, err
+		return receiptFailed, err
 	}
 	x.receipt, it.Message.Pos = pos, uint64(pos)
 	topology.AddAll(&t.batch, targets, &it)
-	return ReceiptSent, nil
+	return receiptSent, nil
 }
 
 // logReceipt logs the first receipt of the queue that is lost.

@@ -11,11 +11,12 @@ import (
 )
 
 // ReadTimes reads the headers by which a publisher names instants: until when the
-// message is good, and when it is due to be enqueued, by x-delay or x-scheduled-
-// enqueue-time, whichever is later (0: never, now). An instant is an AMQP
-// timestamp or an integer of Unix ms, of the wall clock, which the broker's is ahead of by so many µs. now and
-// stamp are the present instant, rounded down and up. A delay or scheduled time that has passed is
-// none, so that a message published again is not delayed again. Errors: 406.
+// message is good (0: forever), and when it is due to be enqueued, by x-delay or
+// x-scheduled-enqueue-time, whichever is later (0: now). An instant is an AMQP timestamp or
+// an integer of Unix ms, by the wall clock; ahead is how far the broker's clock is ahead of
+// that. now and stamp are the present instant, rounded down and up. A delay or scheduled
+// time that has passed counts as none, so that a message published again is not delayed
+// again. Errors: 406.
 func ReadTimes(headers amqp.Table, now, stamp deadline.Instant, ahead time.Duration) (expiresAt, due deadline.Instant, err error) {
 	if expiresAt, err = InstantOf(headers, ExpiresAtHeader, now, ahead); err != nil {
 		return 0, 0, err

@@ -1,4 +1,4 @@
 // Package metrics shows the broker by the names that RabbitMQ's dashboards and alerts use (RabbitMQ: Monitoring with Prometheus and Grafana):
-// in sum, for each object, and in the detail that a scrape asks for. All is counted elsewhere; a scrape reads it. Metrics of every object
-// are written as they are made, so that a million queues take as much memory as one.
+// as totals, for each object, and in as much detail as a scrape asks for. Everything is counted elsewhere, and a scrape reads it. The metrics of
+// single objects are written as they are made, so a million queues take as much memory as one.
 package metrics

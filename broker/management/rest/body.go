@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -15,8 +16,16 @@ import (
 // them: rabbitmqadmin sends every boolean and number as a string.
 type Fields map[string]any
 
-// Fields reads the body; none at all, and null, which some clients send, is an empty object.
-func (r *Request) Fields() (Fields, error) {
+// Fields reads the body, which has to have these keys. None at all, and null, which some clients send, is an empty object.
+func (r *Request) Fields(needed ...string) (Fields, error) {
+	f, err := r.fields()
+	if err == nil {
+		err = f.Need(needed...)
+	}
+	return f, err
+}
+
+func (r *Request) fields() (Fields, error) {
 	b, err := r.ReadBody()
 	if err != nil {
 		return nil, err
@@ -37,6 +46,16 @@ func (r *Request) Fields() (Fields, error) {
 		return nil, Bad("invalid payload: the request body JSON-decoded to a string. Is the input doubly-JSON-encoded?")
 	}
 	return nil, ErrNotJSON
+}
+
+// ReadJSON reads a body whose fields into has to have.
+func (r *Request) ReadJSON(into any) error {
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return Bad(err.Error())
+	}
+	return nil
 }
 
 // Need says which of the keys are not there.

@@ -49,8 +49,8 @@ var (
 // Bad is 400 for a reason.
 func Bad(reason any) error { return &Problem{http.StatusBadRequest, "bad_request", reason} }
 
-// Unauthorised is 401 for a reason.
-func Unauthorised(reason string) *Problem {
+// unauthorised is 401 for a reason.
+func unauthorised(reason string) *Problem {
 	return &Problem{http.StatusUnauthorized, "not_authorised", reason}
 }
 
@@ -91,7 +91,7 @@ func AsProblem(err error) *Problem {
 // operationProblem finds RabbitMQ's words for an error of an operation; nil for others.
 func operationProblem(err error) *Problem {
 	if e, ok := errors.AsType[*operate.MissingRole](err); ok {
-		return Unauthorised(refusals[e.Role])
+		return unauthorised(refusals[e.Role])
 	}
 	if e, ok := errors.AsType[*operate.OutOfRange](err); ok {
 		return &Problem{http.StatusBadRequest, "bad_request", []any{"out_of_range", e.Field, e.Value}}
@@ -108,9 +108,9 @@ func operationProblem(err error) *Problem {
 	case errors.Is(err, operate.ErrNoVHost), errors.Is(err, operate.ErrNotFound):
 		return ErrNotFound
 	case errors.Is(err, operate.ErrNoEntry):
-		return Unauthorised("User not authorised to access virtual host")
+		return unauthorised("User not authorised to access virtual host")
 	case errors.Is(err, operate.ErrNotYours):
-		return Unauthorised("User not authorised to access object")
+		return unauthorised("User not authorised to access object")
 	case errors.Is(err, operate.ErrMessageGone), errors.Is(err, operate.ErrNoLock):
 		return &Problem{http.StatusNotFound, "not_found", err.Error()}
 	case errors.Is(err, operate.ErrChanged), errors.Is(err, deadletters.ErrRedeclared), errors.Is(err, deadletters.ErrRunning), errors.Is(err, deadletters.ErrOwner):
@@ -141,8 +141,8 @@ func plainText(e *amqp.Exception) string {
 	return text
 }
 
-// AnswerError writes an error as RabbitMQ does.
-func AnswerError(w http.ResponseWriter, err error) {
+// answerError writes an error as RabbitMQ does.
+func answerError(w http.ResponseWriter, err error) {
 	p := AsProblem(err)
 	if p.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
@@ -159,6 +159,14 @@ func AnswerJSON(w http.ResponseWriter, status int, body any) {
 	_ = encoder.Encode(body) // a client that is gone needs no answer
 }
 
+// Result answers with what an operation gave, or with its error.
+func (r *Request) Result(body any, err error) error {
+	if err != nil {
+		return err
+	}
+	return r.Answer(body)
+}
+
 // Answer is 200 with one value.
 func (r *Request) Answer(body any) error {
 	if !r.Accepts() {
@@ -168,17 +176,20 @@ func (r *Request) Answer(body any) error {
 	return nil
 }
 
-// Done is 204: there is nothing to say.
-func (r *Request) Done() error {
+// Done is 204, since there is nothing to say, or the error of what was to be done.
+func (r *Request) Done(err error) error {
+	if err != nil {
+		return err
+	}
 	r.W.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// Put is the answer to a PUT: 201 where something is new, else 204.
-func (r *Request) Put(created bool) error {
-	if created {
+// Put is the answer to a PUT: 201 where something is new, 204 where it is not, or the error.
+func (r *Request) Put(created bool, err error) error {
+	if err == nil && created {
 		r.W.WriteHeader(http.StatusCreated)
 		return nil
 	}
-	return r.Done()
+	return r.Done(err)
 }

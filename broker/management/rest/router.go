@@ -81,7 +81,7 @@ func (s *Server) serve(path string) http.HandlerFunc {
 				w.WriteHeader(http.StatusOK)
 				return
 			}
-			AnswerError(w, &Problem{http.StatusMethodNotAllowed, "method_not_allowed", r.Method + " is not for this path; " + s.allowed(path) + " are"})
+			answerError(w, &Problem{http.StatusMethodNotAllowed, "method_not_allowed", r.Method + " is not for this path; " + s.allowed(path) + " are"})
 			return
 		}
 		s.answer(&one, w, r)
@@ -90,7 +90,7 @@ func (s *Server) serve(path string) http.HandlerFunc {
 
 // answer authenticates, asks for what the route takes, and runs the handler.
 func (s *Server) answer(one *Route, w http.ResponseWriter, r *http.Request) {
-	req := &Request{server: s, W: w, Request: r}
+	req := &Request{server: s, Operations: s.Operations, W: w, Request: r}
 	limit := one.Body
 	if limit == 0 {
 		limit = MaxBody
@@ -120,7 +120,7 @@ func (s *Server) answer(one *Route, w http.ResponseWriter, r *http.Request) {
 	if AsProblem(err).Status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		s.Log.Error("management request failed", zap.String("method", r.Method), zap.String("path", one.Path), zap.Error(err))
 	}
-	AnswerError(w, err)
+	answerError(w, err)
 }
 
 // parsedWeight is how many bytes of memory a byte of JSON takes at most, about: "[0,0]".
@@ -221,18 +221,19 @@ func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
 		panic(v)
 	default:
 		s.Log.Error("panic while serving a management request; please report it", zap.String("method", r.Method), zap.Any("panic", v), zap.Stack("stack"))
-		AnswerError(w, &Problem{http.StatusInternalServerError, "internal_error", "internal error"})
+		answerError(w, &Problem{http.StatusInternalServerError, "internal_error", "internal error"})
 	}
 }
 
 // Request is one request under way. For one goroutine.
 type Request struct {
 	*http.Request
-	W       http.ResponseWriter
-	Actor   operate.Actor // the user
-	Account *memory.Account
-	server  *Server
-	long    bool // it has the turn of long requests
+	W          http.ResponseWriter
+	Actor      operate.Actor // the user
+	Operations *operate.Operations
+	Account    *memory.Account
+	server     *Server
+	long       bool // it has the turn of long requests
 }
 
 // Param is a part of the path, unescaped. chi matches the escaped path where there
@@ -247,6 +248,21 @@ func (r *Request) Param(name string) string {
 		return v
 	}
 	return plain
+}
+
+// QueueNamed is the name of the queue in the path.
+func (r *Request) QueueNamed() operate.QueueName {
+	return operate.QueueName{VHost: r.Param("vhost"), Name: r.Param("queue")}
+}
+
+// longRequest is how long a look at a large queue, or a file, may take.
+const longRequest = 30 * time.Minute
+
+// TakeTime lets the request last longer than others may.
+func (r *Request) TakeTime() {
+	c, until := http.NewResponseController(r.W), time.Now().Add(longRequest)
+	_ = c.SetWriteDeadline(until) // a writer that has none needs none
+	_ = c.SetReadDeadline(until)
 }
 
 // Flag is a query parameter that is true or not.

@@ -43,7 +43,7 @@ func (s *Server) Handler() http.Handler {
 	for _, path := range s.paths {
 		mux.HandleFunc(path, s.serve(path))
 	}
-	mux.NotFound(func(w http.ResponseWriter, _ *http.Request) { AnswerError(w, ErrNotFound) })
+	mux.NotFound(func(w http.ResponseWriter, _ *http.Request) { answerError(w, ErrNotFound) })
 	return secured(http.NewCrossOriginProtection().Handler(withoutSlash(mux)))
 }
 

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -56,21 +55,6 @@ func Group(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return Usagef("unknown command %q; %s has %s", args[0], cmd.CommandPath(), strings.Join(has, ", "))
-}
-
-// Instant reads an instant, or a duration counted back from now; "" is the zero time.
-func Instant(flag, text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if ago, err := time.ParseDuration(text); err == nil {
-		return time.Now().Add(-ago).UTC(), nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return at, Usagef("%s takes an instant such as 2006-01-02T15:04:05Z or a time such as 2h, not %q", flag, text)
-	}
-	return at, nil
 }
 
 // ReadFile reads the file with that name; - is standard input.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"curfew/broker/deadletters"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 	"curfew/monitor/audit"
@@ -51,20 +52,20 @@ func auditCommand() *cobra.Command {
 	f.DurationVar(&a.query.MinLateness, "min-lateness", 0, "only with at least this lateness")
 	f.StringVar(&a.since, "since", "", "from this instant (RFC 3339), or within this time, such as 2h")
 	f.StringVar(&a.till, "before", "", "before this instant, or longer ago than this time")
-	cli.Offers(c, "path", "eager", "index", "lazy", "requeue", "manual", "scheduled")
-	cli.Offers(c, "reason", "expired", "rejected", "maxlen", "delivery_limit", "changed")
-	cli.Offers(c, "outcome", "dead_lettered", "dropped", "parked")
+	cli.Offers(c, "path", audit.Paths...)
+	cli.Offers(c, "reason", audit.Reasons...)
+	cli.Offers(c, "outcome", audit.Outcomes...)
 	c.AddCommand(a.search(), a.export())
 	return c
 }
 
 // complete reads the flags that are instants and checks the query.
 func (a *auditCommands) complete() (err error) {
-	if a.query.From, err = cli.Instant("--since", a.since); err != nil {
-		return err
+	if a.query.From, err = deadletters.ParseInstant(a.since, time.Now()); err != nil {
+		return cli.Usagef("--since: %w", err)
 	}
-	if a.query.To, err = cli.Instant("--before", a.till); err != nil {
-		return err
+	if a.query.To, err = deadletters.ParseInstant(a.till, time.Now()); err != nil {
+		return cli.Usagef("--before: %w", err)
 	}
 	if err = a.query.Check(); err != nil {
 		return cli.Usage(err)

@@ -28,8 +28,8 @@
 //	curfew version
 //
 // A command that is about a running Curfew calls its management API (packages cli and client), with the address and the user from flags, the
-// environment (package settings) or a context (package contexts). serve and demo run one (packages node and demo). What a client of AMQP does, by hand,
-// is package messaging.
+// environment (package settings) or a context (package contexts). serve and demo run one (packages node and demo). Package messaging has the commands
+// that do by hand what an AMQP client does.
 //
 // # Exit codes
 //

@@ -1,3 +1,3 @@
-// Package demo shows what Curfew does: Run with a broker of its own that ends with it, Filler in one that is running, so that every page and
+// Package demo shows what Curfew does. Run has a broker of its own, which ends with it. Filler fills a running Curfew, so that every page and
 // command has something to show.
 package demo

@@ -29,10 +29,16 @@ func changesInto(l *audit.Log) func(operate.Change) {
 	}
 }
 
-// runAudit writes records until stop is called. stop waits for the last of them.
+// runAudit writes records until stop is called, once the node and its pages have stopped. stop waits for the last of them.
 func (n *Node) runAudit(ctx context.Context) (stop func()) {
-	if n.audit == nil {
-		return func() {}
+	stopLog := func() {}
+	if n.audit != nil {
+		stopLog = runInBackground(ctx, n.audit.Run)
 	}
-	return runInBackground(ctx, n.audit.Run)
+	return func() {
+		if n.operations != nil {
+			n.operations.Close()
+		}
+		stopLog()
+	}
 }

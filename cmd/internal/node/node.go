@@ -19,6 +19,7 @@ import (
 	"curfew/broker/certs"
 	"curfew/broker/deadletters"
 	"curfew/broker/definitions"
+	"curfew/broker/operate"
 	"curfew/broker/server"
 	"curfew/broker/store"
 	"curfew/cmd/internal/settings"
@@ -58,6 +59,7 @@ type Node struct {
 	telemetry     *telemetry.Exporter   // nil: none
 	history       *history.History
 	replays       *deadletters.Replays // of dead letters
+	operations    *operate.Operations  // nil: beside RabbitMQ, or not served over HTTP
 	probes        []*probe
 	failed        bool // Run ended by an error
 
@@ -266,14 +268,13 @@ func (n *Node) Run(ctx context.Context, listeners ...net.Listener) error {
 			ended <- part(background)
 		}()
 	}
-	stopAudit, stopTelemetry, stopHistory := n.runAudit(ctx), n.runTelemetry(ctx), runInBackground(ctx, n.history.Run)
+	stopTelemetry, stopHistory := n.runTelemetry(ctx), runInBackground(ctx, n.history.Run)
 	err := serve(serving)
 	stopBackground()
 	for range parts {
 		err = errors.Join(err, <-ended)
 	}
-	stopAudit() // now that nothing expires any more
-	stopTelemetry()
+	stopTelemetry() // now that nothing expires any more
 	stopHistory()
 	n.failed = err != nil
 	return err

@@ -56,7 +56,7 @@ func TestPagesWithoutBroker(t *testing.T) {
 	n, err := nodeOfRabbitMQ(t, "CURFEW_PASSWORD=right")
 	require.NoError(t, err)
 	ops := newOpsEndpoints(n.metrics)
-	ui, err := n.newDashboard(nil, nil)
+	ui, err := n.newDashboard(nil)
 	require.NoError(t, err)
 	t.Cleanup(ui.Close)
 	pages := n.pagesWithoutBroker(ui, ops)

@@ -62,6 +62,7 @@ func Serve(ctx context.Context, o Options, stdout io.Writer) (err error) {
 	ops.watch("HTTP", pages.connections.health)
 	ops.watch("ops", ops.connections.health)
 	registry.MustRegister(pages.connections, ops.connections)
+	defer n.runAudit(ctx)() // until nobody can change anything any more
 	defer s.serveWeb(ctx, pages, log)()
 	defer ui.Close() // before the servers, which would wait for its streams
 	n.printBanner(stdout, &s)
@@ -74,21 +75,20 @@ func Serve(ctx context.Context, o Options, stdout io.Writer) (err error) {
 // newPages makes what is served over HTTP besides the ops endpoints.
 func (n *Node) newPages(ops *opsEndpoints, s *sockets) (*dashboard.Dashboard, *web, error) {
 	if n.rabbitmq != nil {
-		ui, err := n.newDashboard(nil, nil)
+		ui, err := n.newDashboard(nil)
 		if err != nil {
 			return nil, nil, err
 		}
 		return ui, n.pagesWithoutBroker(ui, ops), nil
 	}
-	operations, err := n.newOperations()
+	if err := n.openOperations(); err != nil {
+		return nil, nil, err
+	}
+	ui, err := n.newDashboard(s.amqp[0].Addr())
 	if err != nil {
 		return nil, nil, err
 	}
-	ui, err := n.newDashboard(operations, s.amqp[0].Addr())
-	if err != nil {
-		return nil, nil, err
-	}
-	api := n.newManagement(operations, s.listeners())
+	api := n.newManagement(s.listeners())
 	ops.showMetrics(api.Metrics(n.metrics))
 	return ui, n.pages(api, ui, ops), nil
 }

@@ -36,17 +36,17 @@
 // # How exact it is
 //
 // Beside a slow consumer on RabbitMQ 3.10 (TestTapAccuracy), of the messages that expired
-// about 97 in 100 are told as missed, and no more than a few in a thousand of those that
-// were consumed. What is not told was at the head of its queue at its deadline: whether
-// it expired or was consumed at that moment cannot be seen from outside, unless there are
-// no consumers. A message that was there before the tap is counted as ready and otherwise
+// about 97 in 100 are reported as missed, and of those that were consumed no more than a
+// few in a thousand. A message that is not reported was at the head of its queue at its
+// deadline: whether it expired or was consumed at that moment cannot be seen from outside,
+// unless there are no consumers. A message that was there before the tap is counted as ready and otherwise
 // unknown. Messages that are requeued out of order make the count right about how many
 // wait and wrong about which; so do priorities on quorum queues from 4.0 on, which the
 // arguments of the queue do not show.
 //
 // Purging a queue looks like expiry for what had missed its deadline, and like
-// consumption for the rest. The time on the way to the tap adds to each deadline, which
-// so may be seen late, never early.
+// consumption for the rest. The time on the way to the tap is added to each deadline, so a
+// deadline may be seen late, but never early.
 //
 // # What it costs
 //
@@ -60,12 +60,12 @@
 //
 // To configure, write and read curfew.tap.*, to read the tapped exchanges, and the tag
 // monitoring. From RabbitMQ 4.3 on a passive declare takes some permission on the queue, and
-// that to write is enough; without one nothing is said of single messages: the queue is named
+// that to write is enough. Without one, single messages are not reported: the queue is named
 // with this reason, and its totals are those of the management API, up to half a minute old.
 //
 // # Left to others
 //
-// Which queues there are and which are observed, an Observer is shown (View). Metrics,
+// An Observer is shown which queues there are and which to observe (View). Metrics,
 // alerts, audit and the dashboard belong to the program that runs the Observer; what they
 // take is Missed.Expiry and State.
 package observe

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -54,14 +55,6 @@ func (p Pages) Group() ui.Group {
 	}
 }
 
-// again shows a form as it was typed, with what is wrong. err is what an operation had against it; nil: there are mistakes in it.
-func (p Pages) again(w http.ResponseWriter, r *http.Request, v ui.Visitor, path string, err error, f *ui.Form, content ui.View) {
-	if err != nil {
-		f.Fail(err)
-	}
-	p.Site.Show(w, r, ui.StatusOf(err), v, path, content)
-}
-
 // policyList is the content of the page of policies.
 type policyList struct {
 	Users, Operators       []operate.Policy
@@ -111,13 +104,13 @@ func (p Pages) newPolicy(r *http.Request, v ui.Visitor) (ui.View, error) {
 		return page, nil // the name of a new one
 	}
 	definition, _ := json.MarshalIndent(one.Definition, "", "  ")
-	for name, value := range map[string]string{"pattern": one.Pattern, "apply-to": one.ApplyTo, "priority": strconv.FormatInt(one.Priority, 10), "definition": string(definition)} {
+	for name, value := range map[string]string{"was": p.Operations.PolicyVersion(kindOf(q), &one), "pattern": one.Pattern, "apply-to": one.ApplyTo, "priority": strconv.FormatInt(one.Priority, 10), "definition": string(definition)} {
 		page.Form.Values.Set(name, value)
 	}
 	return page, err
 }
 
-// setPolicy first tells what the policy would do, and then sets it.
+// setPolicy first tells what the policy would do, and then sets it. It replaces no policy but the one that the form was filled with, as it was then.
 func (p Pages) setPolicy(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	page := &policyForm{ui.NewForm(r.PostForm), p.Operations.VHostNames(v.Actor()), nil}
 	f := page.Form
@@ -134,14 +127,15 @@ func (p Pages) setPolicy(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		one, err = operate.ReadPolicy(kind, f.Get("name"), fields)
 	}
 	if err != nil || !f.OK() {
-		p.again(w, r, v, newPolicy, err, f, page)
+		f.Again(p.Site, w, r, v, newPolicy, err, page)
 		return
 	}
+	seen := p.Operations.IfPolicyStill(f.Get("was"))
 	switch f.Get("do") {
 	case "set":
-		_, err = p.Operations.SetPolicy(r.Context(), v.Actor(), vhost, kind, one)
+		_, err = seen.SetPolicy(r.Context(), v.Actor(), vhost, kind, one)
 	case "backlog":
-		_, err = p.Operations.SetPolicyForBacklog(r.Context(), v.Actor(), vhost, kind, one, false)
+		_, err = seen.SetPolicyForBacklog(r.Context(), v.Actor(), vhost, kind, one, false)
 	default:
 		effect, tryErr := p.Operations.TryPolicy(r.Context(), v.Actor(), vhost, kind, one)
 		if page.Effect, err = &effect, tryErr; err == nil {
@@ -150,8 +144,12 @@ func (p Pages) setPolicy(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		}
 		page.Effect = nil
 	}
-	if err != nil {
-		p.again(w, r, v, newPolicy, err, f, page)
+	if errors.Is(err, operate.ErrPolicyChanged) && f.Get("was") == "" {
+		f.Wrong("name", "There is a policy of this name already.")
+		err = nil
+	}
+	if err != nil || !f.OK() {
+		f.Again(p.Site, w, r, v, newPolicy, err, page)
 		return
 	}
 	http.Redirect(w, r, policies+"?done=set", http.StatusSeeOther)
@@ -186,7 +184,7 @@ func (p Pages) deletePolicy(w http.ResponseWriter, r *http.Request, v ui.Visitor
 		return
 	}
 	if err := p.Operations.ClearPolicy(r.Context(), v.Actor(), d.VHost, kindOf(r.PostForm), d.Name); err != nil {
-		p.again(w, r, v, deletePolicy, err, d.Form, d)
+		d.Form.Again(p.Site, w, r, v, deletePolicy, err, d)
 		return
 	}
 	http.Redirect(w, r, policies+"?done=deleted", http.StatusSeeOther)

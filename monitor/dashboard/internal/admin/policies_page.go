@@ -62,7 +62,7 @@ func (p *policyForm) Draw(s *ui.Info) ui.Drawing {
 	return ui.Drawing{Live: g.Group{
 		h.P(h.Class("crumbs"), ui.Link(policies, g.Text("Policies"))), h.H1(g.Text(title)),
 		h.Section(h.Class("card"), s.Sheet(newPolicy, f, g.Group{
-			ui.HiddenIf("kind", f.Get("kind")),
+			ui.HiddenIf("kind", f.Get("kind")), ui.HiddenIf("was", f.Get("was")),
 			f.Field("Name", "name", "", h.Required(), h.MaxLength("255")),
 			f.ChooseVHost(p.VHosts),
 			f.Field("Pattern", "pattern", "A regular expression for names, for example ^orders\\.eu$. It matches parts of names, too.", h.Required()),

@@ -68,7 +68,7 @@ func (p Pages) addUser(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	}
 	var err error
 	if f.OK() {
-		_, err = p.Operations.IfStill(u.Name, "").SetUser(r.Context(), v.Actor(), u)
+		_, err = p.Operations.IfUserStill(u.Name, "").SetUser(r.Context(), v.Actor(), u)
 	}
 	if errors.Is(err, operate.ErrUserChanged) {
 		f.Wrong("name", "There is a user of this name already.")
@@ -78,7 +78,7 @@ func (p Pages) addUser(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		_, err = p.Operations.SetPermission(r.Context(), v.Actor(), permissionOf(u.Name, f))
 	}
 	if err != nil || !f.OK() {
-		p.again(w, r, v, newUser, err, f, page)
+		f.Again(p.Site, w, r, v, newUser, err, page)
 		return
 	}
 	http.Redirect(w, r, userURL(u.Name, "added"), http.StatusSeeOther)
@@ -162,14 +162,14 @@ func (p Pages) change(w http.ResponseWriter, r *http.Request, v ui.Visitor, done
 		return
 	}
 	f := ui.NewForm(r.PostForm)
-	err = do(p.Operations.IfStill(page.Name, f.Get("was")), page, f)
+	err = do(p.Operations.IfUserStill(page.Name, f.Get("was")), page, f)
 	if errors.Is(err, operate.ErrUserChanged) {
-		p.again(w, r, v, userPath, err, *form(page), page)
+		(*form(page)).Again(p.Site, w, r, v, userPath, err, page)
 		return
 	}
 	*form(page) = f
 	if err != nil || !f.OK() {
-		p.again(w, r, v, userPath, err, f, page)
+		f.Again(p.Site, w, r, v, userPath, err, page)
 		return
 	}
 	http.Redirect(w, r, userURL(page.Name, done), http.StatusSeeOther)

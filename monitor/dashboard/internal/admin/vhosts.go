@@ -105,7 +105,7 @@ func (p Pages) makeVHost(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		_, err = p.Operations.MakeVHost(r.Context(), v.Actor(), name, operate.VHostMetadata{Description: f.Get("description"), DefaultQueueType: f.Get("default_queue_type")})
 	}
 	if err != nil || !f.OK() {
-		p.again(w, r, v, newVHost, err, f, &vhostForm{f})
+		f.Again(p.Site, w, r, v, newVHost, err, &vhostForm{f})
 		return
 	}
 	http.Redirect(w, r, vhostURL(name, "made"), http.StatusSeeOther)
@@ -124,7 +124,7 @@ func (p Pages) changeVHost(w http.ResponseWriter, r *http.Request, v ui.Visitor,
 	f := ui.NewForm(r.PostForm)
 	*form(page) = f
 	if err = do(page, f); err != nil || !f.OK() {
-		p.again(w, r, v, vhostPath, err, f, page)
+		f.Again(p.Site, w, r, v, vhostPath, err, page)
 		return
 	}
 	http.Redirect(w, r, vhostURL(page.Name, done), http.StatusSeeOther)
@@ -203,7 +203,7 @@ func (p Pages) deleteVHost(w http.ResponseWriter, r *http.Request, v ui.Visitor)
 	}
 	if err != nil || !d.Form.OK() {
 		d.Form.Values.Del("confirm")
-		p.again(w, r, v, deleteVHost, err, d.Form, d)
+		d.Form.Again(p.Site, w, r, v, deleteVHost, err, d)
 		return
 	}
 	http.Redirect(w, r, vhosts+"?done=deleted", http.StatusSeeOther)

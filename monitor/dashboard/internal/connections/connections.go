@@ -3,6 +3,7 @@ package connections
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -245,9 +246,6 @@ func (p Pages) ask(r *http.Request, v ui.Visitor) (ui.View, error) {
 	return p.question(r.Context(), v, r.URL.Query())
 }
 
-// maxReason is how long a reason may be, in bytes: it becomes part of what AMQP tells the client.
-const maxReason = 200
-
 func (p Pages) close(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	q, err := p.question(r.Context(), v, r.PostForm)
 	if err != nil {
@@ -255,8 +253,8 @@ func (p Pages) close(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		return
 	}
 	reason := q.Form.Get("reason")
-	if len(reason) > maxReason {
-		q.Form.Wrong("reason", "A reason has 200 bytes at most.")
+	if len(reason) > operate.MaxReason {
+		q.Form.Wrong("reason", fmt.Sprintf("A reason has %d bytes at most.", operate.MaxReason))
 		p.site.Show(w, r, http.StatusBadRequest, v, closePath, q)
 		return
 	}

@@ -270,7 +270,7 @@ func (p *closing) Draw(s *ui.Info) ui.Drawing {
 			ui.Fact("Holds", g.Text(format.Plural(p.Unacked(), "message")+": they go back to their queues, and those past their deadlines expire")))),
 		s.Sheet(closePath, p.Form, g.Group{
 			ui.Hidden("name", p.Name),
-			p.Form.Field("Reason", "reason", "The client is told. It may connect again at once.", h.MaxLength("200"), h.AutoFocus()),
+			p.Form.Field("Reason", "reason", "The client is told. It may connect again at once.", h.MaxLength(strconv.Itoa(operate.MaxReason)), h.AutoFocus()),
 		}, ui.Danger("Close the connection"), ui.Link(connectionURL(p.Name), g.Text("Cancel"))),
 	}}
 }

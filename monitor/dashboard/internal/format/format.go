@@ -2,12 +2,12 @@ package format
 
 import (
 	"strconv"
-	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 
 	"curfew/monitor/printable"
 )
@@ -17,13 +17,7 @@ func Number[T int | int64 | uint64](n T) string { return humanize.Comma(int64(n)
 
 // Plural is "1 message", "1,200 messages", "3 policies".
 func Plural[T int | int64 | uint64](n T, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	if stem, ok := strings.CutSuffix(noun, "cy"); ok {
-		return Number(n) + " " + stem + "cies"
-	}
-	return Number(n) + " " + noun + "s"
+	return Number(n) + " " + english.PluralWord(int(n), noun, "")
 }
 
 // Bytes is a size in its largest unit, a power of 1,024.

@@ -131,7 +131,7 @@ func (p Pages) declareExchange(w http.ResponseWriter, r *http.Request, v ui.Visi
 		_, err = p.Operations.DeclareExchange(r.Context(), v.Actor(), exchangeNamed(f.Values), d)
 	}
 	if err != nil || !f.OK() {
-		p.again(w, r, v, newExchange, err, f, e)
+		f.Again(p.Site, w, r, v, newExchange, err, e)
 		return
 	}
 	http.Redirect(w, r, exchangeURL(f.Get("vhost"), f.Get("name"))+"&done=declared", http.StatusSeeOther)
@@ -166,7 +166,7 @@ func (p Pages) deleteExchange(w http.ResponseWriter, r *http.Request, v ui.Visit
 		return
 	}
 	if err = p.Operations.DeleteExchange(r.Context(), v.Actor(), exchangeNamed(r.PostForm), d.Form.Checked("if_unused")); err != nil {
-		p.again(w, r, v, deleteExchange, err, d.Form, d)
+		d.Form.Again(p.Site, w, r, v, deleteExchange, err, d)
 		return
 	}
 	http.Redirect(w, r, exchanges+"?done=deleted", http.StatusSeeOther)
@@ -203,7 +203,7 @@ func (p Pages) bind(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		err = p.Operations.Bind(r.Context(), v.Actor(), f.Get("vhost"), binding)
 	}
 	if err != nil || !f.OK() {
-		p.again(w, r, v, newBinding, err, f, b)
+		f.Again(p.Site, w, r, v, newBinding, err, b)
 		return
 	}
 	http.Redirect(w, r, exchangeURL(f.Get("vhost"), binding.Source)+"&done=bound", http.StatusSeeOther)
@@ -250,7 +250,7 @@ func (p Pages) unbind(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		return
 	}
 	if err := p.Operations.Unbind(r.Context(), v.Actor(), u.VHost, u.Binding); err != nil {
-		p.again(w, r, v, deleteBinding, err, f, u)
+		f.Again(p.Site, w, r, v, deleteBinding, err, u)
 		return
 	}
 	http.Redirect(w, r, exchangeURL(u.VHost, u.Source)+"&done=unbound", http.StatusSeeOther)

@@ -44,7 +44,7 @@ func (p Pages) publish(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		routed, err = p.Operations.Publish(r.Context(), v.Actor(), &m)
 	}
 	if err != nil || !f.OK() {
-		p.again(w, r, v, publish, err, f, form)
+		f.Again(p.Site, w, r, v, publish, err, form)
 		return
 	}
 	form.Lost, form.Done = !routed, "Published, and a queue took it."
@@ -142,7 +142,7 @@ func (p Pages) get(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	request, known := after[page.Form.Get("then")]
 	if !known {
 		page.Form.Wrong("then", "Choose what becomes of it.")
-		p.again(w, r, v, getMessage, nil, page.Form, page)
+		page.Form.Again(p.Site, w, r, v, getMessage, nil, page)
 		return
 	}
 	request.Queue, request.Count = ui.Named(r.PostForm), 1
@@ -157,7 +157,7 @@ func (p Pages) get(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 		page.Got.Text, page.Got.Hex = content.Body(body, page.Got.Cut)
 	})
 	if err != nil {
-		p.again(w, r, v, getMessage, err, page.Form, page)
+		page.Form.Again(p.Site, w, r, v, getMessage, err, page)
 		return
 	}
 	page.Asked, page.Requeued = true, request.After == operate.Requeue && !request.NoAck

@@ -39,7 +39,7 @@ func (p Pages) declareQueue(w http.ResponseWriter, r *http.Request, v ui.Visitor
 		_, err = p.Operations.DeclareQueue(r.Context(), v.Actor(), at, d)
 	}
 	if err != nil || !f.OK() {
-		p.again(w, r, v, newQueue, err, f, q)
+		f.Again(p.Site, w, r, v, newQueue, err, q)
 		return
 	}
 	http.Redirect(w, r, ui.QueueURL(at.VHost, at.Name)+"&changed=declared", http.StatusSeeOther)
@@ -124,7 +124,7 @@ func (p Pages) deleteQueue(w http.ResponseWriter, r *http.Request, v ui.Visitor)
 	}
 	if err != nil || !f.OK() {
 		f.Values.Del("confirm")
-		p.again(w, r, v, deleteQueue, err, f, &queueDeletion{d})
+		f.Again(p.Site, w, r, v, deleteQueue, err, &queueDeletion{d})
 		return
 	}
 	http.Redirect(w, r, queuesTab, http.StatusSeeOther)
@@ -181,7 +181,7 @@ func (p Pages) purge(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 			p.Site.Refuse(w, r, err)
 			return
 		}
-		p.again(w, r, v, purgeQueue, nil, f, &queuePurge{d})
+		f.Again(p.Site, w, r, v, purgeQueue, nil, &queuePurge{d})
 		return
 	}
 	http.Redirect(w, r, ui.QueueURL(d.VHost, d.Name)+"&purged="+strconv.Itoa(n), http.StatusSeeOther)

@@ -1,8 +1,6 @@
 package topology
 
 import (
-	"net/http"
-
 	"curfew/broker/operate"
 	"curfew/monitor/dashboard/internal/ui"
 )
@@ -53,12 +51,4 @@ func (p Pages) Group() ui.Group {
 			newExchange: p.declareExchange, deleteExchange: p.deleteExchange, newBinding: p.bind, deleteBinding: p.unbind,
 		},
 	}
-}
-
-// again shows a form as it was typed, with what is wrong. err is what an operation had against it; nil: there are mistakes in it.
-func (p Pages) again(w http.ResponseWriter, r *http.Request, v ui.Visitor, path string, err error, f *ui.Form, content ui.View) {
-	if err != nil {
-		f.Fail(err)
-	}
-	p.Site.Show(w, r, ui.StatusOf(err), v, path, content)
 }

@@ -52,9 +52,9 @@ func (f *Form) Wrong(name, text string) {
 // OK reports whether nothing is wrong so far.
 func (f *Form) OK() bool { return len(f.problems) == 0 }
 
-// Fail says what an operation had against the form: beside the field that the error names in quotes, or else above all.
-func (f *Form) Fail(err error) {
-	text := Explain(err)
+// fail says what an operation had against the form: beside the field that the error names in quotes, or else above all.
+func (f *Form) fail(err error) {
+	text := explain(err)
 	for name := range f.Values {
 		if strings.HasPrefix(name, "x-") && strings.Contains(text, "'"+name+"'") {
 			f.Wrong(name, text)
@@ -64,8 +64,17 @@ func (f *Form) Fail(err error) {
 	f.Wrong("", text)
 }
 
-// Explain is an operation's error for a person.
-func Explain(err error) string {
+// Again answers with the page at path, which shows the form in content as it was typed, with what is wrong. err is what an operation had
+// against it; nil: there are mistakes in it.
+func (f *Form) Again(s Site, w http.ResponseWriter, r *http.Request, v Visitor, path string, err error, content View) {
+	if err != nil {
+		f.fail(err)
+	}
+	s.Show(w, r, statusOf(err), v, path, content)
+}
+
+// explain is an operation's error for a person.
+func explain(err error) string {
 	role, isRole := errors.AsType[*operate.MissingRole](err)
 	switch {
 	case isRole:
@@ -74,6 +83,8 @@ func Explain(err error) string {
 		return "This user has no permissions in the virtual host."
 	case errors.Is(err, operate.ErrUserChanged):
 		return format.Sentence(err.Error()) + ". Nothing was changed: this is how the user is now."
+	case errors.Is(err, operate.ErrPolicyChanged):
+		return format.Sentence(err.Error()) + ". Nothing was changed: open the policy again to see how it is now."
 	case errors.Is(err, operate.ErrNotFound), errors.Is(err, operate.ErrNoVHost):
 		return "It does not exist any more, or has changed meanwhile: look again."
 	case operate.Refused(err):
@@ -82,10 +93,10 @@ func Explain(err error) string {
 	return err.Error()
 }
 
-// StatusOf is the HTTP status of an answer about an operation's error; of nil, and of a form with mistakes, it is 400.
-func StatusOf(err error) int {
+// statusOf is the HTTP status of an answer about an operation's error; of nil, and of a form with mistakes, it is 400.
+func statusOf(err error) int {
 	switch {
-	case errors.Is(err, operate.ErrUserChanged):
+	case errors.Is(err, operate.ErrUserChanged), errors.Is(err, operate.ErrPolicyChanged):
 		return http.StatusConflict
 	case err != nil && operate.Refused(err):
 		return http.StatusForbidden

@@ -1,0 +1,95 @@
+package letters
+
+import (
+	"errors"
+	"net/http"
+
+	"curfew/broker/deadletters"
+	"curfew/broker/management/rest"
+)
+
+// maxImport bounds an imported file, in bytes; larger ones go in parts.
+const maxImport = 4 << 30
+
+// deletedCount is how many messages were deleted.
+type deletedCount struct {
+	Deleted int `json:"deleted"`
+}
+
+// importedCount is how many messages were published.
+type importedCount struct {
+	Imported int `json:"imported"`
+}
+
+// purge deletes what the filter matches, if confirm says how many that is.
+// Otherwise it answers 409 with the number in "matched", and in "position" what makes a second request about the same messages.
+func purge(r *rest.Request) error {
+	l, letters, err := readLetters(r)
+	if err != nil {
+		return err
+	}
+	c := deadletters.Confirmation{Messages: -1, Position: l.Position}
+	if l.Confirm != nil {
+		c.Messages = *l.Confirm
+	}
+	deleted, err := r.Operations.PurgeDeadLetters(r.Context(), r.Actor, letters, c)
+	if u, ok := errors.AsType[*deadletters.Unconfirmed](err); ok {
+		rest.AnswerJSON(r.W, http.StatusConflict, rest.Object{"error": "unconfirmed", "reason": u.Error(), "matched": u.Matched, "position": u.Position})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return r.Answer(deletedCount{deleted})
+}
+
+// download sends the type of its lines with the first of them.
+type download struct {
+	http.ResponseWriter
+	begun bool
+}
+
+// Write implements io.Writer.
+func (d *download) Write(b []byte) (int, error) {
+	if !d.begun {
+		d.begun = true
+		d.Header().Set("Content-Type", "application/jsonl")
+	}
+	return d.ResponseWriter.Write(b)
+}
+
+// export answers with a line of JSON for each message.
+func export(r *rest.Request) error {
+	_, letters, err := readLetters(r)
+	if err != nil {
+		return err
+	}
+	file := &download{ResponseWriter: r.W}
+	switch err := r.Operations.ExportDeadLetters(r.Context(), r.Actor, letters, file); {
+	case err != nil && !file.begun:
+		return err
+	case err != nil:
+		panic(http.ErrAbortHandler) // what was sent is not all there is
+	case !file.begun:
+		_, _ = file.Write(nil) // an empty file; a client that is gone needs none
+	}
+	return nil
+}
+
+// importFile publishes the lines of the body into the queue.
+func importFile(r *rest.Request) error {
+	r.TakeTime()
+	n, err := r.Operations.ImportDeadLetters(r.Context(), r.Actor, r.QueueNamed(), r.Body)
+	if at, ok := errors.AsType[*deadletters.ImportError](err); ok {
+		status, kind := http.StatusBadRequest, "bad_request"
+		if errors.Is(err, deadletters.ErrBlocked) {
+			status, kind = http.StatusServiceUnavailable, "service_unavailable"
+		}
+		rest.AnswerJSON(r.W, status, rest.Object{"error": kind, "reason": at.Error(), "imported": n})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return r.Answer(importedCount{n})
+}

@@ -1,0 +1,52 @@
+package dashboard
+
+import (
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	brokerpolicy "curfew/broker/policy"
+)
+
+var wasPattern = regexp.MustCompile(`name="was" value="([^"]+)"`)
+
+// TestAPolicyIsNotReplacedUnseen: of two who change a policy at the same time, the second is told, and so is whoever makes one that exists.
+func TestAPolicyIsNotReplacedUnseen(t *testing.T) {
+	s := newSite(t).logIn("root")
+	set := func(was, name, definition string) answer {
+		return s.post("/policy/new", url.Values{
+			"token": {s.token("/policy/new")}, "do": {"set"}, "was": {was}, "vhost": {"/"}, "name": {name}, "pattern": {"^q$"}, "apply-to": {"queues"}, "priority": {"0"},
+			"definition": {definition},
+		})
+	}
+	seen := func() string {
+		found := wasPattern.FindStringSubmatch(s.get("/policy/new?vhost=/&name=ttl").body)
+		require.NotNil(t, found)
+		return html.UnescapeString(found[1])
+	}
+	definition := func(name string) brokerpolicy.Definition {
+		vh, _ := s.b.VHost("/")
+		p, ok := vh.Policy(brokerpolicy.User, name)
+		require.True(t, ok)
+		return p.Definition
+	}
+	require.Contains(t, set("", "ttl", `{"message-ttl": 1000}`).body, "The policy is in force.")
+	again := set("", "ttl", `{"message-ttl": 2000}`)
+	require.Equal(t, http.StatusBadRequest, again.status)
+	require.Contains(t, again.body, "There is a policy of this name already.")
+
+	mine, theirs := seen(), seen()
+	require.Contains(t, set(theirs, "ttl", `{"message-ttl": 3000}`).body, "The policy is in force.")
+	late := set(mine, "ttl", `{"max-length": 5}`)
+	require.Equal(t, http.StatusConflict, late.status)
+	require.Contains(t, late.body, "Somebody else has set this policy meanwhile. Nothing was changed")
+	require.Contains(t, late.body, "max-length", "the form is as it was typed")
+	require.Equal(t, brokerpolicy.Definition{"message-ttl": int64(3000)}, definition("ttl"))
+	require.Contains(t, set(mine, "copy", `{"max-length": 5}`).body, "The policy is in force.", "under another name it replaces nothing")
+	require.Contains(t, set(seen(), "ttl", `{"max-length": 6}`).body, "The policy is in force.")
+	require.Equal(t, brokerpolicy.Definition{"max-length": int64(6)}, definition("ttl"))
+}
