@@ -45,7 +45,7 @@
 // counts all that it held as a live consumer's. On 3.x it has the argument x-credit and no credit, so the queue gives it no more, also
 // for what is given back. 4.0 to 4.2 do not know x-credit from AMQP 0-9-1. There it has a prefetch of 1, which what it
 // holds takes up, and the lowest priority. Once it has given a message back it has credit for another one, and gets none while a
-// consumer that takes more has credit. stay.go sees to that. If 500 messages more are published at once than a stretch is to hold,
+// consumer that takes more has credit. stay.go sees to that. If 1,000 messages more are published at once than a stretch is to hold,
 // some may come to full stretches. They expire in time, are given back in a moment, and may change places with a few others.
 //
 // What remains is the moment between the two commands, and on 3.x 20 ms where the consumer was not full: before a roll and a release.

@@ -12,10 +12,10 @@ type leaving struct {
 	at deadline.Instant // when it was given back
 }
 
-// rolled are messages given back with their stretches. Most come back; those that have not a moment after the roll have
-// expired.
+// rolled are messages given back with their stretches, or as strangers just before their deadlines. Most come back; those that have not a
+// moment later have expired.
 type rolled struct {
-	at    deadline.Instant // when the roll ended
+	at    deadline.Instant // when the roll ended, or strangers were given back
 	given []leaving
 }
 
@@ -35,13 +35,13 @@ type givenBack struct {
 // alive notes a message that will come back.
 func (g *givenBack) alive(e *entry, also flags) {
 	if e.deadline != never {
-		g.waiting.add(remembered{e.fingerprint, e.deadline, e.flags&^hinted | also, e.early})
+		g.waiting.add(remembered{e.fingerprint, e.deadline, e.flags&^(hinted|stranger) | also, e.early})
 	}
 }
 
 // atDeadline notes a message that should expire.
 func (g *givenBack) atDeadline(now deadline.Instant, e *entry) {
-	r := remembered{e.fingerprint, e.deadline, e.flags, e.early}
+	r := remembered{e.fingerprint, e.deadline, e.flags &^ stranger, e.early}
 	g.left.add(r)
 	g.leaving = append(g.leaving, leaving{r, now})
 }

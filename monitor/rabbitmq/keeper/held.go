@@ -34,6 +34,7 @@ const (
 	unknownAge flags = 1 << iota // deadline is the latest instant possible
 	strayed                      // given back because it was taken at a place that was not its own
 	hinted                       // due is taken from the publisher's timestamp, which may be wrong
+	stranger                     // it does not belong into its stretch
 )
 
 // heldMessages are all that is held, with a heap by due. The zero value is empty.

@@ -20,7 +20,7 @@ type stretch struct {
 	held        int
 	first, last uint32           // entries, by tag
 	probeAt     deadline.Instant // when it is given back to see whether messages of unknown age have expired; never
-	strangers   []uint64
+	strangers   int
 	holds       []holding // by consumption
 	covers      bool      // its consumer has credit to spare (stay.go)
 	recalls     int       // answers to recall that are on their way
@@ -121,18 +121,27 @@ func (l *line) isTaking(s *stretch, consumption int) bool {
 	return (s == l.consumer || s == l.former) && consumption == len(s.holds)-1
 }
 
-// add appends a message to its stretch.
+// add puts a message into its stretch, by tag: what two consumers of a channel are handed may come in another order.
 func (l *line) add(now deadline.Instant, s *stretch, consumption int, e entry) {
 	e.taken = uint32(now.Sub(l.started) / time.Second)
 	e.stretch, e.prev, e.next, e.consumption = s.id, s.last, none, uint16(consumption)
+	for e.prev != none && l.held.entries[e.prev].tag > e.tag {
+		e.prev, e.next = l.held.entries[e.prev].prev, e.prev
+	}
 	i := l.held.add(e)
-	if s.last == none {
+	if e.prev == none {
 		s.first = i
 	} else {
-		l.held.entries[s.last].next = i
+		l.held.entries[e.prev].next = i
 	}
-	s.last = i
-	s.held++
+	if e.next == none {
+		s.last = i
+	} else {
+		l.held.entries[e.next].prev = i
+	}
+	if s.held++; e.flags&stranger != 0 {
+		s.strangers++
+	}
 	s.holds[consumption].count++
 }
 
@@ -149,7 +158,9 @@ func (l *line) unlink(s *stretch, i uint32) {
 	} else {
 		l.held.entries[e.next].prev = e.prev
 	}
-	s.held--
+	if s.held--; e.flags&stranger != 0 {
+		s.strangers--
+	}
 	h := &s.holds[e.consumption]
 	h.count--
 	l.returns(s, int(e.consumption))
@@ -217,20 +228,25 @@ func (l *line) giveBackEarlier(s *stretch) {
 
 // giveBackStrangers gives back messages that do not belong into a stretch further ahead: published during a roll, or strays. settled
 // answers: on another channel the next consumer could overtake them, and take what was published after them.
-func (l *line) giveBackStrangers(s *stretch) {
-	for i := s.first; i != none && len(s.strangers) > 0; {
+func (l *line) giveBackStrangers(now deadline.Instant, s *stretch) {
+	var soon []leaving
+	for i := s.first; s.strangers > 0; {
 		e := &l.held.entries[i]
 		next := e.next
-		if e.tag == s.strangers[0] {
-			s.strangers = s.strangers[1:]
+		if e.flags&stranger != 0 {
 			l.given.alive(e, strayed)
+			if e.deadline <= now.Add(settleRolled) {
+				soon = append(soon, leaving{remembered{e.fingerprint, e.deadline, e.flags &^ stranger, e.early}, now})
+			}
 			l.unlink(s, i)
 			l.out = append(l.out, command{do: giveBack, stretch: s.id, tag: e.tag})
 			l.held.remove(i)
 		}
 		i = next
 	}
-	s.strangers = nil
+	if len(soon) > 0 {
+		l.given.rolled = append(l.given.rolled, rolled{now, soon})
+	}
 	l.putBack(s)
 	l.settling = s
 	l.out = append(l.out, command{do: settle, stretch: s.id})
@@ -247,7 +263,7 @@ func (l *line) forget(s *stretch) {
 		s.held--
 		i = next
 	}
-	s.first, s.last, s.probeAt, s.strangers, s.holds = none, none, never, nil, nil
+	s.first, s.last, s.probeAt, s.strangers, s.holds = none, none, never, 0, nil
 }
 
 // lose takes out a stretch whose messages are back in the queue.

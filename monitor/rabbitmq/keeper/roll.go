@@ -128,17 +128,15 @@ func (r *rolls) end(now deadline.Instant, given *givenBack) {
 	r.present = nil
 }
 
-// came counts a delivery to the replacement; known reports that it was held before.
-func (r *roll) came(now deadline.Instant, m message, tag uint64, known bool) {
+// came counts a delivery to the replacement, which is a stranger there unless it was held before.
+func (r *roll) came(now deadline.Instant, m message, known bool) flags {
 	r.lastAt = now
-	switch {
-	case known:
+	if known {
 		r.got++
-	case m.redelivered: // a cancelled consumer had it last
-		r.replacement.strangers = append(r.replacement.strangers, tag)
-	default:
-		r.replacement.strangers, r.newcomer = append(r.replacement.strangers, tag), true
+		return 0
 	}
+	r.newcomer = r.newcomer || !m.redelivered // a cancelled consumer had it last
+	return stranger
 }
 
 // expected is how many come back at least, if none of unknown age has expired.
@@ -206,10 +204,10 @@ func (r *roll) takeAgain(now deadline.Instant, l *line, most int) bool {
 	if l.byID[s.id] != s {
 		return false
 	}
-	if len(s.strangers) > 0 {
+	if s.strangers > 0 {
 		r.again = r.got < r.expected(now) && r.got > r.gotBefore
 		r.gotBefore = r.got
-		l.giveBackStrangers(s)
+		l.giveBackStrangers(now, s)
 		return true
 	}
 	if !r.again {

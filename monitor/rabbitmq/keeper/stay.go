@@ -8,7 +8,7 @@ import (
 
 // spareCredit is how many messages more than its stretch is to hold a consumer may take until the next one takes over, or the others' credit is
 // recalled.
-const spareCredit = 500
+const spareCredit = 1000
 
 // holding is what is held of the messages that one consumer of a stretch has taken. A quorum queue counts the consumer while it holds any.
 type holding struct {
@@ -220,22 +220,24 @@ func (st *stays) takesStray(s *stretch, consumption int, m message, held *heldMe
 }
 
 // strayed notes a message that such a consumer was handed. It belongs behind all that is held, so it is given back to the consumer that takes
-// more, unless it is in that one's stretch.
-func (l *line) strayed(s *stretch, consumption int, tag uint64) {
-	s.holds[consumption].credit = false
-	if s != l.consumer && s != l.former {
-		s.strangers = append(s.strangers, tag)
+// more: it is a stranger, unless it is in that one's stretch. The consumer may have credit still: for what it gave back meanwhile.
+func (l *line) strayed(s *stretch) flags {
+	if s == l.consumer || s == l.former {
+		return 0
+	}
+	if len(l.astray) == 0 || l.astray[len(l.astray)-1] != s.id {
 		l.astray = append(l.astray, s.id)
 	}
+	return stranger
 }
 
 // giveBackStray gives back the strays of a stretch, if there are any; settled answers.
-func (l *line) giveBackStray() bool {
+func (l *line) giveBackStray(now deadline.Instant) bool {
 	for len(l.astray) > 0 {
 		s := l.byID[l.astray[0]]
 		l.astray = l.astray[1:]
-		if s != nil && s.phase == sealed && len(s.strangers) > 0 {
-			l.giveBackStrangers(s)
+		if s != nil && s.phase == sealed && s.strangers > 0 {
+			l.giveBackStrangers(now, s)
 			return true
 		}
 	}

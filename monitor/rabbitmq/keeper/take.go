@@ -28,10 +28,11 @@ func (c *core) deliver(now deadline.Instant, id uint32, tag uint64, m message) {
 	if s == nil {
 		return
 	}
-	known := c.takeIn(now, s, len(s.holds)-1, tag, m)
+	e, known := c.judge(now, s, m)
 	if r := c.rolls.present; r != nil && s == r.replacement {
-		r.came(now, m, tag, known)
+		e.flags |= r.came(now, m, known)
 	}
+	c.takeIn(now, s, len(s.holds)-1, tag, m, e)
 	c.advance(now)
 }
 
@@ -42,8 +43,9 @@ func (c *core) stray(now deadline.Instant, id uint32, consumption int, tag uint6
 		return
 	}
 	if c.line.takesStray(s, consumption, m, &c.line.held) {
-		c.takeIn(now, s, consumption, tag, m)
-		c.line.strayed(s, consumption, tag)
+		e, _ := c.judge(now, s, m)
+		e.flags |= c.line.strayed(s)
+		c.takeIn(now, s, consumption, tag, m, e)
 	} else { // all of the stretch is taken again
 		s.probeAt = now
 		c.rolls.by(now)
@@ -51,16 +53,14 @@ func (c *core) stray(now deadline.Instant, id uint32, consumption int, tag uint6
 	c.advance(now)
 }
 
-// takeIn holds what a consumer of the stretch was handed, and refuses the queue if that passes a limit. known reports that it was held
-// before.
-func (c *core) takeIn(now deadline.Instant, s *stretch, consumption int, tag uint64, m message) (known bool) {
+// takeIn holds what a consumer of the stretch was handed, and refuses the queue if that passes a limit.
+func (c *core) takeIn(now deadline.Instant, s *stretch, consumption int, tag uint64, m message, e entry) {
 	c.counts.Taken++
 	if m.redelivered {
 		c.counts.Redelivered++
 	} else {
 		c.seen.add(m.ttl, c.facts.TTL)
 	}
-	e, known := c.judge(now, s, m)
 	c.ages.came(c.taking())
 	e.tag, e.fingerprint, e.size = tag, m.fingerprint, uint32(min(m.size, 1<<32-1))
 	if limit := c.facts.holdLimit(); limit > 0 && s.held == 0 {
@@ -72,7 +72,6 @@ func (c *core) takeIn(now deadline.Instant, s *stretch, consumption int, tag uin
 			c.refuse(now, *r)
 		}
 	}
-	return known
 }
 
 // judge works out when a message expires. known reports that it was held before.
@@ -201,7 +200,7 @@ func (c *core) advanceTake(now deadline.Instant) {
 			} else {
 				c.line.cancelConsumer()
 			}
-		case r != nil || c.line.covered() && c.line.giveBackStray():
+		case r != nil || c.line.covered() && c.line.giveBackStray(now):
 		case c.findRoll(now), c.ages.caughtUp && !s.covers && c.line.spare() > 0: // from now on the next one has credit to spare
 			c.line.cancelConsumer()
 		}
