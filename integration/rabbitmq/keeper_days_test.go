@@ -146,6 +146,29 @@ func TestKeeperSurvivesLosses(t *testing.T) {
 			q.expectDead(1, answerLimit)
 			r.reach(t, keeper.Keeping, 1)
 		})
+		t.Run("declared again "+kind.String(), func(t *testing.T) {
+			t.Parallel()
+			q := declareKept(t, url, "again."+kind.String(), kind, nil)
+			events := make(chan keeper.Event, 1)
+			r := q.keep(t, func(o *keeper.Options) { o.PerChannel, o.Events = 50, events })
+			r.reach(t, keeper.Keeping, 0)
+			q.fill(230, strconv.Itoa, func(int) time.Duration { return time.Hour })
+			r.reach(t, keeper.Keeping, 230)
+			_, err := q.ch.QueueDelete(q.name, false, false, false)
+			check(t, err)
+			q.declare(nil)
+			if kind == keeper.Quorum && family() == keeper.V3 { // where nothing else tells
+				events <- keeper.Event{Kind: keeper.QueueDeleted}
+			}
+			r.reach(t, keeper.Keeping, 0)
+			q.publish("again", 300*time.Millisecond)
+			q.publish("kept", time.Hour)
+			q.expectDead(1, answerLimit)
+			r.reach(t, keeper.Keeping, 1)
+			if ids := q.drain(t, 1); ids[0] != "kept" {
+				t.Errorf("an application was given %v", ids)
+			}
+		})
 		t.Run("permission "+kind.String(), func(t *testing.T) {
 			t.Parallel()
 			q := declareKept(t, url, "permission."+kind.String(), kind, nil)

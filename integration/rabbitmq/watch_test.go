@@ -43,6 +43,8 @@ func watch(ctx context.Context, c helperConfig, o *keeper.Options) error {
 			switch {
 			case e.Kind == cluster.ConsumerCreated && e.Queue == c.Queue:
 				tell(keeper.Event{Kind: keeper.ConsumerCame, ConsumerTag: e.ConsumerTag})
+			case e.Kind == cluster.QueueDeleted && e.Queue == c.Queue:
+				tell(keeper.Event{Kind: keeper.QueueDeleted})
 			case e.Kind == cluster.PolicyChanged, e.Kind == cluster.Resync:
 				tell(keeper.Event{Kind: keeper.FactsChanged})
 			}

@@ -74,15 +74,21 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // event takes in what RabbitMQ tells.
 func (p *Primary) event(e cluster.Event) {
-	switch e.Kind {
-	case cluster.ConsumerCreated:
+	tell := func(what keeper.Event) {
 		p.mu.Lock()
 		q := p.queues[e.Queue]
 		p.mu.Unlock()
 		if q != nil {
-			q.tell(keeper.Event{Kind: keeper.ConsumerCame, ConsumerTag: e.ConsumerTag})
+			q.tell(what)
 		}
+	}
+	switch e.Kind {
+	case cluster.ConsumerCreated:
+		tell(keeper.Event{Kind: keeper.ConsumerCame, ConsumerTag: e.ConsumerTag})
 	case cluster.ConsumerDeleted:
+	case cluster.QueueDeleted:
+		tell(keeper.Event{Kind: keeper.QueueDeleted})
+		p.wantLook()
 	case cluster.BindingChanged:
 		if o, _ := p.observing.now(); o != nil {
 			p.wantLook()

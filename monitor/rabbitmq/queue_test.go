@@ -106,6 +106,9 @@ func TestConsumersAreToldOf(t *testing.T) {
 		k := r.keeper("keep-b")
 		require.Equal(t, []keeper.Event{{Kind: keeper.ConsumerCame, ConsumerTag: "app"}}, k.seen())
 		require.Empty(t, r.keeper("keep-a").seen())
+		r.event(cluster.Event{Kind: cluster.QueueDeleted, Queue: "keep-b"})
+		synctest.Wait()
+		require.Equal(t, keeper.Event{Kind: keeper.QueueDeleted}, k.seen()[1])
 
 		for range 3 * eventsAtOnce {
 			r.queues["keep-a"].tell(keeper.Event{Kind: keeper.ConsumerCame})

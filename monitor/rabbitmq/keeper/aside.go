@@ -18,6 +18,7 @@ type looks struct {
 	others  int // consumers that are not the keeper's
 	left    leftBehind
 	zeroAt  deadline.Instant // since when each look has counted no consumer; 0: the last one has
+	fewAt   deadline.Instant // since when each look has counted fewer consumers than are the keeper's; 0: the last one has not
 }
 
 // by has the next look no later than that.
@@ -79,8 +80,8 @@ func (a *aside) lengthen(now deadline.Instant, before bool) bool {
 	return true
 }
 
-// windowFull says that no more is taken in this window.
-func (c *core) windowFull() bool { return c.state == Window && c.line.held.count >= windowMost }
+// full says that no more is taken in this window.
+func (a *aside) full(held int) bool { return a.windowEnd != 0 && held >= windowMost }
 
 // consumerSeen says that a consumer that is not the keeper's has come, by an event of RabbitMQ.
 func (c *core) consumerSeen(now deadline.Instant) {
@@ -183,12 +184,8 @@ func (c *core) lookFailed(now deadline.Instant, why failure, text string) {
 
 // forgetQueue drops all that is known: the queue was deleted, and its messages with it.
 func (c *core) forgetQueue(now deadline.Instant) {
-	for _, s := range c.line.stretches {
-		c.line.do(command{do: shut, stretch: s.id})
-	}
-	c.line.forgetAll()
+	c.loseAll(now)
 	c.given.forget()
-	c.rolls.present = nil
 	c.ages.caughtUp, c.ages.drained, c.ages.backlog = false, now, 0
 	c.aside.windowEnd, c.looks.others, c.looks.left = 0, 0, leftBehind{}
 	c.restarted, c.stale = false, true
@@ -211,8 +208,14 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 	}
 	others, ok := c.looks.strangers(now, consumers, c.line.own())
 	if !ok {
+		if c.looks.fewAt == 0 || consumers == 0 {
+			c.looks.fewAt = now
+		} else if now >= c.looks.fewAt.Add(distrustZero) {
+			c.loseAll(now)
+		}
 		return
 	}
+	c.looks.fewAt = 0
 	doubted := c.looks.doubt
 	c.looks.others, c.looks.doubt = others, false
 	switch {

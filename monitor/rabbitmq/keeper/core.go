@@ -227,7 +227,7 @@ func (c *core) wake() deadline.Instant {
 			if c.ages.caughtUp && !c.looks.doubt {
 				at = min(at, max(c.rolls.next, c.rolls.free))
 			}
-			if c.line.consumer == nil && !c.windowFull() {
+			if c.line.consumer == nil && !c.aside.full(c.line.held.count) {
 				at = min(at, max(c.openAt, 1))
 			}
 		}

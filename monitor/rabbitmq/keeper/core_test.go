@@ -357,6 +357,34 @@ func TestConsumersThatAreGoneAreNotOthers(t *testing.T) {
 	}
 }
 
+// TestAQueueThatIsDeclaredAgain: nothing that was held exists any more. What is published then is kept, and an application is not starved,
+// whether a consumer was there to be cancelled or not.
+func TestAQueueThatIsDeclaredAgain(t *testing.T) {
+	for _, f := range kinds() {
+		for seed := range uint64(10) {
+			s := newSim(t, seed, f, testConfig())
+			s.connect()
+			s.pass(time.Second)
+			for i := range 50 {
+				s.m.publish(uint64(i), time.Hour)
+				s.pass(s.within(10 * time.Millisecond))
+			}
+			s.pass(s.within(2 * time.Second))
+			s.m.declareAgain()
+			s.pass(15 * time.Second)
+			require.Zero(t, s.c.line.held.count)
+			late := s.m.publish(1000, 2*time.Second)
+			s.m.publish(1001, time.Hour)
+			s.pass(3 * time.Second)
+			require.Less(t, s.m.expired[late.id].Sub(late.expires), 200*time.Millisecond)
+			require.Equal(t, 1, s.c.line.held.count)
+			s.m.appHere = true
+			s.pass(2 * time.Second)
+			require.Equal(t, StandingAside, s.c.state)
+		}
+	}
+}
+
 func TestStuckConsumersLeaveAWindow(t *testing.T) {
 	for after, allowed := range map[time.Duration]bool{0: false, 10 * time.Minute: false, time.Minute: true} {
 		cfg := testConfig()

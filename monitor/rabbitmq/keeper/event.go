@@ -86,6 +86,11 @@ func (s *session) clusterEvent(e Event) func(*core, deadline.Instant) {
 	switch {
 	case e.Kind == FactsChanged:
 		return func(c *core, now deadline.Instant) { c.line.out = append(c.line.out, command{do: learn}) }
+	case e.Kind == QueueDeleted:
+		return func(c *core, now deadline.Instant) {
+			c.loseAll(now)
+			c.advance(now)
+		}
 	case e.Kind == ConsumerCame && !strings.HasPrefix(e.ConsumerTag, tagPrefix):
 		return func(c *core, now deadline.Instant) { c.consumerSeen(now) }
 	}

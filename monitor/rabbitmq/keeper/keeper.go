@@ -64,6 +64,9 @@ type EventKind uint8
 const (
 	ConsumerCame EventKind = iota
 	FactsChanged
+	// QueueDeleted may come when the queue was declared again. A channel of RabbitMQ 3.x consumes from the new quorum queue by itself then, and
+	// hands on nothing.
+	QueueDeleted
 )
 
 // tagPrefix begins the consumer tags of all keepers.

@@ -35,6 +35,7 @@ type modelChannel struct {
 	counts   []map[*modelMessage]bool // unacked, by consumer; the last may be there still
 	stays    map[int]bool             // consumers that are back
 	credit   map[int]bool             // those of them that take another message
+	emptied  bool                     // what it had unacked is gone with its queue
 }
 
 // model is a queue of RabbitMQ as its documents describe it: expired messages leave at the head only, and before
@@ -243,6 +244,9 @@ func (m *model) do(cmd command, exact bool, c *core) {
 			return
 		}
 		msg := ch.unacked[cmd.tag-ch.firstTag]
+		if msg == nil && ch.emptied {
+			return
+		}
 		require.NotNil(m.t, msg, "given back twice")
 		ch.unacked[cmd.tag-ch.firstTag] = nil
 		for i, unacked := range ch.counts {
@@ -293,6 +297,10 @@ func (m *model) do(cmd command, exact bool, c *core) {
 					c.advance(m.now)
 				})
 			}
+		}
+	case shut:
+		if ch != nil {
+			m.loseChannel(cmd.stretch)
 		}
 	case drop:
 		if ch != nil {
@@ -356,6 +364,23 @@ func (m *model) loseChannel(id uint32) {
 		}
 	}
 	delete(m.channels, id)
+}
+
+// declareAgain deletes the queue, and declares it again at once.
+func (m *model) declareAgain() {
+	m.ready, m.returned, m.lingering = nil, nil, nil
+	for id, ch := range m.channels {
+		for i := range ch.counts {
+			ch.counts[i] = map[*modelMessage]bool{}
+		}
+		clear(ch.unacked)
+		clear(ch.credit)
+		clear(ch.stays)
+		if ch.emptied = true; ch.prefetch > 0 {
+			ch.prefetch = 0
+			m.out = append(m.out, func(c *core) { c.ended(m.now, id) })
+		}
+	}
 }
 
 func (m *model) loseConnection() {

@@ -131,11 +131,23 @@ func (c *core) ended(now deadline.Instant, id uint32) {
 	c.line.cancelled(now, s)
 	c.line.epoch++
 	if !asked { // RabbitMQ cancelled it: the queue was deleted, moved, or its consumer timed out
-		c.looks.at, c.openAt = now, now.Add(2*lookAgain)
-		c.line.recall()
+		c.loseAll(now)
 	}
 	c.line.dropIfEmpty(s)
 	c.advance(now)
+}
+
+// loseAll gives up all channels and begins anew: the queue may be another one by the same name, without what was held.
+func (c *core) loseAll(now deadline.Instant) {
+	c.counts.Lost += uint64(c.line.held.count)
+	c.beginGap(now)
+	gone := c.line.gone + c.line.own()
+	for _, s := range c.line.stretches {
+		c.line.do(command{do: shut, stretch: s.id})
+	}
+	c.line.forgetAll()
+	c.line.gone, c.rolls.present, c.given.rolled = gone, nil, nil
+	c.looks.at, c.looks.fewAt, c.openAt = now, 0, now.Add(2*lookAgain)
 }
 
 // lost says that RabbitMQ closed the stretch's channel: its messages are ready again.
@@ -195,7 +207,7 @@ func (c *core) advanceTake(now deadline.Instant) {
 			if !c.ages.caughtUp && c.cfg.takeRate > 0 {
 				c.openAt = max(c.openAt, c.line.openedAt.Add(time.Duration(c.cfg.perChannel)*time.Second/time.Duration(c.cfg.takeRate)))
 			}
-			if s.covers && now >= c.openAt && !c.windowFull() {
+			if s.covers && now >= c.openAt && !c.aside.full(c.line.held.count) {
 				c.line.handOver(now, c.cfg.perChannel)
 			} else {
 				c.line.cancelConsumer()
@@ -212,7 +224,7 @@ func (c *core) advanceTake(now deadline.Instant) {
 			return
 		}
 	}
-	if now < c.openAt || c.windowFull() {
+	if now < c.openAt || c.aside.full(c.line.held.count) {
 		return
 	}
 	spare := 0
