@@ -131,7 +131,7 @@ func TestCounts(t *testing.T) {
 	assert.Equal(t, [4]uint64{5, 2, 5, 10}, [4]uint64{total.Published, total.Unroutable, total.Sizes[0], total.BodyBytes})
 }
 
-func TestExchangeCountsStartAnewWithTheExchange(t *testing.T) {
+func TestExchangeCountsStartAgainWithTheExchange(t *testing.T) {
 	x := newBench(t, broker.Options{})
 	declare := func() { require.NoError(t, x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "fanout"})) }
 	declare()

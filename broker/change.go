@@ -41,7 +41,7 @@ func (b *Broker) Change(vhost string, fn func(*Broker) error) error {
 	}
 	after := importer{c}.listing(c.VHosts(), vhost == "")
 	was := map[string]store.Definition{}
-	for _, x := range before.Apart() {
+	for _, x := range before.Split() {
 		was[x.Key] = x
 	}
 	news := after.Besides(was)
@@ -106,7 +106,7 @@ func (im importer) saveNews(news *catalog.Saved, was map[string]store.Definition
 	durable.Exchanges = slices.DeleteFunc(slices.Clone(news.Exchanges), func(x catalog.Exchange) bool { return x.Transient })
 	durable.Queues = slices.DeleteFunc(slices.Clone(news.Queues), func(x catalog.Queue) bool { return x.Transient })
 	durable.Bindings = slices.DeleteFunc(slices.Clone(news.Bindings), func(x catalog.Binding) bool { return x.Transient })
-	now := durable.Apart()
+	now := durable.Split()
 	were := make([]store.Definition, len(now))
 	for i := range now {
 		were[i] = store.Definition{Key: now[i].Key, Value: was[now[i].Key].Value}

@@ -78,8 +78,8 @@ func TestBacklogLeavesTheMessagesOwnInAQueueThatSaysSo(t *testing.T) {
 	require.Equal(t, broker.BacklogEffect{Queues: 2, Earlier: 1, Names: []string{"other", "q"}}, would)
 }
 
-// TestWhatServiceBusHasBeside: arguments for what has nothing to do with expiry are not passed over.
-func TestWhatServiceBusHasBeside(t *testing.T) {
+// TestServiceBusArgumentsThatAreNotAboutExpiry are known, too.
+func TestServiceBusArgumentsThatAreNotAboutExpiry(t *testing.T) {
 	x := newBench(t, broker.Options{})
 	for arg, want := range map[string]string{
 		"x-requires-session":                  "sessions are not supported",

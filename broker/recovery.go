@@ -84,7 +84,7 @@ func (r *recovery) restore(found *store.Recovery) error {
 		return err
 	}
 	if d.Old {
-		r.b.env.Store.Define(d.Apart()...)
+		r.b.env.Store.Define(d.Split()...)
 	}
 	for i := range found.Queues {
 		r.restoreMessages(&found.Queues[i])

@@ -12,7 +12,7 @@ type node[D comparable] struct {
 	star    *node[D] // child for '*'
 	hash    *node[D] // child for '#'
 	targets []*target[D]
-	mark    int // of a '#' below another '#'; else noMark
+	mark    int // of a '#' below another '#', otherwise noMark
 }
 
 // A position in a key is the byte offset of its next word. The last word may be empty, at

@@ -21,14 +21,12 @@ type Options struct {
 	Server     *server.Server
 	Operations *operate.Operations // of both
 
-	// Node and Cluster are shown as the node's and the cluster's name.
-	Node, Cluster string
-	// Version is Curfew's own. Compat is the version of RabbitMQ that tools are told,
-	// since they decide by it what to ask; default "4.1.0".
-	Version, Compat string
+	// Node is shown as the name of the node, and as that of the cluster until that is set.
+	Node string
+	// Version is Curfew's own.
+	Version string
 	// Listeners are the sockets that are open.
 	Listeners []Listener
-	Started   time.Time // of the process; zero: when New was called
 	// DataDir is where messages are kept; "" memory only.
 	DataDir       string
 	DiskFreeLimit int64 // bytes
@@ -47,36 +45,25 @@ type Listener struct {
 	TLS      bool
 }
 
-// DefaultCompat is new enough for NServiceBus and old enough for the v1 tools.
-const DefaultCompat = "4.1.0"
-
 // API answers management requests. Safe for concurrent use.
 type API struct {
 	Options
-	b      *broker.Broker
-	log    *zap.Logger
-	rates  *rates.Rates
-	server *rest.Server
+	b       *broker.Broker
+	log     *zap.Logger
+	started time.Time
+	rates   *rates.Rates
+	server  *rest.Server
 }
 
 // New makes an API; Handler serves it.
 func New(o Options) *API {
-	if o.Compat == "" {
-		o.Compat = DefaultCompat
-	}
-	if o.Cluster == "" {
-		o.Cluster = o.Node
-	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Started.IsZero() {
-		o.Started = o.Now()
-	}
-	a := &API{Options: o, b: o.Broker, log: o.Log.Named("management")}
+	a := &API{Options: o, b: o.Broker, log: o.Log.Named("management"), started: o.Now()}
 	a.rates = rates.New(a.countAll, a.Now)
 	a.server = rest.New(rest.Options{Broker: o.Broker, Operations: o.Operations, Log: a.log}, a.table())
 	a.identify()

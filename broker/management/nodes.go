@@ -15,6 +15,7 @@ import (
 	"curfew/broker/internal/resources"
 	"curfew/broker/management/metrics"
 	"curfew/broker/management/rest"
+	"curfew/broker/server"
 )
 
 func listNodes(r *request) error {
@@ -167,13 +168,13 @@ func authMechanisms() []object {
 }
 
 func (a *API) applications() []object {
-	return []object{{"name": "curfew", "description": "Curfew", "version": a.Version}, {"name": "rabbit", "description": "RabbitMQ, as which Curfew answers", "version": a.Compat}}
+	return []object{{"name": "curfew", "description": "Curfew", "version": a.Version}, {"name": "rabbit", "description": "RabbitMQ, as which Curfew answers", "version": server.RabbitMQVersion}}
 }
 
 // uptimeMillis fits the 32 bits that strict clients have for it: a process older
 // than 49 days stays at the most there can be.
 func (a *API) uptimeMillis() int64 {
-	return min(a.Now().Sub(a.Started).Milliseconds(), math.MaxUint32)
+	return min(a.Now().Sub(a.started).Milliseconds(), math.MaxUint32)
 }
 
 // memoryLimit is what the memory alarm counts against; without one, what there
@@ -211,13 +212,13 @@ func descriptors() (used, most int) {
 // Metrics answers on the paths of RabbitMQ's Prometheus plugin, on /metrics beside what own gathers.
 func (a *API) Metrics(own prometheus.Gatherer) http.Handler {
 	return metrics.Handler(metrics.Options{
-		Broker: a.b, Server: a.Server, Node: a.Node, Compat: a.Compat, Version: a.Version, ClusterName: a.clusterName, Host: a.host, Turns: a.server.Turns,
+		Broker: a.b, Server: a.Server, Node: a.Node, Version: a.Version, ClusterName: a.clusterName, Host: a.host, Turns: a.server.Turns,
 	}, own)
 }
 
 // host is what the process uses and may use.
 func (a *API) host() metrics.Host {
-	h := metrics.Host{MemoryLimit: a.memoryLimit(), Uptime: a.Now().Sub(a.Started)}
+	h := metrics.Host{MemoryLimit: a.memoryLimit(), Uptime: a.Now().Sub(a.started)}
 	h.OpenFiles, h.MaxFiles = descriptors()
 	h.DiskFree, h.DiskLimit = a.disk()
 	return h

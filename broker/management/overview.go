@@ -9,6 +9,7 @@ import (
 	"curfew/broker/management/rest"
 
 	"curfew/broker/policy"
+	"curfew/broker/server"
 )
 
 // exchangeTypes are described in RabbitMQ's words, which tools print.
@@ -40,7 +41,7 @@ func overview(r *request) error {
 	totals := object{}
 	a.messages(totals, totalKey{}, ready, unacked)
 	o := object{
-		"management_version": a.Compat, "rabbitmq_version": a.Compat, "product_name": "Curfew", "product_version": a.Version,
+		"management_version": server.RabbitMQVersion, "rabbitmq_version": server.RabbitMQVersion, "product_name": "Curfew", "product_version": a.Version,
 		"cluster_name": a.clusterName(), "node": a.Node, "erlang_version": runtime.Version(), "erlang_full_version": "Go " + runtime.Version(),
 		"release_series_support_status": "supported", "rates_mode": "basic", "sample_retention_policies": retention, "exchange_types": exchangeTypes(),
 		"default_queue_type": "classic", "disable_stats": false, "enable_queue_totals": false, "is_op_policy_updating_enabled": true,
@@ -105,12 +106,12 @@ const (
 	clusterID            = "internal_cluster_id"
 )
 
-// clusterName is what it was set to, else as configured.
+// clusterName is what it was set to, or else the name of the node.
 func (a *API) clusterName() string {
 	if name, ok := a.b.GlobalParameters()[clusterNameParameter].(string); ok {
 		return name
 	}
-	return a.Cluster
+	return a.Node
 }
 
 func (a *API) clusterTags() any {
@@ -143,7 +144,7 @@ func whoami(r *request) error {
 	return r.One(object{"name": r.Actor.Name, "tags": tags, "is_internal_user": true})
 }
 
-func showVersion(r *request) error { return r.Answer(r.api.Compat) }
+func showVersion(r *request) error { return r.Answer(server.RabbitMQVersion) }
 
 // featureFlagNames: what tools look for before they use it. stream_queue is among them
 // since NServiceBus does not start without it, though there are no streams.

@@ -35,7 +35,6 @@ type Options struct {
 	Version definitions.Version
 	// DataDir is where messages are kept; "": in memory only.
 	DataDir string
-	Started time.Time // of the process; zero: when New was called
 	Log     *zap.Logger
 	// Changed is told what users did, or tried to do; nil: nobody. It is called from any goroutine, and must not block.
 	Changed func(Change)
@@ -56,6 +55,7 @@ type Operations struct {
 type Access struct {
 	Options
 	log      *zap.Logger
+	started  time.Time
 	counter  *prometheus.CounterVec
 	attempts attempts
 	users    sync.Mutex // held while users are changed
@@ -92,10 +92,7 @@ func New(o Options) (*Operations, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	if o.Started.IsZero() {
-		o.Started = time.Now()
-	}
-	shared := &Access{Options: o, log: o.Log.Named("operate"), counter: prometheus.NewCounterVec(prometheus.CounterOpts{
+	shared := &Access{Options: o, started: time.Now(), log: o.Log.Named("operate"), counter: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "curfew_operations_total", Help: "What users changed by the management API, the dashboard or the command line, or tried to, by result: done, refused or failed.",
 	}, []string{"operation", "result"}), seed: maphash.MakeSeed()}
 	ops := &Operations{shared, Letters{shared}, Settings{shared, nil}, Topology{shared}, Users{shared, nil}}

@@ -107,11 +107,11 @@ func (o *Operations) message(q *broker.Queue, x *broker.Browsed) Message {
 const (
 	maxPeekCount = 500
 	maxOffset    = 1 << 40
-	maxPeek      = 16 << 20 // bytes of all bodies
+	MaxPeekBytes = 16 << 20 // of all bodies
 )
 
-// copiesOfBody is how often a face holds a body: as text, in base64 and in the answer.
-const copiesOfBody = 4
+// CopiesOfBody is how often a face holds a body: as text, in base64 and in the answer.
+const CopiesOfBody = 4
 
 // PeekRequest says which messages of a queue to look at.
 type PeekRequest struct {
@@ -139,11 +139,11 @@ func (o *Operations) Peek(_ context.Context, a Actor, r PeekRequest) ([]Message,
 		return nil, err
 	}
 	most := int64(r.Count) * int64(min(r.BodyBytes, o.Broker.MaxMessageBytes()))
-	if most > maxPeek {
-		return nil, &Invalid{fmt.Sprintf("count times truncate is more than %d", maxPeek)}
+	if most > MaxPeekBytes {
+		return nil, &Invalid{fmt.Sprintf("count times truncate is more than %d", MaxPeekBytes)}
 	}
 	if r.Memory != nil {
-		if err := r.Memory.Take(min(copiesOfBody*most, maxPeek)); err != nil {
+		if err := r.Memory.Take(min(CopiesOfBody*most, MaxPeekBytes)); err != nil {
 			return nil, err
 		}
 	}
@@ -161,7 +161,7 @@ func (o *Operations) Look(_ context.Context, a Actor, at QueueName, seq queue.Se
 	if err != nil {
 		return Message{}, err
 	}
-	x, ok := q.Look(seq, min(max(bodyBytes, 0), maxPeek))
+	x, ok := q.Look(seq, min(max(bodyBytes, 0), MaxPeekBytes))
 	if !ok {
 		return Message{}, ErrMessageGone
 	}
@@ -213,7 +213,7 @@ func (o *Operations) get(a *Actor, r *GetRequest, show func(*broker.Delivery)) (
 	}
 	seqs, bytes, paid := []queue.Seq{}, 0, 0
 	for n < r.Count && bytes < maxAnswer {
-		due := copiesOfBody * bytes
+		due := CopiesOfBody * bytes
 		if r.Memory != nil && !r.Memory.Try(int64(due-paid)) {
 			break
 		}

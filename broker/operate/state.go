@@ -29,7 +29,7 @@ func (o *Access) State() State {
 	t := o.Broker.Totals()
 	blocked, _ := o.Broker.Gate()
 	s := State{
-		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), Started: o.Started, DataDir: o.DataDir, NewFolder: o.Broker.NewFolder(), DiskSilent: o.Broker.DiskSilent(), Blocked: blocked,
+		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), Started: o.started, DataDir: o.DataDir, NewFolder: o.Broker.NewFolder(), DiskSilent: o.Broker.DiskSilent(), Blocked: blocked,
 		Memory: o.Broker.MemoryInUse(), MemoryMax: o.Broker.MemoryLimit(), InFlow: o.Server.InFlow(),
 		Totals: Totals{
 			Published: t.Published, Delivered: t.Queues.AllDelivered(), Acked: t.Queues.Acked,

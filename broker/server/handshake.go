@@ -114,7 +114,7 @@ func headerHint(h []byte) string {
 // the server has it.
 func (s *Server) properties() amqp.Table {
 	return amqp.Table{
-		"product": "Curfew", "version": s.opts.Compat, "product_version": s.opts.Version, "platform": "Go " + runtime.Version()[len("go"):],
+		"product": "Curfew", "version": RabbitMQVersion, "product_version": s.opts.Version, "platform": "Go " + runtime.Version()[len("go"):],
 		"information": "A message broker that keeps deadlines",
 		"capabilities": amqp.Table{
 			"publisher_confirms":           true,
@@ -150,7 +150,7 @@ func (h *handshake) login(m *amqp.ConnectionStartOk) error {
 	c.phase = awaitTuneOk
 	o := &c.srv.opts
 	c.out.Send(0, &amqp.ConnectionTune{Tuning: amqp.Tuning{
-		ChannelMax: o.ChannelMax, FrameMax: o.FrameMax, Heartbeat: uint16(offeredHeartbeat / time.Second),
+		ChannelMax: channelMax, FrameMax: o.FrameMax, Heartbeat: uint16(offeredHeartbeat / time.Second),
 	}})
 	return nil
 }
@@ -172,15 +172,15 @@ func (h *handshake) tune(m *amqp.ConnectionTuneOk) error {
 	if m.FrameMax > o.FrameMax || m.FrameMax != 0 && m.FrameMax < amqp.MinFrameSize {
 		return negotiation("frame_max", m.FrameMax, amqp.MinFrameSize, o.FrameMax)
 	}
-	if m.ChannelMax > o.ChannelMax {
-		return negotiation("channel_max", uint32(m.ChannelMax), 0, uint32(o.ChannelMax))
+	if m.ChannelMax > channelMax {
+		return negotiation("channel_max", uint32(m.ChannelMax), 0, channelMax)
 	}
 	c.frameMax, c.channelMax = m.FrameMax, m.ChannelMax
 	if c.frameMax == 0 {
 		c.frameMax = o.FrameMax
 	}
 	if c.channelMax == 0 {
-		c.channelMax = o.ChannelMax
+		c.channelMax = channelMax
 	}
 	c.out.SetFrameMax(c.frameMax)
 	h.heartbeat = time.Duration(m.Heartbeat) * time.Second

@@ -22,29 +22,29 @@ import (
 // Options configures a Server. Broker is required. The zero values of the other fields mean
 // RabbitMQ's defaults.
 type Options struct {
-	Broker            *broker.Broker
-	FrameMax          uint32         // octets, with overhead; default 131072
-	ChannelMax        uint16         // channels per connection; default 2047
-	MaxConnections    int            // open at once, including those still logging in; default 1024
-	MaxHandshakes     int            // connections that are not open yet; default 512
-	MaxPeerHandshakes int            // of those, from one address other than this machine's; default 64
-	ConsumerTimeout   time.Duration  // delivery acknowledgement timeout unless the consumer or the queue sets one; default 30 min, negative: none
-	NameFrom          certs.NameFrom // which part of a client certificate is the user name (SASL EXTERNAL); default the distinguished name
-	Version           string         // Curfew's own version, sent to clients
-	Compat            string         // RabbitMQ version sent to clients, three numbers; some clients refuse one that is too old; default 4.1.0
-	Log               *zap.Logger
+	Broker          *broker.Broker
+	FrameMax        uint32         // octets, with overhead; default 131072
+	MaxConnections  int            // open at once, including those still logging in; default 1024
+	MaxHandshakes   int            // connections that are not open yet; default 512
+	ConsumerTimeout time.Duration  // delivery acknowledgement timeout unless the consumer or the queue sets one; default 30 min, negative: none
+	NameFrom        certs.NameFrom // which part of a client certificate is the user name (SASL EXTERNAL); default the distinguished name
+	Version         string         // Curfew's own version, sent to clients
+	Log             *zap.Logger
 }
 
-const (
-	defaultFrameMax          = 131072
-	defaultChannelMax        = 2047
-	defaultMaxConnections    = 1024
-	defaultMaxHandshakes     = 512
-	defaultMaxPeerHandshakes = 64
-	defaultConsumerTimeout   = 30 * time.Minute
-	defaultCompat            = "4.1.0"
+// RabbitMQVersion is the version of RabbitMQ that clients and tools are told, since they decide by it what to ask. It is new enough for
+// NServiceBus and old enough for the v1 tools.
+const RabbitMQVersion = "4.1.0"
 
-	offeredHeartbeat = 60 * time.Second // what a client answers counts
+const (
+	defaultFrameMax        = 131072
+	defaultMaxConnections  = 1024
+	defaultMaxHandshakes   = 512
+	defaultConsumerTimeout = 30 * time.Minute
+
+	channelMax        = 2047             // of a connection
+	maxPeerHandshakes = 64               // from one address other than this machine's
+	offeredHeartbeat  = 60 * time.Second // what a client answers counts
 )
 
 // Server speaks AMQP 0-9-1 with clients. It is safe for concurrent use.
@@ -70,9 +70,6 @@ func New(o Options) *Server {
 	if o.FrameMax == 0 {
 		o.FrameMax = defaultFrameMax
 	}
-	if o.ChannelMax == 0 {
-		o.ChannelMax = defaultChannelMax
-	}
 	if o.ConsumerTimeout == 0 {
 		o.ConsumerTimeout = defaultConsumerTimeout
 	}
@@ -82,18 +79,12 @@ func New(o Options) *Server {
 	if o.MaxHandshakes == 0 {
 		o.MaxHandshakes = defaultMaxHandshakes
 	}
-	if o.MaxPeerHandshakes == 0 {
-		o.MaxPeerHandshakes = defaultMaxPeerHandshakes
-	}
-	if o.Compat == "" {
-		o.Compat = defaultCompat
-	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
 	return &Server{
 		opts: o, log: o.Log.Named("server"), conns: map[*connection]struct{}{},
-		handshakes: admission.New(o.MaxHandshakes, o.MaxPeerHandshakes),
+		handshakes: admission.New(o.MaxHandshakes, maxPeerHandshakes),
 		logins:     sasl.Authenticator{Broker: o.Broker, NameFrom: o.NameFrom, Limits: preAuthTables},
 	}
 }

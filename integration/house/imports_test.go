@@ -100,7 +100,7 @@ var rooms = map[string][]string{
 	"cmd/internal/client":    {},
 	"cmd/internal/contexts":  {},
 	"cmd/internal/demo":      {"cmd/internal/client", "cmd/internal/node", "cmd/internal/settings"},
-	"cmd/internal/messaging": {"cmd/internal/cli", "cmd/internal/client", "cmd/internal/table"},
+	"cmd/internal/messaging": {"broker/operate", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/table"},
 	"cmd/internal/queues":    {"broker/deadletters", "broker/operate", "broker/queue", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/messaging", "cmd/internal/table", "monitor", "monitor/printable"},
 	"cmd/internal/table":     {"monitor/printable"},
 	"cmd/internal/settings":  {"broker", "monitor/alert", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value

@@ -119,7 +119,7 @@ func (a *Accounts) putUser(u *access.User) error {
 	return err
 }
 
-// DeleteUser removes a user with his permissions and closes his connections (320).
+// DeleteUser removes a user with all permissions, and closes the connections of that user (320).
 // Error: ErrNoUser; or that it is not saved, and a restart would bring the user back.
 func (a *Accounts) DeleteUser(name string) error {
 	err := a.dropUser(name)
@@ -314,7 +314,7 @@ func (a *Accounts) set(k catalog.UserIn, p *catalog.Permissions, g *access.Grant
 }
 
 // grant returns what a user may do in a virtual host, nil for nothing, and
-// whether he may speak for others.
+// whether that user may publish in the name of others.
 func (a *Accounts) grant(k catalog.UserIn) (g *access.Grant, impersonator bool, version uint64) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()

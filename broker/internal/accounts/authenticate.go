@@ -30,9 +30,9 @@ func (a *Accounts) Identify(name string, from netip.Addr) (access.User, error) {
 }
 
 // Seed applies the configured user where the configuration is new: at the first
-// start, and when name or password are others than were applied last. What was
-// changed by other means since stays otherwise. The user is an administrator with
-// all permissions in the virtual hosts there are, which are named.
+// start, and when the name or the password differs from what was applied last. Otherwise
+// what was changed since then stays. The user is an administrator with all permissions in
+// vhosts.
 func Seed(a *Accounts, name, password string, vhosts []string) error {
 	if last := a.configured; last != nil && last.Name == name && access.Verify(last, password) {
 		return nil

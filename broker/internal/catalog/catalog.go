@@ -56,7 +56,7 @@ func (c *Catalog) Undefine(keys ...string) {
 func Definition(key string, value any) store.Definition {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(fmt.Sprintf("broker: definition %s is no JSON: %v", key, err))
+		panic(fmt.Sprintf("broker: definition %s cannot be written as JSON: %v", key, err))
 	}
 	return store.Definition{Key: key, Value: text}
 }

@@ -153,7 +153,7 @@ type Permissions struct {
 	Topics  map[string]access.TopicPermission // by exchange
 }
 
-// Definitions are those of the permissions, with what there is none of.
+// Definitions are those of the permissions. One without a value stands for permissions that the user lacks.
 func (p *Permissions) Definitions(k UserIn) []store.Definition {
 	granted, topics := store.Definition{Key: Key(PermissionKind, k.User, k.VHost)}, store.Definition{Key: Key(TopicsKind, k.User, k.VHost)}
 	if p.Granted != nil {

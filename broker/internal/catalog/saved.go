@@ -121,8 +121,8 @@ func (d *Saved) readDocument(text []byte) error {
 	return nil
 }
 
-// Apart is what the one document said, as definitions that take its place.
-func (d *Saved) Apart() []store.Definition {
+// Split is what the one document said, as the definitions that take its place.
+func (d *Saved) Split() []store.Definition {
 	list := []store.Definition{{Key: ""}}
 	for i := range d.VHosts {
 		list = append(list, Definition(Key(VhostKind, d.VHosts[i].Name), &d.VHosts[i]))
@@ -142,10 +142,10 @@ func (d *Saved) Apart() []store.Definition {
 	for name, value := range d.Global {
 		list = append(list, Definition(Key(GlobalKind, name), map[string]any{name: value}))
 	}
-	return append(list, d.Accounts.apart()...)
+	return append(list, d.Accounts.definitions()...)
 }
 
-func (d *Accounts) apart() (list []store.Definition) {
+func (d *Accounts) definitions() (list []store.Definition) {
 	if d.Configured != nil {
 		list = append(list, Definition(Key(ConfiguredKind), d.Configured))
 	}

@@ -30,8 +30,8 @@ type Kept struct {
 	aheadOfWall func() int64
 }
 
-// Given is the clock of a program that has its own. wall, if not nil, is the clock that the
-// instants which users give and are shown are of; else they are of the same.
+// Given is the clock of a program that has its own. Instants that users give and are shown
+// are by the clock wall; if that is nil, by the same one.
 func Given(c, wall Clock) *Kept {
 	if wall == nil {
 		return &Kept{c, func() int64 { return 0 }}

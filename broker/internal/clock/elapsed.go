@@ -57,8 +57,8 @@ func (e *elapsed) now() int64 {
 func (e *elapsed) aheadOfWall() int64 { return e.asleep.Load() - e.ahead.Load() }
 
 // ask finds out whether the machine has been asleep. The answer is taken only if it
-// was quick: then what it was under way is less than the slack, and no reason to
-// change anything. Else the next look asks again.
+// was quick, since then the time that it took is less than the slack and changes nothing.
+// Otherwise the next call of now asks again.
 func (e *elapsed) ask() (taken bool) {
 	_, before := e.read()
 	up := e.uptime()

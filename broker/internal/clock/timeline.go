@@ -22,7 +22,7 @@ import (
 //   - After a reboot it is the wall clock, but not less than when the last run
 //     was alive last: a wall clock that was set back makes deadlines late by no
 //     more than the time the machine was down. One that was set forward cannot be
-//     told from a long time without power, and is believed.
+//     told from a long time without power, and is trusted.
 //   - Where no message that came back has a deadline, it is the wall clock in any case:
 //     nothing can be early or late by that.
 //

@@ -34,7 +34,7 @@ type Alarm struct {
 	files   bool          // the store finds no file descriptor
 	changed chan struct{} // closed, and made again, at each change
 	asked   bool          // somebody asked, as publishers do, since memory and disk were measured last
-	poke    chan struct{} // has them measured now, if that was to be a while
+	measure chan struct{} // has them measured now, if that was to be a while
 }
 
 // New makes an alarm that has nothing to say yet. Run measures.
@@ -45,7 +45,7 @@ func New(o Options) *Alarm {
 	if o.DiskSpace == nil {
 		o.DiskSpace = DiskSpace
 	}
-	return &Alarm{opts: o, changed: make(chan struct{}), poke: make(chan struct{}, 1)}
+	return &Alarm{opts: o, changed: make(chan struct{}), measure: make(chan struct{}, 1)}
 }
 
 // Reason says why publishers have to wait, "" if they have not, and gives a
@@ -57,7 +57,7 @@ func (a *Alarm) Reason() (reason string, changed <-chan struct{}) {
 	if !a.asked {
 		a.asked = true
 		select {
-		case a.poke <- struct{}{}:
+		case a.measure <- struct{}{}:
 		default:
 		}
 	}
@@ -150,19 +150,19 @@ const (
 // Run blocks publishers while the process holds more memory than it may, or the disk has less
 // room than it should. It returns when quit is closed.
 func (a *Alarm) Run(quit <-chan struct{}) {
-	every, poke := levelsEvery, (<-chan struct{})(nil)
+	every, measure := levelsEvery, (<-chan struct{})(nil)
 	for {
 		select {
 		case <-time.After(every):
-		case <-poke:
+		case <-measure:
 		case <-quit:
 			return
 		}
 		a.checkMemory()
 		a.checkDisk()
-		every, poke = levelsEvery, nil
+		every, measure = levelsEvery, nil
 		if a.calm() {
-			every, poke = levelsCalm, a.poke
+			every, measure = levelsCalm, a.measure
 		}
 	}
 }

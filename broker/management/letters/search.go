@@ -167,16 +167,13 @@ func get(r *rest.Request) error {
 	return r.Answer(o)
 }
 
-// copiesOfBody is how often an answer holds a body: as it is, as text and in the answer.
-const copiesOfBody = 4
-
 // bytesOf is the memory that get takes, at most half of what there is: how much a body unpacks to, nobody knows before.
 func bytesOf(l *operate.DeadLetter, limit int64) int64 {
 	n := int64(min(l.BodyBytes, maxUnpacked))
 	if deadletters.IsPacked(l.Properties.ContentEncoding) {
 		n += maxUnpacked
 	}
-	if n *= copiesOfBody; limit > 0 {
+	if n *= operate.CopiesOfBody; limit > 0 {
 		n = min(n, limit/2)
 	}
 	return n

@@ -33,11 +33,11 @@ const (
 type Options struct {
 	Broker *broker.Broker
 	Server *server.Server
-	// Node is the name of the node; Compat the version of RabbitMQ as which it answers, Version its own.
-	Node, Compat, Version string
-	ClusterName           func() string
-	Host                  func() Host
-	Turns                 rest.Turns // of long answers
+	// Node is the name of the node, Version that of Curfew.
+	Node, Version string
+	ClusterName   func() string
+	Host          func() Host
+	Turns         rest.Turns // of long answers
 }
 
 // Host is what the process uses and may use.
@@ -198,7 +198,7 @@ func (c *collector) identity(s *sink) {
 		label{"rabbitmq_node", c.Node}, label{"rabbitmq_cluster", c.ClusterName()},
 		label{"rabbitmq_cluster_permanent_id", permanentID(c.Node)}, label{"rabbitmq_endpoint", c.endpoint})
 	s.gauge("build_info", "RabbitMQ & Erlang/OTP version info", 1,
-		label{"rabbitmq_version", c.Compat}, label{"erlang_version", runtime.Version()}, label{"prometheus_plugin_version", c.Compat},
+		label{"rabbitmq_version", server.RabbitMQVersion}, label{"erlang_version", runtime.Version()}, label{"prometheus_plugin_version", server.RabbitMQVersion},
 		label{"prometheus_client_version", "client_golang"}, label{"product_name", "Curfew"}, label{"product_version", c.Version})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
 	"curfew/cmd/internal/client"
 )
@@ -27,9 +28,6 @@ const getHelp = `Show the first ready messages of a queue, with whole bodies. Wi
 curfew queue peek. With --ack the messages are taken from the queue and are gone once they are printed.
 
 If no message is ready, the exit code is 1.`
-
-// mostBytes is how many bytes of bodies one answer of the API may have.
-const mostBytes = 16 << 20
 
 // Get is the command that takes messages, or shows them.
 func Get() *cobra.Command {
@@ -52,7 +50,7 @@ func Get() *cobra.Command {
 		if count < 1 {
 			return cli.Usagef("--count takes how many messages, not %d", count)
 		}
-		how, send := "peek", map[string]any{"count": count, "state": "ready", "truncate": mostBytes / count}
+		how, send := "peek", map[string]any{"count": count, "state": "ready", "truncate": operate.MaxPeekBytes / count}
 		if ack {
 			how, send = "get", map[string]any{"count": count, "ackmode": "ack_requeue_false", "encoding": "auto"}
 		}

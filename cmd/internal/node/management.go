@@ -2,19 +2,19 @@ package node
 
 import (
 	"net"
-	"time"
 
 	"curfew/broker/definitions"
 	"curfew/broker/management"
 	"curfew/broker/operate"
+	"curfew/broker/server"
 	"curfew/monitor/dashboard"
 )
 
 // openOperations makes the operations that the node's management API and dashboard share.
 func (n *Node) openOperations() (err error) {
 	n.operations, err = operate.New(operate.Options{
-		Broker: n.broker, Server: n.server, Replays: n.replays, DataDir: n.settings.DataDir, Started: time.Now(), Log: n.log, Registerer: n.metrics, Changed: changesOf(n),
-		Version: definitions.Version{RabbitMQ: management.DefaultCompat, Product: "Curfew", ProductVersion: n.build.Version},
+		Broker: n.broker, Server: n.server, Replays: n.replays, DataDir: n.settings.DataDir, Log: n.log, Registerer: n.metrics, Changed: changesOf(n),
+		Version: definitions.Version{RabbitMQ: server.RabbitMQVersion, Product: "Curfew", ProductVersion: n.build.Version},
 	})
 	return err
 }

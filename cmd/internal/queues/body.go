@@ -6,19 +6,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"curfew/broker/operate"
 	"curfew/cmd/internal/cli"
 )
 
 // truncateHelp is the help of the flag --truncate.
 const truncateHelp = "how many bytes of each body; with -o json all of it unless this is set"
 
-// wholeBodies is how many bytes of all bodies together are requested for JSON: as many as an answer may have.
-const wholeBodies = 16 << 20
-
-// bodyBytes is how many bytes of each body to request: a program that reads JSON wants whole bodies.
+// bodyBytes is how many bytes of each body to request: a program that reads JSON wants whole bodies, as far as an answer has room for them.
 func bodyBytes(a *cli.API, cmd *cobra.Command, truncate, count int) int {
 	if a.JSON() && !cmd.Flags().Changed("truncate") {
-		return wholeBodies / max(count, 1)
+		return operate.MaxPeekBytes / max(count, 1)
 	}
 	return truncate
 }
