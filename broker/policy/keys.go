@@ -22,9 +22,9 @@ var queueKeys = []string{"dead-letter-queue", "lock-duration", "max-delivery-cou
 const longest = 315_360_000_000
 
 var keys = map[string]key{
-	"alternate-exchange":            {false, text, " is not a valid alternate exchange name"},
-	"dead-letter-exchange":          {false, text, " is not a valid dead letter exchange name"},
-	"dead-letter-routing-key":       {false, text, " is not a valid dead letter routing key"},
+	"alternate-exchange":            {false, name, " is not a valid alternate exchange name"},
+	"dead-letter-exchange":          {false, name, " is not a valid dead letter exchange name"},
+	"dead-letter-routing-key":       {false, name, " is not a valid dead letter routing key"},
 	"dead-letter-strategy":          {false, oneOf("at-most-once", "at-least-once"), " is not a valid dead letter strategy"},
 	"message-ttl":                   {true, atLeast(0), " is not a valid message TTL"},
 	"ttl-precedence":                {false, oneOf("min", "message"), " is not a valid TTL precedence: it is min or message"},
@@ -84,6 +84,12 @@ func checkDefinition(k Kind, v any) string {
 func text(v any) bool {
 	_, ok := v.(string)
 	return ok
+}
+
+// name is a text that fits AMQP's short string: a dead letter could not be written with a longer one. RabbitMQ takes any.
+func name(v any) bool {
+	s, ok := v.(string)
+	return ok && len(s) <= 255
 }
 
 func boolean(v any) bool {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -82,6 +83,17 @@ func TestAcceptedSettings(t *testing.T) {
 	} {
 		_, err := decodeJSON(t, User, `{"pattern":"","definition":`+definition+`}`)
 		require.NoError(t, err, definition)
+	}
+}
+
+// TestNamesFitAShortString: a dead letter with a longer key or exchange could not be written, and was lost.
+func TestNamesFitAShortString(t *testing.T) {
+	for _, key := range []string{"dead-letter-exchange", "dead-letter-routing-key", "alternate-exchange"} {
+		longest := strings.Repeat("x", 255)
+		_, err := decodeJSON(t, User, `{"pattern":"a","definition":{"`+key+`":"`+longest+`"}}`)
+		require.NoError(t, err, key)
+		_, err = decodeJSON(t, User, `{"pattern":"a","definition":{"`+key+`":"`+longest+`x"}}`)
+		require.ErrorContains(t, err, "is not a valid", key)
 	}
 }
 

@@ -3,8 +3,10 @@ package dashboard
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -47,6 +49,25 @@ func TestAlertsByQueue(t *testing.T) {
 	require.Contains(t, page, `<th scope="rowgroup" colspan="6">Curfew itself</th>`)
 	require.Contains(t, page, "Declare the dead-letter exchange")
 	require.NotContains(t, page, "What to do", "nobody has said where the runbooks are")
+}
+
+// TestMostUrgentAlert is named in words where there are several, and the rows are in that order.
+func TestMostUrgentAlert(t *testing.T) {
+	s := newSite(t)
+	s.alerts.AtRisk(alert.Risk{VHost: "/", Queue: "later", Count: 900})
+	require.NotContains(t, s.logIn("root").get("/alerts").body, "Most urgent", "there is one alert")
+	s.alerts.Record(alert.Event{Kind: alert.DeadlineMissed, VHost: "/", Queue: "gone", Action: "dropped", Tally: alert.Tally{Count: 2}})
+	s.alerts.AtRisk(alert.Risk{VHost: "/", Queue: "gone", Count: 5})
+	page := s.get("/alerts").body
+	require.Contains(t, page, "<b>Most urgent: </b>messages expired unconsumed: 2 in queue &#34;gone&#34; of vhost &#34;/&#34;. Add consumers")
+	var order []string
+	for _, found := range regexp.MustCompile(`(?:name=(\w+)&amp;vhost=%2F">|<td>(Messages [a-z ]+))`).FindAllStringSubmatch(page[strings.Index(page, "<thead>"):], -1) {
+		order = append(order, found[1]+found[2])
+	}
+	require.Equal(t, []string{"gone", "Messages expired unconsumed", "later", "Messages are at risk of expiring", "gone", "Messages are at risk of expiring"}, order)
+	_, err := s.alerts.AddSilence(alert.Silence{ExpiresAt: time.Now().Add(time.Hour)})
+	require.NoError(t, err)
+	require.NotContains(t, s.get("/alerts").body, "Most urgent", "all are silenced")
 }
 
 // TestRunbooks are linked where the alerts file says where they are.

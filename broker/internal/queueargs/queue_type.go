@@ -101,8 +101,19 @@ func (t QueueType) CheckProperties(label string, durable, exclusive, autoDelete 
 	return nil
 }
 
-// CheckNamed refuses a quorum queue without a name.
+// CheckName refuses a name that does not fit AMQP's short string: no client could say it. It may come from an API.
+func CheckName(what, name string) error {
+	if len(name) > 255 {
+		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "the name of %s has %d octets, 255 are allowed", what, len(name))
+	}
+	return nil
+}
+
+// CheckNamed refuses a quorum queue without a name, and a name that is too long.
 func CheckNamed(name string, args amqp.Table) error {
+	if err := CheckName("a queue", name); err != nil {
+		return err
+	}
 	if t, _ := args["x-queue-type"].(string); name == "" && t == Quorum.String() {
 		return amqp.NewException(amqp.PreconditionFailed, 0, 0, "Cannot declare a server-named queue for type %s", Quorum.module())
 	}

@@ -99,6 +99,9 @@ func (t *exchangeTable) newExchange(name string, kind exchange.Kind, d ExchangeD
 // 406 inequivalent argument.
 func (t *exchangeTable) DeclareExchange(name string, d ExchangeDeclare) error {
 	kind, err := ReadExchange(name, d)
+	if err == nil && !t.vh.registry.restoring() {
+		err = queueargs.CheckName("an exchange", name)
+	}
 	if err != nil {
 		return err
 	}

@@ -120,8 +120,14 @@ func (c *Client) Upload(ctx context.Context, path string, in io.Reader, out io.W
 	return c.do(ctx, &http.Client{}, nil, http.MethodPost, path, in, out)
 }
 
+// errEmptyName: a part of a path is empty, which would make it the path of something else.
+var errEmptyName = errors.New("a name is empty: see whether a variable of your script has no value, and what --vhost says")
+
 // do makes a request and copies the answer to out if the status is 2xx.
 func (c *Client) do(ctx context.Context, via *http.Client, header http.Header, method, path string, body io.Reader, out io.Writer) error {
+	if named, _, _ := strings.Cut(path, "?"); strings.Contains(named+"/", "//") {
+		return errEmptyName
+	}
 	to, err := c.endpoint()
 	if err != nil {
 		return err

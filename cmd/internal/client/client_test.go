@@ -81,3 +81,11 @@ func TestNoAnswer(t *testing.T) {
 	c = New(func() (Endpoint, error) { return Endpoint{}, unset })
 	assert.ErrorIs(t, c.Upload(t.Context(), "/api/x", http.NoBody, new(bytes.Buffer)), unset)
 }
+
+// TestEmptyNames: a path without a name would be that of something else, such as of the list of all.
+func TestEmptyNames(t *testing.T) {
+	c := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("it is asked") })
+	for _, path := range []string{Path("queues", "/", ""), Path("queues", "", "q"), Path("queues", "/", "") + "?if-empty=true"} {
+		require.Equal(t, errEmptyName, c.Call(t.Context(), http.MethodDelete, path, nil, nil), path)
+	}
+}

@@ -85,8 +85,11 @@ func statusRows(s *node.Status) [][]string {
 		rows = append(rows, storeRows(s)...)
 	}
 	see := ""
-	if s.Alerts.Critical+s.Alerts.Other > 0 {
-		see = " (see curfew alert ls)"
+	if s.Alerts.Silenced > 0 {
+		see = fmt.Sprintf(", silenced %d", s.Alerts.Silenced)
+	}
+	if s.Alerts.Critical+s.Alerts.Other+s.Alerts.Silenced > 0 {
+		see += " (see curfew alert ls)"
 	}
 	add("alerts", "critical ", s.Alerts.Critical, ", other ", s.Alerts.Other, see)
 	for _, f := range s.AtRisk {

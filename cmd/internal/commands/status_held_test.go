@@ -59,6 +59,13 @@ func TestStatusNamesANewFolder(t *testing.T) {
 	assert.False(t, named(node.Status{}))
 }
 
+// TestStatusCountsSilencedAlerts, of which nobody is told otherwise.
+func TestStatusCountsSilencedAlerts(t *testing.T) {
+	s := node.Status{}
+	s.Alerts.Silenced = 2
+	assert.Contains(t, fmt.Sprint(statusRows(&s)), "[alerts critical 0, other 0, silenced 2 (see curfew alert ls)]")
+}
+
 // TestHeldIsNotNext: a message that a consumer holds past its deadline is called that, and the next deadline is another's.
 func TestHeldIsNotNext(t *testing.T) {
 	r := startRunning(t)

@@ -67,10 +67,11 @@ func (n *Node) runDeadManSwitch(ctx context.Context) error {
 	return n.deadManSwitch.Run(ctx)
 }
 
-// firingAlerts counts the alerts that fire, by severity.
+// firingAlerts counts the alerts that fire, by severity, and those that a silence covers.
 type firingAlerts struct {
 	Critical int `json:"critical"`
 	Other    int `json:"other"`
+	Silenced int `json:"silenced"`
 }
 
 // alertHealth reports the trouble that alerting has, and critical alerts: while one fires, all is not well.
@@ -79,6 +80,8 @@ func (n *Node) alertHealth() healthReport {
 	firing := firingAlerts{}
 	for _, a := range n.alerts.List() {
 		switch {
+		case a.State == "silenced":
+			firing.Silenced++
 		case a.State != "firing":
 		case a.Severity != "critical":
 			firing.Other++

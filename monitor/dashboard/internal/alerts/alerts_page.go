@@ -47,8 +47,7 @@ func (p *page) urgent() g.Node {
 	}
 	return h.Div(h.Class("verdict "+ui.RiskClass(p.Urgent.Severity == "critical")),
 		h.P(ui.Bold("Most urgent: "), ui.Name(p.Urgent.Summary+". "), g.Text(advice[p.Urgent.Event])),
-		h.P(ui.Faint("The list is in this order: what fires first, then by severity. Of the same severity, lost messages come first, then those that missed their deadlines, "+
-			"then those that can still be saved; then the larger number, and what has lasted longer.")))
+		h.P(ui.Faint("The most urgent comes first: by severity; of the same severity lost messages, then missed deadlines, then what can still be saved; then by number and age.")))
 }
 
 // draw is a part of the table, under a heading of its own.
