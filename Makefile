@@ -46,7 +46,7 @@ check: lint ## before each commit: formatting, vet, linters, language, unit test
 	$(RELEASED) -run '^TestTable$$' ./integration/faults # each fault names tests that exist
 
 lint: $(LINT) ## formatting, vet, staticcheck and the other linters of .golangci.yml
-	CGO_ENABLED=0 GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(LINT) run ./...
+	CGO_ENABLED=0 GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(LINT) run --allow-serial-runners ./...
 
 $(LINT): # built once, with Go alone
 	GOBIN=$(CURDIR)/.cache/bin CGO_ENABLED=0 $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
@@ -65,9 +65,9 @@ test: deps $(LINT) ## everything, with the race detector, against real Redis, Ra
 .test-in-process:
 	$(RACED) -run '$(IN_PROCESS)' ./integration
 .test-kubernetes:
-	cd integration/kubernetes && export CGO_ENABLED=0 && $(GO) test -trimpath -vet=off . && GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(CURDIR)/$(LINT) run .
+	cd integration/kubernetes && export CGO_ENABLED=0 && $(GO) test -trimpath -vet=off . && GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(CURDIR)/$(LINT) run --allow-serial-runners .
 .test-release:
-	cd deploy/release && export CGO_ENABLED=0 && $(GO) test -trimpath -vet=off -skip '$(PRIVILEGED)' . && GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(CURDIR)/$(LINT) run .
+	cd deploy/release && export CGO_ENABLED=0 && $(GO) test -trimpath -vet=off -skip '$(PRIVILEGED)' . && GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" $(CURDIR)/$(LINT) run --allow-serial-runners .
 .test-faults:
 	$(RELEASED) -parallel 6 -skip '$(PRIVILEGED)' ./integration/faults
 .test-long:

@@ -11,14 +11,14 @@ import (
 )
 
 // idlers are the queues and exchanges of a virtual host whose x-auto-delete-on-idle has run
-// out while messages are delayed. One that waits to be enqueued in a queue, or to pass
-// through an exchange, counts as use of it (Service Bus: AutoDeleteOnIdle; RabbitMQ's
-// x-expires knows nothing of the kind), and which those are is known only by routing it. So
-// one look at all delayed messages judges what has gathered, in a goroutine of its own that
-// there is only meanwhile: alarms do not wait for it, and publishing keeps no index for it.
+// out while messages are delayed. A delayed message counts as use of each queue that it will
+// enter and of each exchange that it will pass (Service Bus: AutoDeleteOnIdle; RabbitMQ's
+// x-expires has nothing like it). Only routing it shows which those are. So one look at all
+// delayed messages judges everything that has gathered, in a goroutine that exists only
+// meanwhile: timers do not wait for it, and publishing keeps no index for it.
 //
-// None is missed: one that is due is in the line of letters until it has arrived,
-// which is use, and publishing one is use, too (await).
+// No message is missed: a message that is due is in the line of letters until it has
+// arrived, which is use, and publishing one is use, too (await).
 type idlers struct {
 	mu        sync.Mutex // leaf
 	queues    []*Queue

@@ -138,9 +138,9 @@ func (p *Publisher) destine(m *Publication, it *delivery.Item) (to moveTargets, 
 	return to, err
 }
 
-// move holds the message as a consumer would while its successor enters the targets,
-// no two of which are locked at a time; then one record says both. If none took it,
-// all having been deleted since they were found, it goes back.
+// move holds the message as a consumer would while its successor enters the targets, which
+// are locked one at a time. Then one record says both. If no target took it, because all have
+// been deleted since they were found, it goes back.
 func (p *Publisher) move(q *Queue, ref deadline.Ref, m *Publication, it *delivery.Item, to moveTargets) (MoveOutcome, error) {
 	b := p.vh.b
 	n, persists := to.entries(it.Message.Flags)

@@ -110,9 +110,9 @@ func (g *globalParameters) take(values map[string]any) {
 	maps.Copy(g.values, values)
 }
 
-// SetGlobalParameter stores a JSON value, as policy.ParseJSON returns it, under a
-// name; to the broker it means nothing (RabbitMQ: Global Parameters). The value is
-// not to be changed afterwards.
+// SetGlobalParameter stores a JSON value, as policy.ParseJSON returns it, under a name. The
+// broker makes no use of it (RabbitMQ: Global Parameters). The value is not to be changed
+// afterwards.
 func (g *globalParameters) SetGlobalParameter(name string, value any) (created bool, err error) {
 	value = policy.Whole(value)
 	existed, err := g.change(name, catalog.GlobalDefinition(name, value), func() { g.values[name] = value })

@@ -141,8 +141,8 @@ func (p *Publisher) permit(m *Publication, view *amqp.PropertyView) error {
 	return p.rights.speaksFor(view.UserID)
 }
 
-// check reads into it what of the properties means something, and when it is to be
-// entered (0: now).
+// check reads into it those properties that mean something to the broker, and returns when
+// the message is to be enqueued (0: now).
 func (p *Publisher) check(m *Publication, view *amqp.PropertyView, has message.Marks, it *delivery.Item) (due deadline.Instant, err error) {
 	if err := it.Read(view, has, len(m.Body)); err != nil || has == 0 {
 		return 0, err

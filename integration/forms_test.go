@@ -198,6 +198,37 @@ func (b *browser) formsOfPolicies() {
 	b.shows("The policy is deleted")
 }
 
+// TestSessionEndsInAForm: after somebody has logged out in one tab, a list in another comes to the login by itself. What was typed into a form in a
+// third counts after the next login.
+func TestSessionEndsInAForm(t *testing.T) {
+	t.Parallel()
+	c := startCurfew(t)
+	b := openBrowser(t, c.http)
+	b.logIn()
+	list, login := b.tab(), b.tab()
+	list.open("/queues")
+	b.open("/queue/new")
+	login.open("/alerts")
+	login.click("form[action='/logout'] button")
+	list.until("location.pathname === '/login'")
+	b.send("/queue/new", "Create the queue", "name", "typed", "x-message-ttl", "10m")
+	b.shows("Your session has ended, and nothing was done")
+	b.pictures("session-over")
+	login.send("/login", "Log in", "name", "guest", "password", "guest")
+	login.until("document.querySelector('header nav') !== null")
+	b.do(chromedp.Reload())
+	b.shows("The queue exists now")
+	b.shows("TTL 10 min")
+}
+
+// tab opens another one in the same browser.
+func (b *browser) tab() *browser {
+	b.Helper()
+	ctx, closePage := chromedp.NewContext(b.ctx)
+	b.Cleanup(closePage)
+	return &browser{T: b.T, ctx: ctx, base: b.base}
+}
+
 // formsOfVHosts makes a virtual host, describes, limits, protects and deletes it.
 func (b *browser) formsOfVHosts() {
 	b.Helper()

@@ -28,8 +28,8 @@ func ViewProperties(raw []byte) (v PropertyView, err error) {
 	return v, nil
 }
 
-// Parse is ViewProperties for the caller's v, which is zero, and is large to copy. After an
-// error v means nothing.
+// Parse is ViewProperties into the caller's v, since a view is large to copy. v has to be
+// zero, and is not to be used after an error.
 func (v *PropertyView) Parse(raw []byte) error {
 	c := cursor{rest: raw}
 	v.Has = PropertySet(c.short())

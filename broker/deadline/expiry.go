@@ -74,11 +74,11 @@ type Expiry struct {
 	// Arrived is when the message was where it went: in the queues its dead letter goes
 	// to, or, if it was dropped, out of its own queue.
 	Arrived Instant
-	// ClockAhead is how far the broker's clock, of which Ref.Deadline and Arrived are, is
+	// ClockAhead is how far the broker's clock, which Ref.Deadline and Arrived are by, is
 	// ahead of the wall clock.
 	ClockAhead time.Duration
-	// Intended: expiring is what the message was in its queue for, as a delay or a retry. It is counted, and it is not
-	// missed; late it can be all the same.
+	// Intended: expiring is what the message was in its queue for, as a delay or a retry. It is counted and does not count as
+	// missed, but it may be late like any other.
 	Intended bool
 
 	// Reason is why a message that did not expire left its queue, as in x-death: "rejected",

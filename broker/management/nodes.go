@@ -177,8 +177,7 @@ func (a *API) uptimeMillis() int64 {
 	return min(a.Now().Sub(a.started).Milliseconds(), math.MaxUint32)
 }
 
-// memoryLimit is what the memory alarm counts against; without one, what there
-// could be.
+// memoryLimit is the limit of the memory alarm; without one, a number that is never reached.
 func (a *API) memoryLimit() int64 {
 	if n := a.b.MemoryLimit(); n > 0 {
 		return n

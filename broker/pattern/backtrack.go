@@ -34,7 +34,7 @@ type matcher struct {
 // iterations counts how often a loop's body has matched. mark is where the last one began.
 type iterations struct{ done, mark int }
 
-// span is what a group has matched; from -1 means nothing. began is where it begins, while
+// span is what a group has matched; nothing if from is -1. began is where it begins, while
 // it is being matched.
 type span struct{ from, to, began int }
 

@@ -7,21 +7,21 @@ import (
 	"curfew/broker/pattern"
 )
 
-// A pattern may take longer for a name than anybody can wait, so matching has a
-// budget, in steps (package pattern) and not in time: what one machine takes, every
-// machine takes, at every start.
+// A pattern may take longer for a name than anybody can wait, so matching has a budget. It
+// is in steps (package pattern) and not in time: what fits on one machine fits on every
+// machine, at every start.
 //
-// The budget is for a virtual host, not for a policy, as a start has to match them
-// all; and operator policies have one of their own, so that nobody else can use it
-// up. A name that is cheap for a pattern (pattern.Cheap) costs nothing of it: the
-// patterns one writes are cheap for all names.
+// The budget is for a virtual host, not for a policy, as a start has to match them all.
+// Operator policies have a budget of their own, so that nobody else can use it up. A name
+// that is cheap for a pattern (pattern.Cheap) costs nothing; ordinary patterns are cheap for
+// all names.
 const (
 	// NameSteps is the most that one name may take of one policy: some 2 ms.
 	NameSteps = 100_000
 
 	// Budget is the most that all names in a virtual host may take of all policies
-	// of a kind together: some 50 ms, so that a start is not felt to be longer, nor a
-	// change of policies to hang.
+	// of a kind together: some 50 ms, so that nobody notices it in a start or in a change
+	// of policies.
 	Budget = 2_000_000
 )
 

@@ -13,11 +13,10 @@ type Sampling struct {
 	number uint64 // where the walk is in the lane
 }
 
-// Sample goes on with a walk for at most chunks chunks of 128 messages, and calls
-// fn with each message it stops at and how many ready ones are before it. It reads
-// the chunks it stops in, and of each other a count of one byte. more is false at the
-// end. Between two calls the queue may change: what is before is then as of when
-// the walk passed it.
+// Sample goes on with a walk for at most chunks chunks of 128 messages, and calls fn with
+// each message it stops at and how many ready ones are before that. It reads the chunks it
+// stops in, and a count of one byte from each of the others. more is false at the end. The
+// queue may change between two calls; what the walk has passed counts as it was then.
 func (q *Queue) Sample(s *Sampling, chunks int, fn func(ahead int, seq Seq, m Message)) (more bool) {
 	step := max(s.Step, 1)
 	for ; s.lane < len(q.lanes); s.lane, s.number = s.lane+1, 0 {

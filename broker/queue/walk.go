@@ -46,8 +46,8 @@ func (q *Queue) Each(from Seq, fn func(Seq, Message, State) bool) {
 	}
 }
 
-// EachBack is Each from the other end: the order of delivery reversed, beginning
-// with what is before the message before, or would if that is gone; 0 is behind
+// EachBack is Each from the other end, in the reverse order of delivery. It begins with the
+// message in front of before, or in front of where before would be if it is gone; 0 is behind
 // the tail. A walk in pages goes on with the last one seen.
 func (q *Queue) EachBack(before Seq, fn func(Seq, Message, State) bool) {
 	p, number := 0, uint64(numberMask)

@@ -67,6 +67,9 @@ func TestDiskStandsStill(t *testing.T) {
 	eventually(t, answerLimit, "deliveries while the disk stands still", func() bool { return taking.count() == count/2 })
 	eventually(t, answerLimit, "deadlines to fire while the disk stands still", func() bool { return dying.count() == count })
 	eventually(t, answerLimit, "health to say that the disk stands still", func() bool { return strings.Contains(tr.process.health(), "the disk has not answered for") })
+	if wait := tr.process.metric("curfew_journal_disk_wait_seconds"); wait < 5 {
+		t.Errorf("the metric says that the disk has not answered for %v s", wait)
+	}
 	if unanswered := len(p.slots); unanswered != count/2 {
 		t.Errorf("%d persistent messages were confirmed while the disk stood still", count/2-unanswered)
 	}

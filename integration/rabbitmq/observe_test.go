@@ -123,15 +123,14 @@ func TestTapAccuracy(t *testing.T) {
 			t.Parallel()
 			accurate := false
 			for attempt := 1; !accurate && !t.Failed(); attempt++ {
-				require.LessOrEqual(t, attempt, 3, "messages that expired were not told, three times")
+				require.LessOrEqual(t, attempt, 3, "too much was told wrongly or not at all, three times")
 				t.Run(strconv.Itoa(attempt), func(t *testing.T) { accurate = tapAccuracy(t, kind) })
 			}
 		})
 	}
 }
 
-// tapAccuracy reports whether nearly all messages that expired were told. On a busy machine counts come too late for some. What is told is
-// never wrong.
+// tapAccuracy reports whether nearly all messages that expired were told, and nearly no others. On a busy machine counts come too late for some.
 func tapAccuracy(t *testing.T, kind string) bool {
 	const messages, publishRate, consumeRate = 1500, 500, 200
 	n := sharedNode(t)
@@ -212,9 +211,9 @@ func tapAccuracy(t *testing.T, kind string) bool {
 	t.Logf("%s: %d consumed, %d expired, of which %d were told and %d not; %d false alarms; %d were seen to leave more than 50 ms late",
 		kind, len(served), len(expired), len(expired)-untold, untold, falseAlarms, late)
 	require.Greater(t, len(expired), messages/5, "the consumer was not slow enough to say anything")
-	require.LessOrEqual(t, falseAlarms, len(served)/200, "the few are consumed as they are counted")
 	require.Zero(t, o.state("jobs").Overdue)
-	return untold <= len(expired)/20 // those at the head at their deadlines may have been consumed
+	// The few false alarms are consumed as they are counted; what is at the head at its deadline may have been consumed.
+	return falseAlarms <= len(served)/200 && untold <= len(expired)/20
 }
 
 // TestObserveForecast: what waits behind a long line is told before it misses its deadline. Where the machine stalled for so long that the

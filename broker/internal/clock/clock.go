@@ -64,8 +64,8 @@ func reached(nanos int64) deadline.Instant {
 }
 
 // Ahead is how far the clock is ahead of the wall clock: whole ms, rounded up, so that what
-// a user gives in ms is shown as it was given, and is not early. It is of the moment the
-// clock was read last.
+// a user gives in ms is shown as it was given, and is not early. It is as of the last
+// reading of the clock.
 func (k *Kept) Ahead() time.Duration {
 	return deadline.RoundUp(time.Duration(k.aheadOfWall())).Duration()
 }

@@ -215,8 +215,8 @@ func (p *argParser) priorities() uint8 {
 const maxDeliveryCount = 1<<16 - 1
 
 // An argument is refused where it means nothing but looks as if it did: one of Curfew's
-// own in the wrong place, or what Service Bus calls a thing that has another name here,
-// or none. Others that mean nothing pass, as in RabbitMQ.
+// own in the wrong place, or Service Bus's name for something that has another name here, or
+// none. Other arguments that mean nothing pass, as in RabbitMQ.
 type meaningless struct{ arg, why string }
 
 var (

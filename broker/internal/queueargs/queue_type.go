@@ -29,8 +29,8 @@ func (t QueueType) module() string { return "rabbit_" + t.String() + "_queue" }
 // -1 is none.
 const defaultDeliveryLimit = 20
 
-// Arguments of queue.declare: those of either type, and those that only streams
-// take. What is in no list is nobody's and passes, as in RabbitMQ.
+// Arguments of queue.declare: those of either type, and those that only streams take. An
+// argument that is in no list passes, as in RabbitMQ.
 var (
 	sharedArgs = []string{
 		"x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key", "x-max-length", "x-max-length-bytes",

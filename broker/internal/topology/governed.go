@@ -98,18 +98,17 @@ type revision struct {
 	now, was any    // nil: none
 }
 
-// changePolicies makes a change and has all in the virtual host obey it, at once and
-// altogether, once it is saved. with changes the sets and says what of that is to be
-// saved, nil if there is nothing to change. Errors: *policy.Invalid, ErrNotSaved; then
-// nothing has changed.
+// changePolicies makes a change. Once it is saved, it is in force for the whole virtual host
+// in one instant. with changes the sets and returns what is to be saved of that, nil if there
+// is nothing to change. Errors: *policy.Invalid, ErrNotSaved; then nothing has changed.
 func (t *policyTable) changePolicies(budget int, with func(*[2]policy.Set) *revision) error {
 	changed, err := t.changeSaved(budget, with)
 	t.vh.CompleteSubqueues(changed)
 	return err
 }
 
-// changeSaved is changePolicies without the queues that policies ask for. It returns those
-// of which they say something new.
+// changeSaved is changePolicies without declaring the queues that policies ask for. It
+// returns the queues whose settings have changed.
 func (t *policyTable) changeSaved(budget int, with func(*[2]policy.Set) *revision) (changed []*Queue, err error) {
 	t.vh.importing.RLock()
 	defer t.vh.importing.RUnlock()

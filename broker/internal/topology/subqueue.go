@@ -71,8 +71,8 @@ func (q *Queue) completeSubqueue() error {
 	return nil
 }
 
-// CompleteSubqueues is completeSubqueue for those of which policies say something new, or
-// that are there after a restart.
+// CompleteSubqueues is completeSubqueue for queues whose policies have changed, or that are
+// back after a restart.
 func (t *queueTable) CompleteSubqueues(queues []*Queue) {
 	for _, q := range queues {
 		if err := q.completeSubqueue(); err != nil {

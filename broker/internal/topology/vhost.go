@@ -19,9 +19,9 @@ type Options struct {
 	Name     string
 	Lines    *delivery.Lines // of letters, of all its queues
 
-	// Judge is asked when a queue or an exchange, the other of which is nil, may have been idle for its
+	// Judge is asked when a queue or an exchange (the other is nil) may have been idle for its
 	// period: it reports whether delayed messages have to be looked at first. Then Queue.Judge
-	// or Exchange.ExpireIdle follows. Called with no lock held.
+	// or Exchange.ExpireIdle follows. It is called with no lock held.
 	Judge func(*Queue, *Exchange) bool
 }
 

@@ -76,8 +76,8 @@ func Handler(o Options, own prometheus.Gatherer) http.Handler {
 	return mux
 }
 
-// scrapeObjects answers with what there is of every object, in Prometheus' text format. It is
-// written as it is made: a registry would hold all of it.
+// scrapeObjects answers with the metrics of every object, in Prometheus's text format. They
+// are written as they are made: a registry would hold all of them.
 func (o *Options) scrapeObjects(w http.ResponseWriter, r *http.Request, v *view) {
 	if o.Turns.Take(r.Context()) != nil {
 		return
@@ -148,8 +148,7 @@ type collector struct {
 	*view
 }
 
-// Describe implements prometheus.Collector; what there will be depends on what
-// there is.
+// Describe implements prometheus.Collector. Which metrics there will be is not known before.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.

@@ -4,8 +4,8 @@
 //	                                                                              │
 //	                  columns, sort, pagination ◄── objects made one by one ◄─────┘
 //
-// It reads requests (Fields: every number and boolean may come as a string), answers them (Object, lists that are sorted, cut into pages and
-// written piece by piece), and finds RabbitMQ's words for errors (Problem). It knows no queue and no exchange.
+// It reads requests (Fields: every number and boolean may come as a string), answers them (Object, Message, lists that are sorted, cut into
+// pages and written piece by piece), and finds RabbitMQ's words for errors (Problem). It looks at no queue and no exchange.
 //
 // # Bounds
 //
