@@ -137,7 +137,7 @@ func (c *core) ended(now deadline.Instant, id uint32) {
 	c.advance(now)
 }
 
-// loseAll gives up all channels and begins anew: the queue may be another one by the same name, without what was held.
+// loseAll gives up all channels, and what is there is taken again: the queue may be another one by the same name, without what was held.
 func (c *core) loseAll(now deadline.Instant) {
 	c.counts.Lost += uint64(c.line.held.count)
 	c.beginGap(now)
