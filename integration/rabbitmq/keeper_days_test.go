@@ -520,7 +520,11 @@ func TestKeeperRollsStretches(t *testing.T) {
 				q.publish(strconv.Itoa(before+i), count(i+1))
 			}
 			q.expectDead(due, answerLimit)
-			eventually(t, answerLimit, "generations", func() bool { return r.Status().Counts.Rolls >= 15 })
+			rolls := uint64(15)
+			if family() == keeper.V43 { // which has no generations: only messages of unknown age are given back, for some seconds
+				rolls = 5
+			}
+			eventually(t, answerLimit, "rolls", func() bool { return r.Status().Counts.Rolls >= rolls })
 			r.reach(t, keeper.Keeping, before+after-due)
 			eventually(t, answerLimit, "reports", func() bool { c := r.Status().Counts; return c.Expired >= c.GivenBack })
 			r.stop()
