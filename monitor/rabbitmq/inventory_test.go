@@ -100,7 +100,7 @@ func TestWhatComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)
 		rabbitmq.declare("keep-a")
-		r := newRunning(t, rabbitmq, "one", nil).start()
+		r := newRunning(t, rabbitmq, "one", nil)
 		change := func(fn func(q *cluster.Queue)) {
 			rabbitmq.set(cluster.PolicyChanged, func(queues map[string]cluster.Queue) {
 				q := queues["keep-a"]
@@ -110,6 +110,8 @@ func TestWhatComesAndGoes(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		change(func(q *cluster.Queue) { q.Unknown = cluster.UnknownPolicy })
+		r.start()
+		time.Sleep(time.Second)
 		require.Empty(t, r.count("keep-a"), "nothing is begun with a queue of which so little is known")
 		require.Equal(t, string(cluster.CannotBeKnown), r.row("keep-a").Code)
 		change(func(q *cluster.Queue) { q.Unknown = 0 })
