@@ -10,8 +10,8 @@ import (
 	"curfew/monitor/history"
 )
 
-// path is where the script gets the numbers.
-const path = "/history"
+// numbersPath is where the script gets the numbers.
+const numbersPath = "/history"
 
 // ranges are the spans to choose from, by the name in the URL. The first is the default.
 var ranges = []struct {
@@ -64,7 +64,7 @@ func New(h *history.History, path string, q url.Values, vhost, queue string) *Ca
 		ask.Set("vhost", vhost)
 		ask.Set("queue", queue)
 	}
-	c.Source, c.Label = path+"?"+ask.Encode(), chosen.label
+	c.Source, c.Label = numbersPath+"?"+ask.Encode(), chosen.label
 	c.Read = h.Read(history.Request{VHost: vhost, Queue: queue, Span: chosen.span, Points: tableRows, Partial: true})
 	if more := len(c.Read.Marks) - markRows; more > 0 {
 		c.Read.Marks, c.Older = c.Read.Marks[more:], more
@@ -78,5 +78,5 @@ func Files(h *history.History) map[string]ui.Handler {
 		return nil
 	}
 	answer := h.Handler()
-	return map[string]ui.Handler{path: func(w http.ResponseWriter, r *http.Request, _ ui.Visitor) { answer.ServeHTTP(w, r) }}
+	return map[string]ui.Handler{numbersPath: func(w http.ResponseWriter, r *http.Request, _ ui.Visitor) { answer.ServeHTTP(w, r) }}
 }
