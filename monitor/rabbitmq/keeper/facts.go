@@ -114,6 +114,12 @@ func (f Facts) probeShare(asked float64) float64 {
 	return max(asked, 1/float64(most))
 }
 
+// spends reports that a message that has been returned so often is not to be probed again: one return is left for a takeover.
+func (f Facts) spends(returns int) bool {
+	most := f.takes()
+	return most >= 0 && f.returnsCount() && returns+2 > most
+}
+
 // strands says that the queue keeps what a cancelled consumer holds when the node of its connection goes down, until the node is up again
 // and the queue has another leader after that.
 func (f Facts) strands() bool { return f.Type == Quorum && f.Family != V43 }

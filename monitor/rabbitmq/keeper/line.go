@@ -20,6 +20,7 @@ type stretch struct {
 	held        int
 	first, last uint32           // entries, by tag
 	probeAt     deadline.Instant // when it is given back to see whether messages of unknown age have expired; never
+	spent       bool             // no more probes: one of its messages has been returned nearly as often as may be
 	strangers   int
 	holds       []holding // by consumption
 	covers      bool      // its consumer has credit to spare (stay.go)

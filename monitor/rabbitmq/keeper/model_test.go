@@ -678,6 +678,28 @@ func TestTakesAreNotSpentBeyondAQuarterOfTheDeliveryLimit(t *testing.T) {
 	}
 }
 
+// TestProbesLeaveAReturn: a message of unknown age between others of other TTLs is given back with each of them. That ends before the queue
+// would have to be refused, and a takeover is still possible.
+func TestProbesLeaveAReturn(t *testing.T) {
+	f := plainFacts(Quorum)
+	f.Family, f.DeliveryLimit = V40, 20
+	s := newSim(t, 1, f, testConfig())
+	s.m.publish(1, time.Hour)
+	for i := range 7 {
+		s.m.publish(uint64(i+2), time.Duration(4+i)*time.Second)
+	}
+	s.connect()
+	s.pass(time.Minute)
+	require.Equal(t, Keeping, s.c.state, s.c.reason.text)
+	require.Greater(t, s.c.counts.Rolls, uint64(1))
+	require.Len(t, s.m.expired, 7)
+	for _, m := range s.m.channels {
+		for _, held := range m.unacked {
+			require.True(t, held == nil || held.returns < f.takes(), "%+v", held)
+		}
+	}
+}
+
 // TestRandom: whatever happens, every message is in the queue, at the keeper or has left for a reason, none expires twice,
 // and when it is quiet again all that is due expires.
 func TestRandom(t *testing.T) {

@@ -37,7 +37,7 @@ func (r *rolls) compactBy(at deadline.Instant) {
 
 // probe has the stretch given back for a look when a step in the age of one of its messages is over.
 func (r *rolls) probe(s *stretch, e entry, at deadline.Instant) {
-	if at < e.deadline && at < s.probeAt {
+	if at < e.deadline && at < s.probeAt && !s.spent {
 		s.probeAt = at
 		r.by(at)
 	}

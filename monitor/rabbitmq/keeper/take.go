@@ -66,6 +66,9 @@ func (c *core) takeIn(now deadline.Instant, s *stretch, consumption int, tag uin
 	if limit := c.facts.holdLimit(); limit > 0 && s.held == 0 {
 		c.rolls.by(now.Add(limit))
 	}
+	if c.facts.spends(m.returns) {
+		s.spent, s.probeAt = true, never
+	}
 	c.line.add(now, s, consumption, e)
 	if c.taking() {
 		if r := c.cfg.exceeded(c.facts, &c.line.held, m, c.state == Window); r != nil {
