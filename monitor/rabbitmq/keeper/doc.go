@@ -22,7 +22,8 @@
 //     until it has gone: a low consumer priority alone does not protect a consumer with a small prefetch.
 //
 // Late messages: one whose age is not known (it was in the queue before, and nobody remembers it) is given back in even
-// steps of Options.ProbeShare of its TTL, not more often than every half second with its stretch; a message that
+// steps of Options.ProbeShare of its TTL, not more often than every half second with its stretch, and not once
+// a message of the stretch has one return left to spend; a message that
 // arrives while a consumer is being replaced is late by a few round trips.
 //
 // # Stretches

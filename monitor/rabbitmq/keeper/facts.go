@@ -102,7 +102,7 @@ func (f Facts) takes() int {
 }
 
 // probeShare is the step between probes of messages of unknown age, as a share of their TTL: at least what is asked for,
-// and where each return counts so large that a quarter of the delivery limit suffices. 0 is no probes.
+// and where each return counts so large that a quarter of the delivery limit suffices for it alone (spends). 0: no probes.
 func (f Facts) probeShare(asked float64) float64 {
 	most := f.takes()
 	switch {
