@@ -152,6 +152,14 @@ func (q *keptQueue) dead() int {
 	return len(q.letters)
 }
 
+// consumers is how many the queue counts.
+func (q *keptQueue) consumers() int {
+	q.t.Helper()
+	counted, err := q.ch.QueueDeclarePassive(q.name, true, false, false, false, nil)
+	check(q.t, err)
+	return counted.Consumers
+}
+
 // expectDead waits until exactly the messages due by now have come, each once, expired, from this queue.
 func (q *keptQueue) expectDead(count int, limit time.Duration) {
 	q.t.Helper()

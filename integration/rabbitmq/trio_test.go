@@ -82,18 +82,37 @@ func (n *node) waitForLive(t testing.TB, vhost string, q *keptQueue) {
 		return
 	}
 	eventually(t, answerLimit, "every consumer to be live", func() bool {
-		var listed []struct{ Queue struct{ Name string } }
-		n.api(t, http.MethodGet, "consumers/"+vhost, nil, &listed)
-		live := 0
-		for _, c := range listed {
-			if c.Queue.Name == q.name {
-				live++
-			}
-		}
-		counted, err := q.ch.QueueDeclarePassive(q.name, true, false, false, false, nil)
+		live, err := n.consumers(vhost, q.name)
 		check(t, err)
-		return counted.Consumers == live
+		return q.consumers() == len(live)
 	})
+}
+
+// consumers are the tags of a queue's consumers, as the management API lists them.
+func (n *node) consumers(vhost, queue string) (tags []string, err error) {
+	var listed []struct {
+		Tag   string `json:"consumer_tag"`
+		Queue struct{ Name string }
+	}
+	err = n.tryAPI(http.MethodGet, "consumers/"+vhost, nil, &listed)
+	for _, c := range listed {
+		if c.Queue.Name == queue {
+			tags = append(tags, c.Tag)
+		}
+	}
+	return tags, err
+}
+
+// others says, as package monitor/rabbitmq does, whether others than the keeper consume from the queue.
+func (n *node) others(vhost, queue string) keeper.Presence {
+	tags, err := n.consumers(vhost, queue)
+	switch {
+	case err != nil:
+		return keeper.Unclear
+	case slices.ContainsFunc(tags, func(tag string) bool { return !strings.HasPrefix(tag, keeper.TagPrefix("curfew")) }):
+		return keeper.Present
+	}
+	return keeper.Absent
 }
 
 // runOutOfMemory raises the memory alarm of the node, which blocks publishers of the whole cluster, or ends it.
@@ -129,6 +148,11 @@ func TestThreeNodes(t *testing.T) {
 			}
 			return conn, err
 		}
+		o.Facts = func(context.Context) (keeper.Facts, error) {
+			facts := q.facts
+			facts.Others = calm.others(vhost, q.name)
+			return facts, nil
+		}
 	})
 	r.reach(t, keeper.Keeping, 0)
 
@@ -151,6 +175,30 @@ func TestThreeNodes(t *testing.T) {
 	if family() == keeper.V43 {
 		limit = 2 * time.Minute // what cancelled consumers of a lost node held comes back after a minute
 	}
+	// strandedBy3x moves the leader once more where 3.10 keeps messages for channels that are gone. A consumer that asks while the queue has no
+	// leader costs the connection (basic.consume: badmatch nodedown), and a node that led the queue before may miss, while it is elected once
+	// more, that channels end that it knew then. Nobody can take what they held until another node leads.
+	strandedBy3x := func() {
+		t.Helper()
+		var since time.Time // of consumers that are counted and not listed
+		eventually(t, limit, "what is due to be dead-lettered, and the rest held", func() bool {
+			mu.Lock()
+			closed := len(connected) > 1
+			mu.Unlock()
+			if live, err := calm.consumers(vhost, q.name); err != nil || !closed || q.consumers() <= len(live) {
+				since = time.Time{}
+			} else if since.IsZero() {
+				since = time.Now()
+			}
+			if since.IsZero() || time.Since(since) < 5*time.Second {
+				return q.dead() >= due && r.Status().Held == sent-due
+			}
+			r.reach(t, keeper.Keeping, -1)
+			t.Logf("RabbitMQ counts consumers of a connection that it closed itself: %+v", r.Status())
+			calm.moveLeader(t, vhost, q.name, nodes[0])
+			return true
+		})
+	}
 	kept := func(what string) {
 		t.Helper()
 		q.expectDead(due, limit)
@@ -167,6 +215,9 @@ func TestThreeNodes(t *testing.T) {
 
 	fill()
 	nodes[1].kill() // the leader
+	if family() == keeper.V3 {
+		strandedBy3x()
+	}
 	kept("the leader's node killed")
 	check(t, nodes[1].start())
 

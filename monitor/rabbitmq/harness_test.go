@@ -107,6 +107,15 @@ func (r *fakeRabbitMQ) setPolicy(name string, definition map[string]any) {
 	})
 }
 
+// attach has another consumer listed.
+func (r *fakeRabbitMQ) attach(name, tag string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	q := r.queues[name]
+	q.Attached = append(slices.Clone(q.Attached), cluster.Consumer{Tag: tag})
+	r.queues[name] = q
+}
+
 func (r *fakeRabbitMQ) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -3,6 +3,8 @@ package rabbitmq
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -225,7 +227,7 @@ func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server) {
 	if q.kind == cluster.UnknownType {
 		q.kind = q.rule.Assume
 	}
-	if facts := factsOf(found, q.rule, s); facts != q.facts {
+	if facts := factsOf(found, q.rule, s, q.p.name); facts != q.facts {
 		q.facts = facts
 		if q.stop != nil {
 			q.tell(keeper.Event{Kind: keeper.FactsChanged})
@@ -243,8 +245,8 @@ func (q *queue) startOrStopLocked(ctx context.Context, running *sync.WaitGroup) 
 	}
 }
 
-// factsOf are the facts of a queue as its keeper takes them.
-func factsOf(q *cluster.Queue, rule cluster.Rule, s cluster.Server) keeper.Facts {
+// factsOf are the facts of a queue as the keeper of the Curfew of that name takes them.
+func factsOf(q *cluster.Queue, rule cluster.Rule, s cluster.Server, name string) keeper.Facts {
 	kind := q.Type
 	if kind == cluster.UnknownType {
 		kind = rule.Assume
@@ -275,6 +277,12 @@ func factsOf(q *cluster.Queue, rule cluster.Rule, s cluster.Server) keeper.Facts
 		f.Overflow = keeper.DropHead
 	default:
 		f.Overflow = keeper.RejectPublish
+	}
+	if q.Unknown&cluster.UnknownConsumers == 0 {
+		f.Others = keeper.Absent
+		if slices.ContainsFunc(q.Attached, func(c cluster.Consumer) bool { return !strings.HasPrefix(c.Tag, keeper.TagPrefix(name)) }) {
+			f.Others = keeper.Present
+		}
 	}
 	if unknown := q.Unknown & (cluster.UnknownArguments | cluster.UnknownPolicy); unknown != 0 {
 		f.Unknown = unknown.String()

@@ -59,15 +59,29 @@ func TestFactsReachTheKeeper(t *testing.T) {
 		rabbitmq.declare("keep-a")
 		r := newRunning(t, rabbitmq, "one", nil).start()
 		time.Sleep(time.Second)
-		facts, err := r.keeper("keep-a").o.Facts(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, keeper.Facts{Type: keeper.Quorum, Family: keeper.V3, TTL: -1}, facts)
+		readFacts := func() keeper.Facts {
+			time.Sleep(time.Minute)
+			facts, err := r.keeper("keep-a").o.Facts(t.Context())
+			require.NoError(t, err)
+			return facts
+		}
+		facts := readFacts()
+		require.Equal(t, keeper.Facts{Type: keeper.Quorum, Family: keeper.V3, TTL: -1, Others: keeper.Absent}, facts)
 		rabbitmq.setPolicy("keep-a", map[string]any{"delivery-limit": int64(40), "consumer-timeout": int64(60_000)})
 		time.Sleep(time.Second)
 		k := r.keeper("keep-a")
 		require.Equal(t, []keeper.Event{{Kind: keeper.FactsChanged}}, k.seen())
 		require.Equal(t, 40, k.facts.DeliveryLimit)
 		require.Equal(t, time.Minute, k.facts.ConsumerTimeout)
+
+		rabbitmq.attach("keep-a", keeper.TagPrefix("one")+"7")
+		require.Equal(t, keeper.Absent, readFacts().Others, "it is this Curfew's")
+		rabbitmq.attach("keep-a", keeper.TagPrefix("two")+"7")
+		require.Equal(t, keeper.Present, readFacts().Others)
+		rabbitmq.fail(errors.New("connection refused"))
+		require.Equal(t, keeper.Unclear, readFacts().Others)
+		rabbitmq.fail(nil)
+		require.Equal(t, keeper.Present, readFacts().Others)
 	})
 }
 

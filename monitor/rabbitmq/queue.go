@@ -70,7 +70,7 @@ type queue struct {
 func newQueue(p *Primary, name string, rule cluster.Rule, number uint64) *queue {
 	q := &queue{p: p, name: name, rule: rule, number: keptNumbers + number, events: make(chan keeper.Event, eventsAtOnce)}
 	if p.redis == nil {
-		q.shadow = &keeper.InProcess{Now: p.Now}
+		q.shadow = &shadowsHere{now: p.Now}
 		return q
 	}
 	q.turn = &turn{Lease: lease.New(p.redis, p.space, name, p.name), group: p.group}
@@ -211,13 +211,16 @@ func (q *queue) readFacts(ctx context.Context) (keeper.Facts, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
-	if err := q.p.look(limited); ctx.Err() != nil {
+	err := q.p.look(limited)
+	if ctx.Err() != nil {
 		return keeper.Facts{}, ctx.Err()
-	} else if err != nil {
-		q.p.log.Debug("facts are the last ones known", zap.String("queue", q.name), zap.Error(err))
 	}
 	q.p.mu.Lock()
 	defer q.p.mu.Unlock()
+	if err != nil {
+		q.p.log.Debug("facts are the last ones known", zap.String("queue", q.name), zap.Error(err))
+		q.facts.Others = keeper.Unclear // the last ones say nothing of who is there now
+	}
 	return q.facts, nil
 }
 

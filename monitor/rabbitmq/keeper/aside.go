@@ -13,6 +13,8 @@ type looks struct {
 	asked   bool             // an answer is on its way
 	suspect bool             // the last look saw another consumer
 	doubt   bool             // the last look saw more consumers, which may be the keeper's still
+	listed  Presence         // Facts.Others, for the next look
+	cameAt  deadline.Instant // when an event last told of another consumer
 	proving int              // of line.gone, those that are none any more when prove is answered
 	ready   int
 	others  int // consumers that are not the keeper's
@@ -24,12 +26,21 @@ type looks struct {
 // by has the next look no later than that.
 func (l *looks) by(at deadline.Instant) { l.at = min(l.at, at) }
 
+// list takes Facts.Others out of the facts, for the next look. A consumer may have come since RabbitMQ's list was asked for.
+func (l *looks) list(now deadline.Instant, f *Facts) {
+	l.listed, f.Others = f.Others, Unclear
+	if l.listed == Absent && (f.Type != Quorum || now < l.cameAt.Add(listAge)) {
+		l.listed = Unclear
+	}
+}
+
 // leftBehind are the keeper's consumers on connections that were lost with their node. A quorum queue goes on counting them until the node
-// is back. Their number is known to a few: what was on its way to the node may have reached the queue or not.
+// is back, and RabbitMQ lists them no more. Without the list their number is known to a few: what was on its way to the node may have reached
+// the queue or not.
 type leftBehind struct{ least, most int }
 
-// among says how many of the consumers that are not on the present connection are left behind. But for those of one channel they go all at
-// once, so where there are fewer than there must be, all of them are somebody else's.
+// among says how many of the consumers that are not on the present connection are left behind. They go all at once, so where there are fewer
+// than there must be, all of them are somebody else's.
 func (l *leftBehind) among(others int) int {
 	if others < l.least {
 		*l = leftBehind{}
@@ -50,6 +61,13 @@ func (l *looks) strangers(now deadline.Instant, counted, own int) (n int, ok boo
 	if counted < own || counted == 0 && now < l.zeroAt.Add(distrustZero) {
 		return 0, false
 	}
+	switch l.listed {
+	case Absent: // all that the queue counts are left behind, and may go in any order: the list will tell when somebody comes
+		l.left = leftBehind{0, counted - own}
+	case Present:
+		l.left = leftBehind{}
+	}
+	l.listed = Unclear
 	return counted - own - l.left.among(counted-own), true
 }
 
@@ -85,7 +103,7 @@ func (a *aside) full(held int) bool { return a.windowEnd != 0 && held >= windowM
 
 // consumerSeen says that a consumer that is not the keeper's has come, by an event of RabbitMQ.
 func (c *core) consumerSeen(now deadline.Instant) {
-	c.ages.lastOther = now
+	c.ages.lastOther, c.looks.cameAt, c.looks.listed = now, now, Unclear
 	if c.looks.others == 0 {
 		c.looks.others = 1
 	}

@@ -9,6 +9,7 @@ import (
 const (
 	lookEvery     = 500 * time.Millisecond // passive declare: consumers and ready messages
 	lookAgain     = 25 * time.Millisecond  // after a look that cannot be used
+	listAge       = loadTimeout + time.Second // of Facts.Others, at most
 	lookSurely    = 150 * time.Millisecond // after one that saw another consumer
 	settleAfter   = 250 * time.Millisecond // a message that has not come back by then has expired
 	settleRolled  = time.Second            // the same, of one given back with its stretch
@@ -122,6 +123,7 @@ func (c *core) connect(now deadline.Instant, f Facts) {
 
 // setFacts takes what is now true of the queue.
 func (c *core) setFacts(now deadline.Instant, f Facts) {
+	c.looks.list(now, &f)
 	changed := c.facts != f
 	c.facts, c.stale, c.line.quorum, c.line.strands, c.line.needsCredit = f, false, f.Type == Quorum, f.strands(), f.needsCredit()
 	c.looks.by(now.Add(lookEvery))
@@ -148,15 +150,12 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 func (c *core) disconnect(now deadline.Instant, text string) {
 	c.beginGap(now)
 	if c.line.quorum {
-		own, onOne := c.line.own(), 0
-		for _, s := range c.line.stretches {
-			onOne = max(onOne, c.line.countedOf(s))
-		}
+		own := c.line.own()
 		c.looks.left.most += own + c.line.gone
 		if s := c.line.consumer; s != nil && s.phase != live {
 			own-- // it has just come, or just gone
 		}
-		c.looks.left.least += max(0, own-onOne) // RabbitMQ may have closed the connection for one of the channels
+		c.looks.left.least += own
 	}
 	c.line.forgetAll()
 	c.rolls.present, c.given.rolled = nil, nil

@@ -247,9 +247,6 @@ func TestConsumersLeftBehindAreNotOthers(t *testing.T) {
 			require.Equal(t, Keeping, s.c.state, s.c.reason.text)
 			require.Equal(t, count, s.c.line.held.count)
 			require.Zero(t, s.c.counts.UnknownAge)
-			s.m.leftBehind-- // the channel that the connection was closed for
-			s.pass(3 * time.Second)
-			require.Equal(t, Keeping, s.c.state, s.c.reason.text)
 		}
 		for range 2 {
 			s.m.appHere = true
@@ -266,6 +263,57 @@ func TestConsumersLeftBehindAreNotOthers(t *testing.T) {
 			s.pass(time.Minute)
 			require.Equal(t, Keeping, s.c.state, s.c.reason.text)
 		}
+	}
+}
+
+// TestTheListTellsWhoIsLeftBehind: RabbitMQ may go on counting some of the consumers of a lost connection and not others. It lists none of them.
+func TestTheListTellsWhoIsLeftBehind(t *testing.T) {
+	for seed := range uint64(20) {
+		s := newSim(t, seed, plainFacts(Quorum), testConfig())
+		lists := func(others Presence) {
+			f := s.facts
+			f.Others = others
+			s.input(func(c *core) { c.setFacts(s.m.now, f) })
+		}
+		s.connect()
+		count := 50 + s.r.IntN(150)
+		for i := range count {
+			s.m.publish(uint64(i), time.Hour)
+		}
+		s.pass(time.Second)
+
+		s.facts.Others = Absent
+		s.loseNode()
+		s.m.leftBehind = 1 + s.r.IntN(s.m.leftBehind)
+		s.connect()
+		s.pass(time.Second)
+		require.Equal(t, Keeping, s.c.state, s.c.reason.text)
+		require.Equal(t, count, s.c.line.held.count)
+		s.m.leftBehind = s.r.IntN(s.m.leftBehind)
+		s.pass(time.Second)
+		require.Equal(t, Keeping, s.c.state, s.c.reason.text)
+
+		s.m.leftBehind, s.m.appHere = s.m.leftBehind+3, true
+		lists(Present)
+		s.pass(time.Second)
+		require.Equal(t, StandingAside, s.c.state, "the list has the application")
+		s.m.appHere = false
+		for _, msg := range s.m.app {
+			s.m.giveBack(msg)
+		}
+		s.m.app = nil
+		lists(Unclear)
+		s.pass(time.Minute)
+		require.Equal(t, StandingAside, s.c.state, "by their number they may be others")
+		lists(Absent)
+		s.pass(time.Minute)
+		require.Equal(t, Keeping, s.c.state, s.c.reason.text)
+
+		s.m.appHere = true
+		s.input(func(c *core) { c.consumerSeen(s.m.now) })
+		lists(Absent)
+		s.pass(time.Minute)
+		require.Equal(t, StandingAside, s.c.state, "the list is older than the application")
 	}
 }
 

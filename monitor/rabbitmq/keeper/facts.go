@@ -44,6 +44,15 @@ const (
 	RejectPublish
 )
 
+// Presence says whether there is any.
+type Presence uint8
+
+const (
+	Unclear Presence = iota
+	Absent
+	Present
+)
+
 // Facts are what has to be known of a queue before its messages are taken: its arguments and the policies on it, as
 // they apply together. A wrong fact may cost messages their order, or early dead-lettering by max-length; it never
 // makes one expire early.
@@ -62,6 +71,9 @@ type Facts struct {
 	DeliveryLimit int
 	// ConsumerTimeout is the node's, or the queue's where it has one; 0 is unknown, for which 30 min are assumed.
 	ConsumerTimeout time.Duration
+	// Others says whether RabbitMQ lists consumers whose tags do not begin with the keeper's TagPrefix. A queue may count more than are listed:
+	// those of a node that is lost.
+	Others Presence
 	// Unknown names what could not be read, such as "policies"; the queue is refused while it is not empty, unless
 	// Options.AllowUnknown.
 	Unknown string

@@ -3,7 +3,7 @@ package keeper
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -310,5 +310,8 @@ func (k *Keeper) releaseLease() {
 	}
 }
 
+// TagPrefix begins the consumer tags of the keepers of the Curfew of that name.
+func TagPrefix(name string) string { return tagPrefix + name + "." }
+
 // consumerTag is unique among the keepers of all Curfews, and within a connection.
-func consumerTag(name string, n int) string { return fmt.Sprintf("%s%s.%d", tagPrefix, name, n) }
+func consumerTag(name string, n int) string { return TagPrefix(name) + strconv.Itoa(n) }
