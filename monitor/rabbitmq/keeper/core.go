@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	lookEvery     = 500 * time.Millisecond // passive declare: consumers and ready messages
-	lookAgain     = 25 * time.Millisecond  // after a look that cannot be used
+	lookEvery     = 500 * time.Millisecond    // passive declare: consumers and ready messages
+	lookAgain     = 25 * time.Millisecond     // after a look that cannot be used
 	listAge       = loadTimeout + time.Second // of Facts.Others, at most
-	lookSurely    = 150 * time.Millisecond // after one that saw another consumer
-	settleAfter   = 250 * time.Millisecond // a message that has not come back by then has expired
-	settleRolled  = time.Second            // the same, of one given back with its stretch
-	forgetAfter   = 5 * time.Second        // and its deadline is remembered until then
-	firstRetry    = 2 * time.Millisecond   // a message that came back too early is given back again after this, then twice this
+	lookSurely    = 150 * time.Millisecond    // after one that saw another consumer
+	settleAfter   = 250 * time.Millisecond    // a message that has not come back by then has expired
+	settleRolled  = time.Second               // the same, of one given back with its stretch
+	forgetAfter   = 5 * time.Second           // and its deadline is remembered until then
+	firstRetry    = 2 * time.Millisecond      // a message that came back too early is given back again after this, then twice this
 	lastRetry     = 100 * time.Millisecond
 	maxEarly      = 12                     // after so many its age counts as unknown
 	leastProbe    = 500 * time.Millisecond // one stretch is not given back more often than this
