@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -195,6 +194,10 @@ func (p *Primary) applyLocked(ctx context.Context, running *sync.WaitGroup) {
 // decideLocked takes in what an inventory says of the queue. While a keeper runs, it judges by itself what changes from
 // moment to moment, and what cannot be known for the moment stays as it was.
 func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server) {
+	if others := othersAt(found, q.p.name); others != q.facts.Others {
+		q.facts.Others = others
+		q.factsChangedLocked()
+	}
 	d := cluster.Decide(found, q.rule, s, q.p.seen.known(q.name))
 	now := time.Now()
 	q.letGo = q.p.group.letGoFor(q.name)
@@ -227,11 +230,15 @@ func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server) {
 	if q.kind == cluster.UnknownType {
 		q.kind = q.rule.Assume
 	}
-	if facts := factsOf(found, q.rule, s, q.p.name); facts != q.facts {
+	if facts := factsOf(found, q.rule, s, q.facts.Others); facts != q.facts {
 		q.facts = facts
-		if q.stop != nil {
-			q.tell(keeper.Event{Kind: keeper.FactsChanged})
-		}
+		q.factsChangedLocked()
+	}
+}
+
+func (q *queue) factsChangedLocked() {
+	if q.stop != nil {
+		q.tell(keeper.Event{Kind: keeper.FactsChanged})
 	}
 }
 
@@ -245,8 +252,19 @@ func (q *queue) startOrStopLocked(ctx context.Context, running *sync.WaitGroup) 
 	}
 }
 
-// factsOf are the facts of a queue as the keeper of the Curfew of that name takes them.
-func factsOf(q *cluster.Queue, rule cluster.Rule, s cluster.Server, name string) keeper.Facts {
+// othersAt says whether others than the Curfew of that name consume from the queue.
+func othersAt(q *cluster.Queue, name string) keeper.Presence {
+	switch {
+	case q.Unknown&cluster.UnknownConsumers != 0:
+		return keeper.Unclear
+	case slices.ContainsFunc(q.Attached, func(c cluster.Consumer) bool { return !keeper.OwnTag(name, c.Tag) }):
+		return keeper.Present
+	}
+	return keeper.Absent
+}
+
+// factsOf are the facts of a queue as its keeper takes them.
+func factsOf(q *cluster.Queue, rule cluster.Rule, s cluster.Server, others keeper.Presence) keeper.Facts {
 	kind := q.Type
 	if kind == cluster.UnknownType {
 		kind = rule.Assume
@@ -256,7 +274,7 @@ func factsOf(q *cluster.Queue, rule cluster.Rule, s cluster.Server, name string)
 	f := keeper.Facts{
 		Type:      map[cluster.Type]keeper.Type{cluster.Quorum: keeper.Quorum, cluster.Stream: keeper.Stream}[kind],
 		Family:    map[cluster.Family]keeper.Family{cluster.Family40: keeper.V40, cluster.Family43: keeper.V43}[s.Family()],
-		Exclusive: q.Exclusive, AutoDelete: q.AutoDelete, SingleActive: q.SingleActiveConsumer(), TTL: -1,
+		Exclusive: q.Exclusive, AutoDelete: q.AutoDelete, SingleActive: q.SingleActiveConsumer(), TTL: -1, Others: others,
 		DelayedRetry: kind == cluster.Quorum && q.DelayedRetry() != "" && q.DelayedRetry() != "disabled",
 	}
 	if ttl, ok := q.TTLMillis(); ok {
@@ -277,12 +295,6 @@ func factsOf(q *cluster.Queue, rule cluster.Rule, s cluster.Server, name string)
 		f.Overflow = keeper.DropHead
 	default:
 		f.Overflow = keeper.RejectPublish
-	}
-	if q.Unknown&cluster.UnknownConsumers == 0 {
-		f.Others = keeper.Absent
-		if slices.ContainsFunc(q.Attached, func(c cluster.Consumer) bool { return !strings.HasPrefix(c.Tag, keeper.TagPrefix(name)) }) {
-			f.Others = keeper.Present
-		}
 	}
 	if unknown := q.Unknown & (cluster.UnknownArguments | cluster.UnknownPolicy); unknown != 0 {
 		f.Unknown = unknown.String()

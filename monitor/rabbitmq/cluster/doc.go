@@ -24,7 +24,8 @@
 //
 // The list of queues without statistics is exact; the one with statistics is up to five
 // seconds old and has no policy for a new queue. So the two are put together, and
-// consumers are taken from a third list, which is exact.
+// consumers are taken from a third list. It lacks those of the last five seconds, and to a
+// user with the tag management only it shows that user's own.
 //
 // # Reasons to refuse
 //

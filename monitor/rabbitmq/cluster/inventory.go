@@ -46,7 +46,7 @@ func (c *Cluster) Inventory(ctx context.Context, names []string) (*Inventory, er
 	}
 	i, err := c.askAPI(ctx)
 	if refused, ok := errors.AsType[*denied](err); ok {
-		return c.declarePassively(ctx, names, refused.Error()+" (it takes the tag management or monitoring)")
+		return c.declarePassively(ctx, names, refused.Error()+" (it takes the tag monitoring)")
 	}
 	return i, err
 }
@@ -91,8 +91,8 @@ const measuredColumns = "name,effective_policy_definition,messages_ready,message
 	"message_stats.get_empty,message_stats.get_empty_details.rate"
 
 // askAPI puts three answers together: names and arguments are exact in the list without
-// statistics, policies and reads are only in the one with them, and consumers are exact in
-// their own list.
+// statistics, policies and reads are only in the one with them, and consumers in a list of
+// their own, which has a new one after five seconds.
 func (c *Cluster) askAPI(ctx context.Context) (*Inventory, error) {
 	vhost := url.PathEscape(c.address.vhost)
 	var overview struct {
@@ -208,6 +208,15 @@ func (c *Cluster) addPolicies(ctx context.Context, i *Inventory, vhost string, l
 }
 
 func (c *Cluster) addConsumers(ctx context.Context, i *Inventory, vhost string) {
+	var user struct{ Tags any } // a list, or before 3.9 a string with commas
+	if err := c.api.get(ctx, "whoami", &user); err != nil {
+		i.Notes = append(i.Notes, "consumers: "+err.Error())
+		return
+	}
+	if tags := fmt.Sprint(user.Tags); !strings.Contains(tags, "monitoring") && !strings.Contains(tags, "administrator") {
+		i.Notes = append(i.Notes, "consumers: those of other users are shown to a user with the tag monitoring only")
+		return
+	}
 	var consumers []struct {
 		Tag       string `json:"consumer_tag"`
 		Exclusive bool

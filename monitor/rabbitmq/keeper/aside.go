@@ -9,45 +9,56 @@ import (
 
 // looks are what the queue's own counts say, twice a second.
 type looks struct {
-	at      deadline.Instant // the next one
-	asked   bool             // an answer is on its way
-	suspect bool             // the last look saw another consumer
-	doubt   bool             // the last look saw more consumers, which may be the keeper's still
-	listed  Presence         // Facts.Others, for the next look
-	cameAt  deadline.Instant // when an event last told of another consumer
-	proving int              // of line.gone, those that are none any more when prove is answered
-	ready   int
-	others  int // consumers that are not the keeper's
-	left    leftBehind
-	zeroAt  deadline.Instant // since when each look has counted no consumer; 0: the last one has
-	fewAt   deadline.Instant // since when each look has counted fewer consumers than are the keeper's; 0: the last one has not
+	at        deadline.Instant // the next one
+	asked     bool             // an answer is on its way
+	suspect   bool             // the last look saw another consumer
+	doubt     bool             // the last look saw more consumers, which may be the keeper's still
+	proving   int              // of line.gone, those that are none any more when prove is answered
+	ready     int
+	others    int              // consumers that are not the keeper's
+	counted   int              // consumers that are not on the present connection
+	roseAt    deadline.Instant // when they last became more
+	learnedAt deadline.Instant // when the list was last asked for
+	left      leftBehind
+	zeroAt    deadline.Instant // since when each look has counted no consumer; 0: the last one has
+	fewAt     deadline.Instant // since when each look has counted fewer consumers than are the keeper's; 0: the last one has not
 }
 
 // by has the next look no later than that.
 func (l *looks) by(at deadline.Instant) { l.at = min(l.at, at) }
 
-// list takes Facts.Others out of the facts, for the next look. A consumer may have come since RabbitMQ's list was asked for.
-func (l *looks) list(now deadline.Instant, f *Facts) {
-	l.listed, f.Others = f.Others, Unclear
-	if l.listed == Absent && (f.Type != Quorum || now < l.cameAt.Add(listAge)) {
-		l.listed = Unclear
-	}
-}
-
 // leftBehind are the keeper's consumers on connections that were lost with their node. A quorum queue goes on counting them until the node
-// is back, and RabbitMQ lists them no more. Without the list their number is known to a few: what was on its way to the node may have reached
-// the queue or not.
+// is back. Their number is known to a few: what was on its way to the node may have reached the queue or not.
 type leftBehind struct{ least, most int }
 
 // among says how many of the consumers that are not on the present connection are left behind. They go all at once, so where there are fewer
 // than there must be, all of them are somebody else's.
 func (l *leftBehind) among(others int) int {
-	if others < l.least {
-		*l = leftBehind{}
-	}
 	l.most = min(l.most, others)
+	switch {
+	case others == 0:
+		l.least = 0
+	case others < l.least:
+		return 0
+	}
 	return l.most
 }
+
+// list takes in Facts.Others. RabbitMQ's list may lack a consumer that came within listAge. It reports whether those that are counted have turned
+// out to be left behind: RabbitMQ 3.10 may go on counting some of the keeper's and not others.
+func (l *looks) list(now deadline.Instant, others Presence) (settled bool) {
+	switch {
+	case others == Present:
+		l.left.least = l.counted + 1 // whichever are left behind, all count as others
+	case others == Absent && l.unsure() && now >= l.roseAt.Add(listAge):
+		l.left.least = min(l.left.least, l.counted)
+		return l.left.most >= l.counted
+	}
+	return false
+}
+
+// unsure reports that consumers that count as others may be left behind.
+func (l *looks) unsure() bool { return l.left.most > 0 && l.counted < l.left.least }
 
 // strangers is how many of the counted consumers are neither the keeper's own nor left behind by it. A quorum queue whose leader does not
 // answer in time counts 0, which says nothing unless it goes on for long: ok is false.
@@ -61,14 +72,11 @@ func (l *looks) strangers(now deadline.Instant, counted, own int) (n int, ok boo
 	if counted < own || counted == 0 && now < l.zeroAt.Add(distrustZero) {
 		return 0, false
 	}
-	switch l.listed {
-	case Absent: // all that the queue counts are left behind, and may go in any order: the list will tell when somebody comes
-		l.left = leftBehind{0, counted - own}
-	case Present:
-		l.left = leftBehind{}
+	if n = counted - own; n > l.counted {
+		l.roseAt = now
 	}
-	l.listed = Unclear
-	return counted - own - l.left.among(counted-own), true
+	l.counted = n
+	return n - l.left.among(n), true
 }
 
 // aside is how long other consumers are left alone, and when the window opens beside those that come and go or are stuck.
@@ -103,7 +111,7 @@ func (a *aside) full(held int) bool { return a.windowEnd != 0 && held >= windowM
 
 // consumerSeen says that a consumer that is not the keeper's has come, by an event of RabbitMQ.
 func (c *core) consumerSeen(now deadline.Instant) {
-	c.ages.lastOther, c.looks.cameAt, c.looks.listed = now, now, Unclear
+	c.ages.lastOther, c.looks.roseAt = now, now
 	if c.looks.others == 0 {
 		c.looks.others = 1
 	}
@@ -159,6 +167,10 @@ func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, 
 		c.ages.lastOther = now
 	} else {
 		c.line.gone = 0
+	}
+	if c.looks.unsure() && now >= max(c.looks.roseAt, c.looks.learnedAt).Add(listAge) {
+		c.looks.learnedAt = now
+		c.line.out = append(c.line.out, command{do: learn})
 	}
 	switch c.state {
 	case Observing:

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	lookEvery     = 500 * time.Millisecond    // passive declare: consumers and ready messages
-	lookAgain     = 25 * time.Millisecond     // after a look that cannot be used
-	listAge       = loadTimeout + time.Second // of Facts.Others, at most
-	lookSurely    = 150 * time.Millisecond    // after one that saw another consumer
-	settleAfter   = 250 * time.Millisecond    // a message that has not come back by then has expired
-	settleRolled  = time.Second               // the same, of one given back with its stretch
-	forgetAfter   = 5 * time.Second           // and its deadline is remembered until then
-	firstRetry    = 2 * time.Millisecond      // a message that came back too early is given back again after this, then twice this
+	lookEvery     = 500 * time.Millisecond // passive declare: consumers and ready messages
+	lookAgain     = 25 * time.Millisecond  // after a look that cannot be used
+	listAge       = 12 * time.Second       // of Facts.Others at most: RabbitMQ's list is five seconds old, and takes loadTimeout to come
+	lookSurely    = 150 * time.Millisecond // after one that saw another consumer
+	settleAfter   = 250 * time.Millisecond // a message that has not come back by then has expired
+	settleRolled  = time.Second            // the same, of one given back with its stretch
+	forgetAfter   = 5 * time.Second        // and its deadline is remembered until then
+	firstRetry    = 2 * time.Millisecond   // a message that came back too early is given back again after this, then twice this
 	lastRetry     = 100 * time.Millisecond
 	maxEarly      = 12                     // after so many its age counts as unknown
 	leastProbe    = 500 * time.Millisecond // one stretch is not given back more often than this
@@ -116,14 +116,17 @@ func (c *core) connect(now deadline.Instant, f Facts) {
 	if c.state == Observing {
 		c.enter(now, Observing, looking)
 	}
-	c.looks.at, c.looks.asked = now, false
+	c.looks.at, c.looks.asked, c.looks.counted, c.looks.roseAt = now, false, 0, now
 	c.setFacts(now, f)
 	c.advance(now)
 }
 
 // setFacts takes what is now true of the queue.
 func (c *core) setFacts(now deadline.Instant, f Facts) {
-	c.looks.list(now, &f)
+	if c.looks.list(now, f.Others) && c.state == StandingAside {
+		c.aside.until = now
+	}
+	f.Others = Unclear
 	changed := c.facts != f
 	c.facts, c.stale, c.line.quorum, c.line.strands, c.line.needsCredit = f, false, f.Type == Quorum, f.strands(), f.needsCredit()
 	c.looks.by(now.Add(lookEvery))

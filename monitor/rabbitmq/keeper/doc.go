@@ -50,8 +50,8 @@
 // some may come to full stretches. They expire in time, are given back in a moment, and may change places with a few others.
 //
 // A queue goes on counting the consumers of a lost node until that is back, and on 3.10 at times those of a connection that RabbitMQ closed
-// itself because a consumer asked while the queue had no leader. Its list of consumers (Facts.Others) does not have them; without the list the
-// keeper goes by their number.
+// itself because a consumer asked while the queue had no leader. The keeper goes by their number. Where that may be an application's it stands
+// aside, until their tags tell (Facts.Others).
 //
 // What remains is the moment between the two commands, and on 3.x 20 ms where the consumer was not full: before a roll and a release.
 // If a node goes down just then, package monitor/rabbitmq reports what is stranded (stranded.go).

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -310,8 +311,11 @@ func (k *Keeper) releaseLease() {
 	}
 }
 
-// TagPrefix begins the consumer tags of the keepers of the Curfew of that name.
-func TagPrefix(name string) string { return tagPrefix + name + "." }
-
 // consumerTag is unique among the keepers of all Curfews, and within a connection.
-func consumerTag(name string, n int) string { return TagPrefix(name) + strconv.Itoa(n) }
+func consumerTag(name string, n int) string { return tagPrefix + name + "." + strconv.Itoa(n) }
+
+// OwnTag reports whether a consumer tag is one of a keeper of the Curfew of that name.
+func OwnTag(name, tag string) bool {
+	number, ok := strings.CutPrefix(tag, tagPrefix+name+".")
+	return ok && !strings.Contains(number, ".")
+}

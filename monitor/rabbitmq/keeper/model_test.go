@@ -478,7 +478,11 @@ func (s *sim) work(n int) {
 		if len(s.commands) > 0 && (len(s.m.out) == 0 || s.r.IntN(2) == 0) {
 			cmd := s.commands[0]
 			s.commands = s.commands[1:]
-			s.m.do(cmd, s.exact, s.c)
+			if cmd.do == learn {
+				s.learn()
+			} else {
+				s.m.do(cmd, s.exact, s.c)
+			}
 		} else if len(s.m.out) > 0 {
 			in := s.m.out[0]
 			s.m.out = s.m.out[1:]
@@ -487,6 +491,12 @@ func (s *sim) work(n int) {
 			return
 		}
 	}
+}
+
+// learn hands the facts over.
+func (s *sim) learn() {
+	facts := s.facts
+	s.m.out = append(s.m.out, func(c *core) { c.setFacts(s.m.now, facts) })
 }
 
 // within is a random span below d.
