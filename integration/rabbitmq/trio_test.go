@@ -103,7 +103,7 @@ func (n *node) consumers(vhost, queue string) (tags []string, err error) {
 	return tags, err
 }
 
-// others says, as package monitor/rabbitmq does, whether others than the keeper consume from the queue.
+// others tells, as package monitor/rabbitmq does, if others than the keeper consume from the queue.
 func (n *node) others(vhost, queue string) keeper.Presence {
 	tags, err := n.consumers(vhost, queue)
 	switch {
