@@ -252,7 +252,7 @@ func (q *queue) startOrStopLocked(ctx context.Context, running *sync.WaitGroup) 
 	}
 }
 
-// othersAt tells if others than the Curfew of that name consume from the queue.
+// othersAt reports whether others than the Curfew of that name consume from the queue.
 func othersAt(q *cluster.Queue, name string) keeper.Presence {
 	switch {
 	case q.Unknown&cluster.UnknownConsumers != 0:
