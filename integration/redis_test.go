@@ -87,7 +87,7 @@ func TestLostFolder(t *testing.T) {
 	second := startCurfew(t, settings...)
 	eventually(t, recoverLimit, "health to say that messages are missing", func() bool {
 		_, body := second.fetch("/healthz")
-		return strings.Contains(body, "Redis had 3 deadline(s) of this instance")
+		return strings.Contains(body, "Redis had 3 deadline(s) of this instance") && second.metric("curfew_messages_missing") == 3
 	})
 	second.stop()
 

@@ -94,6 +94,8 @@ func (x *metrics) addSchedule(reg *registry, r *redisSchedule) {
 		}
 		return 0
 	})
+	reg.gauge("curfew_messages_missing", "Messages of an earlier run, by their deadlines in Redis, that are not here: the data folder was new at this start.",
+		func() float64 { return float64(r.orphans.Load()) })
 	x.skew = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "curfew_clock_skew_seconds",
 		Help: "The clock of Redis less that of this process.",
