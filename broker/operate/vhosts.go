@@ -19,6 +19,7 @@ type VHost struct {
 	Limits         access.Limits // nobody may change them
 	Queues         int
 	Ready, Unacked int // messages, as they were within the last second
+	DeadLetters    int // that no queue has taken yet; only VHost counts them
 }
 
 // ListVHosts lists the virtual hosts that the actor may look into, by name.
@@ -45,9 +46,16 @@ func (o *Operations) ListVHosts(ctx context.Context, a Actor) ([]VHost, error) {
 func (o *Operations) VHost(ctx context.Context, a Actor, name string) (VHost, error) {
 	list, err := o.ListVHosts(ctx, a)
 	for i := range list {
-		if list[i].Name == name {
-			return list[i], nil
+		vh := &list[i]
+		if vh.Name != name {
+			continue
 		}
+		if found, ok := o.Broker.VHost(name); ok {
+			for _, q := range found.Queues() {
+				vh.DeadLetters += q.Retained.Count()
+			}
+		}
+		return *vh, nil
 	}
 	if err == nil {
 		err = ErrNoVHost

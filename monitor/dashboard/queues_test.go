@@ -13,6 +13,7 @@ import (
 	"curfew/broker"
 	"curfew/broker/access"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	brokerpolicy "curfew/broker/policy"
 	"curfew/monitor"
 	"curfew/monitor/dashboard/internal/ui"
@@ -169,4 +170,14 @@ func TestQueueSaysHowLongMessagesLive(t *testing.T) {
 			require.Contains(t, page, text, name)
 		}
 	}
+}
+
+// TestDeadLettersThatGoWithAVirtualHost are said, though no queue counts them.
+func TestDeadLettersThatGoWithAVirtualHost(t *testing.T) {
+	s := newSite(t).logIn("root")
+	q := s.queue("/", "orders", amqp.Table{"x-queue-type": "quorum", "x-dead-letter-exchange": "gone", "x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"})
+	s.publish(q, amqp.Properties{}, "x")
+	require.NotContains(t, s.get("/vhost/delete?name=/").body, "no queue has taken them yet")
+	require.Equal(t, deadline.Expired, s.b.FireNow(q.Ref(&s.standing(q)[0]), false))
+	require.Contains(t, s.get("/vhost/delete?name=/").body, "1: no queue has taken them yet, and they are lost, too.")
 }

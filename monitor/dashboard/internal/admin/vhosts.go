@@ -2,6 +2,7 @@ package admin
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -45,6 +46,8 @@ type vhostPage struct {
 	About, Limited *ui.Form
 }
 
+var vhostLimits = []string{access.MaxConnections, access.MaxQueues}
+
 var vhostDone = map[string]string{
 	"made": "The virtual host exists now, and you have all permissions in it.", "changed": "The virtual host is changed.", "limits": "The limits are changed.",
 	"protected": "The virtual host cannot be deleted now.", "unprotected": "The virtual host can be deleted now.",
@@ -58,9 +61,10 @@ func (p Pages) vhostPage(r *http.Request, v ui.Visitor, name string) (*vhostPage
 	page := &vhostPage{VHost: vh, Changes: v.Admin, Done: vhostDone[r.URL.Query().Get("done")]}
 	page.About = ui.NewForm(nil, "description", vh.Description, "default_queue_type", vh.DefaultQueueType)
 	page.Limited = ui.NewForm(nil)
-	for _, name := range []string{access.MaxConnections, access.MaxQueues} {
-		if n, limited := vh.Limits.Of(name); limited {
-			page.Limited.Values.Set(name, strconv.Itoa(n))
+	for _, limit := range vhostLimits {
+		if n, limited := vh.Limits.Of(limit); limited {
+			page.Limited.Values.Set(limit, strconv.Itoa(n))
+			page.Limited.Values.Set("was-"+limit, strconv.Itoa(n))
 		}
 	}
 	return page, nil
@@ -141,10 +145,17 @@ func (p Pages) describeVHost(w http.ResponseWriter, r *http.Request, v ui.Visito
 
 func (p Pages) limitVHost(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 	p.changeVHost(w, r, v, "limits", func(page *vhostPage) **ui.Form { return &page.Limited }, func(page *vhostPage, f *ui.Form) error {
-		limits := access.Limits{}
-		for _, name := range []string{access.MaxConnections, access.MaxQueues} {
-			if n, given := f.Integer(name); given {
-				limits[name] = int(n)
+		limits := maps.Clone(page.Limits)
+		if limits == nil {
+			limits = access.Limits{}
+		}
+		for _, limit := range vhostLimits {
+			if f.Get(limit) == f.Get("was-"+limit) {
+				continue // somebody else may have changed it meanwhile
+			}
+			delete(limits, limit)
+			if n, given := f.Integer(limit); given {
+				limits[limit] = int(n)
 			}
 		}
 		if !f.OK() {

@@ -96,7 +96,7 @@ func (p *vhostPage) Draw(s *ui.Info) ui.Drawing {
 		Live: append(live,
 			ui.Card("describe", "Description", nil, s.Sheet(vhostPath, p.About, g.Group{name, p.About.Field("Description", "description", ""), queueTypes(p.About)}, ui.Button("Change it"))),
 			ui.Card("limit", "Limits", nil, s.Sheet(limitVHost, p.Limited, g.Group{
-				name,
+				name, g.Map(vhostLimits, func(limit string) g.Node { return ui.Hidden("was-"+limit, p.Limited.Get("was-"+limit)) }),
 				p.Limited.Field("Connections at most", access.MaxConnections, "Empty: no limit. What is connected already stays.", g.Attr("inputmode", "numeric")),
 				p.Limited.Field("Queues at most", access.MaxQueues, "Empty: no limit. What is declared already stays.", g.Attr("inputmode", "numeric")),
 			}, ui.Button("Set the limits")))),
@@ -110,6 +110,7 @@ func (d *vhostDeletion) Draw(s *ui.Info) ui.Drawing {
 		h.Section(h.Class("card"), ui.Facts(
 			ui.Fact("Queues", g.Text(format.Number(d.Queues)+": they are deleted.")),
 			ui.Fact("Messages", g.If(d.Ready+d.Unacked > 0, h.Class("bad")), g.Text(format.Number(d.Ready+d.Unacked)+": they are lost, and not dead-lettered.")),
+			g.If(d.DeadLetters > 0, ui.Fact("Dead letters", h.Class("bad"), g.Text(format.Number(d.DeadLetters)+": no queue has taken them yet, and they are lost, too."))),
 			ui.Fact("And", g.Text("its exchanges, bindings, policies and permissions. Its connections are closed.")))),
 		h.Section(h.Class("card"), s.Sheet(deleteVHost, d.Form, g.Group{ui.Hidden("name", d.Name), d.Form.Typed(d.Name)},
 			ui.Danger("Delete the virtual host"), ui.Link(vhostURL(d.Name, ""), g.Text("Cancel")))),
