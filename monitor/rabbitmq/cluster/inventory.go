@@ -92,7 +92,7 @@ const measuredColumns = "name,effective_policy_definition,messages_ready,message
 
 // askAPI puts three answers together: names and arguments are exact in the list without
 // statistics, policies and reads are only in the one with them, and consumers in a list of
-// their own, which has a new one after five seconds.
+// their own, which lacks those of the last five seconds.
 func (c *Cluster) askAPI(ctx context.Context) (*Inventory, error) {
 	vhost := url.PathEscape(c.address.vhost)
 	var overview struct {
@@ -207,13 +207,17 @@ func (c *Cluster) addPolicies(ctx context.Context, i *Inventory, vhost string, l
 	}
 }
 
+// consumersTimeout is for the list of consumers. An older one would be believed where it does not have somebody who has come since.
+const consumersTimeout = 5 * time.Second
+
 func (c *Cluster) addConsumers(ctx context.Context, i *Inventory, vhost string) {
 	var user struct{ Tags any } // a list, or before 3.9 a string with commas
 	if err := c.api.get(ctx, "whoami", &user); err != nil {
 		i.Notes = append(i.Notes, "consumers: "+err.Error())
 		return
 	}
-	if tags := fmt.Sprint(user.Tags); !strings.Contains(tags, "monitoring") && !strings.Contains(tags, "administrator") {
+	tags := strings.FieldsFunc(fmt.Sprint(user.Tags), func(r rune) bool { return strings.ContainsRune("[], ", r) })
+	if !slices.Contains(tags, "monitoring") && !slices.Contains(tags, "administrator") {
 		i.Notes = append(i.Notes, "consumers: those of other users are shown to a user with the tag monitoring only")
 		return
 	}
@@ -226,7 +230,9 @@ func (c *Cluster) addConsumers(ctx context.Context, i *Inventory, vhost string) 
 		Queue     struct{ Name string }
 		Channel   table `json:"channel_details"`
 	}
-	if err := c.api.get(ctx, "consumers/"+vhost, &consumers); err != nil {
+	limited, cancel := context.WithTimeout(ctx, consumersTimeout)
+	defer cancel()
+	if err := c.api.get(limited, "consumers/"+vhost, &consumers); err != nil {
 		i.Notes = append(i.Notes, "consumers: "+err.Error())
 		return
 	}

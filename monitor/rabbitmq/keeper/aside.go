@@ -16,9 +16,9 @@ type looks struct {
 	proving   int              // of line.gone, those that are none any more when prove is answered
 	ready     int
 	others    int              // consumers that are not the keeper's
-	counted   int              // consumers that are not on the present connection
-	roseAt    deadline.Instant // when they last became more
-	learnedAt deadline.Instant // when the list was last asked for
+	elsewhere int              // consumers that are not on the present connection
+	changedAt deadline.Instant // when they last became more or fewer
+	wantList  bool             // RabbitMQ's list may settle whose they are, once it is new enough
 	left      leftBehind
 	zeroAt    deadline.Instant // since when each look has counted no consumer; 0: the last one has
 	fewAt     deadline.Instant // since when each look has counted fewer consumers than are the keeper's; 0: the last one has not
@@ -31,8 +31,8 @@ func (l *looks) by(at deadline.Instant) { l.at = min(l.at, at) }
 // is back. Their number is known to a few: what was on its way to the node may have reached the queue or not.
 type leftBehind struct{ least, most int }
 
-// among says how many of the consumers that are not on the present connection are left behind. They go all at once, so where there are fewer
-// than there must be, all of them are somebody else's.
+// among says how many of the consumers that are not on the present connection are left behind. But for those of one channel they go all at
+// once, so where there are fewer than there must be, all of them are somebody else's.
 func (l *leftBehind) among(others int) int {
 	l.most = min(l.most, others)
 	switch {
@@ -44,21 +44,26 @@ func (l *leftBehind) among(others int) int {
 	return l.most
 }
 
-// list takes in Facts.Others. RabbitMQ's list may lack a consumer that came within listAge. It reports whether those that are counted have turned
-// out to be left behind: RabbitMQ 3.10 may go on counting some of the keeper's and not others.
-func (l *looks) list(now deadline.Instant, others Presence) (settled bool) {
+// takeList takes in Facts.Others. RabbitMQ's list may lack a consumer that came within listAge. It reports whether those that are counted have
+// turned out to be left behind: RabbitMQ 3.10 may go on counting some of the keeper's and not others.
+func (l *looks) takeList(now deadline.Instant, others Presence) (settled bool) {
 	switch {
 	case others == Present:
-		l.left.least = l.counted + 1 // whichever are left behind, all count as others
-	case others == Absent && l.unsure() && now >= l.roseAt.Add(listAge):
-		l.left.least = min(l.left.least, l.counted)
-		return l.left.most >= l.counted
+		l.left.least = l.left.most + 1 // whichever are left behind, all count as others
+	case others != Absent || !l.unsure():
+	case now < l.changedAt.Add(listAge):
+		l.wantList = true
+	default:
+		l.left.least = min(l.left.least, l.elsewhere)
+		return l.left.most >= l.elsewhere
 	}
 	return false
 }
 
 // unsure reports that consumers that count as others may be left behind.
-func (l *looks) unsure() bool { return l.left.most > 0 && l.counted < l.left.least }
+func (l *looks) unsure() bool {
+	return l.left.most > 0 && l.elsewhere > 0 && l.elsewhere < l.left.least
+}
 
 // strangers is how many of the counted consumers are neither the keeper's own nor left behind by it. A quorum queue whose leader does not
 // answer in time counts 0, which says nothing unless it goes on for long: ok is false.
@@ -67,15 +72,14 @@ func (l *looks) strangers(now deadline.Instant, counted, own int) (n int, ok boo
 	case counted > 0:
 		l.zeroAt = 0
 	case l.zeroAt == 0:
-		l.zeroAt = now
+		l.zeroAt, l.elsewhere = now, 0
 	}
 	if counted < own || counted == 0 && now < l.zeroAt.Add(distrustZero) {
 		return 0, false
 	}
-	if n = counted - own; n > l.counted {
-		l.roseAt = now
+	if n = counted - own; n != l.elsewhere {
+		l.elsewhere, l.changedAt, l.wantList = n, now, true
 	}
-	l.counted = n
 	return n - l.left.among(n), true
 }
 
@@ -111,7 +115,7 @@ func (a *aside) full(held int) bool { return a.windowEnd != 0 && held >= windowM
 
 // consumerSeen says that a consumer that is not the keeper's has come, by an event of RabbitMQ.
 func (c *core) consumerSeen(now deadline.Instant) {
-	c.ages.lastOther, c.looks.roseAt = now, now
+	c.ages.lastOther, c.looks.changedAt = now, now
 	if c.looks.others == 0 {
 		c.looks.others = 1
 	}
@@ -168,8 +172,8 @@ func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, 
 	} else {
 		c.line.gone = 0
 	}
-	if c.looks.unsure() && now >= max(c.looks.roseAt, c.looks.learnedAt).Add(listAge) {
-		c.looks.learnedAt = now
+	if c.looks.wantList && c.looks.unsure() && now >= c.looks.changedAt.Add(listAge) {
+		c.looks.wantList = false
 		c.line.out = append(c.line.out, command{do: learn})
 	}
 	switch c.state {

@@ -9,7 +9,7 @@ import (
 const (
 	lookEvery     = 500 * time.Millisecond // passive declare: consumers and ready messages
 	lookAgain     = 25 * time.Millisecond  // after a look that cannot be used
-	listAge       = 12 * time.Second       // of Facts.Others at most: RabbitMQ's list is five seconds old, and takes loadTimeout to come
+	listAge       = 12 * time.Second       // of Facts.Others, at most: RabbitMQ's list lacks the last five seconds, and takes up to loadTimeout to come
 	lookSurely    = 150 * time.Millisecond // after one that saw another consumer
 	settleAfter   = 250 * time.Millisecond // a message that has not come back by then has expired
 	settleRolled  = time.Second            // the same, of one given back with its stretch
@@ -116,14 +116,14 @@ func (c *core) connect(now deadline.Instant, f Facts) {
 	if c.state == Observing {
 		c.enter(now, Observing, looking)
 	}
-	c.looks.at, c.looks.asked, c.looks.counted, c.looks.roseAt = now, false, 0, now
+	c.looks.at, c.looks.asked, c.looks.elsewhere, c.looks.changedAt = now, false, 0, now
 	c.setFacts(now, f)
 	c.advance(now)
 }
 
 // setFacts takes what is now true of the queue.
 func (c *core) setFacts(now deadline.Instant, f Facts) {
-	if c.looks.list(now, f.Others) && c.state == StandingAside {
+	if c.looks.takeList(now, f.Others) && c.state == StandingAside {
 		c.aside.until = now
 	}
 	f.Others = Unclear
@@ -153,12 +153,15 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 func (c *core) disconnect(now deadline.Instant, text string) {
 	c.beginGap(now)
 	if c.line.quorum {
-		own := c.line.own()
+		own, onOne := c.line.own(), 0
+		for _, s := range c.line.stretches {
+			onOne = max(onOne, c.line.countedOf(s))
+		}
 		c.looks.left.most += own + c.line.gone
 		if s := c.line.consumer; s != nil && s.phase != live {
 			own-- // it has just come, or just gone
 		}
-		c.looks.left.least += own
+		c.looks.left.least += max(0, own-onOne) // RabbitMQ may have closed the connection for one of the channels
 	}
 	c.line.forgetAll()
 	c.rolls.present, c.given.rolled = nil, nil

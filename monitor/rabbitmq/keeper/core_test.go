@@ -325,6 +325,45 @@ func TestTheListTellsWhoIsLeftBehind(t *testing.T) {
 		is(StandingAside, "an application, and nobody was left behind")
 		s.pass(time.Minute)
 		is(StandingAside, "a list that is wrong: nobody was left behind, so they can only be others")
+		attach(false)
+		s.pass(time.Minute)
+		is(Keeping, "nobody is there")
+
+		s.facts.Others = Present
+		s.disconnect() // in order: nobody is left behind
+		attach(true)
+		s.connect()
+		s.pass(time.Minute)
+		is(StandingAside, "an application that came meanwhile")
+		s.disconnect()
+		s.connect()
+		s.pass(time.Minute)
+		is(StandingAside, "it is there still")
+	}
+}
+
+// TestAnApplicationInPlaceOfTheLost: it comes when what was left behind goes, while the queue does not answer, and before it is listed.
+func TestAnApplicationInPlaceOfTheLost(t *testing.T) {
+	for seed := range uint64(20) {
+		s := newSim(t, seed, plainFacts(Quorum), testConfig())
+		s.facts.Others = Absent
+		s.connect()
+		for i := range 100 {
+			s.m.publish(uint64(i), 24*time.Hour)
+		}
+		s.pass(time.Second)
+		s.loseNode()
+		s.m.leftBehind = 2
+		s.connect()
+		s.pass(time.Millisecond + s.within(listAge-time.Second))
+		require.Equal(t, StandingAside, s.c.state, s.c.reason.text)
+		s.m.leftBehind = 0
+		s.pass(s.within(time.Second))
+		s.m.appHere = true
+		for range 100 {
+			s.pass(100 * time.Millisecond)
+			require.Equal(t, StandingAside, s.c.state, s.c.reason.text)
+		}
 	}
 }
 

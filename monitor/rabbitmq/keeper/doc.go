@@ -21,10 +21,9 @@
 //   - Other consumers come first. When one is seen, everything is given back to it, and the keeper has no consumer
 //     until it has gone: a low consumer priority alone does not protect a consumer with a small prefetch.
 //
-// Late messages: one whose age is not known (it was in the queue before, and nobody remembers it) is given back in even
-// steps of Options.ProbeShare of its TTL, not more often than every half second with its stretch, and not once
-// a message of the stretch has one return left to spend; a message that
-// arrives while a consumer is being replaced is late by a few round trips.
+// Late messages: one whose age is not known (it was in the queue before, and nobody remembers it) is given back in even steps of
+// Options.ProbeShare of its TTL, not more often than every half second with its stretch, and not once a message of the stretch has one
+// return left to spend; a message that arrives while a consumer is being replaced is late by a few round trips.
 //
 // # Stretches
 //
@@ -51,7 +50,7 @@
 //
 // A queue goes on counting the consumers of a lost node until that is back, and on 3.10 at times those of a connection that RabbitMQ closed
 // itself because a consumer asked while the queue had no leader. The keeper goes by their number. Where that may be an application's it stands
-// aside, until their tags tell (Facts.Others).
+// aside, until the list of consumers shows whose they are (Facts.Others).
 //
 // What remains is the moment between the two commands, and on 3.x 20 ms where the consumer was not full: before a roll and a release.
 // If a node goes down just then, package monitor/rabbitmq reports what is stranded (stranded.go).
@@ -84,12 +83,11 @@
 //
 // # Parts
 //
-// core decides and does nothing itself: inputs with an instant go in, commands come out. Its parts have their own state:
-// line is what is held and who takes more, stays who was cancelled and is back, givenBack what is on its way out or back, ages what is known of the age of
-// what comes, rolls when stretches are given back and taken again, aside how long others are left alone, harm whether
-// keeping does any. session carries the commands out with amqp091-go: one connection, one goroutine that owns the core,
-// and one for each thing waited for (event.go, perform.go, channel.go). Each held message costs 68 bytes here. Leases and shadows for several Curfews are in
-// package lease.
+// core decides and does nothing itself: inputs with an instant go in, commands come out. Its parts have their own state: line is what is
+// held and who takes more, stays who was cancelled and is back, givenBack what is on its way out or back, ages what is known of the age of
+// what comes, rolls when stretches are given back and taken again, aside how long others are left alone, harm whether keeping does any.
+// session carries the commands out with amqp091-go: one connection, one goroutine that owns the core, and one for each thing waited for
+// (event.go, perform.go, channel.go). Each held message costs 68 bytes here. Leases and shadows for several Curfews are in package lease.
 //
 // # Left to others
 //

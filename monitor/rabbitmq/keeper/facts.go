@@ -44,7 +44,7 @@ const (
 	RejectPublish
 )
 
-// Presence is an answer to whether there are any.
+// Presence is whether others consume, as far as is known.
 type Presence uint8
 
 const (
