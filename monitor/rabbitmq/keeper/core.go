@@ -116,7 +116,7 @@ func (c *core) connect(now deadline.Instant, f Facts) {
 	if c.state == Observing {
 		c.enter(now, Observing, looking)
 	}
-	c.looks.at, c.looks.asked, c.looks.elsewhere, c.looks.changedAt = now, false, 0, now
+	c.looks.at, c.looks.asked, c.looks.elsewhere = now, false, 0
 	c.setFacts(now, f)
 	c.advance(now)
 }
