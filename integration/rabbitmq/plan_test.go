@@ -139,6 +139,8 @@ func gateway(t *testing.T, n *node, format string, apply func(*testing.T, string
 	declare(t, ch, queue, table{"x-queue-type": "quorum", "x-dead-letter-exchange": "dlx"})
 	check(t, ch.QueueBind(queue, "order.#", "shop", false, nil))
 
+	connected := fmt.Sprintf("Federation queue '%s' in vhost '%s' connected to", queue, vhost)
+	before := strings.Count(n.log.String(), connected)
 	user := "gateway-" + format
 	t.Cleanup(func() { n.api(t, http.MethodDelete, "users/"+user, nil, nil) })
 	env := []string{"CURFEW_PRIMARY_URL=" + url, "CURFEW_PRIMARY_API_URL=" + n.http}
@@ -214,6 +216,7 @@ func gateway(t *testing.T, n *node, format string, apply func(*testing.T, string
 			t.Fatalf("message %d did not arrive", i)
 		}
 	}
+	require.Equal(t, before+1, strings.Count(n.log.String(), connected), "the set-up of another virtual host does not interrupt the link")
 }
 
 // TestPlan holds the table to a virtual host with a queue of each kind.

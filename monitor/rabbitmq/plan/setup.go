@@ -69,7 +69,6 @@ type SetupOptions struct {
 }
 
 const (
-	upstream = "curfew"
 	// linkPrefetch bounds the messages that move to RabbitMQ ahead of its consumers, where
 	// they would wait in line again.
 	linkPrefetch = 100
@@ -93,13 +92,22 @@ func (p *Plan) Setup(o SetupOptions) (*Setup, error) {
 		return nil, fmt.Errorf("the gateway needs the URL at which RabbitMQ reaches Curfew: %w", err)
 	}
 	o.CurfewURL = address
-	s.Upstreams = []Parameter{{upstream, map[string]any{"uri": o.CurfewURL, "ack-mode": "on-confirm", "prefetch-count": linkPrefetch, "reconnect-delay": 1}}}
+	s.Upstreams = []Parameter{{upstreamName(p.VHost), map[string]any{"uri": o.CurfewURL, "ack-mode": "on-confirm", "prefetch-count": linkPrefetch, "reconnect-delay": 1}}}
 	for _, name := range o.Gateway {
 		if err := s.gateway(p, name, o.CurfewURL); err != nil {
 			return nil, fmt.Errorf("gateway for queue %s: %w", name, err)
 		}
 	}
 	return s, nil
+}
+
+// upstreamName differs by virtual host: RabbitMQ restarts the links of every upstream with the
+// name of one that is set, whatever their virtual hosts, and then hands some messages on twice.
+func upstreamName(vhost string) string {
+	if vhost == "/" {
+		return "curfew"
+	}
+	return "curfew." + vhost
 }
 
 // withVHost adds the virtual host / to a URL that names none: RabbitMQ's plugins would take
@@ -206,7 +214,7 @@ func (s *Setup) gateway(p *Plan, name, curfew string) error {
 	if !bound {
 		s.note(fmt.Sprintf("Nothing but the default exchange leads to %s: publishers have to publish to %s.in.", name, name))
 	}
-	definition := map[string]any{"federation-upstream": upstream}
+	definition := map[string]any{"federation-upstream": upstreamName(p.VHost)}
 	for key, value := range q.Policy {
 		definition[key] = value
 	}
