@@ -437,8 +437,7 @@ func (p *pageBench) topicKeptBy(use func()) {
 
 func (p *pageBench) topicThere(want bool) {
 	p.t.Helper()
-	vh, _ := p.v.broker.VHost("/")
-	if _, err := vh.Exchange("t"); (err == nil) != want {
+	if _, err := p.vhost().Exchange("t"); (err == nil) != want {
 		p.t.Fatalf("the topic is there: %v", !want)
 	}
 }
@@ -481,8 +480,7 @@ func (p *pageBench) refused(queue string, args amqp091.Table, why string) {
 
 func (p *pageBench) policy(d policy.Definition) {
 	p.t.Helper()
-	vh, _ := p.v.broker.VHost("/")
-	_, err := vh.SetPolicy(policy.User, policy.Policy{Name: "p", Pattern: "^q$", Definition: d})
+	_, err := p.vhost().SetPolicy(policy.User, policy.Policy{Name: "p", Pattern: "^q$", Definition: d})
 	check(p.t, err)
 }
 
@@ -566,18 +564,23 @@ func (p *pageBench) counts(queue string, ready int) {
 	p.same("messages in "+queue, fmt.Sprint(got), fmt.Sprint(ready))
 }
 
+// vhost is the virtual host when all that was sent has been done: the protocol does not answer a settlement.
+func (p *pageBench) vhost() *broker.VHost {
+	synctest.Wait()
+	vh, _ := p.v.broker.VHost("/")
+	return vh
+}
+
 func (p *pageBench) find(queue string) *broker.Queue {
 	p.t.Helper()
-	vh, _ := p.v.broker.VHost("/")
-	q, err := vh.Queue(queue)
+	q, err := p.vhost().Queue(queue)
 	check(p.t, err)
 	return q
 }
 
 func (p *pageBench) there(want bool) {
 	p.t.Helper()
-	vh, _ := p.v.broker.VHost("/")
-	if _, err := vh.Queue("q"); (err == nil) != want {
+	if _, err := p.vhost().Queue("q"); (err == nil) != want {
 		p.t.Fatalf("the queue is there: %v", !want)
 	}
 }
