@@ -21,6 +21,7 @@ const (
 // eager fires meet on the same messages, in a binary built with the race detector. Each message ends exactly once: acked, or
 // dead-lettered. A held message is its consumer's: its ack counts though the deadline has passed.
 func TestSettledOnce(t *testing.T) {
+	t.Parallel()
 	c := startBinary(t, mustBinary(t, raced))
 	q := topology{queue: "contested", dlx: "contested.dlx", dlq: "contested.dead"}
 	goClient{}.declare(t, c.url, q)
