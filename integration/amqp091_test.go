@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,12 +16,16 @@ import (
 )
 
 const (
-	ownTestsPassed = 384 // of amqp091-go 1.16.0 on RabbitMQ 3.10, subtests and examples counted
-	ownTestsLimit  = 8 * time.Minute
+	ownTestsPassed = 384             // of amqp091-go 1.16.0 on RabbitMQ 3.10, subtests and examples counted
+	ownTestsLimit  = 5 * time.Minute // its own is 4 minutes; it takes 142 s
 
 	// Three of them look for a broker called RabbitMQ, and having found none return without closing their connection, which the suite
 	// itself reports at its end.
 	ownTestsLeak = "goleak: Errors on successful test run"
+
+	// Where the processors are busy a test of its recovery may wait forever: Channel.call looks where its reply will come only after it has
+	// sent. If the channel was closed and is opened again in between, it takes the open-ok, for which Channel.open then waits.
+	ownTestsHang = "running tests:\n\t\tTestConnectionRecovery"
 )
 
 var ownTests = sync.OnceValues(func() (string, error) {
@@ -39,8 +44,6 @@ var ownTests = sync.OnceValues(func() (string, error) {
 // with the disk: the data folder is a small file system of its own that is filled and emptied.
 func TestAmqp091Own(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(context.Background(), ownTestsLimit)
-	defer cancel()
 	namespaces := []string{"--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"}
 	if exec.Command("unshare", append(namespaces, "true")...).Run() != nil { // without root it takes a user namespace, too
 		namespaces = append(namespaces, "--user", "--map-root-user")
@@ -48,11 +51,11 @@ func TestAmqp091Own(t *testing.T) {
 			t.Fatalf("%s: run `make test-privileged` as root (in a container with --cap-add SYS_ADMIN), or where users may make namespaces", out)
 		}
 	}
-	cmd := exec.CommandContext(ctx, "unshare", append(namespaces, "sh", "clients/amqp091-go/run.sh",
-		mustBinary(t, release), mustBinary(t, ownTests), moduleFolder(t, "github.com/rabbitmq/amqp091-go"), t.TempDir())...)
-	cmd.Env = environment(nil)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.CombinedOutput()
+	out, err := runOwnTests(t, namespaces)
+	if err != nil && strings.Contains(string(out), ownTestsHang) {
+		t.Log("a call of amqp091-go took the reply of another: once more")
+		out, err = runOwnTests(t, namespaces)
+	}
 	for _, m := range regexp.MustCompile(`(?m)^ *--- (FAIL|SKIP): \S+`).FindAllString(string(out), -1) {
 		t.Error(m)
 	}
@@ -65,6 +68,17 @@ func TestAmqp091Own(t *testing.T) {
 	if t.Failed() {
 		t.Logf("%s", out)
 	}
+}
+
+// runOwnTests runs the suite against a Curfew of its own. Both are killed with the test.
+func runOwnTests(t *testing.T, namespaces []string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), ownTestsLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "unshare", append(slices.Clone(namespaces), "sh", "clients/amqp091-go/run.sh",
+		mustBinary(t, release), mustBinary(t, ownTests), moduleFolder(t, "github.com/rabbitmq/amqp091-go"), t.TempDir())...)
+	cmd.Env = environment(nil)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd.CombinedOutput()
 }
 
 func moduleFolder(t testing.TB, module string) string {

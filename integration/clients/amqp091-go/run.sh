@@ -35,7 +35,7 @@ chmod +x "$scratch/rabbitmqctl"
 
 cd "$module"
 status=0
-RABBITMQ_RABBITMQCTL_PATH=$scratch/rabbitmqctl "$tests" -test.v -test.timeout 7m || status=$?
+RABBITMQ_RABBITMQCTL_PATH=$scratch/rabbitmqctl "$tests" -test.v -test.timeout 4m || status=$?
 kill $broker
 wait $broker || status=$?
 exit $status
