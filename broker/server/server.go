@@ -110,7 +110,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	s.ended.Go(func() { s.watchAckTimeouts(accepting) })
 	first := <-failed
 	for range len(listeners) - 1 {
-		<-failed
+		_ = <-failed // the first is the reason
 	}
 	s.shutdown()
 	if ctx.Err() != nil {
