@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"curfew/monitor/rabbitmq/queuefacts"
 	"errors"
 	"math"
 	"slices"
@@ -127,7 +128,7 @@ func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, 
 	for d := range deliveries {
 		s.post(event{kind: wasDelivered, stretch: stretch, tag: d.DeliveryTag, message: r.read(&d)})
 	}
-	if facts.Type == Quorum { // what was on its way to the consumer goes back to the queue before the next consumer asks
+	if facts.Type == queuefacts.Quorum { // what was on its way to the consumer goes back to the queue before the next consumer asks
 		_ = c.roundTrip() // a closed channel is posted by watch
 	}
 	s.post(event{kind: wasEnded, stretch: stretch})
@@ -139,7 +140,7 @@ func consumeArgs(f Facts, n int) amqp091.Table {
 	if f.needsCredit() {
 		args["x-priority"] = int32(firstPriority + n)
 	}
-	if f.Family == V43 && f.Type == Quorum {
+	if f.Family == queuefacts.Family43 && f.Type == queuefacts.Quorum {
 		args["x-consumer-timeout"] = longestTimeout.Milliseconds()
 	}
 	return args
@@ -166,7 +167,7 @@ func (s *session) stay(c *channel, consumption int) {
 // back is no credit then. Later versions do not know it, and there the prefetch is 1.
 func stayArgs(f Facts) amqp091.Table {
 	args := amqp091.Table{"x-priority": int32(stayPriority)}
-	if f.Family == V3 {
+	if f.Family == queuefacts.Family3 {
 		args["x-credit"] = amqp091.Table{"credit": int64(0), "drain": false}
 	}
 	return args

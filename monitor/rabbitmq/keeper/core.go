@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 const (
@@ -83,7 +84,7 @@ type core struct {
 	refusal refusal // of Refused
 
 	counts Counts
-	seen   Seen
+	seen   queuefacts.TTLStats
 	fresh  []Shadow // deadlines learned since they were last fetched
 }
 
@@ -128,13 +129,14 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 	}
 	f.Others = Unclear
 	changed := c.facts != f
-	c.facts, c.stale, c.line.quorum, c.line.strands, c.line.needsCredit = f, false, f.Type == Quorum, f.strands(), f.needsCredit()
+	c.facts, c.stale, c.line.quorum, c.line.strands, c.line.needsCredit = f, false, f.Type == queuefacts.Quorum, f.strands(), f.needsCredit()
 	c.looks.by(now.Add(lookEvery))
 	if c.state == Refused && c.refusal.sticky {
 		return
 	}
-	why := reason{Settings, f.refusal()}
-	if why.text == "" && f.Unknown != "" && !c.cfg.unknownToo {
+	against, refused := f.Refusal()
+	why := reason{Settings, against.Reason}
+	if !refused && f.Unknown != "" && !c.cfg.unknownToo {
 		why = reason{Unknown, "cannot be known: " + f.Unknown}
 	}
 	switch {

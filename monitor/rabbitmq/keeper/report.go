@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // Expiry is one message that expired because it was given back. Instants are by the keeper's clock.
@@ -43,30 +44,6 @@ type Counts struct {
 	Refusals    uint64
 }
 
-// Seen is what was seen of the messages as they came for the first time.
-type Seen struct {
-	Messages    int
-	Expiring    int             // of these, how many had a TTL of their own
-	Shorter     int             // and how many one below the queue's
-	Least, Most deadline.Millis // the lowest and the highest TTL of their own
-}
-
-func (s *Seen) add(ttl, queue time.Duration) {
-	s.Messages++
-	if ttl < 0 {
-		return
-	}
-	ms := deadline.RoundUp(ttl)
-	if s.Expiring == 0 || ms < s.Least {
-		s.Least = ms
-	}
-	s.Most = max(s.Most, ms)
-	s.Expiring++
-	if queue >= 0 && ttl < queue {
-		s.Shorter++
-	}
-}
-
 // Release is one giving back of all that was held.
 type Release struct {
 	At       deadline.Instant
@@ -90,11 +67,11 @@ type Status struct {
 	Held          int
 	HeldBytes     int64
 	WithoutTTL    int
-	CaughtUp      bool             // all that was in the queue has been taken
-	NextDue       deadline.Instant // 0: nothing expires
-	Ready         int              // by the last look
-	Consumers     int              // that are not the keeper's, by the last look
-	Seen          Seen             // since the Keeper was made
+	CaughtUp      bool                // all that was in the queue has been taken
+	NextDue       deadline.Instant    // 0: nothing expires
+	Ready         int                 // by the last look
+	Consumers     int                 // that are not the keeper's, by the last look
+	Seen          queuefacts.TTLStats // since the Keeper was made
 	LastRelease   Release
 	Counts        Counts
 }

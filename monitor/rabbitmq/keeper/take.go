@@ -59,7 +59,7 @@ func (c *core) takeIn(now deadline.Instant, s *stretch, consumption int, tag uin
 	if m.redelivered {
 		c.counts.Redelivered++
 	} else {
-		c.seen.add(m.ttl, c.facts.TTL)
+		c.seen.Add(wholeMillis(m.ttl), wholeMillis(c.facts.TTL))
 	}
 	c.ages.came(c.taking())
 	e.tag, e.fingerprint, e.size = tag, m.fingerprint, uint32(min(m.size, 1<<32-1))
