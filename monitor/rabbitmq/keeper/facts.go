@@ -28,7 +28,7 @@ type Facts struct {
 	DeliveryLimit int
 	// ConsumerTimeout is the node's, or the queue's where it has one; 0 is unknown, for which 30 min are assumed.
 	ConsumerTimeout time.Duration
-	// Others is whether RabbitMQ lists consumers whose tags are not the keeper's (OwnTag). The list may be seconds old.
+	// Others is whether RabbitMQ lists consumers with other tags than the keeper's (OwnTag). The list may be seconds old.
 	Others Presence
 	// Unknown names what could not be read, such as "policies"; the queue is refused while it is not empty, unless
 	// Options.AllowUnknown.
@@ -38,7 +38,7 @@ type Facts struct {
 // returnsCount reports whether a basic.nack counts against the delivery limit.
 func (f Facts) returnsCount() bool { return f.Type == queuefacts.Quorum && f.Family.CountsReturns() }
 
-// takes is how many returns a message may have behind it when it is taken: a quarter of the limit. -1 is any number.
+// takes is how often a message may have been returned when it is taken: a quarter of the limit. -1 is any number.
 func (f Facts) takes() int {
 	if f.Type != queuefacts.Quorum || f.DeliveryLimit <= 0 {
 		return -1
@@ -46,8 +46,9 @@ func (f Facts) takes() int {
 	return f.DeliveryLimit / 4
 }
 
-// probeShare is the step between probes of messages of unknown age, as a share of their TTL: at least what is asked for,
-// and where each return counts so large that a quarter of the delivery limit suffices for it alone (spends). 0: no probes.
+// probeShare is the step between probes of messages of unknown age, as a share of their TTL. It is at least the share asked
+// for; where each return counts, it is so large that probes alone use up at most a quarter of the delivery limit (spends).
+// 0: no probes.
 func (f Facts) probeShare(asked float64) float64 {
 	most := f.takes()
 	switch {
@@ -59,17 +60,17 @@ func (f Facts) probeShare(asked float64) float64 {
 	return max(asked, 1/float64(most))
 }
 
-// spends reports that a message that has been returned so often is not to be probed again: one return is left for a takeover.
+// spends reports whether a message that has been returned that often is not probed again: one return is left for a takeover.
 func (f Facts) spends(returns int) bool {
 	most := f.takes()
 	return most >= 0 && f.returnsCount() && returns+2 > most
 }
 
-// strands says that the queue keeps what a cancelled consumer holds when the node of its connection goes down, until the node is up again
-// and the queue has another leader after that.
+// strands reports whether the queue keeps a cancelled consumer's messages when the node of its connection goes down, until the node is up
+// again and the queue has another leader after that.
 func (f Facts) strands() bool { return f.Type == queuefacts.Quorum && f.Family != queuefacts.Family43 }
 
-// needsCredit says that a consumer cannot ask for no credit when it is put back under its tag, but for one message at the least.
+// needsCredit reports whether a consumer that is put back under its tag cannot ask for no credit: one message is the least.
 func (f Facts) needsCredit() bool {
 	return f.Type == queuefacts.Quorum && f.Family == queuefacts.Family40
 }

@@ -10,15 +10,15 @@ import (
 // Expiry is one message that expired because it was given back. Instants are by the keeper's clock.
 type Expiry struct {
 	VHost, Queue string
-	// Deadline is receipt plus TTL, so at most the way from the queue to the keeper later than RabbitMQ's own. With
+	// Deadline is receipt plus TTL: later than RabbitMQ's own by at most the time from the queue to the keeper. With
 	// AgeUnknown it is the latest instant possible.
 	Deadline deadline.Instant
-	// GivenBack is when the message was last given back. RabbitMQ tells nobody when it dead-letters or drops a
+	// GivenBack is when the message was last given back. RabbitMQ does not report when it dead-letters or drops a
 	// message; it does so as soon as the message is back in its queue.
 	GivenBack   deadline.Instant
 	Fingerprint uint64
 	AgeUnknown  bool
-	Early       int // how often it had come back before, because RabbitMQ's clock was behind
+	Early       int // how often it had come back before because RabbitMQ's clock was behind
 }
 
 // Shadow is the deadline of a held message, by its fingerprint.
@@ -34,8 +34,8 @@ type Counts struct {
 	Redelivered uint64 // of them with the redelivered flag
 	UnknownAge  uint64 // of them of unknown age
 	GivenBack   uint64 // at their deadline, one by one
-	Expired     uint64 // given back and not come again
-	Early       uint64 // given back and come again
+	Expired     uint64 // given back, and did not come back
+	Early       uint64 // given back, and came back
 	Releases    uint64
 	Released    uint64 // messages given back alive in releases
 	Rolls       uint64 // stretches given back and taken again: generations, probes, compaction
@@ -60,9 +60,9 @@ type Status struct {
 	Code         Code
 	Reason       string
 	Since        deadline.Instant
-	Keeper       string // who holds the lease: this keeper's name, or another's; "" is unknown
-	LeaseError   string // the lease cannot be renewed or taken
-	// NeedsOperator says that the queue stays refused until Allow is called.
+	Keeper       string // who holds the lease: the name of this Curfew or another; "" is unknown
+	LeaseError   string // why the lease cannot be renewed or taken
+	// NeedsOperator: the queue stays refused until Allow is called.
 	NeedsOperator bool
 	Held          int
 	HeldBytes     int64
@@ -70,7 +70,7 @@ type Status struct {
 	CaughtUp      bool                // all that was in the queue has been taken
 	NextDue       deadline.Instant    // 0: nothing expires
 	Ready         int                 // by the last look
-	Consumers     int                 // that are not the keeper's, by the last look
+	Consumers     int                 // those that are not the keeper's, by the last look
 	Seen          queuefacts.TTLStats // since the Keeper was made
 	LastRelease   Release
 	Counts        Counts
@@ -87,7 +87,7 @@ func (c *core) status() Status {
 	return s
 }
 
-// shadows are all deadlines that are known.
+// shadows returns all deadlines that are known.
 func (l *line) shadows() (all []Shadow) {
 	for i := range l.held.entries {
 		if e := &l.held.entries[i]; e.tag != 0 && e.deadline != never {
