@@ -158,8 +158,7 @@ func TestAnswerNamesAPolicyNotInForce(t *testing.T) {
 	b, err = broker.New(o)
 	require.NoError(t, err)
 	defer b.Close()
-	ops, err := operate.New(operate.Options{Broker: b})
-	require.NoError(t, err)
+	ops := operate.New(operate.Options{Broker: b})
 	api := management.New(management.Options{Broker: b, Operations: ops, Node: "curfew@test", Version: "test"})
 	x := &site{t: t, b: b, http: httptest.NewServer(api.Handler())}
 	defer x.http.Close()

@@ -6,9 +6,9 @@ import (
 	"curfew/broker/deadline"
 )
 
-// Ahead appends for each of the instants, in order, how many of the deadlines held lie there or before it. It looks at
+// PendingBefore appends the number of held deadlines up to each of the instants, which are in order. It looks at
 // every message held.
-func (k *Keeper) Ahead(until []deadline.Instant, out []int64) []int64 {
+func (k *Keeper) PendingBefore(until []deadline.Instant, out []int64) []int64 {
 	counts := make([]int64, len(until)+1)
 	k.mu.Lock()
 	for i := range k.core.line.held.entries {

@@ -6,35 +6,35 @@ import (
 	"curfew/broker/deadline"
 )
 
-// harm watches whether what is given back at its deadline expires.
+// harm watches whether messages that are given back at their deadlines expire.
 type harm struct {
 	at     deadline.Instant // when the present minute began
 	given  uint64           // messages given back by then
 	before uint64           // messages that had come again by then
 }
 
-// judge says why keeping must end; "" if it need not.
+// judge returns the reason why keeping must end; "" if it need not.
 func (h *harm) judge(now deadline.Instant, counts Counts) string {
 	if now.Sub(h.at) > harmWithin {
 		*h = harm{now, counts.GivenBack, counts.Early}
 		return ""
 	}
 	if early := counts.Early - h.before; early >= harmEarly && 2*early > counts.GivenBack-h.given {
-		return fmt.Sprintf("%d of %d messages given back at their deadline came again within a minute", early, counts.GivenBack-h.given)
+		return fmt.Sprintf("%d of %d messages given back at their deadline came back within a minute", early, counts.GivenBack-h.given)
 	}
 	return ""
 }
 
-// refusal is why nothing is held, and what ends it by itself.
+// refusal is why nothing is held, and what ends that by itself.
 type refusal struct {
 	reason
 	sticky     bool             // until an operator allows it
-	readyBelow int              // until so few are ready; 0 does not apply
+	readyBelow int              // until at most this many are ready; 0 does not apply
 	retryAt    deadline.Instant // until then; 0 does not apply
 }
 
-// exceeded is the limit that a delivery has passed, with all that is held; nil if there is none. In a window, which holds
-// few messages for a short time, only the delivery limit counts.
+// exceeded returns the limit that a delivery has exceeded, counting everything held; nil if there is none. In a window,
+// which holds few messages for a short time, only the delivery limit counts.
 func (cfg *config) exceeded(f Facts, held *heldMessages, m message, window bool) *refusal {
 	switch most := f.takes(); {
 	case most >= 0 && m.returns > most:

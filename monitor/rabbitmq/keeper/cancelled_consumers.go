@@ -6,33 +6,34 @@ import (
 	"curfew/broker/deadline"
 )
 
-// spareCredit is how many messages more than its stretch is to hold a consumer may take until the next one takes over, or the others' credit is
-// recalled.
+// spareCredit is by how many messages a consumer may exceed the size of its stretch until the next consumer takes over, or the others' credit
+// is recalled.
 const spareCredit = 1000
 
-// holding is what is held of the messages that one consumer of a stretch has taken. A quorum queue counts the consumer while it holds any.
+// holding is the part of a stretch that one of its consumers has taken and that is still held. A quorum queue counts the consumer while it
+// holds any message.
 type holding struct {
 	count  int
 	asked  int  // the consumer's prefetch
 	stays  bool // the consumer was cancelled and is back, to take nothing
-	credit bool // if it is back, it may have credit for one message: something was given back
+	credit bool // if it is back, it may have credit for one message, since one was given back
 }
 
-// stays are the consumers that were cancelled and are back under their tags, to take nothing: what they hold counts as a live
-// consumer's when their node goes down. The zero value puts none back.
+// stays are the consumers that were cancelled and are back under their tags, to take nothing: their messages count as held by live
+// consumers when their node goes down. The zero value puts none back.
 //
 // Where a consumer can ask for no credit (3.x), nothing else has to be done. Where it cannot (4.0 to 4.2), each of them asks for one message,
 // which it has already, at the lowest priority. It has credit for another one as soon as it gives one back. That does no harm while a
-// consumer that takes more has credit: that one gets every message. So it has some to spare, and the next one, of a higher priority, takes
-// over before it is cancelled. Where none is to follow, the others lose their credit first: they are cancelled and put back once more
-// (recall). While no consumer that takes more has credit to spare, they are cancelled before they give something back, and put back after
-// that.
+// consumer that takes more has credit: that consumer gets every message. So it has credit to spare, and the next consumer, of a higher
+// priority, takes over before it is cancelled. If no other is to follow, the cancelled consumers lose their credit first: they are cancelled
+// and put back once more (recall). While no consumer that takes more has credit to spare, they are cancelled before they give something back,
+// and put back after that.
 type stays struct {
 	strands     bool      // Facts.strands
 	needsCredit bool      // Facts.needsCredit
 	putBacks    []putBack // by time; none if needsCredit
 	recalls     int       // answers to recall that are on their way
-	ending      bool      // the consumer is cancelled as soon as they are there
+	ending      bool      // the consumer is cancelled as soon as they have arrived
 	astray      []uint32  // stretches that hold a stray
 }
 
@@ -51,19 +52,19 @@ func (st *stays) spare() int {
 	return 0
 }
 
-// covered reports that whatever comes is for a consumer that takes more, so that credit of the others does no harm.
+// covered reports whether a consumer that takes more gets every new message, so that the credit of the others does no harm.
 func (l *line) covered() bool {
 	covers := func(s *stretch) bool { return s != nil && s.phase == live && s.covers }
 	return covers(l.consumer) || covers(l.former)
 }
 
-// handOver has the consumer of a new stretch at the end of the queue take over from the present one.
+// handOver opens a new stretch at the end of the queue, whose consumer takes over from the present one.
 func (l *line) handOver(now deadline.Instant, prefetch int) {
 	l.former = l.consumer
 	l.openTail(now, prefetch, l.spare())
 }
 
-// handedOver cancels the consumer that another one has taken over from: nothing is on its way to it any more.
+// handedOver cancels the former consumer once the new one is live: nothing is on its way to the former one now.
 func (l *line) handedOver() {
 	if s := l.former; s != nil {
 		s.phase = cancelling
@@ -79,8 +80,8 @@ func (l *line) cancelConsumer() {
 	}
 }
 
-// cancelNow cancels the consumer. Where a cancelled consumer strands what it holds if its node goes down, it is put back: in the same moment
-// if it is full. Otherwise messages may be on their way to it, and 3.x would deliver all again that it holds.
+// cancelNow cancels the consumer. Where a cancelled consumer strands its messages if its node goes down, it is put back: at once if it is
+// full, else later, since messages may be on their way to it and 3.x would deliver again everything that it holds.
 func (l *line) cancelNow() {
 	s := l.consumer
 	h := &s.holds[len(s.holds)-1]
@@ -111,7 +112,7 @@ func (l *line) cancelled(now deadline.Instant, s *stretch) {
 	}
 }
 
-// putBackDue puts back the consumers whose time it is.
+// putBackDue puts back the consumers that are due.
 func (l *line) putBackDue(now deadline.Instant) {
 	n := 0
 	for ; n < len(l.putBacks) && l.putBacks[n].at <= now; n++ {
@@ -123,8 +124,8 @@ func (l *line) putBackDue(now deadline.Instant) {
 	l.putBacks = slices.Delete(l.putBacks, 0, n)
 }
 
-// putBack puts back the cancelled consumers of the stretch that need credit. While another one is being opened on the same channel, the
-// channel's prefetch is that one's.
+// putBack puts back the cancelled consumers of the stretch, if they need credit. It waits while another consumer is being opened on the same
+// channel, since the channel's prefetch is that consumer's.
 func (l *line) putBack(s *stretch) {
 	if !l.needsCredit || s.phase == opening || s.phase == returning || s.recalls > 0 {
 		return
@@ -141,7 +142,7 @@ func (l *line) stay(s *stretch, consumption int) {
 	l.out = append(l.out, command{do: stay, stretch: s.id, consumption: consumption})
 }
 
-// leave cancels a consumer that was put back, if it was.
+// leave cancels a consumer if it was put back.
 func (l *line) leave(s *stretch, consumption int) {
 	if h := &s.holds[consumption]; h.stays {
 		h.stays = false
@@ -149,7 +150,7 @@ func (l *line) leave(s *stretch, consumption int) {
 	}
 }
 
-// returns goes before a message that a consumer of the stretch gives back alone; putBack goes after the last one.
+// returns is called before a consumer of the stretch gives back a single message; putBack is called after the last one.
 func (l *line) returns(s *stretch, consumption int) {
 	h := &s.holds[consumption]
 	switch {
@@ -159,7 +160,7 @@ func (l *line) returns(s *stretch, consumption int) {
 			l.leave(s, consumption)
 		}
 	case !l.covered():
-		// RabbitMQ's channel may keep what is given back to itself while the queue is slow, and send it after the consumer is back.
+		// While the queue is slow, RabbitMQ's channel may delay what is given back, and send it after the consumer is back.
 		l.leave(s, consumption)
 		h.credit = true
 	default:
@@ -169,7 +170,7 @@ func (l *line) returns(s *stretch, consumption int) {
 	}
 }
 
-// recall takes the credit of all that may have some, and reports whether there are any; recalled answers for each.
+// recall takes the credit from all that may have some, and reports whether there are any; recalled answers for each.
 func (l *line) recall() bool {
 	if !l.needsCredit {
 		return false
@@ -191,7 +192,7 @@ func (l *line) recallOne(s *stretch, consumption int) {
 	}
 }
 
-// recalled says that a consumer of the stretch that had come back is cancelled, and that what it was handed has come.
+// recalled takes in that a consumer of the stretch that was back is cancelled, and that all its deliveries have come.
 func (l *line) recalled(id uint32) {
 	s := l.byID[id]
 	if s == nil || s.recalls == 0 {
@@ -202,7 +203,7 @@ func (l *line) recalled(id uint32) {
 	l.dropIfEmpty(s)
 }
 
-// answered notes so many answers to recall.
+// answered notes n answers to recall.
 func (l *line) answered(s *stretch, n int) {
 	s.recalls -= n
 	l.recalls -= n
@@ -212,15 +213,16 @@ func (l *line) answered(s *stretch, n int) {
 	}
 }
 
-// takesStray reports whether what a consumer that came back to take nothing was handed is one message more: it had credit for it, or it is not
-// among those that the stretch holds. A message that was on its way to it when it was cancelled may come late. RabbitMQ may also deliver all
-// again that the consumer holds.
+// takesStray reports whether a delivery to a consumer that is back to take nothing is a message more: the consumer had credit for it, or the
+// stretch does not hold it. A message that was on its way to the consumer when that was cancelled may come late. RabbitMQ may also deliver
+// again everything that the consumer holds.
 func (st *stays) takesStray(s *stretch, consumption int, m message, held *heldMessages) bool {
 	return st.needsCredit && consumption < len(s.holds) && (s.holds[consumption].credit || s.recalls > 0 || !held.has(s, m.fingerprint))
 }
 
-// strayed notes a message that such a consumer was handed. It belongs behind all that is held, so it is given back to the consumer that takes
-// more: it is a stranger, unless it is in that one's stretch. The consumer may have credit still: for what it gave back meanwhile.
+// strayed notes a message that such a consumer received. It belongs behind everything that is held, so it is given back for the consumer that
+// takes more: it is a stranger, unless it is in that consumer's stretch. The consumer that received it may still have credit, for messages
+// that it has given back since.
 func (l *line) strayed(s *stretch) flags {
 	if s == l.consumer || s == l.former {
 		return 0

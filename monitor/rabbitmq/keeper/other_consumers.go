@@ -12,27 +12,27 @@ type looks struct {
 	at        deadline.Instant // the next one
 	asked     bool             // an answer is on its way
 	suspect   bool             // the last look saw another consumer
-	doubt     bool             // the last look saw more consumers, which may be the keeper's still
-	proving   int              // of line.gone, those that are none any more when prove is answered
+	doubt     bool             // the last look saw more consumers, which may still be the keeper's
+	proving   int              // how many of line.gone the queue no longer counts when prove is answered
 	ready     int
 	others    int              // consumers that are not the keeper's
 	elsewhere int              // consumers that are not on the present connection
-	changedAt deadline.Instant // when they last became more or fewer
-	wantList  bool             // RabbitMQ's list may settle whose they are, once it is new enough
+	changedAt deadline.Instant // when their number last changed
+	wantList  bool             // RabbitMQ's list may show whose they are, once it is new enough
 	left      leftBehind
-	zeroAt    deadline.Instant // since when each look has counted no consumer; 0: the last one has
-	fewAt     deadline.Instant // since when each look has counted fewer consumers than are the keeper's; 0: the last one has not
+	zeroAt    deadline.Instant // since when each look has counted no consumer; 0: the last look counted some
+	fewAt     deadline.Instant // since when each look has counted fewer consumers than the keeper has; 0: the last look did not
 }
 
-// by has the next look no later than that.
+// by makes the next look no later than at.
 func (l *looks) by(at deadline.Instant) { l.at = min(l.at, at) }
 
 // leftBehind are the keeper's consumers on connections that were lost with their node. A quorum queue goes on counting them until the node
-// is back. Their number is known to a few: what was on its way to the node may have reached the queue or not.
+// is back. Their number is known within bounds: a command that was on its way to the node may have reached the queue or not.
 type leftBehind struct{ least, most int }
 
-// among says how many of the consumers that are not on the present connection are left behind. But for those of one channel they go all at
-// once, so where there are fewer than there must be, all of them are somebody else's.
+// among returns how many of the consumers that are not on the present connection are left behind. Except for those of one channel they all
+// go at once, so if there are fewer than there must be, all of them are somebody else's.
 func (l *leftBehind) among(others int) int {
 	l.most = min(l.most, others)
 	switch {
@@ -44,8 +44,8 @@ func (l *leftBehind) among(others int) int {
 	return l.most
 }
 
-// takeList takes in Facts.Others. RabbitMQ's list may lack a consumer that came within listAge. It reports whether those that are counted have
-// turned out to be left behind: RabbitMQ 3.10 may go on counting some of the keeper's and not others.
+// takeList takes in Facts.Others. RabbitMQ's list may lack a consumer that came within listAge. It reports whether the counted consumers have
+// turned out to be left behind: RabbitMQ 3.10 may go on counting some of the keeper's consumers and not others.
 func (l *looks) takeList(now deadline.Instant, others Presence) (settled bool) {
 	switch {
 	case others == Present:
@@ -60,13 +60,13 @@ func (l *looks) takeList(now deadline.Instant, others Presence) (settled bool) {
 	return false
 }
 
-// unsure reports that consumers that count as others may be left behind.
+// unsure reports whether consumers that count as others may be left behind.
 func (l *looks) unsure() bool {
 	return l.left.most > 0 && l.elsewhere > 0 && l.elsewhere < l.left.least
 }
 
-// strangers is how many of the counted consumers are neither the keeper's own nor left behind by it. A quorum queue whose leader does not
-// answer in time counts 0, which says nothing unless it goes on for long: ok is false.
+// strangers returns how many of the counted consumers are neither the keeper's own nor left behind by it. A quorum queue whose leader does
+// not answer in time counts 0, which says nothing unless it goes on for long: ok is false then.
 func (l *looks) strangers(now deadline.Instant, counted, own int) (n int, ok bool) {
 	switch {
 	case counted > 0:
@@ -83,7 +83,7 @@ func (l *looks) strangers(now deadline.Instant, counted, own int) (n int, ok boo
 	return n - l.left.among(n), true
 }
 
-// aside is how long other consumers are left alone, and when the window opens beside those that come and go or are stuck.
+// aside is how long other consumers are left alone, and when the window opens next to consumers that come and go or are stuck.
 type aside struct {
 	span       time.Duration
 	until      deadline.Instant
@@ -91,7 +91,7 @@ type aside struct {
 	tookAt     deadline.Instant // when the keeper last began to take messages
 	stuck      bool             // the window is for stuck consumers
 	leastReady int
-	fallingAt  deadline.Instant // when ready messages last became fewer; 0: no other consumer is there
+	fallingAt  deadline.Instant // when ready messages last became fewer; 0: there is no other consumer
 	windowAt   deadline.Instant // when the window opens next
 	windowEnd  deadline.Instant // 0 while the window is closed
 }
@@ -110,10 +110,10 @@ func (a *aside) lengthen(now deadline.Instant, before bool) bool {
 	return true
 }
 
-// full says that no more is taken in this window.
+// full reports whether no more is taken in this window.
 func (a *aside) full(held int) bool { return a.windowEnd != 0 && held >= windowMost }
 
-// consumerSeen says that a consumer that is not the keeper's has come, by an event of RabbitMQ.
+// consumerSeen takes in an event of RabbitMQ: a consumer that is not the keeper's has come.
 func (c *core) consumerSeen(now deadline.Instant) {
 	c.ages.lastOther, c.looks.changedAt = now, now
 	if c.looks.others == 0 {
@@ -129,7 +129,7 @@ func (c *core) standAside(now deadline.Instant, why reason) {
 	c.ages.lastOther = now
 	switch {
 	case c.state == Window && c.aside.windowEnd != 0 && c.aside.stuck:
-		return // the others are there all the time, and do nothing
+		return // the others are attached all the time, and do nothing
 	case c.state == Window && c.aside.windowEnd != 0:
 		c.beginRelease(now, Window, why)
 		c.aside.windowAt = now.Add(windowEvery)
@@ -147,7 +147,7 @@ func (c *core) standAside(now deadline.Instant, why reason) {
 	c.aside.until = now.Add(c.aside.span)
 }
 
-// looked takes in the answer to a look, begun in epoch.
+// looked takes in the answer to a look that began in epoch.
 func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, why failure, text string, ok bool) {
 	c.looks.asked = false
 	if !c.connected || c.state == Stopped {
@@ -231,12 +231,12 @@ func (c *core) forgetQueue(now deadline.Instant) {
 	}
 }
 
-// lookedWhileHolding compares the consumers with the keeper's own, if these have not changed meanwhile.
+// lookedWhileHolding compares the number of consumers with that of the keeper's own, if the latter has not changed since the look began.
 func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers int) {
 	if c.taking() && !c.ages.caughtUp && c.looks.ready == 0 && now >= c.ages.trustAt && c.line.consumer != nil && c.line.consumer.phase == live {
 		c.ages.caughtUp = true
 	}
-	if s := c.line.consumer; epoch != c.line.epoch || s != nil && s.phase == opening { // it may be counted or not
+	if s := c.line.consumer; epoch != c.line.epoch || s != nil && s.phase == opening { // its consumer may be counted or not
 		c.looks.at = now.Add(lookAgain)
 		return
 	}
@@ -274,8 +274,9 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 	}
 }
 
-// prove has the queue do all that it was asked for, where looks do not tell the keeper's consumers that are gone from those of others. None
-// is asked for meanwhile. One consumer has to take what comes: session's way to prove is another consumer, for a moment.
+// prove waits until the queue has done everything it was asked to do, when looks cannot distinguish the keeper's former consumers from those
+// of others. There is no look until then. A consumer has to be live to take new messages: session proves it with one more consumer, for a
+// moment.
 func (l *looks) prove(line *line) {
 	if s := line.consumer; s != nil && s.phase == live {
 		l.asked, l.proving = true, line.gone
@@ -283,7 +284,7 @@ func (l *looks) prove(line *line) {
 	}
 }
 
-// proven says that the queue has done all that it had been asked for, if ok.
+// proven takes in the answer to prove: if ok, the queue has done everything it had been asked to do.
 func (l *looks) proven(now deadline.Instant, line *line, ok bool) {
 	l.asked, l.at = false, now.Add(lookSurely)
 	if ok {
@@ -314,7 +315,7 @@ func (c *core) lookedAside(now deadline.Instant) {
 	c.aside.until = now.Add(c.aside.span)
 }
 
-// firstSpan is how long the queue is left alone after others that nothing was taken from. Those of a keeper that stands still or is gone
+// firstSpan is how long the queue is left alone after other consumers from which nothing was taken. Those of a keeper that hangs or is gone
 // need no time to come back.
 func (a *aside) firstSpan(now deadline.Instant) time.Duration {
 	if a.heirAt != 0 && now < a.heirAt.Add(heirWithin) {
@@ -323,7 +324,7 @@ func (a *aside) firstSpan(now deadline.Instant) time.Duration {
 	return shortAside
 }
 
-// lookedWindow opens the window when its time has come, and leaves the state when its reason has gone.
+// lookedWindow opens the window when it is due, and leaves the state when the reason for it has gone.
 func (c *core) lookedWindow(now deadline.Instant) {
 	if c.aside.stuck && (c.looks.others == 0 || c.looks.ready < c.aside.leastReady) {
 		c.aside.stuck, c.aside.fallingAt = false, 0

@@ -6,7 +6,7 @@ import (
 	"curfew/broker/deadline"
 )
 
-// opened says that the stretch's consumer is there; its deliveries follow.
+// opened takes in that the stretch's consumer exists; its deliveries follow.
 func (c *core) opened(now deadline.Instant, id uint32) {
 	s := c.line.byID[id]
 	if s == nil || s.phase != opening {
@@ -22,7 +22,7 @@ func (c *core) opened(now deadline.Instant, id uint32) {
 	c.advance(now)
 }
 
-// deliver takes in what the stretch's consumer was handed.
+// deliver takes in a delivery to the stretch's consumer.
 func (c *core) deliver(now deadline.Instant, id uint32, tag uint64, m message) {
 	s := c.line.byID[id]
 	if s == nil {
@@ -36,7 +36,7 @@ func (c *core) deliver(now deadline.Instant, id uint32, tag uint64, m message) {
 	c.advance(now)
 }
 
-// stray takes in what a consumer was handed that had come back to take nothing.
+// stray takes in a delivery to a consumer that was put back to take nothing.
 func (c *core) stray(now deadline.Instant, id uint32, consumption int, tag uint64, m message) {
 	s := c.line.byID[id]
 	if s == nil {
@@ -53,13 +53,13 @@ func (c *core) stray(now deadline.Instant, id uint32, consumption int, tag uint6
 	c.advance(now)
 }
 
-// takeIn holds what a consumer of the stretch was handed, and refuses the queue if that passes a limit.
+// takeIn holds a message that a consumer of the stretch received, and refuses the queue if that exceeds a limit.
 func (c *core) takeIn(now deadline.Instant, s *stretch, consumption int, tag uint64, m message, e entry) {
 	c.counts.Taken++
 	if m.redelivered {
 		c.counts.Redelivered++
 	} else {
-		c.seen.add(m.ttl, c.facts.TTL)
+		c.seen.Add(wholeMillis(m.ttl), wholeMillis(c.facts.TTL))
 	}
 	c.ages.came(c.taking())
 	e.tag, e.fingerprint, e.size = tag, m.fingerprint, uint32(min(m.size, 1<<32-1))
@@ -77,7 +77,7 @@ func (c *core) takeIn(now deadline.Instant, s *stretch, consumption int, tag uin
 	}
 }
 
-// judge works out when a message expires. known reports that it was held before.
+// judge works out when a message expires. known reports whether it was held before.
 func (c *core) judge(now deadline.Instant, s *stretch, m message) (e entry, known bool) {
 	ttl := m.ttl
 	if c.facts.TTL >= 0 && (ttl < 0 || c.facts.TTL < ttl) {
@@ -92,7 +92,7 @@ func (c *core) judge(now deadline.Instant, s *stretch, m message) (e entry, know
 			c.rolls.probe(s, e, from.Add(max(step, leastProbe)))
 		}
 	}
-	// A quorum queue that loses the node of a connection hands out what it had delivered there without the flag.
+	// A quorum queue that loses the node of a connection delivers again, without the flag, what it had delivered there.
 	if m.redelivered || c.line.quorum && !c.ages.caughtUp {
 		if r, ok := c.given.waiting.take(m.fingerprint); ok {
 			e = entry{deadline: r.deadline, due: max(r.deadline, now), flags: r.flags &^ strayed, early: r.early}
@@ -123,7 +123,7 @@ func (c *core) judge(now deadline.Instant, s *stretch, m message) (e entry, know
 	return e, false
 }
 
-// ended says that the stretch's consumer is gone and all its deliveries have been handed over.
+// ended takes in that the stretch's consumer is gone and all its deliveries have been handed over.
 func (c *core) ended(now deadline.Instant, id uint32) {
 	s := c.line.byID[id]
 	if s == nil || c.line.consumer != s && c.line.former != s {
@@ -140,7 +140,7 @@ func (c *core) ended(now deadline.Instant, id uint32) {
 	c.advance(now)
 }
 
-// loseAll gives up all channels, and what is there is taken again: the queue may be another one by the same name, without what was held.
+// loseAll gives up all channels, and begins to take the queue again: it may be a new queue of the same name, without the messages held.
 func (c *core) loseAll(now deadline.Instant) {
 	c.counts.Lost += uint64(c.line.held.count)
 	c.beginGap(now)
@@ -153,7 +153,7 @@ func (c *core) loseAll(now deadline.Instant) {
 	c.looks.at, c.looks.fewAt, c.openAt = now, 0, now.Add(2*lookAgain)
 }
 
-// lost says that RabbitMQ closed the stretch's channel: its messages are ready again.
+// lost takes in that RabbitMQ closed the stretch's channel: its messages are ready again.
 func (c *core) lost(now deadline.Instant, id uint32, why failure, text string) {
 	s := c.line.byID[id]
 	if s == nil {
@@ -175,7 +175,7 @@ func (c *core) lost(now deadline.Instant, id uint32, why failure, text string) {
 	c.advance(now)
 }
 
-// returned says that all of the stretch is back in its queue.
+// returned takes in that all of the stretch is back in its queue.
 func (c *core) returned(now deadline.Instant, id uint32) {
 	s := c.line.byID[id]
 	if s == nil || c.line.giving != s {
@@ -186,7 +186,7 @@ func (c *core) returned(now deadline.Instant, id uint32) {
 	c.advance(now)
 }
 
-// settled says that what was given back of the stretch one by one is in its queue.
+// settled takes in that the messages of the stretch that were given back one by one are in the queue.
 func (c *core) settled(now deadline.Instant, id uint32) {
 	s := c.line.byID[id]
 	if s == nil || c.line.settling != s {
@@ -197,7 +197,7 @@ func (c *core) settled(now deadline.Instant, id uint32) {
 	c.advance(now)
 }
 
-// advanceTake keeps one consumer going, seals a full stretch, and rolls stretches when it is time.
+// advanceTake keeps one consumer going, seals a full stretch, and rolls stretches when they are due.
 func (c *core) advanceTake(now deadline.Instant) {
 	if s := c.line.consumer; s != nil {
 		r := c.rolls.present
@@ -216,7 +216,7 @@ func (c *core) advanceTake(now deadline.Instant) {
 				c.line.cancelConsumer()
 			}
 		case r != nil || c.line.covered() && c.line.giveBackStray(now):
-		case c.findRoll(now), c.ages.caughtUp && !s.covers && c.line.spare() > 0: // from now on the next one has credit to spare
+		case c.findRoll(now), c.ages.caughtUp && !s.covers && c.line.spare() > 0: // from now on, the next consumer has credit to spare
 			c.line.cancelConsumer()
 		}
 		return
@@ -231,7 +231,7 @@ func (c *core) advanceTake(now deadline.Instant) {
 		return
 	}
 	spare := 0
-	if c.ages.caughtUp { // before that a full consumer is cancelled when it has taken all it may
+	if c.ages.caughtUp { // before that, a full consumer is cancelled when it has taken all it may
 		spare = c.line.spare()
 	}
 	if last := c.line.tail(); last != nil && last.held <= c.cfg.perChannel/2 && len(last.holds) < 64 {
@@ -241,7 +241,7 @@ func (c *core) advanceTake(now deadline.Instant) {
 	c.line.openTail(now, c.cfg.perChannel, spare)
 }
 
-// findRoll begins a roll if it is time for one.
+// findRoll begins a roll if one is due.
 func (c *core) findRoll(now deadline.Instant) bool {
 	if !c.ages.caughtUp || c.looks.doubt || !c.rolls.begin(now, &c.line, c.facts, c.cfg.perChannel) {
 		return false

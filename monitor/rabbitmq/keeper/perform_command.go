@@ -11,83 +11,82 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
 
-// perform carries out one command. What waits for an answer goes on in a goroutine.
+// perform carries out one command. A goroutine waits for the answer, if there is one.
 func (s *session) perform(cmd command) {
-	c := s.channels[cmd.stretch]
 	switch cmd.do {
-	case giveBack:
-		if c != nil {
-			_ = c.open.Load().Nack(cmd.tag, false, true) // a closed channel has posted that it is lost
-		}
-	case giveBackTo:
-		if c != nil {
-			_ = c.open.Load().Nack(cmd.tag, true, true)
-		}
-	case consume:
-		if c == nil {
-			c = s.channelFor(cmd.stretch)
-		}
-		s.tags++
-		tag, facts, args := consumerTag(s.k.o.Name, s.tags), s.facts, consumeArgs(s.facts, s.tags)
-		c.tags = append(c.tags, tag)
-		s.spawn(func() { s.consume(c, cmd.stretch, tag, cmd.prefetch, facts, args) })
-	case cancel:
-		if c != nil {
-			tag := c.tags[len(c.tags)-1]
-			s.spawn(func() { _ = c.cancel(tag) })
-		}
-	case replace:
-		if c != nil {
-			_ = c.open.Load().Cancel(c.tags[cmd.consumption], true)
-			s.stay(c, cmd.consumption)
-		}
-	case giveBackAll:
-		if c != nil {
-			s.spawn(func() { s.giveBackAll(c, cmd.stretch) })
-		}
-	case settle:
-		if c != nil {
-			s.spawn(func() {
-				if c.roundTrip() == nil {
-					s.post(event{kind: wasSettled, stretch: cmd.stretch})
-				}
-			})
-		}
-	case stay:
-		if c != nil {
-			s.stay(c, cmd.consumption)
-		}
-	case leave:
-		if c != nil {
-			_ = c.open.Load().Cancel(c.tags[cmd.consumption], true)
-		}
-	case recall:
-		if c != nil {
-			tag, gone := c.tags[cmd.consumption], c.back[cmd.consumption]
-			s.spawn(func() {
-				if c.cancel(tag) == nil {
-					<-gone
-					s.post(event{kind: wasRecalled, stretch: cmd.stretch})
-				}
-			})
-		}
-	case drop, shut:
-		s.drop(c, cmd.do == drop)
 	case look:
 		s.spawn(func() { s.look(cmd.epoch) })
 	case prove:
 		s.prove()
 	case learn:
+		s.spawn(s.learn)
+	case consume:
+		s.startConsumer(cmd)
+	case drop, shut:
+		s.drop(s.channels[cmd.stretch], cmd.do == drop)
+	default:
+		if c := s.channels[cmd.stretch]; c != nil { // else RabbitMQ has closed it
+			s.performOn(c, cmd)
+		}
+	}
+}
+
+// performOn carries out a command on the channel of a stretch. If the channel is closed, watch has posted or will post that.
+func (s *session) performOn(c *channel, cmd command) {
+	switch cmd.do {
+	case giveBack:
+		_ = c.open.Load().Nack(cmd.tag, false, true)
+	case giveBackTo:
+		_ = c.open.Load().Nack(cmd.tag, true, true)
+	case giveBackAll:
+		s.spawn(func() { s.giveBackAll(c, cmd.stretch) })
+	case settle:
 		s.spawn(func() {
-			ctx, cancel := context.WithTimeout(s.ctx, loadTimeout)
-			defer cancel()
-			facts, err := s.k.o.Facts(ctx)
-			s.post(event{kind: wasLearned, facts: facts, err: err})
+			if c.roundTrip() == nil {
+				s.post(event{kind: wasSettled, stretch: cmd.stretch})
+			}
+		})
+	case cancel:
+		tag := c.tags[len(c.tags)-1]
+		s.spawn(func() { _ = c.cancel(tag) })
+	case replace:
+		_ = c.open.Load().Cancel(c.tags[cmd.consumption], true)
+		s.stay(c, cmd.consumption)
+	case stay:
+		s.stay(c, cmd.consumption)
+	case leave:
+		_ = c.open.Load().Cancel(c.tags[cmd.consumption], true)
+	case recall:
+		tag, gone := c.tags[cmd.consumption], c.back[cmd.consumption]
+		s.spawn(func() {
+			if c.cancel(tag) == nil {
+				<-gone
+				s.post(event{kind: wasRecalled, stretch: cmd.stretch})
+			}
 		})
 	}
 }
 
-// look counts ready messages and consumers, on a channel of its own, which a queue that is not there closes.
+func (s *session) startConsumer(cmd command) {
+	c := s.channels[cmd.stretch]
+	if c == nil {
+		c = s.channelFor(cmd.stretch)
+	}
+	s.tags++
+	tag, facts, args := consumerTag(s.k.o.Name, s.tags), s.facts, consumeArgs(s.facts, s.tags)
+	c.tags = append(c.tags, tag)
+	s.spawn(func() { s.consume(c, cmd.stretch, tag, cmd.prefetch, facts, args) })
+}
+
+// learn reads the facts of the queue.
+func (s *session) learn() {
+	ctx, cancel := context.WithTimeout(s.ctx, loadTimeout)
+	defer cancel()
+	facts, err := s.k.o.Facts(ctx)
+	s.post(event{kind: wasLearned, facts: facts, err: err})
+}
+
+// look counts ready messages and consumers, on a channel of its own: RabbitMQ closes it if the queue does not exist.
 func (s *session) look(epoch uint32) {
 	e := event{kind: wasLooked, epoch: epoch}
 	if e.err = s.openLooker(); e.err != nil {
@@ -111,9 +110,9 @@ func (s *session) openLooker() (err error) {
 	return err
 }
 
-// prove posts that the queue has done all that it had been asked for on this connection. A round trip on each channel tells that RabbitMQ's
-// channel has sent it to the queue, and the answer to a consumer that comes after that, and goes at once, that the queue has done it.
-// While a queue is slow a channel sends a part only, and the rest when that is done: so it takes the same once more.
+// prove posts when the queue has done everything it had been asked to do on this connection. A round trip on each channel shows that
+// RabbitMQ's channel has sent the commands to the queue; then a consumer that comes and goes at once gets an answer only after the queue has
+// done them. While a queue is slow, a channel sends only a part, and the rest when that is done: so prove does all this twice.
 func (s *session) prove() {
 	channels := append(slices.Collect(maps.Values(s.channels)), s.spare...)
 	channels = slices.DeleteFunc(channels, func(c *channel) bool { return c.open.Load() == nil })
@@ -138,7 +137,7 @@ func (s *session) prove() {
 	})
 }
 
-// visit consumes and cancels at once. What it takes goes back.
+// visit consumes and cancels at once. It gives back what it takes.
 func (s *session) visit(tag string, args amqp091.Table) error {
 	if err := s.openLooker(); err != nil {
 		return err
@@ -157,7 +156,7 @@ func (s *session) visit(tag string, args amqp091.Table) error {
 	return err
 }
 
-// failureOf tells by code and text why RabbitMQ closed a channel.
+// failureOf finds out by code and text why RabbitMQ closed a channel.
 func failureOf(err *amqp091.Error) failure {
 	switch err.Code {
 	case amqp091.NotFound:
