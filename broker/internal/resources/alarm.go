@@ -20,7 +20,7 @@ type Options struct {
 	Log           *zap.Logger
 }
 
-// Alarm says whether publishers are blocked because disk or memory runs low
+// Alarm reports whether publishers are blocked because disk or memory runs low
 // (RabbitMQ: Memory and Disk Alarms). Consumers and expiry, which make room, are
 // never blocked. Safe for concurrent use.
 type Alarm struct {
