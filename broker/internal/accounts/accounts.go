@@ -56,7 +56,7 @@ type Accounts struct {
 	configured *access.User // the configured user, as last applied
 }
 
-// New makes accounts without users. Restore restores those of the last run.
+// New makes accounts without users. Restore loads those of the last run.
 func New(o Options) *Accounts {
 	a := &Accounts{opts: o, guard: login.Guard{GuestFromAnywhere: o.GuestFromAnywhere}}
 	a.users, a.granted = map[string]*access.User{}, map[catalog.UserIn]access.Permission{}
@@ -337,7 +337,7 @@ func CheckVHostAccess(a *Accounts, user, vhost string) error {
 	return nil
 }
 
-// Restore restores users and permissions, before anybody else uses the accounts.
+// Restore loads the users and permissions of the last run, before anybody else uses the accounts.
 func Restore(a *Accounts, d *catalog.Accounts) {
 	a.configured = d.Configured
 	for _, u := range d.Users {

@@ -138,7 +138,7 @@ func (d destination) checkOwner(owner Owner) error {
 // virtual host's mu.
 type sources map[*Exchange]int
 
-func (d destination) sources() *sources {
+func (d destination) sourcesLocked() *sources {
 	if d.queue != nil {
 		return &d.queue.sources
 	}
@@ -150,7 +150,7 @@ func (d destination) sources() *sources {
 func (x *Exchange) boundLocked(b exchange.Binding[destination]) {
 	x.hadBound = true
 	x.reboundLocked(b.Destination)
-	s := b.Destination.sources()
+	s := b.Destination.sourcesLocked()
 	if *s == nil {
 		*s = sources{}
 	}
@@ -161,7 +161,7 @@ func (x *Exchange) unboundLocked(b exchange.Binding[destination]) {
 	vh := x.vh
 	vh.memory.giveLocked(bindingFootprint(b.Key, b.Args))
 	x.reboundLocked(b.Destination)
-	s := *b.Destination.sources()
+	s := *b.Destination.sourcesLocked()
 	if s[x]--; s[x] <= 0 {
 		delete(s, x)
 	}
@@ -172,7 +172,7 @@ func (x *Exchange) unboundLocked(b exchange.Binding[destination]) {
 
 // unbindLocked removes every binding to d.
 func (d destination) unbindLocked() {
-	for _, x := range slices.Collect(maps.Keys(*d.sources())) {
+	for _, x := range slices.Collect(maps.Keys(*d.sourcesLocked())) {
 		for _, b := range x.router.UnbindAll(d) {
 			x.unboundLocked(b)
 		}

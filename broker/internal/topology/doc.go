@@ -28,7 +28,8 @@
 //
 // guard.importing ─► policyTable.governing ─► guard.mu ─► delivery.Queue's ─► leaves: Registry.mu, the
 // saver's, the timers'. The first two are held while waiting for the disk; mu is not (saveLocked).
-// Functions whose names end in Locked are called with mu held; for reading is enough where they say so.
+// Functions whose names end in Locked are called with mu held. Holding it for reading is enough where
+// they say so.
 //
 // # Calls upwards
 //

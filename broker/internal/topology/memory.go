@@ -36,7 +36,7 @@ func (m *Memory) init(memoryLimit int64) {
 	}
 }
 
-// Continue makes the copy of a broker count from where the broker b belongs to is, with its bounds.
+// Continue starts the count of a copied broker at that of the original, b, with the same bounds.
 func (m *Memory) Continue(b *Memory) {
 	m.most, m.slack = b.most, b.slack
 	m.used.Store(b.used.Load())
@@ -44,9 +44,9 @@ func (m *Memory) Continue(b *Memory) {
 }
 
 // Low notes whether memory is low.
-func (m *Memory) Low(is bool) {
+func (m *Memory) Low(low bool) {
 	switch {
-	case !is:
+	case !low:
 		m.ceiling.Store(0)
 	case m.ceiling.Load() == 0:
 		m.ceiling.Store(m.used.Load() + m.slack)

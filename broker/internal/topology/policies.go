@@ -126,8 +126,8 @@ func (t *policyTable) Policy(k policy.Kind, name string) (policy.Policy, bool) {
 }
 
 // RestorePolicies puts saved policies into force, once all queues and exchanges are
-// restored. A policy that cannot be put into force is kept, and applies to nothing. So is,
-// in a copy of the broker, one that was not in force in the original.
+// restored. A policy that cannot be put into force is kept, and applies to nothing. In a
+// copy of the broker, a policy that is not in force in the original stays so.
 func (t *policyTable) RestorePolicies(saved []*catalog.Policy) {
 	t.vh.mu.Lock()
 	defer t.vh.mu.Unlock()

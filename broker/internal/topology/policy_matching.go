@@ -143,11 +143,11 @@ func (t *policyTable) changeGoverned(budget int, edit func(*[2]policy.Set) *revi
 	return t.applyLocked(c), nil
 }
 
-// reviseLocked saves the revision. It releases mu for that, so it calls still afterwards: if that
+// reviseLocked saves the revision. It releases mu for that, so it calls check afterwards: if that
 // fails, the old definition is saved again.
-func (t *policyTable) reviseLocked(r *revision, still func() error) error {
+func (t *policyTable) reviseLocked(r *revision, check func() error) error {
 	if r.key == "" {
-		return still()
+		return check()
 	}
 	t.vh.claims[r.key] = true // nobody else claims it: governing is held
 	defer delete(t.vh.claims, r.key)
@@ -155,7 +155,7 @@ func (t *policyTable) reviseLocked(r *revision, still func() error) error {
 	if err != nil {
 		return err
 	}
-	if err = still(); err != nil {
+	if err = check(); err != nil {
 		_ = t.vh.saveLocked(r.key, r.was, r.was)
 	}
 	return err

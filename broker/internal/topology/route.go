@@ -88,7 +88,7 @@ func (r *routing) refuse(q *Queue) {
 	}
 }
 
-// Who says who publishes a message.
+// Who is the publisher of a message.
 type Who uint8
 
 const (
