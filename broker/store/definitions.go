@@ -126,7 +126,7 @@ func (d *definitions) sync() error {
 		return d.err
 	}
 	changes, upTo := d.takePending()
-	err := d.write(changes)
+	err := d.writeLocked(changes)
 	d.setStuck(err)
 	switch {
 	case err == nil:
@@ -214,10 +214,10 @@ func (e *notBegun) Unwrap() error {
 }
 
 // write appends one batch to the file, or writes the whole file again if it does not fit.
-func (d *definitions) write(changes []Definition) error {
+func (d *definitions) writeLocked(changes []Definition) error {
 	b := encodeBatch(d.id, d.end, d.synced, changes)
 	if d.file == nil || d.end+int64(len(b))+batchHeader > d.size {
-		return d.rewrite(changes)
+		return d.rewriteLocked(changes)
 	}
 	if _, err := d.file.WriteAt(b, d.end); err != nil {
 		return fmt.Errorf("write: %w", err)
@@ -227,12 +227,12 @@ func (d *definitions) write(changes []Definition) error {
 	}
 	d.end += int64(len(b))
 	d.synced = d.end
-	return d.mark()
+	return d.markLocked()
 }
 
 // mark records in the file that everything up to here is synced. The mark itself is not
 // synced.
-func (d *definitions) mark() error {
+func (d *definitions) markLocked() error {
 	b := encodeBatch(d.id, d.end, d.synced, nil)
 	if _, err := d.file.WriteAt(b, d.end); err != nil {
 		return fmt.Errorf("write mark: %w", err)
@@ -244,7 +244,7 @@ func (d *definitions) mark() error {
 // rewrite replaces the file by a new one with all present definitions and the changes. The
 // new file is twice as long as its content, so that much can be appended before it is
 // written again, and the cost of a change does not depend on how many there are.
-func (d *definitions) rewrite(changes []Definition) error {
+func (d *definitions) rewriteLocked(changes []Definition) error {
 	found, err := scanDefinitions(d.fs)
 	if noSpace(err) {
 		return &notBegun{err}
@@ -262,7 +262,7 @@ func (d *definitions) rewrite(changes []Definition) error {
 	if err != nil {
 		return &notBegun{err}
 	}
-	if err := d.replace(f, whole); err != nil {
+	if err := d.replaceLocked(f, whole); err != nil {
 		f.Close()
 		return err
 	}
@@ -276,7 +276,7 @@ func (d *definitions) rewrite(changes []Definition) error {
 }
 
 // replace writes the new file and renames it into place.
-func (d *definitions) replace(f file, whole []byte) error {
+func (d *definitions) replaceLocked(f file, whole []byte) error {
 	if _, err := f.WriteAt(whole, 0); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
@@ -309,7 +309,7 @@ func (d *definitions) repair(found *foundDefinitions) error {
 		err = f.Sync()
 	}
 	if err == nil && !found.marked && d.end+batchHeader <= d.size {
-		err = d.mark()
+		err = d.markLocked()
 	}
 	if err != nil {
 		f.Close()

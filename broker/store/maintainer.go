@@ -26,8 +26,8 @@ type maintainer struct {
 	stopping          sync.Once
 
 	// Scratch space of compaction.
-	found, holders []Enqueue
-	amends         []amendment
+	found, references []Enqueue
+	amends            []amendment
 }
 
 func (m *maintainer) wake() {
