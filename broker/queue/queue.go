@@ -11,8 +11,8 @@ import (
 // Queue is one message queue: what is in it, in which order and state. See
 // the package comment. It is not safe for concurrent use.
 type Queue struct {
-	opts  Options
-	lanes []lane // by priority
+	opts       Options
+	byPriority []priorityEntries // by priority
 
 	// ready marks the lanes that have a ready message.
 	ready [4]uint64
@@ -27,9 +27,9 @@ type Queue struct {
 
 // New makes an empty queue.
 func New(o Options) *Queue {
-	q := &Queue{opts: o, lanes: make([]lane, int(o.Priorities)+1)}
-	for i := range q.lanes {
-		q.lanes[i] = lane{next: 1, head: 1}
+	q := &Queue{opts: o, byPriority: make([]priorityEntries, int(o.Priorities)+1)}
+	for i := range q.byPriority {
+		q.byPriority[i] = priorityEntries{next: 1, head: 1}
 	}
 	return q
 }
@@ -39,7 +39,7 @@ func New(o Options) *Queue {
 // ask Full before, call Trim after.
 func (q *Queue) Publish(m Message, priority uint8) Seq {
 	p := min(priority, q.opts.Priorities)
-	n := q.lanes[p].next
+	n := q.byPriority[p].next
 	q.add(p, n, m)
 	return makeSeq(p, n)
 }
@@ -51,7 +51,7 @@ func (q *Queue) Publish(m Message, priority uint8) Seq {
 // before.
 func (q *Queue) Restore(s Seq, m Message, deliveries uint16) {
 	p, n := s.Priority(), s.number()
-	if int(p) >= len(q.lanes) || n < q.lanes[p].next {
+	if int(p) >= len(q.byPriority) || n < q.byPriority[p].next {
 		panic(fmt.Sprintf("queue: restore of %v, which is out of order or of no known priority", s))
 	}
 	q.add(p, n, m)
@@ -60,7 +60,7 @@ func (q *Queue) Restore(s Seq, m Message, deliveries uint16) {
 }
 
 func (q *Queue) add(priority uint8, number uint64, m Message) {
-	q.lanes[priority].add(number, m, &q.spares)
+	q.byPriority[priority].add(number, m, &q.spares)
 	q.countReady(priority, m.Bytes)
 	if m.Flags&Durable != 0 {
 		q.durableCount++
@@ -98,7 +98,7 @@ func (q *Queue) first() (Seq, place, bool) {
 	for i := len(q.ready) - 1; i >= 0; i-- {
 		if w := q.ready[i]; w != 0 {
 			p := i*64 + bits.Len64(w) - 1
-			at := q.lanes[p].firstReady()
+			at := q.byPriority[p].firstReady()
 			return makeSeq(uint8(p), at.number), at, true
 		}
 	}
@@ -151,7 +151,7 @@ func (q *Queue) Requeue(now deadline.Instant, s Seq, failed bool, fx *Effects) b
 		q.unackedCount--
 		q.unackedBytes -= int64(e.bytes)
 		e.flags |= Redelivered
-		q.lanes[s.Priority()].setReady(at)
+		q.byPriority[s.Priority()].setReady(at)
 		q.countReady(s.Priority(), e.bytes)
 	}
 	return true
@@ -241,9 +241,9 @@ func (q *Queue) Hold(s Seq, deadline deadline.Instant) bool {
 
 // Tails returns, by priority, the last identity that was given: 0 none.
 func (q *Queue) Tails() []Seq {
-	tails := make([]Seq, len(q.lanes))
+	tails := make([]Seq, len(q.byPriority))
 	for p := range tails {
-		if last := q.lanes[p].next - 1; last != 0 {
+		if last := q.byPriority[p].next - 1; last != 0 {
 			tails[p] = makeSeq(uint8(p), last)
 		}
 	}
@@ -275,8 +275,8 @@ func (q *Queue) Relocate(s Seq, old, moved uint64) bool {
 // find returns ok false if s is gone, was never given or has a priority the
 // queue does not have.
 func (q *Queue) find(s Seq) (place, bool) {
-	if p := s.Priority(); int(p) < len(q.lanes) {
-		return q.lanes[p].find(s.number())
+	if p := s.Priority(); int(p) < len(q.byPriority) {
+		return q.byPriority[p].find(s.number())
 	}
 	return place{}, false
 }
@@ -299,12 +299,12 @@ func (q *Queue) settle(s Seq, at place, r Reason, fx *Effects) {
 		q.durableBytes -= int64(e.bytes)
 	}
 	e.state = gone
-	q.lanes[s.Priority()].release(at, &q.spares)
+	q.byPriority[s.Priority()].release(at, &q.spares)
 }
 
 // unready takes a message out of the ready ones; the caller gives it a state.
 func (q *Queue) unready(s Seq, at place) {
-	l := &q.lanes[s.Priority()]
+	l := &q.byPriority[s.Priority()]
 	l.unready(at)
 	if l.ready == 0 {
 		clearBit(q.ready[:], uint(s.Priority()))

@@ -9,7 +9,7 @@ type Sampling struct {
 
 	passed int    // ready messages behind the walk
 	stop   int    // ready messages before the one to stop at next
-	lane   int    // lanes done, highest priority first
+	done   int    // lanes done, highest priority first
 	number uint64 // where the walk is in the lane
 }
 
@@ -19,9 +19,9 @@ type Sampling struct {
 // queue may change between two calls; what the walk has passed counts as it was then.
 func (q *Queue) Sample(s *Sampling, chunks int, fn func(ahead int, seq Seq, m Message)) (more bool) {
 	step := max(s.Step, 1)
-	for ; s.lane < len(q.lanes); s.lane, s.number = s.lane+1, 0 {
-		priority := len(q.lanes) - 1 - s.lane
-		l := &q.lanes[priority]
+	for ; s.done < len(q.byPriority); s.done, s.number = s.done+1, 0 {
+		priority := len(q.byPriority) - 1 - s.done
+		l := &q.byPriority[priority]
 		for s.number = max(s.number, l.first<<pageShift); s.number < l.next; {
 			pg := l.pageOf(s.number)
 			if pg == nil || !pg.anyReady() {
