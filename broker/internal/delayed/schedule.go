@@ -27,7 +27,7 @@ type Schedule struct {
 	cancelled     int            // entries of dues whose messages were cancelled
 	byExchange    map[string]int // messages
 	deleted       bool
-	activeAt      deadline.Instant // when the lock was taken last
+	lastActiveAt  deadline.Instant // when the lock was taken last
 	shrinkPending bool             // the shrinker looks at it later
 
 	Letters  delivery.Letters
@@ -54,7 +54,7 @@ func (d *Schedule) ID() uint64 { return d.id }
 func (d *Schedule) lock(s *delivery.Transition) {
 	d.mu.Lock()
 	s.ReadClock()
-	d.activeAt = s.Now
+	d.lastActiveAt = s.Now
 }
 
 // Persists reports whether a message of these flags outlives a restart.
@@ -125,9 +125,9 @@ func (d *Schedule) finishLocked(s *delivery.Transition) {
 		x := &left[i]
 		d.forgetLocked(x)
 		if x.Reason == queue.Expired {
-			d.Letters.PostLocked(s, &delivery.Letter{Settled: *x, Set: settings, At: s.Now, Path: deadline.Scheduled, Queued: true})
+			d.Letters.PostLocked(s, &delivery.Letter{Settled: *x, Settings: settings, At: s.Now, Path: deadline.Scheduled, Queued: true})
 		} else {
-			s.Left = append(s.Left, delivery.SettleRecord(d.id, x))
+			s.Settled = append(s.Settled, delivery.SettleRecord(d.id, x))
 		}
 	}
 	if len(left) > 0 {
@@ -235,7 +235,7 @@ func (d *Schedule) ShrinkIfIdle() bool {
 	d.shrinkPending = false
 	switch {
 	case d.deleted || d.core.Len() > 0: // it comes up when it is emptied
-	case d.env.Clock.Now().Sub(d.activeAt) < timers.ShrinkAfter:
+	case d.env.Clock.Now().Sub(d.lastActiveAt) < timers.ShrinkAfter:
 		d.shrinkLaterLocked()
 	default:
 		d.core.Shrink()

@@ -30,7 +30,7 @@ var Batches = sync.Pool{New: func() any { return new(Batch) }}
 
 // Batch gathers items per queue, so that each queue is locked once.
 type Batch struct {
-	lanes   []lane
+	targets []targetItems
 	used    int
 	Entries int
 	index   map[*Queue]int // into lanes; only once there are many
@@ -44,14 +44,14 @@ type Target interface {
 }
 
 // lane is the items for one target.
-type lane struct {
+type targetItems struct {
 	q     *Queue // it is found by; nil: the delayed messages
 	to    Target
 	items []Item
 }
 
 // laneScan is how many lanes are searched one by one. With more there is an index.
-const laneScan = 8
+const targetScan = 8
 
 // Add gathers an item that enters a queue. ceilingMillis is the longest that it may live there,
 // by the exchanges on its way; <0: no bound.
@@ -61,39 +61,39 @@ func (b *Batch) Add(q *Queue, ceilingMillis int64, it *Item) {
 }
 
 func (b *Batch) add(q *Queue, to Target, it *Item) {
-	if b.last >= b.used || b.lanes[b.last].q != q {
-		b.last = b.lane(q, to)
+	if b.last >= b.used || b.targets[b.last].q != q {
+		b.last = b.find(q, to)
 	}
-	l := &b.lanes[b.last]
+	l := &b.targets[b.last]
 	l.items = append(l.items, *it)
 }
 
-func (b *Batch) lane(q *Queue, to Target) int {
-	if b.used <= laneScan {
-		for i := range b.lanes[:b.used] {
-			if b.lanes[i].q == q {
+func (b *Batch) find(q *Queue, to Target) int {
+	if b.used <= targetScan {
+		for i := range b.targets[:b.used] {
+			if b.targets[i].q == q {
 				return i
 			}
 		}
 	} else if i, ok := b.index[q]; ok {
 		return i
 	}
-	return b.newLane(q, to)
+	return b.addTarget(q, to)
 }
 
-func (b *Batch) newLane(q *Queue, to Target) int {
-	if b.used == len(b.lanes) {
-		b.lanes = append(b.lanes, lane{})
+func (b *Batch) addTarget(q *Queue, to Target) int {
+	if b.used == len(b.targets) {
+		b.targets = append(b.targets, targetItems{})
 	}
 	i := b.used
 	b.used++
-	b.lanes[i].q, b.lanes[i].to = q, to
-	if b.used > laneScan {
+	b.targets[i].q, b.targets[i].to = q, to
+	if b.used > targetScan {
 		if b.index == nil {
 			b.index = map[*Queue]int{}
 		}
 		for j := len(b.index); j < b.used; j++ {
-			b.index[b.lanes[j].q] = j
+			b.index[b.targets[j].q] = j
 		}
 	}
 	return i
@@ -107,17 +107,17 @@ func (b *Batch) Flush(s *Transition) {
 
 // Publish publishes to each queue in the order the queues were first named.
 func (b *Batch) Publish(s *Transition) {
-	for i := range b.lanes[:b.used] {
-		l := &b.lanes[i]
+	for i := range b.targets[:b.used] {
+		l := &b.targets[i]
 		l.to.Publish(s, l.items)
 	}
 }
 
 // Discard gives back the references that the items hold to the store.
 func (b *Batch) Discard(s *store.Store) {
-	for i := range b.lanes[:b.used] {
-		for j := range b.lanes[i].items {
-			s.Release(store.Pos(b.lanes[i].items[j].Message.Pos))
+	for i := range b.targets[:b.used] {
+		for j := range b.targets[i].items {
+			s.Release(store.Pos(b.targets[i].items[j].Message.Pos))
 		}
 	}
 	b.reset()
@@ -128,8 +128,8 @@ func (b *Batch) Discard(s *store.Store) {
 const batchKeep = 1 << 12
 
 func (b *Batch) reset() {
-	for i := range b.lanes[:b.used] {
-		l := &b.lanes[i]
+	for i := range b.targets[:b.used] {
+		l := &b.targets[i]
 		if l.q, l.to, l.items = nil, nil, l.items[:0]; cap(l.items) > batchKeep {
 			l.items = nil
 		}
@@ -141,9 +141,9 @@ func (b *Batch) reset() {
 // Hold takes a reference of the batch's own to each item's message, which Discard gives
 // back: consumers may be done with it before it is journaled.
 func (b *Batch) Hold(s *store.Store) {
-	for i := range b.lanes[:b.used] {
-		for j := range b.lanes[i].items {
-			s.Retain(store.Pos(b.lanes[i].items[j].Message.Pos), 1)
+	for i := range b.targets[:b.used] {
+		for j := range b.targets[i].items {
+			s.Retain(store.Pos(b.targets[i].items[j].Message.Pos), 1)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (at *browser) page(found []Browsed) (_ []Browsed, more bool, err error) {
 			return true
 		}
 		if at.matched++; at.matched > at.want.Offset {
-			one := at.copy(s, m, state, now)
+			one := at.copyLocked(s, m, state, now)
 			copied += len(one.Message.Body) + len(one.Message.Properties)
 			found = append(found, one)
 		}
@@ -111,7 +111,7 @@ func (at *browser) page(found []Browsed) (_ []Browsed, more bool, err error) {
 }
 
 // copy takes a message out of the store's memory, which may change after unlock.
-func (at *browser) copy(s queue.Seq, m queue.Message, state queue.State, now deadline.Instant) Browsed {
+func (at *browser) copyLocked(s queue.Seq, m queue.Message, state queue.State, now deadline.Instant) Browsed {
 	stored := at.q.env.Store.View(store.Pos(m.Pos))
 	if m.Flags&queue.Hidden != 0 {
 		stored.Properties = message.WithoutBCC(stored.Properties)
@@ -142,7 +142,7 @@ func (q *messages) Look(seq queue.Seq, bodyBytes int) (x Browsed, ok bool) {
 	at := browser{q: q, want: Browse{BodyBytes: bodyBytes}, matched: 1}
 	q.core.Each(seq, func(s queue.Seq, m queue.Message, state queue.State) bool {
 		if ok = s == seq; ok {
-			x = at.copy(s, m, state, q.env.Clock.Now())
+			x = at.copyLocked(s, m, state, q.env.Clock.Now())
 		}
 		return false
 	})

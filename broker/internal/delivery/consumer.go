@@ -95,7 +95,7 @@ func (src *Source) Next(d *Delivery) bool {
 	if !ok {
 		return false
 	}
-	locked := !src.settle && src.q.Set().LockMillis > 0
+	locked := !src.settle && src.q.Settings().LockMillis > 0
 	if src.settle {
 		src.q.core.Ack(t.Seq, &src.s.fx)
 	} else if src.c != nil {
@@ -104,9 +104,9 @@ func (src *Source) Next(d *Delivery) bool {
 	if locked {
 		src.q.locks.addLocked(src.s, t.Seq, src.c)
 	}
-	src.q.tally.out[src.mode]++
+	src.q.counters.out[src.mode]++
 	if t.Redelivered {
-		src.q.tally.redelivered++
+		src.q.counters.redelivered++
 	}
 	d.Seq, d.Redelivered, d.Locked = t.Seq, t.Redelivered, locked // a Delivery is large to copy
 	d.Message = src.s.Env.Store.View(store.Pos(t.Pos))
@@ -118,7 +118,7 @@ func (src *Source) Next(d *Delivery) bool {
 		src.s.props = message.CountDeliveries(src.s.props, d.Message.Properties, t.Deliveries)
 		d.Message.Properties = src.s.props
 	}
-	if what := src.q.Set().Shows; what != 0 {
+	if what := src.q.Settings().Shows; what != 0 {
 		d.Message.Properties = src.s.withHeadersLocked(src.q, what, &t, !src.settle, d.Message.Properties)
 	}
 	return true
@@ -138,14 +138,14 @@ func (q *Queue) Consume(c *Consumer) error {
 	if q.deleted {
 		return q.notFound()
 	}
-	if q.Arguments.Type == queueargs.Classic && (q.consumers.exclusive() || c.Exclusive && (q.Arguments.SingleActive || q.consumers.count > 0)) {
+	if q.Arguments.Type == queueargs.Classic && (q.consumers.exclusiveLocked() || c.Exclusive && (q.Arguments.SingleActive || q.consumers.count > 0)) {
 		return amqp.NewException(amqp.AccessRefused, 0, 0, "%s in exclusive use", q.Label())
 	}
 	c.queue, c.waiting = q, true
 	if q.Arguments.SingleActive {
 		c.setStatus(Waiting)
 	}
-	q.consumers.add(c)
+	q.consumers.addLocked(c)
 	q.consumers.chooseActiveLocked()
 	q.Idle.expiresAt = 0
 	return nil
@@ -184,7 +184,7 @@ func (c *Consumer) leave(s *Transition) (last bool) {
 	q := c.queue
 	q.lock(s)
 	defer q.mu.Unlock()
-	if !q.consumers.remove(c) {
+	if !q.consumers.removeLocked(c) {
 		return false
 	}
 	if q.consumers.count == 0 {

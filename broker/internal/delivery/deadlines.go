@@ -115,7 +115,7 @@ func (q *messages) TimeToLive(ref deadline.Ref) (_ deadline.Millis, ok bool) {
 			own = -1
 		}
 	}
-	set := q.Set()
-	ttl := set.Precedence.EffectiveTTL(set.TTLMillis, own)
+	settings := q.Settings()
+	ttl := settings.Precedence.EffectiveTTL(settings.TTLMillis, own)
 	return deadline.Millis(ttl), ttl >= 0
 }

@@ -57,7 +57,7 @@ const (
 	flowHigh, flowJoin, flowLow = 16 << 20, 6 << 20, 4 << 20
 	// flowPatience is how long a pause is tried before it is judged, flowLongest how long
 	// one that helps lasts at most, and flowTick how often it is looked at.
-	flowPatience, flowLongest, flowTick = 60 * time.Millisecond, 500 * time.Millisecond, 20 * time.Millisecond
+	flowTrial, flowLongest, flowTick = 60 * time.Millisecond, 500 * time.Millisecond, 20 * time.Millisecond
 	// flowGain is by what factor consumers have to be faster during pauses, at least.
 	flowGain = 1.25
 	// flowBackoffMin and flowBackoffMax are how long publishers run free after a
@@ -144,7 +144,7 @@ func (f *flow) checkLocked(s *Transition) {
 // measureLocked begins to measure.
 func (f *flow) measureLocked(now deadline.Instant) {
 	r := f.run
-	r.since, r.taken, r.published = now, f.q.tally.toConsumers(), f.q.tally.published
+	r.since, r.taken, r.published = now, f.q.counters.toConsumers(), f.q.counters.published
 	r.others = f.q.env.pauses.total(now)
 }
 
@@ -152,8 +152,8 @@ func (f *flow) beginPauseLocked(now deadline.Instant, weight int64) {
 	r, pauses := f.run, &f.q.env.pauses
 	ran := now.Sub(r.since)
 	if r.running.micros == 0 || flowClean*(pauses.total(now)-r.others) <= ran {
-		r.running.add(f.q.tally.toConsumers()-r.taken, ran)
-		r.entering.add(f.q.tally.published-r.published, ran)
+		r.running.add(f.q.counters.toConsumers()-r.taken, ran)
+		r.entering.add(f.q.counters.published-r.published, ran)
 	}
 	r.pause = &flowPause{over: make(chan struct{}), since: now, weight: weight}
 	pauses.begin(now)
@@ -165,10 +165,10 @@ func (f *flow) beginPauseLocked(now deadline.Instant, weight int64) {
 func (f *flow) judgePauseLocked(now deadline.Instant) {
 	r := f.run
 	lasts := now.Sub(r.pause.since)
-	if lasts < flowPatience {
+	if lasts < flowTrial {
 		return
 	}
-	r.waiting.add(f.q.tally.toConsumers()-r.taken, now.Sub(r.since))
+	r.waiting.add(f.q.counters.toConsumers()-r.taken, now.Sub(r.since))
 	f.measureLocked(now)
 	if !r.helps() || lasts >= flowLongest {
 		f.endPauseLocked(now)
@@ -186,7 +186,7 @@ func (f *flow) relieveLocked(now deadline.Instant) {
 // endPauseLocked judges a pause and lets publishers go on.
 func (f *flow) endPauseLocked(now deadline.Instant) {
 	r, weight := f.run, f.weightLocked()
-	r.waiting.add(f.q.tally.toConsumers()-r.taken, now.Sub(r.since))
+	r.waiting.add(f.q.counters.toConsumers()-r.taken, now.Sub(r.since))
 	if r.proven = r.helps(); r.proven {
 		r.backoff = max(flowBackoffMin, r.backoff/2)
 		r.floor = max(0, r.floor-max(0, r.pause.weight-weight)/flowDecay)

@@ -24,7 +24,7 @@ func (i *Idle) renewLocked() {
 	}
 	stamp := q.env.Clock.Stamp()
 	q.markUsedLocked(stamp)
-	if expires := q.Set().ExpiresMillis; expires != 0 {
+	if expires := q.Settings().ExpiresMillis; expires != 0 {
 		i.expiresAt = stamp.AddMillis(deadline.Millis(expires))
 	}
 	i.setTimerLocked()
@@ -41,8 +41,8 @@ func (i *Idle) settingsChangedLocked() {
 // reason, or its use is being checked.
 func (i *Idle) deadlineLocked() deadline.Instant {
 	q, at := i.q, i.expiresAt
-	if idle := q.Set().IdleMillis; idle != 0 && q.consumers.count == 0 && !i.checking {
-		if end := q.usedAt.AddMillis(deadline.Millis(idle)); at == 0 || end < at {
+	if idle := q.Settings().IdleMillis; idle != 0 && q.consumers.count == 0 && !i.checking {
+		if end := q.lastUsedAt.AddMillis(deadline.Millis(idle)); at == 0 || end < at {
 			at = end
 		}
 	}
@@ -76,14 +76,14 @@ func (i *Idle) LastUse(now deadline.Instant) deadline.Instant {
 	if i.q.consumers.count > 0 {
 		return now
 	}
-	return i.q.usedAt
+	return i.q.lastUsedAt
 }
 
 // MarkUsed notes that the queue was used at an instant, which may have passed.
 func (i *Idle) MarkUsed(at deadline.Instant) {
 	i.q.mu.Lock()
 	defer i.q.mu.Unlock()
-	i.q.markUsedLocked(max(i.q.usedAt, at))
+	i.q.markUsedLocked(max(i.q.lastUsedAt, at))
 }
 
 // BeginCheck reports whether x-auto-delete-on-idle, and not x-expires, has run out. Then the

@@ -15,12 +15,12 @@ import (
 // was published to. Until it arrives, its queue keeps its reference to the store, and the
 // journal still has it in its queue.
 type Letter struct {
-	Settled queue.Settled
-	Set     *queueargs.Settings // of its queue when it left
-	At      deadline.Instant    // when it left
-	Path    deadline.Path       // of an expiry
-	Queued  bool                // it was in its queue; false: a full queue refused it
-	Unsaved bool                // its new place is in memory only: the journal keeps the old one
+	Settled  queue.Settled
+	Settings *queueargs.Settings // of its queue when it left
+	At       deadline.Instant    // when it left
+	Path     deadline.Path       // of an expiry
+	Queued   bool                // it was in its queue; false: a full queue refused it
+	Unsaved  bool                // its new place is in memory only: the journal keeps the old one
 
 	// Of a queue that dead-letters at least once:
 	Tried bool     // before, and not every target took it
@@ -28,7 +28,7 @@ type Letter struct {
 }
 
 // Waits reports whether the letter may leave its queue only when all targets take it.
-func (l *Letter) Waits() bool { return l.Set.AtLeastOnce && l.Queued }
+func (l *Letter) Waits() bool { return l.Settings.AtLeastOnce && l.Queued }
 
 // terms are what the journal has to know of the letter besides its place.
 func (l *Letter) terms() store.Terms {
@@ -151,7 +151,7 @@ func (l *Letters) RelocateLocked(seq queue.Seq, old, moved uint64) (store.Terms,
 }
 
 // appendDelivered appends the letters that a consumer has seen.
-func (l *Letters) appendDelivered(id uint64, runs []store.Delivered) []store.Delivered {
+func (l *Letters) appendDeliveredLocked(id uint64, runs []store.Delivered) []store.Delivered {
 	l.EachLocked(0, func(_ uint64, x *Letter) bool {
 		if x.Queued && x.wasDelivered() {
 			runs = append(runs, store.Delivered{Queue: id, First: uint64(x.Settled.Seq), Count: 1})

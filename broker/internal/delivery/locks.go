@@ -166,7 +166,7 @@ func (l *locks) addLocked(s *Transition, seq queue.Seq, c *Consumer) {
 
 // untilLocked is when a lock that is made now expires.
 func (l *locks) untilLocked(s *Transition) deadline.Instant {
-	return s.stamp.AddMillis(deadline.Millis(l.q.Set().LockMillis))
+	return s.stamp.AddMillis(deadline.Millis(l.q.Settings().LockMillis))
 }
 
 func (l *locks) insertLocked(k lock) {

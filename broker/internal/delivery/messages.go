@@ -21,14 +21,14 @@ type messages struct {
 	Arguments   *queueargs.Settings                // by its arguments alone; others may have the same
 	settings    atomic.Pointer[queueargs.Settings] // by its arguments and policies, likewise; changed with mu held
 
-	mu       sync.Mutex
-	core     *queue.Queue
-	enqueued *enqueueTimes // of a queue with x-delivery-deadline; of others it is nil
-	tally    tally
-	Durable  bool // it outlives a restart, by its declaration; not guarded
-	deleted  bool
-	activeAt deadline.Instant // when something happened last
-	usedAt   deadline.Instant // when it was used last, by the rules of x-auto-delete-on-idle
+	mu           sync.Mutex
+	core         *queue.Queue
+	enqueued     *enqueueTimes // of a queue with x-delivery-deadline; of others it is nil
+	counters     counters
+	Durable      bool // it outlives a restart, by its declaration; not guarded
+	deleted      bool
+	lastActiveAt deadline.Instant // when something happened last
+	lastUsedAt   deadline.Instant // when it was used last, by the rules of x-auto-delete-on-idle
 }
 
 // ID is the incarnation of the queue, the name of its messages' schedule.
@@ -39,7 +39,7 @@ func (q *messages) Name() string { return q.name }
 
 // Set is what holds for the queue now. It does not change while mu is held.
 // Without mu it may change between two calls, so values that belong together are read from one call.
-func (q *messages) Set() *queueargs.Settings { return q.settings.Load() }
+func (q *messages) Settings() *queueargs.Settings { return q.settings.Load() }
 
 // Type is what the queue was declared as.
 func (q *messages) Type() queueargs.QueueType { return q.Arguments.Type }
@@ -47,7 +47,7 @@ func (q *messages) Type() queueargs.QueueType { return q.Arguments.Type }
 // ConsumerTimeoutMillis is how long its deliveries may stay unacknowledged by the
 // queue's argument or policy (RabbitMQ 3.12: Delivery Acknowledgement Timeout); 0
 // where neither sets it.
-func (q *messages) ConsumerTimeoutMillis() int64 { return q.Set().TimeoutMillis }
+func (q *messages) ConsumerTimeoutMillis() int64 { return q.Settings().TimeoutMillis }
 
 // Label names the queue as RabbitMQ's error texts do.
 func (q *messages) Label() string { return QueueLabel(q.vhost, q.name) }
@@ -73,13 +73,13 @@ func (q *messages) Persists(f queue.Flags) bool {
 func (q *messages) lock(s *Transition) {
 	q.mu.Lock()
 	s.ReadClock()
-	q.activeAt = s.Now
+	q.lastActiveAt = s.Now
 }
 
 // markUsedLocked notes that the queue was used in a way that counts for
 // x-auto-delete-on-idle. The timer stays as it is: when it fires, the queue finds that it was
 // used since.
-func (q *messages) markUsedLocked(now deadline.Instant) { q.usedAt = now }
+func (q *messages) markUsedLocked(now deadline.Instant) { q.lastUsedAt = now }
 
 // refOf names a message of the queue.
 func (q *messages) refOf(seq queue.Seq, at deadline.Instant) deadline.Ref {

@@ -17,7 +17,7 @@ const (
 	// vainShare is what part of its time a publisher may pause in vain, over all queues: one
 	// in so many. vainBurst is how far it may be ahead of that.
 	vainShare = 40
-	vainBurst = 3 * vainShare * flowPatience
+	vainBurst = 3 * vainShare * flowTrial
 )
 
 // Before notes in a transition that publishes whether its publisher can be asked to wait.

@@ -42,32 +42,32 @@ func (it *Item) Read(view *amqp.PropertyView, has message.Marks, body int) (err 
 // live, the message's own and its absolute deadline, as the queue's precedence orders them,
 // but no later than the ceiling of the exchange it came by. 0: never; the present
 // instant: it has come. immediate: even so a consumer may take it in this transition.
-func (it *Item) deadline(s *Transition, set *queueargs.Settings) (at deadline.Instant, immediate bool) {
-	if set.Keeps || s.Env.TtlOff {
+func (it *Item) deadline(s *Transition, settings *queueargs.Settings) (at deadline.Instant, immediate bool) {
+	if settings.Keeps || s.Env.TtlOff {
 		return 0, false
 	}
-	return it.deadlineAt(s.Now, s.stamp, set)
+	return it.deadlineAt(s.Now, s.stamp, settings)
 }
 
 // WouldExpire is the deadline that the item would have if it entered queue q now, by an exchange with that ceiling (<0 none). 0: none.
 func (it *Item) WouldExpire(q *Queue, ceilingMillis int64) deadline.Instant {
-	set := q.Set()
-	if set.Keeps || q.env.TtlOff {
+	settings := q.Settings()
+	if settings.Keeps || q.env.TtlOff {
 		return 0
 	}
 	one := *it
 	one.ceilingMillis = ceilingMillis
 	now, stamp := q.env.Clock.Read()
-	at, _ := one.deadlineAt(now, stamp, set)
+	at, _ := one.deadlineAt(now, stamp, settings)
 	return at
 }
 
-func (it *Item) deadlineAt(now, stamp deadline.Instant, set *queueargs.Settings) (at deadline.Instant, immediate bool) {
-	ttl, own := set.TTLMillis, it.Message.ExpiresAt
-	if own != 0 && set.Precedence == queueargs.MessageFirst {
+func (it *Item) deadlineAt(now, stamp deadline.Instant, settings *queueargs.Settings) (at deadline.Instant, immediate bool) {
+	ttl, own := settings.TTLMillis, it.Message.ExpiresAt
+	if own != 0 && settings.Precedence == queueargs.MessageFirst {
 		ttl = -1
 	}
-	ttl = queueargs.LowerTTL(set.Precedence.EffectiveTTL(ttl, it.TtlMillis), it.ceilingMillis)
+	ttl = queueargs.LowerTTL(settings.Precedence.EffectiveTTL(ttl, it.TtlMillis), it.ceilingMillis)
 	switch {
 	case own != 0 && own <= now:
 		return now, false
@@ -94,9 +94,9 @@ func (q *Queue) Publish(s *Transition, items []Item) {
 		}
 		return
 	}
-	set := q.Set()
-	limited := set.Limited()
-	if !set.Keeps { // dead letters that arrive are not a use of their queue
+	settings := q.Settings()
+	limited := settings.Limited()
+	if !settings.Keeps { // dead letters that arrive are not a use of their queue
 		q.markUsedLocked(s.Now)
 	}
 	for i := range items {
@@ -128,11 +128,11 @@ func (q *Queue) enterLocked(s *Transition, it *Item) {
 	if !q.Durable {
 		m.Flags &^= queue.Durable
 	}
-	at, immediate := it.deadline(s, q.Set())
+	at, immediate := it.deadline(s, q.Settings())
 	if m.ExpiresAt = at; immediate {
 		m.Flags |= queue.Immediate
 	}
-	q.tally.entered(&m)
+	q.counters.entered(&m)
 	seq := q.core.Publish(m, it.Priority)
 	switch {
 	case m.ExpiresAt == 0:
@@ -162,9 +162,9 @@ func (q *Queue) refuseLocked(s *Transition, it *Item) bool {
 	}
 	s.Refused = append(s.Refused, it.Number)
 	s.Env.Counters.Refused.Add(1)
-	if q.Set().Core.Overflow == queue.RejectPublishDLX && q.Set().DeadLetters {
+	if q.Settings().Core.Overflow == queue.RejectPublishDLX && q.Settings().DeadLetters {
 		q.finishLocked(s, deadline.Lazy) // what has left before died before
-		q.Letters.PostLocked(s, &Letter{Settled: queue.Settled{Message: it.Message, Reason: queue.MaxLength}, Set: q.Set(), At: s.Now})
+		q.Letters.PostLocked(s, &Letter{Settled: queue.Settled{Message: it.Message, Reason: queue.MaxLength}, Settings: q.Settings(), At: s.Now})
 	} else {
 		s.Env.Store.Release(store.Pos(it.Message.Pos))
 	}
@@ -188,7 +188,7 @@ func (q *Queue) Refuses(bytes uint32) bool {
 func (q *Queue) AtLimit(bytes uint32) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	o := q.Set().Core
+	o := q.Settings().Core
 	n, size := q.Retained.sizeLocked()
 	return o.MaxLength >= 0 && int64(q.core.Ready()+n) >= o.MaxLength ||
 		o.MaxBytes >= 0 && q.core.ReadyBytes()+size+int64(bytes) > o.MaxBytes

@@ -71,18 +71,18 @@ func (q *Queue) finishLocked(s *Transition, path deadline.Path) {
 	if len(s.fx.Settled) > 0 {
 		q.shrinkLaterLocked()
 	}
-	set := q.Set()
+	settings := q.Settings()
 	for i := range s.fx.Settled {
 		x := &s.fx.Settled[i]
 		if q.enqueued != nil {
 			q.enqueued.drop(x.Seq)
 		}
-		if (deadLettered(set, x.Reason) || OwesReceipt(x)) && !s.dropping {
-			q.Letters.PostLocked(s, &Letter{Settled: *x, Set: set, At: s.Now, Path: path, Queued: true})
+		if (deadLettered(settings, x.Reason) || OwesReceipt(x)) && !s.dropping {
+			q.Letters.PostLocked(s, &Letter{Settled: *x, Settings: settings, At: s.Now, Path: path, Queued: true})
 			s.notifyLeftLocked(&q.messages, x, path)
 			continue
 		}
-		s.Left = append(s.Left, SettleRecord(q.id, x))
+		s.Settled = append(s.Settled, SettleRecord(q.id, x))
 		if x.Reason == queue.Expired {
 			s.Env.Counters.ExpiredDropped.Add(1)
 			s.recordDroppedLocked(&q.messages, x, path)
@@ -96,8 +96,8 @@ func (q *Queue) finishLocked(s *Transition, path deadline.Path) {
 }
 
 // deadLettered reports whether a message that leaves for this reason is dead-lettered.
-func deadLettered(set *queueargs.Settings, r queue.Reason) bool {
-	if !set.DeadLetters {
+func deadLettered(settings *queueargs.Settings, r queue.Reason) bool {
+	if !settings.DeadLetters {
 		return false
 	}
 	switch r {
@@ -114,7 +114,7 @@ func OwesReceipt(settled *queue.Settled) bool {
 
 // Touch counts as use for x-expires: a passive or repeated declare. False: the
 // queue is deleted.
-func (q *Queue) Touch() bool {
+func (q *Queue) RenewExpiry() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.Idle.renewLocked()
@@ -139,7 +139,7 @@ func (q *Queue) Delete(s *Transition, veto func() error) (ready int, orphans []*
 	if err := veto(); err != nil {
 		return 0, nil, err
 	}
-	ready, orphans = q.core.Ready(), q.consumers.all()
+	ready, orphans = q.core.Ready(), q.consumers.allLocked()
 	q.deleted, q.consumers, q.locks = true, consumers{q: q}, locks{q: q}
 	q.Retained.ReleaseLocked(s, q.id)
 	q.core.Drain(&s.fx)
@@ -170,12 +170,12 @@ func (q *Queue) Purge() int {
 
 // Apply has settings, which are not changed any more, hold from now on. Messages that are above
 // a limit that has become lower stay until Trim.
-func (q *Queue) Apply(set *queueargs.Settings) {
+func (q *Queue) Apply(settings *queueargs.Settings) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	renew := set.ExpiresMillis != q.Set().ExpiresMillis
-	q.settings.Store(set)
-	q.core.SetOptions(set.Core)
+	renew := settings.ExpiresMillis != q.Settings().ExpiresMillis
+	q.settings.Store(settings)
+	q.core.SetOptions(settings.Core)
 	if renew {
 		q.Idle.renewLocked()
 	} else {
@@ -218,11 +218,11 @@ func (q *Queue) runDue(s *Transition) {
 		return
 	}
 	q.locks.expireLocked(s)
-	retryAt := q.Retained.RetryLocked(s, q.Set())
+	retryAt := q.Retained.RetryLocked(s, q.Settings())
 	q.finishLocked(s, deadline.Requeued)
 	q.consumers.chooseActiveLocked()
 	q.consumers.dispatchLocked(s)
-	if q.Set().Limited() {
+	if q.Settings().Limited() {
 		q.core.Trim(&s.fx)
 	}
 	q.finishLocked(s, deadline.Lazy)

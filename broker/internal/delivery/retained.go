@@ -91,7 +91,7 @@ func (r *Retained) Keep(s *Transition, kept Letter, into []store.Enqueue, receip
 
 // RetryLocked puts the first letters in line again if it is time. set is what holds for the
 // source now. next is when the others are to be tried; 0: there are none.
-func (r *Retained) RetryLocked(s *Transition, set *queueargs.Settings) (next deadline.Instant) {
+func (r *Retained) RetryLocked(s *Transition, settings *queueargs.Settings) (next deadline.Instant) {
 	k := r.kept
 	if k == nil {
 		return 0
@@ -104,8 +104,8 @@ func (r *Retained) RetryLocked(s *Transition, set *queueargs.Settings) (next dea
 	for _, x := range k.list[:n] {
 		delete(k.bySeq, x.Settled.Seq)
 		k.bytes -= int64(x.Settled.Bytes)
-		if set.DeadLetters {
-			x.Set = set
+		if settings.DeadLetters {
+			x.Settings = settings
 		}
 		r.letters.PostLocked(s, x)
 	}
@@ -117,13 +117,13 @@ func (r *Retained) RetryLocked(s *Transition, set *queueargs.Settings) (next dea
 }
 
 // RetryAll puts the next letters in line again, whether or not it is time.
-func (r *Retained) RetryAll(s *Transition, set *queueargs.Settings) {
+func (r *Retained) RetryAll(s *Transition, settings *queueargs.Settings) {
 	r.letters.mu.Lock()
 	defer r.letters.mu.Unlock()
 	s.ReadClock()
 	if r.countLocked() > 0 {
 		r.kept.retryAt = s.Now
-		r.RetryLocked(s, set)
+		r.RetryLocked(s, settings)
 	}
 }
 
@@ -150,7 +150,7 @@ func (r *Retained) retrySoonLocked(now deadline.Instant) {
 // ReleaseLocked settles them all: the source is deleted. Nothing is kept any more.
 func (r *Retained) ReleaseLocked(s *Transition, id uint64) {
 	for _, x := range r.listLocked() {
-		s.Left = append(s.Left, SettleRecord(id, &x.Settled))
+		s.Settled = append(s.Settled, SettleRecord(id, &x.Settled))
 	}
 	r.kept, r.closed = nil, true
 }
@@ -194,7 +194,7 @@ func (r *Retained) RelocateLocked(seq queue.Seq, old, moved uint64) (store.Terms
 
 // appendDelivered appends those that a consumer has seen: in the next run they are in the
 // queue again.
-func (r *Retained) appendDelivered(id uint64, runs []store.Delivered) []store.Delivered {
+func (r *Retained) appendDeliveredLocked(id uint64, runs []store.Delivered) []store.Delivered {
 	for _, x := range r.listLocked() {
 		if x.wasDelivered() {
 			runs = append(runs, store.Delivered{Queue: id, First: uint64(x.Settled.Seq), Count: 1})

@@ -34,7 +34,7 @@ func (q *Queue) Get(noAck bool, fn func(*Delivery)) (bool, error) {
 			q.locks.findLocked(d.Seq).holder = d.LockHolder
 		}
 	} else {
-		q.tally.getEmpty++
+		q.counters.getEmpty++
 	}
 	q.finishLocked(s, deadline.Lazy)
 	return ok, nil
@@ -81,7 +81,7 @@ func (q *Queue) SettleWith(s *Transition, how Settlement, seqs []queue.Seq, c *C
 	}
 	q.finishLocked(s, deadline.Requeued)
 	q.consumers.dispatchLocked(s)
-	if q.Set().Limited() {
+	if q.Settings().Limited() {
 		q.core.Trim(&s.fx)
 	}
 	q.finishLocked(s, deadline.Lazy)
@@ -92,14 +92,14 @@ func (q *Queue) settleOneLocked(s *Transition, how Settlement, seq queue.Seq) bo
 	case Ack:
 		ok := q.core.Ack(seq, &s.fx)
 		if ok {
-			q.tally.acked++
+			q.counters.acked++
 		}
 		return ok
 	case Reject:
 		return q.core.Reject(seq, &s.fx)
 	}
 	ok := q.core.Requeue(s.Now, seq, true, &s.fx)
-	if ok && (q.Arguments.Type == queueargs.Quorum || q.Set().MaxDeliveries > 0) {
+	if ok && (q.Arguments.Type == queueargs.Quorum || q.Settings().MaxDeliveries > 0) {
 		q.amendLocked(s, seq) // the count outlives a restart
 	}
 	return ok

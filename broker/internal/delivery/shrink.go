@@ -18,7 +18,7 @@ func (q *Queue) ShrinkIfIdle() bool {
 	q.shrinkPending = false
 	switch {
 	case q.deleted || q.core.Len() > 0: // it is looked at again once it is empty
-	case q.env.Clock.Now().Sub(q.activeAt) < timers.ShrinkAfter:
+	case q.env.Clock.Now().Sub(q.lastActiveAt) < timers.ShrinkAfter:
 		q.shrinkLaterLocked()
 	default:
 		q.core.Shrink()

@@ -25,7 +25,7 @@ func (q *Queue) surveyPage(samples int, at *queue.Sampling, s *deadline.Survey) 
 	if at.Step == 0 {
 		s.At = q.env.Clock.Now()
 		s.Ready, s.Consumers = q.core.Ready(), q.consumers.count
-		c := q.tally.counts()
+		c := q.counters.stats()
 		s.Delivered = c.AllDelivered() - min(c.Redelivered, c.AllDelivered())
 		s.Polled = c.Got + c.GotNoAck
 		at.Step = max(1, s.Ready/samples)

@@ -18,7 +18,7 @@ type Transition struct {
 	fx         queue.Effects
 	Events     []deadline.Event
 	Entered    []store.Enqueue
-	Left       []store.Settle
+	Settled    []store.Settle
 	amended    []store.Amend
 	instant    []queue.Seq // TTL 0: published, and expires unless a consumer takes it now
 	Refused    []int       // publishes refused by overflow, by their number
@@ -93,7 +93,7 @@ func (s *Transition) forward() {
 }
 
 func (s *Transition) recycle() {
-	largest := max(cap(s.fx.Settled), cap(s.Events), cap(s.Entered), cap(s.Left), cap(s.amended), cap(s.Sources), cap(s.Expiries.Records))
+	largest := max(cap(s.fx.Settled), cap(s.Events), cap(s.Entered), cap(s.Settled), cap(s.amended), cap(s.Sources), cap(s.Expiries.Records))
 	if largest > TransitionKeep {
 		return
 	}
@@ -145,8 +145,8 @@ func (s *Transition) FinishLocked(l *Letters) {
 	}
 	s.Env.Store.Amended(s.amended)
 	if !s.Whole {
-		s.Env.Store.Settled(s.Left)
-		s.Entered, s.Left = s.Entered[:0], s.Left[:0]
+		s.Env.Store.Settled(s.Settled)
+		s.Entered, s.Settled = s.Entered[:0], s.Settled[:0]
 	}
 	s.Events, s.amended = s.Events[:0], s.amended[:0]
 }

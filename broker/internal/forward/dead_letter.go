@@ -21,7 +21,7 @@ const (
 
 // address finds the queues of one dead letter and has its copy stored. false: it has to
 // wait for memory.
-func (t *turn) address(x *crossing, at int) bool {
+func (t *turn) address(x *letterMove, at int) bool {
 	x.action = deadline.Dropped
 	src := t.f.env.Store.View(store.Pos(x.Settled.Pos))
 	t.trace(x, src)
@@ -37,7 +37,7 @@ func (t *turn) address(x *crossing, at int) bool {
 			p.DeliveryMode = 2
 		}
 	}
-	if !x.Set.DeadLetters {
+	if !x.Settings.DeadLetters {
 		t.f.env.Counters.ExpiredDropped.Add(1)
 		describe(t.s, x, p.MessageID, "", nil)
 	} else if !t.addressAny(x, at, src, &p) {
@@ -48,7 +48,7 @@ func (t *turn) address(x *crossing, at int) bool {
 }
 
 // addressAny is address for any dead letter.
-func (t *turn) addressAny(x *crossing, at int, src store.Message, p *amqp.Properties) bool {
+func (t *turn) addressAny(x *letterMove, at int, src store.Message, p *amqp.Properties) bool {
 	q, counters := x.from, &t.f.Counters
 	died := x.Settled.Flags&queue.Died != 0
 	oneKey := x.Settled.Flags&queue.OneKey != 0
@@ -57,14 +57,14 @@ func (t *turn) addressAny(x *crossing, at int, src store.Message, p *amqp.Proper
 		Exchange: string(src.Exchange), Keys: message.OriginalKeys(src.RoutingKey, p.Headers, oneKey),
 	}, died)
 	key := src.RoutingKey
-	if x.Set.HasDeadLetterKey {
-		key, oneKey = []byte(x.Set.DeadLetterKey), true
+	if x.Settings.HasDeadLetterKey {
+		key, oneKey = []byte(x.Settings.DeadLetterKey), true
 	}
 	targets, routed := t.targetsOf(x, key, p.Headers, oneKey)
 	if t.scarce(targets) {
 		return false
 	}
-	if x.Set.Explains(x.Settled.Reason) {
+	if x.Settings.Explains(x.Settled.Reason) {
 		message.Explain(p.Headers, &x.Settled)
 	}
 	if cut := withoutCycles(targets, deaths); len(cut) < len(targets) {
@@ -119,7 +119,7 @@ func (t *turn) addressAny(x *crossing, at int, src store.Message, p *amqp.Proper
 	}
 	t.props = p.Append(t.props[:0])
 	t.send(x, at, targets, &it, store.Message{
-		Exchange: []byte(x.Set.DeadLetterExchange), RoutingKey: key, Properties: t.props, Body: src.Body,
+		Exchange: []byte(x.Settings.DeadLetterExchange), RoutingKey: key, Properties: t.props, Body: src.Body,
 	})
 	return true
 }
@@ -133,10 +133,10 @@ func (t *turn) scarce(targets []topology.Target) bool {
 // BCC unless it goes by its key alone (RabbitMQ: rabbit_dead_letter). RabbitMQ 4 does not
 // show x-death itself to a headers exchange, 3.10 does, as here. routed is false when the
 // exchange is missing or leads nowhere.
-func (t *turn) targetsOf(x *crossing, key []byte, headers amqp.Table, oneKey bool) (targets []topology.Target, routed bool) {
+func (t *turn) targetsOf(x *letterMove, key []byte, headers amqp.Table, oneKey bool) (targets []topology.Target, routed bool) {
 	keys := !oneKey && (headers["CC"] != nil || headers["BCC"] != nil)
 	t.targets.Reset()
-	found, err := t.routes.Find(t.lane.VHost, []byte(x.Set.DeadLetterExchange), key, topology.ByBroker, topology.Headers{Table: headers}, keys)
+	found, err := t.routes.Find(t.letters.VHost, []byte(x.Settings.DeadLetterExchange), key, topology.ByBroker, topology.Headers{Table: headers}, keys)
 	if err != nil {
 		return nil, false
 	}
@@ -147,12 +147,12 @@ func (t *turn) targetsOf(x *crossing, key []byte, headers amqp.Table, oneKey boo
 // park returns the queue for messages that cannot be routed, or none where they are to be
 // dropped. If it cannot be made, as its definition cannot be saved, the message stays with
 // its source for another try (retained).
-func (t *turn) park(x *crossing) []topology.Target {
-	vh := t.lane.VHost
+func (t *turn) park(x *letterMove) []topology.Target {
+	vh := t.letters.VHost
 	if t.f.drop {
 		return nil
 	}
-	if int64(t.s.Now) < t.lane.parkAgain.Load() {
+	if int64(t.s.Now) < t.letters.parkAgain.Load() {
 		x.missing = x.Queued
 		return nil
 	}
@@ -160,7 +160,7 @@ func (t *turn) park(x *crossing) []topology.Target {
 	if err != nil {
 		t.f.log.Error("the queue for undeliverable messages cannot be made: they stay where they are; make room on the disk",
 			zap.String("vhost", vh.Name()), zap.Error(err))
-		t.lane.parkAgain.Store(int64(t.s.Now.Add(delivery.RetryFirst)))
+		t.letters.parkAgain.Store(int64(t.s.Now.Add(delivery.RetryFirst)))
 		x.missing = x.Queued
 		return nil
 	}
@@ -190,8 +190,8 @@ func withoutCycles(targets []topology.Target, deaths []any) []topology.Target {
 }
 
 // fields say which queue a log entry is about.
-func (t *turn) fields(x *crossing, err error) []zap.Field {
-	return []zap.Field{zap.String("vhost", t.lane.VHost.Name()), zap.String("queue", x.from.Name), zap.Error(err)}
+func (t *turn) fields(x *letterMove, err error) []zap.Field {
+	return []zap.Field{zap.String("vhost", t.letters.VHost.Name()), zap.String("queue", x.from.Name), zap.Error(err)}
 }
 
 // What is logged once of a queue.
@@ -202,17 +202,17 @@ const (
 )
 
 // logBounded logs the first message of the queue that went no further.
-func (t *turn) logBounded(x *crossing, why string) {
+func (t *turn) logBounded(x *letterMove, why string) {
 	if x.from.Notices.First(noticeBounded) {
 		t.f.log.Warn("dead letters are parked in "+queueargs.UndeliverableQueue+": "+why+"; see where the dead-letter exchanges on their way lead",
-			zap.String("vhost", t.lane.VHost.Name()), zap.String("queue", x.from.Name), zap.String("dead_letter_exchange", x.Set.DeadLetterExchange))
+			zap.String("vhost", t.letters.VHost.Name()), zap.String("queue", x.from.Name), zap.String("dead_letter_exchange", x.Settings.DeadLetterExchange))
 	}
 }
 
 // logCycle logs the queue's first cycle.
-func (t *turn) logCycle(x *crossing) {
+func (t *turn) logCycle(x *letterMove) {
 	if x.from.Notices.First(noticeCycle) {
 		t.f.log.Warn("dead-letter cycle without a rejection: messages that come back to a queue they died in are dropped",
-			zap.String("vhost", t.lane.VHost.Name()), zap.String("queue", x.from.Name), zap.String("dead_letter_exchange", x.Set.DeadLetterExchange))
+			zap.String("vhost", t.letters.VHost.Name()), zap.String("queue", x.from.Name), zap.String("dead_letter_exchange", x.Settings.DeadLetterExchange))
 	}
 }

@@ -15,20 +15,20 @@ import (
 // exchange, to other queues than its own. The record of its death is written straight into
 // its property list, as message.RecordDeath would have it, without an allocation. done is false if
 // it is another's case, and nothing was done; ok is what address returns.
-func (t *turn) addressFresh(x *crossing, at int, src store.Message) (done, ok bool) {
-	set := x.Set
+func (t *turn) addressFresh(x *letterMove, at int, src store.Message) (done, ok bool) {
+	settings := x.Settings
 	var view amqp.PropertyView
 	err := view.Parse(src.Properties)
-	if err != nil || message.Meaningful(view.Headers) || !set.DeadLetters || set.Explains(x.Settled.Reason) || x.Settled.Flags&queue.Died != 0 || delivery.OwesReceipt(&x.Settled) {
+	if err != nil || message.Meaningful(view.Headers) || !settings.DeadLetters || settings.Explains(x.Settled.Reason) || x.Settled.Flags&queue.Died != 0 || delivery.OwesReceipt(&x.Settled) {
 		return false, false
 	}
 	key := src.RoutingKey
-	if set.HasDeadLetterKey {
-		t.key = append(t.key[:0], set.DeadLetterKey...)
+	if settings.HasDeadLetterKey {
+		t.key = append(t.key[:0], settings.DeadLetterKey...)
 		key = t.key
 	}
-	t.exchange = append(t.exchange[:0], set.DeadLetterExchange...)
-	targets, err := t.routes.Find(t.lane.VHost, t.exchange, key, topology.ByBroker, topology.Headers{}, false)
+	t.exchange = append(t.exchange[:0], settings.DeadLetterExchange...)
+	targets, err := t.routes.Find(t.letters.VHost, t.exchange, key, topology.ByBroker, topology.Headers{}, false)
 	if err != nil || t.routes.ByTable || len(targets) == 0 || returns(targets, x.from) {
 		return false, false
 	}

@@ -41,10 +41,10 @@ type Forwarder struct {
 
 	wake chan struct{}
 
-	mu   sync.Mutex  // leaf; guards the lanes, too
-	ring []*Lane     // with queues that have letters, in turns
-	held []*Lane     // with queues whose letters would take much memory
-	hold *time.Timer // until they are tried again
+	mu   sync.Mutex      // leaf; guards the lanes, too
+	ring []*VHostLetters // with queues that have letters, in turns
+	held []*VHostLetters // with queues whose letters would take much memory
+	hold *time.Timer     // until they are tried again
 
 	awaited atomic.Bool   // somebody waits for
 	turned  chan struct{} // the end of a turn; changed with mu held
@@ -74,33 +74,33 @@ func (f *Forwarder) Init(o Options) {
 }
 
 // Lane is what the forwarder knows of one virtual host. Guarded by the forwarder's mu.
-type Lane struct {
+type VHostLetters struct {
 	VHost *topology.VHost // set by whoever makes the lane, before it is used; as the three below not guarded
 	f     *Forwarder
 	lines delivery.Lines
 	reply func(*store.Message) (direct bool, err error)
 
-	sources []*delivery.Letters            // with letters, in turns
-	held    []*delivery.Letters            // whose letters wait for memory
-	waits   map[*delivery.Letters]struct{} // those of both
-	begun   map[*delivery.Letters]crossing // the first letters in line that a turn has given to some of their targets
+	sources []*delivery.Letters              // with letters, in turns
+	held    []*delivery.Letters              // whose letters wait for memory
+	waits   map[*delivery.Letters]struct{}   // those of both
+	begun   map[*delivery.Letters]letterMove // the first letters in line that a turn has given to some of their targets
 
 	parkAgain atomic.Int64 // Unix µs: before, queueargs.UndeliverableQueue cannot be made; not guarded
 }
 
 // Init is to be called before any other method. reply hands a receipt over to whoever waits for it by its routing key,
 // if that is a name for direct replies. Its error: nobody does.
-func (l *Lane) Init(f *Forwarder, reply func(*store.Message) (direct bool, err error)) {
+func (l *VHostLetters) Init(f *Forwarder, reply func(*store.Message) (direct bool, err error)) {
 	l.f, l.reply = f, reply
-	l.waits, l.begun = map[*delivery.Letters]struct{}{}, map[*delivery.Letters]crossing{}
+	l.waits, l.begun = map[*delivery.Letters]struct{}{}, map[*delivery.Letters]letterMove{}
 	l.lines.First, l.lines.Later = l.first, l.add
 }
 
 // Lines are the lines of letters of the virtual host.
-func (l *Lane) Lines() *delivery.Lines { return &l.lines }
+func (l *VHostLetters) Lines() *delivery.Lines { return &l.lines }
 
 // add has turns taken of queues with letters.
-func (l *Lane) add(queues ...*delivery.Letters) {
+func (l *VHostLetters) add(queues ...*delivery.Letters) {
 	l.f.mu.Lock()
 	for _, q := range queues {
 		if _, already := l.waits[q]; !already {
@@ -115,7 +115,7 @@ func (l *Lane) add(queues ...*delivery.Letters) {
 	}
 }
 
-func (l *Lane) enlistLocked(q *delivery.Letters) {
+func (l *VHostLetters) enlistLocked(q *delivery.Letters) {
 	if len(l.sources) == 0 {
 		l.f.ring = append(l.f.ring, l)
 	}
@@ -123,7 +123,7 @@ func (l *Lane) enlistLocked(q *delivery.Letters) {
 }
 
 // next is the queue whose turn it is, and its lane; nil if no letters wait.
-func (f *Forwarder) next() (*Lane, *delivery.Letters) {
+func (f *Forwarder) next() (*VHostLetters, *delivery.Letters) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.ring) == 0 {
@@ -139,7 +139,7 @@ func (f *Forwarder) next() (*Lane, *delivery.Letters) {
 }
 
 // next is the queue whose turn it is in this lane; nil if no letters wait.
-func (l *Lane) next() *delivery.Letters {
+func (l *VHostLetters) next() *delivery.Letters {
 	f := l.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,13 +148,13 @@ func (l *Lane) next() *delivery.Letters {
 	}
 	q := l.shiftLocked()
 	if len(l.sources) == 0 {
-		f.ring = slices.DeleteFunc(f.ring, func(x *Lane) bool { return x == l })
+		f.ring = slices.DeleteFunc(f.ring, func(x *VHostLetters) bool { return x == l })
 	}
 	return q
 }
 
 // shiftLocked takes the first of the queues with letters.
-func (l *Lane) shiftLocked() *delivery.Letters {
+func (l *VHostLetters) shiftLocked() *delivery.Letters {
 	q := l.sources[0]
 	l.sources[0] = nil
 	if l.sources = l.sources[1:]; len(l.sources) == 0 {
@@ -165,7 +165,7 @@ func (l *Lane) shiftLocked() *delivery.Letters {
 }
 
 // keep has a queue's next turn wait for memory.
-func (l *Lane) keep(q *delivery.Letters) {
+func (l *VHostLetters) keep(q *delivery.Letters) {
 	f := l.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -195,7 +195,7 @@ func (f *Forwarder) release() {
 }
 
 // resume is the crossing of the first letter in line, which a turn has begun.
-func (l *Lane) resume(q *delivery.Letters) crossing {
+func (l *VHostLetters) resume(q *delivery.Letters) letterMove {
 	l.f.mu.Lock()
 	defer l.f.mu.Unlock()
 	x := l.begun[q]
@@ -204,7 +204,7 @@ func (l *Lane) resume(q *delivery.Letters) crossing {
 }
 
 // setAside keeps a crossing that is to go on in a later turn.
-func (l *Lane) setAside(q *delivery.Letters, x crossing) {
+func (l *VHostLetters) setAside(q *delivery.Letters, x letterMove) {
 	l.f.mu.Lock()
 	defer l.f.mu.Unlock()
 	l.begun[q] = x
@@ -223,7 +223,7 @@ func (f *Forwarder) turn(s *delivery.Transition) *turn {
 // end gives a turn back.
 func (t *turn) end() {
 	t.rest()
-	t.f, t.s, t.lane = nil, nil, nil
+	t.f, t.s, t.letters = nil, nil, nil
 	if cap(t.targets.List) <= delivery.TransitionKeep {
 		turns.Put(t)
 	}
@@ -259,7 +259,7 @@ func (f *Forwarder) Run(quit <-chan struct{}) {
 
 // first takes a first turn for a transition that has posted letters, and
 // hands on what remains. It goes on where too many wait in the virtual host.
-func (l *Lane) first(s *delivery.Transition) {
+func (l *VHostLetters) first(s *delivery.Transition) {
 	t := l.f.turn(s)
 	defer t.end()
 	var rest []*delivery.Letters
@@ -288,7 +288,7 @@ func (l *Lane) first(s *delivery.Transition) {
 // help moves letters of the virtual host until fewer wait, or waits while others do. It gives up
 // after a while, and soon where they do not become fewer: an acknowledgement must come
 // through, since it makes room.
-func (l *Lane) help(t *turn) {
+func (l *VHostLetters) help(t *turn) {
 	giveUp, until := time.NewTimer(heldFor), time.Now().Add(helpFor)
 	defer giveUp.Stop()
 	for last := l.lines.Waiting.Load(); time.Now().Before(until); {
@@ -314,7 +314,7 @@ func (l *Lane) help(t *turn) {
 
 // take takes one turn of q and has the letters that remain, and those that it caused,
 // take theirs later: after a while if they wait for memory.
-func (l *Lane) take(t *turn, q *delivery.Letters) {
+func (l *VHostLetters) take(t *turn, q *delivery.Letters) {
 	more, held := t.take(l, q, &budget{turnLetters, turnEntries})
 	if held {
 		l.keep(q)
@@ -326,7 +326,7 @@ func (l *Lane) take(t *turn, q *delivery.Letters) {
 
 // handOn leaves the letters that a transition has posted to the forwarder. What a turn causes is in its
 // own virtual host.
-func (l *Lane) handOn(s *delivery.Transition) {
+func (l *VHostLetters) handOn(s *delivery.Transition) {
 	if len(s.Sources) == 0 {
 		return
 	}
@@ -336,7 +336,7 @@ func (l *Lane) handOn(s *delivery.Transition) {
 }
 
 // passed counts letters of the virtual host that are where they go.
-func (l *Lane) passed(n int) {
+func (l *VHostLetters) passed(n int) {
 	f := l.f
 	l.lines.Waiting.Add(-int64(n))
 	f.env.Waiting.Add(-int64(n))

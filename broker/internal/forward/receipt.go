@@ -61,7 +61,7 @@ func (r ReceiptResult) String() string {
 func (t *turn) giveReceipts(begun int, arrived deadline.Instant) {
 	given := false
 	for i := range begun {
-		if x := &t.crossings[i]; x.owes && len(x.targets) == 0 {
+		if x := &t.moves[i]; x.owes && len(x.targets) == 0 {
 			t.giveReceipt(x, i, arrived)
 			given = true
 		}
@@ -71,7 +71,7 @@ func (t *turn) giveReceipts(begun int, arrived deadline.Instant) {
 	}
 }
 
-func (t *turn) giveReceipt(x *crossing, at int, arrived deadline.Instant) {
+func (t *turn) giveReceipt(x *letterMove, at int, arrived deadline.Instant) {
 	p, err := amqp.ParseProperties(t.f.env.Store.View(store.Pos(x.Settled.Pos)).Properties, message.StoredLimits)
 	if err != nil || p.Headers[message.ReceiptHeader] != true || p.ReplyTo == "" {
 		return
@@ -84,13 +84,13 @@ func (t *turn) giveReceipt(x *crossing, at int, arrived deadline.Instant) {
 }
 
 // receipt is the message; its properties are valid until the next is made.
-func (t *turn) receipt(x *crossing, p *amqp.Properties, arrived deadline.Instant) store.Message {
+func (t *turn) receipt(x *letterMove, p *amqp.Properties, arrived deadline.Instant) store.Message {
 	action := x.action
 	if x.missing { // it is dead-lettered as soon as its exchange leads anywhere
 		action = deadline.DeadLettered
 	}
 	body, err := json.Marshal(&receiptBody{
-		Event: "expired", MessageID: p.MessageID, CorrelationID: p.CorrelationID, VHost: t.lane.VHost.Name(), Queue: x.from.Name,
+		Event: "expired", MessageID: p.MessageID, CorrelationID: p.CorrelationID, VHost: t.letters.VHost.Name(), Queue: x.from.Name,
 		Deadline:   time.UnixMilli(t.f.env.Clock.UnixMillis(x.Settled.ExpiresAt)).UTC().Format("2006-01-02T15:04:05.000Z07:00"),
 		LatenessMS: int64(deadline.RoundUp(deadline.Lateness(x.Settled.ExpiresAt, arrived))), Outcome: action.String(),
 	})
@@ -110,9 +110,9 @@ func (t *turn) receipt(x *crossing, p *amqp.Properties, arrived deadline.Instant
 
 // sendReceipt hands a receipt over, or has it enter its queue with the batch. why says
 // what is wrong where it is not sent.
-func (t *turn) sendReceipt(x *crossing, at int, to string, m store.Message) (_ ReceiptResult, why error) {
-	vh := t.lane.VHost
-	if direct, err := t.lane.reply(&m); direct {
+func (t *turn) sendReceipt(x *letterMove, at int, to string, m store.Message) (_ ReceiptResult, why error) {
+	vh := t.letters.VHost
+	if direct, err := t.letters.reply(&m); direct {
 		if err != nil {
 			return receiptUnroutable, err
 		}
@@ -134,8 +134,8 @@ func (t *turn) sendReceipt(x *crossing, at int, to string, m store.Message) (_ R
 }
 
 // logReceipt logs the first receipt of the queue that is lost.
-func (t *turn) logReceipt(x *crossing, why error, to string) {
+func (t *turn) logReceipt(x *letterMove, why error, to string) {
 	if x.from.Notices.First(noticeReceipt) {
-		t.f.log.Warn("a receipt is lost", zap.String("vhost", t.lane.VHost.Name()), zap.String("queue", x.from.Name), zap.String("reply_to", to), zap.Error(why))
+		t.f.log.Warn("a receipt is lost", zap.String("vhost", t.letters.VHost.Name()), zap.String("queue", x.from.Name), zap.String("reply_to", to), zap.Error(why))
 	}
 }

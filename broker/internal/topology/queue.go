@@ -133,6 +133,6 @@ func (q *Queue) Fields(err error) []zap.Field {
 // DeadLettersTo is where the queue's dead letters go; false: it has no dead-letter
 // exchange. key is "" where each goes by its own.
 func (q *Queue) DeadLettersTo() (exchange, key string, ok bool) {
-	set := q.Set()
+	set := q.Settings()
 	return set.DeadLetterExchange, set.DeadLetterKey, set.DeadLetters
 }

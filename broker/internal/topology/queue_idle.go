@@ -10,7 +10,7 @@ import (
 // cannot be managed by itself (Service Bus: Overview of dead-letter queues). What arrives
 // there is no use.
 func (q *Queue) heedSubqueue() {
-	if q.Set().IdleMillis == 0 {
+	if q.Settings().IdleMillis == 0 {
 		return
 	}
 	if sub := q.subqueue(); sub != nil {

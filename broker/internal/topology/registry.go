@@ -54,7 +54,7 @@ type Registry struct {
 	mu   sync.RWMutex // leaf
 	byID map[uint64]*Queue
 	// retired is what deleted queues have counted.
-	retired delivery.QueueCounts
+	retired delivery.QueueStats
 }
 
 // Init makes a registry without queues.
@@ -88,7 +88,7 @@ func (r *Registry) add(q *Queue) {
 
 // drop forgets a deleted queue, but not what it has counted.
 func (r *Registry) drop(q *Queue) {
-	counts := q.Counters()
+	counts := q.Stats()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byID[q.ID()] != q {
@@ -115,13 +115,13 @@ func (r *Registry) queuesLocked() []*Queue {
 }
 
 // Counts sums the queues that are there and those that were.
-func (r *Registry) Counts() delivery.QueueCounts {
+func (r *Registry) Counts() delivery.QueueStats {
 	r.mu.RLock()
 	sum := r.retired
 	all := r.queuesLocked()
 	r.mu.RUnlock()
 	for _, q := range all {
-		c := q.Counters()
+		c := q.Stats()
 		sum.Add(&c)
 	}
 	return sum
@@ -129,7 +129,7 @@ func (r *Registry) Counts() delivery.QueueCounts {
 
 // Loads calls fn with each queue, the messages in it and its totals, in no order, and sums the totals of the queues that are there and those that
 // were.
-func (r *Registry) Loads(fn func(q *Queue, messages int, c *delivery.QueueCounts)) delivery.QueueCounts {
+func (r *Registry) Loads(fn func(q *Queue, messages int, c *delivery.QueueStats)) delivery.QueueStats {
 	r.mu.RLock()
 	sum := r.retired
 	all := r.queuesLocked()
