@@ -114,7 +114,7 @@ func (t *publisherTally) forget() {
 // Totals are the broker's since its start; they never fall, whatever is deleted.
 type Totals struct {
 	Queues     QueueStats // over all queues, deleted ones included
-	Published  uint64      // unroutable ones included
+	Published  uint64     // unroutable ones included
 	Unroutable uint64
 	BodyBytes  uint64              // of what was published
 	Sizes      [sizeBuckets]uint64 // publishes by body size: see MessageSizes

@@ -7,7 +7,7 @@ import (
 )
 
 // consumers are the consumers of a queue in the order in which they are served: those of a
-// higher priority first while they can take, those of one priority in turn
+// higher priority first while they can take messages, those of equal priority in turn
 // (RabbitMQ: Consumer Priorities).
 type consumers struct {
 	q      *Queue
@@ -16,7 +16,7 @@ type consumers struct {
 	active *Consumer // of a queue with x-single-active-consumer; nil only while it has no consumers
 }
 
-// rank is the consumers of one priority, in the order in which they came.
+// priorityLevel is the consumers of one priority, in the order in which they came.
 type priorityLevel struct {
 	priority  int64
 	consumers []*Consumer
@@ -32,7 +32,7 @@ func (l *consumers) addLocked(c *Consumer) {
 	l.count++
 }
 
-// remove returns false if c is not there.
+// removeLocked returns false if c is not one of them.
 func (l *consumers) removeLocked(c *Consumer) bool {
 	i, _ := l.findLocked(c.Priority)
 	if i == len(l.levels) || !l.levels[i].remove(c) {
@@ -75,7 +75,7 @@ func (r *priorityLevel) remove(c *Consumer) bool {
 	return true
 }
 
-// first is the oldest consumer of the highest priority; nil if there is none.
+// firstLocked is the oldest consumer of the highest priority; nil if there is none.
 func (l *consumers) firstLocked() *Consumer {
 	if l.count == 0 {
 		return nil
@@ -83,10 +83,10 @@ func (l *consumers) firstLocked() *Consumer {
 	return l.levels[0].consumers[0]
 }
 
-// exclusive reports whether the queue has an exclusive consumer, which is alone then.
+// exclusiveLocked reports whether the queue has an exclusive consumer, which is then its only one.
 func (l *consumers) exclusiveLocked() bool { return l.count == 1 && l.firstLocked().Exclusive }
 
-// all is every consumer, in the order of priority and arrival.
+// allLocked returns every consumer, by priority and then by arrival.
 func (l *consumers) allLocked() []*Consumer {
 	all := make([]*Consumer, 0, l.count)
 	for i := range l.levels {
@@ -95,7 +95,8 @@ func (l *consumers) allLocked() []*Consumer {
 	return all
 }
 
-// dispatchLocked offers ready messages to the consumers until none is left or none can take.
+// dispatchLocked offers ready messages to the consumers until no message is left or no consumer
+// can take one.
 func (l *consumers) dispatchLocked(s *Transition) {
 	for l.count > 0 && l.q.core.Ready() > 0 {
 		if !l.offerLocked(s) {
@@ -104,8 +105,9 @@ func (l *consumers) dispatchLocked(s *Transition) {
 	}
 }
 
-// offerLocked lets one consumer take, the highest priority and the longest unserved
-// first: one message where several share a rank, all it can where it is alone.
+// offerLocked lets one consumer take messages, the highest priority and the longest unserved
+// first: one message if several share a priority, as many as it can if it is alone. It returns
+// false if no consumer took any.
 func (l *consumers) offerLocked(s *Transition) bool {
 	if l.q.Arguments.SingleActive {
 		return !l.activeOutrankedLocked() && l.serveLocked(s, l.active, l.q.core.Ready()) > 0
@@ -138,7 +140,7 @@ func (l *consumers) offerLevelLocked(s *Transition, r *priorityLevel) bool {
 	return false
 }
 
-// serveLocked has c take up to most messages.
+// serveLocked lets c take up to most messages.
 func (l *consumers) serveLocked(s *Transition, c *Consumer, most int) (taken int) {
 	if c.waiting {
 		return 0
@@ -149,11 +151,11 @@ func (l *consumers) serveLocked(s *Transition, c *Consumer, most int) (taken int
 	return taken
 }
 
-// chooseActiveLocked sees to the active consumer of a queue with x-single-active-consumer: the
-// first of the highest priority when there is none. On a classic queue it stays
-// active until it is cancelled. On a quorum queue one of a higher priority takes
-// over once the active one has settled what it holds, and until then nobody is
-// served (RabbitMQ 4.0; 3.10 lets it wait on both).
+// chooseActiveLocked chooses the active consumer of a queue with x-single-active-consumer: the
+// first of the highest priority if there is none. On a classic queue it stays active until it is
+// cancelled. On a quorum queue, one of a higher priority takes over once the active one has
+// settled what it holds, and until then nobody is served (RabbitMQ 4.0; in 3.10 it has to wait
+// on both types).
 func (l *consumers) chooseActiveLocked() {
 	if !l.q.Arguments.SingleActive || l.count == 0 || l.active != nil && (!l.activeOutrankedLocked() || l.active.unacked > 0) {
 		return
@@ -165,7 +167,8 @@ func (l *consumers) chooseActiveLocked() {
 	l.active.setStatus(SingleActive)
 }
 
-// activeOutranked reports whether a consumer of a higher priority is to follow the active one.
+// activeOutrankedLocked reports whether a consumer of a higher priority is to replace the active
+// one.
 func (l *consumers) activeOutrankedLocked() bool {
 	return l.q.Arguments.Type == queueargs.Quorum && l.levels[0].priority > l.active.Priority
 }

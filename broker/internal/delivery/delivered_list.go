@@ -9,7 +9,7 @@ import (
 )
 
 // AppendDelivered appends runs of the queue's messages that a consumer has seen and not
-// settled. A run ends at a message that nobody has seen.
+// settled. A run ends before a message that no consumer has seen.
 func (q *Queue) AppendDelivered(runs []store.Delivered) []store.Delivered {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -13,14 +13,14 @@ import (
 type Item struct {
 	Message       queue.Message // ExpiresAt: its absolute deadline, 0 none; or when a delayed one is due
 	Priority      uint8
-	AtLeastOnce   bool  // a dead letter that a full queue may refuse, since its source keeps it then
+	AtLeastOnce   bool  // a dead letter that a full queue may refuse, since its source then keeps it
 	TtlMillis     int64 // time to live of the message itself; <0: none
-	ceilingMillis int64 // of the exchange it came by; <0 none
+	ceilingMillis int64 // of the exchange it came through; <0: none
 	Number        int   // of the publish within its batch
-	Move          int   // index in Transition.Transfers of the transfer that it is a part of; <0: a publish
+	Move          int   // index in Transition.Transfers of the transfer that it belongs to; <0: a publish
 }
 
-// Read takes from the properties what a queue has to know of the message.
+// Read takes from the properties what a queue has to know about the message.
 func (it *Item) Read(view *amqp.PropertyView, has message.Marks, body int) (err error) {
 	it.Message.Bytes, it.Priority = uint32(body), view.Priority
 	if view.DeliveryMode == 2 {
@@ -38,10 +38,10 @@ func (it *Item) Read(view *amqp.PropertyView, has message.Marks, body int) (err 
 	return err
 }
 
-// deadline is when the item expires in a queue that it enters now: by the queue's time to
-// live, the message's own and its absolute deadline, as the queue's precedence orders them,
-// but no later than the ceiling of the exchange it came by. 0: never; the present
-// instant: it has come. immediate: even so a consumer may take it in this transition.
+// deadline is when the item expires in a queue that it enters now. It follows from the queue's
+// time to live, the message's own and its absolute deadline, by the queue's precedence, but is
+// no later than the ceiling of the exchange that the item came through. 0: never; the current
+// instant: it has come. immediate: even so, a consumer may take the item in this transition.
 func (it *Item) deadline(s *Transition, settings *queueargs.Settings) (at deadline.Instant, immediate bool) {
 	if settings.Keeps || s.Env.TtlOff {
 		return 0, false
@@ -49,7 +49,8 @@ func (it *Item) deadline(s *Transition, settings *queueargs.Settings) (at deadli
 	return it.deadlineAt(s.Now, s.stamp, settings)
 }
 
-// WouldExpire is the deadline that the item would have if it entered queue q now, by an exchange with that ceiling (<0 none). 0: none.
+// WouldExpire is the deadline that the item would have if it entered queue q now, through an
+// exchange with that ceiling (<0: none). 0: none.
 func (it *Item) WouldExpire(q *Queue, ceilingMillis int64) deadline.Instant {
 	settings := q.Settings()
 	if settings.Keeps || q.env.TtlOff {
@@ -96,7 +97,7 @@ func (q *Queue) Publish(s *Transition, items []Item) {
 	}
 	settings := q.Settings()
 	limited := settings.Limited()
-	if !settings.Keeps { // dead letters that arrive are not a use of their queue
+	if !settings.Keeps { // dead letters that enter do not count as use of their queue
 		q.markUsedLocked(s.Now)
 	}
 	for i := range items {
@@ -149,8 +150,8 @@ func (q *Queue) enterLocked(s *Transition, it *Item) {
 	s.AddEnteredLocked(it, entered)
 }
 
-// refuseLocked refuses a publish that would overflow the queue, if that is its overflow
-// mode. A dead letter is never refused, except where its source keeps it for another try.
+// refuseLocked refuses a publish that would overflow the queue, if its overflow mode says so. A
+// dead letter is never refused, unless its source keeps it for another try.
 func (q *Queue) refuseLocked(s *Transition, it *Item) bool {
 	if it.Move >= 0 && !it.AtLeastOnce || !q.fullLocked(it.Message.Bytes) {
 		return false
@@ -163,7 +164,7 @@ func (q *Queue) refuseLocked(s *Transition, it *Item) bool {
 	s.Refused = append(s.Refused, it.Number)
 	s.Env.Counters.Refused.Add(1)
 	if q.Settings().Core.Overflow == queue.RejectPublishDLX && q.Settings().DeadLetters {
-		q.finishLocked(s, deadline.Lazy) // what has left before died before
+		q.finishLocked(s, deadline.Lazy) // what left before it died before it
 		q.Letters.PostLocked(s, &Letter{Settled: queue.Settled{Message: it.Message, Reason: queue.MaxLength}, Settings: q.Settings(), At: s.Now})
 	} else {
 		s.Env.Store.Release(store.Pos(it.Message.Pos))
@@ -171,7 +172,7 @@ func (q *Queue) refuseLocked(s *Transition, it *Item) bool {
 	return true
 }
 
-// fullLocked reports whether the queue refuses a message of that size.
+// fullLocked reports whether the queue would refuse a message of that size.
 func (q *Queue) fullLocked(bytes uint32) bool {
 	n, size := q.Retained.sizeLocked()
 	return q.core.FullWith(bytes, n, size)
@@ -184,7 +185,7 @@ func (q *Queue) Refuses(bytes uint32) bool {
 	return q.deleted || q.fullLocked(bytes)
 }
 
-// AtLimit reports whether one more message would have the queue refuse or drop one.
+// AtLimit reports whether one more message would make the queue refuse or drop one.
 func (q *Queue) AtLimit(bytes uint32) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"curfew/broker/queue"
 )
 
-// Queue is one queue at work. It is composed of parts, each a type in a file of its own, that
+// Queue is one queue at work. It is made of parts, each a type in a file of its own, which
 // share one lock (see the package's comment). Safe for concurrent use.
 type Queue struct {
 	messages
@@ -28,29 +28,29 @@ type Queue struct {
 	Retained Retained
 }
 
-// registered is the declared queue that does its work with a Queue. It is called with no lock
+// registered is the declared queue that a Queue belongs to. Its methods are called with no lock
 // held.
 type registered interface {
-	// CheckIdle is called when a timer of the queue fires. It deletes the queue if it was
-	// idle for too long, and reports whether it did.
+	// CheckIdle is called when the queue's timer fires. It deletes the queue if it was idle for
+	// too long, and reports whether it did.
 	CheckIdle() (deleted bool)
 	// LastConsumerGone deletes an auto-delete queue.
 	LastConsumerGone()
 }
 
-// QueueOptions are what a queue is made with.
+// QueueOptions are what a queue is made from.
 type QueueOptions struct {
 	Env         *Env
 	Registered  registered
-	Id          uint64 // incarnation: not used again when the name is
+	Id          uint64 // incarnation: never used again, even if the name is
 	Vhost, Name string
 	Lines       *Lines // of letters, of its virtual host
 	Durable     bool   // it outlives a restart
 	AutoDelete  bool
-	Settings    *queueargs.Settings // not changed any more
+	Settings    *queueargs.Settings // never changed afterwards
 }
 
-// Init begins a queue that is empty.
+// Init makes an empty queue of q.
 func (q *Queue) Init(o QueueOptions) {
 	q.env, q.id, q.vhost, q.name, q.Durable, q.Arguments = o.Env, o.Id, o.Vhost, o.Name, o.Durable, o.Settings
 	q.core = queue.New(o.Settings.Core)
@@ -65,8 +65,8 @@ func (q *Queue) Init(o QueueOptions) {
 }
 
 // finishLocked hands over what follows from the transition so far: messages that have left
-// are put in line as letters or settled. It runs before the lock is given back, so that the
-// events and records of one message keep their order.
+// are put in line as letters or settled. It runs before the lock is released, so that the events
+// and records of one message keep their order.
 func (q *Queue) finishLocked(s *Transition, path deadline.Path) {
 	if len(s.fx.Settled) > 0 {
 		q.shrinkLaterLocked()
@@ -112,8 +112,8 @@ func OwesReceipt(settled *queue.Settled) bool {
 	return settled.Reason == queue.Expired && settled.Flags&queue.Receipt != 0
 }
 
-// Touch counts as use for x-expires: a passive or repeated declare. False: the
-// queue is deleted.
+// RenewExpiry starts the period of x-expires again, as a passive or repeated declare does. False:
+// the queue is deleted.
 func (q *Queue) RenewExpiry() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -121,14 +121,14 @@ func (q *Queue) RenewExpiry() bool {
 	return !q.deleted
 }
 
-// Why a queue was left alone.
+// Why a queue was not deleted.
 var (
 	ErrInUse    = errors.New("in use")
 	ErrNotEmpty = errors.New("not empty")
 	ErrGone     = errors.New("deleted already")
 )
 
-// Delete marks the queue as deleted and takes out all it holds, unless veto returns an error.
+// Delete marks the queue as deleted and removes all that it holds, unless veto returns an error.
 // It returns how many messages were ready, and the consumers, which have lost their queue.
 func (q *Queue) Delete(s *Transition, veto func() error) (ready int, orphans []*Consumer, err error) {
 	q.lock(s)
@@ -147,8 +147,9 @@ func (q *Queue) Delete(s *Transition, veto func() error) (ready int, orphans []*
 	return ready, orphans, nil
 }
 
-// InUseLocked reports whether it has consumers, EmptyLocked whether no message waits in it. HeldLocked is how many
-// messages it holds, ready and unacked, and how many letters of it wait for another try. They are for Delete's veto.
+// InUseLocked reports whether the queue has consumers, EmptyLocked whether no message waits in it.
+// HeldLocked is how many messages it holds, ready and unacked, and how many of its letters wait for
+// another try. They are for Delete's veto.
 func (q *Queue) InUseLocked() bool { return q.consumers.count > 0 }
 func (q *Queue) EmptyLocked() bool { return q.core.Ready()+q.Retained.countLocked() == 0 }
 func (q *Queue) HeldLocked() (messages, retained int) {
@@ -168,8 +169,8 @@ func (q *Queue) Purge() int {
 	return n
 }
 
-// Apply has settings, which are not changed any more, hold from now on. Messages that are above
-// a limit that has become lower stay until Trim.
+// Apply gives the queue new settings, which must never be changed afterwards. Messages above a
+// limit that has become lower stay until Trim.
 func (q *Queue) Apply(settings *queueargs.Settings) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -184,7 +185,7 @@ func (q *Queue) Apply(settings *queueargs.Settings) {
 	q.Retained.retrySoonLocked(q.env.Clock.Now()) // what is retained may go elsewhere now
 }
 
-// Trim has the queue drop the messages that are above its limits.
+// Trim drops the messages that are above the queue's limits.
 func (q *Queue) Trim() {
 	s := q.env.Begin()
 	defer s.Done()
@@ -197,10 +198,10 @@ func (q *Queue) Trim() {
 	q.finishLocked(s, deadline.Lazy)
 }
 
-// TimerIndex is its index among the timers.
+// TimerIndex is the queue's index among the timers.
 func (q *Queue) TimerIndex() *int32 { return &q.timerIndex }
 
-// OnTimer has the queue do what is due.
+// OnTimer does what is due in the queue.
 func (q *Queue) OnTimer() {
 	if q.Registered.CheckIdle() {
 		return

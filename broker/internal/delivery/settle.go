@@ -7,11 +7,10 @@ import (
 	"curfew/broker/queue"
 )
 
-// Get takes the next ready message (basic.get) and shows it to fn under the
-// queue's lock; false when there is none. It counts as use for x-expires. An
-// exclusive consumer does not prevent it, as in RabbitMQ. Errors: 404 when
-// the queue was deleted meanwhile, 405 on a quorum queue that serves one consumer
-// at a time.
+// Get takes the next ready message (basic.get) and passes it to fn under the queue's lock; false
+// when there is none. It counts as use for x-expires. An exclusive consumer does not prevent it,
+// as in RabbitMQ. Errors: 404 if the queue has been deleted, 405 on a quorum queue that serves
+// one consumer at a time.
 func (q *Queue) Get(noAck bool, fn func(*Delivery)) (bool, error) {
 	s := q.env.Begin()
 	defer s.Done()
@@ -46,16 +45,15 @@ type Settlement uint8
 const (
 	// Ack: done with.
 	Ack Settlement = iota
-	// Reject: to the dead-letter exchange, if there is one, else dropped.
+	// Reject: to the dead-letter exchange, or dropped if there is none.
 	Reject
-	// Requeue: back to their places, which counts as a failed delivery; expired
-	// ones expire.
+	// Requeue: back to their places, which counts as a failed delivery; those past their
+	// deadline expire.
 	Requeue
 )
 
-// Settle ends the deliveries of seqs, in order; those not unacked are passed
-// over. c, if not nil, is the consumer of this queue that they were made to, and
-// has credit again.
+// Settle ends the deliveries of seqs, in order; it skips those that are not unacked. c, if not
+// nil, is the consumer of this queue that received them, and has credit again.
 func (q *Queue) Settle(how Settlement, seqs []queue.Seq, c *Consumer) {
 	s := q.env.Begin()
 	q.SettleWith(s, how, seqs, c)

@@ -18,11 +18,11 @@ type QueueState struct {
 	HeadTimestamp            time.Time        // of the first ready message; zero: none
 	TTLMillis                int64            // of messages, by arguments and policies; <0: none
 	DeliveryLimit            int64            // failed deliveries a message may have; <0: no limit
-	LastActiveAt             deadline.Instant // of the last thing that happened in it
+	LastActiveAt             deadline.Instant // when something last happened in it
 	Stats                    QueueStats
 }
 
-// State is what the queue has now.
+// State returns the current state of the queue.
 func (q *Queue) State() QueueState {
 	q.mu.Lock()
 	defer q.mu.Unlock()

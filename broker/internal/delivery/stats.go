@@ -28,10 +28,10 @@ func modeOf(get, noAck bool) deliveryMode {
 // QueueStats are totals of one queue since it was declared or the broker
 // started (RabbitMQ: message_stats).
 type QueueStats struct {
-	Published      uint64 // entered by publishers; dead letters are not in it
-	Delivered      uint64 // to consumers that settle
+	Published      uint64 // entered by publishers; dead letters are not counted
+	Delivered      uint64 // to consumers that acknowledge
 	DeliveredNoAck uint64
-	Got            uint64 // by basic.get, to be settled
+	Got            uint64 // by basic.get, to be acknowledged
 	GotNoAck       uint64
 	GetEmpty       uint64 // basic.get that found nothing
 	Acked          uint64
@@ -39,7 +39,7 @@ type QueueStats struct {
 	Journaled      uint64 // persistent messages entered, dead letters included
 }
 
-// Add sums up queues.
+// Add adds the totals of another queue.
 func (c *QueueStats) Add(o *QueueStats) {
 	c.Published += o.Published
 	c.Delivered += o.Delivered
@@ -52,13 +52,12 @@ func (c *QueueStats) Add(o *QueueStats) {
 	c.Journaled += o.Journaled
 }
 
-// AllDelivered counts what was handed out in any way.
+// AllDelivered is how many messages were handed out in any way.
 func (c *QueueStats) AllDelivered() uint64 {
 	return c.Delivered + c.DeliveredNoAck + c.Got + c.GotNoAck
 }
 
-// tally is where a queue counts: plain numbers under its lock, which is held
-// anyway.
+// counters are what a queue counts: plain numbers under its lock, which is held anyway.
 type counters struct {
 	published, getEmpty, acked, redelivered, journaled uint64
 	out                                                [deliveryModes]uint64
@@ -71,7 +70,7 @@ func (t *counters) stats() QueueStats {
 	}
 }
 
-// toConsumers counts what consumers have taken.
+// toConsumers is how many messages consumers have taken.
 func (t *counters) toConsumers() uint64 { return t.out[toConsumer] + t.out[toConsumerNoAck] }
 
 // entered counts a message that came in.
@@ -84,14 +83,14 @@ func (t *counters) entered(m *queue.Message) {
 	}
 }
 
-// Counters returns the queue's totals.
+// Stats returns the queue's totals.
 func (q *Queue) Stats() QueueStats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.counters.stats()
 }
 
-// Load returns how many messages are in the queue, unacked ones among them, and its totals.
+// Load returns how many messages are in the queue, including unacked ones, and its totals.
 func (q *Queue) Load() (messages int, c QueueStats) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

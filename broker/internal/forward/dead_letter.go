@@ -13,14 +13,12 @@ import (
 	"curfew/broker/store"
 )
 
-const (
-	// scarceTargets is how many queues a letter may go to while memory is low. One with
-	// more waits in line.
-	scarceTargets = 16
-)
+// scarceTargets is how many queues a letter may go to while memory is low. One with more waits in
+// line.
+const scarceTargets = 16
 
-// address finds the queues of one dead letter and has its copy stored. false: it has to
-// wait for memory.
+// address finds the queues for one dead letter and stores its copy. false: it has to wait for
+// memory.
 func (t *turn) address(x *letterMove, at int) bool {
 	x.action = deadline.Dropped
 	src := t.f.env.Store.View(store.Pos(x.Settled.Pos))
@@ -32,7 +30,7 @@ func (t *turn) address(x *letterMove, at int) bool {
 	}
 	p, err := amqp.ParseProperties(src.Properties, message.StoredLimits)
 	if err != nil {
-		t.f.log.Error("dead letter has unreadable properties and loses them", t.fields(x, err)...)
+		t.f.log.Error("the properties of a dead letter are unreadable and left out", t.fields(x, err)...)
 		if p = (amqp.Properties{}); x.Settled.Flags&queue.Durable != 0 {
 			p.DeliveryMode = 2
 		}
@@ -49,11 +47,10 @@ func (t *turn) address(x *letterMove, at int) bool {
 
 // addressAny is address for any dead letter.
 func (t *turn) addressAny(x *letterMove, at int, src store.Message, p *amqp.Properties) bool {
-	q, counters := x.from, &t.f.Counters
 	died := x.Settled.Flags&queue.Died != 0
 	oneKey := x.Settled.Flags&queue.OneKey != 0
 	deaths := message.RecordDeath(p, message.Death{
-		Queue: q.Name, Reason: message.ReasonName(x.Settled.Reason), At: t.f.env.Clock.WallSeconds(x.At),
+		Queue: x.from.Name, Reason: message.ReasonName(x.Settled.Reason), At: t.f.env.Clock.WallSeconds(x.At),
 		Exchange: string(src.Exchange), Keys: message.OriginalKeys(src.RoutingKey, p.Headers, oneKey),
 	}, died)
 	key := src.RoutingKey
@@ -67,25 +64,14 @@ func (t *turn) addressAny(x *letterMove, at int, src store.Message, p *amqp.Prop
 	if x.Settings.Explains(x.Settled.Reason) {
 		message.Explain(p.Headers, &x.Settled)
 	}
-	if cut := withoutCycles(targets, deaths); len(cut) < len(targets) {
-		counters.Cycles.Add(uint64(len(targets) - len(cut)))
-		t.logCycle(x)
-		targets = cut
-	}
-	bounded := message.CountCopies(p.Headers, deaths, len(targets), died)
-	if bounded != "" {
-		counters.Bounded.Add(1)
-		t.logBounded(x, bounded)
-	}
+	targets, tooMany := t.withinBounds(x, targets, p.Headers, deaths, died)
 	switch {
 	case !routed && x.Waits():
 		x.missing = true
 		describe(t.s, x, p.MessageID, string(key), nil)
-		if !x.Tried {
-			counters.DeadLettered[x.Settled.Reason].Add(1)
-		}
+		t.countDeadLettered(x)
 		return true
-	case routed && bounded == "":
+	case routed && !tooMany:
 		if len(targets) > 0 {
 			x.action = deadline.DeadLettered
 		}
@@ -101,12 +87,39 @@ func (t *turn) addressAny(x *letterMove, at int, src store.Message, p *amqp.Prop
 		t.f.env.Counters.DeadLettersLost.Add(1)
 		return true
 	}
-	if !x.Tried {
-		counters.DeadLettered[x.Settled.Reason].Add(1)
+	t.countDeadLettered(x)
+	t.sendDeadLetter(x, at, targets, p, key, src.Body, oneKey)
+	return true
+}
+
+// withinBounds leaves out targets that would close a cycle, and reports whether the dead letter has
+// died too often, or would be copied too often, to go any further.
+func (t *turn) withinBounds(x *letterMove, targets []topology.Target, headers amqp.Table, deaths []any, died bool) (_ []topology.Target, tooMany bool) {
+	if cut := withoutCycles(targets, deaths); len(cut) < len(targets) {
+		t.f.Counters.Cycles.Add(uint64(len(targets) - len(cut)))
+		t.logCycle(x)
+		targets = cut
 	}
-	if targets = x.untried(targets); x.Waits() {
+	why := message.CountCopies(headers, deaths, len(targets), died)
+	if why != "" {
+		t.f.Counters.Bounded.Add(1)
+		t.logBounded(x, why)
+	}
+	return targets, why != ""
+}
+
+// countDeadLettered counts a dead letter at its first try.
+func (t *turn) countDeadLettered(x *letterMove) {
+	if !x.Tried {
+		t.f.Counters.DeadLettered[x.Settled.Reason].Add(1)
+	}
+}
+
+// sendDeadLetter sends a dead letter to those of its targets that do not have it yet and accept it.
+func (t *turn) sendDeadLetter(x *letterMove, at int, targets []topology.Target, p *amqp.Properties, key, body []byte, oneKey bool) {
+	if targets = x.missingTargets(targets); x.Waits() {
 		if targets = x.accepting(targets); len(targets) == 0 {
-			return true
+			return
 		}
 	}
 	it := delivery.Item{AtLeastOnce: x.Waits(), Priority: p.Priority, TtlMillis: -1}
@@ -119,20 +132,19 @@ func (t *turn) addressAny(x *letterMove, at int, src store.Message, p *amqp.Prop
 	}
 	t.props = p.Append(t.props[:0])
 	t.send(x, at, targets, &it, store.Message{
-		Exchange: []byte(x.Settings.DeadLetterExchange), RoutingKey: key, Properties: t.props, Body: src.Body,
+		Exchange: []byte(x.Settings.DeadLetterExchange), RoutingKey: key, Properties: t.props, Body: body,
 	})
-	return true
 }
 
-// scarce reports whether memory is too low for one more message in so many queues.
+// scarce reports whether memory is too low for one more message in all these queues.
 func (t *turn) scarce(targets []topology.Target) bool {
 	return len(targets) > scarceTargets && t.f.memoryLow()
 }
 
-// targetsOf routes a dead letter by the headers that it has now, and by the keys in CC and
-// BCC unless it goes by its key alone (RabbitMQ: rabbit_dead_letter). RabbitMQ 4 does not
-// show x-death itself to a headers exchange, 3.10 does, as here. routed is false when the
-// exchange is missing or leads nowhere.
+// targetsOf routes a dead letter by the headers that it has now, and by the keys in CC and BCC
+// unless it goes by its key alone (RabbitMQ: rabbit_dead_letter). A headers exchange sees x-death
+// itself here and in RabbitMQ 3.10, but not in RabbitMQ 4. routed is false if the exchange is
+// missing or leads nowhere.
 func (t *turn) targetsOf(x *letterMove, key []byte, headers amqp.Table, oneKey bool) (targets []topology.Target, routed bool) {
 	keys := !oneKey && (headers["CC"] != nil || headers["BCC"] != nil)
 	t.targets.Reset()
@@ -140,13 +152,13 @@ func (t *turn) targetsOf(x *letterMove, key []byte, headers amqp.Table, oneKey b
 	if err != nil {
 		return nil, false
 	}
-	t.targets.AddAll(found) // which outlast the next find, of a receipt's queue
+	t.targets.AddAll(found) // they outlast the next Find, for a receipt's queue
 	return t.targets.List, len(found) > 0
 }
 
-// park returns the queue for messages that cannot be routed, or none where they are to be
-// dropped. If it cannot be made, as its definition cannot be saved, the message stays with
-// its source for another try (retained).
+// park returns the queue for messages that cannot be routed, or none if they are dropped. If that
+// queue cannot be made, because its definition cannot be saved, the message stays with its source
+// for another try (retained).
 func (t *turn) park(x *letterMove) []topology.Target {
 	vh := t.letters.VHost
 	if t.f.drop {
@@ -158,7 +170,7 @@ func (t *turn) park(x *letterMove) []topology.Target {
 	}
 	q, err := vh.DeclareQueue(nil, queueargs.UndeliverableQueue, topology.QueueDeclare{Durable: true})
 	if err != nil {
-		t.f.log.Error("the queue for undeliverable messages cannot be made: they stay where they are; make room on the disk",
+		t.f.log.Error("cannot make the queue for undeliverable messages: they stay where they are; make room on the disk",
 			zap.String("vhost", vh.Name()), zap.Error(err))
 		t.letters.parkAgain.Store(int64(t.s.Now.Add(delivery.RetryFirst)))
 		x.missing = x.Queued
@@ -169,9 +181,9 @@ func (t *turn) park(x *letterMove) []topology.Target {
 	return append(t.targets.List[:0], topology.Target{Queue: q, CeilingMillis: -1})
 }
 
-// withoutCycles leaves out the queues that the message has died in before with
-// no rejection since: it would go round forever. A message just rejected may
-// go anywhere: its consumer decided so.
+// withoutCycles leaves out the queues in which the message has died before with no rejection since:
+// it would go round forever. A message that was just rejected may go anywhere, since its consumer
+// decided so.
 func withoutCycles(targets []topology.Target, deaths []any) []topology.Target {
 	var kept []topology.Target
 	for i, t := range targets {
@@ -189,19 +201,19 @@ func withoutCycles(targets []topology.Target, deaths []any) []topology.Target {
 	return kept
 }
 
-// fields say which queue a log entry is about.
+// fields name the queue that a log entry is about.
 func (t *turn) fields(x *letterMove, err error) []zap.Field {
 	return []zap.Field{zap.String("vhost", t.letters.VHost.Name()), zap.String("queue", x.from.Name), zap.Error(err)}
 }
 
-// What is logged once of a queue.
+// What is logged once for each queue.
 const (
 	noticeCycle uint32 = 1 << iota
 	noticeReceipt
 	noticeBounded
 )
 
-// logBounded logs the first message of the queue that went no further.
+// logBounded logs the first message of the queue that goes no further.
 func (t *turn) logBounded(x *letterMove, why string) {
 	if x.from.Notices.First(noticeBounded) {
 		t.f.log.Warn("dead letters are parked in "+queueargs.UndeliverableQueue+": "+why+"; see where the dead-letter exchanges on their way lead",

@@ -10,11 +10,11 @@ import (
 	"curfew/broker/store"
 )
 
-// addressFresh is address for the dead letter that is most frequent: it has not died
-// before, no header of it means anything to the broker, and it is routed, by no headers
-// exchange, to other queues than its own. The record of its death is written straight into
-// its property list, as message.RecordDeath would have it, without an allocation. done is false if
-// it is another's case, and nothing was done; ok is what address returns.
+// addressFresh is address for the most frequent kind of dead letter: it has not died before, none
+// of its headers means anything to the broker, and it is routed to other queues than its own
+// without a headers exchange. The record of its death is written straight into its property list,
+// just as message.RecordDeath would write it, without an allocation. done is false, and nothing
+// was done, for any other kind; ok is what address returns.
 func (t *turn) addressFresh(x *letterMove, at int, src store.Message) (done, ok bool) {
 	settings := x.Settings
 	var view amqp.PropertyView
@@ -49,8 +49,7 @@ func (t *turn) addressFresh(x *letterMove, at int, src store.Message) (done, ok 
 	return true, true
 }
 
-// returns reports whether a dead letter would come back to its queue, which may be a
-// cycle.
+// returns reports whether a dead letter would come back to its queue, which may be a cycle.
 func returns(targets []topology.Target, q *delivery.Letters) bool {
 	for i := range targets {
 		if targets[i].Queue.Name() == q.Name {

@@ -16,21 +16,20 @@ import (
 )
 
 const (
-	// lettersHelp is how many letters may wait in a virtual host before whoever causes
-	// another, as a publisher or a consumer, moves some of them first, or waits for it.
+	// lettersHelp is how many letters may wait in a virtual host. Beyond that, a publisher or a
+	// consumer that causes another one moves some of them itself, or waits until others have.
 	lettersHelp = 1 << 16
-	// heldFor is how long a letter waits that would take memory while there is little.
+	// heldFor is how long a letter waits that would take much memory while memory is low.
 	heldFor = 100 * time.Millisecond
-	// helpFor is how long whoever causes letters helps, or waits, while too many wait.
+	// helpFor is the longest that a caller that causes letters helps or waits.
 	helpFor = time.Second
 )
 
-// Forwarder moves the letters that nobody else does: one goroutine that takes turns,
-// virtual host by virtual host, and within one queue by queue. So whatever one tenant's
-// dead letters cause, another's wait for at most one turn of each virtual host. Whoever makes
-// deadlines come (Expire, the alarms, the delay timer) leaves all letters to it; a
-// publish, an acknowledgement and a get take a first turn themselves, so that their effects
-// are seen at once and their costs are borne by who causes them.
+// Forwarder moves the letters that nobody else moves: one goroutine takes turns, virtual host by
+// virtual host, and within each queue by queue. So whatever one tenant's dead letters cause, another's
+// wait for at most one turn of each virtual host. Expire and the timers of queues and delayed messages
+// leave all letters to it. A publish, an acknowledgement and a get take a first turn themselves, so
+// that their effects are seen at once and whoever causes a cost pays it.
 type Forwarder struct {
 	env       *delivery.Env
 	log       *zap.Logger
@@ -41,8 +40,8 @@ type Forwarder struct {
 
 	wake chan struct{}
 
-	mu   sync.Mutex      // leaf; guards the lanes, too
-	ring []*VHostLetters // with queues that have letters, in turns
+	mu   sync.Mutex      // leaf; guards the VHostLetters, too
+	ring []*VHostLetters // with queues that have letters, in rotation
 	held []*VHostLetters // with queues whose letters would take much memory
 	hold *time.Timer     // until they are tried again
 
@@ -50,12 +49,12 @@ type Forwarder struct {
 	turned  chan struct{} // the end of a turn; changed with mu held
 }
 
-// Options are what a Forwarder works with.
+// Options are what a Forwarder needs.
 type Options struct {
 	Env       *delivery.Env
 	Log       *zap.Logger
-	MemoryLow func() bool // then letters with many targets wait
-	Drop      bool        // dead letters that are routed nowhere are dropped, not parked
+	MemoryLow func() bool // if so, letters with many targets wait
+	Drop      bool        // dead letters that are routed nowhere are dropped instead of parked
 }
 
 // Counters are totals since the start.
@@ -66,40 +65,41 @@ type Counters struct {
 	Receipts                [receiptResults]atomic.Uint64
 }
 
-// Init is to be called before any other method.
+// Init must be called before any other method.
 func (f *Forwarder) Init(o Options) {
 	f.env, f.log, f.memoryLow, f.drop = o.Env, o.Log, o.MemoryLow, o.Drop
 	f.wake, f.hold = make(chan struct{}, 1), time.NewTimer(time.Hour)
 	f.hold.Stop()
 }
 
-// Lane is what the forwarder knows of one virtual host. Guarded by the forwarder's mu.
+// VHostLetters are the letters of one virtual host as the forwarder knows them. Guarded by the
+// forwarder's mu.
 type VHostLetters struct {
-	VHost *topology.VHost // set by whoever makes the lane, before it is used; as the three below not guarded
+	VHost *topology.VHost // set before it is used; like the next three fields, not guarded
 	f     *Forwarder
 	lines delivery.Lines
 	reply func(*store.Message) (direct bool, err error)
 
-	sources []*delivery.Letters              // with letters, in turns
+	sources []*delivery.Letters              // with letters, in rotation
 	held    []*delivery.Letters              // whose letters wait for memory
 	waits   map[*delivery.Letters]struct{}   // those of both
 	begun   map[*delivery.Letters]letterMove // the first letters in line that a turn has given to some of their targets
 
-	parkAgain atomic.Int64 // Unix µs: before, queueargs.UndeliverableQueue cannot be made; not guarded
+	parkAgain atomic.Int64 // Unix µs: until then queueargs.UndeliverableQueue is not made; not guarded
 }
 
-// Init is to be called before any other method. reply hands a receipt over to whoever waits for it by its routing key,
-// if that is a name for direct replies. Its error: nobody does.
+// Init must be called before any other method. reply hands a receipt to the client that waits for it under its routing
+// key, if that is a name for direct replies. Its error: no client waits.
 func (l *VHostLetters) Init(f *Forwarder, reply func(*store.Message) (direct bool, err error)) {
 	l.f, l.reply = f, reply
 	l.waits, l.begun = map[*delivery.Letters]struct{}{}, map[*delivery.Letters]letterMove{}
 	l.lines.First, l.lines.Later = l.first, l.add
 }
 
-// Lines are the lines of letters of the virtual host.
+// Lines returns the lines of letters of the virtual host.
 func (l *VHostLetters) Lines() *delivery.Lines { return &l.lines }
 
-// add has turns taken of queues with letters.
+// add puts queues with letters in the rotation, and wakes the forwarder.
 func (l *VHostLetters) add(queues ...*delivery.Letters) {
 	l.f.mu.Lock()
 	for _, q := range queues {
@@ -122,7 +122,7 @@ func (l *VHostLetters) enlistLocked(q *delivery.Letters) {
 	l.sources = append(l.sources, q)
 }
 
-// next is the queue whose turn it is, and its lane; nil if no letters wait.
+// next is the queue whose turn it is, and its virtual host; nil if no letters wait.
 func (f *Forwarder) next() (*VHostLetters, *delivery.Letters) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,7 +138,7 @@ func (f *Forwarder) next() (*VHostLetters, *delivery.Letters) {
 	return l, q
 }
 
-// next is the queue whose turn it is in this lane; nil if no letters wait.
+// next is the queue whose turn it is in this virtual host; nil if no letters wait.
 func (l *VHostLetters) next() *delivery.Letters {
 	f := l.f
 	f.mu.Lock()
@@ -164,7 +164,7 @@ func (l *VHostLetters) shiftLocked() *delivery.Letters {
 	return q
 }
 
-// keep has a queue's next turn wait for memory.
+// keep makes a queue's next turn wait for memory.
 func (l *VHostLetters) keep(q *delivery.Letters) {
 	f := l.f
 	f.mu.Lock()
@@ -181,7 +181,7 @@ func (l *VHostLetters) keep(q *delivery.Letters) {
 	}
 }
 
-// release tries those again that waited for memory.
+// release puts the queues that waited for memory back in the rotation.
 func (f *Forwarder) release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -194,7 +194,7 @@ func (f *Forwarder) release() {
 	f.held = nil
 }
 
-// resume is the crossing of the first letter in line, which a turn has begun.
+// resume returns the move of the first letter in line, which an earlier turn has begun.
 func (l *VHostLetters) resume(q *delivery.Letters) letterMove {
 	l.f.mu.Lock()
 	defer l.f.mu.Unlock()
@@ -203,24 +203,24 @@ func (l *VHostLetters) resume(q *delivery.Letters) letterMove {
 	return x
 }
 
-// setAside keeps a crossing that is to go on in a later turn.
+// setAside keeps a move that goes on in a later turn.
 func (l *VHostLetters) setAside(q *delivery.Letters, x letterMove) {
 	l.f.mu.Lock()
 	defer l.f.mu.Unlock()
 	l.begun[q] = x
 }
 
-// turns are those that nobody takes.
+// turns is the pool of unused turns.
 var turns = sync.Pool{New: func() any { return new(turn) }}
 
-// turn is one that works with a transition.
+// turn takes a turn from the pool, for a transition.
 func (f *Forwarder) turn(s *delivery.Transition) *turn {
 	t := turns.Get().(*turn)
 	t.f, t.s = f, s
 	return t
 }
 
-// end gives a turn back.
+// end gives a turn back to the pool.
 func (t *turn) end() {
 	t.rest()
 	t.f, t.s, t.letters = nil, nil, nil
@@ -257,8 +257,8 @@ func (f *Forwarder) Run(quit <-chan struct{}) {
 	}
 }
 
-// first takes a first turn for a transition that has posted letters, and
-// hands on what remains. It goes on where too many wait in the virtual host.
+// first takes a first turn for a transition that has posted letters, and leaves the rest to the
+// forwarder. If too many letters wait in the virtual host, it helps.
 func (l *VHostLetters) first(s *delivery.Transition) {
 	t := l.f.turn(s)
 	defer t.end()
@@ -270,7 +270,7 @@ func (l *VHostLetters) first(s *delivery.Transition) {
 			continue
 		}
 		for j := i; j < len(s.Sources); j++ {
-			if s.Sources[j] == q { // one turn is for all that it has posted before
+			if s.Sources[j] == q { // one turn covers all that it has posted before
 				s.Sources[j] = nil
 			}
 		}
@@ -285,9 +285,9 @@ func (l *VHostLetters) first(s *delivery.Transition) {
 	}
 }
 
-// help moves letters of the virtual host until fewer wait, or waits while others do. It gives up
-// after a while, and soon where they do not become fewer: an acknowledgement must come
-// through, since it makes room.
+// help moves letters of the virtual host until fewer wait, or waits while others move them. It
+// gives up after a while, or soon if the number does not fall: an acknowledgement must not be
+// blocked, since it makes room.
 func (l *VHostLetters) help(t *turn) {
 	giveUp, until := time.NewTimer(heldFor), time.Now().Add(helpFor)
 	defer giveUp.Stop()
@@ -312,8 +312,8 @@ func (l *VHostLetters) help(t *turn) {
 	}
 }
 
-// take takes one turn of q and has the letters that remain, and those that it caused,
-// take theirs later: after a while if they wait for memory.
+// take takes one turn for q. The letters that remain, and those that the turn caused, get their
+// turn later, after a while if they wait for memory.
 func (l *VHostLetters) take(t *turn, q *delivery.Letters) {
 	more, held := t.take(l, q, &budget{turnLetters, turnEntries})
 	if held {
@@ -324,8 +324,8 @@ func (l *VHostLetters) take(t *turn, q *delivery.Letters) {
 	l.handOn(t.s)
 }
 
-// handOn leaves the letters that a transition has posted to the forwarder. What a turn causes is in its
-// own virtual host.
+// handOn leaves the letters that a transition has posted to the forwarder. All letters that a turn
+// causes are in its own virtual host.
 func (l *VHostLetters) handOn(s *delivery.Transition) {
 	if len(s.Sources) == 0 {
 		return
@@ -335,7 +335,7 @@ func (l *VHostLetters) handOn(s *delivery.Transition) {
 	s.Sources = s.Sources[:0]
 }
 
-// passed counts letters of the virtual host that are where they go.
+// passed counts letters of the virtual host that have arrived.
 func (l *VHostLetters) passed(n int) {
 	f := l.f
 	l.lines.Waiting.Add(-int64(n))
@@ -361,8 +361,7 @@ func (f *Forwarder) await() <-chan struct{} {
 	return f.turned
 }
 
-// Wait waits until no message that has left a queue is on its way to another. Its
-// error is that of ctx.
+// Wait waits until no message that has left a queue is on its way to another. Its error is ctx's.
 func (f *Forwarder) Wait(ctx context.Context) error {
 	for {
 		turned := f.await()
