@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// sums are the counts that a walk over all entries must find again.
+// sums are the counts that a walk over all entries must arrive at.
 type sums struct {
 	ready, unacked, durable                int
 	readyBytes, unackedBytes, durableBytes int64
@@ -25,8 +25,8 @@ func (s *sums) add(e *entry) {
 	s.unackedBytes += int64(e.bytes)
 }
 
-// Check compares everything the queue keeps beside its entries with the entries
-// and returns the first difference. It visits all of them: for tests.
+// Check compares everything that the queue keeps besides its entries with the entries, and
+// returns the first difference. It visits all of them, and is meant for tests.
 func (q *Queue) Check() error {
 	var found sums
 	for p := range q.byPriority {

@@ -2,7 +2,7 @@ package queue
 
 import "slices"
 
-// lane is the messages of one priority in the order of their numbers.
+// priorityEntries are the entries of one priority in the order of their numbers.
 type priorityEntries struct {
 	next  uint64  // the next number to be given
 	head  uint64  // no ready entry is below it
@@ -39,7 +39,7 @@ func (l *priorityEntries) find(number uint64) (at place, ok bool) {
 	return at, at.chunk != nil && at.entry().state != gone
 }
 
-// add places a ready entry at number, which is l.next or above it.
+// add places a ready entry at number, which is l.next or higher.
 func (l *priorityEntries) add(number uint64, m Message, sp *spares) {
 	at := l.makePlace(number, sp)
 	*at.entry() = entry{pos: m.Pos, expiresAt: m.ExpiresAt, bytes: m.Bytes, flags: m.Flags & publicFlags}
@@ -92,10 +92,9 @@ func (l *priorityEntries) unready(at place) {
 	l.ready--
 }
 
-// firstReady is the ready entry with the lowest number. The lane must have one.
-// What it skips, it skips by 64 entries, by 64 chunks and by whole pages, so one
-// old message in front of millions that are gone costs a few steps each time it
-// comes back.
+// firstReady is the ready entry with the lowest number. There must be one. It skips 64 entries,
+// 64 chunks or a whole page in one step, so an old message in front of millions that are gone
+// costs a few steps each time it comes back.
 func (l *priorityEntries) firstReady() place {
 	n := max(l.head, l.first<<pageShift)
 	for {
@@ -109,9 +108,8 @@ func (l *priorityEntries) firstReady() place {
 	}
 }
 
-// release is told that an entry is gone. With the last entry of a chunk the
-// chunk goes, save the one the next number falls into: a queue that is emptied
-// as fast as it is filled keeps that one.
+// release notes that an entry is gone. A chunk is freed with its last entry, except the one that
+// the next number falls into: a queue that is emptied as fast as it is filled keeps that one.
 func (l *priorityEntries) release(at place, sp *spares) {
 	if at.chunk.live--; at.chunk.live == 0 && at.number>>chunkBits != l.next>>chunkBits {
 		l.dropChunk(at, sp)
@@ -142,7 +140,7 @@ func (l *priorityEntries) trim() {
 	}
 }
 
-// shrink lets go of an empty tail chunk, and of the directory if that was all.
+// shrink frees an empty tail chunk, and the directory if nothing else is in it.
 func (l *priorityEntries) shrink(sp *spares) {
 	if at, _ := l.find(l.next); at.chunk != nil && at.chunk.live == 0 {
 		l.dropChunk(at, sp)
@@ -152,9 +150,8 @@ func (l *priorityEntries) shrink(sp *spares) {
 	}
 }
 
-// from calls fn with the entries from a number on, in order, until fn returns
-// false, and reports whether it got to the end. fn may settle the entry it is
-// called with and no other.
+// from calls fn with the entries from a number on, in order, until fn returns false, and reports
+// whether it reached the end. fn may settle the entry that it is called with, and no other.
 func (l *priorityEntries) from(number uint64, fn func(at place) bool) bool {
 	number = max(number, l.first<<pageShift)
 	for number < l.next {

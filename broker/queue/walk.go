@@ -12,8 +12,8 @@ func (q *Queue) Purge(fx *Effects) int {
 	}
 }
 
-// Drain settles every message, unacked ones too, and returns how many: the
-// queue is deleted. Seqs handed out before mean nothing to it afterwards.
+// Drain settles every message, unacked ones too, and returns how many. It is for a queue that is
+// deleted: afterwards no Seq handed out before names a message.
 func (q *Queue) Drain(fx *Effects) int {
 	n := q.Len()
 	for p := len(q.byPriority) - 1; p >= 0; p-- {
@@ -65,8 +65,8 @@ func (q *Queue) EachBack(before Seq, fn func(Seq, Message, State) bool) {
 	}
 }
 
-// Shrink gives back the memory kept for messages to come. For a queue that has
-// been empty for a while; on a busy one it only costs allocations.
+// Shrink releases the memory kept for future messages. It is for a queue that has been empty for a
+// while; on a busy one it only costs allocations.
 func (q *Queue) Shrink() {
 	for i := range q.byPriority {
 		q.byPriority[i].shrink(&q.spares)

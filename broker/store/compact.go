@@ -16,8 +16,8 @@ import (
 //
 // First a message is copied. Then the owner is asked, entry by entry and under the queue's
 // lock, to let the entry refer to the copy (Options.Relocate). Then that is journaled. An
-// entry that leaves its queue before is not moved. An entry that leaves after is settled at
-// the copy, whose record comes before the settlement. After a crash in between, both
+// entry that leaves its queue before that is not moved. An entry that leaves after it is settled
+// at the copy, whose record comes before the settlement. After a crash in between, both
 // positions may be on record, and the later one counts. The entry at the copy is recorded
 // with its terms at that moment, so earlier amendments are no longer needed.
 //
@@ -117,7 +117,7 @@ func (m *maintainer) evacuateVolatile(s *segment) {
 	}
 }
 
-// addHolder adds an entry that is still at its position to m.holders.
+// addReference adds an entry that is still at its position to m.references.
 func (m *maintainer) addReference(e *Enqueue) {
 	if e.Queue == 0 {
 		return
@@ -127,7 +127,7 @@ func (m *maintainer) addReference(e *Enqueue) {
 	}
 }
 
-// moveVolatile copies the message for the entries in m.holders.
+// moveVolatile copies the message for the entries in m.references.
 func (m *maintainer) moveVolatile(s *segment, rec []byte) error {
 	if len(m.references) == 0 {
 		return nil
@@ -218,7 +218,7 @@ func (j *journal) enters(s *segment, number uint64) bool {
 	return s.enters.has(number)
 }
 
-// move copies a message of s for the entries in m.holders. It checks the message first: a
+// move copies a message of s for the entries in m.references. It checks the message first: a
 // copy must not give a damaged message a valid checksum.
 func (m *maintainer) move(s *segment) error {
 	if len(m.references) == 0 {
@@ -251,7 +251,7 @@ func (m *maintainer) move(s *segment) error {
 	}
 	j.mu.Lock()
 	if len(m.amends) > 0 {
-		// Valid as of the copy: an amendment recorded meanwhile is later. Before the
+		// Valid as of the copy: an amendment recorded since then is later. Before the
 		// entries: without them it applies to the original as well.
 		j.putAmendsLocked(m.amends, p+1)
 	}

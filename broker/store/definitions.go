@@ -66,15 +66,15 @@ type definitions struct {
 	wake func()            // wakes the maintainer, which tries again
 
 	defined atomic.Uint64 // calls of define; raised with mu held
-	saved   atomic.Uint64 // so many of them are on the disk
+	saved   atomic.Uint64 // how many of them are on disk
 	stuck   atomic.Bool   // the last attempt to write could not begin
 
 	mu       sync.Mutex // a leaf
 	pending  map[string][]byte
 	stuckErr error // why it is stuck
 
-	writing sync.Mutex // held while writing; taken before mu. It guards what follows
-	err     error      // why nothing can be written any more
+	writing sync.Mutex // held while writing; taken before mu. It guards the fields below
+	err     error      // why nothing more can be written
 	file    file       // nil: there is none, or it has an older version
 	id      uint64     // of the file
 	synced  int64      // the file is synced up to here
@@ -110,7 +110,7 @@ func (d *definitions) unsaved() error {
 	return d.stuckErr
 }
 
-// sync implements SyncDefinitions. Whoever waits while another goroutine writes either
+// sync implements SyncDefinitions. A caller that waits while another goroutine writes either
 // finds its changes written, or writes everything that has gathered.
 func (d *definitions) sync() error {
 	want := d.defined.Load() // others wait for what they define from now on
@@ -213,7 +213,7 @@ func (e *notBegun) Unwrap() error {
 	return e.error
 }
 
-// write appends one batch to the file, or writes the whole file again if it does not fit.
+// writeLocked appends one batch to the file, or writes the whole file again if it does not fit.
 func (d *definitions) writeLocked(changes []Definition) error {
 	b := encodeBatch(d.id, d.end, d.synced, changes)
 	if d.file == nil || d.end+int64(len(b))+batchHeader > d.size {
@@ -230,7 +230,7 @@ func (d *definitions) writeLocked(changes []Definition) error {
 	return d.markLocked()
 }
 
-// mark records in the file that everything up to here is synced. The mark itself is not
+// markLocked records in the file that everything up to here is synced. The mark itself is not
 // synced.
 func (d *definitions) markLocked() error {
 	b := encodeBatch(d.id, d.end, d.synced, nil)
@@ -241,7 +241,7 @@ func (d *definitions) markLocked() error {
 	return nil
 }
 
-// rewrite replaces the file by a new one with all present definitions and the changes. The
+// rewriteLocked replaces the file by a new one with all present definitions and the changes. The
 // new file is twice as long as its content, so that much can be appended before it is
 // written again, and the cost of a change does not depend on how many there are.
 func (d *definitions) rewriteLocked(changes []Definition) error {
@@ -275,7 +275,7 @@ func (d *definitions) rewriteLocked(changes []Definition) error {
 	return nil
 }
 
-// replace writes the new file and renames it into place.
+// replaceLocked writes the new file and renames it into place.
 func (d *definitions) replaceLocked(f file, whole []byte) error {
 	if _, err := f.WriteAt(whole, 0); err != nil {
 		return fmt.Errorf("write: %w", err)

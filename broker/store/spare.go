@@ -155,8 +155,8 @@ func (j *journal) openSpare(s *segment) (bool, error) {
 	return err == nil, nil
 }
 
-// stretch makes the file long enough for the segment, or closes it. The space for an
-// oversized segment has been kept in the form of other spare files.
+// stretchLocked makes the file long enough for the segment, or closes it. The space for an
+// oversized segment has been kept in the form of other spare files. It needs filesMu.
 func (j *journal) stretchLocked(f file, s *segment) error {
 	for n := len(s.mem)/j.memory.size - 1; n > 0 && j.removeLastSpareLocked(s.number); n-- {
 	}
@@ -219,6 +219,7 @@ func (j *journal) missingSpareLocked() int64 {
 	return j.opts.reserve + j.opts.ahead + j.spare.wanted - j.unclaimedSpareLocked()
 }
 
+// makeSpareLocked makes a spare file. It needs filesMu.
 func (j *journal) makeSpareLocked(number uint64) error {
 	f, err := j.fs.Create(fileName(number), int64(j.memory.size))
 	if err != nil {
@@ -227,8 +228,8 @@ func (j *journal) makeSpareLocked(number uint64) error {
 	return f.Close()
 }
 
-// refilled publishes new spare files, and whether the disk is full. A full disk counts as
-// full until all spare files exist again, so that the state does not flap.
+// refilledLocked publishes new spare files, and whether the disk is full. A full disk counts as
+// full until all spare files exist again, so that the state does not flap. It needs filesMu.
 func (j *journal) refilledLocked(end uint64, err error) {
 	j.mu.Lock()
 	if end > j.spare.end {

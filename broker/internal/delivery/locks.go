@@ -15,8 +15,8 @@ import (
 // LockHolder has unacked messages with locks: the channel of a consumer or a get.
 type LockHolder interface {
 	// Lapsed reports whether seq of the queue with that incarnation was still held; if so, the
-	// holder has now lost it. False: its settlement is on the way, and will count. It is called
-	// under the queue's lock, must not block and must not call the broker.
+	// holder has now lost it. False: its settlement is on the way, and will count. Lapsed is
+	// called under the queue's lock, must not block and must not call the broker.
 	Lapsed(queue uint64, seq queue.Seq) bool
 }
 
