@@ -60,7 +60,7 @@ func (p *Pacing) Await(e *Env, done <-chan struct{}) {
 	}
 }
 
-// wait waits for the end of one pause; false when there is no time left.
+// wait waits for the end of one pause; false when the time is up.
 func (p *Pacing) wait(q *Queue, pause *flowPause, ticks <-chan time.Time, done <-chan struct{}, until deadline.Instant) bool {
 	now := q.env.Clock.Now
 	for began := now(); now() < until; {
