@@ -86,11 +86,11 @@ type Event struct {
 	// Again: it was recorded before and still lasts, so its messages count only if that
 	// record has been forgotten.
 	Again bool
-	Tally
+	Stats
 }
 
-// Tally adds up what happened to a number of messages.
-type Tally struct {
+// Stats adds up what happened to a number of messages.
+type Stats struct {
 	Count           int64
 	FirstDeadlineAt int64 // Unix ms, the earliest of their deadlines
 	LastDeadlineAt  int64 // Unix ms, the latest
@@ -98,12 +98,12 @@ type Tally struct {
 }
 
 // Add counts one message. due is its deadline by the wall clock.
-func (t *Tally) Add(due deadline.Instant, lateness time.Duration) {
+func (t *Stats) Add(due deadline.Instant, lateness time.Duration) {
 	at := due.UnixMilli()
-	t.merge(Tally{1, at, at, int64(deadline.RoundUp(lateness))})
+	t.merge(Stats{1, at, at, int64(deadline.RoundUp(lateness))})
 }
 
-func (t *Tally) merge(o Tally) {
+func (t *Stats) merge(o Stats) {
 	if t.Count == 0 {
 		*t = o
 		return

@@ -10,7 +10,7 @@ import (
 )
 
 func heldEvent(n int64, again bool) Event {
-	return Event{Kind: HeldPastDeadline, VHost: "/", Queue: "orders", Again: again, Tally: Tally{Count: n, FirstDeadlineAt: 1}}
+	return Event{Kind: HeldPastDeadline, VHost: "/", Queue: "orders", Again: again, Stats: Stats{Count: n, FirstDeadlineAt: 1}}
 }
 
 // TestHoldersAreNamed: the alert says who holds how many now, not how many were held since it began.

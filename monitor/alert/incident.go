@@ -15,7 +15,7 @@ const otherQueues = "_other"
 // incident is what has happened to one queue, or a state that lasts, since it began.
 type incident struct {
 	key
-	Tally           // since it began; of a state, at present
+	Stats           // since it began; of a state, at present
 	lasts    bool   // a state that has not ended
 	state    bool   // it ends when that is recorded, not when nothing happens
 	detail   string // of a state, in words
@@ -60,7 +60,7 @@ func (i *incident) news() bool {
 
 // alert returns i as it goes into a notification.
 func (i *incident) alert(severity string) alert {
-	a := alert{key: i.key, Tally: i.Tally, detail: i.detail, severity: severity, startsAt: i.startsAt, fresh: i.news()}
+	a := alert{key: i.key, Stats: i.Stats, detail: i.detail, severity: severity, startsAt: i.startsAt, fresh: i.news()}
 	if i.held != nil {
 		a.Count, a.detail, a.WorstMillis = i.held.count, i.held.holders, max(a.WorstMillis, i.held.worst)
 	}

@@ -129,7 +129,7 @@ func (o *outbox) take() *notification {
 	if o.lost > 0 {
 		n := newNotification(everything, groupKey{kind: NotificationsDropped}, time.Now())
 		n.add(alert{
-			key: key{kind: NotificationsDropped}, Tally: Tally{Count: o.lost}, startsAt: o.lostAt,
+			key: key{kind: NotificationsDropped}, Stats: Stats{Count: o.lost}, startsAt: o.lostAt,
 			severity: kinds[NotificationsDropped].severity, fresh: true,
 		})
 		o.lost = 0

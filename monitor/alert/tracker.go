@@ -101,7 +101,7 @@ func (t *tracker) record(e Event) {
 		e.Count = 0 // it is counted already
 		i.WorstMillis = max(i.WorstMillis, e.WorstMillis)
 	} else {
-		i.merge(e.Tally)
+		i.merge(e.Stats)
 	}
 	i.lastAt, i.again = time.Now(), i.again || e.Again
 }
@@ -124,7 +124,7 @@ func (t *tracker) recordSingleLocked(k key, e Event) bool {
 	t.singleCount++
 	n := newNotification(r, r.groupOf(k), now)
 	n.single = t.singleCount
-	n.add(alert{key: k, Tally: e.Tally, severity: r.severityOf(k.kind), startsAt: now, fresh: true})
+	n.add(alert{key: k, Stats: e.Stats, severity: r.severityOf(k.kind), startsAt: now, fresh: true})
 	t.unsent = append(t.unsent, n)
 	t.wake()
 	return true
@@ -146,7 +146,7 @@ func (t *tracker) each(vhost, queue string) bool {
 }
 
 // begin records that a state lasts, and what is known of it.
-func (t *tracker) begin(k key, detail string, tally Tally) {
+func (t *tracker) begin(k key, detail string, s Stats) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.incidents[k] == nil && len(t.incidents) >= maxIncidents && k.queue != "" {
@@ -154,7 +154,7 @@ func (t *tracker) begin(k key, detail string, tally Tally) {
 		return
 	}
 	i, _ := t.incidentLocked(k)
-	i.state, i.lasts, i.detail, i.Tally, i.lastAt = true, true, detail, tally, time.Now()
+	i.state, i.lasts, i.detail, i.Stats, i.lastAt = true, true, detail, s, time.Now()
 }
 
 // end records that a state is over. That is sent at once, but no sooner after the last
@@ -166,7 +166,7 @@ func (t *tracker) end(k key) {
 	if i == nil || !i.lasts {
 		return
 	}
-	i.lasts, i.lastAt, i.detail, i.Tally = false, time.Now(), "", Tally{}
+	i.lasts, i.lastAt, i.detail, i.Stats = false, time.Now(), "", Stats{}
 	g := i.group
 	if at := g.notifiedAt.Add(g.rule.wait); i.notified && at.After(i.lastAt) {
 		g.nextAt = at

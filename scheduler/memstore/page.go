@@ -31,12 +31,12 @@ func (p *page) queue(i int) uint32 { return uint32(p.key[i] & (1<<queueBits - 1)
 
 func (p *page) deadline(i int) deadline.Instant { return p.base + p.at(i) }
 
-func (p *page) shadow(i int, q *names) deadline.Ref {
+func (p *page) shadow(i int, q *queueNumbers) deadline.Ref {
 	return deadline.Ref{Deadline: p.deadline(i), Queue: q.id(p.queue(i)), Seq: p.seq[i]}
 }
 
 // search returns the place of s, or the one it would have.
-func (p *page) search(s deadline.Ref, q *names) (i int, found bool) {
+func (p *page) search(s deadline.Ref, q *queueNumbers) (i int, found bool) {
 	if s.Deadline < p.base {
 		return 0, false
 	}
@@ -57,7 +57,7 @@ func (p *page) search(s deadline.Ref, q *names) (i int, found bool) {
 }
 
 // placeOf is search for a shadow that mostly belongs behind the last insertion.
-func (p *page) placeOf(s deadline.Ref, q *names) (i int, found bool) {
+func (p *page) placeOf(s deadline.Ref, q *queueNumbers) (i int, found bool) {
 	i = int(p.last) + 1
 	if i <= p.len() && p.less(i-1, s, q) && (i == p.len() || p.deadline(i) > s.Deadline) {
 		return i, false
@@ -66,18 +66,18 @@ func (p *page) placeOf(s deadline.Ref, q *names) (i int, found bool) {
 }
 
 // less says that entry i comes before s.
-func (p *page) less(i int, s deadline.Ref, q *names) bool {
+func (p *page) less(i int, s deadline.Ref, q *queueNumbers) bool {
 	d := p.deadline(i)
 	return d < s.Deadline || d == s.Deadline && p.before(i, s, q)
 }
 
 // is reports whether entry i is s; there may be no entry i.
-func (p *page) is(i int, s deadline.Ref, q *names) bool {
+func (p *page) is(i int, s deadline.Ref, q *queueNumbers) bool {
 	return i < p.len() && p.deadline(i) == s.Deadline && p.seq[i] == s.Seq && q.id(p.queue(i)) == s.Queue
 }
 
 // before reports whether entry i, which has the deadline of s, comes before it.
-func (p *page) before(i int, s deadline.Ref, q *names) bool {
+func (p *page) before(i int, s deadline.Ref, q *queueNumbers) bool {
 	if id := q.id(p.queue(i)); id != s.Queue {
 		return id < s.Queue
 	}

@@ -15,7 +15,7 @@ import (
 // a new one beside it: deadlines that come in order, as those of a queue with one TTL
 // do, leave full pages behind.
 type tree struct {
-	queues names
+	queues queueNumbers
 	nodes  []*node
 	lows   []deadline.Ref // nodes[i].low[0]
 	spare  []*page        // emptied pages for reuse, at most spareMax

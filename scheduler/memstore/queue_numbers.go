@@ -2,8 +2,8 @@ package memstore
 
 // names gives each queue that has entries a small number in place of its id, which
 // halves what an entry takes. A number is free again when its last entry is gone.
-type names struct {
-	slots  []name
+type queueNumbers struct {
+	slots  []queueNumber
 	number map[uint64]uint32
 	free   []uint32
 
@@ -12,35 +12,35 @@ type names struct {
 	warm   bool // lastID and last are valid
 }
 
-type name struct {
+type queueNumber struct {
 	id      uint64
 	entries int
 }
 
-// maxNames is how many queues there are numbers for: what a page has room for.
-const maxNames = 1 << queueBits
+// maxNumbers is how many queues there are numbers for: what a page has room for.
+const maxNumbers = 1 << queueBits
 
 // fits reports whether a queue has a number or may have one.
-func (q *names) fits(id uint64) bool {
-	if len(q.slots)-len(q.free) < maxNames {
+func (q *queueNumbers) fits(id uint64) bool {
+	if len(q.slots)-len(q.free) < maxNumbers {
 		return true
 	}
 	_, known := q.number[id]
 	return known
 }
 
-func (q *names) id(number uint32) uint64 { return q.slots[number].id }
+func (q *queueNumbers) id(number uint32) uint64 { return q.slots[number].id }
 
 // retain counts one more entry of a queue and returns its number.
-func (q *names) retain(id uint64) uint32 {
+func (q *queueNumbers) retain(id uint64) uint32 {
 	if !q.warm || q.lastID != id {
-		q.last, q.lastID, q.warm = q.look(id), id, true
+		q.last, q.lastID, q.warm = q.assign(id), id, true
 	}
 	q.slots[q.last].entries++
 	return q.last
 }
 
-func (q *names) look(id uint64) uint32 {
+func (q *queueNumbers) assign(id uint64) uint32 {
 	if number, known := q.number[id]; known {
 		return number
 	}
@@ -51,15 +51,15 @@ func (q *names) look(id uint64) uint32 {
 	if last := len(q.free) - 1; last >= 0 {
 		number, q.free = q.free[last], q.free[:last]
 	} else {
-		number, q.slots = uint32(len(q.slots)), append(q.slots, name{})
+		number, q.slots = uint32(len(q.slots)), append(q.slots, queueNumber{})
 	}
-	q.slots[number] = name{id: id}
+	q.slots[number] = queueNumber{id: id}
 	q.number[id] = number
 	return number
 }
 
 // release counts one entry less.
-func (q *names) release(number uint32) {
+func (q *queueNumbers) release(number uint32) {
 	slot := &q.slots[number]
 	if slot.entries--; slot.entries > 0 {
 		return
