@@ -50,7 +50,7 @@ func (h *History) load(now time.Time) {
 	if err != nil {
 		h.log.Warn("the history of the last day cannot be used: it begins again", zap.String("file", h.File), zap.Error(err))
 		clearRecords(h.total.data)
-		h.last, h.marks, h.places, h.unused = 0, marks{}, make(map[[2]string]*place), nil
+		h.last, h.marks, h.queues, h.unused = 0, marks{}, make(map[[2]string]*series), nil
 	}
 }
 
@@ -85,9 +85,9 @@ func (h *History) read(from io.Reader, now time.Time) error {
 	}
 	h.last = head.Last
 	for _, q := range head.Queues {
-		p := h.placeLocked(q.VHost, q.Name, head.Last)
-		p.active = q.Active
-		if _, err := io.ReadFull(in, p.data); err != nil {
+		s := h.addSeriesLocked(q.VHost, q.Name, head.Last)
+		s.active = q.Active
+		if _, err := io.ReadFull(in, s.data); err != nil {
 			return err
 		}
 	}
@@ -139,7 +139,7 @@ func (h *History) pack(to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	head, places, data := h.header()
+	head, all, data := h.header()
 	line, err := json.Marshal(head)
 	if err != nil {
 		return err
@@ -147,14 +147,14 @@ func (h *History) pack(to io.Writer) error {
 	if _, err := packed.Write(append(line, '\n')); err != nil {
 		return err
 	}
-	for _, p := range append([]*place{&h.total}, places...) {
+	for _, s := range append([]*series{&h.total}, all...) {
 		h.mu.Lock()
 		data = data[:queueLengths.bytes()]
-		if p == &h.total {
+		if s == &h.total {
 			data = data[:totalLengths.bytes()]
 		}
 		clearRecords(data)
-		copy(data, p.data)
+		copy(data, s.data)
 		h.mu.Unlock()
 		if _, err := packed.Write(data); err != nil {
 			return err
@@ -164,13 +164,13 @@ func (h *History) pack(to io.Writer) error {
 }
 
 // header describes what is to be saved. data is room for the rings of one.
-func (h *History) header() (head header, places []*place, data []byte) {
+func (h *History) header() (head header, all []*series, data []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	head = header{Last: h.last, Marks: append([]Mark{}, h.marks.list...)}
-	for _, p := range h.places {
-		head.Queues = append(head.Queues, queueHead{p.vhost, p.name, p.active})
-		places = append(places, p)
+	for _, s := range h.queues {
+		head.Queues = append(head.Queues, queueHead{s.vhost, s.name, s.active})
+		all = append(all, s)
 	}
-	return head, places, make([]byte, max(totalLengths.bytes(), queueLengths.bytes()))
+	return head, all, make([]byte, max(totalLengths.bytes(), queueLengths.bytes()))
 }

@@ -80,8 +80,8 @@ func (h *History) add(one Mark) {
 	h.marks.add(one)
 }
 
-// look compares the state with the last one.
-func (h *History) look(now State, at time.Time) {
+// watch compares the state with the last one.
+func (h *History) watch(now State, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	was, since := h.known, at.UnixMilli()

@@ -304,7 +304,7 @@ func TestMoreQueuesThanNumbers(t *testing.T) {
 	ctx, s := context.Background(), New()
 	all := []deadline.Ref{{Deadline: 3, Queue: 1, Seq: 1}, {Deadline: 2, Queue: 2, Seq: 1}, {Deadline: 1, Queue: 3, Seq: 1}, {Deadline: 4, Queue: 1, Seq: 2}}
 	require.NoError(t, s.Apply(ctx, all[:2], nil))
-	slots := make([]name, maxNumbers) // all given
+	slots := make([]queueNumber, maxNumbers) // all given
 	copy(slots, s.waiting.queues.slots)
 	s.waiting.queues.slots = slots
 	require.NoError(t, s.Apply(ctx, all[2:], nil))
