@@ -131,7 +131,7 @@ func (m *Monitor) addRedis() {
 	}
 }
 
-// alert notifies of what the other loops record.
+// alert notifies of events that the other loops record.
 func (m *Monitor) alert(ctx context.Context, l *loop) error {
 	l.idle.Store(true)
 	return m.options.Alerts.Run(ctx)

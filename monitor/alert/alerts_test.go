@@ -257,7 +257,7 @@ func TestDeadWebhookIsGivenUpAndLogged(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		health := s.Health()
 		require.Len(t, health, 1)
-		require.Contains(t, health[0], "webhook has not taken an alert for 9m")
+		require.Contains(t, health[0], "webhook has been failing for 9m")
 		require.NotContains(t, health[0], "secret")
 		time.Sleep(2 * time.Hour)
 		require.LessOrEqual(t, s.receiver.tried(), 2*60)

@@ -27,16 +27,16 @@ const (
 	ScheduleDegraded
 	// InstanceSilent: another instance gives no sign of life, and its deadlines are due.
 	InstanceSilent
-	// NotificationsDropped: a sink was too slow for everything.
+	// NotificationsDropped: a sink was too slow to take all notifications.
 	NotificationsDropped
 	// Watchdog fires for as long as this process is well. When it stops, something is
 	// wrong.
 	Watchdog
-	// Test: somebody tries whether a sink works.
+	// Test: somebody tests a sink.
 	Test
 )
 
-// kinds holds of each Kind the name (label alertname), the event in rules and logs, the severity, and what it means for messages.
+// kinds holds for each Kind its name (label alertname), its event in rules and logs, its severity, and what it means for messages.
 var kinds = [...]struct {
 	name, event, severity string
 	harm                  harm
@@ -53,7 +53,7 @@ var kinds = [...]struct {
 	Test:                 {"CurfewTest", "test", "info", noMessages},
 }
 
-// ruled is how many kinds, from the first, rules can match. The others go to every sink.
+// ruled is the number of kinds, from the first on, that rules can match. The others go to every sink.
 const ruled = int(NotificationsDropped)
 
 // String is the name of the alert, as in the label alertname.
@@ -89,7 +89,7 @@ type Event struct {
 	Stats
 }
 
-// Stats adds up what happened to a number of messages.
+// Stats add up what happened to a number of messages.
 type Stats struct {
 	Count           int64
 	FirstDeadlineAt int64 // Unix ms, the earliest of their deadlines

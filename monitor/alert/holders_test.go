@@ -44,7 +44,7 @@ func TestHoldersAreNamed(t *testing.T) {
 		require.Equal(t, "53s", s.List()[0].Annotations["worst_lateness"])
 		now.Store(new([]PastDeadline))
 		time.Sleep(time.Second)
-		require.Contains(t, s.List()[0].Summary, "none is held any more")
+		require.Contains(t, s.List()[0].Summary, "none is held any longer")
 		time.Sleep(5 * time.Minute)
 		require.Equal(t, "resolved", s.receiver.got()[1].Status)
 		require.Empty(t, s.List())

@@ -24,7 +24,7 @@ type incident struct {
 	lastAt   time.Time // the last event
 
 	group         *group
-	notified      bool  // a notification said that it fires, so one of its end has to follow
+	notified      bool  // a notification said that it fires, so one must say that it is over
 	notifiedCount int64 // the count in that notification
 	again         bool  // a message is held for longer than heldAgain
 	silenced      bool  // a silence suppresses its notification
@@ -43,7 +43,7 @@ func (i *incident) reached(r *rule) bool {
 	if i.state && i.Count == 0 {
 		return true
 	}
-	if i.held != nil && i.held.count == 0 && !i.again { // all came back meanwhile
+	if i.held != nil && i.held.count == 0 && !i.again { // all have come back
 		return false
 	}
 	return i.count() >= r.count && (r.lateness == 0 || lateness(i.WorstMillis) >= r.lateness)

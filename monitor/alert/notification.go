@@ -27,9 +27,9 @@ type notification struct {
 	key      groupKey
 	rule     *rule
 	at       time.Time
-	alerts   []alert // those firing first, then by messages, most first
-	firing   int     // how many of them do
-	total    Stats   // of the firing ones, or of all if none is firing
+	alerts   []alert // those firing first, then by messages, the most first
+	firing   int     // how many of them are firing
+	total    Stats   // of those, or of all if none is firing
 	startsAt time.Time
 	single   uint64 // the number of the notification, if it is of a single message; otherwise 0
 }
@@ -198,13 +198,13 @@ func (n *notification) annotations() map[string]string {
 // topQueues is how many queues a summary names.
 const topQueues = 5
 
-// offender is one of the queues with most messages.
+// offender is one of the queues with the most messages.
 type offender struct {
 	vhost, queue string
 	Stats
 }
 
-// offenders are the queues with most messages, the most first.
+// offenders are the queues with the most messages, in that order.
 func (n *notification) offenders() (list []offender) {
 	at := make(map[[2]string]int)
 	for i := range n.alerts {
@@ -223,7 +223,7 @@ func (n *notification) offenders() (list []offender) {
 	return list[:min(len(list), topQueues)]
 }
 
-// top names the queues with most messages.
+// top names the queues with the most messages.
 func (n *notification) top() string {
 	var parts []string
 	for _, o := range n.offenders() {
@@ -259,7 +259,7 @@ func (n *notification) summary() string {
 	return text + n.top()
 }
 
-// none reports whether consumers hold no message past its deadline any more. The alert is about to be over.
+// none reports whether consumers no longer hold any message past its deadline. The alert is about to be over.
 func (a *alert) none() bool { return a.kind == HeldPastDeadline && a.Count == 0 && a.detail != "" }
 
 func (a *alert) summary() string {
@@ -324,7 +324,7 @@ func subject(k Kind) string {
 	case Watchdog:
 		return "deadlines are watched"
 	case Test:
-		return "test of an alert"
+		return "test alert"
 	default:
 		return "notifications were dropped because the receiver is too slow"
 	}

@@ -93,11 +93,11 @@ func TestSilencesThatAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	soon := time.Now().Add(time.Hour)
 	for want, m := range map[string]Silence{
-		"there is no event": {Event: "late", ExpiresAt: soon},
-		"in the past":       {ExpiresAt: time.Now()},
-		"say when it ends":  {Queue: "orders"},
-		"366 days":          {ExpiresAt: time.Now().Add(2 * maxSilence)},
-		"longer than":       {Comment: strings.Repeat("x", maxText+1), ExpiresAt: soon},
+		"unknown event":    {Event: "late", ExpiresAt: soon},
+		"in the past":      {ExpiresAt: time.Now()},
+		"say when it ends": {Queue: "orders"},
+		"366 days":         {ExpiresAt: time.Now().Add(2 * maxSilence)},
+		"longer than":      {Comment: strings.Repeat("x", maxText+1), ExpiresAt: soon},
 	} {
 		_, err := a.AddSilence(m)
 		require.ErrorContains(t, err, want)
@@ -145,9 +145,9 @@ func TestHandler(t *testing.T) {
 	require.Empty(t, ask(t, a, http.MethodGet, "/silences", "", 200)["silences"])
 	for body, reason := range map[string]string{
 		`{"queue": "a"}`:                      "say when it ends",
-		`{"duration": "long"}`:                "it takes one such as",
+		`{"duration": "long"}`:                "want a duration such as",
 		`{"duration": "1h", "que": "a"}`:      "unknown field",
-		`{"duration": "1h", "event": "x"}`:    "there is no event",
+		`{"duration": "1h", "event": "x"}`:    "unknown event",
 		`{"duration": "1h", "queue": 5}`:      "cannot unmarshal",
 		`{"duration": "-1h", "queue": "all"}`: "in the past",
 	} {
@@ -159,7 +159,7 @@ func TestHandler(t *testing.T) {
 	require.Len(t, k.bodies, 2)
 	require.Contains(t, string(k.bodies[0]), "CurfewTest")
 	require.Contains(t, string(k.bodies[1]), `"status":"resolved"`)
-	require.Contains(t, ask(t, a, http.MethodPost, "/alerts/test", `{"sink": "mail"}`, 400)["reason"], `there is no sink "mail"; there are log, webhook`)
+	require.Contains(t, ask(t, a, http.MethodPost, "/alerts/test", `{"sink": "mail"}`, 400)["reason"], `unknown sink "mail": want one of log, webhook`)
 }
 
 func TestSilenceOfNoUTF8IsRefused(t *testing.T) {

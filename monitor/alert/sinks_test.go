@@ -119,7 +119,7 @@ func TestExchangeTakesNews(t *testing.T) {
 	require.ErrorContains(t, a.delivery.channels[0].send(t.Context(), hostile()), "full")
 	a, err = New(Options{URLs: []string{eventsURL}})
 	require.NoError(t, err)
-	require.ErrorContains(t, a.FileError(), "there is no exchange")
+	require.ErrorContains(t, a.FileError(), "no exchange")
 	require.Empty(t, a.delivery.channels)
 }
 

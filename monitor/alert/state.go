@@ -31,7 +31,7 @@ func (a *Alerts) AtRisk(r Risk) {
 		Stats{Count: r.Count, FirstDeadlineAt: r.FirstDeadlineAt, LastDeadlineAt: r.LastDeadlineAt})
 }
 
-// Safe records that no message of the queue is at risk any more.
+// Safe records that messages of the queue are no longer at risk.
 func (a *Alerts) Safe(vhost, queue string) { a.end(key{kind: AtRisk, vhost: vhost, queue: queue}) }
 
 // SilentInstance is what is known of another instance that gives no sign of life.
@@ -59,7 +59,7 @@ func (a *Alerts) Silent(s SilentInstance) {
 		Stats{Count: s.Due, FirstDeadlineAt: s.OldestAt, WorstMillis: s.LateMillis})
 }
 
-// Heard records that the instance is back, or has nothing due any more.
+// Heard records that the instance is back, or that nothing of it is due any longer.
 func (a *Alerts) Heard(peer string) { a.end(key{kind: InstanceSilent, peer: peer}) }
 
 func (s SilentInstance) queues() string {

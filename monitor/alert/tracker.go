@@ -25,7 +25,7 @@ type tracker struct {
 
 	mu          sync.Mutex
 	rules       []*rule
-	rest        *rule // takes what none of rules takes
+	rest        *rule // for events that none of rules matches
 	singles     bool  // one of them makes every message a notification of its own
 	singleRate  *rate.Limiter
 	incidents   map[key]*incident
@@ -52,8 +52,8 @@ func (t *tracker) wake() {
 	}
 }
 
-// use puts rules in force, and each incident into the group that they give it. Where an
-// incident was notified of before and will not be again, its end is notified of.
+// use puts rules in force, and each incident into the group that they give it. An incident that
+// changes its group or sinks is reported as over to the old sinks if it was reported there.
 func (t *tracker) use(rules []*rule, rest *rule) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -145,7 +145,7 @@ func (t *tracker) each(vhost, queue string) bool {
 	return false
 }
 
-// begin records that a state lasts, and what is known of it.
+// begin records that a state has begun or still lasts, and what is known of it.
 func (t *tracker) begin(k key, detail string, s Stats) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -193,7 +193,7 @@ func (t *tracker) incidentLocked(k key) (i *incident, known bool) {
 	return i, false
 }
 
-// ruleOfLocked is the rule that takes k.
+// ruleOfLocked returns the rule that applies to k.
 func (t *tracker) ruleOfLocked(k key) *rule {
 	if int(k.kind) < ruled {
 		for _, r := range t.rules {
@@ -248,7 +248,7 @@ func (t *tracker) statusLocked(i *incident, now time.Time) Status {
 	return s
 }
 
-// inForce returns the rules in their order; the last takes what the others do not.
+// inForce returns the rules in their order; the last is for events that no other matches.
 func (t *tracker) inForce() []*rule {
 	t.mu.Lock()
 	defer t.mu.Unlock()

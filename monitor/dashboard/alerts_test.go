@@ -26,7 +26,7 @@ func TestMistakesInRules(t *testing.T) {
 	require.Contains(t, s.get("/").body, "Alerts do not arrive where they should")
 	page := s.get("/alerts").body
 	require.Contains(t, page, "The alerts file is not in force")
-	require.Contains(t, page, file+":2: rules[0].severity: &#34;&lt;b&gt;&#34; is not allowed")
+	require.Contains(t, page, file+":2: rules[0].severity: &#34;&lt;b&gt;&#34; is invalid")
 	require.Contains(t, page, file+":3: rules[1].count")
 }
 

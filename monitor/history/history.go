@@ -12,23 +12,23 @@ import (
 const (
 	// maxQueues is how many queues have a history of their own.
 	maxQueues = 1000
-	// idleBefore is how long nothing has happened in a queue before another may take its rings.
+	// idleBefore is how long nothing must have happened in a queue for another to take its rings.
 	idleBefore = time.Hour
 	// keep is how long a queue that is gone is remembered.
 	keep = 24 * time.Hour
-	// maxSpread is over how many seconds a sample that comes late is spread.
+	// maxSpread is the most seconds over which a late sample is spread.
 	maxSpread = 60
 )
 
 // Source is what is sampled. Its methods are called by one goroutine.
 type Source interface {
-	// Queues calls fn with each queue there is, and returns the totals of what clients published and what was delivered to them.
+	// Queues calls fn with each queue, and returns how many messages clients published and how many were delivered to them, in total.
 	Queues(fn func(*Queue)) Stats
-	// State is asked for every few seconds. What is new in it becomes a mark.
+	// State is called every few seconds. Whatever is new in it becomes a mark.
 	State() State
 }
 
-// Queue is a queue at a moment. The counts are since it was made; one that is lower than before has begun again.
+// Queue is a queue at a moment. Its counts are since it was made; a count that is lower than before has begun again.
 type Queue struct {
 	VHost, Name          string
 	Depth                int // messages, unacked ones among them
@@ -60,17 +60,17 @@ type History struct {
 	last    int64 // the last second that was written, Unix; 0: none yet
 	total   series
 	queues  map[[2]string]*series
-	unused  [][]byte  // rings
+	unused  [][]byte  // rings that no queue has
 	full    bool      // a queue got no rings
 	idle    []*series // whose rings another queue may take
 	idleAt  int64     // when they were looked for
 	marks   marks
-	known   state   // the last State
+	known   state   // what the last State said
 	sampled []Queue // of one round; only sample uses it
 	run     bool    // something was sampled by this process
 }
 
-// New returns a history with what the file has of the last day.
+// New returns a history that begins with what the file has of the last day.
 func New(o Options) *History {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -117,7 +117,7 @@ func (h *History) Run(ctx context.Context) error {
 	}
 }
 
-// sample writes the seconds since the last sample.
+// sample takes a sample, and writes the seconds since the last one.
 func (h *History) sample(at time.Time) {
 	h.sampled = h.sampled[:0]
 	totals := h.Source.Queues(func(q *Queue) { h.sampled = append(h.sampled, *q) })
@@ -170,7 +170,7 @@ func (h *History) sampleLocked(q *Queue, second int64) {
 	}
 }
 
-// addSeriesLocked gives a queue rings; nil: there are none left.
+// addSeriesLocked gives a queue a series; nil: there are no rings left.
 func (h *History) addSeriesLocked(vhost, name string, second int64) *series {
 	if len(h.queues) >= maxQueues {
 		h.full = true
@@ -184,10 +184,11 @@ func (h *History) addSeriesLocked(vhost, name string, second int64) *series {
 	return s
 }
 
-// evictEvery is how often queues that are idle are looked for, in seconds.
+// evictEvery is how often idle queues are searched for, in seconds.
 const evictEvery = 10
 
-// evictLocked takes the rings of the queue that has been idle the longest, of those that are gone first. It is false if there is none.
+// evictLocked frees the rings of a queue: of one that is gone if there is any, or else of the one that has been idle the longest, for
+// idleBefore at least. It is false if there is none.
 func (h *History) evictLocked(second int64) bool {
 	if len(h.idle) == 0 && second-h.idleAt >= evictEvery {
 		h.idleAt = second
@@ -223,10 +224,10 @@ func (h *History) freeLocked(s *series) {
 	s.data = nil
 }
 
-// slab is for how many queues memory is taken at a time.
+// slab is the number of queues for which memory is allocated at a time.
 const slab = 25
 
-// ringsLocked are rings without a record.
+// ringsLocked returns rings without a record.
 func (h *History) ringsLocked() []byte {
 	size := queueLengths.bytes()
 	if len(h.unused) == 0 {

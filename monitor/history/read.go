@@ -11,9 +11,9 @@ type Request struct {
 	VHost, Queue string
 	// Span is how far back to go: at most a day.
 	Span time.Duration
-	// Points is at most how many to return, by adding up neighbours; 0: all there are, at most 1,440. They begin at round times, unless it is one.
+	// Points is the most points to return, made by adding up neighbours; 0: all, at most 1,440. They begin at round times, unless it is 1.
 	Points int
-	// Partial returns the last one, too, if its time is not over.
+	// Partial includes the last point even if its time is not over.
 	Partial bool
 }
 
@@ -22,7 +22,7 @@ type Read struct {
 	// From is the beginning of the first point and Step the length of each, Unix seconds and seconds.
 	From, Step int64
 	Points     []Point
-	// Marks are those of the span, the earliest first: of a queue, those about it and those about no other.
+	// Marks are those of the span, the earliest first; for one queue, without those about other queues or virtual hosts.
 	Marks []Mark
 	// Known is false for a queue without a history of its own; Full says that this is because there are too many queues.
 	Known, Full bool
@@ -71,7 +71,7 @@ func (m *Mark) of(vhost, queue string) bool {
 	return queue == "" || (m.VHost == "" || m.VHost == vhost) && (m.Queue == "" || m.Queue == queue)
 }
 
-// merge adds up neighbours until there are at most most points.
+// merge adds up neighbours, so that there are at most as many points as most says.
 func (r *Read) merge(most int, partial bool) {
 	if most <= 0 || len(r.Points) <= most {
 		return

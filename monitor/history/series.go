@@ -10,7 +10,7 @@ import (
 type series struct {
 	rings
 	vhost, name string
-	seen        int64 // the last second in which the queue was there
+	seen        int64 // the last second in which the queue existed
 	active      int64 // the last second in which something happened
 
 	published, delivered uint64 // at the last sample
@@ -31,7 +31,7 @@ var latenessUpTo = [...]time.Duration{
 	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 30 * time.Second,
 }
 
-// gather adds a sample of a queue. depth and willExpire are added, so that those of all queues can be.
+// gather adds a sample of a queue. depth and willExpire are added up, for the history of all queues.
 func (s *series) gather(depth, willExpire int, published, delivered uint64) {
 	s.depth += int64(depth)
 	s.willExpire += int64(willExpire)
@@ -73,7 +73,7 @@ func (s *series) expire(lateness time.Duration) {
 	s.lateness[i]++
 }
 
-// most is the lateness of 99 in 100.
+// most is the lateness that 99 in 100 do not exceed.
 func (s *series) most() time.Duration {
 	total := uint64(0)
 	for _, n := range s.lateness {
@@ -88,7 +88,7 @@ func (s *series) most() time.Duration {
 	return s.worst
 }
 
-// write writes what has happened since the last sample, which is since seconds ago, spread over the last of them.
+// write writes what has happened since the last sample, since seconds ago, spread over the last spread seconds.
 func (s *series) write(second, since, spread int64) {
 	if since > spread {
 		s.skip(second-since+1, second-spread+1)
@@ -118,11 +118,11 @@ func (h *History) Expired(batch []deadline.Expiry) {
 	second := max(h.last, h.now().Unix()-1)
 	for i := range batch {
 		x := &batch[i]
-		if x.Path == deadline.Scheduled { // no expiry
+		if x.Path == deadline.Scheduled { // not an expiry
 			continue
 		}
 		late := x.Lateness()
-		if x.Path == deadline.Requeued || x.Path == deadline.Manual { // not ours
+		if x.Path == deadline.Requeued || x.Path == deadline.Manual { // not due to Curfew
 			late = -1
 		}
 		h.total.expire(late)
