@@ -1,13 +1,13 @@
 package memstore
 
-// names gives each queue that has entries a small number in place of its id, which
-// halves what an entry takes. A number is free again when its last entry is gone.
+// queueNumbers gives each queue that has entries a small number in place of its id, which
+// halves the size of an entry. A number is free again when its last entry is gone.
 type queueNumbers struct {
 	slots  []queueNumber
 	number map[uint64]uint32
 	free   []uint32
 
-	lastID uint64 // the queue retained last, which is mostly the next too
+	lastID uint64 // the queue retained last, which is usually the next, too
 	last   uint32
 	warm   bool // lastID and last are valid
 }
@@ -17,10 +17,10 @@ type queueNumber struct {
 	entries int
 }
 
-// maxNumbers is how many queues there are numbers for: what a page has room for.
+// maxNumbers is how many queues can have a number: as many as fit into queueBits.
 const maxNumbers = 1 << queueBits
 
-// fits reports whether a queue has a number or may have one.
+// fits reports whether a queue has a number or can get one.
 func (q *queueNumbers) fits(id uint64) bool {
 	if len(q.slots)-len(q.free) < maxNumbers {
 		return true
@@ -40,6 +40,7 @@ func (q *queueNumbers) retain(id uint64) uint32 {
 	return q.last
 }
 
+// assign returns the number of a queue, a new one if it has none.
 func (q *queueNumbers) assign(id uint64) uint32 {
 	if number, known := q.number[id]; known {
 		return number

@@ -84,7 +84,7 @@ func (s *Store) claimMovedLocked(until, leaseUntil deadline.Instant, out []deadl
 	return append(out, first.Ref)
 }
 
-// claimWaitingLocked claims those that wait, as far as none of those moved comes between.
+// claimWaitingLocked claims those that wait, up to the first of those moved.
 func (s *Store) claimWaitingLocked(until deadline.Instant, max int, leaseUntil deadline.Instant, out []deadline.Ref) []deadline.Ref {
 	if first, ok := s.moved.first(); ok && first.At <= until {
 		until, max = first.At, 1
@@ -108,7 +108,8 @@ func (s *Store) nextLocked() (at deadline.Instant) {
 	return at
 }
 
-// First is the earliest deadline of the shadows whose score is their deadline; 0: there is none. What was claimed or put off is not among them.
+// First returns the earliest deadline of the shadows whose score is their deadline; 0 if there
+// are none. It leaves out shadows that were claimed or put off.
 func (s *Store) First() deadline.Instant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,8 +143,8 @@ func (s *Store) Settle(_ context.Context, done []deadline.Ref, later []scheduler
 	return nil
 }
 
-// dropLocked takes the first of some shadows out, if it is there, and with it as many of the
-// next as is no more work. It returns how many are done with.
+// dropLocked removes the first of some shadows, if it is stored, and those after it that cost
+// no more work. It returns how many it has dealt with.
 func (s *Store) dropLocked(some []deadline.Ref) int {
 	if place, ok := s.moved.get(some[0]); ok {
 		s.moved.remove(place)
