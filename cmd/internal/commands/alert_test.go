@@ -83,7 +83,7 @@ func TestAlertRulesWithAMistake(t *testing.T) {
 	setenv(t, "CURFEW_ALERTS="+file)
 	code, _, errOut := runCommand(t, "alert", "rules")
 	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, errOut, "takes critical or error or warning or info")
+	assert.Contains(t, errOut, "want critical or error or warning or info")
 }
 
 // TestAlertTestNeedsNoServer: the settings are enough; a sink that fails is named, its secret is not shown.
@@ -125,5 +125,5 @@ func TestAlertRules(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("rules:\n  - severity: fatal"), 0o600))
 	code, _, errOut = runCommand(t, "alert", "rules")
 	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, errOut, file+`:2: rules[0].severity: "fatal" is not allowed`)
+	assert.Contains(t, errOut, file+`:2: rules[0].severity: "fatal" is invalid`)
 }
