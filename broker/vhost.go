@@ -21,7 +21,7 @@ type VHost struct {
 func newVHost(b *Broker, name string) *VHost {
 	vh := &VHost{b: b}
 	vh.lane.Init(&b.forwarder, vh.replyDirectly)
-	vh.VHost = topology.New(topology.Options{Registry: &b.registry, Name: name, Lines: vh.lane.Lines(), Judge: vh.judge})
+	vh.VHost = topology.New(topology.Options{Registry: &b.registry, Name: name, Lines: vh.lane.Lines(), Judge: vh.checkIdle})
 	vh.lane.VHost = vh.VHost
 	return vh
 }

@@ -178,7 +178,7 @@ func (r *replayer) send(ctx context.Context, l *Letter, m *broker.Publication) (
 	if err := r.limiter.Wait(ctx); err != nil {
 		return "", ctx.Err()
 	}
-	if err := r.passGate(ctx); err != nil {
+	if err := r.waitWhileBlocked(ctx); err != nil {
 		return "", err
 	}
 	return skipReason(r.p.Move(ref, m, r.order.KeepDeaths && len(l.Deaths) > 0))
@@ -193,10 +193,10 @@ func skipReason(outcome broker.MoveOutcome, err error) (SkipReason, error) {
 	return skipReasons[outcome], err
 }
 
-// passGate waits while publishers have to.
-func (r *replayer) passGate(ctx context.Context) error {
+// waitWhileBlocked waits while publishers have to.
+func (r *replayer) waitWhileBlocked(ctx context.Context) error {
 	for {
-		reason, changed := r.b.Gate()
+		reason, changed := r.b.BlockedReason()
 		if reason == "" {
 			return nil
 		}

@@ -153,7 +153,7 @@ func channelObject(r *request, ch *server.ChannelInfo) object {
 		"consumer_count": len(ch.Consumers), "prefetch_count": ch.Prefetch, "global_prefetch_count": ch.GlobalPrefetch,
 		"messages_unacknowledged": ch.Unacked, "messages_unconfirmed": ch.Unconfirmed, "messages_uncommitted": 0, "acks_uncommitted": 0,
 		"pending_raft_commands": 0, "reductions": 0, "reductions_details": object{"rate": rest.Rate(0)}, "garbage_collection": noGarbage,
-		"message_stats": r.api.messageStats(ch.Identity(), channelCounts(&ch.Counts)),
+		"message_stats": r.api.messageStats(ch.Identity(), channelCounts(&ch.Stats)),
 	}
 }
 
@@ -209,7 +209,7 @@ func listHolders(r *request) error {
 	return r.Rows(len(list), func(i int) object { return holderObject(r, &list[i]) })
 }
 
-func holderObject(r *request, h *operate.Holder) object {
+func holderObject(r *request, h *operate.Consumer) object {
 	o := consumerObject(r, &h.ConsumerInfo)
 	o["kind"], o["messages_unacknowledged"], o["messages_past_deadline"] = h.Kind(), h.Unacked, h.PastDeadline
 	o["oldest_unacknowledged_at"], o["earliest_deadline"] = timeOrNull(h.OldestMillis), timeOrNull(h.EarliestMillis)

@@ -21,7 +21,7 @@ func exchangeCounts(x *broker.ExchangeInfo) rates.Counts {
 }
 
 // channelCounts are a channel's message_stats.
-func channelCounts(c *server.ChannelCounts) rates.Counts {
+func channelCounts(c *server.ChannelStats) rates.Counts {
 	return rates.Counts{
 		"publish": c.Published, "confirm": c.Confirmed, "return_unroutable": c.Returned, "drop_unroutable": c.Dropped,
 		"deliver": c.Delivered, "deliver_no_ack": c.DeliveredNoAck, "get": c.Got, "get_no_ack": c.GotNoAck, "get_empty": c.GetEmpty,
@@ -31,7 +31,7 @@ func channelCounts(c *server.ChannelCounts) rates.Counts {
 
 // totals are the broker's message_stats.
 func (a *API) totals() rates.Counts {
-	t, s := a.b.Totals(), a.Server.Totals()
+	t, s := a.b.Stats(), a.Server.Stats()
 	c := queueCounts(&t.Queues)
 	c["publish"], c["confirm"] = t.Published, s.Confirmed
 	c["return_unroutable"], c["drop_unroutable"] = s.Returned, t.Unroutable-min(s.Returned, t.Unroutable)
@@ -59,7 +59,7 @@ func depthOf(vh *broker.VHost) (ready, unacked int) {
 
 // churn is how often things came and went.
 func (a *API) churn() rates.Counts {
-	t, s := a.b.Totals(), a.Server.Totals()
+	t, s := a.b.Stats(), a.Server.Stats()
 	return rates.Counts{
 		"connection_created": s.ConnectionsOpened, "connection_closed": s.ConnectionsClosed,
 		"channel_created": s.ChannelsOpened, "channel_closed": s.ChannelsClosed,
@@ -110,7 +110,7 @@ func (a *API) countAll() map[any]rates.Sampled {
 	for _, c := range a.Server.List() {
 		seen[c.Identity()] = rates.Counts{"recv_oct": c.Received, "send_oct": c.Sent}.Sampled()
 		for _, ch := range c.Channels {
-			seen[ch.Identity()] = channelCounts(&ch.Counts).Sampled()
+			seen[ch.Identity()] = channelCounts(&ch.Stats).Sampled()
 		}
 	}
 	return seen

@@ -64,9 +64,9 @@ type Access struct {
 
 	// epoch counts the changes that were done. The lists are of all virtual hosts.
 	epoch            atomic.Uint64
-	queues           shared[[]Queue]
-	holders          shared[[]Holder]
-	deadLetterQueues shared[[]deadletters.Queue]
+	queues           cachedList[[]Queue]
+	consumers        cachedList[[]Consumer]
+	deadLetterQueues cachedList[[]deadletters.Queue]
 }
 
 // Letters are the operations on dead letters and their replays.

@@ -49,7 +49,7 @@ func (o Topology) MayPublish(_ context.Context, a Actor, to ExchangeName) error 
 }
 
 func (o *Access) blocked() error {
-	if why, _ := o.Broker.Gate(); why != "" {
+	if why, _ := o.Broker.BlockedReason(); why != "" {
 		return &Blocked{why}
 	}
 	return nil

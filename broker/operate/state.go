@@ -18,20 +18,20 @@ type State struct {
 	Connections       int
 	InFlow            int // of them: they publish more than consumers get processor time for
 	Channels          int
-	Totals            Totals
+	Stats             Stats
 }
 
-// Totals count since the broker started.
-type Totals struct{ Published, Delivered, Acked, Expired, Unroutable uint64 }
+// Stats count since the broker started.
+type Stats struct{ Published, Delivered, Acked, Expired, Unroutable uint64 }
 
 // State returns how the broker is. It is for those who may log in.
 func (o *Access) State() State {
-	t := o.Broker.Totals()
-	blocked, _ := o.Broker.Gate()
+	t := o.Broker.Stats()
+	blocked, _ := o.Broker.BlockedReason()
 	s := State{
 		NowMillis: o.Broker.UnixMillis(o.Broker.Now()), Started: o.started, DataDir: o.DataDir, NewFolder: o.Broker.NewFolder(), DiskSilent: o.Broker.DiskSilent(), Blocked: blocked,
 		Memory: o.Broker.MemoryInUse(), MemoryMax: o.Broker.MemoryLimit(), InFlow: o.Server.InFlow(),
-		Totals: Totals{
+		Stats: Stats{
 			Published: t.Published, Delivered: t.Queues.AllDelivered(), Acked: t.Queues.Acked,
 			Expired: t.ExpiredDropped + t.DeadLettered[queue.Expired], Unroutable: t.Unroutable,
 		},

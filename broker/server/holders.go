@@ -10,8 +10,8 @@ import (
 	"curfew/broker/server/internal/deliveries"
 )
 
-// Holder is who may hold messages of a queue unacked: a consumer, or a channel that gets them.
-type Holder struct {
+// UnackedHolder is who may hold messages of a queue unacked: a consumer, or a channel that gets them.
+type UnackedHolder struct {
 	ConsumerInfo            // of basic.get: without a tag
 	Cancelled    bool       // the consumer is gone; its channel still holds what it was sent
 	Properties   amqp.Table // the client's properties; must not be changed
@@ -21,9 +21,9 @@ type Holder struct {
 	Earliest     deadline.Instant // the earliest deadline of these; 0: none
 }
 
-// Holders returns the consumers of the queues for which match returns true, and the channels that hold messages of them by basic.get. No lock
+// UnackedHolders returns the consumers of the queues for which match returns true, and the channels that hold messages of them by basic.get. No lock
 // is held for longer than a few thousand deliveries take, so it is no snapshot.
-func (s *Server) Holders(match func(*broker.Queue) bool) (all []Holder) {
+func (s *Server) UnackedHolders(match func(*broker.Queue) bool) (all []UnackedHolder) {
 	now := s.opts.Broker.Now()
 	for _, c := range s.open() {
 		if i := c.identity.Load(); i != nil {
@@ -42,12 +42,12 @@ type holderKey struct {
 	c *deliveries.Consumer
 }
 
-func holdersOf(ch *channel, of *ConnectionInfo, now deadline.Instant, match func(*broker.Queue) bool) []Holder {
-	var list []*Holder
-	known := map[holderKey]*Holder{}
+func holdersOf(ch *channel, of *ConnectionInfo, now deadline.Instant, match func(*broker.Queue) bool) []UnackedHolder {
+	var list []*UnackedHolder
+	known := map[holderKey]*UnackedHolder{}
 	for _, c := range ch.deliveries.Info().Consumers {
 		if match(c.Queue) {
-			list = append(list, &Holder{ConsumerInfo: ch.consumerInfo(c, of), Properties: of.ClientProperties})
+			list = append(list, &UnackedHolder{ConsumerInfo: ch.consumerInfo(c, of), Properties: of.ClientProperties})
 			known[holderKey{c.Queue, c}] = list[len(list)-1]
 		}
 	}
@@ -63,7 +63,7 @@ func holdersOf(ch *channel, of *ConnectionInfo, now deadline.Instant, match func
 		for i, d := range page {
 			h := known[holderKey{d.Queue, d.Consumer}]
 			if h == nil {
-				h = &Holder{Properties: of.ClientProperties, ConsumerInfo: ConsumerInfo{
+				h = &UnackedHolder{Properties: of.ClientProperties, ConsumerInfo: ConsumerInfo{
 					Queue: d.Queue, Channel: ch.id, Connection: of.Name, User: of.User, PeerHost: of.PeerHost, PeerPort: of.PeerPort,
 					TimeoutMillis: deliveries.Timeout(d.Queue, nil, ch.conn.srv.timeoutMillis()),
 				}}
@@ -76,17 +76,17 @@ func holdersOf(ch *channel, of *ConnectionInfo, now deadline.Instant, match func
 			h.add(d.At, deadlines[i], now)
 		}
 	}
-	slices.SortFunc(list, func(x, y *Holder) int {
+	slices.SortFunc(list, func(x, y *UnackedHolder) int {
 		return cmp.Or(cmp.Compare(x.Tag, y.Tag), cmp.Compare(x.Queue.Name(), y.Queue.Name()))
 	})
-	all := make([]Holder, len(list))
+	all := make([]UnackedHolder, len(list))
 	for i := range list {
 		all[i] = *list[i]
 	}
 	return all
 }
 
-func (h *Holder) add(at, due, now deadline.Instant) {
+func (h *UnackedHolder) add(at, due, now deadline.Instant) {
 	h.Unacked++
 	if h.Oldest == 0 || at < h.Oldest {
 		h.Oldest = at

@@ -15,12 +15,12 @@ var byQueueType = []label{protocol, {"queue_type", "rabbit_classic_queue"}}
 
 // global are the totals since the start.
 func (c *collector) global(s *sink) {
-	t, srv := c.Broker.Totals(), c.Server.Totals()
+	t, srv := c.Broker.Stats(), c.Server.Stats()
 	publishers, consumers := 0, 0
 	for _, conn := range c.Server.List() {
 		for _, ch := range conn.Channels {
 			consumers += len(ch.Consumers)
-			if ch.Counts.Published > 0 {
+			if ch.Stats.Published > 0 {
 				publishers++
 			}
 		}
@@ -70,7 +70,7 @@ func (c *collector) delivered(s *sink, q *broker.QueueCounts) {
 
 // deadLettered: a dead letter moves in one step and is parked where it cannot be
 // routed, so the strategy is the stronger of RabbitMQ's two.
-func (c *collector) deadLettered(s *sink, t *broker.Totals) {
+func (c *collector) deadLettered(s *sink, t *broker.Stats) {
 	kept := []label{byQueueType[1], {"dead_letter_strategy", "at_least_once"}}
 	var all uint64
 	for _, m := range []struct {
@@ -92,7 +92,7 @@ func (c *collector) deadLettered(s *sink, t *broker.Totals) {
 }
 
 // sizes is the histogram of published bodies.
-func (c *collector) sizes(s *sink, t *broker.Totals) {
+func (c *collector) sizes(s *sink, t *broker.Stats) {
 	buckets, count := map[float64]uint64{}, uint64(0)
 	for i, n := range t.Sizes {
 		count += n

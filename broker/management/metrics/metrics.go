@@ -237,7 +237,7 @@ func (c *collector) churn(s *sink) {
 	if !c.shows("connection_churn_metrics") {
 		return
 	}
-	t, srv := c.Broker.Totals(), c.Server.Totals()
+	t, srv := c.Broker.Stats(), c.Server.Stats()
 	for _, m := range []struct {
 		name string
 		n    uint64

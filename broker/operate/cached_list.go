@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// shared is a list about the whole broker that takes long to compute, for all who ask for it at nearly the same time: pages that follow what
+// cachedList is a list about the whole broker that takes long to compute, for all who ask for it at nearly the same time: pages that follow what
 // happens, and whoever asks again and again. Nobody may change it.
 //
 // How long a list is given out depends on its length, so that computing it takes a small part of one processor however many ask: a short one
 // is computed for each who asks, and none is older than a second. What users do by an operation they see at once.
-type shared[T any] struct {
+type cachedList[T any] struct {
 	mu      sync.Mutex
 	value   T
 	until   time.Time
@@ -27,7 +27,7 @@ const (
 
 // get returns the list, which compute makes if there is none or it is too old. each is how long it is given out for each of the n entries that
 // compute has looked at. epoch counts the operations.
-func (s *shared[T]) get(epoch *atomic.Uint64, each time.Duration, compute func() (value T, n int)) T {
+func (s *cachedList[T]) get(epoch *atomic.Uint64, each time.Duration, compute func() (value T, n int)) T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := epoch.Load()
@@ -48,7 +48,7 @@ func (s *shared[T]) get(epoch *atomic.Uint64, each time.Duration, compute func()
 }
 
 // forget frees the memory while nobody asks.
-func (s *shared[T]) forget() {
+func (s *cachedList[T]) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !time.Now().Before(s.until) {

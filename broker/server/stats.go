@@ -2,8 +2,8 @@ package server
 
 import "sync/atomic"
 
-// ChannelCounts are the totals of one channel (RabbitMQ: message_stats).
-type ChannelCounts struct {
+// ChannelStats are the totals of one channel (RabbitMQ: message_stats).
+type ChannelStats struct {
 	Published      uint64
 	Confirmed      uint64 // with basic.ack
 	Returned       uint64 // mandatory and unroutable
@@ -54,8 +54,8 @@ func (t *totals) addPublishes(n *publishCounts, confirm bool) {
 	addSome(&t.dropped, n.dropped)
 }
 
-// Totals are the server's since its start.
-type Totals struct {
+// Stats are the server's since its start.
+type Stats struct {
 	ConnectionsOpened, ConnectionsClosed uint64
 	ChannelsOpened, ChannelsClosed       uint64
 	Received                             uint64 // publishes
@@ -64,10 +64,10 @@ type Totals struct {
 	Returned, Dropped                    uint64 // unroutable: mandatory or not
 }
 
-// Totals returns the server's totals.
-func (s *Server) Totals() Totals {
+// Stats returns the server's totals.
+func (s *Server) Stats() Stats {
 	t := &s.totals
-	return Totals{
+	return Stats{
 		ConnectionsOpened: t.connectionsOpened.Load(), ConnectionsClosed: t.connectionsClosed.Load(),
 		ChannelsOpened: t.channelsOpened.Load(), ChannelsClosed: t.channelsClosed.Load(),
 		Received: t.received.Load(), ReceivedConfirm: t.receivedConfirm.Load(), Confirmed: t.confirmed.Load(),
