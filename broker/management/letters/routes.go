@@ -26,9 +26,9 @@ func Routes() []rest.Route {
 		{Method: http.MethodPut, Path: "/api/curfew/deadletters/{vhost}/{queue}/filters/{name}", Op: operate.SaveFilter, Handle: putFilter, Doc: saveFilterDoc},
 		{Method: http.MethodDelete, Path: "/api/curfew/deadletters/{vhost}/{queue}/filters/{name}", Op: operate.DeleteFilter, Handle: deleteFilter, Doc: deleteFilterDoc},
 		{Method: http.MethodGet, Path: "/api/curfew/replays", Op: operate.ListReplays, Handle: listReplays, Doc: replaysDoc},
-		{Method: http.MethodGet, Path: "/api/curfew/replays/{run}", Op: operate.SeeReplay, Handle: getReplay, Doc: replayRunDoc},
-		{Method: http.MethodDelete, Path: "/api/curfew/replays/{run}", Op: operate.CancelReplay, Handle: cancelReplay, Doc: cancelReplayDoc},
-		{Method: http.MethodPost, Path: "/api/curfew/replays/{run}/resume", Op: operate.ResumeReplay, Handle: resumeReplay, Doc: resumeReplayDoc},
+		{Method: http.MethodGet, Path: "/api/curfew/replays/{replay}", Op: operate.SeeReplay, Handle: getReplay, Doc: replayRunDoc},
+		{Method: http.MethodDelete, Path: "/api/curfew/replays/{replay}", Op: operate.CancelReplay, Handle: cancelReplay, Doc: cancelReplayDoc},
+		{Method: http.MethodPost, Path: "/api/curfew/replays/{replay}/resume", Op: operate.ResumeReplay, Handle: resumeReplay, Doc: resumeReplayDoc},
 	}
 }
 

@@ -32,7 +32,7 @@ type letter struct {
 	Encoding    string              `json:"payload_encoding"` // string or base64
 	Deaths      []deadletters.Death `json:"deaths"`           // the latest first
 	Replays     int64               `json:"replays"`          // how often it was replayed
-	Run         string              `json:"replay_run"`       // that replayed it last; empty: none did
+	ReplayID    string              `json:"replay_run"`       // that replayed it last; empty: none did
 }
 
 // wholeLetter is a letter with its whole body.
@@ -126,7 +126,7 @@ func letterObject(l *operate.DeadLetter, encoding string) rest.Object {
 	if l.Deadline != 0 {
 		o["deadline"] = l.DeadlineMillis
 	}
-	o["deaths"], o["replays"], o["replay_run"] = l.Deaths, l.Replays, l.Run
+	o["deaths"], o["replays"], o["replay_run"] = l.Deaths, l.Replays, l.ReplayID
 	if l.Deaths == nil {
 		o["deaths"] = []any{}
 	}
