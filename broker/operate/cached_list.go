@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// cachedList is a list about the whole broker that takes long to compute, for all who ask for it at nearly the same time: pages that follow what
-// happens, and whoever asks again and again. Nobody may change it.
+// cachedList is a list for the whole broker that takes long to compute. All who ask for it at nearly the same time get the same one: pages that
+// refresh themselves, and clients that poll. It must not be changed.
 //
-// How long a list is given out depends on its length, so that computing it takes a small part of one processor however many ask: a short one
-// is computed for each who asks, and none is older than a second. What users do by an operation they see at once.
+// How long a list is used depends on its length, so that computing it takes a small part of one processor however many ask: a short one is
+// computed for each call, and none is older than a second. Users see the effect of their own operations at once.
 type cachedList[T any] struct {
 	mu      sync.Mutex
 	value   T
@@ -20,13 +20,13 @@ type cachedList[T any] struct {
 }
 
 const (
-	// shortList is how many entries are computed for each who asks.
+	// shortList: a list with fewer entries is computed for each call.
 	shortList = 200
 	maxAge    = time.Second
 )
 
-// get returns the list, which compute makes if there is none or it is too old. each is how long it is given out for each of the n entries that
-// compute has looked at. epoch counts the operations.
+// get returns the list, and calls compute if there is none or it is too old. The list is used for the time each, multiplied by the number n of
+// entries that compute has examined. epoch counts the operations.
 func (s *cachedList[T]) get(epoch *atomic.Uint64, each time.Duration, compute func() (value T, n int)) T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *cachedList[T]) get(epoch *atomic.Uint64, each time.Duration, compute fu
 	return value
 }
 
-// forget frees the memory while nobody asks.
+// forget frees the memory when nobody has asked for a while.
 func (s *cachedList[T]) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

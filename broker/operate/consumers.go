@@ -20,7 +20,7 @@ type Consumer struct {
 	EarliestMillis int64
 }
 
-// Client is what a client says of itself. What it does not say is empty.
+// Client is what a client says about itself. What it does not say is empty.
 type Client struct{ Name, Product, Version, Platform string }
 
 // ClientOf reads the properties of a client.
@@ -32,7 +32,7 @@ func ClientOf(t amqp.Table) Client {
 	return Client{text("connection_name"), text("product"), text("version"), text("platform")}
 }
 
-// Kind is what holds: "consumer", "cancelled" for what a cancelled consumer has not settled, or "get" for basic.get.
+// Kind is "consumer", "cancelled" for what a cancelled consumer has not settled, or "get" for basic.get.
 func (c *Consumer) Kind() string {
 	switch {
 	case c.Cancelled:
@@ -43,9 +43,9 @@ func (c *Consumer) Kind() string {
 	return "consumer"
 }
 
-// ListHolders lists who holds or would hold messages: the consumers in a virtual host, "" for all that the actor may look into, on a queue or
-// on any (""), and the channels that hold messages by basic.get. Those with the most messages past their deadlines come first. It is what held
-// within the last second.
+// ListHolders lists who holds messages or may get them: the consumers in a virtual host, "" for all that the actor may look into, on a queue or
+// on any (""), and the channels that hold messages by basic.get. Those with the most messages past their deadlines come first. The list is at
+// most a second old.
 func (o *Operations) ListHolders(_ context.Context, a Actor, at QueueName) ([]Consumer, error) {
 	if err := o.permit(&a, ListQueues, at.VHost); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (o *Operations) ListHolders(_ context.Context, a Actor, at QueueName) ([]Co
 	return list, nil
 }
 
-// everyConsumer looks at every delivery that is unacked.
+// everyConsumer examines every unacked delivery.
 func (o *Operations) everyConsumer() (list []Consumer, n int) {
 	for _, h := range o.Server.UnackedHolders(func(*broker.Queue) bool { return true }) {
 		one := Consumer{UnackedHolder: h, Client: ClientOf(h.Properties)}
