@@ -19,7 +19,7 @@ type metric[T any] struct {
 	family, name, help string
 	kind               prometheus.ValueType
 	value              func(*T) float64
-	alone              bool // has no meaning summed up
+	alone              bool // its sum has no meaning
 }
 
 const (
@@ -113,8 +113,8 @@ func (c *collector) objects(s *rest.Stream) {
 		})
 }
 
-// each writes the metrics that the view shows, each for all n objects: the format wants the
-// samples of a metric together.
+// each writes the metrics that the view shows, each for all n objects: in the format, the samples
+// of a metric stand together.
 func each[T any](s *rest.Stream, c *collector, metrics []metric[T], n int, object func(i int) T, labels func(i int) []label) {
 	metrics = slices.DeleteFunc(slices.Clone(metrics), func(m metric[T]) bool {
 		return !c.shows(m.family) && (m.name != "queue_consumers" || !c.shows("queue_metrics"))
@@ -139,7 +139,7 @@ func each[T any](s *rest.Stream, c *collector, metrics []metric[T], n int, objec
 	}
 }
 
-// writeFamily begins a metric in Prometheus' text format, and writeSample writes one of it.
+// writeFamily begins a metric in Prometheus' text format, and writeSample writes a sample of it.
 func writeFamily(s *rest.Stream, name, help string, kind prometheus.ValueType) {
 	words := map[prometheus.ValueType]string{isGauge: "gauge", isCounter: "counter"}
 	s.Text("# HELP " + name + " " + help + "\n# TYPE " + name + " " + words[kind] + "\n")
@@ -185,7 +185,7 @@ var connectionMetrics = []metric[server.ConnectionInfo]{
 	{"connection_metrics", "connection_channels", "Channels on a connection", isGauge, func(c *server.ConnectionInfo) float64 { return float64(len(c.Channels)) }, false},
 }
 
-// connected are the open connections, their channels, and how many consumers these have.
+// connected returns the open connections, their channels, and how many consumers these have.
 func (c *collector) connected() (conns []server.ConnectionInfo, channels []server.ChannelInfo, consumers int) {
 	conns = c.Server.List()
 	for _, conn := range conns {
@@ -197,8 +197,8 @@ func (c *collector) connected() (conns []server.ConnectionInfo, channels []serve
 	return conns, channels, consumers
 }
 
-// connections sums up what can be of connections and channels: not their counters, which
-// would fall when one closes.
+// connections shows sums over connections and channels, but not of their counters, which would
+// fall when one closes.
 func (c *collector) connections(s *sink) {
 	if c.endpoint == detailed {
 		return
