@@ -107,7 +107,7 @@
 // host (package broker/policy): one value, which is swapped under the queue's lock when a
 // policy changes, and read with Queue.Set. Limits act at once; deadlines that are stamped
 // already stay, unless the policy is set by SetPolicyRetroactively. A dead letter keeps the settings
-// under which it left. The queue for dead letters beside a queue (topology/subqueue.go) is
+// under which it left. A queue's dead-letter sub-queue (topology/subqueue.go) is
 // declared when a policy that asks for it first comes into force.
 //
 // Patterns are matched with no lock held, within a budget of steps (policy.Budget). A change

@@ -83,7 +83,7 @@ func (ch *channel) awaitUnblocked() error {
 const fullRetry = 100 * time.Millisecond
 
 // errOverdue abandons a publish whose channel was closed while the publish waited.
-var errOverdue = errors.New("server: the channel was closed meanwhile")
+var errOverdue = errors.New("server: the channel was closed while a publish waited")
 
 // addWhenRoom adds a publish. It waits for as long as the disk is full.
 func (ch *channel) addWhenRoom(m *broker.Publication) (routed bool, err error) {

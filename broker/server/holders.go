@@ -10,19 +10,19 @@ import (
 	"curfew/broker/server/internal/deliveries"
 )
 
-// UnackedHolder is who may hold messages of a queue unacked: a consumer, or a channel that gets them.
+// UnackedHolder is a consumer of a queue, or a channel that holds unacked messages by basic.get.
 type UnackedHolder struct {
-	ConsumerInfo            // of basic.get: without a tag
+	ConsumerInfo            // without a tag for basic.get
 	Cancelled    bool       // the consumer is gone; its channel still holds what it was sent
 	Properties   amqp.Table // the client's properties; must not be changed
 	Unacked      int
 	Oldest       deadline.Instant // when the oldest of them was delivered; 0: none
-	PastDeadline int              // those of them whose deadlines have come
+	PastDeadline int              // how many of them are past their deadlines
 	Earliest     deadline.Instant // the earliest deadline of these; 0: none
 }
 
 // UnackedHolders returns the consumers of the queues for which match returns true, and the channels that hold messages of them by basic.get. No lock
-// is held for longer than a few thousand deliveries take, so it is no snapshot.
+// is held for longer than a few thousand deliveries take, so the result is not a snapshot.
 func (s *Server) UnackedHolders(match func(*broker.Queue) bool) (all []UnackedHolder) {
 	now := s.opts.Broker.Now()
 	for _, c := range s.open() {
@@ -36,7 +36,7 @@ func (s *Server) UnackedHolders(match func(*broker.Queue) bool) (all []UnackedHo
 	return all
 }
 
-// holderKey tells the holders of a channel apart; c is nil for basic.get.
+// holderKey distinguishes the holders of a channel; c is nil for basic.get.
 type holderKey struct {
 	q *broker.Queue
 	c *deliveries.Consumer

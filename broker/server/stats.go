@@ -29,14 +29,14 @@ func (t *publishTotals) add(n *publishCounts) {
 	addSome(&t.dropped, n.dropped)
 }
 
-// addSome leaves alone what is not to be changed, which is cheaper.
+// addSome skips the addition of 0, which is cheaper.
 func addSome(total *atomic.Uint64, n uint64) {
 	if n > 0 {
 		total.Add(n)
 	}
 }
 
-// totals are the server's since its start. They are updated once a batch.
+// totals are the server's totals since its start. They are updated once a batch.
 type totals struct {
 	connectionsOpened, connectionsClosed atomic.Uint64
 	channelsOpened, channelsClosed       atomic.Uint64
@@ -54,7 +54,7 @@ func (t *totals) addPublishes(n *publishCounts, confirm bool) {
 	addSome(&t.dropped, n.dropped)
 }
 
-// Stats are the server's since its start.
+// Stats are the server's totals since its start.
 type Stats struct {
 	ConnectionsOpened, ConnectionsClosed uint64
 	ChannelsOpened, ChannelsClosed       uint64

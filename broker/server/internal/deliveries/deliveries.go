@@ -104,7 +104,7 @@ func (d *Deliveries) Lapsed(id uint64, seq queue.Seq) bool {
 }
 
 // Close ends the consumers and returns the unacked messages. The messages come first, so that
-// the next consumers of a queue get its messages in order. Nothing is delivered any more. It
+// the next consumers of a queue get its messages in order. Nothing is delivered after that. It
 // may be called again. The reader's.
 func (d *Deliveries) Close(b *Batch) {
 	d.mu.Lock()
