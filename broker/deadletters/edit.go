@@ -74,7 +74,7 @@ func plainText(encoding string, body []byte) (plain []byte, ok bool) {
 // Review is what a person should know about a changed draft before it is sent.
 type Review struct {
 	Diff string `json:"diff"` // from the unchanged draft, unified; empty: nothing has changed
-	// NotJSON names the place where the body is not valid JSON although the dead letter's body is, or although the content type says JSON; absent: nothing is wrong.
+	// NotJSON is the place where the body is not valid JSON although the dead letter's body is, or although the content type says JSON; absent: nothing is wrong.
 	NotJSON string     `json:"not_json,omitempty"`
 	Skipped SkipReason `json:"skipped,omitempty"` // why the message would stay; absent: it would be sent
 	Targets []Target   `json:"targets"`           // where the message would go

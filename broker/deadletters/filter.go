@@ -36,7 +36,7 @@ type Filter struct {
 	Body       string            `json:"body,omitempty"`  // a part of it, as it stands or as JSON escapes it
 	// Pattern is an RE2 expression that must match somewhere in the body, as bytes.
 	Pattern string `json:"pattern,omitempty"`
-	// JSON has values as text by their paths in the body, such as "customer.id".
+	// JSON is values as text, by their paths in the body, such as "customer.id".
 	JSON map[string]string `json:"json,omitempty"`
 }
 

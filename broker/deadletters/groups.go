@@ -10,7 +10,7 @@ import (
 	"curfew/broker/queue"
 )
 
-// Group counts the dead letters whose last death has the same reason, queue and exchange.
+// Group is a group of dead letters whose last death has the same reason, queue and exchange.
 type Group struct {
 	Reason   string    `json:"reason"`   // empty, as are queue and exchange: they never died
 	Queue    string    `json:"queue"`    // in which they died
@@ -23,7 +23,7 @@ type Group struct {
 	Toward string `json:"toward,omitempty"`
 	Key    string `json:"routing_key,omitempty"` // of parked messages: the routing key of one of them
 	Why    Cause  `json:"why,omitempty"`         // of parked messages: no_exchange, no_queue, or mended: they could be routed now
-	// Ages has how many died less than a minute ago, less than an hour, less than a day, and earlier.
+	// Ages is how many died less than a minute ago, less than an hour, less than a day, and earlier.
 	Ages [4]int `json:"ages"`
 }
 

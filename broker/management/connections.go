@@ -189,7 +189,7 @@ type holder struct {
 	Active       bool              `json:"active"`
 	Activity     string            `json:"activity_status"`
 	Arguments    object            `json:"arguments"`
-	Timeout      int64             `json:"consumer_timeout"` // how long a delivery may stay unacknowledged, ms: set by the consumer, its queue, or `CURFEW_CONSUMER_TIMEOUT`; 0: forever. A lock has its own end
+	Timeout      int64             `json:"consumer_timeout"` // how long a delivery may stay unacknowledged, ms: set by the consumer, its queue, or `CURFEW_CONSUMER_TIMEOUT`; 0: forever. A lock has a time limit of its own
 	Unacked      int               `json:"messages_unacknowledged"`
 	PastDeadline int               `json:"messages_past_deadline"`   // of these
 	Oldest       *int64            `json:"oldest_unacknowledged_at"` // when the oldest was delivered, Unix ms; null: none is held

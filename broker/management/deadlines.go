@@ -102,7 +102,7 @@ func listDeadlines(r *request) error {
 	return r.Answer(answer)
 }
 
-// deadlineChange says how to change a message's deadline: one of by_millis, at, cancel and fire.
+// deadlineChange is a change of a message's deadline: one of by_millis, at, cancel and fire.
 type deadlineChange struct {
 	By     int64  `json:"by_millis"` // ms later; negative: earlier
 	At     int64  `json:"at"`        // the new deadline, Unix ms

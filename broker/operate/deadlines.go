@@ -140,7 +140,7 @@ func (d *dues) keep(one due, most int) {
 	}
 }
 
-// DeadlineChange says how to change a message's deadline: one of By, At, Cancel and Fire.
+// DeadlineChange is a change of a message's deadline: one of By, At, Cancel and Fire.
 type DeadlineChange struct {
 	By     int64 // ms later; negative: earlier
 	At     int64 // Unix ms
