@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // open is access to the virtual host of a URL, with the management API of the node.
@@ -59,8 +59,8 @@ func TestInventory(t *testing.T) {
 	n.api(t, http.MethodPut, "operator-policies/"+vhost+"/op", map[string]any{"pattern": "^operator$", "definition": map[string]any{"max-length": 10}, "apply-to": "queues"}, nil)
 	n.api(t, http.MethodPut, "operator-policies/"+vhost+"/ttl", map[string]any{"pattern": "^by-policy", "definition": map[string]any{"message-ttl": 5000}, "apply-to": "queues"}, nil)
 
-	want := map[string]cluster.Code{}
-	refused := func(name string, code cluster.Code, args table) {
+	want := map[string]queuefacts.Code{}
+	refused := func(name string, code queuefacts.Code, args table) {
 		declare(t, ch, name, args)
 		want[name] = code
 	}
@@ -69,21 +69,21 @@ func TestInventory(t *testing.T) {
 	refused("priorities", cluster.ByRule, table{"x-max-priority": 5})
 	refused("uniform", cluster.UniformTTL, table{"x-message-ttl": 60000})
 	refused("ttl-policy", cluster.UniformTTL, nil)
-	refused("stream", cluster.NoStream, table{"x-queue-type": "stream"})
-	refused("expires", cluster.HasExpires, table{"x-expires": 600000})
-	refused("single", cluster.HasSingleActive, table{"x-single-active-consumer": true})
-	refused("drop-head", cluster.DropsHead, table{"x-max-length": 10})
-	refused("reject", cluster.RejectsPublish, table{"x-max-length-bytes": 1000, "x-overflow": "reject-publish"})
+	refused("stream", queuefacts.IsStream, table{"x-queue-type": "stream"})
+	refused("expires", queuefacts.HasExpires, table{"x-expires": 600000})
+	refused("single", queuefacts.HasSingleActive, table{"x-single-active-consumer": true})
+	refused("drop-head", queuefacts.DropsHead, table{"x-max-length": 10})
+	refused("reject", queuefacts.RejectsPublish, table{"x-max-length-bytes": 1000, "x-overflow": "reject-publish"})
 	limited := cluster.LowDeliveryLimit
-	if family() == keeper.V43 { // where a nack does not count
+	if family() == queuefacts.Family43 { // where a nack does not count
 		limited = cluster.ByRule
 	}
 	refused("limit", limited, table{"x-queue-type": "quorum", "x-delivery-limit": 2})
 	refused("taken", cluster.ExclusiveConsumer, nil)
 	refused("polled", cluster.IsPolled, nil)
-	refused("operator", cluster.DropsHead, nil)
+	refused("operator", queuefacts.DropsHead, nil)
 	refused("busy", cluster.ByRule, table{"x-queue-type": "quorum"})
-	want["exclusive"], want["auto-delete"], want["by-policy"] = cluster.IsExclusive, cluster.IsAutoDelete, cluster.UniformTTL
+	want["exclusive"], want["auto-delete"], want["by-policy"] = queuefacts.IsExclusive, queuefacts.IsAutoDelete, cluster.UniformTTL
 	declare(t, ch, "by-policy", nil)
 	_, err := ch.QueueDeclare("exclusive", false, false, true, false, nil)
 	check(t, err)
@@ -106,8 +106,8 @@ func TestInventory(t *testing.T) {
 		check(t, err)
 		for _, q := range i.Queues {
 			if q.Unknown != 0 {
-				d := cluster.Decide(&q, keepAll(t)[0], i.Server, cluster.Seen{})
-				require.Contains(t, []cluster.Code{cluster.CannotBeKnown, cluster.IsExclusive, cluster.UniformTTL}, d.Code, q.Name)
+				d := cluster.Decide(&q, keepAll(t)[0], i.Server, queuefacts.TTLStats{})
+				require.Contains(t, []queuefacts.Code{cluster.CannotBeKnown, queuefacts.IsExclusive, cluster.UniformTTL}, d.Code, q.Name)
 				return false
 			}
 		}
@@ -118,7 +118,7 @@ func TestInventory(t *testing.T) {
 	for name, code := range want {
 		q := i.Queue(name)
 		require.NotNil(t, q, name)
-		d := cluster.Decide(q, keepAll(t)[0], i.Server, cluster.Seen{})
+		d := cluster.Decide(q, keepAll(t)[0], i.Server, queuefacts.TTLStats{})
 		require.Equal(t, code, d.Code, "%s: %+v", name, d)
 	}
 	busy := i.Queue("busy")
@@ -144,7 +144,7 @@ func TestInventoryWithoutRights(t *testing.T) {
 	names := []string{"orders", "mine", "missing"}
 
 	write := "^curfew\\.tap\\."
-	if family() == keeper.V43 { // where it takes some permission to ask for a queue
+	if family() == queuefacts.Family43 { // where it takes some permission to ask for a queue
 		write = "^(curfew\\.tap\\..*|orders|mine|missing)$"
 	}
 	plain := n.user(t, url, "plain", "", "^curfew\\.tap\\.", write, "^(orders|curfew\\.tap\\..*)$")
@@ -159,7 +159,7 @@ func TestInventoryWithoutRights(t *testing.T) {
 		require.True(t, i.Queue("mine").Exclusive)
 		require.NotEmpty(t, i.Notes)
 		require.Contains(t, i.Notes[0], "not known")
-		d := cluster.Decide(i.Queue("orders"), keepAll(t)[0], i.Server, cluster.Seen{})
+		d := cluster.Decide(i.Queue("orders"), keepAll(t)[0], i.Server, queuefacts.TTLStats{})
 		require.Equal(t, cluster.CannotBeKnown, d.Code)
 		require.Equal(t, version, i.Server.Version)
 	}
@@ -169,7 +169,7 @@ func TestInventoryWithoutRights(t *testing.T) {
 		i, err := open(t, n, watcher).Inventory(t.Context(), nil)
 		check(t, err)
 		require.Empty(t, i.Notes)
-		return i.Queue("orders").Type == cluster.Quorum && i.Queue("orders").Unknown == 0
+		return i.Queue("orders").Type == queuefacts.Quorum && i.Queue("orders").Unknown == 0
 	})
 }
 

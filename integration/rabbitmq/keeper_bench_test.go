@@ -48,7 +48,7 @@ func BenchmarkKeeper(b *testing.B) {
 			n := sharedNode(b)
 			for i := range b.N {
 				_, url := n.vhost(b)
-				q := declareKept(b, url, kind.String()+strconv.Itoa(i), kind, nil)
+				q := declareKept(b, url, string(kind)+strconv.Itoa(i), kind, nil)
 				measure(b, q, held, rate, during)
 			}
 		})
@@ -176,7 +176,7 @@ func newControl(b *testing.B, q *keptQueue) *control {
 	c := &control{ttl: 2 * time.Second, alone: declareKept(b, q.url, q.name+".alone", q.facts.Type, nil), ping: q.name + ".ping", sent: map[string]time.Time{}}
 	c.alone.truncated = time.Millisecond
 	c.ch = openChannel(b, dial(b, q.url))
-	_, err := c.ch.QueueDeclare(c.ping, true, false, false, false, amqp091.Table{"x-queue-type": q.facts.Type.String()})
+	_, err := c.ch.QueueDeclare(c.ping, true, false, false, false, amqp091.Table{"x-queue-type": string(q.facts.Type)})
 	check(b, err)
 	deliveries, err := openChannel(b, dial(b, q.url)).Consume(c.ping, "", true, false, false, false, nil)
 	check(b, err)

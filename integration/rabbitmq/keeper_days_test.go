@@ -25,6 +25,7 @@ import (
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/lease"
+	"curfew/monitor/rabbitmq/queuefacts"
 	"curfew/scheduler/storetest"
 )
 
@@ -35,10 +36,10 @@ func TestKeeperStandsAsideForConsumers(t *testing.T) {
 	_, url := n.vhost(t)
 	for _, kind := range queueTypes {
 		for _, by := range []string{"look", "event"} {
-			t.Run(kind.String()+" "+by, func(t *testing.T) {
+			t.Run(string(kind)+" "+by, func(t *testing.T) {
 				t.Parallel()
 				const count = 3000
-				q := declareKept(t, url, kind.String()+by, kind, nil)
+				q := declareKept(t, url, string(kind)+by, kind, nil)
 				events := make(chan keeper.Event, 1)
 				r := q.keep(t, func(o *keeper.Options) { o.Events = events })
 				r.reach(t, keeper.Keeping, 0)
@@ -91,9 +92,9 @@ func TestKeeperSurvivesLosses(t *testing.T) {
 	n := sharedNode(t)
 	vhost, url := n.vhost(t)
 	for _, kind := range queueTypes {
-		t.Run("cut "+kind.String(), func(t *testing.T) {
+		t.Run("cut "+string(kind), func(t *testing.T) {
 			t.Parallel()
-			q := declareKept(t, url, "cut."+kind.String(), kind, nil)
+			q := declareKept(t, url, "cut."+string(kind), kind, nil)
 			var mu sync.Mutex
 			var sockets []net.Conn
 			r := q.keep(t, func(o *keeper.Options) {
@@ -130,9 +131,9 @@ func TestKeeperSurvivesLosses(t *testing.T) {
 			late := q.lateness()
 			t.Logf("%s, connection cut three times: late p50 %v max %v", kind, percentile(late, 0.5), late[len(late)-1])
 		})
-		t.Run("deleted "+kind.String(), func(t *testing.T) {
+		t.Run("deleted "+string(kind), func(t *testing.T) {
 			t.Parallel()
-			q := declareKept(t, url, "deleted."+kind.String(), kind, nil)
+			q := declareKept(t, url, "deleted."+string(kind), kind, nil)
 			r := q.keep(t, func(o *keeper.Options) { o.PerChannel = 10 })
 			r.reach(t, keeper.Keeping, 0)
 			q.fill(45, strconv.Itoa, func(int) time.Duration { return time.Hour })
@@ -146,9 +147,9 @@ func TestKeeperSurvivesLosses(t *testing.T) {
 			q.expectDead(1, answerLimit)
 			r.reach(t, keeper.Keeping, 1)
 		})
-		t.Run("declared again "+kind.String(), func(t *testing.T) {
+		t.Run("declared again "+string(kind), func(t *testing.T) {
 			t.Parallel()
-			q := declareKept(t, url, "again."+kind.String(), kind, nil)
+			q := declareKept(t, url, "again."+string(kind), kind, nil)
 			events := make(chan keeper.Event, 1)
 			r := q.keep(t, func(o *keeper.Options) { o.PerChannel, o.Events = 50, events })
 			r.reach(t, keeper.Keeping, 0)
@@ -157,7 +158,7 @@ func TestKeeperSurvivesLosses(t *testing.T) {
 			_, err := q.ch.QueueDelete(q.name, false, false, false)
 			check(t, err)
 			q.declare(nil)
-			if kind == keeper.Quorum && family() == keeper.V3 { // where nothing else tells
+			if kind == queuefacts.Quorum && family() == queuefacts.Family3 { // where nothing else tells
 				events <- keeper.Event{Kind: keeper.QueueDeleted}
 			}
 			r.reach(t, keeper.Keeping, 0)
@@ -169,10 +170,10 @@ func TestKeeperSurvivesLosses(t *testing.T) {
 				t.Errorf("an application was given %v", ids)
 			}
 		})
-		t.Run("permission "+kind.String(), func(t *testing.T) {
+		t.Run("permission "+string(kind), func(t *testing.T) {
 			t.Parallel()
-			q := declareKept(t, url, "permission."+kind.String(), kind, nil)
-			name := "keeper-" + kind.String()
+			q := declareKept(t, url, "permission."+string(kind), kind, nil)
+			name := "keeper-" + string(kind)
 			as := n.user(t, url, name, "", "", "", ".*")
 			r := q.keep(t, func(o *keeper.Options) {
 				o.PerChannel = 10
@@ -200,7 +201,7 @@ func TestKeeperSurvivesLosses(t *testing.T) {
 func TestKeeperSparesTheDeliveryLimit(t *testing.T) {
 	t.Parallel()
 	_, url := sharedNode(t).vhost(t)
-	q := declareKept(t, url, "limited", keeper.Quorum, amqp091.Table{"x-delivery-limit": 5})
+	q := declareKept(t, url, "limited", queuefacts.Quorum, amqp091.Table{"x-delivery-limit": 5})
 	q.facts.DeliveryLimit = 5
 	q.fill(20, strconv.Itoa, func(int) time.Duration { return time.Hour })
 	for range 2 {
@@ -209,7 +210,7 @@ func TestKeeperSparesTheDeliveryLimit(t *testing.T) {
 		r.stop()
 	}
 	r := q.keep(t, nil)
-	if family() == keeper.V43 { // where a nack does not count
+	if family() == queuefacts.Family43 { // where a nack does not count
 		r.reach(t, keeper.Keeping, 20)
 	} else if s := r.reach(t, keeper.Refused, 0); !s.NeedsOperator || !strings.Contains(s.Reason, "delivery limit") {
 		t.Errorf("%+v", s)
@@ -225,10 +226,10 @@ func TestKeeperAndARestartedNode(t *testing.T) {
 	t.Parallel()
 	n := startNodes(t, 1, "")[0]
 	declared := time.Now()
-	queues := map[keeper.Type]*keptQueue{}
-	keepers := map[keeper.Type]*running{}
+	queues := map[queuefacts.Type]*keptQueue{}
+	keepers := map[queuefacts.Type]*running{}
 	for _, kind := range queueTypes {
-		q := declareKept(t, n.url, "restart."+kind.String(), kind, nil)
+		q := declareKept(t, n.url, "restart."+string(kind), kind, nil)
 		r := q.keep(t, func(o *keeper.Options) { o.PerChannel = 100 })
 		r.reach(t, keeper.Keeping, 0)
 		ttl := mixed(3, 8*time.Second)
@@ -397,9 +398,9 @@ func TestKeepersTakeOverFromEachOther(t *testing.T) {
 	_, url := sharedNode(t).vhost(t)
 	store := storetest.StartRedis(t)
 	for _, kind := range queueTypes {
-		t.Run(kind.String(), func(t *testing.T) {
+		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			q := declareKept(t, url, "shared."+kind.String(), kind, nil)
+			q := declareKept(t, url, "shared."+string(kind), kind, nil)
 			start := func(name string) *helper {
 				return startHelper(t, helperConfig{URL: q.url, Queue: q.name, Redis: store.Addr, Name: name, Facts: q.facts})
 			}
@@ -457,7 +458,7 @@ func TestKeeperWithoutRedis(t *testing.T) {
 	t.Parallel()
 	_, url := sharedNode(t).vhost(t)
 	store := storetest.StartRedis(t)
-	q := declareKept(t, url, "noredis", keeper.Classic, nil)
+	q := declareKept(t, url, "noredis", queuefacts.Classic, nil)
 	shadows := lease.NewShadows(store.Client, lease.Space{}, q.name, zap.NewNop())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -493,13 +494,13 @@ func TestKeeperRollsStretches(t *testing.T) {
 	t.Parallel()
 	_, url := sharedNode(t).vhost(t)
 	for _, kind := range queueTypes {
-		t.Run(kind.String(), func(t *testing.T) {
+		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			var args amqp091.Table
-			if kind == keeper.Quorum && family() == keeper.V40 { // whose default limit so many generations would reach
+			if kind == queuefacts.Quorum && family() == queuefacts.Family40 { // whose default limit so many generations would reach
 				args = amqp091.Table{"x-delivery-limit": -1}
 			}
-			q := declareKept(t, url, "rolled."+kind.String(), kind, args)
+			q := declareKept(t, url, "rolled."+string(kind), kind, args)
 			if args != nil {
 				q.facts.DeliveryLimit = 0
 			}
@@ -521,7 +522,7 @@ func TestKeeperRollsStretches(t *testing.T) {
 			}
 			q.expectDead(due, answerLimit)
 			rolls := uint64(15)
-			if family() == keeper.V43 { // which has no generations: only messages of unknown age are given back, for some seconds
+			if family() == queuefacts.Family43 { // which has no generations: only messages of unknown age are given back, for some seconds
 				rolls = 5
 			}
 			eventually(t, answerLimit, "rolls", func() bool { return r.Status().Counts.Rolls >= rolls })
@@ -534,7 +535,7 @@ func TestKeeperRollsStretches(t *testing.T) {
 				percentile(late, 0.5), late[len(late)-1])
 			// Some forty rolls while the queue is published to displaced 0 to 6 of 650 messages on a busy machine. One place in
 			// twenty is far from the order of a queue that is dealt out again.
-			allowed := map[keeper.Type]int{keeper.Quorum: (before + after - due) / 20}[kind]
+			allowed := map[queuefacts.Type]int{queuefacts.Quorum: (before + after - due) / 20}[kind]
 			if n := breaks(q.drain(t, before+after-due)); n > allowed {
 				t.Errorf("%d breaks in the order", n)
 			} else if n > 0 {
@@ -552,7 +553,7 @@ func TestKeeperMakesRoomForPolling(t *testing.T) {
 	_, url := n.vhost(t)
 	c := open(t, n, url)
 	for _, kind := range queueTypes {
-		t.Run(kind.String(), func(t *testing.T) {
+		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			const count = 50
 			rule := cluster.DefaultWatch()[0]
@@ -560,13 +561,13 @@ func TestKeeperMakesRoomForPolling(t *testing.T) {
 			decide := func() cluster.Decision {
 				i, err := c.Inventory(t.Context(), nil)
 				check(t, err)
-				found := i.Queue("polled." + kind.String())
+				found := i.Queue("polled." + string(kind))
 				if found == nil {
 					t.Fatal("the queue is not listed")
 				}
-				return cluster.Decide(found, rule, i.Server, cluster.Seen{})
+				return cluster.Decide(found, rule, i.Server, queuefacts.TTLStats{})
 			}
-			q := declareKept(t, url, "polled."+kind.String(), kind, nil)
+			q := declareKept(t, url, "polled."+string(kind), kind, nil)
 			r := q.keep(t, nil)
 			r.reach(t, keeper.Keeping, 0)
 			q.fill(count, strconv.Itoa, func(int) time.Duration { return time.Hour })

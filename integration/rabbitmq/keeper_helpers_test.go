@@ -15,10 +15,11 @@ import (
 
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // queueTypes are the types that can be kept.
-var queueTypes = []keeper.Type{keeper.Classic, keeper.Quorum}
+var queueTypes = []queuefacts.Type{queuefacts.Classic, queuefacts.Quorum}
 
 // keptQueue is a queue with a dead-letter queue, whose letters are read as they come.
 type keptQueue struct {
@@ -48,11 +49,11 @@ type letter struct {
 	queue  string // of the first death
 }
 
-func declareKept(t testing.TB, url, name string, kind keeper.Type, args amqp091.Table) *keptQueue {
+func declareKept(t testing.TB, url, name string, kind queuefacts.Type, args amqp091.Table) *keptQueue {
 	t.Helper()
-	q := &keptQueue{t: t, url: url, name: name, facts: keeper.Facts{Type: kind, Family: family(), TTL: -1, ConsumerTimeout: 30 * time.Minute},
+	q := &keptQueue{t: t, url: url, name: name, facts: keeper.Facts{Settings: queuefacts.Settings{Type: kind}, Family: family(), TTL: -1, ConsumerTimeout: 30 * time.Minute},
 		unconfirmed: 64, deadline: map[string]time.Time{}, letters: map[string]letter{}}
-	if kind == keeper.Quorum && family() != keeper.V3 {
+	if kind == queuefacts.Quorum && family() != queuefacts.Family3 {
 		q.facts.DeliveryLimit = 20 // by default
 	}
 	q.conn = dial(t, url)
@@ -70,7 +71,7 @@ func declareKept(t testing.TB, url, name string, kind keeper.Type, args amqp091.
 // declare makes the queue; args are further arguments.
 func (q *keptQueue) declare(args amqp091.Table) {
 	q.t.Helper()
-	all := amqp091.Table{"x-queue-type": q.facts.Type.String(), "x-dead-letter-exchange": q.name + ".dlx"}
+	all := amqp091.Table{"x-queue-type": string(q.facts.Type), "x-dead-letter-exchange": q.name + ".dlx"}
 	for name, value := range args {
 		all[name] = value
 	}

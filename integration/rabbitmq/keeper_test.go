@@ -15,9 +15,9 @@ func TestKeeperExpiresWhatRabbitMQAloneDoesNot(t *testing.T) {
 	_, url := n.vhost(t)
 	const count, soon = 10_000, 4 * time.Second
 	for _, kind := range queueTypes {
-		t.Run(kind.String(), func(t *testing.T) {
-			alone := declareKept(t, url, kind.String()+".alone", kind, nil)
-			kept := declareKept(t, url, kind.String()+".kept", kind, nil)
+		t.Run(string(kind), func(t *testing.T) {
+			alone := declareKept(t, url, string(kind)+".alone", kind, nil)
+			kept := declareKept(t, url, string(kind)+".kept", kind, nil)
 			r := kept.keep(t, nil)
 			r.reach(t, keeper.Keeping, 0)
 			due := 0

@@ -21,7 +21,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/queuefacts"
 	"curfew/scheduler/storetest"
 )
 
@@ -131,7 +131,7 @@ func runNodes(count int, config string) (nodes []*node, err error) {
 		return nil, err
 	}
 	config += "\ncluster_formation.peer_discovery_backend = classic_config\n"
-	if family() == keeper.V3 { // later ones wait no random time
+	if family() == queuefacts.Family3 { // later ones wait no random time
 		config += "cluster_formation.randomized_startup_delay_range.min = 0\ncluster_formation.randomized_startup_delay_range.max = 1\n"
 	}
 	for i := range count {
@@ -143,7 +143,7 @@ func runNodes(count int, config string) (nodes []*node, err error) {
 		err = errors.Join(err, n.prepare(config))
 	}
 	together := nodes
-	if err == nil && family() == keeper.V3 { // the others find it when they start; later ones wait for each other
+	if err == nil && family() == queuefacts.Family3 { // the others find it when they start; later ones wait for each other
 		err = nodes[0].start()
 		together = nodes[1:]
 	}

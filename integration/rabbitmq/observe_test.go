@@ -15,8 +15,8 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/observe"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // observing is an Observer at work and what it has told.
@@ -310,7 +310,7 @@ func TestTapsGo(t *testing.T) {
 	declare(t, ch, "jobs", nil)
 	check(t, ch.QueueBind("jobs", "a", "amq.topic", false, nil))
 	write := `^curfew\.tap\.`
-	if family() == keeper.V43 { // where it takes some permission to count
+	if family() == queuefacts.Family43 { // where it takes some permission to count
 		write = `^(curfew\.tap\..*|jobs)$`
 	}
 	user := n.user(t, url, "observer", "monitoring", `^curfew\.tap\.`, write, `^(curfew\.tap\..*|amq\.topic)$`)
@@ -322,7 +322,7 @@ func TestTapsGo(t *testing.T) {
 	eventually(t, answerLimit, "the second binding", func() bool { return o.state("jobs").Restarts == 1 && o.state("jobs").Tapped })
 	publish(t, ch, "amq.topic", "b", "60000", 7)
 	eventually(t, answerLimit, "the messages", func() bool { return o.state("jobs").Entered == 7 })
-	require.Equal(t, cluster.Seen{Messages: 12, Expiring: 12, Least: 60_000, Most: 60_000}, o.state("jobs").Seen)
+	require.Equal(t, queuefacts.TTLStats{Messages: 12, Expiring: 12, Least: 60_000, Most: 60_000}, o.state("jobs").Seen)
 
 	taps := func() (names []string) {
 		var list []struct{ Name string }

@@ -18,7 +18,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
-	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/queuefacts"
 	"curfew/scheduler/storetest"
 )
 
@@ -116,7 +116,7 @@ func TestGateway(t *testing.T) {
 			n.shellIn(t, text, "RABBITMQADMIN=python3 "+tool+" -P "+port)
 		},
 	}
-	if family() == keeper.V43 {
+	if family() == queuefacts.Family43 {
 		delete(apply, "rabbitmqadmin") // such a node serves none, and version 2 has other words
 	}
 	for format, apply := range apply {

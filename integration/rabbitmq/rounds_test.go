@@ -21,6 +21,7 @@ import (
 
 	"curfew/integration/faults/history"
 	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/queuefacts"
 	"curfew/scheduler/storetest"
 )
 
@@ -90,7 +91,7 @@ type round struct {
 	t      *testing.T
 	day    badDay
 	queue  string
-	kind   keeper.Type
+	kind   queuefacts.Type
 	policy map[string]any
 
 	keepers  []*helper
@@ -185,7 +186,7 @@ func (rs *rounds) prepare() {
 func (rs *rounds) round(t *testing.T, number int, day badDay) {
 	r := &round{rounds: rs, t: t, day: day, queue: fmt.Sprintf("round-%02d", number), kind: queueTypes[rs.random.IntN(2)], consumed: map[string]bool{},
 		policy: map[string]any{"dead-letter-exchange": "dlx.one"}}
-	if r.kind == keeper.Quorum {
+	if r.kind == queuefacts.Quorum {
 		r.policy["dead-letter-strategy"], r.policy["overflow"] = "at-least-once", "reject-publish"
 	}
 	r.setPolicy()
@@ -222,7 +223,7 @@ func (r *round) setPolicy() {
 }
 
 func (r *round) declare() {
-	declare(r.t, r.ch, r.queue, table{"x-queue-type": r.kind.String()})
+	declare(r.t, r.ch, r.queue, table{"x-queue-type": string(r.kind)})
 	eventually(r.t, answerLimit, "the policy to apply", func() bool {
 		var q struct {
 			Policy string `json:"policy"`
@@ -434,7 +435,7 @@ func (r *round) restartNode() {
 }
 
 func (r *round) moveLeader() {
-	if r.kind == keeper.Classic {
+	if r.kind == queuefacts.Classic {
 		r.cut() // it has no leader to move
 		return
 	}
@@ -446,7 +447,7 @@ func (r *round) moveLeader() {
 // killNode kills a node that a keeper may be connected to and that may lead the queue, and starts it again.
 func (r *round) killNode() {
 	n := r.nodes[r.random.IntN(2)]
-	if r.kind == keeper.Quorum && r.random.IntN(2) == 0 {
+	if r.kind == queuefacts.Quorum && r.random.IntN(2) == 0 {
 		r.calm.moveLeader(r.t, r.vhost, r.queue, n)
 	}
 	n.kill()

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"curfew/monitor/rabbitmq/cluster"
-	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // debianServer is where Debian's package puts RabbitMQ.
@@ -30,17 +30,7 @@ var version string
 func serverVersion() cluster.Server { return cluster.Server{Product: "RabbitMQ", Version: version} }
 
 // family is the range of versions that treat held messages alike.
-func family() keeper.Family { return familyOf(serverVersion()) }
-
-func familyOf(s cluster.Server) keeper.Family {
-	switch s.Family() {
-	case cluster.Family43:
-		return keeper.V43
-	case cluster.Family40:
-		return keeper.V40
-	}
-	return keeper.V3
-}
+func family() queuefacts.Family { return serverVersion().Family() }
 
 // tool is the path of one of them. All are in one folder, for scripts.
 func tool(name string) string { return filepath.Join(scratch, "tools", name) }

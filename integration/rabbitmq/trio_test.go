@@ -15,6 +15,7 @@ import (
 
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // trio is a cluster of three nodes that serves the whole run, one test at a time: what happens to it happens to all its queues.
@@ -78,7 +79,7 @@ func (n *node) moveLeader(t testing.TB, vhost, queue string, to *node) {
 // some always are.
 func (n *node) waitForLive(t testing.TB, vhost string, q *keptQueue) {
 	t.Helper()
-	if family() == keeper.V43 {
+	if family() == queuefacts.Family43 {
 		return
 	}
 	eventually(t, answerLimit, "every consumer to be live", func() bool {
@@ -132,7 +133,7 @@ func TestThreeNodes(t *testing.T) {
 	nodes := threeNodes(t)
 	calm := nodes[2] // of the publisher and the reader
 	vhost, url := calm.vhost(t)
-	q := declareKept(t, url, "kept", keeper.Quorum, table{"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"})
+	q := declareKept(t, url, "kept", queuefacts.Quorum, table{"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"})
 	q.repeats = true
 	c := mustOpen(t, cluster.Options{URL: urlsIn("guest", nodes, vhost)})
 	var mu sync.Mutex
@@ -172,7 +173,7 @@ func TestThreeNodes(t *testing.T) {
 	}
 	fill := func() { t.Helper(); fillWithin(3 * time.Second) }
 	limit := time.Minute
-	if family() == keeper.V43 {
+	if family() == queuefacts.Family43 {
 		limit = 2 * time.Minute // what cancelled consumers of a lost node held comes back after a minute
 	}
 	// strandedBy3x moves the leader once more where 3.10 keeps messages for channels that are gone. A consumer that asks while the queue has no
@@ -214,7 +215,7 @@ func TestThreeNodes(t *testing.T) {
 
 	fill()
 	nodes[1].kill() // the leader
-	if family() == keeper.V3 {
+	if family() == queuefacts.Family3 {
 		strandedBy3x()
 	}
 	kept("the leader's node killed")

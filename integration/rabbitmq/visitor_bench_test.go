@@ -20,7 +20,7 @@ func BenchmarkVisitor(b *testing.B) {
 				n := sharedNode(b)
 				for i := range b.N {
 					_, url := n.vhost(b)
-					q := declareKept(b, url, kind.String()+strconv.Itoa(i), kind, nil)
+					q := declareKept(b, url, string(kind)+strconv.Itoa(i), kind, nil)
 					if by == "kept" {
 						r := q.keep(b, func(o *keeper.Options) {
 							check(b, watch(b.Context(), helperConfig{URL: url, API: n.http, Queue: q.name, Name: "curfew"}, o))

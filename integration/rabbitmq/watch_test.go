@@ -3,7 +3,6 @@ package rabbitmq
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -59,21 +58,12 @@ func watch(ctx context.Context, c helperConfig, o *keeper.Options) error {
 }
 
 func factsOf(q *cluster.Queue, s cluster.Server) keeper.Facts {
-	f := keeper.Facts{Type: keeper.Classic, Family: familyOf(s), TTL: -1, ConsumerTimeout: 30 * time.Minute}
-	if q.Type == cluster.Quorum {
-		f.Type = keeper.Quorum
-	}
+	f := keeper.Facts{Settings: q.Settings(), Family: s.Family(), TTL: -1, ConsumerTimeout: 30 * time.Minute}
 	if limit, ok := q.DeliveryLimit(s.Family()); ok {
 		f.DeliveryLimit = int(limit)
 	}
 	if ttl, ok := q.TTLMillis(); ok {
 		f.TTL = time.Duration(ttl) * time.Millisecond
-	}
-	if _, limited := q.MaxLength(); limited {
-		f.Overflow = keeper.DropHead
-		if strings.HasPrefix(q.Overflow(), "reject") {
-			f.Overflow = keeper.RejectPublish
-		}
 	}
 	return f
 }

@@ -17,6 +17,7 @@ import (
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/observe"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // fakeRabbitMQ is a cluster that has the queues that a test says.
@@ -92,7 +93,7 @@ func (r *fakeRabbitMQ) set(kind cluster.EventKind, change func(queues map[string
 func (r *fakeRabbitMQ) declare(names ...string) {
 	r.set(cluster.QueueCreated, func(queues map[string]cluster.Queue) {
 		for _, name := range names {
-			queues[name] = cluster.Queue{VHost: "shop", Name: name, Type: cluster.Quorum, Durable: true, State: "running",
+			queues[name] = cluster.Queue{VHost: "shop", Name: name, Type: queuefacts.Quorum, Durable: true, State: "running",
 				Arguments: map[string]any{"x-dead-letter-exchange": "dlx"}}
 		}
 	})
@@ -207,7 +208,7 @@ func (k *fakeKeeper) Allow() {
 	k.change(func(s *keeper.Status) { s.State, s.Reason, s.NeedsOperator = keeper.Observing, "allowed", false })
 }
 
-func (k *fakeKeeper) Ahead(until []deadline.Instant, out []int64) []int64 {
+func (k *fakeKeeper) PendingBefore(until []deadline.Instant, out []int64) []int64 {
 	for range until {
 		out = append(out, int64(k.Status().Held))
 	}
@@ -260,8 +261,8 @@ func (f *fakeObserver) States() []observe.State {
 	return slices.Clone(f.states)
 }
 
-func (f *fakeObserver) Seen() map[string]cluster.Seen {
-	all := map[string]cluster.Seen{}
+func (f *fakeObserver) Seen() map[string]queuefacts.TTLStats {
+	all := map[string]queuefacts.TTLStats{}
 	for _, s := range f.States() {
 		all[s.Queue] = s.Seen
 	}

@@ -11,6 +11,7 @@ import (
 
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 const (
@@ -227,7 +228,7 @@ func (q *queue) decideLocked(found *cluster.Queue, s cluster.Server) {
 	_, deadLettered := found.DeadLetterExchange()
 	q.deadLettered.Store(deadLettered)
 	q.kind = found.Type
-	if q.kind == cluster.UnknownType {
+	if q.kind == queuefacts.UnknownType {
 		q.kind = q.rule.Assume
 	}
 	if facts := factsOf(found, q.rule, s, q.facts.Others); facts != q.facts {
@@ -265,18 +266,11 @@ func othersAt(q *cluster.Queue, name string) keeper.Presence {
 
 // factsOf are the facts of a queue as its keeper takes them.
 func factsOf(q *cluster.Queue, rule cluster.Rule, s cluster.Server, others keeper.Presence) keeper.Facts {
-	kind := q.Type
-	if kind == cluster.UnknownType {
-		kind = rule.Assume
-	}
 	asked := *q
-	asked.Type = kind
-	f := keeper.Facts{
-		Type:      map[cluster.Type]keeper.Type{cluster.Quorum: keeper.Quorum, cluster.Stream: keeper.Stream}[kind],
-		Family:    map[cluster.Family]keeper.Family{cluster.Family40: keeper.V40, cluster.Family43: keeper.V43}[s.Family()],
-		Exclusive: q.Exclusive, AutoDelete: q.AutoDelete, SingleActive: q.SingleActiveConsumer(), TTL: -1, Others: others,
-		DelayedRetry: kind == cluster.Quorum && q.DelayedRetry() != "" && q.DelayedRetry() != "disabled",
+	if asked.Type == queuefacts.UnknownType {
+		asked.Type = rule.Assume
 	}
+	f := keeper.Facts{Settings: asked.Settings(), Family: s.Family(), TTL: -1, Others: others}
 	if ttl, ok := q.TTLMillis(); ok {
 		f.TTL = time.Duration(ttl) * time.Millisecond
 	}
@@ -285,16 +279,6 @@ func factsOf(q *cluster.Queue, rule cluster.Rule, s cluster.Server, others keepe
 	}
 	if timeout, ok := q.ConsumerTimeoutMillis(); ok {
 		f.ConsumerTimeout = time.Duration(timeout) * time.Millisecond
-	}
-	_, f.Expires = q.Expires()
-	_, length := q.MaxLength()
-	_, bytes := q.MaxLengthBytes()
-	switch {
-	case !length && !bytes:
-	case q.Overflow() == "drop-head":
-		f.Overflow = keeper.DropHead
-	default:
-		f.Overflow = keeper.RejectPublish
 	}
 	if unknown := q.Unknown & (cluster.UnknownArguments | cluster.UnknownPolicy); unknown != 0 {
 		f.Unknown = unknown.String()

@@ -10,6 +10,7 @@ import (
 
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // TestKeepersFollowTheInventory: a keeper runs for as long as its queue is there and nothing stands against it.
@@ -33,7 +34,7 @@ func TestKeepersFollowTheInventory(t *testing.T) {
 		time.Sleep(time.Second)
 		row := r.row("keep-a")
 		require.Equal(t, "refused", row.State)
-		require.Equal(t, string(cluster.DropsHead), row.Code)
+		require.Equal(t, string(queuefacts.DropsHead), row.Code)
 		require.NotEmpty(t, row.Instead)
 		require.False(t, row.Here)
 		require.Equal(t, keeper.Stopped, r.keeper("keep-a").Status().State, "all was given back")
@@ -66,7 +67,7 @@ func TestFactsReachTheKeeper(t *testing.T) {
 			return facts
 		}
 		facts := readFacts()
-		require.Equal(t, keeper.Facts{Type: keeper.Quorum, Family: keeper.V3, TTL: -1, Others: keeper.Absent}, facts)
+		require.Equal(t, keeper.Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family3, TTL: -1, Others: keeper.Absent}, facts)
 		rabbitmq.setPolicy("keep-a", map[string]any{"delivery-limit": int64(40), "consumer-timeout": int64(60_000)})
 		time.Sleep(time.Second)
 		k := r.keeper("keep-a")
@@ -101,7 +102,7 @@ func TestInventoryAway(t *testing.T) {
 		require.Contains(t, r.Health()[0], "kept on (connection refused)")
 		facts, err := r.keeper("keep-a").o.Facts(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, keeper.Quorum, facts.Type, "the last ones known")
+		require.Equal(t, queuefacts.Quorum, facts.Type, "the last ones known")
 		rabbitmq.fail(nil)
 		time.Sleep(time.Minute)
 		require.Empty(t, r.Health())
@@ -162,7 +163,7 @@ func TestStrandedMessages(t *testing.T) {
 		counts := func(unacked int64) {
 			rabbitmq.set(cluster.PolicyChanged, func(queues map[string]cluster.Queue) {
 				q := queues["keep-a"]
-				q.Type, q.Unacked = cluster.Quorum, unacked
+				q.Type, q.Unacked = queuefacts.Quorum, unacked
 				queues["keep-a"] = q
 			})
 			time.Sleep(time.Second)

@@ -17,6 +17,7 @@ import (
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/lease"
 	"curfew/monitor/rabbitmq/observe"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // Options of a Primary. Cluster is required.
@@ -87,7 +88,7 @@ type source interface {
 type queueKeeper interface {
 	Run(ctx context.Context) error
 	Status() keeper.Status
-	Ahead(until []deadline.Instant, out []int64) []int64
+	PendingBefore(until []deadline.Instant, out []int64) []int64
 	Allow()
 }
 
@@ -96,7 +97,7 @@ type observer interface {
 	Run(ctx context.Context) error
 	Show(v *observe.View)
 	States() []observe.State
-	Seen() map[string]cluster.Seen
+	Seen() map[string]queuefacts.TTLStats
 	Lag() time.Duration
 	Survey(samples int, fn func(*deadline.Survey))
 	TimeToLive(line, number uint64) (deadline.Millis, bool)
@@ -220,7 +221,7 @@ func (p *Primary) Ahead(until []deadline.Instant, out []int64) []int64 {
 	sum := make([]int64, len(until))
 	var one []int64
 	for _, k := range p.keepers() {
-		one = k.Ahead(until, one[:0])
+		one = k.PendingBefore(until, one[:0])
 		for i := range sum {
 			sum[i] += one[i]
 		}

@@ -14,6 +14,7 @@ import (
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/lease"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 const (
@@ -50,7 +51,7 @@ type queue struct {
 	// Guarded by p.mu.
 	decision  cluster.Decision
 	facts     keeper.Facts
-	kind      cluster.Type
+	kind      queuefacts.Type
 	letGo     string             // why nobody may keep it; "" is nothing
 	unknownAt time.Time          // since when it cannot be known what it is
 	polledAt  time.Time          // when it was last seen to be read with basic.get
@@ -172,14 +173,14 @@ func (q *queue) options() keeper.Options {
 		VHost: q.p.vhost(), Queue: q.name, Connect: q.connect, Facts: q.readFacts, Events: q.events, Shadows: q.shadow,
 		Expired: q.expired, Changed: q.changed, Name: q.p.name, Now: q.p.Now, Log: q.p.log,
 		MaxMessages: q.rule.Budget.Messages, MaxBytes: q.rule.Budget.Bytes, TakeRate: q.rule.Budget.Holds,
-		StopTimeout: stopTimeout, AllowUnknown: q.rule.Assume != cluster.UnknownType,
+		StopTimeout: stopTimeout, AllowUnknown: q.rule.Assume != queuefacts.UnknownType,
 	}
 	if q.rule.Stuck == cluster.Window {
 		o.StuckAfter = q.rule.StuckAfter
 	}
 	q.p.mu.Lock()
 	defer q.p.mu.Unlock()
-	if q.kind == cluster.Classic {
+	if q.kind == queuefacts.Classic {
 		o.MaxMessages = min(o.MaxMessages, cluster.MaxClassic)
 	}
 	if q.turn != nil { // a nil *turn would be a lease

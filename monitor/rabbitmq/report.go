@@ -8,8 +8,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/lease"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // reportEvery is how often what the others are told is made again.
@@ -78,14 +78,14 @@ func readReports(from []lease.Report) (list []report) {
 }
 
 // seenElsewhere is what others have seen of messages, by queue.
-func (g *group) seenElsewhere() map[string]cluster.Seen {
+func (g *group) seenElsewhere() map[string]queuefacts.TTLStats {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := map[string]cluster.Seen{}
+	all := map[string]queuefacts.TTLStats{}
 	for _, r := range g.reports {
 		for i := range r.Queues {
 			if q := &r.Queues[i]; q.Seen != nil {
-				all[q.Queue] = sum(all[q.Queue], *q.Seen)
+				all[q.Queue] = all[q.Queue].Plus(*q.Seen)
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
 	"curfew/monitor/rabbitmq/observe"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // Status is what a Curfew does with the queues of a RabbitMQ.
@@ -65,7 +66,7 @@ type Queue struct {
 	LastRelease *Release `json:"last_release,omitempty"`
 
 	// Seen is what was seen of its messages; nil: nobody has seen any.
-	Seen *cluster.Seen `json:"ttl_seen,omitempty"`
+	Seen *queuefacts.TTLStats `json:"ttl_seen,omitempty"`
 
 	Observed *observe.State `json:"observed,omitempty"` // nil: it is kept, or nobody has told
 }

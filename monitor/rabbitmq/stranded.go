@@ -5,6 +5,7 @@ import (
 
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/keeper"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 const (
@@ -26,7 +27,7 @@ type stranded struct {
 // look notes how many messages a queue counts as unacknowledged and its keeper holds at present.
 func (s *stranded) look(q *cluster.Queue, k *keeper.Status, here bool) {
 	beyond := q.Unacked - int64(k.Held)
-	if !here || q.Type != cluster.Quorum || k.State != keeper.Keeping || q.Unknown&cluster.UnknownUnacked != 0 || beyond < strandedLeast {
+	if !here || q.Type != queuefacts.Quorum || k.State != keeper.Keeping || q.Unknown&cluster.UnknownUnacked != 0 || beyond < strandedLeast {
 		*s = stranded{}
 		return
 	}

@@ -17,6 +17,7 @@ import (
 	"curfew/monitor/rabbitmq"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/plan"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // seenTimeout is for a running Curfew to say what it has seen.
@@ -130,7 +131,7 @@ func makePlan(cmd *cobra.Command, a *cli.API) (*plan.Plan, error) {
 
 // whatWasSeen asks a running Curfew what it has seen of messages, by queue. why is why nothing is known. It is an error
 // only if a flag has named that Curfew.
-func whatWasSeen(cmd *cobra.Command, a *cli.API, i *cluster.Inventory) (seen map[string]cluster.Seen, why string, err error) {
+func whatWasSeen(cmd *cobra.Command, a *cli.API, i *cluster.Inventory) (seen map[string]queuefacts.TTLStats, why string, err error) {
 	e, err := a.Endpoint()
 	if err != nil {
 		return nil, "", err
@@ -147,7 +148,7 @@ func whatWasSeen(cmd *cobra.Command, a *cli.API, i *cluster.Inventory) (seen map
 		return nil, fmt.Sprintf("the Curfew at %s is beside virtual host %s of cluster %s, and this is %s of %s.", e.URL,
 			status.VHost, cli.OrDash(status.Cluster), i.VHost, i.Server.Cluster), nil
 	}
-	seen = map[string]cluster.Seen{}
+	seen = map[string]queuefacts.TTLStats{}
 	for _, q := range status.Queues {
 		if q.Seen != nil {
 			seen[q.Queue] = *q.Seen

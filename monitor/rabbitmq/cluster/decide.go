@@ -2,9 +2,8 @@ package cluster
 
 import (
 	"fmt"
-	"strings"
 
-	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // Verdict is how the deadlines of a queue can be kept.
@@ -33,58 +32,21 @@ func (v Verdict) String() string {
 // MarshalText is String.
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// Code names the reason for a decision, for metrics and tests.
-type Code string
-
+// Codes of decisions besides those of queuefacts.Settings.
 const (
-	ByRule            Code = "by_rule"
-	UniformTTL        Code = "uniform_ttl"
-	FewDeadlines      Code = "few_deadlines"
-	NoStream          Code = "stream"
-	NoSuchType        Code = "type"
-	IsExclusive       Code = "exclusive"
-	IsInternal        Code = "internal"
-	IsAutoDelete      Code = "auto_delete"
-	HasExpires        Code = "expires"
-	HasSingleActive   Code = "single_active_consumer"
-	DropsHead         Code = "max_length_drop_head"
-	RejectsPublish    Code = "max_length_reject_publish"
-	DelaysRetries     Code = "delayed_retry"
-	IsPolled          Code = "polled"
-	ExclusiveConsumer Code = "exclusive_consumer"
-	LowDeliveryLimit  Code = "delivery_limit"
-	TooMany           Code = "too_many_messages"
-	NotRunning        Code = "not_running"
-	OtherVersion      Code = "version"
-	CannotBeKnown     Code = "cannot_be_known"
+	ByRule            queuefacts.Code = "by_rule"
+	UniformTTL        queuefacts.Code = "uniform_ttl"
+	FewDeadlines      queuefacts.Code = "few_deadlines"
+	NoSuchType        queuefacts.Code = "type"
+	IsInternal        queuefacts.Code = "internal"
+	IsPolled          queuefacts.Code = "polled"
+	ExclusiveConsumer queuefacts.Code = "exclusive_consumer"
+	LowDeliveryLimit  queuefacts.Code = "delivery_limit"
+	TooMany           queuefacts.Code = "too_many_messages"
+	NotRunning        queuefacts.Code = "not_running"
+	OtherVersion      queuefacts.Code = "version"
+	CannotBeKnown     queuefacts.Code = "cannot_be_known"
 )
-
-// Seen is what was seen of a queue's messages as they came, by a tap or a keeper. The zero
-// value is nothing.
-type Seen struct {
-	Messages int             `json:"messages"`
-	Expiring int             `json:"expiring"` // of these, how many had a time to live of their own
-	Shorter  int             `json:"shorter"`  // and how many one below the queue's
-	Least    deadline.Millis `json:"least_ms"` // the lowest of these times to live
-	Most     deadline.Millis `json:"most_ms"`  // the highest of them
-}
-
-// Add takes note of a message with the time to live ttl in a queue with the time to live
-// queue; below 0: none.
-func (s *Seen) Add(ttl, queue deadline.Millis) {
-	s.Messages++
-	if ttl < 0 {
-		return
-	}
-	if s.Expiring == 0 || ttl < s.Least {
-		s.Least = ttl
-	}
-	s.Most = max(s.Most, ttl)
-	s.Expiring++
-	if queue >= 0 && ttl < queue {
-		s.Shorter++
-	}
-}
 
 // fewestSeen is how many messages have to be looked at before their share counts.
 const fewestSeen = 100
@@ -92,7 +54,7 @@ const fewestSeen = 100
 // Decision is what is done with one queue, and why.
 type Decision struct {
 	Verdict Verdict
-	Code    Code
+	Code    queuefacts.Code
 	Reason  string // one sentence
 	Instead string // what to do about it; empty: nothing
 	// Mind is what one should know about a queue that is kept.
@@ -106,7 +68,7 @@ type Decision struct {
 // Refused is observed.
 //
 // Every reason to refuse was seen on real brokers: see doc.go.
-func Decide(q *Queue, r Rule, s Server, seen Seen) Decision {
+func Decide(q *Queue, r Rule, s Server, seen queuefacts.TTLStats) Decision {
 	if r.Mode == Off {
 		return Decision{Verdict: Unwatched, Code: ByRule, Reason: "A rule says off."}
 	}
@@ -116,15 +78,15 @@ func Decide(q *Queue, r Rule, s Server, seen Seen) Decision {
 	if d, exact := uniform(q, seen); exact {
 		return d
 	}
-	if q.Unknown&(UnknownArguments|UnknownPolicy) != 0 && r.Assume == UnknownType && !q.Exclusive {
+	if q.Unknown&(UnknownArguments|UnknownPolicy) != 0 && r.Assume == queuefacts.UnknownType && !q.Exclusive {
 		return refuse(CannotBeKnown, "It cannot be known whether keeping it does harm: "+q.Unknown.String()+".",
 			"Set CURFEW_PRIMARY_API_URL and give the user the tag monitoring, or vouch for the queue with assume: quorum (or classic) in a file that CURFEW_WATCH names.")
 	}
 	assumed := *q
-	if q.Type == UnknownType {
+	if q.Type == queuefacts.UnknownType {
 		assumed.Type = r.Assume
 	}
-	for _, check := range []func(*Queue, Rule, Server) (Decision, bool){refuseKind, refuseSettings, refuseUse, refuseSize} {
+	for _, check := range []func(*Queue, Rule, Server) (Decision, bool){refuseKind, refuseSettings, refuseState, refuseUse, refuseSize} {
 		if d, no := check(&assumed, r, s); no {
 			return d
 		}
@@ -140,9 +102,9 @@ func Decide(q *Queue, r Rule, s Server, seen Seen) Decision {
 }
 
 // uniform reports whether the order of the queue is the order of its deadlines.
-func uniform(q *Queue, seen Seen) (d Decision, yes bool) {
+func uniform(q *Queue, seen queuefacts.TTLStats) (d Decision, yes bool) {
 	ttl, limited := q.TTLMillis()
-	if !limited || seen.Shorter > 0 || q.Type == Stream {
+	if !limited || seen.Shorter > 0 || q.Type == queuefacts.Stream {
 		return d, false
 	}
 	d = Decision{Verdict: Exact, Code: UniformTTL, Reason: fmt.Sprintf("All messages have the queue's time to live of %d ms, so the next one to expire is at the head.", ttl)}
@@ -152,52 +114,42 @@ func uniform(q *Queue, seen Seen) (d Decision, yes bool) {
 	return d, true
 }
 
-func refuse(code Code, reason, instead string) Decision {
+func refuse(code queuefacts.Code, reason, instead string) Decision {
 	return Decision{Verdict: Refused, Code: code, Reason: reason, Instead: instead}
 }
 
 // refuseKind looks at what the broker and the queue are.
 func refuseKind(q *Queue, _ Rule, s Server) (Decision, bool) {
 	switch {
-	case s.Family() == UnknownFamily:
-		return refuse(OtherVersion, fmt.Sprintf("Keeping was tried with RabbitMQ 3.10 and later, and this is %s.", s),
+	case s.Family() == queuefacts.UnknownFamily:
+		return refuse(OtherVersion, fmt.Sprintf("Curfew keeps queues of RabbitMQ 3.10 and later, and this is %s.", s),
 			"Observe it, or update RabbitMQ."), true
-	case q.Type == Stream:
-		return refuse(NoStream, "A stream keeps messages by age and size, and has no times to live.", "Set its x-max-age."), true
 	case q.Arguments["x-internal-purpose"] != nil:
 		return refuse(IsInternal, "It belongs to RabbitMQ's federation or another plugin.", ""), true
-	case q.Exclusive:
-		return refuse(IsExclusive, "An exclusive queue can be consumed by the connection that declared it only.", "Have the application expire what it does not need."), true
-	case q.Type != Classic && q.Type != Quorum:
-		return refuse(NoSuchType, fmt.Sprintf("Queues of type %q were never tried.", string(q.Type)), "Use a quorum queue."), true
-	case q.State != "" && q.State != "running":
-		return refuse(NotRunning, fmt.Sprintf("Its state is %q.", q.State), "Bring back its nodes; it is looked at again by itself."), true
 	}
 	return Decision{}, false
 }
 
-// refuseSettings looks at arguments and policies.
+// refuseSettings looks at arguments, policies and the type.
 func refuseSettings(q *Queue, _ Rule, s Server) (Decision, bool) {
-	_, length := q.MaxLength()
-	_, bytes := q.MaxLengthBytes()
-	_, expires := q.Expires()
+	if r, refused := q.Settings().Refusal(); refused {
+		return refuse(r.Code, r.Reason, r.Instead), true
+	}
 	limit, limited := q.DeliveryLimit(s.Family())
 	switch {
-	case q.AutoDelete:
-		return refuse(IsAutoDelete, "It is deleted when its last consumer goes, and Curfew would be that one.", "Declare it without auto-delete; with x-expires it goes when nobody uses it."), true
-	case expires:
-		return refuse(HasExpires, "Consuming counts as use, so a queue with x-expires would live forever.", "Take x-expires (policy expires) off, or observe it."), true
-	case q.SingleActiveConsumer():
-		return refuse(HasSingleActive, "Curfew would be the single active consumer, and the application would get nothing.", "Declare it without x-single-active-consumer: a queue of delays needs none."), true
-	case (length || bytes) && strings.HasPrefix(q.Overflow(), "reject-publish"):
-		return refuse(RejectsPublish, "Only ready messages count for its maximal length, so the limit would hold no more.", "Take max-length off and set budget.messages, or observe it."), true
-	case length || bytes:
-		return refuse(DropsHead, "Only ready messages count for its maximal length: giving back what is held would drop the oldest.", "Take max-length off and set budget.messages, or observe it."), true
-	case q.Type == Quorum && q.DelayedRetry() != "" && q.DelayedRetry() != "disabled":
-		return refuse(DelaysRetries, "It delays every message that is given back.", "Set delayed-retry-type to disabled: Curfew keeps the delays."), true
-	case limited && s.Family().returnsCount() && limit < 4:
+	case q.Type != queuefacts.Classic && q.Type != queuefacts.Quorum:
+		return refuse(NoSuchType, fmt.Sprintf("Curfew was never tested with queues of type %q.", string(q.Type)), "Use a quorum queue."), true
+	case limited && s.Family().CountsReturns() && limit < 4:
 		return refuse(LowDeliveryLimit, fmt.Sprintf("Every return counts against its delivery limit of %d, and no more than a quarter of it may be spent.", limit),
 			"Raise delivery-limit to 20 or more by a policy, or use RabbitMQ 4.3 or later, where a nack does not count."), true
+	}
+	return Decision{}, false
+}
+
+// refuseState looks at whether the queue is up.
+func refuseState(q *Queue, _ Rule, _ Server) (Decision, bool) {
+	if q.State != "" && q.State != "running" {
+		return refuse(NotRunning, fmt.Sprintf("Its state is %q.", q.State), "Bring back its nodes; Curfew looks at it again by itself."), true
 	}
 	return Decision{}, false
 }
@@ -218,12 +170,12 @@ func refuseUse(q *Queue, _ Rule, _ Server) (Decision, bool) {
 // refuseSize looks at how much would be held.
 func refuseSize(q *Queue, r Rule, _ Server) (Decision, bool) {
 	most := r.Budget.Messages
-	if q.Type == Classic {
+	if q.Type == queuefacts.Classic {
 		most = min(most, MaxClassic)
 	}
 	if all := q.Ready + q.Unacked; all > int64(most) {
 		instead := fmt.Sprintf("Raise budget.messages in the file that CURFEW_WATCH names (%d at most).", maxQuorum)
-		if q.Type == Classic {
+		if q.Type == queuefacts.Classic {
 			instead = fmt.Sprintf("Use a quorum queue, of which up to %d can be held, or several queues.", maxQuorum)
 		}
 		return refuse(TooMany, fmt.Sprintf("It has %d messages, and %d may be held.", all, most), instead), true
@@ -233,10 +185,10 @@ func refuseSize(q *Queue, r Rule, _ Server) (Decision, bool) {
 
 // mind lists what one should know about a kept queue.
 func mind(q *Queue, s Server) (list []string) {
-	if q.Type == Classic {
+	if q.Type == queuefacts.Classic {
 		list = append(list, "Nobody may delete it with if-empty: RabbitMQ counts ready messages only, and would delete it with all that is held.")
 	}
-	if limit, limited := q.DeliveryLimit(s.Family()); limited && s.Family().returnsCount() {
+	if limit, limited := q.DeliveryLimit(s.Family()); limited && s.Family().CountsReturns() {
 		list = append(list, fmt.Sprintf("Every return counts against its delivery limit of %d; Curfew spends %d of it at most.", limit, limit/4))
 	}
 	if q.Consumers > 0 {

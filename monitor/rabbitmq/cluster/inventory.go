@@ -11,6 +11,8 @@ import (
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // Inventory is what there is in one virtual host.
@@ -20,7 +22,7 @@ type Inventory struct {
 	Queues []Queue // by name
 	// Seen is what was seen of the messages, by queue. Nothing in RabbitMQ tells it: a
 	// caller that observes or keeps the queues fills it in.
-	Seen map[string]Seen
+	Seen map[string]queuefacts.TTLStats
 	// Notes say what could not be found out, and why.
 	Notes []string
 }
@@ -54,7 +56,7 @@ func (c *Cluster) Inventory(ctx context.Context, names []string) (*Inventory, er
 // listedQueue is a queue in the list without statistics.
 type listedQueue struct {
 	Name       string
-	Type       Type
+	Type       queuefacts.Type
 	Durable    bool
 	AutoDelete any  `json:"auto_delete"` // "undefined" at times
 	Exclusive  bool // null at times

@@ -6,23 +6,13 @@ import (
 	"strings"
 
 	"curfew/broker/deadline"
-)
-
-// Type is the type of a queue as RabbitMQ calls it. There are others than those named here.
-type Type string
-
-const (
-	// UnknownType: nobody could say.
-	UnknownType Type = ""
-	Classic     Type = "classic"
-	Quorum      Type = "quorum"
-	Stream      Type = "stream"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // Queue is what is known of one queue.
 type Queue struct {
 	VHost, Name                    string
-	Type                           Type
+	Type                           queuefacts.Type
 	Durable, AutoDelete, Exclusive bool
 	// State is "running", or what RabbitMQ says else: "down", "minority". Empty: unknown.
 	State string
@@ -134,18 +124,35 @@ func (q *Queue) ConsumerTimeoutMillis() (deadline.Millis, bool) {
 
 // DeliveryLimit is how often a message may be returned, by argument, policy and version;
 // false: as often as one likes. -1 in 3.10 to 3.13 is a limit of -1, not none.
-func (q *Queue) DeliveryLimit(f Family) (int64, bool) {
-	if q.Type != Quorum {
+func (q *Queue) DeliveryLimit(f queuefacts.Family) (int64, bool) {
+	if q.Type != queuefacts.Quorum {
 		return 0, false
 	}
 	limit, ok := q.lowest("delivery-limit")
 	if !ok {
-		return f.defaultDeliveryLimit()
+		return f.DefaultDeliveryLimit()
 	}
-	if limit < 0 && f != Family3 {
+	if limit < 0 && f != queuefacts.Family3 {
 		return 0, false
 	}
 	return limit, true
+}
+
+// Settings returns what decides whether the queue's messages may be held.
+func (q *Queue) Settings() queuefacts.Settings {
+	_, expires := q.Expires()
+	_, length := q.MaxLength()
+	_, bytes := q.MaxLengthBytes()
+	s := queuefacts.Settings{Type: q.Type, Exclusive: q.Exclusive, AutoDelete: q.AutoDelete, Expires: expires, SingleActive: q.SingleActiveConsumer(),
+		DelayedRetry: q.Type == queuefacts.Quorum && q.DelayedRetry() != "" && q.DelayedRetry() != "disabled"}
+	switch {
+	case !length && !bytes:
+	case q.Overflow() == "drop-head":
+		s.Overflow = queuefacts.DropHead
+	default:
+		s.Overflow = queuefacts.RejectPublish
+	}
+	return s
 }
 
 // argument is the value of an argument x-key.

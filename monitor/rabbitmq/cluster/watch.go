@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // Mode is what is done with a queue.
@@ -81,7 +83,7 @@ type Rule struct {
 	StuckAfter time.Duration
 	// Assume is the type of the queues if the management API cannot tell. Whoever sets it
 	// vouches for the queues: none of the reasons to refuse applies to them.
-	Assume Type
+	Assume queuefacts.Type
 	// AlertOnExpiry says that a message of a kept queue is missed when it expires. Otherwise
 	// it was there for that: a delay, a retry.
 	AlertOnExpiry bool

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 func TestParseWatch(t *testing.T) {
@@ -71,7 +73,7 @@ queues:
 	w, err := LoadWatch(file)
 	require.NoError(t, err)
 	require.Equal(t, Watch{
-		{VHost: "shop", Pattern: "retry-*", Mode: Keep, Budget: Budget{50000, 512 << 20, 2000}, Stuck: Window, StuckAfter: 2 * time.Minute, Assume: Quorum},
+		{VHost: "shop", Pattern: "retry-*", Mode: Keep, Budget: Budget{50000, 512 << 20, 2000}, Stuck: Window, StuckAfter: 2 * time.Minute, Assume: queuefacts.Quorum},
 		DefaultWatch()[0],
 	}, w)
 	_, ok := w.Rule("/", "shop", "other")

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // watchFile is the form of the file that CURFEW_WATCH may name.
@@ -108,12 +110,12 @@ func (q *watchedQueues) rule() (r Rule, err error) {
 		}
 		r.StuckAfter = after
 	}
-	types := []string{string(UnknownType), string(Classic), string(Quorum)}
+	types := []string{string(queuefacts.UnknownType), string(queuefacts.Classic), string(queuefacts.Quorum)}
 	assumed, err := oneOf("assume", q.Assume, types)
 	if err != nil {
 		return r, err
 	}
-	r.Assume = Type(types[assumed])
+	r.Assume = queuefacts.Type(types[assumed])
 	if r.AlertOnExpiry && r.Mode != Keep {
 		return r, fmt.Errorf("alert_on_expiry: true is for mode keep, and this is %s: whatever expires in an observed queue is missed", r.Mode)
 	}

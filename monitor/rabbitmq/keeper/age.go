@@ -6,12 +6,12 @@ import (
 	"curfew/broker/deadline"
 )
 
-// ages is what is known of the messages that come: how long they have been in the queue, at most.
+// ages is what is known about the age of new messages: how long they have been in the queue, at most.
 type ages struct {
 	backlog     int              // messages that were ready when the take began and have not come yet
-	caughtUp    bool             // all that was ready has been taken: what comes new has just been published
-	drained     deadline.Instant // the last instant at which nothing was left in the queue unseen; 0 is unknown
-	trustAt     deadline.Instant // from when on a look that finds no ready message is trusted
+	caughtUp    bool             // all that was ready has been taken: a new message has just been published
+	drained     deadline.Instant // the last instant at which every message in the queue had been seen; 0 is unknown
+	trustAt     deadline.Instant // a look that finds no ready message is trusted from then on
 	cancelledAt deadline.Instant // when a consumer last ended
 	lastOther   deadline.Instant // when another consumer was last seen
 }
@@ -30,7 +30,7 @@ func (a *ages) came(taking bool) {
 	}
 }
 
-// gap notes that from now on messages come that are not seen at once. It reports whether all had been seen.
+// gap notes that messages are not seen at once from now on. It reports whether all had been seen.
 func (a *ages) gap(now deadline.Instant) bool {
 	if !a.caughtUp {
 		return false
@@ -39,7 +39,7 @@ func (a *ages) gap(now deadline.Instant) bool {
 	return true
 }
 
-// unsure is how old a message with such a TTL, of which nothing is remembered, may be.
+// unsure is how old a message with such a TTL may be if nothing about it is remembered.
 func (a *ages) unsure(now deadline.Instant, redelivered bool, ttl time.Duration) time.Duration {
 	switch {
 	case !redelivered && a.caughtUp:
@@ -48,14 +48,14 @@ func (a *ages) unsure(now deadline.Instant, redelivered bool, ttl time.Duration)
 		// A quorum queue had delivered it when its consumer was cancelled, and took it back.
 		return 0
 	case a.drained > 0 && (!redelivered || a.othersLongGone(now, ttl)):
-		// It came after all had been seen. If it is redelivered, nobody else can have had it, so it was on its way to
-		// the keeper when a channel was lost.
+		// It came after all had been seen. If it is redelivered, no other consumer can have had it, so it was on its way
+		// to the keeper when a channel was lost.
 		return min(ttl, now.Sub(a.drained))
 	}
 	return ttl
 }
 
-// othersLongGone reports that no message with such a TTL can have been another consumer's.
+// othersLongGone reports that another consumer cannot have held any message with such a TTL.
 func (a *ages) othersLongGone(now deadline.Instant, ttl time.Duration) bool {
 	return a.lastOther == 0 || a.lastOther < now.Add(-ttl)
 }

@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"curfew/monitor/rabbitmq/queuefacts"
 	"errors"
 	"math"
 	"slices"
@@ -13,19 +14,19 @@ import (
 
 const (
 	priority       = -10
-	firstPriority  = math.MinInt32 / 2 // of the first consumer where Facts.needsCredit; each one has a higher priority than those before it
+	firstPriority  = math.MinInt32 / 2 // of the first consumer where Facts.needsCredit; each further consumer has a higher priority
 	stayPriority   = math.MinInt32     // of consumers that are back to take nothing
 	longestTimeout = 24 * time.Hour    // what a consumer of a 4.3 quorum queue asks for
 	spareChannels  = 2
 )
 
-// channel is an AMQP channel and the stretch that it holds at the moment.
+// channel is an AMQP channel with the stretch that it holds at the moment.
 type channel struct {
 	stretch uint32                          // 0 while it is spare; of the goroutine run
 	tags    []string                        // of the stretch's consumers, by consumption; of the goroutine run
-	back    map[int]chan struct{}           // closed when all is posted of a consumer that came back; by consumption; of the goroutine run
+	back    map[int]chan struct{}           // closed when all deliveries to a consumer that was put back are posted; by consumption; of the goroutine run
 	open    atomic.Pointer[amqp091.Channel] // nil before the first consumer
-	calls   sync.Mutex                      // held by the one that waits for an answer: the client would mix them up
+	calls   sync.Mutex                      // held while waiting for an answer: the client would mix answers up
 	qos     int                             // under calls
 }
 
@@ -91,8 +92,8 @@ func (s *session) forget(c *channel) {
 	}
 }
 
-// consume opens the channel if need be, consumes, and posts what comes until the consumer has ended. A closed channel
-// is posted by watch.
+// consume opens the channel if necessary, consumes, and posts deliveries until the consumer has ended. watch posts when
+// the channel is closed.
 func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, facts Facts, args amqp091.Table) {
 	ch := c.open.Load()
 	if ch == nil {
@@ -117,7 +118,7 @@ func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, 
 		if deliveries, err = ch.Consume(s.k.o.Queue, tag, false, false, false, false, args); err != nil || !facts.needsCredit() {
 			return err
 		}
-		return c.setQos(1) // for the consumers that come back
+		return c.setQos(1) // for the consumers that are put back
 	})
 	if err != nil {
 		return
@@ -127,30 +128,30 @@ func (s *session) consume(c *channel, stretch uint32, tag string, prefetch int, 
 	for d := range deliveries {
 		s.post(event{kind: wasDelivered, stretch: stretch, tag: d.DeliveryTag, message: r.read(&d)})
 	}
-	if facts.Type == Quorum { // what was on its way to the consumer goes back to the queue before the next consumer asks
-		_ = c.roundTrip() // a closed channel is posted by watch
+	if facts.Type == queuefacts.Quorum { // what was on its way to the consumer goes back to the queue before the next consumer starts
+		_ = c.roundTrip() // watch posts a closed channel
 	}
 	s.post(event{kind: wasEnded, stretch: stretch})
 }
 
-// consumeArgs are those of the nth consumer of the connection.
+// consumeArgs returns the arguments of the nth consumer of the connection.
 func consumeArgs(f Facts, n int) amqp091.Table {
 	args := amqp091.Table{"x-priority": int32(priority)}
 	if f.needsCredit() {
 		args["x-priority"] = int32(firstPriority + n)
 	}
-	if f.Family == V43 && f.Type == Quorum {
+	if f.Family == queuefacts.Family43 && f.Type == queuefacts.Quorum {
 		args["x-consumer-timeout"] = longestTimeout.Milliseconds()
 	}
 	return args
 }
 
-// stay puts a cancelled consumer back to take nothing: RabbitMQ counts what it holds as that of a live one, and takes it back at once when
-// the node of the connection goes down.
+// stay puts a cancelled consumer back to take nothing: RabbitMQ counts its messages as held by a live consumer, and takes them back at once
+// when the node of the connection goes down.
 func (s *session) stay(c *channel, consumption int) {
 	deliveries, err := c.open.Load().Consume(s.k.o.Queue, c.tags[consumption], false, false, false, true, stayArgs(s.facts))
 	if err != nil {
-		return // a closed channel is posted by watch
+		return // watch posts a closed channel
 	}
 	stretch, gone := c.stretch, make(chan struct{})
 	c.back[consumption] = gone
@@ -162,17 +163,17 @@ func (s *session) stay(c *channel, consumption int) {
 	})
 }
 
-// stayArgs are those of a consumer that is to take nothing. x-credit is what the AMQP 1.0 plugin of RabbitMQ 3.x consumes with: what is given
-// back is no credit then. Later versions do not know it, and there the prefetch is 1.
+// stayArgs returns the arguments of a consumer that is to take nothing. The AMQP 1.0 plugin of RabbitMQ 3.x consumes with x-credit: giving
+// messages back adds no credit then. Later versions do not know it, and there the prefetch is 1.
 func stayArgs(f Facts) amqp091.Table {
 	args := amqp091.Table{"x-priority": int32(stayPriority)}
-	if f.Family == V3 {
+	if f.Family == queuefacts.Family3 {
 		args["x-credit"] = amqp091.Table{"credit": int64(0), "drain": false}
 	}
 	return args
 }
 
-// setQos sets the prefetch of the consumers to come. The caller holds calls.
+// setQos sets the prefetch of further consumers. The caller holds calls.
 func (c *channel) setQos(prefetch int) error {
 	if c.qos == prefetch {
 		return nil
@@ -185,7 +186,7 @@ func (c *channel) cancel(tag string) error {
 	return c.call(func(ch *amqp091.Channel) error { return ch.Cancel(tag, false) })
 }
 
-// roundTrip waits until RabbitMQ's channel has done what it was asked for before.
+// roundTrip waits until RabbitMQ's channel has done everything it was asked to do before.
 func (c *channel) roundTrip() error {
 	return c.call(func(ch *amqp091.Channel) error { return ch.Qos(c.qos, 0, false) })
 }
@@ -203,7 +204,7 @@ func (s *session) giveBackAll(c *channel, stretch uint32) {
 	}
 }
 
-// watch posts that RabbitMQ has closed the channel. Its client answers close-ok before it tells.
+// watch posts that RabbitMQ has closed the channel. The client answers close-ok before it reports that.
 func (s *session) watch(c *channel, closed <-chan *amqp091.Error) {
 	if err := <-closed; err != nil {
 		s.post(event{kind: wasLost, channel: c, why: failureOf(err), err: err})

@@ -1,6 +1,6 @@
 package keeper
 
-// action is what the core asks its driver to do. Those that name an input are answered by it.
+// action is what the core asks its driver to do. The input that is named after the colon answers it.
 type action uint8
 
 const (
@@ -9,15 +9,15 @@ const (
 	giveBack                  // nack(tag, requeue)
 	giveBackTo                // nack(tag, multiple, requeue)
 	giveBackAll               // nack(multiple, requeue) of the channel and a round trip: returned
-	settle                    // a round trip on the channel, after what was given back one by one: settled
+	settle                    // a round trip on the channel, after messages were given back one by one: settled
 	replace                   // cancel the stretch's consumer, and stay: ended
-	stay                      // consume again under the tag of a cancelled consumer, to take nothing: no answer, maybe strays
+	stay                      // consume again under the tag of a cancelled consumer, to take nothing: no answer, perhaps strays
 	leave                     // cancel such a consumer that has no credit: no answer
 	recall                    // cancel such a consumer that may have some: recalled, after its strays
-	drop                      // the stretch holds nothing any more: no answer
+	drop                      // the stretch no longer holds anything: no answer
 	look                      // ask for ready messages and consumers: looked
-	prove                     // wait until the queue has done all that it was asked for: proven
-	learn                     // ask what is true of the queue: setFacts
+	prove                     // wait until the queue has done everything it was asked to do: proven
+	learn                     // read the facts of the queue: setFacts
 	shut                      // close the channel: no answer
 )
 

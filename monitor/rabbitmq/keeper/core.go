@@ -4,29 +4,30 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 const (
 	lookEvery     = 500 * time.Millisecond // passive declare: consumers and ready messages
 	lookAgain     = 25 * time.Millisecond  // after a look that cannot be used
-	listAge       = 12 * time.Second       // of Facts.Others, at most: RabbitMQ's list lacks the last five seconds, and takes up to loadTimeout to come
-	lookSurely    = 150 * time.Millisecond // after one that saw another consumer
+	listAge       = 12 * time.Second       // of Facts.Others, at most: RabbitMQ's list lacks the last five seconds, and takes up to loadTimeout to arrive
+	lookSurely    = 150 * time.Millisecond // after a look that saw another consumer
 	settleAfter   = 250 * time.Millisecond // a message that has not come back by then has expired
-	settleRolled  = time.Second            // the same, of one given back with its stretch
-	forgetAfter   = 5 * time.Second        // and its deadline is remembered until then
+	settleRolled  = time.Second            // the same, for a message given back with its stretch
+	forgetAfter   = 5 * time.Second        // its deadline is remembered until then
 	firstRetry    = 2 * time.Millisecond   // a message that came back too early is given back again after this, then twice this
 	lastRetry     = 100 * time.Millisecond
-	maxEarly      = 12                     // after so many its age counts as unknown
+	maxEarly      = 12                     // after that many returns its age counts as unknown
 	leastProbe    = 500 * time.Millisecond // one stretch is not given back more often than this
-	quiet         = 100 * time.Millisecond // a stretch is taken again when nothing has come for so long
+	quiet         = 100 * time.Millisecond // a stretch counts as taken again when nothing has come for that long
 	quietAtFirst  = 500 * time.Millisecond // the same, before the first has come
-	lateWithin    = 2 * time.Second        // a quorum queue takes back what it had delivered to a cancelled consumer
+	lateWithin    = 2 * time.Second        // within this a quorum queue takes back what it had delivered to a cancelled consumer
 	stayAfter     = 20 * time.Millisecond  // a cancelled consumer is put back without credit
-	rollShare     = 3                      // after a roll none follows for so many times as long as it took
-	compactEvery  = 10 * time.Second       // how often it is looked for sparse stretches
+	rollShare     = 3                      // after a roll, none follows for this many times as long as it took
+	compactEvery  = 10 * time.Second       // how often the keeper looks for sparse stretches
 	firstAside    = 10 * time.Second
 	shortAside    = 2 * time.Second  // when nothing was taken from the others before
-	heirWithin    = 20 * time.Second // consumers that are there so soon after another keeper's lease are taken for that keeper's
+	heirWithin    = 20 * time.Second // consumers that are found this soon after another keeper's lease ended are taken for that keeper's
 	longestAside  = 5 * time.Minute
 	flapWithin    = time.Minute
 	windowEvery   = time.Minute
@@ -38,7 +39,7 @@ const (
 	manyChannels  = 1500
 	harmWithin    = time.Minute
 	harmEarly     = 1000        // messages that came back within harmWithin, if they are more than half of those given back
-	longPast      = time.Second // a deadline that passed before that is of no use any more
+	longPast      = time.Second // a deadline that passed earlier than that is of no use
 	judgeShareFor = 1000        // messages held before the share without TTL counts
 )
 
@@ -50,8 +51,8 @@ type config struct {
 	takeRate    int           // messages per second at start
 	probeShare  float64       // of the TTL
 	endlessMost float64       // share of messages without TTL
-	stuckAfter  time.Duration // 0: they never count as stuck
-	unknownToo  bool          // queues of which something could not be known
+	stuckAfter  time.Duration // 0: other consumers never count as stuck
+	unknownToo  bool          // keep queues although something about them could not be found out
 }
 
 // core decides what is taken, held and given back. It does nothing itself: events come in by its methods, each with
@@ -68,7 +69,7 @@ type core struct {
 	since  deadline.Instant
 
 	connected bool
-	restarted bool             // it was connected before
+	restarted bool             // there was a connection before
 	openAt    deadline.Instant // no new consumer before it
 
 	line  line
@@ -83,7 +84,7 @@ type core struct {
 	refusal refusal // of Refused
 
 	counts Counts
-	seen   Seen
+	seen   queuefacts.TTLStats
 	fresh  []Shadow // deadlines learned since they were last fetched
 }
 
@@ -100,7 +101,7 @@ func (c *core) enter(now deadline.Instant, s State, why reason) {
 	}
 }
 
-// taking says that messages are to be held.
+// taking reports whether messages are to be held.
 func (c *core) taking() bool {
 	return c.state == Keeping || c.state == Window && c.aside.windowEnd != 0
 }
@@ -121,20 +122,21 @@ func (c *core) connect(now deadline.Instant, f Facts) {
 	c.advance(now)
 }
 
-// setFacts takes what is now true of the queue.
+// setFacts takes in what is now true of the queue.
 func (c *core) setFacts(now deadline.Instant, f Facts) {
 	if c.looks.takeList(now, f.Others) && c.state == StandingAside {
 		c.aside.until = now
 	}
 	f.Others = Unclear
 	changed := c.facts != f
-	c.facts, c.stale, c.line.quorum, c.line.strands, c.line.needsCredit = f, false, f.Type == Quorum, f.strands(), f.needsCredit()
+	c.facts, c.stale, c.line.quorum, c.line.strands, c.line.needsCredit = f, false, f.Type == queuefacts.Quorum, f.strands(), f.needsCredit()
 	c.looks.by(now.Add(lookEvery))
 	if c.state == Refused && c.refusal.sticky {
 		return
 	}
-	why := reason{Settings, f.refusal()}
-	if why.text == "" && f.Unknown != "" && !c.cfg.unknownToo {
+	against, refused := f.Refusal()
+	why := reason{Settings, against.Reason}
+	if !refused && f.Unknown != "" && !c.cfg.unknownToo {
 		why = reason{Unknown, "cannot be known: " + f.Unknown}
 	}
 	switch {
@@ -143,7 +145,7 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 	case c.state == Refused && c.refusal.readyBelow == 0 && c.refusal.retryAt == 0:
 		c.enter(now, Observing, looking)
 	case changed && c.taking():
-		c.ages.caughtUp = false // a TTL may have changed: deadlines known from before stay
+		c.ages.caughtUp = false // a TTL may have changed: deadlines known before stay
 		c.ages.drained = now
 		c.ages.backlog = 0
 	}
@@ -159,7 +161,7 @@ func (c *core) disconnect(now deadline.Instant, text string) {
 		}
 		c.looks.left.most += own + c.line.gone
 		if s := c.line.consumer; s != nil && s.phase != live {
-			own-- // it has just come, or just gone
+			own-- // it has just come or just gone
 		}
 		c.looks.left.least += max(0, own-onOne) // RabbitMQ may have closed the connection for one of the channels
 	}
@@ -176,14 +178,14 @@ func (c *core) disconnect(now deadline.Instant, text string) {
 	}
 }
 
-// beginGap notes that from now on messages come that are not seen at once.
+// beginGap notes that messages are not seen at once from now on.
 func (c *core) beginGap(now deadline.Instant) {
 	if c.ages.gap(now) && c.rolls.present == nil && len(c.given.rolled) == 0 {
 		c.given.waiting = multiset{} // all that is in the queue has been seen: what has not come back is gone
 	}
 }
 
-// tick gives back what is due and does what else the time has come for.
+// tick gives back what is due, and does everything else that is due.
 func (c *core) tick(now deadline.Instant) {
 	if c.taking() && c.connected {
 		if n := c.line.giveBackDue(now); n > 0 {
@@ -204,7 +206,7 @@ func (c *core) tick(now deadline.Instant) {
 	c.advance(now)
 }
 
-// passTime ends what lasts for a time only.
+// passTime ends what lasts only for a time.
 func (c *core) passTime(now deadline.Instant) {
 	switch {
 	case c.aside.windowEnd != 0 && now >= c.aside.windowEnd:
@@ -252,7 +254,7 @@ func (c *core) wake() deadline.Instant {
 	return at
 }
 
-// advance does what comes next, unless an answer is waited for.
+// advance takes the next step, unless it waits for an answer.
 func (c *core) advance(now deadline.Instant) {
 	if !c.connected || c.line.waits() {
 		return

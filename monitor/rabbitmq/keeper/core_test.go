@@ -8,28 +8,26 @@ import (
 	"unsafe"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/queuefacts"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 )
 
-func TestRefusals(t *testing.T) {
-	fine := Facts{Type: Quorum, TTL: -1, DeliveryLimit: 20}
-	require.Empty(t, fine.refusal())
-	for name, change := range map[string]func(*Facts){
-		"stream":        func(f *Facts) { f.Type = Stream },
-		"exclusive":     func(f *Facts) { f.Exclusive = true },
-		"auto-delete":   func(f *Facts) { f.AutoDelete = true },
-		"x-expires":     func(f *Facts) { f.Expires = true },
-		"single active": func(f *Facts) { f.SingleActive = true },
-		"drop-head":     func(f *Facts) { f.Overflow = DropHead },
-		"reject":        func(f *Facts) { f.Overflow = RejectPublish },
-		"delayed retry": func(f *Facts) { f.DelayedRetry = true },
-	} {
-		f := fine
-		change(&f)
-		require.Contains(t, f.refusal(), name)
-	}
+// TestSettingsRefuse: the keeper refuses what the settings of a queue forbid, with the reason that queuefacts has, and begins when they change.
+func TestSettingsRefuse(t *testing.T) {
+	fine := plainFacts(queuefacts.Quorum)
+	changed := fine
+	changed.Overflow = queuefacts.DropHead
+	c := newCore(testConfig(), 1)
+	c.connect(1, changed)
+	against, _ := changed.Refusal()
+	require.Equal(t, Refused, c.state)
+	require.Equal(t, reason{Settings, against.Reason}, c.reason)
+	c.setFacts(2, fine)
+	require.Equal(t, Observing, c.state)
+	c.setFacts(3, changed)
+	require.Equal(t, Refused, c.state)
 }
 
 func TestVersionsDiffer(t *testing.T) {
@@ -40,12 +38,12 @@ func TestVersionsDiffer(t *testing.T) {
 		hold   time.Duration
 		share  float64
 	}{
-		{Facts{Type: Classic, Family: V3}, false, -1, 15 * time.Minute, 0.05},
-		{Facts{Type: Quorum, Family: V3}, true, -1, 15 * time.Minute, 0.05},
-		{Facts{Type: Quorum, Family: V3, DeliveryLimit: 5, ConsumerTimeout: time.Minute}, true, 1, 30 * time.Second, 0},
-		{Facts{Type: Quorum, Family: V40, DeliveryLimit: 20}, true, 5, 15 * time.Minute, 0.2},
-		{Facts{Type: Quorum, Family: V43, DeliveryLimit: 20}, false, 5, 0, 0.05},
-		{Facts{Type: Classic, Family: V43}, false, -1, 0, 0.05},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Classic}, Family: queuefacts.Family3}, false, -1, 15 * time.Minute, 0.05},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family3}, true, -1, 15 * time.Minute, 0.05},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family3, DeliveryLimit: 5, ConsumerTimeout: time.Minute}, true, 1, 30 * time.Second, 0},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family40, DeliveryLimit: 20}, true, 5, 15 * time.Minute, 0.2},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family43, DeliveryLimit: 20}, false, 5, 0, 0.05},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Classic}, Family: queuefacts.Family43}, false, -1, 0, 0.05},
 	} {
 		require.Equal(t, c.counts, c.facts.returnsCount())
 		require.Equal(t, c.takes, c.facts.takes())
@@ -159,7 +157,7 @@ func TestFingerprintIsThatOfTheMessageNotOfTheDelivery(t *testing.T) {
 
 // TestFlappingConsumersAreLeftAloneLongerAndLonger: each return within a time.Minute doubles the time, and then a window remains.
 func TestFlappingConsumersAreLeftAloneLongerAndLonger(t *testing.T) {
-	s := newSim(t, 1, plainFacts(Classic), testConfig())
+	s := newSim(t, 1, plainFacts(queuefacts.Classic), testConfig())
 	s.connect()
 	s.pass(time.Second)
 	for i := range 10 {
@@ -204,7 +202,7 @@ func TestConsumersOfTheLastKeeper(t *testing.T) {
 		{true, 30 * time.Second, shortAside},
 		{false, 5 * time.Second, shortAside},
 	} {
-		s := newSim(t, 1, plainFacts(Classic), testConfig())
+		s := newSim(t, 1, plainFacts(queuefacts.Classic), testConfig())
 		s.m.publish(1, time.Hour)
 		s.m.now = s.m.now.Add(time.Minute)
 		if c.heir {
@@ -230,7 +228,7 @@ func TestConsumersOfTheLastKeeper(t *testing.T) {
 // TestConsumersLeftBehindAreNotOthers: the node of the keeper's connection goes down, and its consumers are counted until it is back.
 func TestConsumersLeftBehindAreNotOthers(t *testing.T) {
 	for seed := range uint64(20) {
-		s := newSim(t, seed, plainFacts(Quorum), testConfig())
+		s := newSim(t, seed, plainFacts(queuefacts.Quorum), testConfig())
 		s.connect()
 		s.pass(time.Second)
 		s.m.silent = func() bool { return s.r.IntN(4) == 0 }
@@ -270,7 +268,7 @@ func TestConsumersLeftBehindAreNotOthers(t *testing.T) {
 // an application, but not their tags. A consumer that came in the last seconds is not in the list yet.
 func TestTheListTellsWhoIsLeftBehind(t *testing.T) {
 	for seed := range uint64(20) {
-		s := newSim(t, seed, plainFacts(Quorum), testConfig())
+		s := newSim(t, seed, plainFacts(queuefacts.Quorum), testConfig())
 		attach := func(here bool) {
 			s.m.appHere = here
 			for _, msg := range s.m.app {
@@ -345,7 +343,7 @@ func TestTheListTellsWhoIsLeftBehind(t *testing.T) {
 // TestAnApplicationInPlaceOfTheLost: it comes when what was left behind goes, while the queue does not answer, and before it is listed.
 func TestAnApplicationInPlaceOfTheLost(t *testing.T) {
 	for seed := range uint64(20) {
-		s := newSim(t, seed, plainFacts(Quorum), testConfig())
+		s := newSim(t, seed, plainFacts(queuefacts.Quorum), testConfig())
 		s.facts.Others = Absent
 		s.connect()
 		for i := range 100 {
@@ -487,7 +485,7 @@ func TestStuckConsumersLeaveAWindow(t *testing.T) {
 	for after, allowed := range map[time.Duration]bool{0: false, 10 * time.Minute: false, time.Minute: true} {
 		cfg := testConfig()
 		cfg.stuckAfter = after
-		s := newSim(t, 1, plainFacts(Quorum), cfg)
+		s := newSim(t, 1, plainFacts(queuefacts.Quorum), cfg)
 		s.m.appHere = true // takes two messages and does nothing
 		s.connect()
 		s.m.publish(1, time.Hour)
@@ -507,7 +505,7 @@ func TestStuckConsumersLeaveAWindow(t *testing.T) {
 func TestLimitsRefuseAndRecover(t *testing.T) {
 	cfg := testConfig()
 	cfg.limit = 20
-	s := newSim(t, 1, plainFacts(Classic), cfg)
+	s := newSim(t, 1, plainFacts(queuefacts.Classic), cfg)
 	s.connect()
 	s.pass(time.Second)
 	for i := range 25 {
@@ -523,7 +521,7 @@ func TestLimitsRefuseAndRecover(t *testing.T) {
 func TestMessagesWithoutTTLAreNotWorthKeeping(t *testing.T) {
 	cfg := testConfig()
 	cfg.perChannel, cfg.endlessMost = 1000, 0.5
-	s := newSim(t, 1, plainFacts(Classic), cfg)
+	s := newSim(t, 1, plainFacts(queuefacts.Classic), cfg)
 	s.connect()
 	s.pass(time.Second)
 	for i := range 1001 {

@@ -2,58 +2,60 @@
 //
 // RabbitMQ expires messages at the head of a queue only: a message with a short TTL behind one with a long TTL stays
 // until the other has gone (RabbitMQ: Time-To-Live and Expiration, "Caveats"). A Keeper consumes the queue with manual
-// acknowledgement and holds everything. At a message's deadline it gives back that one with basic.nack(requeue). All
-// before it are held, so the message is the head, and RabbitMQ itself expires it: with its own reason, death history,
+// acknowledgement and holds everything. At a message's deadline it gives that one back with basic.nack(requeue). All
+// messages before it are held, so it is at the head, and RabbitMQ itself expires it: with its own reason, death history,
 // dead-letter strategy and metrics. Bodies are hashed and dropped.
 //
 // # Guarantees
 //
-//   - No message is in the keeper's custody: whatever happens to it, its channels close and RabbitMQ has the messages
-//     again, most with the redelivered flag. It acknowledges nothing and publishes nothing.
-//   - No message expires early. RabbitMQ decides; a deadline is receipt plus TTL, and receipt comes after enqueueing.
-//     What comes back because the clocks differ is given back again after 2 ms, then twice that, up to 100 ms.
-//   - Order. A release gives back in the order of the queue. After an uncontrolled end (a lost connection, a killed
-//     keeper) RabbitMQ keeps the order within a channel only. A quorum queue takes back what it has just delivered to a
-//     consumer that is cancelled at this moment. The keeper waits for that before the next consumer asks, and still a few
-//     of the messages that are published during a roll may change places: those that the queue hands out in place of
-//     messages that expired meanwhile. A quorum queue with a delivery limit takes back what is returned at once in any order
-//     (seen on 3.10.8).
-//   - Other consumers come first. When one is seen, everything is given back to it, and the keeper has no consumer
-//     until it has gone: a low consumer priority alone does not protect a consumer with a small prefetch.
+//   - The keeper never has the only copy of a message: whatever happens to it, its channels close and RabbitMQ has the
+//     messages again, most with the redelivered flag. It acknowledges nothing and publishes nothing.
+//   - No message expires early. RabbitMQ decides; a deadline is receipt plus TTL, and receipt comes after enqueueing. A
+//     message that comes back because the clocks differ is given back again after 2 ms, then twice that, up to 100 ms.
+//   - Order. A release gives messages back in the order of the queue. After an uncontrolled end (a lost connection, a
+//     killed keeper) RabbitMQ keeps the order within a channel only. A quorum queue takes back what it has just delivered
+//     to a consumer that is cancelled at that moment. The keeper waits for that before it starts the next consumer. Even
+//     so, a few of the messages that are published during a roll may change places: those that the queue delivers in
+//     place of messages that have expired. A quorum queue with a delivery limit takes back messages that are returned
+//     together in any order (seen on 3.10.8).
+//   - Other consumers come first. When the keeper sees one, it gives everything back and has no consumer until the other
+//     has gone: a low consumer priority alone does not protect a consumer with a small prefetch.
 //
-// Late messages: one whose age is not known (it was in the queue before, and nobody remembers it) is given back in even steps of
-// Options.ProbeShare of its TTL, not more often than every half second with its stretch, and not once a message of the stretch has one
-// return left to spend; a message that arrives while a consumer is being replaced is late by a few round trips.
+// Late messages: a message of unknown age was in the queue before the keeper came, and nobody remembers it. It is given back in even steps of
+// Options.ProbeShare of its TTL, at most every half second together with its stretch, and no longer once a message of the
+// stretch has only one return left to spend. A message that arrives while a consumer is being replaced is late by a few round trips.
 //
 // # Stretches
 //
 // RabbitMQ scans a channel's unacked messages for each nack, and deals messages out in turn to several consumers. So
 // one channel at a time consumes, up to Options.PerChannel messages; then its consumer is cancelled, the channel keeps
 // what it holds, and the next channel goes on. What one channel holds is a stretch of the queue. To roll stretches
-// is to give them back and take them again at the same place: before consumer_timeout (RabbitMQ: Consumers, "Delivery
-// Acknowledgement Timeout"), to probe messages of unknown age, and to merge sparse neighbours.
+// is to give them back and take them again at the same place. The keeper does so before consumer_timeout (RabbitMQ:
+// Consumers, "Delivery Acknowledgement Timeout"), to probe messages of unknown age, and to merge sparse neighbours.
 //
 // # A node that goes down
 //
-// Before 4.3 a quorum queue takes back at once what the live consumers of that node held, and what its cancelled consumers
-// held only when the node is up again and the queue has another leader after that (rabbit_fifo: a lost connection concerns
-// consumers that are up). Until then nobody has these messages, and they are late; none is lost. The cancelled consumers are
-// the full stretches of a keeper that was connected to the node. From 4.3 on the queue waits for a lost node, a minute by default,
-// and then takes everything back.
+// Before 4.3 a quorum queue takes back at once what live consumers on that node held. What cancelled consumers held it
+// takes back only when the node is up again and the queue has another leader after that (rabbit_fifo: a lost connection
+// concerns consumers that are up). Until then nobody can get these messages, and they are late; none is lost. The cancelled
+// consumers are the full stretches of a keeper that was connected to the node. From 4.3 on the queue waits for a lost node,
+// a minute by default, and then takes everything back.
 //
-// So before 4.3 no stretch is left with a cancelled consumer: it is cancelled and consumes again under its tag. The queue then
-// counts all that it held as a live consumer's. On 3.x it has the argument x-credit and no credit, so the queue gives it no more, also
-// for what is given back. 4.0 to 4.2 do not know x-credit from AMQP 0-9-1. There it has a prefetch of 1, which what it
-// holds takes up, and the lowest priority. Once it has given a message back it has credit for another one, and gets none while a
-// consumer that takes more has credit. stay.go sees to that. If 1,000 messages more are published at once than a stretch is to hold,
-// some may come to full stretches. They expire in time, are given back in a moment, and may change places with a few others.
+// So before 4.3 no stretch is left with a cancelled consumer: after the cancel the keeper consumes again under the same tag.
+// The queue then counts everything that the consumer held as held by a live one. On 3.x the new consumer has no credit (the
+// argument x-credit), so the queue sends it nothing more, even after it has given messages back. 4.0 to 4.2 do not know
+// x-credit from AMQP 0-9-1. There the consumer has the lowest priority and a prefetch of 1, which the messages it holds use
+// up. Once it has given a message back it has credit for another one, but gets none while a consumer that takes more has
+// credit. cancelled_consumers.go sees to that. If 1,000 messages more than a stretch may hold are published at once,
+// some of them may be delivered to full stretches. They expire in time, are given back in a moment, and may change places
+// with a few others.
 //
-// A queue goes on counting the consumers of a lost node until that is back, and on 3.10 at times those of a connection that RabbitMQ closed
-// itself because a consumer asked while the queue had no leader. The keeper goes by their number. Where that may be an application's it stands
-// aside, until the list of consumers shows whose they are (Facts.Others).
+// A queue goes on counting the consumers of a lost node until the node is back. On 3.10 it sometimes also counts those of a connection
+// that RabbitMQ closed itself because a consumer asked while the queue had no leader. The keeper goes by their number. Where
+// one of them may be an application's, it stands aside until the list of consumers shows whose they are (Facts.Others).
 //
-// What remains is the moment between the two commands, and on 3.x 20 ms where the consumer was not full: before a roll and a release.
-// If a node goes down just then, package monitor/rabbitmq reports what is stranded (stranded.go).
+// What remains is the moment between the two commands, and on 3.x 20 ms where the consumer was not full: before a roll and
+// a release. If a node goes down just then, package monitor/rabbitmq reports what is stranded (stranded.go).
 //
 // # States
 //
@@ -69,25 +71,27 @@
 //	                                                                        └──► stopped
 //
 // Each state has a reason. Refused ends by itself when the fact, the number of messages or the permission changes;
-// where keeping did harm it ends by Allow.
+// where keeping did harm, Allow ends it.
 //
 // # What is refused
 //
-// Facts.refusal has the list with the reasons: streams, exclusive and auto-delete queues, x-expires, single active
-// consumer, both kinds of max-length, delayed retry. Besides: more than Options.MaxMessages or MaxBytes, mostly messages
-// without TTL, more than a quarter of the delivery limit spent (RabbitMQ: Quorum Queues, "Poison Message Handling"; 3.x
-// and 4.0 to 4.2 count each return, from 4.3 a nack does not count), and messages that do not expire when given back.
-// Two things cannot be seen from here. Applications that poll with basic.get find nothing while messages are held; nothing
-// but RabbitMQ's statistics tells of them, so package cluster watches these and refuses the queue. And queue.delete with
-// if-empty deletes a classic queue whose messages are held: that is for the operator to know.
+// queuefacts.Settings.Refusal has the settings that forbid holding messages, with the reasons. The keeper also refuses
+// more than Options.MaxMessages or MaxBytes, mostly messages without TTL, more than a quarter of the delivery limit spent
+// (RabbitMQ: Quorum Queues, "Poison Message Handling"; 3.x and 4.0 to 4.2 count each return, from 4.3 on a nack does not
+// count), and messages that do not expire when given back.
+// Two things cannot be seen from here. Applications that poll with basic.get find nothing while messages are held. Only
+// RabbitMQ's statistics show them, so package cluster watches these and refuses the queue. And queue.delete with if-empty
+// deletes a classic queue whose messages are held: the operator has to know that.
 //
 // # Parts
 //
-// core decides and does nothing itself: inputs with an instant go in, commands come out. Its parts have their own state: line is what is
-// held and who takes more, stays who was cancelled and is back, givenBack what is on its way out or back, ages what is known of the age of
-// what comes, rolls when stretches are given back and taken again, aside how long others are left alone, harm whether keeping does any.
-// session carries the commands out with amqp091-go: one connection, one goroutine that owns the core, and one for each thing waited for
-// (event.go, perform.go, channel.go). Each held message costs 68 bytes here. Leases and shadows for several Curfews are in package lease.
+// core decides and does nothing itself: inputs with an instant go in, commands come out. Its parts have their own state: line has the
+// messages held and the consumer that takes more, stays the consumers that were cancelled and are back, givenBack the messages on their way
+// out or back, ages what is known about the age of new messages, rolls when stretches are given back and taken again, aside how long
+// others are left alone, harm whether keeping does any.
+// session carries the commands out with amqp091-go: one connection, one goroutine that owns the core, and one for each answer that is
+// waited for (event.go, perform_command.go, channel.go). Each held message costs 68 bytes here. Leases and shadows for several Curfews
+// are in package lease.
 //
 // # Left to others
 //

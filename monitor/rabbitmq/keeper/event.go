@@ -24,11 +24,11 @@ const (
 	wasLearned
 )
 
-// event is what a goroutine has to say to run.
+// event is what a goroutine reports to run.
 type event struct {
 	kind             eventKind
 	channel          *channel // of wasLost
-	stretch          uint32   // of the others that concern one
+	stretch          uint32   // of the other kinds that concern a stretch
 	consumption      int      // of wasStray
 	tag              uint64
 	message          message

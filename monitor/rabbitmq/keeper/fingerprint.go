@@ -16,7 +16,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
 
-// message is what is kept of a delivery.
+// message is what the keeper keeps of a delivery.
 type message struct {
 	fingerprint uint64
 	ttl         time.Duration    // the message's own; negative is none
@@ -26,7 +26,7 @@ type message struct {
 	redelivered bool
 }
 
-// reader makes messages of deliveries. It is not safe for concurrent use.
+// reader turns deliveries into messages. It is not safe for concurrent use.
 type reader struct {
 	hash hash.Hash
 	buf  []byte
@@ -43,7 +43,7 @@ func (r *reader) read(d *amqp091.Delivery) message {
 	if ms, ok := integer(d.Headers["timestamp_in_ms"]); ok && ms > 0 && ms < math.MaxInt64/1000 {
 		m.published = deadline.FromUnixMilli(ms).AddMillis(1)
 	} else if !d.Timestamp.IsZero() && d.Timestamp.Unix() > 0 {
-		m.published = deadline.At(d.Timestamp).Add(time.Second) // it counts whole seconds
+		m.published = deadline.At(d.Timestamp).Add(time.Second) // it has whole seconds
 	}
 	if n, ok := integer(d.Headers["x-delivery-count"]); ok {
 		m.returns = int(n)
@@ -51,8 +51,8 @@ func (r *reader) read(d *amqp091.Delivery) message {
 	return m
 }
 
-// fingerprint is 64 bits of a hash over all of a message that stays the same from delivery to delivery. It is the same in
-// every process. It has no key: whoever may read Redis could tell which of the messages that they can guess are there.
+// fingerprint is 64 bits of a hash over everything in a message that stays the same from delivery to delivery. It is the
+// same in every process. It has no key: whoever can read Redis can check whether a message that they guess is in the queue.
 func (r *reader) fingerprint(d *amqp091.Delivery) uint64 {
 	r.hash.Reset()
 	b := r.buf[:0]
@@ -69,7 +69,7 @@ func (r *reader) fingerprint(d *amqp091.Delivery) uint64 {
 	return binary.BigEndian.Uint64(r.hash.Sum(r.sum[:0]))
 }
 
-// counted are the headers that the broker changes from delivery to delivery.
+// counted reports whether the broker changes the header from delivery to delivery.
 func counted(name string) bool { return name == "x-delivery-count" || name == "x-acquired-count" }
 
 func appendText(b []byte, s string) []byte {

@@ -12,14 +12,14 @@ type leaving struct {
 	at deadline.Instant // when it was given back
 }
 
-// rolled are messages given back with their stretches, or as strangers just before their deadlines. Most come back; those that have not a
-// moment later have expired.
+// rolled are messages given back with their stretches, or as strangers just before their deadlines. Most come back; those that have not come
+// back a moment later have expired.
 type rolled struct {
 	at    deadline.Instant // when the roll ended, or strangers were given back
 	given []leaving
 }
 
-// givenBack remembers messages that are not held at the moment, by their fingerprints, and tells which of them have
+// givenBack remembers messages that are not held at the moment, by their fingerprints, and finds out which of them have
 // expired. The zero value is empty.
 type givenBack struct {
 	waiting multiset // given back before their deadlines, or lost with a channel
@@ -27,7 +27,7 @@ type givenBack struct {
 
 	leaving   []leaving
 	settled   int      // leaving[:settled] have been judged
-	forgotten int      // leaving[:forgotten] are of no use any more
+	forgotten int      // leaving[:forgotten] are no longer needed
 	rolled    []rolled // by the instant
 	expired   []Expiry // since they were last fetched
 }
@@ -46,8 +46,8 @@ func (g *givenBack) atDeadline(now deadline.Instant, e *entry) {
 	g.leaving = append(g.leaving, leaving{r, now})
 }
 
-// settle adds what was given back and has not come again to expired, and returns how many that are. Some seconds later it
-// forgets them.
+// settle adds the messages that were given back and have not come back to expired, and returns how many it has added.
+// Some seconds later it forgets them.
 func (g *givenBack) settle(now deadline.Instant) int {
 	before := len(g.expired)
 	for ; g.settled < len(g.leaving) && now >= g.leaving[g.settled].at.Add(settleAfter); g.settled++ {
@@ -95,7 +95,7 @@ func (g *givenBack) wake() deadline.Instant {
 	return at
 }
 
-// forget drops all that is known of a queue that is gone.
+// forget drops everything known about a queue that is gone.
 func (g *givenBack) forget() { *g = givenBack{expired: g.expired} }
 
 // remember takes in what another keeper, or an earlier Run, knew.

@@ -14,12 +14,12 @@ const none = math.MaxUint32
 
 // entry is one held message, 64 bytes. Its body is not kept.
 type entry struct {
-	deadline    deadline.Instant // when it expires, or at the latest if the age is not known; never
-	due         deadline.Instant // when it is given back next; deadline, or an instant of a second try or a hint
+	deadline    deadline.Instant // when it expires, or at the latest if the age is not known; or never
+	due         deadline.Instant // when it is given back next: at its deadline, for another try, or by a hint
 	fingerprint uint64
 	tag         uint64 // delivery tag on the channel of the stretch
 	stretch     uint32
-	prev, next  uint32 // in the stretch, by tag; next is also the list of free entries
+	prev, next  uint32 // in the stretch, by tag; next also links the free entries
 	position    uint32 // in the heap; none if it never expires
 	size        uint32 // of the body
 	taken       uint32 // when it was taken, in seconds since the keeper's start
@@ -32,12 +32,12 @@ type flags uint8
 
 const (
 	unknownAge flags = 1 << iota // deadline is the latest instant possible
-	strayed                      // given back because it was taken at a place that was not its own
+	strayed                      // given back because it was taken at the wrong place
 	hinted                       // due is taken from the publisher's timestamp, which may be wrong
-	stranger                     // it does not belong into its stretch
+	stranger                     // it does not belong in its stretch
 )
 
-// heldMessages are all that is held, with a heap by due. The zero value is empty.
+// heldMessages are all messages held, with a heap by due. The zero value is empty.
 type heldMessages struct {
 	entries []entry
 	free    uint32 // index + 1 of the first free entry; 0 is none

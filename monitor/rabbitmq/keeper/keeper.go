@@ -17,25 +17,25 @@ import (
 // Options of a Keeper. Queue, Connect and Facts are required.
 type Options struct {
 	VHost, Queue string
-	// Connect opens a connection that the keeper has for itself, to any node. Its heartbeat is how long a keeper that
-	// hangs keeps its messages; 5 s are good. The keeper closes it.
+	// Connect opens a connection to any node, for this keeper alone. Its heartbeat decides how long a keeper that hangs
+	// keeps its messages; 5 s are good. The keeper closes it.
 	Connect func(context.Context) (*amqp091.Connection, error)
-	// Facts says what is true of the queue now. It is asked after each connect, after the queue was declared again, and at
-	// an event FactsChanged.
+	// Facts returns what is true of the queue now. It is called after each connect, after the queue was declared again, and
+	// at an event FactsChanged.
 	Facts func(context.Context) (Facts, error)
-	// Events tells what the cluster has seen of the queue; nil leaves it to a look every half second.
+	// Events reports what has happened to the queue; nil: a look every half second has to find out.
 	Events <-chan Event
-	// Lease makes sure that one of several Curfews keeps the queue; nil needs none.
+	// Lease makes sure that only one of several Curfews keeps the queue; nil: there are no others.
 	Lease Lease
-	// Shadows remember deadlines beyond a Run; nil forgets them.
+	// Shadows remember deadlines beyond a Run; nil: they are forgotten.
 	Shadows Shadows
-	// Expired is told of each message that expired because it was given back, in batches that are valid during the
-	// call. It must not block; nil tells nobody.
+	// Expired is called with the messages that expired because they were given back, in batches that are valid during
+	// the call. It must not block; nil: nobody is told.
 	Expired func([]Expiry)
-	// Changed is told of each change of state; it must not block or call the keeper. nil tells nobody.
+	// Changed is called at each change of state; it must not block or call the keeper. nil: nobody is told.
 	Changed func(Status)
 
-	// Name is this Curfew's, and a part of its consumer tags; "" is "curfew".
+	// Name is the name of this Curfew, and a part of its consumer tags; "" is "curfew".
 	Name string
 
 	MaxMessages   int           // held at most; 0 is 100,000
@@ -44,19 +44,19 @@ type Options struct {
 	TakeRate      int           // messages per second at the start; 0 is 5,000, negative is no limit
 	ProbeShare    float64       // lateness of messages of unknown age as a share of their TTL; 0 is 0.05
 	MaxWithoutTTL float64       // share of messages without TTL, from 1,000 messages on; 0 is 0.5, 1 any
-	StuckAfter    time.Duration // hold for 5 s a minute when other consumers have taken nothing for so long; 0 is never
+	StuckAfter    time.Duration // hold for 5 s a minute when other consumers have taken nothing for this long; 0 is never
 	AllowUnknown  bool          // keep although Facts.Unknown names something
-	StopTimeout   time.Duration // for the last release; 0 is 10 s, and 1 s more for each 10,000 messages held
+	StopTimeout   time.Duration // for the last release; 0 is 10 s plus 1 s for each 10,000 messages held
 
 	Log *zap.Logger
-	// Now is the present instant; nil is the wall clock at the start of the Keeper, going on by the monotonic clock.
+	// Now returns the present instant; nil: the wall clock at the start of the Keeper, continued by the monotonic clock.
 	Now func() deadline.Instant
 }
 
-// Event is something the cluster has seen.
+// Event is something that has happened in the cluster.
 type Event struct {
 	Kind EventKind
-	// ConsumerTag is that of the consumer that came. The keeper's own begin with tagPrefix.
+	// ConsumerTag is that of the consumer that came. The tags of keepers begin with tagPrefix.
 	ConsumerTag string
 }
 
@@ -65,31 +65,31 @@ type EventKind uint8
 const (
 	ConsumerCame EventKind = iota
 	FactsChanged
-	// QueueDeleted may come when the queue was declared again. A channel of RabbitMQ 3.x consumes from the new quorum queue by itself then, and
-	// hands on nothing.
+	// QueueDeleted may come when the queue was declared again. Then a channel of RabbitMQ 3.x consumes from the new quorum queue by itself, and
+	// passes nothing on.
 	QueueDeleted
 )
 
 // tagPrefix begins the consumer tags of all keepers.
 const tagPrefix = "curfew.keeper."
 
-// Lease says who keeps a queue.
+// Lease decides who keeps a queue.
 type Lease interface {
-	// Acquire takes the lease or renews it, and is called every second. holder names who has it. An error says that
-	// nobody could be asked: a keeper that has it goes on, one that has not waits.
+	// Acquire takes the lease or renews it, and is called every second. holder names the one who has it. With an error
+	// it is unknown who has it: a keeper that had it goes on, any other waits.
 	Acquire(ctx context.Context) (holder string, held bool, err error)
 	// Release gives it back, if it is held.
 	Release(ctx context.Context) error
 }
 
-// Shadows remember the deadlines of a queue's held messages, for the next who keeps it. Nothing waits for them, and
-// what they lose costs probes, never a message. A deadline is of no use a minute after it has passed.
+// Shadows remember the deadlines of a queue's held messages for its next keeper. Nothing waits for them, and a deadline
+// that they lose costs probes, never a message. A deadline is of no use a minute after it has passed.
 type Shadows interface {
-	// Put remembers; it does not block.
+	// Put remembers deadlines; it does not block.
 	Put([]Shadow)
 	// Load returns what is remembered.
 	Load(context.Context) ([]Shadow, error)
-	// Lost ticks when what was put may be gone: all is put again.
+	// Lost ticks when remembered deadlines may be gone: the keeper puts all of them again.
 	Lost() <-chan struct{}
 }
 
@@ -169,17 +169,17 @@ func (k *Keeper) Allow() {
 	}
 }
 
-// Run keeps the queue until ctx ends; then it gives everything back in order. It returns when all that it started has
-// ended, with nil.
+// Run keeps the queue until ctx ends; then it gives everything back in order. It returns nil when everything that it
+// started has ended.
 func (k *Keeper) Run(ctx context.Context) error {
 	if err := k.loadShadows(ctx); err != nil {
-		k.log.Warn("deadlines known to others cannot be read; ages of messages are unknown", zap.Error(err))
+		k.log.Warn("cannot read the deadlines that other keepers knew; ages of messages are unknown", zap.Error(err))
 	}
 	for wait := firstWait; ctx.Err() == nil && k.acquire(ctx) == nil; {
 		began := time.Now()
 		err := k.runSession(ctx)
 		if err == nil {
-			continue // stopped, or the lease is another's
+			continue // stopped, or another Curfew has the lease
 		}
 		k.input(func(c *core, now deadline.Instant) { c.disconnect(now, err.Error()) })
 		k.log.Warn("connection lost, the queue has its messages again", zap.Error(err))
@@ -252,7 +252,7 @@ func (k *Keeper) acquire(ctx context.Context) error {
 			if !first { // another has kept the queue until now
 				k.input(func(c *core, now deadline.Instant) { c.aside.heirAt = now })
 				if err := k.loadShadows(ctx); err != nil {
-					k.log.Warn("deadlines known to others cannot be read; ages of messages are unknown", zap.Error(err))
+					k.log.Warn("cannot read the deadlines that other keepers knew; ages of messages are unknown", zap.Error(err))
 				}
 			}
 			return ctx.Err()
@@ -287,7 +287,7 @@ func (k *Keeper) renew(ctx context.Context) leaseState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err != nil && k.leaseErr == nil && ctx.Err() != context.Canceled {
-		k.log.Warn("lease cannot be renewed; what is kept is kept on", zap.Error(err))
+		k.log.Warn("cannot renew the lease; a queue that is kept stays kept", zap.Error(err))
 	}
 	k.leaseErr = err
 	if err != nil {
@@ -307,14 +307,14 @@ func (k *Keeper) releaseLease() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaseTimeout)
 	defer cancel()
 	if err := k.o.Lease.Release(ctx); err != nil {
-		k.log.Warn("lease cannot be given back; it ends by itself", zap.Error(err))
+		k.log.Warn("cannot release the lease; it ends by itself", zap.Error(err))
 	}
 }
 
-// consumerTag is unique among the keepers of all Curfews, and within a connection.
+// consumerTag returns a tag that is unique among the keepers of all Curfews, and within a connection.
 func consumerTag(name string, n int) string { return tagPrefix + name + "." + strconv.Itoa(n) }
 
-// OwnTag reports whether a consumer tag is one of a keeper of the Curfew of that name.
+// OwnTag reports whether a consumer tag belongs to a keeper of the Curfew of that name.
 func OwnTag(name, tag string) bool {
 	number, ok := strings.CutPrefix(tag, tagPrefix+name+".")
 	return ok && !strings.Contains(number, ".")

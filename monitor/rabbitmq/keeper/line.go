@@ -8,8 +8,8 @@ import (
 	"curfew/broker/deadline"
 )
 
-// stretch is what one channel holds: neighbours in the queue, in order of tags. At most one stretch has a consumer that takes more, two while
-// one takes over from the other.
+// stretch is what one channel holds: neighbours in the queue, in order of tags. At most one stretch has a consumer that takes more, or two
+// while one takes over from the other.
 //
 //	consume    opened        cancel        ended
 //	──────► opening ──► live ──────► cancelling ──► sealed ──► giveBackAll: returning ──► gone
@@ -19,11 +19,11 @@ type stretch struct {
 	phase       phase
 	held        int
 	first, last uint32           // entries, by tag
-	probeAt     deadline.Instant // when it is given back to see whether messages of unknown age have expired; never
+	probeAt     deadline.Instant // when it is given back to see whether messages of unknown age have expired; or never
 	spent       bool             // no more probes: one of its messages has been returned nearly as often as may be
 	strangers   int
 	holds       []holding // by consumption
-	covers      bool      // its consumer has credit to spare (stay.go)
+	covers      bool      // its consumer has credit to spare (cancelled_consumers.go)
 	recalls     int       // answers to recall that are on their way
 }
 
@@ -37,8 +37,8 @@ const (
 	returning
 )
 
-// line is what is held of the queue: its messages in stretches, in the order of the queue, and the consumer that takes
-// more. It does nothing by itself; what it is asked for goes out as commands.
+// line is the part of the queue that is held: its messages in stretches, in the order of the queue, and the consumer that
+// takes more. It does nothing by itself; whatever it is asked to do goes out as commands.
 //
 // Invariants: every entry is in exactly one stretch; stretches are in order of key.
 type line struct {
@@ -48,19 +48,19 @@ type line struct {
 	nextID    uint32
 	nextKey   uint64
 	consumer  *stretch // opening, live or cancelling
-	former    *stretch // its consumer is cancelled when that one is live (stay.go); live or cancelling
+	former    *stretch // its consumer is cancelled when the new one is live (cancelled_consumers.go); live or cancelling
 	giving    *stretch // returning
 	settling  *stretch // some of its messages are on their way back
 	openedAt  deadline.Instant
-	started   deadline.Instant // entries count the time from then
+	started   deadline.Instant // entries count their time from then
 	given     *givenBack
 	out       []command
 	due       []command // scratch
 
 	quorum bool // a quorum queue counts a cancelled consumer that holds messages
 	stays
-	epoch uint32 // changes with the number of consumers that are ours
-	gone  int    // consumers that hold nothing any more, and that a quorum queue may count still: it takes back in its own time
+	epoch uint32 // changes with the number of our consumers
+	gone  int    // consumers that no longer hold anything and that a quorum queue may still count: it takes messages back in its own time
 }
 
 func newLine(now deadline.Instant, given *givenBack) line {
@@ -73,7 +73,7 @@ func (l *line) do(cmd command) {
 	l.out = append(l.out, cmd)
 }
 
-// waits reports whether an answer is on its way that decides what comes next.
+// waits reports whether the next step depends on an answer that is on its way.
 func (l *line) waits() bool {
 	return l.giving != nil || l.settling != nil || l.former != nil || l.recalls > 0 || l.consumer != nil && l.consumer.phase != live
 }
@@ -109,7 +109,7 @@ func (l *line) openTail(now deadline.Instant, prefetch, spare int) {
 	l.open(now, key, prefetch, spare)
 }
 
-// consumeOn consumes on a stretch, with credit for spare messages more than the stretch is to take.
+// consumeOn consumes on a stretch, with credit for spare messages beyond those that the stretch is to take.
 func (l *line) consumeOn(now deadline.Instant, s *stretch, prefetch, spare int) {
 	prefetch += spare
 	s.phase, s.covers, l.consumer, l.openedAt = opening, spare > 0, s, now
@@ -122,7 +122,7 @@ func (l *line) isTaking(s *stretch, consumption int) bool {
 	return (s == l.consumer || s == l.former) && consumption == len(s.holds)-1
 }
 
-// add puts a message into its stretch, by tag: what two consumers of a channel are handed may come in another order.
+// add puts a message into its stretch, by tag: deliveries to two consumers of a channel may come out of order.
 func (l *line) add(now deadline.Instant, s *stretch, consumption int, e entry) {
 	e.taken = uint32(now.Sub(l.started) / time.Second)
 	e.stretch, e.prev, e.next, e.consumption = s.id, s.last, none, uint16(consumption)
@@ -146,7 +146,7 @@ func (l *line) add(now deadline.Instant, s *stretch, consumption int, e entry) {
 	s.holds[consumption].count++
 }
 
-// unlink takes a message that is given back alone out of its stretch.
+// unlink takes a message out of its stretch to be given back alone.
 func (l *line) unlink(s *stretch, i uint32) {
 	e := &l.held.entries[i]
 	if e.prev == none {
@@ -170,7 +170,7 @@ func (l *line) unlink(s *stretch, i uint32) {
 	}
 }
 
-// giveBackDue gives back what is due, each message alone and in the order of the queue, and returns how many that are.
+// giveBackDue gives back what is due, each message alone and in the order of the queue, and returns how many it gave back.
 func (l *line) giveBackDue(now deadline.Instant) int {
 	due := l.due[:0]
 	for len(due) < dueAtOnce && l.held.nextDue() <= now {
@@ -216,8 +216,8 @@ func (l *line) giveBackStretch(s *stretch) {
 	l.forget(s)
 }
 
-// giveBackEarlier gives back what the stretch's earlier consumers took, one after the other: a quorum queue takes the
-// messages of several consumers back in any order.
+// giveBackEarlier gives back what the stretch's earlier consumers took, one consumer after another: a quorum queue takes
+// the messages of several consumers back in any order.
 func (l *line) giveBackEarlier(s *stretch) {
 	for i := s.first; i != none; i = l.held.entries[i].next {
 		e := &l.held.entries[i]
@@ -227,8 +227,8 @@ func (l *line) giveBackEarlier(s *stretch) {
 	}
 }
 
-// giveBackStrangers gives back messages that do not belong into a stretch further ahead: published during a roll, or strays. settled
-// answers: on another channel the next consumer could overtake them, and take what was published after them.
+// giveBackStrangers gives back messages that belong behind the stretch: those published during a roll, and strays. settled answers: before
+// that, the next consumer, on another channel, could take messages that were published after them.
 func (l *line) giveBackStrangers(now deadline.Instant, s *stretch) {
 	var soon []leaving
 	for i := s.first; s.strangers > 0; {
@@ -253,7 +253,7 @@ func (l *line) giveBackStrangers(now deadline.Instant, s *stretch) {
 	l.out = append(l.out, command{do: settle, stretch: s.id})
 }
 
-// forget moves a stretch's messages to those that will come back.
+// forget moves a stretch's messages to those that are expected back.
 func (l *line) forget(s *stretch) {
 	l.gone += l.countedOf(s)
 	for i := s.first; s.held > 0; {
@@ -315,7 +315,7 @@ func (l *line) dropIfEmpty(s *stretch) {
 	}
 }
 
-// own is how many of the queue's consumers are the keeper's.
+// own returns how many of the queue's consumers are the keeper's.
 func (l *line) own() (n int) {
 	for _, s := range l.stretches {
 		n += l.countedOf(s)
@@ -323,7 +323,8 @@ func (l *line) own() (n int) {
 	return n
 }
 
-// countedOf is how many consumers the queue counts for the stretch: the one that takes more, and on a quorum queue those that hold messages.
+// countedOf returns how many consumers the queue counts for the stretch: the one that takes more, and on a quorum queue each that holds
+// messages.
 func (l *line) countedOf(s *stretch) (n int) {
 	for i, h := range s.holds {
 		if l.isTaking(s, i) || l.quorum && h.count > 0 {
@@ -333,7 +334,7 @@ func (l *line) countedOf(s *stretch) (n int) {
 	return n
 }
 
-// heldSince is when the first message of a stretch was taken, to a second.
+// heldSince is when the first message of a stretch was taken, to the second.
 func (l *line) heldSince(s *stretch) deadline.Instant {
 	return l.started.Add(time.Duration(l.held.entries[s.first].taken) * time.Second)
 }

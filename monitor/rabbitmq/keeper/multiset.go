@@ -10,8 +10,8 @@ type remembered struct {
 	early       uint8
 }
 
-// multiset keeps the deadlines of messages by fingerprint. Equal messages share one; which of their deadlines belongs
-// to which message nobody can tell, so the earliest is given to the first that comes back: the set of times is the
+// multiset keeps the deadlines of messages by fingerprint. Equal messages share a fingerprint, and nobody can tell which
+// deadline belongs to which message. So the first message that comes back gets the earliest: the set of deadlines is the
 // same. The zero value is empty.
 type multiset struct {
 	lists map[uint64]list
@@ -70,7 +70,7 @@ func (m *multiset) node(r remembered) uint32 {
 	return uint32(len(m.nodes) - 1)
 }
 
-// take removes the earliest of a fingerprint.
+// take removes the earliest record of a fingerprint.
 func (m *multiset) take(fingerprint uint64) (remembered, bool) {
 	l, ok := m.lists[fingerprint]
 	if !ok {
@@ -87,7 +87,7 @@ func (m *multiset) take(fingerprint uint64) (remembered, bool) {
 	return r, true
 }
 
-// has reports whether that very record is there.
+// has reports whether there is a record with that deadline.
 func (m *multiset) has(fingerprint uint64, at deadline.Instant) bool {
 	l, ok := m.lists[fingerprint]
 	for i := l.first; ok && i != none && m.nodes[i].deadline <= at; i = m.nodes[i].next {
@@ -98,7 +98,7 @@ func (m *multiset) has(fingerprint uint64, at deadline.Instant) bool {
 	return false
 }
 
-// remove takes that very record out, if it is there.
+// remove takes one record with that deadline out, and reports whether there was one.
 func (m *multiset) remove(fingerprint uint64, at deadline.Instant) bool {
 	l, ok := m.lists[fingerprint]
 	if !ok {

@@ -4,14 +4,14 @@ import "curfew/broker/deadline"
 
 // release is the giving back of all that was held.
 type release struct {
-	next     State // that follows
+	next     State // which follows
 	why      reason
 	at       deadline.Instant // when it began
-	messages int              // then
+	messages int              // how many were held then
 	last     Release          // the last one that has ended
 }
 
-// advanceRelease gives everything back in order of the queue, one stretch after the other.
+// advanceRelease gives everything back in the order of the queue, one stretch after another.
 func (c *core) advanceRelease(now deadline.Instant) {
 	switch {
 	case c.line.consumer != nil:
@@ -24,7 +24,7 @@ func (c *core) advanceRelease(now deadline.Instant) {
 	}
 }
 
-// beginRelease gives back all; next is the state that follows.
+// beginRelease begins to give everything back; next is the state that follows.
 func (c *core) beginRelease(now deadline.Instant, next State, why reason) {
 	c.release.next, c.release.why = next, why
 	if c.state == Releasing {
@@ -47,7 +47,7 @@ func (c *core) released(now deadline.Instant) {
 	r := &c.release
 	c.counts.Released += uint64(r.messages)
 	r.last = Release{At: r.at, Took: now.Sub(r.at), Messages: r.messages, Code: r.why.code, Reason: r.why.text}
-	c.given.rolled = nil // whoever takes them now, nobody tells the keeper
+	c.given.rolled = nil // nobody tells the keeper who takes them now
 	c.enter(now, r.next, r.why)
 	c.looks.at = now
 	if c.state == Observing {
@@ -55,13 +55,13 @@ func (c *core) released(now deadline.Instant) {
 	}
 }
 
-// stop releases; the core has ended when its state is Stopped.
+// stop begins the last release; the core has ended when its state is Stopped.
 func (c *core) stop(now deadline.Instant) {
 	c.beginRelease(now, Stopped, stopped)
 	c.advance(now)
 }
 
-// refuse gives all back and takes nothing until what ends the refusal has come.
+// refuse gives everything back and takes nothing until the refusal ends.
 func (c *core) refuse(now deadline.Instant, r refusal) {
 	if c.refusal.sticky {
 		return
@@ -79,7 +79,7 @@ func (c *core) refuse(now deadline.Instant, r refusal) {
 	}
 }
 
-// allow ends a refusal; what is still true of the queue refuses it again.
+// allow ends a refusal; the queue is refused again if a reason still applies.
 func (c *core) allow(now deadline.Instant) {
 	if c.state != Refused {
 		return

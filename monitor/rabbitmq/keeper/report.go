@@ -4,20 +4,21 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // Expiry is one message that expired because it was given back. Instants are by the keeper's clock.
 type Expiry struct {
 	VHost, Queue string
-	// Deadline is receipt plus TTL, so at most the way from the queue to the keeper later than RabbitMQ's own. With
+	// Deadline is receipt plus TTL: later than RabbitMQ's own by at most the time from the queue to the keeper. With
 	// AgeUnknown it is the latest instant possible.
 	Deadline deadline.Instant
-	// GivenBack is when the message was last given back. RabbitMQ tells nobody when it dead-letters or drops a
+	// GivenBack is when the message was last given back. RabbitMQ does not report when it dead-letters or drops a
 	// message; it does so as soon as the message is back in its queue.
 	GivenBack   deadline.Instant
 	Fingerprint uint64
 	AgeUnknown  bool
-	Early       int // how often it had come back before, because RabbitMQ's clock was behind
+	Early       int // how often it had come back before because RabbitMQ's clock was behind
 }
 
 // Shadow is the deadline of a held message, by its fingerprint.
@@ -33,38 +34,14 @@ type Counts struct {
 	Redelivered uint64 // of them with the redelivered flag
 	UnknownAge  uint64 // of them of unknown age
 	GivenBack   uint64 // at their deadline, one by one
-	Expired     uint64 // given back and not come again
-	Early       uint64 // given back and come again
+	Expired     uint64 // given back, and did not come back
+	Early       uint64 // given back, and came back
 	Releases    uint64
 	Released    uint64 // messages given back alive in releases
 	Rolls       uint64 // stretches given back and taken again: generations, probes, compaction
 	Rolled      uint64 // messages in them
 	Lost        uint64 // messages that went back because RabbitMQ closed a channel
 	Refusals    uint64
-}
-
-// Seen is what was seen of the messages as they came for the first time.
-type Seen struct {
-	Messages    int
-	Expiring    int             // of these, how many had a TTL of their own
-	Shorter     int             // and how many one below the queue's
-	Least, Most deadline.Millis // the lowest and the highest TTL of their own
-}
-
-func (s *Seen) add(ttl, queue time.Duration) {
-	s.Messages++
-	if ttl < 0 {
-		return
-	}
-	ms := deadline.RoundUp(ttl)
-	if s.Expiring == 0 || ms < s.Least {
-		s.Least = ms
-	}
-	s.Most = max(s.Most, ms)
-	s.Expiring++
-	if queue >= 0 && ttl < queue {
-		s.Shorter++
-	}
 }
 
 // Release is one giving back of all that was held.
@@ -83,18 +60,18 @@ type Status struct {
 	Code         Code
 	Reason       string
 	Since        deadline.Instant
-	Keeper       string // who holds the lease: this keeper's name, or another's; "" is unknown
-	LeaseError   string // the lease cannot be renewed or taken
-	// NeedsOperator says that the queue stays refused until Allow is called.
+	Keeper       string // who holds the lease: the name of this Curfew or another; "" is unknown
+	LeaseError   string // why the lease cannot be renewed or taken
+	// NeedsOperator: the queue stays refused until Allow is called.
 	NeedsOperator bool
 	Held          int
 	HeldBytes     int64
 	WithoutTTL    int
-	CaughtUp      bool             // all that was in the queue has been taken
-	NextDue       deadline.Instant // 0: nothing expires
-	Ready         int              // by the last look
-	Consumers     int              // that are not the keeper's, by the last look
-	Seen          Seen             // since the Keeper was made
+	CaughtUp      bool                // all that was in the queue has been taken
+	NextDue       deadline.Instant    // 0: nothing expires
+	Ready         int                 // by the last look
+	Consumers     int                 // those that are not the keeper's, by the last look
+	Seen          queuefacts.TTLStats // since the Keeper was made
 	LastRelease   Release
 	Counts        Counts
 }
@@ -110,7 +87,7 @@ func (c *core) status() Status {
 	return s
 }
 
-// shadows are all deadlines that are known.
+// shadows returns all deadlines that are known.
 func (l *line) shadows() (all []Shadow) {
 	for i := range l.held.entries {
 		if e := &l.held.entries[i]; e.tag != 0 && e.deadline != never {

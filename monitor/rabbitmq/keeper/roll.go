@@ -6,13 +6,13 @@ import "curfew/broker/deadline"
 type roll struct {
 	group       []*stretch
 	key         uint64
-	want        int      // messages given back, those to be taken again
+	want        int      // messages given back, which are to be taken again
 	asked       int      // how many the replacement may hold before its consumer is cancelled
 	replacement *stretch // nil before it is opened, or if the group is the end of the queue
 	got         int
-	gotBefore   int  // when its last consumer had ended
-	again       bool // strangers were in the way of what is still to come
-	newcomer    bool // a message came that was published since
+	gotBefore   int  // got when its last consumer had ended
+	again       bool // strangers came before messages that are still expected
+	newcomer    bool // a message that was published since has come
 	begun       deadline.Instant
 	lastAt      deadline.Instant
 	given       []leaving
@@ -21,21 +21,21 @@ type roll struct {
 // rolls is when stretches are given back and taken again.
 type rolls struct {
 	present   *roll            // nil: none
-	next      deadline.Instant // when to look for one, at the earliest
-	free      deadline.Instant // none begins before it
+	next      deadline.Instant // when to look for a roll, at the earliest
+	free      deadline.Instant // no roll begins before that
 	compactAt deadline.Instant // when to look for sparse stretches
 }
 
-// by has it looked for a roll by then.
+// by makes the keeper look for a roll at that time or earlier.
 func (r *rolls) by(at deadline.Instant) { r.next = min(r.next, at) }
 
-// compactBy has it looked for sparse stretches at that time.
+// compactBy makes the keeper look for sparse stretches at that time.
 func (r *rolls) compactBy(at deadline.Instant) {
 	r.compactAt = at
 	r.by(at)
 }
 
-// probe has the stretch given back for a look when a step in the age of one of its messages is over.
+// probe plans to give the stretch back when a step in the age of one of its messages is over.
 func (r *rolls) probe(s *stretch, e entry, at deadline.Instant) {
 	if at < e.deadline && at < s.probeAt && !s.spent {
 		s.probeAt = at
@@ -87,8 +87,8 @@ func (r *rolls) begin(now deadline.Instant, l *line, f Facts, perChannel int) bo
 	return true
 }
 
-// sparse is a run of neighbours that fit into half a channel, if giving back costs nothing or channels run out. The
-// last stretch is left alone: it is filled further.
+// sparse returns neighbours that fit into half a channel together, if giving back costs nothing or channels run out. It
+// leaves the last stretch alone, since that is still being filled.
 func (r *rolls) sparse(now deadline.Instant, l *line, f Facts, perChannel int) []*stretch {
 	if now < r.compactAt {
 		r.by(r.compactAt)
@@ -128,7 +128,7 @@ func (r *rolls) end(now deadline.Instant, given *givenBack) {
 	r.present = nil
 }
 
-// came counts a delivery to the replacement, which is a stranger there unless it was held before.
+// came counts a delivery to the replacement. A message that was not held before is a stranger there.
 func (r *roll) came(now deadline.Instant, m message, known bool) flags {
 	r.lastAt = now
 	if known {
@@ -139,7 +139,7 @@ func (r *roll) came(now deadline.Instant, m message, known bool) flags {
 	return stranger
 }
 
-// expected is how many come back at least, if none of unknown age has expired.
+// expected is how many messages come back at least, if none of unknown age has expired.
 func (r *roll) expected(now deadline.Instant) int {
 	n := r.want
 	for _, l := range r.given {
@@ -150,7 +150,7 @@ func (r *roll) expected(now deadline.Instant) int {
 	return n
 }
 
-// quietUntil is when the replacement is given up if nothing more comes.
+// quietUntil is when the replacement's consumer is cancelled if nothing more comes.
 func (r *roll) quietUntil() deadline.Instant {
 	if r.got == 0 {
 		return r.lastAt.Add(quietAtFirst)
@@ -158,20 +158,20 @@ func (r *roll) quietUntil() deadline.Instant {
 	return r.lastAt.Add(quiet)
 }
 
-// full reports that the replacement's consumer has taken what it can.
+// full reports whether the replacement's consumer has taken what it can.
 func (r *roll) full(now deadline.Instant) bool {
 	return r.got >= r.want || r.newcomer || r.replacement.held >= r.asked || now >= r.quietUntil()
 }
 
-// give gives back the next stretch of the group; false: all have been.
+// give gives back the next stretch of the group; false: all have been given back.
 func (r *roll) give(now deadline.Instant, l *line) bool {
 	for len(r.group) > 0 {
 		s := r.group[0]
 		r.group = r.group[1:]
-		if l.byID[s.id] != s { // lost meanwhile
+		if l.byID[s.id] != s { // it was lost
 			continue
 		}
-		if s.held == 0 { // emptied meanwhile
+		if s.held == 0 { // it has become empty
 			s.phase = sealed
 			l.dropIfEmpty(s)
 			continue
@@ -188,8 +188,8 @@ func (r *roll) give(now deadline.Instant, l *line) bool {
 	return false
 }
 
-// takeAgain consumes what was given back, at its place, as one stretch of most messages at the most; false: no more is to come, or the end of
-// the queue takes it.
+// takeAgain consumes what was given back, at its place, as one stretch of at most the given number of messages; false: no more is expected, or
+// the consumer at the end of the queue takes it.
 func (r *roll) takeAgain(now deadline.Instant, l *line, most int) bool {
 	if r.replacement == nil {
 		if tail := l.tail(); r.want == 0 || tail == nil || tail.key <= r.key {
@@ -223,7 +223,7 @@ func (r *roll) takeAgain(now deadline.Instant, l *line, most int) bool {
 	return true
 }
 
-// advanceRoll goes on with the roll. No consumer is there, and nothing is on its way back.
+// advanceRoll continues the roll. There is no consumer, and nothing is on its way back.
 func (c *core) advanceRoll(now deadline.Instant) {
 	r := c.rolls.present
 	before := r.want

@@ -17,13 +17,13 @@ const (
 	closeTimeout = 2 * time.Second
 )
 
-// session is one connection. One goroutine, run, owns the core and the maps; what waits for RabbitMQ is done by
-// goroutines of its own, which post what came of it.
+// session is one connection. One goroutine, run, owns the core and the maps. Other goroutines wait for RabbitMQ's answers
+// and post them as events.
 type session struct {
 	k        *Keeper
 	conn     *amqp091.Connection
 	events   chan event
-	ctx      context.Context // ends with the session: nobody reads events any more
+	ctx      context.Context // ends with the session: nobody reads events after that
 	wg       sync.WaitGroup
 	channels map[uint32]*channel
 	spare    []*channel
@@ -36,8 +36,8 @@ type session struct {
 	fresh    []Shadow
 }
 
-// runSession connects and keeps the queue until the connection is lost, which is the error; nil says that all has been
-// given back, because ctx has ended or the lease is another's.
+// runSession connects and keeps the queue until the connection is lost, which is the error. nil: everything has been given
+// back, because ctx has ended or another Curfew has the lease.
 func (k *Keeper) runSession(ctx context.Context) error {
 	conn, err := k.o.Connect(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *session) run(ctx context.Context, closed <-chan *amqp091.Error) error {
 			done, stopBy = nil, time.After(k.stopTimeout())
 			in = func(c *core, now deadline.Instant) { c.stop(now) }
 		case <-stopBy:
-			return errors.New("keeper: not all was given back in time")
+			return errors.New("keeper: not everything was given back in time")
 		case err := <-closed:
 			if err == nil {
 				return errors.New("keeper: connection closed")
@@ -122,7 +122,7 @@ func (s *session) run(ctx context.Context, closed <-chan *amqp091.Error) error {
 	}
 }
 
-// startLease renews the lease each second; what comes of it is sent to leases.
+// startLease renews the lease each second and sends each result to leases.
 func (s *session) startLease(leases chan<- leaseState) {
 	if s.k.o.Lease == nil {
 		return
@@ -146,8 +146,8 @@ func (s *session) startLease(leases chan<- leaseState) {
 	})
 }
 
-// step hands the input and further events to the core, carries out its commands and sets the timer. It reports whether
-// the session is over.
+// step hands the input and further events to the core, carries out the core's commands and sets the timer. It reports
+// whether the session is over.
 func (s *session) step(in func(*core, deadline.Instant), timer *time.Timer) (over bool) {
 	k := s.k
 	k.mu.Lock()

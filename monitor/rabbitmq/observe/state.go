@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"curfew/broker/deadline"
-	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // State is what is known of one watched queue.
@@ -19,12 +19,12 @@ type State struct {
 	Consumers int    `json:"consumers"`
 	Counts
 	// Seen is what the taps have seen of its messages since the Observer began.
-	Seen         cluster.Seen `json:"seen"`
-	Overdue      int          `json:"overdue"`       // missed their deadlines and are still there
-	OverdueSince int64        `json:"overdue_since"` // the earliest of these deadlines, Unix ms; 0: none
-	Rate         float64      `json:"rate"`          // messages consumed a second while any wait
-	WillMiss     int          `json:"will_miss"`     // of those that wait, how many will not be consumed in time
-	LastMiss     int64        `json:"last_miss"`     // the last of these deadlines, Unix ms; 0: none
+	Seen         queuefacts.TTLStats `json:"seen"`
+	Overdue      int                 `json:"overdue"`       // missed their deadlines and are still there
+	OverdueSince int64               `json:"overdue_since"` // the earliest of these deadlines, Unix ms; 0: none
+	Rate         float64             `json:"rate"`          // messages consumed a second while any wait
+	WillMiss     int                 `json:"will_miss"`     // of those that wait, how many will not be consumed in time
+	LastMiss     int64               `json:"last_miss"`     // the last of these deadlines, Unix ms; 0: none
 	// Restarts is how often what was known of the queue was given up: a connection was
 	// lost, its tap overflowed, its bindings changed.
 	Restarts int `json:"restarts"`
@@ -56,10 +56,10 @@ func (o *Observer) stateLocked(w *watched) State {
 }
 
 // Seen is what the taps have seen of each queue's messages since the Observer began, by name.
-func (o *Observer) Seen() map[string]cluster.Seen {
+func (o *Observer) Seen() map[string]queuefacts.TTLStats {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	all := make(map[string]cluster.Seen, len(o.queues))
+	all := make(map[string]queuefacts.TTLStats, len(o.queues))
 	for name, w := range o.queues {
 		w.mu.Lock()
 		all[name] = w.seen

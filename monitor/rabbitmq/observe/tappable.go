@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // tapped are the types of exchanges that route a message to every queue whose binding
@@ -14,7 +15,7 @@ var tapped = []string{"direct", "fanout", "topic", "headers"}
 // Untappable says why a tap cannot tell what enters a queue; empty: it can. bindings are
 // those of the whole virtual host.
 func Untappable(i *cluster.Inventory, q *cluster.Queue, exchanges map[string]cluster.Exchange, bindings []cluster.Binding) string {
-	if q.Type == cluster.Stream {
+	if q.Type == queuefacts.Stream {
 		return "It is a stream: its messages have no deadlines."
 	}
 	if q.Exclusive {

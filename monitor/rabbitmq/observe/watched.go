@@ -12,6 +12,7 @@ import (
 
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 const (
@@ -47,7 +48,7 @@ type watched struct {
 	restarts  int
 	ready     int
 	consumers int
-	seen      cluster.Seen
+	seen      queuefacts.TTLStats
 	reason    string // why it is not tapped
 
 	deadLettered bool

@@ -7,6 +7,7 @@ import (
 	"curfew/broker/deadline"
 	"curfew/monitor/rabbitmq/cluster"
 	"curfew/monitor/rabbitmq/observe"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // Plan is what can be done about the deadlines of a virtual host.
@@ -26,15 +27,15 @@ type Row struct {
 	Type  string `json:"type"`
 	// TTLMillis is the queue's time to live by argument and policy; 0: messages have their
 	// own or none. Seen are those of its messages; nil: nobody has seen any.
-	TTLMillis deadline.Millis `json:"ttl_ms"`
-	Seen      *cluster.Seen   `json:"ttl_seen,omitempty"`
-	Ready     int64           `json:"ready"`
-	Unacked   int64           `json:"unacked"`
-	Consumers int             `json:"consumers"`
-	Rule      string          `json:"rule"` // what CURFEW_WATCH says: keep, observe, off, or nothing
+	TTLMillis deadline.Millis      `json:"ttl_ms"`
+	Seen      *queuefacts.TTLStats `json:"ttl_seen,omitempty"`
+	Ready     int64                `json:"ready"`
+	Unacked   int64                `json:"unacked"`
+	Consumers int                  `json:"consumers"`
+	Rule      string               `json:"rule"` // what CURFEW_WATCH says: keep, observe, off, or nothing
 	// Deadlines says how they can be kept: kept, exact, not_worth or refused.
 	Deadlines cluster.Verdict `json:"deadlines"`
-	Code      cluster.Code    `json:"code"`
+	Code      queuefacts.Code `json:"code"`
 	Reason    string          `json:"reason"`
 	Instead   string          `json:"instead,omitempty"` // what to do about it
 	Mind      []string        `json:"mind,omitempty"`
@@ -129,7 +130,7 @@ func (r *Row) TTLs() string {
 	switch {
 	case len(parts) > 0:
 		return strings.Join(parts, ",")
-	case r.Seen != nil || r.Type == string(cluster.Stream):
+	case r.Seen != nil || r.Type == string(queuefacts.Stream):
 		return "-"
 	}
 	return "unknown"
@@ -145,12 +146,12 @@ func keepRule(r cluster.Rule) cluster.Rule {
 }
 
 // costOf scales what was measured: see Cost.
-func costOf(q *cluster.Queue, f cluster.Family) *Cost {
+func costOf(q *cluster.Queue, f queuefacts.Family) *Cost {
 	c := &Cost{Held: q.Ready + q.Unacked, CPU: 0.4, Publishing: "50% to 85%"}
 	each := int64(900)
-	if q.Type == cluster.Classic {
+	if q.Type == queuefacts.Classic {
 		c.CPU, each = 0.2, 1900
-		if f == cluster.Family43 {
+		if f == queuefacts.Family43 {
 			each = 6800
 		}
 	}
@@ -158,8 +159,8 @@ func costOf(q *cluster.Queue, f cluster.Family) *Cost {
 	return c
 }
 
-func topologyFor(q *cluster.Queue, f cluster.Family) string {
-	if f == cluster.Family43 && q.Type == cluster.Quorum {
+func topologyFor(q *cluster.Queue, f queuefacts.Family) string {
+	if f == queuefacts.Family43 && q.Type == queuefacts.Quorum {
 		return "With up to 32 times to live: a priority for each, since the head of each priority expires by itself."
 	}
 	return "With few times to live: a queue for each, with its x-message-ttl, so that the next message to expire is at the head."

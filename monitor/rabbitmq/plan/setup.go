@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"curfew/monitor/rabbitmq/cluster"
+	"curfew/monitor/rabbitmq/queuefacts"
 )
 
 // Setup is what an operator sets up in RabbitMQ, and in Curfew for the gateway.
@@ -147,7 +148,7 @@ func (s *Setup) permit(p *Plan) {
 				}
 			}
 		}
-		if r.counted && p.inventory.Server.Family() == cluster.Family43 {
+		if r.counted && p.inventory.Server.Family() == queuefacts.Family43 {
 			writable = append(writable, regexp.QuoteMeta(r.Queue))
 			s.note("From RabbitMQ 4.3 on, to count the messages of a queue takes some permission on it: to write is the one with which nothing can be taken, removed or deleted there. Curfew does not use it.")
 		}
@@ -185,7 +186,7 @@ func (s *Setup) gateway(p *Plan, name, curfew string) error {
 		return errors.New("there is no such queue")
 	case q.Unknown&(cluster.UnknownArguments|cluster.UnknownPolicy) != 0:
 		return errors.New("it cannot be known how it is declared: " + q.Unknown.String())
-	case q.Type != cluster.Classic && q.Type != cluster.Quorum || q.Exclusive || q.AutoDelete || !q.Durable:
+	case q.Type != queuefacts.Classic && q.Type != queuefacts.Quorum || q.Exclusive || q.AutoDelete || !q.Durable:
 		return errors.New("only durable classic and quorum queues that are neither exclusive nor auto-delete can be federated")
 	}
 	in, waits := map[string]any{"x-queue-type": string(q.Type)}, map[string]any{"x-remaining-expiration": true}

@@ -1,0 +1,190 @@
+package broker_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"curfew/broker"
+	"curfew/broker/amqp"
+	"curfew/broker/policy"
+	"curfew/broker/queue"
+)
+
+// locker is a taker that can be asked whether it holds a message.
+type locker struct {
+	taker
+	lost []queue.Seq
+}
+
+func (k *locker) Lapsed(_ uint64, seq queue.Seq) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, held := range k.held {
+		if held == seq {
+			k.lost = append(k.lost, seq)
+			return true
+		}
+	}
+	return false
+}
+
+// put gives k back what was taken.
+func (k *locker) put(seqs ...queue.Seq) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.held = append(k.held, seqs...)
+}
+
+func (k *locker) losses() []queue.Seq {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.lost)
+}
+
+func (x *bench) locker(q *broker.Queue, prefetch int) *locker {
+	k := &locker{taker: taker{prefetch: prefetch}}
+	k.c.Sink = k
+	require.NoError(x.t, q.Consume(&k.c))
+	k.c.Wake()
+	return k
+}
+
+func TestLocksLapse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		q := x.quorum("q", amqp.Table{"x-lock-duration": int32(1000)})
+		slow := x.locker(q, 3)
+		x.publishAll("q", 3)
+		require.Equal(t, []string{"0", "1", "2"}, slow.bodies())
+		fast := x.locker(q, 5)
+		time.Sleep(999 * time.Millisecond)
+		held := slow.take()
+		slow.put(held...)
+		q.Settle(broker.Ack, held[1:2], &slow.c)
+		synctest.Wait()
+		assert.Empty(t, fast.bodies(), "never early")
+
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		assert.Equal(t, []string{"0", "2"}, fast.bodies(), "the others, in order and on time")
+		assert.Equal(t, []queue.Seq{held[0], held[2]}, slow.losses())
+		assert.Len(t, slow.bodies(), 3, "who lost them has no credit for them")
+
+		fast.settle(broker.Requeue)
+		assert.Equal(t, []string{"0", "2", "0", "2"}, fast.bodies(), "a message that came back has a lock of its own")
+		time.Sleep(500 * time.Millisecond)
+		fast.settle(broker.Ack)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		ready, unacked, _ := q.Counts()
+		assert.Zero(t, ready+unacked, "nothing comes back after its ack")
+	})
+}
+
+// A settlement that was taken from the holder and has not come to the
+// queue yet counts, whatever the time.
+func TestLockYieldsToASettlementOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		q := x.queue("q", amqp.Table{"x-lock-duration": int32(1000)})
+		k := x.locker(q, 1)
+		x.publishAll("q", 1)
+		held := k.take()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		_, unacked, _ := q.Counts()
+		assert.Equal(t, 1, unacked)
+		q.Settle(broker.Ack, held, &k.c)
+		ready, unacked, _ := q.Counts()
+		assert.Zero(t, ready+unacked)
+	})
+}
+
+func TestLapsedMessageExpiresAtItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		dlq := x.queue("dlq", nil)
+		q := x.queue("q", amqp.Table{"x-lock-duration": int32(1000), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
+		x.locker(q, 1)
+		x.publish("", "q", "m", "500", nil)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		m, ok := x.get(dlq, true)
+		require.True(t, ok)
+		assert.Equal(t, "expired", m.properties.Headers["x-first-death-reason"])
+	})
+}
+
+func TestLockOfAGet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		q := x.quorum("q", amqp.Table{"x-lock-duration": int32(1000)})
+		x.publishAll("q", 1)
+		m, _ := x.get(q, false)
+		assert.Equal(t, int64(0), m.properties.Headers["x-delivery-count"])
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		m, ok := x.get(q, false)
+		require.True(t, ok)
+		assert.Equal(t, int64(1), m.properties.Headers["x-delivery-count"], "it lapsed once, and that counts")
+	})
+}
+
+func TestLockDurationOfAPolicy(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		q, short := x.queue("q", nil), x.queue("q.short", amqp.Table{"x-lock-duration": int32(500)})
+		for _, body := range []string{"1", "2", "3", "4"} {
+			x.publish("", "q", body, "", nil)
+		}
+		x.publish("", "q.short", "1", "", nil)
+		unacked := func(q *broker.Queue) int {
+			_, n, _ := q.Counts()
+			return n
+		}
+		x.get(q, false)
+		x.govern(policy.Definition{"lock-duration": int64(60_000)})
+		x.get(q, false)
+		x.get(short, false)
+		after(501 * time.Millisecond)
+		assert.Zero(t, unacked(short), "the lower of two")
+		assert.Equal(t, 2, unacked(q))
+		x.govern(policy.Definition{"lock-duration": int64(1000)})
+		x.get(q, false)
+		after(1001 * time.Millisecond)
+		assert.Equal(t, 2, unacked(q), "the shorter lock lapses before the older one")
+		m, _ := x.get(q, false)
+		require.Equal(t, "3", m.body)
+		x.clear("p")
+		after(1001 * time.Millisecond)
+		assert.Equal(t, 2, unacked(q), "a lock that was given stays one")
+		after(time.Minute)
+		assert.Equal(t, 1, unacked(q), "that of before the policy is none")
+		for range 3 {
+			x.get(q, false)
+		}
+		after(time.Hour)
+		assert.Equal(t, 4, unacked(q), "no policy, no lock")
+	})
+}
+
+// TestSettledLocksAreForgotten, though the policy that made them has gone.
+func TestSettledLocksAreForgotten(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		q := x.queue("q", nil)
+		x.govern(policy.Definition{"lock-duration": int64(1000)})
+		x.publish("", "q", "m", "", nil)
+		m, _ := x.get(q, false)
+		x.clear("p")
+		q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
+		_, ok := x.get(q, false)
+		require.True(t, ok)
+		after(time.Hour)
+		_, unacked, _ := q.Counts()
+		assert.Equal(t, 1, unacked)
+	})
+}

@@ -1,0 +1,361 @@
+package keeper
+
+import (
+	"fmt"
+	"time"
+
+	"curfew/broker/deadline"
+)
+
+// looks are what the queue's own counts say, twice a second.
+type looks struct {
+	at        deadline.Instant // the next one
+	asked     bool             // an answer is on its way
+	suspect   bool             // the last look saw another consumer
+	doubt     bool             // the last look saw more consumers, which may still be the keeper's
+	proving   int              // how many of line.gone the queue no longer counts when prove is answered
+	ready     int
+	others    int              // consumers that are not the keeper's
+	elsewhere int              // consumers that are not on the present connection
+	changedAt deadline.Instant // when their number last changed
+	wantList  bool             // RabbitMQ's list may show whose they are, once it is new enough
+	left      leftBehind
+	zeroAt    deadline.Instant // since when each look has counted no consumer; 0: the last look counted some
+	fewAt     deadline.Instant // since when each look has counted fewer consumers than the keeper has; 0: the last look did not
+}
+
+// by makes the next look no later than at.
+func (l *looks) by(at deadline.Instant) { l.at = min(l.at, at) }
+
+// leftBehind are the keeper's consumers on connections that were lost with their node. A quorum queue goes on counting them until the node
+// is back. Their number is known within bounds: a command that was on its way to the node may have reached the queue or not.
+type leftBehind struct{ least, most int }
+
+// among returns how many of the consumers that are not on the present connection are left behind. Except for those of one channel they all
+// go at once, so if there are fewer than there must be, all of them are somebody else's.
+func (l *leftBehind) among(others int) int {
+	l.most = min(l.most, others)
+	switch {
+	case others == 0:
+		l.least = 0
+	case others < l.least:
+		return 0
+	}
+	return l.most
+}
+
+// takeList takes in Facts.Others. RabbitMQ's list may lack a consumer that came within listAge. It reports whether the counted consumers have
+// turned out to be left behind: RabbitMQ 3.10 may go on counting some of the keeper's consumers and not others.
+func (l *looks) takeList(now deadline.Instant, others Presence) (settled bool) {
+	switch {
+	case others == Present:
+		l.left.least = l.left.most + 1 // whichever are left behind, all count as others
+	case others != Absent || !l.unsure():
+	case now < l.changedAt.Add(listAge):
+		l.wantList = true
+	default:
+		l.left.least = min(l.left.least, l.elsewhere)
+		return l.left.most >= l.elsewhere
+	}
+	return false
+}
+
+// unsure reports whether consumers that count as others may be left behind.
+func (l *looks) unsure() bool {
+	return l.left.most > 0 && l.elsewhere > 0 && l.elsewhere < l.left.least
+}
+
+// strangers returns how many of the counted consumers are neither the keeper's own nor left behind by it. A quorum queue whose leader does
+// not answer in time counts 0, which says nothing unless it goes on for long: ok is false then.
+func (l *looks) strangers(now deadline.Instant, counted, own int) (n int, ok bool) {
+	switch {
+	case counted > 0:
+		l.zeroAt = 0
+	case l.zeroAt == 0:
+		l.zeroAt, l.elsewhere = now, 0
+	}
+	if counted < own || counted == 0 && now < l.zeroAt.Add(distrustZero) {
+		return 0, false
+	}
+	if n = counted - own; n != l.elsewhere {
+		l.elsewhere, l.changedAt, l.wantList = n, now, true
+	}
+	return n - l.left.among(n), true
+}
+
+// aside is how long other consumers are left alone, and when the window opens next to consumers that come and go or are stuck.
+type aside struct {
+	span       time.Duration
+	until      deadline.Instant
+	heirAt     deadline.Instant // when the lease came from another keeper; 0: it did not
+	tookAt     deadline.Instant // when the keeper last began to take messages
+	stuck      bool             // the window is for stuck consumers
+	leastReady int
+	fallingAt  deadline.Instant // when ready messages last became fewer; 0: there is no other consumer
+	windowAt   deadline.Instant // when the window opens next
+	windowEnd  deadline.Instant // 0 while the window is closed
+}
+
+// lengthen doubles the span if others came back soon after the last time. It reports whether that is too long.
+func (a *aside) lengthen(now deadline.Instant, before bool) bool {
+	if a.tookAt == 0 || now.Sub(a.tookAt) >= flapWithin || !before {
+		a.span = firstAside
+		return false
+	}
+	a.span = max(2*a.span, shortAside)
+	if a.span <= longestAside {
+		return false
+	}
+	a.span = longestAside
+	return true
+}
+
+// full reports whether no more is taken in this window.
+func (a *aside) full(held int) bool { return a.windowEnd != 0 && held >= windowMost }
+
+// consumerSeen takes in an event of RabbitMQ: a consumer that is not the keeper's has come.
+func (c *core) consumerSeen(now deadline.Instant) {
+	c.ages.lastOther, c.looks.changedAt = now, now
+	if c.looks.others == 0 {
+		c.looks.others = 1
+	}
+	c.standAside(now, reason{Consumer, "another consumer came"})
+	c.looks.at = now
+	c.advance(now)
+}
+
+// standAside gives the queue to the other consumers.
+func (c *core) standAside(now deadline.Instant, why reason) {
+	c.ages.lastOther = now
+	switch {
+	case c.state == Window && c.aside.windowEnd != 0 && c.aside.stuck:
+		return // the others are attached all the time, and do nothing
+	case c.state == Window && c.aside.windowEnd != 0:
+		c.beginRelease(now, Window, why)
+		c.aside.windowAt = now.Add(windowEvery)
+	case c.state == Keeping:
+		if c.aside.lengthen(now, c.counts.Releases > 0) {
+			c.aside.stuck, c.aside.windowAt = false, now.Add(windowEvery)
+			c.beginRelease(now, Window, reason{Flapping, "other consumers come and go"})
+			break
+		}
+		c.beginRelease(now, StandingAside, why)
+	case c.state == Observing && c.connected:
+		c.enter(now, StandingAside, why)
+		c.aside.span = c.aside.firstSpan(now)
+	}
+	c.aside.until = now.Add(c.aside.span)
+}
+
+// looked takes in the answer to a look that began in epoch.
+func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, why failure, text string, ok bool) {
+	c.looks.asked = false
+	if !c.connected || c.state == Stopped {
+		return
+	}
+	if !ok {
+		c.lookFailed(now, why, text)
+		return
+	}
+	c.looks.ready = ready
+	if c.state == Observing && c.reason == noQueue {
+		c.enter(now, Observing, looking)
+	}
+	if c.taking() || c.state == Releasing {
+		c.lookedWhileHolding(now, epoch, consumers)
+		return
+	}
+	c.looks.doubt = false
+	c.looks.others, _ = c.looks.strangers(now, consumers, 0)
+	if c.looks.others > 0 {
+		c.ages.lastOther = now
+	} else {
+		c.line.gone = 0
+	}
+	if c.looks.wantList && c.looks.unsure() && now >= c.looks.changedAt.Add(listAge) {
+		c.looks.wantList = false
+		c.line.out = append(c.line.out, command{do: learn})
+	}
+	switch c.state {
+	case Observing:
+		if c.stale {
+			c.looks.at = now.Add(time.Second)
+			c.line.out = append(c.line.out, command{do: learn})
+			return
+		}
+		if c.looks.others > 0 {
+			c.standAside(now, reason{Consumer, "other consumers are there"})
+		} else {
+			c.beginKeeping(now)
+		}
+	case StandingAside:
+		c.lookedAside(now)
+	case Window:
+		c.lookedWindow(now)
+	case Refused:
+		if !c.refusal.sticky && c.refusal.readyBelow > 0 && ready <= c.refusal.readyBelow {
+			c.enter(now, Observing, reason{Looking, "few enough messages"})
+			c.refusal.readyBelow = 0
+			c.looks.at = now
+		}
+	}
+	c.advance(now)
+}
+
+func (c *core) lookFailed(now deadline.Instant, why failure, text string) {
+	switch why {
+	case queueGone:
+		c.forgetQueue(now)
+		c.looks.at = now.Add(time.Second)
+	case forbidden:
+		c.refuse(now, refusal{reason: reason{Permission, text}, retryAt: now.Add(retryRefused)})
+		c.looks.at = now.Add(retryRefused)
+	default:
+		c.looks.at = now.Add(time.Second)
+	}
+	c.advance(now)
+}
+
+// forgetQueue drops all that is known: the queue was deleted, and its messages with it.
+func (c *core) forgetQueue(now deadline.Instant) {
+	c.loseAll(now)
+	c.given.forget()
+	c.ages.caughtUp, c.ages.drained, c.ages.backlog = false, now, 0
+	c.aside.windowEnd, c.looks.others, c.looks.left = 0, 0, leftBehind{}
+	c.restarted, c.stale = false, true
+	if c.state == Releasing {
+		c.released(now)
+	}
+	if c.state != Stopped && !c.refusal.sticky {
+		c.enter(now, Observing, noQueue)
+	}
+}
+
+// lookedWhileHolding compares the number of consumers with that of the keeper's own, if the latter has not changed since the look began.
+func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers int) {
+	if c.taking() && !c.ages.caughtUp && c.looks.ready == 0 && now >= c.ages.trustAt && c.line.consumer != nil && c.line.consumer.phase == live {
+		c.ages.caughtUp = true
+	}
+	if s := c.line.consumer; epoch != c.line.epoch || s != nil && s.phase == opening { // its consumer may be counted or not
+		c.looks.at = now.Add(lookAgain)
+		return
+	}
+	others, ok := c.looks.strangers(now, consumers, c.line.own())
+	if !ok {
+		if c.looks.fewAt == 0 || consumers == 0 {
+			c.looks.fewAt = now
+		} else if now >= c.looks.fewAt.Add(distrustZero) {
+			c.loseAll(now)
+		}
+		return
+	}
+	c.looks.fewAt = 0
+	doubted := c.looks.doubt
+	c.looks.others, c.looks.doubt = others, false
+	switch {
+	case others == 0:
+		c.looks.suspect = false
+		if c.looks.left.most == 0 {
+			c.line.gone = 0
+		}
+	case others <= c.line.gone:
+		c.looks.others, c.looks.doubt = 0, true
+		c.looks.at = now.Add(lookSurely)
+		if doubted && c.taking() && c.rolls.present == nil {
+			c.looks.prove(&c.line)
+		}
+	case !c.looks.suspect:
+		c.looks.suspect = true
+		c.looks.at = now.Add(lookSurely)
+	default:
+		c.looks.suspect = false
+		c.standAside(now, reason{Consumer, "another consumer came"})
+		c.advance(now)
+	}
+}
+
+// prove waits until the queue has done everything it was asked to do, when looks cannot distinguish the keeper's former consumers from those
+// of others. There is no look until then. A consumer has to be live to take new messages: session proves it with one more consumer, for a
+// moment.
+func (l *looks) prove(line *line) {
+	if s := line.consumer; s != nil && s.phase == live {
+		l.asked, l.proving = true, line.gone
+		line.out = append(line.out, command{do: prove})
+	}
+}
+
+// proven takes in the answer to prove: if ok, the queue has done everything it had been asked to do.
+func (l *looks) proven(now deadline.Instant, line *line, ok bool) {
+	l.asked, l.at = false, now.Add(lookSurely)
+	if ok {
+		line.gone, l.at = max(0, line.gone-l.proving), now
+	}
+	l.proving = 0
+}
+
+func (c *core) lookedAside(now deadline.Instant) {
+	switch {
+	case c.looks.others == 0:
+		c.aside.stuck, c.aside.fallingAt = false, 0
+		if now >= c.aside.until {
+			c.beginKeeping(now)
+		}
+		return
+	case c.aside.fallingAt == 0 || c.looks.ready < c.aside.leastReady || c.looks.ready == 0:
+		c.aside.leastReady, c.aside.fallingAt = c.looks.ready, now
+	case c.cfg.stuckAfter > 0 && now.Sub(c.aside.fallingAt) >= c.cfg.stuckAfter:
+		c.aside.stuck, c.aside.windowAt = true, now
+		c.enter(now, Window, reason{StuckConsumers, fmt.Sprintf("the consumers are stuck: ready messages have not become fewer for %v", c.cfg.stuckAfter)})
+		c.lookedWindow(now)
+		return
+	}
+	if c.aside.span < shortAside {
+		c.aside.span = c.aside.firstSpan(now)
+	}
+	c.aside.until = now.Add(c.aside.span)
+}
+
+// firstSpan is how long the queue is left alone after other consumers from which nothing was taken. Those of a keeper that hangs or is gone
+// need no time to come back.
+func (a *aside) firstSpan(now deadline.Instant) time.Duration {
+	if a.heirAt != 0 && now < a.heirAt.Add(heirWithin) {
+		return 0
+	}
+	return shortAside
+}
+
+// lookedWindow opens the window when it is due, and leaves the state when the reason for it has gone.
+func (c *core) lookedWindow(now deadline.Instant) {
+	if c.aside.stuck && (c.looks.others == 0 || c.looks.ready < c.aside.leastReady) {
+		c.aside.stuck, c.aside.fallingAt = false, 0
+		c.aside.until = now.Add(c.aside.span)
+		c.enter(now, StandingAside, reason{Consumer, "the consumers work again"})
+		return
+	}
+	if !c.aside.stuck && now.Sub(c.ages.lastOther) > 2*longestAside {
+		c.aside.span = firstAside
+		c.beginKeeping(now)
+		return
+	}
+	if now >= c.aside.windowAt && (c.aside.stuck || c.looks.others == 0) {
+		c.aside.windowEnd = now.Add(windowLength)
+		c.beginTake(now)
+	}
+}
+
+func (c *core) beginKeeping(now deadline.Instant) {
+	if c.looks.ready > c.cfg.limit {
+		c.refuse(now, refusal{reason: reason{Budget, "more messages than may be held"}, readyBelow: c.cfg.limit * 8 / 10})
+		return
+	}
+	c.enter(now, Keeping, reason{NoConsumer, "no other consumer"})
+	c.beginTake(now)
+}
+
+func (c *core) beginTake(now deadline.Instant) {
+	c.aside.tookAt = now
+	c.looks.suspect = false
+	c.rolls.compactBy(now.Add(compactEvery))
+	c.openAt = now
+	c.ages.begin(now, c.looks.ready)
+}

@@ -1,0 +1,53 @@
+package queuefacts
+
+// Type is the type of a queue as RabbitMQ calls it. RabbitMQ has more than those named here.
+type Type string
+
+const (
+	// UnknownType: nobody could say.
+	UnknownType Type = ""
+	Classic     Type = "classic"
+	Quorum      Type = "quorum"
+	Stream      Type = "stream"
+)
+
+// Family is a range of versions that treat unacknowledged messages alike.
+type Family uint8
+
+const (
+	// UnknownFamily: it is not RabbitMQ, or it is older than 3.10.
+	UnknownFamily Family = iota
+	// Family3: 3.10 to 3.13. Every return to a quorum queue counts against its delivery
+	// limit. A channel with a message older than the consumer timeout is closed.
+	Family3
+	// Family40: 4.0 to 4.2. As 3.x, and the delivery limit is 20 unless another one is set.
+	Family40
+	// Family43: 4.3 and later. basic.nack does not count against the delivery limit. A
+	// passive declare takes some permission on the queue. Quorum queues take back what a
+	// consumer holds for too long, and classic queues do not time out.
+	Family43
+)
+
+// String is the range: "3.10 to 3.13", "4.0 to 4.2", "4.3 or later", "unknown".
+func (f Family) String() string {
+	return [...]string{"unknown", "3.10 to 3.13", "4.0 to 4.2", "4.3 or later"}[f]
+}
+
+// CountsReturns reports whether giving a message back with basic.nack counts against the
+// delivery limit of its quorum queue.
+func (f Family) CountsReturns() bool { return f != Family43 }
+
+// DefaultDeliveryLimit is the delivery limit of a quorum queue for which none is set; false:
+// there is none.
+func (f Family) DefaultDeliveryLimit() (limit int64, ok bool) {
+	return 20, f == Family40 || f == Family43
+}
+
+// Overflow is what a queue with max-length or max-length-bytes does when it is full.
+type Overflow uint8
+
+const (
+	Unlimited Overflow = iota // it has neither
+	DropHead
+	RejectPublish
+)
