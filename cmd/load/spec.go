@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Spec is one workload. Each comment says what the zero value of the field means.
+// Spec is one workload. Each comment gives the meaning of the field's zero value.
 type Spec struct {
 	URL       string        `json:"url"`
 	Name      string        `json:"name,omitempty"`      // prefix of the names of queues and exchange; "": unique to the run
@@ -30,7 +30,7 @@ type Spec struct {
 	TTL       time.Duration `json:"ttl,omitempty"`           // expiration of each message, whole ms; 0: none
 	Warmup    time.Duration `json:"warmup,omitempty"`        // not used with a Count
 	Duration  time.Duration `json:"duration"`
-	Count     int           `json:"count,omitempty"` // end when so many are published, confirmed and consumed, at the latest after Duration; 0: end after Duration
+	Count     int           `json:"count,omitempty"` // end when this many are published, confirmed and consumed, at the latest after Duration; 0: end after Duration
 	Reuse     bool          `json:"reuse,omitempty"` // use existing queues as they are
 	Keep      bool          `json:"keep,omitempty"`  // do not remove the queues
 }
