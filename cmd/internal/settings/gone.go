@@ -9,7 +9,7 @@ import (
 const (
 	inAlertsFile = "set it in the file that CURFEW_ALERTS names, as "
 	sinkInFile   = "use a URL in CURFEW_ALERT_URLS, or a sink in the file that CURFEW_ALERTS names: "
-	constant     = "it now always has the value "
+	constant     = "the value is always "
 )
 
 // goneVariables maps each variable of earlier versions to what replaces it. Ignoring one would mean running
@@ -35,7 +35,7 @@ var goneVariables = map[string]string{
 	"CURFEW_ALERT_RUNBOOK_BASE":          inAlertsFile + "runbooksURL",
 	"CURFEW_HEARTBEAT_URL":               inAlertsFile + "deadManSwitch.url or urlFile",
 	"CURFEW_HEARTBEAT_INTERVAL":          inAlertsFile + "deadManSwitch.every",
-	"CURFEW_REDIS_SHARDS":                constant + "4 (sorted sets); if it had another, the old sets can be deleted in Redis, and the schedule is written again",
+	"CURFEW_REDIS_SHARDS":                constant + "4 (sorted sets); if it was another, the old sets can be deleted in Redis, and the schedule is written again",
 	"CURFEW_MISS_THRESHOLD":              constant + "1s; the field lateness of a rule sets from which lateness on it notifies",
 	"CURFEW_RISK_PERCENT":                constant + "50",
 	"CURFEW_AUDIT_SIZE":                  constant + "512 MiB",
