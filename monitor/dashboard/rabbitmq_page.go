@@ -55,7 +55,7 @@ func (p *rabbitmqPage) cluster() g.Node {
 	case "up":
 		redis = g.Group{ui.Class("good", g.Text("up"))}
 	case "down":
-		redis = g.Group{ui.Class("bad", g.Text("down")), g.Text(": queues that are kept stay kept, and no others are taken over")}
+		redis = g.Group{ui.Class("bad", g.Text("down")), g.Text(": queues already kept stay kept; no new ones are taken over")}
 	}
 	observer := g.Text("nobody")
 	if p.Observer != "" {
