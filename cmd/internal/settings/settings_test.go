@@ -75,7 +75,7 @@ func TestWrongValues(t *testing.T) {
 		"CURFEW_MEMORY_LIMIT=95%":                     "1% to 90%",
 		"CURFEW_MEMORY_LIMIT=1MiB":                    "64MiB or more",
 		"CURFEW_LOG_LEVEL=INFO":                       "debug or info or warn or error",
-		"CURFEW_USER=":                                "any text but none",
+		"CURFEW_USER=":                                "a text that is not empty",
 		"CURFEW_LOG_FORMAT=text":                      "auto or console or json",
 		"CURFEW_REDIS_URL=redis-sentinel://h:1":       "master_name",
 		"CURFEW_REDIS_URL=redis://h?typo=1":           "redis://",
