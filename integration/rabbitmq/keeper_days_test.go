@@ -453,7 +453,7 @@ func TestKeepersTakeOverFromEachOther(t *testing.T) {
 	}
 }
 
-// TestKeeperWithoutRedis: what is kept is kept on while Redis is away, flushed and back.
+// TestKeeperWithoutRedis: a kept queue stays kept while Redis is away, flushed and back.
 func TestKeeperWithoutRedis(t *testing.T) {
 	t.Parallel()
 	_, url := sharedNode(t).vhost(t)

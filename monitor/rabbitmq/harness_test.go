@@ -208,7 +208,7 @@ func (k *fakeKeeper) Allow() {
 	k.change(func(s *keeper.Status) { s.State, s.Reason, s.NeedsOperator = keeper.Observing, "allowed", false })
 }
 
-func (k *fakeKeeper) Ahead(until []deadline.Instant, out []int64) []int64 {
+func (k *fakeKeeper) PendingBefore(until []deadline.Instant, out []int64) []int64 {
 	for range until {
 		out = append(out, int64(k.Status().Held))
 	}

@@ -86,7 +86,7 @@ func TestFactsReachTheKeeper(t *testing.T) {
 	})
 }
 
-// TestInventoryAway: while RabbitMQ does not say what queues there are, what is kept is kept on, and that is told.
+// TestInventoryAway: while RabbitMQ does not list its queues, queues already kept stay kept, and health says so.
 func TestInventoryAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)
@@ -99,7 +99,7 @@ func TestInventoryAway(t *testing.T) {
 		require.Equal(t, "keeping", r.row("keep-a").State)
 		require.Equal(t, 1, r.count("keep-a"))
 		require.Len(t, r.Health(), 1)
-		require.Contains(t, r.Health()[0], "kept on (connection refused)")
+		require.Contains(t, r.Health()[0], "stay kept (connection refused)")
 		facts, err := r.keeper("keep-a").o.Facts(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, queuefacts.Quorum, facts.Type, "the last ones known")
@@ -132,7 +132,7 @@ func TestWhatComesAndGoes(t *testing.T) {
 		change(func(q *cluster.Queue) { q.Unknown = 0 })
 		require.Equal(t, "keeping", r.row("keep-a").State)
 		change(func(q *cluster.Queue) { q.Unknown = cluster.UnknownPolicy })
-		require.Equal(t, "keeping", r.row("keep-a").State, "but what is kept is kept on for a while")
+		require.Equal(t, "keeping", r.row("keep-a").State, "but it stays kept for a while")
 		time.Sleep(unknownFor + refreshEvery)
 		require.Equal(t, string(cluster.CannotBeKnown), r.row("keep-a").Code)
 		change(func(q *cluster.Queue) { q.Unknown = 0 })
