@@ -194,7 +194,7 @@ func TestReplicasShareQueues(t *testing.T) {
 	}
 }
 
-// TestServeWithRabbitMQ: one Curfew without Redis observes and keeps; a policy that stands against keeping lets the queue go, and its end takes it
+// TestServeWithRabbitMQ: one Curfew without Redis observes and keeps; a policy that forbids keeping lets the queue go, and its end takes it
 // back; a consumer has the queue for itself. Redis and other Curfews are not needed.
 func TestServeWithRabbitMQ(t *testing.T) {
 	t.Parallel()
@@ -241,7 +241,7 @@ func TestServeWithRabbitMQ(t *testing.T) {
 	check(t, err)
 	eventually(t, answerLimit, "its expiry on the stream", func() bool { return r.metric("curfew_deadlines_fired_total") == 61 })
 
-	// A policy that stands against keeping.
+	// A policy that forbids keeping.
 	n.api(t, http.MethodPut, "policies/"+vhost+"/limit", map[string]any{"pattern": "^keep-one$", "definition": map[string]any{"max-length": 1000}, "apply-to": "queues"}, nil)
 	eventually(t, answerLimit, "the refusal", func() bool {
 		return r.queue("keep-one").State == "refused" && r.queue("keep-one").Code == "max_length_drop_head"

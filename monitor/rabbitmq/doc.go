@@ -8,7 +8,7 @@
 //
 // # One queue
 //
-//	            a rule says keep, nothing stands against it
+//	            a rule says keep, and nothing prevents it
 //	observed ◄──────────────────────────────────────────────► a keeper runs, or waits for the lease
 //	    │        a policy was set, a limit was reached, ...         │ keeping does harm
 //	    │                                                           ▼
@@ -50,8 +50,8 @@
 // own queues. But it has no events and its snapshot is empty: a keeper has each deadline in its own schedule, together with
 // the channel and the delivery tag that it needs to act, and gives messages back within milliseconds. With the monitor's
 // index each deadline would be held twice, and the monitor would ask the keeper to do what it does already. Primary itself
-// answers what a monitor would read from its index for people (monitor.SelfScheduled): how many deadlines wait, and until
-// when. The observer's queues have forecasts (monitor.Surveyor).
+// answers what a monitor would read from its index for people (monitor.SelfScheduled): how many deadlines wait, and when
+// the next is due. The observer's queues have forecasts (monitor.Surveyor).
 //
 // The path of an expiry is "eager" if the keeper gave the message back at its deadline, "requeue" if RabbitMQ expired
 // it when a message of unknown age was given back to find out, and "lazy" if RabbitMQ expired it by itself in a queue

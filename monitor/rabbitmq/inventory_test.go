@@ -13,7 +13,7 @@ import (
 	"curfew/monitor/rabbitmq/queuefacts"
 )
 
-// TestKeepersFollowTheInventory: a keeper runs for as long as its queue is there and nothing stands against it.
+// TestKeepersFollowTheInventory: a keeper runs as long as its queue exists and nothing prevents keeping it.
 func TestKeepersFollowTheInventory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)
@@ -53,7 +53,7 @@ func TestKeepersFollowTheInventory(t *testing.T) {
 	})
 }
 
-// TestFactsReachTheKeeper: a policy that stands against nothing changes the facts, which the keeper is told of.
+// TestFactsReachTheKeeper: a policy that does not prevent keeping changes the facts, and the keeper gets them.
 func TestFactsReachTheKeeper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)

@@ -95,7 +95,7 @@ func New(i *cluster.Inventory, exchanges map[string]cluster.Exchange, bindings [
 		d := cluster.Decide(q, asked, i.Server, seen)
 		r.Deadlines, r.Code, r.Reason, r.Instead, r.Mind = d.Verdict, d.Code, d.Reason, d.Instead, d.Mind
 		if d.Code == cluster.ByRule {
-			r.Reason = "Nothing stands against it."
+			r.Reason = "Nothing prevents it."
 		}
 		if unknown == nil {
 			r.Untappable = observe.Untappable(i, q, exchanges, bindings)
