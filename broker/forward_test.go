@@ -276,3 +276,22 @@ func TestCausesOfManyLettersMoveThem(t *testing.T) {
 	x.forwarded()
 	assert.Zero(t, q.Letters.Count())
 }
+
+func TestWhatDiesParkedIsNotParkedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		_, err := x.vh.DeclareQueue(nil, broker.UndeliverableQueue, broker.QueueDeclare{
+			Durable: true, Args: amqp.Table{"x-message-ttl": int32(0), "x-dead-letter-exchange": "nowhere"},
+		})
+		assert.EqualValues(t, amqp.AccessRefused, code(err), "its properties are not a client's to choose")
+		x.queue("q", amqp.Table{"x-message-ttl": int32(50), "x-dead-letter-exchange": "nowhere"})
+		x.publish("", "q", "m", "", nil)
+		time.Sleep(time.Second)
+		told := x.watched()
+		x.expire(x.deadlines())
+		assert.Equal(t, deadline.Parked, told.take()[0].Action)
+		park, err := x.vh.Queue(broker.UndeliverableQueue)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"m"}, x.drain(park))
+	})
+}

@@ -363,8 +363,7 @@ func TestARightPasswordGetsInAmongGuesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, err := broker.New(broker.Options{Clock: func() int64 { return time.Now().UnixNano() }})
 		require.NoError(t, err)
-		ops, err := operate.New(operate.Options{Broker: b})
-		require.NoError(t, err)
+		ops := operate.New(operate.Options{Broker: b})
 		h := management.New(management.Options{Broker: b, Operations: ops}).Handler()
 		ask := func(user, password string) int {
 			r := httptest.NewRequest(http.MethodGet, "/api/whoami", http.NoBody)

@@ -1,14 +1,10 @@
 package management
 
 import (
-	"errors"
 	"net/http"
 
-	"curfew/broker/management/rest"
-
-	"go.uber.org/zap"
-
 	"curfew/broker"
+	"curfew/broker/management/rest"
 	"curfew/broker/operate"
 )
 
@@ -21,35 +17,14 @@ const (
 )
 
 // Guard puts the handlers of others behind what the API's own are behind: credentials, headers, bounds, nothing on behalf of another site.
-// They show what takes operate.LookAround, and change alerts (operate.ChangeAlerts).
+// To look takes the role of operate.LookAround. A change takes that of operate.ChangeAlerts at least; the handlers, which find the actor in the
+// request's context (operate.ActorFrom), make and record it.
 func (a *API) Guard(next http.Handler) http.Handler {
-	look := rest.Route{Op: operate.LookAround, Handle: func(r *rest.Request) error {
-		next.ServeHTTP(r.W, r.Request)
+	serve := func(r *rest.Request) error {
+		next.ServeHTTP(r.W, r.WithContext(operate.WithActor(r.Context(), r.Actor)))
 		return nil
-	}}
-	change := rest.Route{Op: operate.ChangeAlerts, Handle: func(r *rest.Request) error {
-		w := &statusWriter{ResponseWriter: r.W}
-		next.ServeHTTP(w, r.Request)
-		var err error
-		if w.status >= http.StatusBadRequest {
-			err = errors.New(http.StatusText(w.status))
-		}
-		a.Operations.Record(r.Actor, operate.ChangeAlerts, operate.QueueName{}, err, zap.String("method", r.Method), zap.String("path", r.URL.Path))
-		return nil
-	}}
-	return a.server.Guard(&look, &change)
-}
-
-// statusWriter remembers the status of an answer.
-type statusWriter struct {
-	http.ResponseWriter
-	status int
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (w *statusWriter) WriteHeader(status int) {
-	w.status = status
-	w.ResponseWriter.WriteHeader(status)
+	}
+	return a.server.Guard(&rest.Route{Op: operate.LookAround, Handle: serve}, &rest.Route{Op: operate.ChangeAlerts, Handle: serve})
 }
 
 // vhost is the one the path names; permit has found it.

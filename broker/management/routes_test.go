@@ -36,8 +36,7 @@ func newTestAPI(t *testing.T) *API {
 		require.NoError(t, b.SetPermission(access.Permission{User: name, VHost: "/", Configure: ".*", Write: ".*", Read: ".*"}))
 	}
 	amqp := server.New(server.Options{Broker: b})
-	ops, err := operate.New(operate.Options{Broker: b, Server: amqp})
-	require.NoError(t, err)
+	ops := operate.New(operate.Options{Broker: b, Server: amqp})
 	return New(Options{Broker: b, Server: amqp, Operations: ops, Node: "curfew@test", Version: "test"})
 }
 

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"context"
 	"slices"
 
 	"curfew/broker/access"
@@ -46,4 +47,27 @@ var roleTags = map[Role][]string{
 // Has reports whether the actor's tags give a role.
 func (a *Actor) Has(r Role) bool {
 	return slices.ContainsFunc(a.Tags, func(tag string) bool { return slices.Contains(roleTags[r], tag) })
+}
+
+// Require returns *MissingRole if the actor's tags do not give a role.
+func (a *Actor) Require(r Role) error {
+	for _, needed := range []Role{Management, r} {
+		if !a.Has(needed) {
+			return &MissingRole{needed}
+		}
+	}
+	return nil
+}
+
+type actorKey struct{}
+
+// WithActor returns a context with the actor of a request, for handlers that are behind another package's guard.
+func WithActor(ctx context.Context, a Actor) context.Context {
+	return context.WithValue(ctx, actorKey{}, a)
+}
+
+// ActorFrom is the actor of a request's context. Without one it is nobody, who may do nothing.
+func ActorFrom(ctx context.Context) Actor {
+	a, _ := ctx.Value(actorKey{}).(Actor)
+	return a
 }

@@ -45,9 +45,9 @@ func TestAttemptsAreBounded(t *testing.T) {
 			_, err := s.PurgeQueue(t.Context(), nobody, dlq)
 			require.Error(t, err)
 		}
-		s.Close()
+		s.Recorder.Close()
 		require.Equal(t, "attempts 11", s.changed()[len(s.changed())-1].Detail, "a stop does not wait for the minute to end")
-		s.Close()
+		s.Recorder.Close()
 		time.Sleep(time.Minute)
 		require.Len(t, s.changed(), 34+29+1, "and is the end of it")
 	})

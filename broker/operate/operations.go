@@ -3,20 +3,13 @@ package operate
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"hash/maphash"
-	"maps"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"curfew/broker"
 	"curfew/broker/access"
@@ -35,11 +28,9 @@ type Options struct {
 	Version definitions.Version
 	// DataDir is where messages are kept; "": in memory only.
 	DataDir string
-	Log     *zap.Logger
-	// Changed is told what users did, or tried to do; nil: nobody. It is called from any goroutine, and must not block.
-	Changed func(Change)
-	// Registerer for curfew_operations_total; nil: it is not registered.
-	Registerer prometheus.Registerer
+	// Recorder of what users change; nil: nothing is recorded.
+	Recorder *Recorder
+	Log      *zap.Logger
 }
 
 // Operations are what can be done to one broker. Safe for concurrent use.
@@ -56,8 +47,6 @@ type Access struct {
 	Options
 	log      *zap.Logger
 	started  time.Time
-	counter  *prometheus.CounterVec
-	attempts attempts
 	users    sync.Mutex // held while users are changed
 	policies sync.Mutex // held while one is set that may only replace what somebody saw
 	seed     maphash.Seed
@@ -87,23 +76,17 @@ type Users struct {
 	seen *seenUser // nil: changes are made whatever the user is like
 }
 
-// New makes the operations of a broker. It fails if the metric cannot be registered.
-func New(o Options) (*Operations, error) {
+// New makes the operations of a broker.
+func New(o Options) *Operations {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	shared := &Access{Options: o, started: time.Now(), log: o.Log.Named("operate"), counter: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "curfew_operations_total", Help: "What users changed by the management API, the dashboard or the command line, or tried to, by result: done, refused or failed.",
-	}, []string{"operation", "result"}), seed: maphash.MakeSeed()}
-	ops := &Operations{shared, Letters{shared}, Settings{shared, nil}, Topology{shared}, Users{shared, nil}}
-	if o.Registerer == nil {
-		return ops, nil
+	if o.Recorder == nil {
+		o.Recorder = NewRecorder(RecorderOptions{})
 	}
-	return ops, o.Registerer.Register(shared.counter)
+	shared := &Access{Options: o, started: time.Now(), log: o.Log.Named("operate"), seed: maphash.MakeSeed()}
+	return &Operations{shared, Letters{shared}, Settings{shared, nil}, Topology{shared}, Users{shared, nil}}
 }
-
-// Close records how many attempts of the minute were not recorded one by one. It is called when no face asks any more.
-func (o *Access) Close() { o.attempts.endAll() }
 
 // QueueName names a queue. It may be the short name of a sub-queue.
 type QueueName struct{ VHost, Name string }
@@ -129,10 +112,8 @@ func (o *Access) permit(a *Actor, op Operation, vhost string) error {
 // Enter asks for a role and, in a virtual host ("" none), for access to it: some permission there, or the role Monitor to look. It is for
 // requests that are no operation of this package.
 func (o *Access) Enter(a Actor, role Role, vhost string, looks bool) error {
-	for _, needed := range []Role{Management, role} {
-		if !a.Has(needed) {
-			return &MissingRole{needed}
-		}
+	if err := a.Require(role); err != nil {
+		return err
 	}
 	if vhost == "" || role == Administrator {
 		return nil
@@ -225,64 +206,12 @@ func (o *Access) commit(ctx context.Context) error {
 	}
 }
 
-// Record notes a change that a user made, or tried to make. Faces call it for what they let others do (alerts). Of what a user tried and was not
-// done, only so much is written (attempts).
+// Record notes a change that a user made, or tried to make.
 func (o *Access) Record(a Actor, op Operation, at QueueName, err error, more ...zap.Field) {
-	result := "done"
-	switch {
-	case Refused(err):
-		result = "refused"
-	case err != nil:
-		result = "failed"
-	}
-	o.counter.WithLabelValues(string(op), result).Inc()
 	if err == nil {
 		o.epoch.Add(1)
 	}
-	sum := func(n int) { o.write(a, ManyAttempts, QueueName{}, "refused", nil, zap.Int("attempts", n)) }
-	if err == nil || o.attempts.admit(a.Name, sum) {
-		o.write(a, op, at, result, err, more...)
-	}
-}
-
-// write writes a record to the log, and tells who wants to know.
-func (o *Access) write(a Actor, op Operation, at QueueName, result string, err error, more ...zap.Field) {
-	fields := append([]zap.Field{
-		zap.String("operation", string(op)), zap.String("user", a.Name), zap.String("face", string(a.Face)), zap.String("result", result),
-		zap.String("vhost", at.VHost), zap.String("queue", at.Name),
-	}, more...)
-	if err != nil && !errors.Is(err, context.Canceled) {
-		fields = append(fields, zap.Error(err))
-	}
-	o.log.Info("operation", fields...)
-	if o.Changed != nil {
-		o.Changed(Change{Operation: op, By: a, At: at, Result: result, Detail: words(more, err)})
-	}
-}
-
-// words are fields as text.
-func words(fields []zap.Field, err error) string {
-	values := zapcore.NewMapObjectEncoder()
-	for _, f := range fields {
-		f.AddTo(values)
-	}
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(values.Fields)) {
-		parts = append(parts, fmt.Sprintf("%s %v", name, values.Fields[name]))
-	}
-	if err != nil {
-		parts = append(parts, err.Error())
-	}
-	return strings.Join(parts, ", ")
-}
-
-// Change is what a user did, or tried to do.
-type Change struct {
-	Operation Operation
-	By        Actor
-	At        QueueName // what it was about; empty if that was no queue
-	Result    string    // "done", "refused" or "failed"
-	Detail    string    // in words
+	o.Recorder.Record(a, op, at, err, more...)
 }
 
 // May reports whether the actor may do an operation on a queue, for faces that show a form only to those who can use it.

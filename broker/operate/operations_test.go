@@ -47,9 +47,9 @@ func newSite(t *testing.T) *site {
 	t.Cleanup(replays.Close)
 	core, records := observer.New(zap.InfoLevel)
 	s := &site{t: t, b: b, records: records, metrics: prometheus.NewRegistry()}
-	s.Operations, err = operate.New(operate.Options{Broker: b, Server: server.New(server.Options{Broker: b}), Replays: replays, Log: zap.New(core), Registerer: s.metrics,
+	recorder := operate.NewRecorder(operate.RecorderOptions{Log: zap.New(core), Registerer: s.metrics,
 		Changed: func(c operate.Change) { s.mu.Lock(); defer s.mu.Unlock(); s.changes = append(s.changes, c) }})
-	require.NoError(t, err)
+	s.Operations = operate.New(operate.Options{Broker: b, Server: server.New(server.Options{Broker: b}), Replays: replays, Log: zap.New(core), Recorder: recorder})
 	s.q = s.declare("q", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dlq"})
 	s.dlq = s.declare("dlq", nil)
 	return s
@@ -267,8 +267,7 @@ func TestTimesAreTheWallClocks(t *testing.T) {
 	require.NoError(t, err)
 	p.Flush(nil)
 
-	s, err := operate.New(operate.Options{Broker: b, Server: server.New(server.Options{Broker: b})})
-	require.NoError(t, err)
+	s := operate.New(operate.Options{Broker: b, Server: server.New(server.Options{Broker: b})})
 	guest, at := operate.Actor{Name: "guest", Tags: []string{access.Administrator}}, operate.QueueName{VHost: "/", Name: "q"}
 	require.InDelta(t, time.Now().UnixMilli(), s.State().NowMillis, 60_000)
 	m, err := s.Look(t.Context(), guest, at, 1, 0)

@@ -61,7 +61,8 @@ const (
 	SetPermission          Operation = "set_permission"
 	ClearPermission        Operation = "clear_permission"
 	LookAround             Operation = "look_around"   // status, alerts, forecasts, the audit
-	ChangeAlerts           Operation = "change_alerts" // silences
+	ChangeAlerts           Operation = "change_alerts" // silences, and tests of sinks
+	AllowQueue             Operation = "allow_queue"   // of a RabbitMQ, to be kept again
 	// ManyAttempts is the record of further attempts within a minute, which were refused or failed. Nobody does it.
 	ManyAttempts Operation = "many_attempts"
 )
@@ -143,6 +144,7 @@ var rules = map[Operation]rule{
 	ClearPermission:        {role: Administrator},
 	LookAround:             {role: Monitor, looks: true},
 	ChangeAlerts:           {role: Administrator},
+	AllowQueue:             {role: Administrator},
 }
 
 // RoleOf is the role that an operation takes.

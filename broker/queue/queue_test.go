@@ -1,6 +1,9 @@
 package queue
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 func TestStories(t *testing.T) {
 	for name, script := range map[string]string{
@@ -364,5 +367,101 @@ func TestHoldTakesFromTheMiddle(t *testing.T) {
 	}
 	if tails := q.Tails(); len(tails) != 3 || tails[0] != b || tails[1] != 0 || tails[2] != high {
 		t.Error("tails", tails)
+	}
+}
+
+// A restart leaves the messages of one queue under their old identities.
+func TestRestore(t *testing.T) {
+	q := New(Options{MaxLength: -1, MaxBytes: -1, DeliveryLimit: -1, Priorities: 2})
+	var fx Effects
+	far := uint64(1) << 33
+	for _, s := range []Seq{makeSeq(0, 7), makeSeq(2, 3), makeSeq(0, 8), makeSeq(0, far)} {
+		q.Restore(s, Message{Pos: s.number(), Flags: Durable | Redelivered}, 0)
+	}
+	for _, want := range []Seq{makeSeq(2, 3), makeSeq(0, 7), makeSeq(0, 8), makeSeq(0, far)} {
+		d, ok := q.Take(1, &fx)
+		if !ok || d.Seq != want || d.Pos != want.number() || !d.Redelivered || d.Flags&Durable == 0 {
+			t.Fatalf("took %+v, want %v", d, want)
+		}
+		if err := q.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, next := range []Seq{makeSeq(0, far+1), makeSeq(1, 1), makeSeq(2, 4)} {
+		if s := q.Publish(Message{}, next.Priority()); s != next {
+			t.Errorf("published as %v, want %v", s, next)
+		}
+	}
+}
+
+func TestRestoreOfAnotherQueuePanics(t *testing.T) {
+	for _, s := range []Seq{makeSeq(0, 4), makeSeq(0, 5), makeSeq(1, 6), 0} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("restored %v", s)
+				}
+			}()
+			q := New(unlimited)
+			q.Restore(5, Message{}, 0)
+			q.Restore(s, Message{}, 0)
+		}()
+	}
+}
+
+func TestUnknownSeqs(t *testing.T) {
+	q := New(unlimited)
+	var fx Effects
+	q.Publish(Message{ExpiresAt: 5}, 0)
+	for _, s := range []Seq{0, 2, 1 << pageShift, makeSeq(0, numberMask), makeSeq(1, 1), math.MaxUint64} {
+		o, _ := q.Expire(9, s, 5, &fx)
+		if o != Gone || q.Ack(s, &fx) || q.Requeue(9, s, true, &fx) || q.Track(s, 5) {
+			t.Errorf("%v is known", s)
+		}
+	}
+	if q.Len() != 1 || len(fx.Settled) != 0 {
+		t.Errorf("%d messages left, %+v settled", q.Len(), fx.Settled)
+	}
+}
+
+func TestDeliveryCountStops(t *testing.T) {
+	q := New(unlimited)
+	var fx Effects
+	q.Publish(Message{}, 0)
+	for range math.MaxUint16 + 2 {
+		d, _ := q.Take(1, &fx)
+		q.Requeue(1, d.Seq, true, &fx)
+	}
+	if d, _ := q.Take(1, &fx); d.Deliveries != math.MaxUint16 {
+		t.Errorf("%d deliveries", d.Deliveries)
+	}
+}
+
+func TestFlagsOfOthersAreKeptOut(t *testing.T) {
+	q := New(unlimited)
+	var fx Effects
+	s := q.Publish(Message{Flags: math.MaxUint8}, 0)
+	q.Track(s, 0)
+	q.Purge(&fx)
+	q.Publish(Message{Flags: math.MaxUint8}, 0)
+	q.Purge(&fx)
+	for i, x := range fx.Settled {
+		if x.Flags != publicFlags || x.Tracked != (i == 0) {
+			t.Errorf("%+v", x)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for got, want := range map[string]string{
+		makeSeq(0, 12).String(): "12",
+		makeSeq(3, 12).String(): "p3/12",
+		Rejected.String():       "rejected",
+		NotDue.String():         "not due",
+		Unacked.String():        "unacked",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/policy"
 	"curfew/broker/server"
 )
 
@@ -25,6 +26,7 @@ func closed(closes <-chan *amqp091.Error) string {
 }
 
 const timedOut = "406 PRECONDITION_FAILED - delivery acknowledgement on channel %d timed out. Timeout value used: %d ms. " +
+
 	"This timeout value can be configured, see consumers doc guide to learn more"
 
 func TestChannelClosesWhenADeliveryIsNotAcknowledged(t *testing.T) {
@@ -173,5 +175,40 @@ func TestTimeoutWhilePublishersAreBlocked(t *testing.T) {
 		assert.Equal(t, fmt.Sprintf(timedOut, 2, 5000), closed(closes))
 		x.publish(in, "brief", "n")
 		assert.Equal(t, 2, x.ready("brief"), "the connection goes on")
+	})
+}
+
+// TestLapsedDeliveryIsTimedOut: a delivery that is neither settled nor renewed holds its
+// prefetch no longer than others.
+func TestLapsedDeliveryIsTimedOut(t *testing.T) {
+	run(t, server.Options{ConsumerTimeout: time.Minute}, func(x *site) {
+		ch := x.channel(x.connect())
+		x.queue(ch, "q", amqp091.Table{"x-lock-duration": int32(30_000)})
+		x.publish(ch, "q", "m")
+		_, ok, err := ch.Get("q", false)
+		require.NoError(t, err)
+		require.True(t, ok)
+		closes := ch.NotifyClose(make(chan *amqp091.Error, 1))
+		time.Sleep(2 * time.Minute)
+		assert.Contains(t, closed(closes), "delivery acknowledgement on channel 1 timed out")
+	})
+}
+
+// TestDeliveryWithoutALockIsTimedOut: a policy that locks later deliveries does not affect
+// it.
+func TestDeliveryWithoutALockIsTimedOut(t *testing.T) {
+	run(t, server.Options{ConsumerTimeout: time.Minute}, func(x *site) {
+		ch := x.channel(x.connect())
+		x.queue(ch, "q", nil)
+		x.publish(ch, "q", "m")
+		_, ok, err := ch.Get("q", false)
+		require.NoError(t, err)
+		require.True(t, ok)
+		vh, _ := x.b.VHost("/")
+		_, err = vh.SetPolicy(policy.User, policy.Policy{Name: "p", Pattern: "q", Definition: policy.Definition{"lock-duration": int64(30_000)}})
+		require.NoError(t, err)
+		closes := ch.NotifyClose(make(chan *amqp091.Error, 1))
+		time.Sleep(3 * time.Minute)
+		assert.Contains(t, closed(closes), "delivery acknowledgement on channel 1 timed out")
 	})
 }

@@ -1,8 +1,10 @@
 package server_test
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509/pkix"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -137,4 +139,24 @@ func TestLogin(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, c.Close())
 	})
+}
+
+// secured serves a broker over TLS on a free port.
+func secured(t *testing.T, b *broker.Broker, o server.Options, files *certs.Files) (addr string) {
+	t.Helper()
+	o.Broker = b
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := server.New(o)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- s.Serve(ctx, plain, tls.NewListener(l, files.Config())) }()
+	t.Cleanup(func() {
+		stop()
+		assert.NoError(t, <-ended)
+		assert.NoError(t, b.Close())
+	})
+	return l.Addr().String()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker"
+	"curfew/broker/access"
 	"curfew/broker/amqp"
 	"curfew/broker/server"
 )
@@ -209,4 +210,23 @@ func bodies(deliveries []amqp091.Delivery) (all []string) {
 		all = append(all, string(d.Body))
 	}
 	return all
+}
+
+// user creates a user with a password derived from the name, and the given permissions in
+// "/".
+func (x *site) user(name, configure, write, read string) {
+	x.t.Helper()
+	addUser(x.t, x.b, name)
+	require.NoError(x.t, x.b.SetPermission(access.Permission{User: name, VHost: "/", Configure: configure, Write: write, Read: read}))
+}
+
+func addUser(t *testing.T, b *broker.Broker, name string) {
+	t.Helper()
+	u := access.User{Name: name}
+	u.SetPassword(name)
+	require.NoError(t, b.PutUser(u))
+}
+
+func as(name string) amqp091.Config {
+	return amqp091.Config{SASL: []amqp091.Authentication{&amqp091.PlainAuth{Username: name, Password: name}}}
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker"
+	"curfew/broker/access"
 	"curfew/broker/server"
 )
 
@@ -135,5 +137,30 @@ func TestTransactionsCountWhatIsCommitted(t *testing.T) {
 		assert.True(t, i.Transactional)
 		assert.Equal(t, server.ChannelCounts{Published: 3, Dropped: 1, Got: 1, Acked: 1}, i.Counts)
 		assert.EqualValues(t, 3, x.b.Totals().Published)
+	})
+}
+
+func TestDeletedUserAndVHostEndConnections(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		x.user("u", ".*", ".*", ".*")
+		_, _, err := x.b.PutVHost("v", broker.VHostMetadata{})
+		require.NoError(t, err)
+		require.NoError(t, x.b.SetPermission(access.Permission{User: "guest", VHost: "v"}))
+		for text, end := range map[string]func() error{
+			"CONNECTION_FORCED - user 'u' is deleted":  func() error { return x.b.DeleteUser("u") },
+			"CONNECTION_FORCED - vhost 'v' is deleted": func() error { return x.b.DeleteVHost("v") },
+		} {
+			cfg := as("u")
+			if text == "CONNECTION_FORCED - vhost 'v' is deleted" {
+				cfg = as("guest")
+				cfg.Vhost = "v"
+			}
+			c, err := x.tryConnect(cfg)
+			require.NoError(t, err)
+			closed := c.NotifyClose(make(chan *amqp091.Error, 1))
+			require.NoError(t, end())
+			assertException(t, <-closed, 320, text)
+		}
+		x.connect() // another user's connection goes on
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker"
 	"curfew/broker/server"
 )
 
@@ -231,5 +232,27 @@ func TestLockHoldsUntilTheCommit(t *testing.T) {
 		require.NoError(t, ch.TxCommit())
 		time.Sleep(2 * time.Second)
 		assert.Zero(t, x.ready("locks"))
+	})
+}
+
+func TestRequestInATransactionActsAtOnce(t *testing.T) {
+	run(t, server.Options{}, func(x *site) {
+		c := x.connect()
+		ch, other := x.channel(c), x.channel(c)
+		x.queue(ch, "q", amqp091.Table{"x-lock-duration": int32(1000), "x-delivery-deadline": true})
+		x.queue(ch, "answers", nil)
+		x.publish(ch, "q", "m")
+		got, ok, err := ch.Get("q", false)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.NoError(t, other.Tx())
+		time.Sleep(900 * time.Millisecond)
+		require.NoError(t, other.Publish("", broker.LockQueue, false, false,
+			amqp091.Publishing{ReplyTo: "answers", Body: []byte(got.Headers["x-lock-token"].(string))}))
+		time.Sleep(900 * time.Millisecond)
+		require.NoError(t, got.Ack(false), "locked still")
+		assert.Zero(t, x.ready("answers"))
+		require.NoError(t, other.TxCommit())
+		assert.Equal(t, 1, x.ready("answers"))
 	})
 }

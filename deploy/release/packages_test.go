@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 // output is what a program of a Debian package prints; it must end well.
@@ -80,5 +85,135 @@ func TestRpm(t *testing.T) {
 	}
 	if scripts := output(t, "rpm", "rpm", "-qp", "--nosignature", "--scripts", path); !strings.Contains(scripts, "useradd") || !strings.Contains(scripts, "systemctl stop curfew") {
 		t.Errorf("the scripts are\n%s", scripts)
+	}
+}
+
+// older is the same release under an older number, to upgrade from.
+func older(t *testing.T) *release {
+	t.Helper()
+	r, err := olderOnce()
+	check(t, err)
+	return r
+}
+
+var olderOnce = sync.OnceValues(func() (*release, error) {
+	r, err := makeOnce()
+	if err != nil {
+		return nil, err
+	}
+	was := *r
+	was.version, was.out, was.work = "v0.0.1", filepath.Join(scratch, "older"), filepath.Join(scratch, "work")
+	if err := os.Mkdir(was.out, 0o755); err != nil {
+		return nil, err
+	}
+	for _, step := range []step{was.build, was.generate, was.licenses, was.packages} {
+		if err := step(context.Background(), []target{here}); err != nil {
+			return nil, err
+		}
+	}
+	return &was, nil
+})
+
+// TestDebInstalled: the package on a Debian with systemd, from the first installation to the purge.
+func TestDebInstalled(t *testing.T) {
+	m := boot(t)
+	was, is := older(t), made(t)
+	m.run("dpkg", "-i", m.put(packaged(t, was, "deb")))
+	m.lives(was, is, func() { m.run("dpkg", "-i", m.put(packaged(t, is, "deb"))) })
+	m.run("dpkg", "--remove", "curfew")
+	m.isRemoved()
+	m.run("dpkg", "--purge", "curfew")
+	for _, gone := range []string{"/etc/curfew", "/var/lib/curfew", "/var/lib/private/curfew"} {
+		if m.exists(gone) {
+			t.Errorf("%s is there after the purge", gone)
+		}
+	}
+}
+
+// TestRpmInstalled: the same with the RPM package, whose dependencies rpm cannot know about here. It has no purge.
+func TestRpmInstalled(t *testing.T) {
+	m := boot(t)
+	was, is := older(t), made(t)
+	m.run("rpm", "--install", "--nodeps", m.put(packaged(t, was, "rpm")))
+	m.lives(was, is, func() { m.run("rpm", "--upgrade", "--nodeps", m.put(packaged(t, is, "rpm"))) })
+	m.run("rpm", "--erase", "curfew")
+	m.isRemoved()
+}
+
+// lives: after the first installation the service is off; enabled, it keeps deadlines; an upgrade restarts it and keeps messages and
+// settings.
+func (m *machine) lives(was, is *release, upgrade func()) {
+	m.t.Helper()
+	if !m.says("inactive", "systemctl", "is-active", "curfew") || !m.says("disabled", "systemctl", "is-enabled", "curfew") {
+		m.t.Error("the service runs before it was asked for")
+	}
+	if home := m.run("getent", "passwd", "curfew"); !strings.Contains(home, "/var/lib/curfew:/usr/sbin/nologin") {
+		m.t.Errorf("the user is %q", home)
+	}
+	settings, err := os.ReadFile(m.path("/etc/curfew/curfew.env"))
+	check(m.t, err)
+	check(m.t, os.WriteFile(m.path("/etc/curfew/curfew.env"), append(settings, "CURFEW_LOG_LEVEL=debug\n"...), 0o640))
+	m.run("systemctl", "enable", "--now", "curfew")
+	m.serves(was)
+	m.run("curfew", "declare", "queue", "orders", "--dlq", "expired")
+	m.run("curfew", "declare", "queue", "expired")
+	m.run("curfew", "publish", "orders", "slow", "--ttl", "1h")
+	m.run("curfew", "publish", "orders", "fast", "--ttl", "100ms")
+	m.eventually("the deadline to fire", func() bool { return m.says("fast", "curfew", "get", "expired", "--body") })
+
+	process := m.run("systemctl", "show", "--property=MainPID", "curfew")
+	upgrade()
+	m.serves(is)
+	if m.run("systemctl", "show", "--property=MainPID", "curfew") == process {
+		m.t.Error("the upgrade did not restart the service")
+	}
+	if !m.says("slow", "curfew", "get", "orders", "--body") || !m.says("fast", "curfew", "get", "expired", "--body") {
+		m.t.Error("messages are gone after the upgrade")
+	}
+	if text, err := os.ReadFile(m.path("/etc/curfew/curfew.env")); err != nil || !strings.Contains(string(text), "CURFEW_LOG_LEVEL=debug") {
+		m.t.Errorf("the settings after the upgrade are %q: %v", text, err)
+	}
+}
+
+// serves: systemd says that the service is up, and it is this release that answers, as the package's user.
+func (m *machine) serves(r *release) {
+	m.t.Helper()
+	if !m.says("active", "systemctl", "is-active", "curfew") {
+		m.t.Error("the service does not run")
+	}
+	var status struct{ Version, Health string }
+	check(m.t, json.Unmarshal([]byte(m.run("curfew", "status", "-o", "json")), &status))
+	if status.Version != r.version || status.Health != "ok" {
+		m.t.Errorf("%s answers, which is %s; want %s", status.Version, status.Health, r.version)
+	}
+	if owner := strings.TrimSpace(m.run("ps", "-o", "user=", "-C", "curfew")); owner != "curfew" {
+		m.t.Errorf("it runs as %s", owner)
+	}
+}
+
+// isRemoved: nothing runs, what the package brought is gone, messages and settings are there.
+func (m *machine) isRemoved() {
+	m.t.Helper()
+	if m.says("active", "systemctl", "is-active", "curfew") {
+		m.t.Error("the service runs after the removal")
+	}
+	for _, gone := range []string{"/usr/bin/curfew", "/usr/lib/systemd/system/curfew.service", "/etc/systemd/system/multi-user.target.wants/curfew.service"} {
+		if m.exists(gone) {
+			m.t.Errorf("%s is there after the removal", gone)
+		}
+	}
+	kept, err := filepath.Glob(m.path("/etc/curfew/curfew.env*")) // RPM keeps changed settings as .rpmsave
+	check(m.t, err)
+	if len(kept) != 1 || !m.exists("/var/lib/private/curfew") {
+		m.t.Errorf("settings are in %v after the removal, messages: %v", kept, m.exists("/var/lib/private/curfew"))
+	}
+}
+
+func (m *machine) eventually(what string, is func() bool) {
+	m.t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			m.t.Fatalf("%s did not come\n%s", what, m.run("journalctl", "--no-pager", "--unit=curfew", "--lines=30"))
+		}
 	}
 }

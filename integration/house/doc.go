@@ -7,6 +7,7 @@
 //	architecture_test.go  docs/architecture.md is about these packages, files and functions
 //	pages_test.go     how long README is; the tests that docs/guarantees.md names; the pictures in docs
 //	tiers_test.go     the Makefile's lists of tests
+//	testfiles_test.go files of tests are named for what they test
 //	prose_test.go     sentences of the pages: how long they are, and turns of phrase
 //	circles_test.go   counts the files that use one another in a circle
 //	source_test.go    reads the Go files for the others

@@ -66,10 +66,11 @@ var rooms = map[string][]string{
 	"monitor/history":                  {},
 	"monitor/forecast":                 {},
 	"monitor/audit":                    {},
-	"monitor/dashboard":                {"monitor", "monitor/alert", "monitor/audit", "monitor/dashboard/internal/admin", "monitor/dashboard/internal/alerts", "monitor/dashboard/internal/assets", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/connections", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/letters", "monitor/dashboard/internal/session", "monitor/dashboard/internal/ui", "monitor/rabbitmq", "broker/access", "broker/deadletters", "broker/operate", "monitor/dashboard/internal/overview", "monitor/dashboard/internal/topology", "monitor/dashboard/internal/trends", "monitor/history"}, // of access only values
+	"monitor/changes":                  {"broker/operate", "monitor/alert", "monitor/rabbitmq"},
+	"monitor/dashboard":                {"monitor", "monitor/alert", "monitor/audit", "monitor/changes", "monitor/dashboard/internal/admin", "monitor/dashboard/internal/alerts", "monitor/dashboard/internal/assets", "monitor/dashboard/internal/chart", "monitor/dashboard/internal/connections", "monitor/dashboard/internal/content", "monitor/dashboard/internal/format", "monitor/dashboard/internal/letters", "monitor/dashboard/internal/session", "monitor/dashboard/internal/ui", "monitor/rabbitmq", "broker/access", "broker/deadletters", "broker/operate", "monitor/dashboard/internal/overview", "monitor/dashboard/internal/topology", "monitor/dashboard/internal/trends", "monitor/history"}, // of access only values
 	"monitor/telemetry":                {},
 
-	"monitor/dashboard/internal/alerts":      {"monitor/alert", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
+	"monitor/dashboard/internal/alerts":      {"monitor/alert", "monitor/changes", "monitor/dashboard/internal/format", "monitor/dashboard/internal/ui"},
 	"monitor/dashboard/internal/assets":      {},
 	"monitor/dashboard/internal/chart":       {"monitor", "monitor/dashboard/internal/format", "monitor/forecast"},
 	"monitor/dashboard/internal/content":     {"broker/amqp"},
@@ -105,7 +106,7 @@ var rooms = map[string][]string{
 	"cmd/internal/queues":    {"broker/deadletters", "broker/operate", "broker/queue", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/messaging", "cmd/internal/table", "monitor", "monitor/printable"},
 	"cmd/internal/table":     {"monitor/printable"},
 	"cmd/internal/settings":  {"broker", "monitor/alert", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore"}, // of these only what checks a value
-	"cmd/internal/node":      {"broker", "broker/access", "broker/access/login", "broker/amqp", "broker/certs", "broker/deadletters", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/server", "broker/store", "cmd/internal/settings", "monitor", "monitor/alert", "monitor/audit", "monitor/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
+	"cmd/internal/node":      {"broker", "broker/access", "broker/access/login", "broker/amqp", "broker/certs", "broker/deadletters", "broker/definitions", "broker/management", "broker/management/rest", "broker/operate", "broker/server", "broker/store", "cmd/internal/settings", "monitor", "monitor/alert", "monitor/audit", "monitor/changes", "monitor/dashboard", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/telemetry", "scheduler/redisstore", "monitor/history"},
 	"cmd/internal/commands":  {"broker/access", "broker/deadletters", "broker/definitions", "broker/operate", "broker/policy", "broker/store", "cmd/internal/cli", "cmd/internal/client", "cmd/internal/contexts", "cmd/internal/inject", "cmd/internal/messaging", "cmd/internal/node", "cmd/internal/queues", "cmd/internal/settings", "cmd/internal/table", "cmd/load", "monitor/alert", "monitor/audit", "monitor/printable", "monitor/rabbitmq", "monitor/rabbitmq/cluster", "monitor/rabbitmq/plan", "monitor/rabbitmq/queuefacts", "cmd/internal/demo"},
 	"cmd/curfew":             {"cmd/internal/commands"},
 }

@@ -2,11 +2,8 @@ package alert
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -68,12 +65,12 @@ type RuleList struct {
 	Rules []RuleStatus `json:"rules"` // in their order; the first that matches applies
 }
 
-// TestRequest is the body of POST /alerts/test.
+// TestRequest is the body of a request for a test.
 type TestRequest struct {
 	Sink string `json:"sink"` // empty: all
 }
 
-// TestResults answers POST /alerts/test.
+// TestResults answers a request for a test.
 type TestResults struct {
 	Sinks map[string]string `json:"sinks"` // by name: ok, or what is wrong
 }
@@ -83,7 +80,7 @@ type SilenceList struct {
 	Silences []Silence `json:"silences"`
 }
 
-// SilenceRequest is the body of POST /silences. It has a duration or an expires_at; id and created_at are not read.
+// SilenceRequest is the body of a request for a silence. It has a duration or an expires_at; id and created_at are not read.
 type SilenceRequest struct {
 	Silence
 	Duration string `json:"duration"` // how long it lasts, such as 30m or 8h
@@ -133,116 +130,26 @@ func (a *Alerts) Rules() []RuleStatus {
 	return list
 }
 
-// maxRequest bounds a request's body, in bytes.
-const maxRequest = 64 << 10
-
-// Handler serves, below the path it is mounted at:
+// Handler serves what can be looked at, below the path it is mounted at:
 //
-//	GET    /alerts          Overview
-//	GET    /alerts/rules    RuleList
-//	POST   /alerts/test     TestRequest, or nothing for all sinks; TestResults
-//	GET    /silences        SilenceList
-//	POST   /silences        SilenceRequest; 201 and the Silence that was made
-//	DELETE /silences/{id}   204, 404
+//	GET /alerts          Overview
+//	GET /alerts/rules    RuleList
+//	GET /silences        SilenceList
 //
-// Errors are {"error", "reason"}, as those of RabbitMQ's API. Whoever mounts it asks for
-// credentials.
+// Whoever mounts it asks for credentials.
 func (a *Alerts) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /alerts", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, http.StatusOK, Overview{a.List(), a.Sinks(), append([]string{}, a.Health()...)})
+		respond(w, Overview{a.List(), a.Sinks(), append([]string{}, a.Health()...)})
 	})
-	mux.HandleFunc("GET /alerts/rules", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, http.StatusOK, RuleList{a.Rules()})
-	})
-	mux.HandleFunc("POST /alerts/test", a.serveTest)
-	mux.HandleFunc("GET /silences", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, http.StatusOK, SilenceList{a.Silences()})
-	})
-	mux.HandleFunc("POST /silences", a.serveAddSilence)
-	mux.HandleFunc("DELETE /silences/{id}", a.serveEndSilence)
+	mux.HandleFunc("GET /alerts/rules", func(w http.ResponseWriter, _ *http.Request) { respond(w, RuleList{a.Rules()}) })
+	mux.HandleFunc("GET /silences", func(w http.ResponseWriter, _ *http.Request) { respond(w, SilenceList{a.Silences()}) })
 	return mux
 }
 
-func (a *Alerts) serveTest(w http.ResponseWriter, r *http.Request) {
-	var request TestRequest
-	if r.ContentLength != 0 && !decode(w, r, &request) {
-		return
-	}
-	tried, err := a.SendTest(r.Context(), request.Sink)
-	if err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
-		return
-	}
-	results := TestResults{make(map[string]string)}
-	for _, t := range tried {
-		results.Sinks[t.Sink] = "ok"
-		if t.Err != nil {
-			results.Sinks[t.Sink] = t.Err.Error()
-		}
-	}
-	respond(w, http.StatusOK, results)
-}
-
-func (a *Alerts) serveAddSilence(w http.ResponseWriter, r *http.Request) {
-	var request SilenceRequest
-	if !decode(w, r, &request) {
-		return
-	}
-	if request.Duration != "" {
-		d, err := time.ParseDuration(request.Duration)
-		if err != nil {
-			refuse(w, http.StatusBadRequest, fmt.Sprintf("duration: %q is not a duration; it takes one such as 30m or 8h", request.Duration))
-			return
-		}
-		request.ExpiresAt = time.Now().Add(d)
-	}
-	made, err := a.AddSilence(request.Silence)
-	switch {
-	case err == nil:
-		respond(w, http.StatusCreated, made)
-	case strings.HasPrefix(err.Error(), "alert: "): // it could not be saved
-		refuse(w, http.StatusInternalServerError, err.Error())
-	default:
-		refuse(w, http.StatusBadRequest, err.Error())
-	}
-}
-
-func (a *Alerts) serveEndSilence(w http.ResponseWriter, r *http.Request) {
-	found, err := a.EndSilence(r.PathValue("id"))
-	switch {
-	case err != nil:
-		refuse(w, http.StatusInternalServerError, err.Error())
-	case !found:
-		refuse(w, http.StatusNotFound, "there is no such silence")
-	default:
-		w.WriteHeader(http.StatusNoContent)
-	}
-}
-
-func decode(w http.ResponseWriter, r *http.Request, into any) bool {
-	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
-	body.DisallowUnknownFields()
-	err := body.Decode(into)
-	if err == nil {
-		return true
-	}
-	code := http.StatusBadRequest
-	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
-		code = http.StatusRequestEntityTooLarge
-	}
-	refuse(w, code, err.Error())
-	return false
-}
-
-func refuse(w http.ResponseWriter, code int, reason string) {
-	respond(w, code, map[string]string{"error": strings.ReplaceAll(strings.ToLower(http.StatusText(code)), " ", "_"), "reason": reason})
-}
-
-func respond(w http.ResponseWriter, code int, body any) {
+func respond(w http.ResponseWriter, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(body) // a peer that is gone needs no answer
 }

@@ -131,16 +131,13 @@ func (s *silences) save(list []*Silence) error {
 	}
 	data, err := json.MarshalIndent(list, "", "  ")
 	if err != nil {
-		return fmt.Errorf("alert: silences: %w", err)
+		return err
 	}
 	path := filepath.Join(s.dir, silenceFile)
 	if err := writeSynced(path+".new", data); err != nil {
-		return fmt.Errorf("alert: silences: %w", err)
+		return err
 	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return fmt.Errorf("alert: silences: %w", err)
-	}
-	return nil
+	return os.Rename(path+".new", path)
 }
 
 func writeSynced(path string, data []byte) error {
@@ -155,8 +152,11 @@ func writeSynced(path string, data []byte) error {
 // errFull: there are too many silences.
 var errFull = fmt.Errorf("there are %d silences already", maxSilences)
 
+// ErrNotSaved says that a change of the silences was not made, since their file could not be written.
+var ErrNotSaved = errors.New("alert: the silences could not be saved")
+
 // AddSilence adds a silence; its ID and CreatedAt are set here. An error says that a field is
-// not allowed, that there are too many, or that it could not be saved.
+// invalid, that there are too many silences, or ErrNotSaved.
 func (a *Alerts) AddSilence(one Silence) (Silence, error) {
 	now := time.Now()
 	one.ID, one.CreatedAt = newID(), now.UTC()
@@ -215,7 +215,7 @@ func (s *silences) active() (list []*Silence) {
 // replaceLocked saves list and puts it in force. It is called with changing held.
 func (s *silences) replaceLocked(list []*Silence) error {
 	if err := s.save(list); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrNotSaved, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 	"curfew/broker/operate"
 	"curfew/monitor/alert"
 	"curfew/monitor/audit"
+	"curfew/monitor/changes"
 	"curfew/monitor/dashboard/internal/admin"
 	"curfew/monitor/dashboard/internal/alerts"
 	"curfew/monitor/dashboard/internal/assets"
@@ -26,9 +27,10 @@ import (
 	"curfew/monitor/history"
 )
 
-// Options of a Dashboard. Users is required.
+// Options of a Dashboard. Users and Changes are required.
 type Options struct {
-	Users Users
+	Users   Users
+	Changes *changes.Changes
 	// Operations of the bundled broker; nil: there is none, and no page of queues, messages and dead letters.
 	Operations        *operate.Operations
 	Monitor           Monitor          // nil: deadlines are not watched
@@ -65,8 +67,8 @@ const (
 
 // New returns a dashboard. It fails if o is incomplete.
 func New(o Options) (*Dashboard, error) {
-	if o.Users == nil {
-		return nil, errors.New("dashboard: Options.Users is missing")
+	if o.Users == nil || o.Changes == nil {
+		return nil, errors.New("dashboard: Options.Users or Options.Changes is missing")
 	}
 	o.Every = cmp.Or(o.Every, liveEvery)
 	if o.Log == nil {
@@ -77,7 +79,7 @@ func New(o Options) (*Dashboard, error) {
 	if d.assets, err = assets.Load(); err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
-	d.groups = []ui.Group{d.overview().Group(), alerts.Pages{Alerts: o.Alerts, Site: answers{d}, Record: d.record}.Group()}
+	d.groups = []ui.Group{d.overview().Group(), alerts.Pages{Alerts: o.Alerts, Changes: o.Changes, Site: answers{d}}.Group()}
 	if o.Operations != nil {
 		d.groups = append(d.groups, letters.Pages{Operations: o.Operations, Forecasts: d.forecasts, Site: answers{d}, Log: d.log}.Group())
 		d.groups = append(d.groups, connections.New(o.Operations, answers{d}).Group(), topology.Pages{Operations: o.Operations, Site: answers{d}}.Group(),
@@ -133,7 +135,7 @@ func (d *Dashboard) Handler() http.Handler {
 		}
 	}
 	if d.RabbitMQ != nil {
-		mux.Handle("POST /rabbitmq/allow", d.changes(ui.ByAdmins(answers{d}, rabbitmqPages{d}.allow)))
+		mux.Handle("POST /rabbitmq/allow", d.changes(rabbitmqPages{d}.allow))
 		for _, path := range []string{"GET /queue", "GET /queues"} { // where the names of queues lead
 			mux.Handle(path, http.RedirectHandler("/rabbitmq", http.StatusSeeOther))
 		}
@@ -153,13 +155,4 @@ func exact(path string) string {
 		return "/{$}"
 	}
 	return path
-}
-
-// record notes that a user changed alerts.
-func (d *Dashboard) record(v ui.Visitor, more ...zap.Field) {
-	if d.Operations != nil { // without a broker there is no record of operations
-		d.Operations.Record(v.Actor(), operate.ChangeAlerts, operate.QueueName{}, nil, more...)
-	} else {
-		d.log.Info("alerts changed", append(more, zap.String("user", v.Name))...)
-	}
 }

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
+	"strings"
 
 	"go.uber.org/zap"
 	g "maragu.dev/gomponents"
 
 	"curfew/broker/operate"
+	"curfew/monitor/alert"
+	"curfew/monitor/changes"
 	"curfew/monitor/dashboard/internal/ui"
 )
 
@@ -62,9 +65,17 @@ func (p *page) serve(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
 // refuse answers with a page about the error.
 func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	role, isRole := errors.AsType[*operate.MissingRole](err)
+	missing, isMissing := errors.AsType[*changes.NotFound](err)
+	away, isAway := errors.AsType[*changes.Unavailable](err)
 	switch {
+	case isMissing:
+		d.fail(w, r, http.StatusNotFound, sentence(missing)+" Reload the page.")
+	case isAway:
+		d.fail(w, r, http.StatusServiceUnavailable, sentence(away))
+	case errors.Is(err, alert.ErrNotSaved):
+		d.fail(w, r, http.StatusInternalServerError, sentence(err))
 	case isRole:
-		d.fail(w, r, http.StatusForbidden, "T"+role.Error()[1:]+".")
+		d.fail(w, r, http.StatusForbidden, sentence(role))
 	case operate.Refused(err):
 		d.fail(w, r, http.StatusForbidden, "This user lacks the permission to do that with the queue. Ask for it, or log in as another user.")
 	case operate.Gone(err):
@@ -72,6 +83,12 @@ func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	default:
 		d.fail(w, r, http.StatusBadRequest, err.Error())
 	}
+}
+
+// sentence is the text of an error with a capital letter and a full stop.
+func sentence(err error) string {
+	text := err.Error()
+	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
 // write answers with the whole page.

@@ -1,12 +1,8 @@
 package dashboard
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"time"
-
-	"go.uber.org/zap"
 
 	"curfew/monitor/dashboard/internal/ui"
 	"curfew/monitor/rabbitmq"
@@ -16,7 +12,6 @@ import (
 type RabbitMQ interface {
 	Status() rabbitmq.Status
 	Health() []string
-	Allow(ctx context.Context, queue string) error
 }
 
 // rabbitmqPage is what the page of a RabbitMQ shows.
@@ -53,18 +48,11 @@ func (d rabbitmqPages) build(*http.Request, ui.Visitor) (ui.View, error) {
 	return p, nil
 }
 
-// allow has a queue kept again that was let go of.
+// allow lets a queue be kept again that Curfew let go.
 func (d rabbitmqPages) allow(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	queue := r.PostFormValue("queue")
-	err := d.RabbitMQ.Allow(r.Context(), queue)
-	if errors.Is(err, rabbitmq.ErrNotLetGo) {
-		d.fail(w, r, http.StatusNotFound, "That queue is not let go of any more: look again.")
+	if err := d.Changes.AllowQueue(r.Context(), v.Actor(), r.PostFormValue("queue")); err != nil {
+		d.refuse(w, r, err)
 		return
 	}
-	if err != nil {
-		d.fail(w, r, http.StatusServiceUnavailable, "The other Curfews could not be told: "+err.Error())
-		return
-	}
-	d.record(v, zap.String("allowed_queue", queue))
 	http.Redirect(w, r, "/rabbitmq", http.StatusSeeOther)
 }

@@ -2,11 +2,14 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"curfew/broker/operate"
+	"curfew/monitor/changes"
 	"curfew/monitor/rabbitmq"
 	"curfew/monitor/rabbitmq/observe"
 )
@@ -42,7 +45,10 @@ func TestRabbitMQPage(t *testing.T) {
 			{Queue: "elsewhere", Mode: "observe", State: "observed"},
 		}}}
 	s := newSite(t)
-	s.with(func(o *Options) { o.RabbitMQ, o.Operations = f, nil })
+	s.with(func(o *Options) {
+		o.RabbitMQ, o.Operations = f, nil
+		o.Changes = changes.New(changes.Options{RabbitMQ: f, Recorder: operate.NewRecorder(operate.RecorderOptions{})})
+	})
 	s.logIn("root")
 	page := s.get("/rabbitmq").body
 	for _, want := range []string{"1,234", "4,321", "98,765", "5,555", "≤ 3 / ≤ 12", "kept elsewhere", "harmed&lt;b&gt;", "Keep again", "It has a maximal length. Take it off.", "All have one TTL.",
@@ -58,9 +64,11 @@ func TestRabbitMQPage(t *testing.T) {
 	require.Equal(t, []string{"harmed<b>"}, f.allowed)
 	f.err = rabbitmq.ErrNotLetGo
 	require.Equal(t, http.StatusNotFound, s.post("/rabbitmq/allow", form).status)
+	f.err = errors.New("no Redis")
+	require.Equal(t, http.StatusServiceUnavailable, s.post("/rabbitmq/allow", form).status)
 
 	s.logIn("eye")
 	require.NotContains(t, s.get("/rabbitmq").body, "Keep again")
 	require.Equal(t, http.StatusForbidden, s.post("/rabbitmq/allow", form).status)
-	require.Len(t, f.allowed, 2)
+	require.Len(t, f.allowed, 3)
 }

@@ -28,6 +28,7 @@ import (
 	"curfew/monitor"
 	"curfew/monitor/alert"
 	"curfew/monitor/audit"
+	"curfew/monitor/changes"
 	"curfew/monitor/forecast"
 )
 
@@ -110,7 +111,8 @@ func newSite(t *testing.T) *site {
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	s.client = &http.Client{Jar: jar}
-	s.d = &Dashboard{Options: Options{Users: s.b, Monitor: s.monitor, Alerts: s.alerts, Instance: "test", Version: "1", Every: time.Millisecond}}
+	recorded := changes.New(changes.Options{Alerts: s.alerts, Recorder: operate.NewRecorder(operate.RecorderOptions{})})
+	s.d = &Dashboard{Options: Options{Users: s.b, Changes: recorded, Monitor: s.monitor, Alerts: s.alerts, Instance: "test", Version: "1", Every: time.Millisecond}}
 	s.operates()
 	return s
 }
@@ -122,8 +124,7 @@ func (s *site) operates() {
 	require.NoError(s, err)
 	s.Cleanup(replays.Close)
 	s.server = server.New(server.Options{Broker: s.b})
-	ops, err := operate.New(operate.Options{Broker: s.b, Server: s.server, Replays: replays, DataDir: s.dataDir})
-	require.NoError(s, err)
+	ops := operate.New(operate.Options{Broker: s.b, Server: s.server, Replays: replays, DataDir: s.dataDir})
 	s.with(func(o *Options) { o.Operations = ops })
 }
 

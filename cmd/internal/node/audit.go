@@ -19,7 +19,7 @@ func (n *Node) openAudit() (err error) {
 	return err
 }
 
-// changesInto has what users do recorded in l, if there is one.
+// changesInto records what users do in l; nil: there is none.
 func changesInto(l *audit.Log) func(operate.Change) {
 	if l == nil {
 		return nil
@@ -36,9 +36,7 @@ func (n *Node) runAudit(ctx context.Context) (stop func()) {
 		stopLog = runInBackground(ctx, n.audit.Run)
 	}
 	return func() {
-		if n.operations != nil {
-			n.operations.Close()
-		}
+		n.recorder.Close()
 		stopLog()
 	}
 }

@@ -38,17 +38,17 @@ func apiRoutes() []apiRoute {
 		{http.MethodGet, "/alerts/rules", hasMonitor, alertHandler, rest.Doc{
 			ID: "listAlertRules", Summary: "The rules in force", Text: partOfMonitor, Answer: alert.RuleList{},
 		}},
-		{http.MethodPost, "/alerts/test", hasMonitor, alertHandler, rest.Doc{
+		{http.MethodPost, "/alerts/test", hasMonitor, changeHandler(testSinks).of, rest.Doc{
 			ID: "testAlerts", Summary: "Send a test to one sink or to all", Text: partOfMonitor, Body: alert.TestRequest{}, Answer: alert.TestResults{},
 		}},
 		{http.MethodGet, "/silences", hasMonitor, alertHandler, rest.Doc{
 			ID: "listSilences", Summary: "The silences in force, the first to expire first", Text: partOfMonitor, Answer: alert.SilenceList{},
 		}},
-		{http.MethodPost, "/silences", hasMonitor, alertHandler, rest.Doc{
+		{http.MethodPost, "/silences", hasMonitor, changeHandler(addSilence).of, rest.Doc{
 			ID: "addSilence", Summary: "Silence alerts for a time", Text: "It takes `duration` or `expires_at`; `id` and `created_at` are not read. " + partOfMonitor,
 			Body: alert.SilenceRequest{}, Answer: alert.Silence{}, Created: true,
 		}},
-		{http.MethodDelete, "/silences/{id}", hasMonitor, alertHandler, rest.Doc{ID: "endSilence", Summary: "End a silence", Text: partOfMonitor}},
+		{http.MethodDelete, "/silences/{id}", hasMonitor, changeHandler(endSilence).of, rest.Doc{ID: "endSilence", Summary: "End a silence", Text: partOfMonitor}},
 		{http.MethodGet, "/forecasts", hasMonitor, forecastHandler, rest.Doc{
 			ID: "listForecasts", Summary: "What will miss its deadline, in each queue that has deadlines",
 			Text: "Those with the most expected misses come first. " + partOfMonitor, Answer: []monitor.Forecast{},
@@ -86,7 +86,7 @@ func apiRoutes() []apiRoute {
 		{http.MethodGet, "/rabbitmq", hasRabbitMQ, rabbitmqHandler, rest.Doc{
 			ID: "getRabbitMQ", Summary: "What is done with the queues of a RabbitMQ", Text: onlyRabbitMQ, Answer: rabbitmq.Status{},
 		}},
-		{http.MethodPost, "/rabbitmq/allow", hasRabbitMQ, allowHandler, rest.Doc{
+		{http.MethodPost, "/rabbitmq/allow", hasRabbitMQ, changeHandler(allowQueue).of, rest.Doc{
 			ID: "allowQueue", Summary: "Keep a queue again that was let go of", Text: "404: it was not let go of. " + onlyRabbitMQ, Body: allowedQueue{}, Answer: allowedQueue{},
 		}},
 		{http.MethodGet, "/openapi.json", always, openAPIHandler, rest.Doc{
@@ -118,11 +118,7 @@ func historyHandler(n *Node, _ *opsEndpoints) http.Handler  { return n.history.H
 func auditHandler(n *Node, _ *opsEndpoints) http.Handler    { return n.audit.Handler() }
 
 func rabbitmqHandler(n *Node, _ *opsEndpoints) http.Handler {
-	return http.HandlerFunc(rabbitmqAPI{n.rabbitmq}.status)
-}
-
-func allowHandler(n *Node, _ *opsEndpoints) http.Handler {
-	return http.HandlerFunc(rabbitmqAPI{n.rabbitmq}.allow)
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, n.rabbitmq.Status()) })
 }
 
 // brokerRoutes are the routes of Curfew's own API that broker/management serves.

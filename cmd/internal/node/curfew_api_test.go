@@ -28,9 +28,9 @@ func TestCurfewAPITakesRoles(t *testing.T) {
 	}
 	alerts, err := alert.New(alert.Options{})
 	require.NoError(t, err)
-	operations, err := operate.New(operate.Options{Broker: b})
-	require.NoError(t, err)
+	operations := operate.New(operate.Options{Broker: b})
 	n := &Node{alerts: alerts, history: history.New(history.Options{}), metrics: prometheus.NewRegistry()}
+	openChanges(n)
 	api := management.New(management.Options{Broker: b, Operations: operations}).Guard(n.curfewAPI(newOpsEndpoints(prometheus.NewRegistry())))
 	for _, request := range [][2]string{{"GET", "/alerts"}, {"GET", "/alerts/rules"}, {"GET", "/silences"}, {"GET", "/history"}, {"POST", "/alerts/test"}, {"POST", "/silences"}, {"DELETE", "/silences/x"}} {
 		for _, who := range []string{"", "nobody", access.Management, access.Monitoring, "admin"} {

@@ -11,12 +11,11 @@ import (
 )
 
 // openOperations makes the operations that the node's management API and dashboard share.
-func (n *Node) openOperations() (err error) {
-	n.operations, err = operate.New(operate.Options{
-		Broker: n.broker, Server: n.server, Replays: n.replays, DataDir: n.settings.DataDir, Log: n.log, Registerer: n.metrics, Changed: changesOf(n),
+func (n *Node) openOperations() {
+	n.operations = operate.New(operate.Options{
+		Broker: n.broker, Server: n.server, Replays: n.replays, DataDir: n.settings.DataDir, Log: n.log, Recorder: n.recorder,
 		Version: definitions.Version{RabbitMQ: server.RabbitMQVersion, Product: "Curfew", ProductVersion: n.build.Version},
 	})
-	return err
 }
 
 // newManagement makes the management API of the node, whose sockets are open already.
@@ -33,7 +32,7 @@ func (n *Node) newDashboard(amqp net.Addr) (*dashboard.Dashboard, error) {
 	port, _ := amqp.(*net.TCPAddr)
 	o := dashboard.Options{
 		AMQP:  port,
-		Users: n.users(), Operations: n.operations, Alerts: n.alerts, Audit: n.audit, History: n.history,
+		Users: n.users(), Operations: n.operations, Changes: n.changes, Alerts: n.alerts, Audit: n.audit, History: n.history,
 		Instance: string(n.settings.Instance), Version: n.build.Version, Log: n.log,
 	}
 	if n.monitor != nil {

@@ -26,6 +26,7 @@ import (
 	"curfew/monitor"
 	"curfew/monitor/alert"
 	"curfew/monitor/audit"
+	"curfew/monitor/changes"
 	"curfew/monitor/history"
 	"curfew/monitor/rabbitmq"
 	"curfew/monitor/telemetry"
@@ -59,7 +60,9 @@ type Node struct {
 	telemetry     *telemetry.Exporter   // nil: none
 	history       *history.History
 	replays       *deadletters.Replays // of dead letters
-	operations    *operate.Operations  // nil: beside RabbitMQ, or not served over HTTP
+	recorder      *operate.Recorder    // of what users change
+	changes       *changes.Changes
+	operations    *operate.Operations // nil: beside RabbitMQ, or not served over HTTP
 	probes        []*probe
 	failed        bool // Run ended by an error
 
@@ -92,6 +95,7 @@ func Open(o Options) (n *Node, err error) {
 			return n, err
 		}
 	}
+	openChanges(n)
 	return n, n.openDeadManSwitch()
 }
 

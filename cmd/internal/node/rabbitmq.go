@@ -1,16 +1,15 @@
 package node
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
+	"curfew/broker/access"
+	"curfew/broker/operate"
 	"curfew/cmd/internal/settings"
 	"curfew/monitor/dashboard"
 	"curfew/monitor/rabbitmq"
@@ -63,7 +62,7 @@ const startGrace = 5 * time.Second
 func (n *Node) pagesWithoutBroker(ui *dashboard.Dashboard, o *opsEndpoints) *web {
 	pages := newWeb()
 	pages.mount("/api", http.HandlerFunc(notHere))
-	guarded := guard(n.users(), n.log, n.curfewAPI(o))
+	guarded := guard(n.users(), n.curfewAPI(o))
 	for _, part := range apiParts(n) {
 		pages.mount(part, guarded)
 	}
@@ -77,12 +76,14 @@ func notHere(w http.ResponseWriter, _ *http.Request) {
 		"reason": "no broker runs here: Curfew runs beside the RabbitMQ of CURFEW_PRIMARY_URL, which has a management API of its own"})
 }
 
-// guard lets users in who are administrators, as all are of whom there is only one, and notes what they change.
-func guard(users dashboard.Users, log *zap.Logger, next http.Handler) http.Handler {
+// guard lets users in: beside RabbitMQ there is one, who is an administrator. The handlers find the actor in the request's context.
+func guard(users dashboard.Users, next http.Handler) http.Handler {
 	return http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, password, ok := r.BasicAuth()
+		var u access.User
 		if ok {
-			_, err := users.Authenticate(r.Context(), name, password, peer(r))
+			var err error
+			u, err = users.Authenticate(r.Context(), name, password, peer(r))
 			ok = err == nil
 		}
 		if !ok {
@@ -90,49 +91,6 @@ func guard(users dashboard.Users, log *zap.Logger, next http.Handler) http.Handl
 			answer(w, http.StatusUnauthorized, map[string]string{"error": "not_authorized", "reason": "Login failed"})
 			return
 		}
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			log.Info("operation", zap.String("user", name), zap.String("method", r.Method), zap.String("path", r.URL.Path))
-		}
-		r.Body = http.MaxBytesReader(w, r.Body, guardedBody)
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(operate.WithActor(r.Context(), operate.ActorOf(&u, operate.API))))
 	}))
-}
-
-// guardedBody bounds the body of a request.
-const guardedBody = 64 << 10
-
-// allowedQueue names a queue that is to be kept again.
-type allowedQueue struct {
-	Queue string `json:"queue"`
-}
-
-// rabbitmqAPI is the part of Curfew's own API about a RabbitMQ.
-type rabbitmqAPI struct{ primary *rabbitmq.Primary }
-
-// status answers with the state of its queues.
-func (a rabbitmqAPI) status(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, a.primary.Status())
-}
-
-// allow has a queue kept again that was let go of.
-func (a rabbitmqAPI) allow(w http.ResponseWriter, r *http.Request) {
-	var asked allowedQueue
-	decoder := json.NewDecoder(r.Body)
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(&asked)
-	if err == nil && asked.Queue == "" {
-		err = errors.New("the field queue is missing")
-	}
-	if err != nil {
-		answer(w, http.StatusBadRequest, map[string]string{"error": "bad_request", "reason": err.Error()})
-		return
-	}
-	switch err := a.primary.Allow(r.Context(), asked.Queue); {
-	case errors.Is(err, rabbitmq.ErrNotLetGo):
-		answer(w, http.StatusNotFound, map[string]string{"error": "not_found", "reason": err.Error()})
-	case err != nil:
-		answer(w, http.StatusServiceUnavailable, map[string]string{"error": "unavailable", "reason": strings.TrimSpace(err.Error())})
-	default:
-		answer(w, http.StatusOK, asked)
-	}
 }

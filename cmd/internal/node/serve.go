@@ -81,9 +81,7 @@ func (n *Node) newPages(ops *opsEndpoints, s *sockets) (*dashboard.Dashboard, *w
 		}
 		return ui, n.pagesWithoutBroker(ui, ops), nil
 	}
-	if err := n.openOperations(); err != nil {
-		return nil, nil, err
-	}
+	n.openOperations()
 	ui, err := n.newDashboard(s.amqp[0].Addr())
 	if err != nil {
 		return nil, nil, err

@@ -25,7 +25,7 @@ func (s *session) perform(cmd command) {
 	case drop, shut:
 		s.drop(s.channels[cmd.stretch], cmd.do == drop)
 	default:
-		if c := s.channels[cmd.stretch]; c != nil { // else RabbitMQ has closed it
+		if c := s.channels[cmd.stretch]; c != nil { // nil: RabbitMQ has closed it
 			s.performOn(c, cmd)
 		}
 	}

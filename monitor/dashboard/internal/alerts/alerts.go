@@ -4,9 +4,8 @@ import (
 	"net/http"
 	"time"
 
-	"go.uber.org/zap"
-
 	"curfew/monitor/alert"
+	"curfew/monitor/changes"
 	"curfew/monitor/dashboard/internal/ui"
 )
 
@@ -48,19 +47,18 @@ const silenced = "silenced"
 // silenceFor has the durations that the form offers.
 var silenceFor = map[string]time.Duration{"15m": 15 * time.Minute, "1h": time.Hour, "4h": 4 * time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
 
-// Pages of alerts. All but Alerts is required.
+// Pages of alerts.
 type Pages struct {
-	Alerts *alert.Alerts // nil: none, since the monitor is off
-	Site   ui.Site
-	// Record notes who changed something.
-	Record func(by ui.Visitor, more ...zap.Field)
+	Alerts  *alert.Alerts // nil: none, since the monitor is off
+	Changes *changes.Changes
+	Site    ui.Site
 }
 
 // Group has the page and its forms.
 func (a Pages) Group() ui.Group {
 	return ui.Group{
 		Pages:   map[string]ui.Page{"/alerts": {Title: "Alerts", Tab: "/alerts", Live: true, Build: a.build}},
-		Changes: map[string]ui.Handler{"/silences": ui.ByAdmins(a.Site, a.silence), "/silences/end": ui.ByAdmins(a.Site, a.endSilence)},
+		Changes: map[string]ui.Handler{"/silences": a.silence, "/silences/end": a.endSilence},
 	}
 }
 
@@ -79,37 +77,25 @@ func (a Pages) build(r *http.Request, _ ui.Visitor) (ui.View, error) {
 }
 
 func (a Pages) silence(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	if a.Alerts == nil {
-		a.Site.Fail(w, r, http.StatusNotFound, "There are no alerts to silence: the monitor is off.")
-		return
+	one := alert.Silence{
+		Event: r.PostFormValue("event"), VHost: r.PostFormValue("vhost"), Queue: r.PostFormValue("queue"), Comment: r.PostFormValue("comment"),
 	}
-	lasts, ok := silenceFor[r.PostFormValue("for")]
-	if !ok {
-		a.Site.Fail(w, r, http.StatusBadRequest, "Choose how long the silence lasts.")
-		return
+	if lasts, ok := silenceFor[r.PostFormValue("for")]; ok {
+		one.ExpiresAt = time.Now().Add(lasts)
 	}
-	m, err := a.Alerts.AddSilence(alert.Silence{
-		Event: r.PostFormValue("event"), VHost: r.PostFormValue("vhost"), Queue: r.PostFormValue("queue"),
-		Comment: r.PostFormValue("comment"), Author: v.Name, ExpiresAt: time.Now().Add(lasts),
-	})
-	if err != nil {
-		a.Site.Fail(w, r, http.StatusBadRequest, err.Error())
-		return
-	}
-	a.Record(v, zap.String("silence", m.ID))
-	http.Redirect(w, r, "/alerts", http.StatusSeeOther)
+	_, err := a.Changes.AddSilence(v.Actor(), one)
+	a.done(w, r, err)
 }
 
 func (a Pages) endSilence(w http.ResponseWriter, r *http.Request, v ui.Visitor) {
-	if a.Alerts == nil {
-		a.Site.Fail(w, r, http.StatusNotFound, "There are no silences: the monitor is off.")
+	a.done(w, r, a.Changes.EndSilence(v.Actor(), r.PostFormValue("id")))
+}
+
+// done answers a change.
+func (a Pages) done(w http.ResponseWriter, r *http.Request, err error) {
+	if err != nil {
+		a.Site.Refuse(w, r, err)
 		return
 	}
-	id := r.PostFormValue("id")
-	if _, err := a.Alerts.EndSilence(id); err != nil {
-		a.Site.Fail(w, r, http.StatusInternalServerError, err.Error())
-		return
-	}
-	a.Record(v, zap.String("silence_ended", id))
 	http.Redirect(w, r, "/alerts", http.StatusSeeOther)
 }

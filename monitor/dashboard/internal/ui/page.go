@@ -89,14 +89,3 @@ type Site interface {
 	// FromHere reports whether a request has the token of a page that was made for the visitor. If not, it answers it.
 	FromHere(w http.ResponseWriter, r *http.Request, v Visitor, token string) bool
 }
-
-// ByAdmins admits only administrators. It is for changes that are not operations.
-func ByAdmins(s Site, next Handler) Handler {
-	return func(w http.ResponseWriter, r *http.Request, v Visitor) {
-		if !v.Admin {
-			s.Fail(w, r, http.StatusForbidden, "That needs a user with the tag administrator.")
-			return
-		}
-		next(w, r, v)
-	}
-}

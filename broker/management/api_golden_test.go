@@ -222,3 +222,36 @@ func TestTerraform(t *testing.T) {
 	x.ask("DELETE", "/api/bindings/%2F/e/x/q/q/"+key, nil).is(204, "")
 	x.ask("DELETE", "/api/bindings/%2F/e/x/q/q/"+key, nil).is(404, "")
 }
+
+// TestRequestsOfTheNewRabbitmqadmin are those of rabbitmqadmin 2 (RabbitMQ's client in
+// Rust), as it writes them, from a fresh virtual host to its end.
+func TestRequestsOfTheNewRabbitmqadmin(t *testing.T) {
+	x := start(t)
+	for _, step := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{"PUT", "vhosts/v", `{"name":"v","description":"d","tags":["a","b"],"default_queue_type":"quorum","tracing":false}`, 201},
+		{"PUT", "queues/v/q", `{"name":"q","durable":true,"auto_delete":false,"exclusive":false,"arguments":{"x-queue-type":"quorum"}}`, 201},
+		{"PUT", "exchanges/v/x", `{"name":"x","type":"fanout","durable":true,"auto_delete":false,"arguments":null}`, 201},
+		{"POST", "bindings/v/e/x/q/q", `{"routing_key":"","arguments":null}`, 201},
+		{"PUT", "users/w", `{"name":"w","password_hash":"a3VydEzp","tags":"management"}`, 201},
+		{"PUT", "permissions/v/w", `{"user":"w","vhost":"v","configure":".*","read":".*","write":".*"}`, 201},
+		{"PUT", "policies/v/p", `{"vhost":"v","name":"p","pattern":"^q","apply-to":"queues","priority":1,"definition":{"max-length":5}}`, 201},
+		{"POST", "exchanges/v/x/publish", `{"properties":{},"routing_key":"","payload":"m","payload_encoding":"string"}`, 200},
+		{"POST", "queues/v/q/get", `{"count":1,"ackmode":"ack_requeue_false","encoding":"auto"}`, 200},
+		{"POST", "definitions/v", `{"queues":[{"name":"r","vhost":"v","durable":true,"auto_delete":false,"arguments":{}}]}`, 204},
+		{"POST", "definitions", `{"vhosts":[{"name":"i"}],"queues":[{"name":"q","vhost":"i","durable":true,"auto_delete":false,"arguments":{}}]}`, 204},
+		{"PUT", "queues/i/r", `{"name":"r","durable":true,"auto_delete":false,"exclusive":false,"arguments":{}}`, 201},
+		{"PUT", "global-parameters/cluster_tags", `{"name":"cluster_tags","value":{"region":"eu"}}`, 201},
+		{"PUT", "feature-flags/quorum_queue/enable", `{"name":"quorum_queue"}`, 204},
+		{"POST", "users/bulk-delete", `{"users":["w","none"]}`, 204},
+		{"POST", "vhosts/v/deletion/protection", "", 204},
+		{"DELETE", "vhosts/v", "", 412},
+		{"DELETE", "vhosts/v/deletion/protection", "", 204},
+		{"DELETE", "vhosts/v", "", 204},
+	} {
+		x.ask(step.method, "/api/"+step.path, step.body).is(step.status, "")
+	}
+	x.ask("GET", "/api/overview?columns=cluster_tags", nil).is(200, `{"cluster_tags":{"region":"eu"}}`)
+}

@@ -284,6 +284,8 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"see a queue", "management look", shows("/api/queues/%2F/orders", "orders"), opens(orders)},
 		{"see the status", "monitor", asks("GET", "/api/curfew/status", ""), shows("/", "Deadlines ahead")},
 		{"silence alerts", "administrator", asks("POST", "/api/curfew/silences", `{"event":"none","duration":"1ms"}`), form("/alerts", "/silences", "for", "none")},
+		{"end a silence", "administrator", asks("DELETE", "/api/curfew/silences/none", ""), form("/alerts", "/silences/end", "id", "none")},
+		{"test a sink", "administrator", asks("POST", "/api/curfew/alerts/test", `{"sink":"none"}`), nil},
 		{"list users", "administrator", asks("GET", "/api/users", ""), opens("/users")},
 		{"make a virtual host", "administrator", asks("PUT", "/api/vhosts/%2F", "{}"), form("/publish", "/vhost/new", "name", "/")},
 		{"see a virtual host", "management look", asks("GET", "/api/vhosts/%2F", ""), shows("/vhost?name=/", "Virtual hosts")},

@@ -247,3 +247,15 @@ func BenchmarkPublish(b *testing.B) {
 	}
 	require.NoError(b, br.Close())
 }
+
+func TestDeadlineCountsFromEnteringTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newBench(t, broker.Options{})
+		x.queue("q", deadLettersToDLQ)
+		x.queue("dlq", amqp.Table{"x-message-ttl": int32(1000)})
+		x.publish("", "q", "m", "10", nil)
+		time.Sleep(5 * time.Second)
+		x.expire(x.deadlines())
+		assert.Equal(t, x.b.Now()+1_000_000, x.deadlines()[0].Deadline)
+	})
+}

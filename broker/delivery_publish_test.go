@@ -50,3 +50,17 @@ func TestQuorumQueueKeepsTransientMessages(t *testing.T) {
 	assert.Equal(t, []string{"to both", "dead letter"}, x.drain(q))
 	require.NoError(t, x.b.Close())
 }
+
+func TestRefusalsOfTwoFullQueuesAreInOrder(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	full := amqp.Table{"x-max-length": int32(0), "x-overflow": "reject-publish"}
+	x.queue("a", full)
+	x.queue("b", full)
+	x.queue("open", nil)
+	for _, key := range []string{"a", "b", "a", "open", "b"} {
+		p := amqp.Properties{Headers: amqp.Table{"CC": []any{"b"}}}
+		_, err := x.p.Add(&broker.Publication{RoutingKey: []byte(key), Properties: p.Append(nil)})
+		require.NoError(t, err)
+	}
+	assert.Equal(t, []int{0, 1, 2, 3, 4}, x.p.Flush(nil), "each once, though two refused it")
+}

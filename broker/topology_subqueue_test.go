@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"curfew/broker"
+	"curfew/broker/access"
 	"curfew/broker/amqp"
 	"curfew/broker/policy"
 	"curfew/broker/queue"
@@ -277,4 +278,101 @@ func TestDeadLetterQueueIsFoundInAnyCase(t *testing.T) {
 	x.rejectAll(from)
 	x.toolPublish("q/$DEADLETTERQUEUE", "n", "", nil)
 	assert.Equal(t, []string{"m", "n"}, x.drain(x.called(deadLetters)))
+}
+
+func TestDeadLetterQueueOfAPolicy(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	q, no := x.queue("q", nil), x.queue("q.no", amqp.Table{"x-dead-letter-queue": false})
+	other, own := x.queue("other", nil), x.queue("q.own", amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "other"})
+	x.govern(policy.Definition{"dead-letter-queue": true})
+	reject := func(q *broker.Queue, body string) {
+		t.Helper()
+		x.publish("", q.Name(), body, "", nil)
+		m, ok := x.get(q, false)
+		require.True(t, ok)
+		q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+	}
+	dead, err := x.vh.Queue(deadLetters)
+	require.NoError(t, err)
+	reject(q, "1")
+	assert.Equal(t, 1, x.ready(dead))
+	reject(own, "2")
+	assert.Equal(t, []string{"2"}, x.drain(other))
+	reject(no, "3")
+	_, err = x.vh.Queue("q.no/$deadletterqueue")
+	assert.EqualValues(t, 404, code(err), "the argument says no")
+	later := x.queue("q.later", nil)
+	reject(later, "4")
+	ofLater, err := x.vh.Queue("q.later/$deadletterqueue")
+	require.NoError(t, err, "one that is declared later has it too")
+	assert.Equal(t, 1, x.ready(ofLater))
+	_, err = x.vh.Queue(deadLetters + "/$deadletterqueue")
+	assert.EqualValues(t, 404, code(err), "and a dead-letter queue has none")
+	_, err = x.vh.DeleteQueue(nil, deadLetters, false, false)
+	assert.EqualValues(t, 403, code(err))
+	x.queue(strings.Repeat("q", 250), nil) // too long a name for it
+
+	x.govern(policy.Definition{"dead-letter-queue": true, "dead-letter-exchange": "", "dead-letter-routing-key": "other"})
+	reject(q, "5")
+	assert.Equal(t, []string{"5"}, x.drain(other), "a dead-letter exchange goes before it")
+
+	x.clear("p")
+	reject(q, "6")
+	assert.Equal(t, []string{"1"}, x.drain(dead), "it stays with what is in it, and gets no more")
+	_, err = x.vh.DeleteQueue(nil, "q.later/$deadletterqueue", false, false)
+	require.NoError(t, err, "it may be deleted by itself now")
+	_, err = x.vh.DeleteQueue(nil, "q", false, false)
+	require.NoError(t, err)
+	_, err = x.vh.Queue(deadLetters)
+	assert.EqualValues(t, 404, code(err), "and goes with its queue")
+	_, err = x.vh.Queue(broker.UndeliverableQueue)
+	assert.EqualValues(t, 404, code(err), "nothing was parked")
+}
+
+// TestParkedMessagesHaveNoDeadLetterQueue, whatever policies say.
+func TestParkedMessagesHaveNoDeadLetterQueue(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	x.policy(policy.User, policy.Policy{Name: "p", Pattern: ".*", Definition: policy.Definition{"dead-letter-queue": true}})
+	_, err := x.vh.DeclareQueue(nil, broker.UndeliverableQueue, broker.QueueDeclare{Durable: true})
+	require.NoError(t, err)
+	assert.Len(t, x.vh.Queues(), 1)
+}
+
+func TestDeadLetterQueueOfAPolicyOutlivesARestart(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openBench(t, o)
+	q := x.durable("q", nil)
+	x.govern(policy.Definition{"dead-letter-queue": true})
+	x.publishPersistent("", "q", "m", "")
+	m, _ := x.get(q, false)
+	q.Settle(broker.Reject, []queue.Seq{m.seq}, nil)
+	x.commit()
+	x = restarted(t, o, x.b)
+	dead, err := x.vh.Queue(deadLetters)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"m"}, x.drain(dead))
+	_, err = x.vh.DeleteQueue(nil, deadLetters, false, false)
+	assert.EqualValues(t, 403, code(err))
+	require.NoError(t, x.b.Close())
+}
+
+// TestDeadLetterQueueOfAPolicyIsMadeByAStart, if a crash came between the two.
+func TestDeadLetterQueueOfAPolicyIsMadeByAStart(t *testing.T) {
+	o := broker.Options{Store: store.Options{Dir: t.TempDir()}}
+	x := openBench(t, o)
+	x.durable("q", nil)
+	require.NoError(t, x.vh.SetLimits(access.Limits{access.MaxQueues: 1}))
+	x.govern(policy.Definition{"dead-letter-queue": true})
+	_, err := x.vh.Queue(deadLetters)
+	require.EqualValues(t, 404, code(err), "there was no room for it")
+	_, err = x.vh.DeclareQueue(nil, "q2", broker.QueueDeclare{Durable: true})
+	require.EqualValues(t, 406, code(err))
+	require.NoError(t, x.vh.SetLimits(nil))
+	for range 2 {
+		x = restarted(t, o, x.b)
+		_, err = x.vh.Queue(deadLetters)
+		require.NoError(t, err)
+		assert.Len(t, x.vh.Queues(), 2)
+	}
+	require.NoError(t, x.b.Close())
 }

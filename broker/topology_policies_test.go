@@ -10,6 +10,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/deadline"
 	"curfew/broker/policy"
 	"curfew/broker/queue"
 	"curfew/broker/store"
@@ -404,4 +405,63 @@ func TestBacklogOverManyPages(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, broker.BacklogEffect{Queues: 1, Earlier: 3000, Names: []string{"q"}}, done)
 	require.Len(t, x.deadlines(), 3000)
+}
+
+func (x *bench) clear(name string) {
+	x.t.Helper()
+	_, err := x.vh.ClearPolicy(policy.User, name)
+	require.NoError(x.t, err)
+}
+
+// TestTTLOfAnExchangeByPolicy: only where the policy is for exchanges and nothing else.
+func TestTTLOfAnExchangeByPolicy(t *testing.T) {
+	x := newBench(t, broker.Options{})
+	q := x.queue("q", nil)
+	require.NoError(t, x.vh.DeclareExchange("x", broker.ExchangeDeclare{Kind: "fanout"}))
+	require.NoError(t, x.vh.DeclareExchange("x.own", broker.ExchangeDeclare{Kind: "fanout", Args: amqp.Table{"x-message-ttl": int32(2000)}}))
+	for _, name := range []string{"x", "x.own"} {
+		require.NoError(t, x.vh.Bind(nil, broker.Binding{Source: name, Destination: "q"}))
+	}
+	ttl := func(exchange string) time.Duration {
+		t.Helper()
+		before := deadline.At(time.Now())
+		x.publish(exchange, "", "m", "", nil)
+		refs := x.deadlines()
+		x.drain(q)
+		if len(refs) == 0 {
+			return 0
+		}
+		return refs[0].Deadline.Sub(before)
+	}
+	near := func(want, got time.Duration) {
+		t.Helper()
+		assert.InDelta(t, want, got, float64(500*time.Millisecond))
+	}
+	x.policy(policy.User, policy.Policy{Name: "p", Pattern: "^x", Definition: policy.Definition{"message-ttl": int64(1000)}})
+	near(0, ttl("x"))
+	x.policy(policy.User, policy.Policy{Name: "p", Pattern: "^x", ApplyTo: policy.Exchanges, Definition: policy.Definition{"message-ttl": int64(60_000)}})
+	near(time.Minute, ttl("x"))
+	near(2*time.Second, ttl("x.own"))
+	x.policy(policy.Operator, policy.Policy{Name: "o", Pattern: "^x", ApplyTo: policy.Exchanges, Definition: policy.Definition{"message-ttl": int64(30_000)}})
+	near(30*time.Second, ttl("x"))
+	_, _, effective, _ := x.vh.ExchangePolicies("x")
+	assert.Equal(t, policy.Definition{"message-ttl": int64(30_000)}, effective)
+	_, err := x.vh.ClearPolicy(policy.Operator, "o")
+	require.NoError(t, err)
+	x.clear("p")
+	near(0, ttl("x"))
+	near(2*time.Second, ttl("x.own"))
+}
+
+func TestOperatorPoliciesBoundIdlenessAndDeliveries(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		q := x.queue("q", amqp.Table{"x-auto-delete-on-idle": int64(3_600_000)})
+		x.policy(policy.Operator, policy.Policy{Name: "o", Pattern: "q", Definition: policy.Definition{"auto-delete-on-idle": int64(300_000), "max-delivery-count": int64(2)}})
+		x.publish("", "q", "m", "", nil)
+		assert.Equal(t, 2, x.failed(q, 9))
+		after(5*time.Minute + time.Second)
+		assert.False(t, x.exists("q"))
+		_, err := x.vh.SetPolicy(policy.Operator, policy.Policy{Name: "o", Pattern: "q", Definition: policy.Definition{"lock-duration": int64(1000)}})
+		assert.ErrorContains(t, err, "not recognised")
+	})
 }

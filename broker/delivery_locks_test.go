@@ -11,6 +11,7 @@ import (
 
 	"curfew/broker"
 	"curfew/broker/amqp"
+	"curfew/broker/policy"
 	"curfew/broker/queue"
 )
 
@@ -131,5 +132,59 @@ func TestLockOfAGet(t *testing.T) {
 		m, ok := x.get(q, false)
 		require.True(t, ok)
 		assert.Equal(t, int64(1), m.properties.Headers["x-delivery-count"], "it lapsed once, and that counts")
+	})
+}
+
+func TestLockDurationOfAPolicy(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		q, short := x.queue("q", nil), x.queue("q.short", amqp.Table{"x-lock-duration": int32(500)})
+		for _, body := range []string{"1", "2", "3", "4"} {
+			x.publish("", "q", body, "", nil)
+		}
+		x.publish("", "q.short", "1", "", nil)
+		unacked := func(q *broker.Queue) int {
+			_, n, _ := q.Counts()
+			return n
+		}
+		x.get(q, false)
+		x.govern(policy.Definition{"lock-duration": int64(60_000)})
+		x.get(q, false)
+		x.get(short, false)
+		after(501 * time.Millisecond)
+		assert.Zero(t, unacked(short), "the lower of two")
+		assert.Equal(t, 2, unacked(q))
+		x.govern(policy.Definition{"lock-duration": int64(1000)})
+		x.get(q, false)
+		after(1001 * time.Millisecond)
+		assert.Equal(t, 2, unacked(q), "the shorter lock lapses before the older one")
+		m, _ := x.get(q, false)
+		require.Equal(t, "3", m.body)
+		x.clear("p")
+		after(1001 * time.Millisecond)
+		assert.Equal(t, 2, unacked(q), "a lock that was given stays one")
+		after(time.Minute)
+		assert.Equal(t, 1, unacked(q), "that of before the policy is none")
+		for range 3 {
+			x.get(q, false)
+		}
+		after(time.Hour)
+		assert.Equal(t, 4, unacked(q), "no policy, no lock")
+	})
+}
+
+// TestSettledLocksAreForgotten, though the policy that made them has gone.
+func TestSettledLocksAreForgotten(t *testing.T) {
+	inBubble(t, broker.Options{}, func(x *bench) {
+		q := x.queue("q", nil)
+		x.govern(policy.Definition{"lock-duration": int64(1000)})
+		x.publish("", "q", "m", "", nil)
+		m, _ := x.get(q, false)
+		x.clear("p")
+		q.Settle(broker.Requeue, []queue.Seq{m.seq}, nil)
+		_, ok := x.get(q, false)
+		require.True(t, ok)
+		after(time.Hour)
+		_, unacked, _ := q.Counts()
+		assert.Equal(t, 1, unacked)
 	})
 }

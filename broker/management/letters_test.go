@@ -3,11 +3,11 @@ package management_test
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -118,86 +118,6 @@ func TestReplaysAreTheirOwners(t *testing.T) {
 	assert.Contains(t, x.askAs("u-administrator", "p", "POST", own+"/resume", nil).is(409, "").body, "is deleted; start another replay")
 }
 
-func TestDeadlinesOverHTTP(t *testing.T) {
-	x := start(t)
-	dead := x.deadLetters(0)
-	vh, _ := x.b.VHost("/")
-	p := vh.OwnPublisher()
-	for i := range 3 {
-		properties := amqp.Properties{Expiration: fmt.Sprint(60_000 * (3 - i)), MessageID: fmt.Sprint("id", i)}
-		_, err := p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: properties.Append(nil)})
-		require.NoError(t, err)
-	}
-	p.Flush(nil)
-	type listed struct {
-		Total int
-		Items []struct {
-			Seq, Deadline int64
-			MessageID     string `json:"message_id"`
-			Overdue       bool
-		}
-	}
-	list := func(query string) (l listed) {
-		require.NoError(t, json.Unmarshal([]byte(x.ask("GET", "/api/curfew/deadlines"+query, nil).body), &l))
-		return l
-	}
-	next := list("?count=2")
-	assert.Equal(t, 3, next.Total)
-	require.Len(t, next.Items, 2)
-	assert.Equal(t, "id2 id1", next.Items[0].MessageID+" "+next.Items[1].MessageID)
-	assert.Empty(t, list("/%2F/q?overdue=true").Items)
-
-	one := fmt.Sprint("/api/curfew/deadlines/%2F/q/", next.Items[0].Seq)
-	was := next.Items[0].Deadline
-	assert.JSONEq(t, fmt.Sprintf(`{"outcome":"rescheduled","deadline":%d}`, was+300_000), x.ask("POST", one, map[string]any{"by_millis": 300_000}).body)
-	assert.JSONEq(t, fmt.Sprintf(`{"outcome":"rescheduled","deadline":%d}`, was-1000), x.ask("POST", one, map[string]any{"by_millis": -301_000}).body)
-	assert.JSONEq(t, `{"outcome":"rescheduled","deadline":0}`, x.ask("POST", one, map[string]any{"cancel": true}).body)
-	assert.Equal(t, 2, list("").Total)
-	x.ask("POST", one, map[string]any{"by_millis": 1}).is(400, "")
-	x.ask("POST", one, map[string]any{}).is(400, "")
-	assert.JSONEq(t, `{"outcome":"expired","deadline":0}`, x.ask("POST", one, map[string]any{"fire": true}).body)
-	x.ask("POST", one, map[string]any{"fire": true}).is(404, "")
-	ready, _, _ := dead.Counts()
-	assert.Equal(t, 1, ready, "it is dead-lettered")
-	require.NoError(t, x.b.SetPermission(access.Permission{User: "u-management", VHost: "/", Read: ".*"}))
-	assert.Equal(t, 401, x.askAs("u-management", "p", "POST", fmt.Sprint("/api/curfew/deadlines/%2F/q/", next.Items[1].Seq), map[string]any{"cancel": true}).status)
-}
-
-// TestInstantsOverHTTPAreTheWallClocks, though Curfew's own clock is a day ahead.
-func TestInstantsOverHTTPAreTheWallClocks(t *testing.T) {
-	wall := func() int64 { return time.Now().UnixNano() }
-	x := startWith(t, broker.Options{Clock: func() int64 { return wall() + int64(24*time.Hour) }, Wall: wall})
-	x.deadLetters(0)
-	vh, _ := x.b.VHost("/")
-	p, hour := vh.OwnPublisher(), time.Now().Add(time.Hour).UnixMilli()
-	for _, header := range []string{"x-expires-at", "x-scheduled-enqueue-time"} {
-		properties := amqp.Properties{Headers: amqp.Table{header: hour}}
-		_, err := p.Add(&broker.Publication{RoutingKey: []byte("q"), Properties: properties.Append(nil)})
-		require.NoError(t, err)
-	}
-	p.Flush(nil)
-	list := func(query string) string { return x.ask("GET", "/api/curfew/deadlines"+query, nil).body }
-	assert.Contains(t, list(""), fmt.Sprintf(`"deadline":%d,`, hour))
-	assert.Contains(t, list(fmt.Sprint("?before=", hour)), `"total":1`)
-	assert.Contains(t, list(fmt.Sprint("?before=", hour-1)), `"total":0`)
-	assert.Contains(t, list("?overdue=true"), `"total":0`)
-	assert.Contains(t, x.ask("GET", "/api/curfew/delayed/%2F", nil).body, fmt.Sprintf(`"due":%d,`, hour))
-	assert.Contains(t, x.ask("POST", "/api/queues/%2F/q/peek", `{}`).body, fmt.Sprintf(`"deadline":%d,`, hour))
-	assert.Contains(t, x.ask("POST", "/api/curfew/deadletters/%2F/q/search", nil).body, fmt.Sprintf(`"deadline":%d,`, hour))
-	assert.Contains(t, x.ask("GET", "/api/queues/%2F/q", nil).body, `"idle_since":"`+time.Now().UTC().Format("2006-01-02T"))
-
-	const one = "/api/curfew/deadlines/%2F/q/1"
-	assert.JSONEq(t, fmt.Sprintf(`{"outcome":"rescheduled","deadline":%d}`, hour+1), x.ask("POST", one, map[string]any{"at": hour + 1}).body)
-	assert.JSONEq(t, fmt.Sprintf(`{"outcome":"rescheduled","deadline":%d}`, hour+60_001), x.ask("POST", one, map[string]any{"by_millis": 60_000}).body)
-	for _, at := range []int64{-1, hour + broker.MaxTTLMillis, math.MaxInt64} {
-		x.ask("POST", one, map[string]any{"at": at}).is(400, "")
-	}
-	for _, by := range []int64{-2 * hour, broker.MaxTTLMillis, math.MaxInt64, math.MinInt64} {
-		x.ask("POST", one, map[string]any{"by_millis": by}).is(400, "")
-	}
-	assert.Contains(t, x.ask("POST", one, map[string]any{"at": time.Now().UnixMilli()}).body, `"outcome":"expired"`)
-}
-
 // TestEditAndResend: a draft that is changed arrives, and the dead letter is gone; what leads nowhere stays.
 func TestEditAndResend(t *testing.T) {
 	x := start(t)
@@ -255,4 +175,30 @@ func TestOneDeadLetterOverHTTP(t *testing.T) {
 	assert.Contains(t, review["not_json"], "line 1, column 1")
 	ready := x.ask("GET", "/api/curfew/deadletters", nil).body
 	assert.Contains(t, ready, `"ready":3`, "a review changes nothing")
+}
+
+// TestSubqueueInAnyCase: the API understands it as AMQP does, and dead letters are imported into it.
+func TestSubqueueInAnyCase(t *testing.T) {
+	x := start(t)
+	ch := x.dial()
+	_, err := ch.QueueDeclare("q", false, false, false, false, amqp091.Table{"x-dead-letter-queue": true})
+	require.NoError(t, err)
+	require.NoError(t, ch.Publish("", "q", false, false, amqp091.Publishing{Body: []byte("m")}))
+	got, ok, err := ch.Get("q", false)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.NoError(t, got.Reject(false))
+	const path = "/api/queues/%2F/q%2F$DeadLetterQueue"
+	require.Eventually(t, func() bool {
+		return x.ask("GET", path, nil).object()["messages"] == 1.0
+	}, 10*time.Second, time.Millisecond)
+	letters := "/api/curfew/deadletters/%2F/q%2F$DeadLetterQueue/"
+	line := x.ask("POST", letters+"export", "{}").is(200, "").body
+	x.ask("POST", letters+"import", line).is(200, `{"imported":1}`)
+	list := x.ask("POST", path+"/get", map[string]any{"count": 5, "ackmode": "ack_requeue_true", "encoding": "auto"}).is(200, "").list()
+	assert.Len(t, list, 2)
+	x.ask("DELETE", path+"/contents", nil).is(204, "")
+	x.ask("POST", "/api/exchanges/%2F/amq.default/publish", map[string]any{
+		"routing_key": "q/$deadletterqueue", "properties": map[string]any{}, "payload": "m", "payload_encoding": "string",
+	}).is(400, errorOf("bad_request", "403 ACCESS_REFUSED - queue 'q/$deadletterqueue' in vhost '/' takes the dead letters of queue 'q' and nothing else"))
 }
