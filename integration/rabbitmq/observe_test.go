@@ -268,7 +268,7 @@ func TestUntappable(t *testing.T) {
 		"full":       "refuses messages",
 		"retry":      "Dead letters of queue default",
 		"stream":     "stream",
-		"bypassed":   "some arrive by the default exchange",
+		"bypassed":   "some arrive through the default exchange",
 	}
 	args := map[string]table{"default": {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "retry"}, "priorities": {"x-max-priority": 3},
 		"full": {"x-max-length": 10, "x-overflow": "reject-publish"}, "stream": {"x-queue-type": "stream"}}
