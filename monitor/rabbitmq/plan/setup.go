@@ -150,7 +150,7 @@ func (s *Setup) permit(p *Plan) {
 		}
 		if r.counted && p.inventory.Server.Family() == queuefacts.Family43 {
 			writable = append(writable, regexp.QuoteMeta(r.Queue))
-			s.note("From RabbitMQ 4.3 on, counting the messages of a queue needs some permission on it. Curfew asks for write, with which it cannot take, purge or delete anything there, and does not publish.")
+			s.note("From RabbitMQ 4.3 on, counting the messages of a queue needs some permission on it. Setup gives write, with which nothing can be taken, purged or deleted there. Curfew does not use it.")
 		}
 	}
 	if p.VHost == "/" {
