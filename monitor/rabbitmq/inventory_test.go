@@ -109,8 +109,8 @@ func TestInventoryAway(t *testing.T) {
 	})
 }
 
-// TestWhatComesAndGoes: what RabbitMQ cannot say for a moment, and what its keeper judges by itself, ends no keeper; a queue that is read with
-// basic.get is left alone for a while.
+// TestWhatComesAndGoes: no keeper ends because RabbitMQ cannot say something for a moment, or because of a fact that the keeper judges by
+// itself; a queue that is read with basic.get is left alone for a while.
 func TestWhatComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)
@@ -153,8 +153,8 @@ func TestWhatComesAndGoes(t *testing.T) {
 	})
 }
 
-// TestStrandedMessages: what a quorum queue counts beyond what its keeper holds, for longer than counts are old, is
-// reported with what to do; a difference that comes and goes is not.
+// TestStrandedMessages: when a quorum queue counts more messages than its keeper holds, for longer than counts may be old,
+// that is reported, with what to do; a difference that comes and goes is not.
 func TestStrandedMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rabbitmq := newFakeRabbitMQ(t)

@@ -99,7 +99,7 @@ func TestParseWatchFileErrors(t *testing.T) {
 	}
 }
 
-// TestGlob holds the matcher to a regular expression.
+// TestGlob compares the matcher with a regular expression.
 func TestGlob(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pattern := rapid.StringOfN(rapid.RuneFrom([]rune("ab.ä*?")), 0, 8, -1).Draw(t, "pattern")
