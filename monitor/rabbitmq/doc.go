@@ -31,8 +31,8 @@
 //
 // # What was seen
 //
-// Keepers and the observer note what times to live messages have (seen.go). Decide goes by that: a queue with a time to
-// live of its own is exact only as long as no message with a shorter one was seen, and one of which most messages never
+// Keepers and the observer note what times to live messages have (ttl_stats.go). Decide goes by that: a queue with a time to
+// live of its own is exact only as long as a tap watches it and no message with a shorter one was seen, and one of which most messages never
 // expire is not worth keeping. It is forgotten when the last Curfew ends.
 //
 // # Guarantees
