@@ -42,7 +42,7 @@ func TestVersionsDiffer(t *testing.T) {
 		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family3}, true, -1, 15 * time.Minute, 0.05},
 		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family3, DeliveryLimit: 5, ConsumerTimeout: time.Minute}, true, 1, 30 * time.Second, 0},
 		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family40, DeliveryLimit: 20}, true, 5, 15 * time.Minute, 0.2},
-		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family43, DeliveryLimit: 20}, false, 5, 0, 0.05},
+		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Quorum}, Family: queuefacts.Family43, DeliveryLimit: 20}, false, 5, 12 * time.Hour, 0.05},
 		{Facts{Settings: queuefacts.Settings{Type: queuefacts.Classic}, Family: queuefacts.Family43}, false, -1, 0, 0.05},
 	} {
 		require.Equal(t, c.counts, c.facts.returnsCount())
@@ -531,4 +531,104 @@ func TestMessagesWithoutTTLAreNotWorthKeeping(t *testing.T) {
 	require.Equal(t, Refused, s.c.state)
 	require.True(t, s.c.refusal.sticky)
 	require.True(t, slices.IsSorted(s.order()))
+}
+
+// TestShortVisitsAreSeen: a consumer that comes for 100 ms each second is seen without events, and gets messages.
+func TestShortVisitsAreSeen(t *testing.T) {
+	for _, f := range kinds() {
+		for _, pause := range []time.Duration{900 * time.Millisecond, 400 * time.Millisecond} {
+			s := newSim(t, 1, f, testConfig())
+			s.connect()
+			s.pass(time.Second)
+			for i := range 50 {
+				s.m.publish(uint64(i+10), time.Hour)
+			}
+			s.pass(3 * time.Second)
+			require.Equal(t, 50, s.c.line.held.count)
+			served := 0
+			for range 120 {
+				s.m.appHere = true
+				s.m.run()
+				s.pass(100 * time.Millisecond)
+				if len(s.m.app) > 0 {
+					served++
+				}
+				s.m.appHere = false
+				for _, m := range s.m.app {
+					s.m.giveBack(m)
+				}
+				s.m.app = nil
+				s.m.run()
+				s.pass(pause)
+			}
+			require.Greater(t, served, 30, "%v: %v (%s)", f, s.c.state, s.c.reason.text)
+		}
+	}
+}
+
+// TestOneGlimpseIsNotEnough: a single look that counts one consumer more does not end the keeping, nor does another one long after it.
+func TestOneGlimpseIsNotEnough(t *testing.T) {
+	s := newSim(t, 1, plainFacts(queuefacts.Classic), testConfig())
+	s.connect()
+	s.pass(time.Second)
+	for range 3 {
+		s.input(func(c *core) { c.looked(s.m.now, c.line.epoch, 0, c.line.own()+1, other, "", true) })
+		s.pass(glimpsesWithin + time.Second)
+	}
+	require.Equal(t, Keeping, s.c.state)
+	require.Zero(t, s.c.counts.Releases)
+}
+
+// TestAStickyRefusalOutlastsTheLease: another Curfew may have had the queue since, but no operator has allowed it here.
+func TestAStickyRefusalOutlastsTheLease(t *testing.T) {
+	s := newSim(t, 1, plainFacts(queuefacts.Quorum), testConfig())
+	s.connect()
+	s.pass(time.Second)
+	s.m.publish(1, time.Hour)
+	s.pass(time.Second)
+	harmful := reason{Harm, "harm"}
+	s.input(func(c *core) { c.refuse(s.m.now, refusal{sticky: true, reason: harmful}) })
+	s.pass(time.Second)
+	for range 2 {
+		s.input(func(c *core) { c.beginRelease(s.m.now, Observing, leased) })
+		s.disconnect()
+		s.pass(time.Second)
+		s.connect()
+		s.pass(time.Minute)
+		require.Equal(t, Refused, s.c.state)
+		require.Equal(t, harmful, s.c.reason)
+		require.True(t, s.c.status().NeedsOperator)
+	}
+	s.input(func(c *core) { c.allow(s.m.now) })
+	s.pass(time.Second)
+	require.Equal(t, Keeping, s.c.state)
+	s.facts.Overflow = queuefacts.DropHead
+	s.learn()
+	s.pass(time.Second)
+	require.Equal(t, Refused, s.c.state)
+}
+
+// TestALargeMessageIsRefusedUntilItHasGone: one message that is larger than the budget.
+func TestALargeMessageIsRefusedUntilItHasGone(t *testing.T) {
+	cfg := testConfig()
+	cfg.bytesLimit = 0
+	s := newSim(t, 1, plainFacts(queuefacts.Classic), cfg)
+	s.connect()
+	s.pass(time.Second)
+	s.m.publish(1, time.Minute)
+	s.pass(50 * time.Second)
+	require.Equal(t, Refused, s.c.state)
+	require.EqualValues(t, 1, s.c.counts.Refusals)
+	s.pass(20 * time.Second)
+	require.Equal(t, Keeping, s.c.state)
+}
+
+// TestGenerationsOn43: the consumer of a quorum queue asks for a long timeout, and nothing is held for that long.
+func TestGenerationsOn43(t *testing.T) {
+	s := newSim(t, 1, kinds()[3], testConfig())
+	s.connect()
+	s.pass(time.Second)
+	s.m.publish(1, 72*time.Hour)
+	s.pass(25 * time.Hour)
+	require.EqualValues(t, 2, s.c.counts.Rolls)
 }

@@ -12,6 +12,8 @@ type looks struct {
 	at        deadline.Instant // the next one
 	asked     bool             // an answer is on its way
 	suspect   bool             // the last look saw another consumer
+	glimpseAt deadline.Instant // when a look last saw one while the keeper's own number was certain; 0: never
+	phase     time.Duration    // by which the next look comes earlier
 	doubt     bool             // the last look saw more consumers, which may still be the keeper's
 	proving   int              // how many of line.gone the queue no longer counts when prove is answered
 	ready     int
@@ -22,6 +24,23 @@ type looks struct {
 	left      leftBehind
 	zeroAt    deadline.Instant // since when each look has counted no consumer; 0: the last look counted some
 	fewAt     deadline.Instant // since when each look has counted fewer consumers than the keeper has; 0: the last look did not
+}
+
+// plan plans the next look. The steps differ, so that looks cannot keep missing a consumer that comes at a fixed rate.
+func (l *looks) plan(now deadline.Instant) {
+	l.phase = (l.phase + lookStep) % lookVaries
+	l.at = now.Add(lookEvery - l.phase)
+}
+
+// glimpsed notes that a look has seen another consumer. It reports whether another look did within the last minute: the consumer may come so
+// briefly that no two looks in succession see it.
+func (l *looks) glimpsed(now deadline.Instant, certain bool) (again bool) {
+	if !certain {
+		return false
+	}
+	again = l.glimpseAt != 0 && now < l.glimpseAt.Add(glimpsesWithin)
+	l.glimpseAt = now
+	return again
 }
 
 // by makes the next look no later than at.
@@ -193,7 +212,7 @@ func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, 
 	case Window:
 		c.lookedWindow(now)
 	case Refused:
-		if !c.refusal.sticky && c.refusal.readyBelow > 0 && ready <= c.refusal.readyBelow {
+		if !c.refusal.sticky && c.refusal.readyBelow > 0 && ready < c.refusal.readyBelow {
 			c.enter(now, Observing, reason{Looking, "few enough messages"})
 			c.refusal.readyBelow = 0
 			c.looks.at = now
@@ -264,7 +283,7 @@ func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers 
 		if doubted && c.taking() && c.rolls.present == nil {
 			c.looks.prove(&c.line)
 		}
-	case !c.looks.suspect:
+	case !c.looks.glimpsed(now, c.line.gone == 0 && c.looks.left.most == 0) && !c.looks.suspect:
 		c.looks.suspect = true
 		c.looks.at = now.Add(lookSurely)
 	default:
@@ -345,7 +364,7 @@ func (c *core) lookedWindow(now deadline.Instant) {
 
 func (c *core) beginKeeping(now deadline.Instant) {
 	if c.looks.ready > c.cfg.limit {
-		c.refuse(now, refusal{reason: reason{Budget, "more messages than may be held"}, readyBelow: c.cfg.limit * 8 / 10})
+		c.refuse(now, refusal{reason: reason{Budget, "more messages than may be held"}, readyBelow: max(1, c.cfg.limit*8/10)})
 		return
 	}
 	c.enter(now, Keeping, reason{NoConsumer, "no other consumer"})

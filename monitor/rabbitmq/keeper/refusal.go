@@ -29,7 +29,7 @@ func (h *harm) judge(now deadline.Instant, counts Counts) string {
 type refusal struct {
 	reason
 	sticky     bool             // until an operator allows it
-	readyBelow int              // until at most this many are ready; 0 does not apply
+	readyBelow int              // until fewer are ready; 0 does not apply
 	retryAt    deadline.Instant // until then; 0 does not apply
 }
 
@@ -42,9 +42,9 @@ func (cfg *config) exceeded(f Facts, held *heldMessages, m message, window bool)
 			"delivery limit %d: a message has been returned %d times, and no more than a quarter may be spent", f.DeliveryLimit, m.returns)}}
 	case window:
 	case held.count > cfg.limit:
-		return &refusal{readyBelow: cfg.limit * 8 / 10, reason: reason{Budget, fmt.Sprintf("more than %d messages", cfg.limit)}}
+		return &refusal{readyBelow: max(1, cfg.limit*8/10), reason: reason{Budget, fmt.Sprintf("more than %d messages", cfg.limit)}}
 	case held.bytes > cfg.bytesLimit:
-		return &refusal{readyBelow: held.count * 8 / 10, reason: reason{Budget, fmt.Sprintf("more than %d bytes of messages", cfg.bytesLimit)}}
+		return &refusal{readyBelow: max(1, held.count*8/10), reason: reason{Budget, fmt.Sprintf("more than %d bytes of messages", cfg.bytesLimit)}}
 	case held.count >= judgeShareFor && float64(held.endless) > cfg.endlessMost*float64(held.count):
 		return &refusal{sticky: true, reason: reason{FewDeadlines, fmt.Sprintf("not worth keeping: %d of %d messages have no TTL", held.endless, held.count)}}
 	}

@@ -63,7 +63,7 @@ func (c *core) stop(now deadline.Instant) {
 
 // refuse gives everything back and takes nothing until the refusal ends.
 func (c *core) refuse(now deadline.Instant, r refusal) {
-	if c.refusal.sticky {
+	if c.refusal.sticky && !c.taking() {
 		return
 	}
 	c.refusal = r
