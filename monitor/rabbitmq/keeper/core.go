@@ -13,14 +13,13 @@ const (
 	lookStep       = 37 * time.Millisecond
 	lookAgain      = 25 * time.Millisecond  // after a look that cannot be used
 	listAge        = 12 * time.Second       // of Facts.Others, at most: RabbitMQ's list lacks the last five seconds, and takes up to loadTimeout to arrive
-	glimpsesWithin = time.Minute            // a second look that sees another consumer is believed
+	glimpsesWithin = time.Minute            // a second look that sees another consumer is enough
 	lookSurely     = 150 * time.Millisecond // after a look that saw another consumer
 	settleAfter    = 250 * time.Millisecond // a message that has not come back by then has expired
 	settleRolled   = time.Second            // the same, for a message given back with its stretch
 	forgetAfter    = 5 * time.Second        // its deadline is remembered until then
-	firstRetry     = 2 * time.Millisecond   // a message that came back too early is given back again after this, then twice this
-	lastRetry      = 100 * time.Millisecond
-	maxEarly       = 12                     // after that many returns its age counts as unknown
+	firstRetry     = 2 * time.Millisecond   // a message that came back too early is given back again after this, then after 8 times this
+	maxEarly       = 3                      // after that many more tries its deadline is wrong
 	leastProbe     = 500 * time.Millisecond // one stretch is not given back more often than this
 	quiet          = 100 * time.Millisecond // a stretch counts as taken again when nothing has come for that long
 	quietAtFirst   = 500 * time.Millisecond // the same, before the first has come
@@ -41,8 +40,9 @@ const (
 	dueAtOnce      = 4096             // given back in one tick, at most
 	manyChannels   = 1500
 	harmWithin     = time.Minute
-	harmEarly      = 1000        // messages that came back within harmWithin, if they are more than half of those given back
-	longPast       = time.Second // a deadline that passed earlier than that is of no use
+	harmMessages   = 1000        // that came back within harmWithin, if they are more than half of those given back
+	longPast       = time.Second // the deadline of another keeper that passed earlier than that is of no use, and the keeper's own may be that of another message
+	forgetPast     = time.Minute // after a deadline; then nothing is expected back
 	judgeShareFor  = 1000        // messages held before the share without TTL counts
 )
 
@@ -135,6 +135,9 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 		c.aside.until = now
 	}
 	f.Others = Unclear
+	if was := c.facts.TTL; was >= 0 && (f.TTL < 0 || f.TTL > was) {
+		c.harm = harm{excused: max(c.harm.excused, now.Add(was))}
+	}
 	changed := c.facts != f
 	c.facts, c.stale, c.line.quorum, c.line.strands, c.line.needsCredit = f, false, f.Type == queuefacts.Quorum, f.strands(), f.needsCredit()
 	c.looks.by(now.Add(lookEvery))
@@ -188,21 +191,22 @@ func (c *core) disconnect(now deadline.Instant, text string) {
 // beginGap notes that messages are not seen at once from now on.
 func (c *core) beginGap(now deadline.Instant) {
 	if c.ages.gap(now) && c.rolls.present == nil && len(c.given.rolled) == 0 {
-		c.given.waiting = multiset{} // all that is in the queue has been seen: what has not come back is gone
+		c.given.waiting, c.given.passed = multiset{}, multiset{} // all that is in the queue has been seen: what has not come back is gone
 	}
 }
 
 // tick gives back what is due, and does everything else that is due.
 func (c *core) tick(now deadline.Instant) {
 	if c.taking() && c.connected {
-		if n := c.line.giveBackDue(now); n > 0 {
+		if n, first := c.line.giveBackDue(now); n > 0 {
 			c.counts.GivenBack += uint64(n)
-			if text := c.harm.judge(now, c.counts); text != "" {
+			if text := c.harm.judge(now, first); text != "" {
 				c.refuse(now, refusal{reason: reason{Harm, text}, sticky: true})
 			}
 		}
 	}
 	c.counts.Expired += uint64(c.given.settle(now))
+	c.given.sweep(now)
 	c.line.putBackDue(now)
 	c.passTime(now)
 	if c.connected && !c.looks.asked && now >= c.looks.at && c.state != Stopped {

@@ -632,3 +632,146 @@ func TestGenerationsOn43(t *testing.T) {
 	s.pass(25 * time.Hour)
 	require.EqualValues(t, 2, s.c.counts.Rolls)
 }
+
+// TestDeadlinesByAnotherClock: the last keeper's clock was behind. Its deadlines prove wrong; that is not harm, and costs few returns.
+func TestDeadlinesByAnotherClock(t *testing.T) {
+	for _, f := range kinds() {
+		for behind, late := range map[time.Duration]time.Duration{100 * time.Millisecond: 200 * time.Millisecond, 5 * time.Second: 10 * time.Second} {
+			s := newSim(t, 1, f, testConfig())
+			s.c.cfg.perChannel = 1000
+			s.connect()
+			s.pass(time.Second)
+			var messages []*modelMessage
+			for i := range 3000 {
+				messages = append(messages, s.m.publish(uint64(i+10), 30*time.Second))
+			}
+			s.pass(5 * time.Second)
+			shadows := s.c.line.shadows()
+			require.Len(t, shadows, 3000)
+			s.disconnect()
+			s.c = newCore(s.c.cfg, s.m.now)
+			for i := range shadows {
+				shadows[i].Deadline = shadows[i].Deadline.Add(-behind)
+			}
+			s.c.given.remember(s.m.now, shadows)
+			s.connect()
+			s.pass(70 * time.Second)
+			require.Equal(t, Keeping, s.c.state, "%v: %s", f, s.c.reason.text)
+			require.LessOrEqual(t, s.c.counts.Early, uint64(4*3000))
+			for _, m := range messages {
+				require.Less(t, s.m.expired[m.id].Sub(m.expires), late, "%v", f)
+			}
+		}
+	}
+}
+
+// TestEqualMessagesAfterOthersWereConsumed: their deadlines are not those of the messages before them.
+func TestEqualMessagesAfterOthersWereConsumed(t *testing.T) {
+	for _, f := range kinds() {
+		s := newSim(t, 1, f, testConfig())
+		s.c.cfg.perChannel = 100
+		s.connect()
+		s.pass(time.Second)
+		const count = 1500
+		for range count {
+			s.m.publish(7, time.Minute)
+		}
+		s.pass(3 * time.Second)
+		require.Equal(t, count, s.c.line.held.count)
+		s.m.appHere = true
+		s.input(func(c *core) { c.consumerSeen(s.m.now) })
+		for s.m.total()+s.c.line.held.count > 0 {
+			s.pass(5 * time.Millisecond)
+			for _, m := range s.m.app {
+				s.m.consumed[m.id] = true
+			}
+			s.m.app = nil
+			s.m.run()
+		}
+		s.m.appHere = false
+		s.pass(2 * time.Second)
+		for range count {
+			s.m.publish(7, time.Minute)
+		}
+		s.pass(2 * time.Minute)
+		require.Equal(t, Keeping, s.c.state, "%v: %s", f, s.c.reason.text)
+		require.Less(t, s.c.counts.Early, uint64(2*count))
+		require.Len(t, s.m.expired, count)
+	}
+}
+
+// TestATTLThatWasRaised: the keeper learns of it six seconds later. The deadlines from before prove wrong, which is not harm.
+func TestATTLThatWasRaised(t *testing.T) {
+	for _, f := range kinds() {
+		f.TTL = 10 * time.Second
+		s := newSim(t, 1, f, testConfig())
+		s.c.cfg.perChannel = 1000
+		s.connect()
+		s.pass(time.Second)
+		var messages []*modelMessage
+		for range 1500 {
+			m := s.m.publish(uint64(s.m.places+100), time.Minute)
+			m.ttl = -1 // its time to live is that of the queue
+			messages = append(messages, m)
+			s.pass(4 * time.Millisecond)
+		}
+		s.facts.TTL = time.Minute
+		s.learn()
+		s.pass(80 * time.Second)
+		require.Equal(t, Keeping, s.c.state, "%v: %s", f, s.c.reason.text)
+		require.LessOrEqual(t, s.c.counts.Early, uint64(6*1500))
+		for _, m := range messages {
+			require.Less(t, s.m.expired[m.id].Sub(m.expires), 5*time.Second, "%v", f)
+		}
+	}
+}
+
+// TestHarmCountsMessages: a thousand messages that do not expire at their deadlines end the keeping. A hundred do not, however often they come back.
+func TestHarmCountsMessages(t *testing.T) {
+	for count, state := range map[int]State{100: Keeping, 1100: Refused} {
+		f := plainFacts(queuefacts.Classic)
+		f.TTL = 3 * time.Second
+		s := newSim(t, 1, f, testConfig())
+		s.c.cfg.perChannel = 100
+		s.connect()
+		s.pass(time.Second)
+		for i := range count {
+			s.m.publish(uint64(i), time.Hour).ttl = -1 // RabbitMQ does not know the queue's time to live
+		}
+		s.pass(time.Minute)
+		require.Equal(t, state, s.c.state)
+		require.Equal(t, state == Refused, s.c.refusal.sticky)
+	}
+}
+
+// TestRecordsOfConsumedMessagesAreForgotten: in windows over a queue that others empty, and after their deadlines.
+func TestRecordsOfConsumedMessagesAreForgotten(t *testing.T) {
+	s := newSim(t, 1, plainFacts(queuefacts.Classic), testConfig())
+	s.connect()
+	s.pass(time.Second)
+	publish := func(n int) {
+		for range n {
+			s.m.publish(uint64(s.m.places+1), time.Hour)
+		}
+	}
+	remembered := func() int { return len(s.c.given.waiting.lists) + len(s.c.given.passed.lists) }
+	for range 30 {
+		publish(100)
+		s.c.aside.span = longestAside
+		s.pass(2 * time.Second)
+		s.input(func(c *core) { c.consumerSeen(s.m.now) })
+		s.pass(time.Second)
+		consumed := s.m.total() - 20
+		for range consumed {
+			s.m.consumed[s.m.head().id] = true
+			s.m.pop()
+		}
+		publish(50)
+		s.pass(2 * time.Minute)
+	}
+	require.Less(t, remembered(), 500)
+	s.m.appHere = true
+	s.input(func(c *core) { c.consumerSeen(s.m.now) })
+	s.pass(2 * time.Hour)
+	require.Zero(t, remembered())
+}

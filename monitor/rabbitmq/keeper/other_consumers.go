@@ -195,6 +195,9 @@ func (c *core) looked(now deadline.Instant, epoch uint32, ready, consumers int, 
 		c.looks.wantList = false
 		c.line.out = append(c.line.out, command{do: learn})
 	}
+	if ready == 0 && c.state != Observing && now < c.ages.lastOther.Add(distrustZero) {
+		c.given.pass() // the others have taken all there was
+	}
 	switch c.state {
 	case Observing:
 		if c.stale {
