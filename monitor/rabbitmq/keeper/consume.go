@@ -170,6 +170,12 @@ func (c *core) lost(now deadline.Instant, id uint32, why failure, text string) {
 	c.line.lose(s)
 	c.looks.at = now
 	switch why {
+	case timedOut:
+		if c.timeout = timeoutIn(text); c.timeout > 0 {
+			c.facts.ConsumerTimeout = c.timeout
+			c.rolls.by(now)
+		}
+		c.openAt = max(c.openAt, now.Add(lookAgain))
 	case forbidden, noChannel:
 		c.refuse(now, refusal{reason: reason{Permission, text}, retryAt: now.Add(retryRefused)})
 	case locked:

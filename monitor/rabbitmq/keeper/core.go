@@ -63,9 +63,10 @@ type config struct {
 //
 // Invariant, checked after each step by the tests: a message of known age is given back alone only at its deadline.
 type core struct {
-	cfg   config
-	facts Facts
-	stale bool // the facts are those of a queue that was deleted
+	cfg     config
+	facts   Facts
+	timeout time.Duration // a consumer_timeout that RabbitMQ has named when it closed a channel; 0: none
+	stale   bool          // the facts are those of a queue that was deleted
 
 	state  State
 	reason reason
@@ -135,6 +136,9 @@ func (c *core) setFacts(now deadline.Instant, f Facts) {
 		c.aside.until = now
 	}
 	f.Others = Unclear
+	if c.timeout > 0 && (f.ConsumerTimeout <= 0 || c.timeout < f.ConsumerTimeout) {
+		f.ConsumerTimeout = c.timeout
+	}
 	if was := c.facts.TTL; was >= 0 && (f.TTL < 0 || f.TTL > was) {
 		c.harm = harm{excused: max(c.harm.excused, now.Add(was))}
 	}

@@ -1,6 +1,8 @@
 package keeper
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -636,18 +638,18 @@ func TestGenerationsOn43(t *testing.T) {
 // TestDeadlinesByAnotherClock: the last keeper's clock was behind. Its deadlines prove wrong; that is not harm, and costs few returns.
 func TestDeadlinesByAnotherClock(t *testing.T) {
 	for _, f := range kinds() {
-		for behind, late := range map[time.Duration]time.Duration{100 * time.Millisecond: 200 * time.Millisecond, 5 * time.Second: 10 * time.Second} {
+		for behind, late := range map[time.Duration]time.Duration{100 * time.Millisecond: 200 * time.Millisecond, 5 * time.Second: 15 * time.Second} {
 			s := newSim(t, 1, f, testConfig())
 			s.c.cfg.perChannel = 1000
 			s.connect()
 			s.pass(time.Second)
 			var messages []*modelMessage
-			for i := range 3000 {
+			for i := range 1200 {
 				messages = append(messages, s.m.publish(uint64(i+10), 30*time.Second))
 			}
 			s.pass(5 * time.Second)
 			shadows := s.c.line.shadows()
-			require.Len(t, shadows, 3000)
+			require.Len(t, shadows, 1200)
 			s.disconnect()
 			s.c = newCore(s.c.cfg, s.m.now)
 			for i := range shadows {
@@ -657,7 +659,7 @@ func TestDeadlinesByAnotherClock(t *testing.T) {
 			s.connect()
 			s.pass(70 * time.Second)
 			require.Equal(t, Keeping, s.c.state, "%v: %s", f, s.c.reason.text)
-			require.LessOrEqual(t, s.c.counts.Early, uint64(4*3000))
+			require.LessOrEqual(t, s.c.counts.Early, uint64(4*1200))
 			for _, m := range messages {
 				require.Less(t, s.m.expired[m.id].Sub(m.expires), late, "%v", f)
 			}
@@ -774,4 +776,101 @@ func TestRecordsOfConsumedMessagesAreForgotten(t *testing.T) {
 	s.input(func(c *core) { c.consumerSeen(s.m.now) })
 	s.pass(2 * time.Hour)
 	require.Zero(t, remembered())
+}
+
+// consumerOf returns the stretch that the core has asked to consume.
+func consumerOf(t *testing.T, c *core) uint32 {
+	i := slices.IndexFunc(c.line.out, func(cmd command) bool { return cmd.do == consume })
+	require.GreaterOrEqual(t, i, 0)
+	return c.line.out[i].stretch
+}
+
+// TestALookOvertakesDeliveries: RabbitMQ has sent everything, and the answer to a look comes before the rest of it. Those are not new messages.
+func TestALookOvertakesDeliveries(t *testing.T) {
+	now := deadline.Instant(1_000_000_000)
+	c := newCore(testConfig(), now)
+	c.cfg.perChannel = 1000
+	c.connect(now, plainFacts(queuefacts.Classic))
+	c.looked(now, c.line.epoch, 500, 0, other, "", true)
+	id := consumerOf(t, c)
+	c.opened(now, id)
+	deliver := func(from, until int) {
+		for i := from; i < until; i++ {
+			c.deliver(now, id, uint64(i+1), message{fingerprint: uint64(i), ttl: time.Hour})
+		}
+	}
+	deliver(0, 100)
+	c.looked(now, c.line.epoch, 0, 1, other, "", true)
+	deliver(100, 490) // ten have expired at the head
+	require.EqualValues(t, 490, c.counts.UnknownAge)
+	require.False(t, c.ages.caughtUp)
+	c.looked(now, c.line.epoch, 0, 1, other, "", true)
+	require.True(t, c.ages.caughtUp)
+}
+
+// TestALeaderThatDoesNotAnswerAtFirst counts no message and no consumer. That is not an empty queue: its messages are known from shadows.
+func TestALeaderThatDoesNotAnswerAtFirst(t *testing.T) {
+	now := deadline.Instant(1_000_000_000)
+	c := newCore(testConfig(), now)
+	c.connect(now, plainFacts(queuefacts.Quorum))
+	c.looked(now, c.line.epoch, 0, 0, other, "", true)
+	id := consumerOf(t, c)
+	c.given.remember(now, []Shadow{{Fingerprint: 5, Deadline: now.Add(time.Second)}})
+	c.opened(now, id)
+	c.looked(now, c.line.epoch, 0, 0, other, "", true)
+	c.looked(now, c.line.epoch, 0, 0, other, "", true)
+	c.deliver(now, id, 1, message{fingerprint: 5, ttl: time.Hour})
+	require.Equal(t, now.Add(time.Second), c.line.held.nextDue())
+}
+
+// TestALoweredTimeoutIsLearned from RabbitMQ, which names it when it closes a channel. It holds against facts that do not know it yet.
+func TestALoweredTimeoutIsLearned(t *testing.T) {
+	s := newSim(t, 1, plainFacts(queuefacts.Classic), testConfig())
+	s.connect()
+	s.pass(time.Second)
+	s.m.publish(1, time.Hour)
+	s.pass(time.Second)
+	id := s.c.line.consumer.id
+	s.m.loseChannel(id)
+	s.input(func(c *core) {
+		c.lost(s.m.now, id, timedOut, "PRECONDITION_FAILED - delivery acknowledgement on channel 2 timed out. Timeout value used: 60000 ms. "+
+			"This timeout value can be configured")
+	})
+	s.learn()
+	s.pass(65 * time.Second)
+	require.EqualValues(t, 2, s.c.counts.Rolls)
+	require.EqualValues(t, 1, s.c.counts.Lost)
+	require.Zero(t, timeoutIn("timed out"))
+}
+
+// lostLease is the lease of a Redis that went away.
+type lostLease struct{ held bool }
+
+func (l *lostLease) Acquire(context.Context) (string, bool, error) {
+	if l.held {
+		return "us", true, nil
+	}
+	return "", false, errors.New("no Redis")
+}
+
+func (l *lostLease) Release(context.Context) error { return nil }
+
+// TestAHolderGoesOnWithoutRedis after its connection to RabbitMQ was cut. A keeper that never had the lease waits.
+func TestAHolderGoesOnWithoutRedis(t *testing.T) {
+	for _, had := range []bool{true, false} {
+		l := &lostLease{held: had}
+		k, err := New(Options{Queue: "q", Lease: l, Connect: func(context.Context) (*amqp091.Connection, error) { return nil, errors.New("no RabbitMQ") },
+			Facts: func(context.Context) (Facts, error) { return Facts{}, nil }})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if had {
+			require.NoError(t, k.acquire(ctx))
+		}
+		l.held = false
+		err = k.acquire(ctx)
+		cancel()
+		require.Equal(t, had, err == nil)
+		require.Equal(t, had, k.Status().Code != LostLease)
+		require.NotEmpty(t, k.Status().LeaseError)
+	}
 }

@@ -255,8 +255,8 @@ func (c *core) forgetQueue(now deadline.Instant) {
 
 // lookedWhileHolding compares the number of consumers with that of the keeper's own, if the latter has not changed since the look began.
 func (c *core) lookedWhileHolding(now deadline.Instant, epoch uint32, consumers int) {
-	if c.taking() && !c.ages.caughtUp && c.looks.ready == 0 && now >= c.ages.trustAt && c.line.consumer != nil && c.line.consumer.phase == live {
-		c.ages.caughtUp = true
+	if s := c.line.consumer; c.taking() && s != nil && s.phase == live && consumers > 0 {
+		c.ages.looked(now, c.looks.ready)
 	}
 	if s := c.line.consumer; epoch != c.line.epoch || s != nil && s.phase == opening { // its consumer may be counted or not
 		c.looks.at = now.Add(lookAgain)
@@ -379,5 +379,5 @@ func (c *core) beginTake(now deadline.Instant) {
 	c.looks.suspect = false
 	c.rolls.compactBy(now.Add(compactEvery))
 	c.openAt = now
-	c.ages.begin(now, c.looks.ready)
+	c.ages.begin(now, c.looks.ready, !c.line.quorum) // a quorum queue whose leader does not answer in time counts 0
 }
